@@ -1,0 +1,10 @@
+# Flags for our own code; libraries are SYSTEM includes and stay quiet.
+add_library(redlock-flags INTERFACE)
+target_compile_options(redlock-flags INTERFACE -Wall -Wextra -Wconversion -Wshadow -Wnon-virtual-dtor -Wold-style-cast)
+if(REDLOCK_WERROR)
+  target_compile_options(redlock-flags INTERFACE -Werror)
+endif()
+if(REDLOCK_SANITIZE)
+  target_compile_options(redlock-flags INTERFACE -fsanitize=${REDLOCK_SANITIZE} -fno-omit-frame-pointer)
+  target_link_options(redlock-flags INTERFACE -fsanitize=${REDLOCK_SANITIZE})
+endif()

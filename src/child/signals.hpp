@@ -1,0 +1,70 @@
+#pragma once
+
+#include <signal.h>
+
+#include <array>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "support/unique_fd.hpp"
+
+namespace redlock::child {
+
+/// The signal mask and the ignored signals that this process was started with: a command must start with the very same.
+class InheritedSignals {
+ public:
+  /// Reads the state of this process; call it before anything changes it.
+  static InheritedSignals capture();
+
+  [[nodiscard]] bool ignored(int signal) const noexcept;
+  [[nodiscard]] bool blocked(int signal) const noexcept;
+
+  /// Puts mask and dispositions back: between fork and exec. Async-signal-safe. Restores default or ignore only (we install no handlers).
+  void restore() const noexcept;
+
+ private:
+  sigset_t mask_{};
+  sigset_t ignored_{};
+};
+
+struct ReceivedSignal {
+  int number;
+  bool from_kernel;  ///< SI_KERNEL: the terminal sent it, to its whole foreground group
+  pid_t sender;      ///< 0 when from_kernel
+};
+
+/// Collects signals synchronously. From its construction on HUP INT QUIT TERM USR1 USR2 CONT WINCH and CHLD are blocked and readable from fd();
+/// one that was ignored or blocked at the start is left alone (except CHLD, whose ignored disposition is set to default: else nothing could be waited for).
+/// SIGPIPE is ignored: a closed stderr must not end us. TSTP, TTIN and TTOU keep their dispositions. One per process.
+class SignalGate {
+ public:
+  explicit SignalGate(const InheritedSignals& inherited);
+  SignalGate(const SignalGate&) = delete;
+  SignalGate& operator=(const SignalGate&) = delete;
+
+  /// A non-blocking, close-on-exec signalfd; readable when read() has something.
+  [[nodiscard]] int fd() const noexcept { return fd_.get(); }
+
+  /// The next signal, or nothing when none is pending.
+  std::optional<ReceivedSignal> read();
+
+ private:
+  UniqueFd fd_;
+};
+
+/// Whether the default action of this signal ends a process that waits (HUP INT QUIT TERM USR1 USR2), as opposed to CONT, WINCH, CHLD.
+bool ends_a_wait(int signal) noexcept;
+
+/// Dies of `signal` as if nothing had caught it: no core of our own (PR_SET_DUMPABLE), default disposition, unblocked, raised.
+/// Returns 128 + signal, for the caller to exit with, only where the signal cannot kill us (PID 1 of a namespace).
+int die_of(int signal) noexcept;
+
+/// Reads `TERM`, `SIGTERM`, `term` or `15`; nothing for what is no signal (0, or a name that does not exist).
+std::optional<int> parse_signal(std::string_view text);
+
+/// `TERM` for 15; `RTMIN+3`; the number when it has no name.
+std::string signal_name(int signal);
+
+}  // namespace redlock::child

@@ -1,0 +1,42 @@
+#pragma once
+
+#include <sys/types.h>
+
+#include <optional>
+#include <set>
+#include <vector>
+
+namespace redlock::child {
+
+/// A process that ended: its pid and its wait status (as waitpid gives it).
+struct Ended {
+  pid_t pid;
+  int status;
+};
+
+/// Everything that descends from this process, double-forked and setsid descendants included: from construction on this process is a
+/// PR_SET_CHILD_SUBREAPER, so orphans below it come to it. Children that this process was born with (`helper & exec redlock-cli run …`)
+/// are remembered at construction and never touched. Construct it before starting the command; one per process.
+class ProcessTree {
+ public:
+  ProcessTree();
+
+  /// Sends `signal` to every descendant, parents before children; SIGTERM and the like are followed by SIGCONT, since a stopped process acts on
+  /// nothing before that. A process that may not be signalled (setuid) is left out; says how many got it.
+  std::size_t signal(int signal) const;
+
+  /// Kills once and reaps what is dead: SIGKILL to every descendant. True when nothing of ours is left: that is proof of death
+  /// (waitpid says ECHILD, or only children that we were born with remain). Call again, after a short wait, until true.
+  bool kill_and_reap();
+
+  /// Reaps one ended child without blocking, the command itself or an orphan; nothing when none has ended.
+  std::optional<Ended> reap();
+
+  /// Living descendants, those that we were born with and theirs left out, parents before children; zombies are not living.
+  [[nodiscard]] std::vector<pid_t> descendants() const;
+
+ private:
+  std::set<pid_t> born_with_;
+};
+
+}  // namespace redlock::child

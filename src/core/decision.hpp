@@ -1,0 +1,104 @@
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <vector>
+
+#include "core/vote.hpp"
+
+namespace redlock {
+
+/// Votes in, decision out; decided as soon as it is certain, whatever the votes still missing (PROTOCOL R1, R8).
+/// Pure: knows neither clocks nor servers. `servers` is always the number of *configured* servers.
+
+/// The smallest number of servers of which any two sets overlap: floor(servers / 2) + 1, for even numbers too.
+constexpr std::size_t quorum_of(std::size_t servers) { return servers / 2 + 1; }
+
+enum class AcquireDecision {
+  undecided,
+  granted,      ///< a quorum granted it
+  busy,         ///< one other lease has a quorum: certainly held
+  maybe_busy,   ///< one other lease would have a quorum if every silent server were its: held, or an attempt that also failed
+  split,        ///< servers answered, but no other lease can have a quorum: simultaneous attempts
+  unavailable,  ///< no quorum of servers answered with a vote
+  denied,       ///< so many servers deny us that no quorum is left
+  misconfigured,///< so many servers are not what we were told that no quorum is left
+  duplicate,    ///< two of the configured servers are the same one
+};
+
+/// The votes of one attempt to acquire.
+class AcquireTally {
+ public:
+  explicit AcquireTally(std::size_t servers);
+
+  /// Counts a vote; a second vote of the same server replaces the first.
+  void count(std::size_t server, AcquireVote vote);
+
+  /// "undecided" while missing votes could still make a quorum of grants and there is no duplicate. When every vote is in, never undecided.
+  /// Failure is classified from the votes that are in; one that is missing counts neither as silent nor as an answer.
+  [[nodiscard]] AcquireDecision decision() const;
+
+  [[nodiscard]] std::size_t grants() const;
+  [[nodiscard]] bool complete() const;
+
+  /// The largest fence among the grants; the lease's fence once decision() is granted.
+  [[nodiscard]] Fence fence() const;
+
+  /// Servers that granted with a counter below `fence`: they must be raised before the lease counts (R6).
+  [[nodiscard]] std::vector<std::size_t> granted_below(Fence fence) const;
+
+  /// The other lease with the most votes (first seen wins a tie), for messages; nullptr when nobody holds it anywhere.
+  [[nodiscard]] const Holder* main_holder() const;
+
+  /// Every vote so far, by server; nullptr: not in.
+  [[nodiscard]] const AcquireVote* vote_of(std::size_t server) const;
+
+ private:
+  std::vector<std::optional<AcquireVote>> votes_;
+};
+
+enum class ExtendDecision {
+  undecided,
+  confirmed,    ///< a quorum extended it: the deadline moves
+  lost,         ///< so many say "not yours" that no quorum is left
+  unconfirmed,  ///< neither: too few answers; try again while there is time
+};
+
+/// The votes of one round of extending.
+class ExtendTally {
+ public:
+  explicit ExtendTally(std::size_t servers);
+  void count(std::size_t server, ExtendVote vote);
+  [[nodiscard]] ExtendDecision decision() const;
+  [[nodiscard]] const ExtendVote* vote_of(std::size_t server) const;
+
+ private:
+  std::vector<std::optional<ExtendVote>> votes_;
+};
+
+enum class ReleaseDecision {
+  released,    ///< a quorum let go of it
+  not_ours,    ///< so many say "not yours" that we had no quorum any more
+  supervised,  ///< a living `run` holds it
+  unavailable, ///< no quorum of answers: what could not be released expires by itself
+};
+
+/// The end of a release, from one vote of every server (a missing answer is a Fault).
+/// released: released votes >= quorum. not_ours: servers - not-ours < quorum. Otherwise unavailable.
+ReleaseDecision decide_release(const std::vector<ReleaseVote>& votes);
+
+enum class InspectState {
+  free,         ///< a quorum has nothing under the key
+  held,         ///< one lease has a quorum
+  partly_held,  ///< a quorum answered; neither free nor one lease on a quorum (remains, a split, or an attempt in flight)
+  unavailable,  ///< no quorum of answers
+};
+
+/// What a set of inspections says about the resource, and the lease with the most votes, if any.
+struct Inspection {
+  InspectState state = InspectState::unavailable;
+  std::optional<Holder> holder;
+};
+Inspection summarize(const std::vector<InspectVote>& votes);
+
+}  // namespace redlock

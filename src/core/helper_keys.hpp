@@ -1,0 +1,38 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "core/names.hpp"
+
+namespace redlock {
+
+/// The Redis Cluster hash slot of a key: CRC16-XMODEM of the key's hash tag (or of the whole key) modulo 16384.
+/// Source: Redis Cluster specification, "Hash tags", and its appendix A.
+std::uint16_t hash_slot(std::string_view key);
+
+/// The names of the helper keys that lie beside a lock in the same hash slot (K2):
+/// `redlock:NAME:{KEY}` when KEY has no `}`; else `redlock:NAME:{T}KEY`, where T is KEY's own non-empty hash tag or, without one,
+/// the smallest decimal number in KEY's slot. No two resources share a helper key.
+class HelperKeys {
+ public:
+  explicit HelperKeys(const Resource& resource);
+
+  [[nodiscard]] std::string fence() const { return named("fence"); }        ///< string: the fence counter
+  [[nodiscard]] std::string owner() const { return named("owner"); }        ///< hash: who holds the lease
+  [[nodiscard]] std::string released() const { return named("released"); }  ///< sorted set: tombstones of leases released by hand (R9)
+
+  /// Matches every owner key there is, as a SCAN pattern.
+  static constexpr std::string_view every_owner = "redlock:owner:{*";
+
+  /// The resource whose owner key this is; nothing for any other key.
+  static std::optional<Resource> resource_of_owner(std::string_view owner_key);
+
+ private:
+  [[nodiscard]] std::string named(std::string_view name) const;
+  std::string tail_;  ///< from the brace on
+};
+
+}  // namespace redlock

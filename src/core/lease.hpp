@@ -1,0 +1,47 @@
+#pragma once
+
+#include "core/names.hpp"
+#include "support/boot_clock.hpp"
+
+namespace redlock {
+
+/// A lock that was granted: what proves it, and until when we may rely on it.
+struct Lease {
+  Resource resource;
+  Token token;
+  LeaseId id;
+  Fence fence;
+  Ttl ttl;
+  Instant deadline;  ///< t0 + ttl - drift of the last confirmed round; moves forward only
+};
+
+enum class LeaseState { held, lost, expired };
+
+/// The life of a lease between its grant and its end. Pure: instants come in, states come out.
+/// held -> lost (a quorum says it is not ours) or held -> expired (the deadline passed unextended); both are final.
+class LeaseLife {
+ public:
+  /// Granted by a round that began at `t0`.
+  LeaseLife(Ttl ttl, Instant t0);
+
+  /// A round that began at `t0` extended it on a quorum by `ttl`. Moves the deadline forward, never back; ignored once the lease is over (no resurrection).
+  void confirm(Instant t0, Ttl ttl);
+
+  /// A round found that no quorum is ours any more.
+  void lose();
+
+  /// The state at `now`; sticky: once expired or lost it stays so.
+  LeaseState state(Instant now);
+
+  [[nodiscard]] Instant deadline() const noexcept { return deadline_; }
+
+  /// When the next round of extending is due: ttl / 3 after the t0 of the last confirmed one.
+  [[nodiscard]] Instant next_extend() const noexcept { return next_extend_; }
+
+ private:
+  LeaseState state_ = LeaseState::held;
+  Instant deadline_;
+  Instant next_extend_;
+};
+
+}  // namespace redlock

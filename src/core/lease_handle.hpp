@@ -1,0 +1,30 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/names.hpp"
+
+namespace redlock {
+
+/// Identifies a set of servers: the same set gives the same text, whatever the order or repetition. Not a secret.
+/// 64-bit FNV-1a over the sorted identities, as 16 hexadecimal digits. Source: Fowler, Noll, Vo, draft-eastlake-fnv.
+std::string server_set_fingerprint(std::vector<std::string> identities);
+
+/// What REDLOCK_LEASE carries between commands: enough to extend and release a lease. Holds the token, so it is a secret.
+/// Text form: `1.x.FINGERPRINT.KEY.TOKEN.FENCE`: version, mode (x = exclusive), then the rest; KEY in base64url. Opaque to users.
+struct LeaseHandle {
+  Resource resource;
+  Token token;
+  Fence fence;
+  std::string servers;  ///< server_set_fingerprint()
+
+  [[nodiscard]] std::string text() const;
+
+  /// Nothing for a text that this version did not write.
+  static std::optional<LeaseHandle> from_text(std::string_view text);
+};
+
+}  // namespace redlock

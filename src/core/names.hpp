@@ -1,0 +1,107 @@
+#pragma once
+
+#include <compare>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "support/boot_clock.hpp"
+#include "support/result.hpp"
+
+namespace redlock {
+
+enum class ResourceError {
+  empty,      ///< no bytes
+  too_long,   ///< more than Resource::max_bytes
+  reserved,   ///< begins with `redlock:`, the prefix of the helper keys
+};
+
+/// What is locked. Its name is the key at the servers, verbatim: any bytes, 1 to 4096 of them, not beginning with `redlock:` (K1).
+class Resource {
+ public:
+  static constexpr std::size_t max_bytes = 4096;
+  static constexpr std::string_view reserved_prefix = "redlock:";
+
+  static Result<Resource, ResourceError> from(std::string_view key);
+
+  [[nodiscard]] const std::string& key() const noexcept { return key_; }
+  friend auto operator<=>(const Resource&, const Resource&) = default;
+
+ private:
+  explicit Resource(std::string_view key) : key_(key) {}
+  std::string key_;
+};
+
+/// One clause for the user: what is wrong with the key.
+std::string describe(ResourceError error);
+
+/// The secret that proves ownership of a lease: 128 random bits as 32 lower-case hexadecimal digits.
+/// Never shown, logged or put in argv; there is deliberately no stream operator and no formatter.
+class Token {
+ public:
+  static constexpr std::size_t bits = 128;
+  static constexpr std::size_t digits = bits / 4;
+
+  /// A token from 16 random bytes.
+  static Token from_random(std::span<const std::byte, bits / 8> random);
+
+  /// Reads what secret() gave; nothing for any other text.
+  static std::optional<Token> from_text(std::string_view text);
+
+  /// The secret itself: for the wire and for what is handed to the holder, nothing else.
+  [[nodiscard]] const std::string& secret() const noexcept { return text_; }
+  friend bool operator==(const Token&, const Token&) = default;
+
+ private:
+  explicit Token(std::string text) : text_(std::move(text)) {}
+  std::string text_;
+};
+
+/// The fencing token: an ordered number that a protected resource can check. Grows over acquisitions (R6).
+/// At most 2^52, so that a Lua number holds it exactly.
+class Fence {
+ public:
+  static constexpr std::uint64_t max = std::uint64_t{1} << 52;
+
+  Fence() = default;
+  explicit constexpr Fence(std::uint64_t value) : value_(value) {}
+
+  /// Decimal digits only, at most `max`.
+  static std::optional<Fence> from_text(std::string_view text);
+
+  [[nodiscard]] std::uint64_t value() const noexcept { return value_; }
+  [[nodiscard]] std::string text() const;
+  friend auto operator<=>(const Fence&, const Fence&) = default;
+
+ private:
+  std::uint64_t value_ = 0;
+};
+
+/// How long a server keeps a lease that nobody extends. Whole milliseconds, at least one.
+class Ttl {
+ public:
+  /// Nothing when `span`, cut to milliseconds, is not in [1 ms, max].
+  static std::optional<Ttl> from(Duration span);
+
+  /// Longer leases are a mistake: what protects for months is not a lock. Also keeps every sum of times far from overflow.
+  static constexpr Milliseconds max = std::chrono::hours(24 * 365);
+
+  [[nodiscard]] Milliseconds length() const noexcept { return length_; }
+  friend auto operator<=>(const Ttl&, const Ttl&) = default;
+
+ private:
+  explicit Ttl(Milliseconds length) : length_(length) {}
+  Milliseconds length_;
+};
+
+/// Names a lease in public: SHA-1 of its token, as the servers compute it. Proves nothing, so it may be shown and compared.
+/// For a foreign value, the hash of that value; for a key of another type, `type:` and the type's name.
+struct LeaseId {
+  std::string text;
+  friend auto operator<=>(const LeaseId&, const LeaseId&) = default;
+};
+
+}  // namespace redlock

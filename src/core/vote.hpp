@@ -1,0 +1,99 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <variant>
+
+#include "core/names.hpp"
+#include "support/boot_clock.hpp"
+
+namespace redlock {
+
+/// Who stands behind a lease, as its owner record tells other people. Never arguments, never secrets.
+struct Owner {
+  std::string host;
+  std::string user;
+  std::string command;  ///< basename of argv[0]
+  std::string note;     ///< --note
+  long pid = 0;
+  bool supervised = false;  ///< `run` renews it and releases it; nobody else should
+};
+
+/// The lease, ours or foreign, that a server shows under a key.
+struct Holder {
+  LeaseId id;
+  bool foreign = false;               ///< not taken by this tool: another library, a key without expiry, a key of another type
+  std::string type = "string";        ///< the key's type at the server
+  std::optional<Duration> remaining;  ///< nothing: the key has no expiry
+  std::optional<Duration> age;        ///< since it was acquired, by the server's own clock; only for ours
+  std::optional<Fence> fence;         ///< only for ours
+  std::optional<Owner> owner;         ///< only for ours, when its record can be read
+};
+
+enum class FaultKind {
+  silent,       ///< no answer in time, or no connection at all: the only fault that may hide another's lock
+  denied,       ///< login, rights
+  unavailable,  ///< it answered that it cannot serve now: loading, read-only, out of memory, …
+  misconfigured,///< it can never serve what we were told to ask: no such database, not a Redis, …
+  garbage,      ///< an answer that is none: protocol error, limits exceeded
+};
+
+/// Why a server gave no vote. `text` is one clause for people, escaped for the terminal, without any secret.
+struct Fault {
+  FaultKind kind = FaultKind::silent;
+  std::string text;
+};
+
+/// One server's answer to "acquire".
+struct Granted {
+  Fence fence;  ///< this server's counter after the grant
+  LeaseId id;
+};
+struct Held {
+  Holder holder;
+};
+struct Duplicate {};  ///< the key already holds this attempt's token: the same server was given twice (R2)
+using AcquireVote = std::variant<Granted, Held, Duplicate, Fault>;
+
+/// One server's answer to "raise the fence counter".
+struct Raised {};
+struct NotRaised {};  ///< the key does not hold our token
+using RaiseVote = std::variant<Raised, NotRaised, Fault>;
+
+/// One server's answer to "extend".
+struct Extended {};
+struct NotOurs {
+  enum class Why { gone, released, held } why = Why::gone;
+  std::optional<Holder> holder;  ///< for Why::held
+};
+using ExtendVote = std::variant<Extended, NotOurs, Fault>;
+
+/// One server's answer to "release".
+struct Released {};
+struct Supervised {
+  Holder holder;  ///< a living `run` holds this lease: it is not to be released by hand (R9)
+};
+using ReleaseVote = std::variant<Released, NotOurs, Supervised, Fault>;
+
+/// One server's answer to "break": what held the key before, if anything.
+struct Broken {
+  Holder holder;
+};
+struct NothingToBreak {};
+struct OtherFence {
+  Holder holder;  ///< --if-fence named another lease: left alone
+};
+using BreakVote = std::variant<Broken, NothingToBreak, OtherFence, Fault>;
+
+/// One server's answer to "who holds this?".
+struct Free {};
+using InspectVote = std::variant<Free, Held, Fault>;
+
+/// A vote with the server that cast it: the index in the order in which the servers were configured.
+template <class Vote>
+struct Cast {
+  std::size_t server;
+  Vote vote;
+};
+
+}  // namespace redlock

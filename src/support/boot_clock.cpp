@@ -1,0 +1,20 @@
+#include "support/boot_clock.hpp"
+
+#include <time.h>
+
+namespace redlock {
+namespace {
+
+Duration read_clock(clockid_t id) noexcept {
+  timespec now{};
+  ::clock_gettime(id, &now);
+  return std::chrono::seconds(now.tv_sec) + std::chrono::nanoseconds(now.tv_nsec);
+}
+
+}  // namespace
+
+BootClock::time_point BootClock::now() noexcept { return time_point(read_clock(CLOCK_BOOTTIME)); }
+
+Milliseconds wall_clock_now() noexcept { return std::chrono::duration_cast<Milliseconds>(read_clock(CLOCK_REALTIME)); }
+
+}  // namespace redlock

@@ -1,0 +1,30 @@
+#pragma once
+
+#include <chrono>
+
+namespace redlock {
+
+/// CLOCK_BOOTTIME as a chrono clock: never steps, and goes on counting while the machine is suspended
+/// (CLOCK_MONOTONIC does not, and a lease runs out at the server all the same).
+struct BootClock {
+  using duration = std::chrono::nanoseconds;
+  using rep = duration::rep;
+  using period = duration::period;
+  using time_point = std::chrono::time_point<BootClock>;
+  static constexpr bool is_steady = true;
+
+  static time_point now() noexcept;
+};
+
+/// A point on the boot clock. Deadlines are Instants; they mean nothing on another host or after a reboot.
+using Instant = BootClock::time_point;
+
+/// A span of time. Milliseconds appear only where a server reads or writes them.
+using Duration = std::chrono::nanoseconds;
+
+using Milliseconds = std::chrono::milliseconds;
+
+/// The wall clock (CLOCK_REALTIME) since the epoch: for fences, tickets and display, never for a deadline.
+Milliseconds wall_clock_now() noexcept;
+
+}  // namespace redlock

@@ -1,0 +1,19 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace redlock {
+
+/// Makes text from elsewhere (servers, keys, other people's notes) safe to show on a terminal: C0, DEL, C1, bidi controls,
+/// line and paragraph separators, zero-width characters and bytes that are not UTF-8 become visible escapes (`\n`, `\x1b`, `\u202e`);
+/// a backslash becomes `\\`, so that the result is unambiguous. Everything else passes unchanged.
+std::string escape_for_terminal(std::string_view text);
+
+/// Replaces what is not UTF-8 by U+FFFD: for JSON, which can carry nothing else.
+std::string to_valid_utf8(std::string_view text);
+
+/// `text` as one word of a POSIX shell, always in single quotes: `it's` becomes `'it'\''s'`.
+std::string shell_quote(std::string_view text);
+
+}  // namespace redlock
