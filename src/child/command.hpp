@@ -18,8 +18,8 @@ struct ExecFailure {
 
 /// What to run: found before the wait, started after it.
 struct Command {
-  std::string path;                      ///< what to execute; from find_program()
-  std::vector<std::string> arguments;    ///< argv, argv[0] included; never touched
+  std::string path;                    ///< what to execute; from find_program()
+  std::vector<std::string> arguments;  ///< argv, argv[0] included; never touched
 };
 
 /// Looks `name` up as execvp(3) does: as it is when it has a slash, else in $PATH (unset: /bin:/usr/bin). 127 when there is no such
@@ -42,7 +42,8 @@ struct SpawnOptions {
 
 /// Starts the command: its signal mask and dispositions are those that we were started with (`inherited`), its descriptors those that
 /// we inherited (ours are all close-on-exec), PDEATHSIG is SIGKILL with the race against our own death closed. A script without `#!`
-/// runs under /bin/sh, as with execvp. A failed exec is reported here (through a close-on-exec pipe), never as a child's exit status.
+/// runs under /bin/sh, as with execvp. A failed exec is reported here (through a close-on-exec pipe), not as a child's exit status; only
+/// when it takes longer than half a second (stopped by ^Z before it, a dead mount) do we not wait: then the child ends with 126 or 127.
 /// The calling thread must live as long as the command: PDEATHSIG fires when the forking *thread* ends.
 Result<pid_t, ExecFailure> spawn(const Command& command, const SpawnOptions& options, const InheritedSignals& inherited);
 

@@ -35,9 +35,9 @@ struct ReceivedSignal {
   pid_t sender;      ///< 0 when from_kernel
 };
 
-/// Collects signals synchronously. From its construction on HUP INT QUIT TERM USR1 USR2 CONT WINCH and CHLD are blocked and readable from fd();
-/// one that was ignored or blocked at the start is left alone (except CHLD, whose ignored disposition is set to default: else nothing could be waited for).
-/// SIGPIPE is ignored: a closed stderr must not end us. TSTP, TTIN and TTOU keep their dispositions. One per process.
+/// Collects signals synchronously. From its construction on HUP INT QUIT TERM USR1 USR2 CONT WINCH and CHLD are blocked and readable from
+/// fd(); one that was ignored or blocked at the start is left alone (except CHLD, whose ignored disposition is set to default: else nothing
+/// could be waited for). SIGPIPE is ignored: a closed stderr must not end us. TSTP, TTIN and TTOU keep their dispositions. One per process.
 class SignalGate {
  public:
   explicit SignalGate(const InheritedSignals& inherited);

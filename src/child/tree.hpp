@@ -2,6 +2,8 @@
 
 #include <sys/types.h>
 
+#include <cstddef>
+#include <deque>
 #include <optional>
 #include <set>
 #include <vector>
@@ -21,22 +23,27 @@ class ProcessTree {
  public:
   ProcessTree();
 
-  /// Sends `signal` to every descendant, parents before children; SIGTERM and the like are followed by SIGCONT, since a stopped process acts on
-  /// nothing before that. A process that may not be signalled (setuid) is left out; says how many got it.
+  /// Sends `signal` to every descendant, parents before children; SIGTERM and the like are followed by SIGCONT, since a stopped process
+  /// acts on nothing before that. A process that may not be signalled (setuid) is left out; says how many got it.
   std::size_t signal(int signal) const;
 
   /// Kills once and reaps what is dead: SIGKILL to every descendant. True when nothing of ours is left: that is proof of death
-  /// (waitpid says ECHILD, or only children that we were born with remain). Call again, after a short wait, until true.
+  /// (waitpid says ECHILD, or only children that we were born with remain). Call again, after a short wait, until true. The statuses of
+  /// what it reaps, the command's perhaps among them, are kept for reap(). Never blocks: what may not be killed (setuid) means false.
   bool kill_and_reap();
 
-  /// Reaps one ended child without blocking, the command itself or an orphan; nothing when none has ended.
+  /// Reaps one ended child without blocking, the command itself or an orphan; nothing when none has ended. Each status comes once.
   std::optional<Ended> reap();
 
   /// Living descendants, those that we were born with and theirs left out, parents before children; zombies are not living.
   [[nodiscard]] std::vector<pid_t> descendants() const;
 
  private:
+  [[nodiscard]] std::optional<Ended> reap_next() const;
+  [[nodiscard]] bool nothing_left() const;
+
   std::set<pid_t> born_with_;
+  std::deque<Ended> ended_;  ///< reaped by kill_and_reap(), not handed out yet
 };
 
 }  // namespace redlock::child

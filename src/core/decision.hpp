@@ -12,18 +12,20 @@ namespace redlock {
 /// Pure: knows neither clocks nor servers. `servers` is always the number of *configured* servers.
 
 /// The smallest number of servers of which any two sets overlap: floor(servers / 2) + 1, for even numbers too.
-constexpr std::size_t quorum_of(std::size_t servers) { return servers / 2 + 1; }
+constexpr std::size_t quorum_of(std::size_t servers) {
+  return servers / 2 + 1;
+}
 
 enum class AcquireDecision {
   undecided,
-  granted,      ///< a quorum granted it
-  busy,         ///< one other lease has a quorum: certainly held
-  maybe_busy,   ///< one other lease would have a quorum if every silent server were its: held, or an attempt that also failed
-  split,        ///< servers answered, but no other lease can have a quorum: simultaneous attempts
-  unavailable,  ///< no quorum of servers answered with a vote
-  denied,       ///< so many servers deny us that no quorum is left
-  misconfigured,///< so many servers are not what we were told that no quorum is left
-  duplicate,    ///< two of the configured servers are the same one
+  granted,        ///< a quorum granted it
+  busy,           ///< one other lease has a quorum: certainly held
+  maybe_busy,     ///< one other lease would have a quorum if every silent server were its: held, or an attempt that also failed
+  split,          ///< servers answered, but no other lease can have a quorum: simultaneous attempts
+  unavailable,    ///< no quorum of servers answered with a vote
+  denied,         ///< so many servers deny us that no quorum is left
+  misconfigured,  ///< so many servers are not what we were told that no quorum is left
+  duplicate,      ///< two of the configured servers are the same one
 };
 
 /// The votes of one attempt to acquire.
@@ -35,7 +37,8 @@ class AcquireTally {
   void count(std::size_t server, AcquireVote vote);
 
   /// "undecided" while missing votes could still make a quorum of grants and there is no duplicate. When every vote is in, never undecided.
-  /// Failure is classified from the votes that are in; one that is missing counts neither as silent nor as an answer.
+  /// Failure is classified from the votes that are in; one that is missing never counts as silent, but "unavailable" needs certainty:
+  /// with the missing ones there would be no quorum of answers either. Later votes may refine the kind of failure, never undo it.
   [[nodiscard]] AcquireDecision decision() const;
 
   [[nodiscard]] std::size_t grants() const;
@@ -47,7 +50,7 @@ class AcquireTally {
   /// Servers that granted with a counter below `fence`: they must be raised before the lease counts (R6).
   [[nodiscard]] std::vector<std::size_t> granted_below(Fence fence) const;
 
-  /// The other lease with the most votes (first seen wins a tie), for messages; nullptr when nobody holds it anywhere.
+  /// The other lease with the most votes (of several, the one that the first server shows), for messages; nullptr when there is none.
   [[nodiscard]] const Holder* main_holder() const;
 
   /// Every vote so far, by server; nullptr: not in.
@@ -77,10 +80,10 @@ class ExtendTally {
 };
 
 enum class ReleaseDecision {
-  released,    ///< a quorum let go of it
-  not_ours,    ///< so many say "not yours" that we had no quorum any more
-  supervised,  ///< a living `run` holds it
-  unavailable, ///< no quorum of answers: what could not be released expires by itself
+  released,     ///< a quorum let go of it
+  not_ours,     ///< so many say "not yours" that we had no quorum any more
+  supervised,   ///< a living `run` holds it
+  unavailable,  ///< no quorum of answers: what could not be released expires by itself
 };
 
 /// The end of a release, from one vote of every server (a missing answer is a Fault).

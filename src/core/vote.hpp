@@ -31,11 +31,11 @@ struct Holder {
 };
 
 enum class FaultKind {
-  silent,       ///< no answer in time, or no connection at all: the only fault that may hide another's lock
-  denied,       ///< login, rights
-  unavailable,  ///< it answered that it cannot serve now: loading, read-only, out of memory, …
-  misconfigured,///< it can never serve what we were told to ask: no such database, not a Redis, …
-  garbage,      ///< an answer that is none: protocol error, limits exceeded
+  silent,         ///< no answer in time, or no connection at all: the only fault that may hide another's lock
+  denied,         ///< login, rights
+  unavailable,    ///< it answered that it cannot serve now: loading, read-only, out of memory, …
+  misconfigured,  ///< it can never serve what we were told to ask: no such database, not a Redis, …
+  garbage,        ///< an answer that is none: protocol error, limits exceeded
 };
 
 /// Why a server gave no vote. `text` is one clause for people, escaped for the terminal, without any secret.
@@ -60,13 +60,27 @@ struct Raised {};
 struct NotRaised {};  ///< the key does not hold our token
 using RaiseVote = std::variant<Raised, NotRaised, Fault>;
 
+/// What a server keeps about a lease beside its token; travels to a server that lost it, unread.
+struct Provenance {
+  Duration age{};           ///< since it was acquired
+  bool supervised = false;  ///< Owner::supervised
+  std::string record;       ///< the owner record as the servers keep it
+};
+
 /// One server's answer to "extend".
-struct Extended {};
+struct Extended {
+  Fence fence;  ///< 0 when the owner record is gone
+  Provenance provenance;
+};
 struct NotOurs {
   enum class Why { gone, released, held } why = Why::gone;
   std::optional<Holder> holder;  ///< for Why::held
 };
 using ExtendVote = std::variant<Extended, NotOurs, Fault>;
+
+/// One server's answer to "take the lease that you lost". Counts in no round; the next extend shows what came of it.
+struct Healed {};
+using HealVote = std::variant<Healed, NotOurs, Fault>;
 
 /// One server's answer to "release".
 struct Released {};

@@ -11,7 +11,4 @@ using Result = tl::expected<T, E>;
 
 using tl::unexpected;
 
-template <class E>
-unexpected(E) -> unexpected<E>;
-
 }  // namespace redlock

@@ -1,0 +1,23 @@
+# Writes one C++ source with the text and the SHA-1 of every script: cmake -DPRELUDE=… -DSCRIPTS=a.lua;b.lua -DOUTPUT=… -P EmbedScripts.cmake
+# Comment lines and indentation are for readers of the source; they do not travel to the servers.
+function(load_script file result)
+  file(READ "${file}" text)
+  string(REGEX REPLACE "(^|\n)[ \t]+" "\\1" text "${text}")
+  string(REGEX REPLACE "(^|\n)--[^\n]*" "\\1" text "${text}")
+  string(REGEX REPLACE "[ \t]+--[^\n]*" "" text "${text}")
+  string(REGEX REPLACE "\n\n+" "\n" text "${text}")
+  string(REGEX REPLACE "^\n" "" text "${text}")
+  set(${result} "${text}" PARENT_SCOPE)
+endfunction()
+
+load_script("${PRELUDE}" prelude)
+set(source "// Made from src/store/scripts by cmake/EmbedScripts.cmake.\n#include \"store/script.hpp\"\n\nnamespace redlock::scripts {\n\n")
+foreach(file IN LISTS SCRIPTS)
+  get_filename_component(name "${file}" NAME_WE)
+  load_script("${file}" body)
+  set(text "${prelude}${body}")
+  string(SHA1 digest "${text}")
+  string(APPEND source "extern const Script ${name};\nconst Script ${name}{\"${name}\", R\"lua(${text})lua\", \"${digest}\"};\n\n")
+endforeach()
+string(APPEND source "}  // namespace redlock::scripts\n")
+file(WRITE "${OUTPUT}" "${source}")

@@ -1,0 +1,150 @@
+#!/usr/bin/env bash
+# The Debian packages that redlock-cli needs, in one place, and what installs those that are missing.
+#
+#   packaging/dependencies.sh            install what building and testing need
+#   packaging/dependencies.sh build      … what building needs
+#   . packaging/dependencies.sh          only define BUILD_PACKAGES, TEST_PACKAGES, ensure_packages, ensure_test_packages
+
+# shellcheck disable=SC2034  # read by those who source this file
+BUILD_PACKAGES=(
+  g++ cmake ninja-build pkg-config
+  libasio-dev libhiredis-dev libcli11-dev libfmt-dev nlohmann-json3-dev libexpected-dev
+)
+
+# Beyond BUILD_PACKAGES; clang's runtime, whose name carries a version, is added by ensure_test_packages.
+TEST_PACKAGES=(
+  redis-server libgtest-dev bats bats-assert bats-support python3-redis
+  zsh dash mandoc clang iproute2 procps util-linux strace
+)
+
+readonly DEPENDENCIES_SH=${BASH_SOURCE[0]}
+
+# sysexits(3) EX_UNAVAILABLE: something that is needed is not there.
+readonly EX_UNAVAILABLE=69
+
+# Prints those of the packages named that are not installed, one a line.
+missing_packages() {
+  local package
+  local -A installed=()
+  while read -r package; do installed[$package]=1; done < <(
+    dpkg-query -W -f '${Package} ${db:Status-Status}\n' "$@" 2>/dev/null | sed -n 's/ installed$//p')
+  for package; do
+    [[ -v installed[$package] ]] || printf '%s\n' "$package"
+  done
+}
+
+# Sees to it that all packages named are installed. Says in one line what it installs, or why it cannot; then returns 69.
+ensure_packages() {
+  local me=${0##*/}
+  if ! command -v dpkg-query >/dev/null || ! command -v apt-get >/dev/null; then
+    echo "$me: no dpkg and apt-get here; needs what Debian calls: $*" >&2
+    return "$EX_UNAVAILABLE"
+  fi
+
+  local missing
+  mapfile -t missing < <(missing_packages "$@")
+  ((${#missing[@]})) || return 0
+
+  local become=()
+  if ((EUID != 0)); then
+    # Without a terminal nobody can type a password.
+    if command -v sudo >/dev/null && { sudo -n true 2>/dev/null || [[ -t 0 ]]; }; then
+      become=(sudo --)
+    else
+      echo "$me: needs: apt-get install ${missing[*]}" >&2
+      return "$EX_UNAVAILABLE"
+    fi
+  fi
+
+  echo "$me: installing ${missing[*]}"
+  if ! "${become[@]}" bash "$DEPENDENCIES_SH" install-as-root "${missing[@]}"; then
+    echo "$me: could not install; needs: apt-get install ${missing[*]}" >&2
+    return "$EX_UNAVAILABLE"
+  fi
+}
+
+# BUILD_PACKAGES, TEST_PACKAGES and the runtime of whichever clang the distribution has.
+ensure_test_packages() {
+  ensure_packages "${BUILD_PACKAGES[@]}" "${TEST_PACKAGES[@]}" || return
+  local runtime
+  runtime=$(clang_runtime_package) || return
+  [[ -z $runtime ]] || ensure_packages "$runtime"
+}
+
+# The package with clang's sanitizer and fuzzer libraries; nothing when clang already finds them.
+clang_runtime_package() {
+  local major
+  compgen -G "$(clang -print-resource-dir)/lib/linux/libclang_rt.fuzzer-*.a" >/dev/null && return
+  major=$(clang -dumpversion) || return
+  echo "libclang-rt-${major%%.*}-dev"
+}
+
+# --- What follows runs as root. ---
+
+# The work of ensure_packages. A subshell, so that its traps are its own.
+install_as_root() (
+  log=$(mktemp)
+  policy=
+  trap 'rm -f "$log" ${policy:+"$policy"}' EXIT
+  trap 'exit 130' INT
+  trap 'exit 143' TERM
+  export DEBIAN_FRONTEND=noninteractive
+
+  # No daemon starts merely because tests need its program: policy-rc.d is asked by invoke-rc.d and by systemd's helper
+  # alike; runlevel 1 stops invoke-rc.d where the administrator has a policy of his own.
+  export RUNLEVEL=1
+  if [[ ! -e /usr/sbin/policy-rc.d ]]; then
+    policy=/usr/sbin/policy-rc.d
+    printf '#!/bin/sh\nexit 101\n' >"$policy"
+    chmod 755 "$policy"
+  fi
+
+  redis_is_new=
+  for package; do [[ $package != redis-server ]] || redis_is_new=1; done
+
+  # The package lists are fetched when they know nothing of a package, or are so old that a download fails.
+  fetched=
+  if ! apt-cache show --no-all-versions "$@" >/dev/null 2>&1; then
+    apt-get -q update >"$log" 2>&1 || complain "$log"
+    fetched=1
+  fi
+  if ! apt_install "$@" >"$log" 2>&1; then
+    if [[ -n $fetched ]] || ! apt-get -q update >"$log" 2>&1 || ! apt_install "$@" >"$log" 2>&1; then
+      complain "$log"
+      exit "$EX_UNAVAILABLE"
+    fi
+  fi
+
+  # Nor does it start at the next boot.
+  if [[ -n $redis_is_new ]]; then
+    if [[ -d /run/systemd/system ]]; then
+      systemctl disable --quiet --now redis-server.service >/dev/null 2>&1 || true
+    else
+      update-rc.d redis-server disable >/dev/null 2>&1 || true
+    fi
+  fi
+)
+
+apt_install() {
+  apt-get -q -y -o DPkg::Lock::Timeout=120 --no-install-recommends install "$@" </dev/null
+}
+
+# apt's own last error, in one line.
+complain() {
+  local error
+  error=$(grep '^E:' "$1" | tail -n 1)
+  echo "apt-get: ${error:-$(tail -n 1 "$1")}" >&2
+}
+
+if [[ ${BASH_SOURCE[0]} == "$0" ]]; then
+  set -euo pipefail
+  case ${1-test} in
+    build) ensure_packages "${BUILD_PACKAGES[@]}" ;;
+    test) ensure_test_packages ;;
+    install-as-root) install_as_root "${@:2}" ;;
+    *)
+      echo "usage: ${0##*/} [build|test]" >&2
+      exit 64
+      ;;
+  esac
+fi

@@ -1,0 +1,117 @@
+#!/usr/bin/env bash
+# From a fresh checkout to a lock that works, in one go: installs what is missing, builds, starts a Redis of its own on a
+# private socket, and shows redlock-cli at work against it. Leaves nothing behind but the build; may be run again.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+. packaging/dependencies.sh
+
+die() {
+  echo "quickstart: $*" >&2
+  exit 1
+}
+say() { printf '\n== %s\n' "$*"; }
+
+# Shows a command as one would type it, and runs it.
+show() {
+  printf '$ redlock-cli'
+  printf ' %q' "$@"
+  printf '\n'
+  "$redlock_cli" "$@"
+}
+
+dir=
+server_pid=
+holder_pid=
+# Ends a process of ours, if there is one.
+end() {
+  [[ -n $1 ]] || return 0
+  kill "$1" 2>/dev/null || true
+  wait "$1" 2>/dev/null || true
+}
+clean_up() {
+  end "$holder_pid"
+  end "$server_pid"
+  [[ -z $dir ]] || rm -rf "$dir"
+}
+trap clean_up EXIT
+trap 'exit 130' INT
+trap 'exit 143' TERM
+
+# Waits up to ten seconds for the condition, as long as process PID lives.
+wait_for() {
+  local what=$1 pid=$2 tries
+  shift 2
+  for ((tries = 0; tries < 200; ++tries)); do
+    if "$@" >/dev/null 2>&1; then return; fi
+    kill -0 "$pid" 2>/dev/null || break
+    sleep 0.05
+  done
+  die "$what"
+}
+
+say "Packages"
+ensure_packages "${BUILD_PACKAGES[@]}" redis-server || exit
+echo "everything needed is installed"
+
+say "Build (a minute or two the first time)"
+mkdir -p build
+log=build/quickstart.log
+# Without the tests: they need more packages than the program does.
+cmake --preset release -DREDLOCK_TESTS=OFF >"$log" 2>&1 || die "configuring failed; see $log"
+cmake --build --preset release >>"$log" 2>&1 || die "building failed; see $log"
+redlock_cli=$PWD/build/release/src/redlock-cli
+[[ -x $redlock_cli ]] || die "the build made no ${redlock_cli#"$PWD"/}"
+echo "built ${redlock_cli#"$PWD"/}"
+
+say "A Redis of our own, on a private socket, in memory only"
+dir=$(mktemp -d /tmp/redlock-quickstart.XXXXXX)
+socket=$dir/redis.sock
+redis-server --port 0 --unixsocket "$socket" --unixsocketperm 700 --save '' --appendonly no --daemonize no \
+  --dir "$dir" --logfile "$dir/redis.log" &
+server_pid=$!
+wait_for "redis-server did not start: $(tail -n 1 "$dir/redis.log" 2>/dev/null)" "$server_pid" redis-cli -s "$socket" ping
+
+# Nothing of the caller's settings or leases shall show up in the demonstration.
+for variable in "${!REDLOCK_@}"; do unset "$variable"; done
+unset REDISCLI_AUTH
+export REDLOCK_SERVER=unix://$socket
+echo "REDLOCK_SERVER=$REDLOCK_SERVER"
+
+say "A command that runs while it holds the lock \"demo\""
+# shellcheck disable=SC2016  # for the inner shell
+command='
+  echo "the command runs: key $REDLOCK_KEY, fence $REDLOCK_FENCE"
+  : >"$0/held"
+  until [ -e "$0/enough" ]; do sleep 0.05; done
+  echo "the command is done"'
+printf '$ redlock-cli run -k demo -- sh -c %s &\n' "'echo \"key \$REDLOCK_KEY, fence \$REDLOCK_FENCE\"; …'"
+"$redlock_cli" run -k demo -- sh -c "$command" "$dir" &
+holder_pid=$!
+wait_for "the command did not get the lock" "$holder_pid" test -e "$dir/held"
+
+say "Who holds it?"
+show status -k demo || die "status failed with exit status $?"
+
+say "Somebody else, who does not wait (-n)"
+status=0
+show run -k demo -n -- echo "this must not be seen" || status=$?
+((status == 75)) || die "the second command should have exited with 75 (busy), not $status"
+echo "exit status 75: busy; its command did not run"
+
+say "The command ends, and the lock with it"
+: >"$dir/enough"
+status=0
+wait "$holder_pid" || status=$?
+holder_pid=
+((status == 0)) || die "run exited with $status instead of the command's own 0"
+left=$(redis-cli -s "$socket" exists demo) || die "the server does not answer any more"
+[[ $left == 0 ]] || die "the key is still there after the command ended"
+echo "exit status 0; the key is gone from the server"
+
+cat <<'END'
+
+== It works. Now name your own server, in one of these ways:
+  redlock-cli run -S redis://host:6379 -k KEY -- COMMAND      on the command line
+  export REDLOCK_SERVER=redis://host:6379                     for this shell
+  /etc/redlock-cli.toml:  server = "redis://host:6379"        for cron, sudo and everybody
+END

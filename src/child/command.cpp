@@ -1,0 +1,218 @@
+#include "child/command.hpp"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstdlib>
+#include <string_view>
+#include <system_error>
+
+#include "support/text.hpp"
+#include "support/unique_fd.hpp"
+
+namespace redlock::child {
+namespace {
+
+constexpr int kNotFound = 127;
+constexpr int kCannotExecute = 126;
+constexpr int kCannotStart = 71;
+
+constexpr const char* kDefaultPath = "/bin:/usr/bin";  // what glibc and musl take where $PATH is unset
+constexpr const char* kShell = "/bin/sh";
+
+// A stop signal of the terminal, or a dead mount, can hold the child between fork and exec for ever; the caller has a lease to extend.
+constexpr int kExecPatienceMs = 500;
+
+std::string message_of(int error) {
+  std::string text = std::generic_category().message(error);
+  if (!text.empty() && text.front() >= 'A' && text.front() <= 'Z') text.front() = static_cast<char>(text.front() - 'A' + 'a');
+  return text;
+}
+
+ExecFailure failure(int exit_code, const std::string& name, const std::string& reason) {
+  return {exit_code, escape_for_terminal(name) + ": " + reason};
+}
+
+bool means_absent(int error) {
+  return error == ENOENT || error == ENOTDIR || error == ENAMETOOLONG || error == ELOOP;
+}
+
+ExecFailure not_found(const std::string& name) {
+  return failure(kNotFound, name, "not found");
+}
+
+/// `path`, when it can be executed; `name` is what the user called it.
+Result<std::string, ExecFailure> check_program(const std::string& path, const std::string& name) {
+  struct stat info {};
+  if (::stat(path.c_str(), &info) != 0) {
+    return unexpected(means_absent(errno) ? not_found(name) : failure(kCannotExecute, name, message_of(errno)));
+  }
+  if (S_ISDIR(info.st_mode)) return unexpected(failure(kCannotExecute, name, "is a directory"));
+  if (!S_ISREG(info.st_mode)) return unexpected(failure(kCannotExecute, name, "is not a regular file"));
+  if (::faccessat(AT_FDCWD, path.c_str(), X_OK, AT_EACCESS) != 0) return unexpected(failure(kCannotExecute, name, message_of(errno)));
+  return path;
+}
+
+/// An empty element of $PATH is the current directory; `./` keeps a name such as `-x` from becoming an option of the shell.
+std::string in_directory(std::string_view directory, const std::string& name) {
+  return (directory.empty() ? std::string(".") : std::string(directory)) + "/" + name;
+}
+
+Result<std::string, ExecFailure> search_path(std::string_view directories, const std::string& name) {
+  ExecFailure worst = not_found(name);
+  for (bool more = true; more;) {
+    const auto colon = directories.find(':');
+    const std::string candidate = in_directory(directories.substr(0, colon), name);
+    auto found = check_program(candidate, name);
+    if (found) return found;
+    // A directory that may not be searched is no sign of the program: only a file that is there makes it 126.
+    struct stat info {};
+    if (worst.exit_code == kNotFound && ::stat(candidate.c_str(), &info) == 0) worst = found.error();
+    more = colon != std::string_view::npos;
+    if (more) directories.remove_prefix(colon + 1);
+  }
+  return unexpected(worst);
+}
+
+/// Pointers for execve, which changes nothing in spite of its signature.
+std::vector<char*> pointers_to(const std::vector<std::string>& strings) {
+  std::vector<char*> pointers;
+  pointers.reserve(strings.size() + 1);
+  for (const auto& string : strings) pointers.push_back(const_cast<char*>(string.c_str()));
+  pointers.push_back(nullptr);
+  return pointers;
+}
+
+/// As execvp does for a file that the kernel does not know: the shell, the file, the arguments after argv[0].
+std::vector<std::string> shell_arguments(const Command& command) {
+  std::vector<std::string> arguments{kShell, command.path.starts_with('-') ? "./" + command.path : command.path};
+  if (!command.arguments.empty()) arguments.insert(arguments.end(), command.arguments.begin() + 1, command.arguments.end());
+  return arguments;
+}
+
+/// All that the child needs, allocated before the fork: after it another thread's malloc lock may be held for ever.
+struct Prepared {
+  explicit Prepared(const Command& command, const SpawnOptions& options)
+      : path(command.path.c_str()),
+        shell_strings(shell_arguments(command)),
+        arguments(pointers_to(command.arguments)),
+        shell(pointers_to(shell_strings)),
+        environment(pointers_to(options.environment)) {}
+
+  const char* path;
+  std::vector<std::string> shell_strings;
+  std::vector<char*> arguments;
+  std::vector<char*> shell;
+  std::vector<char*> environment;
+};
+
+constexpr int exit_code_of(int error) noexcept {
+  return error == ENOENT ? kNotFound : kCannotExecute;
+}
+
+/// Async-signal-safe, as everything in the child.
+[[noreturn]] void report_and_exit(int report_to, int error) noexcept {
+  // The parent may have lost its patience and closed its end: then the exit code is all that is left to say it.
+  ::signal(SIGPIPE, SIG_IGN);
+  [[maybe_unused]] const auto written = ::write(report_to, &error, sizeof error);
+  ::_exit(exit_code_of(error));
+}
+
+[[noreturn]] void become(const Prepared& prepared, const SpawnOptions& options, const InheritedSignals& inherited, pid_t parent,
+                         int report_to) noexcept {
+  if (options.own_group) ::setpgid(0, 0);
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
+  // A parent that died before the prctl sends nothing any more.
+  if (::getppid() != parent) ::_exit(kCannotStart);
+  inherited.restore();
+  ::execve(prepared.path, prepared.arguments.data(), prepared.environment.data());
+  if (errno == ENOEXEC) ::execve(kShell, prepared.shell.data(), prepared.environment.data());
+  report_and_exit(report_to, errno);
+}
+
+/// The errno of a failed exec; 0 when it succeeded, the child died before it, or it takes too long.
+int wait_for_exec(int report_from) noexcept {
+  pollfd readable{report_from, POLLIN, 0};
+  int ready = 0;
+  do {
+    ready = ::poll(&readable, 1, kExecPatienceMs);
+  } while (ready < 0 && errno == EINTR);
+  if (ready <= 0) return 0;
+  int error = 0;
+  ssize_t got = 0;
+  do {
+    got = ::read(report_from, &error, sizeof error);
+  } while (got < 0 && errno == EINTR);
+  return got == static_cast<ssize_t>(sizeof error) ? error : 0;
+}
+
+void reap(pid_t child) noexcept {
+  while (::waitpid(child, nullptr, 0) < 0 && errno == EINTR) {
+  }
+}
+
+ExecFailure explain(const Command& command, int error) {
+  // The kernel says ENOENT for a missing interpreter or loader too; shells say 126 then.
+  if (error == ENOENT && ::access(command.path.c_str(), F_OK) == 0) {
+    return failure(kCannotExecute, command.path, "its interpreter is missing");
+  }
+  if (error == ENOENT) return not_found(command.path);
+  return failure(kCannotExecute, command.path, message_of(error));
+}
+
+ExecFailure cannot_start(const Command& command, const char* what, int error) {
+  return failure(kCannotStart, command.path, std::string(what) + ": " + message_of(error));
+}
+
+}  // namespace
+
+Result<std::string, ExecFailure> find_program(const std::string& name) {
+  if (name.empty()) return unexpected(failure(kNotFound, "''", "not found"));
+  if (name.find('/') != std::string::npos) return check_program(name, name);
+  const char* const directories = std::getenv("PATH");
+  return search_path(directories != nullptr ? directories : kDefaultPath, name);
+}
+
+std::vector<std::string> environment_with(const std::vector<Variable>& ours) {
+  const auto replaced = [&ours](std::string_view entry) {
+    return std::any_of(ours.begin(), ours.end(), [entry](const Variable& variable) {
+      return entry.size() > variable.name.size() && entry[variable.name.size()] == '=' && entry.starts_with(variable.name);
+    });
+  };
+  std::vector<std::string> environment;
+  for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry) {
+    if (!replaced(*entry)) environment.emplace_back(*entry);
+  }
+  for (const auto& variable : ours) environment.push_back(variable.name + "=" + variable.value);
+  return environment;
+}
+
+Result<pid_t, ExecFailure> spawn(const Command& command, const SpawnOptions& options, const InheritedSignals& inherited) {
+  const Prepared prepared(command, options);
+  std::array<int, 2> ends{};
+  if (::pipe2(ends.data(), O_CLOEXEC) != 0) return unexpected(cannot_start(command, "cannot make a pipe", errno));
+  const UniqueFd report_from(ends[0]);
+  UniqueFd report_to(ends[1]);
+
+  const pid_t parent = ::getpid();
+  const pid_t child = ::fork();
+  if (child < 0) return unexpected(cannot_start(command, "cannot fork", errno));
+  if (child == 0) become(prepared, options, inherited, parent, report_to.get());
+
+  // In both: whoever comes first, the group is there when we return. EACCES says that the child was first.
+  if (options.own_group) ::setpgid(child, child);
+  report_to.reset();
+  const int error = wait_for_exec(report_from.get());
+  if (error == 0) return child;
+  reap(child);
+  return unexpected(explain(command, error));
+}
+
+}  // namespace redlock::child

@@ -1,0 +1,187 @@
+#include "child/signals.hpp"
+
+#include <pthread.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <system_error>
+
+namespace redlock::child {
+namespace {
+
+constexpr int kLastSignal = 64;  // of Linux; SIGRTMAX is a function call, and not async-signal-safe by any promise
+constexpr int kExitOfSignal = 128;
+
+constexpr std::array kCollected{SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGCONT, SIGWINCH};
+
+struct Name {
+  std::string_view text;
+  int number;
+};
+
+// The first name of a number is the one that is shown.
+constexpr std::array kNames{
+    Name{"HUP", SIGHUP},       Name{"INT", SIGINT},   Name{"QUIT", SIGQUIT},   Name{"ILL", SIGILL},   Name{"TRAP", SIGTRAP},
+    Name{"ABRT", SIGABRT},     Name{"IOT", SIGABRT},  Name{"BUS", SIGBUS},     Name{"FPE", SIGFPE},   Name{"KILL", SIGKILL},
+    Name{"USR1", SIGUSR1},     Name{"SEGV", SIGSEGV}, Name{"USR2", SIGUSR2},   Name{"PIPE", SIGPIPE}, Name{"ALRM", SIGALRM},
+    Name{"TERM", SIGTERM},
+#ifdef SIGSTKFLT
+    Name{"STKFLT", SIGSTKFLT},
+#endif
+    Name{"CHLD", SIGCHLD},     Name{"CLD", SIGCHLD},  Name{"CONT", SIGCONT},   Name{"STOP", SIGSTOP}, Name{"TSTP", SIGTSTP},
+    Name{"TTIN", SIGTTIN},     Name{"TTOU", SIGTTOU}, Name{"URG", SIGURG},     Name{"XCPU", SIGXCPU}, Name{"XFSZ", SIGXFSZ},
+    Name{"VTALRM", SIGVTALRM}, Name{"PROF", SIGPROF}, Name{"WINCH", SIGWINCH}, Name{"IO", SIGIO},     Name{"POLL", SIGIO},
+    Name{"PWR", SIGPWR},       Name{"SYS", SIGSYS},
+};
+
+void set_disposition(int signal, void (*handler)(int)) noexcept {
+  struct sigaction action {};
+  action.sa_handler = handler;
+  sigemptyset(&action.sa_mask);
+  ::sigaction(signal, &action, nullptr);
+}
+
+void throw_errno(const char* what) {
+  throw std::system_error(errno, std::generic_category(), what);
+}
+
+bool stops(int signal) noexcept {
+  return signal == SIGSTOP || signal == SIGTSTP || signal == SIGTTIN || signal == SIGTTOU;
+}
+
+std::optional<int> parse_number(std::string_view text) {
+  int number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (text.empty() || error != std::errc{} || end != text.data() + text.size() || number < 0) return std::nullopt;
+  return number;
+}
+
+/// The numbers between the named and the real-time signals belong to libc: nobody can catch or mean them.
+bool is_signal(int number) {
+  const bool named = std::any_of(kNames.begin(), kNames.end(), [number](const Name& name) { return name.number == number; });
+  return named || (number >= SIGRTMIN && number <= SIGRTMAX);
+}
+
+std::optional<int> real_time_offset(std::string_view text, char sign) {
+  if (text.empty()) return 0;
+  if (text.front() != sign) return std::nullopt;
+  const auto offset = parse_number(text.substr(1));
+  if (!offset || *offset > SIGRTMAX - SIGRTMIN) return std::nullopt;
+  return offset;
+}
+
+std::optional<int> parse_real_time(std::string_view name) {
+  constexpr std::string_view kFirst = "RTMIN";
+  constexpr std::string_view kLast = "RTMAX";
+  if (name.starts_with(kFirst)) {
+    if (const auto offset = real_time_offset(name.substr(kFirst.size()), '+')) return SIGRTMIN + *offset;
+  } else if (name.starts_with(kLast)) {
+    if (const auto offset = real_time_offset(name.substr(kLast.size()), '-')) return SIGRTMAX - *offset;
+  }
+  return std::nullopt;
+}
+
+std::string upper_case(std::string_view text) {
+  std::string upper(text);
+  // By hand: toupper() follows the locale, and a Turkish one would lose `kill`.
+  std::transform(upper.begin(), upper.end(), upper.begin(),
+                 [](char c) { return c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c; });
+  return upper;
+}
+
+}  // namespace
+
+InheritedSignals InheritedSignals::capture() {
+  InheritedSignals inherited;
+  sigemptyset(&inherited.ignored_);
+  ::pthread_sigmask(SIG_BLOCK, nullptr, &inherited.mask_);
+  for (int signal = 1; signal <= kLastSignal; ++signal) {
+    struct sigaction action {};
+    if (::sigaction(signal, nullptr, &action) == 0 && action.sa_handler == SIG_IGN) sigaddset(&inherited.ignored_, signal);
+  }
+  return inherited;
+}
+
+bool InheritedSignals::ignored(int signal) const noexcept {
+  return sigismember(&ignored_, signal) == 1;
+}
+
+bool InheritedSignals::blocked(int signal) const noexcept {
+  return sigismember(&mask_, signal) == 1;
+}
+
+void InheritedSignals::restore() const noexcept {
+  for (int signal = 1; signal <= kLastSignal; ++signal) set_disposition(signal, ignored(signal) ? SIG_IGN : SIG_DFL);
+  // Last: a signal that waits since the fork must meet the disposition that the command would give it.
+  ::pthread_sigmask(SIG_SETMASK, &mask_, nullptr);
+}
+
+SignalGate::SignalGate(const InheritedSignals& inherited) {
+  sigset_t collected;
+  sigemptyset(&collected);
+  sigaddset(&collected, SIGCHLD);
+  for (const int signal : kCollected) {
+    if (!inherited.ignored(signal) && !inherited.blocked(signal)) sigaddset(&collected, signal);
+  }
+  if (const int error = ::pthread_sigmask(SIG_BLOCK, &collected, nullptr); error != 0) {
+    throw std::system_error(error, std::generic_category(), "pthread_sigmask");
+  }
+  set_disposition(SIGCHLD, SIG_DFL);
+  set_disposition(SIGPIPE, SIG_IGN);
+  fd_ = UniqueFd(::signalfd(-1, &collected, SFD_NONBLOCK | SFD_CLOEXEC));
+  if (!fd_) throw_errno("signalfd");
+}
+
+std::optional<ReceivedSignal> SignalGate::read() {
+  signalfd_siginfo info{};
+  ssize_t got = 0;
+  do {
+    got = ::read(fd_.get(), &info, sizeof info);
+  } while (got < 0 && errno == EINTR);
+  if (got < 0 && errno != EAGAIN) throw_errno("read signalfd");
+  if (got != static_cast<ssize_t>(sizeof info)) return std::nullopt;
+  const bool from_kernel = info.ssi_code == SI_KERNEL;
+  return ReceivedSignal{static_cast<int>(info.ssi_signo), from_kernel, from_kernel ? 0 : static_cast<pid_t>(info.ssi_pid)};
+}
+
+bool ends_a_wait(int signal) noexcept {
+  return signal == SIGHUP || signal == SIGINT || signal == SIGQUIT || signal == SIGTERM || signal == SIGUSR1 || signal == SIGUSR2;
+}
+
+int die_of(int signal) noexcept {
+  const int status = kExitOfSignal + signal;
+  if (signal <= 0 || signal > kLastSignal || stops(signal)) return status;
+  ::prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
+  set_disposition(signal, SIG_DFL);  // fails for KILL, which needs none
+  sigset_t only;
+  sigemptyset(&only);
+  sigaddset(&only, signal);
+  ::pthread_sigmask(SIG_UNBLOCK, &only, nullptr);
+  // To this thread, not to the process: another thread might take it, and we would return before we die.
+  ::raise(signal);
+  return status;
+}
+
+std::optional<int> parse_signal(std::string_view text) {
+  if (const auto number = parse_number(text)) return is_signal(*number) ? number : std::nullopt;
+  const std::string upper = upper_case(text);
+  std::string_view name = upper;
+  if (name.starts_with("SIG")) name.remove_prefix(3);
+  const auto* const known = std::find_if(kNames.begin(), kNames.end(), [name](const Name& entry) { return entry.text == name; });
+  if (known != kNames.end()) return known->number;
+  return parse_real_time(name);
+}
+
+std::string signal_name(int signal) {
+  const auto* const known = std::find_if(kNames.begin(), kNames.end(), [signal](const Name& entry) { return entry.number == signal; });
+  if (known != kNames.end()) return std::string(known->text);
+  if (signal == SIGRTMIN) return "RTMIN";
+  if (signal > SIGRTMIN && signal <= SIGRTMAX) return "RTMIN+" + std::to_string(signal - SIGRTMIN);
+  return std::to_string(signal);
+}
+
+}  // namespace redlock::child

@@ -1,0 +1,189 @@
+#include "core/decision.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace redlock {
+namespace {
+
+template <class Vote>
+using Votes = std::vector<std::optional<Vote>>;
+
+template <class Kind, class Vote>
+const Kind* as(const std::optional<Vote>& vote) {
+  return vote ? std::get_if<Kind>(&*vote) : nullptr;
+}
+
+template <class Kind, class Vote>
+const Kind* as(const Vote& vote) {
+  return std::get_if<Kind>(&vote);
+}
+
+template <class Kind, class Votes>
+std::size_t number_of(const Votes& votes) {
+  return static_cast<std::size_t>(std::ranges::count_if(votes, [](const auto& vote) { return as<Kind>(vote) != nullptr; }));
+}
+
+template <class Vote>
+std::size_t number_missing(const Votes<Vote>& votes) {
+  return static_cast<std::size_t>(std::ranges::count_if(votes, [](const auto& vote) { return !vote.has_value(); }));
+}
+
+std::size_t faults_of(const Votes<AcquireVote>& votes, FaultKind kind) {
+  return static_cast<std::size_t>(std::ranges::count_if(votes, [=](const auto& vote) {
+    const Fault* fault = as<Fault>(vote);
+    return fault != nullptr && fault->kind == kind;
+  }));
+}
+
+/// Whether the servers other than `against` are too few for a quorum.
+bool no_quorum_without(std::size_t against, std::size_t servers) {
+  return against > 0 && servers - against < quorum_of(servers);
+}
+
+/// A lease with the number of servers that show it.
+struct Standing {
+  const Holder* holder = nullptr;
+  std::size_t votes = 0;
+};
+
+/// The lease that most servers show; of several, the one that the first server shows.
+template <class Votes>
+Standing leading(const Votes& votes) {
+  Standing lead;
+  for (const auto& vote : votes) {
+    const Held* held = as<Held>(vote);
+    if (held == nullptr) continue;
+    const auto same = static_cast<std::size_t>(std::ranges::count_if(votes, [=](const auto& other) {
+      const Held* also = as<Held>(other);
+      return also != nullptr && also->holder.id == held->holder.id;
+    }));
+    if (same > lead.votes) lead = {&held->holder, same};
+  }
+  return lead;
+}
+
+/// What stands in the way of our lease when a quorum of servers answered or may still answer.
+AcquireDecision classify_holders(const Votes<AcquireVote>& votes) {
+  const std::size_t quorum = quorum_of(votes.size());
+  const Standing lead = leading(votes);
+  if (lead.votes >= quorum) return AcquireDecision::busy;
+  // Only silence can hide a lease: every other fault says that the server cast no vote.
+  const bool may_have_quorum = lead.votes > 0 && lead.votes + faults_of(votes, FaultKind::silent) >= quorum;
+  if (!may_have_quorum) return AcquireDecision::split;
+  // Only this tool's own attempts are known to be taken back when they fail; a foreign value may well stay.
+  return lead.holder->foreign ? AcquireDecision::busy : AcquireDecision::maybe_busy;
+}
+
+/// Why there can be no quorum of grants any more.
+AcquireDecision classify_failure(const Votes<AcquireVote>& votes) {
+  const std::size_t servers = votes.size();
+  const std::size_t denied = faults_of(votes, FaultKind::denied);
+  const std::size_t misconfigured = faults_of(votes, FaultKind::misconfigured);
+  if (no_quorum_without(denied, servers)) return AcquireDecision::denied;
+  if (no_quorum_without(misconfigured, servers)) return AcquireDecision::misconfigured;
+  // Neither alone is enough, so there are some of both: rights are what the user can mend first.
+  if (no_quorum_without(denied + misconfigured, servers)) return AcquireDecision::denied;
+  const std::size_t answers = number_of<Granted>(votes) + number_of<Held>(votes);
+  if (answers + number_missing(votes) < quorum_of(servers)) return AcquireDecision::unavailable;
+  return classify_holders(votes);
+}
+
+}  // namespace
+
+AcquireTally::AcquireTally(std::size_t servers) : votes_(servers) {}
+
+void AcquireTally::count(std::size_t server, AcquireVote vote) {
+  votes_.at(server) = std::move(vote);
+}
+
+AcquireDecision AcquireTally::decision() const {
+  const std::size_t quorum = quorum_of(votes_.size());
+  if (number_of<Duplicate>(votes_) > 0) return AcquireDecision::duplicate;
+  if (grants() >= quorum) return AcquireDecision::granted;
+  if (grants() + number_missing(votes_) >= quorum) return AcquireDecision::undecided;
+  return classify_failure(votes_);
+}
+
+std::size_t AcquireTally::grants() const {
+  return number_of<Granted>(votes_);
+}
+
+bool AcquireTally::complete() const {
+  return number_missing(votes_) == 0;
+}
+
+Fence AcquireTally::fence() const {
+  Fence largest;
+  for (const auto& vote : votes_) {
+    if (const Granted* granted = as<Granted>(vote)) largest = std::max(largest, granted->fence);
+  }
+  return largest;
+}
+
+std::vector<std::size_t> AcquireTally::granted_below(Fence fence) const {
+  std::vector<std::size_t> servers;
+  for (std::size_t server = 0; server < votes_.size(); ++server) {
+    const Granted* granted = as<Granted>(votes_[server]);
+    if (granted != nullptr && granted->fence < fence) servers.push_back(server);
+  }
+  return servers;
+}
+
+const Holder* AcquireTally::main_holder() const {
+  return leading(votes_).holder;
+}
+
+const AcquireVote* AcquireTally::vote_of(std::size_t server) const {
+  const auto& vote = votes_.at(server);
+  return vote ? &*vote : nullptr;
+}
+
+ExtendTally::ExtendTally(std::size_t servers) : votes_(servers) {}
+
+void ExtendTally::count(std::size_t server, ExtendVote vote) {
+  votes_.at(server) = std::move(vote);
+}
+
+ExtendDecision ExtendTally::decision() const {
+  const std::size_t servers = votes_.size();
+  const std::size_t quorum = quorum_of(servers);
+  const std::size_t extended = number_of<Extended>(votes_);
+  const std::size_t not_ours = number_of<NotOurs>(votes_);
+  const std::size_t missing = number_missing(votes_);
+  if (extended >= quorum) return ExtendDecision::confirmed;
+  if (no_quorum_without(not_ours, servers)) return ExtendDecision::lost;
+  const bool may_confirm = extended + missing >= quorum;
+  const bool may_lose = missing > 0 && no_quorum_without(not_ours + missing, servers);
+  return may_confirm || may_lose ? ExtendDecision::undecided : ExtendDecision::unconfirmed;
+}
+
+const ExtendVote* ExtendTally::vote_of(std::size_t server) const {
+  const auto& vote = votes_.at(server);
+  return vote ? &*vote : nullptr;
+}
+
+ReleaseDecision decide_release(const std::vector<ReleaseVote>& votes) {
+  if (number_of<Supervised>(votes) > 0) return ReleaseDecision::supervised;
+  if (number_of<Released>(votes) >= quorum_of(votes.size())) return ReleaseDecision::released;
+  if (no_quorum_without(number_of<NotOurs>(votes), votes.size())) return ReleaseDecision::not_ours;
+  return ReleaseDecision::unavailable;
+}
+
+Inspection summarize(const std::vector<InspectVote>& votes) {
+  const std::size_t quorum = quorum_of(votes.size());
+  const std::size_t free = number_of<Free>(votes);
+  const Standing lead = leading(votes);
+  Inspection inspection;
+  if (lead.holder != nullptr) inspection.holder = *lead.holder;
+  if (free >= quorum) {
+    inspection.state = InspectState::free;
+  } else if (lead.votes >= quorum) {
+    inspection.state = InspectState::held;
+  } else if (free + number_of<Held>(votes) >= quorum) {
+    inspection.state = InspectState::partly_held;
+  }
+  return inspection;
+}
+
+}  // namespace redlock

@@ -1,0 +1,72 @@
+#include "core/names.hpp"
+
+#include <charconv>
+#include <chrono>
+#include <system_error>
+#include <utility>
+
+namespace redlock {
+namespace {
+
+constexpr std::string_view decimal_digits = "0123456789";
+constexpr std::string_view hexadecimal_digits = "0123456789abcdef";
+
+bool consists_of(std::string_view text, std::string_view characters) {
+  return !text.empty() && text.find_first_not_of(characters) == std::string_view::npos;
+}
+
+}  // namespace
+
+Result<Resource, ResourceError> Resource::from(std::string_view key) {
+  if (key.empty()) return unexpected(ResourceError::empty);
+  if (key.size() > max_bytes) return unexpected(ResourceError::too_long);
+  if (key.starts_with(reserved_prefix)) return unexpected(ResourceError::reserved);
+  return Resource(key);
+}
+
+std::string describe(ResourceError error) {
+  switch (error) {
+    case ResourceError::empty:
+      return "the key is empty";
+    case ResourceError::too_long:
+      return "the key is longer than " + std::to_string(Resource::max_bytes) + " bytes";
+    case ResourceError::reserved:
+      return "the key begins with '" + std::string(Resource::reserved_prefix) + "', which is kept for this tool's own records";
+  }
+  return "the key is not valid";
+}
+
+Token Token::from_random(std::span<const std::byte, bits / 8> random) {
+  std::string text;
+  text.reserve(digits);
+  for (const std::byte byte : random) {
+    text += hexadecimal_digits[std::to_integer<std::size_t>(byte >> 4)];
+    text += hexadecimal_digits[std::to_integer<std::size_t>(byte & std::byte{0xf})];
+  }
+  return Token(std::move(text));
+}
+
+std::optional<Token> Token::from_text(std::string_view text) {
+  if (text.size() != digits || !consists_of(text, hexadecimal_digits)) return std::nullopt;
+  return Token(std::string(text));
+}
+
+std::optional<Fence> Fence::from_text(std::string_view text) {
+  if (!consists_of(text, decimal_digits)) return std::nullopt;
+  std::uint64_t value = 0;
+  const auto parsed = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (parsed.ec != std::errc() || value > max) return std::nullopt;
+  return Fence(value);
+}
+
+std::string Fence::text() const {
+  return std::to_string(value_);
+}
+
+std::optional<Ttl> Ttl::from(Duration span) {
+  const auto length = std::chrono::duration_cast<Milliseconds>(span);
+  if (length < Milliseconds(1) || length > max) return std::nullopt;
+  return Ttl(length);
+}
+
+}  // namespace redlock

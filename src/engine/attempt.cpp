@@ -1,0 +1,169 @@
+#include "engine/attempt.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+
+#include "core/validity.hpp"
+#include "engine/ballot.hpp"
+
+namespace redlock {
+namespace {
+
+using Why = AttemptFailure::Why;
+using AcquireBallot = Ballot<AcquireTally>;
+
+Token fresh_token(const Electorate& electorate) {
+  const std::array<std::uint64_t, 2> random{electorate.random(), electorate.random()};
+  std::array<std::byte, Token::bits / 8> bytes;
+  static_assert(sizeof random == sizeof bytes);
+  std::memcpy(bytes.data(), random.data(), sizeof bytes);
+  return Token::from_random(bytes);
+}
+
+/// Why a round that is over for `decision` gave no lease.
+Why why(AcquireDecision decision) {
+  switch (decision) {
+    case AcquireDecision::busy:
+      return Why::busy;
+    case AcquireDecision::maybe_busy:
+      return Why::maybe_busy;
+    case AcquireDecision::split:
+      return Why::split;
+    case AcquireDecision::denied:
+      return Why::denied;
+    case AcquireDecision::misconfigured:
+      return Why::misconfigured;
+    case AcquireDecision::duplicate:
+      return Why::duplicate;
+    case AcquireDecision::undecided:
+    case AcquireDecision::granted:
+    case AcquireDecision::unavailable:
+      break;
+  }
+  return Why::unavailable;
+}
+
+/// Whether our id is smaller than that of every other lease that has votes: one of the clients of a split goes first.
+bool goes_first(const AcquireTally& tally, std::size_t servers) {
+  const LeaseId* ours = nullptr;
+  const LeaseId* smallest_other = nullptr;
+  for (std::size_t i = 0; i < servers; ++i) {
+    const AcquireVote* vote = tally.vote_of(i);
+    if (vote == nullptr) continue;
+    if (const auto* granted = std::get_if<Granted>(vote)) ours = &granted->id;
+    if (const auto* held = std::get_if<Held>(vote)) {
+      if (smallest_other == nullptr || held->holder.id < *smallest_other) smallest_other = &held->holder.id;
+    }
+  }
+  return ours != nullptr && (smallest_other == nullptr || *ours < *smallest_other);
+}
+
+/// One attempt while it lasts.
+class Attempt {
+ public:
+  Attempt(Electorate& electorate, AcquireOrder order, Interrupt& interrupt)
+      : electorate_(electorate),
+        order_(std::move(order)),
+        interrupt_(interrupt),
+        t0_(electorate.clock().now()),
+        token_(fresh_token(electorate)),
+        ballot_(std::make_shared<AcquireBallot>(electorate)),
+        listener_(interrupt, *ballot_->bell) {}
+
+  asio::awaitable<Result<Lease, AttemptFailure>> run() {
+    ask_all();
+    while (tally().decision() == AcquireDecision::undecided && !interrupt_.raised()) co_await ballot_->bell->wait_until(Instant::max());
+    const AcquireDecision decision = tally().decision();
+    if (decision != AcquireDecision::granted) co_return fail(interrupt_.raised() ? Why::interrupted : why(decision));
+
+    const Fence fence = tally().fence();
+    co_await write_back(fence);
+    if (interrupt_.raised()) co_return fail(Why::interrupted);
+    if (at_or_above(fence) < quorum_of(electorate_.size())) co_return fail(Why::unavailable);
+    // Read the clock last: whatever delayed us since t0 has used up the lease.
+    const Instant deadline = redlock::deadline(t0_, order_.ttl);
+    if (electorate_.clock().now() + order_.needed_validity >= deadline) co_return fail(Why::too_slow);
+    co_return Lease{order_.resource, token_, own_id(), fence, order_.ttl, deadline};
+  }
+
+ private:
+  [[nodiscard]] const AcquireTally& tally() const { return ballot_->tally; }
+
+  void ask_all() {
+    const AcquireRequest request{order_.resource, token_, order_.ttl, electorate_.clock().wall(), order_.owner};
+    const Instant deadline = t0_ + electorate_.server_timeout();
+    for (std::size_t i = 0; i < electorate_.size(); ++i) {
+      ask(electorate_, ballot_, i, [request, deadline](LockServer& server) { return server.acquire(request, deadline); });
+    }
+  }
+
+  /// Raises the counter of servers that granted a smaller fence, until a quorum has the lease's (R6). Usually there is none.
+  asio::awaitable<void> write_back(Fence fence) {
+    const RaiseRequest request{order_.resource, token_, fence, order_.ttl};
+    const Instant deadline = electorate_.clock().now() + electorate_.server_timeout();
+    std::size_t outstanding = 0;
+    for (const std::size_t i : tally().granted_below(fence)) {
+      ++outstanding;
+      spawn(electorate_.executor(),
+            [&server = electorate_.server(i), request, deadline, ballot = ballot_, raised = raised_]() -> asio::awaitable<void> {
+              const RaiseVote vote = co_await server.raise_fence(request, deadline);
+              (std::holds_alternative<Raised>(vote) ? raised->done : raised->failed) += 1;
+              ballot->bell->ring();
+            });
+    }
+    while (at_or_above(fence) < quorum_of(electorate_.size()) && raised_->done + raised_->failed < outstanding && !interrupt_.raised()) {
+      co_await ballot_->bell->wait_until(Instant::max());
+    }
+  }
+
+  [[nodiscard]] std::size_t at_or_above(Fence fence) const {
+    return tally().grants() - tally().granted_below(fence).size() + raised_->done;
+  }
+
+  [[nodiscard]] LeaseId own_id() const {
+    for (std::size_t i = 0; i < electorate_.size(); ++i) {
+      const AcquireVote* vote = tally().vote_of(i);
+      if (vote != nullptr && std::holds_alternative<Granted>(*vote)) return std::get<Granted>(*vote).id;
+    }
+    return {};
+  }
+
+  /// Takes back what may be ours, on every server whose answer was not an explicit "held".
+  unexpected<AttemptFailure> fail(Why why) {
+    for (std::size_t i = 0; i < electorate_.size(); ++i) {
+      const AcquireVote* vote = tally().vote_of(i);
+      if (vote == nullptr || !std::holds_alternative<Held>(*vote)) electorate_.server(i).take_back(order_.resource, token_);
+    }
+    AttemptFailure failure{};
+    failure.why = why;
+    if (const Holder* holder = tally().main_holder()) failure.holder = *holder;
+    failure.faults = faults_among(electorate_, [this](std::size_t i) { return tally().vote_of(i); });
+    failure.round_trip = electorate_.clock().now() - t0_;
+    failure.goes_first = goes_first(tally(), electorate_.size());
+    return unexpected<AttemptFailure>(std::move(failure));
+  }
+
+  struct Raises {
+    std::size_t done = 0;
+    std::size_t failed = 0;
+  };
+
+  Electorate& electorate_;
+  AcquireOrder order_;
+  Interrupt& interrupt_;
+  Instant t0_;  ///< before the first byte
+  Token token_;
+  std::shared_ptr<AcquireBallot> ballot_;
+  Interrupt::Listener listener_;
+  std::shared_ptr<Raises> raised_ = std::make_shared<Raises>();
+};
+
+}  // namespace
+
+asio::awaitable<Result<Lease, AttemptFailure>> attempt(Electorate& electorate, AcquireOrder order, Interrupt& interrupt) {
+  Attempt attempt(electorate, std::move(order), interrupt);
+  co_return co_await attempt.run();
+}
+
+}  // namespace redlock

@@ -1,0 +1,48 @@
+#pragma once
+
+#include <asio/awaitable.hpp>
+#include <optional>
+#include <vector>
+
+#include "core/decision.hpp"
+#include "core/lease.hpp"
+#include "engine/electorate.hpp"
+#include "engine/interrupt.hpp"
+#include "support/result.hpp"
+
+namespace redlock {
+
+/// What is to be locked.
+struct AcquireOrder {
+  Resource resource;
+  Ttl ttl;
+  Owner owner;
+  Duration needed_validity;  ///< a lease that would be over sooner is no use and counts as a failure
+};
+
+/// Why one attempt did not give a lease. Everything it may have left at the servers was taken back.
+struct AttemptFailure {
+  enum class Why {
+    busy,         ///< certainly held by another lease
+    maybe_busy,   ///< held, or a simultaneous attempt that fails as well: see AcquireDecision
+    split,        ///< simultaneous attempts
+    unavailable,  ///< no quorum of answers
+    denied,
+    misconfigured,
+    duplicate,  ///< the same server was given twice
+    too_slow,   ///< granted, but the answers took so long that too little of the lease was left
+    interrupted,
+  };
+  Why why;
+  std::optional<Holder> holder;     ///< the main other lease, when there is one
+  std::vector<ServerFault> faults;  ///< of the servers that gave no vote
+  Duration round_trip{};            ///< from the question to the decision
+  bool goes_first = false;          ///< in a split: we have the smallest lease id of those seen, so we try again at once (R8)
+};
+
+/// One attempt to acquire: a fresh token, all servers at once, decided as soon as it is certain, the fence written back to a quorum, and
+/// everything taken back if it fails (PROTOCOL R1-R3, R6). The interrupt is looked at while it waits.
+/// Source of the algorithm: https://redis.io/docs/latest/develop/use/patterns/distributed-locks/ ("The Redlock algorithm").
+asio::awaitable<Result<Lease, AttemptFailure>> attempt(Electorate& electorate, AcquireOrder order, Interrupt& interrupt);
+
+}  // namespace redlock

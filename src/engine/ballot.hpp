@@ -1,0 +1,89 @@
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "engine/electorate.hpp"
+#include "support/spawn.hpp"
+
+namespace redlock {
+
+/// A round's votes as they come in. Shared by the coroutine that decides and those that ask, so that a vote that comes after the decision
+/// still finds its place.
+template <class Tally>
+struct Ballot {
+  Ballot(const Electorate& electorate) : tally(electorate.size()), bell(electorate.clock().make_bell()) {}
+
+  Tally tally;
+  std::unique_ptr<Bell> bell;  ///< rung at every vote
+};
+
+/// The tally of a round that has no decision of its own: just every server's vote.
+template <class Vote>
+class VoteList {
+ public:
+  explicit VoteList(std::size_t servers) : votes_(servers) {}
+
+  void count(std::size_t server, Vote vote) {
+    if (!votes_[server]) ++in_;
+    votes_[server] = std::move(vote);
+  }
+
+  [[nodiscard]] bool complete() const noexcept { return in_ == votes_.size(); }
+  [[nodiscard]] bool has(std::size_t server) const { return votes_[server].has_value(); }
+
+  /// All votes; one that is missing is a silent server's.
+  [[nodiscard]] std::vector<Vote> votes() const {
+    std::vector<Vote> all;
+    for (const auto& vote : votes_) all.push_back(vote ? *vote : Vote(Fault{FaultKind::silent, "no answer yet"}));
+    return all;
+  }
+
+ private:
+  std::vector<std::optional<Vote>> votes_;
+  std::size_t in_ = 0;
+};
+
+/// Whether this vote is an answer at all.
+template <class Vote>
+bool is_answer(const Vote& vote) {
+  const auto* fault = std::get_if<Fault>(&vote);
+  return fault == nullptr || fault->kind != FaultKind::silent;
+}
+
+/// Puts a question to one server and goes on; `question(server)` gives an awaitable vote, `then(vote)` runs behind the counting.
+template <class Tally, class Question, class Then>
+void ask(Electorate& electorate, std::shared_ptr<Ballot<Tally>> ballot, std::size_t index, Question question, Then then) {
+  electorate.set_answered(index, false);
+  spawn(
+      electorate.executor(),
+      [&electorate, ballot = std::move(ballot), index, question = std::move(question), then = std::move(then)]() -> asio::awaitable<void> {
+        auto vote = co_await question(electorate.server(index));
+        if (is_answer(vote)) electorate.set_answered(index, true);
+        ballot->tally.count(index, vote);
+        ballot->bell->ring();
+        then(vote);
+      });
+}
+
+template <class Tally, class Question>
+void ask(Electorate& electorate, std::shared_ptr<Ballot<Tally>> ballot, std::size_t index, Question question) {
+  ask(electorate, std::move(ballot), index, std::move(question), [](const auto&) {});
+}
+
+/// The faults among the votes, with their servers' names. `vote_of(i)`: a pointer to the vote of server i, or nullptr.
+template <class VoteOf>
+std::vector<ServerFault> faults_among(const Electorate& electorate, VoteOf vote_of) {
+  std::vector<ServerFault> faults;
+  for (std::size_t i = 0; i < electorate.size(); ++i) {
+    const auto* vote = vote_of(i);
+    if (vote == nullptr) continue;
+    if (const auto* fault = std::get_if<Fault>(vote)) faults.push_back({electorate.server(i).name(), *fault});
+  }
+  return faults;
+}
+
+}  // namespace redlock

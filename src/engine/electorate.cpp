@@ -1,0 +1,39 @@
+#include "engine/electorate.hpp"
+
+#include "support/spawn.hpp"
+
+namespace redlock {
+
+Electorate::Electorate(asio::any_io_executor executor, const Clock& clock, RandomBits random,
+                       std::vector<std::unique_ptr<LockServer>> servers, Duration server_timeout)
+    : executor_(std::move(executor)),
+      clock_(clock),
+      random_(std::move(random)),
+      servers_(std::move(servers)),
+      answered_(servers_.size(), false),
+      server_timeout_(server_timeout) {}
+
+std::vector<std::string> Electorate::names() const {
+  std::vector<std::string> names;
+  for (const auto& server : servers_) names.push_back(server->name());
+  return names;
+}
+
+asio::awaitable<void> Electorate::close(bool drain) {
+  struct Progress {
+    std::unique_ptr<Bell> bell;
+    std::size_t open;
+  };
+  const auto progress = std::make_shared<Progress>(Progress{clock_.make_bell(), size()});
+  const Instant now = clock_.now();
+  for (std::size_t i = 0; i < size(); ++i) {
+    const Instant deadline = drain || answered_[i] ? now + server_timeout_ : now;
+    spawn(executor_, [progress, server = servers_[i].get(), deadline]() -> asio::awaitable<void> {
+      co_await server->close(deadline);
+      if (--progress->open == 0) progress->bell->ring();
+    });
+  }
+  while (progress->open > 0) co_await progress->bell->wait_until(Instant::max());
+}
+
+}  // namespace redlock

@@ -1,0 +1,61 @@
+#pragma once
+
+#include <asio/any_io_executor.hpp>
+#include <asio/awaitable.hpp>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/vote.hpp"
+#include "store/lock_server.hpp"
+#include "support/clock.hpp"
+
+namespace redlock {
+
+/// A fault with the name of its server.
+struct ServerFault {
+  std::string server;
+  Fault fault;
+};
+
+/// 64 random bits at each call: random_bits(), or a test's seeded generator.
+using RandomBits = std::function<std::uint64_t()>;
+
+/// The configured servers, and what every round needs: the executor, the clock, randomness and how long one server may take.
+/// Must outlive all rounds, also what they left running in the background.
+class Electorate {
+ public:
+  /// `clock` must outlive the electorate.
+  Electorate(asio::any_io_executor executor, const Clock& clock, RandomBits random, std::vector<std::unique_ptr<LockServer>> servers,
+             Duration server_timeout);
+
+  [[nodiscard]] std::size_t size() const noexcept { return servers_.size(); }
+  [[nodiscard]] LockServer& server(std::size_t index) const { return *servers_[index]; }
+  [[nodiscard]] const asio::any_io_executor& executor() const noexcept { return executor_; }
+  [[nodiscard]] const Clock& clock() const noexcept { return clock_; }
+  [[nodiscard]] std::uint64_t random() const { return random_(); }
+  [[nodiscard]] Duration server_timeout() const noexcept { return server_timeout_; }
+
+  /// Names for fingerprints and messages, in configured order.
+  [[nodiscard]] std::vector<std::string> names() const;
+
+  /// Remembers whether a server answered the last question that was put to it; while one is under way it has not.
+  void set_answered(std::size_t server, bool answered) { answered_[server] = answered; }
+  [[nodiscard]] bool answered(std::size_t server) const { return answered_[server]; }
+
+  /// Ends all connections. `drain`: wait, at most the server timeout, until every server has read what was taken back; otherwise only those
+  /// that answered last time are waited for, and for the others it must do that the kernel has it.
+  asio::awaitable<void> close(bool drain);
+
+ private:
+  asio::any_io_executor executor_;
+  const Clock& clock_;
+  RandomBits random_;
+  std::vector<std::unique_ptr<LockServer>> servers_;
+  std::vector<bool> answered_;
+  Duration server_timeout_;
+};
+
+}  // namespace redlock

@@ -1,0 +1,115 @@
+#include "engine/held_lease.hpp"
+
+#include "core/validity.hpp"
+#include "engine/ballot.hpp"
+
+namespace redlock {
+namespace {
+
+/// The first "not ours" among the votes.
+template <class Votes>
+std::optional<NotOurs> first_not_ours(std::size_t servers, Votes vote_of) {
+  for (std::size_t i = 0; i < servers; ++i) {
+    const auto* vote = vote_of(i);
+    if (vote == nullptr) continue;
+    if (const auto* not_ours = std::get_if<NotOurs>(vote)) return *not_ours;
+  }
+  return std::nullopt;
+}
+
+bool lost_the_key(const ExtendVote& vote) {
+  const auto* not_ours = std::get_if<NotOurs>(&vote);
+  return not_ours != nullptr && not_ours->why == NotOurs::Why::gone;
+}
+
+}  // namespace
+
+struct HeldLease::Shared {
+  bool over = false;  ///< released: nothing may be given back to a server any more
+};
+
+HeldLease::HeldLease(Electorate& electorate, Resource resource, Token token, Fence fence)
+    : electorate_(electorate),
+      resource_(std::move(resource)),
+      token_(std::move(token)),
+      fence_(fence),
+      shared_(std::make_shared<Shared>()) {}
+
+asio::awaitable<ExtendResult> HeldLease::extend(Ttl ttl) {
+  struct ExtendBallot : Ballot<ExtendTally> {
+    using Ballot::Ballot;
+    std::optional<HealRequest> heal;  ///< set once this round is confirmed
+  };
+  const auto ballot = std::make_shared<ExtendBallot>(electorate_);
+  ExtendResult result;
+  result.t0 = electorate_.clock().now();
+  const Instant deadline = result.t0 + electorate_.server_timeout();
+
+  const auto give_back = [&electorate = electorate_, shared = shared_](std::size_t i, const HealRequest& request) {
+    if (shared->over) return;
+    spawn(electorate.executor(), [&electorate, i, request]() -> asio::awaitable<void> {
+      // Whether it worked shows in the next round.
+      (void)co_await electorate.server(i).heal(request, electorate.clock().now() + electorate.server_timeout());
+    });
+  };
+  const ExtendRequest request{resource_, token_, ttl};
+  for (std::size_t i = 0; i < electorate_.size(); ++i) {
+    ask(
+        electorate_, std::shared_ptr<Ballot<ExtendTally>>(ballot), i,
+        [request, deadline](LockServer& server) { return server.extend(request, deadline); },
+        [i, ballot, give_back](const ExtendVote& vote) {
+          if (ballot->heal && lost_the_key(vote)) give_back(i, *ballot->heal);
+        });
+  }
+  while (ballot->tally.decision() == ExtendDecision::undecided) co_await ballot->bell->wait_until(Instant::max());
+
+  const auto vote_of = [&](std::size_t i) { return ballot->tally.vote_of(i); };
+  result.decision = ballot->tally.decision();
+  result.not_ours = first_not_ours(electorate_.size(), vote_of);
+  result.faults = faults_among(electorate_, vote_of);
+  if (result.decision == ExtendDecision::confirmed) {
+    for (std::size_t i = 0; i < electorate_.size() && !ballot->heal; ++i) {
+      const auto* vote = vote_of(i);
+      const auto* extended = vote != nullptr ? std::get_if<Extended>(vote) : nullptr;
+      if (extended != nullptr) ballot->heal = HealRequest{resource_, token_, ttl, std::max(fence_, extended->fence), extended->provenance};
+    }
+    for (std::size_t i = 0; i < electorate_.size(); ++i) {
+      if (const auto* vote = vote_of(i); vote != nullptr && lost_the_key(*vote)) give_back(i, *ballot->heal);
+    }
+  }
+  co_return result;
+}
+
+asio::awaitable<ReleaseResult> HeldLease::release(bool by_hand) {
+  shared_->over = true;
+  const auto ballot = std::make_shared<Ballot<VoteList<ReleaseVote>>>(electorate_);
+  std::vector<bool> awaited;
+  for (std::size_t i = 0; i < electorate_.size(); ++i) awaited.push_back(electorate_.answered(i));
+
+  const Instant deadline = electorate_.clock().now() + electorate_.server_timeout();
+  const ReleaseRequest request{resource_, token_, by_hand};
+  for (std::size_t i = 0; i < electorate_.size(); ++i) {
+    ask(electorate_, ballot, i, [request, deadline](LockServer& server) { return server.release(request, deadline); });
+  }
+  const auto is_settled = [&] {
+    if (ballot->tally.complete()) return true;
+    for (std::size_t i = 0; i < awaited.size(); ++i) {
+      if (awaited[i] && !ballot->tally.has(i)) return false;
+    }
+    return decide_release(ballot->tally.votes()) != ReleaseDecision::unavailable;
+  };
+  while (!is_settled()) co_await ballot->bell->wait_until(Instant::max());
+
+  const std::vector<ReleaseVote> votes = ballot->tally.votes();
+  const auto vote_of = [&](std::size_t i) { return &votes[i]; };
+  ReleaseResult result;
+  result.decision = decide_release(votes);
+  result.not_ours = first_not_ours(votes.size(), vote_of);
+  result.faults = faults_among(electorate_, vote_of);
+  for (const ReleaseVote& vote : votes) {
+    if (const auto* supervised = std::get_if<Supervised>(&vote)) result.supervisor = supervised->holder;
+  }
+  co_return result;
+}
+
+}  // namespace redlock

@@ -1,0 +1,51 @@
+#pragma once
+
+#include <asio/awaitable.hpp>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "core/decision.hpp"
+#include "core/lease.hpp"
+#include "engine/electorate.hpp"
+
+namespace redlock {
+
+struct ExtendResult {
+  ExtendDecision decision = ExtendDecision::undecided;
+  Instant t0;                       ///< before the first byte; when confirmed, the lease is good until deadline(t0, ttl)
+  std::optional<NotOurs> not_ours;  ///< the first such answer, when there was one
+  std::vector<ServerFault> faults;
+};
+
+struct ReleaseResult {
+  ReleaseDecision decision = ReleaseDecision::unavailable;
+  std::optional<NotOurs> not_ours;   ///< the first such answer
+  std::optional<Holder> supervisor;  ///< for ReleaseDecision::supervised
+  std::vector<ServerFault> faults;
+};
+
+/// A lease at the servers: extend it, release it. Rounds only; when to do what is the LeaseKeeper's matter, or the user's.
+class HeldLease {
+ public:
+  HeldLease(Electorate& electorate, Resource resource, Token token, Fence fence);
+
+  /// One round (PROTOCOL R4, R5): decided as soon as it is certain, within the server timeout. Servers that say they have no such lease get
+  /// it back, in the background, once a quorum confirmed it in this very round; never after release().
+  asio::awaitable<ExtendResult> extend(Ttl ttl);
+
+  /// Compare-and-delete everywhere. Waits for every server that answered our last question (all of them when nothing was asked yet), within
+  /// the server timeout. `by_hand`: see ReleaseRequest. Call once, and nothing after it.
+  asio::awaitable<ReleaseResult> release(bool by_hand);
+
+ private:
+  struct Shared;  ///< with the coroutines in the background
+
+  Electorate& electorate_;
+  Resource resource_;
+  Token token_;
+  Fence fence_;
+  std::shared_ptr<Shared> shared_;
+};
+
+}  // namespace redlock

@@ -1,0 +1,39 @@
+#include "engine/lease_keeper.hpp"
+
+#include <algorithm>
+
+#include "core/backoff.hpp"
+#include "core/validity.hpp"
+
+namespace redlock {
+
+LeaseKeeper::LeaseKeeper(Electorate& electorate, HeldLease& held, const Lease& lease)
+    : electorate_(electorate),
+      held_(held),
+      ttl_(lease.ttl),
+      life_(lease.ttl, lease.deadline - (redlock::deadline(Instant(), lease.ttl) - Instant())),
+      next_round_(life_.next_extend()) {}
+
+asio::awaitable<std::variant<LeaseExtended, LeaseInTrouble, LeaseEnded>> LeaseKeeper::next() {
+  const Clock& clock = electorate_.clock();
+  co_await sleep_until(clock, std::min(next_round_, life_.deadline()));
+  if (life_.state(clock.now()) != LeaseState::held) co_return LeaseEnded{LeaseState::expired, std::nullopt};
+
+  ExtendResult round = co_await held_.extend(ttl_);
+  if (round.decision == ExtendDecision::lost) {
+    life_.lose();
+    co_return LeaseEnded{LeaseState::lost, round.not_ours};
+  }
+  // The reading of the clock before the confirmation: an answer that came after the deadline brings nothing back.
+  if (life_.state(clock.now()) != LeaseState::held) co_return LeaseEnded{LeaseState::expired, std::nullopt};
+  if (round.decision == ExtendDecision::confirmed) {
+    life_.confirm(round.t0, ttl_);
+    next_round_ = life_.next_extend();
+    co_return LeaseExtended{life_.deadline(), std::exchange(failures_, 0) > 0};
+  }
+  next_round_ = clock.now() + unavailable_delay(failures_, electorate_.random());
+  ++failures_;
+  co_return LeaseInTrouble{std::move(round.faults), failures_ == 1};
+}
+
+}  // namespace redlock

@@ -1,0 +1,50 @@
+#pragma once
+
+#include <asio/awaitable.hpp>
+#include <variant>
+
+#include "engine/held_lease.hpp"
+
+namespace redlock {
+
+/// A quorum extended the lease.
+struct LeaseExtended {
+  Instant deadline;    ///< the new one
+  bool after_trouble;  ///< rounds before this one had failed
+};
+
+/// A round found no quorum of answers. Told for every such round; the lease still stands until its deadline.
+struct LeaseInTrouble {
+  std::vector<ServerFault> faults;
+  bool first;  ///< the first after a success
+};
+
+/// The lease is over. Final.
+struct LeaseEnded {
+  LeaseState state;                 ///< lost or expired
+  std::optional<NotOurs> not_ours;  ///< for lost: what a server said
+};
+
+/// Keeps a lease alive: extends it every ttl/3, retries a round that failed until the deadline, and says so when it is over (PROTOCOL R4).
+///
+///     LeaseKeeper keeper(…);
+///     for (;;) { event = co_await keeper.next(); … until LeaseEnded, or until the caller stops asking }
+///
+/// Only a quorum-confirmed round moves the deadline; it is never moved from the time of the reply, always from that of the question.
+class LeaseKeeper {
+ public:
+  /// `held` must outlive the keeper; `lease` is as it was granted.
+  LeaseKeeper(Electorate& electorate, HeldLease& held, const Lease& lease);
+
+  asio::awaitable<std::variant<LeaseExtended, LeaseInTrouble, LeaseEnded>> next();
+
+ private:
+  Electorate& electorate_;
+  HeldLease& held_;
+  Ttl ttl_;
+  LeaseLife life_;
+  Instant next_round_;
+  unsigned failures_ = 0;  ///< in a row
+};
+
+}  // namespace redlock

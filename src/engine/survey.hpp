@@ -1,0 +1,28 @@
+#pragma once
+
+#include <asio/awaitable.hpp>
+#include <optional>
+#include <vector>
+
+#include "core/decision.hpp"
+#include "engine/electorate.hpp"
+
+namespace redlock {
+
+/// Rounds that wait for every server's vote, within the server timeout: for people, who want to know what each of them says.
+
+/// Who holds the resource, server by server; summarize() puts them together.
+asio::awaitable<std::vector<InspectVote>> inspect(Electorate& electorate, Resource resource);
+
+/// Takes the lock away from whoever holds it; with `only_if`, only where the lease still has that fence.
+asio::awaitable<std::vector<BreakVote>> break_lock(Electorate& electorate, Resource resource, std::optional<Fence> only_if);
+
+struct Listing {
+  std::vector<Resource> resources;  ///< sorted, each once
+  std::vector<ServerFault> faults;
+};
+
+/// Every resource that this tool locked at any of the servers.
+asio::awaitable<Listing> list_resources(Electorate& electorate);
+
+}  // namespace redlock

@@ -1,0 +1,59 @@
+#pragma once
+
+#include <asio/awaitable.hpp>
+#include <optional>
+#include <variant>
+
+#include "engine/attempt.hpp"
+
+namespace redlock {
+
+struct WaitPolicy {
+  std::optional<Duration> wait;  ///< how long to wait for a lock that is held; nothing: for ever; zero: try once
+  Duration unavailable_wait{};   ///< how long to bear that there is no quorum of answers; not at all when `wait` is zero
+  Duration retry_delay{};        ///< between looks at a lock that is held
+};
+
+/// One attempt failed; next() will try again.
+struct StillWaiting {
+  AttemptFailure failure;
+};
+
+/// The wait is over without a lock. `why` says which exit code fits; a split that never resolved comes as busy.
+struct GaveUp {
+  AttemptFailure failure;
+};
+
+/// Acquires, with as many attempts as the policy allows, and tells after each how it went:
+///
+///     Waiter waiter(…);
+///     for (;;) { step = co_await waiter.next(); if it is a Lease or GaveUp: done; StillWaiting: show it }
+///
+/// A lock that is held is looked at again when its lease ends, or after the jittered retry delay; votes that were split by simultaneous
+/// attempts are tried again for up to a second even when the wait is zero (PROTOCOL R8); an outage is borne for `unavailable_wait`.
+class Waiter {
+ public:
+  Waiter(Electorate& electorate, AcquireOrder order, WaitPolicy policy, Interrupt& interrupt);
+
+  asio::awaitable<std::variant<Lease, StillWaiting, GaveUp>> next();
+
+ private:
+  /// When to try again, or nothing to give up.
+  std::optional<Instant> next_try(AttemptFailure& failure);
+  std::optional<Instant> after_split(const AttemptFailure& failure, Instant now);
+  std::optional<Instant> after_outage(Instant now);
+  std::optional<Instant> after_busy(const AttemptFailure& failure, Instant now) const;
+
+  Electorate& electorate_;
+  AcquireOrder order_;
+  WaitPolicy policy_;
+  Interrupt& interrupt_;
+  Instant give_up_at_;
+  std::optional<Instant> try_at_;       ///< empty before the first attempt
+  std::optional<Instant> split_since_;  ///< of an unbroken run of split votes
+  std::optional<Instant> outage_since_;
+  unsigned splits_ = 0;
+  unsigned outages_ = 0;
+};
+
+}  // namespace redlock

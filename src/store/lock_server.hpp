@@ -1,0 +1,82 @@
+#pragma once
+
+#include <asio/awaitable.hpp>
+#include <string>
+#include <vector>
+
+#include "core/names.hpp"
+#include "core/vote.hpp"
+#include "support/boot_clock.hpp"
+#include "support/result.hpp"
+
+namespace redlock {
+
+struct AcquireRequest {
+  Resource resource;
+  Token token;
+  Ttl ttl;
+  Milliseconds wall;  ///< our wall clock, a floor for the fence
+  Owner owner;
+};
+
+struct RaiseRequest {
+  Resource resource;
+  Token token;
+  Fence fence;
+  Ttl ttl;
+};
+
+struct ExtendRequest {
+  Resource resource;
+  Token token;
+  Ttl ttl;
+};
+
+struct HealRequest {
+  Resource resource;
+  Token token;
+  Ttl ttl;
+  Fence fence;
+  Provenance provenance;  ///< as a server that still has the lease told it
+};
+
+struct ReleaseRequest {
+  Resource resource;
+  Token token;
+  bool by_hand =
+      false;  ///< asked for by somebody else than the process that keeps the lease: a `run`'s lease is refused, a tombstone is left
+};
+
+/// The port to one server: one vote. What the engine knows of Redis, of a file on this host, or of a simulation.
+///
+/// Each question is put once, before `deadline`, and always answered by then: a server's silence is a Fault, never an exception.
+/// Questions keep their order on the way to the server, as long as its connection lives. Requests are copied, so they may be temporaries.
+/// Single-threaded. The server must outlive the questions that are under way.
+class LockServer {
+ public:
+  virtual ~LockServer() = default;
+
+  /// For people and for fingerprints: the address without user or password, e.g. `redis://10.0.0.1:6379/2`.
+  [[nodiscard]] virtual const std::string& name() const = 0;
+
+  virtual asio::awaitable<AcquireVote> acquire(AcquireRequest request, Instant deadline) = 0;
+  virtual asio::awaitable<RaiseVote> raise_fence(RaiseRequest request, Instant deadline) = 0;
+  virtual asio::awaitable<ExtendVote> extend(ExtendRequest request, Instant deadline) = 0;
+  virtual asio::awaitable<HealVote> heal(HealRequest request, Instant deadline) = 0;
+  virtual asio::awaitable<ReleaseVote> release(ReleaseRequest request, Instant deadline) = 0;
+  virtual asio::awaitable<BreakVote> break_lock(Resource resource, std::optional<Fence> only_if, Instant deadline) = 0;
+  virtual asio::awaitable<InspectVote> inspect(Resource resource, Instant deadline) = 0;
+
+  /// Every resource that has an owner record here: locked by this tool now or until a moment ago.
+  virtual asio::awaitable<Result<std::vector<Resource>, Fault>> list(Instant deadline) = 0;
+
+  /// Takes back whatever an acquire or a heal with this token did or may still do here: a compare-and-delete on every connection that
+  /// carried one, behind it. Returns at once; nobody hears the answer.
+  virtual void take_back(const Resource& resource, const Token& token) = 0;
+
+  /// Sends what is still to be sent, ends the sending half and waits for the server to do the same, at most until `deadline`
+  /// (an instant that has passed: send what the socket takes at once). Nothing may be asked afterwards.
+  virtual asio::awaitable<void> close(Instant deadline) = 0;
+};
+
+}  // namespace redlock

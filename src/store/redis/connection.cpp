@@ -1,0 +1,161 @@
+#include "store/redis/connection.hpp"
+
+#include <array>
+
+#include "store/redis/error_reply.hpp"
+#include "support/duration.hpp"
+#include "support/spawn.hpp"
+
+namespace redlock::redis {
+
+struct Connection::Open {
+  ReplyLimits limits;
+  std::unique_ptr<Bell> answered;  ///< null: nobody waits
+  std::optional<Result<Reply, Fault>> answer;
+};
+
+Connection::Connection(asio::any_io_executor executor, const Clock& clock, std::unique_ptr<Transport> transport,
+                       const std::vector<Command>& login)
+    : executor_(std::move(executor)),
+      clock_(clock),
+      transport_(std::move(transport)),
+      progress_(clock.make_bell()),
+      login_replies_left_(login.size()) {
+  for (const Command& command : login) enqueue(command, std::make_shared<Open>());
+}
+
+void Connection::start(Instant deadline) {
+  spawn(executor_, [self = shared_from_this(), deadline] { return self->serve(deadline); });
+}
+
+asio::awaitable<Result<Reply, Fault>> Connection::request(Command command, ReplyLimits limits, Instant deadline) {
+  const auto self = shared_from_this();
+  const Instant asked = clock_.now();
+  auto open = std::make_shared<Open>();
+  open->limits = limits;
+  open->answered = clock_.make_bell();
+  enqueue(command, open);
+  while (!open->answer && co_await open->answered->wait_until(deadline)) {
+  }
+  if (open->answer) co_return std::move(*open->answer);
+
+  late_ = true;
+  const std::string span = format_duration(deadline - asked);
+  if (connected_) co_return unexpected(Fault{FaultKind::silent, "no answer within " + span});
+  abort();  // nothing of ours was sent yet, so nothing needs to be taken back
+  co_return unexpected(Fault{FaultKind::silent, "no connection within " + span});
+}
+
+void Connection::post(const Command& command) {
+  ++posts_;
+  enqueue(command, std::make_shared<Open>());
+}
+
+asio::awaitable<void> Connection::close(Instant deadline) {
+  const auto self = shared_from_this();
+  if (connected_ && !broken_ && !open_.empty()) {
+    while (!broken_ && !(unsent_.empty() && being_written_.empty()) && co_await progress_->wait_until(deadline)) {
+    }
+    if (!broken_) transport_->end_sending();
+    while (!broken_ && co_await progress_->wait_until(deadline)) {
+    }
+  }
+  abort();
+}
+
+void Connection::abort() {
+  fail(Fault{FaultKind::silent, "the connection was closed"});
+}
+
+asio::awaitable<void> Connection::serve(Instant deadline) {
+  const auto self = shared_from_this();
+  if (auto fault = co_await transport_->open(deadline)) {
+    fail(std::move(*fault));
+    co_return;
+  }
+  if (broken_) co_return;
+  connected_ = true;
+  flush();
+  std::array<char, 4096> buffer;
+  while (!broken_) {
+    asio::error_code error;
+    const std::size_t length = co_await transport_->read_some(asio::buffer(buffer), error);
+    if (error) {
+      fail(Fault{FaultKind::silent, error == asio::error::eof ? "it closed the connection" : "the connection broke: " + error.message()});
+      co_return;
+    }
+    reader_.feed({buffer.data(), length});
+    while (!broken_) {
+      auto reply = reader_.next(open_.empty() ? ReplyLimits{} : open_.front()->limits);
+      if (!reply) {
+        fail(Fault{FaultKind::garbage, reply.error()});
+      } else if (*reply) {
+        deliver(std::move(**reply));
+      } else {
+        break;
+      }
+    }
+  }
+}
+
+void Connection::enqueue(const Command& command, std::shared_ptr<Open> open) {
+  if (broken_) {
+    open->answer = unexpected(*broken_);
+    return;
+  }
+  open_.push_back(std::move(open));
+  unsent_ += encode(command);
+  if (connected_) flush();
+}
+
+void Connection::flush() {
+  if (!being_written_.empty() || unsent_.empty()) return;
+  unsent_.erase(0, transport_->try_write(asio::buffer(unsent_)));
+  if (unsent_.empty()) return;
+  spawn(executor_, [self = shared_from_this()] { return self->write_rest(); });
+}
+
+asio::awaitable<void> Connection::write_rest() {
+  while (being_written_.empty() && !unsent_.empty() && !broken_) {
+    being_written_.swap(unsent_);
+    asio::error_code error;  // the reading side hears of it too, and says it better
+    co_await transport_->write(asio::buffer(being_written_), error);
+    being_written_.clear();
+    progress_->ring();
+  }
+}
+
+void Connection::deliver(Reply reply) {
+  if (open_.empty()) return fail(Fault{FaultKind::garbage, "an answer to nothing that was asked"});
+  const std::shared_ptr<Open> open = std::move(open_.front());
+  open_.pop_front();
+  if (login_replies_left_ > 0) {
+    --login_replies_left_;
+    if (reply.type == Reply::Type::error && !login_fault_) login_fault_ = fault_of_error(reply.text);
+    return;
+  }
+  if (login_fault_) {
+    // What came behind a refused login may have been done all the same (by the default user); it does not count, but it can be taken back
+    // here.
+    open->answer = unexpected(*login_fault_);
+  } else {
+    open->answer = std::move(reply);
+  }
+  if (open->answered) open->answered->ring();
+}
+
+void Connection::fail(Fault fault) {
+  if (broken_) return;
+  broken_ = std::move(fault);
+  unanswered_at_end_ = connected_ && !open_.empty();
+  transport_->close();
+  for (const auto& open : open_) {
+    open->answer = unexpected(login_fault_ ? *login_fault_ : *broken_);
+    if (open->answered) open->answered->ring();
+  }
+  open_.clear();
+  unsent_.clear();
+  progress_->ring();
+}
+
+}  // namespace redlock::redis

@@ -1,0 +1,83 @@
+#pragma once
+
+#include <asio/any_io_executor.hpp>
+#include <asio/awaitable.hpp>
+#include <deque>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/vote.hpp"
+#include "store/redis/reply_reader.hpp"
+#include "store/redis/transport.hpp"
+#include "support/clock.hpp"
+#include "support/result.hpp"
+
+namespace redlock::redis {
+
+/// One connection to one server, from connect to end; never reconnects. Commands go out in the order in which they are given, the login
+/// commands before all others and together with the first in one write; replies are matched by that order.
+///
+/// A connection whose answer came too late for somebody is `late`: it still delivers what it was given, and what is posted behind, but is
+/// not to be asked anything new (its next reply would be the old one). A connection that breaks answers everything that is open with a
+/// Fault.
+class Connection : public std::enable_shared_from_this<Connection> {
+ public:
+  Connection(asio::any_io_executor executor, const Clock& clock, std::unique_ptr<Transport> transport, const std::vector<Command>& login);
+
+  /// Begins to connect. Call once.
+  void start(Instant deadline);
+
+  /// Sends a command and waits for its reply until `deadline`. Error replies come back as replies; if the login was refused, every
+  /// answer is that fault.
+  asio::awaitable<Result<Reply, Fault>> request(Command command, ReplyLimits limits, Instant deadline);
+
+  /// Sends a command behind all others; its reply is read and dropped.
+  void post(const Command& command);
+
+  /// Whether something may be asked here: not broken, not late, not closed.
+  [[nodiscard]] bool usable() const noexcept { return !broken_ && !late_; }
+
+  /// Whether it ended after sending something that was never answered: the server may have acted on it.
+  [[nodiscard]] bool broke_unanswered() const noexcept { return broken_ && unanswered_at_end_; }
+
+  [[nodiscard]] bool broken() const noexcept { return broken_.has_value(); }
+
+  /// How many commands were posted so far: lets a caller see that something was taken back while it waited.
+  [[nodiscard]] std::size_t posts() const noexcept { return posts_; }
+
+  /// See LockServer::close.
+  asio::awaitable<void> close(Instant deadline);
+
+  /// Ends at once, whatever is under way.
+  void abort();
+
+ private:
+  struct Open;  ///< a command whose reply is awaited
+
+  asio::awaitable<void> serve(Instant deadline);
+  asio::awaitable<void> write_rest();
+  void enqueue(const Command& command, std::shared_ptr<Open> open);
+  void flush();
+  void deliver(Reply reply);
+  void fail(Fault fault);
+
+  asio::any_io_executor executor_;
+  const Clock& clock_;
+  std::unique_ptr<Transport> transport_;
+  ReplyReader reader_;
+  std::deque<std::shared_ptr<Open>> open_;  ///< in the order of their replies
+  std::string unsent_;
+  std::string being_written_;
+  std::optional<Fault> login_fault_;
+  std::optional<Fault> broken_;
+  std::unique_ptr<Bell> progress_;  ///< rung when something was written, and at the end; for close()
+  std::size_t login_replies_left_;
+  std::size_t posts_ = 0;
+  bool connected_ = false;
+  bool late_ = false;
+  bool unanswered_at_end_ = false;
+};
+
+}  // namespace redlock::redis

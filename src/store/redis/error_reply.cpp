@@ -1,0 +1,65 @@
+#include "store/redis/error_reply.hpp"
+
+#include <array>
+
+#include "support/text.hpp"
+
+namespace redlock::redis {
+namespace {
+
+struct Meaning {
+  std::string_view pattern;  ///< found anywhere: an error inside a script carries the original one in the middle
+  FaultKind kind;
+  std::string_view advice;  ///< empty: the server's own words say enough
+};
+
+constexpr std::array meanings{
+    Meaning{"WRONGPASS", FaultKind::denied, "wrong user or password"},
+    Meaning{"NOAUTH", FaultKind::denied, "it wants a password: set REDISCLI_AUTH or --password-file"},
+    Meaning{"invalid password", FaultKind::denied, "wrong password"},
+    Meaning{"without any password configured", FaultKind::denied,
+            "a password was given, but the server has none: unset REDISCLI_AUTH or drop it from the URL"},
+    Meaning{"NOPERM", FaultKind::denied, ""},
+    Meaning{"can't run this command", FaultKind::denied, ""},  // NOPERM inside a script, Redis 6
+    Meaning{"can't access at least one of the keys", FaultKind::denied, ""},
+    Meaning{"LOADING", FaultKind::unavailable, "it is loading its data"},
+    Meaning{"BUSY", FaultKind::unavailable, "it is busy with somebody's script"},
+    Meaning{"READONLY", FaultKind::unavailable, "it is a read-only replica"},
+    Meaning{"OOM", FaultKind::unavailable, "it is out of memory (maxmemory)"},
+    Meaning{"MISCONF", FaultKind::unavailable, "it refuses writes because it cannot save to disk"},
+    Meaning{"NOREPLICAS", FaultKind::unavailable, "it has too few replicas to accept writes"},
+    Meaning{"MASTERDOWN", FaultKind::unavailable, "it is a replica that lost its master"},
+    Meaning{"CLUSTERDOWN", FaultKind::unavailable, "its cluster is down"},
+    Meaning{"TRYAGAIN", FaultKind::unavailable, "its cluster is moving this key"},
+    Meaning{"max number of clients", FaultKind::unavailable, "it has too many clients (maxclients)"},
+    Meaning{"MOVED", FaultKind::misconfigured, "it is part of a Redis Cluster, and this key belongs to another server"},
+    Meaning{"ASK", FaultKind::misconfigured, "it is part of a Redis Cluster, and this key is moving to another server"},
+    Meaning{"DB index is out of range", FaultKind::misconfigured, "it has no such database"},
+    Meaning{"invalid DB index", FaultKind::misconfigured, "it has no such database"},
+    Meaning{"SELECT is not allowed in cluster mode", FaultKind::misconfigured, "it is part of a Redis Cluster, which has database 0 only"},
+    Meaning{"unknown command", FaultKind::misconfigured, ""},
+    Meaning{"FENCE", FaultKind::misconfigured, "the fence counter of this key was overwritten by somebody: delete it"},
+};
+
+/// The server's words, without what Redis adds about the script (`script: 5ec…, on @user_script:12.`).
+std::string quote(std::string_view error_text) {
+  constexpr std::size_t longest = 200;
+  std::string_view words = error_text.substr(0, error_text.find(" script: "));
+  return escape_for_terminal(words.substr(0, longest));
+}
+
+}  // namespace
+
+Fault fault_of_error(std::string_view error_text) {
+  for (const Meaning& meaning : meanings) {
+    if (error_text.find(meaning.pattern) == std::string_view::npos) continue;
+    return {meaning.kind, meaning.advice.empty() ? quote(error_text) : std::string(meaning.advice) + " (" + quote(error_text) + ")"};
+  }
+  return {FaultKind::unavailable, "it answered: " + quote(error_text)};
+}
+
+bool is_noscript(std::string_view error_text) {
+  return error_text.starts_with("NOSCRIPT");
+}
+
+}  // namespace redlock::redis

@@ -1,0 +1,110 @@
+#include <asio/generic/stream_protocol.hpp>
+#include <asio/ip/tcp.hpp>
+#include <asio/local/stream_protocol.hpp>
+#include <asio/redirect_error.hpp>
+#include <asio/use_awaitable.hpp>
+#include <asio/write.hpp>
+#include <vector>
+
+#include "store/redis/resolver.hpp"
+#include "store/redis/transport.hpp"
+#include "support/spawn.hpp"
+
+namespace redlock::redis {
+namespace {
+
+using Socket = asio::generic::stream_protocol::socket;
+using Address = asio::generic::stream_protocol::endpoint;
+
+class PlainTransport final : public Transport {
+ public:
+  PlainTransport(asio::any_io_executor executor, const Clock& clock, Endpoint endpoint)
+      : clock_(clock), endpoint_(std::move(endpoint)), socket_(std::move(executor)) {}
+
+  asio::awaitable<std::optional<Fault>> open(Instant deadline) override {
+    std::vector<Address> addresses;
+    if (endpoint_.kind == Endpoint::Kind::unix_socket) {
+      addresses.emplace_back(asio::local::stream_protocol::endpoint(endpoint_.path));
+    } else {
+      auto found = co_await resolve(endpoint_.host, endpoint_.port);
+      if (!found) co_return found.error();
+      addresses.assign(found->begin(), found->end());
+    }
+    asio::error_code error;
+    for (std::size_t i = 0; i < addresses.size() && !closed_; ++i) {
+      const auto addresses_left = static_cast<Duration::rep>(addresses.size() - i);
+      if (addresses_left == 1) {
+        error = co_await connect(addresses[i]);  // whoever set the deadline closes us when it passes
+      } else {
+        const Instant now = clock_.now();
+        error = co_await connect_before(now + (deadline - now) / addresses_left, addresses[i]);
+      }
+      if (!error) co_return std::nullopt;
+    }
+    co_return Fault{FaultKind::silent, "cannot connect: " + error.message()};
+  }
+
+  asio::awaitable<std::size_t> read_some(asio::mutable_buffer buffer, asio::error_code& error) override {
+    co_return co_await socket_.async_read_some(buffer, asio::redirect_error(asio::use_awaitable, error));
+  }
+
+  asio::awaitable<void> write(asio::const_buffer buffer, asio::error_code& error) override {
+    co_await asio::async_write(socket_, buffer, asio::redirect_error(asio::use_awaitable, error));
+  }
+
+  std::size_t try_write(asio::const_buffer buffer) override {
+    asio::error_code error;
+    const std::size_t written = socket_.write_some(buffer, error);
+    return error ? 0 : written;
+  }
+
+  void end_sending() override {
+    asio::error_code ignored;  // the other side may be gone already
+    socket_.shutdown(Socket::shutdown_send, ignored);
+  }
+
+  void close() override {
+    closed_ = true;
+    asio::error_code ignored;
+    socket_.close(ignored);
+  }
+
+ private:
+  asio::awaitable<asio::error_code> connect(Address address) {
+    asio::error_code error;
+    asio::error_code ignored;
+    socket_.close(ignored);
+    socket_.open(address.protocol(), error);
+    if (error) co_return error;
+    socket_.non_blocking(true, error);
+    if (endpoint_.kind == Endpoint::Kind::tcp) socket_.set_option(asio::ip::tcp::no_delay(true), error);
+    co_await socket_.async_connect(address, asio::redirect_error(asio::use_awaitable, error));
+    co_return error;
+  }
+
+  /// For an address after which another may be tried: one that swallows packets must not use up all the time.
+  asio::awaitable<asio::error_code> connect_before(Instant until, Address address) {
+    const std::shared_ptr<Bell> done = clock_.make_bell();
+    spawn(socket_.get_executor(), [done, until, &socket = socket_]() -> asio::awaitable<void> {
+      if (co_await done->wait_until(until)) co_return;
+      asio::error_code ignored;
+      socket.cancel(ignored);  // still there: the connect that it ends is what we are part of
+    });
+    const asio::error_code error = co_await connect(address);
+    done->ring();
+    co_return error;
+  }
+
+  const Clock& clock_;
+  Endpoint endpoint_;
+  Socket socket_;
+  bool closed_ = false;
+};
+
+}  // namespace
+
+std::unique_ptr<Transport> make_plain_transport(asio::any_io_executor executor, const Clock& clock, Endpoint endpoint) {
+  return std::make_unique<PlainTransport>(std::move(executor), clock, std::move(endpoint));
+}
+
+}  // namespace redlock::redis

@@ -1,0 +1,147 @@
+#include "store/redis/redis_server.hpp"
+
+#include <algorithm>
+
+#include "core/helper_keys.hpp"
+#include "store/redis/error_reply.hpp"
+
+namespace redlock::redis {
+namespace {
+
+/// A server that stays silent must not collect connections of ours without end; what the oldest had to deliver lies with the kernel by
+/// then.
+constexpr std::size_t most_late_connections = 4;
+
+/// How long a connection that only takes something back may take to open, when the one that should have carried it broke.
+constexpr Milliseconds reconnect_time{1000};
+
+/// SCAN promises no exact number of keys a page; these are generous and still bounded.
+constexpr ReplyLimits scan_limits{4, 16 * 1024, 64 * 1024};
+constexpr std::string_view scan_page = "512";
+
+std::vector<Command> login_commands(const Endpoint& endpoint) {
+  std::vector<Command> commands;
+  if (endpoint.password) {
+    Command auth{"AUTH"};
+    if (endpoint.user) auth.push_back(*endpoint.user);
+    auth.push_back(*endpoint.password);
+    commands.push_back(std::move(auth));
+  }
+  if (endpoint.database != 0) commands.push_back({"SELECT", std::to_string(endpoint.database)});
+  return commands;
+}
+
+Command script_command(const ScriptCall& call, bool by_digest) {
+  Command command{by_digest ? "EVALSHA" : "EVAL", std::string(by_digest ? call.script->sha1 : call.script->text),
+                  std::to_string(call.keys.size())};
+  command.insert(command.end(), call.keys.begin(), call.keys.end());
+  command.insert(command.end(), call.arguments.begin(), call.arguments.end());
+  return command;
+}
+
+/// Every script that is posted or may grant has the token first.
+const std::string& token_of(const ScriptCall& call) {
+  return call.arguments.front();
+}
+
+bool may_grant(const ScriptCall& call) {
+  return call.script == &scripts::acquire || call.script == &scripts::heal;
+}
+
+bool is_page(const Reply& reply) {
+  return reply.type == Reply::Type::array && reply.elements.size() == 2 && reply.elements[0].type == Reply::Type::text &&
+         reply.elements[1].type == Reply::Type::array;
+}
+
+}  // namespace
+
+RedisServer::RedisServer(asio::any_io_executor executor, const Clock& clock, Endpoint endpoint)
+    : executor_(std::move(executor)), clock_(clock), endpoint_(std::move(endpoint)), name_(endpoint_.name()) {}
+
+asio::awaitable<ScriptReply> RedisServer::call(ScriptCall call, Instant deadline) {
+  const std::shared_ptr<Link> link = usable_link(deadline);
+  Connection& connection = *link->connection;
+  const std::size_t posts = connection.posts();
+  if (may_grant(call)) link->tokens.insert(token_of(call));
+  // The first call on a connection carries the whole script, so that a server that never saw it costs no second round trip.
+  const bool by_digest = link->cached.contains(call.script->sha1);
+  auto reply = co_await connection.request(script_command(call, by_digest), ReplyLimits{}, deadline);
+  if (by_digest && reply && reply->type == Reply::Type::error && is_noscript(reply->text)) {
+    // What was taken back meanwhile must not arrive behind the compare-and-delete.
+    if (connection.posts() != posts) co_return unexpected(Fault{FaultKind::silent, "taken back before it was done"});
+    reply = co_await connection.request(script_command(call, false), ReplyLimits{}, deadline);
+  }
+  if (!reply) co_return unexpected(reply.error());
+  if (reply->type == Reply::Type::error) co_return unexpected(fault_of_error(reply->text));
+  link->cached.insert(call.script->sha1);
+  co_return std::move(*reply);
+}
+
+void RedisServer::post(ScriptCall call) {
+  if (!current_ || !current_->tokens.contains(token_of(call))) return;
+  if (current_->connection->broke_unanswered()) {
+    // The server may still act on what it received; another connection is better than none.
+    current_ = connect(clock_.now() + reconnect_time);
+    current_->tokens.insert(token_of(call));
+  }
+  post_on(*current_, call);
+}
+
+void RedisServer::post_to_late(ScriptCall call) {
+  if (current_ && !current_->connection->usable()) late_.push_back(std::exchange(current_, nullptr));
+  for (const auto& link : late_) post_on(*link, call);
+}
+
+void RedisServer::post_on(Link& link, const ScriptCall& call) {
+  // Only where it can matter: a server that stays silent must not be sent one more copy with every attempt.
+  if (link.tokens.erase(token_of(call)) > 0) link.connection->post(script_command(call, /*by_digest=*/false));
+}
+
+asio::awaitable<Result<std::vector<Resource>, Fault>> RedisServer::list(Instant deadline) {
+  const std::shared_ptr<Connection> connection = usable_link(deadline)->connection;
+  std::vector<Resource> resources;
+  std::string cursor = "0";
+  do {
+    Command scan{"SCAN", cursor, "MATCH", std::string(HelperKeys::every_owner), "COUNT", std::string(scan_page)};
+    auto reply = co_await connection->request(std::move(scan), scan_limits, deadline);
+    if (!reply) co_return unexpected(reply.error());
+    if (reply->type == Reply::Type::error) co_return unexpected(fault_of_error(reply->text));
+    if (!is_page(*reply)) co_return unexpected(Fault{FaultKind::garbage, "an answer that no SCAN gives"});
+    for (const Reply& key : reply->elements[1].elements) {
+      if (auto resource = HelperKeys::resource_of_owner(key.text)) resources.push_back(std::move(*resource));
+    }
+    cursor = reply->elements[0].text;
+  } while (cursor != "0");
+  co_return resources;
+}
+
+asio::awaitable<void> RedisServer::close(Instant deadline) {
+  if (current_) late_.push_back(std::exchange(current_, nullptr));
+  while (!late_.empty()) {
+    const std::shared_ptr<Link> link = std::move(late_.front());
+    late_.pop_front();
+    co_await link->connection->close(deadline);
+  }
+}
+
+std::shared_ptr<RedisServer::Link> RedisServer::usable_link(Instant deadline) {
+  if (current_ && current_->connection->usable()) return current_;
+  if (current_) late_.push_back(std::move(current_));
+  std::erase_if(late_, [](const auto& link) { return link->connection->broken(); });
+  if (late_.size() > most_late_connections) {
+    late_.front()->connection->abort();
+    late_.pop_front();
+  }
+  current_ = connect(deadline);
+  return current_;
+}
+
+std::shared_ptr<RedisServer::Link> RedisServer::connect(Instant deadline) {
+  auto link = std::make_shared<Link>();
+  link->connection =
+      std::make_shared<Connection>(executor_, clock_, make_plain_transport(executor_, clock_, endpoint_), login_commands(endpoint_));
+  link->connection->start(deadline);
+  return link;
+}
+
+}  // namespace redlock::redis

@@ -1,0 +1,52 @@
+#pragma once
+
+#include <asio/any_io_executor.hpp>
+#include <deque>
+#include <memory>
+#include <set>
+#include <string>
+#include <string_view>
+
+#include "store/redis/connection.hpp"
+#include "store/redis/endpoint.hpp"
+#include "store/scripted_server.hpp"
+#include "support/clock.hpp"
+
+namespace redlock::redis {
+
+/// One Redis or Valkey server. Connects when it is first asked, and anew after a connection broke or ran late.
+class RedisServer final : public ScriptedServer {
+ public:
+  /// `clock` must outlive the server.
+  RedisServer(asio::any_io_executor executor, const Clock& clock, Endpoint endpoint);
+
+  [[nodiscard]] const std::string& name() const override { return name_; }
+  asio::awaitable<Result<std::vector<Resource>, Fault>> list(Instant deadline) override;
+  asio::awaitable<void> close(Instant deadline) override;
+
+ protected:
+  asio::awaitable<ScriptReply> call(ScriptCall call, Instant deadline) override;
+  void post(ScriptCall call) override;
+  void post_to_late(ScriptCall call) override;
+
+ private:
+  /// A connection and what was done on it.
+  struct Link {
+    std::shared_ptr<Connection> connection;
+    std::set<std::string_view> cached;  ///< digests of scripts that the server is known to have
+    std::set<std::string> tokens;       ///< of the acquires and heals that it carried and that were not taken back
+  };
+
+  std::shared_ptr<Link> usable_link(Instant deadline);
+  std::shared_ptr<Link> connect(Instant deadline);
+  void post_on(Link& link, const ScriptCall& call);
+
+  asio::any_io_executor executor_;
+  const Clock& clock_;
+  Endpoint endpoint_;
+  std::string name_;
+  std::shared_ptr<Link> current_;
+  std::deque<std::shared_ptr<Link>> late_;  ///< they may still deliver; oldest first
+};
+
+}  // namespace redlock::redis

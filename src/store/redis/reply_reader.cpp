@@ -1,0 +1,141 @@
+#include "store/redis/reply_reader.hpp"
+
+#include <hiredis/hiredis.h>
+
+#include <new>
+#include <type_traits>
+
+namespace redlock::redis {
+namespace {
+
+/// Where a new object belongs: the root of a reply is ours to free, everything else lives in its parent's elements.
+Reply* place(const redisReadTask* task) {
+  if (task->parent == nullptr) return new (std::nothrow) Reply;
+  auto* parent = static_cast<Reply*>(task->parent->obj);
+  return &parent->elements[static_cast<std::size_t>(task->idx)];
+}
+
+std::size_t depth_of(const redisReadTask* task) {
+  std::size_t depth = 1;
+  for (const redisReadTask* up = task->parent; up != nullptr; up = up->parent) ++depth;
+  return depth;
+}
+
+const ReplyLimits& limits_of(const redisReadTask* task) {
+  return *static_cast<const ReplyLimits*>(task->privdata);
+}
+
+// The hooks return nullptr to refuse; hiredis then reports an error and the connection is dropped.
+
+void* create_string(const redisReadTask* task, char* bytes, std::size_t length) {
+  if (length > limits_of(task).bulk) return nullptr;
+  Reply* reply = place(task);
+  if (reply == nullptr) return nullptr;
+  reply->type = task->type == REDIS_REPLY_ERROR    ? Reply::Type::error
+                : task->type == REDIS_REPLY_STATUS ? Reply::Type::status
+                                                   : Reply::Type::text;
+  reply->text.assign(bytes, length);
+  return reply;
+}
+
+/// The count is an int in hiredis 0.14 and a size_t from 1.0 on.
+template <class Count>
+void* create_array(const redisReadTask* task, Count count) {
+  const ReplyLimits& limits = limits_of(task);
+  if constexpr (std::is_signed_v<Count>) {
+    if (count < 0) return nullptr;
+  }
+  if (static_cast<std::size_t>(count) > limits.elements || depth_of(task) > limits.depth) return nullptr;
+  Reply* reply = place(task);
+  if (reply == nullptr) return nullptr;
+  reply->type = Reply::Type::array;
+  reply->elements.resize(static_cast<std::size_t>(count));
+  return reply;
+}
+
+void* create_integer(const redisReadTask* task, long long value) {
+  Reply* reply = place(task);
+  if (reply == nullptr) return nullptr;
+  reply->type = Reply::Type::integer;
+  reply->integer = value;
+  return reply;
+}
+
+void* create_nil(const redisReadTask* task) {
+  return place(task);
+}
+
+void free_object(void* object) {
+  delete static_cast<Reply*>(object);
+}
+
+template <class Hooks>
+Hooks make_hooks() {
+  Hooks hooks{};  // what stays null (doubles and booleans) is set below where hiredis has it
+  hooks.createString = create_string;
+  hooks.createArray = [](const redisReadTask* task, auto count) { return create_array(task, count); };
+  hooks.createInteger = create_integer;
+  hooks.createNil = create_nil;
+  hooks.freeObject = free_object;
+  // RESP3 types were never asked for; without a hook hiredis would hand out a number as a pointer.
+  if constexpr (requires { hooks.createDouble; })
+    hooks.createDouble = [](const redisReadTask*, double, char*, std::size_t) -> void* { return nullptr; };
+  if constexpr (requires { hooks.createBool; }) hooks.createBool = [](const redisReadTask*, int) -> void* { return nullptr; };
+  return hooks;
+}
+
+redisReplyObjectFunctions* hooks() {
+  static redisReplyObjectFunctions table = make_hooks<redisReplyObjectFunctions>();
+  return &table;
+}
+
+/// Room for the length line of the one element that may lie incomplete in the buffer.
+constexpr std::size_t framing = 64;
+
+}  // namespace
+
+std::string encode(const Command& command) {
+  std::vector<const char*> words;
+  std::vector<std::size_t> lengths;
+  for (const std::string& word : command) {
+    words.push_back(word.data());
+    lengths.push_back(word.size());
+  }
+  char* bytes = nullptr;
+  const auto length = redisFormatCommandArgv(&bytes, static_cast<int>(words.size()), words.data(), lengths.data());
+  if (length < 0) throw std::bad_alloc();
+  std::string encoded(bytes, static_cast<std::size_t>(length));
+  redisFreeCommand(bytes);
+  return encoded;
+}
+
+void ReplyReader::Free::operator()(redisReader* reader) const {
+  redisReaderFree(reader);
+}
+
+ReplyReader::ReplyReader() : reader_(redisReaderCreateWithFunctions(hooks())) {
+  if (!reader_) throw std::bad_alloc();
+  reader_->privdata = &limits_;
+}
+
+ReplyReader::~ReplyReader() = default;
+
+void ReplyReader::feed(std::string_view bytes) {
+  // A failure is remembered by the reader and reported by next().
+  (void)redisReaderFeed(reader_.get(), bytes.data(), bytes.size());
+}
+
+Result<std::optional<Reply>, std::string> ReplyReader::next(const ReplyLimits& limits) {
+  limits_ = limits;
+  void* object = nullptr;
+  const int status = redisReaderGetReply(reader_.get(), &object);
+  if (status != REDIS_OK) return unexpected(std::string("an answer that is not Redis protocol, or is larger than any answer to us"));
+  if (object == nullptr) {
+    if (reader_->len - reader_->pos > limits.bulk + framing) return unexpected(std::string("an answer larger than any answer to us"));
+    return std::nullopt;
+  }
+  std::unique_ptr<Reply> reply(static_cast<Reply*>(object));
+  return std::move(*reply);
+}
+
+}  // namespace redlock::redis

@@ -1,0 +1,53 @@
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "store/reply.hpp"
+#include "support/result.hpp"
+
+struct redisReader;
+
+namespace redlock::redis {
+
+/// How large a reply may be; more is no answer but an attack or another program.
+struct ReplyLimits {
+  std::size_t depth = 4;         ///< arrays within arrays
+  std::size_t elements = 64;     ///< of one array
+  std::size_t bulk = 64 * 1024;  ///< bytes of one string
+};
+
+/// A command as the list of its words.
+using Command = std::vector<std::string>;
+
+/// The bytes of a command in RESP, as hiredis encodes it.
+std::string encode(const Command& command);
+
+/// Bytes in, replies out: hiredis' parser with object hooks of our own that refuse what exceeds the limits before memory is spent on it.
+class ReplyReader {
+ public:
+  ReplyReader();
+  ~ReplyReader();
+  ReplyReader(const ReplyReader&) = delete;
+  ReplyReader& operator=(const ReplyReader&) = delete;
+
+  /// Adds bytes from the server.
+  void feed(std::string_view bytes);
+
+  /// The next complete reply, or nothing while bytes are missing. An error is final: the connection is to be dropped; its text is one
+  /// clause and holds none of the bytes.
+  Result<std::optional<Reply>, std::string> next(const ReplyLimits& limits);
+
+ private:
+  struct Free {
+    void operator()(redisReader* reader) const;
+  };
+  std::unique_ptr<redisReader, Free> reader_;
+  ReplyLimits limits_;  ///< where the hooks find them, also while a reply spans several calls
+};
+
+}  // namespace redlock::redis

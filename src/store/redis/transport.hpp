@@ -1,0 +1,40 @@
+#pragma once
+
+#include <asio/any_io_executor.hpp>
+#include <asio/awaitable.hpp>
+#include <asio/buffer.hpp>
+#include <asio/error_code.hpp>
+#include <memory>
+#include <optional>
+
+#include "core/vote.hpp"
+#include "store/redis/endpoint.hpp"
+#include "support/clock.hpp"
+
+namespace redlock::redis {
+
+/// A stream of bytes to and from one server; what a Connection speaks Redis over. Closing it ends every operation under way with an error.
+class Transport {
+ public:
+  virtual ~Transport() = default;
+
+  /// Connects (and shakes hands, where there is something to shake). With several addresses each gets its share of the time until
+  /// `deadline`.
+  virtual asio::awaitable<std::optional<Fault>> open(Instant deadline) = 0;
+
+  virtual asio::awaitable<std::size_t> read_some(asio::mutable_buffer buffer, asio::error_code& error) = 0;
+  virtual asio::awaitable<void> write(asio::const_buffer buffer, asio::error_code& error) = 0;
+
+  /// Writes what can be written without waiting; 0 when nothing can.
+  virtual std::size_t try_write(asio::const_buffer buffer) = 0;
+
+  /// No more bytes from us; the server sees the end behind everything written.
+  virtual void end_sending() = 0;
+
+  virtual void close() = 0;
+};
+
+/// TCP or unix socket, as the endpoint says, without encryption.
+std::unique_ptr<Transport> make_plain_transport(asio::any_io_executor executor, const Clock& clock, Endpoint endpoint);
+
+}  // namespace redlock::redis

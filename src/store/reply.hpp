@@ -1,0 +1,19 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace redlock {
+
+/// What a script or a command answered, in the five types of RESP2.
+struct Reply {
+  enum class Type { nil, integer, text, status, error, array };
+
+  Type type = Type::nil;
+  std::int64_t integer = 0;
+  std::string text;             ///< of text, status and error
+  std::vector<Reply> elements;  ///< of array
+};
+
+}  // namespace redlock

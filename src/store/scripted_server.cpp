@@ -1,0 +1,41 @@
+#include "store/scripted_server.hpp"
+
+namespace redlock {
+
+asio::awaitable<AcquireVote> ScriptedServer::acquire(AcquireRequest request, Instant deadline) {
+  co_return acquire_vote(co_await call(acquire_call(request), deadline));
+}
+
+asio::awaitable<RaiseVote> ScriptedServer::raise_fence(RaiseRequest request, Instant deadline) {
+  co_return raise_vote(co_await call(raise_fence_call(request), deadline));
+}
+
+asio::awaitable<ExtendVote> ScriptedServer::extend(ExtendRequest request, Instant deadline) {
+  co_return extend_vote(co_await call(extend_call(request), deadline));
+}
+
+asio::awaitable<HealVote> ScriptedServer::heal(HealRequest request, Instant deadline) {
+  co_return heal_vote(co_await call(heal_call(request), deadline));
+}
+
+asio::awaitable<ReleaseVote> ScriptedServer::release(ReleaseRequest request, Instant deadline) {
+  // An acquire or a heal that is still on its way on a late connection must not outlive the lease.
+  post_to_late(release_call(ReleaseRequest{request.resource, request.token, /*by_hand=*/false}));
+  co_return release_vote(co_await call(release_call(request), deadline));
+}
+
+asio::awaitable<BreakVote> ScriptedServer::break_lock(Resource resource, std::optional<Fence> only_if, Instant deadline) {
+  co_return break_vote(co_await call(break_call(resource, only_if), deadline));
+}
+
+asio::awaitable<InspectVote> ScriptedServer::inspect(Resource resource, Instant deadline) {
+  co_return inspect_vote(co_await call(inspect_call(resource), deadline));
+}
+
+void ScriptedServer::take_back(const Resource& resource, const Token& token) {
+  const ScriptCall compare_and_delete = release_call(ReleaseRequest{resource, token, /*by_hand=*/false});
+  post_to_late(compare_and_delete);
+  post(compare_and_delete);
+}
+
+}  // namespace redlock

@@ -1,0 +1,31 @@
+#pragma once
+
+#include "store/lock_server.hpp"
+#include "store/script_votes.hpp"
+
+namespace redlock {
+
+/// A LockServer for everything that runs the scripts: derived classes only carry calls and replies.
+class ScriptedServer : public LockServer {
+ public:
+  asio::awaitable<AcquireVote> acquire(AcquireRequest request, Instant deadline) final;
+  asio::awaitable<RaiseVote> raise_fence(RaiseRequest request, Instant deadline) final;
+  asio::awaitable<ExtendVote> extend(ExtendRequest request, Instant deadline) final;
+  asio::awaitable<HealVote> heal(HealRequest request, Instant deadline) final;
+  asio::awaitable<ReleaseVote> release(ReleaseRequest request, Instant deadline) final;
+  asio::awaitable<BreakVote> break_lock(Resource resource, std::optional<Fence> only_if, Instant deadline) final;
+  asio::awaitable<InspectVote> inspect(Resource resource, Instant deadline) final;
+  void take_back(const Resource& resource, const Token& token) final;
+
+ protected:
+  /// Runs the script once; answers by `deadline`. An error reply of the server comes back as a Fault.
+  virtual asio::awaitable<ScriptReply> call(ScriptCall call, Instant deadline) = 0;
+
+  /// Sends the call behind everything that was asked on the connection in use; nobody waits for the answer.
+  virtual void post(ScriptCall call) = 0;
+
+  /// The same on every connection that ran out of time and may still deliver what was asked on it.
+  virtual void post_to_late(ScriptCall call) = 0;
+};
+
+}  // namespace redlock

@@ -1,0 +1,17 @@
+#pragma once
+
+#include <asio/co_spawn.hpp>
+#include <exception>
+#include <utility>
+
+namespace redlock {
+
+/// Starts a coroutine that nobody waits for. An exception that leaves it leaves the executor's run(), too: asio::detached would swallow it.
+template <class Executor, class Coroutine>
+void spawn(const Executor& executor, Coroutine coroutine) {
+  asio::co_spawn(executor, std::move(coroutine), [](std::exception_ptr failure) {
+    if (failure) std::rethrow_exception(failure);
+  });
+}
+
+}  // namespace redlock

@@ -1,0 +1,151 @@
+#include "support/text.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <optional>
+
+namespace redlock {
+namespace {
+
+unsigned byte_at(std::string_view text, std::size_t index) {
+  return static_cast<unsigned char>(text[index]);
+}
+
+struct Range {
+  char32_t first;
+  char32_t last;
+};
+
+bool contains(const Range& range, char32_t value) {
+  return range.first <= value && value <= range.last;
+}
+
+/// What a lead byte asks for. The range of the second byte is where overlong forms, surrogates and what lies above U+10FFFF
+/// are told apart. Source: The Unicode Standard, table 3-7.
+struct Lead {
+  std::size_t length;
+  char32_t bits;
+  Range second;
+};
+
+constexpr Range continuation{0x80, 0xbf};
+
+std::optional<Lead> classify(unsigned byte) {
+  if (byte < 0x80) return Lead{1, byte, continuation};
+  if (byte < 0xc2) return std::nullopt;
+  if (byte < 0xe0) return Lead{2, byte & 0x1fU, continuation};
+  if (byte < 0xf0) return Lead{3, byte & 0x0fU, {byte == 0xe0 ? 0xa0U : 0x80U, byte == 0xed ? 0x9fU : 0xbfU}};
+  if (byte < 0xf5) return Lead{4, byte & 0x07U, {byte == 0xf0 ? 0x90U : 0x80U, byte == 0xf4 ? 0x8fU : 0xbfU}};
+  return std::nullopt;
+}
+
+/// The first character of a text: its bytes, and what they stand for when they are UTF-8.
+struct Character {
+  std::string_view bytes;
+  std::optional<char32_t> code_point;
+};
+
+/// Of bytes that are not UTF-8, takes as many as could have begun a character (at least one), as decoders are advised to.
+Character first_character(std::string_view text) {
+  const auto lead = classify(byte_at(text, 0));
+  if (!lead) return {text.substr(0, 1), std::nullopt};
+  char32_t code_point = lead->bits;
+  for (std::size_t i = 1; i < lead->length; ++i) {
+    const Range& allowed = i == 1 ? lead->second : continuation;
+    if (i == text.size() || !contains(allowed, byte_at(text, i))) return {text.substr(0, i), std::nullopt};
+    code_point = (code_point << 6) | (byte_at(text, i) & 0x3fU);
+  }
+  return {text.substr(0, lead->length), code_point};
+}
+
+/// What a terminal or an eye can be misled with, beyond C0 and DEL.
+bool is_deceptive(char32_t code_point) {
+  static constexpr std::array<Range, 8> ranges{{
+      {0x0080, 0x009f},  // C1 controls
+      {0x061c, 0x061c},  // Arabic letter mark
+      {0x200b, 0x200f},  // zero-width characters, directional marks
+      {0x2028, 0x2029},  // line and paragraph separators
+      {0x202a, 0x202e},  // bidi embeddings and overrides
+      {0x2060, 0x2060},  // word joiner
+      {0x2066, 0x2069},  // bidi isolates
+      {0xfeff, 0xfeff},  // zero-width no-break space
+  }};
+  return std::ranges::any_of(ranges, [=](const Range& range) { return contains(range, code_point); });
+}
+
+void append_hex(std::string& out, char32_t value, unsigned digits) {
+  for (unsigned left = digits; left > 0; --left) out += "0123456789abcdef"[(value >> (4 * (left - 1))) & 0xfU];
+}
+
+void append_bytes_escaped(std::string& out, std::string_view bytes) {
+  for (const char byte : bytes) {
+    out += "\\x";
+    append_hex(out, static_cast<unsigned char>(byte), 2);
+  }
+}
+
+void append_escaped(std::string& out, const Character& character) {
+  if (!character.code_point) return append_bytes_escaped(out, character.bytes);
+  switch (const char32_t code_point = *character.code_point) {
+    case U'\n':
+      out += "\\n";
+      return;
+    case U'\t':
+      out += "\\t";
+      return;
+    case U'\r':
+      out += "\\r";
+      return;
+    case U'\\':
+      out += "\\\\";
+      return;
+    default:
+      if (code_point < 0x20 || code_point == 0x7f) return append_bytes_escaped(out, character.bytes);
+      if (!is_deceptive(code_point)) {
+        out += character.bytes;
+        return;
+      }
+      out += "\\u";
+      append_hex(out, code_point, 4);
+  }
+}
+
+/// Calls `append` with every character of the text, and gives what it appended.
+template <class Append>
+std::string translate(std::string_view text, Append append) {
+  std::string out;
+  out.reserve(text.size());
+  while (!text.empty()) {
+    const Character character = first_character(text);
+    append(out, character);
+    text.remove_prefix(character.bytes.size());
+  }
+  return out;
+}
+
+}  // namespace
+
+std::string escape_for_terminal(std::string_view text) {
+  return translate(text, append_escaped);
+}
+
+std::string to_valid_utf8(std::string_view text) {
+  constexpr std::string_view replacement = "\xef\xbf\xbd";
+  return translate(text,
+                   [=](std::string& out, const Character& character) { out += character.code_point ? character.bytes : replacement; });
+}
+
+std::string shell_quote(std::string_view text) {
+  std::string word = "'";
+  for (const char c : text) {
+    if (c == '\'') {
+      word += "'\\''";
+    } else {
+      word += c;
+    }
+  }
+  return word += '\'';
+}
+
+}  // namespace redlock

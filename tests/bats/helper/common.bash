@@ -1,0 +1,146 @@
+# shellcheck shell=bash
+# What every bats file needs; begin it with `load helper/common`.
+#
+# Each test gets a HOME of its own and none of the caller's settings; `redlock-cli` in PATH is the binary under test, which
+# REDLOCK_CLI names. Whatever a test starts through these helpers is ended by its pid when the test ends, passed or failed.
+# A file with a setup() or teardown() of its own calls common_setup and common_teardown there.
+
+bats_require_minimum_version 1.5.0
+export BATS_LIB_PATH=${BATS_LIB_PATH:-/usr/lib/bats}
+bats_load_library bats-support
+bats_load_library bats-assert
+
+# How long a helper waits for anything, in seconds, before it says what did not happen.
+WAIT_LIMIT=20
+
+# Both by the name given to start_background.
+declare -gA BACKGROUND_PID=() BACKGROUND_DIR=()
+
+setup() { common_setup; }
+teardown() { common_teardown; }
+
+common_setup() {
+  isolate_environment
+  find_binary
+}
+
+common_teardown() {
+  end_background
+  if declare -F end_servers >/dev/null; then end_servers; fi
+}
+
+# Nothing of the caller's settings reaches the test: no HOME, no REDLOCK_* (REDLOCK_CLI becomes a plain shell variable).
+isolate_environment() {
+  local variable
+  export -n REDLOCK_CLI
+  for variable in "${!REDLOCK_@}"; do
+    [[ $variable == REDLOCK_CLI ]] || unset "$variable"
+  done
+  unset REDISCLI_AUTH NO_COLOR
+  export HOME=$BATS_TEST_TMPDIR/home
+  export XDG_CONFIG_HOME=$HOME/.config
+  export LC_ALL=C.UTF-8
+  mkdir -p "$XDG_CONFIG_HOME"
+}
+
+# Puts the binary under test first in PATH.
+find_binary() {
+  : "${REDLOCK_CLI:=$BATS_TEST_DIRNAME/../../build/dev/src/redlock-cli}"
+  [[ $REDLOCK_CLI == /* ]] || REDLOCK_CLI=$PWD/$REDLOCK_CLI
+  if [[ ! -x $REDLOCK_CLI ]]; then
+    echo "no program at $REDLOCK_CLI: build it, or name it in REDLOCK_CLI" >&2
+    return 1
+  fi
+  PATH=$(dirname "$REDLOCK_CLI"):$PATH
+}
+
+# wait_until CONDITION…: runs the command until it succeeds; fails after WAIT_LIMIT seconds, saying for what it waited.
+wait_until() {
+  local end=$((SECONDS + WAIT_LIMIT + 1)) said=$BATS_TEST_TMPDIR/wait_until
+  until "$@" >"$said" 2>&1; do
+    if ((SECONDS >= end)); then
+      {
+        echo "wait_until: not within $WAIT_LIMIT seconds: $*"
+        sed 's/^/  it said: /' "$said"
+      } >&2
+      return 1
+    fi
+    sleep 0.05
+  done
+}
+
+# start_background NAME CMD…: runs CMD beside the test, with stdin from /dev/null, and records its pid in BACKGROUND_PID[NAME].
+# Unlike after a plain `&` it does not ignore INT and QUIT. What it writes goes to background_stdout and background_stderr NAME.
+start_background() {
+  local name=$1 dir
+  shift
+  if [[ -v BACKGROUND_PID[$name] ]]; then
+    echo "start_background: there is a \"$name\" already" >&2
+    return 1
+  fi
+  dir=$(mktemp -d "$BATS_TEST_TMPDIR/background.XXXXXX")
+  # A function can't be run through env.
+  [[ $(type -t "$1") != file ]] || set -- env --default-signal=INT,QUIT "$@"
+  "$@" </dev/null >"$dir/stdout" 2>"$dir/stderr" 3>&- &
+  BACKGROUND_PID[$name]=$!
+  BACKGROUND_DIR[$name]=$dir
+}
+
+# The files that hold what it has written so far.
+background_stdout() { echo "${BACKGROUND_DIR[$1]}/stdout"; }
+background_stderr() { echo "${BACKGROUND_DIR[$1]}/stderr"; }
+
+# wait_background NAME: waits for its end, at most WAIT_LIMIT seconds; then $status, $output and $stderr are what it left.
+# Succeeds whatever the status, like `run`. The name is free again afterwards.
+# shellcheck disable=SC2034  # status, output, lines and stderr are for the test
+wait_background() {
+  local name=$1 pid=${BACKGROUND_PID[$1]}
+  if ! wait_until background_has_ended "$name"; then
+    sed 's/^/  its stderr: /' "$(background_stderr "$name")" >&2
+    return 1
+  fi
+  status=0
+  wait "$pid" || status=$?
+  output=$(<"$(background_stdout "$name")")
+  stderr=$(<"$(background_stderr "$name")")
+  mapfile -t lines <<<"$output"
+  unset "BACKGROUND_PID[$name]"
+}
+
+background_has_ended() { ! is_running_child "${BACKGROUND_PID[$1]}"; }
+
+# Whether PID is a child of this shell that has not ended. A pid that bash has reaped may be anybody's by now: never signal it.
+is_running_child() {
+  local pid
+  for pid in $(jobs -rp) $(jobs -sp); do
+    [[ $pid != "$1" ]] || return 0
+  done
+  return 1
+}
+
+# end_child PID: TERM, and KILL to what is still there two seconds later.
+end_child() {
+  local pid=$1 tries
+  for ((tries = 0; tries < 40; ++tries)); do
+    is_running_child "$pid" || break
+    ((tries)) || kill -TERM "$pid" 2>/dev/null || true
+    kill -CONT "$pid" 2>/dev/null || true
+    sleep 0.05
+  done
+  kill_child "$pid"
+}
+
+# kill_child PID: KILL, and reaps it.
+kill_child() {
+  if is_running_child "$1"; then kill -KILL "$1" 2>/dev/null || true; fi
+  # The sink is for bash's own "Killed".
+  { wait "$1" || true; } 2>/dev/null
+}
+
+end_background() {
+  local name
+  for name in "${!BACKGROUND_PID[@]}"; do
+    end_child "${BACKGROUND_PID[$name]}"
+    unset "BACKGROUND_PID[$name]"
+  done
+}

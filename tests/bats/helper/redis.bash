@@ -1,0 +1,153 @@
+# shellcheck shell=bash
+# Real Redis servers for a test: private, empty, in memory only, ended with the test. `load helper/common` comes first.
+#
+# Servers are numbered from 0 in the order in which they were started:
+#   SERVER_URL[I]  SERVER_PID[I]  SERVER_SOCKET[I]  SERVER_PORT[I] (empty without TCP), and SERVERS, all URLs as a comma list.
+# To be called from a test or its setup(), not through `run` or $(…): a server dies with the shell that started it.
+
+SERVER_URL=()
+SERVER_PID=()
+SERVER_SOCKET=()
+SERVER_PORT=()
+SERVER_ARGUMENTS=() # a file each, NUL-separated: how to start it again
+SERVERS=
+SERVER_DIR=
+
+# start_servers N [OPTION…]: N servers on unix sockets; options are redis-server's, e.g. --requirepass secret.
+start_servers() {
+  local n=$1 i
+  shift
+  for ((i = 0; i < n; ++i)); do start_server "$@" || return; done
+}
+
+# start_server [OPTION…]: one more server on a unix socket.
+start_server() {
+  local i=${#SERVER_PID[@]}
+  prepare_server "$i" || return
+  SERVER_PORT[i]=
+  SERVER_URL[i]=unix://${SERVER_SOCKET[i]}
+  printf '%s\0' --port 0 "$@" >"${SERVER_ARGUMENTS[i]}"
+  launch_server "$i" && wait_for_server "$i" || return
+  join_servers
+}
+
+# start_tcp_server [OPTION…]: one more server, on a free port of 127.0.0.1 (its URL) and on a unix socket (for `redis`).
+start_tcp_server() {
+  local i=${#SERVER_PID[@]} tries
+  prepare_server "$i" || return
+  for ((tries = 0; tries < 20; ++tries)); do
+    # Taken already: the server ends at once.
+    SERVER_PORT[i]=$(random_port)
+    SERVER_URL[i]=redis://127.0.0.1:${SERVER_PORT[i]}
+    printf '%s\0' --bind 127.0.0.1 --port "${SERVER_PORT[i]}" "$@" >"${SERVER_ARGUMENTS[i]}"
+    launch_server "$i" || return
+    if wait_for_server "$i" 2>/dev/null && owns_port "$i"; then
+      join_servers
+      return
+    fi
+    kill_child "${SERVER_PID[i]}"
+  done
+  echo "start_tcp_server: no free port in $tries tries: $(tail -n 1 "$SERVER_DIR/$i.log")" >&2
+  return 1
+}
+
+# redis I CMD…: asks server I with redis-cli.
+redis() {
+  local i=$1
+  shift
+  redis-cli -s "${SERVER_SOCKET[i]}" "$@"
+}
+
+# The server shuts down as if its administrator had asked for it: connections are closed, nothing is saved.
+stop_server() {
+  kill -TERM "${SERVER_PID[$1]}"
+  wait_until server_is_down "$1"
+  kill_child "${SERVER_PID[$1]}"
+}
+
+# The server is gone in the same instant, and all its data.
+kill_server() { kill_child "${SERVER_PID[$1]}"; }
+
+# The server stops answering; its connections stay open, and the kernel goes on accepting new ones.
+pause_server() {
+  kill -STOP "${SERVER_PID[$1]}"
+  wait_until server_is_paused "$1"
+}
+
+resume_server() { kill -CONT "${SERVER_PID[$1]}"; }
+
+# The same server, socket, port and options again, empty. It may be running still.
+restart_server() {
+  kill_child "${SERVER_PID[$1]}"
+  launch_server "$1" && wait_for_server "$1" || return
+  [[ -z ${SERVER_PORT[$1]} ]] || owns_port "$1"
+}
+
+wait_for_key() { wait_until key_count_is 1 "$@"; }
+wait_for_no_key() { wait_until key_count_is 0 "$@"; }
+
+# --- What the above is made of. ---
+
+# Unix sockets have paths of at most 107 bytes.
+prepare_server() {
+  local i=$1
+  if [[ -z $SERVER_DIR ]]; then
+    if ((${#BATS_TEST_TMPDIR} < 80)); then
+      SERVER_DIR=$(mktemp -d "$BATS_TEST_TMPDIR/redis.XXXX")
+    else
+      SERVER_DIR=$(mktemp -d /tmp/rl.XXXXXX)
+    fi || return
+  fi
+  SERVER_SOCKET[i]=$SERVER_DIR/$i.sock
+  SERVER_ARGUMENTS[i]=$SERVER_DIR/$i.arguments
+}
+
+# Below the range from which the kernel takes ports for outgoing connections.
+random_port() { echo $((20000 + SRANDOM % 12000)); }
+
+# Dies with this shell, however that ends.
+launch_server() {
+  local i=$1 arguments
+  mapfile -d '' -t arguments <"${SERVER_ARGUMENTS[i]}"
+  rm -f "${SERVER_SOCKET[i]}"
+  setpriv --pdeathsig KILL redis-server --unixsocket "${SERVER_SOCKET[i]}" --unixsocketperm 700 \
+    --save '' --appendonly no --daemonize no --dir "$SERVER_DIR" --logfile "$SERVER_DIR/$i.log" --dbfilename "$i.rdb" \
+    "${arguments[@]}" </dev/null >"$SERVER_DIR/$i.out" 2>&1 3>&- &
+  SERVER_PID[i]=$!
+}
+
+# Until it answers, be it that we must log in first; or until it is no more.
+wait_for_server() {
+  local i=$1
+  wait_until server_answers_or_is_down "$i"
+  server_is_down "$i" || return 0
+  echo "server $i did not start: $(tail -qn 1 "$SERVER_DIR/$i.log" "$SERVER_DIR/$i.out" 2>/dev/null)" >&2
+  return 1
+}
+
+server_answers_or_is_down() { server_is_down "$1" || [[ $(redis "$1" ping 2>&1) =~ ^(PONG|NOAUTH|NOPERM) ]]; }
+
+server_is_down() { ! is_running_child "${SERVER_PID[$1]}"; }
+
+server_is_paused() { [[ $(ps -o stat= -p "${SERVER_PID[$1]}") == T* ]]; }
+
+# Whether it is server I that listens on its port, by the kernel's word: the server itself may want a login.
+owns_port() {
+  ss -Hltnp "sport = :${SERVER_PORT[$1]}" | grep -q "pid=${SERVER_PID[$1]},"
+}
+
+key_count_is() { [[ $(redis "$2" exists "$3") == "$1" ]]; }
+
+join_servers() {
+  local IFS=,
+  # shellcheck disable=SC2034  # for the test
+  SERVERS=${SERVER_URL[*]}
+}
+
+end_servers() {
+  local pid
+  # KILL ends a stopped process too.
+  for pid in "${SERVER_PID[@]}"; do kill_child "$pid"; done
+  SERVER_PID=()
+  [[ $SERVER_DIR != /tmp/rl.* ]] || rm -rf "$SERVER_DIR"
+}

@@ -1,0 +1,194 @@
+#!/usr/bin/env bash
+# Builds redlock-cli and runs every test there is; the last line says `N passed, N failed`.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+root=$PWD
+. packaging/dependencies.sh
+umask 022
+
+usage() {
+  cat <<'END'
+usage: tests/run.sh [--only dev|asan|user|tsan]
+
+Installs the packages that are missing, then:
+  dev    builds preset dev, runs all tests
+  asan   builds preset asan (AddressSanitizer, UndefinedBehaviorSanitizer), runs the tests labelled unit or smoke
+  user   when root: the bats tests of dev once more as an ordinary user without a home
+  tsan   only on demand: builds preset tsan (ThreadSanitizer), runs the tests labelled unit or smoke
+END
+}
+
+parts=(dev asan user)
+case "$#,${1-}" in
+  0,) ;;
+  1,-h | 1,--help)
+    usage
+    exit
+    ;;
+  2,--only)
+    if [[ ! $2 =~ ^(dev|asan|user|tsan)$ ]]; then
+      echo "run.sh: no such part: $2" >&2
+      usage >&2
+      exit 64
+    fi
+    parts=("$2")
+    ;;
+  *)
+    usage >&2
+    exit 64
+    ;;
+esac
+
+# nobody, by the number that Debian gives it.
+readonly ORDINARY_UID=65534
+
+jobs=$(nproc)
+passed=0
+failed=0
+summary=()
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+
+# What became of a part: one line at the end.
+note() { summary+=("$(printf '%-5s %s' "$1" "$2")"); }
+
+# A part that could not be tested at all counts as one failure.
+fail_part() {
+  failed=$((failed + 1))
+  note "$1" "FAILED: $2"
+}
+
+# Counts what a ctest run wrote: tests that ran and passed, the rest, and every skip inside a test that passed.
+count_results() {
+  python3 - "$1" <<'END'
+import re, sys, xml.etree.ElementTree as tree
+passed, failed, skipped = 0, [], []
+for case in tree.parse(sys.argv[1]).iter("testcase"):
+    name, output = case.get("name"), case.findtext("system-out") or ""
+    if case.get("status") == "run":
+        passed += 1
+        skipped += [f"{name}: {line}" for line in re.findall(r"^ok \d+ (.*# skip.*)", output, re.M | re.I)]
+        skipped += [f"{name}: {line}" for line in re.findall(r"^\[  SKIPPED \] (\S+) \(", output, re.M)]
+    elif case.find("skipped") is not None and case.get("status") == "notrun" and \
+            "SKIP" in (case.find("skipped").get("message") or ""):
+        skipped.append(name)
+    else:
+        failed.append(f"{name} ({case.get('status')})")
+print(passed, len(failed), len(skipped))
+for line in skipped: print("  skipped:", line)
+for line in failed: print("  failed:", line)
+END
+}
+
+# run_ctest PART [COMMAND…] -- CTEST-ARGUMENT…: runs ctest, under COMMAND if there is one, and enters its numbers.
+run_ctest() {
+  local part=$1 junit=$work/$1.xml before=() status=0 counts run_passed run_failed run_skipped
+  shift
+  while [[ $1 != -- ]]; do
+    before+=("$1")
+    shift
+  done
+  shift
+  # Where an ordinary user may write too.
+  mkdir -p "$work/junit"
+  chmod 755 "$work"
+  chmod 1777 "$work/junit"
+  junit=$work/junit/$part.xml
+  # The output of passed tests is kept: it tells what was skipped inside them.
+  "${before[@]}" ctest "$@" -j "$jobs" --output-on-failure --no-tests=error --test-output-size-passed 10000000 \
+    --output-junit "$junit" || status=$?
+
+  if [[ ! -s $junit ]] || ! counts=$(count_results "$junit"); then
+    fail_part "$part" "ctest exited with $status and left no results"
+    return
+  fi
+  read -r run_passed run_failed run_skipped <<<"$counts"
+  if ((run_passed + run_failed == 0)); then
+    fail_part "$part" "no tests at all"
+    return
+  fi
+  # ctest may know of a failure that the results don't show.
+  ((status == 0 || run_failed > 0)) || run_failed=1
+  passed=$((passed + run_passed))
+  failed=$((failed + run_failed))
+  note "$part" "$run_passed passed, $run_failed failed, $run_skipped skipped"
+  local line
+  while IFS= read -r line; do summary+=("    $line"); done < <(tail -n +2 <<<"$counts")
+}
+
+build() {
+  printf '\n== build %s\n' "$1"
+  cmake --preset "$1" >"$work/configure.log" 2>&1 || {
+    cat "$work/configure.log"
+    return 1
+  }
+  cmake --build --preset "$1" -j "$jobs"
+}
+
+run_preset() {
+  local preset=$1
+  shift
+  if ! build "$preset"; then
+    fail_part "$preset" "the build failed"
+    return
+  fi
+  printf '\n== test %s\n' "$preset"
+  run_ctest "$preset" -- --test-dir "build/$preset" "$@"
+}
+
+# Everything that an ordinary user is not: no rights, no groups, no home, and no environment but PATH and a place for files.
+as_user() {
+  setpriv --reuid "$ORDINARY_UID" --regid "$ORDINARY_UID" --clear-groups --inh-caps=-all \
+    env -i PATH="$PATH" TMPDIR="$user_tmp" "$@"
+}
+
+run_as_user() {
+  if ((EUID != 0)); then
+    note user "not root: all parts ran as an ordinary user already"
+    return
+  fi
+  if ! build dev; then
+    fail_part user "the build failed"
+    return
+  fi
+
+  printf '\n== test user (uid %s)\n' "$ORDINARY_UID"
+  user_tmp=$(mktemp -d /tmp/rl-user.XXXXXX)
+  trap 'rm -rf "$work" "$user_tmp"' EXIT
+  chown "$ORDINARY_UID:$ORDINARY_UID" "$user_tmp"
+  local tree=$root
+  if ! as_user test -r "$root/build/dev/CTestTestfile.cmake" -a -r "$root/tests/bats"; then
+    echo "the user cannot read $root: building a copy"
+    tree=$user_tmp/copy
+    if ! { mkdir "$tree" && tar -c --exclude=./build --exclude=./.git . | tar -x -C "$tree" && chmod -R a+rX "$tree" &&
+      (cd "$tree" && build dev); }; then
+      fail_part user "the build of a copy failed"
+      return
+    fi
+  fi
+  # Lets ctest write its lists of unit tests, which it does at its first start, while it still may.
+  (cd "$tree" && ctest --test-dir build/dev -N >/dev/null) || true
+  # The same tests, seen from a directory in which the user may write logs.
+  mkdir "$user_tmp/ctest"
+  printf 'subdirs("%s")\n' "$tree/build/dev" >"$user_tmp/ctest/CTestTestfile.cmake"
+  chown "$ORDINARY_UID:$ORDINARY_UID" "$user_tmp/ctest"
+  run_ctest user as_user -- --test-dir "$user_tmp/ctest" -L '^bats$'
+}
+
+if ! ensure_test_packages; then
+  fail_part setup "packages are missing"
+  parts=()
+fi
+
+for part in "${parts[@]}"; do
+  case $part in
+    dev) run_preset dev ;;
+    asan | tsan) run_preset "$part" -L '^(unit|smoke)$' ;;
+    user) run_as_user ;;
+  esac
+done
+
+printf '\n== summary\n'
+printf '%s\n' "${summary[@]}"
+echo "$passed passed, $failed failed"
+((failed == 0 && passed > 0))

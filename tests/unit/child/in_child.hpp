@@ -1,0 +1,180 @@
+#pragma once
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <poll.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "child/command.hpp"
+#include "support/unique_fd.hpp"
+
+namespace redlock::child::testing {
+
+constexpr int kSkipped = 77;
+constexpr unsigned kHangSeconds = 60;  // generous: it only ends a test that hangs
+constexpr auto kPatience = std::chrono::seconds(30);
+
+/// Waits for a child that must exist; its wait status.
+inline int status_of(pid_t child) {
+  int status = 0;
+  pid_t got = 0;
+  do {
+    got = ::waitpid(child, &status, 0);
+  } while (got < 0 && errno == EINTR);
+  EXPECT_EQ(got, child);
+  return status;
+}
+
+/// Forks; the child runs `body` and ends with what it returns.
+template <class Body>
+pid_t forked(Body body) {
+  std::fflush(nullptr);
+  const pid_t child = ::fork();
+  if (child != 0) return child;
+  ::alarm(kHangSeconds);
+  const int code = body();
+  std::fflush(nullptr);
+  ::_exit(code);
+}
+
+/// Runs `body` in a process of its own, which it may change and leave children in as it likes. Its failed expectations fail the test.
+inline void in_child(const std::function<void()>& body) {
+  const int status = status_of(forked([&body] {
+    body();
+    if (::testing::Test::HasFailure()) return 1;
+    return ::testing::Test::IsSkipped() ? kSkipped : 0;
+  }));
+  if (WIFEXITED(status) && WEXITSTATUS(status) == kSkipped) GTEST_SKIP() << "see above";
+  EXPECT_TRUE(WIFEXITED(status)) << "ended by signal " << WTERMSIG(status);
+  EXPECT_EQ(WEXITSTATUS(status), 0) << "see the failures above";
+}
+
+/// Polls until `done()`; false when it never comes.
+template <class Done>
+bool eventually(Done done) {
+  const auto end = std::chrono::steady_clock::now() + kPatience;
+  while (!done()) {
+    if (std::chrono::steady_clock::now() > end) return false;
+    ::usleep(1000);
+  }
+  return true;
+}
+
+struct Pipe {
+  Pipe() {
+    std::array<int, 2> ends{};
+    EXPECT_EQ(::pipe2(ends.data(), O_CLOEXEC), 0);
+    read_end.reset(ends[0]);
+    write_end.reset(ends[1]);
+  }
+
+  /// Up to `count` bytes, all until the last writer is gone if there are fewer.
+  std::string read(std::size_t count = std::string::npos) {
+    std::string text;
+    char byte = 0;
+    while (text.size() < count) {
+      const ssize_t got = ::read(read_end.get(), &byte, 1);
+      if (got < 0 && errno == EINTR) continue;
+      if (got <= 0) break;
+      text += byte;
+    }
+    return text;
+  }
+
+  std::string read_line() {
+    std::string line;
+    for (std::string byte = read(1); !byte.empty() && byte != "\n"; byte = read(1)) line += byte;
+    return line;
+  }
+
+  UniqueFd read_end;
+  UniqueFd write_end;
+};
+
+/// While it lives, descriptor 1 is the pipe.
+class StdoutTo {
+ public:
+  explicit StdoutTo(const Pipe& pipe) : saved_(::fcntl(1, F_DUPFD_CLOEXEC, 3)) {
+    std::fflush(nullptr);
+    ::dup2(pipe.write_end.get(), 1);
+  }
+  ~StdoutTo() { ::dup2(saved_.get(), 1); }
+  StdoutTo(const StdoutTo&) = delete;
+  StdoutTo& operator=(const StdoutTo&) = delete;
+
+ private:
+  UniqueFd saved_;
+};
+
+/// A directory that goes with the test.
+class Directory {
+ public:
+  Directory() {
+    std::string name = (std::filesystem::temp_directory_path() / "redlock-test-XXXXXX").string();
+    EXPECT_NE(::mkdtemp(name.data()), nullptr);
+    path_ = name;
+  }
+  ~Directory() { std::filesystem::remove_all(path_); }
+  Directory(const Directory&) = delete;
+  Directory& operator=(const Directory&) = delete;
+
+  [[nodiscard]] const std::string& path() const { return path_; }
+
+  /// Writes a file; its path.
+  [[nodiscard]] std::string file(const std::string& name, const std::string& content, mode_t mode) const {
+    const std::string path = path_ + "/" + name;
+    std::ofstream(path) << content;
+    EXPECT_EQ(::chmod(path.c_str(), mode), 0);
+    return path;
+  }
+
+ private:
+  std::string path_;
+};
+
+inline Command shell(const std::string& script) {
+  return {"/bin/sh", {"sh", "-c", script}};
+}
+
+/// Starts a command that is expected to start.
+inline pid_t started(const Command& command, const InheritedSignals& inherited = InheritedSignals::capture(), bool own_group = false) {
+  const auto child = spawn(command, {environment_with({}), own_group}, inherited);
+  if (!child) ADD_FAILURE() << child.error().text;
+  return child.value_or(-1);
+}
+
+/// Runs a command that is expected to succeed; what it wrote.
+inline std::string output_of(const Command& command, const InheritedSignals& inherited = InheritedSignals::capture()) {
+  Pipe pipe;
+  pid_t child = -1;
+  {
+    const StdoutTo redirected(pipe);
+    child = started(command, inherited);
+  }
+  pipe.write_end.reset();
+  std::string text = pipe.read();
+  EXPECT_EQ(status_of(child), 0);
+  return text;
+}
+
+/// Moves root to an ordinary user: limits and permissions bind only those.
+inline void become_ordinary() {
+  if (::geteuid() != 0) return;
+  ASSERT_EQ(::setgid(65534), 0);
+  ASSERT_EQ(::setuid(65534), 0);
+}
+
+}  // namespace redlock::child::testing

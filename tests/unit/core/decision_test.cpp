@@ -1,0 +1,458 @@
+#include "core/decision.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <functional>
+#include <ostream>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+#include <vector>
+
+namespace redlock {
+
+void PrintTo(AcquireDecision decision, std::ostream* out) {
+  static constexpr const char* names[] = {"undecided",   "granted", "busy",          "maybe_busy", "split",
+                                          "unavailable", "denied",  "misconfigured", "duplicate"};
+  *out << names[static_cast<std::size_t>(decision)];
+}
+
+void PrintTo(ExtendDecision decision, std::ostream* out) {
+  static constexpr const char* names[] = {"undecided", "confirmed", "lost", "unconfirmed"};
+  *out << names[static_cast<std::size_t>(decision)];
+}
+
+namespace {
+
+using enum AcquireDecision;
+
+Held held_by(char lease, bool foreign = false) {
+  Held held;
+  held.holder.id.text = std::string(1, lease);
+  held.holder.foreign = foreign;
+  return held;
+}
+
+Fault fault(FaultKind kind) {
+  return Fault{kind, {}};
+}
+
+/// One letter a server: `.` missing, `g` granted, `A` `B` `C` held by a lease, `F` `G` held by a foreign one, `2` duplicate,
+/// `s` silent, `d` denied, `u` unavailable, `m` misconfigured, `x` garbage.
+AcquireVote acquire_vote(char letter) {
+  switch (letter) {
+    case 'g':
+      return Granted{Fence(1), LeaseId{"ours"}};
+    case '2':
+      return Duplicate{};
+    case 's':
+      return fault(FaultKind::silent);
+    case 'd':
+      return fault(FaultKind::denied);
+    case 'u':
+      return fault(FaultKind::unavailable);
+    case 'm':
+      return fault(FaultKind::misconfigured);
+    case 'x':
+      return fault(FaultKind::garbage);
+    default:
+      return held_by(letter, letter == 'F' || letter == 'G');
+  }
+}
+
+AcquireTally tally_of(std::string_view letters) {
+  AcquireTally tally(letters.size());
+  for (std::size_t server = 0; server < letters.size(); ++server) {
+    if (letters[server] != '.') tally.count(server, acquire_vote(letters[server]));
+  }
+  return tally;
+}
+
+AcquireDecision decide(std::string_view letters) {
+  return tally_of(letters).decision();
+}
+
+struct Row {
+  std::string_view votes;
+  AcquireDecision decision;
+};
+
+void expect_decisions(const std::vector<Row>& rows) {
+  for (const Row& row : rows) EXPECT_EQ(decide(row.votes), row.decision) << row.votes;
+}
+
+TEST(Quorum, IsMoreThanHalf) {
+  const std::vector<std::size_t> quorums{1, 2, 2, 3, 3, 4, 4};
+  for (std::size_t i = 0; i < quorums.size(); ++i) EXPECT_EQ(quorum_of(i + 1), quorums[i]);
+}
+
+TEST(AcquireTally, IsUndecidedWhileGrantsMayStillMakeAQuorum) {
+  expect_decisions({{".", undecided},
+                    {"..", undecided},
+                    {"g.", undecided},
+                    {"...", undecided},
+                    {"g..", undecided},
+                    {"A..", undecided},
+                    {"s..", undecided},
+                    {"gA.", undecided},
+                    {"A...", undecided},
+                    {"ggA.", undecided},
+                    {"AA...", undecided},
+                    {"ggAA.", undecided},
+                    {"gsd..", undecided}});
+}
+
+TEST(AcquireTally, IsGrantedByAQuorumWhateverTheOthersSay) {
+  expect_decisions({{"g", granted},
+                    {"gg", granted},
+                    {"gg.", granted},
+                    {"gAg", granted},
+                    {"sgg", granted},
+                    {"ggg.", granted},
+                    {"gggA", granted},
+                    {"ggg..", granted},
+                    {"gAgAg", granted},
+                    {"dmggg", granted}});
+}
+
+TEST(AcquireTally, NeverTakesHalfForAQuorum) {
+  expect_decisions({{"gA", split}, {"ggAA", split}, {"ggsA", split}, {"gs", unavailable}, {"ggss", unavailable}, {"ggAs.", undecided}});
+}
+
+TEST(AcquireTally, IsBusyWhenOneLeaseHasAQuorum) {
+  expect_decisions({{"A", busy},
+                    {"AA", busy},
+                    {"AA.", busy},
+                    {"gAA", busy},
+                    {"AsA", busy},
+                    {"AAA.", busy},
+                    {"AAAB", busy},
+                    {"AAA..", busy},
+                    {"BAAgA", busy}});
+}
+
+TEST(AcquireTally, IsMaybeBusyWhenSilentServersMayMakeUpTheQuorum) {
+  expect_decisions(
+      {{"gAs", maybe_busy}, {"ABs", maybe_busy}, {"As.", maybe_busy}, {"gAAs", maybe_busy}, {"ggAAs", maybe_busy}, {"gABsA", maybe_busy}});
+}
+
+TEST(AcquireTally, TakesAForeignLeaseForBusyWhenItMayHaveAQuorum) {
+  expect_decisions({{"F", busy}, {"FF.", busy}, {"gFs", busy}, {"gFFs", busy}, {"ggF", granted}, {"FGg", split}, {"gF", split}});
+}
+
+TEST(AcquireTally, TakesNoFaultButSilenceForAHiddenVote) {
+  expect_decisions({{"gAd", split}, {"gAu", split}, {"gAm", split}, {"gAx", split}, {"gAAu", split}, {"gFu", split}});
+}
+
+TEST(AcquireTally, IsSplitWhenNoOtherLeaseCanHaveAQuorum) {
+  expect_decisions({{"gAB", split},
+                    {"AB.", split},
+                    {"ABC", split},
+                    {"gAAB", split},
+                    {"ggAB", split},
+                    {"ggAAB", split},
+                    {"gABsC", split},
+                    {"gABCs", split}});
+}
+
+TEST(AcquireTally, IsUnavailableWithoutAQuorumOfAnswers) {
+  expect_decisions({{"s", unavailable},
+                    {"u", unavailable},
+                    {"x", unavailable},
+                    {"gs", unavailable},
+                    {"As", unavailable},
+                    {"ss.", unavailable},
+                    {"Ass", unavailable},
+                    {"gss", unavailable},
+                    {"Fss", unavailable},
+                    {"dsA", unavailable},
+                    {"AAss", unavailable},
+                    {"AAsss", unavailable},
+                    {"usxAA", unavailable}});
+}
+
+TEST(AcquireTally, IsDeniedOrMisconfiguredWhenNoQuorumIsLeft) {
+  expect_decisions({{"d", denied},
+                    {"m", misconfigured},
+                    {"dg", denied},
+                    {"mA", misconfigured},
+                    {"dd.", denied},
+                    {"mm.", misconfigured},
+                    {"dm.", denied},
+                    {"ddm", denied},
+                    {"mmd", misconfigured},
+                    {"dAs", unavailable},
+                    {"dsg", unavailable},
+                    {"ddAA", denied},
+                    {"dmAA", denied},
+                    {"dsAA", unavailable},
+                    {"ddAAA", busy},
+                    {"dmmAA", denied}});
+}
+
+TEST(AcquireTally, SeesADuplicateBeforeAllElse) {
+  expect_decisions({{"g2", duplicate}, {"gg2", duplicate}, {"2..", duplicate}, {"dd2", duplicate}, {"AA2..", duplicate}});
+}
+
+TEST(AcquireTally, ReplacesAnEarlierVoteOfTheSameServer) {
+  AcquireTally tally(3);
+  tally.count(0, acquire_vote('g'));
+  tally.count(0, acquire_vote('g'));
+  EXPECT_EQ(tally.grants(), 1U);
+  EXPECT_EQ(tally.decision(), undecided);
+  tally.count(0, acquire_vote('A'));
+  EXPECT_EQ(tally.grants(), 0U);
+}
+
+TEST(AcquireTally, KnowsWhatIsIn) {
+  const AcquireTally tally = tally_of("g.A");
+  EXPECT_FALSE(tally.complete());
+  ASSERT_NE(tally.vote_of(0), nullptr);
+  EXPECT_TRUE(std::holds_alternative<Granted>(*tally.vote_of(0)));
+  EXPECT_EQ(tally.vote_of(1), nullptr);
+  EXPECT_TRUE(tally_of("gsA").complete());
+}
+
+TEST(AcquireTally, TakesTheLargestFenceAndNamesThoseBelow) {
+  AcquireTally tally(5);
+  EXPECT_EQ(tally.fence(), Fence());
+  tally.count(0, Granted{Fence(7), {}});
+  tally.count(1, Granted{Fence(9), {}});
+  Held other = held_by('A');
+  other.holder.fence = Fence(100);
+  tally.count(2, other);
+  tally.count(4, Granted{Fence(8), {}});
+  EXPECT_EQ(tally.fence(), Fence(9));
+  EXPECT_EQ(tally.granted_below(Fence(9)), (std::vector<std::size_t>{0, 4}));
+  EXPECT_EQ(tally.granted_below(Fence(7)), std::vector<std::size_t>{});
+}
+
+TEST(AcquireTally, NamesTheHolderWithTheMostVotes) {
+  EXPECT_EQ(tally_of("gs.").main_holder(), nullptr);
+  EXPECT_EQ(tally_of("gAs").main_holder()->id.text, "A");
+  EXPECT_EQ(tally_of("ABBgs").main_holder()->id.text, "B");
+  EXPECT_EQ(tally_of("BAABg").main_holder()->id.text, "B");
+}
+
+bool is_success(AcquireDecision decision) {
+  return decision == granted;
+}
+
+void for_each_combination(std::size_t length, std::string_view letters, const std::function<void(const std::string&)>& visit) {
+  std::string votes(length, letters.front());
+  std::vector<std::size_t> at(length, 0);
+  for (;;) {
+    visit(votes);
+    std::size_t i = 0;
+    while (i < length && ++at[i] == letters.size()) {
+      at[i] = 0;
+      votes[i] = letters.front();
+      ++i;
+    }
+    if (i == length) return;
+    votes[i] = letters[at[i]];
+  }
+}
+
+std::size_t count_of(const std::string& votes, char letter) {
+  return static_cast<std::size_t>(std::count(votes.begin(), votes.end(), letter));
+}
+
+TEST(AcquireTallyOverAllVotes, NeverGrantsBelowAQuorumAndAlwaysDecidesInTheEnd) {
+  for (std::size_t servers = 1; servers <= 4; ++servers) {
+    for_each_combination(servers, ".gABsd", [&](const std::string& votes) {
+      const AcquireDecision decision = decide(votes);
+      ASSERT_EQ(decision == granted, 2 * count_of(votes, 'g') > servers) << votes;
+      ASSERT_EQ(decision == undecided, decision != granted && 2 * (count_of(votes, 'g') + count_of(votes, '.')) > servers) << votes;
+      if (count_of(votes, '.') == 0) {
+        ASSERT_NE(decision, undecided) << votes;
+      }
+    });
+  }
+}
+
+TEST(AcquireTallyOverAllVotes, NeverTurnsSuccessIntoFailureOrBack) {
+  for (std::size_t servers = 1; servers <= 4; ++servers) {
+    for_each_combination(servers, ".gABsd", [&](const std::string& votes) {
+      const AcquireDecision before = decide(votes);
+      if (before == undecided) return;
+      for (std::size_t server = 0; server < servers; ++server) {
+        if (votes[server] != '.') continue;
+        for (const char letter : std::string_view("gABsd")) {
+          std::string more = votes;
+          more[server] = letter;
+          const AcquireDecision after = decide(more);
+          ASSERT_NE(after, undecided) << votes << " -> " << more;
+          ASSERT_EQ(is_success(after), is_success(before)) << votes << " -> " << more;
+          if (before == busy || before == denied || before == unavailable) {
+            // Certain whatever arrives, but for rights, which may turn out to be the reason for too few answers.
+            ASSERT_TRUE(after == before || after == denied) << votes << " -> " << more;
+          }
+        }
+      }
+    });
+  }
+}
+
+TEST(AcquireTallyOverAllVotes, SaysBusyOnlyOfALeaseThatHasAQuorum) {
+  for (std::size_t servers = 1; servers <= 4; ++servers) {
+    for_each_combination(servers, ".gABsd", [&](const std::string& votes) {
+      const std::size_t most = std::max(count_of(votes, 'A'), count_of(votes, 'B'));
+      const AcquireDecision decision = decide(votes);
+      if (decision == busy) {
+        ASSERT_GT(2 * most, servers) << votes;
+      }
+      if (decision == maybe_busy) {
+        ASSERT_GT(2 * (most + count_of(votes, 's')), servers) << votes;
+      }
+      if (decision == split) {
+        ASSERT_LE(2 * (most + count_of(votes, 's')), servers) << votes;
+      }
+    });
+  }
+}
+
+/// `e` extended, `n` not ours, `s` silent, `.` missing.
+ExtendDecision decide_extend(std::string_view letters) {
+  ExtendTally tally(letters.size());
+  for (std::size_t server = 0; server < letters.size(); ++server) {
+    if (letters[server] == 'e') tally.count(server, Extended{});
+    if (letters[server] == 'n') tally.count(server, NotOurs{});
+    if (letters[server] == 's') tally.count(server, fault(FaultKind::silent));
+  }
+  return tally.decision();
+}
+
+TEST(ExtendTally, DecidesAsSoonAsItIsCertain) {
+  using enum ExtendDecision;
+  const std::vector<std::pair<std::string_view, ExtendDecision>> rows{
+      {".", undecided},       {"e", confirmed},     {"n", lost},           {"s", unconfirmed},    {"..", undecided},
+      {"e.", undecided},      {"ee", confirmed},    {"n.", lost},          {"en", lost},          {"es", unconfirmed},
+      {"s.", undecided},      {"ss", unconfirmed},  {"ee.", confirmed},    {"en.", undecided},    {"nn.", lost},
+      {"ens", unconfirmed},   {"es.", undecided},   {"ss.", unconfirmed},  {"ns.", undecided},    {"nsn", lost},
+      {"nse", unconfirmed},   {"sss", unconfirmed}, {"eee.", confirmed},   {"ee..", undecided},   {"een.", undecided},
+      {"eens", unconfirmed},  {"nn..", lost},       {"eenn", lost},        {"ess.", unconfirmed}, {"nss.", undecided},
+      {"eee..", confirmed},   {"nnn..", lost},      {"ees..", undecided},  {"eess.", undecided},  {"eesss", unconfirmed},
+      {"esss.", unconfirmed}, {"nnss.", undecided}, {"nssss", unconfirmed}};
+  for (const auto& [votes, decision] : rows) EXPECT_EQ(decide_extend(votes), decision) << votes;
+}
+
+TEST(ExtendTallyOverAllVotes, NeverChangesItsMindAndAlwaysDecidesInTheEnd) {
+  for (std::size_t servers = 1; servers <= 5; ++servers) {
+    for_each_combination(servers, ".ens", [&](const std::string& votes) {
+      const ExtendDecision before = decide_extend(votes);
+      ASSERT_EQ(before == ExtendDecision::confirmed, 2 * count_of(votes, 'e') > servers) << votes;
+      if (count_of(votes, '.') == 0) {
+        ASSERT_NE(before, ExtendDecision::undecided) << votes;
+      }
+      if (before == ExtendDecision::undecided) return;
+      for (std::size_t server = 0; server < servers; ++server) {
+        if (votes[server] != '.') continue;
+        for (const char letter : std::string_view("ens")) {
+          std::string more = votes;
+          more[server] = letter;
+          ASSERT_EQ(decide_extend(more), before) << votes << " -> " << more;
+        }
+      }
+    });
+  }
+}
+
+TEST(ExtendTally, CountsTheLastVoteOfAServer) {
+  ExtendTally tally(3);
+  tally.count(1, Extended{});
+  tally.count(1, Extended{});
+  EXPECT_EQ(tally.decision(), ExtendDecision::undecided);
+  EXPECT_EQ(tally.vote_of(0), nullptr);
+  ASSERT_NE(tally.vote_of(1), nullptr);
+  EXPECT_TRUE(std::holds_alternative<Extended>(*tally.vote_of(1)));
+}
+
+/// `r` released, `n` not ours, `v` supervised, `s` silent.
+ReleaseDecision decide_release_of(std::string_view letters) {
+  std::vector<ReleaseVote> votes;
+  for (const char letter : letters) {
+    if (letter == 'r') votes.emplace_back(Released{});
+    if (letter == 'n') votes.emplace_back(NotOurs{});
+    if (letter == 'v') votes.emplace_back(Supervised{});
+    if (letter == 's') votes.emplace_back(fault(FaultKind::silent));
+  }
+  return decide_release(votes);
+}
+
+TEST(DecideRelease, CountsQuorums) {
+  using enum ReleaseDecision;
+  const std::vector<std::pair<std::string_view, ReleaseDecision>> rows{{"r", released},
+                                                                       {"n", not_ours},
+                                                                       {"s", ReleaseDecision::unavailable},
+                                                                       {"v", supervised},
+                                                                       {"rr", released},
+                                                                       {"rn", not_ours},
+                                                                       {"rs", ReleaseDecision::unavailable},
+                                                                       {"rrn", released},
+                                                                       {"rrs", released},
+                                                                       {"rnn", not_ours},
+                                                                       {"rns", ReleaseDecision::unavailable},
+                                                                       {"rss", ReleaseDecision::unavailable},
+                                                                       {"rrv", supervised},
+                                                                       {"nnv", supervised},
+                                                                       {"ssv", supervised},
+                                                                       {"rrnn", not_ours},
+                                                                       {"rrrn", released},
+                                                                       {"rrns", ReleaseDecision::unavailable},
+                                                                       {"", ReleaseDecision::unavailable}};
+  for (const auto& [votes, decision] : rows) EXPECT_EQ(decide_release_of(votes), decision) << votes;
+}
+
+/// `f` free, `A` `B` held by a lease, `s` silent.
+Inspection inspection_of(std::string_view letters) {
+  std::vector<InspectVote> votes;
+  for (const char letter : letters) {
+    if (letter == 'f') {
+      votes.emplace_back(Free{});
+    } else if (letter == 's') {
+      votes.emplace_back(fault(FaultKind::silent));
+    } else {
+      votes.emplace_back(held_by(letter));
+    }
+  }
+  return summarize(votes);
+}
+
+TEST(Summarize, TellsFreeFromHeldFromNeither) {
+  using enum InspectState;
+  const std::vector<std::pair<std::string_view, InspectState>> rows{{"f", free},
+                                                                    {"A", held},
+                                                                    {"s", InspectState::unavailable},
+                                                                    {"ff", free},
+                                                                    {"fA", partly_held},
+                                                                    {"AB", partly_held},
+                                                                    {"fs", InspectState::unavailable},
+                                                                    {"ffA", free},
+                                                                    {"ffs", free},
+                                                                    {"AAs", held},
+                                                                    {"AAf", held},
+                                                                    {"ABf", partly_held},
+                                                                    {"fAs", partly_held},
+                                                                    {"ABs", partly_held},
+                                                                    {"Ass", InspectState::unavailable},
+                                                                    {"ffAA", partly_held},
+                                                                    {"AAAf", held},
+                                                                    {"ffff", free},
+                                                                    {"AAss", InspectState::unavailable},
+                                                                    {"", InspectState::unavailable}};
+  for (const auto& [votes, state] : rows) EXPECT_EQ(inspection_of(votes).state, state) << votes;
+}
+
+TEST(Summarize, NamesTheLeaseWithTheMostVotesInEveryState) {
+  EXPECT_FALSE(inspection_of("ffs").holder.has_value());
+  for (const std::string_view votes : {"ABB", "ffB", "Bss", "BAAB"}) {
+    ASSERT_TRUE(inspection_of(votes).holder.has_value()) << votes;
+    EXPECT_EQ(inspection_of(votes).holder->id.text, "B") << votes;
+  }
+}
+
+}  // namespace
+}  // namespace redlock

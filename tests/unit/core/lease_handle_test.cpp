@@ -1,0 +1,103 @@
+#include "core/lease_handle.hpp"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+namespace redlock {
+namespace {
+
+constexpr std::string_view secret = "0123456789abcdef0123456789abcdef";
+constexpr std::string_view good = "1.x.85944171f73967e8.ZGVwbG95.0123456789abcdef0123456789abcdef.42";
+
+LeaseHandle handle_of(std::string_view key) {
+  return {Resource::from(key).value(), Token::from_text(secret).value(), Fence(42), server_set_fingerprint({"foobar"})};
+}
+
+std::string good_with(std::string_view part, std::string_view replacement) {
+  std::string text(good);
+  return text.replace(text.find(part), part.size(), replacement);
+}
+
+TEST(ServerSetFingerprint, MatchesThePublishedVectors) {
+  EXPECT_EQ(server_set_fingerprint({""}), "cbf29ce484222325");
+  EXPECT_EQ(server_set_fingerprint({"a"}), "af63dc4c8601ec8c");
+  EXPECT_EQ(server_set_fingerprint({"foobar"}), "85944171f73967e8");
+}
+
+TEST(ServerSetFingerprint, DependsOnTheSetAlone) {
+  const std::string expected = server_set_fingerprint({"a:1", "b:2", "c:3"});
+  EXPECT_EQ(server_set_fingerprint({"c:3", "a:1", "b:2"}), expected);
+  EXPECT_EQ(server_set_fingerprint({"c:3", "a:1", "c:3", "b:2", "a:1"}), expected);
+  EXPECT_NE(server_set_fingerprint({"a:1", "b:2"}), expected);
+  EXPECT_NE(server_set_fingerprint({"a:1", "b:2", "c:4"}), expected);
+}
+
+TEST(ServerSetFingerprint, KeepsNeighboursApart) {
+  EXPECT_NE(server_set_fingerprint({"ab", "c"}), server_set_fingerprint({"a", "bc"}));
+  EXPECT_NE(server_set_fingerprint({"ab", "c"}), server_set_fingerprint({"abc"}));
+}
+
+TEST(LeaseHandle, HasTheDocumentedForm) {
+  EXPECT_EQ(handle_of("deploy").text(), good);
+}
+
+TEST(LeaseHandle, GivesEveryPartBack) {
+  std::string binary;
+  for (int value = 0; value < 256; ++value) binary += static_cast<char>(value);
+  for (const std::string& key :
+       std::vector<std::string>{"deploy", "a.b.c", "line\nbreak", "it's {a} key", binary, std::string(4096, '.')}) {
+    const auto handle = LeaseHandle::from_text(handle_of(key).text());
+    ASSERT_TRUE(handle.has_value());
+    EXPECT_EQ(handle->resource.key(), key);
+    EXPECT_EQ(handle->token.secret(), secret);
+    EXPECT_EQ(handle->fence, Fence(42));
+    EXPECT_EQ(handle->servers, "85944171f73967e8");
+  }
+}
+
+TEST(LeaseHandle, IsASafeWordForAnyKey) {
+  const std::string text = handle_of("'; rm -rf / #\n\xff").text();
+  EXPECT_EQ(text.find_first_not_of("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_."), std::string::npos);
+}
+
+TEST(LeaseHandle, RefusesWhatItDidNotWrite) {
+  ASSERT_TRUE(LeaseHandle::from_text(good).has_value());
+  const std::vector<std::string> texts{
+      "",
+      ".....",
+      std::string(good) + ".",
+      std::string(good) + ".1",
+      std::string(good) + "\n",
+      " " + std::string(good),
+      std::string(good.substr(0, good.rfind('.'))),
+      good_with("1.x", "2.x"),
+      good_with("1.x", "01.x"),
+      good_with("1.x", "1.s"),
+      good_with("1.x", "1."),
+      good_with("85944171f73967e8", "85944171F73967E8"),
+      good_with("85944171f73967e8", "85944171f73967e"),
+      good_with("85944171f73967e8", "85944171f73967e80"),
+      good_with("85944171f73967e8", "85944171f73967eg"),
+      good_with("ZGVwbG95", ""),
+      good_with("ZGVwbG95", "ZGVwbG9"),
+      good_with("ZGVwbG95", "ZGVwbG95=="),
+      good_with("ZGVwbG95", "cmVkbG9jazp4"),  // redlock:x
+      good_with("0123456789abcdef0123456789abcdef", "0123456789ABCDEF0123456789ABCDEF"),
+      good_with("0123456789abcdef0123456789abcdef", "0123456789abcdef"),
+      good_with(".42", ".042"),
+      good_with(".42", ".-42"),
+      good_with(".42", "."),
+      good_with(".42", ".4503599627370497"),
+  };
+  for (const std::string& text : texts) EXPECT_EQ(LeaseHandle::from_text(text).has_value(), false) << text;
+}
+
+TEST(LeaseHandle, RefusesEveryTextThatIsCutShort) {
+  // A fence cut short is a fence still, so the last digit is not among them.
+  for (std::size_t size = 0; size + 1 < good.size(); ++size) EXPECT_FALSE(LeaseHandle::from_text(good.substr(0, size)).has_value()) << size;
+}
+
+}  // namespace
+}  // namespace redlock
