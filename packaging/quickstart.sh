@@ -22,13 +22,20 @@ show() {
 dir=
 server_pid=
 holder_pid=
-# Ends a process of ours, if there is one.
+# Ends a process of ours, if there is one; by force if it takes more than ten seconds.
 end() {
+  local tries
   [[ -n $1 ]] || return 0
   kill "$1" 2>/dev/null || true
+  for ((tries = 0; tries < 200; ++tries)); do
+    kill -0 "$1" 2>/dev/null || break
+    sleep 0.05
+  done
+  kill -KILL "$1" 2>/dev/null || true
   wait "$1" 2>/dev/null || true
 }
 clean_up() {
+  [[ -z $dir ]] || : >"$dir/enough"
   end "$holder_pid"
   end "$server_pid"
   [[ -z $dir ]] || rm -rf "$dir"

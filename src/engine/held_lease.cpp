@@ -35,7 +35,7 @@ HeldLease::HeldLease(Electorate& electorate, Resource resource, Token token, Fen
       fence_(fence),
       shared_(std::make_shared<Shared>()) {}
 
-asio::awaitable<ExtendResult> HeldLease::extend(Ttl ttl) {
+asio::awaitable<ExtendResult> HeldLease::extend(Ttl ttl, Instant end) {
   struct ExtendBallot : Ballot<ExtendTally> {
     using Ballot::Ballot;
     std::optional<HealRequest> heal;  ///< set once this round is confirmed
@@ -43,7 +43,7 @@ asio::awaitable<ExtendResult> HeldLease::extend(Ttl ttl) {
   const auto ballot = std::make_shared<ExtendBallot>(electorate_);
   ExtendResult result;
   result.t0 = electorate_.clock().now();
-  const Instant deadline = result.t0 + electorate_.server_timeout();
+  const Instant deadline = std::min(end, result.t0 + electorate_.server_timeout());
 
   const auto give_back = [&electorate = electorate_, shared = shared_](std::size_t i, const HealRequest& request) {
     if (shared->over) return;

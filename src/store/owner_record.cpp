@@ -1,5 +1,7 @@
 #include "store/owner_record.hpp"
 
+#include <cstdint>
+#include <limits>
 #include <nlohmann/json.hpp>
 
 #include "support/text.hpp"
@@ -10,6 +12,9 @@ namespace {
 using Json = nlohmann::json;
 
 constexpr int protocol_number = 1;
+
+/// What fits in a pid_t.
+constexpr std::uint64_t max_pid = std::numeric_limits<std::int32_t>::max();
 
 std::string text_field(const Json& record, const char* name) {
   const auto field = record.find(name);
@@ -33,7 +38,10 @@ std::optional<Owner> decode_owner(std::string_view record) {
   owner.user = text_field(parsed, "user");
   owner.command = text_field(parsed, "command");
   owner.note = text_field(parsed, "note");
-  if (const auto pid = parsed.find("pid"); pid != parsed.end() && pid->is_number_integer()) owner.pid = pid->get<long>();
+  if (const auto pid = parsed.find("pid"); pid != parsed.end() && pid->is_number_unsigned()) {
+    const auto number = pid->get<std::uint64_t>();
+    if (number <= max_pid) owner.pid = static_cast<long>(number);
+  }
   return owner;
 }
 

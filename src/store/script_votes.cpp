@@ -1,5 +1,7 @@
 #include "store/script_votes.hpp"
 
+#include <algorithm>
+
 #include "core/helper_keys.hpp"
 #include "store/owner_record.hpp"
 #include "support/text.hpp"
@@ -26,6 +28,12 @@ std::string flag(bool value) {
 
 Fault garbage() {
   return {FaultKind::garbage, "an answer that no lock script gives"};
+}
+
+/// A span that a server tells. Kept to a length that cannot overflow, whatever the server's clock or a foreign client's expiry says.
+Duration from_wire(std::int64_t milliseconds) {
+  constexpr Milliseconds longest = std::chrono::hours(24 * 365 * 100);
+  return std::clamp(Milliseconds(milliseconds), Milliseconds(0), longest);
 }
 
 /// The word that every script's reply begins with; empty when the reply has another form.
@@ -58,11 +66,11 @@ std::optional<Holder> holder_of(const ScriptReply& reply) {
   Holder holder;
   holder.id = LeaseId{part[1].text};
   holder.type = part[2].text;
-  if (part[3].integer >= 0) holder.remaining = Milliseconds(part[3].integer);
+  if (part[3].integer >= 0) holder.remaining = from_wire(part[3].integer);
   holder.foreign = part[4].integer == 0;
   if (!holder.foreign) {
     holder.fence = Fence::from_text(part[5].text);
-    holder.age = Milliseconds(part[6].integer);
+    holder.age = from_wire(part[6].integer);
     holder.owner = decode_owner(part[8].text);
     if (holder.owner) holder.owner->supervised = part[7].integer == 1;
   }

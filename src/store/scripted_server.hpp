@@ -21,7 +21,8 @@ class ScriptedServer : public LockServer {
   /// Runs the script once; answers by `deadline`. An error reply of the server comes back as a Fault.
   virtual asio::awaitable<ScriptReply> call(ScriptCall call, Instant deadline) = 0;
 
-  /// Sends the call behind everything that was asked on the connection in use; nobody waits for the answer.
+  /// Sends the call behind everything that was asked on the connection in use, or over another one when that broke; nobody waits for the
+  /// answer.
   virtual void post(ScriptCall call) = 0;
 
   /// The same on every connection that ran out of time and may still deliver what was asked on it.

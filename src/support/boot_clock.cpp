@@ -13,8 +13,12 @@ Duration read_clock(clockid_t id) noexcept {
 
 }  // namespace
 
-BootClock::time_point BootClock::now() noexcept { return time_point(read_clock(CLOCK_BOOTTIME)); }
+BootClock::time_point BootClock::now() noexcept {
+  return time_point(read_clock(CLOCK_BOOTTIME));
+}
 
-Milliseconds wall_clock_now() noexcept { return std::chrono::duration_cast<Milliseconds>(read_clock(CLOCK_REALTIME)); }
+Milliseconds wall_clock_now() noexcept {
+  return std::chrono::duration_cast<Milliseconds>(read_clock(CLOCK_REALTIME));
+}
 
 }  // namespace redlock

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <asio/any_io_executor.hpp>
 #include <asio/co_spawn.hpp>
 #include <exception>
 #include <utility>
@@ -7,8 +8,8 @@
 namespace redlock {
 
 /// Starts a coroutine that nobody waits for. An exception that leaves it leaves the executor's run(), too: asio::detached would swallow it.
-template <class Executor, class Coroutine>
-void spawn(const Executor& executor, Coroutine coroutine) {
+template <class Coroutine>
+void spawn(const asio::any_io_executor& executor, Coroutine coroutine) {
   asio::co_spawn(executor, std::move(coroutine), [](std::exception_ptr failure) {
     if (failure) std::rethrow_exception(failure);
   });

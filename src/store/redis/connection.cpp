@@ -34,6 +34,7 @@ asio::awaitable<Result<Reply, Fault>> Connection::request(Command command, Reply
   auto open = std::make_shared<Open>();
   open->limits = limits;
   open->answered = clock_.make_bell();
+  asked_ = true;
   enqueue(command, open);
   while (!open->answer && co_await open->answered->wait_until(deadline)) {
   }
@@ -48,15 +49,17 @@ asio::awaitable<Result<Reply, Fault>> Connection::request(Command command, Reply
 
 void Connection::post(const Command& command) {
   ++posts_;
+  if (!asked_) owed_ = true;
   enqueue(command, std::make_shared<Open>());
 }
 
 asio::awaitable<void> Connection::close(Instant deadline) {
   const auto self = shared_from_this();
-  if (connected_ && !broken_ && !open_.empty()) {
-    while (!broken_ && !(unsent_.empty() && being_written_.empty()) && co_await progress_->wait_until(deadline)) {
+  // A connection that never opened delivered nothing that could be taken back, except for another one.
+  if (!broken_ && !open_.empty() && (connected_ || owed_)) {
+    while (!broken_ && !(connected_ && unsent_.empty() && being_written_.empty()) && co_await progress_->wait_until(deadline)) {
     }
-    if (!broken_) transport_->end_sending();
+    if (!broken_ && connected_) transport_->end_sending();
     while (!broken_ && co_await progress_->wait_until(deadline)) {
     }
   }
@@ -76,6 +79,7 @@ asio::awaitable<void> Connection::serve(Instant deadline) {
   if (broken_) co_return;
   connected_ = true;
   flush();
+  progress_->ring();
   std::array<char, 4096> buffer;
   while (!broken_) {
     asio::error_code error;
@@ -147,7 +151,6 @@ void Connection::deliver(Reply reply) {
 void Connection::fail(Fault fault) {
   if (broken_) return;
   broken_ = std::move(fault);
-  unanswered_at_end_ = connected_ && !open_.empty();
   transport_->close();
   for (const auto& open : open_) {
     open->answer = unexpected(login_fault_ ? *login_fault_ : *broken_);

@@ -39,8 +39,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
   /// Whether something may be asked here: not broken, not late, not closed.
   [[nodiscard]] bool usable() const noexcept { return !broken_ && !late_; }
 
-  /// Whether it ended after sending something that was never answered: the server may have acted on it.
-  [[nodiscard]] bool broke_unanswered() const noexcept { return broken_ && unanswered_at_end_; }
+  /// Whether it ended after it had been open: the server may have acted, or may still act, on what was asked here.
+  [[nodiscard]] bool broke_off() const noexcept { return broken_ && connected_; }
 
   [[nodiscard]] bool broken() const noexcept { return broken_.has_value(); }
 
@@ -72,12 +72,13 @@ class Connection : public std::enable_shared_from_this<Connection> {
   std::string being_written_;
   std::optional<Fault> login_fault_;
   std::optional<Fault> broken_;
-  std::unique_ptr<Bell> progress_;  ///< rung when something was written, and at the end; for close()
+  std::unique_ptr<Bell> progress_;  ///< rung when it opened, when something was written, and at the end; for close()
   std::size_t login_replies_left_;
   std::size_t posts_ = 0;
   bool connected_ = false;
   bool late_ = false;
-  bool unanswered_at_end_ = false;
+  bool asked_ = false;  ///< something was requested
+  bool owed_ = false;   ///< something was posted first: it takes back what another connection carried
 };
 
 }  // namespace redlock::redis

@@ -1,8 +1,10 @@
 #include "store/redis/endpoint.hpp"
 
+#include <arpa/inet.h>
 #include <sys/un.h>
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 
 #include "support/text.hpp"
@@ -52,6 +54,20 @@ bool is_plain_host(std::string_view host) {
   });
 }
 
+bool has_control(std::string_view text) {
+  return std::any_of(text.begin(), text.end(), [](char c) { return static_cast<unsigned char>(c) < ' ' || c == 0x7f; });
+}
+
+/// An IPv6 address, with its %zone if it has one, in the one spelling of RFC 5952; nothing for any other text.
+std::optional<std::string> canonical_v6(std::string_view text) {
+  const std::size_t zone = std::min(text.find('%'), text.size());
+  in6_addr address{};
+  if (::inet_pton(AF_INET6, std::string(text.substr(0, zone)).c_str(), &address) != 1) return std::nullopt;
+  std::array<char, INET6_ADDRSTRLEN> spelled{};
+  ::inet_ntop(AF_INET6, &address, spelled.data(), spelled.size());
+  return std::string(spelled.data()).append(text.substr(zone));
+}
+
 /// Takes `user[:password]@` off the front of `rest`.
 std::optional<std::string> take_login(std::string_view& rest, std::string_view authority, Endpoint& endpoint) {
   const std::size_t at = authority.rfind('@');
@@ -83,7 +99,9 @@ std::optional<std::string> read_host(std::string_view text, Endpoint& endpoint) 
   if (text.starts_with('[')) {
     const std::size_t bracket = text.find(']');
     if (bracket == std::string_view::npos) return "the [ of its IPv6 address is not closed";
-    endpoint.host = text.substr(1, bracket - 1);
+    const auto address = canonical_v6(text.substr(1, bracket - 1));
+    if (!address) return "what stands in its [ ] is no IPv6 address";
+    endpoint.host = *address;
     const std::string_view after = text.substr(bracket + 1);
     if (!after.empty() && after[0] != ':') return "after the ] of its IPv6 address only :port may follow";
     has_port = !after.empty();
@@ -130,7 +148,7 @@ Result<Endpoint, std::string> parse_unix(std::string_view rest) {
   }
   const std::size_t query = rest.find('?');
   const auto path = percent_decode(rest.substr(0, query));
-  if (!path) return Failure("its path is not percent-encoded correctly");
+  if (!path || has_control(*path)) return Failure("its path is not percent-encoded correctly, or holds control characters");
   if (path->size() >= sizeof(sockaddr_un::sun_path)) return Failure("its path is too long for a unix socket (107 bytes)");
   endpoint.path = *path;
   if (query == std::string_view::npos) return endpoint;
@@ -157,6 +175,8 @@ Result<Endpoint, std::string> parse_endpoint(std::string_view url) {
   const std::string_view rest = url.substr(separator + 3);
   if (scheme == "redis") return parse_tcp(rest);
   if (scheme == "unix") return parse_unix(rest);
+  // What stands before :// may be a login that belongs behind it.
+  if (scheme.find_first_of(":@/") != std::string_view::npos) return Failure("it has no scheme; " + std::string(known_forms));
   return Failure("this version does not know " + escape_for_terminal(scheme) + "://; " + std::string(known_forms));
 }
 

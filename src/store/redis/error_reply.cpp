@@ -19,6 +19,10 @@ constexpr std::array meanings{
     Meaning{"invalid password", FaultKind::denied, "wrong password"},
     Meaning{"without any password configured", FaultKind::denied,
             "a password was given, but the server has none: unset REDISCLI_AUTH or drop it from the URL"},
+    Meaning{"DENIED", FaultKind::denied, "it accepts connections from its own host only (protected mode)"},
+    Meaning{"no password is set", FaultKind::denied,  // Redis 5
+            "a password was given, but the server has none: unset REDISCLI_AUTH or drop it from the URL"},
+    Meaning{"wrong number of arguments for 'auth'", FaultKind::denied, "it knows no users (Redis before 6): give the password alone"},
     Meaning{"NOPERM", FaultKind::denied, ""},
     Meaning{"can't run this command", FaultKind::denied, ""},  // NOPERM inside a script, Redis 6
     Meaning{"can't access at least one of the keys", FaultKind::denied, ""},
@@ -41,21 +45,26 @@ constexpr std::array meanings{
     Meaning{"FENCE", FaultKind::misconfigured, "the fence counter of this key was overwritten by somebody: delete it"},
 };
 
-/// The server's words, without what Redis adds about the script (`script: 5ec…, on @user_script:12.`).
-std::string quote(std::string_view error_text) {
+/// The server's own words, without what it repeats of ours: the arguments of a command that it does not know may be a password.
+std::string_view own_words(std::string_view error_text) {
+  return error_text.substr(0, error_text.find(", with args beginning with"));
+}
+
+/// For people, without what Redis adds about the script (`script: 5ec…, on @user_script:12.`).
+std::string quote(std::string_view words) {
   constexpr std::size_t longest = 200;
-  std::string_view words = error_text.substr(0, error_text.find(" script: "));
-  return escape_for_terminal(words.substr(0, longest));
+  return escape_for_terminal(words.substr(0, words.find(" script: ")).substr(0, longest));
 }
 
 }  // namespace
 
 Fault fault_of_error(std::string_view error_text) {
+  const std::string_view words = own_words(error_text);
   for (const Meaning& meaning : meanings) {
-    if (error_text.find(meaning.pattern) == std::string_view::npos) continue;
-    return {meaning.kind, meaning.advice.empty() ? quote(error_text) : std::string(meaning.advice) + " (" + quote(error_text) + ")"};
+    if (words.find(meaning.pattern) == std::string_view::npos) continue;
+    return {meaning.kind, meaning.advice.empty() ? quote(words) : std::string(meaning.advice) + " (" + quote(words) + ")"};
   }
-  return {FaultKind::unavailable, "it answered: " + quote(error_text)};
+  return {FaultKind::unavailable, "it answered: " + quote(words)};
 }
 
 bool is_noscript(std::string_view error_text) {

@@ -16,7 +16,7 @@ constexpr std::size_t most_late_connections = 4;
 constexpr Milliseconds reconnect_time{1000};
 
 /// SCAN promises no exact number of keys a page; these are generous and still bounded.
-constexpr ReplyLimits scan_limits{4, 16 * 1024, 64 * 1024};
+constexpr ReplyLimits scan_limits{4, 16 * 1024, 64 * 1024, 16 * 1024 * 1024};
 constexpr std::string_view scan_page = "512";
 
 std::vector<Command> login_commands(const Endpoint& endpoint) {
@@ -48,6 +48,11 @@ bool may_grant(const ScriptCall& call) {
   return call.script == &scripts::acquire || call.script == &scripts::heal;
 }
 
+/// Whether the key holds another's lease, and so none of ours.
+bool is_held(const Reply& reply) {
+  return reply.type == Reply::Type::array && !reply.elements.empty() && reply.elements[0].text == "held";
+}
+
 bool is_page(const Reply& reply) {
   return reply.type == Reply::Type::array && reply.elements.size() == 2 && reply.elements[0].type == Reply::Type::text &&
          reply.elements[1].type == Reply::Type::array;
@@ -74,22 +79,23 @@ asio::awaitable<ScriptReply> RedisServer::call(ScriptCall call, Instant deadline
   if (!reply) co_return unexpected(reply.error());
   if (reply->type == Reply::Type::error) co_return unexpected(fault_of_error(reply->text));
   link->cached.insert(call.script->sha1);
+  if (may_grant(call) && is_held(*reply)) link->tokens.erase(token_of(call));  // a waiter asks for hours
   co_return std::move(*reply);
 }
 
 void RedisServer::post(ScriptCall call) {
-  if (!current_ || !current_->tokens.contains(token_of(call))) return;
-  if (current_->connection->broke_unanswered()) {
-    // The server may still act on what it received; another connection is better than none.
-    current_ = connect(clock_.now() + reconnect_time);
-    current_->tokens.insert(token_of(call));
-  }
-  post_on(*current_, call);
+  retire_unusable();
+  const auto broke_off = [&](const auto& link) { return link->connection->broke_off() && link->tokens.contains(token_of(call)); };
+  // The server may still act on what it received; another connection is better than none.
+  if (std::any_of(late_.begin(), late_.end(), broke_off)) usable_link(clock_.now() + reconnect_time);
+  if (current_) post_on(*current_, call);
 }
 
 void RedisServer::post_to_late(ScriptCall call) {
-  if (current_ && !current_->connection->usable()) late_.push_back(std::exchange(current_, nullptr));
-  for (const auto& link : late_) post_on(*link, call);
+  retire_unusable();
+  for (const auto& link : late_) {
+    if (!link->connection->broken()) post_on(*link, call);
+  }
 }
 
 void RedisServer::post_on(Link& link, const ScriptCall& call) {
@@ -112,6 +118,9 @@ asio::awaitable<Result<std::vector<Resource>, Fault>> RedisServer::list(Instant 
     }
     cursor = reply->elements[0].text;
   } while (cursor != "0");
+  // SCAN may show a key more than once.
+  std::sort(resources.begin(), resources.end());
+  resources.erase(std::unique(resources.begin(), resources.end()), resources.end());
   co_return resources;
 }
 
@@ -125,15 +134,22 @@ asio::awaitable<void> RedisServer::close(Instant deadline) {
 }
 
 std::shared_ptr<RedisServer::Link> RedisServer::usable_link(Instant deadline) {
-  if (current_ && current_->connection->usable()) return current_;
-  if (current_) late_.push_back(std::move(current_));
-  std::erase_if(late_, [](const auto& link) { return link->connection->broken(); });
+  retire_unusable();
+  if (!current_) current_ = connect(deadline);
+  std::erase_if(late_, [this](const auto& link) {
+    if (link->connection->broke_off()) current_->tokens.merge(link->tokens);
+    return link->connection->broken();
+  });
   if (late_.size() > most_late_connections) {
+    current_->tokens.merge(late_.front()->tokens);
     late_.front()->connection->abort();
     late_.pop_front();
   }
-  current_ = connect(deadline);
   return current_;
+}
+
+void RedisServer::retire_unusable() {
+  if (current_ && !current_->connection->usable()) late_.push_back(std::exchange(current_, nullptr));
 }
 
 std::shared_ptr<RedisServer::Link> RedisServer::connect(Instant deadline) {

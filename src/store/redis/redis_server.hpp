@@ -37,7 +37,9 @@ class RedisServer final : public ScriptedServer {
     std::set<std::string> tokens;       ///< of the acquires and heals that it carried and that were not taken back
   };
 
+  /// The connection in use, which may have to open first; it inherits what broken ones carried.
   std::shared_ptr<Link> usable_link(Instant deadline);
+  void retire_unusable();
   std::shared_ptr<Link> connect(Instant deadline);
   void post_on(Link& link, const ScriptCall& call);
 

@@ -25,10 +25,25 @@ const ReplyLimits& limits_of(const redisReadTask* task) {
   return *static_cast<const ReplyLimits*>(task->privdata);
 }
 
+/// Newer hiredis reads RESP3 too, and shows what we never asked for as types of its own.
+bool is_resp2(const redisReadTask* task) {
+  switch (task->type) {
+    case REDIS_REPLY_STRING:
+    case REDIS_REPLY_ARRAY:
+    case REDIS_REPLY_INTEGER:
+    case REDIS_REPLY_STATUS:
+    case REDIS_REPLY_ERROR:
+      return true;
+    default:
+      return false;
+  }
+}
+
 // The hooks return nullptr to refuse; hiredis then reports an error and the connection is dropped.
 
 void* create_string(const redisReadTask* task, char* bytes, std::size_t length) {
-  if (length > limits_of(task).bulk) return nullptr;
+  if (!is_resp2(task) || length > limits_of(task).bulk) return nullptr;
+  if (bytes[length] != '\r' || bytes[length + 1] != '\n') return nullptr;  // in the buffer, but hiredis 0.14 does not look
   Reply* reply = place(task);
   if (reply == nullptr) return nullptr;
   reply->type = task->type == REDIS_REPLY_ERROR    ? Reply::Type::error
@@ -41,6 +56,7 @@ void* create_string(const redisReadTask* task, char* bytes, std::size_t length) 
 /// The count is an int in hiredis 0.14 and a size_t from 1.0 on.
 template <class Count>
 void* create_array(const redisReadTask* task, Count count) {
+  if (!is_resp2(task)) return nullptr;
   const ReplyLimits& limits = limits_of(task);
   if constexpr (std::is_signed_v<Count>) {
     if (count < 0) return nullptr;
@@ -62,7 +78,7 @@ void* create_integer(const redisReadTask* task, long long value) {
 }
 
 void* create_nil(const redisReadTask* task) {
-  return place(task);
+  return is_resp2(task) ? place(task) : nullptr;
 }
 
 void free_object(void* object) {
@@ -88,9 +104,6 @@ redisReplyObjectFunctions* hooks() {
   static redisReplyObjectFunctions table = make_hooks<redisReplyObjectFunctions>();
   return &table;
 }
-
-/// Room for the length line of the one element that may lie incomplete in the buffer.
-constexpr std::size_t framing = 64;
 
 }  // namespace
 
@@ -121,6 +134,7 @@ ReplyReader::ReplyReader() : reader_(redisReaderCreateWithFunctions(hooks())) {
 ReplyReader::~ReplyReader() = default;
 
 void ReplyReader::feed(std::string_view bytes) {
+  pending_ += bytes.size();
   // A failure is remembered by the reader and reported by next().
   (void)redisReaderFeed(reader_.get(), bytes.data(), bytes.size());
 }
@@ -131,9 +145,10 @@ Result<std::optional<Reply>, std::string> ReplyReader::next(const ReplyLimits& l
   const int status = redisReaderGetReply(reader_.get(), &object);
   if (status != REDIS_OK) return unexpected(std::string("an answer that is not Redis protocol, or is larger than any answer to us"));
   if (object == nullptr) {
-    if (reader_->len - reader_->pos > limits.bulk + framing) return unexpected(std::string("an answer larger than any answer to us"));
+    if (pending_ > limits.total) return unexpected(std::string("an answer larger than any answer to us"));
     return std::nullopt;
   }
+  pending_ = reader_->len - reader_->pos;
   std::unique_ptr<Reply> reply(static_cast<Reply*>(object));
   return std::move(*reply);
 }

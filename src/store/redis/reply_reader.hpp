@@ -16,9 +16,10 @@ namespace redlock::redis {
 
 /// How large a reply may be; more is no answer but an attack or another program.
 struct ReplyLimits {
-  std::size_t depth = 4;         ///< arrays within arrays
-  std::size_t elements = 64;     ///< of one array
-  std::size_t bulk = 64 * 1024;  ///< bytes of one string
+  std::size_t depth = 4;           ///< arrays within arrays
+  std::size_t elements = 64;       ///< of one array
+  std::size_t bulk = 64 * 1024;    ///< bytes of one string
+  std::size_t total = 256 * 1024;  ///< bytes of the whole reply
 };
 
 /// A command as the list of its words.
@@ -47,7 +48,8 @@ class ReplyReader {
     void operator()(redisReader* reader) const;
   };
   std::unique_ptr<redisReader, Free> reader_;
-  ReplyLimits limits_;  ///< where the hooks find them, also while a reply spans several calls
+  std::size_t pending_ = 0;  ///< bytes fed that belong to no complete reply yet
+  ReplyLimits limits_;       ///< where the hooks find them, also while a reply spans several calls
 };
 
 }  // namespace redlock::redis

@@ -10,7 +10,8 @@ if not last then return unusable end
 if last < tonumber(ARGV[2]) then
   local failure = first_error(
     set_counter(tonumber(ARGV[2]), tonumber(ARGV[3])),
-    redis.pcall('HSET', OWNER, 'fence', ARGV[2]))
+    redis.pcall('HSET', OWNER, 'fence', ARGV[2]),
+    redis.pcall('PEXPIRE', OWNER, ARGV[3])) -- the record may have been lost, and HSET makes one without an end
   if failure then return failure end
 end
 return {'raised'}

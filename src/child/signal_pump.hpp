@@ -1,0 +1,33 @@
+#pragma once
+
+#include <asio/any_io_executor.hpp>
+#include <asio/posix/stream_descriptor.hpp>
+#include <functional>
+#include <memory>
+
+#include "child/signals.hpp"
+
+namespace redlock::child {
+
+/// Hands every signal that a SignalGate collects to whoever is in charge at the moment: the wait for the lock, then the supervisor.
+class SignalPump : public std::enable_shared_from_this<SignalPump> {
+ public:
+  using Sink = std::function<void(const ReceivedSignal&)>;
+
+  /// `gate` must outlive the executor's run().
+  SignalPump(asio::any_io_executor executor, SignalGate& gate);
+
+  /// Begins; signals go to `sink` until another is set.
+  void start(Sink sink);
+
+  /// From now on signals go here.
+  void deliver_to(Sink sink) { sink_ = std::move(sink); }
+
+ private:
+  asio::any_io_executor executor_;
+  SignalGate& gate_;
+  asio::posix::stream_descriptor readable_;  ///< a duplicate: the gate keeps its own
+  Sink sink_;
+};
+
+}  // namespace redlock::child

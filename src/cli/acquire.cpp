@@ -1,0 +1,150 @@
+#include <fmt/format.h>
+#include <sys/types.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+
+#include "child/signal_pump.hpp"
+#include "cli/command_error.hpp"
+#include "cli/commands.hpp"
+#include "cli/lease_file.hpp"
+#include "cli/lock_options.hpp"
+#include "cli/outcome.hpp"
+#include "cli/session.hpp"
+#include "cli/waiting.hpp"
+#include "core/lease_handle.hpp"
+#include "engine/held_lease.hpp"
+#include "output/describe.hpp"
+
+namespace redlock::cli {
+namespace {
+
+struct AcquireOptions {
+  Resource resource;
+  Ttl ttl;
+  WaitPolicy wait;
+  int conflict_exit_code;
+  Owner owner;
+  ServerOptions servers;
+  Duration server_timeout;
+  bool prints_export;
+  std::optional<std::string> token_file;
+};
+
+/// We are gone in a moment; what goes on under the lease is the script that called us.
+void name_the_script(Owner& owner) {
+  owner.pid = ::getppid();
+  std::ifstream comm(fmt::format("/proc/{}/comm", owner.pid));
+  std::getline(comm, owner.command);
+}
+
+AcquireOptions read_options(const Settings& settings) {
+  Resource resource = read_key(settings);
+  ServerOptions servers = read_server_options(settings);
+  const TtlDemands demands{servers.timeout, Duration::zero()};
+  const Ttl ttl =
+      require_ttl(settings, demands, ": nothing renews the lease, so it must last as long as the work (or use `redlock-cli run`)");
+  Owner owner = read_owner(settings);
+  name_the_script(owner);
+  const Duration timeout = servers.timeout.value_or(default_server_timeout(ttl));
+  return {std::move(resource), ttl,     read_wait_policy(settings), read_conflict_exit_code(settings), std::move(owner),
+          std::move(servers),  timeout, settings.flag("export"),    settings.text("token-file")};
+}
+
+/// One `acquire` from the wait to the hand-over.
+class Acquisition {
+ public:
+  Acquisition(Session& session, const AcquireOptions& options) : session_(session), options_(options) {}
+
+  asio::awaitable<Finish> run() {
+    const AcquireOrder order{options_.resource, options_.ttl, options_.owner, margin(options_.ttl)};
+    auto lease = co_await wait_for_lock(session_, order, options_.wait);
+    if (!lease) co_return co_await fail(lease.error());
+    if (session_.interrupt().raised()) co_return co_await give_back(*lease, {});
+    if (const auto problem = hand_over(*lease)) co_return co_await give_back(*lease, *problem);
+    co_await session_.electorate().close(/*drain=*/false);
+    co_return Finish{};
+  }
+
+ private:
+  asio::awaitable<Finish> fail(const AttemptFailure& failure) {
+    co_await session_.electorate().close(/*drain=*/true);
+    if (failure.why == AttemptFailure::Why::interrupted) co_return Finish{};
+    const FailureMeaning meaning = meaning_of(failure.why);
+    const std::string text =
+        fmt::format("{}: {}", output::key_text(options_.resource), output::failure_text(failure, session_.electorate().size()));
+    const bool busy = meaning.code == ExitCode::busy;
+    busy ? session_.console().notice(text) : session_.console().error(text);
+    const int exit_code = busy ? options_.conflict_exit_code : to_int(meaning.code);
+    output::Outcome outcome = outcome_of("acquire", options_.resource, meaning.code, text);
+    outcome.exit_code = exit_code;
+    outcome.holder = failure.holder;
+    outcome.faults = failure.faults;
+    if (session_.json()) write_all(STDOUT_FILENO, output::outcome_json(outcome) + "\n");
+    if (options_.prints_export) write_all(STDOUT_FILENO, failed_export_line(exit_code));
+    co_return Finish{exit_code};
+  }
+
+  /// Hands the lease to the script. What went wrong, or nothing.
+  std::optional<std::string> hand_over(const Lease& lease) {
+    const LeaseHandle handle{lease.resource, lease.token, lease.fence, fingerprint(options_.servers)};
+    if (options_.token_file) {
+      if (const auto written = write_lease_file(*options_.token_file, handle); !written)
+        return "cannot write the lease to " + written.error();
+    }
+    if (!write_all(STDOUT_FILENO, printed(lease, handle))) return fmt::format("cannot write the lease to stdout: {}", std::strerror(errno));
+    return std::nullopt;
+  }
+
+  [[nodiscard]] std::string printed(const Lease& lease, const LeaseHandle& handle) const {
+    if (session_.json()) return output::lease_json(granted(), lease, handle.text()) + "\n";
+    if (options_.prints_export) return export_line(handle);
+    if (options_.token_file) return {};
+    return lease.token.secret() + "\n";
+  }
+
+  [[nodiscard]] output::Outcome granted() const {
+    output::Outcome outcome = outcome_of("acquire", options_.resource, ExitCode::done, {});
+    outcome.result = "acquired";
+    return outcome;
+  }
+
+  /// A lease that nobody could be told of is released. `problem` empty: we were interrupted.
+  asio::awaitable<Finish> give_back(const Lease& lease, std::string problem) {
+    HeldLease held(session_.electorate(), lease.resource, lease.token, lease.fence);
+    co_await held.release(/*by_hand=*/false);
+    co_await session_.electorate().close(/*drain=*/true);
+    if (options_.token_file) ::unlink(options_.token_file->c_str());
+    if (problem.empty()) co_return Finish{};
+    session_.console().error(fmt::format("{}: {}; the lock was released again", output::key_text(lease.resource), problem));
+    co_return Finish{to_int(ExitCode::os_error)};
+  }
+
+  Session& session_;
+  const AcquireOptions& options_;
+};
+
+}  // namespace
+
+Finish acquire_command(const Settings& settings, const child::InheritedSignals& inherited) {
+  const AcquireOptions options = read_options(settings);
+  child::SignalGate gate(inherited);
+  Session session(settings, options.servers, options.server_timeout);
+  int ended_by = 0;
+  const auto pump = std::make_shared<child::SignalPump>(session.io().get_executor(), gate);
+  pump->start([&](const child::ReceivedSignal& signal) {
+    if (!child::ends_a_wait(signal.number)) return;
+    ended_by = signal.number;
+    session.interrupt().raise();
+  });
+  Acquisition acquisition(session, options);
+  const Finish finish = session.run(acquisition.run());
+  if (ended_by == 0) return finish;
+  constexpr int signal_exit_base = 128;
+  if (options.prints_export) write_all(STDOUT_FILENO, failed_export_line(signal_exit_base + ended_by));
+  return Finish{0, ended_by};
+}
+
+}  // namespace redlock::cli

@@ -1,0 +1,184 @@
+#include "cli/command_line.hpp"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cctype>
+#include <cstdio>
+
+#include "cli/command_error.hpp"
+#include "cli/exit_code.hpp"
+#include "support/text.hpp"
+
+namespace redlock::cli {
+namespace {
+
+constexpr const char* version = REDLOCK_VERSION;
+
+std::string exit_code_help() {
+  std::string text = "\nExit codes:\n";
+  for (const ExitCodeMeaning& row : exit_codes) text += fmt::format("  {:3}  {}\n", to_int(row.code), row.meaning);
+  text += "  126, 127  run: CMD cannot be executed, is not found; otherwise run exits as CMD did\n";
+  return text;
+}
+
+constexpr std::string_view common_help =
+    "\nDurations: 500ms, 30s, 5m, 2h, 1d; a bare number is seconds."
+    "\nEvery option but those of one call can be set as REDLOCK_NAME, in ~/.config/redlock-cli/config.toml or"
+    "\nin /etc/redlock-cli.toml. The manual: man redlock-cli\n";
+
+/// CLI11's help, with usage lines of our own: its own would say neither -k nor --.
+class Formatter : public CLI::Formatter {
+ public:
+  explicit Formatter(const CommandSpec& command) : command_(command) {}
+  std::string make_usage(const CLI::App*, std::string) const override {
+    return fmt::format("\nUsage: redlock-cli {} {}\n", command_.name, command_.usage);
+  }
+
+ private:
+  const CommandSpec& command_;
+};
+
+/// A subcommand's CLI11 object with every option of the table that belongs to it.
+class Parser {
+ public:
+  Parser() : app_("A lock for shell scripts, cron jobs and CI pipelines, on Redis or Valkey", "redlock-cli") {
+    app_.set_version_flag("-V,--version", std::string("redlock-cli ") + version);
+    app_.require_subcommand(1);
+    app_.footer("\n`redlock-cli COMMAND --help` explains a command.\n" + exit_code_help());
+    for (const CommandSpec& command : command_table()) {
+      CLI::App* sub = app_.add_subcommand(std::string(command.name), std::string(command.summary));
+      sub->formatter(std::make_shared<Formatter>(command));
+      sub->footer("\n" + std::string(command.details) + "\n" + std::string(common_help) + exit_code_help());
+      for (const OptionSpec& option : option_table()) {
+        if (option.commands & command.bit) add(*sub, option);
+      }
+    }
+  }
+
+  /// False: help or version was printed.
+  bool parse(std::vector<std::string> arguments) {
+    std::reverse(arguments.begin(), arguments.end());  // CLI11 takes a vector from its end
+    try {
+      app_.parse(std::move(arguments));
+      return true;
+    } catch (const CLI::ParseError& error) {
+      if (error.get_exit_code() != 0) throw CommandError(ExitCode::usage, escape_for_terminal(error.what()));
+      app_.exit(error);  // prints the help or the version
+      return false;
+    }
+  }
+
+  [[nodiscard]] CommandLine result() const {
+    CommandLine line;
+    const CLI::App* chosen = app_.get_subcommands().front();
+    const auto commands = command_table();
+    line.command =
+        &*std::find_if(commands.begin(), commands.end(), [&](const CommandSpec& command) { return command.name == chosen->get_name(); });
+    for (const OptionSpec& option : option_table()) {
+      if (!(option.commands & line.command->bit)) continue;
+      const CLI::Option* given = chosen->get_option(long_spelling(option));
+      if (given->count() > 0) line.values[std::string(option.name)] = given->results();
+    }
+    return line;
+  }
+
+ private:
+  static std::string long_spelling(const OptionSpec& option) { return "--" + std::string(option.name); }
+
+  static void add(CLI::App& sub, const OptionSpec& option) {
+    const std::string flags(option.flags);
+    const std::string help(option.help);
+    if (option.kind == OptionKind::flag) {
+      sub.add_flag(flags, help);
+      return;
+    }
+    CLI::Option* added = sub.add_option(flags, help)->type_name(std::string(option.operand));
+    // Exactly one word each time, taken as it is, also when it looks like an option or is empty.
+    added->expected(1)->allow_extra_args(false);
+    added->multi_option_policy(option.kind == OptionKind::list ? CLI::MultiOptionPolicy::TakeAll : CLI::MultiOptionPolicy::Throw);
+  }
+
+  CLI::App app_;
+};
+
+bool names_command(const std::vector<std::string>& arguments, std::string_view name) {
+  return !arguments.empty() && arguments.front() == name;
+}
+
+bool asks_for_help(const std::vector<std::string>& arguments) {
+  return std::any_of(arguments.begin(), arguments.end(), [](const std::string& word) { return word == "-h" || word == "--help"; });
+}
+
+/// A word of the command line as it may be repeated in a message: a URL loses its login.
+std::string without_login(const std::string& word) {
+  const std::size_t scheme = word.find("://");
+  const std::size_t at = word.rfind('@');
+  if (scheme == std::string::npos || at == std::string::npos || at < scheme) return word;
+  return word.substr(0, scheme + 3) + "..." + word.substr(at);
+}
+
+/// `-s` means a shared lock to flock(1) users; with a URL behind it, the server was meant.
+void hint_at_server_option(const std::vector<std::string>& arguments) {
+  for (std::size_t i = 0; i + 1 < arguments.size(); ++i) {
+    if (arguments[i] == "-s" && arguments[i + 1].find("://") != std::string::npos) {
+      throw CommandError(ExitCode::usage,
+                         "a server is named with a capital -S: -S " + escape_for_terminal(without_login(arguments[i + 1])));
+    }
+  }
+}
+
+/// As one would type it: quoted only when it must be.
+std::string as_shell_word(const std::string& word) {
+  const bool plain = !word.empty() && std::all_of(word.begin(), word.end(), [](unsigned char c) {
+    return std::isalnum(c) != 0 || std::string_view("-_./:=@,+%").find(static_cast<char>(c)) != std::string_view::npos;
+  });
+  return plain ? word : shell_quote(word);
+}
+
+/// Where the missing `--` belongs: in front of the first word that is neither an option of `run` nor the value of one.
+std::string corrected_line(const std::vector<std::string>& arguments) {
+  const auto takes_value = [](const std::string& word) {
+    for (const OptionSpec& option : option_table()) {
+      if (!(option.commands & for_run) || option.kind == OptionKind::flag) continue;
+      const std::string spellings = "," + std::string(option.flags) + ",";
+      if (spellings.find("," + word + ",") != std::string::npos) return true;
+    }
+    return false;
+  };
+  std::size_t i = 1;
+  while (i < arguments.size() && arguments[i].starts_with('-')) i += takes_value(arguments[i]) ? 2 : 1;
+  std::string line = "redlock-cli";
+  for (std::size_t word = 0; word < arguments.size(); ++word) {
+    if (word == i) line += " --";
+    line += " " + as_shell_word(without_login(arguments[word]));
+  }
+  if (i >= arguments.size()) line += " -- CMD";
+  return line;
+}
+
+}  // namespace
+
+std::optional<CommandLine> parse_command_line(const std::vector<std::string>& arguments) {
+  const auto dashes = std::find(arguments.begin(), arguments.end(), "--");
+  const std::vector<std::string> ours(arguments.begin(), dashes);
+  hint_at_server_option(ours);
+  const bool is_run = names_command(ours, "run");
+  const bool has_text = std::any_of(ours.begin(), ours.end(), [](const std::string& word) {
+    return word.starts_with("-c") || word == "--command" || word.starts_with("--command=");
+  });
+  if (is_run && dashes == arguments.end() && !has_text && !asks_for_help(ours)) {
+    throw CommandError(ExitCode::usage, "run needs -- before the command: " + escape_for_terminal(corrected_line(ours)));
+  }
+  Parser parser;
+  if (!parser.parse(ours)) return std::nullopt;
+  CommandLine line = parser.result();
+  if (dashes != arguments.end()) {
+    line.after_dashes.emplace(dashes + 1, arguments.end());
+    if (line.command->bit != for_run) throw CommandError(ExitCode::usage, fmt::format("{} takes no command behind --", line.command->name));
+  }
+  return line;
+}
+
+}  // namespace redlock::cli

@@ -1,0 +1,77 @@
+#include "cli/config_file.hpp"
+
+#include <fmt/format.h>
+#include <pwd.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+
+#include "cli/command_error.hpp"
+#include "cli/option_table.hpp"
+#include "support/text.hpp"
+
+namespace redlock::cli {
+namespace {
+
+constexpr std::string_view system_config = "/etc/redlock-cli.toml";
+
+[[noreturn]] void refuse(const std::string& path, const std::string& why) {
+  throw CommandError(ExitCode::config, fmt::format("{}: {}", escape_for_terminal(path), why));
+}
+
+/// The user's configuration directory; nothing when there is none (no XDG_CONFIG_HOME, no HOME, no passwd entry).
+std::optional<std::string> user_config_directory() {
+  const char* xdg = std::getenv("XDG_CONFIG_HOME");
+  if (xdg != nullptr && xdg[0] == '/') return std::string(xdg);  // the specification: a relative path is to be ignored
+  const char* home = std::getenv("HOME");
+  if (home == nullptr || home[0] == '\0') {
+    const passwd* entry = ::getpwuid(::getuid());
+    home = entry != nullptr ? entry->pw_dir : nullptr;
+  }
+  if (home == nullptr || home[0] != '/') return std::nullopt;
+  return std::string(home) + "/.config";
+}
+
+}  // namespace
+
+std::vector<std::string> config_paths(const std::optional<std::string>& chosen) {
+  if (chosen) return {*chosen};
+  std::vector<std::string> paths;
+  if (const auto directory = user_config_directory()) paths.push_back(*directory + "/redlock-cli/config.toml");
+  paths.emplace_back(system_config);
+  return paths;
+}
+
+std::optional<ConfigFile> read_config_file(const std::string& path) {
+  struct stat info {};
+  if (::stat(path.c_str(), &info) != 0) {
+    if (errno == ENOENT || errno == ENOTDIR) return std::nullopt;
+    refuse(path, std::strerror(errno));
+  }
+  if (!S_ISREG(info.st_mode)) refuse(path, "is not a regular file");
+  std::ifstream stream(path);
+  if (!stream) refuse(path, std::strerror(errno));
+
+  ConfigFile file{path, {}};
+  std::vector<CLI::ConfigItem> items;
+  try {
+    items = CLI::ConfigTOML().from_config(stream);
+  } catch (const CLI::Error& error) {
+    refuse(path, escape_for_terminal(error.what()));
+  }
+  for (const CLI::ConfigItem& item : items) {
+    if (!item.parents.empty()) refuse(path, "sections are not known here, only lines such as: server = \"redis://host:6379\"");
+    const OptionSpec* option = find_option(item.name);
+    if (option == nullptr) refuse(path, fmt::format("there is no setting {}", escape_for_terminal(item.name)));
+    if (option->source != OptionSource::anywhere) refuse(path, fmt::format("{} belongs on the command line, not in a file", item.name));
+    if (!file.values.emplace(item.name, item.inputs).second) refuse(path, fmt::format("{} is set twice", item.name));
+  }
+  return file;
+}
+
+}  // namespace redlock::cli

@@ -1,0 +1,23 @@
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace redlock::cli {
+
+/// A configuration file's settings, by option name.
+struct ConfigFile {
+  std::string path;
+  std::map<std::string, std::vector<std::string>, std::less<>> values;
+};
+
+/// Reads a TOML file of `name = value` lines; nothing when there is no such file. Throws CommandError (config) when it cannot be read, has
+/// a section, or sets something that is no setting.
+std::optional<ConfigFile> read_config_file(const std::string& path);
+
+/// The files to read, strongest first: `chosen` alone when it is set, else the user's and the system's.
+std::vector<std::string> config_paths(const std::optional<std::string>& chosen);
+
+}  // namespace redlock::cli

@@ -1,0 +1,101 @@
+#include "cli/lease_file.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+
+#include "cli/console.hpp"
+#include "support/random.hpp"
+#include "support/text.hpp"
+#include "support/unique_fd.hpp"
+
+namespace redlock::cli {
+namespace {
+
+constexpr std::string_view lease_prefix = "REDLOCK_LEASE='";
+constexpr std::size_t longest_file = 64 * 1024;
+
+unexpected<std::string> failure(const std::string& path, std::string_view what) {
+  return unexpected<std::string>(fmt::format("{}: {}", escape_for_terminal(path), what));
+}
+
+unexpected<std::string> system_failure(const std::string& path) {
+  return failure(path, std::strerror(errno));
+}
+
+/// REDLOCK_LEASE comes first, so that a key with newlines in it cannot pass for it.
+std::string file_text(const LeaseHandle& handle) {
+  const LeaseVariables values = variables_of(handle);
+  return fmt::format("REDLOCK_LEASE={}\nREDLOCK_KEY={}\nREDLOCK_TOKEN={}\nREDLOCK_FENCE={}\n", shell_quote(values.lease),
+                     shell_quote(values.key), shell_quote(values.token), shell_quote(values.fence));
+}
+
+/// A renamed file survives a crash only when its directory is synced, too.
+void sync_directory_of(const std::string& path) {
+  const std::size_t slash = path.rfind('/');
+  const std::string directory = slash == std::string::npos ? "." : path.substr(0, slash + 1);
+  const UniqueFd fd(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (fd) (void)::fsync(fd.get());
+}
+
+}  // namespace
+
+LeaseVariables variables_of(const LeaseHandle& handle) {
+  return {handle.text(), handle.resource.key(), handle.token.secret(), handle.fence.text()};
+}
+
+std::string export_line(const LeaseHandle& handle) {
+  const LeaseVariables values = variables_of(handle);
+  return fmt::format("export REDLOCK_KEY={} REDLOCK_TOKEN={} REDLOCK_FENCE={} REDLOCK_LEASE={}\n", shell_quote(values.key),
+                     shell_quote(values.token), shell_quote(values.fence), shell_quote(values.lease));
+}
+
+std::string failed_export_line(int exit_code) {
+  return fmt::format("unset REDLOCK_KEY REDLOCK_TOKEN REDLOCK_FENCE REDLOCK_LEASE; (exit {})\n", exit_code);
+}
+
+Result<void, std::string> write_lease_file(const std::string& path, const LeaseHandle& handle) {
+  const std::string temporary = fmt::format("{}.{:016x}", path, random_bits());
+  UniqueFd fd(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, S_IRUSR | S_IWUSR));
+  if (!fd) return system_failure(temporary);
+  const bool written = ::fchmod(fd.get(), S_IRUSR | S_IWUSR) == 0 && write_all(fd.get(), file_text(handle)) && ::fsync(fd.get()) == 0 &&
+                       ::rename(temporary.c_str(), path.c_str()) == 0;
+  if (!written) {
+    auto why = system_failure(path);
+    ::unlink(temporary.c_str());
+    return why;
+  }
+  sync_directory_of(path);
+  return {};
+}
+
+Result<LeaseHandle, std::string> read_lease_file(const std::string& path) {
+  // O_NONBLOCK: a named pipe must not hold us up before we have seen what it is.
+  const UniqueFd fd(::open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+  if (!fd && errno == ELOOP) return failure(path, "is a symbolic link; a lease file must be a file of your own");
+  if (!fd) return system_failure(path);
+  struct stat info {};
+  if (::fstat(fd.get(), &info) != 0) return system_failure(path);
+  if (!S_ISREG(info.st_mode)) return failure(path, "is not a regular file");
+  if (info.st_uid != ::geteuid()) return failure(path, "belongs to another user; a lease file must be your own");
+  if ((info.st_mode & (S_IRWXG | S_IRWXO)) != 0)
+    return failure(path, "can be read by others, so its lease is no secret; chmod 600 it if you trust it");
+
+  std::string text(longest_file, '\0');
+  const ssize_t length = ::read(fd.get(), text.data(), text.size());
+  if (length < 0) return system_failure(path);
+  text.resize(static_cast<std::size_t>(length));
+  const std::size_t end = text.find('\n');
+  if (end == std::string::npos || !text.starts_with(lease_prefix) || text[end - 1] != '\'') return failure(path, "is not a lease file");
+  const auto handle = LeaseHandle::from_text(std::string_view(text).substr(lease_prefix.size(), end - 1 - lease_prefix.size()));
+  if (!handle) return failure(path, "is not a lease file of this version");
+  return *handle;
+}
+
+}  // namespace redlock::cli

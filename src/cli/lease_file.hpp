@@ -1,0 +1,32 @@
+#pragma once
+
+#include <string>
+
+#include "core/lease_handle.hpp"
+#include "support/result.hpp"
+
+namespace redlock::cli {
+
+/// The variables that hand a lease to a script, in the order in which they are written.
+struct LeaseVariables {
+  std::string lease;  ///< REDLOCK_LEASE, the handle
+  std::string key;
+  std::string token;
+  std::string fence;
+};
+LeaseVariables variables_of(const LeaseHandle& handle);
+
+/// `export REDLOCK_KEY=… REDLOCK_TOKEN=… …`, every value quoted, for eval.
+std::string export_line(const LeaseHandle& handle);
+
+/// What --export prints when there is no lease: it makes `eval` unset the variables and fail with `exit_code`.
+std::string failed_export_line(int exit_code);
+
+/// Writes the lease as `NAME='value'` lines: a new file of mode 0600, synced, then renamed over `path`; nobody ever sees half of it.
+/// The error is one clause for the user.
+Result<void, std::string> write_lease_file(const std::string& path, const LeaseHandle& handle);
+
+/// Reads what write_lease_file() wrote; refuses links, files of others and files that others can read.
+Result<LeaseHandle, std::string> read_lease_file(const std::string& path);
+
+}  // namespace redlock::cli

@@ -1,0 +1,72 @@
+#include "cli/lease_source.hpp"
+
+#include <fmt/format.h>
+
+#include <cstdlib>
+
+#include "cli/command_error.hpp"
+#include "cli/lease_file.hpp"
+#include "cli/lock_options.hpp"
+#include "output/describe.hpp"
+
+namespace redlock::cli {
+namespace {
+
+std::optional<std::string> variable(const char* name) {
+  const char* value = std::getenv(name);
+  if (value == nullptr || value[0] == '\0') return std::nullopt;
+  return std::string(value);
+}
+
+/// From the key and the token alone; what else a handle holds is not known then.
+std::optional<LeaseHandle> from_parts(const Settings& settings, const ServerOptions& servers) {
+  const auto text = variable("REDLOCK_TOKEN");
+  const auto token = text ? Token::from_text(*text) : std::nullopt;
+  if (text && !token) throw CommandError(ExitCode::usage, "REDLOCK_TOKEN is not a token of redlock-cli");
+  if (!token) return std::nullopt;
+  if (settings.find("key")) return LeaseHandle{read_key(settings), *token, Fence(), fingerprint(servers)};
+  const auto key = variable("REDLOCK_KEY");
+  if (!key) return std::nullopt;
+  auto resource = Resource::from(*key);
+  if (!resource) throw CommandError(ExitCode::usage, "REDLOCK_KEY: " + describe(resource.error()));
+  return LeaseHandle{std::move(*resource), *token, Fence(), fingerprint(servers)};
+}
+
+std::optional<LeaseHandle> from_environment(const Settings& settings, const ServerOptions& servers) {
+  const auto text = variable("REDLOCK_LEASE");
+  if (!text) return from_parts(settings, servers);
+  auto handle = LeaseHandle::from_text(*text);
+  if (!handle) throw CommandError(ExitCode::usage, "REDLOCK_LEASE is not a lease of this version of redlock-cli");
+  return handle;
+}
+
+std::optional<LeaseHandle> from_file(const Settings& settings) {
+  const auto path = settings.text("token-file");
+  if (!path) return std::nullopt;
+  auto handle = read_lease_file(*path);
+  if (!handle) throw CommandError(ExitCode::config, handle.error());
+  return *handle;
+}
+
+}  // namespace
+
+LeaseHandle find_lease(const Settings& settings, const ServerOptions& servers) {
+  auto handle = from_file(settings);
+  if (!handle) handle = from_environment(settings, servers);
+  if (!handle) {
+    throw CommandError(ExitCode::usage,
+                       "no lease: neither --token-file nor REDLOCK_LEASE (nor REDLOCK_KEY and REDLOCK_TOKEN) is set; `redlock-cli acquire "
+                       "--export` sets them");
+  }
+  if (settings.find("key") && read_key(settings) != handle->resource) {
+    throw CommandError(ExitCode::usage, fmt::format("the lease is for {}, not for {}", output::key_text(handle->resource),
+                                                    output::key_text(read_key(settings))));
+  }
+  if (handle->servers != fingerprint(servers)) {
+    throw CommandError(ExitCode::config, fmt::format("the lease on {} was taken on another set of servers than the one now set",
+                                                     output::key_text(handle->resource)));
+  }
+  return *handle;
+}
+
+}  // namespace redlock::cli

@@ -1,0 +1,92 @@
+#include "cli/lock_options.hpp"
+
+#include <fmt/format.h>
+#include <pwd.h>
+#include <unistd.h>
+
+#include <array>
+#include <climits>
+
+#include "cli/command_error.hpp"
+#include "store/owner_record.hpp"
+#include "support/duration.hpp"
+#include "support/text.hpp"
+
+namespace redlock::cli {
+namespace {
+
+constexpr std::chrono::seconds default_unavailable_wait{10};
+constexpr Milliseconds default_retry_delay{100};
+constexpr Milliseconds smallest_retry_delay{1};
+
+std::string host_name() {
+  std::array<char, HOST_NAME_MAX + 1> name{};
+  if (::gethostname(name.data(), name.size() - 1) != 0) return {};
+  return name.data();
+}
+
+std::string user_name() {
+  const uid_t uid = ::geteuid();
+  const passwd* entry = ::getpwuid(uid);
+  return entry != nullptr ? entry->pw_name : std::to_string(uid);
+}
+
+}  // namespace
+
+Resource read_key(const Settings& settings) {
+  const auto setting = settings.find("key");
+  if (!setting)
+    throw CommandError(ExitCode::usage, fmt::format("{} needs -k KEY: the name of what is locked", settings.line().command->name));
+  if (setting->values.size() != 1) throw CommandError(ExitCode::usage, "--key: this version locks one key at a time");
+  auto resource = Resource::from(setting->values.front());
+  if (!resource) throw CommandError(ExitCode::usage, "--key: " + describe(resource.error()));
+  return std::move(*resource);
+}
+
+std::optional<Ttl> read_ttl(const Settings& settings, const TtlDemands& demands) {
+  const auto span = settings.duration("ttl");
+  if (!span) return std::nullopt;
+  const auto ttl = Ttl::from(*span);
+  if (!ttl) Settings::refuse(*settings.find("ttl"), fmt::format("must be from 1ms to {}", format_duration(Ttl::max)));
+  if (leaves_room(*ttl, demands)) return ttl;
+  const auto smallest = smallest_ttl(demands);
+  if (!smallest) Settings::refuse(*settings.find("ttl"), "no ttl is long enough for this --server-timeout and --grace");
+  Settings::refuse(*settings.find("ttl"), fmt::format("{} is too short to renew and stop in time; the smallest that works here is {}ms",
+                                                      format_duration(*span), smallest->length().count()));
+}
+
+Ttl require_ttl(const Settings& settings, const TtlDemands& demands, std::string_view why) {
+  if (const auto ttl = read_ttl(settings, demands)) return *ttl;
+  throw CommandError(ExitCode::usage, fmt::format("{} needs --ttl DUR{}", settings.line().command->name, why));
+}
+
+WaitPolicy read_wait_policy(const Settings& settings) {
+  WaitPolicy policy;
+  policy.wait = settings.duration("wait");
+  if (settings.flag("nonblock")) {
+    const auto wait = settings.find("wait");
+    const auto nonblock = settings.find("nonblock");
+    if (wait && wait->origin == nonblock->origin) Settings::refuse(*wait, "with " + nonblock->where + ": choose one of them");
+    if (!wait || nonblock->origin < wait->origin) policy.wait = Duration::zero();
+  }
+  policy.unavailable_wait = settings.duration("unavailable-wait").value_or(default_unavailable_wait);
+  policy.retry_delay = settings.duration("retry-delay").value_or(default_retry_delay);
+  if (policy.retry_delay < smallest_retry_delay) Settings::refuse(*settings.find("retry-delay"), "must be at least 1ms");
+  return policy;
+}
+
+int read_conflict_exit_code(const Settings& settings) {
+  constexpr std::uint64_t largest_exit_code = 255;
+  return static_cast<int>(settings.number("conflict-exit-code", largest_exit_code).value_or(to_int(ExitCode::busy)));
+}
+
+Owner read_owner(const Settings& settings) {
+  Owner owner;
+  owner.host = host_name();
+  owner.user = user_name();
+  owner.note = settings.text("note").value_or("");
+  if (owner.note.size() > max_owner_field) Settings::refuse(*settings.find("note"), fmt::format("longer than {} bytes", max_owner_field));
+  return owner;
+}
+
+}  // namespace redlock::cli

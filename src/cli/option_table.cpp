@@ -1,0 +1,124 @@
+#include "cli/option_table.hpp"
+
+#include <algorithm>
+#include <array>
+
+namespace redlock::cli {
+namespace {
+
+constexpr std::array commands{
+    CommandSpec{for_run, "run", "-k KEY [OPTIONS] -- CMD [ARG...]", "run a command while holding a lock",
+                R"(Takes the lock, runs CMD, renews the lock while CMD runs, releases it when CMD ends and exits
+as CMD did. Should the lock be lost, or come so near to its end that it might be, CMD and everything
+it started is stopped (TERM, then KILL) and the exit code is 79.
+
+CMD finds REDLOCK_KEY, REDLOCK_TOKEN, REDLOCK_FENCE and REDLOCK_LEASE in its environment. Its
+arguments, stdin and inherited descriptors are not touched; there is no shell unless -c asks for one.
+
+  redlock-cli run -k deploy -- ./deploy.sh --prod
+  redlock-cli run -k nightly -n -E 0 -q -- /usr/local/bin/backup    (cron: only one host does it)
+  redlock-cli run -k deploy -w 10m -c 'make && make install')"},
+    CommandSpec{for_acquire, "acquire", "-k KEY --ttl DUR [OPTIONS]", "take a lock and hand it to the script",
+                R"(Takes the lock for DUR and prints its token. Nothing renews it: use `redlock-cli extend`, or choose
+DUR long enough, and `redlock-cli release` at the end.
+
+  l=$(redlock-cli acquire -k deploy --ttl 60s --export) || exit
+  eval "$l"                        (sets REDLOCK_KEY, REDLOCK_TOKEN, REDLOCK_FENCE, REDLOCK_LEASE)
+  redlock-cli extend --ttl 60s
+  redlock-cli release
+
+  redlock-cli acquire -k deploy --ttl 1h --token-file /run/deploy.lease
+  redlock-cli release --token-file /run/deploy.lease)"},
+    CommandSpec{for_extend, "extend", "--ttl DUR [OPTIONS]", "give a lease a new ttl",
+                R"(Extends the lease found in --token-file, else in the environment (REDLOCK_LEASE, or REDLOCK_KEY and
+REDLOCK_TOKEN). It never shortens a lease and never takes back one that was lost: that is exit code 79.)"},
+    CommandSpec{for_release, "release", "[OPTIONS]", "give a lock back, or break somebody's",
+                R"(Releases the lease found in --token-file, else in the environment (REDLOCK_LEASE, or REDLOCK_KEY and
+REDLOCK_TOKEN); 79 if it is not ours any more. A lease that `run` holds is released by `run` alone.
+
+  redlock-cli release
+  redlock-cli release -k deploy --force               (breaks anybody's lock, and says whose it was)
+  redlock-cli release -k deploy --force --if-fence N  (only if it is still that one))"},
+    CommandSpec{for_status, "status", "[-k KEY...] [OPTIONS]", "show who holds what",
+                R"(Shows who holds the lock, since when, for how long still, and what each server says.
+Without -k: every lock that this tool made at these servers.
+
+  redlock-cli status -k deploy
+  redlock-cli status -k deploy --exit-code -q    (0 free, 75 held))"},
+};
+
+constexpr std::array options{
+    OptionSpec{"-k,--key", "key", OptionKind::list, "KEY", every_command, OptionSource::line,
+               "What is locked: the key at the servers, 1 to 4096 bytes"},
+    OptionSpec{"-n,--nonblock,--nb", "nonblock", OptionKind::flag, "", takes_lock, OptionSource::anywhere,
+               "Do not wait: exit with 75 at once if another holds the lock"},
+    OptionSpec{"-w,--wait,--timeout", "wait", OptionKind::value, "DUR", takes_lock, OptionSource::anywhere,
+               "Wait at most so long for the lock (default: for ever; 0: try once)"},
+    OptionSpec{"--unavailable-wait", "unavailable-wait", OptionKind::value, "DUR", takes_lock, OptionSource::anywhere,
+               "While waiting, bear a missing quorum of servers so long, then exit with 69 (default 10s; 0 with -n)"},
+    OptionSpec{"-t,--ttl", "ttl", OptionKind::value, "DUR", takes_lock | for_extend, OptionSource::anywhere,
+               "How long the lock outlives a holder that died (run: default 30s, renewed while CMD runs)"},
+    OptionSpec{"-E,--conflict-exit-code", "conflict-exit-code", OptionKind::value, "N", takes_lock, OptionSource::anywhere,
+               "Exit with N (0 to 255) instead of 75 when another holds the lock"},
+    OptionSpec{"-x,-e,--exclusive", "exclusive", OptionKind::flag, "", takes_lock, OptionSource::anywhere,
+               "Take an exclusive lock: what it always does; for flock(1) users"},
+    OptionSpec{"--note", "note", OptionKind::value, "TEXT", takes_lock, OptionSource::anywhere,
+               "Why the lock is held: shown to whoever waits for it (at most 512 bytes)"},
+    OptionSpec{"--retry-delay", "retry-delay", OptionKind::value, "DUR", takes_lock, OptionSource::anywhere,
+               "While another holds the lock, look again after about so long (default 100ms)"},
+    OptionSpec{"-c,--command", "command", OptionKind::value, "TEXT", for_run, OptionSource::line, "Run TEXT with $SHELL -c instead of CMD"},
+    OptionSpec{"--grace", "grace", OptionKind::value, "DUR", for_run, OptionSource::anywhere,
+               "Time between TERM and KILL when CMD must be stopped (default: ttl/5, at most 5s)"},
+    OptionSpec{"--stop-signal", "stop-signal", OptionKind::value, "SIG", for_run, OptionSource::anywhere,
+               "What to send first when CMD must be stopped (default TERM)"},
+    OptionSpec{"--on-lost", "on-lost", OptionKind::value, "kill|term|warn", for_run, OptionSource::anywhere,
+               "What to do to CMD when the lock is lost: kill (TERM, then KILL; default), term, or warn only; the exit code is 79 anyway"},
+    OptionSpec{"--status-fd", "status-fd", OptionKind::value, "N", for_run, OptionSource::variable,
+               "At the end write one line of JSON to file descriptor N: what really happened"},
+    OptionSpec{"--export", "export", OptionKind::flag, "", for_acquire, OptionSource::line,
+               "Print shell commands that export the lease; see the example"},
+    OptionSpec{"--token-file", "token-file", OptionKind::value, "FILE", for_acquire | has_lease, OptionSource::line,
+               "Keep the lease in FILE (mode 0600): written by acquire, read by extend and release"},
+    OptionSpec{"--force", "force", OptionKind::flag, "", for_release, OptionSource::line, "Break the lock named by -k, whoever holds it"},
+    OptionSpec{"--if-fence", "if-fence", OptionKind::value, "N", for_release, OptionSource::line,
+               "With --force: only if the lock still has this fence"},
+    OptionSpec{"--exit-code", "exit-code", OptionKind::flag, "", for_status, OptionSource::line,
+               "Exit with 0 if the lock is free, with 75 if it is held"},
+    OptionSpec{"--watch", "watch", OptionKind::flag, "", for_status, OptionSource::line, "Show it again every second until interrupted"},
+    OptionSpec{"-S,--server", "server", OptionKind::list, "URL", every_command, OptionSource::anywhere,
+               "A server: redis://[user@]host[:port][/db] or unix:///path (repeat, or separate by commas; all are one quorum)"},
+    OptionSpec{"--server-timeout", "server-timeout", OptionKind::value, "DUR", every_command, OptionSource::anywhere,
+               "How long one server may take to connect and answer (default: 5 % of the ttl, 50ms to 1s)"},
+    OptionSpec{"--user", "user", OptionKind::value, "NAME", every_command, OptionSource::anywhere, "Log in as this ACL user"},
+    OptionSpec{"--password-file", "password-file", OptionKind::value, "FILE", every_command, OptionSource::anywhere,
+               "Log in with the password in the first line of FILE (else REDISCLI_AUTH is used)"},
+    OptionSpec{"--config", "config", OptionKind::value, "FILE", every_command, OptionSource::variable,
+               "Read settings from FILE instead of the usual places"},
+    OptionSpec{"--json", "json", OptionKind::flag, "", every_command, OptionSource::anywhere,
+               "Print the result as JSON (run: on stderr, since stdout is CMD's)"},
+    OptionSpec{"-q,--quiet", "quiet", OptionKind::flag, "", every_command, OptionSource::anywhere,
+               "Only messages about errors; that another holds the lock is none"},
+    OptionSpec{"-v,--verbose", "verbose", OptionKind::flag, "", every_command, OptionSource::anywhere, "Say more; repeat for still more"},
+};
+
+}  // namespace
+
+std::span<const CommandSpec> command_table() {
+  return commands;
+}
+std::span<const OptionSpec> option_table() {
+  return options;
+}
+
+const OptionSpec* find_option(std::string_view name) {
+  const auto* found = std::find_if(options.begin(), options.end(), [&](const OptionSpec& option) { return option.name == name; });
+  return found == options.end() ? nullptr : found;
+}
+
+std::string variable_of(const OptionSpec& option) {
+  std::string variable = "REDLOCK_";
+  for (const char c : option.name) variable += c == '-' ? '_' : static_cast<char>(c - 'a' + 'A');
+  return variable;
+}
+
+}  // namespace redlock::cli

@@ -1,0 +1,27 @@
+#pragma once
+
+#include <vector>
+
+#include "cli/exit_code.hpp"
+#include "engine/attempt.hpp"
+#include "output/json.hpp"
+
+namespace redlock::cli {
+
+/// How a failed acquire ends the command.
+struct FailureMeaning {
+  ExitCode code;
+  std::string_view result;  ///< the word in JSON
+};
+FailureMeaning meaning_of(AttemptFailure::Why why);
+
+/// What to exit with when too few servers gave an answer: denied, config or unavailable, by what keeps a quorum from being reached.
+ExitCode code_for_faults(const std::vector<ServerFault>& faults, std::size_t servers);
+
+/// Its word in JSON.
+std::string_view result_word(ExitCode code);
+
+/// An outcome of this command about this key.
+output::Outcome outcome_of(std::string_view command, const Resource& resource, ExitCode code, std::string message);
+
+}  // namespace redlock::cli

@@ -1,0 +1,101 @@
+#include "cli/run_options.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <limits>
+
+#include "cli/command_error.hpp"
+#include "support/text.hpp"
+
+namespace redlock::cli {
+namespace {
+
+constexpr std::chrono::seconds default_ttl{30};
+
+std::string basename_of(const std::string& path) {
+  return path.substr(path.rfind('/') + 1);
+}
+
+/// The words of the command: CMD and its arguments, or the shell that -c asks for.
+std::vector<std::string> read_words(const Settings& settings) {
+  const auto text = settings.text("command");
+  const auto& words = settings.line().after_dashes;
+  if (text && words) throw CommandError(ExitCode::usage, "-c TEXT and -- CMD: choose one of them");
+  if (text) {
+    const char* shell = std::getenv("SHELL");
+    return {shell != nullptr && shell[0] != '\0' ? shell : "/bin/sh", "-c", *text};
+  }
+  if (!words || words->empty()) throw CommandError(ExitCode::usage, "run needs a command behind --");
+  return *words;
+}
+
+child::Command read_command(const Settings& settings) {
+  std::vector<std::string> words = read_words(settings);
+  auto path = child::find_program(words.front());
+  if (!path) throw CommandError(static_cast<ExitCode>(path.error().exit_code), path.error().text);
+  return {std::move(*path), std::move(words)};
+}
+
+child::OnLost read_on_lost(const Settings& settings) {
+  const std::string choice = settings.text("on-lost").value_or("kill");
+  if (choice == "kill") return child::OnLost::kill;
+  if (choice == "term") return child::OnLost::term;
+  if (choice == "warn") return child::OnLost::warn;
+  Settings::refuse(*settings.find("on-lost"), "must be kill, term or warn");
+}
+
+int read_stop_signal(const Settings& settings) {
+  const std::string name = settings.text("stop-signal").value_or("TERM");
+  if (const auto signal = child::parse_signal(name)) return *signal;
+  Settings::refuse(*settings.find("stop-signal"),
+                   fmt::format("'{}' is no signal; write one like TERM, INT or 15", escape_for_terminal(name)));
+}
+
+std::optional<int> read_status_fd(const Settings& settings) {
+  const auto number = settings.number("status-fd", std::numeric_limits<int>::max());
+  if (!number) return std::nullopt;
+  const int fd = static_cast<int>(*number);
+  const int mode = ::fcntl(fd, F_GETFL);
+  // Close-on-exec: it is none of the caller's then, but one that we opened ourselves.
+  if (mode < 0 || (mode & O_ACCMODE) == O_RDONLY || (::fcntl(fd, F_GETFD) & FD_CLOEXEC) != 0) {
+    Settings::refuse(*settings.find("status-fd"), fmt::format("descriptor {} is not open for writing", fd));
+  }
+  return fd;
+}
+
+}  // namespace
+
+RunOptions read_run_options(const Settings& settings) {
+  Resource resource = read_key(settings);
+  child::Command command = read_command(settings);
+  ServerOptions servers = read_server_options(settings);
+  const auto grace = settings.duration("grace");
+  const TtlDemands demands{servers.timeout, grace};
+  const Ttl fallback = *Ttl::from(default_ttl);
+  const auto given = read_ttl(settings, demands);
+  if (!given && !leaves_room(fallback, demands)) {
+    throw CommandError(ExitCode::usage, "the default --ttl of 30s is too short for this --grace and --server-timeout; set a longer --ttl");
+  }
+  const Ttl ttl = given.value_or(fallback);
+  Owner owner = read_owner(settings);
+  owner.pid = ::getpid();
+  owner.command = basename_of(command.arguments.front());
+  owner.supervised = true;
+  const child::StopPlan stop{grace.value_or(default_grace(ttl)), margin(ttl), read_stop_signal(settings), read_on_lost(settings)};
+  const Duration timeout = servers.timeout.value_or(default_server_timeout(ttl));
+  return {std::move(resource),
+          ttl,
+          read_wait_policy(settings),
+          read_conflict_exit_code(settings),
+          std::move(owner),
+          std::move(servers),
+          timeout,
+          stop,
+          std::move(command),
+          read_status_fd(settings)};
+}
+
+}  // namespace redlock::cli

@@ -1,0 +1,29 @@
+#pragma once
+
+#include <optional>
+
+#include "child/command.hpp"
+#include "child/supervisor.hpp"
+#include "cli/lock_options.hpp"
+#include "cli/server_options.hpp"
+
+namespace redlock::cli {
+
+/// Everything that `run` was told.
+struct RunOptions {
+  Resource resource;
+  Ttl ttl;
+  WaitPolicy wait;
+  int conflict_exit_code;
+  Owner owner;
+  ServerOptions servers;
+  Duration server_timeout;
+  child::StopPlan stop;
+  child::Command command;
+  std::optional<int> status_fd;
+};
+
+/// Throws CommandError; also when the command cannot be found (127) or executed (126): that is known before the wait.
+RunOptions read_run_options(const Settings& settings);
+
+}  // namespace redlock::cli

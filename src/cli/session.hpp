@@ -1,0 +1,54 @@
+#pragma once
+
+#include <asio/awaitable.hpp>
+#include <asio/io_context.hpp>
+#include <memory>
+
+#include "cli/console.hpp"
+#include "cli/server_options.hpp"
+#include "cli/settings.hpp"
+#include "engine/electorate.hpp"
+#include "engine/interrupt.hpp"
+#include "support/clock.hpp"
+#include "support/spawn.hpp"
+
+namespace redlock::cli {
+
+/// What every command works with: the executor, the clock, the servers and the console.
+class Session {
+ public:
+  Session(const Settings& settings, const ServerOptions& options, Duration server_timeout);
+
+  [[nodiscard]] asio::io_context& io() noexcept { return io_; }
+  [[nodiscard]] const Clock& clock() const noexcept { return clock_; }
+  [[nodiscard]] Electorate& electorate() noexcept { return *electorate_; }
+  [[nodiscard]] Interrupt& interrupt() noexcept { return interrupt_; }
+  [[nodiscard]] const Console& console() const noexcept { return console_; }
+  [[nodiscard]] bool json() const noexcept { return json_; }
+
+  /// Runs a coroutine that gives a T to its end; what it left running in the background is dropped then.
+  template <class T>
+  T run(asio::awaitable<T> main) {
+    std::optional<T> result;
+    spawn(io_.get_executor(), [this, &result, main = std::move(main)]() mutable -> asio::awaitable<void> {
+      result.emplace(co_await std::move(main));
+      io_.stop();
+    });
+    io_.run();
+    return std::move(*result);
+  }
+
+ private:
+  Console console_;
+  bool json_;
+  // The order matters: coroutines that are still suspended go with io_, and may look at the interrupt then.
+  Interrupt interrupt_;
+  asio::io_context io_{1};
+  SystemClock clock_{io_.get_executor()};
+  std::unique_ptr<Electorate> electorate_;
+};
+
+/// The console as the settings want it.
+Console make_console(const Settings& settings);
+
+}  // namespace redlock::cli

@@ -1,0 +1,114 @@
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "cli/command_error.hpp"
+#include "cli/commands.hpp"
+#include "cli/lock_options.hpp"
+#include "cli/outcome.hpp"
+#include "cli/session.hpp"
+#include "engine/ballot.hpp"
+#include "engine/survey.hpp"
+#include "output/describe.hpp"
+
+namespace redlock::cli {
+namespace {
+
+constexpr std::chrono::seconds watch_interval{1};
+
+/// Home and clear: a terminal shows each picture in the place of the one before.
+constexpr std::string_view clear_screen = "\x1b[H\x1b[2J";
+
+struct StatusOptions {
+  std::vector<Resource> resources;  ///< empty: every lock there is
+  bool exit_code;
+  bool watch;
+};
+
+struct Picture {
+  std::vector<output::KeyStatus> keys;
+  std::vector<ServerFault> faults;  ///< of listing, or of the first key
+};
+
+asio::awaitable<Picture> take_picture(Session& session, std::vector<Resource> resources) {
+  Picture picture;
+  if (resources.empty()) {
+    Listing listing = co_await list_resources(session.electorate());
+    resources = std::move(listing.resources);
+    picture.faults = std::move(listing.faults);
+  }
+  for (const Resource& resource : resources) {
+    std::vector<InspectVote> votes = co_await inspect(session.electorate(), resource);
+    if (picture.faults.empty()) picture.faults = faults_among(session.electorate(), [&](std::size_t i) { return &votes[i]; });
+    picture.keys.push_back({resource, summarize(votes), session.electorate().names(), std::move(votes)});
+  }
+  co_return picture;
+}
+
+std::string text_of(const Picture& picture, std::size_t servers, bool listed) {
+  std::string text;
+  for (const output::KeyStatus& key : picture.keys) {
+    text += fmt::format("{}: {}\n", output::key_text(key.resource), output::inspection_text(key.inspection));
+    if (key.inspection.holder && key.inspection.holder->fence) text += fmt::format("  fence {}\n", key.inspection.holder->fence->text());
+    if (servers == 1 && key.inspection.state != InspectState::unavailable) continue;
+    for (std::size_t i = 0; i < key.votes.size(); ++i) text += fmt::format("  {}: {}\n", key.servers[i], output::vote_text(key.votes[i]));
+  }
+  if (listed && !picture.faults.empty()) text += fmt::format("not asked in full: {}\n", output::faults_text(picture.faults));
+  if (listed && picture.keys.empty() && picture.faults.size() < servers) text += "no locks\n";
+  return text;
+}
+
+ExitCode code_of(const Picture& picture, const StatusOptions& options, std::size_t servers) {
+  const auto any = [&](auto test) { return std::any_of(picture.keys.begin(), picture.keys.end(), test); };
+  const bool unknown = any([](const output::KeyStatus& key) { return key.inspection.state == InspectState::unavailable; });
+  if (unknown || servers - picture.faults.size() < quorum_of(servers)) return code_for_faults(picture.faults, servers);
+  const bool taken = any([](const output::KeyStatus& key) { return key.inspection.state != InspectState::free; });
+  return options.exit_code && taken ? ExitCode::busy : ExitCode::done;
+}
+
+asio::awaitable<Finish> show(Session& session, const StatusOptions& options) {
+  const std::size_t servers = session.electorate().size();
+  const bool listed = options.resources.empty();
+  for (;;) {
+    const Picture picture = co_await take_picture(session, options.resources);
+    const ExitCode code = code_of(picture, options, servers);
+    std::string text =
+        session.json() ? output::status_json(picture.keys, picture.faults, to_int(code)) + "\n" : text_of(picture, servers, listed);
+    if (options.watch && !session.json() && ::isatty(STDOUT_FILENO) == 1) text.insert(0, clear_screen);
+    const bool written = session.console().is_quiet() || write_all(STDOUT_FILENO, text);
+    if (options.watch && written) {
+      co_await sleep_until(session.clock(), session.clock().now() + watch_interval);
+      continue;
+    }
+    if (code != ExitCode::done && code != ExitCode::busy) session.console().error("no quorum; " + output::faults_text(picture.faults));
+    co_await session.electorate().close(/*drain=*/false);
+    co_return Finish{written ? to_int(code) : to_int(ExitCode::os_error)};
+  }
+}
+
+StatusOptions read_options(const Settings& settings) {
+  StatusOptions options;
+  if (const auto keys = settings.find("key")) {
+    for (const std::string& key : keys->values) {
+      auto resource = Resource::from(key);
+      if (!resource) throw CommandError(ExitCode::usage, "--key: " + describe(resource.error()));
+      options.resources.push_back(std::move(*resource));
+    }
+  }
+  options.exit_code = settings.flag("exit-code");
+  options.watch = settings.flag("watch");
+  return options;
+}
+
+}  // namespace
+
+Finish status_command(const Settings& settings) {
+  const StatusOptions options = read_options(settings);
+  const ServerOptions servers = read_server_options(settings);
+  // No ttl of ours to derive it from: the longest default.
+  Session session(settings, servers, servers.timeout.value_or(default_server_timeout(*Ttl::from(Ttl::max))));
+  return session.run(show(session, options));
+}
+
+}  // namespace redlock::cli

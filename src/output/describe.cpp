@@ -1,0 +1,124 @@
+#include "output/describe.hpp"
+
+#include <fmt/format.h>
+
+#include "support/duration.hpp"
+#include "support/text.hpp"
+
+namespace redlock::output {
+namespace {
+
+using Why = AttemptFailure::Why;
+
+std::string safe(std::string_view text) {
+  return escape_for_terminal(text);
+}
+
+std::string owner_text(const Owner& owner) {
+  std::string text =
+      fmt::format("{}@{}, pid {}", owner.user.empty() ? "?" : safe(owner.user), owner.host.empty() ? "?" : safe(owner.host), owner.pid);
+  if (!owner.command.empty()) text += fmt::format(" ({})", safe(owner.command));
+  if (!owner.note.empty()) text += fmt::format(", \"{}\"", safe(owner.note));
+  return text;
+}
+
+std::string foreign_text(const Holder& holder) {
+  if (holder.type != "string") return fmt::format("a foreign client (a key of type {})", safe(holder.type));
+  return "a foreign client";
+}
+
+std::string who_text(const Holder& holder) {
+  if (holder.foreign) return foreign_text(holder);
+  if (!holder.owner) return "somebody whose owner record cannot be read";
+  return owner_text(*holder.owner);
+}
+
+}  // namespace
+
+std::string key_text(const Resource& resource) {
+  return safe(resource.key());
+}
+
+std::string holder_text(const Holder& holder) {
+  std::string text = who_text(holder);
+  if (holder.age) text += ", for " + format_duration(*holder.age);
+  if (holder.remaining) {
+    text += fmt::format(", {} left", format_duration(*holder.remaining));
+  } else {
+    text += ", without expiry: it never ends by itself; `redlock-cli release --force` breaks it";
+  }
+  return text;
+}
+
+std::string faults_text(const std::vector<ServerFault>& faults) {
+  std::string text;
+  for (const ServerFault& fault : faults) {
+    if (!text.empty()) text += "; ";
+    text += fmt::format("{}: {}", safe(fault.server), fault.fault.text);
+  }
+  return text;
+}
+
+std::string failure_text(const AttemptFailure& failure, std::size_t servers) {
+  const std::string faults = faults_text(failure.faults);
+  switch (failure.why) {
+    case Why::busy:
+    case Why::maybe_busy:
+    case Why::split:
+      return failure.holder ? "held by " + holder_text(*failure.holder) : "others try to take it at the same time";
+    case Why::unavailable:
+      return fmt::format("no quorum: {} of {} servers must answer{}{}", quorum_of(servers), servers, faults.empty() ? "" : "; ", faults);
+    case Why::denied:
+      return "denied: " + faults;
+    case Why::misconfigured:
+      return "wrong server: " + faults;
+    case Why::duplicate:
+      return "two of the servers given are the same one; each must be named once";
+    case Why::too_slow:
+      return fmt::format("the servers took {} to grant it, too much of its ttl; use a longer --ttl{}{}",
+                         format_duration(failure.round_trip), faults.empty() ? "" : "; ", faults);
+    case Why::interrupted:
+      return "interrupted";
+  }
+  return "failed";
+}
+
+std::string not_ours_text(const std::optional<NotOurs>& not_ours) {
+  if (!not_ours) return "it is not ours any more";
+  switch (not_ours->why) {
+    case NotOurs::Why::gone:
+      return "it is gone: it expired, was deleted, or the server lost it";
+    case NotOurs::Why::released:
+      return "it was released";
+    case NotOurs::Why::held:
+      return not_ours->holder ? "it is held by " + holder_text(*not_ours->holder) : "another holds it";
+  }
+  return "it is not ours any more";
+}
+
+std::string ended_text(const LeaseEnded& ended) {
+  if (ended.state == LeaseState::expired) return "it could not be renewed in time";
+  return not_ours_text(ended.not_ours);
+}
+
+std::string inspection_text(const Inspection& inspection) {
+  switch (inspection.state) {
+    case InspectState::free:
+      return "free";
+    case InspectState::held:
+      return "held by " + holder_text(*inspection.holder);
+    case InspectState::partly_held:
+      return inspection.holder ? "held on less than a quorum, by " + holder_text(*inspection.holder) : "held on less than a quorum";
+    case InspectState::unavailable:
+      return "unknown: no quorum of servers answered";
+  }
+  return "unknown";
+}
+
+std::string vote_text(const InspectVote& vote) {
+  if (std::holds_alternative<Free>(vote)) return "free";
+  if (const auto* held = std::get_if<Held>(&vote)) return "held by " + holder_text(held->holder);
+  return std::get<Fault>(vote).text;
+}
+
+}  // namespace redlock::output

@@ -1,0 +1,40 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "core/decision.hpp"
+#include "core/lease.hpp"
+#include "core/vote.hpp"
+#include "engine/attempt.hpp"
+#include "engine/lease_keeper.hpp"
+
+namespace redlock::output {
+
+/// Results and events as clauses for people. Pure; everything from elsewhere comes out escaped for the terminal.
+
+/// The key as it is shown.
+std::string key_text(const Resource& resource);
+
+/// `alice@web1, pid 4711 (deploy.sh), "release 1.2", for 12s, 18s left` or `a foreign client, 18s left`. What is unknown is left out.
+std::string holder_text(const Holder& holder);
+
+/// `redis://a:6379: no answer within 50ms; redis://b:6379: wrong password`, or an empty string.
+std::string faults_text(const std::vector<ServerFault>& faults);
+
+/// Why an attempt or a wait failed, as what follows `KEY: `.
+std::string failure_text(const AttemptFailure& failure, std::size_t servers);
+
+/// Why a lease is not ours any more.
+std::string not_ours_text(const std::optional<NotOurs>& not_ours);
+
+/// How a lease ended under a running command.
+std::string ended_text(const LeaseEnded& ended);
+
+/// A key's state for `status`: `free`, `held by …`, …
+std::string inspection_text(const Inspection& inspection);
+
+/// One server's word in `status`.
+std::string vote_text(const InspectVote& vote);
+
+}  // namespace redlock::output

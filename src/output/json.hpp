@@ -1,0 +1,58 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/decision.hpp"
+#include "core/lease.hpp"
+#include "core/vote.hpp"
+#include "engine/electorate.hpp"
+
+namespace redlock::output {
+
+/// The JSON of `--json` and `--status-fd`: one object on one line, without a newline. The shapes are documented in the man page and only
+/// grow. Pure. Keys that are not UTF-8 are shown with replacement characters and, exactly, as `key_base64`.
+
+/// What every result has: {"command","key","result","exit_code"} and, where there is one, "message".
+struct Outcome {
+  std::string command;
+  std::optional<Resource> resource;
+  std::string result;  ///< acquired, extended, released, broken, free, busy, unavailable, denied, lost, usage, config, error, …
+  int exit_code = 0;
+  std::string message;  ///< for people; empty: none
+  std::optional<Holder> holder;
+  std::vector<ServerFault> faults;
+};
+
+std::string outcome_json(const Outcome& outcome);
+
+/// acquire: the outcome with "token", "fence", "lease" (the handle) and "ttl_ms".
+std::string lease_json(const Outcome& outcome, const Lease& lease, const std::string& handle);
+
+/// What `run` did, for --status-fd and `run --json`.
+struct RunReport {
+  Outcome outcome;                    ///< result: "released", "lost", or why the command never ran
+  std::optional<Fence> fence;         ///< of the lease, when there was one
+  std::optional<int> command_exit;    ///< the command's exit code
+  std::optional<int> command_signal;  ///< or the signal that it died of
+  bool released = false;              ///< the servers confirmed the release
+  Duration waited{};                  ///< from the start to the grant, or to giving up
+  Duration held{};                    ///< from the grant to the end of the command
+  std::vector<long> left;             ///< pids of descendants that still ran at the end
+};
+
+std::string run_json(const RunReport& report);
+
+/// One key's part of `status`.
+struct KeyStatus {
+  Resource resource;
+  Inspection inspection;
+  std::vector<std::string> servers;  ///< names, in the order of votes
+  std::vector<InspectVote> votes;
+};
+
+/// status: {"command","exit_code","locks":[{"key","state","holder","servers":[…]}],"faults":[…]}.
+std::string status_json(const std::vector<KeyStatus>& keys, const std::vector<ServerFault>& faults, int exit_code);
+
+}  // namespace redlock::output

@@ -1,0 +1,403 @@
+#include "engine/attempt.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <set>
+
+#include "core/validity.hpp"
+#include "fake_world.hpp"
+
+namespace redlock::fake {
+namespace {
+
+using namespace std::chrono_literals;
+using Why = AttemptFailure::Why;
+using Outcome = Result<Lease, AttemptFailure>;
+
+Outcome try_once(World& world, Client& client, const AcquireOrder& wanted = order()) {
+  return world.run(attempt(client.electorate, wanted, client.interrupt));
+}
+
+/// Which servers were told to take something back.
+std::vector<std::size_t> taken_back(const Client& client) {
+  std::vector<std::size_t> servers;
+  for (std::size_t i = 0; i < client.servers.size(); ++i) {
+    if (!client.server(i).asked(Question::take_back).empty()) servers.push_back(i);
+  }
+  return servers;
+}
+
+void expect_no_ghosts(World& world) {
+  world.settle_for(5s);  // half a ttl: what is gone then did not just expire
+  EXPECT_EQ(world.stores_in_use(resource()), 0);
+}
+
+Why why_of(const Outcome& outcome) {
+  return outcome ? Why::interrupted : outcome.error().why;
+}
+
+std::vector<std::string> names_of(const std::vector<ServerFault>& faults) {
+  std::vector<std::string> names;
+  for (const ServerFault& fault : faults) names.push_back(fault.server);
+  return names;
+}
+
+Line answers(FaultKind kind) {
+  Line line;
+  line.fault = Fault{kind, "no"};
+  return line;
+}
+
+constexpr Line silence{.silent = true};
+constexpr Line ghost{.reply_lost = true};
+
+class AttemptOnServers : public testing::TestWithParam<std::size_t> {
+ protected:
+  std::size_t servers = GetParam();
+  std::size_t quorum = quorum_of(servers);
+  World world{servers};
+  Client& client = world.client();
+};
+
+TEST_P(AttemptOnServers, LocksAllOfThemAndTheLeaseSaysWhatWasGranted) {
+  const Instant t0 = world.now();
+  const Outcome lease = try_once(world, client);
+  ASSERT_TRUE(lease);
+  world.settle();
+  ASSERT_EQ(world.stores_in_use(resource()), servers);
+  for (std::size_t i = 0; i < servers; ++i) EXPECT_EQ(world.store(i).lock(resource())->value, lease->token.secret());
+  EXPECT_EQ(lease->deadline, deadline(t0, ttl(10s)));
+  EXPECT_EQ(lease->id, id_of(lease->token.secret()));
+  EXPECT_EQ(lease->ttl, ttl(10s));
+  EXPECT_EQ(lease->resource, resource());
+  EXPECT_TRUE(taken_back(client).empty());
+}
+
+TEST_P(AttemptOnServers, IsGrantedWithTheAnswerThatMakesTheQuorum) {
+  for (std::size_t i = 0; i < servers; ++i) client.server(i).line = i < quorum ? Line{.reply = (i + 1) * 10ms} : silence;
+  const Outcome lease = try_once(world, client);
+  ASSERT_TRUE(lease);
+  EXPECT_EQ(world.since_start(), quorum * 10ms);
+}
+
+TEST_P(AttemptOnServers, IsUnavailableWithOneAnswerLess) {
+  for (std::size_t i = quorum - 1; i < servers; ++i) client.server(i).line = silence;
+  const Outcome outcome = try_once(world, client);
+  EXPECT_EQ(why_of(outcome), Why::unavailable);
+  EXPECT_EQ(world.since_start(), server_timeout);
+  EXPECT_EQ(outcome.error().faults.size(), servers - quorum + 1);
+  expect_no_ghosts(world);
+}
+
+TEST_P(AttemptOnServers, FailsAsSoonAsTooManyAreHeld) {
+  const std::size_t enough = servers - quorum + 1;
+  for (std::size_t i = 0; i < servers; ++i) client.server(i).line.reply = i < enough ? 5ms : 100ms;
+  for (std::size_t i = 0; i < enough; ++i) world.store(i).hold_foreign(resource(), "theirs", 60s);
+  const Outcome outcome = try_once(world, client);
+  EXPECT_EQ(why_of(outcome), enough >= quorum ? Why::busy : Why::split);
+  EXPECT_EQ(world.since_start(), 5ms);
+  world.settle_for(5s);
+  EXPECT_EQ(world.stores_in_use(resource()), enough);
+}
+
+INSTANTIATE_TEST_SUITE_P(From, AttemptOnServers, testing::Values(1, 2, 3, 4, 5));
+
+TEST(Attempt, CountsTheLeaseFromBeforeTheRequestWasSent) {
+  World world;
+  Client& client = world.client();
+  client.every_line({.request = 200ms, .reply = 100ms});
+  const Instant t0 = world.now();
+  const Outcome lease = try_once(world, client);
+  ASSERT_TRUE(lease);
+  EXPECT_EQ(world.since_start(), 300ms);
+  EXPECT_EQ(lease->deadline, deadline(t0, ttl(10s)));
+}
+
+TEST(Attempt, IsTooSlowWhenTheNeededValidityIsNotLeft) {
+  // 1 s less 12 ms of drift less 400 ms of waiting leaves 588 ms.
+  for (const auto& [needed, granted] : {std::pair{587ms, true}, std::pair{588ms, false}}) {
+    World world;
+    Client& client = world.client();
+    client.every_line({.request = 100ms, .reply = 300ms});
+    const Outcome outcome = try_once(world, client, order(1s, needed));
+    EXPECT_EQ(outcome.has_value(), granted) << needed.count();
+    if (granted) continue;
+    EXPECT_EQ(why_of(outcome), Why::too_slow);
+    EXPECT_EQ(outcome.error().round_trip, 400ms);
+    world.settle_for(150ms);
+    EXPECT_EQ(world.stores_in_use(resource()), 0);
+  }
+}
+
+TEST(Attempt, IsTooSlowWhenTheFenceTookTooLongToWriteBack) {
+  World world;
+  Client& client = world.client();
+  world.store(0).counter(resource()) = Fence::max / 2;
+  for (const std::size_t i : {1U, 2U}) client.server(i).line_for[Question::raise_fence] = {.reply = 450ms};
+  EXPECT_EQ(why_of(try_once(world, client, order(1s, 600ms))), Why::too_slow);
+  expect_no_ghosts(world);
+}
+
+TEST(Attempt, HasANewTokenEachTimeAndTheSameForEveryServer) {
+  World world;
+  Client& client = world.client();
+  for (std::size_t i = 0; i < 3; ++i) world.store(i).hold_foreign(resource(), "theirs", std::nullopt);
+  for (int i = 0; i < 3; ++i) try_once(world, client);
+  const auto tokens = client.server(0).tokens(Question::acquire);
+  EXPECT_EQ(std::set<std::string>(tokens.begin(), tokens.end()).size(), 3);
+  EXPECT_EQ(client.server(1).tokens(Question::acquire), tokens);
+  EXPECT_EQ(client.server(2).tokens(Question::acquire), tokens);
+}
+
+TEST(Attempt, TakesBackWhereverTheAnswerWasNotHeld) {
+  World world(5);
+  Client& client = world.client();
+  for (const std::size_t i : {0U, 1U}) world.store(i).hold_foreign(resource(), "theirs", 60s);
+  for (const std::size_t i : {0U, 1U}) client.server(i).line.reply = 10ms;
+  client.server(2).line = answers(FaultKind::unavailable);
+  client.server(4).line = silence;
+  ASSERT_FALSE(try_once(world, client));
+  EXPECT_EQ(taken_back(client), (std::vector<std::size_t>{2, 3, 4}));
+  EXPECT_EQ(client.server(3).tokens(Question::take_back), client.server(3).tokens(Question::acquire));
+}
+
+TEST(Attempt, LeavesNoGhostWhenAnswersAreLost) {
+  World world;
+  Client& client = world.client();
+  for (const std::size_t i : {0U, 1U}) client.server(i).line = ghost;
+  EXPECT_EQ(why_of(try_once(world, client)), Why::unavailable);
+  expect_no_ghosts(world);
+}
+
+TEST(Attempt, LeavesNoGhostWhenAnswersAreLate) {
+  World world;
+  Client& client = world.client();
+  client.server(0).line.reply = server_timeout + 1ms;
+  client.server(1).line.request = 2s;
+  EXPECT_EQ(why_of(try_once(world, client)), Why::unavailable);
+  expect_no_ghosts(world);
+}
+
+TEST(Attempt, LeavesNoGhostWhenTheGrantComesAfterTheFailureWasCertain) {
+  World world;
+  Client& client = world.client();
+  for (const std::size_t i : {0U, 1U}) world.store(i).hold_foreign(resource(), "theirs", 1s);
+  client.server(2).line = {.request = 200ms, .reply = 100ms};
+  EXPECT_EQ(why_of(try_once(world, client)), Why::busy);
+  EXPECT_EQ(world.since_start(), 0ms);
+  expect_no_ghosts(world);
+}
+
+class AttemptToFence : public testing::Test {
+ protected:
+  void SetUp() override { world.store(0).counter(resource()) = high - 1; }
+
+  std::size_t at_or_above(Fence fence) {
+    std::size_t stores = 0;
+    for (std::size_t i = 0; i < world.size(); ++i) stores += world.store(i).counter(resource()) >= fence.value() ? 1 : 0;
+    return stores;
+  }
+
+  static constexpr std::uint64_t high = Fence::max / 2;
+  World world;
+  Client& client = world.client();
+};
+
+TEST_F(AttemptToFence, HasTheLargestFenceAndRaisesTheOthersBeforeTheGrant) {
+  client.every_line({.reply = 10ms});
+  const Outcome lease = try_once(world, client);
+  ASSERT_TRUE(lease);
+  EXPECT_EQ(lease->fence, Fence(high));
+  EXPECT_GE(at_or_above(lease->fence), 2);
+  EXPECT_EQ(world.since_start(), 20ms);
+  EXPECT_TRUE(client.server(0).asked(Question::raise_fence).empty());
+}
+
+TEST_F(AttemptToFence, RaisesNothingWhenTheFencesAgree) {
+  for (const std::size_t i : {1U, 2U}) world.store(i).counter(resource()) = high - 1;
+  ASSERT_TRUE(try_once(world, client));
+  for (const FakeServer* server : client.servers) EXPECT_TRUE(server->asked(Question::raise_fence).empty());
+}
+
+TEST_F(AttemptToFence, NeedsNoRaiseOnceLateGrantsMakeAQuorumWithTheFence) {
+  World five(5);
+  Client& other = five.client();
+  for (const std::size_t i : {0U, 3U, 4U}) five.store(i).counter(resource()) = high - 1;
+  for (const std::size_t i : {3U, 4U}) other.server(i).line.reply = 20ms;
+  for (const std::size_t i : {1U, 2U}) other.server(i).line_for[Question::raise_fence] = {.reply = 400ms};
+  ASSERT_TRUE(try_once(five, other));
+  EXPECT_EQ(five.since_start(), 20ms);
+}
+
+TEST_F(AttemptToFence, IsRefusedWhenNoQuorumCanHaveTheFence) {
+  for (const std::size_t i : {1U, 2U}) client.server(i).line_for[Question::raise_fence] = answers(FaultKind::unavailable);
+  const Outcome outcome = try_once(world, client);
+  EXPECT_EQ(why_of(outcome), Why::unavailable);
+  EXPECT_EQ(names_of(outcome.error().faults), (std::vector<std::string>{"fake://1", "fake://2"}));
+  expect_no_ghosts(world);
+}
+
+TEST_F(AttemptToFence, IsGrantedWhenOneOfTwoRaisesFails) {
+  client.server(1).line_for[Question::raise_fence] = answers(FaultKind::unavailable);
+  client.server(2).line_for[Question::raise_fence] = {.reply = 30ms};
+  const Outcome lease = try_once(world, client);
+  ASSERT_TRUE(lease);
+  EXPECT_EQ(at_or_above(lease->fence), 2);
+}
+
+TEST_F(AttemptToFence, IsRefusedWhenTheLeaseIsGoneBeforeItsFenceWasWritten) {
+  for (const std::size_t i : {1U, 2U}) client.server(i).line_for[Question::raise_fence] = {.request = 50ms};
+  world.in(20ms, [this] {
+    for (const std::size_t i : {1U, 2U}) world.store(i).drop(resource());
+  });
+  EXPECT_EQ(why_of(try_once(world, client)), Why::unavailable);
+  expect_no_ghosts(world);
+}
+
+TEST_F(AttemptToFence, CanBeInterruptedWhileItWritesBack) {
+  for (const std::size_t i : {1U, 2U}) client.server(i).line_for[Question::raise_fence] = silence;
+  world.in(30ms, [this] { client.interrupt.raise(); });
+  EXPECT_EQ(why_of(try_once(world, client)), Why::interrupted);
+  EXPECT_EQ(world.since_start(), 30ms);
+  expect_no_ghosts(world);
+}
+
+TEST(Attempt, SendsItsWallClockAsTheFloorOfTheFence) {
+  World world;
+  Client& client = world.client();
+  client.own_clock.wall_offset = 5s;
+  const Outcome lease = try_once(world, client);
+  ASSERT_TRUE(lease);
+  EXPECT_EQ(lease->fence.value(), static_cast<std::uint64_t>((world.clock().wall() + 5s).count()));
+}
+
+TEST(Attempt, RefusesAServerThatWasGivenTwice) {
+  World world;
+  Client& client = world.client_of({0, 0, 1});
+  client.server(2).line.reply = 100ms;
+  EXPECT_EQ(why_of(try_once(world, client)), Why::duplicate);
+  EXPECT_EQ(world.since_start(), 0ms);
+  expect_no_ghosts(world);
+}
+
+TEST(Attempt, NeverCountsAServerThatWasGivenTwiceForTwoVotes) {
+  World world;
+  Client& client = world.client_of({0, 0, 0});
+  EXPECT_EQ(why_of(try_once(world, client)), Why::duplicate);
+  expect_no_ghosts(world);
+}
+
+TEST(Attempt, SaysWhatKeepsTheServersFromVotingAndWhichTheyAre) {
+  for (const auto& [kind, expected] :
+       {std::pair{FaultKind::denied, Why::denied}, std::pair{FaultKind::misconfigured, Why::misconfigured},
+        std::pair{FaultKind::unavailable, Why::unavailable}, std::pair{FaultKind::garbage, Why::unavailable}}) {
+    World world;
+    Client& client = world.client();
+    for (const std::size_t i : {0U, 2U}) client.server(i).line = answers(kind);
+    const Outcome outcome = try_once(world, client);
+    EXPECT_EQ(why_of(outcome), expected);
+    EXPECT_EQ(names_of(outcome.error().faults), (std::vector<std::string>{"fake://0", "fake://2"}));
+    EXPECT_EQ(outcome.error().faults[0].fault.text, "no");
+    expect_no_ghosts(world);
+  }
+}
+
+TEST(Attempt, BearsAMinorityOfFaults) {
+  World world;
+  Client& client = world.client();
+  client.server(0).line = answers(FaultKind::denied);
+  EXPECT_TRUE(try_once(world, client));
+}
+
+TEST(Attempt, IsBusyWhenOneLeaseHasAQuorumAndSaysWhose) {
+  World world;
+  Client& holder = world.client(2);
+  const Outcome held = try_once(world, holder);
+  world.settle_for(2s);
+  const Outcome outcome = try_once(world, world.client(3));
+  EXPECT_EQ(why_of(outcome), Why::busy);
+  ASSERT_TRUE(outcome.error().holder);
+  EXPECT_EQ(outcome.error().holder->id, held->id);
+  EXPECT_EQ(outcome.error().holder->age, 2s);
+  EXPECT_EQ(outcome.error().holder->remaining, 8s);
+  EXPECT_FALSE(outcome.error().goes_first);
+}
+
+TEST(Attempt, IsMaybeBusyWhenASilentServerCouldMakeTheQuorumOfAnother) {
+  World world;
+  Client& holder = world.client(2);
+  ASSERT_TRUE(try_once(world, holder));
+  world.settle_for(10ms);
+  Client& client = world.client(3);
+  world.store(1).drop(resource());
+  client.server(2).line = silence;
+  EXPECT_EQ(why_of(try_once(world, client)), Why::maybe_busy);
+}
+
+TEST(Attempt, IsSplitWhenNobodyCanHaveAQuorumAndTheSmallestGoesFirst) {
+  for (const std::size_t servers : {2U, 4U}) {
+    for (const auto& [theirs, goes_first] : {std::pair{"zzz", true}, std::pair{"!", false}}) {
+      World world(servers);
+      for (std::size_t i = 0; i < servers / 2; ++i) world.store(i).hold_foreign(resource(), theirs, 60s);
+      const Outcome outcome = try_once(world, world.client());
+      EXPECT_EQ(why_of(outcome), Why::split);
+      EXPECT_EQ(outcome.error().goes_first, goes_first) << theirs;
+      world.settle_for(5s);
+      EXPECT_EQ(world.stores_in_use(resource()), servers / 2);
+    }
+  }
+}
+
+TEST(Attempt, DoesNotGoFirstWithoutAnyVote) {
+  World world;
+  for (std::size_t i = 0; i < 3; ++i) world.store(i).hold_foreign(resource(), "other" + std::to_string(i), 60s);
+  const Outcome outcome = try_once(world, world.client());
+  EXPECT_EQ(why_of(outcome), Why::split);
+  EXPECT_FALSE(outcome.error().goes_first);
+}
+
+TEST(Attempt, EndsAtOnceWhenInterruptedAndTakesEverythingBack) {
+  World world;
+  Client& client = world.client();
+  client.server(0).line = ghost;
+  client.server(1).line.request = 300ms;
+  world.in(100ms, [&] { client.interrupt.raise(); });
+  EXPECT_EQ(why_of(try_once(world, client)), Why::interrupted);
+  EXPECT_EQ(world.since_start(), 100ms);
+  EXPECT_EQ(taken_back(client), (std::vector<std::size_t>{0, 1, 2}));
+  expect_no_ghosts(world);
+}
+
+TEST(Attempt, AsksNobodyWhenItWasInterruptedBefore) {
+  World world;
+  Client& client = world.client();
+  client.interrupt.raise();
+  EXPECT_EQ(why_of(try_once(world, client)), Why::interrupted);
+  for (const FakeServer* server : client.servers) EXPECT_TRUE(server->log().empty());
+}
+
+TEST(Attempt, AsksEveryServerOnce) {
+  World world(5);
+  Client& client = world.client();
+  client.server(4).line = silence;
+  client.server(3).line.reply = 100ms;
+  ASSERT_TRUE(try_once(world, client));
+  world.settle_for(2s);
+  for (const FakeServer* server : client.servers) EXPECT_EQ(server->asked(Question::acquire), std::vector{world.now() - 2s});
+}
+
+TEST(Attempt, RemembersWhichServersAnswered) {
+  World world;
+  Client& client = world.client();
+  client.server(0).line = answers(FaultKind::unavailable);
+  client.server(1).line = {.reply = 100ms};
+  client.server(2).line = silence;
+  ASSERT_FALSE(try_once(world, client));
+  EXPECT_TRUE(client.electorate.answered(0));
+  EXPECT_TRUE(client.electorate.answered(1));
+  EXPECT_FALSE(client.electorate.answered(2));
+}
+
+}  // namespace
+}  // namespace redlock::fake

@@ -1,0 +1,320 @@
+#include "engine/held_lease.hpp"
+
+#include <gtest/gtest.h>
+
+#include "fake_world.hpp"
+
+namespace redlock::fake {
+namespace {
+
+using namespace std::chrono_literals;
+
+class HeldLeaseTest : public testing::Test {
+ protected:
+  explicit HeldLeaseTest(std::size_t servers = 3, bool supervised = false) : world(servers) {
+    AcquireOrder wanted = order();
+    wanted.owner.supervised = supervised;
+    lease = world.run(attempt(client.electorate, wanted, client.interrupt)).value();
+    world.settle_for(1s);
+  }
+
+  ExtendResult extend(Ttl length = ttl(10s)) { return world.run(held().extend(length)); }
+  ReleaseResult release(bool by_hand = false) { return world.run(held().release(by_hand)); }
+
+  HeldLease& held() {
+    if (!held_) held_.emplace(client.electorate, lease->resource, lease->token, lease->fence);
+    return *held_;
+  }
+
+  void take_over(std::size_t store) { world.store(store).hold_foreign(resource(), "theirs", 60s); }
+  std::optional<Duration> remaining(std::size_t store) {
+    const FakeStore::Lock* lock = world.store(store).lock(resource());
+    if (lock == nullptr || lock->value != lease->token.secret()) return std::nullopt;
+    return *lock->expires - world.now();
+  }
+  std::size_t heals() {
+    std::size_t sent = 0;
+    for (const FakeServer* server : client.servers) sent += server->asked(Question::heal).size();
+    return sent;
+  }
+
+  World world;
+  Client& client = world.client();
+  std::optional<Lease> lease;
+
+ private:
+  std::optional<HeldLease> held_;
+};
+
+class HeldLeaseOnFive : public HeldLeaseTest {
+ protected:
+  HeldLeaseOnFive() : HeldLeaseTest(5) {}
+};
+
+class SupervisedLease : public HeldLeaseTest {
+ protected:
+  SupervisedLease() : HeldLeaseTest(3, true) {}
+};
+
+TEST_F(HeldLeaseTest, IsExtendedWithTheAnswerThatMakesTheQuorum) {
+  for (std::size_t i = 0; i < 3; ++i) client.server(i).line = i < 2 ? Line{.request = 20ms, .reply = (i + 1) * 10ms} : Line{.silent = true};
+  const Instant t0 = world.now();
+  const ExtendResult result = extend();
+  EXPECT_EQ(result.decision, ExtendDecision::confirmed);
+  EXPECT_EQ(result.t0, t0);
+  EXPECT_EQ(world.now() - t0, 40ms);
+  EXPECT_EQ(remaining(0), 10s - 20ms);
+}
+
+TEST_F(HeldLeaseTest, IsNeverShortened) {
+  EXPECT_EQ(extend(ttl(2s)).decision, ExtendDecision::confirmed);
+  EXPECT_EQ(remaining(0), 9s);
+}
+
+TEST_F(HeldLeaseTest, IsUnconfirmedWithoutAQuorumOfAnswersWithinTheServerTimeout) {
+  client.server(0).line.silent = true;
+  client.server(2).line.fault = Fault{FaultKind::unavailable, "loading"};
+  const Instant t0 = world.now();
+  const ExtendResult result = extend();
+  EXPECT_EQ(result.decision, ExtendDecision::unconfirmed);
+  EXPECT_EQ(result.faults.size(), 2);
+  EXPECT_EQ(result.faults.back().server, "fake://2");
+  EXPECT_FALSE(result.not_ours);
+  EXPECT_EQ(world.now() - t0, server_timeout);
+}
+
+TEST_F(HeldLeaseTest, IsLostAtOnceWhenAQuorumSaysSo) {
+  client.server(2).line.silent = true;
+  take_over(0);
+  world.store(1).drop(resource());
+  const Instant t0 = world.now();
+  const ExtendResult result = extend();
+  EXPECT_EQ(result.decision, ExtendDecision::lost);
+  ASSERT_TRUE(result.not_ours);
+  EXPECT_EQ(result.not_ours->why, NotOurs::Why::held);
+  EXPECT_EQ(result.not_ours->holder->id, id_of("theirs"));
+  EXPECT_EQ(world.now(), t0);
+}
+
+TEST_F(HeldLeaseTest, IsNotResurrectedWhenAMajorityLostIt) {
+  for (const std::size_t i : {0U, 1U}) world.store(i).lose_everything();
+  EXPECT_EQ(extend().decision, ExtendDecision::lost);
+  world.settle_for(1s);
+  EXPECT_EQ(world.stores_in_use(resource()), 1);
+  EXPECT_EQ(heals(), 0);
+}
+
+TEST_F(HeldLeaseTest, IsGivenBackToAMinorityThatLostIt) {
+  world.store(2).lose_everything();
+  EXPECT_EQ(extend().decision, ExtendDecision::confirmed);
+  world.settle_for(10ms);
+  ASSERT_TRUE(remaining(2));
+  EXPECT_EQ(*remaining(2), 10s - 10ms);
+  const FakeStore::Lock& healed = *world.store(2).lock(resource());
+  EXPECT_EQ(healed.fence, lease->fence);
+  EXPECT_EQ(world.now() - healed.since, 1s + 10ms);
+  EXPECT_EQ(healed.owner.command, "make");
+  EXPECT_EQ(world.store(2).counter(resource()), lease->fence.value());
+}
+
+TEST_F(HeldLeaseTest, IsGivenBackToAServerThatSaysSoAfterTheDecision) {
+  world.store(2).lose_everything();
+  client.server(2).line.reply = 300ms;
+  EXPECT_EQ(extend().decision, ExtendDecision::confirmed);
+  EXPECT_EQ(heals(), 0);
+  world.settle_for(1s);
+  EXPECT_TRUE(remaining(2));
+}
+
+TEST_F(HeldLeaseTest, IsNotTakenFromAnotherThatHasItOnAMinority) {
+  take_over(2);
+  EXPECT_EQ(extend().decision, ExtendDecision::confirmed);
+  world.settle_for(10ms);
+  EXPECT_EQ(heals(), 0);
+  EXPECT_EQ(world.store(2).lock(resource())->value, "theirs");
+}
+
+TEST_F(HeldLeaseTest, IsNotGivenBackInARoundThatWasNotConfirmed) {
+  world.store(2).lose_everything();
+  client.server(0).line.silent = true;
+  EXPECT_EQ(extend().decision, ExtendDecision::unconfirmed);
+  world.settle_for(2s);
+  EXPECT_EQ(heals(), 0);
+  EXPECT_FALSE(remaining(2));
+}
+
+TEST_F(HeldLeaseTest, CountsAServerThatGotItBackInTheNextRoundOnly) {
+  world.store(2).lose_everything();
+  client.server(0).line.silent = true;
+  // One extended it and one lost it: were its heal a vote, this would be a quorum.
+  EXPECT_EQ(extend().decision, ExtendDecision::unconfirmed);
+  client.server(0).line.silent = false;
+  EXPECT_EQ(extend().decision, ExtendDecision::confirmed);
+  world.settle_for(10ms);
+  client.server(0).line.silent = true;
+  EXPECT_EQ(extend().decision, ExtendDecision::confirmed);
+}
+
+TEST_F(HeldLeaseTest, IsNotGivenBackAfterItsRelease) {
+  world.store(2).lose_everything();
+  client.server(2).line_for[Question::extend] = {.reply = 300ms};  // "gone", when the lease is released already
+  EXPECT_EQ(extend().decision, ExtendDecision::confirmed);
+  EXPECT_EQ(release().decision, ReleaseDecision::released);
+  world.settle_for(2s);
+  EXPECT_EQ(heals(), 0);
+  EXPECT_EQ(world.stores_in_use(resource()), 0);
+}
+
+TEST_F(HeldLeaseTest, IsGoneAlsoWhereItWasJustGivenBack) {
+  world.store(2).lose_everything();
+  client.server(2).line_for[Question::heal] = {.request = 200ms};
+  EXPECT_EQ(extend().decision, ExtendDecision::confirmed);
+  EXPECT_EQ(release().decision, ReleaseDecision::released);
+  world.settle_for(2s);
+  EXPECT_EQ(world.stores_in_use(resource()), 0);
+}
+
+TEST_F(HeldLeaseTest, IsUnconfirmedAtTheEndOfItsTimeWhateverTheServerTimeout) {
+  client.every_line({.silent = true});
+  const Instant t0 = world.now();
+  EXPECT_EQ(world.run(held().extend(ttl(10s), t0 + 100ms)).decision, ExtendDecision::unconfirmed);
+  EXPECT_EQ(world.now() - t0, 100ms);
+}
+
+TEST_F(HeldLeaseTest, IsReleasedEverywhere) {
+  EXPECT_EQ(release().decision, ReleaseDecision::released);
+  EXPECT_EQ(world.stores_in_use(resource()), 0);
+}
+
+TEST_F(HeldLeaseTest, WaitsInItsReleaseForTheServersThatAnsweredLastAndForNoOther) {
+  for (std::size_t i = 0; i < 3; ++i) client.server(i).line = i < 2 ? Line{.reply = (i + 1) * 100ms} : Line{.silent = true};
+  EXPECT_EQ(extend().decision, ExtendDecision::confirmed);
+  const Instant began = world.now();
+  EXPECT_EQ(release().decision, ReleaseDecision::released);
+  EXPECT_EQ(world.now() - began, 200ms);
+}
+
+TEST_F(HeldLeaseTest, WaitsInItsReleaseForMoreThanAQuorumWhenTheyAnsweredLast) {
+  EXPECT_EQ(extend().decision, ExtendDecision::confirmed);
+  world.settle_for(1s);
+  client.server(2).line.reply = 300ms;
+  const Instant began = world.now();
+  EXPECT_EQ(release().decision, ReleaseDecision::released);
+  EXPECT_EQ(world.now() - began, 300ms);
+}
+
+TEST_F(HeldLeaseTest, WaitsInItsReleaseForEveryServerWhenNothingWasAskedBefore) {
+  Client& other = world.client(2);
+  for (std::size_t i = 0; i < 3; ++i) other.server(i).line.reply = (i + 1) * 100ms;
+  HeldLease elsewhere(other.electorate, lease->resource, lease->token, lease->fence);
+  const Instant began = world.now();
+  EXPECT_EQ(world.run(elsewhere.release(true)).decision, ReleaseDecision::released);
+  EXPECT_EQ(world.now() - began, 300ms);
+}
+
+TEST_F(HeldLeaseTest, WaitsInItsReleaseForAServerThatWasSilentWhenOthersGiveNoDecision) {
+  client.server(2).line.silent = true;
+  EXPECT_EQ(extend().decision, ExtendDecision::confirmed);
+  client.server(2).line = {.reply = 100ms};
+  client.server(0).line.fault = Fault{FaultKind::unavailable, "loading"};
+  EXPECT_EQ(release().decision, ReleaseDecision::released);
+}
+
+TEST_F(HeldLeaseTest, IsNotOursToReleaseWhenAQuorumSaysSo) {
+  for (const std::size_t i : {0U, 2U}) take_over(i);
+  const ReleaseResult result = release();
+  EXPECT_EQ(result.decision, ReleaseDecision::not_ours);
+  ASSERT_TRUE(result.not_ours && result.not_ours->holder);
+  EXPECT_EQ(result.not_ours->holder->id, id_of("theirs"));
+  EXPECT_EQ(world.store(0).lock(resource())->value, "theirs");
+  EXPECT_TRUE(world.store(1).is_free(resource()));
+}
+
+TEST_F(HeldLeaseTest, IsUnavailableForReleaseWithoutAQuorumOfAnswers) {
+  for (const std::size_t i : {0U, 1U}) client.server(i).line.silent = true;
+  const Instant began = world.now();
+  const ReleaseResult result = release();
+  EXPECT_EQ(result.decision, ReleaseDecision::unavailable);
+  EXPECT_EQ(result.faults.size(), 2);
+  EXPECT_EQ(world.now() - began, server_timeout);
+}
+
+TEST_F(HeldLeaseTest, IsToldThatItWasReleasedByHand) {
+  Client& other = world.client(2);
+  HeldLease elsewhere(other.electorate, lease->resource, lease->token, lease->fence);
+  EXPECT_EQ(world.run(elsewhere.release(true)).decision, ReleaseDecision::released);
+  const ExtendResult result = extend();
+  EXPECT_EQ(result.decision, ExtendDecision::lost);
+  EXPECT_EQ(result.not_ours->why, NotOurs::Why::released);
+}
+
+TEST_F(SupervisedLease, IsNotReleasedByHand) {
+  const ReleaseResult result = release(true);
+  EXPECT_EQ(result.decision, ReleaseDecision::supervised);
+  ASSERT_TRUE(result.supervisor);
+  EXPECT_EQ(result.supervisor->id, lease->id);
+  EXPECT_EQ(world.stores_in_use(resource()), 3);
+}
+
+TEST_F(SupervisedLease, IsReleasedByItsOwnProcess) {
+  EXPECT_EQ(release(false).decision, ReleaseDecision::released);
+  EXPECT_EQ(world.stores_in_use(resource()), 0);
+}
+
+TEST_F(SupervisedLease, StaysSupervisedWhereItWasGivenBack) {
+  world.store(1).lose_everything();
+  extend();
+  world.settle_for(10ms);
+  EXPECT_TRUE(world.store(1).lock(resource())->owner.supervised);
+}
+
+TEST_F(HeldLeaseOnFive, BearsTwoThatLostItAndGivesItBackToBoth) {
+  for (const std::size_t i : {1U, 3U}) world.store(i).lose_everything();
+  client.server(3).line.reply = 50ms;
+  EXPECT_EQ(extend().decision, ExtendDecision::confirmed);
+  world.settle_for(200ms);
+  EXPECT_EQ(world.stores_in_use(resource()), 5);
+}
+
+TEST_F(HeldLeaseOnFive, IsNotLostWhileAQuorumMayStillHaveIt) {
+  for (const std::size_t i : {0U, 1U}) world.store(i).lose_everything();
+  for (const std::size_t i : {3U, 4U}) client.server(i).line.silent = true;
+  EXPECT_EQ(extend().decision, ExtendDecision::unconfirmed);
+}
+
+asio::awaitable<bool> closed(Electorate& electorate, bool drain) {
+  co_await electorate.close(drain);
+  co_return true;
+}
+
+class Closing : public testing::Test {
+ protected:
+  Closing() {
+    client.server(2).line.silent = true;
+    EXPECT_TRUE(world.run(attempt(client.electorate, order(), client.interrupt)));
+    world.settle_for(1s);
+  }
+
+  Duration close(bool drain) {
+    const Instant began = world.now();
+    world.run(closed(client.electorate, drain));
+    return world.now() - began;
+  }
+
+  World world;
+  Client& client = world.client();
+};
+
+TEST_F(Closing, WaitsForTheServersThatAnsweredLast) {
+  const Instant now = world.now();
+  EXPECT_EQ(close(false), 0s);
+  EXPECT_EQ(client.server(0).close_deadline, now + server_timeout);
+  EXPECT_EQ(client.server(2).close_deadline, now);
+}
+
+TEST_F(Closing, WaitsForAllWhenSomethingWasTakenBack) {
+  EXPECT_EQ(close(true), server_timeout);
+}
+
+}  // namespace
+}  // namespace redlock::fake

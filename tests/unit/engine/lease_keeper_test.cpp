@@ -1,0 +1,329 @@
+#include "engine/lease_keeper.hpp"
+
+#include <gtest/gtest.h>
+
+#include <map>
+#include <random>
+
+#include "core/validity.hpp"
+#include "engine/waiter.hpp"
+#include "fake_world.hpp"
+
+namespace redlock::fake {
+namespace {
+
+using namespace std::chrono_literals;
+using Event = std::variant<LeaseExtended, LeaseInTrouble, LeaseEnded>;
+
+/// A lease of nine seconds, and its keeper.
+class LeaseKeeperTest : public testing::Test {
+ protected:
+  LeaseKeeperTest() {
+    lease = world.run(attempt(client.electorate, order(9s), client.interrupt)).value();
+    held.emplace(client.electorate, lease->resource, lease->token, lease->fence);
+    keeper.emplace(client.electorate, *held, *lease);
+  }
+
+  Event next() { return world.run(keeper->next()); }
+
+  template <class Kind>
+  Kind expect() {
+    const Event event = next();
+    EXPECT_TRUE(std::holds_alternative<Kind>(event)) << "event " << event.index();
+    return std::holds_alternative<Kind>(event) ? std::get<Kind>(event) : Kind{};
+  }
+
+  /// Everything up to an event of this kind: how many in trouble, and how many of them first.
+  template <class Kind>
+  Kind expect_after_trouble() {
+    for (;;) {
+      const Event event = next();
+      if (const auto* found = std::get_if<Kind>(&event)) return *found;
+      const auto* trouble = std::get_if<LeaseInTrouble>(&event);
+      if (trouble == nullptr) {
+        ADD_FAILURE() << "event " << event.index();
+        return {};
+      }
+      ++troubles;
+      if (trouble->first) ++first_troubles;
+      EXPECT_EQ(trouble->first, troubles == 1);
+      EXPECT_FALSE(trouble->faults.empty());
+    }
+  }
+
+  void down(bool is_down) {
+    for (std::size_t i = 0; i < world.size(); ++i) world.store(i).up = !is_down;
+  }
+
+  Instant granted_until(Instant t0) { return deadline(t0, ttl(9s)); }
+
+  World world;
+  Client& client = world.client();
+  std::optional<Lease> lease;
+  std::optional<HeldLease> held;
+  std::optional<LeaseKeeper> keeper;
+  int troubles = 0;
+  int first_troubles = 0;
+};
+
+TEST_F(LeaseKeeperTest, ExtendsEveryThirdOfTheTtl) {
+  const Instant start = world.now();
+  for (int round = 1; round <= 5; ++round) {
+    const LeaseExtended extended = expect<LeaseExtended>();
+    EXPECT_EQ(world.now(), start + round * 3s);
+    EXPECT_EQ(extended.deadline, granted_until(world.now()));
+    EXPECT_FALSE(extended.after_trouble);
+  }
+}
+
+TEST_F(LeaseKeeperTest, CountsFromTheQuestionNotFromTheReply) {
+  const Instant start = world.now();
+  client.every_line({.request = 100ms, .reply = 200ms});
+  EXPECT_EQ(expect<LeaseExtended>().deadline, granted_until(start + 3s));
+  EXPECT_EQ(world.now(), start + 3300ms);
+  EXPECT_EQ(expect<LeaseExtended>().deadline, granted_until(start + 6s));
+}
+
+TEST_F(LeaseKeeperTest, NeverMovesTheDeadlineBack) {
+  Lease longer = *lease;
+  longer.deadline += 5s;
+  keeper.emplace(client.electorate, *held, longer);
+  world.settle_for(1s);
+  keeper->next();
+  const LeaseExtended extended = expect<LeaseExtended>();
+  EXPECT_GE(extended.deadline, longer.deadline);
+}
+
+TEST_F(LeaseKeeperTest, SurvivesAnOutageThatIsShorterThanTheLease) {
+  world.in(1s, [this] { down(true); });
+  world.in(8s, [this] { down(false); });
+  const LeaseExtended extended = expect_after_trouble<LeaseExtended>();
+  EXPECT_TRUE(extended.after_trouble);
+  EXPECT_GT(troubles, 4);
+  EXPECT_EQ(first_troubles, 1);
+  EXPECT_LE(world.since_start(), 8s + 750ms);
+  EXPECT_FALSE(expect<LeaseExtended>().after_trouble);
+}
+
+TEST_F(LeaseKeeperTest, TellsEveryOutageAnew) {
+  for (int outage = 0; outage < 2; ++outage) {
+    troubles = 0;
+    world.in(1s, [this] { down(true); });
+    world.in(5s, [this] { down(false); });
+    expect_after_trouble<LeaseExtended>();
+  }
+  EXPECT_EQ(first_troubles, 2);
+}
+
+TEST_F(LeaseKeeperTest, ExpiresExactlyAtTheDeadlineWhenServersAreSilent) {
+  down(true);
+  EXPECT_EQ(expect_after_trouble<LeaseEnded>().state, LeaseState::expired);
+  EXPECT_EQ(world.now(), lease->deadline);
+  EXPECT_EQ(first_troubles, 1);
+}
+
+TEST_F(LeaseKeeperTest, ExpiresExactlyAtTheDeadlineWhenServersFail) {
+  Line line;
+  line.fault = Fault{FaultKind::unavailable, "loading"};
+  client.every_line(line);
+  EXPECT_EQ(expect_after_trouble<LeaseEnded>().state, LeaseState::expired);
+  EXPECT_EQ(world.now(), lease->deadline);
+}
+
+TEST_F(LeaseKeeperTest, ExpiresExactlyAtTheDeadlineInTheMiddleOfARound) {
+  // Whatever the phase of the rounds: one of these outages has a round under way when the lease ends.
+  for (Duration reply = 0ms; reply < 500ms; reply += 70ms) {
+    World other;
+    Client& slow = other.client();
+    const auto granted = other.run(attempt(slow.electorate, order(9s), slow.interrupt));
+    HeldLease slow_held(slow.electorate, granted->resource, granted->token, granted->fence);
+    LeaseKeeper slow_keeper(slow.electorate, slow_held, *granted);
+    Line line{.reply = reply};
+    line.fault = Fault{FaultKind::unavailable, "loading"};
+    slow.every_line(line);
+    while (!std::holds_alternative<LeaseEnded>(other.run(slow_keeper.next()))) {
+    }
+    EXPECT_EQ(other.now(), granted->deadline) << reply.count();
+  }
+}
+
+TEST_F(LeaseKeeperTest, StaysExpired) {
+  down(true);
+  expect_after_trouble<LeaseEnded>();
+  down(false);
+  EXPECT_EQ(expect<LeaseEnded>().state, LeaseState::expired);
+  world.settle_for(5s);
+  EXPECT_EQ(expect<LeaseEnded>().state, LeaseState::expired);
+}
+
+TEST_F(LeaseKeeperTest, IsLostAtOnceWhenAQuorumHasNoKey) {
+  for (const std::size_t i : {0U, 2U}) world.store(i).drop(resource());
+  const LeaseEnded ended = expect<LeaseEnded>();
+  EXPECT_EQ(ended.state, LeaseState::lost);
+  ASSERT_TRUE(ended.not_ours);
+  EXPECT_EQ(ended.not_ours->why, NotOurs::Why::gone);
+  EXPECT_EQ(world.since_start(), 3s);
+}
+
+TEST_F(LeaseKeeperTest, IsNotResurrectedAfterALoss) {
+  for (const std::size_t i : {0U, 2U}) world.store(i).drop(resource());
+  expect<LeaseEnded>();
+  EXPECT_TRUE(std::holds_alternative<LeaseEnded>(next()));
+  world.settle_for(1s);
+  EXPECT_LE(world.stores_in_use(resource()), 1);
+}
+
+TEST_F(LeaseKeeperTest, LivesOnWhenAMinorityHasNoKeyAndGivesItBack) {
+  world.store(1).drop(resource());
+  EXPECT_FALSE(expect<LeaseExtended>().after_trouble);
+  // Every server lost it once: only because each got it back is there still a quorum.
+  for (const std::size_t i : {0U, 2U, 1U}) {
+    world.in(1s, [this, i] { world.store(i).drop(resource()); });
+    EXPECT_FALSE(expect<LeaseExtended>().after_trouble);
+  }
+  world.settle_for(10ms);
+  EXPECT_EQ(world.stores_in_use(resource()), 3);
+}
+
+TEST_F(LeaseKeeperTest, NoticesAtOnceThatItWasPausedBeyondTheDeadline) {
+  world.settle_for(20s);
+  EXPECT_EQ(expect<LeaseEnded>().state, LeaseState::expired);
+  EXPECT_EQ(world.since_start(), 20s);
+  EXPECT_TRUE(client.server(0).asked(Question::extend).empty());
+}
+
+/// Clients that take, keep and release one lock while the world goes wrong: the two promises of a lock.
+class Rivals {
+ public:
+  Rivals(std::size_t servers, std::uint64_t seed) : world_(servers), random_(seed) {
+    for (std::size_t i = 0; i < servers; ++i) {
+      world_.store(i).rate = 1 + static_cast<double>(below(101)) / 10'000;  // up to 1 % fast
+      world_.store(i).wall_offset = Milliseconds(static_cast<int>(below(10'000)) - 5000);
+      schedule_crash(i);
+    }
+    for (std::uint64_t i = 0; i < rivals; ++i) {
+      Client& client = world_.client(seed * rivals + i, 50ms);
+      client.own_clock.wall_offset = Milliseconds(static_cast<int>(below(7'200'000)) - 3'600'000);
+      for (FakeServer* server : client.servers) server->random_line = [this] { return any_line(); };
+      world_.start([this, &client]() -> asio::awaitable<void> { co_await live(client); });
+    }
+  }
+
+  void run() { world_.settle_for(lifetime + 5s); }
+
+  int grants = 0;
+  int expiries = 0;
+  int overlaps = 0;     ///< two leases valid at once
+  int regressions = 0;  ///< a fence that is not above the one before
+  int finished = 0;
+
+  static constexpr std::uint64_t rivals = 3;
+
+ private:
+  static constexpr Duration lifetime = 12s;
+
+  std::uint64_t below(std::uint64_t limit) { return random_() % limit; }
+  Duration up_to(Duration longest) { return Duration(static_cast<Duration::rep>(below(static_cast<std::uint64_t>(longest.count())))); }
+
+  Line any_line() {
+    Line line{.request = up_to(3ms), .reply = up_to(3ms)};
+    const auto luck = below(100);
+    if (luck < 3) line.silent = true;
+    if (luck >= 3 && luck < 6) line.reply_lost = true;
+    if (luck >= 6 && luck < 9) line.request = up_to(400ms);
+    if (luck >= 9 && luck < 20) line.reply = up_to(60ms);
+    return line;
+  }
+
+  void schedule_crash(std::size_t store) {
+    const Duration begin = up_to(4s);
+    world_.in(begin, [this, store] { world_.store(store).up = false; });
+    world_.in(begin + up_to(2s), [this, store] {
+      world_.store(store).up = true;
+      if (world_.since_start() < lifetime) schedule_crash(store);
+    });
+  }
+
+  /// Whether another's lease is valid now by what it knows itself.
+  bool overlaps_another(const Client& client) {
+    return std::ranges::any_of(valid_until_, [&](const auto& other) { return other.first != &client && world_.now() < other.second; });
+  }
+
+  void granted(const Client& client, const Lease& lease) {
+    ++grants;
+    if (overlaps_another(client)) ++overlaps;
+    if (lease.fence <= last_fence_) ++regressions;
+    last_fence_ = lease.fence;
+    valid_until_[&client] = lease.deadline;
+  }
+
+  asio::awaitable<void> live(Client& client) {
+    while (world_.since_start() < lifetime) {
+      Waiter waiter(client.electorate, order(600ms, 100ms), {.wait = std::nullopt, .unavailable_wait = 1h, .retry_delay = 20ms},
+                    client.interrupt);
+      std::optional<Lease> lease;
+      while (!lease && world_.since_start() < lifetime) {
+        auto step = co_await waiter.next();
+        if (auto* got = std::get_if<Lease>(&step)) lease = std::move(*got);
+      }
+      if (!lease) break;
+      granted(client, *lease);
+      co_await keep(client, *lease);
+      co_await sleep_until(world_.clock(), world_.now() + up_to(20ms));
+    }
+    ++finished;
+  }
+
+  asio::awaitable<void> keep(Client& client, const Lease& lease) {
+    HeldLease held(client.electorate, lease.resource, lease.token, lease.fence);
+    LeaseKeeper keeper(client.electorate, held, lease);
+    for (auto rounds = below(6); rounds > 0; --rounds) {
+      const Event event = co_await keeper.next();
+      if (const auto* extended = std::get_if<LeaseExtended>(&event)) {
+        if (overlaps_another(client)) ++overlaps;
+        valid_until_[&client] = extended->deadline;
+      }
+      if (std::holds_alternative<LeaseEnded>(event)) {
+        ++expiries;
+        break;
+      }
+    }
+    // A command that goes on to the very end of its lease, now and then, without any release.
+    if (below(4) == 0) {
+      co_await sleep_until(world_.clock(), valid_until_[&client]);
+      valid_until_.erase(&client);
+      co_return;
+    }
+    valid_until_.erase(&client);
+    co_await held.release(false);
+  }
+
+  World world_;
+  std::mt19937_64 random_;  // NOLINT: reproducible on purpose
+  std::map<const Client*, Instant> valid_until_;
+  Fence last_fence_;
+};
+
+class RivalKeepers : public testing::TestWithParam<std::size_t> {};
+
+TEST_P(RivalKeepers, NeverHoldAtOnceAndTheirFencesGrow) {
+  int grants = 0;
+  int expiries = 0;
+  for (std::uint64_t seed = 1; seed <= 200; ++seed) {
+    Rivals rivals(GetParam(), seed);
+    rivals.run();
+    EXPECT_EQ(rivals.overlaps, 0) << "seed " << seed;
+    EXPECT_EQ(rivals.regressions, 0) << "seed " << seed;
+    EXPECT_EQ(rivals.finished, static_cast<int>(Rivals::rivals)) << "seed " << seed;
+    grants += rivals.grants;
+    expiries += rivals.expiries;
+  }
+  // The worlds are rough, but not so rough that nothing happens in them.
+  EXPECT_GT(grants, 2000);
+  EXPECT_GT(expiries, 50);
+}
+
+INSTANTIATE_TEST_SUITE_P(On, RivalKeepers, testing::Values(3, 5));
+
+}  // namespace
+}  // namespace redlock::fake

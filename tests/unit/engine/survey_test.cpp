@@ -1,0 +1,80 @@
+#include "engine/survey.hpp"
+
+#include <gtest/gtest.h>
+
+#include "fake_world.hpp"
+
+namespace redlock::fake {
+namespace {
+
+using namespace std::chrono_literals;
+
+class Survey : public testing::Test {
+ protected:
+  World world;
+  Client& client = world.client();
+};
+
+TEST_F(Survey, InspectsEveryServerAndWaitsForAll) {
+  world.store(0).hold_foreign(resource(), "theirs", 60s);
+  client.server(1).line.reply = 300ms;
+  client.server(2).line.silent = true;
+  const auto votes = world.run(inspect(client.electorate, resource()));
+  EXPECT_EQ(world.since_start(), server_timeout);
+  ASSERT_EQ(votes.size(), 3);
+  ASSERT_TRUE(std::holds_alternative<Held>(votes[0]));
+  EXPECT_EQ(std::get<Held>(votes[0]).holder.id, id_of("theirs"));
+  EXPECT_TRUE(std::holds_alternative<Free>(votes[1]));
+  ASSERT_TRUE(std::holds_alternative<Fault>(votes[2]));
+  EXPECT_EQ(std::get<Fault>(votes[2]).kind, FaultKind::silent);
+}
+
+TEST_F(Survey, DoesNotWaitLongerThanTheSlowestAnswer) {
+  client.server(1).line.reply = 300ms;
+  world.run(inspect(client.electorate, resource()));
+  EXPECT_EQ(world.since_start(), 300ms);
+}
+
+TEST_F(Survey, BreaksAnybodysLock) {
+  world.store(0).hold_foreign(resource(), "theirs", std::nullopt);
+  const auto votes = world.run(break_lock(client.electorate, resource(), std::nullopt));
+  ASSERT_TRUE(std::holds_alternative<Broken>(votes.at(0)));
+  EXPECT_EQ(std::get<Broken>(votes[0]).holder.id, id_of("theirs"));
+  EXPECT_TRUE(std::holds_alternative<NothingToBreak>(votes.at(1)));
+  EXPECT_EQ(world.stores_in_use(resource()), 0);
+}
+
+TEST_F(Survey, BreaksOnlyTheLeaseWithThatFence) {
+  const auto lease = world.run(attempt(client.electorate, order(), client.interrupt));
+  world.settle_for(10ms);
+  const Fence other(lease->fence.value() + 1);
+  EXPECT_TRUE(std::holds_alternative<OtherFence>(world.run(break_lock(client.electorate, resource(), other)).at(0)));
+  EXPECT_EQ(world.stores_in_use(resource()), 3);
+  EXPECT_TRUE(std::holds_alternative<Broken>(world.run(break_lock(client.electorate, resource(), lease->fence)).at(0)));
+  EXPECT_EQ(world.stores_in_use(resource()), 0);
+}
+
+TEST_F(Survey, ListsEveryResourceOnceAndSorted) {
+  world.store(0).hold_foreign(resource("b"), "x", 60s);
+  world.store(0).hold_foreign(resource("c"), "x", 60s);
+  world.store(1).hold_foreign(resource("c"), "x", 60s);
+  world.store(1).hold_foreign(resource("a"), "x", 60s);
+  client.server(2).line.fault = Fault{FaultKind::denied, "no rights"};
+  const Listing listing = world.run(list_resources(client.electorate));
+  EXPECT_EQ(listing.resources, (std::vector{resource("a"), resource("b"), resource("c")}));
+  ASSERT_EQ(listing.faults.size(), 1);
+  EXPECT_EQ(listing.faults[0].server, "fake://2");
+  EXPECT_EQ(listing.faults[0].fault.kind, FaultKind::denied);
+}
+
+TEST_F(Survey, ListsWhatTheOthersHaveWhenOneIsSilent) {
+  world.store(0).hold_foreign(resource("b"), "x", 60s);
+  client.server(1).line.silent = true;
+  const Listing listing = world.run(list_resources(client.electorate));
+  EXPECT_EQ(listing.resources, std::vector{resource("b")});
+  EXPECT_EQ(listing.faults.size(), 1);
+  EXPECT_EQ(world.since_start(), server_timeout);
+}
+
+}  // namespace
+}  // namespace redlock::fake

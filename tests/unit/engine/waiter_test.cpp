@@ -1,0 +1,300 @@
+#include "engine/waiter.hpp"
+
+#include <gtest/gtest.h>
+
+#include <random>
+
+#include "fake_world.hpp"
+
+namespace redlock::fake {
+namespace {
+
+using namespace std::chrono_literals;
+using Why = AttemptFailure::Why;
+
+struct Ending {
+  std::optional<Lease> lease;
+  std::optional<AttemptFailure> gave_up;
+  std::vector<AttemptFailure> waited;  ///< the attempts that failed on the way
+  Instant at;
+};
+
+asio::awaitable<Ending> to_the_end(World& world, Client& client, AcquireOrder wanted, WaitPolicy policy) {
+  Waiter waiter(client.electorate, std::move(wanted), policy, client.interrupt);
+  Ending ending;
+  for (;;) {
+    auto step = co_await waiter.next();
+    ending.at = world.now();
+    if (auto* lease = std::get_if<Lease>(&step)) {
+      ending.lease = *lease;
+      co_return ending;
+    }
+    if (auto* gave_up = std::get_if<GaveUp>(&step)) {
+      ending.gave_up = gave_up->failure;
+      co_return ending;
+    }
+    ending.waited.push_back(std::get<StillWaiting>(step).failure);
+  }
+}
+
+constexpr WaitPolicy once{.wait = 0s, .unavailable_wait = 10s, .retry_delay = 100ms};
+constexpr WaitPolicy for_ever{.wait = std::nullopt, .unavailable_wait = 10s, .retry_delay = 100ms};
+
+class WaiterTest : public testing::Test {
+ protected:
+  Ending wait(const WaitPolicy& policy) { return world.run(to_the_end(world, client, order(), policy)); }
+
+  void hold_all(std::optional<Duration> remaining) {
+    for (std::size_t i = 0; i < world.size(); ++i) world.store(i).hold_foreign(resource(), "theirs", remaining);
+  }
+  void release_all() {
+    for (std::size_t i = 0; i < world.size(); ++i) world.store(i).drop(resource());
+  }
+  void down(bool is_down) {
+    for (std::size_t i = 0; i < world.size(); ++i) world.store(i).up = !is_down;
+  }
+
+  World world;
+  Client& client = world.client();
+};
+
+void expect_gave_up(const Ending& ending, Why why) {
+  ASSERT_TRUE(ending.gave_up);
+  EXPECT_EQ(ending.gave_up->why, why);
+}
+
+TEST_F(WaiterTest, TakesAFreeLockAtOnce) {
+  const Ending ending = wait(once);
+  EXPECT_TRUE(ending.lease);
+  EXPECT_TRUE(ending.waited.empty());
+}
+
+TEST_F(WaiterTest, GivesUpAtOnceWithoutAWaitWhenItIsBusy) {
+  hold_all(60s);
+  const Ending ending = wait(once);
+  expect_gave_up(ending, Why::busy);
+  EXPECT_TRUE(ending.waited.empty());
+  EXPECT_EQ(world.since_start(), 0s);
+}
+
+TEST_F(WaiterTest, TakesTheLockSoonAfterItWasReleased) {
+  hold_all(std::nullopt);
+  world.in(1s, [this] { release_all(); });
+  const Ending ending = wait(for_ever);
+  ASSERT_TRUE(ending.lease);
+  EXPECT_GE(world.since_start(), 1s);
+  EXPECT_LE(world.since_start(), 1s + 150ms);
+  for (const AttemptFailure& failure : ending.waited) EXPECT_EQ(failure.why, Why::busy);
+}
+
+TEST_F(WaiterTest, JittersItsRetries) {
+  hold_all(std::nullopt);
+  wait({.wait = 3s, .unavailable_wait = 0s, .retry_delay = 100ms});
+  const auto times = client.server(0).asked(Question::acquire);
+  std::set<Duration> gaps;
+  for (std::size_t i = 2; i < times.size(); ++i) {
+    gaps.insert(times[i - 1] - times[i - 2]);
+    EXPECT_GE(times[i - 1] - times[i - 2], 50ms);
+    EXPECT_LE(times[i - 1] - times[i - 2], 150ms);
+  }
+  EXPECT_GT(gaps.size(), 10);
+}
+
+TEST_F(WaiterTest, TriesALastTimeWhenTheWaitEnds) {
+  hold_all(60s);
+  const Ending ending = wait({.wait = 1s, .unavailable_wait = 10s, .retry_delay = 10s});
+  expect_gave_up(ending, Why::busy);
+  EXPECT_EQ(world.since_start(), 1s);
+  EXPECT_EQ(ending.waited.size(), 1);
+}
+
+TEST_F(WaiterTest, TakesInItsLastTryWhatWasReleasedBeforeTheWaitEnded) {
+  hold_all(60s);
+  world.in(990ms, [this] { release_all(); });
+  EXPECT_TRUE(wait({.wait = 1s, .unavailable_wait = 10s, .retry_delay = 10s}).lease);
+  EXPECT_EQ(world.since_start(), 1s);
+}
+
+TEST_F(WaiterTest, LooksWhenTheHoldersLeaseEndsIfThatIsSooner) {
+  hold_all(300ms);
+  EXPECT_TRUE(wait({.wait = std::nullopt, .unavailable_wait = 10s, .retry_delay = 10s}).lease);
+  EXPECT_GE(world.since_start(), 300ms);
+  EXPECT_LE(world.since_start(), 305ms);
+}
+
+TEST_F(WaiterTest, WaitsForEverByDefaultAndWhenTheWaitIsBeyondTheEndOfTime) {
+  for (const std::optional<Duration> wait_for : {std::optional<Duration>(), std::optional<Duration>(Duration::max())}) {
+    World forever;
+    for (std::size_t i = 0; i < 3; ++i) forever.store(i).hold_foreign(resource(), "theirs", 2h);
+    const WaitPolicy policy{.wait = wait_for, .unavailable_wait = 10s, .retry_delay = 60s};
+    EXPECT_TRUE(forever.run(to_the_end(forever, forever.client(), order(), policy)).lease);
+  }
+}
+
+TEST_F(WaiterTest, GivesUpAtOnceWithoutAWaitWhenThereIsNoQuorum) {
+  down(true);
+  const Ending ending = wait(once);
+  expect_gave_up(ending, Why::unavailable);
+  EXPECT_TRUE(ending.waited.empty());
+  EXPECT_EQ(ending.gave_up->faults.size(), 3);
+  EXPECT_EQ(world.since_start(), server_timeout);
+}
+
+TEST_F(WaiterTest, BearsAnOutageForItsTimeAndNeverCallsItBusy) {
+  down(true);
+  const Ending ending = wait(for_ever);
+  expect_gave_up(ending, Why::unavailable);
+  for (const AttemptFailure& failure : ending.waited) EXPECT_EQ(failure.why, Why::unavailable);
+  EXPECT_GT(ending.waited.size(), 5);
+  // From the end of the first attempt; the last one begins when the time is over.
+  EXPECT_EQ(world.since_start(), server_timeout + 10s + server_timeout);
+}
+
+TEST_F(WaiterTest, BearsAnOutageNoLongerThanTheWait) {
+  down(true);
+  const Ending ending = wait({.wait = 2s, .unavailable_wait = 10s, .retry_delay = 100ms});
+  expect_gave_up(ending, Why::unavailable);
+  EXPECT_GE(world.since_start(), 2s);
+  EXPECT_LE(world.since_start(), 2s + server_timeout);
+}
+
+TEST_F(WaiterTest, BearsAnOutageWithoutEnd) {
+  down(true);
+  world.in(60s, [this] { down(false); });
+  EXPECT_TRUE(wait({.wait = std::nullopt, .unavailable_wait = Duration::max(), .retry_delay = 100ms}).lease);
+  // Backs off to half a second and its jitter, beside what an attempt takes.
+  EXPECT_GE(client.server(0).asked(Question::acquire).size(), 48);
+  EXPECT_LE(client.server(0).asked(Question::acquire).size(), 75);
+}
+
+TEST_F(WaiterTest, GetsTheLockAfterAnOutageThatHealsInTime) {
+  down(true);
+  world.in(5s, [this] { down(false); });
+  const Ending ending = wait(for_ever);
+  ASSERT_TRUE(ending.lease);
+  EXPECT_LE(world.since_start(), 5s + server_timeout + 750ms);
+}
+
+TEST_F(WaiterTest, MeasuresEveryOutageByItself) {
+  // Eight seconds each, with a look at a busy lock in between: together longer than is borne.
+  hold_all(14s);
+  down(true);
+  world.in(8s, [this] { down(false); });
+  world.in(9500ms, [this] { down(true); });
+  world.in(16s, [this] { down(false); });
+  EXPECT_TRUE(wait(for_ever).lease);
+}
+
+TEST_F(WaiterTest, CountsAnOutageAsOneHoweverManyAttempts) {
+  down(true);
+  world.in(20s, [this] { down(false); });
+  expect_gave_up(wait(for_ever), Why::unavailable);
+}
+
+TEST_F(WaiterTest, GivesUpAtOnceWhenWaitingCannotHelp) {
+  for (const auto& [kind, why] : {std::pair{FaultKind::denied, Why::denied}, std::pair{FaultKind::misconfigured, Why::misconfigured}}) {
+    Line line;
+    line.fault = Fault{kind, "no"};
+    client.every_line(line);
+    const Ending ending = wait(for_ever);
+    expect_gave_up(ending, why);
+    EXPECT_TRUE(ending.waited.empty());
+  }
+  Client& twice = world.client_of({0, 0, 1});
+  expect_gave_up(world.run(to_the_end(world, twice, order(), for_ever)), Why::duplicate);
+  EXPECT_EQ(world.since_start(), 0s);
+}
+
+TEST_F(WaiterTest, IsNotDelayedByAnInterrupt) {
+  hold_all(std::nullopt);
+  world.in(3s, [this] { client.interrupt.raise(); });
+  const Ending ending = wait({.wait = std::nullopt, .unavailable_wait = 10s, .retry_delay = 60s});
+  expect_gave_up(ending, Why::interrupted);
+  EXPECT_EQ(world.since_start(), 3s);
+  EXPECT_EQ(client.server(0).asked(Question::acquire).size(), 1);  // nothing was asked after it
+}
+
+TEST_F(WaiterTest, CallsAnEstablishedHolderBusyAlthoughAServerIsSilent) {
+  Client& holder = world.client(2);
+  ASSERT_TRUE(world.run(attempt(holder.electorate, order(), holder.interrupt)));
+  world.settle_for(1100ms);
+  const Instant began = world.now();
+  world.store(0).drop(resource());
+  client.server(1).line.silent = true;
+  const Ending ending = wait(once);
+  expect_gave_up(ending, Why::busy);
+  EXPECT_TRUE(ending.waited.empty());
+  EXPECT_EQ(world.now() - began, server_timeout);
+}
+
+TEST_F(WaiterTest, TriesAgainWhenTheHolderMayBeAnAttemptThatFails) {
+  Client& other = world.client(2);
+  ASSERT_TRUE(world.run(attempt(other.electorate, order(), other.interrupt)));
+  world.settle_for(10ms);
+  world.store(0).drop(resource());
+  client.server(1).line.silent = true;
+  world.in(600ms, [this] { release_all(); });
+  EXPECT_TRUE(wait(once).lease);
+}
+
+TEST(Waiter, TreatsALockThatNobodyCanHaveAsBusyWithinASecond) {
+  for (const WaitPolicy& policy : {once, WaitPolicy{.wait = 500ms, .unavailable_wait = 10s, .retry_delay = 100ms}}) {
+    World world(4);
+    Client& client = world.client();
+    for (const std::size_t i : {0U, 1U}) world.store(i).hold_foreign(resource(), "theirs", std::nullopt);
+    const Ending ending = world.run(to_the_end(world, client, order(), policy));
+    expect_gave_up(ending, Why::busy);
+    EXPECT_GT(ending.waited.size(), 3);
+    EXPECT_LE(world.since_start(), 1s);
+    EXPECT_GE(world.since_start(), 500ms);
+  }
+}
+
+TEST(Waiter, TriesAgainAtOnceInASplitOnlyIfItGoesFirstAndOnlyOnce) {
+  for (const auto& [theirs, goes_first] : {std::pair{"zzz", true}, std::pair{"!", false}}) {
+    World world(2);
+    Client& client = world.client();
+    client.every_line({.reply = 10ms});
+    world.store(0).hold_foreign(resource(), theirs, std::nullopt);
+    world.run(to_the_end(world, client, order(), once));
+    const auto times = client.server(0).asked(Question::acquire);
+    ASSERT_GE(times.size(), 3);
+    EXPECT_EQ(times[1] - times[0] == 10ms, goes_first);
+    EXPECT_GE(times[2] - times[1], 20ms);
+  }
+}
+
+/// Three that start together, each on its own way to the same servers: one gets it, whatever the order in which they arrive (R8).
+class SimultaneousWaiters : public testing::TestWithParam<std::size_t> {};
+
+TEST_P(SimultaneousWaiters, EndWithExactlyOneLease) {
+  for (std::uint64_t seed = 1; seed <= 300; ++seed) {
+    World world(GetParam());
+    std::mt19937_64 random(seed);  // NOLINT: reproducible on purpose
+    const auto between = [&random](Duration shortest, Duration longest) {
+      return shortest + Duration(static_cast<Duration::rep>(random() % static_cast<std::uint64_t>((longest - shortest).count())));
+    };
+    std::vector<Ending> endings;
+    for (std::uint64_t i = 0; i < 3; ++i) {
+      Client& client = world.client(seed * 3 + i);
+      for (FakeServer* server : client.servers) {
+        server->random_line = [&between] { return Line{.request = between(100us, 3ms), .reply = between(100us, 3ms)}; };
+      }
+      world.start([&world, &client, &endings, delay = between(0ms, 1ms)]() -> asio::awaitable<void> {
+        co_await sleep_until(world.clock(), world.now() + delay);
+        endings.push_back(co_await to_the_end(world, client, order(), once));
+      });
+    }
+    world.settle_for(2s);
+    ASSERT_EQ(endings.size(), 3) << "seed " << seed;
+    EXPECT_EQ(std::ranges::count_if(endings, [](const Ending& ending) { return ending.lease.has_value(); }), 1) << "seed " << seed;
+    for (const Ending& ending : endings) {
+      if (!ending.lease) expect_gave_up(ending, Why::busy);
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(On, SimultaneousWaiters, testing::Values(1, 2, 3, 4, 5));
+
+}  // namespace
+}  // namespace redlock::fake

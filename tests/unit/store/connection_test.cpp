@@ -1,0 +1,392 @@
+#include "store/redis/connection.hpp"
+
+#include <functional>
+
+#include "fake_server.hpp"
+
+namespace redlock::redis {
+namespace {
+
+using namespace testing;
+
+using Answer = Result<Reply, Fault>;
+using Commands = std::vector<Command>;
+
+/// Long enough for an answer that comes, short enough to wait for one that does not.
+constexpr auto brief = 50ms;
+
+/// Hands everything on, and notes what was written at once.
+class RecordingTransport final : public Transport {
+ public:
+  RecordingTransport(std::unique_ptr<Transport> inner, std::vector<std::string>& writes) : inner_(std::move(inner)), writes_(writes) {}
+
+  asio::awaitable<std::optional<Fault>> open(Instant deadline) override { return inner_->open(deadline); }
+  asio::awaitable<std::size_t> read_some(asio::mutable_buffer buffer, asio::error_code& error) override {
+    return inner_->read_some(buffer, error);
+  }
+  asio::awaitable<void> write(asio::const_buffer buffer, asio::error_code& error) override {
+    writes_.emplace_back(static_cast<const char*>(buffer.data()), buffer.size());
+    return inner_->write(buffer, error);
+  }
+  std::size_t try_write(asio::const_buffer buffer) override {
+    writes_.emplace_back(static_cast<const char*>(buffer.data()), buffer.size());
+    return inner_->try_write(buffer);
+  }
+  void end_sending() override { inner_->end_sending(); }
+  void close() override { inner_->close(); }
+
+ private:
+  std::unique_ptr<Transport> inner_;
+  std::vector<std::string>& writes_;
+};
+
+class ConnectionTest : public ::testing::Test {
+ protected:
+  std::shared_ptr<Connection> connect(const Commands& login = {}) {
+    auto transport =
+        std::make_unique<RecordingTransport>(make_plain_transport(drive_.executor(), drive_.clock(), server_.endpoint()), writes_);
+    auto connection = std::make_shared<Connection>(drive_.executor(), drive_.clock(), std::move(transport), login);
+    connection->start(drive_.soon());
+    return connection;
+  }
+
+  Eventual<Answer> ask(const std::shared_ptr<Connection>& connection, Command command) {
+    return ask(connection, std::move(command), drive_.soon());
+  }
+  Eventual<Answer> ask(const std::shared_ptr<Connection>& connection, Command command, Instant deadline) {
+    return drive_.start(connection->request(std::move(command), ReplyLimits{}, deadline));
+  }
+
+  /// A first exchange, so that the connection is open for sure.
+  asio::awaitable<Peer> opened(const std::shared_ptr<Connection>& connection) {
+    auto pong = ask(connection, {"PING"});
+    Peer peer = co_await server_.accept();
+    co_await peer.expect({{"PING"}});
+    co_await peer.send("+PONG\r\n");
+    const Answer answer = co_await pong.get();
+    EXPECT_TRUE(answer.has_value());
+    co_return peer;
+  }
+
+  Drive drive_;
+  FakeServer server_{drive_};
+  std::vector<std::string> writes_;
+};
+
+void expect_text(const Answer& answer, const std::string& text) {
+  if (!answer) {
+    ADD_FAILURE() << answer.error().text;
+    return;
+  }
+  EXPECT_EQ(answer->text, text);
+}
+
+void expect_fault(const Answer& answer, FaultKind kind, const std::string& says) {
+  if (answer) {
+    ADD_FAILURE() << "an answer: " << answer->text;
+    return;
+  }
+  EXPECT_EQ(answer.error().kind, kind) << answer.error().text;
+  EXPECT_NE(answer.error().text.find(says), std::string::npos) << answer.error().text;
+}
+
+TEST_F(ConnectionTest, SendsTheLoginAndTheFirstCommandInOneWrite) {
+  drive_.run([this]() -> asio::awaitable<void> {
+    const Commands all{{"AUTH", "alice", "hunter2"}, {"SELECT", "2"}, {"EVAL", "return 1", "0"}};
+    const auto connection = connect({all[0], all[1]});
+    auto answer = ask(connection, all[2]);
+    Peer peer = co_await server_.accept();
+    co_await peer.expect(all);
+    EXPECT_EQ(writes_, std::vector{encode(all[0]) + encode(all[1]) + encode(all[2])});
+    co_await peer.send("+OK\r\n+OK\r\n$3\r\none\r\n");
+    expect_text(co_await answer.get(), "one");
+    EXPECT_TRUE(connection->usable());
+  }());
+}
+
+TEST_F(ConnectionTest, AnswersWithTheLoginsFault) {
+  drive_.run([this]() -> asio::awaitable<void> {
+    const auto connection = connect({{"AUTH", "wrong"}});
+    auto first = ask(connection, {"EVAL", "1"});
+    auto second = ask(connection, {"EVAL", "2"});
+    Peer peer = co_await server_.accept();
+    co_await peer.expect({{"AUTH", "wrong"}, {"EVAL", "1"}, {"EVAL", "2"}});
+    co_await peer.send("-WRONGPASS invalid username-password pair\r\n$7\r\ngranted\r\n-NOAUTH Authentication required.\r\n");
+    expect_fault(co_await first.get(), FaultKind::denied, "wrong user or password");
+    expect_fault(co_await second.get(), FaultKind::denied, "wrong user or password");
+  }());
+}
+
+TEST_F(ConnectionTest, AnswersWithTheFirstFaultOfTheLogin) {
+  drive_.run([this]() -> asio::awaitable<void> {
+    const auto connection = connect({{"AUTH", "wrong"}, {"SELECT", "99"}});
+    auto answer = ask(connection, {"EVAL", "1"});
+    Peer peer = co_await server_.accept();
+    co_await peer.send("-WRONGPASS no\r\n-ERR DB index is out of range\r\n");
+    peer.close();
+    expect_fault(co_await answer.get(), FaultKind::denied, "wrong user or password");
+  }());
+}
+
+TEST_F(ConnectionTest, HandsOnErrorReplies) {
+  drive_.run([this]() -> asio::awaitable<void> {
+    const auto connection = connect();
+    auto answer = ask(connection, {"EVALSHA"});
+    Peer peer = co_await server_.accept();
+    co_await peer.send("-NOSCRIPT No matching script.\r\n");
+    const Answer reply = co_await answer.get();
+    expect_text(reply, "NOSCRIPT No matching script.");
+    EXPECT_EQ(reply->type, Reply::Type::error);
+    EXPECT_TRUE(connection->usable());
+  }());
+}
+
+TEST_F(ConnectionTest, IsNotToBeUsedAfterALateAnswer) {
+  drive_.run([this]() -> asio::awaitable<void> {
+    const auto connection = connect();
+    Peer peer = co_await opened(connection);
+    const Answer late = co_await connection->request({"EVAL", "late"}, {}, drive_.clock().now() + brief);
+    expect_fault(late, FaultKind::silent, "no answer within");
+    EXPECT_FALSE(connection->usable());
+    EXPECT_FALSE(connection->broken());
+
+    // What is posted still arrives, behind what was late.
+    connection->post({"EVAL", "undo"});
+    co_await peer.expect({{"EVAL", "late"}, {"EVAL", "undo"}});
+    co_await peer.send("$7\r\ngranted\r\n$8\r\nreleased\r\n");
+    auto closed = drive_.start(connection->close(drive_.soon()));
+    co_await peer.expect_end();
+    peer.close();
+    co_await closed.get();
+    EXPECT_FALSE(connection->usable());
+  }());
+}
+
+TEST_F(ConnectionTest, DoesNotCountAnAnswerThatIsHalfThereInTime) {
+  drive_.run([this]() -> asio::awaitable<void> {
+    const auto connection = connect();
+    Peer peer = co_await opened(connection);
+    co_await peer.send("*3\r\n$7\r\ngranted\r\n$2\r\n4");
+    const Answer late = co_await connection->request({"EVAL", "late"}, {}, drive_.clock().now() + brief);
+    EXPECT_FALSE(late.has_value());
+    EXPECT_FALSE(connection->usable());
+  }());
+}
+
+TEST_F(ConnectionTest, SaysWhetherItWasTheConnectThatTookTooLong) {
+  // Nobody runs the connection before the deadline has passed.
+  const auto connection = connect();
+  drive_.run([&]() -> asio::awaitable<void> {
+    const Answer answer = co_await connection->request({"EVAL", "1"}, {}, drive_.clock().now());
+    expect_fault(answer, FaultKind::silent, "no connection within");
+    EXPECT_TRUE(connection->broken());
+    EXPECT_FALSE(connection->broke_off());
+  }());
+}
+
+TEST_F(ConnectionTest, AnswersEverythingWhenTheServerCloses) {
+  drive_.run([this]() -> asio::awaitable<void> {
+    const auto connection = connect();
+    Peer peer = co_await opened(connection);
+    auto first = ask(connection, {"EVAL", "1"});
+    auto second = ask(connection, {"EVAL", "2"});
+    auto third = ask(connection, {"EVAL", "3"});
+    co_await peer.expect({{"EVAL", "1"}, {"EVAL", "2"}, {"EVAL", "3"}});
+    co_await peer.send("$3\r\none\r\n*2\r\n$7\r\ngranted");
+    peer.close();
+    expect_text(co_await first.get(), "one");
+    expect_fault(co_await second.get(), FaultKind::silent, "closed the connection");
+    expect_fault(co_await third.get(), FaultKind::silent, "closed the connection");
+    EXPECT_TRUE(connection->broke_off());
+    expect_fault(co_await connection->request({"EVAL", "4"}, {}, drive_.soon()), FaultKind::silent, "closed the connection");
+  }());
+}
+
+TEST_F(ConnectionTest, ReadsSingleBytes) {
+  drive_.run([this]() -> asio::awaitable<void> {
+    const auto connection = connect({{"AUTH", "x"}});
+    auto answer = ask(connection, {"EVAL", "1"});
+    Peer peer = co_await server_.accept();
+    const std::string bytes = "+OK\r\n$5\r\nhello\r\n";
+    for (const char byte : bytes) {
+      EXPECT_FALSE(answer.ready());
+      co_await peer.send(std::string(1, byte));
+    }
+    expect_text(co_await answer.get(), "hello");
+  }());
+}
+
+TEST_F(ConnectionTest, BreaksOffAtGarbage) {
+  drive_.run([this]() -> asio::awaitable<void> {
+    const auto connection = connect();
+    auto answer = ask(connection, {"EVAL", "1"});
+    auto behind = ask(connection, {"EVAL", "2"});
+    Peer peer = co_await server_.accept();
+    co_await peer.expect({{"EVAL", "1"}, {"EVAL", "2"}});
+    co_await peer.send("HTTP/1.1 400 Bad Request\r\n\r\n");
+    expect_fault(co_await answer.get(), FaultKind::garbage, "not Redis protocol");
+    expect_fault(co_await behind.get(), FaultKind::garbage, "not Redis protocol");
+    co_await peer.expect_end();
+    EXPECT_TRUE(connection->broken());
+  }());
+}
+
+TEST_F(ConnectionTest, BreaksOffAtAnAnswerToNothing) {
+  drive_.run([this]() -> asio::awaitable<void> {
+    const auto connection = connect();
+    Peer peer = co_await opened(connection);
+    co_await peer.send("$7\r\ngranted\r\n");
+    co_await peer.expect_end();
+    EXPECT_TRUE(connection->broken());
+    expect_fault(co_await connection->request({"EVAL", "1"}, {}, drive_.soon()), FaultKind::garbage, "nothing that was asked");
+  }());
+}
+
+TEST_F(ConnectionTest, BreaksOffAtAReplyThatIsTooLarge) {
+  drive_.run([this]() -> asio::awaitable<void> {
+    const auto connection = connect();
+    auto answer = ask(connection, {"EVAL", "1"});
+    Peer peer = co_await server_.accept();
+    co_await peer.send("*2147483647\r\n");
+    expect_fault(co_await answer.get(), FaultKind::garbage, "larger than any answer");
+    co_await peer.expect_end();
+  }());
+}
+
+TEST_F(ConnectionTest, SaysWhyItCannotConnect) {
+  Endpoint nowhere = server_.endpoint();
+  nowhere.path += "-not";
+  drive_.run([&, this]() -> asio::awaitable<void> {
+    const auto connection = std::make_shared<Connection>(drive_.executor(), drive_.clock(),
+                                                         make_plain_transport(drive_.executor(), drive_.clock(), nowhere), Commands{});
+    connection->start(drive_.soon());
+    const Answer answer = co_await connection->request({"EVAL", "1"}, {}, drive_.soon());
+    expect_fault(answer, FaultKind::silent, "cannot connect: No such file");
+    EXPECT_TRUE(connection->broken());
+    EXPECT_FALSE(connection->broke_off());
+    co_await connection->close(drive_.soon());
+  }());
+}
+
+TEST_F(ConnectionTest, KeepsTheOrderOfManyRequests) {
+  drive_.run([this]() -> asio::awaitable<void> {
+    constexpr int count = 500;
+    const auto connection = connect();
+    std::vector<Eventual<Answer>> answers;
+    for (int i = 0; i < count; ++i) answers.push_back(ask(connection, {"ECHO", std::to_string(i)}));
+    Peer peer = co_await server_.accept();
+    for (int i = 0; i < count; ++i) {
+      const Command command = co_await peer.read_command();
+      EXPECT_EQ(command, (Command{"ECHO", std::to_string(i)}));
+      co_await peer.send("+" + command.back() + "\r\n");
+    }
+    for (int i = 0; i < count; ++i) expect_text(co_await answers[static_cast<std::size_t>(i)].get(), std::to_string(i));
+  }());
+}
+
+TEST_F(ConnectionTest, KeepsTheOrderOfMoreThanTheSocketTakes) {
+  drive_.run([this]() -> asio::awaitable<void> {
+    constexpr int count = 40;
+    const std::string filler(100'000, 'x');
+    const auto connection = connect();
+    Peer peer = co_await opened(connection);
+    for (int i = 0; i < count; ++i) connection->post({"ECHO", std::to_string(i), filler});
+    auto last = ask(connection, {"PING"});
+    for (int i = 0; i < count; ++i) {
+      const Command command = co_await peer.read_command();
+      EXPECT_EQ(command, (Command{"ECHO", std::to_string(i), filler})) << i;
+      co_await peer.send("+OK\r\n");
+    }
+    co_await peer.expect({{"PING"}});
+    co_await peer.send("+PONG\r\n");
+    expect_text(co_await last.get(), "PONG");
+  }());
+}
+
+TEST_F(ConnectionTest, SendsEverythingBeforeItCloses) {
+  drive_.run([this]() -> asio::awaitable<void> {
+    const std::string filler(2'000'000, 'x');
+    const auto connection = connect();
+    Peer peer = co_await opened(connection);
+    connection->post({"ECHO", filler});
+    connection->post({"EVAL", "undo"});
+    auto closed = drive_.start(connection->close(drive_.soon()));
+    co_await peer.expect({{"ECHO", filler}, {"EVAL", "undo"}});
+    co_await peer.expect_end();  // the sending half only: the answers can still come
+    EXPECT_FALSE(closed.ready());
+    co_await peer.send("+OK\r\n+OK\r\n");
+    peer.close();
+    co_await closed.get();
+    EXPECT_TRUE(connection->broken());
+  }());
+}
+
+TEST_F(ConnectionTest, ClosesAtTheDeadlineWhateverTheServerDoes) {
+  drive_.run([this]() -> asio::awaitable<void> {
+    const auto connection = connect();
+    Peer peer = co_await opened(connection);
+    connection->post({"EVAL", "undo"});
+    const Instant deadline = drive_.clock().now() + brief;
+    co_await connection->close(deadline);
+    EXPECT_GE(drive_.clock().now(), deadline);
+    EXPECT_TRUE(connection->broken());
+    co_await peer.expect({{"EVAL", "undo"}});
+    co_await peer.expect_end();
+  }());
+}
+
+TEST_F(ConnectionTest, StillSendsWhatItCanWhenTheDeadlineHasPassed) {
+  drive_.run([this]() -> asio::awaitable<void> {
+    const auto connection = connect();
+    Peer peer = co_await opened(connection);
+    connection->post({"EVAL", "undo"});
+    co_await connection->close(drive_.clock().now() - 1s);
+    co_await peer.expect({{"EVAL", "undo"}});
+    co_await peer.expect_end();
+  }());
+}
+
+TEST_F(ConnectionTest, ClosesAtOnceWhenNothingIsOpen) {
+  drive_.run([this]() -> asio::awaitable<void> {
+    const auto connection = connect();
+    Peer peer = co_await opened(connection);
+    co_await connection->close(Instant::max());
+    co_await peer.expect_end();
+  }());
+}
+
+TEST_F(ConnectionTest, WaitsToOpenForWhatWasPostedFirst) {
+  // It takes back what went over another connection.
+  const auto connection = connect();
+  connection->post({"EVAL", "undo"});
+  drive_.run([&, this]() -> asio::awaitable<void> {
+    auto closed = drive_.start(connection->close(drive_.soon()));
+    Peer peer = co_await server_.accept();
+    co_await peer.expect({{"EVAL", "undo"}});
+    co_await peer.expect_end();
+    peer.close();
+    co_await closed.get();
+  }());
+}
+
+TEST_F(ConnectionTest, DoesNotWaitToOpenForWhatNeverLeft) {
+  const auto connection = connect();
+  drive_.run([&, this]() -> asio::awaitable<void> {
+    auto answer = ask(connection, {"EVAL", "1"});
+    (void)answer;
+    connection->post({"EVAL", "undo"});
+    co_await connection->close(Instant::max());
+    EXPECT_TRUE(connection->broken());
+  }());
+}
+
+TEST_F(ConnectionTest, CountsWhatWasPosted) {
+  const auto connection = connect({{"AUTH", "x"}});
+  EXPECT_EQ(connection->posts(), 0U);
+  connection->post({"EVAL"});
+  connection->post({"EVAL"});
+  EXPECT_EQ(connection->posts(), 2U);
+}
+
+}  // namespace
+}  // namespace redlock::redis

@@ -1,0 +1,239 @@
+#include "store/redis/endpoint.hpp"
+
+#include <gtest/gtest.h>
+
+#include <ostream>
+#include <vector>
+
+namespace redlock::redis {
+
+bool operator==(const Endpoint& a, const Endpoint& b) {
+  return a.kind == b.kind && a.host == b.host && a.port == b.port && a.path == b.path && a.database == b.database && a.user == b.user &&
+         a.password == b.password;
+}
+
+void PrintTo(const Endpoint& endpoint, std::ostream* out) {
+  *out << endpoint.name() << " user " << endpoint.user.value_or("-") << " password " << endpoint.password.value_or("-");
+}
+
+namespace {
+
+constexpr std::string_view secret = "hunter2";
+
+Endpoint tcp(std::string host, std::uint16_t port = 6379, unsigned database = 0) {
+  Endpoint endpoint;
+  endpoint.host = std::move(host);
+  endpoint.port = port;
+  endpoint.database = database;
+  return endpoint;
+}
+
+Endpoint unix_socket(std::string path, unsigned database = 0) {
+  Endpoint endpoint;
+  endpoint.kind = Endpoint::Kind::unix_socket;
+  endpoint.path = std::move(path);
+  endpoint.database = database;
+  return endpoint;
+}
+
+Endpoint with_login(Endpoint endpoint, std::optional<std::string> user, std::optional<std::string> password) {
+  endpoint.user = std::move(user);
+  endpoint.password = std::move(password);
+  return endpoint;
+}
+
+struct Good {
+  std::string url;
+  Endpoint endpoint;
+  std::string name;
+};
+
+const std::vector<Good>& good_urls() {
+  static const std::vector<Good> rows{
+      {"redis://cache", tcp("cache"), "redis://cache:6379"},
+      {"redis://cache/", tcp("cache"), "redis://cache:6379"},
+      {"redis://cache:1", tcp("cache", 1), "redis://cache:1"},
+      {"redis://cache:65535", tcp("cache", 65535), "redis://cache:65535"},
+      {"redis://cache:06380", tcp("cache", 6380), "redis://cache:6380"},
+      {"redis://Cache.Example.ORG:6380/", tcp("cache.example.org", 6380), "redis://cache.example.org:6380"},
+      {"redis://10.0.0.1:6379/2", tcp("10.0.0.1", 6379, 2), "redis://10.0.0.1:6379/2"},
+      {"redis://cache/0", tcp("cache"), "redis://cache:6379"},
+      {"redis://cache/00", tcp("cache"), "redis://cache:6379"},
+      {"redis://c%61che", tcp("cache"), "redis://cache:6379"},
+      // IPv6
+      {"redis://[::1]", tcp("::1"), "redis://[::1]:6379"},
+      {"redis://[::1]:6380/3", tcp("::1", 6380, 3), "redis://[::1]:6380/3"},
+      {"redis://[0:0:0:0:0:0:0:1]", tcp("::1"), "redis://[::1]:6379"},
+      {"redis://[2001:DB8::00A]", tcp("2001:db8::a"), "redis://[2001:db8::a]:6379"},
+      {"redis://[fe80::1%eth0]:6379", tcp("fe80::1%eth0"), "redis://[fe80::1%eth0]:6379"},
+      // logins
+      {"redis://alice@cache", with_login(tcp("cache"), "alice", std::nullopt), "redis://cache:6379"},
+      {"redis://:hunter2@cache", with_login(tcp("cache"), std::nullopt, "hunter2"), "redis://cache:6379"},
+      {"redis://alice:hunter2@cache:6380/1", with_login(tcp("cache", 6380, 1), "alice", "hunter2"), "redis://cache:6380/1"},
+      {"redis://alice:hunter2@[::1]", with_login(tcp("::1"), "alice", "hunter2"), "redis://[::1]:6379"},
+      {"redis://al%3Aice:hunter2%40%2f%25@cache", with_login(tcp("cache"), "al:ice", "hunter2@/%"), "redis://cache:6379"},
+      {"redis://alice:hunter2:x@cache", with_login(tcp("cache"), "alice", "hunter2:x"), "redis://cache:6379"},
+      {"redis://alice:hunter2@x@cache", with_login(tcp("cache"), "alice", "hunter2@x"), "redis://cache:6379"},
+      {"redis://alice:hunter2/x@cache/4", with_login(tcp("cache", 6379, 4), "alice", "hunter2/x"), "redis://cache:6379/4"},
+      // An empty password is still one: the server refuses it, and nobody goes in without a login.
+      {"redis://:@cache", with_login(tcp("cache"), std::nullopt, ""), "redis://cache:6379"},
+      {"redis://alice:@cache", with_login(tcp("cache"), "alice", ""), "redis://cache:6379"},
+      // unix sockets
+      {"unix:///run/redis.sock", unix_socket("/run/redis.sock"), "unix:///run/redis.sock"},
+      {"unix:///run/redis.sock?db=7", unix_socket("/run/redis.sock", 7), "unix:///run/redis.sock?db=7"},
+      {"unix:///run/redis.sock?db=0", unix_socket("/run/redis.sock"), "unix:///run/redis.sock"},
+      {"unix:///run/my%20redis.sock", unix_socket("/run/my redis.sock"), "unix:///run/my redis.sock"},
+      {"unix:///run/a@b.sock", unix_socket("/run/a@b.sock"), "unix:///run/a@b.sock"},
+      {"unix://:hunter2@/run/redis.sock?db=1", with_login(unix_socket("/run/redis.sock", 1), std::nullopt, "hunter2"),
+       "unix:///run/redis.sock?db=1"},
+      {"unix://alice@/run/redis.sock", with_login(unix_socket("/run/redis.sock"), "alice", std::nullopt), "unix:///run/redis.sock"},
+      {"unix://alice:hunter2@/run/redis.sock", with_login(unix_socket("/run/redis.sock"), "alice", "hunter2"), "unix:///run/redis.sock"},
+      {"unix:///" + std::string(106, 'x'), unix_socket("/" + std::string(106, 'x')), "unix:///" + std::string(106, 'x')},
+  };
+  return rows;
+}
+
+TEST(Endpoint, IsReadFromEveryGoodForm) {
+  for (const Good& row : good_urls()) {
+    const auto endpoint = parse_endpoint(row.url);
+    if (!endpoint) {
+      ADD_FAILURE() << row.url << ": " << endpoint.error();
+      continue;
+    }
+    EXPECT_EQ(*endpoint, row.endpoint) << row.url;
+    EXPECT_EQ(endpoint->name(), row.name);
+  }
+}
+
+TEST(Endpoint, IsReadFromItsOwnName) {
+  for (const Good& row : good_urls()) {
+    if (row.name.find(' ') != std::string::npos) continue;  // a name is for people, so it is not percent-encoded
+    const auto endpoint = parse_endpoint(row.name);
+    if (!endpoint) {
+      ADD_FAILURE() << row.name << ": " << endpoint.error();
+      continue;
+    }
+    EXPECT_EQ(*endpoint, with_login(row.endpoint, std::nullopt, std::nullopt)) << row.name;
+  }
+}
+
+TEST(Endpoint, DoesNotShowTheLoginInItsName) {
+  for (const Good& row : good_urls()) {
+    const std::string name = parse_endpoint(row.url)->name();
+    EXPECT_EQ(name.find("alice"), std::string::npos) << name;
+    EXPECT_EQ(name.find(secret), std::string::npos) << name;
+  }
+}
+
+struct Bad {
+  std::string url;
+  std::string complaint;  ///< a part of the error
+};
+
+const std::vector<Bad>& bad_urls() {
+  static const std::vector<Bad> rows{
+      {"", "no scheme"},
+      {"cache", "no scheme"},
+      {"cache:6379", "no scheme"},
+      {"redis:cache", "no scheme"},
+      {"redis:/cache", "no scheme"},
+      {"hunter2@cache", "no scheme"},
+      {"alice:hunter2@cache://", "no scheme"},
+      {"://cache", "does not know"},
+      {"http://:hunter2@cache", "does not know http://"},
+      {"rediss://:hunter2@cache", "does not know rediss://"},
+      {"REDIS://:hunter2@cache", "does not know REDIS://"},
+      {"re\x1b[dis://:hunter2@cache", "re\\x1b[dis"},
+      // hosts
+      {"redis://", "no host"},
+      {"redis:///1", "no host"},
+      {"redis://:6379", "no host"},
+      {"redis://alice:hunter2@", "no host"},
+      {"redis://alice:hunter2@:6379", "no host"},
+      {"redis://alice:hunter2@/1", "no host"},
+      {"redis://:hunter2@ca che", "no host"},
+      {"redis://:hunter2@cache\n", "no host"},
+      {"redis://:hunter2@ca\x1b[31mche", "no host"},
+      {"redis://:hunter2@ca\x7f", "no host"},
+      {"redis://:hunter2@ca%0ache", "no host"},
+      {"redis://:hunter2@ca%2fche", "no host"},
+      {"redis://:hunter2@cache?x=1", "no host"},
+      {"redis://:hunter2@cache#x", "no host"},
+      {"redis://:hunter2@c%", "host is not percent-encoded"},
+      {"redis://:hunter2@c%6", "host is not percent-encoded"},
+      {"redis://:hunter2@c%6x", "host is not percent-encoded"},
+      {"redis://:hunter2@c%00", "host is not percent-encoded"},
+      {"redis://:hunter2@::1", "needs brackets"},
+      {"redis://:hunter2@::1:6379", "needs brackets"},
+      {"redis://:hunter2@[::1", "not closed"},
+      {"redis://:hunter2@[::1]6379", "only :port"},
+      {"redis://:hunter2@[]", "no IPv6 address"},
+      {"redis://:hunter2@[cache]", "no IPv6 address"},
+      {"redis://:hunter2@[127.0.0.1]", "no IPv6 address"},
+      {"redis://:hunter2@[::1::]", "no IPv6 address"},
+      {"redis://:hunter2@[fe80::1%e\n]", "no host"},
+      // ports
+      {"redis://:hunter2@cache:", "port must be"},
+      {"redis://:hunter2@cache:/1", "port must be"},
+      {"redis://:hunter2@cache:0", "port must be"},
+      {"redis://:hunter2@cache:65536", "port must be"},
+      {"redis://:hunter2@cache:99999999999999999999", "port must be"},
+      {"redis://:hunter2@cache:-1", "port must be"},
+      {"redis://:hunter2@cache:+1", "port must be"},
+      {"redis://:hunter2@cache: 6379", "port must be"},
+      {"redis://:hunter2@cache:6379\n", "port must be"},
+      {"redis://:hunter2@cache:redis", "port must be"},
+      {"redis://:hunter2@[::1]:", "port must be"},
+      // databases
+      {"redis://:hunter2@cache/x", "database must be"},
+      {"redis://:hunter2@cache/-1", "database must be"},
+      {"redis://:hunter2@cache/1/", "database must be"},
+      {"redis://:hunter2@cache/1?x", "database must be"},
+      {"redis://:hunter2@cache/4294967296", "database must be"},
+      {"unix://:hunter2@/run/r.sock?db=", "database must be"},
+      {"unix://:hunter2@/run/r.sock?db=x", "database must be"},
+      {"unix://:hunter2@/run/r.sock?db=1&db=2", "database must be"},
+      // logins
+      {"redis://al%ice:hunter2@cache", "user is not percent-encoded"},
+      {"redis://al%00ice:hunter2@cache", "user is not percent-encoded"},
+      {"redis://alice:hunter2%@cache", "password is not percent-encoded"},
+      {"redis://alice:hunter2%zz@cache", "password is not percent-encoded"},
+      {"redis://alice:hunter2%00@cache", "password is not percent-encoded"},
+      {"unix://alice:hunter2%@/run/r.sock", "password is not percent-encoded"},
+      // unix sockets
+      {"unix://", "absolute path"},
+      {"unix://run/r.sock", "absolute path"},
+      {"unix://alice:hunter2@run/r.sock", "absolute path"},
+      {"unix://:hunter2@/run/r%.sock", "path is not percent-encoded"},
+      {"unix://:hunter2@/run/r%00.sock", "path is not percent-encoded"},
+      {"unix://:hunter2@/run/r%1b.sock", "control characters"},
+      {"unix://:hunter2@/run/r\n.sock", "control characters"},
+      {"unix://:hunter2@/run/r.sock?", "only db=NUMBER"},
+      {"unix://:hunter2@/run/r.sock?x=1", "only db=NUMBER"},
+      {"unix:///" + std::string(107, 'x'), "too long"},
+  };
+  return rows;
+}
+
+TEST(Endpoint, IsNotReadFromAnythingElse) {
+  for (const Bad& row : bad_urls()) {
+    const auto endpoint = parse_endpoint(row.url);
+    if (endpoint) {
+      ADD_FAILURE() << row.url << " was read as " << endpoint->name();
+      continue;
+    }
+    EXPECT_NE(endpoint.error().find(row.complaint), std::string::npos) << row.url << ": " << endpoint.error();
+  }
+}
+
+TEST(Endpoint, ComplainsInOnePrintableClauseWithoutThePassword) {
+  for (const Bad& row : bad_urls()) {
+    const auto endpoint = parse_endpoint(row.url);
+    if (endpoint) continue;  // reported above
+    EXPECT_EQ(endpoint.error().find(secret), std::string::npos) << endpoint.error();
+    for (const char c : endpoint.error()) EXPECT_TRUE(c >= ' ' && c != 0x7f) << endpoint.error();
+  }
+}
+
+}  // namespace
+}  // namespace redlock::redis

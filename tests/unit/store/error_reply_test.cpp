@@ -1,0 +1,114 @@
+#include "store/redis/error_reply.hpp"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+namespace redlock::redis {
+namespace {
+
+struct Row {
+  std::string error;
+  FaultKind kind;
+  std::string says;  ///< a part of the text
+};
+
+/// The words of Redis 5 to 7 and Valkey; those of scripts as a script hands them on.
+const std::vector<Row>& rows() {
+  using enum FaultKind;
+  static const std::vector<Row> all{
+      {"LOADING Redis is loading the dataset in memory", unavailable, "loading"},
+      {"BUSY Redis is busy running a script. You can only call SCRIPT KILL or SHUTDOWN NOSAVE.", unavailable, "busy"},
+      {"READONLY You can't write against a read only replica.", unavailable, "read-only replica"},
+      {"READONLY You can't write against a read only replica. script: 5ecf, on @user_script:44.", unavailable, "read-only replica"},
+      {"OOM command not allowed when used memory > 'maxmemory'.", unavailable, "out of memory"},
+      {"ERR Error running script (call to f_5ecf): @user_script:44: @user_script: 44: -OOM command not allowed when used memory > "
+       "'maxmemory'.",
+       unavailable, "out of memory"},
+      {"MISCONF Redis is configured to save RDB snapshots, but it's currently unable to persist to disk.", unavailable, "save to disk"},
+      {"NOREPLICAS Not enough good replicas to write.", unavailable, "replicas"},
+      {"MASTERDOWN Link with MASTER is down and replica-serve-stale-data is set to 'no'.", unavailable, "lost its master"},
+      {"CLUSTERDOWN The cluster is down", unavailable, "cluster is down"},
+      {"CLUSTERDOWN Hash slot not served", unavailable, "cluster is down"},
+      {"TRYAGAIN Multiple keys request during rehashing of slot", unavailable, "moving"},
+      {"ERR max number of clients reached", unavailable, "maxclients"},
+      {"NOAUTH Authentication required.", denied, "password"},
+      {"WRONGPASS invalid username-password pair or user is disabled.", denied, "wrong user or password"},
+      {"ERR invalid password", denied, "wrong password"},
+      {"ERR AUTH <password> called without any password configured for the default user. Are you sure your configuration is correct?",
+       denied, "the server has none"},
+      {"ERR Client sent AUTH, but no password is set", denied, "the server has none"},
+      {"ERR wrong number of arguments for 'auth' command", denied, "no users"},
+      {"NOPERM this user has no permissions to run the 'eval' command or its subcommand", denied, "NOPERM"},
+      {"NOPERM User deploy has no permissions to run the 'eval' command", denied, "NOPERM"},
+      {"NOPERM this user has no permissions to access one of the keys used as arguments", denied, "NOPERM"},
+      {"ERR The user executing the script can't run this command or subcommand script: 5ecf, on @user_script:44.", denied,
+       "can't run this command"},
+      {"ERR The user executing the script can't access at least one of the keys mentioned in the command arguments", denied,
+       "at least one of the keys"},
+      {"DENIED Redis is running in protected mode because protected mode is enabled and no password is set for the default user.", denied,
+       "protected mode"},
+      {"MOVED 3999 127.0.0.1:6381", misconfigured, "Redis Cluster"},
+      {"ASK 3999 127.0.0.1:6381", misconfigured, "Redis Cluster"},
+      {"ERR DB index is out of range", misconfigured, "no such database"},
+      {"ERR invalid DB index", misconfigured, "no such database"},
+      {"ERR SELECT is not allowed in cluster mode", misconfigured, "Redis Cluster"},
+      {"ERR unknown command 'EVAL', with args beginning with: 'x'", misconfigured, "unknown command"},
+      {"ERR unknown command `EVAL`, with args beginning with: `x`, ", misconfigured, "unknown command"},
+      {"FENCE the fence counter is not a number below 2^52", misconfigured, "fence counter"},
+      {"ERR something new", unavailable, "it answered: ERR something new"},
+      {"", unavailable, "it answered"},
+  };
+  return all;
+}
+
+TEST(FaultOfError, KnowsWhatServersAnswer) {
+  for (const Row& row : rows()) {
+    const Fault fault = fault_of_error(row.error);
+    EXPECT_EQ(fault.kind, row.kind) << row.error << " -> " << fault.text;
+    EXPECT_NE(fault.text.find(row.says), std::string::npos) << row.error << " -> " << fault.text;
+  }
+}
+
+TEST(FaultOfError, NeverHidesALock) {
+  // Silence is what may hide another's lock; an error is an answer.
+  for (const Row& row : rows()) EXPECT_NE(fault_of_error(row.error).kind, FaultKind::silent) << row.error;
+}
+
+TEST(FaultOfError, ShowsNoRawEscapes) {
+  for (const std::string& bytes :
+       {std::string("ERR \x1b]0;title\x07\r\n\x9b\xc2\x9b\xe2\x80\xae\x7f"), std::string("NOPERM \x1b[2J"), std::string("ERR a\0b", 7)}) {
+    const std::string text = fault_of_error(bytes).text;
+    for (const char c : text) EXPECT_TRUE(c >= ' ' && c != 0x7f) << text;
+  }
+  EXPECT_EQ(fault_of_error("ERR \x1b[2J").text, "it answered: ERR \\x1b[2J");
+}
+
+TEST(FaultOfError, IsOneClauseHoweverLongTheError) {
+  const std::string text = fault_of_error("ERR " + std::string(100'000, 'x')).text;
+  EXPECT_LT(text.size(), 300U);
+  EXPECT_LT(fault_of_error("NOPERM " + std::string(100'000, '\x1b')).text.size(), 1000U);
+}
+
+TEST(FaultOfError, LeavesOutWhatRedisAddsAboutTheScript) {
+  EXPECT_EQ(fault_of_error("ERR strange script: 5ecf00, on @user_script:44.").text, "it answered: ERR strange");
+}
+
+TEST(FaultOfError, DoesNotRepeatWhatWeSent) {
+  // A server without AUTH (or with another name for it) shows the arguments of the command it does not know.
+  const Fault fault = fault_of_error("ERR unknown command 'AUTH', with args beginning with: 'hunter2' ");
+  EXPECT_EQ(fault.text, "ERR unknown command 'AUTH'");
+  // And they do not decide what the error means.
+  EXPECT_EQ(fault_of_error("ERR unknown command 'AUTH', with args beginning with: 'LOADING' ").kind, FaultKind::misconfigured);
+}
+
+TEST(IsNoscript, KnowsTheErrorAndNoOther) {
+  EXPECT_TRUE(is_noscript("NOSCRIPT No matching script. Please use EVAL."));
+  EXPECT_FALSE(is_noscript("ERR NOSCRIPT"));
+  EXPECT_FALSE(is_noscript("NOPERM"));
+  EXPECT_FALSE(is_noscript(""));
+}
+
+}  // namespace
+}  // namespace redlock::redis

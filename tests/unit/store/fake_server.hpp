@@ -1,0 +1,105 @@
+#pragma once
+
+#include <asio/local/stream_protocol.hpp>
+#include <asio/read.hpp>
+#include <asio/redirect_error.hpp>
+#include <asio/use_awaitable.hpp>
+#include <asio/write.hpp>
+
+#include "drive.hpp"
+#include "store/redis/endpoint.hpp"
+#include "store/redis/reply_reader.hpp"
+
+namespace redlock::testing {
+
+/// The server's side of one connection.
+class Peer {
+ public:
+  explicit Peer(asio::local::stream_protocol::socket socket) : socket_(std::move(socket)) {}
+
+  /// The bytes of these commands must come next.
+  asio::awaitable<void> expect(std::vector<redis::Command> commands) {
+    std::string expected;
+    for (const redis::Command& command : commands) expected += redis::encode(command);
+    const std::string got = co_await read(expected.size());
+    EXPECT_EQ(got, expected);
+  }
+
+  /// So many bytes; fewer when the client ends before.
+  asio::awaitable<std::string> read(std::size_t count) {
+    std::string bytes(count, '\0');
+    asio::error_code error;
+    const std::size_t got = co_await asio::async_read(socket_, asio::buffer(bytes), asio::redirect_error(asio::use_awaitable, error));
+    bytes.resize(got);
+    co_return bytes;
+  }
+
+  /// The next command, whatever it is; nothing when the client ends instead.
+  asio::awaitable<redis::Command> read_command() {
+    redis::Command command;
+    const std::string words = co_await read_line();
+    if (!words.starts_with('*')) co_return command;
+    for (int i = 0, count = std::stoi(words.substr(1)); i < count; ++i) {
+      const std::string length = co_await read_line();
+      const std::string word = co_await read(std::stoul(length.substr(1)) + 2);
+      command.push_back(word.substr(0, word.size() - 2));
+    }
+    co_return command;
+  }
+
+  asio::awaitable<void> send(std::string bytes) {
+    asio::error_code ignored;
+    co_await asio::async_write(socket_, asio::buffer(bytes), asio::redirect_error(asio::use_awaitable, ignored));
+  }
+
+  /// The client must send nothing more and end.
+  asio::awaitable<void> expect_end() {
+    const std::string rest = co_await read(1);
+    EXPECT_EQ(rest, "");
+  }
+
+  void close() { socket_.close(); }
+
+ private:
+  asio::awaitable<std::string> read_line() {
+    std::string line;
+    while (!line.ends_with("\r\n")) {
+      const std::string byte = co_await read(1);
+      if (byte.empty()) co_return "";
+      line += byte;
+    }
+    co_return line.substr(0, line.size() - 2);
+  }
+
+  asio::local::stream_protocol::socket socket_;
+};
+
+/// A server that does what the test says, on a socket of its own.
+class FakeServer {
+ public:
+  explicit FakeServer(Drive& drive) : acceptor_(drive.executor(), asio::local::stream_protocol::endpoint(directory_.file("s"))) {}
+
+  [[nodiscard]] redis::Endpoint endpoint() const {
+    redis::Endpoint endpoint;
+    endpoint.kind = redis::Endpoint::Kind::unix_socket;
+    endpoint.path = directory_.file("s");
+    return endpoint;
+  }
+
+  asio::awaitable<Peer> accept() { co_return Peer(co_await acceptor_.async_accept(asio::use_awaitable)); }
+
+  /// Whether somebody waits to be accepted.
+  bool is_called() {
+    acceptor_.non_blocking(true);
+    asio::local::stream_protocol::socket socket(acceptor_.get_executor());
+    asio::error_code error;
+    acceptor_.accept(socket, error);
+    return !error;
+  }
+
+ private:
+  Directory directory_;
+  asio::local::stream_protocol::acceptor acceptor_;
+};
+
+}  // namespace redlock::testing

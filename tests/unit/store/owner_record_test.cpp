@@ -1,0 +1,95 @@
+#include "store/owner_record.hpp"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+namespace redlock {
+namespace {
+
+Owner example() {
+  return {"web1", "alice", "backup.sh", "nightly", 4711, /*supervised=*/false};
+}
+
+TEST(OwnerRecord, HasTheDocumentedForm) {
+  EXPECT_EQ(encode_owner(example()), R"({"command":"backup.sh","host":"web1","note":"nightly","pid":4711,"user":"alice","v":1})");
+}
+
+TEST(OwnerRecord, GivesEveryFieldBack) {
+  Owner owner = example();
+  owner.note = "quotes \" \\ line\nbreak \x1b[31m \xc3\xa4 \xe2\x80\xae \xf0\x9f\x94\x92";
+  owner.host = "";
+  const auto back = decode_owner(encode_owner(owner));
+  ASSERT_TRUE(back.has_value());
+  EXPECT_EQ(back->host, owner.host);
+  EXPECT_EQ(back->user, owner.user);
+  EXPECT_EQ(back->command, owner.command);
+  EXPECT_EQ(back->note, owner.note);
+  EXPECT_EQ(back->pid, owner.pid);
+}
+
+TEST(OwnerRecord, IsOneLine) {
+  Owner owner = example();
+  owner.note = "a\nb\rc";
+  EXPECT_EQ(encode_owner(owner).find_first_of("\r\n"), std::string::npos);
+}
+
+TEST(OwnerRecord, SaysNothingAboutSupervision) {
+  Owner owner = example();
+  owner.supervised = true;
+  EXPECT_EQ(encode_owner(owner), encode_owner(example()));
+  EXPECT_FALSE(decode_owner(encode_owner(owner))->supervised);
+}
+
+TEST(OwnerRecord, ReplacesWhatIsNotUtf8) {
+  Owner owner = example();
+  owner.command = "a\xff\xc3";
+  EXPECT_EQ(decode_owner(encode_owner(owner))->command, "a\xef\xbf\xbd\xef\xbf\xbd");
+}
+
+TEST(OwnerRecord, KeepsALongNote) {
+  Owner owner = example();
+  owner.note = std::string(max_owner_field, 'x');
+  EXPECT_EQ(decode_owner(encode_owner(owner))->note, owner.note);
+}
+
+TEST(OwnerRecord, CutsWhatOthersMadeTooLong) {
+  const auto owner = decode_owner(R"({"host":")" + std::string(max_owner_field + 1, 'x') + R"("})");
+  EXPECT_EQ(owner->host.size(), max_owner_field);
+  // In the middle of a character the rest of it is replaced.
+  const auto cut = decode_owner(R"({"host":")" + std::string(max_owner_field - 1, 'x') + "\xc3\xa4" + R"("})");
+  EXPECT_EQ(cut->host, std::string(max_owner_field - 1, 'x') + "\xef\xbf\xbd");
+}
+
+TEST(OwnerRecord, IsReadFromAnyObject) {
+  const auto owner = decode_owner("{}");
+  ASSERT_TRUE(owner.has_value());
+  EXPECT_EQ(owner->host + owner->user + owner->command + owner->note, "");
+  EXPECT_EQ(owner->pid, 0);
+  EXPECT_EQ(decode_owner(R"({"v":99,"host":"web1","new":[{}]})")->host, "web1");
+}
+
+TEST(OwnerRecord, LeavesFieldsOfTheWrongTypeEmpty) {
+  const auto owner = decode_owner(R"({"host":1,"user":null,"command":["x"],"note":{"a":1},"pid":"12"})");
+  ASSERT_TRUE(owner.has_value());
+  EXPECT_EQ(owner->host + owner->user + owner->command + owner->note, "");
+  EXPECT_EQ(owner->pid, 0);
+}
+
+TEST(OwnerRecord, HasNoProcessThatCannotBe) {
+  for (const char* pid : {"-1", "1.5", "1e3", "2147483648", "4294967297", "18446744073709551615", "99999999999999999999", "true"}) {
+    EXPECT_EQ(decode_owner(std::string(R"({"pid":)") + pid + "}")->pid, 0) << pid;
+  }
+  EXPECT_EQ(decode_owner(R"({"pid":2147483647})")->pid, 2147483647);
+}
+
+TEST(OwnerRecord, IsNotReadFromAnythingElse) {
+  for (const std::string& text : std::vector<std::string>{"", " ", "null", "1", "\"x\"", "[]", "{", "{}}", "{\"host\":\"\xff\"}",
+                                                          "{'host':1}", "host", std::string(60'000, '['), std::string("{}\0", 3)}) {
+    EXPECT_FALSE(decode_owner(text).has_value()) << text.substr(0, 20);
+  }
+}
+
+}  // namespace
+}  // namespace redlock

@@ -1,0 +1,330 @@
+#include "store/script_votes.hpp"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "store/owner_record.hpp"
+
+namespace redlock {
+namespace {
+
+using namespace std::chrono_literals;
+using Type = Reply::Type;
+using Strings = std::vector<std::string>;
+
+constexpr std::string_view secret = "0123456789abcdef0123456789abcdef";
+const std::string record = R"({"v":1,"host":"web1","user":"alice","pid":7,"command":"sh","note":"why"})";
+
+Reply integer(std::int64_t value) {
+  return {Type::integer, value, {}, {}};
+}
+Reply text(std::string value) {
+  return {Type::text, 0, std::move(value), {}};
+}
+Reply array(std::vector<Reply> elements) {
+  return {Type::array, 0, {}, std::move(elements)};
+}
+
+/// What describe() in prelude.lua gives for a lease of ours.
+Reply ours(std::string word, std::int64_t supervised = 0) {
+  return array({text(std::move(word)), text("id"), text("string"), integer(5000), integer(1), text("42"), integer(1500),
+                integer(supervised), text(record)});
+}
+
+Reply foreign(std::string word, std::string type = "string", std::int64_t left = -1) {
+  return array(
+      {text(std::move(word)), text("id"), text(std::move(type)), integer(left), integer(0), text(""), integer(-1), integer(0), text("")});
+}
+
+Reply gone(std::int64_t released) {
+  return array({text("gone"), integer(released)});
+}
+
+Resource resource() {
+  return Resource::from("deploy").value();
+}
+Token token() {
+  return Token::from_text(secret).value();
+}
+Ttl ttl() {
+  return Ttl::from(30s).value();
+}
+
+void expect_ours(const Holder& holder, bool supervised = false) {
+  EXPECT_EQ(holder.id, LeaseId{"id"});
+  EXPECT_FALSE(holder.foreign);
+  EXPECT_EQ(holder.type, "string");
+  EXPECT_EQ(holder.remaining, 5000ms);
+  EXPECT_EQ(holder.age, 1500ms);
+  EXPECT_EQ(holder.fence, Fence(42));
+  ASSERT_TRUE(holder.owner.has_value());
+  EXPECT_EQ(holder.owner->host, "web1");
+  EXPECT_EQ(holder.owner->note, "why");
+  EXPECT_EQ(holder.owner->pid, 7);
+  EXPECT_EQ(holder.owner->supervised, supervised);
+}
+
+void expect_foreign(const Holder& holder, const std::string& type) {
+  EXPECT_EQ(holder.id, LeaseId{"id"});
+  EXPECT_TRUE(holder.foreign);
+  EXPECT_EQ(holder.type, type);
+  EXPECT_EQ(holder.remaining, std::nullopt);
+  EXPECT_EQ(holder.age, std::nullopt);
+  EXPECT_EQ(holder.fence, std::nullopt);
+  EXPECT_FALSE(holder.owner.has_value());
+}
+
+template <class Vote>
+FaultKind kind_of(const Vote& vote) {
+  const auto* fault = std::get_if<Fault>(&vote);
+  EXPECT_NE(fault, nullptr) << "vote " << vote.index();
+  return fault != nullptr ? fault->kind : FaultKind::silent;
+}
+
+TEST(ScriptCalls, HaveTheKeysInTheOrderOfThePrelude) {
+  const Strings keys{"deploy", "redlock:fence:{deploy}", "redlock:owner:{deploy}", "redlock:released:{deploy}"};
+  const Provenance provenance{1500ms, true, record};
+  EXPECT_EQ(acquire_call({resource(), token(), ttl(), 1ms, {}}).keys, keys);
+  EXPECT_EQ(raise_fence_call({resource(), token(), Fence(1), ttl()}).keys, keys);
+  EXPECT_EQ(extend_call({resource(), token(), ttl()}).keys, keys);
+  EXPECT_EQ(heal_call({resource(), token(), ttl(), Fence(1), provenance}).keys, keys);
+  EXPECT_EQ(release_call({resource(), token(), true}).keys, keys);
+  EXPECT_EQ(break_call(resource(), std::nullopt).keys, keys);
+  EXPECT_EQ(inspect_call(resource()).keys, keys);
+}
+
+TEST(ScriptCalls, HaveTheArgumentsOfTheirScripts) {
+  const std::string token_text(secret);
+  const Owner owner{"web1", "alice", "sh", "why", 7, true};
+  const ScriptCall acquire = acquire_call({resource(), token(), ttl(), 1'700'000'000'123ms, owner});
+  EXPECT_EQ(acquire.script, &scripts::acquire);
+  EXPECT_EQ(acquire.arguments, (Strings{token_text, "30000", "1700000000123", "1", encode_owner(owner)}));
+  EXPECT_EQ(acquire_call({resource(), token(), ttl(), 1ms, {}}).arguments[3], "0");
+
+  const ScriptCall raise = raise_fence_call({resource(), token(), Fence(Fence::max), ttl()});
+  EXPECT_EQ(raise.script, &scripts::raise_fence);
+  EXPECT_EQ(raise.arguments, (Strings{token_text, "4503599627370496", "30000"}));
+
+  const ScriptCall extend = extend_call({resource(), token(), ttl()});
+  EXPECT_EQ(extend.script, &scripts::extend);
+  EXPECT_EQ(extend.arguments, (Strings{token_text, "30000"}));
+
+  const ScriptCall heal = heal_call({resource(), token(), ttl(), Fence(42), {1500ms, true, record}});
+  EXPECT_EQ(heal.script, &scripts::heal);
+  EXPECT_EQ(heal.arguments, (Strings{token_text, "30000", "42", "1500", "1", record}));
+
+  EXPECT_EQ(release_call({resource(), token(), false}).script, &scripts::release);
+  EXPECT_EQ(release_call({resource(), token(), false}).arguments, (Strings{token_text, "0"}));
+  EXPECT_EQ(release_call({resource(), token(), true}).arguments, (Strings{token_text, "1"}));
+
+  EXPECT_EQ(break_call(resource(), std::nullopt).script, &scripts::break_lock);
+  EXPECT_EQ(break_call(resource(), std::nullopt).arguments, (Strings{""}));
+  EXPECT_EQ(break_call(resource(), Fence(42)).arguments, (Strings{"42"}));
+
+  EXPECT_EQ(inspect_call(resource()).script, &scripts::inspect);
+  EXPECT_EQ(inspect_call(resource()).arguments, Strings{});
+}
+
+TEST(AcquireVote, IsReadFromEveryReply) {
+  const auto granted = acquire_vote(array({text("granted"), text("42"), text("id")}));
+  ASSERT_TRUE(std::holds_alternative<Granted>(granted));
+  EXPECT_EQ(std::get<Granted>(granted).fence, Fence(42));
+  EXPECT_EQ(std::get<Granted>(granted).id, LeaseId{"id"});
+
+  const auto held = acquire_vote(ours("held", 1));
+  ASSERT_TRUE(std::holds_alternative<Held>(held));
+  expect_ours(std::get<Held>(held).holder, /*supervised=*/true);
+
+  EXPECT_TRUE(std::holds_alternative<Duplicate>(acquire_vote(array({text("duplicate")}))));
+}
+
+TEST(AcquireVote, KnowsForeignHolders) {
+  for (const std::string type : {"string", "hash", "list", "ReJSON-RL"}) {
+    const auto held = acquire_vote(foreign("held", type));
+    ASSERT_TRUE(std::holds_alternative<Held>(held));
+    expect_foreign(std::get<Held>(held).holder, type);
+  }
+}
+
+TEST(RaiseVote, IsReadFromEveryReply) {
+  EXPECT_TRUE(std::holds_alternative<Raised>(raise_vote(array({text("raised")}))));
+  EXPECT_TRUE(std::holds_alternative<NotRaised>(raise_vote(gone(0))));
+  EXPECT_TRUE(std::holds_alternative<NotRaised>(raise_vote(ours("held"))));
+}
+
+TEST(ExtendVote, IsReadFromEveryReply) {
+  const auto extended = extend_vote(ours("extended", 1));
+  ASSERT_TRUE(std::holds_alternative<Extended>(extended));
+  EXPECT_EQ(std::get<Extended>(extended).fence, Fence(42));
+  EXPECT_EQ(std::get<Extended>(extended).provenance.age, 1500ms);
+  EXPECT_TRUE(std::get<Extended>(extended).provenance.supervised);
+  EXPECT_EQ(std::get<Extended>(extended).provenance.record, record);
+}
+
+TEST(ExtendVote, CountsThoughTheOwnerRecordIsGone) {
+  const auto extended = extend_vote(foreign("extended", "string", 5000));
+  ASSERT_TRUE(std::holds_alternative<Extended>(extended));
+  EXPECT_EQ(std::get<Extended>(extended).fence, Fence());
+  EXPECT_EQ(std::get<Extended>(extended).provenance.age, 0ms);
+}
+
+/// What extend, heal and release answer to somebody whose lease is not there.
+template <class Vote>
+void expect_not_ours(Vote (*vote_of)(const ScriptReply&)) {
+  const auto nothing = vote_of(gone(0));
+  ASSERT_TRUE(std::holds_alternative<NotOurs>(nothing));
+  EXPECT_EQ(std::get<NotOurs>(nothing).why, NotOurs::Why::gone);
+
+  const auto released = vote_of(gone(1));
+  ASSERT_TRUE(std::holds_alternative<NotOurs>(released));
+  EXPECT_EQ(std::get<NotOurs>(released).why, NotOurs::Why::released);
+
+  const auto held = vote_of(ours("held"));
+  ASSERT_TRUE(std::holds_alternative<NotOurs>(held));
+  EXPECT_EQ(std::get<NotOurs>(held).why, NotOurs::Why::held);
+  ASSERT_TRUE(std::get<NotOurs>(held).holder.has_value());
+  expect_ours(*std::get<NotOurs>(held).holder);
+
+  const auto hash = vote_of(foreign("held", "hash"));
+  ASSERT_TRUE(std::holds_alternative<NotOurs>(hash));
+  expect_foreign(*std::get<NotOurs>(hash).holder, "hash");
+}
+
+TEST(NotOursVotes, AreReadFromEveryReply) {
+  expect_not_ours(extend_vote);
+  expect_not_ours(heal_vote);
+  expect_not_ours(release_vote);
+}
+
+TEST(HealVote, IsReadFromEveryReply) {
+  EXPECT_TRUE(std::holds_alternative<Healed>(heal_vote(array({text("healed")}))));
+}
+
+TEST(ReleaseVote, IsReadFromEveryReply) {
+  EXPECT_TRUE(std::holds_alternative<Released>(release_vote(array({text("released")}))));
+  const auto supervised = release_vote(ours("supervised", 1));
+  ASSERT_TRUE(std::holds_alternative<Supervised>(supervised));
+  expect_ours(std::get<Supervised>(supervised).holder, /*supervised=*/true);
+}
+
+TEST(BreakVote, IsReadFromEveryReply) {
+  EXPECT_TRUE(std::holds_alternative<NothingToBreak>(break_vote(array({text("free")}))));
+  const auto broken = break_vote(ours("broken"));
+  ASSERT_TRUE(std::holds_alternative<Broken>(broken));
+  expect_ours(std::get<Broken>(broken).holder);
+  const auto other = break_vote(foreign("other", "hash"));
+  ASSERT_TRUE(std::holds_alternative<OtherFence>(other));
+  expect_foreign(std::get<OtherFence>(other).holder, "hash");
+}
+
+TEST(InspectVote, IsReadFromEveryReply) {
+  EXPECT_TRUE(std::holds_alternative<Free>(inspect_vote(array({text("free")}))));
+  const auto held = inspect_vote(ours("held"));
+  ASSERT_TRUE(std::holds_alternative<Held>(held));
+  expect_ours(std::get<Held>(held).holder);
+}
+
+TEST(Votes, HandOnTheFaultOfTheServer) {
+  const ScriptReply fault = unexpected(Fault{FaultKind::denied, "no"});
+  EXPECT_EQ(kind_of(acquire_vote(fault)), FaultKind::denied);
+  EXPECT_EQ(kind_of(raise_vote(fault)), FaultKind::denied);
+  EXPECT_EQ(kind_of(extend_vote(fault)), FaultKind::denied);
+  EXPECT_EQ(kind_of(heal_vote(fault)), FaultKind::denied);
+  EXPECT_EQ(kind_of(release_vote(fault)), FaultKind::denied);
+  EXPECT_EQ(kind_of(break_vote(fault)), FaultKind::denied);
+  EXPECT_EQ(kind_of(inspect_vote(fault)), FaultKind::denied);
+}
+
+void expect_garbage_everywhere(const Reply& reply) {
+  EXPECT_EQ(kind_of(acquire_vote(reply)), FaultKind::garbage);
+  EXPECT_EQ(kind_of(raise_vote(reply)), FaultKind::garbage);
+  EXPECT_EQ(kind_of(extend_vote(reply)), FaultKind::garbage);
+  EXPECT_EQ(kind_of(heal_vote(reply)), FaultKind::garbage);
+  EXPECT_EQ(kind_of(release_vote(reply)), FaultKind::garbage);
+  EXPECT_EQ(kind_of(break_vote(reply)), FaultKind::garbage);
+  EXPECT_EQ(kind_of(inspect_vote(reply)), FaultKind::garbage);
+}
+
+TEST(Votes, AreNotReadFromWhatNoScriptAnswers) {
+  expect_garbage_everywhere({});
+  expect_garbage_everywhere(integer(1));
+  expect_garbage_everywhere(text("granted"));
+  expect_garbage_everywhere({Type::status, 0, "OK", {}});
+  expect_garbage_everywhere(array({}));
+  expect_garbage_everywhere(array({integer(1)}));
+  expect_garbage_everywhere(array({text("")}));
+  expect_garbage_everywhere(array({text("thanks")}));
+  expect_garbage_everywhere(array({{Type::status, 0, "granted", {}}, text("42"), text("id")}));
+}
+
+TEST(Votes, AreNotReadFromAnotherScriptsReply) {
+  EXPECT_EQ(kind_of(acquire_vote(array({text("released")}))), FaultKind::garbage);
+  EXPECT_EQ(kind_of(acquire_vote(gone(0))), FaultKind::garbage);
+  EXPECT_EQ(kind_of(extend_vote(array({text("granted"), text("42"), text("id")}))), FaultKind::garbage);
+  EXPECT_EQ(kind_of(release_vote(array({text("healed")}))), FaultKind::garbage);
+  EXPECT_EQ(kind_of(inspect_vote(ours("broken"))), FaultKind::garbage);
+}
+
+TEST(AcquireVote, IsNoGrantUnlessItIsWhole) {
+  for (const Reply& reply : {
+           array({text("granted")}),
+           array({text("granted"), text("42")}),
+           array({text("granted"), integer(42), text("id")}),
+           array({text("granted"), text("42"), text("id"), text("more")}),
+           array({text("granted"), text(""), text("id")}),
+           array({text("granted"), text("-1"), text("id")}),
+           array({text("granted"), text("1e3"), text("id")}),
+           array({text("granted"), text("4503599627370497"), text("id")}),
+       }) {
+    EXPECT_EQ(kind_of(acquire_vote(reply)), FaultKind::garbage);
+  }
+}
+
+TEST(Votes, NameNoHolderUnlessItIsWhole) {
+  for (std::size_t missing = 1; missing < 9; ++missing) {
+    Reply reply = ours("held");
+    reply.elements.erase(reply.elements.begin() + static_cast<std::ptrdiff_t>(missing));
+    EXPECT_EQ(kind_of(acquire_vote(reply)), FaultKind::garbage) << missing;
+
+    Reply mistyped = ours("held");
+    mistyped.elements[missing] = array({});
+    EXPECT_EQ(kind_of(inspect_vote(mistyped)), FaultKind::garbage) << missing;
+  }
+  EXPECT_EQ(kind_of(release_vote(array({text("supervised")}))), FaultKind::garbage);
+  EXPECT_EQ(kind_of(extend_vote(array({text("extended")}))), FaultKind::garbage);
+  EXPECT_EQ(kind_of(extend_vote(array({text("gone")}))), FaultKind::garbage);
+  EXPECT_EQ(kind_of(break_vote(array({text("broken")}))), FaultKind::garbage);
+}
+
+TEST(Votes, SurviveAnUnreadableOwnerRecord) {
+  Reply reply = ours("held");
+  reply.elements[5] = text("no number");
+  reply.elements[8] = text("no record");
+  const auto held = inspect_vote(reply);
+  ASSERT_TRUE(std::holds_alternative<Held>(held));
+  EXPECT_FALSE(std::get<Held>(held).holder.foreign);
+  EXPECT_EQ(std::get<Held>(held).holder.fence, std::nullopt);
+  EXPECT_FALSE(std::get<Held>(held).holder.owner.has_value());
+}
+
+TEST(Votes, KeepEverySpanInsideTheClock) {
+  for (const std::int64_t extreme : {INT64_MAX, INT64_MAX / 1000, std::int64_t{9'300'000'000'000}}) {
+    Reply reply = ours("held");
+    reply.elements[3] = integer(extreme);
+    reply.elements[6] = integer(extreme);
+    const auto held = inspect_vote(reply);
+    ASSERT_TRUE(std::holds_alternative<Held>(held));
+    const Holder& holder = std::get<Held>(held).holder;
+    EXPECT_GT(holder.remaining, std::chrono::hours(24 * 365));
+    EXPECT_GT(BootClock::now() + *holder.remaining, BootClock::now());
+    EXPECT_GT(holder.age, std::chrono::hours(24 * 365));
+  }
+  Reply negative = ours("held");
+  negative.elements[6] = integer(INT64_MIN);
+  EXPECT_EQ(std::get<Held>(inspect_vote(negative)).holder.age, 0ms);
+}
+
+}  // namespace
+}  // namespace redlock
