@@ -56,9 +56,15 @@ class Run {
       session_.interrupt().raise();
     });
     const Duration needed = options_.stop.grace + options_.stop.margin;
-    auto lease = co_await wait_for_lock(session_, AcquireOrder{options_.resource, options_.ttl, options_.owner, needed}, options_.wait);
+    const AcquireOrder order{options_.resource, options_.ttl, options_.owner, needed};
+    auto lease = co_await wait_for_lock(session_, order, options_.wait);
     report_.waited = session_.clock().now() - started;
-    const Finish finish = lease ? co_await run_under(*lease) : fail(lease.error());
+    Finish finish;
+    if (lease) {
+      finish = co_await run_under(*lease);
+    } else {
+      finish = fail(lease.error());
+    }
     co_await session_.electorate().close(/*drain=*/!lease.has_value());
     tell(finish);
     co_return finish;
@@ -85,9 +91,11 @@ class Run {
     const auto tenancy = std::make_shared<Tenancy>(session_.electorate(), lease, session_.clock(), options_.stop);
     child::Supervisor& supervisor = tenancy->supervisor;
     const Instant granted = session_.clock().now();
-    // A signal that arrived behind the grant ends the wait all the same; so does a stop (^Z) that used up the lease.
-    if (session_.interrupt().raised())
-      co_return co_await release(*tenancy, fail(AttemptFailure{AttemptFailure::Why::interrupted, {}, {}, {}, false}));
+    // A signal that arrived behind the grant ends the wait all the same.
+    if (session_.interrupt().raised()) {
+      report_.outcome.result = "interrupted";
+      co_return co_await release(*tenancy, Finish{0, ended_by_});
+    }
     const auto environment = child::environment_with(lease_variables(lease, options_.servers));
     if (const auto started = supervisor.start(options_.command, environment, inherited_, lease.deadline); !started) {
       report_.outcome = outcome_of("run", options_.resource, ExitCode::os_error, started.error().text);

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <map>
 #include <random>
 
@@ -82,16 +83,6 @@ TEST_F(LeaseKeeperTest, CountsFromTheQuestionNotFromTheReply) {
   EXPECT_EQ(expect<LeaseExtended>().deadline, granted_until(start + 3s));
   EXPECT_EQ(world.now(), start + 3300ms);
   EXPECT_EQ(expect<LeaseExtended>().deadline, granted_until(start + 6s));
-}
-
-TEST_F(LeaseKeeperTest, NeverMovesTheDeadlineBack) {
-  Lease longer = *lease;
-  longer.deadline += 5s;
-  keeper.emplace(client.electorate, *held, longer);
-  world.settle_for(1s);
-  keeper->next();
-  const LeaseExtended extended = expect<LeaseExtended>();
-  EXPECT_GE(extended.deadline, longer.deadline);
 }
 
 TEST_F(LeaseKeeperTest, SurvivesAnOutageThatIsShorterThanTheLease) {

@@ -42,26 +42,24 @@ class RecordingTransport final : public Transport {
 
 class ConnectionTest : public ::testing::Test {
  protected:
-  std::shared_ptr<Connection> connect(const Commands& login = {}) {
+  template <class... Lines>
+  std::shared_ptr<Connection> connect(Lines... login) {
     auto transport =
         std::make_unique<RecordingTransport>(make_plain_transport(drive_.executor(), drive_.clock(), server_.endpoint()), writes_);
-    auto connection = std::make_shared<Connection>(drive_.executor(), drive_.clock(), std::move(transport), login);
+    auto connection = std::make_shared<Connection>(drive_.executor(), drive_.clock(), std::move(transport), Commands{words(login)...});
     connection->start(drive_.soon());
     return connection;
   }
 
-  Eventual<Answer> ask(const std::shared_ptr<Connection>& connection, Command command) {
-    return ask(connection, std::move(command), drive_.soon());
-  }
-  Eventual<Answer> ask(const std::shared_ptr<Connection>& connection, Command command, Instant deadline) {
-    return drive_.start(connection->request(std::move(command), ReplyLimits{}, deadline));
+  Eventual<Answer> ask(const std::shared_ptr<Connection>& connection, std::string_view line) {
+    return drive_.start(connection->request(words(line), ReplyLimits{}, drive_.soon()));
   }
 
   /// A first exchange, so that the connection is open for sure.
   asio::awaitable<Peer> opened(const std::shared_ptr<Connection>& connection) {
-    auto pong = ask(connection, {"PING"});
+    auto pong = ask(connection, "PING");
     Peer peer = co_await server_.accept();
-    co_await peer.expect({{"PING"}});
+    co_await peer.expect(wire("PING"));
     co_await peer.send("+PONG\r\n");
     const Answer answer = co_await pong.get();
     EXPECT_TRUE(answer.has_value());
@@ -92,12 +90,12 @@ void expect_fault(const Answer& answer, FaultKind kind, const std::string& says)
 
 TEST_F(ConnectionTest, SendsTheLoginAndTheFirstCommandInOneWrite) {
   drive_.run([this]() -> asio::awaitable<void> {
-    const Commands all{{"AUTH", "alice", "hunter2"}, {"SELECT", "2"}, {"EVAL", "return 1", "0"}};
-    const auto connection = connect({all[0], all[1]});
-    auto answer = ask(connection, all[2]);
+    const auto connection = connect("AUTH alice hunter2", "SELECT 2");
+    auto answer = ask(connection, "EVAL 1");
     Peer peer = co_await server_.accept();
+    const std::string all = wire("AUTH alice hunter2", "SELECT 2", "EVAL 1");
     co_await peer.expect(all);
-    EXPECT_EQ(writes_, std::vector{encode(all[0]) + encode(all[1]) + encode(all[2])});
+    EXPECT_EQ(writes_, std::vector(1, all));
     co_await peer.send("+OK\r\n+OK\r\n$3\r\none\r\n");
     expect_text(co_await answer.get(), "one");
     EXPECT_TRUE(connection->usable());
@@ -106,11 +104,11 @@ TEST_F(ConnectionTest, SendsTheLoginAndTheFirstCommandInOneWrite) {
 
 TEST_F(ConnectionTest, AnswersWithTheLoginsFault) {
   drive_.run([this]() -> asio::awaitable<void> {
-    const auto connection = connect({{"AUTH", "wrong"}});
-    auto first = ask(connection, {"EVAL", "1"});
-    auto second = ask(connection, {"EVAL", "2"});
+    const auto connection = connect("AUTH wrong");
+    auto first = ask(connection, "EVAL 1");
+    auto second = ask(connection, "EVAL 2");
     Peer peer = co_await server_.accept();
-    co_await peer.expect({{"AUTH", "wrong"}, {"EVAL", "1"}, {"EVAL", "2"}});
+    co_await peer.expect(wire("AUTH wrong", "EVAL 1", "EVAL 2"));
     co_await peer.send("-WRONGPASS invalid username-password pair\r\n$7\r\ngranted\r\n-NOAUTH Authentication required.\r\n");
     expect_fault(co_await first.get(), FaultKind::denied, "wrong user or password");
     expect_fault(co_await second.get(), FaultKind::denied, "wrong user or password");
@@ -119,8 +117,8 @@ TEST_F(ConnectionTest, AnswersWithTheLoginsFault) {
 
 TEST_F(ConnectionTest, AnswersWithTheFirstFaultOfTheLogin) {
   drive_.run([this]() -> asio::awaitable<void> {
-    const auto connection = connect({{"AUTH", "wrong"}, {"SELECT", "99"}});
-    auto answer = ask(connection, {"EVAL", "1"});
+    const auto connection = connect("AUTH wrong", "SELECT 99");
+    auto answer = ask(connection, "EVAL 1");
     Peer peer = co_await server_.accept();
     co_await peer.send("-WRONGPASS no\r\n-ERR DB index is out of range\r\n");
     peer.close();
@@ -131,7 +129,7 @@ TEST_F(ConnectionTest, AnswersWithTheFirstFaultOfTheLogin) {
 TEST_F(ConnectionTest, HandsOnErrorReplies) {
   drive_.run([this]() -> asio::awaitable<void> {
     const auto connection = connect();
-    auto answer = ask(connection, {"EVALSHA"});
+    auto answer = ask(connection, "EVALSHA");
     Peer peer = co_await server_.accept();
     co_await peer.send("-NOSCRIPT No matching script.\r\n");
     const Answer reply = co_await answer.get();
@@ -145,14 +143,14 @@ TEST_F(ConnectionTest, IsNotToBeUsedAfterALateAnswer) {
   drive_.run([this]() -> asio::awaitable<void> {
     const auto connection = connect();
     Peer peer = co_await opened(connection);
-    const Answer late = co_await connection->request({"EVAL", "late"}, {}, drive_.clock().now() + brief);
+    const Answer late = co_await connection->request(words("EVAL late"), ReplyLimits{}, drive_.clock().now() + brief);
     expect_fault(late, FaultKind::silent, "no answer within");
     EXPECT_FALSE(connection->usable());
     EXPECT_FALSE(connection->broken());
 
     // What is posted still arrives, behind what was late.
-    connection->post({"EVAL", "undo"});
-    co_await peer.expect({{"EVAL", "late"}, {"EVAL", "undo"}});
+    connection->post(words("EVAL undo"));
+    co_await peer.expect(wire("EVAL late", "EVAL undo"));
     co_await peer.send("$7\r\ngranted\r\n$8\r\nreleased\r\n");
     auto closed = drive_.start(connection->close(drive_.soon()));
     co_await peer.expect_end();
@@ -167,7 +165,7 @@ TEST_F(ConnectionTest, DoesNotCountAnAnswerThatIsHalfThereInTime) {
     const auto connection = connect();
     Peer peer = co_await opened(connection);
     co_await peer.send("*3\r\n$7\r\ngranted\r\n$2\r\n4");
-    const Answer late = co_await connection->request({"EVAL", "late"}, {}, drive_.clock().now() + brief);
+    const Answer late = co_await connection->request(words("EVAL late"), ReplyLimits{}, drive_.clock().now() + brief);
     EXPECT_FALSE(late.has_value());
     EXPECT_FALSE(connection->usable());
   }());
@@ -177,7 +175,7 @@ TEST_F(ConnectionTest, SaysWhetherItWasTheConnectThatTookTooLong) {
   // Nobody runs the connection before the deadline has passed.
   const auto connection = connect();
   drive_.run([&]() -> asio::awaitable<void> {
-    const Answer answer = co_await connection->request({"EVAL", "1"}, {}, drive_.clock().now());
+    const Answer answer = co_await connection->request(words("EVAL 1"), ReplyLimits{}, drive_.clock().now());
     expect_fault(answer, FaultKind::silent, "no connection within");
     EXPECT_TRUE(connection->broken());
     EXPECT_FALSE(connection->broke_off());
@@ -188,24 +186,24 @@ TEST_F(ConnectionTest, AnswersEverythingWhenTheServerCloses) {
   drive_.run([this]() -> asio::awaitable<void> {
     const auto connection = connect();
     Peer peer = co_await opened(connection);
-    auto first = ask(connection, {"EVAL", "1"});
-    auto second = ask(connection, {"EVAL", "2"});
-    auto third = ask(connection, {"EVAL", "3"});
-    co_await peer.expect({{"EVAL", "1"}, {"EVAL", "2"}, {"EVAL", "3"}});
+    auto first = ask(connection, "EVAL 1");
+    auto second = ask(connection, "EVAL 2");
+    auto third = ask(connection, "EVAL 3");
+    co_await peer.expect(wire("EVAL 1", "EVAL 2", "EVAL 3"));
     co_await peer.send("$3\r\none\r\n*2\r\n$7\r\ngranted");
     peer.close();
     expect_text(co_await first.get(), "one");
     expect_fault(co_await second.get(), FaultKind::silent, "closed the connection");
     expect_fault(co_await third.get(), FaultKind::silent, "closed the connection");
     EXPECT_TRUE(connection->broke_off());
-    expect_fault(co_await connection->request({"EVAL", "4"}, {}, drive_.soon()), FaultKind::silent, "closed the connection");
+    expect_fault(co_await connection->request(words("EVAL 4"), ReplyLimits{}, drive_.soon()), FaultKind::silent, "closed the connection");
   }());
 }
 
 TEST_F(ConnectionTest, ReadsSingleBytes) {
   drive_.run([this]() -> asio::awaitable<void> {
-    const auto connection = connect({{"AUTH", "x"}});
-    auto answer = ask(connection, {"EVAL", "1"});
+    const auto connection = connect("AUTH x");
+    auto answer = ask(connection, "EVAL 1");
     Peer peer = co_await server_.accept();
     const std::string bytes = "+OK\r\n$5\r\nhello\r\n";
     for (const char byte : bytes) {
@@ -219,10 +217,10 @@ TEST_F(ConnectionTest, ReadsSingleBytes) {
 TEST_F(ConnectionTest, BreaksOffAtGarbage) {
   drive_.run([this]() -> asio::awaitable<void> {
     const auto connection = connect();
-    auto answer = ask(connection, {"EVAL", "1"});
-    auto behind = ask(connection, {"EVAL", "2"});
+    auto answer = ask(connection, "EVAL 1");
+    auto behind = ask(connection, "EVAL 2");
     Peer peer = co_await server_.accept();
-    co_await peer.expect({{"EVAL", "1"}, {"EVAL", "2"}});
+    co_await peer.expect(wire("EVAL 1", "EVAL 2"));
     co_await peer.send("HTTP/1.1 400 Bad Request\r\n\r\n");
     expect_fault(co_await answer.get(), FaultKind::garbage, "not Redis protocol");
     expect_fault(co_await behind.get(), FaultKind::garbage, "not Redis protocol");
@@ -238,15 +236,16 @@ TEST_F(ConnectionTest, BreaksOffAtAnAnswerToNothing) {
     co_await peer.send("$7\r\ngranted\r\n");
     co_await peer.expect_end();
     EXPECT_TRUE(connection->broken());
-    expect_fault(co_await connection->request({"EVAL", "1"}, {}, drive_.soon()), FaultKind::garbage, "nothing that was asked");
+    expect_fault(co_await connection->request(words("EVAL 1"), ReplyLimits{}, drive_.soon()), FaultKind::garbage, "nothing that was asked");
   }());
 }
 
 TEST_F(ConnectionTest, BreaksOffAtAReplyThatIsTooLarge) {
   drive_.run([this]() -> asio::awaitable<void> {
     const auto connection = connect();
-    auto answer = ask(connection, {"EVAL", "1"});
+    auto answer = ask(connection, "EVAL 1");
     Peer peer = co_await server_.accept();
+    co_await peer.expect(wire("EVAL 1"));
     co_await peer.send("*2147483647\r\n");
     expect_fault(co_await answer.get(), FaultKind::garbage, "larger than any answer");
     co_await peer.expect_end();
@@ -260,7 +259,7 @@ TEST_F(ConnectionTest, SaysWhyItCannotConnect) {
     const auto connection = std::make_shared<Connection>(drive_.executor(), drive_.clock(),
                                                          make_plain_transport(drive_.executor(), drive_.clock(), nowhere), Commands{});
     connection->start(drive_.soon());
-    const Answer answer = co_await connection->request({"EVAL", "1"}, {}, drive_.soon());
+    const Answer answer = co_await connection->request(words("EVAL 1"), ReplyLimits{}, drive_.soon());
     expect_fault(answer, FaultKind::silent, "cannot connect: No such file");
     EXPECT_TRUE(connection->broken());
     EXPECT_FALSE(connection->broke_off());
@@ -273,11 +272,11 @@ TEST_F(ConnectionTest, KeepsTheOrderOfManyRequests) {
     constexpr int count = 500;
     const auto connection = connect();
     std::vector<Eventual<Answer>> answers;
-    for (int i = 0; i < count; ++i) answers.push_back(ask(connection, {"ECHO", std::to_string(i)}));
+    for (int i = 0; i < count; ++i) answers.push_back(ask(connection, "ECHO " + std::to_string(i)));
     Peer peer = co_await server_.accept();
     for (int i = 0; i < count; ++i) {
       const Command command = co_await peer.read_command();
-      EXPECT_EQ(command, (Command{"ECHO", std::to_string(i)}));
+      EXPECT_EQ(command, words("ECHO " + std::to_string(i)));
       co_await peer.send("+" + command.back() + "\r\n");
     }
     for (int i = 0; i < count; ++i) expect_text(co_await answers[static_cast<std::size_t>(i)].get(), std::to_string(i));
@@ -290,14 +289,14 @@ TEST_F(ConnectionTest, KeepsTheOrderOfMoreThanTheSocketTakes) {
     const std::string filler(100'000, 'x');
     const auto connection = connect();
     Peer peer = co_await opened(connection);
-    for (int i = 0; i < count; ++i) connection->post({"ECHO", std::to_string(i), filler});
-    auto last = ask(connection, {"PING"});
+    for (int i = 0; i < count; ++i) connection->post(words("ECHO " + std::to_string(i) + " " + filler));
+    auto last = ask(connection, "PING");
     for (int i = 0; i < count; ++i) {
       const Command command = co_await peer.read_command();
-      EXPECT_EQ(command, (Command{"ECHO", std::to_string(i), filler})) << i;
+      EXPECT_EQ(command, words("ECHO " + std::to_string(i) + " " + filler)) << i;
       co_await peer.send("+OK\r\n");
     }
-    co_await peer.expect({{"PING"}});
+    co_await peer.expect(wire("PING"));
     co_await peer.send("+PONG\r\n");
     expect_text(co_await last.get(), "PONG");
   }());
@@ -308,10 +307,10 @@ TEST_F(ConnectionTest, SendsEverythingBeforeItCloses) {
     const std::string filler(2'000'000, 'x');
     const auto connection = connect();
     Peer peer = co_await opened(connection);
-    connection->post({"ECHO", filler});
-    connection->post({"EVAL", "undo"});
+    connection->post(words("ECHO " + filler));
+    connection->post(words("EVAL undo"));
     auto closed = drive_.start(connection->close(drive_.soon()));
-    co_await peer.expect({{"ECHO", filler}, {"EVAL", "undo"}});
+    co_await peer.expect(wire("ECHO " + filler, "EVAL undo"));
     co_await peer.expect_end();  // the sending half only: the answers can still come
     EXPECT_FALSE(closed.ready());
     co_await peer.send("+OK\r\n+OK\r\n");
@@ -325,12 +324,12 @@ TEST_F(ConnectionTest, ClosesAtTheDeadlineWhateverTheServerDoes) {
   drive_.run([this]() -> asio::awaitable<void> {
     const auto connection = connect();
     Peer peer = co_await opened(connection);
-    connection->post({"EVAL", "undo"});
+    connection->post(words("EVAL undo"));
     const Instant deadline = drive_.clock().now() + brief;
     co_await connection->close(deadline);
     EXPECT_GE(drive_.clock().now(), deadline);
     EXPECT_TRUE(connection->broken());
-    co_await peer.expect({{"EVAL", "undo"}});
+    co_await peer.expect(wire("EVAL undo"));
     co_await peer.expect_end();
   }());
 }
@@ -339,9 +338,9 @@ TEST_F(ConnectionTest, StillSendsWhatItCanWhenTheDeadlineHasPassed) {
   drive_.run([this]() -> asio::awaitable<void> {
     const auto connection = connect();
     Peer peer = co_await opened(connection);
-    connection->post({"EVAL", "undo"});
+    connection->post(words("EVAL undo"));
     co_await connection->close(drive_.clock().now() - 1s);
-    co_await peer.expect({{"EVAL", "undo"}});
+    co_await peer.expect(wire("EVAL undo"));
     co_await peer.expect_end();
   }());
 }
@@ -358,11 +357,11 @@ TEST_F(ConnectionTest, ClosesAtOnceWhenNothingIsOpen) {
 TEST_F(ConnectionTest, WaitsToOpenForWhatWasPostedFirst) {
   // It takes back what went over another connection.
   const auto connection = connect();
-  connection->post({"EVAL", "undo"});
+  connection->post(words("EVAL undo"));
   drive_.run([&, this]() -> asio::awaitable<void> {
     auto closed = drive_.start(connection->close(drive_.soon()));
     Peer peer = co_await server_.accept();
-    co_await peer.expect({{"EVAL", "undo"}});
+    co_await peer.expect(wire("EVAL undo"));
     co_await peer.expect_end();
     peer.close();
     co_await closed.get();
@@ -372,19 +371,19 @@ TEST_F(ConnectionTest, WaitsToOpenForWhatWasPostedFirst) {
 TEST_F(ConnectionTest, DoesNotWaitToOpenForWhatNeverLeft) {
   const auto connection = connect();
   drive_.run([&, this]() -> asio::awaitable<void> {
-    auto answer = ask(connection, {"EVAL", "1"});
+    auto answer = ask(connection, "EVAL 1");
     (void)answer;
-    connection->post({"EVAL", "undo"});
+    connection->post(words("EVAL undo"));
     co_await connection->close(Instant::max());
     EXPECT_TRUE(connection->broken());
   }());
 }
 
 TEST_F(ConnectionTest, CountsWhatWasPosted) {
-  const auto connection = connect({{"AUTH", "x"}});
+  const auto connection = connect("AUTH x");
   EXPECT_EQ(connection->posts(), 0U);
-  connection->post({"EVAL"});
-  connection->post({"EVAL"});
+  connection->post(words("EVAL"));
+  connection->post(words("EVAL"));
   EXPECT_EQ(connection->posts(), 2U);
 }
 

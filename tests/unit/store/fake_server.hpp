@@ -12,15 +12,32 @@
 
 namespace redlock::testing {
 
+/// A command, its words separated by blanks.
+inline redis::Command words(std::string_view line) {
+  redis::Command command(1);
+  for (const char c : line) {
+    if (c == ' ') {
+      command.emplace_back();
+    } else {
+      command.back() += c;
+    }
+  }
+  return command;
+}
+
+/// The bytes of these commands, one after the other.
+template <class... Lines>
+std::string wire(const Lines&... lines) {
+  return (redis::encode(words(lines)) + ...);
+}
+
 /// The server's side of one connection.
 class Peer {
  public:
   explicit Peer(asio::local::stream_protocol::socket socket) : socket_(std::move(socket)) {}
 
-  /// The bytes of these commands must come next.
-  asio::awaitable<void> expect(std::vector<redis::Command> commands) {
-    std::string expected;
-    for (const redis::Command& command : commands) expected += redis::encode(command);
+  /// These bytes must come next.
+  asio::awaitable<void> expect(std::string expected) {
     const std::string got = co_await read(expected.size());
     EXPECT_EQ(got, expected);
   }

@@ -86,7 +86,7 @@ TEST(OwnerRecord, HasNoProcessThatCannotBe) {
 
 TEST(OwnerRecord, IsNotReadFromAnythingElse) {
   for (const std::string& text : std::vector<std::string>{"", " ", "null", "1", "\"x\"", "[]", "{", "{}}", "{\"host\":\"\xff\"}",
-                                                          "{'host':1}", "host", std::string(60'000, '['), std::string("{}\0", 3)}) {
+                                                          "{'host':1}", "host", std::string(60'000, '[')}) {
     EXPECT_FALSE(decode_owner(text).has_value()) << text.substr(0, 20);
   }
 }
