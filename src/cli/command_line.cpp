@@ -43,12 +43,14 @@ class Formatter : public CLI::Formatter {
 /// A subcommand's CLI11 object with every option of the table that belongs to it.
 class Parser {
  public:
-  Parser() : app_("A lock for shell scripts, cron jobs and CI pipelines, on Redis or Valkey", "redlock-cli") {
+  /// Options of commands that are not called cost time at every start, so only `called` gets its own.
+  explicit Parser(std::string_view called) : app_("A lock for shell scripts, cron jobs and CI pipelines, on Redis or Valkey", "redlock-cli") {
     app_.set_version_flag("-V,--version", std::string("redlock-cli ") + version);
     app_.require_subcommand(1);
     app_.footer("\n`redlock-cli COMMAND --help` explains a command.\n" + exit_code_help());
     for (const CommandSpec& command : command_table()) {
       CLI::App* sub = app_.add_subcommand(std::string(command.name), std::string(command.summary));
+      if (command.name != called) continue;
       sub->formatter(std::make_shared<Formatter>(command));
       sub->footer("\n" + std::string(command.details) + "\n" + std::string(common_help) + exit_code_help());
       for (const OptionSpec& option : option_table()) {
@@ -171,7 +173,7 @@ std::optional<CommandLine> parse_command_line(const std::vector<std::string>& ar
   if (is_run && dashes == arguments.end() && !has_text && !asks_for_help(ours)) {
     throw CommandError(ExitCode::usage, "run needs -- before the command: " + escape_for_terminal(corrected_line(ours)));
   }
-  Parser parser;
+  Parser parser(ours.empty() ? std::string_view() : std::string_view(ours.front()));
   if (!parser.parse(ours)) return std::nullopt;
   CommandLine line = parser.result();
   if (dashes != arguments.end()) {

@@ -72,6 +72,8 @@ class Attempt {
         listener_(interrupt, *ballot_->bell) {}
 
   asio::awaitable<Result<Lease, AttemptFailure>> run() {
+    // Who gave up before must not hold the lock even for a moment: it would make others busy.
+    if (interrupt_.raised()) co_return unexpected<AttemptFailure>(AttemptFailure{Why::interrupted, std::nullopt, {}});
     ask_all();
     while (tally().decision() == AcquireDecision::undecided && !interrupt_.raised()) co_await ballot_->bell->wait_until(Instant::max());
     const AcquireDecision decision = tally().decision();
@@ -109,6 +111,7 @@ class Attempt {
             [&server = electorate_.server(i), request, deadline, ballot = ballot_, raised = raised_]() -> asio::awaitable<void> {
               const RaiseVote vote = co_await server.raise_fence(request, deadline);
               (std::holds_alternative<Raised>(vote) ? raised->done : raised->failed) += 1;
+              if (const auto* fault = std::get_if<Fault>(&vote)) raised->faults.push_back({server.name(), *fault});
               ballot->bell->ring();
             });
     }
@@ -139,6 +142,7 @@ class Attempt {
     failure.why = why;
     if (const Holder* holder = tally().main_holder()) failure.holder = *holder;
     failure.faults = faults_among(electorate_, [this](std::size_t i) { return tally().vote_of(i); });
+    failure.faults.insert(failure.faults.end(), raised_->faults.begin(), raised_->faults.end());
     failure.round_trip = electorate_.clock().now() - t0_;
     failure.goes_first = goes_first(tally(), electorate_.size());
     return unexpected<AttemptFailure>(std::move(failure));
@@ -147,6 +151,7 @@ class Attempt {
   struct Raises {
     std::size_t done = 0;
     std::size_t failed = 0;
+    std::vector<ServerFault> faults;
   };
 
   Electorate& electorate_;

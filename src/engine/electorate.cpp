@@ -10,7 +10,7 @@ Electorate::Electorate(asio::any_io_executor executor, const Clock& clock, Rando
       clock_(clock),
       random_(std::move(random)),
       servers_(std::move(servers)),
-      answered_(servers_.size(), false),
+      answered_(servers_.size(), true),
       server_timeout_(server_timeout) {}
 
 std::vector<std::string> Electorate::names() const {

@@ -41,7 +41,8 @@ class Electorate {
   /// Names for fingerprints and messages, in configured order.
   [[nodiscard]] std::vector<std::string> names() const;
 
-  /// Remembers whether a server answered the last question that was put to it; while one is under way it has not.
+  /// Remembers whether a server answered the last question that was put to it; while one is under way it has not. One that was never asked
+  /// anything counts as one that answers.
   void set_answered(std::size_t server, bool answered) { answered_[server] = answered; }
   [[nodiscard]] bool answered(std::size_t server) const { return answered_[server]; }
 

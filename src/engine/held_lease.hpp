@@ -30,9 +30,9 @@ class HeldLease {
  public:
   HeldLease(Electorate& electorate, Resource resource, Token token, Fence fence);
 
-  /// One round (PROTOCOL R4, R5): decided as soon as it is certain, within the server timeout and not after `end`, when the lease is over for
-  /// the caller whatever the answers. Servers that say they have no such lease get it back, in the background, once a quorum confirmed it in
-  /// this very round; never after release().
+  /// One round (PROTOCOL R4, R5): decided as soon as it is certain, within the server timeout and not after `end`, when the lease is over
+  /// for the caller whatever the answers. Servers that say they have no such lease get it back, in the background, once a quorum confirmed
+  /// it in this very round; never after release().
   asio::awaitable<ExtendResult> extend(Ttl ttl, Instant end = Instant::max());
 
   /// Compare-and-delete everywhere. Waits for every server that answered our last question (all of them when nothing was asked yet), within

@@ -19,7 +19,7 @@ asio::awaitable<std::variant<LeaseExtended, LeaseInTrouble, LeaseEnded>> LeaseKe
   co_await sleep_until(clock, std::min(next_round_, life_.deadline()));
   if (life_.state(clock.now()) != LeaseState::held) co_return LeaseEnded{LeaseState::expired, std::nullopt};
 
-  ExtendResult round = co_await held_.extend(ttl_);
+  ExtendResult round = co_await held_.extend(ttl_, life_.deadline());
   if (round.decision == ExtendDecision::lost) {
     life_.lose();
     co_return LeaseEnded{LeaseState::lost, round.not_ours};

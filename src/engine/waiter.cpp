@@ -22,6 +22,11 @@ bool is_established(const AttemptFailure& failure) {
   return failure.holder && failure.holder->age && *failure.holder->age > longest_attempt;
 }
 
+/// The instant that long from `from`, or the end of time: a wait may be as long as the user likes.
+Instant later(Instant from, Duration span) {
+  return span < Instant::max() - from ? from + span : Instant::max();
+}
+
 bool is_outage(Why why) {
   return why == Why::unavailable || why == Why::too_slow;
 }
@@ -37,8 +42,7 @@ Waiter::Waiter(Electorate& electorate, AcquireOrder order, WaitPolicy policy, In
       order_(std::move(order)),
       policy_(policy),
       interrupt_(interrupt),
-      give_up_at_(policy.wait && *policy.wait < Instant::max() - electorate.clock().now() ? electorate.clock().now() + *policy.wait
-                                                                                          : Instant::max()) {}
+      give_up_at_(policy.wait ? later(electorate.clock().now(), *policy.wait) : Instant::max()) {}
 
 asio::awaitable<std::variant<Lease, StillWaiting, GaveUp>> Waiter::next() {
   if (try_at_) {
@@ -90,7 +94,7 @@ std::optional<Instant> Waiter::after_split(const AttemptFailure& failure, Instan
 std::optional<Instant> Waiter::after_outage(Instant now) {
   if (!outage_since_) outage_since_ = now;
   if (now >= give_up_at_ || now - *outage_since_ >= policy_.unavailable_wait) return std::nullopt;
-  const Instant end = std::min(give_up_at_, *outage_since_ + policy_.unavailable_wait);
+  const Instant end = std::min(give_up_at_, later(*outage_since_, policy_.unavailable_wait));
   return std::min(end, now + unavailable_delay(outages_++, electorate_.random()));
 }
 

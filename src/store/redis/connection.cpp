@@ -36,7 +36,9 @@ asio::awaitable<Result<Reply, Fault>> Connection::request(Command command, Reply
   open->answered = clock_.make_bell();
   asked_ = true;
   enqueue(command, open);
-  while (!open->answer && co_await open->answered->wait_until(deadline)) {
+  // Not `while (… && co_await …)`, here and below: GCC 12 then waits whatever stands before the &&.
+  while (!open->answer) {
+    if (!co_await open->answered->wait_until(deadline)) break;
   }
   if (open->answer) co_return std::move(*open->answer);
 
@@ -57,10 +59,12 @@ asio::awaitable<void> Connection::close(Instant deadline) {
   const auto self = shared_from_this();
   // A connection that never opened delivered nothing that could be taken back, except for another one.
   if (!broken_ && !open_.empty() && (connected_ || owed_)) {
-    while (!broken_ && !(connected_ && unsent_.empty() && being_written_.empty()) && co_await progress_->wait_until(deadline)) {
+    while (!broken_ && !(connected_ && unsent_.empty() && being_written_.empty())) {
+      if (!co_await progress_->wait_until(deadline)) break;
     }
     if (!broken_ && connected_) transport_->end_sending();
-    while (!broken_ && co_await progress_->wait_until(deadline)) {
+    while (!broken_) {
+      if (!co_await progress_->wait_until(deadline)) break;
     }
   }
   abort();

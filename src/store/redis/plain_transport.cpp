@@ -1,3 +1,5 @@
+#include <fcntl.h>
+
 #include <asio/generic/stream_protocol.hpp>
 #include <asio/ip/tcp.hpp>
 #include <asio/local/stream_protocol.hpp>
@@ -76,6 +78,8 @@ class PlainTransport final : public Transport {
     socket_.close(ignored);
     socket_.open(address.protocol(), error);
     if (error) co_return error;
+    // Asio opens sockets without close-on-exec; the command must not inherit one.
+    ::fcntl(socket_.native_handle(), F_SETFD, FD_CLOEXEC);
     socket_.non_blocking(true, error);
     if (endpoint_.kind == Endpoint::Kind::tcp) socket_.set_option(asio::ip::tcp::no_delay(true), error);
     co_await socket_.async_connect(address, asio::redirect_error(asio::use_awaitable, error));

@@ -1,1 +1,325 @@
+#include "store/redis/redis_server.hpp"
 
+#include "fake_server.hpp"
+
+namespace redlock::redis {
+namespace {
+
+using namespace testing;
+
+constexpr auto brief = 50ms;
+
+constexpr std::string_view granted = "*3\r\n$7\r\ngranted\r\n$2\r\n42\r\n$2\r\nid\r\n";
+constexpr std::string_view held = "*9\r\n$4\r\nheld\r\n$2\r\nid\r\n$6\r\nstring\r\n:-1\r\n:0\r\n$0\r\n\r\n:-1\r\n:0\r\n$0\r\n\r\n";
+constexpr std::string_view gone = "*2\r\n$4\r\ngone\r\n:0\r\n";
+constexpr std::string_view is_free = "*1\r\n$4\r\nfree\r\n";
+constexpr std::string_view noscript = "-NOSCRIPT No matching script. Please use EVAL.\r\n";
+
+Resource resource() {
+  return Resource::from("deploy").value();
+}
+Ttl ttl() {
+  return Ttl::from(30s).value();
+}
+Token token(char digit = 'a') {
+  return Token::from_text(std::string(Token::digits, digit)).value();
+}
+
+/// Whether the command runs this script, by its text, for this token.
+void expect_eval(const Command& command, const Script& script, const Token& about) {
+  ASSERT_EQ(command.size() > 7, true) << ::testing::PrintToString(command);
+  EXPECT_EQ(command[0], "EVAL");
+  EXPECT_EQ(command[1], script.text);
+  EXPECT_EQ(command[2], "4");
+  EXPECT_EQ(command[3], "deploy");
+  EXPECT_EQ(command[7], about.secret());
+}
+
+void expect_evalsha(const Command& command, const Script& script) {
+  ASSERT_GE(command.size(), 2U);
+  EXPECT_EQ(command[0], "EVALSHA");
+  EXPECT_EQ(command[1], script.sha1);
+}
+
+class RedisServerTest : public ::testing::Test {
+ protected:
+  std::unique_ptr<RedisServer> make_server() { return std::make_unique<RedisServer>(drive_.executor(), drive_.clock(), fake_.endpoint()); }
+
+  asio::awaitable<AcquireVote> acquire(Token with, Instant deadline) {
+    return server_->acquire(AcquireRequest{resource(), std::move(with), ttl(), 1ms, {}}, deadline);
+  }
+  Eventual<AcquireVote> start_acquire(Token with = token()) { return drive_.start(acquire(std::move(with), drive_.soon())); }
+  Eventual<InspectVote> start_inspect() { return drive_.start(server_->inspect(resource(), drive_.soon())); }
+
+  /// A whole acquire that the server grants.
+  asio::awaitable<Peer> granted_on_new_connection() {
+    auto vote = start_acquire();
+    Peer peer = co_await fake_.accept();
+    expect_eval(co_await peer.read_command(), scripts::acquire, token());
+    co_await peer.send(std::string(granted));
+    const AcquireVote answer = co_await vote.get();
+    EXPECT_TRUE(std::holds_alternative<Granted>(answer));
+    co_return peer;
+  }
+
+  Drive drive_;
+  FakeServer fake_{drive_};
+  std::unique_ptr<RedisServer> server_ = make_server();
+};
+
+TEST_F(RedisServerTest, SendsAScriptsTextOnceAndThenItsDigest) {
+  drive_.run([this]() -> asio::awaitable<void> {
+    auto first = start_inspect();
+    Peer peer = co_await fake_.accept();
+    const Command eval = co_await peer.read_command();
+    EXPECT_EQ(eval.at(0), "EVAL");
+    EXPECT_EQ(eval.at(1), scripts::inspect.text);
+    co_await peer.send(std::string(is_free));
+    co_await first.get();
+
+    auto second = start_inspect();
+    expect_evalsha(co_await peer.read_command(), scripts::inspect);
+    co_await peer.send(std::string(noscript));
+    EXPECT_EQ(co_await peer.read_command(), eval);
+    co_await peer.send(std::string(is_free));
+    const InspectVote vote = co_await second.get();
+    EXPECT_TRUE(std::holds_alternative<Free>(vote));
+  }());
+}
+
+TEST_F(RedisServerTest, LogsInAsItsEndpointSays) {
+  Endpoint endpoint = fake_.endpoint();
+  endpoint.user = "alice";
+  endpoint.password = "hunter2";
+  endpoint.database = 3;
+  server_ = std::make_unique<RedisServer>(drive_.executor(), drive_.clock(), endpoint);
+  EXPECT_EQ(server_->name(), "unix://" + endpoint.path + "?db=3");
+  drive_.run([this]() -> asio::awaitable<void> {
+    auto vote = start_inspect();
+    Peer peer = co_await fake_.accept();
+    co_await peer.expect(wire("AUTH alice hunter2", "SELECT 3"));
+    co_await peer.send("+OK\r\n+OK\r\n" + std::string(is_free));
+    const InspectVote answer = co_await vote.get();
+    EXPECT_TRUE(std::holds_alternative<Free>(answer));
+  }());
+}
+
+TEST_F(RedisServerTest, LogsInWithAPasswordAlone) {
+  Endpoint endpoint = fake_.endpoint();
+  endpoint.password = "hunter2";
+  server_ = std::make_unique<RedisServer>(drive_.executor(), drive_.clock(), endpoint);
+  drive_.run([this]() -> asio::awaitable<void> {
+    auto vote = start_inspect();
+    Peer peer = co_await fake_.accept();
+    co_await peer.expect(wire("AUTH hunter2"));
+    co_await peer.send("+OK\r\n" + std::string(is_free));
+    const InspectVote answer = co_await vote.get();
+    EXPECT_TRUE(std::holds_alternative<Free>(answer));
+  }());
+}
+
+TEST_F(RedisServerTest, AsksAnewAfterALateAnswerAndTakesBackOnTheLateConnection) {
+  drive_.run([this]() -> asio::awaitable<void> {
+    const AcquireVote late = co_await acquire(token('a'), drive_.clock().now() + brief);
+    EXPECT_TRUE(std::holds_alternative<Fault>(late));
+    Peer first = co_await fake_.accept();
+
+    auto vote = start_acquire(token('b'));
+    Peer second = co_await fake_.accept();
+    expect_eval(co_await second.read_command(), scripts::acquire, token('b'));
+    co_await second.send(std::string(granted));
+    const AcquireVote answer = co_await vote.get();
+    EXPECT_TRUE(std::holds_alternative<Granted>(answer));
+
+    server_->take_back(resource(), token('a'));
+    server_->take_back(resource(), token('a'));  // once is enough
+    auto closed = drive_.start(server_->close(drive_.soon()));
+    expect_eval(co_await first.read_command(), scripts::acquire, token('a'));
+    expect_eval(co_await first.read_command(), scripts::release, token('a'));
+    co_await first.expect_end();
+    first.close();
+    co_await second.expect_end();
+    co_await closed.get();
+  }());
+}
+
+TEST_F(RedisServerTest, TakesBackBehindTheAcquireOnTheSameConnection) {
+  drive_.run([this]() -> asio::awaitable<void> {
+    auto vote = start_acquire();
+    Peer peer = co_await fake_.accept();
+    expect_eval(co_await peer.read_command(), scripts::acquire, token());
+    server_->take_back(resource(), token());
+    expect_eval(co_await peer.read_command(), scripts::release, token());
+    co_await peer.send(std::string(granted) + "*1\r\n$8\r\nreleased\r\n");
+    co_await vote.get();
+  }());
+}
+
+TEST_F(RedisServerTest, DoesNotSendAgainWhatWasTakenBack) {
+  drive_.run([this]() -> asio::awaitable<void> {
+    Peer peer = co_await granted_on_new_connection();
+    auto vote = start_acquire(token('b'));
+    expect_evalsha(co_await peer.read_command(), scripts::acquire);
+    server_->take_back(resource(), token('b'));
+    expect_eval(co_await peer.read_command(), scripts::release, token('b'));
+    // The server lost the script: the compare-and-delete came first, so the acquire must not follow.
+    co_await peer.send(std::string(noscript) + std::string(gone));
+    const AcquireVote answer = co_await vote.get();
+    EXPECT_TRUE(std::holds_alternative<Fault>(answer));
+    co_await server_->close(drive_.soon());
+    co_await peer.expect_end();
+  }());
+}
+
+TEST_F(RedisServerTest, TakesBackOverAnotherConnectionWhatABrokenOneCarried) {
+  drive_.run([this]() -> asio::awaitable<void> {
+    auto vote = start_acquire();
+    {
+      Peer peer = co_await fake_.accept();
+      expect_eval(co_await peer.read_command(), scripts::acquire, token());
+    }  // and no answer
+    const AcquireVote answer = co_await vote.get();
+    EXPECT_TRUE(std::holds_alternative<Fault>(answer));
+
+    server_->take_back(resource(), token());
+    auto closed = drive_.start(server_->close(drive_.soon()));
+    Peer peer = co_await fake_.accept();
+    expect_eval(co_await peer.read_command(), scripts::release, token());
+    co_await peer.expect_end();
+    peer.close();
+    co_await closed.get();
+  }());
+}
+
+TEST_F(RedisServerTest, TakesBackOverAnotherConnectionWhatWasGrantedBeforeItBroke) {
+  drive_.run([this]() -> asio::awaitable<void> {
+    Peer broken = co_await granted_on_new_connection();
+    auto unanswered = start_inspect();
+    co_await broken.read_command();
+    broken.close();
+    co_await unanswered.get();
+
+    auto vote = start_inspect();
+    Peer peer = co_await fake_.accept();
+    co_await peer.read_command();
+    co_await peer.send(std::string(is_free));
+    co_await vote.get();
+
+    server_->take_back(resource(), token());
+    expect_eval(co_await peer.read_command(), scripts::release, token());
+  }());
+}
+
+TEST_F(RedisServerTest, ReleasesWhereItMayStillBeAcquired) {
+  drive_.run([this]() -> asio::awaitable<void> {
+    const AcquireVote late = co_await acquire(token(), drive_.clock().now() + brief);
+    EXPECT_TRUE(std::holds_alternative<Fault>(late));
+    Peer first = co_await fake_.accept();
+    auto released = drive_.start(server_->release(ReleaseRequest{resource(), token(), false}, drive_.soon()));
+    Peer second = co_await fake_.accept();
+    expect_eval(co_await first.read_command(), scripts::acquire, token());
+    expect_eval(co_await first.read_command(), scripts::release, token());
+    expect_eval(co_await second.read_command(), scripts::release, token());
+    co_await second.send(std::string(gone));
+    const ReleaseVote vote = co_await released.get();
+    EXPECT_TRUE(std::holds_alternative<NotOurs>(vote));
+  }());
+}
+
+TEST_F(RedisServerTest, DoesNotTakeBackWhatWasRefused) {
+  drive_.run([this]() -> asio::awaitable<void> {
+    auto vote = start_acquire();
+    Peer peer = co_await fake_.accept();
+    co_await peer.read_command();
+    co_await peer.send(std::string(held));
+    const AcquireVote answer = co_await vote.get();
+    EXPECT_TRUE(std::holds_alternative<Held>(answer));
+    server_->take_back(resource(), token());
+    co_await server_->close(drive_.soon());
+    co_await peer.expect_end();
+  }());
+}
+
+TEST_F(RedisServerTest, TakesNothingBackWhereNothingArrived) {
+  Endpoint later = fake_.endpoint();
+  later.path += "2";
+  server_ = std::make_unique<RedisServer>(drive_.executor(), drive_.clock(), later);
+  drive_.run([&, this]() -> asio::awaitable<void> {
+    const AcquireVote vote = co_await acquire(token(), drive_.soon());
+    EXPECT_TRUE(std::holds_alternative<Fault>(vote));
+    asio::local::stream_protocol::acceptor now_there(drive_.executor(), asio::local::stream_protocol::endpoint(later.path));
+    server_->take_back(resource(), token());
+    co_await server_->close(Instant::max());
+    now_there.non_blocking(true);
+    asio::local::stream_protocol::socket socket(drive_.executor());
+    asio::error_code error;
+    now_there.accept(socket, error);
+    EXPECT_EQ(error, asio::error::would_block);
+  }());
+}
+
+TEST_F(RedisServerTest, TakesNothingBackThatItDidNotAsk) {
+  server_->take_back(resource(), token());
+  drive_.run(server_->close(Instant::max()));
+  EXPECT_FALSE(fake_.is_called());
+}
+
+TEST_F(RedisServerTest, DoesNotCollectSilentConnections) {
+  drive_.run([this]() -> asio::awaitable<void> {
+    std::vector<Peer> peers;
+    for (const char digit : std::string_view("0123456")) {
+      const AcquireVote vote = co_await acquire(token(digit), drive_.clock().now() + brief);
+      EXPECT_TRUE(std::holds_alternative<Fault>(vote));
+      peers.push_back(co_await fake_.accept());
+      server_->take_back(resource(), token(digit));
+    }
+    // The oldest were given up, with everything in them.
+    expect_eval(co_await peers[0].read_command(), scripts::acquire, token('0'));
+    expect_eval(co_await peers[0].read_command(), scripts::release, token('0'));
+    co_await peers[0].expect_end();
+    co_await server_->close(drive_.clock().now());
+    for (std::size_t i = 1; i < peers.size(); ++i) {
+      co_await peers[i].read_command();
+      co_await peers[i].read_command();
+      co_await peers[i].expect_end();
+    }
+  }());
+}
+
+TEST_F(RedisServerTest, ListsEveryPageOnce) {
+  drive_.run([this]() -> asio::awaitable<void> {
+    auto listed = drive_.start(server_->list(drive_.soon()));
+    Peer peer = co_await fake_.accept();
+    co_await peer.expect(wire("SCAN 0 MATCH redlock:owner:{* COUNT 512"));
+    co_await peer.send("*2\r\n$2\r\n17\r\n*3\r\n$17\r\nredlock:owner:{b}\r\n$17\r\nredlock:owner:{a}\r\n$17\r\nredlock:owner:x}y\r\n");
+    co_await peer.expect(wire("SCAN 17 MATCH redlock:owner:{* COUNT 512"));
+    co_await peer.send("*2\r\n$1\r\n0\r\n*1\r\n$17\r\nredlock:owner:{b}\r\n");
+    const auto resources = co_await listed.get();
+    if (!resources) {
+      ADD_FAILURE() << resources.error().text;
+      co_return;
+    }
+    EXPECT_EQ(resources->size(), 2U);
+    EXPECT_EQ(resources->front().key(), "a");
+    EXPECT_EQ(resources->back().key(), "b");
+  }());
+}
+
+TEST_F(RedisServerTest, ListsNothingFromWhatNoScanAnswers) {
+  for (const std::string bytes : {"+OK\r\n", "*0\r\n", "*2\r\n:0\r\n*0\r\n", "*2\r\n$1\r\n0\r\n$1\r\n0\r\n", "*1\r\n$1\r\n0\r\n"}) {
+    server_ = make_server();
+    drive_.run([&, this]() -> asio::awaitable<void> {
+      auto listed = drive_.start(server_->list(drive_.soon()));
+      Peer peer = co_await fake_.accept();
+      co_await peer.send(bytes);
+      const auto resources = co_await listed.get();
+      EXPECT_FALSE(resources.has_value()) << bytes;
+      if (!resources) {
+        EXPECT_EQ(resources.error().kind, FaultKind::garbage);
+      }
+    }());
+  }
+}
+
+}  // namespace
+}  // namespace redlock::redis

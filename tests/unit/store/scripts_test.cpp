@@ -1,1 +1,785 @@
+// The lock itself: every script on a real Redis, through the code that calls it.
+#include <map>
 
+#include "core/helper_keys.hpp"
+#include "real_redis.hpp"
+#include "store/owner_record.hpp"
+#include "store/redis/redis_server.hpp"
+
+namespace redlock::redis {
+namespace {
+
+using namespace testing;
+
+constexpr std::string_view random_digits = "0123456789abcdef";
+
+/// A token that differs from every other letter's.
+Token token(char digit = 'a') {
+  return Token::from_text(std::string(Token::digits, digit)).value();
+}
+Ttl ttl(Duration length = 30s) {
+  return Ttl::from(length).value();
+}
+Resource named(std::string_view key) {
+  return Resource::from(key).value();
+}
+
+Owner somebody() {
+  return {"web1", "alice", "backup.sh", "nightly", 4711, /*supervised=*/false};
+}
+
+class ScriptsTest : public ::testing::Test {
+ protected:
+  explicit ScriptsTest(std::string_view key = "deploy") : resource_(named(key)), helper_(resource_) {}
+
+  AcquireVote acquire(Token with, Ttl length = ttl(), Owner owner = somebody()) {
+    return acquire_at(wall_clock_now(), std::move(with), length, std::move(owner));
+  }
+  AcquireVote acquire_at(Milliseconds wall, Token with, Ttl length = ttl(), Owner owner = somebody()) {
+    return drive_.run(server_.acquire({resource_, std::move(with), length, wall, std::move(owner)}, drive_.soon()));
+  }
+  ExtendVote extend(Token with, Ttl length = ttl()) {
+    return drive_.run(server_.extend({resource_, std::move(with), length}, drive_.soon()));
+  }
+  RaiseVote raise(Token with, Fence fence) {
+    return drive_.run(server_.raise_fence({resource_, std::move(with), fence, ttl()}, drive_.soon()));
+  }
+  HealVote heal(Token with, Fence fence, Provenance from = {1500ms, true, "{}"}) {
+    return drive_.run(server_.heal({resource_, std::move(with), ttl(), fence, std::move(from)}, drive_.soon()));
+  }
+  ReleaseVote release(Token with) { return drive_.run(server_.release({resource_, std::move(with), false}, drive_.soon())); }
+  ReleaseVote release_by_hand(Token with) { return drive_.run(server_.release({resource_, std::move(with), true}, drive_.soon())); }
+  BreakVote break_lock(std::optional<Fence> only_if = {}) { return drive_.run(server_.break_lock(resource_, only_if, drive_.soon())); }
+  InspectVote inspect() { return drive_.run(server_.inspect(resource_, drive_.soon())); }
+
+  std::vector<std::string> list() {
+    const auto resources = drive_.run(server_.list(drive_.soon()));
+    std::vector<std::string> keys;
+    if (!resources) ADD_FAILURE() << resources.error().text;
+    if (resources) {
+      for (const Resource& resource : *resources) keys.push_back(resource.key());
+    }
+    return keys;
+  }
+
+  Fence acquired(Token with, Owner owner = somebody()) {
+    const auto vote = acquire(std::move(with), ttl(), std::move(owner));
+    if (const auto* fault = std::get_if<Fault>(&vote)) ADD_FAILURE() << fault->text;
+    const auto* grant = std::get_if<Granted>(&vote);
+    EXPECT_NE(grant, nullptr) << "vote " << vote.index();
+    return grant != nullptr ? grant->fence : Fence();
+  }
+
+  bool exists(const std::string& key) { return redis_({"EXISTS", key}).integer == 1; }
+  std::int64_t pttl(const std::string& key) { return redis_({"PTTL", key}).integer; }
+  Milliseconds server_time() {
+    const Reply time = redis_({"TIME"});
+    return std::chrono::seconds(std::stoll(time.elements.at(0).text)) + Milliseconds(std::stoll(time.elements.at(1).text) / 1000);
+  }
+
+  Drive drive_;
+  RealRedis redis_{drive_};
+  RedisServer server_{drive_.executor(), drive_.clock(), redis_.endpoint()};
+  Resource resource_;
+  HelperKeys helper_;
+};
+
+void expect_somebody(const Holder& holder, Fence fence) {
+  EXPECT_FALSE(holder.foreign);
+  EXPECT_EQ(holder.type, "string");
+  EXPECT_EQ(holder.fence, fence);
+  ASSERT_TRUE(holder.remaining.has_value());
+  EXPECT_GT(*holder.remaining, 0s);
+  EXPECT_LE(*holder.remaining, 30s);
+  ASSERT_TRUE(holder.age.has_value());
+  EXPECT_GE(*holder.age, 0s);
+  EXPECT_LT(*holder.age, patience);
+  ASSERT_TRUE(holder.owner.has_value());
+  EXPECT_EQ(encode_owner(*holder.owner), encode_owner(somebody()));
+}
+
+void expect_foreign(const Holder& holder, const std::string& type, bool expires) {
+  EXPECT_TRUE(holder.foreign);
+  EXPECT_EQ(holder.type, type);
+  EXPECT_EQ(holder.remaining.has_value(), expires);
+  EXPECT_EQ(holder.age, std::nullopt);
+  EXPECT_EQ(holder.fence, std::nullopt);
+  EXPECT_FALSE(holder.owner.has_value());
+}
+
+template <class Vote>
+const Fault& fault_of(const Vote& vote) {
+  static const Fault none{FaultKind::silent, "no fault"};
+  const auto* fault = std::get_if<Fault>(&vote);
+  EXPECT_NE(fault, nullptr) << "vote " << vote.index();
+  return fault != nullptr ? *fault : none;
+}
+
+template <class Vote>
+NotOurs not_ours(const Vote& vote) {
+  const auto* answer = std::get_if<NotOurs>(&vote);
+  EXPECT_NE(answer, nullptr) << "vote " << vote.index();
+  return answer != nullptr ? *answer : NotOurs{};
+}
+
+// --- acquire ---
+
+TEST_F(ScriptsTest, AcquireTakesAFreeLock) {
+  const auto vote = acquire(token());
+  ASSERT_TRUE(std::holds_alternative<Granted>(vote));
+  EXPECT_EQ(std::get<Granted>(vote).id.text, redis_({"EVAL", "return redis.sha1hex(ARGV[1])", "0", token().secret()}).text);
+  EXPECT_EQ(redis_({"GET", "deploy"}).text, token().secret());
+  EXPECT_GT(pttl("deploy"), 20'000);
+  EXPECT_LE(pttl("deploy"), 30'000);
+}
+
+TEST_F(ScriptsTest, AcquireSaysWhoHoldsTheLock) {
+  const Fence fence = acquired(token('a'));
+  const auto vote = acquire(token('b'));
+  ASSERT_TRUE(std::holds_alternative<Held>(vote));
+  expect_somebody(std::get<Held>(vote).holder, fence);
+  EXPECT_EQ(redis_({"GET", "deploy"}).text, token('a').secret());
+}
+
+TEST_F(ScriptsTest, AcquireKnowsItsOwnToken) {
+  acquired(token());
+  EXPECT_TRUE(std::holds_alternative<Duplicate>(acquire(token())));
+}
+
+TEST_F(ScriptsTest, AcquireSaysThatARunHoldsTheLock) {
+  Owner owner = somebody();
+  owner.supervised = true;
+  acquired(token('a'), owner);
+  const auto vote = acquire(token('b'));
+  ASSERT_TRUE(std::holds_alternative<Held>(vote));
+  EXPECT_TRUE(std::get<Held>(vote).holder.owner->supervised);
+}
+
+TEST_F(ScriptsTest, AcquireIsRefusedByForeignLocks) {
+  const std::vector<std::pair<Command, bool>> foreign_locks{
+      {{"SET", "deploy", "another library's token", "PX", "30000"}, true},
+      {{"SET", "deploy", ""}, false},
+      {{"SET", "deploy", token().secret() + "0"}, false},
+      {{"HSET", "deploy", "uuid:1", "1"}, false},
+      {{"RPUSH", "deploy", "x"}, false},
+      {{"SADD", "deploy", "x"}, false},
+      {{"ZADD", "deploy", "1", "x"}, false},
+      {{"XADD", "deploy", "*", "a", "b"}, false},
+  };
+  const std::map<std::string, std::string> type_of{{"SET", "string"}, {"HSET", "hash"}, {"RPUSH", "list"},
+                                                   {"SADD", "set"},   {"ZADD", "zset"}, {"XADD", "stream"}};
+  for (const auto& [command, expires] : foreign_locks) {
+    redis_({"DEL", "deploy"});
+    redis_(command);
+    const auto vote = acquire(token());
+    ASSERT_TRUE(std::holds_alternative<Held>(vote)) << command.front();
+    expect_foreign(std::get<Held>(vote).holder, type_of.at(command.front()), expires);
+    EXPECT_TRUE(exists("deploy"));
+    EXPECT_FALSE(exists(helper_.owner()));
+  }
+}
+
+TEST_F(ScriptsTest, AForeignLockIsNotMistakenForAnOldLeaseOfOurs) {
+  acquired(token());
+  redis_({"SET", "deploy", "foreign", "PX", "30000"});  // our owner record still lies there
+  const auto vote = inspect();
+  ASSERT_TRUE(std::holds_alternative<Held>(vote));
+  expect_foreign(std::get<Held>(vote).holder, "string", true);
+}
+
+TEST_F(ScriptsTest, ALockWithoutAnExpiryIsNotFreeSoon) {
+  acquired(token());
+  redis_({"PERSIST", "deploy"});
+  const auto vote = acquire(token('b'));
+  ASSERT_TRUE(std::holds_alternative<Held>(vote));
+  EXPECT_EQ(std::get<Held>(vote).holder.remaining, std::nullopt);
+}
+
+TEST_F(ScriptsTest, AForeignLockMayLastLongerThanAnyClock) {
+  redis_({"SET", "deploy", "foreign", "PX", "9000000000000000000"});
+  const auto vote = acquire(token());
+  ASSERT_TRUE(std::holds_alternative<Held>(vote));
+  EXPECT_GT(std::get<Held>(vote).holder.remaining, std::chrono::hours(24 * 365));
+}
+
+TEST_F(ScriptsTest, EveryKeyHasAnEnd) {
+  acquired(token());
+  raise(token(), Fence(wall_clock_now().count() + 60'000));
+  release_by_hand(token());
+  acquired(token('b'));
+  redis_({"DEL", helper_.owner()});
+  raise(token('b'), Fence(wall_clock_now().count() + 120'000));  // must not make a record without an end
+  heal(token('b'), Fence(1));
+  for (const std::string& key : {std::string("deploy"), helper_.fence(), helper_.owner(), helper_.released()}) {
+    EXPECT_GT(pttl(key), 0) << key;
+  }
+  constexpr std::int64_t month = 30LL * 24 * 3600 * 1000;
+  EXPECT_GT(pttl(helper_.fence()), month);
+  EXPECT_LE(pttl(helper_.fence()), month + 30'000);
+  EXPECT_LE(pttl(helper_.owner()), 30'000);
+  EXPECT_LE(pttl(helper_.released()), 30'000);
+  EXPECT_EQ(redis_({"DBSIZE"}).integer, 4);
+}
+
+TEST_F(ScriptsTest, RaisingWithoutAnOwnerRecordLeavesNoneForEver) {
+  acquired(token());
+  redis_({"DEL", helper_.owner()});
+  EXPECT_TRUE(std::holds_alternative<Raised>(raise(token(), Fence(wall_clock_now().count() + 60'000))));
+  EXPECT_NE(pttl(helper_.owner()), -1);
+}
+
+// --- the fence ---
+
+TEST_F(ScriptsTest, FencesRiseStrictly) {
+  Fence last;
+  for (const char digit : random_digits) {
+    const Fence fence = acquired(token(digit));
+    EXPECT_GT(fence, last);
+    last = fence;
+    release(token(digit));
+  }
+}
+
+TEST_F(ScriptsTest, FencesRiseThoughTheClientsClockIsWrong) {
+  Fence last;
+  bool ahead = true;
+  for (const char digit : random_digits) {
+    const auto vote = acquire_at(wall_clock_now() + (ahead ? 1h : -1h), token(digit));
+    ASSERT_TRUE(std::holds_alternative<Granted>(vote));
+    EXPECT_GT(std::get<Granted>(vote).fence, last);
+    last = std::get<Granted>(vote).fence;
+    release(token(digit));
+    ahead = !ahead;
+  }
+}
+
+TEST_F(ScriptsTest, FencesRiseThoughAllDataWasLost) {
+  for (const Milliseconds offset : {Milliseconds(0), Milliseconds(1h), Milliseconds(-1h)}) {
+    Fence last;
+    for (const char digit : random_digits) {
+      // A clock that has ticked since is all there is to tell before from after.
+      const Milliseconds before = server_time();
+      while (server_time() == before) {
+      }
+      const auto vote = acquire_at(wall_clock_now() + offset, token(digit));
+      ASSERT_TRUE(std::holds_alternative<Granted>(vote));
+      EXPECT_GT(std::get<Granted>(vote).fence, last) << offset.count();
+      last = std::get<Granted>(vote).fence;
+      redis_({"FLUSHALL"});
+    }
+    redis_({"FLUSHALL"});
+  }
+}
+
+TEST_F(ScriptsTest, AClientsClockMovesTheFenceByTenSecondsAtMost) {
+  const auto fence_at = [this](Milliseconds offset) {
+    redis_({"FLUSHALL"});
+    const auto vote = acquire_at(server_time() + offset, token());
+    EXPECT_TRUE(std::holds_alternative<Granted>(vote));
+    return Milliseconds(std::get<Granted>(vote).fence.value());
+  };
+  const Milliseconds start = server_time();
+  const Milliseconds ahead = fence_at(1h);
+  const Milliseconds behind = fence_at(-1h);
+  const Milliseconds agreeing = fence_at(5s);
+  const Milliseconds end = server_time();
+  EXPECT_GE(ahead, start + 10s);
+  EXPECT_LE(ahead, end + 10s);
+  EXPECT_GE(behind, start - 10s);
+  EXPECT_LE(behind, end - 10s);
+  EXPECT_GE(agreeing, start + 5s);
+  EXPECT_LE(agreeing, end + 5s);
+}
+
+TEST_F(ScriptsTest, TheCounterLeadsOverTheClock) {
+  const std::int64_t ahead = wall_clock_now().count() + 3'600'000;
+  redis_({"SET", helper_.fence(), std::to_string(ahead)});
+  EXPECT_EQ(acquired(token()), Fence(static_cast<std::uint64_t>(ahead) + 1));
+  EXPECT_EQ(redis_({"GET", helper_.fence()}).text, std::to_string(ahead + 1));
+}
+
+TEST_F(ScriptsTest, TheClockLeadsOverTheCounter) {
+  redis_({"SET", helper_.fence(), "5"});
+  EXPECT_GT(acquired(token()).value(), 1'600'000'000'000U);
+}
+
+TEST_F(ScriptsTest, TheLastFenceThereIsCanBeGranted) {
+  redis_({"SET", helper_.fence(), std::to_string(Fence::max - 1)});
+  EXPECT_EQ(acquired(token()), Fence(Fence::max));
+  release(token());
+  EXPECT_EQ(fault_of(acquire(token('b'))).kind, FaultKind::misconfigured);
+}
+
+TEST_F(ScriptsTest, AnUnusableCounterGrantsNothingAndLeavesNothing) {
+  for (const std::string value : {"garbage", "", "-1", "1.5", "nan", "inf", "4503599627370496", "4503599627370497", "9007199254740993",
+                                  "1e300", "99999999999999999999999"}) {
+    redis_({"SET", helper_.fence(), value});
+    EXPECT_EQ(fault_of(acquire(token())).kind, FaultKind::misconfigured) << value;
+    EXPECT_FALSE(exists("deploy")) << value;
+    EXPECT_FALSE(exists(helper_.owner())) << value;
+    EXPECT_EQ(redis_({"GET", helper_.fence()}).text, value);
+  }
+  redis_({"DEL", helper_.fence()});
+  redis_({"RPUSH", helper_.fence(), "x"});
+  fault_of(acquire(token()));
+  EXPECT_FALSE(exists("deploy"));
+}
+
+TEST_F(ScriptsTest, RaiseLiftsTheCounterAndNeverLowersIt) {
+  const Fence fence = acquired(token());
+  const Fence higher(fence.value() + 1000);
+  EXPECT_TRUE(std::holds_alternative<Raised>(raise(token(), higher)));
+  EXPECT_EQ(redis_({"GET", helper_.fence()}).text, higher.text());
+  EXPECT_EQ(std::get<Held>(inspect()).holder.fence, higher);
+
+  EXPECT_TRUE(std::holds_alternative<Raised>(raise(token(), fence)));
+  EXPECT_EQ(redis_({"GET", helper_.fence()}).text, higher.text());
+
+  release(token());
+  EXPECT_GT(acquired(token('b')), higher);
+}
+
+TEST_F(ScriptsTest, RaiseIsForTheHolderOnly) {
+  EXPECT_TRUE(std::holds_alternative<NotRaised>(raise(token(), Fence(Fence::max - 10))));
+  EXPECT_FALSE(exists(helper_.fence()));
+  const Fence fence = acquired(token());
+  EXPECT_TRUE(std::holds_alternative<NotRaised>(raise(token('b'), Fence(fence.value() + 10))));
+  EXPECT_EQ(redis_({"GET", helper_.fence()}).text, fence.text());
+  redis_({"DEL", "deploy"});
+  redis_({"HSET", "deploy", "a", "b"});
+  EXPECT_TRUE(std::holds_alternative<NotRaised>(raise(token(), Fence(fence.value() + 10))));
+}
+
+// --- extend ---
+
+TEST_F(ScriptsTest, ExtendExtends) {
+  const Fence fence = acquired(token());
+  const auto vote = extend(token(), ttl(60s));
+  ASSERT_TRUE(std::holds_alternative<Extended>(vote));
+  EXPECT_EQ(std::get<Extended>(vote).fence, fence);
+  EXPECT_EQ(std::get<Extended>(vote).provenance.record, encode_owner(somebody()));
+  EXPECT_FALSE(std::get<Extended>(vote).provenance.supervised);
+  for (const std::string& key : {std::string("deploy"), helper_.owner()}) {
+    EXPECT_GT(pttl(key), 50'000) << key;
+    EXPECT_LE(pttl(key), 60'000) << key;
+  }
+}
+
+TEST_F(ScriptsTest, ExtendNeverShortens) {
+  acquired(token());
+  EXPECT_TRUE(std::holds_alternative<Extended>(extend(token(), ttl(1s))));
+  EXPECT_GT(pttl("deploy"), 20'000);
+  EXPECT_GT(pttl(helper_.owner()), 20'000);
+}
+
+TEST_F(ScriptsTest, ExtendGivesAnEndBackToALockThatLostIt) {
+  acquired(token());
+  redis_({"PERSIST", "deploy"});
+  EXPECT_TRUE(std::holds_alternative<Extended>(extend(token())));
+  EXPECT_GT(pttl("deploy"), 20'000);
+}
+
+TEST_F(ScriptsTest, ExtendCountsThoughTheOwnerRecordIsGone) {
+  acquired(token());
+  redis_({"DEL", helper_.owner()});
+  const auto vote = extend(token());
+  ASSERT_TRUE(std::holds_alternative<Extended>(vote));
+  EXPECT_EQ(std::get<Extended>(vote).fence, Fence());
+}
+
+TEST_F(ScriptsTest, ExtendDoesNotResurrect) {
+  acquired(token());
+  redis_({"DEL", "deploy"});
+  EXPECT_EQ(not_ours(extend(token())).why, NotOurs::Why::gone);
+  EXPECT_FALSE(exists("deploy"));
+}
+
+TEST_F(ScriptsTest, ExtendSaysWhoHasItNow) {
+  const Fence fence = acquired(token('a'));
+  const NotOurs answer = not_ours(extend(token('b')));
+  EXPECT_EQ(answer.why, NotOurs::Why::held);
+  ASSERT_TRUE(answer.holder.has_value());
+  expect_somebody(*answer.holder, fence);
+
+  redis_({"DEL", "deploy"});
+  redis_({"HSET", "deploy", "a", "b"});
+  const NotOurs foreign = not_ours(extend(token('a')));
+  EXPECT_EQ(foreign.why, NotOurs::Why::held);
+  ASSERT_TRUE(foreign.holder.has_value());
+  expect_foreign(*foreign.holder, "hash", false);
+}
+
+TEST_F(ScriptsTest, ExtendSaysThatItWasReleasedByHand) {
+  acquired(token());
+  EXPECT_TRUE(std::holds_alternative<Released>(release_by_hand(token())));
+  EXPECT_EQ(not_ours(extend(token())).why, NotOurs::Why::released);
+  EXPECT_EQ(not_ours(extend(token('b'))).why, NotOurs::Why::gone);
+}
+
+// --- heal ---
+
+TEST_F(ScriptsTest, HealGivesALostLeaseBack) {
+  const Fence fence = acquired(token());
+  redis_({"FLUSHALL"});
+  EXPECT_TRUE(std::holds_alternative<Healed>(heal(token(), fence, {1500ms, true, encode_owner(somebody())})));
+  EXPECT_EQ(redis_({"GET", "deploy"}).text, token().secret());
+  EXPECT_GT(pttl("deploy"), 20'000);
+  const auto vote = inspect();
+  ASSERT_TRUE(std::holds_alternative<Held>(vote));
+  const Holder& holder = std::get<Held>(vote).holder;
+  expect_somebody(holder, fence);
+  EXPECT_GE(*holder.age, 1500ms);
+  EXPECT_TRUE(holder.owner->supervised);
+  EXPECT_EQ(redis_({"GET", helper_.fence()}).text, fence.text());
+}
+
+TEST_F(ScriptsTest, HealDoesNotLowerTheCounter) {
+  const Fence fence = acquired(token());
+  redis_({"DEL", "deploy"});
+  EXPECT_TRUE(std::holds_alternative<Healed>(heal(token(), Fence(5))));
+  EXPECT_EQ(redis_({"GET", helper_.fence()}).text, fence.text());
+}
+
+TEST_F(ScriptsTest, HealLeavesOthersAlone) {
+  const Fence fence = acquired(token('a'));
+  const NotOurs answer = not_ours(heal(token('b'), Fence(1)));
+  EXPECT_EQ(answer.why, NotOurs::Why::held);
+  expect_somebody(*answer.holder, fence);
+  EXPECT_EQ(redis_({"GET", "deploy"}).text, token('a').secret());
+
+  redis_({"DEL", "deploy"});
+  redis_({"RPUSH", "deploy", "x"});
+  EXPECT_EQ(not_ours(heal(token('b'), Fence(1))).why, NotOurs::Why::held);
+  EXPECT_EQ(redis_({"TYPE", "deploy"}).text, "list");
+}
+
+TEST_F(ScriptsTest, HealDoesNotBringBackWhatWasReleasedByHand) {
+  acquired(token());
+  release_by_hand(token());
+  EXPECT_EQ(not_ours(heal(token(), Fence(1))).why, NotOurs::Why::released);
+  EXPECT_FALSE(exists("deploy"));
+}
+
+// --- release ---
+
+TEST_F(ScriptsTest, ReleaseDeletesItsOwn) {
+  acquired(token());
+  EXPECT_TRUE(std::holds_alternative<Released>(release(token())));
+  EXPECT_FALSE(exists("deploy"));
+  EXPECT_FALSE(exists(helper_.owner()));
+  EXPECT_FALSE(exists(helper_.released()));
+  EXPECT_TRUE(exists(helper_.fence()));
+  EXPECT_EQ(not_ours(release(token())).why, NotOurs::Why::gone);
+}
+
+TEST_F(ScriptsTest, ReleaseLeavesOthersAlone) {
+  const Fence fence = acquired(token('a'));
+  const NotOurs answer = not_ours(release(token('b')));
+  EXPECT_EQ(answer.why, NotOurs::Why::held);
+  expect_somebody(*answer.holder, fence);
+  EXPECT_EQ(not_ours(release_by_hand(token('b'))).why, NotOurs::Why::held);
+  EXPECT_EQ(redis_({"GET", "deploy"}).text, token('a').secret());
+  EXPECT_FALSE(exists(helper_.released()));
+
+  redis_({"DEL", "deploy"});
+  redis_({"HSET", "deploy", "a", "b"});
+  EXPECT_EQ(not_ours(release(token('a'))).why, NotOurs::Why::held);
+  EXPECT_TRUE(exists("deploy"));
+}
+
+TEST_F(ScriptsTest, ReleaseLeavesAnotherLeasesRecordAlone) {
+  acquired(token());
+  redis_({"HSET", helper_.owner(), "lease", "another"});
+  EXPECT_TRUE(std::holds_alternative<Released>(release(token())));
+  EXPECT_TRUE(exists(helper_.owner()));
+}
+
+TEST_F(ScriptsTest, ARunsLeaseIsNotReleasedByHand) {
+  Owner owner = somebody();
+  owner.supervised = true;
+  const Fence fence = acquired(token(), owner);
+  const auto vote = release_by_hand(token());
+  ASSERT_TRUE(std::holds_alternative<Supervised>(vote));
+  expect_somebody(std::get<Supervised>(vote).holder, fence);
+  EXPECT_EQ(redis_({"GET", "deploy"}).text, token().secret());
+  EXPECT_FALSE(exists(helper_.released()));
+  EXPECT_TRUE(std::holds_alternative<Released>(release(token())));
+}
+
+TEST_F(ScriptsTest, ReleaseByHandLeavesATombstoneForAsLongAsTheLeaseHad) {
+  acquired(token());
+  EXPECT_TRUE(std::holds_alternative<Released>(release_by_hand(token())));
+  EXPECT_FALSE(exists("deploy"));
+  EXPECT_GT(pttl(helper_.released()), 20'000);
+  EXPECT_LE(pttl(helper_.released()), 30'000);
+  EXPECT_EQ(redis_({"ZRANGE", helper_.released(), "0", "-1"}).elements.at(0).text.find(token().secret()), std::string::npos);
+}
+
+TEST_F(ScriptsTest, TombstonesGoWhenTheyHaveServed) {
+  redis_({"ZADD", helper_.released(), "1", "old"});
+  acquired(token());
+  release_by_hand(token());
+  const Reply left = redis_({"ZRANGE", helper_.released(), "0", "-1"});
+  ASSERT_EQ(left.elements.size(), 1U);
+  EXPECT_NE(left.elements[0].text, "old");
+}
+
+// --- break, inspect, list ---
+
+TEST_F(ScriptsTest, BreakTakesAnyLockAndSaysWhoseItWas) {
+  EXPECT_TRUE(std::holds_alternative<NothingToBreak>(break_lock()));
+  const Fence fence = acquired(token());
+  const auto vote = break_lock();
+  ASSERT_TRUE(std::holds_alternative<Broken>(vote));
+  expect_somebody(std::get<Broken>(vote).holder, fence);
+  EXPECT_FALSE(exists("deploy"));
+  EXPECT_FALSE(exists(helper_.owner()));
+  // The holder must take it as a loss.
+  EXPECT_EQ(not_ours(extend(token())).why, NotOurs::Why::gone);
+  EXPECT_GT(acquired(token('b')), fence);
+}
+
+TEST_F(ScriptsTest, BreakTakesForeignLocks) {
+  for (const Command& command :
+       {Command{"SET", "deploy", "foreign"}, Command{"HSET", "deploy", "a", "b"}, Command{"RPUSH", "deploy", "x"}}) {
+    redis_(command);
+    const auto vote = break_lock();
+    ASSERT_TRUE(std::holds_alternative<Broken>(vote)) << command.front();
+    EXPECT_TRUE(std::get<Broken>(vote).holder.foreign);
+    EXPECT_FALSE(exists("deploy"));
+  }
+}
+
+TEST_F(ScriptsTest, BreakWithAFenceTakesThatLeaseOnly) {
+  const Fence fence = acquired(token());
+  const auto other = break_lock(Fence(fence.value() + 1));
+  ASSERT_TRUE(std::holds_alternative<OtherFence>(other));
+  expect_somebody(std::get<OtherFence>(other).holder, fence);
+  EXPECT_TRUE(exists("deploy"));
+  EXPECT_TRUE(exists(helper_.owner()));
+
+  EXPECT_TRUE(std::holds_alternative<Broken>(break_lock(fence)));
+  EXPECT_FALSE(exists("deploy"));
+
+  redis_({"HSET", "deploy", "a", "b"});
+  EXPECT_TRUE(std::holds_alternative<OtherFence>(break_lock(fence)));
+  EXPECT_TRUE(exists("deploy"));
+}
+
+TEST_F(ScriptsTest, InspectChangesNothing) {
+  EXPECT_TRUE(std::holds_alternative<Free>(inspect()));
+  EXPECT_EQ(redis_({"DBSIZE"}).integer, 0);
+  const Fence fence = acquired(token());
+  const auto vote = inspect();
+  ASSERT_TRUE(std::holds_alternative<Held>(vote));
+  expect_somebody(std::get<Held>(vote).holder, fence);
+}
+
+TEST_F(ScriptsTest, ListFindsEveryLockOfOurs) {
+  EXPECT_EQ(list(), std::vector<std::string>{});
+  const std::vector<std::string> keys{std::string("\0\xff\n*?[", 6), "a key", "deploy", "{tag}rest", "{}x", "}{", "}"};
+  std::vector<std::string> expected(keys);
+  std::sort(expected.begin(), expected.end());
+  for (const std::string& key : keys) {
+    const auto vote = drive_.run(server_.acquire({named(key), token(), ttl(), wall_clock_now(), somebody()}, drive_.soon()));
+    ASSERT_TRUE(std::holds_alternative<Granted>(vote)) << key;
+  }
+  redis_({"SET", "foreign", "x"});
+  redis_({"SET", "redlock:owner:{no}such", "x"});
+  EXPECT_EQ(list(), expected);
+}
+
+TEST_F(ScriptsTest, ListTakesManyPages) {
+  std::vector<std::string> expected;
+  for (int i = 1000; i < 3000; ++i) {
+    redis_({"HSET", "redlock:owner:{" + std::to_string(i) + "}", "lease", "x"});
+    expected.push_back(std::to_string(i));
+  }
+  EXPECT_EQ(list(), expected);
+}
+
+TEST_F(ScriptsTest, BinaryKeysAreKeysLikeAnyOther) {
+  resource_ = named(std::string_view("\0\r\n{\xff}\"'", 8));
+  const Fence fence = acquired(token());
+  EXPECT_EQ(redis_({"GET", resource_.key()}).text, token().secret());
+  EXPECT_EQ(std::get<Held>(inspect()).holder.fence, fence);
+  EXPECT_TRUE(std::holds_alternative<Released>(release(token())));
+}
+
+// --- servers in trouble ---
+
+TEST_F(ScriptsTest, WithoutMemoryNothingIsAcquiredButLeasesLiveOn) {
+  acquired(token('a'));
+  redis_({"CONFIG", "SET", "maxmemory-policy", "noeviction", "maxmemory", "1mb"});
+  const auto other = drive_.run(server_.acquire({named("other"), token('b'), ttl(), wall_clock_now(), somebody()}, drive_.soon()));
+  EXPECT_EQ(fault_of(other).kind, FaultKind::unavailable);
+  EXPECT_NE(fault_of(other).text.find("out of memory"), std::string::npos);
+  EXPECT_FALSE(exists("other"));
+  EXPECT_FALSE(exists(HelperKeys(named("other")).owner()));
+
+  EXPECT_TRUE(std::holds_alternative<Extended>(extend(token('a'), ttl(60s))));
+  EXPECT_GT(pttl("deploy"), 50'000);
+  EXPECT_TRUE(std::holds_alternative<Held>(inspect()));
+  EXPECT_TRUE(std::holds_alternative<Released>(release_by_hand(token('a'))));
+  EXPECT_FALSE(exists("deploy"));
+}
+
+TEST_F(ScriptsTest, AReadOnlyReplicaGrantsNothing) {
+  redis_({"CONFIG", "SET", "replica-serve-stale-data", "yes"});
+  redis_({"REPLICAOF", "127.0.0.1", "1"});
+  EXPECT_EQ(fault_of(acquire(token())).kind, FaultKind::unavailable);
+  EXPECT_FALSE(exists("deploy"));
+}
+
+TEST_F(ScriptsTest, AServerThatForgotTheScriptsLearnsThemAgain) {
+  Fence last;
+  for (const char digit : std::string_view("012")) {
+    const Fence fence = acquired(token(digit));
+    EXPECT_GT(fence, last);
+    last = fence;
+    redis_({"SCRIPT", "FLUSH"});
+    EXPECT_TRUE(std::holds_alternative<Extended>(extend(token(digit))));
+    redis_({"SCRIPT", "FLUSH"});
+    EXPECT_TRUE(std::holds_alternative<Released>(release(token(digit))));
+    redis_({"SCRIPT", "FLUSH"});
+  }
+}
+
+TEST_F(ScriptsTest, NoLockAppearsAfterItWasTakenBack) {
+  inspect();  // connects
+  const std::string evals_before = redis_({"INFO", "commandstats"}).text;
+  EXPECT_NE(evals_before.find("cmdstat_eval:calls=1,"), std::string::npos) << evals_before;
+  redis_.pause();
+  const auto vote = drive_.run(
+      server_.acquire({resource_, token(), ttl(), wall_clock_now(), somebody()}, drive_.clock().now() + std::chrono::milliseconds(100)));
+  EXPECT_EQ(fault_of(vote).kind, FaultKind::silent);
+  server_.take_back(resource_, token());
+  drive_.run(server_.close(drive_.clock().now() + std::chrono::milliseconds(100)));
+  redis_.resume();
+
+  // inspect, acquire and release have run when they are counted.
+  const auto end = drive_.soon();
+  while (redis_({"INFO", "commandstats"}).text.find("cmdstat_eval:calls=3,") == std::string::npos && drive_.clock().now() < end) {
+  }
+  EXPECT_LT(drive_.clock().now(), end) << "acquire or release did not arrive";
+  EXPECT_FALSE(exists("deploy"));
+  EXPECT_TRUE(exists(helper_.fence())) << "the acquire never ran, so nothing was shown";
+}
+
+// --- rights ---
+
+/// What a user with these rights gets to see of everything that the lock can do.
+class RightsTest : public ScriptsTest {
+ protected:
+  static std::vector<std::string> needed() {
+    return {"+eval", "+evalsha", "+get",   "+set",  "+del",  "+pexpire", "+pttl",
+            "+time", "+hset",    "+hmget", "+type", "+zadd", "+zscore",  "+zremrangebyscore"};
+  }
+
+  std::string story_of_user_with(const std::vector<std::string>& rights, const Command& keys = {"~deploy*", "~redlock:*"}) {
+    redis_({"FLUSHALL"});
+    redis_({"SCRIPT", "FLUSH"});
+    Command set_user{"ACL", "SETUSER", "deploy", "reset", "on", ">hunter2", "-@all"};
+    set_user.insert(set_user.end(), keys.begin(), keys.end());
+    set_user.insert(set_user.end(), rights.begin(), rights.end());
+    redis_(set_user);
+    Endpoint endpoint = redis_.endpoint();
+    endpoint.user = "deploy";
+    endpoint.password = "hunter2";
+    RedisServer server(drive_.executor(), drive_.clock(), endpoint);
+
+    std::string story;
+    const auto tell = [&](const auto& vote) {
+      story += std::to_string(vote.index());
+      if (const auto* fault = std::get_if<Fault>(&vote)) {
+        EXPECT_EQ(fault->kind, FaultKind::denied) << fault->text;
+        story += '!';
+      }
+      using Vote = std::decay_t<decltype(vote)>;
+      if constexpr (std::is_same_v<Vote, ExtendVote> || std::is_same_v<Vote, HealVote>) {
+        if (const auto* answer = std::get_if<NotOurs>(&vote)) story += std::to_string(static_cast<int>(answer->why));
+      }
+      if constexpr (std::is_same_v<Vote, InspectVote>) {
+        if (const auto* answer = std::get_if<Held>(&vote)) story += answer->holder.foreign ? 'f' : 'o';
+      }
+      story += ' ';
+    };
+    const auto acquire_as = [&](char digit) {
+      tell(drive_.run(server.acquire({resource_, token(digit), ttl(), wall_clock_now(), somebody()}, drive_.soon())));
+    };
+    acquire_as('a');
+    acquire_as('b');
+    tell(drive_.run(server.raise_fence({resource_, token('a'), Fence(wall_clock_now().count() + 60'000), ttl()}, drive_.soon())));
+    tell(drive_.run(server.extend({resource_, token('a'), ttl(60s)}, drive_.soon())));
+    tell(drive_.run(server.inspect(resource_, drive_.soon())));
+    story += std::to_string(pttl("deploy") / 10'000) + " ";
+    tell(drive_.run(server.release({resource_, token('a'), true}, drive_.soon())));
+    tell(drive_.run(server.extend({resource_, token('a'), ttl()}, drive_.soon())));
+    tell(drive_.run(server.heal({resource_, token('a'), ttl(), Fence(7), {}}, drive_.soon())));
+    redis_({"ZADD", helper_.released(), "1", "old"});
+    acquire_as('c');
+    tell(drive_.run(server.release({resource_, token('c'), true}, drive_.soon())));
+    story += std::to_string(redis_({"ZCARD", helper_.released()}).integer) + " ";
+    acquire_as('d');
+    redis_({"DEL", "deploy"});
+    tell(drive_.run(server.heal({resource_, token('d'), ttl(), Fence(7), {}}, drive_.soon())));
+    tell(drive_.run(server.break_lock(resource_, std::nullopt, drive_.soon())));
+    redis_({"DEL", "deploy"});
+    redis_({"HSET", "deploy", "a", "b"});
+    tell(drive_.run(server.inspect(resource_, drive_.soon())));
+    redis_({"DEL", "deploy"});
+    drive_.run(server.close(drive_.soon()));
+    return story;
+  }
+
+  static std::vector<std::string> without(std::vector<std::string> rights, const std::string& right) {
+    std::erase(rights, right);
+    return rights;
+  }
+};
+
+TEST_F(RightsTest, TheDocumentedOnesAreEnough) {
+  EXPECT_EQ(story_of_user_with(needed()), story_of_user_with({"+@all"}, {"~*"}));
+}
+
+TEST_F(RightsTest, NoneOfTheDocumentedOnesIsInVain) {
+  const std::string whole = story_of_user_with(needed());
+  for (const std::string& right : needed()) EXPECT_NE(story_of_user_with(without(needed(), right)), whole) << right;
+}
+
+TEST_F(RightsTest, WithoutThemNothingStaysBehind) {
+  for (const std::string right : {"+get", "+time", "+hset", "+pttl"}) {
+    story_of_user_with(without(needed(), right));
+    EXPECT_FALSE(exists("deploy")) << right;
+  }
+}
+
+TEST_F(RightsTest, ListNeedsScan) {
+  acquired(token());
+  redis_({"ACL", "SETUSER", "deploy", "reset", "on", ">hunter2", "-@all", "~deploy*", "~redlock:*", "+eval"});
+  Endpoint endpoint = redis_.endpoint();
+  endpoint.user = "deploy";
+  endpoint.password = "hunter2";
+  RedisServer server(drive_.executor(), drive_.clock(), endpoint);
+  const auto refused = drive_.run(server.list(drive_.soon()));
+  ASSERT_FALSE(refused.has_value());
+  EXPECT_EQ(refused.error().kind, FaultKind::denied);
+  redis_({"ACL", "SETUSER", "deploy", "+scan"});
+  const auto listed = drive_.run(server.list(drive_.soon()));
+  ASSERT_TRUE(listed.has_value());
+  EXPECT_EQ(listed->size(), 1U);
+}
+
+TEST_F(RightsTest, AWrongLoginIsDenied) {
+  redis_({"ACL", "SETUSER", "default", "-@all"});
+  Endpoint endpoint = redis_.endpoint();
+  endpoint.user = "deploy";
+  endpoint.password = "wrong";
+  RedisServer server(drive_.executor(), drive_.clock(), endpoint);
+  const auto vote = drive_.run(server.inspect(resource_, drive_.soon()));
+  EXPECT_EQ(fault_of(vote).kind, FaultKind::denied);
+  EXPECT_EQ(fault_of(vote).text.find("wrong\""), std::string::npos);
+}
+
+}  // namespace
+}  // namespace redlock::redis

@@ -1,0 +1,167 @@
+#!/usr/bin/env bats
+# bats file_tags=smoke
+# shellcheck disable=SC2030,SC2031,SC2034,SC2154,SC2016
+# The fencing token only ever grows.
+load helper/common
+load helper/redis
+load helper/checks
+
+# next_fence: takes the lock, with the fence in $fence; fails unless it is above the one before. Without -n, so that a first
+# attempt that was too slow on a busy machine is repeated.
+fence=0
+next_fence() {
+  local before=$fence
+  run -0 --separate-stderr redlock-cli run -k demo -- sh -c 'echo "$REDLOCK_FENCE"'
+  fence=$output
+  [[ $fence =~ ^[1-9][0-9]*$ ]] || fail "no fence: $fence"
+  ((fence > before)) || fail "the fence $fence is not above $before"
+}
+
+# counters_at_least N: how many servers that answer have a counter of at least N.
+counters_at_least() {
+  local i count=0 at
+  for i in "${!SERVER_PID[@]}"; do
+    at=$(fence_at "$i" demo)
+    if ((${at:-0} >= $1)); then count=$((count + 1)); fi
+  done
+  echo "$count"
+}
+
+@test "every acquisition has a higher fence than the one before" {
+  start_servers 1
+  export REDLOCK_SERVER=$SERVERS
+  local i
+  for ((i = 0; i < 20; ++i)); do next_fence; done
+}
+
+@test "the environment, status, the JSON and the counter tell the same fence" {
+  start_servers 1
+  export REDLOCK_SERVER=$SERVERS
+  run -0 --separate-stderr redlock-cli acquire -k demo -t 60s --json
+  local fence
+  fence=$(json 'j["fence"]')
+  assert_equal "$(fence_at 0 demo)" "$fence"
+  run -0 redlock-cli status -k demo
+  assert_line "  fence $fence"
+  run -0 redlock-cli status -k demo --json
+  assert_equal "$(json 'j["locks"][0]["holder"]["fence"]')" "$fence"
+}
+
+@test "a fence is near the wall clock, so that it grows over the loss of all data" {
+  start_servers 3
+  export REDLOCK_SERVER=$SERVERS
+  local i
+  for ((i = 0; i < 5; ++i)); do
+    next_fence
+    assert_in_range "$fence" "$(($(date +%s%3N) - 60000))" "$(($(date +%s%3N) + 20000))"
+    redis 0 flushall
+    redis 1 flushall
+    redis 2 flushall
+  done
+}
+
+@test "a counter ahead of the clock is outnumbered, not ignored" {
+  start_servers 1
+  export REDLOCK_SERVER=$SERVERS
+  local ahead=$(($(date +%s%3N) + 10000000000))
+  redis 0 set 'redlock:fence:{demo}' "$ahead"
+  next_fence
+  assert_equal "$fence" $((ahead + 1))
+  next_fence
+  assert_equal "$fence" $((ahead + 2))
+}
+
+@test "a fence is on a quorum before the lease counts, also when only one server had a counter that high" {
+  start_servers 3
+  export REDLOCK_SERVER=$SERVERS
+  local ahead=$(($(date +%s%3N) + 10000000000)) high low other
+  # Two servers decide; one of them is far ahead. Then the one that was ahead is out, and what it knew must not be.
+  for high in 0 1 2; do
+    low=$(((high + 1) % 3))
+    other=$(((high + 2) % 3))
+    ahead=$((ahead + 1000000))
+    redis "$high" set 'redlock:fence:{demo}' "$ahead"
+    pause_server "$other"
+    next_fence
+    assert_equal "$fence" $((ahead + 1))
+    assert_equal "$(fence_at "$high" demo) $(fence_at "$low" demo)" "$fence $fence"
+    pause_server "$high"
+    resume_server "$other"
+    next_fence
+    assert [ "$(fence_at "$low" demo)" -ge "$fence" ]
+    assert [ "$(fence_at "$other" demo)" -ge "$fence" ]
+    resume_server "$high"
+  done
+}
+
+@test "fences grow over whatever quorum of five servers is there" {
+  start_servers 5
+  export REDLOCK_SERVER=$SERVERS
+  # Counters beyond the clock, or the clock alone would do.
+  local i pair ahead=$(($(date +%s%3N) + 10000000000))
+  for i in 0 1 2 3 4; do redis "$i" set 'redlock:fence:{demo}' $((ahead + i * 1000)); done
+  for pair in 01 23 40 12 34 02 13 24 30 41; do
+    pause_server "${pair:0:1}"
+    pause_server "${pair:1:1}"
+    next_fence
+    assert [ "$fence" -gt "$ahead" ]
+    resume_server "${pair:0:1}"
+    resume_server "${pair:1:1}"
+    assert [ "$(counters_at_least "$fence")" -ge 3 ]
+  done
+}
+
+@test "a server whose counter lags or was lost catches up" {
+  start_servers 3
+  export REDLOCK_SERVER=$SERVERS
+  local ahead=$(($(date +%s%3N) + 10000000000))
+  redis 0 set 'redlock:fence:{demo}' "$ahead"
+  redis 1 set 'redlock:fence:{demo}' "$ahead"
+  redis 2 set 'redlock:fence:{demo}' 5
+  next_fence
+  kill_server 0
+  next_fence
+  assert_equal "$(fence_at 1 demo)" "$fence"
+  assert_equal "$(fence_at 2 demo)" "$fence"
+  restart_server 0
+  kill_server 1
+  next_fence
+}
+
+@test "the counter outlives the lock by 30 days" {
+  start_servers 1
+  run -0 redlock-cli run -S "$SERVERS" -k demo -- true
+  assert_in_range "$(redis 0 ttl 'redlock:fence:{demo}')" $((86400 * 30 - 60)) $((86400 * 30 + 60))
+}
+
+@test "a counter that is no number is a clear error, and nothing stays locked" {
+  start_servers 1
+  export REDLOCK_SERVER=$SERVERS
+  local garbage
+  for garbage in junk -5 1.5 "" nan inf 9007199254740993 4503599627370496; do
+    redis 0 set 'redlock:fence:{demo}' "$garbage"
+    assert_refused 78 "the fence counter of this key was overwritten" redlock-cli run -k demo -n -- touch "$BATS_TEST_TMPDIR/ran"
+    assert_unlocked demo 0
+    assert_refused 78 "the fence counter of this key was overwritten" redlock-cli acquire -k demo -t 60s
+    assert_unlocked demo 0
+    assert_equal "$(redis 0 get 'redlock:fence:{demo}')" "$garbage"
+  done
+  redis 0 del 'redlock:fence:{demo}'
+  redis 0 lpush 'redlock:fence:{demo}' x
+  run -78 redlock-cli run -k demo -n -- touch "$BATS_TEST_TMPDIR/ran"
+  assert_unlocked demo 0
+  assert [ ! -e "$BATS_TEST_TMPDIR/ran" ]
+  redis 0 del 'redlock:fence:{demo}'
+  next_fence
+}
+
+@test "one broken counter of three costs one vote, two cost the quorum" {
+  start_servers 3
+  export REDLOCK_SERVER=$SERVERS
+  redis 1 set 'redlock:fence:{demo}' junk
+  next_fence
+  redis 2 set 'redlock:fence:{demo}' junk
+  assert_refused 78 "${SERVER_URL[1]}: the fence counter" redlock-cli run -k demo -n -- true
+  assert_regex "$stderr" "${SERVER_URL[2]}: the fence counter"
+  assert_unlocked demo 0 1 2
+}

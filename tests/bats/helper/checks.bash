@@ -1,0 +1,47 @@
+# shellcheck shell=bash
+# What tests say about redlock-cli again and again. `load helper/common` and `load helper/redis` come first.
+
+# assert_refused CODE TEXT CMD…: CMD exits with CODE, prints nothing, and says TEXT in one line on stderr: of this tool, without
+# control characters.
+assert_refused() {
+  local code=$1 text=$2
+  shift 2
+  run --separate-stderr "$@"
+  # shellcheck disable=SC2154  # set by run
+  if [[ $status != "$code" || -n $output || $stderr != "redlock-cli: "*"$text"* || $stderr =~ [[:cntrl:]] ]]; then
+    fail "$(
+      printf 'command: %q' "$1"
+      printf ' %q' "${@:2}"
+      printf '\nwanted:  exit code %s and one line that says: %s\n' "$code" "$text"
+      printf 'status:  %s\nstdout:  %q\nstderr:  %q\n' "$status" "$output" "$stderr"
+    )"
+  fi
+}
+
+# assert_lines_of_stderr N: so many lines lie in $stderr.
+assert_lines_of_stderr() { assert_equal "$(grep -c '' <<<"$stderr")" "$1"; }
+
+# assert_unlocked KEY I…: neither the lock nor its owner record lies in these servers. For keys without `}`.
+assert_unlocked() {
+  local key=$1 i
+  shift
+  for i; do assert_equal "server $i: $(redis "$i" exists "$key" "redlock:owner:{$key}")" "server $i: 0"; done
+}
+
+# assert_in_range NUMBER LOWEST HIGHEST
+assert_in_range() { (($1 >= $2 && $1 <= $3)) || fail "$1 is not between $2 and $3"; }
+
+# fence_at I KEY: the fence counter in server I.
+fence_at() { redis "$1" get "redlock:fence:{$2}"; }
+
+# json EXPRESSION: what the Python expression yields for the one line of JSON in $output, which it knows as `j`.
+json() {
+  python3 -c 'import json, sys; j = json.loads(sys.argv[1]); print(eval(sys.argv[2]))' "$output" "$1"
+}
+
+# file_exists FILE, for wait_until.
+file_exists() { [[ -e $1 ]]; }
+
+# until_file FILE: the words of a command, in UNTIL_FILE, that ends when FILE exists.
+# shellcheck disable=SC2016,SC2034  # the command's own shell expands; the test reads it
+until_file() { UNTIL_FILE=(sh -c 'until [ -e "$0" ]; do sleep 0.02; done' "$1"); }

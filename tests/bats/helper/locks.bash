@@ -1,0 +1,46 @@
+# shellcheck shell=bash
+# What tests about held locks share. `load helper/common` and `load helper/redis` come first.
+
+# One server, and REDLOCK_SERVER names it: a setup() for files that need no more.
+setup_one_server() {
+  common_setup
+  start_servers 1
+  export REDLOCK_SERVER=$SERVERS
+}
+
+# hold NAME [OPTION…]: `run` holds the key demo in the background, until release_hold NAME; its pid is BACKGROUND_PID[NAME].
+hold() {
+  local name=$1
+  shift
+  # shellcheck disable=SC2016
+  start_background "$name" redlock-cli run -k demo "$@" -- \
+    sh -c 'echo entered; until [ -e "$0" ]; do sleep 0.02; done' "$BATS_TEST_TMPDIR/$name.end"
+  wait_until grep -q entered "$(background_stdout "$name")"
+}
+
+# Its command ends by itself; then $status, $output and $stderr are those of `run`.
+release_hold() {
+  touch "$BATS_TEST_TMPDIR/$1.end"
+  wait_background "$1"
+}
+
+# executable NAME: a file for a command that a test makes, from stdin; prints its path.
+executable() {
+  local path=$BATS_TEST_TMPDIR/$1
+  cat >"$path"
+  chmod +x "$path"
+  echo "$path"
+}
+
+# Opens a pipe that nobody reads at the descriptor given.
+open_broken_pipe() {
+  local pipe reader
+  pipe=$(mktemp -u "$BATS_TEST_TMPDIR/pipe.XXXXXX")
+  mkfifo "$pipe"
+  exec {reader}<>"$pipe"
+  eval "exec $1>\"\$pipe\""
+  exec {reader}<&-
+}
+
+# Everything at server I but the fence counters, which outlive their locks by design; sorted, in one line.
+keys_at() { redis "$1" --raw keys '*' | grep -v '^redlock:fence:' | sort | paste -sd ' '; }

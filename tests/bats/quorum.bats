@@ -1,0 +1,377 @@
+#!/usr/bin/env bats
+# shellcheck disable=SC2030,SC2031,SC2034,SC2154,SC2016
+# Several servers: what a quorum can do without the rest, and that less than a quorum does nothing.
+load helper/common
+load helper/redis
+load helper/checks
+
+# Every command that a lock goes through, once, on the servers in REDLOCK_SERVER.
+use_all_commands() {
+  local state=$1
+  run -0 redlock-cli run -k demo -- true
+  run -0 --separate-stderr redlock-cli acquire -k demo -t 60s --export
+  eval "$output"
+  run -0 redlock-cli extend -t 90s
+  if [[ $state == with_status ]]; then
+    run -75 redlock-cli status -k demo --exit-code
+    assert_line --partial "demo: held by"
+  fi
+  run -75 redlock-cli run -k demo -n -q -- true
+  run -0 redlock-cli release
+  unset REDLOCK_KEY REDLOCK_TOKEN REDLOCK_FENCE REDLOCK_LEASE
+}
+
+@test "everything works whichever two of five servers were killed" {
+  start_servers 5
+  export REDLOCK_SERVER=$SERVERS
+  local a b i
+  for a in 0 1 2 3; do
+    for ((b = a + 1; b < 5; ++b)); do
+      kill_server "$a"
+      kill_server "$b"
+      use_all_commands with_status
+      for i in 0 1 2 3 4; do
+        ((i == a || i == b)) || assert_unlocked demo "$i"
+      done
+      restart_server "$a"
+      restart_server "$b"
+    done
+  done
+}
+
+@test "everything works whichever two of five servers are silent" {
+  start_servers 5
+  export REDLOCK_SERVER=$SERVERS
+  local a b i
+  for a in 0 1 2 3; do
+    for ((b = a + 1; b < 5; ++b)); do
+      pause_server "$a"
+      pause_server "$b"
+      # status asks everybody, so it waits for the silent ones: once is enough.
+      use_all_commands "$([[ $a$b == 04 ]] && echo with_status)"
+      for i in 0 1 2 3 4; do
+        ((i == a || i == b)) || assert_unlocked demo "$i"
+      done
+      resume_server "$a"
+      resume_server "$b"
+    done
+  done
+}
+
+@test "two silent servers of five delay nothing: a quorum decides" {
+  start_servers 5
+  export REDLOCK_SERVER=$SERVERS REDLOCK_SERVER_TIMEOUT=20s REDLOCK_TTL=2m
+  pause_server 1
+  pause_server 3
+  start_background three_quarters_of_the_server_timeout sleep 15
+  run -0 redlock-cli run -k demo -- true
+  run -0 --separate-stderr redlock-cli acquire -k demo --export
+  eval "$output"
+  run -75 redlock-cli run -k demo -n -- true
+  run -0 redlock-cli extend
+  run -0 redlock-cli release
+  run -79 redlock-cli release
+  refute background_has_ended three_quarters_of_the_server_timeout
+}
+
+@test "status with two silent servers of five names them" {
+  start_servers 5
+  pause_server 1
+  pause_server 3
+  run -0 redlock-cli status -S "$SERVERS" -k demo --server-timeout 1s
+  assert_line "demo: free"
+  assert_line --partial "${SERVER_URL[0]}: free"
+  assert_line --partial "${SERVER_URL[1]}: no answer"
+  assert_line --partial "${SERVER_URL[3]}: no answer"
+}
+
+@test "a command goes on when two of five servers fall silent while it runs" {
+  start_servers 5
+  local done=$BATS_TEST_TMPDIR/done
+  until_file "$done"
+  start_background holder redlock-cli run -S "$SERVERS" -k demo -t 3s -v -- "${UNTIL_FILE[@]}"
+  wait_for_key 4 demo
+  pause_server 0
+  kill_server 1
+  local ends
+  ends=$(redis 4 pexpiretime demo)
+  later_end() { [[ $(redis 4 pexpiretime demo) -gt $ends ]]; }
+  wait_until later_end
+  touch "$done"
+  wait_background holder
+  assert_equal "$status" 0
+  assert_unlocked demo 2 3 4
+}
+
+@test "three of five servers killed: 69 names each one's fault, and nothing stays locked" {
+  start_servers 5
+  local i
+  for i in 0 2 4; do kill_server "$i"; done
+  assert_refused 69 "3 of 5 servers must answer" redlock-cli run -S "$SERVERS" -k demo -n -- touch "$BATS_TEST_TMPDIR/ran"
+  for i in 0 2 4; do assert_regex "$stderr" "${SERVER_URL[i]}: cannot connect: [A-Z]"; done
+  for i in 1 3; do [[ $stderr != *"${SERVER_URL[i]}"* ]]; done
+  assert_unlocked demo 1 3
+  assert [ ! -e "$BATS_TEST_TMPDIR/ran" ]
+  assert_refused 69 "${SERVER_URL[2]}" redlock-cli acquire -S "$SERVERS" -k demo -n -t 60s
+  assert_unlocked demo 1 3
+}
+
+@test "a lost quorum is a lost quorum to extend, release and status, too" {
+  start_servers 5
+  export REDLOCK_SERVER=$SERVERS
+  eval "$(redlock-cli acquire -k demo -t 60s --export)"
+  local i
+  for i in 0 2 4; do kill_server "$i"; done
+  assert_refused 69 "${SERVER_URL[2]}" redlock-cli extend -t 60s
+  assert_refused 69 "${SERVER_URL[2]}" redlock-cli release
+  run --separate-stderr redlock-cli status -k demo --exit-code
+  assert_equal "$status" 69
+  assert_line "demo: unknown: no quorum of servers answered"
+  assert_regex "$stderr" "${SERVER_URL[2]}"
+}
+
+# Warm servers hold the scripts already, so that what is written to a silent one would lock it later.
+three_silent_servers_of_five() {
+  export REDLOCK_SERVER=$SERVERS
+  run -0 redlock-cli run -k warm -- true
+  local i
+  for i in 0 1 2; do pause_server "$i"; done
+  assert_refused 69 "3 of 5 servers must answer" redlock-cli run -k demo -n --server-timeout 500ms -- true
+  for i in 0 1 2; do assert_regex "$stderr" "${SERVER_URL[i]}: no answer"; done
+  assert_unlocked demo 3 4
+  for i in 0 1 2; do
+    resume_server "$i"
+    assert_equal "$(redis "$i" ping)" PONG
+    # It has read all that was left for it once the connection is gone.
+    wait_until connections_are 1 "$i"
+    # The attempt did get there: the counter is its trace.
+    assert_equal "$(redis "$i" exists 'redlock:fence:{demo}')" 1
+    assert_unlocked demo "$i"
+  done
+  run -0 redlock-cli run -k demo -n -- true
+}
+
+connections_are() { redis "$2" info clients | grep -q "^connected_clients:$1[[:space:]]*$"; }
+
+@test "three of five servers silent: 69 names each, and no ghost of the lock appears when they wake up" {
+  start_servers 5
+  three_silent_servers_of_five
+}
+
+@test "nor does a ghost appear over TCP" {
+  local i
+  for i in 0 1 2 3 4; do start_tcp_server; done
+  three_silent_servers_of_five
+}
+
+@test "a wait bears a missing quorum until --unavailable-wait is over, and is rewarded when the servers come back" {
+  start_servers 3
+  export REDLOCK_SERVER=$SERVERS
+  kill_server 0
+  kill_server 1
+  run --separate-stderr redlock-cli run -k demo --unavailable-wait 300ms -- true
+  assert_equal "$status" 69
+  assert_regex "$stderr" "2 of 3 servers must answer"
+  start_background waiter redlock-cli run -k demo --unavailable-wait 1h -- echo ran
+  wait_until grep -q "no quorum" "$(background_stderr waiter)"
+  restart_server 0
+  wait_background waiter
+  assert_equal "$status" 0
+  assert_equal "$output" ran
+}
+
+@test "four servers, two of them with another's lock: busy in a moment, and the other two stay free" {
+  start_servers 4
+  run -0 redlock-cli acquire -S "${SERVER_URL[0]},${SERVER_URL[1]}" -k demo -t 5m
+  start_background marker sleep 15
+  assert_refused 75 "held by" redlock-cli run -S "$SERVERS" -k demo -n -- touch "$BATS_TEST_TMPDIR/ran"
+  assert_unlocked demo 2 3
+  assert_refused 75 "held by" redlock-cli acquire -S "$SERVERS" -k demo -w 500ms -q -t 60s || true
+  refute background_has_ended marker
+  assert [ ! -e "$BATS_TEST_TMPDIR/ran" ]
+  assert_unlocked demo 2 3
+  assert_equal "$(redis 0 exists demo) $(redis 1 exists demo)" "1 1"
+}
+
+@test "four servers, two of them with a foreign client's lock: the same" {
+  start_servers 4
+  redis 0 set demo theirs px 300000
+  redis 3 set demo theirs px 300000
+  start_background marker sleep 15
+  assert_refused 75 "held by a foreign client" redlock-cli run -S "$SERVERS" -k demo -n -- true
+  refute background_has_ended marker
+  assert_unlocked demo 1 2
+  assert_equal "$(redis 0 get demo) $(redis 3 get demo)" "theirs theirs"
+}
+
+@test "four servers, two of them silent: no quorum" {
+  start_servers 4
+  pause_server 1
+  pause_server 2
+  assert_refused 69 "3 of 4 servers must answer" redlock-cli run -S "$SERVERS" -k demo -n --server-timeout 500ms -- true
+  assert_unlocked demo 0 3
+}
+
+@test "a minority of servers with a foreign lock does not keep us out" {
+  start_servers 3
+  redis 1 set demo theirs px 300000
+  run -0 redlock-cli run -S "$SERVERS" -k demo -n -- true
+  assert_equal "$(redis 1 get demo)" theirs
+  assert_unlocked demo 0 2
+}
+
+@test "a server that lost its data while a command runs gets the key back, and the command goes on" {
+  start_servers 3
+  local done=$BATS_TEST_TMPDIR/done
+  until_file "$done"
+  start_background holder redlock-cli run -S "$SERVERS" -k demo -t 4s -- "${UNTIL_FILE[@]}"
+  wait_for_key 0 demo
+  wait_for_key 2 demo
+  local token fence
+  token=$(redis 0 get demo)
+  fence=$(redis 0 hget 'redlock:owner:{demo}' fence)
+  redis 2 flushall
+  wait_for_key 2 demo
+  assert_equal "$(redis 2 get demo)" "$token"
+  assert_in_range "$(redis 2 pttl demo)" 1 4000
+  owner_is_back() { [[ $(redis 2 hget 'redlock:owner:{demo}' fence) == "$fence" ]]; }
+  wait_until owner_is_back
+  assert [ "$(fence_at 2 demo)" -ge "$fence" ]
+  refute background_has_ended holder
+  touch "$done"
+  wait_background holder
+  assert_equal "$status" 0
+  assert_unlocked demo 0 1 2
+}
+
+@test "a restarted, empty server gets the key back, too" {
+  start_servers 3
+  local done=$BATS_TEST_TMPDIR/done
+  until_file "$done"
+  start_background holder redlock-cli run -S "$SERVERS" -k demo -t 4s -- "${UNTIL_FILE[@]}"
+  wait_for_key 0 demo
+  wait_for_key 1 demo
+  restart_server 1
+  wait_for_key 1 demo
+  assert_equal "$(redis 1 get demo)" "$(redis 0 get demo)"
+  touch "$done"
+  wait_background holder
+  assert_equal "$status" 0
+  assert_unlocked demo 0 1 2
+}
+
+@test "extend by hand gives a server the key back, too" {
+  start_servers 3
+  export REDLOCK_SERVER=$SERVERS
+  eval "$(redlock-cli acquire -k demo -t 60s --export)"
+  wait_for_key 2 demo
+  redis 2 flushall
+  run -0 redlock-cli extend -t 60s
+  wait_for_key 2 demo
+  assert_equal "$(redis 2 get demo)" "$REDLOCK_TOKEN"
+}
+
+@test "a server with a foreign lock is not overwritten by healing" {
+  start_servers 3
+  export REDLOCK_SERVER=$SERVERS
+  eval "$(redlock-cli acquire -k demo -t 60s --export)"
+  wait_for_key 2 demo
+  redis 2 set demo theirs px 60000
+  run -0 redlock-cli extend -t 60s
+  run -0 redlock-cli release
+  assert_equal "$(redis 2 get demo)" theirs
+}
+
+@test "a majority that lost its data ends the command with 79, and nothing is brought back" {
+  start_servers 3
+  start_background holder redlock-cli run -S "$SERVERS" -k demo -t 3s -- sleep 60
+  wait_for_key 0 demo
+  wait_for_key 1 demo
+  wait_for_key 2 demo
+  redis 0 flushall
+  redis 2 flushall
+  wait_background holder
+  assert_equal "$status" 79
+  assert_regex "$stderr" "demo: lost: it is gone"
+  assert_unlocked demo 0 1 2
+}
+
+@test "extend by hand does not bring back what a majority lost" {
+  start_servers 3
+  export REDLOCK_SERVER=$SERVERS
+  eval "$(redlock-cli acquire -k demo -t 60s --export)"
+  wait_for_key 2 demo
+  redis 0 flushall
+  redis 2 flushall
+  assert_refused 79 "it is gone" redlock-cli extend -t 60s
+  assert_unlocked demo 0 2
+}
+
+# Starts three `run -n` that wait for the lock on $gate, and lets them go together. Whoever gets in stays until $leave exists.
+start_three() {
+  local name gate=$BATS_TEST_TMPDIR/gate leave=$1 door
+  exec {door}>"$gate"
+  flock -x "$door"
+  until_file "$leave"
+  for name in one two three; do
+    # The gate is opened before our own words are said.
+    start_background "$name" flock -s -F "$gate" redlock-cli run -S "$SERVERS" -k demo -n -- "${UNTIL_FILE[@]}" {door}>&-
+  done
+  for name in one two three; do wait_until waits_at_gate "${BACKGROUND_PID[$name]}"; done
+  flock -u "$door"
+  exec {door}>&-
+}
+
+waits_at_gate() { [[ $(<"/proc/$1/comm") == flock ]]; }
+
+two_have_ended() {
+  local name ended=0
+  for name in one two three; do
+    if background_has_ended "$name"; then ended=$((ended + 1)); fi
+  done
+  ((ended >= 2))
+}
+
+@test "of three that start at the same instant exactly one runs, every time" {
+  start_servers 3
+  local round name statuses
+  for ((round = 0; round < 30; ++round)); do
+    start_three "$BATS_TEST_TMPDIR/leave.$round"
+    wait_until two_have_ended
+    touch "$BATS_TEST_TMPDIR/leave.$round"
+    statuses=()
+    for name in one two three; do
+      wait_background "$name"
+      statuses+=("$status")
+    done
+    mapfile -t statuses < <(printf '%s\n' "${statuses[@]}" | sort -n)
+    assert_equal "round $round: ${statuses[*]}" "round $round: 0 75 75"
+    assert_unlocked demo 0 1 2
+  done
+}
+
+@test "one server under two names is no quorum: 78, and nothing stays locked" {
+  start_tcp_server
+  start_server
+  assert_refused 78 "the same one" redlock-cli run -S "${SERVER_URL[0]},unix://${SERVER_SOCKET[0]}" -k demo -n -- touch "$BATS_TEST_TMPDIR/ran"
+  assert_unlocked demo 0
+  assert_refused 78 "the same one" redlock-cli acquire -S "${SERVER_URL[1]},${SERVER_URL[0]},unix://${SERVER_SOCKET[0]}" -k demo -n -t 60s
+  assert_unlocked demo 0 1
+  assert_refused 78 "the same one" redlock-cli run -S "${SERVER_URL[0]},redis://localhost:${SERVER_PORT[0]}" -k demo -n -- true
+  assert_unlocked demo 0
+  assert [ ! -e "$BATS_TEST_TMPDIR/ran" ]
+}
+
+@test "the same URL twice is refused before anybody is asked" {
+  assert_refused 78 "redis://h:6379 is named twice" redlock-cli run -S redis://h -S redis://h -k demo -- true
+  assert_refused 78 "is named twice" redlock-cli run -S redis://h:6379,redis://g,redis://H/ -k demo -- true
+  assert_refused 78 "is named twice" redlock-cli acquire -S 'redis://[::1],redis://[0:0::1]:6379' -k demo -t 60s
+  assert_refused 78 "is named twice" redlock-cli status -S unix:///tmp/x,unix:///tmp/x
+  assert_refused 78 "is named twice" env REDLOCK_SERVER=redis://h,redis://h redlock-cli status
+}
+
+@test "two databases of one server are one server" {
+  start_tcp_server
+  assert_refused 78 "same" redlock-cli run -S "${SERVER_URL[0]}/1,${SERVER_URL[0]}/2" -k demo -n -- true
+  assert_equal "$(redis 0 -n 1 exists demo) $(redis 0 -n 2 exists demo)" "0 0"
+}

@@ -1,0 +1,433 @@
+#!/usr/bin/env bats
+# bats file_tags=smoke
+# shellcheck disable=SC2016,SC2030,SC2031  # the commands' own shells expand; each test is a subshell
+# What the command of `run` gets, and what comes back of it.
+load helper/common
+load helper/redis
+load helper/locks
+
+setup() { setup_one_server; }
+
+locked() { redlock-cli run -k demo "$@"; }
+
+# --- Arguments and input ---
+
+# Says how many arguments there are, and each of them.
+show_arguments() {
+  executable show-arguments <<'END'
+#!/bin/sh
+echo "$#"
+for argument; do printf '<%s>\n' "$argument"; done
+END
+}
+
+@test "arguments reach the command untouched" {
+  local show
+  show=$(show_arguments)
+  local -a arguments=(-xzf --help '' $'two\nlines' $'ends in a newline\n' -- -k other -n --json -- ' ' '*' '$HOME' "it's" '\' -h
+    --version $'\xff\xfe\x01')
+  run --keep-empty-lines -- "$show" "${arguments[@]}"
+  local expected=$output
+  assert_line --index 0 "${#arguments[@]}"
+  run --keep-empty-lines -- locked -- "$show" "${arguments[@]}"
+  assert_success
+  assert_equal "$output" "$expected"
+}
+
+@test "a command without arguments gets none" {
+  run locked -- "$(show_arguments)"
+  assert_output 0
+}
+
+@test "an argument of 100 kB passes" {
+  local long
+  long=$(printf '%0100000d' 7)
+  run locked -- sh -c 'echo ${#1}' - "$long"
+  assert_output 100000
+}
+
+@test "the command is known to itself by the name that the user gave" {
+  run locked -- sh -c 'tr "\0" " " </proc/self/cmdline; exit' # of tr, to see that this works
+  assert_output 'tr \0   '
+  ln -s "$(command -v bash)" "$BATS_TEST_TMPDIR/other-name"
+  PATH=$BATS_TEST_TMPDIR:$PATH run locked -- other-name -c 'echo "$0"'
+  assert_output other-name
+}
+
+@test "the command reads our stdin, every byte of it" {
+  head -c 1000000 /dev/urandom >"$BATS_TEST_TMPDIR/bytes"
+  locked -- cat <"$BATS_TEST_TMPDIR/bytes" | cmp - "$BATS_TEST_TMPDIR/bytes"
+  cat "$BATS_TEST_TMPDIR/bytes" | locked -- cat | cmp - "$BATS_TEST_TMPDIR/bytes"
+}
+
+@test "nothing of stdin is read but by the command" {
+  run sh -c 'printf "first\nsecond\n" | { redlock-cli run -k demo -- sh -c "read line; echo command: \$line"; cat; }'
+  assert_output $'command: first\nsecond'
+}
+
+# --- Environment ---
+
+@test "the command sees the lease in its environment" {
+  run locked -- sh -c 'env | grep -o "^REDLOCK_[A-Z]*=." | sed s/.$// | sort'
+  assert_line REDLOCK_KEY=
+  assert_line REDLOCK_TOKEN=
+  assert_line REDLOCK_FENCE=
+  assert_line REDLOCK_LEASE=
+  run locked -- sh -c 'echo "$REDLOCK_KEY"; echo "$REDLOCK_FENCE" | grep -xE "[1-9][0-9]*"'
+  assert_success
+  assert_line --index 0 demo
+}
+
+@test "the lease's variables replace those that we were given" {
+  REDLOCK_KEY=old REDLOCK_TOKEN=old REDLOCK_FENCE=old REDLOCK_LEASE=old run locked -- env
+  assert_line REDLOCK_KEY=demo
+  refute_line --regexp '^REDLOCK_[A-Z]*=old$'
+  assert_equal "$(grep -c ^REDLOCK_TOKEN= <<<"$output")" 1
+}
+
+@test "everything else in the environment passes untouched" {
+  export EMPTY= LINES_OF=$'two\nlines'
+  # A name that no shell would make.
+  run env odd.name=x env -0
+  local outside=$output
+  run env odd.name=x "$REDLOCK_CLI" run -k demo -- sh -c "env -u REDLOCK_KEY -u REDLOCK_TOKEN -u REDLOCK_FENCE -u REDLOCK_LEASE true"
+  assert_success
+  env odd.name=x env -0 | grep -zvE '^(_|PWD|OLDPWD|SHLVL)=' | sort -z >"$BATS_TEST_TMPDIR/outside"
+  env odd.name=x "$REDLOCK_CLI" run -k demo -- env -0 |
+    grep -zvE '^(_|PWD|OLDPWD|SHLVL|REDLOCK_(KEY|TOKEN|FENCE|LEASE|HELD))=' | sort -z >"$BATS_TEST_TMPDIR/inside"
+  cmp "$BATS_TEST_TMPDIR/outside" "$BATS_TEST_TMPDIR/inside"
+  grep -qz '^odd.name=x$' "$BATS_TEST_TMPDIR/inside"
+}
+
+@test "a nested run shows the inner lock" {
+  run redlock-cli run -k outer -- redlock-cli run -k inner -- sh -c '
+    echo "$REDLOCK_KEY"
+    test "$(redis-cli -s "$0" get inner)" = "$REDLOCK_TOKEN" && redis-cli -s "$0" exists inner outer' "$SERVER_SOCKET"
+  assert_success
+  assert_output $'inner\n2'
+}
+
+# --- The key ---
+
+@test "while the command runs the key holds its token and has an expiry, and afterwards nothing is left" {
+  run locked -t 20s -- sh -c '
+    test "$(redis-cli -s "$0" get demo)" = "$REDLOCK_TOKEN" && redis-cli -s "$0" pttl demo' "$SERVER_SOCKET"
+  assert_success
+  assert [ "$output" -gt 0 ]
+  assert [ "$output" -le 20000 ]
+  assert_equal "$(keys_at 0)" ""
+  # What stays, stays not for ever.
+  assert [ "$(redis 0 pttl 'redlock:fence:{demo}')" -gt 0 ]
+}
+
+@test "the key is released before run ends, whatever the command's status" {
+  local code
+  for code in 0 1 75 79 127; do
+    run locked -- sh -c 'exit "$0"' "$code"
+    assert_equal "$status" "$code"
+    assert_equal "$(keys_at 0)" ""
+  done
+}
+
+@test "a key of any bytes is locked as it is" {
+  local key=$'a b{c}\n\xff}'
+  run redlock-cli run -k "$key" -- sh -c '
+    test "$REDLOCK_KEY" = "$1" && test "$(redis-cli -s "$0" get "$1")" = "$REDLOCK_TOKEN"' "$SERVER_SOCKET" "$key"
+  assert_success
+}
+
+# --- Descriptors ---
+
+@test "the command inherits our descriptors" {
+  echo input >"$BATS_TEST_TMPDIR/in"
+  locked -- sh -c 'cat <&8; echo output >&9' 8<"$BATS_TEST_TMPDIR/in" 9>"$BATS_TEST_TMPDIR/out" >"$BATS_TEST_TMPDIR/stdout"
+  assert_equal "$(<"$BATS_TEST_TMPDIR/stdout")" input
+  assert_equal "$(<"$BATS_TEST_TMPDIR/out")" output
+}
+
+@test "the command inherits no descriptor of ours" {
+  local list=(sh -c 'cd /proc/$$/fd && echo *')
+  run "${list[@]}"
+  local outside=$output
+  run locked -- "${list[@]}"
+  assert_output "$outside"
+}
+
+@test "closed standard descriptors do no harm, and nothing is written into a socket" {
+  locked -- true
+  redis 0 config resetstat
+  local stdin stdout stderr out=$BATS_TEST_TMPDIR/out
+  # As few redirections as possible around the program: each `-` below closes one of its descriptors.
+  for stdin in '' '<&-'; do
+    for stdout in '' '>&-'; do
+      for stderr in '' '2>&-'; do
+        rm -f "$out"
+        run env -C "$BATS_TEST_TMPDIR" sh -c "redlock-cli run -vv -k demo -- sh -c 'cd /proc/\$\$/fd; echo * >$out' $stdin $stdout $stderr"
+        assert_success
+        local inside
+        inside=$(<"$out")
+        sh -c "sh -c 'cd /proc/\$\$/fd; echo * >$out' $stdin $stdout $stderr" >/dev/null 2>&1
+        assert_equal "$stdin$stdout$stderr: $inside" "$stdin$stdout$stderr: $(<"$out")"
+      done
+    done
+  done
+  # A message that went to the server would be an unknown command there.
+  refute grep -q errorstat_ERR <(redis 0 info errorstats)
+  assert_equal "$(keys_at 0)" ""
+}
+
+@test "a wait with closed standard descriptors works too" {
+  redis 0 set demo x
+  start_background waiter sh -c 'exec redlock-cli run -vv -k demo -- sh -c "echo entered >\"\$0\"" "$0" <&- >&- 2>&-' \
+    "$BATS_TEST_TMPDIR/entered"
+  wait_until eval '(($(redis 0 info commandstats | sed -n "s/^cmdstat_eval.*calls=\([0-9]*\).*/\1/p" | paste -sd+ | bc) >= 3))'
+  assert [ ! -e "$BATS_TEST_TMPDIR/entered" ]
+  redis 0 del demo
+  wait_background waiter
+  assert_equal "$status" 0
+  assert_equal "$(<"$BATS_TEST_TMPDIR/entered")" entered
+  refute grep -q errorstat_ERR <(redis 0 info errorstats)
+}
+
+@test "a stderr that nobody reads, or that is full, changes nothing" {
+  open_broken_pipe 7
+  exec 8>/dev/full
+  local fd
+  for fd in 7 8; do
+    run sh -c "redlock-cli run -vv -k demo -- sh -c 'exit 3' 2>&$fd"
+    assert_equal "$status" 3
+    run sh -c "redlock-cli run -k demo -- sh -c 'sleep 1000 & exit 4' 2>&$fd" # there is something to say about what is left
+    assert_equal "$status" 4
+    redis 0 set demo x
+    run sh -c "redlock-cli run -n -k demo -- true 2>&$fd"
+    assert_equal "$status" 75
+    redis 0 del demo
+    run sh -c "redlock-cli run -k demo true 2>&$fd"
+    assert_equal "$status" 64
+    run sh -c "redlock-cli run -k demo -- /no/such/program 2>&$fd"
+    assert_equal "$status" 127
+    run sh -c "redlock-cli run -S '' -k demo -- true 2>&$fd"
+    assert_equal "$status" 78
+  done
+  end_sleepers
+}
+
+# --- -c ---
+
+@test "-c gives the text to the user's shell" {
+  local shell
+  shell=$(show_arguments)
+  SHELL=$shell run locked -c $'echo "$A" | wc -l\n-x'
+  assert_output $'2\n<-c>\n<echo "$A" | wc -l\n-x>'
+}
+
+@test "-c means a shell even where there is no SHELL" {
+  local shell
+  for shell in -u -; do
+    if [[ $shell == - ]]; then
+      run env SHELL= "$REDLOCK_CLI" run -k demo -c 'echo a b | tr a-z A-Z; exit 3'
+    else
+      run env -u SHELL "$REDLOCK_CLI" run -k demo -c 'echo a b | tr a-z A-Z; exit 3'
+    fi
+    assert_equal "$status" 3
+    assert_output "A B"
+  done
+}
+
+@test "-c and the lease go together" {
+  SHELL=/bin/bash run locked -c 'echo "$REDLOCK_KEY ${BASH_VERSION:+bash}"'
+  assert_output "demo bash"
+}
+
+@test "there is no shell without -c" {
+  run locked -- echo '$REDLOCK_KEY; `id` | cat'
+  assert_output '$REDLOCK_KEY; `id` | cat'
+}
+
+# --- Command lines that are refused ---
+
+@test "without -- the corrected line is shown, and it works" {
+  cd "$BATS_TEST_TMPDIR"
+  run --separate-stderr locked -w 5s --note 'two words' sh -c 'echo "$@"' - -n --
+  assert_success # there is a --: what stands before it is ours
+  run --separate-stderr locked -w 5s --note 'two words' sh -c 'echo "$1"' "it's"
+  assert_failure 64
+  assert_equal "$output" ""
+  assert_equal "$(wc -l <<<"$stderr")" 1
+  local line=${stderr#*command: }
+  assert_equal "$line" "redlock-cli run -k demo -w 5s --note 'two words' -- sh -c 'echo \"\$1\"' 'it'\\''s'"
+  run bash -c "$line"
+  assert_success
+  assert_equal "$(keys_at 0)" ""
+}
+
+@test "the corrected line tells options that take a value from those that do not" {
+  local -A corrected=(
+    ["-n make -j 4"]="-n -- make -j 4"
+    ["-w5s make"]="-w5s -- make"
+    ["--wait=5s -q make --help"]="--wait=5s -q -- make --help"
+    ["--on-lost warn -E 0 make"]="--on-lost warn -E 0 -- make"
+    [""]="-- CMD"
+  )
+  local given
+  for given in "${!corrected[@]}"; do
+    # shellcheck disable=SC2086
+    run locked $given
+    assert_failure 64
+    assert_output "redlock-cli: run needs -- before the command: redlock-cli run -k demo${corrected[$given]:+ }${corrected[$given]}"
+  done
+}
+
+@test "-c together with -- is refused" {
+  run locked -c 'echo no' -- echo no
+  assert_failure 64
+  assert_equal "${#lines[@]}" 1
+  assert_output --partial -- --
+}
+
+@test "run without a command is refused" {
+  run locked --
+  assert_failure 64
+  assert_equal "${#lines[@]}" 1
+  assert_equal "$(redis 0 dbsize)" 0
+}
+
+@test "a shared lock that -s cannot mean is explained when a URL follows" {
+  run redlock-cli run -k demo -s redis://user:secret@127.0.0.1 -- true
+  assert_failure 64
+  assert_output --partial "-S redis://"
+  refute_output --partial secret
+}
+
+# --- Looking the command up ---
+
+@test "a command that is not there is 127 before any lock is taken" {
+  local name
+  for name in no-such-program ./no-such-program /no/such/program ''; do
+    run locked -- "$name"
+    assert_failure 127
+    assert_equal "${#lines[@]}" 1
+  done
+  assert_equal "$(redis 0 dbsize)" 0
+}
+
+@test "a command that is not there is 127 without waiting for the lock" {
+  redis 0 set demo x
+  run locked -w 1h -- no-such-program
+  assert_failure 127
+  pause_server 0
+  run locked -w 1h -- no-such-program
+  assert_failure 127
+}
+
+@test "a command that cannot be executed is 126 before any lock is taken" {
+  echo 'echo no' >"$BATS_TEST_TMPDIR/plain"
+  PATH=$BATS_TEST_TMPDIR:$PATH
+  local name
+  for name in "$BATS_TEST_TMPDIR/plain" plain "$BATS_TEST_TMPDIR" /dev/null; do
+    run locked -- "$name"
+    assert_failure 126
+    assert_equal "${#lines[@]}" 1
+  done
+  assert_equal "$(redis 0 dbsize)" 0
+}
+
+@test "the first executable in PATH is run, be there others before it that are none" {
+  mkdir "$BATS_TEST_TMPDIR"/{a,b,c}
+  echo no >"$BATS_TEST_TMPDIR/a/tool"
+  mkdir "$BATS_TEST_TMPDIR/b/tool"
+  executable c/tool <<<'echo found' >/dev/null
+  PATH=$BATS_TEST_TMPDIR/no:$BATS_TEST_TMPDIR/a:$BATS_TEST_TMPDIR/b:$BATS_TEST_TMPDIR/c:$PATH run locked -- tool
+  assert_success
+  assert_output found
+}
+
+@test "an empty element of PATH is the current directory" {
+  executable tool <<<'echo found' >/dev/null
+  cd "$BATS_TEST_TMPDIR"
+  PATH=$PATH: run locked -- tool
+  assert_output found
+}
+
+@test "without PATH the system's programs are found" {
+  run env -u PATH "$REDLOCK_CLI" run -k demo -- echo found
+  assert_output found
+}
+
+@test "when exec fails after the lookup the lock is released and the status is 126" {
+  local broken
+  broken=$(executable broken <<<'#!/no/such/interpreter')
+  redis 0 set demo x # let there be a wait: the lookup is over before it
+  start_background waiter redlock-cli run -k demo --status-fd 9 -- "$broken" 9>"$BATS_TEST_TMPDIR/report"
+  wait_until grep -q "waiting for demo" "$(background_stderr waiter)"
+  redis 0 del demo
+  wait_background waiter
+  assert_equal "$status" 126
+  assert_regex "$stderr" "interpreter"
+  assert_equal "$(keys_at 0)" ""
+  # It was taken.
+  assert_equal "$(redis 0 exists 'redlock:fence:{demo}')" 1
+  run cat "$BATS_TEST_TMPDIR/report"
+  assert_output --partial '"result":"not_started","exit_code":126'
+  assert_output --partial '"released":true'
+}
+
+@test "a command that disappears during the wait is 127, and the lock is released" {
+  local fleeting
+  fleeting=$(executable fleeting <<<'#!/bin/sh')
+  redis 0 set demo x
+  start_background waiter redlock-cli run -k demo -- "$fleeting"
+  wait_until grep -q "waiting for demo" "$(background_stderr waiter)"
+  rm "$fleeting"
+  redis 0 del demo
+  wait_background waiter
+  assert_equal "$status" 127
+  assert_equal "$(keys_at 0)" ""
+}
+
+@test "a script without a first line for the kernel is run by the shell" {
+  local script
+  script=$(executable script <<<'echo "$#:$1:$2"; exit 5')
+  run locked -- "$script" -e 'a b'
+  assert_equal "$status" 5
+  assert_output "2:-e:a b"
+}
+
+# --- Signals ---
+
+@test "a pipe that closes kills the command as it does without us" {
+  run env --default-signal=PIPE bash -c 'redlock-cli run -k demo -- yes | head -n 1; exit "${PIPESTATUS[0]}"'
+  assert_equal "$status" 141
+  assert_output y
+  assert_equal "$(keys_at 0)" ""
+}
+
+# same_signals WRAPPER…: below it, signal mask and ignored signals are the same with us and without us.
+same_signals() {
+  local look=(grep -E '^Sig(Blk|Ign):' /proc/self/status) outside
+  outside=$("$@" "${look[@]}")
+  run "$@" redlock-cli run -k demo -- "${look[@]}"
+  assert_success
+  assert_equal "$*: $output" "$*: $outside"
+}
+
+@test "the command has the signal mask and the ignored signals that we were started with" {
+  same_signals env --default-signal
+  same_signals env --default-signal --ignore-signal=PIPE
+  same_signals env --default-signal --ignore-signal=HUP,INT,QUIT,TERM,USR1,USR2,TSTP,TTIN,TTOU,WINCH,CONT
+  same_signals env --default-signal --block-signal=HUP,INT,USR1,WINCH,ALRM
+  same_signals env --ignore-signal --block-signal
+}
+
+@test "the command finds SIGCHLD as we did, ignored or blocked, and its status comes back" {
+  same_signals env --default-signal --ignore-signal=CHLD
+  same_signals env --default-signal --block-signal=CHLD
+  run env --ignore-signal=CHLD --block-signal=CHLD "$REDLOCK_CLI" run -k demo -- sh -c 'exit 5'
+  assert_equal "$status" 5
+}
+
+@test "nohup passes" {
+  run --separate-stderr nohup "$REDLOCK_CLI" run -k demo -- sed -n 's/^SigIgn:.*\(.\)$/\1/p' /proc/self/status
+  assert_success
+  assert_regex "$output" '^[13579bdf]$'
+}

@@ -1,0 +1,130 @@
+#!/usr/bin/env bash
+# Fails when the documents and the program say different things: the options of each command (man page, completion), the
+# exit codes, the rights that the scripts need, the version; when the man page is not clean, or a link leads nowhere.
+# usage: REDLOCK_CLI=build/dev/src/redlock-cli tests/docs.sh [ROOT]   (ROOT: the repository, or a copy of it)
+set -euo pipefail
+export LC_ALL=C.UTF-8
+
+root=${1:-$(dirname "${BASH_SOURCE[0]}")/..}
+cli=$(realpath "${REDLOCK_CLI:?the program to compare with}")
+cd "$root"
+for variable in "${!REDLOCK_@}"; do unset "$variable"; done
+
+problems=0
+problem() {
+  echo "docs: $*" >&2
+  problems=$((problems + 1))
+}
+
+# same WHAT EXPECTED FOUND: two lists, a word or a line each, in any order. Says what is missing and what is too much.
+same() {
+  local what=$1 missing extra
+  missing=$(comm -23 <(sort -u <<<"$2") <(sort -u <<<"$3"))
+  extra=$(comm -13 <(sort -u <<<"$2") <(sort -u <<<"$3"))
+  [[ -n $2 ]] || problem "$what: nothing to compare with"
+  [[ -z $missing ]] || problem "$what: missing: ${missing//$'\n'/; }"
+  [[ -z $extra ]] || problem "$what: unknown to the program: ${extra//$'\n'/; }"
+}
+
+command -v mandoc >/dev/null || {
+  echo "docs: mandoc is not installed" >&2
+  exit 1
+}
+
+# --- What the program says. ---
+
+# Its commands, a line each.
+commands=$("$cli" --help | sed -n '/^Subcommands:/,/^$/s/^  \([a-z][a-z]*\) .*/\1/p')
+
+# help_options [COMMAND]: its options as `--help` shows them, `-w,--wait,--timeout DUR`, a line each.
+help_options() { "$cli" "$@" --help | sed -n '/^Options:/,/^$/s/^  \(-.*\)/\1/p' | sed 's/  .*//'; }
+
+# `CODE<tab>MEANING`, a line each.
+help_exit_codes() {
+  "$cli" --help | sed -n '/^Exit codes:/,/^$/p' | sed -En 's/^ +([0-9]+(, [0-9]+)*)  (.*)/\1\t\3/p'
+}
+
+# --- What the man page says, as it is shown, a paragraph a line. ---
+
+page=man/redlock-cli.1
+lint=$(mandoc -Tlint -W warning "$page" 2>&1) || true
+[[ -z $lint ]] || problem "$page: $lint"
+# Overstruck letters are how a terminal shows bold and underlined ones.
+shown=$(mandoc -Tascii -Owidth=900 "$page" 2>/dev/null | sed 's/.\x08//g')
+
+# section TITLE: its lines.
+section() { awk -v title="$1" '/^[A-Z]/ { inside = $0 == title; next } inside' <<<"$shown"; }
+
+# man_options [COMMAND]: the options in the subsections of OPTIONS whose title names it.
+man_options() {
+  section OPTIONS | awk -v command="${1-}" '
+    /^   [A-Z]/ {
+      words = " " $0 " "
+      gsub(/,/, " ", words)
+      if (command == "") mine = words ~ / without a command /
+      else mine = words ~ / every command / || index(words, " " command " ")
+    }
+    mine && /^     -/ { sub(/^ +/, ""); sub(/  .*/, ""); gsub(/, /, ","); print }'
+}
+
+man_exit_codes() { section 'EXIT STATUS' | sed -En 's/^ {5}([0-9]+(, [0-9]+)*|128\+n) +(.*)/\1\t\3/p'; }
+
+# --- What the completion offers. ---
+
+completion=completions/redlock-cli.bash
+# offered WORD…: for a command line of these words, the last one being typed.
+offered() {
+  # shellcheck disable=SC2016  # for the inner shell
+  env -u BASH_ENV bash --norc --noprofile -c '
+    . "$0" || exit
+    COMP_WORDS=("$@") COMP_CWORD=$(($# - 1))
+    _redlock_cli redlock-cli "${COMP_WORDS[COMP_CWORD]}" "${COMP_WORDS[COMP_CWORD - 1]}" 2>/dev/null
+    printf "%s\n" "${COMPREPLY[@]}"' "./$completion" redlock-cli "$@"
+}
+
+# --- Comparisons. ---
+
+same "$page: commands" "$commands" "$(section COMMANDS | sed -En 's/^ {5}([a-z]+)( .*|$)/\1/p' | grep -vxE 'extend and.*' || true)"
+same "$completion: commands" "$commands" "$(offered '')"
+same "$page: options without a command" "$(help_options)" "$(man_options)"
+same "$completion: options without a command" "$(help_options | tr , '\n')" "$(offered -)"
+while read -r command; do
+  options=$(help_options "$command")
+  same "$page: options of $command" "$options" "$(man_options "$command")"
+  same "$completion: options of $command" "$(cut -d ' ' -f 1 <<<"$options" | tr , '\n')" "$(offered "$command" - | grep -vx -- --)"
+done <<<"$commands"
+same "$completion: --on-lost" "$(help_options run | sed -n 's/^--on-lost //p' | tr '|' '\n')" "$(offered run --on-lost '')"
+
+same "$page: EXIT STATUS" "$(help_exit_codes)" "$(man_exit_codes | grep -v $'^128+n\t')"
+grep -q $'^128+n\t' <<<"$(man_exit_codes)" || problem "$page: EXIT STATUS: 128+n is missing"
+
+# The rights of an ACL user: the commands that the scripts call, and those that carry the scripts.
+called=$(grep -hoE "redis\.p?call\('[A-Z]+'" src/store/scripts/*.lua | grep -oE '[A-Z]+' | tr '[:upper:]' '[:lower:]')
+rights=$(section SERVERS | sed -n '/ACL SETUSER/,/^$/p' | grep -oE '\+[a-z]+' | tr -d +)
+same "$page: rights" "$called"$'\n'eval$'\n'evalsha "$rights"
+
+for command in ./packaging/quickstart.sh ./tests/run.sh; do
+  grep -qxF -- "$command" README.md || problem "README.md: the command $command is missing"
+  [[ -x $command ]] || problem "README.md: $command is no program"
+done
+
+version=$(sed -En 's/^project\(.* VERSION ([0-9.]+).*/\1/p' CMakeLists.txt)
+[[ "redlock-cli $version" == "$("$cli" --version)" ]] || problem "CMakeLists.txt has version $version, --version says $("$cli" --version)"
+
+decisions=0
+for file in docs/decisions/[0-9]*.md; do
+  decisions=$((decisions + 1))
+  grep -qF "($file)" ARCHITECTURE.md || problem "$file: ARCHITECTURE.md does not list it"
+done
+
+links=0
+for document in README.md ARCHITECTURE.md CONTRIBUTING.md CHANGELOG.md docs/decisions/*.md; do
+  while read -r link; do
+    [[ -n $link && $link != *://* && $link != '#'* ]] || continue
+    links=$((links + 1))
+    [[ -e $(dirname "$document")/${link%%#*} ]] || problem "$document: there is no $link"
+  done < <(grep -oE '\]\([^) ]+\)' "$document" | sed 's/^](//; s/)$//')
+done
+
+((problems == 0)) || { echo "docs: $problems problems" >&2; exit 1; }
+echo "docs: $(wc -w <<<"$commands") commands, $decisions decisions, $links links: all agree"
