@@ -72,14 +72,31 @@ man_exit_codes() { section 'EXIT STATUS' | sed -En 's/^ {5}([0-9]+(, [0-9]+)*|12
 # --- What the completion offers. ---
 
 completion=completions/redlock-cli.bash
-# offered WORD…: for a command line of these words, the last one being typed.
-offered() {
+# in_completion SCRIPT WORD…: a bash that has loaded the completion, and a function `offered` that answers for a command line
+# of these words, the last one being typed, with a line each.
+in_completion() {
+  local script=$1
+  shift
   # shellcheck disable=SC2016  # for the inner shell
   env -u BASH_ENV bash --norc --noprofile -c '
     . "$0" || exit
-    COMP_WORDS=("$@") COMP_CWORD=$(($# - 1))
-    _redlock_cli redlock-cli "${COMP_WORDS[COMP_CWORD]}" "${COMP_WORDS[COMP_CWORD - 1]}" 2>/dev/null
-    printf "%s\n" "${COMPREPLY[@]}"' "./$completion" redlock-cli "$@"
+    offered() {
+      COMP_WORDS=(redlock-cli "$@") COMP_CWORD=$#
+      _redlock_cli redlock-cli "${COMP_WORDS[COMP_CWORD]}" "${COMP_WORDS[COMP_CWORD - 1]}" 2>/dev/null
+      printf "%s\n" "${COMPREPLY[@]}"
+    }
+    '"$script" "./$completion" "$@"
+}
+# shellcheck disable=SC2016  # for the inner shell
+offered() { in_completion 'offered "$@"' "$@"; }
+
+# options_as_values COMMAND FLAG…: those behind which options are offered where a value belongs.
+# shellcheck disable=SC2016  # for the inner shell
+options_as_values() {
+  in_completion 'command=$1
+    for flag in "${@:2}"; do
+      offered "$command" "$flag" "" | grep -qx -- --help && echo "$flag"
+    done' "$@" || true
 }
 
 # --- Comparisons. ---
@@ -92,6 +109,10 @@ while read -r command; do
   options=$(help_options "$command")
   same "$page: options of $command" "$options" "$(man_options "$command")"
   same "$completion: options of $command" "$(cut -d ' ' -f 1 <<<"$options" | tr , '\n')" "$(offered "$command" - | grep -vx -- --)"
+  # A value belongs behind these.
+  mapfile -t flags < <(sed -n 's/ .*//p' <<<"$options" | tr , '\n')
+  wrong=$(options_as_values "$command" "${flags[@]}")
+  [[ -z $wrong ]] || problem "$completion: $command offers options as the value of ${wrong//$'\n'/; }"
 done <<<"$commands"
 same "$completion: --on-lost" "$(help_options run | sed -n 's/^--on-lost //p' | tr '|' '\n')" "$(offered run --on-lost '')"
 

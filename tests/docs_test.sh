@@ -61,10 +61,11 @@ plant $page 's/^\.Sh NOTES$/&\n.Planted/' "$page: mandoc: "
 plant src/store/scripts/inspect.lua "\$a redis.call('PLANTED', LOCK)" "$page: rights: missing: planted"
 
 completion=completions/redlock-cli.bash
-plant $completion 's/ --grace / /' "$completion: options of run: missing: --grace"
+plant $completion 's/--command --grace /--command /' "$completion: options of run: missing: --grace"
 plant $completion 's/--exit-code --watch"/--exit-code --watch --planted"/' "$completion: options of status: unknown to the program: --planted"
 plant $completion "s/-h --help -V --version/-h --help --version/" "$completion: options without a command: missing: -V"
 plant $completion "s/'run acquire extend/'run extend/" "$completion: commands: missing: acquire"
+plant $completion 's/\| --grace \|/|/' "$completion: run offers options as the value of --grace"
 plant $completion "s/'kill term warn'/'kill warn'/" "$completion: --on-lost: missing: term"
 
 plant README.md '/^\.\/tests\/run\.sh$/d' 'README.md: the command ./tests/run.sh is missing'

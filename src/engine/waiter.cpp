@@ -48,7 +48,8 @@ asio::awaitable<std::variant<Lease, StillWaiting, GaveUp>> Waiter::next() {
   if (try_at_) {
     const std::unique_ptr<Bell> bell = electorate_.clock().make_bell();
     const Interrupt::Listener listener(interrupt_, *bell);
-    while (!interrupt_.raised() && co_await bell->wait_until(*try_at_)) {
+    while (!interrupt_.raised()) {
+      if (!co_await bell->wait_until(*try_at_)) break;
     }
   }
   auto result = co_await attempt(electorate_, order_, interrupt_);

@@ -19,9 +19,9 @@ next_fence() {
 
 # counters_at_least N: how many servers that answer have a counter of at least N.
 counters_at_least() {
-  local i count=0 at
-  for i in "${!SERVER_PID[@]}"; do
-    at=$(fence_at "$i" demo)
+  local nr count=0 at
+  for nr in "${!SERVER_PID[@]}"; do
+    at=$(fence_at "$nr" demo)
     if ((${at:-0} >= $1)); then count=$((count + 1)); fi
   done
   echo "$count"
@@ -30,8 +30,8 @@ counters_at_least() {
 @test "every acquisition has a higher fence than the one before" {
   start_servers 1
   export REDLOCK_SERVER=$SERVERS
-  local i
-  for ((i = 0; i < 20; ++i)); do next_fence; done
+  local nr
+  for ((nr = 0; nr < 20; ++nr)); do next_fence; done
 }
 
 @test "the environment, status, the JSON and the counter tell the same fence" {
@@ -50,8 +50,8 @@ counters_at_least() {
 @test "a fence is near the wall clock, so that it grows over the loss of all data" {
   start_servers 3
   export REDLOCK_SERVER=$SERVERS
-  local i
-  for ((i = 0; i < 5; ++i)); do
+  local nr
+  for ((nr = 0; nr < 5; ++nr)); do
     next_fence
     assert_in_range "$fence" "$(($(date +%s%3N) - 60000))" "$(($(date +%s%3N) + 20000))"
     redis 0 flushall
@@ -98,8 +98,8 @@ counters_at_least() {
   start_servers 5
   export REDLOCK_SERVER=$SERVERS
   # Counters beyond the clock, or the clock alone would do.
-  local i pair ahead=$(($(date +%s%3N) + 10000000000))
-  for i in 0 1 2 3 4; do redis "$i" set 'redlock:fence:{demo}' $((ahead + i * 1000)); done
+  local nr pair ahead=$(($(date +%s%3N) + 10000000000))
+  for nr in 0 1 2 3 4; do redis "$nr" set 'redlock:fence:{demo}' $((ahead + nr * 1000)); done
   for pair in 01 23 40 12 34 02 13 24 30 41; do
     pause_server "${pair:0:1}"
     pause_server "${pair:1:1}"

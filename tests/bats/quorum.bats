@@ -24,14 +24,14 @@ use_all_commands() {
 @test "everything works whichever two of five servers were killed" {
   start_servers 5
   export REDLOCK_SERVER=$SERVERS
-  local a b i
+  local a b nr
   for a in 0 1 2 3; do
     for ((b = a + 1; b < 5; ++b)); do
       kill_server "$a"
       kill_server "$b"
       use_all_commands with_status
-      for i in 0 1 2 3 4; do
-        ((i == a || i == b)) || assert_unlocked demo "$i"
+      for nr in 0 1 2 3 4; do
+        ((nr == a || nr == b)) || assert_unlocked demo "$nr"
       done
       restart_server "$a"
       restart_server "$b"
@@ -42,15 +42,15 @@ use_all_commands() {
 @test "everything works whichever two of five servers are silent" {
   start_servers 5
   export REDLOCK_SERVER=$SERVERS
-  local a b i
+  local a b nr
   for a in 0 1 2 3; do
     for ((b = a + 1; b < 5; ++b)); do
       pause_server "$a"
       pause_server "$b"
       # status asks everybody, so it waits for the silent ones: once is enough.
       use_all_commands "$([[ $a$b == 04 ]] && echo with_status)"
-      for i in 0 1 2 3 4; do
-        ((i == a || i == b)) || assert_unlocked demo "$i"
+      for nr in 0 1 2 3 4; do
+        ((nr == a || nr == b)) || assert_unlocked demo "$nr"
       done
       resume_server "$a"
       resume_server "$b"
@@ -105,11 +105,11 @@ use_all_commands() {
 
 @test "three of five servers killed: 69 names each one's fault, and nothing stays locked" {
   start_servers 5
-  local i
-  for i in 0 2 4; do kill_server "$i"; done
+  local nr
+  for nr in 0 2 4; do kill_server "$nr"; done
   assert_refused 69 "3 of 5 servers must answer" redlock-cli run -S "$SERVERS" -k demo -n -- touch "$BATS_TEST_TMPDIR/ran"
-  for i in 0 2 4; do assert_regex "$stderr" "${SERVER_URL[i]}: cannot connect: [A-Z]"; done
-  for i in 1 3; do [[ $stderr != *"${SERVER_URL[i]}"* ]]; done
+  for nr in 0 2 4; do assert_regex "$stderr" "${SERVER_URL[nr]}: cannot connect: [A-Z]"; done
+  for nr in 1 3; do [[ $stderr != *"${SERVER_URL[nr]}"* ]]; done
   assert_unlocked demo 1 3
   assert [ ! -e "$BATS_TEST_TMPDIR/ran" ]
   assert_refused 69 "${SERVER_URL[2]}" redlock-cli acquire -S "$SERVERS" -k demo -n -t 60s
@@ -120,8 +120,8 @@ use_all_commands() {
   start_servers 5
   export REDLOCK_SERVER=$SERVERS
   eval "$(redlock-cli acquire -k demo -t 60s --export)"
-  local i
-  for i in 0 2 4; do kill_server "$i"; done
+  local nr
+  for nr in 0 2 4; do kill_server "$nr"; done
   assert_refused 69 "${SERVER_URL[2]}" redlock-cli extend -t 60s
   assert_refused 69 "${SERVER_URL[2]}" redlock-cli release
   run --separate-stderr redlock-cli status -k demo --exit-code
@@ -134,19 +134,19 @@ use_all_commands() {
 three_silent_servers_of_five() {
   export REDLOCK_SERVER=$SERVERS
   run -0 redlock-cli run -k warm -- true
-  local i
-  for i in 0 1 2; do pause_server "$i"; done
+  local nr
+  for nr in 0 1 2; do pause_server "$nr"; done
   assert_refused 69 "3 of 5 servers must answer" redlock-cli run -k demo -n --server-timeout 500ms -- true
-  for i in 0 1 2; do assert_regex "$stderr" "${SERVER_URL[i]}: no answer"; done
+  for nr in 0 1 2; do assert_regex "$stderr" "${SERVER_URL[nr]}: no answer"; done
   assert_unlocked demo 3 4
-  for i in 0 1 2; do
-    resume_server "$i"
-    assert_equal "$(redis "$i" ping)" PONG
+  for nr in 0 1 2; do
+    resume_server "$nr"
+    assert_equal "$(redis "$nr" ping)" PONG
     # It has read all that was left for it once the connection is gone.
-    wait_until connections_are 1 "$i"
+    wait_until connections_are 1 "$nr"
     # The attempt did get there: the counter is its trace.
-    assert_equal "$(redis "$i" exists 'redlock:fence:{demo}')" 1
-    assert_unlocked demo "$i"
+    assert_equal "$(redis "$nr" exists 'redlock:fence:{demo}')" 1
+    assert_unlocked demo "$nr"
   done
   run -0 redlock-cli run -k demo -n -- true
 }
@@ -159,8 +159,8 @@ connections_are() { redis "$2" info clients | grep -q "^connected_clients:$1[[:s
 }
 
 @test "nor does a ghost appear over TCP" {
-  local i
-  for i in 0 1 2 3 4; do start_tcp_server; done
+  local nr
+  for nr in 0 1 2 3 4; do start_tcp_server; done
   three_silent_servers_of_five
 }
 

@@ -143,7 +143,7 @@ Result<Endpoint, std::string> parse_unix(std::string_view rest) {
   endpoint.kind = Endpoint::Kind::unix_socket;
   const std::size_t slash = rest.starts_with('/') ? 0 : rest.find("@/");
   if (slash == std::string_view::npos) return Failure("it needs an absolute path: unix:///run/redis/redis.sock");
-  if (slash > 0) {
+  if (!rest.starts_with('/')) {
     if (auto wrong = take_login(rest, rest.substr(0, slash + 1), endpoint)) return Failure(*wrong);
   }
   const std::size_t query = rest.find('?');

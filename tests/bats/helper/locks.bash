@@ -44,3 +44,8 @@ open_broken_pipe() {
 
 # Everything at server I but the fence counters, which outlive their locks by design; sorted, in one line.
 keys_at() { redis "$1" --raw keys '*' | grep -v '^redlock:fence:' | sort | paste -sd ' '; }
+
+# How many scripts server I has run: every attempt is at least one.
+scripts_run() { redis "$1" info commandstats | awk -F '[=,]' '/^cmdstat_eval/ { calls += $2 } END { print calls + 0 }'; }
+
+has_run_scripts() { (($(scripts_run "$1") >= $2)); }

@@ -139,6 +139,16 @@ TEST(Attempt, IsTooSlowWhenTheFenceTookTooLongToWriteBack) {
   expect_no_ghosts(world);
 }
 
+TEST(Attempt, IsTooSlowWhenTheMachineStoodStillBetweenTheAnswersAndTheGrant) {
+  World world;
+  Client& client = world.client();
+  client.every_line({.reply = 10ms});
+  world.in(5ms, [&] { world.clock().pause(9s); });
+  EXPECT_EQ(why_of(try_once(world, client, order(10s, 1s))), Why::too_slow);
+  world.settle_for(10ms);
+  EXPECT_EQ(world.stores_in_use(resource()), 0);
+}
+
 TEST(Attempt, HasANewTokenEachTimeAndTheSameForEveryServer) {
   World world;
   Client& client = world.client();

@@ -37,6 +37,9 @@ class FakeClock final : public Clock {
   /// Has the world do something at that time, before whatever sleeps until then.
   void at(Instant when, std::function<void()> action) { actions_.emplace(when, std::move(action)); }
 
+  /// Stops the machine for that long: whatever is due meanwhile is seen only then.
+  void pause(Duration span) { now_ += span; }
+
   /// Jumps to the next event; false when there is none.
   bool advance();
 

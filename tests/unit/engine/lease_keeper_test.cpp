@@ -139,6 +139,13 @@ TEST_F(LeaseKeeperTest, ExpiresExactlyAtTheDeadlineInTheMiddleOfARound) {
   }
 }
 
+TEST_F(LeaseKeeperTest, ExpiresWhenTheConfirmationIsReadAfterTheDeadline) {
+  client.every_line({.reply = 200ms});
+  world.in(3100ms, [this] { world.clock().pause(6s); });
+  EXPECT_EQ(expect<LeaseEnded>().state, LeaseState::expired);
+  EXPECT_GT(world.now(), lease->deadline);
+}
+
 TEST_F(LeaseKeeperTest, StaysExpired) {
   down(true);
   expect_after_trouble<LeaseEnded>();
@@ -182,6 +189,20 @@ TEST_F(LeaseKeeperTest, NoticesAtOnceThatItWasPausedBeyondTheDeadline) {
   EXPECT_EQ(expect<LeaseEnded>().state, LeaseState::expired);
   EXPECT_EQ(world.since_start(), 20s);
   EXPECT_TRUE(client.server(0).asked(Question::extend).empty());
+}
+
+TEST(Expiry, NeverComesBeforeTheDeadlineAtServersWhoseClocksAreOnePercentFast) {
+  World world;
+  for (std::size_t i = 0; i < 3; ++i) world.store(i).rate = 1.01;
+  Client& holder = world.client(1);
+  const auto lease = world.run(attempt(holder.electorate, order(10s), holder.interrupt));
+  ASSERT_TRUE(lease);
+  Client& next = world.client(2);
+  Waiter waiter(next.electorate, order(10s), {.wait = std::nullopt, .unavailable_wait = 10s, .retry_delay = 1ms}, next.interrupt);
+  while (!std::holds_alternative<Lease>(world.run(waiter.next()))) {
+  }
+  EXPECT_GE(world.now(), lease->deadline);
+  EXPECT_LT(world.now(), lease->deadline + 10ms);
 }
 
 /// Clients that take, keep and release one lock while the world goes wrong: the two promises of a lock.

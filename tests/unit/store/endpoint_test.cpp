@@ -67,6 +67,7 @@ const std::vector<Good>& good_urls() {
       {"redis://[2001:DB8::00A]", tcp("2001:db8::a"), "redis://[2001:db8::a]:6379"},
       {"redis://[fe80::1%eth0]:6379", tcp("fe80::1%eth0"), "redis://[fe80::1%eth0]:6379"},
       // logins
+      {"redis://@cache", tcp("cache"), "redis://cache:6379"},
       {"redis://alice@cache", with_login(tcp("cache"), "alice", std::nullopt), "redis://cache:6379"},
       {"redis://:hunter2@cache", with_login(tcp("cache"), std::nullopt, "hunter2"), "redis://cache:6379"},
       {"redis://alice:hunter2@cache:6380/1", with_login(tcp("cache", 6380, 1), "alice", "hunter2"), "redis://cache:6380/1"},
@@ -86,6 +87,7 @@ const std::vector<Good>& good_urls() {
       {"unix:///run/a@b.sock", unix_socket("/run/a@b.sock"), "unix:///run/a@b.sock"},
       {"unix://:hunter2@/run/redis.sock?db=1", with_login(unix_socket("/run/redis.sock", 1), std::nullopt, "hunter2"),
        "unix:///run/redis.sock?db=1"},
+      {"unix://@/run/redis.sock", unix_socket("/run/redis.sock"), "unix:///run/redis.sock"},
       {"unix://alice@/run/redis.sock", with_login(unix_socket("/run/redis.sock"), "alice", std::nullopt), "unix:///run/redis.sock"},
       {"unix://alice:hunter2@/run/redis.sock", with_login(unix_socket("/run/redis.sock"), "alice", "hunter2"), "unix:///run/redis.sock"},
       {"unix:///" + std::string(106, 'x'), unix_socket("/" + std::string(106, 'x')), "unix:///" + std::string(106, 'x')},

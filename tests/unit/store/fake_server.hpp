@@ -5,12 +5,59 @@
 #include <asio/redirect_error.hpp>
 #include <asio/use_awaitable.hpp>
 #include <asio/write.hpp>
+#include <set>
 
 #include "drive.hpp"
 #include "store/redis/endpoint.hpp"
 #include "store/redis/reply_reader.hpp"
 
 namespace redlock::testing {
+
+/// A clock that the test sets: no answer is late by accident.
+class ManualClock final : public Clock {
+ public:
+  explicit ManualClock(const Clock& bells) : bells_(bells) {}
+
+  [[nodiscard]] Instant now() const override { return now_; }
+  [[nodiscard]] Milliseconds wall() const override { return 1ms; }
+  [[nodiscard]] std::unique_ptr<Bell> make_bell() const override { return std::make_unique<ManualBell>(*this); }
+
+  void advance(Duration span) {
+    now_ += span;
+    for (ManualBell* bell : *made_) bell->look();
+  }
+
+ private:
+  class ManualBell final : public Bell {
+   public:
+    explicit ManualBell(const ManualClock& clock) : clock_(clock), made_(clock.made_), bell_(clock.bells_.make_bell()) {
+      made_->insert(this);
+    }
+    ~ManualBell() override { made_->erase(this); }
+    ManualBell(const ManualBell&) = delete;
+    ManualBell& operator=(const ManualBell&) = delete;
+
+    void ring() override {
+      rung_ = true;
+      bell_->ring();
+    }
+    asio::awaitable<bool> wait_until(Instant when) override {
+      while (!rung_ && clock_.now() < when) co_await bell_->wait_until(Instant::max());
+      co_return std::exchange(rung_, false);
+    }
+    void look() { bell_->ring(); }
+
+   private:
+    const ManualClock& clock_;
+    std::shared_ptr<std::set<ManualBell*>> made_;  // coroutines that never end outlive the clock
+    std::unique_ptr<Bell> bell_;
+    bool rung_ = false;
+  };
+
+  const Clock& bells_;
+  Instant now_{1h};
+  std::shared_ptr<std::set<ManualBell*>> made_ = std::make_shared<std::set<ManualBell*>>();
+};
 
 /// A command, its words separated by blanks.
 inline redis::Command words(std::string_view line) {
