@@ -43,6 +43,7 @@ void name_the_script(Owner& owner) {
 AcquireOptions read_options(const Settings& settings) {
   Resource resource = read_key(settings);
   ServerOptions servers = read_server_options(settings);
+  if (settings.flag("json") && settings.flag("export")) throw CommandError(ExitCode::usage, "--json and --export: choose one of them");
   const TtlDemands demands{servers.timeout, Duration::zero()};
   const Ttl ttl =
       require_ttl(settings, demands, ": nothing renews the lease, so it must last as long as the work (or use `redlock-cli run`)");
@@ -58,12 +59,26 @@ class Acquisition {
  public:
   Acquisition(Session& session, const AcquireOptions& options) : session_(session), options_(options) {}
 
+  /// Ends the wait. Once the lease is handed over it is the script's, and a signal changes nothing.
+  void on_signal(int signal) {
+    if (handed_over_ || !child::ends_a_wait(signal)) return;
+    ended_by_ = signal;
+    session_.interrupt().raise();
+  }
+
   asio::awaitable<Finish> run() {
     const AcquireOrder order{options_.resource, options_.ttl, options_.owner, margin(options_.ttl)};
     auto lease = co_await wait_for_lock(session_, order, options_.wait);
     if (!lease) co_return co_await fail(lease.error());
-    if (session_.interrupt().raised()) co_return co_await give_back(*lease, {});
-    if (const auto problem = hand_over(*lease)) co_return co_await give_back(*lease, *problem);
+    if (session_.interrupt().raised()) {
+      co_await give_back(*lease);
+      co_return interrupted();
+    }
+    if (const auto problem = hand_over(*lease)) {
+      co_await give_back(*lease);
+      co_return not_handed_over(*problem);
+    }
+    handed_over_ = true;
     co_await session_.electorate().close(/*drain=*/false);
     co_return Finish{};
   }
@@ -71,59 +86,72 @@ class Acquisition {
  private:
   asio::awaitable<Finish> fail(const AttemptFailure& failure) {
     co_await session_.electorate().close(/*drain=*/true);
-    if (failure.why == AttemptFailure::Why::interrupted) co_return Finish{};
+    if (failure.why == AttemptFailure::Why::interrupted) co_return interrupted();
     const FailureMeaning meaning = meaning_of(failure.why);
-    const std::string text =
-        fmt::format("{}: {}", output::key_text(options_.resource), output::failure_text(failure, session_.electorate().size()));
     const bool busy = meaning.code == ExitCode::busy;
-    busy ? session_.console().notice(text) : session_.console().error(text);
-    const int exit_code = busy ? options_.conflict_exit_code : to_int(meaning.code);
-    output::Outcome outcome = outcome_of("acquire", options_.resource, meaning.code, text);
-    outcome.exit_code = exit_code;
+    output::Outcome outcome =
+        outcome_of("acquire", options_.resource, meaning.code, output::failure_text(failure, session_.electorate().size()));
+    if (busy) outcome.exit_code = options_.conflict_exit_code;
     outcome.holder = failure.holder;
     outcome.faults = failure.faults;
-    if (session_.json()) write_all(STDOUT_FILENO, output::outcome_json(outcome) + "\n");
-    if (options_.prints_export) write_all(STDOUT_FILENO, failed_export_line(exit_code));
-    co_return Finish{exit_code};
+    co_return conclude(outcome, busy);
   }
 
   /// Hands the lease to the script. What went wrong, or nothing.
   std::optional<std::string> hand_over(const Lease& lease) {
     const LeaseHandle handle{lease.resource, lease.token, lease.fence, fingerprint(options_.servers)};
     if (options_.token_file) {
-      if (const auto written = write_lease_file(*options_.token_file, handle); !written)
-        return "cannot write the lease to " + written.error();
+      const auto written = write_lease_file(*options_.token_file, handle);
+      if (!written) return "cannot write the lease to " + written.error();
+      wrote_file_ = true;
     }
     if (!write_all(STDOUT_FILENO, printed(lease, handle))) return fmt::format("cannot write the lease to stdout: {}", std::strerror(errno));
     return std::nullopt;
   }
 
   [[nodiscard]] std::string printed(const Lease& lease, const LeaseHandle& handle) const {
-    if (session_.json()) return output::lease_json(granted(), lease, handle.text()) + "\n";
+    if (session_.json()) {
+      output::Outcome outcome = outcome_of("acquire", options_.resource, ExitCode::done, {});
+      outcome.result = "acquired";
+      return output::lease_json(outcome, lease, handle.text()) + "\n";
+    }
     if (options_.prints_export) return export_line(handle);
     if (options_.token_file) return {};
     return lease.token.secret() + "\n";
   }
 
-  [[nodiscard]] output::Outcome granted() const {
-    output::Outcome outcome = outcome_of("acquire", options_.resource, ExitCode::done, {});
-    outcome.result = "acquired";
-    return outcome;
-  }
-
-  /// A lease that nobody could be told of is released. `problem` empty: we were interrupted.
-  asio::awaitable<Finish> give_back(const Lease& lease, std::string problem) {
+  /// Releases a lease that nobody was told of.
+  asio::awaitable<void> give_back(const Lease& lease) {
     HeldLease held(session_.electorate(), lease.resource, lease.token, lease.fence);
     co_await held.release(/*by_hand=*/false);
     co_await session_.electorate().close(/*drain=*/true);
-    if (options_.token_file) ::unlink(options_.token_file->c_str());
-    if (problem.empty()) co_return Finish{};
-    session_.console().error(fmt::format("{}: {}; the lock was released again", output::key_text(lease.resource), problem));
-    co_return Finish{to_int(ExitCode::os_error)};
+    if (wrote_file_) ::unlink(options_.token_file->c_str());
+  }
+
+  Finish not_handed_over(const std::string& problem) {
+    return conclude(outcome_of("acquire", options_.resource, ExitCode::os_error, problem + "; the lock was released again"),
+                    /*busy=*/false);
+  }
+
+  [[nodiscard]] Finish interrupted() const {
+    if (options_.prints_export) write_all(STDOUT_FILENO, failed_export_line(signal_exit_base + ended_by_));
+    return Finish{0, ended_by_};
+  }
+
+  /// Says that there is no lease, on stderr and to whoever reads stdout.
+  [[nodiscard]] Finish conclude(const output::Outcome& outcome, bool busy) const {
+    const std::string line = fmt::format("{}: {}", output::key_text(options_.resource), outcome.message);
+    busy ? session_.console().notice(line) : session_.console().error(line);
+    if (session_.json()) write_all(STDOUT_FILENO, output::outcome_json(outcome) + "\n");
+    if (options_.prints_export) write_all(STDOUT_FILENO, failed_export_line(outcome.exit_code));
+    return Finish{outcome.exit_code};
   }
 
   Session& session_;
   const AcquireOptions& options_;
+  int ended_by_ = 0;
+  bool handed_over_ = false;
+  bool wrote_file_ = false;
 };
 
 }  // namespace
@@ -132,19 +160,10 @@ Finish acquire_command(const Settings& settings, const child::InheritedSignals& 
   const AcquireOptions options = read_options(settings);
   child::SignalGate gate(inherited);
   Session session(settings, options.servers, options.server_timeout);
-  int ended_by = 0;
-  const auto pump = std::make_shared<child::SignalPump>(session.io().get_executor(), gate);
-  pump->start([&](const child::ReceivedSignal& signal) {
-    if (!child::ends_a_wait(signal.number)) return;
-    ended_by = signal.number;
-    session.interrupt().raise();
-  });
   Acquisition acquisition(session, options);
-  const Finish finish = session.run(acquisition.run());
-  if (ended_by == 0) return finish;
-  constexpr int signal_exit_base = 128;
-  if (options.prints_export) write_all(STDOUT_FILENO, failed_export_line(signal_exit_base + ended_by));
-  return Finish{0, ended_by};
+  const auto pump = std::make_shared<child::SignalPump>(session.io().get_executor(), gate);
+  pump->start([&acquisition](const child::ReceivedSignal& signal) { acquisition.on_signal(signal.number); });
+  return session.run(acquisition.run());
 }
 
 }  // namespace redlock::cli

@@ -25,8 +25,8 @@ std::string exit_code_help() {
 
 constexpr std::string_view common_help =
     "\nDurations: 500ms, 30s, 5m, 2h, 1d; a bare number is seconds."
-    "\nEvery option but those of one call can be set as REDLOCK_NAME, in ~/.config/redlock-cli/config.toml or"
-    "\nin /etc/redlock-cli.toml. The manual: man redlock-cli\n";
+    "\nMost options can also be set as REDLOCK_NAME, in ~/.config/redlock-cli/config.toml or in"
+    "\n/etc/redlock-cli.toml. The manual: man redlock-cli\n";
 
 /// CLI11's help, with usage lines of our own: its own would say neither -k nor --.
 class Formatter : public CLI::Formatter {
@@ -44,7 +44,8 @@ class Formatter : public CLI::Formatter {
 class Parser {
  public:
   /// Options of commands that are not called cost time at every start, so only `called` gets its own.
-  explicit Parser(std::string_view called) : app_("A lock for shell scripts, cron jobs and CI pipelines, on Redis or Valkey", "redlock-cli") {
+  explicit Parser(std::string_view called)
+      : app_("A lock for shell scripts, cron jobs and CI pipelines, on Redis or Valkey", "redlock-cli") {
     app_.set_version_flag("-V,--version", std::string("redlock-cli ") + version);
     app_.require_subcommand(1);
     app_.footer("\n`redlock-cli COMMAND --help` explains a command.\n" + exit_code_help());

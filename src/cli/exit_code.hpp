@@ -16,6 +16,8 @@ enum class ExitCode {
   denied = 77,
   config = 78,
   lost = 79,
+  not_executable = 126,
+  not_found = 127,
 };
 
 struct ExitCodeMeaning {
@@ -35,6 +37,9 @@ inline constexpr std::array exit_codes{
     ExitCodeMeaning{ExitCode::config, "configuration or server URL is wrong"},
     ExitCodeMeaning{ExitCode::lost, "lost: not the holder, or not any more; run: the command was stopped"},
 };
+
+/// What shells make of a death by signal n: 128 + n.
+inline constexpr int signal_exit_base = 128;
 
 constexpr int to_int(ExitCode code) {
   return static_cast<int>(code);

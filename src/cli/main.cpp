@@ -15,6 +15,7 @@
 #include "cli/commands.hpp"
 #include "cli/console.hpp"
 #include "cli/lease_file.hpp"
+#include "cli/outcome.hpp"
 #include "support/text.hpp"
 
 namespace redlock::cli {
@@ -46,15 +47,26 @@ Finish dispatch(const Settings& settings, const child::InheritedSignals& inherit
   throw CommandError(ExitCode::internal, "a command without a function");
 }
 
-/// `eval "$(redlock-cli acquire --export …)"` must fail whatever went wrong.
-void fail_the_eval(const std::vector<std::string>& arguments, int exit_code) {
-  const bool exports = std::find(arguments.begin(), arguments.end(), "--export") != arguments.end();
-  if (exports && !arguments.empty() && arguments.front() == "acquire") write_all(STDOUT_FILENO, failed_export_line(exit_code));
+/// Whether `word` stands among our own options.
+bool has_option(const std::vector<std::string>& arguments, std::string_view word) {
+  const auto dashes = std::find(arguments.begin(), arguments.end(), "--");
+  return std::find(arguments.begin(), dashes, word) != dashes;
+}
+
+/// An error before a command began its work, for whoever reads our output: `--json` gets an object, and
+/// `eval "$(redlock-cli acquire --export …)"` fails whatever went wrong. The settings may be what could not be read, so the words count.
+void tell_readers(const std::vector<std::string>& arguments, ExitCode code, std::string_view text) {
+  const std::string command = arguments.empty() ? std::string() : arguments.front();
+  if (has_option(arguments, "--json")) {
+    output::Outcome outcome{command, std::nullopt, std::string(result_word(code)), to_int(code), std::string(text), std::nullopt, {}};
+    write_all(command == "run" ? STDERR_FILENO : STDOUT_FILENO, output::outcome_json(outcome) + "\n");
+  }
+  if (command == "acquire" && has_option(arguments, "--export")) write_all(STDOUT_FILENO, failed_export_line(to_int(code)));
 }
 
 Finish run_program(const std::vector<std::string>& arguments, const child::InheritedSignals& inherited) {
-  const Console console(/*quiet=*/false, /*verbosity=*/0);
   ExitCode code = ExitCode::internal;
+  std::string text;
   try {
     auto line = parse_command_line(arguments);
     if (!line) return {};
@@ -62,14 +74,15 @@ Finish run_program(const std::vector<std::string>& arguments, const child::Inher
     return dispatch(settings, inherited);
   } catch (const CommandError& error) {
     code = error.code();
-    console.error(error.what());
+    text = error.what();
   } catch (const std::system_error& error) {
     code = ExitCode::os_error;
-    console.error(escape_for_terminal(error.what()));
+    text = escape_for_terminal(error.what());
   } catch (const std::exception& error) {
-    console.error("internal error: " + escape_for_terminal(error.what()));
+    text = "internal error: " + escape_for_terminal(error.what());
   }
-  fail_the_eval(arguments, to_int(code));
+  Console(/*quiet=*/false, /*verbosity=*/0).error(text);
+  tell_readers(arguments, code, text);
   return Finish{to_int(code)};
 }
 

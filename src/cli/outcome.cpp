@@ -58,6 +58,9 @@ std::string_view result_word(ExitCode code) {
       return "config";
     case ExitCode::lost:
       return "lost";
+    case ExitCode::not_executable:
+    case ExitCode::not_found:
+      return "not_started";
   }
   return "internal";
 }

@@ -157,6 +157,7 @@ class Run {
     tenancy.over = true;
     const ReleaseResult result = co_await tenancy.held.release(/*by_hand=*/false);
     report_.released = result.decision == ReleaseDecision::released;
+    if (!report_.released && report_.outcome.result == "released") report_.outcome.result = "unreleased";
     const bool known_lost = report_.outcome.exit_code == to_int(ExitCode::lost);
     if (result.decision == ReleaseDecision::not_ours && !known_lost) {
       conclude(ExitCode::lost, "lost while the command ran: " + output::not_ours_text(result.not_ours));
@@ -181,7 +182,6 @@ class Run {
 
   /// --status-fd and --json.
   void tell(const Finish& finish) {
-    constexpr int signal_exit_base = 128;
     report_.outcome.exit_code = finish.signal != 0 ? signal_exit_base + finish.signal : finish.exit_code;
     const std::string line = output::run_json(report_) + "\n";
     if (session_.json()) write_all(STDERR_FILENO, line);

@@ -31,7 +31,7 @@ Settings::Settings(CommandLine line) : line_(std::move(line)) {
     if (auto file = read_config_file(path)) {
       files_.push_back(std::move(*file));
     } else if (chosen) {
-      refuse(*find("config"), "there is no such file");
+      throw CommandError(ExitCode::config, fmt::format("{}: there is no file {}", find("config")->where, escape_for_terminal(path)));
     }
   }
 }

@@ -148,7 +148,7 @@ counters_at_least() {
   done
   redis 0 del 'redlock:fence:{demo}'
   redis 0 lpush 'redlock:fence:{demo}' x
-  run -78 redlock-cli run -k demo -n -- touch "$BATS_TEST_TMPDIR/ran"
+  assert_refused 78 "the fence counter" redlock-cli run -k demo -n -- touch "$BATS_TEST_TMPDIR/ran"
   assert_unlocked demo 0
   assert [ ! -e "$BATS_TEST_TMPDIR/ran" ]
   redis 0 del 'redlock:fence:{demo}'

@@ -43,7 +43,8 @@ asio::awaitable<Result<Reply, Fault>> Connection::request(Command command, Reply
   if (open->answer) co_return std::move(*open->answer);
 
   late_ = true;
-  const std::string span = format_duration(deadline - asked);
+  // Rounded: the question was put a moment after the deadline was set.
+  const std::string span = format_duration(std::chrono::ceil<Milliseconds>(deadline - asked));
   if (connected_) co_return unexpected(Fault{FaultKind::silent, "no answer within " + span});
   abort();  // nothing of ours was sent yet, so nothing needs to be taken back
   co_return unexpected(Fault{FaultKind::silent, "no connection within " + span});

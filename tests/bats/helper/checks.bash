@@ -18,9 +18,6 @@ assert_refused() {
   fi
 }
 
-# assert_lines_of_stderr N: so many lines lie in $stderr.
-assert_lines_of_stderr() { assert_equal "$(grep -c '' <<<"$stderr")" "$1"; }
-
 # assert_unlocked KEY I…: neither the lock nor its owner record lies in these servers. For keys without `}`.
 assert_unlocked() {
   local key=$1 i
@@ -38,10 +35,3 @@ fence_at() { redis "$1" get "redlock:fence:{$2}"; }
 json() {
   python3 -c 'import json, sys; j = json.loads(sys.argv[1]); print(eval(sys.argv[2]))' "$output" "$1"
 }
-
-# file_exists FILE, for wait_until.
-file_exists() { [[ -e $1 ]]; }
-
-# until_file FILE: the words of a command, in UNTIL_FILE, that ends when FILE exists.
-# shellcheck disable=SC2016,SC2034  # the command's own shell expands; the test reads it
-until_file() { UNTIL_FILE=(sh -c 'until [ -e "$0" ]; do sleep 0.02; done' "$1"); }

@@ -345,6 +345,14 @@ TEST(Attempt, IsMaybeBusyWhenASilentServerCouldMakeTheQuorumOfAnother) {
   EXPECT_EQ(why_of(try_once(world, client)), Why::maybe_busy);
 }
 
+TEST(Attempt, IsBusyWhenASilentServerCouldMakeTheQuorumOfAForeignLock) {
+  World world;
+  Client& client = world.client();
+  world.store(0).hold_foreign(resource(), "theirs", 60s);
+  client.server(2).line = silence;
+  EXPECT_EQ(why_of(try_once(world, client)), Why::busy);
+}
+
 TEST(Attempt, IsSplitWhenNobodyCanHaveAQuorumAndTheSmallestGoesFirst) {
   for (const std::size_t servers : {2U, 4U}) {
     for (const auto& [theirs, goes_first] : {std::pair{"zzz", true}, std::pair{"!", false}}) {

@@ -117,6 +117,14 @@ TEST_F(HeldLeaseTest, IsGivenBackToAMinorityThatLostIt) {
   EXPECT_EQ(world.store(2).counter(resource()), lease->fence.value());
 }
 
+TEST_F(HeldLeaseTest, IsGivenBackWithItsFenceAlsoWhenTheServersForgotIt) {
+  for (const std::size_t i : {0U, 1U}) world.store(i).forget_owner(resource());
+  world.store(2).lose_everything();
+  extend();
+  world.settle_for(10ms);
+  EXPECT_EQ(world.store(2).counter(resource()), lease->fence.value());
+}
+
 TEST_F(HeldLeaseTest, IsGivenBackToAServerThatSaysSoAfterTheDecision) {
   world.store(2).lose_everything();
   client.server(2).line.reply = 300ms;

@@ -153,11 +153,11 @@ TEST_F(WaiterTest, BearsAnOutageForItsTimeAndNeverCallsItBusy) {
 }
 
 TEST_F(WaiterTest, BearsAnOutageNoLongerThanTheWait) {
-  down(true);
-  const Ending ending = wait({.wait = 2s, .unavailable_wait = 10s, .retry_delay = 100ms});
-  expect_gave_up(ending, Why::unavailable);
-  EXPECT_GE(world.since_start(), 2s);
-  EXPECT_LE(world.since_start(), 2s + server_timeout);
+  Line loading;
+  loading.fault = Fault{FaultKind::unavailable, "loading"};
+  client.every_line(loading);
+  expect_gave_up(wait({.wait = 2s, .unavailable_wait = 10s, .retry_delay = 100ms}), Why::unavailable);
+  EXPECT_EQ(world.since_start(), 2s);
 }
 
 TEST_F(WaiterTest, BearsAnOutageWithoutEnd) {
@@ -270,7 +270,7 @@ TEST(Waiter, TriesAgainAtOnceInASplitOnlyIfItGoesFirstAndOnlyOnce) {
 class SimultaneousWaiters : public testing::TestWithParam<std::size_t> {};
 
 TEST_P(SimultaneousWaiters, EndWithExactlyOneLease) {
-  for (std::uint64_t seed = 1; seed <= 300; ++seed) {
+  for (std::uint64_t seed = 1; seed <= 200; ++seed) {
     World world(GetParam());
     std::mt19937_64 random(seed);  // NOLINT: reproducible on purpose
     const auto between = [&random](Duration shortest, Duration longest) {
