@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
 # bats file_tags=smoke
-# shellcheck disable=SC2016,SC2030,SC2031  # the commands' own shells expand; each test is a subshell
+# shellcheck disable=SC2016,SC2030,SC2031,SC2154  # the commands' own shells expand; each test is a subshell; bats sets stderr
 # The exit status: the command's own, or the one that the table of exit codes gives to what went wrong.
 load helper/common
 load helper/redis
@@ -54,7 +54,7 @@ END
 }
 
 @test "the shell sees 128 + n" {
-  run bash -c 'redlock-cli run -k demo -- sh -c "kill -TERM \$\$"; echo "$?"'
+  run --separate-stderr bash -c 'redlock-cli run -k demo -- sh -c "kill -TERM \$\$"; echo "$?"'
   assert_output 143
 }
 

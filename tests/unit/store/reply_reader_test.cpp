@@ -218,6 +218,7 @@ TEST(ReplyReader, RefusesWhatIsNotRedisProtocol) {
            ":9223372036854775808\r\n",
            "$3\r\nabcde",
            "$3\r\nabc\r\r",
+           "$3\r\nabcx\n",
            "garbage\r\n",
            "HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n",
            "<html>\r\n",

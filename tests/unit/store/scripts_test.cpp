@@ -448,6 +448,7 @@ TEST_F(ScriptsTest, HealLeavesOthersAlone) {
   const Fence fence = acquired(token('a'));
   const NotOurs answer = not_ours(heal(token('b'), Fence(1)));
   EXPECT_EQ(answer.why, NotOurs::Why::held);
+  ASSERT_TRUE(answer.holder.has_value());
   expect_somebody(*answer.holder, fence);
   EXPECT_EQ(redis_({"GET", "deploy"}).text, token('a').secret());
 
@@ -480,6 +481,7 @@ TEST_F(ScriptsTest, ReleaseLeavesOthersAlone) {
   const Fence fence = acquired(token('a'));
   const NotOurs answer = not_ours(release(token('b')));
   EXPECT_EQ(answer.why, NotOurs::Why::held);
+  ASSERT_TRUE(answer.holder.has_value());
   expect_somebody(*answer.holder, fence);
   EXPECT_EQ(not_ours(release_by_hand(token('b'))).why, NotOurs::Why::held);
   EXPECT_EQ(redis_({"GET", "deploy"}).text, token('a').secret());

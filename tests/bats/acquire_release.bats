@@ -1,0 +1,693 @@
+#!/usr/bin/env bats
+# bats file_tags=smoke
+# shellcheck disable=SC2016,SC2030,SC2031,SC2034,SC2154
+# A lease in the hands of a script: acquire, extend, release, status.
+load helper/common
+load helper/redis
+load helper/locks
+load helper/checks
+
+setup() { setup_one_server; }
+
+# Taken as it is by every shell, or not at all.
+HARD_KEY=$'it\'s "one" `$(touch evil)` \\ ;&|*\n second line '
+
+# acquire KEY TTL: takes the lock and puts the lease into the environment.
+acquire() {
+  local exports
+  exports=$(redlock-cli acquire -k "$1" --ttl "$2" --export)
+  eval "$exports"
+}
+
+# in_shell SHELL SCRIPT [ARGUMENT…]: SCRIPT in a shell that reads no settings of anybody.
+in_shell() {
+  local shell=$1 script=$2
+  shift 2
+  case $shell in
+    bash) bash --norc --noprofile -c "$script" bash "$@" ;;
+    zsh) zsh -f -c "$script" zsh "$@" ;;
+    *) "$shell" -c "$script" "$shell" "$@" ;;
+  esac
+}
+
+SHELLS=(bash dash zsh)
+
+# --- acquire ---
+
+@test "acquire prints the token that lies under the key, and nothing else" {
+  run -0 --separate-stderr redlock-cli acquire -k demo --ttl 60s
+  assert_regex "$output" '^[0-9a-f]{32}$'
+  assert_equal "$stderr" ""
+  assert_equal "$(redis 0 get demo)" "$output"
+  assert_in_range "$(redis 0 pttl demo)" 1 60000
+}
+
+@test "every acquire has a token of its own" {
+  local first
+  run -0 redlock-cli acquire -k demo --ttl 60s
+  first=$output
+  run -0 redlock-cli release -k demo --force
+  run -0 redlock-cli acquire -k demo --ttl 60s
+  assert [ "$first" != "$output" ]
+}
+
+@test "acquire without --ttl is refused: nothing would renew the lease" {
+  assert_refused 64 "--ttl" redlock-cli acquire -k demo
+  assert_equal "$(keys_at 0)" ""
+}
+
+@test "an acquired lock keeps others out and says whose it is" {
+  run -0 redlock-cli acquire -k demo --ttl 60s --note "weekly backup"
+  assert_refused 75 "weekly backup" redlock-cli acquire -k demo --ttl 60s -n
+  assert_regex "$stderr" "held by $(id -un)@$(hostname), pid [0-9]+"
+  assert_refused 75 "weekly backup" redlock-cli run -k demo -n -- true
+  run -9 --separate-stderr redlock-cli acquire -k demo --ttl 60s -n -E 9 -q
+  assert_equal "$output$stderr" ""
+  run -0 --separate-stderr redlock-cli run -k demo -n -E 0 -q -- echo ran
+  assert_equal "$output$stderr" ""
+}
+
+@test "an acquired lock ends by itself with its ttl" {
+  run -0 redlock-cli acquire -k demo --ttl 500ms
+  run -0 redlock-cli run -k demo -- true
+}
+
+@test "acquire waits for its turn" {
+  hold first
+  start_background second redlock-cli acquire -k demo --ttl 60s
+  wait_until grep -q "waiting for" "$(background_stderr second)"
+  release_hold first
+  wait_background second
+  assert_equal "$status" 0
+  assert_equal "$output" "$(redis 0 get demo)"
+}
+
+@test "a lease that cannot be written to stdout is released again: 71" {
+  run -71 bash -c 'redlock-cli acquire -k demo --ttl 60s >/dev/full'
+  assert_output --partial "the lock was released again"
+  assert_equal "$(keys_at 0)" ""
+  run -71 bash -c 'redlock-cli acquire -k demo --ttl 60s --export >&-'
+  assert_equal "$(keys_at 0)" ""
+  run -71 bash -c 'redlock-cli acquire -k demo --ttl 60s --json >/dev/full'
+  assert_equal "$(keys_at 0)" ""
+}
+
+@test "a lease that cannot be written to its token file is released again: 71" {
+  mkdir "$BATS_TEST_TMPDIR/directory"
+  local path
+  for path in "$BATS_TEST_TMPDIR/no/such/place" "$BATS_TEST_TMPDIR/directory" /proc/lease ""; do
+    assert_refused 71 "the lock was released again" redlock-cli acquire -k demo --ttl 60s --token-file "$path"
+    assert_equal "$(keys_at 0)" ""
+  done
+  assert_equal "$(ls -A "$BATS_TEST_TMPDIR/directory")" ""
+}
+
+# --- --export ---
+
+@test "eval of --export sets the four variables in every shell, whatever the key" {
+  local shell
+  for shell in "${SHELLS[@]}"; do
+    run -0 in_shell "$shell" '
+      eval "$(redlock-cli acquire -k "$1" --ttl 60s --export)" || exit
+      [ "$REDLOCK_KEY" = "$1" ] || exit 101
+      [ "$(env | grep -c "^REDLOCK_\(KEY\|TOKEN\|FENCE\|LEASE\)=")" = 4 ] || exit 102
+      [ "${#REDLOCK_TOKEN}" = 32 ] || exit 103
+      [ "$REDLOCK_FENCE" -gt 0 ] || exit 104
+      redlock-cli extend --ttl 90s || exit
+      redlock-cli release' "$HARD_KEY"
+    assert [ ! -e evil ]
+    assert_equal "$shell: $(redis 0 exists "$HARD_KEY")" "$shell: 0"
+  done
+}
+
+@test "the recipe of the manual works in every shell" {
+  local shell
+  for shell in "${SHELLS[@]}"; do
+    run -0 in_shell "$shell" '
+      l=$(redlock-cli acquire -k demo --ttl 60s --export) || exit
+      eval "$l"
+      redlock-cli extend --ttl 60s
+      redlock-cli release'
+    hold other
+    run -75 --separate-stderr in_shell "$shell" '
+      l=$(redlock-cli acquire -k demo --ttl 60s --export -n) || exit
+      eval "$l"
+      echo survived'
+    assert_equal "$output" ""
+    release_hold other
+    rm "$BATS_TEST_TMPDIR/other.end"
+  done
+}
+
+# eval_fails CODE OPTION…: eval of an acquire that fails with CODE gives CODE and unsets the variables; in every shell, also with set -e.
+eval_fails() {
+  local code=$1 shell
+  shift
+  for shell in "${SHELLS[@]}"; do
+    run --separate-stderr in_shell "$shell" '
+      REDLOCK_KEY=old REDLOCK_TOKEN=old REDLOCK_FENCE=old REDLOCK_LEASE=old
+      export REDLOCK_KEY REDLOCK_TOKEN REDLOCK_FENCE REDLOCK_LEASE
+      eval "$(redlock-cli acquire "$@" --export)"
+      echo "$? ${REDLOCK_KEY-unset} ${REDLOCK_TOKEN-unset} ${REDLOCK_FENCE-unset} ${REDLOCK_LEASE-unset}"' "$@"
+    assert_equal "$shell $*: $output" "$shell $*: $code unset unset unset unset"
+    run --separate-stderr in_shell "$shell" 'set -e; eval "$(redlock-cli acquire "$@" --export)"; echo survived' "$@"
+    assert_equal "$shell -e $*: $status $output" "$shell -e $*: $code "
+  done
+}
+
+@test "eval of an acquire that found the lock busy fails with its exit code" {
+  run -0 redlock-cli acquire -k demo --ttl 60s
+  eval_fails 75 -k demo --ttl 60s -n
+  eval_fails 9 -k demo --ttl 60s -n -E 9
+}
+
+@test "eval of an acquire without a quorum fails with its exit code" {
+  kill_server 0
+  eval_fails 69 -k demo --ttl 60s -n
+}
+
+@test "eval of an acquire with a wrong command line fails with its exit code" {
+  eval_fails 64 -k demo
+  eval_fails 64 -k demo --ttl 60s --no-such-option
+  eval_fails 64 --ttl 60s
+  eval_fails 64 -k demo --ttl 5x
+}
+
+@test "eval of an acquire with a wrong configuration fails with its exit code" {
+  eval_fails 78 -k demo --ttl 60s -S nonsense
+  unset REDLOCK_SERVER
+  eval_fails 78 -k demo --ttl 60s
+  export REDLOCK_SERVER=
+  eval_fails 78 -k demo --ttl 60s
+  export REDLOCK_SERVER=$SERVERS REDLOCK_CONFIG=$BATS_TEST_TMPDIR/config.toml
+  echo 'nonsense = 1' >"$REDLOCK_CONFIG"
+  eval_fails 78 -k demo --ttl 60s
+}
+
+@test "eval of an acquire that a signal ended fails, too" {
+  run -0 redlock-cli acquire -k demo --ttl 60s
+  start_background waiter redlock-cli acquire -k demo --ttl 60s --export
+  wait_until grep -q "waiting for" "$(background_stderr waiter)"
+  kill -TERM "${BACKGROUND_PID[waiter]}"
+  wait_background waiter
+  assert_equal "$status" 143
+  eval "$output" || status=$?
+  assert_equal "$status" 143
+  assert_equal "${REDLOCK_TOKEN-unset}" unset
+}
+
+@test "with 0 as the conflict code eval succeeds, and still leaves no lease" {
+  run -0 redlock-cli acquire -k demo --ttl 60s
+  local shell
+  for shell in "${SHELLS[@]}"; do
+    run -0 --separate-stderr in_shell "$shell" 'REDLOCK_TOKEN=old; eval "$(redlock-cli acquire -k demo --ttl 60s -n -E 0 --export)" &&
+      echo "${REDLOCK_TOKEN-unset}"'
+    assert_equal "$output" unset
+  done
+}
+
+# --- extend and release from the environment ---
+
+@test "extend gives the lease a new ttl, release ends it" {
+  acquire demo 30s
+  run -0 --separate-stderr redlock-cli extend --ttl 10m
+  assert_equal "$output$stderr" ""
+  assert_in_range "$(redis 0 pttl demo)" 500000 600000
+  assert_in_range "$(redis 0 pttl 'redlock:owner:{demo}')" 500000 600000
+  run -0 --separate-stderr redlock-cli release
+  assert_equal "$output$stderr" ""
+  assert_unlocked demo 0
+  run -0 redlock-cli run -k demo -n -- true
+}
+
+@test "extend never shortens a lease" {
+  acquire demo 10m
+  run -0 redlock-cli extend --ttl 1s
+  assert_in_range "$(redis 0 pttl demo)" 500000 600000
+}
+
+@test "extend without --ttl is refused" {
+  acquire demo 60s
+  assert_refused 64 "--ttl" redlock-cli extend
+}
+
+@test "a second release fails with 79 and says that the lease was released" {
+  acquire demo 60s
+  run -0 redlock-cli release
+  assert_refused 79 "demo: cannot release: it was released" redlock-cli release
+  run -0 redlock-cli run -k demo -n -- true
+  assert_refused 79 "demo: cannot release: it was released" redlock-cli release
+}
+
+@test "extend after release fails with 79 and says that the lease was released" {
+  acquire demo 60s
+  run -0 redlock-cli release
+  assert_refused 79 "demo: cannot extend: it was released" redlock-cli extend --ttl 60s
+  assert_unlocked demo 0
+}
+
+@test "on three servers a second release and a late extend fail with 79, too" {
+  start_servers 2
+  export REDLOCK_SERVER=$SERVERS
+  acquire demo 60s
+  run -0 redlock-cli release
+  assert_refused 79 "it was released" redlock-cli release
+  assert_refused 79 "it was released" redlock-cli extend --ttl 60s
+  assert_unlocked demo 0 1 2
+}
+
+@test "a lease that expired or was deleted is lost: 79, and not brought back" {
+  acquire demo 60s
+  redis 0 del demo
+  assert_refused 79 "it is gone" redlock-cli extend --ttl 60s
+  assert_refused 79 "it is gone" redlock-cli release
+  assert_equal "$(redis 0 exists demo)" 0
+  acquire demo 500ms
+  wait_for_no_key 0 demo
+  assert_refused 79 "it is gone" redlock-cli extend --ttl 60s
+}
+
+@test "a lease that another holds by now is lost: 79, and the other's stays" {
+  acquire demo 60s
+  redis 0 set demo theirs px 60000
+  assert_refused 79 "held by a foreign client" redlock-cli extend --ttl 60s
+  assert_refused 79 "held by a foreign client" redlock-cli release
+  assert_equal "$(redis 0 get demo)" theirs
+  redis 0 del demo
+  hold other --note "their turn"
+  assert_refused 79 "their turn" redlock-cli extend --ttl 60s
+  assert_refused 79 "their turn" redlock-cli release
+  release_hold other
+  assert_equal "$status" 0
+}
+
+@test "without any lease extend and release are refused, and say what sets one" {
+  assert_refused 64 "no lease" redlock-cli extend --ttl 60s
+  assert_refused 64 "no lease" redlock-cli release
+  assert_refused 64 "no lease" redlock-cli release -k demo
+  assert_refused 64 "no lease" env REDLOCK_LEASE= redlock-cli release
+  assert_refused 64 "no lease" env REDLOCK_KEY=demo redlock-cli release
+}
+
+@test "a handle that is no lease is refused" {
+  local handle
+  acquire demo 60s
+  for handle in nonsense "${REDLOCK_LEASE}0x" "9${REDLOCK_LEASE}" "${REDLOCK_LEASE%.*}" "$REDLOCK_LEASE "; do
+    assert_refused 64 "REDLOCK_LEASE" env REDLOCK_LEASE="$handle" redlock-cli release
+  done
+  assert_refused 64 "REDLOCK_TOKEN" env -u REDLOCK_LEASE REDLOCK_TOKEN=nonsense redlock-cli release
+  run -0 redlock-cli release
+}
+
+@test "the key and the token alone are enough" {
+  local token
+  token=$(redlock-cli acquire -k demo --ttl 60s)
+  run -0 env REDLOCK_TOKEN="$token" redlock-cli extend -k demo --ttl 10m
+  assert_in_range "$(redis 0 pttl demo)" 500000 600000
+  run -0 env REDLOCK_TOKEN="$token" redlock-cli release -k demo
+  assert_unlocked demo 0
+  token=$(redlock-cli acquire -k demo --ttl 60s)
+  run -0 env REDLOCK_TOKEN="$token" REDLOCK_KEY=demo redlock-cli release
+  assert_unlocked demo 0
+  assert_refused 79 "it was released" env REDLOCK_TOKEN="$token" REDLOCK_KEY=demo redlock-cli release
+}
+
+@test "somebody else's token releases nothing" {
+  run -0 redlock-cli acquire -k demo --ttl 60s
+  assert_refused 79 "held by" env REDLOCK_TOKEN=0123456789abcdef0123456789abcdef redlock-cli release -k demo
+  assert_equal "$(redis 0 exists demo)" 1
+}
+
+@test "a lease for another key than -k names is refused" {
+  acquire demo 60s
+  assert_refused 64 "the lease is for demo, not for other" redlock-cli release -k other
+  assert_refused 64 "the lease is for demo, not for other" redlock-cli extend -k other --ttl 60s
+  run -0 redlock-cli extend -k demo --ttl 60s
+  run -0 redlock-cli release -k demo
+}
+
+@test "a lease from another set of servers is refused: 78" {
+  start_servers 2
+  export REDLOCK_SERVER=$SERVERS
+  acquire demo 60s
+  assert_refused 78 "another set of servers" redlock-cli release -S "$SERVER_URL"
+  assert_refused 78 "another set of servers" redlock-cli extend -S "${SERVER_URL[0]},${SERVER_URL[1]}" --ttl 60s
+  assert_equal "$(redis 0 exists demo)" 1
+  # In another order they are the same set.
+  run -0 redlock-cli release -S "${SERVER_URL[2]},${SERVER_URL[0]},${SERVER_URL[1]}"
+  assert_unlocked demo 0 1 2
+}
+
+@test "the lease of a living run is released by run alone: 64, and it goes on" {
+  local lease
+  lease=$BATS_TEST_TMPDIR/lease
+  start_background holder redlock-cli run -k demo -- sh -c 'echo "$REDLOCK_LEASE"; until [ -e "$0" ]; do sleep 0.02; done' "$lease.end"
+  wait_until grep -q . "$(background_stdout holder)"
+  REDLOCK_LEASE=$(<"$(background_stdout holder)")
+  export REDLOCK_LEASE
+  assert_refused 64 "held by \`redlock-cli run\`" redlock-cli release
+  assert_equal "$(redis 0 exists demo)" 1
+  run -0 redlock-cli extend --ttl 60s
+  touch "$lease.end"
+  wait_background holder
+  assert_equal "$status" 0
+  assert_unlocked demo 0
+}
+
+# --- token files ---
+
+@test "a token file takes the lease to another shell" {
+  local file=$BATS_TEST_TMPDIR/lease
+  run -0 --separate-stderr redlock-cli acquire -k demo --ttl 60s --token-file "$file"
+  assert_equal "$output$stderr" ""
+  cd /
+  run -0 env -i PATH="$PATH" HOME="$HOME" redlock-cli extend -S "$SERVERS" --token-file "$file" --ttl 10m
+  assert_in_range "$(redis 0 pttl demo)" 500000 600000
+  run -0 env -i PATH="$PATH" HOME="$HOME" redlock-cli release -S "$SERVERS" --token-file "$file"
+  assert_unlocked demo 0
+  assert_refused 79 "it was released" redlock-cli release --token-file "$file"
+}
+
+@test "a token file goes before the environment" {
+  acquire one 60s
+  run -0 redlock-cli acquire -k two --ttl 60s --token-file "$BATS_TEST_TMPDIR/lease"
+  run -0 redlock-cli release --token-file "$BATS_TEST_TMPDIR/lease"
+  assert_equal "$(redis 0 exists one) $(redis 0 exists two)" "1 0"
+}
+
+@test "a token file is for its owner alone, whatever the umask" {
+  local file=$BATS_TEST_TMPDIR/lease mask
+  for mask in 000 022 777; do
+    (
+      umask "$mask"
+      redlock-cli acquire -k "key $mask" --ttl 60s --token-file "$file"
+    )
+    assert_equal "$(stat -c %a "$file")" 600
+    run -0 redlock-cli release --token-file "$file"
+  done
+  assert_equal "$(cd "$BATS_TEST_TMPDIR" && ls -d lease*)" lease
+}
+
+@test "an old token file, even one of others or a link, is replaced and not written into" {
+  local file=$BATS_TEST_TMPDIR/lease target=$BATS_TEST_TMPDIR/target
+  echo old >"$file"
+  chmod 666 "$file"
+  run -0 redlock-cli acquire -k one --ttl 60s --token-file "$file"
+  assert_equal "$(stat -c %a "$file")" 600
+  run -0 redlock-cli release --token-file "$file"
+  echo precious >"$target"
+  ln -sf "$target" "$file"
+  run -0 redlock-cli acquire -k two --ttl 60s --token-file "$file"
+  assert_equal "$(<"$target")" precious
+  assert [ ! -L "$file" ]
+  run -0 redlock-cli release --token-file "$file"
+}
+
+@test "a shell can source a token file, whatever the key" {
+  local file=$BATS_TEST_TMPDIR/lease shell
+  cd "$BATS_TEST_TMPDIR"
+  run -0 redlock-cli acquire -k "$HARD_KEY" --ttl 60s --token-file "$file"
+  for shell in "${SHELLS[@]}"; do
+    run -0 in_shell "$shell" '. "$1"; [ "$REDLOCK_KEY" = "$2" ] && echo "$REDLOCK_TOKEN $REDLOCK_FENCE"' "$file" "$HARD_KEY"
+    assert_equal "$shell $output" "$shell $(redis 0 get "$HARD_KEY") $(redis 0 hget "redlock:owner:{$HARD_KEY}" fence)"
+  done
+  run -0 in_shell dash 'set -a; . "$1"; redlock-cli extend --ttl 60s && redlock-cli release' "$file"
+  assert_equal "$(redis 0 exists "$HARD_KEY")" 0
+  assert [ ! -e evil ]
+}
+
+@test "a token file that others can read or write is refused" {
+  local file=$BATS_TEST_TMPDIR/lease mode
+  run -0 redlock-cli acquire -k demo --ttl 60s --token-file "$file"
+  for mode in 640 604 620 602 610 601 666; do
+    chmod "$mode" "$file"
+    assert_refused 78 "$file: can be read by others" redlock-cli release --token-file "$file"
+  done
+  chmod 644 "$file"
+  assert_refused 78 "$file: can be read by others" redlock-cli extend --ttl 60s --token-file "$file"
+  assert_equal "$(redis 0 exists demo)" 1
+  chmod 400 "$file"
+  run -0 redlock-cli release --token-file "$file"
+}
+
+@test "a token file that is a link, a directory, a pipe or missing is refused" {
+  local file=$BATS_TEST_TMPDIR/lease
+  run -0 redlock-cli acquire -k demo --ttl 60s --token-file "$file"
+  ln -s "$file" "$BATS_TEST_TMPDIR/link"
+  mkdir "$BATS_TEST_TMPDIR/directory"
+  mkfifo -m 600 "$BATS_TEST_TMPDIR/pipe"
+  assert_refused 78 "symbolic link" redlock-cli release --token-file "$BATS_TEST_TMPDIR/link"
+  assert_refused 78 "not a regular file" redlock-cli release --token-file "$BATS_TEST_TMPDIR/directory"
+  assert_refused 78 "not a regular file" redlock-cli extend --ttl 60s --token-file "$BATS_TEST_TMPDIR/pipe"
+  assert_refused 78 "No such file" redlock-cli release --token-file "$BATS_TEST_TMPDIR/missing"
+  assert_equal "$(redis 0 exists demo)" 1
+}
+
+@test "a token file of another user is refused, even for root" {
+  ((EUID == 0)) || skip "only root can give a file away"
+  local file=$BATS_TEST_TMPDIR/lease
+  run -0 redlock-cli acquire -k demo --ttl 60s --token-file "$file"
+  chown 65534 "$file"
+  assert_refused 78 "belongs to another user" redlock-cli release --token-file "$file"
+  assert_equal "$(redis 0 exists demo)" 1
+}
+
+@test "a malformed token file is refused without showing what is in it" {
+  local file=$BATS_TEST_TMPDIR/lease good content
+  run -0 redlock-cli acquire -k demo --ttl 60s --token-file "$file"
+  good=$(<"$file")
+  for content in "" x "REDLOCK_LEASE='secret'"$'\n' "REDLOCK_LEASE=''"$'\n' "REDLOCK_LEASE='" "${good:0:40}" "${good#*$'\n'}" \
+    $'\n'"$good" "${good/REDLOCK_LEASE=/REDLOCK_LEASE =}"; do
+    printf '%s' "$content" >"$file"
+    assert_refused 78 "$file: is not a lease file" redlock-cli release --token-file "$file"
+    [[ $stderr != *secret* ]]
+  done
+  head -c 100000 /dev/zero >"$file"
+  assert_refused 78 "$file: is not a lease file" redlock-cli release --token-file "$file"
+  printf '%s\n' "$good" >"$file"
+  run -0 redlock-cli release --token-file "$file"
+}
+
+@test "a key with lines that look like a token file cannot stand in for the lease" {
+  local file=$BATS_TEST_TMPDIR/lease
+  acquire victim 60s
+  run -0 redlock-cli acquire -k $'x\n'"REDLOCK_LEASE='$REDLOCK_LEASE'"$'\n' --ttl 60s --token-file "$file"
+  run -0 redlock-cli release --token-file "$file"
+  assert_equal "$(redis 0 exists victim)" 1
+}
+
+# --- breaking a lock ---
+
+@test "release --force breaks anybody's lock and prints whose it was" {
+  run -0 redlock-cli acquire -k demo --ttl 60s --note "weekly backup"
+  run -0 redlock-cli release -k demo --force
+  assert_output --regexp "demo: broken; it was held by $(id -un)@$(hostname), pid [0-9]+.*\"weekly backup\""
+  assert_unlocked demo 0
+  run -0 redlock-cli release -k demo --force
+  assert_output --partial "nothing to break"
+}
+
+@test "release --force breaks the lock of a foreign client, of any type" {
+  redis 0 set demo theirs px 60000
+  run -0 redlock-cli release -k demo --force
+  assert_output --partial "it was held by a foreign client"
+  assert_equal "$(keys_at 0)" ""
+  redis 0 hset demo field 1
+  run -0 redlock-cli release -k demo --force
+  assert_output --partial "it was held by a foreign client (a key of type hash)"
+  assert_equal "$(keys_at 0)" ""
+}
+
+@test "a key without expiry is named as such, and can be broken" {
+  redis 0 set demo orphan
+  run -0 redlock-cli status -k demo
+  assert_output --partial "held by a foreign client, without expiry: it never ends by itself; \`redlock-cli release --force\` breaks it"
+  assert_refused 75 "without expiry" redlock-cli run -k demo -n -- true
+  run -0 redlock-cli release -k demo --force
+  assert_equal "$(keys_at 0)" ""
+}
+
+@test "release --force works on a quorum and on what is left of one" {
+  start_servers 4
+  export REDLOCK_SERVER=$SERVERS
+  run -0 redlock-cli acquire -k demo --ttl 60s
+  kill_server 0
+  kill_server 1
+  run -0 redlock-cli release -k demo --force
+  assert_unlocked demo 2 3 4
+  run -0 redlock-cli acquire -k demo --ttl 60s
+  kill_server 2
+  assert_refused 69 "${SERVER_URL[2]}" redlock-cli release -k demo --force
+}
+
+@test "a run whose lock is broken ends with 79" {
+  start_background holder redlock-cli run -k demo --ttl 2s -- sleep 60
+  wait_for_key 0 demo
+  run -0 redlock-cli release -k demo --force
+  wait_background holder
+  assert_equal "$status" 79
+}
+
+@test "--if-fence breaks the lock only if it is still that one" {
+  acquire demo 60s
+  assert_refused 79 "left alone, it has another fence" redlock-cli release -k demo --force --if-fence $((REDLOCK_FENCE - 1))
+  assert_regex "$stderr" "held by $(id -un)@"
+  assert_equal "$(redis 0 exists demo)" 1
+  run -0 redlock-cli release -k demo --force --if-fence "$REDLOCK_FENCE"
+  assert_unlocked demo 0
+}
+
+@test "--if-fence leaves a foreign lock alone: it has no fence" {
+  redis 0 set demo theirs px 60000
+  assert_refused 79 "left alone" redlock-cli release -k demo --force --if-fence 1
+  assert_equal "$(redis 0 get demo)" theirs
+}
+
+@test "--force needs -k, and --if-fence needs --force" {
+  acquire demo 60s
+  assert_refused 64 "-k KEY" redlock-cli release --force
+  assert_refused 64 "--if-fence goes with --force" redlock-cli release -k demo --if-fence 5
+  assert_refused 64 "--if-fence" redlock-cli release -k demo --force --if-fence x
+  assert_refused 64 "--if-fence" redlock-cli release -k demo --force --if-fence -1
+  assert_equal "$(redis 0 exists demo)" 1
+}
+
+# --- status ---
+
+@test "status says who holds a lock, since when, for how long, why, and its fence" {
+  run -0 redlock-cli status -k demo
+  assert_output "demo: free"
+  acquire demo 90s
+  run -0 --separate-stderr redlock-cli status -k demo
+  assert_line --partial "demo: held by $(id -un)@$(hostname), pid "
+  assert_line --regexp '^demo: held by .*, for [0-9.]+m?s, 1m( [0-9]+s)? left$'
+  assert_line "  fence $REDLOCK_FENCE"
+  assert_equal "$stderr" ""
+}
+
+@test "status names the command that a run holds the lock for" {
+  hold holder --note "nightly build"
+  run -0 redlock-cli status -k demo
+  assert_line --regexp "^demo: held by $(id -un)@$(hostname), pid ${BACKGROUND_PID[holder]} \(sh\), \"nightly build\", for"
+  release_hold holder
+}
+
+@test "status of several keys shows each" {
+  acquire one 60s
+  run -0 redlock-cli status -k one -k two
+  assert_line --partial "one: held by"
+  assert_line "two: free"
+}
+
+@test "status without -k lists every lock that this tool made, whatever its key" {
+  run -0 redlock-cli status
+  assert_output "no locks"
+  redis 0 set foreign x px 60000
+  acquire one 60s
+  acquire two 60s
+  run -0 redlock-cli release
+  acquire '{a}b' 60s
+  acquire $'x\ny' 60s
+  run -0 redlock-cli status
+  assert_line --partial "one: held by"
+  assert_line --partial "{a}b: held by"
+  assert_line --partial 'x\ny: held by'
+  refute_output --partial two
+  refute_output --partial foreign
+}
+
+@test "status --exit-code tells free from held, also silently" {
+  run -0 redlock-cli status -k demo --exit-code
+  acquire demo 60s
+  run -75 redlock-cli status -k demo --exit-code
+  run -75 --separate-stderr redlock-cli status -k demo --exit-code -q
+  assert_equal "$output$stderr" ""
+  run -75 redlock-cli status -k other -k demo --exit-code
+  run -0 redlock-cli status -k other --exit-code
+  run -75 redlock-cli status --exit-code
+  run -0 redlock-cli status -k demo
+}
+
+@test "status changes nothing" {
+  run -0 redlock-cli status -k demo
+  assert_equal "$(redis 0 dbsize)" 0
+  redis 0 set demo theirs px 60000
+  run -0 redlock-cli status -k demo
+  run -0 redlock-cli status
+  assert_equal "$(redis 0 dbsize)" 1
+}
+
+@test "status --watch shows it again until interrupted" {
+  start_background watcher redlock-cli status -k demo --watch
+  wait_until grep -q "demo: free" "$(background_stdout watcher)"
+  acquire demo 60s
+  wait_until grep -q "demo: held by" "$(background_stdout watcher)"
+  kill -INT "${BACKGROUND_PID[watcher]}"
+  wait_background watcher
+  assert_equal "$status" 130
+}
+
+# --- JSON ---
+
+@test "acquire --json tells the lease, and that it is busy" {
+  run -0 --separate-stderr redlock-cli acquire -k demo --ttl 60s --json
+  assert_equal "$(json '[j[f] for f in ("command", "key", "result", "exit_code", "ttl_ms")]')" "['acquire', 'demo', 'acquired', 0, 60000]"
+  assert_equal "$(json 'j["token"]')" "$(redis 0 get demo)"
+  assert_equal "$(json 'j["fence"]')" "$(redis 0 get 'redlock:fence:{demo}')"
+  REDLOCK_LEASE=$(json 'j["lease"]') run -0 redlock-cli extend --ttl 60s
+  run -75 --separate-stderr redlock-cli acquire -k demo --ttl 60s --json -n
+  assert_equal "$(json '[j[f] for f in ("command", "key", "result", "exit_code")]')" "['acquire', 'demo', 'busy', 75]"
+  assert_equal "$(json '[j["holder"][f] for f in ("user", "host", "foreign", "supervised")]')" "['$(id -un)', '$(hostname)', False, False]"
+  assert_equal "$(json 'sorted(set(j) & {"token", "lease"})')" "[]"
+}
+
+@test "extend --json and release --json tell how it ended" {
+  acquire demo 60s
+  run -0 --separate-stderr redlock-cli extend --ttl 60s --json
+  assert_equal "$(json '[j[f] for f in ("command", "key", "result", "exit_code")]')" "['extend', 'demo', 'extended', 0]"
+  run -0 --separate-stderr redlock-cli release --json
+  assert_equal "$(json '[j[f] for f in ("command", "key", "result", "exit_code")]')" "['release', 'demo', 'released', 0]"
+  run -79 --separate-stderr redlock-cli release --json
+  assert_equal "$(json '[j[f] for f in ("command", "key", "result", "exit_code")]')" "['release', 'demo', 'lost', 79]"
+  run -79 --separate-stderr redlock-cli extend --ttl 60s --json
+  assert_equal "$(json '[j["result"], "released" in j["message"]]')" "['lost', True]"
+}
+
+@test "release --force --json tells whose lock it was" {
+  hold holder --ttl 60s --note "their work"
+  run -0 --separate-stderr redlock-cli release -k demo --force --json
+  assert_equal "$(json '[j["result"], j["holder"]["note"], j["holder"]["program"], j["holder"]["supervised"]]')" \
+    "['broken', 'their work', 'sh', True]"
+  run -0 --separate-stderr redlock-cli release -k demo --force --json
+  assert_equal "$(json '[j["result"], j["exit_code"]]')" "['free', 0]"
+}
+
+@test "status --json tells each server's word" {
+  start_servers 2
+  kill_server 2
+  export REDLOCK_SERVER=$SERVERS
+  acquire demo 60s
+  run -0 --separate-stderr redlock-cli status -k demo -k other --json
+  assert_equal "$(json '[j["command"], j["exit_code"], [(l["key"], l["state"]) for l in j["locks"]]]')" \
+    "['status', 0, [('demo', 'held'), ('other', 'free')]]"
+  assert_equal "$(json '[s["state"] for s in j["locks"][0]["servers"]]')" "['held', 'held', 'fault']"
+  assert_equal "$(json '[s["server"] for s in j["locks"][0]["servers"]]')" "['${SERVER_URL[0]}', '${SERVER_URL[1]}', '${SERVER_URL[2]}']"
+  assert_equal "$(json 'j["locks"][0]["holder"]["fence"]')" "$REDLOCK_FENCE"
+  assert_equal "$(json '0 < j["locks"][0]["holder"]["remaining_ms"] <= 60000')" True
+  assert_equal "$(json 'j["faults"][0]["server"]')" "${SERVER_URL[2]}"
+}
+
+@test "JSON is valid also for a key that is no UTF-8" {
+  run -0 --separate-stderr redlock-cli acquire -k $'\x01\xff"\\' --ttl 60s --json
+  assert_equal "$(json '__import__("base64").urlsafe_b64decode(j["key_base64"] + "==")')" "b'\\x01\\xff\"\\\\'"
+  run -0 --separate-stderr redlock-cli status --json
+  assert_equal "$(json 'j["locks"][0]["state"]')" held
+}
+
+@test "without a quorum the JSON names each server's fault" {
+  kill_server 0
+  run -69 --separate-stderr redlock-cli acquire -k demo --ttl 60s -n --json
+  assert_equal "$(json '[j["result"], j["faults"][0]["server"]]')" "['unavailable', '${SERVER_URL[0]}']"
+  run -69 --separate-stderr redlock-cli status -k demo --json
+  assert_equal "$(json 'j["locks"][0]["state"]')" unavailable
+}

@@ -1,0 +1,196 @@
+#!/usr/bin/env bats
+# shellcheck disable=SC2016,SC2030,SC2031,SC2154  # the commands' own shells expand; each test is a subshell; bats sets stderr
+# Other clients of the same servers, with the locks that the literature describes: on one key they exclude us, and we them.
+load helper/common
+load helper/redis
+load helper/locks
+
+setup() {
+  /usr/bin/python3 -c 'import redis' 2>/dev/null || skip "python3-redis is not installed"
+  setup_one_server
+}
+
+# recipe NAME acquire|release KEY [TOKEN]
+recipe() { /usr/bin/python3 "$BATS_TEST_DIRNAME/helper/recipes.py" "$SERVER_SOCKET" "$@"; }
+
+refute_entering() {
+  run --separate-stderr redlock-cli run -n -k demo -- touch "$BATS_TEST_TMPDIR/entered"
+  assert_failure 75
+  assert_regex "$stderr" "^redlock-cli: demo: held by a foreign client"
+  assert [ ! -e "$BATS_TEST_TMPDIR/entered" ]
+}
+
+# They hold: we stay out, their lock stays as it is, they can release it, and we get in.
+stays_out_while_they_hold() {
+  local token value
+  token=$(recipe "$1" acquire demo)
+  value=$(redis 0 get demo)
+  refute_entering
+  # Waiting does not help, and does no harm.
+  run redlock-cli run -w 300ms -k demo -- touch "$BATS_TEST_TMPDIR/entered"
+  assert_failure 75
+  assert_equal "$(redis 0 get demo)" "$value"
+  start_background waiter redlock-cli run -k demo -- redis-cli -s "$SERVER_SOCKET" get demo
+  wait_until grep -q "waiting for demo" "$(background_stderr waiter)"
+  recipe "$1" release demo "$token"
+  wait_background waiter
+  assert_equal "$status" 0
+  refute [ "$output" = "$value" ]
+  assert_equal "$(redis 0 exists demo)" 0
+}
+
+# We hold: they stay out, and cannot release what is ours; when we have left they get in.
+stay_out_while_we_hold() {
+  hold ours
+  local value
+  value=$(redis 0 get demo)
+  run recipe "$1" acquire demo
+  assert_failure 1
+  assert_output ""
+  if [[ ${2-} != releases-blindly ]]; then
+    run recipe "$1" release demo not-the-token
+    assert_failure 1
+  fi
+  assert_equal "$(redis 0 get demo)" "$value"
+  release_hold ours
+  assert_equal "$status" 0
+  assert_equal "$stderr" ""
+  run recipe "$1" acquire demo
+  assert_success
+  refute_entering
+}
+
+@test "SETNX and EXPIRE, released under WATCH and MULTI: they hold" { stays_out_while_they_hold setnx-expire; }
+@test "SETNX and EXPIRE, released under WATCH and MULTI: we hold" { stay_out_while_we_hold setnx-expire; }
+
+@test "SET NX EX: they hold" { stays_out_while_they_hold set-nx-ex; }
+@test "SET NX EX: we hold" { stay_out_while_we_hold set-nx-ex; }
+
+@test "SET NX PX, released by comparing script: they hold" { stays_out_while_they_hold set-nx-px; }
+@test "SET NX PX, released by comparing script: we hold" { stay_out_while_we_hold set-nx-px; }
+
+@test "INCR to 1 and EXPIRE: they hold" { stays_out_while_they_hold incr; }
+@test "INCR to 1 and EXPIRE: we hold" { stay_out_while_we_hold incr releases-blindly; }
+
+@test "redis-py's Lock: it holds" { stays_out_while_they_hold redis-py; }
+@test "redis-py's Lock: we hold" { stay_out_while_we_hold redis-py; }
+
+@test "the timestamp lock of SETNX and GETSET: they hold" { stays_out_while_they_hold getset; }
+
+@test "the timestamp lock of SETNX and GETSET keeps us out even when its time has passed: it has no expiry" {
+  redis 0 setnx demo 1000000000
+  refute_entering
+  assert_regex "$stderr" "without expiry"
+  assert_equal "$(redis 0 get demo)" 1000000000
+}
+
+@test "the timestamp lock of SETNX and GETSET takes what is not its own, by design: our command is stopped, and the status is 79" {
+  start_background ours redlock-cli run -t 2s -k demo -- sleep 1000
+  wait_for_key 0 demo
+  local token
+  token=$(recipe getset acquire demo)
+  wait_background ours
+  assert_equal "$status" 79
+  assert_regex "$stderr" "demo: lost: it is held by a foreign client"
+  # And theirs is theirs.
+  assert_equal "$(redis 0 get demo)" "$token"
+  recipe getset release demo "$token"
+}
+
+@test "a token of ours is no number that the timestamp lock could take for a time" {
+  run redlock-cli run -k demo -- sh -c 'echo "$REDLOCK_TOKEN"'
+  refute_output --regexp '^[0-9]+$'
+}
+
+@test "redis-py's Lock waits until our command has ended" {
+  hold ours
+  start_background theirs /usr/bin/python3 -u -c '
+import redis, sys
+server = redis.Redis(unix_socket_path=sys.argv[1])
+lock = server.lock("demo", timeout=30, sleep=0.02)
+print("free" if lock.acquire(blocking=False) else "waits")
+lock.acquire()
+print("entered")
+sys.exit(0 if lock.owned() else 1)' "$SERVER_SOCKET"
+  wait_until grep -q waits "$(background_stdout theirs)"
+  # It has had time for several looks.
+  local looks
+  looks=$(redis 0 info commandstats | sed -n 's/^cmdstat_set:calls=\([0-9]*\).*/\1/p')
+  wait_until has_set_more_often_than $((looks + 3))
+  assert_equal "$(<"$(background_stdout theirs)")" waits
+  release_hold ours
+  wait_background theirs
+  assert_equal "$status" 0
+  assert_equal "${lines[*]}" "waits entered"
+}
+
+has_set_more_often_than() { (($(redis 0 info commandstats | sed -n 's/^cmdstat_set:calls=\([0-9]*\).*/\1/p') > $1)); }
+
+@test "redis-py's Lock without a timeout is an orphan in waiting: held, without expiry" {
+  /usr/bin/python3 -c '
+import redis, sys
+assert redis.Redis(unix_socket_path=sys.argv[1]).lock("demo").acquire()' "$SERVER_SOCKET"
+  assert_equal "$(redis 0 pttl demo)" -1
+  refute_entering
+  assert_regex "$stderr" "without expiry"
+}
+
+@test "a key of any other type is held by a foreign client, and stays as it is" {
+  local -A made_by=([hash]="hset demo uuid:1 1" [list]="rpush demo x" [set]="sadd demo x" [zset]="zadd demo 1 x"
+    [stream]="xadd demo 1-1 a b")
+  local type
+  for type in "${!made_by[@]}"; do
+    # shellcheck disable=SC2086
+    redis 0 ${made_by[$type]}
+    redis 0 pexpire demo 60000
+    refute_entering
+    assert_regex "$stderr" "a key of type $type"
+    refute [ "$(redis 0 pttl demo)" -le 0 ]
+    run redlock-cli status -k demo
+    assert_success
+    assert_output --partial "a key of type $type"
+    assert_equal "$(redis 0 type demo)" "$type"
+    redis 0 del demo
+  done
+}
+
+@test "Redisson's hash lets us in when it has gone" {
+  redis 0 hset demo uuid:1 1
+  redis 0 pexpire demo 60000
+  start_background waiter redlock-cli run -k demo -- true
+  wait_until grep -q "waiting for demo: held by a foreign client (a key of type hash)" "$(background_stderr waiter)"
+  redis 0 del demo
+  wait_background waiter
+  assert_equal "$status" 0
+}
+
+@test "an orphan without expiry is named as such" {
+  redis 0 setnx demo crashed-before-expire
+  refute_entering
+  assert_regex "$stderr" "without expiry"
+  assert_regex "$stderr" "release --force"
+  run redlock-cli status -k demo
+  assert_success
+  assert_line --regexp '^demo: held by a foreign client, without expiry'
+  run redlock-cli status -k demo --json
+  assert_output --partial '"foreign":true'
+  assert_output --partial '"remaining_ms":null'
+}
+
+@test "an orphan without expiry can be broken, and then we get in" {
+  redis 0 setnx demo crashed-before-expire
+  run redlock-cli release -k demo
+  assert_failure
+  assert_equal "$(redis 0 get demo)" crashed-before-expire
+  run redlock-cli release -k demo --force
+  assert_success
+  assert_output --partial "it was held by a foreign client, without expiry"
+  assert_equal "$(redis 0 exists demo)" 0
+  run redlock-cli run -n -k demo -- echo entered
+  assert_output entered
+}
+
+@test "an empty value is a lock as well" {
+  redis 0 set demo '' px 60000
+  refute_entering
+}

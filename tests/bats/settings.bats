@@ -1,0 +1,366 @@
+#!/usr/bin/env bats
+# shellcheck disable=SC2016,SC2030,SC2031,SC2034,SC2154
+# Where settings come from, and which of them wins.
+load helper/common
+load helper/redis
+load helper/locks
+load helper/checks
+
+# The code with which a busy lock ends shows which source won, so the lock is held throughout.
+setup() {
+  setup_one_server
+  redis 0 set busy x px 600000
+  USER_FILE=$XDG_CONFIG_HOME/redlock-cli/config.toml
+}
+
+# user_file LINE…: the user's configuration file.
+user_file() {
+  mkdir -p "$(dirname "$USER_FILE")"
+  printf '%s\n' "$@" >"$USER_FILE"
+}
+
+# ends_with CODE OPTION…: a try for the busy lock ends with CODE.
+ends_with() {
+  local code=$1
+  shift
+  run --separate-stderr redlock-cli run -k busy -n "$@" -- true
+  assert_equal "$status" "$code"
+}
+
+# As root of a mount namespace of one's own, in which /etc is a copy with the system's configuration file in it.
+with_system_file() {
+  local etc=$BATS_TEST_TMPDIR/etc name private=(unshare --mount)
+  ((EUID == 0)) || private=(unshare --user --map-root-user --mount)
+  "${private[@]}" true 2>/dev/null || skip "no mount namespaces here"
+  mkdir -p "$etc"
+  for name in passwd group hosts nsswitch.conf ld.so.cache resolv.conf; do
+    [[ ! -e /etc/$name ]] || cp -L "/etc/$name" "$etc"
+  done
+  cp "$BATS_TEST_TMPDIR/system.toml" "$etc/redlock-cli.toml"
+  "${private[@]}" sh -c 'mount --bind "$0" /etc && exec "$@"' "$etc" "$@"
+}
+
+# --- the order ---
+
+@test "the command line wins over the variable, and that over the user's file" {
+  ends_with 75
+  user_file 'conflict-exit-code = 13'
+  ends_with 13
+  export REDLOCK_CONFLICT_EXIT_CODE=14
+  ends_with 14
+  ends_with 15 -E 15
+}
+
+@test "the user's file wins over the system's, setting by setting" {
+  printf '%s\n' 'conflict-exit-code = 12' "server = \"$SERVERS\"" >"$BATS_TEST_TMPDIR/system.toml"
+  unset REDLOCK_SERVER
+  run -12 with_system_file redlock-cli run -k busy -n -- true
+  user_file 'conflict-exit-code = 13'
+  run -13 with_system_file redlock-cli run -k busy -n -- true
+  run -14 with_system_file env REDLOCK_CONFLICT_EXIT_CODE=14 redlock-cli run -k busy -n -- true
+  user_file 'retry-delay = "50ms"'
+  run -12 with_system_file redlock-cli run -k busy -n -- true
+  echo 'nonsense = 1' >"$BATS_TEST_TMPDIR/system.toml"
+  run -78 with_system_file redlock-cli run -k busy -n -S "$SERVERS" -- true
+  assert_output --partial "/etc/redlock-cli.toml: there is no setting nonsense"
+}
+
+@test "the file names the server for everything" {
+  unset REDLOCK_SERVER
+  assert_refused 78 "no server is set" redlock-cli run -k demo -- true
+  assert_regex "$stderr" "-S redis://"
+  assert_regex "$stderr" "/etc/redlock-cli.toml"
+  user_file "server = \"$SERVERS\""
+  run -0 redlock-cli run -k demo -- true
+  eval "$(redlock-cli acquire -k demo -t 60s --export)"
+  run -0 redlock-cli extend -t 60s
+  run -0 redlock-cli release
+  run -0 redlock-cli status -k demo
+}
+
+@test "no command works without a server" {
+  unset REDLOCK_SERVER
+  assert_refused 78 "no server is set" redlock-cli acquire -k demo -t 60s
+  assert_refused 78 "no server is set" redlock-cli extend -t 60s
+  assert_refused 78 "no server is set" redlock-cli release
+  assert_refused 78 "no server is set" redlock-cli release -k demo --force
+  assert_refused 78 "no server is set" redlock-cli status
+}
+
+@test "a server list in the file is a quorum" {
+  start_servers 2
+  unset REDLOCK_SERVER
+  user_file "server = [\"${SERVER_URL[0]}\", \"${SERVER_URL[1]}\", \"${SERVER_URL[2]}\"]"
+  run -0 redlock-cli status -k demo
+  assert_line --partial "${SERVER_URL[2]}: free"
+  user_file "server = \"$SERVERS\""
+  run -0 redlock-cli status -k demo
+  assert_line --partial "${SERVER_URL[2]}: free"
+}
+
+@test "servers are not added up over sources: the strongest source alone counts" {
+  start_server
+  user_file "server = \"${SERVER_URL[1]}\""
+  REDLOCK_SERVER=${SERVER_URL[0]} run -0 redlock-cli run -k demo -- sh -c 'redis-cli -s "$0" exists demo' "${SERVER_SOCKET[1]}"
+  assert_output 0
+  REDLOCK_SERVER=${SERVER_URL[0]} run -0 redlock-cli run -S "${SERVER_URL[1]}" -k demo -- sh -c 'redis-cli -s "$0" exists demo' "${SERVER_SOCKET[0]}"
+  assert_output 0
+}
+
+@test "a --wait on the line wins over a nonblock in the environment, and the other way round" {
+  hold holder
+  export REDLOCK_NONBLOCK=1
+  start_background waiter redlock-cli run -k demo -w 1h -- true
+  wait_until grep -q "waiting for" "$(background_stderr waiter)"
+  release_hold holder
+  wait_background waiter
+  assert_equal "$status" 0
+  unset REDLOCK_NONBLOCK
+  REDLOCK_WAIT=1h ends_with 75
+  REDLOCK_WAIT=1h REDLOCK_NONBLOCK=1 run -78 redlock-cli run -k busy -- true
+  run -64 redlock-cli run -k busy -n -w 1h -- true
+}
+
+# --- where the user's file is ---
+
+@test "the user's file lies in XDG_CONFIG_HOME, else in .config of HOME" {
+  user_file 'conflict-exit-code = 13'
+  mkdir -p "$BATS_TEST_TMPDIR/xdg/redlock-cli"
+  echo 'conflict-exit-code = 16' >"$BATS_TEST_TMPDIR/xdg/redlock-cli/config.toml"
+  XDG_CONFIG_HOME=$BATS_TEST_TMPDIR/xdg ends_with 16
+  unset XDG_CONFIG_HOME
+  ends_with 13
+  # By its specification a relative path counts as none, and so does an empty one.
+  cd "$BATS_TEST_TMPDIR"
+  XDG_CONFIG_HOME=xdg ends_with 13
+  XDG_CONFIG_HOME='' ends_with 13
+  XDG_CONFIG_HOME=$BATS_TEST_TMPDIR/nothing ends_with 75
+}
+
+@test "without HOME the user's entry tells the place, and no place is no error" {
+  unset XDG_CONFIG_HOME HOME
+  ends_with 75
+  HOME='' ends_with 75
+  HOME=/no/such/place ends_with 75
+}
+
+# --- --config ---
+
+@test "--config and REDLOCK_CONFIG replace the usual places" {
+  user_file 'conflict-exit-code = 13' 'quiet = true'
+  echo 'conflict-exit-code = 17' >"$BATS_TEST_TMPDIR/one"
+  echo 'conflict-exit-code = 18' >"$BATS_TEST_TMPDIR/two"
+  ends_with 17 --config "$BATS_TEST_TMPDIR/one"
+  assert_regex "$stderr" "held by"
+  export REDLOCK_CONFIG=$BATS_TEST_TMPDIR/two
+  ends_with 18
+  ends_with 17 --config "$BATS_TEST_TMPDIR/one"
+  : >"$BATS_TEST_TMPDIR/empty"
+  ends_with 75 --config "$BATS_TEST_TMPDIR/empty"
+}
+
+@test "a file that was named and cannot be read is 78" {
+  assert_refused 78 "/no/such/file" env REDLOCK_CONFIG=/no/such/file redlock-cli run -k demo -- true
+  assert_refused 78 "/no/such/file" redlock-cli run -k demo --config /no/such/file -- true
+  assert_refused 78 "REDLOCK_CONFIG" env REDLOCK_CONFIG= redlock-cli run -k demo -- true
+  assert_refused 78 "not a regular file" redlock-cli run -k demo --config "$BATS_TEST_TMPDIR" -- true
+}
+
+@test "a user's file that cannot be read is 78, and not skipped" {
+  mkdir -p "$USER_FILE"
+  assert_refused 78 "$USER_FILE: is not a regular file" redlock-cli run -k demo -- true
+  rmdir "$USER_FILE"
+  ln -s config.toml "$USER_FILE"
+  assert_refused 78 "$USER_FILE: Too many levels of symbolic links" redlock-cli run -k demo -- true
+  rm "$USER_FILE"
+  user_file 'ttl = "30s"'
+  ((EUID != 0)) || skip "root may read everything"
+  chmod 000 "$USER_FILE"
+  assert_refused 78 "$USER_FILE: Permission denied" redlock-cli run -k demo -- true
+  chmod 600 "$USER_FILE"
+  chmod 000 "$(dirname "$USER_FILE")"
+  assert_refused 78 "$USER_FILE: Permission denied" redlock-cli run -k demo -- true
+  chmod 700 "$(dirname "$USER_FILE")"
+}
+
+@test "--config is a variable, but no line of a file" {
+  user_file 'config = "/dev/null"'
+  assert_refused 78 "$USER_FILE: config belongs on the command line" redlock-cli status
+}
+
+# --- empty values ---
+
+@test "an empty server value is an error wherever it comes from: 78" {
+  local text="the server is empty"
+  assert_refused 78 "REDLOCK_SERVER: $text" env REDLOCK_SERVER= redlock-cli run -k demo -- touch "$BATS_TEST_TMPDIR/ran"
+  assert_refused 78 "$text" redlock-cli run -S '' -k demo -- touch "$BATS_TEST_TMPDIR/ran"
+  assert_refused 78 "$text" redlock-cli run -S "$SERVERS," -k demo -- touch "$BATS_TEST_TMPDIR/ran"
+  assert_refused 78 "$text" env REDLOCK_SERVER=, redlock-cli status
+  unset REDLOCK_SERVER
+  user_file 'server = ""'
+  assert_refused 78 "$text" redlock-cli run -k demo -- touch "$BATS_TEST_TMPDIR/ran"
+  assert [ ! -e "$BATS_TEST_TMPDIR/ran" ]
+  assert_equal "$(keys_at 0)" busy
+}
+
+@test "an empty value behind = is the value, and the next word is not taken for it" {
+  assert_refused 78 "the server is empty" redlock-cli run --server= -k demo -- touch "$BATS_TEST_TMPDIR/ran"
+  assert_refused 64 "--ttl" redlock-cli acquire --ttl= -k demo
+  assert_refused 64 "the key is empty" redlock-cli run --key= -n -- touch "$BATS_TEST_TMPDIR/ran"
+  run -0 redlock-cli run --note= -k demo -- true
+  assert [ ! -e "$BATS_TEST_TMPDIR/ran" ]
+}
+
+@test "an empty variable hides what lies in a file: it is set" {
+  user_file 'ttl = "30s"' 'conflict-exit-code = 13' "server = \"$SERVERS\""
+  assert_refused 78 "REDLOCK_TTL" env REDLOCK_TTL= redlock-cli run -k demo -- true
+  assert_refused 78 "REDLOCK_CONFLICT_EXIT_CODE" env REDLOCK_CONFLICT_EXIT_CODE= redlock-cli run -k demo -- true
+  assert_refused 78 "REDLOCK_NONBLOCK" env REDLOCK_NONBLOCK= redlock-cli run -k demo -- true
+  assert_refused 78 "REDLOCK_ON_LOST" env REDLOCK_ON_LOST= redlock-cli run -k demo -- true
+  assert_refused 78 "REDLOCK_STOP_SIGNAL" env REDLOCK_STOP_SIGNAL= redlock-cli run -k demo -- true
+  assert_refused 78 "REDLOCK_SERVER" env REDLOCK_SERVER= redlock-cli run -k demo -- true
+}
+
+# --- what is no setting ---
+
+@test "REDLOCK_KEY and its like are handed over, and never settings" {
+  export REDLOCK_KEY=demo
+  assert_refused 64 "-k KEY" redlock-cli run -- true
+  assert_refused 64 "-k KEY" redlock-cli acquire -t 60s
+  assert_refused 64 "-k KEY" redlock-cli release --force
+  redis 0 del busy
+  run -0 redlock-cli status
+  assert_output "no locks"
+}
+
+@test "options of one call are no variables" {
+  export REDLOCK_FORCE=1 REDLOCK_EXPORT=1 REDLOCK_TOKEN_FILE=$BATS_TEST_TMPDIR/lease REDLOCK_COMMAND=false REDLOCK_EXIT_CODE=1
+  export REDLOCK_IF_FENCE=1 REDLOCK_WATCH=1
+  run -0 redlock-cli acquire -k demo -t 60s
+  assert_regex "$output" '^[0-9a-f]{32}$'
+  assert [ ! -e "$BATS_TEST_TMPDIR/lease" ]
+  run -64 redlock-cli release -k demo
+  assert_equal "$(redis 0 exists demo)" 1
+  run -0 redlock-cli status -k demo
+  run -0 redlock-cli run -k other -- true
+}
+
+@test "options of one call are refused in a file" {
+  local line
+  for line in 'key = "demo"' 'force = true' 'token-file = "x"' 'export = true' 'command = "true"' 'if-fence = 1' 'exit-code = true' \
+    'watch = true' 'status-fd = 1'; do
+    user_file "$line"
+    assert_refused 78 "$USER_FILE: ${line%% *} belongs on the command line, not in a file" redlock-cli run -k demo -- true
+    assert_refused 78 "$USER_FILE: ${line%% *}" redlock-cli status
+  done
+  for line in 'while-pid = 1' 'token = "x"' 'fence = 1' 'lease = "x"' 'held = "x"'; do
+    user_file "$line"
+    assert_refused 78 "$USER_FILE: " redlock-cli run -k demo -- true
+  done
+}
+
+@test "an unknown setting, a section and a line twice are refused: 78" {
+  user_file 'no-such-setting = 1'
+  assert_refused 78 "$USER_FILE: there is no setting no-such-setting" redlock-cli run -k demo -- true
+  user_file $'e\e[31mvil = 1'
+  assert_refused 78 "$USER_FILE: there is no setting e\\x1b[31mvil" redlock-cli run -k demo -- true
+  user_file '[run]' 'ttl = "30s"'
+  assert_refused 78 "$USER_FILE: sections are not known" redlock-cli run -k demo -- true
+  user_file 'run.ttl = "30s"'
+  assert_refused 78 "$USER_FILE: sections are not known" redlock-cli run -k demo -- true
+  user_file 'ttl = "30s"' 'ttl = "40s"'
+  assert_refused 78 "$USER_FILE: ttl" redlock-cli run -k demo -- true
+  user_file 'TTL = "30s"'
+  assert_refused 78 "$USER_FILE: there is no setting TTL" redlock-cli run -k demo -- true
+  user_file 'ttl = ["30s", "40s"]'
+  assert_refused 78 "$USER_FILE: ttl: takes one value" redlock-cli run -k demo -- true
+}
+
+@test "comments, blank lines and both kinds of quotes are understood" {
+  user_file '# a comment' '' "server = '$SERVERS' # the only one" 'conflict-exit-code=13' '  ttl = "30s"'
+  unset REDLOCK_SERVER
+  ends_with 13
+}
+
+@test "a wrong value is 64 on the line and 78 from elsewhere, and its place is named" {
+  assert_refused 64 "--ttl" redlock-cli run -k demo --ttl 5x -- true
+  assert_refused 78 "REDLOCK_TTL" env REDLOCK_TTL=5x redlock-cli run -k demo -- true
+  user_file 'ttl = "5x"'
+  assert_refused 78 "$USER_FILE: ttl" redlock-cli run -k demo -- true
+}
+
+# --- every option ---
+
+# The long names of the table's options that may come from anywhere.
+options_from_anywhere() {
+  tr -d '\n' <"$BATS_TEST_DIRNAME/../../src/cli/option_table.cpp" | grep -o 'OptionSpec{[^}]*}' |
+    sed -n 's/.*OptionSpec{"[^"]*", *"\([^"]*\)".*OptionSource::anywhere.*/\1/p'
+}
+
+# A value that works, and one that does not ('' where every value does).
+declare -gA GOOD=(
+  [nonblock]=true [wait]=5s [unavailable-wait]=5s [ttl]=40s [conflict-exit-code]=3 [exclusive]=true [note]=why
+  [retry-delay]=50ms [grace]=1s [stop-signal]=INT [on-lost]=warn [server-timeout]=700ms [user]=default [json]=true
+  [quiet]=true [verbose]=2
+)
+declare -gA BAD=(
+  [nonblock]=maybe [wait]=5x [unavailable-wait]=5x [ttl]=5x [conflict-exit-code]=256 [exclusive]=maybe
+  [retry-delay]=0 [grace]=5x [stop-signal]=NONSENSE [on-lost]=maybe [server]=nonsense [server-timeout]=5x [user]=''
+  [password-file]=/no/such/file [json]=maybe [quiet]=maybe [verbose]=maybe
+)
+
+@test "every option that may come from anywhere works from a variable and from a file, and its value is looked at" {
+  # With a login, so that --user and --password-file have a meaning.
+  start_server --requirepass secret
+  echo secret >"$BATS_TEST_TMPDIR/password"
+  GOOD[server]=${SERVER_URL[1]}
+  GOOD[password-file]=$BATS_TEST_TMPDIR/password
+  BAD[note]=$(printf '%0513d' 0)
+  export REDLOCK_SERVER=${SERVER_URL[1]} REDISCLI_AUTH=secret
+  local option variable options
+  options=$(options_from_anywhere)
+  assert [ "$(wc -l <<<"$options")" -ge 18 ]
+  for option in $options; do
+    [[ -v GOOD[$option] && -v BAD[$option] ]] || fail "this test has no values for $option"
+    variable=${option^^}
+    variable=REDLOCK_${variable//-/_}
+    rm -f "$USER_FILE"
+    run env "$variable=${GOOD[$option]}" redlock-cli run -k demo -- true
+    assert_equal "$variable=${GOOD[$option]}: $status" "$variable=${GOOD[$option]}: 0"
+    user_file "$option = \"${GOOD[$option]}\""
+    run env -u "$variable" redlock-cli run -k demo -- true
+    assert_equal "$option = ${GOOD[$option]}: $status" "$option = ${GOOD[$option]}: 0"
+    [[ -n ${BAD[$option]} ]] || continue
+    user_file "$option = \"${BAD[$option]}\""
+    assert_refused 78 "$USER_FILE: $option" env -u "$variable" redlock-cli run -k demo -- true
+    # The variable hides the file's bad value.
+    run -0 env "$variable=${GOOD[$option]}" redlock-cli run -k demo -- true
+    assert_refused 78 "$variable" env "$variable=${BAD[$option]}" redlock-cli run -k demo -- true
+  done
+}
+
+@test "flags understand yes and no, and no is no" {
+  local value
+  for value in 1 true yes on; do REDLOCK_NONBLOCK=$value run -75 redlock-cli run -k busy -- true; done
+  for value in 0 false no off; do
+    REDLOCK_NONBLOCK=$value start_background waiter redlock-cli run -k busy -- true
+    wait_until grep -q "waiting for" "$(background_stderr waiter)"
+    kill -TERM "${BACKGROUND_PID[waiter]}"
+    wait_background waiter
+  done
+  for value in 2 TRUE " 1" x; do assert_refused 78 "REDLOCK_NONBLOCK" env REDLOCK_NONBLOCK="$value" redlock-cli run -k busy -- true; done
+}
+
+@test "the settings do what their options do" {
+  user_file 'note = "from the file"' 'verbose = 1' 'json = true' 'quiet = false'
+  run -0 --separate-stderr redlock-cli acquire -k demo -t 60s
+  assert_equal "$(json 'j["result"]')" acquired
+  run -0 redlock-cli status -k demo
+  assert_equal "$(json 'j["locks"][0]["holder"]["note"]')" "from the file"
+  user_file 'quiet = true'
+  ends_with 75
+  assert_equal "$stderr" ""
+  user_file 'ttl = "77s"'
+  run -0 redlock-cli acquire -k other
+  assert_in_range "$(redis 0 pttl other)" 60000 77000
+}

@@ -1,0 +1,227 @@
+#!/usr/bin/env bats
+# shellcheck disable=SC2016,SC2030,SC2031,SC2154  # the commands' own shells expand; each test is a subshell; bats sets stderr
+# Signals to redlock-cli, without a controlling terminal: they end a wait, and reach a running command once.
+load helper/common
+load helper/redis
+load helper/locks
+
+setup() { setup_one_server; }
+
+readonly -A NUMBER=([HUP]=1 [INT]=2 [QUIT]=3 [USR1]=10 [USR2]=12 [TERM]=15)
+
+# start_ours NAME WORD…: redlock-cli in a session of its own; its pid is then in PID, and wait_background says how it really ended.
+start_ours() {
+  local name=$1
+  shift
+  start_background "$name" /usr/bin/python3 -u "$BATS_TEST_DIRNAME/helper/ending.py" "$BATS_TEST_TMPDIR/$name.pid" "$@"
+  wait_until test -e "$BATS_TEST_TMPDIR/$name.pid"
+  PID=$(<"$BATS_TEST_TMPDIR/$name.pid")
+}
+
+# --- While waiting ---
+
+@test "a signal ends the wait, and us, and nothing is left at the server" {
+  redis 0 set demo x
+  local signal
+  for signal in "${!NUMBER[@]}"; do
+    start_ours "$signal" redlock-cli run -k demo -- touch "$BATS_TEST_TMPDIR/entered"
+    wait_until grep -q "waiting for demo" "$(background_stderr "$signal")"
+    kill -s "$signal" "$PID"
+    wait_background "$signal"
+    assert_equal "$signal: $output" "$signal: signal ${NUMBER[$signal]}"
+    assert_equal "$(redis 0 keys '*')" demo
+  done
+  assert [ ! -e "$BATS_TEST_TMPDIR/entered" ]
+  assert_equal "$(redis 0 get demo)" x
+}
+
+@test "a signal ends the wait for a server that does not answer, and no lock appears when it does" {
+  pause_server 0
+  start_ours waiter redlock-cli run --server-timeout 200ms --unavailable-wait 1h -k demo -- touch "$BATS_TEST_TMPDIR/entered"
+  wait_until grep -q "waiting for demo" "$(background_stderr waiter)"
+  kill -TERM "$PID"
+  wait_background waiter
+  assert_equal "$output" "signal 15"
+  resume_server 0
+  wait_until redis 0 ping
+  assert_equal "$(keys_at 0)" ""
+  assert [ ! -e "$BATS_TEST_TMPDIR/entered" ]
+}
+
+@test "a signal ends the first attempt already" {
+  pause_server 0
+  start_ours waiter redlock-cli run --server-timeout 2s -k demo -- touch "$BATS_TEST_TMPDIR/entered"
+  # It has sent its question, to which there is no answer.
+  wait_until server_has_unread_bytes
+  kill -TERM "$PID"
+  wait_background waiter
+  assert_equal "$output" "signal 15"
+  resume_server 0
+  wait_until redis 0 ping
+  assert_equal "$(keys_at 0)" ""
+  assert [ ! -e "$BATS_TEST_TMPDIR/entered" ]
+}
+
+# A connection to the server's socket that is not yet accepted, or not read.
+server_has_unread_bytes() { ss -Hxl "src $SERVER_SOCKET" | awk '$3 > 0 { found = 1 } END { exit !found }'; }
+
+@test "acquire too is ended by a signal, and prints nothing" {
+  redis 0 set demo x
+  local signal
+  for signal in "${!NUMBER[@]}"; do
+    start_ours "$signal" redlock-cli acquire -k demo --ttl 60s
+    wait_until grep -q "waiting for demo" "$(background_stderr "$signal")"
+    kill -s "$signal" "$PID"
+    wait_background "$signal"
+    assert_equal "$output" "signal ${NUMBER[$signal]}"
+    assert_equal "$(redis 0 keys '*')" demo
+  done
+}
+
+@test "acquire --export that is ended by a signal makes the eval fail" {
+  redis 0 set demo x
+  start_ours waiter redlock-cli acquire -k demo --ttl 60s --export
+  wait_until grep -q "waiting for demo" "$(background_stderr waiter)"
+  kill -TERM "$PID"
+  wait_background waiter
+  assert_equal "${lines[1]}" "signal 15"
+  assert_equal "${lines[0]}" "unset REDLOCK_KEY REDLOCK_TOKEN REDLOCK_FENCE REDLOCK_LEASE; (exit 143)"
+}
+
+@test "a signal that was ignored at the start does not end the wait" {
+  redis 0 set demo x
+  start_ours waiter env --ignore-signal=HUP,INT,TERM redlock-cli run -k demo -- echo entered
+  wait_until grep -q "waiting for demo" "$(background_stderr waiter)"
+  kill -HUP "$PID"
+  kill -INT "$PID"
+  kill -TERM "$PID"
+  redis 0 del demo
+  wait_background waiter
+  assert_equal "${lines[*]}" "entered exit 0"
+}
+
+@test "nohup keeps a wait and a command alive" {
+  redis 0 set demo x
+  start_ours waiter nohup redlock-cli run -k demo -- sh -c 'kill -HUP $$; kill -HUP $PPID; echo survived'
+  wait_until grep -q "waiting for demo" "$(background_stderr waiter)"
+  kill -HUP "$PID"
+  redis 0 del demo
+  wait_background waiter
+  assert_equal "${lines[*]}" "survived exit 0"
+}
+
+@test "signals that end nothing do not end the wait" {
+  redis 0 set demo x
+  start_ours waiter redlock-cli run -k demo -- echo entered
+  wait_until grep -q "waiting for demo" "$(background_stderr waiter)"
+  kill -WINCH "$PID"
+  kill -CONT "$PID"
+  kill -CHLD "$PID"
+  kill -URG "$PID"
+  redis 0 del demo
+  wait_background waiter
+  assert_equal "${lines[*]}" "entered exit 0"
+}
+
+# --- While the command runs ---
+
+# A command that writes down each signal that it gets, and ends with 23 when the file `end` appears.
+witness() {
+  executable witness <<'END'
+#!/usr/bin/python3 -u
+import os, signal, sys, time
+for name in sys.argv[2:]:
+    signal.signal(getattr(signal, "SIG" + name), lambda number, _: print(signal.Signals(number).name[3:]))
+print("ready")
+while not os.path.exists(sys.argv[1]):
+    time.sleep(0.02)
+sys.exit(23)
+END
+}
+
+start_witness() {
+  start_ours witness "$@" redlock-cli run -k demo -- "$(witness)" "$BATS_TEST_TMPDIR/end" "${!NUMBER[@]}" WINCH
+  wait_until grep -q ready "$(background_stdout witness)"
+}
+
+end_witness() {
+  touch "$BATS_TEST_TMPDIR/end"
+  wait_background witness
+  assert_equal "${lines[-1]}" "exit 23"
+}
+
+heard() { [[ $(grep -cx "$1" "$(background_stdout witness)") == "$2" ]]; }
+
+@test "a signal reaches the command exactly once, and its status comes back" {
+  start_witness
+  local signal round
+  for signal in "${!NUMBER[@]}"; do
+    for round in 1 2 3; do
+      kill -s "$signal" "$PID"
+      wait_until heard "$signal" "$round"
+    done
+  done
+  end_witness
+  # Twice would be heard by now: each was followed by others, one after the other.
+  for signal in "${!NUMBER[@]}"; do
+    assert_equal "$signal $(grep -cx "$signal" <<<"$output")" "$signal 3"
+  done
+  assert_equal "$(keys_at 0)" ""
+}
+
+@test "a signal to our whole process group reaches the command exactly once" {
+  start_witness
+  local round
+  for round in 1 2 3; do
+    kill -TERM -- "-$PID"
+    wait_until heard TERM "$round"
+  done
+  kill -USR1 "$PID"
+  wait_until heard USR1 1
+  end_witness
+  assert_equal "$(grep -cx TERM <<<"$output")" 3
+}
+
+@test "the command's whole process group gets the signal" {
+  local child
+  child=$(witness)
+  start_ours witness redlock-cli run -k demo -- \
+    sh -c 'trap : TERM; "$@" & wait; wait; exit 23' - "$child" "$BATS_TEST_TMPDIR/end" TERM
+  wait_until grep -q ready "$(background_stdout witness)"
+  kill -TERM "$PID"
+  wait_until heard TERM 1
+  end_witness
+}
+
+@test "a command that dies of the signal makes us die of it, and the lock is released" {
+  local signal
+  for signal in "${!NUMBER[@]}"; do
+    start_ours "$signal" redlock-cli run -k demo -- sh -c 'ulimit -c 0; echo ready; exec sleep 1000'
+    wait_until grep -q ready "$(background_stdout "$signal")"
+    kill -s "$signal" "$PID"
+    wait_background "$signal"
+    assert_equal "${lines[*]}" "ready signal ${NUMBER[$signal]}"
+    assert_equal "$(keys_at 0)" ""
+  done
+}
+
+@test "a command that survives the signal keeps its lock" {
+  start_witness
+  kill -INT "$PID"
+  wait_until heard INT 1
+  assert_equal "$(redis 0 exists demo)" 1
+  run redlock-cli run -n -k demo -- true
+  assert_failure 75
+  end_witness
+}
+
+@test "a signal that was ignored at the start is not handed on" {
+  start_witness env --ignore-signal=HUP,USR2
+  kill -HUP "$PID"
+  kill -USR2 "$PID"
+  kill -USR1 "$PID"
+  wait_until heard USR1 1
+  end_witness
+  # The witness itself would have heard it: it asks for it.
+  refute grep -qxE 'HUP|USR2' <<<"$output"
+}

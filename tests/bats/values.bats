@@ -1,0 +1,364 @@
+#!/usr/bin/env bats
+# bats file_tags=smoke
+# shellcheck disable=SC2016,SC2030,SC2031,SC2034,SC2154
+# Every kind of value: what is understood, and that all else gets one clear line and the right exit code.
+load helper/common
+load helper/redis
+load helper/locks
+load helper/checks
+
+setup() { setup_one_server; }
+
+# refuses_each OPTION VALUE…: `run OPTION VALUE` is refused with 64, the option is named, and nothing runs or stays locked.
+refuses_each() {
+  local option=$1 value
+  shift
+  for value; do
+    assert_refused 64 "$option" redlock-cli run -k demo "$option" "$value" -- touch "$BATS_TEST_TMPDIR/ran"
+  done
+  assert [ ! -e "$BATS_TEST_TMPDIR/ran" ]
+  assert_equal "$(keys_at 0)" ""
+}
+
+# --- durations ---
+
+BAD_DURATIONS=(1e3 -1 +1 5x "" "1 s" " 1s" "1s " 99999999999999999999 99999999999999999999d inf nan infinity -0 0x10 1h30m 1.2.3 1,5s . .s s ms
+  5S 5Ms "5 m" 1_000 ½s $'1\n' $'5\e[31ms' '1;')
+
+@test "good durations are understood by --ttl, and mean what they say" {
+  local row text ms
+  for row in 500ms=500 1500ms=1500 30s=30000 30=30000 1.5m=90000 2h=7200000 1d=86400000 .5s=500 0.5=500 1.s= 007s=7000 \
+    0.5h=1800000 1.0005s=1000; do
+    text=${row%=*}
+    ms=${row#*=}
+    [[ -n $ms ]] || continue
+    run -0 redlock-cli acquire -k "ttl $text" --ttl "$text"
+    assert_in_range "$(redis 0 --raw eval 'return redis.call("PTTL", KEYS[1])' 1 "ttl $text" || true)" $((ms - 400 < 1 ? 1 : ms - 400)) "$ms"
+  done
+}
+
+@test "good durations are understood by --wait" {
+  local text
+  for text in 500ms 30s 1.5m 2h 1d .5s 0 0s 0ms 0.0 10000d; do
+    run -0 redlock-cli run -k demo --wait "$text" -- true
+    run -0 redlock-cli run -k demo --wait="$text" -- true
+  done
+}
+
+@test "bad durations are refused" {
+  refuses_each --ttl "${BAD_DURATIONS[@]}"
+  refuses_each --wait "${BAD_DURATIONS[@]}"
+  refuses_each --grace 5x -1 ""
+  refuses_each --server-timeout 5x -1 "" 0
+  refuses_each --retry-delay 5x -1 "" 0
+  refuses_each --unavailable-wait 5x -1 ""
+}
+
+@test "--wait 0 tries once" {
+  redis 0 set demo x px 600000
+  run -75 redlock-cli run -k demo -w 0 -- true
+  run -75 redlock-cli acquire -k demo -w 0 -t 60s
+}
+
+@test "--wait ends with 75 when it is over, and not before" {
+  redis 0 set demo x px 600000
+  local began=${EPOCHREALTIME/./}
+  run -75 redlock-cli run -k demo -w 700ms -- true
+  assert [ $((${EPOCHREALTIME/./} - began)) -ge 700000 ]
+}
+
+# --- bounds of the ttl ---
+
+# smallest_ttl OPTION…: the smallest ttl in ms that `run OPTION…` names when it refuses one of 1 ms.
+smallest_ttl() {
+  assert_refused 64 "the smallest that works here is" redlock-cli run -k demo "$@" -t 1ms -- true
+  [[ $stderr =~ here\ is\ ([0-9]+)ms$ ]]
+  smallest=${BASH_REMATCH[1]}
+}
+
+@test "a ttl too short to renew in time is refused, naming the smallest that works, and that one is taken" {
+  local smallest options
+  redis 0 set busy x px 600000
+  for options in "" "--grace 1s" "--server-timeout 300ms" "--server-timeout 1s --grace 30s" "--grace 0"; do
+    # shellcheck disable=SC2086  # words
+    smallest_ttl $options
+    # What is accepted goes on to find the lock busy.
+    # shellcheck disable=SC2086
+    run -75 redlock-cli run -k busy -n $options -t "${smallest}ms" -- true
+    # shellcheck disable=SC2086
+    assert_refused 64 "${smallest}ms" redlock-cli run -k busy -n $options -t "$((smallest - 1))ms" -- true
+  done
+}
+
+@test "a command runs under the smallest ttl" {
+  local smallest
+  smallest_ttl --server-timeout 700ms --grace 1s
+  run -0 redlock-cli run -k demo --server-timeout 700ms --grace 1s -t "${smallest}ms" -- echo ran
+  assert_output ran
+}
+
+@test "acquire and extend have a smallest ttl, too" {
+  assert_refused 64 "the smallest that works here is" redlock-cli acquire -k demo -t 1ms
+  [[ $stderr =~ here\ is\ ([0-9]+)ms$ ]]
+  redis 0 set busy x px 600000
+  run -75 redlock-cli acquire -k busy -n -t "${BASH_REMATCH[1]}ms"
+  eval "$(redlock-cli acquire -k demo -t 60s --export)"
+  assert_refused 64 "the smallest that works here is" redlock-cli extend -t 1ms
+}
+
+@test "a ttl of nothing or of centuries is refused, and so are settings that no ttl has room for" {
+  refuses_each --ttl 0 0s 0.4ms 100000d
+  assert_refused 64 "too short" redlock-cli run -k demo --grace 1h -- true
+  assert_refused 64 "--ttl" redlock-cli run -k demo --grace 1h -t 30s -- true
+  assert_refused 64 "--ttl" redlock-cli run -k demo --grace 100000d -t 30s -- true
+}
+
+# --- keys ---
+
+# locks_verbatim KEY: while a command runs, the key lies in the server byte by byte; afterwards nothing but the counter does.
+locks_verbatim() {
+  redis 0 flushall >/dev/null
+  run -0 redlock-cli run -k "$1" -- redis-cli -s "$SERVER_SOCKET" exists "$1"
+  assert_output 1
+  assert_equal "$(keys_at 0)" ""
+  assert_equal "$(redis 0 --raw keys 'redlock:fence:*' | grep -c '^redlock:fence:')" 1
+  run -0 redlock-cli acquire -k "$1" -t 60s
+  run -75 redlock-cli acquire -k "$1" -t 60s -n
+  run -0 env REDLOCK_TOKEN="$output" redlock-cli status -k "$1"
+  run -0 redlock-cli release -k "$1" --force
+}
+
+@test "any bytes are a key, and lie at the server as they are" {
+  local key
+  for key in x 'a b' $'new\nline' $'\n' $'\x01\xff' $'\xff\xfe\xfd' '{a}b' 'a}b' '{}x' '{' '}' '}{' '{{a}}' 'a{b}c{d}' ' ' '-k' '--help' '*' '"' "'" \
+    '\' 'ünï/cödé 🔒' redlock redlock-cli 'Redlock:x'; do
+    locks_verbatim "$key"
+  done
+}
+
+@test "a key of 4096 bytes works, one of 4097 is refused" {
+  local long
+  long=$(printf '%04096d' 0)
+  locks_verbatim "$long"
+  assert_refused 64 "longer than 4096 bytes" redlock-cli run -k "${long}0" -- true
+  long=$(printf 'ü%.0s' {1..2048})
+  locks_verbatim "$long"
+  assert_refused 64 "longer than 4096 bytes" redlock-cli acquire -k "ü$long" -t 60s
+}
+
+@test "an empty key and one of the tool's own are refused by all commands" {
+  local key
+  for key in "" redlock: redlock:x 'redlock:fence:{demo}'; do
+    assert_refused 64 "--key: the key" redlock-cli run -k "$key" -- true
+    assert_refused 64 "--key: the key" redlock-cli acquire -k "$key" -t 60s
+    assert_refused 64 "--key: the key" redlock-cli release -k "$key" --force
+    assert_refused 64 "--key: the key" redlock-cli status -k "$key"
+  done
+  assert_equal "$(redis 0 dbsize)" 0
+}
+
+@test "keys that differ in braces alone are different locks" {
+  local key
+  for key in foo '{foo}' '{foo}foo' 'foo}' '{foo' '{foo}}'; do run -0 redlock-cli acquire -k "$key" -t 60s -n; done
+  for key in foo '{foo}' '{foo}foo' 'foo}' '{foo' '{foo}}'; do run -75 redlock-cli acquire -k "$key" -t 60s -n; done
+}
+
+@test "the helper keys share the lock's hash slot" {
+  locks_verbatim foo
+  assert_equal "$(redis 0 --raw keys 'redlock:*')" 'redlock:fence:{foo}'
+  locks_verbatim '{a}b'
+  assert_equal "$(redis 0 --raw keys 'redlock:*')" 'redlock:fence:{a}{a}b'
+}
+
+@test "a key with escape sequences, in messages, is shown escaped" {
+  local key=$'a\e[31m\x07b\x7f\xc2\x9b\r\n\xe2\x80\xae\xff' shown='a\x1b[31m\x07b\x7f\u009b\r\n\u202e\xff'
+  run -0 redlock-cli acquire -k "$key" -t 60s --note "$key"
+  assert_refused 75 "$shown: held by" redlock-cli run -k "$key" -n -- true
+  assert_regex "$stderr" '"a\\x1b\[31m'
+  assert_refused 75 "$shown: held by" redlock-cli acquire -k "$key" -n -t 60s
+  assert_refused 64 "$shown" env REDLOCK_LEASE="$(redlock-cli acquire -k plain -t 60s --json | sed 's/.*"lease":"\([^"]*\)".*/\1/')" \
+    redlock-cli release -k "$key"
+  run -0 redlock-cli status -k "$key"
+  assert_line --partial "$shown: held by"
+  refute_output --partial $'\e'
+  run -0 redlock-cli status
+  refute_output --partial $'\e'
+  run -0 redlock-cli release -k "$key" --force
+  assert_output --partial "$shown: broken"
+  refute_output --partial $'\e'
+}
+
+@test "one key at a time: a second is refused" {
+  assert_refused 64 "--key" redlock-cli run -k one -k two -- true
+  assert_refused 64 "--key" redlock-cli acquire -k one -k two -t 60s
+}
+
+# --- numbers and words ---
+
+@test "-E takes every exit code there is" {
+  redis 0 set demo x px 600000
+  local code
+  for ((code = 0; code < 256; ++code)); do
+    status=0
+    redlock-cli run -k demo -n -q -E "$code" -- true || status=$?
+    assert_equal "$status" "$code"
+  done
+}
+
+@test "wrong numbers and words are refused" {
+  refuses_each --conflict-exit-code 256 -1 x "" 1.5 +5 0x10 " 5" 99999999999999999999
+  refuses_each --on-lost bogus "" KILL kill,term
+  refuses_each --stop-signal bogus "" 0 -1 65 999 SIGNOTHING " TERM" TERM,KILL
+  refuses_each --status-fd 987 x -1 "" 99999999999999999999 3.0
+  assert_refused 64 "-E" redlock-cli run -k demo -E -- true || true
+  assert_refused 64 "--conflict-exit-code" redlock-cli run -k demo -E 256 -- true
+}
+
+@test "all spellings of a signal are understood" {
+  local name
+  for name in TERM SIGTERM 15 INT HUP USR1 KILL; do run -0 redlock-cli run -k demo --stop-signal "$name" -- true; done
+}
+
+@test "--status-fd must be open for writing" {
+  run -64 --separate-stderr redlock-cli run -k demo --status-fd 7 -- true 7</dev/null
+  assert_regex "$stderr" "--status-fd: descriptor 7 is not open for writing"
+  exec 7>"$BATS_TEST_TMPDIR/report"
+  run -0 redlock-cli run -k demo --status-fd 7 -- true
+  exec 7>&-
+  output=$(<"$BATS_TEST_TMPDIR/report")
+  assert_equal "$(json 'j["result"]')" released
+}
+
+@test "a note of 512 bytes is shown, one of 513 is refused" {
+  local note
+  note=$(printf '%0512d' 7)
+  run -0 redlock-cli acquire -k demo -t 60s --note "$note"
+  run -0 redlock-cli status -k demo
+  assert_output --partial "\"$note\""
+  run -0 redlock-cli release -k demo --force
+  refuses_each --note "${note}x"
+}
+
+# --- the line itself ---
+
+@test "an unknown command, option or word is named" {
+  assert_refused 64 "bogus" redlock-cli bogus
+  assert_refused 64 "--bogus" redlock-cli run -k demo --bogus -- true
+  assert_refused 64 "-Z" redlock-cli acquire -k demo -t 60s -Z
+  assert_refused 64 "stray" redlock-cli acquire -k demo -t 60s stray
+  assert_refused 64 "stray" redlock-cli status stray
+  assert_refused 64 "command" redlock-cli
+  assert_refused 64 "command" redlock-cli --
+  assert_refused 64 $'bo\\x1b[31mgus' redlock-cli run -k demo $'--bo\e[31mgus' -- true
+}
+
+@test "an option of another command is refused" {
+  assert_refused 64 "--export" redlock-cli run -k demo --export -- true
+  assert_refused 64 "--on-lost" redlock-cli acquire -k demo -t 60s --on-lost term
+  assert_refused 64 "--ttl" redlock-cli release --ttl 60s
+  assert_refused 64 "--force" redlock-cli extend --force
+}
+
+@test "an option without its value, or given twice, is refused" {
+  assert_refused 64 "--ttl" redlock-cli acquire -k demo --ttl
+  assert_refused 64 "--key" redlock-cli acquire --ttl 60s -k
+  assert_refused 64 "--ttl" redlock-cli run -k demo -t 30s -t 40s -- true
+  assert_refused 64 "--note" redlock-cli run -k demo --note a --note b -- true
+}
+
+@test "run without -- is refused with the corrected line" {
+  assert_refused 64 "redlock-cli run -k demo -n -- make all" redlock-cli run -k demo -n make all
+  assert_refused 64 "redlock-cli run -k demo -t 30s -- tar -xzf 'a b'" redlock-cli run -k demo -t 30s tar -xzf 'a b'
+  assert_refused 64 "redlock-cli run -k demo -- CMD" redlock-cli run -k demo
+  assert_refused 64 "run" redlock-cli run -k demo --
+  assert_refused 64 "takes no command" redlock-cli acquire -k demo -t 60s -- true
+}
+
+@test "-c and a command behind -- do not go together" {
+  assert_refused 64 "-c" redlock-cli run -k demo -c true -- true
+}
+
+@test "-s with a URL gets the hint that -S was meant" {
+  assert_refused 64 "-S $SERVER_URL" redlock-cli run -s "$SERVER_URL" -k demo -- true
+  assert_refused 64 "-S redis://h:1" redlock-cli acquire -k demo -t 60s -s redis://h:1
+}
+
+@test "help and version are no errors" {
+  local command
+  run -0 --separate-stderr redlock-cli --version
+  assert_regex "$output" '^redlock-cli [0-9]+\.[0-9]+'
+  run -0 --separate-stderr redlock-cli --help
+  assert_equal "$stderr" ""
+  for command in run acquire extend release status; do
+    run -0 --separate-stderr redlock-cli "$command" --help
+    assert_line --partial "Usage: redlock-cli $command"
+    assert_equal "$stderr" ""
+  done
+}
+
+# --- server URLs ---
+
+@test "wrong URLs are refused: 78" {
+  local url
+  for url in nonsense localhost:6379 127.0.0.1 http://h rediss:/h redis:h redis:/h redis:// redis:///0 redis://:6379 redis://h:0 redis://h:65536 \
+    redis://h:x redis://h:-1 redis://h:+1 redis://h: redis://h/x redis://h/-1 redis://h/1/2 redis://h/99999999999999999999 'redis://[::1' \
+    'redis://[::zz]' 'redis://[]' 'redis://[::1]x' redis://::1 redis://h%zz redis://h% redis://h%00 'redis://h?db=1' 'redis://h#x' 'redis://a b' \
+    $'redis://h\e[31m' $'redis://h\n' unix:// unix://relative unix:/x 'unix:///p?x=1' 'unix:///p?db=x' unix:///p%00 unix:///p%zz $'unix:///p\n' \
+    "unix:///$(printf '%0110d' 0)" redis://h,, ,redis://h foo://h '://h' ' redis://h'; do
+    assert_refused 78 "" redlock-cli run -S "$url" -k demo -- touch "$BATS_TEST_TMPDIR/ran"
+    assert_regex "$stderr" "^redlock-cli: --server: "
+    assert_refused 78 "REDLOCK_SERVER: " env REDLOCK_SERVER="$url" redlock-cli status
+  done
+  assert [ ! -e "$BATS_TEST_TMPDIR/ran" ]
+}
+
+@test "servers can be given one by one, in a list, or both" {
+  start_servers 3
+  run -0 redlock-cli status -S "${SERVER_URL[0]}" -S "${SERVER_URL[1]},${SERVER_URL[2]}" --server "${SERVER_URL[3]}" -k demo
+  local nr
+  for nr in 0 1 2 3; do assert_line --partial "${SERVER_URL[nr]}: free"; done
+}
+
+# locks_at URL DATABASE I: a lock at URL lies in that database of server I.
+locks_at() {
+  run -0 redlock-cli run -S "$1" -k demo -- redis-cli -s "${SERVER_SOCKET[$3]}" -n "$2" exists demo
+  assert_output 1
+}
+
+@test "a database is selected" {
+  start_tcp_server
+  locks_at "${SERVER_URL[1]}/2" 2 1
+  locks_at "${SERVER_URL[1]}/" 0 1
+  locks_at "${SERVER_URL[1]}/0" 0 1
+  locks_at "unix://${SERVER_SOCKET[0]}?db=3" 3 0
+  run -0 redlock-cli acquire -S "${SERVER_URL[1]}/2" -k demo -t 60s
+  run -0 redlock-cli run -S "${SERVER_URL[1]}" -k demo -n -- true
+  run -75 redlock-cli run -S "${SERVER_URL[1]}/2" -k demo -n -- true
+}
+
+@test "a database that the server does not have is named, and nothing is locked in another one" {
+  assert_refused 78 "$SERVER_URL?db=99: " redlock-cli run -S "$SERVER_URL?db=99" -k demo -n -- true
+  assert_equal "$(redis 0 dbsize)" 0
+}
+
+@test "hosts are found by name, by IPv4 and by IPv6 address, also percent-encoded" {
+  start_tcp_server --bind 127.0.0.1 -::1
+  local port=${SERVER_PORT[1]}
+  locks_at "redis://127.0.0.1:$port" 0 1
+  locks_at "redis://localhost:$port" 0 1
+  locks_at "redis://LOCALHOST:$port" 0 1
+  locks_at "redis://%31%32%37.0.0.1:$port/0" 0 1
+  ss -Hltn "sport = :$port" | grep -q '\[::1\]' || skip "no IPv6 here"
+  locks_at "redis://[::1]:$port" 0 1
+  locks_at "redis://[0:0:0:0:0:0:0:1]:$port/1" 1 1
+}
+
+@test "a socket's path may be percent-encoded" {
+  ln -s "$SERVER_SOCKET" "$SERVER_DIR/a b%,?.sock"
+  locks_at "unix://$SERVER_DIR/a%20b%25%2c%3F.sock" 0 0
+}
+
+@test "a host that cannot be found is an unavailable server, not a wrong URL" {
+  assert_refused 69 "no.such.host.invalid" redlock-cli run -S redis://no.such.host.invalid -k demo -n -- true
+  assert_refused 69 "cannot connect" redlock-cli run -S unix:///no/such/socket -k demo -n -- true
+}
