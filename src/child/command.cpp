@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <poll.h>
+#include <signal.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -13,6 +14,7 @@
 #include <cstdlib>
 #include <string_view>
 #include <system_error>
+#include <utility>
 
 #include "support/text.hpp"
 #include "support/unique_fd.hpp"
@@ -125,16 +127,31 @@ constexpr int exit_code_of(int error) noexcept {
   ::_exit(exit_code_of(error));
 }
 
-[[noreturn]] void become(const Prepared& prepared, const SpawnOptions& options, const InheritedSignals& inherited, pid_t parent,
-                         int report_to) noexcept {
-  if (options.own_group) ::setpgid(0, 0);
+/// What the child knows besides what it is to become.
+struct Wiring {
+  pid_t parent;
+  int gate;       ///< to read: a byte, or the end
+  int report_to;  ///< to write: an errno
+};
+
+[[noreturn]] void become(const Prepared& prepared, const SpawnOptions& options, const InheritedSignals& inherited,
+                         const Wiring& wiring) noexcept {
+  ::setpgid(0, options.join_group.value_or(0));
   ::prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
   // A parent that died before the prctl sends nothing any more.
-  if (::getppid() != parent) ::_exit(kCannotStart);
-  inherited.restore();
+  if (::getppid() != wiring.parent) ::_exit(kCannotStart);
+  inherited.restore_dispositions();
+  char byte = 0;
+  ssize_t got = 0;
+  do {
+    got = ::read(wiring.gate, &byte, 1);
+  } while (got < 0 && errno == EINTR);
+  if (got != 1) ::_exit(kCannotStart);
+  // Last: a signal that waits since the fork must meet the disposition that the command would give it.
+  inherited.restore_mask();
   ::execve(prepared.path, prepared.arguments.data(), prepared.environment.data());
   if (errno == ENOEXEC) ::execve(kShell, prepared.shell.data(), prepared.environment.data());
-  report_and_exit(report_to, errno);
+  report_and_exit(wiring.report_to, errno);
 }
 
 /// The errno of a failed exec; 0 when it succeeded, the child died before it, or it takes too long.
@@ -194,25 +211,62 @@ std::vector<std::string> environment_with(const std::vector<Variable>& ours) {
   return environment;
 }
 
-Result<pid_t, ExecFailure> spawn(const Command& command, const SpawnOptions& options, const InheritedSignals& inherited) {
-  const Prepared prepared(command, options);
-  std::array<int, 2> ends{};
-  if (::pipe2(ends.data(), O_CLOEXEC) != 0) return unexpected(cannot_start(command, "cannot make a pipe", errno));
-  const UniqueFd report_from(ends[0]);
-  UniqueFd report_to(ends[1]);
+ReadyCommand::ReadyCommand(Command command, pid_t pid, UniqueFd gate, UniqueFd report)
+    : command_(std::move(command)), pid_(pid), gate_(std::move(gate)), report_(std::move(report)) {}
 
+ReadyCommand::ReadyCommand(ReadyCommand&& other) noexcept
+    : command_(std::move(other.command_)),
+      pid_(std::exchange(other.pid_, 0)),
+      gate_(std::move(other.gate_)),
+      report_(std::move(other.report_)) {}
+
+ReadyCommand::~ReadyCommand() {
+  if (pid_ == 0) return;
+  gate_.reset();
+  ::kill(pid_, SIGKILL);  // stopped or not
+  reap(pid_);
+}
+
+Result<ReadyCommand, ExecFailure> ReadyCommand::prepare(const Command& command, const SpawnOptions& options,
+                                                        const InheritedSignals& inherited) {
+  const Prepared prepared(command, options);
+  std::array<int, 2> gate{};
+  std::array<int, 2> report{};
+  if (::pipe2(gate.data(), O_CLOEXEC) != 0) return unexpected(cannot_start(command, "cannot make a pipe", errno));
+  const UniqueFd gate_out(gate[0]);
+  UniqueFd gate_in(gate[1]);
+  if (::pipe2(report.data(), O_CLOEXEC) != 0) return unexpected(cannot_start(command, "cannot make a pipe", errno));
+  UniqueFd report_out(report[0]);
+  UniqueFd report_in(report[1]);
+
+  // All blocked: what arrives before the command has its own dispositions and mask waits until then.
+  sigset_t all;
+  sigset_t before;
+  sigfillset(&all);
+  ::sigprocmask(SIG_SETMASK, &all, &before);
   const pid_t parent = ::getpid();
   const pid_t child = ::fork();
-  if (child < 0) return unexpected(cannot_start(command, "cannot fork", errno));
-  if (child == 0) become(prepared, options, inherited, parent, report_to.get());
+  const int error = errno;
+  if (child == 0) {
+    gate_in.reset();  // else it would never read the end
+    become(prepared, options, inherited, {parent, gate_out.get(), report_in.get()});
+  }
+  ::sigprocmask(SIG_SETMASK, &before, nullptr);
+  if (child < 0) return unexpected(cannot_start(command, "cannot fork", error));
 
   // In both: whoever comes first, the group is there when we return. EACCES says that the child was first.
-  if (options.own_group) ::setpgid(child, child);
-  report_to.reset();
-  const int error = wait_for_exec(report_from.get());
-  if (error == 0) return child;
+  ::setpgid(child, options.join_group.value_or(child));
+  return ReadyCommand(command, child, std::move(gate_in), std::move(report_out));
+}
+
+Result<void, ExecFailure> ReadyCommand::start() {
+  const pid_t child = std::exchange(pid_, 0);
+  const char byte = 1;
+  [[maybe_unused]] const auto written = ::write(gate_.get(), &byte, 1);  // it cannot fail: we are the writer of an empty pipe
+  const int error = wait_for_exec(report_.get());
+  if (error == 0) return {};
   reap(child);
-  return unexpected(explain(command, error));
+  return unexpected(explain(command_, error));
 }
 
 }  // namespace redlock::child

@@ -2,11 +2,13 @@
 
 #include <sys/types.h>
 
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "child/signals.hpp"
 #include "support/result.hpp"
+#include "support/unique_fd.hpp"
 
 namespace redlock::child {
 
@@ -37,14 +39,36 @@ std::vector<std::string> environment_with(const std::vector<Variable>& ours);
 
 struct SpawnOptions {
   std::vector<std::string> environment;
-  bool own_group = false;  ///< lead a process group of its own (no controlling terminal), else stay in ours
+  std::optional<pid_t> join_group;  ///< the process group to join (that of the job we are in); without it the command leads one of its own
 };
 
-/// Starts the command: its signal mask and dispositions are those that we were started with (`inherited`), its descriptors those that
-/// we inherited (ours are all close-on-exec), PDEATHSIG is SIGKILL with the race against our own death closed. A script without `#!`
-/// runs under /bin/sh, as with execvp. A failed exec is reported here (through a close-on-exec pipe), not as a child's exit status; only
-/// when it takes longer than half a second (stopped by ^Z before it, a dead mount) do we not wait: then the child ends with 126 or 127.
-/// The calling thread must live as long as the command: PDEATHSIG fires when the forking *thread* ends.
-Result<pid_t, ExecFailure> spawn(const Command& command, const SpawnOptions& options, const InheritedSignals& inherited);
+/// A command that is forked, in its group, with PDEATHSIG (SIGKILL, the race against our own death closed), and waits for start(). From
+/// prepare() on it gets what is sent to its group, and acts on it when it starts: no signal falls between us and it. Dropped before
+/// start(), it never runs.
+class ReadyCommand {
+ public:
+  /// Forks. The calling thread must live as long as the command: PDEATHSIG fires when the forking *thread* ends.
+  static Result<ReadyCommand, ExecFailure> prepare(const Command& command, const SpawnOptions& options, const InheritedSignals& inherited);
+
+  ReadyCommand(ReadyCommand&&) noexcept;
+  ReadyCommand& operator=(ReadyCommand&&) = delete;
+  ~ReadyCommand();
+
+  [[nodiscard]] pid_t pid() const noexcept { return pid_; }
+
+  /// Lets it go: its signal mask and dispositions are those that we were started with, its descriptors those that we inherited (ours are
+  /// all close-on-exec). A script without `#!` runs under /bin/sh, as with execvp. A failed exec is reported here (through a close-on-exec
+  /// pipe), not as a child's exit status; only when it takes longer than half a second (stopped by ^Z before it, a dead mount) do we not
+  /// wait: then the child ends with 126 or 127. From then on the caller reaps it.
+  Result<void, ExecFailure> start();
+
+ private:
+  ReadyCommand(Command command, pid_t pid, UniqueFd gate, UniqueFd report);
+
+  Command command_;
+  pid_t pid_;        ///< 0: started, or moved from
+  UniqueFd gate_;    ///< a byte lets it go; its end ends it
+  UniqueFd report_;  ///< the errno of a failed exec
+};
 
 }  // namespace redlock::child

@@ -1,5 +1,6 @@
 #include "child/signals.hpp"
 
+#include <fcntl.h>
 #include <pthread.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
@@ -114,9 +115,11 @@ bool InheritedSignals::blocked(int signal) const noexcept {
   return sigismember(&mask_, signal) == 1;
 }
 
-void InheritedSignals::restore() const noexcept {
+void InheritedSignals::restore_dispositions() const noexcept {
   for (int signal = 1; signal <= kLastSignal; ++signal) set_disposition(signal, ignored(signal) ? SIG_IGN : SIG_DFL);
-  // Last: a signal that waits since the fork must meet the disposition that the command would give it.
+}
+
+void InheritedSignals::restore_mask() const noexcept {
   ::pthread_sigmask(SIG_SETMASK, &mask_, nullptr);
 }
 
@@ -146,6 +149,17 @@ std::optional<ReceivedSignal> SignalGate::read() {
   if (got != static_cast<ssize_t>(sizeof info)) return std::nullopt;
   const bool from_kernel = info.ssi_code == SI_KERNEL;
   return ReceivedSignal{static_cast<int>(info.ssi_signo), from_kernel, from_kernel ? 0 : static_cast<pid_t>(info.ssi_pid)};
+}
+
+void ignore_all() noexcept {
+  constexpr std::array kept{SIGCHLD, SIGKILL, SIGSTOP, SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGTRAP, SIGSYS};
+  for (int signal = 1; signal <= kLastSignal; ++signal) {
+    if (std::find(kept.begin(), kept.end(), signal) == kept.end()) set_disposition(signal, SIG_IGN);
+  }
+}
+
+bool has_controlling_terminal() noexcept {
+  return static_cast<bool>(UniqueFd(::open("/dev/tty", O_RDWR | O_NOCTTY | O_CLOEXEC)));
 }
 
 bool ends_a_wait(int signal) noexcept {

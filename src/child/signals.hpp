@@ -21,8 +21,10 @@ class InheritedSignals {
   [[nodiscard]] bool ignored(int signal) const noexcept;
   [[nodiscard]] bool blocked(int signal) const noexcept;
 
-  /// Puts mask and dispositions back: between fork and exec. Async-signal-safe. Restores default or ignore only (we install no handlers).
-  void restore() const noexcept;
+  /// Put back what we changed, between fork and exec: the dispositions (default or ignore; we install no handlers), and then the mask. Both
+  /// are async-signal-safe.
+  void restore_dispositions() const noexcept;
+  void restore_mask() const noexcept;
 
  private:
   sigset_t mask_{};
@@ -53,6 +55,13 @@ class SignalGate {
  private:
   UniqueFd fd_;
 };
+
+/// Ignores every signal that can be ignored but CHLD, for a process that others may only kill: what was meant for the job must not end it,
+/// nor stop it when it writes to the terminal. Errors of our own (SEGV and the like) keep their dispositions.
+void ignore_all() noexcept;
+
+/// Whether this process has a terminal that can send it signals.
+bool has_controlling_terminal() noexcept;
 
 /// Whether the default action of this signal ends a process that waits (HUP INT QUIT TERM USR1 USR2), as opposed to CONT, WINCH, CHLD.
 bool ends_a_wait(int signal) noexcept;

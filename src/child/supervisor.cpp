@@ -1,6 +1,5 @@
 #include "child/supervisor.hpp"
 
-#include <fcntl.h>
 #include <signal.h>
 
 #include <algorithm>
@@ -11,26 +10,36 @@ namespace {
 /// Between two walks through a tree that does not die at once.
 constexpr Milliseconds kill_interval{2};
 
-bool has_controlling_terminal() {
-  return static_cast<bool>(UniqueFd(::open("/dev/tty", O_RDWR | O_NOCTTY | O_CLOEXEC)));
-}
-
 }  // namespace
 
-Supervisor::Supervisor(const Clock& clock, StopPlan plan) : clock_(clock), plan_(plan), bell_(clock.make_bell()) {}
+Supervisor::Supervisor(const Clock& clock, StopPlan plan, SharedPage& page)
+    : clock_(clock), plan_(plan), page_(page), bell_(clock.make_bell()) {}
 
-Result<void, ExecFailure> Supervisor::start(const Command& command, std::vector<std::string> environment, const InheritedSignals& inherited,
-                                            Instant deadline) {
-  deadline_ = deadline;
-  own_group_ = !has_controlling_terminal();
-  auto pid = spawn(command, SpawnOptions{std::move(environment), own_group_}, inherited);
-  if (!pid) return unexpected<ExecFailure>(std::move(pid.error()));
-  pid_ = *pid;
+Result<void, ExecFailure> Supervisor::prepare(const Command& command, const SpawnOptions& options, const InheritedSignals& inherited) {
+  auto ready = ReadyCommand::prepare(command, options, inherited);
+  if (!ready) return unexpected<ExecFailure>(std::move(ready.error()));
+  leads_group_ = !options.join_group;
+  ready_.emplace(std::move(*ready));
   return {};
+}
+
+Result<bool, ExecFailure> Supervisor::start(Instant deadline) {
+  deadline_ = deadline;
+  if (clock_.now() >= terminate_at()) return false;
+  pid_ = ready_->pid();
+  // Before the command runs: from its first instruction on both guards watch it.
+  page_.set_deadline(deadline_);
+  if (auto started = ready_->start(); !started) {
+    page_.clear_deadline();
+    return unexpected<ExecFailure>(std::move(started.error()));
+  }
+  ready_.reset();
+  return true;
 }
 
 void Supervisor::move_deadline(Instant deadline) {
   deadline_ = std::max(deadline_, deadline);
+  if (pid_ != 0) page_.set_deadline(deadline_);
   bell_->ring();
 }
 
@@ -39,35 +48,40 @@ void Supervisor::lease_is_over() {
   bell_->ring();
 }
 
-void Supervisor::on_signal(const ReceivedSignal& signal) {
-  if (signal.number == SIGCHLD) {
-    reap();
-    bell_->ring();
-    return;
-  }
-  if (status_) return;
-  if (own_group_) {
-    ::kill(-pid_, signal.number);
-  } else if (!signal.from_kernel && ends_a_wait(signal.number)) {
-    // What the terminal sent, the command has got as well: it is in our group. So it has CONT and WINCH, which shells send to the group.
-    ::kill(pid_, signal.number);
-  }
+void Supervisor::front_is_gone() {
+  kill_at_ = Instant();
+  bell_->ring();
+}
+
+void Supervisor::pass_on(int signal) {
+  if (!status_) ::kill(leads_group_ ? -pid_ : pid_, signal);
+}
+
+void Supervisor::on_child() {
+  bell_->ring();
 }
 
 asio::awaitable<Ending> Supervisor::finish() {
+  bool unconfirmed = false;
   for (;;) {
     reap();
     const Instant now = clock_.now();
     if (status_ && !is_stopping()) break;
-    if (!is_stopping() && (lease_gone_ || now >= deadline_ - plan_.margin - plan_.grace)) stop(now);
+    if (!is_stopping() && (lease_gone_ || now >= terminate_at())) stop(now);
     if (is_stopping() && now >= *kill_at_) {
-      while (!tree_.kill_and_reap()) co_await sleep_until(clock_, clock_.now() + kill_interval);
+      // While something cannot be killed (setuid, D state), the lease is kept for as long as it can be.
+      while (!tree_.kill_and_reap() && !unconfirmed) {
+        co_await sleep_until(clock_, clock_.now() + kill_interval);
+        unconfirmed = clock_.now() >= deadline_;
+      }
       reap();
+      break;
     }
-    if (is_stopping() && status_ && (kill_at_ == Instant::max() || tree_.descendants().empty())) break;
-    co_await bell_->wait_until(next_instant());
+    if (is_stopping() && status_ && (*kill_at_ == Instant::max() || tree_.descendants().empty())) break;
+    co_await bell_->wait_until(is_stopping() ? *kill_at_ : terminate_at());
   }
-  co_return Ending{*status_, lease_gone_, tree_.descendants()};
+  page_.clear_deadline();
+  co_return Ending{status_.value_or(SIGKILL), lease_gone_, unconfirmed, tree_.descendants()};
 }
 
 void Supervisor::reap() {
@@ -78,12 +92,9 @@ void Supervisor::reap() {
 
 void Supervisor::stop(Instant now) {
   lease_gone_ = true;
+  page_.stopping = true;
   kill_at_ = plan_.on_lost == OnLost::kill ? std::min(now + plan_.grace, deadline_ - plan_.margin) : Instant::max();
   if (plan_.on_lost != OnLost::warn) tree_.signal(plan_.stop_signal);
-}
-
-Instant Supervisor::next_instant() const {
-  return is_stopping() ? *kill_at_ : deadline_ - plan_.margin - plan_.grace;
 }
 
 }  // namespace redlock::child

@@ -6,47 +6,40 @@
 #include <vector>
 
 #include "child/command.hpp"
+#include "child/shared_page.hpp"
 #include "child/signals.hpp"
+#include "child/stop_plan.hpp"
 #include "child/tree.hpp"
 #include "support/clock.hpp"
 
 namespace redlock::child {
 
-/// What happens to a command whose lease is lost or about to be.
-enum class OnLost {
-  kill,  ///< stop signal, then KILL
-  term,  ///< stop signal only: it may outlive the lease
-  warn,  ///< nothing: it may outlive the lease
-};
-
-struct StopPlan {
-  Duration grace;   ///< between the stop signal and KILL
-  Duration margin;  ///< between KILL and the deadline
-  int stop_signal = 0;
-  OnLost on_lost = OnLost::kill;
-};
-
 /// How a command ended.
 struct Ending {
-  int status = 0;           ///< of the command, as waitpid gives it
-  bool lease_gone = false;  ///< the lease was lost, or the command had to be stopped so that it would not outlive it
-  std::vector<pid_t> left;  ///< descendants that still run; none when all were killed
+  int status = 0;            ///< of the command, as waitpid gives it
+  bool lease_gone = false;   ///< the lease was lost, or the command had to be stopped so that it would not outlive it
+  bool unconfirmed = false;  ///< the lease is over, and something of the tree could not be killed
+  std::vector<pid_t> left;   ///< descendants that still run
 };
 
-/// Runs one command under a lease: hands on signals, and never lets it outlive the lease. It knows the lease by its deadline alone;
-/// somebody else renews it and says so.
+/// The holder's guard over the command: never lets it outlive the lease. It knows the lease by its deadline alone; somebody else renews it
+/// and says so.
 ///
 /// Stop signal and CONT go to the whole tree at deadline - grace - margin, KILL at deadline - margin, again and again until nothing of the
 /// tree is left. A stop signal that was sent is final. A lease that is over stops the command at once, with KILL after the grace or at
-/// deadline - margin, whichever is sooner.
+/// deadline - margin, whichever is sooner. When front is gone, KILL comes at once.
 class Supervisor {
  public:
-  Supervisor(const Clock& clock, StopPlan plan);
+  Supervisor(const Clock& clock, StopPlan plan, SharedPage& page);
 
-  /// Starts the command. Without a controlling terminal it gets a process group of its own; with one it stays in ours, so that ^C and job
-  /// control work as without us. A deadline too near to run in is a failure, too.
-  Result<void, ExecFailure> start(const Command& command, std::vector<std::string> environment, const InheritedSignals& inherited,
-                                  Instant deadline);
+  /// Forks the command, ready to start. Not after start().
+  Result<void, ExecFailure> prepare(const Command& command, const SpawnOptions& options, const InheritedSignals& inherited);
+
+  /// Lets it go, under a lease until `deadline`. False: the deadline is too near to run in; then nothing was started.
+  Result<bool, ExecFailure> start(Instant deadline);
+
+  /// Drops what was prepared and not started.
+  void drop() { ready_.reset(); }
 
   /// The lease was extended. Only forward.
   void move_deadline(Instant deadline);
@@ -54,8 +47,14 @@ class Supervisor {
   /// The lease is over before its deadline.
   void lease_is_over();
 
-  /// Hands on what we received; SIGCHLD makes us look for ended children.
-  void on_signal(const ReceivedSignal& signal);
+  /// Nobody wants the command any more: kill it now.
+  void front_is_gone();
+
+  /// Passes a signal on to the command: to its group when it leads one, else to it alone.
+  void pass_on(int signal);
+
+  /// A child has ended.
+  void on_child();
 
   /// Waits for the end. Call after start().
   asio::awaitable<Ending> finish();
@@ -64,17 +63,19 @@ class Supervisor {
   void reap();
   void stop(Instant now);
   [[nodiscard]] bool is_stopping() const noexcept { return kill_at_.has_value(); }
-  [[nodiscard]] Instant next_instant() const;
+  [[nodiscard]] Instant terminate_at() const { return deadline_ - plan_.margin - plan_.grace; }
 
   const Clock& clock_;
   StopPlan plan_;
+  SharedPage& page_;
   ProcessTree tree_;
   std::unique_ptr<Bell> bell_;
+  std::optional<ReadyCommand> ready_;
   Instant deadline_;
   std::optional<Instant> kill_at_;  ///< set by the stop signal; Instant::max(): never
   std::optional<int> status_;
   pid_t pid_ = 0;
-  bool own_group_ = false;
+  bool leads_group_ = false;
   bool lease_gone_ = false;
 };
 

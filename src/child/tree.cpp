@@ -208,10 +208,10 @@ std::vector<pid_t> ProcessTree::descendants() const {
   return pids;
 }
 
-std::size_t ProcessTree::signal(int signal) const {
+std::size_t ProcessTree::signal(int signal, const std::set<pid_t>& spared) const {
   std::size_t reached = 0;
   for (const pid_t pid : descendants()) {
-    if (::kill(pid, signal) != 0) continue;
+    if (spared.contains(pid) || ::kill(pid, signal) != 0) continue;
     ++reached;
     if (needs_continue(signal)) ::kill(pid, SIGCONT);
   }

@@ -25,7 +25,8 @@ class ProcessTree {
 
   /// Sends `signal` to every descendant, parents before children; SIGTERM and the like are followed by SIGCONT, since a stopped process
   /// acts on nothing before that. A process that may not be signalled (setuid) is left out; says how many got it.
-  std::size_t signal(int signal) const;
+  /// `spared` get none themselves, but what descends from them does.
+  std::size_t signal(int signal, const std::set<pid_t>& spared = {}) const;
 
   /// Kills once and reaps what is dead: SIGKILL to every descendant. True when nothing of ours is left: that is proof of death
   /// (waitpid says ECHILD, or only children that we were born with remain). Call again, after a short wait, until true. The statuses of

@@ -156,9 +156,9 @@ class Acquisition {
 
 }  // namespace
 
-Finish acquire_command(const Settings& settings, const child::InheritedSignals& inherited) {
+Finish acquire_command(const Settings& settings, const Start& start) {
   const AcquireOptions options = read_options(settings);
-  child::SignalGate gate(inherited);
+  child::SignalGate gate(start.inherited);
   Session session(settings, options.servers, options.server_timeout);
   Acquisition acquisition(session, options);
   const auto pump = std::make_shared<child::SignalPump>(session.io().get_executor(), gate);

@@ -11,9 +11,16 @@ struct Finish {
   int signal = 0;  ///< not 0: die of it
 };
 
+/// What the program was started with and a command must hand on or change.
+struct Start {
+  const child::InheritedSignals& inherited;
+  int argc;
+  char** argv;
+};
+
 /// The commands. Each reads its options from the settings, does its work and says how to end; each may throw CommandError.
-Finish run_command(const Settings& settings, const child::InheritedSignals& inherited);
-Finish acquire_command(const Settings& settings, const child::InheritedSignals& inherited);
+Finish run_command(const Settings& settings, const Start& start);
+Finish acquire_command(const Settings& settings, const Start& start);
 Finish extend_command(const Settings& settings);
 Finish release_command(const Settings& settings);
 Finish status_command(const Settings& settings);

@@ -16,6 +16,7 @@ enum class ExitCode {
   denied = 77,
   config = 78,
   lost = 79,
+  unconfirmed = 80,
   not_executable = 126,
   not_found = 127,
 };
@@ -36,6 +37,7 @@ inline constexpr std::array exit_codes{
     ExitCodeMeaning{ExitCode::denied, "denied: login or rights"},
     ExitCodeMeaning{ExitCode::config, "configuration or server URL is wrong"},
     ExitCodeMeaning{ExitCode::lost, "lost: not the holder, or not any more; run: the command was stopped"},
+    ExitCodeMeaning{ExitCode::unconfirmed, "unconfirmed: a process of the command could not be killed; the lock was not released"},
 };
 
 /// What shells make of a death by signal n: 128 + n.

@@ -31,12 +31,12 @@ void occupy_standard_descriptors() {
   }
 }
 
-Finish dispatch(const Settings& settings, const child::InheritedSignals& inherited) {
+Finish dispatch(const Settings& settings, const Start& start) {
   switch (settings.line().command->bit) {
     case for_run:
-      return run_command(settings, inherited);
+      return run_command(settings, start);
     case for_acquire:
-      return acquire_command(settings, inherited);
+      return acquire_command(settings, start);
     case for_extend:
       return extend_command(settings);
     case for_release:
@@ -64,14 +64,14 @@ void tell_readers(const std::vector<std::string>& arguments, ExitCode code, std:
   if (command == "acquire" && has_option(arguments, "--export")) write_all(STDOUT_FILENO, failed_export_line(to_int(code)));
 }
 
-Finish run_program(const std::vector<std::string>& arguments, const child::InheritedSignals& inherited) {
+Finish run_program(const std::vector<std::string>& arguments, const Start& start) {
   ExitCode code = ExitCode::internal;
   std::string text;
   try {
     auto line = parse_command_line(arguments);
     if (!line) return {};
     const Settings settings(std::move(*line));
-    return dispatch(settings, inherited);
+    return dispatch(settings, start);
   } catch (const CommandError& error) {
     code = error.code();
     text = error.what();
@@ -91,7 +91,7 @@ Finish run_program(const std::vector<std::string>& arguments, const child::Inher
 int main(int argc, char** argv) {
   const child::InheritedSignals inherited = child::InheritedSignals::capture();
   occupy_standard_descriptors();
-  const Finish finish = run_program(std::vector<std::string>(argv + std::min(argc, 1), argv + argc), inherited);
+  const Finish finish = run_program(std::vector<std::string>(argv + std::min(argc, 1), argv + argc), Start{inherited, argc, argv});
   return finish.signal != 0 ? child::die_of(finish.signal) : finish.exit_code;
 }
 

@@ -58,6 +58,8 @@ std::string_view result_word(ExitCode code) {
       return "config";
     case ExitCode::lost:
       return "lost";
+    case ExitCode::unconfirmed:
+      return "unconfirmed";
     case ExitCode::not_executable:
     case ExitCode::not_found:
       return "not_started";

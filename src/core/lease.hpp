@@ -24,7 +24,8 @@ class LeaseLife {
   /// Granted by a round that began at `t0`.
   LeaseLife(Ttl ttl, Instant t0);
 
-  /// A round that began at `t0` extended it on a quorum by `ttl`. Moves the deadline forward, never back; ignored once the lease is over (no resurrection).
+  /// A round that began at `t0` extended it on a quorum by `ttl`. Moves the deadline forward, never back; ignored once the lease is over
+  /// (no resurrection).
   void confirm(Instant t0, Ttl ttl);
 
   /// A round found that no quorum is ours any more.

@@ -14,9 +14,9 @@
 namespace redlock {
 
 enum class ResourceError {
-  empty,      ///< no bytes
-  too_long,   ///< more than Resource::max_bytes
-  reserved,   ///< begins with `redlock:`, the prefix of the helper keys
+  empty,     ///< no bytes
+  too_long,  ///< more than Resource::max_bytes
+  reserved,  ///< begins with `redlock:`, the prefix of the helper keys
 };
 
 /// What is locked. Its name is the key at the servers, verbatim: any bytes, 1 to 4096 of them, not beginning with `redlock:` (K1).

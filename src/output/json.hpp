@@ -18,7 +18,8 @@ namespace redlock::output {
 struct Outcome {
   std::string command;
   std::optional<Resource> resource;
-  std::string result;  ///< acquired, extended, released, unreleased, broken, free, not_started, interrupted, or the name of an exit code: busy, lost, …
+  std::string result;  ///< acquired, extended, released, unreleased, broken, free, not_started, interrupted, or the name of an exit code:
+                       ///< busy, lost, …
   int exit_code = 0;
   std::string message;  ///< for people; empty: none
   std::optional<Holder> holder;

@@ -20,7 +20,7 @@ int exit_code_of_find(const std::string& name) {
 }
 
 ExecFailure failed_spawn(const Command& command) {
-  const auto child = spawn(command, {environment_with({}), false}, InheritedSignals::capture());
+  const auto child = spawn(command, {environment_with({}), ::getpgrp()}, InheritedSignals::capture());
   EXPECT_FALSE(child) << "it started";
   return child ? ExecFailure{0, ""} : child.error();
 }
@@ -154,7 +154,7 @@ TEST(Spawn, EnvironmentIsTheGivenOne) {
     pid_t child = -1;
     {
       const StdoutTo redirected(pipe);
-      child = spawn({"/bin/cat", {"cat", "/proc/self/environ"}}, {{"B=2", "odd", "A=1"}, false}, InheritedSignals::capture()).value_or(-1);
+      child = spawn({"/bin/cat", {"cat", "/proc/self/environ"}}, {{"B=2", "odd", "A=1"}, ::getpgrp()}, InheritedSignals::capture()).value_or(-1);
     }
     pipe.write_end.reset();
     EXPECT_EQ(pipe.read(), std::string("B=2\0odd\0A=1\0", 12));
@@ -201,9 +201,9 @@ TEST(Spawn, ClosedStandardDescriptorsStayClosed) {
       saved.at(static_cast<std::size_t>(fd)).reset(::fcntl(fd, F_DUPFD_CLOEXEC, 60));
       ::close(fd);
     }
-    const auto child = spawn(shell("for n in 0 1 2; do test -e /proc/$$/fd/$n && exit 1; done; exit 0"), {environment_with({}), false},
+    const auto child = spawn(shell("for n in 0 1 2; do test -e /proc/$$/fd/$n && exit 1; done; exit 0"), {environment_with({}), ::getpgrp()},
                              InheritedSignals::capture());
-    const auto missing = spawn({"/nowhere/tool", {"tool"}}, {{}, false}, InheritedSignals::capture());
+    const auto missing = spawn({"/nowhere/tool", {"tool"}}, {{}, ::getpgrp()}, InheritedSignals::capture());
     for (int fd = 0; fd < 3; ++fd) ::dup2(saved.at(static_cast<std::size_t>(fd)).get(), fd);
     ASSERT_TRUE(child);
     EXPECT_EQ(status_of(*child), 0);
@@ -304,7 +304,7 @@ TEST(Spawn, DoesNotWaitForAChildThatIsStoppedBeforeItsExec) {
     Pipe go;
     const pid_t spawner = forked([&] {
       EXPECT_EQ(go.read(1), "x");
-      const auto child = spawn({"/nowhere/tool", {"tool"}}, {{}, false}, InheritedSignals::capture());
+      const auto child = spawn({"/nowhere/tool", {"tool"}}, {{}, ::getpgrp()}, InheritedSignals::capture());
       EXPECT_EQ(::write(result.write_end.get(), child ? "s" : "f", 1), 1);
       return child ? WEXITSTATUS(status_of(*child)) : 0;
     });

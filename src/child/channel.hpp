@@ -1,0 +1,49 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "support/unique_fd.hpp"
+
+namespace redlock::child {
+
+/// What front and holder tell each other.
+struct Message {
+  enum class Kind : int {
+    signal,   ///< front: this signal is for the wait, or for the command; `number`
+    go,       ///< front: yes, start the command (a front that is stopped does not answer); `number` as in granted
+    granted,  ///< holder: the lock is there; may the command start? `number` counts the questions
+    waiting,  ///< holder: the answer came too late, it waits for the lock again
+    started,  ///< holder: the command runs
+    report,   ///< holder: how it ended; `number` is the exit code, or minus the signal to die of; `text` what --status-fd gets
+  };
+  Kind kind = Kind::signal;
+  int number = 0;
+  std::string text;
+};
+
+/// One end of a connection between front and holder: whole messages, in order (SOCK_SEQPACKET). When one process ends, however it ends, the
+/// other reads the end.
+class Channel {
+ public:
+  explicit Channel(UniqueFd fd) : fd_(std::move(fd)) {}
+
+  /// Both ends; close-on-exec, reading does not block. Throws std::system_error.
+  static std::pair<Channel, Channel> make_pair();
+
+  [[nodiscard]] int fd() const noexcept { return fd_.get(); }
+
+  /// Sends; to somebody who is gone it does nothing (reading tells).
+  void send(const Message& message) const;
+
+  enum class Empty { nothing_yet, ended };
+
+  /// The next message, or why there is none.
+  std::pair<std::optional<Message>, Empty> receive() const;
+
+ private:
+  UniqueFd fd_;
+};
+
+}  // namespace redlock::child

@@ -1,0 +1,55 @@
+#include "child/descriptors.hpp"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <charconv>
+#include <memory>
+#include <string_view>
+#include <vector>
+
+#include "support/unique_fd.hpp"
+
+namespace redlock::child {
+namespace {
+
+constexpr int first_inherited = STDERR_FILENO + 1;
+
+/// Without /proc: as far as programs go that were not made to test us.
+constexpr int guessed_end = 1024;
+
+std::vector<int> open_descriptors() {
+  struct Close {
+    void operator()(DIR* directory) const { ::closedir(directory); }
+  };
+  std::vector<int> descriptors;
+  const std::unique_ptr<DIR, Close> directory(::opendir("/proc/self/fd"));
+  if (!directory) {
+    for (int fd = first_inherited; fd < guessed_end; ++fd) descriptors.push_back(fd);
+    return descriptors;
+  }
+  while (const dirent* entry = ::readdir(directory.get())) {
+    const std::string_view name = entry->d_name;
+    int fd = -1;
+    std::from_chars(name.data(), name.data() + name.size(), fd);
+    if (fd >= first_inherited && fd != ::dirfd(directory.get())) descriptors.push_back(fd);
+  }
+  return descriptors;
+}
+
+}  // namespace
+
+void close_inherited(std::optional<int> keep) {
+  for (const int fd : open_descriptors()) {
+    const int flags = ::fcntl(fd, F_GETFD);
+    if (flags >= 0 && (flags & FD_CLOEXEC) == 0 && fd != keep) ::close(fd);
+  }
+  const UniqueFd null(::open("/dev/null", O_RDWR | O_CLOEXEC));
+  if (!null) return;
+  for (const int fd : {STDIN_FILENO, STDOUT_FILENO}) {
+    if (fd != keep) ::dup2(null.get(), fd);
+  }
+}
+
+}  // namespace redlock::child

@@ -1,0 +1,12 @@
+#pragma once
+
+#include <optional>
+
+namespace redlock::child {
+
+/// Lets go of everything that we were given besides stderr, as soon as the command has it: stdin and stdout become /dev/null, inherited
+/// descriptors from 3 on are closed (they are those without close-on-exec: all of ours have it). `keep` stays open. So a pipe ends when the
+/// command ends, not when we do.
+void close_inherited(std::optional<int> keep);
+
+}  // namespace redlock::child

@@ -1,0 +1,189 @@
+#include "child/front.hpp"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/timerfd.h>
+#include <sys/wait.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <set>
+#include <system_error>
+
+#include "child/descriptors.hpp"
+
+namespace redlock::child {
+namespace {
+
+/// How long a signal to the whole group may take to reach its other members.
+constexpr Milliseconds group_delivery{10};
+
+/// Between two walks through a tree that does not die at once.
+constexpr Milliseconds kill_interval{2};
+
+[[noreturn]] void fail(const char* what) {
+  throw std::system_error(errno, std::generic_category(), what);
+}
+
+}  // namespace
+
+Front::Front(SignalGate& gate, ProcessTree& tree, StopPlan plan, bool shares_group, std::optional<int> keep_fd)
+    : gate_(gate),
+      tree_(tree),
+      plan_(plan),
+      keep_fd_(keep_fd),
+      page_(make_shared_page()),
+      timer_(::timerfd_create(CLOCK_BOOTTIME, TFD_NONBLOCK | TFD_CLOEXEC)),
+      shares_group_(shares_group) {
+  if (!timer_) fail("timerfd_create");
+  auto [front_end, holder_end] = Channel::make_pair();
+  front_end_.emplace(std::move(front_end));
+  holder_end_.emplace(std::move(holder_end));
+}
+
+bool Front::fork_holder() {
+  if (shares_group_) witness_ = std::make_unique<Witness>();
+  holder_ = ::fork();
+  if (holder_ < 0) fail("fork");
+  if (holder_ == 0) {
+    front_end_.reset();
+    return true;
+  }
+  holder_end_.reset();
+  return false;
+}
+
+Verdict Front::guard() {
+  while (!verdict_) {
+    wait_for_event();
+    while (const auto signal = gate_.read()) on_signal(*signal);
+    decide_held(BootClock::now());
+    for (;;) {
+      const auto [message, empty] = front_end_->receive();
+      if (message) {
+        on_message(*message);
+      } else if (empty == Channel::Empty::ended && !verdict_) {
+        kill_everything();
+        verdict_ = Verdict{unconfirmed_ ? Verdict::Source::unconfirmed : Verdict::Source::holder_died, 0, 0, {}};
+      } else {
+        break;
+      }
+    }
+    if (!verdict_) watch(BootClock::now());
+  }
+  // The holder has nothing left to do but to end; its usage, and so the command's, becomes ours when we have waited for it.
+  while (!unconfirmed_ && ::waitpid(holder_, nullptr, 0) < 0 && errno == EINTR) {
+  }
+  return *verdict_;
+}
+
+void Front::on_signal(const ReceivedSignal& signal) {
+  if (signal.number == SIGCHLD) return;  // the end of the channel says it
+  if (phase_ == Phase::waiting) {
+    if (ends_a_wait(signal.number)) front_end_->send({Message::Kind::signal, signal.number, {}});
+    return;
+  }
+  if (shares_group_) {
+    // From the terminal, or of the kind that shells send to groups: the command has got it.
+    if (signal.from_kernel || !ends_a_wait(signal.number)) return;
+    if (held_ && held_->number != signal.number) decide_held(held_->until);
+    if (!held_) held_ = Held{signal.number, BootClock::now() + group_delivery};
+    return;
+  }
+  const Instant now = BootClock::now();
+  if (passed_on_ && passed_on_->number == signal.number && now < passed_on_->until) return;
+  passed_on_ = Held{signal.number, now + group_delivery};
+  front_end_->send({Message::Kind::signal, signal.number, {}});
+}
+
+void Front::decide_held(Instant now) {
+  if (!held_ || now < held_->until) return;
+  if (!witness_->saw(held_->number)) front_end_->send({Message::Kind::signal, held_->number, {}});
+  held_.reset();
+}
+
+void Front::on_message(const Message& message) {
+  switch (message.kind) {
+    case Message::Kind::granted:
+      // Every signal up to here was passed on before this, and ends the wait. From here on the command, forked and in its group, gets its
+      // own.
+      front_end_->send({Message::Kind::go, message.number, {}});
+      phase_ = Phase::running;
+      if (witness_) witness_->saw(0);
+      break;
+    case Message::Kind::waiting:
+      phase_ = Phase::waiting;
+      break;
+    case Message::Kind::started:
+      close_inherited(keep_fd_);
+      break;
+    case Message::Kind::report:
+      // What we had to stop in the holder's place did not end by itself, whatever the holder makes of it.
+      verdict_ = terminated_ ? Verdict{Verdict::Source::holder_hung, 0, 0, {}}
+                             : Verdict{Verdict::Source::report, std::max(0, message.number), std::max(0, -message.number), message.text};
+      break;
+    case Message::Kind::signal:
+    case Message::Kind::go:
+      break;  // ours to send
+  }
+}
+
+Instant Front::kill_at() const {
+  return page_->get_deadline() - plan_.margin / 2;
+}
+
+Instant Front::terminate_at() const {
+  return page_->get_deadline() - plan_.margin - plan_.grace + plan_.margin / 4;
+}
+
+void Front::watch(Instant now) {
+  if (page_->get_deadline() == Instant::max() || plan_.on_lost == OnLost::warn) return;
+  if (!terminated_ && !page_->stopping.load() && now >= terminate_at()) {
+    terminated_ = true;
+    std::set<pid_t> guards{holder_};
+    if (witness_) guards.insert(witness_->pid());
+    tree_.signal(plan_.stop_signal, guards);
+  }
+  if (plan_.on_lost == OnLost::kill && now >= kill_at()) {
+    kill_everything();
+    verdict_ = Verdict{unconfirmed_ ? Verdict::Source::unconfirmed : Verdict::Source::holder_hung, 0, 0, {}};
+  }
+}
+
+void Front::kill_everything() {
+  const Instant deadline = page_->get_deadline();
+  while (!tree_.kill_and_reap()) {
+    unconfirmed_ = BootClock::now() >= deadline;
+    if (unconfirmed_) return;
+    const auto pause = std::chrono::duration_cast<std::chrono::nanoseconds>(kill_interval);
+    const timespec length{0, static_cast<long>(pause.count())};
+    ::nanosleep(&length, nullptr);
+  }
+}
+
+Instant Front::next_instant() const {
+  Instant next = held_ ? held_->until : Instant::max();
+  if (page_->get_deadline() == Instant::max() || plan_.on_lost == OnLost::warn) return next;
+  const bool may_terminate = !terminated_ && !page_->stopping.load();
+  if (may_terminate) next = std::min(next, terminate_at());
+  if (plan_.on_lost == OnLost::kill) next = std::min(next, kill_at());
+  return next;
+}
+
+void Front::wait_for_event() {
+  itimerspec at{};
+  if (const Instant next = next_instant(); next != Instant::max()) {
+    const auto since_boot = std::max(next.time_since_epoch(), Duration(1));
+    const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(since_boot);
+    at.it_value.tv_sec = seconds.count();
+    at.it_value.tv_nsec = (since_boot - seconds).count();
+  }
+  if (::timerfd_settime(timer_.get(), TFD_TIMER_ABSTIME, &at, nullptr) != 0) fail("timerfd_settime");
+  std::array<pollfd, 3> ready{pollfd{gate_.fd(), POLLIN, 0}, pollfd{front_end_->fd(), POLLIN, 0}, pollfd{timer_.get(), POLLIN, 0}};
+  if (::poll(ready.data(), ready.size(), -1) < 0 && errno != EINTR) fail("poll");
+}
+
+}  // namespace redlock::child

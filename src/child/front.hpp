@@ -1,0 +1,90 @@
+#pragma once
+
+#include <sys/types.h>
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "child/channel.hpp"
+#include "child/shared_page.hpp"
+#include "child/signals.hpp"
+#include "child/stop_plan.hpp"
+#include "child/tree.hpp"
+#include "child/witness.hpp"
+
+namespace redlock::child {
+
+/// How it all ended, as front must pass it on.
+struct Verdict {
+  enum class Source {
+    report,       ///< the holder said so
+    holder_died,  ///< the holder was killed; the command was stopped
+    holder_hung,  ///< the holder did not act in time; front stopped the command before the deadline
+    unconfirmed,  ///< one of these, and something of the command could not be killed before the deadline
+  };
+  Source source = Source::report;
+  int exit_code = 0;
+  int signal = 0;      ///< not 0: to die of
+  std::string report;  ///< what --status-fd gets
+};
+
+/// The guard that stays in front of the user: the terminal, signals, the exit status, and a watchdog over the holder. It has no network and
+/// no threads. Signals go to the holder, which alone signals the command, each exactly once:
+///  - what the terminal sent, the command in our group has got already;
+///  - with a controlling terminal, what was sent to our whole group (the witness tells, within 10 ms), too;
+///  - a signal that comes twice within 10 ms (`timeout` sends it to us and to our group) counts once.
+/// Should the holder not stop the command in time, front does, a quarter of the margin later; should it die, at once.
+class Front {
+ public:
+  /// What we inherited is closed as soon as the command runs, except `keep_fd`, so that pipes end when the command lets go of them.
+  Front(SignalGate& gate, ProcessTree& tree, StopPlan plan, bool shares_group, std::optional<int> keep_fd);
+
+  /// Forks; true in the holder, which then takes its end of the channel and the page. Once.
+  bool fork_holder();
+
+  [[nodiscard]] Channel take_channel() { return std::move(*holder_end_); }
+  [[nodiscard]] SharedPage& page() noexcept { return *page_; }
+
+  /// Stands guard until everything is over.
+  Verdict guard();
+
+ private:
+  enum class Phase { waiting, running };
+
+  /// A signal from another process, not passed on yet: it may turn out to be the whole group's.
+  struct Held {
+    int number;
+    Instant until;
+  };
+
+  void on_signal(const ReceivedSignal& signal);
+  void decide_held(Instant now);
+  void on_message(const Message& message);
+  void watch(Instant now);
+  void kill_everything();
+  [[nodiscard]] Instant next_instant() const;
+  [[nodiscard]] Instant terminate_at() const;
+  [[nodiscard]] Instant kill_at() const;
+  void wait_for_event();
+
+  SignalGate& gate_;
+  ProcessTree& tree_;
+  StopPlan plan_;
+  std::optional<int> keep_fd_;
+  SharedPagePtr page_;
+  std::optional<Channel> front_end_;
+  std::optional<Channel> holder_end_;
+  std::unique_ptr<Witness> witness_;
+  UniqueFd timer_;
+  pid_t holder_ = 0;
+  Phase phase_ = Phase::waiting;
+  std::optional<Held> held_;       ///< with a witness: waits for what it says
+  std::optional<Held> passed_on_;  ///< without: the same again until then is the same signal
+  bool shares_group_;
+  bool terminated_ = false;   ///< the command got its stop signal from us
+  bool unconfirmed_ = false;  ///< the lease is over, and something could not be killed
+  std::optional<Verdict> verdict_;
+};
+
+}  // namespace redlock::child

@@ -1,0 +1,65 @@
+#pragma once
+
+#include <asio/any_io_executor.hpp>
+#include <asio/awaitable.hpp>
+#include <asio/posix/stream_descriptor.hpp>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "child/channel.hpp"
+#include "child/signals.hpp"
+#include "support/clock.hpp"
+
+namespace redlock::child {
+
+/// The holder's view of front: what front passes on, and whether it is still there. Single-threaded.
+class FrontLink : public std::enable_shared_from_this<FrontLink> {
+ public:
+  struct Handlers {
+    std::function<void(int)> signal;   ///< a signal for the wait, or for the command
+    std::function<void()> child;       ///< a child ended (SIGCHLD)
+    std::function<void()> front_gone;  ///< front was killed; once
+  };
+
+  /// `gate` and `clock` must outlive the executor's run().
+  FrontLink(asio::any_io_executor executor, const Clock& clock, Channel channel, SignalGate& gate);
+
+  /// Begins to listen.
+  void start(Handlers handlers);
+
+  /// Asks whether the command may start; true when front says so before `patience` ends. A front that is stopped (^Z) says nothing.
+  asio::awaitable<bool> may_start(Instant patience);
+
+  /// After may_start() was false: waits until front goes on (or is gone).
+  asio::awaitable<void> until_continued();
+
+  [[nodiscard]] bool gone() const noexcept { return gone_; }
+
+  void tell_waiting() const { channel_.send({Message::Kind::waiting, 0, {}}); }
+  void tell_started() const { channel_.send({Message::Kind::started, 0, {}}); }
+
+  /// The last word: the exit code, or minus the signal to die of, and the text for --status-fd.
+  void report(int exit_code_or_signal, std::string text) const {
+    channel_.send({Message::Kind::report, exit_code_or_signal, std::move(text)});
+  }
+
+ private:
+  void ask();
+  asio::awaitable<void> listen_to_front();
+  asio::awaitable<void> listen_to_children();
+  [[nodiscard]] bool answered() const noexcept { return answers_ == questions_; }
+
+  asio::any_io_executor executor_;
+  Channel channel_;
+  SignalGate& gate_;
+  asio::posix::stream_descriptor channel_readable_;  ///< duplicates: channel and gate keep their own
+  asio::posix::stream_descriptor gate_readable_;
+  std::unique_ptr<Bell> bell_;  ///< rung at an answer and at the end
+  Handlers handlers_;
+  int questions_ = 0;
+  int answers_ = 0;  ///< the number of the last question that was answered
+  bool gone_ = false;
+};
+
+}  // namespace redlock::child

@@ -1,0 +1,23 @@
+#pragma once
+
+#include "child/channel.hpp"
+#include "child/shared_page.hpp"
+#include "child/signals.hpp"
+#include "cli/run_options.hpp"
+#include "cli/settings.hpp"
+
+namespace redlock::cli {
+
+/// What the holder is given by front.
+struct HolderParts {
+  child::Channel channel;
+  child::SharedPage& page;
+  child::SignalGate& gate;
+  const child::InheritedSignals& inherited;
+  pid_t job_group;  ///< the group that the command joins, 0: none
+};
+
+/// The holder's whole life: wait, start the command, renew, release; reports to front and never returns. Runs in a process of its own.
+[[noreturn]] void hold(const Settings& settings, const RunOptions& options, HolderParts parts);
+
+}  // namespace redlock::cli
