@@ -11,12 +11,20 @@ enum class OnLost {
   warn,  ///< nothing: it may outlive the lease
 };
 
+/// What happens to descendants that still run when the command has ended by itself.
+enum class Descendants {
+  leave,  ///< they run on, without the lock
+  wait,   ///< the lock is kept until they have ended, too
+  kill,   ///< stop signal, KILL after the grace
+};
+
 /// When and how a command is stopped, relative to the deadline of its lease.
 struct StopPlan {
   Duration grace;   ///< between the stop signal and KILL
   Duration margin;  ///< between KILL and the deadline
   int stop_signal = 0;
   OnLost on_lost = OnLost::kill;
+  Descendants descendants = Descendants::leave;
 };
 
 }  // namespace redlock::child

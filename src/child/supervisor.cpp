@@ -66,7 +66,7 @@ asio::awaitable<Ending> Supervisor::finish() {
   for (;;) {
     reap();
     const Instant now = clock_.now();
-    if (status_ && !is_stopping()) break;
+    if (status_ && !is_stopping() && may_leave(now)) break;
     if (!is_stopping() && (lease_gone_ || now >= terminate_at())) stop(now);
     if (is_stopping() && now >= *kill_at_) {
       // While something cannot be killed (setuid, D state), the lease is kept for as long as it can be.
@@ -82,6 +82,15 @@ asio::awaitable<Ending> Supervisor::finish() {
   }
   page_.clear_deadline();
   co_return Ending{status_.value_or(SIGKILL), lease_gone_, unconfirmed, tree_.descendants()};
+}
+
+bool Supervisor::may_leave(Instant now) {
+  if (plan_.descendants == Descendants::leave || tree_.descendants().empty()) return true;
+  if (plan_.descendants == Descendants::kill) {
+    kill_at_ = std::min(now + plan_.grace, deadline_ - plan_.margin);
+    tree_.signal(plan_.stop_signal);
+  }
+  return false;
 }
 
 void Supervisor::reap() {

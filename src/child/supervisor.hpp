@@ -62,6 +62,9 @@ class Supervisor {
  private:
   void reap();
   void stop(Instant now);
+
+  /// The command has ended by itself: whether what it left may be left, too. Begins to end it where that is the plan.
+  bool may_leave(Instant now);
   [[nodiscard]] bool is_stopping() const noexcept { return kill_at_.has_value(); }
   [[nodiscard]] Instant terminate_at() const { return deadline_ - plan_.margin - plan_.grace; }
 

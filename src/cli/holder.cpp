@@ -161,7 +161,9 @@ class Holder {
     report_.held = session_.clock().now() - granted;
     report_.left.assign(ending.left.begin(), ending.left.end());
     if (ending.unconfirmed) co_return unconfirmed(*tenancy);
-    co_return co_await release(*tenancy, finish_of(ending));
+    const Finish finish = finish_of(ending);
+    const Duration keep = ending.lease_gone ? Duration::zero() : std::max(Duration::zero(), options_.min_hold - report_.held);
+    co_return co_await release(*tenancy, finish, keep);
   }
 
   /// The job is stopped: others may have the lock until it goes on.
@@ -232,10 +234,10 @@ class Holder {
     return Finish{*report_.command_exit};
   }
 
-  /// Gives the lease back; one that turns out not to be ours any more was lost while the command ran.
-  asio::awaitable<Finish> release(Tenancy& tenancy, Finish finish) {
+  /// Gives the lease back, or leaves it to end after `keep`; one that turns out not to be ours any more was lost while the command ran.
+  asio::awaitable<Finish> release(Tenancy& tenancy, Finish finish, Duration keep = Duration::zero()) {
     tenancy.over = true;
-    const ReleaseResult result = co_await tenancy.held.release(/*by_hand=*/false);
+    const ReleaseResult result = co_await tenancy.held.release(/*by_hand=*/false, keep);
     report_.released = result.decision == ReleaseDecision::released;
     if (!report_.released && report_.outcome.result == "released") report_.outcome.result = "unreleased";
     const bool known_lost = report_.outcome.exit_code == to_int(ExitCode::lost);

@@ -47,11 +47,25 @@ child::OnLost read_on_lost(const Settings& settings) {
   Settings::refuse(*settings.find("on-lost"), "must be kill, term or warn");
 }
 
+child::Descendants read_descendants(const Settings& settings) {
+  const std::string choice = settings.text("descendants").value_or("leave");
+  if (choice == "leave") return child::Descendants::leave;
+  if (choice == "wait") return child::Descendants::wait;
+  if (choice == "kill") return child::Descendants::kill;
+  Settings::refuse(*settings.find("descendants"), "must be leave, wait or kill");
+}
+
 int read_stop_signal(const Settings& settings) {
   const std::string name = settings.text("stop-signal").value_or("TERM");
   if (const auto signal = child::parse_signal(name)) return *signal;
   Settings::refuse(*settings.find("stop-signal"),
                    fmt::format("'{}' is no signal; write one like TERM, INT or 15", escape_for_terminal(name)));
+}
+
+Duration read_min_hold(const Settings& settings) {
+  const Duration span = settings.duration("min-hold").value_or(Duration::zero());
+  if (span > Ttl::max) Settings::refuse(*settings.find("min-hold"), "must be at most a year");
+  return span;
 }
 
 std::optional<int> read_status_fd(const Settings& settings) {
@@ -84,7 +98,8 @@ RunOptions read_run_options(const Settings& settings) {
   owner.pid = ::getpid();
   owner.command = basename_of(command.arguments.front());
   owner.supervised = true;
-  const child::StopPlan stop{grace.value_or(default_grace(ttl)), margin(ttl), read_stop_signal(settings), read_on_lost(settings)};
+  const child::StopPlan stop{grace.value_or(default_grace(ttl)), margin(ttl), read_stop_signal(settings), read_on_lost(settings),
+                             read_descendants(settings)};
   const Duration timeout = servers.timeout.value_or(default_server_timeout(ttl));
   return {std::move(resource),
           ttl,
@@ -95,7 +110,8 @@ RunOptions read_run_options(const Settings& settings) {
           timeout,
           stop,
           std::move(command),
-          read_status_fd(settings)};
+          read_status_fd(settings),
+          read_min_hold(settings)};
 }
 
 }  // namespace redlock::cli

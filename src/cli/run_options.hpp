@@ -21,6 +21,7 @@ struct RunOptions {
   child::StopPlan stop;
   child::Command command;
   std::optional<int> status_fd;
+  Duration min_hold{};  ///< from the grant on
 };
 
 /// Throws CommandError; also when the command cannot be found (127) or executed (126): that is known before the wait.

@@ -80,14 +80,14 @@ asio::awaitable<ExtendResult> HeldLease::extend(Ttl ttl, Instant end) {
   co_return result;
 }
 
-asio::awaitable<ReleaseResult> HeldLease::release(bool by_hand) {
+asio::awaitable<ReleaseResult> HeldLease::release(bool by_hand, Duration keep) {
   shared_->over = true;
   const auto ballot = std::make_shared<Ballot<VoteList<ReleaseVote>>>(electorate_);
   std::vector<bool> awaited;
   for (std::size_t i = 0; i < electorate_.size(); ++i) awaited.push_back(electorate_.answered(i));
 
   const Instant deadline = electorate_.clock().now() + electorate_.server_timeout();
-  const ReleaseRequest request{resource_, token_, by_hand};
+  const ReleaseRequest request{resource_, token_, by_hand, keep};
   for (std::size_t i = 0; i < electorate_.size(); ++i) {
     ask(electorate_, ballot, i, [request, deadline](LockServer& server) { return server.release(request, deadline); });
   }

@@ -37,7 +37,8 @@ class HeldLease {
 
   /// Compare-and-delete everywhere. Waits for every server that answered our last question (all of them when nothing was asked yet), within
   /// the server timeout. `by_hand`: see ReleaseRequest. Call once, and nothing after it.
-  asio::awaitable<ReleaseResult> release(bool by_hand);
+  /// `keep` more than zero: the lease is not given to others at once, but ends by itself after so long.
+  asio::awaitable<ReleaseResult> release(bool by_hand, Duration keep = Duration::zero());
 
  private:
   struct Shared;  ///< with the coroutines in the background

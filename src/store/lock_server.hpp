@@ -44,7 +44,8 @@ struct ReleaseRequest {
   Resource resource;
   Token token;
   bool by_hand =
-      false;  ///< asked for by somebody else than the process that keeps the lease: a `run`'s lease is refused, a tombstone is left
+      false;        ///< asked for by somebody else than the process that keeps the lease: a `run`'s lease is refused, a tombstone is left
+  Duration keep{};  ///< more than zero: the key is not deleted, but ends by itself after so long
 };
 
 /// The port to one server: one vote. What the engine knows of Redis, of a file on this host, or of a simulation.

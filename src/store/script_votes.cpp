@@ -122,7 +122,9 @@ ScriptCall heal_call(const HealRequest& request) {
 }
 
 ScriptCall release_call(const ReleaseRequest& request) {
-  return {&scripts::release, keys_of(request.resource), {request.token.secret(), flag(request.by_hand)}};
+  return {&scripts::release,
+          keys_of(request.resource),
+          {request.token.secret(), flag(request.by_hand), decimal(std::chrono::ceil<Milliseconds>(request.keep))}};
 }
 
 ScriptCall break_call(const Resource& resource, std::optional<Fence> only_if) {

@@ -20,7 +20,7 @@ asio::awaitable<HealVote> ScriptedServer::heal(HealRequest request, Instant dead
 
 asio::awaitable<ReleaseVote> ScriptedServer::release(ReleaseRequest request, Instant deadline) {
   // An acquire or a heal that is still on its way on a late connection must not outlive the lease.
-  post_to_late(release_call(ReleaseRequest{request.resource, request.token, /*by_hand=*/false}));
+  post_to_late(release_call(ReleaseRequest{request.resource, request.token, /*by_hand=*/false, Duration::zero()}));
   co_return release_vote(co_await call(release_call(request), deadline));
 }
 
@@ -33,7 +33,7 @@ asio::awaitable<InspectVote> ScriptedServer::inspect(Resource resource, Instant 
 }
 
 void ScriptedServer::take_back(const Resource& resource, const Token& token) {
-  const ScriptCall compare_and_delete = release_call(ReleaseRequest{resource, token, /*by_hand=*/false});
+  const ScriptCall compare_and_delete = release_call(ReleaseRequest{resource, token, /*by_hand=*/false, Duration::zero()});
   post_to_late(compare_and_delete);
   post(compare_and_delete);
 }

@@ -5,7 +5,19 @@ load helper/common
 load helper/redis
 load helper/locks
 
-setup() { setup_one_server; }
+setup() {
+  setup_one_server
+  FAMILY=()
+}
+
+# What a failed test may have left of it.
+teardown() {
+  local pid
+  for pid in "${FAMILY[@]}"; do
+    if grep -qsE 'sleep|family' "/proc/$pid/cmdline"; then kill -KILL "$pid"; fi
+  done
+  common_teardown
+}
 
 # A command with descendants of every kind: a shell, its child, one in a session of its own, one forked twice. Their pids go to $1, a
 # line each, and `ready` to stdout. $2 is what each does about TERM: die, or ignore it.
@@ -339,7 +351,6 @@ assert_dead_at_expiry() {
   kill -TERM "${BACKGROUND_PID[ours]}"
   wait_background ours
   assert_equal "$status $stderr" 143
-  kill -TERM "${FAMILY[@]}" 2>/dev/null || true
 }
 
 @test "a server that comes back empty has lost the lock, and that is 79" {

@@ -220,7 +220,7 @@ TEST_F(RedisServerTest, TakesBackOverAnotherConnectionWhatWasGrantedBeforeItBrok
 TEST_F(RedisServerTest, ReleasesWhereItMayStillBeAcquired) {
   drive_.run([this]() -> asio::awaitable<void> {
     Peer first = co_await late_on_new_connection();
-    auto released = drive_.start(server_->release(ReleaseRequest{resource(), token(), false}, Instant::max()));
+    auto released = drive_.start(server_->release(ReleaseRequest{resource(), token(), false, Duration::zero()}, Instant::max()));
     Peer second = co_await fake_.accept();
     expect_eval(co_await first.read_command(), scripts::release, token());
     expect_eval(co_await second.read_command(), scripts::release, token());

@@ -116,8 +116,9 @@ TEST(ScriptCalls, HaveTheArgumentsOfTheirScripts) {
   EXPECT_EQ(heal.arguments, (Strings{token_text, "30000", "42", "1500", "1", record}));
 
   EXPECT_EQ(release_call({resource(), token(), false}).script, &scripts::release);
-  EXPECT_EQ(release_call({resource(), token(), false}).arguments, (Strings{token_text, "0"}));
-  EXPECT_EQ(release_call({resource(), token(), true}).arguments, (Strings{token_text, "1"}));
+  EXPECT_EQ(release_call({resource(), token(), false, 0s}).arguments, (Strings{token_text, "0", "0"}));
+  EXPECT_EQ(release_call({resource(), token(), true, 0s}).arguments, (Strings{token_text, "1", "0"}));
+  EXPECT_EQ(release_call({resource(), token(), false, 1500us}).arguments, (Strings{token_text, "0", "2"}));  // never too short
 
   EXPECT_EQ(break_call(resource(), std::nullopt).script, &scripts::break_lock);
   EXPECT_EQ(break_call(resource(), std::nullopt).arguments, (Strings{""}));

@@ -1,0 +1,307 @@
+#!/usr/bin/env bats
+# bats file_tags=smoke
+# shellcheck disable=SC2016,SC2030,SC2031,SC2034,SC2154
+# Tokens and passwords: never in argv, never in a message; and the ways to log in.
+load helper/common
+load helper/redis
+load helper/locks
+load helper/checks
+
+PASSWORD='s3cr3t/p@ss:wörd %41'
+ENCODED='s3cr3t%2Fp%40ss%3Aw%C3%B6rd%20%2541'
+
+# A server with the password for everybody, and one with the user alice; both without a password in SERVERS.
+setup() {
+  common_setup
+  start_tcp_server --requirepass "$PASSWORD"
+  start_tcp_server --user default off --user alice on ">$PASSWORD" '~*' '&*' +@all
+  WITH_PASSWORD=redis://:$ENCODED@127.0.0.1:${SERVER_PORT[0]}
+  WITH_USER=redis://alice:$ENCODED@127.0.0.1:${SERVER_PORT[1]}
+}
+
+# ask I CMD…: redis-cli with the right login.
+ask() {
+  local i=$1 user=(default alice)
+  shift
+  redis "$i" --user "${user[i]}" --pass "$PASSWORD" --no-auth-warning "$@"
+}
+
+# Every spelling of the password and every token that was handed out.
+SECRETS=()
+
+# keeps_secrets TEXT WHAT: no secret lies in TEXT.
+keeps_secrets() {
+  local secret
+  for secret in "$PASSWORD" "$ENCODED" s3cr3t "${SECRETS[@]}"; do
+    [[ $1 != *"$secret"* ]] || fail "$2 shows $secret: $1"
+  done
+}
+
+# quiet CODE CMD…: CMD ends with CODE and shows no secret on stderr.
+quiet() {
+  local code=$1
+  shift
+  run --separate-stderr "$@"
+  [[ $status == "$code" ]] || fail "status $status instead of $code: $* says: $stderr"
+  keeps_secrets "$stderr" "stderr of $*"
+}
+
+# --- nothing is shown ---
+
+@test "no command shows a token or a password, however much it says" {
+  export REDLOCK_SERVER=$WITH_PASSWORD REDLOCK_VERBOSE=9
+  local token lease
+  quiet 0 redlock-cli acquire -k demo -t 60s -vv
+  token=$output
+  SECRETS+=("$token")
+  quiet 75 redlock-cli acquire -k demo -t 60s -n
+  keeps_secrets "$output" stdout
+  quiet 75 redlock-cli acquire -k demo -t 60s -n --json
+  keeps_secrets "$output" stdout
+  quiet 75 redlock-cli run -k demo -n -- true
+  quiet 75 redlock-cli run -k demo -n --json -- true
+  quiet 75 redlock-cli run -k demo -w 300ms -- true
+  quiet 0 redlock-cli status -k demo
+  keeps_secrets "$output" stdout
+  quiet 0 redlock-cli status --json
+  keeps_secrets "$output" stdout
+  quiet 0 env REDLOCK_TOKEN="$token" redlock-cli extend -k demo -t 60s
+  quiet 0 env REDLOCK_TOKEN="$token" redlock-cli extend -k demo -t 60s --json
+  keeps_secrets "$output" stdout
+  quiet 0 env REDLOCK_TOKEN="$token" redlock-cli release -k demo --json
+  keeps_secrets "$output" stdout
+  quiet 79 env REDLOCK_TOKEN="$token" redlock-cli release -k demo
+  quiet 79 env REDLOCK_TOKEN="$token" redlock-cli extend -k demo -t 60s
+  quiet 0 redlock-cli acquire -k demo -t 60s --token-file "$BATS_TEST_TMPDIR/lease"
+  token=$(ask 0 get demo)
+  SECRETS+=("$token")
+  quiet 78 redlock-cli release --token-file "$BATS_TEST_TMPDIR/lease" -S "${SERVER_URL[1]}"
+  quiet 64 redlock-cli release --token-file "$BATS_TEST_TMPDIR/lease" -k other
+  quiet 0 redlock-cli release -k demo --force
+  keeps_secrets "$output" stdout
+  quiet 79 redlock-cli release --token-file "$BATS_TEST_TMPDIR/lease"
+}
+
+@test "run shows neither, be it that it works, loses its lock or is hindered" {
+  export REDLOCK_SERVER=$WITH_PASSWORD REDLOCK_VERBOSE=9
+  local report=$BATS_TEST_TMPDIR/report
+  hold holder -t 2s --json --status-fd 7 7>"$report"
+  SECRETS+=("$(ask 0 get demo)")
+  local before
+  before=$(ask 0 pexpiretime demo)
+  extended() { (($(ask 0 pexpiretime demo) > before)); }
+  wait_until extended
+  release_hold holder
+  assert_equal "$status" 0
+  keeps_secrets "$stderr" "stderr of run"
+  keeps_secrets "$(<"$report")" "the report"
+  start_background lost redlock-cli run -k demo -t 2s -- sleep 60
+  locked() { [[ $(ask 0 exists demo) == 1 ]]; }
+  wait_until locked
+  SECRETS+=("$(ask 0 get demo)")
+  ask 0 del demo
+  wait_background lost
+  assert_equal "$status" 79
+  keeps_secrets "$stderr" "stderr of run"
+  run -127 --separate-stderr redlock-cli run -k demo -- no-such-command
+  keeps_secrets "$stderr" "stderr of run"
+}
+
+@test "a lease that is wrong is not repeated" {
+  export REDLOCK_SERVER=$WITH_PASSWORD
+  SECRETS=(deadbeef)
+  quiet 64 env REDLOCK_KEY=demo REDLOCK_TOKEN=deadbeef redlock-cli release
+  quiet 64 env REDLOCK_LEASE=1.x.deadbeef.ZGVtbw.deadbeef.1 redlock-cli extend -t 60s
+  printf "REDLOCK_LEASE='1.x.deadbeef'\n" >"$BATS_TEST_TMPDIR/lease"
+  chmod 600 "$BATS_TEST_TMPDIR/lease"
+  quiet 78 redlock-cli release --token-file "$BATS_TEST_TMPDIR/lease"
+}
+
+@test "an unreachable or unwilling server is named without its login" {
+  quiet 69 env REDLOCK_SERVER="redis://alice:$ENCODED@127.0.0.1:1" redlock-cli run -k demo -n -vv -- true
+  assert_regex "$stderr" "redis://127.0.0.1:1: cannot connect"
+  quiet 69 env REDLOCK_SERVER="unix://alice:$ENCODED@/no/such/socket" redlock-cli status -k demo -vv
+  keeps_secrets "$output" stdout
+  quiet 77 env REDLOCK_SERVER="redis://mallory:$ENCODED@127.0.0.1:${SERVER_PORT[0]}" redlock-cli run -k demo -n -vv -- true
+  pause_server 0
+  quiet 69 env REDLOCK_SERVER="$WITH_PASSWORD" redlock-cli run -k demo -n -vv --server-timeout 200ms -- true
+}
+
+@test "a URL with a password that is wrong in another way is refused without repeating the password" {
+  local url
+  for url in "redis://alice:$ENCODED@h:port" "redis://alice:$ENCODED@" "redis://alice:$ENCODED@h/x" "redis://alice:s3cr3t%zz@h" "redis://alice:s3cr3t" \
+    "alice:$ENCODED@h" "nonsense://alice:$ENCODED@h" "redis:/alice:$ENCODED@h" "redis://:s3cr3t@h:1:2" "unix://alice:s3cr3t@relative" \
+    "redis://:s3cr3t@h,redis://:s3cr3t@h" "alice:s3cr3t@redis://h" "redis://h,s3cr3t"; do
+    quiet 78 env REDLOCK_SERVER="$url" redlock-cli run -k demo -n -vv -- true
+    printf '%s\n' "server = '$url'" >"$BATS_TEST_TMPDIR/config.toml"
+    quiet 78 redlock-cli run --config "$BATS_TEST_TMPDIR/config.toml" -k demo -n -vv -- true
+  done
+}
+
+@test "a broken file with a password in it is refused without repeating the password" {
+  local line
+  for line in "server = \"$WITH_PASSWORD" "servr = \"$WITH_PASSWORD\"" "server \"$WITH_PASSWORD\"" "[server \"$WITH_PASSWORD\"]" \
+    "server = [\"$WITH_PASSWORD\"" "\"$WITH_PASSWORD\" = server"; do
+    printf '%s\n' "$line" >"$BATS_TEST_TMPDIR/config.toml"
+    run --separate-stderr redlock-cli run --config "$BATS_TEST_TMPDIR/config.toml" -k demo -n -vv -- true
+    keeps_secrets "$stderr" "stderr for $line"
+  done
+}
+
+# --- argv ---
+
+# in_argv_of PID: the command line of a process.
+in_argv_of() { tr '\0' ' ' <"/proc/$1/cmdline"; }
+
+@test "no process that is named redlock-cli has a token or a password in its arguments" {
+  export REDLOCK_SERVER=$WITH_USER
+  hold holder
+  SECRETS+=("$(ask 1 get demo)")
+  start_background waiter redlock-cli run -k demo -- true
+  start_background exporter redlock-cli acquire -k demo -t 60s --export
+  wait_until grep -q "waiting for" "$(background_stderr waiter)"
+  wait_until grep -q "waiting for" "$(background_stderr exporter)"
+  local name pid seen=0
+  for name in holder waiter exporter; do
+    for pid in "${BACKGROUND_PID[$name]}" $(ps -o pid= --ppid "${BACKGROUND_PID[$name]}"); do
+      keeps_secrets "$(in_argv_of "$pid")" "argv of $name"
+      seen=$((seen + 1))
+    done
+  done
+  assert [ "$seen" -ge 4 ]
+}
+
+@test "a password in a URL on the command line is refused and not repeated: 64" {
+  local url
+  for url in "$WITH_PASSWORD" "$WITH_USER" redis://:s3cr3t@h "unix://u:s3cr3t@/tmp/x" "redis://h,redis://:s3cr3t@g"; do
+    quiet 64 redlock-cli run -S "$url" -k demo -n -- true
+    assert_regex "$stderr" "password on the command line"
+    quiet 64 redlock-cli acquire "-S$url" -k demo -n -t 60s
+    quiet 64 redlock-cli status "--server=$url"
+    quiet 64 redlock-cli extend --server "$url" -t 60s
+    quiet 64 redlock-cli release -S redis://ok -S "$url"
+  done
+  # A user alone is no secret.
+  quiet 77 env REDISCLI_AUTH=wrong redlock-cli status -S "redis://alice@127.0.0.1:${SERVER_PORT[1]}" -k demo
+}
+
+@test "a wrong command line is refused without repeating a password in it" {
+  local url=$WITH_USER
+  quiet 64 redlock-cli run -k demo -s "$url" -- true
+  quiet 64 redlock-cli run -k demo -S "$url" true
+  quiet 64 redlock-cli run -k demo "-S$url" true
+  quiet 64 redlock-cli run -k demo "--server=$url" true
+  quiet 64 redlock-cli run -k demo -S "$url,$url" true
+  quiet 64 redlock-cli run -k demo "$url" -- true
+  quiet 64 redlock-cli run -k demo "--servr=$url" -- true
+  quiet 64 redlock-cli run -k demo --servr "$url" -- true
+  quiet 64 redlock-cli status "$url"
+  quiet 64 redlock-cli "$url"
+  quiet 64 redlock-cli acquire -k demo -t "$url"
+  quiet 64 redlock-cli acquire -k demo -t 60s -E "$url"
+  quiet 64 redlock-cli run -k demo "-q=$url" -- true
+  quiet 64 redlock-cli run -k demo "--quiet=$url" -- true
+}
+
+# --- logging in ---
+
+@test "a password, or a user and a password, in the URL of a variable or a file log in" {
+  REDLOCK_SERVER=$WITH_PASSWORD run -0 redlock-cli run -k demo -- true
+  REDLOCK_SERVER=$WITH_USER run -0 redlock-cli run -k demo -- true
+  REDLOCK_SERVER=$WITH_USER,$WITH_PASSWORD run -0 redlock-cli run -k demo -- true
+  REDLOCK_SERVER=redis://default:$ENCODED@127.0.0.1:${SERVER_PORT[0]} run -0 redlock-cli run -k demo -- true
+  REDLOCK_SERVER=unix://alice:$ENCODED@${SERVER_SOCKET[1]} run -0 redlock-cli run -k demo -- true
+  # What a careless hand did not encode works as long as the last @ is the one before the host.
+  REDLOCK_SERVER="redis://alice:${PASSWORD/\%41/%2541}@127.0.0.1:${SERVER_PORT[1]}" run -0 redlock-cli run -k demo -- true
+  printf '%s\n' "server = '$WITH_USER'" >"$BATS_TEST_TMPDIR/config.toml"
+  run -0 redlock-cli run --config "$BATS_TEST_TMPDIR/config.toml" -k demo -- true
+}
+
+@test "REDISCLI_AUTH and --password-file log in, with --user or the user in the URL" {
+  local file=$BATS_TEST_TMPDIR/password
+  printf '%s\nsecond line\n' "$PASSWORD" >"$file"
+  REDISCLI_AUTH=$PASSWORD run -0 redlock-cli run -S "${SERVER_URL[0]}" -k demo -- true
+  REDISCLI_AUTH=$PASSWORD run -0 redlock-cli run -S "${SERVER_URL[1]}" --user alice -k demo -- true
+  REDISCLI_AUTH=$PASSWORD run -0 redlock-cli run -S "redis://alice@127.0.0.1:${SERVER_PORT[1]}" -k demo -- true
+  run -0 redlock-cli run -S "${SERVER_URL[0]}" --password-file "$file" -k demo -- true
+  run -0 redlock-cli run -S "${SERVER_URL[1]}" --user alice --password-file "$file" -k demo -- true
+  # The nearest wins: URL, then file, then REDISCLI_AUTH.
+  REDISCLI_AUTH=wrong run -0 redlock-cli run -S "${SERVER_URL[0]}" --password-file "$file" -k demo -- true
+  REDISCLI_AUTH=wrong REDLOCK_SERVER=$WITH_PASSWORD run -0 redlock-cli run -k demo -- true
+  printf '%s' "$PASSWORD" >"$file"
+  run -0 redlock-cli run -S "${SERVER_URL[0]}" --password-file "$file" -k demo -- true
+}
+
+@test "a login goes along with every command" {
+  export REDLOCK_SERVER=$WITH_USER
+  eval "$(redlock-cli acquire -k demo -t 60s --export)"
+  run -0 redlock-cli extend -t 60s
+  run -0 redlock-cli status -k demo
+  run -0 redlock-cli status
+  assert_output --partial "demo: held by"
+  run -0 redlock-cli release
+  run -0 redlock-cli release -k demo --force
+}
+
+@test "a wrong login is denied: 77, at once and not retried" {
+  local server
+  start_background marker sleep 9
+  for server in "redis://:wrong@127.0.0.1:${SERVER_PORT[0]}" "redis://bob:$ENCODED@127.0.0.1:${SERVER_PORT[0]}" \
+    "redis://alice:wrong@127.0.0.1:${SERVER_PORT[1]}" "redis://:$ENCODED@127.0.0.1:${SERVER_PORT[1]}"; do
+    REDLOCK_SERVER=$server quiet 77 redlock-cli run -k demo -- true
+    assert_regex "$stderr" "denied: redis://127.0.0.1:"
+    REDLOCK_SERVER=$server quiet 77 redlock-cli acquire -k demo -t 60s
+    REDLOCK_SERVER=$server quiet 77 redlock-cli status -k demo
+    REDLOCK_SERVER=$server quiet 77 redlock-cli release -k demo --force
+    REDLOCK_SERVER=$server quiet 77 env REDLOCK_TOKEN=0123456789abcdef0123456789abcdef redlock-cli release -k demo
+    REDLOCK_SERVER=$server quiet 77 env REDLOCK_TOKEN=0123456789abcdef0123456789abcdef redlock-cli extend -k demo -t 60s
+  done
+  refute background_has_ended marker
+}
+
+@test "no login where one is needed is denied, too" {
+  start_background marker sleep 9
+  assert_refused 77 "denied" redlock-cli run -S "${SERVER_URL[0]}" -k demo -- true
+  assert_refused 77 "denied" redlock-cli acquire -S "${SERVER_URL[1]}" -k demo -t 60s
+  run -77 redlock-cli status -S "${SERVER_URL[0]}" -k demo
+  run -77 redlock-cli release -S "${SERVER_URL[0]}" -k demo --force
+  refute background_has_ended marker
+}
+
+@test "a user without the right to run scripts is denied: 77" {
+  start_tcp_server --user default on nopass '~*' '&*' +@all -eval -evalsha
+  assert_refused 77 "denied" redlock-cli run -S "${SERVER_URL[2]}" -k demo -n -- true
+  start_tcp_server --user default on nopass '~other*' '&*' +@all
+  assert_refused 77 "denied" redlock-cli run -S "${SERVER_URL[3]}" -k demo -n -- true
+}
+
+@test "one wrong login of three is one vote less, two are no quorum" {
+  start_server
+  REDLOCK_SERVER=redis://:wrong@127.0.0.1:${SERVER_PORT[0]},$WITH_USER,${SERVER_URL[2]} quiet 0 redlock-cli run -k demo -- true
+  REDLOCK_SERVER=redis://:wrong@127.0.0.1:${SERVER_PORT[0]},redis://x:wrong@127.0.0.1:${SERVER_PORT[1]},${SERVER_URL[2]} \
+    quiet 77 redlock-cli run -k demo -n -- true
+  assert_unlocked demo 2
+}
+
+@test "a password for a server that wants none is denied, not ignored" {
+  start_server
+  REDISCLI_AUTH=needless run --separate-stderr redlock-cli run -S "${SERVER_URL[2]}" -k demo -n -- true
+  assert_equal "$status" 77
+  keeps_secrets "$stderr" stderr
+}
+
+@test "a password file that cannot be read is an error, and never no password" {
+  quiet 64 redlock-cli run -S "${SERVER_URL[0]}" --password-file /no/such/file -k demo -n -- true
+  quiet 64 redlock-cli run -S "${SERVER_URL[0]}" --password-file "$BATS_TEST_TMPDIR" -k demo -n -- true
+  : >"$BATS_TEST_TMPDIR/empty"
+  quiet 64 redlock-cli run -S "${SERVER_URL[0]}" --password-file "$BATS_TEST_TMPDIR/empty" -k demo -n -- true
+}
+
+@test "neither file nor URL passwords reach the command's environment" {
+  printf '%s\n' "server = '$WITH_USER'" >"$BATS_TEST_TMPDIR/config.toml"
+  run -0 --separate-stderr redlock-cli run --config "$BATS_TEST_TMPDIR/config.toml" -k demo -- env
+  keeps_secrets "$output" "the command's environment"
+  printf '%s\n' "$PASSWORD" >"$BATS_TEST_TMPDIR/password"
+  run -0 --separate-stderr redlock-cli run -S "${SERVER_URL[0]}" --password-file "$BATS_TEST_TMPDIR/password" -k demo -- env
+  keeps_secrets "$output" "the command's environment"
+}
