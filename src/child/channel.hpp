@@ -11,12 +11,13 @@ namespace redlock::child {
 /// What front and holder tell each other.
 struct Message {
   enum class Kind : int {
-    signal,   ///< front: this signal is for the wait, or for the command; `number`
-    go,       ///< front: yes, start the command (a front that is stopped does not answer); `number` as in granted
-    granted,  ///< holder: the lock is there; may the command start? `number` counts the questions
-    waiting,  ///< holder: the answer came too late, it waits for the lock again
-    started,  ///< holder: the command runs
-    report,   ///< holder: how it ended; `number` is the exit code, or minus the signal to die of; `text` what --status-fd gets
+    signal,       ///< front: this signal is for the wait, or for the command; `number`
+    handed_over,  ///< front: the script has what `report` carried
+    go,           ///< front: yes, start the command (a front that is stopped does not answer); `number` as in granted
+    granted,      ///< holder: the lock is there; may the command start? `number` counts the questions
+    waiting,      ///< holder: the answer came too late, it waits for the lock again
+    started,      ///< holder: the command runs
+    report,       ///< holder: how it ended; `number` is the exit code, or minus the signal to die of; `text` what --status-fd gets
   };
   Kind kind = Kind::signal;
   int number = 0;

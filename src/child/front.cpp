@@ -74,10 +74,12 @@ Verdict Front::guard() {
     }
     if (!verdict_) watch(BootClock::now());
   }
-  // The holder has nothing left to do but to end; its usage, and so the command's, becomes ours when we have waited for it.
+  return *verdict_;
+}
+
+void Front::wait_for_holder() {
   while (!unconfirmed_ && ::waitpid(holder_, nullptr, 0) < 0 && errno == EINTR) {
   }
-  return *verdict_;
 }
 
 void Front::on_signal(const ReceivedSignal& signal) {
@@ -126,6 +128,7 @@ void Front::on_message(const Message& message) {
                              : Verdict{Verdict::Source::report, std::max(0, message.number), std::max(0, -message.number), message.text};
       break;
     case Message::Kind::signal:
+    case Message::Kind::handed_over:
     case Message::Kind::go:
       break;  // ours to send
   }

@@ -46,8 +46,14 @@ class Front {
   [[nodiscard]] Channel take_channel() { return std::move(*holder_end_); }
   [[nodiscard]] SharedPage& page() noexcept { return *page_; }
 
-  /// Stands guard until everything is over.
+  /// Stands guard until the holder has said how it ended, or failed.
   Verdict guard();
+
+  /// Waits for the holder's own end: its usage, and so the command's, becomes ours.
+  void wait_for_holder();
+
+  /// Tells a holder that outlives us that its report reached the script.
+  void tell_handed_over() const { front_end_->send({Message::Kind::handed_over, 0, {}}); }
 
  private:
   enum class Phase { waiting, running };

@@ -56,6 +56,11 @@ asio::awaitable<void> FrontLink::until_continued() {
   while (!answered() && !gone_) co_await bell_->wait_until(Instant::max());
 }
 
+asio::awaitable<bool> FrontLink::until_handed_over() {
+  while (!handed_over_ && !gone_) co_await bell_->wait_until(Instant::max());
+  co_return handed_over_;
+}
+
 asio::awaitable<void> FrontLink::listen_to_front() {
   while (!gone_) {
     const auto [message, empty] = channel_.receive();
@@ -67,6 +72,9 @@ asio::awaitable<void> FrontLink::listen_to_front() {
       handlers_.front_gone();
     } else if (message->kind == Message::Kind::signal) {
       handlers_.signal(message->number);
+    } else if (message->kind == Message::Kind::handed_over) {
+      handed_over_ = true;
+      bell_->ring();
     } else if (message->kind == Message::Kind::go) {
       answers_ = message->number;
       bell_->ring();

@@ -34,6 +34,9 @@ class FrontLink : public std::enable_shared_from_this<FrontLink> {
   /// After may_start() was false: waits until front goes on (or is gone).
   asio::awaitable<void> until_continued();
 
+  /// After report(): true when front says that the script has it, false when front is gone without a word.
+  asio::awaitable<bool> until_handed_over();
+
   [[nodiscard]] bool gone() const noexcept { return gone_; }
 
   void tell_waiting() const { channel_.send({Message::Kind::waiting, 0, {}}); }
@@ -59,6 +62,7 @@ class FrontLink : public std::enable_shared_from_this<FrontLink> {
   Handlers handlers_;
   int questions_ = 0;
   int answers_ = 0;  ///< the number of the last question that was answered
+  bool handed_over_ = false;
   bool gone_ = false;
 };
 

@@ -167,11 +167,11 @@ Pids direct_children() {
 }
 
 /// Breadth first: parents before children. Zombies included.
-Pids walk(const std::set<pid_t>& left_out) {
+Pids walk(pid_t root, const std::set<pid_t>& left_out) {
   const Genealogy genealogy;
   std::set<pid_t> seen(left_out);  // a pid used anew while we walk must not lead us round in a circle
-  seen.insert(::getpid());
-  Pids found{::getpid()};
+  seen.insert(root);
+  Pids found{root};
   for (std::size_t next = 0; next < found.size(); ++next) {
     for (const pid_t child : genealogy.children_of(found[next])) {
       if (seen.insert(child).second) found.push_back(child);
@@ -179,6 +179,11 @@ Pids walk(const std::set<pid_t>& left_out) {
   }
   found.erase(found.begin());
   return found;
+}
+
+Pids living(Pids pids) {
+  pids.erase(std::remove_if(pids.begin(), pids.end(), [](pid_t pid) { return !is_living(pid); }), pids.end());
+  return pids;
 }
 
 /// Signals that a stopped process would sit on. Not those that are about stopping, nor those that are nothing by default: a changed
@@ -202,10 +207,12 @@ ProcessTree::ProcessTree() {
   born_with_.insert(children.begin(), children.end());
 }
 
+std::vector<pid_t> living_descendants(pid_t root) {
+  return living(walk(root, {}));
+}
+
 std::vector<pid_t> ProcessTree::descendants() const {
-  Pids pids = walk(born_with_);
-  pids.erase(std::remove_if(pids.begin(), pids.end(), [](pid_t pid) { return !is_living(pid); }), pids.end());
-  return pids;
+  return living(walk(::getpid(), born_with_));
 }
 
 std::size_t ProcessTree::signal(int signal, const std::set<pid_t>& spared) const {

@@ -10,6 +10,9 @@
 
 namespace redlock::child {
 
+/// Living descendants of any process, parents before children. Those whose parents have ended are not to be found from there any more.
+std::vector<pid_t> living_descendants(pid_t root);
+
 /// A process that ended: its pid and its wait status (as waitpid gives it).
 struct Ended {
   pid_t pid;

@@ -18,14 +18,17 @@ arguments, stdin and inherited descriptors are not touched; there is no shell un
   redlock-cli run -k deploy -- ./deploy.sh --prod
   redlock-cli run -k nightly -n -E 0 -q -- /usr/local/bin/backup    (cron: only one host does it)
   redlock-cli run -k deploy -w 10m -c 'make && make install')"},
-    CommandSpec{for_acquire, "acquire", "-k KEY --ttl DUR [OPTIONS]", "take a lock and hand it to the script",
+    CommandSpec{for_acquire, "acquire", "-k KEY {--ttl DUR | --while-pid PID} [OPTIONS]", "take a lock and hand it to the script",
                 R"(Takes the lock for DUR and prints its token. Nothing renews it: use `redlock-cli extend`, or choose
-DUR long enough, and `redlock-cli release` at the end.
+DUR long enough, and `redlock-cli release` at the end. Or let it be renewed while a process lives: should
+the lease be lost, that process and all its descendants are stopped as --on-lost says.
 
   l=$(redlock-cli acquire -k deploy --ttl 60s --export) || exit
   eval "$l"                        (sets REDLOCK_KEY, REDLOCK_TOKEN, REDLOCK_FENCE, REDLOCK_LEASE)
   redlock-cli extend --ttl 60s
   redlock-cli release
+
+  redlock-cli acquire -k deploy --while-pid $$ --token-file ~/deploy.lease || exit
 
   redlock-cli acquire -k deploy --ttl 1h --token-file /run/deploy.lease
   redlock-cli release --token-file /run/deploy.lease)"},
@@ -67,18 +70,21 @@ constexpr std::array options{
     OptionSpec{"--retry-delay", "retry-delay", OptionKind::value, "DUR", takes_lock, OptionSource::anywhere,
                "While another holds the lock, look again after about so long (default 100ms)"},
     OptionSpec{"-c,--command", "command", OptionKind::value, "TEXT", for_run, OptionSource::line, "Run TEXT with $SHELL -c instead of CMD"},
-    OptionSpec{"--grace", "grace", OptionKind::value, "DUR", for_run, OptionSource::anywhere,
+    OptionSpec{"--grace", "grace", OptionKind::value, "DUR", takes_lock, OptionSource::anywhere,
                "Time between TERM and KILL when CMD must be stopped (default: ttl/5, at most 5s)"},
-    OptionSpec{"--stop-signal", "stop-signal", OptionKind::value, "SIG", for_run, OptionSource::anywhere,
+    OptionSpec{"--stop-signal", "stop-signal", OptionKind::value, "SIG", takes_lock, OptionSource::anywhere,
                "What to send first when CMD must be stopped (default TERM)"},
-    OptionSpec{"--on-lost", "on-lost", OptionKind::value, "kill|term|warn", for_run, OptionSource::anywhere,
-               "What to do to CMD when the lock is lost: kill (TERM, then KILL; default), term, or warn only; the exit code is 79 anyway"},
+    OptionSpec{"--on-lost", "on-lost", OptionKind::value, "kill|term|warn", takes_lock, OptionSource::anywhere,
+               "What to do when the lock is lost to what runs under it: kill (TERM, then KILL; default), term, or warn only; run exits "
+               "with 79 anyway"},
     OptionSpec{"--descendants", "descendants", OptionKind::value, "leave|wait|kill", for_run, OptionSource::anywhere,
                "What CMD leaves running when it ends by itself: leave it (default), wait for it with the lock held, or kill it"},
     OptionSpec{"--min-hold", "min-hold", OptionKind::value, "DUR", for_run, OptionSource::anywhere,
                "Keep others out for at least so long, even if CMD ends sooner; run exits at once (for hosts whose clocks differ)"},
     OptionSpec{"--status-fd", "status-fd", OptionKind::value, "N", for_run, OptionSource::variable,
                "At the end write one line of JSON to file descriptor N: what really happened"},
+    OptionSpec{"--while-pid", "while-pid", OptionKind::value, "PID", for_acquire, OptionSource::line,
+               "Renew the lease in the background while process PID lives, then release it; $$ is the script itself"},
     OptionSpec{"--export", "export", OptionKind::flag, "", for_acquire, OptionSource::line,
                "Print shell commands that export the lease; see the example"},
     OptionSpec{"--token-file", "token-file", OptionKind::value, "FILE", for_acquire | has_lease, OptionSource::line,

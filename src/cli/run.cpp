@@ -44,6 +44,7 @@ Finish run_command(const Settings& settings, const Start& start) {
     hold(settings, options, {front.take_channel(), front.page(), gate, start.inherited, in_job ? ::getpgrp() : 0});
   }
   child::Verdict verdict = front.guard();
+  front.wait_for_holder();
   const bool reported = verdict.source == child::Verdict::Source::report;
   const Finish finish = reported ? Finish{verdict.exit_code, verdict.signal} : without_holder(settings, options, verdict);
   if (options.status_fd && !write_all(*options.status_fd, verdict.report)) make_console(settings).error("cannot write to the --status-fd");

@@ -82,6 +82,11 @@ std::optional<int> read_status_fd(const Settings& settings) {
 
 }  // namespace
 
+child::StopPlan read_stop_plan(const Settings& settings, Ttl ttl) {
+  return {settings.duration("grace").value_or(default_grace(ttl)), margin(ttl), read_stop_signal(settings), read_on_lost(settings),
+          read_descendants(settings)};
+}
+
 RunOptions read_run_options(const Settings& settings) {
   Resource resource = read_key(settings);
   child::Command command = read_command(settings);
@@ -98,8 +103,7 @@ RunOptions read_run_options(const Settings& settings) {
   owner.pid = ::getpid();
   owner.command = basename_of(command.arguments.front());
   owner.supervised = true;
-  const child::StopPlan stop{grace.value_or(default_grace(ttl)), margin(ttl), read_stop_signal(settings), read_on_lost(settings),
-                             read_descendants(settings)};
+  const child::StopPlan stop = read_stop_plan(settings, ttl);
   const Duration timeout = servers.timeout.value_or(default_server_timeout(ttl));
   return {std::move(resource),
           ttl,

@@ -24,6 +24,9 @@ struct RunOptions {
   Duration min_hold{};  ///< from the grant on
 };
 
+/// --grace, --stop-signal, --on-lost and --descendants.
+child::StopPlan read_stop_plan(const Settings& settings, Ttl ttl);
+
 /// Throws CommandError; also when the command cannot be found (127) or executed (126): that is known before the wait.
 RunOptions read_run_options(const Settings& settings);
 

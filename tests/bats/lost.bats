@@ -179,14 +179,14 @@ has_expiry() { (($(redis 0 pttl demo) > 0)); }
 
 @test "between TERM and KILL lies the grace" {
   start_background ours redlock-cli run -t 6s --grace 1s -k demo -- /usr/bin/python3 -uc '
-import signal, time
-def told(*_):
-    print("told", time.monotonic())
-signal.signal(signal.SIGTERM, told)
-print("ready")
+import os, signal, time
+def say(word):
+    os.write(1, f"{word} {time.monotonic()}\n".encode())
+signal.signal(signal.SIGTERM, lambda *_: say("told"))
+say("ready")
 while True:
     time.sleep(0.01)
-    print("alive", time.monotonic())'
+    say("alive")'
   wait_until grep -q ready "$(background_stdout ours)"
   redis 0 del demo
   wait_background ours

@@ -128,11 +128,11 @@ server_has_unread_bytes() { ss -Hxl "src $SERVER_SOCKET" | awk '$3 > 0 { found =
 # A command that writes down each signal that it gets, and ends with 23 when the file `end` appears.
 witness() {
   executable witness <<'END'
-#!/usr/bin/python3 -u
+#!/usr/bin/python3
 import os, signal, sys, time
 for name in sys.argv[2:]:
-    signal.signal(getattr(signal, "SIG" + name), lambda number, _: print(signal.Signals(number).name[3:]))
-print("ready")
+    signal.signal(getattr(signal, "SIG" + name), lambda number, _: os.write(1, signal.Signals(number).name[3:].encode() + b"\n"))
+os.write(1, b"ready\n")
 while not os.path.exists(sys.argv[1]):
     time.sleep(0.02)
 sys.exit(23)

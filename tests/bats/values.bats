@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# shellcheck disable=SC2016,SC2030,SC2031,SC2034,SC2154
+# shellcheck disable=SC1003,SC2016,SC2030,SC2031,SC2034,SC2054,SC2154,SC2258
 # Every kind of value: what is understood, and that all else gets one clear line and the right exit code.
 load helper/common
 load helper/redis
@@ -261,6 +261,17 @@ locks_verbatim() {
   assert_refused 64 "--key" redlock-cli acquire --ttl 60s -k
   assert_refused 64 "--ttl" redlock-cli run -k demo -t 30s -t 40s -- true
   assert_refused 64 "--note" redlock-cli run -k demo --note a --note b -- true
+}
+
+@test "a flag takes no value, or means what its value says" {
+  redis 0 set demo x px 600000
+  local value
+  # Not once is the lock broken by a --force that says no.
+  for value in false 0 off maybe ""; do
+    run redlock-cli release -k demo "--force=$value"
+    assert_equal "--force=$value: $status $(redis 0 exists demo)" "--force=$value: 64 1"
+  done
+  assert_refused 64 "" redlock-cli run -k demo --nonblock=maybe -- true
 }
 
 @test "run without -- is refused with the corrected line" {

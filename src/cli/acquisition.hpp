@@ -1,0 +1,72 @@
+#pragma once
+
+#include <asio/awaitable.hpp>
+#include <optional>
+#include <string>
+
+#include "child/stop_plan.hpp"
+#include "child/watched_process.hpp"
+#include "cli/commands.hpp"
+#include "cli/server_options.hpp"
+#include "cli/session.hpp"
+#include "core/lease.hpp"
+#include "engine/waiter.hpp"
+#include "output/json.hpp"
+
+namespace redlock::cli {
+
+/// A process that `acquire` keeps the lease for.
+struct WhilePid {
+  child::WatchedProcess process;
+  child::StopPlan stop;
+};
+
+/// Everything that `acquire` was told.
+struct AcquireOptions {
+  Resource resource;
+  Ttl ttl;
+  WaitPolicy wait;
+  int conflict_exit_code;
+  Owner owner;
+  ServerOptions servers;
+  Duration server_timeout;
+  bool prints_export;
+  std::optional<std::string> token_file;
+  std::optional<WhilePid> while_pid;
+};
+
+/// What an acquire has for the script.
+struct Handout {
+  Finish finish;
+  std::string text;            ///< for stdout: the token, exports or JSON
+  std::optional<Lease> lease;  ///< empty: there is none
+};
+
+/// One `acquire` from the wait to what is handed out. Writes the token file; stdout is the caller's to write.
+class Acquisition {
+ public:
+  Acquisition(Session& session, const AcquireOptions& options) : session_(session), options_(options) {}
+
+  /// Ends the wait. Once there is something to hand out, a signal changes nothing.
+  void on_signal(int signal);
+
+  asio::awaitable<Handout> acquire();
+
+  /// The handout did not reach the script: releases the lease and removes the token file. `why` is for the user.
+  asio::awaitable<Handout> undo(Lease lease, std::string why);
+
+ private:
+  Handout fail(const AttemptFailure& failure) const;
+  Handout hand_out(const Lease& lease);
+  [[nodiscard]] Handout interrupted() const;
+  [[nodiscard]] Handout conclude(const output::Outcome& outcome, bool busy) const;
+  asio::awaitable<void> give_back(Lease lease);
+
+  Session& session_;
+  const AcquireOptions& options_;
+  int ended_by_ = 0;
+  bool done_ = false;
+  bool wrote_file_ = false;
+};
+
+}  // namespace redlock::cli

@@ -1,0 +1,145 @@
+#include "cli/while_pid.hpp"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <asio/posix/stream_descriptor.hpp>
+#include <asio/redirect_error.hpp>
+#include <asio/use_awaitable.hpp>
+
+#include "child/descriptors.hpp"
+#include "child/front_link.hpp"
+#include "core/validity.hpp"
+#include "engine/held_lease.hpp"
+#include "engine/lease_keeper.hpp"
+#include "support/text.hpp"
+
+namespace redlock::cli {
+namespace {
+
+/// Between two tries to kill what does not die at once.
+constexpr Milliseconds kill_interval{2};
+
+/// The holder of a lease that lasts as long as a process.
+class PidHolder {
+ public:
+  PidHolder(Session& session, AcquireOptions& options, std::shared_ptr<child::FrontLink> link)
+      : session_(session), options_(options), link_(std::move(link)), acquisition_(session, options), bell_(session.clock().make_bell()) {}
+
+  asio::awaitable<int> live() {
+    link_->start({[this](int signal) { acquisition_.on_signal(signal); }, [] {}, [this] { session_.interrupt().raise(); }});
+    Handout handout = co_await acquisition_.acquire();
+    const Finish finish = handout.finish;
+    link_->report(finish.signal != 0 ? -finish.signal : finish.exit_code, handout.text);
+    if (handout.lease) {
+      const bool reached = co_await link_->until_handed_over();
+      if (reached) {
+        co_await keep(*handout.lease);
+      } else {
+        handout = co_await acquisition_.undo(*handout.lease, "the lease could not be handed over");
+      }
+    }
+    co_await session_.electorate().close(/*drain=*/true);
+    co_return 0;
+  }
+
+ private:
+  child::WatchedProcess& process() { return options_.while_pid->process; }
+  [[nodiscard]] const child::StopPlan& plan() const { return options_.while_pid->stop; }
+
+  /// Command substitution returns when the last writer is gone: we must not be it.
+  static void let_go() {
+    child::close_inherited(std::nullopt);
+    const UniqueFd null(::open("/dev/null", O_WRONLY | O_CLOEXEC));
+    if (null) ::dup2(null.get(), STDERR_FILENO);
+  }
+
+  asio::awaitable<void> keep(Lease lease) {
+    let_go();
+    deadline_ = lease.deadline;
+    held_ = std::make_shared<HeldLease>(session_.electorate(), lease.resource, lease.token, lease.fence);
+    spawn(session_.electorate().executor(), [this, held = held_, lease] { return renew(held, lease); });
+    spawn(session_.electorate().executor(), [this] { return watch(); });
+    co_await guard();
+    over_ = true;
+    if (!released_by_others_) (void)co_await held_->release(/*by_hand=*/false);
+  }
+
+  asio::awaitable<void> renew(std::shared_ptr<HeldLease> held, Lease lease) {
+    LeaseKeeper keeper(session_.electorate(), *held, lease);
+    while (!over_) {
+      const auto event = co_await keeper.next();
+      if (const auto* extended = std::get_if<LeaseExtended>(&event)) deadline_ = extended->deadline;
+      if (const auto* ended = std::get_if<LeaseEnded>(&event)) {
+        released_by_others_ = ended->not_ours && ended->not_ours->why == NotOurs::Why::released;
+        lease_over_ = true;
+        bell_->ring();
+        co_return;
+      }
+      bell_->ring();
+    }
+  }
+
+  /// Rings when the process has ended.
+  asio::awaitable<void> watch() {
+    asio::posix::stream_descriptor ended(session_.electorate().executor(), ::fcntl(process().fd(), F_DUPFD_CLOEXEC, 0));
+    asio::error_code ignored;
+    co_await ended.async_wait(asio::posix::descriptor_base::wait_read, asio::redirect_error(asio::use_awaitable, ignored));
+    bell_->ring();
+  }
+
+  /// Until the process has ended, or the lease is over and the plan is carried out.
+  asio::awaitable<void> guard() {
+    std::optional<Instant> kill_at;
+    while (!process().ended() && !released_by_others_) {
+      const Instant now = session_.clock().now();
+      const Instant terminate_at = deadline_ - plan().margin - plan().grace;
+      if (!kill_at && (lease_over_ || now >= terminate_at)) {
+        kill_at = plan().on_lost == child::OnLost::kill ? std::min(now + plan().grace, deadline_ - plan().margin) : Instant::max();
+        if (plan().on_lost != child::OnLost::warn) process().signal(plan().stop_signal);
+      }
+      if (kill_at && now >= *kill_at) co_return co_await kill_all();
+      if (lease_over_ && plan().on_lost != child::OnLost::kill) co_return;
+      co_await bell_->wait_until(kill_at ? *kill_at : terminate_at);
+    }
+    // What the process left behind when it was told to stop must not outlive the lease either.
+    if (kill_at && *kill_at != Instant::max()) co_await kill_all();
+  }
+
+  asio::awaitable<void> kill_all() {
+    while (!process().kill() && session_.clock().now() < deadline_) {
+      co_await sleep_until(session_.clock(), session_.clock().now() + kill_interval);
+    }
+  }
+
+  Session& session_;
+  AcquireOptions& options_;
+  std::shared_ptr<child::FrontLink> link_;
+  Acquisition acquisition_;
+  std::unique_ptr<Bell> bell_;
+  std::shared_ptr<HeldLease> held_;
+  Instant deadline_;
+  bool lease_over_ = false;
+  bool released_by_others_ = false;
+  bool over_ = false;
+};
+
+}  // namespace
+
+void keep_while_pid(const Settings& settings, AcquireOptions& options, child::Channel channel, child::SignalGate& gate) {
+  ::setpgid(0, 0);
+  child::ignore_all();
+  const Console console = make_console(settings);
+  try {
+    Session session(settings, options.servers, options.server_timeout);
+    const auto link = std::make_shared<child::FrontLink>(session.io().get_executor(), session.clock(), std::move(channel), gate);
+    PidHolder holder(session, options, link);
+    session.run(holder.live());
+  } catch (const std::exception& error) {
+    // Front learns it from our end.
+    console.error(escape_for_terminal(error.what()));
+  }
+  ::_exit(0);
+}
+
+}  // namespace redlock::cli

@@ -1,0 +1,97 @@
+"""Looks on from outside: is anything of a command alive when its lock may be another's?
+
+Every process of the command holds a shared flock(2) on the file WITNESS. Whoever can take it exclusively knows that all are dead.
+
+observer.py gone WITNESS KEY SOCKET...
+    Prints `watching` when a quorum of the servers has KEY with one and the same token, and then looks as often as it can. At the very
+    moment when that is over: `dead LEFT`, or `ALIVE LEFT` and status 1. LEFT is what the lease had left at the last look before, in ms.
+
+observer.py stop WITNESS KEY TTL SOCKET=PID...
+    Stops the servers, each just after it extended KEY, and well before the next extension is due (TTL in ms); prints `stopped EXPIRES`, the
+    first instant (ms since 1970) at which a server may give KEY to another. Then: `dead` or `ALIVE`, as seen at that instant.
+"""
+
+import fcntl
+import os
+import signal
+import sys
+import time
+
+import redis
+
+
+def take(witness):
+    """Whether the witness can be had exclusively: at once, or not."""
+    descriptor = os.open(witness, os.O_RDWR)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        return True
+    except BlockingIOError:
+        return False
+    finally:
+        os.close(descriptor)
+
+
+def say(*words):
+    print(*words, flush=True)
+
+
+def look(servers, key):
+    """The tokens, and what is left of the shortest lease."""
+    answers = [server.pipeline(transaction=True).get(key).pttl(key).execute() for server in servers]
+    return [token for token, _ in answers], min(left for _, left in answers)
+
+
+def has_quorum(tokens, token):
+    return token is not None and tokens.count(token) > len(tokens) // 2
+
+
+def gone(witness, key, *sockets):
+    servers = [redis.Redis(unix_socket_path=socket) for socket in sockets]
+    token = None
+    while token is None:
+        tokens, left = look(servers, key)
+        token = next((found for found in tokens if has_quorum(tokens, found)), None)
+    say("watching")
+    while True:
+        tokens, now_left = look(servers, key)
+        if not has_quorum(tokens, token):
+            dead = take(witness)
+            say("dead" if dead else "ALIVE", left)
+            return dead
+        left = now_left
+
+
+def is_stopped(pid):
+    with open(f"/proc/{pid}/stat") as file:
+        return file.read().rsplit(")", 1)[1].split()[0] == "T"
+
+
+def stop_after_extension(key, ttl, socket, pid):
+    """Stops the server at an instant at which no extension is under way; when KEY expires there."""
+    server = redis.Redis(unix_socket_path=socket)
+    while True:
+        before = expires = server.pexpiretime(key)
+        while expires == before:
+            expires = server.pexpiretime(key)
+        os.kill(pid, signal.SIGSTOP)
+        while not is_stopped(pid):
+            pass
+        # An extension is due a third of the ttl after the last one was sent.
+        if expires > 0 and time.time() * 1000 < expires - ttl + ttl / 6:
+            return expires
+        os.kill(pid, signal.SIGCONT)
+
+
+def stop(witness, key, ttl, *servers):
+    pairs = [server.rsplit("=", 1) for server in servers]
+    expires = min(stop_after_extension(key, int(ttl), socket, int(pid)) for socket, pid in pairs)
+    say("stopped", expires)
+    while (now := time.time() * 1000) < expires:
+        time.sleep((expires - now) / 1000)
+    dead = take(witness)
+    say("dead" if dead else "ALIVE")
+    return dead
+
+
+sys.exit(0 if {"gone": gone, "stop": stop}[sys.argv[1]](*sys.argv[2:]) else 1)

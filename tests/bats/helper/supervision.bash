@@ -1,0 +1,149 @@
+# shellcheck shell=bash
+# A command with descendants of every kind, and what becomes of it. `load helper/common`, helper/redis and helper/locks come first.
+#
+# All of them hold a shared lock on the file $WITNESS through a descriptor that they inherit; so whoever gets it alone knows that they are
+# dead, and helper/observer.py tries so at the moment that matters. The guards have let go of it when start_tree returns.
+
+# Their pids, once start_tree has returned: of the command, and of all that descends from it.
+COMMAND=
+TREE=()
+# The guards.
+FRONT=
+HOLDER=
+
+setup_supervision() {
+  setup_one_server
+  WITNESS=$BATS_TEST_TMPDIR/witness
+  touch "$WITNESS"
+}
+
+# What a failed test may have left alive, and what some leave on purpose.
+teardown_supervision() {
+  end_tree
+  common_teardown
+}
+
+# Only what is surely of this test: a pid may be anybody's by now.
+end_tree() {
+  local pid
+  local -a pids=()
+  [[ ! -e $BATS_TEST_TMPDIR/pids ]] || mapfile -t pids <"$BATS_TEST_TMPDIR/pids"
+  for pid in "${pids[@]}"; do
+    if holds_witness "$pid"; then kill -KILL "$pid"; fi
+  done
+}
+
+holds_witness() { [[ -e /proc/$1/fd/9 && /proc/$1/fd/9 -ef $WITNESS ]]; }
+
+# The command: a shell with a child, a daemon in a session of its own, a double-forked one, one that ignores TERM, one that is stopped, and
+# one so large that it takes long to die. Each writes its pid to $1; all are up when it says `ready`. It ends with 23 when the file $2 appears.
+tree() {
+  executable tree <<'EOF'
+#!/bin/bash
+pids=$1 end=$2
+note='echo "$BASHPID" >>"$0"; exec sleep 1000'
+echo "$$" >"$pids"
+bash -c "$note" "$pids" &
+setsid bash -c "$note" "$pids" &
+(setsid bash -c "$note" "$pids" &)
+bash -c "trap '' TERM; $note" "$pids" &
+bash -c "$note" "$pids" &
+stopped=$!
+/usr/bin/python3 -c 'import sys, os, time
+large = b"x" * (64 << 20)
+open(sys.argv[1], "a").write(f"{os.getpid()}\n")
+time.sleep(1000)' "$pids" &
+until [[ $(wc -l <"$pids") == 7 ]]; do sleep 0.02; done
+kill -STOP "$stopped"
+echo ready
+until [[ -e $end ]]; do sleep 0.05; done
+exit 23
+EOF
+}
+
+# start_tree NAME OPTION…: runs it under the lock demo.
+start_tree() { start_under_witness "$1" -k demo --status-fd 8 "${@:2}" -- "$(tree)" "$BATS_TEST_TMPDIR/pids" "$BATS_TEST_TMPDIR/end"; }
+
+# start_under_witness NAME WORD…: `redlock-cli run WORD…`, of which the command says `ready` when all its pids are in the file pids.
+start_under_witness() {
+  local name=$1
+  shift
+  start_background "$name" sh -c 'flock -s 9; exec redlock-cli run "$@"' - "$@" 8>"$BATS_TEST_TMPDIR/report" 9<"$WITNESS"
+  wait_until grep -q ready "$(background_stdout "$name")"
+  mapfile -t TREE <"$BATS_TEST_TMPDIR/pids"
+  # shellcheck disable=SC2034  # for the test
+  COMMAND=${TREE[0]}
+  FRONT=${BACKGROUND_PID[$name]}
+  HOLDER=$(holder_of "$FRONT")
+  wait_until guards_hold_nothing
+}
+
+guards_hold_nothing() { ! holds_witness "$FRONT" && ! holds_witness "$HOLDER"; }
+
+# The process that keeps the lock for the `run` with this pid.
+holder_of() {
+  local child
+  for child in $(<"/proc/$1/task/$1/children"); do
+    if [[ $(<"/proc/$child/comm") == lock-holder ]]; then echo "$child"; fi
+  done
+}
+
+report() { cat "$BATS_TEST_TMPDIR/report"; }
+
+# Not a zombie, and there.
+is_alive() { [[ $(sed 's/.*) \(.\).*/\1/' "/proc/$1/stat" 2>/dev/null) == [^ZX] ]]; }
+is_dead() { ! is_alive "$1"; }
+
+# All of them, and whatever else they may have started.
+assert_tree_dead() {
+  local pid
+  assert [ "${#TREE[@]}" -gt 0 ]
+  for pid in "${TREE[@]}"; do
+    if is_alive "$pid"; then fail "$pid is alive: $(tr '\0' ' ' <"/proc/$pid/cmdline")"; fi
+  done
+  flock -xn "$WITNESS" true || fail "somebody of the tree is alive"
+}
+
+# --- The observer ---
+
+observe() { start_background observer /usr/bin/python3 "$BATS_TEST_DIRNAME/helper/observer.py" "$@"; }
+
+# watch_lock [I…]: looks on from now on, at the servers given (default: the only one).
+watch_lock() {
+  local i
+  local -a sockets=()
+  (($#)) || set -- 0
+  for i; do sockets+=("${SERVER_SOCKET[i]}"); done
+  observe gone "$WITNESS" demo "${sockets[@]}"
+  wait_until grep -q watching "$(background_stdout observer)"
+}
+
+# assert_dead_before_free: at the very moment when the lock became free, all were dead. LEFT is what the lease had left then, in ms.
+assert_dead_before_free() {
+  wait_background observer
+  # shellcheck disable=SC2154  # set by wait_background
+  assert_equal "$status ${lines[1]% *} $stderr" "0 dead "
+  # shellcheck disable=SC2034  # for the test
+  LEFT=${lines[1]#* }
+}
+
+# stop_servers_for_good TTL I…: the network is gone, for a ttl in ms. What watch_lock does otherwise this does, too.
+stop_servers_for_good() {
+  local ttl=$1 i
+  local -a servers=()
+  shift
+  for i; do servers+=("${SERVER_SOCKET[i]}=${SERVER_PID[i]}"); done
+  observe stop "$WITNESS" demo "$ttl" "${servers[@]}"
+  wait_until grep -q stopped "$(background_stdout observer)"
+}
+
+# assert_dead_before_expiry: when the first of the stopped servers could have given the lock to another, all were dead.
+assert_dead_before_expiry() {
+  wait_background observer
+  assert_equal "$status ${lines[1]} $stderr" "0 dead "
+}
+
+expires_at() { redis "$1" pexpiretime demo; }
+expires_after() { (($(expires_at "$1") > $2)); }
+
+as_root() { ((EUID == 0)) || skip "needs root"; }

@@ -1,0 +1,90 @@
+#!/usr/bin/env bats
+# shellcheck disable=SC2016,SC2030,SC2031,SC2154  # the commands' own shells expand; each test is a subshell; bats and helpers set variables
+# The guard in front is killed, or stopped: the one behind it holds the lock, and the command, on its own.
+load helper/common
+load helper/redis
+load helper/locks
+load helper/supervision
+
+setup() { setup_supervision; }
+teardown() { teardown_supervision; }
+
+@test "front killed: the tree is dead when the lock is free, and that is long before the lease could end" {
+  start_tree ours -t 60s
+  watch_lock
+  kill -KILL "$FRONT"
+  assert_dead_before_free
+  assert [ "$LEFT" -gt 30000 ]
+  assert_tree_dead
+  wait_until is_dead "$HOLDER"
+  assert_equal "$(keys_at 0)" ""
+  wait_background ours
+  assert_equal "$status" 137
+}
+
+@test "front killed while waiting: the holder ends, too, and takes no lock" {
+  redis 0 set demo x
+  start_background ours redlock-cli run -k demo -- touch "$BATS_TEST_TMPDIR/entered"
+  wait_until grep -q "waiting for demo" "$(background_stderr ours)"
+  HOLDER=$(holder_of "${BACKGROUND_PID[ours]}")
+  kill -KILL "${BACKGROUND_PID[ours]}"
+  wait_until is_dead "$HOLDER"
+  assert [ ! -e "$BATS_TEST_TMPDIR/entered" ]
+  assert_equal "$(redis 0 keys '*')" demo
+  wait_background ours
+}
+
+@test "front stopped: the lease is renewed, the command runs on, and its status comes back when front continues" {
+  start_tree ours -t 2s
+  watch_lock
+  kill -STOP "$FRONT"
+  wait_until is_stopped "$FRONT"
+  # Two leases' length later than it would end without renewal.
+  wait_until expires_after 0 "$(($(expires_at 0) + 2 * 2000))"
+  local pid
+  for pid in "${TREE[@]}"; do assert is_alive "$pid"; done
+  kill -CONT "$FRONT"
+  touch "$BATS_TEST_TMPDIR/end"
+  # Its descendants stay, as the plan says; not past the test.
+  wait_background ours
+  assert_equal "$status" 23
+  assert_equal "$(keys_at 0)" ""
+}
+
+is_stopped() { [[ $(sed 's/.*) \(.\).*/\1/' "/proc/$1/stat") == T ]]; }
+
+@test "front stopped when the command ends: the lock is released all the same" {
+  start_under_witness ours -k demo -- sh -c 'echo $$ >"$0/pids"; echo ready; until [ -e "$0/end" ]; do sleep 0.02; done; exit 5' \
+    "$BATS_TEST_TMPDIR"
+  watch_lock
+  kill -STOP "$FRONT"
+  wait_until is_stopped "$FRONT"
+  touch "$BATS_TEST_TMPDIR/end"
+  assert_dead_before_free
+  kill -CONT "$FRONT"
+  wait_background ours
+  assert_equal "$status" 5
+}
+
+@test "front stopped, and then the network gone: the tree is dead before the lease could end" {
+  start_tree ours -t 3s --grace 300ms
+  kill -STOP "$FRONT"
+  wait_until is_stopped "$FRONT"
+  stop_servers_for_good 3000 0
+  assert_dead_before_expiry
+  assert_tree_dead
+  kill -CONT "$FRONT"
+  wait_background ours
+  assert_equal "$status" 79
+}
+
+@test "front stopped, and then killed: the tree is dead when the lock is free" {
+  start_tree ours -t 60s
+  kill -STOP "$FRONT"
+  wait_until is_stopped "$FRONT"
+  watch_lock
+  kill -KILL "$FRONT"
+  assert_dead_before_free
+  assert [ "$LEFT" -gt 30000 ]
+  assert_tree_dead
+}

@@ -1,0 +1,90 @@
+#!/usr/bin/env bats
+# shellcheck disable=SC2016,SC2030,SC2031,SC2154  # the commands' own shells expand; each test is a subshell; bats and helpers set variables
+# The guard that holds the lock is killed, or stopped: the one in front ends the command on its own.
+load helper/common
+load helper/redis
+load helper/locks
+load helper/supervision
+
+setup() { setup_supervision; }
+teardown() { teardown_supervision; }
+
+@test "holder killed: the tree is dead when we exit with 71" {
+  start_tree ours -t 3s
+  watch_lock
+  kill -KILL "$HOLDER"
+  wait_background ours
+  assert_equal "$status" 71
+  assert_tree_dead
+  assert_regex "$stderr" "the process that keeps the lock was killed"
+  run report
+  assert_output --partial '"exit_code":71'
+  assert_dead_before_free
+}
+
+@test "holder killed while waiting: 71, and no lock" {
+  redis 0 set demo x
+  start_background ours redlock-cli run -k demo -- touch "$BATS_TEST_TMPDIR/entered"
+  wait_until grep -q "waiting for demo" "$(background_stderr ours)"
+  kill -KILL "$(holder_of "${BACKGROUND_PID[ours]}")"
+  wait_background ours
+  assert_equal "$status" 71
+  assert [ ! -e "$BATS_TEST_TMPDIR/entered" ]
+  assert_equal "$(redis 0 keys '*')" demo
+}
+
+@test "holder stopped: the tree is dead before the lease can end, and the status is 79" {
+  start_tree ours -t 3s --grace 300ms
+  watch_lock
+  kill -STOP "$HOLDER"
+  assert_dead_before_free
+  wait_background ours
+  assert_equal "$status" 79
+  assert_tree_dead
+  assert is_dead "$HOLDER"
+  assert_regex "$stderr" "the process that keeps the lock hung"
+  run report
+  assert_output --partial '"exit_code":79'
+}
+
+@test "holder stopped for less than that: nothing happens" {
+  start_tree ours -t 6s --grace 100ms
+  kill -STOP "$HOLDER"
+  # An extension is overdue.
+  redis 0 set timer x px 2500
+  wait_for_no_key 0 timer
+  local before
+  before=$(expires_at 0)
+  kill -CONT "$HOLDER"
+  wait_until expires_after 0 "$before"
+  local pid
+  for pid in "${TREE[@]}"; do assert is_alive "$pid"; done
+  touch "$BATS_TEST_TMPDIR/end"
+  wait_background ours
+  assert_equal "$status" 23
+}
+
+@test "killall and pkill by our name miss the holder" {
+  start_tree ours -t 60s
+  assert_equal "$(<"/proc/$HOLDER/comm")" lock-holder
+  refute grep -qa redlock "/proc/$HOLDER/cmdline"
+  local signal
+  for signal in HUP INT QUIT TERM USR1 USR2 PIPE ALRM TSTP TTIN TTOU; do kill -s "$signal" "$HOLDER"; done
+  touch "$BATS_TEST_TMPDIR/end"
+  wait_background ours
+  assert_equal "$status" 23
+}
+
+@test "both guards killed in the same instant: the command dies, and its descendants alone are left" {
+  start_tree ours -t 3s
+  # Stopped first, neither has time for a last deed.
+  kill -STOP "$FRONT" "$HOLDER"
+  kill -KILL "$FRONT" "$HOLDER"
+  wait_until is_dead "$COMMAND"
+  wait_background ours
+  assert_equal "$status" 137
+  wait_for_no_key 0 demo
+  local pid
+  assert_equal "${#TREE[@]}" 7
+  for pid in "${TREE[@]:1}"; do assert is_alive "$pid"; done
+}

@@ -1,0 +1,146 @@
+#!/usr/bin/env bats
+# shellcheck disable=SC2016,SC2030,SC2031,SC2154  # the commands' own shells expand; each test is a subshell; bats and helpers set variables
+# The network is gone, or the lock itself: the command and all that descends from it is dead in time.
+load helper/common
+load helper/redis
+load helper/locks
+load helper/supervision
+
+setup() { setup_supervision; }
+teardown() { teardown_supervision; }
+
+@test "a server that is stopped: the tree is dead before the lease could end, and nothing comes back when it goes on" {
+  start_tree ours -t 3s --grace 300ms
+  stop_servers_for_good 3000 0
+  assert_dead_before_expiry
+  wait_background ours
+  assert_equal "$status" 79
+  assert_tree_dead
+  run report
+  assert_output --partial '"result":"lost","exit_code":79'
+  assert_output --partial '"released":false'
+  # What we asked of it lies in its sockets still.
+  resume_server 0
+  run redlock-cli run -w 10s -k demo -- sh -c 'redis-cli -s "$0" get demo | grep -qxF "$REDLOCK_TOKEN"' "$SERVER_SOCKET"
+  assert_success
+  assert_equal "$(keys_at 0)" ""
+}
+
+@test "two servers of three that are stopped: the same" {
+  start_servers 2
+  export REDLOCK_SERVER=$SERVERS
+  start_tree ours -t 3s --grace 300ms
+  stop_servers_for_good 3000 0 2
+  assert_dead_before_expiry
+  wait_background ours
+  assert_equal "$status" 79
+  assert_tree_dead
+  assert_equal "$(keys_at 1)" ""
+  resume_server 0
+  resume_server 2
+  local i
+  for i in 0 2; do
+    wait_until redis "$i" ping
+    assert_equal "$(keys_at "$i")" ""
+  done
+}
+
+@test "one server of three that is stopped changes nothing" {
+  start_servers 2
+  export REDLOCK_SERVER=$SERVERS
+  start_tree ours -t 2s
+  pause_server 1
+  wait_until expires_after 0 "$(($(expires_at 0) + 2 * 2000))"
+  local pid
+  for pid in "${TREE[@]}"; do assert is_alive "$pid"; done
+  touch "$BATS_TEST_TMPDIR/end"
+  wait_background ours
+  assert_equal "$status" 23
+}
+
+@test "a key that is deleted: the tree is dead when we exit, before the lease would have ended" {
+  start_tree ours -t 3s --grace 300ms
+  local expires
+  expires=$(redis 0 <<<$'multi\npexpiretime demo\ndel demo\nexec' | sed -n 4p)
+  wait_until is_dead "$FRONT"
+  assert_in_range "$(date +%s%3N)" 0 "$expires"
+  assert_tree_dead
+  wait_background ours
+  assert_equal "$status" 79
+}
+
+@test "a key that is overwritten: the same, and the other's lock stays as it is" {
+  start_tree ours -t 3s --grace 300ms
+  local expires
+  expires=$(redis 0 <<<$'multi\npexpiretime demo\nset demo theirs\nexec' | sed -n 4p)
+  wait_until is_dead "$FRONT"
+  assert_in_range "$(date +%s%3N)" 0 "$expires"
+  assert_tree_dead
+  wait_background ours
+  assert_equal "$status" 79
+  assert_equal "$(redis 0 get demo) $(redis 0 pttl demo)" "theirs -1"
+}
+
+@test "an outage that is shorter than the lease is survived, and told once" {
+  start_tree ours -t 8s --server-timeout 100ms
+  watch_lock
+  pause_server 0
+  wait_until grep -q "cannot renew, trying on" "$(background_stderr ours)"
+  # Rounds enough for more lines, were there one for each.
+  sleep 1.5
+  resume_server 0
+  wait_until grep -q "renewed again" "$(background_stderr ours)"
+  touch "$BATS_TEST_TMPDIR/end"
+  wait_background ours
+  assert_equal "$status" 23
+  assert_equal "$(grep -c "cannot renew" <<<"$stderr") $(grep -c "renewed again" <<<"$stderr")" "1 1"
+  wait_background observer
+}
+
+@test "an outer lock that is lost takes the run within its command, and that one's command, with it" {
+  local tree
+  tree=$(tree)
+  start_under_witness ours -t 3s --grace 300ms -k outer -- \
+    redlock-cli run -k demo -t 60s -- "$tree" "$BATS_TEST_TMPDIR/pids" "$BATS_TEST_TMPDIR/end"
+  local expires inner inner_holder
+  inner=$(pgrep -P "$HOLDER")
+  inner_holder=$(holder_of "$inner")
+  expires=$(redis 0 <<<$'multi\npexpiretime outer\ndel outer\nexec' | sed -n 4p)
+  wait_until is_dead "$FRONT"
+  assert_in_range "$(date +%s%3N)" 0 "$expires"
+  assert_tree_dead
+  assert is_dead "$inner"
+  assert is_dead "$inner_holder"
+  wait_background ours
+  assert_equal "$status" 79
+}
+
+@test "while orphans are born and die all the time, none is alive when the lock is free" {
+  # The shell ends at TERM; what it leaves forks and ends, forks and ends, for a while.
+  start_under_witness ours -t 20s --grace 5s -k demo -- bash -c '
+    echo $$ >"$0/pids"
+    /usr/bin/python3 -c "
+import os, signal, sys, time
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
+os.setsid()
+print(\"ready\", flush=True)
+until = None
+while until is None or time.monotonic() < until:
+    if os.fork():
+        os._exit(0)
+    if until is None and os.path.exists(sys.argv[1]):
+        until = time.monotonic() + 0.7
+" "$0/dying" &
+    trap "touch \"$0/dying\"; exit" TERM
+    while :; do wait; done' "$BATS_TEST_TMPDIR"
+  observe gone "$WITNESS" held "$SERVER_SOCKET"
+  start_background rival redlock-cli run -k demo -w 20s -- \
+    sh -c 'flock -xn "$0" echo dead' "$WITNESS"
+  wait_until grep -q waiting "$(background_stderr rival)"
+  redis 0 config resetstat
+  redis 0 set demo x
+  redis 0 pexpire demo 1
+  wait_background ours
+  assert_equal "$status" 79
+  assert_tree_dead
+}
