@@ -82,6 +82,11 @@ void Front::wait_for_holder() {
   }
 }
 
+void Front::dismiss_holder() {
+  front_end_.reset();
+  wait_for_holder();
+}
+
 void Front::on_signal(const ReceivedSignal& signal) {
   if (signal.number == SIGCHLD) return;  // the end of the channel says it
   if (phase_ == Phase::waiting) {
@@ -158,6 +163,7 @@ void Front::watch(Instant now) {
 
 void Front::kill_everything() {
   const Instant deadline = page_->get_deadline();
+  ::kill(holder_, SIGKILL);  // nobody has waited for it yet; the tree cannot be seen where there is no /proc
   while (!tree_.kill_and_reap()) {
     unconfirmed_ = BootClock::now() >= deadline;
     if (unconfirmed_) return;

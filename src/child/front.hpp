@@ -52,6 +52,9 @@ class Front {
   /// Waits for the holder's own end: its usage, and so the command's, becomes ours.
   void wait_for_holder();
 
+  /// Lets a holder that would outlive us know that its report did not reach the script, and waits for its end.
+  void dismiss_holder();
+
   /// Tells a holder that outlives us that its report reached the script.
   void tell_handed_over() const { front_end_->send({Message::Kind::handed_over, 0, {}}); }
 

@@ -1,37 +1,16 @@
 #include "child/front_link.hpp"
 
-#include <fcntl.h>
-
-#include <asio/redirect_error.hpp>
-#include <asio/use_awaitable.hpp>
-#include <cerrno>
 #include <csignal>
-#include <system_error>
 
 #include "support/spawn.hpp"
 
 namespace redlock::child {
-namespace {
-
-int duplicate(int fd) {
-  const int copy = ::fcntl(fd, F_DUPFD_CLOEXEC, 0);
-  if (copy < 0) throw std::system_error(errno, std::generic_category(), "fcntl");
-  return copy;
-}
-
-asio::awaitable<void> until_readable(asio::posix::stream_descriptor& descriptor) {
-  asio::error_code ignored;
-  co_await descriptor.async_wait(asio::posix::descriptor_base::wait_read, asio::redirect_error(asio::use_awaitable, ignored));
-}
-
-}  // namespace
-
 FrontLink::FrontLink(asio::any_io_executor executor, const Clock& clock, Channel channel, SignalGate& gate)
     : executor_(std::move(executor)),
       channel_(std::move(channel)),
       gate_(gate),
-      channel_readable_(executor_, duplicate(channel_.fd())),
-      gate_readable_(executor_, duplicate(gate.fd())),
+      channel_readable_(executor_, channel_.fd()),
+      gate_readable_(executor_, gate.fd()),
       bell_(clock.make_bell()) {}
 
 void FrontLink::start(Handlers handlers) {
@@ -65,7 +44,7 @@ asio::awaitable<void> FrontLink::listen_to_front() {
   while (!gone_) {
     const auto [message, empty] = channel_.receive();
     if (!message && empty == Channel::Empty::nothing_yet) {
-      co_await until_readable(channel_readable_);
+      co_await channel_readable_.wait();
     } else if (!message) {
       gone_ = true;
       bell_->ring();
@@ -88,7 +67,7 @@ asio::awaitable<void> FrontLink::listen_to_children() {
       // The rest is front's to act on; we are not to be ended by what was meant for the job.
       if (signal->number == SIGCHLD) handlers_.child();
     }
-    co_await until_readable(gate_readable_);
+    co_await gate_readable_.wait();
   }
 }
 

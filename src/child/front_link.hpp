@@ -2,7 +2,6 @@
 
 #include <asio/any_io_executor.hpp>
 #include <asio/awaitable.hpp>
-#include <asio/posix/stream_descriptor.hpp>
 #include <functional>
 #include <memory>
 #include <string>
@@ -10,6 +9,7 @@
 #include "child/channel.hpp"
 #include "child/signals.hpp"
 #include "support/clock.hpp"
+#include "support/readable.hpp"
 
 namespace redlock::child {
 
@@ -56,8 +56,8 @@ class FrontLink : public std::enable_shared_from_this<FrontLink> {
   asio::any_io_executor executor_;
   Channel channel_;
   SignalGate& gate_;
-  asio::posix::stream_descriptor channel_readable_;  ///< duplicates: channel and gate keep their own
-  asio::posix::stream_descriptor gate_readable_;
+  Readable channel_readable_;
+  Readable gate_readable_;
   std::unique_ptr<Bell> bell_;  ///< rung at an answer and at the end
   Handlers handlers_;
   int questions_ = 0;

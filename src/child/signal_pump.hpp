@@ -1,11 +1,11 @@
 #pragma once
 
 #include <asio/any_io_executor.hpp>
-#include <asio/posix/stream_descriptor.hpp>
 #include <functional>
 #include <memory>
 
 #include "child/signals.hpp"
+#include "support/readable.hpp"
 
 namespace redlock::child {
 
@@ -26,7 +26,7 @@ class SignalPump : public std::enable_shared_from_this<SignalPump> {
  private:
   asio::any_io_executor executor_;
   SignalGate& gate_;
-  asio::posix::stream_descriptor readable_;  ///< a duplicate: the gate keeps its own
+  Readable readable_;
   Sink sink_;
 };
 

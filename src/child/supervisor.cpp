@@ -69,6 +69,7 @@ asio::awaitable<Ending> Supervisor::finish() {
     if (status_ && !is_stopping() && may_leave(now)) break;
     if (!is_stopping() && (lease_gone_ || now >= terminate_at())) stop(now);
     if (is_stopping() && now >= *kill_at_) {
+      if (!status_) pass_on(SIGKILL);  // the tree cannot be seen where there is no /proc
       // While something cannot be killed (setuid, D state), the lease is kept for as long as it can be.
       while (!tree_.kill_and_reap() && !unconfirmed) {
         co_await sleep_until(clock_, clock_.now() + kill_interval);
@@ -77,7 +78,7 @@ asio::awaitable<Ending> Supervisor::finish() {
       reap();
       break;
     }
-    if (is_stopping() && status_ && (*kill_at_ == Instant::max() || tree_.descendants().empty())) break;
+    if (is_stopping() && status_ && (*kill_at_ == Instant::max() || tree_.nothing_left())) break;
     co_await bell_->wait_until(is_stopping() ? *kill_at_ : terminate_at());
   }
   page_.clear_deadline();
@@ -85,7 +86,7 @@ asio::awaitable<Ending> Supervisor::finish() {
 }
 
 bool Supervisor::may_leave(Instant now) {
-  if (plan_.descendants == Descendants::leave || tree_.descendants().empty()) return true;
+  if (plan_.descendants == Descendants::leave || tree_.nothing_left()) return true;
   if (plan_.descendants == Descendants::kill) {
     kill_at_ = std::min(now + plan_.grace, deadline_ - plan_.margin);
     tree_.signal(plan_.stop_signal);
@@ -103,7 +104,9 @@ void Supervisor::stop(Instant now) {
   lease_gone_ = true;
   page_.stopping = true;
   kill_at_ = plan_.on_lost == OnLost::kill ? std::min(now + plan_.grace, deadline_ - plan_.margin) : Instant::max();
-  if (plan_.on_lost != OnLost::warn) tree_.signal(plan_.stop_signal);
+  if (plan_.on_lost == OnLost::warn || tree_.signal(plan_.stop_signal) > 0) return;
+  pass_on(plan_.stop_signal);
+  pass_on(SIGCONT);
 }
 
 }  // namespace redlock::child

@@ -40,11 +40,14 @@ class ProcessTree {
   std::optional<Ended> reap();
 
   /// Living descendants, those that we were born with and theirs left out, parents before children; zombies are not living.
+  /// One that changes its parent while we look may be missed: none seen is no proof of death, nothing_left() is.
   [[nodiscard]] std::vector<pid_t> descendants() const;
+
+  /// Whether all are dead and reaped, as the kernel knows it.
+  [[nodiscard]] bool nothing_left() const;
 
  private:
   [[nodiscard]] std::optional<Ended> reap_next() const;
-  [[nodiscard]] bool nothing_left() const;
 
   std::set<pid_t> born_with_;
   std::deque<Ended> ended_;  ///< reaped by kill_and_reap(), not handed out yet

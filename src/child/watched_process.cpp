@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <cstring>
 #include <fstream>
+#include <iterator>
 #include <sstream>
 
 #include "child/tree.hpp"
@@ -19,23 +20,24 @@ namespace {
 /// How often a tree that forks while it is being stopped is walked again.
 constexpr int most_stop_passes = 10;
 
-/// The 22nd field of /proc/PID/stat, in clock ticks since boot; 0 when there is no such process, or it is a zombie.
+/// The 22nd field of /proc/PID/stat, in clock ticks since boot; 0 when there is no such process, or it has ended.
 unsigned long long start_time(pid_t pid) {
   std::ifstream file("/proc/" + std::to_string(pid) + "/stat");
-  std::string line;
-  std::getline(file, line);
-  const std::size_t name_end = line.rfind(')');
+  const std::string text{std::istreambuf_iterator<char>(file), {}};
+  const std::size_t name_end = text.rfind(')');
   if (name_end == std::string::npos) return 0;
-  std::istringstream fields(line.substr(name_end + 1));
+  std::istringstream fields(text.substr(name_end + 1));
   std::string state;
-  fields >> state;
-  if (state == "Z" || state == "X") return 0;
-  constexpr int fields_between = 18;  // from the 4th to the 21st
   std::string skipped;
-  for (int i = 0; i < fields_between; ++i) fields >> skipped;
+  int threads = 0;
   unsigned long long started = 0;
-  fields >> started;
-  return started;
+  constexpr int fields_before_threads = 16;  // from the 4th to the 19th
+  fields >> state;
+  for (int i = 0; i < fields_before_threads; ++i) fields >> skipped;
+  fields >> threads >> skipped >> started;
+  // A process whose first thread has ended looks like a zombie while its other threads run.
+  const bool ended = (state == "Z" || state == "X") && threads <= 1;
+  return ended ? 0 : started;
 }
 
 unexpected<std::string> refusal(pid_t pid, const std::string& why) {
@@ -58,11 +60,13 @@ bool WatchedProcess::ended() const {
 }
 
 void WatchedProcess::remember_everybody() {
-  if (ended()) return;
-  met_.insert({pid_, start_time(pid_)});
-  for (const pid_t pid : living_descendants(pid_)) {
-    // A holder that was forked below the process it watches must not take itself for its prey.
-    if (pid != ::getpid()) met_.insert({pid, start_time(pid)});
+  std::set<pid_t> roots = living();
+  if (!ended()) roots.insert(pid_);
+  for (const pid_t root : roots) {
+    for (const pid_t pid : living_descendants(root)) {
+      // A holder that was forked below the process it watches must not take itself for its prey.
+      if (pid != ::getpid() && pid != pid_) met_.insert({pid, start_time(pid)});
+    }
   }
 }
 
@@ -70,31 +74,43 @@ bool WatchedProcess::lives(const Met& met) {
   return met.started != 0 && start_time(met.pid) == met.started;
 }
 
-void WatchedProcess::signal(int signal) {
-  remember_everybody();
+std::set<pid_t> WatchedProcess::living() const {
+  std::set<pid_t> pids;
   for (const Met& met : met_) {
-    if (!lives(met)) continue;
-    ::kill(met.pid, signal);
-    ::kill(met.pid, SIGCONT);
+    if (lives(met)) pids.insert(met.pid);
   }
+  return pids;
 }
 
-bool WatchedProcess::kill() {
+bool WatchedProcess::anything_lives() const {
+  return !ended() || !living().empty();
+}
+
+void WatchedProcess::send(int signal) const {
+  ::syscall(SYS_pidfd_send_signal, pidfd_.get(), signal, nullptr, 0);
+  for (const pid_t pid : living()) ::kill(pid, signal);
+}
+
+void WatchedProcess::hold_still() {
   std::size_t known = 0;
   for (int pass = 0; pass < most_stop_passes; ++pass) {
     remember_everybody();
-    for (const Met& met : met_) {
-      if (lives(met)) ::kill(met.pid, SIGSTOP);
-    }
-    if (met_.size() == known) break;
+    send(SIGSTOP);
+    if (pass > 0 && met_.size() == known) break;
     known = met_.size();
   }
-  bool anything = false;
-  for (const Met& met : met_) {
-    if (!lives(met)) continue;
-    anything = true;
-    ::kill(met.pid, SIGKILL);
-  }
+}
+
+void WatchedProcess::signal(int signal) {
+  remember_everybody();
+  send(signal);
+  send(SIGCONT);
+}
+
+bool WatchedProcess::kill() {
+  hold_still();
+  const bool anything = anything_lives();
+  if (anything) send(SIGKILL);
   return !anything;
 }
 

@@ -21,17 +21,26 @@ class WatchedProcess {
   [[nodiscard]] int fd() const noexcept { return pidfd_.get(); }
   [[nodiscard]] bool ended() const;
 
-  /// Sends `signal` and CONT to the process and its descendants, and remembers them for kill().
+  /// Stops the process and all that descends from it, so that nothing new is forked, and remembers it all.
+  void hold_still();
+
+  /// Sends `signal` and CONT to the process and its descendants, and remembers them: whoever loses his parent is found no other way. One that
+  /// is forked while a parent of it dies of the signal is lost, unless they were held still before.
   void signal(int signal);
 
-  /// Stops the process and all that descends from it, so that nothing new is forked, and kills it all, also what signal() met and has lost
-  /// its parent since. True when nothing of it lives; call again until then.
+  /// Kills the process and all that descends from it, also what was met before and has lost its parent since. True when nothing of it lives;
+  /// call again until then.
   bool kill();
+
+  /// Whether the process lives, or anything that was met.
+  [[nodiscard]] bool anything_lives() const;
 
  private:
   WatchedProcess(pid_t pid, UniqueFd pidfd) : pid_(pid), pidfd_(std::move(pidfd)) {}
 
   void remember_everybody();
+  void send(int signal) const;
+  [[nodiscard]] std::set<pid_t> living() const;
 
   /// A process that we met, told from a later one with the same pid by the time it started.
   struct Met {
@@ -43,7 +52,7 @@ class WatchedProcess {
 
   pid_t pid_;
   UniqueFd pidfd_;
-  std::set<Met> met_;
+  std::set<Met> met_;  ///< descendants
 };
 
 }  // namespace redlock::child

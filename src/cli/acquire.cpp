@@ -56,9 +56,8 @@ AcquireOptions read_options(const Settings& settings) {
   if (!ttl) ttl = Ttl::from(default_kept_ttl);
   Owner owner = read_owner(settings);
   name_the_script(owner, pid.value_or(::getppid()));
-  const Duration timeout = servers.timeout.value_or(default_server_timeout(*ttl));
-  return {std::move(resource), *ttl,    read_wait_policy(settings), read_conflict_exit_code(settings), std::move(owner),
-          std::move(servers),  timeout, settings.flag("export"),    settings.text("token-file"),       watch(settings, pid, *ttl)};
+  return {read_lock_options(settings, std::move(resource), *ttl, std::move(servers), std::move(owner)), settings.flag("export"),
+          settings.text("token-file"), watch(settings, pid, *ttl)};
 }
 
 asio::awaitable<Finish> acquire_and_print(Session& session, Acquisition& acquisition) {
@@ -93,8 +92,9 @@ Finish acquire_behind(const Settings& settings, AcquireOptions& options, child::
     throw CommandError(ExitCode::os_error, "the process that was to keep the lock was killed; the lock expires by itself");
   }
   if (!write_all(STDOUT_FILENO, verdict.report)) {
-    throw CommandError(ExitCode::os_error,
-                       fmt::format("cannot write the lease to stdout: {}; the lock is released again", std::strerror(errno)));
+    const std::string why = fmt::format("cannot write the lease to stdout: {}", std::strerror(errno));
+    front.dismiss_holder();  // it releases the lock
+    throw CommandError(ExitCode::os_error, why);
   }
   front.tell_handed_over();
   return Finish{verdict.exit_code, verdict.signal};

@@ -7,10 +7,9 @@
 #include "child/stop_plan.hpp"
 #include "child/watched_process.hpp"
 #include "cli/commands.hpp"
-#include "cli/server_options.hpp"
+#include "cli/lock_options.hpp"
 #include "cli/session.hpp"
 #include "core/lease.hpp"
-#include "engine/waiter.hpp"
 #include "output/json.hpp"
 
 namespace redlock::cli {
@@ -22,14 +21,7 @@ struct WhilePid {
 };
 
 /// Everything that `acquire` was told.
-struct AcquireOptions {
-  Resource resource;
-  Ttl ttl;
-  WaitPolicy wait;
-  int conflict_exit_code;
-  Owner owner;
-  ServerOptions servers;
-  Duration server_timeout;
+struct AcquireOptions : LockOptions {
   bool prints_export;
   std::optional<std::string> token_file;
   std::optional<WhilePid> while_pid;

@@ -110,10 +110,6 @@ bool names_command(const std::vector<std::string>& arguments, std::string_view n
   return !arguments.empty() && arguments.front() == name;
 }
 
-bool asks_for_help(const std::vector<std::string>& arguments) {
-  return std::any_of(arguments.begin(), arguments.end(), [](const std::string& word) { return word == "-h" || word == "--help"; });
-}
-
 /// A word of the command line as it may be repeated in a message: a URL loses its login.
 std::string without_login(const std::string& word) {
   const std::size_t scheme = word.find("://");
@@ -137,11 +133,16 @@ std::string as_shell_word(const std::string& word) {
   const bool plain = !word.empty() && std::all_of(word.begin(), word.end(), [](unsigned char c) {
     return std::isalnum(c) != 0 || std::string_view("-_./:=@,+%").find(static_cast<char>(c)) != std::string_view::npos;
   });
-  return plain ? word : shell_quote(word);
+  if (plain) return word;
+  // What a terminal would act on is shown escaped; a backslash alone is not of that kind, and must stay as it is to be typed again.
+  std::string without_backslashes = word;
+  std::erase(without_backslashes, '\\');
+  const bool safe = escape_for_terminal(without_backslashes) == without_backslashes;
+  return shell_quote(safe ? word : escape_for_terminal(word));
 }
 
-/// Where the missing `--` belongs: in front of the first word that is neither an option of `run` nor the value of one.
-std::string corrected_line(const std::vector<std::string>& arguments) {
+/// The first word of `run` that is neither an option of ours nor the value of one: the command, when the `--` is missing.
+std::size_t first_operand(const std::vector<std::string>& arguments) {
   const auto takes_value = [](const std::string& word) {
     for (const OptionSpec& option : option_table()) {
       if (!(option.commands & for_run) || option.kind == OptionKind::flag) continue;
@@ -152,13 +153,29 @@ std::string corrected_line(const std::vector<std::string>& arguments) {
   };
   std::size_t i = 1;
   while (i < arguments.size() && arguments[i].starts_with('-')) i += takes_value(arguments[i]) ? 2 : 1;
+  return std::min(i, arguments.size());
+}
+
+std::string corrected_line(const std::vector<std::string>& arguments, std::size_t command) {
   std::string line = "redlock-cli";
   for (std::size_t word = 0; word < arguments.size(); ++word) {
-    if (word == i) line += " --";
+    if (word == command) line += " --";
     line += " " + as_shell_word(without_login(arguments[word]));
   }
-  if (i >= arguments.size()) line += " -- CMD";
+  if (command == arguments.size()) line += " -- CMD";
   return line;
+}
+
+/// Ends a `run` without `--`, unless it asks for help or names a shell text. What stands behind the command's name is the command's.
+void demand_dashes(const std::vector<std::string>& arguments) {
+  const std::size_t command = first_operand(arguments);
+  const bool complete =
+      std::any_of(arguments.begin(), arguments.begin() + static_cast<std::ptrdiff_t>(command), [](const std::string& word) {
+        return word == "-h" || word == "--help" || word.starts_with("-c") || word == "--command" || word.starts_with("--command=");
+      });
+  if (!complete || command < arguments.size()) {
+    throw CommandError(ExitCode::usage, "run needs -- before the command: " + corrected_line(arguments, command));
+  }
 }
 
 }  // namespace
@@ -167,13 +184,7 @@ std::optional<CommandLine> parse_command_line(const std::vector<std::string>& ar
   const auto dashes = std::find(arguments.begin(), arguments.end(), "--");
   const std::vector<std::string> ours(arguments.begin(), dashes);
   hint_at_server_option(ours);
-  const bool is_run = names_command(ours, "run");
-  const bool has_text = std::any_of(ours.begin(), ours.end(), [](const std::string& word) {
-    return word.starts_with("-c") || word == "--command" || word.starts_with("--command=");
-  });
-  if (is_run && dashes == arguments.end() && !has_text && !asks_for_help(ours)) {
-    throw CommandError(ExitCode::usage, "run needs -- before the command: " + escape_for_terminal(corrected_line(ours)));
-  }
+  if (names_command(ours, "run") && dashes == arguments.end()) demand_dashes(ours);
   Parser parser(ours.empty() ? std::string_view() : std::string_view(ours.front()));
   if (!parser.parse(ours)) return std::nullopt;
   CommandLine line = parser.result();

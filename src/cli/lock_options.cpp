@@ -31,6 +31,27 @@ std::string user_name() {
   return entry != nullptr ? entry->pw_name : std::to_string(uid);
 }
 
+/// -n, -w, --unavailable-wait and --retry-delay. -n and -w together: the one from the stronger place; a usage error in the same.
+WaitPolicy read_wait_policy(const Settings& settings) {
+  WaitPolicy policy;
+  policy.wait = settings.duration("wait");
+  if (settings.flag("nonblock")) {
+    const auto wait = settings.find("wait");
+    const auto nonblock = settings.find("nonblock");
+    if (wait && wait->origin == nonblock->origin) Settings::refuse(*wait, "with " + nonblock->where + ": choose one of them");
+    if (!wait || nonblock->origin < wait->origin) policy.wait = Duration::zero();
+  }
+  policy.unavailable_wait = settings.duration("unavailable-wait").value_or(default_unavailable_wait);
+  policy.retry_delay = settings.duration("retry-delay").value_or(default_retry_delay);
+  if (policy.retry_delay < smallest_retry_delay) Settings::refuse(*settings.find("retry-delay"), "must be at least 1ms");
+  return policy;
+}
+
+int read_conflict_exit_code(const Settings& settings) {
+  constexpr std::uint64_t largest_exit_code = 255;
+  return static_cast<int>(settings.number("conflict-exit-code", largest_exit_code).value_or(to_int(ExitCode::busy)));
+}
+
 }  // namespace
 
 Resource read_key(const Settings& settings) {
@@ -60,24 +81,10 @@ Ttl require_ttl(const Settings& settings, const TtlDemands& demands, std::string
   throw CommandError(ExitCode::usage, fmt::format("{} needs --ttl DUR{}", settings.line().command->name, why));
 }
 
-WaitPolicy read_wait_policy(const Settings& settings) {
-  WaitPolicy policy;
-  policy.wait = settings.duration("wait");
-  if (settings.flag("nonblock")) {
-    const auto wait = settings.find("wait");
-    const auto nonblock = settings.find("nonblock");
-    if (wait && wait->origin == nonblock->origin) Settings::refuse(*wait, "with " + nonblock->where + ": choose one of them");
-    if (!wait || nonblock->origin < wait->origin) policy.wait = Duration::zero();
-  }
-  policy.unavailable_wait = settings.duration("unavailable-wait").value_or(default_unavailable_wait);
-  policy.retry_delay = settings.duration("retry-delay").value_or(default_retry_delay);
-  if (policy.retry_delay < smallest_retry_delay) Settings::refuse(*settings.find("retry-delay"), "must be at least 1ms");
-  return policy;
-}
-
-int read_conflict_exit_code(const Settings& settings) {
-  constexpr std::uint64_t largest_exit_code = 255;
-  return static_cast<int>(settings.number("conflict-exit-code", largest_exit_code).value_or(to_int(ExitCode::busy)));
+LockOptions read_lock_options(const Settings& settings, Resource resource, Ttl ttl, ServerOptions servers, Owner owner) {
+  const Duration timeout = servers.timeout.value_or(default_server_timeout(ttl));
+  return {std::move(resource), ttl,    read_wait_policy(settings), read_conflict_exit_code(settings), std::move(owner),
+          std::move(servers),  timeout};
 }
 
 Owner read_owner(const Settings& settings) {

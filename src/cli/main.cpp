@@ -1,6 +1,7 @@
 #include "cli/main.hpp"
 
 #include <fcntl.h>
+#include <signal.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -90,6 +91,7 @@ Finish run_program(const std::vector<std::string>& arguments, const Start& start
 
 int main(int argc, char** argv) {
   const child::InheritedSignals inherited = child::InheritedSignals::capture();
+  ::signal(SIGPIPE, SIG_IGN);  // a closed stdout or stderr is an error like others, not the end of us
   occupy_standard_descriptors();
   const Finish finish = run_program(std::vector<std::string>(argv + std::min(argc, 1), argv + argc), Start{inherited, argc, argv});
   return finish.signal != 0 ? child::die_of(finish.signal) : finish.exit_code;

@@ -103,19 +103,8 @@ RunOptions read_run_options(const Settings& settings) {
   owner.pid = ::getpid();
   owner.command = basename_of(command.arguments.front());
   owner.supervised = true;
-  const child::StopPlan stop = read_stop_plan(settings, ttl);
-  const Duration timeout = servers.timeout.value_or(default_server_timeout(ttl));
-  return {std::move(resource),
-          ttl,
-          read_wait_policy(settings),
-          read_conflict_exit_code(settings),
-          std::move(owner),
-          std::move(servers),
-          timeout,
-          stop,
-          std::move(command),
-          read_status_fd(settings),
-          read_min_hold(settings)};
+  return {read_lock_options(settings, std::move(resource), ttl, std::move(servers), std::move(owner)), read_stop_plan(settings, ttl),
+          std::move(command), read_status_fd(settings), read_min_hold(settings)};
 }
 
 }  // namespace redlock::cli

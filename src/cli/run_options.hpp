@@ -10,14 +10,7 @@
 namespace redlock::cli {
 
 /// Everything that `run` was told.
-struct RunOptions {
-  Resource resource;
-  Ttl ttl;
-  WaitPolicy wait;
-  int conflict_exit_code;
-  Owner owner;
-  ServerOptions servers;
-  Duration server_timeout;
+struct RunOptions : LockOptions {
   child::StopPlan stop;
   child::Command command;
   std::optional<int> status_fd;

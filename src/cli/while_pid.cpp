@@ -3,15 +3,12 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#include <asio/posix/stream_descriptor.hpp>
-#include <asio/redirect_error.hpp>
-#include <asio/use_awaitable.hpp>
-
 #include "child/descriptors.hpp"
 #include "child/front_link.hpp"
 #include "core/validity.hpp"
 #include "engine/held_lease.hpp"
 #include "engine/lease_keeper.hpp"
+#include "support/readable.hpp"
 #include "support/text.hpp"
 
 namespace redlock::cli {
@@ -19,6 +16,9 @@ namespace {
 
 /// Between two tries to kill what does not die at once.
 constexpr Milliseconds kill_interval{2};
+
+/// Between two looks at what was told to stop: none of it is our child, so nothing tells us.
+constexpr Milliseconds grace_interval{10};
 
 /// The holder of a lease that lasts as long as a process.
 class PidHolder {
@@ -82,9 +82,8 @@ class PidHolder {
 
   /// Rings when the process has ended.
   asio::awaitable<void> watch() {
-    asio::posix::stream_descriptor ended(session_.electorate().executor(), ::fcntl(process().fd(), F_DUPFD_CLOEXEC, 0));
-    asio::error_code ignored;
-    co_await ended.async_wait(asio::posix::descriptor_base::wait_read, asio::redirect_error(asio::use_awaitable, ignored));
+    Readable ended(session_.electorate().executor(), process().fd());
+    co_await ended.wait();
     bell_->ring();
   }
 
@@ -96,14 +95,19 @@ class PidHolder {
       const Instant terminate_at = deadline_ - plan().margin - plan().grace;
       if (!kill_at && (lease_over_ || now >= terminate_at)) {
         kill_at = plan().on_lost == child::OnLost::kill ? std::min(now + plan().grace, deadline_ - plan().margin) : Instant::max();
+        if (plan().on_lost == child::OnLost::kill) process().hold_still();
         if (plan().on_lost != child::OnLost::warn) process().signal(plan().stop_signal);
       }
-      if (kill_at && now >= *kill_at) co_return co_await kill_all();
+      if (kill_at && now >= *kill_at) break;
       if (lease_over_ && plan().on_lost != child::OnLost::kill) co_return;
       co_await bell_->wait_until(kill_at ? *kill_at : terminate_at);
     }
-    // What the process left behind when it was told to stop must not outlive the lease either.
-    if (kill_at && *kill_at != Instant::max()) co_await kill_all();
+    if (!kill_at || *kill_at == Instant::max()) co_return;
+    // What the process leaves behind when it is told to stop has its grace, too, and must not outlive the lease either.
+    while (process().anything_lives() && session_.clock().now() < *kill_at) {
+      co_await sleep_until(session_.clock(), std::min(*kill_at, session_.clock().now() + grace_interval));
+    }
+    co_await kill_all();
   }
 
   asio::awaitable<void> kill_all() {

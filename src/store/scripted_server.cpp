@@ -19,8 +19,10 @@ asio::awaitable<HealVote> ScriptedServer::heal(HealRequest request, Instant dead
 }
 
 asio::awaitable<ReleaseVote> ScriptedServer::release(ReleaseRequest request, Instant deadline) {
-  // An acquire or a heal that is still on its way on a late connection must not outlive the lease.
-  post_to_late(release_call(ReleaseRequest{request.resource, request.token, /*by_hand=*/false, Duration::zero()}));
+  // An acquire or a heal that is still on its way on a late connection must not outlive the lease. Only where it is: a second
+  // compare-and-delete that the server reads first would make the one that counts say "gone".
+  post_to_late(release_call(ReleaseRequest{request.resource, request.token, /*by_hand=*/false, Duration::zero()}),
+               /*only_unanswered=*/true);
   co_return release_vote(co_await call(release_call(request), deadline));
 }
 
@@ -34,7 +36,7 @@ asio::awaitable<InspectVote> ScriptedServer::inspect(Resource resource, Instant 
 
 void ScriptedServer::take_back(const Resource& resource, const Token& token) {
   const ScriptCall compare_and_delete = release_call(ReleaseRequest{resource, token, /*by_hand=*/false, Duration::zero()});
-  post_to_late(compare_and_delete);
+  post_to_late(compare_and_delete, /*only_unanswered=*/false);
   post(compare_and_delete);
 }
 

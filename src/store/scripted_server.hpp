@@ -25,8 +25,9 @@ class ScriptedServer : public LockServer {
   /// answer.
   virtual void post(ScriptCall call) = 0;
 
-  /// The same on every connection that ran out of time and may still deliver what was asked on it.
-  virtual void post_to_late(ScriptCall call) = 0;
+  /// The same on every connection that ran out of time and may still deliver what was asked on it. `only_unanswered`: not where the acquire
+  /// (or heal) of this token was answered; its effect can be undone anywhere.
+  virtual void post_to_late(ScriptCall call, bool only_unanswered) = 0;
 };
 
 }  // namespace redlock

@@ -51,8 +51,6 @@ teardown() { teardown_supervision; }
   assert_equal "$(keys_at 0)" ""
 }
 
-is_stopped() { [[ $(sed 's/.*) \(.\).*/\1/' "/proc/$1/stat") == T ]]; }
-
 @test "front stopped when the command ends: the lock is released all the same" {
   start_under_witness ours -k demo -- sh -c 'echo $$ >"$0/pids"; echo ready; until [ -e "$0/end" ]; do sleep 0.02; done; exit 5' \
     "$BATS_TEST_TMPDIR"

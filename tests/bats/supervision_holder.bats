@@ -77,9 +77,13 @@ teardown() { teardown_supervision; }
 
 @test "both guards killed in the same instant: the command dies, and its descendants alone are left" {
   start_tree ours -t 3s
+  # The kernel itself sends HUP to a group that has a stopped process when the command, its last tie to its session, dies.
+  kill -CONT "${TREE[@]}"
   # Stopped first, neither has time for a last deed.
   kill -STOP "$FRONT" "$HOLDER"
-  kill -KILL "$FRONT" "$HOLDER"
+  wait_until is_stopped "$FRONT"
+  wait_until is_stopped "$HOLDER"
+  kill -KILL "$HOLDER" "$FRONT"
   wait_until is_dead "$COMMAND"
   wait_background ours
   assert_equal "$status" 137

@@ -1,13 +1,14 @@
 /*
  * The supervision of `run`: front, holder, the command with one descendant, and the lease at the servers.
  *
- * Checked: while a process of the command runs, the lease stands (neither expired nor released); and everything ends: where
- * nothing can move any more, no guard waits and nothing of a command that was to be stopped is left.
+ * Checked: while a process of the command runs, the lease stands, neither expired nor released (a descendant that the command
+ * left behind by ending itself is outside the promise). And everything ends: where nothing can happen any more, both guards
+ * are gone, and nothing that was to be stopped is left.
  *
- * Time is counted in ticks of a quarter margin. It passes only when no guard that can act has something to do, and a killed
- * process may take a tick to die. Everything else interleaves freely: each step of a guard may be followed by a pause
- * (SIGSTOP, later SIGCONT) or a kill (SIGKILL) of it; while one guard is paused or dead, the other is sound. A renewal may
- * be lost on its way, take effect unseen, or be confirmed, each at any later time.
+ * Time is counted in ticks of a quarter margin. It passes only when no guard that can act has something to do; a killed
+ * process may take a tick to die. Everything else interleaves freely: after each step of a guard it may be paused (SIGSTOP,
+ * later SIGCONT) or killed (SIGKILL); while one guard is paused or dead, the other is sound. A renewal may be lost on its
+ * way, take effect unseen, or be confirmed, at any time within its timeout.
  *
  * Not modelled: signals of the user, --on-lost term and warn, processes that cannot be killed, a lock deleted at the servers.
  *
@@ -17,18 +18,31 @@
  *   RELEASE_EARLY        the holder releases when it has sent KILL, without waiting for the death
  *   KILL_COMMAND_ONLY    the holder kills and awaits the command alone, not the tree
  *   DEADLINE_FROM_REPLY  the deadline counts from the reply, not from the question
- *   DEADLINE_AFTER_GO    front learns the deadline only when the command has been started
+ *   DEADLINE_AFTER_GO    the page has the deadline only when the command starts, after front went to sleep
  *   STOP_UNTOLD          front does not tell the holder that it has sent the stop signal
  *   NO_PDEATHSIG, NO_GETPPID   the command does not die with its parent; does not look whether it is dead already
  *   BOTH_KILLED, BOTH_STOPPED  faults may hit both guards at once
  *   COMMAND_ONLY         demand it of the command itself only, not of its descendant
+ *   PAUSES, KILLS, RENEWALS    how many there may be
  */
 
-#define TTL 12
-#define GRACE 2
+#ifndef PAUSES
+#define PAUSES 1
+#endif
+#ifndef KILLS
+#define KILLS 1
+#endif
+#ifndef RENEWALS
+#define RENEWALS 1
+#endif
+
+#define TTL 8
+#define GRACE 1
 #define MARGIN 4
+#define TIMEOUT 1                         /* of a renewal */
 #define NONE 255
 
+#define RENEW_AT (TTL - TTL / 3)
 #define STOP_AT (GRACE + MARGIN)          /* deadline - grace - margin: the holder's stop signal */
 #define FRONT_STOP_AT (STOP_AT - 1)       /* front's, a quarter of the margin later */
 #define KILL_AT MARGIN                    /* the holder's KILL */
@@ -37,44 +51,40 @@
 #else
 #define FRONT_KILL_AT (MARGIN / 2)        /* front's */
 #endif
-#define RENEW_AT (TTL - TTL / 3)
 
-mtype = { ALIVE, STOPPED, DEAD, ENDED };                  /* a guard; DEAD: killed */
-mtype = { ABSENT, READY, RUNNING, DYING, GONE };          /* a process of the command; READY: forked, waits for the gate */
-mtype = { GRANTED, GO, WAITING, STARTED, REPORT };        /* messages */
+mtype = { ALIVE, STOPPED, DEAD, ENDED };                    /* a guard; DEAD: killed */
+mtype = { ABSENT, FORKED, READY, RUNNING, DYING, GONE };    /* a process of the command; READY: waits at the gate */
+mtype = { GRANTED, GO, WAITING, STARTED, REPORT };          /* messages */
+mtype = { NOTHING, ASKED, APPLIED };                        /* a renewal */
 
 mtype front = ALIVE, holder = ALIVE;
 mtype command = ABSENT, descendant = ABSENT;
-bool command_slow, descendant_slow;                       /* has been dying for a tick */
+bool endless;                   /* the command and its descendant ignore the stop signal, and never end by themselves */
+bool slow;                      /* something has been dying for a tick */
+bool gate;                      /* the byte that lets the command start */
 
 byte lease;                     /* ticks until a quorum of servers has let it expire; 0: free */
+mtype renewal = NOTHING;
+byte asked;                     /* ticks until the deadline that the question under way, or just answered, gives */
 byte page = NONE;               /* shared: ticks until the deadline; NONE: there is none */
 bool stopping;                  /* shared, the holder's: it has begun to stop the command */
 bool front_stops;               /* shared, front's: so has front */
-byte asked;                     /* ticks until the deadline that the renewal under way would give */
-bool renewing;
-byte renewals = 2, grants = 2, pauses = 2;
-#ifdef BOTH_KILLED
-byte kills = 2;
-#else
-byte kills = 1;
-#endif
 
 bool armed;                     /* front sleeps with a timer */
-bool front_busy, holder_busy = true;              /* in the middle of something */
-bool front_killing, holder_killing;             /* kills until the tree is dead */
-bool guarding;                                  /* the holder: in Supervisor::finish() */
-bool gate, child_over = true, pdeathsig;
-bool stop_sent, own_end;        /* for the proof: some guard sent the stop signal; the command ended before that */
-bool over;
+bool front_busy, holder_busy = true;        /* in the middle of something */
+bool front_killing, holder_killing;         /* kills until the tree is dead */
+bool guarding;                              /* the holder: in Supervisor::finish() */
+bool stop_sent, own_end;        /* for the proof: a guard sent the stop signal; the command had ended before that */
+byte renewals = RENEWALS, grants = 2, pauses = PAUSES, kills = KILLS;
 
-chan to_front = [6] of { mtype, byte };
-chan to_holder = [4] of { mtype, byte };
+chan to_front = [4] of { mtype };
+chan to_holder = [2] of { mtype };
 
 #define lives(p) (p == RUNNING || p == DYING)
-#define front_gone (front == DEAD || front == ENDED)
-#define tree_dead (command != READY && !lives(command) && !lives(descendant))
-#define tree_runs (command == READY || command == RUNNING || descendant == RUNNING)
+#define is_over(guard) (guard == DEAD || guard == ENDED)
+#define tree_waits (command == FORKED || command == READY)
+#define tree_dead (!tree_waits && !lives(command) && !lives(descendant))
+#define tree_runs (tree_waits || command == RUNNING || descendant == RUNNING)
 #define passed(limit) (page != NONE && page <= limit)
 
 inline check() {
@@ -86,79 +96,28 @@ inline check() {
 
 inline kill_command() {
   d_step {
-    if
-    :: command == READY -> command = GONE
-    :: command == RUNNING -> command = DYING
-    :: else
-    fi
+    command = (tree_waits -> GONE : (command == RUNNING -> DYING : command))
   }
 }
 
 inline kill_descendant() {
   d_step {
-    if
-    :: descendant == RUNNING -> descendant = DYING
-    :: else
-    fi
+    descendant = (descendant == RUNNING -> DYING : descendant)
   }
 }
 
+/* PDEATHSIG: set by the child between FORKED and READY. */
 inline kill_holder() {
   d_step {
+    holder = (is_over(holder) -> holder : DEAD);
+#ifndef NO_PDEATHSIG
     if
-    :: holder == ALIVE || holder == STOPPED ->
-      holder = DEAD;
-      if
-      :: pdeathsig && command == READY -> command = GONE
-      :: pdeathsig && command == RUNNING -> command = DYING
-      :: else
-      fi
+    :: holder == DEAD && command == READY -> command = GONE
+    :: holder == DEAD && command == RUNNING -> command = DYING
     :: else
     fi
+#endif
   }
-}
-
-/* ---- The command: as in ReadyCommand, then whatever it likes. ---- */
-
-proctype Command() {
-  bool endless;
-  if                             /* ignores the stop signal, and never ends by itself */
-  :: endless = true
-  :: endless = false
-  fi;
-  {
-#ifndef NO_PDEATHSIG
-    d_step { pdeathsig = true }
-#endif
-#ifndef NO_GETPPID
-    if
-    :: holder == DEAD -> command = GONE
-    :: else
-    fi;
-#endif
-    if
-    :: atomic { gate -> command = RUNNING; check() }
-    :: !gate && holder == DEAD -> command = GONE
-    fi;
-    do
-    :: descendant == ABSENT -> atomic { command == RUNNING -> descendant = RUNNING; check() }
-    :: !endless -> atomic { command == RUNNING -> own_end = !stop_sent; command = GONE }
-    :: false
-    od
-  } unless { command == DYING || command == GONE };
-  do
-  :: command == DYING -> command = GONE
-  :: command == GONE -> break
-  od;
-  child_over = true
-}
-
-proctype Descendant() {
-  do
-  :: descendant == RUNNING -> descendant = GONE      /* by itself, or of the stop signal; it need not */
-  :: descendant == DYING -> descendant = GONE
-  :: over -> break
-  od
 }
 
 /* ---- Front: Front::guard(). ---- */
@@ -175,8 +134,10 @@ proctype Descendant() {
 #define kill_due (tree_dead || tree_runs)
 #define front_due (front == ALIVE && (front_busy || (front_killing -> kill_due : front_wakes)))
 
+/* The timer is set by what the page says now; a page that changes later does not wake front. */
 inline front_sleeps() {
-  d_step { armed = (page != NONE); front_busy = false }
+  armed = (page != NONE);
+  front_busy = false
 }
 
 inline front_kills() {
@@ -187,31 +148,24 @@ inline front_kills() {
   od
 }
 
-proctype Front() provided (front != STOPPED) {
-  byte question;
-  {
-    do
-    :: atomic { to_front?GRANTED(question) -> front_busy = true }; to_holder!GO(question); front_sleeps()
-    :: atomic { to_front?WAITING(_) -> front_busy = true }; front_sleeps()
-    :: atomic { to_front?STARTED(_) -> front_busy = true }; front_sleeps()
-    :: to_front?REPORT(_) -> break
-    :: atomic { holder_ended -> front_busy = true }; front_kills(); break
-    :: atomic { front_must_stop -> front_busy = true };
-#ifndef STOP_UNTOLD
-      front_stops = true;
-#endif
-      stop_sent = true;
-#ifdef STOP_UNTOLD
-      front_stops = true;
-#endif
-      front_sleeps()
-    :: atomic { front_must_kill -> front_busy = true }; kill_holder(); front_kills(); break
-    od;
-    front = ENDED
-  } unless { front == DEAD }
+active proctype Front() provided (front == ALIVE) {
+  do
+  :: atomic { to_front?GRANTED -> to_holder!GO; front_sleeps() }
+  :: atomic { to_front?WAITING -> front_sleeps() }
+  :: atomic { to_front?STARTED -> front_sleeps() }
+  :: to_front?REPORT -> break
+  :: holder_ended -> front_kills(); break
+  :: atomic { front_must_stop -> front_busy = true; front_stops = true };
+    atomic { stop_sent = true; front_sleeps() }
+  :: atomic { front_must_kill -> front_busy = true };
+    kill_holder();
+    front_kills();
+    break
+  od;
+  atomic { armed = false; front_killing = false; front = ENDED }
 }
 
-/* ---- The holder: LeaseKeeper, and Holder::run_under() with Supervisor. ---- */
+/* ---- The holder: Holder::run_under(), LeaseKeeper and Supervisor::finish(). ---- */
 
 #ifdef STOP_UNTOLD
 #define told false
@@ -220,35 +174,20 @@ proctype Front() provided (front != STOPPED) {
 #endif
 #define ended_by_itself (command == GONE && !stopping && !told)
 #define holder_must_stop (!stopping && (passed(STOP_AT) || told))
-#define holder_must_kill (front_gone || (stopping && passed(KILL_AT)))
+#define holder_must_kill (is_over(front) || (stopping && passed(KILL_AT)))
 #define stopped_in_time (stopping && tree_dead)
-#define holder_wakes (ended_by_itself || holder_must_stop || holder_must_kill || stopped_in_time)
+#define timed_out (renewal != NOTHING && asked < TTL - TIMEOUT)
+#define holder_wakes (ended_by_itself || stopped_in_time || holder_must_kill || holder_must_stop || timed_out)
 #define holder_due (holder == ALIVE && (holder_busy || (guarding && (holder_killing -> kill_due : holder_wakes))))
 
-proctype Keeper() provided (holder != STOPPED) {
-  {
-    do
-    :: !guarding -> break
-    :: atomic { renewals > 0 && page > 0 && page <= RENEW_AT -> renewals--; asked = TTL; renewing = true };
-      if
-      :: atomic { lease > 0 && guarding -> lease = TTL };      /* at a quorum, now or later */
-        if
-        :: atomic { page != NONE && page > 0 && guarding ->    /* the answer is there, now or later */
-#ifdef DEADLINE_FROM_REPLY
-            asked = TTL;
-#endif
-            if
-            :: asked > page -> page = asked
-            :: else
-            fi }
-        :: true
-        fi
-      :: true
-      fi;
-      atomic { asked = 0; renewing = false }
-    od
-  } unless { holder == DEAD || holder == ENDED || !guarding };
-  atomic { asked = 0; renewing = false }
+inline drop() {
+  kill_command();
+  page = NONE;
+  release()
+}
+
+inline release() {
+  d_step { renewal = NOTHING; asked = 0; lease = 0; check() }
 }
 
 inline holder_kills() {
@@ -258,7 +197,7 @@ inline holder_kills() {
   kill_descendant()
 #elif defined(KILL_COMMAND_ONLY)
   kill_command();
-  command == GONE
+  !tree_waits && !lives(command)
 #else
   do
   :: tree_dead -> break
@@ -267,104 +206,66 @@ inline holder_kills() {
 #endif
 }
 
-inline drop() {
-  kill_command();
-  child_over
-}
-
-inline release() {
-  d_step { lease = 0; check() }
-}
-
-proctype Holder() provided (holder != STOPPED) {
-  byte question;
-  {
-    skip;
-again:
-    grants--;
-    lease = TTL;
+active proctype Holder() provided (holder == ALIVE) {
+  skip;
+wait:
+  atomic { grants--; lease = TTL; asked = TTL };
 #ifndef DEADLINE_AFTER_GO
-    page = TTL;
+  page = asked;
 #endif
-    atomic { command = READY; child_over = false; gate = false; pdeathsig = false; run Command() };
-    question++;
-    to_front!GRANTED(question);
+  command = FORKED;
+  atomic { to_front!GRANTED; holder_busy = false };
+  if
+  :: atomic { to_holder?GO -> holder_busy = true }
+  :: atomic { is_over(front) -> holder_busy = true }; drop(); goto report
+  :: atomic { front == STOPPED -> holder_busy = true };         /* its patience is over: the job is stopped */
+    drop();
     holder_busy = false;
     if
-    :: to_holder?GO(eval(question)) -> holder_busy = true
-    :: front_gone -> holder_busy = true; drop(); page = NONE; release(); goto report
-    :: front == STOPPED ->                                     /* its patience is over: the job is stopped */
-      holder_busy = true;
-      drop();
-      page = NONE;
-      release();
-      holder_busy = false;
-      if
-      :: to_holder?GO(eval(question)) -> holder_busy = true
-      :: front_gone -> holder_busy = true; goto report
-      fi;
-      to_front!WAITING(0);
-      if
-      :: grants > 0 -> goto again
-      :: else -> goto report
-      fi
+    :: atomic { to_holder?GO -> holder_busy = true }
+    :: atomic { is_over(front) -> holder_busy = true }; goto report
     fi;
+    to_front!WAITING;
     if
-    :: lease == 0 || passed(STOP_AT) || told -> drop(); page = NONE; release(); goto report
-    :: else
-    fi;
+    :: grants > 0 -> goto wait
+    :: else -> goto report
+    fi
+  fi;
+  if
+  :: asked <= STOP_AT || told -> drop(); goto report
+  :: else
+  fi;
 #ifdef DEADLINE_AFTER_GO
-    page = lease;
+  page = asked;
 #endif
-    gate = true;
-    to_front!STARTED(0);
-    atomic { guarding = true; run Keeper() };
-    do
-    :: holder_busy = false;
-      atomic { holder_wakes -> holder_busy = true };
-      if
-      :: ended_by_itself || stopped_in_time -> break
-      :: !ended_by_itself && !stopped_in_time && holder_must_kill -> holder_kills(); break
-      :: !ended_by_itself && !holder_must_kill && holder_must_stop -> stopping = true; stop_sent = true
-      :: else
-      fi
-    od;
-    guarding = false;
-    page = NONE;
-    release();
-report:
-    to_front!REPORT(0);
-    holder = ENDED
-  } unless { holder == DEAD }
-}
-
-/* ---- Time, and what may go wrong. ---- */
-
-#define overdue ((command == DYING && command_slow) || (descendant == DYING && descendant_slow))
-#define due (front_due || holder_due || overdue)
-#define guards_over ((front == DEAD || front == ENDED) && (holder == DEAD || holder == ENDED))
-
-proctype Time() {
+  gate = true;
+  atomic { to_front!STARTED; grants = 0; asked = 0; guarding = true; holder_busy = false };
   do
-  :: d_step {
-      (lease > 0 || (page != NONE && page > 0)) && !due ->
-      command_slow = (command == DYING);
-      descendant_slow = (descendant == DYING);
-      lease = (lease > 0 -> lease - 1 : 0);
-      page = (page != NONE && page > 0 -> page - 1 : page);
-      asked = (asked > 0 -> asked - 1 : 0);
-      check()
-    }
-  :: atomic { guards_over && lease == 0 && command != DYING && descendant != DYING ->
-      assert(command != RUNNING && command != READY);
-#ifndef COMMAND_ONLY
-      assert(descendant != RUNNING || own_end);
+  :: atomic { ended_by_itself || stopped_in_time -> holder_busy = true; break }
+  :: !ended_by_itself && !stopped_in_time && holder_must_kill -> holder_kills(); break
+  :: atomic { !ended_by_itself && !holder_must_kill && holder_must_stop -> holder_busy = true; stopping = true };
+    atomic { stop_sent = true; holder_busy = false }
+  :: d_step { renewals > 0 && renewal == NOTHING && page > 0 && page <= RENEW_AT ->
+      renewals--; renewal = ASKED; asked = TTL }
+  :: d_step { renewal == APPLIED && page > 0 && !timed_out ->
+#ifdef DEADLINE_FROM_REPLY
+      asked = TTL;
 #endif
-      over = true;
-      break
-    }
-  od
+      page = (asked > page -> asked : page);
+      renewal = NOTHING; asked = 0 }
+  :: d_step { timed_out -> renewal = NOTHING; asked = 0 }
+  od;
+  page = NONE;
+  release();
+report:
+  atomic { to_front!REPORT; guarding = false; holder_busy = false; holder_killing = false; holder = ENDED }
 }
+
+/* ---- The command, the servers, time, and what may go wrong. ---- */
+
+#define overdue (slow && (command == DYING || descendant == DYING))
+#define due (front_due || holder_due || overdue || command == FORKED)
+#define time_passes (lease > 0 || (page != NONE && page > 0) || asked > 0)
 
 #ifdef BOTH_KILLED
 #define may_kill(other) true
@@ -377,18 +278,48 @@ proctype Time() {
 #define may_stop(other) (other == ALIVE || other == ENDED)
 #endif
 
-proctype Faults() {
+active proctype World() {
+  if
+  :: endless = true
+  :: endless = false
+  fi;
   do
-  :: atomic { pauses > 0 && front == ALIVE && may_stop(holder) -> pauses--; front = STOPPED }
-  :: atomic { pauses > 0 && holder == ALIVE && may_stop(front) -> pauses--; holder = STOPPED }
+  /* The command. */
+#ifdef NO_GETPPID
+  :: d_step { command == FORKED -> command = READY }
+#else
+  :: d_step { command == FORKED -> command = (holder == DEAD -> GONE : READY) }
+#endif
+  :: d_step { command == READY && gate -> command = RUNNING; check() }
+  :: d_step { command == READY && !gate && holder == DEAD -> command = GONE }
+  :: d_step { command == RUNNING && descendant == ABSENT -> descendant = RUNNING; check() }
+  :: d_step { command == RUNNING && !endless -> own_end = !stop_sent; command = GONE }
+  :: d_step { descendant == RUNNING && !endless -> descendant = GONE }
+  :: d_step { command == DYING -> command = GONE }
+  :: d_step { descendant == DYING -> descendant = GONE }
+  /* The servers. */
+  :: d_step { renewal == ASKED && lease > 0 -> renewal = APPLIED; lease = TTL }
+  /* Time. */
+  :: d_step { time_passes && !due ->
+      slow = (command == DYING || descendant == DYING);
+      lease = (lease > 0 -> lease - 1 : 0);
+      page = (page != NONE && page > 0 -> page - 1 : page);
+      asked = (asked > 0 -> asked - 1 : 0);
+      check() }
+  /* Faults. */
+  :: d_step { pauses > 0 && front == ALIVE && may_stop(holder) -> pauses--; front = STOPPED }
+  :: d_step { pauses > 0 && holder == ALIVE && may_stop(front) -> pauses--; holder = STOPPED }
   :: d_step { front == STOPPED -> front = ALIVE }
   :: d_step { holder == STOPPED -> holder = ALIVE }
-  :: atomic { kills > 0 && (front == ALIVE || front == STOPPED) && may_kill(holder) -> kills--; front = DEAD }
+  :: d_step { kills > 0 && (front == ALIVE || front == STOPPED) && may_kill(holder) -> kills--; front = DEAD }
   :: atomic { kills > 0 && (holder == ALIVE || holder == STOPPED) && may_kill(front) -> kills--; kill_holder() }
-  :: over -> break
+  /* The end. */
+  :: timeout ->
+    assert(is_over(front) && is_over(holder) && lease == 0);
+    assert(!tree_waits && !lives(command));
+#ifndef COMMAND_ONLY
+    assert(!lives(descendant) || own_end);
+#endif
+    break
   od
-}
-
-init {
-  atomic { run Front(); run Holder(); run Descendant(); run Time(); run Faults() }
 }

@@ -16,6 +16,8 @@ struct Meaning {
 constexpr std::array meanings{
     Meaning{"WRONGPASS", FaultKind::denied, "wrong user or password"},
     Meaning{"NOAUTH", FaultKind::denied, "it wants a password: set REDISCLI_AUTH or --password-file"},
+    Meaning{"unauthenticated", FaultKind::denied,  // Redis 7 takes no command of our size before the login
+            "it wants a password: set REDISCLI_AUTH or --password-file"},
     Meaning{"invalid password", FaultKind::denied, "wrong password"},
     Meaning{"without any password configured", FaultKind::denied,
             "a password was given, but the server has none: unset REDISCLI_AUTH or drop it from the URL"},

@@ -68,7 +68,7 @@ asio::awaitable<ScriptReply> RedisServer::call(ScriptCall call, Instant deadline
   const std::shared_ptr<Link> link = usable_link(deadline);
   Connection& connection = *link->connection;
   const std::size_t posts = connection.posts();
-  if (may_grant(call)) link->tokens.insert(token_of(call));
+  if (may_grant(call)) link->tokens[token_of(call)] = false;
   // The first call on a connection carries the whole script, so that a server that never saw it costs no second round trip.
   const bool by_digest = link->cached.contains(call.script->sha1);
   auto reply = co_await connection.request(script_command(call, by_digest), ReplyLimits{}, deadline);
@@ -80,7 +80,11 @@ asio::awaitable<ScriptReply> RedisServer::call(ScriptCall call, Instant deadline
   if (!reply) co_return unexpected(reply.error());
   if (reply->type == Reply::Type::error) co_return unexpected(fault_of_error(reply->text));
   link->cached.insert(call.script->sha1);
-  if (may_grant(call) && is_held(*reply)) link->tokens.erase(token_of(call));  // a waiter asks for hours
+  if (may_grant(call) && is_held(*reply)) {
+    link->tokens.erase(token_of(call));  // a waiter asks for hours
+  } else if (may_grant(call)) {
+    link->tokens[token_of(call)] = true;
+  }
   co_return std::move(*reply);
 }
 
@@ -92,9 +96,11 @@ void RedisServer::post(ScriptCall call) {
   if (current_) post_on(*current_, call);
 }
 
-void RedisServer::post_to_late(ScriptCall call) {
+void RedisServer::post_to_late(ScriptCall call, bool only_unanswered) {
   retire_unusable();
   for (const auto& link : late_) {
+    const auto carried = link->tokens.find(token_of(call));
+    if (carried == link->tokens.end() || (only_unanswered && carried->second)) continue;
     if (!link->connection->broken()) post_on(*link, call);
   }
 }

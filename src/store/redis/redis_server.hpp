@@ -2,6 +2,7 @@
 
 #include <asio/any_io_executor.hpp>
 #include <deque>
+#include <map>
 #include <memory>
 #include <set>
 #include <string>
@@ -27,14 +28,14 @@ class RedisServer final : public ScriptedServer {
  protected:
   asio::awaitable<ScriptReply> call(ScriptCall call, Instant deadline) override;
   void post(ScriptCall call) override;
-  void post_to_late(ScriptCall call) override;
+  void post_to_late(ScriptCall call, bool only_unanswered) override;
 
  private:
   /// A connection and what was done on it.
   struct Link {
     std::shared_ptr<Connection> connection;
-    std::set<std::string_view> cached;  ///< digests of scripts that the server is known to have
-    std::set<std::string> tokens;       ///< of the acquires and heals that it carried and that were not taken back
+    std::set<std::string_view> cached;   ///< digests of scripts that the server is known to have
+    std::map<std::string, bool> tokens;  ///< of the acquires and heals that it carried and that were not taken back; whether answered
   };
 
   /// The connection in use, which may have to open first; it inherits what broken ones carried.

@@ -4,8 +4,6 @@
 #include <sys/eventfd.h>
 
 #include <asio/ip/address.hpp>
-#include <asio/posix/stream_descriptor.hpp>
-#include <asio/redirect_error.hpp>
 #include <asio/this_coro.hpp>
 #include <asio/use_awaitable.hpp>
 #include <cerrno>
@@ -15,6 +13,7 @@
 #include <system_error>
 #include <thread>
 
+#include "support/readable.hpp"
 #include "support/text.hpp"
 #include "support/unique_fd.hpp"
 
@@ -66,12 +65,10 @@ asio::awaitable<Result<Endpoints, Fault>> resolve(std::string host, std::uint16_
   lookup->port = port;
   lookup->done.reset(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   if (!lookup->done) throw std::system_error(errno, std::generic_category(), "eventfd");
-  // The waiter has a descriptor of its own: closing it never takes the thread's away.
-  asio::posix::stream_descriptor answered(co_await asio::this_coro::executor, ::dup(lookup->done.get()));
+  Readable answered(co_await asio::this_coro::executor, lookup->done.get());
   std::thread(look_up, lookup).detach();
 
-  asio::error_code ignored;
-  co_await answered.async_wait(asio::posix::descriptor_base::wait_read, asio::redirect_error(asio::use_awaitable, ignored));
+  co_await answered.wait();
   const std::lock_guard lock(lookup->mutex);
   if (lookup->found.empty()) {
     co_return unexpected(Fault{

@@ -8,7 +8,7 @@ observer.py gone WITNESS KEY SOCKET...
 
 observer.py stop WITNESS KEY TTL SOCKET=PID...
     Stops the servers, each just after it extended KEY, and well before the next extension is due (TTL in ms); prints `stopped EXPIRES`, the
-    first instant (ms since 1970) at which a server may give KEY to another. Then: `dead` or `ALIVE`, as seen at that instant.
+    first instant (ms since 1970) at which none of them has KEY any more. Then: `dead` or `ALIVE`, as seen at that instant.
 """
 
 import fcntl
@@ -85,7 +85,7 @@ def stop_after_extension(key, ttl, socket, pid):
 
 def stop(witness, key, ttl, *servers):
     pairs = [server.rsplit("=", 1) for server in servers]
-    expires = min(stop_after_extension(key, int(ttl), socket, int(pid)) for socket, pid in pairs)
+    expires = max(stop_after_extension(key, int(ttl), socket, int(pid)) for socket, pid in pairs)
     say("stopped", expires)
     while (now := time.time() * 1000) < expires:
         time.sleep((expires - now) / 1000)

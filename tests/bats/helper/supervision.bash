@@ -92,6 +92,7 @@ report() { cat "$BATS_TEST_TMPDIR/report"; }
 
 # Not a zombie, and there.
 is_alive() { [[ $(sed 's/.*) \(.\).*/\1/' "/proc/$1/stat" 2>/dev/null) == [^ZX] ]]; }
+is_stopped() { [[ $(sed 's/.*) \(.\).*/\1/' "/proc/$1/stat") == T ]]; }
 is_dead() { ! is_alive "$1"; }
 
 # All of them, and whatever else they may have started.
@@ -137,7 +138,7 @@ stop_servers_for_good() {
   wait_until grep -q stopped "$(background_stdout observer)"
 }
 
-# assert_dead_before_expiry: when the first of the stopped servers could have given the lock to another, all were dead.
+# assert_dead_before_expiry: when the stopped servers could have given the lock to another, all were dead.
 assert_dead_before_expiry() {
   wait_background observer
   assert_equal "$status ${lines[1]} $stderr" "0 dead "

@@ -1,4 +1,5 @@
 # shellcheck shell=bash
+# shellcheck disable=SC2034  # the keys are for the tests
 # A user at a real terminal. `load helper/common`, `load helper/redis` and `load helper/locks` come first.
 #
 # The prompt of the shell there is `[STATUS]> `, with the exit status of the last command. What is typed shows on the screen like
@@ -15,6 +16,13 @@ open_terminal() {
   cd "$BATS_TEST_TMPDIR" || return
   start_background terminal /usr/bin/python3 -u "$BATS_TEST_DIRNAME/helper/terminal.py" ask answer "$@"
   ((own_shell)) || see_status 0
+}
+
+# What stood on the terminal of a failed test helps to see why; then the usual.
+teardown() {
+  local screen=${BACKGROUND_DIR[terminal]-}
+  common_teardown
+  [[ -z $screen ]] || sed 's/^/the terminal showed: /' "$screen/stderr"
 }
 
 # ask VERB [TEXT]: see terminal.py; the answer is then in REPLY.
@@ -98,7 +106,7 @@ assert_heard() {
   # What came is waited for; what did not would be waited for in vain.
   wait_until heard_at_least "$@"
   local fences
-  fences=$(grep -cx USR1 "$BATS_TEST_TMPDIR/heard")
+  fences=$(grep -cx USR1 "$BATS_TEST_TMPDIR/heard" || true)
   kill -USR1 "$front"
   wait_until heard_fences $((fences + 1))
   assert_equal "$(grep -vx USR1 "$BATS_TEST_TMPDIR/heard" | sort | paste -sd ' ')" "$wanted"

@@ -5,12 +5,13 @@ answer with a newline: `ok ...` or `no ...`.
 
   press TEXT       types it, control characters included
   see REGEX        waits until the screen shows it, behind what was seen last
+  shown REGEX      answers `yes` when it was on the screen at any time, else `never`
   resize ROWS COLS
   foreground       the process group that has the terminal
   close            takes the terminal away
   left             the pids of everything that CMD started, directly or not, and that still lives
 
-At TERM it takes the terminal away and kills everything that is left, each by its pid.
+At TERM it shows on stderr what was on the screen, takes the terminal away, and kills everything that is left, each by its pid.
 """
 
 import ctypes
@@ -133,6 +134,8 @@ class Driver:
             os.write(terminal.master, text.encode())
         elif verb == "see":
             return self.see(text)
+        elif verb == "shown":
+            return True, b"yes" if re.search(text.encode(), terminal.screen) else b"never"
         elif verb == "resize":
             terminal.resize(*text.split())
         elif verb == "foreground":
@@ -155,6 +158,7 @@ class Driver:
         return True, repr(match.group()).encode()
 
     def end(self, *_):
+        sys.stderr.write(repr(self.terminal.screen) + "\n")
         self.terminal.close()
         while left := descendants():
             for pid in left:

@@ -17,39 +17,8 @@ namespace {
 
 using namespace testing;
 
-/// A command whose processes each write a line when they are up; the pipe ends when all of them are dead.
-class Running {
- public:
-  Running(const std::string& script, int lines) {
-    {
-      const StdoutTo redirected(output_);
-      pid_ = started(shell(script));
-    }
-    output_.write_end.reset();
-    for (int line = 0; line < lines; ++line) lines_.push_back(output_.read_line());
-  }
-
-  [[nodiscard]] pid_t pid() const { return pid_; }
-  [[nodiscard]] pid_t pid_in_line(std::size_t line) const { return std::stoi(lines_.at(line)); }
-
-  /// Blocks until nobody holds the pipe any more.
-  std::string rest() { return output_.read(); }
-
- private:
-  Pipe output_;
-  pid_t pid_ = -1;
-  std::vector<std::string> lines_;
-};
-
 bool contains(const std::vector<pid_t>& pids, pid_t pid) {
   return std::find(pids.begin(), pids.end(), pid) != pids.end();
-}
-
-char state_of(pid_t pid) {
-  std::ifstream file("/proc/" + std::to_string(pid) + "/stat");
-  const std::string text{std::istreambuf_iterator<char>(file), {}};
-  const auto name_end = text.rfind(')');
-  return name_end == std::string::npos ? '?' : text.at(name_end + 2);
 }
 
 void expect_no_children() {

@@ -1,0 +1,231 @@
+#!/usr/bin/env bats
+# shellcheck disable=SC2016,SC2030,SC2031,SC2154  # the commands' own shells expand; each test is a subshell; bats sets stderr
+# Job control at a real terminal: stop, fg, bg, and what becomes of the lock meanwhile.
+load helper/common
+load helper/redis
+load helper/checks
+load helper/locks
+load helper/terminal
+
+setup() { setup_one_server; }
+
+# The lock was renewed so often that without it the ttl would be over twice: it is every third of a ttl.
+renewed_for_two_ttls() {
+  local before
+  before=$(scripts_run 0)
+  wait_until has_run_scripts 0 $((before + 7))
+}
+
+uptime_in_ms() { awk '{ printf "%d\n", $1 * 1000 }' /proc/uptime; }
+
+@test "^Z stops the command and us, the lock is kept for longer than a ttl, and fg goes on" {
+  open_terminal
+  type_line "redlock-cli run -t 1s -k demo -- $(counter INT)"
+  wait_for_counter
+  local front
+  front=$(foreground)
+  press "$CTRL_Z"
+  see Stopped
+  see_status 148
+  wait_until is_stopped "$front"
+  wait_until is_stopped "$COUNTER"
+  renewed_for_two_ttls
+  assert is_stopped "$COUNTER"
+  assert_equal "$(redis 0 get demo)" "$TOKEN"
+  run redlock-cli run -n -k demo -- true
+  assert_failure 75
+  type_line fg
+  wait_until goes_on "$COUNTER"
+  wait_until goes_on "$front"
+  press "$CTRL_C"
+  assert_heard "$front" INT
+  end_counter
+  see_status 23
+  wait_for_no_key 0 demo
+}
+
+@test "^Z, bg, fg, ^Z, fg" {
+  open_terminal
+  type_line "redlock-cli run -k demo -- $(counter INT)"
+  wait_for_counter
+  local front
+  front=$(foreground)
+  press "$CTRL_Z"
+  see_status 148
+  wait_until is_stopped "$COUNTER"
+  type_and_see_status bg 0
+  wait_until goes_on "$COUNTER"
+  wait_until goes_on "$front"
+  # In the background now: not ours.
+  press "$CTRL_C"
+  see_status 130
+  type_line fg
+  wait_until has_terminal "$front"
+  press "$CTRL_Z"
+  see_status 148
+  wait_until is_stopped "$COUNTER"
+  type_line fg
+  wait_until goes_on "$COUNTER"
+  assert_heard "$front"
+  end_counter
+  see_status 23
+}
+
+has_terminal() { [[ $(foreground) == "$1" ]]; }
+
+@test "& then fg: the keyboard is the command's" {
+  open_terminal
+  type_line "redlock-cli run -k demo -- $(counter INT) &"
+  see_status 0
+  wait_for_counter
+  local front
+  type_line fg
+  see 'redlock-cli run'
+  wait_until has_foreground_job
+  front=$(foreground)
+  press "$CTRL_C"
+  assert_heard "$front" INT
+  end_counter
+  see_status 23
+}
+
+has_foreground_job() { [[ $(ps -o comm= -p "$(foreground)") != bash ]]; }
+
+@test "stopped while the lease cannot be renewed: the tree is dead before it could expire, and fg shows 79" {
+  open_terminal
+  type_line "redlock-cli run -t 3s --server-timeout 200ms -k demo -- sh -c 'sleep 1000 & echo \$! \$\$ >pids; echo read\"\"y; wait'"
+  see ready
+  local front tree end
+  front=$(foreground)
+  read -ra tree <pids
+  press "$CTRL_Z"
+  see_status 148
+  wait_until is_stopped "${tree[0]}"
+  wait_until is_stopped "${tree[1]}"
+  pause_server 0
+  end=$(($(uptime_in_ms) + 3000))
+  wait_until is_dead "${tree[0]}"
+  wait_until is_dead "${tree[1]}"
+  # Whatever was renewed last, it was so before the pause.
+  assert_in_range "$(uptime_in_ms)" 0 "$end"
+  assert is_stopped "$front"
+  resume_server 0
+  type_line fg
+  see 'demo: .*stopped'
+  see_status 79
+  wait_for_no_key 0 demo
+}
+
+@test "a wait that is stopped does not start the command, and does not keep the lock from others" {
+  redis 0 set demo x
+  open_terminal
+  type_line "redlock-cli run -k demo -- sh -c 'echo entered; touch entered'"
+  see 'waiting for demo'
+  local front
+  front=$(foreground)
+  press "$CTRL_Z"
+  see_status 148
+  wait_until is_stopped "$front"
+  redis 0 del demo
+  # The lock was granted to the job that is stopped ...
+  wait_until is_granted
+  # ... which gives it back: a second one gets it, and a third.
+  wait_until redlock-cli run -n -k demo -- true
+  hold other
+  assert [ ! -e entered ]
+  type_line fg
+  see 'redlock-cli run'
+  wait_until goes_on "$front"
+  assert [ ! -e entered ]
+  release_hold other
+  see '^entered'
+  see_status 0
+  wait_for_no_key 0 demo
+}
+
+is_granted() { [[ -n $(fence_at 0 demo) ]]; }
+
+@test "a wait that is stopped runs when it is continued and the lock is free" {
+  redis 0 set demo x
+  open_terminal
+  type_line "redlock-cli run -k demo -- sh -c 'echo entered; touch entered'"
+  see 'waiting for demo'
+  press "$CTRL_Z"
+  see_status 148
+  redis 0 del demo
+  wait_until is_granted
+  wait_for_no_key 0 demo
+  assert [ ! -e entered ]
+  type_line fg
+  see '^entered'
+  see_status 0
+}
+
+@test "a stopped wait ends with the job, and nothing is left" {
+  redis 0 set demo x
+  open_terminal
+  type_line "redlock-cli run -k demo -- touch entered"
+  see 'waiting for demo'
+  press "$CTRL_Z"
+  see_status 148
+  redis 0 del demo
+  wait_until is_granted
+  wait_for_no_key 0 demo
+  type_line 'kill %1; wait %1'
+  see '\[143\]> '
+  type_line 'exit 0'
+  wait_until nothing_left
+  assert [ ! -e entered ]
+  assert_equal "$(keys_at 0)" ""
+}
+
+@test "a command in the background that reads stops the job, and fg lets it read" {
+  open_terminal
+  type_line "redlock-cli run -k demo -- cat &"
+  see '\[1\] \d+'
+  local front
+  front=$(grep -o '[0-9]*' <<<"${REPLY#*]}")
+  see_status 0
+  wait_until is_stopped "$front"
+  assert_equal "$(redis 0 exists demo)" 1
+  type_line fg
+  see 'redlock-cli run'
+  press $'hello\r'
+  see 'hello\r\nhello'
+  press "$CTRL_D"
+  see_status 0
+  wait_for_no_key 0 demo
+}
+
+@test "messages from the background do not stop the job where the terminal says so (stty tostop)" {
+  redis 0 set demo x
+  open_terminal
+  type_and_see_status 'stty tostop' 0
+  type_line "redlock-cli run -t 1s -k demo -- $(counter) &"
+  see_status 0
+  see 'waiting for demo'
+  redis 0 del demo
+  wait_for_counter
+  renewed_for_two_ttls
+  assert_equal "$(redis 0 get demo)" "$TOKEN"
+  redis 0 del demo
+  see 'demo: lost: '
+  type_line 'wait $!'
+  see '\[79\]> '
+}
+
+@test "a command in the background that writes stops where the terminal says so, and keeps its lock" {
+  open_terminal
+  type_and_see_status 'stty tostop' 0
+  type_line "redlock-cli run -t 1s -k demo -- sh -c 'echo writ\"\"ten; (exit 9)' &"
+  see '\[1\] \d+'
+  local front
+  front=$(grep -o '[0-9]*' <<<"${REPLY#*]}")
+  see_status 0
+  wait_until is_stopped "$front"
+  renewed_for_two_ttls
+  assert_equal "$(redis 0 exists demo)" 1
+  type_line fg
+  see written
+  see_status 9
+}

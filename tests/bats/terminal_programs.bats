@@ -1,0 +1,114 @@
+#!/usr/bin/env bats
+# shellcheck disable=SC2016,SC2030,SC2031,SC2154  # the commands' own shells expand; each test is a subshell; bats sets stderr
+# Programs that use the terminal do so as without us.
+load helper/common
+load helper/redis
+load helper/locks
+load helper/terminal
+
+setup() {
+  setup_one_server
+  open_terminal
+}
+
+# The terminal is what it was: it echoes, and edits lines.
+assert_sane_terminal() {
+  type_line 'stty -a | grep -ow -- "-\?icanon\|-\?echo" | paste -sd" "'
+  see '^icanon echo'
+  see_status 0
+}
+
+# A full-screen program that shows the key that was pressed; `q` ends it.
+full_screen_program() {
+  executable full-screen >/dev/null <<'END_OF_PROGRAM'
+#!/usr/bin/python3
+import curses
+def show(screen):
+    screen.addstr(0, 0, "press something")
+    while (key := screen.getkey()) != "q":
+        screen.addstr(1, 0, "size %d %d" % screen.getmaxyx() if key == "KEY_RESIZE" else "it was " + key)
+curses.wrapper(show)
+END_OF_PROGRAM
+}
+
+@test "into a pager: it shows all and takes its keys; the lock is free when the command has ended" {
+  type_line "redlock-cli run -k demo -- printf 'line %s\n' 1 2 3 | TERM=vt100 less"
+  see 'line 3'
+  see 'END'
+  wait_for_no_key 0 demo
+  press q
+  see_status 0
+  assert_sane_terminal
+}
+
+@test "a pager as the command, behind a pipe" {
+  type_line "printf 'line %s\n' 1 2 3 | TERM=vt100 redlock-cli run -k demo -- less"
+  see 'line 3'
+  see 'END'
+  assert_equal "$(redis 0 exists demo)" 1
+  press q
+  see_status 0
+  wait_for_no_key 0 demo
+  assert_sane_terminal
+}
+
+@test "a full-screen program reads keys, and learns of a changed window" {
+  full_screen_program
+  type_line "TERM=vt100 redlock-cli run -k demo -- ./full-screen"
+  see 'press something'
+  press x
+  see 'it was x'
+  ask resize 30 100
+  see 'size 30 100'
+  press q
+  see_status 0
+  assert_sane_terminal
+}
+
+@test "a full-screen program is stopped and continued" {
+  full_screen_program
+  type_line "TERM=vt100 redlock-cli run -k demo -- ./full-screen"
+  see 'press something'
+  press "$CTRL_Z"
+  see_status 148
+  type_and_see_status '(exit 7)' 7
+  assert_equal "$(redis 0 exists demo)" 1
+  type_line fg
+  press x
+  see 'it was x'
+  press q
+  see_status 0
+  assert_sane_terminal
+}
+
+@test "a password prompt of bash does not echo" {
+  type_line "redlock-cli run -k demo -- bash -c 'read -rsp \"Pass\"\"word: \" word; echo; echo \"length \${#word}\"'"
+  see 'Password: '
+  press $'sesame\r'
+  see 'length 6'
+  see_status 0
+  ask shown sesame
+  assert_equal "$REPLY" never
+  assert_sane_terminal
+}
+
+@test "a password prompt of Python does not echo, whatever stdin and stdout are" {
+  executable ask-password >/dev/null <<<$'#!/usr/bin/python3\nimport getpass\nopen("length", "w").write(str(len(getpass.getpass())))'
+  type_line "redlock-cli run -k demo -- ./ask-password </dev/null | cat"
+  see 'Password: '
+  press $'sesame\r'
+  see_status 0
+  assert_equal "$(<length)" 6
+  ask shown sesame
+  assert_equal "$REPLY" never
+  assert_sane_terminal
+}
+
+@test "^C at a password prompt: 130, and the terminal echoes again" {
+  type_line "redlock-cli run -k demo -- bash -c 'read -rsp \"Pass\"\"word: \" word'"
+  see 'Password: '
+  press "$CTRL_C"
+  see_status 130
+  wait_for_no_key 0 demo
+  assert_sane_terminal
+}

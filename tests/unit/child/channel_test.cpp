@@ -1,0 +1,108 @@
+#include "child/channel.hpp"
+
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include "in_child.hpp"
+
+namespace redlock::child {
+namespace {
+
+using namespace testing;
+
+/// The next message; fails the test when there is none.
+Message received(const Channel& channel) {
+  const auto [message, empty] = channel.receive();
+  EXPECT_TRUE(message.has_value());
+  return message.value_or(Message{});
+}
+
+/// Why there is no message.
+Channel::Empty emptiness(const Channel& channel) {
+  const auto [message, empty] = channel.receive();
+  EXPECT_FALSE(message.has_value());
+  return empty;
+}
+
+TEST(Channel, IsEmptyAtFirst) {
+  const auto [ours, theirs] = Channel::make_pair();
+  EXPECT_EQ(emptiness(ours), Channel::Empty::nothing_yet);
+  EXPECT_EQ(emptiness(theirs), Channel::Empty::nothing_yet);
+}
+
+TEST(Channel, CarriesWholeMessagesInOrderBothWays) {
+  const auto [ours, theirs] = Channel::make_pair();
+  ours.send({Message::Kind::signal, SIGTERM, {}});
+  ours.send({Message::Kind::go, 2, {}});
+  theirs.send({Message::Kind::report, -SIGINT, std::string("a\0b\n", 4)});
+
+  const Message first = received(theirs);
+  EXPECT_EQ(first.kind, Message::Kind::signal);
+  EXPECT_EQ(first.number, SIGTERM);
+  EXPECT_EQ(first.text, "");
+  const Message second = received(theirs);
+  EXPECT_EQ(second.kind, Message::Kind::go);
+  EXPECT_EQ(second.number, 2);
+  EXPECT_EQ(emptiness(theirs), Channel::Empty::nothing_yet);
+
+  const Message third = received(ours);
+  EXPECT_EQ(third.kind, Message::Kind::report);
+  EXPECT_EQ(third.number, -SIGINT);
+  EXPECT_EQ(third.text, std::string("a\0b\n", 4));
+}
+
+TEST(Channel, WhatWasSentBeforeTheEndArrivesBeforeTheEnd) {
+  auto [ours, theirs] = Channel::make_pair();
+  theirs.send({Message::Kind::started, 0, {}});
+  theirs.send({Message::Kind::report, 7, "done"});
+  { const Channel ended = std::move(theirs); }
+  EXPECT_EQ(received(ours).kind, Message::Kind::started);
+  EXPECT_EQ(received(ours).number, 7);
+  EXPECT_EQ(emptiness(ours), Channel::Empty::ended);
+  EXPECT_EQ(emptiness(ours), Channel::Empty::ended);
+}
+
+TEST(Channel, TellsThatTheOtherProcessWasKilled) {
+  auto [ours, theirs] = Channel::make_pair();
+  const pid_t other = forked([] { return ::pause(); });
+  { const Channel only_theirs_now = std::move(theirs); }
+  EXPECT_EQ(emptiness(ours), Channel::Empty::nothing_yet);
+  ::kill(other, SIGKILL);
+  status_of(other);
+  EXPECT_EQ(emptiness(ours), Channel::Empty::ended);
+}
+
+TEST(Channel, SendingToSomebodyWhoIsGoneDoesNothing) {
+  in_child([] {
+    ::signal(SIGPIPE, SIG_DFL);
+    auto [ours, theirs] = Channel::make_pair();
+    { const Channel ended = std::move(theirs); }
+    ours.send({Message::Kind::signal, SIGTERM, "text"});
+    EXPECT_EQ(emptiness(ours), Channel::Empty::ended);
+  });
+}
+
+TEST(Channel, ALongTextArrivesWhole) {
+  const auto [ours, theirs] = Channel::make_pair();
+  const std::string text(100'000, 'x');
+  ours.send({Message::Kind::report, 0, text});
+  EXPECT_EQ(received(theirs).text, text);
+}
+
+TEST(Channel, ATextWithoutEndIsCut) {
+  const auto [ours, theirs] = Channel::make_pair();
+  ours.send({Message::Kind::report, 5, std::string(10'000'000, 'x')});
+  const Message message = received(theirs);
+  EXPECT_EQ(message.number, 5);
+  EXPECT_EQ(message.text, std::string(message.text.size(), 'x'));
+  EXPECT_GE(message.text.size(), 100'000U);
+}
+
+TEST(Channel, IsNotHandedToCommands) {
+  const auto [ours, theirs] = Channel::make_pair();
+  EXPECT_EQ(::fcntl(ours.fd(), F_GETFD), FD_CLOEXEC);
+  EXPECT_EQ(::fcntl(theirs.fd(), F_GETFD), FD_CLOEXEC);
+}
+
+}  // namespace
+}  // namespace redlock::child

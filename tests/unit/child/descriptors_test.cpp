@@ -1,0 +1,78 @@
+#include "child/descriptors.hpp"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+#include "in_child.hpp"
+
+namespace redlock::child {
+namespace {
+
+using namespace testing;
+
+/// What a descriptor leads to; empty when it is closed.
+std::string target(int fd) {
+  std::error_code error;
+  return std::filesystem::read_symlink("/proc/self/fd/" + std::to_string(fd), error).string();
+}
+
+/// Opens a file as descriptor `fd`, as a shell does.
+void inherit(int fd) {
+  const UniqueFd zero(::open("/dev/zero", O_RDWR | O_CLOEXEC));
+  ASSERT_EQ(::dup2(zero.get(), fd), fd);
+}
+
+TEST(CloseInherited, ClosesWhatWasInheritedAndKeepsOurs) {
+  in_child([] {
+    for (const int fd : {0, 1, 2, 9, 200}) inherit(fd);
+    const Pipe ours;
+    const std::string ours_before = target(ours.read_end.get());
+    close_inherited(std::nullopt);
+    for (const int fd : {0, 1}) EXPECT_EQ(target(fd), "/dev/null");
+    EXPECT_EQ(target(2), "/dev/zero");
+    for (const int fd : {9, 200}) EXPECT_EQ(target(fd), "");
+    EXPECT_EQ(target(ours.read_end.get()), ours_before);
+  });
+}
+
+TEST(CloseInherited, KeepsTheOneThatIsAskedFor) {
+  in_child([] {
+    for (const int fd : {8, 9}) inherit(fd);
+    close_inherited(9);
+    EXPECT_EQ(target(8), "");
+    EXPECT_EQ(target(9), "/dev/zero");
+  });
+}
+
+TEST(CloseInherited, KeepsStdoutWhenThatIsAskedFor) {
+  in_child([] {
+    for (const int fd : {0, 1}) inherit(fd);
+    close_inherited(1);
+    EXPECT_EQ(target(0), "/dev/null");
+    EXPECT_EQ(target(1), "/dev/zero");
+  });
+}
+
+TEST(CloseInherited, EndsThePipe) {
+  in_child([] {
+    Pipe pipe;
+    ASSERT_EQ(::dup2(pipe.write_end.get(), 1), 1);
+    ASSERT_EQ(::dup2(pipe.write_end.get(), 9), 9);
+    pipe.write_end.reset();
+    close_inherited(std::nullopt);
+    EXPECT_EQ(pipe.read(), "");
+  });
+}
+
+TEST(CloseInherited, StdinAndStdoutThatWereClosedAreNoObstacle) {
+  in_child([] {
+    ::close(0);
+    ::close(1);
+    close_inherited(std::nullopt);
+    for (const int fd : {0, 1}) EXPECT_EQ(target(fd), "/dev/null");
+  });
+}
+
+}  // namespace
+}  // namespace redlock::child
