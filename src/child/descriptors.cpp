@@ -4,9 +4,11 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <charconv>
 #include <memory>
 #include <string_view>
+#include <system_error>
 #include <vector>
 
 #include "support/unique_fd.hpp"
@@ -49,6 +51,23 @@ void close_inherited(std::optional<int> keep) {
   if (!null) return;
   for (const int fd : {STDIN_FILENO, STDOUT_FILENO}) {
     if (fd != keep) ::dup2(null.get(), fd);
+  }
+}
+
+void close_all_but(int kept) {
+  for (const int fd : open_descriptors()) {
+    if (fd != kept) ::close(fd);
+  }
+  for (const int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
+    if (fd != kept) ::close(fd);
+  }
+}
+
+void require_spare_descriptors(std::size_t count) {
+  std::vector<UniqueFd> spare;
+  while (spare.size() < count) {
+    spare.emplace_back(::fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, first_inherited));
+    if (!spare.back()) throw std::system_error(errno, std::generic_category(), "cannot open descriptors enough");
   }
 }
 

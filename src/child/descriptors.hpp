@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <optional>
 
 namespace redlock::child {
@@ -8,5 +9,11 @@ namespace redlock::child {
 /// descriptors from 3 on are closed (they are those without close-on-exec: all of ours have it). `keep` stays open. So a pipe ends when the
 /// command ends, not when we do.
 void close_inherited(std::optional<int> keep);
+
+/// Closes every descriptor but one, stdin, stdout and stderr included.
+void close_all_but(int kept);
+
+/// Throws std::system_error unless so many more descriptors can be opened. To be asked before there is a lock that nobody could release.
+void require_spare_descriptors(std::size_t count);
 
 }  // namespace redlock::child

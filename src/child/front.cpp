@@ -21,6 +21,9 @@ namespace {
 /// How long a signal to the whole group may take to reach its other members.
 constexpr Milliseconds group_delivery{10};
 
+/// How long the witness may take to be scheduled. A signal twice is the lesser evil than a signal that waits for ever.
+constexpr Milliseconds witness_patience{1000};
+
 /// Between two walks through a tree that does not die at once.
 constexpr Milliseconds kill_interval{2};
 
@@ -93,44 +96,62 @@ void Front::on_signal(const ReceivedSignal& signal) {
     if (ends_a_wait(signal.number)) front_end_->send({Message::Kind::signal, signal.number, {}});
     return;
   }
+  const Instant now = BootClock::now();
+  const Instant until = now + group_delivery;
   if (shares_group_) {
-    // From the terminal, or of the kind that shells send to groups: the command has got it.
-    if (signal.from_kernel || !ends_a_wait(signal.number)) return;
-    if (held_ && held_->number != signal.number) decide_held(held_->until);
-    if (!held_) held_ = Held{signal.number, BootClock::now() + group_delivery};
+    if (!ends_a_wait(signal.number)) return;  // of the kind that shells and terminals send to groups
+    // INT and QUIT of the terminal go to its foreground group. Its HUP goes to the leader of the session alone, which may be us.
+    const bool delivered = signal.from_kernel && signal.number != SIGHUP;
+    if (delivered) left_to_command_.insert(signal.number);
+    held_.try_emplace(signal.number, Held{delivered, until, 0}).first->second.delivered |= delivered;
     return;
   }
-  const Instant now = BootClock::now();
-  if (passed_on_ && passed_on_->number == signal.number && now < passed_on_->until) return;
-  passed_on_ = Held{signal.number, now + group_delivery};
+  if (const auto last = passed_on_.find(signal.number); last != passed_on_.end() && now < last->second) return;
+  passed_on_[signal.number] = until;
   front_end_->send({Message::Kind::signal, signal.number, {}});
 }
 
 void Front::decide_held(Instant now) {
-  if (!held_ || now < held_->until) return;
-  if (!witness_->saw(held_->number)) front_end_->send({Message::Kind::signal, held_->number, {}});
-  held_.reset();
+  if (witness_) witness_->listen();
+  for (auto next = held_.begin(); next != held_.end();) {
+    auto& [number, held] = *next;
+    if (now >= held.until && held.question == 0) {
+      held.question = witness_->ask();
+      held.until = now + witness_patience;
+    }
+    const bool answered = held.question != 0 && witness_->answered(held.question);
+    if (!answered && now < held.until) {
+      ++next;
+      continue;
+    }
+    // Asked even when we know: what the witness saw must not be taken for a later signal.
+    const bool witnessed = witness_->saw(number);
+    if (!witnessed && !held.delivered) front_end_->send({Message::Kind::signal, number, {}});
+    next = held_.erase(next);
+  }
 }
 
 void Front::on_message(const Message& message) {
   switch (message.kind) {
     case Message::Kind::granted:
-      // Every signal up to here was passed on before this, and ends the wait. From here on the command, forked and in its group, gets its
-      // own.
+      // Every signal up to here is passed on before this, and ends the wait. From here on the command, forked and in its group, gets its
+      // own. The witness forgets first: what it saw and we have not read is read now.
+      if (witness_) witness_->forget();
+      while (const auto signal = gate_.read()) on_signal(*signal);
       front_end_->send({Message::Kind::go, message.number, {}});
       phase_ = Phase::running;
-      if (witness_) witness_->saw(0);
+      left_to_command_.clear();
       break;
     case Message::Kind::waiting:
       phase_ = Phase::waiting;
+      // There was no command to get them.
+      for (const int number : left_to_command_) front_end_->send({Message::Kind::signal, number, {}});
       break;
     case Message::Kind::started:
       close_inherited(keep_fd_);
       break;
     case Message::Kind::report:
-      // What we had to stop in the holder's place did not end by itself, whatever the holder makes of it.
-      verdict_ = terminated_ ? Verdict{Verdict::Source::holder_hung, 0, 0, {}}
-                             : Verdict{Verdict::Source::report, std::max(0, message.number), std::max(0, -message.number), message.text};
+      verdict_ = Verdict{Verdict::Source::report, std::max(0, message.number), std::max(0, -message.number), message.text};
       break;
     case Message::Kind::signal:
     case Message::Kind::handed_over:
@@ -151,6 +172,7 @@ void Front::watch(Instant now) {
   if (page_->get_deadline() == Instant::max() || plan_.on_lost == OnLost::warn) return;
   if (!terminated_ && !page_->stopping.load() && now >= terminate_at()) {
     terminated_ = true;
+    page_->stopped_by_front = true;  // before the signal: the holder must know it when it sees what came of it
     std::set<pid_t> guards{holder_};
     if (witness_) guards.insert(witness_->pid());
     tree_.signal(plan_.stop_signal, guards);
@@ -174,7 +196,8 @@ void Front::kill_everything() {
 }
 
 Instant Front::next_instant() const {
-  Instant next = held_ ? held_->until : Instant::max();
+  Instant next = Instant::max();
+  for (const auto& [number, held] : held_) next = std::min(next, held.until);
   if (page_->get_deadline() == Instant::max() || plan_.on_lost == OnLost::warn) return next;
   const bool may_terminate = !terminated_ && !page_->stopping.load();
   if (may_terminate) next = std::min(next, terminate_at());
@@ -191,7 +214,8 @@ void Front::wait_for_event() {
     at.it_value.tv_nsec = (since_boot - seconds).count();
   }
   if (::timerfd_settime(timer_.get(), TFD_TIMER_ABSTIME, &at, nullptr) != 0) fail("timerfd_settime");
-  std::array<pollfd, 3> ready{pollfd{gate_.fd(), POLLIN, 0}, pollfd{front_end_->fd(), POLLIN, 0}, pollfd{timer_.get(), POLLIN, 0}};
+  std::array<pollfd, 4> ready{pollfd{gate_.fd(), POLLIN, 0}, pollfd{front_end_->fd(), POLLIN, 0}, pollfd{timer_.get(), POLLIN, 0},
+                              pollfd{held_.empty() ? -1 : witness_->fd(), POLLIN, 0}};
   if (::poll(ready.data(), ready.size(), -1) < 0 && errno != EINTR) fail("poll");
 }
 

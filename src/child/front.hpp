@@ -2,8 +2,10 @@
 
 #include <sys/types.h>
 
+#include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 
 #include "child/channel.hpp"
@@ -31,7 +33,7 @@ struct Verdict {
 
 /// The guard that stays in front of the user: the terminal, signals, the exit status, and a watchdog over the holder. It has no network and
 /// no threads. Signals go to the holder, which alone signals the command, each exactly once:
-///  - what the terminal sent, the command in our group has got already;
+///  - what the keyboard sent (INT, QUIT), the command in our group has got already;
 ///  - with a controlling terminal, what was sent to our whole group (the witness tells, within 10 ms), too;
 ///  - a signal that comes twice within 10 ms (`timeout` sends it to us and to our group) counts once.
 /// Should the holder not stop the command in time, front does, a quarter of the margin later; should it die, at once.
@@ -61,10 +63,11 @@ class Front {
  private:
   enum class Phase { waiting, running };
 
-  /// A signal from another process, not passed on yet: it may turn out to be the whole group's.
+  /// A signal not passed on yet: it may turn out to be the whole group's.
   struct Held {
-    int number;
-    Instant until;
+    bool delivered;  ///< the terminal sent it: the command has it
+    Instant until;   ///< then the witness is asked; afterwards: it may take so long
+    int question;    ///< to the witness; 0: not asked yet
   };
 
   void on_signal(const ReceivedSignal& signal);
@@ -88,8 +91,9 @@ class Front {
   UniqueFd timer_;
   pid_t holder_ = 0;
   Phase phase_ = Phase::waiting;
-  std::optional<Held> held_;       ///< with a witness: waits for what it says
-  std::optional<Held> passed_on_;  ///< without: the same again until then is the same signal
+  std::map<int, Held> held_;          ///< with a witness, by signal: waits for what it says
+  std::map<int, Instant> passed_on_;  ///< without, by signal: the same again until then is the same signal
+  std::set<int> left_to_command_;     ///< not passed on since `go`, as the command has them
   bool shares_group_;
   bool terminated_ = false;   ///< the command got its stop signal from us
   bool unconfirmed_ = false;  ///< the lease is over, and something could not be killed

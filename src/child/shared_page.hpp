@@ -9,13 +9,16 @@
 namespace redlock::child {
 
 /// What front and holder both must know at every moment, in memory that both see: if one of them hangs, the other still reads it.
-/// Written by the holder alone. Lock-free, so that a process stopped anywhere holds nothing up.
+/// Each value has one writer. Lock-free, so that a process stopped anywhere holds nothing up.
 struct SharedPage {
   /// The lease's deadline in nanoseconds of the boot clock; 0 while there is none, or nothing runs under it.
-  std::atomic<std::int64_t> deadline{0};
+  std::atomic<std::int64_t> deadline{0};  // the holder's to write
 
   /// The holder has begun to stop the command: front need not.
   std::atomic<bool> stopping{false};
+
+  /// Front has sent the stop signal in the holder's place: an end of the command is none by itself from then on.
+  std::atomic<bool> stopped_by_front{false};
 
   static_assert(std::atomic<std::int64_t>::is_always_lock_free && std::atomic<bool>::is_always_lock_free);
 

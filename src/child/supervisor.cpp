@@ -23,12 +23,19 @@ Result<void, ExecFailure> Supervisor::prepare(const Command& command, const Spaw
   return {};
 }
 
-Result<bool, ExecFailure> Supervisor::start(Instant deadline) {
+void Supervisor::arm(Instant deadline) {
   deadline_ = deadline;
+  page_.set_deadline(deadline_);
+}
+
+void Supervisor::drop() {
+  ready_.reset();
+  page_.clear_deadline();
+}
+
+Result<bool, ExecFailure> Supervisor::start() {
   if (clock_.now() >= terminate_at()) return false;
   pid_ = ready_->pid();
-  // Before the command runs: from its first instruction on both guards watch it.
-  page_.set_deadline(deadline_);
   if (auto started = ready_->start(); !started) {
     page_.clear_deadline();
     return unexpected<ExecFailure>(std::move(started.error()));
@@ -66,8 +73,8 @@ asio::awaitable<Ending> Supervisor::finish() {
   for (;;) {
     reap();
     const Instant now = clock_.now();
-    if (status_ && !is_stopping() && may_leave(now)) break;
-    if (!is_stopping() && (lease_gone_ || now >= terminate_at())) stop(now);
+    if (status_ && !is_stopping() && !page_.stopped_by_front && may_leave(now)) break;
+    if (!is_stopping() && (lease_gone_ || page_.stopped_by_front || now >= terminate_at())) stop(now);
     if (is_stopping() && now >= *kill_at_) {
       if (!status_) pass_on(SIGKILL);  // the tree cannot be seen where there is no /proc
       // While something cannot be killed (setuid, D state), the lease is kept for as long as it can be.

@@ -35,11 +35,14 @@ class Supervisor {
   /// Forks the command, ready to start. Not after start().
   Result<void, ExecFailure> prepare(const Command& command, const SpawnOptions& options, const InheritedSignals& inherited);
 
-  /// Lets it go, under a lease until `deadline`. False: the deadline is too near to run in; then nothing was started.
-  Result<bool, ExecFailure> start(Instant deadline);
+  /// Publishes the deadline: from here on both guards watch over what is prepared.
+  void arm(Instant deadline);
+
+  /// Lets it go, under the lease that it was armed with. False: the deadline is too near to run in; then nothing was started.
+  Result<bool, ExecFailure> start();
 
   /// Drops what was prepared and not started.
-  void drop() { ready_.reset(); }
+  void drop();
 
   /// The lease was extended. Only forward.
   void move_deadline(Instant deadline);

@@ -9,17 +9,24 @@
 #include <cerrno>
 #include <system_error>
 
+#include "child/descriptors.hpp"
+#include "child/signals.hpp"
+
 namespace redlock::child {
 namespace {
+
+constexpr int kQuestion = 64;  // the last real-time signal: it queues, and a group is hardly ever sent it
 
 [[noreturn]] void testify(int report_to, pid_t parent) {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
   if (::getppid() != parent) ::_exit(0);
+  close_all_but(report_to);  // it must not hold a pipe, or our end of the channel, open
   sigset_t all;
   sigfillset(&all);
   for (;;) {
+    // The lowest number comes first: a question (the highest) only when nothing else is pending.
     const int signal = ::sigwaitinfo(&all, nullptr);
-    if (signal < 0) continue;
+    if (signal != kQuestion && !ends_a_wait(signal)) continue;  // CONT and WINCH would fill the pipe in time
     const char byte = static_cast<char>(signal);
     if (::write(report_to, &byte, 1) < 0 && errno != EAGAIN) ::_exit(0);
   }
@@ -47,19 +54,35 @@ Witness::Witness() {
 }
 
 Witness::~Witness() {
+  if (::waitpid(pid_, nullptr, WNOHANG) != 0) return;  // it was killed with the command: its pid may be anybody's
   ::kill(pid_, SIGKILL);
   while (::waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {
   }
 }
 
-bool Witness::saw(int signal) {
-  bool found = false;
+int Witness::ask() {
+  ::kill(pid_, kQuestion);
+  return ++questions_;
+}
+
+void Witness::listen() {
   std::array<char, 64> bytes{};
   ssize_t length = 0;
   while ((length = ::read(seen_.get(), bytes.data(), bytes.size())) > 0) {
-    for (ssize_t i = 0; i < length; ++i) found |= bytes[static_cast<std::size_t>(i)] == static_cast<char>(signal);
+    for (ssize_t i = 0; i < length; ++i) {
+      const int signal = bytes[static_cast<std::size_t>(i)];
+      signal == kQuestion ? void(++answers_) : void(heard_.insert(signal));
+    }
   }
-  return found;
+}
+
+bool Witness::saw(int signal) {
+  return heard_.erase(signal) > 0;
+}
+
+void Witness::forget() {
+  listen();
+  heard_.clear();
 }
 
 }  // namespace redlock::child

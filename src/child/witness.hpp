@@ -2,6 +2,8 @@
 
 #include <sys/types.h>
 
+#include <set>
+
 #include "support/unique_fd.hpp"
 
 namespace redlock::child {
@@ -20,11 +22,27 @@ class Witness {
 
   [[nodiscard]] pid_t pid() const noexcept { return pid_; }
 
-  /// Whether it got this signal since it was last asked about any; does not wait. Forgets all that it got.
+  /// Asks what it got until now; the number of the question. However late it comes to answer, what it got before stands in the answer.
+  int ask();
+
+  /// Whether it answered that question, as far as listen() has read.
+  [[nodiscard]] bool answered(int question) const noexcept { return answers_ >= question; }
+
+  /// Reads what it says; does not wait. fd() is readable when there is something.
+  void listen();
+  [[nodiscard]] int fd() const noexcept { return seen_.get(); }
+
+  /// Whether it got this signal, one that ends a wait, since this was last asked about it; as far as listen() has read.
   bool saw(int signal);
 
+  /// Forgets all that it got.
+  void forget();
+
  private:
-  UniqueFd seen_;  ///< a byte for every signal
+  UniqueFd seen_;        ///< a byte for every signal
+  std::set<int> heard_;  ///< not asked about yet
+  int questions_ = 0;
+  int answers_ = 0;
   pid_t pid_ = 0;
 };
 

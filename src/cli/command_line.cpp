@@ -28,6 +28,32 @@ constexpr std::string_view common_help =
     "\nMost options can also be set as REDLOCK_NAME, in ~/.config/redlock-cli/config.toml or in"
     "\n/etc/redlock-cli.toml. The manual: man redlock-cli\n";
 
+/// Text of the command line as it may be repeated in a message: a URL loses its login.
+std::string without_logins(std::string text) {
+  constexpr std::string_view separator = "://";
+  for (std::size_t scheme = text.find(separator); scheme != std::string::npos; scheme = text.find(separator, scheme + 1)) {
+    const std::size_t begin = scheme + separator.size();
+    const std::size_t end = text.find_first_of(" \t\n", begin);
+    const std::size_t at = text.substr(0, end).rfind('@');
+    if (at != std::string::npos && at > begin) text.replace(begin, at - begin, "...");
+  }
+  return text;
+}
+
+/// CLI11 takes the next word for the value of `--name=`; what was meant, most often by a variable that is not set, is an empty one.
+std::vector<std::string> with_empty_values(const std::vector<std::string>& arguments) {
+  std::vector<std::string> words;
+  for (const std::string& word : arguments) {
+    if (word.starts_with("--") && word.ends_with('=')) {
+      words.push_back(word.substr(0, word.size() - 1));
+      words.emplace_back();
+    } else {
+      words.push_back(word);
+    }
+  }
+  return words;
+}
+
 /// CLI11's help, with usage lines of our own: its own would say neither -k nor --.
 class Formatter : public CLI::Formatter {
  public:
@@ -67,7 +93,7 @@ class Parser {
       app_.parse(std::move(arguments));
       return true;
     } catch (const CLI::ParseError& error) {
-      if (error.get_exit_code() != 0) throw CommandError(ExitCode::usage, escape_for_terminal(error.what()));
+      if (error.get_exit_code() != 0) throw CommandError(ExitCode::usage, escape_for_terminal(without_logins(error.what())));
       app_.exit(error);  // prints the help or the version
       return false;
     }
@@ -82,7 +108,12 @@ class Parser {
     for (const OptionSpec& option : option_table()) {
       if (!(option.commands & line.command->bit)) continue;
       const CLI::Option* given = chosen->get_option(long_spelling(option));
-      if (given->count() > 0) line.values[std::string(option.name)] = given->results();
+      if (given->count() == 0) continue;
+      // CLI11 takes --flag=anything; whoever writes --force=false must not get the opposite.
+      const bool has_value =
+          std::any_of(given->results().begin(), given->results().end(), [](const std::string& text) { return text != "true"; });
+      if (option.kind == OptionKind::flag && has_value) throw CommandError(ExitCode::usage, long_spelling(option) + " takes no value");
+      line.values[std::string(option.name)] = given->results();
     }
     return line;
   }
@@ -110,12 +141,16 @@ bool names_command(const std::vector<std::string>& arguments, std::string_view n
   return !arguments.empty() && arguments.front() == name;
 }
 
-/// A word of the command line as it may be repeated in a message: a URL loses its login.
-std::string without_login(const std::string& word) {
-  const std::size_t scheme = word.find("://");
-  const std::size_t at = word.rfind('@');
-  if (scheme == std::string::npos || at == std::string::npos || at < scheme) return word;
-  return word.substr(0, scheme + 3) + "..." + word.substr(at);
+void demand_known_command(const std::vector<std::string>& arguments) {
+  if (arguments.empty() || arguments.front().starts_with('-')) return;
+  std::string known;
+  for (const CommandSpec& command : command_table()) {
+    if (command.name == arguments.front()) return;
+    known += known.empty() ? "" : ", ";
+    known += command.name;
+  }
+  const std::string word = escape_for_terminal(without_logins(arguments.front()));
+  throw CommandError(ExitCode::usage, fmt::format("there is no command {}; the commands are {}", word, known));
 }
 
 /// `-s` means a shared lock to flock(1) users; with a URL behind it, the server was meant.
@@ -123,7 +158,7 @@ void hint_at_server_option(const std::vector<std::string>& arguments) {
   for (std::size_t i = 0; i + 1 < arguments.size(); ++i) {
     if (arguments[i] == "-s" && arguments[i + 1].find("://") != std::string::npos) {
       throw CommandError(ExitCode::usage,
-                         "a server is named with a capital -S: -S " + escape_for_terminal(without_login(arguments[i + 1])));
+                         "a server is named with a capital -S: -S " + escape_for_terminal(without_logins(arguments[i + 1])));
     }
   }
 }
@@ -160,7 +195,7 @@ std::string corrected_line(const std::vector<std::string>& arguments, std::size_
   std::string line = "redlock-cli";
   for (std::size_t word = 0; word < arguments.size(); ++word) {
     if (word == command) line += " --";
-    line += " " + as_shell_word(without_login(arguments[word]));
+    line += " " + as_shell_word(without_logins(arguments[word]));
   }
   if (command == arguments.size()) line += " -- CMD";
   return line;
@@ -184,9 +219,10 @@ std::optional<CommandLine> parse_command_line(const std::vector<std::string>& ar
   const auto dashes = std::find(arguments.begin(), arguments.end(), "--");
   const std::vector<std::string> ours(arguments.begin(), dashes);
   hint_at_server_option(ours);
+  demand_known_command(ours);
   if (names_command(ours, "run") && dashes == arguments.end()) demand_dashes(ours);
   Parser parser(ours.empty() ? std::string_view() : std::string_view(ours.front()));
-  if (!parser.parse(ours)) return std::nullopt;
+  if (!parser.parse(with_empty_values(ours))) return std::nullopt;
   CommandLine line = parser.result();
   if (dashes != arguments.end()) {
     line.after_dashes.emplace(dashes + 1, arguments.end());

@@ -91,6 +91,7 @@ class Holder {
 
   void on_signal(int signal) {
     if (tenancy_ && tenancy_->started) return tenancy_->supervisor.pass_on(signal);
+    if (!child::ends_a_wait(signal)) return;
     ended_by_ = signal;
     session_.interrupt().raise();
   }
@@ -133,6 +134,7 @@ class Holder {
       const Finish finish = not_started(ready.error());
       co_return co_await release(*tenancy, finish);
     }
+    supervisor.arm(lease.deadline);
     const bool may_start = co_await link_->may_start(session_.clock().now() + go_patience);
     if (session_.interrupt().raised()) {
       supervisor.drop();
@@ -145,7 +147,7 @@ class Holder {
     }
     report_.fence = lease.fence;
     const Instant granted = session_.clock().now();
-    const auto started = supervisor.start(lease.deadline);
+    const auto started = supervisor.start();
     if (!started) co_return co_await release(*tenancy, not_started(started.error()));
     if (!*started) {
       supervisor.drop();

@@ -1,5 +1,6 @@
 #include <unistd.h>
 
+#include "child/descriptors.hpp"
 #include "child/front.hpp"
 #include "child/title.hpp"
 #include "cli/commands.hpp"
@@ -11,6 +12,11 @@
 
 namespace redlock::cli {
 namespace {
+
+/// What the holder opens, with some to spare: the event loop, its timers and the command's pipes; a connection, its timer and its
+/// successor.
+constexpr std::size_t descriptors_of_holder = 16;
+constexpr std::size_t descriptors_per_server = 4;
 
 /// What is left to say when the holder cannot.
 Finish without_holder(const Settings& settings, const RunOptions& options, child::Verdict& verdict) {
@@ -37,6 +43,7 @@ Finish run_command(const Settings& settings, const Start& start) {
   const RunOptions options = read_run_options(settings);
   child::SignalGate gate(start.inherited);
   child::ProcessTree tree;
+  child::require_spare_descriptors(descriptors_of_holder + descriptors_per_server * options.servers.endpoints.size());
   const bool in_job = child::has_controlling_terminal();
   child::Front front(gate, tree, options.stop, in_job, options.status_fd);
   if (front.fork_holder()) {

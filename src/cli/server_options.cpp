@@ -46,6 +46,12 @@ std::optional<std::string> default_password(const Settings& settings) {
   return std::string(password);
 }
 
+/// The server's name without its database: two databases of one process fail together, so they are one vote.
+std::string process_of(redis::Endpoint endpoint) {
+  endpoint.database = 0;
+  return endpoint.name();
+}
+
 redis::Endpoint read_endpoint(const Setting& setting, const std::string& url) {
   if (url.empty()) {
     // Most often a variable that a CI system did not fill in: say more than "wrong URL", and never fall back to anything.
@@ -74,9 +80,9 @@ ServerOptions read_server_options(const Settings& settings) {
     redis::Endpoint endpoint = read_endpoint(*setting, url);
     if (!endpoint.user && user) endpoint.user = *user;
     if (!endpoint.password && password) endpoint.password = *password;
-    const std::string name = endpoint.name();
+    const std::string name = process_of(endpoint);
     const bool twice =
-        std::any_of(options.endpoints.begin(), options.endpoints.end(), [&](const auto& other) { return other.name() == name; });
+        std::any_of(options.endpoints.begin(), options.endpoints.end(), [&](const auto& other) { return process_of(other) == name; });
     if (twice)
       throw CommandError(ExitCode::config,
                          fmt::format("{}: {} is named twice; each server has one vote", setting->where, escape_for_terminal(name)));

@@ -6,15 +6,18 @@
 namespace redlock {
 namespace {
 
-/// The first "not ours" among the votes.
+/// The first "not ours" among the votes; but one that knows of a release by hand knows best, since no server does that did not grant.
 template <class Votes>
 std::optional<NotOurs> first_not_ours(std::size_t servers, Votes vote_of) {
+  std::optional<NotOurs> first;
   for (std::size_t i = 0; i < servers; ++i) {
     const auto* vote = vote_of(i);
-    if (vote == nullptr) continue;
-    if (const auto* not_ours = std::get_if<NotOurs>(vote)) return *not_ours;
+    const auto* not_ours = vote != nullptr ? std::get_if<NotOurs>(vote) : nullptr;
+    if (not_ours == nullptr) continue;
+    if (not_ours->why == NotOurs::Why::released) return *not_ours;
+    if (!first) first = *not_ours;
   }
-  return std::nullopt;
+  return first;
 }
 
 bool lost_the_key(const ExtendVote& vote) {
@@ -83,10 +86,11 @@ asio::awaitable<ExtendResult> HeldLease::extend(Ttl ttl, Instant end) {
 asio::awaitable<ReleaseResult> HeldLease::release(bool by_hand, Duration keep) {
   shared_->over = true;
   const auto ballot = std::make_shared<Ballot<VoteList<ReleaseVote>>>(electorate_);
-  std::vector<bool> awaited;
-  for (std::size_t i = 0; i < electorate_.size(); ++i) awaited.push_back(electorate_.answered(i));
+  std::vector<bool> awaited;  // by hand it is the first that we ask: nobody is known to answer
+  for (std::size_t i = 0; i < electorate_.size(); ++i) awaited.push_back(!by_hand && electorate_.answered(i));
 
-  const Instant deadline = electorate_.clock().now() + electorate_.server_timeout();
+  const Instant t0 = electorate_.clock().now();
+  const Instant deadline = t0 + electorate_.server_timeout();
   const ReleaseRequest request{resource_, token_, by_hand, keep};
   for (std::size_t i = 0; i < electorate_.size(); ++i) {
     ask(electorate_, ballot, i, [request, deadline](LockServer& server) { return server.release(request, deadline); });
@@ -99,6 +103,10 @@ asio::awaitable<ReleaseResult> HeldLease::release(bool by_hand, Duration keep) {
     return decide_release(ballot->tally.votes()) != ReleaseDecision::unavailable;
   };
   while (!is_settled()) co_await ballot->bell->wait_until(Instant::max());
+  // Those that are merely slower get as much time again as the decision took, so that nothing is left behind at them.
+  const Instant now = electorate_.clock().now();
+  bool in_time = by_hand;
+  while (in_time && !ballot->tally.complete()) in_time = co_await ballot->bell->wait_until(now + (now - t0));
 
   const std::vector<ReleaseVote> votes = ballot->tally.votes();
   const auto vote_of = [&](std::size_t i) { return &votes[i]; };

@@ -35,8 +35,9 @@ class HeldLease {
   /// it in this very round; never after release().
   asio::awaitable<ExtendResult> extend(Ttl ttl, Instant end = Instant::max());
 
-  /// Compare-and-delete everywhere. Waits for every server that answered our last question (all of them when nothing was asked yet), within
-  /// the server timeout. `by_hand`: see ReleaseRequest. Call once, and nothing after it.
+  /// Compare-and-delete everywhere. Waits for every server that answered our last question, within the server timeout. `by_hand` (see
+  /// ReleaseRequest), when nothing was asked before: for the decision of a quorum, and for the rest as long again as that took. Call once,
+  /// and nothing after it.
   /// `keep` more than zero: the lease is not given to others at once, but ends by itself after so long.
   asio::awaitable<ReleaseResult> release(bool by_hand, Duration keep = Duration::zero());
 

@@ -65,10 +65,10 @@ teardown() { teardown_supervision; }
 }
 
 @test "front stopped, and then the network gone: the tree is dead before the lease could end" {
-  start_tree ours -t 3s --grace 300ms
+  start_tree ours -t 5s --grace 300ms
   kill -STOP "$FRONT"
   wait_until is_stopped "$FRONT"
-  stop_servers_for_good 3000 0
+  stop_servers_for_good 5000 0
   assert_dead_before_expiry
   assert_tree_dead
   kill -CONT "$FRONT"

@@ -34,7 +34,7 @@ teardown() { teardown_supervision; }
 }
 
 @test "holder stopped: the tree is dead before the lease can end, and the status is 79" {
-  start_tree ours -t 3s --grace 300ms
+  start_tree ours -t 5s --grace 300ms
   watch_lock
   kill -STOP "$HOLDER"
   assert_dead_before_free

@@ -11,8 +11,8 @@ setup() { setup_supervision; }
 teardown() { teardown_supervision; }
 
 @test "a server that is stopped: the tree is dead before the lease could end, and nothing comes back when it goes on" {
-  start_tree ours -t 3s --grace 300ms
-  stop_servers_for_good 3000 0
+  start_tree ours -t 5s --grace 300ms
+  stop_servers_for_good 5000 0
   assert_dead_before_expiry
   wait_background ours
   assert_equal "$status" 79
@@ -30,8 +30,8 @@ teardown() { teardown_supervision; }
 @test "two servers of three that are stopped: the same" {
   start_servers 2
   export REDLOCK_SERVER=$SERVERS
-  start_tree ours -t 3s --grace 300ms
-  stop_servers_for_good 3000 0 2
+  start_tree ours -t 5s --grace 300ms
+  stop_servers_for_good 5000 0 2
   assert_dead_before_expiry
   wait_background ours
   assert_equal "$status" 79
@@ -56,11 +56,11 @@ teardown() { teardown_supervision; }
   for pid in "${TREE[@]}"; do assert is_alive "$pid"; done
   touch "$BATS_TEST_TMPDIR/end"
   wait_background ours
-  assert_equal "$status $stderr" 23
+  assert_equal "$status" 23
 }
 
 @test "a key that is deleted: the tree is dead when we exit, before the lease would have ended" {
-  start_tree ours -t 3s --grace 300ms
+  start_tree ours -t 5s --grace 300ms
   local expires
   expires=$(redis 0 <<<$'multi\npexpiretime demo\ndel demo\nexec' | sed -n 4p)
   wait_until is_dead "$FRONT"
@@ -71,7 +71,7 @@ teardown() { teardown_supervision; }
 }
 
 @test "a key that is overwritten: the same, and the other's lock stays as it is" {
-  start_tree ours -t 3s --grace 300ms
+  start_tree ours -t 5s --grace 300ms
   local expires
   expires=$(redis 0 <<<$'multi\npexpiretime demo\nset demo theirs\nexec' | sed -n 4p)
   wait_until is_dead "$FRONT"
@@ -93,7 +93,7 @@ teardown() { teardown_supervision; }
   wait_until grep -q "renewed again" "$(background_stderr ours)"
   touch "$BATS_TEST_TMPDIR/end"
   wait_background ours
-  assert_equal "$status $stderr" 23
+  assert_equal "$status" 23
   assert_equal "$(grep -c "cannot renew" <<<"$stderr") $(grep -c "renewed again" <<<"$stderr")" "1 1"
   wait_background observer
 }
@@ -101,7 +101,7 @@ teardown() { teardown_supervision; }
 @test "an outer lock that is lost takes the run within its command, and that one's command, with it" {
   local tree
   tree=$(tree)
-  start_under_witness ours -t 3s --grace 300ms -k outer -- \
+  start_under_witness ours -t 5s --grace 300ms -k outer -- \
     redlock-cli run -k demo -t 60s -- "$tree" "$BATS_TEST_TMPDIR/pids" "$BATS_TEST_TMPDIR/end"
   local expires inner inner_holder
   inner=$(pgrep -P "$HOLDER")

@@ -166,13 +166,17 @@ is_granted() { [[ -n $(fence_at 0 demo) ]]; }
   open_terminal
   type_line "redlock-cli run -k demo -- touch entered"
   see 'waiting for demo'
+  local front
+  front=$(foreground)
   press "$CTRL_Z"
   see_status 148
   redis 0 del demo
   wait_until is_granted
   wait_for_no_key 0 demo
-  type_line 'kill %1; wait %1'
-  see '\[143\]> '
+  type_line 'kill %1'
+  wait_until is_dead "$front"
+  type_line ''
+  see Terminated
   type_line 'exit 0'
   wait_until nothing_left
   assert [ ! -e entered ]

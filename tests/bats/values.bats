@@ -251,7 +251,7 @@ locks_verbatim() {
 
 @test "an option of another command is refused" {
   assert_refused 64 "--export" redlock-cli run -k demo --export -- true
-  assert_refused 64 "--on-lost" redlock-cli acquire -k demo -t 60s --on-lost term
+  assert_refused 64 "--status-fd" redlock-cli acquire -k demo -t 60s --status-fd 2
   assert_refused 64 "--ttl" redlock-cli release --ttl 60s
   assert_refused 64 "--force" redlock-cli extend --force
 }

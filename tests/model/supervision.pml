@@ -135,8 +135,9 @@ inline kill_holder() {
 #define front_due (front == ALIVE && (front_busy || (front_killing -> kill_due : front_wakes)))
 
 /* The timer is set by what the page says now; a page that changes later does not wake front. */
+#define arm armed = (page != NONE)
 inline front_sleeps() {
-  armed = (page != NONE);
+  arm;
   front_busy = false
 }
 
@@ -308,9 +309,9 @@ active proctype World() {
       check() }
   /* Faults. */
   :: d_step { pauses > 0 && front == ALIVE && may_stop(holder) -> pauses--; front = STOPPED }
-  :: d_step { pauses > 0 && holder == ALIVE && may_stop(front) -> pauses--; holder = STOPPED }
-  :: d_step { front == STOPPED -> front = ALIVE }
-  :: d_step { holder == STOPPED -> holder = ALIVE }
+  :: d_step { pauses > 0 && holder == ALIVE && may_stop(front) -> pauses--; holder = STOPPED; arm }     /* SIGCHLD wakes front */
+  :: d_step { front == STOPPED -> front = ALIVE; arm }
+  :: d_step { holder == STOPPED -> holder = ALIVE; arm }
   :: d_step { kills > 0 && (front == ALIVE || front == STOPPED) && may_kill(holder) -> kills--; front = DEAD }
   :: atomic { kills > 0 && (holder == ALIVE || holder == STOPPED) && may_kill(front) -> kills--; kill_holder() }
   /* The end. */

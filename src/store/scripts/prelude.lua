@@ -52,19 +52,20 @@ local function describe(word, value, type_name)
   return {word, id, 'string', left, 1, owner[2] or '', age, tonumber(owner[4]) or 0, owner[5] or ''}
 end
 
--- The reply to somebody whose token is not under the lock: who holds it, or {'gone', 1 when it was released by hand}.
+-- The reply to somebody whose token is not under the lock: {'gone', 1} when it was released by hand, whoever came after; else who holds it,
+-- or {'gone', 0}.
 local function not_ours(token, value, type_name)
+  if type(redis.pcall('ZSCORE', RELEASED, redis.sha1hex(token))) == 'string' then return {'gone', 1} end
   if value then return describe('held', value, type_name) end
-  local tombstone = redis.pcall('ZSCORE', RELEASED, redis.sha1hex(token))
-  return {'gone', type(tombstone) == 'string' and 1 or 0}
+  return {'gone', 0}
 end
 
 -- The fence counter, 0 when there is none; or nil and the error to return.
 local function counter()
   local stored = redis.pcall('GET', FENCE)
-  if is_error(stored) then return nil, stored end
+  if is_error(stored) and not string.find(stored.err, 'WRONGTYPE', 1, true) then return nil, stored end
   if not stored then return 0 end
-  local number = tonumber(stored)
+  local number = type(stored) == 'string' and tonumber(stored)
   if number and number >= 0 and number < MAX_FENCE and number == math.floor(number) then return number end
   return nil, redis.error_reply('FENCE the fence counter is not a number below 2^52')
 end

@@ -64,7 +64,7 @@ nothing_left() {
 # --- A command that counts its signals ---
 
 # counter SIGNAL…: the command line of a program that writes down each of these signals and every USR1, until end_counter; then it
-# exits with 23. USR2 ends it at once, with 24.
+# exits with 23.
 counter() {
   [[ -e $BATS_TEST_TMPDIR/counter ]] || executable counter >/dev/null <<'END_OF_COUNTER'
 #!/usr/bin/python3
@@ -76,11 +76,8 @@ with open(here + "/counting.new", "w") as file:
     file.write(f"{os.getpid()} {os.environ['REDLOCK_TOKEN']}\n")
 os.rename(here + "/counting.new", here + "/counting")
 heard = open(here + "/heard", "a", buffering=1)
-while not os.path.exists(here + "/end"):
-    if got := signal.sigtimedwait(wanted, 0.02):
-        heard.write(signal.Signals(got.si_signo).name[3:] + "\n")
-        if got.si_signo == signal.SIGUSR2:
-            sys.exit(24)
+while (number := signal.sigwaitinfo(wanted).si_signo) != signal.SIGUSR2:
+    heard.write(signal.Signals(number).name[3:] + "\n")
 sys.exit(23)
 END_OF_COUNTER
   echo "./counter $*"
@@ -94,7 +91,7 @@ wait_for_counter() {
   read -r COUNTER TOKEN <"$BATS_TEST_TMPDIR/counting"
 }
 
-end_counter() { touch "$BATS_TEST_TMPDIR/end"; }
+end_counter() { kill -USR2 "$COUNTER"; }
 
 # assert_heard FRONT SIGNAL…: it heard these signals since its start, each exactly as often as it stands here, in any order. Passes a
 # signal of its own through FRONT first, which what is under way cannot overtake.

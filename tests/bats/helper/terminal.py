@@ -64,24 +64,28 @@ def reap():
         pass
 
 
+def set_size(fd, rows, columns):
+    fcntl.ioctl(fd, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+
+
 class Terminal:
     def __init__(self, command):
         self.screen, self.seen = b"", 0
         child, self.master = pty.fork()
         if child == 0:
             self.become(command)
-        self.resize(24, 500)
 
     @staticmethod
     def become(command):
         for ignored_by_python in signal.SIGPIPE, signal.SIGXFSZ:
             signal.signal(ignored_by_python, signal.SIG_DFL)
+        set_size(0, 24, 500)
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
         os.environ.update(TERM="dumb", INPUTRC="/dev/null", HISTFILE="", PS1="[$?]> ", PS2="")
         os.execvp(command[0], command)
 
     def resize(self, rows, columns):
-        fcntl.ioctl(self.master, termios.TIOCSWINSZ, struct.pack("HHHH", int(rows), int(columns), 0, 0))
+        set_size(self.master, int(rows), int(columns))
 
     def read(self):
         try:

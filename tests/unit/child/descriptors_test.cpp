@@ -65,14 +65,5 @@ TEST(CloseInherited, EndsThePipe) {
   });
 }
 
-TEST(CloseInherited, StdinAndStdoutThatWereClosedAreNoObstacle) {
-  in_child([] {
-    ::close(0);
-    ::close(1);
-    close_inherited(std::nullopt);
-    for (const int fd : {0, 1}) EXPECT_EQ(target(fd), "/dev/null");
-  });
-}
-
 }  // namespace
 }  // namespace redlock::child

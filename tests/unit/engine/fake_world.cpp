@@ -116,8 +116,9 @@ Holder FakeStore::holder(const Lock& lock) const {
 }
 
 NotOurs FakeStore::not_ours(const Entry& entry, const Token& token) const {
+  if (entry.released_by_hand.contains(token.secret())) return {NotOurs::Why::released, std::nullopt};
   if (entry.lock) return {NotOurs::Why::held, holder(*entry.lock)};
-  return {entry.released_by_hand.contains(token.secret()) ? NotOurs::Why::released : NotOurs::Why::gone, std::nullopt};
+  return {NotOurs::Why::gone, std::nullopt};
 }
 
 AcquireVote FakeStore::acquire(const AcquireRequest& request) {

@@ -211,7 +211,17 @@ TEST_F(HeldLeaseTest, WaitsInItsReleaseForMoreThanAQuorumWhenTheyAnsweredLast) {
   EXPECT_EQ(world.now() - began, 300ms);
 }
 
-TEST_F(HeldLeaseTest, WaitsInItsReleaseForEveryServerWhenNothingWasAskedBefore) {
+TEST_F(HeldLeaseTest, ReleasedByHandGivesTheSilentAsLongAgainAsTheQuorumTook) {
+  Client& other = world.client(2);
+  for (std::size_t i = 0; i < 2; ++i) other.server(i).line.reply = 100ms;
+  other.server(2).line.silent = true;
+  HeldLease elsewhere(other.electorate, lease->resource, lease->token, lease->fence);
+  const Instant began = world.now();
+  EXPECT_EQ(world.run(elsewhere.release(true)).decision, ReleaseDecision::released);
+  EXPECT_EQ(world.now() - began, 200ms);
+}
+
+TEST_F(HeldLeaseTest, ReleasedByHandWaitsForServersThatAreMerelySlower) {
   Client& other = world.client(2);
   for (std::size_t i = 0; i < 3; ++i) other.server(i).line.reply = (i + 1) * 100ms;
   HeldLease elsewhere(other.electorate, lease->resource, lease->token, lease->fence);
@@ -251,6 +261,19 @@ TEST_F(HeldLeaseTest, IsToldThatItWasReleasedByHand) {
   Client& other = world.client(2);
   HeldLease elsewhere(other.electorate, lease->resource, lease->token, lease->fence);
   EXPECT_EQ(world.run(elsewhere.release(true)).decision, ReleaseDecision::released);
+  const ExtendResult result = extend();
+  EXPECT_EQ(result.decision, ExtendDecision::lost);
+  EXPECT_EQ(result.not_ours->why, NotOurs::Why::released);
+}
+
+TEST_F(HeldLeaseTest, IsToldThatItWasReleasedByHandThoughOthersHoldItNow) {
+  take_over(0);
+  Client& other = world.client(2);
+  HeldLease elsewhere(other.electorate, lease->resource, lease->token, lease->fence);
+  EXPECT_EQ(world.run(elsewhere.release(true)).decision, ReleaseDecision::released);
+  world.settle_for(1s);
+  take_over(1);
+  take_over(2);
   const ExtendResult result = extend();
   EXPECT_EQ(result.decision, ExtendDecision::lost);
   EXPECT_EQ(result.not_ours->why, NotOurs::Why::released);

@@ -53,6 +53,9 @@ class ScriptsTest : public ::testing::Test {
   }
   ReleaseVote release(Token with) { return drive_.run(server_.release({resource_, std::move(with), false}, drive_.soon())); }
   ReleaseVote release_by_hand(Token with) { return drive_.run(server_.release({resource_, std::move(with), true}, drive_.soon())); }
+  ReleaseVote release_after(Duration keep, Token with) {
+    return drive_.run(server_.release({resource_, std::move(with), /*by_hand=*/false, keep}, drive_.soon()));
+  }
   BreakVote break_lock(std::optional<Fence> only_if = {}) { return drive_.run(server_.break_lock(resource_, only_if, drive_.soon())); }
   InspectVote inspect() { return drive_.run(server_.inspect(resource_, drive_.soon())); }
 
@@ -420,6 +423,15 @@ TEST_F(ScriptsTest, ExtendSaysThatItWasReleasedByHand) {
   EXPECT_EQ(not_ours(extend(token('b'))).why, NotOurs::Why::gone);
 }
 
+TEST_F(ScriptsTest, ExtendSaysThatItWasReleasedByHandThoughAnotherHoldsItNow) {
+  acquired(token('a'));
+  EXPECT_TRUE(std::holds_alternative<Released>(release_by_hand(token('a'))));
+  acquired(token('b'));
+  EXPECT_EQ(not_ours(extend(token('a'))).why, NotOurs::Why::released);
+  EXPECT_EQ(not_ours(extend(token('c'))).why, NotOurs::Why::held);
+  EXPECT_EQ(redis_({"GET", "deploy"}).text, token('b').secret());
+}
+
 // --- heal ---
 
 TEST_F(ScriptsTest, HealGivesALostLeaseBack) {
@@ -510,6 +522,52 @@ TEST_F(ScriptsTest, ARunsLeaseIsNotReleasedByHand) {
   EXPECT_EQ(redis_({"GET", "deploy"}).text, token().secret());
   EXPECT_FALSE(exists(helper_.released()));
   EXPECT_TRUE(std::holds_alternative<Released>(release(token())));
+}
+
+TEST_F(ScriptsTest, AReleaseThatKeepsLeavesTheLeaseToEndByItself) {
+  Owner owner = somebody();
+  owner.supervised = true;
+  const Fence fence = acquired(token('a'), owner);
+  EXPECT_TRUE(std::holds_alternative<Released>(release_after(10s, token('a'))));
+  EXPECT_EQ(redis_({"GET", "deploy"}).text, token('a').secret());
+  for (const std::string& key : {std::string("deploy"), helper_.owner()}) {
+    EXPECT_GT(pttl(key), 0) << key;
+    EXPECT_LE(pttl(key), 10'000) << key;
+  }
+  EXPECT_FALSE(exists(helper_.released()));
+
+  const auto vote = acquire(token('b'));
+  ASSERT_TRUE(std::holds_alternative<Held>(vote));
+  EXPECT_EQ(std::get<Held>(vote).holder.fence, fence);
+  ASSERT_TRUE(std::get<Held>(vote).holder.owner.has_value());
+  EXPECT_EQ(std::get<Held>(vote).holder.owner->host, somebody().host);
+}
+
+TEST_F(ScriptsTest, AReleaseThatKeepsMayKeepLongerThanTheTtl) {
+  acquired(token());
+  EXPECT_TRUE(std::holds_alternative<Released>(release_after(90s, token())));
+  EXPECT_GT(pttl("deploy"), 60'000);
+  EXPECT_LE(pttl("deploy"), 90'000);
+  EXPECT_GT(pttl(helper_.owner()), 60'000);
+}
+
+TEST_F(ScriptsTest, WhatAReleaseKeptIsFreeWhenItHasEnded) {
+  acquired(token('a'));
+  EXPECT_TRUE(std::holds_alternative<Released>(release_after(1ms, token('a'))));
+  while (exists("deploy") || exists(helper_.owner())) {
+  }
+  acquired(token('b'));
+}
+
+TEST_F(ScriptsTest, AReleaseThatKeepsLeavesOthersAlone) {
+  acquired(token('a'));
+  EXPECT_EQ(not_ours(release_after(1ms, token('b'))).why, NotOurs::Why::held);
+  EXPECT_EQ(redis_({"GET", "deploy"}).text, token('a').secret());
+  EXPECT_GT(pttl("deploy"), 20'000);
+  EXPECT_GT(pttl(helper_.owner()), 20'000);
+  redis_({"DEL", "deploy"});
+  EXPECT_EQ(not_ours(release_after(1ms, token('a'))).why, NotOurs::Why::gone);
+  EXPECT_FALSE(exists("deploy"));
 }
 
 TEST_F(ScriptsTest, ReleaseByHandLeavesATombstoneForAsLongAsTheLeaseHad) {

@@ -1,0 +1,113 @@
+#!/usr/bin/env bats
+# shellcheck disable=SC2016,SC2030,SC2031,SC2154  # the commands' own shells expand; each test is a subshell; bats and helpers set variables
+# What the guards hold, what they leave alone, and what is left when the command ends by itself.
+load helper/common
+load helper/checks
+load helper/redis
+load helper/locks
+load helper/supervision
+
+setup() { setup_supervision; }
+teardown() { teardown_supervision; }
+
+# A command that says `ready` when its pids are in the file pids, and ends with 5 when the file end appears. $1: what it does before.
+until_end() {
+  echo "$1"' echo $$ >>"$0/pids"; echo ready; until [ -e "$0/end" ]; do sleep 0.02; done; exit 5'
+}
+
+@test "a daemon that the command leaves is named, and the lock is released" {
+  start_under_witness ours -k demo --status-fd 8 -- \
+    sh -c "$(until_end 'setsid sleep 1000 & echo $! >>"$0/pids";')" "$BATS_TEST_TMPDIR"
+  touch "$BATS_TEST_TMPDIR/end"
+  wait_background ours
+  assert_equal "$status" 5
+  assert_equal "$(keys_at 0)" ""
+  assert is_alive "${TREE[0]}"
+  assert_equal "$stderr" "redlock-cli: demo: processes that the command left running: ${TREE[0]}"
+  run report
+  assert_output --partial "\"left\":[${TREE[0]}]"
+  assert_output --partial '"released":true'
+}
+
+@test "pipes end when the command lets go of them, though its guards live" {
+  local pipe
+  for pipe in out in other; do mkfifo "$BATS_TEST_TMPDIR/$pipe"; done
+  start_background out cat "$BATS_TEST_TMPDIR/out"
+  start_background other cat "$BATS_TEST_TMPDIR/other"
+  start_background in sh -c 'exec yes >"$0"' "$BATS_TEST_TMPDIR/in"
+  start_background ours sh -c 'exec redlock-cli run -k demo -- sh -c "$1" "$0" <"$0/in" >"$0/out" 7>"$0/other"' \
+    "$BATS_TEST_TMPDIR" 'exec <&- >&- 7>&-; until [ -e "$0/end" ]; do sleep 0.02; done; exit 5'
+  wait_background out
+  wait_background other
+  wait_background in
+  assert is_running_child "${BACKGROUND_PID[ours]}"
+  assert_equal "$(redis 0 exists demo)" 1
+  touch "$BATS_TEST_TMPDIR/end"
+  wait_background ours
+  assert_equal "$status" 5
+}
+
+@test "the command sees the descriptors that we were given, and no others" {
+  local -a list=(sh -c 'cd /proc/$$/fd; for fd in *; do echo "$fd $(readlink "$fd")"; done')
+  local outside inside
+  outside=$("${list[@]}" 5</dev/zero 9<"$WITNESS" 12>/dev/full </dev/null 2>/dev/full)
+  inside=$(redlock-cli run -k demo -- "${list[@]}" 5</dev/zero 9<"$WITNESS" 12>/dev/full </dev/null 2>/dev/full)
+  # stdout is a pipe of its own for each.
+  assert_equal "$(sed 's/pipe:.*/pipe/' <<<"$inside")" "$(sed 's/pipe:.*/pipe/' <<<"$outside")"
+}
+
+# born_with NAME OPTION…: a shell that has a child, and then becomes the run of $COMMAND_TEXT. CHILD is that child's pid.
+born_with() {
+  local name=$1
+  shift
+  start_background "$name" sh -c 'flock -s 9; sleep 1000 9<&- & echo $! >"$0/child"; exec redlock-cli run "$@"' "$BATS_TEST_TMPDIR" \
+    -k demo "$@" -- sh -c "$(until_end)" "$BATS_TEST_TMPDIR" 9<"$WITNESS"
+  wait_until grep -q ready "$(background_stdout "$name")"
+  CHILD=$(<"$BATS_TEST_TMPDIR/child")
+  mapfile -t TREE <"$BATS_TEST_TMPDIR/pids"
+  FRONT=${BACKGROUND_PID[$name]}
+  HOLDER=$(holder_of "$FRONT")
+}
+
+# It is not in the file of those that end_tree ends.
+end_child_that_was_there() {
+  assert is_alive "$CHILD"
+  assert_equal "$(tr '\0' ' ' <"/proc/$CHILD/cmdline")" "sleep 1000 "
+  kill -KILL "$CHILD"
+}
+
+@test "a child that front was born with outlives the command" {
+  born_with ours
+  touch "$BATS_TEST_TMPDIR/end"
+  wait_background ours
+  assert_equal "$status $stderr" "5 "
+  end_child_that_was_there
+}
+
+@test "a child that front was born with outlives a lock that is lost" {
+  born_with ours -t 2s
+  redis 0 del demo
+  wait_background ours
+  assert_equal "$status" 79
+  assert_tree_dead
+  end_child_that_was_there
+}
+
+@test "a child that front was born with outlives the holder, of which it is not part" {
+  born_with ours -t 2s
+  kill -KILL "$HOLDER"
+  wait_background ours
+  assert_equal "$status" 71
+  assert_tree_dead
+  end_child_that_was_there
+}
+
+@test "orphans of the command are reaped while it runs" {
+  start_under_witness ours -k demo -- bash -c "$(until_end 'for i in {1..20}; do (true & ); done;')" "$BATS_TEST_TMPDIR"
+  wait_until holder_has_no_zombies
+  touch "$BATS_TEST_TMPDIR/end"
+  wait_background ours
+  assert_equal "$status" 5
+}
+
+holder_has_no_zombies() { ! ps -o stat= --ppid "$HOLDER" | grep -q Z; }

@@ -1,0 +1,140 @@
+#!/usr/bin/env bats
+# shellcheck disable=SC2016,SC2030,SC2031,SC2154  # the commands' own shells expand; each test is a subshell; bats and helpers set variables
+# Where the system gives less than usual, or we are process 1.
+load helper/common
+load helper/checks
+load helper/redis
+load helper/locks
+load helper/supervision
+
+setup() { setup_supervision; }
+teardown() { teardown_supervision; }
+
+# An ordinary user, with processes of its own alone; only root can become it.
+readonly NOBODY_ELSE=61234
+
+# limited LIMIT CMD…: runs it on a server on TCP, as a user who may have so many processes.
+limited() {
+  local limit=$1
+  shift
+  start_tcp_server
+  # Neither the program's directory nor that of the test is open to others for sure.
+  local program
+  program=$(mktemp -d /tmp/rl.XXXXXX)
+  chmod 755 "$program"
+  install -m 755 "$REDLOCK_CLI" "$program/redlock-cli"
+  run --separate-stderr setpriv --reuid="$NOBODY_ELSE" --regid="$NOBODY_ELSE" --clear-groups \
+    env -u XDG_CONFIG_HOME HOME=/nonexistent prlimit --nproc="$limit" "$program/redlock-cli" \
+    run -S "${SERVER_URL[1]}" "$@"
+  rm -r "$program"
+}
+
+@test "no process can be forked: 71, and no lock" {
+  as_root
+  limited 0 -k demo -- echo entered
+  assert_equal "$status $output" "71 "
+  assert_regex "$stderr" "^redlock-cli: .*fork"
+  assert_equal "$(redis 1 keys '*')" ""
+}
+
+@test "the holder can be forked and the command cannot: 71, and the lock is free" {
+  as_root
+  limited 2 -k demo -- echo entered
+  assert_equal "$status $output" "71 "
+  assert_regex "$stderr" "cannot fork"
+  assert_equal "$(keys_at 1)" ""
+}
+
+@test "an ordinary user without processes: 71, and no lock" {
+  ((EUID != 0)) || skip "root may always fork"
+  run --separate-stderr bash -c 'ulimit -u 0; exec redlock-cli run -k demo -- echo entered'
+  assert_equal "$status $output" "71 "
+  assert_equal "$(redis 0 keys '*')" ""
+}
+
+@test "however few files may be open: the command runs once, or an error says why, and no lock is left" {
+  local limit
+  for limit in {6..40}; do
+    run --separate-stderr bash -c 'exec 3>&-; ulimit -n "$0"; exec redlock-cli run -n -k demo -- echo entered' "$limit"
+    if [[ $status != 0 || $output != entered ]]; then
+      assert_equal "$limit: $output" "$limit: "
+      assert_regex "$limit: $status $stderr" "^$limit: (71 redlock-cli: .*many open files|127 .*shared libraries)"
+    fi
+    assert_equal "$limit: $(keys_at 0)" "$limit: "
+  done
+  # The last of them was enough.
+  assert_equal "$status" 0
+}
+
+@test "without /proc the command itself is stopped when the lock is lost" {
+  as_root
+  start_background ours unshare --mount --propagation private sh -c 'mount -t tmpfs none /proc; exec redlock-cli run "$@"' - \
+    -t 2s -k demo -- sh -c 'echo $$; exec sleep 1000'
+  wait_until test -s "$(background_stdout ours)"
+  local command
+  command=$(<"$(background_stdout ours)")
+  assert is_alive "$command"
+  redis 0 del demo
+  wait_background ours
+  assert_equal "$status" 79
+  assert is_dead "$command"
+}
+
+@test "without /proc the command itself is killed when it does not care, and when the holder is stopped" {
+  as_root
+  start_background ours unshare --mount --propagation private sh -c 'mount -t tmpfs none /proc; exec redlock-cli run "$@"' - \
+    -t 2s --grace 100ms -k demo -- sh -c 'trap "" TERM; echo $$; exec sleep 1000'
+  wait_until test -s "$(background_stdout ours)"
+  local command
+  command=$(<"$(background_stdout ours)")
+  redis 0 del demo
+  wait_background ours
+  assert_equal "$status" 79
+  assert is_dead "$command"
+
+  start_background ours unshare --mount --propagation private sh -c 'mount -t tmpfs none /proc; exec redlock-cli run "$@"' - \
+    -t 5s --grace 100ms -k demo -- sh -c 'echo $$; exec sleep 1000'
+  wait_until test -s "$(background_stdout ours)"
+  command=$(<"$(background_stdout ours)")
+  kill -STOP "$(holder_of "${BACKGROUND_PID[ours]}")"
+  wait_background ours
+  assert_equal "$status" 79
+  assert is_dead "$command"
+}
+
+# --- As process 1 ---
+
+as_init() { unshare --pid --fork --kill-child --mount-proc "$@"; }
+
+@test "as process 1: exit codes pass, and death by a signal is 128 and its number" {
+  as_root
+  local code
+  for code in 0 1 23 79 255; do
+    run as_init redlock-cli run -k demo -- sh -c 'exit "$0"' "$code"
+    assert_equal "$status" "$code"
+  done
+  run as_init redlock-cli run -k demo -- sh -c 'kill -TERM $$'
+  assert_equal "$status" 143
+  run as_init redlock-cli run -k demo -- sh -c 'ulimit -c 0; kill -KILL $$'
+  assert_equal "$status" 137
+  assert_equal "$(keys_at 0)" ""
+}
+
+@test "as process 1: the command's orphans are reaped" {
+  as_root
+  run as_init redlock-cli run -k demo -- bash -c '
+    test "$PPID" != 1 && for i in {1..20}; do (true & ); done
+    for i in {1..1000}; do grep -qs "^State:.Z" /proc/[0-9]*/status || exit 5; sleep 0.02; done'
+  assert_equal "$status" 5
+}
+
+@test "as process 1: TERM reaches the command" {
+  as_root
+  start_background ours unshare --pid --fork --kill-child --mount-proc redlock-cli run -k demo -- \
+    bash -c 'trap "echo told; exit 7" TERM; echo ready; while :; do sleep 0.02; done'
+  wait_until grep -q ready "$(background_stdout ours)"
+  kill -TERM "$(pgrep -P "${BACKGROUND_PID[ours]}")"
+  wait_background ours
+  assert_equal "$status ${lines[*]}" "7 ready told"
+  assert_equal "$(keys_at 0)" ""
+}
