@@ -5,10 +5,10 @@
 _redlock_cli_options() {
   local every='-k --key -S --server --server-timeout --user --password-file --config --json -q --quiet -v --verbose -h --help'
   local takes_lock='-n --nonblock --nb -w --wait --timeout --unavailable-wait -t --ttl -E --conflict-exit-code
-    -x -e --exclusive --note --retry-delay'
+    -x -e --exclusive --note --retry-delay --grace --stop-signal --on-lost'
   case $1 in
-    run) words="$every $takes_lock -c --command --grace --stop-signal --on-lost --status-fd" ;;
-    acquire) words="$every $takes_lock --export --token-file" ;;
+    run) words="$every $takes_lock -c --command --descendants --min-hold --status-fd" ;;
+    acquire) words="$every $takes_lock --while-pid --export --token-file" ;;
     extend) words="$every -t --ttl --token-file" ;;
     release) words="$every --token-file --force --if-fence" ;;
     status) words="$every --exit-code --watch" ;;
@@ -57,6 +57,8 @@ _redlock_cli_offer_command() {
 _redlock_cli_offer_value() {
   case $1 in
     --on-lost) _redlock_cli_offer 'kill term warn' ;;
+    --descendants) _redlock_cli_offer 'leave wait kill' ;;
+    --while-pid) _redlock_cli_offer "$$ $(ps -o pid= -U "$(id -u)" 2>/dev/null)" ;;
     --stop-signal) _redlock_cli_offer_signals ;;
     --config | --password-file | --token-file) _redlock_cli_offer_files ;;
     -S | --server)
@@ -65,7 +67,7 @@ _redlock_cli_offer_value() {
       ;;
     # Whatever one likes.
     -k | --key | -w | --wait | --timeout | --unavailable-wait | -t | --ttl | -E | --conflict-exit-code | --note | --retry-delay | \
-      -c | --command | --grace | --status-fd | --if-fence | --server-timeout | --user) ;;
+      -c | --command | --grace | --min-hold | --status-fd | --if-fence | --server-timeout | --user) ;;
     *) return 1 ;;
   esac
 }

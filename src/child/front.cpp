@@ -22,7 +22,7 @@ namespace {
 constexpr Milliseconds group_delivery{10};
 
 /// How long the witness may take to be scheduled. A signal twice is the lesser evil than a signal that waits for ever.
-constexpr Milliseconds witness_patience{1000};
+constexpr Milliseconds witness_patience{3000};
 
 /// Between two walks through a tree that does not die at once.
 constexpr Milliseconds kill_interval{2};

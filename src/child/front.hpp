@@ -34,7 +34,7 @@ struct Verdict {
 /// The guard that stays in front of the user: the terminal, signals, the exit status, and a watchdog over the holder. It has no network and
 /// no threads. Signals go to the holder, which alone signals the command, each exactly once:
 ///  - what the keyboard sent (INT, QUIT), the command in our group has got already;
-///  - with a controlling terminal, what was sent to our whole group (the witness tells, within 10 ms), too;
+///  - with a controlling terminal, what was sent to our whole group (the witness, asked 10 ms later, tells), too;
 ///  - a signal that comes twice within 10 ms (`timeout` sends it to us and to our group) counts once.
 /// Should the holder not stop the command in time, front does, a quarter of the margin later; should it die, at once.
 class Front {

@@ -7,6 +7,7 @@
 
 #include <array>
 #include <cerrno>
+#include <limits>
 #include <system_error>
 
 #include "child/descriptors.hpp"
@@ -71,9 +72,15 @@ void Witness::listen() {
   while ((length = ::read(seen_.get(), bytes.data(), bytes.size())) > 0) {
     for (ssize_t i = 0; i < length; ++i) {
       const int signal = bytes[static_cast<std::size_t>(i)];
-      signal == kQuestion ? void(++answers_) : void(heard_.insert(signal));
+      if (signal == kQuestion) {
+        ++answers_;
+      } else {
+        heard_.insert(signal);
+      }
     }
   }
+  // Killed by somebody: there is nothing to wait for.
+  if (length == 0) answers_ = std::numeric_limits<int>::max();
 }
 
 bool Witness::saw(int signal) {

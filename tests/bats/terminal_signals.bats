@@ -234,6 +234,23 @@ only_child() { ps -o pid= --ppid "$1" | tr -d ' '; }
   see 'Exit 23'
 }
 
+@test "a signal to the whole group reaches the command once, however late the process comes that watches it" {
+  start_counting TERM
+  local watcher
+  watcher=$(group_watcher)
+  # Not before it is asked: then it says what it had got before, and goes on.
+  kill -STOP "$watcher"
+  wait_until is_stopped "$watcher"
+  kill -TERM -- "-$FRONT"
+  wait_until is_asked "$watcher"
+  kill -CONT "$watcher"
+  assert_heard "$FRONT" TERM
+  see_end_of_counting
+}
+
+# The last real-time signal is pending: the highest bit.
+is_asked() { grep -q '^ShdPnd:[[:space:]]*[89a-f]' "/proc/$1/status"; }
+
 @test "different signals to the whole group at once: the command gets each once" {
   start_counting HUP QUIT TERM
   local wanted=() _

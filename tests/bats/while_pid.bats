@@ -11,7 +11,8 @@ setup() { setup_supervision; }
 
 teardown() {
   local pid
-  for pid in $(holders); do kill -KILL "$pid"; done
+  for pid in $(holders); do kill -KILL "$pid" || true; done
+  touch "$BATS_TEST_TMPDIR/end"
   teardown_supervision
 }
 
@@ -381,7 +382,7 @@ lets_go_of_everything() {
 # --- The lease is lost ---
 
 @test "a key that is deleted: the script and all that descends from it is dead, and nothing lies under the key" {
-  start_script ours -t 6s --grace 300ms
+  start_script ours -t 4s --grace 300ms
   redis 0 del demo
   wait_until is_dead "$HOLDER"
   assert_tree_dead
@@ -391,7 +392,7 @@ lets_go_of_everything() {
 }
 
 @test "a key that is overwritten: the same, and the other's lock stays as it is" {
-  start_script ours -t 6s --grace 300ms
+  start_script ours -t 4s --grace 300ms
   redis 0 set demo theirs
   wait_until is_dead "$HOLDER"
   assert_tree_dead
@@ -399,7 +400,7 @@ lets_go_of_everything() {
 }
 
 @test "a lock that is broken by release --force: the same" {
-  start_script ours -t 6s --grace 300ms
+  start_script ours -t 4s --grace 300ms
   redlock-cli release -k demo --force
   wait_until is_dead "$HOLDER"
   assert_tree_dead
@@ -420,7 +421,7 @@ lets_go_of_everything() {
 @test "a script that ignores TERM, or is stopped, is dead before the lock is free" {
   local manner
   for manner in 'trap "" TERM; echo ready; while :; do sleep 0.02; done' 'echo ready; kill -STOP $$; echo went on; sleep 1000'; do
-    start_watched ours bash -c 'redlock-cli acquire -k demo --while-pid $$ -t 6s --grace 300ms --token-file "$0/lease"; '"$manner" "$BATS_TEST_TMPDIR"
+    start_watched ours bash -c 'redlock-cli acquire -k demo --while-pid $$ -t 4s --grace 300ms --token-file "$0/lease"; '"$manner" "$BATS_TEST_TMPDIR"
     redis 0 pexpire demo 1
     wait_until is_dead "$HOLDER"
     flock -xn "$WITNESS" true
@@ -457,7 +458,7 @@ time.sleep(1000)' "$BATS_TEST_TMPDIR/lease" "$BATS_TEST_TMPDIR/go"
 
 @test "what descends from the script has its grace, though the script itself ends at once" {
   start_watched ours bash -c '
-    redlock-cli acquire -k demo --while-pid $$ -t 15s --grace 3s --token-file "$0/lease"
+    redlock-cli acquire -k demo --while-pid $$ -t 12s --grace 3s --token-file "$0/lease"
     bash -c "trap \"sleep 0.5; touch \$0/cleaned; exit\" TERM; echo ready; while :; do sleep 0.02; done" "$0"' "$BATS_TEST_TMPDIR"
   redis 0 del demo
   wait_until is_dead "$HOLDER"

@@ -46,11 +46,16 @@ class Watch(threading.Thread):
         self.broken = 0
         self.over = False
 
+    def look(self):
+        """Whether the key is there, and the fence, which grows with every lock."""
+        return self.server.pipeline(transaction=True).exists(KEY).get(f"redlock:fence:{{{KEY}}}").execute()
+
     def run(self):
         had = False
         while not self.over:
-            has = self.server.exists(KEY)
-            if had and not has and not is_dead():
+            has, fence = self.look()
+            # Alive, and no other lock has been taken meanwhile: so it lived without one.
+            if had and not has and not is_dead() and self.look() == [False, fence]:
                 self.broken += 1
             had = has
 

@@ -1,8 +1,10 @@
 #include "child/descriptors.hpp"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
 #include <filesystem>
+#include <system_error>
 
 #include "in_child.hpp"
 
@@ -62,6 +64,30 @@ TEST(CloseInherited, EndsThePipe) {
     pipe.write_end.reset();
     close_inherited(std::nullopt);
     EXPECT_EQ(pipe.read(), "");
+  });
+}
+
+TEST(CloseAllBut, LeavesOne) {
+  in_child([] {
+    for (const int fd : {0, 1, 2, 9, 200}) inherit(fd);
+    const Pipe ours;
+    const int read_end = ours.read_end.get();
+    const int write_end = ours.write_end.get();
+    close_all_but(write_end);
+    for (const int fd : {0, 1, 2, 9, 200, read_end}) EXPECT_EQ(::fcntl(fd, F_GETFD), -1) << fd;
+    EXPECT_GE(::fcntl(write_end, F_GETFD), 0);
+  });
+}
+
+TEST(RequireSpareDescriptors, ThrowsUnlessThereAreSoMany) {
+  in_child([] {
+    const int next = UniqueFd(::open("/dev/zero", O_RDONLY | O_CLOEXEC)).get();
+    const rlimit limit{static_cast<rlim_t>(next) + 5, static_cast<rlim_t>(next) + 5};
+    ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &limit), 0);
+    EXPECT_NO_THROW(require_spare_descriptors(5));
+    EXPECT_NO_THROW(require_spare_descriptors(5)) << "it keeps none";
+    EXPECT_THROW(require_spare_descriptors(6), std::system_error);
+    EXPECT_NO_THROW(require_spare_descriptors(5));
   });
 }
 

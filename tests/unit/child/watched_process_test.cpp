@@ -60,7 +60,7 @@ TEST(WatchedProcess, OneThatMayNotBeSignalledIsRefused) {
 
 TEST(WatchedProcess, TellsItsEndThoughNobodyHasReapedIt) {
   in_child([] {
-    Running command("echo up; read line", 1);
+    Running command("echo up; exec sleep 1000", 1);
     const WatchedProcess process = watch(command.pid());
     EXPECT_FALSE(process.ended());
     EXPECT_TRUE(process.anything_lives());

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/prctl.h>
 
 #include "in_child.hpp"
 
@@ -19,12 +20,24 @@ void in_group(const std::function<void()>& body) {
   });
 }
 
+/// Asks, and waits for the answer: whatever it got before is heard then.
+void listen_to(Witness& witness) {
+  const int question = witness.ask();
+  pollfd readable{witness.fd(), POLLIN, 0};
+  while (!witness.answered(question)) {
+    ASSERT_EQ(::poll(&readable, 1, static_cast<int>(kHangSeconds) * 1000), 1);
+    witness.listen();
+  }
+}
+
 TEST(Witness, SawWhatTheWholeGroupGot) {
   in_group([] {
     Witness witness;
     EXPECT_FALSE(witness.saw(SIGTERM));
     ::kill(0, SIGTERM);
-    EXPECT_TRUE(eventually([&] { return witness.saw(SIGTERM); }));
+    listen_to(witness);
+    EXPECT_FALSE(witness.saw(SIGINT));
+    EXPECT_TRUE(witness.saw(SIGTERM));
     EXPECT_FALSE(witness.saw(SIGTERM)) << "once";
   });
 }
@@ -33,34 +46,84 @@ TEST(Witness, DidNotSeeWhatWeGotAlone) {
   in_group([] {
     Witness witness;
     ::kill(::getpid(), SIGTERM);
-    // What comes behind it is there: so is all before it.
-    ::kill(0, SIGHUP);
-    EXPECT_TRUE(eventually([&] {
-      EXPECT_FALSE(witness.saw(SIGTERM));
-      ::kill(0, SIGHUP);
-      return witness.saw(SIGHUP);
-    }));
+    listen_to(witness);
+    EXPECT_FALSE(witness.saw(SIGTERM));
   });
 }
 
-TEST(Witness, ForgetsWhateverItSawWhenAsked) {
+TEST(Witness, AnswersAreInTheOrderOfQuestions) {
   in_group([] {
     Witness witness;
-    ::kill(witness.pid(), SIGINT);
-    ::kill(witness.pid(), SIGTERM);
-    EXPECT_TRUE(eventually([&] { return witness.saw(SIGTERM); }));
-    EXPECT_FALSE(witness.saw(SIGINT));
+    const int first = witness.ask();
+    EXPECT_FALSE(witness.answered(first));
+    ::kill(0, SIGTERM);
+    listen_to(witness);
+    EXPECT_TRUE(witness.answered(first));
+    EXPECT_TRUE(witness.saw(SIGTERM));
+  });
+}
+
+TEST(Witness, WhenItAnswersLateTheAnswerHoldsWhatCameBeforeTheQuestion) {
+  in_group([] {
+    Witness witness;
+    ::kill(witness.pid(), SIGSTOP);
+    EXPECT_TRUE(eventually([&] { return state_of(witness.pid()) == 'T'; }));
+    ::kill(0, SIGTERM);
+    ::kill(0, SIGINT);
+    const int question = witness.ask();
+    witness.listen();
+    EXPECT_FALSE(witness.answered(question));
+    ::kill(witness.pid(), SIGCONT);
+    listen_to(witness);
+    EXPECT_TRUE(witness.answered(question));
+    EXPECT_TRUE(witness.saw(SIGTERM));
+    EXPECT_TRUE(witness.saw(SIGINT));
+  });
+}
+
+TEST(Witness, ForgetsWhenItIsTold) {
+  in_group([] {
+    Witness witness;
+    ::kill(0, SIGTERM);
+    listen_to(witness);
+    witness.forget();
+    EXPECT_FALSE(witness.saw(SIGTERM));
+    ::kill(0, SIGTERM);
+    listen_to(witness);
+    EXPECT_TRUE(witness.saw(SIGTERM));
   });
 }
 
 TEST(Witness, DoesNotDieOfWhatItSees) {
   in_group([] {
     Witness witness;
-    for (const int signal : {SIGHUP, SIGINT, SIGQUIT, SIGUSR1, SIGTSTP, SIGPIPE, SIGALRM, SIGTERM}) {
+    for (const int signal : {SIGHUP, SIGINT, SIGQUIT, SIGUSR1, SIGUSR2, SIGTERM}) {
       ::kill(witness.pid(), signal);
-      EXPECT_TRUE(eventually([&] { return witness.saw(signal); })) << signal;
+      listen_to(witness);
+      EXPECT_TRUE(witness.saw(signal)) << signal;
     }
+    for (const int signal : {SIGTSTP, SIGTTIN, SIGPIPE, SIGALRM, SIGWINCH, SIGRTMIN}) ::kill(witness.pid(), signal);
+    listen_to(witness);
     EXPECT_EQ(::waitpid(witness.pid(), nullptr, WNOHANG), 0);
+  });
+}
+
+TEST(Witness, OneThatWasKilledIsNotWaitedFor) {
+  in_group([] {
+    Witness witness;
+    ::kill(witness.pid(), SIGKILL);
+    status_of(witness.pid());
+    listen_to(witness);
+    EXPECT_FALSE(witness.saw(SIGTERM));
+  });
+}
+
+TEST(Witness, HoldsNoPipeOpen) {
+  in_group([] {
+    Pipe pipe;
+    const Witness witness;
+    pipe.write_end.reset();
+    EXPECT_EQ(pipe.read(), "");
   });
 }
 
@@ -90,15 +153,23 @@ TEST(Witness, EndsWithUs) {
 }
 
 TEST(Witness, DoesNotOutliveAParentThatWasKilled) {
-  Pipe life;  // ends when the last who has it has
-  const pid_t parent = forked([] {
-    ::setpgid(0, 0);
-    const Witness witness;
-    return ::kill(::getpid(), SIGKILL);
+  in_child([] {
+    ::prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
+    Pipe name;
+    const pid_t parent = forked([&] {
+      ::setpgid(0, 0);
+      const Witness witness;
+      const pid_t pid = witness.pid();
+      EXPECT_EQ(::write(name.write_end.get(), &pid, sizeof pid), static_cast<ssize_t>(sizeof pid));
+      return ::kill(::getpid(), SIGKILL);
+    });
+    pid_t witness = 0;
+    ASSERT_EQ(::read(name.read_end.get(), &witness, sizeof witness), static_cast<ssize_t>(sizeof witness));
+    EXPECT_EQ(WTERMSIG(status_of(parent)), SIGKILL);
+    // It has come to us.
+    const int status = status_of(witness);
+    EXPECT_TRUE(WIFSIGNALED(status) || WIFEXITED(status));
   });
-  EXPECT_EQ(WTERMSIG(status_of(parent)), SIGKILL);
-  life.write_end.reset();
-  EXPECT_EQ(life.read(), "");
 }
 
 }  // namespace
