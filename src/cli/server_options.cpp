@@ -85,7 +85,7 @@ ServerOptions read_server_options(const Settings& settings) {
         std::any_of(options.endpoints.begin(), options.endpoints.end(), [&](const auto& other) { return process_of(other) == name; });
     if (twice)
       throw CommandError(ExitCode::config,
-                         fmt::format("{}: {} is named twice; each server has one vote", setting->where, escape_for_terminal(name)));
+                         fmt::format("{}: {} is named twice; the same server has but one vote", setting->where, escape_for_terminal(name)));
     options.endpoints.push_back(std::move(endpoint));
   }
   options.timeout = settings.duration("server-timeout");

@@ -365,16 +365,6 @@ two_have_ended() {
   assert [ ! -e "$BATS_TEST_TMPDIR/ran" ]
 }
 
-@test "one server under two names is found, also when there would be a quorum without it" {
-  start_tcp_server
-  start_server
-  local round
-  for ((round = 0; round < 10; ++round)); do
-    assert_refused 78 "the same one" redlock-cli run -S "${SERVER_URL[1]},${SERVER_URL[0]},unix://${SERVER_SOCKET[0]}" -k demo -n -- true
-    assert_unlocked demo 0 1
-  done
-}
-
 @test "the same URL twice is refused before anybody is asked" {
   assert_refused 78 "redis://h:6379 is named twice" redlock-cli run -S redis://h -S redis://h -k demo -- true
   assert_refused 78 "is named twice" redlock-cli run -S redis://h:6379,redis://g,redis://H/ -k demo -- true
