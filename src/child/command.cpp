@@ -22,15 +22,15 @@
 namespace redlock::child {
 namespace {
 
-constexpr int kNotFound = 127;
-constexpr int kCannotExecute = 126;
-constexpr int kCannotStart = 71;
+constexpr int not_found_code = 127;
+constexpr int cannot_execute_code = 126;
+constexpr int cannot_start_code = 71;
 
-constexpr const char* kDefaultPath = "/bin:/usr/bin";  // what glibc and musl take where $PATH is unset
-constexpr const char* kShell = "/bin/sh";
+constexpr const char* default_path = "/bin:/usr/bin";  // what glibc and musl take where $PATH is unset
+constexpr const char* shell_path = "/bin/sh";
 
 // A stop signal of the terminal, or a dead mount, can hold the child between fork and exec for ever; the caller has a lease to extend.
-constexpr int kExecPatienceMs = 500;
+constexpr int exec_patience_ms = 500;
 
 std::string message_of(int error) {
   std::string text = std::generic_category().message(error);
@@ -47,18 +47,18 @@ bool means_absent(int error) {
 }
 
 ExecFailure not_found(const std::string& name) {
-  return failure(kNotFound, name, "not found");
+  return failure(not_found_code, name, "not found");
 }
 
 /// `path`, when it can be executed; `name` is what the user called it.
 Result<std::string, ExecFailure> check_program(const std::string& path, const std::string& name) {
   struct stat info {};
   if (::stat(path.c_str(), &info) != 0) {
-    return unexpected(means_absent(errno) ? not_found(name) : failure(kCannotExecute, name, message_of(errno)));
+    return unexpected(means_absent(errno) ? not_found(name) : failure(cannot_execute_code, name, message_of(errno)));
   }
-  if (S_ISDIR(info.st_mode)) return unexpected(failure(kCannotExecute, name, "is a directory"));
-  if (!S_ISREG(info.st_mode)) return unexpected(failure(kCannotExecute, name, "is not a regular file"));
-  if (::faccessat(AT_FDCWD, path.c_str(), X_OK, AT_EACCESS) != 0) return unexpected(failure(kCannotExecute, name, message_of(errno)));
+  if (S_ISDIR(info.st_mode)) return unexpected(failure(cannot_execute_code, name, "is a directory"));
+  if (!S_ISREG(info.st_mode)) return unexpected(failure(cannot_execute_code, name, "is not a regular file"));
+  if (::faccessat(AT_FDCWD, path.c_str(), X_OK, AT_EACCESS) != 0) return unexpected(failure(cannot_execute_code, name, message_of(errno)));
   return path;
 }
 
@@ -76,7 +76,7 @@ Result<std::string, ExecFailure> search_path(std::string_view directories, const
     if (found) return found;
     // A directory that may not be searched is no sign of the program: only a file that is there makes it 126.
     struct stat info {};
-    if (worst.exit_code == kNotFound && ::stat(candidate.c_str(), &info) == 0) worst = found.error();
+    if (worst.exit_code == not_found_code && ::stat(candidate.c_str(), &info) == 0) worst = found.error();
     more = colon != std::string_view::npos;
     if (more) directories.remove_prefix(colon + 1);
   }
@@ -94,7 +94,7 @@ std::vector<char*> pointers_to(const std::vector<std::string>& strings) {
 
 /// As execvp does for a file that the kernel does not know: the shell, the file, the arguments after argv[0].
 std::vector<std::string> shell_arguments(const Command& command) {
-  std::vector<std::string> arguments{kShell, command.path.starts_with('-') ? "./" + command.path : command.path};
+  std::vector<std::string> arguments{shell_path, command.path.starts_with('-') ? "./" + command.path : command.path};
   if (!command.arguments.empty()) arguments.insert(arguments.end(), command.arguments.begin() + 1, command.arguments.end());
   return arguments;
 }
@@ -116,7 +116,7 @@ struct Prepared {
 };
 
 constexpr int exit_code_of(int error) noexcept {
-  return error == ENOENT ? kNotFound : kCannotExecute;
+  return error == ENOENT ? not_found_code : cannot_execute_code;
 }
 
 /// Async-signal-safe, as everything in the child.
@@ -139,18 +139,18 @@ struct Wiring {
   ::setpgid(0, options.join_group.value_or(0));
   ::prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
   // A parent that died before the prctl sends nothing any more.
-  if (::getppid() != wiring.parent) ::_exit(kCannotStart);
+  if (::getppid() != wiring.parent) ::_exit(cannot_start_code);
   inherited.restore_dispositions();
   char byte = 0;
   ssize_t got = 0;
   do {
     got = ::read(wiring.gate, &byte, 1);
   } while (got < 0 && errno == EINTR);
-  if (got != 1) ::_exit(kCannotStart);
+  if (got != 1) ::_exit(cannot_start_code);
   // Last: a signal that waits since the fork must meet the disposition that the command would give it.
   inherited.restore_mask();
   ::execve(prepared.path, prepared.arguments.data(), prepared.environment.data());
-  if (errno == ENOEXEC) ::execve(kShell, prepared.shell.data(), prepared.environment.data());
+  if (errno == ENOEXEC) ::execve(shell_path, prepared.shell.data(), prepared.environment.data());
   report_and_exit(wiring.report_to, errno);
 }
 
@@ -159,7 +159,7 @@ int wait_for_exec(int report_from) noexcept {
   pollfd readable{report_from, POLLIN, 0};
   int ready = 0;
   do {
-    ready = ::poll(&readable, 1, kExecPatienceMs);
+    ready = ::poll(&readable, 1, exec_patience_ms);
   } while (ready < 0 && errno == EINTR);
   if (ready <= 0) return 0;
   int error = 0;
@@ -178,23 +178,23 @@ void reap(pid_t child) noexcept {
 ExecFailure explain(const Command& command, int error) {
   // The kernel says ENOENT for a missing interpreter or loader too; shells say 126 then.
   if (error == ENOENT && ::access(command.path.c_str(), F_OK) == 0) {
-    return failure(kCannotExecute, command.path, "its interpreter is missing");
+    return failure(cannot_execute_code, command.path, "its interpreter is missing");
   }
   if (error == ENOENT) return not_found(command.path);
-  return failure(kCannotExecute, command.path, message_of(error));
+  return failure(cannot_execute_code, command.path, message_of(error));
 }
 
 ExecFailure cannot_start(const Command& command, const char* what, int error) {
-  return failure(kCannotStart, command.path, std::string(what) + ": " + message_of(error));
+  return failure(cannot_start_code, command.path, std::string(what) + ": " + message_of(error));
 }
 
 }  // namespace
 
 Result<std::string, ExecFailure> find_program(const std::string& name) {
-  if (name.empty()) return unexpected(failure(kNotFound, "''", "not found"));
+  if (name.empty()) return unexpected(failure(not_found_code, "''", "not found"));
   if (name.find('/') != std::string::npos) return check_program(name, name);
   const char* const directories = std::getenv("PATH");
-  return search_path(directories != nullptr ? directories : kDefaultPath, name);
+  return search_path(directories != nullptr ? directories : default_path, name);
 }
 
 std::vector<std::string> environment_with(const std::vector<Variable>& ours) {

@@ -14,10 +14,10 @@
 namespace redlock::child {
 namespace {
 
-constexpr int kLastSignal = 64;  // of Linux; SIGRTMAX is a function call, and not async-signal-safe by any promise
-constexpr int kExitOfSignal = 128;
+constexpr int last_signal = 64;  // of Linux; SIGRTMAX is a function call, and not async-signal-safe by any promise
+constexpr int exit_of_signal = 128;
 
-constexpr std::array kCollected{SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGCONT, SIGWINCH};
+constexpr std::array signals_to_collect{SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGCONT, SIGWINCH};
 
 struct Name {
   std::string_view text;
@@ -25,7 +25,7 @@ struct Name {
 };
 
 // The first name of a number is the one that is shown.
-constexpr std::array kNames{
+constexpr std::array names{
     Name{"HUP", SIGHUP},       Name{"INT", SIGINT},   Name{"QUIT", SIGQUIT},   Name{"ILL", SIGILL},   Name{"TRAP", SIGTRAP},
     Name{"ABRT", SIGABRT},     Name{"IOT", SIGABRT},  Name{"BUS", SIGBUS},     Name{"FPE", SIGFPE},   Name{"KILL", SIGKILL},
     Name{"USR1", SIGUSR1},     Name{"SEGV", SIGSEGV}, Name{"USR2", SIGUSR2},   Name{"PIPE", SIGPIPE}, Name{"ALRM", SIGALRM},
@@ -63,7 +63,7 @@ std::optional<int> parse_number(std::string_view text) {
 
 /// The numbers between the named and the real-time signals belong to libc: nobody can catch or mean them.
 bool is_signal(int number) {
-  const bool named = std::any_of(kNames.begin(), kNames.end(), [number](const Name& name) { return name.number == number; });
+  const bool named = std::any_of(names.begin(), names.end(), [number](const Name& name) { return name.number == number; });
   return named || (number >= SIGRTMIN && number <= SIGRTMAX);
 }
 
@@ -76,12 +76,12 @@ std::optional<int> real_time_offset(std::string_view text, char sign) {
 }
 
 std::optional<int> parse_real_time(std::string_view name) {
-  constexpr std::string_view kFirst = "RTMIN";
-  constexpr std::string_view kLast = "RTMAX";
-  if (name.starts_with(kFirst)) {
-    if (const auto offset = real_time_offset(name.substr(kFirst.size()), '+')) return SIGRTMIN + *offset;
-  } else if (name.starts_with(kLast)) {
-    if (const auto offset = real_time_offset(name.substr(kLast.size()), '-')) return SIGRTMAX - *offset;
+  constexpr std::string_view first = "RTMIN";
+  constexpr std::string_view last = "RTMAX";
+  if (name.starts_with(first)) {
+    if (const auto offset = real_time_offset(name.substr(first.size()), '+')) return SIGRTMIN + *offset;
+  } else if (name.starts_with(last)) {
+    if (const auto offset = real_time_offset(name.substr(last.size()), '-')) return SIGRTMAX - *offset;
   }
   return std::nullopt;
 }
@@ -100,7 +100,7 @@ InheritedSignals InheritedSignals::capture() {
   InheritedSignals inherited;
   sigemptyset(&inherited.ignored_);
   ::pthread_sigmask(SIG_BLOCK, nullptr, &inherited.mask_);
-  for (int signal = 1; signal <= kLastSignal; ++signal) {
+  for (int signal = 1; signal <= last_signal; ++signal) {
     struct sigaction action {};
     if (::sigaction(signal, nullptr, &action) == 0 && action.sa_handler == SIG_IGN) sigaddset(&inherited.ignored_, signal);
   }
@@ -116,7 +116,7 @@ bool InheritedSignals::blocked(int signal) const noexcept {
 }
 
 void InheritedSignals::restore_dispositions() const noexcept {
-  for (int signal = 1; signal <= kLastSignal; ++signal) set_disposition(signal, ignored(signal) ? SIG_IGN : SIG_DFL);
+  for (int signal = 1; signal <= last_signal; ++signal) set_disposition(signal, ignored(signal) ? SIG_IGN : SIG_DFL);
 }
 
 void InheritedSignals::restore_mask() const noexcept {
@@ -127,7 +127,7 @@ SignalGate::SignalGate(const InheritedSignals& inherited) {
   sigset_t collected;
   sigemptyset(&collected);
   sigaddset(&collected, SIGCHLD);
-  for (const int signal : kCollected) {
+  for (const int signal : signals_to_collect) {
     if (!inherited.ignored(signal) && !inherited.blocked(signal)) sigaddset(&collected, signal);
   }
   if (const int error = ::pthread_sigmask(SIG_BLOCK, &collected, nullptr); error != 0) {
@@ -153,7 +153,7 @@ std::optional<ReceivedSignal> SignalGate::read() {
 
 void ignore_all() noexcept {
   constexpr std::array kept{SIGCHLD, SIGKILL, SIGSTOP, SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGTRAP, SIGSYS};
-  for (int signal = 1; signal <= kLastSignal; ++signal) {
+  for (int signal = 1; signal <= last_signal; ++signal) {
     if (std::find(kept.begin(), kept.end(), signal) == kept.end()) set_disposition(signal, SIG_IGN);
   }
 }
@@ -167,8 +167,8 @@ bool ends_a_wait(int signal) noexcept {
 }
 
 int die_of(int signal) noexcept {
-  const int status = kExitOfSignal + signal;
-  if (signal <= 0 || signal > kLastSignal || stops(signal)) return status;
+  const int status = exit_of_signal + signal;
+  if (signal <= 0 || signal > last_signal || stops(signal)) return status;
   ::prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
   set_disposition(signal, SIG_DFL);  // fails for KILL, which needs none
   sigset_t only;
@@ -185,14 +185,14 @@ std::optional<int> parse_signal(std::string_view text) {
   const std::string upper = upper_case(text);
   std::string_view name = upper;
   if (name.starts_with("SIG")) name.remove_prefix(3);
-  const auto* const known = std::find_if(kNames.begin(), kNames.end(), [name](const Name& entry) { return entry.text == name; });
-  if (known != kNames.end()) return known->number;
+  const auto* const known = std::find_if(names.begin(), names.end(), [name](const Name& entry) { return entry.text == name; });
+  if (known != names.end()) return known->number;
   return parse_real_time(name);
 }
 
 std::string signal_name(int signal) {
-  const auto* const known = std::find_if(kNames.begin(), kNames.end(), [signal](const Name& entry) { return entry.number == signal; });
-  if (known != kNames.end()) return std::string(known->text);
+  const auto* const known = std::find_if(names.begin(), names.end(), [signal](const Name& entry) { return entry.number == signal; });
+  if (known != names.end()) return std::string(known->text);
   if (signal == SIGRTMIN) return "RTMIN";
   if (signal > SIGRTMIN && signal <= SIGRTMAX) return "RTMIN+" + std::to_string(signal - SIGRTMIN);
   return std::to_string(signal);

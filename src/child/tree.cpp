@@ -23,7 +23,7 @@ namespace redlock::child {
 namespace {
 
 // A tree that forks as fast as we kill is taken by the next call; a single call must end.
-constexpr int kMaxKillPasses = 10;
+constexpr int most_kill_passes = 10;
 
 using Pids = std::vector<pid_t>;
 using ChildrenByParent = std::map<pid_t, Pids>;
@@ -189,8 +189,8 @@ Pids living(Pids pids) {
 /// Signals that a stopped process would sit on. Not those that are about stopping, nor those that are nothing by default: a changed
 /// window must not wake a job that the user has stopped.
 bool needs_continue(int signal) noexcept {
-  constexpr std::array kAlone{0, SIGKILL, SIGSTOP, SIGCONT, SIGTSTP, SIGTTIN, SIGTTOU, SIGCHLD, SIGURG, SIGWINCH};
-  return std::find(kAlone.begin(), kAlone.end(), signal) == kAlone.end();
+  constexpr std::array sent_alone{0, SIGKILL, SIGSTOP, SIGCONT, SIGTSTP, SIGTTIN, SIGTTOU, SIGCHLD, SIGURG, SIGWINCH};
+  return std::find(sent_alone.begin(), sent_alone.end(), signal) == sent_alone.end();
 }
 
 /// What waitpid(2) says about `pid` (-1: any child) without blocking: its pid, 0 (all live), or -1 (no such child).
@@ -228,7 +228,7 @@ std::size_t ProcessTree::signal(int signal, const std::set<pid_t>& spared) const
 bool ProcessTree::kill_and_reap() {
   std::set<pid_t> killed;
   bool grown = true;
-  for (int pass = 0; grown && pass < kMaxKillPasses; ++pass) {
+  for (int pass = 0; grown && pass < most_kill_passes; ++pass) {
     grown = false;
     for (const pid_t pid : descendants()) {
       grown |= killed.insert(pid).second;

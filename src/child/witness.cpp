@@ -16,7 +16,7 @@
 namespace redlock::child {
 namespace {
 
-constexpr int kQuestion = 64;  // the last real-time signal: it queues, and a group is hardly ever sent it
+constexpr int question = 64;  // the last real-time signal: it queues, and a group is hardly ever sent it
 
 [[noreturn]] void testify(int report_to, pid_t parent) {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
@@ -27,7 +27,7 @@ constexpr int kQuestion = 64;  // the last real-time signal: it queues, and a gr
   for (;;) {
     // The lowest number comes first: a question (the highest) only when nothing else is pending.
     const int signal = ::sigwaitinfo(&all, nullptr);
-    if (signal != kQuestion && !ends_a_wait(signal)) continue;  // CONT and WINCH would fill the pipe in time
+    if (signal != question && !ends_a_wait(signal)) continue;  // CONT and WINCH would fill the pipe in time
     const char byte = static_cast<char>(signal);
     if (::write(report_to, &byte, 1) < 0 && errno != EAGAIN) ::_exit(0);
   }
@@ -62,7 +62,7 @@ Witness::~Witness() {
 }
 
 int Witness::ask() {
-  ::kill(pid_, kQuestion);
+  ::kill(pid_, question);
   return ++questions_;
 }
 
@@ -72,7 +72,7 @@ void Witness::listen() {
   while ((length = ::read(seen_.get(), bytes.data(), bytes.size())) > 0) {
     for (ssize_t i = 0; i < length; ++i) {
       const int signal = bytes[static_cast<std::size_t>(i)];
-      if (signal == kQuestion) {
+      if (signal == question) {
         ++answers_;
       } else {
         heard_.insert(signal);
