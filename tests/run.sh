@@ -8,17 +8,18 @@ umask 022
 
 usage() {
   cat <<'END'
-usage: tests/run.sh [--only dev|asan|user|tsan]
+usage: tests/run.sh [--only dev|asan|fuzz|user|tsan]
 
 Installs the packages that are missing, then:
   dev    builds preset dev, runs all tests
   asan   builds preset asan (AddressSanitizer, UndefinedBehaviorSanitizer), runs the tests labelled unit or smoke
+  fuzz   builds preset fuzz (Clang, libFuzzer), runs every fuzz target for a few seconds
   user   when root: the bats tests of dev once more as an ordinary user without a home
   tsan   only on demand: builds preset tsan (ThreadSanitizer), runs the tests labelled unit or smoke
 END
 }
 
-parts=(dev asan user)
+parts=(dev asan fuzz user)
 case "$#,${1-}" in
   0,) ;;
   1,-h | 1,--help)
@@ -26,7 +27,7 @@ case "$#,${1-}" in
     exit
     ;;
   2,--only)
-    if [[ ! $2 =~ ^(dev|asan|user|tsan)$ ]]; then
+    if [[ ! $2 =~ ^(dev|asan|fuzz|user|tsan)$ ]]; then
       echo "run.sh: no such part: $2" >&2
       usage >&2
       exit 64
@@ -183,6 +184,7 @@ fi
 for part in "${parts[@]}"; do
   case $part in
     dev) run_preset dev ;;
+    fuzz) run_preset fuzz -L '^fuzz$' ;;
     asan | tsan) run_preset "$part" -L '^(unit|smoke)$' ;;
     user) run_as_user ;;
   esac

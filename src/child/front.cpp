@@ -184,10 +184,10 @@ void Front::watch(Instant now) {
 }
 
 void Front::kill_everything() {
-  const Instant deadline = page_->get_deadline();
+  const Instant last = std::max(page_->get_deadline(), BootClock::now() + death_patience);
   ::kill(holder_, SIGKILL);  // nobody has waited for it yet; the tree cannot be seen where there is no /proc
   while (!tree_.kill_and_reap()) {
-    unconfirmed_ = BootClock::now() >= deadline;
+    unconfirmed_ = BootClock::now() >= last;
     if (unconfirmed_) return;
     const auto pause = std::chrono::duration_cast<std::chrono::nanoseconds>(kill_interval);
     const timespec length{0, static_cast<long>(pause.count())};

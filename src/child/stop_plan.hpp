@@ -18,6 +18,10 @@ enum class Descendants {
   kill,   ///< stop signal, KILL after the grace
 };
 
+/// What was killed has at least so long to die, even when it was killed late (we were stopped, or the machine was), before it counts as
+/// something that cannot be killed.
+inline constexpr Milliseconds death_patience{500};
+
 /// When and how a command is stopped, relative to the deadline of its lease.
 struct StopPlan {
   Duration grace;   ///< between the stop signal and KILL

@@ -78,9 +78,10 @@ asio::awaitable<Ending> Supervisor::finish() {
     if (is_stopping() && now >= *kill_at_) {
       if (!status_) pass_on(SIGKILL);  // the tree cannot be seen where there is no /proc
       // While something cannot be killed (setuid, D state), the lease is kept for as long as it can be.
-      while (!tree_.kill_and_reap() && !unconfirmed) {
+      while (!tree_.kill_and_reap()) {
+        unconfirmed = clock_.now() >= std::max(deadline_, now + death_patience);
+        if (unconfirmed) break;
         co_await sleep_until(clock_, clock_.now() + kill_interval);
-        unconfirmed = clock_.now() >= deadline_;
       }
       reap();
       break;

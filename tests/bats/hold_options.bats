@@ -324,6 +324,25 @@ warn ('lost', 79, 3, None, False)
 END
 }
 
+@test "--on-lost kill: guards that were both stopped for longer than the lease kill the tree as soon as they go on, and say 79" {
+  local first
+  for first in FRONT HOLDER; do
+    rm -f "$BATS_TEST_TMPDIR/pids"
+    start_tree ours -t 2s --grace 100ms
+    kill -STOP "$FRONT" "$HOLDER"
+    wait_for_no_key 0 demo
+    kill -CONT "${!first}"
+    if [[ $first == HOLDER ]]; then
+      wait_until is_dead "$COMMAND"
+      kill -CONT "$FRONT"
+    fi
+    wait_background ours
+    assert_equal "$first: $status" "$first: 79"
+    assert_tree_dead
+    assert_equal "$(reported '(j["result"], j["exit_code"])')" "('lost', 79)"
+  done
+}
+
 @test "--on-lost takes nothing else" {
   assert_refused 64 "must be kill, term or warn" redlock-cli run -k demo --on-lost never -- true
   REDLOCK_ON_LOST=never assert_refused 78 "must be kill, term or warn" redlock-cli run -k demo -- true
