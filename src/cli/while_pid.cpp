@@ -111,7 +111,8 @@ class PidHolder {
   }
 
   asio::awaitable<void> kill_all() {
-    while (!process().kill() && session_.clock().now() < deadline_) {
+    const Instant last = std::max(deadline_, session_.clock().now() + child::death_patience);
+    while (!process().kill() && session_.clock().now() < last) {
       co_await sleep_until(session_.clock(), session_.clock().now() + kill_interval);
     }
   }

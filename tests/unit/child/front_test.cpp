@@ -19,6 +19,7 @@ void guard_hung_holder(const StopPlan& plan, const std::function<void(const Verd
       const Channel channel = front.take_channel();
       front.page().set_deadline(deadline);
       channel.send({Message::Kind::started, 0, {}});
+      ::alarm(kHangSeconds);
       for (;;) ::pause();
     }
     then(front.guard(), deadline);
