@@ -9,6 +9,7 @@
 
 #include "cli/command_error.hpp"
 #include "cli/exit_code.hpp"
+#include "cli/redact.hpp"
 #include "support/text.hpp"
 
 namespace redlock::cli {
@@ -27,18 +28,6 @@ constexpr std::string_view common_help =
     "\nDurations: 500ms, 30s, 5m, 2h, 1d; a bare number is seconds."
     "\nMost options can also be set as REDLOCK_NAME, in ~/.config/redlock-cli/config.toml or in"
     "\n/etc/redlock-cli.toml. The manual: man redlock-cli\n";
-
-/// Text of the command line as it may be repeated in a message: a URL loses its login.
-std::string without_logins(std::string text) {
-  constexpr std::string_view separator = "://";
-  for (std::size_t scheme = text.find(separator); scheme != std::string::npos; scheme = text.find(separator, scheme + 1)) {
-    const std::size_t begin = scheme + separator.size();
-    const std::size_t end = text.find_first_of(" \t\n", begin);
-    const std::size_t at = text.substr(0, end).rfind('@');
-    if (at != std::string::npos && at > begin) text.replace(begin, at - begin, "...");
-  }
-  return text;
-}
 
 /// CLI11 takes the next word for the value of `--name=`; what was meant, most often by a variable that is not set, is an empty one.
 std::vector<std::string> with_empty_values(const std::vector<std::string>& arguments) {

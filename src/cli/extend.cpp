@@ -34,7 +34,7 @@ Meaning meaning_of(const ExtendResult& result, std::size_t servers) {
 
 asio::awaitable<Finish> extend(Session& session, const LeaseHandle& handle, Ttl ttl) {
   HeldLease held(session.electorate(), handle.resource, handle.token, handle.fence);
-  const ExtendResult result = co_await held.extend(ttl);
+  const ExtendResult result = co_await held.extend(ttl, Instant::max(), /*by_hand=*/true);
   co_await session.electorate().close(/*drain=*/false);
   const Meaning meaning = meaning_of(result, session.electorate().size());
   const bool extended = meaning.code == ExitCode::done;

@@ -7,6 +7,7 @@
 #include <cstdlib>
 
 #include "cli/command_error.hpp"
+#include "cli/redact.hpp"
 #include "support/duration.hpp"
 #include "support/text.hpp"
 
@@ -98,7 +99,8 @@ std::optional<std::uint64_t> Settings::number(std::string_view name, std::uint64
 }
 
 void Settings::refuse(const Setting& setting, const std::string& why) {
-  throw CommandError(setting.origin == Setting::Origin::line ? ExitCode::usage : ExitCode::config, setting.where + ": " + why);
+  throw CommandError(setting.origin == Setting::Origin::line ? ExitCode::usage : ExitCode::config,
+                     setting.where + ": " + without_logins(why));
 }
 
 }  // namespace redlock::cli

@@ -20,9 +20,26 @@ std::optional<NotOurs> first_not_ours(std::size_t servers, Votes vote_of) {
   return first;
 }
 
+template <class Votes>
+bool all_in(std::size_t servers, Votes vote_of) {
+  for (std::size_t i = 0; i < servers; ++i) {
+    if (vote_of(i) == nullptr) return false;
+  }
+  return true;
+}
+
 bool lost_the_key(const ExtendVote& vote) {
   const auto* not_ours = std::get_if<NotOurs>(&vote);
   return not_ours != nullptr && not_ours->why == NotOurs::Why::gone;
+}
+
+/// How long a process that is about to end waits for servers that are slower than the quorum: as long again as the decision took, and never
+/// so short that scheduling alone would make a server late.
+constexpr Milliseconds shortest_patience{20};
+
+Instant end_of_patience(const Clock& clock, Instant t0) {
+  const Instant now = clock.now();
+  return now + std::max<Duration>(now - t0, shortest_patience);
 }
 
 }  // namespace
@@ -38,7 +55,7 @@ HeldLease::HeldLease(Electorate& electorate, Resource resource, Token token, Fen
       fence_(fence),
       shared_(std::make_shared<Shared>()) {}
 
-asio::awaitable<ExtendResult> HeldLease::extend(Ttl ttl, Instant end) {
+asio::awaitable<ExtendResult> HeldLease::extend(Ttl ttl, Instant end, bool by_hand) {
   struct ExtendBallot : Ballot<ExtendTally> {
     using Ballot::Ballot;
     std::optional<HealRequest> heal;  ///< set once this round is confirmed
@@ -79,6 +96,9 @@ asio::awaitable<ExtendResult> HeldLease::extend(Ttl ttl, Instant end) {
     for (std::size_t i = 0; i < electorate_.size(); ++i) {
       if (const auto* vote = vote_of(i); vote != nullptr && lost_the_key(*vote)) give_back(i, *ballot->heal);
     }
+    const Instant patience = end_of_patience(electorate_.clock(), result.t0);
+    bool in_time = by_hand;
+    while (in_time && !all_in(electorate_.size(), vote_of)) in_time = co_await ballot->bell->wait_until(patience);
   }
   co_return result;
 }
@@ -103,10 +123,9 @@ asio::awaitable<ReleaseResult> HeldLease::release(bool by_hand, Duration keep) {
     return decide_release(ballot->tally.votes()) != ReleaseDecision::unavailable;
   };
   while (!is_settled()) co_await ballot->bell->wait_until(Instant::max());
-  // Those that are merely slower get as much time again as the decision took, so that nothing is left behind at them.
-  const Instant now = electorate_.clock().now();
+  const Instant patience = end_of_patience(electorate_.clock(), t0);
   bool in_time = by_hand;
-  while (in_time && !ballot->tally.complete()) in_time = co_await ballot->bell->wait_until(now + (now - t0));
+  while (in_time && !ballot->tally.complete()) in_time = co_await ballot->bell->wait_until(patience);
 
   const std::vector<ReleaseVote> votes = ballot->tally.votes();
   const auto vote_of = [&](std::size_t i) { return &votes[i]; };

@@ -33,7 +33,8 @@ class HeldLease {
   /// One round (PROTOCOL R4, R5): decided as soon as it is certain, within the server timeout and not after `end`, when the lease is over
   /// for the caller whatever the answers. Servers that say they have no such lease get it back, in the background, once a quorum confirmed
   /// it in this very round; never after release().
-  asio::awaitable<ExtendResult> extend(Ttl ttl, Instant end = Instant::max());
+  /// `by_hand`: the process is about to end, so there is no next round; slower servers get a moment more, to be healed if they need it.
+  asio::awaitable<ExtendResult> extend(Ttl ttl, Instant end = Instant::max(), bool by_hand = false);
 
   /// Compare-and-delete everywhere. Waits for every server that answered our last question, within the server timeout. `by_hand` (see
   /// ReleaseRequest), when nothing was asked before: for the decision of a quorum, and for the rest as long again as that took. Call once,

@@ -197,8 +197,8 @@ in_argv_of() { tr '\0' ' ' <"/proc/$1/cmdline"; }
   quiet 64 redlock-cli run -k demo --servr "$url" -- true
   quiet 64 redlock-cli status "$url"
   quiet 64 redlock-cli "$url"
-  quiet 64 redlock-cli acquire -k demo -t "$url"
-  quiet 64 redlock-cli acquire -k demo -t 60s -E "$url"
+  quiet 64 redlock-cli acquire -S redis://h -k demo -t "$url"
+  quiet 64 redlock-cli acquire -S redis://h -k demo -t 60s -E "$url"
   quiet 64 redlock-cli run -k demo "-q=$url" -- true
   quiet 64 redlock-cli run -k demo "--quiet=$url" -- true
 }
