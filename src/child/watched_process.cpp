@@ -102,7 +102,7 @@ void WatchedProcess::hold_still() {
 }
 
 void WatchedProcess::signal(int signal) {
-  remember_everybody();
+  hold_still();  // what is forked between the look and the signal would lose its parent, and be lost to us
   send(signal);
   send(SIGCONT);
 }

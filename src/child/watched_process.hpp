@@ -24,8 +24,8 @@ class WatchedProcess {
   /// Stops the process and all that descends from it, so that nothing new is forked, and remembers it all.
   void hold_still();
 
-  /// Sends `signal` and CONT to the process and its descendants, and remembers them: whoever loses his parent is found no other way. One
-  /// that is forked while a parent of it dies of the signal is lost, unless they were held still before.
+  /// Sends `signal` and CONT to the process and its descendants, held still meanwhile, and remembers them: whoever loses his parent is
+  /// found no other way.
   void signal(int signal);
 
   /// Kills the process and all that descends from it, also what was met before and has lost its parent since. True when nothing of it

@@ -82,7 +82,6 @@ Ttl require_ttl(const Settings& settings, const TtlDemands& demands, std::string
 }
 
 LockOptions read_lock_options(const Settings& settings, Resource resource, Ttl ttl, ServerOptions servers, Owner owner) {
-  (void)settings.flag("exclusive");  // what every lock is; read so that nonsense in a file is refused
   const Duration timeout = servers.timeout.value_or(default_server_timeout(ttl));
   return {std::move(resource), ttl,    read_wait_policy(settings), read_conflict_exit_code(settings), std::move(owner),
           std::move(servers),  timeout};

@@ -35,6 +35,10 @@ Settings::Settings(CommandLine line) : line_(std::move(line)) {
       throw CommandError(ExitCode::config, fmt::format("{}: there is no file {}", find("config")->where, escape_for_terminal(path)));
     }
   }
+  // Flags are read in many places, some of them too late to complain.
+  for (const OptionSpec& option : option_table()) {
+    if (option.kind == OptionKind::flag && (option.commands & line_.command->bit) != 0) (void)repeated(option.name);
+  }
 }
 
 std::optional<Setting> Settings::find(std::string_view name) const {
