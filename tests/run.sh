@@ -12,7 +12,7 @@ usage: tests/run.sh [--only dev|asan|fuzz|user|tsan]
 
 Installs the packages that are missing, then:
   dev    builds preset dev, runs all tests
-  asan   builds preset asan (AddressSanitizer, UndefinedBehaviorSanitizer), runs the tests labelled unit or smoke
+  asan   builds preset asan (AddressSanitizer, UndefinedBehaviorSanitizer), runs the unit tests
   fuzz   builds preset fuzz (Clang, libFuzzer), runs every fuzz target for a few seconds
   user   when root: the bats tests of dev once more as an ordinary user without a home
   tsan   only on demand: builds preset tsan (ThreadSanitizer), runs the tests labelled unit or smoke
@@ -185,7 +185,8 @@ for part in "${parts[@]}"; do
   case $part in
     dev) run_preset dev ;;
     fuzz) run_preset fuzz -L '^fuzz$' ;;
-    asan | tsan) run_preset "$part" -L '^(unit|smoke)$' ;;
+    asan) run_preset asan -L '^unit$' ;;
+    tsan) run_preset tsan -L '^(unit|smoke)$' ;;
     user) run_as_user ;;
   esac
 done

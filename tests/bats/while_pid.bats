@@ -459,8 +459,10 @@ time.sleep(1000)' "$BATS_TEST_TMPDIR/lease" "$BATS_TEST_TMPDIR/go"
 @test "what descends from the script has its grace, though the script itself ends at once" {
   start_watched ours bash -c '
     redlock-cli acquire -k demo --while-pid $$ -t 12s --grace 3s --token-file "$0/lease"
-    bash -c "trap \"sleep 0.5; touch \$0/cleaned; exit\" TERM; echo ready; while :; do sleep 0.02; done" "$0"' "$BATS_TEST_TMPDIR"
+    bash -c "trap \"sleep 0.5; touch \$0/cleaned; exit\" TERM; echo ready; while :; do sleep 0.02; done" "$0"
+    exit 3' "$BATS_TEST_TMPDIR"
   redis 0 del demo
+  wait_until is_dead "$SCRIPT"
   wait_until is_dead "$HOLDER"
   flock -xn "$WITNESS" true
   assert [ -e "$BATS_TEST_TMPDIR/cleaned" ]
