@@ -48,7 +48,7 @@ until_end() {
 }
 
 @test "the command sees the descriptors that we were given, and no others" {
-  local -a list=(sh -c 'cd /proc/$$/fd; for fd in *; do echo "$fd $(readlink "$fd")"; done')
+  local -a list=(sh -c 'cd /proc/$$/fd && echo * && readlink *')
   local file=$BATS_TEST_TMPDIR/list
   "${list[@]}" 5</dev/zero 9<"$WITNESS" 12>/dev/full </dev/null >"$file" 2>/dev/full
   local outside
