@@ -7,7 +7,7 @@ _redlock_cli_options() {
   local takes_lock='-n --nonblock --nb -w --wait --timeout --unavailable-wait -t --ttl -E --conflict-exit-code
     -x -e --exclusive --note --retry-delay --grace --stop-signal --on-lost'
   case $1 in
-    run) words="$every $takes_lock -c --command --descendants --min-hold --status-fd" ;;
+    run) words="$every $takes_lock -c --command --descendants --min-hold --isolate --status-fd" ;;
     acquire) words="$every $takes_lock --while-pid --export --token-file" ;;
     extend) words="$every -t --ttl --token-file" ;;
     release) words="$every --token-file --force --if-fence" ;;
@@ -59,6 +59,7 @@ _redlock_cli_offer_value() {
     --on-lost) _redlock_cli_offer 'kill term warn' ;;
     --descendants) _redlock_cli_offer 'leave wait kill' ;;
     --while-pid) _redlock_cli_offer "$$ $(ps -o pid= -U "$(id -u)" 2>/dev/null)" ;;
+    --isolate) _redlock_cli_offer 'none cgroup pidns' ;;
     --stop-signal) _redlock_cli_offer_signals ;;
     --config | --password-file | --token-file) _redlock_cli_offer_files ;;
     -S | --server)

@@ -114,7 +114,9 @@ while read -r command; do
   wrong=$(options_as_values "$command" "${flags[@]}")
   [[ -z $wrong ]] || problem "$completion: $command offers options as the value of ${wrong//$'\n'/; }"
 done <<<"$commands"
-same "$completion: --on-lost" "$(help_options run | sed -n 's/^--on-lost //p' | tr '|' '\n')" "$(offered run --on-lost '')"
+for option in --on-lost --isolate; do
+  same "$completion: $option" "$(help_options run | sed -n "s/^$option //p" | tr '|' '\n')" "$(offered run "$option" '')"
+done
 
 same "$page: EXIT STATUS" "$(help_exit_codes)" "$(man_exit_codes | grep -v $'^128+n\t')"
 grep -q $'^128+n\t' <<<"$(man_exit_codes)" || problem "$page: EXIT STATUS: 128+n is missing"

@@ -13,7 +13,6 @@
 #include <cerrno>
 #include <cstdlib>
 #include <string_view>
-#include <system_error>
 #include <utility>
 
 #include "support/text.hpp"
@@ -24,19 +23,12 @@ namespace {
 
 constexpr int not_found_code = 127;
 constexpr int cannot_execute_code = 126;
-constexpr int cannot_start_code = 71;
 
 constexpr const char* default_path = "/bin:/usr/bin";  // what glibc and musl take where $PATH is unset
 constexpr const char* shell_path = "/bin/sh";
 
 // A stop signal of the terminal, or a dead mount, can hold the child between fork and exec for ever; the caller has a lease to extend.
 constexpr int exec_patience_ms = 500;
-
-std::string message_of(int error) {
-  std::string text = std::generic_category().message(error);
-  if (!text.empty() && text.front() >= 'A' && text.front() <= 'Z') text.front() = static_cast<char>(text.front() - 'A' + 'a');
-  return text;
-}
 
 ExecFailure failure(int exit_code, const std::string& name, const std::string& reason) {
   return {exit_code, escape_for_terminal(name) + ": " + reason};
@@ -54,11 +46,11 @@ ExecFailure not_found(const std::string& name) {
 Result<std::string, ExecFailure> check_program(const std::string& path, const std::string& name) {
   struct stat info {};
   if (::stat(path.c_str(), &info) != 0) {
-    return unexpected(means_absent(errno) ? not_found(name) : failure(cannot_execute_code, name, message_of(errno)));
+    return unexpected(means_absent(errno) ? not_found(name) : failure(cannot_execute_code, name, errno_text(errno)));
   }
   if (S_ISDIR(info.st_mode)) return unexpected(failure(cannot_execute_code, name, "is a directory"));
   if (!S_ISREG(info.st_mode)) return unexpected(failure(cannot_execute_code, name, "is not a regular file"));
-  if (::faccessat(AT_FDCWD, path.c_str(), X_OK, AT_EACCESS) != 0) return unexpected(failure(cannot_execute_code, name, message_of(errno)));
+  if (::faccessat(AT_FDCWD, path.c_str(), X_OK, AT_EACCESS) != 0) return unexpected(failure(cannot_execute_code, name, errno_text(errno)));
   return path;
 }
 
@@ -119,28 +111,38 @@ constexpr int exit_code_of(int error) noexcept {
   return error == ENOENT ? not_found_code : cannot_execute_code;
 }
 
+/// What a child says that could not become the command.
+struct Complaint {
+  enum class Step : int { none, mount_proc, exec };
+  Step step;
+  int error;  ///< errno
+};
+
 /// Async-signal-safe, as everything in the child.
-[[noreturn]] void report_and_exit(int report_to, int error) noexcept {
+[[noreturn]] void report_and_exit(int report_to, Complaint complaint) noexcept {
   // The parent may have lost its patience and closed its end: then the exit code is all that is left to say it.
   ::signal(SIGPIPE, SIG_IGN);
-  [[maybe_unused]] const auto written = ::write(report_to, &error, sizeof error);
-  ::_exit(exit_code_of(error));
+  [[maybe_unused]] const auto written = ::write(report_to, &complaint, sizeof complaint);
+  ::_exit(complaint.step == Complaint::Step::exec ? exit_code_of(complaint.error) : cannot_start_code);
 }
 
 /// What the child knows besides what it is to become.
 struct Wiring {
-  pid_t parent;
+  pid_t parent;   ///< as getppid() gives it
   int gate;       ///< to read: a byte, or the end
-  int report_to;  ///< to write: an errno
+  int report_to;  ///< to write: a Complaint
 };
 
 [[noreturn]] void become(const Prepared& prepared, const SpawnOptions& options, const InheritedSignals& inherited,
                          const Wiring& wiring) noexcept {
   ::setpgid(0, options.join_group.value_or(0));
   ::prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
-  // A parent that died before the prctl sends nothing any more.
+  // A parent that died before the prctl sends nothing any more. (In a pid namespace it is 0 before and after; there its init dies.)
   if (::getppid() != wiring.parent) ::_exit(cannot_start_code);
   inherited.restore_dispositions();
+  if (options.pid_namespace != nullptr) {
+    if (const int error = PidNamespace::mount_proc(); error != 0) report_and_exit(wiring.report_to, {Complaint::Step::mount_proc, error});
+  }
   char byte = 0;
   ssize_t got = 0;
   do {
@@ -151,23 +153,24 @@ struct Wiring {
   inherited.restore_mask();
   ::execve(prepared.path, prepared.arguments.data(), prepared.environment.data());
   if (errno == ENOEXEC) ::execve(shell_path, prepared.shell.data(), prepared.environment.data());
-  report_and_exit(wiring.report_to, errno);
+  report_and_exit(wiring.report_to, {Complaint::Step::exec, errno});
 }
 
-/// The errno of a failed exec; 0 when it succeeded, the child died before it, or it takes too long.
-int wait_for_exec(int report_from) noexcept {
+/// None when the exec succeeded, the child died before it, or it takes too long.
+Complaint wait_for_exec(int report_from) noexcept {
+  constexpr Complaint nothing{Complaint::Step::none, 0};
   pollfd readable{report_from, POLLIN, 0};
   int ready = 0;
   do {
     ready = ::poll(&readable, 1, exec_patience_ms);
   } while (ready < 0 && errno == EINTR);
-  if (ready <= 0) return 0;
-  int error = 0;
+  if (ready <= 0) return nothing;
+  Complaint complaint = nothing;
   ssize_t got = 0;
   do {
-    got = ::read(report_from, &error, sizeof error);
+    got = ::read(report_from, &complaint, sizeof complaint);
   } while (got < 0 && errno == EINTR);
-  return got == static_cast<ssize_t>(sizeof error) ? error : 0;
+  return got == static_cast<ssize_t>(sizeof complaint) ? complaint : nothing;
 }
 
 void reap(pid_t child) noexcept {
@@ -175,17 +178,19 @@ void reap(pid_t child) noexcept {
   }
 }
 
-ExecFailure explain(const Command& command, int error) {
+ExecFailure cannot_start(const Command& command, const char* what, int error) {
+  return failure(cannot_start_code, command.path, std::string(what) + ": " + errno_text(error));
+}
+
+ExecFailure explain(const Command& command, Complaint complaint) {
+  const int error = complaint.error;
+  if (complaint.step == Complaint::Step::mount_proc) return cannot_start(command, "cannot mount a /proc for its pid namespace", error);
   // The kernel says ENOENT for a missing interpreter or loader too; shells say 126 then.
   if (error == ENOENT && ::access(command.path.c_str(), F_OK) == 0) {
     return failure(cannot_execute_code, command.path, "its interpreter is missing");
   }
   if (error == ENOENT) return not_found(command.path);
-  return failure(cannot_execute_code, command.path, message_of(error));
-}
-
-ExecFailure cannot_start(const Command& command, const char* what, int error) {
-  return failure(cannot_start_code, command.path, std::string(what) + ": " + message_of(error));
+  return failure(cannot_execute_code, command.path, errno_text(error));
 }
 
 }  // namespace
@@ -244,8 +249,8 @@ Result<ReadyCommand, ExecFailure> ReadyCommand::prepare(const Command& command, 
   sigset_t before;
   sigfillset(&all);
   ::sigprocmask(SIG_SETMASK, &all, &before);
-  const pid_t parent = ::getpid();
-  const pid_t child = ::fork();
+  const pid_t parent = options.pid_namespace != nullptr ? 0 : ::getpid();
+  const pid_t child = options.pid_namespace != nullptr ? options.pid_namespace->fork() : ::fork();
   const int error = errno;
   if (child == 0) {
     gate_in.reset();  // else it would never read the end
@@ -256,17 +261,24 @@ Result<ReadyCommand, ExecFailure> ReadyCommand::prepare(const Command& command, 
 
   // In both: whoever comes first, the group is there when we return. EACCES says that the child was first.
   ::setpgid(child, options.join_group.value_or(child));
-  return ReadyCommand(command, child, std::move(gate_in), std::move(report_out));
+  ReadyCommand ready(command, child, std::move(gate_in), std::move(report_out));
+  // Before it runs: nothing that it starts is ever outside.
+  if (options.cgroup != nullptr) {
+    if (const int refused = options.cgroup->add(child); refused != 0) {
+      return unexpected(cannot_start(command, "cannot put it into its cgroup", refused));
+    }
+  }
+  return ready;
 }
 
 Result<void, ExecFailure> ReadyCommand::start() {
   const pid_t child = std::exchange(pid_, 0);
   const char byte = 1;
   [[maybe_unused]] const auto written = ::write(gate_.get(), &byte, 1);  // it cannot fail: we are the writer of an empty pipe
-  const int error = wait_for_exec(report_.get());
-  if (error == 0) return {};
+  const Complaint complaint = wait_for_exec(report_.get());
+  if (complaint.step == Complaint::Step::none) return {};
   reap(child);
-  return unexpected(explain(command_, error));
+  return unexpected(explain(command_, complaint));
 }
 
 }  // namespace redlock::child

@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "child/cgroup.hpp"
+#include "child/pid_namespace.hpp"
 #include "child/signals.hpp"
 #include "support/result.hpp"
 #include "support/unique_fd.hpp"
@@ -17,6 +19,9 @@ struct ExecFailure {
   int exit_code;     ///< 127: not found; 126: found, but cannot be executed; 71: fork or the like failed
   std::string text;  ///< one clause, e.g. `deploy.sh: permission denied`; the command's name is escaped for the terminal
 };
+
+/// Its code for what is the system's fault.
+inline constexpr int cannot_start_code = 71;
 
 /// What to run: found before the wait, started after it.
 struct Command {
@@ -40,6 +45,8 @@ std::vector<std::string> environment_with(const std::vector<Variable>& ours);
 struct SpawnOptions {
   std::vector<std::string> environment;
   std::optional<pid_t> join_group;  ///< the process group to join (that of the job we are in); without it the command leads one of its own
+  const Cgroup* cgroup = nullptr;   ///< to be put into
+  const PidNamespace* pid_namespace = nullptr;  ///< to be born in, with a /proc of its own
 };
 
 /// A command that is forked, in its group, with PDEATHSIG (SIGKILL, the race against our own death closed), and waits for start(). From
@@ -68,7 +75,7 @@ class ReadyCommand {
   Command command_;
   pid_t pid_;        ///< 0: started, or moved from
   UniqueFd gate_;    ///< a byte lets it go; its end ends it
-  UniqueFd report_;  ///< the errno of a failed exec
+  UniqueFd report_;  ///< why it could not become the command
 };
 
 }  // namespace redlock::child

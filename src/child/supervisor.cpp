@@ -10,14 +10,30 @@ namespace {
 /// Between two walks through a tree that does not die at once.
 constexpr Milliseconds kill_interval{2};
 
+/// Nobody tells us when the command's orphans end in a pid namespace: they are its init's children, not ours.
+constexpr Milliseconds orphan_interval{20};
+
 }  // namespace
 
-Supervisor::Supervisor(const Clock& clock, StopPlan plan, SharedPage& page)
-    : clock_(clock), plan_(plan), page_(page), bell_(clock.make_bell()) {}
+Supervisor::Supervisor(const Clock& clock, StopPlan plan, SharedPage& page, const Isolation& isolation)
+    : clock_(clock), plan_(plan), page_(page), isolation_(isolation), bell_(clock.make_bell()) {
+  if (isolation_.cgroup() != nullptr) tree_.confine_to(*isolation_.cgroup());
+}
 
-Result<void, ExecFailure> Supervisor::prepare(const Command& command, const SpawnOptions& options, const InheritedSignals& inherited) {
+Result<void, ExecFailure> Supervisor::prepare(const Command& command, SpawnOptions options, const InheritedSignals& inherited) {
+  options.cgroup = isolation_.cgroup();
+  if (isolation_.wants_pid_namespace()) {
+    auto made = PidNamespace::create();
+    if (!made) return unexpected(ExecFailure{cannot_start_code, std::move(made.error())});
+    pid_namespace_.emplace(std::move(*made));
+    tree_.add_guard(pid_namespace_->init());
+    options.pid_namespace = &*pid_namespace_;
+  }
   auto ready = ReadyCommand::prepare(command, options, inherited);
-  if (!ready) return unexpected<ExecFailure>(std::move(ready.error()));
+  if (!ready) {
+    end_namespace();
+    return unexpected<ExecFailure>(std::move(ready.error()));
+  }
   leads_group_ = !options.join_group;
   ready_.emplace(std::move(*ready));
   return {};
@@ -30,6 +46,7 @@ void Supervisor::arm(Instant deadline) {
 
 void Supervisor::drop() {
   ready_.reset();
+  end_namespace();
   page_.clear_deadline();
 }
 
@@ -38,10 +55,16 @@ Result<bool, ExecFailure> Supervisor::start() {
   pid_ = ready_->pid();
   if (auto started = ready_->start(); !started) {
     page_.clear_deadline();
+    end_namespace();
     return unexpected<ExecFailure>(std::move(started.error()));
   }
   ready_.reset();
   return true;
+}
+
+void Supervisor::end_namespace() {
+  if (pid_namespace_) pid_namespace_->end();
+  pid_namespace_.reset();
 }
 
 void Supervisor::move_deadline(Instant deadline) {
@@ -69,7 +92,7 @@ void Supervisor::on_child() {
 }
 
 asio::awaitable<Ending> Supervisor::finish() {
-  bool unconfirmed = false;
+  bool dead = true;  // what had to be killed
   for (;;) {
     reap();
     const Instant now = clock_.now();
@@ -77,24 +100,45 @@ asio::awaitable<Ending> Supervisor::finish() {
     if (!is_stopping() && (lease_gone_ || page_.stopped_by_front || now >= terminate_at())) stop(now);
     if (is_stopping() && now >= *kill_at_) {
       if (!status_) pass_on(SIGKILL);  // the tree cannot be seen where there is no /proc
-      // While something cannot be killed (setuid, D state), the lease is kept for as long as it can be.
-      while (!tree_.kill_and_reap()) {
-        unconfirmed = clock_.now() >= std::max(deadline_, now + death_patience);
-        if (unconfirmed) break;
-        co_await sleep_until(clock_, clock_.now() + kill_interval);
-      }
-      reap();
+      dead = co_await kill_all();
       break;
     }
-    if (is_stopping() && status_ && (*kill_at_ == Instant::max() || tree_.nothing_left())) break;
-    co_await bell_->wait_until(is_stopping() ? *kill_at_ : terminate_at());
+    if (is_stopping() && status_ && (*kill_at_ == Instant::max() || all_ended())) break;
+    co_await bell_->wait_until(next_look(now));
+  }
+  std::vector<pid_t> swept;
+  if (pid_namespace_ && dead) {
+    swept = tree_.descendants();
+    dead = co_await kill_all();
   }
   page_.clear_deadline();
-  co_return Ending{status_.value_or(SIGKILL), lease_gone_, unconfirmed, tree_.descendants()};
+  co_return Ending{status_.value_or(SIGKILL), lease_gone_, !dead, tree_.descendants(), std::move(swept)};
+}
+
+/// True when nothing is left. While something cannot be killed (setuid, D state), the lease is kept for as long as it can be.
+asio::awaitable<bool> Supervisor::kill_all() {
+  const Instant began = clock_.now();
+  bool dead = tree_.kill_and_reap();
+  while (!dead && clock_.now() < std::max(deadline_, began + death_patience)) {
+    co_await sleep_until(clock_, clock_.now() + kill_interval);
+    dead = tree_.kill_and_reap();
+  }
+  reap();
+  co_return dead;
+}
+
+/// Its init, our own, is always left in a pid namespace.
+bool Supervisor::all_ended() const {
+  return pid_namespace_ ? tree_.descendants().empty() : tree_.nothing_left();
+}
+
+Instant Supervisor::next_look(Instant now) const {
+  const Instant next = is_stopping() ? *kill_at_ : terminate_at();
+  return pid_namespace_ && status_ ? std::min(next, now + orphan_interval) : next;
 }
 
 bool Supervisor::may_leave(Instant now) {
-  if (plan_.descendants == Descendants::leave || tree_.nothing_left()) return true;
+  if (plan_.descendants == Descendants::leave || all_ended()) return true;
   if (plan_.descendants == Descendants::kill) {
     kill_at_ = std::min(now + plan_.grace, deadline_ - plan_.margin);
     tree_.signal(plan_.stop_signal);

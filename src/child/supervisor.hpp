@@ -6,6 +6,8 @@
 #include <vector>
 
 #include "child/command.hpp"
+#include "child/isolation.hpp"
+#include "child/pid_namespace.hpp"
 #include "child/shared_page.hpp"
 #include "child/signals.hpp"
 #include "child/stop_plan.hpp"
@@ -20,6 +22,7 @@ struct Ending {
   bool lease_gone = false;   ///< the lease was lost, or the command had to be stopped so that it would not outlive it
   bool unconfirmed = false;  ///< the lease is over, and something of the tree could not be killed
   std::vector<pid_t> left;   ///< descendants that still run
+  std::vector<pid_t> swept;  ///< descendants that the command left running, killed with their pid namespace
 };
 
 /// The holder's guard over the command: never lets it outlive the lease. It knows the lease by its deadline alone; somebody else renews it
@@ -27,13 +30,15 @@ struct Ending {
 ///
 /// Stop signal and CONT go to the whole tree at deadline - grace - margin, KILL at deadline - margin, again and again until nothing of the
 /// tree is left. A stop signal that was sent is final. A lease that is over stops the command at once, with KILL after the grace or at
-/// deadline - margin, whichever is sooner. When front is gone, KILL comes at once.
+/// deadline - margin, whichever is sooner. When front is gone, KILL comes at once. A pid namespace ends with the command: what the command
+/// leaves running in it is killed.
 class Supervisor {
  public:
-  Supervisor(const Clock& clock, StopPlan plan, SharedPage& page);
+  /// All must outlive it.
+  Supervisor(const Clock& clock, StopPlan plan, SharedPage& page, const Isolation& isolation);
 
   /// Forks the command, ready to start. Not after start().
-  Result<void, ExecFailure> prepare(const Command& command, const SpawnOptions& options, const InheritedSignals& inherited);
+  Result<void, ExecFailure> prepare(const Command& command, SpawnOptions options, const InheritedSignals& inherited);
 
   /// Publishes the deadline: from here on both guards watch over what is prepared.
   void arm(Instant deadline);
@@ -65,6 +70,10 @@ class Supervisor {
  private:
   void reap();
   void stop(Instant now);
+  void end_namespace();
+  asio::awaitable<bool> kill_all();
+  [[nodiscard]] bool all_ended() const;
+  [[nodiscard]] Instant next_look(Instant now) const;
 
   /// The command has ended by itself: whether what it left may be left, too. Begins to end it where that is the plan.
   bool may_leave(Instant now);
@@ -74,8 +83,10 @@ class Supervisor {
   const Clock& clock_;
   StopPlan plan_;
   SharedPage& page_;
+  const Isolation& isolation_;
   ProcessTree tree_;
   std::unique_ptr<Bell> bell_;
+  std::optional<PidNamespace> pid_namespace_;
   std::optional<ReadyCommand> ready_;
   Instant deadline_;
   std::optional<Instant> kill_at_;  ///< set by the stop signal; Instant::max(): never

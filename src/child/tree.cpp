@@ -212,7 +212,9 @@ std::vector<pid_t> living_descendants(pid_t root) {
 }
 
 std::vector<pid_t> ProcessTree::descendants() const {
-  return living(walk(::getpid(), born_with_));
+  Pids pids = living(walk(::getpid(), born_with_));
+  pids.erase(std::remove_if(pids.begin(), pids.end(), [this](pid_t pid) { return guards_.contains(pid); }), pids.end());
+  return pids;
 }
 
 std::size_t ProcessTree::signal(int signal, const std::set<pid_t>& spared) const {
@@ -226,11 +228,12 @@ std::size_t ProcessTree::signal(int signal, const std::set<pid_t>& spared) const
 }
 
 bool ProcessTree::kill_and_reap() {
+  if (cgroup_ != nullptr) cgroup_->kill();
   std::set<pid_t> killed;
   bool grown = true;
   for (int pass = 0; grown && pass < most_kill_passes; ++pass) {
     grown = false;
-    for (const pid_t pid : descendants()) {
+    for (const pid_t pid : living(walk(::getpid(), born_with_))) {
       grown |= killed.insert(pid).second;
       ::kill(pid, SIGKILL);
     }
@@ -246,7 +249,13 @@ std::optional<Ended> ProcessTree::reap() {
   return first;
 }
 
-std::optional<Ended> ProcessTree::reap_next() const {
+std::optional<Ended> ProcessTree::reap_next() {
+  const auto ended = reap_next_of_all();
+  if (ended) guards_.erase(ended->pid);  // anybody's number by now
+  return ended;
+}
+
+std::optional<Ended> ProcessTree::reap_next_of_all() const {
   int status = 0;
   if (born_with_.empty()) {
     const pid_t pid = wait_now(-1, status);
@@ -261,6 +270,7 @@ std::optional<Ended> ProcessTree::reap_next() const {
 }
 
 bool ProcessTree::nothing_left() const {
+  if (cgroup_ != nullptr && cgroup_->populated()) return false;
   if (born_with_.empty()) {
     siginfo_t none{};
     return ::waitid(P_ALL, 0, &none, WEXITED | WNOHANG | WNOWAIT | __WALL) != 0 && errno == ECHILD;

@@ -8,6 +8,8 @@
 #include <set>
 #include <vector>
 
+#include "child/cgroup.hpp"
+
 namespace redlock::child {
 
 /// Living descendants of any process, parents before children. Those whose parents have ended are not to be found from there any more.
@@ -25,6 +27,14 @@ struct Ended {
 class ProcessTree {
  public:
   ProcessTree();
+
+  /// What descends from us lives in this cgroup, too: from now on kill_and_reap() kills it as one, and not all is dead before it is empty.
+  /// It must outlive this.
+  void confine_to(const Cgroup& cgroup) noexcept { cgroup_ = &cgroup; }
+
+  /// A child that is a guard of ours and none of the command's processes: signal() and descendants() leave it out, but not what descends
+  /// from it; kill_and_reap() kills it with the rest.
+  void add_guard(pid_t pid) { guards_.insert(pid); }
 
   /// Sends `signal` to every descendant, parents before children; SIGTERM and the like are followed by SIGCONT, since a stopped process
   /// acts on nothing before that. A process that may not be signalled (setuid) is left out; says how many got it.
@@ -47,9 +57,12 @@ class ProcessTree {
   [[nodiscard]] bool nothing_left() const;
 
  private:
-  [[nodiscard]] std::optional<Ended> reap_next() const;
+  [[nodiscard]] std::optional<Ended> reap_next();
+  [[nodiscard]] std::optional<Ended> reap_next_of_all() const;
 
   std::set<pid_t> born_with_;
+  std::set<pid_t> guards_;
+  const Cgroup* cgroup_ = nullptr;
   std::deque<Ended> ended_;  ///< reaped by kill_and_reap(), not handed out yet
 };
 

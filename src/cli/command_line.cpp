@@ -46,7 +46,9 @@ std::vector<std::string> with_empty_values(const std::vector<std::string>& argum
 /// CLI11's help, with usage lines of our own: its own would say neither -k nor --.
 class Formatter : public CLI::Formatter {
  public:
-  explicit Formatter(const CommandSpec& command) : command_(command) {}
+  explicit Formatter(const CommandSpec& command) : command_(command) {
+    column_width(34);  // two spaces behind the longest option
+  }
   std::string make_usage(const CLI::App*, std::string) const override {
     return fmt::format("\nUsage: redlock-cli {} {}\n", command_.name, command_.usage);
   }

@@ -33,8 +33,11 @@ constexpr Milliseconds go_patience{500};
 
 /// What the keeper in the background and the run in front share; the keeper may still be waiting for an answer when the run is over.
 struct Tenancy {
-  Tenancy(Electorate& electorate, const Lease& lease, const Clock& clock, const child::StopPlan& stop, child::SharedPage& page)
-      : held(electorate, lease.resource, lease.token, lease.fence), keeper(electorate, held, lease), supervisor(clock, stop, page) {}
+  Tenancy(Electorate& electorate, const Lease& lease, const Clock& clock, const child::StopPlan& stop, child::SharedPage& page,
+          const child::Isolation& isolation)
+      : held(electorate, lease.resource, lease.token, lease.fence),
+        keeper(electorate, held, lease),
+        supervisor(clock, stop, page, isolation) {}
 
   HeldLease held;
   LeaseKeeper keeper;
@@ -51,6 +54,7 @@ class Holder {
         options_(options),
         page_(parts.page),
         inherited_(parts.inherited),
+        isolation_(parts.isolation),
         link_(std::make_shared<child::FrontLink>(session.io().get_executor(), session.clock(), std::move(parts.channel), parts.gate)),
         key_(output::key_text(options.resource)) {
     if (parts.job_group != 0) job_group_ = parts.job_group;
@@ -124,7 +128,7 @@ class Holder {
 
   /// Nothing: the job was stopped, so the lock was given back; wait again.
   asio::awaitable<std::optional<Finish>> run_under(Lease lease) {
-    const auto tenancy = std::make_shared<Tenancy>(session_.electorate(), lease, session_.clock(), options_.stop, page_);
+    const auto tenancy = std::make_shared<Tenancy>(session_.electorate(), lease, session_.clock(), options_.stop, page_, isolation_);
     tenancy_ = tenancy;
     child::Supervisor& supervisor = tenancy->supervisor;
     child::SpawnOptions spawn_options;
@@ -224,6 +228,9 @@ class Holder {
     if (WIFSIGNALED(ending.status)) report_.command_signal = WTERMSIG(ending.status);
     if (!ending.left.empty())
       session_.console().notice(fmt::format("{}: processes that the command left running: {}", key_, fmt::join(ending.left, " ")));
+    if (!ending.swept.empty())
+      session_.console().notice(fmt::format("{}: processes that the command left running, killed with its pid namespace: {}", key_,
+                                            fmt::join(ending.swept, " ")));
     if (ending.lease_gone) {
       conclude(ExitCode::lost,
                options_.stop.on_lost == child::OnLost::warn ? "the command ran on without the lock" : "the command was stopped");
@@ -276,6 +283,7 @@ class Holder {
   const RunOptions& options_;
   child::SharedPage& page_;
   const child::InheritedSignals& inherited_;
+  const child::Isolation& isolation_;
   std::shared_ptr<child::FrontLink> link_;
   std::shared_ptr<Tenancy> tenancy_;
   std::optional<pid_t> job_group_;
@@ -290,10 +298,12 @@ void hold(const Settings& settings, const RunOptions& options, HolderParts parts
   ::setpgid(0, 0);
   child::ignore_all();
   const Console console = make_console(settings);
+  const child::Isolation& isolation = parts.isolation;
   try {
     Session session(settings, options.servers, options.server_timeout);
     Holder holder(session, options, std::move(parts));
     session.run(holder.live());
+    isolation.clear_away();
   } catch (const std::exception& error) {
     // Front learns it from our end.
     console.error(escape_for_terminal(error.what()));

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "child/channel.hpp"
+#include "child/isolation.hpp"
 #include "child/shared_page.hpp"
 #include "child/signals.hpp"
 #include "cli/run_options.hpp"
@@ -14,6 +15,7 @@ struct HolderParts {
   child::SharedPage& page;
   child::SignalGate& gate;
   const child::InheritedSignals& inherited;
+  const child::Isolation& isolation;
   pid_t job_group;  ///< the group that the command joins, 0: none
 };
 

@@ -81,6 +81,8 @@ constexpr std::array options{
                "What CMD leaves running when it ends by itself: leave it (default), wait for it with the lock held, or kill it"},
     OptionSpec{"--min-hold", "min-hold", OptionKind::value, "DUR", for_run, OptionSource::anywhere,
                "Keep others out for at least so long, even if CMD ends sooner; run exits at once (for hosts whose clocks differ)"},
+    OptionSpec{"--isolate", "isolate", OptionKind::value, "none|cgroup|pidns", for_run, OptionSource::anywhere,
+               "Shut CMD in: in a cgroup, killed as one; or in a pid namespace, which ends when we do, however we do (default none)"},
     OptionSpec{"--status-fd", "status-fd", OptionKind::value, "N", for_run, OptionSource::variable,
                "At the end write one line of JSON to file descriptor N: what really happened"},
     OptionSpec{"--while-pid", "while-pid", OptionKind::value, "PID", for_acquire, OptionSource::line,

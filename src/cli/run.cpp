@@ -1,8 +1,10 @@
+#include <fmt/format.h>
 #include <unistd.h>
 
 #include "child/descriptors.hpp"
 #include "child/front.hpp"
 #include "child/title.hpp"
+#include "cli/command_error.hpp"
 #include "cli/commands.hpp"
 #include "cli/holder.hpp"
 #include "cli/outcome.hpp"
@@ -17,6 +19,9 @@ namespace {
 /// successor.
 constexpr std::size_t descriptors_of_holder = 16;
 constexpr std::size_t descriptors_per_server = 4;
+
+/// A cgroup's files; or two pid namespaces, and what holds their init.
+constexpr std::size_t descriptors_of_isolation = 4;
 
 /// What is left to say when the holder cannot.
 Finish without_holder(const Settings& settings, const RunOptions& options, child::Verdict& verdict) {
@@ -37,18 +42,30 @@ Finish without_holder(const Settings& settings, const RunOptions& options, child
   return Finish{to_int(code)};
 }
 
+child::Isolation isolate(const Settings& settings, child::IsolationMode mode, bool has_terminal) {
+  auto isolation = child::Isolation::make(mode, has_terminal);
+  if (isolation) return std::move(*isolation);
+  const Setting setting = *settings.find("isolate");
+  throw CommandError(ExitCode::os_error, fmt::format("{} {}: {}", setting.where, setting.values.front(), isolation.error()));
+}
+
 }  // namespace
 
 Finish run_command(const Settings& settings, const Start& start) {
   const RunOptions options = read_run_options(settings);
   child::SignalGate gate(start.inherited);
-  child::ProcessTree tree;
-  child::require_spare_descriptors(descriptors_of_holder + descriptors_per_server * options.servers.endpoints.size());
+  std::size_t descriptors = descriptors_of_holder + descriptors_per_server * options.servers.endpoints.size();
+  if (options.isolation != child::IsolationMode::none) descriptors += descriptors_of_isolation;
+  child::require_spare_descriptors(descriptors);
   const bool in_job = child::has_controlling_terminal();
+  // Before there is anybody to watch, and before anything is locked.
+  const child::Isolation isolation = isolate(settings, options.isolation, in_job);
+  child::ProcessTree tree;
+  if (isolation.cgroup() != nullptr) tree.confine_to(*isolation.cgroup());
   child::Front front(gate, tree, options.stop, in_job, options.status_fd);
   if (front.fork_holder()) {
     child::set_title("lock-holder", start.argc, start.argv);
-    hold(settings, options, {front.take_channel(), front.page(), gate, start.inherited, in_job ? ::getpgrp() : 0});
+    hold(settings, options, {front.take_channel(), front.page(), gate, start.inherited, isolation, in_job ? ::getpgrp() : 0});
   }
   child::Verdict verdict = front.guard();
   front.wait_for_holder();

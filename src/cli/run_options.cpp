@@ -68,6 +68,14 @@ Duration read_min_hold(const Settings& settings) {
   return span;
 }
 
+child::IsolationMode read_isolation(const Settings& settings) {
+  const std::string choice = settings.text("isolate").value_or("none");
+  if (choice == "none") return child::IsolationMode::none;
+  if (choice == "cgroup") return child::IsolationMode::cgroup;
+  if (choice == "pidns") return child::IsolationMode::pid_namespace;
+  Settings::refuse(*settings.find("isolate"), "must be none, cgroup or pidns");
+}
+
 std::optional<int> read_status_fd(const Settings& settings) {
   const auto number = settings.number("status-fd", std::numeric_limits<int>::max());
   if (!number) return std::nullopt;
@@ -103,8 +111,12 @@ RunOptions read_run_options(const Settings& settings) {
   owner.pid = ::getpid();
   owner.command = basename_of(command.arguments.front());
   owner.supervised = true;
-  return {read_lock_options(settings, std::move(resource), ttl, std::move(servers), std::move(owner)), read_stop_plan(settings, ttl),
-          std::move(command), read_status_fd(settings), read_min_hold(settings)};
+  return {read_lock_options(settings, std::move(resource), ttl, std::move(servers), std::move(owner)),
+          read_stop_plan(settings, ttl),
+          std::move(command),
+          read_isolation(settings),
+          read_status_fd(settings),
+          read_min_hold(settings)};
 }
 
 }  // namespace redlock::cli

@@ -3,6 +3,7 @@
 #include <optional>
 
 #include "child/command.hpp"
+#include "child/isolation.hpp"
 #include "child/supervisor.hpp"
 #include "cli/lock_options.hpp"
 #include "cli/server_options.hpp"
@@ -13,6 +14,7 @@ namespace redlock::cli {
 struct RunOptions : LockOptions {
   child::StopPlan stop;
   child::Command command;
+  child::IsolationMode isolation;
   std::optional<int> status_fd;
   Duration min_hold{};  ///< from the grant on
 };

@@ -4,6 +4,7 @@
 #include <array>
 #include <cstddef>
 #include <optional>
+#include <system_error>
 
 namespace redlock {
 namespace {
@@ -146,6 +147,12 @@ std::string shell_quote(std::string_view text) {
     }
   }
   return word += '\'';
+}
+
+std::string errno_text(int error) {
+  std::string text = std::generic_category().message(error);
+  if (!text.empty() && text.front() >= 'A' && text.front() <= 'Z') text.front() = static_cast<char>(text.front() - 'A' + 'a');
+  return text;
 }
 
 }  // namespace redlock

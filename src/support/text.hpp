@@ -16,4 +16,7 @@ std::string to_valid_utf8(std::string_view text);
 /// `text` as one word of a POSIX shell, always in single quotes: `it's` becomes `'it'\''s'`.
 std::string shell_quote(std::string_view text);
 
+/// What an errno means, as a clause in a sentence: `permission denied`.
+std::string errno_text(int error);
+
 }  // namespace redlock

@@ -1,0 +1,105 @@
+#include "child/pid_namespace.hpp"
+
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include "child/tree.hpp"
+#include "in_child.hpp"
+
+namespace redlock::child {
+namespace {
+
+using namespace testing;
+
+/// Runs `body` in a process of its own, with a pid namespace; skips where there can be none.
+void with_namespace(const std::function<void(PidNamespace&)>& body) {
+  in_child([&] {
+    if (const auto works = PidNamespace::check(); !works) GTEST_SKIP() << works.error();
+    auto made = PidNamespace::create();
+    ASSERT_TRUE(made) << made.error();
+    body(*made);
+  });
+}
+
+pid_t start_in(const PidNamespace& space, const std::string& script) {
+  SpawnOptions options{environment_with({}), std::nullopt};
+  options.pid_namespace = &space;
+  const auto command = spawn(shell(script), options, InheritedSignals::capture());
+  if (!command) ADD_FAILURE() << command.error().text;
+  return command.value_or(-1);
+}
+
+TEST(PidNamespace, TheCommandIsOurChildAndHasAProcOfItsOwn) {
+  with_namespace([](PidNamespace& space) {
+    EXPECT_EQ(WEXITSTATUS(status_of(start_in(space, "set /proc/[0-9]*; [ $# = 2 ] && [ $PPID = 0 ] && [ $$ = 2 ] && exit 7"))), 7);
+    EXPECT_NE(::access(("/proc/" + std::to_string(::getpid())).c_str(), F_OK), -1);
+    EXPECT_EQ(status_of(forked([] { return 5; })), 5 << 8);  // what we start else is outside
+    space.end();
+    EXPECT_EQ(::waitpid(-1, nullptr, WNOHANG), -1);
+  });
+}
+
+TEST(PidNamespace, ItsInitIsAGuardAndTheEndOfAll) {
+  with_namespace([](PidNamespace& space) {
+    ProcessTree tree;  // knows init as a child that it was born with; so the command must be looked after by its status
+    const pid_t command = start_in(space, "(setsid sleep 1000 &) ; exec sleep 1000");
+    ::kill(space.init(), SIGTERM);
+    ::kill(space.init(), SIGSTOP);
+    EXPECT_EQ(::waitpid(command, nullptr, WNOHANG), 0);
+    ::kill(space.init(), SIGKILL);
+    EXPECT_EQ(WTERMSIG(status_of(command)), SIGKILL);
+    EXPECT_EQ(WTERMSIG(status_of(space.init())), SIGKILL);
+  });
+}
+
+TEST(PidNamespace, TheTreeKillsTheInitAndSignalsAllButIt) {
+  in_child([] {
+    if (const auto works = PidNamespace::check(); !works) GTEST_SKIP() << works.error();
+    ProcessTree tree;
+    auto space = PidNamespace::create();
+    ASSERT_TRUE(space);
+    tree.add_guard(space->init());
+    EXPECT_TRUE(tree.descendants().empty());
+    const pid_t command = start_in(*space, "(setsid sleep 1000 &) ; exec sleep 1000");
+    EXPECT_TRUE(eventually([&] { return tree.descendants().size() == 2 && tree.signal(0) == 2; }));
+    EXPECT_TRUE(eventually([&] { return tree.kill_and_reap(); }));
+    bool saw_command = false;
+    while (const auto ended = tree.reap()) saw_command |= ended->pid == command;
+    EXPECT_TRUE(saw_command);
+  });
+}
+
+TEST(PidNamespace, EndsWithItsMaker) {
+  in_child([] {
+    if (const auto works = PidNamespace::check(); !works) GTEST_SKIP() << works.error();
+    ProcessTree tree;
+    Pipe pids;
+    const pid_t maker = forked([&] {
+      auto space = PidNamespace::create();
+      ::kill(space->init(), SIGSTOP);
+      start_in(*space, "setsid sleep 1000 & sleep 1000");
+      EXPECT_EQ(::write(pids.write_end.get(), "x", 1), 1);
+      return ::pause();
+    });
+    EXPECT_EQ(pids.read(1), "x");
+    ::kill(maker, SIGKILL);
+    // They come to us, dead.
+    EXPECT_TRUE(eventually([&] {
+      while (tree.reap()) {
+      }
+      return tree.descendants().empty() && ::waitpid(-1, nullptr, WNOHANG | __WALL) < 0;
+    }));
+  });
+}
+
+TEST(PidNamespace, WithoutRightsItSaysWhyAndWhatToDo) {
+  in_child([] {
+    become_ordinary();
+    const auto works = PidNamespace::check();
+    ASSERT_FALSE(works);
+    EXPECT_EQ(works.error(), "cannot make a pid namespace: operation not permitted; run it as root, in a container with CAP_SYS_ADMIN");
+  });
+}
+
+}  // namespace
+}  // namespace redlock::child
