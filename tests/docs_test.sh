@@ -61,7 +61,7 @@ plant $page 's/^\.Sh NOTES$/&\n.Planted/' "$page: mandoc: "
 plant src/store/scripts/inspect.lua "\$a redis.call('PLANTED', LOCK)" "$page: rights: missing: planted"
 
 completion=completions/redlock-cli.bash
-plant $completion 's/--min-hold --status-fd/--min-hold/' "$completion: options of run: missing: --status-fd"
+plant $completion 's/--isolate --status-fd/--isolate/' "$completion: options of run: missing: --status-fd"
 plant $completion 's/--exit-code --watch"/--exit-code --watch --planted"/' "$completion: options of status: unknown to the program: --planted"
 plant $completion "s/-h --help -V --version/-h --help --version/" "$completion: options without a command: missing: -V"
 plant $completion "s/'run acquire extend/'run extend/" "$completion: commands: missing: acquire"

@@ -17,6 +17,7 @@ struct Message {
     granted,      ///< holder: the lock is there; may the command start? `number` counts the questions
     waiting,      ///< holder: the answer came too late, it waits for the lock again
     started,      ///< holder: the command runs
+    stopped,      ///< holder: the command was stopped; `number` is the signal
     report,       ///< holder: how it ended; `number` is the exit code, or minus the signal to die of; `text` what --status-fd gets
   };
   Kind kind = Kind::signal;

@@ -6,6 +6,7 @@
 #include <sys/prctl.h>
 #include <sys/timerfd.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -93,7 +94,7 @@ void Front::dismiss_holder() {
 void Front::on_signal(const ReceivedSignal& signal) {
   if (signal.number == SIGCHLD) return;  // the end of the channel says it
   if (phase_ == Phase::waiting) {
-    if (ends_a_wait(signal.number)) front_end_->send({Message::Kind::signal, signal.number, {}});
+    if (ends_a_wait(signal.number)) pass_on(signal.number);
     return;
   }
   const Instant now = BootClock::now();
@@ -108,7 +109,24 @@ void Front::on_signal(const ReceivedSignal& signal) {
   }
   if (const auto last = passed_on_.find(signal.number); last != passed_on_.end() && now < last->second) return;
   passed_on_[signal.number] = until;
-  front_end_->send({Message::Kind::signal, signal.number, {}});
+  pass_on(signal.number);
+}
+
+void Front::pass_on(int signal) {
+  front_end_->send({Message::Kind::signal, signal, {}});
+  ::kill(holder_, SIGCONT);  // nobody has waited for it yet; stopped by somebody, it could not even end
+}
+
+void Front::stop_like_command(int signal) {
+  const pid_t group = page_->stopped_group;
+  const pid_t ours = ::getpgrp();
+  const UniqueFd terminal(::open("/dev/tty", O_RDWR | O_NOCTTY | O_CLOEXEC));
+  const bool had_terminal = terminal && group != ours && ::tcgetpgrp(terminal.get()) == group;
+  stop_gate_.stop(signal, page_->stopped_group);
+  if (group == 0 || group == ours) return;
+  // A shell that suspended itself, in a group of its own: `fg` gave the terminal, and CONT, to our group alone.
+  if (had_terminal && ::tcgetpgrp(terminal.get()) == ours) ::tcsetpgrp(terminal.get(), group);
+  pass_on(SIGCONT);
 }
 
 void Front::decide_held(Instant now) {
@@ -126,7 +144,7 @@ void Front::decide_held(Instant now) {
     }
     // Asked even when we know: what the witness saw must not be taken for a later signal.
     const bool witnessed = witness_->saw(number);
-    if (!witnessed && !held.delivered) front_end_->send({Message::Kind::signal, number, {}});
+    if (!witnessed && !held.delivered) pass_on(number);
     next = held_.erase(next);
   }
 }
@@ -138,6 +156,7 @@ void Front::on_message(const Message& message) {
       // own. The witness forgets first: what it saw and we have not read is read now.
       if (witness_) witness_->forget();
       while (const auto signal = gate_.read()) on_signal(*signal);
+      if (shares_group_) stop_gate_.close();
       front_end_->send({Message::Kind::go, message.number, {}});
       phase_ = Phase::running;
       left_to_command_.clear();
@@ -145,7 +164,11 @@ void Front::on_message(const Message& message) {
     case Message::Kind::waiting:
       phase_ = Phase::waiting;
       // There was no command to get them.
-      for (const int number : left_to_command_) front_end_->send({Message::Kind::signal, number, {}});
+      for (const int number : left_to_command_) pass_on(number);
+      stop_gate_.open();
+      break;
+    case Message::Kind::stopped:
+      if (shares_group_) stop_like_command(message.number);
       break;
     case Message::Kind::started:
       close_inherited(keep_fd_);

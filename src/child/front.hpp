@@ -36,6 +36,7 @@ struct Verdict {
 ///  - what the keyboard sent (INT, QUIT), the command in our group has got already;
 ///  - with a controlling terminal, what was sent to our whole group (the witness, asked 10 ms later, tells), too;
 ///  - a signal that comes twice within 10 ms (`timeout` sends it to us and to our group) counts once.
+/// A command in our group that is stopped (^Z, a read from the background, its own `suspend`) stops us, too, and no sooner than that.
 /// Should the holder not stop the command in time, front does, a quarter of the margin later; should it die, at once.
 class Front {
  public:
@@ -71,6 +72,8 @@ class Front {
   };
 
   void on_signal(const ReceivedSignal& signal);
+  void pass_on(int signal);
+  void stop_like_command(int signal);
   void decide_held(Instant now);
   void on_message(const Message& message);
   void watch(Instant now);
@@ -81,6 +84,7 @@ class Front {
   void wait_for_event();
 
   SignalGate& gate_;
+  StopGate stop_gate_;
   ProcessTree& tree_;
   StopPlan plan_;
   std::optional<int> keep_fd_;

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <sys/types.h>
+
 #include <atomic>
 #include <cstdint>
 #include <memory>
@@ -20,7 +22,11 @@ struct SharedPage {
   /// Front has sent the stop signal in the holder's place: an end of the command is none by itself from then on.
   std::atomic<bool> stopped_by_front{false};
 
-  static_assert(std::atomic<std::int64_t>::is_always_lock_free && std::atomic<bool>::is_always_lock_free);
+  /// The command is stopped (^Z), so that front may stop, too: its process group; 0 while it is not stopped.
+  std::atomic<pid_t> stopped_group{0};  // the holder's to write
+
+  static_assert(std::atomic<std::int64_t>::is_always_lock_free && std::atomic<bool>::is_always_lock_free &&
+                std::atomic<pid_t>::is_always_lock_free);
 
   void set_deadline(Instant instant) { deadline.store(instant.time_since_epoch().count(), std::memory_order_release); }
   void clear_deadline() { deadline.store(0, std::memory_order_release); }

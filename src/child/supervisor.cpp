@@ -1,6 +1,8 @@
 #include "child/supervisor.hpp"
 
 #include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <algorithm>
 
@@ -10,13 +12,17 @@ namespace {
 /// Between two walks through a tree that does not die at once.
 constexpr Milliseconds kill_interval{2};
 
+/// While something cannot be killed, somebody should know, and not from a full disk.
+constexpr Milliseconds first_complaint{1000};
+constexpr Milliseconds complaint_interval{60'000};
+
 /// Nobody tells us when the command's orphans end in a pid namespace: they are its init's children, not ours.
 constexpr Milliseconds orphan_interval{20};
 
 }  // namespace
 
-Supervisor::Supervisor(const Clock& clock, StopPlan plan, SharedPage& page, const Isolation& isolation)
-    : clock_(clock), plan_(plan), page_(page), isolation_(isolation), bell_(clock.make_bell()) {
+Supervisor::Supervisor(const Clock& clock, StopPlan plan, SharedPage& page, const Isolation& isolation, SupervisorEvents events)
+    : clock_(clock), plan_(plan), page_(page), isolation_(isolation), events_(std::move(events)), bell_(clock.make_bell()) {
   if (isolation_.cgroup() != nullptr) tree_.confine_to(*isolation_.cgroup());
 }
 
@@ -91,6 +97,14 @@ void Supervisor::on_child() {
   bell_->ring();
 }
 
+std::optional<Supervisor::StopChange> Supervisor::stop_change() {
+  if (pid_ == 0 || status_) return std::nullopt;
+  siginfo_t info{};
+  if (::waitid(P_PID, static_cast<id_t>(pid_), &info, WSTOPPED | WCONTINUED | WNOHANG) != 0 || info.si_pid == 0) return std::nullopt;
+  if (info.si_code != CLD_STOPPED) return StopChange{0, 0};
+  return StopChange{info.si_status, ::getpgid(pid_)};
+}
+
 asio::awaitable<Ending> Supervisor::finish() {
   bool dead = true;  // what had to be killed
   for (;;) {
@@ -118,8 +132,14 @@ asio::awaitable<Ending> Supervisor::finish() {
 /// True when nothing is left. While something cannot be killed (setuid, D state), the lease is kept for as long as it can be.
 asio::awaitable<bool> Supervisor::kill_all() {
   const Instant began = clock_.now();
+  Instant next_complaint = began + first_complaint;
   bool dead = tree_.kill_and_reap();
-  while (!dead && clock_.now() < std::max(deadline_, began + death_patience)) {
+  // Front takes over half the margin before the deadline; until then it is ours to say what could not be killed.
+  while (!dead && clock_.now() < std::max(deadline_ - plan_.margin * 3 / 4, began + death_patience)) {
+    if (clock_.now() >= next_complaint) {
+      events_.unkillable(tree_.descendants());
+      next_complaint = clock_.now() + complaint_interval;
+    }
     co_await sleep_until(clock_, clock_.now() + kill_interval);
     dead = tree_.kill_and_reap();
   }
@@ -155,6 +175,7 @@ void Supervisor::reap() {
 void Supervisor::stop(Instant now) {
   lease_gone_ = true;
   page_.stopping = true;
+  events_.stopping();
   kill_at_ = plan_.on_lost == OnLost::kill ? std::min(now + plan_.grace, deadline_ - plan_.margin) : Instant::max();
   if (plan_.on_lost == OnLost::warn || tree_.signal(plan_.stop_signal) > 0) return;
   pass_on(plan_.stop_signal);

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <asio/awaitable.hpp>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -25,6 +26,12 @@ struct Ending {
   std::vector<pid_t> swept;  ///< descendants that the command left running, killed with their pid namespace
 };
 
+/// What the user should hear while it happens.
+struct SupervisorEvents {
+  std::function<void()> stopping;                             ///< the lease is over, or will be: the command is told to stop; once
+  std::function<void(const std::vector<pid_t>&)> unkillable;  ///< these do not die of KILL; after a second, then once a minute
+};
+
 /// The holder's guard over the command: never lets it outlive the lease. It knows the lease by its deadline alone; somebody else renews it
 /// and says so.
 ///
@@ -35,10 +42,19 @@ struct Ending {
 class Supervisor {
  public:
   /// All must outlive it.
-  Supervisor(const Clock& clock, StopPlan plan, SharedPage& page, const Isolation& isolation);
+  Supervisor(const Clock& clock, StopPlan plan, SharedPage& page, const Isolation& isolation, SupervisorEvents events);
 
   /// Forks the command, ready to start. Not after start().
   Result<void, ExecFailure> prepare(const Command& command, SpawnOptions options, const InheritedSignals& inherited);
+
+  /// The command was stopped, or went on.
+  struct StopChange {
+    int signal;   ///< that stopped it; 0: it went on
+    pid_t group;  ///< its process group; 0: it went on
+  };
+
+  /// What of this happened since this was asked last; nothing when neither. After SIGCHLD.
+  std::optional<StopChange> stop_change();
 
   /// Publishes the deadline: from here on both guards watch over what is prepared.
   void arm(Instant deadline);
@@ -84,6 +100,7 @@ class Supervisor {
   StopPlan plan_;
   SharedPage& page_;
   const Isolation& isolation_;
+  SupervisorEvents events_;
   ProcessTree tree_;
   std::unique_ptr<Bell> bell_;
   std::optional<PidNamespace> pid_namespace_;

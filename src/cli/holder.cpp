@@ -1,4 +1,5 @@
 #include <fmt/format.h>
+#include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -34,14 +35,15 @@ constexpr Milliseconds go_patience{500};
 /// What the keeper in the background and the run in front share; the keeper may still be waiting for an answer when the run is over.
 struct Tenancy {
   Tenancy(Electorate& electorate, const Lease& lease, const Clock& clock, const child::StopPlan& stop, child::SharedPage& page,
-          const child::Isolation& isolation)
+          const child::Isolation& isolation, child::SupervisorEvents events)
       : held(electorate, lease.resource, lease.token, lease.fence),
         keeper(electorate, held, lease),
-        supervisor(clock, stop, page, isolation) {}
+        supervisor(clock, stop, page, isolation, std::move(events)) {}
 
   HeldLease held;
   LeaseKeeper keeper;
   child::Supervisor supervisor;
+  std::string trouble;  ///< why the last round failed; empty when it did not
   bool started = false;
   bool over = false;
 };
@@ -55,6 +57,7 @@ class Holder {
         page_(parts.page),
         inherited_(parts.inherited),
         isolation_(parts.isolation),
+        front_(::getppid()),
         link_(std::make_shared<child::FrontLink>(session.io().get_executor(), session.clock(), std::move(parts.channel), parts.gate)),
         key_(output::key_text(options.resource)) {
     if (parts.job_group != 0) job_group_ = parts.job_group;
@@ -101,7 +104,21 @@ class Holder {
   }
 
   void on_child() {
-    if (tenancy_) tenancy_->supervisor.on_child();
+    if (!tenancy_) return;
+    if (job_group_) follow_stops();
+    tenancy_->supervisor.on_child();
+  }
+
+  /// Front stops when the command has stopped, and goes on when somebody lets the command alone go on.
+  void follow_stops() {
+    while (const auto change = tenancy_->supervisor.stop_change()) {
+      page_.stopped_group = change->group;  // first: front looks when its own stop is under way
+      if (change->signal != 0) {
+        link_->tell_stopped(change->signal);
+      } else if (::getppid() == front_) {
+        ::kill(front_, SIGCONT);
+      }
+    }
   }
 
   void on_front_gone() {
@@ -128,7 +145,8 @@ class Holder {
 
   /// Nothing: the job was stopped, so the lock was given back; wait again.
   asio::awaitable<std::optional<Finish>> run_under(Lease lease) {
-    const auto tenancy = std::make_shared<Tenancy>(session_.electorate(), lease, session_.clock(), options_.stop, page_, isolation_);
+    const auto tenancy =
+        std::make_shared<Tenancy>(session_.electorate(), lease, session_.clock(), options_.stop, page_, isolation_, supervisor_events());
     tenancy_ = tenancy;
     child::Supervisor& supervisor = tenancy->supervisor;
     child::SpawnOptions spawn_options;
@@ -164,6 +182,7 @@ class Holder {
     child::close_inherited(std::nullopt);
     keep(tenancy);
     const child::Ending ending = co_await supervisor.finish();
+    page_.stopped_group = 0;
     report_.held = session_.clock().now() - granted;
     report_.left.assign(ending.left.begin(), ending.left.end());
     if (ending.unconfirmed) co_return unconfirmed(*tenancy);
@@ -208,11 +227,12 @@ class Holder {
         if (const auto* extended = std::get_if<LeaseExtended>(&event)) {
           tenancy->supervisor.move_deadline(extended->deadline);
           session_.console().debug(fmt::format("{}: extended", key_));
-          if (extended->after_trouble) session_.console().notice(fmt::format("{}: renewed again", key_));
+          tenancy->trouble.clear();
+          if (extended->after_trouble) session_.console().debug(fmt::format("{}: renewed again", key_));
         } else if (const auto* trouble = std::get_if<LeaseInTrouble>(&event)) {
-          if (trouble->first) {
-            session_.console().notice(fmt::format("{}: cannot renew, trying on: {}", key_, output::faults_text(trouble->faults)));
-          }
+          // An outage that is shorter than the lease is nobody's business; a longer one is told when the command is stopped.
+          tenancy->trouble = output::faults_text(trouble->faults);
+          if (trouble->first) session_.console().detail(fmt::format("{}: cannot renew, trying on: {}", key_, tenancy->trouble));
         } else {
           session_.console().error(fmt::format("{}: lost: {}", key_, output::ended_text(std::get<LeaseEnded>(event))));
           tenancy->supervisor.lease_is_over();
@@ -220,6 +240,17 @@ class Holder {
         }
       }
     });
+  }
+
+  child::SupervisorEvents supervisor_events() {
+    child::SupervisorEvents events;
+    events.stopping = [this] {
+      if (!tenancy_->trouble.empty()) session_.console().error(fmt::format("{}: cannot renew: {}", key_, tenancy_->trouble));
+    };
+    events.unkillable = [this](const std::vector<pid_t>& pids) {
+      session_.console().error(fmt::format("{}: cannot be killed; the lock is kept as long as it can be: {}", key_, fmt::join(pids, " ")));
+    };
+    return events;
   }
 
   /// What the command's end means for us.
@@ -284,6 +315,7 @@ class Holder {
   child::SharedPage& page_;
   const child::InheritedSignals& inherited_;
   const child::Isolation& isolation_;
+  pid_t front_;
   std::shared_ptr<child::FrontLink> link_;
   std::shared_ptr<Tenancy> tenancy_;
   std::optional<pid_t> job_group_;

@@ -64,6 +64,21 @@ teardown() { teardown_supervision; }
   assert_equal "$status" 23
 }
 
+@test "holder stopped while waiting: ^C still ends it" {
+  redis 0 set demo x
+  start_background ours redlock-cli run -k demo -- touch "$BATS_TEST_TMPDIR/entered"
+  wait_until grep -q "waiting for demo" "$(background_stderr ours)"
+  local holder
+  holder=$(holder_of "${BACKGROUND_PID[ours]}")
+  kill -STOP "$holder"
+  wait_until is_stopped "$holder"
+  kill -INT "${BACKGROUND_PID[ours]}"
+  wait_background ours
+  assert_equal "$status" 130
+  assert is_dead "$holder"
+  assert_equal "$(redis 0 keys '*')" demo
+}
+
 @test "killall and pkill by our name miss the holder" {
   start_tree ours -t 60s
   assert_equal "$(<"/proc/$HOLDER/comm")" lock-holder

@@ -44,6 +44,76 @@ uptime_in_ms() { awk '{ printf "%d\n", $1 * 1000 }' /proc/uptime; }
   wait_for_no_key 0 demo
 }
 
+@test "a shell under the lock: suspend gives the terminal back, fg returns to it" {
+  open_terminal
+  type_line "redlock-cli run -k demo -- bash --norc --noprofile"
+  see_status 0
+  type_line suspend
+  see Stopped
+  see_status 148
+  assert_equal "$(redis 0 exists demo)" 1
+  type_line fg
+  type_line 'echo "under: $REDLOCK_KEY"'
+  see "^under: demo"
+  see_status 0
+  type_line 'exit 9'
+  see_status 9
+  wait_for_no_key 0 demo
+}
+
+@test "^Z that the command ignores stops nobody" {
+  open_terminal
+  type_line "redlock-cli run -k demo -- bash -c 'trap \"\" TSTP; echo deaf; read -r line; exit 4'"
+  see '^deaf'
+  local front
+  front=$(foreground)
+  press "$CTRL_Z"
+  press $'\r'
+  see_status 4
+}
+
+@test "a command that is stopped on its own stops the job, and goes on with it or on its own" {
+  open_terminal
+  type_line "redlock-cli run -k demo -- $(counter INT)"
+  wait_for_counter
+  local front
+  front=$(foreground)
+  kill -STOP "$COUNTER"
+  see Stopped
+  see_status 148
+  wait_until is_stopped "$front"
+  type_line fg
+  wait_until goes_on "$COUNTER"
+  wait_until goes_on "$front"
+  kill -STOP "$COUNTER"
+  see_status 148
+  kill -CONT "$COUNTER"
+  wait_until goes_on "$front"
+  end_counter
+  type_line 'wait %1; (exit $?)'
+  see_status 23
+}
+
+@test "stopped and continued in the same moment, again and again: the job goes on" {
+  open_terminal
+  type_line "redlock-cli run -k demo -- $(counter INT)"
+  wait_for_counter
+  local front round
+  front=$(foreground)
+  for round in {1..200}; do
+    kill -TSTP -- "-$front"
+    kill -CONT -- "-$front"
+  done
+  wait_until goes_on "$COUNTER"
+  wait_until goes_on "$front"
+  # The shell took the terminal at the first stop: not by the keyboard.
+  kill -INT "$front"
+  assert_heard "$front" INT
+  end_counter
+  wait_until is_dead "$front"
+  wait_for_no_key 0 demo
+}
+
 @test "^Z, bg, fg, ^Z, fg" {
   open_terminal
   type_line "redlock-cli run -k demo -- $(counter INT)"

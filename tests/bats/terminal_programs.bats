@@ -65,6 +65,57 @@ END_OF_PROGRAM
   assert_sane_terminal
 }
 
+# A program that tidies up before it stops, as full-screen programs do, and takes its time.
+slow_to_stop() {
+  executable slow-to-stop >/dev/null <<'END_OF_PROGRAM'
+#!/usr/bin/python3
+import os, signal, time
+def tidy_up(*_):
+    open("tidying-up", "w")
+    while not os.path.exists("tidied"):
+        time.sleep(0.02)
+    signal.signal(signal.SIGTSTP, signal.SIG_DFL)
+    os.kill(os.getpid(), signal.SIGTSTP)
+signal.signal(signal.SIGTSTP, tidy_up)
+signal.signal(signal.SIGUSR1, lambda *_: open("heard", "w"))
+print("ready", flush=True)
+signal.pause()
+END_OF_PROGRAM
+}
+
+@test "at ^Z the shell gets the terminal back when the command has stopped, no sooner" {
+  slow_to_stop
+  type_line "redlock-cli run -k demo -- ./slow-to-stop"
+  see '^ready'
+  local front
+  front=$(foreground)
+  press "$CTRL_Z"
+  wait_until test -e tidying-up
+  # Nobody passes signals on who is stopped.
+  kill -USR1 "$front"
+  wait_until test -e heard
+  ask shown Stopped
+  assert_equal "$REPLY" never
+  touch tidied
+  see_status 148
+}
+
+@test "a full-screen program is stopped and continued" {
+  full_screen_program
+  type_line "TERM=vt100 redlock-cli run -k demo -- ./full-screen"
+  see 'press something'
+  press "$CTRL_Z"
+  see_status 148
+  type_and_see_status '(exit 7)' 7
+  assert_equal "$(redis 0 exists demo)" 1
+  type_line fg
+  press x
+  see 'it was x'
+  press q
+  see_status 0
+  assert_sane_terminal
+}
+
 @test "a password prompt of bash does not echo" {
   type_line "redlock-cli run -k demo -- bash -c 'read -rsp \"Pass\"\"word: \" word; echo; echo \"length \${#word}\"'"
   see 'Password: '

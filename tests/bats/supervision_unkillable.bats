@@ -1,0 +1,66 @@
+#!/usr/bin/env bats
+# shellcheck disable=SC2016,SC2030,SC2031,SC2154  # the commands' own shells expand; each test is a subshell; bats and helpers set variables
+# What we may not kill: a process that became another user's.
+load helper/common
+load helper/redis
+load helper/locks
+load helper/supervision
+
+readonly ORDINARY_UID=65534
+
+setup() {
+  as_root
+  setup_supervision
+  chmod 755 "$BATS_RUN_TMPDIR" "$BATS_TEST_TMPDIR" "$BATS_TEST_TMPDIR/.." "${BATS_TEST_TMPDIR%/*/*}"
+  chmod 755 "${SERVER_SOCKET[0]%/*}"
+  chmod 777 "${SERVER_SOCKET[0]}"
+  [[ $(findmnt -no OPTIONS -T "$BATS_TEST_TMPDIR") != *nosuid* ]] || skip "setuid programs have no effect here"
+  install -m 4755 "$(command -v setpriv)" "$BATS_TEST_TMPDIR/become"
+}
+
+teardown() {
+  [[ ! -s $BATS_TEST_TMPDIR/unkillable ]] || kill -KILL "$(<"$BATS_TEST_TMPDIR/unkillable")" 2>/dev/null || true
+  teardown_supervision
+}
+
+# Runs as an ordinary user; the command starts a process of root's, which writes its pid to the file unkillable.
+start_unkillable() {
+  install -m 666 /dev/null "$BATS_TEST_TMPDIR/unkillable"
+  install -m 666 /dev/null "$BATS_TEST_TMPDIR/report"
+  start_background ours env -u HOME setpriv --reuid "$ORDINARY_UID" --regid "$ORDINARY_UID" --clear-groups \
+    redlock-cli run -k demo --status-fd 8 "$@" -- bash -c '
+    "$1/become" --reuid 0 --regid 0 --clear-groups bash -c "echo \$\$ >$1/unkillable; exec sleep 1000" &
+    until [[ -s $1/unkillable ]]; do sleep 0.02; done
+    echo ready; wait' - "$BATS_TEST_TMPDIR" 8>"$BATS_TEST_TMPDIR/report"
+  wait_until grep -q ready "$(background_stdout ours)"
+  UNKILLABLE=$(<"$BATS_TEST_TMPDIR/unkillable")
+  FRONT=${BACKGROUND_PID[ours]}
+  HOLDER=$(holder_of "$FRONT")
+}
+
+@test "while something cannot be killed the lock is kept, one line says so, and its end frees the lock" {
+  start_unkillable -t 3s
+  local before
+  kill -KILL "$FRONT"
+  wait_until grep -q "cannot be killed" "$(background_stderr ours)"
+  before=$(expires_at 0)
+  wait_until expires_after 0 "$before"
+  assert_equal "$(grep -c "cannot be killed; the lock is kept as long as it can be: $UNKILLABLE" "$(background_stderr ours)")" 1
+  kill -KILL "$UNKILLABLE"
+  wait_for_no_key 0 demo
+  wait_until is_dead "$HOLDER"
+  assert_equal "$(grep -c "cannot be killed" "$(background_stderr ours)")" 1
+}
+
+@test "something that cannot be killed, and a lease that is lost: 80, UNSAFE, and nothing is released" {
+  start_unkillable -t 3s
+  redis 0 set demo theirs
+  wait_background ours
+  assert_equal "$status" 80
+  assert_regex "$stderr" "UNSAFE: .* could not be killed .*: $UNKILLABLE"
+  assert is_alive "$UNKILLABLE"
+  run report
+  assert_output --partial '"exit_code":80'
+  assert_output --partial '"released":false'
+  assert_equal "$(redis 0 get demo)" theirs
+}
