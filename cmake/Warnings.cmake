@@ -1,5 +1,7 @@
 # Flags for our own code; libraries are SYSTEM includes and stay quiet.
 add_library(redlock-flags INTERFACE)
+# As hiredis asks for; everywhere, so that all can share one precompiled header.
+target_compile_definitions(redlock-flags INTERFACE _FILE_OFFSET_BITS=64)
 target_compile_options(redlock-flags INTERFACE -Wall -Wextra -Wconversion -Wshadow -Wnon-virtual-dtor -Wold-style-cast)
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
   target_compile_options(redlock-flags INTERFACE -Wno-restrict)  # false alarms on string + char*: GCC bug 105651

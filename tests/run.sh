@@ -44,6 +44,8 @@ esac
 readonly ORDINARY_UID=65534
 
 jobs=$(nproc)
+# Most tests wait for something most of the time.
+test_jobs=$((2 * jobs))
 passed=0
 failed=0
 summary=()
@@ -96,7 +98,7 @@ run_ctest() {
   chmod 1777 "$work/junit"
   junit=$work/junit/$part.xml
   # The output of passed tests is kept: it tells what was skipped inside them.
-  "${before[@]}" ctest "$@" -j "$jobs" --output-on-failure --no-tests=error --test-output-size-passed 10000000 \
+  "${before[@]}" ctest "$@" -j "$test_jobs" --output-on-failure --no-tests=error --test-output-size-passed 10000000 \
     --output-junit "$junit" || status=$?
 
   if [[ ! -s $junit ]] || ! counts=$(count_results "$junit"); then
