@@ -42,7 +42,7 @@ std::optional<WhilePid> watch(const Settings& settings, std::optional<pid_t> pid
 }
 
 AcquireOptions read_options(const Settings& settings) {
-  Resource resource = read_key(settings);
+  std::vector<Resource> resources = read_keys(settings);
   ServerOptions servers = read_server_options(settings);
   if (settings.flag("json") && settings.flag("export")) throw CommandError(ExitCode::usage, "--json and --export: choose one of them");
   const auto pid = read_pid(settings);
@@ -56,17 +56,17 @@ AcquireOptions read_options(const Settings& settings) {
   if (!ttl) ttl = Ttl::from(default_kept_ttl);
   Owner owner = read_owner(settings);
   name_the_script(owner, pid.value_or(::getppid()));
-  return {read_lock_options(settings, std::move(resource), *ttl, std::move(servers), std::move(owner)), settings.flag("export"),
+  return {read_lock_options(settings, std::move(resources), *ttl, std::move(servers), std::move(owner)), settings.flag("export"),
           settings.text("token-file"), watch(settings, pid, *ttl)};
 }
 
 asio::awaitable<Finish> acquire_and_print(Session& session, Acquisition& acquisition) {
   Handout handout = co_await acquisition.acquire();
-  if (!write_all(STDOUT_FILENO, handout.text) && handout.lease) {
+  if (!write_all(STDOUT_FILENO, handout.text) && handout.leases) {
     const std::string why = fmt::format("cannot write the lease to stdout: {}", std::strerror(errno));
-    handout = co_await acquisition.undo(*handout.lease, why);
+    handout = co_await acquisition.undo(handout.leases, why);
   }
-  co_await session.electorate().close(/*drain=*/!handout.lease.has_value());
+  co_await session.electorate().close(/*drain=*/!handout.leases);
   co_return handout.finish;
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <asio/awaitable.hpp>
+#include <memory>
 #include <optional>
 #include <string>
 
@@ -9,7 +10,7 @@
 #include "cli/commands.hpp"
 #include "cli/lock_options.hpp"
 #include "cli/session.hpp"
-#include "core/lease.hpp"
+#include "engine/set_waiter.hpp"
 #include "output/json.hpp"
 
 namespace redlock::cli {
@@ -30,8 +31,8 @@ struct AcquireOptions : LockOptions {
 /// What an acquire has for the script.
 struct Handout {
   Finish finish;
-  std::string text;            ///< for stdout: the token, exports or JSON
-  std::optional<Lease> lease;  ///< empty: there is none
+  std::string text;                 ///< for stdout: the tokens, exports or JSON
+  std::shared_ptr<HeldSet> leases;  ///< empty: there are none
 };
 
 /// One `acquire` from the wait to what is handed out. Writes the token file; stdout is the caller's to write.
@@ -45,14 +46,15 @@ class Acquisition {
   asio::awaitable<Handout> acquire();
 
   /// The handout did not reach the script: releases the lease and removes the token file. `why` is for the user.
-  asio::awaitable<Handout> undo(Lease lease, std::string why);
+  asio::awaitable<Handout> undo(std::shared_ptr<HeldSet> leases, std::string why);
 
  private:
-  Handout fail(const AttemptFailure& failure) const;
-  Handout hand_out(const Lease& lease);
+  Handout fail(const SetFailure& failed) const;
+  Handout hand_out(std::shared_ptr<HeldSet> leases);
+  asio::awaitable<std::optional<Handout>> renew_all(HeldSet& leases);
   [[nodiscard]] Handout interrupted() const;
   [[nodiscard]] Handout conclude(const output::Outcome& outcome, bool busy) const;
-  asio::awaitable<void> give_back(Lease lease);
+  asio::awaitable<void> give_back(HeldSet& leases);
 
   Session& session_;
   const AcquireOptions& options_;

@@ -32,23 +32,35 @@ Meaning meaning_of(const ExtendResult& result, std::size_t servers) {
   return {code_for_faults(result.faults, servers), "cannot extend: no quorum; " + output::faults_text(result.faults)};
 }
 
+/// One key's part: says how it went unless it is as it should be.
+output::Outcome outcome_of_extend(const Session& session, const Resource& resource, const ExtendResult& result, std::size_t servers) {
+  const Meaning meaning = meaning_of(result, servers);
+  output::Outcome outcome = outcome_of("extend", {resource}, meaning.code, meaning.message);
+  if (meaning.code == ExitCode::done) outcome.result = "extended";
+  if (result.not_ours) outcome.holder = result.not_ours->holder;
+  outcome.faults = result.faults;
+  if (meaning.code != ExitCode::done) session.console().error(fmt::format("{}: {}", output::key_text(resource), meaning.message));
+  return outcome;
+}
+
+/// Every key, also behind one that failed; the first failure is the outcome.
 asio::awaitable<Finish> extend(Session& session, const LeaseHandle& handle, Ttl ttl) {
-  HeldLease held(session.electorate(), handle.resource, handle.token, handle.fence);
-  const ExtendResult result = co_await held.extend(ttl, Instant::max(), /*by_hand=*/true);
-  co_await session.electorate().close(/*drain=*/false);
-  const Meaning meaning = meaning_of(result, session.electorate().size());
-  const bool extended = meaning.code == ExitCode::done;
-  const std::string key = output::key_text(handle.resource);
-  if (!extended) session.console().error(fmt::format("{}: {}", key, meaning.message));
-  if (extended) session.console().detail(fmt::format("{}: extended by {}", key, format_duration(ttl.length())));
-  if (session.json()) {
-    output::Outcome outcome = outcome_of("extend", handle.resource, meaning.code, meaning.message);
-    if (extended) outcome.result = "extended";
-    if (result.not_ours) outcome.holder = result.not_ours->holder;
-    outcome.faults = result.faults;
-    write_all(STDOUT_FILENO, output::outcome_json(outcome) + "\n");
+  std::optional<output::Outcome> failure;
+  std::vector<Resource> resources;
+  for (const LeaseHandle::Part& part : handle.parts) {
+    HeldLease held(session.electorate(), part.resource, part.token, part.fence);
+    const ExtendResult result = co_await held.extend(ttl, Instant::max(), /*by_hand=*/true);
+    resources.push_back(part.resource);
+    output::Outcome outcome = outcome_of_extend(session, part.resource, result, session.electorate().size());
+    if (outcome.exit_code != 0 && !failure) failure = std::move(outcome);
   }
-  co_return Finish{to_int(meaning.code)};
+  co_await session.electorate().close(/*drain=*/false);
+  output::Outcome all = outcome_of("extend", resources, ExitCode::done, {});
+  all.result = "extended";
+  if (!failure) session.console().detail(fmt::format("{}: extended by {}", output::keys_text(resources), format_duration(ttl.length())));
+  const output::Outcome& outcome = failure ? *failure : all;
+  if (session.json()) write_all(STDOUT_FILENO, output::outcome_json(outcome) + "\n");
+  co_return Finish{outcome.exit_code};
 }
 
 }  // namespace

@@ -13,9 +13,6 @@
 #include "cli/run_options.hpp"
 #include "cli/session.hpp"
 #include "cli/waiting.hpp"
-#include "core/lease_handle.hpp"
-#include "engine/held_lease.hpp"
-#include "engine/lease_keeper.hpp"
 #include "output/describe.hpp"
 #include "support/duration.hpp"
 #include "support/text.hpp"
@@ -24,24 +21,22 @@ namespace redlock::cli {
 namespace {
 
 /// What the command finds in its environment.
-std::vector<child::Variable> lease_variables(const Lease& lease, const ServerOptions& servers) {
-  const LeaseVariables values = variables_of(LeaseHandle{lease.resource, lease.token, lease.fence, fingerprint(servers)});
+std::vector<child::Variable> lease_variables(const std::vector<Lease>& leases, const ServerOptions& servers) {
+  const LeaseVariables values = variables_of(handle_of(leases, fingerprint(servers)));
   return {{"REDLOCK_KEY", values.key}, {"REDLOCK_TOKEN", values.token}, {"REDLOCK_FENCE", values.fence}, {"REDLOCK_LEASE", values.lease}};
 }
 
 /// How long front may take to say that the command may start. One that is stopped (^Z) says nothing; the lock is given back then.
 constexpr Milliseconds go_patience{500};
 
-/// What the keeper in the background and the run in front share; the keeper may still be waiting for an answer when the run is over.
+/// What those that keep the leases in the background and the run in front share; they may still be waiting for an answer when the run is
+/// over.
 struct Tenancy {
-  Tenancy(Electorate& electorate, const Lease& lease, const Clock& clock, const child::StopPlan& stop, child::SharedPage& page,
+  Tenancy(std::shared_ptr<HeldSet> set, const Clock& clock, const child::StopPlan& stop, child::SharedPage& page,
           const child::Isolation& isolation, child::SupervisorEvents events)
-      : held(electorate, lease.resource, lease.token, lease.fence),
-        keeper(electorate, held, lease),
-        supervisor(clock, stop, page, isolation, std::move(events)) {}
+      : leases(std::move(set)), supervisor(clock, stop, page, isolation, std::move(events)) {}
 
-  HeldLease held;
-  LeaseKeeper keeper;
+  std::shared_ptr<HeldSet> leases;
   child::Supervisor supervisor;
   std::string trouble;  ///< why the last round failed; empty when it did not
   bool started = false;
@@ -59,9 +54,9 @@ class Holder {
         isolation_(parts.isolation),
         front_(::getppid()),
         link_(std::make_shared<child::FrontLink>(session.io().get_executor(), session.clock(), std::move(parts.channel), parts.gate)),
-        key_(output::key_text(options.resource)) {
+        key_(output::keys_text(options.resources)) {
     if (parts.job_group != 0) job_group_ = parts.job_group;
-    report_.outcome = outcome_of("run", options.resource, ExitCode::internal, {});
+    report_.outcome = outcome_of("run", options.resources, ExitCode::internal, {});
   }
 
   asio::awaitable<int> live() {
@@ -69,26 +64,21 @@ class Holder {
     const Instant began = session_.clock().now();
     std::optional<Finish> finish;
     while (!finish) {
-      const AcquireOrder what = order();
-      auto lease = co_await wait_for_lock(session_, what, remaining_policy(began));
+      auto leases =
+          co_await wait_for_locks(session_, orders(options_, options_.stop.grace + options_.stop.margin), remaining_policy(began));
       report_.waited = session_.clock().now() - began;
-      if (lease) {
-        finish = co_await run_under(*lease);
+      if (leases) {
+        finish = co_await run_under(*leases);
       } else {
-        finish = fail(lease.error());
+        finish = fail(leases.error());
       }
-      if (!lease) break;
     }
-    co_await session_.electorate().close(/*drain=*/!report_.fence.has_value());
+    co_await session_.electorate().close(/*drain=*/report_.leases.empty());
     tell(*finish);
     co_return 0;
   }
 
  private:
-  [[nodiscard]] AcquireOrder order() const {
-    return {options_.resource, options_.ttl, options_.owner, options_.stop.grace + options_.stop.margin};
-  }
-
   /// What is left of the wait: it goes on while the job is stopped.
   [[nodiscard]] WaitPolicy remaining_policy(Instant began) const {
     WaitPolicy policy = options_.wait;
@@ -126,11 +116,12 @@ class Holder {
     session_.interrupt().raise();
   }
 
-  Finish fail(const AttemptFailure& failure) {
+  Finish fail(const SetFailure& failed) {
+    const AttemptFailure& failure = failed.failure;
     if (failure.why == AttemptFailure::Why::interrupted) return interrupted();
     const FailureMeaning meaning = meaning_of(failure.why);
     const bool busy = meaning.code == ExitCode::busy;
-    conclude(meaning.code, output::failure_text(failure, session_.electorate().size()));
+    conclude(meaning.code, output::failure_text(failure, session_.electorate().size()), {failed.resource});
     report_.outcome.holder = failure.holder;
     report_.outcome.faults = failure.faults;
     if (busy) report_.outcome.exit_code = options_.conflict_exit_code;
@@ -144,19 +135,18 @@ class Holder {
   }
 
   /// Nothing: the job was stopped, so the lock was given back; wait again.
-  asio::awaitable<std::optional<Finish>> run_under(Lease lease) {
-    const auto tenancy =
-        std::make_shared<Tenancy>(session_.electorate(), lease, session_.clock(), options_.stop, page_, isolation_, supervisor_events());
+  asio::awaitable<std::optional<Finish>> run_under(std::shared_ptr<HeldSet> leases) {
+    const auto tenancy = std::make_shared<Tenancy>(leases, session_.clock(), options_.stop, page_, isolation_, supervisor_events());
     tenancy_ = tenancy;
     child::Supervisor& supervisor = tenancy->supervisor;
     child::SpawnOptions spawn_options;
-    spawn_options.environment = child::environment_with(lease_variables(lease, options_.servers));
+    spawn_options.environment = child::environment_with(lease_variables(leases->leases(), options_.servers));
     spawn_options.join_group = job_group_;
     if (const auto ready = supervisor.prepare(options_.command, spawn_options, inherited_); !ready) {
       const Finish finish = not_started(ready.error());
       co_return co_await release(*tenancy, finish);
     }
-    supervisor.arm(lease.deadline);
+    supervisor.arm(leases->deadline());
     const bool may_start = co_await link_->may_start(session_.clock().now() + go_patience);
     if (session_.interrupt().raised()) {
       supervisor.drop();
@@ -167,13 +157,14 @@ class Holder {
       co_await give_back(*tenancy);
       co_return std::nullopt;
     }
-    report_.fence = lease.fence;
+    report_.leases = leases->leases();
     const Instant granted = session_.clock().now();
-    const auto started = supervisor.start();
+    // One of several may have been lost while front was asked.
+    auto started = leases->lost() ? Result<bool, child::ExecFailure>(false) : supervisor.start();
     if (!started) co_return co_await release(*tenancy, not_started(started.error()));
     if (!*started) {
       supervisor.drop();
-      conclude(ExitCode::lost, "the lease was nearly over before the command could start; it was not started");
+      conclude(ExitCode::lost, "the lease was over, or nearly, before the command could start; it was not started");
       say(/*busy=*/false);
       co_return co_await release(*tenancy, Finish{report_.outcome.exit_code});
     }
@@ -194,14 +185,14 @@ class Holder {
   /// The job is stopped: others may have the lock until it goes on.
   asio::awaitable<void> give_back(Tenancy& tenancy) {
     tenancy.over = true;
-    (void)co_await tenancy.held.release(/*by_hand=*/false);
+    (void)co_await tenancy.leases->release(/*by_hand=*/false);
     session_.console().detail(fmt::format("{}: the job is stopped, so it gave up its turn", key_));
     co_await link_->until_continued();
     link_->tell_waiting();
   }
 
   Finish not_started(const child::ExecFailure& failure) {
-    report_.outcome = outcome_of("run", options_.resource, ExitCode::os_error, failure.text);
+    report_.outcome = outcome_of("run", options_.resources, ExitCode::os_error, failure.text);
     report_.outcome.exit_code = failure.exit_code;
     report_.outcome.result = "not_started";
     say(/*busy=*/false);
@@ -220,26 +211,26 @@ class Holder {
 
   /// Renews in the background, and tells the supervisor what it must know.
   void keep(const std::shared_ptr<Tenancy>& tenancy) {
-    spawn(session_.electorate().executor(), [this, tenancy]() -> asio::awaitable<void> {
-      while (!tenancy->over) {
-        const auto event = co_await tenancy->keeper.next();
-        if (tenancy->over) co_return;
-        if (const auto* extended = std::get_if<LeaseExtended>(&event)) {
-          tenancy->supervisor.move_deadline(extended->deadline);
-          session_.console().debug(fmt::format("{}: extended", key_));
-          tenancy->trouble.clear();
-          if (extended->after_trouble) session_.console().debug(fmt::format("{}: renewed again", key_));
-        } else if (const auto* trouble = std::get_if<LeaseInTrouble>(&event)) {
-          // An outage that is shorter than the lease is nobody's business; a longer one is told when the command is stopped.
-          tenancy->trouble = output::faults_text(trouble->faults);
-          if (trouble->first) session_.console().detail(fmt::format("{}: cannot renew, trying on: {}", key_, tenancy->trouble));
-        } else {
-          session_.console().error(fmt::format("{}: lost: {}", key_, output::ended_text(std::get<LeaseEnded>(event))));
-          tenancy->supervisor.lease_is_over();
-          co_return;
-        }
-      }
-    });
+    SetEvents events;
+    events.extended = [this, tenancy](bool after_trouble) {
+      if (tenancy->over) return;
+      tenancy->supervisor.move_deadline(tenancy->leases->deadline());
+      tenancy->trouble.clear();
+      session_.console().debug(fmt::format("{}: {}", key_, after_trouble ? "renewed again" : "extended"));
+    };
+    events.in_trouble = [this, tenancy](const Resource& resource, const LeaseInTrouble& trouble) {
+      if (tenancy->over) return;
+      // An outage that is shorter than the lease is nobody's business; a longer one is told when the command is stopped.
+      tenancy->trouble = output::faults_text(trouble.faults);
+      if (trouble.first)
+        session_.console().detail(fmt::format("{}: cannot renew, trying on: {}", output::key_text(resource), tenancy->trouble));
+    };
+    events.ended = [this, tenancy](const Resource& resource, const LeaseEnded& end) {
+      if (tenancy->over) return;
+      session_.console().error(fmt::format("{}: lost: {}", output::key_text(resource), output::ended_text(end)));
+      tenancy->supervisor.lease_is_over();
+    };
+    tenancy->leases->keep(std::move(events));
   }
 
   child::SupervisorEvents supervisor_events() {
@@ -277,12 +268,13 @@ class Holder {
   /// Gives the lease back, or leaves it to end after `keep`; one that turns out not to be ours any more was lost while the command ran.
   asio::awaitable<Finish> release(Tenancy& tenancy, Finish finish, Duration keep = Duration::zero()) {
     tenancy.over = true;
-    const ReleaseResult result = co_await tenancy.held.release(/*by_hand=*/false, keep);
+    const SetReleaseResult released = co_await tenancy.leases->release(/*by_hand=*/false, keep);
+    const ReleaseResult& result = released.result;
     report_.released = result.decision == ReleaseDecision::released;
     if (!report_.released && report_.outcome.result == "released") report_.outcome.result = "unreleased";
     const bool known_lost = report_.outcome.exit_code == to_int(ExitCode::lost);
     if (result.decision == ReleaseDecision::not_ours && !known_lost) {
-      conclude(ExitCode::lost, "lost while the command ran: " + output::not_ours_text(result.not_ours));
+      conclude(ExitCode::lost, "lost while the command ran: " + output::not_ours_text(result.not_ours), {released.resource});
       if (result.not_ours) report_.outcome.holder = result.not_ours->holder;
       say(/*busy=*/false);
       co_return Finish{report_.outcome.exit_code};
@@ -294,10 +286,15 @@ class Holder {
     co_return finish;
   }
 
-  void conclude(ExitCode code, std::string message) { report_.outcome = outcome_of("run", options_.resource, code, std::move(message)); }
+  void conclude(ExitCode code, std::string message) { conclude(code, std::move(message), options_.resources); }
+
+  /// About one of the keys.
+  void conclude(ExitCode code, std::string message, std::vector<Resource> resources) {
+    report_.outcome = outcome_of("run", std::move(resources), code, std::move(message));
+  }
 
   void say(bool busy) const {
-    const std::string line = fmt::format("{}: {}", key_, report_.outcome.message);
+    const std::string line = fmt::format("{}: {}", output::keys_text(report_.outcome.resources), report_.outcome.message);
     if (session_.json()) return;  // the report says it
     busy ? session_.console().notice(line) : session_.console().error(line);
   }

@@ -47,7 +47,21 @@ void sync_directory_of(const std::string& path) {
 }  // namespace
 
 LeaseVariables variables_of(const LeaseHandle& handle) {
-  return {handle.text(), handle.resource.key(), handle.token.secret(), handle.fence.text()};
+  LeaseVariables values;
+  values.lease = handle.text();
+  for (const LeaseHandle::Part& part : handle.parts) {
+    const char* const separator = values.key.empty() ? "" : "\n";
+    values.key += separator + part.resource.key();
+    values.token += separator + part.token.secret();
+    values.fence += separator + part.fence.text();
+  }
+  return values;
+}
+
+LeaseHandle handle_of(const std::vector<Lease>& leases, std::string servers) {
+  LeaseHandle handle{{}, std::move(servers)};
+  for (const Lease& lease : leases) handle.parts.push_back({lease.resource, lease.token, lease.fence});
+  return handle;
 }
 
 std::string export_line(const LeaseHandle& handle) {

@@ -1,13 +1,16 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
+#include "core/lease.hpp"
 #include "core/lease_handle.hpp"
 #include "support/result.hpp"
 
 namespace redlock::cli {
 
-/// The variables that hand a lease to a script, in the order in which they are written.
+/// The variables that hand a lease to a script, in the order in which they are written. Of several keys the keys, tokens and fences stand
+/// on a line each.
 struct LeaseVariables {
   std::string lease;  ///< REDLOCK_LEASE, the handle
   std::string key;
@@ -15,6 +18,9 @@ struct LeaseVariables {
   std::string fence;
 };
 LeaseVariables variables_of(const LeaseHandle& handle);
+
+/// The handle of these leases. At least one.
+LeaseHandle handle_of(const std::vector<Lease>& leases, std::string servers);
 
 /// `export REDLOCK_KEY=… REDLOCK_TOKEN=… …`, every value quoted, for eval.
 std::string export_line(const LeaseHandle& handle);

@@ -24,12 +24,16 @@ std::optional<LeaseHandle> from_parts(const Settings& settings, const ServerOpti
   const auto token = text ? Token::from_text(*text) : std::nullopt;
   if (text && !token) throw CommandError(ExitCode::usage, "REDLOCK_TOKEN is not a token of redlock-cli");
   if (!token) return std::nullopt;
-  if (settings.find("key")) return LeaseHandle{read_key(settings), *token, Fence(), fingerprint(servers)};
+  if (settings.find("key")) {
+    const std::vector<Resource> resources = read_keys(settings);
+    if (resources.size() != 1) throw CommandError(ExitCode::usage, "--key: REDLOCK_TOKEN is for one key; REDLOCK_LEASE holds several");
+    return LeaseHandle{{{resources.front(), *token, Fence()}}, fingerprint(servers)};
+  }
   const auto key = variable("REDLOCK_KEY");
   if (!key) return std::nullopt;
   auto resource = Resource::from(*key);
   if (!resource) throw CommandError(ExitCode::usage, "REDLOCK_KEY: " + describe(resource.error()));
-  return LeaseHandle{std::move(*resource), *token, Fence(), fingerprint(servers)};
+  return LeaseHandle{{{std::move(*resource), *token, Fence()}}, fingerprint(servers)};
 }
 
 std::optional<LeaseHandle> from_environment(const Settings& settings, const ServerOptions& servers) {
@@ -58,13 +62,15 @@ LeaseHandle find_lease(const Settings& settings, const ServerOptions& servers) {
                        "no lease: neither --token-file nor REDLOCK_LEASE (nor REDLOCK_KEY and REDLOCK_TOKEN) is set; `redlock-cli acquire "
                        "--export` sets them");
   }
-  if (settings.find("key") && read_key(settings) != handle->resource) {
-    throw CommandError(ExitCode::usage, fmt::format("the lease is for {}, not for {}", output::key_text(handle->resource),
-                                                    output::key_text(read_key(settings))));
+  std::vector<Resource> resources;
+  for (const LeaseHandle::Part& part : handle->parts) resources.push_back(part.resource);
+  if (settings.find("key") && read_keys(settings) != resources) {
+    throw CommandError(ExitCode::usage, fmt::format("the lease is for {}, not for {}", output::keys_text(resources),
+                                                    output::keys_text(read_keys(settings))));
   }
   if (handle->servers != fingerprint(servers)) {
     throw CommandError(ExitCode::config, fmt::format("the lease on {} was taken on another set of servers than the one now set",
-                                                     output::key_text(handle->resource)));
+                                                     output::keys_text(resources)));
   }
   return *handle;
 }

@@ -4,6 +4,7 @@
 #include <pwd.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <climits>
 
@@ -18,6 +19,10 @@ namespace {
 constexpr std::chrono::seconds default_unavailable_wait{10};
 constexpr Milliseconds default_retry_delay{100};
 constexpr Milliseconds smallest_retry_delay{1};
+
+/// So that a handle of all of them fits into one variable (128 KiB, MAX_ARG_STRLEN) and a token file.
+constexpr std::size_t most_keys = 64;
+constexpr std::size_t most_key_bytes = 32 * 1024;
 
 std::string host_name() {
   std::array<char, HOST_NAME_MAX + 1> name{};
@@ -54,14 +59,30 @@ int read_conflict_exit_code(const Settings& settings) {
 
 }  // namespace
 
-Resource read_key(const Settings& settings) {
+std::vector<Resource> read_keys(const Settings& settings) {
   const auto setting = settings.find("key");
   if (!setting)
     throw CommandError(ExitCode::usage, fmt::format("{} needs -k KEY: the name of what is locked", settings.line().command->name));
-  if (setting->values.size() != 1) throw CommandError(ExitCode::usage, "--key: this version locks one key at a time");
-  auto resource = Resource::from(setting->values.front());
-  if (!resource) throw CommandError(ExitCode::usage, "--key: " + describe(resource.error()));
-  return std::move(*resource);
+  std::vector<Resource> resources;
+  std::size_t bytes = 0;
+  for (const std::string& key : setting->values) {
+    auto resource = Resource::from(key);
+    if (!resource) throw CommandError(ExitCode::usage, "--key: " + describe(resource.error()));
+    bytes += key.size();
+    resources.push_back(std::move(*resource));
+  }
+  std::sort(resources.begin(), resources.end());
+  resources.erase(std::unique(resources.begin(), resources.end()), resources.end());
+  if (resources.size() > most_keys || bytes > most_key_bytes) {
+    throw CommandError(ExitCode::usage, fmt::format("--key: at most {} keys at a time, of {} bytes together", most_keys, most_key_bytes));
+  }
+  return resources;
+}
+
+std::vector<AcquireOrder> orders(const LockOptions& options, Duration needed_validity) {
+  std::vector<AcquireOrder> orders;
+  for (const Resource& resource : options.resources) orders.push_back({resource, options.ttl, options.owner, needed_validity});
+  return orders;
 }
 
 std::optional<Ttl> read_ttl(const Settings& settings, const TtlDemands& demands) {
@@ -81,10 +102,10 @@ Ttl require_ttl(const Settings& settings, const TtlDemands& demands, std::string
   throw CommandError(ExitCode::usage, fmt::format("{} needs --ttl DUR{}", settings.line().command->name, why));
 }
 
-LockOptions read_lock_options(const Settings& settings, Resource resource, Ttl ttl, ServerOptions servers, Owner owner) {
+LockOptions read_lock_options(const Settings& settings, std::vector<Resource> resources, Ttl ttl, ServerOptions servers, Owner owner) {
   const Duration timeout = servers.timeout.value_or(default_server_timeout(ttl));
-  return {std::move(resource), ttl,    read_wait_policy(settings), read_conflict_exit_code(settings), std::move(owner),
-          std::move(servers),  timeout};
+  return {std::move(resources), ttl,    read_wait_policy(settings), read_conflict_exit_code(settings), std::move(owner),
+          std::move(servers),   timeout};
 }
 
 Owner read_owner(const Settings& settings) {

@@ -11,7 +11,7 @@ namespace redlock::cli {
 
 /// What `run` and `acquire` were told about the lock.
 struct LockOptions {
-  Resource resource;
+  std::vector<Resource> resources;  ///< sorted, each once
   Ttl ttl;
   WaitPolicy wait;
   int conflict_exit_code;  ///< what to exit with when another holds the lock
@@ -21,10 +21,14 @@ struct LockOptions {
 };
 
 /// All of it, once the ttl is known; the owner's pid and command are the caller's to know. Throws CommandError.
-LockOptions read_lock_options(const Settings& settings, Resource resource, Ttl ttl, ServerOptions servers, Owner owner);
+LockOptions read_lock_options(const Settings& settings, std::vector<Resource> resources, Ttl ttl, ServerOptions servers, Owner owner);
 
-/// The one key that -k names. Throws CommandError (usage) when there is none, more than one, or it is no good.
-Resource read_key(const Settings& settings);
+/// The keys that -k names, sorted, each once. Throws CommandError (usage) when there is none, or one is no good, or they are too many to
+/// be handed on in a variable.
+std::vector<Resource> read_keys(const Settings& settings);
+
+/// What to acquire: every key, each with a lease that is good for `needed_validity` at least.
+std::vector<AcquireOrder> orders(const LockOptions& options, Duration needed_validity);
 
 /// The ttl, or nothing when it is not set. Refused when it leaves no room for `demands`, naming the smallest that does (PROTOCOL R10).
 std::optional<Ttl> read_ttl(const Settings& settings, const TtlDemands& demands);

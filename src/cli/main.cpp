@@ -59,7 +59,7 @@ bool has_option(const std::vector<std::string>& arguments, std::string_view word
 void tell_readers(const std::vector<std::string>& arguments, ExitCode code, std::string_view text) {
   const std::string command = arguments.empty() ? std::string() : arguments.front();
   if (has_option(arguments, "--json")) {
-    output::Outcome outcome{command, std::nullopt, std::string(result_word(code)), to_int(code), std::string(text), std::nullopt, {}};
+    output::Outcome outcome{command, {}, std::string(result_word(code)), to_int(code), std::string(text), std::nullopt, {}};
     write_all(command == "run" ? STDERR_FILENO : STDOUT_FILENO, output::outcome_json(outcome) + "\n");
   }
   if (command == "acquire" && has_option(arguments, "--export")) write_all(STDOUT_FILENO, failed_export_line(to_int(code)));

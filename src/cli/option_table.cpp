@@ -52,7 +52,7 @@ Without -k: every lock that this tool made at these servers.
 
 constexpr std::array options{
     OptionSpec{"-k,--key", "key", OptionKind::list, "KEY", every_command, OptionSource::line,
-               "What is locked: the key at the servers, 1 to 4096 bytes"},
+               "What is locked: the key at the servers, 1 to 4096 bytes (repeat: all of them or none)"},
     OptionSpec{"-n,--nonblock,--nb", "nonblock", OptionKind::flag, "", takes_lock, OptionSource::anywhere,
                "Do not wait: exit with 75 at once if another holds the lock"},
     OptionSpec{"-w,--wait,--timeout", "wait", OptionKind::value, "DUR", takes_lock, OptionSource::anywhere,

@@ -67,10 +67,10 @@ std::string_view result_word(ExitCode code) {
   return "internal";
 }
 
-output::Outcome outcome_of(std::string_view command, const Resource& resource, ExitCode code, std::string message) {
+output::Outcome outcome_of(std::string_view command, std::vector<Resource> resources, ExitCode code, std::string message) {
   output::Outcome outcome;
   outcome.command = command;
-  outcome.resource = resource;
+  outcome.resources = std::move(resources);
   outcome.result = result_word(code);
   outcome.exit_code = to_int(code);
   outcome.message = std::move(message);

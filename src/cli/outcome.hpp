@@ -21,7 +21,7 @@ ExitCode code_for_faults(const std::vector<ServerFault>& faults, std::size_t ser
 /// Its word in JSON.
 std::string_view result_word(ExitCode code);
 
-/// An outcome of this command about this key.
-output::Outcome outcome_of(std::string_view command, const Resource& resource, ExitCode code, std::string message);
+/// An outcome of this command about these keys, or one of them.
+output::Outcome outcome_of(std::string_view command, std::vector<Resource> resources, ExitCode code, std::string message);
 
 }  // namespace redlock::cli

@@ -1,6 +1,8 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
+
 #include "cli/command_error.hpp"
 #include "cli/commands.hpp"
 #include "cli/lease_source.hpp"
@@ -15,33 +17,57 @@
 namespace redlock::cli {
 namespace {
 
-/// Says how it ended, on stderr or as JSON.
-Finish report(const Session& session, output::Outcome outcome, bool worked) {
-  const std::string line = fmt::format("{}: {}", output::key_text(*outcome.resource), outcome.message);
-  if (!outcome.message.empty()) worked ? session.console().notice(line) : session.console().error(line);
-  if (session.json()) write_all(STDOUT_FILENO, output::outcome_json(outcome) + "\n");
-  return Finish{outcome.exit_code};
-}
+/// What became of several keys: the first failure, if there is one, else what became of the last.
+class Report {
+ public:
+  explicit Report(const Session& session) : session_(session) {}
+
+  /// Says what is to be said of one key.
+  void add(output::Outcome outcome) {
+    const std::string line = fmt::format("{}: {}", output::keys_text(outcome.resources), outcome.message);
+    const bool worked = outcome.exit_code == 0;
+    if (!outcome.message.empty()) worked ? session_.console().notice(line) : session_.console().error(line);
+    resources_.insert(resources_.end(), outcome.resources.begin(), outcome.resources.end());
+    if (!whole_ || whole_->exit_code == 0) whole_ = std::move(outcome);
+  }
+
+  /// The last word, as JSON where that is wanted.
+  Finish finish() {
+    if (whole_->exit_code == 0 && resources_.size() > 1) {
+      std::sort(resources_.begin(), resources_.end());
+      whole_->resources = resources_;
+      whole_->message.clear();
+      whole_->holder.reset();  // of one of them
+    }
+    if (session_.json()) write_all(STDOUT_FILENO, output::outcome_json(*whole_) + "\n");
+    return Finish{whole_->exit_code};
+  }
+
+ private:
+  const Session& session_;
+  std::vector<Resource> resources_;
+  std::optional<output::Outcome> whole_;
+};
 
 output::Outcome outcome_of_release(const Resource& resource, const ReleaseResult& result, std::size_t servers) {
   output::Outcome outcome;
   switch (result.decision) {
     case ReleaseDecision::released:
-      outcome = outcome_of("release", resource, ExitCode::done, {});
+      outcome = outcome_of("release", {resource}, ExitCode::done, {});
       outcome.result = "released";
       break;
     case ReleaseDecision::not_ours:
-      outcome = outcome_of("release", resource, ExitCode::lost, "cannot release: " + output::not_ours_text(result.not_ours));
+      outcome = outcome_of("release", {resource}, ExitCode::lost, "cannot release: " + output::not_ours_text(result.not_ours));
       if (result.not_ours) outcome.holder = result.not_ours->holder;
       break;
     case ReleaseDecision::supervised:
-      outcome = outcome_of("release", resource, ExitCode::usage,
+      outcome = outcome_of("release", {resource}, ExitCode::usage,
                            "this lease is held by `redlock-cli run`, which releases it when its command ends; `redlock-cli release -k KEY "
                            "--force` breaks it");
       outcome.holder = result.supervisor;
       break;
     case ReleaseDecision::unavailable:
-      outcome = outcome_of("release", resource, code_for_faults(result.faults, servers),
+      outcome = outcome_of("release", {resource}, code_for_faults(result.faults, servers),
                            "no quorum confirmed the release; what is left expires by itself; " + output::faults_text(result.faults));
       break;
   }
@@ -50,11 +76,15 @@ output::Outcome outcome_of_release(const Resource& resource, const ReleaseResult
 }
 
 asio::awaitable<Finish> release(Session& session, const LeaseHandle& handle) {
-  HeldLease held(session.electorate(), handle.resource, handle.token, handle.fence);
-  const ReleaseResult result = co_await held.release(/*by_hand=*/true);
+  Report report(session);
+  for (std::size_t i = handle.parts.size(); i-- > 0;) {
+    const LeaseHandle::Part& part = handle.parts[i];
+    HeldLease held(session.electorate(), part.resource, part.token, part.fence);
+    const ReleaseResult result = co_await held.release(/*by_hand=*/true);
+    report.add(outcome_of_release(part.resource, result, session.electorate().size()));
+  }
   co_await session.electorate().close(/*drain=*/false);
-  co_return report(session, outcome_of_release(handle.resource, result, session.electorate().size()),
-                   result.decision == ReleaseDecision::released);
+  co_return report.finish();
 }
 
 /// The votes on breaking a lock, put together.
@@ -68,11 +98,12 @@ output::Outcome outcome_of_break(const Resource& resource, const std::vector<Bre
   const bool answered = votes.size() - faults.size() >= quorum_of(votes.size());
   output::Outcome outcome;
   if (!answered) {
-    outcome = outcome_of("release", resource, code_for_faults(faults, votes.size()), "no quorum answered; " + output::faults_text(faults));
+    outcome =
+        outcome_of("release", {resource}, code_for_faults(faults, votes.size()), "no quorum answered; " + output::faults_text(faults));
   } else if (other) {
-    outcome = outcome_of("release", resource, ExitCode::lost, "left alone, it has another fence: held by " + output::holder_text(*other));
+    outcome = outcome_of("release", {resource}, ExitCode::lost, "left alone, it has another fence: held by " + output::holder_text(*other));
   } else {
-    outcome = outcome_of("release", resource, ExitCode::done,
+    outcome = outcome_of("release", {resource}, ExitCode::done,
                          broken ? "broken; it was held by " + output::holder_text(*broken) : "nothing to break: it is free");
     outcome.result = broken ? "broken" : "free";
   }
@@ -81,12 +112,15 @@ output::Outcome outcome_of_break(const Resource& resource, const std::vector<Bre
   return outcome;
 }
 
-asio::awaitable<Finish> break_it(Session& session, Resource resource, std::optional<Fence> only_if) {
-  const std::vector<BreakVote> votes = co_await break_lock(session.electorate(), resource, only_if);
+asio::awaitable<Finish> break_them(Session& session, std::vector<Resource> resources, std::optional<Fence> only_if) {
+  Report report(session);
+  for (const Resource& resource : resources) {
+    const std::vector<BreakVote> votes = co_await break_lock(session.electorate(), resource, only_if);
+    const auto faults = faults_among(session.electorate(), [&](std::size_t i) { return &votes[i]; });
+    report.add(outcome_of_break(resource, votes, faults));
+  }
   co_await session.electorate().close(/*drain=*/false);
-  const auto faults = faults_among(session.electorate(), [&](std::size_t i) { return &votes[i]; });
-  const output::Outcome outcome = outcome_of_break(resource, votes, faults);
-  co_return report(session, outcome, outcome.exit_code == 0);
+  co_return report.finish();
 }
 
 }  // namespace
@@ -99,7 +133,9 @@ Finish release_command(const Settings& settings) {
   // No ttl of ours to derive it from: the longest default.
   Session session(settings, servers, servers.timeout.value_or(default_server_timeout(*Ttl::from(Ttl::max))));
   if (!force) return session.run(release(session, find_lease(settings, servers)));
-  return session.run(break_it(session, read_key(settings), fence ? std::optional(Fence(*fence)) : std::nullopt));
+  std::vector<Resource> resources = read_keys(settings);
+  if (fence && resources.size() > 1) throw CommandError(ExitCode::usage, "--if-fence is for one key at a time");
+  return session.run(break_them(session, std::move(resources), fence ? std::optional(Fence(*fence)) : std::nullopt));
 }
 
 }  // namespace redlock::cli

@@ -36,8 +36,8 @@ Finish without_holder(const Settings& settings, const RunOptions& options, child
     message = "UNSAFE: the process that keeps the lock failed, and processes of the command could not be killed and may outlive the lock";
   }
   output::RunReport report;
-  report.outcome = outcome_of("run", options.resource, code, message);
-  make_console(settings).error(output::key_text(options.resource) + ": " + report.outcome.message);
+  report.outcome = outcome_of("run", options.resources, code, message);
+  make_console(settings).error(output::keys_text(options.resources) + ": " + report.outcome.message);
   verdict.report = output::run_json(report) + "\n";
   return Finish{to_int(code)};
 }

@@ -96,7 +96,7 @@ child::StopPlan read_stop_plan(const Settings& settings, Ttl ttl) {
 }
 
 RunOptions read_run_options(const Settings& settings) {
-  Resource resource = read_key(settings);
+  std::vector<Resource> resources = read_keys(settings);
   child::Command command = read_command(settings);
   ServerOptions servers = read_server_options(settings);
   const auto grace = settings.duration("grace");
@@ -111,7 +111,7 @@ RunOptions read_run_options(const Settings& settings) {
   owner.pid = ::getpid();
   owner.command = basename_of(command.arguments.front());
   owner.supervised = true;
-  return {read_lock_options(settings, std::move(resource), ttl, std::move(servers), std::move(owner)),
+  return {read_lock_options(settings, std::move(resources), ttl, std::move(servers), std::move(owner)),
           read_stop_plan(settings, ttl),
           std::move(command),
           read_isolation(settings),

@@ -12,15 +12,15 @@ constexpr std::chrono::minutes reminder_interval{1};
 /// Decides which of the many attempts of a wait are worth a line.
 class Reporter {
  public:
-  Reporter(const Session& session, const Resource& resource, std::size_t servers)
-      : session_(session), key_(output::key_text(resource)), servers_(servers) {}
+  Reporter(const Session& session, std::size_t servers) : session_(session), servers_(servers) {}
 
-  void show(const AttemptFailure& failure) {
-    const std::string text = fmt::format("{}: {}", key_, output::failure_text(failure, servers_));
+  void show(const Resource& resource, const AttemptFailure& failure) {
+    const std::string text = fmt::format("{}: {}", output::key_text(resource), output::failure_text(failure, servers_));
     session_.console().debug(text);
     if (failure.why == AttemptFailure::Why::split || failure.why == AttemptFailure::Why::maybe_busy) return;  // sorts itself out
     const Instant now = session_.clock().now();
-    if (last_why_ == failure.why && now - last_ < reminder_interval) return;
+    if (last_resource_ == resource && last_why_ == failure.why && now - last_ < reminder_interval) return;
+    last_resource_ = resource;
     last_why_ = failure.why;
     last_ = now;
     session_.console().notice("waiting for " + text);
@@ -28,22 +28,24 @@ class Reporter {
 
  private:
   const Session& session_;
-  std::string key_;
   std::size_t servers_;
+  std::optional<Resource> last_resource_;
   std::optional<AttemptFailure::Why> last_why_;
   Instant last_;
 };
 
 }  // namespace
 
-asio::awaitable<Result<Lease, AttemptFailure>> wait_for_lock(Session& session, AcquireOrder order, WaitPolicy policy) {
-  Reporter reporter(session, order.resource, session.electorate().size());
-  Waiter waiter(session.electorate(), std::move(order), policy, session.interrupt());
+asio::awaitable<Result<std::shared_ptr<HeldSet>, SetFailure>> wait_for_locks(Session& session, std::vector<AcquireOrder> orders,
+                                                                             WaitPolicy policy) {
+  Reporter reporter(session, session.electorate().size());
+  SetWaiter waiter(session.electorate(), std::move(orders), policy, session.interrupt());
   for (;;) {
     auto step = co_await waiter.next();
-    if (auto* lease = std::get_if<Lease>(&step)) co_return std::move(*lease);
-    if (auto* gave_up = std::get_if<GaveUp>(&step)) co_return unexpected<AttemptFailure>(std::move(gave_up->failure));
-    reporter.show(std::get<StillWaiting>(step).failure);
+    if (auto* set = std::get_if<std::shared_ptr<HeldSet>>(&step)) co_return std::move(*set);
+    SetFailure& failure = std::get<SetFailure>(step);
+    if (failure.final) co_return unexpected<SetFailure>(std::move(failure));
+    reporter.show(failure.resource, failure.failure);
   }
 }
 

@@ -1,14 +1,17 @@
 #pragma once
 
 #include <asio/awaitable.hpp>
+#include <memory>
+#include <vector>
 
 #include "cli/session.hpp"
-#include "engine/waiter.hpp"
+#include "engine/set_waiter.hpp"
 #include "support/result.hpp"
 
 namespace redlock::cli {
 
-/// Waits for the lock as the policy says, and tells the user what it waits for: one line at the start and one a minute.
-asio::awaitable<Result<Lease, AttemptFailure>> wait_for_lock(Session& session, AcquireOrder order, WaitPolicy policy);
+/// Waits for the locks, all or none, as the policy says, and tells the user what it waits for: one line at the start and one a minute.
+asio::awaitable<Result<std::shared_ptr<HeldSet>, SetFailure>> wait_for_locks(Session& session, std::vector<AcquireOrder> orders,
+                                                                             WaitPolicy policy);
 
 }  // namespace redlock::cli

@@ -6,8 +6,6 @@
 #include "child/descriptors.hpp"
 #include "child/front_link.hpp"
 #include "core/validity.hpp"
-#include "engine/held_lease.hpp"
-#include "engine/lease_keeper.hpp"
 #include "support/readable.hpp"
 #include "support/text.hpp"
 
@@ -31,12 +29,12 @@ class PidHolder {
     Handout handout = co_await acquisition_.acquire();
     const Finish finish = handout.finish;
     link_->report(finish.signal != 0 ? -finish.signal : finish.exit_code, handout.text);
-    if (handout.lease) {
+    if (handout.leases) {
       const bool reached = co_await link_->until_handed_over();
       if (reached) {
-        co_await keep(*handout.lease);
+        co_await keep(handout.leases);
       } else {
-        handout = co_await acquisition_.undo(*handout.lease, "the lease could not be handed over");
+        handout = co_await acquisition_.undo(handout.leases, "the lease could not be handed over");
       }
     }
     co_await session_.electorate().close(/*drain=*/true);
@@ -54,30 +52,28 @@ class PidHolder {
     if (null) ::dup2(null.get(), STDERR_FILENO);
   }
 
-  asio::awaitable<void> keep(Lease lease) {
+  asio::awaitable<void> keep(std::shared_ptr<HeldSet> leases) {
     let_go();
-    deadline_ = lease.deadline;
-    held_ = std::make_shared<HeldLease>(session_.electorate(), lease.resource, lease.token, lease.fence);
-    spawn(session_.electorate().executor(), [this, held = held_, lease] { return renew(held, lease); });
+    deadline_ = leases->deadline();
+    renew(leases);
     spawn(session_.electorate().executor(), [this] { return watch(); });
     co_await guard();
-    over_ = true;
-    if (!released_by_others_) (void)co_await held_->release(/*by_hand=*/false);
+    (void)co_await leases->release(/*by_hand=*/false);
   }
 
-  asio::awaitable<void> renew(std::shared_ptr<HeldLease> held, Lease lease) {
-    LeaseKeeper keeper(session_.electorate(), *held, lease);
-    while (!over_) {
-      const auto event = co_await keeper.next();
-      if (const auto* extended = std::get_if<LeaseExtended>(&event)) deadline_ = extended->deadline;
-      if (const auto* ended = std::get_if<LeaseEnded>(&event)) {
-        released_by_others_ = ended->not_ours && ended->not_ours->why == NotOurs::Why::released;
-        lease_over_ = true;
-        bell_->ring();
-        co_return;
-      }
+  void renew(const std::shared_ptr<HeldSet>& leases) {
+    SetEvents events;
+    events.extended = [this, set = leases.get()](bool) {
+      deadline_ = std::max(deadline_, set->deadline());
       bell_->ring();
-    }
+    };
+    events.in_trouble = [](const Resource&, const LeaseInTrouble&) {};
+    events.ended = [this](const Resource&, const LeaseEnded& end) {
+      released_by_others_ = end.not_ours && end.not_ours->why == NotOurs::Why::released;
+      lease_over_ = true;
+      bell_->ring();
+    };
+    leases->keep(std::move(events));
   }
 
   /// Rings when the process has ended.
@@ -122,11 +118,9 @@ class PidHolder {
   std::shared_ptr<child::FrontLink> link_;
   Acquisition acquisition_;
   std::unique_ptr<Bell> bell_;
-  std::shared_ptr<HeldLease> held_;
   Instant deadline_;
   bool lease_over_ = false;
   bool released_by_others_ = false;
-  bool over_ = false;
 };
 
 }  // namespace

@@ -1,7 +1,6 @@
 #include "core/lease_handle.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cstdint>
 #include <utility>
 
@@ -13,6 +12,8 @@ namespace {
 constexpr std::string_view version = "1";
 constexpr std::string_view exclusive = "x";
 constexpr std::size_t fingerprint_digits = 16;
+constexpr std::size_t head_fields = 3;
+constexpr std::size_t part_fields = 3;
 
 /// Stands between identities, so that {"ab", "c"} and {"a", "bc"} differ; no address of a server contains it.
 constexpr char separator = '\0';
@@ -39,17 +40,13 @@ bool is_fingerprint(std::string_view text) {
   return text.size() == fingerprint_digits && text.find_first_not_of("0123456789abcdef") == std::string_view::npos;
 }
 
-/// `text` cut at its dots; nothing unless there are exactly as many fields as asked for.
-template <std::size_t count>
-std::optional<std::array<std::string_view, count>> split_at_dots(std::string_view text) {
-  std::array<std::string_view, count> fields;
-  for (std::size_t i = 0; i + 1 < count; ++i) {
-    const auto dot = text.find('.');
-    if (dot == std::string_view::npos) return std::nullopt;
-    fields[i] = text.substr(0, dot);
+std::vector<std::string_view> split_at_dots(std::string_view text) {
+  std::vector<std::string_view> fields;
+  for (auto dot = text.find('.'); dot != std::string_view::npos; dot = text.find('.')) {
+    fields.push_back(text.substr(0, dot));
     text.remove_prefix(dot + 1);
   }
-  fields.back() = text;
+  fields.push_back(text);
   return fields;
 }
 
@@ -76,20 +73,27 @@ std::string server_set_fingerprint(std::vector<std::string> identities) {
 
 std::string LeaseHandle::text() const {
   std::string text;
-  for (const std::string_view field : {version, exclusive, std::string_view(servers)}) text.append(field).append(".");
-  return text.append(encode_base64url(resource.key())).append(".").append(token.secret()).append(".").append(fence.text());
+  text.append(version).append(".").append(exclusive).append(".").append(servers);
+  for (const Part& part : parts) {
+    text.append(".").append(encode_base64url(part.resource.key())).append(".").append(part.token.secret());
+    text.append(".").append(part.fence.text());
+  }
+  return text;
 }
 
 std::optional<LeaseHandle> LeaseHandle::from_text(std::string_view text) {
-  const auto fields = split_at_dots<6>(text);
-  if (!fields) return std::nullopt;
-  const auto& [format, mode, servers, key, secret, number] = *fields;
-  if (format != version || mode != exclusive || !is_fingerprint(servers)) return std::nullopt;
-  const auto resource = resource_from(key);
-  const auto token = Token::from_text(secret);
-  const auto fence = Fence::from_text(number);
-  if (!resource || !token || !fence) return std::nullopt;
-  LeaseHandle handle{*resource, *token, *fence, std::string(servers)};
+  const auto fields = split_at_dots(text);
+  if (fields.size() < head_fields + part_fields || (fields.size() - head_fields) % part_fields != 0) return std::nullopt;
+  if (fields[0] != version || fields[1] != exclusive || !is_fingerprint(fields[2])) return std::nullopt;
+  LeaseHandle handle{{}, std::string(fields[2])};
+  for (std::size_t i = head_fields; i < fields.size(); i += part_fields) {
+    const auto resource = resource_from(fields[i]);
+    const auto token = Token::from_text(fields[i + 1]);
+    const auto fence = Fence::from_text(fields[i + 2]);
+    if (!resource || !token || !fence) return std::nullopt;
+    if (!handle.parts.empty() && handle.parts.back().resource >= *resource) return std::nullopt;
+    handle.parts.push_back({*resource, *token, *fence});
+  }
   // Catches what a part reads but never writes, such as a fence with leading zeros.
   if (handle.text() != text) return std::nullopt;
   return handle;

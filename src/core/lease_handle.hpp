@@ -13,13 +13,18 @@ namespace redlock {
 /// 64-bit FNV-1a over the sorted identities, as 16 hexadecimal digits. Source: Fowler, Noll, Vo, draft-eastlake-fnv.
 std::string server_set_fingerprint(std::vector<std::string> identities);
 
-/// What REDLOCK_LEASE carries between commands: enough to extend and release a lease. Holds the token, so it is a secret.
-/// Text form: `1.x.FINGERPRINT.KEY.TOKEN.FENCE`: version, mode (x = exclusive), then the rest; KEY in base64url. Opaque to users.
+/// What REDLOCK_LEASE carries between commands: enough to extend and release a lease. Holds the tokens, so it is a secret.
+/// Text form: `1.x.FINGERPRINT` and, for each key, `.KEY.TOKEN.FENCE`: version, mode (x = exclusive), then the rest; KEY in base64url.
+/// Opaque to users.
 struct LeaseHandle {
-  Resource resource;
-  Token token;
-  Fence fence;
-  std::string servers;  ///< server_set_fingerprint()
+  struct Part {
+    Resource resource;
+    Token token;
+    Fence fence;
+    friend bool operator==(const Part&, const Part&) = default;
+  };
+  std::vector<Part> parts;  ///< at least one; rising keys, each once
+  std::string servers;      ///< server_set_fingerprint()
 
   [[nodiscard]] std::string text() const;
 

@@ -39,6 +39,12 @@ std::string key_text(const Resource& resource) {
   return safe(resource.key());
 }
 
+std::string keys_text(const std::vector<Resource>& resources) {
+  std::string text;
+  for (const Resource& resource : resources) text += (text.empty() ? "" : ", ") + key_text(resource);
+  return text;
+}
+
 std::string holder_text(const Holder& holder) {
   std::string text = who_text(holder);
   if (holder.age) text += ", for " + format_duration(*holder.age);

@@ -16,6 +16,9 @@ namespace redlock::output {
 /// The key as it is shown.
 std::string key_text(const Resource& resource);
 
+/// Several of them, with commas between.
+std::string keys_text(const std::vector<Resource>& resources);
+
 /// `alice@web1, pid 4711 (deploy.sh), "release 1.2", for 12s, 18s left` or `a foreign client, 18s left`. What is unknown is left out.
 std::string holder_text(const Holder& holder);
 

@@ -50,7 +50,10 @@ Json faults_json(const std::vector<ServerFault>& faults) {
 Json to_json(const Outcome& outcome) {
   Json json;
   json["command"] = outcome.command;
-  if (outcome.resource) set_key(json, *outcome.resource);
+  if (outcome.resources.size() == 1) set_key(json, outcome.resources.front());
+  if (outcome.resources.size() > 1) {
+    for (const Resource& resource : outcome.resources) set_key(json["keys"].emplace_back(), resource);
+  }
   json["result"] = outcome.result;
   json["exit_code"] = outcome.exit_code;
   if (!outcome.message.empty()) json["message"] = to_valid_utf8(outcome.message);
@@ -88,24 +91,35 @@ Json vote_json(const std::string& server, const InspectVote& vote) {
   return json;
 }
 
+/// Where to say something of a lease: in the object itself, or, where there are several, in an object of its own.
+Json& place_for(Json& json, const Lease& lease, std::size_t leases) {
+  if (leases == 1) return json;
+  Json& place = json["leases"].emplace_back();
+  set_key(place, lease.resource);
+  return place;
+}
+
 }  // namespace
 
 std::string outcome_json(const Outcome& outcome) {
   return to_json(outcome).dump();
 }
 
-std::string lease_json(const Outcome& outcome, const Lease& lease, const std::string& handle) {
+std::string lease_json(const Outcome& outcome, const std::vector<Lease>& leases, const std::string& handle) {
   Json json = to_json(outcome);
-  json["token"] = lease.token.secret();
-  json["fence"] = lease.fence.value();
+  for (const Lease& lease : leases) {
+    Json& place = place_for(json, lease, leases.size());
+    place["token"] = lease.token.secret();
+    place["fence"] = lease.fence.value();
+  }
   json["lease"] = handle;
-  json["ttl_ms"] = lease.ttl.length().count();
+  json["ttl_ms"] = leases.front().ttl.length().count();
   return json.dump();
 }
 
 std::string run_json(const RunReport& report) {
   Json json = to_json(report.outcome);
-  if (report.fence) json["fence"] = report.fence->value();
+  for (const Lease& lease : report.leases) place_for(json, lease, report.leases.size())["fence"] = lease.fence.value();
   if (report.command_exit) json["command_exit"] = *report.command_exit;
   if (report.command_signal) json["command_signal"] = *report.command_signal;
   json["released"] = report.released;

@@ -14,10 +14,11 @@ namespace redlock::output {
 /// The JSON of `--json` and `--status-fd`: one object on one line, without a newline. The shapes are documented in the man page and only
 /// grow. Pure. Keys that are not UTF-8 are shown with replacement characters and, exactly, as `key_base64`.
 
-/// What every result has: {"command","key","result","exit_code"} and, where there is one, "message".
+/// What every result has: {"command","key","result","exit_code"} and, where there is one, "message". When it is about several keys,
+/// "keys":[{"key"},…] stands in the place of "key".
 struct Outcome {
   std::string command;
-  std::optional<Resource> resource;
+  std::vector<Resource> resources;
   std::string result;  ///< acquired, extended, released, unreleased, broken, free, not_started, interrupted, or the name of an exit code:
                        ///< busy, lost, …
   int exit_code = 0;
@@ -28,13 +29,14 @@ struct Outcome {
 
 std::string outcome_json(const Outcome& outcome);
 
-/// acquire: the outcome with "token", "fence", "lease" (the handle) and "ttl_ms".
-std::string lease_json(const Outcome& outcome, const Lease& lease, const std::string& handle);
+/// acquire: the outcome with "token", "fence", "lease" (the handle) and "ttl_ms"; of several keys with "leases":[{"key","token","fence"},…]
+/// instead of the first two.
+std::string lease_json(const Outcome& outcome, const std::vector<Lease>& leases, const std::string& handle);
 
 /// What `run` did, for --status-fd and `run --json`.
 struct RunReport {
   Outcome outcome;                    ///< result: "released", "lost", or why the command never ran
-  std::optional<Fence> fence;         ///< of the lease, when there was one
+  std::vector<Lease> leases;          ///< under which the command ran; empty: it did not
   std::optional<int> command_exit;    ///< the command's exit code
   std::optional<int> command_signal;  ///< or the signal that it died of
   bool released = false;              ///< the servers confirmed the release
@@ -43,6 +45,7 @@ struct RunReport {
   std::vector<long> left;             ///< pids of descendants that still ran at the end
 };
 
+/// "fence" is that of the lease; with several keys there is "leases":[{"key","fence"},…] instead.
 std::string run_json(const RunReport& report);
 
 /// One key's part of `status`.

@@ -20,12 +20,14 @@ void check_round_trip(std::string_view bytes) {
   std::memcpy(&number, bytes.data() + random.size(), sizeof number);
   const auto resource = Resource::from(bytes.substr(random.size() + sizeof number));
   if (!resource) return;
-  const LeaseHandle handle{*resource, Token::from_random(random), Fence(number % (Fence::max + 1)),
-                           server_set_fingerprint({std::string(bytes)})};
+  LeaseHandle handle{{{*resource, Token::from_random(random), Fence(number % (Fence::max + 1))}},
+                     server_set_fingerprint({std::string(bytes)})};
+  // A second key behind it, unless it would be too long.
+  if (const auto longer = Resource::from(resource->key() + "x"))
+    handle.parts.push_back({*longer, handle.parts[0].token, Fence(number % 2)});
   const auto again = LeaseHandle::from_text(handle.text());
   check(again.has_value());
-  check(again->resource == handle.resource && again->token == handle.token && again->fence == handle.fence &&
-        again->servers == handle.servers);
+  check(again->parts == handle.parts && again->servers == handle.servers);
 }
 
 }  // namespace

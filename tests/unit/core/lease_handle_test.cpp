@@ -12,7 +12,7 @@ constexpr std::string_view secret = "0123456789abcdef0123456789abcdef";
 constexpr std::string_view good = "1.x.85944171f73967e8.ZGVwbG95.0123456789abcdef0123456789abcdef.42";
 
 LeaseHandle handle_of(std::string_view key) {
-  return {Resource::from(key).value(), Token::from_text(secret).value(), Fence(42), server_set_fingerprint({"foobar"})};
+  return {{{Resource::from(key).value(), Token::from_text(secret).value(), Fence(42)}}, server_set_fingerprint({"foobar"})};
 }
 
 std::string good_with(std::string_view part, std::string_view replacement) {
@@ -50,11 +50,30 @@ TEST(LeaseHandle, GivesEveryPartBack) {
        std::vector<std::string>{"deploy", "a.b.c", "line\nbreak", "it's {a} key", binary, std::string(4096, '.')}) {
     const auto handle = LeaseHandle::from_text(handle_of(key).text());
     ASSERT_TRUE(handle.has_value());
-    EXPECT_EQ(handle->resource.key(), key);
-    EXPECT_EQ(handle->token.secret(), secret);
-    EXPECT_EQ(handle->fence, Fence(42));
+    ASSERT_EQ(handle->parts.size(), 1U);
+    EXPECT_EQ(handle->parts.front().resource.key(), key);
+    EXPECT_EQ(handle->parts.front().token.secret(), secret);
+    EXPECT_EQ(handle->parts.front().fence, Fence(42));
     EXPECT_EQ(handle->servers, "85944171f73967e8");
   }
+}
+
+TEST(LeaseHandle, HoldsSeveralKeys) {
+  LeaseHandle several = handle_of("deploy");
+  several.parts.push_back({Resource::from("z.z").value(), Token::from_text("ffffffffffffffffffffffffffffffff").value(), Fence(7)});
+  EXPECT_EQ(several.text(), std::string(good) + ".ei56.ffffffffffffffffffffffffffffffff.7");
+  const auto again = LeaseHandle::from_text(several.text());
+  ASSERT_TRUE(again.has_value());
+  EXPECT_EQ(again->parts, several.parts);
+  EXPECT_EQ(again->servers, several.servers);
+}
+
+TEST(LeaseHandle, RefusesKeysThatAreNotInOrderOrTwice) {
+  LeaseHandle several = handle_of("deploy");
+  several.parts.push_back(several.parts.front());
+  EXPECT_FALSE(LeaseHandle::from_text(several.text()).has_value());
+  several.parts.back().resource = Resource::from("build").value();
+  EXPECT_FALSE(LeaseHandle::from_text(several.text()).has_value());
 }
 
 TEST(LeaseHandle, IsASafeWordForAnyKey) {
@@ -69,6 +88,8 @@ TEST(LeaseHandle, RefusesWhatItDidNotWrite) {
       ".....",
       std::string(good) + ".",
       std::string(good) + ".1",
+      std::string(good) + ".ei56.ffffffffffffffffffffffffffffffff",
+      std::string(good) + ".ei56.ffffffffffffffffffffffffffffffff.07",
       std::string(good) + "\n",
       " " + std::string(good),
       std::string(good.substr(0, good.rfind('.'))),

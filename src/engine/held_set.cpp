@@ -1,0 +1,106 @@
+#include "engine/held_set.hpp"
+
+#include <algorithm>
+
+#include "support/spawn.hpp"
+
+namespace redlock {
+
+struct HeldSet::Member {
+  Member(Electorate& electorate, const Lease& lease)
+      : held(electorate, lease.resource, lease.token, lease.fence),
+        keeper(electorate, held, lease),
+        resource(lease.resource),
+        ttl(lease.ttl),
+        deadline(lease.deadline) {}
+
+  HeldLease held;
+  LeaseKeeper keeper;
+  Resource resource;
+  Ttl ttl;
+  Instant deadline;
+};
+
+namespace {
+
+/// The worse ends first: what was not ours any more, what we may not release, what nobody confirmed.
+int severity(ReleaseDecision decision) {
+  switch (decision) {
+    case ReleaseDecision::not_ours:
+      return 3;
+    case ReleaseDecision::supervised:
+      return 2;
+    case ReleaseDecision::unavailable:
+      return 1;
+    case ReleaseDecision::released:
+      break;
+  }
+  return 0;
+}
+
+}  // namespace
+
+void HeldSet::add(const Lease& lease) {
+  leases_.push_back(lease);
+  members_.push_back(std::make_shared<Member>(electorate_, lease));
+  if (events_) start(members_.back());
+}
+
+void HeldSet::keep(SetEvents events) {
+  const bool first = !events_.has_value();
+  events_ = std::move(events);
+  if (first) {
+    for (const auto& member : members_) start(member);
+  }
+  if (ended_) events_->ended(ended_->resource, ended_->event);
+}
+
+Instant HeldSet::deadline() const {
+  Instant earliest = Instant::max();
+  for (const auto& member : members_) earliest = std::min(earliest, member->deadline);
+  return earliest;
+}
+
+void HeldSet::start(const std::shared_ptr<Member>& member) {
+  spawn(electorate_.executor(), [self = shared_from_this(), member] { return self->keep_alive(member); });
+}
+
+asio::awaitable<void> HeldSet::keep_alive(std::shared_ptr<Member> member) {
+  const Resource& resource = member->resource;
+  while (!over_ && !ended_) {
+    const auto event = co_await member->keeper.next();
+    if (over_ || ended_) co_return;
+    if (const auto* extended = std::get_if<LeaseExtended>(&event)) {
+      member->deadline = extended->deadline;
+      events_->extended(extended->after_trouble);
+    } else if (const auto* trouble = std::get_if<LeaseInTrouble>(&event)) {
+      events_->in_trouble(resource, *trouble);
+    } else {
+      const LeaseEnded& end = std::get<LeaseEnded>(event);
+      ended_.emplace(Ended{resource, end});
+      events_->ended(resource, end);
+    }
+  }
+}
+
+asio::awaitable<ExtendResult> HeldSet::extend() {
+  ExtendResult result;
+  for (const auto& member : members_) {
+    result = co_await member->held.extend(member->ttl);
+    if (result.decision != ExtendDecision::confirmed) break;
+  }
+  co_return result;
+}
+
+asio::awaitable<SetReleaseResult> HeldSet::release(bool by_hand, Duration keep) {
+  over_ = true;
+  std::optional<SetReleaseResult> worst;
+  for (std::size_t i = members_.size(); i-- > 0;) {
+    ReleaseResult result = co_await members_[i]->held.release(by_hand, keep);
+    if (worst && severity(result.decision) <= severity(worst->result.decision)) continue;
+    worst.emplace(SetReleaseResult{members_[i]->resource, std::move(result)});
+  }
+  co_return std::move(*worst);
+}
+
+}  // namespace redlock

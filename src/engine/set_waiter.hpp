@@ -1,0 +1,50 @@
+#pragma once
+
+#include <asio/awaitable.hpp>
+#include <memory>
+#include <optional>
+#include <variant>
+#include <vector>
+
+#include "engine/held_set.hpp"
+#include "engine/waiter.hpp"
+
+namespace redlock {
+
+/// One attempt failed, and which of the keys it was for.
+struct SetFailure {
+  Resource resource;
+  AttemptFailure failure;
+  bool final;  ///< the wait is over without any lock; else next() tries again
+};
+
+/// Acquires several locks, all or none: one after the other in the given order, with one wait over all. What it has is kept alive while it
+/// waits for the next, and given back when it gives up; should one be lost meanwhile, it begins again.
+///
+/// Whoever sorts the keys cannot be in a deadlock with others that do the same: nobody waits for a smaller key than the ones he has.
+///
+///     SetWaiter waiter(…);
+///     for (;;) { step = co_await waiter.next(); if it is a set, or a final failure: done; else show it }
+class SetWaiter {
+ public:
+  /// `orders`: at least one.
+  SetWaiter(Electorate& electorate, std::vector<AcquireOrder> orders, WaitPolicy policy, Interrupt& interrupt);
+
+  asio::awaitable<std::variant<std::shared_ptr<HeldSet>, SetFailure>> next();
+
+ private:
+  [[nodiscard]] const AcquireOrder& current() const { return orders_[set_->leases().size()]; }
+  [[nodiscard]] WaitPolicy remaining_policy() const;
+  [[nodiscard]] bool is_good() const;
+  asio::awaitable<void> give_back();
+
+  Electorate& electorate_;
+  std::vector<AcquireOrder> orders_;
+  WaitPolicy policy_;
+  Interrupt& interrupt_;
+  Instant began_;
+  std::shared_ptr<HeldSet> set_;
+  std::optional<Waiter> waiter_;  ///< for the current order
+};
+
+}  // namespace redlock

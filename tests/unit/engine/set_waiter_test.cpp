@@ -1,0 +1,246 @@
+#include "engine/set_waiter.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "fake_world.hpp"
+
+namespace redlock::fake {
+namespace {
+
+using namespace std::chrono_literals;
+using Why = AttemptFailure::Why;
+
+struct Ending {
+  std::shared_ptr<HeldSet> set;
+  std::optional<SetFailure> gave_up;
+  std::vector<SetFailure> waited;  ///< the attempts that failed on the way
+};
+
+asio::awaitable<Ending> to_the_end(Client& client, std::vector<AcquireOrder> orders, WaitPolicy policy) {
+  SetWaiter waiter(client.electorate, std::move(orders), policy, client.interrupt);
+  Ending ending;
+  for (;;) {
+    auto step = co_await waiter.next();
+    if (auto* set = std::get_if<std::shared_ptr<HeldSet>>(&step)) {
+      ending.set = *set;
+      co_return ending;
+    }
+    auto& failure = std::get<SetFailure>(step);
+    if (failure.final) {
+      ending.gave_up = failure;
+      co_return ending;
+    }
+    ending.waited.push_back(failure);
+  }
+}
+
+constexpr WaitPolicy once{.wait = 0s, .unavailable_wait = 10s, .retry_delay = 100ms};
+constexpr WaitPolicy for_ever{.wait = std::nullopt, .unavailable_wait = 10s, .retry_delay = 100ms};
+
+WaitPolicy at_most(Duration span) {
+  WaitPolicy policy = for_ever;
+  policy.wait = span;
+  return policy;
+}
+
+class SetWaiterTest : public testing::Test {
+ protected:
+  std::vector<AcquireOrder> orders(Duration length = 3s) {
+    std::vector<AcquireOrder> orders;
+    for (const std::string_view key : {"a", "b"}) {
+      orders.push_back(order(length));
+      orders.back().resource = resource(key);
+    }
+    return orders;
+  }
+
+  Ending wait(const WaitPolicy& policy) { return world.run(to_the_end(client, orders(), policy)); }
+
+  void hold(std::string_view key, std::optional<Duration> remaining) {
+    for (std::size_t i = 0; i < world.size(); ++i) world.store(i).hold_foreign(resource(key), "theirs", remaining);
+  }
+  void drop(std::string_view key) {
+    for (std::size_t i = 0; i < world.size(); ++i) world.store(i).drop(resource(key));
+  }
+  bool is_ours(std::string_view key) {
+    const FakeStore::Lock* lock = world.store(0).lock(resource(key));
+    return lock != nullptr && !lock->foreign;
+  }
+
+  World world;
+  Client& client = world.client();
+};
+
+TEST_F(SetWaiterTest, TakesAllInTheGivenOrder) {
+  const Ending ending = wait(once);
+  ASSERT_TRUE(ending.set);
+  ASSERT_EQ(ending.set->leases().size(), 2U);
+  EXPECT_EQ(ending.set->leases()[0].resource, resource("a"));
+  EXPECT_EQ(ending.set->leases()[1].resource, resource("b"));
+  EXPECT_NE(ending.set->leases()[0].token, ending.set->leases()[1].token);
+  EXPECT_EQ(ending.set->deadline(), std::min(ending.set->leases()[0].deadline, ending.set->leases()[1].deadline));
+}
+
+TEST_F(SetWaiterTest, KeepsNothingWhenOneIsBusy) {
+  hold("b", std::nullopt);
+  const Ending ending = wait(once);
+  ASSERT_TRUE(ending.gave_up);
+  EXPECT_EQ(ending.gave_up->failure.why, Why::busy);
+  EXPECT_EQ(ending.gave_up->resource, resource("b"));
+  EXPECT_EQ(world.stores_in_use(resource("a")), 0U);
+}
+
+TEST_F(SetWaiterTest, KeepsTheFirstAliveWhileItWaitsForTheSecond) {
+  hold("b", 10s);  // three times the ttl of a
+  bool ours_throughout = true;
+  for (Duration at = 1s; at < 10s; at += 100ms) {
+    world.in(at, [this, &ours_throughout] { ours_throughout = ours_throughout && is_ours("a"); });
+  }
+  const Ending ending = wait(for_ever);
+  ASSERT_TRUE(ending.set);
+  EXPECT_TRUE(ours_throughout);
+  EXPECT_GE(world.since_start(), 10s);
+  EXPECT_GT(ending.set->deadline(), world.now());
+}
+
+TEST_F(SetWaiterTest, HasOneWaitOverAll) {
+  hold("a", 3s);
+  hold("b", std::nullopt);
+  const Ending ending = wait(at_most(4s));
+  ASSERT_TRUE(ending.gave_up);
+  EXPECT_EQ(ending.gave_up->resource, resource("b"));
+  EXPECT_GE(world.since_start(), 4s);
+  EXPECT_LT(world.since_start(), 5s);
+  EXPECT_EQ(world.stores_in_use(resource("a")), 0U);
+}
+
+TEST_F(SetWaiterTest, BeginsAgainWhenOneIsLostMeanwhile) {
+  hold("b", 4s);
+  // So late that by the deadline it could still be ours when b is granted.
+  world.in(2500ms, [this] { hold("a", 10s); });
+  const Ending ending = wait(for_ever);
+  ASSERT_TRUE(ending.set);
+  EXPECT_FALSE(ending.set->lost());
+  EXPECT_GE(world.since_start(), 12s);
+  EXPECT_TRUE(is_ours("a"));
+  EXPECT_TRUE(is_ours("b"));
+  // What it held when it found out was given back: it waited for a again.
+  EXPECT_TRUE(
+      std::any_of(ending.waited.begin(), ending.waited.end(), [](const SetFailure& failure) { return failure.resource == resource("a"); }));
+}
+
+TEST_F(SetWaiterTest, GivesEverythingBackWhenItIsInterrupted) {
+  hold("b", std::nullopt);
+  world.in(2s, [this] { client.interrupt.raise(); });
+  const Ending ending = wait(for_ever);
+  ASSERT_TRUE(ending.gave_up);
+  EXPECT_EQ(ending.gave_up->failure.why, Why::interrupted);
+  world.settle_for(5s);
+  EXPECT_EQ(world.stores_in_use(resource("a")), 0U);
+}
+
+TEST_F(SetWaiterTest, NeverDeadlocksWithOthersThatSort) {
+  std::vector<Ending> endings(4);
+  for (std::size_t i = 0; i < endings.size(); ++i) {
+    Client& other = world.client(i + 2);
+    world.start([this, &ending = endings[i], &other]() -> asio::awaitable<void> {
+      ending = co_await to_the_end(other, orders(), for_ever);
+      if (ending.set) (void)co_await ending.set->release(/*by_hand=*/false);
+    });
+  }
+  world.settle_for(60s);
+  for (const Ending& ending : endings) EXPECT_TRUE(ending.set);
+  EXPECT_EQ(world.stores_in_use(resource("a")), 0U);
+  EXPECT_EQ(world.stores_in_use(resource("b")), 0U);
+}
+
+class HeldSetTest : public SetWaiterTest {
+ protected:
+  HeldSetTest() { set = wait(once).set; }
+
+  SetEvents events() {
+    SetEvents events;
+    events.extended = [this](bool) { ++extended; };
+    events.in_trouble = [this](const Resource&, const LeaseInTrouble&) { ++in_trouble; };
+    events.ended = [this](const Resource& key, const LeaseEnded& end) {
+      ended.push_back(key);
+      states.push_back(end.state);
+    };
+    return events;
+  }
+
+  std::shared_ptr<HeldSet> set;
+  std::size_t extended = 0;
+  std::size_t in_trouble = 0;
+  std::vector<Resource> ended;
+  std::vector<LeaseState> states;
+};
+
+TEST_F(HeldSetTest, KeepsAllAliveUntilItIsReleased) {
+  set->keep(events());
+  world.settle_for(20s);
+  EXPECT_TRUE(is_ours("a"));
+  EXPECT_TRUE(is_ours("b"));
+  EXPECT_GT(set->deadline(), world.now());
+  EXPECT_EQ(world.run(set->release(/*by_hand=*/false)).result.decision, ReleaseDecision::released);
+  const std::size_t until_then = extended;
+  world.settle_for(20s);
+  EXPECT_EQ(extended, until_then);
+  EXPECT_EQ(world.stores_in_use(resource("a")) + world.stores_in_use(resource("b")), 0U);
+}
+
+TEST_F(HeldSetTest, IsOverAsSoonAsOneIs) {
+  set->keep(events());
+  drop("b");
+  for (std::size_t i = 0; i < world.size(); ++i) world.store(i).hold_foreign(resource("b"), "theirs", std::nullopt);
+  world.settle_for(20s);
+  EXPECT_EQ(ended, std::vector<Resource>{resource("b")});
+  EXPECT_EQ(states, std::vector<LeaseState>{LeaseState::lost});
+  EXPECT_TRUE(set->lost());
+}
+
+TEST_F(HeldSetTest, TellsWhoComesLater) {
+  set->keep(events());
+  hold("a", std::nullopt);
+  world.settle_for(5s);
+  ended.clear();
+  set->keep(events());
+  EXPECT_EQ(ended, std::vector<Resource>{resource("a")});
+}
+
+TEST_F(HeldSetTest, EndsWithTheEarliestDeadline) {
+  world.settle_for(1s);
+  Lease later = set->leases()[0];
+  later.deadline += 100s;
+  set->add(later);
+  EXPECT_EQ(set->deadline(), std::min(set->leases()[0].deadline, set->leases()[1].deadline));
+}
+
+TEST_F(HeldSetTest, ReleasesTheLastFirst) {
+  std::vector<std::string> wanted{set->leases()[1].token.secret(), set->leases()[0].token.secret()};
+  (void)world.run(set->release(/*by_hand=*/false));
+  EXPECT_EQ(client.server(0).tokens(Question::release), wanted);
+}
+
+TEST_F(HeldSetTest, TellsOfTheWorstRelease) {
+  hold("b", std::nullopt);
+  const SetReleaseResult worst = world.run(set->release(/*by_hand=*/false));
+  EXPECT_EQ(worst.result.decision, ReleaseDecision::not_ours);
+  EXPECT_EQ(worst.resource, resource("b"));
+  EXPECT_EQ(world.stores_in_use(resource("a")), 0U);
+}
+
+TEST_F(HeldSetTest, ExtendsAllByHand) {
+  world.settle_for(2s);
+  EXPECT_EQ(world.run(set->extend()).decision, ExtendDecision::confirmed);
+  world.settle_for(2s);
+  EXPECT_TRUE(is_ours("a"));
+  EXPECT_TRUE(is_ours("b"));
+  hold("a", std::nullopt);
+  EXPECT_EQ(world.run(set->extend()).decision, ExtendDecision::lost);
+}
+
+}  // namespace
+}  // namespace redlock::fake
