@@ -7,7 +7,7 @@ root=${1:-$(dirname "${BASH_SOURCE[0]}")/..}
 cd "$root/src"
 
 # The folders there are. A file's layer is its folder.
-readonly folders='cli output child engine store store/redis store/scripts core support'
+readonly folders='cli output child engine store store/redis store/local store/scripts core support'
 
 # Which layers a layer may include, besides itself.
 declare -A allowed=(
@@ -17,6 +17,7 @@ declare -A allowed=(
   [child]='core support'
   [engine]='store core support'
   [store/redis]='store core support'
+  [store/local]='store core support'
   [store]='core support'
   [core]='support'
   [support]=''

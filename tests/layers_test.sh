@@ -30,13 +30,14 @@ check() {
 }
 
 # Each layer against each: the table of tests/layers.sh once more, from above to below.
-layers=(cli output child engine store/redis store core support)
+layers=(cli output child engine store/redis store/local store core support)
 declare -A may_include=(
-  [cli]='output child engine store/redis store core support'
+  [cli]='output child engine store/redis store/local store core support'
   [output]='child engine core support'
   [child]='core support'
   [engine]='store core support'
   [store/redis]='store core support'
+  [store/local]='store core support'
   [store]='core support'
   [core]='support'
   [support]=''

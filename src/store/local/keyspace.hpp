@@ -1,0 +1,81 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "support/boot_clock.hpp"
+
+namespace redlock::local {
+
+/// A hash's fields in the order in which they were added, as Redis keeps them while a hash is small.
+using Hash = std::vector<std::pair<std::string, std::string>>;
+
+/// A set whose members are ordered by score, then by bytes. Never holds a NaN.
+class SortedSet {
+ public:
+  using Ranking = std::set<std::pair<double, std::string>>;
+
+  /// Whether the member is new.
+  bool put(const std::string& member, double score);
+  bool erase(const std::string& member);
+  [[nodiscard]] std::optional<double> score(const std::string& member) const;
+  [[nodiscard]] const Ranking& ranking() const noexcept { return ranking_; }
+  [[nodiscard]] std::size_t size() const noexcept { return ranking_.size(); }
+
+ private:
+  std::map<std::string, double> scores_;
+  Ranking ranking_;
+};
+
+using Value = std::variant<std::string, Hash, SortedSet>;
+
+struct Entry {
+  Value value;
+  std::optional<Milliseconds> expires;  ///< on the keyspace's clock; it is there up to and including this instant
+};
+
+/// Redis's data model as far as the lock scripts need it: strings, hashes and sorted sets with expiries, in memory. Does nothing by itself:
+/// time is what set_time() says, and a key that has run out goes when it is next looked for. See commands.hpp for what works on it.
+class Keyspace {
+ public:
+  using Entries = std::map<std::string, Entry, std::less<>>;
+
+  /// Hands a message to those who wait for it on a channel; how many they are. Without one there are none.
+  using Publish = std::function<std::int64_t(std::string_view channel, std::string_view message)>;
+
+  explicit Keyspace(Publish publish = {}) : publish_(std::move(publish)) {}
+
+  /// Since the epoch. Stands still until it is set again, so that a script sees one instant.
+  void set_time(std::chrono::microseconds now) noexcept { now_ = now; }
+  [[nodiscard]] std::chrono::microseconds time() const noexcept { return now_; }
+  [[nodiscard]] Milliseconds now() const noexcept { return std::chrono::duration_cast<Milliseconds>(now_); }
+
+  /// Null when there is none (any more). Valid until the key is erased.
+  Entry* find(std::string_view key);
+  /// Whatever was there before is gone.
+  Entry& put(const std::string& key, Value value);
+  bool erase(std::string_view key);
+
+  std::int64_t publish(std::string_view channel, std::string_view message) { return publish_ ? publish_(channel, message) : 0; }
+
+  /// All keys that have not run out.
+  const Entries& live();
+
+ private:
+  [[nodiscard]] bool is_over(const Entry& entry) const { return entry.expires && *entry.expires < now(); }
+
+  Entries entries_;
+  std::chrono::microseconds now_{};
+  Publish publish_;
+};
+
+}  // namespace redlock::local
