@@ -7,6 +7,20 @@ find_package(CLI11 REQUIRED)
 find_package(tl-expected REQUIRED)
 pkg_check_modules(hiredis REQUIRED IMPORTED_TARGET hiredis>=0.14)
 find_path(ASIO_INCLUDE_DIR asio.hpp REQUIRED)
+# Both statically, as Debian offers them, so that the loader has nothing to do for them. Lua as built with a C++ compiler: its errors are
+# exceptions then, which destroy what lies on our stack.
+find_path(LUA_INCLUDE_DIR lua5.1/lua.hpp REQUIRED)
+find_library(LUA_LIBRARY liblua5.1-c++.a REQUIRED)
+find_path(MD_INCLUDE_DIR sha2.h REQUIRED)
+find_library(MD_LIBRARY libmd.a REQUIRED)
+
+add_library(redlock-lua INTERFACE)
+target_include_directories(redlock-lua SYSTEM INTERFACE ${LUA_INCLUDE_DIR})
+target_link_libraries(redlock-lua INTERFACE ${LUA_LIBRARY} ${CMAKE_DL_LIBS} m)
+
+add_library(redlock-md INTERFACE)
+target_include_directories(redlock-md SYSTEM INTERFACE ${MD_INCLUDE_DIR})
+target_link_libraries(redlock-md INTERFACE ${MD_LIBRARY})
 
 add_library(redlock-asio INTERFACE)
 target_include_directories(redlock-asio SYSTEM INTERFACE ${ASIO_INCLUDE_DIR})

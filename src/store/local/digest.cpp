@@ -1,0 +1,49 @@
+#include "store/local/digest.hpp"
+
+#include <sys/types.h>
+// After sys/types.h, which libmd's headers rely on.
+#include <sha1.h>
+#include <sha2.h>
+
+#include <array>
+#include <cstdint>
+#include <span>
+
+namespace redlock::local {
+namespace {
+
+const std::uint8_t* bytes_of(std::string_view text) {
+  return reinterpret_cast<const std::uint8_t*>(text.data());
+}
+
+std::string hex(std::span<const std::uint8_t> bytes) {
+  constexpr std::string_view digits = "0123456789abcdef";
+  std::string text;
+  for (const std::uint8_t byte : bytes) {
+    text += digits[byte >> 4];
+    text += digits[byte & 15];
+  }
+  return text;
+}
+
+}  // namespace
+
+std::string sha1_hex(std::string_view bytes) {
+  SHA1_CTX context;
+  std::array<std::uint8_t, SHA1_DIGEST_LENGTH> digest{};
+  ::SHA1Init(&context);
+  ::SHA1Update(&context, bytes_of(bytes), bytes.size());
+  ::SHA1Final(digest.data(), &context);
+  return hex(digest);
+}
+
+std::string sha256_hex(std::string_view bytes) {
+  SHA2_CTX context;
+  std::array<std::uint8_t, SHA256_DIGEST_LENGTH> digest{};
+  ::SHA256Init(&context);
+  ::SHA256Update(&context, bytes_of(bytes), bytes.size());
+  ::SHA256Final(digest.data(), &context);
+  return hex(digest);
+}
+
+}  // namespace redlock::local
