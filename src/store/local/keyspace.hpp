@@ -69,6 +69,8 @@ class Keyspace {
 
   /// All keys that have not run out.
   const Entries& live();
+  /// Takes the place of whatever was there.
+  void load(Entries entries) { entries_ = std::move(entries); }
 
  private:
   [[nodiscard]] bool is_over(const Entry& entry) const { return entry.expires && *entry.expires < now(); }

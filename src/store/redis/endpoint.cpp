@@ -158,7 +158,7 @@ Result<Endpoint, std::string> parse_unix(std::string_view rest) {
   return endpoint;
 }
 
-constexpr std::string_view known_forms = "use redis://host:6379 or unix:///path/to/redis.sock";
+constexpr std::string_view known_forms = "use redis://host:6379, unix:///path/to/redis.sock or local:";
 
 }  // namespace
 

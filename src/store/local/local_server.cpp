@@ -1,0 +1,226 @@
+#include "store/local/local_server.hpp"
+
+#include <dirent.h>
+#include <fcntl.h>
+
+#include <algorithm>
+#include <cerrno>
+
+#include "core/helper_keys.hpp"
+#include "store/local/boot_id.hpp"
+#include "store/local/digest.hpp"
+#include "support/spawn.hpp"
+#include "support/text.hpp"
+
+namespace redlock::local {
+namespace {
+
+/// Between two tries to get at a file. A process is in there for some hundred microseconds; the second number bounds what a waiter costs.
+constexpr Milliseconds first_pause{1};
+constexpr Milliseconds longest_pause{8};
+
+/// How long taking something back may take when nobody says.
+constexpr Milliseconds post_time{1000};
+
+constexpr std::size_t file_name_size = 64;
+
+Fault out_of_turn() {
+  return {FaultKind::silent, "another process keeps the lock's file locked"};
+}
+
+Fault taken_back() {
+  return {FaultKind::silent, "taken back before it was done"};
+}
+
+Fault no_boot_id() {
+  return {FaultKind::misconfigured, "/proc/sys/kernel/random/boot_id cannot be read, and without it a reboot is not noticed"};
+}
+
+Fault fault_of_error(const std::string& text) {
+  const std::string words = escape_for_terminal(text.substr(0, text.find(" script: ")));
+  if (text.starts_with("FENCE")) return {FaultKind::misconfigured, "the fence counter of this key cannot be used (" + words + ")"};
+  return {FaultKind::garbage, "the lock script failed: " + words};
+}
+
+ScriptReply answer(Reply reply) {
+  if (reply.type == Reply::Type::error) return unexpected(fault_of_error(reply.text));
+  return reply;
+}
+
+/// Every script that is posted or may grant has the token first.
+const std::string& token_of(const ScriptCall& call) {
+  return call.arguments.front();
+}
+
+bool may_grant(const ScriptCall& call) {
+  return call.script == &scripts::acquire || call.script == &scripts::heal;
+}
+
+bool is_held(const Reply& reply) {
+  return reply.type == Reply::Type::array && !reply.elements.empty() && reply.elements[0].text == "held";
+}
+
+Milliseconds next_pause(Milliseconds pause) {
+  return std::min(2 * pause, longest_pause);
+}
+
+/// The names of lock files among what lies in a directory.
+std::vector<std::string> lock_files_in(const Directory& directory) {
+  std::vector<std::string> names;
+  UniqueFd copy(::openat(directory.fd.get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  DIR* entries = copy ? ::fdopendir(copy.get()) : nullptr;
+  if (entries == nullptr) return names;
+  (void)copy.release();
+  while (const dirent* entry = ::readdir(entries)) {
+    std::string name(entry->d_name);
+    const bool is_digest = name.size() == file_name_size && name.find_first_not_of("0123456789abcdef") == std::string::npos;
+    if (is_digest) names.push_back(std::move(name));
+  }
+  ::closedir(entries);
+  return names;
+}
+
+}  // namespace
+
+LocalServer::LocalServer(asio::any_io_executor executor, const Clock& clock, Place place)
+    : executor_(std::move(executor)), clock_(clock), place_(std::move(place)), name_(place_.name()), boot_id_(read_boot_id()) {}
+
+asio::awaitable<ScriptReply> LocalServer::call(ScriptCall call, Instant deadline) {
+  if (!may_grant(call)) co_return co_await ask(std::move(call), deadline);
+  const std::string token = token_of(call);
+  carried_[token] = Carried::under_way;
+  ScriptReply reply = co_await ask(std::move(call), deadline);
+  if (!reply || is_held(*reply)) {
+    carried_.erase(token);
+  } else {
+    carried_[token] = Carried::done;
+  }
+  co_return reply;
+}
+
+asio::awaitable<ScriptReply> LocalServer::ask(ScriptCall call, Instant deadline) {
+  Milliseconds pause = first_pause;
+  for (;;) {
+    if (is_revoked(call)) co_return unexpected(taken_back());
+    Tried reply = try_now(call);
+    if (reply) co_return std::move(*reply);
+    const Instant now = clock_.now();
+    if (now >= deadline) co_return unexpected(out_of_turn());
+    co_await sleep_until(clock_, std::min(deadline, now + pause));
+    pause = next_pause(pause);
+  }
+}
+
+bool LocalServer::is_revoked(const ScriptCall& call) const {
+  if (!may_grant(call)) return false;
+  const auto carried = carried_.find(token_of(call));
+  return carried != carried_.end() && carried->second == Carried::revoked;
+}
+
+LocalServer::Tried LocalServer::try_now(const ScriptCall& call) {
+  if (!boot_id_) return unexpected(no_boot_id());
+  const auto directory = open_directory(place_);
+  if (!directory) return unexpected(directory.error());
+  const std::string file_name = sha256_hex(call.keys.front());
+  auto opened = LockFile::try_open(*directory, file_name);
+  if (std::holds_alternative<LockFile::Missing>(opened)) {
+    // Looking makes no file.
+    Keyspace nothing;
+    Reply reply = run_on(nothing, call, new_clock_base());
+    if (nothing.live().empty()) return answer(std::move(reply));
+    if (auto created = LockFile::create(*directory, file_name); !created) return unexpected(created.error());
+    opened = LockFile::try_open(*directory, file_name);
+  }
+  if (const auto* fault = std::get_if<Fault>(&opened)) return unexpected(*fault);
+  if (const auto* file = std::get_if<LockFile>(&opened)) return run_in(*file, call);
+  return std::nullopt;
+}
+
+Reply LocalServer::run_on(Keyspace& keyspace, const ScriptCall& call, std::chrono::microseconds clock_base) {
+  keyspace.set_time(clock_base + std::chrono::duration_cast<std::chrono::microseconds>(clock_.now().time_since_epoch()));
+  return lua_.run(keyspace, call.script->text, call.keys, call.arguments);
+}
+
+ScriptReply LocalServer::run_in(const LockFile& file, const ScriptCall& call) {
+  const auto found = file.load(*boot_id_);
+  if (!found) return unexpected(found.error());
+  const auto* stored = std::get_if<image::Stored>(&*found);
+  const std::chrono::microseconds clock_base = stored != nullptr ? stored->clock_base : new_clock_base();
+  Keyspace keyspace;
+  if (stored != nullptr) keyspace.load(stored->entries);
+  const std::string before = image::encode(stored != nullptr ? stored->entries : Keyspace::Entries());
+  Reply reply = run_on(keyspace, call, clock_base);
+  const std::string after = image::encode(keyspace.live());
+  if (after != before) {
+    if (auto written = file.store(*found, clock_base, *boot_id_, after); !written) return unexpected(written.error());
+  }
+  return answer(std::move(reply));
+}
+
+std::chrono::microseconds LocalServer::new_clock_base() const {
+  return clock_.wall() - std::chrono::duration_cast<std::chrono::microseconds>(clock_.now().time_since_epoch());
+}
+
+void LocalServer::post(ScriptCall call) {
+  const auto carried = carried_.find(token_of(call));
+  if (carried == carried_.end()) return;
+  if (carried->second != Carried::done) {
+    carried->second = Carried::revoked;
+    return;
+  }
+  carried_.erase(carried);
+  ++posts_under_way_;
+  spawn(executor_, [this, call = std::move(call)]() -> asio::awaitable<void> {
+    co_await ask(call, clock_.now() + post_time);
+    --posts_under_way_;
+    if (posted_) posted_->ring();
+  });
+}
+
+asio::awaitable<Result<std::vector<Resource>, Fault>> LocalServer::list(Instant deadline) {
+  if (!boot_id_) co_return unexpected(no_boot_id());
+  const auto directory = open_directory(place_);
+  if (!directory) co_return unexpected(directory.error());
+  std::vector<Resource> resources;
+  for (const std::string& name : lock_files_in(*directory)) {
+    Milliseconds pause = first_pause;
+    for (;;) {
+      const auto listed = try_read(*directory, name);
+      if (listed && !*listed) co_return unexpected(listed->error());
+      if (listed) resources.insert(resources.end(), (*listed)->begin(), (*listed)->end());
+      if (listed) break;
+      if (clock_.now() >= deadline) co_return unexpected(out_of_turn());
+      co_await sleep_until(clock_, std::min(deadline, clock_.now() + pause));
+      pause = next_pause(pause);
+    }
+  }
+  std::sort(resources.begin(), resources.end());
+  co_return resources;
+}
+
+std::optional<Result<std::vector<Resource>, Fault>> LocalServer::try_read(const Directory& directory, const std::string& file_name) {
+  std::vector<Resource> resources;
+  const auto opened = LockFile::try_open(directory, file_name);
+  if (std::holds_alternative<LockFile::Busy>(opened)) return std::nullopt;
+  if (const auto* fault = std::get_if<Fault>(&opened)) return unexpected(*fault);
+  const auto* file = std::get_if<LockFile>(&opened);
+  if (file == nullptr) return resources;
+  const auto found = file->load(*boot_id_);
+  if (!found) return unexpected(found.error());
+  const auto* stored = std::get_if<image::Stored>(&*found);
+  if (stored == nullptr) return resources;
+  Keyspace keyspace;
+  keyspace.load(stored->entries);
+  keyspace.set_time(stored->clock_base + std::chrono::duration_cast<std::chrono::microseconds>(clock_.now().time_since_epoch()));
+  for (const auto& [key, entry] : keyspace.live()) {
+    if (auto resource = HelperKeys::resource_of_owner(key)) resources.push_back(std::move(*resource));
+  }
+  return resources;
+}
+
+asio::awaitable<void> LocalServer::close(Instant deadline) {
+  if (posts_under_way_ > 0) posted_ = clock_.make_bell();
+  while (posts_under_way_ > 0 && clock_.now() < deadline) co_await posted_->wait_until(deadline);
+}
+
+}  // namespace redlock::local

@@ -1,0 +1,68 @@
+#pragma once
+
+#include <asio/any_io_executor.hpp>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <variant>
+
+#include "store/local/directory.hpp"
+#include "store/local/lock_file.hpp"
+#include "store/local/lua_host.hpp"
+#include "store/local/place.hpp"
+#include "store/scripted_server.hpp"
+#include "support/clock.hpp"
+
+namespace redlock::local {
+
+/// This host as a server: a file for each resource, named by the SHA-256 of its key, on which the lock scripts run under flock(2).
+///
+/// A question opens the file, locks it, runs the script and writes what changed before it answers: all in one go of the thread, so that no
+/// coroutine and no forked child ever keeps a file locked. While another process has it, it is tried again and again until the deadline;
+/// then the server counts as silent, since a process that is stopped in there must not hold up everybody (E3).
+///
+/// Time is the wall clock of the moment when the file was first written in this boot, and CLOCK_BOOTTIME from there on (E1): it never
+/// steps. Files stay when their locks go, for the fence counters in them; a reboot empties them all.
+class LocalServer final : public ScriptedServer {
+ public:
+  /// `clock` must outlive the server.
+  LocalServer(asio::any_io_executor executor, const Clock& clock, Place place);
+
+  [[nodiscard]] const std::string& name() const override { return name_; }
+  asio::awaitable<Result<std::vector<Resource>, Fault>> list(Instant deadline) override;
+  asio::awaitable<void> close(Instant deadline) override;
+
+ protected:
+  asio::awaitable<ScriptReply> call(ScriptCall call, Instant deadline) override;
+  void post(ScriptCall call) override;
+  /// Nothing is ever late here: what was not answered in time was not done.
+  void post_to_late(ScriptCall, bool) override {}
+
+ private:
+  /// What became of an acquire or a heal that was not taken back.
+  enum class Carried { under_way, revoked, done };
+
+  /// Nothing while another process has the file.
+  using Tried = std::optional<ScriptReply>;
+
+  asio::awaitable<ScriptReply> ask(ScriptCall call, Instant deadline);
+  Tried try_now(const ScriptCall& call);
+  Reply run_on(Keyspace& keyspace, const ScriptCall& call, std::chrono::microseconds clock_base);
+  ScriptReply run_in(const LockFile& file, const ScriptCall& call);
+  std::optional<Result<std::vector<Resource>, Fault>> try_read(const Directory& directory, const std::string& file_name);
+  [[nodiscard]] std::chrono::microseconds new_clock_base() const;
+  [[nodiscard]] bool is_revoked(const ScriptCall& call) const;
+
+  asio::any_io_executor executor_;
+  const Clock& clock_;
+  Place place_;
+  std::string name_;
+  std::optional<std::string> boot_id_;
+  LuaHost lua_;
+  std::map<std::string, Carried> carried_;  ///< by token
+  std::size_t posts_under_way_ = 0;
+  std::unique_ptr<Bell> posted_;
+};
+
+}  // namespace redlock::local

@@ -1,0 +1,157 @@
+#include "store/local/lock_file.hpp"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <optional>
+
+#include "support/random.hpp"
+#include "support/text.hpp"
+
+namespace redlock::local {
+namespace {
+
+unexpected<Fault> fault_of_errno(const std::string& what, int error) {
+  FaultKind kind = FaultKind::misconfigured;
+  if (error == ENOSPC || error == EDQUOT) kind = FaultKind::unavailable;
+  if (error == EACCES) kind = FaultKind::denied;
+  return unexpected(Fault{kind, what + ": " + errno_text(error)});
+}
+
+bool is_same_file(const struct stat& a, const struct stat& b) {
+  return a.st_dev == b.st_dev && a.st_ino == b.st_ino;
+}
+
+/// How often a file may vanish between opening and locking it before that is taken for another process at work.
+constexpr int most_reopenings = 3;
+
+/// Removes a name when it goes.
+class TemporaryName {
+ public:
+  explicit TemporaryName(int directory) : directory_(directory), name_(".new-" + std::to_string(random_bits())) {}
+  ~TemporaryName() { ::unlinkat(directory_, name_.c_str(), 0); }
+  TemporaryName(const TemporaryName&) = delete;
+  TemporaryName& operator=(const TemporaryName&) = delete;
+  [[nodiscard]] const char* get() const { return name_.c_str(); }
+
+ private:
+  int directory_;
+  std::string name_;
+};
+
+bool write_all_at(int fd, std::string_view bytes, std::size_t offset) {
+  while (!bytes.empty()) {
+    const ssize_t written = ::pwrite(fd, bytes.data(), bytes.size(), static_cast<off_t>(offset));
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) return false;
+    bytes.remove_prefix(static_cast<std::size_t>(written));
+    offset += static_cast<std::size_t>(written);
+  }
+  return true;
+}
+
+bool read_all_at(int fd, std::size_t offset, std::span<char> bytes) {
+  while (!bytes.empty()) {
+    const ssize_t got = ::pread(fd, bytes.data(), bytes.size(), static_cast<off_t>(offset));
+    if (got < 0 && errno == EINTR) continue;
+    if (got <= 0) return false;
+    bytes = bytes.subspan(static_cast<std::size_t>(got));
+    offset += static_cast<std::size_t>(got);
+  }
+  return true;
+}
+
+}  // namespace
+
+LockFile::Opened LockFile::try_open(const Directory& directory, const std::string& name) {
+  for (int i = 0; i < most_reopenings; ++i) {
+    // Not O_CREAT: with fs.protected_regular a sticky directory would not let us open another user's file that way.
+    UniqueFd fd(::openat(directory.fd.get(), name.c_str(), O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+    if (!fd && errno == ENOENT) return Missing{};
+    if (!fd) return fault_of_errno("cannot open the lock's file", errno).value();
+    if (auto locked = lock(std::move(fd), directory, name)) return std::move(*locked);
+  }
+  return Busy{};
+}
+
+std::optional<LockFile::Opened> LockFile::lock(UniqueFd fd, const Directory& directory, const std::string& name) {
+  struct stat opened {};
+  if (::fstat(fd.get(), &opened) != 0) return fault_of_errno("cannot look at the lock's file", errno).value();
+  if (!S_ISREG(opened.st_mode)) return Fault{FaultKind::misconfigured, "the lock's file is no regular file"};
+  if (::flock(fd.get(), LOCK_EX | LOCK_NB) != 0) {
+    if (errno == EWOULDBLOCK) return Busy{};
+    return fault_of_errno("cannot lock the lock's file", errno).value();
+  }
+  struct stat named {};
+  if (::fstatat(directory.fd.get(), name.c_str(), &named, AT_SYMLINK_NOFOLLOW) != 0 || !is_same_file(opened, named)) return std::nullopt;
+  if (named.st_nlink != 1) return Busy{};  // its maker has not yet removed the temporary name
+  return LockFile(std::move(fd), name);
+}
+
+Result<void, Fault> LockFile::create(const Directory& directory, const std::string& name) {
+  // Under its name it appears only with the right mode and group: another user may open it in that instant.
+  const TemporaryName temporary(directory.fd.get());
+  const UniqueFd fd(::openat(directory.fd.get(), temporary.get(), O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, S_IRUSR | S_IWUSR));
+  if (!fd) return fault_of_errno("cannot make the lock's file", errno);
+  if ((directory.file_mode & S_IRGRP) != 0 && ::fchown(fd.get(), static_cast<uid_t>(-1), directory.group) != 0 && errno != EPERM) {
+    return fault_of_errno("cannot give the lock's file its group", errno);
+  }
+  if (::fchmod(fd.get(), directory.file_mode) != 0) return fault_of_errno("cannot set the mode of the lock's file", errno);
+  if (::linkat(directory.fd.get(), temporary.get(), directory.fd.get(), name.c_str(), 0) != 0 && errno != EEXIST) {
+    return fault_of_errno("cannot make the lock's file", errno);
+  }
+  return {};
+}
+
+Result<image::Found, Fault> LockFile::load(std::string_view boot_id) const {
+  struct stat status {};
+  if (::fstat(fd_.get(), &status) != 0) return fault_of_errno("cannot look at the lock's file", errno);
+  const auto read_at = [this](std::size_t offset, std::span<char> bytes) { return read_all_at(fd_.get(), offset, bytes); };
+  image::Found found = image::read(read_at, static_cast<std::size_t>(status.st_size), boot_id);
+  if (std::holds_alternative<image::Damaged>(found)) {
+    return unexpected(Fault{FaultKind::garbage, "somebody damaged its file " + name_ + "; when nothing runs under that lock, remove it"});
+  }
+  return found;
+}
+
+Result<void, Fault> LockFile::store(const image::Found& found, std::chrono::microseconds clock_base, std::string_view boot_id,
+                                    const std::string& body) const {
+  if (body.size() > image::most_body) {
+    return unexpected(
+        Fault{FaultKind::unavailable, "the lock's file has no room for more (" + std::to_string(image::most_body) + " bytes)"});
+  }
+  if (auto room = make_room(body.size()); !room) return room;
+  for (const image::Write& write : image::plan(found, clock_base, boot_id, body)) {
+    if (!write_all_at(fd_.get(), write.bytes, write.offset)) return fault_of_errno("cannot write the lock's file", errno);
+  }
+  return {};
+}
+
+/// For both slots, so that a release still fits when the file system is full.
+Result<void, Fault> LockFile::make_room(std::size_t body_size) const {
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur < image::file_size) {
+    // Writing on would end the process by SIGXFSZ.
+    return unexpected(Fault{FaultKind::misconfigured, "the limit for the size of files (ulimit -f) is below the " +
+                                                          std::to_string(image::file_size) + " bytes needed"});
+  }
+  struct stat status {};
+  if (::fstat(fd_.get(), &status) != 0) return fault_of_errno("cannot look at the lock's file", errno);
+  if (status.st_size == 0 && ::ftruncate(fd_.get(), image::file_size) != 0) return fault_of_errno("cannot write the lock's file", errno);
+  for (const std::size_t offset : {std::size_t{0}, image::slot_size}) {
+    const auto size = static_cast<off_t>(image::header_size + body_size);
+    int failed = 0;
+    do {
+      failed = ::fallocate(fd_.get(), FALLOC_FL_KEEP_SIZE, static_cast<off_t>(offset), size) != 0 ? errno : 0;
+    } while (failed == EINTR);
+    // Where it can't be had, a full file system may keep a release from being written, and the lease ends by its ttl.
+    if (failed != 0 && failed != EOPNOTSUPP && failed != ENOSYS) return fault_of_errno("cannot write the lock's file", failed);
+  }
+  return {};
+}
+
+}  // namespace redlock::local

@@ -1,0 +1,249 @@
+#include "store/local/local_server.hpp"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "../store/drive.hpp"
+#include "store/local/boot_id.hpp"
+#include "store/local/digest.hpp"
+
+namespace redlock::local {
+namespace {
+
+using namespace std::chrono_literals;
+using testing::Drive;
+using testing::Eventual;
+
+Token token(char digit = 'a') {
+  return Token::from_text(std::string(Token::digits, digit)).value();
+}
+Resource named(std::string_view key) {
+  return Resource::from(key).value();
+}
+
+/// The system's clocks, set to other times.
+class ShiftedClock final : public Clock {
+ public:
+  explicit ShiftedClock(const Clock& clock) : clock_(clock) {}
+  [[nodiscard]] Instant now() const override { return clock_.now() + boot_shift; }
+  [[nodiscard]] Milliseconds wall() const override { return clock_.wall() + wall_shift; }
+  [[nodiscard]] std::unique_ptr<Bell> make_bell() const override { return clock_.make_bell(); }
+
+  Duration boot_shift{};
+  Milliseconds wall_shift{};
+
+ private:
+  const Clock& clock_;
+};
+
+class LocalServerTest : public ::testing::Test {
+ protected:
+  [[nodiscard]] asio::awaitable<AcquireVote> ask_acquire(Token with, Instant deadline, std::string_view key = "deploy") {
+    return server_.acquire({named(key), std::move(with), Ttl::from(30s).value(), clock_.wall(), Owner{"web1", "alice", "sh", "", 1, false}},
+                           deadline);
+  }
+  AcquireVote acquire(Token with = token(), std::string_view key = "deploy") {
+    return drive_.run(ask_acquire(std::move(with), drive_.soon(), key));
+  }
+  Fence acquired(Token with = token(), std::string_view key = "deploy") {
+    const auto vote = acquire(std::move(with), key);
+    if (const auto* fault = std::get_if<Fault>(&vote)) ADD_FAILURE() << fault->text;
+    const auto* grant = std::get_if<Granted>(&vote);
+    EXPECT_NE(grant, nullptr) << vote.index();
+    return grant != nullptr ? grant->fence : Fence();
+  }
+  InspectVote inspect(std::string_view key = "deploy") { return drive_.run(server_.inspect(named(key), drive_.soon())); }
+  bool is_free(std::string_view key = "deploy") { return std::holds_alternative<Free>(inspect(key)); }
+  ReleaseVote release(Token with = token()) {
+    return drive_.run(server_.release({named("deploy"), std::move(with), false}, drive_.soon()));
+  }
+  ExtendVote extend(Token with = token()) {
+    return drive_.run(server_.extend({named("deploy"), std::move(with), Ttl::from(30s).value()}, drive_.soon()));
+  }
+  void close() { drive_.run(server_.close(drive_.soon())); }
+
+  [[nodiscard]] std::string file(std::string_view key = "deploy") const { return root_.file(sha256_hex(key)); }
+  [[nodiscard]] std::size_t files() const {
+    return static_cast<std::size_t>(std::distance(std::filesystem::directory_iterator(root_.file("")), {}));
+  }
+  /// As another process would have it.
+  [[nodiscard]] UniqueFd occupy() const {
+    UniqueFd fd(::open(file().c_str(), O_RDWR | O_CLOEXEC));
+    EXPECT_EQ(::flock(fd.get(), LOCK_EX | LOCK_NB), 0);
+    return fd;
+  }
+
+  testing::Directory root_;
+  Drive drive_;
+  ShiftedClock clock_{drive_.clock()};
+  LocalServer server_{drive_.executor(), clock_, Place{root_.file("."), false}};
+};
+
+const Fault* fault_in(const AcquireVote& vote) {
+  return std::get_if<Fault>(&vote);
+}
+
+TEST_F(LocalServerTest, OneHoldsTheLockUntilItIsReleased) {
+  const Fence first = acquired(token('a'));
+  const auto refused = acquire(token('b'));
+  ASSERT_TRUE(std::holds_alternative<Held>(refused));
+  EXPECT_EQ(std::get<Held>(refused).holder.fence, first);
+  EXPECT_TRUE(std::holds_alternative<Extended>(extend(token('a'))));
+  EXPECT_TRUE(std::holds_alternative<NotOurs>(extend(token('b'))));
+  EXPECT_TRUE(std::holds_alternative<Released>(release(token('a'))));
+  EXPECT_GT(acquired(token('b')), first);
+}
+
+TEST_F(LocalServerTest, AnotherServerObjectSeesTheSameLocks) {
+  acquired();
+  LocalServer other(drive_.executor(), clock_, Place{root_.file("."), false});
+  const InspectVote vote = drive_.run(other.inspect(named("deploy"), drive_.soon()));
+  EXPECT_TRUE(std::holds_alternative<Held>(vote));
+}
+
+TEST_F(LocalServerTest, ALeaseEndsByTheBootClock) {
+  acquired(token('a'));
+  clock_.boot_shift = 29s;
+  EXPECT_TRUE(std::holds_alternative<Held>(acquire(token('b'))));
+  clock_.boot_shift = 31s;
+  acquired(token('b'));
+}
+
+TEST_F(LocalServerTest, AStepOfTheWallClockEndsNoLeaseAndTurnsNoFenceBack) {
+  const Fence first = acquired(token('a'));
+  clock_.wall_shift = std::chrono::hours(1);
+  EXPECT_FALSE(is_free());
+  clock_.wall_shift = std::chrono::hours(-1);
+  EXPECT_FALSE(is_free());
+  release(token('a'));
+  EXPECT_GT(acquired(token('b')), first);
+}
+
+TEST_F(LocalServerTest, LookingMakesNoFile) {
+  EXPECT_TRUE(is_free());
+  EXPECT_EQ(files(), 0U);
+}
+
+TEST_F(LocalServerTest, ListNamesTheLocksThereAre) {
+  const std::string brackets = "a}b{c";
+  for (const std::string& key : {std::string("deploy"), brackets, std::string(Resource::max_bytes, 'x')}) acquired(token(), key);
+  release();
+  std::ofstream(root_.file("README")) << "not a lock";
+  const auto listed = drive_.run(server_.list(drive_.soon()));
+  ASSERT_TRUE(listed.has_value()) << listed.error().text;
+  EXPECT_EQ(*listed, (std::vector<Resource>{named(brackets), named(std::string(Resource::max_bytes, 'x'))}));
+}
+
+TEST_F(LocalServerTest, AFileThatAnotherProcessKeepsIsSilence) {
+  acquired();
+  const UniqueFd other = occupy();
+  const auto vote = drive_.run(ask_acquire(token('b'), clock_.now() + 50ms));
+  ASSERT_NE(fault_in(vote), nullptr);
+  EXPECT_EQ(fault_in(vote)->kind, FaultKind::silent);
+  const auto listed = drive_.run(server_.list(clock_.now() + 50ms));
+  ASSERT_FALSE(listed.has_value());
+  EXPECT_EQ(listed.error().kind, FaultKind::silent);
+}
+
+TEST_F(LocalServerTest, AFileThatAnotherProcessLeavesIsUsed) {
+  acquired(token('a'));
+  release(token('a'));
+  UniqueFd other = occupy();
+  Eventual<AcquireVote> vote = drive_.start(ask_acquire(token('b'), drive_.soon()));
+  drive_.run(sleep_until(drive_.clock(), drive_.clock().now() + 5ms));
+  EXPECT_FALSE(vote.ready());
+  other.reset();
+  EXPECT_TRUE(std::holds_alternative<Granted>(drive_.run(vote.get())));
+}
+
+TEST_F(LocalServerTest, WhatIsTakenBackBeforeItIsDoneIsNotDone) {
+  acquired(token('a'));
+  release(token('a'));
+  UniqueFd other = occupy();
+  Eventual<AcquireVote> vote = drive_.start(ask_acquire(token('b'), drive_.soon()));
+  drive_.run(sleep_until(drive_.clock(), drive_.clock().now() + 5ms));
+  server_.take_back(named("deploy"), token('b'));
+  other.reset();
+  EXPECT_NE(fault_in(drive_.run(vote.get())), nullptr);
+  close();
+  EXPECT_TRUE(is_free());
+}
+
+TEST_F(LocalServerTest, WhatIsTakenBackAfterItWasDoneIsUndoneBeforeTheEnd) {
+  acquired(token('a'));
+  server_.take_back(named("deploy"), token('b'));  // never asked for: touches nothing
+  close();
+  EXPECT_FALSE(is_free());
+  server_.take_back(named("deploy"), token('a'));
+  close();
+  EXPECT_TRUE(is_free());
+}
+
+TEST_F(LocalServerTest, ClosingDoesNotWaitLongerThanItsDeadline) {
+  acquired();
+  const UniqueFd other = occupy();
+  server_.take_back(named("deploy"), token());
+  drive_.run(server_.close(clock_.now() + 20ms));
+}
+
+TEST_F(LocalServerTest, ADamagedFileIsNoFreeLock) {
+  acquired();
+  ASSERT_EQ(::truncate(file().c_str(), 1000), 0);
+  const auto vote = acquire(token('b'));
+  ASSERT_NE(fault_in(vote), nullptr);
+  EXPECT_EQ(fault_in(vote)->kind, FaultKind::garbage);
+  EXPECT_NE(fault_in(vote)->text.find(sha256_hex("deploy")), std::string::npos) << "the user must be able to find it";
+  EXPECT_FALSE(drive_.run(server_.list(drive_.soon())).has_value());
+}
+
+TEST_F(LocalServerTest, AFileThatSomebodyRemovedIsAnEmptyOne) {
+  acquired(token('a'));
+  ASSERT_EQ(::unlink(file().c_str()), 0);
+  EXPECT_TRUE(std::holds_alternative<NotOurs>(extend(token('a'))));
+  acquired(token('b'));
+}
+
+TEST_F(LocalServerTest, AReboot) {
+  acquired();
+  // The same file as an earlier boot would have left it.
+  const auto directory = open_directory({root_.file("."), false});
+  {
+    const auto opened = LockFile::try_open(*directory, sha256_hex("deploy"));
+    const auto& lock = std::get<LockFile>(opened);
+    const auto found = lock.load(read_boot_id().value());
+    const std::string body = image::encode(std::get<image::Stored>(*found).entries);
+    const std::string earlier(image::boot_id_size, 'e');
+    ASSERT_EQ(::ftruncate(UniqueFd(::open(file().c_str(), O_RDWR)).get(), 0), 0);
+    for (int i = 0; i < 2; ++i) ASSERT_TRUE(lock.store(*lock.load(earlier), 1s, earlier, body).has_value());
+  }
+  EXPECT_TRUE(drive_.run(server_.list(drive_.soon()))->empty());
+  acquired(token('b'));
+}
+
+TEST_F(LocalServerTest, ADirectoryThatCannotBeUsedIsAFault) {
+  LocalServer nowhere(drive_.executor(), clock_, Place{root_.file("none"), false});
+  const InspectVote vote = drive_.run(nowhere.inspect(named("deploy"), drive_.soon()));
+  ASSERT_TRUE(std::holds_alternative<Fault>(vote));
+  EXPECT_EQ(std::get<Fault>(vote).kind, FaultKind::misconfigured);
+}
+
+TEST_F(LocalServerTest, ADirectoryThatWasMovedAwayHoldsNothing) {
+  const std::string place = root_.file("locks");
+  ASSERT_EQ(::mkdir(place.c_str(), 0700), 0);
+  LocalServer server(drive_.executor(), clock_, Place{place, false});
+  const auto ask = [&](Token with) {
+    return drive_.run(server.acquire({named("deploy"), std::move(with), Ttl::from(30s).value(), clock_.wall(), {}}, drive_.soon()));
+  };
+  ASSERT_TRUE(std::holds_alternative<Granted>(ask(token('a'))));
+  std::filesystem::rename(place, root_.file("moved"));
+  ASSERT_EQ(::mkdir(place.c_str(), 0700), 0);
+  const ExtendVote vote = drive_.run(server.extend({named("deploy"), token('a'), Ttl::from(30s).value()}, drive_.soon()));
+  EXPECT_TRUE(std::holds_alternative<NotOurs>(vote)) << "the new directory counts for its holder, too";
+}
+
+}  // namespace
+}  // namespace redlock::local
