@@ -64,7 +64,7 @@ _redlock_cli_offer_value() {
     --config | --password-file | --token-file) _redlock_cli_offer_files ;;
     -S | --server)
       compopt -o nospace 2>/dev/null
-      _redlock_cli_offer 'redis:// unix://'
+      _redlock_cli_offer 'redis:// unix:// local:'
       ;;
     # Whatever one likes.
     -k | --key | -w | --wait | --timeout | --unavailable-wait | -t | --ttl | -E | --conflict-exit-code | --note | --retry-delay | \

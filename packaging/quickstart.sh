@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# From a fresh checkout to a lock that works, in one go: installs what is missing, builds, starts a Redis of its own on a
-# private socket, and shows redlock-cli at work against it. Leaves nothing behind but the build; may be run again.
+# From a fresh checkout to a lock that works, in one go: installs what is missing, builds, and shows redlock-cli at work without
+# any server; where there is a redis-server, once more with one of its own on a private socket. Leaves nothing behind but the
+# build and a small file until the next boot; may be run again.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 . packaging/dependencies.sh
@@ -57,7 +58,7 @@ wait_for() {
 }
 
 say "Packages"
-ensure_packages "${BUILD_PACKAGES[@]}" redis-server || exit
+ensure_packages "${BUILD_PACKAGES[@]}" || exit
 echo "everything needed is installed"
 
 say "Build (a minute or two the first time)"
@@ -70,38 +71,41 @@ redlock_cli=$PWD/build/release/src/redlock-cli
 [[ -x $redlock_cli ]] || die "the build made no ${redlock_cli#"$PWD"/}"
 echo "built ${redlock_cli#"$PWD"/}"
 
-say "A Redis of our own, on a private socket, in memory only"
 dir=$(mktemp -d /tmp/redlock-quickstart.XXXXXX)
-socket=$dir/redis.sock
-redis-server --port 0 --unixsocket "$socket" --unixsocketperm 700 --save '' --appendonly no --daemonize no \
-  --dir "$dir" --logfile "$dir/redis.log" &
-server_pid=$!
-wait_for "redis-server did not start: $(tail -n 1 "$dir/redis.log" 2>/dev/null)" "$server_pid" redis-cli -s "$socket" ping
+# Another quickstart beside this one has another lock.
+key=demo-$$
 
 # Nothing of the caller's settings or leases shall show up in the demonstration.
 for variable in "${!REDLOCK_@}"; do unset "$variable"; done
 unset REDISCLI_AUTH
-export REDLOCK_SERVER=unix://$socket
+
+say "No server is needed for locks on this host"
+export REDLOCK_SERVER=local:
+if ! "$redlock_cli" status -k "$key" >/dev/null 2>&1; then
+  mkdir -m 700 "$dir/locks"
+  REDLOCK_SERVER=local:$dir/locks
+  echo "/run/lock cannot be used here, so a directory of our own holds the locks"
+fi
 echo "REDLOCK_SERVER=$REDLOCK_SERVER"
 
-say "A command that runs while it holds the lock \"demo\""
+say "A command that runs while it holds the lock \"$key\""
 # shellcheck disable=SC2016  # for the inner shell
 command='
   echo "the command runs: key $REDLOCK_KEY, fence $REDLOCK_FENCE"
   : >"$0/held"
   until [ -e "$0/enough" ]; do sleep 0.05; done
   echo "the command is done"'
-printf '$ redlock-cli run -k demo -- sh -c %s &\n' "'echo \"key \$REDLOCK_KEY, fence \$REDLOCK_FENCE\"; …'"
-"$redlock_cli" run -k demo -- sh -c "$command" "$dir" &
+printf '$ redlock-cli run -k %s -- sh -c %s &\n' "$key" "'echo \"key \$REDLOCK_KEY, fence \$REDLOCK_FENCE\"; …'"
+"$redlock_cli" run -k "$key" -- sh -c "$command" "$dir" &
 holder_pid=$!
 wait_for "the command did not get the lock" "$holder_pid" test -e "$dir/held"
 
 say "Who holds it?"
-show status -k demo || die "status failed with exit status $?"
+show status -k "$key" || die "status failed with exit status $?"
 
 say "Somebody else, who does not wait (-n)"
 status=0
-show run -k demo -n -- echo "this must not be seen" || status=$?
+show run -k "$key" -n -- echo "this must not be seen" || status=$?
 ((status == 75)) || die "the second command should have exited with 75 (busy), not $status"
 echo "exit status 75: busy; its command did not run"
 
@@ -111,14 +115,26 @@ status=0
 wait "$holder_pid" || status=$?
 holder_pid=
 ((status == 0)) || die "run exited with $status instead of the command's own 0"
-left=$(redis-cli -s "$socket" exists demo) || die "the server does not answer any more"
-[[ $left == 0 ]] || die "the key is still there after the command ended"
-echo "exit status 0; the key is gone from the server"
+show status -k "$key" --exit-code || die "the lock is still held after its command ended"
+echo "exit status 0; the lock is free"
+
+if command -v redis-server >/dev/null && command -v redis-cli >/dev/null; then
+  say "The same with a Redis: here one of our own, on a private socket, in memory only"
+  socket=$dir/redis.sock
+  redis-server --port 0 --unixsocket "$socket" --unixsocketperm 700 --save '' --appendonly no --daemonize no \
+    --dir "$dir" --logfile "$dir/redis.log" &
+  server_pid=$!
+  wait_for "redis-server did not start: $(tail -n 1 "$dir/redis.log" 2>/dev/null)" "$server_pid" redis-cli -s "$socket" ping
+  # shellcheck disable=SC2016  # for the inner shell
+  show run -S "unix://$socket" -k "$key" -- sh -c 'echo "key $REDLOCK_KEY, fence $REDLOCK_FENCE"' || die "run failed with exit status $?"
+fi
 
 cat <<'END'
 
-== It works. Now name your own server, in one of these ways:
-  redlock-cli run -S redis://host:6379 -k KEY -- COMMAND      on the command line
-  export REDLOCK_SERVER=redis://host:6379                     for this shell
+== It works. Now say where your locks lie:
+  redlock-cli run -S local: -k KEY -- COMMAND                 on this host, without a server
+  redlock-cli run -S redis://host:6379 -k KEY -- COMMAND      at a Redis or Valkey, for all hosts that reach it
+  redlock-cli run -S redis://a -S redis://b -S redis://c …    at a quorum of independent ones
+  export REDLOCK_SERVER=redis://host:6379                     the same for this shell
   /etc/redlock-cli.toml:  server = "redis://host:6379"        for cron, sudo and everybody
 END

@@ -97,8 +97,10 @@ constexpr std::array options{
     OptionSpec{"--exit-code", "exit-code", OptionKind::flag, "", for_status, OptionSource::line,
                "Exit with 0 if the lock is free, with 75 if it is held"},
     OptionSpec{"--watch", "watch", OptionKind::flag, "", for_status, OptionSource::line, "Show it again every second until interrupted"},
-    OptionSpec{"-S,--server", "server", OptionKind::list, "URL", every_command, OptionSource::anywhere,
-               "A server: redis://[user@]host[:port][/db] or unix:///path (repeat, or separate by commas; all are one quorum)"},
+    OptionSpec{
+        "-S,--server", "server", OptionKind::list, "URL", every_command, OptionSource::anywhere,
+        "A server: redis://[user@]host[:port][/db] or unix:///path (repeat, or separate by commas; all are one quorum); or local:, this "
+        "host without a server"},
     OptionSpec{"--server-timeout", "server-timeout", OptionKind::value, "DUR", every_command, OptionSource::anywhere,
                "How long one server may take to connect and answer (default: 5 % of the ttl, 50ms to 1s)"},
     OptionSpec{"--user", "user", OptionKind::value, "NAME", every_command, OptionSource::anywhere, "Log in as this ACL user"},

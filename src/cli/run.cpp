@@ -54,7 +54,7 @@ child::Isolation isolate(const Settings& settings, child::IsolationMode mode, bo
 Finish run_command(const Settings& settings, const Start& start) {
   const RunOptions options = read_run_options(settings);
   child::SignalGate gate(start.inherited);
-  std::size_t descriptors = descriptors_of_holder + descriptors_per_server * options.servers.endpoints.size();
+  std::size_t descriptors = descriptors_of_holder + descriptors_per_server * options.servers.count();
   if (options.isolation != child::IsolationMode::none) descriptors += descriptors_of_isolation;
   child::require_spare_descriptors(descriptors);
   const bool in_job = child::has_controlling_terminal();

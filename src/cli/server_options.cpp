@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::string_view no_server =
     "no server is set; name one with -S redis://HOST:6379, in REDLOCK_SERVER, or as server = \"redis://HOST:6379\" in "
-    "~/.config/redlock-cli/config.toml or /etc/redlock-cli.toml";
+    "~/.config/redlock-cli/config.toml or /etc/redlock-cli.toml; -S local: locks on this host alone";
 
 /// The URLs, one by one: each value may be a comma list.
 std::vector<std::string> urls_of(const Setting& setting) {
@@ -52,6 +52,12 @@ std::string process_of(redis::Endpoint endpoint) {
   return endpoint.name();
 }
 
+local::Place read_place(const Setting& setting, const std::string& url) {
+  auto place = local::parse_place(url);
+  if (!place) throw CommandError(ExitCode::config, fmt::format("{}: wrong server URL: {}", setting.where, place.error()));
+  return std::move(*place);
+}
+
 redis::Endpoint read_endpoint(const Setting& setting, const std::string& url) {
   if (url.empty()) {
     // Most often a variable that a CI system did not fill in: say more than "wrong URL", and never fall back to anything.
@@ -67,6 +73,24 @@ redis::Endpoint read_endpoint(const Setting& setting, const std::string& url) {
   return *endpoint;
 }
 
+std::vector<redis::Endpoint> read_endpoints(const Settings& settings, const Setting& setting, const std::vector<std::string>& urls) {
+  std::vector<redis::Endpoint> endpoints;
+  const auto user = settings.text("user");
+  const auto password = default_password(settings);
+  for (const std::string& url : urls) {
+    redis::Endpoint endpoint = read_endpoint(setting, url);
+    if (!endpoint.user && user) endpoint.user = *user;
+    if (!endpoint.password && password) endpoint.password = *password;
+    const std::string name = process_of(endpoint);
+    const bool twice = std::any_of(endpoints.begin(), endpoints.end(), [&](const auto& other) { return process_of(other) == name; });
+    if (twice)
+      throw CommandError(ExitCode::config,
+                         fmt::format("{}: {} is named twice; the same server has but one vote", setting.where, escape_for_terminal(name)));
+    endpoints.push_back(std::move(endpoint));
+  }
+  return endpoints;
+}
+
 }  // namespace
 
 ServerOptions read_server_options(const Settings& settings) {
@@ -74,19 +98,15 @@ ServerOptions read_server_options(const Settings& settings) {
   if (!setting) throw CommandError(ExitCode::config, std::string(no_server));
 
   ServerOptions options;
-  const auto user = settings.text("user");
-  const auto password = default_password(settings);
-  for (const std::string& url : urls_of(*setting)) {
-    redis::Endpoint endpoint = read_endpoint(*setting, url);
-    if (!endpoint.user && user) endpoint.user = *user;
-    if (!endpoint.password && password) endpoint.password = *password;
-    const std::string name = process_of(endpoint);
-    const bool twice =
-        std::any_of(options.endpoints.begin(), options.endpoints.end(), [&](const auto& other) { return process_of(other) == name; });
-    if (twice)
+  const std::vector<std::string> urls = urls_of(*setting);
+  if (std::any_of(urls.begin(), urls.end(), local::is_place)) {
+    if (urls.size() > 1) {
       throw CommandError(ExitCode::config,
-                         fmt::format("{}: {} is named twice; the same server has but one vote", setting->where, escape_for_terminal(name)));
-    options.endpoints.push_back(std::move(endpoint));
+                         fmt::format("{}: local: locks on this host alone, so it cannot be one of several servers", setting->where));
+    }
+    options.local = read_place(*setting, urls.front());
+  } else {
+    options.endpoints = read_endpoints(settings, *setting, urls);
   }
   options.timeout = settings.duration("server-timeout");
   if (options.timeout && *options.timeout < Milliseconds(1)) Settings::refuse(*settings.find("server-timeout"), "must be at least 1ms");
@@ -95,6 +115,7 @@ ServerOptions read_server_options(const Settings& settings) {
 
 std::string fingerprint(const ServerOptions& options) {
   std::vector<std::string> names;
+  if (options.local) names.push_back(options.local->name());
   for (const redis::Endpoint& endpoint : options.endpoints) names.push_back(endpoint.name());
   return server_set_fingerprint(std::move(names));
 }

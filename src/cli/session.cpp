@@ -1,5 +1,6 @@
 #include "cli/session.hpp"
 
+#include "store/local/local_server.hpp"
 #include "store/redis/redis_server.hpp"
 #include "support/random.hpp"
 
@@ -12,6 +13,7 @@ Console make_console(const Settings& settings) {
 Session::Session(const Settings& settings, const ServerOptions& options, Duration server_timeout)
     : console_(make_console(settings)), json_(settings.flag("json")) {
   std::vector<std::unique_ptr<LockServer>> servers;
+  if (options.local) servers.push_back(std::make_unique<local::LocalServer>(io_.get_executor(), clock_, *options.local));
   for (const redis::Endpoint& endpoint : options.endpoints) {
     servers.push_back(std::make_unique<redis::RedisServer>(io_.get_executor(), clock_, endpoint));
   }

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <sys/vfs.h>
 
 #include <algorithm>
@@ -88,6 +89,7 @@ Result<Directory, Fault> open_directory(const Place& place) {
     return refused(place, "is not this user's alone (it must be theirs, with mode 0700)");
   }
   if (anybody_may_remove(status)) return refused(place, "is not safe: anybody may remove files there (chmod +t)");
+  if ((system.f_flags & ST_RDONLY) != 0) return refused(place, "cannot be used: " + errno_text(EROFS));
   if (reaches_beyond_this_host(static_cast<std::uint32_t>(system.f_type))) {
     return refused(place, "lies on a network file system, or one that a program makes up; locks of this host need its own");
   }

@@ -1,0 +1,302 @@
+#!/usr/bin/env bats
+# bats file_tags=smoke
+# shellcheck disable=SC2016,SC2030,SC2031,SC2154  # the commands' own shells expand; each test is a subshell; bats sets stderr
+# Locks on this host alone, without a server.
+load helper/common
+load helper/checks
+
+setup() {
+  common_setup
+  STORE=$BATS_TEST_TMPDIR/locks
+  mkdir -m 700 "$STORE"
+  export REDLOCK_SERVER=local:$STORE
+}
+
+# A lock of the user's own place that no other test has, gone with the test.
+OWN_KEY=
+teardown() {
+  common_teardown
+  [[ -z $OWN_KEY ]] || rm -f "/run/lock/redlock-cli-$EUID/$(file_of "$OWN_KEY")"
+}
+use_own_place() {
+  [[ -k /run/lock && -w /run/lock ]] || skip "this user may not write to /run/lock"
+  OWN_KEY=bats-$BATS_TEST_NUMBER-$SRANDOM
+}
+
+file_of() { printf '%s' "$1" | sha256sum | cut -d ' ' -f 1; }
+
+# hold NAME [OPTION…]: `run` holds the key demo in the background, until release_hold NAME.
+hold() {
+  local name=$1
+  shift
+  start_background "$name" redlock-cli run -k demo "$@" -- \
+    sh -c 'echo entered; until [ -e "$0" ]; do sleep 0.02; done' "$BATS_TEST_TMPDIR/$name.end"
+  wait_until grep -q entered "$(background_stdout "$name")"
+}
+release_hold() {
+  touch "$BATS_TEST_TMPDIR/$1.end"
+  wait_background "$1"
+}
+
+needs_mounts() { unshare --mount true 2>/dev/null || skip "needs root with CAP_SYS_ADMIN"; }
+
+# in_mounts SCRIPT ARGUMENT…: bash in a mount namespace of its own.
+in_mounts() { unshare --mount --propagation private bash -euo pipefail -c "$@"; }
+
+# --- The commands ---
+
+@test "run holds the lock while its command runs, and status says who it is" {
+  hold first --note "v1"
+  run -75 redlock-cli run -k demo -n -- touch "$BATS_TEST_TMPDIR/ran"
+  assert_output --partial "held by $(id -un)@"
+  [[ ! -e $BATS_TEST_TMPDIR/ran ]]
+  run -75 redlock-cli status -k demo --exit-code
+  assert_output --partial "v1"
+  run -0 redlock-cli status
+  assert_output --partial "demo: held by"
+  release_hold first
+  assert_equal "$status" 0
+  run -0 redlock-cli status -k demo --exit-code
+  run -0 redlock-cli status
+  assert_output "no locks"
+}
+
+@test "a waiter gets the lock when its holder is done" {
+  hold first
+  start_background second redlock-cli run -k demo -w 30 -- echo mine
+  run -75 redlock-cli run -k demo -w 0.2 -- true
+  release_hold first
+  wait_background second
+  assert_equal "$status,$output" "0,mine"
+}
+
+@test "acquire, extend and release hand a lease through a script" {
+  local lease
+  lease=$(redlock-cli acquire -k demo -t 30s --export)
+  eval "$lease"
+  run -75 redlock-cli run -k demo -n -- true
+  run -0 redlock-cli extend -t 60s
+  run -0 redlock-cli release
+  run -79 redlock-cli extend -t 60s
+  run -79 redlock-cli release
+}
+
+@test "acquire --while-pid holds the lock until that process ends" {
+  start_background script sleep 1000
+  run -0 redlock-cli acquire -k demo --while-pid "${BACKGROUND_PID[script]}"
+  run -75 redlock-cli status -k demo --exit-code
+  kill "${BACKGROUND_PID[script]}"
+  wait_until redlock-cli run -k demo -n -- true
+}
+
+@test "each fence is larger than the one before" {
+  local fence last=0 i
+  for i in 1 2 3 4 5; do
+    fence=$(redlock-cli run -k demo -- sh -c 'echo "$REDLOCK_FENCE"')
+    ((fence > last)) || fail "$fence after $last"
+    last=$fence
+  done
+}
+
+@test "a lease nobody renews ends by itself" {
+  redlock-cli acquire -k demo -t 1s
+  run -75 redlock-cli run -k demo -n -- true
+  run -0 redlock-cli run -k demo -w 20 -- true
+}
+
+@test "a lock that somebody breaks is lost: its command is stopped, 79" {
+  start_background first redlock-cli run -k demo -t 3s -- sh -c 'echo entered; exec sleep 1000'
+  wait_until grep -q entered "$(background_stdout first)"
+  run -0 redlock-cli release -k demo --force
+  assert_output --partial "$(id -un)@"
+  wait_background first
+  assert_equal "$status" 79
+}
+
+@test "a lock whose file somebody removes is lost: its command is stopped, 79" {
+  start_background first redlock-cli run -k demo -t 3s -- sh -c 'echo entered; exec sleep 1000'
+  wait_until grep -q entered "$(background_stdout first)"
+  rm "$STORE/$(file_of demo)"
+  wait_background first
+  assert_equal "$status" 79
+}
+
+@test "a lease taken in one place is none of another" {
+  local lease
+  lease=$(redlock-cli acquire -k demo -t 30s --export)
+  eval "$lease"
+  mkdir "$BATS_TEST_TMPDIR/elsewhere"
+  assert_refused 78 "another set of servers" redlock-cli release -S "local:$BATS_TEST_TMPDIR/elsewhere"
+  run -0 redlock-cli release -S "local:$STORE//"
+}
+
+# --- The user's own place ---
+
+@test "-S local: needs no server, no variables and no certain directory" {
+  use_own_place
+  start_background first redlock-cli run -S local: -k "$OWN_KEY" -- sh -c 'echo entered; until [ -e "$0" ]; do sleep 0.02; done' "$BATS_TEST_TMPDIR/end"
+  wait_until grep -q entered "$(background_stdout first)"
+  cd /
+  run -75 env -i "$REDLOCK_CLI" run -S local: -k "$OWN_KEY" -n -- true
+  touch "$BATS_TEST_TMPDIR/end"
+  wait_background first
+  run -0 env -i "$REDLOCK_CLI" run -S local: -k "$OWN_KEY" -n -- true
+  assert_equal "$(stat -c '%U %a' "/run/lock/redlock-cli-$EUID")" "$(id -un) 700"
+}
+
+@test "local: locks of two users do not meet, those in a shared directory do" {
+  ((EUID == 0)) || skip "only root can be two users"
+  use_own_place
+  local nobody=(setpriv --reuid 65534 --regid 65534 --clear-groups env -i -C / "$REDLOCK_CLI")
+  "${nobody[@]}" --version >/dev/null 2>&1 || skip "an ordinary user cannot reach the program under test"
+  local shared
+  shared=$(mktemp -d /tmp/rl-local.XXXXXX)
+  chmod 1777 "$shared"
+  start_background first redlock-cli run -S local: -k "$OWN_KEY" -- redlock-cli run -S "local:$shared" -k demo -- \
+    sh -c 'echo entered; until [ -e "$0" ]; do sleep 0.02; done' "$BATS_TEST_TMPDIR/end"
+  wait_until grep -q entered "$(background_stdout first)"
+  run -0 "${nobody[@]}" run -S local: -k "$OWN_KEY" -n -- true
+  rm -f "/run/lock/redlock-cli-65534/$(file_of "$OWN_KEY")"
+  run -75 "${nobody[@]}" run -S "local:$shared" -k demo -n -- true
+  touch "$BATS_TEST_TMPDIR/end"
+  wait_background first
+  run -0 "${nobody[@]}" run -S "local:$shared" -k demo -n -- true
+  run -0 "${nobody[@]}" run -S "local:$shared" -k theirs -n -- true
+  run -0 redlock-cli run -S "local:$shared" -k theirs -n -- true
+  rm -r "$shared"
+}
+
+# --- What is refused ---
+
+@test "local: is chosen, never fallen back to: without any server 78 names it" {
+  unset REDLOCK_SERVER
+  run --separate-stderr -78 redlock-cli run -k demo -- touch "$BATS_TEST_TMPDIR/ran"
+  assert_regex "$stderr" "-S local:"
+  [[ ! -e $BATS_TEST_TMPDIR/ran ]]
+}
+
+@test "local: is never one of several servers" {
+  for servers in "local:,redis://h" "redis://h,local:" "local:,local:" "local:$STORE,local:$STORE"; do
+    assert_refused 78 "cannot be one of several" redlock-cli run -S "$servers" -k demo -- true
+  done
+  assert_refused 78 "cannot be one of several" redlock-cli run -S local: -S redis://h -k demo -- true
+}
+
+@test "a place that is none is 78" {
+  assert_refused 78 "absolute path" redlock-cli run -S local:relative -k demo -- true
+  assert_refused 78 "no such file or directory" redlock-cli run -S "local:$STORE/none" -k demo -- true
+  touch "$BATS_TEST_TMPDIR/file"
+  assert_refused 78 "no directory" redlock-cli run -S "local:$BATS_TEST_TMPDIR/file" -k demo -- true
+  ln -s "$STORE" "$BATS_TEST_TMPDIR/link"
+  assert_refused 78 "symbolic link" redlock-cli run -S "local:$BATS_TEST_TMPDIR/link" -k demo -- true
+  chmod 777 "$STORE"
+  assert_refused 78 "anybody may remove files" redlock-cli run -k demo -- true
+}
+
+@test "a user's own place that is not theirs alone is 78, and local:/DIRECTORY is named" {
+  needs_mounts
+  run -0 in_mounts '
+    mount -t tmpfs -o mode=1777 none /run/lock
+    refused() {
+      local said status=0
+      said=$("$0" run -S local: -k demo -- true 2>&1) || status=$?
+      [[ $status == 78 && $said == *"$1"* && $said == *local:/DIRECTORY* ]] || { echo "$status: $said"; exit 1; }
+    }
+    own=/run/lock/redlock-cli-0
+    mkdir -m 755 "$own"; refused "alone"
+    chmod 700 "$own"; chown 65534 "$own"; refused "alone"
+    rmdir "$own"; ln -s /tmp "$own"; refused "symbolic link"
+    rm "$own"; chmod 777 /run/lock; refused "not safe"
+    chmod 1777 /run/lock; "$0" run -S local: -k demo -- true
+    mount -o remount,ro /run/lock; refused "read-only file system"
+    rm -rf "$own" 2>/dev/null || true
+    mount -t tmpfs -o ro,mode=1777 none /run/lock; refused "read-only file system"' "$REDLOCK_CLI"
+}
+
+@test "without the kernel's boot id it is 78" {
+  needs_mounts
+  run -78 in_mounts 'mount -t tmpfs none /proc/sys/kernel/random && exec "$0" run -k demo -- true' "$REDLOCK_CLI"
+  assert_output --partial "boot_id"
+}
+
+# --- What goes wrong ---
+
+@test "a full file system grants nothing, and still takes a release" {
+  needs_mounts
+  run -0 in_mounts '
+    mount -t tmpfs -o size=32k,mode=700 none "$1"
+    export REDLOCK_SERVER=local:$1
+    token=$1/../token
+    "$0" acquire -k demo -t 60s --token-file "$token"
+    cat /dev/zero >"$1/fill" 2>/dev/null || true
+    status=0
+    said=$("$0" run -k other -n -- echo ran 2>&1) || status=$?
+    [[ $status == 69 && $said == *"no space left"* && $said != *ran* ]] || { echo "$status: $said"; exit 1; }
+    "$0" extend -t 90s --token-file "$token"
+    "$0" release --token-file "$token"
+    "$0" run -k demo -n -- true
+    rm "$1/fill"
+    "$0" run -k other -n -- true' "$REDLOCK_CLI" "$STORE"
+}
+
+@test "a process that is stopped with the file locked makes the server silent, not the lock free" {
+  redlock-cli run -k demo -- true
+  start_background other flock "$STORE/$(file_of demo)" sleep 1000
+  wait_until bash -c '! flock -n "$0" true' "$STORE/$(file_of demo)"
+  run -69 redlock-cli run -k demo -n --server-timeout 50ms -- touch "$BATS_TEST_TMPDIR/ran"
+  assert_output --partial "keeps the lock's file locked"
+  [[ ! -e $BATS_TEST_TMPDIR/ran ]]
+}
+
+@test "a file cut off anywhere never lets a second one in" {
+  local file size
+  file=$STORE/$(file_of demo)
+  hold first -t 60s
+  cp --sparse=always "$file" "$BATS_TEST_TMPDIR/whole"
+  for size in 1 8 64 199 200 201 300 1000 4096 262143 262144 262145 262343 262344 262500 300000 524287 524289; do
+    truncate -s "$size" "$file"
+    run -69 redlock-cli run -k demo -n -- touch "$BATS_TEST_TMPDIR/ran"
+    assert_output --partial "$(file_of demo)"
+    [[ ! -e $BATS_TEST_TMPDIR/ran ]]
+    cp --sparse=always "$BATS_TEST_TMPDIR/whole" "$file"
+    run -75 redlock-cli run -k demo -n -- true
+  done
+  release_hold first
+  assert_equal "$status" 0
+}
+
+@test "of many at once one is in at a time" {
+  local counter=$BATS_TEST_TMPDIR/counter i worker
+  echo 0 >"$counter"
+  # Reads, waits, writes: an overlap loses a count.
+  local add='n=$(cat "$0"); sleep 0.002; echo $((n + 1)) >"$0"'
+  for worker in 1 2 3 4; do
+    start_background "$worker" bash -ec 'for ((i = 0; i < 15; ++i)); do redlock-cli run -k demo -w 60 --retry-delay 5ms -- sh -c "$0" "$1"; done' \
+      "$add" "$counter"
+  done
+  for worker in 1 2 3 4; do
+    wait_background "$worker"
+    assert_equal "$status" 0
+  done
+  assert_equal "$(<"$counter")" 60
+}
+
+@test "kill -9 of everything at any moment neither wedges the lock nor lets two in" {
+  local i front holder witness=$BATS_TEST_TMPDIR/witness
+  touch "$witness"
+  start_background steady bash -c 'until [[ -e $0 ]]; do redlock-cli run -k demo -t 2s -w 60 --retry-delay 5ms -- flock -n "$1" sleep 0.005 || echo "overlap or error $?"; done' \
+    "$BATS_TEST_TMPDIR/enough" "$witness"
+  for ((i = 0; i < 25; ++i)); do
+    redlock-cli run -k demo -t 2s -w 60 --retry-delay 5ms -- flock -n "$witness" sleep 0.05 2>/dev/null &
+    front=$!
+    sleep "0.0$((SRANDOM % 60 + 10))"
+    holder=$(cat "/proc/$front/task/$front/children" 2>/dev/null) || true
+    # shellcheck disable=SC2086  # none, or one
+    kill -KILL "$front" $holder 2>/dev/null || true
+    wait "$front" 2>/dev/null || true
+  done
+  touch "$BATS_TEST_TMPDIR/enough"
+  wait_background steady
+  assert_equal "$output" ""
+  run -0 redlock-cli run -k demo -w 20 -- true
+}
