@@ -1,5 +1,6 @@
 #include "store/local/directory.hpp"
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
@@ -98,6 +99,17 @@ Result<Directory, Fault> open_directory(const Place& place) {
   if ((status.st_mode & S_IWGRP) != 0) mode |= S_IRGRP | S_IWGRP;
   if ((status.st_mode & S_IWOTH) != 0) mode |= S_IROTH | S_IWOTH;
   return Directory{std::move(*fd), mode, status.st_gid};
+}
+
+std::vector<std::string> names_in(const Directory& directory) {
+  std::vector<std::string> names;
+  UniqueFd copy(::openat(directory.fd.get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));  // reading moves a descriptor's position
+  DIR* entries = copy ? ::fdopendir(copy.get()) : nullptr;
+  if (entries == nullptr) return names;
+  (void)copy.release();
+  while (const dirent* entry = ::readdir(entries)) names.emplace_back(entry->d_name);
+  ::closedir(entries);
+  return names;
 }
 
 bool reaches_beyond_this_host(std::uint32_t file_system) {

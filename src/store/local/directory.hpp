@@ -3,6 +3,8 @@
 #include <sys/types.h>
 
 #include <cstdint>
+#include <string>
+#include <vector>
 
 #include "core/vote.hpp"
 #include "store/local/place.hpp"
@@ -23,6 +25,9 @@ struct Directory {
 /// anybody may write to without the sticky bit, since they could take the files away; a file system that other hosts can see or that
 /// another program makes up, since flock(2) and clocks end at this host.
 Result<Directory, Fault> open_directory(const Place& place);
+
+/// What lies in it, in any order.
+std::vector<std::string> names_in(const Directory& directory);
 
 /// Whether locks on a file system of this type (statfs(2)'s f_type) may be no matter of this host's kernel alone.
 bool reaches_beyond_this_host(std::uint32_t file_system);

@@ -17,7 +17,6 @@ constexpr std::size_t digest_size = 64;
 struct Header {
   std::array<char, 8> magic;
   std::uint64_t generation;
-  std::int64_t clock_base;  ///< µs
   std::uint64_t body_size;
   std::array<char, boot_id_size> boot_id;
   std::array<char, 4> unused;
@@ -154,16 +153,15 @@ Found read(const ReadAt& read_at, std::size_t size, std::string_view boot_id) {
   if (!read_at(slot * slot_size + header_size, body) || sha256_hex(body) != view(header.body_digest)) return Damaged{};
   auto entries = decode(body);
   if (!entries) return Damaged{};
-  return Stored{header.generation, slot, std::chrono::microseconds(header.clock_base), std::move(*entries)};
+  return Stored{header.generation, slot, std::move(*entries)};
 }
 
-std::vector<Write> plan(const Found& before, std::chrono::microseconds clock_base, std::string_view boot_id, const std::string& body) {
+std::vector<Write> plan(const Found& before, std::string_view boot_id, const std::string& body) {
   const auto* stored = std::get_if<Stored>(&before);
   const std::size_t offset = stored != nullptr && stored->slot == 0 ? slot_size : 0;
   Header header{};
   fill(header.magic, magic);
   header.generation = stored != nullptr ? stored->generation + 1 : 1;
-  header.clock_base = clock_base.count();
   header.body_size = body.size();
   fill(header.boot_id, boot_id);
   fill(header.body_digest, sha256_hex(body));

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -25,7 +24,7 @@ namespace image {
 /// The text of /proc/sys/kernel/random/boot_id. What was written in another boot counts as not there: what held the locks is gone.
 inline constexpr std::size_t boot_id_size = 36;
 
-inline constexpr std::size_t header_size = 200;
+inline constexpr std::size_t header_size = 192;
 inline constexpr std::size_t slot_size = 256UL * 1024;  ///< room for a queue of some thousand; what is not used takes no space on disk
 inline constexpr std::size_t file_size = 2 * slot_size;
 inline constexpr std::size_t most_body = slot_size - header_size;
@@ -35,7 +34,6 @@ struct Damaged {};
 struct Stored {
   std::uint64_t generation = 0;
   unsigned slot = 0;
-  std::chrono::microseconds clock_base{};  ///< the wall clock less CLOCK_BOOTTIME, when the file was first written in this boot
   Keyspace::Entries entries;
 };
 using Found = std::variant<Nothing, Stored, Damaged>;
@@ -54,7 +52,7 @@ struct Write {
 
 /// The writes, in this order, that put the body in place of what was found; each must be done before the next begins.
 /// `body` must not be larger than most_body.
-std::vector<Write> plan(const Found& before, std::chrono::microseconds clock_base, std::string_view boot_id, const std::string& body);
+std::vector<Write> plan(const Found& before, std::string_view boot_id, const std::string& body);
 
 /// Entries as bytes and back; nothing for bytes that encode() does not make.
 std::string encode(const Keyspace::Entries& entries);

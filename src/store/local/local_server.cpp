@@ -1,14 +1,13 @@
 #include "store/local/local_server.hpp"
 
-#include <dirent.h>
-#include <fcntl.h>
-
 #include <algorithm>
-#include <cerrno>
 
 #include "core/helper_keys.hpp"
 #include "store/local/boot_id.hpp"
 #include "store/local/digest.hpp"
+#include "store/local/new_file.hpp"
+#include "store/local/place_clock.hpp"
+#include "store/local/sweep.hpp"
 #include "support/spawn.hpp"
 #include "support/text.hpp"
 
@@ -21,8 +20,6 @@ constexpr Milliseconds longest_pause{8};
 
 /// How long taking something back may take when nobody says.
 constexpr Milliseconds post_time{1000};
-
-constexpr std::size_t file_name_size = 64;
 
 Fault out_of_turn() {
   return {FaultKind::silent, "another process keeps the lock's file locked"};
@@ -62,22 +59,6 @@ bool is_held(const Reply& reply) {
 
 Milliseconds next_pause(Milliseconds pause) {
   return std::min(2 * pause, longest_pause);
-}
-
-/// The names of lock files among what lies in a directory.
-std::vector<std::string> lock_files_in(const Directory& directory) {
-  std::vector<std::string> names;
-  UniqueFd copy(::openat(directory.fd.get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  DIR* entries = copy ? ::fdopendir(copy.get()) : nullptr;
-  if (entries == nullptr) return names;
-  (void)copy.release();
-  while (const dirent* entry = ::readdir(entries)) {
-    std::string name(entry->d_name);
-    const bool is_digest = name.size() == file_name_size && name.find_first_not_of("0123456789abcdef") == std::string::npos;
-    if (is_digest) names.push_back(std::move(name));
-  }
-  ::closedir(entries);
-  return names;
 }
 
 }  // namespace
@@ -123,42 +104,40 @@ LocalServer::Tried LocalServer::try_now(const ScriptCall& call) {
   if (!directory) return unexpected(directory.error());
   const std::string file_name = sha256_hex(call.keys.front());
   auto opened = LockFile::try_open(*directory, file_name);
+  const auto now = place_time(*directory, *boot_id_, clock_);
+  if (!now) return unexpected(now.error());
   if (std::holds_alternative<LockFile::Missing>(opened)) {
     // Looking makes no file.
     Keyspace nothing;
-    Reply reply = run_on(nothing, call, new_clock_base());
+    Reply reply = run_on(nothing, call, *now);
     if (nothing.live().empty()) return answer(std::move(reply));
-    if (auto created = LockFile::create(*directory, file_name); !created) return unexpected(created.error());
+    sweep(*directory, *boot_id_, *now);
+    if (auto made = make_file(*directory, file_name, ""); !made) return unexpected(made.error());
     opened = LockFile::try_open(*directory, file_name);
   }
   if (const auto* fault = std::get_if<Fault>(&opened)) return unexpected(*fault);
-  if (const auto* file = std::get_if<LockFile>(&opened)) return run_in(*file, call);
+  if (const auto* file = std::get_if<LockFile>(&opened)) return run_in(*file, call, *now);
   return std::nullopt;
 }
 
-Reply LocalServer::run_on(Keyspace& keyspace, const ScriptCall& call, std::chrono::microseconds clock_base) {
-  keyspace.set_time(clock_base + std::chrono::duration_cast<std::chrono::microseconds>(clock_.now().time_since_epoch()));
+Reply LocalServer::run_on(Keyspace& keyspace, const ScriptCall& call, std::chrono::microseconds now) {
+  keyspace.set_time(now);
   return lua_.run(keyspace, call.script->text, call.keys, call.arguments);
 }
 
-ScriptReply LocalServer::run_in(const LockFile& file, const ScriptCall& call) {
+ScriptReply LocalServer::run_in(const LockFile& file, const ScriptCall& call, std::chrono::microseconds now) {
   const auto found = file.load(*boot_id_);
   if (!found) return unexpected(found.error());
   const auto* stored = std::get_if<image::Stored>(&*found);
-  const std::chrono::microseconds clock_base = stored != nullptr ? stored->clock_base : new_clock_base();
   Keyspace keyspace;
   if (stored != nullptr) keyspace.load(stored->entries);
   const std::string before = image::encode(stored != nullptr ? stored->entries : Keyspace::Entries());
-  Reply reply = run_on(keyspace, call, clock_base);
+  Reply reply = run_on(keyspace, call, now);
   const std::string after = image::encode(keyspace.live());
   if (after != before) {
-    if (auto written = file.store(*found, clock_base, *boot_id_, after); !written) return unexpected(written.error());
+    if (auto written = file.store(*found, *boot_id_, after); !written) return unexpected(written.error());
   }
   return answer(std::move(reply));
-}
-
-std::chrono::microseconds LocalServer::new_clock_base() const {
-  return clock_.wall() - std::chrono::duration_cast<std::chrono::microseconds>(clock_.now().time_since_epoch());
 }
 
 void LocalServer::post(ScriptCall call) {
@@ -209,9 +188,11 @@ std::optional<Result<std::vector<Resource>, Fault>> LocalServer::try_read(const 
   if (!found) return unexpected(found.error());
   const auto* stored = std::get_if<image::Stored>(&*found);
   if (stored == nullptr) return resources;
+  const auto now = place_time(directory, *boot_id_, clock_);
+  if (!now) return unexpected(now.error());
   Keyspace keyspace;
   keyspace.load(stored->entries);
-  keyspace.set_time(stored->clock_base + std::chrono::duration_cast<std::chrono::microseconds>(clock_.now().time_since_epoch()));
+  keyspace.set_time(*now);
   for (const auto& [key, entry] : keyspace.live()) {
     if (auto resource = HelperKeys::resource_of_owner(key)) resources.push_back(std::move(*resource));
   }

@@ -9,18 +9,10 @@
 #include <cerrno>
 #include <optional>
 
-#include "support/random.hpp"
-#include "support/text.hpp"
+#include "store/local/new_file.hpp"
 
 namespace redlock::local {
 namespace {
-
-unexpected<Fault> fault_of_errno(const std::string& what, int error) {
-  FaultKind kind = FaultKind::misconfigured;
-  if (error == ENOSPC || error == EDQUOT) kind = FaultKind::unavailable;
-  if (error == EACCES) kind = FaultKind::denied;
-  return unexpected(Fault{kind, what + ": " + errno_text(error)});
-}
 
 bool is_same_file(const struct stat& a, const struct stat& b) {
   return a.st_dev == b.st_dev && a.st_ino == b.st_ino;
@@ -28,20 +20,6 @@ bool is_same_file(const struct stat& a, const struct stat& b) {
 
 /// How often a file may vanish between opening and locking it before that is taken for another process at work.
 constexpr int most_reopenings = 3;
-
-/// Removes a name when it goes.
-class TemporaryName {
- public:
-  explicit TemporaryName(int directory) : directory_(directory), name_(".new-" + std::to_string(random_bits())) {}
-  ~TemporaryName() { ::unlinkat(directory_, name_.c_str(), 0); }
-  TemporaryName(const TemporaryName&) = delete;
-  TemporaryName& operator=(const TemporaryName&) = delete;
-  [[nodiscard]] const char* get() const { return name_.c_str(); }
-
- private:
-  int directory_;
-  std::string name_;
-};
 
 bool write_all_at(int fd, std::string_view bytes, std::size_t offset) {
   while (!bytes.empty()) {
@@ -92,21 +70,6 @@ std::optional<LockFile::Opened> LockFile::lock(UniqueFd fd, const Directory& dir
   return LockFile(std::move(fd), name);
 }
 
-Result<void, Fault> LockFile::create(const Directory& directory, const std::string& name) {
-  // Under its name it appears only with the right mode and group: another user may open it in that instant.
-  const TemporaryName temporary(directory.fd.get());
-  const UniqueFd fd(::openat(directory.fd.get(), temporary.get(), O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, S_IRUSR | S_IWUSR));
-  if (!fd) return fault_of_errno("cannot make the lock's file", errno);
-  if ((directory.file_mode & S_IRGRP) != 0 && ::fchown(fd.get(), static_cast<uid_t>(-1), directory.group) != 0 && errno != EPERM) {
-    return fault_of_errno("cannot give the lock's file its group", errno);
-  }
-  if (::fchmod(fd.get(), directory.file_mode) != 0) return fault_of_errno("cannot set the mode of the lock's file", errno);
-  if (::linkat(directory.fd.get(), temporary.get(), directory.fd.get(), name.c_str(), 0) != 0 && errno != EEXIST) {
-    return fault_of_errno("cannot make the lock's file", errno);
-  }
-  return {};
-}
-
 Result<image::Found, Fault> LockFile::load(std::string_view boot_id) const {
   struct stat status {};
   if (::fstat(fd_.get(), &status) != 0) return fault_of_errno("cannot look at the lock's file", errno);
@@ -118,14 +81,13 @@ Result<image::Found, Fault> LockFile::load(std::string_view boot_id) const {
   return found;
 }
 
-Result<void, Fault> LockFile::store(const image::Found& found, std::chrono::microseconds clock_base, std::string_view boot_id,
-                                    const std::string& body) const {
+Result<void, Fault> LockFile::store(const image::Found& found, std::string_view boot_id, const std::string& body) const {
   if (body.size() > image::most_body) {
     return unexpected(
         Fault{FaultKind::unavailable, "the lock's file has no room for more (" + std::to_string(image::most_body) + " bytes)"});
   }
   if (auto room = make_room(body.size()); !room) return room;
-  for (const image::Write& write : image::plan(found, clock_base, boot_id, body)) {
+  for (const image::Write& write : image::plan(found, boot_id, body)) {
     if (!write_all_at(fd_.get(), write.bytes, write.offset)) return fault_of_errno("cannot write the lock's file", errno);
   }
   return {};

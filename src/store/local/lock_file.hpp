@@ -26,15 +26,11 @@ class LockFile {
   /// Locks an open file; nothing when it is not, or no longer, the one under this name: a lock on it would exclude nobody (E4).
   static std::optional<Opened> lock(UniqueFd fd, const Directory& directory, const std::string& name);
 
-  /// Makes the file if there is none.
-  static Result<void, Fault> create(const Directory& directory, const std::string& name);
-
   /// What lies in it, as of this boot. A fault when somebody else damaged it.
   [[nodiscard]] Result<image::Found, Fault> load(std::string_view boot_id) const;
 
   /// Puts `body` in the place of what was found; after a fault, and should the process die meanwhile, the file says what it said before.
-  [[nodiscard]] Result<void, Fault> store(const image::Found& found, std::chrono::microseconds clock_base, std::string_view boot_id,
-                                          const std::string& body) const;
+  [[nodiscard]] Result<void, Fault> store(const image::Found& found, std::string_view boot_id, const std::string& body) const;
 
  private:
   LockFile(UniqueFd fd, const std::string& name) : fd_(std::move(fd)), name_(name) {}

@@ -13,7 +13,6 @@ using namespace std::chrono_literals;
 
 const std::string this_boot(boot_id_size, '1');
 const std::string other_boot(boot_id_size, '2');
-constexpr std::chrono::microseconds base = 1'700'000'000s;
 
 Keyspace::Entries one_key(const std::string& value) {
   Keyspace::Entries entries;
@@ -35,7 +34,7 @@ class File {
   }
 
   [[nodiscard]] std::vector<Write> plan(const Keyspace::Entries& entries, std::string_view boot_id = this_boot) const {
-    return image::plan(read(boot_id), base, boot_id, encode(entries));
+    return image::plan(read(boot_id), boot_id, encode(entries));
   }
 
   /// As far as the first `count` bytes of the writes.
@@ -98,7 +97,6 @@ TEST(ImageTest, TheLastOfManyCopiesCounts) {
     const Found found = file.read();
     ASSERT_EQ(seen(found), std::to_string(i));
     EXPECT_EQ(std::get<Stored>(found).generation, static_cast<std::uint64_t>(i));
-    EXPECT_EQ(std::get<Stored>(found).clock_base, base);
     EXPECT_EQ(file.bytes.size(), file_size);
   }
 }

@@ -10,6 +10,7 @@
 #include "../store/drive.hpp"
 #include "store/local/boot_id.hpp"
 #include "store/local/digest.hpp"
+#include "store/local/sweep.hpp"
 
 namespace redlock::local {
 namespace {
@@ -67,9 +68,7 @@ class LocalServerTest : public ::testing::Test {
   void close() { drive_.run(server_.close(drive_.soon())); }
 
   [[nodiscard]] std::string file(std::string_view key = "deploy") const { return root_.file(sha256_hex(key)); }
-  [[nodiscard]] std::size_t files() const {
-    return static_cast<std::size_t>(std::distance(std::filesystem::directory_iterator(root_.file("")), {}));
-  }
+  [[nodiscard]] std::size_t files() const { return lock_files_in(*open_directory({root_.file("."), false})).size(); }
   /// As another process would have it.
   [[nodiscard]] UniqueFd occupy() const {
     UniqueFd fd(::open(file().c_str(), O_RDWR | O_CLOEXEC));
@@ -121,6 +120,50 @@ TEST_F(LocalServerTest, AStepOfTheWallClockEndsNoLeaseAndTurnsNoFenceBack) {
   EXPECT_FALSE(is_free());
   release(token('a'));
   EXPECT_GT(acquired(token('b')), first);
+}
+
+TEST_F(LocalServerTest, FilesOfLocksThatAreNoMoreAreRemovedAndNoFenceTurnsBack) {
+  const Fence first = acquired(token('a'));
+  release(token('a'));
+  // As soon as it may be forgotten, and with a wall clock that would give a smaller one.
+  clock_.boot_shift = 10s + 100ms;
+  clock_.wall_shift = std::chrono::hours(-1);
+  for (int i = 0; std::filesystem::exists(file()); ++i) {
+    ASSERT_LT(i, 1000);
+    acquired(token('b'), "other " + std::to_string(i));
+  }
+  EXPECT_GT(acquired(token('a')), first);
+}
+
+TEST_F(LocalServerTest, FilesOfLocksThatMatterAreKept) {
+  acquired(token('a'), "held");
+  clock_.boot_shift = 20s;
+  clock_.wall_shift = 20s;
+  acquired(token('a'), "just released");
+  drive_.run(server_.release({named("just released"), token('a'), false}, drive_.soon()));
+  acquired(token('a'), "released by hand");
+  drive_.run(server_.release({named("released by hand"), token('a'), true}, drive_.soon()));
+  for (int i = 0; i < 50; ++i) acquired(token('b'), "other " + std::to_string(i));
+  EXPECT_TRUE(std::filesystem::exists(file("held")));
+  EXPECT_TRUE(std::filesystem::exists(file("just released")));
+  EXPECT_TRUE(std::filesystem::exists(file("released by hand")));
+  EXPECT_EQ(files(), 53U);
+}
+
+TEST_F(LocalServerTest, TheNumberOfFilesFollowsThatOfTheLocksInUse) {
+  for (int i = 0; i < 300; ++i) {
+    clock_.boot_shift += 1s;  // a lease of 30 seconds matters for so many locks more
+    acquired(token('a'), "job " + std::to_string(i));
+  }
+  EXPECT_LT(files(), 100U);
+}
+
+TEST_F(LocalServerTest, ADamagedClockIsAFault) {
+  acquired();
+  std::ofstream(root_.file("clock-" + read_boot_id().value())) << "soon";
+  const auto vote = acquire(token('b'));
+  ASSERT_NE(fault_in(vote), nullptr);
+  EXPECT_EQ(fault_in(vote)->kind, FaultKind::garbage);
 }
 
 TEST_F(LocalServerTest, LookingMakesNoFile) {
@@ -209,6 +252,8 @@ TEST_F(LocalServerTest, AFileThatSomebodyRemovedIsAnEmptyOne) {
 
 TEST_F(LocalServerTest, AReboot) {
   acquired();
+  const std::string clock_then = root_.file("clock-" + std::string(image::boot_id_size, 'e'));
+  std::filesystem::rename(root_.file("clock-" + read_boot_id().value()), clock_then);
   // The same file as an earlier boot would have left it.
   const auto directory = open_directory({root_.file("."), false});
   {
@@ -218,10 +263,11 @@ TEST_F(LocalServerTest, AReboot) {
     const std::string body = image::encode(std::get<image::Stored>(*found).entries);
     const std::string earlier(image::boot_id_size, 'e');
     ASSERT_EQ(::ftruncate(UniqueFd(::open(file().c_str(), O_RDWR)).get(), 0), 0);
-    for (int i = 0; i < 2; ++i) ASSERT_TRUE(lock.store(*lock.load(earlier), 1s, earlier, body).has_value());
+    for (int i = 0; i < 2; ++i) ASSERT_TRUE(lock.store(*lock.load(earlier), earlier, body).has_value());
   }
   EXPECT_TRUE(drive_.run(server_.list(drive_.soon()))->empty());
   acquired(token('b'));
+  EXPECT_FALSE(std::filesystem::exists(clock_then));
 }
 
 TEST_F(LocalServerTest, ADirectoryThatCannotBeUsedIsAFault) {

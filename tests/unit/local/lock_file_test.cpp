@@ -11,11 +11,10 @@
 #include <fstream>
 
 #include "../store/drive.hpp"
+#include "store/local/new_file.hpp"
 
 namespace redlock::local {
 namespace {
-
-using namespace std::chrono_literals;
 
 const std::string boot(image::boot_id_size, '1');
 
@@ -32,7 +31,7 @@ class LockFileTest : public ::testing::Test {
 
   LockFile::Opened try_open() const { return LockFile::try_open(directory_, "lock"); }
   void create() const {
-    const auto created = LockFile::create(directory_, "lock");
+    const auto created = make_file(directory_, "lock", "");
     ASSERT_TRUE(created.has_value()) << created.error().text;
   }
   static Result<void, Fault> write(const LockFile& file, const std::string& value) {
@@ -40,7 +39,7 @@ class LockFileTest : public ::testing::Test {
     if (!found) return unexpected(found.error());
     Keyspace::Entries entries;
     entries["deploy"] = Entry{value, std::nullopt};
-    return file.store(*found, 1s, boot, image::encode(entries));
+    return file.store(*found, boot, image::encode(entries));
   }
   static std::string read(const LockFile& file) {
     const auto found = file.load(boot);

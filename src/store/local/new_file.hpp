@@ -1,0 +1,17 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "store/local/directory.hpp"
+
+namespace redlock::local {
+
+/// Makes a file under this name, with these bytes and with the mode and group for the directory, all at once: nobody sees it half made.
+/// Leaves one that is there already as it is.
+Result<void, Fault> make_file(const Directory& directory, const std::string& name, std::string_view bytes);
+
+/// Why a file of a lock could not be used.
+unexpected<Fault> fault_of_errno(const std::string& what, int error);
+
+}  // namespace redlock::local
