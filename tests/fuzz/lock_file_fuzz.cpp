@@ -1,0 +1,51 @@
+// What lies in a lock file: the body in every form, and the whole file, whose digests hardly any input has.
+#include <algorithm>
+
+#include "fuzz.hpp"
+#include "store/local/image.hpp"
+
+using namespace redlock;
+using namespace redlock::fuzz;
+namespace image = redlock::local::image;
+
+namespace {
+
+const std::string boot(image::boot_id_size, 'b');
+
+void check_body(std::string_view bytes) {
+  const auto entries = image::decode(bytes);
+  if (!entries) return;
+  const std::string encoded = image::encode(*entries);
+  check(encoded.size() == bytes.size());
+  const auto again = image::decode(encoded);
+  check(again.has_value() && image::encode(*again) == encoded);
+}
+
+void check_file(std::string_view bytes) {
+  std::string file(bytes.substr(0, image::file_size));
+  file.resize(image::file_size);
+  const auto read_at = [&](std::size_t offset, std::span<char> into) {
+    if (offset + into.size() > file.size()) return false;
+    std::copy_n(file.begin() + static_cast<std::ptrdiff_t>(offset), into.size(), into.begin());
+    return true;
+  };
+  const image::Found found = image::read(read_at, file.size(), boot);
+  // Whatever was there, the next copy takes its place.
+  const std::string body = image::encode({});
+  for (const image::Write& write : image::plan(found, boot, body)) file.replace(write.offset, write.bytes.size(), write.bytes);
+  const image::Found next = image::read(read_at, file.size(), boot);
+  check(std::holds_alternative<image::Stored>(next) && std::get<image::Stored>(next).entries.empty());
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  if (size == 0) return 0;
+  const std::string_view bytes = text_of(data + 1, size - 1);
+  if (data[0] % 8 == 0) {
+    check_file(bytes);
+  } else {
+    check_body(bytes);
+  }
+  return 0;
+}
