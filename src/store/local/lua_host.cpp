@@ -7,6 +7,7 @@
 
 #include "store/local/command_parts.hpp"
 #include "store/local/digest.hpp"
+#include "store/local/lua_math.hpp"
 #include "store/local/lua_values.hpp"
 
 namespace redlock::local {
@@ -22,8 +23,6 @@ constexpr std::array base_functions{"assert", "error", "ipairs", "next", "pairs"
 constexpr std::array string_functions{"byte",  "char",  "find", "format",  "gmatch", "gsub", "len",
                                       "lower", "match", "rep",  "reverse", "sub",    "upper"};
 constexpr std::array table_functions{"concat", "insert", "maxn", "remove", "sort"};
-constexpr std::array math_functions{"abs",   "ceil", "exp", "floor", "fmod", "huge", "log",
-                                    "log10", "max",  "min", "modf",  "pi",   "pow",  "sqrt"};
 
 /// Where the registry keeps compiled scripts: the address is the key.
 constexpr char compiled_scripts = 0;
@@ -97,7 +96,7 @@ class LuaHost::State {
   // --- What scripts see ---
 
   static int set_up(lua_State* lua) {
-    for (const lua_CFunction open : {luaopen_base, luaopen_string, luaopen_table, luaopen_math}) {
+    for (const lua_CFunction open : {luaopen_base, luaopen_string, luaopen_table}) {
       lua_pushcfunction(lua, open);
       lua_call(lua, 0, 0);
     }
@@ -105,7 +104,9 @@ class LuaHost::State {
     for (const char* name : base_functions) take(lua, LUA_GLOBALSINDEX, name);
     add_library(lua, "string", string_functions);
     add_library(lua, "table", table_functions);
-    add_library(lua, "math", math_functions);
+    push_math(lua);
+    push_read_only(lua);
+    lua_setfield(lua, -2, "math");
     add_redis(lua);
     // `"text":format()` looks into the whole library: it shall be the same as what `string` shows.
     push_text(lua, "");

@@ -92,6 +92,21 @@ TEST_F(LuaHostDifferentialTest, ValuesAreConvertedAsInRedis) {
   }
 }
 
+TEST_F(LuaHostDifferentialTest, NumbersAreComputedAsInRedis) {
+  for (const std::string_view number :
+       {"0", "-0.0", "1", "1.5", "-1.5", "-1", "0.1", "1e15+0.5", "-1e15-0.5", "2^52", "2^53+1", "-2^60", "1e300", "0/0", "1/0", "-1/0"}) {
+    for (const std::string_view function : {"math.floor", "math.ceil", "math.abs", "math.max", "math.min"}) {
+      agree("return tostring(" + std::string(function) + "(" + std::string(number) + "))");
+    }
+    agree("return tostring(math.max(3, " + std::string(number) + ", 0)) .. tostring(math.min(3, " + std::string(number) + ", 0))");
+    agree("return tostring((" + std::string(number) + ") % 7) .. tostring((" + std::string(number) + ") ^ 2)");
+  }
+  agree("return tostring(math.huge)");
+  agree("return math.floor()");
+  agree("return math.floor('x')");
+  agree("return math.floor('2.5')");
+}
+
 TEST_F(LuaHostDifferentialTest, RepliesReachTheScriptAsInRedis) {
   agree("return redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])", {"text"}, {"x", "100000"});
   agree("redis.call('HSET', KEYS[1], 'a', 1, 'b', 2.5, 'c', 1e20, 'd', -0.1)", {"hash"});
