@@ -73,7 +73,7 @@ asio::awaitable<Finish> acquire_and_print(Session& session, Acquisition& acquisi
 /// Without --while-pid: everything here.
 Finish acquire_here(const Settings& settings, const AcquireOptions& options, child::SignalGate& gate) {
   Session session(settings, options.servers, options.server_timeout);
-  Acquisition acquisition(session, options);
+  Acquisition acquisition(session, options, ::getpgrp());
   const auto pump = std::make_shared<child::SignalPump>(session.io().get_executor(), gate);
   pump->start([&acquisition](const child::ReceivedSignal& signal) { acquisition.on_signal(signal.number); });
   return session.run(acquire_and_print(session, acquisition));

@@ -38,7 +38,9 @@ struct Handout {
 /// One `acquire` from the wait to what is handed out. Writes the token file; stdout is the caller's to write.
 class Acquisition {
  public:
-  Acquisition(Session& session, const AcquireOptions& options) : session_(session), options_(options) {}
+  /// `job_group`: see wait_for_locks().
+  Acquisition(Session& session, const AcquireOptions& options, pid_t job_group)
+      : session_(session), options_(options), job_group_(job_group) {}
 
   /// Ends the wait. Once there is something to hand out, a signal changes nothing.
   void on_signal(int signal);
@@ -58,6 +60,7 @@ class Acquisition {
 
   Session& session_;
   const AcquireOptions& options_;
+  pid_t job_group_;
   int ended_by_ = 0;
   bool done_ = false;
   bool wrote_file_ = false;

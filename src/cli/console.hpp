@@ -23,6 +23,7 @@ class Console {
   void debug(std::string_view text) const;
 
   [[nodiscard]] bool is_quiet() const noexcept { return quiet_; }
+  [[nodiscard]] bool is_verbose() const noexcept { return verbosity_ > 0; }
 
  private:
   bool quiet_;

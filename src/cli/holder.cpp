@@ -64,8 +64,8 @@ class Holder {
     const Instant began = session_.clock().now();
     std::optional<Finish> finish;
     while (!finish) {
-      auto leases =
-          co_await wait_for_locks(session_, orders(options_, options_.stop.grace + options_.stop.margin), remaining_policy(began));
+      auto leases = co_await wait_for_locks(session_, orders(options_, options_.stop.grace + options_.stop.margin), remaining_policy(began),
+                                            job_group_.value_or(0));
       report_.waited = session_.clock().now() - began;
       if (leases) {
         finish = co_await run_under(*leases);

@@ -10,8 +10,9 @@
 
 namespace redlock::cli {
 
-/// Waits for the locks, all or none, as the policy says, and tells the user what it waits for: one line at the start and one a minute.
+/// Waits for the locks, all or none, as the policy says, and tells the user what it waits for: on a terminal in one line that is drawn over
+/// itself, elsewhere in one line at the start and one a minute. `job_group`: the process group that the terminal knows us by.
 asio::awaitable<Result<std::shared_ptr<HeldSet>, SetFailure>> wait_for_locks(Session& session, std::vector<AcquireOrder> orders,
-                                                                             WaitPolicy policy);
+                                                                             WaitPolicy policy, pid_t job_group);
 
 }  // namespace redlock::cli

@@ -22,7 +22,11 @@ constexpr Milliseconds grace_interval{10};
 class PidHolder {
  public:
   PidHolder(Session& session, AcquireOptions& options, std::shared_ptr<child::FrontLink> link)
-      : session_(session), options_(options), link_(std::move(link)), acquisition_(session, options), bell_(session.clock().make_bell()) {}
+      : session_(session),
+        options_(options),
+        link_(std::move(link)),
+        acquisition_(session, options, ::getpgid(::getppid())),
+        bell_(session.clock().make_bell()) {}
 
   asio::awaitable<int> live() {
     link_->start({[this](int signal) { acquisition_.on_signal(signal); }, [] {}, [this] { session_.interrupt().raise(); }});

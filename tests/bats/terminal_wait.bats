@@ -1,0 +1,90 @@
+#!/usr/bin/env bats
+# shellcheck disable=SC2016,SC2030,SC2031,SC2154  # the commands' own shells expand; each test is a subshell; bats sets stderr
+# What a wait shows on a terminal.
+load helper/common
+load helper/redis
+load helper/locks
+load helper/terminal
+
+setup() { setup_one_server; }
+
+hold_with_note() {
+  start_background holder redlock-cli run -k demo --note "release 4.2" -- sleep 1000
+  wait_for_key 0 demo
+}
+
+end_hold() {
+  kill "${BACKGROUND_PID[holder]}"
+  wait_for_no_key 0 demo
+}
+
+@test "one line, drawn over itself, with the holder, its note and its age; gone when the wait is over" {
+  hold_with_note
+  open_terminal
+  type_line 'export TERM=vt100'
+  see_status 0
+  type_line 'redlock-cli run -k demo -- echo entered'
+  see '\rredlock-cli: waiting for demo: held by [^\r\n]*"release 4.2", for [0-9.]+m?s[^\r\n]*\x1b\[K'
+  see '\rredlock-cli: waiting for demo: held by [^\r\n]*"release 4.2", for [0-9.]+s[^\r\n]*\x1b\[K'
+  end_hold
+  see '\r\x1b\[Kentered'
+  see_status 0
+  ask shown 'waiting for demo[^\r]*\r\n'
+  assert_equal "$REPLY" never
+}
+
+@test "acquire shows it, too, and what it prints is not in its way" {
+  hold_with_note
+  open_terminal
+  type_line 'export TERM=vt100; token=$(redlock-cli acquire -k demo -t 9s); echo "got ${#token}"'
+  see '\rredlock-cli: waiting for demo: held by '
+  end_hold
+  see '\r\x1b\[Kgot 32'
+}
+
+@test "the line fits on the terminal" {
+  hold_with_note
+  open_terminal
+  ask resize 24 40
+  type_line 'export TERM=vt100'
+  see_status 0
+  type_line 'redlock-cli run -k demo -- echo entered'
+  see '\rredlock-cli: waiting for demo: held by \x1b\[K'
+  press "$CTRL_C"
+  see_status 130
+}
+
+@test "a terminal that cannot draw gets plain lines, one at the start" {
+  hold_with_note
+  open_terminal
+  type_line 'export TERM=dumb'
+  see_status 0
+  type_line 'redlock-cli run -k demo -- echo entered'
+  see 'redlock-cli: waiting for demo: held by [^\r]*\r\n'
+  end_hold
+  see '^entered'
+  see_status 0
+}
+
+@test "nothing is drawn while the job is stopped or in the background" {
+  hold_with_note
+  open_terminal
+  type_line 'export TERM=vt100'
+  see_status 0
+  type_line 'redlock-cli run -k demo -- echo entered'
+  see '\rredlock-cli: waiting for demo: held by '
+  press "$CTRL_Z"
+  see_status 148
+  # Looks enough at the lock for more lines, were there any.
+  local before
+  before=$(scripts_run 0)
+  wait_until has_run_scripts 0 $((before + 15))
+  type_line 'echo "un""disturbed"'
+  see 'undisturbed\r\n\[0\]> '
+  ask shown '\[148\]> [^\n]*waiting'
+  assert_equal "$REPLY" never
+  type_line fg
+  see '\rredlock-cli: waiting for demo: held by '
+  press "$CTRL_C"
+  see_status 130
+}
