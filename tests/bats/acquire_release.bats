@@ -161,6 +161,7 @@ eval_fails() {
   eval_fails 9 -k demo --ttl 60s -n -E 9
 }
 
+# bats test_tags=redis
 @test "eval of an acquire without a quorum fails with its exit code" {
   kill_server 0
   eval_fails 69 -k demo --ttl 60s -n
@@ -326,6 +327,7 @@ eval_fails() {
   run -0 redlock-cli release -k demo
 }
 
+# bats test_tags=redis
 @test "a lease from another set of servers is refused: 78" {
   start_servers 2
   export REDLOCK_SERVER=$SERVERS
@@ -507,6 +509,7 @@ eval_fails() {
   assert_equal "$(keys_at 0)" ""
 }
 
+# bats test_tags=redis
 @test "release --force works on a quorum and on what is left of one" {
   start_servers 4
   export REDLOCK_SERVER=$SERVERS
@@ -662,6 +665,7 @@ eval_fails() {
   assert_equal "$(json '[j["result"], j["exit_code"]]')" "['free', 0]"
 }
 
+# bats test_tags=redis
 @test "status --json tells each server's word" {
   start_servers 2
   kill_server 2
@@ -684,6 +688,7 @@ eval_fails() {
   assert_equal "$(json 'j["locks"][0]["state"]')" held
 }
 
+# bats test_tags=redis
 @test "without a quorum the JSON names each server's fault" {
   kill_server 0
   run -69 --separate-stderr redlock-cli acquire -k demo --ttl 60s -n --json

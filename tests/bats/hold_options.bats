@@ -76,6 +76,7 @@ reported() {
   assert_equal "$output$stderr" ""
 }
 
+# bats test_tags=redis
 @test "--descendants wait: the lock is held until the last of them has ended, and the status is the command's" {
   local pid
   start_leaver 5 -t 2s --descendants wait
@@ -113,6 +114,7 @@ reported() {
   assert_equal "$(reported '(j["result"], j["exit_code"], j["command_exit"], j["left"])')" "('lost', 79, 0, [])"
 }
 
+# bats test_tags=redis
 @test "--descendants kill: they are told, killed after the grace, and dead before the lock is free; the status is the command's" {
   start_leaver 0 --grace 300ms --descendants kill
   watch_lock
@@ -194,6 +196,7 @@ reported() {
   done
 }
 
+# bats test_tags=redis
 @test "--min-hold holds at every server" {
   start_servers 2
   export REDLOCK_SERVER=$SERVERS
@@ -203,6 +206,7 @@ reported() {
   assert_refused 75 "held by" redlock-cli run -k demo -n -- true
 }
 
+# bats test_tags=redis
 @test "--min-hold is not applied to a lock that was lost" {
   run -79 redlock-cli run -k demo --min-hold 100s -- redis-cli -s "$SERVER_SOCKET" del demo
   assert_equal "$(redis 0 exists demo)" 0

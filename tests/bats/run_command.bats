@@ -96,6 +96,7 @@ END
   grep -qz '^odd.name=x$' "$BATS_TEST_TMPDIR/inside"
 }
 
+# bats test_tags=redis
 @test "a nested run shows the inner lock" {
   run redlock-cli run -k outer -- redlock-cli run -k inner -- sh -c '
     echo "$REDLOCK_KEY"
@@ -106,6 +107,7 @@ END
 
 # --- The key ---
 
+# bats test_tags=redis
 @test "while the command runs the key holds its token and has an expiry, and afterwards nothing is left" {
   run locked -t 20s -- sh -c '
     test "$(redis-cli -s "$0" get demo)" = "$REDLOCK_TOKEN" && redis-cli -s "$0" pttl demo' "$SERVER_SOCKET"
@@ -125,6 +127,7 @@ END
   done
 }
 
+# bats test_tags=redis
 @test "a key of any bytes is locked as it is" {
   local key=$'a b{c}\n\xff}'
   run redlock-cli run -k "$key" -- sh -c '
@@ -171,6 +174,7 @@ END
   assert_equal "$(keys_at 0)" ""
 }
 
+# bats test_tags=redis
 @test "a wait with closed standard descriptors works too" {
   redis 0 set demo x
   start_background waiter sh -c 'exec redlock-cli run -vv -k demo -- sh -c "echo entered >\"\$0\"" "$0" <&- >&- 2>&-' \
@@ -302,6 +306,7 @@ END
   assert_equal "$(redis 0 dbsize)" 0
 }
 
+# bats test_tags=redis
 @test "a command that is not there is 127 without waiting for the lock" {
   redis 0 set demo x
   run -127 locked -w 1h -- no-such-program

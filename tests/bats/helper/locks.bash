@@ -1,10 +1,11 @@
 # shellcheck shell=bash
 # What tests about held locks share. `load helper/common` and `load helper/redis` come first.
 
-# One server, and REDLOCK_SERVER names it: a setup() for files that need no more.
+# One server, and REDLOCK_SERVER names it: a setup() for files that need no more. With BATS_STORE=local in the environment it is no server but
+# this host; a test that is about Redis itself has the tag redis and is left out then (tests/CMakeLists.txt).
 setup_one_server() {
   common_setup
-  start_servers 1
+  if [[ ${BATS_STORE-} == local ]]; then start_local_store; else start_servers 1; fi
   export REDLOCK_SERVER=$SERVERS
 }
 

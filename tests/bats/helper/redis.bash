@@ -12,6 +12,8 @@ SERVER_PORT=()
 SERVER_ARGUMENTS=() # a file each, NUL-separated: how to start it again
 SERVERS=
 SERVER_DIR=
+# With start_local_store: the directory that stands for server 0.
+LOCAL_STORE=
 
 # start_servers N [OPTION…]: N servers on unix sockets; options are redis-server's, e.g. --requirepass secret.
 start_servers() {
@@ -51,10 +53,25 @@ start_tcp_server() {
   return 1
 }
 
+# start_local_store: no server, but a directory for local: in the place of server 0. The program local-redis, built with the tests, does there
+# what redis-cli does at a server.
+start_local_store() {
+  : "${LOCAL_REDIS:=$(dirname "$REDLOCK_CLI")/../tests/local-redis}"
+  LOCAL_STORE=$BATS_TEST_TMPDIR/local-store
+  mkdir -m 700 "$LOCAL_STORE" || return
+  SERVER_URL[0]=local:$LOCAL_STORE
+  join_servers
+}
+
 # redis I CMD…: asks server I with redis-cli.
 redis() {
   local i=$1
   shift
+  if [[ -n $LOCAL_STORE ]]; then
+    [[ $1 != --raw ]] || shift
+    "$LOCAL_REDIS" "$LOCAL_STORE" "$@"
+    return
+  fi
   redis-cli -s "${SERVER_SOCKET[i]}" "$@"
 }
 

@@ -1,0 +1,120 @@
+// redis-cli for locks on this host: local-redis DIRECTORY COMMAND [ARGUMENT…] does at the lock file that the first argument's key belongs
+// to what redis-cli would do at a server, and prints the reply as redis-cli --raw does. Knows KEYS * and DBSIZE, too. For tests.
+#include <unistd.h>
+
+#include <iostream>
+
+#include "core/helper_keys.hpp"
+#include "store/local/boot_id.hpp"
+#include "store/local/commands.hpp"
+#include "store/local/digest.hpp"
+#include "store/local/lock_file.hpp"
+#include "store/local/new_file.hpp"
+#include "store/local/place_clock.hpp"
+#include "store/local/sweep.hpp"
+
+namespace {
+
+using namespace redlock;
+using namespace redlock::local;
+
+const std::string boot_id = read_boot_id().value();
+
+class BootTime final : public Clock {
+ public:
+  [[nodiscard]] Instant now() const override { return BootClock::now(); }
+  [[nodiscard]] Milliseconds wall() const override { return wall_clock_now(); }
+  [[nodiscard]] std::unique_ptr<Bell> make_bell() const override { return nullptr; }
+};
+
+[[noreturn]] void fail(const Fault& fault) {
+  std::cerr << "local-redis: " << fault.text << "\n";
+  std::exit(1);
+}
+
+/// The resource that a lock or one of its helper keys belongs to.
+std::string resource_of(const std::string& key) {
+  if (!key.starts_with("redlock:")) return key;
+  const auto resource = HelperKeys::resource_of_owner("redlock:owner:" + key.substr(key.find('{')));
+  return resource ? resource->key() : key;
+}
+
+/// Waits for those who have it just now.
+std::optional<LockFile> open(const Directory& directory, const std::string& name) {
+  for (;;) {
+    auto opened = LockFile::try_open(directory, name);
+    if (auto* file = std::get_if<LockFile>(&opened)) return std::move(*file);
+    if (const auto* fault = std::get_if<Fault>(&opened)) fail(*fault);
+    if (std::holds_alternative<LockFile::Missing>(opened)) return std::nullopt;
+    ::usleep(1000);
+  }
+}
+
+Keyspace load(const Directory& directory, const image::Found& found) {
+  Keyspace keyspace;
+  if (const auto* stored = std::get_if<image::Stored>(&found)) keyspace.load(stored->entries);
+  keyspace.set_time(place_time(directory, boot_id, BootTime()).value());
+  return keyspace;
+}
+
+Reply execute_at(const Directory& directory, const std::vector<std::string>& words) {
+  const std::string name = sha256_hex(resource_of(words.at(1)));
+  std::optional<LockFile> file = open(directory, name);
+  if (!file) {
+    if (auto made = make_file(directory, name, ""); !made) fail(made.error());
+    file = open(directory, name);
+  }
+  const auto found = file->load(boot_id);
+  if (!found) fail(found.error());
+  Keyspace keyspace = load(directory, *found);
+  Reply reply = execute(keyspace, words);
+  if (auto stored = file->store(*found, boot_id, image::encode(keyspace.live())); !stored) fail(stored.error());
+  return reply;
+}
+
+std::vector<std::string> all_keys(const Directory& directory) {
+  std::vector<std::string> keys;
+  for (const std::string& name : lock_files_in(directory)) {
+    const std::optional<LockFile> file = open(directory, name);
+    if (!file) continue;
+    const auto found = file->load(boot_id);
+    if (!found) fail(found.error());
+    Keyspace keyspace = load(directory, *found);
+    for (const auto& [key, entry] : keyspace.live()) keys.push_back(key);
+  }
+  return keys;
+}
+
+void print(const Reply& reply) {
+  if (reply.type == Reply::Type::array) {
+    for (const Reply& element : reply.elements) print(element);
+  } else if (reply.type == Reply::Type::integer) {
+    std::cout << reply.integer << "\n";
+  } else {
+    std::cout << reply.text << "\n";
+  }
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const std::vector<std::string> words(argv + std::min(argc, 2), argv + argc);
+  if (words.empty()) fail({FaultKind::misconfigured, "usage: local-redis DIRECTORY COMMAND [ARGUMENT...]"});
+  const auto directory = open_directory({argv[1], false});
+  if (!directory) fail(directory.error());
+  if (words[0] == "keys" || words[0] == "dbsize") {
+    const auto keys = all_keys(*directory);
+    if (words[0] == "dbsize") std::cout << keys.size() << "\n";
+    if (words[0] == "keys") {
+      for (const std::string& key : keys) std::cout << key << "\n";
+    }
+  } else {
+    // EXISTS and DEL may name keys of several files.
+    const bool counts = words[0] == "exists" || words[0] == "del";
+    std::int64_t sum = 0;
+    for (std::size_t i = 1; counts && i < words.size(); ++i) sum += execute_at(*directory, {words[0], words[i]}).integer;
+    if (counts) std::cout << sum << "\n";
+    if (!counts) print(execute_at(*directory, words));
+  }
+  return 0;
+}
