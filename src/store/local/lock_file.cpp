@@ -66,7 +66,10 @@ std::optional<LockFile::Opened> LockFile::lock(UniqueFd fd, const Directory& dir
   }
   struct stat named {};
   if (::fstatat(directory.fd.get(), name.c_str(), &named, AT_SYMLINK_NOFOLLOW) != 0 || !is_same_file(opened, named)) return std::nullopt;
-  if (named.st_nlink != 1) return Busy{};  // its maker has not yet removed the temporary name
+  if (named.st_nlink != 1) {
+    remove_temporary_names(directory, named);
+    return Busy{};
+  }
   return LockFile(std::move(fd), name);
 }
 

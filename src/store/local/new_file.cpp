@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdio>
 
 #include "support/random.hpp"
 #include "support/text.hpp"
@@ -12,10 +13,12 @@
 namespace redlock::local {
 namespace {
 
+constexpr std::string_view temporary_prefix = ".new-";
+
 /// Removes a name when it goes.
 class TemporaryName {
  public:
-  explicit TemporaryName(int directory) : directory_(directory), name_(".new-" + std::to_string(random_bits())) {}
+  explicit TemporaryName(int directory) : directory_(directory), name_(std::string(temporary_prefix) + std::to_string(random_bits())) {}
   ~TemporaryName() { ::unlinkat(directory_, name_.c_str(), 0); }
   TemporaryName(const TemporaryName&) = delete;
   TemporaryName& operator=(const TemporaryName&) = delete;
@@ -25,6 +28,13 @@ class TemporaryName {
   int directory_;
   std::string name_;
 };
+
+/// Never in the place of another file.
+bool give_name(int directory, const char* temporary, const char* name) {
+  if (::renameat2(directory, temporary, directory, name, RENAME_NOREPLACE) == 0) return true;
+  // Not every file system can (ZFS before 2.2); there it has two names for a moment.
+  return errno == EINVAL && ::linkat(directory, temporary, directory, name, 0) == 0;
+}
 
 }  // namespace
 
@@ -40,10 +50,16 @@ Result<void, Fault> make_file(const Directory& directory, const std::string& nam
   if (!bytes.empty() && ::write(fd.get(), bytes.data(), bytes.size()) != static_cast<ssize_t>(bytes.size())) {
     return fault_of_errno("cannot write a file", errno);
   }
-  if (::linkat(directory.fd.get(), temporary.get(), directory.fd.get(), name.c_str(), 0) != 0 && errno != EEXIST) {
-    return fault_of_errno("cannot make a file", errno);
-  }
+  if (!give_name(directory.fd.get(), temporary.get(), name.c_str()) && errno != EEXIST) return fault_of_errno("cannot make a file", errno);
   return {};
+}
+
+void remove_temporary_names(const Directory& directory, const struct stat& file) {
+  for (const std::string& name : names_in(directory)) {
+    struct stat named {};
+    if (!name.starts_with(temporary_prefix) || ::fstatat(directory.fd.get(), name.c_str(), &named, AT_SYMLINK_NOFOLLOW) != 0) continue;
+    if (named.st_dev == file.st_dev && named.st_ino == file.st_ino) ::unlinkat(directory.fd.get(), name.c_str(), 0);
+  }
 }
 
 unexpected<Fault> fault_of_errno(const std::string& what, int error) {

@@ -112,6 +112,13 @@ TEST_F(LockFileTest, AFileThatLostItsNameIsNotTheLock) {
   EXPECT_TRUE(std::holds_alternative<LockFile>(try_open()));
 }
 
+TEST_F(LockFileTest, AMakerThatDiedBeforeItRemovedTheTemporaryNameWedgesNothing) {
+  create();
+  ASSERT_EQ(::link(path().c_str(), root_.file(".new-1").c_str()), 0);
+  EXPECT_TRUE(std::holds_alternative<LockFile::Busy>(try_open()));
+  EXPECT_TRUE(std::holds_alternative<LockFile>(try_open()));
+}
+
 TEST_F(LockFileTest, WhatIsNoPlainFileOfOneNameIsRefused) {
   ASSERT_EQ(::symlink("/etc/passwd", path().c_str()), 0);
   expect_fault("too many levels of symbolic links");
