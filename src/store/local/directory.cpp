@@ -68,7 +68,9 @@ Result<UniqueFd, Fault> open_own(const Place& place) {
   }
   UniqueFd fd(::openat(above.get(), name.c_str(), open_flags));
   if (fd || errno != ENOENT) return fd;
-  if (::mkdirat(above.get(), name.c_str(), S_IRWXU) != 0 && errno != EEXIST) {
+  if (::mkdirat(above.get(), name.c_str(), S_IRWXU) == 0) {
+    ::fchmodat(above.get(), name.c_str(), S_IRWXU, 0);  // whatever the umask took
+  } else if (errno != EEXIST) {
     return refused(place, "cannot be made: " + errno_text(errno));
   }
   fd.reset(::openat(above.get(), name.c_str(), open_flags));

@@ -35,7 +35,9 @@ class DirectoryTest : public ::testing::Test {
 };
 
 TEST_F(DirectoryTest, AUsersOwnIsMadeForThemAlone) {
+  const mode_t before = ::umask(0777);
   const auto directory = open_directory(own());
+  ::umask(before);
   ASSERT_TRUE(directory.has_value()) << directory.error().text;
   EXPECT_EQ(mode_of(own().directory), 0700);
   EXPECT_EQ(directory->file_mode, 0600);
@@ -43,7 +45,7 @@ TEST_F(DirectoryTest, AUsersOwnIsMadeForThemAlone) {
 }
 
 TEST_F(DirectoryTest, AUsersOwnIsRefusedWhenOthersCanReadIt) {
-  for (const mode_t mode : {0750, 0705, 0711, 01777}) {
+  for (const mode_t mode : std::vector<mode_t>{0750, 0705, 0711, 01777}) {
     make(own(), mode);
     expect_refused(own(), "is not this user's alone");
   }
@@ -85,11 +87,12 @@ TEST_F(DirectoryTest, WhereAnybodyMayRemoveFilesIsRefused) {
 }
 
 TEST(FileSystemTest, OnlyThisHostsOwnWillDo) {
-  for (const std::uint32_t type : {NFS_SUPER_MAGIC, SMB_SUPER_MAGIC, V9FS_MAGIC, AFS_SUPER_MAGIC, CODA_SUPER_MAGIC}) {
+  for (const std::uint32_t type :
+       std::vector<std::uint32_t>{NFS_SUPER_MAGIC, SMB_SUPER_MAGIC, V9FS_MAGIC, AFS_SUPER_MAGIC, CODA_SUPER_MAGIC}) {
     EXPECT_TRUE(reaches_beyond_this_host(type)) << std::hex << type;
   }
   for (const std::uint32_t type : {0xff534d42U, 0xfe534d42U, 0x65735546U}) EXPECT_TRUE(reaches_beyond_this_host(type)) << std::hex << type;
-  for (const std::uint32_t type : {TMPFS_MAGIC, EXT4_SUPER_MAGIC, OVERLAYFS_SUPER_MAGIC, XFS_SUPER_MAGIC}) {
+  for (const std::uint32_t type : std::vector<std::uint32_t>{TMPFS_MAGIC, EXT4_SUPER_MAGIC, OVERLAYFS_SUPER_MAGIC, XFS_SUPER_MAGIC}) {
     EXPECT_FALSE(reaches_beyond_this_host(type)) << std::hex << type;
   }
 }

@@ -223,10 +223,10 @@ TEST(ScriptsDifferentialTest, TheRealScriptsDoTheSameHereAndInRedis) {
       if (calls.one_in(5)) {
         ASSERT_TRUE(twin.agree(calls.meddle(keys))) << "seed " << seed << ", step " << step;
       }
-      const auto [script, arguments] = calls.next();
-      ASSERT_TRUE(twin.agree(eval(script->text, keys, arguments),
-                             [&](Keyspace& keyspace) { return host.run(keyspace, script->text, keys, arguments); }))
-          << script->name << ", seed " << seed << ", step " << step;
+      const RandomCalls::Call call = calls.next();
+      ASSERT_TRUE(twin.agree(eval(call.script->text, keys, call.arguments),
+                             [&](Keyspace& keyspace) { return host.run(keyspace, call.script->text, keys, call.arguments); }))
+          << call.script->name << ", seed " << seed << ", step " << step;
     }
   }
 }
