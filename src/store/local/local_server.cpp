@@ -8,6 +8,7 @@
 #include "store/local/new_file.hpp"
 #include "store/local/place_clock.hpp"
 #include "store/local/sweep.hpp"
+#include "store/local/wake.hpp"
 #include "support/spawn.hpp"
 #include "support/text.hpp"
 
@@ -116,7 +117,7 @@ LocalServer::Tried LocalServer::try_now(const ScriptCall& call) {
     opened = LockFile::try_open(*directory, file_name);
   }
   if (const auto* fault = std::get_if<Fault>(&opened)) return unexpected(*fault);
-  if (const auto* file = std::get_if<LockFile>(&opened)) return run_in(*file, call, *now);
+  if (const auto* file = std::get_if<LockFile>(&opened)) return run_in(*directory, *file, call, *now);
   return std::nullopt;
 }
 
@@ -125,11 +126,12 @@ Reply LocalServer::run_on(Keyspace& keyspace, const ScriptCall& call, std::chron
   return lua_.run(keyspace, call.script->text, call.keys, call.arguments);
 }
 
-ScriptReply LocalServer::run_in(const LockFile& file, const ScriptCall& call, std::chrono::microseconds now) {
+ScriptReply LocalServer::run_in(const Directory& directory, const LockFile& file, const ScriptCall& call, std::chrono::microseconds now) {
   const auto found = file.load(*boot_id_);
   if (!found) return unexpected(found.error());
   const auto* stored = std::get_if<image::Stored>(&*found);
-  Keyspace keyspace;
+  // Who is woken while the file is locked waits for it.
+  Keyspace keyspace([&](std::string_view channel, std::string_view message) { return publish(directory, channel, message); });
   if (stored != nullptr) keyspace.load(stored->entries);
   const std::string before = image::encode(stored != nullptr ? stored->entries : Keyspace::Entries());
   Reply reply = run_on(keyspace, call, now);

@@ -49,7 +49,7 @@ class LocalServer final : public ScriptedServer {
   asio::awaitable<ScriptReply> ask(ScriptCall call, Instant deadline);
   Tried try_now(const ScriptCall& call);
   Reply run_on(Keyspace& keyspace, const ScriptCall& call, std::chrono::microseconds now);
-  ScriptReply run_in(const LockFile& file, const ScriptCall& call, std::chrono::microseconds now);
+  ScriptReply run_in(const Directory& directory, const LockFile& file, const ScriptCall& call, std::chrono::microseconds now);
   std::optional<Result<std::vector<Resource>, Fault>> try_read(const Directory& directory, const std::string& file_name);
   [[nodiscard]] bool is_revoked(const ScriptCall& call) const;
 
