@@ -138,6 +138,7 @@ ScriptReply LocalServer::run_in(const Directory& directory, const LockFile& file
   const std::string after = image::encode(keyspace.live());
   if (after != before) {
     if (auto written = file.store(*found, *boot_id_, after); !written) return unexpected(written.error());
+    if (!file.is_named(directory)) return unexpected(Fault{FaultKind::silent, "somebody removed the lock's file just now"});
   }
   return answer(std::move(reply));
 }

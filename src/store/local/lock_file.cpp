@@ -73,6 +73,13 @@ std::optional<LockFile::Opened> LockFile::lock(UniqueFd fd, const Directory& dir
   return LockFile(std::move(fd), name);
 }
 
+bool LockFile::is_named(const Directory& directory) const {
+  struct stat opened {};
+  struct stat named {};
+  return ::fstat(fd_.get(), &opened) == 0 && ::fstatat(directory.fd.get(), name_.c_str(), &named, AT_SYMLINK_NOFOLLOW) == 0 &&
+         is_same_file(opened, named);
+}
+
 Result<image::Found, Fault> LockFile::load(std::string_view boot_id) const {
   struct stat status {};
   if (::fstat(fd_.get(), &status) != 0) return fault_of_errno("cannot look at the lock's file", errno);

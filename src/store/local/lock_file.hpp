@@ -26,6 +26,10 @@ class LockFile {
   /// Locks an open file; nothing when it is not, or no longer, the one under this name: a lock on it would exclude nobody (E4).
   static std::optional<Opened> lock(UniqueFd fd, const Directory& directory, const std::string& name);
 
+  /// Whether others still find it under its name. To be asked after store(), before anybody is told: this process may have been stopped
+  /// meanwhile, and somebody have removed the file.
+  [[nodiscard]] bool is_named(const Directory& directory) const;
+
   /// What lies in it, as of this boot. A fault when somebody else damaged it.
   [[nodiscard]] Result<image::Found, Fault> load(std::string_view boot_id) const;
 

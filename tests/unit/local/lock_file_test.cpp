@@ -112,6 +112,17 @@ TEST_F(LockFileTest, AFileThatLostItsNameIsNotTheLock) {
   EXPECT_TRUE(std::holds_alternative<LockFile>(try_open()));
 }
 
+TEST_F(LockFileTest, AFileThatIsRemovedWhileItIsLockedIsNoticed) {
+  create();
+  const auto opened = try_open();
+  const auto& file = std::get<LockFile>(opened);
+  EXPECT_TRUE(file.is_named(directory_));
+  ASSERT_EQ(::unlink(path().c_str()), 0);
+  EXPECT_FALSE(file.is_named(directory_));
+  create();
+  EXPECT_FALSE(file.is_named(directory_)) << "another one has its name";
+}
+
 TEST_F(LockFileTest, AMakerThatDiedBeforeItRemovedTheTemporaryNameWedgesNothing) {
   create();
   ASSERT_EQ(::link(path().c_str(), root_.file(".new-1").c_str()), 0);
