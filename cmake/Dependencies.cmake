@@ -6,6 +6,7 @@ find_package(nlohmann_json REQUIRED)
 find_package(CLI11 REQUIRED)
 find_package(tl-expected REQUIRED)
 pkg_check_modules(hiredis REQUIRED IMPORTED_TARGET hiredis>=0.14)
+pkg_check_modules(openssl REQUIRED openssl>=3.0)
 find_path(ASIO_INCLUDE_DIR asio.hpp REQUIRED)
 
 add_library(redlock-asio INTERFACE)

@@ -3,7 +3,8 @@
 
 # Sets `words`: the options of a command, all spellings; without a command those of redlock-cli itself.
 _redlock_cli_options() {
-  local every='-k --key -S --server --server-timeout --user --password-file --config --json -q --quiet -v --verbose -h --help'
+  local every='-k --key -S --server --server-timeout --user --password-file --cacert --cacertdir --cert --cert-key --sni --insecure
+    --config --json -q --quiet -v --verbose -h --help'
   local takes_lock='-n --nonblock --nb -w --wait --timeout --unavailable-wait -t --ttl -E --conflict-exit-code
     -x -e --exclusive --note --retry-delay --grace --stop-signal --on-lost'
   case $1 in
@@ -61,14 +62,14 @@ _redlock_cli_offer_value() {
     --while-pid) _redlock_cli_offer "$$ $(ps -o pid= -U "$(id -u)" 2>/dev/null)" ;;
     --isolate) _redlock_cli_offer 'none cgroup pidns' ;;
     --stop-signal) _redlock_cli_offer_signals ;;
-    --config | --password-file | --token-file) _redlock_cli_offer_files ;;
+    --config | --password-file | --token-file | --cacert | --cacertdir | --cert | --cert-key) _redlock_cli_offer_files ;;
     -S | --server)
       compopt -o nospace 2>/dev/null
-      _redlock_cli_offer 'redis:// unix://'
+      _redlock_cli_offer 'redis:// rediss:// unix://'
       ;;
     # Whatever one likes.
     -k | --key | -w | --wait | --timeout | --unavailable-wait | -t | --ttl | -E | --conflict-exit-code | --note | --retry-delay | \
-      -c | --command | --grace | --min-hold | --status-fd | --if-fence | --server-timeout | --user) ;;
+      -c | --command | --grace | --min-hold | --status-fd | --if-fence | --server-timeout | --user | --sni) ;;
     *) return 1 ;;
   esac
 }

@@ -29,6 +29,7 @@ library_rule() {
   case $header in
     CLI/*) [[ $layer == cli ]] || broken_rule='CLI11 is for cli alone' ;;
     hiredis/* | hiredis.h) [[ $layer == store/redis ]] || broken_rule='hiredis is for store/redis alone' ;;
+    openssl/*) [[ $layer == store/redis ]] || broken_rule='OpenSSL is for store/redis alone' ;;
     nlohmann/*) [[ $layer =~ ^(store|output|cli)$ ]] || broken_rule='nlohmann is for store, output and cli' ;;
     # Standard headers have no extension and no folder; tl::expected is what support/result.hpp brings.
     tl/expected.hpp) ;;

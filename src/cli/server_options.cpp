@@ -3,10 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cstdlib>
 #include <fstream>
 
 #include "cli/command_error.hpp"
+#include "cli/console.hpp"
 #include "core/lease_handle.hpp"
 #include "support/text.hpp"
 
@@ -67,6 +69,42 @@ redis::Endpoint read_endpoint(const Setting& setting, const std::string& url) {
   return *endpoint;
 }
 
+/// Options that mean something for rediss:// alone.
+constexpr std::array tls_options{"cacert", "cacertdir", "cert", "cert-key", "sni", "insecure"};
+
+/// Somebody who names a CA believes in an encryption that is not there.
+void refuse_tls_options(const Settings& settings) {
+  for (const char* name : tls_options) {
+    const auto setting = settings.find(name);
+    if (setting && setting->origin == Setting::Origin::line) {
+      Settings::refuse(*setting, "no server is named with rediss://, so nothing would be encrypted");
+    }
+  }
+}
+
+std::shared_ptr<const redis::TlsContext> read_tls(const Settings& settings) {
+  redis::TlsSettings tls;
+  tls.ca_file = settings.text("cacert");
+  tls.ca_directory = settings.text("cacertdir");
+  tls.certificate = settings.text("cert");
+  tls.key = settings.text("cert-key");
+  tls.name = settings.text("sni");
+  tls.insecure = settings.flag("insecure");
+  if (tls.key && !tls.certificate) Settings::refuse(*settings.find("cert-key"), "a key needs its certificate: --cert");
+  if (tls.name && (tls.name->empty() || tls.name->find('\0') != std::string::npos)) Settings::refuse(*settings.find("sni"), "is empty");
+  auto context = redis::TlsContext::make(tls);
+  if (!context) {
+    const auto& error = context.error();
+    if (error.setting.empty()) throw CommandError(ExitCode::os_error, error.text);
+    Settings::refuse(*settings.find(error.setting), error.text);
+  }
+  if (tls.insecure) {
+    make_console(settings).error(settings.find("insecure")->where +
+                                 ": certificates are not verified; whoever is in between can read all and grant a lock that is none");
+  }
+  return *context;
+}
+
 }  // namespace
 
 ServerOptions read_server_options(const Settings& settings) {
@@ -87,6 +125,12 @@ ServerOptions read_server_options(const Settings& settings) {
       throw CommandError(ExitCode::config,
                          fmt::format("{}: {} is named twice; the same server has but one vote", setting->where, escape_for_terminal(name)));
     options.endpoints.push_back(std::move(endpoint));
+  }
+  const bool uses_tls = std::any_of(options.endpoints.begin(), options.endpoints.end(), [](const auto& endpoint) { return endpoint.tls; });
+  if (uses_tls) {
+    options.tls = read_tls(settings);
+  } else {
+    refuse_tls_options(settings);
   }
   options.timeout = settings.duration("server-timeout");
   if (options.timeout && *options.timeout < Milliseconds(1)) Settings::refuse(*settings.find("server-timeout"), "must be at least 1ms");

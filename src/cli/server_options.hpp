@@ -1,22 +1,26 @@
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "cli/settings.hpp"
 #include "store/redis/endpoint.hpp"
+#include "store/redis/tls_context.hpp"
 
 namespace redlock::cli {
 
 /// Which servers to ask, and how long each may take.
 struct ServerOptions {
-  std::vector<redis::Endpoint> endpoints;  ///< at least one, no two with the same name, logins filled in
-  std::optional<Duration> timeout;         ///< as the user set it
+  std::vector<redis::Endpoint> endpoints;        ///< at least one, no two with the same name, logins filled in
+  std::optional<Duration> timeout;               ///< as the user set it
+  std::shared_ptr<const redis::TlsContext> tls;  ///< when an endpoint needs it
 };
 
-/// Throws CommandError: config when no server is set at all, a URL is wrong or a password file cannot be read; usage when a URL on the
-/// command line is wrong or holds a password.
+/// Throws CommandError: config when no server is set at all, a URL is wrong, or a password, CA, certificate or key file cannot be used;
+/// usage when a URL on the command line is wrong or holds a password, or an option for TLS is there and no server that has it. Warns when
+/// certificates are not verified.
 ServerOptions read_server_options(const Settings& settings);
 
 /// What identifies this set of servers in a lease handle.

@@ -46,8 +46,9 @@ asio::awaitable<Result<Reply, Fault>> Connection::request(Command command, Reply
   // Rounded: the question was put a moment after the deadline was set.
   const std::string span = format_duration(std::chrono::ceil<Milliseconds>(deadline - asked));
   if (connected_) co_return unexpected(Fault{FaultKind::silent, "no answer within " + span});
+  const std::string awaited(transport_->awaited());
   abort();  // nothing of ours was sent yet, so nothing needs to be taken back
-  co_return unexpected(Fault{FaultKind::silent, "no connection within " + span});
+  co_return unexpected(Fault{FaultKind::silent, "no " + awaited + " within " + span});
 }
 
 void Connection::post(const Command& command) {
@@ -90,7 +91,7 @@ asio::awaitable<void> Connection::serve(Instant deadline) {
     asio::error_code error;
     const std::size_t length = co_await transport_->read_some(asio::buffer(buffer), error);
     if (error) {
-      fail(Fault{FaultKind::silent, error == asio::error::eof ? "it closed the connection" : "the connection broke: " + error.message()});
+      fail(transport_->explain(error));
       co_return;
     }
     reader_.feed({buffer.data(), length});

@@ -61,8 +61,8 @@ bool is_page(const Reply& reply) {
 
 }  // namespace
 
-RedisServer::RedisServer(asio::any_io_executor executor, const Clock& clock, Endpoint endpoint)
-    : executor_(std::move(executor)), clock_(clock), endpoint_(std::move(endpoint)), name_(endpoint_.name()) {}
+RedisServer::RedisServer(asio::any_io_executor executor, const Clock& clock, Endpoint endpoint, std::shared_ptr<const TlsContext> tls)
+    : executor_(std::move(executor)), clock_(clock), endpoint_(std::move(endpoint)), tls_(std::move(tls)), name_(endpoint_.name()) {}
 
 asio::awaitable<ScriptReply> RedisServer::call(ScriptCall call, Instant deadline) {
   const std::shared_ptr<Link> link = usable_link(deadline);
@@ -161,8 +161,9 @@ void RedisServer::retire_unusable() {
 
 std::shared_ptr<RedisServer::Link> RedisServer::connect(Instant deadline) {
   auto link = std::make_shared<Link>();
-  link->connection =
-      std::make_shared<Connection>(executor_, clock_, make_plain_transport(executor_, clock_, endpoint_), login_commands(endpoint_));
+  auto transport = make_plain_transport(executor_, clock_, endpoint_);
+  if (endpoint_.tls) transport = make_tls_transport(std::move(transport), tls_, endpoint_.host);
+  link->connection = std::make_shared<Connection>(executor_, clock_, std::move(transport), login_commands(endpoint_));
   link->connection->start(deadline);
   return link;
 }

@@ -10,6 +10,7 @@
 
 #include "store/redis/connection.hpp"
 #include "store/redis/endpoint.hpp"
+#include "store/redis/tls_context.hpp"
 #include "store/scripted_server.hpp"
 #include "support/clock.hpp"
 
@@ -18,8 +19,8 @@ namespace redlock::redis {
 /// One Redis or Valkey server. Connects when it is first asked, and anew after a connection broke or ran late.
 class RedisServer final : public ScriptedServer {
  public:
-  /// `clock` must outlive the server.
-  RedisServer(asio::any_io_executor executor, const Clock& clock, Endpoint endpoint);
+  /// `clock` must outlive the server. An endpoint with TLS needs `tls`.
+  RedisServer(asio::any_io_executor executor, const Clock& clock, Endpoint endpoint, std::shared_ptr<const TlsContext> tls = nullptr);
 
   [[nodiscard]] const std::string& name() const override { return name_; }
   asio::awaitable<Result<std::vector<Resource>, Fault>> list(Instant deadline) override;
@@ -47,6 +48,7 @@ class RedisServer final : public ScriptedServer {
   asio::any_io_executor executor_;
   const Clock& clock_;
   Endpoint endpoint_;
+  std::shared_ptr<const TlsContext> tls_;
   std::string name_;
   std::shared_ptr<Link> current_;
   std::deque<std::shared_ptr<Link>> late_;  ///< they may still deliver; oldest first
