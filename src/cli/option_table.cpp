@@ -101,6 +101,9 @@ constexpr std::array options{
                "A server: redis:// or rediss://[user@]host[:port][/db], unix:///path (repeat, or separate by commas; all are one quorum)"},
     OptionSpec{"--server-timeout", "server-timeout", OptionKind::value, "DUR", every_command, OptionSource::anywhere,
                "How long one server may take to connect and answer (default: 5 % of the ttl, 50ms to 1s)"},
+    OptionSpec{"--restart-guard", "restart-guard", OptionKind::value, "DUR", takes_lock | for_extend, OptionSource::anywhere,
+               "With 3 servers or more: one that started within DUR may have forgotten a lock, its vote does not count (default 60s, 0: "
+               "off; the same for all clients)"},
     OptionSpec{"--user", "user", OptionKind::value, "NAME", every_command, OptionSource::anywhere, "Log in as this ACL user"},
     OptionSpec{"--password-file", "password-file", OptionKind::value, "FILE", every_command, OptionSource::anywhere,
                "Log in with the password in the first line of FILE (else REDISCLI_AUTH is used)"},

@@ -9,7 +9,9 @@
 
 #include "cli/command_error.hpp"
 #include "cli/console.hpp"
+#include "core/decision.hpp"
 #include "core/lease_handle.hpp"
+#include "support/duration.hpp"
 #include "support/text.hpp"
 
 namespace redlock::cli {
@@ -18,6 +20,9 @@ namespace {
 constexpr std::string_view no_server =
     "no server is set; name one with -S redis://HOST:6379, in REDLOCK_SERVER, or as server = \"redis://HOST:6379\" in "
     "~/.config/redlock-cli/config.toml or /etc/redlock-cli.toml";
+
+/// Longer than nearly every ttl, and than it takes to notice that a server crashed.
+constexpr std::chrono::seconds default_restart_guard{60};
 
 /// The URLs, one by one: each value may be a comma list.
 std::vector<std::string> urls_of(const Setting& setting) {
@@ -132,9 +137,24 @@ ServerOptions read_server_options(const Settings& settings) {
   } else {
     refuse_tls_options(settings);
   }
+  const Duration guard = settings.duration("restart-guard").value_or(default_restart_guard);
+  if (guard > Ttl::max) Settings::refuse(*settings.find("restart-guard"), "must be at most 365 days");
+  if (options.endpoints.size() >= smallest_guarded) options.restart_guard = guard;
   options.timeout = settings.duration("server-timeout");
   if (options.timeout && *options.timeout < Milliseconds(1)) Settings::refuse(*settings.find("server-timeout"), "must be at least 1ms");
   return options;
+}
+
+void demand_within_guard(const Settings& settings, const ServerOptions& options, std::string_view name, Duration span) {
+  if (options.restart_guard <= Duration::zero() || span <= options.restart_guard) return;
+  const auto setting = settings.find(name);
+  const std::string guard = format_duration(options.restart_guard);
+  if (!setting)
+    Settings::refuse(*settings.find("restart-guard"), fmt::format("{} is shorter than the --{} of {}", guard, name, format_duration(span)));
+  Settings::refuse(*setting,
+                   fmt::format("{} is longer than the --restart-guard of {}: a server that restarts would forget such a lease and vote "
+                               "again before it is over; set a --restart-guard that is as long, the same for all clients",
+                               format_duration(span), guard));
 }
 
 std::string fingerprint(const ServerOptions& options) {

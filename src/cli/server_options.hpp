@@ -15,6 +15,7 @@ namespace redlock::cli {
 struct ServerOptions {
   std::vector<redis::Endpoint> endpoints;        ///< at least one, no two with the same name, logins filled in
   std::optional<Duration> timeout;               ///< as the user set it
+  Duration restart_guard{};                      ///< zero: none, or too few servers for one
   std::shared_ptr<const redis::TlsContext> tls;  ///< when an endpoint needs it
 };
 
@@ -22,6 +23,10 @@ struct ServerOptions {
 /// usage when a URL on the command line is wrong or holds a password, or an option for TLS is there and no server that has it. Warns when
 /// certificates are not verified.
 ServerOptions read_server_options(const Settings& settings);
+
+/// Refuses a span for which a lease may last when it is longer than the restart guard: a server that restarted would vote again before the
+/// lease that it forgot is over. `name` is the setting that the span comes from.
+void demand_within_guard(const Settings& settings, const ServerOptions& options, std::string_view name, Duration span);
 
 /// What identifies this set of servers in a lease handle.
 std::string fingerprint(const ServerOptions& options);

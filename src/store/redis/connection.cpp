@@ -15,13 +15,15 @@ struct Connection::Open {
 };
 
 Connection::Connection(asio::any_io_executor executor, const Clock& clock, std::unique_ptr<Transport> transport,
-                       const std::vector<Command>& login)
+                       const std::vector<Command>& login, const std::optional<Command>& greeting)
     : executor_(std::move(executor)),
       clock_(clock),
       transport_(std::move(transport)),
       progress_(clock.make_bell()),
-      login_replies_left_(login.size()) {
+      login_replies_left_(login.size()),
+      greets_(greeting.has_value()) {
   for (const Command& command : login) enqueue(command, std::make_shared<Open>());
+  if (greeting) enqueue(*greeting, std::make_shared<Open>());
 }
 
 void Connection::start(Instant deadline) {
@@ -142,6 +144,11 @@ void Connection::deliver(Reply reply) {
   if (login_replies_left_ > 0) {
     --login_replies_left_;
     if (reply.type == Reply::Type::error && !login_fault_) login_fault_ = fault_of_error(reply.text);
+    return;
+  }
+  if (greets_) {
+    greets_ = false;
+    greeting_ = Greeting{std::move(reply), clock_.now()};
     return;
   }
   if (login_fault_) {

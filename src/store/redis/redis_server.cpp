@@ -4,6 +4,7 @@
 
 #include "core/helper_keys.hpp"
 #include "store/redis/error_reply.hpp"
+#include "store/redis/server_info.hpp"
 
 namespace redlock::redis {
 namespace {
@@ -14,6 +15,9 @@ constexpr std::size_t most_late_connections = 4;
 
 /// How long a connection that only takes something back may take to open, when the one that should have carried it broke.
 constexpr Milliseconds reconnect_time{1000};
+
+/// Kept to a length that cannot overflow, whatever the server says.
+constexpr std::int64_t longest_uptime = std::int64_t{100} * 365 * 24 * 3600;
 
 /// SCAN promises no exact number of keys a page; these are generous and still bounded.
 constexpr ReplyLimits scan_limits{4, 16 * 1024, 64 * 1024, 16 * 1024 * 1024};
@@ -54,6 +58,17 @@ bool is_held(const Reply& reply) {
   return reply.type == Reply::Type::array && !reply.elements.empty() && reply.elements[0].text == "held";
 }
 
+/// What a server said when the connection opened, at this time.
+ServerFacts facts_from(const std::optional<Connection::Greeting>& greeting, Instant now) {
+  ServerFacts facts;
+  if (!greeting || greeting->reply.type != Reply::Type::text) return facts;  // not asked, or no right to ask
+  const ServerInfo info(greeting->reply.text);
+  facts.run_id = info.field("run_id").value_or("");
+  if (const auto up = info.number("uptime_in_seconds"))
+    facts.up = std::chrono::seconds(std::clamp(*up, -longest_uptime, longest_uptime)) + (now - greeting->at);
+  return facts;
+}
+
 bool is_page(const Reply& reply) {
   return reply.type == Reply::Type::array && reply.elements.size() == 2 && reply.elements[0].type == Reply::Type::text &&
          reply.elements[1].type == Reply::Type::array;
@@ -61,8 +76,12 @@ bool is_page(const Reply& reply) {
 
 }  // namespace
 
-RedisServer::RedisServer(asio::any_io_executor executor, const Clock& clock, Endpoint endpoint, std::shared_ptr<const TlsContext> tls)
-    : executor_(std::move(executor)), clock_(clock), endpoint_(std::move(endpoint)), tls_(std::move(tls)), name_(endpoint_.name()) {}
+RedisServer::RedisServer(asio::any_io_executor executor, const Clock& clock, Endpoint endpoint, RedisServerOptions options)
+    : executor_(std::move(executor)),
+      clock_(clock),
+      endpoint_(std::move(endpoint)),
+      options_(std::move(options)),
+      name_(endpoint_.name()) {}
 
 asio::awaitable<ScriptReply> RedisServer::call(ScriptCall call, Instant deadline) {
   const std::shared_ptr<Link> link = usable_link(deadline);
@@ -80,6 +99,7 @@ asio::awaitable<ScriptReply> RedisServer::call(ScriptCall call, Instant deadline
   if (!reply) co_return unexpected(reply.error());
   if (reply->type == Reply::Type::error) co_return unexpected(fault_of_error(reply->text));
   link->cached.insert(call.script->sha1);
+  facts_ = facts_from(connection.greeting(), clock_.now());
   if (may_grant(call) && is_held(*reply)) {
     link->tokens.erase(token_of(call));  // a waiter asks for hours
   } else if (may_grant(call)) {
@@ -162,8 +182,10 @@ void RedisServer::retire_unusable() {
 std::shared_ptr<RedisServer::Link> RedisServer::connect(Instant deadline) {
   auto link = std::make_shared<Link>();
   auto transport = make_plain_transport(executor_, clock_, endpoint_);
-  if (endpoint_.tls) transport = make_tls_transport(std::move(transport), tls_, endpoint_.host);
-  link->connection = std::make_shared<Connection>(executor_, clock_, std::move(transport), login_commands(endpoint_));
+  if (endpoint_.tls) transport = make_tls_transport(std::move(transport), options_.tls, endpoint_.host);
+  std::optional<Command> greeting;
+  if (options_.introduces_itself) greeting = Command{"INFO", "server"};
+  link->connection = std::make_shared<Connection>(executor_, clock_, std::move(transport), login_commands(endpoint_), greeting);
   link->connection->start(deadline);
   return link;
 }

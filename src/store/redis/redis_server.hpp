@@ -16,11 +16,16 @@
 
 namespace redlock::redis {
 
+struct RedisServerOptions {
+  std::shared_ptr<const TlsContext> tls;  ///< what an endpoint with TLS needs
+  bool introduces_itself = false;         ///< ask each time it connects who it is and for how long it is up (ServerFacts)
+};
+
 /// One Redis or Valkey server. Connects when it is first asked, and anew after a connection broke or ran late.
 class RedisServer final : public ScriptedServer {
  public:
-  /// `clock` must outlive the server. An endpoint with TLS needs `tls`.
-  RedisServer(asio::any_io_executor executor, const Clock& clock, Endpoint endpoint, std::shared_ptr<const TlsContext> tls = nullptr);
+  /// `clock` must outlive the server.
+  RedisServer(asio::any_io_executor executor, const Clock& clock, Endpoint endpoint, RedisServerOptions options = {});
 
   [[nodiscard]] const std::string& name() const override { return name_; }
   asio::awaitable<Result<std::vector<Resource>, Fault>> list(Instant deadline) override;
@@ -28,6 +33,7 @@ class RedisServer final : public ScriptedServer {
 
  protected:
   asio::awaitable<ScriptReply> call(ScriptCall call, Instant deadline) override;
+  [[nodiscard]] ServerFacts facts() const override { return facts_; }
   void post(ScriptCall call) override;
   void post_to_late(ScriptCall call, bool only_unanswered) override;
 
@@ -48,8 +54,9 @@ class RedisServer final : public ScriptedServer {
   asio::any_io_executor executor_;
   const Clock& clock_;
   Endpoint endpoint_;
-  std::shared_ptr<const TlsContext> tls_;
+  RedisServerOptions options_;
   std::string name_;
+  ServerFacts facts_;  ///< of the server at the other end of the connection that gave the last reply
   std::shared_ptr<Link> current_;
   std::deque<std::shared_ptr<Link>> late_;  ///< they may still deliver; oldest first
 };

@@ -128,6 +128,97 @@ TEST_F(RedisServerTest, LogsInWithAPasswordAlone) {
   }());
 }
 
+std::string info(std::string_view text) {
+  return "$" + std::to_string(text.size()) + "\r\n" + std::string(text) + "\r\n";
+}
+
+class IntroductionTest : public RedisServerTest {
+ protected:
+  IntroductionTest() {
+    RedisServerOptions options;
+    options.introduces_itself = true;
+    server_ = std::make_unique<RedisServer>(drive_.executor(), clock_, fake_.endpoint(), options);
+  }
+
+  /// What a grant says of a server that answers INFO so.
+  ServerFacts facts_after(std::string reply, Duration later = 0s) {
+    ServerFacts facts;
+    drive_.run([&]() -> asio::awaitable<void> {
+      auto vote = start_acquire();
+      Peer peer = co_await fake_.accept();
+      co_await peer.expect(wire("INFO server"));
+      expect_eval(co_await peer.read_command(), scripts::acquire, token());
+      co_await peer.send(reply + std::string(granted));
+      co_await vote.get();
+      clock_.advance(later);
+      auto again = start_acquire(token('b'));  // on the same connection: nothing is asked anew
+      expect_evalsha(co_await peer.read_command(), scripts::acquire);
+      co_await peer.send(std::string(granted));
+      const AcquireVote answer = co_await again.get();
+      EXPECT_TRUE(std::holds_alternative<Granted>(answer));
+      if (std::holds_alternative<Granted>(answer)) facts = std::get<Granted>(answer).server;
+    }());
+    return facts;
+  }
+};
+
+TEST_F(IntroductionTest, TellsWhoTheServerIsAndForHowLongItIsUp) {
+  const ServerFacts facts = facts_after(info("# Server\r\nrun_id:abc\r\nuptime_in_seconds:40\r\nuptime_in_days:0\r\n"), 30s);
+  EXPECT_EQ(facts.run_id, "abc");
+  EXPECT_EQ(facts.up, 70s);
+}
+
+TEST_F(IntroductionTest, KnowsAClockThatWasSetBack) {
+  EXPECT_EQ(facts_after(info("uptime_in_seconds:-7\n")).up, -7s);
+}
+
+TEST_F(IntroductionTest, BelievesNoUptimeThatCannotBe) {
+  EXPECT_EQ(facts_after(info("uptime_in_seconds:9223372036854775807\n")).up, 24h * 365 * 100);
+}
+
+TEST_F(IntroductionTest, LeavesOpenWhatTheServerDoesNotTell) {
+  for (const std::string& reply :
+       {info("nonsense"), info("run_id:\r\nuptime_in_seconds:1x\r\n"), info(""),
+        std::string("-NOPERM this user has no permissions to run the 'info' command\r\n"), std::string(":1\r\n")}) {
+    server_ = std::make_unique<RedisServer>(drive_.executor(), clock_, fake_.endpoint(), RedisServerOptions{nullptr, true});
+    const ServerFacts facts = facts_after(reply);
+    EXPECT_EQ(facts.run_id, "") << reply;
+    EXPECT_FALSE(facts.up) << reply;
+  }
+}
+
+TEST_F(IntroductionTest, AsksAgainOnEveryConnection) {
+  drive_.run([this]() -> asio::awaitable<void> {
+    for (const std::string run_id : {"one", "two"}) {
+      auto vote = start_acquire();
+      Peer peer = co_await fake_.accept();
+      co_await peer.expect(wire("INFO server"));
+      co_await peer.read_command();
+      co_await peer.send(info("run_id:" + run_id + "\r\n") + std::string(granted));
+      const AcquireVote answer = co_await vote.get();
+      EXPECT_EQ(std::get<Granted>(answer).server.run_id, run_id);
+      peer.close();
+      auto broken = start_inspect();
+      co_await broken.get();
+    }
+  }());
+}
+
+TEST_F(IntroductionTest, ComesBehindTheLogin) {
+  Endpoint endpoint = fake_.endpoint();
+  endpoint.password = "hunter2";
+  endpoint.database = 3;
+  server_ = std::make_unique<RedisServer>(drive_.executor(), clock_, endpoint, RedisServerOptions{nullptr, true});
+  drive_.run([this]() -> asio::awaitable<void> {
+    auto vote = start_inspect();
+    Peer peer = co_await fake_.accept();
+    co_await peer.expect(wire("AUTH hunter2", "SELECT 3", "INFO server"));
+    co_await peer.send("+OK\r\n+OK\r\n" + info("run_id:abc") + std::string(is_free));
+    const InspectVote answer = co_await vote.get();
+    EXPECT_TRUE(std::holds_alternative<Free>(answer));
+  }());
+}
+
 TEST_F(RedisServerTest, AsksAnewAfterALateAnswerAndTakesBackOnTheLateConnection) {
   drive_.run([this]() -> asio::awaitable<void> {
     Peer first = co_await late_on_new_connection(token('a'));

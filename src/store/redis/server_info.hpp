@@ -1,0 +1,24 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+namespace redlock::redis {
+
+/// The text that INFO answers: `field:value` lines. Holds on to the text, which must outlive it.
+class ServerInfo {
+ public:
+  explicit ServerInfo(std::string_view text) : text_(text) {}
+
+  /// The value; nothing when there is no such field.
+  [[nodiscard]] std::optional<std::string_view> field(std::string_view name) const;
+
+  /// The value as a whole number, which may be negative; nothing when it is none.
+  [[nodiscard]] std::optional<std::int64_t> number(std::string_view name) const;
+
+ private:
+  std::string_view text_;
+};
+
+}  // namespace redlock::redis
