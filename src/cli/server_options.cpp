@@ -24,6 +24,9 @@ constexpr std::string_view no_server =
 /// Longer than nearly every ttl, and than it takes to notice that a server crashed.
 constexpr std::chrono::seconds default_restart_guard{60};
 
+/// More than any server has.
+constexpr std::uint64_t most_replicas = 1000;
+
 /// The URLs, one by one: each value may be a comma list.
 std::vector<std::string> urls_of(const Setting& setting) {
   std::vector<std::string> urls;
@@ -140,6 +143,7 @@ ServerOptions read_server_options(const Settings& settings) {
   const Duration guard = settings.duration("restart-guard").value_or(default_restart_guard);
   if (guard > Ttl::max) Settings::refuse(*settings.find("restart-guard"), "must be at most 365 days");
   if (options.endpoints.size() >= smallest_guarded) options.restart_guard = guard;
+  options.replicas = static_cast<unsigned>(settings.number("replicas", most_replicas).value_or(0));
   options.timeout = settings.duration("server-timeout");
   if (options.timeout && *options.timeout < Milliseconds(1)) Settings::refuse(*settings.find("server-timeout"), "must be at least 1ms");
   return options;

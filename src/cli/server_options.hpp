@@ -15,6 +15,7 @@ namespace redlock::cli {
 struct ServerOptions {
   std::vector<redis::Endpoint> endpoints;        ///< at least one, no two with the same name, logins filled in
   std::optional<Duration> timeout;               ///< as the user set it
+  unsigned replicas = 0;                         ///< how many must confirm a grant or an extension
   Duration restart_guard{};                      ///< zero: none, or too few servers for one
   std::shared_ptr<const redis::TlsContext> tls;  ///< when an endpoint needs it
 };

@@ -59,12 +59,15 @@ void Connection::post(const Command& command) {
   enqueue(command, std::make_shared<Open>());
 }
 
-asio::awaitable<void> Connection::close(Instant deadline) {
+asio::awaitable<void> Connection::close(Instant deadline, bool answered) {
   const auto self = shared_from_this();
   // A connection that never opened delivered nothing that could be taken back, except for another one.
   if (!broken_ && !open_.empty() && (connected_ || owed_)) {
     while (!broken_ && !(connected_ && unsent_.empty() && being_written_.empty())) {
       if (!co_await progress_->wait_until(deadline)) break;
+    }
+    while (answered && !broken_ && !open_.empty()) {
+      if (!co_await progress_->wait_until(deadline)) answered = false;
     }
     if (!broken_ && connected_) transport_->end_sending();
     while (!broken_) {
@@ -141,6 +144,7 @@ void Connection::deliver(Reply reply) {
   if (open_.empty()) return fail(Fault{FaultKind::garbage, "an answer to nothing that was asked"});
   const std::shared_ptr<Open> open = std::move(open_.front());
   open_.pop_front();
+  if (open_.empty()) progress_->ring();
   if (login_replies_left_ > 0) {
     --login_replies_left_;
     if (reply.type == Reply::Type::error && !login_fault_) login_fault_ = fault_of_error(reply.text);

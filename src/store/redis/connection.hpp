@@ -59,8 +59,9 @@ class Connection : public std::enable_shared_from_this<Connection> {
   /// Nothing before it came. It is there when the answer to anything that was requested is.
   [[nodiscard]] const std::optional<Greeting>& greeting() const noexcept { return greeting_; }
 
-  /// See LockServer::close.
-  asio::awaitable<void> close(Instant deadline);
+  /// See LockServer::close. `answered`: end the sending half only when everything is answered. A server drops what it has not read when a
+  /// client that it lets wait ends.
+  asio::awaitable<void> close(Instant deadline, bool answered = false);
 
   /// Ends at once, whatever is under way.
   void abort();

@@ -69,6 +69,13 @@ ServerFacts facts_from(const std::optional<Connection::Greeting>& greeting, Inst
   return facts;
 }
 
+/// Whether the call changed what replicas must have before it counts.
+bool needs_replicas(const ScriptCall& call, const Reply& reply) {
+  if (reply.type != Reply::Type::array || reply.elements.empty()) return false;
+  const std::string& word = reply.elements[0].text;
+  return (call.script == &scripts::acquire && word == "granted") || (call.script == &scripts::extend && word == "extended");
+}
+
 bool is_page(const Reply& reply) {
   return reply.type == Reply::Type::array && reply.elements.size() == 2 && reply.elements[0].type == Reply::Type::text &&
          reply.elements[1].type == Reply::Type::array;
@@ -105,7 +112,28 @@ asio::awaitable<ScriptReply> RedisServer::call(ScriptCall call, Instant deadline
   } else if (may_grant(call)) {
     link->tokens[token_of(call)] = true;
   }
+  if (options_.replicas > 0 && needs_replicas(call, *reply)) {
+    if (auto fault = co_await missing_replicas(link, deadline)) co_return unexpected(std::move(*fault));
+  }
   co_return std::move(*reply);
+}
+
+asio::awaitable<std::optional<Fault>> RedisServer::missing_replicas(std::shared_ptr<Link> link, Instant deadline) {
+  const Duration left = deadline - clock_.now();
+  // The rest is for its answer to come back: that too few confirmed is another matter than silence. 0 would wait for ever.
+  const auto timeout = std::max(Milliseconds(1), std::chrono::duration_cast<Milliseconds>(left / 4 * 3));
+  Command wait{"WAIT", std::to_string(options_.replicas), std::to_string(timeout.count())};
+  link->waits = true;
+  link->waits_until = deadline;
+  const auto reply = co_await link->connection->request(std::move(wait), ReplyLimits{}, deadline);
+  if (!reply) co_return reply.error();
+  link->waits = false;
+  if (reply->type == Reply::Type::error) co_return fault_of_error(reply->text);
+  if (reply->type != Reply::Type::integer) co_return Fault{FaultKind::garbage, "an answer that no WAIT gives"};
+  if (reply->integer >= static_cast<std::int64_t>(options_.replicas)) co_return std::nullopt;
+  const std::string confirmed = std::to_string(std::max<std::int64_t>(reply->integer, 0));
+  co_return Fault{FaultKind::unavailable, "only " + confirmed + " of the " + std::to_string(options_.replicas) +
+                                              " replicas that --replicas wants have confirmed it in time"};
 }
 
 void RedisServer::post(ScriptCall call) {
@@ -156,7 +184,8 @@ asio::awaitable<void> RedisServer::close(Instant deadline) {
   while (!late_.empty()) {
     const std::shared_ptr<Link> link = std::move(late_.front());
     late_.pop_front();
-    co_await link->connection->close(deadline);
+    const Instant end = link->waits ? std::max(deadline, link->waits_until) : deadline;
+    co_await link->connection->close(end, /*answered=*/link->waits);
   }
 }
 

@@ -18,6 +18,7 @@ namespace redlock::redis {
 
 struct RedisServerOptions {
   std::shared_ptr<const TlsContext> tls;  ///< what an endpoint with TLS needs
+  unsigned replicas = 0;                  ///< a grant or an extension counts only when so many replicas have it (WAIT)
   bool introduces_itself = false;         ///< ask each time it connects who it is and for how long it is up (ServerFacts)
 };
 
@@ -42,8 +43,13 @@ class RedisServer final : public ScriptedServer {
   struct Link {
     std::shared_ptr<Connection> connection;
     std::set<std::string_view> cached;   ///< digests of scripts that the server is known to have
+    bool waits = false;                  ///< it may be blocked in a WAIT: what is sent behind is read only after that,
+    Instant waits_until;                 ///< and that is over by then
     std::map<std::string, bool> tokens;  ///< of the acquires and heals that it carried and that were not taken back; whether answered
   };
+
+  /// Nothing when enough replicas have what was last written on this connection.
+  asio::awaitable<std::optional<Fault>> missing_replicas(std::shared_ptr<Link> link, Instant deadline);
 
   /// The connection in use, which may have to open first; it inherits what broken ones carried.
   std::shared_ptr<Link> usable_link(Instant deadline);
