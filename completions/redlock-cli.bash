@@ -13,6 +13,7 @@ _redlock_cli_options() {
     extend) words="$every -t --ttl --token-file --restart-guard --replicas" ;;
     release) words="$every --token-file --force --if-fence" ;;
     status) words="$every --exit-code --watch" ;;
+    doctor) words="$every --restart-guard --settings" ;;
     *) words='-h --help -V --version' ;;
   esac
 }
@@ -96,7 +97,7 @@ _redlock_cli() {
   if [[ -n $command ]] && _redlock_cli_offer_value "$before"; then return; fi
 
   if [[ -z $command && $current != -* ]]; then
-    _redlock_cli_offer 'run acquire extend release status'
+    _redlock_cli_offer 'run acquire extend release status doctor'
     return
   fi
   _redlock_cli_options "$command"

@@ -48,6 +48,14 @@ Without -k: every lock that this tool made at these servers.
 
   redlock-cli status -k deploy
   redlock-cli status -k deploy --exit-code -q    (0 free, 75 held))"},
+    CommandSpec{for_doctor, "doctor", "[OPTIONS]", "check whether the servers are fit to hold locks",
+                R"(Asks each server how it is set up, and takes, extends, heals and releases a lock of its own there.
+Says what is amiss, and what is not known for want of rights. Exits with 0 if the set of servers is
+fit, with 1 if there are warnings, with 69 if no quorum of them can vote. Leaves no key behind.
+
+  redlock-cli doctor
+  redlock-cli doctor -k job:probe        (for a user who may lock nothing else)
+  redlock-cli doctor --settings          (every setting and where it comes from))"},
 };
 
 constexpr std::array options{
@@ -97,11 +105,13 @@ constexpr std::array options{
     OptionSpec{"--exit-code", "exit-code", OptionKind::flag, "", for_status, OptionSource::line,
                "Exit with 0 if the lock is free, with 75 if it is held"},
     OptionSpec{"--watch", "watch", OptionKind::flag, "", for_status, OptionSource::line, "Show it again every second until interrupted"},
+    OptionSpec{"--settings", "settings", OptionKind::flag, "", for_doctor, OptionSource::line,
+               "Show every setting, its value and where it comes from, and ask no server"},
     OptionSpec{"-S,--server", "server", OptionKind::list, "URL", every_command, OptionSource::anywhere,
                "A server: redis:// or rediss://[user@]host[:port][/db], unix:///path (repeat, or separate by commas; all are one quorum)"},
     OptionSpec{"--server-timeout", "server-timeout", OptionKind::value, "DUR", every_command, OptionSource::anywhere,
                "How long one server may take to connect and answer (default: 5 % of the ttl, 50ms to 1s)"},
-    OptionSpec{"--restart-guard", "restart-guard", OptionKind::value, "DUR", takes_lock | for_extend, OptionSource::anywhere,
+    OptionSpec{"--restart-guard", "restart-guard", OptionKind::value, "DUR", takes_lock | for_extend | for_doctor, OptionSource::anywhere,
                "With 3 servers or more: one that started within DUR may have forgotten a lock, its vote does not count (default 60s, 0: "
                "off; the same for all clients)"},
     OptionSpec{"--replicas", "replicas", OptionKind::value, "N", takes_lock | for_extend, OptionSource::anywhere,

@@ -107,6 +107,11 @@ AcquireDecision classify_failure(const Votes<AcquireVote>& votes) {
 
 }  // namespace
 
+std::optional<Duration> guard_left(Duration up, Duration restart_guard) {
+  if (restart_guard <= Duration::zero() || up > restart_guard + uptime_rounding) return std::nullopt;
+  return restart_guard + uptime_rounding - up;
+}
+
 AcquireTally::AcquireTally(std::size_t servers, Duration restart_guard) : votes_(servers), restart_guard_(restart_guard) {}
 
 void AcquireTally::count(std::size_t server, AcquireVote vote) {
@@ -123,7 +128,7 @@ void AcquireTally::count(std::size_t server, AcquireVote vote) {
 bool AcquireTally::counts(const std::optional<AcquireVote>& vote) const {
   const Granted* granted = as<Granted>(vote);
   if (granted == nullptr) return false;
-  return restart_guard_ <= Duration::zero() || *granted->server.up > restart_guard_ + uptime_rounding;
+  return !granted->server.up || !guard_left(*granted->server.up, restart_guard_);
 }
 
 AcquireDecision AcquireTally::decision() const {
@@ -148,7 +153,7 @@ std::vector<YoungServer> AcquireTally::held_back() const {
     const Granted* granted = as<Granted>(votes_[server]);
     if (granted == nullptr || counts(votes_[server])) continue;
     const Duration up = *granted->server.up;
-    young.push_back({server, up, restart_guard_ + uptime_rounding - up});
+    young.push_back({server, up, *guard_left(up, restart_guard_)});
   }
   std::ranges::sort(young, {}, &YoungServer::left);
   const std::size_t needed = quorum_of(votes_.size()) - std::min(grants(), quorum_of(votes_.size()));

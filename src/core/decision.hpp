@@ -20,6 +20,9 @@ constexpr std::size_t quorum_of(std::size_t servers) {
 /// nothing; one alone would lock nobody out of harm, only everybody for a while after each restart.
 inline constexpr std::size_t smallest_guarded = 3;
 
+/// How long a server that has been up for so long still has no vote under the restart guard (PROTOCOL R7); nothing: it has one.
+std::optional<Duration> guard_left(Duration up, Duration restart_guard);
+
 enum class AcquireDecision {
   undecided,
   granted,        ///< a quorum granted it

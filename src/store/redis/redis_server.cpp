@@ -4,6 +4,7 @@
 
 #include "core/helper_keys.hpp"
 #include "store/redis/error_reply.hpp"
+#include "store/redis/rights.hpp"
 #include "store/redis/server_info.hpp"
 
 namespace redlock::redis {
@@ -74,6 +75,21 @@ bool needs_replicas(const ScriptCall& call, const Reply& reply) {
   if (reply.type != Reply::Type::array || reply.elements.empty()) return false;
   const std::string& word = reply.elements[0].text;
   return (call.script == &scripts::acquire && word == "granted") || (call.script == &scripts::extend && word == "extended");
+}
+
+/// What CONFIG GET found; nothing when there is no such parameter, or no right to ask.
+std::optional<std::string> configured(const Reply& reply) {
+  if (reply.type != Reply::Type::array || reply.elements.size() != 2) return std::nullopt;
+  return reply.elements[1].text;
+}
+
+/// What TIME tells: seconds and microseconds.
+std::optional<Duration> time_from(const Reply& reply) {
+  if (reply.type != Reply::Type::array || reply.elements.size() != 2) return std::nullopt;
+  const auto seconds = whole_number(reply.elements[0].text);
+  const auto microseconds = whole_number(reply.elements[1].text);
+  if (!seconds || !microseconds || *seconds > 2 * longest_uptime) return std::nullopt;
+  return std::chrono::seconds(*seconds) + std::chrono::microseconds(*microseconds);
 }
 
 bool is_page(const Reply& reply) {
@@ -177,6 +193,67 @@ asio::awaitable<Result<std::vector<Resource>, Fault>> RedisServer::list(Instant 
   std::sort(resources.begin(), resources.end());
   resources.erase(std::unique(resources.begin(), resources.end()), resources.end());
   co_return resources;
+}
+
+asio::awaitable<Result<ServerReport, Fault>> RedisServer::examine(Instant deadline) {
+  const std::shared_ptr<Connection> connection = usable_link(deadline)->connection;
+  // The first question opens the connection; the second shows how long an answer takes.
+  Command info_command{"INFO"};
+  const auto info = co_await connection->request(std::move(info_command), ReplyLimits{}, deadline);
+  if (!info) co_return unexpected(info.error());
+  const Milliseconds asked_at = clock_.wall();
+  const Instant asked = clock_.now();
+  Command time_command{"TIME"};
+  const auto time = co_await connection->request(std::move(time_command), ReplyLimits{}, deadline);
+  if (!time) co_return unexpected(time.error());
+  const Duration latency = clock_.now() - asked;
+  Command fsync_command{"CONFIG", "GET", "appendfsync"};
+  const auto fsync = co_await connection->request(std::move(fsync_command), ReplyLimits{}, deadline);
+  if (!fsync) co_return unexpected(fsync.error());
+  Command save_command{"CONFIG", "GET", "save"};
+  const auto save = co_await connection->request(std::move(save_command), ReplyLimits{}, deadline);
+  if (!save) co_return unexpected(save.error());
+
+  ServerReport report;
+  if (info->type == Reply::Type::text) {
+    report = report_from(info->text);
+    report.facts = facts_from(Connection::Greeting{*info, asked}, clock_.now());
+  }
+  report.latency = latency;
+  if (const auto server_time = time_from(*time)) report.clock_offset = *server_time - asked_at - latency / 2;
+  report.append_fsync = configured(*fsync).value_or("");
+  report.save = configured(*save);
+  co_return report;
+}
+
+asio::awaitable<std::vector<std::string>> RedisServer::missing_rights(Resource unused_key, Instant deadline) {
+  const std::shared_ptr<Connection> connection = usable_link(deadline)->connection;
+  std::vector<std::string> missing;
+  for (Command& trial : right_trials(unused_key.key())) {
+    const std::string name = trial.front();
+    const auto reply = co_await connection->request(std::move(trial), ReplyLimits{}, deadline);
+    if (!reply) break;
+    if (!is_command_denied(*reply, name)) continue;
+    missing.push_back(name);
+    if (name == "set") break;  // without the string under the key the others would leave something behind
+  }
+  co_return missing;
+}
+
+asio::awaitable<std::optional<Fault>> RedisServer::erase(Resource resource, Instant deadline) {
+  const std::shared_ptr<Connection> connection = usable_link(deadline)->connection;
+  const HelperKeys helper(resource);
+  const std::vector<std::string> keys{resource.key(), helper.fence(), helper.owner(), helper.released()};
+  Command del{"DEL"};
+  del.insert(del.end(), keys.begin(), keys.end());
+  const auto reply = co_await connection->request(std::move(del), ReplyLimits{}, deadline);
+  if (!reply) co_return reply.error();
+  if (reply->type != Reply::Type::error) co_return std::nullopt;
+  for (const std::string& key : keys) {
+    Command end{"PEXPIRE", key, "1"};  // nearly as good, where it is allowed
+    connection->post(end);
+  }
+  co_return fault_of_error(reply->text);
 }
 
 asio::awaitable<void> RedisServer::close(Instant deadline) {

@@ -30,6 +30,9 @@ class RedisServer final : public ScriptedServer {
 
   [[nodiscard]] const std::string& name() const override { return name_; }
   asio::awaitable<Result<std::vector<Resource>, Fault>> list(Instant deadline) override;
+  asio::awaitable<Result<ServerReport, Fault>> examine(Instant deadline) override;
+  asio::awaitable<std::vector<std::string>> missing_rights(Resource unused_key, Instant deadline) override;
+  asio::awaitable<std::optional<Fault>> erase(Resource resource, Instant deadline) override;
   asio::awaitable<void> close(Instant deadline) override;
 
  protected:
