@@ -13,6 +13,8 @@ struct Meaning {
   std::string_view advice;  ///< empty: the server's own words say enough
 };
 
+constexpr std::string_view key_advice = "the user may not touch the key, or the keys redlock:* that belong to it";
+
 constexpr std::array meanings{
     Meaning{"WRONGPASS", FaultKind::denied, "wrong user or password"},
     Meaning{"NOAUTH", FaultKind::denied, "it wants a password: set REDISCLI_AUTH or --password-file"},
@@ -25,9 +27,12 @@ constexpr std::array meanings{
     Meaning{"no password is set", FaultKind::denied,  // Redis 5
             "a password was given, but the server has none: unset REDISCLI_AUTH or drop it from the URL"},
     Meaning{"wrong number of arguments for 'auth'", FaultKind::denied, "it knows no users (Redis before 6): give the password alone"},
+    Meaning{"to access one of the keys", FaultKind::denied, key_advice},
+    Meaning{"permissions to access a key", FaultKind::denied, key_advice},
     Meaning{"NOPERM", FaultKind::denied, ""},
-    Meaning{"can't run this command", FaultKind::denied, ""},  // NOPERM inside a script, Redis 6
-    Meaning{"can't access at least one of the keys", FaultKind::denied, ""},
+    Meaning{"can't run this command", FaultKind::denied,  // NOPERM inside a script, which does not say of what
+            "a right is missing, `redlock-cli doctor` names it"},
+    Meaning{"can't access at least one of the keys", FaultKind::denied, key_advice},
     Meaning{"LOADING", FaultKind::unavailable, "it is loading its data"},
     Meaning{"BUSY", FaultKind::unavailable, "it is busy with somebody's script"},
     Meaning{"READONLY", FaultKind::unavailable, "it is a read-only replica"},
