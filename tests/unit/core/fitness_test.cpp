@@ -174,7 +174,8 @@ TEST(Fitness, ShowsNothingUnescaped) {
   Checkup hostile = good('1');
   for (std::string* text : {&hostile.report.eviction_policy, &hostile.report.role, &hostile.report.master}) *text = "\x1b[31m";
   hostile.report.version = "4\x1b";
-  for (const Finding& finding : judge_all({hostile, hostile}).servers[1].findings) {
+  const Fitness fitness = judge_all({hostile, hostile});
+  for (const Finding& finding : fitness.servers[1].findings) {
     EXPECT_EQ(finding.text.find('\x1b'), std::string::npos) << finding.check;
   }
 }
