@@ -53,7 +53,7 @@ plant $page 's/^(\.It Fl -if-fence) Ar N/\1 Ar M/' "$page: options of release: m
 plant $page 's/ , Fl -version$//' "$page: options without a command: missing: -V,--version"
 plant $page 's/^\.It Cm status$/.It Cm stat/' "$page: commands: missing: status"
 plant $page '/^\.It 79$/,+1d' "$page: EXIT STATUS: missing: 79"
-plant $page 's/^denied: login or rights$/denied: login/' "$page: EXIT STATUS: missing: 77"
+plant $page 's/^denied: login, rights, or TLS verification$/denied: login/' "$page: EXIT STATUS: missing: 77"
 plant $page 's/^\.It 77$/.It 80\nunconfirmed\n&/' "$page: EXIT STATUS: unknown to the program: 80"
 plant $page '/^\.It 128\+n$/,+1d' "$page: EXIT STATUS: 128+n is missing"
 plant $page 's/ \+pttl$//' "$page: rights: missing: pttl"
@@ -61,7 +61,7 @@ plant $page 's/^\.Sh NOTES$/&\n.Planted/' "$page: mandoc: "
 plant src/store/scripts/inspect.lua "\$a redis.call('PLANTED', LOCK)" "$page: rights: missing: planted"
 
 completion=completions/redlock-cli.bash
-plant $completion 's/--min-hold --status-fd/--min-hold/' "$completion: options of run: missing: --status-fd"
+plant $completion 's/--isolate --status-fd/--isolate/' "$completion: options of run: missing: --status-fd"
 plant $completion 's/--exit-code --watch"/--exit-code --watch --planted"/' "$completion: options of status: unknown to the program: --planted"
 plant $completion "s/-h --help -V --version/-h --help --version/" "$completion: options without a command: missing: -V"
 plant $completion "s/'run acquire extend/'run extend/" "$completion: commands: missing: acquire"
