@@ -6,6 +6,7 @@ find_package(nlohmann_json REQUIRED)
 find_package(CLI11 REQUIRED)
 find_package(tl-expected REQUIRED)
 pkg_check_modules(hiredis REQUIRED IMPORTED_TARGET hiredis>=0.14)
+pkg_check_modules(openssl REQUIRED openssl>=3.0)
 find_path(ASIO_INCLUDE_DIR asio.hpp REQUIRED)
 # Both statically, as Debian offers them, so that the loader has nothing to do for them. Lua as built with a C++ compiler: its errors are
 # exceptions then, which destroy what lies on our stack.

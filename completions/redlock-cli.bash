@@ -3,15 +3,17 @@
 
 # Sets `words`: the options of a command, all spellings; without a command those of redlock-cli itself.
 _redlock_cli_options() {
-  local every='-k --key -S --server --server-timeout --user --password-file --config --json -q --quiet -v --verbose -h --help'
+  local every='-k --key -S --server --server-timeout --user --password-file --cacert --cacertdir --cert --cert-key --sni --insecure
+    --config --json -q --quiet -v --verbose -h --help'
   local takes_lock='-n --nonblock --nb -w --wait --timeout --unavailable-wait -t --ttl -E --conflict-exit-code
-    -x -e --exclusive --note --retry-delay --grace --stop-signal --on-lost'
+    -x -e --exclusive --note --retry-delay --grace --stop-signal --on-lost --restart-guard --replicas'
   case $1 in
     run) words="$every $takes_lock -c --command --descendants --min-hold --isolate --status-fd" ;;
     acquire) words="$every $takes_lock --while-pid --export --token-file" ;;
-    extend) words="$every -t --ttl --token-file" ;;
+    extend) words="$every -t --ttl --token-file --restart-guard --replicas" ;;
     release) words="$every --token-file --force --if-fence" ;;
     status) words="$every --exit-code --watch" ;;
+    doctor) words="$every --restart-guard --settings" ;;
     *) words='-h --help -V --version' ;;
   esac
 }
@@ -61,14 +63,14 @@ _redlock_cli_offer_value() {
     --while-pid) _redlock_cli_offer "$$ $(ps -o pid= -U "$(id -u)" 2>/dev/null)" ;;
     --isolate) _redlock_cli_offer 'none cgroup pidns' ;;
     --stop-signal) _redlock_cli_offer_signals ;;
-    --config | --password-file | --token-file) _redlock_cli_offer_files ;;
+    --config | --password-file | --token-file | --cacert | --cacertdir | --cert | --cert-key) _redlock_cli_offer_files ;;
     -S | --server)
       compopt -o nospace 2>/dev/null
-      _redlock_cli_offer 'redis:// unix:// local:'
+      _redlock_cli_offer 'redis:// rediss:// unix:// local:'
       ;;
     # Whatever one likes.
     -k | --key | -w | --wait | --timeout | --unavailable-wait | -t | --ttl | -E | --conflict-exit-code | --note | --retry-delay | \
-      -c | --command | --grace | --min-hold | --status-fd | --if-fence | --server-timeout | --user) ;;
+      -c | --command | --grace | --min-hold | --status-fd | --if-fence | --restart-guard | --replicas | --server-timeout | --user | --sni) ;;
     *) return 1 ;;
   esac
 }
@@ -95,7 +97,7 @@ _redlock_cli() {
   if [[ -n $command ]] && _redlock_cli_offer_value "$before"; then return; fi
 
   if [[ -z $command && $current != -* ]]; then
-    _redlock_cli_offer 'run acquire extend release status'
+    _redlock_cli_offer 'run acquire extend release status doctor'
     return
   fi
   _redlock_cli_options "$command"

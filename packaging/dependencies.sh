@@ -8,14 +8,14 @@
 # shellcheck disable=SC2034  # read by those who source this file
 BUILD_PACKAGES=(
   g++ cmake ninja-build pkg-config
-  libasio-dev libhiredis-dev libcli11-dev libfmt-dev nlohmann-json3-dev libexpected-dev
+  libasio-dev libhiredis-dev libcli11-dev libfmt-dev nlohmann-json3-dev libexpected-dev libssl-dev
   liblua5.1-0-dev libmd-dev
 )
 
 # Beyond BUILD_PACKAGES; clang's runtime, whose name carries a version, is added by ensure_test_packages.
 TEST_PACKAGES=(
   redis-server libgtest-dev bats bats-assert bats-support python3-redis
-  zsh dash mandoc clang iproute2 procps util-linux strace spin less
+  zsh dash mandoc clang iproute2 procps util-linux strace spin less openssl
 )
 
 readonly DEPENDENCIES_SH=${BASH_SOURCE[0]}

@@ -53,7 +53,7 @@ plant $page 's/^(\.It Fl -if-fence) Ar N/\1 Ar M/' "$page: options of release: m
 plant $page 's/ , Fl -version$//' "$page: options without a command: missing: -V,--version"
 plant $page 's/^\.It Cm status$/.It Cm stat/' "$page: commands: missing: status"
 plant $page '/^\.It 79$/,+1d' "$page: EXIT STATUS: missing: 79"
-plant $page 's/^denied: login or rights$/denied: login/' "$page: EXIT STATUS: missing: 77"
+plant $page 's/^denied: login, rights, or TLS verification$/denied: login/' "$page: EXIT STATUS: missing: 77"
 plant $page 's/^\.It 77$/.It 80\nunconfirmed\n&/' "$page: EXIT STATUS: unknown to the program: 80"
 plant $page '/^\.It 128\+n$/,+1d' "$page: EXIT STATUS: 128+n is missing"
 plant $page 's/ \+pttl$//' "$page: rights: missing: pttl"

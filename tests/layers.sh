@@ -31,6 +31,7 @@ library_rule() {
     CLI/*) [[ $layer == cli ]] || broken_rule='CLI11 is for cli alone' ;;
     hiredis/* | hiredis.h) [[ $layer == store/redis ]] || broken_rule='hiredis is for store/redis alone' ;;
     lua5.1/* | sha1.h | sha2.h) [[ $layer == store/local ]] || broken_rule='Lua and libmd are for store/local alone' ;;
+    openssl/*) [[ $layer == store/redis ]] || broken_rule='OpenSSL is for store/redis alone' ;;
     nlohmann/*) [[ $layer =~ ^(store|output|cli)$ ]] || broken_rule='nlohmann is for store, output and cli' ;;
     # Standard headers have no extension and no folder; tl::expected is what support/result.hpp brings.
     tl/expected.hpp) ;;

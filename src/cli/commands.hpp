@@ -24,5 +24,6 @@ Finish acquire_command(const Settings& settings, const Start& start);
 Finish extend_command(const Settings& settings);
 Finish release_command(const Settings& settings);
 Finish status_command(const Settings& settings);
+Finish doctor_command(const Settings& settings);
 
 }  // namespace redlock::cli

@@ -43,4 +43,8 @@ void Console::debug(std::string_view text) const {
   if (!quiet_ && verbosity_ >= 2) say(text);
 }
 
+Console make_console(const Settings& settings) {
+  return Console(settings.flag("quiet"), settings.repeated("verbose"));
+}
+
 }  // namespace redlock::cli

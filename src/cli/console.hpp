@@ -2,6 +2,8 @@
 
 #include <string_view>
 
+#include "cli/settings.hpp"
+
 namespace redlock::cli {
 
 /// Writes everything to the descriptor; false with errno when it cannot. Knows EINTR and partial writes.
@@ -29,5 +31,8 @@ class Console {
   bool quiet_;
   unsigned verbosity_;
 };
+
+/// The console as the settings want it.
+Console make_console(const Settings& settings);
 
 }  // namespace redlock::cli

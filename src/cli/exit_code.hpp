@@ -34,7 +34,7 @@ inline constexpr std::array exit_codes{
     ExitCodeMeaning{ExitCode::internal, "internal error"},
     ExitCodeMeaning{ExitCode::os_error, "operating system: cannot fork, write, ..."},
     ExitCodeMeaning{ExitCode::busy, "busy: another held the lock until the wait ended (-E replaces it)"},
-    ExitCodeMeaning{ExitCode::denied, "denied: login or rights"},
+    ExitCodeMeaning{ExitCode::denied, "denied: login, rights, or TLS verification"},
     ExitCodeMeaning{ExitCode::config, "configuration or server URL is wrong"},
     ExitCodeMeaning{ExitCode::lost, "lost: not the holder, or not any more; run: the command was stopped"},
     ExitCodeMeaning{ExitCode::unconfirmed, "unconfirmed: a process of the command could not be killed; the lock was not released"},

@@ -103,6 +103,7 @@ Ttl require_ttl(const Settings& settings, const TtlDemands& demands, std::string
 }
 
 LockOptions read_lock_options(const Settings& settings, std::vector<Resource> resources, Ttl ttl, ServerOptions servers, Owner owner) {
+  demand_within_guard(settings, servers, "ttl", ttl.length());
   const Duration timeout = servers.timeout.value_or(default_server_timeout(ttl));
   return {std::move(resources), ttl,    read_wait_policy(settings), read_conflict_exit_code(settings), std::move(owner),
           std::move(servers),   timeout};

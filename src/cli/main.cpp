@@ -44,6 +44,8 @@ Finish dispatch(const Settings& settings, const Start& start) {
       return release_command(settings);
     case for_status:
       return status_command(settings);
+    case for_doctor:
+      return doctor_command(settings);
   }
   throw CommandError(ExitCode::internal, "a command without a function");
 }

@@ -48,6 +48,14 @@ Without -k: every lock that this tool made at these servers.
 
   redlock-cli status -k deploy
   redlock-cli status -k deploy --exit-code -q    (0 free, 75 held))"},
+    CommandSpec{for_doctor, "doctor", "[OPTIONS]", "check whether the servers are fit to hold locks",
+                R"(Asks each server how it is set up, and takes, extends, heals and releases a lock of its own there.
+Says what is amiss, and what is not known for want of rights. Exits with 0 if the set of servers is
+fit, with 1 if there are warnings, with 69 if no quorum of them can vote. Leaves no key behind.
+
+  redlock-cli doctor
+  redlock-cli doctor -k job:probe        (for a user who may lock nothing else)
+  redlock-cli doctor --settings          (every setting and where it comes from))"},
 };
 
 constexpr std::array options{
@@ -97,15 +105,34 @@ constexpr std::array options{
     OptionSpec{"--exit-code", "exit-code", OptionKind::flag, "", for_status, OptionSource::line,
                "Exit with 0 if the lock is free, with 75 if it is held"},
     OptionSpec{"--watch", "watch", OptionKind::flag, "", for_status, OptionSource::line, "Show it again every second until interrupted"},
+    OptionSpec{"--settings", "settings", OptionKind::flag, "", for_doctor, OptionSource::line,
+               "Show every setting, its value and where it comes from, and ask no server"},
     OptionSpec{
         "-S,--server", "server", OptionKind::list, "URL", every_command, OptionSource::anywhere,
-        "A server: redis://[user@]host[:port][/db] or unix:///path (repeat, or separate by commas; all are one quorum); or local:, this "
-        "host without a server"},
+        "A server: redis:// or rediss://[user@]host[:port][/db], unix:///path (repeat, or separate by commas; all are one quorum); or "
+        "local:, this host without a server"},
     OptionSpec{"--server-timeout", "server-timeout", OptionKind::value, "DUR", every_command, OptionSource::anywhere,
                "How long one server may take to connect and answer (default: 5 % of the ttl, 50ms to 1s)"},
+    OptionSpec{"--restart-guard", "restart-guard", OptionKind::value, "DUR", takes_lock | for_extend | for_doctor, OptionSource::anywhere,
+               "With 3 servers or more: one that started within DUR may have forgotten a lock, its vote does not count (default 60s, 0: "
+               "off; the same for all clients)"},
+    OptionSpec{"--replicas", "replicas", OptionKind::value, "N", takes_lock | for_extend, OptionSource::anywhere,
+               "A server's vote counts only when N of its replicas have confirmed it (default 0)"},
     OptionSpec{"--user", "user", OptionKind::value, "NAME", every_command, OptionSource::anywhere, "Log in as this ACL user"},
     OptionSpec{"--password-file", "password-file", OptionKind::value, "FILE", every_command, OptionSource::anywhere,
                "Log in with the password in the first line of FILE (else REDISCLI_AUTH is used)"},
+    OptionSpec{"--cacert", "cacert", OptionKind::value, "FILE", every_command, OptionSource::anywhere,
+               "rediss://: believe the CAs in this PEM file (default: the system's)"},
+    OptionSpec{"--cacertdir", "cacertdir", OptionKind::value, "DIR", every_command, OptionSource::anywhere,
+               "rediss://: believe the CAs in this directory, named by hash"},
+    OptionSpec{"--cert", "cert", OptionKind::value, "FILE", every_command, OptionSource::anywhere,
+               "rediss://: our certificate, a PEM file (with its chain)"},
+    OptionSpec{"--cert-key", "cert-key", OptionKind::value, "FILE", every_command, OptionSource::anywhere,
+               "rediss://: its private key (default: in the same file)"},
+    OptionSpec{"--sni", "sni", OptionKind::value, "NAME", every_command, OptionSource::anywhere,
+               "rediss://: ask for this server name and verify it, instead of the URL's host"},
+    OptionSpec{"--insecure", "insecure", OptionKind::flag, "", every_command, OptionSource::anywhere,
+               "rediss://: do not verify the server's certificate; warns each time"},
     OptionSpec{"--config", "config", OptionKind::value, "FILE", every_command, OptionSource::variable,
                "Read settings from FILE instead of the usual places"},
     OptionSpec{"--json", "json", OptionKind::flag, "", every_command, OptionSource::anywhere,

@@ -13,10 +13,11 @@ enum Commands : unsigned {
   for_extend = 1U << 2U,
   for_release = 1U << 3U,
   for_status = 1U << 4U,
+  for_doctor = 1U << 5U,
 };
 inline constexpr unsigned takes_lock = for_run | for_acquire;
 inline constexpr unsigned has_lease = for_extend | for_release;
-inline constexpr unsigned every_command = takes_lock | has_lease | for_status;
+inline constexpr unsigned every_command = takes_lock | has_lease | for_status | for_doctor;
 
 struct CommandSpec {
   Commands bit;

@@ -22,6 +22,7 @@ FailureMeaning meaning_of(Why why) {
     case Why::interrupted:
       return {ExitCode::internal, "interrupted"};
     case Why::unavailable:
+    case Why::guarded:
     case Why::too_slow:
       break;
   }

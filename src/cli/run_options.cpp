@@ -111,12 +111,14 @@ RunOptions read_run_options(const Settings& settings) {
   owner.pid = ::getpid();
   owner.command = basename_of(command.arguments.front());
   owner.supervised = true;
+  const Duration min_hold = read_min_hold(settings);
+  demand_within_guard(settings, servers, "min-hold", min_hold);
   return {read_lock_options(settings, std::move(resources), ttl, std::move(servers), std::move(owner)),
           read_stop_plan(settings, ttl),
           std::move(command),
           read_isolation(settings),
           read_status_fd(settings),
-          read_min_hold(settings)};
+          min_hold};
 }
 
 }  // namespace redlock::cli

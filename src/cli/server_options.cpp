@@ -3,11 +3,15 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cstdlib>
 #include <fstream>
 
 #include "cli/command_error.hpp"
+#include "cli/console.hpp"
+#include "core/decision.hpp"
 #include "core/lease_handle.hpp"
+#include "support/duration.hpp"
 #include "support/text.hpp"
 
 namespace redlock::cli {
@@ -16,6 +20,12 @@ namespace {
 constexpr std::string_view no_server =
     "no server is set; name one with -S redis://HOST:6379, in REDLOCK_SERVER, or as server = \"redis://HOST:6379\" in "
     "~/.config/redlock-cli/config.toml or /etc/redlock-cli.toml; -S local: locks on this host alone";
+
+/// Longer than nearly every ttl, and than it takes to notice that a server crashed.
+constexpr std::chrono::seconds default_restart_guard{60};
+
+/// More than any server has.
+constexpr std::uint64_t most_replicas = 1000;
 
 /// The URLs, one by one: each value may be a comma list.
 std::vector<std::string> urls_of(const Setting& setting) {
@@ -91,6 +101,42 @@ std::vector<redis::Endpoint> read_endpoints(const Settings& settings, const Sett
   return endpoints;
 }
 
+/// Options that mean something for rediss:// alone.
+constexpr std::array tls_options{"cacert", "cacertdir", "cert", "cert-key", "sni", "insecure"};
+
+/// Somebody who names a CA believes in an encryption that is not there.
+void refuse_tls_options(const Settings& settings) {
+  for (const char* name : tls_options) {
+    const auto setting = settings.find(name);
+    if (setting && setting->origin == Setting::Origin::line) {
+      Settings::refuse(*setting, "no server is named with rediss://, so nothing would be encrypted");
+    }
+  }
+}
+
+std::shared_ptr<const redis::TlsContext> read_tls(const Settings& settings) {
+  redis::TlsSettings tls;
+  tls.ca_file = settings.text("cacert");
+  tls.ca_directory = settings.text("cacertdir");
+  tls.certificate = settings.text("cert");
+  tls.key = settings.text("cert-key");
+  tls.name = settings.text("sni");
+  tls.insecure = settings.flag("insecure");
+  if (tls.key && !tls.certificate) Settings::refuse(*settings.find("cert-key"), "a key needs its certificate: --cert");
+  if (tls.name && (tls.name->empty() || tls.name->find('\0') != std::string::npos)) Settings::refuse(*settings.find("sni"), "is empty");
+  auto context = redis::TlsContext::make(tls);
+  if (!context) {
+    const auto& error = context.error();
+    if (error.setting.empty()) throw CommandError(ExitCode::os_error, error.text);
+    Settings::refuse(*settings.find(error.setting), error.text);
+  }
+  if (tls.insecure) {
+    make_console(settings).error(settings.find("insecure")->where +
+                                 ": certificates are not verified; whoever is in between can read all and grant a lock that is none");
+  }
+  return *context;
+}
+
 }  // namespace
 
 ServerOptions read_server_options(const Settings& settings) {
@@ -108,9 +154,32 @@ ServerOptions read_server_options(const Settings& settings) {
   } else {
     options.endpoints = read_endpoints(settings, *setting, urls);
   }
+  const bool uses_tls = std::any_of(options.endpoints.begin(), options.endpoints.end(), [](const auto& endpoint) { return endpoint.tls; });
+  if (uses_tls) {
+    options.tls = read_tls(settings);
+  } else {
+    refuse_tls_options(settings);
+  }
+  const Duration guard = settings.duration("restart-guard").value_or(default_restart_guard);
+  if (guard > Ttl::max) Settings::refuse(*settings.find("restart-guard"), "must be at most 365 days");
+  if (options.endpoints.size() >= smallest_guarded) options.restart_guard = guard;
+  options.replicas = static_cast<unsigned>(settings.number("replicas", most_replicas).value_or(0));
+  if (options.local && options.replicas > 0) Settings::refuse(*settings.find("replicas"), "this host's own store has none");
   options.timeout = settings.duration("server-timeout");
   if (options.timeout && *options.timeout < Milliseconds(1)) Settings::refuse(*settings.find("server-timeout"), "must be at least 1ms");
   return options;
+}
+
+void demand_within_guard(const Settings& settings, const ServerOptions& options, std::string_view name, Duration span) {
+  if (options.restart_guard <= Duration::zero() || span <= options.restart_guard) return;
+  const auto setting = settings.find(name);
+  const std::string guard = format_duration(options.restart_guard);
+  if (!setting)
+    Settings::refuse(*settings.find("restart-guard"), fmt::format("{} is shorter than the --{} of {}", guard, name, format_duration(span)));
+  Settings::refuse(*setting,
+                   fmt::format("{} is longer than the --restart-guard of {}: a server that restarts would forget such a lease and vote "
+                               "again before it is over; set a --restart-guard that is as long, the same for all clients",
+                               format_duration(span), guard));
 }
 
 std::string fingerprint(const ServerOptions& options) {

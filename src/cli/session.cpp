@@ -6,18 +6,18 @@
 
 namespace redlock::cli {
 
-Console make_console(const Settings& settings) {
-  return Console(settings.flag("quiet"), settings.repeated("verbose"));
-}
-
 Session::Session(const Settings& settings, const ServerOptions& options, Duration server_timeout)
     : console_(make_console(settings)), json_(settings.flag("json")) {
+  redis::RedisServerOptions about{options.tls, options.replicas};
+  // Who locks must know that the servers are several, and that none has forgotten what it granted.
+  about.introduces_itself = options.endpoints.size() > 1 && (settings.line().command->bit & takes_lock) != 0;
   std::vector<std::unique_ptr<LockServer>> servers;
   if (options.local) servers.push_back(std::make_unique<local::LocalServer>(io_.get_executor(), clock_, *options.local));
   for (const redis::Endpoint& endpoint : options.endpoints) {
-    servers.push_back(std::make_unique<redis::RedisServer>(io_.get_executor(), clock_, endpoint));
+    servers.push_back(std::make_unique<redis::RedisServer>(io_.get_executor(), clock_, endpoint, about));
   }
-  electorate_ = std::make_unique<Electorate>(io_.get_executor(), clock_, random_bits, std::move(servers), server_timeout);
+  electorate_ =
+      std::make_unique<Electorate>(io_.get_executor(), clock_, random_bits, std::move(servers), server_timeout, options.restart_guard);
 }
 
 }  // namespace redlock::cli

@@ -48,7 +48,4 @@ class Session {
   std::unique_ptr<Electorate> electorate_;
 };
 
-/// The console as the settings want it.
-Console make_console(const Settings& settings);
-
 }  // namespace redlock::cli

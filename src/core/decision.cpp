@@ -37,6 +37,22 @@ std::size_t faults_of(const Votes<AcquireVote>& votes, FaultKind kind) {
 }
 
 /// Whether the servers other than `against` are too few for a quorum.
+/// A server tells its uptime in whole seconds.
+constexpr std::chrono::seconds uptime_rounding{1};
+
+/// Whether two grants came from one process under two names.
+bool has_twins(const Votes<AcquireVote>& votes) {
+  for (std::size_t i = 0; i < votes.size(); ++i) {
+    const Granted* one = as<Granted>(votes[i]);
+    if (one == nullptr || one->server.run_id.empty()) continue;
+    for (std::size_t j = i + 1; j < votes.size(); ++j) {
+      const Granted* other = as<Granted>(votes[j]);
+      if (other != nullptr && other->server.run_id == one->server.run_id) return true;
+    }
+  }
+  return false;
+}
+
 bool no_quorum_without(std::size_t against, std::size_t servers) {
   return against > 0 && servers - against < quorum_of(servers);
 }
@@ -91,22 +107,58 @@ AcquireDecision classify_failure(const Votes<AcquireVote>& votes) {
 
 }  // namespace
 
-AcquireTally::AcquireTally(std::size_t servers) : votes_(servers) {}
+std::optional<Duration> guard_left(Duration up, Duration restart_guard) {
+  if (restart_guard <= Duration::zero() || up > restart_guard + uptime_rounding) return std::nullopt;
+  return restart_guard + uptime_rounding - up;
+}
+
+AcquireTally::AcquireTally(std::size_t servers, Duration restart_guard) : votes_(servers), restart_guard_(restart_guard) {}
 
 void AcquireTally::count(std::size_t server, AcquireVote vote) {
+  const Granted* granted = std::get_if<Granted>(&vote);
+  if (restart_guard_ > Duration::zero() && granted != nullptr && !granted->server.up) {
+    vote =
+        Fault{FaultKind::denied,
+              "it does not tell for how long it is up, so --restart-guard cannot tell whether it forgot a lock: allow INFO (+info), or set "
+              "--restart-guard 0 for all clients"};
+  }
   votes_.at(server) = std::move(vote);
+}
+
+bool AcquireTally::counts(const std::optional<AcquireVote>& vote) const {
+  const Granted* granted = as<Granted>(vote);
+  if (granted == nullptr) return false;
+  return !granted->server.up || !guard_left(*granted->server.up, restart_guard_);
 }
 
 AcquireDecision AcquireTally::decision() const {
   const std::size_t quorum = quorum_of(votes_.size());
   if (number_of<Duplicate>(votes_) > 0) return AcquireDecision::duplicate;
+  if (has_twins(votes_)) return AcquireDecision::duplicate;
   if (grants() >= quorum) return AcquireDecision::granted;
   if (grants() + number_missing(votes_) >= quorum) return AcquireDecision::undecided;
+  const std::size_t granted = number_of<Granted>(votes_);
+  if (granted >= quorum) return AcquireDecision::guarded;
+  if (granted > grants() && granted + number_missing(votes_) >= quorum) return AcquireDecision::undecided;
   return classify_failure(votes_);
 }
 
 std::size_t AcquireTally::grants() const {
-  return number_of<Granted>(votes_);
+  return static_cast<std::size_t>(std::ranges::count_if(votes_, [this](const auto& vote) { return counts(vote); }));
+}
+
+std::vector<YoungServer> AcquireTally::held_back() const {
+  std::vector<YoungServer> young;
+  for (std::size_t server = 0; server < votes_.size(); ++server) {
+    const Granted* granted = as<Granted>(votes_[server]);
+    if (granted == nullptr || counts(votes_[server])) continue;
+    const Duration up = *granted->server.up;
+    young.push_back({server, up, *guard_left(up, restart_guard_)});
+  }
+  std::ranges::sort(young, {}, &YoungServer::left);
+  const std::size_t needed = quorum_of(votes_.size()) - std::min(grants(), quorum_of(votes_.size()));
+  if (young.size() > needed) young.resize(needed, YoungServer{});
+  return young;
 }
 
 bool AcquireTally::complete() const {
@@ -116,7 +168,7 @@ bool AcquireTally::complete() const {
 Fence AcquireTally::fence() const {
   Fence largest;
   for (const auto& vote : votes_) {
-    if (const Granted* granted = as<Granted>(vote)) largest = std::max(largest, granted->fence);
+    if (const Granted* granted = as<Granted>(vote); counts(vote)) largest = std::max(largest, granted->fence);
   }
   return largest;
 }
@@ -125,7 +177,7 @@ std::vector<std::size_t> AcquireTally::granted_below(Fence fence) const {
   std::vector<std::size_t> servers;
   for (std::size_t server = 0; server < votes_.size(); ++server) {
     const Granted* granted = as<Granted>(votes_[server]);
-    if (granted != nullptr && granted->fence < fence) servers.push_back(server);
+    if (counts(votes_[server]) && granted->fence < fence) servers.push_back(server);
   }
   return servers;
 }

@@ -16,6 +16,13 @@ constexpr std::size_t quorum_of(std::size_t servers) {
   return servers / 2 + 1;
 }
 
+/// The smallest number of servers that a restart guard makes sense with. Of two, both must grant, so one that forgot a lock changes
+/// nothing; one alone would lock nobody out of harm, only everybody for a while after each restart.
+inline constexpr std::size_t smallest_guarded = 3;
+
+/// How long a server that has been up for so long still has no vote under the restart guard (PROTOCOL R7); nothing: it has one.
+std::optional<Duration> guard_left(Duration up, Duration restart_guard);
+
 enum class AcquireDecision {
   undecided,
   granted,        ///< a quorum granted it
@@ -26,23 +33,38 @@ enum class AcquireDecision {
   denied,         ///< so many servers deny us that no quorum is left
   misconfigured,  ///< so many servers are not what we were told that no quorum is left
   duplicate,      ///< two of the configured servers are the same one
+  guarded,        ///< a quorum granted it, but some of them restarted so lately that their votes do not count (R7)
+};
+
+/// A server that granted, but restarted so lately that it may have forgotten another's lease.
+struct YoungServer {
+  std::size_t server;
+  Duration up;    ///< since its start
+  Duration left;  ///< until its vote counts
 };
 
 /// The votes of one attempt to acquire.
 class AcquireTally {
  public:
-  explicit AcquireTally(std::size_t servers);
+  /// `restart_guard`: grants of servers that started within it do not count (PROTOCOL R7); zero: all do.
+  explicit AcquireTally(std::size_t servers, Duration restart_guard = Duration::zero());
 
-  /// Counts a vote; a second vote of the same server replaces the first.
+  /// Counts a vote; a second vote of the same server replaces the first. With a restart guard, a grant without the server's uptime counts
+  /// as a denial.
   void count(std::size_t server, AcquireVote vote);
 
-  /// "undecided" while missing votes could still make a quorum of grants and there is no duplicate. When every vote is in, never undecided.
+  /// "undecided" while missing votes could still make a quorum of grants, or one but for the guard, and there is no duplicate. When every
+  /// vote is in, never undecided.
   /// Failure is classified from the votes that are in; one that is missing never counts as silent, but "unavailable" needs certainty:
   /// with the missing ones there would be no quorum of answers either. Later votes may refine the kind of failure, never undo it.
   [[nodiscard]] AcquireDecision decision() const;
 
+  /// Grants that count: not those of young servers.
   [[nodiscard]] std::size_t grants() const;
   [[nodiscard]] bool complete() const;
+
+  /// The servers whose grants do not count yet, the oldest first: those that would make a quorum, when decision() is guarded.
+  [[nodiscard]] std::vector<YoungServer> held_back() const;
 
   /// The largest fence among the grants; the lease's fence once decision() is granted.
   [[nodiscard]] Fence fence() const;
@@ -57,7 +79,10 @@ class AcquireTally {
   [[nodiscard]] const AcquireVote* vote_of(std::size_t server) const;
 
  private:
+  [[nodiscard]] bool counts(const std::optional<AcquireVote>& vote) const;
+
   std::vector<std::optional<AcquireVote>> votes_;
+  Duration restart_guard_;
 };
 
 enum class ExtendDecision {

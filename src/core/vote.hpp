@@ -44,10 +44,17 @@ struct Fault {
   std::string text;
 };
 
+/// What a server says of itself when a connection to it opens. What it was not asked, or does not tell, stays empty.
+struct ServerFacts {
+  std::string run_id;          ///< of the process, whatever its addresses
+  std::optional<Duration> up;  ///< since it started, at least; negative when its clock was set back
+};
+
 /// One server's answer to "acquire".
 struct Granted {
   Fence fence;  ///< this server's counter after the grant
   LeaseId id;
+  ServerFacts server{};
 };
 struct Held {
   Holder holder;

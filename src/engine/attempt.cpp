@@ -36,6 +36,8 @@ Why why(AcquireDecision decision) {
       return Why::misconfigured;
     case AcquireDecision::duplicate:
       return Why::duplicate;
+    case AcquireDecision::guarded:
+      return Why::guarded;
     case AcquireDecision::undecided:
     case AcquireDecision::granted:
     case AcquireDecision::unavailable:
@@ -68,7 +70,7 @@ class Attempt {
         interrupt_(interrupt),
         t0_(electorate.clock().now()),
         token_(fresh_token(electorate)),
-        ballot_(std::make_shared<AcquireBallot>(electorate)),
+        ballot_(std::make_shared<AcquireBallot>(electorate, electorate.restart_guard())),
         listener_(interrupt, *ballot_->bell) {}
 
   asio::awaitable<Result<Lease, AttemptFailure>> run() {
@@ -144,6 +146,11 @@ class Attempt {
     failure.faults = faults_among(electorate_, [this](std::size_t i) { return tally().vote_of(i); });
     failure.faults.insert(failure.faults.end(), raised_->faults.begin(), raised_->faults.end());
     failure.round_trip = electorate_.clock().now() - t0_;
+    if (why == Why::guarded) {
+      for (const YoungServer& young : tally().held_back()) {
+        failure.held_back.push_back({electorate_.server(young.server).name(), young.up, young.left});
+      }
+    }
     failure.goes_first = goes_first(tally(), electorate_.size());
     return unexpected<AttemptFailure>(std::move(failure));
   }

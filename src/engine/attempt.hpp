@@ -20,6 +20,13 @@ struct AcquireOrder {
   Duration needed_validity;  ///< a lease that would be over sooner is no use and counts as a failure
 };
 
+/// A server that granted, but started so lately that its vote does not count yet.
+struct HeldBack {
+  std::string server;
+  Duration up;    ///< since its start
+  Duration left;  ///< until its vote counts
+};
+
 /// Why one attempt did not give a lease. Everything it may have left at the servers was taken back.
 struct AttemptFailure {
   enum class Why {
@@ -30,14 +37,16 @@ struct AttemptFailure {
     denied,
     misconfigured,
     duplicate,  ///< the same server was given twice
+    guarded,    ///< nothing but the restart guard is in the way (R7)
     too_slow,   ///< granted, but the answers took so long that too little of the lease was left
     interrupted,
   };
   Why why;
-  std::optional<Holder> holder;     ///< the main other lease, when there is one
-  std::vector<ServerFault> faults;  ///< of the servers that gave no vote
-  Duration round_trip{};            ///< from the question to the decision
-  bool goes_first = false;          ///< in a split: we have the smallest lease id of those seen, so we try again at once (R8)
+  std::optional<Holder> holder;       ///< the main other lease, when there is one
+  std::vector<ServerFault> faults;    ///< of the servers that gave no vote
+  Duration round_trip{};              ///< from the question to the decision
+  std::vector<HeldBack> held_back{};  ///< for Why::guarded: the servers that would make the quorum, the first to count first
+  bool goes_first = false;            ///< in a split: we have the smallest lease id of those seen, so we try again at once (R8)
 };
 
 /// One attempt to acquire: a fresh token, all servers at once, decided as soon as it is certain, the fence written back to a quorum, and

@@ -15,7 +15,9 @@ namespace redlock {
 /// still finds its place.
 template <class Tally>
 struct Ballot {
-  Ballot(const Electorate& electorate) : tally(electorate.size()), bell(electorate.clock().make_bell()) {}
+  /// `more`: what the tally takes besides the number of servers.
+  template <class... More>
+  explicit Ballot(const Electorate& electorate, More... more) : tally(electorate.size(), more...), bell(electorate.clock().make_bell()) {}
 
   Tally tally;
   std::unique_ptr<Bell> bell;  ///< rung at every vote

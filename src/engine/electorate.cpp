@@ -1,17 +1,19 @@
 #include "engine/electorate.hpp"
 
+#include "core/decision.hpp"
 #include "support/spawn.hpp"
 
 namespace redlock {
 
 Electorate::Electorate(asio::any_io_executor executor, const Clock& clock, RandomBits random,
-                       std::vector<std::unique_ptr<LockServer>> servers, Duration server_timeout)
+                       std::vector<std::unique_ptr<LockServer>> servers, Duration server_timeout, Duration restart_guard)
     : executor_(std::move(executor)),
       clock_(clock),
       random_(std::move(random)),
       servers_(std::move(servers)),
       answered_(servers_.size(), true),
-      server_timeout_(server_timeout) {}
+      server_timeout_(server_timeout),
+      restart_guard_(servers_.size() < smallest_guarded ? Duration::zero() : restart_guard) {}
 
 std::vector<std::string> Electorate::names() const {
   std::vector<std::string> names;

@@ -27,9 +27,9 @@ using RandomBits = std::function<std::uint64_t()>;
 /// Must outlive all rounds, also what they left running in the background.
 class Electorate {
  public:
-  /// `clock` must outlive the electorate.
+  /// `clock` must outlive the electorate. `restart_guard`: see restart_guard().
   Electorate(asio::any_io_executor executor, const Clock& clock, RandomBits random, std::vector<std::unique_ptr<LockServer>> servers,
-             Duration server_timeout);
+             Duration server_timeout, Duration restart_guard = Duration::zero());
 
   [[nodiscard]] std::size_t size() const noexcept { return servers_.size(); }
   [[nodiscard]] LockServer& server(std::size_t index) const { return *servers_[index]; }
@@ -37,6 +37,9 @@ class Electorate {
   [[nodiscard]] const Clock& clock() const noexcept { return clock_; }
   [[nodiscard]] std::uint64_t random() const { return random_(); }
   [[nodiscard]] Duration server_timeout() const noexcept { return server_timeout_; }
+
+  /// How long after its start a server's vote for an acquire does not count (PROTOCOL R7); zero with too few servers for a guard.
+  [[nodiscard]] Duration restart_guard() const noexcept { return restart_guard_; }
 
   /// Names for fingerprints and messages, in configured order.
   [[nodiscard]] std::vector<std::string> names() const;
@@ -57,6 +60,7 @@ class Electorate {
   std::vector<std::unique_ptr<LockServer>> servers_;
   std::vector<bool> answered_;
   Duration server_timeout_;
+  Duration restart_guard_;
 };
 
 }  // namespace redlock

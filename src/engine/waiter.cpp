@@ -15,6 +15,9 @@ constexpr Milliseconds split_patience{1000};
 /// An attempt lasts at most a second (the longest default server timeout), so an older lease is not one that will be given up by itself.
 constexpr Milliseconds longest_attempt{1000};
 
+/// While the restart guard alone is in the way: how often to see whether another server has come back that may vote.
+constexpr Milliseconds guard_look{1000};
+
 /// A key's expiry shows to others up to this much later than its ttl says.
 constexpr Milliseconds expiry_slack{2};
 
@@ -68,6 +71,7 @@ std::optional<Instant> Waiter::next_try(AttemptFailure& failure) {
   }
   outage_since_.reset();
   outages_ = 0;
+  if (failure.why == Why::guarded) return after_guard(failure, now);
   if (failure.why == Why::maybe_busy && is_established(failure)) failure.why = Why::busy;
   if (failure.why != Why::busy) {
     if (const auto again = after_split(failure, now)) return again;
@@ -97,6 +101,15 @@ std::optional<Instant> Waiter::after_outage(Instant now) {
   if (now >= give_up_at_ || now - *outage_since_ >= policy_.unavailable_wait) return std::nullopt;
   const Instant end = std::min(give_up_at_, later(*outage_since_, policy_.unavailable_wait));
   return std::min(end, now + unavailable_delay(outages_++, electorate_.random()));
+}
+
+std::optional<Instant> Waiter::after_guard(const AttemptFailure& failure, Instant now) const {
+  if (now >= give_up_at_) return std::nullopt;
+  // Sooner than the guard's end only if somebody else's lease, or a server that is away, may make room before.
+  Duration delay = jittered(guard_look, electorate_.random());
+  if (failure.holder) delay = std::min(delay, jittered(policy_.retry_delay, electorate_.random()));
+  for (const HeldBack& young : failure.held_back) delay = std::min(delay, young.left + expiry_slack);
+  return std::min(give_up_at_, now + delay);
 }
 
 std::optional<Instant> Waiter::after_busy(const AttemptFailure& failure, Instant now) const {

@@ -30,7 +30,8 @@ struct GaveUp {
 ///     for (;;) { step = co_await waiter.next(); if it is a Lease or GaveUp: done; StillWaiting: show it }
 ///
 /// A lock that is held is looked at again when its lease ends, or after the jittered retry delay; votes that were split by simultaneous
-/// attempts are tried again for up to a second even when the wait is zero (PROTOCOL R8); an outage is borne for `unavailable_wait`.
+/// attempts are tried again for up to a second even when the wait is zero (PROTOCOL R8); an outage is borne for `unavailable_wait`; servers
+/// that restarted lately are waited for as a lock that is held (R7).
 class Waiter {
  public:
   Waiter(Electorate& electorate, AcquireOrder order, WaitPolicy policy, Interrupt& interrupt);
@@ -42,6 +43,7 @@ class Waiter {
   std::optional<Instant> next_try(AttemptFailure& failure);
   std::optional<Instant> after_split(const AttemptFailure& failure, Instant now);
   std::optional<Instant> after_outage(Instant now);
+  std::optional<Instant> after_guard(const AttemptFailure& failure, Instant now) const;
   std::optional<Instant> after_busy(const AttemptFailure& failure, Instant now) const;
 
   Electorate& electorate_;

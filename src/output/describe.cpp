@@ -27,6 +27,16 @@ std::string foreign_text(const Holder& holder) {
   return "a foreign client";
 }
 
+std::string held_back_text(const std::vector<HeldBack>& servers) {
+  std::string text;
+  for (const HeldBack& young : servers) {
+    if (!text.empty()) text += "; ";
+    text += fmt::format("{} started {} ago and may have forgotten a lock, its vote counts in {}", safe(young.server),
+                        format_duration(young.up), format_duration(young.left));
+  }
+  return text;
+}
+
 std::string who_text(const Holder& holder) {
   if (holder.foreign) return foreign_text(holder);
   if (!holder.owner) return "somebody whose owner record cannot be read";
@@ -80,6 +90,8 @@ std::string failure_text(const AttemptFailure& failure, std::size_t servers) {
       return "wrong server: " + faults;
     case Why::duplicate:
       return "two of the servers given are the same one; each must be named once";
+    case Why::guarded:
+      return "held back by --restart-guard: " + held_back_text(failure.held_back);
     case Why::too_slow:
       return fmt::format("the servers took {} to grant it, too much of its ttl; use a longer --ttl{}{}",
                          format_duration(failure.round_trip), faults.empty() ? "" : "; ", faults);

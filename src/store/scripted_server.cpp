@@ -3,7 +3,9 @@
 namespace redlock {
 
 asio::awaitable<AcquireVote> ScriptedServer::acquire(AcquireRequest request, Instant deadline) {
-  co_return acquire_vote(co_await call(acquire_call(request), deadline));
+  AcquireVote vote = acquire_vote(co_await call(acquire_call(request), deadline));
+  if (auto* granted = std::get_if<Granted>(&vote)) granted->server = facts();
+  co_return vote;
 }
 
 asio::awaitable<RaiseVote> ScriptedServer::raise_fence(RaiseRequest request, Instant deadline) {

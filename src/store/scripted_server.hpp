@@ -21,6 +21,9 @@ class ScriptedServer : public LockServer {
   /// Runs the script once; answers by `deadline`. An error reply of the server comes back as a Fault.
   virtual asio::awaitable<ScriptReply> call(ScriptCall call, Instant deadline) = 0;
 
+  /// What the server that gave the last reply says of itself.
+  [[nodiscard]] virtual ServerFacts facts() const { return {}; }
+
   /// Sends the call behind everything that was asked on the connection in use, or over another one when that broke; nobody waits for the
   /// answer.
   virtual void post(ScriptCall call) = 0;

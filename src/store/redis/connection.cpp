@@ -15,13 +15,15 @@ struct Connection::Open {
 };
 
 Connection::Connection(asio::any_io_executor executor, const Clock& clock, std::unique_ptr<Transport> transport,
-                       const std::vector<Command>& login)
+                       const std::vector<Command>& login, const std::optional<Command>& greeting)
     : executor_(std::move(executor)),
       clock_(clock),
       transport_(std::move(transport)),
       progress_(clock.make_bell()),
-      login_replies_left_(login.size()) {
+      login_replies_left_(login.size()),
+      greets_(greeting.has_value()) {
   for (const Command& command : login) enqueue(command, std::make_shared<Open>());
+  if (greeting) enqueue(*greeting, std::make_shared<Open>());
 }
 
 void Connection::start(Instant deadline) {
@@ -46,8 +48,9 @@ asio::awaitable<Result<Reply, Fault>> Connection::request(Command command, Reply
   // Rounded: the question was put a moment after the deadline was set.
   const std::string span = format_duration(std::chrono::ceil<Milliseconds>(deadline - asked));
   if (connected_) co_return unexpected(Fault{FaultKind::silent, "no answer within " + span});
+  const std::string awaited(transport_->awaited());
   abort();  // nothing of ours was sent yet, so nothing needs to be taken back
-  co_return unexpected(Fault{FaultKind::silent, "no connection within " + span});
+  co_return unexpected(Fault{FaultKind::silent, "no " + awaited + " within " + span});
 }
 
 void Connection::post(const Command& command) {
@@ -56,12 +59,15 @@ void Connection::post(const Command& command) {
   enqueue(command, std::make_shared<Open>());
 }
 
-asio::awaitable<void> Connection::close(Instant deadline) {
+asio::awaitable<void> Connection::close(Instant deadline, bool answered) {
   const auto self = shared_from_this();
   // A connection that never opened delivered nothing that could be taken back, except for another one.
   if (!broken_ && !open_.empty() && (connected_ || owed_)) {
     while (!broken_ && !(connected_ && unsent_.empty() && being_written_.empty())) {
       if (!co_await progress_->wait_until(deadline)) break;
+    }
+    while (answered && !broken_ && !open_.empty()) {
+      if (!co_await progress_->wait_until(deadline)) answered = false;
     }
     if (!broken_ && connected_) transport_->end_sending();
     while (!broken_) {
@@ -90,7 +96,7 @@ asio::awaitable<void> Connection::serve(Instant deadline) {
     asio::error_code error;
     const std::size_t length = co_await transport_->read_some(asio::buffer(buffer), error);
     if (error) {
-      fail(Fault{FaultKind::silent, error == asio::error::eof ? "it closed the connection" : "the connection broke: " + error.message()});
+      fail(transport_->explain(error));
       co_return;
     }
     reader_.feed({buffer.data(), length});
@@ -138,9 +144,15 @@ void Connection::deliver(Reply reply) {
   if (open_.empty()) return fail(Fault{FaultKind::garbage, "an answer to nothing that was asked"});
   const std::shared_ptr<Open> open = std::move(open_.front());
   open_.pop_front();
+  if (open_.empty()) progress_->ring();
   if (login_replies_left_ > 0) {
     --login_replies_left_;
     if (reply.type == Reply::Type::error && !login_fault_) login_fault_ = fault_of_error(reply.text);
+    return;
+  }
+  if (greets_) {
+    greets_ = false;
+    greeting_ = Greeting{std::move(reply), clock_.now()};
     return;
   }
   if (login_fault_) {

@@ -19,12 +19,21 @@ namespace redlock::redis {
 /// One connection to one server, from connect to end; never reconnects. Commands go out in the order in which they are given, the login
 /// commands before all others and together with the first in one write; replies are matched by that order.
 ///
+/// A greeting is a question that travels behind the login and in front of everything else; its answer is kept, an error too.
+///
 /// A connection whose answer came too late for somebody is `late`: it still delivers what it was given, and what is posted behind, but is
 /// not to be asked anything new (its next reply would be the old one). A connection that breaks answers everything that is open with a
 /// Fault.
 class Connection : public std::enable_shared_from_this<Connection> {
  public:
-  Connection(asio::any_io_executor executor, const Clock& clock, std::unique_ptr<Transport> transport, const std::vector<Command>& login);
+  /// What the server said to the greeting, and when it came.
+  struct Greeting {
+    Reply reply;
+    Instant at;
+  };
+
+  Connection(asio::any_io_executor executor, const Clock& clock, std::unique_ptr<Transport> transport, const std::vector<Command>& login,
+             const std::optional<Command>& greeting = std::nullopt);
 
   /// Begins to connect. Call once.
   void start(Instant deadline);
@@ -47,8 +56,12 @@ class Connection : public std::enable_shared_from_this<Connection> {
   /// How many commands were posted so far: lets a caller see that something was taken back while it waited.
   [[nodiscard]] std::size_t posts() const noexcept { return posts_; }
 
-  /// See LockServer::close.
-  asio::awaitable<void> close(Instant deadline);
+  /// Nothing before it came. It is there when the answer to anything that was requested is.
+  [[nodiscard]] const std::optional<Greeting>& greeting() const noexcept { return greeting_; }
+
+  /// See LockServer::close. `answered`: end the sending half only when everything is answered. A server drops what it has not read when a
+  /// client that it lets wait ends.
+  asio::awaitable<void> close(Instant deadline, bool answered = false);
 
   /// Ends at once, whatever is under way.
   void abort();
@@ -74,6 +87,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
   std::optional<Fault> broken_;
   std::unique_ptr<Bell> progress_;  ///< rung when it opened, when something was written, and at the end; for close()
   std::size_t login_replies_left_;
+  bool greets_;  ///< the answer to the greeting is still to come
+  std::optional<Greeting> greeting_;
   std::size_t posts_ = 0;
   bool connected_ = false;
   bool late_ = false;

@@ -125,8 +125,9 @@ std::optional<std::string> read_host(std::string_view text, Endpoint& endpoint) 
   return std::nullopt;
 }
 
-Result<Endpoint, std::string> parse_tcp(std::string_view rest) {
+Result<Endpoint, std::string> parse_tcp(std::string_view rest, bool tls) {
   Endpoint endpoint;
+  endpoint.tls = tls;
   // A password may hold a slash that was not encoded; the last @ ends the login in any case.
   const std::size_t at = rest.rfind('@');
   const std::size_t slash = rest.find('/', at == std::string_view::npos ? 0 : at);
@@ -158,14 +159,15 @@ Result<Endpoint, std::string> parse_unix(std::string_view rest) {
   return endpoint;
 }
 
-constexpr std::string_view known_forms = "use redis://host:6379, unix:///path/to/redis.sock or local:";
+constexpr std::string_view known_forms = "use redis://host:6379, rediss://host:6379, unix:///path/to/redis.sock or local:";
 
 }  // namespace
 
 std::string Endpoint::name() const {
   if (kind == Kind::unix_socket) return "unix://" + path + (database ? "?db=" + std::to_string(database) : "");
   const bool v6 = host.find(':') != std::string::npos;
-  return "redis://" + (v6 ? "[" + host + "]" : host) + ":" + std::to_string(port) + (database ? "/" + std::to_string(database) : "");
+  return (tls ? "rediss://" : "redis://") + (v6 ? "[" + host + "]" : host) + ":" + std::to_string(port) +
+         (database ? "/" + std::to_string(database) : "");
 }
 
 Result<Endpoint, std::string> parse_endpoint(std::string_view url) {
@@ -173,7 +175,7 @@ Result<Endpoint, std::string> parse_endpoint(std::string_view url) {
   const std::string_view scheme = url.substr(0, separator);
   if (separator == std::string_view::npos) return Failure("it has no scheme; " + std::string(known_forms));
   const std::string_view rest = url.substr(separator + 3);
-  if (scheme == "redis") return parse_tcp(rest);
+  if (scheme == "redis" || scheme == "rediss") return parse_tcp(rest, scheme == "rediss");
   if (scheme == "unix") return parse_unix(rest);
   // What stands before :// may be a login that belongs behind it.
   if (scheme.find_first_of(":@/") != std::string_view::npos) return Failure("it has no scheme; " + std::string(known_forms));

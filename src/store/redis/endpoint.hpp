@@ -20,13 +20,14 @@ struct Endpoint {
   unsigned database = 0;
   std::optional<std::string> user;
   std::optional<std::string> password;
+  bool tls = false;
 
   /// The URL without user and password, in one spelling per server: for people and fingerprints.
   [[nodiscard]] std::string name() const;
 };
 
-/// Reads `redis://[user[:password]@]host[:port][/db]` and `unix://[user[:password]@]/path[?db=N]`; user, password, host and path may be
-/// percent-encoded. The error is one clause for the user that never repeats a password.
+/// Reads `redis://[user[:password]@]host[:port][/db]`, the same with `rediss://` (TLS), and `unix://[user[:password]@]/path[?db=N]`; user,
+/// password, host and path may be percent-encoded. The error is one clause for the user that never repeats a password.
 Result<Endpoint, std::string> parse_endpoint(std::string_view url);
 
 }  // namespace redlock::redis

@@ -13,6 +13,8 @@ struct Meaning {
   std::string_view advice;  ///< empty: the server's own words say enough
 };
 
+constexpr std::string_view key_advice = "the user may not touch the key, or the keys redlock:* that belong to it";
+
 constexpr std::array meanings{
     Meaning{"WRONGPASS", FaultKind::denied, "wrong user or password"},
     Meaning{"NOAUTH", FaultKind::denied, "it wants a password: set REDISCLI_AUTH or --password-file"},
@@ -25,16 +27,19 @@ constexpr std::array meanings{
     Meaning{"no password is set", FaultKind::denied,  // Redis 5
             "a password was given, but the server has none: unset REDISCLI_AUTH or drop it from the URL"},
     Meaning{"wrong number of arguments for 'auth'", FaultKind::denied, "it knows no users (Redis before 6): give the password alone"},
+    Meaning{"to access one of the keys", FaultKind::denied, key_advice},
+    Meaning{"permissions to access a key", FaultKind::denied, key_advice},
     Meaning{"NOPERM", FaultKind::denied, ""},
-    Meaning{"can't run this command", FaultKind::denied, ""},  // NOPERM inside a script, Redis 6
-    Meaning{"can't access at least one of the keys", FaultKind::denied, ""},
+    Meaning{"can't run this command", FaultKind::denied,  // NOPERM inside a script, which does not say of what
+            "a right is missing, `redlock-cli doctor` names it"},
+    Meaning{"can't access at least one of the keys", FaultKind::denied, key_advice},
     Meaning{"LOADING", FaultKind::unavailable, "it is loading its data"},
     Meaning{"BUSY", FaultKind::unavailable, "it is busy with somebody's script"},
-    Meaning{"READONLY", FaultKind::unavailable, "it is a read-only replica"},
-    Meaning{"OOM", FaultKind::unavailable, "it is out of memory (maxmemory)"},
-    Meaning{"MISCONF", FaultKind::unavailable, "it refuses writes because it cannot save to disk"},
-    Meaning{"NOREPLICAS", FaultKind::unavailable, "it has too few replicas to accept writes"},
-    Meaning{"MASTERDOWN", FaultKind::unavailable, "it is a replica that lost its master"},
+    Meaning{"READONLY", FaultKind::unavailable, "it is a read-only replica: name its master"},
+    Meaning{"OOM", FaultKind::unavailable, "it is out of memory (maxmemory): give it more"},
+    Meaning{"MISCONF", FaultKind::unavailable, "it cannot save to disk, and refuses writes for that: see its log"},
+    Meaning{"NOREPLICAS", FaultKind::unavailable, "it has too few replicas to accept writes (min-replicas-to-write)"},
+    Meaning{"MASTERDOWN", FaultKind::unavailable, "it is a replica that lost its master: name the master"},
     Meaning{"CLUSTERDOWN", FaultKind::unavailable, "its cluster is down"},
     Meaning{"TRYAGAIN", FaultKind::unavailable, "its cluster is moving this key"},
     Meaning{"max number of clients", FaultKind::unavailable, "it has too many clients (maxclients)"},

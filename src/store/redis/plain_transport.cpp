@@ -47,7 +47,9 @@ class PlainTransport final : public Transport {
   }
 
   asio::awaitable<std::size_t> read_some(asio::mutable_buffer buffer, asio::error_code& error) override {
-    co_return co_await socket_.async_read_some(buffer, asio::redirect_error(asio::use_awaitable, error));
+    const std::size_t length = co_await socket_.async_read_some(buffer, asio::redirect_error(asio::use_awaitable, error));
+    answered_ = answered_ || length > 0;
+    co_return length;
   }
 
   asio::awaitable<void> write(asio::const_buffer buffer, asio::error_code& error) override {
@@ -69,6 +71,17 @@ class PlainTransport final : public Transport {
     closed_ = true;
     asio::error_code ignored;
     socket_.close(ignored);
+  }
+
+  [[nodiscard]] std::string_view awaited() const override { return "connection"; }
+
+  [[nodiscard]] Fault explain(const asio::error_code& error) const override {
+    const bool ended = error == asio::error::eof;
+    std::string text = ended ? "it closed the connection" : "the connection broke: " + error.message();
+    // So does a TLS port when it is spoken to in plain text.
+    const bool may_be_tls = !answered_ && (ended || error == asio::error::connection_reset);
+    if (may_be_tls && endpoint_.kind == Endpoint::Kind::tcp) text += "; if it speaks TLS, write rediss://";
+    return {FaultKind::silent, std::move(text)};
   }
 
  private:
@@ -103,6 +116,7 @@ class PlainTransport final : public Transport {
   Endpoint endpoint_;
   Socket socket_;
   bool closed_ = false;
+  bool answered_ = false;  ///< it sent something
 };
 
 }  // namespace

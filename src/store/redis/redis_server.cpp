@@ -4,6 +4,8 @@
 
 #include "core/helper_keys.hpp"
 #include "store/redis/error_reply.hpp"
+#include "store/redis/rights.hpp"
+#include "store/redis/server_info.hpp"
 
 namespace redlock::redis {
 namespace {
@@ -14,6 +16,9 @@ constexpr std::size_t most_late_connections = 4;
 
 /// How long a connection that only takes something back may take to open, when the one that should have carried it broke.
 constexpr Milliseconds reconnect_time{1000};
+
+/// Kept to a length that cannot overflow, whatever the server says.
+constexpr std::int64_t longest_uptime = std::int64_t{100} * 365 * 24 * 3600;
 
 /// SCAN promises no exact number of keys a page; these are generous and still bounded.
 constexpr ReplyLimits scan_limits{4, 16 * 1024, 64 * 1024, 16 * 1024 * 1024};
@@ -54,6 +59,39 @@ bool is_held(const Reply& reply) {
   return reply.type == Reply::Type::array && !reply.elements.empty() && reply.elements[0].text == "held";
 }
 
+/// What a server said when the connection opened, at this time.
+ServerFacts facts_from(const std::optional<Connection::Greeting>& greeting, Instant now) {
+  ServerFacts facts;
+  if (!greeting || greeting->reply.type != Reply::Type::text) return facts;  // not asked, or no right to ask
+  const ServerInfo info(greeting->reply.text);
+  facts.run_id = info.field("run_id").value_or("");
+  if (const auto up = info.number("uptime_in_seconds"))
+    facts.up = std::chrono::seconds(std::clamp(*up, -longest_uptime, longest_uptime)) + (now - greeting->at);
+  return facts;
+}
+
+/// Whether the call changed what replicas must have before it counts.
+bool needs_replicas(const ScriptCall& call, const Reply& reply) {
+  if (reply.type != Reply::Type::array || reply.elements.empty()) return false;
+  const std::string& word = reply.elements[0].text;
+  return (call.script == &scripts::acquire && word == "granted") || (call.script == &scripts::extend && word == "extended");
+}
+
+/// What CONFIG GET found; nothing when there is no such parameter, or no right to ask.
+std::optional<std::string> configured(const Reply& reply) {
+  if (reply.type != Reply::Type::array || reply.elements.size() != 2) return std::nullopt;
+  return reply.elements[1].text;
+}
+
+/// What TIME tells: seconds and microseconds.
+std::optional<Duration> time_from(const Reply& reply) {
+  if (reply.type != Reply::Type::array || reply.elements.size() != 2) return std::nullopt;
+  const auto seconds = whole_number(reply.elements[0].text);
+  const auto microseconds = whole_number(reply.elements[1].text);
+  if (!seconds || !microseconds || *seconds > 2 * longest_uptime) return std::nullopt;
+  return std::chrono::seconds(*seconds) + std::chrono::microseconds(*microseconds);
+}
+
 bool is_page(const Reply& reply) {
   return reply.type == Reply::Type::array && reply.elements.size() == 2 && reply.elements[0].type == Reply::Type::text &&
          reply.elements[1].type == Reply::Type::array;
@@ -61,8 +99,12 @@ bool is_page(const Reply& reply) {
 
 }  // namespace
 
-RedisServer::RedisServer(asio::any_io_executor executor, const Clock& clock, Endpoint endpoint)
-    : executor_(std::move(executor)), clock_(clock), endpoint_(std::move(endpoint)), name_(endpoint_.name()) {}
+RedisServer::RedisServer(asio::any_io_executor executor, const Clock& clock, Endpoint endpoint, RedisServerOptions options)
+    : executor_(std::move(executor)),
+      clock_(clock),
+      endpoint_(std::move(endpoint)),
+      options_(std::move(options)),
+      name_(endpoint_.name()) {}
 
 asio::awaitable<ScriptReply> RedisServer::call(ScriptCall call, Instant deadline) {
   const std::shared_ptr<Link> link = usable_link(deadline);
@@ -80,12 +122,34 @@ asio::awaitable<ScriptReply> RedisServer::call(ScriptCall call, Instant deadline
   if (!reply) co_return unexpected(reply.error());
   if (reply->type == Reply::Type::error) co_return unexpected(fault_of_error(reply->text));
   link->cached.insert(call.script->sha1);
+  facts_ = facts_from(connection.greeting(), clock_.now());
   if (may_grant(call) && is_held(*reply)) {
     link->tokens.erase(token_of(call));  // a waiter asks for hours
   } else if (may_grant(call)) {
     link->tokens[token_of(call)] = true;
   }
+  if (options_.replicas > 0 && needs_replicas(call, *reply)) {
+    if (auto fault = co_await missing_replicas(link, deadline)) co_return unexpected(std::move(*fault));
+  }
   co_return std::move(*reply);
+}
+
+asio::awaitable<std::optional<Fault>> RedisServer::missing_replicas(std::shared_ptr<Link> link, Instant deadline) {
+  const Duration left = deadline - clock_.now();
+  // The rest is for its answer to come back: that too few confirmed is another matter than silence. 0 would wait for ever.
+  const auto timeout = std::max(Milliseconds(1), std::chrono::duration_cast<Milliseconds>(left / 4 * 3));
+  Command wait{"WAIT", std::to_string(options_.replicas), std::to_string(timeout.count())};
+  link->waits = true;
+  link->waits_until = deadline;
+  const auto reply = co_await link->connection->request(std::move(wait), ReplyLimits{}, deadline);
+  if (!reply) co_return reply.error();
+  link->waits = false;
+  if (reply->type == Reply::Type::error) co_return fault_of_error(reply->text);
+  if (reply->type != Reply::Type::integer) co_return Fault{FaultKind::garbage, "an answer that no WAIT gives"};
+  if (reply->integer >= static_cast<std::int64_t>(options_.replicas)) co_return std::nullopt;
+  const std::string confirmed = std::to_string(std::max<std::int64_t>(reply->integer, 0));
+  co_return Fault{FaultKind::unavailable, "only " + confirmed + " of the " + std::to_string(options_.replicas) +
+                                              " replicas that --replicas wants have confirmed it in time"};
 }
 
 void RedisServer::post(ScriptCall call) {
@@ -131,12 +195,74 @@ asio::awaitable<Result<std::vector<Resource>, Fault>> RedisServer::list(Instant 
   co_return resources;
 }
 
+asio::awaitable<Result<ServerReport, Fault>> RedisServer::examine(Instant deadline) {
+  const std::shared_ptr<Connection> connection = usable_link(deadline)->connection;
+  // The first question opens the connection; the second shows how long an answer takes.
+  Command info_command{"INFO"};
+  const auto info = co_await connection->request(std::move(info_command), ReplyLimits{}, deadline);
+  if (!info) co_return unexpected(info.error());
+  const Milliseconds asked_at = clock_.wall();
+  const Instant asked = clock_.now();
+  Command time_command{"TIME"};
+  const auto time = co_await connection->request(std::move(time_command), ReplyLimits{}, deadline);
+  if (!time) co_return unexpected(time.error());
+  const Duration latency = clock_.now() - asked;
+  Command fsync_command{"CONFIG", "GET", "appendfsync"};
+  const auto fsync = co_await connection->request(std::move(fsync_command), ReplyLimits{}, deadline);
+  if (!fsync) co_return unexpected(fsync.error());
+  Command save_command{"CONFIG", "GET", "save"};
+  const auto save = co_await connection->request(std::move(save_command), ReplyLimits{}, deadline);
+  if (!save) co_return unexpected(save.error());
+
+  ServerReport report;
+  if (info->type == Reply::Type::text) {
+    report = report_from(info->text);
+    report.facts = facts_from(Connection::Greeting{*info, asked}, clock_.now());
+  }
+  report.latency = latency;
+  if (const auto server_time = time_from(*time)) report.clock_offset = *server_time - asked_at - latency / 2;
+  report.append_fsync = configured(*fsync).value_or("");
+  report.save = configured(*save);
+  co_return report;
+}
+
+asio::awaitable<std::vector<std::string>> RedisServer::missing_rights(Resource unused_key, Instant deadline) {
+  const std::shared_ptr<Connection> connection = usable_link(deadline)->connection;
+  std::vector<std::string> missing;
+  for (Command& trial : right_trials(unused_key.key())) {
+    const std::string name = trial.front();
+    const auto reply = co_await connection->request(std::move(trial), ReplyLimits{}, deadline);
+    if (!reply) break;
+    if (!is_command_denied(*reply, name)) continue;
+    missing.push_back(name);
+    if (name == "set") break;  // without the string under the key the others would leave something behind
+  }
+  co_return missing;
+}
+
+asio::awaitable<std::optional<Fault>> RedisServer::erase(Resource resource, Instant deadline) {
+  const std::shared_ptr<Connection> connection = usable_link(deadline)->connection;
+  const HelperKeys helper(resource);
+  const std::vector<std::string> keys{resource.key(), helper.fence(), helper.owner(), helper.released()};
+  Command del{"DEL"};
+  del.insert(del.end(), keys.begin(), keys.end());
+  const auto reply = co_await connection->request(std::move(del), ReplyLimits{}, deadline);
+  if (!reply) co_return reply.error();
+  if (reply->type != Reply::Type::error) co_return std::nullopt;
+  for (const std::string& key : keys) {
+    Command end{"PEXPIRE", key, "1"};  // nearly as good, where it is allowed
+    connection->post(end);
+  }
+  co_return fault_of_error(reply->text);
+}
+
 asio::awaitable<void> RedisServer::close(Instant deadline) {
   if (current_) late_.push_back(std::exchange(current_, nullptr));
   while (!late_.empty()) {
     const std::shared_ptr<Link> link = std::move(late_.front());
     late_.pop_front();
-    co_await link->connection->close(deadline);
+    const Instant end = link->waits ? std::max(deadline, link->waits_until) : deadline;
+    co_await link->connection->close(end, /*answered=*/link->waits);
   }
 }
 
@@ -161,8 +287,11 @@ void RedisServer::retire_unusable() {
 
 std::shared_ptr<RedisServer::Link> RedisServer::connect(Instant deadline) {
   auto link = std::make_shared<Link>();
-  link->connection =
-      std::make_shared<Connection>(executor_, clock_, make_plain_transport(executor_, clock_, endpoint_), login_commands(endpoint_));
+  auto transport = make_plain_transport(executor_, clock_, endpoint_);
+  if (endpoint_.tls) transport = make_tls_transport(std::move(transport), options_.tls, endpoint_.host);
+  std::optional<Command> greeting;
+  if (options_.introduces_itself) greeting = Command{"INFO", "server"};
+  link->connection = std::make_shared<Connection>(executor_, clock_, std::move(transport), login_commands(endpoint_), greeting);
   link->connection->start(deadline);
   return link;
 }

@@ -10,23 +10,34 @@
 
 #include "store/redis/connection.hpp"
 #include "store/redis/endpoint.hpp"
+#include "store/redis/tls_context.hpp"
 #include "store/scripted_server.hpp"
 #include "support/clock.hpp"
 
 namespace redlock::redis {
 
+struct RedisServerOptions {
+  std::shared_ptr<const TlsContext> tls;  ///< what an endpoint with TLS needs
+  unsigned replicas = 0;                  ///< a grant or an extension counts only when so many replicas have it (WAIT)
+  bool introduces_itself = false;         ///< ask each time it connects who it is and for how long it is up (ServerFacts)
+};
+
 /// One Redis or Valkey server. Connects when it is first asked, and anew after a connection broke or ran late.
 class RedisServer final : public ScriptedServer {
  public:
   /// `clock` must outlive the server.
-  RedisServer(asio::any_io_executor executor, const Clock& clock, Endpoint endpoint);
+  RedisServer(asio::any_io_executor executor, const Clock& clock, Endpoint endpoint, RedisServerOptions options = {});
 
   [[nodiscard]] const std::string& name() const override { return name_; }
   asio::awaitable<Result<std::vector<Resource>, Fault>> list(Instant deadline) override;
+  asio::awaitable<Result<ServerReport, Fault>> examine(Instant deadline) override;
+  asio::awaitable<std::vector<std::string>> missing_rights(Resource unused_key, Instant deadline) override;
+  asio::awaitable<std::optional<Fault>> erase(Resource resource, Instant deadline) override;
   asio::awaitable<void> close(Instant deadline) override;
 
  protected:
   asio::awaitable<ScriptReply> call(ScriptCall call, Instant deadline) override;
+  [[nodiscard]] ServerFacts facts() const override { return facts_; }
   void post(ScriptCall call) override;
   void post_to_late(ScriptCall call, bool only_unanswered) override;
 
@@ -35,8 +46,13 @@ class RedisServer final : public ScriptedServer {
   struct Link {
     std::shared_ptr<Connection> connection;
     std::set<std::string_view> cached;   ///< digests of scripts that the server is known to have
+    bool waits = false;                  ///< it may be blocked in a WAIT: what is sent behind is read only after that,
+    Instant waits_until;                 ///< and that is over by then
     std::map<std::string, bool> tokens;  ///< of the acquires and heals that it carried and that were not taken back; whether answered
   };
+
+  /// Nothing when enough replicas have what was last written on this connection.
+  asio::awaitable<std::optional<Fault>> missing_replicas(std::shared_ptr<Link> link, Instant deadline);
 
   /// The connection in use, which may have to open first; it inherits what broken ones carried.
   std::shared_ptr<Link> usable_link(Instant deadline);
@@ -47,7 +63,9 @@ class RedisServer final : public ScriptedServer {
   asio::any_io_executor executor_;
   const Clock& clock_;
   Endpoint endpoint_;
+  RedisServerOptions options_;
   std::string name_;
+  ServerFacts facts_;  ///< of the server at the other end of the connection that gave the last reply
   std::shared_ptr<Link> current_;
   std::deque<std::shared_ptr<Link>> late_;  ///< they may still deliver; oldest first
 };

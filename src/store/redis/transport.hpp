@@ -6,6 +6,8 @@
 #include <asio/error_code.hpp>
 #include <memory>
 #include <optional>
+#include <string>
+#include <string_view>
 
 #include "core/vote.hpp"
 #include "store/redis/endpoint.hpp"
@@ -25,16 +27,28 @@ class Transport {
   virtual asio::awaitable<std::size_t> read_some(asio::mutable_buffer buffer, asio::error_code& error) = 0;
   virtual asio::awaitable<void> write(asio::const_buffer buffer, asio::error_code& error) = 0;
 
-  /// Writes what can be written without waiting; 0 when nothing can.
+  /// Writes what can be written without waiting; 0 when nothing can. What was not taken must begin whatever is written next.
   virtual std::size_t try_write(asio::const_buffer buffer) = 0;
 
   /// No more bytes from us; the server sees the end behind everything written.
   virtual void end_sending() = 0;
 
   virtual void close() = 0;
+
+  /// What open() waits for, as what follows `no`: told when the deadline ends it.
+  [[nodiscard]] virtual std::string_view awaited() const = 0;
+
+  /// What this error of a read or a write means.
+  [[nodiscard]] virtual Fault explain(const asio::error_code& error) const = 0;
 };
 
 /// TCP or unix socket, as the endpoint says, without encryption.
 std::unique_ptr<Transport> make_plain_transport(asio::any_io_executor executor, const Clock& clock, Endpoint endpoint);
+
+class TlsContext;
+
+/// TLS over another transport, with the server that `host` names: a name or an address, as the context wants it verified.
+std::unique_ptr<Transport> make_tls_transport(std::unique_ptr<Transport> below, std::shared_ptr<const TlsContext> context,
+                                              const std::string& host);
 
 }  // namespace redlock::redis

@@ -29,7 +29,8 @@ common_teardown() {
   if declare -F end_servers >/dev/null; then end_servers; fi
 }
 
-# Nothing of the caller's settings reaches the test: no HOME, no REDLOCK_* (REDLOCK_CLI becomes a plain shell variable).
+# Nothing of the caller's settings reaches the test: no HOME, no REDLOCK_* (REDLOCK_CLI becomes a plain shell variable) but what is set
+# here.
 isolate_environment() {
   local variable
   export -n REDLOCK_CLI
@@ -37,6 +38,8 @@ isolate_environment() {
     [[ $variable == REDLOCK_CLI ]] || unset "$variable"
   done
   unset REDISCLI_AUTH NO_COLOR
+  # A test's servers have just been started: with the guard none of three would have a vote for a minute. Tests of the guard set their own.
+  export REDLOCK_RESTART_GUARD=0
   export HOME=$BATS_TEST_TMPDIR/home
   export XDG_CONFIG_HOME=$HOME/.config
   export LC_ALL=C.UTF-8

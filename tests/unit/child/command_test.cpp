@@ -154,7 +154,8 @@ TEST(Spawn, EnvironmentIsTheGivenOne) {
     pid_t child = -1;
     {
       const StdoutTo redirected(pipe);
-      child = spawn({"/bin/cat", {"cat", "/proc/self/environ"}}, {{"B=2", "odd", "A=1"}, ::getpgrp()}, InheritedSignals::capture()).value_or(-1);
+      child = spawn({"/bin/cat", {"cat", "/proc/self/environ"}}, {{"B=2", "odd", "A=1"}, ::getpgrp()}, InheritedSignals::capture())
+                  .value_or(-1);
     }
     pipe.write_end.reset();
     EXPECT_EQ(pipe.read(), std::string("B=2\0odd\0A=1\0", 12));
@@ -201,8 +202,8 @@ TEST(Spawn, ClosedStandardDescriptorsStayClosed) {
       saved.at(static_cast<std::size_t>(fd)).reset(::fcntl(fd, F_DUPFD_CLOEXEC, 60));
       ::close(fd);
     }
-    const auto child = spawn(shell("for n in 0 1 2; do test -e /proc/$$/fd/$n && exit 1; done; exit 0"), {environment_with({}), ::getpgrp()},
-                             InheritedSignals::capture());
+    const auto child = spawn(shell("for n in 0 1 2; do test -e /proc/$$/fd/$n && exit 1; done; exit 0"),
+                             {environment_with({}), ::getpgrp()}, InheritedSignals::capture());
     const auto missing = spawn({"/nowhere/tool", {"tool"}}, {{}, ::getpgrp()}, InheritedSignals::capture());
     for (int fd = 0; fd < 3; ++fd) ::dup2(saved.at(static_cast<std::size_t>(fd)).get(), fd);
     ASSERT_TRUE(child);

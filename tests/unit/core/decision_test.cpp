@@ -15,7 +15,7 @@ namespace redlock {
 
 void PrintTo(AcquireDecision decision, std::ostream* out) {
   static constexpr const char* names[] = {"undecided",   "granted", "busy",          "maybe_busy", "split",
-                                          "unavailable", "denied",  "misconfigured", "duplicate"};
+                                          "unavailable", "denied",  "misconfigured", "duplicate",  "guarded"};
   *out << names[static_cast<std::size_t>(decision)];
 }
 
@@ -204,6 +204,95 @@ TEST(AcquireTally, ReplacesAnEarlierVoteOfTheSameServer) {
   EXPECT_EQ(tally.decision(), undecided);
   tally.count(0, acquire_vote('A'));
   EXPECT_EQ(tally.grants(), 0U);
+}
+
+constexpr auto guard = std::chrono::seconds(60);
+
+AcquireVote granted_by(Duration up, std::string run_id = {}, Fence fence = Fence(1)) {
+  return Granted{fence, LeaseId{"ours"}, ServerFacts{std::move(run_id), up}};
+}
+
+/// As tally_of, with a restart guard; besides `o` an old server that granted, `y` one that restarted, `?` one that does not tell.
+AcquireDecision decide_guarded(std::string_view letters) {
+  AcquireTally tally(letters.size(), guard);
+  for (std::size_t server = 0; server < letters.size(); ++server) {
+    const char letter = letters[server];
+    if (letter == '.') continue;
+    tally.count(server, letter == 'o'   ? granted_by(std::chrono::hours(1))
+                        : letter == 'y' ? granted_by(std::chrono::seconds(5))
+                        : letter == '?' ? acquire_vote('g')
+                                        : acquire_vote(letter));
+  }
+  return tally.decision();
+}
+
+TEST(AcquireTally, CountsNoGrantOfAServerThatRestarted) {
+  const std::vector<Row> rows{
+      {"ooo", granted},     {"oo.", granted},     {"oy.", undecided},   {"yy.", guarded},   {"yyy", guarded},     {"oyy", guarded},
+      {"ooy", granted},     {"oys", guarded},     {"oyA", guarded},     {"yAA", busy},      {"yss", unavailable}, {"AAooy", guarded},
+      {"AAoy.", undecided}, {"Ayy..", undecided}, {"Ayyoo", guarded},   {"AAAyy", busy},    {"yyyss", guarded},   {"yysss", unavailable},
+      {"oyy22", duplicate}, {"ooo..", granted},   {"ooyy.", undecided}, {"ooyyA", guarded},
+  };
+  for (const Row& row : rows) EXPECT_EQ(decide_guarded(row.votes), row.decision) << row.votes;
+}
+
+TEST(AcquireTally, TakesAServerThatDoesNotTellItsUptimeForOneThatDeniesIt) {
+  EXPECT_EQ(decide_guarded("??o"), denied);
+  EXPECT_EQ(decide_guarded("?oo"), granted);
+}
+
+TEST(AcquireTally, CountsAGrantFromTheEndOfTheGuardOn) {
+  for (const auto& [up, decision] : std::vector<std::pair<Duration, AcquireDecision>>{
+           {std::chrono::seconds(61), guarded},  // it tells whole seconds: 60.1 s may be 59.9 s
+           {std::chrono::milliseconds(61'001), granted},
+           {std::chrono::seconds(0), guarded},
+           {std::chrono::seconds(-5), guarded},  // its clock was set back
+       }) {
+    AcquireTally tally(3, guard);
+    tally.count(0, granted_by(up));
+    tally.count(1, granted_by(std::chrono::hours(1)));
+    tally.count(2, held_by('A'));
+    EXPECT_EQ(tally.decision(), decision) << std::chrono::duration_cast<Milliseconds>(up).count();
+  }
+}
+
+TEST(AcquireTally, NamesTheServersThatTheGuardHoldsBackAndForHowLong) {
+  AcquireTally tally(5, guard);
+  tally.count(0, granted_by(std::chrono::seconds(1)));
+  tally.count(1, granted_by(std::chrono::seconds(41)));
+  tally.count(2, granted_by(std::chrono::seconds(11)));
+  tally.count(3, granted_by(std::chrono::hours(1)));
+  tally.count(4, held_by('A'));
+  const auto held_back = tally.held_back();
+  ASSERT_EQ(held_back.size(), 2U);
+  EXPECT_EQ(held_back[0].server, 1U);
+  EXPECT_EQ(held_back[0].left, std::chrono::seconds(20));
+  EXPECT_EQ(held_back[1].server, 2U);
+  EXPECT_EQ(held_back[1].left, std::chrono::seconds(50));
+}
+
+TEST(AcquireTally, TakesNoFenceFromAServerThatRestarted) {
+  AcquireTally tally(3, guard);
+  tally.count(0, granted_by(std::chrono::seconds(5), {}, Fence(9)));
+  tally.count(1, granted_by(std::chrono::hours(1), {}, Fence(3)));
+  tally.count(2, granted_by(std::chrono::hours(1), {}, Fence(2)));
+  EXPECT_EQ(tally.fence(), Fence(3));
+  EXPECT_EQ(tally.granted_below(Fence(3)), std::vector<std::size_t>{2});
+}
+
+TEST(AcquireTally, SeesOneProcessUnderTwoNames) {
+  AcquireTally tally(3);
+  tally.count(0, granted_by(std::chrono::hours(1), "abc"));
+  EXPECT_EQ(tally.decision(), undecided);
+  tally.count(2, granted_by(std::chrono::hours(1), "abc"));
+  EXPECT_EQ(tally.decision(), duplicate);
+}
+
+TEST(AcquireTally, TakesUnknownProcessesForDifferentOnes) {
+  AcquireTally tally(3);
+  tally.count(0, granted_by(std::chrono::hours(1)));
+  tally.count(2, granted_by(std::chrono::hours(1)));
+  EXPECT_EQ(tally.decision(), granted);
 }
 
 TEST(AcquireTally, KnowsWhatIsIn) {

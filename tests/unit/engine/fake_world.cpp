@@ -129,7 +129,7 @@ AcquireVote FakeStore::acquire(const AcquireRequest& request) {
   const Milliseconds floor = std::clamp(request.wall, wall - clock_trust, wall + clock_trust);
   entry.counter = std::max(entry.counter + 1, static_cast<std::uint64_t>(floor.count()));
   entry.lock = Lock{request.token.secret(), false, end_of(request.ttl), Fence(entry.counter), clock_.now(), request.owner};
-  return Granted{Fence(entry.counter), id_of(request.token.secret())};
+  return Granted{Fence(entry.counter), id_of(request.token.secret()), ServerFacts{"", clock_.now() - started}};
 }
 
 RaiseVote FakeStore::raise_fence(const RaiseRequest& request) {
@@ -317,8 +317,9 @@ std::vector<std::unique_ptr<LockServer>> connect(FakeClock& clock, const std::ve
 }  // namespace
 
 Client::Client(asio::any_io_executor executor, FakeClock& world_clock, const std::vector<FakeStore*>& stores, std::uint64_t seed,
-               Duration timeout)
-    : own_clock(world_clock), electorate(std::move(executor), own_clock, seeded(seed), connect(world_clock, stores, servers), timeout) {}
+               Duration timeout, Duration restart_guard)
+    : own_clock(world_clock),
+      electorate(std::move(executor), own_clock, seeded(seed), connect(world_clock, stores, servers), timeout, restart_guard) {}
 
 void Client::every_line(const Line& fate) const {
   for (FakeServer* server : servers) server->line = fate;
@@ -344,6 +345,15 @@ Client& World::client_of(const std::vector<std::size_t>& stores) {
   std::vector<FakeStore*> some;
   for (const std::size_t i : stores) some.push_back(&stores_[i]);
   return clients_.emplace_back(io_->get_executor(), clock_, some, 1, server_timeout);
+}
+
+/// None that tests give to others: the same seed makes the same tokens.
+constexpr std::uint64_t guarded_seed = 4711;
+
+Client& World::guarded_client(Duration restart_guard) {
+  std::vector<FakeStore*> all;
+  for (FakeStore& store : stores_) all.push_back(&store);
+  return clients_.emplace_back(io_->get_executor(), clock_, all, guarded_seed, server_timeout, restart_guard);
 }
 
 void World::count_event() {

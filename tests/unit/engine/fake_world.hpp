@@ -107,7 +107,12 @@ class FakeStore {
   void drop(const Resource& resource) { entry(resource).lock.reset(); }
   void forget_owner(const Resource& resource) { entry(resource).lock->fence = Fence(); }  ///< the lock's record, not the lock
   void lose_everything() { entries_.clear(); }
+  void restart() {
+    lose_everything();
+    started = clock_.now();
+  }
 
+  Instant started{};           ///< long ago
   bool up = true;              ///< a store that is down reads nothing and keeps everything
   double rate = 1;             ///< how fast its clock runs, which decides when keys expire
   Milliseconds wall_offset{};  ///< how wrong its wall clock is
@@ -193,7 +198,7 @@ class FakeServer final : public LockServer {
 /// One process: its servers, in configured order, and its electorate.
 struct Client {
   Client(asio::any_io_executor executor, FakeClock& world_clock, const std::vector<FakeStore*>& stores, std::uint64_t seed,
-         Duration timeout);
+         Duration timeout, Duration restart_guard = Duration::zero());
 
   [[nodiscard]] FakeServer& server(std::size_t index) const { return *servers[index]; }
   void every_line(const Line& fate) const;
@@ -222,6 +227,7 @@ class World {
   /// A client of all stores, or of those given.
   Client& client(std::uint64_t seed = 1, Duration timeout = server_timeout);
   Client& client_of(const std::vector<std::size_t>& stores);
+  Client& guarded_client(Duration restart_guard);
 
   /// Has the world do something that long from now.
   void in(Duration delay, std::function<void()> action) { clock_.at(clock_.now() + delay, std::move(action)); }

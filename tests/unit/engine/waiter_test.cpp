@@ -266,6 +266,56 @@ TEST(Waiter, TriesAgainAtOnceInASplitOnlyIfItGoesFirstAndOnlyOnce) {
   }
 }
 
+/// Two of five servers do not see the first client, and a third forgets it.
+class RestartedServer : public testing::Test {
+ protected:
+  static constexpr Duration guard = 20s;
+
+  RestartedServer() {
+    Client& first = world.client();
+    for (const std::size_t i : {3, 4}) first.server(i).line = Line{.silent = true};
+    lease = world.run(to_the_end(world, first, order(15s), once)).lease;
+    world.store(2).restart();
+  }
+  Ending wait(Client& second, const WaitPolicy& policy) { return world.run(to_the_end(world, second, order(1s), policy)); }
+
+  World world{5};
+  std::optional<Lease> lease;
+};
+
+TEST_F(RestartedServer, LetsASecondHolderInWithoutAGuard) {
+  ASSERT_TRUE(lease);
+  const Ending ending = wait(world.client(2), once);
+  ASSERT_TRUE(ending.lease);
+  EXPECT_LT(ending.at, lease->deadline);  // two at a time
+}
+
+TEST_F(RestartedServer, HasNoVoteWithinTheGuard) {
+  ASSERT_TRUE(lease);
+  const Ending ending = wait(world.guarded_client(guard), once);
+  expect_gave_up(ending, Why::guarded);
+  ASSERT_EQ(ending.gave_up->held_back.size(), 1U);
+  EXPECT_EQ(ending.gave_up->held_back[0].server, world.client(3).server(2).name());
+  world.settle_for(5s);
+  for (const std::size_t i : {2, 3, 4}) EXPECT_TRUE(world.store(i).is_free(resource())) << i;
+}
+
+TEST_F(RestartedServer, IsWaitedForButNeverLongerThanItTakes) {
+  ASSERT_TRUE(lease);
+  Client& second = world.guarded_client(guard);
+  const Instant restarted = world.now();
+  const Ending ending = wait(second, for_ever);
+  ASSERT_TRUE(ending.lease);
+  EXPECT_GE(ending.at, lease->deadline);
+  EXPECT_LE(ending.at, restarted + guard + 2s);
+  for (const AttemptFailure& failure : ending.waited) EXPECT_TRUE(failure.why == Why::guarded || failure.why == Why::busy);
+}
+
+TEST_F(RestartedServer, EndsAWaitAsUnavailableNotAsBusy) {
+  Client& second = world.guarded_client(guard);
+  expect_gave_up(wait(second, WaitPolicy{.wait = 2s, .unavailable_wait = 0s, .retry_delay = 100ms}), Why::guarded);
+}
+
 /// Three that start together, each on its own way to the same servers: one gets it, whatever the order in which they arrive (R8).
 class SimultaneousWaiters : public testing::TestWithParam<std::size_t> {};
 

@@ -9,7 +9,7 @@ namespace redlock::redis {
 
 bool operator==(const Endpoint& a, const Endpoint& b) {
   return a.kind == b.kind && a.host == b.host && a.port == b.port && a.path == b.path && a.database == b.database && a.user == b.user &&
-         a.password == b.password;
+         a.password == b.password && a.tls == b.tls;
 }
 
 void PrintTo(const Endpoint& endpoint, std::ostream* out) {
@@ -25,6 +25,11 @@ Endpoint tcp(std::string host, std::uint16_t port = 6379, unsigned database = 0)
   endpoint.host = std::move(host);
   endpoint.port = port;
   endpoint.database = database;
+  return endpoint;
+}
+
+Endpoint tls(Endpoint endpoint) {
+  endpoint.tls = true;
   return endpoint;
 }
 
@@ -58,6 +63,10 @@ const std::vector<Good>& good_urls() {
       {"redis://Cache.Example.ORG:6380/", tcp("cache.example.org", 6380), "redis://cache.example.org:6380"},
       {"redis://10.0.0.1:6379/2", tcp("10.0.0.1", 6379, 2), "redis://10.0.0.1:6379/2"},
       {"redis://cache/0", tcp("cache"), "redis://cache:6379"},
+      {"rediss://cache", tls(tcp("cache")), "rediss://cache:6379"},
+      {"rediss://[::1]:6390/3", tls(tcp("::1", 6390, 3)), "rediss://[::1]:6390/3"},
+      {"rediss://alice:" + std::string(secret) + "@cache", with_login(tls(tcp("cache")), "alice", std::string(secret)),
+       "rediss://cache:6379"},
       {"redis://cache/00", tcp("cache"), "redis://cache:6379"},
       {"redis://c%61che", tcp("cache"), "redis://cache:6379"},
       // IPv6
@@ -143,7 +152,7 @@ const std::vector<Bad>& bad_urls() {
       {"alice:hunter2@cache://", "no scheme"},
       {"://cache", "does not know"},
       {"http://:hunter2@cache", "does not know http://"},
-      {"rediss://:hunter2@cache", "does not know rediss://"},
+      {"redisss://:hunter2@cache", "does not know redisss://"},
       {"REDIS://:hunter2@cache", "does not know REDIS://"},
       {"re\x1b[dis://:hunter2@cache", "re\\x1b[dis"},
       // hosts

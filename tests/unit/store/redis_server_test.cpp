@@ -128,6 +128,191 @@ TEST_F(RedisServerTest, LogsInWithAPasswordAlone) {
   }());
 }
 
+std::string info(std::string_view text) {
+  return "$" + std::to_string(text.size()) + "\r\n" + std::string(text) + "\r\n";
+}
+
+RedisServerOptions introducing() {
+  RedisServerOptions options;
+  options.introduces_itself = true;
+  return options;
+}
+
+class IntroductionTest : public RedisServerTest {
+ protected:
+  IntroductionTest() { server_ = std::make_unique<RedisServer>(drive_.executor(), clock_, fake_.endpoint(), introducing()); }
+
+  /// What a grant says of a server that answers INFO so.
+  ServerFacts facts_after(std::string reply, Duration later = 0s) {
+    ServerFacts facts;
+    drive_.run([&]() -> asio::awaitable<void> {
+      auto vote = start_acquire();
+      Peer peer = co_await fake_.accept();
+      co_await peer.expect(wire("INFO server"));
+      expect_eval(co_await peer.read_command(), scripts::acquire, token());
+      co_await peer.send(reply + std::string(granted));
+      co_await vote.get();
+      clock_.advance(later);
+      auto again = start_acquire(token('b'));  // on the same connection: nothing is asked anew
+      expect_evalsha(co_await peer.read_command(), scripts::acquire);
+      co_await peer.send(std::string(granted));
+      const AcquireVote answer = co_await again.get();
+      EXPECT_TRUE(std::holds_alternative<Granted>(answer));
+      if (std::holds_alternative<Granted>(answer)) facts = std::get<Granted>(answer).server;
+    }());
+    return facts;
+  }
+};
+
+TEST_F(IntroductionTest, TellsWhoTheServerIsAndForHowLongItIsUp) {
+  const ServerFacts facts = facts_after(info("# Server\r\nrun_id:abc\r\nuptime_in_seconds:40\r\nuptime_in_days:0\r\n"), 30s);
+  EXPECT_EQ(facts.run_id, "abc");
+  EXPECT_EQ(facts.up, 70s);
+}
+
+TEST_F(IntroductionTest, KnowsAClockThatWasSetBack) {
+  EXPECT_EQ(facts_after(info("uptime_in_seconds:-7\n")).up, -7s);
+}
+
+TEST_F(IntroductionTest, BelievesNoUptimeThatCannotBe) {
+  EXPECT_EQ(facts_after(info("uptime_in_seconds:9223372036854775807\n")).up, 24h * 365 * 100);
+}
+
+TEST_F(IntroductionTest, LeavesOpenWhatTheServerDoesNotTell) {
+  for (const std::string& reply :
+       {info("nonsense"), info("run_id:\r\nuptime_in_seconds:1x\r\n"), info(""),
+        std::string("-NOPERM this user has no permissions to run the 'info' command\r\n"), std::string(":1\r\n")}) {
+    server_ = std::make_unique<RedisServer>(drive_.executor(), clock_, fake_.endpoint(), introducing());
+    const ServerFacts facts = facts_after(reply);
+    EXPECT_EQ(facts.run_id, "") << reply;
+    EXPECT_FALSE(facts.up) << reply;
+  }
+}
+
+TEST_F(IntroductionTest, AsksAgainOnEveryConnection) {
+  drive_.run([this]() -> asio::awaitable<void> {
+    for (const std::string run_id : {"one", "two"}) {
+      auto vote = start_acquire();
+      Peer peer = co_await fake_.accept();
+      co_await peer.expect(wire("INFO server"));
+      co_await peer.read_command();
+      co_await peer.send(info("run_id:" + run_id + "\r\n") + std::string(granted));
+      const AcquireVote answer = co_await vote.get();
+      EXPECT_EQ(std::get<Granted>(answer).server.run_id, run_id);
+      peer.close();
+      auto broken = start_inspect();
+      co_await broken.get();
+    }
+  }());
+}
+
+TEST_F(IntroductionTest, ComesBehindTheLogin) {
+  Endpoint endpoint = fake_.endpoint();
+  endpoint.password = "hunter2";
+  endpoint.database = 3;
+  server_ = std::make_unique<RedisServer>(drive_.executor(), clock_, endpoint, introducing());
+  drive_.run([this]() -> asio::awaitable<void> {
+    auto vote = start_inspect();
+    Peer peer = co_await fake_.accept();
+    co_await peer.expect(wire("AUTH hunter2", "SELECT 3", "INFO server"));
+    co_await peer.send("+OK\r\n+OK\r\n" + info("run_id:abc") + std::string(is_free));
+    const InspectVote answer = co_await vote.get();
+    EXPECT_TRUE(std::holds_alternative<Free>(answer));
+  }());
+}
+
+class ReplicasTest : public RedisServerTest {
+ protected:
+  ReplicasTest() {
+    RedisServerOptions options;
+    options.replicas = 2;
+    server_ = std::make_unique<RedisServer>(drive_.executor(), clock_, fake_.endpoint(), options);
+  }
+
+  /// What an acquire comes to when WAIT answers so.
+  AcquireVote vote_after(std::string reply) {
+    std::optional<AcquireVote> vote;
+    drive_.run([&]() -> asio::awaitable<void> {
+      auto asked = drive_.start(acquire(token(), clock_.now() + 400ms));
+      Peer peer = co_await fake_.accept();
+      expect_eval(co_await peer.read_command(), scripts::acquire, token());
+      co_await peer.send(std::string(granted));
+      co_await peer.expect(wire("WAIT 2 300"));
+      co_await peer.send(reply);
+      vote = co_await asked.get();
+    }());
+    return *vote;
+  }
+};
+
+TEST_F(ReplicasTest, MustConfirmAGrant) {
+  EXPECT_TRUE(std::holds_alternative<Granted>(vote_after(":2\r\n")));
+}
+
+TEST_F(ReplicasTest, WithoutThemAGrantIsNone) {
+  const AcquireVote vote = vote_after(":1\r\n");
+  ASSERT_TRUE(std::holds_alternative<Fault>(vote));
+  EXPECT_EQ(std::get<Fault>(vote).kind, FaultKind::unavailable);
+  EXPECT_EQ(std::get<Fault>(vote).text, "only 1 of the 2 replicas that --replicas wants have confirmed it in time");
+}
+
+TEST_F(ReplicasTest, AreNotAskedForWhenWaitIsDenied) {
+  const AcquireVote vote = vote_after("-NOPERM this user has no permissions to run the 'wait' command\r\n");
+  ASSERT_TRUE(std::holds_alternative<Fault>(vote));
+  EXPECT_EQ(std::get<Fault>(vote).kind, FaultKind::denied);
+}
+
+TEST_F(ReplicasTest, DoNotMatterToARefusal) {
+  drive_.run([this]() -> asio::awaitable<void> {
+    auto vote = start_acquire();
+    Peer peer = co_await fake_.accept();
+    co_await peer.read_command();
+    co_await peer.send(std::string(held));
+    const AcquireVote answer = co_await vote.get();
+    EXPECT_TRUE(std::holds_alternative<Held>(answer));
+    co_await server_->close(Instant::max());
+    co_await peer.expect_end();
+  }());
+}
+
+TEST_F(ReplicasTest, MustConfirmAnExtension) {
+  drive_.run([this]() -> asio::awaitable<void> {
+    auto vote = drive_.start(server_->extend(ExtendRequest{resource(), token(), ttl()}, clock_.now() + 1ms));
+    Peer peer = co_await fake_.accept();
+    co_await peer.read_command();
+    co_await peer.send("*9\r\n$8\r\nextended\r\n$2\r\nid\r\n$6\r\nstring\r\n:9\r\n:1\r\n$1\r\n7\r\n:1\r\n:0\r\n$0\r\n\r\n");
+    co_await peer.expect(wire("WAIT 2 1"));  // never 0
+    co_await peer.send(":0\r\n");
+    const ExtendVote answer = co_await vote.get();
+    EXPECT_TRUE(std::holds_alternative<Fault>(answer));
+  }());
+}
+
+TEST_F(ReplicasTest, TheConnectionStaysUntilWhatIsBehindTheWaitIsAnswered) {
+  drive_.run([this]() -> asio::awaitable<void> {
+    auto vote = drive_.start(acquire(token(), clock_.now() + 400ms));
+    Peer peer = co_await fake_.accept();
+    co_await peer.read_command();
+    co_await peer.send(std::string(granted));
+    co_await peer.expect(wire("WAIT 2 300"));
+    // Another quorum was faster, and it is over already.
+    server_->take_back(resource(), token());
+    auto closed = drive_.start(server_->close(clock_.now()));
+    expect_eval(co_await peer.read_command(), scripts::release, token());
+    auto end = drive_.start([](Peer& side) -> asio::awaitable<bool> {
+      co_await side.expect_end();
+      co_return true;
+    }(peer));
+    EXPECT_FALSE(closed.ready());
+    EXPECT_FALSE(end.ready());
+    co_await peer.send(":2\r\n*1\r\n$8\r\nreleased\r\n");
+    co_await end.get();
+    peer.close();
+    co_await closed.get();
+    co_await vote.get();
+  }());
+}
+
 TEST_F(RedisServerTest, AsksAnewAfterALateAnswerAndTakesBackOnTheLateConnection) {
   drive_.run([this]() -> asio::awaitable<void> {
     Peer first = co_await late_on_new_connection(token('a'));

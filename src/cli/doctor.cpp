@@ -1,0 +1,82 @@
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <nlohmann/json.hpp>
+
+#include "cli/command_error.hpp"
+#include "cli/commands.hpp"
+#include "cli/lock_options.hpp"
+#include "cli/redact.hpp"
+#include "cli/session.hpp"
+#include "core/validity.hpp"
+#include "engine/checkup.hpp"
+#include "output/fitness.hpp"
+#include "support/text.hpp"
+
+namespace redlock::cli {
+namespace {
+
+/// Fit, but something is amiss: neither of the exit codes that other commands have.
+constexpr int exit_with_warnings = 1;
+
+int code_of(const Fitness& fitness) {
+  if (!fitness.has_quorum()) return to_int(ExitCode::unavailable);
+  return fitness.worst == Grade::good ? to_int(ExitCode::done) : exit_with_warnings;
+}
+
+asio::awaitable<Finish> examine(Session& session, std::optional<Resource> key) {
+  Electorate& electorate = session.electorate();
+  const std::vector<Checkup> checkups = co_await check_up(electorate, std::move(key));
+  co_await electorate.close(/*drain=*/true);
+  const std::vector<std::string> names = electorate.names();
+  const FitnessDemands demands{electorate.server_timeout(), electorate.restart_guard()};
+  const Fitness fitness = judge(names, checkups, demands);
+  const int code = code_of(fitness);
+  const std::string text =
+      session.json() ? output::fitness_json(names, checkups, fitness, code) + "\n" : output::fitness_text(names, checkups, fitness);
+  const bool written = session.console().is_quiet() || write_all(STDOUT_FILENO, text);
+  co_return Finish{written ? code : to_int(ExitCode::os_error)};
+}
+
+/// `name = value (where it comes from)`, a line each; what is set nowhere has its default.
+Finish show_settings(const Settings& settings) {
+  std::string text;
+  nlohmann::ordered_json json;
+  json["command"] = "doctor";
+  json["settings"] = nlohmann::ordered_json::array();
+  for (const OptionSpec& option : option_table()) {
+    if (option.source == OptionSource::line) continue;
+    const auto setting = settings.find(option.name);
+    std::string value;
+    if (setting) {
+      for (const std::string& part : setting->values) value += (value.empty() ? "" : ",") + without_logins(part);
+    }
+    text += fmt::format("{}{}\n", option.name,
+                        setting ? fmt::format(" = {} ({})", escape_for_terminal(value), setting->where) : std::string(" (default)"));
+    nlohmann::ordered_json entry;
+    entry["name"] = option.name;
+    entry["value"] = setting ? nlohmann::ordered_json(to_valid_utf8(value)) : nlohmann::ordered_json(nullptr);
+    entry["where"] = setting ? nlohmann::ordered_json(to_valid_utf8(setting->where)) : nlohmann::ordered_json(nullptr);
+    json["settings"].push_back(std::move(entry));
+  }
+  const bool written = write_all(STDOUT_FILENO, settings.flag("json") ? json.dump() + "\n" : text);
+  return Finish{written ? to_int(ExitCode::done) : to_int(ExitCode::os_error)};
+}
+
+}  // namespace
+
+Finish doctor_command(const Settings& settings) {
+  if (settings.flag("settings")) return show_settings(settings);
+  std::optional<Resource> key;
+  if (settings.find("key")) {
+    const std::vector<Resource> keys = read_keys(settings);
+    if (keys.size() != 1) throw CommandError(ExitCode::usage, "--key: doctor tries one key at a time");
+    key = keys.front();
+  }
+  const ServerOptions servers = read_server_options(settings);
+  // No ttl of ours to derive it from: the longest default.
+  Session session(settings, servers, servers.timeout.value_or(default_server_timeout(*Ttl::from(Ttl::max))));
+  return session.run(examine(session, std::move(key)));
+}
+
+}  // namespace redlock::cli

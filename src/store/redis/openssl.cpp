@@ -1,0 +1,42 @@
+#include "store/redis/openssl.hpp"
+
+#include <dlfcn.h>
+
+#include "support/text.hpp"
+
+namespace redlock::redis {
+namespace {
+
+#define REDLOCK_TEXT_OF(macro) #macro
+#define REDLOCK_TEXT(macro) REDLOCK_TEXT_OF(macro)
+
+/// By the version whose headers we were built with: another has another ABI.
+constexpr const char* library_name = "libssl.so." REDLOCK_TEXT(OPENSSL_SHLIB_VERSION);
+
+std::string last_error() {
+  const char* error = ::dlerror();
+  return escape_for_terminal(error != nullptr ? error : "unknown error");
+}
+
+Result<OpenSsl, std::string> load_all() {
+  // libcrypto comes with it, and is searched with it.
+  void* const library = ::dlopen(library_name, RTLD_NOW | RTLD_LOCAL);
+  if (library == nullptr) return unexpected("TLS needs OpenSSL, which cannot be loaded: " + last_error());
+  OpenSsl functions;
+#define REDLOCK_LOAD(name)                                                              \
+  functions.name = reinterpret_cast<decltype(functions.name)>(::dlsym(library, #name)); \
+  if (functions.name == nullptr) return unexpected("TLS needs OpenSSL 3, which is not what is here: " + last_error());
+  REDLOCK_OPENSSL_FUNCTIONS(REDLOCK_LOAD)
+#undef REDLOCK_LOAD
+  return functions;
+}
+
+}  // namespace
+
+Result<const OpenSsl*, std::string> OpenSsl::load() {
+  static const Result<OpenSsl, std::string> loaded = load_all();
+  if (!loaded) return unexpected(loaded.error());
+  return &*loaded;
+}
+
+}  // namespace redlock::redis

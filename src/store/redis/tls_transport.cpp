@@ -1,0 +1,275 @@
+#include <arpa/inet.h>
+
+#include <algorithm>
+#include <array>
+#include <asio/error.hpp>
+#include <climits>
+#include <new>
+#include <utility>
+
+#include "store/redis/openssl.hpp"
+#include "store/redis/tls_context.hpp"
+#include "store/redis/transport.hpp"
+#include "support/text.hpp"
+
+namespace redlock::redis {
+namespace {
+
+/// One TLS record's worth; what the kernel gave us at once.
+constexpr std::size_t read_size = 16 * 1024;
+
+/// What TLS knows the server by: the host without what is only for finding it.
+std::string verified_name(std::string host) {
+  if (host.find(':') != std::string::npos) return host.substr(0, host.find('%'));  // the zone of an IPv6 address
+  if (host.ends_with('.')) host.pop_back();
+  return host;
+}
+
+bool is_address(const std::string& host) {
+  std::array<unsigned char, sizeof(in6_addr)> address{};
+  return ::inet_pton(AF_INET, host.c_str(), address.data()) == 1 || ::inet_pton(AF_INET6, host.c_str(), address.data()) == 1;
+}
+
+/// OpenSSL over memory: it encrypts and decrypts, the plain transport below carries. What is encrypted waits in `sealed_` until the
+/// socket takes it.
+class TlsTransport final : public Transport {
+ public:
+  TlsTransport(std::unique_ptr<Transport> below, std::shared_ptr<const TlsContext> context, const std::string& host)
+      : below_(std::move(below)),
+        context_(std::move(context)),
+        openssl_(context_->openssl()),
+        name_(verified_name(context_->name().value_or(host))),
+        ssl_(openssl_.SSL_new(context_->get())),
+        in_(openssl_.BIO_new(openssl_.BIO_s_mem())),
+        out_(openssl_.BIO_new(openssl_.BIO_s_mem())) {
+    if (ssl_ == nullptr || in_ == nullptr || out_ == nullptr) throw std::bad_alloc();
+    openssl_.SSL_set_bio(ssl_, in_, out_);
+    openssl_.SSL_set_connect_state(ssl_);
+    identify();
+  }
+
+  ~TlsTransport() override { openssl_.SSL_free(ssl_); }  // with both BIOs
+  TlsTransport(const TlsTransport&) = delete;
+  TlsTransport& operator=(const TlsTransport&) = delete;
+
+  asio::awaitable<std::optional<Fault>> open(Instant deadline) override {
+    if (auto fault = co_await below_->open(deadline)) co_return fault;
+    connected_ = true;
+    for (;;) {
+      openssl_.ERR_clear_error();
+      const int result = openssl_.SSL_do_handshake(ssl_);
+      const int why = openssl_.SSL_get_error(ssl_, result);
+      if (why != SSL_ERROR_NONE && why != SSL_ERROR_WANT_READ) note_failure();
+      asio::error_code error;
+      collect_sealed();
+      // On a failure too: our alert tells the server's log what was wrong.
+      co_await send_sealed(error);
+      if (failure_) co_return failure_;
+      if (error) co_return explain(error);
+      if (why == SSL_ERROR_NONE) break;
+      co_await receive(error);
+      if (error) co_return explain(error);
+    }
+    shaken_ = true;
+    co_return std::nullopt;
+  }
+
+  asio::awaitable<std::size_t> read_some(asio::mutable_buffer buffer, asio::error_code& error) override {
+    const int room = static_cast<int>(std::min(buffer.size(), static_cast<std::size_t>(INT_MAX)));
+    for (;;) {
+      openssl_.ERR_clear_error();
+      const int length = openssl_.SSL_read(ssl_, buffer.data(), room);
+      if (length > 0) {
+        push_sealed();  // the answer to a change of keys
+        answered_ = true;
+        co_return static_cast<std::size_t>(length);
+      }
+      const int why = openssl_.SSL_get_error(ssl_, length);
+      if (why == SSL_ERROR_WANT_READ) {
+        push_sealed();
+        co_await receive(error);
+        if (error) co_return 0;
+        continue;
+      }
+      // A server that says goodbye ends the connection, as one does that just closes it: a reply that was cut is never taken for one.
+      error = asio::error::eof;
+      if (why != SSL_ERROR_ZERO_RETURN) note_failure();
+      co_return 0;
+    }
+  }
+
+  asio::awaitable<void> write(asio::const_buffer buffer, asio::error_code& error) override {
+    buffer += std::exchange(already_sealed_, 0);
+    seal(buffer);
+    co_await send_sealed(error);
+  }
+
+  std::size_t try_write(asio::const_buffer buffer) override {
+    if (sending_ || !sealed_.empty()) return 0;
+    seal(buffer + std::exchange(already_sealed_, 0));
+    push_sealed();
+    if (sealed_.empty()) return buffer.size();
+    // What is encrypted cannot be taken back: it is offered again, and skipped then.
+    already_sealed_ = buffer.size();
+    return 0;
+  }
+
+  void end_sending() override {
+    openssl_.ERR_clear_error();
+    openssl_.SSL_shutdown(ssl_);
+    push_sealed();  // should the socket not take it, the end of the stream says the same
+    below_->end_sending();
+  }
+
+  void close() override { below_->close(); }
+
+  [[nodiscard]] std::string_view awaited() const override {
+    return connected_ ? "TLS handshake (if it does not speak TLS, write redis://)" : below_->awaited();
+  }
+
+  [[nodiscard]] Fault explain(const asio::error_code& error) const override {
+    if (failure_) return *failure_;
+    if (!shaken_ && connected_) {
+      return {FaultKind::garbage, "it ended the connection in the TLS handshake; if it does not speak TLS, write redis://"};
+    }
+    if (!answered_ && (error == asio::error::eof || error == asio::error::connection_reset)) {
+      // TLS 1.3 lets us finish before the server has looked at our certificate; what it thinks of it may get lost in the reset.
+      return {FaultKind::silent, "it closed the connection after the TLS handshake; does it want a client certificate (--cert)?"};
+    }
+    return below_->explain(error);
+  }
+
+ private:
+  /// Which server we want: asked for by name, and verified by name or address.
+  void identify() {
+    const bool by_address = is_address(name_);
+    if (!by_address) {
+      std::string name = name_;
+      openssl_.SSL_ctrl(ssl_, SSL_CTRL_SET_TLSEXT_HOSTNAME, TLSEXT_NAMETYPE_host_name, name.data());
+    }
+    if (!context_->verifies()) return;
+    openssl_.SSL_set_hostflags(ssl_, X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS);
+    const int done = by_address ? openssl_.X509_VERIFY_PARAM_set1_ip_asc(openssl_.SSL_get0_param(ssl_), name_.c_str())
+                                : openssl_.SSL_set1_host(ssl_, name_.c_str());
+    if (done != 1) throw std::bad_alloc();  // without it any name would do
+  }
+
+  void seal(asio::const_buffer buffer) {
+    openssl_.ERR_clear_error();
+    // Memory takes everything at once.
+    if (buffer.size() > 0) openssl_.SSL_write(ssl_, buffer.data(), static_cast<int>(buffer.size()));
+    collect_sealed();
+  }
+
+  void collect_sealed() {
+    std::array<char, read_size> bytes;
+    for (;;) {
+      const int length = openssl_.BIO_read(out_, bytes.data(), static_cast<int>(bytes.size()));
+      if (length <= 0) return;
+      sealed_.append(bytes.data(), static_cast<std::size_t>(length));
+    }
+  }
+
+  /// What goes without waiting; the rest goes with what is written next.
+  void push_sealed() {
+    collect_sealed();
+    if (!sending_ && !sealed_.empty()) sealed_.erase(0, below_->try_write(asio::buffer(sealed_)));
+  }
+
+  asio::awaitable<void> send_sealed(asio::error_code& error) {
+    sending_ = true;
+    while (!sealed_.empty() && !error) {
+      const std::string bytes = std::exchange(sealed_, {});
+      co_await below_->write(asio::buffer(bytes), error);
+    }
+    sending_ = false;
+  }
+
+  asio::awaitable<void> receive(asio::error_code& error) {
+    std::array<char, read_size> bytes;
+    const std::size_t length = co_await below_->read_some(asio::buffer(bytes), error);
+    if (!error) openssl_.BIO_write(in_, bytes.data(), static_cast<int>(length));
+  }
+
+  /// Keeps what OpenSSL says about its last failure.
+  void note_failure() {
+    const unsigned long code = openssl_.ERR_get_error();
+    openssl_.ERR_clear_error();
+    failure_ = fault_of(ERR_GET_REASON(code), openssl_.ERR_reason_error_string(code));
+  }
+
+  [[nodiscard]] Fault fault_of(int reason, const char* text) const {
+    switch (reason) {
+      case SSL_R_CERTIFICATE_VERIFY_FAILED:
+        return {FaultKind::denied, verification_text(openssl_.SSL_get_verify_result(ssl_))};
+      case SSL_R_WRONG_VERSION_NUMBER:
+      case SSL_R_HTTP_REQUEST:
+      case SSL_R_UNEXPECTED_MESSAGE:
+        return {FaultKind::garbage, "it does not speak TLS; if that is as it should be, write redis://"};
+      case SSL_R_TLSV13_ALERT_CERTIFICATE_REQUIRED:
+        return {FaultKind::denied, "it wants a client certificate: name one with --cert and --cert-key"};
+      case SSL_R_SSLV3_ALERT_HANDSHAKE_FAILURE:
+      case SSL_R_SSLV3_ALERT_BAD_CERTIFICATE:
+      case SSL_R_SSLV3_ALERT_UNSUPPORTED_CERTIFICATE:
+      case SSL_R_SSLV3_ALERT_CERTIFICATE_REVOKED:
+      case SSL_R_SSLV3_ALERT_CERTIFICATE_EXPIRED:
+      case SSL_R_SSLV3_ALERT_CERTIFICATE_UNKNOWN:
+      case SSL_R_TLSV1_ALERT_UNKNOWN_CA:
+      case SSL_R_TLSV1_ALERT_ACCESS_DENIED:
+      case SSL_R_TLSV1_ALERT_DECRYPT_ERROR:
+        return {FaultKind::denied, "it refused us in the TLS handshake, perhaps for our certificate (--cert): " + said(text)};
+      case SSL_R_TLSV1_ALERT_PROTOCOL_VERSION:
+      case SSL_R_UNSUPPORTED_PROTOCOL:
+        return {FaultKind::denied, "it speaks no TLS that we accept (1.2 or later): " + said(text)};
+      default:
+        return {FaultKind::garbage, "TLS: " + said(text)};
+    }
+  }
+
+  static std::string said(const char* text) { return escape_for_terminal(text != nullptr ? text : "unknown error"); }
+
+  [[nodiscard]] std::string verification_text(long result) const {
+    const std::string name = escape_for_terminal(name_);
+    switch (result) {
+      case X509_V_ERR_HOSTNAME_MISMATCH:
+      case X509_V_ERR_IP_ADDRESS_MISMATCH:
+        return "its certificate is not for " + name + " (--sni names the server otherwise than the URL)";
+      case X509_V_ERR_CERT_HAS_EXPIRED:
+        return "its certificate, or its CA's, has expired";
+      case X509_V_ERR_CERT_NOT_YET_VALID:
+        return "its certificate, or its CA's, is not valid yet; is our clock right?";
+      case X509_V_ERR_DEPTH_ZERO_SELF_SIGNED_CERT:
+      case X509_V_ERR_SELF_SIGNED_CERT_IN_CHAIN:
+      case X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT:
+      case X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT_LOCALLY:
+      case X509_V_ERR_UNABLE_TO_VERIFY_LEAF_SIGNATURE:
+        return "its certificate is signed by nobody that we trust; name its CA with --cacert";
+      default:
+        return "its certificate is not good: " + said(openssl_.X509_verify_cert_error_string(result));
+    }
+  }
+
+  std::unique_ptr<Transport> below_;
+  std::shared_ptr<const TlsContext> context_;
+  const OpenSsl& openssl_;
+  std::string name_;
+  SSL* ssl_;
+  BIO* in_;   ///< from the server; ssl_'s
+  BIO* out_;  ///< to the server; ssl_'s
+  std::string sealed_;
+  std::size_t already_sealed_ = 0;  ///< of what was offered to try_write() and not taken
+  std::optional<Fault> failure_;
+  bool sending_ = false;
+  bool connected_ = false;
+  bool shaken_ = false;
+  bool answered_ = false;
+};
+
+}  // namespace
+
+std::unique_ptr<Transport> make_tls_transport(std::unique_ptr<Transport> below, std::shared_ptr<const TlsContext> context,
+                                              const std::string& host) {
+  return std::make_unique<TlsTransport>(std::move(below), std::move(context), host);
+}
+
+}  // namespace redlock::redis

@@ -1,0 +1,161 @@
+#!/usr/bin/env bats
+# shellcheck disable=SC2030,SC2031,SC2034,SC2153,SC2154
+# The ACL rules of the manual: each feature works with exactly these rights, and says which one is missing.
+load helper/common
+load helper/redis
+load helper/locks
+load helper/checks
+
+setup() {
+  common_setup
+  # The rule as the manual shows it, a word a line; without the user's name and password.
+  mapfile -t RULE < <(mandoc -Tascii -Owidth=200 "$BATS_TEST_DIRNAME/../../man/redlock-cli.1" | sed 's/.\x08//g' |
+    sed -n '/ACL SETUSER locker/,/^$/p' | tr -s ' ' '\n' | grep -vxE '|ACL|SETUSER|locker|on|>PASSWORD')
+  assert [ "${#RULE[@]}" -ge 15 ]
+}
+
+# more_for FEATURE: the rights that the manual adds for it.
+more_for() {
+  mandoc -Tascii -Owidth=200 "$BATS_TEST_DIRNAME/../../man/redlock-cli.1" | sed 's/.\x08//g' |
+    sed -n '/ Add, for$/,/Where a right/p' | grep -A1 "^ *$1\( \|\$\)" | grep -m 1 -oE '\+[a-z][a-z +|]*' | head -n 1
+}
+
+# allow I RIGHT…: the user `locker` of server I has these rights, and REDLOCK_SERVER names it as the only one.
+allow() {
+  local nr=$1
+  shift
+  assert_equal "$(redis "$nr" acl setuser locker reset on '>geheim' "$@")" OK
+  export REDLOCK_SERVER=unix://locker:geheim@${SERVER_SOCKET[nr]}
+}
+
+# allow_all RIGHT…: the same for all servers, which make a quorum.
+allow_all() {
+  local nr urls=()
+  for nr in "${!SERVER_PID[@]}"; do
+    allow "$nr" "$@"
+    urls+=("$REDLOCK_SERVER")
+  done
+  REDLOCK_SERVER=$(IFS=, && echo "${urls[*]}")
+}
+
+# without RIGHT: the manual's rule but for this.
+without() { printf '%s\n' "${RULE[@]}" | grep -vxF -- "$1"; }
+
+@test "all commands work with the rule of the manual" {
+  start_server
+  allow 0 "${RULE[@]}"
+  run -0 redlock-cli run -k deploy -- true
+  eval "$(redlock-cli acquire -k deploy -t 1m --export)"
+  run -0 redlock-cli extend -t 2m
+  run -75 redlock-cli run -k deploy -n -- true
+  run -75 redlock-cli status -k deploy --exit-code
+  run -0 redlock-cli release
+  run -79 redlock-cli extend -t 2m
+  assert_output --partial "it was released"
+  redis 0 set deploy foreign >/dev/null
+  run -0 redlock-cli release -k deploy --force
+  redis 0 lpush deploy x >/dev/null
+  run -75 redlock-cli run -k deploy -n -- true
+  assert_output --partial "a key of type list"
+}
+
+@test "another key is not allowed by it, and the line says that it is the key" {
+  start_server
+  allow 0 "${RULE[@]}"
+  assert_refused 77 "key" redlock-cli run -k other -n -- true
+  allow 0 "${RULE[@]}" resetkeys '~deploy'
+  assert_refused 77 "redlock:*" redlock-cli run -k deploy -n -- true
+  assert_equal "$(redis 0 exists deploy)" 0
+}
+
+@test "names with a common beginning can be allowed together" {
+  start_server
+  allow 0 "${RULE[@]}" resetkeys '~job:*' '~redlock:*:{job:*'
+  run -0 redlock-cli run -k job:1 -n -- true
+  run -0 redlock-cli doctor -k job:probe
+  run -77 redlock-cli run -k deploy -n -- true
+}
+
+@test "whichever right of it is missing, doctor names it" {
+  start_server
+  local right rights
+  for right in "${RULE[@]}"; do
+    [[ $right == +* ]] || continue
+    mapfile -t rights < <(without "$right")
+    allow 0 "${rights[@]}"
+    run redlock-cli doctor -k deploy
+    case $right in
+      # Without it nothing can be asked, and the server names it itself.
+      +eval) assert_output --partial "'eval' command" ;;
+      # Only the second call of a script on one connection needs it.
+      +evalsha) assert_output --partial "'evalsha' command" ;;
+      *) assert_output --regexp "missing: |missing rights: " && assert_output --partial " $right" ;;
+    esac
+    [[ $status == 69 || $status == 1 ]]
+    redis 0 flushall >/dev/null
+  done
+}
+
+@test "where a right is missing for a script, run says that doctor knows more" {
+  start_server
+  local right rights
+  for right in +set +hset +pexpire +time; do
+    mapfile -t rights < <(without "$right")
+    allow 0 "${rights[@]}"
+    assert_refused 77 "redlock-cli doctor" redlock-cli run -k deploy -n -- true
+    assert_equal "$(redis 0 exists deploy)" 0
+  done
+}
+
+@test "a database other than 0 needs one right more" {
+  start_server
+  assert_equal "$(more_for 'a database other than 0')" +select
+  allow 0 "${RULE[@]}"
+  REDLOCK_SERVER+='?db=1'
+  assert_refused 77 "'select' command" redlock-cli run -k deploy -n -- true
+  allow 0 "${RULE[@]}" +select
+  REDLOCK_SERVER+='?db=1'
+  run -0 redlock-cli run -k deploy -n -- true
+}
+
+@test "status without a key needs one right more" {
+  start_server
+  assert_equal "$(more_for 'status without -k')" +scan
+  allow 0 "${RULE[@]}"
+  run -77 --separate-stderr redlock-cli status
+  assert_regex "$stderr" "'scan' command"
+  allow 0 "${RULE[@]}" +scan
+  run -0 redlock-cli status
+}
+
+@test "three servers with the restart guard need one right more" {
+  start_servers 3
+  assert_equal "$(more_for 'three servers or more')" +info
+  allow_all "${RULE[@]}"
+  assert_refused 77 "+info" redlock-cli run -k deploy -n --restart-guard 30s -- true
+  run -0 redlock-cli run -k deploy -n --restart-guard 0 -- true
+  allow_all "${RULE[@]}" +info
+  run -0 redlock-cli run -k deploy -t 2s --restart-guard 2s -- true
+}
+
+@test "replicas need one right more" {
+  start_tcp_server
+  start_server --replicaof 127.0.0.1 "${SERVER_PORT[0]}"
+  wait_until eval 'redis 0 info replication | grep -q slave0:.*state=online'
+  assert_equal "$(more_for --replicas)" +wait
+  allow 0 "${RULE[@]}"
+  assert_refused 77 "'wait' command" redlock-cli run -k deploy -n --replicas 1 -- true
+  allow 0 "${RULE[@]}" +wait
+  run -0 redlock-cli run -k deploy -n --replicas 1 --server-timeout 5s -t 1m -- true
+}
+
+@test "doctor knows everything with two rights more" {
+  start_server --appendonly yes --appendfsync always
+  assert_equal "$(more_for doctor)" "+info +config|get"
+  allow 0 "${RULE[@]}"
+  run -0 redlock-cli doctor -k deploy
+  assert_output --partial "unknown: "
+  allow 0 "${RULE[@]}" +info '+config|get'
+  run -0 redlock-cli doctor -k deploy
+  refute_output --partial "unknown: "
+}

@@ -1,0 +1,192 @@
+#!/usr/bin/env bats
+# bats file_tags=smoke
+# shellcheck disable=SC2016,SC2030,SC2031,SC2034,SC2153,SC2154
+# doctor: what makes servers unfit is found, from outside, and nothing is left there.
+load helper/common
+load helper/redis
+load helper/locks
+load helper/checks
+
+# What a server needs to be fit when it is alone.
+readonly DURABLE=(--appendonly yes --appendfsync always --maxmemory-policy noeviction)
+
+# doctor_says CODE TEXT [OPTION…]: doctor exits with CODE, and a line says TEXT.
+doctor_says() {
+  local code=$1 text=$2
+  shift 2
+  run --separate-stderr redlock-cli doctor "$@"
+  assert_equal "$status: $stderr" "$code: "
+  assert_output --partial "$text"
+}
+
+# The grades and checks of all findings that are not good, as `2 warning eviction`, sorted, in one line.
+findings() {
+  json '", ".join(sorted("%d %s %s" % (i, f["grade"], f["check"]) for i, s in enumerate(j["servers"]) for f in s["findings"] if f["grade"] != "good"))'
+}
+
+assert_nothing_left() {
+  local nr
+  for nr in "${!SERVER_PID[@]}"; do assert_equal "server $nr: $(redis "$nr" keys '*')" "server $nr: "; done
+}
+
+@test "a server that keeps its data and evicts nothing is fit" {
+  start_server "${DURABLE[@]}"
+  export REDLOCK_SERVER=$SERVERS
+  doctor_says 0 "fit: 1 of 1 servers can vote now, 1 must"
+  assert_line --regexp "^SERVER +VOTES +ANSWERS +SOFTWARE +ROLE +UP +KEEPS +EVICTS$"
+  assert_line --regexp "^${SERVER_URL[0]} +yes +[0-9.]+ms +(redis|valkey) [0-9.]+ +master +[0-9].* +aof always +noeviction$"
+  run -0 redlock-cli doctor --json
+  assert_equal "$(json '[j["result"], j["exit_code"], j["voting"], j["needed"], j["servers"][0]["votes"], j["servers"][0]["role"]]')" \
+    "['fit', 0, 1, 1, True, 'master']"
+  assert_equal "$(findings)" ""
+  assert_nothing_left
+}
+
+@test "five servers without persistence are fit with the restart guard, and not without" {
+  start_servers 5
+  export REDLOCK_SERVER=$SERVERS
+  wait_until eval '(($(redis 4 info server | tr -d "\r" | sed -n "s/^uptime_in_seconds://p") > 2))'
+  doctor_says 0 "fit: 5 of 5 servers can vote now, 3 must" --restart-guard 1
+  doctor_says 1 "it keeps nothing, so a restart loses every lock" --restart-guard 0
+  assert_nothing_left
+}
+
+@test "eviction, no persistence and fsync now and then are found" {
+  start_server --maxmemory-policy allkeys-lru
+  start_server --maxmemory 100mb --maxmemory-policy volatile-lru --appendonly yes --appendfsync everysec
+  run -1 redlock-cli doctor -S "$SERVERS" --json
+  assert_equal "$(findings)" "0 warning eviction, 0 warning persistence, 1 warning eviction, 1 warning persistence"
+  doctor_says 1 "warning: ${SERVER_URL[0]}: it evicts locks once it has a maxmemory (allkeys-lru): set maxmemory-policy noeviction" -S "$SERVERS"
+  assert_line "warning: ${SERVER_URL[1]}: it evicts locks when its memory is full (volatile-lru): set maxmemory-policy noeviction"
+  assert_line --partial "${SERVER_URL[1]}: a crash of its host loses the last locks: set appendfsync always"
+}
+
+@test "a replica given as an independent server is found" {
+  start_tcp_server "${DURABLE[@]}"
+  start_server "${DURABLE[@]}" --replicaof 127.0.0.1 "${SERVER_PORT[0]}"
+  wait_until eval 'redis 1 info replication | grep -q master_link_status:up'
+  start_server "${DURABLE[@]}"
+  doctor_says 1 "bad: ${SERVER_URL[1]}: it is a replica of 127.0.0.1:${SERVER_PORT[0]}: name the master instead" -S "$SERVERS"
+  assert_line --partial "${SERVER_URL[1]}: it is not independent: it and ${SERVER_URL[0]} are replicas of each other"
+  assert_line "fit, with warnings: 2 of 3 servers can vote now, 2 must"
+  # One that takes writes is no better.
+  redis 1 config set replica-read-only no
+  run -69 redlock-cli doctor -S "${SERVER_URL[0]},${SERVER_URL[1]}"
+  assert_line "no quorum: 1 of 2 servers can vote now, 2 must"
+}
+
+@test "one server under two names is found" {
+  start_tcp_server "${DURABLE[@]}"
+  doctor_says 69 "it is the same server as ${SERVER_URL[0]}, which has but one vote" -S "${SERVER_URL[0]},unix://${SERVER_SOCKET[0]}?db=1"
+  assert_nothing_left
+}
+
+@test "a clock that is five seconds off is found" {
+  start_tcp_server "${DURABLE[@]}"
+  local offset text
+  for offset in 5 -5; do
+    [[ $offset == 5 ]] && text=ahead || text=behind
+    start_background "relay$offset" python3 "$BATS_TEST_DIRNAME/helper/wrong_clock.py" "${SERVER_PORT[0]}" "$offset"
+    wait_until grep -q . "$(background_stdout "relay$offset")"
+    doctor_says 1 "its clock is " -S "redis://127.0.0.1:$(<"$(background_stdout "relay$offset")")"
+    assert_output --regexp "its clock is (4\.9|5|5\.[0-9])s $text of ours|its clock is (4\.9|5|5\.[0-9])s $text ours"
+  done
+}
+
+@test "a server that has just restarted has no vote yet" {
+  start_servers 3
+  doctor_says 69 "started " -S "$SERVERS" --restart-guard 1h
+  assert_output --regexp "warning: ${SERVER_URL[1]}: it started [0-9.]+m?s ago, its vote counts in (1h|59m [0-9]+s) \(--restart-guard\)"
+  assert_line "no quorum: 0 of 3 servers can vote now, 2 must"
+}
+
+@test "two of three gone: no quorum, and why for each" {
+  start_server "${DURABLE[@]}"
+  start_servers 2
+  kill_server 1
+  pause_server 2
+  doctor_says 69 "bad: ${SERVER_URL[1]}: cannot connect: " -S "$SERVERS" --server-timeout 500ms
+  assert_line --partial "bad: ${SERVER_URL[2]}: no answer within 500ms"
+  assert_line --regexp "^${SERVER_URL[1]} +no +- +-"
+}
+
+@test "a wrong password and missing rights are found, and the right is named" {
+  start_server "${DURABLE[@]}" --requirepass secret
+  REDLOCK_SERVER="unix://:wrong@${SERVER_SOCKET[0]}" run -69 redlock-cli doctor
+  assert_output --partial "bad: ${SERVER_URL[0]}: wrong user or password"
+  export REDISCLI_AUTH=secret REDLOCK_SERVER=$SERVERS
+  local right
+  for right in set get del pexpire pttl time hset hmget zscore zadd zremrangebyscore; do
+    redis-cli -s "${SERVER_SOCKET[0]}" -a secret acl setuser default "-$right" 2>/dev/null
+    run redlock-cli doctor
+    [[ $status == 69 || $status == 1 ]]
+    assert_output --regexp "(bad|warning): .*missing(: | rights: | rights:).*\+$right\b"
+    redis-cli -s "${SERVER_SOCKET[0]}" -a secret acl setuser default "+$right" 2>/dev/null
+  done
+  redis-cli -s "${SERVER_SOCKET[0]}" -a secret acl setuser default -type 2>/dev/null
+  run -1 redlock-cli doctor
+  assert_line "warning: ${SERVER_URL[0]}: a lock can be held, but these rights are missing: +type"
+  redis-cli -s "${SERVER_SOCKET[0]}" -a secret acl setuser default +type -eval 2>/dev/null
+  run -69 redlock-cli doctor
+  assert_line --regexp "bad: .*: cannot take a lock: .*'eval'"
+  redis-cli -s "${SERVER_SOCKET[0]}" -a secret acl setuser default +eval 2>/dev/null
+  run -0 redlock-cli doctor
+  # What could not be deleted ends by itself.
+  wait_until eval '[[ -z $(redis-cli -s "${SERVER_SOCKET[0]}" -a secret keys "*" 2>/dev/null) ]]'
+}
+
+@test "what may not be asked is unknown, which is no warning" {
+  start_server "${DURABLE[@]}"
+  redis 0 acl setuser default -info -config >/dev/null
+  run -0 redlock-cli doctor -S "$SERVERS"
+  assert_line --regexp "^${SERVER_URL[0]} +yes +[0-9.]+ms +\? +\? +\? +\? +\?$"
+  assert_line "unknown: ${SERVER_URL[0]}: it does not tell its maxmemory-policy"
+  run -0 redlock-cli doctor -S "$SERVERS" --json
+  assert_equal "$(findings)" "0 unknown eviction, 0 unknown persistence, 0 unknown role, 0 unknown software, 0 unknown uptime"
+  assert_equal "$(json 'j["servers"][0]["eviction_policy"]')" None
+}
+
+@test "a user who may lock some keys alone names one to probe with" {
+  start_server "${DURABLE[@]}"
+  redis 0 acl setuser default resetkeys '~job:*' '~redlock:*:{job:*' >/dev/null
+  run -69 redlock-cli doctor -S "$SERVERS"
+  assert_output --partial "cannot take a lock: "
+  run -0 redlock-cli doctor -S "$SERVERS" -k job:probe
+  assert_unlocked job:probe 0
+  # Somebody's lock is left alone.
+  eval "$(redlock-cli acquire -S "$SERVERS" -k job:probe -t 1m --export)"
+  run -0 redlock-cli doctor -S "$SERVERS" -k job:probe
+  assert_output --partial "unknown: ${SERVER_URL[0]}: somebody holds the key"
+  run -0 redlock-cli extend -S "$SERVERS" -t 2m
+}
+
+@test "a server that cannot save is found" {
+  start_server "${DURABLE[@]}" --enable-protected-configs yes
+  assert_equal "$(redis 0 config set dir /proc)" OK
+  redis 0 bgsave
+  wait_until eval 'redis 0 info persistence | grep -q rdb_last_bgsave_status:err'
+  doctor_says 1 "it fails to save its data" -S "$SERVERS"
+}
+
+@test "--settings shows every setting with its place, and no password" {
+  mkdir -p "$XDG_CONFIG_HOME/redlock-cli"
+  echo 'server = ["redis://:hunter2@a", "redis://b"]' >"$XDG_CONFIG_HOME/redlock-cli/config.toml"
+  REDLOCK_TTL=40s run -0 redlock-cli doctor --settings --server-timeout 2s
+  assert_line "server = redis://...@a,redis://b ($XDG_CONFIG_HOME/redlock-cli/config.toml: server)"
+  assert_line "ttl = 40s (REDLOCK_TTL)"
+  assert_line "server-timeout = 2s (--server-timeout)"
+  assert_line "grace (default)"
+  refute_output --partial hunter2
+  run -0 redlock-cli doctor --settings --json
+  assert_equal "$(json '[s["value"] for s in j["settings"] if s["name"] == "server"]')" "['redis://...@a,redis://b']"
+}
+
+@test "without a server it is 78, as for every command" {
+  assert_refused 78 "no server is set" redlock-cli doctor
+}
+
+@test "-q says nothing but by its exit status" {
+  start_server
+  run -1 --separate-stderr redlock-cli doctor -q -S "$SERVERS"
+  assert_equal "$output$stderr" ""
+}

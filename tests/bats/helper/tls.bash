@@ -1,0 +1,58 @@
+# shellcheck shell=bash
+# shellcheck disable=SC2034  # SERVER_URL, RELAY_PORT: for the tests
+# Redis servers that speak TLS, and the certificates for them. `load helper/common` and `load helper/redis` come first.
+#
+# Files of make_authority and make_certificate lie in $TLS: NAME.crt and NAME.key.
+
+TLS=
+
+prepare_tls() {
+  TLS=$BATS_TEST_TMPDIR/tls
+  mkdir -p "$TLS"
+}
+
+# make_authority NAME: a CA.
+make_authority() {
+  openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 30 -subj "/CN=$1" \
+    -keyout "$TLS/$1.key" -out "$TLS/$1.crt" 2>"$TLS/log" || { cat "$TLS/log" >&2; return 1; }
+}
+
+# make_certificate NAME CA SUBJECT-ALT-NAMES [DAYS]: a certificate that CA signs, e.g. for DNS:localhost,IP:127.0.0.1. With DAYS 0 it is
+# over when it is made.
+make_certificate() {
+  {
+    openssl req -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -subj "/CN=$1" -addext "subjectAltName=$3" \
+      -keyout "$TLS/$1.key" -out "$TLS/$1.csr" &&
+      openssl x509 -req -in "$TLS/$1.csr" -CA "$TLS/$2.crt" -CAkey "$TLS/$2.key" -CAcreateserial -days "${4-30}" \
+        -copy_extensions copy -out "$TLS/$1.crt"
+  } 2>"$TLS/log" || { cat "$TLS/log" >&2; return 1; }
+}
+
+# start_tls_server CERTIFICATE CA [OPTION…]: one more server, with TLS on a free port of 127.0.0.1 and ::1 (its URL) and with a unix
+# socket (for `redis`). It wants a certificate that CA signed, unless an option says otherwise.
+start_tls_server() {
+  local certificate=$1 ca=$2 i=${#SERVER_PID[@]} tries
+  shift 2
+  prepare_server "$i" || return
+  for ((tries = 0; tries < 20; ++tries)); do
+    SERVER_PORT[i]=$(random_port)
+    SERVER_URL[i]=rediss://127.0.0.1:${SERVER_PORT[i]}
+    printf '%s\0' --bind 127.0.0.1 -::1 --port 0 --tls-port "${SERVER_PORT[i]}" --tls-cert-file "$TLS/$certificate.crt" \
+      --tls-key-file "$TLS/$certificate.key" --tls-ca-cert-file "$TLS/$ca.crt" "$@" >"${SERVER_ARGUMENTS[i]}"
+    launch_server "$i" || return
+    if wait_for_server "$i" 2>/dev/null && owns_port "$i"; then
+      join_servers
+      return
+    fi
+    kill_child "${SERVER_PID[i]}"
+  done
+  echo "start_tls_server: no free port in $tries tries: $(tail -n 1 "$SERVER_DIR/$i.log")" >&2
+  return 1
+}
+
+# start_relay NAME PORT BYTES: a relay to PORT of 127.0.0.1 that passes on BYTES bytes at a time, both ways; $RELAY_PORT is its own.
+start_relay() {
+  start_background "$1" python3 "$BATS_TEST_DIRNAME/helper/relay.py" "$2" "$3"
+  wait_until grep -q . "$(background_stdout "$1")"
+  RELAY_PORT=$(<"$(background_stdout "$1")")
+}

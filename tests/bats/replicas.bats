@@ -1,0 +1,85 @@
+#!/usr/bin/env bats
+# shellcheck disable=SC2016,SC2030,SC2031,SC2034,SC2154
+# --replicas: a vote counts only when replicas have it.
+load helper/common
+load helper/redis
+load helper/locks
+load helper/checks
+
+# Server 0 and its replica, server 1.
+start_pair() {
+  start_tcp_server
+  start_server --replicaof 127.0.0.1 "${SERVER_PORT[0]}"
+  wait_until replica_is_in_step 0
+  export REDLOCK_SERVER=${SERVER_URL[0]}
+}
+
+replica_is_in_step() { [[ $(redis "$1" wait 1 100) == 1 ]] && redis "$1" info replication | grep -q 'slave0:.*state=online'; }
+
+@test "a lock is granted when the replica has it" {
+  start_pair
+  hold holder --replicas 1 --server-timeout 5s -t 1m
+  # On no later sign than that the command runs.
+  assert_equal "$(redis 1 exists demo)" 1
+  release_hold holder
+  assert_equal "$status" 0
+  assert_unlocked demo 0
+}
+
+@test "without the replica nothing is granted, the line says why, and nothing stays" {
+  start_pair
+  kill_server 1
+  assert_refused 69 "only 0 of the 1 replicas that --replicas wants have confirmed it in time" \
+    redlock-cli run -k demo -n --replicas 1 -- touch "$BATS_TEST_TMPDIR/ran"
+  assert [ ! -e "$BATS_TEST_TMPDIR/ran" ]
+  assert_unlocked demo 0
+  run -0 redlock-cli run -k demo -n -- true
+}
+
+@test "nor when there are fewer replicas than wanted" {
+  start_pair
+  assert_refused 69 "only 1 of the 2 replicas" redlock-cli run -k demo -n --replicas 2 -- true
+  assert_unlocked demo 0
+}
+
+@test "a lease that no replica confirms any more is not extended: the command is stopped" {
+  start_pair
+  # Several answers of the server are needed: a server that is slow is not what this is about.
+  hold holder --replicas 1 -t 4s --server-timeout 300ms
+  pause_server 1
+  wait_background holder
+  assert_equal "$status" 79
+}
+
+@test "extend wants the replica, too" {
+  start_pair
+  eval "$(redlock-cli acquire -k demo -t 1m --export)"
+  run -0 redlock-cli extend -t 2m --replicas 1 --server-timeout 5s
+  pause_server 1
+  assert_refused 69 "only 0 of the 1 replicas" redlock-cli extend -t 3m --replicas 1
+}
+
+@test "a server without replicas among three has no vote, and keeps nothing when the command is done" {
+  local nr
+  for nr in 0 2; do
+    start_tcp_server
+    start_server --replicaof 127.0.0.1 "${SERVER_PORT[nr]}"
+    wait_until replica_is_in_step "$nr"
+  done
+  start_server
+  # Its WAIT lasts for most of the server's time, far beyond the end of the command; the release lies behind it.
+  run -0 redlock-cli run -S "${SERVER_URL[0]},${SERVER_URL[2]},${SERVER_URL[4]}" -k demo --replicas 1 --server-timeout 2s -- true
+  assert_unlocked demo 0 2 4
+}
+
+@test "the right that is missing is named" {
+  start_pair
+  redis 0 acl setuser default -wait >/dev/null
+  assert_refused 77 "'wait' command" redlock-cli run -k demo -n --replicas 1 -- true
+  assert_unlocked demo 0
+}
+
+@test "a number that is none is refused" {
+  local text
+  for text in -1 x 1.5 1001 ''; do assert_refused 64 "--replicas" redlock-cli run -S redis://127.0.0.1:1 -k demo "--replicas=$text" -- true; done
+}

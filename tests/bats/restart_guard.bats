@@ -1,0 +1,139 @@
+#!/usr/bin/env bats
+# shellcheck disable=SC2016,SC2030,SC2031,SC2034,SC2153,SC2154
+# A server that restarted may have forgotten a lock: for a while its vote for a new one does not count.
+load helper/common
+load helper/redis
+load helper/locks
+load helper/checks
+
+readonly GUARD=3
+
+uptime() { redis "$1" info server | tr -d '\r' | sed -n 's/^uptime_in_seconds://p'; }
+
+# Whether server I is so old that its vote counts under $GUARD.
+is_old() { (($(uptime "$1") > GUARD + 1)); }
+
+# Five servers whose votes count; a lease lies on the first three of them, of a client that reaches no others, for as long as the guard.
+# Then one of these three restarts, empty.
+lock_three_and_restart_one() {
+  local nr
+  start_servers 5
+  for nr in 0 1 2 3 4; do wait_until is_old "$nr"; done
+  local dead=unix://$BATS_TEST_TMPDIR/none
+  run -0 redlock-cli acquire -k demo -t "${GUARD}s" --restart-guard "$GUARD" -S "${SERVER_URL[0]},${SERVER_URL[1]},${SERVER_URL[2]},${dead}1,${dead}2"
+  restart_server 2
+  assert_equal "$(redis 2 exists demo)" 0
+}
+
+# A client that reaches all five.
+second_client() { redlock-cli run -S "$SERVERS" -k demo "$@" -- sh -c 'redis-cli -s "$0" get demo' "${SERVER_SOCKET[0]}"; }
+
+@test "without the guard a server that lost its data lets a second holder in" {
+  lock_three_and_restart_one
+  local first
+  first=$(redis 0 get demo)
+  run -0 second_client -n --restart-guard 0
+  # The first lease is still there where it was not forgotten.
+  assert_equal "$output" "$first"
+}
+
+@test "with the guard it does not, whatever the second client's ttl" {
+  lock_three_and_restart_one
+  local ttl
+  for ttl in 1s 3s; do
+    run --separate-stderr -69 second_client -n --restart-guard "$GUARD" -t "$ttl"
+    assert_equal "$output" ""
+    assert_regex "$stderr" "^redlock-cli: demo: held back by --restart-guard: ${SERVER_URL[2]} started [0-9.]+s ago and may have forgotten a lock, its vote counts in [0-9.]+s$"
+  done
+  # And nothing of it stays.
+  assert_unlocked demo 2 3 4
+}
+
+@test "who waits is let in when the first lease is over, and was told what for" {
+  lock_three_and_restart_one
+  local first
+  first=$(redis 0 get demo)
+  run -0 --separate-stderr second_client -t 2s --restart-guard "$GUARD"
+  assert_regex "$output" '^[0-9a-f]{32}$'
+  refute [ "$output" == "$first" ]
+  assert_regex "$stderr" "waiting for demo: held back by --restart-guard: ${SERVER_URL[2]} started "
+}
+
+@test "who waits is let in when the guard is over" {
+  start_servers 3
+  run -0 --separate-stderr redlock-cli run -S "$SERVERS" -k demo -t 2s --restart-guard "$GUARD" -- true
+  assert_regex "$stderr" "waiting for demo: held back by --restart-guard: "
+  assert_in_range "$(uptime 0)" $((GUARD + 1)) 60
+}
+
+@test "a wait that ends within the guard is no busy lock" {
+  start_servers 3
+  run -69 redlock-cli run -S "$SERVERS" -k demo -w 300ms --restart-guard 1h -- true
+  assert_line --regexp "held back by --restart-guard: .* started .*; .* started "
+  run -69 --separate-stderr redlock-cli acquire -S "$SERVERS" -k demo -n --restart-guard 1h -t 1m --json
+  assert_equal "$(json 'j["result"]')" unavailable
+}
+
+@test "by default it is a minute" {
+  unset REDLOCK_RESTART_GUARD
+  start_servers 3
+  run -69 redlock-cli run -S "$SERVERS" -k demo -n -- true
+  assert_output --regexp "its vote counts in (1m|5[0-9]s)"
+}
+
+@test "a lock that is really held is still busy" {
+  start_servers 3
+  hold holder -S "$SERVERS"
+  run -75 redlock-cli run -S "$SERVERS" -k demo -n --restart-guard 1h -- true
+  release_hold holder
+}
+
+@test "who holds a lock goes on extending it while servers restart" {
+  start_servers 3
+  local nr
+  for nr in 0 1 2; do wait_until is_old "$nr"; done
+  hold holder -S "$SERVERS" -t 2s --restart-guard "$GUARD"
+  for nr in 0 1 2; do
+    restart_server "$nr"
+    wait_for_key "$nr" demo
+    wait_until_extended_by "$nr"
+  done
+  release_hold holder
+  assert_equal "$status" 0
+}
+
+# The server's vote has counted: the lease has got a later end there than when it was given back.
+wait_until_extended_by() {
+  local before
+  before=$(redis "$1" pexpiretime demo)
+  wait_until eval "((\$(redis $1 pexpiretime demo) > $before))"
+}
+
+@test "one server and two have no guard" {
+  start_servers 2
+  run -0 redlock-cli run -S "${SERVER_URL[0]}" -k demo -n --restart-guard 1h -- true
+  run -0 redlock-cli run -S "$SERVERS" -k demo -n --restart-guard 1h -- true
+  # Nor does it limit the ttl there.
+  run -0 redlock-cli run -S "$SERVERS" -k demo -n -t 2h --restart-guard 1h -- true
+}
+
+@test "a lease that may last longer than the guard is refused" {
+  local servers=redis://127.0.0.1:1,redis://127.0.0.1:2,redis://127.0.0.1:3
+  export REDLOCK_SERVER=$servers
+  assert_refused 64 "--ttl: 10m is longer than the --restart-guard of 1m" redlock-cli run -k demo -t 10m --restart-guard 60s -- true
+  assert_refused 64 "--ttl: 10m is longer than the --restart-guard of 1m" redlock-cli acquire -k demo -t 10m --restart-guard 60s
+  assert_refused 64 "--ttl: 10m is longer than the --restart-guard of 1m" redlock-cli extend -k demo -t 10m --restart-guard 60s
+  assert_refused 64 "--min-hold: 2m is longer than the --restart-guard of 1m" redlock-cli run -k demo --min-hold 2m --restart-guard 60s -- true
+  assert_refused 64 "--restart-guard: 10s is shorter than the --ttl of 30s" redlock-cli run -k demo --restart-guard 10s -- true
+  REDLOCK_TTL=10m assert_refused 78 "REDLOCK_TTL: 10m is longer than the --restart-guard of 1m" redlock-cli run -k demo --restart-guard 60s -- true
+}
+
+@test "a server that may not be asked for its uptime has no vote, and the line says what to allow" {
+  local nr
+  for nr in 0 1 2; do
+    start_server
+    redis "$nr" acl setuser default -info >/dev/null
+  done
+  assert_refused 77 "allow INFO (+info)" redlock-cli run -S "$SERVERS" -k demo -n --restart-guard 60s -- true
+  run -0 redlock-cli run -S "$SERVERS" -k demo -n --restart-guard 0 -- true
+}

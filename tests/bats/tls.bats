@@ -1,0 +1,288 @@
+#!/usr/bin/env bats
+# bats file_tags=smoke
+# shellcheck disable=SC2016,SC2030,SC2031,SC2034,SC2154
+# rediss://: who is believed, who is not, and that nothing else changes. The CA is private and made for the test.
+load helper/common
+load helper/redis
+load helper/locks
+load helper/checks
+load helper/tls
+
+setup() {
+  common_setup
+  prepare_tls
+  make_authority ca
+  make_certificate good ca DNS:localhost,IP:127.0.0.1
+}
+
+# Every command that a lock goes through, once.
+use_all_commands() {
+  run -0 redlock-cli run -k demo -- true
+  run -0 --separate-stderr redlock-cli acquire -k demo -t 60s --export
+  eval "$output"
+  run -0 redlock-cli extend -t 90s
+  run -75 redlock-cli status -k demo --exit-code
+  run -75 redlock-cli run -k demo -n -q -- true
+  run -0 redlock-cli release
+  unset REDLOCK_KEY REDLOCK_TOKEN REDLOCK_FENCE REDLOCK_LEASE
+}
+
+# Nothing runs, nothing is locked, and one line says TEXT.
+assert_refuses() {
+  assert_refused "$1" "$2" redlock-cli run -k demo -n "${@:3}" -- touch "$BATS_TEST_TMPDIR/ran"
+  assert [ ! -e "$BATS_TEST_TMPDIR/ran" ]
+}
+
+@test "all commands work over TLS, by address and by name" {
+  start_tls_server good ca --tls-auth-clients no
+  local url
+  export REDLOCK_CACERT=$TLS/ca.crt
+  for url in "rediss://127.0.0.1:${SERVER_PORT[0]}" "rediss://localhost:${SERVER_PORT[0]}/2" "rediss://LOCALHOST:${SERVER_PORT[0]}"; do
+    REDLOCK_SERVER=$url
+    export REDLOCK_SERVER
+    use_all_commands
+  done
+  assert_unlocked demo 0
+}
+
+@test "five servers with TLS are a quorum, also when two of them are gone" {
+  local nr
+  for nr in 1 2 3 4 5; do start_tls_server good ca --tls-auth-clients no; done
+  export REDLOCK_CACERT=$TLS/ca.crt REDLOCK_SERVER=$SERVERS
+  use_all_commands
+  kill_server 1
+  pause_server 3
+  use_all_commands
+  assert_unlocked demo 0 2 4
+}
+
+@test "a password and a client certificate go with it" {
+  start_tls_server good ca --requirepass secret
+  make_certificate client ca DNS:client
+  export REDISCLI_AUTH=secret
+  run -0 redlock-cli run -S "$SERVERS" -k demo --cacert "$TLS/ca.crt" --cert "$TLS/client.crt" --cert-key "$TLS/client.key" -- true
+  cat "$TLS/client.crt" "$TLS/client.key" >"$TLS/both.pem"
+  run -0 redlock-cli run -S "$SERVERS" -k demo --cacert "$TLS/ca.crt" --cert "$TLS/both.pem" -- true
+}
+
+@test "a CA may come from a directory, from a configuration file, or from the system" {
+  start_tls_server good ca --tls-auth-clients no
+  mkdir "$TLS/cas"
+  cp "$TLS/ca.crt" "$TLS/cas/$(openssl x509 -noout -subject_hash -in "$TLS/ca.crt").0"
+  run -0 redlock-cli run -S "$SERVERS" -k demo --cacertdir "$TLS/cas" -- true
+  mkdir -p "$XDG_CONFIG_HOME/redlock-cli"
+  printf 'server = "%s"\ncacert = "%s"\n' "$SERVERS" "$TLS/ca.crt" >"$XDG_CONFIG_HOME/redlock-cli/config.toml"
+  run -0 redlock-cli run -k demo -- true
+  rm "$XDG_CONFIG_HOME/redlock-cli/config.toml"
+  SSL_CERT_FILE=$TLS/ca.crt run -0 redlock-cli run -S "$SERVERS" -k demo -- true
+}
+
+@test "a certificate that nobody we trust has signed is refused" {
+  start_tls_server good ca --tls-auth-clients no
+  make_authority other
+  assert_refuses 77 "name its CA with --cacert" -S "$SERVERS" --cacert "$TLS/other.crt"
+  assert_refuses 77 "name its CA with --cacert" -S "$SERVERS"
+}
+
+@test "a certificate for another address or another name is refused" {
+  make_certificate elsewhere ca DNS:elsewhere.example,IP:10.9.8.7
+  start_tls_server elsewhere ca --tls-auth-clients no
+  export REDLOCK_CACERT=$TLS/ca.crt
+  assert_refuses 77 "its certificate is not for 127.0.0.1" -S "rediss://127.0.0.1:${SERVER_PORT[0]}"
+  assert_refuses 77 "its certificate is not for localhost" -S "rediss://localhost:${SERVER_PORT[0]}"
+  # An address is verified as an address: a name that looks like it does not count.
+  make_certificate as_name ca DNS:127.0.0.1
+  start_tls_server as_name ca --tls-auth-clients no
+  assert_refuses 77 "its certificate is not for 127.0.0.1" -S "rediss://127.0.0.1:${SERVER_PORT[1]}"
+}
+
+@test "IPv6 addresses are verified too" {
+  [[ -e /proc/net/if_inet6 ]] && grep -q '^0\{31\}1 ' /proc/net/if_inet6 || skip "no IPv6 loopback here"
+  make_certificate six ca IP:::1
+  start_tls_server six ca --tls-auth-clients no
+  run -0 redlock-cli run -S "rediss://[::1]:${SERVER_PORT[0]}" -k demo --cacert "$TLS/ca.crt" -- true
+  assert_refuses 77 "its certificate is not for 127.0.0.1" -S "$SERVERS" --cacert "$TLS/ca.crt"
+}
+
+@test "--sni names the server otherwise than the URL, and that name is verified" {
+  make_certificate elsewhere ca DNS:elsewhere.example
+  start_tls_server elsewhere ca --tls-auth-clients no
+  run -0 redlock-cli run -S "$SERVERS" -k demo --cacert "$TLS/ca.crt" --sni elsewhere.example -- true
+  assert_refuses 77 "its certificate is not for other.example" -S "$SERVERS" --cacert "$TLS/ca.crt" --sni other.example
+}
+
+@test "the server name is asked for when the host is a name, and not when it is an address" {
+  local port file=$BATS_TEST_TMPDIR/names
+  start_background server python3 "$BATS_TEST_DIRNAME/helper/sni.py" "$TLS/good.crt" "$TLS/good.key"
+  wait_until grep -q . "$(background_stdout server)"
+  port=$(head -n 1 "$(background_stdout server)")
+  run -69 redlock-cli status -k demo -S "rediss://localhost:$port" --cacert "$TLS/ca.crt"
+  wait_until grep -qx 'asked for localhost' "$(background_stdout server)"
+  run -69 redlock-cli status -k demo -S "rediss://127.0.0.1:$port" --cacert "$TLS/ca.crt"
+  wait_until grep -qx 'asked for nothing' "$(background_stdout server)"
+}
+
+@test "a certificate that has expired is refused" {
+  make_certificate old ca IP:127.0.0.1 0
+  start_tls_server old ca --tls-auth-clients no
+  # It is good for the second in which it was made.
+  wait_until eval '! openssl x509 -checkend 0 -noout -in "$TLS/old.crt"'
+  assert_refuses 77 "its certificate, or its CA's, has expired" -S "$SERVERS" --cacert "$TLS/ca.crt"
+}
+
+@test "a server that wants a client certificate refuses who has none, or another CA's" {
+  start_tls_server good ca
+  make_authority other
+  make_certificate stranger other DNS:stranger
+  local code
+  for code in 1 2 3; do
+    run --separate-stderr redlock-cli run -S "$SERVERS" -k demo -n --cacert "$TLS/ca.crt" -- touch "$BATS_TEST_TMPDIR/ran"
+    # Its refusal may be lost when it resets the connection.
+    [[ $status == 77 || $status == 69 ]]
+    assert_regex "$stderr" '\(?--cert'
+    run --separate-stderr redlock-cli run -S "$SERVERS" -k demo -n --cacert "$TLS/ca.crt" --cert "$TLS/stranger.crt" --cert-key "$TLS/stranger.key" -- touch "$BATS_TEST_TMPDIR/ran"
+    [[ $status == 77 || $status == 69 ]]
+    assert_regex "$stderr" '\(?--cert'
+  done
+  assert [ ! -e "$BATS_TEST_TMPDIR/ran" ]
+}
+
+@test "TLS before 1.2 is refused" {
+  # It is we who refuse it, not what the distribution set as OpenSSL's default.
+  printf '%s\n' 'openssl_conf = a' '[a]' 'ssl_conf = b' '[b]' 'system_default = c' '[c]' 'MinProtocol = None' \
+    'CipherString = DEFAULT@SECLEVEL=0' >"$TLS/lax.cnf"
+  export OPENSSL_CONF=$TLS/lax.cnf
+  start_background server python3 "$BATS_TEST_DIRNAME/helper/sni.py" "$TLS/good.crt" "$TLS/good.key" old
+  wait_until grep -q . "$(background_stdout server)"
+  assert_refuses 77 "TLS that we accept" -S "rediss://127.0.0.1:$(head -n 1 "$(background_stdout server)")" --cacert "$TLS/ca.crt"
+}
+
+@test "rediss:// to a port without TLS, and redis:// to one with it, say what to write" {
+  start_tcp_server
+  start_tls_server good ca --tls-auth-clients no
+  assert_refuses 69 "write redis://" -S "rediss://127.0.0.1:${SERVER_PORT[0]}" --cacert "$TLS/ca.crt"
+  assert_refuses 69 "write rediss://" -S "redis://127.0.0.1:${SERVER_PORT[1]}"
+}
+
+@test "a handshake that never ends is over with the server's time" {
+  start_tls_server good ca --tls-auth-clients no
+  pause_server 0
+  start_background limit sleep 15
+  assert_refuses 69 "no TLS handshake" -S "$SERVERS" --cacert "$TLS/ca.crt" --server-timeout 300ms
+  refute background_has_ended limit
+}
+
+@test "two servers of five that never end the handshake delay nothing" {
+  local nr
+  for nr in 1 2 3 4 5; do start_tls_server good ca --tls-auth-clients no; done
+  pause_server 0
+  pause_server 4
+  start_background limit sleep 15
+  run -0 redlock-cli run -S "$SERVERS" -k demo --cacert "$TLS/ca.crt" --server-timeout 20s -t 2m -- true
+  refute background_has_ended limit
+}
+
+@test "a connection that breaks while the command runs is made anew" {
+  start_tls_server good ca --tls-auth-clients no
+  export REDLOCK_CACERT=$TLS/ca.crt
+  hold holder -S "$SERVERS" -t 3s
+  local before
+  before=$(redis 0 pexpiretime demo)
+  redis 0 client kill type normal skipme yes
+  wait_until eval '(($(redis 0 pexpiretime demo) > before))'
+  release_hold holder
+  assert_equal "$status" 0
+  assert_unlocked demo 0
+}
+
+@test "it does not matter in what pieces the bytes come" {
+  start_tls_server good ca --tls-auth-clients no
+  export REDLOCK_CACERT=$TLS/ca.crt REDLOCK_SERVER_TIMEOUT=8s
+  local size
+  for size in 1 2 3 5 7 64 1000; do
+    start_relay "relay$size" "${SERVER_PORT[0]}" "$size"
+    export REDLOCK_SERVER=rediss://127.0.0.1:$RELAY_PORT
+    run -0 redlock-cli run -k demo -t 60s -- true
+    # An answer of several records, and a question of several.
+    run -0 redlock-cli run -k "$(printf '%04000d' 7)" -t 60s --note "$(printf '%0500d' 7)" -- redlock-cli status
+    assert_unlocked demo 0
+  done
+}
+
+@test "a failed attempt is taken back over TLS as well" {
+  start_tls_server good ca --tls-auth-clients no
+  start_tls_server good ca --tls-auth-clients no
+  start_tls_server good ca --tls-auth-clients no
+  kill_server 1
+  kill_server 2
+  run -69 redlock-cli run -S "$SERVERS" --cacert "$TLS/ca.crt" -k demo -n -- true
+  assert_unlocked demo 0
+}
+
+@test "a silent server gets the acquire and what takes it back when it wakes up" {
+  start_tls_server good ca --tls-auth-clients no
+  # Warm: the handshake is over when it falls silent.
+  start_relay relay "${SERVER_PORT[0]}" 65536
+  hold holder -S "rediss://127.0.0.1:$RELAY_PORT" --cacert "$TLS/ca.crt" -t 3s
+  pause_server 0
+  touch "$BATS_TEST_TMPDIR/holder.end"
+  wait_background holder
+  resume_server 0
+  wait_for_no_key 0 demo
+}
+
+@test "--insecure verifies nothing, and says so every time" {
+  make_certificate elsewhere ca DNS:elsewhere.example
+  start_tls_server elsewhere ca --tls-auth-clients no
+  local round
+  for round in 1 2; do
+    run -0 --separate-stderr redlock-cli run -q -S "$SERVERS" -k demo --insecure -- true
+    assert_equal "$stderr" "redlock-cli: --insecure: certificates are not verified; whoever is in between can read all and grant a lock that is none"
+  done
+  REDLOCK_INSECURE=1 run -0 --separate-stderr redlock-cli status -q -S "$SERVERS" -k demo
+  assert_regex "$stderr" "^redlock-cli: REDLOCK_INSECURE: certificates are not verified"
+  REDLOCK_INSECURE=0 run -77 redlock-cli status -q -S "$SERVERS" -k demo
+}
+
+@test "files that are no good are refused before anything is asked" {
+  local url=rediss://127.0.0.1:1
+  echo nonsense >"$TLS/nonsense"
+  openssl ec -in "$TLS/good.key" -aes128 -passout pass:x -out "$TLS/locked.key" 2>/dev/null
+  assert_refuses 64 "--cacert: cannot use /nowhere/ca.crt: no such file" -S "$url" --cacert /nowhere/ca.crt
+  assert_refuses 64 "--cacert: cannot use $TLS/nonsense: " -S "$url" --cacert "$TLS/nonsense"
+  assert_refuses 64 "--cacertdir: cannot use /nowhere: no such file" -S "$url" --cacertdir /nowhere
+  assert_refuses 64 "--cert: cannot use $TLS/nonsense: " -S "$url" --cert "$TLS/nonsense"
+  assert_refuses 64 "--cert: cannot use $TLS/good.crt: " -S "$url" --cert "$TLS/good.crt"
+  assert_refuses 64 "--cert-key: cannot use $TLS/ca.key: " -S "$url" --cert "$TLS/good.crt" --cert-key "$TLS/ca.key"
+  assert_refuses 64 "--cert-key: a key needs its certificate" -S "$url" --cert-key "$TLS/good.key"
+  # No question for a passphrase, not even with a terminal.
+  run -64 script -qec "redlock-cli run -S $url -k demo --cert $TLS/good.crt --cert-key $TLS/locked.key -- true" /dev/null
+  assert_output --partial "--cert-key: cannot use $TLS/locked.key: "
+  REDLOCK_CACERT=/nowhere/ca.crt assert_refuses 78 "REDLOCK_CACERT: cannot use /nowhere/ca.crt" -S "$url"
+}
+
+@test "options for TLS without a server that has it are refused on the command line, and no harm as a setting" {
+  start_servers 1
+  assert_refuses 64 "--cacert: no server is named with rediss://" -S "$SERVERS" --cacert "$TLS/ca.crt"
+  assert_refuses 64 "--insecure: no server is named with rediss://" -S "$SERVERS" --insecure
+  REDLOCK_CACERT=$TLS/ca.crt run -0 redlock-cli run -S "$SERVERS" -k demo -- true
+}
+
+@test "who does not use TLS does not load it" {
+  strace -f -o "$BATS_TEST_TMPDIR/probe" true 2>/dev/null || skip "strace cannot run here"
+  start_servers 1
+  local calls=$BATS_TEST_TMPDIR/calls
+  ASAN_OPTIONS="${ASAN_OPTIONS:+$ASAN_OPTIONS:}detect_leaks=0" run -0 strace -f -o "$calls" -e trace=open,openat redlock-cli run -S "$SERVERS" -k demo -- true
+  run -0 cat "$calls"
+  refute_output --regexp 'lib(ssl|crypto)'
+}
+
+@test "a server that dies in the middle of a connection does no harm to us" {
+  start_tls_server good ca --tls-auth-clients no
+  export REDLOCK_CACERT=$TLS/ca.crt REDLOCK_SERVER=$SERVERS
+  start_background holder redlock-cli run -k demo -t 2s -- sleep 60
+  wait_for_key 0 demo
+  kill_server 0
+  wait_background holder
+  assert_equal "$status" 79
+}

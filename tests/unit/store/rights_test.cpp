@@ -1,0 +1,59 @@
+#include "store/redis/rights.hpp"
+
+#include <gtest/gtest.h>
+
+#include <regex>
+#include <set>
+
+#include "store/script.hpp"
+
+namespace redlock::redis {
+namespace {
+
+std::set<std::string> tried() {
+  std::set<std::string> names;
+  for (const Command& trial : right_trials("k")) names.insert(trial.front());
+  return names;
+}
+
+TEST(RightTrials, TryEveryCommandThatAScriptCalls) {
+  std::set<std::string> called;
+  const std::regex call(R"(call\('([A-Z]+)')");
+  for (const Script* script : {&scripts::acquire, &scripts::break_lock, &scripts::extend, &scripts::heal, &scripts::inspect,
+                               &scripts::raise_fence, &scripts::release}) {
+    const std::string text(script->text);
+    for (std::sregex_iterator match(text.begin(), text.end(), call), end; match != end; ++match) {
+      std::string name = (*match)[1];
+      for (char& c : name) c = static_cast<char>(c - 'A' + 'a');
+      called.insert(name);
+    }
+  }
+  EXPECT_GE(called.size(), 10U);
+  EXPECT_EQ(tried(), called);
+}
+
+TEST(RightTrials, BeginWithAKeyThatEndsByItselfAndEndWithDeletingIt) {
+  const auto trials = right_trials("k");
+  EXPECT_EQ(trials.front(), (Command{"set", "k", "x", "NX", "PX", "5000"}));
+  EXPECT_EQ(trials.back(), (Command{"del", "k"}));
+}
+
+Reply error(std::string text) {
+  Reply reply;
+  reply.type = Reply::Type::error;
+  reply.text = std::move(text);
+  return reply;
+}
+
+TEST(CommandDenied, IsToldFromOtherErrors) {
+  EXPECT_TRUE(is_command_denied(error("NOPERM User default has no permissions to run the 'hset' command"), "hset"));
+  EXPECT_TRUE(is_command_denied(error("NOPERM this user has no permissions to run the 'hset' command or its subcommand"), "hset"));
+  EXPECT_FALSE(is_command_denied(error("NOPERM No permissions to access a key"), "hset"));
+  EXPECT_FALSE(is_command_denied(error("WRONGTYPE Operation against a key holding the wrong kind of value"), "hset"));
+  Reply text = error("NOPERM 'hset'");
+  text.type = Reply::Type::text;
+  EXPECT_FALSE(is_command_denied(text, "hset"));
+}
+
+}  // namespace
+}  // namespace redlock::redis
