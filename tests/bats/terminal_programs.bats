@@ -18,15 +18,30 @@ assert_sane_terminal() {
   see_status 0
 }
 
-# A full-screen program that shows the key that was pressed; `q` ends it.
+# A full-screen program that shows the key that was pressed; `q` ends it. While it draws, curses ignores signals of the terminal: what was
+# seen on the screen is no sign that it is done. The file drawn-N is, when it has drawn for the Nth time.
 full_screen_program() {
   executable full-screen >/dev/null <<'END_OF_PROGRAM'
 #!/usr/bin/python3
 import curses
+def key_pressed(screen):
+    while True:
+        try:
+            return screen.getkey()
+        except curses.error:  # nothing within the timeout
+            pass
 def show(screen):
-    screen.addstr(0, 0, "press something")
-    while (key := screen.getkey()) != "q":
-        screen.addstr(1, 0, "size %d %d" % screen.getmaxyx() if key == "KEY_RESIZE" else "it was " + key)
+    screen.timeout(50)  # a change of the window just before it reads is seen then
+    text, drawn = "press something", 0
+    while True:
+        screen.addstr(drawn, 0, text)
+        screen.refresh()
+        drawn += 1
+        open("drawn-%d" % drawn, "w").close()
+        key = key_pressed(screen)
+        if key == "q":
+            return
+        text = "size %d %d" % screen.getmaxyx() if key == "KEY_RESIZE" else "it was " + key
 curses.wrapper(show)
 END_OF_PROGRAM
 }
@@ -58,6 +73,7 @@ END_OF_PROGRAM
   see 'press something'
   press x
   see 'it was x'
+  wait_until test -e drawn-2
   ask resize 30 100
   see 'size 30 100'
   press q
@@ -104,6 +120,7 @@ END_OF_PROGRAM
   full_screen_program
   type_line "TERM=vt100 redlock-cli run -k demo -- ./full-screen"
   see 'press something'
+  wait_until test -e drawn-1
   press "$CTRL_Z"
   see_status 148
   type_and_see_status '(exit 7)' 7

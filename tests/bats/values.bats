@@ -186,11 +186,6 @@ locks_verbatim() {
   refute_output --partial $'\e'
 }
 
-@test "one key at a time: a second is refused" {
-  assert_refused 64 "--key" redlock-cli run -k one -k two -- true
-  assert_refused 64 "--key" redlock-cli acquire -k one -k two -t 60s
-}
-
 # --- numbers and words ---
 
 @test "-E takes every exit code there is" {
