@@ -57,22 +57,42 @@ class Formatter : public CLI::Formatter {
   const CommandSpec& command_;
 };
 
-/// A subcommand's CLI11 object with every option of the table that belongs to it.
+/// Whether the words may name this option: with its long name, or with its letter among others behind one dash.
+bool may_name(const std::vector<std::string>& words, const OptionSpec& option) {
+  std::string_view spellings = option.flags;
+  while (!spellings.empty()) {
+    const std::string_view spelling = spellings.substr(0, spellings.find(','));
+    spellings.remove_prefix(std::min(spelling.size() + 1, spellings.size()));
+    const bool is_long = spelling.starts_with("--");
+    for (const std::string& word : words) {
+      if (is_long ? word.starts_with(spelling) : word.starts_with('-') && word.find(spelling[1], 1) != std::string::npos) return true;
+    }
+  }
+  return false;
+}
+
+bool may_ask_for_help(const std::vector<std::string>& words) {
+  return std::any_of(words.begin(), words.end(),
+                     [](const std::string& word) { return word.starts_with('-') && word.find('h') != word.npos; });
+}
+
+/// A subcommand's CLI11 object with the options of the table that belong to it.
 class Parser {
  public:
-  /// Options of commands that are not called cost time at every start, so only `called` gets its own.
-  explicit Parser(std::string_view called)
+  /// Options cost time at every start, so only those are there that the words may name; a help shows all.
+  explicit Parser(const std::vector<std::string>& words)
       : app_("A lock for shell scripts, cron jobs and CI pipelines, on Redis or Valkey", "redlock-cli") {
     app_.set_version_flag("-V,--version", std::string("redlock-cli ") + version);
     app_.require_subcommand(1);
     app_.footer("\n`redlock-cli COMMAND --help` explains a command.\n" + exit_code_help());
+    const bool all = may_ask_for_help(words);
     for (const CommandSpec& command : command_table()) {
       CLI::App* sub = app_.add_subcommand(std::string(command.name), std::string(command.summary));
-      if (command.name != called) continue;
+      if (words.empty() || command.name != words.front()) continue;
       sub->formatter(std::make_shared<Formatter>(command));
       sub->footer("\n" + std::string(command.details) + "\n" + std::string(common_help) + exit_code_help());
       for (const OptionSpec& option : option_table()) {
-        if (option.commands & command.bit) add(*sub, option);
+        if ((option.commands & command.bit) != 0 && (all || may_name(words, option))) add(*sub, option);
       }
     }
   }
@@ -98,8 +118,8 @@ class Parser {
         &*std::find_if(commands.begin(), commands.end(), [&](const CommandSpec& command) { return command.name == chosen->get_name(); });
     for (const OptionSpec& option : option_table()) {
       if (!(option.commands & line.command->bit)) continue;
-      const CLI::Option* given = chosen->get_option(long_spelling(option));
-      if (given->count() == 0) continue;
+      const CLI::Option* given = chosen->get_option_no_throw(long_spelling(option));
+      if (given == nullptr || given->count() == 0) continue;
       // CLI11 takes --flag=anything; whoever writes --force=false must not get the opposite.
       const bool has_value =
           std::any_of(given->results().begin(), given->results().end(), [](const std::string& text) { return text != "true"; });
@@ -212,7 +232,7 @@ std::optional<CommandLine> parse_command_line(const std::vector<std::string>& ar
   hint_at_server_option(ours);
   demand_known_command(ours);
   if (names_command(ours, "run") && dashes == arguments.end()) demand_dashes(ours);
-  Parser parser(ours.empty() ? std::string_view() : std::string_view(ours.front()));
+  Parser parser(ours);
   if (!parser.parse(with_empty_values(ours))) return std::nullopt;
   CommandLine line = parser.result();
   if (dashes != arguments.end()) {
