@@ -36,7 +36,6 @@ std::size_t faults_of(const Votes<AcquireVote>& votes, FaultKind kind) {
   }));
 }
 
-/// Whether the servers other than `against` are too few for a quorum.
 /// A server tells its uptime in whole seconds.
 constexpr std::chrono::seconds uptime_rounding{1};
 
@@ -53,6 +52,7 @@ bool has_twins(const Votes<AcquireVote>& votes) {
   return false;
 }
 
+/// Whether the servers other than `against` are too few for a quorum.
 bool no_quorum_without(std::size_t against, std::size_t servers) {
   return against > 0 && servers - against < quorum_of(servers);
 }
