@@ -4,12 +4,23 @@
 
 #include <algorithm>
 #include <cstring>
-#include <string>
+#include <fstream>
 
 namespace redlock::child {
 
+void set_name(std::string_view name) noexcept {
+  ::prctl(PR_SET_NAME, std::string(name).c_str(), 0, 0, 0);
+}
+
+std::string name_of(pid_t pid) {
+  std::ifstream file("/proc/" + std::to_string(pid) + "/comm");
+  std::string name;
+  std::getline(file, name);
+  return name;
+}
+
 void set_title(std::string_view title, int argc, char** argv) noexcept {
-  ::prctl(PR_SET_NAME, std::string(title).c_str(), 0, 0, 0);
+  set_name(title);
   if (argc < 1 || argv[0] == nullptr) return;
   // The kernel shows the bytes from the first word to the end of the last; they lie one behind the other.
   char* const begin = argv[0];

@@ -2,10 +2,12 @@
 #include <unistd.h>
 
 #include "cli/commands.hpp"
+#include "cli/enclosing.hpp"
 #include "cli/lease_source.hpp"
 #include "cli/lock_options.hpp"
 #include "cli/outcome.hpp"
 #include "cli/session.hpp"
+#include "engine/borrowed_lease.hpp"
 #include "engine/held_lease.hpp"
 #include "output/describe.hpp"
 #include "support/duration.hpp"
@@ -43,13 +45,19 @@ output::Outcome outcome_of_extend(const Session& session, const Resource& resour
   return outcome;
 }
 
+/// One that is borrowed is its guard's to extend: it must only stand.
+asio::awaitable<ExtendResult> extend_one(Electorate& electorate, LeaseHandle::Part part, Ttl ttl) {
+  if (part.borrowed) co_return co_await look_at(electorate, part.resource, id_of(part.token));
+  HeldLease held(electorate, part.resource, part.token, part.fence);
+  co_return co_await held.extend(ttl, Instant::max(), /*by_hand=*/true);
+}
+
 /// Every key, also behind one that failed; the first failure is the outcome.
 asio::awaitable<Finish> extend(Session& session, const LeaseHandle& handle, Ttl ttl) {
   std::optional<output::Outcome> failure;
   std::vector<Resource> resources;
   for (const LeaseHandle::Part& part : handle.parts) {
-    HeldLease held(session.electorate(), part.resource, part.token, part.fence);
-    const ExtendResult result = co_await held.extend(ttl, Instant::max(), /*by_hand=*/true);
+    const ExtendResult result = co_await extend_one(session.electorate(), part, ttl);
     resources.push_back(part.resource);
     output::Outcome outcome = outcome_of_extend(session, part.resource, result, session.electorate().size());
     if (outcome.exit_code != 0 && !failure) failure = std::move(outcome);

@@ -3,10 +3,15 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
+
 #include "child/descriptors.hpp"
 #include "child/front_link.hpp"
 #include "child/supervisor.hpp"
+#include "child/title.hpp"
+#include "child/tree.hpp"
 #include "cli/commands.hpp"
+#include "cli/enclosing.hpp"
 #include "cli/holder.hpp"
 #include "cli/lease_file.hpp"
 #include "cli/outcome.hpp"
@@ -23,8 +28,18 @@ namespace {
 /// What the command finds in its environment.
 std::vector<child::Variable> lease_variables(const std::vector<Lease>& leases, const ServerOptions& servers) {
   const LeaseVariables values = variables_of(handle_of(leases, fingerprint(servers)));
-  return {{"REDLOCK_KEY", values.key}, {"REDLOCK_TOKEN", values.token}, {"REDLOCK_FENCE", values.fence}, {"REDLOCK_LEASE", values.lease}};
+  return {{"REDLOCK_KEY", values.key},
+          {"REDLOCK_TOKEN", values.token},
+          {"REDLOCK_FENCE", values.fence},
+          {"REDLOCK_LEASE", values.lease},
+          {"REDLOCK_HELD", held_variable(leases, servers)}};
 }
+
+/// The name in `comm` of a holder that lives on another's lease, which must not be released before it has ended.
+constexpr std::string_view nested_name = "lock-nested";
+
+/// Between two looks whether nested runs have ended: they need not be our children.
+constexpr Milliseconds nested_interval{50};
 
 /// How long front may take to say that the command may start. One that is stopped (^Z) says nothing; the lock is given back then.
 constexpr Milliseconds go_patience{500};
@@ -138,6 +153,7 @@ class Holder {
   asio::awaitable<std::optional<Finish>> run_under(std::shared_ptr<HeldSet> leases) {
     const auto tenancy = std::make_shared<Tenancy>(leases, session_.clock(), options_.stop, page_, isolation_, supervisor_events());
     tenancy_ = tenancy;
+    if (has_tenure(*leases, Tenure::borrowed)) child::set_name(nested_name);
     child::Supervisor& supervisor = tenancy->supervisor;
     child::SpawnOptions spawn_options;
     spawn_options.environment = child::environment_with(lease_variables(leases->leases(), options_.servers));
@@ -177,9 +193,30 @@ class Holder {
     report_.held = session_.clock().now() - granted;
     report_.left.assign(ending.left.begin(), ending.left.end());
     if (ending.unconfirmed) co_return unconfirmed(*tenancy);
+    if (!ending.lease_gone) co_await outlast_nested_runs(*tenancy);
     const Finish finish = finish_of(ending);
     const Duration keep = ending.lease_gone ? Duration::zero() : std::max(Duration::zero(), options_.min_hold - report_.held);
     co_return co_await release(*tenancy, finish, keep);
+  }
+
+  static bool has_tenure(const HeldSet& set, Tenure tenure) {
+    return std::any_of(set.leases().begin(), set.leases().end(), [tenure](const Lease& lease) { return lease.tenure == tenure; });
+  }
+
+  /// Runs that the command left behind may live on our lease: they notice its end only when they look, too late.
+  asio::awaitable<void> outlast_nested_runs(const Tenancy& tenancy) {
+    bool told = false;
+    for (;;) {
+      std::vector<pid_t> nested = child::living_descendants(::getpid());
+      std::erase_if(nested, [](pid_t pid) { return child::name_of(pid) != nested_name; });
+      if (nested.empty() || tenancy.leases->lost()) co_return;
+      if (!told) {
+        session_.console().notice(
+            fmt::format("{}: the lock is kept for runs within this one that still run: {}", key_, fmt::join(nested, " ")));
+      }
+      told = true;
+      co_await sleep_until(session_.clock(), session_.clock().now() + nested_interval);
+    }
   }
 
   /// The job is stopped: others may have the lock until it goes on.
@@ -270,7 +307,9 @@ class Holder {
     tenancy.over = true;
     const SetReleaseResult released = co_await tenancy.leases->release(/*by_hand=*/false, keep);
     const ReleaseResult& result = released.result;
-    report_.released = result.decision == ReleaseDecision::released;
+    const bool ours = has_tenure(*tenancy.leases, Tenure::own);
+    report_.released = ours && result.decision == ReleaseDecision::released;
+    if (!ours && report_.outcome.result == "released") report_.outcome.result = "enclosed";
     if (!report_.released && report_.outcome.result == "released") report_.outcome.result = "unreleased";
     const bool known_lost = report_.outcome.exit_code == to_int(ExitCode::lost);
     if (result.decision == ReleaseDecision::not_ours && !known_lost) {

@@ -11,6 +11,7 @@
 #include <memory>
 
 #include "cli/command_error.hpp"
+#include "cli/enclosing.hpp"
 #include "store/owner_record.hpp"
 #include "support/duration.hpp"
 #include "support/text.hpp"
@@ -90,6 +91,7 @@ std::vector<Resource> read_keys(const Settings& settings) {
 std::vector<AcquireOrder> orders(const LockOptions& options, Duration needed_validity) {
   std::vector<AcquireOrder> orders;
   for (const Resource& resource : options.resources) orders.push_back({resource, options.ttl, options.owner, needed_validity});
+  enclose(orders, options.servers);
   return orders;
 }
 

@@ -21,6 +21,8 @@ FailureMeaning meaning_of(Why why) {
       return {ExitCode::config, "config"};
     case Why::interrupted:
       return {ExitCode::internal, "interrupted"};
+    case Why::enclosed:
+      return {ExitCode::usage, "usage"};
     case Why::unavailable:
     case Why::guarded:
     case Why::too_slow:

@@ -79,6 +79,12 @@ asio::awaitable<Finish> release(Session& session, const LeaseHandle& handle) {
   Report report(session);
   for (std::size_t i = handle.parts.size(); i-- > 0;) {
     const LeaseHandle::Part& part = handle.parts[i];
+    if (part.borrowed) {
+      output::Outcome outcome = outcome_of("release", {part.resource}, ExitCode::done, {});
+      outcome.result = "enclosed";
+      report.add(std::move(outcome));
+      continue;
+    }
     HeldLease held(session.electorate(), part.resource, part.token, part.fence);
     const ReleaseResult result = co_await held.release(/*by_hand=*/true);
     report.add(outcome_of_release(part.resource, result, session.electorate().size()));

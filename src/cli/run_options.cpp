@@ -4,16 +4,29 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <limits>
 
 #include "cli/command_error.hpp"
+#include "cli/enclosing.hpp"
 #include "support/text.hpp"
 
 namespace redlock::cli {
 namespace {
 
 constexpr std::chrono::seconds default_ttl{30};
+
+/// 30 s; but a run within a run lives by the ttl of the outer one.
+Ttl usual_ttl(const std::vector<Resource>& resources, const ServerOptions& servers) {
+  Ttl ttl = *Ttl::from(default_ttl);
+  for (const EnclosingLease& lease : enclosing_leases(servers)) {
+    for (const LeaseHandle::Part& part : lease.handle.parts) {
+      if (std::binary_search(resources.begin(), resources.end(), part.resource)) ttl = std::min(ttl, lease.ttl);
+    }
+  }
+  return ttl;
+}
 
 std::string basename_of(const std::string& path) {
   return path.substr(path.rfind('/') + 1);
@@ -101,7 +114,7 @@ RunOptions read_run_options(const Settings& settings) {
   ServerOptions servers = read_server_options(settings);
   const auto grace = settings.duration("grace");
   const TtlDemands demands{servers.timeout, grace};
-  const Ttl fallback = *Ttl::from(default_ttl);
+  const Ttl fallback = usual_ttl(resources, servers);
   const auto given = read_ttl(settings, demands);
   if (!given && !leaves_room(fallback, demands)) {
     throw CommandError(ExitCode::usage, "the default --ttl of 30s is too short for this --grace and --server-timeout; set a longer --ttl");

@@ -5,6 +5,13 @@
 
 namespace redlock {
 
+/// What we owe a lease.
+enum class Tenure {
+  own,       ///< we acquired it: we extend it and release it
+  adopted,   ///< somebody left it to us: we extend it, but do not release it
+  borrowed,  ///< somebody else keeps it: we only look whether it still stands
+};
+
 /// A lock that was granted: what proves it, and until when we may rely on it.
 struct Lease {
   Resource resource;
@@ -13,6 +20,7 @@ struct Lease {
   Fence fence;
   Ttl ttl;
   Instant deadline;  ///< t0 + ttl - drift of the last confirmed round; moves forward only
+  Tenure tenure = Tenure::own;
 };
 
 enum class LeaseState { held, lost, expired };

@@ -10,7 +10,8 @@ namespace redlock {
 namespace {
 
 constexpr std::string_view version = "1";
-constexpr std::string_view exclusive = "x";
+constexpr char exclusive = 'x';
+constexpr char borrowed = 'b';
 constexpr std::size_t fingerprint_digits = 16;
 constexpr std::size_t head_fields = 3;
 constexpr std::size_t part_fields = 3;
@@ -73,7 +74,9 @@ std::string server_set_fingerprint(std::vector<std::string> identities) {
 
 std::string LeaseHandle::text() const {
   std::string text;
-  text.append(version).append(".").append(exclusive).append(".").append(servers);
+  text.append(version).append(".");
+  for (const Part& part : parts) text += part.borrowed ? borrowed : exclusive;
+  text.append(".").append(servers);
   for (const Part& part : parts) {
     text.append(".").append(encode_base64url(part.resource.key())).append(".").append(part.token.secret());
     text.append(".").append(part.fence.text());
@@ -84,7 +87,9 @@ std::string LeaseHandle::text() const {
 std::optional<LeaseHandle> LeaseHandle::from_text(std::string_view text) {
   const auto fields = split_at_dots(text);
   if (fields.size() < head_fields + part_fields || (fields.size() - head_fields) % part_fields != 0) return std::nullopt;
-  if (fields[0] != version || fields[1] != exclusive || !is_fingerprint(fields[2])) return std::nullopt;
+  const std::string_view modes = fields[1];
+  if (fields[0] != version || modes.size() != (fields.size() - head_fields) / part_fields || !is_fingerprint(fields[2]))
+    return std::nullopt;
   LeaseHandle handle{{}, std::string(fields[2])};
   for (std::size_t i = head_fields; i < fields.size(); i += part_fields) {
     const auto resource = resource_from(fields[i]);
@@ -92,7 +97,7 @@ std::optional<LeaseHandle> LeaseHandle::from_text(std::string_view text) {
     const auto fence = Fence::from_text(fields[i + 2]);
     if (!resource || !token || !fence) return std::nullopt;
     if (!handle.parts.empty() && handle.parts.back().resource >= *resource) return std::nullopt;
-    handle.parts.push_back({*resource, *token, *fence});
+    handle.parts.push_back({*resource, *token, *fence, modes[handle.parts.size()] == borrowed});
   }
   // Catches what a part reads but never writes, such as a fence with leading zeros.
   if (handle.text() != text) return std::nullopt;

@@ -12,12 +12,21 @@
 
 namespace redlock {
 
+/// A lease on the same key that this process runs under already, as far as it knows.
+struct Enclosure {
+  LeaseId id;
+  Token token;
+  Fence fence;
+  bool guarded;  ///< an ancestor of ours keeps it
+};
+
 /// What is to be locked.
 struct AcquireOrder {
   Resource resource;
   Ttl ttl;
   Owner owner;
   Duration needed_validity;  ///< a lease that would be over sooner is no use and counts as a failure
+  std::optional<Enclosure> enclosure{};
 };
 
 /// A server that granted, but started so lately that its vote does not count yet.
@@ -40,6 +49,7 @@ struct AttemptFailure {
     guarded,    ///< nothing but the restart guard is in the way (R7)
     too_slow,   ///< granted, but the answers took so long that too little of the lease was left
     interrupted,
+    enclosed,  ///< a lease that encloses us has it, and ends too soon for the order
   };
   Why why;
   std::optional<Holder> holder;       ///< the main other lease, when there is one

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "engine/borrowed_lease.hpp"
 #include "support/spawn.hpp"
 
 namespace redlock {
@@ -10,12 +11,16 @@ struct HeldSet::Member {
   Member(Electorate& electorate, const Lease& lease)
       : held(electorate, lease.resource, lease.token, lease.fence),
         keeper(electorate, held, lease),
+        borrowed(electorate, lease),
+        tenure(lease.tenure),
         resource(lease.resource),
         ttl(lease.ttl),
         deadline(lease.deadline) {}
 
   HeldLease held;
   LeaseKeeper keeper;
+  BorrowedLease borrowed;
+  Tenure tenure;
   Resource resource;
   Ttl ttl;
   Instant deadline;
@@ -68,7 +73,12 @@ void HeldSet::start(const std::shared_ptr<Member>& member) {
 asio::awaitable<void> HeldSet::keep_alive(std::shared_ptr<Member> member) {
   const Resource& resource = member->resource;
   while (!over_ && !ended_) {
-    const auto event = co_await member->keeper.next();
+    std::variant<LeaseExtended, LeaseInTrouble, LeaseEnded> event;
+    if (member->tenure == Tenure::borrowed) {
+      event = co_await member->borrowed.next();
+    } else {
+      event = co_await member->keeper.next();
+    }
     if (over_ || ended_) co_return;
     if (const auto* extended = std::get_if<LeaseExtended>(&event)) {
       member->deadline = extended->deadline;
@@ -85,7 +95,9 @@ asio::awaitable<void> HeldSet::keep_alive(std::shared_ptr<Member> member) {
 
 asio::awaitable<ExtendResult> HeldSet::extend() {
   ExtendResult result;
+  result.decision = ExtendDecision::confirmed;
   for (const auto& member : members_) {
+    if (member->tenure == Tenure::borrowed) continue;
     result = co_await member->held.extend(member->ttl);
     if (result.decision != ExtendDecision::confirmed) break;
   }
@@ -94,13 +106,17 @@ asio::awaitable<ExtendResult> HeldSet::extend() {
 
 asio::awaitable<SetReleaseResult> HeldSet::release(bool by_hand, Duration keep) {
   over_ = true;
-  std::optional<SetReleaseResult> worst;
+  ReleaseResult nothing_to_do;
+  nothing_to_do.decision = ReleaseDecision::released;
+  SetReleaseResult worst{members_.back()->resource, std::move(nothing_to_do)};
   for (std::size_t i = members_.size(); i-- > 0;) {
+    if (members_[i]->tenure != Tenure::own) continue;
     ReleaseResult result = co_await members_[i]->held.release(by_hand, keep);
-    if (worst && severity(result.decision) <= severity(worst->result.decision)) continue;
-    worst.emplace(SetReleaseResult{members_[i]->resource, std::move(result)});
+    if (severity(result.decision) < severity(worst.result.decision)) continue;
+    worst.resource = members_[i]->resource;
+    worst.result = std::move(result);
   }
-  co_return std::move(*worst);
+  co_return worst;
 }
 
 }  // namespace redlock

@@ -24,7 +24,7 @@ struct SetReleaseResult {
   ReleaseResult result;
 };
 
-/// Several leases that count as one: good while all of them are. Usually it is one.
+/// Several leases that count as one: good while all of them are. Usually it is one. What becomes of each is a matter of its tenure.
 class HeldSet : public std::enable_shared_from_this<HeldSet> {
  public:
   /// `electorate` must outlive the executor's run().
@@ -48,7 +48,7 @@ class HeldSet : public std::enable_shared_from_this<HeldSet> {
   /// One round for each: a new ttl from now on. What does not confirm it shows in the result: the first such, or the last.
   asio::awaitable<ExtendResult> extend();
 
-  /// Compare-and-delete, the last first; see HeldLease::release. Once, and nothing after it.
+  /// Compare-and-delete of those that are our own, the last first; see HeldLease::release. Once, and nothing after it.
   asio::awaitable<SetReleaseResult> release(bool by_hand, Duration keep = Duration::zero());
 
  private:

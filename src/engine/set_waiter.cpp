@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "engine/borrowed_lease.hpp"
+
 namespace redlock {
 
 SetWaiter::SetWaiter(Electorate& electorate, std::vector<AcquireOrder> orders, WaitPolicy policy, Interrupt& interrupt)
@@ -14,6 +16,20 @@ SetWaiter::SetWaiter(Electorate& electorate, std::vector<AcquireOrder> orders, W
 
 asio::awaitable<std::variant<std::shared_ptr<HeldSet>, SetFailure>> SetWaiter::next() {
   for (;;) {
+    if (!waiter_ && current().enclosure) {
+      const Borrowing borrowing = co_await borrow(electorate_, current());
+      if (borrowing.too_short) {
+        AttemptFailure why{};
+        why.why = AttemptFailure::Why::enclosed;
+        SetFailure failure{current().resource, std::move(why), true};
+        co_await give_back();
+        co_return failure;
+      }
+      if (borrowing.lease) {
+        if (co_await complete_with(*borrowing.lease)) co_return set_;
+        continue;
+      }
+    }
     if (!waiter_) waiter_.emplace(electorate_, current(), remaining_policy(), interrupt_);
     auto step = co_await waiter_->next();
     if (auto* waiting = std::get_if<StillWaiting>(&step)) {
@@ -26,15 +42,20 @@ asio::awaitable<std::variant<std::shared_ptr<HeldSet>, SetFailure>> SetWaiter::n
       co_await give_back();
       co_return failure;
     }
-    set_->add(std::get<Lease>(step));
-    if (set_->leases().size() < orders_.size()) {
-      set_->keep({[](bool) {}, [](const Resource&, const LeaseInTrouble&) {}, [](const Resource&, const LeaseEnded&) {}});
-    } else if (is_good()) {
-      co_return set_;
-    } else {
-      co_await give_back();
-    }
+    if (co_await complete_with(std::get<Lease>(step))) co_return set_;
   }
+}
+
+/// Adds the lease of the current order; true when the set is complete, and good.
+asio::awaitable<bool> SetWaiter::complete_with(Lease lease) {
+  set_->add(lease);
+  if (set_->leases().size() < orders_.size()) {
+    set_->keep({[](bool) {}, [](const Resource&, const LeaseInTrouble&) {}, [](const Resource&, const LeaseEnded&) {}});
+    co_return false;
+  }
+  if (is_good()) co_return true;
+  co_await give_back();
+  co_return false;
 }
 
 WaitPolicy SetWaiter::remaining_policy() const {

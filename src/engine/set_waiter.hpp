@@ -19,7 +19,8 @@ struct SetFailure {
 };
 
 /// Acquires several locks, all or none: one after the other in the given order, with one wait over all. What it has is kept alive while it
-/// waits for the next, and given back when it gives up; should one be lost meanwhile, it begins again.
+/// waits for the next, and given back when it gives up; should one be lost meanwhile, it begins again. A lock that encloses us already
+/// (Enclosure) is borrowed or adopted and not acquired.
 ///
 /// Whoever sorts the keys cannot be in a deadlock with others that do the same: nobody waits for a smaller key than the ones he has.
 ///
@@ -36,6 +37,7 @@ class SetWaiter {
   [[nodiscard]] const AcquireOrder& current() const { return orders_[set_->leases().size()]; }
   [[nodiscard]] WaitPolicy remaining_policy() const;
   [[nodiscard]] bool is_good() const;
+  asio::awaitable<bool> complete_with(Lease lease);
   asio::awaitable<void> give_back();
 
   Electorate& electorate_;

@@ -97,6 +97,8 @@ std::string failure_text(const AttemptFailure& failure, std::size_t servers) {
                          format_duration(failure.round_trip), faults.empty() ? "" : "; ", faults);
     case Why::interrupted:
       return "interrupted";
+    case Why::enclosed:
+      return "the run around this one holds it, with a ttl too short for this --ttl and --grace; give both the same";
   }
   return "failed";
 }

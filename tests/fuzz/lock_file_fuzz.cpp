@@ -10,7 +10,7 @@ namespace image = redlock::local::image;
 
 namespace {
 
-const std::string boot(image::boot_id_size, 'b');
+const std::string boot(boot_id_size, 'b');
 
 void check_body(std::string_view bytes) {
   const auto entries = image::decode(bytes);

@@ -5,7 +5,7 @@
 #include <iostream>
 
 #include "core/helper_keys.hpp"
-#include "store/local/boot_id.hpp"
+#include "support/boot_id.hpp"
 #include "store/local/commands.hpp"
 #include "store/local/digest.hpp"
 #include "store/local/lock_file.hpp"

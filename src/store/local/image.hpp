@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "store/local/keyspace.hpp"
+#include "support/boot_id.hpp"
 
 namespace redlock::local {
 
@@ -21,8 +22,7 @@ namespace redlock::local {
 /// free.
 namespace image {
 
-/// The text of /proc/sys/kernel/random/boot_id. What was written in another boot counts as not there: what held the locks is gone.
-inline constexpr std::size_t boot_id_size = 36;
+// What was written in another boot counts as not there: what held the locks is gone.
 
 inline constexpr std::size_t header_size = 192;
 inline constexpr std::size_t slot_size = 256UL * 1024;  ///< room for a queue of some thousand; what is not used takes no space on disk

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "core/helper_keys.hpp"
-#include "store/local/boot_id.hpp"
+#include "support/boot_id.hpp"
 #include "store/local/digest.hpp"
 #include "store/local/new_file.hpp"
 #include "store/local/place_clock.hpp"

@@ -61,11 +61,18 @@ TEST(LeaseHandle, GivesEveryPartBack) {
 TEST(LeaseHandle, HoldsSeveralKeys) {
   LeaseHandle several = handle_of("deploy");
   several.parts.push_back({Resource::from("z.z").value(), Token::from_text("ffffffffffffffffffffffffffffffff").value(), Fence(7)});
-  EXPECT_EQ(several.text(), std::string(good) + ".ei56.ffffffffffffffffffffffffffffffff.7");
+  EXPECT_EQ(several.text(), good_with("1.x", "1.xx") + ".ei56.ffffffffffffffffffffffffffffffff.7");
   const auto again = LeaseHandle::from_text(several.text());
   ASSERT_TRUE(again.has_value());
   EXPECT_EQ(again->parts, several.parts);
   EXPECT_EQ(again->servers, several.servers);
+}
+
+TEST(LeaseHandle, TellsWhatIsBorrowed) {
+  LeaseHandle borrowed = handle_of("deploy");
+  borrowed.parts.front().borrowed = true;
+  EXPECT_EQ(borrowed.text(), good_with("1.x", "1.b"));
+  EXPECT_EQ(LeaseHandle::from_text(borrowed.text())->parts, borrowed.parts);
 }
 
 TEST(LeaseHandle, RefusesKeysThatAreNotInOrderOrTwice) {
@@ -88,8 +95,10 @@ TEST(LeaseHandle, RefusesWhatItDidNotWrite) {
       ".....",
       std::string(good) + ".",
       std::string(good) + ".1",
-      std::string(good) + ".ei56.ffffffffffffffffffffffffffffffff",
-      std::string(good) + ".ei56.ffffffffffffffffffffffffffffffff.07",
+      std::string(good) + ".ei56.ffffffffffffffffffffffffffffffff.7",
+      good_with("1.x", "1.xx"),
+      good_with("1.x", "1.xx") + ".ei56.ffffffffffffffffffffffffffffffff",
+      good_with("1.x", "1.xx") + ".ei56.ffffffffffffffffffffffffffffffff.07",
       std::string(good) + "\n",
       " " + std::string(good),
       std::string(good.substr(0, good.rfind('.'))),

@@ -8,7 +8,7 @@
 #include <fstream>
 
 #include "../store/drive.hpp"
-#include "store/local/boot_id.hpp"
+#include "support/boot_id.hpp"
 #include "store/local/digest.hpp"
 #include "store/local/sweep.hpp"
 
@@ -252,7 +252,7 @@ TEST_F(LocalServerTest, AFileThatSomebodyRemovedIsAnEmptyOne) {
 
 TEST_F(LocalServerTest, AReboot) {
   acquired();
-  const std::string clock_then = root_.file("clock-" + std::string(image::boot_id_size, 'e'));
+  const std::string clock_then = root_.file("clock-" + std::string(boot_id_size, 'e'));
   std::filesystem::rename(root_.file("clock-" + read_boot_id().value()), clock_then);
   // The same file as an earlier boot would have left it.
   const auto directory = open_directory({root_.file("."), false});
@@ -261,7 +261,7 @@ TEST_F(LocalServerTest, AReboot) {
     const auto& lock = std::get<LockFile>(opened);
     const auto found = lock.load(read_boot_id().value());
     const std::string body = image::encode(std::get<image::Stored>(*found).entries);
-    const std::string earlier(image::boot_id_size, 'e');
+    const std::string earlier(boot_id_size, 'e');
     ASSERT_EQ(::ftruncate(UniqueFd(::open(file().c_str(), O_RDWR)).get(), 0), 0);
     for (int i = 0; i < 2; ++i) ASSERT_TRUE(lock.store(*lock.load(earlier), earlier, body).has_value());
   }

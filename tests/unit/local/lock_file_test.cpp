@@ -16,7 +16,7 @@
 namespace redlock::local {
 namespace {
 
-const std::string boot(image::boot_id_size, '1');
+const std::string boot(boot_id_size, '1');
 
 class LockFileTest : public ::testing::Test {
  protected:

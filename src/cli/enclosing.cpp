@@ -1,0 +1,73 @@
+#include "cli/enclosing.hpp"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+
+#include "child/ancestry.hpp"
+#include "cli/lease_file.hpp"
+#include "store/local/digest.hpp"
+
+namespace redlock::cli {
+namespace {
+
+std::string variable(const char* name) {
+  const char* const value = std::getenv(name);
+  return value != nullptr ? value : "";
+}
+
+/// The leases of all servers whose guard is an ancestor: of the others nobody can say whether they still enclose us.
+std::vector<EnclosingLease> confirmed_leases() {
+  std::vector<EnclosingLease> leases = read_held(variable("REDLOCK_HELD"));
+  std::erase_if(leases, [](const EnclosingLease& lease) { return !child::is_ancestor(lease.guard); });
+  return leases;
+}
+
+std::optional<Enclosure> find_in(const LeaseHandle& handle, const Resource& resource, bool guarded) {
+  for (const LeaseHandle::Part& part : handle.parts) {
+    if (part.resource != resource || part.borrowed) continue;
+    return Enclosure{id_of(part.token), part.token, part.fence, guarded};
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+LeaseId id_of(const Token& token) {
+  return {local::sha1_hex(token.secret())};
+}
+
+std::vector<EnclosingLease> enclosing_leases(const ServerOptions& servers) {
+  std::vector<EnclosingLease> leases = confirmed_leases();
+  const std::string ours = fingerprint(servers);
+  std::erase_if(leases, [&](const EnclosingLease& lease) { return lease.handle.servers != ours; });
+  return leases;
+}
+
+void enclose(std::vector<AcquireOrder>& orders, const ServerOptions& servers) {
+  const std::vector<EnclosingLease> leases = enclosing_leases(servers);
+  const auto left_to_us = LeaseHandle::from_text(variable("REDLOCK_LEASE"));
+  const bool is_here = left_to_us && left_to_us->servers == fingerprint(servers);
+  for (AcquireOrder& order : orders) {
+    for (const EnclosingLease& lease : leases) {
+      if (auto enclosure = find_in(lease.handle, order.resource, /*guarded=*/true)) order.enclosure = std::move(enclosure);
+    }
+    if (!order.enclosure && is_here) order.enclosure = find_in(*left_to_us, order.resource, /*guarded=*/false);
+  }
+}
+
+std::string held_variable(const std::vector<Lease>& leases, const ServerOptions& servers) {
+  std::vector<EnclosingLease> held = confirmed_leases();
+  std::vector<Lease> kept;
+  for (Lease lease : leases) {
+    if (lease.tenure == Tenure::borrowed) continue;
+    lease.tenure = Tenure::own;  // for those inside it is the guard that counts
+    kept.push_back(lease);
+  }
+  const auto guard = child::identify(::getpid());
+  if (guard && !kept.empty()) held.push_back({*guard, kept.front().ttl, handle_of(kept, fingerprint(servers))});
+  return held_text(held);
+}
+
+}  // namespace redlock::cli

@@ -1,0 +1,162 @@
+#!/usr/bin/env bats
+# shellcheck disable=SC2016,SC2030,SC2031,SC2154  # the commands' own shells expand; each test is a subshell; bats and helpers set variables
+# A lock within the same lock: a Makefile that calls itself must not wait for itself.
+load helper/common
+load helper/redis
+load helper/checks
+load helper/locks
+load helper/supervision
+
+setup() { setup_supervision; }
+teardown() { teardown_supervision; }
+
+# What an inner run does at the server: it looks.
+token() { redis 0 get demo; }
+
+@test "run in run of the same key runs at once, under the outer lease" {
+  run redlock-cli run -k demo -- sh -c 'echo "$REDLOCK_TOKEN"; redlock-cli run -n -k demo -- sh -c "echo \$REDLOCK_TOKEN; exit 3"; echo $?
+    redis-cli -s "$0" get demo' "${SERVER_SOCKET[0]}"
+  assert_success
+  assert_equal "${lines[0]}" "${lines[1]}"
+  assert_line --index 2 3
+  # It is still the outer one's.
+  assert_equal "${lines[3]}" "${lines[0]}"
+  assert_equal "$(redis 0 exists demo)" 0
+}
+
+@test "as deep as one likes, and through another lock" {
+  run redlock-cli run -k demo -- redlock-cli run -k other -- redlock-cli run -n -k demo -- redlock-cli run -n -k other -k demo -- echo here
+  assert_success
+  assert_output here
+  assert_equal "$(redis 0 exists demo other)" 0
+}
+
+@test "of several keys those that enclose it are borrowed, the others acquired and released" {
+  run redlock-cli run -k demo -- redlock-cli run -n -k demo -k other -- sh -c 'redis-cli -s "$0" exists demo other' "${SERVER_SOCKET[0]}"
+  assert_output 2
+  assert_equal "$(redis 0 exists demo other)" 0
+}
+
+@test "the inner run tells that it did not release" {
+  run redlock-cli run -k demo -- sh -c 'redlock-cli run --json -n -k demo -- true 2>&1'
+  assert_equal "$(jq -r '"\(.result) \(.released) \(.exit_code)"' <<<"$output")" "enclosed false 0"
+}
+
+@test "REDLOCK_HELD survives odd keys" {
+  local key=$'it\'s a {key}; $(true)\n: \\ \xff'
+  run redlock-cli run -k "$key" -- redlock-cli run -k "b c" -- redlock-cli run -n -k "$key" -k "b c" -- echo here
+  assert_success
+  assert_output here
+}
+
+@test "a process that only inherited the variable acquires for itself" {
+  # As a tmux does that was started under the lock and outlives it.
+  start_background outer redlock-cli run -k demo -- sh -c 'env -0 >"$0/env"; echo ready; exec sleep 1000' "$BATS_TEST_TMPDIR"
+  wait_until grep -q ready "$(background_stdout outer)"
+  local -a inherited
+  mapfile -d '' -t inherited < <(grep -z '^REDLOCK_' "$BATS_TEST_TMPDIR/env")
+  assert [ "${#inherited[@]}" -ge 5 ]
+  run env "${inherited[@]}" redlock-cli run -n -k demo -- true
+  assert_failure 75
+  kill "${BACKGROUND_PID[outer]}"
+  wait_background outer
+  run env "${inherited[@]}" redlock-cli run -n -k demo -- sh -c 'echo "$REDLOCK_TOKEN"'
+  assert_success
+  refute_output "$(printf '%s\n' "${inherited[@]}" | sed -n 's/^REDLOCK_TOKEN=//p')"
+}
+
+@test "forged and stale values grant nothing" {
+  redis 0 set demo theirs
+  local value
+  for value in x ' ' "1:$(</proc/sys/kernel/random/boot_id):$$:1:30000:1.x.0123456789abcdef.ZGVtbw.0123456789abcdef0123456789abcdef.1" \
+    "$(printf 'x%.0s' {1..5000})"; do
+    run env REDLOCK_HELD="$value" redlock-cli run -n -k demo -- true
+    assert_failure 75
+  done
+}
+
+@test "when the outer lease is lost, the inner command is stopped, too, and nothing is granted on its account" {
+  start_background outer redlock-cli run -t 3s -k demo -- redlock-cli run -k demo -- sh -c 'echo $$ ready; exec sleep 1000'
+  wait_until grep -q ready "$(background_stdout outer)"
+  local inner
+  inner=$(sed 's/ .*//' "$(background_stdout outer)")
+  redis 0 set demo theirs
+  wait_background outer
+  assert_equal "$status" 79
+  assert is_dead "$inner"
+  assert_equal "$(redis 0 get demo)" theirs
+}
+
+@test "an inner run that starts when the outer lease is gone does not run on its account" {
+  start_background outer redlock-cli run -t 6s --on-lost warn -k demo -- sh -c '
+    until [ -e "$0/gone" ]; do sleep 0.05; done; redlock-cli run -n -k demo -- touch "$0/ran"; echo "inner $?"' "$BATS_TEST_TMPDIR"
+  wait_for_key 0 demo
+  redis 0 set demo theirs
+  touch "$BATS_TEST_TMPDIR/gone"
+  wait_background outer
+  assert_equal "$output" "inner 75"
+  assert [ ! -e "$BATS_TEST_TMPDIR/ran" ]
+}
+
+@test "the outer run waits for inner ones that are left behind before it releases" {
+  start_background outer redlock-cli run -k demo -- sh -c '
+    redlock-cli run -k demo -- sh -c "echo \$\$ ready; until [ -e \$0/end ]; do sleep 0.05; done" "$0" &
+    until grep -q ready "$0/background.outer" 2>/dev/null || [ -e "$0/go" ]; do sleep 0.05; done' "$BATS_TEST_TMPDIR"
+  wait_until grep -q ready "$(background_stdout outer)"
+  touch "$BATS_TEST_TMPDIR/go"
+  wait_until grep -q "the lock is kept for runs within this one" "$(background_stderr outer)"
+  run redlock-cli run -n -k demo -- true
+  assert_failure 75
+  touch "$BATS_TEST_TMPDIR/end"
+  wait_background outer
+  assert_equal "$status" 0
+  assert_equal "$(redis 0 exists demo)" 0
+}
+
+@test "an inner run lives by the ttl of the outer one, however short" {
+  run redlock-cli run -t 2s -k demo -- redlock-cli run -n -k demo -- sh -c 'sleep 3; echo survived'
+  assert_success
+  assert_output survived
+}
+
+@test "an inner run that would need a longer ttl says so at once" {
+  run redlock-cli run -t 2s -k demo -- redlock-cli run -t 60s --grace 10s -k demo -- true
+  assert_failure 64
+  assert_output --partial "the run around this one holds it, with a ttl too short"
+}
+
+@test "acquire within run: its lease is borrowed, and releasing it changes nothing" {
+  run redlock-cli run -k demo -- sh -c 'set -e
+    lease=$(redlock-cli acquire -n -k demo -t 9s --export); eval "$lease"; [ "$REDLOCK_TOKEN" = "$(redis-cli -s "$0" get demo)" ]
+    redlock-cli extend -t 60s; redlock-cli release; redlock-cli release; redis-cli -s "$0" exists demo
+    redis-cli -s "$0" del demo >/dev/null; redlock-cli extend -t 60s || echo "extend $?"' "${SERVER_SOCKET[0]}"
+  assert_line 1
+  assert_line "extend 79"
+}
+
+@test "run under a lease from acquire renews it and leaves it to who acquired it" {
+  eval "$(redlock-cli acquire -k demo -t 3s --export)"
+  run redlock-cli run -n -t 3s -k demo -- sh -c 'sleep 4; redis-cli -s "$0" get demo' "${SERVER_SOCKET[0]}"
+  assert_success
+  assert_output "$REDLOCK_TOKEN"
+  assert_equal "$(token)" "$REDLOCK_TOKEN"
+  run redlock-cli run -n -k demo -- redlock-cli run -n -k demo -- echo deeper
+  assert_output deeper
+  redlock-cli release
+  assert_equal "$(redis 0 exists demo)" 0
+}
+
+@test "on three servers, one of them dead" {
+  start_servers 2
+  export REDLOCK_SERVER=$SERVERS
+  kill_server 1
+  run redlock-cli run -k demo -- redlock-cli run -n -k demo -- echo here
+  assert_success
+  assert_output here
+}
+
+@test "another set of servers is another lock" {
+  start_servers 1
+  run redlock-cli run -k demo -- redlock-cli run -n -S "${SERVER_URL[1]}" -k demo -- sh -c 'redis-cli -s "$0" exists demo' "${SERVER_SOCKET[1]}"
+  assert_output 1
+}

@@ -1,0 +1,159 @@
+#include "engine/borrowed_lease.hpp"
+
+#include <gtest/gtest.h>
+
+#include "core/validity.hpp"
+#include "engine/held_set.hpp"
+#include "engine/set_waiter.hpp"
+#include "fake_world.hpp"
+
+namespace redlock::fake {
+namespace {
+
+using namespace std::chrono_literals;
+
+/// An outer lease of nine seconds, taken by a `run` or by hand, and another client that runs under it.
+class BorrowedLeaseTest : public testing::Test {
+ protected:
+  explicit BorrowedLeaseTest(bool supervised = true) {
+    AcquireOrder wanted = order(9s);
+    wanted.owner.supervised = supervised;
+    outer = world.run(attempt(keeper.electorate, wanted, keeper.interrupt)).value();
+    world.settle_for(1s);
+  }
+
+  AcquireOrder nested(bool guarded, Duration needed_validity = 1s) {
+    AcquireOrder wanted = order(9s, needed_validity);
+    wanted.enclosure = Enclosure{outer->id, outer->token, outer->fence, guarded};
+    return wanted;
+  }
+
+  Borrowing ask(bool guarded, Duration needed_validity = 1s) {
+    return world.run(borrow(client.electorate, nested(guarded, needed_validity)));
+  }
+
+  std::variant<std::shared_ptr<HeldSet>, SetFailure> take(const AcquireOrder& wanted) {
+    std::vector<AcquireOrder> orders{wanted};
+    constexpr WaitPolicy once{.wait = 0s, .unavailable_wait = 10s, .retry_delay = 100ms};
+    waiter.emplace(client.electorate, std::move(orders), once, client.interrupt);
+    return world.run(waiter->next());
+  }
+
+  void take_over(std::size_t store) { world.store(store).hold_foreign(resource(), "theirs", 60s); }
+
+  World world;
+  Client& keeper = world.client(1);
+  Client& client = world.client(2);
+  std::optional<Lease> outer;
+  std::optional<SetWaiter> waiter;
+};
+
+class LeftByHand : public BorrowedLeaseTest {
+ protected:
+  LeftByHand() : BorrowedLeaseTest(false) {}
+};
+
+TEST_F(BorrowedLeaseTest, IsGrantedWhileItStandsAndEndsWithIt) {
+  const Instant t0 = world.now();
+  const Borrowing borrowing = ask(/*guarded=*/true);
+  ASSERT_TRUE(borrowing.lease);
+  EXPECT_EQ(borrowing.lease->tenure, Tenure::borrowed);
+  EXPECT_EQ(borrowing.lease->token, outer->token);
+  EXPECT_GT(borrowing.lease->deadline, t0);
+  EXPECT_LT(borrowing.lease->deadline, t0 + 8s);  // of nine, one has gone by
+}
+
+TEST_F(BorrowedLeaseTest, IsRefusedWhenItsGuardIsNotKnown) {
+  EXPECT_FALSE(ask(/*guarded=*/false).lease);
+}
+
+TEST_F(LeftByHand, IsAdopted) {
+  const Borrowing borrowing = ask(/*guarded=*/false);
+  ASSERT_TRUE(borrowing.lease);
+  EXPECT_EQ(borrowing.lease->tenure, Tenure::adopted);
+}
+
+TEST_F(BorrowedLeaseTest, NeedsAQuorum) {
+  take_over(0);
+  EXPECT_TRUE(ask(/*guarded=*/true).lease);
+  take_over(1);
+  EXPECT_FALSE(ask(/*guarded=*/true).lease);
+}
+
+TEST_F(BorrowedLeaseTest, CountsTheEndThatAQuorumShows) {
+  // One server was healed later, and keeps it longer.
+  world.run(HeldLease(keeper.electorate, resource(), outer->token, outer->fence).extend(ttl(9s)));
+  world.store(0).hold_foreign(resource(), outer->token.secret(), 100s);
+  const Instant t0 = world.now();
+  const Borrowing borrowing = ask(/*guarded=*/true);
+  ASSERT_TRUE(borrowing.lease);
+  EXPECT_LE(borrowing.lease->deadline, deadline(t0, ttl(9s)));
+}
+
+TEST_F(BorrowedLeaseTest, TellsOneThatEndsTooSoonFromOneThatIsGone) {
+  EXPECT_TRUE(ask(/*guarded=*/true, 20s).too_short);
+  EXPECT_FALSE(ask(/*guarded=*/true, 20s).lease);
+  for (std::size_t i = 0; i < world.size(); ++i) world.store(i).drop(resource());
+  EXPECT_FALSE(ask(/*guarded=*/true, 20s).too_short);
+}
+
+TEST_F(BorrowedLeaseTest, IsNeitherExtendedNorReleased) {
+  const auto step = take(nested(/*guarded=*/true));
+  const auto set = std::get<std::shared_ptr<HeldSet>>(step);
+  bool ended = false;
+  SetEvents events;
+  events.extended = [](bool) {};
+  events.in_trouble = [](const Resource&, const LeaseInTrouble&) {};
+  events.ended = [&ended](const Resource&, const LeaseEnded& end) {
+    ended = true;
+    EXPECT_EQ(end.state, LeaseState::expired);
+  };
+  set->keep(std::move(events));
+  world.settle_for(20s);  // nobody extends it
+  EXPECT_TRUE(ended);
+  EXPECT_TRUE(client.server(0).asked(Question::extend).empty());
+  EXPECT_EQ(world.run(set->release(/*by_hand=*/false)).result.decision, ReleaseDecision::released);
+  EXPECT_TRUE(client.server(0).asked(Question::release).empty());
+}
+
+TEST_F(BorrowedLeaseTest, LastsAsLongAsItsGuardKeepsIt) {
+  auto kept = std::make_shared<HeldSet>(keeper.electorate);
+  kept->add(*outer);
+  const auto quiet = [] {
+    return SetEvents{[](bool) {}, [](const Resource&, const LeaseInTrouble&) {}, [](const Resource&, const LeaseEnded&) {}};
+  };
+  kept->keep(quiet());
+  const auto set = std::get<std::shared_ptr<HeldSet>>(take(nested(/*guarded=*/true)));
+  set->keep(quiet());
+  world.settle_for(60s);
+  EXPECT_FALSE(set->lost());
+  EXPECT_GT(set->deadline(), world.now());
+  (void)world.run(kept->release(/*by_hand=*/false));
+  world.settle_for(10s);
+  EXPECT_TRUE(set->lost());
+}
+
+TEST_F(LeftByHand, IsExtendedButNotReleased) {
+  const auto set = std::get<std::shared_ptr<HeldSet>>(take(nested(/*guarded=*/false)));
+  set->keep({[](bool) {}, [](const Resource&, const LeaseInTrouble&) {}, [](const Resource&, const LeaseEnded&) {}});
+  world.settle_for(30s);
+  EXPECT_FALSE(set->lost());
+  (void)world.run(set->release(/*by_hand=*/false));
+  EXPECT_EQ(world.store(0).lock(resource())->value, outer->token.secret());
+}
+
+TEST_F(BorrowedLeaseTest, IsNoReasonToWaitForOurselves) {
+  const auto step = take(nested(/*guarded=*/true, 20s));
+  EXPECT_EQ(std::get<SetFailure>(step).failure.why, AttemptFailure::Why::enclosed);
+  EXPECT_TRUE(std::get<SetFailure>(step).final);
+}
+
+TEST_F(BorrowedLeaseTest, GivesWayToAnOrdinaryAcquireWhenItIsGone) {
+  for (std::size_t i = 0; i < world.size(); ++i) world.store(i).drop(resource());
+  const auto set = std::get<std::shared_ptr<HeldSet>>(take(nested(/*guarded=*/true)));
+  EXPECT_EQ(set->leases().front().tenure, Tenure::own);
+  EXPECT_NE(set->leases().front().token, outer->token);
+}
+
+}  // namespace
+}  // namespace redlock::fake
