@@ -45,7 +45,7 @@ readonly ORDINARY_UID=65534
 
 jobs=$(nproc)
 # Most tests wait for something most of the time.
-test_jobs=$((2 * jobs))
+test_jobs=$((3 * jobs))
 passed=0
 failed=0
 summary=()

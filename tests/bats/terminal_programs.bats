@@ -126,6 +126,8 @@ END_OF_PROGRAM
   type_and_see_status '(exit 7)' 7
   assert_equal "$(redis 0 exists demo)" 1
   type_line fg
+  # Drawn again, so the terminal is the program's again: what was typed before would be lost.
+  see 'press something'
   press x
   see 'it was x'
   press q
