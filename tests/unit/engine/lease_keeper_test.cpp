@@ -68,6 +68,17 @@ class LeaseKeeperTest : public testing::Test {
   int first_troubles = 0;
 };
 
+TEST_F(LeaseKeeperTest, DoesNotMindAWallClockThatJumps) {
+  for (const Milliseconds offset : {Milliseconds(1h), Milliseconds(-1h), Milliseconds(0)}) {
+    client.own_clock.wall_offset = offset;
+    const Instant before = world.now();
+    const LeaseExtended extended = expect<LeaseExtended>();
+    EXPECT_FALSE(extended.after_trouble);
+    EXPECT_LE(world.now() - before, 3s);
+    EXPECT_GT(extended.deadline, world.now() + 8s);
+  }
+}
+
 TEST_F(LeaseKeeperTest, ExtendsEveryThirdOfTheTtl) {
   const Instant start = world.now();
   for (int round = 1; round <= 5; ++round) {
