@@ -12,6 +12,9 @@
 namespace redlock::child {
 namespace {
 
+/// How often a parent may end while we walk past it.
+constexpr int most_broken_walks = 5;
+
 struct Stat {
   pid_t parent = 0;
   unsigned long long start = 0;
@@ -43,11 +46,22 @@ std::optional<ProcessIdentity> identify(pid_t pid) {
   return ProcessIdentity{*boot, pid, stat->start};
 }
 
+pid_t parent_of(pid_t pid) {
+  const auto stat = read_stat(pid);
+  return stat ? stat->parent : 0;
+}
+
 bool is_ancestor(const ProcessIdentity& process) {
   if (read_boot_id() != process.boot) return false;
+  int broken_walks = 0;
   for (pid_t pid = ::getppid(); pid > 0;) {
     const auto stat = read_stat(pid);
-    if (!stat) return false;
+    if (!stat) {
+      // It ended meanwhile; whoever has its children now is further up.
+      if (++broken_walks > most_broken_walks) return false;
+      pid = ::getppid();
+      continue;
+    }
     if (pid == process.pid) return stat->start == process.start;
     pid = stat->parent;
   }

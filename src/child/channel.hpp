@@ -18,6 +18,7 @@ struct Message {
     waiting,      ///< holder: the answer came too late, it waits for the lock again
     started,      ///< holder: the command runs
     stopped,      ///< holder: the command was stopped; `number` is the signal
+    ended,        ///< holder: the command has ended; what it left may live on
     report,       ///< holder: how it ended; `number` is the exit code, or minus the signal to die of; `text` what --status-fd gets
   };
   Kind kind = Kind::signal;

@@ -170,6 +170,10 @@ void Front::on_message(const Message& message) {
     case Message::Kind::stopped:
       if (shares_group_) stop_like_command(message.number);
       break;
+    case Message::Kind::ended:
+      stop_gate_.discard();  // it was for the command, which did not mind
+      stop_gate_.open();
+      break;
     case Message::Kind::started:
       close_inherited(keep_fd_);
       break;

@@ -41,6 +41,7 @@ class FrontLink : public std::enable_shared_from_this<FrontLink> {
 
   void tell_waiting() const { channel_.send({Message::Kind::waiting, 0, {}}); }
   void tell_started() const { channel_.send({Message::Kind::started, 0, {}}); }
+  void tell_ended() const { channel_.send({Message::Kind::ended, 0, {}}); }
   void tell_stopped(int signal) const { channel_.send({Message::Kind::stopped, signal, {}}); }
 
   /// The last word: the exit code, or minus the signal to die of, and the text for --status-fd.

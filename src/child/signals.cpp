@@ -171,15 +171,17 @@ void StopGate::open() noexcept {
   closed_ = false;
 }
 
+void StopGate::discard() noexcept {
+  const sigset_t stops = stop_signals();
+  const timespec at_once{};
+  while (closed_ && ::sigtimedwait(&stops, nullptr, &at_once) > 0) {
+  }
+}
+
 void StopGate::stop(int signal, const std::atomic<pid_t>& still) noexcept {
   close();
   ::raise(signal == SIGSTOP ? SIGTSTP : signal);
-  if (still == 0) {
-    const sigset_t stops = stop_signals();
-    const timespec at_once{};
-    while (::sigtimedwait(&stops, nullptr, &at_once) > 0) {
-    }
-  }
+  if (still == 0) discard();
   open();
   close();
 }

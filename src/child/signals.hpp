@@ -67,6 +67,9 @@ class StopGate {
   /// Those that wait stop us now.
   void open() noexcept;
 
+  /// Forgets those that wait.
+  void discard() noexcept;
+
   /// Stops us as `signal`, or for SIGSTOP as TSTP, would, unless `still` is 0 when the signal is already waiting: a CONT that comes
   /// later takes it away again. Returns when we go on. Where the kernel stops nobody (an orphaned group) or the signal is ignored, at once.
   void stop(int signal, const std::atomic<pid_t>& still) noexcept;

@@ -129,6 +129,10 @@ asio::awaitable<Ending> Supervisor::finish() {
   co_return Ending{status_.value_or(SIGKILL), lease_gone_, !dead, tree_.descendants(), std::move(swept)};
 }
 
+asio::awaitable<bool> Supervisor::kill_rest() {
+  return kill_all();
+}
+
 /// True when nothing is left. While something cannot be killed (setuid, D state), the lease is kept for as long as it can be.
 asio::awaitable<bool> Supervisor::kill_all() {
   const Instant began = clock_.now();
@@ -168,7 +172,9 @@ bool Supervisor::may_leave(Instant now) {
 
 void Supervisor::reap() {
   while (const auto ended = tree_.reap()) {
-    if (ended->pid == pid_) status_ = ended->status;
+    if (ended->pid != pid_ || status_) continue;
+    status_ = ended->status;
+    events_.ended(lease_gone_);
   }
 }
 

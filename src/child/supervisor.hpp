@@ -28,6 +28,7 @@ struct Ending {
 
 /// What the user should hear while it happens.
 struct SupervisorEvents {
+  std::function<void(bool stopped_by_us)> ended;              ///< the command itself has ended; what descends from it may live on
   std::function<void()> stopping;                             ///< the lease is over, or will be: the command is told to stop; once
   std::function<void(const std::vector<pid_t>&)> unkillable;  ///< these do not die of KILL; after a second, then once a minute
 };
@@ -46,6 +47,9 @@ class Supervisor {
 
   /// Forks the command, ready to start. Not after start().
   Result<void, ExecFailure> prepare(const Command& command, SpawnOptions options, const InheritedSignals& inherited);
+
+  /// After finish(): kills all that is left. True when nothing is.
+  asio::awaitable<bool> kill_rest();
 
   /// The command was stopped, or went on.
   struct StopChange {

@@ -22,7 +22,8 @@ void Acquisition::on_signal(int signal) {
 asio::awaitable<Handout> Acquisition::acquire() {
   Duration needed = margin(options_.ttl);
   if (options_.while_pid) needed += options_.while_pid->stop.grace;
-  auto leases = co_await wait_for_locks(session_, orders(options_, needed), options_.wait, job_group_);
+  auto leases =
+      co_await wait_for_locks(session_, orders(options_, needed, /*stays=*/options_.while_pid.has_value()), options_.wait, job_group_);
   if (!leases) co_return fail(leases.error());
   if (!session_.interrupt().raised() && (*leases)->leases().size() > 1) {
     if (auto failure = co_await renew_all(**leases)) {

@@ -4,13 +4,18 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <thread>
 
 #include "child/ancestry.hpp"
+#include "child/title.hpp"
 #include "cli/lease_file.hpp"
 #include "store/local/digest.hpp"
 
 namespace redlock::cli {
 namespace {
+
+constexpr int most_looks = 100;
+constexpr Milliseconds look_interval{10};
 
 std::string variable(const char* name) {
   const char* const value = std::getenv(name);
@@ -32,6 +37,20 @@ std::optional<Enclosure> find_in(const LeaseHandle& handle, const Resource& reso
   return std::nullopt;
 }
 
+bool wants(const std::vector<AcquireOrder>& orders, const LeaseHandle& handle) {
+  return std::any_of(orders.begin(), orders.end(),
+                     [&](const AcquireOrder& order) { return find_in(handle, order.resource, /*guarded=*/true).has_value(); });
+}
+
+/// Whether it is about to release its lease. It may also be looking whether it can, and find that it must wait; that takes a moment.
+bool ends(const ProcessIdentity& guard) {
+  for (int i = 0; i < most_looks; ++i) {
+    if (child::name_of(static_cast<pid_t>(guard.pid)) != ending_holder) return !child::is_ancestor(guard);
+    std::this_thread::sleep_for(look_interval);
+  }
+  return true;
+}
+
 }  // namespace
 
 LeaseId id_of(const Token& token) {
@@ -45,8 +64,13 @@ std::vector<EnclosingLease> enclosing_leases(const ServerOptions& servers) {
   return leases;
 }
 
-void enclose(std::vector<AcquireOrder>& orders, const ServerOptions& servers) {
-  const std::vector<EnclosingLease> leases = enclosing_leases(servers);
+void enclose(std::vector<AcquireOrder>& orders, const ServerOptions& servers, bool stays) {
+  std::vector<EnclosingLease> leases = enclosing_leases(servers);
+  std::erase_if(leases, [&](const EnclosingLease& lease) { return !wants(orders, lease.handle); });
+  if (stays && !leases.empty()) {
+    child::set_name(nested_holder);
+    std::erase_if(leases, [](const EnclosingLease& lease) { return ends(lease.guard); });
+  }
   const auto left_to_us = LeaseHandle::from_text(variable("REDLOCK_LEASE"));
   const bool is_here = left_to_us && left_to_us->servers == fingerprint(servers);
   for (AcquireOrder& order : orders) {

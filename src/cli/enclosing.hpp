@@ -1,6 +1,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "cli/server_options.hpp"
@@ -12,8 +13,15 @@ namespace redlock::cli {
 /// The leases on these servers that a living ancestor of ours keeps: from REDLOCK_HELD, what cannot be confirmed left out.
 std::vector<EnclosingLease> enclosing_leases(const ServerOptions& servers);
 
-/// Adds to each order the lease that encloses us: of those, or what REDLOCK_LEASE holds.
-void enclose(std::vector<AcquireOrder>& orders, const ServerOptions& servers);
+/// The names in `comm` by which holders know of each other: one that lives on the lease of another, which must not be released sooner; and
+/// one that is about to release its own.
+inline constexpr std::string_view nested_holder = "lock-nested";
+inline constexpr std::string_view ending_holder = "lock-ending";
+
+/// Adds to each order the lease that encloses us: of those, or what REDLOCK_LEASE holds. `stays`: this process is a holder that lives as
+/// long as the lease is used. Then it takes the name of one that is nested first, and borrows from nobody who is about to end: either that
+/// one sees us and waits, or we see that it ends.
+void enclose(std::vector<AcquireOrder>& orders, const ServerOptions& servers, bool stays);
 
 /// The name under which the servers know the lease of this token.
 LeaseId id_of(const Token& token);

@@ -47,7 +47,8 @@ output::Outcome outcome_of_extend(const Session& session, const Resource& resour
 
 /// One that is borrowed is its guard's to extend: it must only stand.
 asio::awaitable<ExtendResult> extend_one(Electorate& electorate, LeaseHandle::Part part, Ttl ttl) {
-  if (part.borrowed) co_return co_await look_at(electorate, part.resource, id_of(part.token));
+  const LeaseId id = id_of(part.token);
+  if (part.borrowed) co_return co_await look_at(electorate, part.resource, id);
   HeldLease held(electorate, part.resource, part.token, part.fence);
   co_return co_await held.extend(ttl, Instant::max(), /*by_hand=*/true);
 }
@@ -56,15 +57,18 @@ asio::awaitable<ExtendResult> extend_one(Electorate& electorate, LeaseHandle::Pa
 asio::awaitable<Finish> extend(Session& session, const LeaseHandle& handle, Ttl ttl) {
   std::optional<output::Outcome> failure;
   std::vector<Resource> resources;
+  std::vector<ServerFault> faults;
   for (const LeaseHandle::Part& part : handle.parts) {
     const ExtendResult result = co_await extend_one(session.electorate(), part, ttl);
     resources.push_back(part.resource);
+    faults.insert(faults.end(), result.faults.begin(), result.faults.end());
     output::Outcome outcome = outcome_of_extend(session, part.resource, result, session.electorate().size());
     if (outcome.exit_code != 0 && !failure) failure = std::move(outcome);
   }
   co_await session.electorate().close(/*drain=*/false);
   output::Outcome all = outcome_of("extend", resources, ExitCode::done, {});
   all.result = "extended";
+  all.faults = std::move(faults);
   if (!failure) session.console().detail(fmt::format("{}: extended by {}", output::keys_text(resources), format_duration(ttl.length())));
   const output::Outcome& outcome = failure ? *failure : all;
   if (session.json()) write_all(STDOUT_FILENO, output::outcome_json(outcome) + "\n");

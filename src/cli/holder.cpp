@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "child/ancestry.hpp"
 #include "child/descriptors.hpp"
 #include "child/front_link.hpp"
 #include "child/supervisor.hpp"
@@ -34,9 +35,6 @@ std::vector<child::Variable> lease_variables(const std::vector<Lease>& leases, c
           {"REDLOCK_LEASE", values.lease},
           {"REDLOCK_HELD", held_variable(leases, servers)}};
 }
-
-/// The name in `comm` of a holder that lives on another's lease, which must not be released before it has ended.
-constexpr std::string_view nested_name = "lock-nested";
 
 /// Between two looks whether nested runs have ended: they need not be our children.
 constexpr Milliseconds nested_interval{50};
@@ -79,8 +77,8 @@ class Holder {
     const Instant began = session_.clock().now();
     std::optional<Finish> finish;
     while (!finish) {
-      auto leases = co_await wait_for_locks(session_, orders(options_, options_.stop.grace + options_.stop.margin), remaining_policy(began),
-                                            job_group_.value_or(0));
+      auto leases = co_await wait_for_locks(session_, orders(options_, options_.stop.grace + options_.stop.margin, /*stays=*/true),
+                                            remaining_policy(began), job_group_.value_or(0));
       report_.waited = session_.clock().now() - began;
       if (leases) {
         finish = co_await run_under(*leases);
@@ -102,6 +100,7 @@ class Holder {
   }
 
   void on_signal(int signal) {
+    for (const pid_t pid : nested_) ::kill(child::parent_of(pid), signal);  // their fronts: of the command nothing else is ours to end
     if (tenancy_ && tenancy_->started) return tenancy_->supervisor.pass_on(signal);
     if (!child::ends_a_wait(signal)) return;
     ended_by_ = signal;
@@ -153,7 +152,6 @@ class Holder {
   asio::awaitable<std::optional<Finish>> run_under(std::shared_ptr<HeldSet> leases) {
     const auto tenancy = std::make_shared<Tenancy>(leases, session_.clock(), options_.stop, page_, isolation_, supervisor_events());
     tenancy_ = tenancy;
-    if (has_tenure(*leases, Tenure::borrowed)) child::set_name(nested_name);
     child::Supervisor& supervisor = tenancy->supervisor;
     child::SpawnOptions spawn_options;
     spawn_options.environment = child::environment_with(lease_variables(leases->leases(), options_.servers));
@@ -189,13 +187,13 @@ class Holder {
     child::close_inherited(std::nullopt);
     keep(tenancy);
     const child::Ending ending = co_await supervisor.finish();
-    page_.stopped_group = 0;
     report_.held = session_.clock().now() - granted;
     report_.left.assign(ending.left.begin(), ending.left.end());
     if (ending.unconfirmed) co_return unconfirmed(*tenancy);
-    if (!ending.lease_gone) co_await outlast_nested_runs(*tenancy);
+    co_await outlast_nested_runs(*tenancy);
     const Finish finish = finish_of(ending);
-    const Duration keep = ending.lease_gone ? Duration::zero() : std::max(Duration::zero(), options_.min_hold - report_.held);
+    const Duration keep =
+        ending.lease_gone ? Duration::zero() : std::max(Duration::zero(), options_.min_hold - (session_.clock().now() - granted));
     co_return co_await release(*tenancy, finish, keep);
   }
 
@@ -203,18 +201,26 @@ class Holder {
     return std::any_of(set.leases().begin(), set.leases().end(), [tenure](const Lease& lease) { return lease.tenure == tenure; });
   }
 
-  /// Runs that the command left behind may live on our lease: they notice its end only when they look, too late.
-  asio::awaitable<void> outlast_nested_runs(const Tenancy& tenancy) {
+  /// Runs that the command left behind may live on our lease: they notice its end only when they look, too late. Under the name of one
+  /// that ends we look once more: who comes later does not borrow from us (see enclose()).
+  asio::awaitable<void> outlast_nested_runs(Tenancy& tenancy) {
+    const std::string own_name = child::name_of(::getpid());
     bool told = false;
     for (;;) {
-      std::vector<pid_t> nested = child::living_descendants(::getpid());
-      std::erase_if(nested, [](pid_t pid) { return child::name_of(pid) != nested_name; });
-      if (nested.empty() || tenancy.leases->lost()) co_return;
+      child::set_name(ending_holder);
+      nested_ = child::living_descendants(::getpid());
+      std::erase_if(nested_, [](pid_t pid) { return child::name_of(pid) != nested_holder; });
+      if (nested_.empty() || tenancy.leases->lost()) co_return;
+      child::set_name(own_name);
       if (!told) {
         session_.console().notice(
-            fmt::format("{}: the lock is kept for runs within this one that still run: {}", key_, fmt::join(nested, " ")));
+            fmt::format("{}: the lock is kept for runs within this one that still run: {}", key_, fmt::join(nested_, " ")));
       }
       told = true;
+      if (link_->gone()) {
+        (void)co_await tenancy.supervisor.kill_rest();
+        co_return;
+      }
       co_await sleep_until(session_.clock(), session_.clock().now() + nested_interval);
     }
   }
@@ -272,6 +278,12 @@ class Holder {
 
   child::SupervisorEvents supervisor_events() {
     child::SupervisorEvents events;
+    events.ended = [this](bool stopped_by_us) {
+      const bool was_stopped = page_.stopped_group.exchange(0) != 0;
+      if (job_group_) link_->tell_ended();
+      // Killed while it was stopped: whoever waits for us must learn it. What we stopped ourselves is told when the job goes on.
+      if (was_stopped && !stopped_by_us && ::getppid() == front_) ::kill(front_, SIGCONT);
+    };
     events.stopping = [this] {
       if (!tenancy_->trouble.empty()) session_.console().error(fmt::format("{}: cannot renew: {}", key_, tenancy_->trouble));
     };
@@ -357,6 +369,7 @@ class Holder {
   std::optional<pid_t> job_group_;
   std::string key_;
   output::RunReport report_;
+  std::vector<pid_t> nested_;  ///< holders that live on our lease, once the command has ended
   int ended_by_ = 0;
 };
 

@@ -88,10 +88,10 @@ std::vector<Resource> read_keys(const Settings& settings) {
   return resources;
 }
 
-std::vector<AcquireOrder> orders(const LockOptions& options, Duration needed_validity) {
+std::vector<AcquireOrder> orders(const LockOptions& options, Duration needed_validity, bool stays) {
   std::vector<AcquireOrder> orders;
   for (const Resource& resource : options.resources) orders.push_back({resource, options.ttl, options.owner, needed_validity});
-  enclose(orders, options.servers);
+  enclose(orders, options.servers, stays);
   return orders;
 }
 

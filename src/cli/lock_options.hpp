@@ -28,7 +28,8 @@ LockOptions read_lock_options(const Settings& settings, std::vector<Resource> re
 std::vector<Resource> read_keys(const Settings& settings);
 
 /// What to acquire: every key, each with a lease that is good for `needed_validity` at least, and with the lease that encloses us already.
-std::vector<AcquireOrder> orders(const LockOptions& options, Duration needed_validity);
+/// `stays`: this process lives as long as the lease is used; see enclose().
+std::vector<AcquireOrder> orders(const LockOptions& options, Duration needed_validity, bool stays);
 
 /// The ttl, or nothing when it is not set. Refused when it leaves no room for `demands`, naming the smallest that does (PROTOCOL R10).
 std::optional<Ttl> read_ttl(const Settings& settings, const TtlDemands& demands);

@@ -17,7 +17,7 @@
 namespace redlock::cli {
 namespace {
 
-/// What became of several keys: the first failure, if there is one, else what became of the last.
+/// What became of several keys: the first failure, if there is one, else what was done for any of them.
 class Report {
  public:
   explicit Report(const Session& session) : session_(session) {}
@@ -28,7 +28,8 @@ class Report {
     const bool worked = outcome.exit_code == 0;
     if (!outcome.message.empty()) worked ? session_.console().notice(line) : session_.console().error(line);
     resources_.insert(resources_.end(), outcome.resources.begin(), outcome.resources.end());
-    if (!whole_ || whole_->exit_code == 0) whole_ = std::move(outcome);
+    const bool says_more = !whole_ || (whole_->exit_code == 0 && (outcome.exit_code != 0 || is_weak(whole_->result)));
+    if (says_more) whole_ = std::move(outcome);
   }
 
   /// The last word, as JSON where that is wanted.
@@ -44,6 +45,9 @@ class Report {
   }
 
  private:
+  /// That nothing was done for one key says nothing of the others.
+  static bool is_weak(std::string_view result) { return result == "enclosed" || result == "free"; }
+
   const Session& session_;
   std::vector<Resource> resources_;
   std::optional<output::Outcome> whole_;

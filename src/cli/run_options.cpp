@@ -10,6 +10,7 @@
 
 #include "cli/command_error.hpp"
 #include "cli/enclosing.hpp"
+#include "support/duration.hpp"
 #include "support/text.hpp"
 
 namespace redlock::cli {
@@ -117,7 +118,9 @@ RunOptions read_run_options(const Settings& settings) {
   const Ttl fallback = usual_ttl(resources, servers);
   const auto given = read_ttl(settings, demands);
   if (!given && !leaves_room(fallback, demands)) {
-    throw CommandError(ExitCode::usage, "the default --ttl of 30s is too short for this --grace and --server-timeout; set a longer --ttl");
+    throw CommandError(ExitCode::usage,
+                       fmt::format("the default --ttl of {} is too short for this --grace and --server-timeout; set a longer --ttl",
+                                   format_duration(fallback.length())));
   }
   const Ttl ttl = given.value_or(fallback);
   Owner owner = read_owner(settings);

@@ -62,6 +62,8 @@ class PidHolder {
     renew(leases);
     spawn(session_.electorate().executor(), [this] { return watch(); });
     co_await guard();
+    // Others of several must not be given away while the process, told or not, still runs under them.
+    while (leases->leases().size() > 1 && !released_by_others_ && !process().ended()) co_await bell_->wait_until(Instant::max());
     (void)co_await leases->release(/*by_hand=*/false);
   }
 

@@ -11,6 +11,9 @@
 namespace redlock {
 namespace {
 
+/// Between two looks at a lease that comes to its end.
+constexpr Milliseconds shortest_interval{50};
+
 /// What one round of looking found.
 struct Look {
   ExtendDecision decision = ExtendDecision::undecided;  ///< confirmed: it stands
@@ -137,7 +140,13 @@ BorrowedLease::BorrowedLease(Electorate& electorate, const Lease& lease)
       id_(lease.id),
       ttl_(lease.ttl),
       deadline_(lease.deadline),
-      next_look_(electorate.clock().now() + extend_interval(lease.ttl)) {}
+      next_look_(look_after(electorate.clock().now())) {}
+
+/// In time for its guard's next extension to show, whatever the ttl of each.
+Instant BorrowedLease::look_after(Instant last) const {
+  return last +
+         std::clamp<Duration>((deadline_ - last) / 4, shortest_interval, std::max<Duration>(extend_interval(ttl_), shortest_interval));
+}
 
 asio::awaitable<std::variant<LeaseExtended, LeaseInTrouble, LeaseEnded>> BorrowedLease::next() {
   const Clock& clock = electorate_.clock();
@@ -151,7 +160,7 @@ asio::awaitable<std::variant<LeaseExtended, LeaseInTrouble, LeaseEnded>> Borrowe
   if (clock.now() >= deadline_) co_return LeaseEnded{LeaseState::expired, std::nullopt};
   if (found.decision == ExtendDecision::confirmed) {
     deadline_ = std::max(deadline_, found.deadline);
-    next_look_ = found.t0 + extend_interval(ttl_);
+    next_look_ = look_after(found.t0);
     co_return LeaseExtended{deadline_, std::exchange(failures_, 0) > 0};
   }
   next_look_ = clock.now() + unavailable_delay(failures_, electorate_.random());

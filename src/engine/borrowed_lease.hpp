@@ -22,8 +22,8 @@ asio::awaitable<Borrowing> borrow(Electorate& electorate, const AcquireOrder& or
 /// Asks once whether a lease stands that somebody else keeps; told as a round of extending would tell it.
 asio::awaitable<ExtendResult> look_at(Electorate& electorate, Resource resource, LeaseId id);
 
-/// Looks every ttl/3 whether a borrowed lease still stands, and tells it as a LeaseKeeper does. Its deadline is the end that a quorum of
-/// servers shows at least, less the drift, from before the question.
+/// Looks every ttl/3, or sooner when it ends sooner, whether a borrowed lease still stands, and tells it as a LeaseKeeper does. Its
+/// deadline is the end that a quorum of servers shows at least, less the drift, from before the question.
 class BorrowedLease {
  public:
   /// `lease` is as borrow() gave it.
@@ -32,6 +32,8 @@ class BorrowedLease {
   asio::awaitable<std::variant<LeaseExtended, LeaseInTrouble, LeaseEnded>> next();
 
  private:
+  [[nodiscard]] Instant look_after(Instant last) const;
+
   Electorate& electorate_;
   Resource resource_;
   LeaseId id_;

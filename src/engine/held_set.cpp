@@ -72,14 +72,14 @@ void HeldSet::start(const std::shared_ptr<Member>& member) {
 
 asio::awaitable<void> HeldSet::keep_alive(std::shared_ptr<Member> member) {
   const Resource& resource = member->resource;
-  while (!over_ && !ended_) {
+  while (!over_) {
     std::variant<LeaseExtended, LeaseInTrouble, LeaseEnded> event;
     if (member->tenure == Tenure::borrowed) {
       event = co_await member->borrowed.next();
     } else {
       event = co_await member->keeper.next();
     }
-    if (over_ || ended_) co_return;
+    if (over_) co_return;
     if (const auto* extended = std::get_if<LeaseExtended>(&event)) {
       member->deadline = extended->deadline;
       events_->extended(extended->after_trouble);
@@ -87,8 +87,10 @@ asio::awaitable<void> HeldSet::keep_alive(std::shared_ptr<Member> member) {
       events_->in_trouble(resource, *trouble);
     } else {
       const LeaseEnded& end = std::get<LeaseEnded>(event);
-      ended_.emplace(Ended{resource, end});
-      events_->ended(resource, end);
+      const bool first = !ended_;
+      if (first) ended_.emplace(Ended{resource, end});
+      if (first) events_->ended(resource, end);
+      co_return;
     }
   }
 }

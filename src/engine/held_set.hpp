@@ -32,7 +32,8 @@ class HeldSet : public std::enable_shared_from_this<HeldSet> {
 
   void add(const Lease& lease);
 
-  /// Keeps them alive in the background, until one is over or release() is called, and those that are added later, too. Called again it
+  /// Keeps them alive in the background until release() is called, and those that are added later, too; the others also when one is over,
+  /// until whoever runs under them is stopped. Called again it
   /// replaces the events; `ended` is told at once when it has happened before.
   void keep(SetEvents events);
 

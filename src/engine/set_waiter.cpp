@@ -16,7 +16,8 @@ SetWaiter::SetWaiter(Electorate& electorate, std::vector<AcquireOrder> orders, W
 
 asio::awaitable<std::variant<std::shared_ptr<HeldSet>, SetFailure>> SetWaiter::next() {
   for (;;) {
-    if (!waiter_ && current().enclosure) {
+    // One with a guard before every attempt: it would be ourselves that we wait for.
+    if (current().enclosure && (!waiter_ || current().enclosure->guarded)) {
       const Borrowing borrowing = co_await borrow(electorate_, current());
       if (borrowing.too_short) {
         AttemptFailure why{};
@@ -26,6 +27,7 @@ asio::awaitable<std::variant<std::shared_ptr<HeldSet>, SetFailure>> SetWaiter::n
         co_return failure;
       }
       if (borrowing.lease) {
+        waiter_.reset();
         if (co_await complete_with(*borrowing.lease)) co_return set_;
         continue;
       }

@@ -113,6 +113,51 @@ token() { redis 0 get demo; }
   assert_equal "$(redis 0 exists demo)" 0
 }
 
+@test "the outer run waits also for an inner one that still waits for another key" {
+  redis 0 set other theirs
+  start_background outer redlock-cli run -k demo -- sh -c '
+    redlock-cli run -k demo -k other -- redis-cli -s "$0" exists demo & sleep 0.3; until [ -e "$1/go" ]; do sleep 0.05; done' \
+    "${SERVER_SOCKET[0]}" "$BATS_TEST_TMPDIR"
+  wait_until grep -q "waiting for other" "$(background_stderr outer)"
+  touch "$BATS_TEST_TMPDIR/go"
+  wait_until grep -q "the lock is kept for runs within this one" "$(background_stderr outer)"
+  redis 0 del other
+  wait_background outer
+  assert_equal "$status $output" "0 1"
+  assert_equal "$(redis 0 exists demo other)" 0
+}
+
+@test "TERM ends inner runs that the outer one waits for" {
+  start_background outer redlock-cli run -k demo -- sh -c '
+    redlock-cli run -k demo -- sh -c "echo \$\$ ready; exec sleep 1000" & sleep 0.3; until [ -e "$0/go" ]; do sleep 0.05; done' "$BATS_TEST_TMPDIR"
+  wait_until grep -q ready "$(background_stdout outer)"
+  touch "$BATS_TEST_TMPDIR/go"
+  wait_until grep -q "the lock is kept for runs within this one" "$(background_stderr outer)"
+  kill "${BACKGROUND_PID[outer]}"
+  wait_background outer
+  assert_equal "$status" 0
+  assert is_dead "${output%% *}"
+  assert_equal "$(redis 0 exists demo)" 0
+}
+
+@test "killed while it waits for inner runs, it takes them with it" {
+  start_background outer redlock-cli run -k demo -- sh -c '
+    redlock-cli run -k demo -- sh -c "echo \$\$ ready; exec sleep 1000" & sleep 0.3; until [ -e "$0/go" ]; do sleep 0.05; done' "$BATS_TEST_TMPDIR"
+  wait_until grep -q ready "$(background_stdout outer)"
+  touch "$BATS_TEST_TMPDIR/go"
+  wait_until grep -q "the lock is kept for runs within this one" "$(background_stderr outer)"
+  kill -KILL "${BACKGROUND_PID[outer]}"
+  wait_background outer
+  wait_until is_dead "${output%% *}"
+  wait_for_no_key 0 demo
+}
+
+@test "an inner run with a longer ttl looks often enough" {
+  run redlock-cli run -t 6s -k demo -- redlock-cli run -n -t 60s --grace 500ms -k demo -- sh -c 'sleep 8; echo survived'
+  assert_success
+  assert_output survived
+}
+
 @test "an inner run lives by the ttl of the outer one, however short" {
   run redlock-cli run -t 2s -k demo -- redlock-cli run -n -k demo -- sh -c 'sleep 3; echo survived'
   assert_success

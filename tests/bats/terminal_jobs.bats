@@ -94,6 +94,36 @@ uptime_in_ms() { awk '{ printf "%d\n", $1 * 1000 }' /proc/uptime; }
   see_status 23
 }
 
+@test "^Z while we wait for what the command left stops us, and fg goes on" {
+  open_terminal
+  type_line "redlock-cli run --descendants wait -k demo -- sh -c 'sh -c \"until [ -e \$PWD/end ]; do sleep 0.05; done\" & echo left'"
+  see '^left'
+  local front
+  front=$(foreground)
+  # The command has ended.
+  wait_until eval '! pgrep -f "sh -c sh -c until" >/dev/null'
+  press "$CTRL_Z"
+  see_status 148
+  type_line fg
+  touch "$BATS_TEST_TMPDIR/end"
+  see_status 0
+  wait_for_no_key 0 demo
+}
+
+@test "a command that is killed while it is stopped ends a script that waits for us" {
+  open_terminal
+  executable script >/dev/null <<<"#!/bin/sh
+redlock-cli run -k demo -- $(counter INT)
+echo \"ended with \$?\""
+  type_line ./script
+  wait_for_counter
+  kill -STOP "$COUNTER"
+  wait_until is_stopped "$COUNTER"
+  kill -KILL "$COUNTER"
+  see 'ended with 137'
+  wait_for_no_key 0 demo
+}
+
 @test "stopped and continued before we could follow: the job goes on" {
   open_terminal
   type_line "redlock-cli run -t 1s -k demo -- $(counter INT)"

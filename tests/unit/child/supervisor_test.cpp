@@ -62,7 +62,7 @@ void jump_while_it_runs(const std::string& trap, Duration span, const std::funct
     const SharedPagePtr page = make_shared_page();
     const auto isolation = Isolation::make(IsolationMode::none, false);
     bool told = false;
-    Supervisor supervisor(clock, plan, *page, *isolation, {[&told] { told = true; }, [](const std::vector<pid_t>&) {}});
+    Supervisor supervisor(clock, plan, *page, *isolation, {[](bool) {}, [&told] { told = true; }, [](const std::vector<pid_t>&) {}});
     const auto pump = std::make_shared<SignalPump>(io.get_executor(), gate);
     pump->start([&supervisor](const ReceivedSignal&) { supervisor.on_child(); });
 
