@@ -67,9 +67,8 @@ void jump_while_it_runs(const std::string& trap, Duration span, const std::funct
     pump->start([&supervisor](const ReceivedSignal&) { supervisor.on_child(); });
 
     Pipe ready;
-    const int out = ready.write_end.get();
-    ASSERT_EQ(::fcntl(out, F_SETFD, 0), 0);
-    const Command command{"/bin/sh", {"sh", "-c", trap + "; echo >&" + std::to_string(out) + "; while :; do sleep 0.01; done"}};
+    const StdoutTo out(ready);
+    const Command command{"/bin/sh", {"sh", "-c", trap + "; echo; while :; do sleep 0.01; done"}};
     ASSERT_TRUE(supervisor.prepare(command, {{"PATH=/usr/bin:/bin"}, std::nullopt}, inherited));
     supervisor.arm(clock.now() + lease_length);
     ASSERT_EQ(*supervisor.start(), true);
