@@ -67,7 +67,8 @@ find_tree() {
   for file in /proc/[0-9]*; do
     pid=${file#/proc/}
     holds_witness "$pid" || continue
-    inside=$(awk '/^NSpid:/ { print $NF }' "$file/status")
+    # One that has ended meanwhile is none of those that we look for.
+    inside=$(awk '/^NSpid:/ { print $NF }' "$file/status" 2>/dev/null) || continue
     if grep -qx "$inside" "$BATS_TEST_TMPDIR/pids"; then TREE+=("$pid"); fi
   done
   for child in $(<"/proc/$HOLDER/task/$HOLDER/children"); do
