@@ -1,4 +1,4 @@
-# Writes one C++ source with the text and the SHA-1 of every script: cmake -DPRELUDE=… -DSCRIPTS=a.lua;b.lua -DOUTPUT=… -P EmbedScripts.cmake
+# Writes one C++ source with all scripts as one text, and its SHA-1: cmake -DPRELUDES=…;… -DSCRIPTS=a.lua;b.lua -DOUTPUT=… -P EmbedScripts.cmake
 # Comment lines and indentation are for readers of the source; they do not travel to the servers.
 function(load_script file result)
   file(READ "${file}" text)
@@ -10,14 +10,31 @@ function(load_script file result)
   set(${result} "${text}" PARENT_SCOPE)
 endfunction()
 
-load_script("${PRELUDE}" prelude)
-set(source "// Made from src/store/scripts by cmake/EmbedScripts.cmake.\n#include \"store/script.hpp\"\n\nnamespace redlock::scripts {\n\n")
+set(text "")
+foreach(file IN LISTS PRELUDES)
+  load_script("${file}" part)
+  string(APPEND text "${part}")
+endforeach()
+string(APPEND text "local op = {}\n")
+set(source "")
 foreach(file IN LISTS SCRIPTS)
   get_filename_component(name "${file}" NAME_WE)
   load_script("${file}" body)
-  set(text "${prelude}${body}")
-  string(SHA1 digest "${text}")
-  string(APPEND source "extern const Script ${name};\nconst Script ${name}{\"${name}\", R\"lua(${text})lua\", \"${digest}\"};\n\n")
+  string(APPEND text "function op.${name}()\n${body}end\n")
+  string(APPEND source "extern const Script ${name};\nconst Script ${name}{\"${name}\"};\n\n")
 endforeach()
-string(APPEND source "}  // namespace redlock::scripts\n")
-file(WRITE "${OUTPUT}" "${source}")
+string(APPEND text "return op[ARGV[#ARGV]]()\n")
+string(SHA1 digest "${text}")
+file(WRITE "${OUTPUT}" "// Made from src/store/scripts by cmake/EmbedScripts.cmake.
+#include \"store/script.hpp\"
+
+namespace redlock::scripts {
+
+extern const std::string_view text;
+const std::string_view text = R\"lua(${text})lua\";
+
+extern const std::string_view sha1;
+const std::string_view sha1 = \"${digest}\";
+
+${source}}  // namespace redlock::scripts
+")

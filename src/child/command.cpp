@@ -212,7 +212,9 @@ std::vector<std::string> environment_with(const std::vector<Variable>& ours) {
   for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry) {
     if (!replaced(*entry)) environment.emplace_back(*entry);
   }
-  for (const auto& variable : ours) environment.push_back(variable.name + "=" + variable.value);
+  for (const auto& variable : ours) {
+    if (variable.value) environment.push_back(variable.name + "=" + *variable.value);
+  }
   return environment;
 }
 

@@ -36,7 +36,7 @@ Result<std::string, ExecFailure> find_program(const std::string& name);
 /// `name=value` for the command, set last, replacing what we inherited under that name.
 struct Variable {
   std::string name;
-  std::string value;
+  std::optional<std::string> value;  ///< nothing: it is not to be there
 };
 
 /// The environment we were started with, with `ours` set on top. Every other variable, odd ones too, passes untouched and in order.

@@ -29,17 +29,23 @@ std::vector<EnclosingLease> confirmed_leases() {
   return leases;
 }
 
-std::optional<Enclosure> find_in(const LeaseHandle& handle, const Resource& resource, bool guarded) {
+/// Who shares the lock may still take a seat of its own; nobody waits for himself then.
+bool may_serve(const Hold& hold, const Mode& mode) {
+  if (mode.seats == 0 || !hold.shared) return true;
+  return hold.seat && *hold.seat < mode.seats;
+}
+
+std::optional<Enclosure> find_in(const LeaseHandle& handle, const AcquireOrder& order, bool guarded) {
   for (const LeaseHandle::Part& part : handle.parts) {
-    if (part.resource != resource || part.borrowed) continue;
-    return Enclosure{id_of(part.token), part.token, part.fence, guarded};
+    if (part.resource != order.resource || part.borrowed || !may_serve(part.hold, order.mode)) continue;
+    return Enclosure{id_of(part.token), part.token, part.fence, guarded, part.hold};
   }
   return std::nullopt;
 }
 
 bool wants(const std::vector<AcquireOrder>& orders, const LeaseHandle& handle) {
   return std::any_of(orders.begin(), orders.end(),
-                     [&](const AcquireOrder& order) { return find_in(handle, order.resource, /*guarded=*/true).has_value(); });
+                     [&](const AcquireOrder& order) { return find_in(handle, order, /*guarded=*/true).has_value(); });
 }
 
 /// Whether it is about to release its lease. It may also be looking whether it can, and find that it must wait; that takes a moment.
@@ -75,9 +81,9 @@ void enclose(std::vector<AcquireOrder>& orders, const ServerOptions& servers, bo
   const bool is_here = left_to_us && left_to_us->servers == fingerprint(servers);
   for (AcquireOrder& order : orders) {
     for (const EnclosingLease& lease : leases) {
-      if (auto enclosure = find_in(lease.handle, order.resource, /*guarded=*/true)) order.enclosure = std::move(enclosure);
+      if (auto enclosure = find_in(lease.handle, order, /*guarded=*/true)) order.enclosure = std::move(enclosure);
     }
-    if (!order.enclosure && is_here) order.enclosure = find_in(*left_to_us, order.resource, /*guarded=*/false);
+    if (!order.enclosure && is_here) order.enclosure = find_in(*left_to_us, order, /*guarded=*/false);
   }
 }
 

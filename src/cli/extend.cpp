@@ -49,7 +49,7 @@ output::Outcome outcome_of_extend(const Session& session, const Resource& resour
 asio::awaitable<ExtendResult> extend_one(Electorate& electorate, LeaseHandle::Part part, Ttl ttl) {
   const LeaseId id = id_of(part.token);
   if (part.borrowed) co_return co_await look_at(electorate, part.resource, id);
-  HeldLease held(electorate, part.resource, part.token, part.fence);
+  HeldLease held(electorate, part.resource, part.token, part.fence, part.hold);
   co_return co_await held.extend(ttl, Instant::max(), /*by_hand=*/true);
 }
 

@@ -33,6 +33,7 @@ std::vector<child::Variable> lease_variables(const std::vector<Lease>& leases, c
           {"REDLOCK_TOKEN", values.token},
           {"REDLOCK_FENCE", values.fence},
           {"REDLOCK_LEASE", values.lease},
+          {"REDLOCK_SLOT", values.slot},
           {"REDLOCK_HELD", held_variable(leases, servers)}};
 }
 

@@ -32,8 +32,9 @@ unexpected<std::string> system_failure(const std::string& path) {
 /// REDLOCK_LEASE comes first, so that a key with newlines in it cannot pass for it.
 std::string file_text(const LeaseHandle& handle) {
   const LeaseVariables values = variables_of(handle);
-  return fmt::format("REDLOCK_LEASE={}\nREDLOCK_KEY={}\nREDLOCK_TOKEN={}\nREDLOCK_FENCE={}\n", shell_quote(values.lease),
-                     shell_quote(values.key), shell_quote(values.token), shell_quote(values.fence));
+  return fmt::format("REDLOCK_LEASE={}\nREDLOCK_KEY={}\nREDLOCK_TOKEN={}\nREDLOCK_FENCE={}\n{}", shell_quote(values.lease),
+                     shell_quote(values.key), shell_quote(values.token), shell_quote(values.fence),
+                     values.slot ? fmt::format("REDLOCK_SLOT={}\n", shell_quote(*values.slot)) : "");
 }
 
 /// A renamed file survives a crash only when its directory is synced, too.
@@ -54,20 +55,22 @@ LeaseVariables variables_of(const LeaseHandle& handle) {
     values.key += separator + part.resource.key();
     values.token += separator + part.token.secret();
     values.fence += separator + part.fence.text();
+    if (part.hold.seat) values.slot = std::to_string(*part.hold.seat);
   }
   return values;
 }
 
 LeaseHandle handle_of(const std::vector<Lease>& leases, std::string servers) {
   LeaseHandle handle{{}, std::move(servers)};
-  for (const Lease& lease : leases) handle.parts.push_back({lease.resource, lease.token, lease.fence, lease.tenure != Tenure::own});
+  for (const Lease& lease : leases) handle.parts.push_back({lease.resource, lease.token, lease.fence, lease.tenure != Tenure::own, lease.hold});
   return handle;
 }
 
 std::string export_line(const LeaseHandle& handle) {
   const LeaseVariables values = variables_of(handle);
-  return fmt::format("export REDLOCK_KEY={} REDLOCK_TOKEN={} REDLOCK_FENCE={} REDLOCK_LEASE={}\n", shell_quote(values.key),
-                     shell_quote(values.token), shell_quote(values.fence), shell_quote(values.lease));
+  return fmt::format("export REDLOCK_KEY={} REDLOCK_TOKEN={} REDLOCK_FENCE={} REDLOCK_LEASE={}{}\n", shell_quote(values.key),
+                     shell_quote(values.token), shell_quote(values.fence), shell_quote(values.lease),
+                     values.slot ? " REDLOCK_SLOT=" + shell_quote(*values.slot) : "");
 }
 
 std::string failed_export_line(int exit_code) {

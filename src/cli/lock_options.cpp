@@ -61,6 +61,27 @@ WaitPolicy read_wait_policy(const Settings& settings) {
   return policy;
 }
 
+/// -x, -s and --slots: the one from the strongest place; a usage error with two in the same.
+Mode read_mode(const Settings& settings, const std::vector<Resource>& resources) {
+  std::optional<Setting> chosen;
+  std::string_view way = "exclusive";
+  for (const char* name : {"exclusive", "shared", "slots"}) {
+    auto setting = settings.find(name);
+    if (!setting || (std::string_view(name) != "slots" && !settings.flag(name))) continue;
+    if (chosen && chosen->origin == setting->origin) Settings::refuse(*setting, "with " + chosen->where + ": choose one of them");
+    if (chosen && chosen->origin < setting->origin) continue;
+    chosen = std::move(setting);
+    way = name;
+  }
+  Mode mode;
+  mode.shared = way != "exclusive";
+  if (way != "slots") return mode;
+  mode.seats = static_cast<std::size_t>(settings.number("slots", Mode::most_seats).value_or(0));
+  if (mode.seats == 0) Settings::refuse(*chosen, "must be at least 1");
+  if (resources.size() > 1) Settings::refuse(*chosen, "goes with one -k only: REDLOCK_SLOT is one number");
+  return mode;
+}
+
 int read_conflict_exit_code(const Settings& settings) {
   constexpr std::uint64_t largest_exit_code = 255;
   return static_cast<int>(settings.number("conflict-exit-code", largest_exit_code).value_or(to_int(ExitCode::busy)));
@@ -90,7 +111,11 @@ std::vector<Resource> read_keys(const Settings& settings) {
 
 std::vector<AcquireOrder> orders(const LockOptions& options, Duration needed_validity, bool stays) {
   std::vector<AcquireOrder> orders;
-  for (const Resource& resource : options.resources) orders.push_back({resource, options.ttl, options.owner, needed_validity});
+  for (const Resource& resource : options.resources) {
+    AcquireOrder order{resource, options.ttl, options.owner, needed_validity};
+    order.mode = options.mode;
+    orders.push_back(std::move(order));
+  }
   enclose(orders, options.servers, stays);
   return orders;
 }
@@ -115,8 +140,9 @@ Ttl require_ttl(const Settings& settings, const TtlDemands& demands, std::string
 LockOptions read_lock_options(const Settings& settings, std::vector<Resource> resources, Ttl ttl, ServerOptions servers, Owner owner) {
   demand_within_guard(settings, servers, "ttl", ttl.length());
   const Duration timeout = servers.timeout.value_or(default_server_timeout(ttl));
-  return {std::move(resources), ttl,    read_wait_policy(settings), read_conflict_exit_code(settings), std::move(owner),
-          std::move(servers),   timeout};
+  const Mode mode = read_mode(settings, resources);
+  return {std::move(resources), ttl,     read_wait_policy(settings), read_conflict_exit_code(settings), std::move(owner),
+          std::move(servers),   timeout, mode};
 }
 
 Owner read_owner(const Settings& settings) {

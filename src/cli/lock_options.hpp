@@ -18,6 +18,7 @@ struct LockOptions {
   Owner owner;
   ServerOptions servers;
   Duration server_timeout;
+  Mode mode;
 };
 
 /// All of it, once the ttl is known; the owner's pid and command are the caller's to know. Throws CommandError.

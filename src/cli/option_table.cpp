@@ -12,12 +12,14 @@ constexpr std::array commands{
 as CMD did. Should the lock be lost, or come so near to its end that it might be, CMD and everything
 it started is stopped (TERM, then KILL) and the exit code is 79.
 
-CMD finds REDLOCK_KEY, REDLOCK_TOKEN, REDLOCK_FENCE and REDLOCK_LEASE in its environment. Its
-arguments, stdin and inherited descriptors are not touched; there is no shell unless -c asks for one.
+CMD finds REDLOCK_KEY, REDLOCK_TOKEN, REDLOCK_FENCE and REDLOCK_LEASE in its environment (and
+REDLOCK_SLOT with --slots). Its arguments, stdin and inherited descriptors are not touched; there is
+no shell unless -c asks for one. Whoever waits is served in order of arrival.
 
   redlock-cli run -k deploy -- ./deploy.sh --prod
   redlock-cli run -k nightly -n -E 0 -q -- /usr/local/bin/backup    (cron: only one host does it)
-  redlock-cli run -k deploy -w 10m -c 'make && make install')"},
+  redlock-cli run -k deploy -w 10m -c 'make && make install'
+  redlock-cli run -k gpu --slots 4 -c 'train --device "$REDLOCK_SLOT"')"},
     CommandSpec{for_acquire, "acquire", "-k KEY {--ttl DUR | --while-pid PID} [OPTIONS]", "take a lock and hand it to the script",
                 R"(Takes the lock for DUR and prints its token. Nothing renews it: use `redlock-cli extend`, or choose
 DUR long enough, and `redlock-cli release` at the end. Or let it be renewed while a process lives: should
@@ -43,7 +45,7 @@ REDLOCK_TOKEN); 79 if it is not ours any more. A lease that `run` holds is relea
   redlock-cli release -k deploy --force               (breaks anybody's lock, and says whose it was)
   redlock-cli release -k deploy --force --if-fence N  (only if it is still that one))"},
     CommandSpec{for_status, "status", "[-k KEY...] [OPTIONS]", "show who holds what",
-                R"(Shows who holds the lock, since when, for how long still, and what each server says.
+                R"(Shows who holds the lock, since when, for how long still, who waits, and what each server says.
 Without -k: every lock that this tool made at these servers.
 
   redlock-cli status -k deploy
@@ -71,12 +73,16 @@ constexpr std::array options{
                "How long the lock outlives a holder that died (run: default 30s, renewed while CMD runs)"},
     OptionSpec{"-E,--conflict-exit-code", "conflict-exit-code", OptionKind::value, "N", takes_lock, OptionSource::anywhere,
                "Exit with N (0 to 255) instead of 75 when another holds the lock"},
+    OptionSpec{"-s,--shared", "shared", OptionKind::flag, "", takes_lock, OptionSource::anywhere,
+               "Share the lock with others who share it; only an exclusive lock keeps us out (and we keep it out)"},
     OptionSpec{"-x,-e,--exclusive", "exclusive", OptionKind::flag, "", takes_lock, OptionSource::anywhere,
-               "Take an exclusive lock: what it always does; for flock(1) users"},
+               "Take the lock alone (default)"},
+    OptionSpec{"--slots", "slots", OptionKind::value, "N", takes_lock, OptionSource::anywhere,
+               "Up to N hold the lock at the same time (at most 1000); which of them we are, from 0 on, is in REDLOCK_SLOT"},
     OptionSpec{"--note", "note", OptionKind::value, "TEXT", takes_lock, OptionSource::anywhere,
                "Why the lock is held: shown to whoever waits for it (at most 512 bytes)"},
     OptionSpec{"--retry-delay", "retry-delay", OptionKind::value, "DUR", takes_lock, OptionSource::anywhere,
-               "While another holds the lock, look again after about so long (default 100ms)"},
+               "While a foreign client holds the lock, which calls nobody, look again after about so long (default 100ms)"},
     OptionSpec{"-c,--command", "command", OptionKind::value, "TEXT", for_run, OptionSource::line, "Run TEXT with $SHELL -c instead of CMD"},
     OptionSpec{"--grace", "grace", OptionKind::value, "DUR", takes_lock, OptionSource::anywhere,
                "Time between TERM and KILL when CMD must be stopped (default: ttl/5, at most 5s)"},

@@ -21,6 +21,7 @@ FailureMeaning meaning_of(Why why) {
       return {ExitCode::config, "config"};
     case Why::interrupted:
       return {ExitCode::internal, "interrupted"};
+    case Why::outgrown:
     case Why::enclosed:
       return {ExitCode::usage, "usage"};
     case Why::unavailable:

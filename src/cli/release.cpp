@@ -89,7 +89,7 @@ asio::awaitable<Finish> release(Session& session, const LeaseHandle& handle) {
       report.add(std::move(outcome));
       continue;
     }
-    HeldLease held(session.electorate(), part.resource, part.token, part.fence);
+    HeldLease held(session.electorate(), part.resource, part.token, part.fence, part.hold);
     const ReleaseResult result = co_await held.release(/*by_hand=*/true);
     report.add(outcome_of_release(part.resource, result, session.electorate().size()));
   }

@@ -51,6 +51,7 @@ std::string text_of(const Picture& picture, std::size_t servers, bool listed) {
   for (const output::KeyStatus& key : picture.keys) {
     text += fmt::format("{}: {}\n", output::key_text(key.resource), output::inspection_text(key.inspection));
     if (key.inspection.holder && key.inspection.holder->fence) text += fmt::format("  fence {}\n", key.inspection.holder->fence->text());
+    for (const std::string& line : output::company_lines(key.inspection.company)) text += fmt::format("  {}\n", line);
     if (servers == 1 && key.inspection.state != InspectState::unavailable) continue;
     for (std::size_t i = 0; i < key.votes.size(); ++i) text += fmt::format("  {}: {}\n", key.servers[i], output::vote_text(key.votes[i]));
   }

@@ -19,8 +19,13 @@ class Reporter {
   }
 
   void show(const Resource& resource, const AttemptFailure& failure) {
-    const std::string text = fmt::format("{}: {}", output::key_text(resource), output::failure_text(failure, servers_));
+    std::string text = fmt::format("{}: {}", output::key_text(resource), output::failure_text(failure, servers_));
+    if (failure.line.in_line) text += fmt::format("; {} in line before us", failure.line.ahead);
     session_.console().debug(text);
+    if (!failure.deaf_to.empty() && !std::exchange(told_deaf_, true)) {
+      session_.console().detail(fmt::format("{}: cannot be called when it is our turn, so we look again and again: {}",
+                                            output::key_text(resource), output::faults_text(failure.deaf_to)));
+    }
     if (failure.why == AttemptFailure::Why::split || failure.why == AttemptFailure::Why::maybe_busy) return;  // sorts itself out
     const Instant now = session_.clock().now();
     const bool drawn = line_ && line_->draw(now, "redlock-cli: waiting for " + text);
@@ -39,6 +44,7 @@ class Reporter {
   std::optional<Resource> last_resource_;
   std::optional<AttemptFailure::Why> last_why_;
   Instant last_;
+  bool told_deaf_ = false;
 };
 
 }  // namespace

@@ -1,6 +1,7 @@
 #include "core/decision.hpp"
 
 #include <algorithm>
+#include <map>
 #include <utility>
 
 namespace redlock {
@@ -63,15 +64,15 @@ struct Standing {
   std::size_t votes = 0;
 };
 
-/// The lease that most servers show; of several, the one that the first server shows.
-template <class Votes>
+/// The lease that most servers show (in a vote of that kind); of several, the one that the first server shows.
+template <class Kind, class Votes>
 Standing leading(const Votes& votes) {
   Standing lead;
   for (const auto& vote : votes) {
-    const Held* held = as<Held>(vote);
+    const Kind* held = as<Kind>(vote);
     if (held == nullptr) continue;
     const auto same = static_cast<std::size_t>(std::ranges::count_if(votes, [=](const auto& other) {
-      const Held* also = as<Held>(other);
+      const Kind* also = as<Kind>(other);
       return also != nullptr && also->holder.id == held->holder.id;
     }));
     if (same > lead.votes) lead = {&held->holder, same};
@@ -79,11 +80,22 @@ Standing leading(const Votes& votes) {
   return lead;
 }
 
+const Company* company_in(const InspectVote& vote) {
+  if (const auto* taken = std::get_if<Taken>(&vote)) return &taken->company;
+  const auto* free = std::get_if<Free>(&vote);
+  return free != nullptr ? &free->company : nullptr;
+}
+
 /// What stands in the way of our lease when a quorum of servers answered or may still answer.
 AcquireDecision classify_holders(const Votes<AcquireVote>& votes) {
   const std::size_t quorum = quorum_of(votes.size());
-  const Standing lead = leading(votes);
-  if (lead.votes >= quorum) return AcquireDecision::busy;
+  const Standing lead = leading<Held>(votes);
+  // Of a shared lock several failing attempts look like one lease.
+  const bool sure = lead.holder != nullptr && (!lead.holder->shared || votes.size() == 1);
+  if (lead.votes >= quorum) return sure ? AcquireDecision::busy : AcquireDecision::maybe_busy;
+  // Where others wait for it, the first of them has it soon, if nobody has it now.
+  const std::size_t waited_for = number_of<Queued>(votes);
+  if (waited_for > 0 && lead.votes + waited_for >= quorum) return AcquireDecision::busy;
   // Only silence can hide a lease: every other fault says that the server cast no vote.
   const bool may_have_quorum = lead.votes > 0 && lead.votes + faults_of(votes, FaultKind::silent) >= quorum;
   if (!may_have_quorum) return AcquireDecision::split;
@@ -100,7 +112,7 @@ AcquireDecision classify_failure(const Votes<AcquireVote>& votes) {
   if (no_quorum_without(misconfigured, servers)) return AcquireDecision::misconfigured;
   // Neither alone is enough, so there are some of both: rights are what the user can mend first.
   if (no_quorum_without(denied + misconfigured, servers)) return AcquireDecision::denied;
-  const std::size_t answers = number_of<Granted>(votes) + number_of<Held>(votes);
+  const std::size_t answers = number_of<Granted>(votes) + number_of<Held>(votes) + number_of<Queued>(votes);
   if (answers + number_missing(votes) < quorum_of(servers)) return AcquireDecision::unavailable;
   return classify_holders(votes);
 }
@@ -127,8 +139,17 @@ void AcquireTally::count(std::size_t server, AcquireVote vote) {
 
 bool AcquireTally::counts(const std::optional<AcquireVote>& vote) const {
   const Granted* granted = as<Granted>(vote);
-  if (granted == nullptr) return false;
+  if (granted == nullptr || granted->seat != seat()) return false;
   return !granted->server.up || !guard_left(*granted->server.up, restart_guard_);
+}
+
+std::optional<std::size_t> AcquireTally::seat() const {
+  std::map<std::optional<std::size_t>, std::size_t> granted;
+  for (const auto& vote : votes_) {
+    if (const Granted* one = as<Granted>(vote)) ++granted[one->seat];
+  }
+  const auto most = std::ranges::max_element(granted, {}, [](const auto& entry) { return entry.second; });
+  return most == granted.end() ? std::nullopt : most->first;
 }
 
 AcquireDecision AcquireTally::decision() const {
@@ -137,7 +158,11 @@ AcquireDecision AcquireTally::decision() const {
   if (has_twins(votes_)) return AcquireDecision::duplicate;
   if (grants() >= quorum) return AcquireDecision::granted;
   if (grants() + number_missing(votes_) >= quorum) return AcquireDecision::undecided;
-  const std::size_t granted = number_of<Granted>(votes_);
+  const std::optional<std::size_t> seat = this->seat();
+  const auto granted = static_cast<std::size_t>(std::ranges::count_if(votes_, [&](const auto& vote) {
+    const Granted* one = as<Granted>(vote);
+    return one != nullptr && one->seat == seat;
+  }));
   if (granted >= quorum) return AcquireDecision::guarded;
   if (granted > grants() && granted + number_missing(votes_) >= quorum) return AcquireDecision::undecided;
   return classify_failure(votes_);
@@ -183,7 +208,7 @@ std::vector<std::size_t> AcquireTally::granted_below(Fence fence) const {
 }
 
 const Holder* AcquireTally::main_holder() const {
-  return leading(votes_).holder;
+  return leading<Held>(votes_).holder;
 }
 
 const AcquireVote* AcquireTally::vote_of(std::size_t server) const {
@@ -225,14 +250,19 @@ ReleaseDecision decide_release(const std::vector<ReleaseVote>& votes) {
 Inspection summarize(const std::vector<InspectVote>& votes) {
   const std::size_t quorum = quorum_of(votes.size());
   const std::size_t free = number_of<Free>(votes);
-  const Standing lead = leading(votes);
+  const Standing lead = leading<Taken>(votes);
   Inspection inspection;
   if (lead.holder != nullptr) inspection.holder = *lead.holder;
+  for (const InspectVote& vote : votes) {
+    const Company* company = company_in(vote);
+    const auto size = [](const Company& some) { return some.waiters + some.shares; };
+    if (company != nullptr && size(*company) > size(inspection.company)) inspection.company = *company;
+  }
   if (free >= quorum) {
     inspection.state = InspectState::free;
   } else if (lead.votes >= quorum) {
     inspection.state = InspectState::held;
-  } else if (free + number_of<Held>(votes) >= quorum) {
+  } else if (free + number_of<Taken>(votes) >= quorum) {
     inspection.state = InspectState::partly_held;
   }
   return inspection;

@@ -59,8 +59,14 @@ class AcquireTally {
   /// with the missing ones there would be no quorum of answers either. Later votes may refine the kind of failure, never undo it.
   [[nodiscard]] AcquireDecision decision() const;
 
-  /// Grants that count: not those of young servers.
+  /// Grants that count: not those of young servers, and of several seats only those of the one that most granted.
   [[nodiscard]] std::size_t grants() const;
+
+  /// Whether that server's vote is such a grant.
+  [[nodiscard]] bool counts(std::size_t server) const { return counts(votes_.at(server)); }
+
+  /// The seat that most servers granted, of several the lowest.
+  [[nodiscard]] std::optional<std::size_t> seat() const;
   [[nodiscard]] bool complete() const;
 
   /// The servers whose grants do not count yet, the oldest first: those that would make a quorum, when decision() is guarded.
@@ -126,6 +132,7 @@ enum class InspectState {
 struct Inspection {
   InspectState state = InspectState::unavailable;
   std::optional<Holder> holder;
+  Company company;  ///< as the server has it that knows of most
 };
 Inspection summarize(const std::vector<InspectVote>& votes);
 

@@ -90,6 +90,10 @@ std::optional<Resource> HelperKeys::resource_of_owner(std::string_view owner_key
   return *resource;
 }
 
+std::vector<std::string> HelperKeys::all() const {
+  return {fence(), owner(), released(), readers(), shares(), seats(), queue(), waiters()};
+}
+
 std::string HelperKeys::named(std::string_view name) const {
   return std::string(Resource::reserved_prefix).append(name).append(":").append(tail_);
 }

@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "core/names.hpp"
 
@@ -23,6 +24,17 @@ class HelperKeys {
   [[nodiscard]] std::string fence() const { return named("fence"); }        ///< string: the fence counter
   [[nodiscard]] std::string owner() const { return named("owner"); }        ///< hash: who holds the lease
   [[nodiscard]] std::string released() const { return named("released"); }  ///< sorted set: tombstones of leases released by hand (R9)
+  [[nodiscard]] std::string readers() const { return named("readers"); }    ///< sorted set: shares by their ends (M1)
+  [[nodiscard]] std::string shares() const { return named("shares"); }      ///< hash: what is known of each share
+  [[nodiscard]] std::string seats() const { return named("seats"); }        ///< hash: who sits where (M2)
+  [[nodiscard]] std::string queue() const { return named("queue"); }        ///< sorted set: waiters by their tickets (Q1)
+  [[nodiscard]] std::string waiters() const { return named("waiters"); }    ///< hash: what is known of each waiter
+
+  /// All of them, in the order in which the scripts have them behind the lock.
+  [[nodiscard]] std::vector<std::string> all() const;
+
+  /// The channel at which a waiter is called. A channel is no key, but in a cluster it is published where the lock is.
+  [[nodiscard]] std::string wake(std::string_view waiter) const { return named(std::string("wake:").append(waiter)); }
 
   /// Matches every owner key there is, as a SCAN pattern.
   static constexpr std::string_view every_owner = "redlock:owner:{*";

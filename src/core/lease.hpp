@@ -1,5 +1,6 @@
 #pragma once
 
+#include "core/mode.hpp"
 #include "core/names.hpp"
 #include "support/boot_clock.hpp"
 
@@ -21,6 +22,7 @@ struct Lease {
   Ttl ttl;
   Instant deadline;  ///< t0 + ttl - drift of the last confirmed round; moves forward only
   Tenure tenure = Tenure::own;
+  Hold hold{};
 };
 
 enum class LeaseState { held, lost, expired };

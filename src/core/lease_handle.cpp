@@ -5,16 +5,19 @@
 #include <utility>
 
 #include "support/base64url.hpp"
+#include "support/number.hpp"
 
 namespace redlock {
 namespace {
 
 constexpr std::string_view version = "1";
 constexpr char exclusive = 'x';
+constexpr char shared = 's';
+constexpr char seated = 'n';
 constexpr char borrowed = 'b';
 constexpr std::size_t fingerprint_digits = 16;
 constexpr std::size_t head_fields = 3;
-constexpr std::size_t part_fields = 3;
+constexpr std::size_t part_fields = 3;  ///< and the seat
 
 /// Stands between identities, so that {"ab", "c"} and {"a", "bc"} differ; no address of a server contains it.
 constexpr char separator = '\0';
@@ -59,6 +62,12 @@ std::optional<Resource> resource_from(std::string_view encoded) {
   return std::move(*resource);
 }
 
+char letter_of(const LeaseHandle::Part& part) {
+  if (part.borrowed) return borrowed;
+  if (part.hold.seat) return seated;
+  return part.hold.shared ? shared : exclusive;
+}
+
 }  // namespace
 
 std::string server_set_fingerprint(std::vector<std::string> identities) {
@@ -75,30 +84,40 @@ std::string server_set_fingerprint(std::vector<std::string> identities) {
 std::string LeaseHandle::text() const {
   std::string text;
   text.append(version).append(".");
-  for (const Part& part : parts) text += part.borrowed ? borrowed : exclusive;
+  for (const Part& part : parts) text += letter_of(part);
   text.append(".").append(servers);
   for (const Part& part : parts) {
     text.append(".").append(encode_base64url(part.resource.key())).append(".").append(part.token.secret());
     text.append(".").append(part.fence.text());
+    if (letter_of(part) == seated) text.append(".").append(std::to_string(*part.hold.seat));
   }
   return text;
 }
 
 std::optional<LeaseHandle> LeaseHandle::from_text(std::string_view text) {
   const auto fields = split_at_dots(text);
-  if (fields.size() < head_fields + part_fields || (fields.size() - head_fields) % part_fields != 0) return std::nullopt;
+  if (fields.size() < head_fields + part_fields) return std::nullopt;
   const std::string_view modes = fields[1];
-  if (fields[0] != version || modes.size() != (fields.size() - head_fields) / part_fields || !is_fingerprint(fields[2]))
-    return std::nullopt;
+  if (fields[0] != version || modes.empty() || !is_fingerprint(fields[2])) return std::nullopt;
   LeaseHandle handle{{}, std::string(fields[2])};
-  for (std::size_t i = head_fields; i < fields.size(); i += part_fields) {
-    const auto resource = resource_from(fields[i]);
-    const auto token = Token::from_text(fields[i + 1]);
-    const auto fence = Fence::from_text(fields[i + 2]);
+  std::size_t next = head_fields;
+  for (const char mode : modes) {
+    const std::size_t size = mode == seated ? part_fields + 1 : part_fields;
+    if (fields.size() - next < size) return std::nullopt;
+    const auto resource = resource_from(fields[next]);
+    const auto token = Token::from_text(fields[next + 1]);
+    const auto fence = Fence::from_text(fields[next + 2]);
     if (!resource || !token || !fence) return std::nullopt;
     if (!handle.parts.empty() && handle.parts.back().resource >= *resource) return std::nullopt;
-    handle.parts.push_back({*resource, *token, *fence, modes[handle.parts.size()] == borrowed});
+    Hold hold{mode == shared || mode == seated, std::nullopt};
+    if (mode == seated) {
+      hold.seat = whole_number<std::size_t>(fields[next + part_fields]);
+      if (!hold.seat || *hold.seat >= Mode::most_seats) return std::nullopt;
+    }
+    handle.parts.push_back({*resource, *token, *fence, mode == borrowed, hold});
+    next += size;
   }
+  if (next != fields.size()) return std::nullopt;
   // Catches what a part reads but never writes, such as a fence with leading zeros.
   if (handle.text() != text) return std::nullopt;
   return handle;

@@ -5,6 +5,7 @@
 #include <string_view>
 #include <vector>
 
+#include "core/mode.hpp"
 #include "core/names.hpp"
 
 namespace redlock {
@@ -14,14 +15,16 @@ namespace redlock {
 std::string server_set_fingerprint(std::vector<std::string> identities);
 
 /// What REDLOCK_LEASE carries between commands: enough to extend and release a lease. Holds the tokens, so it is a secret.
-/// Text form: `1.MODES.FINGERPRINT` and, for each key, `.KEY.TOKEN.FENCE`: version, a letter for each key (x: exclusive, b: exclusive and
-/// borrowed from an enclosing lease, so that releasing it changes nothing), then the rest; KEY in base64url. Opaque to users.
+/// Text form: `1.MODES.FINGERPRINT` and, for each key, `.KEY.TOKEN.FENCE`: version, a letter for each key (x: exclusive, s: shared, n: shared
+/// with a seat, whose number follows the fence as `.SEAT`, b: borrowed from an enclosing lease, so that releasing it changes nothing), then the
+/// rest; KEY in base64url. Opaque to users.
 struct LeaseHandle {
   struct Part {
     Resource resource;
     Token token;
     Fence fence;
     bool borrowed = false;
+    Hold hold{};
     friend bool operator==(const Part&, const Part&) = default;
   };
   std::vector<Part> parts;  ///< at least one; rising keys, each once

@@ -1,8 +1,11 @@
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <variant>
+#include <vector>
 
 #include "core/names.hpp"
 #include "support/boot_clock.hpp"
@@ -22,6 +25,7 @@ struct Owner {
 /// The lease, ours or foreign, that a server shows under a key.
 struct Holder {
   LeaseId id;
+  bool shared = false;                ///< all shares of a shared lock together, with the latest reader as their owner; or one of them
   bool foreign = false;               ///< not taken by this tool: another library, a key without expiry, a key of another type
   std::string type = "string";        ///< the key's type at the server
   std::optional<Duration> remaining;  ///< nothing: the key has no expiry
@@ -50,17 +54,33 @@ struct ServerFacts {
   std::optional<Duration> up;  ///< since it started, at least; negative when its clock was set back
 };
 
+/// What a server says of the line of those who wait, each time somebody asks it for the lock.
+struct LineWord {
+  Milliseconds time{};                          ///< its wall clock
+  std::optional<std::uint64_t> largest_ticket;  ///< of those in line
+  std::size_t ahead = 0;                        ///< how many are before us
+  bool in_line = false;                         ///< we are
+  std::optional<Duration> may_change;           ///< until somebody may come in without being called; nothing: never by itself
+  std::string free_seats;                       ///< a digit for each seat, 1: it is free
+};
+
 /// One server's answer to "acquire".
 struct Granted {
   Fence fence;  ///< this server's counter after the grant
   LeaseId id;
   ServerFacts server{};
+  std::optional<std::size_t> seat{};
+  LineWord line{};
 };
 struct Held {
   Holder holder;
+  LineWord line{};
+};
+struct Queued {  ///< it may be had, but others wait for it and come first
+  LineWord line{};
 };
 struct Duplicate {};  ///< the key already holds this attempt's token: the same server was given twice (R2)
-using AcquireVote = std::variant<Granted, Held, Duplicate, Fault>;
+using AcquireVote = std::variant<Granted, Held, Queued, Duplicate, Fault>;
 
 /// One server's answer to "raise the fence counter".
 struct Raised {};
@@ -89,6 +109,18 @@ using ExtendVote = std::variant<Extended, NotOurs, Fault>;
 struct Healed {};
 using HealVote = std::variant<Healed, NotOurs, Fault>;
 
+/// One server's answer to "let me out of the line".
+struct Left {};
+using LeaveVote = std::variant<Left, Fault>;
+
+/// What somebody who waits is told.
+enum class Call {
+  enter,   ///< come in: it is our turn
+  second,  ///< stand by: the one before us was called
+  look,    ///< the lock's end has changed
+  deaf,    ///< from now on nothing more is heard
+};
+
 /// One server's answer to "release".
 struct Released {};
 struct Supervised {
@@ -106,9 +138,36 @@ struct OtherFence {
 };
 using BreakVote = std::variant<Broken, NothingToBreak, OtherFence, Fault>;
 
-/// One server's answer to "who holds this?".
-struct Free {};
-using InspectVote = std::variant<Free, Held, Fault>;
+/// Somebody who waits, as a server shows it to people.
+struct Waiting {
+  bool shared = false;
+  Duration since{};  ///< how long already
+  std::optional<Owner> owner;
+};
+
+/// One reader of a shared lock.
+struct Share {
+  Holder holder;
+  std::optional<std::size_t> seat;
+};
+
+/// Who is at a lock besides its holder; of many only the first.
+struct Company {
+  std::size_t waiters = 0;  ///< how many there are
+  std::vector<Waiting> first_waiters;
+  std::size_t shares = 0;
+  std::vector<Share> first_shares;
+};
+
+/// One server's answer to "who holds this, and who waits?".
+struct Free {
+  Company company{};
+};
+struct Taken {
+  Holder holder;
+  Company company{};
+};
+using InspectVote = std::variant<Free, Taken, Fault>;
 
 /// A vote with the server that cast it: the index in the order in which the servers were configured.
 template <class Vote>

@@ -64,10 +64,12 @@ bool goes_first(const AcquireTally& tally, std::size_t servers) {
 /// One attempt while it lasts.
 class Attempt {
  public:
-  Attempt(Electorate& electorate, AcquireOrder order, Interrupt& interrupt)
+  Attempt(Electorate& electorate, AcquireOrder order, Interrupt& interrupt, const Place* place, std::optional<std::size_t> seat)
       : electorate_(electorate),
         order_(std::move(order)),
         interrupt_(interrupt),
+        place_(place),
+        seat_(seat),
         t0_(electorate.clock().now()),
         token_(fresh_token(electorate)),
         ballot_(std::make_shared<AcquireBallot>(electorate, electorate.restart_guard())),
@@ -88,16 +90,20 @@ class Attempt {
     // Read the clock last: whatever delayed us since t0 has used up the lease.
     const Instant deadline = redlock::deadline(t0_, order_.ttl);
     if (electorate_.clock().now() + order_.needed_validity >= deadline) co_return fail(Why::too_slow);
-    co_return Lease{order_.resource, token_, own_id(), fence, order_.ttl, deadline};
+    clear_strays();
+    Lease lease{order_.resource, token_, own_id(), fence, order_.ttl, deadline};
+    lease.hold = Hold{order_.mode.shared, tally().seat()};
+    co_return lease;
   }
 
  private:
   [[nodiscard]] const AcquireTally& tally() const { return ballot_->tally; }
 
   void ask_all() {
-    const AcquireRequest request{order_.resource, token_, order_.ttl, electorate_.clock().wall(), order_.owner};
+    AcquireRequest request{order_.resource, token_, order_.ttl, electorate_.clock().wall(), order_.owner, order_.mode, seat_, std::nullopt};
     const Instant deadline = t0_ + electorate_.server_timeout();
     for (std::size_t i = 0; i < electorate_.size(); ++i) {
+      if (place_ != nullptr) request.entry = place_->entry(i);
       ask(electorate_, ballot_, i, [request, deadline](LockServer& server) { return server.acquire(request, deadline); });
     }
   }
@@ -134,11 +140,25 @@ class Attempt {
     return {};
   }
 
-  /// Takes back what may be ours, on every server whose answer was not an explicit "held".
+  /// What does not belong to the lease: a grant of another seat, and our place in line wherever it was not the grant that ended it.
+  void clear_strays() {
+    for (std::size_t i = 0; i < electorate_.size(); ++i) {
+      if (tally().counts(i)) continue;
+      const AcquireVote* vote = tally().vote_of(i);
+      const auto* granted = vote != nullptr ? std::get_if<Granted>(vote) : nullptr;
+      if (granted != nullptr && granted->seat != tally().seat()) electorate_.server(i).take_back(order_.resource, token_);
+      if (place_ != nullptr && granted == nullptr) electorate_.server(i).leave(order_.resource, place_->entry(i).id);
+    }
+  }
+
+  /// Takes back what may be ours, on every server whose answer was not an explicit refusal; whoever waits keeps its place in line there.
   unexpected<AttemptFailure> fail(Why why) {
     for (std::size_t i = 0; i < electorate_.size(); ++i) {
       const AcquireVote* vote = tally().vote_of(i);
-      if (vote == nullptr || !std::holds_alternative<Held>(*vote)) electorate_.server(i).take_back(order_.resource, token_);
+      if (vote != nullptr && (std::holds_alternative<Held>(*vote) || std::holds_alternative<Queued>(*vote))) continue;
+      std::optional<Requeue> requeue;
+      if (place_ != nullptr) requeue.emplace(Requeue{place_->entry(i), order_.mode.shared, order_.owner});
+      electorate_.server(i).take_back(order_.resource, token_, std::move(requeue));
     }
     AttemptFailure failure{};
     failure.why = why;
@@ -152,7 +172,30 @@ class Attempt {
       }
     }
     failure.goes_first = goes_first(tally(), electorate_.size());
+    look_at_line(failure);
     return unexpected<AttemptFailure>(std::move(failure));
+  }
+
+  void look_at_line(AttemptFailure& failure) const {
+    std::vector<const LineWord*> lines(electorate_.size());
+    std::vector<bool> granted(electorate_.size());
+    failure.silent.resize(electorate_.size());
+    for (std::size_t i = 0; i < electorate_.size(); ++i) {
+      const AcquireVote* vote = tally().vote_of(i);
+      if (vote == nullptr) continue;
+      granted[i] = std::holds_alternative<Granted>(*vote);
+      failure.granted_some = failure.granted_some || granted[i];
+      failure.silent[i] = !is_answer(*vote);
+      lines[i] = line_in(*vote);
+    }
+    failure.line = view_of(lines, granted);
+  }
+
+  static const LineWord* line_in(const AcquireVote& vote) {
+    if (const auto* granted = std::get_if<Granted>(&vote)) return &granted->line;
+    if (const auto* held = std::get_if<Held>(&vote)) return &held->line;
+    if (const auto* queued = std::get_if<Queued>(&vote)) return &queued->line;
+    return nullptr;
   }
 
   struct Raises {
@@ -164,6 +207,8 @@ class Attempt {
   Electorate& electorate_;
   AcquireOrder order_;
   Interrupt& interrupt_;
+  const Place* place_;
+  std::optional<std::size_t> seat_;
   Instant t0_;  ///< before the first byte
   Token token_;
   std::shared_ptr<AcquireBallot> ballot_;
@@ -173,8 +218,9 @@ class Attempt {
 
 }  // namespace
 
-asio::awaitable<Result<Lease, AttemptFailure>> attempt(Electorate& electorate, AcquireOrder order, Interrupt& interrupt) {
-  Attempt attempt(electorate, std::move(order), interrupt);
+asio::awaitable<Result<Lease, AttemptFailure>> attempt(Electorate& electorate, AcquireOrder order, Interrupt& interrupt, const Place* place,
+                                                       std::optional<std::size_t> seat) {
+  Attempt attempt(electorate, std::move(order), interrupt, place, seat);
   co_return co_await attempt.run();
 }
 

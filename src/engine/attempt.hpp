@@ -6,8 +6,10 @@
 
 #include "core/decision.hpp"
 #include "core/lease.hpp"
+#include "core/line.hpp"
 #include "engine/electorate.hpp"
 #include "engine/interrupt.hpp"
+#include "engine/place.hpp"
 #include "support/result.hpp"
 
 namespace redlock {
@@ -18,6 +20,7 @@ struct Enclosure {
   Token token;
   Fence fence;
   bool guarded;  ///< an ancestor of ours keeps it
+  Hold hold{};
 };
 
 /// What is to be locked.
@@ -27,6 +30,7 @@ struct AcquireOrder {
   Owner owner;
   Duration needed_validity;  ///< a lease that would be over sooner is no use and counts as a failure
   std::optional<Enclosure> enclosure{};
+  Mode mode{};
 };
 
 /// A server that granted, but started so lately that its vote does not count yet.
@@ -49,6 +53,7 @@ struct AttemptFailure {
     guarded,    ///< nothing but the restart guard is in the way (R7)
     too_slow,   ///< granted, but the answers took so long that too little of the lease was left
     interrupted,
+    outgrown,  ///< a lease that encloses us shares it, and the order wants it alone
     enclosed,  ///< a lease that encloses us has it, and ends too soon for the order
   };
   Why why;
@@ -57,11 +62,17 @@ struct AttemptFailure {
   Duration round_trip{};              ///< from the question to the decision
   std::vector<HeldBack> held_back{};  ///< for Why::guarded: the servers that would make the quorum, the first to count first
   bool goes_first = false;            ///< in a split: we have the smallest lease id of those seen, so we try again at once (R8)
+  bool granted_some = false;  ///< a server had it for us
+  LineView line{};
+  std::vector<bool> silent{};           ///< servers that did not answer, by index
+  std::vector<ServerFault> deaf_to{};   ///< of a waiter: the servers that cannot call it, so that it looks again and again
 };
 
 /// One attempt to acquire: a fresh token, all servers at once, decided as soon as it is certain, the fence written back to a quorum, and
 /// everything taken back if it fails (PROTOCOL R1-R3, R6). The interrupt is looked at while it waits.
+/// `place`: where we wait in line if it fails; null: we do not, and get nothing that others wait for. `seat`: the one wanted, of several.
 /// Source of the algorithm: https://redis.io/docs/latest/develop/use/patterns/distributed-locks/ ("The Redlock algorithm").
-asio::awaitable<Result<Lease, AttemptFailure>> attempt(Electorate& electorate, AcquireOrder order, Interrupt& interrupt);
+asio::awaitable<Result<Lease, AttemptFailure>> attempt(Electorate& electorate, AcquireOrder order, Interrupt& interrupt, const Place* place = nullptr,
+                                                       std::optional<std::size_t> seat = std::nullopt);
 
 }  // namespace redlock

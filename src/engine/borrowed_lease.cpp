@@ -32,8 +32,8 @@ class LookTally {
   void count(std::size_t server, InspectVote vote) { votes_.count(server, std::move(vote)); }
 
   [[nodiscard]] const Holder* holder(const InspectVote& vote) const {
-    const auto* held = std::get_if<Held>(&vote);
-    return held != nullptr && held->holder.id == id_ ? &held->holder : nullptr;
+    const auto* taken = std::get_if<Taken>(&vote);
+    return taken != nullptr && taken->holder.id == id_ ? &taken->holder : nullptr;
   }
 
   [[nodiscard]] ExtendDecision decision() const {
@@ -65,7 +65,7 @@ asio::awaitable<Look> look(Electorate& electorate, Resource resource, LeaseId id
   found.t0 = electorate.clock().now();
   const Instant end = found.t0 + electorate.server_timeout();
   for (std::size_t i = 0; i < electorate.size(); ++i) {
-    ask(electorate, ballot, i, [resource, end](LockServer& server) { return server.inspect(resource, end); });
+    ask(electorate, ballot, i, [resource, id, end](LockServer& server) { return server.inspect(resource, id, end); });
   }
   while (ballot->tally.decision() == ExtendDecision::undecided) co_await ballot->bell->wait_until(Instant::max());
 
@@ -74,12 +74,12 @@ asio::awaitable<Look> look(Electorate& electorate, Resource resource, LeaseId id
   found.faults = faults_among(electorate, [&](std::size_t i) { return &votes[i]; });
   std::vector<Duration> remaining;
   for (const InspectVote& vote : votes) {
-    const auto* held = std::get_if<Held>(&vote);
+    const auto* taken = std::get_if<Taken>(&vote);
     if (const Holder* holder = ballot->tally.holder(vote)) {
       found.supervised = holder->owner && holder->owner->supervised;
       if (holder->remaining) remaining.push_back(*holder->remaining);
-    } else if (held != nullptr && !found.other) {
-      found.other = held->holder;
+    } else if (taken != nullptr && !found.other) {
+      found.other = taken->holder;
     }
   }
   if (found.decision != ExtendDecision::confirmed) co_return found;
@@ -107,10 +107,14 @@ asio::awaitable<Borrowing> borrow(Electorate& electorate, const AcquireOrder& or
   Borrowing borrowing;
   if (found.decision != ExtendDecision::confirmed) co_return borrowing;
   if (found.supervised && !enclosure.guarded) co_return borrowing;
+  if (enclosure.hold.shared && !order.mode.shared) {
+    borrowing.too_weak = true;
+    co_return borrowing;
+  }
   Instant deadline = found.deadline;
   if (!enclosure.guarded) {
     // Nobody else renews it, so it gets the ttl that is wanted here.
-    HeldLease held(electorate, order.resource, enclosure.token, enclosure.fence);
+    HeldLease held(electorate, order.resource, enclosure.token, enclosure.fence, enclosure.hold);
     const ExtendResult extended = co_await held.extend(order.ttl);
     if (extended.decision != ExtendDecision::confirmed) co_return borrowing;
     deadline = redlock::deadline(extended.t0, order.ttl);
@@ -120,7 +124,9 @@ asio::awaitable<Borrowing> borrow(Electorate& electorate, const AcquireOrder& or
     co_return borrowing;
   }
   const Tenure tenure = enclosure.guarded ? Tenure::borrowed : Tenure::adopted;
-  borrowing.lease.emplace(Lease{order.resource, enclosure.token, enclosure.id, enclosure.fence, order.ttl, deadline, tenure});
+  borrowing.lease.emplace(Lease{order.resource, enclosure.token, enclosure.id, enclosure.fence, order.ttl, deadline, tenure, enclosure.hold});
+  // Whoever has the lock alone has every seat.
+  if (order.mode.seats > 0 && !enclosure.hold.shared) borrowing.lease->hold.seat = 0;
   co_return borrowing;
 }
 

@@ -82,8 +82,8 @@ class Trial {
     const ExtendRequest extend{key_, token_, ttl};
     const ExtendVote extended = co_await server_.extend(extend, deadline());
     if (!passed<Extended>(extended, "extend a lock")) co_return;
-    const InspectVote seen = co_await server_.inspect(key_, deadline());
-    if (!passed<Held>(seen, "see who holds a lock")) co_return;
+    const InspectVote seen = co_await server_.inspect(key_, std::nullopt, deadline());
+    if (!passed<Taken>(seen, "see who holds a lock")) co_return;
     const ReleaseRequest release{key_, token_, /*by_hand=*/false, Duration::zero()};
     const ReleaseVote released = co_await server_.release(release, deadline());
     if (!passed<Released>(released, "release a lock")) co_return;

@@ -48,11 +48,12 @@ struct HeldLease::Shared {
   bool over = false;  ///< released: nothing may be given back to a server any more
 };
 
-HeldLease::HeldLease(Electorate& electorate, Resource resource, Token token, Fence fence)
+HeldLease::HeldLease(Electorate& electorate, Resource resource, Token token, Fence fence, Hold hold)
     : electorate_(electorate),
       resource_(std::move(resource)),
       token_(std::move(token)),
       fence_(fence),
+      hold_(hold),
       shared_(std::make_shared<Shared>()) {}
 
 asio::awaitable<ExtendResult> HeldLease::extend(Ttl ttl, Instant end, bool by_hand) {
@@ -72,7 +73,7 @@ asio::awaitable<ExtendResult> HeldLease::extend(Ttl ttl, Instant end, bool by_ha
       (void)co_await electorate.server(i).heal(request, electorate.clock().now() + electorate.server_timeout());
     });
   };
-  const ExtendRequest request{resource_, token_, ttl};
+  const ExtendRequest request{resource_, token_, ttl, hold_.seat};
   for (std::size_t i = 0; i < electorate_.size(); ++i) {
     ask(
         electorate_, std::shared_ptr<Ballot<ExtendTally>>(ballot), i,
@@ -91,7 +92,7 @@ asio::awaitable<ExtendResult> HeldLease::extend(Ttl ttl, Instant end, bool by_ha
     for (std::size_t i = 0; i < electorate_.size() && !ballot->heal; ++i) {
       const auto* vote = vote_of(i);
       const auto* extended = vote != nullptr ? std::get_if<Extended>(vote) : nullptr;
-      if (extended != nullptr) ballot->heal = HealRequest{resource_, token_, ttl, std::max(fence_, extended->fence), extended->provenance};
+      if (extended != nullptr) ballot->heal = HealRequest{resource_, token_, ttl, std::max(fence_, extended->fence), extended->provenance, hold_};
     }
     for (std::size_t i = 0; i < electorate_.size(); ++i) {
       if (const auto* vote = vote_of(i); vote != nullptr && lost_the_key(*vote)) give_back(i, *ballot->heal);

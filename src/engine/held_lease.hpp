@@ -28,7 +28,7 @@ struct ReleaseResult {
 /// A lease at the servers: extend it, release it. Rounds only; when to do what is the LeaseKeeper's matter, or the user's.
 class HeldLease {
  public:
-  HeldLease(Electorate& electorate, Resource resource, Token token, Fence fence);
+  HeldLease(Electorate& electorate, Resource resource, Token token, Fence fence, Hold hold = {});
 
   /// One round (PROTOCOL R4, R5): decided as soon as it is certain, within the server timeout and not after `end`, when the lease is over
   /// for the caller whatever the answers. Servers that say they have no such lease get it back, in the background, once a quorum confirmed
@@ -49,6 +49,7 @@ class HeldLease {
   Resource resource_;
   Token token_;
   Fence fence_;
+  Hold hold_;
   std::shared_ptr<Shared> shared_;
 };
 

@@ -9,7 +9,7 @@ namespace redlock {
 
 struct HeldSet::Member {
   Member(Electorate& electorate, const Lease& lease)
-      : held(electorate, lease.resource, lease.token, lease.fence),
+      : held(electorate, lease.resource, lease.token, lease.fence, lease.hold),
         keeper(electorate, held, lease),
         borrowed(electorate, lease),
         tenure(lease.tenure),

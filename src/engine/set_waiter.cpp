@@ -19,9 +19,9 @@ asio::awaitable<std::variant<std::shared_ptr<HeldSet>, SetFailure>> SetWaiter::n
     // One with a guard before every attempt: it would be ourselves that we wait for.
     if (current().enclosure && (!waiter_ || current().enclosure->guarded)) {
       const Borrowing borrowing = co_await borrow(electorate_, current());
-      if (borrowing.too_short) {
+      if (borrowing.too_short || borrowing.too_weak) {
         AttemptFailure why{};
-        why.why = AttemptFailure::Why::enclosed;
+        why.why = borrowing.too_weak ? AttemptFailure::Why::outgrown : AttemptFailure::Why::enclosed;
         SetFailure failure{current().resource, std::move(why), true};
         co_await give_back();
         co_return failure;

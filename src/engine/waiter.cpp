@@ -21,8 +21,18 @@ constexpr Milliseconds guard_look{1000};
 /// A key's expiry shows to others up to this much later than its ttl says.
 constexpr Milliseconds expiry_slack{2};
 
+/// How long the servers' calls may be apart that mean the same, in round trips and within these.
+constexpr int gathering_round_trips = 2;
+constexpr Milliseconds shortest_gathering{1};
+constexpr Milliseconds longest_gathering{50};
+
+/// After so many rounds in a row without a quorum of answers a waiter leaves the line: it would hold up those who have one (Q6).
+constexpr unsigned most_outages_in_line = 2;
+
+/// A shared lock may be old and yet have a free seat, or room for one more reader, that several attempts are after.
 bool is_established(const AttemptFailure& failure) {
-  return failure.holder && failure.holder->age && *failure.holder->age > longest_attempt;
+  if (!failure.holder || !failure.holder->age) return false;
+  return *failure.holder->age > longest_attempt && !(failure.holder->shared && failure.granted_some);
 }
 
 /// The instant that long from `from`, or the end of time: a wait may be as long as the user likes.
@@ -48,18 +58,45 @@ Waiter::Waiter(Electorate& electorate, AcquireOrder order, WaitPolicy policy, In
       give_up_at_(policy.wait ? later(electorate.clock().now(), *policy.wait) : Instant::max()) {}
 
 asio::awaitable<std::variant<Lease, StillWaiting, GaveUp>> Waiter::next() {
-  if (try_at_) {
-    const std::unique_ptr<Bell> bell = electorate_.clock().make_bell();
-    const Interrupt::Listener listener(interrupt_, *bell);
-    while (!interrupt_.raised()) {
-      if (!co_await bell->wait_until(*try_at_)) break;
-    }
+  if (try_at_) co_await rest();
+  if (place_ && in_place_) place_->begin_look();
+  const Place* const place = place_ && in_place_ ? &*place_ : nullptr;
+  auto result = co_await attempt(electorate_, order_, interrupt_, place, seat_);
+  if (result) {
+    if (place_) place_->served();
+    place_.reset();
+    co_return std::move(*result);
   }
-  auto result = co_await attempt(electorate_, order_, interrupt_);
-  if (result) co_return std::move(*result);
-  try_at_ = next_try(result.error());
-  if (try_at_) co_return StillWaiting{std::move(result.error())};
-  co_return GaveUp{std::move(result.error())};
+  AttemptFailure& failure = result.error();
+  round_trip_ = failure.round_trip;
+  seat_ = failure.line.seat;
+  for (std::size_t i = 0; i < failure.silent.size(); ++i) {
+    if (place_ && failure.silent[i]) place_->doubt(i);
+  }
+  try_at_ = next_try(failure);
+  if (place_) failure.deaf_to = place_->deaf_to();
+  if (try_at_) co_return StillWaiting{std::move(failure)};
+  place_.reset();
+  co_return GaveUp{std::move(failure)};
+}
+
+/// Until it is time for the next attempt.
+asio::awaitable<void> Waiter::rest() {
+  if (place_ && in_place_) {
+    const Duration gathering = std::clamp<Duration>(gathering_round_trips * round_trip_, shortest_gathering, longest_gathering);
+    co_await place_->wait(*try_at_, gathering, interrupt_);
+    co_return;
+  }
+  const std::unique_ptr<Bell> bell = electorate_.clock().make_bell();
+  const Interrupt::Listener listener(interrupt_, *bell);
+  while (!interrupt_.raised()) {
+    if (!co_await bell->wait_until(*try_at_)) break;
+  }
+  const bool joins = place_ && outages_ == 0 && !interrupt_.raised();
+  if (!joins) co_return;
+  in_place_ = true;
+  if (std::exchange(listens_, true)) co_return;
+  co_await place_->listen();
 }
 
 std::optional<Instant> Waiter::next_try(AttemptFailure& failure) {
@@ -71,8 +108,14 @@ std::optional<Instant> Waiter::next_try(AttemptFailure& failure) {
   }
   outage_since_.reset();
   outages_ = 0;
+  // Back to our place, now that a quorum answers.
+  if (place_ && !in_place_ && now < give_up_at_) return now;
   if (failure.why == Why::guarded) return after_guard(failure, now);
   if (failure.why == Why::maybe_busy && is_established(failure)) failure.why = Why::busy;
+  if (!place_ && now < give_up_at_ && failure.line.next_ticket) {
+    place_.emplace(electorate_, order_.resource, *failure.line.next_ticket);
+    return now;
+  }
   if (failure.why != Why::busy) {
     if (const auto again = after_split(failure, now)) return again;
     failure.why = Why::busy;
@@ -98,6 +141,7 @@ std::optional<Instant> Waiter::after_split(const AttemptFailure& failure, Instan
 
 std::optional<Instant> Waiter::after_outage(Instant now) {
   if (!outage_since_) outage_since_ = now;
+  if (outages_ + 1 >= most_outages_in_line && std::exchange(in_place_, false)) place_->leave();
   if (now >= give_up_at_ || now - *outage_since_ >= policy_.unavailable_wait) return std::nullopt;
   const Instant end = std::min(give_up_at_, later(*outage_since_, policy_.unavailable_wait));
   return std::min(end, now + unavailable_delay(outages_++, electorate_.random()));
@@ -112,10 +156,14 @@ std::optional<Instant> Waiter::after_guard(const AttemptFailure& failure, Instan
   return std::min(give_up_at_, now + delay);
 }
 
-std::optional<Instant> Waiter::after_busy(const AttemptFailure& failure, Instant now) const {
+std::optional<Instant> Waiter::after_busy(const AttemptFailure& failure, Instant now) {
   if (now >= give_up_at_) return std::nullopt;
-  Duration delay = jittered(policy_.retry_delay, electorate_.random());
-  if (failure.holder && failure.holder->remaining) delay = std::min(delay, *failure.holder->remaining + expiry_slack);
+  const Duration poll = jittered(policy_.retry_delay, electorate_.random());
+  Duration delay = until_next_look(failure.line.ahead, failure.line.may_change);
+  const bool is_foreign = failure.holder && failure.holder->foreign;
+  if (is_foreign && failure.line.ahead == 0) delay = std::min(delay, poll);
+  const bool is_called = place_ && place_->hears() && failure.line.in_line;
+  if (place_ && !is_called) delay = std::min<Duration>({delay, poll, longest_between_polls});
   return std::min(give_up_at_, now + delay);
 }
 

@@ -29,33 +29,42 @@ struct GaveUp {
 ///     Waiter waiter(…);
 ///     for (;;) { step = co_await waiter.next(); if it is a Lease or GaveUp: done; StillWaiting: show it }
 ///
-/// A lock that is held is looked at again when its lease ends, or after the jittered retry delay; votes that were split by simultaneous
-/// attempts are tried again for up to a second even when the wait is zero (PROTOCOL R8); an outage is borne for `unavailable_wait`; servers
-/// that restarted lately are waited for as a lock that is held (R7).
+/// For a lock that is held it waits in line: first in, first out, called by whoever makes room (PROTOCOL Q). It looks by itself, too, when a
+/// lease ends or a call may have been lost; and where a foreign client holds the lock, which calls nobody, the first in line looks after
+/// each jittered retry delay. Votes that were split by simultaneous attempts are tried again for up to a second even when the wait is zero
+/// (R8); an outage is borne for `unavailable_wait`; servers that restarted lately are waited for as a lock that is held (R7).
 class Waiter {
  public:
   Waiter(Electorate& electorate, AcquireOrder order, WaitPolicy policy, Interrupt& interrupt);
 
+  /// One that ends without a lease leaves the line.
   asio::awaitable<std::variant<Lease, StillWaiting, GaveUp>> next();
 
  private:
+  asio::awaitable<void> rest();
+
   /// When to try again, or nothing to give up.
   std::optional<Instant> next_try(AttemptFailure& failure);
   std::optional<Instant> after_split(const AttemptFailure& failure, Instant now);
   std::optional<Instant> after_outage(Instant now);
   std::optional<Instant> after_guard(const AttemptFailure& failure, Instant now) const;
-  std::optional<Instant> after_busy(const AttemptFailure& failure, Instant now) const;
+  std::optional<Instant> after_busy(const AttemptFailure& failure, Instant now);
 
   Electorate& electorate_;
   AcquireOrder order_;
   WaitPolicy policy_;
   Interrupt& interrupt_;
   Instant give_up_at_;
+  std::optional<Place> place_;          ///< in line
+  bool listens_ = false;                ///< at the place
+  bool in_place_ = false;               ///< look from there; not before we listen, and not while a quorum stays silent
+  std::optional<std::size_t> seat_;     ///< the one to ask for
+  Duration round_trip_{};               ///< of the last attempt
   std::optional<Instant> try_at_;       ///< empty before the first attempt
   std::optional<Instant> split_since_;  ///< of an unbroken run of split votes
   std::optional<Instant> outage_since_;
   unsigned splits_ = 0;
-  unsigned outages_ = 0;
+  unsigned outages_ = 0;  ///< in a row
 };
 
 }  // namespace redlock

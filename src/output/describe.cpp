@@ -39,8 +39,9 @@ std::string held_back_text(const std::vector<HeldBack>& servers) {
 
 std::string who_text(const Holder& holder) {
   if (holder.foreign) return foreign_text(holder);
+  if (holder.shared && !holder.owner) return "some who share it";
   if (!holder.owner) return "somebody whose owner record cannot be read";
-  return owner_text(*holder.owner);
+  return (holder.shared ? "some who share it, the latest " : "") + owner_text(*holder.owner);
 }
 
 }  // namespace
@@ -81,7 +82,8 @@ std::string failure_text(const AttemptFailure& failure, std::size_t servers) {
     case Why::busy:
     case Why::maybe_busy:
     case Why::split:
-      return failure.holder ? "held by " + holder_text(*failure.holder) : "others try to take it at the same time";
+      if (failure.holder) return "held by " + holder_text(*failure.holder);
+      return failure.why == Why::busy ? "others wait for it and come first" : "others try to take it at the same time";
     case Why::unavailable:
       return fmt::format("no quorum: {} of {} servers must answer{}{}", quorum_of(servers), servers, faults.empty() ? "" : "; ", faults);
     case Why::denied:
@@ -97,6 +99,8 @@ std::string failure_text(const AttemptFailure& failure, std::size_t servers) {
                          format_duration(failure.round_trip), faults.empty() ? "" : "; ", faults);
     case Why::interrupted:
       return "interrupted";
+    case Why::outgrown:
+      return "what runs this one shares it, so it cannot be had alone here; take it with -x there, or with -s here";
     case Why::enclosed:
       return "the run around this one holds it, with a ttl too short for this --ttl and --grace; give both the same";
   }
@@ -135,9 +139,25 @@ std::string inspection_text(const Inspection& inspection) {
   return "unknown";
 }
 
+std::vector<std::string> company_lines(const Company& company) {
+  std::vector<std::string> lines;
+  for (const Share& share : company.first_shares) {
+    lines.push_back((share.seat ? fmt::format("slot {}: ", *share.seat) : "shared: ") + holder_text(share.holder));
+  }
+  if (company.shares > company.first_shares.size()) lines.push_back(fmt::format("and {} more", company.shares - company.first_shares.size()));
+  for (const Waiting& waiting : company.first_waiters) {
+    lines.push_back(fmt::format("waiting{}: {}, for {}", waiting.shared ? " to share it" : "",
+                                waiting.owner ? owner_text(*waiting.owner) : "somebody", format_duration(waiting.since)));
+  }
+  if (company.waiters > company.first_waiters.size()) {
+    lines.push_back(fmt::format("and {} more in line", company.waiters - company.first_waiters.size()));
+  }
+  return lines;
+}
+
 std::string vote_text(const InspectVote& vote) {
   if (std::holds_alternative<Free>(vote)) return "free";
-  if (const auto* held = std::get_if<Held>(&vote)) return "held by " + holder_text(held->holder);
+  if (const auto* taken = std::get_if<Taken>(&vote)) return "held by " + holder_text(taken->holder);
   return std::get<Fault>(vote).text;
 }
 

@@ -37,6 +37,9 @@ std::string ended_text(const LeaseEnded& ended);
 /// A key's state for `status`: `free`, `held by …`, …
 std::string inspection_text(const Inspection& inspection);
 
+/// Who shares the lock and who waits for it, a line for each.
+std::vector<std::string> company_lines(const Company& company);
+
 /// One server's word in `status`.
 std::string vote_text(const InspectVote& vote);
 

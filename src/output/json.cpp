@@ -21,23 +21,53 @@ void set_key(Json& json, const Resource& resource) {
   if (shown != resource.key()) json["key_base64"] = encode_base64url(resource.key());
 }
 
+void set_owner(Json& json, const Owner& owner) {
+  json["host"] = to_valid_utf8(owner.host);
+  json["user"] = to_valid_utf8(owner.user);
+  json["pid"] = owner.pid;
+  json["program"] = to_valid_utf8(owner.command);
+  json["note"] = to_valid_utf8(owner.note);
+}
+
 Json holder_json(const Holder& holder) {
   Json json;
   json["lease_id"] = to_valid_utf8(holder.id.text);
   json["foreign"] = holder.foreign;
+  json["shared"] = holder.shared;
   json["type"] = to_valid_utf8(holder.type);
   json["remaining_ms"] = holder.remaining ? Json(milliseconds(*holder.remaining)) : Json(nullptr);
   if (holder.age) json["age_ms"] = milliseconds(*holder.age);
   if (holder.fence) json["fence"] = holder.fence->value();
   if (holder.owner) {
-    json["host"] = to_valid_utf8(holder.owner->host);
-    json["user"] = to_valid_utf8(holder.owner->user);
-    json["pid"] = holder.owner->pid;
-    json["program"] = to_valid_utf8(holder.owner->command);
-    json["note"] = to_valid_utf8(holder.owner->note);
+    set_owner(json, *holder.owner);
     json["supervised"] = holder.owner->supervised;
   }
   return json;
+}
+
+/// Adds "shares" and "waiters" where there are any.
+void set_company(Json& json, const Company& company) {
+  if (company.shares > 0) {
+    Json& shares = json["shares"];
+    shares["count"] = company.shares;
+    shares["first"] = Json::array();
+    for (const Share& share : company.first_shares) {
+      Json entry = holder_json(share.holder);
+      if (share.seat) entry["slot"] = *share.seat;
+      shares["first"].push_back(std::move(entry));
+    }
+  }
+  if (company.waiters == 0) return;
+  Json& waiters = json["waiters"];
+  waiters["count"] = company.waiters;
+  waiters["first"] = Json::array();
+  for (const Waiting& waiting : company.first_waiters) {
+    Json entry;
+    entry["shared"] = waiting.shared;
+    entry["waited_ms"] = milliseconds(waiting.since);
+    if (waiting.owner) set_owner(entry, *waiting.owner);
+    waiters["first"].push_back(std::move(entry));
+  }
 }
 
 Json faults_json(const std::vector<ServerFault>& faults) {
@@ -81,14 +111,19 @@ Json vote_json(const std::string& server, const InspectVote& vote) {
   json["server"] = to_valid_utf8(server);
   if (std::holds_alternative<Free>(vote)) {
     json["state"] = "free";
-  } else if (const auto* held = std::get_if<Held>(&vote)) {
+  } else if (const auto* taken = std::get_if<Taken>(&vote)) {
     json["state"] = "held";
-    json["holder"] = holder_json(held->holder);
+    json["holder"] = holder_json(taken->holder);
   } else {
     json["state"] = "fault";
     json["fault"] = to_valid_utf8(std::get<Fault>(vote).text);
   }
   return json;
+}
+
+void set_hold(Json& json, const Hold& hold) {
+  json["shared"] = hold.shared;
+  if (hold.seat) json["slot"] = *hold.seat;
 }
 
 /// Where to say something of a lease: in the object itself, or, where there are several, in an object of its own.
@@ -111,6 +146,7 @@ std::string lease_json(const Outcome& outcome, const std::vector<Lease>& leases,
     Json& place = place_for(json, lease, leases.size());
     place["token"] = lease.token.secret();
     place["fence"] = lease.fence.value();
+    set_hold(place, lease.hold);
   }
   json["lease"] = handle;
   json["ttl_ms"] = leases.front().ttl.length().count();
@@ -119,7 +155,11 @@ std::string lease_json(const Outcome& outcome, const std::vector<Lease>& leases,
 
 std::string run_json(const RunReport& report) {
   Json json = to_json(report.outcome);
-  for (const Lease& lease : report.leases) place_for(json, lease, report.leases.size())["fence"] = lease.fence.value();
+  for (const Lease& lease : report.leases) {
+    Json& place = place_for(json, lease, report.leases.size());
+    place["fence"] = lease.fence.value();
+    set_hold(place, lease.hold);
+  }
   if (report.command_exit) json["command_exit"] = *report.command_exit;
   if (report.command_signal) json["command_signal"] = *report.command_signal;
   json["released"] = report.released;
@@ -139,6 +179,7 @@ std::string status_json(const std::vector<KeyStatus>& keys, const std::vector<Se
     set_key(lock, key.resource);
     lock["state"] = state_name(key.inspection.state);
     if (key.inspection.holder) lock["holder"] = holder_json(*key.inspection.holder);
+    set_company(lock, key.inspection.company);
     lock["servers"] = Json::array();
     for (std::size_t i = 0; i < key.votes.size(); ++i) lock["servers"].push_back(vote_json(key.servers[i], key.votes[i]));
     json["locks"].push_back(std::move(lock));

@@ -1,10 +1,14 @@
 #pragma once
 
 #include <asio/awaitable.hpp>
+#include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "core/fitness.hpp"
+#include "core/line.hpp"
+#include "core/mode.hpp"
 #include "core/names.hpp"
 #include "core/vote.hpp"
 #include "support/boot_clock.hpp"
@@ -12,11 +16,29 @@
 
 namespace redlock {
 
+/// A waiter's entry in the line at one server.
+struct LineEntry {
+  std::string id;  ///< random; proves nothing
+  Ticket ticket;
+  bool polls;         ///< it hears no calls, so nobody waits for it longer than for its next look
+  Milliseconds life;  ///< it is given up when it has not looked for so long
+};
+
 struct AcquireRequest {
   Resource resource;
   Token token;
   Ttl ttl;
   Milliseconds wall;  ///< our wall clock, a floor for the fence
+  Owner owner;
+  Mode mode{};
+  std::optional<std::size_t> seat{};  ///< the one wanted, of several; nothing: the lowest that is free
+  std::optional<LineEntry> entry{};   ///< what to put in line if it is refused; nothing: we do not wait, and only enter where nobody does
+};
+
+/// What to leave behind when an attempt is taken back.
+struct Requeue {
+  LineEntry entry;
+  bool shared;
   Owner owner;
 };
 
@@ -31,6 +53,7 @@ struct ExtendRequest {
   Resource resource;
   Token token;
   Ttl ttl;
+  std::optional<std::size_t> seat{};  ///< a lease in another seat is not ours
 };
 
 struct HealRequest {
@@ -39,6 +62,7 @@ struct HealRequest {
   Ttl ttl;
   Fence fence;
   Provenance provenance;  ///< as a server that still has the lease told it
+  Hold hold{};
 };
 
 struct ReleaseRequest {
@@ -47,6 +71,7 @@ struct ReleaseRequest {
   bool by_hand =
       false;        ///< asked for by somebody else than the process that keeps the lease: a `run`'s lease is refused, a tombstone is left
   Duration keep{};  ///< more than zero: the key is not deleted, but ends by itself after so long
+  std::optional<Requeue> requeue{};  ///< where a failed attempt waits on
 };
 
 /// The port to one server: one vote. What the engine knows of Redis, of a file on this host, or of a simulation.
@@ -67,7 +92,8 @@ class LockServer {
   virtual asio::awaitable<HealVote> heal(HealRequest request, Instant deadline) = 0;
   virtual asio::awaitable<ReleaseVote> release(ReleaseRequest request, Instant deadline) = 0;
   virtual asio::awaitable<BreakVote> break_lock(Resource resource, std::optional<Fence> only_if, Instant deadline) = 0;
-  virtual asio::awaitable<InspectVote> inspect(Resource resource, Instant deadline) = 0;
+  /// `share`: the id of a lease; if it is one share of several, the holder is that share.
+  virtual asio::awaitable<InspectVote> inspect(Resource resource, std::optional<LeaseId> share, Instant deadline) = 0;
 
   /// Every resource that has an owner record here: locked by this tool now or until a moment ago.
   virtual asio::awaitable<Result<std::vector<Resource>, Fault>> list(Instant deadline) = 0;
@@ -85,7 +111,16 @@ class LockServer {
 
   /// Takes back whatever an acquire or a heal with this token did or may still do here: a compare-and-delete on every connection that
   /// carried one, behind it. Returns at once; nobody hears the answer.
-  virtual void take_back(const Resource& resource, const Token& token) = 0;
+  virtual void take_back(const Resource& resource, const Token& token, std::optional<Requeue> requeue = std::nullopt) = 0;
+
+  /// Takes a waiter out of line, behind whatever put it there. Returns at once; nobody hears the answer.
+  virtual void leave(const Resource& resource, const std::string& waiter) = 0;
+
+  /// Has `heard` called, from the executor, for what a waiter of the resource is told; once this has returned without a fault nothing is
+  /// missed, until Call::deaf says so, or stop_listening(). One waiter at a time.
+  virtual asio::awaitable<std::optional<Fault>> listen(Resource resource, std::string waiter, std::function<void(Call)> heard,
+                                                       Instant deadline) = 0;
+  virtual void stop_listening() = 0;
 
   /// Sends what is still to be sent, ends the sending half and waits for the server to do the same, at most until `deadline`
   /// (an instant that has passed: send what the socket takes at once). Nothing may be asked afterwards.

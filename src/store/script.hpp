@@ -6,11 +6,9 @@
 
 namespace redlock {
 
-/// One state change of the lock, as text that a server runs. The sources, with the meaning of KEYS, ARGV and replies, are in store/scripts.
+/// One question to the lock, or one change of its state. The sources, with the meaning of KEYS, ARGV and replies, are in store/scripts.
 struct Script {
   std::string_view name;
-  std::string_view text;
-  std::string_view sha1;  ///< of text, for EVALSHA
 };
 
 namespace scripts {
@@ -19,15 +17,21 @@ extern const Script break_lock;
 extern const Script extend;
 extern const Script heal;
 extern const Script inspect;
+extern const Script leave;
 extern const Script raise_fence;
 extern const Script release;
+
+/// What a server runs: all of them in one, and the last of ARGV says which. A server that ran one of them knows them all, so whatever takes
+/// something back can follow it by digest.
+extern const std::string_view text;
+extern const std::string_view sha1;  ///< of text, for EVALSHA
 }  // namespace scripts
 
 /// A script with its data.
 struct ScriptCall {
   const Script* script;
   std::vector<std::string> keys;
-  std::vector<std::string> arguments;
+  std::vector<std::string> arguments;  ///< the script's name among them, as the last
 };
 
 }  // namespace redlock

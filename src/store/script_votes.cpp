@@ -4,6 +4,7 @@
 
 #include "core/helper_keys.hpp"
 #include "store/owner_record.hpp"
+#include "support/number.hpp"
 #include "support/text.hpp"
 
 namespace redlock {
@@ -12,8 +13,9 @@ namespace {
 using Type = Reply::Type;
 
 std::vector<std::string> keys_of(const Resource& resource) {
-  const HelperKeys helper(resource);
-  return {resource.key(), helper.fence(), helper.owner(), helper.released()};
+  std::vector<std::string> keys = HelperKeys(resource).all();
+  keys.insert(keys.begin(), resource.key());
+  return keys;
 }
 
 std::string decimal(Milliseconds span) {
@@ -24,6 +26,32 @@ std::string decimal(Ttl ttl) {
 }
 std::string flag(bool value) {
   return value ? "1" : "0";
+}
+
+/// Where an acquire has the waiter's id.
+constexpr std::size_t acquire_waiter = 8;
+
+std::string letter(bool shared) {
+  return shared ? "s" : "x";
+}
+
+/// -1 stands for none.
+std::string number(const std::optional<std::size_t>& seat) {
+  return seat ? std::to_string(*seat) : "-1";
+}
+
+/// Id, ticket, polls, life.
+void append_entry(std::vector<std::string>& arguments, const std::optional<LineEntry>& entry) {
+  if (!entry) {
+    arguments.insert(arguments.end(), {"", "0", "0", "0"});
+    return;
+  }
+  arguments.insert(arguments.end(), {entry->id, std::to_string(entry->ticket), flag(entry->polls), decimal(entry->life)});
+}
+
+ScriptCall call_of(const Script& script, const Resource& resource, std::vector<std::string> arguments) {
+  arguments.emplace_back(script.name);
+  return {&script, keys_of(resource), std::move(arguments)};
 }
 
 Fault garbage() {
@@ -56,11 +84,20 @@ bool has_form(const std::vector<Reply>& elements, std::initializer_list<Type> fo
   return true;
 }
 
-/// {word, id, type, ms left, ours, fence, age, supervised, record}: see describe() in prelude.lua.
-std::optional<Holder> holder_of(const ScriptReply& reply) {
-  const auto& part = reply->elements;
-  if (!has_form(part,
-                {Type::text, Type::text, Type::text, Type::integer, Type::integer, Type::text, Type::integer, Type::integer, Type::text})) {
+bool begins_with(const std::vector<Reply>& elements, std::initializer_list<Type> form) {
+  return elements.size() >= form.size() && has_form({elements.begin(), elements.begin() + static_cast<std::ptrdiff_t>(form.size())}, form);
+}
+
+/// What stands behind a holder in a reply.
+constexpr std::size_t behind_holder = 9;
+
+/// As the scripts name all shares of a lock together.
+constexpr std::string_view all_shares = "shared";
+
+/// {word, id, type, ms left, ours, fence, age, supervised, record, …}: see describe() in prelude.lua.
+std::optional<Holder> holder_of(const std::vector<Reply>& part) {
+  if (!begins_with(
+          part, {Type::text, Type::text, Type::text, Type::integer, Type::integer, Type::text, Type::integer, Type::integer, Type::text})) {
     return std::nullopt;
   }
   Holder holder;
@@ -68,19 +105,74 @@ std::optional<Holder> holder_of(const ScriptReply& reply) {
   holder.type = part[2].text;
   if (part[3].integer >= 0) holder.remaining = from_wire(part[3].integer);
   holder.foreign = part[4].integer == 0;
+  holder.shared = !holder.foreign && holder.id.text == all_shares;
   if (!holder.foreign) {
     holder.fence = Fence::from_text(part[5].text);
-    holder.age = from_wire(part[6].integer);
+    if (part[6].integer >= 0) holder.age = from_wire(part[6].integer);
     holder.owner = decode_owner(part[8].text);
     if (holder.owner) holder.owner->supervised = part[7].integer == 1;
   }
   return holder;
 }
 
-template <class Vote>
-Vote held_or_garbage(const ScriptReply& reply) {
-  if (auto holder = holder_of(reply)) return Held{std::move(*holder)};
-  return garbage();
+std::optional<Holder> holder_of(const ScriptReply& reply) {
+  return holder_of(reply->elements);
+}
+
+/// A seat's number; -1: none.
+std::optional<std::size_t> seat_of(const Reply& reply) {
+  if (reply.integer < 0 || reply.integer >= static_cast<std::int64_t>(Mode::most_seats)) return std::nullopt;
+  return static_cast<std::size_t>(reply.integer);
+}
+
+/// {time, largest ticket or '', ahead, in line, ms until something may change, free seats}: see acquire.lua.
+std::optional<LineWord> line_of(const Reply& reply) {
+  const auto& part = reply.elements;
+  if (reply.type != Type::array || !has_form(part, {Type::text, Type::text, Type::integer, Type::integer, Type::integer, Type::text}))
+    return std::nullopt;
+  const auto time = whole_number(part[0].text);
+  if (!time || *time < 0 || *time > static_cast<std::int64_t>(Fence::max) || part[2].integer < 0) return std::nullopt;
+  LineWord line;
+  line.time = Milliseconds(*time);
+  if (const auto largest = whole_number(part[1].text); largest && *largest >= 0) line.largest_ticket = static_cast<Ticket>(*largest);
+  line.ahead = static_cast<std::size_t>(part[2].integer);
+  line.in_line = part[3].integer == 1;
+  if (part[4].integer >= 0) line.may_change = from_wire(part[4].integer);
+  line.free_seats = part[5].text.substr(0, Mode::most_seats);
+  return line;
+}
+
+/// A count that a server tells; garbage counts as nothing.
+std::size_t count_of(const Reply& reply) {
+  return static_cast<std::size_t>(std::max<std::int64_t>(reply.integer, 0));
+}
+
+/// {waiters, first ones, shares, first ones}: see inspect.lua.
+std::optional<Company> company_of(const Reply& reply) {
+  const auto& part = reply.elements;
+  if (reply.type != Type::array || !has_form(part, {Type::integer, Type::array, Type::integer, Type::array})) return std::nullopt;
+  Company company;
+  company.waiters = count_of(part[0]);
+  for (const Reply& waiter : part[1].elements) {
+    if (!has_form(waiter.elements, {Type::text, Type::integer, Type::text})) return std::nullopt;
+    company.first_waiters.push_back(
+        {waiter.elements[0].text == "s", from_wire(waiter.elements[1].integer), decode_owner(waiter.elements[2].text)});
+  }
+  company.shares = count_of(part[2]);
+  for (const Reply& share : part[3].elements) {
+    auto holder = holder_of(share.elements);
+    if (!holder || share.elements.size() <= behind_holder) return std::nullopt;
+    company.first_shares.push_back({std::move(*holder), seat_of(share.elements[behind_holder])});
+  }
+  return company;
+}
+
+AcquireVote held_vote(const ScriptReply& reply) {
+  auto holder = holder_of(reply);
+  if (!holder || reply->elements.size() <= behind_holder) return garbage();
+  auto line = line_of(reply->elements[behind_holder]);
+  if (!line) return garbage();
+  return Held{std::move(*holder), std::move(*line)};
 }
 
 /// For the replies of somebody whose lease is not there.
@@ -98,50 +190,95 @@ Vote not_ours_or_fault(const ScriptReply& reply) {
 
 }  // namespace
 
+Leavings leavings_of(const ScriptCall& call) {
+  if (call.script == &scripts::acquire) return {call.arguments.front(), call.arguments[acquire_waiter]};
+  if (call.script == &scripts::heal) return {call.arguments.front(), {}};
+  return {};
+}
+
+const std::string& taken_back_by(const ScriptCall& call) {
+  return call.arguments.front();
+}
+
+bool left_no_lease(const Reply& reply) {
+  if (reply.type != Type::array || reply.elements.empty()) return false;
+  return reply.elements[0].text == "held" || reply.elements[0].text == "queued";
+}
+
+std::optional<Call> call_from(std::string_view word) {
+  if (word == "go") return Call::enter;
+  if (word == "second") return Call::second;
+  if (word == "look") return Call::look;
+  return std::nullopt;
+}
+
 ScriptCall acquire_call(const AcquireRequest& request) {
-  return {
-      &scripts::acquire,
-      keys_of(request.resource),
-      {request.token.secret(), decimal(request.ttl), decimal(request.wall), flag(request.owner.supervised), encode_owner(request.owner)}};
+  std::vector<std::string> arguments{request.token.secret(),
+                                     decimal(request.ttl),
+                                     decimal(request.wall),
+                                     flag(request.owner.supervised),
+                                     encode_owner(request.owner),
+                                     letter(request.mode.shared),
+                                     std::to_string(request.mode.seats),
+                                     number(request.seat)};
+  append_entry(arguments, request.entry);
+  return call_of(scripts::acquire, request.resource, std::move(arguments));
 }
 
 ScriptCall raise_fence_call(const RaiseRequest& request) {
-  return {&scripts::raise_fence, keys_of(request.resource), {request.token.secret(), request.fence.text(), decimal(request.ttl)}};
+  return call_of(scripts::raise_fence, request.resource, {request.token.secret(), request.fence.text(), decimal(request.ttl)});
 }
 
 ScriptCall extend_call(const ExtendRequest& request) {
-  return {&scripts::extend, keys_of(request.resource), {request.token.secret(), decimal(request.ttl)}};
+  return call_of(scripts::extend, request.resource, {request.token.secret(), decimal(request.ttl), number(request.seat)});
 }
 
 ScriptCall heal_call(const HealRequest& request) {
   const Provenance& from = request.provenance;
-  return {&scripts::heal,
-          keys_of(request.resource),
-          {request.token.secret(), decimal(request.ttl), request.fence.text(), decimal(std::chrono::duration_cast<Milliseconds>(from.age)),
-           flag(from.supervised), from.record}};
+  return call_of(scripts::heal, request.resource,
+                 {request.token.secret(), decimal(request.ttl), request.fence.text(),
+                  decimal(std::chrono::duration_cast<Milliseconds>(from.age)), flag(from.supervised), from.record,
+                  letter(request.hold.shared), number(request.hold.seat)});
 }
 
 ScriptCall release_call(const ReleaseRequest& request) {
-  return {&scripts::release,
-          keys_of(request.resource),
-          {request.token.secret(), flag(request.by_hand), decimal(std::chrono::ceil<Milliseconds>(request.keep))}};
+  std::vector<std::string> arguments{request.token.secret(), flag(request.by_hand), decimal(std::chrono::ceil<Milliseconds>(request.keep))};
+  const auto& requeue = request.requeue;
+  append_entry(arguments, requeue ? std::optional(requeue->entry) : std::nullopt);
+  arguments.push_back(letter(requeue && requeue->shared));
+  arguments.push_back(requeue ? encode_owner(requeue->owner) : std::string());
+  return call_of(scripts::release, request.resource, std::move(arguments));
 }
 
 ScriptCall break_call(const Resource& resource, std::optional<Fence> only_if) {
-  return {&scripts::break_lock, keys_of(resource), {only_if ? only_if->text() : std::string()}};
+  return call_of(scripts::break_lock, resource, {only_if ? only_if->text() : std::string()});
 }
 
-ScriptCall inspect_call(const Resource& resource) {
-  return {&scripts::inspect, keys_of(resource), {}};
+ScriptCall inspect_call(const Resource& resource, const std::optional<LeaseId>& share) {
+  return call_of(scripts::inspect, resource, {share ? share->text : std::string()});
+}
+
+ScriptCall leave_call(const Resource& resource, const std::string& waiter) {
+  return call_of(scripts::leave, resource, {waiter});
 }
 
 AcquireVote acquire_vote(const ScriptReply& reply) {
   const std::string_view word = word_of(reply);
-  if (word == "granted" && has_form(reply->elements, {Type::text, Type::text, Type::text})) {
-    if (const auto fence = Fence::from_text(reply->elements[1].text)) return Granted{*fence, LeaseId{reply->elements[2].text}};
+  if (word == "granted" && has_form(reply->elements, {Type::text, Type::text, Type::text, Type::integer, Type::array})) {
+    const auto fence = Fence::from_text(reply->elements[1].text);
+    auto line = line_of(reply->elements[4]);
+    if (fence && line) {
+      Granted granted{*fence, LeaseId{reply->elements[2].text}};
+      granted.seat = seat_of(reply->elements[3]);
+      granted.line = std::move(*line);
+      return granted;
+    }
+  }
+  if (word == "queued" && has_form(reply->elements, {Type::text, Type::array})) {
+    if (auto line = line_of(reply->elements[1])) return Queued{std::move(*line)};
   }
   if (word == "duplicate") return Duplicate{};
-  if (word == "held") return held_or_garbage<AcquireVote>(reply);
+  if (word == "held") return held_vote(reply);
   return fault_of(reply);
 }
 
@@ -188,9 +325,13 @@ BreakVote break_vote(const ScriptReply& reply) {
 
 InspectVote inspect_vote(const ScriptReply& reply) {
   const std::string_view word = word_of(reply);
-  if (word == "free") return Free{};
-  if (word == "held") return held_or_garbage<InspectVote>(reply);
-  return fault_of(reply);
+  if (word != "free" && word != "held") return fault_of(reply);
+  auto company = company_of(reply->elements.back());
+  if (!company) return garbage();
+  if (word == "free") return Free{std::move(*company)};
+  auto holder = holder_of(reply);
+  if (!holder) return garbage();
+  return Taken{std::move(*holder), std::move(*company)};
 }
 
 }  // namespace redlock

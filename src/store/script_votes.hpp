@@ -19,9 +19,27 @@ ScriptCall extend_call(const ExtendRequest& request);
 ScriptCall heal_call(const HealRequest& request);
 ScriptCall release_call(const ReleaseRequest& request);
 ScriptCall break_call(const Resource& resource, std::optional<Fence> only_if);
-ScriptCall inspect_call(const Resource& resource);
+ScriptCall inspect_call(const Resource& resource, const std::optional<LeaseId>& share);
+ScriptCall leave_call(const Resource& resource, const std::string& waiter);
 
 using ScriptReply = Result<Reply, Fault>;
+
+/// What an acquire or a heal may leave at a server even if nobody hears its answer, and what asks for it to be taken back: a token, or a
+/// waiter's id. `arguments`: of such a call.
+struct Leavings {
+  std::string token;   ///< empty: no lease
+  std::string waiter;  ///< empty: nobody in line
+};
+Leavings leavings_of(const ScriptCall& call);
+
+/// The token or the waiter's id that a release or a leave takes back.
+const std::string& taken_back_by(const ScriptCall& call);
+
+/// Whether the reply to an acquire or a heal says that the server has no lease of this token.
+bool left_no_lease(const Reply& reply);
+
+/// The word as the line's script says it; nothing for another.
+std::optional<Call> call_from(std::string_view word);
 
 AcquireVote acquire_vote(const ScriptReply& reply);
 RaiseVote raise_vote(const ScriptReply& reply);

@@ -32,14 +32,22 @@ asio::awaitable<BreakVote> ScriptedServer::break_lock(Resource resource, std::op
   co_return break_vote(co_await call(break_call(resource, only_if), deadline));
 }
 
-asio::awaitable<InspectVote> ScriptedServer::inspect(Resource resource, Instant deadline) {
-  co_return inspect_vote(co_await call(inspect_call(resource), deadline));
+asio::awaitable<InspectVote> ScriptedServer::inspect(Resource resource, std::optional<LeaseId> share, Instant deadline) {
+  co_return inspect_vote(co_await call(inspect_call(resource, share), deadline));
 }
 
-void ScriptedServer::take_back(const Resource& resource, const Token& token) {
-  const ScriptCall compare_and_delete = release_call(ReleaseRequest{resource, token, /*by_hand=*/false, Duration::zero()});
+void ScriptedServer::take_back(const Resource& resource, const Token& token, std::optional<Requeue> requeue) {
+  ReleaseRequest request{resource, token};
+  request.requeue = std::move(requeue);
+  const ScriptCall compare_and_delete = release_call(request);
   post_to_late(compare_and_delete, /*only_unanswered=*/false);
   post(compare_and_delete);
+}
+
+void ScriptedServer::leave(const Resource& resource, const std::string& waiter) {
+  const ScriptCall call = leave_call(resource, waiter);
+  post_to_late(call, /*only_unanswered=*/false);
+  post(call);
 }
 
 }  // namespace redlock

@@ -14,8 +14,9 @@ class ScriptedServer : public LockServer {
   asio::awaitable<HealVote> heal(HealRequest request, Instant deadline) final;
   asio::awaitable<ReleaseVote> release(ReleaseRequest request, Instant deadline) final;
   asio::awaitable<BreakVote> break_lock(Resource resource, std::optional<Fence> only_if, Instant deadline) final;
-  asio::awaitable<InspectVote> inspect(Resource resource, Instant deadline) final;
-  void take_back(const Resource& resource, const Token& token) final;
+  asio::awaitable<InspectVote> inspect(Resource resource, std::optional<LeaseId> share, Instant deadline) final;
+  void take_back(const Resource& resource, const Token& token, std::optional<Requeue> requeue = std::nullopt) final;
+  void leave(const Resource& resource, const std::string& waiter) final;
 
  protected:
   /// Runs the script once; answers by `deadline`. An error reply of the server comes back as a Fault.

@@ -15,6 +15,9 @@ class Readable {
 
   asio::awaitable<void> wait();
 
+  /// Ends the wait.
+  void cancel() { descriptor_.cancel(); }
+
  private:
   asio::posix::stream_descriptor descriptor_;
 };

@@ -9,6 +9,7 @@
 #include "store/local/place_clock.hpp"
 #include "store/local/sweep.hpp"
 #include "store/local/wake.hpp"
+#include "support/readable.hpp"
 #include "support/spawn.hpp"
 #include "support/text.hpp"
 
@@ -45,34 +46,52 @@ ScriptReply answer(Reply reply) {
   return reply;
 }
 
-/// Every script that is posted or may grant has the token first.
-const std::string& token_of(const ScriptCall& call) {
-  return call.arguments.front();
-}
-
-bool may_grant(const ScriptCall& call) {
-  return call.script == &scripts::acquire || call.script == &scripts::heal;
-}
-
-bool is_held(const Reply& reply) {
-  return reply.type == Reply::Type::array && !reply.elements.empty() && reply.elements[0].text == "held";
-}
-
 Milliseconds next_pause(Milliseconds pause) {
   return std::min(2 * pause, longest_pause);
 }
 
 }  // namespace
 
+/// A subscription and who hears it.
+class LocalServer::Ear : public std::enable_shared_from_this<Ear> {
+ public:
+  Ear(const asio::any_io_executor& executor, Subscription subscription, std::function<void(Call)> heard)
+      : subscription_(std::move(subscription)), readable_(executor, subscription_.fd()), heard_(std::move(heard)) {}
+
+  asio::awaitable<void> listen() {
+    const auto self = shared_from_this();
+    while (heard_) {
+      co_await readable_.wait();
+      for (const std::string& message : subscription_.messages()) {
+        if (const auto call = call_from(message); call && heard_) heard_(*call);
+      }
+    }
+  }
+
+  void end() {
+    heard_ = nullptr;
+    readable_.cancel();
+  }
+
+ private:
+  Subscription subscription_;
+  Readable readable_;
+  std::function<void(Call)> heard_;
+};
+
 LocalServer::LocalServer(asio::any_io_executor executor, const Clock& clock, Place place)
     : executor_(std::move(executor)), clock_(clock), place_(std::move(place)), name_(place_.name()), boot_id_(read_boot_id()) {}
 
+LocalServer::~LocalServer() {
+  stop_listening();
+}
+
 asio::awaitable<ScriptReply> LocalServer::call(ScriptCall call, Instant deadline) {
-  if (!may_grant(call)) co_return co_await ask(std::move(call), deadline);
-  const std::string token = token_of(call);
+  const std::string token = leavings_of(call).token;
+  if (token.empty()) co_return co_await ask(std::move(call), deadline);
   carried_[token] = Carried::under_way;
   ScriptReply reply = co_await ask(std::move(call), deadline);
-  if (!reply || is_held(*reply)) {
+  if (!reply || left_no_lease(*reply)) {
     carried_.erase(token);
   } else {
     carried_[token] = Carried::done;
@@ -94,8 +113,7 @@ asio::awaitable<ScriptReply> LocalServer::ask(ScriptCall call, Instant deadline)
 }
 
 bool LocalServer::is_revoked(const ScriptCall& call) const {
-  if (!may_grant(call)) return false;
-  const auto carried = carried_.find(token_of(call));
+  const auto carried = carried_.find(leavings_of(call).token);
   return carried != carried_.end() && carried->second == Carried::revoked;
 }
 
@@ -123,7 +141,7 @@ LocalServer::Tried LocalServer::try_now(const ScriptCall& call) {
 
 Reply LocalServer::run_on(Keyspace& keyspace, const ScriptCall& call, std::chrono::microseconds now) {
   keyspace.set_time(now);
-  return lua_.run(keyspace, call.script->text, call.keys, call.arguments);
+  return lua_.run(keyspace, scripts::text, call.keys, call.arguments);
 }
 
 ScriptReply LocalServer::run_in(const Directory& directory, const LockFile& file, const ScriptCall& call, std::chrono::microseconds now) {
@@ -144,19 +162,39 @@ ScriptReply LocalServer::run_in(const Directory& directory, const LockFile& file
 }
 
 void LocalServer::post(ScriptCall call) {
-  const auto carried = carried_.find(token_of(call));
+  if (call.script == &scripts::leave) return run_later(std::move(call));
+  const auto carried = carried_.find(taken_back_by(call));
   if (carried == carried_.end()) return;
   if (carried->second != Carried::done) {
     carried->second = Carried::revoked;
     return;
   }
   carried_.erase(carried);
+  run_later(std::move(call));
+}
+
+void LocalServer::run_later(ScriptCall call) {
   ++posts_under_way_;
   spawn(executor_, [this, call = std::move(call)]() -> asio::awaitable<void> {
     co_await ask(call, clock_.now() + post_time);
     --posts_under_way_;
     if (posted_) posted_->ring();
   });
+}
+
+asio::awaitable<std::optional<Fault>> LocalServer::listen(Resource resource, std::string waiter, std::function<void(Call)> heard, Instant) {
+  stop_listening();
+  const auto directory = open_directory(place_);
+  if (!directory) co_return directory.error();
+  auto subscription = Subscription::open(*directory, HelperKeys(resource).wake(waiter));
+  if (!subscription) co_return subscription.error();
+  ear_ = std::make_shared<Ear>(executor_, std::move(*subscription), std::move(heard));
+  spawn(executor_, [ear = ear_] { return ear->listen(); });
+  co_return std::nullopt;
+}
+
+void LocalServer::stop_listening() {
+  if (ear_) std::exchange(ear_, nullptr)->end();
 }
 
 asio::awaitable<Result<std::vector<Resource>, Fault>> LocalServer::list(Instant deadline) {
@@ -203,6 +241,7 @@ std::optional<Result<std::vector<Resource>, Fault>> LocalServer::try_read(const 
 }
 
 asio::awaitable<void> LocalServer::close(Instant deadline) {
+  stop_listening();
   if (posts_under_way_ > 0) posted_ = clock_.make_bell();
   while (posts_under_way_ > 0 && clock_.now() < deadline) co_await posted_->wait_until(deadline);
 }

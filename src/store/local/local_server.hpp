@@ -28,9 +28,15 @@ class LocalServer final : public ScriptedServer {
  public:
   /// `clock` must outlive the server.
   LocalServer(asio::any_io_executor executor, const Clock& clock, Place place);
+  ~LocalServer() override;
+  LocalServer(const LocalServer&) = delete;
+  LocalServer& operator=(const LocalServer&) = delete;
 
   [[nodiscard]] const std::string& name() const override { return name_; }
   asio::awaitable<Result<std::vector<Resource>, Fault>> list(Instant deadline) override;
+  asio::awaitable<std::optional<Fault>> listen(Resource resource, std::string waiter, std::function<void(Call)> heard,
+                                               Instant deadline) override;
+  void stop_listening() override;
   asio::awaitable<void> close(Instant deadline) override;
 
  protected:
@@ -46,6 +52,9 @@ class LocalServer final : public ScriptedServer {
   /// Nothing while another process has the file.
   using Tried = std::optional<ScriptReply>;
 
+  class Ear;
+
+  void run_later(ScriptCall call);
   asio::awaitable<ScriptReply> ask(ScriptCall call, Instant deadline);
   Tried try_now(const ScriptCall& call);
   Reply run_on(Keyspace& keyspace, const ScriptCall& call, std::chrono::microseconds now);
@@ -62,6 +71,7 @@ class LocalServer final : public ScriptedServer {
   std::map<std::string, Carried> carried_;  ///< by token
   std::size_t posts_under_way_ = 0;
   std::unique_ptr<Bell> posted_;
+  std::shared_ptr<Ear> ear_;
 };
 
 }  // namespace redlock::local

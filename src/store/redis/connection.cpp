@@ -141,6 +141,7 @@ asio::awaitable<void> Connection::write_rest() {
 }
 
 void Connection::deliver(Reply reply) {
+  if (open_.empty() && heard_) return heard_(&reply);
   if (open_.empty()) return fail(Fault{FaultKind::garbage, "an answer to nothing that was asked"});
   const std::shared_ptr<Open> open = std::move(open_.front());
   open_.pop_front();
@@ -176,6 +177,7 @@ void Connection::fail(Fault fault) {
   open_.clear();
   unsent_.clear();
   progress_->ring();
+  if (const auto heard = std::exchange(heard_, nullptr)) heard(nullptr);
 }
 
 }  // namespace redlock::redis

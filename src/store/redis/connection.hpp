@@ -3,6 +3,7 @@
 #include <asio/any_io_executor.hpp>
 #include <asio/awaitable.hpp>
 #include <deque>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -45,6 +46,10 @@ class Connection : public std::enable_shared_from_this<Connection> {
   /// Sends a command behind all others; its reply is read and dropped.
   void post(const Command& command);
 
+  /// What comes without being an answer: the messages of a subscription. Called for each, and with a null pointer when the connection
+  /// ends. Without it such a thing is garbage and ends the connection.
+  void on_message(std::function<void(const Reply*)> heard) { heard_ = std::move(heard); }
+
   /// Whether something may be asked here: not broken, not late, not closed.
   [[nodiscard]] bool usable() const noexcept { return !broken_ && !late_; }
 
@@ -85,6 +90,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   std::string being_written_;
   std::optional<Fault> login_fault_;
   std::optional<Fault> broken_;
+  std::function<void(const Reply*)> heard_;
   std::unique_ptr<Bell> progress_;  ///< rung when it opened, when something was written, and at the end; for close()
   std::size_t login_replies_left_;
   bool greets_;  ///< the answer to the greeting is still to come

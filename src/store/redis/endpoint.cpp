@@ -7,6 +7,7 @@
 #include <array>
 #include <charconv>
 
+#include "support/number.hpp"
 #include "support/text.hpp"
 
 namespace redlock::redis {
@@ -37,14 +38,6 @@ std::optional<std::string> percent_decode(std::string_view text) {
     i += 2;
   }
   return decoded;
-}
-
-template <class Number>
-std::optional<Number> whole_number(std::string_view text) {
-  Number number{};
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (text.empty() || error != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  return number;
 }
 
 bool is_plain_host(std::string_view host) {

@@ -6,6 +6,7 @@
 #include "store/redis/error_reply.hpp"
 #include "store/redis/rights.hpp"
 #include "store/redis/server_info.hpp"
+#include "support/number.hpp"
 
 namespace redlock::redis {
 namespace {
@@ -38,25 +39,11 @@ std::vector<Command> login_commands(const Endpoint& endpoint) {
 }
 
 Command script_command(const ScriptCall& call, bool by_digest) {
-  Command command{by_digest ? "EVALSHA" : "EVAL", std::string(by_digest ? call.script->sha1 : call.script->text),
+  Command command{by_digest ? "EVALSHA" : "EVAL", std::string(by_digest ? scripts::sha1 : scripts::text),
                   std::to_string(call.keys.size())};
   command.insert(command.end(), call.keys.begin(), call.keys.end());
   command.insert(command.end(), call.arguments.begin(), call.arguments.end());
   return command;
-}
-
-/// Every script that is posted or may grant has the token first.
-const std::string& token_of(const ScriptCall& call) {
-  return call.arguments.front();
-}
-
-bool may_grant(const ScriptCall& call) {
-  return call.script == &scripts::acquire || call.script == &scripts::heal;
-}
-
-/// Whether the key holds another's lease, and so none of ours.
-bool is_held(const Reply& reply) {
-  return reply.type == Reply::Type::array && !reply.elements.empty() && reply.elements[0].text == "held";
 }
 
 /// What a server said when the connection opened, at this time.
@@ -110,9 +97,12 @@ asio::awaitable<ScriptReply> RedisServer::call(ScriptCall call, Instant deadline
   const std::shared_ptr<Link> link = usable_link(deadline);
   Connection& connection = *link->connection;
   const std::size_t posts = connection.posts();
-  if (may_grant(call)) link->tokens[token_of(call)] = false;
-  // The first call on a connection carries the whole script, so that a server that never saw it costs no second round trip.
-  const bool by_digest = link->cached.contains(call.script->sha1);
+  const Leavings leavings = leavings_of(call);
+  if (!leavings.token.empty()) link->left[leavings.token] = false;
+  if (!leavings.waiter.empty()) link->left[leavings.waiter] = true;
+  // The first call on a connection carries the whole text, so that a server that never saw it costs no second round trip.
+  const bool by_digest = link->knows;
+  link->told = true;
   auto reply = co_await connection.request(script_command(call, by_digest), ReplyLimits{}, deadline);
   if (by_digest && reply && reply->type == Reply::Type::error && is_noscript(reply->text)) {
     // What was taken back meanwhile must not arrive behind the compare-and-delete.
@@ -121,12 +111,12 @@ asio::awaitable<ScriptReply> RedisServer::call(ScriptCall call, Instant deadline
   }
   if (!reply) co_return unexpected(reply.error());
   if (reply->type == Reply::Type::error) co_return unexpected(fault_of_error(reply->text));
-  link->cached.insert(call.script->sha1);
+  link->knows = true;
   facts_ = facts_from(connection.greeting(), clock_.now());
-  if (may_grant(call) && is_held(*reply)) {
-    link->tokens.erase(token_of(call));  // a waiter asks for hours
-  } else if (may_grant(call)) {
-    link->tokens[token_of(call)] = true;
+  if (left_no_lease(*reply)) {
+    link->left.erase(leavings.token);  // a waiter asks for hours
+  } else if (!leavings.token.empty()) {
+    link->left[leavings.token] = true;
   }
   if (options_.replicas > 0 && needs_replicas(call, *reply)) {
     if (auto fault = co_await missing_replicas(link, deadline)) co_return unexpected(std::move(*fault));
@@ -154,7 +144,7 @@ asio::awaitable<std::optional<Fault>> RedisServer::missing_replicas(std::shared_
 
 void RedisServer::post(ScriptCall call) {
   retire_unusable();
-  const auto broke_off = [&](const auto& link) { return link->connection->broke_off() && link->tokens.contains(token_of(call)); };
+  const auto broke_off = [&](const auto& link) { return link->connection->broke_off() && link->left.contains(taken_back_by(call)); };
   // The server may still act on what it received; another connection is better than none.
   if (std::any_of(late_.begin(), late_.end(), broke_off)) usable_link(clock_.now() + reconnect_time);
   if (current_) post_on(*current_, call);
@@ -163,15 +153,19 @@ void RedisServer::post(ScriptCall call) {
 void RedisServer::post_to_late(ScriptCall call, bool only_unanswered) {
   retire_unusable();
   for (const auto& link : late_) {
-    const auto carried = link->tokens.find(token_of(call));
-    if (carried == link->tokens.end() || (only_unanswered && carried->second)) continue;
+    const auto carried = link->left.find(taken_back_by(call));
+    if (carried == link->left.end() || (only_unanswered && carried->second)) continue;
     if (!link->connection->broken()) post_on(*link, call);
   }
 }
 
 void RedisServer::post_on(Link& link, const ScriptCall& call) {
   // Only where it can matter: a server that stays silent must not be sent one more copy with every attempt.
-  if (link.tokens.erase(token_of(call)) > 0) link.connection->post(script_command(call, /*by_digest=*/false));
+  if (link.left.erase(taken_back_by(call)) == 0) return;
+  // Behind what carried the text the digest is enough, and small: a server reads 16 KB at a time, and what it has not read when it finds
+  // that nobody hears its answers, it drops.
+  link.connection->post(script_command(call, /*by_digest=*/link.told));
+  link.told = true;
 }
 
 asio::awaitable<Result<std::vector<Resource>, Fault>> RedisServer::list(Instant deadline) {
@@ -242,8 +236,8 @@ asio::awaitable<std::vector<std::string>> RedisServer::missing_rights(Resource u
 
 asio::awaitable<std::optional<Fault>> RedisServer::erase(Resource resource, Instant deadline) {
   const std::shared_ptr<Connection> connection = usable_link(deadline)->connection;
-  const HelperKeys helper(resource);
-  const std::vector<std::string> keys{resource.key(), helper.fence(), helper.owner(), helper.released()};
+  std::vector<std::string> keys = HelperKeys(resource).all();
+  keys.push_back(resource.key());
   Command del{"DEL"};
   del.insert(del.end(), keys.begin(), keys.end());
   const auto reply = co_await connection->request(std::move(del), ReplyLimits{}, deadline);
@@ -256,7 +250,39 @@ asio::awaitable<std::optional<Fault>> RedisServer::erase(Resource resource, Inst
   co_return fault_of_error(reply->text);
 }
 
+asio::awaitable<std::optional<Fault>> RedisServer::listen(Resource resource, std::string waiter, std::function<void(Call)> heard,
+                                                          Instant deadline) {
+  stop_listening();
+  const auto connection = open_connection(deadline, std::nullopt);
+  ear_ = connection;
+  const std::string channel = HelperKeys(resource).wake(waiter);
+  connection->on_message([heard = std::move(heard), channel](const Reply* message) {
+    if (message == nullptr) return heard(Call::deaf);
+    if (message->elements.size() != 3 || message->elements[0].text != "message" || message->elements[1].text != channel) return;
+    if (const auto call = call_from(message->elements[2].text)) heard(*call);
+  });
+  Command subscribe{"SUBSCRIBE", channel};
+  const auto reply = co_await connection->request(std::move(subscribe), ReplyLimits{}, deadline);
+  std::optional<Fault> fault;
+  if (!reply) {
+    fault = reply.error();
+  } else if (reply->type == Reply::Type::error) {
+    fault = fault_of_error(reply->text);
+  } else if (reply->type != Reply::Type::array) {
+    fault = Fault{FaultKind::garbage, "an answer that no SUBSCRIBE gives"};
+  }
+  if (fault && ear_ == connection) stop_listening();
+  co_return fault;
+}
+
+void RedisServer::stop_listening() {
+  if (!ear_) return;
+  ear_->on_message(nullptr);
+  std::exchange(ear_, nullptr)->abort();
+}
+
 asio::awaitable<void> RedisServer::close(Instant deadline) {
+  stop_listening();
   if (current_) late_.push_back(std::exchange(current_, nullptr));
   while (!late_.empty()) {
     const std::shared_ptr<Link> link = std::move(late_.front());
@@ -270,11 +296,11 @@ std::shared_ptr<RedisServer::Link> RedisServer::usable_link(Instant deadline) {
   retire_unusable();
   if (!current_) current_ = connect(deadline);
   std::erase_if(late_, [this](const auto& link) {
-    if (link->connection->broke_off()) current_->tokens.merge(link->tokens);
+    if (link->connection->broke_off()) current_->left.merge(link->left);
     return link->connection->broken();
   });
   if (late_.size() > most_late_connections) {
-    current_->tokens.merge(late_.front()->tokens);
+    current_->left.merge(late_.front()->left);
     late_.front()->connection->abort();
     late_.pop_front();
   }
@@ -287,13 +313,18 @@ void RedisServer::retire_unusable() {
 
 std::shared_ptr<RedisServer::Link> RedisServer::connect(Instant deadline) {
   auto link = std::make_shared<Link>();
-  auto transport = make_plain_transport(executor_, clock_, endpoint_);
-  if (endpoint_.tls) transport = make_tls_transport(std::move(transport), options_.tls, endpoint_.host);
   std::optional<Command> greeting;
   if (options_.introduces_itself) greeting = Command{"INFO", "server"};
-  link->connection = std::make_shared<Connection>(executor_, clock_, std::move(transport), login_commands(endpoint_), greeting);
-  link->connection->start(deadline);
+  link->connection = open_connection(deadline, greeting);
   return link;
+}
+
+std::shared_ptr<Connection> RedisServer::open_connection(Instant deadline, const std::optional<Command>& greeting) {
+  auto transport = make_plain_transport(executor_, clock_, endpoint_);
+  if (endpoint_.tls) transport = make_tls_transport(std::move(transport), options_.tls, endpoint_.host);
+  auto connection = std::make_shared<Connection>(executor_, clock_, std::move(transport), login_commands(endpoint_), greeting);
+  connection->start(deadline);
+  return connection;
 }
 
 }  // namespace redlock::redis

@@ -4,9 +4,7 @@
 #include <deque>
 #include <map>
 #include <memory>
-#include <set>
 #include <string>
-#include <string_view>
 
 #include "store/redis/connection.hpp"
 #include "store/redis/endpoint.hpp"
@@ -33,6 +31,9 @@ class RedisServer final : public ScriptedServer {
   asio::awaitable<Result<ServerReport, Fault>> examine(Instant deadline) override;
   asio::awaitable<std::vector<std::string>> missing_rights(Resource unused_key, Instant deadline) override;
   asio::awaitable<std::optional<Fault>> erase(Resource resource, Instant deadline) override;
+  asio::awaitable<std::optional<Fault>> listen(Resource resource, std::string waiter, std::function<void(Call)> heard,
+                                               Instant deadline) override;
+  void stop_listening() override;
   asio::awaitable<void> close(Instant deadline) override;
 
  protected:
@@ -45,10 +46,11 @@ class RedisServer final : public ScriptedServer {
   /// A connection and what was done on it.
   struct Link {
     std::shared_ptr<Connection> connection;
-    std::set<std::string_view> cached;   ///< digests of scripts that the server is known to have
+    bool told = false;                   ///< the scripts' text went over it
+    bool knows = false;                  ///< the server has it
     bool waits = false;                  ///< it may be blocked in a WAIT: what is sent behind is read only after that,
     Instant waits_until;                 ///< and that is over by then
-    std::map<std::string, bool> tokens;  ///< of the acquires and heals that it carried and that were not taken back; whether answered
+    std::map<std::string, bool> left;    ///< what it carried that may be there and was not taken back (see Leavings); whether answered
   };
 
   /// Nothing when enough replicas have what was last written on this connection.
@@ -58,6 +60,7 @@ class RedisServer final : public ScriptedServer {
   std::shared_ptr<Link> usable_link(Instant deadline);
   void retire_unusable();
   std::shared_ptr<Link> connect(Instant deadline);
+  std::shared_ptr<Connection> open_connection(Instant deadline, const std::optional<Command>& greeting);
   void post_on(Link& link, const ScriptCall& call);
 
   asio::any_io_executor executor_;
@@ -67,6 +70,7 @@ class RedisServer final : public ScriptedServer {
   std::string name_;
   ServerFacts facts_;  ///< of the server at the other end of the connection that gave the last reply
   std::shared_ptr<Link> current_;
+  std::shared_ptr<Connection> ear_;         ///< subscribed, while somebody listens
   std::deque<std::shared_ptr<Link>> late_;  ///< they may still deliver; oldest first
 };
 

@@ -1,5 +1,7 @@
 #include "store/redis/rights.hpp"
 
+#include "core/helper_keys.hpp"
+
 namespace redlock::redis {
 namespace {
 
@@ -17,10 +19,19 @@ std::vector<Command> right_trials(const std::string& unused_key) {
       {"pttl", unused_key},
       {"pexpire", unused_key, life},
       {"hset", unused_key, "f", "x"},
+      {"hget", unused_key, "f"},
       {"hmget", unused_key, "f"},
+      {"hdel", unused_key, "f"},
       {"zadd", unused_key, "0", "x"},
+      {"zrem", unused_key, "x"},
       {"zscore", unused_key, "x"},
+      {"zcard", unused_key},
+      {"zcount", unused_key, "0", "0"},
+      {"zrank", unused_key, "x"},
+      {"zrange", unused_key, "0", "0"},
+      {"zrangebyscore", unused_key, "0", "0"},
       {"zremrangebyscore", unused_key, "0", "0"},
+      {"publish", HelperKeys(*Resource::from(unused_key)).wake("doctor"), "look"},
       {"time"},
       {"del", unused_key},
   };

@@ -1,7 +1,8 @@
 #include "store/redis/server_info.hpp"
 
 #include <algorithm>
-#include <charconv>
+
+#include "support/number.hpp"
 
 namespace redlock::redis {
 
@@ -20,13 +21,6 @@ std::optional<std::string_view> ServerInfo::field(std::string_view name) const {
 std::optional<std::int64_t> ServerInfo::number(std::string_view name) const {
   const auto text = field(name);
   return text ? whole_number(*text) : std::nullopt;
-}
-
-std::optional<std::int64_t> whole_number(std::string_view text) {
-  std::int64_t number = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (text.empty() || error != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  return number;
 }
 
 ServerReport report_from(std::string_view info_text) {

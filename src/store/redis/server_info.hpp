@@ -8,9 +8,6 @@
 
 namespace redlock::redis {
 
-/// A whole number, which may be negative; nothing for any other text.
-std::optional<std::int64_t> whole_number(std::string_view text);
-
 /// The text that INFO answers: `field:value` lines. Holds on to the text, which must outlive it.
 class ServerInfo {
  public:

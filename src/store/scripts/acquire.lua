@@ -1,20 +1,60 @@
--- Takes the lock if it is free.
--- ARGV: token, ttl in ms, the client's wall clock in ms, supervised (0 or 1), owner record
--- -> {'granted', fence, id} | {'held', …} | {'duplicate'} when the key already holds this very token | an error
-local token, ttl = ARGV[1], tonumber(ARGV[2])
+-- Takes the lock, or a share of it, if it may be had and nobody who waits comes before us; else has us wait in line, if we want to.
+-- ARGV: token, ttl, the client's wall clock, supervised (0 or 1), owner record,
+--       mode (x or s), seats there are (0: none wanted), the seat wanted (-1: the lowest that is free),
+--       our id in line ('': we do not wait), ticket, polls (0 or 1), life of the entry
+-- -> {'granted', fence, id, seat or -1, line} | {'held', …, line} | {'queued', line}: it may be had, but others come first
+--    | {'duplicate'} when this very token has it already | an error
+--    line: {time, largest ticket or '', how many are before us, whether we are in line, ms until something may change by itself or -1, free seats}
+local token, ttl, mode = ARGV[1], tonumber(ARGV[2]), ARGV[6]
+local limit, waiter, ticket = tonumber(ARGV[7]), ARGV[9], tonumber(ARGV[10])
+local id, time = redis.sha1hex(token), now()
 
-local set = redis.pcall('SET', LOCK, token, 'NX', 'PX', ARGV[2])
-if is_error(set) then return set end
-if not set then
-  local value, type_name = look()
-  if is_error(value) then return value end
-  if value == token then return {'duplicate'} end
-  return describe('held', value, type_name)
+local state, value, type_name = standing(time)
+if not state then return value end
+if value == token or state == 'shared' and share_end(id, time) then return {'duplicate'} end
+
+local seat, free, first_end = -1, '', nil
+if limit > 0 then
+  seat, free, first_end = find_seat(limit, tonumber(ARGV[8]), time)
+  if is_error(free) then return free end
 end
 
--- From here on a failure must not leave the lock behind.
+local function line(may_change)
+  local largest = redis.call('ZRANGE', QUEUE, -1, -1, 'WITHSCORES')[2]
+  local rank = waiter ~= '' and redis.call('ZRANK', QUEUE, waiter)
+  return {decimal(time), largest or '', rank or redis.call('ZCARD', QUEUE), rank and 1 or 0, may_change, free}
+end
+
+local may_enter = admits(state, mode) and seat
+if not (may_enter and is_our_turn(state, time, waiter, ticket)) then
+  if waiter ~= '' then enqueue(waiter, ticket, mode, ARGV[11], tonumber(ARGV[12]), ARGV[5], time) end
+  local may_change
+  if may_enter then
+    local first = first_in_line(time)
+    may_change = first and first.called > 0 and first.called + CALL_PATIENCE + 1 - time or CALL_PATIENCE
+  else
+    call_next(state, time, waiter)
+    may_change = first_end and state == 'shared' and first_end - time or left(time)
+  end
+  if state == 'free' then return {'queued', line(may_change)} end
+  local refusal = describe('held', value, type_name, time)
+  refusal[10] = line(may_change)
+  return refusal
+end
+
+if mode == 'x' then
+  local set = redis.pcall('SET', LOCK, token, 'NX', 'PX', ARGV[2])
+  if is_error(set) then return set end
+end
+
+-- From here on a failure must not leave anything behind.
 local function give_up(failure)
-  redis.pcall('DEL', LOCK)
+  if mode == 'x' then
+    redis.pcall('DEL', LOCK)
+  else
+    forget_share(id)
+    bound_shares(time)
+  end
   return failure
 end
 
@@ -22,11 +62,20 @@ local last, unusable = counter()
 if not last then return give_up(unusable) end
 
 -- The floor makes fences grow even after all data was lost; the clamp keeps a client's wrong clock from running away with it.
-local time = now()
 local floor = math.min(math.max(tonumber(ARGV[3]), time - CLOCK_TRUST), time + CLOCK_TRUST)
 local fence = math.max(last + 1, floor)
-local id = redis.sha1hex(token)
 
-local failure = first_error(set_counter(fence, ttl), write_owner(id, decimal(fence), time, ARGV[4], ARGV[5], ttl))
-if failure then return give_up(failure) end
-return {'granted', decimal(fence), id}
+local failure = set_counter(fence, ttl)
+if not is_error(failure) then
+  if mode == 'x' then
+    failure = write_owner(id, decimal(fence), time, ARGV[4], ARGV[5], ttl)
+  else
+    failure = add_share(id, ttl, decimal(fence), time, ARGV[4], seat, ARGV[5], time)
+  end
+end
+if is_error(failure) then return give_up(failure) end
+
+local standing_in_line = line(-1)
+if waiter ~= '' then drop(waiter) end
+if mode == 's' then call_next('shared', time, waiter) end
+return {'granted', decimal(fence), id, seat, standing_in_line}

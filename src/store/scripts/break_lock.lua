@@ -1,15 +1,18 @@
--- Takes the lock away from whoever holds it, whatever it is.
+-- Takes the lock away from whoever holds it, whatever it is; a shared one from all who share it.
 -- ARGV: the fence it must still have, or '' for any
 -- -> {'broken', …} as `held` | {'other', …} as `held` | {'free'} | an error
-local value, type_name = look()
-if is_error(value) then return value end
-if not value then return {'free'} end
+local time = now()
+local state, value, type_name = standing(time)
+if not state then return value end
+if state == 'free' then return {'free'} end
 
-local holder = describe('broken', value, type_name)
+local holder = describe('broken', value, type_name, time)
 if ARGV[1] ~= '' and holder[6] ~= ARGV[1] then
   holder[1] = 'other'
   return holder
 end
 redis.call('DEL', LOCK)
+if state == 'shared' then redis.call('DEL', READERS, SHARES, SEATS) end
 if holder[5] == 1 then redis.pcall('DEL', OWNER) end
+call_next('free', time)
 return holder

@@ -1,15 +1,28 @@
 -- Gives our lease a new ttl; never shortens it, never brings it back.
--- ARGV: token, ttl in ms
--- -> {'extended', …} as `held`, describing our own lease | {'gone', …} | {'held', …} | an error
-local ttl = tonumber(ARGV[2])
-local value, type_name = look()
-if is_error(value) then return value end
-if value ~= ARGV[1] then return not_ours(ARGV[1], value, type_name) end
+-- ARGV: token, ttl, seat or -1
+-- -> {'extended', …} as `held`, describing our own lease, with a seat behind if it is a share | {'gone', …} | {'held', …} | an error
+local time, ttl = now(), tonumber(ARGV[2])
+local how, ends = mine(ARGV[1], time)
+if not how then return ends end
 
--- PEXPIRE passes even when the server is out of memory, so it comes first and alone decides.
-if redis.call('PTTL', LOCK) < ttl then
-  redis.call('PEXPIRE', LOCK, ARGV[2])
-  redis.pcall('PEXPIRE', OWNER, ARGV[2])
+-- PEXPIRE passes even when the server is out of memory, so of an exclusive lease it comes first and alone decides.
+if how == 'exclusive' then
+  if redis.call('PTTL', LOCK) < ttl then
+    redis.call('PEXPIRE', LOCK, ARGV[2])
+    redis.pcall('PEXPIRE', OWNER, ARGV[2])
+  end
+  redis.pcall('PEXPIRE', FENCE, decimal(FENCE_IDLE + ttl))
+  return describe('extended', ARGV[1], nil, time)
 end
+
+local id = redis.sha1hex(ARGV[1])
+if describe_share('', id, ends, time)[10] ~= tonumber(ARGV[3]) then return {'gone', 0} end
+if ends < time + ttl then
+  ends = time + ttl
+  local added = redis.pcall('ZADD', READERS, decimal(ends), id)
+  if is_error(added) then return added end
+end
+local failure = bound_shares(time)
+if failure then return failure end
 redis.pcall('PEXPIRE', FENCE, decimal(FENCE_IDLE + ttl))
-return describe('extended', value)
+return describe_share('extended', id, ends, time)

@@ -1,21 +1,32 @@
--- Put in front of every script. Together they are the definition of the lock.
+-- Put in front of every script, with line.lua behind it. Together they are the definition of the lock.
 --
--- KEYS[1]  the lock: a plain string key, its value the token of the lease, with an expiry
+-- KEYS[1]  the lock: a plain string key with an expiry; its value the token of the lease, or SHARED while it is shared
 -- KEYS[2]  fence counter: a string, the largest fence this server knows of
 -- KEYS[3]  owner record: a hash {lease, fence, since, supervised, record}; belongs to the lease it names, else it is stale
 -- KEYS[4]  tombstones: a sorted set, ids of leases released by hand, scored with the time when they may be forgotten
+-- KEYS[5]  readers: a sorted set, ids of the shares of a shared lock, scored with the time when they end
+-- KEYS[6]  shares: a hash, a reader's id -> 'fence since supervised seat record'; seat -1: none
+-- KEYS[7]  seats: a hash, a seat's number -> the id of the reader in it; of one that is no reader any more, the seat is free
+-- KEYS[8]  queue: a sorted set, ids of waiters, scored with their tickets
+-- KEYS[9]  waiters: a hash, a waiter's id -> see line.lua
 --
--- A lease is named in public by its id, the SHA-1 of its token.
-local LOCK, FENCE, OWNER, RELEASED = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
+-- A lease is named in public by its id, the SHA-1 of its token; all shares of a lock together by 'shared'.
+-- Times and spans are in ms; times are this server's.
+local LOCK, FENCE, OWNER, RELEASED, READERS, SHARES, SEATS, QUEUE, WAITERS =
+  KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7], KEYS[8], KEYS[9]
 
+local SHARED = 'redlock:shared'
 local MAX_FENCE = 4503599627370496 -- 2^52: beyond it a Lua number does not hold every integer
-local FENCE_IDLE = 2592000000      -- 30 days in ms: how long the counter outlives the last lease
-local CLOCK_TRUST = 10000          -- ms by which a client's wall clock may raise the fence above ours
+local FENCE_IDLE = 2592000000      -- 30 days: how long the counter outlives the last lease
+local CLOCK_TRUST = 10000          -- by which a client's wall clock may raise the fence above ours
 
--- This server's wall clock in ms.
 local function now()
   local time = redis.call('TIME')
   return time[1] * 1000 + math.floor(time[2] / 1000)
+end
+
+local function decimal(number)
+  return string.format('%.0f', number)
 end
 
 local function is_error(reply)
@@ -30,8 +41,8 @@ local function first_error(...)
   end
 end
 
--- What lies under the lock: false when it is free; its value; or, with the type's name as second result, true for a key
--- that is no string. An error that is not about the type (missing rights) comes back as the error itself.
+-- What lies under the lock: false when there is nothing; its value; or, with the type's name as second result, true for a
+-- key that is no string. An error that is not about the type (missing rights) comes back as the error itself.
 local function look()
   local value = redis.pcall('GET', LOCK)
   if is_error(value) and string.find(value.err, 'WRONGTYPE', 1, true) then
@@ -40,24 +51,73 @@ local function look()
   return value
 end
 
--- The reply that names who holds the lock: {word, id, type, ms left or -1, ours, fence, age in ms or -1, supervised, record}.
-local function describe(word, value, type_name)
-  local id = type_name and 'type:' .. type_name or redis.sha1hex(value)
-  local left = redis.call('PTTL', LOCK)
-  local owner = redis.pcall('HMGET', OWNER, 'lease', 'fence', 'since', 'supervised', 'record')
-  if is_error(owner) or owner[1] ~= id then
-    return {word, id, type_name or 'string', left, 0, '', -1, 0, ''}
-  end
-  local age = math.max(0, now() - (tonumber(owner[3]) or 0))
-  return {word, id, 'string', left, 1, owner[2] or '', age, tonumber(owner[4]) or 0, owner[5] or ''}
+-- When the share ends, if it lives.
+local function share_end(id, time)
+  local score = redis.pcall('ZSCORE', READERS, id)
+  local ends = type(score) == 'string' and tonumber(score)
+  if ends and ends > time then return ends end
 end
 
--- The reply to somebody whose token is not under the lock: {'gone', 1} when it was released by hand, whoever came after; else who holds it,
--- or {'gone', 0}.
-local function not_ours(token, value, type_name)
-  if type(redis.pcall('ZSCORE', RELEASED, redis.sha1hex(token))) == 'string' then return {'gone', 1} end
-  if value then return describe('held', value, type_name) end
+-- What the lock is: 'free'; 'shared', SHARED; 'held' with what look() gives; or nil and the error. Without its marker it
+-- is still shared while shares live, and without them while the marker does: whoever lost one of them is not to lose both.
+local function standing(time)
+  local value, type_name = look()
+  if is_error(value) then return nil, value end
+  if value and value ~= SHARED then return 'held', value, type_name end
+  local shares = redis.pcall('ZCOUNT', READERS, '(' .. decimal(time), '+inf')
+  if is_error(shares) then return nil, shares end
+  if value or shares > 0 then return 'shared', SHARED end
+  return 'free', false
+end
+
+-- The lock's end, -1 for never: the marker's, or without it the last share's.
+local function left(time)
+  local marker = redis.call('PTTL', LOCK)
+  if marker ~= -2 then return marker end
+  local last = redis.call('ZRANGE', READERS, -1, -1, 'WITHSCORES')
+  return last[2] and math.max(0, tonumber(last[2]) - time) or -1
+end
+
+-- The reply that names who holds the lock: {word, id, type, ms left or -1, ours, fence, age or -1, supervised, record}.
+-- Of a shared lock the age is the time since it is shared, the rest the latest reader's.
+local function describe(word, value, type_name, time)
+  local shared = value == SHARED
+  local id = type_name and 'type:' .. type_name or shared and 'shared' or redis.sha1hex(value)
+  local owner = redis.pcall('HMGET', OWNER, 'lease', 'fence', 'since', 'supervised', 'record')
+  if is_error(owner) or owner[1] ~= id then
+    return {word, id, type_name or 'string', left(time), shared and 1 or 0, '', -1, 0, ''}
+  end
+  local age = math.max(0, time - (tonumber(owner[3]) or 0))
+  return {word, id, 'string', left(time), 1, owner[2] or '', age, tonumber(owner[4]) or 0, owner[5] or ''}
+end
+
+-- The same of one share, with its seat behind.
+local function describe_share(word, id, ends, time)
+  local stored = redis.pcall('HGET', SHARES, id)
+  local fence, since, supervised, seat, record = string.match(type(stored) == 'string' and stored or '', '^(%d+) (%d+) (%d) (%-?%d+) (.*)$')
+  local age = since and math.max(0, time - tonumber(since)) or -1
+  return {word, id, 'string', ends - time, 1, fence or '', age, tonumber(supervised) or 0, record or '', tonumber(seat) or -1}
+end
+
+-- The reply to somebody whose lease is not here: {'gone', 1} when it was released by hand, whoever came after; else who holds it, or
+-- {'gone', 0}.
+local function not_ours(id, value, type_name, time)
+  if type(redis.pcall('ZSCORE', RELEASED, id)) == 'string' then return {'gone', 1} end
+  if value and value ~= SHARED then return describe('held', value, type_name, time) end
   return {'gone', 0}
+end
+
+-- 'exclusive', or 'shared' and when it ends, if the lease of this token is here; else nil and the reply to its holder.
+local function mine(token, time)
+  local value, type_name = look()
+  if is_error(value) then return nil, value end
+  if value == token then return 'exclusive' end
+  local id = redis.sha1hex(token)
+  if not value or value == SHARED then
+    local ends = share_end(id, time)
+    if ends then return 'shared', ends end
+  end
+  return nil, not_ours(id, value, type_name, time)
 end
 
 -- The fence counter, 0 when there is none; or nil and the error to return.
@@ -70,10 +130,6 @@ local function counter()
   return nil, redis.error_reply('FENCE the fence counter is not a number below 2^52')
 end
 
-local function decimal(number)
-  return string.format('%.0f', number)
-end
-
 -- Keeps the counter for as long as anybody may need to be outnumbered.
 local function set_counter(fence, ttl)
   return redis.pcall('SET', FENCE, decimal(fence), 'PX', decimal(FENCE_IDLE + ttl))
@@ -84,4 +140,64 @@ local function write_owner(id, fence, since, supervised, record, ttl)
     redis.pcall('DEL', OWNER),
     redis.pcall('HSET', OWNER, 'lease', id, 'fence', fence, 'since', decimal(since), 'supervised', supervised, 'record', record),
     redis.pcall('PEXPIRE', OWNER, ttl))
+end
+
+local function forget_share(id)
+  redis.call('ZREM', READERS, id)
+  local stored = redis.call('HGET', SHARES, id)
+  local seat = stored and string.match(stored, '^%d+ %d+ %d (%d+) ')
+  if seat and redis.call('HGET', SEATS, seat) == id then redis.call('HDEL', SEATS, seat) end
+  redis.call('HDEL', SHARES, id)
+end
+
+-- Has the marker, and what is known of the shares, end with the last of them, and takes them away behind it. -> an error or nil
+local function bound_shares(time)
+  for _, id in ipairs(redis.call('ZRANGEBYSCORE', READERS, '-inf', decimal(time))) do forget_share(id) end
+  local last = redis.call('ZRANGE', READERS, -1, -1, 'WITHSCORES')
+  if not last[2] then
+    redis.call('DEL', LOCK)
+    redis.call('DEL', OWNER)
+    return
+  end
+  local rest = decimal(tonumber(last[2]) - time)
+  redis.call('PEXPIRE', READERS, rest)
+  redis.call('PEXPIRE', SHARES, rest)
+  redis.call('PEXPIRE', SEATS, rest)
+  redis.call('PEXPIRE', OWNER, rest)
+  if redis.call('PEXPIRE', LOCK, rest) == 1 then return end
+  return first_error(redis.pcall('SET', LOCK, SHARED, 'NX', 'PX', rest))
+end
+
+-- Lets a reader in. Only while nobody holds the lock alone. -> an error or nil
+local function add_share(id, ttl, fence, since, supervised, seat, record, time)
+  forget_share(id)
+  local shared_since = redis.pcall('HMGET', OWNER, 'lease', 'since')
+  local began = not is_error(shared_since) and shared_since[1] == 'shared' and tonumber(shared_since[2]) or since
+  return first_error(
+    redis.pcall('ZADD', READERS, decimal(time + ttl), id),
+    redis.pcall('HSET', SHARES, id, fence .. ' ' .. decimal(since) .. ' ' .. supervised .. ' ' .. seat .. ' ' .. record),
+    seat >= 0 and redis.pcall('HSET', SEATS, seat, id),
+    write_owner('shared', fence, began, supervised, record, ttl),
+    bound_shares(time))
+end
+
+-- Of the seats 0 to limit - 1: the wanted one, or the lowest (wanted -1), if it is free; which are free, as '0110…'; and when the first of
+-- the others ends, if there are any. Or nil and the error.
+local function find_seat(limit, wanted, time)
+  local numbers = {}
+  for seat = 0, limit - 1 do numbers[seat + 1] = seat end
+  local readers = redis.pcall('HMGET', SEATS, unpack(numbers))
+  if is_error(readers) then return nil, readers end
+  local found, free, soonest = nil, {}, nil
+  for seat = 0, limit - 1 do
+    local id = readers[seat + 1]
+    local ends = id and share_end(id, time)
+    free[seat + 1] = ends and '0' or '1'
+    if ends then
+      soonest = math.min(soonest or ends, ends)
+    elseif not found and (wanted == -1 or wanted == seat) then
+      found = seat
+    end
+  end
+  return found, table.concat(free), soonest
 end

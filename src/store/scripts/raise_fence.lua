@@ -1,17 +1,24 @@
 -- Lifts the fence counter to the lease's fence, if the lease is here (R6: written back before the lease counts as granted).
--- ARGV: token, fence, ttl in ms
+-- ARGV: token, fence, ttl
 -- -> {'raised'} | {'gone', …} | {'held', …} | an error
-local value, type_name = look()
-if is_error(value) then return value end
-if value ~= ARGV[1] then return not_ours(ARGV[1], value, type_name) end
+local time = now()
+local how, reply = mine(ARGV[1], time)
+if not how then return reply end
 
 local last, unusable = counter()
 if not last then return unusable end
-if last < tonumber(ARGV[2]) then
-  local failure = first_error(
-    set_counter(tonumber(ARGV[2]), tonumber(ARGV[3])),
+if last >= tonumber(ARGV[2]) then return {'raised'} end
+local failure = set_counter(tonumber(ARGV[2]), tonumber(ARGV[3]))
+if is_error(failure) then return failure end
+if how == 'exclusive' then
+  failure = first_error(
     redis.pcall('HSET', OWNER, 'fence', ARGV[2]),
     redis.pcall('PEXPIRE', OWNER, ARGV[3])) -- the record may have been lost, and HSET makes one without an end
-  if failure then return failure end
+else
+  local id = redis.sha1hex(ARGV[1])
+  local stored = redis.pcall('HGET', SHARES, id)
+  if type(stored) == 'string' then
+    failure = first_error(redis.pcall('HSET', SHARES, id, (string.gsub(stored, '^%d+', ARGV[2]))))
+  end
 end
-return {'raised'}
+return failure or {'raised'}

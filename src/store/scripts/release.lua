@@ -1,30 +1,46 @@
 -- Compare and delete.
 -- ARGV: token, by hand (0 or 1: asked for by somebody else than the process that keeps the lease),
---       keep (ms; not 0: nobody may have the lock sooner, so it is left to end by itself)
+--       keep (not 0: nobody may have the lock sooner, so the lease is left to end by itself after so long),
+--       our id in line ('': we do not wait), and to go back there: ticket, polls, life, mode, owner record
 -- -> {'released'} | {'supervised', …} as `held` | {'gone', …} | {'held', …} | an error
-local value, type_name = look()
-if is_error(value) then return value end
-if value ~= ARGV[1] then return not_ours(ARGV[1], value, type_name) end
+local token, by_hand, keep, waiter = ARGV[1], ARGV[2] == '1', tonumber(ARGV[3]), ARGV[4]
+local id, time = redis.sha1hex(token), now()
+-- Before anybody is called: a failed attempt must not lose its place to the one behind.
+if waiter ~= '' then enqueue(waiter, tonumber(ARGV[5]), ARGV[8], ARGV[6], tonumber(ARGV[7]), ARGV[9], time) end
+local how, ends = mine(token, time)
+if not how then return ends end
 
-local ours = describe('supervised', value)
-local left, owned, supervised = ours[4], ours[5] == 1, ours[8] == 1
-if ARGV[2] == '1' and supervised then return ours end
+local ours = how == 'exclusive' and describe('supervised', token, nil, time) or describe_share('supervised', id, ends, time)
+local rest, owned, supervised = ours[4], ours[5] == 1, ours[8] == 1
+if by_hand and supervised then return ours end
 
-local keep = tonumber(ARGV[3])
 if keep > 0 then
-  redis.call('PEXPIRE', LOCK, ARGV[3])
-  redis.pcall('PEXPIRE', OWNER, ARGV[3])
+  if how == 'exclusive' then
+    redis.call('PEXPIRE', LOCK, ARGV[3])
+    redis.pcall('PEXPIRE', OWNER, ARGV[3])
+  else
+    redis.call('ZADD', READERS, decimal(time + keep), id)
+    bound_shares(time)
+  end
+  -- Who waits for the lease's end waits for another one now.
+  local first = first_in_line(time)
+  if first then hears(first, 'look') end
   return {'released'}
 end
 
-redis.call('DEL', LOCK)
-if owned then redis.pcall('DEL', OWNER) end
-if ARGV[2] == '1' and left > 0 then
-  -- A process that keeps this lease learns that it was released, not lost (R9).
-  local time = now()
-  redis.pcall('ZREMRANGEBYSCORE', RELEASED, '-inf', decimal(time))
-  redis.pcall('ZADD', RELEASED, decimal(time + left), ours[2])
-  local kept = redis.pcall('PTTL', RELEASED)
-  if type(kept) == 'number' and kept < left then redis.pcall('PEXPIRE', RELEASED, decimal(left)) end
+if how == 'exclusive' then
+  redis.call('DEL', LOCK)
+  if owned then redis.pcall('DEL', OWNER) end
+else
+  forget_share(id)
+  bound_shares(time)
 end
+if by_hand and rest > 0 then
+  -- A process that keeps this lease learns that it was released, not lost (R9).
+  redis.pcall('ZREMRANGEBYSCORE', RELEASED, '-inf', decimal(time))
+  redis.pcall('ZADD', RELEASED, decimal(time + rest), id)
+  local kept = redis.pcall('PTTL', RELEASED)
+  if type(kept) == 'number' and kept < rest then redis.pcall('PEXPIRE', RELEASED, decimal(rest)) end
+end
+call_next((standing(time)), time, waiter)
 return {'released'}

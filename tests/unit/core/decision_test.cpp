@@ -504,7 +504,7 @@ Inspection inspection_of(std::string_view letters) {
     } else if (letter == 's') {
       votes.emplace_back(fault(FaultKind::silent));
     } else {
-      votes.emplace_back(held_by(letter));
+      votes.emplace_back(Taken{held_by(letter).holder});
     }
   }
   return summarize(votes);

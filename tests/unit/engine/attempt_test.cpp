@@ -133,7 +133,7 @@ TEST(Attempt, IsTooSlowWhenTheNeededValidityIsNotLeft) {
 TEST(Attempt, IsTooSlowWhenTheFenceTookTooLongToWriteBack) {
   World world;
   Client& client = world.client();
-  world.store(0).counter(resource()) = Fence::max / 2;
+  world.store(0).set_counter(resource(), Fence::max / 2);
   for (const std::size_t i : {1U, 2U}) client.server(i).line_for[Question::raise_fence] = {.reply = 450ms};
   EXPECT_EQ(why_of(try_once(world, client, order(1s, 600ms))), Why::too_slow);
   expect_no_ghosts(world);
@@ -201,7 +201,7 @@ TEST(Attempt, LeavesNoGhostWhenTheGrantComesAfterTheFailureWasCertain) {
 
 class AttemptToFence : public testing::Test {
  protected:
-  void SetUp() override { world.store(0).counter(resource()) = high - 1; }
+  void SetUp() override { world.store(0).set_counter(resource(), high - 1); }
 
   std::size_t at_or_above(Fence fence) {
     std::size_t stores = 0;
@@ -225,7 +225,7 @@ TEST_F(AttemptToFence, HasTheLargestFenceAndRaisesTheOthersBeforeTheGrant) {
 }
 
 TEST_F(AttemptToFence, RaisesNothingWhenTheFencesAgree) {
-  for (const std::size_t i : {1U, 2U}) world.store(i).counter(resource()) = high - 1;
+  for (const std::size_t i : {1U, 2U}) world.store(i).set_counter(resource(), high - 1);
   ASSERT_TRUE(try_once(world, client));
   for (const FakeServer* server : client.servers) EXPECT_TRUE(server->asked(Question::raise_fence).empty());
 }
@@ -233,7 +233,7 @@ TEST_F(AttemptToFence, RaisesNothingWhenTheFencesAgree) {
 TEST_F(AttemptToFence, NeedsNoRaiseOnceLateGrantsMakeAQuorumWithTheFence) {
   World five(5);
   Client& other = five.client();
-  for (const std::size_t i : {0U, 3U, 4U}) five.store(i).counter(resource()) = high - 1;
+  for (const std::size_t i : {0U, 3U, 4U}) five.store(i).set_counter(resource(), high - 1);
   for (const std::size_t i : {3U, 4U}) other.server(i).line.reply = 20ms;
   for (const std::size_t i : {1U, 2U}) other.server(i).line_for[Question::raise_fence] = {.reply = 400ms};
   ASSERT_TRUE(try_once(five, other));

@@ -6,6 +6,12 @@
 #include <random>
 #include <utility>
 
+#include "core/helper_keys.hpp"
+#include "store/local/commands.hpp"
+#include "store/local/digest.hpp"
+#include "store/local/lua_host.hpp"
+#include "store/owner_record.hpp"
+
 namespace redlock::fake {
 namespace {
 
@@ -13,7 +19,6 @@ namespace {
 constexpr std::size_t most_events = 2'000'000;
 
 constexpr Milliseconds epoch{1'700'000'000'000};
-constexpr Milliseconds clock_trust{10'000};
 
 RandomBits seeded(std::uint64_t seed) {
   return [engine = std::mt19937_64(seed)]() mutable { return engine(); };  // NOLINT: reproducible on purpose
@@ -90,114 +95,98 @@ void FakeClock::clear() {
 }
 
 LeaseId id_of(const std::string& value) {
-  return {"id-" + value};
+  return {local::sha1_hex(value)};
 }
 
-FakeStore::Entry& FakeStore::entry(const Resource& resource) {
-  Entry& entry = entries_[resource];
-  if (entry.lock && entry.lock->expires && *entry.lock->expires <= clock_.now()) entry.lock.reset();
-  return entry;
+FakeStore::FakeStore(const FakeClock& clock)
+    : clock_(clock), began_(clock.now()), keyspace_([this](std::string_view channel, std::string_view message) -> std::int64_t {
+        const auto found = subscribers_.find(channel);
+        if (found == subscribers_.end()) return 0;
+        found->second(message);
+        return 1;
+      }) {}
+
+void FakeStore::set_time() {
+  const auto elapsed = static_cast<double>(Duration(clock_.now() - began_).count()) * rate;
+  const auto since = std::chrono::duration_cast<std::chrono::microseconds>(Duration(static_cast<Duration::rep>(elapsed)));
+  keyspace_.set_time(epoch + std::chrono::duration_cast<Milliseconds>(began_.time_since_epoch()) + wall_offset + since);
 }
 
-Instant FakeStore::end_of(Ttl ttl) const {
-  return clock_.now() + Duration(static_cast<Duration::rep>(static_cast<double>(Duration(ttl.length()).count()) / rate));
+Instant FakeStore::instant_of(Milliseconds wall) const {
+  const Milliseconds since = wall - epoch - std::chrono::duration_cast<Milliseconds>(began_.time_since_epoch()) - wall_offset;
+  return began_ + Duration(static_cast<Duration::rep>(static_cast<double>(Duration(since).count()) / rate));
 }
 
-Holder FakeStore::holder(const Lock& lock) const {
-  Holder holder;
-  holder.id = id_of(lock.value);
-  holder.foreign = lock.foreign;
-  if (lock.expires) holder.remaining = *lock.expires - clock_.now();
-  if (lock.foreign) return holder;
-  holder.age = clock_.now() - lock.since;
-  holder.fence = lock.fence;
-  holder.owner = lock.owner;
-  return holder;
+Reply FakeStore::run(const ScriptCall& call) {
+  static local::LuaHost lua;
+  set_time();
+  return lua.run(keyspace_, scripts::text, call.keys, call.arguments);
 }
 
-NotOurs FakeStore::not_ours(const Entry& entry, const Token& token) const {
-  if (entry.released_by_hand.contains(token.secret())) return {NotOurs::Why::released, std::nullopt};
-  if (entry.lock) return {NotOurs::Why::held, holder(*entry.lock)};
-  return {NotOurs::Why::gone, std::nullopt};
-}
-
-AcquireVote FakeStore::acquire(const AcquireRequest& request) {
-  Entry& entry = this->entry(request.resource);
-  if (is_ours(entry, request.token)) return Duplicate{};
-  if (entry.lock) return Held{holder(*entry.lock)};
-  const Milliseconds wall = clock_.wall() + wall_offset;
-  const Milliseconds floor = std::clamp(request.wall, wall - clock_trust, wall + clock_trust);
-  entry.counter = std::max(entry.counter + 1, static_cast<std::uint64_t>(floor.count()));
-  entry.lock = Lock{request.token.secret(), false, end_of(request.ttl), Fence(entry.counter), clock_.now(), request.owner};
-  return Granted{Fence(entry.counter), id_of(request.token.secret()), ServerFacts{"", clock_.now() - started}};
-}
-
-RaiseVote FakeStore::raise_fence(const RaiseRequest& request) {
-  Entry& entry = this->entry(request.resource);
-  if (!is_ours(entry, request.token)) return NotRaised{};
-  entry.counter = std::max(entry.counter, request.fence.value());
-  entry.lock->fence = std::max(entry.lock->fence, request.fence);
-  return Raised{};
-}
-
-ExtendVote FakeStore::extend(const ExtendRequest& request) {
-  Entry& entry = this->entry(request.resource);
-  if (!is_ours(entry, request.token)) return not_ours(entry, request.token);
-  entry.lock->expires = std::max(*entry.lock->expires, end_of(request.ttl));
-  return Extended{entry.lock->fence, {clock_.now() - entry.lock->since, entry.lock->owner.supervised, entry.lock->owner.command}};
-}
-
-HealVote FakeStore::heal(const HealRequest& request) {
-  Entry& entry = this->entry(request.resource);
-  if (entry.released_by_hand.contains(request.token.secret())) return NotOurs{NotOurs::Why::released, std::nullopt};
-  if (entry.lock && !is_ours(entry, request.token)) return not_ours(entry, request.token);
-  entry.counter = std::max(entry.counter, request.fence.value());
-  Owner owner;
-  owner.command = request.provenance.record;
-  owner.supervised = request.provenance.supervised;
-  if (!entry.lock) {
-    entry.lock = Lock{request.token.secret(), false, end_of(request.ttl), request.fence, clock_.now() - request.provenance.age, owner};
-  }
-  return Healed{};
-}
-
-ReleaseVote FakeStore::release(const ReleaseRequest& request) {
-  Entry& entry = this->entry(request.resource);
-  if (!is_ours(entry, request.token)) return not_ours(entry, request.token);
-  if (request.by_hand && entry.lock->owner.supervised) return Supervised{holder(*entry.lock)};
-  if (request.by_hand) entry.released_by_hand.insert(request.token.secret());
-  entry.lock.reset();
-  return Released{};
-}
-
-BreakVote FakeStore::break_lock(const Resource& resource, std::optional<Fence> only_if) {
-  Entry& entry = this->entry(resource);
-  if (!entry.lock) return NothingToBreak{};
-  const Holder before = holder(*entry.lock);
-  if (only_if && before.fence != only_if) return OtherFence{before};
-  entry.lock.reset();
-  return Broken{before};
-}
-
-InspectVote FakeStore::inspect(const Resource& resource) {
-  const Lock* lock = this->lock(resource);
-  if (lock == nullptr) return Free{};
-  return Held{holder(*lock)};
+Reply FakeStore::tell(std::vector<std::string> command) {
+  set_time();
+  return local::execute(keyspace_, command);
 }
 
 std::vector<Resource> FakeStore::list() {
+  set_time();
   std::vector<Resource> resources;
-  for (const auto& [resource, unused] : entries_) {
-    if (lock(resource) != nullptr) resources.push_back(resource);
+  for (const auto& [key, entry] : keyspace_.live()) {
+    if (auto resource = HelperKeys::resource_of_owner(key)) resources.push_back(std::move(*resource));
   }
   std::ranges::reverse(resources);  // SCAN has no order either
   return resources;
 }
 
+std::optional<FakeStore::Lock> FakeStore::lock(const Resource& resource) {
+  const Reply value = tell({"GET", resource.key()});
+  if (value.type != Reply::Type::text) return std::nullopt;
+  Lock lock;
+  lock.value = value.text;
+  const local::Entry* entry = keyspace_.find(resource.key());
+  if (entry->expires) lock.expires = instant_of(*entry->expires);
+  const Reply owner = tell({"HMGET", HelperKeys(resource).owner(), "lease", "fence", "since", "supervised", "record"});
+  lock.foreign = owner.elements[0].text != id_of(value.text).text;
+  if (lock.foreign) return lock;
+  lock.fence = Fence::from_text(owner.elements[1].text).value_or(Fence());
+  lock.since = instant_of(Milliseconds(std::stoll(owner.elements[2].text)));
+  lock.owner = decode_owner(owner.elements[4].text).value_or(Owner{});
+  lock.owner.supervised = owner.elements[3].text == "1";
+  return lock;
+}
+
+std::uint64_t FakeStore::counter(const Resource& resource) {
+  const Reply stored = tell({"GET", HelperKeys(resource).fence()});
+  return stored.type == Reply::Type::text ? std::stoull(stored.text) : 0;
+}
+
+void FakeStore::set_counter(const Resource& resource, std::uint64_t value) {
+  tell({"SET", HelperKeys(resource).fence(), std::to_string(value)});
+}
+
+std::vector<std::string> FakeStore::waiting(const Resource& resource) {
+  const HelperKeys helper(resource);
+  std::vector<std::string> names;
+  for (const Reply& id : tell({"ZRANGE", helper.queue(), "0", "-1"}).elements) {
+    const std::string entry = tell({"HGET", helper.waiters(), id.text}).text;
+    const auto owner = decode_owner(entry.substr(std::min(entry.find('{'), entry.size())));
+    names.push_back(owner ? owner->command : "");
+  }
+  return names;
+}
+
 void FakeStore::hold_foreign(const Resource& resource, const std::string& value, std::optional<Duration> remaining) {
-  Lock lock{value, true, std::nullopt, Fence(), clock_.now(), {}};
-  if (remaining) lock.expires = clock_.now() + *remaining;
-  entry(resource).lock = lock;
+  std::vector<std::string> set{"SET", resource.key(), value};
+  if (remaining) {
+    const auto life = std::chrono::ceil<Milliseconds>(Duration(static_cast<Duration::rep>(static_cast<double>(remaining->count()) * rate)));
+    set.insert(set.end(), {"PX", std::to_string(life.count())});
+  }
+  tell(set);
+  tell({"DEL", HelperKeys(resource).owner()});
+}
+
+void FakeStore::forget_owner(const Resource& resource) {
+  tell({"DEL", HelperKeys(resource).owner()});
 }
 
 Line FakeServer::route(Question question) const {
@@ -206,78 +195,91 @@ Line FakeServer::route(Question question) const {
   return found == line_for.end() ? line : found->second;
 }
 
-template <class Vote, class Act>
-asio::awaitable<Vote> FakeServer::ask(Question question, std::string token, Instant deadline, Act act) {
+namespace {
+
+Question question_of(const ScriptCall& call) {
+  if (call.script == &scripts::acquire) return Question::acquire;
+  if (call.script == &scripts::raise_fence) return Question::raise_fence;
+  if (call.script == &scripts::extend) return Question::extend;
+  if (call.script == &scripts::heal) return Question::heal;
+  if (call.script == &scripts::release) return Question::release;
+  if (call.script == &scripts::break_lock) return Question::break_lock;
+  if (call.script == &scripts::leave) return Question::leave;
+  return Question::inspect;
+}
+
+}  // namespace
+
+template <class Answer, class Act>
+asio::awaitable<Result<Answer, Fault>> FakeServer::ask(Question question, std::string token, Instant deadline, Act act) {
   struct Mail {
     std::unique_ptr<Bell> bell;
-    std::optional<Vote> vote;
+    std::optional<Result<Answer, Fault>> answer;
   };
   log_.push_back({question, clock_.now(), token});
-  if (question == Question::acquire || question == Question::heal) acquired_.insert(token);
   const Line fate = route(question);
   const auto mail = std::make_shared<Mail>(Mail{clock_.make_bell(), std::nullopt});
   if (!fate.silent) {
     // Travels by itself: it arrives and is done whether or not anybody still waits for the answer.
     clock_.at(arrival(fate.request), [this, fate, mail, act] {
       if (!store_.up) return;
-      Vote vote = fate.fault ? Vote(*fate.fault) : Vote(act(store_));
+      Result<Answer, Fault> answer = fate.fault ? Result<Answer, Fault>(unexpected(*fate.fault)) : act(store_);
       if (fate.reply_lost) return;
-      clock_.at(clock_.now() + fate.reply, [mail, vote = std::move(vote)] {
-        mail->vote = vote;
+      clock_.at(clock_.now() + fate.reply, [mail, answer = std::move(answer)] {
+        mail->answer = answer;
         mail->bell->ring();
       });
     });
   }
   co_await mail->bell->wait_until(deadline);
-  co_return mail->vote ? *mail->vote : Vote(Fault{FaultKind::silent, "no answer in time"});
+  if (mail->answer) co_return std::move(*mail->answer);
+  co_return unexpected(Fault{FaultKind::silent, "no answer in time"});
 }
 
-asio::awaitable<AcquireVote> FakeServer::acquire(AcquireRequest request, Instant deadline) {
-  return ask<AcquireVote>(Question::acquire, request.token.secret(), deadline,
-                          [request](FakeStore& store) { return store.acquire(request); });
+asio::awaitable<ScriptReply> FakeServer::call(ScriptCall call, Instant deadline) {
+  const Leavings leavings = leavings_of(call);
+  left_.insert({leavings.token, leavings.waiter});
+  const std::string token = call.arguments.empty() ? "" : call.arguments.front();
+  return ask<Reply>(question_of(call), token, deadline, [call](FakeStore& store) -> Result<Reply, Fault> {
+    Reply reply = store.run(call);
+    if (reply.type == Reply::Type::error) return unexpected(Fault{FaultKind::garbage, reply.text});
+    return reply;
+  });
 }
 
-asio::awaitable<RaiseVote> FakeServer::raise_fence(RaiseRequest request, Instant deadline) {
-  return ask<RaiseVote>(Question::raise_fence, request.token.secret(), deadline,
-                        [request](FakeStore& store) { return store.raise_fence(request); });
-}
-
-asio::awaitable<ExtendVote> FakeServer::extend(ExtendRequest request, Instant deadline) {
-  return ask<ExtendVote>(Question::extend, request.token.secret(), deadline, [request](FakeStore& store) { return store.extend(request); });
-}
-
-asio::awaitable<HealVote> FakeServer::heal(HealRequest request, Instant deadline) {
-  return ask<HealVote>(Question::heal, request.token.secret(), deadline, [request](FakeStore& store) { return store.heal(request); });
-}
-
-asio::awaitable<ReleaseVote> FakeServer::release(ReleaseRequest request, Instant deadline) {
-  return ask<ReleaseVote>(Question::release, request.token.secret(), deadline,
-                          [request](FakeStore& store) { return store.release(request); });
-}
-
-asio::awaitable<BreakVote> FakeServer::break_lock(Resource resource, std::optional<Fence> only_if, Instant deadline) {
-  return ask<BreakVote>(Question::break_lock, {}, deadline,
-                        [resource, only_if](FakeStore& store) { return store.break_lock(resource, only_if); });
-}
-
-asio::awaitable<InspectVote> FakeServer::inspect(Resource resource, Instant deadline) {
-  return ask<InspectVote>(Question::inspect, {}, deadline, [resource](FakeStore& store) { return store.inspect(resource); });
+void FakeServer::post(ScriptCall call) {
+  const std::string& what = taken_back_by(call);
+  const Question question = call.script == &scripts::release ? Question::take_back : Question::leave;
+  log_.push_back({question, clock_.now(), what});
+  const Line fate = route(question);
+  if (fate.silent || fate.fault || !left_.contains(what)) return;
+  clock_.at(arrival(fate.request), [this, call] {
+    if (store_.up) store_.run(call);
+  });
 }
 
 asio::awaitable<Result<std::vector<Resource>, Fault>> FakeServer::list(Instant deadline) {
-  using Listed = std::variant<std::vector<Resource>, Fault>;
-  const Listed listed = co_await ask<Listed>(Question::list, {}, deadline, [](FakeStore& store) { return store.list(); });
-  if (const auto* fault = std::get_if<Fault>(&listed)) co_return unexpected(*fault);
-  co_return std::get<std::vector<Resource>>(listed);
+  return ask<std::vector<Resource>>(Question::list, {}, deadline, [](FakeStore& store) { return store.list(); });
 }
 
-void FakeServer::take_back(const Resource& resource, const Token& token) {
-  log_.push_back({Question::take_back, clock_.now(), token.secret()});
-  const Line fate = route(Question::take_back);
-  if (fate.silent || fate.fault || !acquired_.contains(token.secret())) return;
-  clock_.at(arrival(fate.request), [this, resource, token] {
-    if (store_.up) store_.release({resource, token});
-  });
+asio::awaitable<std::optional<Fault>> FakeServer::listen(Resource resource, std::string waiter, std::function<void(Call)> heard,
+                                                         Instant deadline) {
+  const std::string channel = HelperKeys(resource).wake(waiter);
+  ear_ = channel;
+  const auto act = [this, channel, heard](FakeStore& store) -> Result<bool, Fault> {
+    store.subscribe(channel, [this, heard](std::string_view word) {
+      const auto call = call_from(word);
+      if (call) clock_.at(clock_.now() + route(Question::listen).reply, [heard, call] { heard(*call); });
+    });
+    return true;
+  };
+  const auto answer = co_await ask<bool>(Question::listen, {}, deadline, act);
+  if (!answer) co_return answer.error();
+  co_return std::nullopt;
+}
+
+void FakeServer::stop_listening() {
+  if (ear_) store_.unsubscribe(*std::exchange(ear_, std::nullopt));
 }
 
 asio::awaitable<void> FakeServer::close(Instant deadline) {

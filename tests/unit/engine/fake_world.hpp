@@ -15,12 +15,13 @@
 #include "engine/attempt.hpp"
 #include "engine/electorate.hpp"
 #include "engine/interrupt.hpp"
-#include "store/lock_server.hpp"
+#include "store/local/keyspace.hpp"
+#include "store/scripted_server.hpp"
 #include "support/clock.hpp"
 #include "support/spawn.hpp"
 
-/// A world for the engine without a network and without real time: a clock that jumps from event to event, stores in memory that behave as
-/// the scripts do, and lines to them that delay and lose what they carry. The same test always takes the same course.
+/// A world for the engine without a network and without real time: a clock that jumps from event to event, stores in memory that run the
+/// scripts, and lines to them that delay and lose what they carry. The same test always takes the same course.
 namespace redlock::fake {
 
 class FakeBell;
@@ -74,9 +75,10 @@ class ClientClock final : public Clock {
   const FakeClock& clock_;
 };
 
-/// What one server keeps, and what the scripts do to it.
+/// What one server keeps. The real scripts run on it.
 class FakeStore {
  public:
+  /// What lies under a key, and what is known of its holder.
   struct Lock {
     std::string value;
     bool foreign = false;
@@ -86,31 +88,32 @@ class FakeStore {
     Owner owner;
   };
 
-  explicit FakeStore(const FakeClock& clock) : clock_(clock) {}
+  explicit FakeStore(const FakeClock& clock);
 
-  AcquireVote acquire(const AcquireRequest& request);
-  RaiseVote raise_fence(const RaiseRequest& request);
-  ExtendVote extend(const ExtendRequest& request);
-  HealVote heal(const HealRequest& request);
-  ReleaseVote release(const ReleaseRequest& request);
-  BreakVote break_lock(const Resource& resource, std::optional<Fence> only_if);
-  InspectVote inspect(const Resource& resource);
+  Reply run(const ScriptCall& call);
   std::vector<Resource> list();
 
-  /// What lies under the key now.
-  const Lock* lock(const Resource& resource) { return entry(resource).lock ? &*entry(resource).lock : nullptr; }
-  [[nodiscard]] bool is_free(const Resource& resource) { return lock(resource) == nullptr; }
-  std::uint64_t& counter(const Resource& resource) { return entry(resource).counter; }
+  /// Nothing when the key is free.
+  std::optional<Lock> lock(const Resource& resource);
+  [[nodiscard]] bool is_free(const Resource& resource) { return !lock(resource); }
+  std::uint64_t counter(const Resource& resource);
+  void set_counter(const Resource& resource, std::uint64_t value);
+
+  /// Who waits, the first in line first, as they are named in their owner records' "command".
+  std::vector<std::string> waiting(const Resource& resource);
 
   /// A lock that another library took; without `remaining` it never ends.
   void hold_foreign(const Resource& resource, const std::string& value, std::optional<Duration> remaining);
-  void drop(const Resource& resource) { entry(resource).lock.reset(); }
-  void forget_owner(const Resource& resource) { entry(resource).lock->fence = Fence(); }  ///< the lock's record, not the lock
-  void lose_everything() { entries_.clear(); }
+  void drop(const Resource& resource) { tell({"DEL", resource.key()}); }
+  void forget_owner(const Resource& resource);  ///< the lock's record, not the lock
+  void lose_everything() { keyspace_.load({}); }
   void restart() {
     lose_everything();
     started = clock_.now();
   }
+
+  void subscribe(const std::string& channel, std::function<void(std::string_view)> heard) { subscribers_[channel] = std::move(heard); }
+  void unsubscribe(const std::string& channel) { subscribers_.erase(channel); }
 
   Instant started{};           ///< long ago
   bool up = true;              ///< a store that is down reads nothing and keeps everything
@@ -118,26 +121,19 @@ class FakeStore {
   Milliseconds wall_offset{};  ///< how wrong its wall clock is
 
  private:
-  struct Entry {
-    std::optional<Lock> lock;
-    std::uint64_t counter = 0;
-    std::set<std::string> released_by_hand;
-  };
-
-  /// The entry, once what has expired is gone.
-  Entry& entry(const Resource& resource);
-  [[nodiscard]] bool is_ours(const Entry& entry, const Token& token) const { return entry.lock && entry.lock->value == token.secret(); }
-  [[nodiscard]] NotOurs not_ours(const Entry& entry, const Token& token) const;
-  [[nodiscard]] Holder holder(const Lock& lock) const;
-  [[nodiscard]] Instant end_of(Ttl ttl) const;
+  Reply tell(std::vector<std::string> command);
+  void set_time();
+  [[nodiscard]] Instant instant_of(Milliseconds wall) const;
 
   const FakeClock& clock_;
-  std::map<Resource, Entry> entries_;
+  Instant began_;
+  local::Keyspace keyspace_;
+  std::map<std::string, std::function<void(std::string_view)>, std::less<>> subscribers_;
 };
 
 LeaseId id_of(const std::string& value);
 
-enum class Question { acquire, raise_fence, extend, heal, release, break_lock, inspect, list, take_back };
+enum class Question { acquire, raise_fence, extend, heal, release, break_lock, inspect, list, take_back, leave, listen };
 
 /// How one question fares.
 struct Line {
@@ -149,7 +145,7 @@ struct Line {
 };
 
 /// A client's connection to a store. Keeps the order of what it carries.
-class FakeServer final : public LockServer {
+class FakeServer final : public ScriptedServer {
  public:
   struct Asked {
     Question question;
@@ -160,15 +156,10 @@ class FakeServer final : public LockServer {
   FakeServer(FakeClock& clock, FakeStore& store, std::string name) : clock_(clock), store_(store), name_(std::move(name)) {}
 
   [[nodiscard]] const std::string& name() const override { return name_; }
-  asio::awaitable<AcquireVote> acquire(AcquireRequest request, Instant deadline) override;
-  asio::awaitable<RaiseVote> raise_fence(RaiseRequest request, Instant deadline) override;
-  asio::awaitable<ExtendVote> extend(ExtendRequest request, Instant deadline) override;
-  asio::awaitable<HealVote> heal(HealRequest request, Instant deadline) override;
-  asio::awaitable<ReleaseVote> release(ReleaseRequest request, Instant deadline) override;
-  asio::awaitable<BreakVote> break_lock(Resource resource, std::optional<Fence> only_if, Instant deadline) override;
-  asio::awaitable<InspectVote> inspect(Resource resource, Instant deadline) override;
   asio::awaitable<Result<std::vector<Resource>, Fault>> list(Instant deadline) override;
-  void take_back(const Resource& resource, const Token& token) override;
+  asio::awaitable<std::optional<Fault>> listen(Resource resource, std::string waiter, std::function<void(Call)> heard,
+                                               Instant deadline) override;
+  void stop_listening() override;
   asio::awaitable<void> close(Instant deadline) override;
 
   /// Everything that was sent, in order; and when a kind of question was.
@@ -181,9 +172,15 @@ class FakeServer final : public LockServer {
   std::function<Line()> random_line;      ///< unless this is set
   std::optional<Instant> close_deadline;  ///< what close() was told
 
+ protected:
+  asio::awaitable<ScriptReply> call(ScriptCall call, Instant deadline) override;
+  void post(ScriptCall call) override;
+  void post_to_late(ScriptCall, bool) override {}  // one connection, which keeps its order
+  [[nodiscard]] ServerFacts facts() const override { return {"", clock_.now() - store_.started}; }
+
  private:
-  template <class Vote, class Act>
-  asio::awaitable<Vote> ask(Question question, std::string token, Instant deadline, Act act);
+  template <class Answer, class Act>
+  asio::awaitable<Result<Answer, Fault>> ask(Question question, std::string token, Instant deadline, Act act);
   Line route(Question question) const;
   Instant arrival(Duration delay) { return last_arrival_ = std::max(last_arrival_, clock_.now() + delay); }
 
@@ -191,7 +188,8 @@ class FakeServer final : public LockServer {
   FakeStore& store_;
   std::string name_;
   std::vector<Asked> log_;
-  std::set<std::string> acquired_;  ///< tokens that an acquire or a heal carried
+  std::set<std::string> left_;       ///< what was carried that can be taken back: see Leavings
+  std::optional<std::string> ear_;  ///< the channel that is listened to
   Instant last_arrival_{};
 };
 

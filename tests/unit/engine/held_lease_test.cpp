@@ -28,8 +28,8 @@ class HeldLeaseTest : public testing::Test {
 
   void take_over(std::size_t store) { world.store(store).hold_foreign(resource(), "theirs", 60s); }
   std::optional<Duration> remaining(std::size_t store) {
-    const FakeStore::Lock* lock = world.store(store).lock(resource());
-    if (lock == nullptr || lock->value != lease->token.secret()) return std::nullopt;
+    const auto lock = world.store(store).lock(resource());
+    if (!lock || lock->value != lease->token.secret()) return std::nullopt;
     return *lock->expires - world.now();
   }
   std::size_t heals() {
@@ -110,7 +110,7 @@ TEST_F(HeldLeaseTest, IsGivenBackToAMinorityThatLostIt) {
   world.settle_for(10ms);
   ASSERT_TRUE(remaining(2));
   EXPECT_EQ(*remaining(2), 10s - 10ms);
-  const FakeStore::Lock& healed = *world.store(2).lock(resource());
+  const FakeStore::Lock healed = *world.store(2).lock(resource());
   EXPECT_EQ(healed.fence, lease->fence);
   EXPECT_EQ(world.now() - healed.since, 1s + 10ms);
   EXPECT_EQ(healed.owner.command, "make");

@@ -65,8 +65,8 @@ class SetWaiterTest : public testing::Test {
     for (std::size_t i = 0; i < world.size(); ++i) world.store(i).drop(resource(key));
   }
   bool is_ours(std::string_view key) {
-    const FakeStore::Lock* lock = world.store(0).lock(resource(key));
-    return lock != nullptr && !lock->foreign;
+    const auto lock = world.store(0).lock(resource(key));
+    return lock && !lock->foreign;
   }
 
   World world;

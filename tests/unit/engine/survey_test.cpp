@@ -22,8 +22,8 @@ TEST_F(Survey, InspectsEveryServerAndWaitsForAll) {
   const auto votes = world.run(inspect(client.electorate, resource()));
   EXPECT_EQ(world.since_start(), server_timeout);
   ASSERT_EQ(votes.size(), 3);
-  ASSERT_TRUE(std::holds_alternative<Held>(votes[0]));
-  EXPECT_EQ(std::get<Held>(votes[0]).holder.id, id_of("theirs"));
+  ASSERT_TRUE(std::holds_alternative<Taken>(votes[0]));
+  EXPECT_EQ(std::get<Taken>(votes[0]).holder.id, id_of("theirs"));
   EXPECT_TRUE(std::holds_alternative<Free>(votes[1]));
   ASSERT_TRUE(std::holds_alternative<Fault>(votes[2]));
   EXPECT_EQ(std::get<Fault>(votes[2]).kind, FaultKind::silent);

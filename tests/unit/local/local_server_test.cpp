@@ -57,7 +57,7 @@ class LocalServerTest : public ::testing::Test {
     EXPECT_NE(grant, nullptr) << vote.index();
     return grant != nullptr ? grant->fence : Fence();
   }
-  InspectVote inspect(std::string_view key = "deploy") { return drive_.run(server_.inspect(named(key), drive_.soon())); }
+  InspectVote inspect(std::string_view key = "deploy") { return drive_.run(server_.inspect(named(key), std::nullopt, drive_.soon())); }
   bool is_free(std::string_view key = "deploy") { return std::holds_alternative<Free>(inspect(key)); }
   ReleaseVote release(Token with = token()) {
     return drive_.run(server_.release({named("deploy"), std::move(with), false}, drive_.soon()));
@@ -100,8 +100,8 @@ TEST_F(LocalServerTest, OneHoldsTheLockUntilItIsReleased) {
 TEST_F(LocalServerTest, AnotherServerObjectSeesTheSameLocks) {
   acquired();
   LocalServer other(drive_.executor(), clock_, Place{root_.file("."), false});
-  const InspectVote vote = drive_.run(other.inspect(named("deploy"), drive_.soon()));
-  EXPECT_TRUE(std::holds_alternative<Held>(vote));
+  const InspectVote vote = drive_.run(other.inspect(named("deploy"), std::nullopt, drive_.soon()));
+  EXPECT_TRUE(std::holds_alternative<Taken>(vote));
 }
 
 TEST_F(LocalServerTest, ALeaseEndsByTheBootClock) {
@@ -272,7 +272,7 @@ TEST_F(LocalServerTest, AReboot) {
 
 TEST_F(LocalServerTest, ADirectoryThatCannotBeUsedIsAFault) {
   LocalServer nowhere(drive_.executor(), clock_, Place{root_.file("none"), false});
-  const InspectVote vote = drive_.run(nowhere.inspect(named("deploy"), drive_.soon()));
+  const InspectVote vote = drive_.run(nowhere.inspect(named("deploy"), std::nullopt, drive_.soon()));
   ASSERT_TRUE(std::holds_alternative<Fault>(vote));
   EXPECT_EQ(std::get<Fault>(vote).kind, FaultKind::misconfigured);
 }

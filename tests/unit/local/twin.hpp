@@ -4,6 +4,7 @@
 #include <hiredis/hiredis.h>
 
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -146,11 +147,28 @@ class Twin {
     return words;
   }
 
+  /// Redis gives a hash's fields in no order once one of them is long.
+  static Reply in_order(const Reply& fields) {
+    std::map<std::string, Reply> values;
+    for (std::size_t i = 0; i + 1 < fields.elements.size(); i += 2) values.emplace(fields.elements[i].text, fields.elements[i + 1]);
+    Reply ordered = fields;
+    ordered.elements.clear();
+    for (auto& [name, value] : values) {
+      Reply field = value;
+      field.text = name;
+      ordered.elements.push_back(std::move(field));
+      ordered.elements.push_back(std::move(value));
+    }
+    return ordered;
+  }
+
   [[nodiscard]] std::string state_there(const std::vector<Reply>& replies) const {
     std::string state;
     for (std::size_t i = 0; i < keys_.size(); ++i) {
       const Reply& held = replies.at(2).elements.at(i);
-      state += keys_[i] + ": " + held.elements.at(0).text + " " + show(replies.at(3 + i)) + " " + show(held.elements.at(1)) + "; ";
+      const std::string& type = held.elements.at(0).text;
+      const Reply& contents = held.elements.at(1);
+      state += keys_[i] + ": " + type + " " + show(replies.at(3 + i)) + " " + show(type == "hash" ? in_order(contents) : contents) + "; ";
     }
     return state;
   }
@@ -161,7 +179,7 @@ class Twin {
       const std::string type = execute(keyspace_, Words{"TYPE", key}).text;
       std::string contents = "[]";
       if (type == "string") contents = "[" + show(execute(keyspace_, Words{"GET", key})) + " ]";
-      if (type == "hash") contents = show(execute(keyspace_, Words{"HGETALL", key}));
+      if (type == "hash") contents = show(in_order(execute(keyspace_, Words{"HGETALL", key})));
       if (type == "zset") contents = show(execute(keyspace_, Words{"ZRANGE", key, "0", "-1", "WITHSCORES"}));
       const Entry* entry = keyspace_.find(key);
       const std::int64_t end = entry == nullptr ? -2 : entry->expires ? entry->expires->count() : -1;

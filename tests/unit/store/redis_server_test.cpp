@@ -7,10 +7,10 @@ namespace {
 
 using namespace testing;
 
-constexpr std::string_view granted = "*3\r\n$7\r\ngranted\r\n$2\r\n42\r\n$2\r\nid\r\n";
-constexpr std::string_view held = "*9\r\n$4\r\nheld\r\n$2\r\nid\r\n$6\r\nstring\r\n:-1\r\n:0\r\n$0\r\n\r\n:-1\r\n:0\r\n$0\r\n\r\n";
+constexpr std::string_view granted = "*5\r\n$7\r\ngranted\r\n$2\r\n42\r\n$2\r\nid\r\n:-1\r\n*6\r\n$2\r\n17\r\n$0\r\n\r\n:0\r\n:0\r\n:-1\r\n$0\r\n\r\n";
+constexpr std::string_view held = "*10\r\n$4\r\nheld\r\n$2\r\nid\r\n$6\r\nstring\r\n:-1\r\n:0\r\n$0\r\n\r\n:-1\r\n:0\r\n$0\r\n\r\n*6\r\n$2\r\n17\r\n$0\r\n\r\n:0\r\n:0\r\n:-1\r\n$0\r\n\r\n";
 constexpr std::string_view gone = "*2\r\n$4\r\ngone\r\n:0\r\n";
-constexpr std::string_view is_free = "*1\r\n$4\r\nfree\r\n";
+constexpr std::string_view is_free = "*2\r\n$4\r\nfree\r\n*4\r\n:0\r\n*0\r\n:0\r\n*0\r\n";
 constexpr std::string_view noscript = "-NOSCRIPT No matching script. Please use EVAL.\r\n";
 
 Resource resource() {
@@ -23,20 +23,36 @@ Token token(char digit = 'a') {
   return Token::from_text(std::string(Token::digits, digit)).value();
 }
 
-/// Whether the command runs this script, by its text, for this token.
-void expect_eval(const Command& command, const Script& script, const Token& about) {
-  ASSERT_EQ(command.size() > 7, true) << ::testing::PrintToString(command);
+/// Whether the command runs this script by its text.
+void expect_eval(const Command& command, const Script& script) {
+  ASSERT_GE(command.size(), 2U);
   EXPECT_EQ(command[0], "EVAL");
-  EXPECT_EQ(command[1], script.text);
-  EXPECT_EQ(command[2], "4");
-  EXPECT_EQ(command[3], "deploy");
-  EXPECT_EQ(command[7], about.secret());
+  EXPECT_EQ(command[1], scripts::text);
+  EXPECT_EQ(command.back(), script.name);
 }
 
+/// The same by its digest.
 void expect_evalsha(const Command& command, const Script& script) {
   ASSERT_GE(command.size(), 2U);
   EXPECT_EQ(command[0], "EVALSHA");
-  EXPECT_EQ(command[1], script.sha1);
+  EXPECT_EQ(command[1], scripts::sha1);
+  EXPECT_EQ(command.back(), script.name);
+}
+
+/// What the command is about: the word behind its nine keys.
+void expect_about(const Command& command, const Token& token) {
+  ASSERT_GT(command.size(), 12U) << ::testing::PrintToString(command);
+  EXPECT_EQ(command[2], "9");
+  EXPECT_EQ(command[3], "deploy");
+  EXPECT_EQ(command[12], token.secret());
+}
+void expect_eval(const Command& command, const Script& script, const Token& token) {
+  expect_eval(command, script);
+  expect_about(command, token);
+}
+void expect_evalsha(const Command& command, const Script& script, const Token& token) {
+  expect_evalsha(command, script);
+  expect_about(command, token);
 }
 
 class RedisServerTest : public ::testing::Test {
@@ -47,7 +63,7 @@ class RedisServerTest : public ::testing::Test {
     return server_->acquire(AcquireRequest{resource(), std::move(with), ttl(), 1ms, {}}, deadline);
   }
   Eventual<AcquireVote> start_acquire(Token with = token()) { return drive_.start(acquire(std::move(with), Instant::max())); }
-  Eventual<InspectVote> start_inspect() { return drive_.start(server_->inspect(resource(), Instant::max())); }
+  Eventual<InspectVote> start_inspect() { return drive_.start(server_->inspect(resource(), std::nullopt, Instant::max())); }
 
   /// A whole acquire that the server grants.
   asio::awaitable<Peer> granted_on_new_connection() {
@@ -83,7 +99,7 @@ TEST_F(RedisServerTest, SendsAScriptsTextOnceAndThenItsDigest) {
     Peer peer = co_await fake_.accept();
     const Command eval = co_await peer.read_command();
     EXPECT_EQ(eval.at(0), "EVAL");
-    EXPECT_EQ(eval.at(1), scripts::inspect.text);
+    EXPECT_EQ(eval.at(1), scripts::text);
     co_await peer.send(std::string(is_free));
     co_await first.get();
 
@@ -298,7 +314,7 @@ TEST_F(ReplicasTest, TheConnectionStaysUntilWhatIsBehindTheWaitIsAnswered) {
     // Another quorum was faster, and it is over already.
     server_->take_back(resource(), token());
     auto closed = drive_.start(server_->close(clock_.now()));
-    expect_eval(co_await peer.read_command(), scripts::release, token());
+    expect_evalsha(co_await peer.read_command(), scripts::release, token());
     auto end = drive_.start([](Peer& side) -> asio::awaitable<bool> {
       co_await side.expect_end();
       co_return true;
@@ -327,7 +343,7 @@ TEST_F(RedisServerTest, AsksAnewAfterALateAnswerAndTakesBackOnTheLateConnection)
     server_->take_back(resource(), token('a'));
     server_->take_back(resource(), token('a'));  // once is enough
     auto closed = drive_.start(server_->close(Instant::max()));
-    expect_eval(co_await first.read_command(), scripts::release, token('a'));
+    expect_evalsha(co_await first.read_command(), scripts::release, token('a'));
     co_await first.expect_end();
     first.close();
     co_await second.expect_end();
@@ -341,7 +357,7 @@ TEST_F(RedisServerTest, TakesBackBehindTheAcquireOnTheSameConnection) {
     Peer peer = co_await fake_.accept();
     expect_eval(co_await peer.read_command(), scripts::acquire, token());
     server_->take_back(resource(), token());
-    expect_eval(co_await peer.read_command(), scripts::release, token());
+    expect_evalsha(co_await peer.read_command(), scripts::release, token());
     co_await peer.send(std::string(granted) + "*1\r\n$8\r\nreleased\r\n");
     co_await vote.get();
   }());
@@ -353,7 +369,7 @@ TEST_F(RedisServerTest, DoesNotSendAgainWhatWasTakenBack) {
     auto vote = start_acquire(token('b'));
     expect_evalsha(co_await peer.read_command(), scripts::acquire);
     server_->take_back(resource(), token('b'));
-    expect_eval(co_await peer.read_command(), scripts::release, token('b'));
+    expect_evalsha(co_await peer.read_command(), scripts::release, token('b'));
     // The server lost the script: the compare-and-delete came first, so the acquire must not follow.
     co_await peer.send(std::string(noscript) + std::string(gone));
     const AcquireVote answer = co_await vote.get();
@@ -398,7 +414,7 @@ TEST_F(RedisServerTest, TakesBackOverAnotherConnectionWhatWasGrantedBeforeItBrok
     co_await vote.get();
 
     server_->take_back(resource(), token());
-    expect_eval(co_await peer.read_command(), scripts::release, token());
+    expect_evalsha(co_await peer.read_command(), scripts::release, token());
   }());
 }
 
@@ -407,7 +423,7 @@ TEST_F(RedisServerTest, ReleasesWhereItMayStillBeAcquired) {
     Peer first = co_await late_on_new_connection();
     auto released = drive_.start(server_->release(ReleaseRequest{resource(), token(), false, Duration::zero()}, Instant::max()));
     Peer second = co_await fake_.accept();
-    expect_eval(co_await first.read_command(), scripts::release, token());
+    expect_evalsha(co_await first.read_command(), scripts::release, token());
     expect_eval(co_await second.read_command(), scripts::release, token());
     co_await second.send(std::string(gone));
     const ReleaseVote vote = co_await released.get();
@@ -461,7 +477,7 @@ TEST_F(RedisServerTest, DoesNotCollectSilentConnections) {
       server_->take_back(resource(), token(digit));
     }
     // The oldest were given up, with everything in them.
-    expect_eval(co_await peers[0].read_command(), scripts::release, token('0'));
+    expect_evalsha(co_await peers[0].read_command(), scripts::release, token('0'));
     co_await peers[0].expect_end();
     co_await server_->close(clock_.now());
     for (std::size_t i = 1; i < peers.size(); ++i) {

@@ -66,6 +66,22 @@ void expect_ours(const Holder& holder, bool supervised = false) {
   EXPECT_EQ(holder.owner->supervised, supervised);
 }
 
+/// Of the second of two waiters, when one of three seats is free.
+Reply line() {
+  return array({text("1700000000000"), text("1699999999999"), integer(2), integer(1), integer(1500), text("010")});
+}
+Reply with_line(Reply reply) {
+  reply.elements.push_back(line());
+  return reply;
+}
+Reply company() {
+  return array({integer(0), array({}), integer(0), array({})});
+}
+Reply with_company(Reply reply) {
+  reply.elements.push_back(company());
+  return reply;
+}
+
 void expect_foreign(const Holder& holder, const std::string& type) {
   EXPECT_EQ(holder.id, LeaseId{"id"});
   EXPECT_TRUE(holder.foreign);
@@ -84,7 +100,15 @@ FaultKind kind_of(const Vote& vote) {
 }
 
 TEST(ScriptCalls, HaveTheKeysInTheOrderOfThePrelude) {
-  const Strings keys{"deploy", "redlock:fence:{deploy}", "redlock:owner:{deploy}", "redlock:released:{deploy}"};
+  const Strings keys{"deploy",
+                     "redlock:fence:{deploy}",
+                     "redlock:owner:{deploy}",
+                     "redlock:released:{deploy}",
+                     "redlock:readers:{deploy}",
+                     "redlock:shares:{deploy}",
+                     "redlock:seats:{deploy}",
+                     "redlock:queue:{deploy}",
+                     "redlock:waiters:{deploy}"};
   const Provenance provenance{1500ms, true, record};
   EXPECT_EQ(acquire_call({resource(), token(), ttl(), 1ms, {}}).keys, keys);
   EXPECT_EQ(raise_fence_call({resource(), token(), Fence(1), ttl()}).keys, keys);
@@ -92,7 +116,8 @@ TEST(ScriptCalls, HaveTheKeysInTheOrderOfThePrelude) {
   EXPECT_EQ(heal_call({resource(), token(), ttl(), Fence(1), provenance}).keys, keys);
   EXPECT_EQ(release_call({resource(), token(), true}).keys, keys);
   EXPECT_EQ(break_call(resource(), std::nullopt).keys, keys);
-  EXPECT_EQ(inspect_call(resource()).keys, keys);
+  EXPECT_EQ(inspect_call(resource(), std::nullopt).keys, keys);
+  EXPECT_EQ(leave_call(resource(), "me").keys, keys);
 }
 
 TEST(ScriptCalls, HaveTheArgumentsOfTheirScripts) {
@@ -100,41 +125,66 @@ TEST(ScriptCalls, HaveTheArgumentsOfTheirScripts) {
   const Owner owner{"web1", "alice", "sh", "why", 7, true};
   const ScriptCall acquire = acquire_call({resource(), token(), ttl(), 1'700'000'000'123ms, owner});
   EXPECT_EQ(acquire.script, &scripts::acquire);
-  EXPECT_EQ(acquire.arguments, (Strings{token_text, "30000", "1700000000123", "1", encode_owner(owner)}));
+  EXPECT_EQ(acquire.arguments, (Strings{token_text, "30000", "1700000000123", "1", encode_owner(owner), "x", "0", "-1", "", "0", "0", "0", "acquire"}));
   EXPECT_EQ(acquire_call({resource(), token(), ttl(), 1ms, {}}).arguments[3], "0");
+  AcquireRequest seat{resource(), token(), ttl(), 1ms, {}, Mode{true, 4}, 2, LineEntry{"me", 1'700'000'000'000, true, 2000ms}};
+  const Strings modes = acquire_call(seat).arguments;
+  EXPECT_EQ(Strings(modes.begin() + 5, modes.end()), (Strings{"s", "4", "2", "me", "1700000000000", "1", "2000", "acquire"}));
 
   const ScriptCall raise = raise_fence_call({resource(), token(), Fence(Fence::max), ttl()});
   EXPECT_EQ(raise.script, &scripts::raise_fence);
-  EXPECT_EQ(raise.arguments, (Strings{token_text, "4503599627370496", "30000"}));
+  EXPECT_EQ(raise.arguments, (Strings{token_text, "4503599627370496", "30000", "raise_fence"}));
 
   const ScriptCall extend = extend_call({resource(), token(), ttl()});
   EXPECT_EQ(extend.script, &scripts::extend);
-  EXPECT_EQ(extend.arguments, (Strings{token_text, "30000"}));
+  EXPECT_EQ(extend.arguments, (Strings{token_text, "30000", "-1", "extend"}));
+  EXPECT_EQ(extend_call({resource(), token(), ttl(), 3}).arguments, (Strings{token_text, "30000", "3", "extend"}));
 
   const ScriptCall heal = heal_call({resource(), token(), ttl(), Fence(42), {1500ms, true, record}});
   EXPECT_EQ(heal.script, &scripts::heal);
-  EXPECT_EQ(heal.arguments, (Strings{token_text, "30000", "42", "1500", "1", record}));
+  EXPECT_EQ(heal.arguments, (Strings{token_text, "30000", "42", "1500", "1", record, "x", "-1", "heal"}));
+  EXPECT_EQ(heal_call({resource(), token(), ttl(), Fence(42), {}, Hold{true, 3}}).arguments[7], "3");
 
   EXPECT_EQ(release_call({resource(), token(), false}).script, &scripts::release);
-  EXPECT_EQ(release_call({resource(), token(), false, 0s}).arguments, (Strings{token_text, "0", "0"}));
-  EXPECT_EQ(release_call({resource(), token(), true, 0s}).arguments, (Strings{token_text, "1", "0"}));
-  EXPECT_EQ(release_call({resource(), token(), false, 1500us}).arguments, (Strings{token_text, "0", "2"}));  // never too short
+  EXPECT_EQ(release_call({resource(), token(), false, 0s}).arguments, (Strings{token_text, "0", "0", "", "0", "0", "0", "x", "", "release"}));
+  EXPECT_EQ(release_call({resource(), token(), true, 0s}).arguments, (Strings{token_text, "1", "0", "", "0", "0", "0", "x", "", "release"}));
+  EXPECT_EQ(release_call({resource(), token(), false, 1500us}).arguments, (Strings{token_text, "0", "2", "", "0", "0", "0", "x", "", "release"}));  // never too short
+  ReleaseRequest back{resource(), token()};
+  back.requeue.emplace(Requeue{LineEntry{"me", 17, false, 35s}, true, owner});
+  EXPECT_EQ(release_call(back).arguments, (Strings{token_text, "0", "0", "me", "17", "0", "35000", "s", encode_owner(owner), "release"}));
+
+  EXPECT_EQ(leave_call(resource(), "me").script, &scripts::leave);
+  EXPECT_EQ(leave_call(resource(), "me").arguments, (Strings{"me", "leave"}));
 
   EXPECT_EQ(break_call(resource(), std::nullopt).script, &scripts::break_lock);
-  EXPECT_EQ(break_call(resource(), std::nullopt).arguments, (Strings{""}));
-  EXPECT_EQ(break_call(resource(), Fence(42)).arguments, (Strings{"42"}));
+  EXPECT_EQ(break_call(resource(), std::nullopt).arguments, (Strings{"", "break_lock"}));
+  EXPECT_EQ(break_call(resource(), Fence(42)).arguments, (Strings{"42", "break_lock"}));
 
-  EXPECT_EQ(inspect_call(resource()).script, &scripts::inspect);
-  EXPECT_EQ(inspect_call(resource()).arguments, Strings{});
+  EXPECT_EQ(inspect_call(resource(), std::nullopt).script, &scripts::inspect);
+  EXPECT_EQ(inspect_call(resource(), std::nullopt).arguments, (Strings{"", "inspect"}));
+  EXPECT_EQ(inspect_call(resource(), LeaseId{"id"}).arguments, (Strings{"id", "inspect"}));
 }
 
 TEST(AcquireVote, IsReadFromEveryReply) {
-  const auto granted = acquire_vote(array({text("granted"), text("42"), text("id")}));
+  const auto granted = acquire_vote(array({text("granted"), text("42"), text("id"), integer(-1), line()}));
   ASSERT_TRUE(std::holds_alternative<Granted>(granted));
   EXPECT_EQ(std::get<Granted>(granted).fence, Fence(42));
   EXPECT_EQ(std::get<Granted>(granted).id, LeaseId{"id"});
+  EXPECT_EQ(std::get<Granted>(granted).seat, std::nullopt);
+  const auto seated = acquire_vote(array({text("granted"), text("42"), text("id"), integer(3), line()}));
+  EXPECT_EQ(std::get<Granted>(seated).seat, 3U);
 
-  const auto held = acquire_vote(ours("held", 1));
+  const auto queued = acquire_vote(array({text("queued"), line()}));
+  ASSERT_TRUE(std::holds_alternative<Queued>(queued));
+  const LineWord& word = std::get<Queued>(queued).line;
+  EXPECT_EQ(word.time, 1'700'000'000'000ms);
+  EXPECT_EQ(word.largest_ticket, 1'699'999'999'999U);
+  EXPECT_EQ(word.ahead, 2U);
+  EXPECT_TRUE(word.in_line);
+  EXPECT_EQ(word.may_change, 1500ms);
+  EXPECT_EQ(word.free_seats, "010");
+
+  const auto held = acquire_vote(with_line(ours("held", 1)));
   ASSERT_TRUE(std::holds_alternative<Held>(held));
   expect_ours(std::get<Held>(held).holder, /*supervised=*/true);
 
@@ -143,7 +193,7 @@ TEST(AcquireVote, IsReadFromEveryReply) {
 
 TEST(AcquireVote, KnowsForeignHolders) {
   for (const std::string type : {"string", "hash", "list", "ReJSON-RL"}) {
-    const auto held = acquire_vote(foreign("held", type));
+    const auto held = acquire_vote(with_line(foreign("held", type)));
     ASSERT_TRUE(std::holds_alternative<Held>(held));
     expect_foreign(std::get<Held>(held).holder, type);
   }
@@ -221,10 +271,28 @@ TEST(BreakVote, IsReadFromEveryReply) {
 }
 
 TEST(InspectVote, IsReadFromEveryReply) {
-  EXPECT_TRUE(std::holds_alternative<Free>(inspect_vote(array({text("free")}))));
-  const auto held = inspect_vote(ours("held"));
-  ASSERT_TRUE(std::holds_alternative<Held>(held));
-  expect_ours(std::get<Held>(held).holder);
+  EXPECT_TRUE(std::holds_alternative<Free>(inspect_vote(array({text("free"), company()}))));
+  const auto taken = inspect_vote(with_company(ours("held")));
+  ASSERT_TRUE(std::holds_alternative<Taken>(taken));
+  expect_ours(std::get<Taken>(taken).holder);
+}
+
+TEST(InspectVote, TellsWhoSharesAndWhoWaits) {
+  Reply share = ours("share");
+  share.elements.push_back(integer(3));
+  const Reply waiter = array({text("s"), integer(1500), text(std::string(record))});
+  const auto vote = inspect_vote(array({text("free"), array({integer(20), array({waiter}), integer(30), array({share})})}));
+  ASSERT_TRUE(std::holds_alternative<Free>(vote));
+  const Company& seen = std::get<Free>(vote).company;
+  EXPECT_EQ(seen.waiters, 20U);
+  ASSERT_EQ(seen.first_waiters.size(), 1U);
+  EXPECT_TRUE(seen.first_waiters[0].shared);
+  EXPECT_EQ(seen.first_waiters[0].since, 1500ms);
+  EXPECT_EQ(seen.first_waiters[0].owner->host, "web1");
+  EXPECT_EQ(seen.shares, 30U);
+  ASSERT_EQ(seen.first_shares.size(), 1U);
+  expect_ours(seen.first_shares[0].holder);
+  EXPECT_EQ(seen.first_shares[0].seat, 3U);
 }
 
 TEST(Votes, HandOnTheFaultOfTheServer) {
@@ -263,7 +331,7 @@ TEST(Votes, AreNotReadFromWhatNoScriptAnswers) {
 TEST(Votes, AreNotReadFromAnotherScriptsReply) {
   EXPECT_EQ(kind_of(acquire_vote(array({text("released")}))), FaultKind::garbage);
   EXPECT_EQ(kind_of(acquire_vote(gone(0))), FaultKind::garbage);
-  EXPECT_EQ(kind_of(extend_vote(array({text("granted"), text("42"), text("id")}))), FaultKind::garbage);
+  EXPECT_EQ(kind_of(extend_vote(array({text("granted"), text("42"), text("id"), integer(-1), line()}))), FaultKind::garbage);
   EXPECT_EQ(kind_of(release_vote(array({text("healed")}))), FaultKind::garbage);
   EXPECT_EQ(kind_of(inspect_vote(ours("broken"))), FaultKind::garbage);
 }
@@ -272,12 +340,15 @@ TEST(AcquireVote, IsNoGrantUnlessItIsWhole) {
   for (const Reply& reply : {
            array({text("granted")}),
            array({text("granted"), text("42")}),
-           array({text("granted"), integer(42), text("id")}),
-           array({text("granted"), text("42"), text("id"), text("more")}),
-           array({text("granted"), text(""), text("id")}),
-           array({text("granted"), text("-1"), text("id")}),
-           array({text("granted"), text("1e3"), text("id")}),
-           array({text("granted"), text("4503599627370497"), text("id")}),
+           array({text("granted"), text("42"), text("id")}),
+           array({text("granted"), text("42"), text("id"), integer(-1), array({})}),
+           array({text("granted"), text("42"), text("id"), line(), integer(-1)}),
+           array({text("granted"), integer(42), text("id"), integer(-1), line()}),
+           array({text("granted"), text("42"), text("id"), integer(-1), line(), text("more")}),
+           array({text("granted"), text(""), text("id"), integer(-1), line()}),
+           array({text("granted"), text("-1"), text("id"), integer(-1), line()}),
+           array({text("granted"), text("1e3"), text("id"), integer(-1), line()}),
+           array({text("granted"), text("4503599627370497"), text("id"), integer(-1), line()}),
        }) {
     EXPECT_EQ(kind_of(acquire_vote(reply)), FaultKind::garbage);
   }
@@ -285,11 +356,11 @@ TEST(AcquireVote, IsNoGrantUnlessItIsWhole) {
 
 TEST(Votes, NameNoHolderUnlessItIsWhole) {
   for (std::size_t missing = 1; missing < 9; ++missing) {
-    Reply reply = ours("held");
+    Reply reply = with_line(ours("held"));
     reply.elements.erase(reply.elements.begin() + static_cast<std::ptrdiff_t>(missing));
     EXPECT_EQ(kind_of(acquire_vote(reply)), FaultKind::garbage) << missing;
 
-    Reply mistyped = ours("held");
+    Reply mistyped = with_company(ours("held"));
     mistyped.elements[missing] = array({});
     EXPECT_EQ(kind_of(inspect_vote(mistyped)), FaultKind::garbage) << missing;
   }
@@ -300,31 +371,31 @@ TEST(Votes, NameNoHolderUnlessItIsWhole) {
 }
 
 TEST(Votes, SurviveAnUnreadableOwnerRecord) {
-  Reply reply = ours("held");
+  Reply reply = with_company(ours("held"));
   reply.elements[5] = text("no number");
   reply.elements[8] = text("no record");
-  const auto held = inspect_vote(reply);
-  ASSERT_TRUE(std::holds_alternative<Held>(held));
-  EXPECT_FALSE(std::get<Held>(held).holder.foreign);
-  EXPECT_EQ(std::get<Held>(held).holder.fence, std::nullopt);
-  EXPECT_FALSE(std::get<Held>(held).holder.owner.has_value());
+  const auto taken = inspect_vote(reply);
+  ASSERT_TRUE(std::holds_alternative<Taken>(taken));
+  EXPECT_FALSE(std::get<Taken>(taken).holder.foreign);
+  EXPECT_EQ(std::get<Taken>(taken).holder.fence, std::nullopt);
+  EXPECT_FALSE(std::get<Taken>(taken).holder.owner.has_value());
 }
 
 TEST(Votes, KeepEverySpanInsideTheClock) {
   for (const std::int64_t extreme : {INT64_MAX, INT64_MAX / 1000, std::int64_t{9'300'000'000'000}}) {
-    Reply reply = ours("held");
+    Reply reply = with_company(ours("held"));
     reply.elements[3] = integer(extreme);
     reply.elements[6] = integer(extreme);
-    const auto held = inspect_vote(reply);
-    ASSERT_TRUE(std::holds_alternative<Held>(held));
-    const Holder& holder = std::get<Held>(held).holder;
+    const auto taken = inspect_vote(reply);
+    ASSERT_TRUE(std::holds_alternative<Taken>(taken));
+    const Holder& holder = std::get<Taken>(taken).holder;
     EXPECT_GT(holder.remaining, std::chrono::hours(24 * 365));
     EXPECT_GT(BootClock::now() + *holder.remaining, BootClock::now());
     EXPECT_GT(holder.age, std::chrono::hours(24 * 365));
   }
-  Reply negative = ours("held");
+  Reply negative = with_company(ours("held"));
   negative.elements[6] = integer(INT64_MIN);
-  EXPECT_EQ(std::get<Held>(inspect_vote(negative)).holder.age, 0ms);
+  EXPECT_EQ(std::get<Taken>(inspect_vote(negative)).holder.age, std::nullopt);
 }
 
 }  // namespace

@@ -57,7 +57,7 @@ class ScriptsTest : public ::testing::Test {
     return drive_.run(server_.release({resource_, std::move(with), /*by_hand=*/false, keep}, drive_.soon()));
   }
   BreakVote break_lock(std::optional<Fence> only_if = {}) { return drive_.run(server_.break_lock(resource_, only_if, drive_.soon())); }
-  InspectVote inspect() { return drive_.run(server_.inspect(resource_, drive_.soon())); }
+  InspectVote inspect() { return drive_.run(server_.inspect(resource_, std::nullopt, drive_.soon())); }
 
   std::vector<std::string> list() {
     const auto resources = drive_.run(server_.list(drive_.soon()));
@@ -190,8 +190,8 @@ TEST_F(ScriptsTest, AForeignLockIsNotMistakenForAnOldLeaseOfOurs) {
   acquired(token());
   redis_({"SET", "deploy", "foreign", "PX", "30000"});  // our owner record still lies there
   const auto vote = inspect();
-  ASSERT_TRUE(std::holds_alternative<Held>(vote));
-  expect_foreign(std::get<Held>(vote).holder, "string", true);
+  ASSERT_TRUE(std::holds_alternative<Taken>(vote));
+  expect_foreign(std::get<Taken>(vote).holder, "string", true);
 }
 
 TEST_F(ScriptsTest, ALockWithoutAnExpiryIsNotFreeSoon) {
@@ -337,7 +337,7 @@ TEST_F(ScriptsTest, RaiseLiftsTheCounterAndNeverLowersIt) {
   const Fence higher(fence.value() + 1000);
   EXPECT_TRUE(std::holds_alternative<Raised>(raise(token(), higher)));
   EXPECT_EQ(redis_({"GET", helper_.fence()}).text, higher.text());
-  EXPECT_EQ(std::get<Held>(inspect()).holder.fence, higher);
+  EXPECT_EQ(std::get<Taken>(inspect()).holder.fence, higher);
 
   EXPECT_TRUE(std::holds_alternative<Raised>(raise(token(), fence)));
   EXPECT_EQ(redis_({"GET", helper_.fence()}).text, higher.text());
@@ -441,8 +441,8 @@ TEST_F(ScriptsTest, HealGivesALostLeaseBack) {
   EXPECT_EQ(redis_({"GET", "deploy"}).text, token().secret());
   EXPECT_GT(pttl("deploy"), 20'000);
   const auto vote = inspect();
-  ASSERT_TRUE(std::holds_alternative<Held>(vote));
-  const Holder& holder = std::get<Held>(vote).holder;
+  ASSERT_TRUE(std::holds_alternative<Taken>(vote));
+  const Holder& holder = std::get<Taken>(vote).holder;
   expect_somebody(holder, fence);
   EXPECT_GE(*holder.age, 1500ms);
   EXPECT_TRUE(holder.owner->supervised);
@@ -635,8 +635,8 @@ TEST_F(ScriptsTest, InspectChangesNothing) {
   EXPECT_EQ(redis_({"DBSIZE"}).integer, 0);
   const Fence fence = acquired(token());
   const auto vote = inspect();
-  ASSERT_TRUE(std::holds_alternative<Held>(vote));
-  expect_somebody(std::get<Held>(vote).holder, fence);
+  ASSERT_TRUE(std::holds_alternative<Taken>(vote));
+  expect_somebody(std::get<Taken>(vote).holder, fence);
 }
 
 TEST_F(ScriptsTest, ListFindsEveryLockOfOurs) {
@@ -666,7 +666,7 @@ TEST_F(ScriptsTest, BinaryKeysAreKeysLikeAnyOther) {
   resource_ = named(std::string_view("\0\r\n{\xff}\"'", 8));
   const Fence fence = acquired(token());
   EXPECT_EQ(redis_({"GET", resource_.key()}).text, token().secret());
-  EXPECT_EQ(std::get<Held>(inspect()).holder.fence, fence);
+  EXPECT_EQ(std::get<Taken>(inspect()).holder.fence, fence);
   EXPECT_TRUE(std::holds_alternative<Released>(release(token())));
 }
 
@@ -683,7 +683,7 @@ TEST_F(ScriptsTest, WithoutMemoryNothingIsAcquiredButLeasesLiveOn) {
 
   EXPECT_TRUE(std::holds_alternative<Extended>(extend(token('a'), ttl(60s))));
   EXPECT_GT(pttl("deploy"), 50'000);
-  EXPECT_TRUE(std::holds_alternative<Held>(inspect()));
+  EXPECT_TRUE(std::holds_alternative<Taken>(inspect()));
   EXPECT_TRUE(std::holds_alternative<Released>(release_by_hand(token('a'))));
   EXPECT_FALSE(exists("deploy"));
 }
@@ -713,6 +713,7 @@ TEST_F(ScriptsTest, NoLockAppearsAfterItWasTakenBack) {
   inspect();  // connects
   const std::string evals_before = redis_({"INFO", "commandstats"}).text;
   EXPECT_NE(evals_before.find("cmdstat_eval:calls=1,"), std::string::npos) << evals_before;
+  EXPECT_EQ(evals_before.find("cmdstat_evalsha"), std::string::npos) << evals_before;
   redis_.pause();
   const auto vote = drive_.run(
       server_.acquire({resource_, token(), ttl(), wall_clock_now(), somebody()}, drive_.clock().now() + std::chrono::milliseconds(100)));
@@ -723,7 +724,7 @@ TEST_F(ScriptsTest, NoLockAppearsAfterItWasTakenBack) {
 
   // inspect, acquire and release have run when they are counted.
   const auto end = drive_.soon();
-  while (redis_({"INFO", "commandstats"}).text.find("cmdstat_eval:calls=3,") == std::string::npos && drive_.clock().now() < end) {
+  while (redis_({"INFO", "commandstats"}).text.find("cmdstat_evalsha:calls=2,") == std::string::npos && drive_.clock().now() < end) {
   }
   EXPECT_LT(drive_.clock().now(), end) << "acquire or release did not arrive";
   EXPECT_FALSE(exists("deploy"));
@@ -736,11 +737,12 @@ TEST_F(ScriptsTest, NoLockAppearsAfterItWasTakenBack) {
 class RightsTest : public ScriptsTest {
  protected:
   static std::vector<std::string> needed() {
-    return {"+eval", "+evalsha", "+get",   "+set",  "+del",  "+pexpire", "+pttl",
-            "+time", "+hset",    "+hmget", "+type", "+zadd", "+zscore",  "+zremrangebyscore"};
+    return {"+eval",  "+evalsha", "+get",   "+set",    "+del",   "+pexpire", "+pttl",          "+time",
+            "+hset",  "+hget",    "+hmget", "+hdel",   "+type",  "+zadd",    "+zrem",          "+zscore",
+            "+zcard", "+zcount",  "+zrank", "+zrange", "+publish", "+zrangebyscore", "+zremrangebyscore"};
   }
 
-  std::string story_of_user_with(const std::vector<std::string>& rights, const Command& keys = {"~deploy*", "~redlock:*"}) {
+  std::string story_of_user_with(const std::vector<std::string>& rights, const Command& keys = {"~deploy*", "~redlock:*", "&redlock:wake:*"}) {
     redis_({"FLUSHALL"});
     redis_({"SCRIPT", "FLUSH"});
     Command set_user{"ACL", "SETUSER", "deploy", "reset", "on", ">hunter2", "-@all"};
@@ -764,7 +766,7 @@ class RightsTest : public ScriptsTest {
         if (const auto* answer = std::get_if<NotOurs>(&vote)) story += std::to_string(static_cast<int>(answer->why));
       }
       if constexpr (std::is_same_v<Vote, InspectVote>) {
-        if (const auto* answer = std::get_if<Held>(&vote)) story += answer->holder.foreign ? 'f' : 'o';
+        if (const auto* answer = std::get_if<Taken>(&vote)) story += answer->holder.foreign ? 'f' : 'o';
       }
       story += ' ';
     };
@@ -775,7 +777,7 @@ class RightsTest : public ScriptsTest {
     acquire_as('b');
     tell(drive_.run(server.raise_fence({resource_, token('a'), fence_in(60s), ttl()}, drive_.soon())));
     tell(drive_.run(server.extend({resource_, token('a'), ttl(60s)}, drive_.soon())));
-    tell(drive_.run(server.inspect(resource_, drive_.soon())));
+    tell(drive_.run(server.inspect(resource_, std::nullopt, drive_.soon())));
     story += (pttl("deploy") > 40'000 ? "extended " : "");
     tell(drive_.run(server.release({resource_, token('a'), true}, drive_.soon())));
     tell(drive_.run(server.extend({resource_, token('a'), ttl()}, drive_.soon())));
@@ -790,7 +792,26 @@ class RightsTest : public ScriptsTest {
     tell(drive_.run(server.break_lock(resource_, std::nullopt, drive_.soon())));
     redis_({"DEL", "deploy"});
     redis_({"HSET", "deploy", "a", "b"});
-    tell(drive_.run(server.inspect(resource_, drive_.soon())));
+    tell(drive_.run(server.inspect(resource_, std::nullopt, drive_.soon())));
+    redis_({"DEL", "deploy"});
+    const auto share_as = [&](char digit) {
+      const AcquireRequest request{resource_, token(digit), ttl(), wall_clock_now(), somebody(), Mode{true, 2}};
+      tell(drive_.run(server.acquire(request, drive_.soon())));
+    };
+    share_as('1');
+    share_as('2');
+    tell(drive_.run(server.extend({resource_, token('1'), ttl(60s), 0}, drive_.soon())));
+    AcquireRequest waiting{resource_, token('3'), ttl(), wall_clock_now(), somebody()};
+    waiting.entry = LineEntry{"me", 17, false, 35s};
+    tell(drive_.run(server.acquire(waiting, drive_.soon())));
+    server.leave(resource_, "me");
+    tell(drive_.run(server.release({resource_, token('1')}, drive_.soon())));
+    tell(drive_.run(server.inspect(resource_, std::nullopt, drive_.soon())));
+    tell(drive_.run(server.acquire(waiting, drive_.soon())));
+    tell(drive_.run(server.release({resource_, token('2')}, drive_.soon())));
+    acquire_as('4');  // the waiter hears nothing, so it is passed over
+    tell(drive_.run(server.release({resource_, token('4')}, drive_.soon())));
+    for (const std::string& key : helper_.all()) story += redis_({"TYPE", key}).text + " ";
     redis_({"DEL", "deploy"});
     drive_.run(server.close(drive_.soon()));
     return story;
@@ -803,7 +824,7 @@ class RightsTest : public ScriptsTest {
 };
 
 TEST_F(RightsTest, TheDocumentedOnesAreEnough) {
-  EXPECT_EQ(story_of_user_with(needed()), story_of_user_with({"+@all"}, {"~*"}));
+  EXPECT_EQ(story_of_user_with(needed()), story_of_user_with({"+@all"}, {"~*", "&*"}));
 }
 
 TEST_F(RightsTest, NoneOfTheDocumentedOnesIsInVain) {
@@ -840,7 +861,7 @@ TEST_F(RightsTest, AWrongLoginIsDenied) {
   endpoint.user = "deploy";
   endpoint.password = "wrong";
   RedisServer server(drive_.executor(), drive_.clock(), endpoint);
-  const auto vote = drive_.run(server.inspect(resource_, drive_.soon()));
+  const auto vote = drive_.run(server.inspect(resource_, std::nullopt, drive_.soon()));
   EXPECT_EQ(fault_of(vote).kind, FaultKind::denied);
   EXPECT_EQ(fault_of(vote).text.find("wrong\""), std::string::npos);
 }
