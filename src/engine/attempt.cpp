@@ -11,7 +11,10 @@ namespace redlock {
 namespace {
 
 using Why = AttemptFailure::Why;
-using AcquireBallot = Ballot<AcquireTally>;
+struct AcquireBallot : Ballot<AcquireTally> {
+  using Ballot::Ballot;
+  std::optional<Instant> last_answer;
+};
 
 Token fresh_token(const Electorate& electorate) {
   const std::array<std::uint64_t, 2> random{electorate.random(), electorate.random()};
@@ -104,7 +107,12 @@ class Attempt {
     const Instant deadline = t0_ + electorate_.server_timeout();
     for (std::size_t i = 0; i < electorate_.size(); ++i) {
       if (place_ != nullptr) request.entry = place_->entry(i);
-      ask(electorate_, ballot_, i, [request, deadline](LockServer& server) { return server.acquire(request, deadline); });
+      ask(
+          electorate_, std::shared_ptr<Ballot<AcquireTally>>(ballot_), i,
+          [request, deadline](LockServer& server) { return server.acquire(request, deadline); },
+          [ballot = ballot_, &clock = electorate_.clock()](const AcquireVote& vote) {
+            if (is_answer(vote)) ballot->last_answer = clock.now();
+          });
     }
   }
 
@@ -166,6 +174,7 @@ class Attempt {
     failure.faults = faults_among(electorate_, [this](std::size_t i) { return tally().vote_of(i); });
     failure.faults.insert(failure.faults.end(), raised_->faults.begin(), raised_->faults.end());
     failure.round_trip = electorate_.clock().now() - t0_;
+    failure.answered_within = ballot_->last_answer.value_or(electorate_.clock().now()) - t0_;
     if (why == Why::guarded) {
       for (const YoungServer& young : tally().held_back()) {
         failure.held_back.push_back({electorate_.server(young.server).name(), young.up, young.left});

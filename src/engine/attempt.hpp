@@ -60,6 +60,7 @@ struct AttemptFailure {
   std::optional<Holder> holder;       ///< the main other lease, when there is one
   std::vector<ServerFault> faults;    ///< of the servers that gave no vote
   Duration round_trip{};              ///< from the question to the decision
+  Duration answered_within{};         ///< from the question to the last answer: without the silent servers
   std::vector<HeldBack> held_back{};  ///< for Why::guarded: the servers that would make the quorum, the first to count first
   bool goes_first = false;            ///< in a split: we have the smallest lease id of those seen, so we try again at once (R8)
   bool granted_some = false;  ///< a server had it for us

@@ -68,7 +68,7 @@ asio::awaitable<std::variant<Lease, StillWaiting, GaveUp>> Waiter::next() {
     co_return std::move(*result);
   }
   AttemptFailure& failure = result.error();
-  round_trip_ = failure.round_trip;
+  round_trip_ = failure.answered_within;
   seat_ = failure.line.seat;
   for (std::size_t i = 0; i < failure.silent.size(); ++i) {
     if (place_ && failure.silent[i]) place_->doubt(i);
@@ -132,7 +132,7 @@ std::optional<Instant> Waiter::after_split(const AttemptFailure& failure, Instan
     splits_ = 0;
   }
   const Duration delay =
-      failure.goes_first && splits_ == 0 ? Duration::zero() : split_delay(splits_, failure.round_trip, electorate_.random());
+      failure.goes_first && splits_ == 0 ? Duration::zero() : split_delay(splits_, failure.answered_within, electorate_.random());
   ++splits_;
   const Instant again = now + delay;
   if (again - *split_since_ > split_patience) return std::nullopt;

@@ -150,8 +150,8 @@ three_silent_servers_of_five() {
     assert_equal "$(redis "$nr" ping)" PONG
     # It has read all that was left for it once the connection is gone.
     wait_until connections_are 1 "$nr"
-    # The attempt did get there: the counter is its trace.
-    assert_equal "$(redis "$nr" exists 'redlock:fence:{demo}')" 1
+    # Whether the attempt did get there: the counter is its trace.
+    assert_equal "$(redis "$nr" exists 'redlock:fence:{demo}')" "$1"
     assert_unlocked demo "$nr"
   done
   run -0 redlock-cli run -k demo -n -- true
@@ -161,13 +161,14 @@ connections_are() { redis "$2" info clients | grep -q "^connected_clients:$1[[:s
 
 @test "three of five servers silent: 69 names each, and no ghost of the lock appears when they wake up" {
   start_servers 5
-  three_silent_servers_of_five
+  # A server that finds a unix socket closed when it answers the greeting reads no further.
+  three_silent_servers_of_five 0
 }
 
 @test "nor does a ghost appear over TCP" {
   local nr
   for nr in 0 1 2 3 4; do start_tcp_server; done
-  three_silent_servers_of_five
+  three_silent_servers_of_five 1
 }
 
 @test "a wait bears a missing quorum until --unavailable-wait is over, and is rewarded when the servers come back" {

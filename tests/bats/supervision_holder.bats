@@ -30,7 +30,12 @@ teardown() { teardown_supervision; }
   wait_background ours
   assert_equal "$status" 71
   assert [ ! -e "$BATS_TEST_TMPDIR/entered" ]
-  assert_equal "$(redis 0 keys '*')" demo
+  assert_equal "$(redis 0 get demo)" x
+  # Its place in line is dropped by whoever calls it next, and ends by itself.
+  assert [ "$(redis 0 pttl 'redlock:queue:{demo}')" -le 35000 ]
+  redis 0 del demo
+  run -0 redlock-cli run -n -k demo -- true
+  assert_equal "$(keys_at 0)" ""
 }
 
 @test "holder stopped: the tree is dead before the lease can end, and the status is 79" {

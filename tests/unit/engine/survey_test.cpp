@@ -11,6 +11,14 @@ using namespace std::chrono_literals;
 
 class Survey : public testing::Test {
  protected:
+  /// A lock that this tool took there.
+  void lock(std::size_t store, std::string_view key) {
+    Client& holder = world.client_of({store});
+    AcquireOrder wanted = order();
+    wanted.resource = resource(key);
+    ASSERT_TRUE(world.run(attempt(holder.electorate, wanted, holder.interrupt)));
+  }
+
   World world;
   Client& client = world.client();
 };
@@ -55,10 +63,10 @@ TEST_F(Survey, BreaksOnlyTheLeaseWithThatFence) {
 }
 
 TEST_F(Survey, ListsEveryResourceOnceAndSorted) {
-  world.store(0).hold_foreign(resource("b"), "x", 60s);
-  world.store(0).hold_foreign(resource("c"), "x", 60s);
-  world.store(1).hold_foreign(resource("c"), "x", 60s);
-  world.store(1).hold_foreign(resource("a"), "x", 60s);
+  lock(0, "b");
+  lock(0, "c");
+  lock(1, "c");
+  lock(1, "a");
   client.server(2).line.fault = Fault{FaultKind::denied, "no rights"};
   const Listing listing = world.run(list_resources(client.electorate));
   EXPECT_EQ(listing.resources, (std::vector{resource("a"), resource("b"), resource("c")}));
@@ -68,7 +76,7 @@ TEST_F(Survey, ListsEveryResourceOnceAndSorted) {
 }
 
 TEST_F(Survey, ListsWhatTheOthersHaveWhenOneIsSilent) {
-  world.store(0).hold_foreign(resource("b"), "x", 60s);
+  lock(0, "b");
   client.server(1).line.silent = true;
   const Listing listing = world.run(list_resources(client.electorate));
   EXPECT_EQ(listing.resources, std::vector{resource("b")});

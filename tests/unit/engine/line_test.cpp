@@ -1,0 +1,596 @@
+// Who waits: in which order they are served, what becomes of those that end or stop, and what all of it costs the servers (PROTOCOL Q).
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <list>
+#include <numeric>
+#include <random>
+
+#include "engine/held_lease.hpp"
+#include "engine/waiter.hpp"
+#include "fake_world.hpp"
+
+namespace redlock::fake {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr WaitPolicy for_ever{.wait = std::nullopt, .unavailable_wait = 1h, .retry_delay = 100ms};
+
+/// Everybody who wants the lock in a test, by the number in which they came.
+class Crowd {
+ public:
+  explicit Crowd(std::size_t stores) : world(stores) {}
+
+  struct Member {
+    Client& client;
+    AcquireOrder wanted;
+    std::optional<Lease> lease;
+    std::optional<Instant> granted;
+    bool ended = false;  ///< gave up
+  };
+
+  /// Somebody who begins to wait now.
+  Member& comes(WaitPolicy policy = for_ever, Mode mode = {}, Duration ttl_length = 30s) {
+    Client& client = world.client(1000 + members.size());
+    AcquireOrder wanted = order(ttl_length);
+    wanted.mode = mode;
+    wanted.owner.command = std::to_string(members.size());
+    Member& member = members.emplace_back(Member{client, wanted, {}, {}});
+    world.start([this, &member, policy, number = members.size() - 1]() -> asio::awaitable<void> {
+      Waiter waiter(member.client.electorate, member.wanted, policy, member.client.interrupt);
+      for (;;) {
+        auto step = co_await waiter.next();
+        if (auto* lease = std::get_if<Lease>(&step)) {
+          member.lease = *lease;
+          member.granted = world.now();
+          served.push_back(number);
+          co_return;
+        }
+        if (std::holds_alternative<GaveUp>(step)) {
+          member.ended = true;
+          co_return;
+        }
+      }
+    });
+    return member;
+  }
+
+  /// So many, each in line before the next one comes.
+  void come(std::size_t many, Mode mode = {}) {
+    for (std::size_t i = 0; i < many; ++i) {
+      comes(for_ever, mode);
+      world.settle_for(20ms);
+    }
+  }
+
+  Member& member(std::size_t number) { return *std::next(members.begin(), static_cast<std::ptrdiff_t>(number)); }
+
+  void releases(Member& member) {
+    const Lease lease = *member.lease;
+    member.lease.reset();
+    world.start([&client = member.client, lease]() -> asio::awaitable<void> {
+      HeldLease held(client.electorate, lease.resource, lease.token, lease.fence, lease.hold);
+      (void)co_await held.release(/*by_hand=*/false);
+    });
+  }
+
+  /// As with kill -9: nothing more is sent, and its connections end.
+  static void dies(Member& member) {
+    stops(member);
+    for (FakeServer* server : member.client.servers) server->stop_listening();
+  }
+
+  /// As with SIGSTOP: nothing more is sent, but it stays connected.
+  static void stops(Member& member) { member.client.every_line({.silent = true}); }
+
+  /// Until that many were served, at most for `limit`.
+  void wait_for(std::size_t many, Duration limit) {
+    const Instant end = world.now() + limit;
+    while (served.size() < many && world.now() < end) world.settle_for(1ms);
+  }
+
+  /// The one served last gives it to the next, and so on; whom `skipped` names is dead or stopped. The longest time between a release and the
+  /// next grant.
+  Duration hand_on_to_all(const std::vector<std::size_t>& skipped = {}) {
+    Duration longest{};
+    while (served.size() + skipped.size() < members.size()) {
+      const std::size_t before = served.size();
+      const Instant released = world.now();
+      if (before > 0) releases(member(served.back()));
+      wait_for(before + 1, 5s);
+      if (served.size() == before) break;
+      longest = std::max(longest, world.now() - released);
+    }
+    return longest;
+  }
+
+  [[nodiscard]] std::size_t questions_to(std::size_t store) {
+    std::size_t all = 0;
+    for (const Member& one : members) all += one.client.server(store).log().size();
+    return all;
+  }
+
+  World world;
+  std::list<Member> members;
+  std::vector<std::size_t> served;
+};
+
+std::vector<std::size_t> up_to(std::size_t end, const std::vector<std::size_t>& without = {}) {
+  std::vector<std::size_t> numbers;
+  for (std::size_t i = 0; i < end; ++i) {
+    if (std::ranges::find(without, i) == without.end()) numbers.push_back(i);
+  }
+  return numbers;
+}
+
+constexpr std::size_t many = 50;
+
+TEST(Line, ServesFiftyInTheOrderInWhichTheyCameOnOneServer) {
+  Crowd crowd(1);
+  crowd.come(many);
+  crowd.hand_on_to_all();
+  EXPECT_EQ(crowd.served, up_to(many));
+}
+
+TEST(Line, ServesFiftyInTheOrderInWhichTheyCameOnFiveServersOfWhichTwoAreDead) {
+  Crowd crowd(5);
+  crowd.world.store(1).up = false;
+  crowd.world.store(4).up = false;
+  for (std::size_t i = 0; i < many; ++i) {
+    crowd.comes();
+    crowd.world.settle_for(2 * server_timeout);
+  }
+  crowd.hand_on_to_all();
+  EXPECT_EQ(crowd.served, up_to(many));
+}
+
+TEST(Line, KeepsItsOrderAlthoughTheServersClocksDisagree) {
+  for (std::uint64_t seed = 0; seed < 20; ++seed) {
+    Crowd crowd(5);
+    std::mt19937_64 random(seed);  // NOLINT: reproducible on purpose
+    for (std::size_t i = 0; i < 5; ++i) crowd.world.store(i).wall_offset = Milliseconds(static_cast<int>(random() % 401) - 200);
+    for (std::size_t i = 0; i < 12; ++i) {
+      Client& client = crowd.comes().client;
+      for (FakeServer* server : client.servers) {
+        server->line = {.request = std::chrono::microseconds(random() % 3000), .reply = std::chrono::microseconds(random() % 3000)};
+      }
+      crowd.world.settle_for(40ms);
+    }
+    crowd.hand_on_to_all();
+    EXPECT_EQ(crowd.served, up_to(12)) << seed;
+  }
+}
+
+TEST(Line, PassesOverAHundredDeadInOneStep) {
+  Crowd crowd(1);
+  crowd.come(102);
+  std::vector<std::size_t> dead(100);
+  std::iota(dead.begin(), dead.end(), 1);
+  for (const std::size_t number : dead) Crowd::dies(crowd.member(number));
+  EXPECT_LE(crowd.hand_on_to_all(dead), 5ms);
+  EXPECT_EQ(crowd.served, up_to(102, dead));
+}
+
+TEST(Line, PassesOverRandomDeadOnFiveServers) {
+  Crowd crowd(5);
+  crowd.come(30);
+  std::mt19937_64 random(7);  // NOLINT: reproducible on purpose
+  std::vector<std::size_t> dead;
+  for (std::size_t i = 1; i < 30; ++i) {
+    if (random() % 2 == 0) dead.push_back(i);
+  }
+  for (const std::size_t number : dead) Crowd::dies(crowd.member(number));
+  EXPECT_LE(crowd.hand_on_to_all(dead), 50ms);
+  EXPECT_EQ(crowd.served, up_to(30, dead));
+}
+
+TEST(Line, AStoppedFirstDelaysTheOthersByTwoSecondsAtMost) {
+  for (const std::size_t stores : {1U, 3U}) {
+    Crowd crowd(stores);
+    crowd.come(4);
+    Crowd::stops(crowd.member(1));
+    const Duration longest = crowd.hand_on_to_all({1});
+    EXPECT_GE(longest, 1s);  // it had its chance
+    EXPECT_LE(longest, 2s);
+    EXPECT_EQ(crowd.served, (std::vector<std::size_t>{0, 2, 3}));
+  }
+}
+
+TEST(Line, WhoWasStoppedComesBackToItsOldPlace) {
+  Crowd crowd(3);
+  crowd.come(5);
+  Crowd::stops(crowd.member(1));
+  crowd.releases(crowd.member(0));
+  crowd.wait_for(2, 5s);
+  ASSERT_EQ(crowd.served.back(), 2U);
+  crowd.member(1).client.every_line({});
+  crowd.world.settle_for(30s);  // it looks again
+  crowd.hand_on_to_all();
+  EXPECT_EQ(crowd.served, (std::vector<std::size_t>{0, 2, 1, 3, 4}));
+}
+
+TEST(Line, AHolderThatEndsWithoutAReleaseStallsNobodyBeyondItsLease) {
+  for (const std::size_t stores : {1U, 3U}) {
+    Crowd crowd(stores);
+    crowd.comes(for_ever, {}, 10s);
+    crowd.world.settle_for(20ms);
+    crowd.come(3);
+    const Instant over = *crowd.member(0).granted + 10s;
+    Crowd::dies(crowd.member(0));
+    crowd.wait_for(2, 15s);
+    ASSERT_EQ(crowd.served, (std::vector<std::size_t>{0, 1}));
+    EXPECT_LE(*crowd.member(1).granted - over, 100ms);
+  }
+}
+
+TEST(Line, AHolderThatEndsTogetherWithTheFirstTwoStallsTheThirdByTwoSecondsAtMost) {
+  Crowd crowd(3);
+  crowd.comes(for_ever, {}, 10s);
+  crowd.world.settle_for(20ms);
+  crowd.come(4);
+  const Instant over = *crowd.member(0).granted + 10s;
+  for (const std::size_t number : {0U, 1U, 2U}) Crowd::dies(crowd.member(number));
+  crowd.wait_for(2, 30s);
+  ASSERT_EQ(crowd.served, (std::vector<std::size_t>{0, 3}));
+  EXPECT_LE(*crowd.member(3).granted - over, 2s);
+}
+
+TEST(Line, WhoGivesUpBlocksNobody) {
+  Crowd crowd(3);
+  crowd.comes();
+  crowd.world.settle_for(20ms);
+  crowd.comes({.wait = 500ms, .unavailable_wait = 1s, .retry_delay = 100ms});
+  crowd.world.settle_for(20ms);
+  crowd.comes();
+  crowd.comes().client.interrupt.raise();
+  crowd.world.settle_for(1s);
+  EXPECT_TRUE(crowd.member(1).ended);
+  EXPECT_TRUE(crowd.member(3).ended);
+  for (std::size_t i = 0; i < 3; ++i) EXPECT_EQ(crowd.world.store(i).waiting(resource()), std::vector<std::string>{"2"}) << i;
+  crowd.releases(crowd.member(0));
+  crowd.wait_for(2, 5s);
+  EXPECT_EQ(crowd.served, (std::vector<std::size_t>{0, 2}));
+  EXPECT_TRUE(crowd.world.store(0).waiting(resource()).empty());
+}
+
+TEST(Line, ANewcomerThatDoesNotWaitIsNotLetInBeforeThoseWhoDo) {
+  Crowd crowd(1);
+  crowd.come(2);
+  Crowd::stops(crowd.member(1));  // it is called, and does not come
+  crowd.releases(crowd.member(0));
+  crowd.world.settle_for(10ms);
+  Crowd::Member& hasty = crowd.comes({.wait = 0s, .unavailable_wait = 0s, .retry_delay = 100ms});
+  crowd.world.settle_for(10ms);
+  EXPECT_TRUE(hasty.ended);
+  crowd.world.settle_for(2s);
+  EXPECT_TRUE(crowd.world.store(0).is_free(resource()));
+  EXPECT_TRUE(crowd.comes({.wait = 0s, .unavailable_wait = 0s, .retry_delay = 100ms}).client.servers.size() == 1);
+  crowd.world.settle_for(10ms);
+  EXPECT_EQ(crowd.served, (std::vector<std::size_t>{0, 3}));
+}
+
+TEST(Line, AWaiterThatReachesOnlyAMinorityStallsNobody) {
+  Crowd crowd(3);
+  crowd.come(2);
+  // The second in line is cut off from two servers, and stays first at the third.
+  for (const std::size_t i : {0U, 1U}) crowd.member(1).client.server(i).line.silent = true;
+  crowd.come(2);
+  crowd.world.settle_for(60s);
+  EXPECT_LE(crowd.hand_on_to_all({1}), 2s);
+  EXPECT_EQ(crowd.served, (std::vector<std::size_t>{0, 2, 3}));
+}
+
+TEST(Line, TwoGroupsThatComeTogetherNeverLiveLock) {
+  for (std::uint64_t seed = 0; seed < 20; ++seed) {
+    Crowd crowd(3);
+    std::mt19937_64 random(seed);  // NOLINT: reproducible on purpose
+    for (std::size_t i = 0; i < 10; ++i) {
+      Client& client = crowd.comes().client;
+      for (std::size_t store = 0; store < 3; ++store) {
+        // Each group is nearer to another server.
+        const bool near = store == i % 2;
+        client.server(store).line = {.request = std::chrono::microseconds(near ? 100 : 2000 + random() % 1000), .reply = 100us};
+      }
+    }
+    crowd.wait_for(1, 5s);
+    ASSERT_EQ(crowd.served.size(), 1U) << seed;
+    crowd.world.settle_for(200ms);  // until all stand in line
+    for (std::size_t i = 1; i < 10; ++i) {
+      const std::size_t before = crowd.questions_to(0);
+      crowd.releases(crowd.member(crowd.served.back()));
+      crowd.wait_for(i + 1, 2s);
+      ASSERT_EQ(crowd.served.size(), i + 1) << seed;  // each release is followed by a grant
+      EXPECT_LE(crowd.questions_to(0) - before, 12U) << seed;
+    }
+  }
+}
+
+TEST(Line, AHandOverCostsTheSameHoweverManyWait) {
+  for (const std::size_t stores : {1U, 5U}) {
+    std::vector<std::size_t> costs;
+    for (const std::size_t waiting : {2U, 200U}) {
+      Crowd crowd(stores);
+      crowd.come(waiting + 1);
+      const std::size_t before = crowd.questions_to(0);
+      crowd.releases(crowd.member(0));
+      crowd.wait_for(2, 5s);
+      costs.push_back(crowd.questions_to(0) - before);
+    }
+    EXPECT_EQ(costs[0], costs[1]) << stores;
+    EXPECT_LE(costs[1], stores == 1 ? 4U : 8U);
+  }
+}
+
+TEST(Line, IdleWaitersCostLittleHoweverShortTheLease) {
+  for (const Duration length : {Duration(30s), Duration(2s)}) {
+    for (const std::size_t waiting : {3U, 60U}) {
+      Crowd crowd(1);
+      crowd.comes(for_ever, {}, length);
+      crowd.world.settle_for(20ms);
+      bool over = false;
+      crowd.world.start([&crowd, &over, length]() -> asio::awaitable<void> {
+        const Lease lease = *crowd.member(0).lease;
+        Client& client = crowd.member(0).client;
+        HeldLease held(client.electorate, lease.resource, lease.token, lease.fence);
+        while (!over) {
+          (void)co_await held.extend(ttl(length));
+          co_await sleep_until(client.own_clock, crowd.world.now() + length / 3);
+        }
+      });
+      crowd.come(waiting);
+      crowd.world.settle_for(20s);
+      std::size_t before = 0;
+      std::size_t after = 0;
+      for (auto& member : crowd.members) before += &member == &crowd.member(0) ? 0 : member.client.server(0).log().size();
+      crowd.world.settle_for(60s);
+      for (auto& member : crowd.members) after += &member == &crowd.member(0) ? 0 : member.client.server(0).log().size();
+      EXPECT_LE(static_cast<double>(after - before) / 60, 2.5 + static_cast<double>(waiting) / 15) << waiting;
+      over = true;
+      crowd.world.settle_for(length);
+    }
+  }
+}
+
+TEST(Line, AForeignHolderIsFoundByTheFirstAlone) {
+  Crowd crowd(1);
+  crowd.world.store(0).hold_foreign(resource(), "theirs", std::nullopt);
+  crowd.come(4);
+  const auto looks = [&](std::size_t number) { return crowd.member(number).client.server(0).asked(Question::acquire).size(); };
+  crowd.world.settle_for(10s);
+  EXPECT_GE(looks(0), 60U);
+  for (const std::size_t number : {1U, 2U, 3U}) EXPECT_LE(looks(number), 10U) << number;
+  crowd.world.store(0).drop(resource());
+  const Instant dropped = crowd.world.now();
+  crowd.wait_for(1, 5s);
+  ASSERT_EQ(crowd.served, std::vector<std::size_t>{0});
+  EXPECT_LE(crowd.world.now() - dropped, 151ms);
+}
+
+TEST(Line, WhoMayNotListenLooksInsteadAndKeepsItsPlace) {
+  Crowd crowd(1);
+  crowd.come(1);
+  for (int i = 0; i < 3; ++i) {
+    crowd.comes().client.server(0).line_for[Question::listen].fault = Fault{FaultKind::denied, "no channels"};
+    crowd.world.settle_for(20ms);
+  }
+  crowd.world.settle_for(10s);
+  EXPECT_EQ(crowd.world.store(0).waiting(resource()), (std::vector<std::string>{"1", "2", "3"}));
+  EXPECT_LE(crowd.hand_on_to_all(), 600ms);
+  EXPECT_EQ(crowd.served, up_to(4));
+}
+
+TEST(Line, NothingIsLeftInItForEver) {
+  Crowd crowd(1);
+  crowd.come(3);
+  for (const std::size_t number : {0U, 1U, 2U}) Crowd::dies(crowd.member(number));
+  crowd.world.settle_for(60s);
+  EXPECT_TRUE(crowd.world.store(0).waiting(resource()).empty());
+}
+
+// --- shared locks and seats ---
+
+constexpr Mode shared{true, 0};
+
+TEST(SharedLock, LetsReadersInTogetherAndKeepsAWriterOut) {
+  Crowd crowd(3);
+  crowd.come(3, shared);
+  EXPECT_EQ(crowd.served, up_to(3));
+  Crowd::Member& writer = crowd.comes();
+  crowd.world.settle_for(5s);
+  EXPECT_FALSE(writer.lease);
+  for (const std::size_t number : {0U, 1U, 2U}) {
+    EXPECT_FALSE(writer.lease) << number;
+    crowd.releases(crowd.member(number));
+    crowd.world.settle_for(100ms);
+  }
+  EXPECT_TRUE(writer.lease);
+  EXPECT_GT(writer.lease->fence, Fence());
+}
+
+TEST(SharedLock, AWaitingWriterStopsNewReadersAndIsNotStarved) {
+  Crowd crowd(3);
+  crowd.come(2, shared);
+  crowd.come(1);
+  crowd.come(3, shared);  // they come while others read, but behind the writer
+  EXPECT_EQ(crowd.served, up_to(2));
+  crowd.releases(crowd.member(0));
+  crowd.releases(crowd.member(1));
+  crowd.world.settle_for(100ms);
+  EXPECT_EQ(crowd.served, up_to(3));
+  crowd.releases(crowd.member(2));
+  crowd.world.settle_for(200ms);
+  EXPECT_EQ(crowd.served, up_to(6));  // all readers at once
+}
+
+TEST(SharedLock, AReaderThatEndsWithoutAReleaseKeepsItOnlyForItsOwnTtl) {
+  Crowd crowd(3);
+  crowd.comes(for_ever, shared, 5s);
+  crowd.comes(for_ever, shared, 30s);
+  crowd.world.settle_for(20ms);
+  Crowd::Member& writer = crowd.comes();
+  crowd.world.settle_for(20ms);
+  Crowd::dies(crowd.member(0));
+  crowd.world.settle_for(6s);
+  EXPECT_FALSE(writer.lease);
+  crowd.releases(crowd.member(1));
+  crowd.world.settle_for(100ms);
+  EXPECT_TRUE(writer.lease);
+}
+
+TEST(SharedLock, AWriterThatDiedInLineBlocksReadersForTwoSecondsAtMost) {
+  Crowd crowd(1);
+  crowd.come(1, shared);
+  crowd.come(1);
+  crowd.come(2, shared);
+  Crowd::dies(crowd.member(1));
+  crowd.wait_for(3, 2s);
+  EXPECT_EQ(crowd.served, (std::vector<std::size_t>{0, 2, 3}));
+}
+
+/// Readers and writers, or holders of seats, that take, hold and release one lock while messages are slow or lost and a server is dead.
+class Traffic {
+ public:
+  Traffic(std::uint64_t seed, std::size_t stores) : world_(stores), random_(seed) {}
+
+  std::uint64_t below(std::uint64_t limit) { return random_() % limit; }
+  void kill_a_server() { world_.store(below(world_.size())).up = false; }
+
+  /// `cut_off`: the server that the client never reaches, if any.
+  void start(std::uint64_t number, const std::function<Mode()>& mode, std::optional<std::size_t> cut_off = std::nullopt) {
+    Client& client = world_.client(random_(), 50ms);
+    for (std::size_t i = 0; i < client.servers.size(); ++i) {
+      FakeServer* const server = client.servers[i];
+      server->random_line = [this, silent = cut_off == i] {
+        Line line{.request = std::chrono::microseconds(below(3000)), .reply = std::chrono::microseconds(below(3000))};
+        line.silent = silent || below(100) < 1;
+        line.reply_lost = below(100) < 1;
+        return line;
+      };
+    }
+    world_.start([this, &client, mode, number]() -> asio::awaitable<void> { co_await live(client, mode, number); });
+  }
+
+  void run() { world_.settle_for(10s); }
+
+  int grants = 0;
+  int writers_served = 0;
+  int violations = 0;
+  std::size_t most_seats_taken = 0;
+
+ private:
+  struct Held {
+    Hold hold;
+    Instant until;
+  };
+
+  asio::awaitable<void> live(Client& client, std::function<Mode()> mode, std::uint64_t number) {
+    for (;;) {
+      AcquireOrder wanted = order(3s);
+      wanted.mode = mode();
+      Waiter waiter(client.electorate, wanted, for_ever, client.interrupt);
+      std::optional<Lease> lease;
+      while (!lease) {
+        auto step = co_await waiter.next();
+        if (auto* granted = std::get_if<Lease>(&step)) lease = *granted;
+      }
+      enter(number, *lease);
+      co_await sleep_until(client.own_clock, world_.now() + Milliseconds(below(200)));
+      holders_.erase(number);
+      HeldLease held(client.electorate, lease->resource, lease->token, lease->fence, lease->hold);
+      (void)co_await held.release(/*by_hand=*/false);
+      co_await sleep_until(client.own_clock, world_.now() + Milliseconds(below(100)));
+    }
+  }
+
+  void enter(std::uint64_t number, const Lease& lease) {
+    ++grants;
+    if (!lease.hold.shared) ++writers_served;
+    std::size_t seats = lease.hold.seat ? 1 : 0;
+    for (const auto& [other, held] : holders_) {
+      if (held.until <= world_.now()) continue;
+      if (!held.hold.shared || !lease.hold.shared) ++violations;
+      if (held.hold.seat && held.hold.seat == lease.hold.seat) ++violations;
+      if (held.hold.seat) ++seats;
+    }
+    most_seats_taken = std::max(most_seats_taken, seats);
+    holders_[number] = Held{lease.hold, lease.deadline};
+  }
+
+  World world_;
+  std::mt19937_64 random_;  // NOLINT: reproducible on purpose
+  std::map<std::uint64_t, Held> holders_;
+};
+
+TEST(SharedLock, NeverHasAReaderBesideAWriterWhateverHappens) {
+  for (std::uint64_t seed = 0; seed < 3; ++seed) {
+    Traffic traffic(seed, 5);
+    traffic.kill_a_server();
+    for (std::uint64_t i = 0; i < 6; ++i) {
+      traffic.start(i, [i] { return i < 2 ? Mode{} : shared; });
+    }
+    traffic.run();
+    EXPECT_EQ(traffic.violations, 0) << seed;
+    EXPECT_GT(traffic.grants, 30) << seed;
+    EXPECT_GT(traffic.writers_served, 5) << seed;
+  }
+}
+
+TEST(Seats, AreNeverMoreThanThereAreAlthoughEachClientMissesAnotherServer) {
+  for (std::uint64_t seed = 0; seed < 4; ++seed) {
+    Traffic traffic(seed, 3);
+    for (std::uint64_t i = 0; i < 6; ++i) {
+      traffic.start(i, [] { return Mode{true, 2}; }, i % 3);
+    }
+    traffic.run();
+    EXPECT_EQ(traffic.violations, 0) << seed;
+    EXPECT_EQ(traffic.most_seats_taken, 2U) << seed;
+    EXPECT_GT(traffic.grants, 20) << seed;
+  }
+}
+
+TEST(Seats, AreGivenFromTheLowestOnAndInOrderOfArrival) {
+  Crowd crowd(3);
+  crowd.come(5, {true, 2});
+  EXPECT_EQ(crowd.served, up_to(2));
+  EXPECT_EQ(crowd.member(0).lease->hold.seat, 0U);
+  EXPECT_EQ(crowd.member(1).lease->hold.seat, 1U);
+  crowd.releases(crowd.member(0));
+  crowd.world.settle_for(100ms);
+  EXPECT_EQ(crowd.served, up_to(3));
+  EXPECT_EQ(crowd.member(2).lease->hold.seat, 0U);
+  crowd.releases(crowd.member(1));
+  crowd.releases(crowd.member(2));
+  crowd.world.settle_for(200ms);
+  EXPECT_EQ(crowd.served, up_to(5));
+}
+
+TEST(Seats, OfOneThatEndedWithoutAReleaseAreFreeWhenItsLeaseIsOver) {
+  Crowd crowd(1);
+  crowd.comes(for_ever, {true, 2}, 5s);
+  crowd.comes(for_ever, {true, 2}, 60s);
+  crowd.world.settle_for(20ms);
+  crowd.comes(for_ever, {true, 2});
+  Crowd::dies(crowd.member(0));
+  crowd.world.settle_for(6s);
+  ASSERT_EQ(crowd.served, up_to(3));
+  EXPECT_EQ(crowd.member(2).lease->hold.seat, 0U);
+}
+
+TEST(Seats, StandBesideReadersAndKeepAWriterOut) {
+  Crowd crowd(1);
+  crowd.come(1, {true, 1});
+  crowd.come(1, shared);
+  EXPECT_EQ(crowd.served, up_to(2));
+  crowd.come(1);
+  EXPECT_EQ(crowd.served, up_to(2));
+  crowd.releases(crowd.member(0));
+  crowd.world.settle_for(100ms);
+  EXPECT_EQ(crowd.served, up_to(2));
+  crowd.releases(crowd.member(1));
+  crowd.world.settle_for(100ms);
+  EXPECT_EQ(crowd.served, up_to(3));
+}
+
+}  // namespace
+}  // namespace redlock::fake
