@@ -39,6 +39,7 @@ class Trial {
     // Beside the probe key: it may be somebody's, and rights may be limited to such names.
     const auto unused = Resource::from(key_.key().substr(0, Resource::max_bytes / 2) + ":" + token_.secret());
     checkup_.missing_rights = co_await server_.missing_rights(*unused, deadline());
+    co_await listen();
     if (own_key_) {
       const auto left = co_await server_.erase(key_, deadline());
       if (left && !checkup_.lock_fault) fail("remove the probe", *left);
@@ -49,6 +50,16 @@ class Trial {
   }
 
  private:
+  /// Whether those who wait can be called. They manage without, so the right to it is all that is looked for.
+  asio::awaitable<void> listen() {
+    const std::function<void(Call)> nobody = [](Call) {};
+    const auto deaf = co_await server_.listen(key_, "doctor", nobody, deadline());
+    server_.stop_listening();
+    if (!deaf || deaf->kind != FaultKind::denied) co_return;
+    const bool command = deaf->text.find("'subscribe'") != std::string::npos;
+    checkup_.missing_rights.emplace_back(command ? "subscribe" : "subscribe (to the channels &redlock:wake:*)");
+  }
+
   [[nodiscard]] Instant deadline() const { return electorate_.clock().now() + electorate_.server_timeout(); }
 
   void fail(std::string step, Fault fault) {

@@ -70,7 +70,7 @@ without() { printf '%s\n' "${RULE[@]}" | grep -vxF -- "$1"; }
 
 @test "names with a common beginning can be allowed together" {
   start_server
-  allow 0 "${RULE[@]}" resetkeys '~job:*' '~redlock:*:{job:*'
+  allow 0 "${RULE[@]}" resetkeys '~job:*' '~redlock:*:{job:*' resetchannels '&redlock:wake:*:{job:*'
   run -0 redlock-cli run -k job:1 -n -- true
   run -0 redlock-cli doctor -k job:probe
   run -77 redlock-cli run -k deploy -n -- true

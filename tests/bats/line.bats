@@ -1,0 +1,227 @@
+#!/usr/bin/env bats
+# shellcheck disable=SC2016,SC2030,SC2031,SC2154  # the commands' own shells expand; each test is a subshell; bats and helpers set variables
+# Who waits stands in line: first in, first out.
+load helper/common
+load helper/redis
+load helper/locks
+load helper/checks
+load helper/supervision
+
+setup() { setup_one_server; }
+
+in_line_are() { [[ $(redis "${2:-0}" zcard 'redlock:queue:{demo}') == "$1" ]]; }
+
+# joins NAME [OPTION…]: a `run` that notes its name when it has the lock; returns when it stands in line (at LAST_SERVER, of several).
+joins() {
+  local name=$1 before
+  shift
+  before=$(redis "${LAST_SERVER:-0}" zcard 'redlock:queue:{demo}')
+  start_background "$name" redlock-cli run -k demo "$@" -- sh -c 'echo "$0" >>"$1"' "$name" "$BATS_TEST_TMPDIR/order"
+  wait_until in_line_are $((before + 1)) "${LAST_SERVER:-0}"
+}
+
+# kill_9 NAME: both guards of it, in the same instant.
+kill_9() { kill -KILL "${BACKGROUND_PID[$1]}" "$(holder_of "${BACKGROUND_PID[$1]}")"; }
+
+order() { paste -sd ' ' "$BATS_TEST_TMPDIR/order"; }
+
+all_end() {
+  local name
+  for name; do
+    wait_background "$name"
+    assert_equal "$name $status" "$name 0"
+  done
+}
+
+@test "who comes first is served first, and nothing stays behind" {
+  hold first
+  local name names=(a b c d e f g h)
+  for name in "${names[@]}"; do joins "$name"; done
+  release_hold first
+  all_end "${names[@]}"
+  assert_equal "$(order)" "${names[*]}"
+  assert_equal "$(keys_at 0)" ""
+}
+
+@test "waiters that were killed are passed over, wherever they stood" {
+  hold first
+  local name
+  for name in a b c d e f; do joins "$name"; done
+  for name in a b e; do kill_9 "$name"; done
+  release_hold first
+  all_end c d f
+  assert_equal "$(order)" "c d f"
+  assert_equal "$(keys_at 0)" ""
+}
+
+@test "the first in line that is stopped is passed over, and keeps its turn for later" {
+  hold first
+  joins a
+  joins b
+  local holder
+  holder=$(holder_of "${BACKGROUND_PID[a]}")
+  kill -STOP "$holder"
+  release_hold first
+  all_end b
+  assert_equal "$(order)" b
+  kill -CONT "$holder"
+  all_end a
+  assert_equal "$(order)" "b a"
+}
+
+# bats test_tags=redis
+@test "when the holder dies without a release, the first in line has it when the lease is over" {
+  redis 0 set demo x px 1000
+  joins a
+  joins b
+  all_end a b
+  assert_equal "$(order)" "a b"
+}
+
+@test "who gives up blocks nobody: by the end of its wait, by a signal" {
+  hold first
+  joins a
+  joins b -w 1s
+  joins c
+  kill -TERM "${BACKGROUND_PID[a]}"
+  wait_background a
+  assert_equal "$status" 143
+  wait_background b
+  assert_equal "$status" 75
+  wait_until in_line_are 1
+  release_hold first
+  all_end c
+  assert_equal "$(order)" c
+}
+
+@test "who does not wait does not jump the line" {
+  hold first
+  joins a
+  local holder
+  holder=$(holder_of "${BACKGROUND_PID[a]}")
+  kill -STOP "$holder"
+  release_hold first
+  run --separate-stderr redlock-cli run -n -k demo -- touch "$BATS_TEST_TMPDIR/entered"
+  assert_failure 75
+  assert_equal "$stderr" "redlock-cli: demo: others wait for it and come first"
+  assert [ ! -e "$BATS_TEST_TMPDIR/entered" ]
+  kill -CONT "$holder"
+  all_end a
+}
+
+@test "acquire stands in the same line" {
+  hold first
+  joins a
+  start_background mine redlock-cli acquire -k demo -t 60s --token-file "$BATS_TEST_TMPDIR/lease"
+  wait_until in_line_are 2
+  joins b
+  release_hold first
+  wait_background mine
+  assert_equal "$status" 0
+  assert_equal "$(order)" a
+  redlock-cli release --token-file "$BATS_TEST_TMPDIR/lease"
+  all_end a b
+  assert_equal "$(order)" "a b"
+}
+
+@test "a lock that is broken is for the first in line" {
+  start_background first redlock-cli run -k demo --on-lost warn -- sleep 60
+  wait_for_key 0 demo
+  joins a
+  run redlock-cli release -k demo --force
+  assert_success
+  all_end a
+}
+
+@test "status shows who waits, and for how long" {
+  hold first
+  joins a --note 'the nightly one'
+  joins b -s
+  run redlock-cli status -k demo
+  assert_success
+  assert_line --regexp "^  waiting: .*pid ${BACKGROUND_PID[a]} \(sh\), \"the nightly one\", for "
+  assert_line --regexp "^  waiting to share it: .*pid ${BACKGROUND_PID[b]} "
+  run redlock-cli status -k demo --json
+  assert_equal "$(jq -c '.locks[0].waiters | [.count, .first[0].note, .first[0].shared, .first[1].shared]' <<<"$output")" \
+    '[2,"the nightly one",false,true]'
+  release_hold first
+  all_end a b
+}
+
+@test "-v says how many are before us" {
+  hold first
+  joins a
+  joins b -vv
+  wait_until grep -q "; 1 in line before us" "$(background_stderr b)"
+  release_hold first
+  all_end a b
+}
+
+# bats test_tags=redis
+@test "without the rights to publish and subscribe it works, and -v says so" {
+  redis 0 acl setuser default resetchannels
+  hold first
+  joins a -v
+  joins b
+  release_hold first
+  all_end a
+  assert_regex "$stderr" "cannot be called when it is our turn, so we look again and again: unix:.*NOPERM"
+  all_end b
+  assert_equal "$(order)" "a b"
+}
+
+# bats test_tags=redis
+@test "the line forms again when the server forgot it" {
+  hold first
+  joins a
+  redis 0 client kill type pubsub >/dev/null
+  redis 0 del 'redlock:queue:{demo}' 'redlock:waiters:{demo}'
+  wait_until in_line_are 1
+  release_hold first
+  all_end a
+}
+
+# bats test_tags=redis
+@test "in order on five servers, two of them dead" {
+  local i name names=(a b c d e f)
+  for i in 1 2 3 4; do start_server; done
+  export REDLOCK_SERVER=$SERVERS LAST_SERVER=4
+  kill_server 1
+  kill_server 2
+  hold first
+  for name in "${names[@]}"; do joins "$name"; done
+  kill_9 b
+  kill_9 c
+  release_hold first
+  all_end a d e f
+  assert_equal "$(order)" "a d e f"
+  for i in 0 3 4; do wait_until nothing_at "$i"; done
+}
+
+nothing_at() { [[ -z $(keys_at "$1") ]]; }
+
+# bats test_tags=redis
+@test "three hosts that start at the same instant with -n on three servers: exactly one runs" {
+  local i round
+  for i in 1 2; do start_server; done
+  export REDLOCK_SERVER=$SERVERS
+  for round in $(seq 15); do
+    for i in a b c; do
+      start_background "$i" redlock-cli run -n -q -k demo -- sh -c 'echo ran >>"$0"; sleep 0.5' "$BATS_TEST_TMPDIR/ran$round"
+    done
+    for i in a b c; do wait_background "$i"; done
+    assert_equal "$round: $(wc -l <"$BATS_TEST_TMPDIR/ran$round")" "$round: 1"
+  done
+}
+
+@test "a and b against b and a: no deadlock, and none stays locked" {
+  local i loop='for i in $(seq 10); do redlock-cli run -k "$0" -k "$1" -- true || exit; done'
+  start_background one sh -c "$loop" a b
+  start_background two sh -c "$loop" b a
+  start_background three sh -c "$loop" c a
+  for i in one two three; do
+    wait_background "$i"
+    assert_equal "$status" 0
+  done
+  assert_equal "$(keys_at 0)" ""
+}
