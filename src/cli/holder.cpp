@@ -29,12 +29,8 @@ namespace {
 /// What the command finds in its environment.
 std::vector<child::Variable> lease_variables(const std::vector<Lease>& leases, const ServerOptions& servers) {
   const LeaseVariables values = variables_of(handle_of(leases, fingerprint(servers)));
-  return {{"REDLOCK_KEY", values.key},
-          {"REDLOCK_TOKEN", values.token},
-          {"REDLOCK_FENCE", values.fence},
-          {"REDLOCK_LEASE", values.lease},
-          {"REDLOCK_SLOT", values.slot},
-          {"REDLOCK_HELD", held_variable(leases, servers)}};
+  return {{"REDLOCK_KEY", values.key},     {"REDLOCK_TOKEN", values.token}, {"REDLOCK_FENCE", values.fence},
+          {"REDLOCK_LEASE", values.lease}, {"REDLOCK_SLOT", values.slot},   {"REDLOCK_HELD", held_variable(leases, servers)}};
 }
 
 /// Between two looks whether nested runs have ended: they need not be our children.

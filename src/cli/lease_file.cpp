@@ -62,7 +62,8 @@ LeaseVariables variables_of(const LeaseHandle& handle) {
 
 LeaseHandle handle_of(const std::vector<Lease>& leases, std::string servers) {
   LeaseHandle handle{{}, std::move(servers)};
-  for (const Lease& lease : leases) handle.parts.push_back({lease.resource, lease.token, lease.fence, lease.tenure != Tenure::own, lease.hold});
+  for (const Lease& lease : leases)
+    handle.parts.push_back({lease.resource, lease.token, lease.fence, lease.tenure != Tenure::own, lease.hold});
   return handle;
 }
 

@@ -141,8 +141,14 @@ LockOptions read_lock_options(const Settings& settings, std::vector<Resource> re
   demand_within_guard(settings, servers, "ttl", ttl.length());
   const Duration timeout = servers.timeout.value_or(default_server_timeout(ttl));
   const Mode mode = read_mode(settings, resources);
-  return {std::move(resources), ttl,     read_wait_policy(settings), read_conflict_exit_code(settings), std::move(owner),
-          std::move(servers),   timeout, mode};
+  return {std::move(resources),
+          ttl,
+          read_wait_policy(settings),
+          read_conflict_exit_code(settings),
+          std::move(owner),
+          std::move(servers),
+          timeout,
+          mode};
 }
 
 Owner read_owner(const Settings& settings) {

@@ -15,9 +15,9 @@ namespace redlock {
 std::string server_set_fingerprint(std::vector<std::string> identities);
 
 /// What REDLOCK_LEASE carries between commands: enough to extend and release a lease. Holds the tokens, so it is a secret.
-/// Text form: `1.MODES.FINGERPRINT` and, for each key, `.KEY.TOKEN.FENCE`: version, a letter for each key (x: exclusive, s: shared, n: shared
-/// with a seat, whose number follows the fence as `.SEAT`, b: borrowed from an enclosing lease, so that releasing it changes nothing), then the
-/// rest; KEY in base64url. Opaque to users.
+/// Text form: `1.MODES.FINGERPRINT` and, for each key, `.KEY.TOKEN.FENCE`: version, a letter for each key (x: exclusive, s: shared, n:
+/// shared with a seat, whose number follows the fence as `.SEAT`, b: borrowed from an enclosing lease, so that releasing it changes
+/// nothing), then the rest; KEY in base64url. Opaque to users.
 struct LeaseHandle {
   struct Part {
     Resource resource;

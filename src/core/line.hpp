@@ -17,19 +17,20 @@ using Ticket = std::uint64_t;
 
 /// What a round shows of the line, put together from its servers' words.
 struct LineView {
-  std::optional<Ticket> next_ticket;   ///< for somebody who queues now; nothing before a quorum has answered
-  std::size_t ahead = 0;               ///< how many are before us, on the server with the fewest
-  bool in_line = false;                ///< a quorum has us in line, or had it for us
-  std::optional<Duration> may_change;  ///< until a quorum of servers may let somebody in without a call: leases end, who was called is passed over
-  std::optional<std::size_t> seat;     ///< one that a quorum has free
+  std::optional<Ticket> next_ticket;  ///< for somebody who queues now; nothing before a quorum has answered
+  std::size_t ahead = 0;              ///< how many are before us, on the server with the fewest
+  bool in_line = false;               ///< a quorum has us in line, or had it for us
+  std::optional<Duration>
+      may_change;  ///< until a quorum of servers may let somebody in without a call: leases end, who was called is passed over
+  std::optional<std::size_t> seat;  ///< one that a quorum has free
 };
 
 /// `lines[i]`: the word of server i, if it gave one; `granted[i]`: it granted what was asked, and is being given back.
 LineView view_of(const std::vector<const LineWord*>& lines, const std::vector<bool>& granted);
 
-/// How long a waiter may wait for a call before it looks by itself. The first in line looks when something may have changed; the second a little
-/// later, should the first not be there; who stands further behind looks the more rarely the further. So all of them together cost the
-/// servers no more than a few looks a second, however many they are and however short the leases, and a look each for the
+/// How long a waiter may wait for a call before it looks by itself. The first in line looks when something may have changed; the second a
+/// little later, should the first not be there; who stands further behind looks the more rarely the further. So all of them together cost
+/// the servers no more than a few looks a second, however many they are and however short the leases, and a look each for the
 /// longest_between_looks (PROTOCOL Q7).
 Duration until_next_look(std::size_t ahead, std::optional<Duration> may_change);
 

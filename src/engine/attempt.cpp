@@ -67,12 +67,11 @@ bool goes_first(const AcquireTally& tally, std::size_t servers) {
 /// One attempt while it lasts.
 class Attempt {
  public:
-  Attempt(Electorate& electorate, AcquireOrder order, Interrupt& interrupt, const Place* place, std::optional<std::size_t> seat)
+  Attempt(Electorate& electorate, AcquireOrder order, Interrupt& interrupt, Approach approach)
       : electorate_(electorate),
         order_(std::move(order)),
         interrupt_(interrupt),
-        place_(place),
-        seat_(seat),
+        approach_(approach),
         t0_(electorate.clock().now()),
         token_(fresh_token(electorate)),
         ballot_(std::make_shared<AcquireBallot>(electorate, electorate.restart_guard())),
@@ -84,7 +83,11 @@ class Attempt {
     ask_all();
     while (tally().decision() == AcquireDecision::undecided && !interrupt_.raised()) co_await ballot_->bell->wait_until(Instant::max());
     const AcquireDecision decision = tally().decision();
-    if (decision != AcquireDecision::granted) co_return fail(interrupt_.raised() ? Why::interrupted : why(decision));
+    const bool refused = decision != AcquireDecision::granted;
+    while (refused && approach_.waits && lines_told() < quorum_of(electorate_.size()) && !tally().complete() && !interrupt_.raised()) {
+      co_await ballot_->bell->wait_until(Instant::max());
+    }
+    if (refused) co_return fail(interrupt_.raised() ? Why::interrupted : why(decision));
 
     const Fence fence = tally().fence();
     co_await write_back(fence);
@@ -103,10 +106,11 @@ class Attempt {
   [[nodiscard]] const AcquireTally& tally() const { return ballot_->tally; }
 
   void ask_all() {
-    AcquireRequest request{order_.resource, token_, order_.ttl, electorate_.clock().wall(), order_.owner, order_.mode, seat_, std::nullopt};
+    AcquireRequest request{order_.resource, token_,      order_.ttl,     electorate_.clock().wall(),
+                           order_.owner,    order_.mode, approach_.seat, std::nullopt};
     const Instant deadline = t0_ + electorate_.server_timeout();
     for (std::size_t i = 0; i < electorate_.size(); ++i) {
-      if (place_ != nullptr) request.entry = place_->entry(i);
+      if (approach_.place != nullptr) request.entry = approach_.place->entry(i);
       ask(
           electorate_, std::shared_ptr<Ballot<AcquireTally>>(ballot_), i,
           [request, deadline](LockServer& server) { return server.acquire(request, deadline); },
@@ -155,7 +159,7 @@ class Attempt {
       const AcquireVote* vote = tally().vote_of(i);
       const auto* granted = vote != nullptr ? std::get_if<Granted>(vote) : nullptr;
       if (granted != nullptr && granted->seat != tally().seat()) electorate_.server(i).take_back(order_.resource, token_);
-      if (place_ != nullptr && granted == nullptr) electorate_.server(i).leave(order_.resource, place_->entry(i).id);
+      if (approach_.place != nullptr && granted == nullptr) electorate_.server(i).leave(order_.resource, approach_.place->entry(i).id);
     }
   }
 
@@ -165,7 +169,7 @@ class Attempt {
       const AcquireVote* vote = tally().vote_of(i);
       if (vote != nullptr && (std::holds_alternative<Held>(*vote) || std::holds_alternative<Queued>(*vote))) continue;
       std::optional<Requeue> requeue;
-      if (place_ != nullptr) requeue.emplace(Requeue{place_->entry(i), order_.mode.shared, order_.owner});
+      if (approach_.place != nullptr) requeue.emplace(Requeue{approach_.place->entry(i), order_.mode.shared, order_.owner});
       electorate_.server(i).take_back(order_.resource, token_, std::move(requeue));
     }
     AttemptFailure failure{};
@@ -183,6 +187,15 @@ class Attempt {
     failure.goes_first = goes_first(tally(), electorate_.size());
     look_at_line(failure);
     return unexpected<AttemptFailure>(std::move(failure));
+  }
+
+  [[nodiscard]] std::size_t lines_told() const {
+    std::size_t told = 0;
+    for (std::size_t i = 0; i < electorate_.size(); ++i) {
+      const AcquireVote* vote = tally().vote_of(i);
+      if (vote != nullptr && line_in(*vote) != nullptr) ++told;
+    }
+    return told;
   }
 
   void look_at_line(AttemptFailure& failure) const {
@@ -216,8 +229,7 @@ class Attempt {
   Electorate& electorate_;
   AcquireOrder order_;
   Interrupt& interrupt_;
-  const Place* place_;
-  std::optional<std::size_t> seat_;
+  Approach approach_;
   Instant t0_;  ///< before the first byte
   Token token_;
   std::shared_ptr<AcquireBallot> ballot_;
@@ -227,9 +239,9 @@ class Attempt {
 
 }  // namespace
 
-asio::awaitable<Result<Lease, AttemptFailure>> attempt(Electorate& electorate, AcquireOrder order, Interrupt& interrupt, const Place* place,
-                                                       std::optional<std::size_t> seat) {
-  Attempt attempt(electorate, std::move(order), interrupt, place, seat);
+asio::awaitable<Result<Lease, AttemptFailure>> attempt(Electorate& electorate, AcquireOrder order, Interrupt& interrupt,
+                                                       Approach approach) {
+  Attempt attempt(electorate, std::move(order), interrupt, approach);
   co_return co_await attempt.run();
 }
 

@@ -33,6 +33,13 @@ struct AcquireOrder {
   Mode mode{};
 };
 
+/// How an attempt fits into a wait.
+struct Approach {
+  bool waits = false;                 ///< others will follow: one that fails waits until a quorum has told its line
+  const Place* place = nullptr;       ///< where we stand in line if it fails; null: nowhere, and we get nothing that others wait for
+  std::optional<std::size_t> seat{};  ///< the one wanted, of several
+};
+
 /// A server that granted, but started so lately that its vote does not count yet.
 struct HeldBack {
   std::string server;
@@ -63,17 +70,16 @@ struct AttemptFailure {
   Duration answered_within{};         ///< from the question to the last answer: without the silent servers
   std::vector<HeldBack> held_back{};  ///< for Why::guarded: the servers that would make the quorum, the first to count first
   bool goes_first = false;            ///< in a split: we have the smallest lease id of those seen, so we try again at once (R8)
-  bool granted_some = false;  ///< a server had it for us
+  bool granted_some = false;          ///< a server had it for us
   LineView line{};
-  std::vector<bool> silent{};           ///< servers that did not answer, by index
-  std::vector<ServerFault> deaf_to{};   ///< of a waiter: the servers that cannot call it, so that it looks again and again
+  std::vector<bool> silent{};          ///< servers that did not answer, by index
+  std::vector<ServerFault> deaf_to{};  ///< of a waiter: the servers that cannot call it, so that it looks again and again
 };
 
 /// One attempt to acquire: a fresh token, all servers at once, decided as soon as it is certain, the fence written back to a quorum, and
 /// everything taken back if it fails (PROTOCOL R1-R3, R6). The interrupt is looked at while it waits.
-/// `place`: where we wait in line if it fails; null: we do not, and get nothing that others wait for. `seat`: the one wanted, of several.
 /// Source of the algorithm: https://redis.io/docs/latest/develop/use/patterns/distributed-locks/ ("The Redlock algorithm").
-asio::awaitable<Result<Lease, AttemptFailure>> attempt(Electorate& electorate, AcquireOrder order, Interrupt& interrupt, const Place* place = nullptr,
-                                                       std::optional<std::size_t> seat = std::nullopt);
+asio::awaitable<Result<Lease, AttemptFailure>> attempt(Electorate& electorate, AcquireOrder order, Interrupt& interrupt,
+                                                       Approach approach = {});
 
 }  // namespace redlock

@@ -124,7 +124,8 @@ asio::awaitable<Borrowing> borrow(Electorate& electorate, const AcquireOrder& or
     co_return borrowing;
   }
   const Tenure tenure = enclosure.guarded ? Tenure::borrowed : Tenure::adopted;
-  borrowing.lease.emplace(Lease{order.resource, enclosure.token, enclosure.id, enclosure.fence, order.ttl, deadline, tenure, enclosure.hold});
+  borrowing.lease.emplace(
+      Lease{order.resource, enclosure.token, enclosure.id, enclosure.fence, order.ttl, deadline, tenure, enclosure.hold});
   // Whoever has the lock alone has every seat.
   if (order.mode.seats > 0 && !enclosure.hold.shared) borrowing.lease->hold.seat = 0;
   co_return borrowing;

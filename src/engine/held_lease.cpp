@@ -92,7 +92,8 @@ asio::awaitable<ExtendResult> HeldLease::extend(Ttl ttl, Instant end, bool by_ha
     for (std::size_t i = 0; i < electorate_.size() && !ballot->heal; ++i) {
       const auto* vote = vote_of(i);
       const auto* extended = vote != nullptr ? std::get_if<Extended>(vote) : nullptr;
-      if (extended != nullptr) ballot->heal = HealRequest{resource_, token_, ttl, std::max(fence_, extended->fence), extended->provenance, hold_};
+      if (extended != nullptr)
+        ballot->heal = HealRequest{resource_, token_, ttl, std::max(fence_, extended->fence), extended->provenance, hold_};
     }
     for (std::size_t i = 0; i < electorate_.size(); ++i) {
       if (const auto* vote = vote_of(i); vote != nullptr && lost_the_key(*vote)) give_back(i, *ballot->heal);

@@ -115,7 +115,9 @@ asio::awaitable<void> Place::keep_listening(std::shared_ptr<Ears> ears, std::siz
       const bool denied = fault->kind == FaultKind::denied;
       const Duration pause = denied ? Duration(denied_deafness) : jittered(deafness, electorate.random());
       deafness = std::min<Duration>(2 * deafness, longest_deafness);
-      co_await ear.deaf->wait_until(clock.now() + pause);
+      // Whatever rings: the end of a connection that failed does, too.
+      const Instant next = clock.now() + pause;
+      while (!ears->over && clock.now() < next) co_await ear.deaf->wait_until(next);
     }
   }
 }

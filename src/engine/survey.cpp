@@ -27,7 +27,8 @@ asio::awaitable<ListVote> list_one(LockServer& server, Instant deadline) {
 
 asio::awaitable<std::vector<InspectVote>> inspect(Electorate& electorate, Resource resource) {
   const Instant deadline = electorate.clock().now() + electorate.server_timeout();
-  return ask_everybody<InspectVote>(electorate, [resource, deadline](LockServer& server) { return server.inspect(resource, std::nullopt, deadline); });
+  return ask_everybody<InspectVote>(electorate,
+                                    [resource, deadline](LockServer& server) { return server.inspect(resource, std::nullopt, deadline); });
 }
 
 asio::awaitable<std::vector<BreakVote>> break_lock(Electorate& electorate, Resource resource, std::optional<Fence> only_if) {

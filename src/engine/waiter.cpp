@@ -60,8 +60,8 @@ Waiter::Waiter(Electorate& electorate, AcquireOrder order, WaitPolicy policy, In
 asio::awaitable<std::variant<Lease, StillWaiting, GaveUp>> Waiter::next() {
   if (try_at_) co_await rest();
   if (place_ && in_place_) place_->begin_look();
-  const Place* const place = place_ && in_place_ ? &*place_ : nullptr;
-  auto result = co_await attempt(electorate_, order_, interrupt_, place, seat_);
+  const Approach approach{electorate_.clock().now() < give_up_at_, place_ && in_place_ ? &*place_ : nullptr, seat_};
+  auto result = co_await attempt(electorate_, order_, interrupt_, approach);
   if (result) {
     if (place_) place_->served();
     place_.reset();
@@ -163,7 +163,7 @@ std::optional<Instant> Waiter::after_busy(const AttemptFailure& failure, Instant
   const bool is_foreign = failure.holder && failure.holder->foreign;
   if (is_foreign && failure.line.ahead == 0) delay = std::min(delay, poll);
   const bool is_called = place_ && place_->hears() && failure.line.in_line;
-  if (place_ && !is_called) delay = std::min<Duration>({delay, poll, longest_between_polls});
+  if (!is_called) delay = std::min<Duration>({delay, poll, longest_between_polls});
   return std::min(give_up_at_, now + delay);
 }
 

@@ -29,8 +29,8 @@ struct GaveUp {
 ///     Waiter waiter(…);
 ///     for (;;) { step = co_await waiter.next(); if it is a Lease or GaveUp: done; StillWaiting: show it }
 ///
-/// For a lock that is held it waits in line: first in, first out, called by whoever makes room (PROTOCOL Q). It looks by itself, too, when a
-/// lease ends or a call may have been lost; and where a foreign client holds the lock, which calls nobody, the first in line looks after
+/// For a lock that is held it waits in line: first in, first out, called by whoever makes room (PROTOCOL Q). It looks by itself, too, when
+/// a lease ends or a call may have been lost; and where a foreign client holds the lock, which calls nobody, the first in line looks after
 /// each jittered retry delay. Votes that were split by simultaneous attempts are tried again for up to a second even when the wait is zero
 /// (R8); an outage is borne for `unavailable_wait`; servers that restarted lately are waited for as a lock that is held (R7).
 class Waiter {

@@ -144,7 +144,8 @@ std::vector<std::string> company_lines(const Company& company) {
   for (const Share& share : company.first_shares) {
     lines.push_back((share.seat ? fmt::format("slot {}: ", *share.seat) : "shared: ") + holder_text(share.holder));
   }
-  if (company.shares > company.first_shares.size()) lines.push_back(fmt::format("and {} more", company.shares - company.first_shares.size()));
+  if (company.shares > company.first_shares.size())
+    lines.push_back(fmt::format("and {} more", company.shares - company.first_shares.size()));
   for (const Waiting& waiting : company.first_waiters) {
     lines.push_back(fmt::format("waiting{}: {}, for {}", waiting.shared ? " to share it" : "",
                                 waiting.owner ? owner_text(*waiting.owner) : "somebody", format_duration(waiting.since)));

@@ -29,8 +29,8 @@ struct Outcome {
 
 std::string outcome_json(const Outcome& outcome);
 
-/// acquire: the outcome with "token", "fence", "shared", with --slots "slot", "lease" (the handle) and "ttl_ms"; of several keys with "leases":[{"key","token","fence"},…]
-/// instead of the first two.
+/// acquire: the outcome with "token", "fence", "shared", with --slots "slot", "lease" (the handle) and "ttl_ms"; of several keys with
+/// "leases":[{"key","token","fence"},…] instead of the first two.
 std::string lease_json(const Outcome& outcome, const std::vector<Lease>& leases, const std::string& handle);
 
 /// What `run` did, for --status-fd and `run --json`.
@@ -45,7 +45,8 @@ struct RunReport {
   std::vector<long> left;             ///< pids of descendants that still ran at the end
 };
 
-/// "fence" is that of the lease, beside it stand "shared" and perhaps "slot"; with several keys there is "leases":[{"key","fence",…},…] instead.
+/// "fence" is that of the lease, beside it stand "shared" and perhaps "slot"; with several keys there is "leases":[{"key","fence",…},…]
+/// instead.
 std::string run_json(const RunReport& report);
 
 /// One key's part of `status`.
@@ -56,7 +57,8 @@ struct KeyStatus {
   std::vector<InspectVote> votes;
 };
 
-/// status: {"command","exit_code","locks":[{"key","state","holder","shares":{"count","first":[…]},"waiters":{"count","first":[…]},"servers":[…]}],
+/// status:
+/// {"command","exit_code","locks":[{"key","state","holder","shares":{"count","first":[…]},"waiters":{"count","first":[…]},"servers":[…]}],
 /// "faults":[…]}.
 std::string status_json(const std::vector<KeyStatus>& keys, const std::vector<ServerFault>& faults, int exit_code);
 

@@ -235,10 +235,10 @@ ScriptCall extend_call(const ExtendRequest& request) {
 
 ScriptCall heal_call(const HealRequest& request) {
   const Provenance& from = request.provenance;
-  return call_of(scripts::heal, request.resource,
-                 {request.token.secret(), decimal(request.ttl), request.fence.text(),
-                  decimal(std::chrono::duration_cast<Milliseconds>(from.age)), flag(from.supervised), from.record,
-                  letter(request.hold.shared), number(request.hold.seat)});
+  return call_of(
+      scripts::heal, request.resource,
+      {request.token.secret(), decimal(request.ttl), request.fence.text(), decimal(std::chrono::duration_cast<Milliseconds>(from.age)),
+       flag(from.supervised), from.record, letter(request.hold.shared), number(request.hold.seat)});
 }
 
 ScriptCall release_call(const ReleaseRequest& request) {

@@ -39,8 +39,7 @@ std::vector<Command> login_commands(const Endpoint& endpoint) {
 }
 
 Command script_command(const ScriptCall& call, bool by_digest) {
-  Command command{by_digest ? "EVALSHA" : "EVAL", std::string(by_digest ? scripts::sha1 : scripts::text),
-                  std::to_string(call.keys.size())};
+  Command command{by_digest ? "EVALSHA" : "EVAL", std::string(by_digest ? scripts::sha1 : scripts::text), std::to_string(call.keys.size())};
   command.insert(command.end(), call.keys.begin(), call.keys.end());
   command.insert(command.end(), call.arguments.begin(), call.arguments.end());
   return command;

@@ -46,11 +46,11 @@ class RedisServer final : public ScriptedServer {
   /// A connection and what was done on it.
   struct Link {
     std::shared_ptr<Connection> connection;
-    bool told = false;                   ///< the scripts' text went over it
-    bool knows = false;                  ///< the server has it
-    bool waits = false;                  ///< it may be blocked in a WAIT: what is sent behind is read only after that,
-    Instant waits_until;                 ///< and that is over by then
-    std::map<std::string, bool> left;    ///< what it carried that may be there and was not taken back (see Leavings); whether answered
+    bool told = false;                 ///< the scripts' text went over it
+    bool knows = false;                ///< the server has it
+    bool waits = false;                ///< it may be blocked in a WAIT: what is sent behind is read only after that,
+    Instant waits_until;               ///< and that is over by then
+    std::map<std::string, bool> left;  ///< what it carried that may be there and was not taken back (see Leavings); whether answered
   };
 
   /// Nothing when enough replicas have what was last written on this connection.

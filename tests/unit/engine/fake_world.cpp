@@ -274,8 +274,9 @@ asio::awaitable<std::optional<Fault>> FakeServer::listen(Resource resource, std:
     return true;
   };
   const auto answer = co_await ask<bool>(Question::listen, {}, deadline, act);
-  if (!answer) co_return answer.error();
-  co_return std::nullopt;
+  if (answer) co_return std::nullopt;
+  heard(Call::deaf);  // as when a connection ends
+  co_return answer.error();
 }
 
 void FakeServer::stop_listening() {

@@ -188,7 +188,7 @@ class FakeServer final : public ScriptedServer {
   FakeStore& store_;
   std::string name_;
   std::vector<Asked> log_;
-  std::set<std::string> left_;       ///< what was carried that can be taken back: see Leavings
+  std::set<std::string> left_;      ///< what was carried that can be taken back: see Leavings
   std::optional<std::string> ear_;  ///< the channel that is listened to
   Instant last_arrival_{};
 };

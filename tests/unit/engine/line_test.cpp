@@ -90,8 +90,8 @@ class Crowd {
     while (served.size() < many && world.now() < end) world.settle_for(1ms);
   }
 
-  /// The one served last gives it to the next, and so on; whom `skipped` names is dead or stopped. The longest time between a release and the
-  /// next grant.
+  /// The one served last gives it to the next, and so on; whom `skipped` names is dead or stopped. The longest time between a release and
+  /// the next grant.
   Duration hand_on_to_all(const std::vector<std::size_t>& skipped = {}) {
     Duration longest{};
     while (served.size() + skipped.size() < members.size()) {
@@ -540,7 +540,12 @@ TEST(Seats, AreNeverMoreThanThereAreAlthoughEachClientMissesAnotherServer) {
   for (std::uint64_t seed = 0; seed < 4; ++seed) {
     Traffic traffic(seed, 3);
     for (std::uint64_t i = 0; i < 6; ++i) {
-      traffic.start(i, [] { return Mode{true, 2}; }, i % 3);
+      traffic.start(
+          i,
+          [] {
+            return Mode{true, 2};
+          },
+          i % 3);
     }
     traffic.run();
     EXPECT_EQ(traffic.violations, 0) << seed;

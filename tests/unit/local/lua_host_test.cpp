@@ -160,7 +160,8 @@ class RandomCalls {
       case 0:
       case 1:
       case 2:
-        return with_name(scripts::acquire, {token(), ttl(), wall(), flag(), record(), mode(), seats(), seat(), waiter(), ticket(), flag(), life()});
+        return with_name(scripts::acquire,
+                         {token(), ttl(), wall(), flag(), record(), mode(), seats(), seat(), waiter(), ticket(), flag(), life()});
       case 3:
         return with_name(scripts::extend, {token(), ttl(), seat()});
       case 4:

@@ -125,7 +125,8 @@ TEST(ScriptCalls, HaveTheArgumentsOfTheirScripts) {
   const Owner owner{"web1", "alice", "sh", "why", 7, true};
   const ScriptCall acquire = acquire_call({resource(), token(), ttl(), 1'700'000'000'123ms, owner});
   EXPECT_EQ(acquire.script, &scripts::acquire);
-  EXPECT_EQ(acquire.arguments, (Strings{token_text, "30000", "1700000000123", "1", encode_owner(owner), "x", "0", "-1", "", "0", "0", "0", "acquire"}));
+  EXPECT_EQ(acquire.arguments,
+            (Strings{token_text, "30000", "1700000000123", "1", encode_owner(owner), "x", "0", "-1", "", "0", "0", "0", "acquire"}));
   EXPECT_EQ(acquire_call({resource(), token(), ttl(), 1ms, {}}).arguments[3], "0");
   AcquireRequest seat{resource(), token(), ttl(), 1ms, {}, Mode{true, 4}, 2, LineEntry{"me", 1'700'000'000'000, true, 2000ms}};
   const Strings modes = acquire_call(seat).arguments;
@@ -146,9 +147,12 @@ TEST(ScriptCalls, HaveTheArgumentsOfTheirScripts) {
   EXPECT_EQ(heal_call({resource(), token(), ttl(), Fence(42), {}, Hold{true, 3}}).arguments[7], "3");
 
   EXPECT_EQ(release_call({resource(), token(), false}).script, &scripts::release);
-  EXPECT_EQ(release_call({resource(), token(), false, 0s}).arguments, (Strings{token_text, "0", "0", "", "0", "0", "0", "x", "", "release"}));
-  EXPECT_EQ(release_call({resource(), token(), true, 0s}).arguments, (Strings{token_text, "1", "0", "", "0", "0", "0", "x", "", "release"}));
-  EXPECT_EQ(release_call({resource(), token(), false, 1500us}).arguments, (Strings{token_text, "0", "2", "", "0", "0", "0", "x", "", "release"}));  // never too short
+  EXPECT_EQ(release_call({resource(), token(), false, 0s}).arguments,
+            (Strings{token_text, "0", "0", "", "0", "0", "0", "x", "", "release"}));
+  EXPECT_EQ(release_call({resource(), token(), true, 0s}).arguments,
+            (Strings{token_text, "1", "0", "", "0", "0", "0", "x", "", "release"}));
+  EXPECT_EQ(release_call({resource(), token(), false, 1500us}).arguments,
+            (Strings{token_text, "0", "2", "", "0", "0", "0", "x", "", "release"}));  // never too short
   ReleaseRequest back{resource(), token()};
   back.requeue.emplace(Requeue{LineEntry{"me", 17, false, 35s}, true, owner});
   EXPECT_EQ(release_call(back).arguments, (Strings{token_text, "0", "0", "me", "17", "0", "35000", "s", encode_owner(owner), "release"}));

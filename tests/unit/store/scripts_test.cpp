@@ -737,12 +737,33 @@ TEST_F(ScriptsTest, NoLockAppearsAfterItWasTakenBack) {
 class RightsTest : public ScriptsTest {
  protected:
   static std::vector<std::string> needed() {
-    return {"+eval",  "+evalsha", "+get",   "+set",    "+del",   "+pexpire", "+pttl",          "+time",
-            "+hset",  "+hget",    "+hmget", "+hdel",   "+type",  "+zadd",    "+zrem",          "+zscore",
-            "+zcard", "+zcount",  "+zrank", "+zrange", "+publish", "+zrangebyscore", "+zremrangebyscore"};
+    return {"+eval",
+            "+evalsha",
+            "+get",
+            "+set",
+            "+del",
+            "+pexpire",
+            "+pttl",
+            "+time",
+            "+hset",
+            "+hget",
+            "+hmget",
+            "+hdel",
+            "+type",
+            "+zadd",
+            "+zrem",
+            "+zscore",
+            "+zcard",
+            "+zcount",
+            "+zrank",
+            "+zrange",
+            "+publish",
+            "+zrangebyscore",
+            "+zremrangebyscore"};
   }
 
-  std::string story_of_user_with(const std::vector<std::string>& rights, const Command& keys = {"~deploy*", "~redlock:*", "&redlock:wake:*"}) {
+  std::string story_of_user_with(const std::vector<std::string>& rights,
+                                 const Command& keys = {"~deploy*", "~redlock:*", "&redlock:wake:*"}) {
     redis_({"FLUSHALL"});
     redis_({"SCRIPT", "FLUSH"});
     Command set_user{"ACL", "SETUSER", "deploy", "reset", "on", ">hunter2", "-@all"};
