@@ -114,6 +114,8 @@ AcquireDecision classify_failure(const Votes<AcquireVote>& votes) {
   if (no_quorum_without(denied + misconfigured, servers)) return AcquireDecision::denied;
   const std::size_t answers = number_of<Granted>(votes) + number_of<Held>(votes) + number_of<Queued>(votes);
   if (answers + number_missing(votes) < quorum_of(servers)) return AcquireDecision::unavailable;
+  // Of an even number of servers half can refuse it for certain, and yet tell neither whether it is busy nor our place in line.
+  if (answers < quorum_of(servers)) return AcquireDecision::undecided;
   return classify_holders(votes);
 }
 

@@ -73,6 +73,7 @@ asio::awaitable<std::variant<Lease, StillWaiting, GaveUp>> Waiter::next() {
   for (std::size_t i = 0; i < failure.silent.size(); ++i) {
     if (place_ && failure.silent[i]) place_->doubt(i);
   }
+  held_back_ = failure.why == Why::guarded;
   try_at_ = next_try(failure);
   if (place_) failure.deaf_to = place_->deaf_to();
   if (try_at_) co_return StillWaiting{std::move(failure)};
@@ -82,7 +83,8 @@ asio::awaitable<std::variant<Lease, StillWaiting, GaveUp>> Waiter::next() {
 
 /// Until it is time for the next attempt.
 asio::awaitable<void> Waiter::rest() {
-  if (place_ && in_place_) {
+  // Those whom the guard holds back call each other whenever one of them gives back what it may not have: nothing that is news.
+  if (place_ && in_place_ && !held_back_) {
     const Duration gathering = std::clamp<Duration>(gathering_round_trips * round_trip_, shortest_gathering, longest_gathering);
     co_await place_->wait(*try_at_, gathering, interrupt_);
     co_return;

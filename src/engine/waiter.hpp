@@ -58,6 +58,7 @@ class Waiter {
   std::optional<Place> place_;          ///< in line
   bool listens_ = false;                ///< at the place
   bool in_place_ = false;               ///< look from there; not before we listen, and not while a quorum stays silent
+  bool held_back_ = false;              ///< by the restart guard, and by nothing else
   std::optional<std::size_t> seat_;     ///< the one to ask for
   Duration round_trip_{};               ///< of the last attempt
   std::optional<Instant> try_at_;       ///< empty before the first attempt

@@ -1,0 +1,60 @@
+#!/usr/bin/env bash
+# Breaks one rule of the protocol at a time, in a copy of the tree, and demands that the simulation finds it: prints for each what was
+# violated, and how many seeds that took.
+# usage: [SEEDS=N] tests/sim/mutants.sh [NAME…]   (all mutants of tests/sim/mutants/list, or those named)
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/../.."
+# shellcheck source=tests/mutants/lib.sh
+source tests/mutants/lib.sh
+
+readonly seeds=${SEEDS:-20000}
+# Seconds for all of them, several times what they take; a schedule without an end is a way to be caught, too.
+readonly longest=300
+
+simulate() { in_copy timeout "$longest" build/dev/tests/sim/redlock_sim --quiet --seeds "1-$1" >"$copy/mutant.log" 2>&1; }
+
+# Prints what became of mutant NAME: `caught`, by which rule and at which seed; `survived`; or why it could not be tried.
+try() {
+  local name=$1 problem whole verdict status=0
+  mutate "$name"
+  [[ -z $problem ]] || { echo "error: $problem"; return; }
+  if ! build redlock_sim; then
+    verdict="error: it does not build: $(grep -m 1 'error' "$copy/mutant.log" || true)"
+  else
+    simulate "$seeds" || status=$?
+    case $status in
+      0) verdict='survived' ;;
+      1) verdict=$(sed -n 's/^seed \([0-9]*\) of .* violates \([a-z]*\): .*/caught by \2 at seed \1/p' "$copy/mutant.log") ;;
+      124) verdict="caught by the time" ;;
+      *) verdict="caught by a crash ($status)" ;;
+    esac
+    [[ -n $verdict ]] || verdict="error: $(tail -n 1 "$copy/mutant.log")"
+  fi
+  restore "$name"
+  echo "$verdict"
+}
+
+read_list tests/sim/mutants/list rule file
+choose "$@"
+
+make_copy
+echo "mutants: building the simulation as it is"
+configure || die_with_log "the tree does not configure"
+build redlock_sim || die_with_log "the simulation does not build"
+simulate 2000 || die_with_log "the simulation finds something although nothing is broken"
+
+caught=0
+survived=0
+errors=0
+for name in "${names[@]}"; do
+  verdict=$(try "$name")
+  printf '%-4s %-32s %s\n' "${value_of[$name.rule]}" "$name" "$verdict"
+  case $verdict in
+    caught*) caught=$((caught + 1)) ;;
+    survived) survived=$((survived + 1)) ;;
+    *) errors=$((errors + 1)) ;;
+  esac
+done
+((errors == 0)) || echo "$errors could not be tried"
+echo "$caught caught, $survived survived"
+((survived == 0 && errors == 0))

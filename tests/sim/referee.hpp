@@ -1,0 +1,140 @@
+#pragma once
+
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "core/helper_keys.hpp"
+#include "core/lease.hpp"
+#include "engine/held_lease.hpp"
+#include "engine/lease_keeper.hpp"
+#include "history.hpp"
+#include "server.hpp"
+
+namespace redlock::sim {
+
+struct Violation {
+  std::string rule;  ///< one word: exclusion, fence, resurrection, …
+  std::string text;
+};
+
+/// Sees everything: what the scripts do to each server and what each holder believes. Knows what must never be, and nothing of how the
+/// product goes about it.
+///
+///   exclusion     two leases valid at once that must not be, each by its holder's own clock: one alone and any other, or two in one seat;
+///   a
+///                 foreign holder's counts as one alone
+///   grant         a lease that is over already, or that no server knows of
+///   quorum        a lease without the votes of so many different servers
+///   fence         fences do not rise in the order of the grants: one alone is above all before it, a shared one above those alone before
+///   it,
+///                 one in a seat above those before it in the seat
+///   resurrection  a lease comes back that was over: its key is made anew where it was gone, or it is extended after it was taken away
+///   theft         a script changes what is another's
+///   shortening    an extension brings an end nearer
+///   expiry        a key of ours without an end, or a marker that ends before a share
+///   ghost         a server keeps what was taken back or released, though it read everything
+///   tombstone     the keeper of a lease that was released by hand is told something else
+///   trouble       a round of extending fails though every server answered
+class Referee final : public Watcher {
+ public:
+  Referee(Timeline& timeline, History& history, Resource resource, std::size_t quorum)
+      : timeline_(timeline),
+        history_(history),
+        resource_(std::move(resource)),
+        readers_(HelperKeys(resource_).readers()),
+        quorum_(quorum) {}
+
+  // What the servers do.
+  void before(const Run& run) override;
+  void after(const Run& run, const Reply& reply) override;
+  void saw_end(Server& server, Process& process) override;
+  void broke(Server& server, Process& process) override { broken_links_.insert({&process, &server}); }
+  /// A server forgot everything: it cannot know of tombstones either.
+  void lost_data() { data_lost_ = true; }
+
+  // What the holders say.
+  void granted(Process& process, const Lease& lease);
+  /// `asked`: when the round began, in true time.
+  void extended(Process& process, const Token& token, Instant deadline, Duration asked);
+  void in_trouble(Process& process, const LeaseInTrouble& trouble);
+  void ended(Process& process, const Token& token, const LeaseEnded& end);
+  /// The holder does nothing under the lease any more, and calls release now.
+  void stopped(const Token& token);
+  /// Another process extends it as well. Its round may straddle the holder's release, and heal a server behind it.
+  void shared(const Token& token) { facts_[token.secret()].shared = true; }
+  void released(const Token& token, const ReleaseResult& result);
+  /// All that the process will ever ask is sent, but for ends of connections.
+  void finished(Process& process) { finished_.insert(&process); }
+
+  // A client of another library.
+  void foreign_granted(const std::string& value, Duration until);
+  void foreign_ended(const std::string& value);
+
+  void violate(std::string rule, std::string text);
+  [[nodiscard]] const std::optional<Violation>& violation() const noexcept { return violation_; }
+
+  /// When the last lease so far was or will be over.
+  [[nodiscard]] Duration busy_until() const;
+  [[nodiscard]] std::size_t grants() const noexcept { return grants_; }
+  [[nodiscard]] std::size_t scripts() const noexcept { return scripts_; }
+
+ private:
+  struct Facts {
+    const Process* process = nullptr;  ///< whose attempt it was
+    std::string id;                    ///< as servers name it
+    bool supervised = false;
+    bool granted = false;
+    bool over = false;             ///< the holder stopped, or somebody took it away
+    bool shared = false;           ///< another process extends it, too
+    bool gone_everywhere = false;  ///< every server confirmed its release
+    Hold hold;
+    Fence fence;
+    Duration until{};                               ///< by the holder's clock, as true time; or when it was over
+    std::map<std::int64_t, std::uint32_t> votes{};  ///< servers that granted it, a bit each, by seat; -1: none
+    std::uint32_t broken = 0;                       ///< servers where it was taken away by force
+    std::optional<Duration> broken_since;           ///< by a quorum of them
+    std::uint32_t released_by_hand = 0;
+  };
+  /// What a server has under the lock.
+  struct Standing {
+    bool there = false;
+    std::string value;
+    std::optional<Milliseconds> expires;
+    std::map<std::string, double> shares;  ///< those that live, with their ends
+  };
+
+  [[nodiscard]] Standing look(Server& server) const;
+  [[nodiscard]] static bool has(const Standing& standing, const std::string& token, const Facts& facts);
+  void check_script(const Run& run, const Standing& before, const Standing& after, const Reply& reply);
+  void check_shares(const Run& run, const Facts& facts, const Standing& before, const Standing& after, const std::string& what);
+  void check_expiries(const Run& run, const Standing& after);
+  void check_overlap(const std::string& token, const Facts& facts);
+  void check_fence(const std::string& token, const Facts& facts);
+  void finish(Facts& facts) const;
+  void note_removals(const Run& run, const Standing& before, const Standing& after);
+  [[nodiscard]] bool is_valid(const Facts& facts) const { return facts.granted && !facts.over && timeline_.now() < facts.until; }
+  [[nodiscard]] bool is_quorum(std::uint32_t servers) const;
+  [[nodiscard]] std::string name_of(const std::string& token) const;
+
+  Timeline& timeline_;
+  History& history_;
+  Resource resource_;
+  std::string readers_;
+  std::size_t quorum_;
+  Standing before_;
+  std::map<std::string, Facts> facts_;  ///< by token; a foreign client's, too
+  Fence largest_;                       ///< of all grants
+  Fence largest_alone_;
+  std::map<std::size_t, Fence> largest_in_seat_;
+  std::size_t grants_ = 0;
+  std::set<std::pair<const Process*, const Server*>> broken_links_;
+  std::set<const Process*> finished_;
+  std::size_t scripts_ = 0;
+  bool data_lost_ = false;
+  std::optional<Violation> violation_;
+};
+
+}  // namespace redlock::sim

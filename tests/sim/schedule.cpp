@@ -1,0 +1,411 @@
+#include "schedule.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "core/validity.hpp"
+#include "history.hpp"
+#include "random.hpp"
+
+namespace redlock::sim {
+namespace {
+
+using Kind = Mishap::Kind;
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+/// By so much clients' wall clocks may be wrong.
+constexpr Milliseconds an_hour{3'600'000};
+
+/// What was under way when all became calm has arrived by then: the latest is sent again once more.
+constexpr Milliseconds calming_time{4000};
+
+/// A restart guard that outlasts the 10 s by which a client's wall clock may shift a fence either way.
+constexpr seconds guard_for_wild_clocks{25};
+
+class Draw {
+ public:
+  Draw(const Profile& profile, std::uint64_t seed) : profile_(profile), random_(seed) {}
+
+  Schedule make() {
+    const std::size_t shape = random_.below(100);
+    if (!profile_.in_promise || shape >= 25) {
+      chaos();
+    } else if (shape >= 10) {
+      line();
+    } else if (shape >= 3) {
+      cron();
+    } else {
+      duplicate();
+    }
+    return std::move(schedule_);
+  }
+
+ private:
+  // --- Shapes ---
+
+  void chaos() {
+    schedule_.servers = pick({1, 1, 2, 3, 3, 3, 3, 3, 3, 3, 3, 3, 3, 4, 5, 5});
+    base_ttl_ = milliseconds(pick({400, 700, 1500, 4000}));
+    span_ = base_ttl_ * static_cast<int>(2 + random_.below(3));
+    schedule_.calm = span_ + base_ttl_;
+    decide_guard();
+    mixes_modes_ = random_.chance(400);
+    add_sessions();
+    add_machines();
+    add_paths(/*may_straggle=*/true);
+    add_mishaps();
+    finish();
+  }
+
+  /// Of those who wait some may be killed or stopped, and a host may be cut off from so many servers that no quorum is left to it.
+  void line() {
+    schedule_.shape = Schedule::Shape::line;
+    schedule_.servers = pick({1, 3, 3, 3, 5});
+    base_ttl_ = milliseconds(pick({700, 1500, 4000}));
+    longest_ttl_ = base_ttl_;
+    hosts_ = 3 + random_.below(2);
+    mixes_modes_ = random_.chance(500);
+    const std::size_t waiters = 2 + random_.below(4);
+    for (std::size_t i = 0; i < waiters; ++i) {
+      SessionPlan plan;
+      plan.start = random_.between(Duration::zero(), Duration(base_ttl_) / 2);
+      plan.host = random_.below(hosts_);
+      plan.ttl = base_ttl_;
+      plan.server_timeout = default_server_timeout(Ttl::from(plan.ttl).value());
+      plan.wait.unavailable_wait = seconds(60);
+      plan.wait.retry_delay = milliseconds(100);
+      plan.work = random_.between(Duration(base_ttl_) / 20, Duration(base_ttl_) / 2);
+      plan.mode = any_mode();
+      plan.undisturbed = true;
+      schedule_.sessions.push_back(plan);
+    }
+    schedule_.bound = milliseconds(250) + Duration(base_ttl_) / 50;
+    disturb_waiters();
+    add_machines();
+    add_paths(/*may_straggle=*/false);
+    configure_all();
+    schedule_.calm = Duration(base_ttl_) * 3;
+  }
+
+  /// How long the others may be held up by it is part of the promise: some 2 s by each that stands still or is cut off.
+  void disturb_waiters() {
+    const std::size_t kind = random_.below(8);
+    SessionPlan& victim = schedule_.sessions[random_.below(schedule_.sessions.size())];
+    const Duration when = random_.between(victim.start, victim.start + Duration(base_ttl_));
+    if (kind == 0) {
+      victim.dies_at = when;
+      victim.undisturbed = false;
+      schedule_.bound += base_ttl_ + milliseconds(2200);
+    } else if (kind <= 2) {
+      Mishap mishap;
+      mishap.kind = kind == 1 ? Kind::pause : Kind::outage;
+      mishap.host = victim.host;
+      mishap.at = when;
+      mishap.span = random_.between(Duration(base_ttl_) / 10, Duration(base_ttl_) * 3 - when);
+      // Those servers that are left to it call it in vain.
+      const std::size_t cut_off = kind == 1 ? 1 : schedule_.servers / 2 + 1;
+      for (mishap.server = 0; mishap.server < cut_off; ++mishap.server) schedule_.mishaps.push_back(mishap);
+      for (SessionPlan& plan : schedule_.sessions) {
+        if (plan.host != victim.host) continue;
+        plan.undisturbed = false;
+        schedule_.bound += seconds(3);
+      }
+      schedule_.bound += base_ttl_ + milliseconds(1000);
+    }
+  }
+
+  Mode any_mode() {
+    Mode mode;
+    if (!mixes_modes_ || random_.chance(500)) return mode;
+    mode.shared = true;
+    if (random_.chance(500)) mode.seats = 1 + random_.below(3);
+    return mode;
+  }
+
+  void cron() {
+    schedule_.shape = Schedule::Shape::cron;
+    schedule_.servers = pick({1, 2, 3, 3, 3, 3, 3, 3, 3, 3, 4, 5});
+    base_ttl_ = milliseconds(4000);
+    longest_ttl_ = base_ttl_;
+    const std::size_t rivals = 1 + random_.below(4);
+    for (std::size_t i = 0; i < rivals; ++i) {
+      SessionPlan plan;
+      plan.start = random_.between(Duration::zero(), Duration(milliseconds(3)));
+      plan.host = i;
+      plan.ttl = base_ttl_;
+      plan.server_timeout = default_server_timeout(Ttl::from(plan.ttl).value());
+      plan.wait.wait = Duration::zero();
+      plan.work = milliseconds(3000);
+      schedule_.sessions.push_back(plan);
+    }
+    hosts_ = rivals;
+    add_machines();
+    add_paths(/*may_straggle=*/false);
+    finish();
+  }
+
+  void duplicate() {
+    schedule_.shape = Schedule::Shape::duplicate;
+    schedule_.servers = 1 + random_.below(3);
+    schedule_.introduces_itself = random_.chance(300);
+    base_ttl_ = milliseconds(1500);
+    longest_ttl_ = base_ttl_;
+    schedule_.sessions.push_back(session(Duration::zero()));
+    hosts_ = 1;
+    schedule_.sessions.front().host = 0;
+    add_machines();
+    add_paths(/*may_straggle=*/false);
+    finish();
+    schedule_.configured.push_back(random_.below(schedule_.servers));
+  }
+
+  // --- Parts ---
+
+  void decide_guard() {
+    const bool can_guard = schedule_.servers >= smallest_guarded;
+    wipes_ = profile_.wipes_unguarded || (can_guard && profile_.in_promise && random_.chance(200));
+    longest_ttl_ = 2 * base_ttl_;
+    if (!wipes_ || profile_.wipes_unguarded) {
+      wild_ = random_.chance(500) && !wipes_;
+      if (can_guard && !wipes_ && random_.chance(100)) schedule_.restart_guard = longest_ttl_;
+    } else {
+      wild_ = random_.chance(300);
+      schedule_.restart_guard = wild_ ? Duration(guard_for_wild_clocks) : Duration(longest_ttl_);
+    }
+  }
+
+  void add_sessions() {
+    hosts_ = 2 + random_.below(3);
+    const std::size_t sessions = 1 + random_.below(3);
+    for (std::size_t i = 0; i < sessions; ++i) schedule_.sessions.push_back(session(random_.between(Duration::zero(), span_)));
+    // Somebody comes when all is over, and must get it.
+    SessionPlan last = session(schedule_.calm + random_.between(Duration::zero(), Duration(base_ttl_)));
+    last.wait.wait.reset();
+    last.dies_at.reset();
+    schedule_.sessions.push_back(last);
+  }
+
+  SessionPlan session(Duration start) {
+    SessionPlan plan;
+    plan.host = random_.below(hosts_);
+    plan.start = start;
+    plan.style = std::array{SessionPlan::Style::run, SessionPlan::Style::run, SessionPlan::Style::while_pid,
+                            SessionPlan::Style::handed}[random_.below(4)];
+    plan.mode = any_mode();
+    plan.ttl = base_ttl_;
+    if (random_.chance(200)) plan.ttl = random_.chance(500) ? 2 * base_ttl_ : std::max(base_ttl_ / 2, milliseconds(400));
+    const Duration ttl = plan.ttl;
+    plan.server_timeout = default_server_timeout(Ttl::from(plan.ttl).value());
+    const bool keeps = plan.style != SessionPlan::Style::handed;
+    if (!keeps && random_.chance(300)) plan.server_timeout = ttl;
+    if (random_.chance(500)) plan.wait.wait = random_.chance(500) ? Duration::zero() : random_.between(ttl / 4, 3 * ttl);
+    plan.wait.unavailable_wait = random_.between(ttl / 2, 4 * ttl);
+    plan.wait.retry_delay = std::max<Duration>(milliseconds(100), ttl / 4);
+    plan.work = random_.between(ttl / 20, keeps ? 5 * ttl / 4 : 4 * ttl / 5);
+    if (keeps && random_.chance(80)) plan.keep = random_.between(Duration(milliseconds(1)), ttl / 2);
+    if (random_.chance(150)) plan.dies_at = start + random_.between(Duration::zero(), 2 * ttl);
+    if (random_.chance(keeps ? 150 : 400)) {
+      plan.hand_extend_at = random_.between(Duration::zero(), keeps ? ttl : 11 * ttl / 10);
+      plan.hand_ttl = std::chrono::duration_cast<Milliseconds>(random_.between(ttl / 4, Duration(longest_ttl_)));
+    }
+    // Of a `run` it must be refused.
+    const unsigned by_hand = plan.style == SessionPlan::Style::run ? 100 : plan.style == SessionPlan::Style::while_pid ? 300 : 700;
+    if (random_.chance(by_hand)) {
+      plan.hand_release_at = random_.between(Duration::zero(), ttl);
+    }
+    return plan;
+  }
+
+  void add_machines() {
+    for (std::size_t i = 0; i < schedule_.servers; ++i) schedule_.server_plans.push_back(machine(milliseconds(200)));
+    for (std::size_t i = 0; i < hosts_; ++i) schedule_.hosts.push_back(machine(wild_ ? an_hour : milliseconds(100)));
+  }
+
+  MachinePlan machine(Milliseconds offset) {
+    MachinePlan plan;
+    plan.clock_origin = random_.between(Duration(seconds(1)), Duration(seconds(1'000'000)));
+    // The ends are where something can go wrong.
+    const std::int64_t most = profile_.rate_ppm;
+    plan.ppm = std::array{-most, most, std::int64_t{0}, random_.between(-most, most)}[random_.below(4)];
+    plan.wall_offset = Milliseconds(random_.between(-offset.count(), offset.count()));
+    return plan;
+  }
+
+  void add_paths(bool may_straggle) {
+    const bool slow = random_.chance(200);
+    for (std::size_t i = 0; i < hosts_ * schedule_.servers; ++i) {
+      PathPlan path;
+      path.delay = random_.between(Duration(std::chrono::microseconds(50)), slow ? Duration(milliseconds(3)) : Duration(milliseconds(1)));
+      path.jitter = random_.between(Duration::zero(), path.delay);
+      if (may_straggle && random_.chance(250)) path.stragglers = static_cast<unsigned>(5 + random_.below(50));
+      schedule_.paths.push_back(path);
+    }
+  }
+
+  void add_mishaps() {
+    const std::size_t count = random_.chance(200) ? 0 : 1 + random_.below(5);
+    for (std::size_t i = 0; i < count; ++i) schedule_.mishaps.push_back(mishap(any_kind()));
+    if (random_.chance(150)) add_stumble();
+    if (wipes_) {
+      for (std::size_t i = 1 + random_.below(3); i > 0; --i) schedule_.mishaps.push_back(mishap(Kind::wipe));
+    }
+    if (profile_.servers_jump_forward) {
+      for (std::size_t i = 0; i < schedule_.servers; ++i) {
+        Mishap jump = mishap(Kind::step_server_wall);
+        jump.step = std::chrono::duration_cast<Milliseconds>(random_.between(base_ttl_ / 5, 3 * base_ttl_));
+        schedule_.mishaps.push_back(jump);
+      }
+    }
+  }
+
+  Kind any_kind() {
+    constexpr std::array kinds{Kind::crash,   Kind::freeze,           Kind::freeze,           Kind::outage,
+                               Kind::outage,  Kind::isolate_host,     Kind::isolate_server,   Kind::cut,
+                               Kind::pause,   Kind::step_client_wall, Kind::step_server_wall, Kind::break_lock,
+                               Kind::foreign, Kind::foreign_for_ever, Kind::flush_scripts};
+    const Kind kind = kinds[random_.below(kinds.size())];
+    // Other libraries know no restart guard.
+    const bool is_foreign = kind == Kind::foreign || kind == Kind::foreign_for_ever;
+    return is_foreign && wipes_ ? Kind::outage : kind;
+  }
+
+  /// While an attempt or an extension of it is under way, if it got the lock at once.
+  Duration when_asked(const SessionPlan& victim) {
+    const Duration extensions = random_.chance(500) ? Duration::zero() : Duration(victim.ttl) / 3 * random_.between(1, 3);
+    return std::min(victim.start + extensions + random_.between(Duration::zero(), Duration(milliseconds(8))), schedule_.calm);
+  }
+
+  /// A host stands still in the midst of a round, and nothing gets through to it from then on.
+  void add_stumble() {
+    const SessionPlan& victim = schedule_.sessions[random_.below(schedule_.sessions.size() - 1)];
+    Mishap pause;
+    pause.kind = Kind::pause;
+    pause.host = victim.host;
+    pause.at = when_asked(victim);
+    pause.span = std::min(random_.between(Duration(milliseconds(5)), Duration(victim.ttl) / 2), schedule_.calm - pause.at);
+    Mishap outage;
+    outage.kind = Kind::isolate_host;
+    outage.host = victim.host;
+    outage.at = pause.at + std::min(pause.span, Duration(milliseconds(10)));
+    outage.span = schedule_.calm - outage.at;
+    schedule_.mishaps.push_back(pause);
+    schedule_.mishaps.push_back(outage);
+  }
+
+  Mishap mishap(Kind kind) {
+    Mishap mishap;
+    mishap.kind = kind;
+    // Half of them while somebody's round is under way, where the windows are narrow.
+    mishap.at = random_.between(Duration::zero(), span_);
+    if (random_.chance(500)) {
+      const SessionPlan& victim = schedule_.sessions[random_.below(schedule_.sessions.size() - 1)];
+      mishap.at = when_asked(victim);
+      mishap.host = victim.host;
+    } else {
+      mishap.host = random_.below(hosts_);
+    }
+    mishap.server = random_.below(schedule_.servers);
+    const Duration longest = random_.chance(500) ? base_ttl_ / 4 : 3 * base_ttl_ / 2;
+    mishap.span = std::min(random_.between(Duration(milliseconds(1)), longest), schedule_.calm - mishap.at);
+    if (kind == Kind::step_client_wall)
+      mishap.step = wild_ ? Milliseconds(random_.between(-an_hour.count(), an_hour.count())) : milliseconds(0);
+    // Back only: forward, keys end too early.
+    if (kind == Kind::step_server_wall) mishap.step = Milliseconds(random_.between(-1000, 0));
+    mishap.flag = random_.chance(500);
+    return mishap;
+  }
+
+  void configure_all() {
+    for (std::size_t i = 0; i < schedule_.servers; ++i) schedule_.configured.push_back(i);
+  }
+
+  void finish() {
+    configure_all();
+    Duration bound =
+        milliseconds(4000) + (schedule_.restart_guard > Duration::zero() ? schedule_.restart_guard + seconds(2) : Duration::zero());
+    Duration longest = longest_ttl_;
+    for (const SessionPlan& plan : schedule_.sessions) {
+      longest = std::max<Duration>({longest, plan.ttl, plan.hand_ttl});
+      bound += plan.server_timeout;
+    }
+    for (const Mishap& mishap : schedule_.mishaps) bound += std::max(Duration::zero(), Duration(-mishap.step));
+    schedule_.progress_from = schedule_.calm + calming_time;
+    schedule_.bound = bound + longest + longest / 10;
+  }
+
+  std::size_t pick(std::initializer_list<int> choices) {
+    return static_cast<std::size_t>(*(choices.begin() + random_.below(choices.size())));
+  }
+
+  const Profile& profile_;
+  Random random_;
+  Schedule schedule_;
+  std::size_t hosts_ = 1;
+  Milliseconds base_ttl_{};
+  Milliseconds longest_ttl_{};
+  Duration span_{};  ///< of the chaos
+  bool wipes_ = false;
+  bool mixes_modes_ = false;
+  bool wild_ = false;  ///< clients' wall clocks are anywhere
+};
+
+}  // namespace
+
+Duration Schedule::work() const {
+  Duration all{};
+  for (const SessionPlan& plan : sessions) all += plan.work + plan.ttl;
+  return all;
+}
+
+Schedule draw(const Profile& profile, std::uint64_t seed) {
+  return Draw(profile, seed).make();
+}
+
+std::string describe(const Schedule& schedule) {
+  constexpr std::array shapes{"chaos", "cron", "line", "a server given twice"};
+  return fmt::format("{}: {} servers, {} hosts, {} sessions, {} mishaps, restart guard {:.0f} ms, calm from {:.0f} ms",
+                     shapes[static_cast<std::size_t>(schedule.shape)], schedule.servers, schedule.hosts.size(), schedule.sessions.size(),
+                     schedule.mishaps.size(), in_ms(schedule.restart_guard), in_ms(schedule.calm));
+}
+
+std::string describe(const Mishap& mishap) {
+  const std::string server = fmt::format("s{}", mishap.server + 1);
+  const std::string host = fmt::format("host {}", mishap.host + 1);
+  const std::string span = fmt::format("for {:.1f} ms", in_ms(mishap.span));
+  switch (mishap.kind) {
+    case Kind::crash:
+      return fmt::format("{} is down {} and keeps its data", server, span);
+    case Kind::wipe:
+      return fmt::format("{} is down {} and forgets everything", server, span);
+    case Kind::freeze:
+      return fmt::format("{} stands still {}", server, span);
+    case Kind::flush_scripts:
+      return fmt::format("{} forgets all scripts", server);
+    case Kind::outage:
+      return fmt::format("{} and {} are apart {}", host, server, span);
+    case Kind::isolate_host:
+      return fmt::format("{} is cut off {}", host, span);
+    case Kind::isolate_server:
+      return fmt::format("{} is cut off {}", server, span);
+    case Kind::cut:
+      return fmt::format("a connection to {} breaks, what is under way {}", server, mishap.flag ? "arrives" : "is lost");
+    case Kind::pause:
+      return fmt::format("{} stands still {}", host, span);
+    case Kind::step_client_wall:
+      return fmt::format("the wall clock of {} jumps by {} ms", host, mishap.step.count());
+    case Kind::step_server_wall:
+      return fmt::format("the wall clock of {} jumps by {} ms", server, mishap.step.count());
+    case Kind::break_lock:
+      return fmt::format("somebody on {} breaks the lock{}", host, mishap.flag ? " if its fence is 1" : "");
+    case Kind::foreign:
+      return fmt::format("a foreign client tries {}", span);
+    case Kind::foreign_for_ever:
+      return fmt::format("a foreign client tries without an expiry{}, {}", mishap.flag ? ", with a hash" : "", span);
+  }
+  return {};
+}
+
+}  // namespace redlock::sim

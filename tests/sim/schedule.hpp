@@ -1,0 +1,86 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "profile.hpp"
+#include "session.hpp"
+
+namespace redlock::sim {
+
+struct MachinePlan {
+  Duration clock_origin{};
+  std::int64_t ppm = 0;
+  Milliseconds wall_offset{};
+};
+
+struct PathPlan {
+  Duration delay{};
+  Duration jitter{};
+  unsigned stragglers = 0;
+};
+
+/// Something that happens to somebody, from `at` for `span`.
+struct Mishap {
+  enum class Kind {
+    crash,          ///< a server's process ends and is started again with all its data
+    wipe,           ///< the same without
+    freeze,         ///< a server stands still
+    flush_scripts,  ///< SCRIPT FLUSH
+    outage,         ///< nothing gets from a host to a server or back
+    isolate_host,   ///< nor to any server
+    isolate_server,
+    cut,               ///< a connection breaks
+    pause,             ///< a host stands still
+    step_client_wall,  ///< by `step`
+    step_server_wall,  ///< by `step`
+    break_lock,        ///< somebody on a host takes the lock away by force, or tries with a fence that it has not
+    foreign,           ///< a client of another library locks for `span`
+    foreign_for_ever,  ///< the same without an expiry, or with a key of another type; goes after `span`
+  };
+  Kind kind = Kind::crash;
+  Duration at{};
+  Duration span{};
+  std::size_t host = 0;
+  std::size_t server = 0;
+  Milliseconds step{};
+  bool flag = false;  ///< cut: what is under way arrives; break_lock: only with a certain fence; foreign: dies without releasing;
+                      ///< foreign_for_ever: a hash
+};
+
+/// Everything that is decided before a schedule begins. What is drawn later, delays and the clients' own randomness, hangs on it.
+struct Schedule {
+  enum class Shape {
+    chaos,
+    cron,       ///< some start at the same time, try once, and nothing is wrong: one of them gets the lock
+    line,       ///< some wait for ever, and all servers are well: they get it in order, one right after the other
+    duplicate,  ///< one server was given twice: nobody gets it
+  };
+  Shape shape = Shape::chaos;
+  std::size_t servers = 3;
+  std::vector<std::size_t> configured;  ///< indices of servers, in the clients' order
+  bool introduces_itself = true;        ///< clients may ask INFO
+  Duration restart_guard{};
+  std::vector<MachinePlan> server_plans;
+  std::vector<MachinePlan> hosts;
+  std::vector<PathPlan> paths;  ///< host * servers + server
+  std::vector<SessionPlan> sessions;
+  std::vector<Mishap> mishaps;
+  /// What all sessions need for themselves.
+  [[nodiscard]] Duration work() const;
+
+  Duration calm{};  ///< from then on nothing goes wrong any more
+  Duration progress_from{};
+  Duration bound{};  ///< from progress_from on: how long a free lock may go without a holder while somebody waits
+};
+
+Schedule draw(const Profile& profile, std::uint64_t seed);
+
+/// One line that says what kind of schedule it is.
+std::string describe(const Schedule& schedule);
+
+/// For the history.
+std::string describe(const Mishap& mishap);
+
+}  // namespace redlock::sim

@@ -1,0 +1,220 @@
+#include "server.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <optional>
+
+#include "store/local/command_parts.hpp"
+#include "store/local/commands.hpp"
+#include "store/script.hpp"
+
+namespace redlock::sim {
+namespace {
+
+/// A week before the schedule began.
+constexpr std::chrono::seconds long_ago{7 * 24 * 3600};
+
+/// One command off the front of `bytes`, if it is complete.
+std::optional<redis::Command> take_command(std::string_view& bytes) {
+  std::string_view rest = bytes;
+  const auto number = [&rest]() -> std::optional<std::size_t> {
+    const std::size_t end = rest.find("\r\n");
+    if (end == std::string_view::npos) return std::nullopt;
+    std::size_t value = 0;
+    std::from_chars(rest.data() + 1, rest.data() + end, value);
+    rest.remove_prefix(end + 2);
+    return value;
+  };
+  const auto words = number();
+  if (!words) return std::nullopt;
+  redis::Command command;
+  for (std::size_t i = 0; i < *words; ++i) {
+    const auto length = number();
+    if (!length || rest.size() < *length + 2) return std::nullopt;
+    command.emplace_back(rest.substr(0, *length));
+    rest.remove_prefix(*length + 2);
+  }
+  bytes = rest;
+  return command;
+}
+
+void encode_to(std::string& bytes, const Reply& reply) {
+  switch (reply.type) {
+    case Reply::Type::nil:
+      bytes += "$-1\r\n";
+      return;
+    case Reply::Type::integer:
+      bytes += ":" + std::to_string(reply.integer) + "\r\n";
+      return;
+    case Reply::Type::text:
+      bytes += "$" + std::to_string(reply.text.size()) + "\r\n" + reply.text + "\r\n";
+      return;
+    case Reply::Type::status:
+      bytes += "+" + reply.text + "\r\n";
+      return;
+    case Reply::Type::error:
+      bytes += "-" + reply.text + "\r\n";
+      return;
+    case Reply::Type::array:
+      bytes += "*" + std::to_string(reply.elements.size()) + "\r\n";
+      for (const Reply& element : reply.elements) encode_to(bytes, element);
+      return;
+  }
+}
+
+/// The first two of the three words of what a subscriber gets.
+std::string push(std::string_view kind, std::string_view channel) {
+  return fmt::format("*3\r\n${}\r\n{}\r\n${}\r\n{}\r\n", kind.size(), kind, channel.size(), channel);
+}
+
+}  // namespace
+
+Server::Server(Timeline& timeline, local::LuaHost& lua, std::size_t number, Oscillator clock, Milliseconds wall_offset, Random random)
+    : timeline_(timeline),
+      lua_(lua),
+      number_(number),
+      clock_(clock),
+      wall_offset_(wall_offset),
+      random_(random),
+      keyspace_([this](std::string_view channel, std::string_view message) { return publish(channel, message); }) {
+  restart();
+  started_ -= long_ago;
+}
+
+Milliseconds Server::wall() const {
+  return epoch + wall_offset_ + std::chrono::duration_cast<Milliseconds>(clock_.at(timeline_.now()) - clock_.at(Duration::zero()));
+}
+
+local::Keyspace& Server::keyspace() {
+  keyspace_.set_time(wall());
+  return keyspace_;
+}
+
+void Server::accept(const std::shared_ptr<Wire>& wire) {
+  wires_.push_back(wire);
+}
+
+void Server::receive(const std::shared_ptr<Wire>& wire, std::string_view bytes) {
+  if (frozen_) {
+    backlog_.emplace_back([this, wire, text = std::string(bytes)] { serve(*wire, text); });
+  } else {
+    serve(*wire, bytes);
+  }
+}
+
+void Server::see_end(const std::shared_ptr<Wire>& wire) {
+  if (frozen_) {
+    backlog_.emplace_back([this, wire] { see_end(wire); });
+    return;
+  }
+  wire->finish();
+  forget(wire);
+  if (watcher != nullptr) watcher->saw_end(*this, wire->process());
+}
+
+void Server::forget(const std::shared_ptr<Wire>& wire) {
+  std::erase(wires_, wire);
+}
+
+void Server::crash(bool loses_everything) {
+  up_ = false;
+  frozen_ = false;
+  backlog_.clear();
+  knows_scripts_ = false;
+  for (const auto& wire : std::exchange(wires_, {})) {
+    if (watcher != nullptr) watcher->broke(*this, wire->process());
+    wire->cut(/*delivers=*/false);
+  }
+  if (loses_everything) keyspace_.load({});
+}
+
+void Server::restart() {
+  up_ = true;
+  run_id_ = fmt::format("{:016x}", random_.bits());
+  started_ = std::chrono::floor<std::chrono::seconds>(wall());
+}
+
+void Server::thaw() {
+  frozen_ = false;
+  for (const auto& step : std::exchange(backlog_, {})) step();
+}
+
+void Server::flush_scripts() {
+  knows_scripts_ = false;
+  // What is taken back behind is named by its digest, so it may come to nothing.
+  for (const auto& wire : wires_) watcher->broke(*this, wire->process());
+}
+
+void Server::cut_one(bool delivers) {
+  if (wires_.empty()) return;
+  const std::shared_ptr<Wire> wire = wires_[random_.below(wires_.size())];
+  if (watcher != nullptr) watcher->broke(*this, wire->process());
+  wire->cut(delivers);
+  forget(wire);
+}
+
+void Server::serve(Wire& wire, std::string_view bytes) {
+  // Usually what comes are whole commands, long ones, and nothing is left of those before.
+  std::string_view rest = bytes;
+  if (!wire.received.empty()) rest = wire.received += bytes;
+  std::string replies;
+  while (const auto command = take_command(rest)) replies += answer(wire, *command);
+  wire.received = std::string(rest);
+  if (!replies.empty()) wire.reply(std::move(replies));
+}
+
+std::string Server::answer(Wire& wire, const redis::Command& command) {
+  std::string bytes;
+  if (command[0] == "SUBSCRIBE") {
+    wire.channel = command[1];
+    bytes = push("subscribe", command[1]);
+    encode_to(bytes, local::integer_reply(1));
+  } else {
+    encode_to(bytes, run(wire, command));
+  }
+  return bytes;
+}
+
+Reply Server::run(Wire& wire, const redis::Command& command) {
+  if (command[0] == "EVAL") {
+    if (command[1] != scripts::text) return local::error_reply("ERR a script of another version");
+    knows_scripts_ = true;
+    return run_script(wire, command);
+  }
+  if (command[0] == "EVALSHA") {
+    if (!knows_scripts_ || command[1] != scripts::sha1) return local::error_reply("NOSCRIPT No matching script. Please use EVAL.");
+    return run_script(wire, command);
+  }
+  if (command[0] == "INFO") {
+    const auto up = std::chrono::floor<std::chrono::seconds>(wall()) - started_;
+    return local::text_reply(fmt::format("# Server\r\nrun_id:{}\r\nuptime_in_seconds:{}\r\n", run_id_, up.count()));
+  }
+  return local::execute(keyspace(), command);
+}
+
+Reply Server::run_script(Wire& wire, const redis::Command& command) {
+  std::size_t count = 0;
+  std::from_chars(command[2].data(), command[2].data() + command[2].size(), count);
+  const local::Arguments words(command);
+  const Run run{*this, wire.process(), command.back(), words.subspan(3, count), words.subspan(3 + count)};
+  if (watcher != nullptr) watcher->before(run);
+  Reply reply = lua_.run(keyspace(), scripts::text, run.keys, run.arguments);
+  if (watcher != nullptr) watcher->after(run, reply);
+  return reply;
+}
+
+std::int64_t Server::publish(std::string_view channel, std::string_view message) {
+  std::int64_t heard = 0;
+  for (const auto& wire : wires_) {
+    if (wire->channel != channel) continue;
+    std::string bytes = push("message", channel);
+    encode_to(bytes, local::text_reply(std::string(message)));
+    wire->reply(std::move(bytes));
+    ++heard;
+  }
+  return heard;
+}
+
+}  // namespace redlock::sim

@@ -1,0 +1,94 @@
+#pragma once
+
+#include <deque>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "machine.hpp"
+#include "network.hpp"
+#include "store/local/keyspace.hpp"
+#include "store/local/lua_host.hpp"
+#include "store/redis/reply_reader.hpp"
+
+namespace redlock::sim {
+
+class Server;
+
+/// A script that runs at a server, for whoever watches.
+struct Run {
+  Server& server;
+  Process& process;  ///< that sent it
+  std::string_view script;
+  local::Arguments keys;
+  local::Arguments arguments;
+};
+
+class Watcher {
+ public:
+  virtual ~Watcher() = default;
+  virtual void before(const Run& run) = 0;
+  virtual void after(const Run& run, const Reply& reply) = 0;
+  /// All that the process sent on this connection was read, and there will be no more.
+  virtual void saw_end(Server& server, Process& process) = 0;
+  /// The connection broke, so what was sent on it may come to nothing, or late and alone.
+  virtual void broke(Server& server, Process& process) = 0;
+};
+
+/// A Redis: keyspace, scripts and their cache, connections, a clock of its own, and a life of crashes.
+class Server {
+ public:
+  Server(Timeline& timeline, local::LuaHost& lua, std::size_t number, Oscillator clock, Milliseconds wall_offset, Random random);
+
+  [[nodiscard]] std::size_t number() const noexcept { return number_; }
+  [[nodiscard]] const Oscillator& clock() const noexcept { return clock_; }
+  /// As its clock has it now.
+  local::Keyspace& keyspace();
+  [[nodiscard]] Milliseconds wall() const;
+  void step_wall(Milliseconds by) { wall_offset_ += by; }
+
+  // For the network.
+  [[nodiscard]] bool listens() const noexcept { return up_; }
+  void accept(const std::shared_ptr<Wire>& wire);
+  void receive(const std::shared_ptr<Wire>& wire, std::string_view bytes);
+  void see_end(const std::shared_ptr<Wire>& wire);
+
+  // Its fate.
+  void crash(bool loses_everything);
+  void restart();
+  /// Stopped, or busy with something else: the kernel takes connections and bytes, nobody reads them.
+  void freeze() { frozen_ = true; }
+  void thaw();
+  [[nodiscard]] bool answers() const noexcept { return up_ && !frozen_; }
+  [[nodiscard]] bool frozen() const noexcept { return frozen_; }
+  void flush_scripts();
+  void cut_one(bool delivers);
+
+  Watcher* watcher = nullptr;
+
+ private:
+  void serve(Wire& wire, std::string_view bytes);
+  std::string answer(Wire& wire, const redis::Command& command);
+  Reply run(Wire& wire, const redis::Command& command);
+  Reply run_script(Wire& wire, const redis::Command& command);
+  std::int64_t publish(std::string_view channel, std::string_view message);
+  void forget(const std::shared_ptr<Wire>& wire);
+
+  Timeline& timeline_;
+  local::LuaHost& lua_;
+  std::size_t number_;
+  Oscillator clock_;
+  Milliseconds wall_offset_;
+  Random random_;
+  local::Keyspace keyspace_;
+  bool knows_scripts_ = false;  ///< it saw their text since it started
+  std::string run_id_;
+  std::chrono::seconds started_{};  ///< by its wall clock
+  bool up_ = true;
+  bool frozen_ = false;
+  std::vector<std::shared_ptr<Wire>> wires_;
+  std::deque<std::function<void()>> backlog_;  ///< what came while it was frozen
+};
+
+}  // namespace redlock::sim

@@ -1,0 +1,199 @@
+#include "session.hpp"
+
+#include "core/validity.hpp"
+#include "world.hpp"
+
+namespace redlock::sim {
+namespace {
+
+constexpr const char* words[] = {"busy",      "maybe busy", "split",    "unavailable", "denied",   "misconfigured",
+                                 "duplicate", "guarded",    "too slow", "interrupted", "outgrown", "enclosed"};
+
+std::string describe(const SessionPlan& plan) {
+  const std::string mode = plan.mode.seats > 0 ? fmt::format(", one of {} seats", plan.mode.seats) : plan.mode.shared ? ", shared" : "";
+  const std::string wait = plan.wait.wait ? fmt::format("waits {:.0f} ms", in_ms(*plan.wait.wait)) : "waits for ever";
+  return fmt::format("ttl {} ms, work {:.0f} ms, {}{}", plan.ttl.count(), in_ms(plan.work), wait, mode);
+}
+
+}  // namespace
+
+const char* word_for(AttemptFailure::Why why) {
+  return words[static_cast<std::size_t>(why)];
+}
+
+Session::Session(World& world, SessionPlan plan, std::string name)
+    : world_(world), plan_(plan), process_(&world.new_process(plan.host, std::move(name))), bell_(process_->make_bell()) {}
+
+asio::awaitable<void> Session::live() {
+  const std::shared_ptr<Electorate> electorate = world_.new_electorate(*process_, plan_.server_timeout);
+  world_.history().add("{} starts on host {}: {}", process_->name(), plan_.host + 1, describe(plan_));
+  waiting_ = true;
+  waiting_since_ = world_.timeline().now();
+  if (plan_.style == SessionPlan::Style::handed) {
+    const std::optional<Lease> lease = co_await acquire_bare(*electorate);
+    world_.referee().finished(*process_);
+    co_await electorate->close(/*drain=*/!lease);
+    process_->end();
+    if (lease) co_await work_by_hand(*lease);
+  } else {
+    const std::shared_ptr<HeldSet> set = co_await acquire(*electorate);
+    if (set) co_await work_under(set);
+    world_.referee().finished(*process_);
+    co_await electorate->close(/*drain=*/!set);
+    process_->end();
+  }
+  over_ = true;
+}
+
+void Session::kill() {
+  if (process_->ended()) return;
+  world_.history().add("{} is KILLED", process_->name());
+  killed_ = true;
+  process_->end();
+}
+
+AcquireOrder Session::order() const {
+  const Ttl ttl = Ttl::from(plan_.ttl).value();
+  Owner owner;
+  owner.host = "h";
+  owner.supervised = plan_.style == SessionPlan::Style::run;
+  AcquireOrder order{world_.resource(), ttl, owner, margin(ttl)};
+  order.mode = plan_.mode;
+  return order;
+}
+
+void Session::note_grant(const Lease& lease) {
+  waiting_ = false;
+  held_ = true;
+  world_.note_grant(*this);
+  world_.referee().granted(*process_, lease);
+  const bool has_seat = lease.hold.seat && *lease.hold.seat < plan_.mode.seats;
+  if (lease.hold.shared != plan_.mode.shared || has_seat != (plan_.mode.seats > 0)) {
+    world_.referee().violate("grant", process_->name() + " got something else than it asked for");
+  }
+}
+
+bool Session::note_failure(const AttemptFailure& failure, bool final) {
+  world_.note_failure(failure.why);
+  if (failure.line.in_line && !in_line_since_) in_line_since_ = world_.timeline().now();
+  world_.history().add("{} {}: {}{}", process_->name(), final ? "GIVES UP" : "waits", word_for(failure.why),
+                       failure.line.in_line ? fmt::format(", {} in line before it", failure.line.ahead) : "");
+  if (!final) return false;
+  waiting_ = false;
+  gave_up_ = failure.why;
+  return true;
+}
+
+asio::awaitable<std::shared_ptr<HeldSet>> Session::acquire(Electorate& electorate) {
+  std::vector<AcquireOrder> orders;
+  orders.push_back(order());
+  SetWaiter waiter(electorate, std::move(orders), plan_.wait, interrupt_);
+  for (;;) {
+    auto step = co_await waiter.next();
+    if (auto* set = std::get_if<std::shared_ptr<HeldSet>>(&step)) {
+      note_grant((*set)->leases().front());
+      co_return std::move(*set);
+    }
+    const SetFailure& failure = std::get<SetFailure>(step);
+    if (note_failure(failure.failure, failure.final)) co_return nullptr;
+  }
+}
+
+/// Without the set around it, which looks once more whether what it got is good for anything.
+asio::awaitable<std::optional<Lease>> Session::acquire_bare(Electorate& electorate) {
+  Waiter waiter(electorate, order(), plan_.wait, interrupt_);
+  for (;;) {
+    auto step = co_await waiter.next();
+    if (auto* lease = std::get_if<Lease>(&step)) {
+      note_grant(*lease);
+      co_return std::move(*lease);
+    }
+    const auto* gave_up = std::get_if<GaveUp>(&step);
+    const AttemptFailure& failure = gave_up != nullptr ? gave_up->failure : std::get<StillWaiting>(step).failure;
+    if (note_failure(failure, gave_up != nullptr)) co_return std::nullopt;
+  }
+}
+
+void Session::keep(const std::shared_ptr<HeldSet>& set) {
+  const Token token = set->leases().front().token;
+  SetEvents events;
+  events.extended = [this, token, set = set.get()](bool) {
+    // Which round it was, only the keeper knows; it began no sooner than the deadline says.
+    const Lease& lease = set->leases().front();
+    const Instant asked = set->deadline() - (redlock::deadline(Instant(), lease.ttl) - Instant());
+    world_.referee().extended(*process_, token, set->deadline(), process_->true_time(asked));
+  };
+  events.in_trouble = [this](const Resource&, const LeaseInTrouble& trouble) { world_.referee().in_trouble(*process_, trouble); };
+  events.ended = [this, token](const Resource&, const LeaseEnded& end) {
+    world_.referee().ended(*process_, token, end);
+    lease_ended_ = true;
+    bell_->ring();
+  };
+  set->keep(std::move(events));
+}
+
+asio::awaitable<void> Session::work_under(std::shared_ptr<HeldSet> set) {
+  const Lease lease = set->leases().front();
+  keep(set);
+  if (plan_.hand_extend_at) {
+    world_.in(*plan_.hand_extend_at, [this, lease] { world_.start([this, lease] { return extend_by_hand(lease, plan_.hand_ttl); }); });
+  }
+  if (plan_.hand_release_at) {
+    world_.in(*plan_.hand_release_at, [this, lease] { world_.start([this, lease] { return release_by_hand(lease); }); });
+  }
+  const Instant end = process_->now() + plan_.work;
+  while (!lease_ended_ && process_->now() < end) {
+    // Whoever supervises reads the clock before anything else; a lease that is over ends the work whatever was heard of it.
+    const Instant until = std::min(end, set->deadline());
+    if (process_->now() >= set->deadline()) break;
+    co_await bell_->wait_until(until);
+  }
+  world_.referee().stopped(lease.token);
+  const Duration kept = lease_ended_ ? Duration::zero() : plan_.keep;
+  const SetReleaseResult result = co_await set->release(/*by_hand=*/false, kept);
+  if (kept == Duration::zero()) world_.referee().released(lease.token, result.result);
+}
+
+asio::awaitable<void> Session::work_by_hand(Lease lease) {
+  Process& script = world_.new_process(plan_.host, process_->name() + "s");
+  if (plan_.hand_extend_at) {
+    co_await sleep_until(script, script.now() + *plan_.hand_extend_at);
+    co_await extend_by_hand(lease, plan_.hand_ttl);
+  }
+  co_await sleep_until(script, script.now() + plan_.work);
+  if (!plan_.hand_release_at) co_return;  // it ends by itself
+  world_.referee().stopped(lease.token);
+  co_await release_by_hand(lease);
+}
+
+asio::awaitable<void> Session::extend_by_hand(Lease lease, Milliseconds ttl) {
+  Process& other = world_.new_process(plan_.host, process_->name() + "x");
+  const std::shared_ptr<Electorate> electorate = world_.new_electorate(other, plan_.server_timeout);
+  const Ttl length = Ttl::from(ttl).value();
+  world_.history().add("{} extends {} by hand, by {} ms", other.name(), lease.token.secret().substr(0, 4), ttl.count());
+  world_.referee().shared(lease.token);
+  HeldLease held(*electorate, lease.resource, lease.token, lease.fence, lease.hold);
+  const ExtendResult result = co_await held.extend(length, Instant::max(), /*by_hand=*/true);
+  if (result.decision == ExtendDecision::confirmed) {
+    world_.referee().extended(other, lease.token, redlock::deadline(result.t0, length), other.true_time(result.t0));
+  }
+  world_.referee().finished(other);
+  co_await electorate->close(/*drain=*/false);
+  other.end();
+}
+
+asio::awaitable<void> Session::release_by_hand(Lease lease) {
+  Process& other = world_.new_process(plan_.host, process_->name() + "r");
+  const std::shared_ptr<Electorate> electorate = world_.new_electorate(other, plan_.server_timeout);
+  world_.history().add("{} releases {} by hand", other.name(), lease.token.secret().substr(0, 4));
+  HeldLease held(*electorate, lease.resource, lease.token, lease.fence, lease.hold);
+  const ReleaseResult result = co_await held.release(/*by_hand=*/true);
+  if (plan_.style == SessionPlan::Style::run && result.decision == ReleaseDecision::released) {
+    world_.referee().violate("theft", other.name() + " released by hand what a run keeps");
+  }
+  world_.referee().finished(other);
+  co_await electorate->close(/*drain=*/false);
+  other.end();
+}
+
+}  // namespace redlock::sim

@@ -1,0 +1,91 @@
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "engine/set_waiter.hpp"
+#include "machine.hpp"
+#include "referee.hpp"
+
+namespace redlock::sim {
+
+/// What one use of the tool is to do.
+struct SessionPlan {
+  enum class Style {
+    run,        ///< keeps the lease, nobody else may release it
+    while_pid,  ///< keeps it, too; released by hand, now and then
+    handed,     ///< `acquire --ttl`: the script works with what it got, extends and releases by hand
+  };
+  std::size_t host = 0;
+  Duration start{};  ///< true time
+  Style style = Style::run;
+  Mode mode;
+  Milliseconds ttl{};
+  Duration server_timeout{};
+  WaitPolicy wait;
+  Duration work{};
+  Duration keep{};                         ///< --min-hold, what is left of it
+  std::optional<Duration> dies_at;         ///< true time
+  std::optional<Duration> hand_extend_at;  ///< after the grant: somebody with the token gives it another ttl
+  Milliseconds hand_ttl{};
+  std::optional<Duration> hand_release_at;  ///< after the grant
+  bool undisturbed = false;                 ///< nothing happens to it or its host
+};
+
+class World;
+
+/// For people.
+const char* word_for(AttemptFailure::Why why);
+
+/// One use of the tool: a process that acquires, keeps, releases, and says to the referee what it believes.
+class Session {
+ public:
+  Session(World& world, SessionPlan plan, std::string name);
+
+  asio::awaitable<void> live();
+
+  /// SIGKILL, unless its process has ended.
+  void kill();
+
+  [[nodiscard]] const SessionPlan& plan() const noexcept { return plan_; }
+  [[nodiscard]] const std::string& name() const noexcept { return process_->name(); }
+  [[nodiscard]] bool over() const noexcept { return over_ || killed_; }
+  /// Waits for a lock that is held for as long as it takes.
+  [[nodiscard]] bool patient() const noexcept { return !plan_.wait.wait; }
+  [[nodiscard]] bool waiting() const noexcept { return waiting_ && !killed_; }
+  [[nodiscard]] Duration waiting_since() const noexcept { return waiting_since_; }
+  /// When it was told that a quorum has it in line.
+  [[nodiscard]] std::optional<Duration> in_line_since() const noexcept { return in_line_since_; }
+  [[nodiscard]] bool held() const noexcept { return held_; }
+  [[nodiscard]] std::optional<AttemptFailure::Why> gave_up() const noexcept { return gave_up_; }
+
+ private:
+  asio::awaitable<std::shared_ptr<HeldSet>> acquire(Electorate& electorate);
+  asio::awaitable<std::optional<Lease>> acquire_bare(Electorate& electorate);
+  [[nodiscard]] AcquireOrder order() const;
+  void note_grant(const Lease& lease);
+  /// True when that was the last try.
+  bool note_failure(const AttemptFailure& failure, bool final);
+  asio::awaitable<void> work_under(std::shared_ptr<HeldSet> set);
+  asio::awaitable<void> work_by_hand(Lease lease);
+  void keep(const std::shared_ptr<HeldSet>& set);
+  asio::awaitable<void> extend_by_hand(Lease lease, Milliseconds ttl);
+  asio::awaitable<void> release_by_hand(Lease lease);
+
+  World& world_;
+  SessionPlan plan_;
+  Process* process_;
+  std::unique_ptr<Bell> bell_;  ///< rung when the lease ends
+  Interrupt interrupt_;
+  bool lease_ended_ = false;
+  bool over_ = false;
+  bool killed_ = false;
+  bool waiting_ = false;
+  bool held_ = false;
+  Duration waiting_since_{};
+  std::optional<Duration> in_line_since_;
+  std::optional<AttemptFailure::Why> gave_up_;
+};
+
+}  // namespace redlock::sim

@@ -1,0 +1,314 @@
+#include "world.hpp"
+
+#include <algorithm>
+
+#include "engine/survey.hpp"
+#include "store/local/commands.hpp"
+#include "store/redis/redis_server.hpp"
+
+namespace redlock::sim {
+namespace {
+
+/// More than any schedule needs: whoever gets here runs in circles.
+constexpr std::size_t most_events = 300'000;
+
+/// Five times what the busiest schedule asks.
+constexpr std::size_t most_scripts = 4000;
+
+/// After the last session: for what is under way, and what runs in the background.
+constexpr Milliseconds settling_time{8000};
+
+/// How long the fence counter outlives everything else, and the longest lease.
+constexpr std::chrono::hours for_ever{31 * 24};
+
+/// A foreign client gives its clock as much as we do.
+Duration foreign_validity(Duration ttl) {
+  return ttl - ttl / 100 - Milliseconds(2);
+}
+
+/// Not the product's own quorum_of(): that may be what is wrong.
+std::size_t majority(std::size_t servers) {
+  return servers / 2 + 1;
+}
+
+Resource the_resource() {
+  return Resource::from("deploy").value();
+}
+
+}  // namespace
+
+World::World(const Profile& profile, std::uint64_t seed, bool with_history, local::LuaHost& lua)
+    : schedule_(draw(profile, seed)),
+      random_(seed ^ 0x5eed),
+      history_(timeline_, with_history),
+      resource_(the_resource()),
+      referee_(timeline_, history_, resource_, majority(schedule_.configured.size())) {
+  history_.add("{}", describe(schedule_));
+  for (const MachinePlan& plan : schedule_.server_plans) {
+    history_.add("s{}: rate {:+} ppm, wall clock {:+} ms", servers_.size() + 1, plan.ppm, plan.wall_offset.count());
+    servers_.emplace_back(timeline_, lua, servers_.size(), Oscillator(plan.clock_origin, plan.ppm), plan.wall_offset,
+                          Random(random_.bits()));
+    servers_.back().watcher = &referee_;
+  }
+  for (const MachinePlan& plan : schedule_.hosts) {
+    history_.add("host {}: rate {:+} ppm, wall clock {:+} ms", hosts_.size() + 1, plan.ppm, plan.wall_offset.count());
+    hosts_.emplace_back(timeline_, *this, hosts_.size(), Oscillator(plan.clock_origin, plan.ppm), plan.wall_offset);
+  }
+  for (const PathPlan& plan : schedule_.paths) paths_.emplace_back(plan.delay, plan.jitter, plan.stragglers, Random(random_.bits()));
+}
+
+World::~World() {
+  for (Host& host : hosts_) host.go_on();
+  timeline_.clear();
+}
+
+Process& World::new_process(std::size_t host, std::string name) {
+  return processes_.emplace_back(hosts_[host], std::move(name));
+}
+
+std::shared_ptr<Electorate> World::new_electorate(Process& process, Duration server_timeout) {
+  std::vector<std::unique_ptr<LockServer>> servers;
+  for (const std::size_t server : schedule_.configured) {
+    redis::Endpoint endpoint;
+    endpoint.host = "s" + std::to_string(server + 1);
+    endpoint.port = static_cast<std::uint16_t>(server);
+    redis::RedisServerOptions options;
+    options.introduces_itself = schedule_.introduces_itself && schedule_.configured.size() > 1;
+    servers.push_back(std::make_unique<redis::RedisServer>(timeline_.executor(), process, std::move(endpoint), std::move(options)));
+  }
+  RandomBits random = [random = Random(random_.bits())]() mutable { return random.bits(); };
+  return electorates_.emplace_back(std::make_shared<Electorate>(timeline_.executor(), process, std::move(random), std::move(servers),
+                                                                server_timeout, schedule_.restart_guard));
+}
+
+std::shared_ptr<Wire> World::dial(Process& process, std::size_t server) {
+  return std::make_shared<Wire>(process, servers_[server], path(process.host().number(), server));
+}
+
+std::optional<Violation> World::run() {
+  plan_sessions();
+  plan_mishaps();
+  timeline_.at(schedule_.calm, [this] { calm_down(); });
+  const auto patience = static_cast<int>(sessions_.size() + 2);
+  const Duration end = std::max(schedule_.calm, schedule_.progress_from) + schedule_.bound * patience + schedule_.work();
+  std::size_t events = 0;
+  std::optional<Duration> over_since;
+  while (!referee_.violation() && timeline_.step()) {
+    if (++events > most_events) referee_.violate("progress", "it runs in circles");
+    if (referee_.scripts() > most_scripts) referee_.violate("load", "they ask without end");
+    if (!over_since && all_over() && timeline_.now() > schedule_.calm) over_since = timeline_.now();
+    if (over_since && timeline_.now() > *over_since + settling_time) break;
+    if (timeline_.now() > end) break;
+  }
+  if (!referee_.violation()) {
+    check_outcome();
+    check_leftovers();
+  }
+  return referee_.violation();
+}
+
+void World::plan_sessions() {
+  for (const SessionPlan& plan : schedule_.sessions) {
+    Session& session = sessions_.emplace_back(*this, plan, fmt::format("c{}", sessions_.size() + 1));
+    timeline_.at(plan.start, [this, &session] { start([&session] { return session.live(); }); });
+    if (!plan.dies_at) continue;
+    timeline_.at(*plan.dies_at, [&session] { session.kill(); });
+  }
+}
+
+void World::plan_mishaps() {
+  for (const Mishap& mishap : schedule_.mishaps) {
+    const Duration end = mishap.at + mishap.span;
+    for (std::size_t host = 0; host < hosts_.size(); ++host) {
+      for (std::size_t server = 0; server < servers_.size(); ++server) {
+        const bool this_host = host == mishap.host;
+        const bool this_server = server == mishap.server;
+        if ((mishap.kind == Mishap::Kind::outage && this_host && this_server) || (mishap.kind == Mishap::Kind::isolate_host && this_host) ||
+            (mishap.kind == Mishap::Kind::isolate_server && this_server)) {
+          path(host, server).go_out(mishap.at, end);
+        }
+      }
+    }
+    timeline_.at(mishap.at, [this, &mishap] { befall(mishap); });
+  }
+}
+
+void World::befall(const Mishap& mishap) {
+  history_.add("{}", describe(mishap));
+  Server& server = servers_[mishap.server];
+  Host& host = hosts_[mishap.host];
+  switch (mishap.kind) {
+    case Mishap::Kind::wipe:
+      referee_.lost_data();
+      [[fallthrough]];
+    case Mishap::Kind::crash:
+      if (server.listens()) server.crash(mishap.kind == Mishap::Kind::wipe);
+      in(mishap.span, [this, &server] {
+        if (server.listens()) return;
+        history_.add("s{} is up again", server.number() + 1);
+        server.restart();
+      });
+      return;
+    case Mishap::Kind::freeze:
+      if (!server.answers()) return;
+      server.freeze();
+      in(mishap.span, [this, &server] {
+        if (!server.frozen()) return;
+        history_.add("s{} goes on", server.number() + 1);
+        server.thaw();
+      });
+      return;
+    case Mishap::Kind::outage:
+    case Mishap::Kind::isolate_host:
+    case Mishap::Kind::isolate_server:
+      return;  // the paths know
+    case Mishap::Kind::cut:
+      server.cut_one(/*delivers=*/mishap.flag);
+      return;
+    case Mishap::Kind::flush_scripts:
+      server.flush_scripts();
+      return;
+    case Mishap::Kind::pause:
+      if (host.paused()) return;
+      host.pause();
+      in(mishap.span, [this, &host] {
+        history_.add("host {} goes on", host.number() + 1);
+        host.go_on();
+      });
+      return;
+    case Mishap::Kind::step_client_wall:
+      host.step_wall(mishap.step);
+      return;
+    case Mishap::Kind::step_server_wall:
+      server.step_wall(mishap.step);
+      return;
+    case Mishap::Kind::break_lock:
+      start([this, mishap] { return break_by_force(mishap); });
+      return;
+    case Mishap::Kind::foreign:
+    case Mishap::Kind::foreign_for_ever:
+      foreign_lock(mishap);
+      return;
+  }
+}
+
+asio::awaitable<void> World::break_by_force(Mishap mishap) {
+  Process& process = new_process(mishap.host, "breaker");
+  const std::shared_ptr<Electorate> electorate = new_electorate(process, Milliseconds(50));
+  std::optional<Fence> only_if;
+  if (mishap.flag) only_if = Fence(1);
+  (void)co_await break_lock(*electorate, resource_, only_if);
+  referee_.finished(process);
+  co_await electorate->close(/*drain=*/false);
+}
+
+void World::foreign_lock(const Mishap& mishap) {
+  const bool for_ever = mishap.kind == Mishap::Kind::foreign_for_ever;
+  const std::string value = fmt::format("f{:03}-another-library", ++foreign_clients_);
+  const auto ttl = std::max(Milliseconds(1), std::chrono::duration_cast<Milliseconds>(mishap.span));
+  std::size_t votes = 0;
+  for (Server& server : servers_) {
+    if (!server.answers() || server.keyspace().find(resource_.key()) != nullptr) continue;
+    ++votes;
+    std::vector<std::string> command{"SET", resource_.key(), value, "NX"};
+    if (!for_ever) command.insert(command.end(), {"PX", std::to_string(ttl.count())});
+    if (for_ever && mishap.flag) command = {"HSET", resource_.key(), value, "1"};
+    local::execute(server.keyspace(), command);
+  }
+  const auto give_back = [this, value] {
+    for (Server& server : servers_) {
+      const local::Entry* entry = server.keyspace().find(resource_.key());
+      if (entry == nullptr) continue;
+      const auto* text = std::get_if<std::string>(&entry->value);
+      if (text != nullptr ? *text == value : std::get<local::Hash>(entry->value).front().first == value)
+        server.keyspace().erase(resource_.key());
+    }
+  };
+  if (votes < majority(servers_.size())) return give_back();
+  const Duration until = timeline_.now() + (for_ever ? mishap.span : foreign_validity(ttl));
+  if (until <= timeline_.now()) return give_back();
+  referee_.foreign_granted(value, until);
+  const bool dies = !for_ever && mishap.flag;
+  if (dies) return;
+  timeline_.at(until, [this, value, give_back] {
+    referee_.foreign_ended(value);
+    give_back();
+  });
+}
+
+void World::calm_down() {
+  history_.add("all is calm from now on");
+  for (Path& path : paths_) path.calm_down();
+  for (Server& server : servers_) {
+    if (!server.listens()) server.restart();
+    if (server.frozen()) server.thaw();
+  }
+  for (Host& host : hosts_) host.go_on();
+}
+
+bool World::all_over() const {
+  return std::all_of(sessions_.begin(), sessions_.end(), [](const Session& session) { return session.over(); });
+}
+
+void World::note_grant(const Session& session) {
+  check_progress(session.waiting_since());
+  if (schedule_.shape == Schedule::Shape::line) check_order(session);
+}
+
+void World::check_order(const Session& session) {
+  for (const Session& other : sessions_) {
+    const bool came_first = other.in_line_since() && *other.in_line_since() < session.plan().start;
+    if (!came_first || !other.waiting() || !other.plan().undisturbed) continue;
+    // Of two who may have it together, the network decides who hears of it first.
+    if (other.plan().mode.shared && session.plan().mode.shared) continue;
+    referee_.violate("order", fmt::format("{} overtook {}, who was in line since {:.0f} ms", session.name(), other.name(),
+                                          in_ms(*other.in_line_since())));
+  }
+}
+
+void World::check_progress(Duration waiting_since) {
+  const Duration since = std::max({referee_.busy_until(), schedule_.progress_from, waiting_since});
+  if (timeline_.now() <= since + schedule_.bound) return;
+  referee_.violate("progress", fmt::format("nobody held the lock since {:.0f} ms, though somebody waited", in_ms(since)));
+}
+
+void World::check_outcome() {
+  std::size_t holders = 0;
+  for (const Session& session : sessions_) {
+    holders += session.held() ? 1 : 0;
+    const auto why = session.gave_up();
+    if (session.waiting() && session.patient()) check_progress(session.waiting_since());
+    using Why = AttemptFailure::Why;
+    if (schedule_.shape == Schedule::Shape::duplicate) {
+      // Granted, when a quorum of others was faster.
+      if (why && why != Why::duplicate) referee_.violate("duplicate", "a server that was given twice was not told");
+      continue;
+    }
+    if (why == Why::duplicate || why == Why::denied || why == Why::misconfigured) referee_.violate("answer", "a failure that cannot be");
+    const bool unavailable = why == Why::unavailable || why == Why::too_slow;
+    if (why && session.patient() && !unavailable) referee_.violate("answer", "somebody gave up who waits for ever");
+    if (unavailable && session.plan().start > schedule_.calm) referee_.violate("answer", "no quorum though nothing was wrong");
+  }
+  if (schedule_.shape == Schedule::Shape::cron && holders != 1) {
+    referee_.violate("split", fmt::format("{} of those that started together got the lock", holders));
+  }
+}
+
+void World::check_leftovers() {
+  for (Server& server : servers_) {
+    server.step_wall(for_ever);
+    for (const auto& [key, entry] : server.keyspace().live()) {
+      referee_.violate("expiry", fmt::format("{} stays for ever at s{}", key, server.number() + 1));
+    }
+  }
+}
+
+void World::add_to(Totals& totals) const {
+  ++totals.schedules;
+  totals.grants += referee_.grants();
+  totals.scripts += referee_.scripts();
+  for (std::size_t i = 0; i < failures_.size(); ++i) totals.failures_by_why[i] += failures_[i];
+  totals.virtual_time += timeline_.now();
+}
+
+}  // namespace redlock::sim

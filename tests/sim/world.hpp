@@ -1,0 +1,92 @@
+#pragma once
+
+#include <array>
+#include <deque>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "history.hpp"
+#include "machine.hpp"
+#include "network.hpp"
+#include "referee.hpp"
+#include "schedule.hpp"
+#include "server.hpp"
+#include "session.hpp"
+#include "support/spawn.hpp"
+
+namespace redlock::sim {
+
+/// What happened in many schedules: shows that the net reaches where it should.
+struct Totals {
+  std::size_t schedules = 0;
+  std::size_t scripts = 0;
+  std::size_t grants = 0;
+  std::size_t failures = 0;
+  std::array<std::size_t, 12> failures_by_why{};
+  Duration virtual_time{};
+};
+
+/// Runs one schedule from beginning to end.
+class World final : public Network {
+ public:
+  /// `lua` is kept from one to the next, since it keeps compiled scripts.
+  World(const Profile& profile, std::uint64_t seed, bool with_history, local::LuaHost& lua);
+  ~World() override;
+  World(const World&) = delete;
+  World& operator=(const World&) = delete;
+
+  /// What was violated, if anything.
+  std::optional<Violation> run();
+
+  void add_to(Totals& totals) const;
+
+  // For sessions.
+  [[nodiscard]] Timeline& timeline() noexcept { return timeline_; }
+  [[nodiscard]] History& history() noexcept { return history_; }
+  [[nodiscard]] Referee& referee() noexcept { return referee_; }
+  [[nodiscard]] const Resource& resource() const noexcept { return resource_; }
+  Process& new_process(std::size_t host, std::string name);
+  std::shared_ptr<Electorate> new_electorate(Process& process, Duration server_timeout);
+  template <class Coroutine>
+  void start(Coroutine coroutine) {
+    spawn(timeline_.executor(), std::move(coroutine));
+  }
+  void in(Duration delay, std::function<void()> action) { timeline_.in(delay, std::move(action)); }
+  void note_failure(AttemptFailure::Why why) { ++failures_[static_cast<std::size_t>(why)]; }
+  /// It is about to hold the lock.
+  void note_grant(const Session& session);
+
+ private:
+  std::shared_ptr<Wire> dial(Process& process, std::size_t server) override;
+  [[nodiscard]] Path& path(std::size_t host, std::size_t server) { return paths_[host * servers_.size() + server]; }
+
+  void plan_sessions();
+  void plan_mishaps();
+  void befall(const Mishap& mishap);
+  asio::awaitable<void> break_by_force(Mishap mishap);
+  void foreign_lock(const Mishap& mishap);
+  void calm_down();
+  [[nodiscard]] bool all_over() const;
+  void check_order(const Session& session);
+  void check_progress(Duration waiting_since);
+  void check_outcome();
+  void check_leftovers();
+
+  Schedule schedule_;
+  Random random_;
+  Timeline timeline_;
+  History history_;
+  Resource resource_;
+  Referee referee_;
+  std::deque<Server> servers_;
+  std::deque<Host> hosts_;
+  std::vector<Path> paths_;
+  std::deque<Process> processes_;
+  std::vector<std::shared_ptr<Electorate>> electorates_;
+  std::deque<Session> sessions_;
+  std::array<std::size_t, 12> failures_{};
+  std::size_t foreign_clients_ = 0;
+};
+
+}  // namespace redlock::sim
