@@ -83,11 +83,7 @@ class Attempt {
     ask_all();
     while (tally().decision() == AcquireDecision::undecided && !interrupt_.raised()) co_await ballot_->bell->wait_until(Instant::max());
     const AcquireDecision decision = tally().decision();
-    const bool refused = decision != AcquireDecision::granted;
-    while (refused && approach_.waits && lines_told() < quorum_of(electorate_.size()) && !tally().complete() && !interrupt_.raised()) {
-      co_await ballot_->bell->wait_until(Instant::max());
-    }
-    if (refused) co_return fail(interrupt_.raised() ? Why::interrupted : why(decision));
+    if (decision != AcquireDecision::granted) co_return fail(interrupt_.raised() ? Why::interrupted : why(decision));
 
     const Fence fence = tally().fence();
     co_await write_back(fence);
@@ -187,15 +183,6 @@ class Attempt {
     failure.goes_first = goes_first(tally(), electorate_.size());
     look_at_line(failure);
     return unexpected<AttemptFailure>(std::move(failure));
-  }
-
-  [[nodiscard]] std::size_t lines_told() const {
-    std::size_t told = 0;
-    for (std::size_t i = 0; i < electorate_.size(); ++i) {
-      const AcquireVote* vote = tally().vote_of(i);
-      if (vote != nullptr && line_in(*vote) != nullptr) ++told;
-    }
-    return told;
   }
 
   void look_at_line(AttemptFailure& failure) const {

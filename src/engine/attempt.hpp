@@ -35,7 +35,6 @@ struct AcquireOrder {
 
 /// How an attempt fits into a wait.
 struct Approach {
-  bool waits = false;                 ///< others will follow: one that fails waits until a quorum has told its line
   const Place* place = nullptr;       ///< where we stand in line if it fails; null: nowhere, and we get nothing that others wait for
   std::optional<std::size_t> seat{};  ///< the one wanted, of several
 };

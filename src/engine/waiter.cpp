@@ -60,7 +60,7 @@ Waiter::Waiter(Electorate& electorate, AcquireOrder order, WaitPolicy policy, In
 asio::awaitable<std::variant<Lease, StillWaiting, GaveUp>> Waiter::next() {
   if (try_at_) co_await rest();
   if (place_ && in_place_) place_->begin_look();
-  const Approach approach{electorate_.clock().now() < give_up_at_, place_ && in_place_ ? &*place_ : nullptr, seat_};
+  const Approach approach{place_ && in_place_ ? &*place_ : nullptr, seat_};
   auto result = co_await attempt(electorate_, order_, interrupt_, approach);
   if (result) {
     if (place_) place_->served();
