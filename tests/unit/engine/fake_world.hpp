@@ -105,7 +105,11 @@ class FakeStore {
   /// A lock that another library took; without `remaining` it never ends.
   void hold_foreign(const Resource& resource, const std::string& value, std::optional<Duration> remaining);
   void drop(const Resource& resource) { entry(resource).lock.reset(); }
-  void forget_owner(const Resource& resource) { entry(resource).lock->fence = Fence(); }  ///< the lock's record, not the lock
+  /// The lock's record, not the lock.
+  void forget_owner(const Resource& resource) {
+    entry(resource).lock->fence = Fence();
+    entry(resource).lock->owner = Owner{};
+  }
   void lose_everything() { entries_.clear(); }
   void restart() {
     lose_everything();
