@@ -13,7 +13,7 @@ _redlock_cli_options() {
     extend) words="$every -t --ttl --token-file --restart-guard --replicas" ;;
     release) words="$every --token-file --force --if-fence" ;;
     status) words="$every --exit-code --watch" ;;
-    doctor) words="$every --restart-guard --settings" ;;
+    doctor) words="$every --restart-guard --replicas --settings" ;;
     *) words='-h --help -V --version' ;;
   esac
 }

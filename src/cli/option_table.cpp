@@ -116,7 +116,7 @@ constexpr std::array options{
     OptionSpec{"--restart-guard", "restart-guard", OptionKind::value, "DUR", takes_lock | for_extend | for_doctor, OptionSource::anywhere,
                "With 3 servers or more: one that started within DUR may have forgotten a lock, its vote does not count (default 60s, 0: "
                "off; the same for all clients)"},
-    OptionSpec{"--replicas", "replicas", OptionKind::value, "N", takes_lock | for_extend, OptionSource::anywhere,
+    OptionSpec{"--replicas", "replicas", OptionKind::value, "N", takes_lock | for_extend | for_doctor, OptionSource::anywhere,
                "A server's vote counts only when N of its replicas have confirmed it (default 0)"},
     OptionSpec{"--user", "user", OptionKind::value, "NAME", every_command, OptionSource::anywhere, "Log in as this ACL user"},
     OptionSpec{"--password-file", "password-file", OptionKind::value, "FILE", every_command, OptionSource::anywhere,

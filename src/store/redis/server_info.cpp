@@ -22,6 +22,16 @@ std::optional<std::int64_t> ServerInfo::number(std::string_view name) const {
   return text ? whole_number(*text) : std::nullopt;
 }
 
+std::int64_t ServerInfo::replicas_in_step() const {
+  std::int64_t count = 0;
+  // slave0:ip=10.0.0.2,port=6379,state=online,offset=…,lag=…
+  for (int i = 0;; ++i) {
+    const auto replica = field("slave" + std::to_string(i));
+    if (!replica) return count;
+    if (replica->find("state=online") != std::string_view::npos) ++count;
+  }
+}
+
 std::optional<std::int64_t> whole_number(std::string_view text) {
   std::int64_t number = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
@@ -45,6 +55,7 @@ ServerReport report_from(std::string_view info_text) {
   if (saved && appended) report.saves_well = *saved == "ok" && *appended == "ok";
   report.eviction_policy = text("maxmemory_policy");
   report.max_memory = info.number("maxmemory");
+  if (info.field("connected_slaves")) report.replicas = info.replicas_in_step();
   return report;
 }
 
