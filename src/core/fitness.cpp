@@ -113,7 +113,7 @@ class Examiner {
   void replicas() {
     if (demands_.replicas == 0) {
       if (report_.fails_over)
-        add(Grade::warning, "replicas", "a replica that takes its place may not have got the last locks: set --replicas 1, and see NOTES");
+        add(Grade::warning, "replicas", "a replica that takes its place may not have got the last locks: set --replicas 1");
       return;
     }
     const std::string wanted = "--replicas wants " + std::to_string(demands_.replicas);

@@ -135,6 +135,14 @@ ScriptCall inspect_call(const Resource& resource) {
   return {&scripts::inspect, keys_of(resource), {}};
 }
 
+bool may_grant(const ScriptCall& call) {
+  return call.script == &scripts::acquire || call.script == &scripts::heal;
+}
+
+const std::string& token_of(const ScriptCall& call) {
+  return call.arguments.front();
+}
+
 AcquireVote acquire_vote(const ScriptReply& reply) {
   const std::string_view word = word_of(reply);
   if (word == "granted" && has_form(reply->elements, {Type::text, Type::text, Type::text})) {

@@ -21,6 +21,10 @@ ScriptCall release_call(const ReleaseRequest& request);
 ScriptCall break_call(const Resource& resource, std::optional<Fence> only_if);
 ScriptCall inspect_call(const Resource& resource);
 
+/// Whether the call may take a lock, or give one back. Such calls, and those that take it away again, have its token first.
+bool may_grant(const ScriptCall& call);
+const std::string& token_of(const ScriptCall& call);
+
 using ScriptReply = Result<Reply, Fault>;
 
 AcquireVote acquire_vote(const ScriptReply& reply);

@@ -45,15 +45,6 @@ ScriptReply answer(Reply reply) {
   return reply;
 }
 
-/// Every script that is posted or may grant has the token first.
-const std::string& token_of(const ScriptCall& call) {
-  return call.arguments.front();
-}
-
-bool may_grant(const ScriptCall& call) {
-  return call.script == &scripts::acquire || call.script == &scripts::heal;
-}
-
 bool is_held(const Reply& reply) {
   return reply.type == Reply::Type::array && !reply.elements.empty() && reply.elements[0].text == "held";
 }

@@ -43,8 +43,9 @@ constexpr std::array meanings{
     Meaning{"CLUSTERDOWN", FaultKind::unavailable, "its cluster is down"},
     Meaning{"TRYAGAIN", FaultKind::unavailable, "its cluster is moving this key"},
     Meaning{"max number of clients", FaultKind::unavailable, "it has too many clients (maxclients)"},
-    Meaning{"MOVED", FaultKind::misconfigured, "it is part of a Redis Cluster, and this key belongs to another server"},
-    Meaning{"ASK", FaultKind::misconfigured, "it is part of a Redis Cluster, and this key is moving to another server"},
+    Meaning{"cluster support disabled", FaultKind::misconfigured, "it is part of no cluster: write redis://"},
+    Meaning{"MOVED", FaultKind::misconfigured, "it is part of a Redis Cluster, and this key belongs to another server: write cluster://"},
+    Meaning{"ASK", FaultKind::misconfigured, "it is part of a Redis Cluster, and this key is moving to another server: write cluster://"},
     Meaning{"DB index is out of range", FaultKind::misconfigured, "it has no such database"},
     Meaning{"invalid DB index", FaultKind::misconfigured, "it has no such database"},
     Meaning{"SELECT is not allowed in cluster mode", FaultKind::misconfigured, "it is part of a Redis Cluster, which has database 0 only"},
@@ -76,6 +77,14 @@ Fault fault_of_error(std::string_view error_text) {
 
 bool is_noscript(std::string_view error_text) {
   return error_text.starts_with("NOSCRIPT");
+}
+
+bool is_read_only(std::string_view error_text) {
+  return error_text.find("READONLY") != std::string_view::npos;
+}
+
+bool is_redirect(std::string_view error_text) {
+  return error_text.starts_with("MOVED ") || error_text.starts_with("ASK ") || error_text.starts_with("TRYAGAIN");
 }
 
 }  // namespace redlock::redis

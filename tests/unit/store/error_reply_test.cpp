@@ -110,5 +110,19 @@ TEST(IsNoscript, KnowsTheErrorAndNoOther) {
   EXPECT_FALSE(is_noscript(""));
 }
 
+TEST(IsReadOnly, KnowsTheErrorOutsideAndInsideOfAScript) {
+  EXPECT_TRUE(is_read_only("READONLY You can't write against a read only replica."));
+  EXPECT_TRUE(is_read_only("READONLY You can't write against a read only replica. script: 5ec, on @user_script:12."));
+  EXPECT_TRUE(is_read_only("ERR Error running script (call to f_1): @user_script:9: -READONLY You can't write against a read only slave."));
+  EXPECT_FALSE(is_read_only("MASTERDOWN Link with MASTER is down and replica-serve-stale-data is set to 'no'."));
+}
+
+TEST(IsRedirect, KnowsWhatWasDecidedBeforeAnythingWasDone) {
+  for (const char* redirect : {"MOVED 1 h:1", "ASK 1 h:1", "TRYAGAIN Multiple keys request during rehashing of slot"}) {
+    EXPECT_TRUE(is_redirect(redirect)) << redirect;
+  }
+  for (const char* other : {"ERR MOVED 1 h:1", "ASKING", "CLUSTERDOWN The cluster is down", ""}) EXPECT_FALSE(is_redirect(other)) << other;
+}
+
 }  // namespace
 }  // namespace redlock::redis
