@@ -32,6 +32,8 @@ constexpr std::array meanings{
     Meaning{"NOPERM", FaultKind::denied, ""},
     Meaning{"can't run this command", FaultKind::denied,  // NOPERM inside a script, which does not say of what
             "a right is missing, `redlock-cli doctor` names it"},
+    Meaning{"ACL failure in script", FaultKind::denied,  // Redis 7.2 and later; where it is a key the row is another
+            "a right is missing, `redlock-cli doctor` names it"},
     Meaning{"can't access at least one of the keys", FaultKind::denied, key_advice},
     Meaning{"LOADING", FaultKind::unavailable, "it is loading its data"},
     Meaning{"BUSY", FaultKind::unavailable, "it is busy with somebody's script"},
@@ -61,7 +63,7 @@ std::string_view own_words(std::string_view error_text) {
 /// For people, without what Redis adds about the script (`script: 5ec…, on @user_script:12.`).
 std::string quote(std::string_view words) {
   constexpr std::size_t longest = 200;
-  return escape_for_terminal(words.substr(0, words.find(" script: ")).substr(0, longest));
+  return escape_for_terminal(words.substr(0, words.rfind(" script: ")).substr(0, longest));
 }
 
 }  // namespace

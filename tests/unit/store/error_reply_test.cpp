@@ -47,6 +47,11 @@ const std::vector<Row>& rows() {
        "can't run this command"},
       {"ERR The user executing the script can't access at least one of the keys mentioned in the command arguments", denied,
        "at least one of the keys"},
+      {"ERR ACL failure in script: User deploy has no permissions to run the 'hset' command script: 5ecf, on @user_script:44.", denied,
+       "permissions to run the 'hset' command"},
+      {"ERR ACL failure in script: User deploy has no permissions to access one of the keys used as arguments script: 5ecf, on "
+       "@user_script:44.",
+       denied, "may not touch the key"},
       {"DENIED Redis is running in protected mode because protected mode is enabled and no password is set for the default user.", denied,
        "protected mode"},
       {"MOVED 3999 127.0.0.1:6381", misconfigured, "Redis Cluster"},

@@ -674,7 +674,7 @@ TEST_F(ScriptsTest, BinaryKeysAreKeysLikeAnyOther) {
 
 TEST_F(ScriptsTest, WithoutMemoryNothingIsAcquiredButLeasesLiveOn) {
   acquired(token('a'));
-  redis_({"CONFIG", "SET", "maxmemory-policy", "noeviction", "maxmemory", "1mb"});
+  redis_({"CONFIG", "SET", "maxmemory-policy", "noeviction", "maxmemory", "1kb"});
   const auto other = drive_.run(server_.acquire({named("other"), token('b'), ttl(), wall_clock_now(), somebody()}, drive_.soon()));
   EXPECT_EQ(fault_of(other).kind, FaultKind::unavailable);
   EXPECT_NE(fault_of(other).text.find("out of memory"), std::string::npos);
