@@ -13,7 +13,7 @@ _redlock_cli_options() {
     extend) words="$every -t --ttl --token-file --restart-guard --replicas" ;;
     release) words="$every --token-file --force --if-fence" ;;
     status) words="$every --exit-code --watch" ;;
-    doctor) words="$every --restart-guard --settings" ;;
+    doctor) words="$every --restart-guard --replicas --settings" ;;
     *) words='-h --help -V --version' ;;
   esac
 }
@@ -66,7 +66,7 @@ _redlock_cli_offer_value() {
     --config | --password-file | --token-file | --cacert | --cacertdir | --cert | --cert-key) _redlock_cli_offer_files ;;
     -S | --server)
       compopt -o nospace 2>/dev/null
-      _redlock_cli_offer 'redis:// rediss:// unix:// local:'
+      _redlock_cli_offer 'redis:// rediss:// unix:// sentinel:// sentinels:// cluster:// clusters:// local:'
       ;;
     # Whatever one likes.
     -k | --key | -w | --wait | --timeout | --unavailable-wait | -t | --ttl | -E | --conflict-exit-code | --note | --retry-delay | \

@@ -24,12 +24,12 @@ int code_of(const Fitness& fitness) {
   return fitness.worst == Grade::good ? to_int(ExitCode::done) : exit_with_warnings;
 }
 
-asio::awaitable<Finish> examine(Session& session, std::optional<Resource> key) {
+asio::awaitable<Finish> examine(Session& session, std::optional<Resource> key, unsigned replicas) {
   Electorate& electorate = session.electorate();
   const std::vector<Checkup> checkups = co_await check_up(electorate, std::move(key));
   co_await electorate.close(/*drain=*/true);
   const std::vector<std::string> names = electorate.names();
-  const FitnessDemands demands{electorate.server_timeout(), electorate.restart_guard()};
+  const FitnessDemands demands{electorate.server_timeout(), electorate.restart_guard(), replicas};
   const Fitness fitness = judge(names, checkups, demands);
   const int code = code_of(fitness);
   const std::string text =
@@ -76,7 +76,7 @@ Finish doctor_command(const Settings& settings) {
   const ServerOptions servers = read_server_options(settings);
   // No ttl of ours to derive it from: the longest default.
   Session session(settings, servers, servers.timeout.value_or(default_server_timeout(*Ttl::from(Ttl::max))));
-  return session.run(examine(session, std::move(key)));
+  return session.run(examine(session, std::move(key), servers.replicas));
 }
 
 }  // namespace redlock::cli

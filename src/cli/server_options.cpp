@@ -27,14 +27,20 @@ constexpr std::chrono::seconds default_restart_guard{60};
 /// More than any server has.
 constexpr std::uint64_t most_replicas = 1000;
 
-/// The URLs, one by one: each value may be a comma list.
+/// The URLs, one by one: each value may be a comma list, and so may the hosts of a URL.
 std::vector<std::string> urls_of(const Setting& setting) {
   std::vector<std::string> urls;
   for (const std::string& value : setting.values) {
     std::size_t begin = 0;
     for (;;) {
       const std::size_t comma = value.find(',', begin);
-      urls.push_back(value.substr(begin, comma - begin));
+      std::string part = value.substr(begin, comma - begin);
+      const bool is_url = part.find("://") != std::string::npos || local::is_place(part);
+      if (begin > 0 && !is_url && redis::names_several_hosts(urls.back())) {
+        urls.back() += "," + part;
+      } else {
+        urls.push_back(std::move(part));
+      }
       if (comma == std::string::npos) break;
       begin = comma + 1;
     }
@@ -75,7 +81,8 @@ redis::Endpoint read_endpoint(const Setting& setting, const std::string& url) {
   }
   auto endpoint = redis::parse_endpoint(url);
   if (!endpoint) throw CommandError(ExitCode::config, fmt::format("{}: wrong server URL: {}", setting.where, endpoint.error()));
-  if (endpoint->password && setting.origin == Setting::Origin::line) {
+  const bool has_password = endpoint->password || endpoint->sentinel_password;
+  if (has_password && setting.origin == Setting::Origin::line) {
     Settings::refuse(setting,
                      "a password on the command line can be read by everybody on this machine; put the URL into REDLOCK_SERVER or a "
                      "configuration file, or the password into REDISCLI_AUTH or --password-file");
@@ -101,7 +108,7 @@ std::vector<redis::Endpoint> read_endpoints(const Settings& settings, const Sett
   return endpoints;
 }
 
-/// Options that mean something for rediss:// alone.
+/// Options that mean something for TLS alone.
 constexpr std::array tls_options{"cacert", "cacertdir", "cert", "cert-key", "sni", "insecure"};
 
 /// Somebody who names a CA believes in an encryption that is not there.
@@ -109,7 +116,7 @@ void refuse_tls_options(const Settings& settings) {
   for (const char* name : tls_options) {
     const auto setting = settings.find(name);
     if (setting && setting->origin == Setting::Origin::line) {
-      Settings::refuse(*setting, "no server is named with rediss://, so nothing would be encrypted");
+      Settings::refuse(*setting, "no server is named with rediss://, sentinels:// or clusters://, so nothing would be encrypted");
     }
   }
 }

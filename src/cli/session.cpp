@@ -1,7 +1,7 @@
 #include "cli/session.hpp"
 
 #include "store/local/local_server.hpp"
-#include "store/redis/redis_server.hpp"
+#include "store/redis/cluster.hpp"
 #include "support/random.hpp"
 
 namespace redlock::cli {
@@ -14,7 +14,7 @@ Session::Session(const Settings& settings, const ServerOptions& options, Duratio
   std::vector<std::unique_ptr<LockServer>> servers;
   if (options.local) servers.push_back(std::make_unique<local::LocalServer>(io_.get_executor(), clock_, *options.local));
   for (const redis::Endpoint& endpoint : options.endpoints) {
-    servers.push_back(std::make_unique<redis::RedisServer>(io_.get_executor(), clock_, endpoint, about));
+    servers.push_back(redis::make_server(io_.get_executor(), clock_, endpoint, about));
   }
   electorate_ =
       std::make_unique<Electorate>(io_.get_executor(), clock_, random_bits, std::move(servers), server_timeout, options.restart_guard);

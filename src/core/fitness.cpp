@@ -36,6 +36,7 @@ class Examiner {
     rights();
     persistence();
     eviction();
+    replicas();
     clock();
     latency();
     uptime();
@@ -107,6 +108,19 @@ class Examiner {
     const std::string when = report_.max_memory == 0 ? "once it has a maxmemory" : "when its memory is full";
     add(Grade::warning, "eviction",
         "it evicts locks " + when + " (" + escape_for_terminal(report_.eviction_policy) + "): set maxmemory-policy noeviction");
+  }
+
+  void replicas() {
+    if (demands_.replicas == 0) {
+      if (report_.fails_over)
+        add(Grade::warning, "replicas", "a replica that takes its place may not have got the last locks: set --replicas 1");
+      return;
+    }
+    const std::string wanted = "--replicas wants " + std::to_string(demands_.replicas);
+    if (!report_.replicas) return add(Grade::unknown, "replicas", "it does not tell how many replicas it has; " + wanted);
+    const bool enough = *report_.replicas >= static_cast<std::int64_t>(demands_.replicas);
+    if (!enough) fitness_.votes = false;
+    add(enough ? Grade::good : Grade::bad, "replicas", std::to_string(*report_.replicas) + " of its replicas are in step; " + wanted);
   }
 
   void clock() {

@@ -26,6 +26,8 @@ struct ServerReport {
   std::optional<bool> saves_well;   ///< false: the last time failed
   std::string eviction_policy;
   std::optional<std::int64_t> max_memory;  ///< bytes, 0: no limit
+  std::optional<std::int64_t> replicas;    ///< that are connected and in step
+  bool fails_over = false;                 ///< a replica takes its place when it fails (Sentinel, Cluster)
 };
 
 /// How one server fared.
@@ -47,9 +49,9 @@ enum class Grade {
 
 struct Finding {
   Grade grade;
-  std::string
-      check;  ///< a word for programs: reach, software, role, rights, persistence, eviction, clock, latency, uptime, identity, replication
-  std::string text;  ///< one clause for people, escaped for the terminal
+  std::string check;  ///< a word for programs: reach, software, role, rights, persistence, eviction, replicas, clock, latency, uptime,
+                      ///< identity, replication
+  std::string text;   ///< one clause for people, escaped for the terminal
 };
 
 struct ServerFitness {
@@ -70,6 +72,7 @@ struct Fitness {
 struct FitnessDemands {
   Duration server_timeout{};
   Duration restart_guard{};  ///< zero: none, or too few servers
+  unsigned replicas = 0;     ///< how many must confirm a grant
 };
 
 /// Whether this set of servers is fit to hold locks. Pure. `names` are the servers', in the order of `checkups`.

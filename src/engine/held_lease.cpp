@@ -89,7 +89,8 @@ asio::awaitable<ExtendResult> HeldLease::extend(Ttl ttl, Instant end, bool by_ha
   result.not_ours = first_not_ours(electorate_.size(), vote_of);
   result.faults = faults_among(electorate_, vote_of);
   if (result.decision == ExtendDecision::confirmed) {
-    for (std::size_t i = 0; i < electorate_.size() && !ballot->heal; ++i) {
+    // From a server that has a record: a cluster that is moving the key cannot tell it.
+    for (std::size_t i = 0; i < electorate_.size() && (!ballot->heal || ballot->heal->provenance.record.empty()); ++i) {
       const auto* vote = vote_of(i);
       const auto* extended = vote != nullptr ? std::get_if<Extended>(vote) : nullptr;
       if (extended != nullptr)

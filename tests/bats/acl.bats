@@ -3,6 +3,7 @@
 # The ACL rules of the manual: each feature works with exactly these rights, and says which one is missing.
 load helper/common
 load helper/redis
+load helper/deployments
 load helper/locks
 load helper/checks
 
@@ -36,6 +37,12 @@ allow_all() {
     urls+=("$REDLOCK_SERVER")
   done
   REDLOCK_SERVER=$(IFS=, && echo "${urls[*]}")
+}
+
+# Which of the servers 0 to 2 of a cluster has the key.
+holder_of() {
+  local nr
+  for nr in 0 1 2; do [[ $(redis "$nr" exists "$1") != 1 ]] || echo "$nr"; done
 }
 
 # without RIGHT: the manual's rule but for this.
@@ -158,4 +165,35 @@ without() { printf '%s\n' "${RULE[@]}" | grep -vxF -- "$1"; }
   allow 0 "${RULE[@]}" +info '+config|get'
   run -0 redlock-cli doctor -k deploy
   refute_output --partial "unknown: "
+}
+
+@test "a master of sentinels needs one right more, and its sentinels one of their own" {
+  local rest
+  start_tcp_server
+  assert_equal "$(more_for sentinel://)" +role
+  start_sentinels 1 'user asker on >geheim resetchannels -@all +sentinel|get-master-addr-by-name'
+  rest=${SENTINEL_URL#sentinel://}'?sentinel-user=asker&sentinel-password=geheim'
+  allow 0 "${RULE[@]}"
+  REDLOCK_SERVER=sentinel://locker:geheim@$rest assert_refused 77 "'role' command" redlock-cli run -k deploy -n -- true
+  allow 0 "${RULE[@]}" +role
+  REDLOCK_SERVER=sentinel://locker:geheim@$rest run -0 redlock-cli run -k deploy -n -- true
+  redis "$SENTINEL" acl setuser asker -@all >/dev/null
+  REDLOCK_SERVER=sentinel://locker:geheim@$rest assert_refused 77 "the sentinel 127.0.0.1" redlock-cli run -k deploy -n -- true
+}
+
+@test "a cluster needs two rights more" {
+  local nr
+  start_cluster
+  assert_equal "$(more_for cluster://)" "+cluster|slots +asking"
+  for nr in 0 1 2; do allow "$nr" "${RULE[@]}"; done
+  REDLOCK_SERVER=${CLUSTER_URL/:\/\//://locker:geheim@}
+  assert_refused 77 "cluster" redlock-cli run -k deploy -n -- true
+  for nr in 0 1 2; do allow "$nr" "${RULE[@]}" '+cluster|slots' +asking; done
+  REDLOCK_SERVER=${CLUSTER_URL/:\/\//://locker:geheim@}
+  # deploy is the third's, and goes to the first.
+  eval "$(redlock-cli acquire -k deploy -t 1m --export)"
+  begin_migration "$(redis 2 cluster keyslot deploy)" "$(holder_of deploy)" 0
+  move_keys "$(holder_of deploy)" 0 deploy
+  run -0 redlock-cli extend -t 2m
+  run -0 redlock-cli release
 }

@@ -190,3 +190,12 @@ assert_nothing_left() {
   run -1 --separate-stderr redlock-cli doctor -q -S "$SERVERS"
   assert_equal "$output$stderr" ""
 }
+
+@test "too few replicas for --replicas, and enough of them" {
+  start_tcp_server --appendonly yes --appendfsync always --repl-diskless-sync-delay 0
+  start_server --replicaof 127.0.0.1 "${SERVER_PORT[0]}"
+  wait_until eval 'redis 0 info replication | grep -q slave0:.*state=online'
+  run -0 redlock-cli doctor -S "${SERVER_URL[0]}" --replicas 1 --server-timeout 3s
+  run -69 redlock-cli doctor -S "${SERVER_URL[0]}" --replicas 2
+  assert_output --partial "1 of its replicas are in step; --replicas wants 2"
+}

@@ -8,6 +8,18 @@
 
 namespace redlock::redis {
 
+namespace {
+
+/// What ROLE says against a server that must be a master.
+std::optional<Fault> objection_to(const Reply& role) {
+  if (role.type == Reply::Type::error) return fault_of_error(role.text);
+  if (role.type != Reply::Type::array || role.elements.empty()) return Fault{FaultKind::garbage, "an answer that no ROLE gives"};
+  if (role.elements[0].text == "master") return std::nullopt;
+  return Fault{FaultKind::unavailable, "it is no master (any more), by its own word; is a failover under way?"};
+}
+
+}  // namespace
+
 struct Connection::Open {
   ReplyLimits limits;
   std::unique_ptr<Bell> answered;  ///< null: nobody waits
@@ -15,14 +27,16 @@ struct Connection::Open {
 };
 
 Connection::Connection(asio::any_io_executor executor, const Clock& clock, std::unique_ptr<Transport> transport,
-                       const std::vector<Command>& login, const std::optional<Command>& greeting)
+                       const std::vector<Command>& login, const std::optional<Command>& greeting, bool demands_master)
     : executor_(std::move(executor)),
       clock_(clock),
       transport_(std::move(transport)),
       progress_(clock.make_bell()),
       login_replies_left_(login.size()),
+      asks_role_(demands_master),
       greets_(greeting.has_value()) {
   for (const Command& command : login) enqueue(command, std::make_shared<Open>());
+  if (demands_master) enqueue({"ROLE"}, std::make_shared<Open>());
   if (greeting) enqueue(*greeting, std::make_shared<Open>());
 }
 
@@ -151,14 +165,21 @@ void Connection::deliver(Reply reply) {
     if (reply.type == Reply::Type::error && !login_fault_) login_fault_ = fault_of_error(reply.text);
     return;
   }
+  if (asks_role_) {
+    asks_role_ = false;
+    if (login_fault_) return;
+    login_fault_ = objection_to(reply);
+    if (login_fault_) retire();
+    return;
+  }
   if (greets_) {
     greets_ = false;
     greeting_ = Greeting{std::move(reply), clock_.now()};
     return;
   }
   if (login_fault_) {
-    // What came behind a refused login may have been done all the same (by the default user); it does not count, but it can be taken back
-    // here.
+    // What came behind a refused login (or at a replica that became a master meanwhile) may have been done all the same (by the default
+    // user); it does not count, but it can be taken back here.
     open->answer = unexpected(*login_fault_);
   } else {
     open->answer = std::move(reply);

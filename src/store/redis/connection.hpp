@@ -20,6 +20,9 @@ namespace redlock::redis {
 /// One connection to one server, from connect to end; never reconnects. Commands go out in the order in which they are given, the login
 /// commands before all others and together with the first in one write; replies are matched by that order.
 ///
+/// Where only a master will do, ROLE travels behind the login. At a server that is none nobody gets an answer but that fault, and the
+/// connection counts as late.
+///
 /// A greeting is a question that travels behind the login and in front of everything else; its answer is kept, an error too.
 ///
 /// A connection whose answer came too late for somebody is `late`: it still delivers what it was given, and what is posted behind, but is
@@ -34,7 +37,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   };
 
   Connection(asio::any_io_executor executor, const Clock& clock, std::unique_ptr<Transport> transport, const std::vector<Command>& login,
-             const std::optional<Command>& greeting = std::nullopt);
+             const std::optional<Command>& greeting = std::nullopt, bool demands_master = false);
 
   /// Begins to connect. Call once.
   void start(Instant deadline);
@@ -52,6 +55,9 @@ class Connection : public std::enable_shared_from_this<Connection> {
 
   /// Whether something may be asked here: not broken, not late, not closed.
   [[nodiscard]] bool usable() const noexcept { return !broken_ && !late_; }
+
+  /// Has done its service: counts as late from now on.
+  void retire() noexcept { late_ = true; }
 
   /// Whether it ended after it had been open: the server may have acted, or may still act, on what was asked here.
   [[nodiscard]] bool broke_off() const noexcept { return broken_ && connected_; }
@@ -93,7 +99,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
   std::function<void(const Reply*)> heard_;
   std::unique_ptr<Bell> progress_;  ///< rung when it opened, when something was written, and at the end; for close()
   std::size_t login_replies_left_;
-  bool greets_;  ///< the answer to the greeting is still to come
+  bool asks_role_;  ///< the answer to ROLE is still to come
+  bool greets_;     ///< the answer to the greeting is still to come
   std::optional<Greeting> greeting_;
   std::size_t posts_ = 0;
   bool connected_ = false;

@@ -15,6 +15,9 @@ namespace {
 
 using Failure = unexpected<std::string>;
 
+constexpr std::uint16_t redis_port = 6379;
+constexpr std::uint16_t sentinel_port = 26379;
+
 std::optional<int> hex_digit(char c) {
   if (c >= '0' && c <= '9') return c - '0';
   if (c >= 'a' && c <= 'f') return c - 'a' + 10;
@@ -85,16 +88,16 @@ std::optional<std::string> read_database(std::string_view text, Endpoint& endpoi
   return std::nullopt;
 }
 
-/// `host`, `host:port`, `[v6]`, `[v6]:port`.
-std::optional<std::string> read_host(std::string_view text, Endpoint& endpoint) {
+/// `host`, `host:port`, `[v6]`, `[v6]:port`. Without a port the address keeps the one that it has.
+std::optional<std::string> read_address(std::string_view text, Address& address) {
   std::string_view port;
   bool has_port = false;
   if (text.starts_with('[')) {
     const std::size_t bracket = text.find(']');
     if (bracket == std::string_view::npos) return "the [ of its IPv6 address is not closed";
-    const auto address = canonical_v6(text.substr(1, bracket - 1));
-    if (!address) return "what stands in its [ ] is no IPv6 address";
-    endpoint.host = *address;
+    const auto v6 = canonical_v6(text.substr(1, bracket - 1));
+    if (!v6) return "what stands in its [ ] is no IPv6 address";
+    address.host = *v6;
     const std::string_view after = text.substr(bracket + 1);
     if (!after.empty() && after[0] != ':') return "after the ] of its IPv6 address only :port may follow";
     has_port = !after.empty();
@@ -104,31 +107,113 @@ std::optional<std::string> read_host(std::string_view text, Endpoint& endpoint) 
     if (colon != text.rfind(':')) return "an IPv6 address needs brackets: redis://[::1]:6379";
     const auto host = percent_decode(text.substr(0, colon));
     if (!host) return "its host is not percent-encoded correctly";
-    endpoint.host = *host;
+    address.host = *host;
     has_port = colon != std::string_view::npos;
     if (has_port) port = text.substr(colon + 1);
   }
-  if (!is_plain_host(endpoint.host)) return "it names no host";
-  std::transform(endpoint.host.begin(), endpoint.host.end(), endpoint.host.begin(),
+  if (!is_plain_host(address.host)) return "it names no host";
+  std::transform(address.host.begin(), address.host.end(), address.host.begin(),
                  [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + ('a' - 'A')) : c; });
   if (!has_port) return std::nullopt;
   const auto number = whole_number<std::uint16_t>(port);
   if (!number || *number == 0) return "the port must be a number from 1 to 65535";
-  endpoint.port = *number;
+  address.port = *number;
   return std::nullopt;
+}
+
+/// The login of a URL with hosts: `rest` begins behind it afterwards.
+std::optional<std::string> take_login_before_hosts(std::string_view& rest, Endpoint& endpoint) {
+  // A password may hold a slash that was not encoded; the last @ ends the login in any case.
+  const std::size_t at = rest.rfind('@');
+  const std::size_t slash = rest.find('/', at == std::string_view::npos ? 0 : at);
+  return take_login(rest, rest.substr(0, slash), endpoint);
 }
 
 Result<Endpoint, std::string> parse_tcp(std::string_view rest, bool tls) {
   Endpoint endpoint;
   endpoint.tls = tls;
-  // A password may hold a slash that was not encoded; the last @ ends the login in any case.
-  const std::size_t at = rest.rfind('@');
-  const std::size_t slash = rest.find('/', at == std::string_view::npos ? 0 : at);
-  if (auto wrong = take_login(rest, rest.substr(0, slash), endpoint)) return Failure(*wrong);
+  if (auto wrong = take_login_before_hosts(rest, endpoint)) return Failure(*wrong);
   const std::size_t path = rest.find('/');
-  if (auto wrong = read_host(rest.substr(0, path), endpoint)) return Failure(*wrong);
+  Address address{"", redis_port};
+  if (auto wrong = read_address(rest.substr(0, path), address)) return Failure(*wrong);
+  endpoint.host = address.host;
+  endpoint.port = address.port;
   if (path == std::string_view::npos || path + 1 == rest.size()) return endpoint;
   if (auto wrong = read_database(rest.substr(path + 1), endpoint)) return Failure(*wrong);
+  return endpoint;
+}
+
+/// `host[:port],host[:port],...`
+std::optional<std::string> read_members(std::string_view text, std::uint16_t default_port, Endpoint& endpoint) {
+  for (;;) {
+    const std::size_t comma = text.find(',');
+    Address address{"", default_port};
+    if (auto wrong = read_address(text.substr(0, comma), address)) return wrong;
+    if (address.host.find(',') != std::string::npos) return "it names no host";
+    endpoint.members.push_back(std::move(address));
+    if (comma == std::string_view::npos) return std::nullopt;
+    text.remove_prefix(comma + 1);
+  }
+}
+
+constexpr std::string_view sentinel_parameters = "?sentinel-";
+
+/// `sentinel-user=U&sentinel-password=P`, either of them or both.
+std::optional<std::string> read_sentinel_login(std::string_view query, Endpoint& endpoint) {
+  while (!query.empty()) {
+    const std::size_t end = std::min(query.find('&'), query.size());
+    const std::string_view parameter = query.substr(0, end);
+    query.remove_prefix(std::min(end + 1, query.size()));
+    const std::size_t equals = std::min(parameter.find('='), parameter.size());
+    const std::string_view key = parameter.substr(0, equals);
+    const auto value = percent_decode(parameter.substr(std::min(equals + 1, parameter.size())));
+    if (!value) return "the login for its sentinels is not percent-encoded correctly";
+    if (key == "sentinel-user") {
+      endpoint.sentinel_user = *value;
+    } else if (key == "sentinel-password") {
+      endpoint.sentinel_password = *value;
+    } else {
+      return "after ? only sentinel-user= and sentinel-password= may follow";
+    }
+  }
+  return std::nullopt;
+}
+
+/// As Sentinel documents it.
+bool is_master_name(std::string_view name) {
+  return !name.empty() && name.find_first_not_of("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789.-_") == std::string::npos;
+}
+
+Result<Endpoint, std::string> parse_sentinel(std::string_view rest, bool tls) {
+  Endpoint endpoint;
+  endpoint.kind = Endpoint::Kind::sentinel;
+  endpoint.tls = tls;
+  if (const std::size_t query = rest.find(sentinel_parameters); query != std::string_view::npos) {
+    if (auto wrong = read_sentinel_login(rest.substr(query + 1), endpoint)) return Failure(*wrong);
+    rest = rest.substr(0, query);
+  }
+  if (auto wrong = take_login_before_hosts(rest, endpoint)) return Failure(*wrong);
+  const std::size_t slash = rest.find('/');
+  if (auto wrong = read_members(rest.substr(0, slash), sentinel_port, endpoint)) return Failure(*wrong);
+  std::string_view path = slash == std::string_view::npos ? std::string_view() : rest.substr(slash + 1);
+  const std::size_t end = path.find('/');
+  endpoint.master = path.substr(0, end);
+  if (!is_master_name(endpoint.master))
+    return Failure("it must name the master (letters, digits, . - _), as the sentinels do: sentinel://host,host,host/mymaster");
+  if (end == std::string_view::npos || end + 1 == path.size()) return endpoint;
+  if (auto wrong = read_database(path.substr(end + 1), endpoint)) return Failure(*wrong);
+  return endpoint;
+}
+
+Result<Endpoint, std::string> parse_cluster(std::string_view rest, bool tls) {
+  Endpoint endpoint;
+  endpoint.kind = Endpoint::Kind::cluster;
+  endpoint.tls = tls;
+  if (auto wrong = take_login_before_hosts(rest, endpoint)) return Failure(*wrong);
+  const std::size_t slash = std::min(rest.find('/'), rest.size());
+  if (auto wrong = read_members(rest.substr(0, slash), redis_port, endpoint)) return Failure(*wrong);
+  const std::string_view path = rest.substr(slash);
+  if (!path.empty() && path != "/" && path != "/0") return Failure("a cluster has database 0 only, so nothing may follow its hosts");
   return endpoint;
 }
 
@@ -152,15 +237,63 @@ Result<Endpoint, std::string> parse_unix(std::string_view rest) {
   return endpoint;
 }
 
-constexpr std::string_view known_forms = "use redis://host:6379, rediss://host:6379, unix:///path/to/redis.sock or local:";
+constexpr std::string_view known_forms =
+    "use redis://host:6379, rediss://host:6379, unix:///path/to/redis.sock, sentinel://host,host,host/mymaster, cluster://host,host or "
+    "local:";
+
+/// In one order, whatever the user's: they are one vote, and the same one.
+std::string joined(std::vector<Address> addresses) {
+  std::sort(addresses.begin(), addresses.end());
+  addresses.erase(std::unique(addresses.begin(), addresses.end()), addresses.end());
+  std::string text;
+  for (const Address& address : addresses) text += (text.empty() ? "" : ",") + address.text();
+  return text;
+}
 
 }  // namespace
 
-std::string Endpoint::name() const {
-  if (kind == Kind::unix_socket) return "unix://" + path + (database ? "?db=" + std::to_string(database) : "");
+std::string Address::text() const {
   const bool v6 = host.find(':') != std::string::npos;
-  return (tls ? "rediss://" : "redis://") + (v6 ? "[" + host + "]" : host) + ":" + std::to_string(port) +
-         (database ? "/" + std::to_string(database) : "");
+  return (v6 ? "[" + host + "]" : host) + ":" + std::to_string(port);
+}
+
+std::string Endpoint::name() const {
+  const std::string in_database = database != 0 ? "/" + std::to_string(database) : "";
+  switch (kind) {
+    case Kind::unix_socket:
+      return "unix://" + path + (database != 0 ? "?db=" + std::to_string(database) : "");
+    case Kind::sentinel:
+      return (tls ? "sentinels://" : "sentinel://") + joined(members) + "/" + master + in_database;
+    case Kind::cluster:
+      return (tls ? "clusters://" : "cluster://") + joined(members);
+    case Kind::tcp:
+      break;
+  }
+  return (tls ? "rediss://" : "redis://") + Address{host, port}.text() + in_database;
+}
+
+Endpoint Endpoint::server_at(const Address& address) const {
+  Endpoint server;
+  server.host = address.host;
+  server.port = address.port;
+  server.database = database;
+  server.user = user;
+  server.password = password;
+  server.tls = tls;
+  return server;
+}
+
+Endpoint Endpoint::sentinel_at(const Address& address) const {
+  Endpoint sentinel = server_at(address);
+  sentinel.database = 0;
+  sentinel.user = sentinel_user;
+  sentinel.password = sentinel_password;
+  return sentinel;
+}
+
+bool names_several_hosts(std::string_view url) {
+  const std::string_view scheme = url.substr(0, url.find("://"));
+  return scheme == "sentinel" || scheme == "sentinels" || scheme == "cluster" || scheme == "clusters";
 }
 
 Result<Endpoint, std::string> parse_endpoint(std::string_view url) {
@@ -170,6 +303,8 @@ Result<Endpoint, std::string> parse_endpoint(std::string_view url) {
   const std::string_view rest = url.substr(separator + 3);
   if (scheme == "redis" || scheme == "rediss") return parse_tcp(rest, scheme == "rediss");
   if (scheme == "unix") return parse_unix(rest);
+  if (scheme == "sentinel" || scheme == "sentinels") return parse_sentinel(rest, scheme == "sentinels");
+  if (scheme == "cluster" || scheme == "clusters") return parse_cluster(rest, scheme == "clusters");
   // What stands before :// may be a login that belongs behind it.
   if (scheme.find_first_of(":@/") != std::string_view::npos) return Failure("it has no scheme; " + std::string(known_forms));
   return Failure("this version does not know " + escape_for_terminal(scheme) + "://; " + std::string(known_forms));

@@ -4,30 +4,58 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "support/result.hpp"
 
 namespace redlock::redis {
 
-/// Where one Redis server is and how to log in.
+/// Where a server listens.
+struct Address {
+  std::string host;  ///< name or numeric address, IPv6 without brackets
+  std::uint16_t port = 0;
+
+  /// `host:port`, `[v6]:port`.
+  [[nodiscard]] std::string text() const;
+  friend auto operator<=>(const Address&, const Address&) = default;
+};
+
+/// Where one vote is and how to log in: at a server of its own, at the master that sentinels name, or at the master of a key's slot in a
+/// cluster.
 struct Endpoint {
-  enum class Kind { tcp, unix_socket };
+  enum class Kind { tcp, unix_socket, sentinel, cluster };
 
   Kind kind = Kind::tcp;
-  std::string host;  ///< name or numeric address, IPv6 without brackets
+  std::string host;  ///< of a tcp server: as Address::host
   std::uint16_t port = 6379;
-  std::string path;  ///< of the socket
+  std::string path;              ///< of the socket
+  std::vector<Address> members;  ///< the sentinels; some servers of the cluster; in the order given
+  std::string master;            ///< what the sentinels call the master
   unsigned database = 0;
   std::optional<std::string> user;
   std::optional<std::string> password;
+  std::optional<std::string> sentinel_user;  ///< for the sentinels, which know nothing of the logins of their masters
+  std::optional<std::string> sentinel_password;
   bool tls = false;
 
-  /// The URL without user and password, in one spelling per server: for people and fingerprints.
+  /// The URL without users and passwords, in one spelling per server: for people and fingerprints.
   [[nodiscard]] std::string name() const;
+
+  /// The server at this address, of the sentinels' masters or of the cluster: same login, same database, TLS or not.
+  [[nodiscard]] Endpoint server_at(const Address& address) const;
+
+  /// One of the sentinels.
+  [[nodiscard]] Endpoint sentinel_at(const Address& address) const;
 };
 
-/// Reads `redis://[user[:password]@]host[:port][/db]`, the same with `rediss://` (TLS), and `unix://[user[:password]@]/path[?db=N]`; user,
-/// password, host and path may be percent-encoded. The error is one clause for the user that never repeats a password.
+/// Reads
+/// `redis://[user[:password]@]host[:port][/db]`, `unix://[user[:password]@]/path[?db=N]`,
+/// `sentinel://[user[:password]@]host[:port],.../name[/db][?sentinel-user=U][&sentinel-password=P]` (login and db are the master's) and
+/// `cluster://[user[:password]@]host[:port],...`, and with TLS `rediss://`, `sentinels://`, `clusters://`.
+/// Users, passwords, hosts, names and paths may be percent-encoded. The error is one clause for the user that never repeats a password.
 Result<Endpoint, std::string> parse_endpoint(std::string_view url);
+
+/// Whether a comma in a URL that begins so separates the hosts of one vote and not one server from the next.
+bool names_several_hosts(std::string_view url);
 
 }  // namespace redlock::redis

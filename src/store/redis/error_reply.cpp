@@ -32,6 +32,8 @@ constexpr std::array meanings{
     Meaning{"NOPERM", FaultKind::denied, ""},
     Meaning{"can't run this command", FaultKind::denied,  // NOPERM inside a script, which does not say of what
             "a right is missing, `redlock-cli doctor` names it"},
+    Meaning{"ACL failure in script", FaultKind::denied,  // Redis 7.2 and later; where it is a key the row is another
+            "a right is missing, `redlock-cli doctor` names it"},
     Meaning{"can't access at least one of the keys", FaultKind::denied, key_advice},
     Meaning{"LOADING", FaultKind::unavailable, "it is loading its data"},
     Meaning{"BUSY", FaultKind::unavailable, "it is busy with somebody's script"},
@@ -43,8 +45,9 @@ constexpr std::array meanings{
     Meaning{"CLUSTERDOWN", FaultKind::unavailable, "its cluster is down"},
     Meaning{"TRYAGAIN", FaultKind::unavailable, "its cluster is moving this key"},
     Meaning{"max number of clients", FaultKind::unavailable, "it has too many clients (maxclients)"},
-    Meaning{"MOVED", FaultKind::misconfigured, "it is part of a Redis Cluster, and this key belongs to another server"},
-    Meaning{"ASK", FaultKind::misconfigured, "it is part of a Redis Cluster, and this key is moving to another server"},
+    Meaning{"cluster support disabled", FaultKind::misconfigured, "it is part of no cluster: write redis://"},
+    Meaning{"MOVED", FaultKind::misconfigured, "it is part of a Redis Cluster, and this key belongs to another server: write cluster://"},
+    Meaning{"ASK", FaultKind::misconfigured, "it is part of a Redis Cluster, and this key is moving to another server: write cluster://"},
     Meaning{"DB index is out of range", FaultKind::misconfigured, "it has no such database"},
     Meaning{"invalid DB index", FaultKind::misconfigured, "it has no such database"},
     Meaning{"SELECT is not allowed in cluster mode", FaultKind::misconfigured, "it is part of a Redis Cluster, which has database 0 only"},
@@ -60,7 +63,7 @@ std::string_view own_words(std::string_view error_text) {
 /// For people, without what Redis adds about the script (`script: 5ec…, on @user_script:12.`).
 std::string quote(std::string_view words) {
   constexpr std::size_t longest = 200;
-  return escape_for_terminal(words.substr(0, words.find(" script: ")).substr(0, longest));
+  return escape_for_terminal(words.substr(0, words.rfind(" script: ")).substr(0, longest));
 }
 
 }  // namespace
@@ -76,6 +79,14 @@ Fault fault_of_error(std::string_view error_text) {
 
 bool is_noscript(std::string_view error_text) {
   return error_text.starts_with("NOSCRIPT");
+}
+
+bool is_read_only(std::string_view error_text) {
+  return error_text.find("READONLY") != std::string_view::npos;
+}
+
+bool is_redirect(std::string_view error_text) {
+  return error_text.starts_with("MOVED ") || error_text.starts_with("ASK ") || error_text.starts_with("TRYAGAIN");
 }
 
 }  // namespace redlock::redis

@@ -80,7 +80,7 @@ class PlainTransport final : public Transport {
     std::string text = ended ? "it closed the connection" : "the connection broke: " + error.message();
     // So does a TLS port when it is spoken to in plain text.
     const bool may_be_tls = !answered_ && (ended || error == asio::error::connection_reset);
-    if (may_be_tls && endpoint_.kind == Endpoint::Kind::tcp) text += "; if it speaks TLS, write rediss://";
+    if (may_be_tls && endpoint_.kind == Endpoint::Kind::tcp) text += "; if it speaks TLS, write rediss:// (sentinels://, clusters://)";
     return {FaultKind::silent, std::move(text)};
   }
 

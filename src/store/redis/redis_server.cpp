@@ -4,7 +4,9 @@
 
 #include "core/helper_keys.hpp"
 #include "store/redis/error_reply.hpp"
+#include "store/redis/login.hpp"
 #include "store/redis/rights.hpp"
+#include "store/redis/sentinel.hpp"
 #include "store/redis/server_info.hpp"
 #include "support/number.hpp"
 
@@ -25,19 +27,6 @@ constexpr std::int64_t longest_uptime = std::int64_t{100} * 365 * 24 * 3600;
 constexpr ReplyLimits scan_limits{4, 16 * 1024, 64 * 1024, 16 * 1024 * 1024};
 constexpr std::string_view scan_page = "512";
 
-std::vector<Command> login_commands(const Endpoint& endpoint) {
-  std::vector<Command> commands;
-  if (endpoint.user || endpoint.password) {
-    // A user without a password is an ACL user with `nopass`, which any password fits; never the default user in its place.
-    Command auth{"AUTH"};
-    if (endpoint.user) auth.push_back(*endpoint.user);
-    auth.push_back(endpoint.password.value_or(""));
-    commands.push_back(std::move(auth));
-  }
-  if (endpoint.database != 0) commands.push_back({"SELECT", std::to_string(endpoint.database)});
-  return commands;
-}
-
 Command script_command(const ScriptCall& call, bool by_digest) {
   Command command{by_digest ? "EVALSHA" : "EVAL", std::string(by_digest ? scripts::sha1 : scripts::text), std::to_string(call.keys.size())};
   command.insert(command.end(), call.keys.begin(), call.keys.end());
@@ -54,6 +43,10 @@ ServerFacts facts_from(const std::optional<Connection::Greeting>& greeting, Inst
   if (const auto up = info.number("uptime_in_seconds"))
     facts.up = std::chrono::seconds(std::clamp(*up, -longest_uptime, longest_uptime)) + (now - greeting->at);
   return facts;
+}
+
+bool is_read_only_reply(const Reply& reply) {
+  return reply.type == Reply::Type::error && is_read_only(reply.text);
 }
 
 /// Whether the call changed what replicas must have before it counts.
@@ -86,21 +79,42 @@ bool is_page(const Reply& reply) {
 }  // namespace
 
 RedisServer::RedisServer(asio::any_io_executor executor, const Clock& clock, Endpoint endpoint, RedisServerOptions options)
-    : executor_(std::move(executor)),
-      clock_(clock),
-      endpoint_(std::move(endpoint)),
-      options_(std::move(options)),
-      name_(endpoint_.name()) {}
+    : executor_(std::move(executor)), clock_(clock), endpoint_(std::move(endpoint)), options_(std::move(options)), name_(endpoint_.name()) {
+  if (endpoint_.kind == Endpoint::Kind::sentinel) sentinels_ = std::make_shared<Sentinels>(executor_, clock_, endpoint_, options_.tls);
+}
 
 asio::awaitable<ScriptReply> RedisServer::call(ScriptCall call, Instant deadline) {
+  auto reply = co_await ask(std::move(call), /*asking=*/false, deadline);
+  if (!reply) co_return unexpected(reply.error());
+  if (reply->type == Reply::Type::error) co_return unexpected(fault_of_error(reply->text));
+  co_return std::move(*reply);
+}
+
+asio::awaitable<Result<Reply, Fault>> RedisServer::ask(ScriptCall call, bool asking, Instant deadline) {
+  const bool was_connected = current_ && current_->connection->usable();
+  auto reply = co_await ask_once(call, asking, deadline);
+  // Who was a master when we connected may be one no more; then nothing was done, and another may be the master by now.
+  if (was_connected && reply && is_read_only_reply(*reply)) reply = co_await ask_once(call, asking, deadline);
+  co_return reply;
+}
+
+asio::awaitable<Result<Reply, Fault>> RedisServer::ask(Command command, ReplyLimits limits, Instant deadline) {
+  const std::shared_ptr<Connection> connection = usable_link(deadline)->connection;
+  co_return co_await connection->request(std::move(command), limits, deadline);
+}
+
+asio::awaitable<Result<Reply, Fault>> RedisServer::ask_once(ScriptCall call, bool asking, Instant deadline) {
   const std::shared_ptr<Link> link = usable_link(deadline);
   Connection& connection = *link->connection;
+  const Command asking_command{"ASKING"};
+  if (asking) connection.post(asking_command);
   const std::size_t posts = connection.posts();
   const Leavings leavings = leavings_of(call);
   if (!leavings.token.empty()) link->left[leavings.token] = false;
   if (!leavings.waiter.empty()) link->left[leavings.waiter] = true;
-  // The first call on a connection carries the whole text, so that a server that never saw it costs no second round trip.
-  const bool by_digest = link->knows;
+  // The first call on a connection carries the whole text, so that a server that never saw it costs no second round trip. ASKING is for
+  // one command, which must not be in vain.
+  const bool by_digest = !asking && link->knows;
   link->told = true;
   auto reply = co_await connection.request(script_command(call, by_digest), ReplyLimits{}, deadline);
   if (by_digest && reply && reply->type == Reply::Type::error && is_noscript(reply->text)) {
@@ -109,7 +123,18 @@ asio::awaitable<ScriptReply> RedisServer::call(ScriptCall call, Instant deadline
     reply = co_await connection.request(script_command(call, false), ReplyLimits{}, deadline);
   }
   if (!reply) co_return unexpected(reply.error());
-  if (reply->type == Reply::Type::error) co_return unexpected(fault_of_error(reply->text));
+  if (reply->type == Reply::Type::error) {
+    if (is_read_only_reply(*reply)) {
+      connection.retire();
+      go_deaf();
+    }
+    // Nothing was done here, so there is nothing to take back: what is done elsewhere is taken back there.
+    const bool leads_on = is_read_only_reply(*reply) || is_redirect(reply->text);
+    if (leads_on && !leavings.token.empty() && link->left.erase(leavings.token) == 0) {
+      co_return unexpected(Fault{FaultKind::silent, "taken back before it was done"});
+    }
+    co_return std::move(*reply);
+  }
   link->knows = true;
   facts_ = facts_from(connection.greeting(), clock_.now());
   if (left_no_lease(*reply)) {
@@ -165,6 +190,10 @@ void RedisServer::post_on(Link& link, const ScriptCall& call) {
   // that nobody hears its answers, it drops.
   link.connection->post(script_command(call, /*by_digest=*/link.told));
   link.told = true;
+  if (!options_.slots_move || call.script != &scripts::release) return;
+  ScriptCall alone = call;  // a slot that is on its way refuses a script for keys of which only some are left (PROTOCOL D1)
+  alone.keys.resize(1);
+  link.connection->post(script_command(alone, /*by_digest=*/true));
 }
 
 asio::awaitable<Result<std::vector<Resource>, Fault>> RedisServer::list(Instant deadline) {
@@ -216,6 +245,7 @@ asio::awaitable<Result<ServerReport, Fault>> RedisServer::examine(Instant deadli
   if (const auto server_time = time_from(*time)) report.clock_offset = *server_time - asked_at - latency / 2;
   report.append_fsync = configured(*fsync).value_or("");
   report.save = configured(*save);
+  report.fails_over = sentinels_ != nullptr;
   co_return report;
 }
 
@@ -274,6 +304,10 @@ asio::awaitable<std::optional<Fault>> RedisServer::listen(Resource resource, std
   co_return fault;
 }
 
+void RedisServer::go_deaf() {
+  if (ear_) std::exchange(ear_, nullptr)->abort();
+}
+
 void RedisServer::stop_listening() {
   if (!ear_) return;
   ear_->on_message(nullptr);
@@ -319,9 +353,10 @@ std::shared_ptr<RedisServer::Link> RedisServer::connect(Instant deadline) {
 }
 
 std::shared_ptr<Connection> RedisServer::open_connection(Instant deadline, const std::optional<Command>& greeting) {
-  auto transport = make_plain_transport(executor_, clock_, endpoint_);
-  if (endpoint_.tls) transport = make_tls_transport(std::move(transport), options_.tls, endpoint_.host);
-  auto connection = std::make_shared<Connection>(executor_, clock_, std::move(transport), login_commands(endpoint_), greeting);
+  auto transport = sentinels_ ? make_sentinel_transport(executor_, clock_, sentinels_, options_.tls)
+                              : make_transport(executor_, clock_, endpoint_, options_.tls);
+  auto connection = std::make_shared<Connection>(executor_, clock_, std::move(transport), login_commands(endpoint_), greeting,
+                                                 /*demands_master=*/sentinels_ != nullptr);
   connection->start(deadline);
   return connection;
 }

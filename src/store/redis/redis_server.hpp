@@ -18,12 +18,16 @@ struct RedisServerOptions {
   std::shared_ptr<const TlsContext> tls;  ///< what an endpoint with TLS needs
   unsigned replicas = 0;                  ///< a grant or an extension counts only when so many replicas have it (WAIT)
   bool introduces_itself = false;         ///< ask each time it connects who it is and for how long it is up (ServerFacts)
+  bool slots_move = false;                ///< it is part of a cluster
 };
 
-/// One Redis or Valkey server. Connects when it is first asked, and anew after a connection broke or ran late.
+class Sentinels;
+
+/// One Redis or Valkey server, or whichever of several its sentinels call the master. Connects when it is first asked, and anew after a
+/// connection broke, ran late, or led to what turned out to be a read-only replica; at each connect the sentinels are asked again.
 class RedisServer final : public ScriptedServer {
  public:
-  /// `clock` must outlive the server.
+  /// `endpoint` is of any kind but cluster. `clock` must outlive the server.
   RedisServer(asio::any_io_executor executor, const Clock& clock, Endpoint endpoint, RedisServerOptions options = {});
 
   [[nodiscard]] const std::string& name() const override { return name_; }
@@ -34,13 +38,21 @@ class RedisServer final : public ScriptedServer {
   asio::awaitable<std::optional<Fault>> listen(Resource resource, std::string waiter, std::function<void(Call)> heard,
                                                Instant deadline) override;
   void stop_listening() override;
+
+  /// Ends a subscription at the wrong server: who listens hears Call::deaf.
+  void go_deaf();
   asio::awaitable<void> close(Instant deadline) override;
 
- protected:
-  asio::awaitable<ScriptReply> call(ScriptCall call, Instant deadline) override;
+  /// What the server itself answers, errors too. `asking`: behind ASKING, as for a slot that it is importing.
+  asio::awaitable<Result<Reply, Fault>> ask(ScriptCall call, bool asking, Instant deadline);
+  asio::awaitable<Result<Reply, Fault>> ask(Command command, ReplyLimits limits, Instant deadline);
+
   [[nodiscard]] ServerFacts facts() const override { return facts_; }
   void post(ScriptCall call) override;
   void post_to_late(ScriptCall call, bool only_unanswered) override;
+
+ protected:
+  asio::awaitable<ScriptReply> call(ScriptCall call, Instant deadline) override;
 
  private:
   /// A connection and what was done on it.
@@ -52,6 +64,8 @@ class RedisServer final : public ScriptedServer {
     Instant waits_until;               ///< and that is over by then
     std::map<std::string, bool> left;  ///< what it carried that may be there and was not taken back (see Leavings); whether answered
   };
+
+  asio::awaitable<Result<Reply, Fault>> ask_once(ScriptCall call, bool asking, Instant deadline);
 
   /// Nothing when enough replicas have what was last written on this connection.
   asio::awaitable<std::optional<Fault>> missing_replicas(std::shared_ptr<Link> link, Instant deadline);
@@ -68,7 +82,8 @@ class RedisServer final : public ScriptedServer {
   Endpoint endpoint_;
   RedisServerOptions options_;
   std::string name_;
-  ServerFacts facts_;  ///< of the server at the other end of the connection that gave the last reply
+  std::shared_ptr<Sentinels> sentinels_;  ///< for an endpoint of that kind
+  ServerFacts facts_;                     ///< of the server at the other end of the connection that gave the last reply
   std::shared_ptr<Link> current_;
   std::shared_ptr<Connection> ear_;         ///< subscribed, while somebody listens
   std::deque<std::shared_ptr<Link>> late_;  ///< they may still deliver; oldest first

@@ -23,6 +23,16 @@ std::optional<std::int64_t> ServerInfo::number(std::string_view name) const {
   return text ? whole_number(*text) : std::nullopt;
 }
 
+std::int64_t ServerInfo::replicas_in_step() const {
+  std::int64_t count = 0;
+  // slave0:ip=10.0.0.2,port=6379,state=online,offset=…,lag=…
+  for (int i = 0;; ++i) {
+    const auto replica = field("slave" + std::to_string(i));
+    if (!replica) return count;
+    if (replica->find("state=online") != std::string_view::npos) ++count;
+  }
+}
+
 ServerReport report_from(std::string_view info_text) {
   const ServerInfo info(info_text);
   const auto text = [&info](std::string_view name) { return std::string(info.field(name).value_or("")); };
@@ -39,6 +49,7 @@ ServerReport report_from(std::string_view info_text) {
   if (saved && appended) report.saves_well = *saved == "ok" && *appended == "ok";
   report.eviction_policy = text("maxmemory_policy");
   report.max_memory = info.number("maxmemory");
+  if (info.field("connected_slaves")) report.replicas = info.replicas_in_step();
   return report;
 }
 

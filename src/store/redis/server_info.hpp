@@ -19,6 +19,9 @@ class ServerInfo {
   /// The value as a whole number; nothing when it is none.
   [[nodiscard]] std::optional<std::int64_t> number(std::string_view name) const;
 
+  /// The replicas that WAIT counts.
+  [[nodiscard]] std::int64_t replicas_in_step() const;
+
  private:
   std::string_view text_;
 };

@@ -51,4 +51,8 @@ class TlsContext;
 std::unique_ptr<Transport> make_tls_transport(std::unique_ptr<Transport> below, std::shared_ptr<const TlsContext> context,
                                               const std::string& host);
 
+/// What reaches this tcp or unix_socket endpoint; `context` is for one with TLS.
+std::unique_ptr<Transport> make_transport(asio::any_io_executor executor, const Clock& clock, const Endpoint& endpoint,
+                                          std::shared_ptr<const TlsContext> context);
+
 }  // namespace redlock::redis

@@ -38,6 +38,7 @@ end
 
 -- The first in line and its ticket, once those that are over are dropped.
 local function first_in_line(time)
+  if not QUEUE then return nil end
   while true do
     local head = redis.call('ZRANGE', QUEUE, 0, 0, 'WITHSCORES')
     if not head[1] then return nil end

@@ -10,6 +10,8 @@
 -- KEYS[8]  queue: a sorted set, ids of waiters, scored with their tickets
 -- KEYS[9]  waiters: a hash, a waiter's id -> see line.lua
 --
+-- While a cluster moves the keys to another server, extend and release of an exclusive lease get KEYS[1] alone (D1).
+--
 -- A lease is named in public by its id, the SHA-1 of its token; all shares of a lock together by 'shared'.
 -- Times and spans are in ms; times are this server's.
 local LOCK, FENCE, OWNER, RELEASED, READERS, SHARES, SEATS, QUEUE, WAITERS =
@@ -113,6 +115,7 @@ local function mine(token, time)
   if is_error(value) then return nil, value end
   if value == token then return 'exclusive' end
   local id = redis.sha1hex(token)
+  if value == SHARED and not READERS then return nil, redis.error_reply('TRYAGAIN the shares are elsewhere') end
   if not value or value == SHARED then
     local ends = share_end(id, time)
     if ends then return 'shared', ends end

@@ -6,7 +6,7 @@
 local token, by_hand, keep, waiter = ARGV[1], ARGV[2] == '1', tonumber(ARGV[3]), ARGV[4]
 local id, time = redis.sha1hex(token), now()
 -- Before anybody is called: a failed attempt must not lose its place to the one behind.
-if waiter ~= '' then enqueue(waiter, tonumber(ARGV[5]), ARGV[8], ARGV[6], tonumber(ARGV[7]), ARGV[9], time) end
+if waiter ~= '' and QUEUE then enqueue(waiter, tonumber(ARGV[5]), ARGV[8], ARGV[6], tonumber(ARGV[7]), ARGV[9], time) end
 local how, ends = mine(token, time)
 if not how then return ends end
 

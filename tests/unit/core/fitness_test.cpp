@@ -180,5 +180,29 @@ TEST(Fitness, ShowsNothingUnescaped) {
   }
 }
 
+TEST(Fitness, CountsTheReplicasThatMustConfirm) {
+  FitnessDemands two = one_second;
+  two.replicas = 2;
+  Checkup checkup = good('1');
+  EXPECT_NE(said(checkup, "replicas", Grade::unknown, two), "");
+  checkup.report.replicas = 2;
+  EXPECT_EQ(said(checkup, "replicas", Grade::good, two), "");
+  EXPECT_EQ(judge_all({checkup}, two).voting, 1U);
+  checkup.report.replicas = 1;
+  EXPECT_NE(said(checkup, "replicas", Grade::bad, two).find("1 of its replicas"), std::string::npos);
+  EXPECT_EQ(judge_all({checkup}, two).voting, 0U);
+  EXPECT_EQ(said(checkup, "replicas", Grade::good), "");  // nobody asked for any
+}
+
+TEST(Fitness, WarnsOfFailOversThatNobodyConfirmsFor) {
+  Checkup checkup = good('1');
+  checkup.report.fails_over = true;
+  checkup.report.replicas = 1;
+  EXPECT_NE(said(checkup, "replicas", Grade::warning), "");
+  FitnessDemands one = one_second;
+  one.replicas = 1;
+  EXPECT_EQ(said(checkup, "replicas", Grade::good, one), "");
+}
+
 }  // namespace
 }  // namespace redlock

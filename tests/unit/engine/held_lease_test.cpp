@@ -125,6 +125,15 @@ TEST_F(HeldLeaseTest, IsGivenBackWithItsFenceAlsoWhenTheServersForgotIt) {
   EXPECT_EQ(world.store(2).counter(resource()), lease->fence.value());
 }
 
+TEST_F(HeldLeaseTest, IsGivenBackWithTheRecordOfAServerThatHasIt) {
+  world.store(0).forget_owner(resource());
+  world.store(2).lose_everything();
+  extend();
+  world.settle_for(10ms);
+  ASSERT_TRUE(world.store(2).lock(resource()));
+  EXPECT_EQ(world.store(2).lock(resource())->owner.command, "make");
+}
+
 TEST_F(HeldLeaseTest, IsGivenBackToAServerThatSaysSoAfterTheDecision) {
   world.store(2).lose_everything();
   client.server(2).line.reply = 300ms;

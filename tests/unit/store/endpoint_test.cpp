@@ -8,8 +8,9 @@
 namespace redlock::redis {
 
 bool operator==(const Endpoint& a, const Endpoint& b) {
-  return a.kind == b.kind && a.host == b.host && a.port == b.port && a.path == b.path && a.database == b.database && a.user == b.user &&
-         a.password == b.password && a.tls == b.tls;
+  return a.kind == b.kind && a.host == b.host && a.port == b.port && a.path == b.path && a.members == b.members && a.master == b.master &&
+         a.database == b.database && a.user == b.user && a.password == b.password && a.sentinel_user == b.sentinel_user &&
+         a.sentinel_password == b.sentinel_password && a.tls == b.tls;
 }
 
 void PrintTo(const Endpoint& endpoint, std::ostream* out) {
@@ -38,6 +39,28 @@ Endpoint unix_socket(std::string path, unsigned database = 0) {
   endpoint.kind = Endpoint::Kind::unix_socket;
   endpoint.path = std::move(path);
   endpoint.database = database;
+  return endpoint;
+}
+
+Endpoint sentinel(std::vector<Address> members, std::string master, unsigned database = 0) {
+  Endpoint endpoint;
+  endpoint.kind = Endpoint::Kind::sentinel;
+  endpoint.members = std::move(members);
+  endpoint.master = std::move(master);
+  endpoint.database = database;
+  return endpoint;
+}
+
+Endpoint cluster(std::vector<Address> members) {
+  Endpoint endpoint;
+  endpoint.kind = Endpoint::Kind::cluster;
+  endpoint.members = std::move(members);
+  return endpoint;
+}
+
+Endpoint with_sentinel_login(Endpoint endpoint, std::optional<std::string> user, std::optional<std::string> password) {
+  endpoint.sentinel_user = std::move(user);
+  endpoint.sentinel_password = std::move(password);
   return endpoint;
 }
 
@@ -100,6 +123,23 @@ const std::vector<Good>& good_urls() {
       {"unix://alice@/run/redis.sock", with_login(unix_socket("/run/redis.sock"), "alice", std::nullopt), "unix:///run/redis.sock"},
       {"unix://alice:hunter2@/run/redis.sock", with_login(unix_socket("/run/redis.sock"), "alice", "hunter2"), "unix:///run/redis.sock"},
       {"unix:///" + std::string(106, 'x'), unix_socket("/" + std::string(106, 'x')), "unix:///" + std::string(106, 'x')},
+      // sentinels, in the name in one order
+      {"sentinel://s1/mymaster", sentinel({{"s1", 26379}}, "mymaster"), "sentinel://s1:26379/mymaster"},
+      {"sentinel://s1,s2:26380,[::1]:1/my-master_1.x/2", sentinel({{"s1", 26379}, {"s2", 26380}, {"::1", 1}}, "my-master_1.x", 2),
+       "sentinel://[::1]:1,s1:26379,s2:26380/my-master_1.x/2"},
+      {"sentinel://s2,s1/m/", sentinel({{"s2", 26379}, {"s1", 26379}}, "m"), "sentinel://s1:26379,s2:26379/m"},
+      {"sentinels://alice:hunter2@s1,s2/m", with_login(tls(sentinel({{"s1", 26379}, {"s2", 26379}}, "m")), "alice", "hunter2"),
+       "sentinels://s1:26379,s2:26379/m"},
+      {"sentinel://:hunter2@s1/m?sentinel-password=hunter2%26",
+       with_sentinel_login(with_login(sentinel({{"s1", 26379}}, "m"), std::nullopt, "hunter2"), std::nullopt, "hunter2&"),
+       "sentinel://s1:26379/m"},
+      {"sentinel://s1/m/3?sentinel-user=alice&sentinel-password=hunt@er2/",
+       with_sentinel_login(sentinel({{"s1", 26379}}, "m", 3), "alice", "hunt@er2/"), "sentinel://s1:26379/m/3"},
+      // clusters
+      {"cluster://c1", cluster({{"c1", 6379}}), "cluster://c1:6379"},
+      {"cluster://c2:7001,C1,c1:6379/", cluster({{"c2", 7001}, {"c1", 6379}, {"c1", 6379}}), "cluster://c1:6379,c2:7001"},
+      {"clusters://alice:hunter2@[::1]:7000,c1/0", with_login(tls(cluster({{"::1", 7000}, {"c1", 6379}})), "alice", "hunter2"),
+       "clusters://[::1]:7000,c1:6379"},
   };
   return rows;
 }
@@ -124,7 +164,11 @@ TEST(Endpoint, IsReadFromItsOwnName) {
       ADD_FAILURE() << row.name << ": " << endpoint.error();
       continue;
     }
-    EXPECT_EQ(*endpoint, with_login(row.endpoint, std::nullopt, std::nullopt)) << row.name;
+    Endpoint without_logins = with_sentinel_login(with_login(row.endpoint, std::nullopt, std::nullopt), std::nullopt, std::nullopt);
+    // What the name orders, it orders for the reader too.
+    without_logins.members = endpoint->members;
+    EXPECT_EQ(*endpoint, without_logins) << row.name;
+    EXPECT_EQ(endpoint->name(), row.name);
   }
 }
 
@@ -211,6 +255,28 @@ const std::vector<Bad>& bad_urls() {
       {"redis://alice:hunter2%zz@cache", "password is not percent-encoded"},
       {"redis://alice:hunter2%00@cache", "password is not percent-encoded"},
       {"unix://alice:hunter2%@/run/r.sock", "password is not percent-encoded"},
+      // sentinels
+      {"sentinel://", "no host"},
+      {"sentinel:///m", "no host"},
+      {"sentinel://:hunter2@s1", "must name the master"},
+      {"sentinel://:hunter2@s1/", "must name the master"},
+      {"sentinel://:hunter2@s1/m%20m", "must name the master"},
+      {"sentinel://:hunter2@s1/m,s2", "must name the master"},
+      {"sentinel://:hunter2@s1,/m", "no host"},
+      {"sentinel://:hunter2@s1,,s2/m", "no host"},
+      {"sentinel://:hunter2@s1%2cs2/m", "no host"},
+      {"sentinel://:hunter2@s1:0/m", "port must be"},
+      {"sentinel://:hunter2@s1/m/x", "database must be"},
+      {"sentinel://s1/m?password=hunter2", "must name the master"},
+      {"sentinel://s1/m?sentinel-passwort=hunter2", "only sentinel-user= and sentinel-password="},
+      {"sentinel://s1/m?sentinel-password=hunter2&db=2", "only sentinel-user= and sentinel-password="},
+      {"sentinel://s1/m?sentinel-password=hunter2%", "login for its sentinels is not percent-encoded"},
+      // clusters
+      {"cluster://", "no host"},
+      {"cluster:///0", "no host"},
+      {"cluster://:hunter2@c1/1", "database 0 only"},
+      {"cluster://:hunter2@c1/x", "database 0 only"},
+      {"cluster://:hunter2@c1,c2:x", "port must be"},
       // unix sockets
       {"unix://", "absolute path"},
       {"unix://run/r.sock", "absolute path"},
@@ -224,6 +290,16 @@ const std::vector<Bad>& bad_urls() {
       {"unix:///" + std::string(107, 'x'), "too long"},
   };
   return rows;
+}
+
+TEST(Endpoint, LeadsToTheServersWithTheirOwnLogins) {
+  const auto sentinels = parse_endpoint("sentinels://alice:hunter2@s1/m/3?sentinel-user=carol&sentinel-password=swordfish");
+  ASSERT_TRUE(sentinels);
+  EXPECT_EQ(sentinels->server_at({"10.0.0.1", 6380}), with_login(tls(tcp("10.0.0.1", 6380, 3)), "alice", "hunter2"));
+  EXPECT_EQ(sentinels->sentinel_at({"s1", 26379}), with_login(tls(tcp("s1", 26379)), "carol", "swordfish"));
+  const auto cluster = parse_endpoint("cluster://:hunter2@c1");
+  ASSERT_TRUE(cluster);
+  EXPECT_EQ(cluster->server_at({"::1", 7001}), with_login(tcp("::1", 7001), std::nullopt, "hunter2"));
 }
 
 TEST(Endpoint, IsNotReadFromAnythingElse) {

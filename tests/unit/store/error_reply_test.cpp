@@ -47,6 +47,11 @@ const std::vector<Row>& rows() {
        "can't run this command"},
       {"ERR The user executing the script can't access at least one of the keys mentioned in the command arguments", denied,
        "at least one of the keys"},
+      {"ERR ACL failure in script: User deploy has no permissions to run the 'hset' command script: 5ecf, on @user_script:44.", denied,
+       "permissions to run the 'hset' command"},
+      {"ERR ACL failure in script: User deploy has no permissions to access one of the keys used as arguments script: 5ecf, on "
+       "@user_script:44.",
+       denied, "may not touch the key"},
       {"DENIED Redis is running in protected mode because protected mode is enabled and no password is set for the default user.", denied,
        "protected mode"},
       {"MOVED 3999 127.0.0.1:6381", misconfigured, "Redis Cluster"},
@@ -108,6 +113,20 @@ TEST(IsNoscript, KnowsTheErrorAndNoOther) {
   EXPECT_FALSE(is_noscript("ERR NOSCRIPT"));
   EXPECT_FALSE(is_noscript("NOPERM"));
   EXPECT_FALSE(is_noscript(""));
+}
+
+TEST(IsReadOnly, KnowsTheErrorOutsideAndInsideOfAScript) {
+  EXPECT_TRUE(is_read_only("READONLY You can't write against a read only replica."));
+  EXPECT_TRUE(is_read_only("READONLY You can't write against a read only replica. script: 5ec, on @user_script:12."));
+  EXPECT_TRUE(is_read_only("ERR Error running script (call to f_1): @user_script:9: -READONLY You can't write against a read only slave."));
+  EXPECT_FALSE(is_read_only("MASTERDOWN Link with MASTER is down and replica-serve-stale-data is set to 'no'."));
+}
+
+TEST(IsRedirect, KnowsWhatWasDecidedBeforeAnythingWasDone) {
+  for (const char* redirect : {"MOVED 1 h:1", "ASK 1 h:1", "TRYAGAIN Multiple keys request during rehashing of slot"}) {
+    EXPECT_TRUE(is_redirect(redirect)) << redirect;
+  }
+  for (const char* other : {"ERR MOVED 1 h:1", "ASKING", "CLUSTERDOWN The cluster is down", ""}) EXPECT_FALSE(is_redirect(other)) << other;
 }
 
 }  // namespace

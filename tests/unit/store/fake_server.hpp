@@ -1,5 +1,7 @@
 #pragma once
 
+#include <asio/generic/stream_protocol.hpp>
+#include <asio/ip/tcp.hpp>
 #include <asio/local/stream_protocol.hpp>
 #include <asio/read.hpp>
 #include <asio/redirect_error.hpp>
@@ -81,7 +83,7 @@ std::string wire(const Lines&... lines) {
 /// The server's side of one connection.
 class Peer {
  public:
-  explicit Peer(asio::local::stream_protocol::socket socket) : socket_(std::move(socket)) {}
+  explicit Peer(asio::generic::stream_protocol::socket socket) : socket_(std::move(socket)) {}
 
   /// These bytes must come next.
   asio::awaitable<void> expect(std::string expected) {
@@ -135,7 +137,7 @@ class Peer {
     co_return line.substr(0, line.size() - 2);
   }
 
-  asio::local::stream_protocol::socket socket_;
+  asio::generic::stream_protocol::socket socket_;
 };
 
 /// A server that does what the test says, on a socket of its own.
@@ -164,6 +166,22 @@ class FakeServer {
  private:
   Directory directory_;
   asio::local::stream_protocol::acceptor acceptor_;
+};
+
+/// The same on a free port of 127.0.0.1, as one of several that know each other by their addresses.
+class FakeTcpServer {
+ public:
+  explicit FakeTcpServer(Drive& drive) : acceptor_(drive.executor(), {asio::ip::make_address("127.0.0.1"), 0}) {}
+
+  [[nodiscard]] redis::Address address() const { return {"127.0.0.1", acceptor_.local_endpoint().port()}; }
+
+  asio::awaitable<Peer> accept() {
+    asio::ip::tcp::socket socket = co_await acceptor_.async_accept(asio::use_awaitable);
+    co_return Peer(std::move(socket));
+  }
+
+ private:
+  asio::ip::tcp::acceptor acceptor_;
 };
 
 }  // namespace redlock::testing

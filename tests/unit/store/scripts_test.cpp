@@ -674,7 +674,7 @@ TEST_F(ScriptsTest, BinaryKeysAreKeysLikeAnyOther) {
 
 TEST_F(ScriptsTest, WithoutMemoryNothingIsAcquiredButLeasesLiveOn) {
   acquired(token('a'));
-  redis_({"CONFIG", "SET", "maxmemory-policy", "noeviction", "maxmemory", "1mb"});
+  redis_({"CONFIG", "SET", "maxmemory-policy", "noeviction", "maxmemory", "1kb"});
   const auto other = drive_.run(server_.acquire({named("other"), token('b'), ttl(), wall_clock_now(), somebody()}, drive_.soon()));
   EXPECT_EQ(fault_of(other).kind, FaultKind::unavailable);
   EXPECT_NE(fault_of(other).text.find("out of memory"), std::string::npos);
@@ -885,6 +885,57 @@ TEST_F(RightsTest, AWrongLoginIsDenied) {
   const auto vote = drive_.run(server.inspect(resource_, std::nullopt, drive_.soon()));
   EXPECT_EQ(fault_of(vote).kind, FaultKind::denied);
   EXPECT_EQ(fault_of(vote).text.find("wrong\""), std::string::npos);
+}
+
+// --- with the lock's key alone (PROTOCOL D1: a slot on its way) ---
+
+class ScriptsAloneTest : public ScriptsTest {
+ protected:
+  ScriptReply alone(ScriptCall call) {
+    call.keys.resize(1);
+    auto reply = drive_.run(server_.ask(std::move(call), /*asking=*/false, drive_.soon()));
+    if (reply && reply->type == Reply::Type::error) ADD_FAILURE() << reply->text;
+    return reply;
+  }
+  ExtendVote extend_alone(Token with, Ttl length) { return extend_vote(alone(extend_call({resource_, std::move(with), length}))); }
+  ReleaseVote release_alone(Token with, bool by_hand, Duration keep = {}) {
+    return release_vote(alone(release_call({resource_, std::move(with), by_hand, keep})));
+  }
+};
+
+TEST_F(ScriptsAloneTest, ExtendExtendsWhatIsOurs) {
+  acquired(token());
+  const auto vote = extend_alone(token(), ttl(60s));
+  ASSERT_TRUE(std::holds_alternative<Extended>(vote));
+  EXPECT_EQ(std::get<Extended>(vote).provenance.record, "");
+  EXPECT_GT(pttl("deploy"), 30'000);
+  extend_alone(token(), ttl(10s));
+  EXPECT_GT(pttl("deploy"), 30'000);
+}
+
+TEST_F(ScriptsAloneTest, NothingIsDoneToAnothersLease) {
+  acquired(token('b'));
+  EXPECT_EQ(not_ours(extend_alone(token(), ttl(60s))).why, NotOurs::Why::held);
+  EXPECT_EQ(not_ours(release_alone(token(), false)).why, NotOurs::Why::held);
+  EXPECT_LE(pttl("deploy"), 30'000);
+  EXPECT_EQ(redis_({"GET", "deploy"}).text, token('b').secret());
+}
+
+TEST_F(ScriptsAloneTest, WhatIsGoneIsGone) {
+  EXPECT_EQ(not_ours(extend_alone(token(), ttl())).why, NotOurs::Why::gone);
+  EXPECT_EQ(not_ours(release_alone(token(), false)).why, NotOurs::Why::gone);
+  EXPECT_FALSE(exists("deploy"));
+}
+
+TEST_F(ScriptsAloneTest, ReleaseReleasesWhatIsOurs) {
+  for (const bool by_hand : {false, true}) {
+    acquired(token());
+    EXPECT_TRUE(std::holds_alternative<Released>(release_alone(token(), by_hand)));
+    EXPECT_FALSE(exists("deploy"));
+  }
+  acquired(token());
+  EXPECT_TRUE(std::holds_alternative<Released>(release_alone(token(), false, 5s)));
+  EXPECT_LE(pttl("deploy"), 5'000);
 }
 
 }  // namespace

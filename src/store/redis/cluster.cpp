@@ -1,0 +1,255 @@
+#include "store/redis/cluster.hpp"
+
+#include <algorithm>
+
+#include "core/helper_keys.hpp"
+#include "store/redis/error_reply.hpp"
+#include "support/text.hpp"
+
+namespace redlock::redis {
+namespace {
+
+/// A cluster that is in order needs one, two while a slot moves.
+constexpr int most_redirects = 5;
+
+/// 16384 slots of a cluster that moved them one by one; each with a master and some replicas.
+constexpr ReplyLimits slots_limits{4, 16384, 64 * 1024, 8 * 1024 * 1024};
+
+/// Whether the call means the same with the lock's key alone, as far as an exclusive lease goes: helper keys that are not there are no
+/// loss, and a key that nobody declared is one that is not there (PROTOCOL D1). Of a share the scripts say then that they cannot tell.
+bool may_go_alone(const ScriptCall& call) {
+  return call.keys.size() > 1 && (call.script == &scripts::extend || call.script == &scripts::release);
+}
+
+Fault at(const Address& address, Fault fault) {
+  fault.text = escape_for_terminal(address.text()) + ": " + fault.text;
+  return fault;
+}
+
+void add_new(std::vector<Address>& addresses, const Address& address) {
+  if (std::find(addresses.begin(), addresses.end(), address) == addresses.end()) addresses.push_back(address);
+}
+
+/// What both can be relied on for.
+ServerReport weaker(ServerReport a, const ServerReport& b) {
+  const auto both = [](std::optional<bool> one, std::optional<bool> other) {
+    return one && other ? std::optional(*one && *other) : std::nullopt;
+  };
+  const auto distance = [](const std::optional<Duration>& offset) { return offset ? std::max(*offset, -*offset) : Duration::max(); };
+  if (b.latency) a.latency = std::max(a.latency.value_or(*b.latency), *b.latency);
+  if (distance(b.clock_offset) > distance(a.clock_offset)) a.clock_offset = b.clock_offset;
+  if (b.version < a.version) {
+    a.software = b.software;
+    a.version = b.version;
+  }
+  if (b.role != "master") {
+    a.role = b.role;
+    a.master = b.master;
+  }
+  if (!a.facts.up || !b.facts.up || *b.facts.up < *a.facts.up) a.facts.up = b.facts.up ? b.facts.up : std::nullopt;
+  a.append_only = both(a.append_only, b.append_only);
+  if (b.append_fsync != "always") a.append_fsync = b.append_fsync;
+  if (!b.save || b.save->empty()) a.save = b.save;
+  a.saves_well = both(a.saves_well, b.saves_well);
+  if (b.eviction_policy != "noeviction") {
+    a.eviction_policy = b.eviction_policy;
+    a.max_memory = b.max_memory;
+  }
+  if (!b.replicas || (a.replicas && *b.replicas < *a.replicas)) a.replicas = b.replicas;
+  return a;
+}
+
+}  // namespace
+
+ClusterServer::ClusterServer(asio::any_io_executor executor, const Clock& clock, Endpoint endpoint, RedisServerOptions options)
+    : executor_(std::move(executor)), clock_(clock), endpoint_(std::move(endpoint)), options_(std::move(options)), name_(endpoint_.name()) {
+  options_.slots_move = true;
+}
+
+asio::awaitable<ScriptReply> ClusterServer::call(ScriptCall call, Instant deadline) {
+  const std::string token = leavings_of(call).token;
+  if (token.empty()) co_return co_await follow(std::move(call), deadline);
+  undecided_.insert(token);
+  auto reply = co_await follow(std::move(call), deadline);
+  undecided_.erase(token);
+  co_return reply;
+}
+
+asio::awaitable<ScriptReply> ClusterServer::follow(ScriptCall call, Instant deadline) {
+  const std::string token = leavings_of(call).token;
+  const std::uint16_t slot = hash_slot(call.keys.front());
+  auto owner = co_await locate(call.keys.front(), deadline);
+  if (!owner) co_return unexpected(owner.error());
+  Address place = *owner;
+  bool asking = false;
+  for (int redirects = 0;;) {
+    // What was taken back meanwhile must not arrive behind the compare-and-delete.
+    if (!token.empty() && !undecided_.contains(token))
+      co_return unexpected(Fault{FaultKind::silent, "taken back before it was done"});
+    RedisServer& server = node(place);
+    const auto reply = co_await server.ask(call, asking, deadline);
+    if (!reply) {
+      slots_.clear();  // it may be another's turn by now
+      co_return unexpected(at(place, reply.error()));
+    }
+    if (reply->type != Reply::Type::error) {
+      facts_ = server.facts();
+      co_return *reply;
+    }
+    if (is_try_again(reply->text) && may_go_alone(call)) {
+      // At the one that still has the slot: it alone knows whether it still has the key.
+      call.keys.resize(1);
+      place = *owner;
+      asking = false;
+      continue;
+    }
+    const auto redirect = redirect_from(reply->text, place);
+    if (!redirect) co_return unexpected(at(place, redirect.error()));
+    if (!*redirect) {
+      slots_.clear();  // CLUSTERDOWN, a replica that lags behind
+      co_return unexpected(at(place, fault_of_error(reply->text)));
+    }
+    if (++redirects > most_redirects) {
+      slots_.clear();
+      co_return unexpected(Fault{FaultKind::unavailable,
+                                 "its servers do not agree who has this key: more than " + std::to_string(most_redirects) + " redirects"});
+    }
+    place = (*redirect)->to;
+    asking = (*redirect)->ask;
+    if (asking) continue;
+    owner = place;
+    if (ear_at_ && *ear_at_ != place) node(*ear_at_).go_deaf();
+    std::erase_if(slots_, [slot](const SlotRange& range) { return range.first == slot && range.last == slot; });
+    slots_.insert(slots_.begin(), SlotRange{slot, slot, place, {}});
+  }
+}
+
+asio::awaitable<Result<Address, Fault>> ClusterServer::locate(std::string key, Instant deadline) {
+  const std::uint16_t slot = hash_slot(key);
+  const auto has_slot = [slot](const SlotRange& range) { return range.first <= slot && slot <= range.last; };
+  if (std::none_of(slots_.begin(), slots_.end(), has_slot)) {
+    if (auto fault = co_await look_around(deadline)) co_return unexpected(std::move(*fault));
+  }
+  const auto range = std::find_if(slots_.begin(), slots_.end(), has_slot);
+  if (range == slots_.end()) co_return unexpected(Fault{FaultKind::unavailable, "no server of its cluster has the slot of this key"});
+  co_return range->master;
+}
+
+asio::awaitable<std::optional<Fault>> ClusterServer::look_around(Instant deadline) {
+  Fault none;
+  for (const Address& member : acquaintances()) {
+    const auto fault = co_await ask_for_slots(member, time_for_one(clock_.now(), deadline));
+    if (!fault) co_return std::nullopt;
+    // Silence hides more than any word does.
+    none.kind = none.text.empty() || none.kind == fault->kind ? fault->kind : FaultKind::silent;
+    none.text += (none.text.empty() ? "" : "; ") + at(member, *fault).text;
+  }
+  co_return none;
+}
+
+asio::awaitable<std::optional<Fault>> ClusterServer::ask_for_slots(Address member, Instant deadline) {
+  Command question{"CLUSTER", "SLOTS"};
+  const auto reply = co_await node(member).ask(std::move(question), slots_limits, deadline);
+  if (!reply) co_return reply.error();
+  auto slots = slots_from(*reply, member);
+  if (!slots) co_return slots.error();
+  slots_ = std::move(*slots);
+  acquaintances_ = {member};
+  for (const SlotRange& range : slots_) {
+    add_new(acquaintances_, range.master);
+    for (const Address& replica : range.replicas) add_new(acquaintances_, replica);
+  }
+  co_return std::nullopt;
+}
+
+std::vector<Address> ClusterServer::acquaintances() const {
+  std::vector<Address> all;
+  if (!acquaintances_.empty()) all.push_back(acquaintances_.front());
+  for (const Address& member : endpoint_.members) add_new(all, member);
+  for (const Address& address : acquaintances_) add_new(all, address);
+  return all;
+}
+
+std::vector<Address> ClusterServer::masters() const {
+  std::vector<Address> all;
+  for (const SlotRange& range : slots_) add_new(all, range.master);
+  return all;
+}
+
+RedisServer& ClusterServer::node(const Address& address) {
+  auto& server = nodes_[address];
+  if (!server) server = std::make_unique<RedisServer>(executor_, clock_, endpoint_.server_at(address), options_);
+  return *server;
+}
+
+void ClusterServer::post(ScriptCall call) {
+  undecided_.erase(taken_back_by(call));
+  for (const auto& [address, server] : nodes_) server->post(call);
+}
+
+void ClusterServer::post_to_late(ScriptCall call, bool only_unanswered) {
+  undecided_.erase(taken_back_by(call));
+  for (const auto& [address, server] : nodes_) server->post_to_late(call, only_unanswered);
+}
+
+asio::awaitable<Result<std::vector<Resource>, Fault>> ClusterServer::list(Instant deadline) {
+  if (auto fault = co_await look_around(deadline)) co_return unexpected(std::move(*fault));
+  std::vector<Resource> resources;
+  for (const Address& master : masters()) {
+    const auto listed = co_await node(master).list(deadline);
+    if (!listed) co_return unexpected(at(master, listed.error()));
+    resources.insert(resources.end(), listed->begin(), listed->end());
+  }
+  co_return resources;
+}
+
+asio::awaitable<Result<ServerReport, Fault>> ClusterServer::examine(Instant deadline) {
+  if (auto fault = co_await look_around(deadline)) co_return unexpected(std::move(*fault));
+  std::optional<ServerReport> weakest;
+  for (const Address& master : masters()) {
+    const auto report = co_await node(master).examine(deadline);
+    if (!report) co_return unexpected(at(master, report.error()));
+    weakest = weakest ? weaker(std::move(*weakest), *report) : *report;
+  }
+  if (!weakest) co_return unexpected(Fault{FaultKind::unavailable, "no server of its cluster has any slot"});
+  weakest->fails_over = true;
+  co_return std::move(*weakest);
+}
+
+asio::awaitable<std::vector<std::string>> ClusterServer::missing_rights(Resource unused_key, Instant deadline) {
+  const auto owner = co_await locate(unused_key.key(), deadline);
+  if (!owner) co_return std::vector<std::string>();
+  co_return co_await node(*owner).missing_rights(unused_key, deadline);
+}
+
+asio::awaitable<std::optional<Fault>> ClusterServer::erase(Resource resource, Instant deadline) {
+  const auto owner = co_await locate(resource.key(), deadline);
+  if (!owner) co_return owner.error();
+  co_return co_await node(*owner).erase(resource, deadline);
+}
+
+asio::awaitable<std::optional<Fault>> ClusterServer::listen(Resource resource, std::string waiter, std::function<void(Call)> heard,
+                                                            Instant deadline) {
+  // PUBLISH counts those alone who are subscribed at the same server (PROTOCOL D1).
+  stop_listening();
+  const auto owner = co_await locate(resource.key(), deadline);
+  if (!owner) co_return owner.error();
+  ear_at_ = *owner;
+  co_return co_await node(*owner).listen(std::move(resource), std::move(waiter), std::move(heard), deadline);
+}
+
+void ClusterServer::stop_listening() {
+  if (ear_at_) node(*std::exchange(ear_at_, std::nullopt)).stop_listening();
+}
+
+asio::awaitable<void> ClusterServer::close(Instant deadline) {
+  for (const auto& [address, server] : nodes_) co_await server->close(deadline);
+}
+
+std::unique_ptr<LockServer> make_server(asio::any_io_executor executor, const Clock& clock, const Endpoint& endpoint,
+                                        const RedisServerOptions& options) {
+  if (endpoint.kind == Endpoint::Kind::cluster) return std::make_unique<ClusterServer>(std::move(executor), clock, endpoint, options);
+  return std::make_unique<RedisServer>(std::move(executor), clock, endpoint, options);
+}
+
+}  // namespace redlock::redis

@@ -1,0 +1,73 @@
+#pragma once
+
+#include <asio/any_io_executor.hpp>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "store/redis/redis_server.hpp"
+#include "store/redis/whereabouts.hpp"
+#include "store/scripted_server.hpp"
+
+namespace redlock::redis {
+
+/// A Redis Cluster as one vote: each question goes to the master that has the key's slot, and follows MOVED and ASK. Which master that is
+/// the cluster is asked first, so that no script is ever sent to a server that might keep it for later without being the right one.
+class ClusterServer final : public ScriptedServer {
+ public:
+  /// `endpoint` is of kind cluster. `clock` must outlive the server.
+  ClusterServer(asio::any_io_executor executor, const Clock& clock, Endpoint endpoint, RedisServerOptions options = {});
+
+  [[nodiscard]] const std::string& name() const override { return name_; }
+  /// From every master.
+  asio::awaitable<Result<std::vector<Resource>, Fault>> list(Instant deadline) override;
+  /// The weakest of what its masters tell.
+  asio::awaitable<Result<ServerReport, Fault>> examine(Instant deadline) override;
+  asio::awaitable<std::vector<std::string>> missing_rights(Resource unused_key, Instant deadline) override;
+  asio::awaitable<std::optional<Fault>> erase(Resource resource, Instant deadline) override;
+  asio::awaitable<std::optional<Fault>> listen(Resource resource, std::string waiter, std::function<void(Call)> heard,
+                                               Instant deadline) override;
+  void stop_listening() override;
+  asio::awaitable<void> close(Instant deadline) override;
+
+  /// Who has the key's slot, as far as is known; a question to the cluster when that is not at all.
+  asio::awaitable<Result<Address, Fault>> locate(std::string key, Instant deadline);
+
+ protected:
+  asio::awaitable<ScriptReply> call(ScriptCall call, Instant deadline) override;
+  [[nodiscard]] ServerFacts facts() const override { return facts_; }
+  void post(ScriptCall call) override;
+  void post_to_late(ScriptCall call, bool only_unanswered) override;
+
+ private:
+  asio::awaitable<ScriptReply> follow(ScriptCall call, Instant deadline);
+
+  /// Asks one server after the other who has which slots.
+  asio::awaitable<std::optional<Fault>> look_around(Instant deadline);
+  asio::awaitable<std::optional<Fault>> ask_for_slots(Address member, Instant deadline);
+
+  /// All whom it may be asked, the one that told it last in front.
+  [[nodiscard]] std::vector<Address> acquaintances() const;
+  [[nodiscard]] std::vector<Address> masters() const;
+  RedisServer& node(const Address& address);
+
+  asio::any_io_executor executor_;
+  const Clock& clock_;
+  Endpoint endpoint_;
+  RedisServerOptions options_;
+  std::string name_;
+  ServerFacts facts_;                                      ///< of the server that gave the last reply
+  std::map<Address, std::unique_ptr<RedisServer>> nodes_;  ///< all that were ever asked
+  std::vector<SlotRange> slots_;                           ///< the first that fits a slot is right
+  std::vector<Address> acquaintances_;                     ///< from the last time that slots were told
+  std::optional<Address> ear_at_;                          ///< whom somebody listens to
+  std::set<std::string> undecided_;                        ///< tokens of acquires and heals under way that were not taken back
+};
+
+/// The vote that this endpoint is, of whatever kind.
+std::unique_ptr<LockServer> make_server(asio::any_io_executor executor, const Clock& clock, const Endpoint& endpoint,
+                                        const RedisServerOptions& options);
+
+}  // namespace redlock::redis

@@ -1,0 +1,13 @@
+#pragma once
+
+#include <vector>
+
+#include "store/redis/endpoint.hpp"
+#include "store/redis/reply_reader.hpp"
+
+namespace redlock::redis {
+
+/// What is sent first on every connection to this endpoint.
+std::vector<Command> login_commands(const Endpoint& endpoint);
+
+}  // namespace redlock::redis

@@ -1,0 +1,86 @@
+#!/usr/bin/env bats
+# shellcheck disable=SC2016,SC2030,SC2031,SC2034,SC2154
+# cluster://: the lock is at the master that has the key's slot.
+load helper/common
+load helper/redis
+load helper/deployments
+load helper/locks
+load helper/checks
+
+setup() {
+  common_setup
+  start_cluster
+  export REDLOCK_SERVER=$CLUSTER_URL
+}
+
+@test "keys of all masters are locked there, whichever server is asked first, and nothing stays" {
+  local nr first key
+  for nr in 0 1 2; do
+    key=${CLUSTER_KEY[nr]}
+    for first in 0 1 2; do
+      run -0 redlock-cli run -S "cluster://127.0.0.1:${SERVER_PORT[first]}" -k "$key" -n -- \
+        redis-cli -s "${SERVER_SOCKET[nr]}" exists "$key" "redlock:owner:{$key}"
+      assert_output 2
+    done
+    assert_unlocked "$key" "$nr"
+  done
+  # With hash tags, and with braces that are none.
+  for key in 'a{tag}b' '{tag}' 'a{}b' 'a}b' 'a{b' '{' '}{' $'\xff}\x80'; do
+    run -75 --separate-stderr redlock-cli run -k "$key" -n -- \
+      env -u REDLOCK_HELD redlock-cli run -k "$key" -n -- touch "$BATS_TEST_TMPDIR/ran"
+    run -0 redlock-cli run -k "$key" -n -- true
+  done
+  assert [ ! -e "$BATS_TEST_TMPDIR/ran" ]
+}
+
+@test "several keys of all masters are taken together, shown, extended and released" {
+  local nr
+  eval "$(redlock-cli acquire -k "${CLUSTER_KEY[0]}" -k "${CLUSTER_KEY[1]}" -k "${CLUSTER_KEY[2]}" -t 1m --export)"
+  run -0 redlock-cli status
+  for nr in 0 1 2; do assert_output --partial "${CLUSTER_KEY[nr]}"; done
+  run -0 redlock-cli extend -t 2m
+  for nr in 0 1 2; do assert_in_range "$(redis "$nr" pttl "${CLUSTER_KEY[nr]}")" 60001 120000; done
+  run -0 redlock-cli release
+  for nr in 0 1 2; do assert_unlocked "${CLUSTER_KEY[nr]}" "$nr"; done
+}
+
+@test "a waiter gets the lock when it is free, and a lock can be broken" {
+  hold holder -t 3s
+  start_background waiter redlock-cli run -k demo -- echo entered
+  wait_until has_run_scripts 0 2
+  run -0 redlock-cli release -k demo --force
+  wait_background waiter
+  assert_equal "$status: $output" "0: entered"
+  wait_background holder
+  assert_equal "$status" 79
+}
+
+@test "doctor examines all masters, and tries a lock" {
+  run -1 redlock-cli doctor
+  assert_output --partial "1 of 1 servers can vote"
+  assert_output --partial "set --replicas 1"
+  run -69 redlock-cli doctor --replicas 1
+  assert_output --partial "0 of its replicas are in step; --replicas wants 1"
+  redis 1 config set maxmemory-policy allkeys-lru >/dev/null
+  run -1 redlock-cli doctor --json
+  assert_equal "$(json '[f["grade"] for f in j["servers"][0]["findings"] if f["check"] == "eviction"]')" "['warning']"
+}
+
+@test "servers that are gone are passed over as long as the key's own is there; then it is down" {
+  redis 0 config set cluster-require-full-coverage no >/dev/null
+  kill_server 2
+  pause_server 1
+  run -0 redlock-cli run -S "cluster://127.0.0.1:${SERVER_PORT[2]},127.0.0.1:${SERVER_PORT[1]},127.0.0.1:${SERVER_PORT[0]}" -k demo -n \
+    --server-timeout 1500ms -- true
+  assert_refused 69 "127.0.0.1:${SERVER_PORT[2]}: cannot connect" redlock-cli run -k "${CLUSTER_KEY[2]}" -n -- true
+  redis 0 config set cluster-require-full-coverage yes >/dev/null
+  wait_until cluster_is fail 0
+  assert_refused 69 "its cluster is down" redlock-cli run -S "cluster://127.0.0.1:${SERVER_PORT[0]}" -k demo -n -- true
+}
+
+@test "what is no cluster, and redis:// to one, say what to write" {
+  start_tcp_server
+  assert_refused 78 "it is part of no cluster: write redis://" redlock-cli run -S "cluster://127.0.0.1:${SERVER_PORT[3]}" -k demo -n -- true
+  assert_refused 78 "write cluster://" redlock-cli run -S "redis://127.0.0.1:${SERVER_PORT[1]}" -k demo -n -- true
+  assert_refused 78 "database 0 only" redlock-cli run -S "$CLUSTER_URL/1" -k demo -n -- true
+}

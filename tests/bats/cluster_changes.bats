@@ -1,0 +1,92 @@
+#!/usr/bin/env bats
+# shellcheck disable=SC2016,SC2030,SC2031,SC2034,SC2154
+# cluster://: slots that move and masters that fail while a lock is held.
+load helper/common
+load helper/redis
+load helper/deployments
+load helper/locks
+load helper/checks
+
+setup() {
+  common_setup
+  start_cluster
+  export REDLOCK_SERVER=$CLUSTER_URL
+}
+
+# asking I CMD…: asks server I about a slot that it is importing.
+asking() {
+  local i=$1
+  shift
+  printf 'asking\n%s\n' "$*" | redis "$i" | tail -n 1
+}
+
+replica_has() { [[ $(printf 'readonly\nexists %s\n' "$1" | redis 3 | tail -n 1) == 1 ]]; }
+
+@test "a slot that moves takes a running lease with it" {
+  hold holder -t 3s
+  begin_migration "${CLUSTER_SLOT[0]}" 0 1
+  move_keys 0 1 demo 'redlock:fence:{demo}' 'redlock:owner:{demo}'
+  end_migration "${CLUSTER_SLOT[0]}" 1
+  wait_until has_run_scripts 1 1
+  release_hold holder
+  assert_equal "$status" 0
+  assert_unlocked demo 1
+}
+
+@test "while a slot is on its way a lease is extended and released wherever its key is, and none is granted" {
+  eval "$(redlock-cli acquire -k demo -t 1m --export)"
+  begin_migration "${CLUSTER_SLOT[0]}" 0 1
+  # Some keys are absent: the server refuses all that names them.
+  run -0 redlock-cli extend -t 2m
+  assert_in_range "$(redis 0 pttl demo)" 60001 120000
+  move_keys 0 1 'redlock:fence:{demo}' 'redlock:owner:{demo}'
+  run -0 redlock-cli extend -t 3m
+  assert_in_range "$(redis 0 pttl demo)" 120001 180000
+  # There is nothing left where it was asked first.
+  move_keys 0 1 demo
+  run -0 redlock-cli extend -t 4m
+  assert_in_range "$(asking 1 pttl demo)" 180001 240000
+  run -0 redlock-cli release
+  assert_equal "$(asking 1 exists demo)" 0
+  assert_refused 69 "its cluster is moving this key" redlock-cli run -k demo -n -- true
+  assert_equal "$(asking 1 exists demo)" 0
+  end_migration "${CLUSTER_SLOT[0]}" 1
+  run -0 redlock-cli run -k demo -n -- true
+}
+
+@test "a run goes through all of a slot's move" {
+  hold holder -t 3s
+  begin_migration "${CLUSTER_SLOT[0]}" 0 1
+  wait_until has_run_scripts 0 2
+  move_keys 0 1 demo
+  wait_until has_run_scripts 1 1
+  # The helper keys come later.
+  release_hold holder
+  assert_equal "$status" 0
+  assert_equal "$(asking 1 exists demo)" 0
+}
+
+@test "a lease that is lost in a slot's move is lost" {
+  hold holder -t 3s
+  begin_migration "${CLUSTER_SLOT[0]}" 0 1
+  redis 0 del demo
+  wait_background holder
+  assert_equal "$status" 79
+}
+
+@test "the master fails while a command runs, and its replica has the lease: the command goes on, waiters too" {
+  start_cluster_replica 0
+  hold holder -t 6s
+  wait_until replica_has demo
+  start_background waiter redlock-cli run -k demo --unavailable-wait 1m -- echo entered
+  wait_until has_run_scripts 0 2
+  kill_server 0
+  wait_until is_master 3
+  wait_until cluster_is ok 3
+  wait_until cluster_is ok 1
+  release_hold holder
+  assert_equal "$status" 0
+  wait_background waiter
+  assert_equal "$status: $output" "0: entered"
+  assert_unlocked demo 3
+}

@@ -1,0 +1,188 @@
+#!/usr/bin/env bats
+# shellcheck disable=SC2016,SC2030,SC2031,SC2034,SC2154
+# sentinel://: the lock is at the master that the sentinels name, and goes with it.
+load helper/common
+load helper/redis
+load helper/deployments
+load helper/locks
+load helper/checks
+
+# Server 0 is the master, server 1 its replica, servers 2 to 4 are sentinels.
+start_deployment() {
+  start_tcp_server --repl-diskless-sync-delay 0
+  start_replica 0
+  start_sentinels 3
+  export REDLOCK_SERVER=$SENTINEL_URL
+}
+
+@test "a lock is taken at the master and released there" {
+  start_deployment
+  hold holder -t 1m
+  assert_equal "$(redis 0 exists demo)" 1
+  run -0 redlock-cli status -k demo
+  assert_output --partial "$(hostname)"
+  release_hold holder
+  assert_equal "$status" 0
+  assert_unlocked demo 0
+}
+
+@test "sentinels that are gone are passed over, and asked again they are from the one that answered" {
+  start_deployment
+  kill_server 2
+  pause_server 3
+  run -0 redlock-cli run -k demo -n --server-timeout 3s -- true
+  kill_server 3
+  kill_server 4
+  assert_refused 69 "the sentinel 127.0.0.1:${SERVER_PORT[2]}: cannot connect" redlock-cli run -k demo -n -- true
+}
+
+@test "a name that the sentinels do not know is a wrong configuration, and what is no sentinel says so" {
+  start_deployment
+  local url=${SENTINEL_URL/mymaster/other}
+  assert_refused 78 "it knows no master other" redlock-cli run -S "$url" -k demo -n -- true
+  assert_refused 78 "unknown command" redlock-cli run -S "sentinel://127.0.0.1:${SERVER_PORT[0]}/mymaster" -k demo -n -- true
+}
+
+@test "the master fails while a command runs, the replica has the lease: the command goes on" {
+  start_deployment
+  hold holder -t 20s --replicas 1
+  # Idle until it has to look: the extension is what meets the new master.
+  kill_server 0
+  wait_until master_is 1
+  assert_equal "$(redis 1 exists demo)" 1
+  release_hold holder
+  assert_equal "$status" 0
+  assert_unlocked demo 1
+}
+
+@test "the lease is extended at the new master" {
+  start_deployment
+  hold holder -t 4s
+  wait_for_key 1 demo
+  kill_server 0
+  wait_until master_is 1
+  wait_until has_run_scripts 1 2
+  release_hold holder
+  assert_equal "$status" 0
+  assert_unlocked demo 1
+}
+
+@test "the replica did not get the lease: the command is stopped in time" {
+  start_deployment
+  # It stays in the sentinels' eyes a good replica.
+  redis 1 replicaof no one >/dev/null
+  hold holder -t 3s
+  assert_equal "$(redis 1 exists demo)" 0
+  kill_server 0
+  wait_background holder
+  assert_equal "$status" 79
+}
+
+@test "with --replicas nothing is granted when the replica is gone" {
+  start_deployment
+  kill_server 1
+  assert_refused 69 "only 0 of the 1 replicas" redlock-cli run -k demo -n --replicas 1 -- true
+  assert_unlocked demo 0
+}
+
+@test "waiters go on to the new master" {
+  start_deployment
+  hold holder -t 20s --replicas 1
+  start_background waiter redlock-cli run -k demo --unavailable-wait 1m -- echo entered
+  wait_until has_run_scripts 0 3
+  kill_server 0
+  wait_until master_is 1
+  release_hold holder
+  assert_equal "$status" 0
+  wait_background waiter
+  assert_equal "$status: $output" "0: entered"
+}
+
+@test "a master that becomes a replica while a command runs is left for the new one" {
+  start_deployment
+  hold holder -t 20s
+  wait_for_key 1 demo
+  # By the sentinels, who cut the connections of clients; the old master is a replica afterwards, and alive.
+  redis "$SENTINEL" sentinel failover mymaster >/dev/null
+  wait_until master_is 1
+  wait_until is_linked_replica 0
+  release_hold holder
+  assert_equal "$status" 0
+  assert_unlocked demo 1
+}
+
+@test "what the sentinels call a master and is none gets no vote" {
+  start_tcp_server
+  # No quorum of sentinels is alive to correct what this one says.
+  start_sentinels 1 "sentinel monitor other 127.0.0.1 ${SERVER_PORT[0]} 2"
+  redis 0 replicaof 127.0.0.1 1 >/dev/null
+  # Else a replica answers such questions.
+  redis 0 config set replica-read-only no >/dev/null
+  assert_refused 69 "it is no master (any more), by its own word" redlock-cli run -S "${SENTINEL_URL/mymaster/other}" -k demo -n -- true
+  run -69 redlock-cli status -S "${SENTINEL_URL/mymaster/other}" -k demo
+  assert_unlocked demo 0
+}
+
+@test "a connection that has become read-only is left, and the sentinels are asked again" {
+  start_deployment
+  hold holder -t 1m
+  wait_for_key 1 demo
+  # Nobody tells the holder: its connection stays open.
+  redis 1 replicaof no one >/dev/null
+  redis 0 replicaof 127.0.0.1 "${SERVER_PORT[1]}" >/dev/null
+  wait_until master_is 1
+  release_hold holder
+  assert_equal "$status" 0
+  assert_unlocked demo 1
+}
+
+@test "logins for the master and for the sentinels are their own" {
+  start_tcp_server --requirepass of-the-master
+  REDISCLI_AUTH=of-the-sentinels start_sentinels 1 'requirepass of-the-sentinels' 'sentinel auth-pass mymaster of-the-master'
+  export REDLOCK_SERVER="${SENTINEL_URL/:\/\//://:of-the-master@}?sentinel-password=of-the-sentinels"
+  run -0 redlock-cli run -k demo -n -- true
+  REDLOCK_SERVER="${SENTINEL_URL/:\/\//://:of-the-master@}" assert_refused 77 "the sentinel 127.0.0.1" redlock-cli run -k demo -n -- true
+  REDLOCK_SERVER="$SENTINEL_URL?sentinel-password=of-the-sentinels" assert_refused 77 "it wants a password" redlock-cli run -k demo -n -- true
+}
+
+@test "a sentinel's password on the command line is refused, and shown nowhere" {
+  local url='sentinel://h/m?sentinel-password=swordfish'
+  assert_refused 64 "a password on the command line" redlock-cli run -S "$url" -k demo -n -- true
+  [[ $stderr != *swordfish* ]]
+  REDLOCK_SERVER=$url run -0 redlock-cli doctor --settings
+  assert_output --partial 'sentinel://h/m?...'
+  refute_output --partial swordfish
+}
+
+@test "doctor, status, extend and release work through the sentinels" {
+  start_deployment
+  run -1 redlock-cli doctor
+  assert_output --partial "set --replicas 1"
+  run -1 redlock-cli doctor --replicas 1 --server-timeout 3s
+  assert_output --partial "1 of 1 servers can vote"
+  refute_output --partial "set --replicas 1"
+  eval "$(redlock-cli acquire -k demo -t 1m --export)"
+  run -0 redlock-cli extend -t 2m
+  run -0 redlock-cli status
+  assert_output --partial demo
+  run -0 redlock-cli release
+  assert_unlocked demo 0
+}
+
+@test "doctor counts the replicas that --replicas wants" {
+  start_deployment
+  run -1 redlock-cli doctor --replicas 1 --server-timeout 3s --json
+  assert_equal "$(json '[f["grade"] for f in j["servers"][0]["findings"] if f["check"] == "replicas"]')" "['good']"
+  run -69 redlock-cli doctor --replicas 2 --server-timeout 1s
+  assert_output --partial "1 of its replicas are in step; --replicas wants 2"
+}
+
+@test "masters of sentinels and plain servers are a quorum together" {
+  start_deployment
+  start_servers 2
+  run -0 redlock-cli run -S "$SENTINEL_URL,${SERVER_URL[5]},${SERVER_URL[6]}" -k demo -n -- redlock-cli status -k demo -S "$SENTINEL_URL,${SERVER_URL[5]},${SERVER_URL[6]}"
+  assert_output --partial "held"
+  assert_unlocked demo 0 5 6
+  # The same server under two names has but one vote.
+  assert_refused 78 "two of the servers given are the same one" redlock-cli run -S "$SENTINEL_URL,${SERVER_URL[0]}" -k demo -n -- true
+}

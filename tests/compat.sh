@@ -1,0 +1,154 @@
+#!/usr/bin/env bash
+# Runs a part of the tests with other servers, and with other compilers and libraries, than this machine's distribution has. They come as Debian
+# packages, from the mirror that this machine's apt uses; nothing is installed here but debootstrap. On demand; needs root for `debian`.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+root=$PWD
+. packaging/dependencies.sh
+
+usage() {
+  cat <<'END'
+usage: tests/compat.sh valkey|redis|debian [NAME…]
+
+  valkey   tests/bats with Valkey, from bookworm-backports
+  redis    tests/bats with a newer Redis, from trixie, with its own libraries
+  debian   builds preset dev in a clean trixie, and runs the unit tests and tests/bats there
+
+NAME…: which files of tests/bats; by default those of locks, quorums and runs. For valkey and redis, preset dev must have been built.
+END
+}
+
+# What the servers have the largest part in.
+names=(acquire_release quorum fence run_command restart_guard interop sentinel cluster cluster_changes)
+
+(($# >= 1)) || { usage >&2; exit 64; }
+what=$1
+shift
+(($# == 0)) || names=("$@")
+
+work=
+clean_up() { [[ -z $work ]] || rm -rf --one-file-system "$work"; }
+trap clean_up EXIT
+work=$(mktemp -d)
+chmod 755 "$work"
+
+# Where this machine gets its packages.
+mirror() {
+  # shellcheck disable=SC2016
+  apt-get indextargets --format '$(REPO_URI)' 'Created-By: Packages' | grep -v security | head -n 1
+}
+
+# other_apt SUITE: apt commands are about that suite from now on, and about a machine on which nothing is installed.
+other_apt() {
+  mkdir -p "$work/apt/lists/partial" "$work/apt/archives/partial" "$work/apt/parts"
+  : >"$work/apt/status"
+  echo "deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] $(mirror) $1 main" >"$work/apt/sources.list"
+  cat >"$work/apt/conf" <<END
+Dir::State::lists "$work/apt/lists";
+Dir::State::status "$work/apt/status";
+Dir::Cache "$work/apt";
+Dir::Etc::sourcelist "$work/apt/sources.list";
+Dir::Etc::sourceparts "$work/apt/parts";
+Dir::Etc::preferencesparts "$work/apt/parts";
+APT::Sandbox::User "root";
+END
+  export APT_CONFIG=$work/apt/conf
+  apt-get -q=2 update
+}
+
+# unpack PACKAGE…: their files below $work/root.
+unpack() {
+  local package
+  mkdir -p "$work/packages" "$work/root" "$work/bin"
+  (cd "$work/packages" && apt-get -q=2 download "$@")
+  for package in "$work"/packages/*.deb; do dpkg -x "$package" "$work/root"; done
+}
+
+# command_in_path NAME WORD…: what tests start by this name.
+command_in_path() {
+  local name=$1 words
+  shift
+  printf -v words '%q ' "$@"
+  printf '#!/bin/sh\nexec %s"$@"\n' "$words" >"$work/bin/$name"
+  chmod 755 "$work/bin/$name"
+}
+
+run_bats() {
+  unset APT_CONFIG
+  PATH=$work/bin:$PATH redis-server --version
+  PATH=$work/bin:$PATH bats "${names[@]/#/tests/bats/}"
+}
+
+valkey() {
+  other_apt bookworm-backports
+  unpack valkey-server valkey-tools
+  command_in_path redis-server "$work/root/usr/bin/valkey-server"
+  run_bats
+}
+
+redis() {
+  local libraries loader
+  other_apt trixie
+  mapfile -t libraries < <(apt-cache depends --recurse --no-recommends --no-suggests --no-conflicts --no-breaks --no-replaces --no-enhances \
+    redis-tools | grep -E '^lib[a-z0-9+.-]+$' | sort -u)
+  unpack redis-tools redis-server "${libraries[@]}"
+  loader=$(find "$work/root" -name 'ld-linux-*.so.*' | head -n 1)
+  command_in_path redis-server "$loader" --library-path "$work/root/usr/lib/$(uname -m)-linux-gnu" --argv0 redis-server \
+    "$work/root/usr/bin/redis-server"
+  run_bats
+}
+
+# In a mount namespace, so that nothing stays mounted whatever happens.
+debian() {
+  local tests=() package
+  ((EUID == 0)) || { echo "compat.sh: debian needs root" >&2; exit 77; }
+  ensure_packages debootstrap
+  # Without what only fuzzing and the model need.
+  for package in "${TEST_PACKAGES[@]}"; do [[ $package == clang || $package == spin ]] || tests+=("$package"); done
+  debootstrap --variant=minbase --include=ca-certificates trixie "$work/root" "$(mirror)" >"$work/debootstrap.log" 2>&1 || {
+    tail -n 5 "$work/debootstrap.log" >&2
+    exit 71
+  }
+  mkdir "$work/root/src"
+  tar -C "$root" --exclude=./build --exclude=./.git -cf - . | tar -C "$work/root/src" -xf -
+  cp /etc/resolv.conf /etc/hosts "$work/root/etc/"
+  # shellcheck disable=SC2016
+  unshare --mount --propagation private -- sh -euc '
+    root=$1
+    shift
+    mount -t proc proc "$root/proc"
+    mount --rbind /dev "$root/dev"
+    mount --rbind /sys "$root/sys"
+    exec chroot "$root" env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LC_ALL=C.UTF-8 bash -euc "$@"
+  ' sh "$work/root" '
+    cd /src
+    . packaging/dependencies.sh
+    apt-get -q=2 update
+    n=$1
+    shift
+    ensure_packages "${BUILD_PACKAGES[@]}" "${@:1:n}"
+    shift "$n"
+    c++ --version | head -n 1
+    redis-server --version
+    cmake --preset dev -DREDLOCK_TESTS=ON >/tmp/log || { cat /tmp/log; exit 1; }
+    cmake --build --preset dev -j "$(nproc)" >/tmp/log || { tail -n 60 /tmp/log; exit 1; }
+    status=0
+    # The store of local: is held against the Redis that it was made after; Redis 8 writes and reads some numbers otherwise.
+    ctest --test-dir build/dev -L unit -E Differential -Q -O /tmp/log || status=1
+    grep -E "tests passed|\\((Failed|Timeout)\\)" /tmp/log
+    bats "${@/#/tests/bats/}" || status=1
+    exit "$status"
+  ' bash "${#tests[@]}" "${tests[@]}" "${names[@]/%/.bats}"
+}
+
+case $what in
+  valkey | redis)
+    names=("${names[@]/%/.bats}")
+    "$what"
+    ;;
+  debian) debian ;;
+  *)
+    usage >&2
+    exit 64
+    ;;
+esac

@@ -1,0 +1,234 @@
+#include "store/redis/cluster.hpp"
+
+#include "fake_server.hpp"
+
+namespace redlock::redis {
+namespace {
+
+using namespace testing;
+
+constexpr std::string_view is_free = "*2\r\n$4\r\nfree\r\n*4\r\n:0\r\n*0\r\n:0\r\n*0\r\n";
+constexpr std::string_view granted = "*5\r\n$7\r\ngranted\r\n$2\r\n42\r\n$2\r\nid\r\n:-1\r\n*6\r\n$2\r\n17\r\n$0\r\n\r\n:0\r\n:0\r\n:-1\r\n$0\r\n\r\n";
+constexpr std::string_view released = "*1\r\n$8\r\nreleased\r\n";
+constexpr std::string_view try_again = "-TRYAGAIN Multiple keys request during rehashing of slot\r\n";
+
+const Resource& resource() {
+  static const Resource value = Resource::from("deploy").value();
+  return value;
+}
+Token token() {
+  return Token::from_text(std::string(Token::digits, 'a')).value();
+}
+
+/// All slots are at this server.
+std::string all_slots_at(const Address& address) {
+  return "*1\r\n*3\r\n:0\r\n:16383\r\n*2\r\n$9\r\n" + address.host + "\r\n:" + std::to_string(address.port) + "\r\n";
+}
+std::string moved_to(const Address& address) {
+  return "-MOVED 1 " + address.text() + "\r\n";
+}
+std::string ask_at(const Address& address) {
+  return "-ASK 1 " + address.text() + "\r\n";
+}
+
+class ClusterTest : public ::testing::Test {
+ protected:
+  Endpoint endpoint() {
+    Endpoint endpoint;
+    endpoint.kind = Endpoint::Kind::cluster;
+    endpoint.members = {a_.address(), b_.address()};
+    return endpoint;
+  }
+
+  /// The first question of all comes to A: who has which slots?
+  asio::awaitable<Peer> asked_for_slots(Address owner) {
+    Peer peer = co_await a_.accept();
+    co_await peer.expect(wire("CLUSTER SLOTS"));
+    co_await peer.send(all_slots_at(owner));
+    co_return peer;
+  }
+
+  static void expect_script(const Command& command, const Script& script, const char* keys) {
+    ASSERT_GE(command.size(), 3U);
+    // By its text, or by its digest behind one that carried the text.
+    EXPECT_EQ(command[1], command[0] == "EVAL" ? scripts::text : scripts::sha1);
+    EXPECT_EQ(command.back(), script.name);
+    EXPECT_EQ(command[2], keys);
+    EXPECT_EQ(command[3], "deploy");
+  }
+
+  asio::awaitable<AcquireVote> acquire() {
+    return server_->acquire(AcquireRequest{resource(), token(), Ttl::from(30s).value(), 1ms, {}}, clock_.now() + 3s);
+  }
+  asio::awaitable<ReleaseVote> release() {
+    return server_->release(ReleaseRequest{resource(), token(), /*by_hand=*/false, Duration::zero()}, clock_.now() + 3s);
+  }
+
+  Drive drive_;
+  ManualClock clock_{drive_.clock()};
+  FakeTcpServer a_{drive_};
+  FakeTcpServer b_{drive_};
+  std::unique_ptr<ClusterServer> server_ = std::make_unique<ClusterServer>(drive_.executor(), clock_, endpoint());
+};
+
+TEST_F(ClusterTest, AsksForTheSlotsOnceAndThenTheirMaster) {
+  drive_.run([this]() -> asio::awaitable<void> {
+    auto first = drive_.start(server_->inspect(resource(), std::nullopt, clock_.now() + 3s));
+    Peer a = co_await asked_for_slots(b_.address());
+    Peer b = co_await b_.accept();
+    expect_script(co_await b.read_command(), scripts::inspect, "9");
+    co_await b.send(std::string(is_free));
+    const InspectVote vote = co_await first.get();
+    EXPECT_TRUE(std::holds_alternative<Free>(vote));
+
+    auto second = drive_.start(server_->inspect(resource(), std::nullopt, clock_.now() + 3s));
+    EXPECT_EQ((co_await b.read_command()).at(0), "EVALSHA");
+    co_await b.send(std::string(is_free));
+    co_await second.get();
+  }());
+}
+
+TEST_F(ClusterTest, FollowsMovedAndTakesBackOnlyWhereTheAcquireWasDone) {
+  drive_.run([this]() -> asio::awaitable<void> {
+    auto vote = drive_.start(acquire());
+    Peer a = co_await asked_for_slots(a_.address());
+    expect_script(co_await a.read_command(), scripts::acquire, "9");
+    co_await a.send(moved_to(b_.address()));
+    Peer b = co_await b_.accept();
+    expect_script(co_await b.read_command(), scripts::acquire, "9");
+    co_await b.send(std::string(granted));
+    const AcquireVote answer = co_await vote.get();
+    EXPECT_TRUE(std::holds_alternative<Granted>(answer));
+
+    server_->take_back(resource(), token());
+    // And once more for a slot that has begun to move.
+    expect_script(co_await b.read_command(), scripts::release, "9");
+    expect_script(co_await b.read_command(), scripts::release, "1");
+    b.close();
+    co_await server_->close(clock_.now());
+    co_await a.expect_end();
+  }());
+}
+
+TEST_F(ClusterTest, AnAcquireThatWasTakenBackIsSentToNobodyAnyMore) {
+  drive_.run([this]() -> asio::awaitable<void> {
+    // While the master is looked for.
+    auto vote = drive_.start(acquire());
+    Peer a = co_await a_.accept();
+    co_await a.expect(wire("CLUSTER SLOTS"));
+    server_->take_back(resource(), token());
+    co_await a.send(all_slots_at(a_.address()));
+    const AcquireVote first = co_await vote.get();
+    EXPECT_TRUE(std::holds_alternative<Fault>(first));
+
+    // While a redirect is on its way: only what takes it back follows.
+    auto again = drive_.start(acquire());
+    expect_script(co_await a.read_command(), scripts::acquire, "9");
+    server_->take_back(resource(), token());
+    expect_script(co_await a.read_command(), scripts::release, "9");
+    co_await a.send(moved_to(b_.address()));
+    const AcquireVote second = co_await again.get();
+    EXPECT_TRUE(std::holds_alternative<Fault>(second));
+  }());
+}
+
+TEST_F(ClusterTest, FollowsAskForThisOnceBehindAsking) {
+  drive_.run([this]() -> asio::awaitable<void> {
+    auto vote = drive_.start(server_->inspect(resource(), std::nullopt, clock_.now() + 3s));
+    Peer a = co_await asked_for_slots(a_.address());
+    expect_script(co_await a.read_command(), scripts::inspect, "9");
+    co_await a.send(ask_at(b_.address()));
+    Peer b = co_await b_.accept();
+    co_await b.expect(wire("ASKING"));
+    expect_script(co_await b.read_command(), scripts::inspect, "9");
+    co_await b.send("+OK\r\n" + std::string(is_free));
+    co_await vote.get();
+
+    auto again = drive_.start(server_->inspect(resource(), std::nullopt, clock_.now() + 3s));
+    expect_script(co_await a.read_command(), scripts::inspect, "9");
+    co_await a.send(std::string(is_free));
+    co_await again.get();
+  }());
+}
+
+TEST_F(ClusterTest, PutsAReleaseForTheKeyAloneToTheSlotsMasterWhenHelperKeysAreOnTheirWay) {
+  drive_.run([this]() -> asio::awaitable<void> {
+    auto vote = drive_.start(release());
+    Peer a = co_await asked_for_slots(a_.address());
+    expect_script(co_await a.read_command(), scripts::release, "9");
+    co_await a.send(ask_at(b_.address()));  // Redis before 7 says so of keys of which some are still here
+    Peer b = co_await b_.accept();
+    co_await b.expect(wire("ASKING"));
+    expect_script(co_await b.read_command(), scripts::release, "9");
+    co_await b.send("+OK\r\n" + std::string(try_again));
+    // Not here, where the key may not have arrived: that would look like a lease that was lost.
+    expect_script(co_await a.read_command(), scripts::release, "1");
+    co_await a.send(std::string(released));
+    const ReleaseVote answer = co_await vote.get();
+    EXPECT_TRUE(std::holds_alternative<Released>(answer));
+  }());
+}
+
+TEST_F(ClusterTest, AnAcquireIsNotPutForTheKeyAlone) {
+  drive_.run([this]() -> asio::awaitable<void> {
+    auto vote = drive_.start(acquire());
+    Peer a = co_await asked_for_slots(a_.address());
+    expect_script(co_await a.read_command(), scripts::acquire, "9");
+    co_await a.send(std::string(try_again));
+    const AcquireVote answer = co_await vote.get();
+    EXPECT_EQ(std::get<Fault>(answer).kind, FaultKind::unavailable);
+  }());
+}
+
+TEST_F(ClusterTest, GivesUpAfterFiveRedirects) {
+  drive_.run([this]() -> asio::awaitable<void> {
+    auto vote = drive_.start(server_->inspect(resource(), std::nullopt, clock_.now() + 3s));
+    Peer a = co_await asked_for_slots(a_.address());
+    for (int questions = 0; questions < 6; ++questions) {
+      EXPECT_FALSE((co_await a.read_command()).empty());
+      co_await a.send(moved_to(a_.address()));
+    }
+    const InspectVote answer = co_await vote.get();
+    EXPECT_NE(std::get<Fault>(answer).text.find("more than 5 redirects"), std::string::npos);
+  }());
+}
+
+TEST_F(ClusterTest, AsksAnotherForTheSlotsWhenOneIsSilent) {
+  drive_.run([this]() -> asio::awaitable<void> {
+    auto vote = drive_.start(server_->inspect(resource(), std::nullopt, clock_.now() + 3s));
+    Peer a = co_await a_.accept();
+    co_await a.expect(wire("CLUSTER SLOTS"));
+    clock_.advance(1s);
+    Peer b = co_await b_.accept();
+    co_await b.expect(wire("CLUSTER SLOTS"));
+    co_await b.send(all_slots_at(b_.address()));
+    expect_script(co_await b.read_command(), scripts::inspect, "9");
+    co_await b.send(std::string(is_free));
+    const InspectVote answer = co_await vote.get();
+    EXPECT_TRUE(std::holds_alternative<Free>(answer));
+  }());
+}
+
+TEST_F(ClusterTest, LooksAroundAgainWhenAMasterFails) {
+  drive_.run([this]() -> asio::awaitable<void> {
+    auto vote = drive_.start(server_->inspect(resource(), std::nullopt, clock_.now() + 3s));
+    Peer a = co_await asked_for_slots(b_.address());
+    {
+      Peer b = co_await b_.accept();
+      expect_script(co_await b.read_command(), scripts::inspect, "9");
+    }
+    const InspectVote broke = co_await vote.get();
+    EXPECT_TRUE(std::holds_alternative<Fault>(broke));
+
+    auto again = drive_.start(server_->inspect(resource(), std::nullopt, clock_.now() + 3s));
+    co_await a.expect(wire("CLUSTER SLOTS"));
+    co_await a.send(all_slots_at(a_.address()));
+    expect_script(co_await a.read_command(), scripts::inspect, "9");
+    co_await a.send(std::string(is_free));
+    const InspectVote answer = co_await again.get();
+    EXPECT_TRUE(std::holds_alternative<Free>(answer));
+  }());
+}
+
+}  // namespace
+}  // namespace redlock::redis

@@ -1,0 +1,183 @@
+#include "store/redis/sentinel.hpp"
+
+#include "fake_server.hpp"
+#include "store/redis/redis_server.hpp"
+
+namespace redlock::redis {
+namespace {
+
+using namespace testing;
+
+constexpr std::string_view is_free = "*2\r\n$4\r\nfree\r\n*4\r\n:0\r\n*0\r\n:0\r\n*0\r\n";
+constexpr std::string_view granted = "*5\r\n$7\r\ngranted\r\n$2\r\n42\r\n$2\r\nid\r\n:-1\r\n*6\r\n$2\r\n17\r\n$0\r\n\r\n:0\r\n:0\r\n:-1\r\n$0\r\n\r\n";
+constexpr std::string_view is_master = "*3\r\n$6\r\nmaster\r\n:0\r\n*0\r\n";
+constexpr std::string_view is_replica = "*5\r\n$5\r\nslave\r\n$9\r\n127.0.0.1\r\n:1\r\n$9\r\nconnected\r\n:0\r\n";
+constexpr std::string_view read_only = "-READONLY You can't write against a read only replica.\r\n";
+
+std::string announcement(const Address& address) {
+  const std::string port = std::to_string(address.port);
+  return "*2\r\n$" + std::to_string(address.host.size()) + "\r\n" + address.host + "\r\n$" + std::to_string(port.size()) + "\r\n" + port +
+         "\r\n";
+}
+
+const Resource& resource() {
+  static const Resource value = Resource::from("deploy").value();
+  return value;
+}
+Token token() {
+  return Token::from_text(std::string(Token::digits, 'a')).value();
+}
+
+class SentinelTest : public ::testing::Test {
+ protected:
+  Endpoint endpoint() {
+    Endpoint endpoint;
+    endpoint.kind = Endpoint::Kind::sentinel;
+    endpoint.members = {first_.address(), second_.address()};
+    endpoint.master = "mymaster";
+    return endpoint;
+  }
+
+  /// A sentinel is asked, and answers so.
+  static asio::awaitable<void> answer(FakeTcpServer& sentinel, std::string reply) {
+    Peer peer = co_await sentinel.accept();
+    co_await peer.expect(wire("SENTINEL get-master-addr-by-name mymaster"));
+    co_await peer.send(std::move(reply));
+    co_await peer.expect_end();
+  }
+
+  /// A script arrives behind ROLE, which is answered so.
+  static asio::awaitable<Peer> connected(FakeTcpServer& server, std::string_view role, std::string_view reply) {
+    Peer peer = co_await server.accept();
+    co_await peer.expect(wire("ROLE"));
+    const Command script = co_await peer.read_command();
+    EXPECT_EQ(script.at(0), "EVAL");
+    co_await peer.send(std::string(role) + std::string(reply));
+    co_return peer;
+  }
+
+  Eventual<InspectVote> start_inspect() { return drive_.start(server_->inspect(resource(), std::nullopt, clock_.now() + 3s)); }
+  Eventual<AcquireVote> start_acquire() {
+    return drive_.start(server_->acquire(AcquireRequest{resource(), token(), Ttl::from(30s).value(), 1ms, {}}, clock_.now() + 3s));
+  }
+
+  Drive drive_;
+  ManualClock clock_{drive_.clock()};
+  FakeTcpServer first_{drive_};
+  FakeTcpServer second_{drive_};
+  FakeTcpServer master_{drive_};
+  FakeTcpServer replica_{drive_};
+  std::unique_ptr<RedisServer> server_ = std::make_unique<RedisServer>(drive_.executor(), clock_, endpoint());
+};
+
+TEST_F(SentinelTest, TheMasterThatIsAnnouncedIsAskedBehindRole) {
+  drive_.run([this]() -> asio::awaitable<void> {
+    auto vote = start_inspect();
+    co_await answer(first_, announcement(master_.address()));
+    Peer peer = co_await connected(master_, is_master, is_free);
+    const InspectVote free = co_await vote.get();
+    EXPECT_TRUE(std::holds_alternative<Free>(free));
+  }());
+}
+
+TEST_F(SentinelTest, ASentinelThatIsSilentOrKnowsNothingIsPassedOverAndTheOtherIsAskedFirstFromThenOn) {
+  drive_.run([this]() -> asio::awaitable<void> {
+    auto vote = start_inspect();
+    Peer silent = co_await first_.accept();
+    co_await silent.expect(wire("SENTINEL get-master-addr-by-name mymaster"));
+    clock_.advance(1s);  // a third of the time
+    co_await answer(second_, announcement(master_.address()));
+    {
+      Peer peer = co_await connected(master_, is_master, is_free);
+      const InspectVote free = co_await vote.get();
+      EXPECT_TRUE(std::holds_alternative<Free>(free));
+      vote = start_inspect();
+      EXPECT_FALSE((co_await peer.read_command()).empty());
+    }
+    const InspectVote broke = co_await vote.get();
+    EXPECT_TRUE(std::holds_alternative<Fault>(broke));
+    auto again = start_inspect();
+    co_await answer(second_, "*-1\r\n");
+    co_await answer(first_, announcement(master_.address()));
+    Peer peer = co_await connected(master_, is_master, is_free);
+    const InspectVote free = co_await again.get();
+    EXPECT_TRUE(std::holds_alternative<Free>(free));
+  }());
+}
+
+TEST_F(SentinelTest, WhoIsNoMasterGivesNoVoteAndTheSentinelsAreAskedAgain) {
+  drive_.run([this]() -> asio::awaitable<void> {
+    auto vote = start_acquire();
+    co_await answer(first_, announcement(replica_.address()));
+    // A replica that is promoted between the two questions grants; that does not count, and it is taken back there.
+    Peer peer = co_await connected(replica_, is_replica, granted);
+    const AcquireVote refused = co_await vote.get();
+    const auto* fault = std::get_if<Fault>(&refused);
+    EXPECT_TRUE(fault != nullptr && fault->kind == FaultKind::unavailable && fault->text.find("no master") != std::string::npos);
+    server_->take_back(resource(), token());
+    const Command taken_back = co_await peer.read_command();
+    EXPECT_EQ(taken_back.back(), scripts::release.name);
+
+    auto again = start_inspect();
+    co_await answer(first_, announcement(master_.address()));
+    Peer new_peer = co_await connected(master_, is_master, is_free);
+    const InspectVote free = co_await again.get();
+    EXPECT_TRUE(std::holds_alternative<Free>(free));
+  }());
+}
+
+TEST_F(SentinelTest, AConnectionThatHasBecomeReadOnlyIsLeftAndTheQuestionPutToTheNewMaster) {
+  drive_.run([this]() -> asio::awaitable<void> {
+    auto first = start_inspect();
+    co_await answer(first_, announcement(replica_.address()));
+    Peer old = co_await connected(replica_, is_master, is_free);
+    co_await first.get();
+
+    auto vote = start_acquire();
+    const Command acquire = co_await old.read_command();
+    EXPECT_EQ(acquire.back(), scripts::acquire.name);
+    co_await old.send(std::string(read_only));
+    co_await answer(first_, announcement(master_.address()));
+    Peer peer = co_await connected(master_, is_master, granted);
+    const AcquireVote answer = co_await vote.get();
+    EXPECT_TRUE(std::holds_alternative<Granted>(answer));
+    // Where nothing was done nothing is taken back.
+    server_->take_back(resource(), token());
+    EXPECT_EQ((co_await peer.read_command()).back(), scripts::release.name);
+    peer.close();
+    co_await server_->close(clock_.now());
+    co_await old.expect_end();
+  }());
+}
+
+TEST_F(SentinelTest, AReadOnlyServerThatWasJustConnectedIsAskedOnce) {
+  drive_.run([this]() -> asio::awaitable<void> {
+    auto vote = start_acquire();
+    co_await answer(first_, announcement(replica_.address()));
+    Peer peer = co_await connected(replica_, is_master, read_only);
+    const AcquireVote refused = co_await vote.get();
+    EXPECT_TRUE(std::holds_alternative<Fault>(refused));
+  }());
+}
+
+TEST_F(SentinelTest, WithoutASentinelThatKnowsThereIsAFaultThatNamesThemAll) {
+  drive_.run([this]() -> asio::awaitable<void> {
+    auto vote = start_inspect();
+    co_await answer(first_, "*-1\r\n");
+    co_await answer(second_, "*-1\r\n");
+    const InspectVote unknown = co_await vote.get();
+    const Fault fault = std::get<Fault>(unknown);
+    EXPECT_EQ(fault.kind, FaultKind::misconfigured);
+    EXPECT_NE(fault.text.find(first_.address().text()), std::string::npos) << fault.text;
+    EXPECT_NE(fault.text.find(second_.address().text()), std::string::npos) << fault.text;
+
+    auto again = start_inspect();
+    co_await answer(first_, "*-1\r\n");
+    co_await answer(second_, "*2\r\n$1\r\nh\r\n$1\r\n0\r\n");
+    const InspectVote nonsense = co_await again.get();
+    EXPECT_EQ(std::get<Fault>(nonsense).kind, FaultKind::silent);  // one of them may know better
+  }());
+}
+
+}  // namespace
+}  // namespace redlock::redis

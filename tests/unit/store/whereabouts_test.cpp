@@ -1,0 +1,111 @@
+#include "store/redis/whereabouts.hpp"
+
+#include <gtest/gtest.h>
+
+namespace redlock::redis {
+namespace {
+
+const Address here{"10.0.0.9", 7000};
+
+Reply integer(std::int64_t value) {
+  Reply reply;
+  reply.type = Reply::Type::integer;
+  reply.integer = value;
+  return reply;
+}
+Reply text(std::string value) {
+  Reply reply;
+  reply.type = Reply::Type::text;
+  reply.text = std::move(value);
+  return reply;
+}
+Reply array(std::vector<Reply> elements) {
+  Reply reply;
+  reply.type = Reply::Type::array;
+  reply.elements = std::move(elements);
+  return reply;
+}
+
+TEST(Redirect, IsReadFromWhatServersSay) {
+  const auto moved = redirect_from("MOVED 3999 127.0.0.1:6381", here);
+  ASSERT_TRUE(moved && *moved);
+  EXPECT_EQ((*moved)->to, (Address{"127.0.0.1", 6381}));
+  EXPECT_FALSE((*moved)->ask);
+  const auto ask = redirect_from("ASK 0 ::1:7001", here);  // as Redis writes it: no brackets
+  ASSERT_TRUE(ask && *ask);
+  EXPECT_EQ((*ask)->to, (Address{"::1", 7001}));
+  EXPECT_TRUE((*ask)->ask);
+  const auto by_name = redirect_from("MOVED 1 node-1.example:65535", here);
+  ASSERT_TRUE(by_name && *by_name);
+  EXPECT_EQ((*by_name)->to, (Address{"node-1.example", 65535}));
+}
+
+TEST(Redirect, WithoutAHostStaysAtTheHostThatSentUs) {
+  const auto moved = redirect_from("MOVED 3999 :6381", here);
+  ASSERT_TRUE(moved && *moved);
+  EXPECT_EQ((*moved)->to, (Address{"10.0.0.9", 6381}));
+}
+
+TEST(Redirect, IsNotEveryError) {
+  for (const char* other : {"", "MOVED", "MOVEDTO 1 h:1", "ERR MOVED 1 h:1", "ASKING", "TRYAGAIN x", "CLUSTERDOWN x"}) {
+    const auto redirect = redirect_from(other, here);
+    ASSERT_TRUE(redirect) << other;
+    EXPECT_FALSE(*redirect) << other;
+  }
+}
+
+TEST(Redirect, ThatLeadsNowhereIsAFault) {
+  for (const char* bad : {"MOVED 1 h:0", "MOVED 1 :0", "MOVED 1 h:65536", "MOVED 1 h:", "MOVED 1 h", "MOVED 1 ", "ASK 1 h:-1", "ASK 1 h:1x",
+                          "MOVED 1 ?:7000", "MOVED h\x1b[2J:0", "MOVED 1 h:99999999999999999999"}) {
+    const auto redirect = redirect_from(bad, here);
+    ASSERT_FALSE(redirect) << bad;
+    EXPECT_EQ(redirect.error().kind, FaultKind::misconfigured);
+    EXPECT_EQ(redirect.error().text.find('\x1b'), std::string::npos);
+  }
+}
+
+TEST(Slots, AreReadFromEveryVersionsAnswer) {
+  const Reply meta = array({text("hostname"), text("node-1")});
+  const auto slots = slots_from(array({array({integer(0), integer(5460), array({text("10.0.0.1"), integer(7001), text("id"), meta}),
+                                              array({text("10.0.0.2"), integer(7002), text("id"), array({})})}),
+                                       array({integer(5461), integer(16383), array({text("10.0.0.3"), integer(7003)})})}),
+                                here);
+  ASSERT_TRUE(slots);
+  ASSERT_EQ(slots->size(), 2U);
+  EXPECT_EQ(slots->at(0).first, 0);
+  EXPECT_EQ(slots->at(0).last, 5460);
+  EXPECT_EQ(slots->at(0).master, (Address{"10.0.0.1", 7001}));
+  EXPECT_EQ(slots->at(0).replicas, (std::vector<Address>{{"10.0.0.2", 7002}}));
+  EXPECT_EQ(slots->at(1).master, (Address{"10.0.0.3", 7003}));
+}
+
+TEST(Slots, OfAServerThatDoesNotKnowItsHostAreAtTheHostThatWasAsked) {
+  for (const Reply& host : {Reply{}, text("")}) {
+    const auto slots = slots_from(array({array({integer(0), integer(1), array({host, integer(7001)})})}), here);
+    ASSERT_TRUE(slots && slots->size() == 1);
+    EXPECT_EQ(slots->front().master, (Address{"10.0.0.9", 7001}));
+  }
+}
+
+TEST(Slots, WhoseMasterHasNoAddressAreNobodys) {
+  for (const Reply& node :
+       {array({text("?"), integer(7001)}), array({text("h"), integer(0)}), array({text("h"), text("7001")}), array({})}) {
+    const auto slots = slots_from(array({array({integer(0), integer(1), node})}), here);
+    ASSERT_TRUE(slots);
+    EXPECT_TRUE(slots->empty());
+  }
+}
+
+TEST(Slots, AreNotReadFromAnythingElse) {
+  const Reply node = array({text("h"), integer(1)});
+  for (const Reply& bad : {Reply{}, integer(1), array({integer(1)}), array({array({integer(0), integer(1)})}),
+                           array({array({integer(0), integer(16384), node})}), array({array({integer(-1), integer(1), node})}),
+                           array({array({integer(2), integer(1), node})}), array({array({text("0"), integer(1), node})})}) {
+    const auto slots = slots_from(bad, here);
+    ASSERT_FALSE(slots);
+    EXPECT_EQ(slots.error().kind, FaultKind::garbage);
+  }
+}
+
+}  // namespace
+}  // namespace redlock::redis
