@@ -1,4 +1,4 @@
-# Writes one C++ source with all scripts as one text, and its SHA-1: cmake -DPRELUDES=…;… -DSCRIPTS=a.lua;b.lua -DOUTPUT=… -P EmbedScripts.cmake
+# Writes one C++ source with all scripts as one text, and its SHA-1: cmake -DPRELUDES=…;… -DSCRIPTS=a.lua;b.lua -DUNDO=… -DOUTPUT=… -P EmbedScripts.cmake
 # Comment lines and indentation are for readers of the source; they do not travel to the servers.
 function(load_script file result)
   file(READ "${file}" text)
@@ -25,6 +25,7 @@ foreach(file IN LISTS SCRIPTS)
 endforeach()
 string(APPEND text "return op[ARGV[#ARGV]]()\n")
 string(SHA1 digest "${text}")
+load_script("${UNDO}" undo)
 file(WRITE "${OUTPUT}" "// Made from src/store/scripts by cmake/EmbedScripts.cmake.
 #include \"store/script.hpp\"
 
@@ -32,6 +33,9 @@ namespace redlock::scripts {
 
 extern const std::string_view text;
 const std::string_view text = R\"lua(${text})lua\";
+
+extern const std::string_view undo;
+const std::string_view undo = R\"lua(${undo})lua\";
 
 extern const std::string_view sha1;
 const std::string_view sha1 = \"${digest}\";

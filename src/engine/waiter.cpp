@@ -114,6 +114,8 @@ std::optional<Instant> Waiter::next_try(AttemptFailure& failure) {
   if (place_ && !in_place_ && now < give_up_at_) return now;
   if (failure.why == Why::guarded) return after_guard(failure, now);
   if (failure.why == Why::maybe_busy && is_established(failure)) failure.why = Why::busy;
+  // Whoever has it calls us, also one whose attempt fails.
+  if (failure.why == Why::maybe_busy && place_ && failure.line.in_line && !failure.granted_some) failure.why = Why::busy;
   if (!place_ && now < give_up_at_ && failure.line.next_ticket) {
     place_.emplace(electorate_, order_.resource, *failure.line.next_ticket);
     return now;

@@ -25,6 +25,9 @@ extern const Script release;
 /// something back can follow it by digest.
 extern const std::string_view text;
 extern const std::string_view sha1;  ///< of text, for EVALSHA
+
+/// Stands for itself; see undo.lua.
+extern const std::string_view undo;
 }  // namespace scripts
 
 /// A script with its data.

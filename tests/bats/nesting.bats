@@ -13,6 +13,7 @@ teardown() { teardown_supervision; }
 # What an inner run does at the server: it looks.
 token() { redis 0 get demo; }
 
+# bats test_tags=redis
 @test "run in run of the same key runs at once, under the outer lease" {
   run redlock-cli run -k demo -- sh -c 'echo "$REDLOCK_TOKEN"; redlock-cli run -n -k demo -- sh -c "echo \$REDLOCK_TOKEN; exit 3"; echo $?
     redis-cli -s "$0" get demo' "${SERVER_SOCKET[0]}"
@@ -31,6 +32,7 @@ token() { redis 0 get demo; }
   assert_equal "$(redis 0 exists demo other)" 0
 }
 
+# bats test_tags=redis
 @test "of several keys those that enclose it are borrowed, the others acquired and released" {
   run redlock-cli run -k demo -- redlock-cli run -n -k demo -k other -- sh -c 'redis-cli -s "$0" exists demo other' "${SERVER_SOCKET[0]}"
   assert_output 2
@@ -113,6 +115,7 @@ token() { redis 0 get demo; }
   assert_equal "$(redis 0 exists demo)" 0
 }
 
+# bats test_tags=redis
 @test "the outer run waits also for an inner one that still waits for another key" {
   redis 0 set other theirs
   start_background outer redlock-cli run -k demo -- sh -c '
@@ -170,6 +173,7 @@ token() { redis 0 get demo; }
   assert_output --partial "the run around this one holds it, with a ttl too short"
 }
 
+# bats test_tags=redis
 @test "acquire within run: its lease is borrowed, and releasing it changes nothing" {
   run redlock-cli run -k demo -- sh -c 'set -e
     lease=$(redlock-cli acquire -n -k demo -t 9s --export); eval "$lease"; [ "$REDLOCK_TOKEN" = "$(redis-cli -s "$0" get demo)" ]
@@ -179,6 +183,7 @@ token() { redis 0 get demo; }
   assert_line "extend 79"
 }
 
+# bats test_tags=redis
 @test "run under a lease from acquire renews it and leaves it to who acquired it" {
   eval "$(redlock-cli acquire -k demo -t 3s --export)"
   run redlock-cli run -n -t 3s -k demo -- sh -c 'sleep 4; redis-cli -s "$0" get demo' "${SERVER_SOCKET[0]}"
@@ -191,6 +196,7 @@ token() { redis 0 get demo; }
   assert_equal "$(redis 0 exists demo)" 0
 }
 
+# bats test_tags=redis
 @test "on three servers, one of them dead" {
   start_servers 2
   export REDLOCK_SERVER=$SERVERS
@@ -200,6 +206,7 @@ token() { redis 0 get demo; }
   assert_output here
 }
 
+# bats test_tags=redis
 @test "another set of servers is another lock" {
   start_servers 1
   run redlock-cli run -k demo -- redlock-cli run -n -S "${SERVER_URL[1]}" -k demo -- sh -c 'redis-cli -s "$0" exists demo' "${SERVER_SOCKET[1]}"

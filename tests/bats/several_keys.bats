@@ -15,6 +15,7 @@ setup() { setup_one_server; }
   assert_equal "$(redis 0 exists a b)" 0
 }
 
+# bats test_tags=redis
 @test "the command gets keys, tokens and fences on a line each, sorted, and one handle" {
   run redlock-cli run -k b -k a -- sh -c 'echo "$REDLOCK_KEY"; [ "$(redis-cli -s "$0" mget a b)" = "$REDLOCK_TOKEN" ] && echo tokens
     [ "$(redis-cli -s "$0" mget "redlock:fence:{a}" "redlock:fence:{b}")" = "$REDLOCK_FENCE" ] && echo fences
@@ -85,6 +86,7 @@ setup() { setup_one_server; }
   assert_equal "$(redis 0 exists a b c)" 0
 }
 
+# bats test_tags=redis
 @test "acquire hands all over, extend and release take all" {
   local file=$BATS_TEST_TMPDIR/lease before
   redlock-cli acquire -t 20s -k b -k a --token-file "$file"
@@ -102,6 +104,7 @@ setup() { setup_one_server; }
   assert_equal "$(redis 0 exists a b)" 0
 }
 
+# bats test_tags=redis
 @test "eval of --export, and tokens on stdout: a line each" {
   eval "$(redlock-cli acquire -t 20s --export -k b -k a)"
   assert_equal "$REDLOCK_TOKEN" "$(redis 0 mget a b)"
@@ -120,6 +123,7 @@ setup() { setup_one_server; }
     "a $(redis 0 get 'redlock:fence:{a}') b $(redis 0 get 'redlock:fence:{b}')"
 }
 
+# bats test_tags=redis
 @test "each lease lasts its whole ttl from when it is handed out" {
   local free_at
   redis 0 set b theirs px 2500
@@ -129,6 +133,7 @@ setup() { setup_one_server; }
   assert [ "$(redis 0 pexpiretime a)" -ge $((free_at + 2000)) ]
 }
 
+# bats test_tags=redis
 @test "extend and release go on behind one that is lost, and end with 79" {
   eval "$(redlock-cli acquire -t 20s --export -k a -k b -k c)"
   redis 0 del b

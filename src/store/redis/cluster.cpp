@@ -84,8 +84,7 @@ asio::awaitable<ScriptReply> ClusterServer::follow(ScriptCall call, Instant dead
   bool asking = false;
   for (int redirects = 0;;) {
     // What was taken back meanwhile must not arrive behind the compare-and-delete.
-    if (!token.empty() && !undecided_.contains(token))
-      co_return unexpected(Fault{FaultKind::silent, "taken back before it was done"});
+    if (!token.empty() && !undecided_.contains(token)) co_return unexpected(Fault{FaultKind::silent, "taken back before it was done"});
     RedisServer& server = node(place);
     const auto reply = co_await server.ask(call, asking, deadline);
     if (!reply) {

@@ -23,6 +23,9 @@ constexpr Milliseconds reconnect_time{1000};
 /// Kept to a length that cannot overflow, whatever the server says.
 constexpr std::int64_t longest_uptime = std::int64_t{100} * 365 * 24 * 3600;
 
+/// Where a call has the key of the readers: see prelude.lua.
+constexpr std::size_t readers_key = 4;
+
 /// SCAN promises no exact number of keys a page; these are generous and still bounded.
 constexpr ReplyLimits scan_limits{4, 16 * 1024, 64 * 1024, 16 * 1024 * 1024};
 constexpr std::string_view scan_page = "512";
@@ -188,12 +191,14 @@ void RedisServer::post_on(Link& link, const ScriptCall& call) {
   if (link.left.erase(taken_back_by(call)) == 0) return;
   // Behind what carried the text the digest is enough, and small: a server reads 16 KB at a time, and what it has not read when it finds
   // that nobody hears its answers, it drops.
-  link.connection->post(script_command(call, /*by_digest=*/link.told));
-  link.told = true;
-  if (!options_.slots_move || call.script != &scripts::release) return;
-  ScriptCall alone = call;  // a slot that is on its way refuses a script for keys of which only some are left (PROTOCOL D1)
-  alone.keys.resize(1);
-  link.connection->post(script_command(alone, /*by_digest=*/true));
+  const bool by_digest = std::exchange(link.told, true);
+  link.connection->post(script_command(call, by_digest));
+  if (call.script != &scripts::release || !(by_digest || options_.slots_move)) return;
+  const bool alone = options_.slots_move;  // a slot that is on its way refuses a script for keys of which only some are left (PROTOCOL D1)
+  Command undo{"EVAL", std::string(scripts::undo), alone ? "1" : "2", call.keys.front()};
+  if (!alone) undo.push_back(call.keys[readers_key]);
+  undo.push_back(taken_back_by(call));
+  link.connection->post(undo);
 }
 
 asio::awaitable<Result<std::vector<Resource>, Fault>> RedisServer::list(Instant deadline) {

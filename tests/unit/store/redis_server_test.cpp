@@ -58,6 +58,12 @@ void expect_evalsha(const Command& command, const Script& script, const Token& t
   expect_about(command, token);
 }
 
+/// What follows a release that went by digest.
+void expect_undo(const Command& command, const Token& token) {
+  const Command undo{"EVAL", std::string(scripts::undo), "2", "deploy", "redlock:readers:{deploy}", token.secret()};
+  EXPECT_EQ(command, undo);
+}
+
 class RedisServerTest : public ::testing::Test {
  protected:
   std::unique_ptr<RedisServer> make_server() { return std::make_unique<RedisServer>(drive_.executor(), clock_, fake_.endpoint()); }
@@ -318,13 +324,14 @@ TEST_F(ReplicasTest, TheConnectionStaysUntilWhatIsBehindTheWaitIsAnswered) {
     server_->take_back(resource(), token());
     auto closed = drive_.start(server_->close(clock_.now()));
     expect_evalsha(co_await peer.read_command(), scripts::release, token());
+    expect_undo(co_await peer.read_command(), token());
     auto end = drive_.start([](Peer& side) -> asio::awaitable<bool> {
       co_await side.expect_end();
       co_return true;
     }(peer));
     EXPECT_FALSE(closed.ready());
     EXPECT_FALSE(end.ready());
-    co_await peer.send(":2\r\n*1\r\n$8\r\nreleased\r\n");
+    co_await peer.send(":2\r\n*1\r\n$8\r\nreleased\r\n:1\r\n");
     co_await end.get();
     peer.close();
     co_await closed.get();
@@ -347,6 +354,7 @@ TEST_F(RedisServerTest, AsksAnewAfterALateAnswerAndTakesBackOnTheLateConnection)
     server_->take_back(resource(), token('a'));  // once is enough
     auto closed = drive_.start(server_->close(Instant::max()));
     expect_evalsha(co_await first.read_command(), scripts::release, token('a'));
+    expect_undo(co_await first.read_command(), token('a'));
     co_await first.expect_end();
     first.close();
     co_await second.expect_end();
@@ -361,7 +369,8 @@ TEST_F(RedisServerTest, TakesBackBehindTheAcquireOnTheSameConnection) {
     expect_eval(co_await peer.read_command(), scripts::acquire, token());
     server_->take_back(resource(), token());
     expect_evalsha(co_await peer.read_command(), scripts::release, token());
-    co_await peer.send(std::string(granted) + "*1\r\n$8\r\nreleased\r\n");
+    expect_undo(co_await peer.read_command(), token());
+    co_await peer.send(std::string(granted) + "*1\r\n$8\r\nreleased\r\n:1\r\n");
     co_await vote.get();
   }());
 }
@@ -373,8 +382,9 @@ TEST_F(RedisServerTest, DoesNotSendAgainWhatWasTakenBack) {
     expect_evalsha(co_await peer.read_command(), scripts::acquire);
     server_->take_back(resource(), token('b'));
     expect_evalsha(co_await peer.read_command(), scripts::release, token('b'));
+    expect_undo(co_await peer.read_command(), token('b'));
     // The server lost the script: the compare-and-delete came first, so the acquire must not follow.
-    co_await peer.send(std::string(noscript) + std::string(gone));
+    co_await peer.send(std::string(noscript) + std::string(gone) + ":1\r\n");
     const AcquireVote answer = co_await vote.get();
     EXPECT_TRUE(std::holds_alternative<Fault>(answer));
     co_await server_->close(Instant::max());
@@ -418,6 +428,7 @@ TEST_F(RedisServerTest, TakesBackOverAnotherConnectionWhatWasGrantedBeforeItBrok
 
     server_->take_back(resource(), token());
     expect_evalsha(co_await peer.read_command(), scripts::release, token());
+    expect_undo(co_await peer.read_command(), token());
   }());
 }
 
@@ -427,6 +438,7 @@ TEST_F(RedisServerTest, ReleasesWhereItMayStillBeAcquired) {
     auto released = drive_.start(server_->release(ReleaseRequest{resource(), token(), false, Duration::zero()}, Instant::max()));
     Peer second = co_await fake_.accept();
     expect_evalsha(co_await first.read_command(), scripts::release, token());
+    expect_undo(co_await first.read_command(), token());
     expect_eval(co_await second.read_command(), scripts::release, token());
     co_await second.send(std::string(gone));
     const ReleaseVote vote = co_await released.get();
@@ -481,9 +493,11 @@ TEST_F(RedisServerTest, DoesNotCollectSilentConnections) {
     }
     // The oldest were given up, with everything in them.
     expect_evalsha(co_await peers[0].read_command(), scripts::release, token('0'));
+    expect_undo(co_await peers[0].read_command(), token('0'));
     co_await peers[0].expect_end();
     co_await server_->close(clock_.now());
     for (std::size_t i = 1; i < peers.size(); ++i) {
+      co_await peers[i].read_command();
       co_await peers[i].read_command();
       co_await peers[i].expect_end();
     }
