@@ -6,7 +6,7 @@ _redlock_cli_options() {
   local every='-k --key -S --server --server-timeout --user --password-file --cacert --cacertdir --cert --cert-key --sni --insecure
     --config --json -q --quiet -v --verbose -h --help'
   local takes_lock='-n --nonblock --nb -w --wait --timeout --unavailable-wait -t --ttl -E --conflict-exit-code
-    -x -e --exclusive --note --retry-delay --grace --stop-signal --on-lost --restart-guard --replicas'
+    -s --shared -x -e --exclusive --slots --note --retry-delay --grace --stop-signal --on-lost --restart-guard --replicas'
   case $1 in
     run) words="$every $takes_lock -c --command --descendants --min-hold --isolate --status-fd" ;;
     acquire) words="$every $takes_lock --while-pid --export --token-file" ;;
@@ -70,7 +70,7 @@ _redlock_cli_offer_value() {
       ;;
     # Whatever one likes.
     -k | --key | -w | --wait | --timeout | --unavailable-wait | -t | --ttl | -E | --conflict-exit-code | --note | --retry-delay | \
-      -c | --command | --grace | --min-hold | --status-fd | --if-fence | --restart-guard | --replicas | --server-timeout | --user | --sni) ;;
+      -c | --command | --grace | --min-hold | --status-fd | --if-fence | --slots | --restart-guard | --replicas | --server-timeout | --user | --sni) ;;
     *) return 1 ;;
   esac
 }

@@ -121,10 +121,10 @@ done
 same "$page: EXIT STATUS" "$(help_exit_codes)" "$(man_exit_codes | grep -v $'^128+n\t')"
 grep -q $'^128+n\t' <<<"$(man_exit_codes)" || problem "$page: EXIT STATUS: 128+n is missing"
 
-# The rights of an ACL user: the commands that the scripts call, and those that carry the scripts.
+# The rights of an ACL user: the commands that the scripts call, those that carry the scripts, and what whoever waits listens with.
 called=$(grep -hoE "redis\.p?call\('[A-Z]+'" src/store/scripts/*.lua | grep -oE '[A-Z]+' | tr '[:upper:]' '[:lower:]')
 rights=$(section SERVERS | sed -n '/ACL SETUSER/,/^$/p' | grep -oE '\+[a-z]+' | tr -d +)
-same "$page: rights" "$called"$'\n'eval$'\n'evalsha "$rights"
+same "$page: rights" "$called"$'\n'eval$'\n'evalsha$'\n'subscribe "$rights"
 
 for command in ./packaging/quickstart.sh ./tests/run.sh; do
   grep -qxF -- "$command" README.md || problem "README.md: the command $command is missing"

@@ -56,7 +56,7 @@ plant $page '/^\.It 79$/,+1d' "$page: EXIT STATUS: missing: 79"
 plant $page 's/^denied: login, rights, or TLS verification$/denied: login/' "$page: EXIT STATUS: missing: 77"
 plant $page 's/^\.It 77$/.It 80\nunconfirmed\n&/' "$page: EXIT STATUS: unknown to the program: 80"
 plant $page '/^\.It 128\+n$/,+1d' "$page: EXIT STATUS: 128+n is missing"
-plant $page 's/ \+pttl$//' "$page: rights: missing: pttl"
+plant $page 's/ \+pttl / /' "$page: rights: missing: pttl"
 plant $page 's/^\.Sh NOTES$/&\n.Planted/' "$page: mandoc: "
 plant src/store/scripts/inspect.lua "\$a redis.call('PLANTED', LOCK)" "$page: rights: missing: planted"
 

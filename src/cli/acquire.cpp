@@ -66,7 +66,7 @@ asio::awaitable<Finish> acquire_and_print(Session& session, Acquisition& acquisi
     const std::string why = fmt::format("cannot write the lease to stdout: {}", std::strerror(errno));
     handout = co_await acquisition.undo(handout.leases, why);
   }
-  co_await session.electorate().close(/*drain=*/!handout.leases);
+  co_await session.electorate().close(handout.leases ? Farewell::patient : Farewell::thorough);
   co_return handout.finish;
 }
 

@@ -27,7 +27,7 @@ int code_of(const Fitness& fitness) {
 asio::awaitable<Finish> examine(Session& session, std::optional<Resource> key, unsigned replicas) {
   Electorate& electorate = session.electorate();
   const std::vector<Checkup> checkups = co_await check_up(electorate, std::move(key));
-  co_await electorate.close(/*drain=*/true);
+  co_await electorate.close(Farewell::thorough);
   const std::vector<std::string> names = electorate.names();
   const FitnessDemands demands{electorate.server_timeout(), electorate.restart_guard(), replicas};
   const Fitness fitness = judge(names, checkups, demands);

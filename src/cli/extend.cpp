@@ -65,7 +65,7 @@ asio::awaitable<Finish> extend(Session& session, const LeaseHandle& handle, Ttl 
     output::Outcome outcome = outcome_of_extend(session, part.resource, result, session.electorate().size());
     if (outcome.exit_code != 0 && !failure) failure = std::move(outcome);
   }
-  co_await session.electorate().close(/*drain=*/false);
+  co_await session.electorate().close(Farewell::brief);
   output::Outcome all = outcome_of("extend", resources, ExitCode::done, {});
   all.result = "extended";
   all.faults = std::move(faults);

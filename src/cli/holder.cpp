@@ -83,7 +83,7 @@ class Holder {
         finish = fail(leases.error());
       }
     }
-    co_await session_.electorate().close(/*drain=*/report_.leases.empty());
+    co_await session_.electorate().close(report_.leases.empty() ? Farewell::thorough : Farewell::brief);
     tell(*finish);
     co_return 0;
   }

@@ -93,7 +93,7 @@ asio::awaitable<Finish> release(Session& session, const LeaseHandle& handle) {
     const ReleaseResult result = co_await held.release(/*by_hand=*/true);
     report.add(outcome_of_release(part.resource, result, session.electorate().size()));
   }
-  co_await session.electorate().close(/*drain=*/false);
+  co_await session.electorate().close(Farewell::brief);
   co_return report.finish();
 }
 
@@ -129,7 +129,7 @@ asio::awaitable<Finish> break_them(Session& session, std::vector<Resource> resou
     const auto faults = faults_among(session.electorate(), [&](std::size_t i) { return &votes[i]; });
     report.add(outcome_of_break(resource, votes, faults));
   }
-  co_await session.electorate().close(/*drain=*/false);
+  co_await session.electorate().close(Farewell::brief);
   co_return report.finish();
 }
 

@@ -83,7 +83,7 @@ asio::awaitable<Finish> show(Session& session, const StatusOptions& options) {
       continue;
     }
     if (code != ExitCode::done && code != ExitCode::busy) session.console().error("no quorum; " + output::faults_text(picture.faults));
-    co_await session.electorate().close(/*drain=*/false);
+    co_await session.electorate().close(Farewell::brief);
     co_return Finish{written ? to_int(code) : to_int(ExitCode::os_error)};
   }
 }

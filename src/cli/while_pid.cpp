@@ -41,7 +41,7 @@ class PidHolder {
         handout = co_await acquisition_.undo(handout.leases, "the lease could not be handed over");
       }
     }
-    co_await session_.electorate().close(/*drain=*/true);
+    co_await session_.electorate().close(Farewell::thorough);
     co_return 0;
   }
 

@@ -4,6 +4,12 @@
 #include "support/spawn.hpp"
 
 namespace redlock {
+namespace {
+
+/// How much slower than the quorum a server may be and still hear what it was asked. Long for a network, short for a person.
+constexpr Milliseconds straggler_time{100};
+
+}  // namespace
 
 Electorate::Electorate(asio::any_io_executor executor, const Clock& clock, RandomBits random,
                        std::vector<std::unique_ptr<LockServer>> servers, Duration server_timeout, Duration restart_guard)
@@ -21,7 +27,7 @@ std::vector<std::string> Electorate::names() const {
   return names;
 }
 
-asio::awaitable<void> Electorate::close(bool drain) {
+asio::awaitable<void> Electorate::close(Farewell farewell) {
   struct Progress {
     std::unique_ptr<Bell> bell;
     std::size_t open;
@@ -29,7 +35,10 @@ asio::awaitable<void> Electorate::close(bool drain) {
   const auto progress = std::make_shared<Progress>(Progress{clock_.make_bell(), size()});
   const Instant now = clock_.now();
   for (std::size_t i = 0; i < size(); ++i) {
-    const Instant deadline = drain || answered_[i] ? now + server_timeout_ : now;
+    Duration patience = server_timeout_;
+    if (!answered_[i] && farewell == Farewell::brief) patience = Duration::zero();
+    if (!answered_[i] && farewell == Farewell::patient) patience = std::min<Duration>(straggler_time, patience);
+    const Instant deadline = now + patience;
     spawn(executor_, [progress, server = servers_[i].get(), deadline]() -> asio::awaitable<void> {
       co_await server->close(deadline);
       if (--progress->open == 0) progress->bell->ring();

@@ -23,6 +23,13 @@ struct ServerFault {
 /// 64 random bits at each call: random_bits(), or a test's seeded generator.
 using RandomBits = std::function<std::uint64_t()>;
 
+/// How long to wait at the end for servers that have not answered.
+enum class Farewell {
+  brief,    ///< not at all: the kernel has what was sent
+  patient,  ///< a moment: they may be slower than the quorum, and a grant of theirs is one more vote for the lease
+  thorough  ///< for the server timeout: what was taken back must get there
+};
+
 /// The configured servers, and what every round needs: the executor, the clock, randomness and how long one server may take.
 /// Must outlive all rounds, also what they left running in the background.
 class Electorate {
@@ -49,9 +56,9 @@ class Electorate {
   void set_answered(std::size_t server, bool answered) { answered_[server] = answered; }
   [[nodiscard]] bool answered(std::size_t server) const { return answered_[server]; }
 
-  /// Ends all connections. `drain`: wait, at most the server timeout, until every server has read what was taken back; otherwise only those
-  /// that answered last time are waited for, and for the others it must do that the kernel has it.
-  asio::awaitable<void> close(bool drain);
+  /// Ends all connections. Servers that answered last time are waited for, at most for the server timeout, until they have read everything;
+  /// the others as `farewell` says.
+  asio::awaitable<void> close(Farewell farewell);
 
  private:
   asio::any_io_executor executor_;

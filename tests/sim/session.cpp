@@ -32,14 +32,14 @@ asio::awaitable<void> Session::live() {
   if (plan_.style == SessionPlan::Style::handed) {
     const std::optional<Lease> lease = co_await acquire_bare(*electorate);
     world_.referee().finished(*process_);
-    co_await electorate->close(/*drain=*/!lease);
+    co_await electorate->close(lease ? Farewell::patient : Farewell::thorough);
     process_->end();
     if (lease) co_await work_by_hand(*lease);
   } else {
     const std::shared_ptr<HeldSet> set = co_await acquire(*electorate);
     if (set) co_await work_under(set);
     world_.referee().finished(*process_);
-    co_await electorate->close(/*drain=*/!set);
+    co_await electorate->close(set ? Farewell::patient : Farewell::thorough);
     process_->end();
   }
   over_ = true;
@@ -178,7 +178,7 @@ asio::awaitable<void> Session::extend_by_hand(Lease lease, Milliseconds ttl) {
     world_.referee().extended(other, lease.token, redlock::deadline(result.t0, length), other.true_time(result.t0));
   }
   world_.referee().finished(other);
-  co_await electorate->close(/*drain=*/false);
+  co_await electorate->close(Farewell::brief);
   other.end();
 }
 
@@ -192,7 +192,7 @@ asio::awaitable<void> Session::release_by_hand(Lease lease) {
     world_.referee().violate("theft", other.name() + " released by hand what a run keeps");
   }
   world_.referee().finished(other);
-  co_await electorate->close(/*drain=*/false);
+  co_await electorate->close(Farewell::brief);
   other.end();
 }
 

@@ -199,7 +199,7 @@ asio::awaitable<void> World::break_by_force(Mishap mishap) {
   if (mishap.flag) only_if = Fence(1);
   (void)co_await break_lock(*electorate, resource_, only_if);
   referee_.finished(process);
-  co_await electorate->close(/*drain=*/false);
+  co_await electorate->close(Farewell::brief);
 }
 
 void World::foreign_lock(const Mishap& mishap) {

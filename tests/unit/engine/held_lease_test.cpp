@@ -322,8 +322,8 @@ TEST_F(HeldLeaseOnFive, IsNotLostWhileAQuorumMayStillHaveIt) {
   EXPECT_EQ(extend().decision, ExtendDecision::unconfirmed);
 }
 
-asio::awaitable<bool> closed(Electorate& electorate, bool drain) {
-  co_await electorate.close(drain);
+asio::awaitable<bool> closed(Electorate& electorate, Farewell farewell) {
+  co_await electorate.close(farewell);
   co_return true;
 }
 
@@ -335,9 +335,9 @@ class Closing : public testing::Test {
     world.settle_for(1s);
   }
 
-  Duration close(bool drain) {
+  Duration close(Farewell farewell) {
     const Instant began = world.now();
-    world.run(closed(client.electorate, drain));
+    world.run(closed(client.electorate, farewell));
     return world.now() - began;
   }
 
@@ -347,13 +347,13 @@ class Closing : public testing::Test {
 
 TEST_F(Closing, WaitsForTheServersThatAnsweredLast) {
   const Instant now = world.now();
-  EXPECT_EQ(close(false), 0s);
+  EXPECT_EQ(close(Farewell::brief), 0s);
   EXPECT_EQ(client.server(0).close_deadline, now + server_timeout);
   EXPECT_EQ(client.server(2).close_deadline, now);
 }
 
 TEST_F(Closing, WaitsForAllWhenSomethingWasTakenBack) {
-  EXPECT_EQ(close(true), server_timeout);
+  EXPECT_EQ(close(Farewell::thorough), server_timeout);
 }
 
 }  // namespace
