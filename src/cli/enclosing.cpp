@@ -29,15 +29,9 @@ std::vector<EnclosingLease> confirmed_leases() {
   return leases;
 }
 
-/// Who shares the lock may still take a seat of its own; nobody waits for himself then.
-bool may_serve(const Hold& hold, const Mode& mode) {
-  if (mode.seats == 0 || !hold.shared) return true;
-  return hold.seat && *hold.seat < mode.seats;
-}
-
 std::optional<Enclosure> find_in(const LeaseHandle& handle, const AcquireOrder& order, bool guarded) {
   for (const LeaseHandle::Part& part : handle.parts) {
-    if (part.resource != order.resource || part.borrowed || !may_serve(part.hold, order.mode)) continue;
+    if (part.resource != order.resource || part.borrowed) continue;
     return Enclosure{id_of(part.token), part.token, part.fence, guarded, part.hold};
   }
   return std::nullopt;

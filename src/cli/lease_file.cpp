@@ -8,6 +8,7 @@
 #include <array>
 #include <cerrno>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 
 #include "cli/console.hpp"
@@ -35,6 +36,11 @@ std::string file_text(const LeaseHandle& handle) {
   return fmt::format("REDLOCK_LEASE={}\nREDLOCK_KEY={}\nREDLOCK_TOKEN={}\nREDLOCK_FENCE={}\n{}", shell_quote(values.lease),
                      shell_quote(values.key), shell_quote(values.token), shell_quote(values.fence),
                      values.slot ? fmt::format("REDLOCK_SLOT={}\n", shell_quote(*values.slot)) : "");
+}
+
+/// Of an earlier lease: nobody is to take it for that of the new one, or of none.
+std::string forget_slot() {
+  return std::getenv("REDLOCK_SLOT") != nullptr ? "unset REDLOCK_SLOT; " : "";
 }
 
 /// A renamed file survives a crash only when its directory is synced, too.
@@ -69,13 +75,13 @@ LeaseHandle handle_of(const std::vector<Lease>& leases, std::string servers) {
 
 std::string export_line(const LeaseHandle& handle) {
   const LeaseVariables values = variables_of(handle);
-  return fmt::format("export REDLOCK_KEY={} REDLOCK_TOKEN={} REDLOCK_FENCE={} REDLOCK_LEASE={}{}\n", shell_quote(values.key),
-                     shell_quote(values.token), shell_quote(values.fence), shell_quote(values.lease),
-                     values.slot ? " REDLOCK_SLOT=" + shell_quote(*values.slot) : "");
+  return forget_slot() + fmt::format("export REDLOCK_KEY={} REDLOCK_TOKEN={} REDLOCK_FENCE={} REDLOCK_LEASE={}{}\n",
+                                     shell_quote(values.key), shell_quote(values.token), shell_quote(values.fence),
+                                     shell_quote(values.lease), values.slot ? " REDLOCK_SLOT=" + shell_quote(*values.slot) : "");
 }
 
 std::string failed_export_line(int exit_code) {
-  return fmt::format("unset REDLOCK_KEY REDLOCK_TOKEN REDLOCK_FENCE REDLOCK_LEASE; (exit {})\n", exit_code);
+  return forget_slot() + fmt::format("unset REDLOCK_KEY REDLOCK_TOKEN REDLOCK_FENCE REDLOCK_LEASE; (exit {})\n", exit_code);
 }
 
 Result<void, std::string> write_lease_file(const std::string& path, const LeaseHandle& handle) {

@@ -64,15 +64,17 @@ WaitPolicy read_wait_policy(const Settings& settings) {
 /// -x, -s and --slots: the one from the strongest place; a usage error with two in the same.
 Mode read_mode(const Settings& settings, const std::vector<Resource>& resources) {
   std::optional<Setting> chosen;
+  std::optional<Setting> rival;
   std::string_view way = "exclusive";
   for (const char* name : {"exclusive", "shared", "slots"}) {
     auto setting = settings.find(name);
     if (!setting || (std::string_view(name) != "slots" && !settings.flag(name))) continue;
-    if (chosen && chosen->origin == setting->origin) Settings::refuse(*setting, "with " + chosen->where + ": choose one of them");
     if (chosen && chosen->origin < setting->origin) continue;
+    rival = chosen && chosen->origin == setting->origin ? std::move(chosen) : std::nullopt;
     chosen = std::move(setting);
     way = name;
   }
+  if (rival) Settings::refuse(*chosen, "with " + rival->where + ": choose one of them");
   Mode mode;
   mode.shared = way != "exclusive";
   if (way != "slots") return mode;

@@ -178,9 +178,9 @@ std::vector<YoungServer> AcquireTally::held_back() const {
   std::vector<YoungServer> young;
   for (std::size_t server = 0; server < votes_.size(); ++server) {
     const Granted* granted = as<Granted>(votes_[server]);
-    if (granted == nullptr || counts(votes_[server])) continue;
+    if (granted == nullptr || granted->seat != seat() || !granted->server.up) continue;
     const Duration up = *granted->server.up;
-    young.push_back({server, up, *guard_left(up, restart_guard_)});
+    if (const auto left = guard_left(up, restart_guard_)) young.push_back({server, up, *left});
   }
   std::ranges::sort(young, {}, &YoungServer::left);
   const std::size_t needed = quorum_of(votes_.size()) - std::min(grants(), quorum_of(votes_.size()));

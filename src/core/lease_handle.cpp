@@ -64,8 +64,8 @@ std::optional<Resource> resource_from(std::string_view encoded) {
 
 char letter_of(const LeaseHandle::Part& part) {
   if (part.borrowed) return borrowed;
-  if (part.hold.seat) return seated;
-  return part.hold.shared ? shared : exclusive;
+  if (!part.hold.shared) return exclusive;
+  return part.hold.seat ? seated : shared;
 }
 
 }  // namespace

@@ -7,11 +7,8 @@
 namespace redlock {
 namespace {
 
-/// A key's expiry shows to others up to this much later than its ttl says.
-constexpr Milliseconds expiry_slack{2};
-
 /// By how much those behind the first are later than it.
-constexpr Milliseconds second_slack{500};
+constexpr Milliseconds second_slack{250};
 constexpr Milliseconds others_slack{1000};
 
 }  // namespace

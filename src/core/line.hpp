@@ -34,6 +34,12 @@ LineView view_of(const std::vector<const LineWord*>& lines, const std::vector<bo
 /// longest_between_looks (PROTOCOL Q7).
 Duration until_next_look(std::size_t ahead, std::optional<Duration> may_change);
 
+/// The second in line looks at least so often where a foreign client holds the lock: nobody but itself notices that the first is dead.
+inline constexpr Milliseconds second_behind_foreign{1500};
+
+/// A key's expiry shows to others up to this much later than its ttl says.
+inline constexpr Milliseconds expiry_slack{2};
+
 /// How long a waiter that hears calls stays in line without a look (K3), and how long one that does not.
 inline constexpr Milliseconds entry_life{35'000};
 inline constexpr Milliseconds polling_entry_life{2000};

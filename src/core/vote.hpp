@@ -60,6 +60,7 @@ struct LineWord {
   std::optional<std::uint64_t> largest_ticket;  ///< of those in line
   std::size_t ahead = 0;                        ///< how many are before us
   bool in_line = false;                         ///< we are
+  bool was_in_line = false;                     ///< and were before we asked
   std::optional<Duration> may_change;           ///< until somebody may come in without being called; nothing: never by itself
   std::string free_seats;                       ///< a digit for each seat, 1: it is free
 };
@@ -109,14 +110,11 @@ using ExtendVote = std::variant<Extended, NotOurs, Fault>;
 struct Healed {};
 using HealVote = std::variant<Healed, NotOurs, Fault>;
 
-/// One server's answer to "let me out of the line".
-struct Left {};
-using LeaveVote = std::variant<Left, Fault>;
-
 /// What somebody who waits is told.
 enum class Call {
   enter,   ///< come in: it is our turn
   second,  ///< stand by: the one before us was called
+  third,   ///< stand by for longer: the one before the one before us was
   look,    ///< the lock's end has changed
   deaf,    ///< from now on nothing more is heard
 };
@@ -168,12 +166,5 @@ struct Taken {
   Company company{};
 };
 using InspectVote = std::variant<Free, Taken, Fault>;
-
-/// A vote with the server that cast it: the index in the order in which the servers were configured.
-template <class Vote>
-struct Cast {
-  std::size_t server;
-  Vote vote;
-};
 
 }  // namespace redlock

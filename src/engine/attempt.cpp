@@ -57,7 +57,7 @@ bool goes_first(const AcquireTally& tally, std::size_t servers) {
     const AcquireVote* vote = tally.vote_of(i);
     if (vote == nullptr) continue;
     if (const auto* granted = std::get_if<Granted>(vote)) ours = &granted->id;
-    if (const auto* held = std::get_if<Held>(vote)) {
+    if (const auto* held = std::get_if<Held>(vote); held != nullptr && !held->holder.shared) {
       if (smallest_other == nullptr || held->holder.id < *smallest_other) smallest_other = &held->holder.id;
     }
   }
@@ -189,6 +189,7 @@ class Attempt {
     std::vector<const LineWord*> lines(electorate_.size());
     std::vector<bool> granted(electorate_.size());
     failure.silent.resize(electorate_.size());
+    failure.forgotten.resize(electorate_.size());
     for (std::size_t i = 0; i < electorate_.size(); ++i) {
       const AcquireVote* vote = tally().vote_of(i);
       if (vote == nullptr) continue;
@@ -196,6 +197,7 @@ class Attempt {
       failure.granted_some = failure.granted_some || granted[i];
       failure.silent[i] = !is_answer(*vote);
       lines[i] = line_in(*vote);
+      failure.forgotten[i] = lines[i] != nullptr && lines[i]->in_line && !lines[i]->was_in_line;
     }
     failure.line = view_of(lines, granted);
   }

@@ -59,7 +59,7 @@ struct AttemptFailure {
     guarded,    ///< nothing but the restart guard is in the way (R7)
     too_slow,   ///< granted, but the answers took so long that too little of the lease was left
     interrupted,
-    outgrown,  ///< a lease that encloses us shares it, and the order wants it alone
+    outgrown,  ///< a lease that encloses us shares it, and the order wants more
     enclosed,  ///< a lease that encloses us has it, and ends too soon for the order
   };
   Why why;
@@ -72,6 +72,7 @@ struct AttemptFailure {
   bool granted_some = false;          ///< a server had it for us
   LineView line{};
   std::vector<bool> silent{};          ///< servers that did not answer, by index
+  std::vector<bool> forgotten{};       ///< servers that had us in line no more: they called us and we did not hear
   std::vector<ServerFault> deaf_to{};  ///< of a waiter: the servers that cannot call it, so that it looks again and again
 };
 

@@ -99,6 +99,13 @@ NotOurs not_ours(std::optional<Holder> other) {
   return {why, std::move(other)};
 }
 
+/// Whether who holds the lock so has no need to wait for what is wanted. Whoever has it alone has every seat.
+bool is_enough(const Hold& hold, const Mode& mode) {
+  if (!hold.shared) return true;
+  if (!mode.shared) return false;
+  return mode.seats == 0 || (hold.seat && *hold.seat < mode.seats);
+}
+
 }  // namespace
 
 asio::awaitable<Borrowing> borrow(Electorate& electorate, const AcquireOrder& order) {
@@ -107,7 +114,7 @@ asio::awaitable<Borrowing> borrow(Electorate& electorate, const AcquireOrder& or
   Borrowing borrowing;
   if (found.decision != ExtendDecision::confirmed) co_return borrowing;
   if (found.supervised && !enclosure.guarded) co_return borrowing;
-  if (enclosure.hold.shared && !order.mode.shared) {
+  if (!is_enough(enclosure.hold, order.mode)) {
     borrowing.too_weak = true;
     co_return borrowing;
   }
@@ -126,7 +133,6 @@ asio::awaitable<Borrowing> borrow(Electorate& electorate, const AcquireOrder& or
   const Tenure tenure = enclosure.guarded ? Tenure::borrowed : Tenure::adopted;
   borrowing.lease.emplace(
       Lease{order.resource, enclosure.token, enclosure.id, enclosure.fence, order.ttl, deadline, tenure, enclosure.hold});
-  // Whoever has the lock alone has every seat.
   if (order.mode.seats > 0 && !enclosure.hold.shared) borrowing.lease->hold.seat = 0;
   co_return borrowing;
 }

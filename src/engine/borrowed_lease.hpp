@@ -12,7 +12,7 @@ namespace redlock {
 /// What came of asking for the enclosing lease.
 struct Borrowing {
   std::optional<Lease> lease;  ///< borrowed if its guard keeps it, adopted if nobody does
-  bool too_weak = false;       ///< it is shared, and the order wants the lock alone: that would be to wait for ourselves
+  bool too_weak = false;       ///< it is shared, and the order wants more: it might wait for somebody who waits for us
   bool too_short = false;      ///< its guard keeps it, but not long enough for the order: to wait for it would be to wait for ourselves
 };
 

@@ -12,6 +12,12 @@ namespace {
 /// How long somebody who was called may take to come (CALL_PATIENCE in line.lua), and a moment for the clocks.
 constexpr Milliseconds standing_by{1010};
 
+/// The same for the one behind, should the one that stands by not be there either.
+constexpr Milliseconds standing_by_longer{1500};
+
+/// A subscription that lived for so long was none that is cut off at once.
+constexpr std::chrono::seconds sound_hearing{5};
+
 /// Between two tries to listen at a server; a right that is missing is hardly ever granted while somebody waits.
 constexpr Milliseconds shortest_deafness{100};
 constexpr Milliseconds longest_deafness{10'000};
@@ -48,6 +54,9 @@ struct Place::Ears {
       case Call::second:
         if (!stand_by_until) stand_by_until = electorate.clock().now() + standing_by;
         break;
+      case Call::third:
+        if (!stand_by_until) stand_by_until = electorate.clock().now() + standing_by_longer;
+        break;
       case Call::deaf:
         ear.hears = false;
         ear.deaf->ring();
@@ -70,7 +79,8 @@ Place::~Place() {
   stop_listening();
 }
 
-asio::awaitable<void> Place::listen() {
+asio::awaitable<void> Place::listen(Interrupt& interrupt) {
+  const Interrupt::Listener listener(interrupt, *ears_->bell);
   const Clock& clock = electorate_.clock();
   const Instant t0 = clock.now();
   for (std::size_t i = 0; i < electorate_.size(); ++i) {
@@ -80,7 +90,7 @@ asio::awaitable<void> Place::listen() {
     return static_cast<std::size_t>(std::ranges::count_if(ears_->ears, [](const Ears::Ear& ear) { return ear.answered; }));
   };
   Instant end = t0 + electorate_.server_timeout();
-  while (answered() < electorate_.size() && clock.now() < end) {
+  while (answered() < electorate_.size() && clock.now() < end && !interrupt.raised()) {
     // The slower ones may take as long again.
     if (hears()) end = std::min(end, clock.now() + std::max<Duration>(clock.now() - t0, Milliseconds(1)));
     co_await ears_->bell->wait_until(end);
@@ -108,17 +118,19 @@ asio::awaitable<void> Place::keep_listening(std::shared_ptr<Ears> ears, std::siz
     if (ear.hears && again) ears->hear(server, Call::look);
     again = true;
     ears->bell->ring();
+    bool cut_off = !ear.hears;
     if (ear.hears) {
-      deafness = shortest_deafness;
+      const Instant began = clock.now();
       while (ear.hears && !ears->over) co_await ear.deaf->wait_until(Instant::max());
-    } else {
-      const bool denied = fault->kind == FaultKind::denied;
-      const Duration pause = denied ? Duration(denied_deafness) : jittered(deafness, electorate.random());
-      deafness = std::min<Duration>(2 * deafness, longest_deafness);
-      // Whatever rings: the end of a connection that failed does, too.
-      const Instant next = clock.now() + pause;
-      while (!ears->over && clock.now() < next) co_await ear.deaf->wait_until(next);
+      cut_off = clock.now() - began < sound_hearing;
     }
+    if (!cut_off) deafness = shortest_deafness;
+    const bool denied = fault && fault->kind == FaultKind::denied;
+    const Duration pause = denied ? Duration(denied_deafness) : jittered(deafness, electorate.random());
+    if (cut_off) deafness = std::min<Duration>(2 * deafness, longest_deafness);
+    // Whatever rings: the end of a connection that failed does, too.
+    const Instant next = cut_off ? clock.now() + pause : clock.now();
+    while (!ears->over && clock.now() < next) co_await ear.deaf->wait_until(next);
   }
 }
 

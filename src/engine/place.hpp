@@ -21,8 +21,8 @@ class Place {
   Place& operator=(const Place&) = delete;
 
   /// Begins to listen, and goes on for as long as the place exists. Returns when every server has answered, or a quorum and the others are
-  /// slow; after the server timeout at the latest. Call once, before anything is put in line.
-  asio::awaitable<void> listen();
+  /// slow; after the server timeout at the latest, or with the interrupt. Call once, before anything is put in line.
+  asio::awaitable<void> listen(Interrupt& interrupt);
 
   /// What to put in line there.
   [[nodiscard]] LineEntry entry(std::size_t server) const;

@@ -18,9 +18,6 @@ constexpr Milliseconds longest_attempt{1000};
 /// While the restart guard alone is in the way: how often to see whether another server has come back that may vote.
 constexpr Milliseconds guard_look{1000};
 
-/// A key's expiry shows to others up to this much later than its ttl says.
-constexpr Milliseconds expiry_slack{2};
-
 /// How long the servers' calls may be apart that mean the same, in round trips and within these.
 constexpr int gathering_round_trips = 2;
 constexpr Milliseconds shortest_gathering{1};
@@ -59,7 +56,10 @@ Waiter::Waiter(Electorate& electorate, AcquireOrder order, WaitPolicy policy, In
 
 asio::awaitable<std::variant<Lease, StillWaiting, GaveUp>> Waiter::next() {
   if (try_at_) co_await rest();
-  if (place_ && in_place_) place_->begin_look();
+  if (place_ && in_place_) {
+    ++looks_;
+    place_->begin_look();
+  }
   const Approach approach{place_ && in_place_ ? &*place_ : nullptr, seat_};
   auto result = co_await attempt(electorate_, order_, interrupt_, approach);
   if (result) {
@@ -71,7 +71,7 @@ asio::awaitable<std::variant<Lease, StillWaiting, GaveUp>> Waiter::next() {
   round_trip_ = failure.answered_within;
   seat_ = failure.line.seat;
   for (std::size_t i = 0; i < failure.silent.size(); ++i) {
-    if (place_ && failure.silent[i]) place_->doubt(i);
+    if (place_ && (failure.silent[i] || (looks_ > 1 && failure.forgotten[i]))) place_->doubt(i);
   }
   held_back_ = failure.why == Why::guarded;
   try_at_ = next_try(failure);
@@ -98,7 +98,7 @@ asio::awaitable<void> Waiter::rest() {
   if (!joins) co_return;
   in_place_ = true;
   if (std::exchange(listens_, true)) co_return;
-  co_await place_->listen();
+  co_await place_->listen(interrupt_);
 }
 
 std::optional<Instant> Waiter::next_try(AttemptFailure& failure) {
@@ -166,6 +166,9 @@ std::optional<Instant> Waiter::after_busy(const AttemptFailure& failure, Instant
   Duration delay = until_next_look(failure.line.ahead, failure.line.may_change);
   const bool is_foreign = failure.holder && failure.holder->foreign;
   if (is_foreign && failure.line.ahead == 0) delay = std::min(delay, poll);
+  if (is_foreign && failure.line.ahead == 1) delay = std::min<Duration>(delay, second_behind_foreign);
+  // A quorum may be free and yet not ours, as with different seats: what is only nearly there is not worth a look at once.
+  if (failure.granted_some) delay = std::max(delay, poll);
   const bool is_called = place_ && place_->hears() && failure.line.in_line;
   if (!is_called) delay = std::min<Duration>({delay, poll, longest_between_polls});
   return std::min(give_up_at_, now + delay);

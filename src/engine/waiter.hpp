@@ -56,6 +56,7 @@ class Waiter {
   Interrupt& interrupt_;
   Instant give_up_at_;
   std::optional<Place> place_;          ///< in line
+  unsigned looks_ = 0;                  ///< from the place
   bool listens_ = false;                ///< at the place
   bool in_place_ = false;               ///< look from there; not before we listen, and not while a quorum stays silent
   bool held_back_ = false;              ///< by the restart guard, and by nothing else

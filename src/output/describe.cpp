@@ -100,7 +100,7 @@ std::string failure_text(const AttemptFailure& failure, std::size_t servers) {
     case Why::interrupted:
       return "interrupted";
     case Why::outgrown:
-      return "what runs this one shares it, so it cannot be had alone here; take it with -x there, or with -s here";
+      return "the run around this one only shares it: neither the whole lock nor another slot can be had here";
     case Why::enclosed:
       return "the run around this one holds it, with a ttl too short for this --ttl and --grace; give both the same";
   }

@@ -136,7 +136,8 @@ std::optional<LineWord> line_of(const Reply& reply) {
   line.time = Milliseconds(*time);
   if (const auto largest = whole_number(part[1].text); largest && *largest >= 0) line.largest_ticket = static_cast<Ticket>(*largest);
   line.ahead = static_cast<std::size_t>(part[2].integer);
-  line.in_line = part[3].integer == 1;
+  line.in_line = part[3].integer > 0;
+  line.was_in_line = part[3].integer > 1;
   if (part[4].integer >= 0) line.may_change = from_wire(part[4].integer);
   line.free_seats = part[5].text.substr(0, Mode::most_seats);
   return line;
@@ -208,6 +209,7 @@ bool left_no_lease(const Reply& reply) {
 std::optional<Call> call_from(std::string_view word) {
   if (word == "go") return Call::enter;
   if (word == "second") return Call::second;
+  if (word == "third") return Call::third;
   if (word == "look") return Call::look;
   return std::nullopt;
 }

@@ -149,7 +149,8 @@ in_line_are() { [[ $(redis "${2:-0}" zcard 'redlock:queue:{demo}') == "$1" ]]; }
   run -0 redlock-cli run -s -k demo -- redlock-cli run -s -n -k demo -- true
   run --separate-stderr redlock-cli run -s -k demo -- redlock-cli run -k demo -- true
   assert_failure 64
-  assert_regex "$stderr" "cannot be had alone here"
+  assert_regex "$stderr" "the run around this one only shares it"
+  assert_refused 64 "nor another slot" redlock-cli run -s -k demo -- redlock-cli run --slots 2 -k demo -- true
   run -0 redlock-cli run -k demo -- redlock-cli run -s -n -k demo -- true
   run redlock-cli run --slots 2 -k demo -- redlock-cli run --slots 2 -n -k demo -- sh -c 'echo "$REDLOCK_SLOT"'
   assert_output 0

@@ -231,13 +231,16 @@ asio::awaitable<std::optional<Fault>> ClusterServer::listen(Resource resource, s
                                                             Instant deadline) {
   // PUBLISH counts those alone who are subscribed at the same server (PROTOCOL D1).
   stop_listening();
+  const std::size_t turn = ++listenings_;
   const auto owner = co_await locate(resource.key(), deadline);
   if (!owner) co_return owner.error();
+  if (turn != listenings_) co_return Fault{FaultKind::silent, "nobody wants to listen any more"};
   ear_at_ = *owner;
   co_return co_await node(*owner).listen(std::move(resource), std::move(waiter), std::move(heard), deadline);
 }
 
 void ClusterServer::stop_listening() {
+  ++listenings_;
   if (ear_at_) node(*std::exchange(ear_at_, std::nullopt)).stop_listening();
 }
 

@@ -63,6 +63,7 @@ class ClusterServer final : public ScriptedServer {
   std::vector<SlotRange> slots_;                           ///< the first that fits a slot is right
   std::vector<Address> acquaintances_;                     ///< from the last time that slots were told
   std::optional<Address> ear_at_;                          ///< whom somebody listens to
+  std::size_t listenings_ = 0;                             ///< how often that has changed
   std::set<std::string> undecided_;                        ///< tokens of acquires and heals under way that were not taken back
 };
 

@@ -1,4 +1,7 @@
 #include <fcntl.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/socket.h>
 
 #include <asio/generic/stream_protocol.hpp>
 #include <asio/ip/tcp.hpp>
@@ -14,6 +17,11 @@
 
 namespace redlock::redis {
 namespace {
+
+/// A connection that is dead shows within 20 s.
+constexpr int seconds_until_probe = 10;
+constexpr int seconds_between_probes = 5;
+constexpr int most_probes = 2;
 
 using Socket = asio::generic::stream_protocol::socket;
 using Address = asio::generic::stream_protocol::endpoint;
@@ -94,9 +102,20 @@ class PlainTransport final : public Transport {
     // Asio opens sockets without close-on-exec; the command must not inherit one.
     ::fcntl(socket_.native_handle(), F_SETFD, FD_CLOEXEC);
     socket_.non_blocking(true, error);
-    if (endpoint_.kind == Endpoint::Kind::tcp) socket_.set_option(asio::ip::tcp::no_delay(true), error);
+    if (endpoint_.kind == Endpoint::Kind::tcp) set_tcp_options();
     co_await socket_.async_connect(address, asio::redirect_error(asio::use_awaitable, error));
     co_return error;
+  }
+
+  void set_tcp_options() {
+    asio::error_code ignored;  // without them it works, a little worse
+    socket_.set_option(asio::ip::tcp::no_delay(true), ignored);
+    // Who only listens sends nothing, and would never learn that the other end, or a firewall on the way, has forgotten it.
+    socket_.set_option(asio::socket_base::keep_alive(true), ignored);
+    const auto set = [this](int option, int value) { ::setsockopt(socket_.native_handle(), IPPROTO_TCP, option, &value, sizeof value); };
+    set(TCP_KEEPIDLE, seconds_until_probe);
+    set(TCP_KEEPINTVL, seconds_between_probes);
+    set(TCP_KEEPCNT, most_probes);
   }
 
   /// For an address after which another may be tried: one that swallows packets must not use up all the time.

@@ -2,7 +2,8 @@
 --
 -- A waiter's entry is 'mode polls ends called since record': mode x (alone) or s (shared, seats too); polls 1: hears no call, so it looks
 -- often; ends: given up by then unless it looks again; called: when it was called and has not looked since, or 0; since: when it first stood in
--- line. A waiter listens at its channel for 'go' (come in), 'second' (stand by: look in a second) and 'look' (the lock's end has changed).
+-- line. A waiter listens at its channel for 'go' (come in), 'second' and 'third' (stand by: look in a while) and 'look' (show that you are there,
+-- or see that the lock's end has changed).
 local CALL_PATIENCE = 1000 -- how long somebody who was called may take to come
 local LINE_IDLE = 35000    -- how long the line outlives the last look at least
 
@@ -56,29 +57,31 @@ local function hears(entry, word)
   return false
 end
 
-local function call(entry, time)
+-- Has it come, within the time that it has for that, unless it is on its way.
+local function call(entry, time, word)
   if entry.called > 0 then return true end
-  if not hears(entry, 'go') then return false end
+  if not hears(entry, word) then return false end
   entry.called = time
   keep_entry(entry)
   return true
 end
 
--- Calls the first in line if the lock is such that it may come in, and has the second stand by. Not `except`: it knows.
+-- Calls the first in line if the lock is such that it may come in, and has the next two stand by. Not `except`: it knows.
 local function call_next(state, time, except)
   while true do
     local entry = first_in_line(time)
     if not entry or entry.id == except or not admits(state, entry.mode) or entry.called > 0 then return end
-    if call(entry, time) then break end
+    if call(entry, time, 'go') then break end
   end
-  while true do
-    local second = redis.call('ZRANGE', QUEUE, 1, 1)[1]
-    if not second or second == except then return end
-    local entry = entry_of(second)
+  local rank = 1
+  while rank <= 2 do
+    local id = redis.call('ZRANGE', QUEUE, rank, rank)[1]
+    if not id or id == except then return end
+    local entry = entry_of(id)
     if is_over(entry, time) then
-      drop(second)
-    elseif hears(entry, 'second') then
-      return
+      drop(id)
+    elseif hears(entry, rank == 1 and 'second' or 'third') then
+      rank = rank + 1
     end
   end
 end
@@ -89,30 +92,30 @@ local function is_our_turn(state, time, id, ticket)
     local entry, first_ticket = first_in_line(time)
     if not entry or entry.id == id then return true end
     if id ~= '' and (ticket < first_ticket or ticket == first_ticket and id < entry.id) then return true end
-    if admits(state, entry.mode) then
-      if call(entry, time) then return false end
-    elseif hears(entry, 'look') then
-      return false
-    end
+    if call(entry, time, admits(state, entry.mode) and 'go' or 'look') then return false end
   end
 end
 
 -- Puts the waiter in its place, or leaves it there for another while. Those right before it that are over are dropped, a few at a time,
--- so that what killed waiters leave does not pile up behind somebody who waits for long.
+-- so that what killed waiters leave does not pile up behind somebody who waits for long. -> whether it was in line already
 local function enqueue(id, ticket, mode, polls, life, record, time)
   local before = entry_of(id)
   local failure = first_error(
     redis.pcall('ZADD', QUEUE, ticket, id),
     keep_entry({id = id, mode = mode, polls = polls == '1', ends = time + life, called = 0, since = before and before.since or time, record = record}))
-  if failure then return drop(id) end
+  if failure then
+    drop(id)
+    return false
+  end
   local idle = math.max(LINE_IDLE, life)
   if redis.call('PTTL', QUEUE) < idle then redis.call('PEXPIRE', QUEUE, decimal(idle)) end
   if redis.call('PTTL', WAITERS) < idle then redis.call('PEXPIRE', WAITERS, decimal(idle)) end
   for _ = 1, 8 do
     local rank = redis.call('ZRANK', QUEUE, id)
-    if not rank or rank == 0 then return end
+    if not rank or rank == 0 then break end
     local neighbour = redis.call('ZRANGE', QUEUE, rank - 1, rank - 1)[1]
-    if not is_over(entry_of(neighbour), time) then return end
+    if not is_over(entry_of(neighbour), time) then break end
     drop(neighbour)
   end
+  return before ~= nil
 end

@@ -19,6 +19,10 @@ else
   local stored = redis.pcall('HGET', SHARES, id)
   if type(stored) == 'string' then
     failure = first_error(redis.pcall('HSET', SHARES, id, (string.gsub(stored, '^%d+', ARGV[2]))))
+    -- The state shows the latest reader's, which is the largest.
+    if not failure and redis.pcall('HGET', OWNER, 'lease') == 'shared' then
+      failure = first_error(redis.pcall('HSET', OWNER, 'fence', ARGV[2]))
+    end
   end
 end
 return failure or {'raised'}

@@ -280,6 +280,36 @@ TEST(AcquireTally, NamesTheServersThatTheGuardHoldsBackAndForHowLong) {
   EXPECT_EQ(held_back[1].left, std::chrono::seconds(50));
 }
 
+TEST(AcquireTally, HoldsBackNobodyForAnotherSeat) {
+  AcquireTally tally(5, guard);
+  const auto in_seat = [](Duration up, std::size_t seat) {
+    Granted granted = std::get<Granted>(granted_by(up));
+    granted.seat = seat;
+    return granted;
+  };
+  tally.count(0, in_seat(std::chrono::hours(1), 0));
+  tally.count(1, in_seat(std::chrono::hours(1), 0));
+  tally.count(2, in_seat(std::chrono::seconds(1), 0));
+  tally.count(3, in_seat(std::chrono::hours(1), 1));
+  tally.count(4, held_by('A'));
+  EXPECT_EQ(tally.decision(), guarded);
+  EXPECT_EQ(tally.seat(), 0U);
+  ASSERT_EQ(tally.held_back().size(), 1U);
+  EXPECT_EQ(tally.held_back()[0].server, 2U);
+}
+
+TEST(AcquireTally, CountsTheGrantsOfOneSeatOnly) {
+  AcquireTally tally(3);
+  tally.count(0, Granted{Fence(1), LeaseId{"ours"}, {}, 0});
+  tally.count(1, Granted{Fence(1), LeaseId{"ours"}, {}, 1});
+  EXPECT_EQ(tally.decision(), undecided);
+  tally.count(2, held_by('A'));
+  EXPECT_EQ(tally.decision(), split);
+  tally.count(2, Granted{Fence(1), LeaseId{"ours"}, {}, 1});
+  EXPECT_EQ(tally.decision(), granted);
+  EXPECT_FALSE(tally.counts(0));
+}
+
 TEST(AcquireTally, TakesNoFenceFromAServerThatRestarted) {
   AcquireTally tally(3, guard);
   tally.count(0, granted_by(std::chrono::seconds(5), {}, Fence(9)));

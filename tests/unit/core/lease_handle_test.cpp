@@ -88,6 +88,20 @@ TEST(LeaseHandle, IsASafeWordForAnyKey) {
   EXPECT_EQ(text.find_first_not_of("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_."), std::string::npos);
 }
 
+TEST(LeaseHandle, KeepsHowEachLockIsHeld) {
+  for (const Hold hold : {Hold{false, std::nullopt}, Hold{true, std::nullopt}, Hold{true, 0}, Hold{true, 999}}) {
+    LeaseHandle handle = *LeaseHandle::from_text(good);
+    handle.parts.front().hold = hold;
+    const auto again = LeaseHandle::from_text(handle.text());
+    ASSERT_TRUE(again) << handle.text();
+    EXPECT_EQ(again->parts, handle.parts);
+  }
+  // The seat of a run below one that has the lock alone is not the lease's.
+  LeaseHandle alone = *LeaseHandle::from_text(good);
+  alone.parts.front().hold = {false, 0};
+  EXPECT_EQ(alone.text(), good);
+}
+
 TEST(LeaseHandle, RefusesWhatItDidNotWrite) {
   ASSERT_TRUE(LeaseHandle::from_text(good).has_value());
   const std::vector<std::string> texts{

@@ -160,6 +160,7 @@ class FakeServer final : public ScriptedServer {
   asio::awaitable<std::optional<Fault>> listen(Resource resource, std::string waiter, std::function<void(Call)> heard,
                                                Instant deadline) override;
   void stop_listening() override;
+  void lose_subscription() { store_.unsubscribe(*ear_); }  ///< and nobody is told
   asio::awaitable<void> close(Instant deadline) override;
 
   /// Everything that was sent, in order; and when a kind of question was.

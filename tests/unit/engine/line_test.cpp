@@ -197,6 +197,44 @@ TEST(Line, AStoppedFirstDelaysTheOthersByTwoSecondsAtMost) {
   }
 }
 
+TEST(Line, TwoStoppedInARowDelayTheThirdByFourSecondsAtMost) {
+  Crowd crowd(3);
+  crowd.come(5);
+  Crowd::stops(crowd.member(1));
+  Crowd::stops(crowd.member(2));
+  EXPECT_LE(crowd.hand_on_to_all({1, 2}), 4s);
+  EXPECT_EQ(crowd.served, (std::vector<std::size_t>{0, 3, 4}));
+}
+
+TEST(Line, TheSecondFindsAForeignLockFreeWhenTheFirstIsDead) {
+  Crowd crowd(1);
+  crowd.world.store(0).hold_foreign(resource(), "theirs", std::nullopt);
+  crowd.come(2);
+  Crowd::dies(crowd.member(0));
+  crowd.world.settle_for(3s);
+  crowd.world.store(0).drop(resource());
+  const Instant dropped = crowd.world.now();
+  crowd.wait_for(1, 5s);
+  ASSERT_EQ(crowd.served, std::vector<std::size_t>{1});
+  EXPECT_LE(crowd.world.now() - dropped, 2s);
+}
+
+TEST(Line, ASubscriptionThatTheServerForgotIsMadeAnew) {
+  Crowd crowd(1);
+  crowd.come(3);
+  // Nothing tells the client; somebody who is let in calls nobody, and the next finds that it was passed over.
+  crowd.member(1).client.server(0).lose_subscription();
+  crowd.releases(crowd.member(0));
+  crowd.wait_for(2, 5s);
+  ASSERT_EQ(crowd.served.back(), 2U);
+  crowd.world.settle_for(20s);  // it looks, and listens again
+  crowd.releases(crowd.member(2));
+  const Instant released = crowd.world.now();
+  crowd.wait_for(3, 5s);
+  ASSERT_EQ(crowd.served, (std::vector<std::size_t>{0, 2, 1}));
+  EXPECT_LE(crowd.world.now() - released, 100ms);
+}
+
 TEST(Line, WhoWasStoppedComesBackToItsOldPlace) {
   Crowd crowd(3);
   crowd.come(5);
@@ -446,6 +484,16 @@ TEST(SharedLock, AWriterThatDiedInLineBlocksReadersForTwoSecondsAtMost) {
   Crowd::dies(crowd.member(1));
   crowd.wait_for(3, 2s);
   EXPECT_EQ(crowd.served, (std::vector<std::size_t>{0, 2, 3}));
+}
+
+TEST(SharedLock, AStoppedWriterInLineKeepsReadersOutForAMoment) {
+  Crowd crowd(1);
+  crowd.come(1, shared);
+  crowd.come(1);
+  Crowd::stops(crowd.member(1));
+  crowd.comes(for_ever, shared);
+  crowd.wait_for(2, 4s);
+  EXPECT_EQ(crowd.served, (std::vector<std::size_t>{0, 2}));
 }
 
 /// Readers and writers, or holders of seats, that take, hold and release one lock while messages are slow or lost and a server is dead.
