@@ -14,7 +14,7 @@ Installs the packages that are missing, then:
   dev    builds preset dev, runs all tests
   asan   builds preset asan (AddressSanitizer, UndefinedBehaviorSanitizer), runs the unit tests
   fuzz   builds preset fuzz (Clang, libFuzzer), runs every fuzz target for a few seconds
-  user   when root: the bats tests of dev once more as an ordinary user without a home, but not on two stores
+  user   when root: the bats tests of dev once more as an ordinary user without a home, but for those about servers and on two stores
   tsan   only on demand: builds preset tsan (ThreadSanitizer), runs the tests labelled unit or smoke
 END
 }
@@ -175,7 +175,7 @@ run_as_user() {
   mkdir "$user_tmp/ctest"
   printf 'subdirs("%s")\n' "$tree/build/dev" >"$user_tmp/ctest/CTestTestfile.cmake"
   chown "$ORDINARY_UID:$ORDINARY_UID" "$user_tmp/ctest"
-  run_ctest user as_user -- --test-dir "$user_tmp/ctest" -L '^bats$' -LE '^local$'
+  run_ctest user as_user -- --test-dir "$user_tmp/ctest" -L '^bats$' -LE '^(local|servers)$'
 }
 
 if ! ensure_test_packages; then
