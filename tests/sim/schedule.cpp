@@ -111,6 +111,7 @@ class Draw {
       for (SessionPlan& plan : schedule_.sessions) {
         if (plan.host != victim.host) continue;
         plan.undisturbed = false;
+        plan.away_until = mishap.at + mishap.span;
         schedule_.bound += seconds(3);
       }
       schedule_.bound += base_ttl_ + milliseconds(1000);

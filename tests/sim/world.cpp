@@ -256,7 +256,7 @@ bool World::all_over() const {
 }
 
 void World::note_grant(const Session& session) {
-  check_progress(session.waiting_since());
+  check_progress(session.can_enter_since());
   if (schedule_.shape == Schedule::Shape::line) check_order(session);
 }
 
@@ -282,7 +282,7 @@ void World::check_outcome() {
   for (const Session& session : sessions_) {
     holders += session.held() ? 1 : 0;
     const auto why = session.gave_up();
-    if (session.waiting() && session.patient()) check_progress(session.waiting_since());
+    if (session.waiting() && session.patient()) check_progress(session.can_enter_since());
     using Why = AttemptFailure::Why;
     if (schedule_.shape == Schedule::Shape::duplicate) {
       // Granted, when a quorum of others was faster.
