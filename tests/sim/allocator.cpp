@@ -9,7 +9,7 @@
 namespace {
 
 constexpr std::size_t step = 16;
-constexpr std::size_t largest = std::size_t{16} * 1024;
+constexpr std::size_t largest = std::size_t{64} * 1024;  // what carries the scripts' text among them
 constexpr std::size_t slab_size = std::size_t{1024} * 1024;
 
 struct Free {

@@ -20,6 +20,10 @@ bool says(const Reply& reply, std::string_view word) {
   return reply.type == Reply::Type::array && !reply.elements.empty() && reply.elements[0].text == word;
 }
 
+Fence fence_in(const std::string& text) {
+  return Fence(std::stoull(text));
+}
+
 std::string text_of(const Reply& reply) {
   switch (reply.type) {
     case Reply::Type::nil:
@@ -100,6 +104,7 @@ void Referee::after(const Run& run, const Reply& reply) {
   const Standing after = look(run.server);
   check_script(run, before_, after, reply);
   check_expiries(run, after);
+  if (run.script == "release") check_place(run);
   if (run.script == "break_lock" || run.script == "release") note_removals(run, before_, after);
   if (run.script == "heal") {
     Facts& facts = facts_[run.arguments[0]];
@@ -112,7 +117,7 @@ void Referee::check_script(const Run& run, const Standing& before, const Standin
   const bool same = before.there == after.there && before.value == after.value && before.expires == after.expires;
   if (run.script == "inspect" || run.script == "leave" || run.script == "raise_fence") {
     if (!same || before.shares != after.shares) violate("theft", what + " changed who holds the lock");
-    return;
+    if (run.script != "raise_fence") return;
   }
   if (run.script == "break_lock") {
     // A condition is always one that nobody's lease fulfils.
@@ -132,7 +137,16 @@ void Referee::check_script(const Run& run, const Standing& before, const Standin
   if (says(reply, "granted")) {
     facts.votes[reply.elements[3].integer] |= bit_of(run.server);
     if (!has(after, token, facts)) violate("grant", what + " granted nothing");
+    const Fence fence = fence_in(reply.elements[1].text);
+    facts.granted_fences[run.server.number()] = fence;
+    facts.known_fences[run.server.number()] = fence;
   }
+  if (says(reply, "raised")) {
+    Fence& known = facts.known_fences[run.server.number()];
+    known = std::max(known, fence_in(run.arguments[1]));
+  }
+  if (says(reply, "healed")) check_healed(run, facts);
+  if (has(after, token, facts)) note_end(run, facts, after);
   if (run.script == "extend" && ours && before.value == token && after.expires < before.expires) {
     violate("shortening", what + " brought the end nearer");
   }
@@ -153,6 +167,75 @@ void Referee::check_shares(const Run& run, const Facts& facts, const Standing& b
   if (!after.shares.empty() && after.there && after.value != shared_marker && before.value != after.value) {
     violate("theft", what + " locked out those who share the lock");
   }
+}
+
+void Referee::check_place(const Run& run) {
+  const std::string& waiter = run.arguments[3];
+  if (waiter.empty()) return;
+  const local::Entry* queue = run.server.keyspace().find(queue_);
+  if (queue != nullptr && std::get<local::SortedSet>(queue->value).score(waiter)) return;
+  violate("line", fmt::format("{} takes something back at s{} and loses its place in line", run.process.name(), run.server.number() + 1));
+}
+
+void Referee::check_healed(const Run& run, const Facts& facts) {
+  const local::Entry* counter = run.server.keyspace().find(counter_);
+  if (counter != nullptr && fence_in(std::get<std::string>(counter->value)) >= facts.fence) return;
+  violate("fence", fmt::format("s{} got a lease back without its fence, {}", run.server.number() + 1, facts.fence.text()));
+}
+
+void Referee::note_end(const Run& run, Facts& facts, const Standing& after) const {
+  const auto share = after.shares.find(facts.id);
+  std::optional<Milliseconds> expires = after.expires;
+  if (share != after.shares.end()) expires = Milliseconds(static_cast<std::int64_t>(share->second));
+  if (!expires) return;
+  const Duration left = *expires - run.server.wall();
+  Duration& end = facts.ends[run.server.number()];
+  end = std::max(end, run.server.clock().when(run.server.clock().at(timeline_.now()) + left));
+}
+
+void Referee::check_support(const std::string& token, const Facts& facts) {
+  const auto supporters =
+      static_cast<std::size_t>(std::ranges::count_if(facts.ends, [&](const Duration& end) { return end >= facts.until; }));
+  if (supporters >= quorum_) return;
+  violate("deadline", fmt::format("{} is relied on until {:.3f} ms, and only {} servers keep it for so long", name_of(token),
+                                  in_ms(facts.until), supporters));
+}
+
+void Referee::attempts(const Process& process, const Token& token, std::optional<Ticket> ticket) {
+  Attempts& attempts = attempts_[&process];
+  if (attempts.token == token.secret()) return;
+  const Attempts last = std::exchange(attempts, Attempts{});
+  attempts.token = token.secret();
+  attempts.outages = !last.token.empty() && last.last_tickets.size() < quorum_ ? last.outages + 1 : 0;
+  attempts.in_line = last.in_line || ticket;
+  if (!ticket) return;
+  if (attempts.outages >= 2) violate("line", process.name() + " stays in line though no quorum answers it");
+  // One that answered behind the decision could not be asked.
+  const auto behind = std::ranges::count_if(last.last_tickets, [&](Ticket largest) { return largest < *ticket; });
+  if (!last.in_line && static_cast<std::size_t>(behind) < quorum_) {
+    violate("line", process.name() + " draws a ticket that is not behind those in line");
+  }
+}
+
+void Referee::hears_answer(const Process& process, const Token& token, const LineWord& line) {
+  Attempts& attempts = attempts_[&process];
+  if (attempts.token == token.secret()) attempts.last_tickets.push_back(line.largest_ticket.value_or(0));
+}
+
+Duration Referee::begins_to_extend(const Process& process, const Token& token) {
+  Round& round = rounds_[{&process, token.secret()}];
+  if (round.began != timeline_.now()) round = Round{timeline_.now(), 0};
+  return round.began;
+}
+
+void Referee::hears_extended(const Process& process, const Token& token, Duration began, std::size_t server) {
+  Round& round = rounds_[{&process, token.secret()}];
+  if (round.began == began) round.extended |= std::uint32_t{1} << server;
+}
+
+void Referee::heals(const Process& process, const Token& token) {
+  if (is_quorum(rounds_[{&process, token.secret()}].extended)) return;
+  violate("resurrection", process.name() + " gives its lease back to a server though no quorum extended it in this round");
 }
 
 void Referee::check_expiries(const Run& run, const Standing& after) {
@@ -232,6 +315,13 @@ void Referee::granted(Process& process, const Lease& lease) {
   if (facts.until <= timeline_.now()) violate("grant", name_of(token) + " was over when it was granted");
   const std::uint32_t votes = facts.votes[lease.hold.seat ? static_cast<std::int64_t>(*lease.hold.seat) : -1];
   if (!is_quorum(votes)) violate("quorum", fmt::format("{} has {} votes of {}", name_of(token), std::popcount(votes), quorum_));
+  const auto below = std::ranges::count_if(facts.granted_fences, [&](const auto& fence) { return fence && *fence <= lease.fence; });
+  if (static_cast<std::size_t>(below) < quorum_) violate("fence", name_of(token) + " has a fence below those of its votes");
+  const auto known = std::ranges::count_if(facts.known_fences, [&](const Fence& fence) { return fence >= lease.fence; });
+  if (static_cast<std::size_t>(known) < quorum_) {
+    violate("fence", fmt::format("{} has {}, of which only {} servers know", name_of(token), lease.fence.text(), known));
+  }
+  check_support(token, facts);
   check_overlap(token, facts);
   check_fence(token, facts);
 }
@@ -241,6 +331,7 @@ void Referee::extended(Process& process, const Token& token, Instant deadline, D
   const Duration until = process.true_time(deadline);
   history_.add("{} extended {} until {:.3f} ms", process.name(), token.secret().substr(0, 4), in_ms(until));
   facts.until = std::max(facts.until, until);
+  check_support(token.secret(), facts);
   if (facts.broken_since && *facts.broken_since < asked && is_quorum(facts.broken)) {
     violate("resurrection", fmt::format("{} was taken away by force at {:.3f} ms and extended by a round that began at {:.3f} ms",
                                         name_of(token.secret()), in_ms(*facts.broken_since), in_ms(asked)));

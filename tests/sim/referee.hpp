@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <map>
 #include <optional>
 #include <set>
@@ -31,12 +32,19 @@ struct Violation {
 ///   fence         fences do not rise in the order of the grants: one alone is above all before it, a shared one above those alone before
 ///   it,
 ///                 one in a seat above those before it in the seat
-///   resurrection  a lease comes back that was over: its key is made anew where it was gone, or it is extended after it was taken away
+///                 it is granted though no quorum knows of its fence, or with one below those of a quorum of its votes; or a server gets
+///                 the lease back without its fence
+///   resurrection  a lease comes back that was over: its key is made anew where it was gone, it is extended after it was taken away, or it
+///                 is given back to a server before a quorum extended it in the same round
 ///   theft         a script changes what is another's
 ///   shortening    an extension brings an end nearer
 ///   expiry        a key of ours without an end, or a marker that ends before a share
 ///   ghost         a server keeps what was taken back or released, though it read everything
 ///   tombstone     the keeper of a lease that was released by hand is told something else
+///   deadline      a holder relies on its lease for longer than a quorum of servers, by their clocks, would keep it
+///   line          a waiter draws a ticket that is not behind those of whom a quorum of servers told it; is not put back into its place
+///   with what it takes back, or stays in line after two attempts in a row without a
+///                 quorum of answers
 ///   trouble       a round of extending fails though every server answered
 class Referee final : public Watcher {
  public:
@@ -45,6 +53,8 @@ class Referee final : public Watcher {
         history_(history),
         resource_(std::move(resource)),
         readers_(HelperKeys(resource_).readers()),
+        queue_(HelperKeys(resource_).queue()),
+        counter_(HelperKeys(resource_).fence()),
         quorum_(quorum) {}
 
   // What the servers do.
@@ -54,6 +64,15 @@ class Referee final : public Watcher {
   void broke(Server& server, Process& process) override { broken_links_.insert({&process, &server}); }
   /// A server forgot everything: it cannot know of tombstones either.
   void lost_data() { data_lost_ = true; }
+
+  // What a process asks its servers, and hears from them.
+  /// `ticket`: if it waits in line.
+  void attempts(const Process& process, const Token& token, std::optional<Ticket> ticket);
+  void hears_answer(const Process& process, const Token& token, const LineWord& line);
+  /// When the round began, which is its name.
+  Duration begins_to_extend(const Process& process, const Token& token);
+  void hears_extended(const Process& process, const Token& token, Duration began, std::size_t server);
+  void heals(const Process& process, const Token& token);
 
   // What the holders say.
   void granted(Process& process, const Lease& lease);
@@ -82,6 +101,9 @@ class Referee final : public Watcher {
   [[nodiscard]] std::size_t scripts() const noexcept { return scripts_; }
 
  private:
+  /// As many servers as a schedule may have, and one given twice.
+  static constexpr std::size_t most_servers = 8;
+
   struct Facts {
     const Process* process = nullptr;  ///< whose attempt it was
     std::string id;                    ///< as servers name it
@@ -97,6 +119,19 @@ class Referee final : public Watcher {
     std::uint32_t broken = 0;                       ///< servers where it was taken away by force
     std::optional<Duration> broken_since;           ///< by a quorum of them
     std::uint32_t released_by_hand = 0;
+    std::array<std::optional<Fence>, most_servers> granted_fences{};  ///< by server
+    std::array<Fence, most_servers> known_fences{};                   ///< to which it brought the server's counter at least
+    std::array<Duration, most_servers> ends{};                        ///< true time until which the server would have kept it
+  };
+  struct Attempts {
+    std::string token;
+    std::vector<Ticket> last_tickets;  ///< of each answer, the largest in that server's line; 0: nobody was there
+    std::size_t outages = 0;           ///< in a row, before this one
+    bool in_line = false;              ///< it has been, at least
+  };
+  struct Round {
+    Duration began{};
+    std::uint32_t extended = 0;
   };
   /// What a server has under the lock.
   struct Standing {
@@ -111,6 +146,10 @@ class Referee final : public Watcher {
   void check_script(const Run& run, const Standing& before, const Standing& after, const Reply& reply);
   void check_shares(const Run& run, const Facts& facts, const Standing& before, const Standing& after, const std::string& what);
   void check_expiries(const Run& run, const Standing& after);
+  void check_place(const Run& run);
+  void check_healed(const Run& run, const Facts& facts);
+  void note_end(const Run& run, Facts& facts, const Standing& after) const;
+  void check_support(const std::string& token, const Facts& facts);
   void check_overlap(const std::string& token, const Facts& facts);
   void check_fence(const std::string& token, const Facts& facts);
   void finish(Facts& facts) const;
@@ -123,6 +162,8 @@ class Referee final : public Watcher {
   History& history_;
   Resource resource_;
   std::string readers_;
+  std::string queue_;
+  std::string counter_;
   std::size_t quorum_;
   Standing before_;
   std::map<std::string, Facts> facts_;  ///< by token; a foreign client's, too
@@ -130,6 +171,8 @@ class Referee final : public Watcher {
   Fence largest_alone_;
   std::map<std::size_t, Fence> largest_in_seat_;
   std::size_t grants_ = 0;
+  std::map<const Process*, Attempts> attempts_;
+  std::map<std::pair<const Process*, std::string>, Round> rounds_;
   std::set<std::pair<const Process*, const Server*>> broken_links_;
   std::set<const Process*> finished_;
   std::size_t scripts_ = 0;

@@ -111,6 +111,7 @@ class Draw {
       for (SessionPlan& plan : schedule_.sessions) {
         if (plan.host != victim.host) continue;
         plan.undisturbed = false;
+        plan.away_until = mishap.at + mishap.span;
         schedule_.bound += seconds(3);
       }
       schedule_.bound += base_ttl_ + milliseconds(1000);
@@ -399,7 +400,7 @@ std::string describe(const Mishap& mishap) {
     case Kind::step_server_wall:
       return fmt::format("the wall clock of {} jumps by {} ms", server, mishap.step.count());
     case Kind::break_lock:
-      return fmt::format("somebody on {} breaks the lock{}", host, mishap.flag ? " if its fence is 1" : "");
+      return fmt::format("somebody on {} breaks the lock{}", host, mishap.flag ? " if its fence is another" : "");
     case Kind::foreign:
       return fmt::format("a foreign client tries {}", span);
     case Kind::foreign_for_ever:

@@ -33,7 +33,9 @@ std::optional<redis::Command> take_command(std::string_view& bytes) {
   for (std::size_t i = 0; i < *words; ++i) {
     const auto length = number();
     if (!length || rest.size() < *length + 2) return std::nullopt;
-    command.emplace_back(rest.substr(0, *length));
+    // The scripts' text is long, and comes with each connection: its digest stands for it.
+    const std::string_view word = rest.substr(0, *length);
+    command.emplace_back(word == scripts::text ? scripts::sha1 : word);
     rest.remove_prefix(*length + 2);
   }
   bytes = rest;
@@ -179,7 +181,7 @@ std::string Server::answer(Wire& wire, const redis::Command& command) {
 
 Reply Server::run(Wire& wire, const redis::Command& command) {
   if (command[0] == "EVAL") {
-    if (command[1] != scripts::text) return local::error_reply("ERR a script of another version");
+    if (command[1] != scripts::sha1) return local::error_reply("ERR a script of another version");
     knows_scripts_ = true;
     return run_script(wire, command);
   }

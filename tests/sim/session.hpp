@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -31,6 +32,7 @@ struct SessionPlan {
   Milliseconds hand_ttl{};
   std::optional<Duration> hand_release_at;  ///< after the grant
   bool undisturbed = false;                 ///< nothing happens to it or its host
+  Duration away_until{};                    ///< by then its host goes on, or has its servers back
 };
 
 class World;
@@ -54,7 +56,8 @@ class Session {
   /// Waits for a lock that is held for as long as it takes.
   [[nodiscard]] bool patient() const noexcept { return !plan_.wait.wait; }
   [[nodiscard]] bool waiting() const noexcept { return waiting_ && !killed_; }
-  [[nodiscard]] Duration waiting_since() const noexcept { return waiting_since_; }
+  /// Since when it waits and is there to be let in.
+  [[nodiscard]] Duration can_enter_since() const { return std::max(waiting_since_, plan_.away_until); }
   /// When it was told that a quorum has it in line.
   [[nodiscard]] std::optional<Duration> in_line_since() const noexcept { return in_line_since_; }
   [[nodiscard]] bool held() const noexcept { return held_; }

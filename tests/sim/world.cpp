@@ -5,6 +5,7 @@
 #include "engine/survey.hpp"
 #include "store/local/commands.hpp"
 #include "store/redis/redis_server.hpp"
+#include "witness.hpp"
 
 namespace redlock::sim {
 namespace {
@@ -17,6 +18,9 @@ constexpr std::size_t most_scripts = 4000;
 
 /// After the last session: for what is under way, and what runs in the background.
 constexpr Milliseconds settling_time{8000};
+
+/// No fence ever gets there: as milliseconds, it is in some 70,000 years.
+constexpr Fence nobodys_fence{std::uint64_t{1} << 51};
 
 /// How long the fence counter outlives everything else, and the longest lease.
 constexpr std::chrono::hours for_ever{31 * 24};
@@ -74,7 +78,8 @@ std::shared_ptr<Electorate> World::new_electorate(Process& process, Duration ser
     endpoint.port = static_cast<std::uint16_t>(server);
     redis::RedisServerOptions options;
     options.introduces_itself = schedule_.introduces_itself && schedule_.configured.size() > 1;
-    servers.push_back(std::make_unique<redis::RedisServer>(timeline_.executor(), process, std::move(endpoint), std::move(options)));
+    auto product = std::make_unique<redis::RedisServer>(timeline_.executor(), process, std::move(endpoint), std::move(options));
+    servers.push_back(std::make_unique<Witness>(std::move(product), referee_, process, servers.size()));
   }
   RandomBits random = [random = Random(random_.bits())]() mutable { return random.bits(); };
   return electorates_.emplace_back(std::make_shared<Electorate>(timeline_.executor(), process, std::move(random), std::move(servers),
@@ -196,7 +201,7 @@ asio::awaitable<void> World::break_by_force(Mishap mishap) {
   Process& process = new_process(mishap.host, "breaker");
   const std::shared_ptr<Electorate> electorate = new_electorate(process, Milliseconds(50));
   std::optional<Fence> only_if;
-  if (mishap.flag) only_if = Fence(1);
+  if (mishap.flag) only_if = nobodys_fence;
   (void)co_await break_lock(*electorate, resource_, only_if);
   referee_.finished(process);
   co_await electorate->close(Farewell::brief);
@@ -251,7 +256,7 @@ bool World::all_over() const {
 }
 
 void World::note_grant(const Session& session) {
-  check_progress(session.waiting_since());
+  check_progress(session.can_enter_since());
   if (schedule_.shape == Schedule::Shape::line) check_order(session);
 }
 
@@ -277,7 +282,7 @@ void World::check_outcome() {
   for (const Session& session : sessions_) {
     holders += session.held() ? 1 : 0;
     const auto why = session.gave_up();
-    if (session.waiting() && session.patient()) check_progress(session.waiting_since());
+    if (session.waiting() && session.patient()) check_progress(session.can_enter_since());
     using Why = AttemptFailure::Why;
     if (schedule_.shape == Schedule::Shape::duplicate) {
       // Granted, when a quorum of others was faster.

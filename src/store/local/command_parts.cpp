@@ -12,6 +12,9 @@
 namespace redlock::local {
 namespace {
 
+/// Below it a double holds every integer, and its 17 digits are that integer's.
+constexpr double most_exact = 9007199254740992;  // 2^53
+
 Reply reply_of(Reply::Type type, std::string text) {
   Reply reply;
   reply.type = type;
@@ -53,8 +56,8 @@ std::string wrong_arity(std::string_view command) {
 }
 
 bool is_word(std::string_view text, std::string_view upper) {
-  return std::equal(text.begin(), text.end(), upper.begin(), upper.end(),
-                    [](char a, char b) { return std::toupper(static_cast<unsigned char>(a)) == b; });
+  const auto capital = [](char c) { return c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c; };
+  return std::equal(text.begin(), text.end(), upper.begin(), upper.end(), [=](char a, char b) { return capital(a) == b; });
 }
 
 std::optional<std::int64_t> read_integer(std::string_view text) {
@@ -78,6 +81,10 @@ std::optional<double> read_float(const std::string& text) {
 
 std::string write_float(double number) {
   if (std::isinf(number)) return number > 0 ? "inf" : "-inf";
+  // What nearly all are, and sooner written.
+  if (std::abs(number) < most_exact && number == std::trunc(number) && !std::signbit(number)) {
+    return std::to_string(static_cast<std::int64_t>(number));
+  }
   std::array<char, 32> text{};
   const int length = std::snprintf(text.data(), text.size(), "%.17g", number);
   return {text.data(), static_cast<std::size_t>(length)};

@@ -1,7 +1,9 @@
 #include "store/local/lua_host.hpp"
 
+#include <algorithm>
 #include <array>
-#include <cstdlib>
+#include <cstring>
+#include <new>
 #include <stdexcept>
 #include <vector>
 
@@ -24,8 +26,8 @@ constexpr std::array string_functions{"byte",  "char",  "find", "format",  "gmat
                                       "lower", "match", "rep",  "reverse", "sub",    "upper"};
 constexpr std::array table_functions{"concat", "insert", "maxn", "remove", "sort"};
 
-/// Where the registry keeps compiled scripts: the address is the key.
-constexpr char compiled_scripts = 0;
+/// Lua collects its garbage when it has so many per cent of what was left the last time; a run leaves little.
+constexpr int garbage_pause = 400;
 
 }  // namespace
 
@@ -68,6 +70,12 @@ class LuaHost::State {
     Reply reply;
   };
 
+  /// Few and of different lengths, so that looking for one compares its text once. As a key in a table of Lua's it would be copied first.
+  struct Compiled {
+    std::string script;
+    int reference;  ///< of the function, in the registry
+  };
+
   static State& of(lua_State* lua) {
     void* self = nullptr;
     lua_getallocf(lua, &self);
@@ -77,13 +85,12 @@ class LuaHost::State {
   static void* allocate(void* self, void* block, std::size_t before, std::size_t size) {
     State& state = *static_cast<State*>(self);
     if (size > before && state.memory_ + (size - before) > most_memory) return nullptr;
-    if (size == 0) {
-      std::free(block);
-      state.memory_ -= before;
-      return nullptr;
-    }
-    void* moved = std::realloc(block, size);
-    if (moved != nullptr) state.memory_ += size - before;
+    void* moved = size > 0 ? ::operator new(size, std::nothrow) : nullptr;
+    if (size > before && moved == nullptr) return nullptr;
+    state.memory_ += size - before;
+    if (size > 0 && moved == nullptr) return block;  // Lua counts on it that less is never refused
+    if (before > 0 && size > 0) std::memcpy(moved, block, std::min(before, size));
+    ::operator delete(block);
     return moved;
   }
 
@@ -114,20 +121,21 @@ class LuaHost::State {
     lua_getfield(lua, -3, "string");
     lua_setfield(lua, -2, "__index");
     lua_pop(lua, 2);
-    // The table stays in the registry as what the scripts' globals are looked up in.
+    // The table stays in the registry as what the scripts' globals are looked up in; what is not in it is looked up in vain behind it.
+    lua_newtable(lua);
+    lua_pushcfunction(lua, refuse_unknown);
+    lua_setfield(lua, -2, "__index");
+    lua_setmetatable(lua, -2);
     lua_pushvalue(lua, -1);
     lua_setfield(lua, LUA_REGISTRYINDEX, "visible");
-    push_guard(lua, find_global);
+    lua_pushvalue(lua, -1);
+    push_read_only(lua);
     lua_pushvalue(lua, -1);
     lua_setfield(lua, -3, "_G");
     lua_setfield(lua, LUA_REGISTRYINDEX, "globals");
-    lua_pushlightuserdata(lua, key_of_compiled());
-    lua_newtable(lua);
-    lua_rawset(lua, LUA_REGISTRYINDEX);
+    lua_gc(lua, LUA_GCSETPAUSE, garbage_pause);
     return 0;
   }
-
-  static void* key_of_compiled() { return const_cast<char*>(&compiled_scripts); }
 
   /// Copies a field from the table at `from` into the one on top.
   static void take(lua_State* lua, int from, const char* name) {
@@ -165,32 +173,15 @@ class LuaHost::State {
     lua_newtable(lua);
     lua_pushvalue(lua, -3);
     lua_setfield(lua, -2, "__index");
-    finish_guard(lua);
-    lua_remove(lua, -2);
-  }
-
-  /// Pushes an empty table whose fields `find` looks up.
-  static void push_guard(lua_State* lua, lua_CFunction find) {
-    lua_newtable(lua);
-    lua_newtable(lua);
-    lua_pushcfunction(lua, find);
-    lua_setfield(lua, -2, "__index");
-    finish_guard(lua);
-  }
-
-  static void finish_guard(lua_State* lua) {
     lua_pushcfunction(lua, refuse_change);
     lua_setfield(lua, -2, "__newindex");
     lua_setmetatable(lua, -2);
+    lua_remove(lua, -2);
   }
 
   static int refuse_change(lua_State* lua) { return luaL_error(lua, "Attempt to modify a readonly table"); }
 
-  static int find_global(lua_State* lua) {
-    lua_getfield(lua, LUA_REGISTRYINDEX, "visible");
-    lua_pushvalue(lua, 2);
-    lua_rawget(lua, -2);
-    if (!lua_isnil(lua, -1)) return 1;
+  static int refuse_unknown(lua_State* lua) {
     return luaL_error(lua, "Script attempted to access nonexistent global variable '%s'", lua_tostring(lua, 2));
   }
 
@@ -207,8 +198,10 @@ class LuaHost::State {
   }
 
   static Reply reply_to_call(lua_State* lua) {
+    const int count = lua_gettop(lua);
     std::vector<std::string> words;
-    for (int i = 1; i <= lua_gettop(lua); ++i) {
+    words.reserve(static_cast<std::size_t>(count));
+    for (int i = 1; i <= count; ++i) {
       if (lua_type(lua, i) == LUA_TNUMBER) {
         words.push_back(write_float(lua_tonumber(lua, i)));
       } else if (lua_type(lua, i) == LUA_TSTRING) {
@@ -272,17 +265,18 @@ class LuaHost::State {
 
   /// The script as a function, or what is wrong with it.
   static bool push_compiled(lua_State* lua, std::string_view script) {
-    lua_pushlightuserdata(lua, key_of_compiled());
-    lua_rawget(lua, LUA_REGISTRYINDEX);
-    push_text(lua, script);
-    lua_rawget(lua, -2);
-    if (lua_isfunction(lua, -1)) return true;
+    std::vector<Compiled>& compiled = of(lua).compiled_;
+    const auto known = std::find_if(compiled.begin(), compiled.end(), [=](const Compiled& one) { return one.script == script; });
+    if (known != compiled.end()) {
+      lua_rawgeti(lua, LUA_REGISTRYINDEX, known->reference);
+      return true;
+    }
     if (luaL_loadbuffer(lua, script.data(), script.size(), "@user_script") != 0) return false;
     lua_getfield(lua, LUA_REGISTRYINDEX, "globals");
     lua_setfenv(lua, -2);
-    push_text(lua, script);
-    lua_pushvalue(lua, -2);
-    lua_rawset(lua, 2);
+    lua_pushvalue(lua, -1);
+    const int reference = luaL_ref(lua, LUA_REGISTRYINDEX);
+    compiled.push_back(Compiled{std::string(script), reference});
     return true;
   }
 
@@ -339,6 +333,7 @@ class LuaHost::State {
   bool spoiled_ = false;
   int instructions_left_ = 0;
   Job job_;
+  std::vector<Compiled> compiled_;
   lua_State* lua_ = nullptr;
 };
 

@@ -31,7 +31,11 @@ constexpr ReplyLimits scan_limits{4, 16 * 1024, 64 * 1024, 16 * 1024 * 1024};
 constexpr std::string_view scan_page = "512";
 
 Command script_command(const ScriptCall& call, bool by_digest) {
-  Command command{by_digest ? "EVALSHA" : "EVAL", std::string(by_digest ? scripts::sha1 : scripts::text), std::to_string(call.keys.size())};
+  Command command;
+  command.reserve(3 + call.keys.size() + call.arguments.size());
+  command.emplace_back(by_digest ? "EVALSHA" : "EVAL");
+  command.emplace_back(by_digest ? scripts::sha1 : scripts::text);
+  command.push_back(std::to_string(call.keys.size()));
   command.insert(command.end(), call.keys.begin(), call.keys.end());
   command.insert(command.end(), call.arguments.begin(), call.arguments.end());
   return command;

@@ -1,0 +1,62 @@
+#include "witness.hpp"
+
+namespace redlock::sim {
+
+asio::awaitable<AcquireVote> Witness::acquire(AcquireRequest request, Instant deadline) {
+  const Token token = request.token;
+  referee_.attempts(process_, token, request.entry ? std::optional(request.entry->ticket) : std::nullopt);
+  AcquireVote vote = co_await server_->acquire(std::move(request), deadline);
+  if (const auto* granted = std::get_if<Granted>(&vote)) referee_.hears_answer(process_, token, granted->line);
+  if (const auto* held = std::get_if<Held>(&vote)) referee_.hears_answer(process_, token, held->line);
+  if (const auto* queued = std::get_if<Queued>(&vote)) referee_.hears_answer(process_, token, queued->line);
+  co_return vote;
+}
+
+asio::awaitable<ExtendVote> Witness::extend(ExtendRequest request, Instant deadline) {
+  const Token token = request.token;
+  const Duration began = referee_.begins_to_extend(process_, token);
+  ExtendVote vote = co_await server_->extend(std::move(request), deadline);
+  if (std::holds_alternative<Extended>(vote)) referee_.hears_extended(process_, token, began, place_);
+  co_return vote;
+}
+
+asio::awaitable<HealVote> Witness::heal(HealRequest request, Instant deadline) {
+  referee_.heals(process_, request.token);
+  co_return co_await server_->heal(std::move(request), deadline);
+}
+
+// The rest only passes through.
+
+asio::awaitable<RaiseVote> Witness::raise_fence(RaiseRequest request, Instant deadline) {
+  return server_->raise_fence(std::move(request), deadline);
+}
+asio::awaitable<ReleaseVote> Witness::release(ReleaseRequest request, Instant deadline) {
+  return server_->release(std::move(request), deadline);
+}
+asio::awaitable<BreakVote> Witness::break_lock(Resource resource, std::optional<Fence> only_if, Instant deadline) {
+  return server_->break_lock(std::move(resource), only_if, deadline);
+}
+asio::awaitable<InspectVote> Witness::inspect(Resource resource, std::optional<LeaseId> share, Instant deadline) {
+  return server_->inspect(std::move(resource), std::move(share), deadline);
+}
+asio::awaitable<Result<std::vector<Resource>, Fault>> Witness::list(Instant deadline) {
+  return server_->list(deadline);
+}
+void Witness::take_back(const Resource& resource, const Token& token, std::optional<Requeue> requeue) {
+  server_->take_back(resource, token, std::move(requeue));
+}
+void Witness::leave(const Resource& resource, const std::string& waiter) {
+  server_->leave(resource, waiter);
+}
+asio::awaitable<std::optional<Fault>> Witness::listen(Resource resource, std::string waiter, std::function<void(Call)> heard,
+                                                      Instant deadline) {
+  return server_->listen(std::move(resource), std::move(waiter), std::move(heard), deadline);
+}
+void Witness::stop_listening() {
+  server_->stop_listening();
+}
+asio::awaitable<void> Witness::close(Instant deadline) {
+  return server_->close(deadline);
+}
+
+}  // namespace redlock::sim

@@ -1,0 +1,40 @@
+#pragma once
+
+#include <memory>
+
+#include "referee.hpp"
+#include "store/lock_server.hpp"
+
+namespace redlock::sim {
+
+/// A server as one process sees it: tells the referee what the process asks and hears, and changes nothing.
+class Witness final : public LockServer {
+ public:
+  /// `place`: among the servers that the process was given.
+  Witness(std::unique_ptr<LockServer> server, Referee& referee, Process& process, std::size_t place)
+      : server_(std::move(server)), referee_(referee), process_(process), place_(place) {}
+
+  [[nodiscard]] const std::string& name() const override { return server_->name(); }
+  asio::awaitable<AcquireVote> acquire(AcquireRequest request, Instant deadline) override;
+  asio::awaitable<RaiseVote> raise_fence(RaiseRequest request, Instant deadline) override;
+  asio::awaitable<ExtendVote> extend(ExtendRequest request, Instant deadline) override;
+  asio::awaitable<HealVote> heal(HealRequest request, Instant deadline) override;
+  asio::awaitable<ReleaseVote> release(ReleaseRequest request, Instant deadline) override;
+  asio::awaitable<BreakVote> break_lock(Resource resource, std::optional<Fence> only_if, Instant deadline) override;
+  asio::awaitable<InspectVote> inspect(Resource resource, std::optional<LeaseId> share, Instant deadline) override;
+  asio::awaitable<Result<std::vector<Resource>, Fault>> list(Instant deadline) override;
+  void take_back(const Resource& resource, const Token& token, std::optional<Requeue> requeue) override;
+  void leave(const Resource& resource, const std::string& waiter) override;
+  asio::awaitable<std::optional<Fault>> listen(Resource resource, std::string waiter, std::function<void(Call)> heard,
+                                               Instant deadline) override;
+  void stop_listening() override;
+  asio::awaitable<void> close(Instant deadline) override;
+
+ private:
+  std::unique_ptr<LockServer> server_;
+  Referee& referee_;
+  Process& process_;
+  std::size_t place_;
+};
+
+}  // namespace redlock::sim
