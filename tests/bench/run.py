@@ -74,6 +74,35 @@ def held_memory(url):
     return total / 1024
 
 
+def hand_over(server, directory, waiting=50):
+    """The median time in ms from the release of a lock to the start of the next one's command, with so many in line, who must be served in
+    the order in which they came."""
+    holder = subprocess.Popen([PROGRAM, "run", "-S", server.url, "-k", "bench-line", "--", "sh", "-c", "echo up; read line"],
+                              stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    holder.stdout.readline()
+
+    def in_line():
+        queue = subprocess.run(["redis-cli", "-s", server.socket, "ZCARD", "redlock:queue:{bench-line}"], capture_output=True, check=True)
+        return int(queue.stdout)
+
+    times, runs = [], []
+    for number in range(waiting):
+        times.append(f"{directory}/time-{number}")
+        with open(times[-1], "wb") as out:
+            runs.append(subprocess.Popen([PROGRAM, "run", "-q", "-S", server.url, "-k", "bench-line", "--", "date", "+%s%N"], stdout=out))
+        while in_line() <= number:
+            time.sleep(0.002)
+    holder.communicate(b"\n")
+    for run in runs:
+        run.wait()
+    served = [int(open(name, encoding="ascii").read()) for name in times]
+    if served != sorted(served):
+        raise SystemExit("not served in the order in which they came")
+    # Between two starts lie one command and one hand-over.
+    command = statistics.median(timed(["date", "+%s%N"]) for _ in range(ROUNDS)) * 1e3
+    return statistics.median(after - before for before, after in zip(served, served[1:])) / 1e6 - command
+
+
 def main():
     directory = tempfile.mkdtemp(prefix="rl.")
     servers = []
@@ -97,6 +126,7 @@ def main():
         for server in servers[3:]:
             server.process.send_signal(18)
         rows.append(("two of five silent / all five alive", silent / alive, 1.3))
+        rows.append(("hand-over with 50 in line, ms", hand_over(servers[0], directory), 3.0))
         rows.append(("memory of front and holder, MiB", held_memory(alone), 5.0))
     finally:
         for server in servers:

@@ -11,14 +11,14 @@ readonly seeds=${SEEDS:-20000}
 # Seconds for all of them, several times what they take; a schedule without an end is a way to be caught, too.
 readonly longest=300
 
-simulate() { in_copy timeout "$longest" build/dev/tests/sim/redlock_sim --quiet --seeds "1-$1" >"$copy/mutant.log" 2>&1; }
+simulate() { in_copy timeout "$longest" build/dev/tests/sim/redlock_sim_fast --quiet --seeds "1-$1" >"$copy/mutant.log" 2>&1; }
 
 # Prints what became of mutant NAME: `caught`, by which rule and at which seed; `survived`; or why it could not be tried.
 try() {
   local name=$1 problem whole verdict status=0
   mutate "$name"
   [[ -z $problem ]] || { echo "error: $problem"; return; }
-  if ! build redlock_sim; then
+  if ! build redlock_sim_fast; then
     verdict="error: it does not build: $(grep -m 1 'error' "$copy/mutant.log" || true)"
   else
     simulate "$seeds" || status=$?
@@ -40,7 +40,7 @@ choose "$@"
 make_copy
 echo "mutants: building the simulation as it is"
 configure || die_with_log "the tree does not configure"
-build redlock_sim || die_with_log "the simulation does not build"
+build redlock_sim_fast || die_with_log "the simulation does not build"
 simulate 2000 || die_with_log "the simulation finds something although nothing is broken"
 
 caught=0
