@@ -145,8 +145,6 @@ void Server::thaw() {
 
 void Server::flush_scripts() {
   knows_scripts_ = false;
-  // What is taken back behind is named by its digest, so it may come to nothing.
-  for (const auto& wire : wires_) watcher->broke(*this, wire->process());
 }
 
 void Server::cut_one(bool delivers) {
@@ -180,14 +178,15 @@ std::string Server::answer(Wire& wire, const redis::Command& command) {
 }
 
 Reply Server::run(Wire& wire, const redis::Command& command) {
+  if (command[0] == "EVAL" && command[1] == scripts::undo) return run_script(wire, command, scripts::undo, "undo");
   if (command[0] == "EVAL") {
     if (command[1] != scripts::sha1) return local::error_reply("ERR a script of another version");
     knows_scripts_ = true;
-    return run_script(wire, command);
+    return run_script(wire, command, scripts::text, command.back());
   }
   if (command[0] == "EVALSHA") {
     if (!knows_scripts_ || command[1] != scripts::sha1) return local::error_reply("NOSCRIPT No matching script. Please use EVAL.");
-    return run_script(wire, command);
+    return run_script(wire, command, scripts::text, command.back());
   }
   if (command[0] == "INFO") {
     const auto up = std::chrono::floor<std::chrono::seconds>(wall()) - started_;
@@ -196,13 +195,13 @@ Reply Server::run(Wire& wire, const redis::Command& command) {
   return local::execute(keyspace(), command);
 }
 
-Reply Server::run_script(Wire& wire, const redis::Command& command) {
+Reply Server::run_script(Wire& wire, const redis::Command& command, std::string_view text, std::string_view name) {
   std::size_t count = 0;
   std::from_chars(command[2].data(), command[2].data() + command[2].size(), count);
   const local::Arguments words(command);
-  const Run run{*this, wire.process(), command.back(), words.subspan(3, count), words.subspan(3 + count)};
+  const Run run{*this, wire.process(), name, words.subspan(3, count), words.subspan(3 + count)};
   if (watcher != nullptr) watcher->before(run);
-  Reply reply = lua_.run(keyspace(), scripts::text, run.keys, run.arguments);
+  Reply reply = lua_.run(keyspace(), text, run.keys, run.arguments);
   if (watcher != nullptr) watcher->after(run, reply);
   return reply;
 }

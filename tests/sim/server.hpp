@@ -71,7 +71,7 @@ class Server {
   void serve(Wire& wire, std::string_view bytes);
   std::string answer(Wire& wire, const redis::Command& command);
   Reply run(Wire& wire, const redis::Command& command);
-  Reply run_script(Wire& wire, const redis::Command& command);
+  Reply run_script(Wire& wire, const redis::Command& command, std::string_view text, std::string_view name);
   std::int64_t publish(std::string_view channel, std::string_view message);
   void forget(const std::shared_ptr<Wire>& wire);
 
