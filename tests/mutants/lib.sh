@@ -109,3 +109,23 @@ mutate() {
 }
 
 restore() { printf '%s' "$whole" >"$copy/${value_of[$1.file]}"; }
+
+# --- All of them ---
+
+# Tries each mutant that was chosen, with the function `try`, and prints its rule (if it has one), its name and what came of it. Fails
+# unless all were caught.
+try_all() {
+  local name verdict caught=0 survived=0 errors=0
+  for name in "${names[@]}"; do
+    verdict=$(try "$name")
+    printf '%-4s %-32s %s\n' "${value_of[$name.rule]-}" "$name" "$verdict"
+    case $verdict in
+      caught*) caught=$((caught + 1)) ;;
+      survived) survived=$((survived + 1)) ;;
+      *) errors=$((errors + 1)) ;;
+    esac
+  done
+  ((errors == 0)) || echo "$errors could not be tried"
+  echo "$caught caught, $survived survived"
+  ((survived == 0 && errors == 0))
+}

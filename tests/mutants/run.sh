@@ -47,18 +47,4 @@ for name in "${names[@]}"; do
 done
 run_tests "$all" --output-on-failure || die_with_log "tests fail although nothing is broken"
 
-caught=0
-survived=0
-errors=0
-for name in "${names[@]}"; do
-  verdict=$(try "$name")
-  printf '%-32s %s\n' "$name" "$verdict"
-  case $verdict in
-    caught*) caught=$((caught + 1)) ;;
-    survived) survived=$((survived + 1)) ;;
-    *) errors=$((errors + 1)) ;;
-  esac
-done
-((errors == 0)) || echo "$errors could not be tried"
-echo "$caught caught, $survived survived"
-((survived == 0 && errors == 0))
+try_all

@@ -43,18 +43,4 @@ configure || die_with_log "the tree does not configure"
 build redlock_sim_fast || die_with_log "the simulation does not build"
 simulate 2000 || die_with_log "the simulation finds something although nothing is broken"
 
-caught=0
-survived=0
-errors=0
-for name in "${names[@]}"; do
-  verdict=$(try "$name")
-  printf '%-4s %-32s %s\n' "${value_of[$name.rule]}" "$name" "$verdict"
-  case $verdict in
-    caught*) caught=$((caught + 1)) ;;
-    survived) survived=$((survived + 1)) ;;
-    *) errors=$((errors + 1)) ;;
-  esac
-done
-((errors == 0)) || echo "$errors could not be tried"
-echo "$caught caught, $survived survived"
-((survived == 0 && errors == 0))
+try_all
