@@ -7,9 +7,6 @@ namespace {
 
 using namespace testing;
 
-constexpr std::string_view is_free = "*2\r\n$4\r\nfree\r\n*4\r\n:0\r\n*0\r\n:0\r\n*0\r\n";
-constexpr std::string_view granted =
-    "*5\r\n$7\r\ngranted\r\n$2\r\n42\r\n$2\r\nid\r\n:-1\r\n*6\r\n$2\r\n17\r\n$0\r\n\r\n:0\r\n:0\r\n:-1\r\n$0\r\n\r\n";
 constexpr std::string_view released = "*1\r\n$8\r\nreleased\r\n";
 constexpr std::string_view try_again = "-TRYAGAIN Multiple keys request during rehashing of slot\r\n";
 

@@ -7,13 +7,10 @@ namespace {
 
 using namespace testing;
 
-constexpr std::string_view granted =
-    "*5\r\n$7\r\ngranted\r\n$2\r\n42\r\n$2\r\nid\r\n:-1\r\n*6\r\n$2\r\n17\r\n$0\r\n\r\n:0\r\n:0\r\n:-1\r\n$0\r\n\r\n";
 constexpr std::string_view held =
     "*10\r\n$4\r\nheld\r\n$2\r\nid\r\n$6\r\nstring\r\n:-1\r\n:0\r\n$0\r\n\r\n:-1\r\n:0\r\n$0\r\n\r\n*6\r\n$2\r\n17\r\n$0\r\n\r\n:0\r\n:"
     "0\r\n:-1\r\n$0\r\n\r\n";
 constexpr std::string_view gone = "*2\r\n$4\r\ngone\r\n:0\r\n";
-constexpr std::string_view is_free = "*2\r\n$4\r\nfree\r\n*4\r\n:0\r\n*0\r\n:0\r\n*0\r\n";
 constexpr std::string_view noscript = "-NOSCRIPT No matching script. Please use EVAL.\r\n";
 
 Resource resource() {

@@ -8,9 +8,6 @@ namespace {
 
 using namespace testing;
 
-constexpr std::string_view is_free = "*2\r\n$4\r\nfree\r\n*4\r\n:0\r\n*0\r\n:0\r\n*0\r\n";
-constexpr std::string_view granted =
-    "*5\r\n$7\r\ngranted\r\n$2\r\n42\r\n$2\r\nid\r\n:-1\r\n*6\r\n$2\r\n17\r\n$0\r\n\r\n:0\r\n:0\r\n:-1\r\n$0\r\n\r\n";
 constexpr std::string_view is_master = "*3\r\n$6\r\nmaster\r\n:0\r\n*0\r\n";
 constexpr std::string_view is_replica = "*5\r\n$5\r\nslave\r\n$9\r\n127.0.0.1\r\n:1\r\n$9\r\nconnected\r\n:0\r\n";
 constexpr std::string_view read_only = "-READONLY You can't write against a read only replica.\r\n";
