@@ -9,8 +9,6 @@ load helper/supervision
 
 setup() { setup_one_server; }
 
-in_line_are() { [[ $(redis "${2:-0}" zcard 'redlock:queue:{demo}') == "$1" ]]; }
-
 # joins NAME [OPTION…]: a `run` that notes its name when it has the lock; returns when it stands in line (at LAST_SERVER, of several).
 joins() {
   local name=$1 before

@@ -9,8 +9,6 @@ load helper/supervision
 
 setup() { setup_one_server; }
 
-in_line_are() { [[ $(redis "${2:-0}" zcard 'redlock:queue:{demo}') == "$1" ]]; }
-
 @test "readers share it, a writer is kept out, and learns by whom" {
   hold one -s
   hold two -s

@@ -84,7 +84,7 @@ teardown() { teardown_supervision; }
   assert_equal "$(redis 0 keys '*')" demo
 }
 
-@test "killall and pkill by our name miss the holder" {
+@test "whoever signals by our name misses the holder, and one that it could catch changes nothing" {
   start_tree ours -t 60s
   assert_equal "$(<"/proc/$HOLDER/comm")" lock-holder
   refute grep -qa redlock "/proc/$HOLDER/cmdline"

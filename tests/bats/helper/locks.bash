@@ -50,3 +50,6 @@ keys_at() { redis "$1" --raw keys '*' | grep -v '^redlock:fence:' | sort | paste
 scripts_run() { redis "$1" info commandstats | awk -F '[=,]' '/^cmdstat_eval/ { calls += $2 } END { print calls + 0 }'; }
 
 has_run_scripts() { (($(scripts_run "$1") >= $2)); }
+
+# in_line_are N [I]: so many wait for the key demo, at server I or the first.
+in_line_are() { [[ $(redis "${2:-0}" zcard 'redlock:queue:{demo}') == "$1" ]]; }
