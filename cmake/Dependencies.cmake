@@ -27,7 +27,9 @@ target_link_libraries(redlock-md INTERFACE ${MD_LIBRARY})
 
 add_library(redlock-asio INTERFACE)
 target_include_directories(redlock-asio SYSTEM INTERFACE ${ASIO_INCLUDE_DIR})
-target_compile_definitions(redlock-asio INTERFACE ASIO_STANDALONE ASIO_NO_DEPRECATED)
+# Whether it takes coroutine frames from std::aligned_alloc hangs on what a source includes before it, so it would differ between sources that
+# free each other's; operator new aligns enough for all that we give it.
+target_compile_definitions(redlock-asio INTERFACE ASIO_STANDALONE ASIO_NO_DEPRECATED ASIO_DISABLE_STD_ALIGNED_ALLOC)
 target_link_libraries(redlock-asio INTERFACE Threads::Threads)
 # Asio 1.22 looks for <experimental/coroutine> under Clang, which libstdc++ never had and Clang no longer needs.
 if(CMAKE_CXX_COMPILER_ID MATCHES "Clang")
