@@ -197,6 +197,14 @@ TEST(Line, AStoppedFirstDelaysTheOthersByTwoSecondsAtMost) {
   }
 }
 
+TEST(Line, AStoppedFirstDelaysTheLastByTwoSecondsAtMost) {
+  Crowd crowd(3);
+  crowd.come(3);
+  Crowd::stops(crowd.member(1));
+  EXPECT_LE(crowd.hand_on_to_all({1}), 2s);
+  EXPECT_EQ(crowd.served, (std::vector<std::size_t>{0, 2}));
+}
+
 TEST(Line, TwoStoppedInARowDelayTheThirdByFourSecondsAtMost) {
   Crowd crowd(3);
   crowd.come(5);
