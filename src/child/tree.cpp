@@ -1,7 +1,6 @@
 #include "child/tree.hpp"
 
 #include <dirent.h>
-#include <fcntl.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
@@ -11,13 +10,12 @@
 #include <array>
 #include <cerrno>
 #include <charconv>
-#include <cstdio>
 #include <map>
 #include <memory>
 #include <string>
 #include <string_view>
 
-#include "support/unique_fd.hpp"
+#include "child/process_stat.hpp"
 
 namespace redlock::child {
 namespace {
@@ -27,20 +25,6 @@ constexpr int most_kill_passes = 10;
 
 using Pids = std::vector<pid_t>;
 using ChildrenByParent = std::map<pid_t, Pids>;
-
-std::optional<std::string> read_file(const std::string& path) {
-  const UniqueFd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  if (!file) return std::nullopt;
-  std::string content;
-  std::array<char, 4096> chunk{};
-  for (;;) {
-    const ssize_t got = ::read(file.get(), chunk.data(), chunk.size());
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0) return std::nullopt;
-    if (got == 0) return content;
-    content.append(chunk.data(), static_cast<std::size_t>(got));
-  }
-}
 
 std::optional<pid_t> parse_pid(std::string_view text) {
   pid_t pid = 0;
@@ -81,30 +65,8 @@ bool have_children_files() {
   return ::access(children_file(::getpid(), ::getpid()).c_str(), R_OK) == 0;
 }
 
-struct Stat {
-  pid_t parent;
-  bool living;
-};
-
-std::optional<Stat> read_stat(pid_t pid) {
-  const auto text = read_file(directory_of(pid) + "/stat");
-  if (!text) return std::nullopt;
-  // The name, in parentheses, can hold anything, ") Z 1" included; nothing after it holds a parenthesis.
-  const auto name_end = text->rfind(')');
-  if (name_end == std::string::npos) return std::nullopt;
-  char state = 0;
-  pid_t parent = 0;
-  int threads = 0;
-  const int fields = std::sscanf(text->c_str() + name_end + 1, " %c %d %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %d",
-                                 &state, &parent, &threads);
-  if (fields != 3) return std::nullopt;
-  // A process whose first thread has ended looks like a zombie while its other threads run.
-  const bool ended = (state == 'Z' || state == 'X' || state == 'x') && threads <= 1;
-  return Stat{parent, !ended};
-}
-
 bool is_living(pid_t pid) {
-  if (const auto stat = read_stat(pid)) return stat->living;
+  if (const auto stat = read_process_stat(pid)) return stat->living;
   return ::kill(pid, 0) == 0 || errno == EPERM;  // /proc may hide a setuid process from us (hidepid)
 }
 
@@ -118,7 +80,7 @@ std::optional<ChildrenByParent> scan_all_processes() {
   bool saw_us = false;
   for (const pid_t pid : numbers_in("/proc")) {
     errno = 0;
-    if (const auto stat = read_stat(pid)) {
+    if (const auto stat = read_process_stat(pid)) {
       children[stat->parent].push_back(pid);
       saw_us |= pid == ::getpid();
     } else if (out_of_resources(errno)) {
@@ -132,7 +94,7 @@ std::optional<ChildrenByParent> scan_all_processes() {
 Pids listed_children(pid_t pid) {
   Pids children;
   for (const pid_t thread : numbers_in(directory_of(pid) + "/task")) {
-    const std::string list = read_file(children_file(pid, thread)).value_or("");
+    const std::string list = read_proc_file(children_file(pid, thread)).value_or("");
     std::string_view rest = list;
     while (!rest.empty()) {
       const auto space = std::min(rest.find_first_of(" \n"), rest.size());
@@ -166,18 +128,18 @@ Pids direct_children() {
   return Genealogy().children_of(::getpid());
 }
 
-/// Breadth first: parents before children. Zombies included.
-Pids walk(pid_t root, const std::set<pid_t>& left_out) {
+/// Breadth first: parents before children. Without the roots; zombies included.
+Pids walk(const std::set<pid_t>& roots, const std::set<pid_t>& left_out) {
   const Genealogy genealogy;
   std::set<pid_t> seen(left_out);  // a pid used anew while we walk must not lead us round in a circle
-  seen.insert(root);
-  Pids found{root};
+  seen.insert(roots.begin(), roots.end());
+  Pids found(roots.begin(), roots.end());
   for (std::size_t next = 0; next < found.size(); ++next) {
     for (const pid_t child : genealogy.children_of(found[next])) {
       if (seen.insert(child).second) found.push_back(child);
     }
   }
-  found.erase(found.begin());
+  found.erase(found.begin(), found.begin() + static_cast<std::ptrdiff_t>(roots.size()));
   return found;
 }
 
@@ -207,12 +169,12 @@ ProcessTree::ProcessTree() {
   born_with_.insert(children.begin(), children.end());
 }
 
-std::vector<pid_t> living_descendants(pid_t root) {
-  return living(walk(root, {}));
+std::vector<pid_t> living_descendants(const std::set<pid_t>& roots) {
+  return living(walk(roots, {}));
 }
 
 std::vector<pid_t> ProcessTree::descendants() const {
-  Pids pids = living(walk(::getpid(), born_with_));
+  Pids pids = living(walk({::getpid()}, born_with_));
   pids.erase(std::remove_if(pids.begin(), pids.end(), [this](pid_t pid) { return guards_.contains(pid); }), pids.end());
   return pids;
 }
@@ -233,7 +195,7 @@ bool ProcessTree::kill_and_reap() {
   bool grown = true;
   for (int pass = 0; grown && pass < most_kill_passes; ++pass) {
     grown = false;
-    for (const pid_t pid : living(walk(::getpid(), born_with_))) {
+    for (const pid_t pid : living(walk({::getpid()}, born_with_))) {
       grown |= killed.insert(pid).second;
       ::kill(pid, SIGKILL);
     }

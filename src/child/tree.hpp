@@ -12,8 +12,9 @@
 
 namespace redlock::child {
 
-/// Living descendants of any process, parents before children. Those whose parents have ended are not to be found from there any more.
-std::vector<pid_t> living_descendants(pid_t root);
+/// Living descendants of any processes, parents before children, without these. Those whose parents have ended are not to be found from
+/// there any more.
+std::vector<pid_t> living_descendants(const std::set<pid_t>& roots);
 
 /// A process that ended: its pid and its wait status (as waitpid gives it).
 struct Ended {

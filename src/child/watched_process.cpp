@@ -8,10 +8,8 @@
 
 #include <cerrno>
 #include <cstring>
-#include <fstream>
-#include <iterator>
-#include <sstream>
 
+#include "child/process_stat.hpp"
 #include "child/tree.hpp"
 
 namespace redlock::child {
@@ -20,24 +18,10 @@ namespace {
 /// How often a tree that forks while it is being stopped is walked again.
 constexpr int most_stop_passes = 10;
 
-/// The 22nd field of /proc/PID/stat, in clock ticks since boot; 0 when there is no such process, or it has ended.
+/// When the process was started; 0 when there is no such process, or it has ended.
 unsigned long long start_time(pid_t pid) {
-  std::ifstream file("/proc/" + std::to_string(pid) + "/stat");
-  const std::string text{std::istreambuf_iterator<char>(file), {}};
-  const std::size_t name_end = text.rfind(')');
-  if (name_end == std::string::npos) return 0;
-  std::istringstream fields(text.substr(name_end + 1));
-  std::string state;
-  std::string skipped;
-  int threads = 0;
-  unsigned long long started = 0;
-  constexpr int fields_before_threads = 16;  // from the 4th to the 19th
-  fields >> state;
-  for (int i = 0; i < fields_before_threads; ++i) fields >> skipped;
-  fields >> threads >> skipped >> started;
-  // A process whose first thread has ended looks like a zombie while its other threads run.
-  const bool ended = (state == "Z" || state == "X") && threads <= 1;
-  return ended ? 0 : started;
+  const auto stat = read_process_stat(pid);
+  return stat && stat->living ? stat->started : 0;
 }
 
 unexpected<std::string> refusal(pid_t pid, const std::string& why) {
@@ -62,11 +46,9 @@ bool WatchedProcess::ended() const {
 void WatchedProcess::remember_everybody() {
   std::set<pid_t> roots = living();
   if (!ended()) roots.insert(pid_);
-  for (const pid_t root : roots) {
-    for (const pid_t pid : living_descendants(root)) {
-      // A holder that was forked below the process it watches must not take itself for its prey.
-      if (pid != ::getpid() && pid != pid_) met_.insert({pid, start_time(pid)});
-    }
+  for (const pid_t pid : living_descendants(roots)) {
+    // A holder that was forked below the process it watches must not take itself for its prey.
+    if (pid != ::getpid()) met_.insert({pid, start_time(pid)});
   }
 }
 

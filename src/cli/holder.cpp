@@ -205,7 +205,7 @@ class Holder {
     bool told = false;
     for (;;) {
       child::set_name(ending_holder);
-      nested_ = child::living_descendants(::getpid());
+      nested_ = child::living_descendants({::getpid()});
       std::erase_if(nested_, [](pid_t pid) { return child::name_of(pid) != nested_holder; });
       if (nested_.empty() || tenancy.leases->lost()) co_return;
       child::set_name(own_name);

@@ -95,7 +95,7 @@ TEST(WatchedProcess, SignalReachesItAndItsDescendantsAndWakesThem) {
         2);
     WatchedProcess process = watch(command.pid());
     const auto one_is_stopped = [&] {
-      const auto family = living_descendants(command.pid());
+      const auto family = living_descendants({command.pid()});
       return std::any_of(family.begin(), family.end(), [](pid_t pid) { return state_of(pid) == 'T'; });
     };
     EXPECT_TRUE(eventually(one_is_stopped));

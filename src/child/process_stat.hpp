@@ -1,0 +1,23 @@
+#pragma once
+
+#include <sys/types.h>
+
+#include <optional>
+#include <string>
+
+namespace redlock::child {
+
+/// What /proc/PID/stat says of a process. Source: proc(5).
+struct ProcessStat {
+  pid_t parent;
+  bool living;                 ///< not a zombie; one whose first thread has ended looks like it while other threads run
+  unsigned long long started;  ///< in clock ticks since boot: tells a process from a later one with the same pid
+};
+
+/// Nothing when there is no such process (any more), it is hidden from us, or errno says why it could not be read.
+std::optional<ProcessStat> read_process_stat(pid_t pid);
+
+/// The whole of a file; nothing, and errno, when it cannot be read.
+std::optional<std::string> read_proc_file(const std::string& path);
+
+}  // namespace redlock::child
