@@ -53,7 +53,7 @@ AcquireOptions read_options(const Settings& settings) {
                        "acquire needs --ttl DUR (nothing renews the lease, so it must last as long as the work) or --while-pid PID (it is "
                        "renewed while that process lives); or use `redlock-cli run`");
   }
-  if (!ttl) ttl = Ttl::from(default_kept_ttl);
+  if (!ttl) ttl = require_room(Ttl::from(default_kept_ttl).value(), demands);
   Owner owner = read_owner(settings);
   name_the_script(owner, pid.value_or(::getppid()));
   return {read_lock_options(settings, std::move(resources), *ttl, std::move(servers), std::move(owner)), settings.flag("export"),

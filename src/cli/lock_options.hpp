@@ -35,6 +35,9 @@ std::vector<AcquireOrder> orders(const LockOptions& options, Duration needed_val
 /// The ttl, or nothing when it is not set. Refused when it leaves no room for `demands`, naming the smallest that does (PROTOCOL R10).
 std::optional<Ttl> read_ttl(const Settings& settings, const TtlDemands& demands);
 
+/// `fallback`, where no ttl was given. Refused in the same way.
+Ttl require_room(Ttl fallback, const TtlDemands& demands);
+
 /// --ttl of a command that cannot do without; `why` follows "needs --ttl DUR".
 Ttl require_ttl(const Settings& settings, const TtlDemands& demands, std::string_view why);
 

@@ -117,12 +117,7 @@ RunOptions read_run_options(const Settings& settings) {
   const TtlDemands demands{servers.timeout, grace};
   const Ttl fallback = usual_ttl(resources, servers);
   const auto given = read_ttl(settings, demands);
-  if (!given && !leaves_room(fallback, demands)) {
-    throw CommandError(ExitCode::usage,
-                       fmt::format("the default --ttl of {} is too short for this --grace and --server-timeout; set a longer --ttl",
-                                   format_duration(fallback.length())));
-  }
-  const Ttl ttl = given.value_or(fallback);
+  const Ttl ttl = given ? *given : require_room(fallback, demands);
   Owner owner = read_owner(settings);
   owner.pid = ::getpid();
   owner.command = basename_of(command.arguments.front());

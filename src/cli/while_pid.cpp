@@ -32,6 +32,8 @@ class PidHolder {
     link_->start({[this](int signal) { acquisition_.on_signal(signal); }, [] {}, [this] { session_.interrupt().raise(); }});
     Handout handout = co_await acquisition_.acquire();
     const Finish finish = handout.finish;
+    // From now on: front may be stopped by its job for longer than the lease lasts.
+    if (handout.leases) renew(handout.leases);
     link_->report(finish.signal != 0 ? -finish.signal : finish.exit_code, handout.text);
     if (handout.leases) {
       const bool reached = co_await link_->until_handed_over();
@@ -58,8 +60,6 @@ class PidHolder {
 
   asio::awaitable<void> keep(std::shared_ptr<HeldSet> leases) {
     let_go();
-    deadline_ = leases->deadline();
-    renew(leases);
     spawn(session_.electorate().executor(), [this] { return watch(); });
     co_await guard();
     // Others of several must not be given away while the process, told or not, still runs under them.
@@ -68,6 +68,7 @@ class PidHolder {
   }
 
   void renew(const std::shared_ptr<HeldSet>& leases) {
+    deadline_ = leases->deadline();
     SetEvents events;
     events.extended = [this, set = leases.get()](bool) {
       deadline_ = std::max(deadline_, set->deadline());
@@ -113,9 +114,12 @@ class PidHolder {
   }
 
   asio::awaitable<void> kill_all() {
+    bool dead = process().kill();
+    // Reckoned from then: to find thousands of processes takes a while.
     const Instant last = std::max(deadline_, session_.clock().now() + child::death_patience);
-    while (!process().kill() && session_.clock().now() < last) {
+    while (!dead && session_.clock().now() < last) {
       co_await sleep_until(session_.clock(), session_.clock().now() + kill_interval);
+      dead = process().kill();
     }
   }
 

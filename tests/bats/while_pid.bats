@@ -342,6 +342,31 @@ lets_go_of_everything() {
   assert_equal "$(redis 0 dbsize)" 0
 }
 
+@test "a grace for which the default ttl is too short is 64" {
+  start_pet
+  assert_refused 64 "the default --ttl of 30s is too short" redlock-cli acquire -k demo --grace 25s --while-pid "$PET"
+  assert_equal "$(redis 0 dbsize)" 0
+}
+
+@test "a lease that is granted while the caller's job is stopped is kept until the caller has it" {
+  hold other
+  start_pet
+  start_background waiter redlock-cli acquire -k demo -t 2s --while-pid "$PET"
+  wait_until grep -q "waiting for" "$(background_stderr waiter)"
+  kill -STOP "${BACKGROUND_PID[waiter]}"
+  release_hold other
+  wait_until eval '[[ $(redis 0 exists demo) == 1 ]]'
+  local token
+  token=$(redis 0 get demo)
+  # Extended beyond what the grant gave.
+  wait_until expires_after 0 "$(($(expires_at 0) + 2000))"
+  kill -CONT "${BACKGROUND_PID[waiter]}"
+  wait_background waiter
+  assert_equal "$status $output" "0 $token"
+  assert_equal "$(redis 0 get demo)" "$token"
+  assert_pet_untouched
+}
+
 # --- By hand ---
 
 @test "extend and release by hand work; the holder then goes away by itself, and the process is not touched" {
