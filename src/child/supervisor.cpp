@@ -90,7 +90,11 @@ void Supervisor::front_is_gone() {
 }
 
 void Supervisor::pass_on(int signal) {
-  if (!status_) ::kill(leads_group_ ? -pid_ : pid_, signal);
+  if (!status_) {
+    ::kill(leads_group_ ? -pid_ : pid_, signal);
+  } else if (plan_.descendants == Descendants::wait) {
+    tree_.signal(signal);  // who is waited for
+  }
 }
 
 void Supervisor::on_child() {

@@ -104,6 +104,18 @@ reported() {
   assert_equal "$(reported '(j["result"], j["exit_code"], j["command_signal"])')" "('released', 137, 9)"
 }
 
+@test "--descendants wait: a signal reaches those that are waited for" {
+  start_leaver 5 --descendants wait
+  end_leaver
+  kill -TERM "$FRONT"
+  wait_until is_dead "${LEFT_PIDS[0]}"
+  wait_until is_dead "${LEFT_PIDS[1]}"
+  kill -KILL "${LEFT_PIDS[2]}"
+  wait_background ours
+  assert_equal "$status" 5
+  assert_tree_dead
+}
+
 @test "--descendants wait: what is waited for is stopped when the lock is lost" {
   start_leaver 0 -t 6s --grace 300ms --descendants wait
   end_leaver
