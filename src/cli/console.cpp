@@ -1,9 +1,13 @@
 #include "cli/console.hpp"
 
+#include <fmt/format.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstring>
 #include <string>
+
+#include "cli/command_error.hpp"
 
 namespace redlock::cli {
 namespace {
@@ -25,6 +29,11 @@ bool write_all(int fd, std::string_view bytes) {
     bytes.remove_prefix(static_cast<std::size_t>(written));
   }
   return true;
+}
+
+void print_result(std::string_view text) {
+  if (!write_all(STDOUT_FILENO, text))
+    throw CommandError(ExitCode::os_error, fmt::format("cannot write to stdout: {}", std::strerror(errno)));
 }
 
 void Console::error(std::string_view text) const {

@@ -9,6 +9,9 @@ namespace redlock::cli {
 /// Writes everything to the descriptor; false with errno when it cannot. Knows EINTR and partial writes.
 bool write_all(int fd, std::string_view bytes);
 
+/// Writes a command's result to stdout; throws CommandError (os_error) when it cannot, since nobody else would hear of it.
+void print_result(std::string_view text);
+
 /// Messages to stderr, each one line: `redlock-cli: TEXT`. That stderr is closed, full or a broken pipe never changes what happens.
 class Console {
  public:

@@ -34,8 +34,8 @@ asio::awaitable<Finish> examine(Session& session, std::optional<Resource> key, u
   const int code = code_of(fitness);
   const std::string text =
       session.json() ? output::fitness_json(names, checkups, fitness, code) + "\n" : output::fitness_text(names, checkups, fitness);
-  const bool written = session.console().is_quiet() || write_all(STDOUT_FILENO, text);
-  co_return Finish{written ? code : to_int(ExitCode::os_error)};
+  if (!session.console().is_quiet()) print_result(text);
+  co_return Finish{code};
 }
 
 /// `name = value (where it comes from)`, a line each; what is set nowhere has its default.
@@ -49,7 +49,9 @@ Finish show_settings(const Settings& settings) {
     const auto setting = settings.find(option.name);
     std::string value;
     if (setting) {
-      for (const std::string& part : setting->values) value += (value.empty() ? "" : ",") + without_logins(part);
+      for (const std::string& part : setting->values) {
+        value += (value.empty() ? "" : ",") + (option.name == "server" ? without_logins_of_servers(part) : without_logins(part));
+      }
     }
     text += fmt::format("{}{}\n", option.name,
                         setting ? fmt::format(" = {} ({})", escape_for_terminal(value), setting->where) : std::string(" (default)"));
@@ -59,8 +61,8 @@ Finish show_settings(const Settings& settings) {
     entry["where"] = setting ? nlohmann::ordered_json(to_valid_utf8(setting->where)) : nlohmann::ordered_json(nullptr);
     json["settings"].push_back(std::move(entry));
   }
-  const bool written = write_all(STDOUT_FILENO, settings.flag("json") ? json.dump() + "\n" : text);
-  return Finish{written ? to_int(ExitCode::done) : to_int(ExitCode::os_error)};
+  print_result(settings.flag("json") ? json.dump() + "\n" : text);
+  return Finish{to_int(ExitCode::done)};
 }
 
 }  // namespace

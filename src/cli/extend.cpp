@@ -71,7 +71,7 @@ asio::awaitable<Finish> extend(Session& session, const LeaseHandle& handle, Ttl 
   all.faults = std::move(faults);
   if (!failure) session.console().detail(fmt::format("{}: extended by {}", output::keys_text(resources), format_duration(ttl.length())));
   const output::Outcome& outcome = failure ? *failure : all;
-  if (session.json()) write_all(STDOUT_FILENO, output::outcome_json(outcome) + "\n");
+  if (session.json()) print_result(output::outcome_json(outcome) + "\n");
   co_return Finish{outcome.exit_code};
 }
 

@@ -40,7 +40,7 @@ class Report {
       whole_->message.clear();
       whole_->holder.reset();  // of one of them
     }
-    if (session_.json()) write_all(STDOUT_FILENO, output::outcome_json(*whole_) + "\n");
+    if (session_.json()) print_result(output::outcome_json(*whole_) + "\n");
     return Finish{whole_->exit_code};
   }
 

@@ -77,14 +77,14 @@ asio::awaitable<Finish> show(Session& session, const StatusOptions& options) {
     std::string text =
         session.json() ? output::status_json(picture.keys, picture.faults, to_int(code)) + "\n" : text_of(picture, servers, listed);
     if (options.watch && !session.json() && ::isatty(STDOUT_FILENO) == 1) text.insert(0, clear_screen);
-    const bool written = session.console().is_quiet() || write_all(STDOUT_FILENO, text);
-    if (options.watch && written) {
+    if (!session.console().is_quiet()) print_result(text);
+    if (options.watch) {
       co_await sleep_until(session.clock(), session.clock().now() + watch_interval);
       continue;
     }
     if (code != ExitCode::done && code != ExitCode::busy) session.console().error("no quorum; " + output::faults_text(picture.faults));
     co_await session.electorate().close(Farewell::brief);
-    co_return Finish{written ? to_int(code) : to_int(ExitCode::os_error)};
+    co_return Finish{to_int(code)};
   }
 }
 

@@ -79,7 +79,7 @@ Json faults_json(const std::vector<ServerFault>& faults) {
 
 Json to_json(const Outcome& outcome) {
   Json json;
-  json["command"] = outcome.command;
+  json["command"] = to_valid_utf8(outcome.command);
   if (outcome.resources.size() == 1) set_key(json, outcome.resources.front());
   if (outcome.resources.size() > 1) {
     for (const Resource& resource : outcome.resources) set_key(json["keys"].emplace_back(), resource);

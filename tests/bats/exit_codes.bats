@@ -109,6 +109,11 @@ END
   assert_equal "$(redis 0 dbsize)" 0
 }
 
+@test "64 is told in JSON, too, whatever the words are" {
+  run -64 --separate-stderr redlock-cli $'\xff' --json
+  assert_regex "$output" '^\{"command":.*"exit_code":64,.*\}$'
+}
+
 @test "69: no quorum of servers answers" {
   kill_server 0
   local -a lines_to_try=('run -n -k demo -- touch entered' 'run --unavailable-wait 300ms -k demo -- touch entered'
@@ -143,6 +148,17 @@ END
   done
   # They were taken.
   assert_equal "$(redis 0 exists 'redlock:fence:{demo}')" 1
+}
+
+@test "71: a result that cannot be written" {
+  local command lease
+  lease=$(redlock-cli acquire -k demo --ttl 60s)
+  for command in status 'status --json' 'doctor --settings' doctor 'extend --json -t 60s' 'release --json'; do
+    REDLOCK_KEY=demo REDLOCK_TOKEN=$lease run --separate-stderr sh -c "redlock-cli $command >/dev/full"
+    assert_equal "$command: $status" "$command: 71"
+    assert_regex "$stderr" '^redlock-cli: cannot write to stdout: [^'$'\n'']+$'
+  done
+  assert_equal "$(redis 0 exists demo)" 0
 }
 
 @test "75: another holds it" {

@@ -38,6 +38,16 @@ teardown() { teardown_supervision; }
   assert_equal "$(keys_at 0)" ""
 }
 
+@test "holder killed: --json has a line of it all the same" {
+  redis 0 set demo x
+  start_background ours redlock-cli run --json -k demo -- true
+  wait_until eval '[[ $(redis 0 exists "redlock:queue:{demo}") == 1 ]]'
+  kill -KILL "$(holder_of "${BACKGROUND_PID[ours]}")"
+  wait_background ours
+  assert_equal "$status" 71
+  assert_regex "$stderr" '"result":"os_error","exit_code":71'
+}
+
 @test "holder stopped: the tree is dead before the lease can end, and the status is 79" {
   start_tree ours -t 5s --grace 300ms
   watch_lock
