@@ -10,9 +10,11 @@
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
+#include <sstream>
 
 #include "cli/command_error.hpp"
 #include "cli/option_table.hpp"
+#include "cli/redact.hpp"
 #include "support/text.hpp"
 
 namespace redlock::cli {
@@ -21,7 +23,7 @@ namespace {
 constexpr std::string_view system_config = "/etc/redlock-cli.toml";
 
 [[noreturn]] void refuse(const std::string& path, const std::string& why) {
-  throw CommandError(ExitCode::config, fmt::format("{}: {}", escape_for_terminal(path), why));
+  throw CommandError(ExitCode::config, fmt::format("{}: {}", escape_for_terminal(path), without_logins(why)));
 }
 
 /// The user's configuration directory; nothing when there is none (no XDG_CONFIG_HOME, no HOME, no passwd entry).
@@ -35,6 +37,23 @@ std::optional<std::string> user_config_directory() {
   }
   if (home == nullptr || home[0] != '/') return std::nullopt;
   return std::string(home) + "/.config";
+}
+
+/// CLI11 cuts a line at the first `#`, also within quotes: a list of servers would lose its end. So it gets to see none.
+std::string without_comments(const std::string& path, std::istream& stream) {
+  std::string text;
+  std::string line;
+  for (int number = 1; std::getline(stream, line); ++number) {
+    char quote = '\0';
+    std::size_t end = 0;
+    for (; end < line.size() && (quote != '\0' || line[end] != '#'); ++end) {
+      const char c = line[end];
+      if (c == '#') refuse(path, fmt::format("line {}: a # within quotes cannot be read; in a URL, write %23", number));
+      if (quote == '\0' ? c == '"' || c == '\'' : c == quote) quote = quote == '\0' ? c : '\0';
+    }
+    text.append(line, 0, end).append("\n");
+  }
+  return text;
 }
 
 }  // namespace
@@ -56,11 +75,12 @@ std::optional<ConfigFile> read_config_file(const std::string& path) {
   if (!S_ISREG(info.st_mode)) refuse(path, "is not a regular file");
   std::ifstream stream(path);
   if (!stream) refuse(path, std::strerror(errno));
+  std::istringstream text(without_comments(path, stream));
 
   ConfigFile file{path, {}};
   std::vector<CLI::ConfigItem> items;
   try {
-    items = CLI::ConfigTOML().from_config(stream);
+    items = CLI::ConfigTOML().from_config(text);
   } catch (const CLI::Error& error) {
     refuse(path, escape_for_terminal(error.what()));
   }

@@ -152,6 +152,7 @@ ServerOptions read_server_options(const Settings& settings) {
 
   ServerOptions options;
   const std::vector<std::string> urls = urls_of(*setting);
+  if (urls.empty()) throw CommandError(ExitCode::config, fmt::format("{}: the list is empty; {}", setting->where, no_server));
   if (std::any_of(urls.begin(), urls.end(), local::is_place)) {
     if (urls.size() > 1) {
       throw CommandError(ExitCode::config,

@@ -52,7 +52,8 @@ std::optional<Setting> Settings::find(std::string_view name) const {
   if (option.source == OptionSource::variable) return std::nullopt;
   for (const ConfigFile& file : files_) {
     if (const auto entry = file.values.find(name); entry != file.values.end()) {
-      return Setting{Setting::Origin::file, escape_for_terminal(file.path) + ": " + std::string(name), entry->second};
+      const auto origin = &file == &files_.front() ? Setting::Origin::file : Setting::Origin::weaker_file;
+      return Setting{origin, escape_for_terminal(file.path) + ": " + std::string(name), entry->second};
     }
   }
   return std::nullopt;

@@ -13,7 +13,7 @@ namespace redlock::cli {
 
 /// A setting's value and where it came from.
 struct Setting {
-  enum class Origin { line, variable, file };  // strongest first
+  enum class Origin { line, variable, file, weaker_file };  // strongest first
 
   Origin origin;
   std::string where;  ///< for messages: `--ttl`, `REDLOCK_TTL`, `/etc/redlock-cli.toml: ttl`

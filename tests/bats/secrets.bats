@@ -148,6 +148,19 @@ quiet() {
   done
 }
 
+@test "settings are shown without passwords, also those that are no URLs" {
+  local value
+  for value in 'redis://locker:my hunter2@redis:6379' 'redis:/:hunter2@x:1' 'redis://a:hun,ter2@b,redis://c:hunter2@d:1'; do
+    REDLOCK_SERVER=$value run -0 redlock-cli doctor --settings
+    refute_output --partial unter2
+    refute_output --partial 'hun,'
+    assert_output --partial '...@'
+  done
+  echo 'server: redis://:hunter2@localhost:6379' >"$BATS_TEST_TMPDIR/config.toml"
+  run -78 redlock-cli doctor --settings --config "$BATS_TEST_TMPDIR/config.toml"
+  refute_output --partial hunter2
+}
+
 # --- argv ---
 
 # in_argv_of PID: the command line of a process.

@@ -98,6 +98,14 @@ with_system_file() {
   assert_line --partial "${SERVER_URL[2]}: free"
 }
 
+@test "of two that exclude each other, the user's file wins over the system's" {
+  printf '%s\n' 'wait = "1h"' 'exclusive = true' >"$BATS_TEST_TMPDIR/system.toml"
+  user_file 'nonblock = true' 'slots = 2'
+  run -75 --separate-stderr with_system_file redlock-cli run -k busy -- true
+  run -0 --separate-stderr with_system_file redlock-cli run -k demo -- sh -c 'echo "$REDLOCK_SLOT"'
+  assert_output 0
+}
+
 @test "servers are not added up over sources: the strongest source alone counts" {
   start_server
   user_file "server = \"${SERVER_URL[1]}\""
@@ -203,6 +211,19 @@ with_system_file() {
   assert_equal "$(keys_at 0)" busy
 }
 
+@test "an empty list of servers is an error: 78" {
+  unset REDLOCK_SERVER
+  user_file 'server = []'
+  assert_refused 78 "the list is empty" redlock-cli run -k demo -- touch "$BATS_TEST_TMPDIR/ran"
+  assert_refused 78 "the list is empty" redlock-cli status
+  assert [ ! -e "$BATS_TEST_TMPDIR/ran" ]
+}
+
+@test "a value may end in =, and begin like an option" {
+  run -0 --separate-stderr redlock-cli run --key=dGVzdA== --note '--a=' -- redis-cli -s "${SERVER_SOCKET[0]}" exists dGVzdA==
+  assert_output 1
+}
+
 @test "an empty value behind = is the value, and the next word is not taken for it" {
   assert_refused 78 "the server is empty" redlock-cli run --server= -k demo -- touch "$BATS_TEST_TMPDIR/ran"
   assert_refused 64 "--ttl" redlock-cli acquire --ttl= -k demo
@@ -280,6 +301,18 @@ with_system_file() {
   user_file '# a comment' '' "server = '$SERVERS' # the only one" 'conflict-exit-code=13' '  ttl = "30s"'
   unset REDLOCK_SERVER
   ends_with 13
+}
+
+@test "a # within quotes is refused, never taken for a comment that cuts the value: 78" {
+  local line
+  for line in "server = \"$SERVERS,redis://[::1]:1/#x\"" "note = 'deploy #42'" "server = [\"$SERVERS\", \"redis://:p#w@[::1]:1\"]"; do
+    user_file "$line" 'ttl = "20s"'
+    assert_refused 78 'line 1: a # within quotes' redlock-cli run -k demo -- touch "$BATS_TEST_TMPDIR/ran"
+  done
+  user_file "server = [\"$SERVERS\" # the only one" '] # of one' 'conflict-exit-code = 13 # "busy"'
+  unset REDLOCK_SERVER
+  ends_with 13
+  assert [ ! -e "$BATS_TEST_TMPDIR/ran" ]
 }
 
 @test "a wrong value is 64 on the line and 78 from elsewhere, and its place is named" {
