@@ -29,16 +29,50 @@ constexpr std::string_view common_help =
     "\nMost options can also be set as REDLOCK_NAME, in ~/.config/redlock-cli/config.toml or in"
     "\n/etc/redlock-cli.toml. The manual: man redlock-cli\n";
 
+/// What a word of the command line names, among the options of some commands.
+struct Named {
+  const OptionSpec* option = nullptr;
+  bool takes_next = false;  ///< its value is the next word
+};
+
+const OptionSpec* option_spelt(std::string_view spelling, unsigned commands) {
+  for (const OptionSpec& option : option_table()) {
+    if ((option.commands & commands) == 0) continue;
+    if (fmt::format(",{},", option.flags).find(fmt::format(",{},", spelling)) != std::string::npos) return &option;
+  }
+  return nullptr;
+}
+
+/// Of several letters behind one dash, the one that takes a value, or the last.
+Named named_by(const std::string& word, unsigned commands) {
+  if (word.starts_with("--")) {
+    const std::size_t equals = word.find('=');
+    const OptionSpec* option = option_spelt(word.substr(0, equals), commands);
+    return {option, option != nullptr && option->kind != OptionKind::flag && equals == std::string::npos};
+  }
+  Named named;
+  if (!word.starts_with('-')) return named;
+  for (std::size_t i = 1; i < word.size(); ++i) {
+    named.option = option_spelt(std::string("-") + word[i], commands);
+    if (named.option == nullptr) break;
+    named.takes_next = named.option->kind != OptionKind::flag && i + 1 == word.size();
+    if (named.option->kind != OptionKind::flag) break;
+  }
+  return named;
+}
+
 /// CLI11 takes the next word for the value of `--name=`; what was meant, most often by a variable that is not set, is an empty one.
 std::vector<std::string> with_empty_values(const std::vector<std::string>& arguments) {
   std::vector<std::string> words;
+  bool is_value = false;
   for (const std::string& word : arguments) {
-    if (word.starts_with("--") && word.ends_with('=')) {
+    if (!is_value && word.starts_with("--") && word.find('=') == word.size() - 1) {
       words.push_back(word.substr(0, word.size() - 1));
       words.emplace_back();
     } else {
       words.push_back(word);
     }
+    is_value = !is_value && named_by(word, every_command).takes_next;
   }
   return words;
 }
@@ -187,21 +221,6 @@ std::string as_shell_word(const std::string& word) {
   return shell_quote(safe ? word : escape_for_terminal(word));
 }
 
-/// The first word of `run` that is neither an option of ours nor the value of one: the command, when the `--` is missing.
-std::size_t first_operand(const std::vector<std::string>& arguments) {
-  const auto takes_value = [](const std::string& word) {
-    for (const OptionSpec& option : option_table()) {
-      if (!(option.commands & for_run) || option.kind == OptionKind::flag) continue;
-      const std::string spellings = "," + std::string(option.flags) + ",";
-      if (spellings.find("," + word + ",") != std::string::npos) return true;
-    }
-    return false;
-  };
-  std::size_t i = 1;
-  while (i < arguments.size() && arguments[i].starts_with('-')) i += takes_value(arguments[i]) ? 2 : 1;
-  return std::min(i, arguments.size());
-}
-
 std::string corrected_line(const std::vector<std::string>& arguments, std::size_t command) {
   std::string line = "redlock-cli";
   for (std::size_t word = 0; word < arguments.size(); ++word) {
@@ -214,11 +233,15 @@ std::string corrected_line(const std::vector<std::string>& arguments, std::size_
 
 /// Ends a `run` without `--`, unless it asks for help or names a shell text. What stands behind the command's name is the command's.
 void demand_dashes(const std::vector<std::string>& arguments) {
-  const std::size_t command = first_operand(arguments);
-  const bool complete =
-      std::any_of(arguments.begin(), arguments.begin() + static_cast<std::ptrdiff_t>(command), [](const std::string& word) {
-        return word == "-h" || word == "--help" || word.starts_with("-c") || word == "--command" || word.starts_with("--command=");
-      });
+  bool complete = false;
+  std::size_t command = 1;  // the first word that is neither an option of ours nor the value of one
+  while (command < arguments.size() && arguments[command].starts_with('-')) {
+    const std::string& word = arguments[command];
+    const Named named = named_by(word, for_run);
+    if (word == "-h" || word == "--help" || (named.option != nullptr && named.option->name == "command")) complete = true;
+    command += named.takes_next ? 2 : 1;
+  }
+  if (command > arguments.size()) return;  // the parser says which value is missing
   if (!complete || command < arguments.size()) {
     throw CommandError(ExitCode::usage, "run needs -- before the command: " + corrected_line(arguments, command));
   }

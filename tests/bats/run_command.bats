@@ -264,6 +264,8 @@ END
     ["--wait=5s -q make --help"]="--wait=5s -q -- make --help"
     ["--on-lost warn -E 0 make"]="--on-lost warn -E 0 -- make"
     ["-x"]="-x -- CMD"
+    ["-nE 3 make"]="-nE 3 -- make"
+    ["-qnE3 make -c all"]="-qnE3 -- make -c all"
   )
   local given
   for given in "${!corrected[@]}"; do
@@ -272,6 +274,16 @@ END
     assert_failure 64
     assert_output "redlock-cli: run needs -- before the command: redlock-cli run -k demo ${corrected[$given]}"
   done
+}
+
+@test "letters behind one dash: the last may take a value, and -c among them needs no --" {
+  run redlock-cli run -k demo -nc 'exit 3'
+  assert_failure 3
+  run redlock-cli run -nqk demo -c 'exit 4'
+  assert_failure 4
+  run redlock-cli run -nk
+  assert_failure 64
+  refute_output --partial 'needs --'
 }
 
 @test "-c together with -- is refused" {
