@@ -69,7 +69,8 @@ asio::awaitable<std::variant<Lease, StillWaiting, GaveUp>> Waiter::next() {
   }
   AttemptFailure& failure = result.error();
   round_trip_ = failure.answered_within;
-  seat_ = failure.line.seat;
+  // A certain seat is wished for only when votes were split between several (M2); else the lowest that is free then.
+  seat_ = failure.granted_some ? failure.line.seat : std::nullopt;
   for (std::size_t i = 0; i < failure.silent.size(); ++i) {
     if (place_ && (failure.silent[i] || (looks_ > 1 && failure.forgotten[i]))) place_->doubt(i);
   }
@@ -168,7 +169,10 @@ std::optional<Instant> Waiter::after_busy(const AttemptFailure& failure, Instant
   if (is_foreign && failure.line.ahead == 0) delay = std::min(delay, poll);
   if (is_foreign && failure.line.ahead == 1) delay = std::min<Duration>(delay, second_behind_foreign);
   // A quorum may be free and yet not ours, as with different seats: what is only nearly there is not worth a look at once.
-  if (failure.granted_some) delay = std::max(delay, poll);
+  if (failure.granted_some) delay = std::max(delay, std::min<Duration>(poll, longest_between_polls));
+  // The seat that was wished for is taken by now, and nobody calls us for another one that is free.
+  const bool has_room = failure.holder && failure.holder->shared && failure.line.seat;
+  if (has_room && failure.line.ahead == 0) delay = std::min(delay, poll);
   const bool is_called = place_ && place_->hears() && failure.line.in_line;
   if (!is_called) delay = std::min<Duration>({delay, poll, longest_between_polls});
   return std::min(give_up_at_, now + delay);

@@ -626,6 +626,17 @@ TEST(Seats, AreGivenFromTheLowestOnAndInOrderOfArrival) {
   EXPECT_EQ(crowd.served, up_to(5));
 }
 
+TEST(Seats, AreGivenToAllWhoWaitedForTheWholeLock) {
+  for (const std::size_t stores : {1U, 3U}) {
+    Crowd crowd(stores);
+    crowd.come(1);
+    crowd.come(3, {true, 3});
+    crowd.releases(crowd.member(0));
+    crowd.world.settle_for(500ms);
+    EXPECT_EQ(crowd.served, up_to(4)) << stores;
+  }
+}
+
 TEST(Seats, OfOneThatEndedWithoutAReleaseAreFreeWhenItsLeaseIsOver) {
   Crowd crowd(1);
   crowd.comes(for_ever, {true, 2}, 5s);
