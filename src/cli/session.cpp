@@ -12,12 +12,12 @@ Session::Session(const Settings& settings, const ServerOptions& options, Duratio
   // Who locks must know that the servers are several, and that none has forgotten what it granted.
   about.introduces_itself = options.endpoints.size() > 1 && (settings.line().command->bit & takes_lock) != 0;
   std::vector<std::unique_ptr<LockServer>> servers;
-  if (options.local) servers.push_back(std::make_unique<local::LocalServer>(io_.get_executor(), clock_, *options.local));
+  if (options.local) servers.push_back(std::make_unique<local::LocalServer>(io_->get_executor(), clock_, *options.local));
   for (const redis::Endpoint& endpoint : options.endpoints) {
-    servers.push_back(redis::make_server(io_.get_executor(), clock_, endpoint, about));
+    servers.push_back(redis::make_server(io_->get_executor(), clock_, endpoint, about));
   }
   electorate_ =
-      std::make_unique<Electorate>(io_.get_executor(), clock_, random_bits, std::move(servers), server_timeout, options.restart_guard);
+      std::make_unique<Electorate>(io_->get_executor(), clock_, random_bits, std::move(servers), server_timeout, options.restart_guard);
 }
 
 }  // namespace redlock::cli

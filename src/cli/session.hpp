@@ -19,22 +19,29 @@ class Session {
  public:
   Session(const Settings& settings, const ServerOptions& options, Duration server_timeout);
 
-  [[nodiscard]] asio::io_context& io() noexcept { return io_; }
+  [[nodiscard]] asio::io_context& io() noexcept { return *io_; }
   [[nodiscard]] const Clock& clock() const noexcept { return clock_; }
   [[nodiscard]] Electorate& electorate() noexcept { return *electorate_; }
   [[nodiscard]] Interrupt& interrupt() noexcept { return interrupt_; }
   [[nodiscard]] const Console& console() const noexcept { return console_; }
   [[nodiscard]] bool json() const noexcept { return json_; }
 
-  /// Runs a coroutine that gives a T to its end; what it left running in the background is dropped then.
+  /// Runs a coroutine that gives a T to its end; what it left running in the background is dropped then. After an exception only the end of
+  /// the process may follow.
   template <class T>
   T run(asio::awaitable<T> main) {
     std::optional<T> result;
-    spawn(io_.get_executor(), [this, &result, main = std::move(main)]() mutable -> asio::awaitable<void> {
+    spawn(io_->get_executor(), [this, &result, main = std::move(main)]() mutable -> asio::awaitable<void> {
       result.emplace(co_await std::move(main));
-      io_.stop();
+      io_->stop();
     });
-    io_.run();
+    try {
+      io_->run();
+    } catch (...) {
+      // Whoever waits in line gives up his place when he is destroyed, and the servers would be gone by then.
+      static_cast<void>(io_.release());
+      throw;
+    }
     return std::move(*result);
   }
 
@@ -43,8 +50,8 @@ class Session {
   bool json_;
   // The order matters: coroutines that are still suspended go with io_, and may look at the interrupt then.
   Interrupt interrupt_;
-  asio::io_context io_{1};
-  SystemClock clock_{io_.get_executor()};
+  std::unique_ptr<asio::io_context> io_ = std::make_unique<asio::io_context>(1);
+  SystemClock clock_{io_->get_executor()};
   std::unique_ptr<Electorate> electorate_;
 };
 

@@ -64,6 +64,7 @@ asio::awaitable<ExtendResult> HeldLease::extend(Ttl ttl, Instant end, bool by_ha
   const auto ballot = std::make_shared<ExtendBallot>(electorate_);
   ExtendResult result;
   result.t0 = electorate_.clock().now();
+  if (shared_->over) co_return result;
   const Instant deadline = std::min(end, result.t0 + electorate_.server_timeout());
 
   const auto give_back = [&electorate = electorate_, shared = shared_](std::size_t i, const HealRequest& request) {

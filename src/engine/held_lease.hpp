@@ -32,7 +32,7 @@ class HeldLease {
 
   /// One round (PROTOCOL R4, R5): decided as soon as it is certain, within the server timeout and not after `end`, when the lease is over
   /// for the caller whatever the answers. Servers that say they have no such lease get it back, in the background, once a quorum confirmed
-  /// it in this very round; never after release().
+  /// it in this very round; never after release(), when nothing is asked any more.
   /// `by_hand`: the process is about to end, so there is no next round; slower servers get a moment more, to be healed if they need it.
   asio::awaitable<ExtendResult> extend(Ttl ttl, Instant end = Instant::max(), bool by_hand = false);
 

@@ -11,6 +11,7 @@
 #include <cerrno>
 #include <string>
 
+#include "store/local/new_file.hpp"
 #include "support/text.hpp"
 
 namespace redlock::local {
@@ -48,6 +49,7 @@ unexpected<Fault> refused(const Place& place, const std::string& why) {
 }
 
 unexpected<Fault> refused_errno(const Place& place, int error) {
+  if (is_passing(error)) return fault_of_errno("cannot open " + escape_for_terminal(place.directory), error);
   if (error == ELOOP || error == ENOTDIR) return refused(place, "is no directory, or a symbolic link");
   return refused(place, "cannot be used: " + errno_text(error));
 }

@@ -62,9 +62,13 @@ void remove_temporary_names(const Directory& directory, const struct stat& file)
   }
 }
 
+bool is_passing(int error) {
+  return error == EMFILE || error == ENFILE || error == ENOMEM || error == EIO || error == EINTR;
+}
+
 unexpected<Fault> fault_of_errno(const std::string& what, int error) {
   FaultKind kind = FaultKind::misconfigured;
-  if (error == ENOSPC || error == EDQUOT) kind = FaultKind::unavailable;
+  if (error == ENOSPC || error == EDQUOT || is_passing(error)) kind = FaultKind::unavailable;
   if (error == EACCES) kind = FaultKind::denied;
   return unexpected(Fault{kind, what + ": " + errno_text(error)});
 }

@@ -63,7 +63,7 @@ asio::awaitable<Result<Reply, Fault>> Connection::request(Command command, Reply
   const std::string span = format_duration(std::chrono::ceil<Milliseconds>(deadline - asked));
   if (connected_) co_return unexpected(Fault{FaultKind::silent, "no answer within " + span});
   const std::string awaited(transport_->awaited());
-  abort();  // nothing of ours was sent yet, so nothing needs to be taken back
+  if (!owed_) abort();  // nothing was sent yet, so nothing needs to be taken back but what an earlier connection did
   co_return unexpected(Fault{FaultKind::silent, "no " + awaited + " within " + span});
 }
 

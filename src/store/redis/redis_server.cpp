@@ -1,6 +1,7 @@
 #include "store/redis/redis_server.hpp"
 
 #include <algorithm>
+#include <ratio>
 
 #include "core/helper_keys.hpp"
 #include "store/redis/error_reply.hpp"
@@ -74,7 +75,8 @@ std::optional<Duration> time_from(const Reply& reply) {
   if (reply.type != Reply::Type::array || reply.elements.size() != 2) return std::nullopt;
   const auto seconds = whole_number(reply.elements[0].text);
   const auto microseconds = whole_number(reply.elements[1].text);
-  if (!seconds || !microseconds || *seconds > 2 * longest_uptime) return std::nullopt;
+  if (!seconds || *seconds < 0 || *seconds > 2 * longest_uptime) return std::nullopt;
+  if (!microseconds || *microseconds < 0 || *microseconds >= std::micro::den) return std::nullopt;
   return std::chrono::seconds(*seconds) + std::chrono::microseconds(*microseconds);
 }
 
@@ -308,6 +310,8 @@ asio::awaitable<std::optional<Fault>> RedisServer::listen(Resource resource, std
     fault = fault_of_error(reply->text);
   } else if (reply->type != Reply::Type::array) {
     fault = Fault{FaultKind::garbage, "an answer that no SUBSCRIBE gives"};
+  } else if (ear_ != connection || !connection->usable()) {
+    fault = Fault{FaultKind::silent, "the connection ended at once"};
   }
   if (fault && ear_ == connection) stop_listening();
   co_return fault;

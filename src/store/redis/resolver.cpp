@@ -10,6 +10,7 @@
 #include <cstring>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <system_error>
 #include <thread>
 
@@ -63,12 +64,21 @@ asio::awaitable<Result<Endpoints, Fault>> resolve(std::string host, std::uint16_
   auto lookup = std::make_shared<Lookup>();
   lookup->host = host;
   lookup->port = port;
-  lookup->done.reset(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-  if (!lookup->done) throw std::system_error(errno, std::generic_category(), "eventfd");
-  Readable answered(co_await asio::this_coro::executor, lookup->done.get());
-  std::thread(look_up, lookup).detach();
+  const asio::any_io_executor executor = co_await asio::this_coro::executor;
+  std::optional<Readable> answered;
+  std::string shortage;
+  try {
+    lookup->done.reset(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+    if (!lookup->done) throw std::system_error(errno, std::generic_category(), "eventfd");
+    answered.emplace(executor, lookup->done.get());
+    std::thread(look_up, lookup).detach();
+  } catch (const std::system_error& error) {
+    shortage = error.what();
+  }
+  // The command has used up our processes or descriptors: a passing matter, while a lease is kept.
+  if (!shortage.empty()) co_return unexpected(Fault{FaultKind::silent, "cannot look up " + escape_for_terminal(host) + ": " + shortage});
 
-  co_await answered.wait();
+  co_await answered->wait();
   const std::lock_guard lock(lookup->mutex);
   if (lookup->found.empty()) {
     co_return unexpected(Fault{
