@@ -632,7 +632,7 @@ TEST(Seats, AreGivenToAllWhoWaitedForTheWholeLock) {
     crowd.come(1);
     crowd.come(3, {true, 3});
     crowd.releases(crowd.member(0));
-    crowd.world.settle_for(500ms);
+    crowd.world.settle_for(50ms);
     EXPECT_EQ(crowd.served, up_to(4)) << stores;
   }
 }
