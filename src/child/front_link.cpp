@@ -36,8 +36,13 @@ asio::awaitable<void> FrontLink::until_continued() {
 }
 
 asio::awaitable<bool> FrontLink::until_handed_over() {
-  while (!handed_over_ && !gone_) co_await bell_->wait_until(Instant::max());
+  while (!handed_over_ && !gone_ && !given_up_) co_await bell_->wait_until(Instant::max());
   co_return handed_over_;
+}
+
+void FrontLink::give_up_hand_over() {
+  given_up_ = true;
+  bell_->ring();
 }
 
 asio::awaitable<void> FrontLink::listen_to_front() {

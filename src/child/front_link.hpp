@@ -34,8 +34,10 @@ class FrontLink : public std::enable_shared_from_this<FrontLink> {
   /// After may_start() was false: waits until front goes on (or is gone).
   asio::awaitable<void> until_continued();
 
-  /// After report(): true when front says that the script has it, false when front is gone without a word.
+  /// After report(): true when front says that the script has it, false when front is gone without a word, or give_up_hand_over() was
+  /// called.
   asio::awaitable<bool> until_handed_over();
+  void give_up_hand_over();
 
   [[nodiscard]] bool gone() const noexcept { return gone_; }
 
@@ -65,6 +67,7 @@ class FrontLink : public std::enable_shared_from_this<FrontLink> {
   int questions_ = 0;
   int answers_ = 0;  ///< the number of the last question that was answered
   bool handed_over_ = false;
+  bool given_up_ = false;
   bool gone_ = false;
 };
 

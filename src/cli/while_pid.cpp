@@ -32,15 +32,18 @@ class PidHolder {
     link_->start({[this](int signal) { acquisition_.on_signal(signal); }, [] {}, [this] { session_.interrupt().raise(); }});
     Handout handout = co_await acquisition_.acquire();
     const Finish finish = handout.finish;
-    // From now on: front may be stopped by its job for longer than the lease lasts.
-    if (handout.leases) renew(handout.leases);
+    if (handout.leases) {
+      // From now on: front may be stopped by its job for longer than the lease lasts.
+      renew(handout.leases);
+      spawn(session_.electorate().executor(), [this] { return watch(); });
+    }
     link_->report(finish.signal != 0 ? -finish.signal : finish.exit_code, handout.text);
     if (handout.leases) {
       const bool reached = co_await link_->until_handed_over();
       if (reached) {
         co_await keep(handout.leases);
       } else {
-        handout = co_await acquisition_.undo(handout.leases, "the lease could not be handed over");
+        (void)co_await acquisition_.undo(handout.leases, "the lease could not be handed over");
       }
     }
     co_await session_.electorate().close(Farewell::thorough);
@@ -60,7 +63,6 @@ class PidHolder {
 
   asio::awaitable<void> keep(std::shared_ptr<HeldSet> leases) {
     let_go();
-    spawn(session_.electorate().executor(), [this] { return watch(); });
     co_await guard();
     // Others of several must not be given away while the process, told or not, still runs under them.
     while (leases->leases().size() > 1 && !released_by_others_ && !process().ended()) co_await bell_->wait_until(Instant::max());
@@ -83,11 +85,12 @@ class PidHolder {
     leases->keep(std::move(events));
   }
 
-  /// Rings when the process has ended.
+  /// Tells when the process has ended.
   asio::awaitable<void> watch() {
     Readable ended(session_.electorate().executor(), process().fd());
     co_await ended.wait();
     bell_->ring();
+    link_->give_up_hand_over();
   }
 
   /// Until the process has ended, or the lease is over and the plan is carried out.

@@ -367,6 +367,20 @@ lets_go_of_everything() {
   assert_pet_untouched
 }
 
+@test "a process that ends before its lease was handed over: the lock is released" {
+  hold other
+  start_pet
+  start_background waiter redlock-cli acquire -k demo --while-pid "$PET"
+  wait_until grep -q "waiting for" "$(background_stderr waiter)"
+  kill -STOP "${BACKGROUND_PID[waiter]}"
+  release_hold other
+  wait_until eval '[[ $(redis 0 exists demo) == 1 ]]'
+  assert_pet_untouched
+  wait_until eval '[[ $(redis 0 exists demo) == 0 ]]'
+  kill -CONT "${BACKGROUND_PID[waiter]}"
+  wait_background waiter
+}
+
 # --- By hand ---
 
 @test "extend and release by hand work; the holder then goes away by itself, and the process is not touched" {
