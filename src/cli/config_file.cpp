@@ -44,12 +44,20 @@ std::string without_comments(const std::string& path, std::istream& stream) {
   std::string text;
   std::string line;
   for (int number = 1; std::getline(stream, line); ++number) {
+    if (line.find_first_not_of(" \t") == line.find(';')) line.clear();  // a comment to CLI11, too
     char quote = '\0';
     std::size_t end = 0;
     for (; end < line.size() && (quote != '\0' || line[end] != '#'); ++end) {
       const char c = line[end];
       if (c == '#') refuse(path, fmt::format("line {}: a # within quotes cannot be read; in a URL, write %23", number));
-      if (quote == '\0' ? c == '"' || c == '\'' : c == quote) quote = quote == '\0' ? c : '\0';
+      const bool may_open = end == 0 || std::string_view("=[, \t").find(line[end - 1]) != std::string_view::npos;
+      if (quote == '"' && c == '\\') {
+        ++end;
+      } else if (c == quote) {
+        quote = '\0';
+      } else if (quote == '\0' && may_open && (c == '"' || c == '\'')) {
+        quote = c;
+      }
     }
     text.append(line, 0, end).append("\n");
   }

@@ -312,6 +312,8 @@ with_system_file() {
   user_file "server = [\"$SERVERS\" # the only one" '] # of one' 'conflict-exit-code = 13 # "busy"'
   unset REDLOCK_SERVER
   ends_with 13
+  user_file "; don't # this" "server = \"$SERVERS\"" "note = don't # that" 'conflict-exit-code = 13'
+  ends_with 13
   assert [ ! -e "$BATS_TEST_TMPDIR/ran" ]
 }
 
