@@ -37,9 +37,12 @@ Finish without_holder(const Settings& settings, const RunOptions& options, child
   }
   output::RunReport report;
   report.outcome = outcome_of("run", options.resources, code, message);
-  make_console(settings).error(output::keys_text(options.resources) + ": " + report.outcome.message);
   verdict.report = output::run_json(report) + "\n";
-  if (settings.flag("json")) write_all(STDERR_FILENO, verdict.report);
+  if (settings.flag("json")) {
+    write_all(STDERR_FILENO, verdict.report);
+  } else {
+    make_console(settings).error(output::keys_text(options.resources) + ": " + report.outcome.message);
+  }
   return Finish{to_int(code)};
 }
 

@@ -172,7 +172,7 @@ std::optional<Instant> Waiter::after_busy(const AttemptFailure& failure, Instant
   if (failure.granted_some) delay = std::max(delay, std::min<Duration>(poll, longest_between_polls));
   // The seat that was wished for is taken by now, and nobody calls us for another one that is free.
   const bool has_room = failure.holder && failure.holder->shared && failure.line.seat;
-  if (has_room && failure.line.ahead == 0) delay = std::min(delay, poll);
+  if (has_room && failure.line.ahead == 0) delay = std::min<Duration>({delay, poll, longest_between_polls});
   const bool is_called = place_ && place_->hears() && failure.line.in_line;
   if (!is_called) delay = std::min<Duration>({delay, poll, longest_between_polls});
   return std::min(give_up_at_, now + delay);

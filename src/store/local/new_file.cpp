@@ -63,7 +63,7 @@ void remove_temporary_names(const Directory& directory, const struct stat& file)
 }
 
 bool is_passing(int error) {
-  return error == EMFILE || error == ENFILE || error == ENOMEM || error == EIO || error == EINTR;
+  return error == EMFILE || error == ENFILE || error == ENOMEM || error == EINTR;
 }
 
 unexpected<Fault> fault_of_errno(const std::string& what, int error) {

@@ -16,7 +16,7 @@ Result<void, Fault> make_file(const Directory& directory, const std::string& nam
 /// Of this file. For when its maker died before it did so.
 void remove_temporary_names(const Directory& directory, const struct stat& file);
 
-/// Whether errno tells of a shortage that may be over in a moment.
+/// Whether what errno tells of may be over in a moment.
 bool is_passing(int error);
 
 /// Why a file of a lock could not be used.
