@@ -425,9 +425,10 @@ namespace_is_gone() { [[ -z $(in_namespace "$1") ]]; }
   needs_pidns
   run redlock-cli run -k demo --isolate pidns -- sh -c '
     for i in 1 2 3 4 5; do (true &) ; done
-    for try in 1 2 3 4 5 6 7 8 9; do
-      sleep 0.1
+    # 20 s at most, as wait_until
+    for try in $(seq 400); do
       cat /proc/[0-9]*/stat | grep -c " Z " | grep -qx 0 && exit 6
+      sleep 0.05
     done'
   assert_failure 6
 }
