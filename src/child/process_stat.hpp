@@ -2,6 +2,7 @@
 
 #include <sys/types.h>
 
+#include <cstdint>
 #include <optional>
 #include <string>
 
@@ -10,12 +11,16 @@ namespace redlock::child {
 /// What /proc/PID/stat says of a process. Source: proc(5).
 struct ProcessStat {
   pid_t parent;
+  char state;                  ///< R, S, D, T, Z, ...
   bool living;                 ///< not a zombie; one whose first thread has ended looks like it while other threads run
   unsigned long long started;  ///< in clock ticks since boot: tells a process from a later one with the same pid
 };
 
 /// Nothing when there is no such process (any more), it is hidden from us, or errno says why it could not be read.
 std::optional<ProcessStat> read_process_stat(pid_t pid);
+
+/// The memory that a process has in RAM, shared pages included; 0 when there is no such process. Source: proc(5), statm.
+std::uint64_t resident_bytes(pid_t pid);
 
 /// The whole of a file; nothing, and errno, when it cannot be read.
 std::optional<std::string> read_proc_file(const std::string& path);

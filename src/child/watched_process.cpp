@@ -10,7 +10,7 @@
 #include <cstring>
 
 #include "child/process_stat.hpp"
-#include "child/tree.hpp"
+#include "child/descendants.hpp"
 
 namespace redlock::child {
 namespace {
@@ -46,7 +46,7 @@ bool WatchedProcess::ended() const {
 void WatchedProcess::remember_everybody() {
   std::set<pid_t> roots = living();
   if (!ended()) roots.insert(pid_);
-  for (const pid_t pid : living_descendants(roots)) {
+  for (const pid_t pid : living_descendants({roots.begin(), roots.end()})) {
     // A holder that was forked below the process it watches must not take itself for its prey.
     if (pid != ::getpid()) met_.insert({pid, start_time(pid)});
   }

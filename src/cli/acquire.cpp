@@ -34,11 +34,11 @@ std::optional<pid_t> read_pid(const Settings& settings) {
   return number ? std::optional(static_cast<pid_t>(*number)) : std::nullopt;
 }
 
-std::optional<WhilePid> watch(const Settings& settings, std::optional<pid_t> pid, Ttl ttl) {
+std::optional<WhilePid> watch(const Settings& settings, std::optional<pid_t> pid, Ttl ttl, const TtlDemands& demands) {
   if (!pid) return std::nullopt;
   auto process = child::WatchedProcess::open(*pid);
   if (!process) Settings::refuse(*settings.find("while-pid"), process.error());
-  return WhilePid{std::move(*process), read_stop_plan(settings, ttl)};
+  return WhilePid{std::move(*process), read_stop_plan(settings, ttl, demands)};
 }
 
 AcquireOptions read_options(const Settings& settings) {
@@ -46,7 +46,7 @@ AcquireOptions read_options(const Settings& settings) {
   ServerOptions servers = read_server_options(settings);
   if (settings.flag("json") && settings.flag("export")) throw CommandError(ExitCode::usage, "--json and --export: choose one of them");
   const auto pid = read_pid(settings);
-  const TtlDemands demands{servers.timeout, pid ? settings.duration("grace") : Duration::zero()};
+  const TtlDemands demands{servers.timeout, pid ? settings.duration("grace") : Duration::zero(), pid.has_value()};
   auto ttl = read_ttl(settings, demands);
   if (!ttl && !pid) {
     throw CommandError(ExitCode::usage,
@@ -57,7 +57,7 @@ AcquireOptions read_options(const Settings& settings) {
   Owner owner = read_owner(settings);
   name_the_script(owner, pid.value_or(::getppid()));
   return {read_lock_options(settings, std::move(resources), *ttl, std::move(servers), std::move(owner)), settings.flag("export"),
-          settings.text("token-file"), watch(settings, pid, *ttl)};
+          settings.text("token-file"), watch(settings, pid, *ttl, demands)};
 }
 
 asio::awaitable<Finish> acquire_and_print(Session& session, Acquisition& acquisition) {
@@ -81,8 +81,7 @@ Finish acquire_here(const Settings& settings, const AcquireOptions& options, chi
 
 /// With --while-pid: a holder acquires and stays; we print what it got, and end.
 Finish acquire_behind(const Settings& settings, AcquireOptions& options, child::SignalGate& gate, const Start& start) {
-  child::ProcessTree tree;
-  child::Front front(gate, tree, options.while_pid->stop, /*shares_group=*/false, std::nullopt);
+  child::Front front(gate, options.while_pid->stop, /*shares_group=*/false, std::nullopt, nullptr);
   if (front.fork_holder()) {
     child::set_title("lock-holder", start.argc, start.argv);
     keep_while_pid(settings, options, front.take_channel(), gate);

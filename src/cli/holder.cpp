@@ -6,11 +6,11 @@
 #include <algorithm>
 
 #include "child/ancestry.hpp"
+#include "child/descendants.hpp"
 #include "child/descriptors.hpp"
 #include "child/front_link.hpp"
 #include "child/supervisor.hpp"
 #include "child/title.hpp"
-#include "child/tree.hpp"
 #include "cli/commands.hpp"
 #include "cli/enclosing.hpp"
 #include "cli/holder.hpp"
@@ -38,6 +38,11 @@ constexpr Milliseconds nested_interval{50};
 
 /// How long front may take to say that the command may start. One that is stopped (^Z) says nothing; the lock is given back then.
 constexpr Milliseconds go_patience{500};
+
+/// A shorter delay of our own timers is no reason to lose a lease.
+constexpr Milliseconds min_told_delay{100};
+
+constexpr int mebibyte_shift = 20;
 
 /// What those that keep the leases in the background and the run in front share; they may still be waiting for an answer when the run is
 /// over.
@@ -186,6 +191,7 @@ class Holder {
     const child::Ending ending = co_await supervisor.finish();
     report_.held = session_.clock().now() - granted;
     report_.left.assign(ending.left.begin(), ending.left.end());
+    report_.late = ending.late;
     if (ending.unconfirmed) co_return unconfirmed(*tenancy);
     co_await outlast_nested_runs(*tenancy);
     const Finish finish = finish_of(ending);
@@ -242,9 +248,7 @@ class Holder {
   /// Something of the command may still run, so the lock must not be given to others a moment sooner than it is taken from us.
   Finish unconfirmed(Tenancy& tenancy) {
     tenancy.over = true;
-    conclude(ExitCode::unconfirmed,
-             fmt::format("UNSAFE: processes of the command could not be killed and may outlive the lock, which was not released: {}",
-                         fmt::join(report_.left, " ")));
+    conclude(ExitCode::unconfirmed, output::unsafe_text(report_.left, report_.late));
     say(/*busy=*/false);
     return Finish{report_.outcome.exit_code};
   }
@@ -267,8 +271,9 @@ class Holder {
     };
     events.ended = [this, tenancy](const Resource& resource, const LeaseEnded& end) {
       if (tenancy->over) return;
-      session_.console().error(fmt::format("{}: lost: {}", output::key_text(resource), output::ended_text(end)));
+      report_.reason = output::ended_text(end);
       tenancy->supervisor.lease_is_over();
+      session_.console().error(fmt::format("{}: lost: {}", output::key_text(resource), report_.reason));
     };
     tenancy->leases->keep(std::move(events));
   }
@@ -281,13 +286,29 @@ class Holder {
       // Killed while it was stopped: whoever waits for us must learn it. What we stopped ourselves is told when the job goes on.
       if (was_stopped && !stopped_by_us && ::getppid() == front_) ::kill(front_, SIGCONT);
     };
-    events.stopping = [this] {
-      if (!tenancy_->trouble.empty()) session_.console().error(fmt::format("{}: cannot renew: {}", key_, tenancy_->trouble));
+    events.stopping = [this](const child::Delay& delay) { tell_reason(delay); };
+    events.strained = [this](const StopCost& cost, Duration needed) {
+      session_.console().notice(
+          fmt::format("{}: to stop the command's {} processes ({} MiB) may take {}, more than --ttl {} leaves; use a longer --ttl",
+                      key_, cost.processes, cost.resident_bytes >> mebibyte_shift, format_duration(needed),
+                      format_duration(options_.ttl.length())));
     };
     events.unkillable = [this](const std::vector<pid_t>& pids) {
       session_.console().error(fmt::format("{}: cannot be killed; the lock is kept as long as it can be: {}", key_, fmt::join(pids, " ")));
     };
     return events;
+  }
+
+  /// Why the command is being stopped: the lease was lost, it could not be renewed, or we did not run.
+  void tell_reason(const child::Delay& delay) {
+    if (!report_.reason.empty()) return;  // told when it was lost
+    const bool delayed = delay.length >= min_told_delay;
+    if (delayed) report_.reason = output::delay_text(delay.length, delay.suspended);
+    if (!tenancy_->trouble.empty()) {
+      report_.reason = "cannot renew: " + tenancy_->trouble + (delayed ? "; " + report_.reason : "");
+    }
+    if (report_.reason.empty()) report_.reason = "cannot renew: no answer yet from a quorum of servers";
+    session_.console().error(fmt::format("{}: {}", key_, report_.reason));
   }
 
   /// What the command's end means for us.
@@ -299,6 +320,11 @@ class Holder {
     if (!ending.swept.empty())
       session_.console().notice(fmt::format("{}: processes that the command left running, killed with its pid namespace: {}", key_,
                                             fmt::join(ending.swept, " ")));
+    if (ending.late > Duration::zero()) {
+      conclude(ExitCode::unconfirmed, output::unsafe_text({}, ending.late));
+      say(/*busy=*/false);
+      return Finish{report_.outcome.exit_code};
+    }
     if (ending.lease_gone) {
       conclude(ExitCode::lost,
                options_.stop.on_lost == child::OnLost::warn ? "the command ran on without the lock" : "the command was stopped");
@@ -320,7 +346,8 @@ class Holder {
     report_.released = ours && result.decision == ReleaseDecision::released;
     if (!ours && report_.outcome.result == "released") report_.outcome.result = "enclosed";
     if (!report_.released && report_.outcome.result == "released") report_.outcome.result = "unreleased";
-    const bool known_lost = report_.outcome.exit_code == to_int(ExitCode::lost);
+    const bool known_lost = report_.outcome.exit_code == to_int(ExitCode::lost) ||
+                            report_.outcome.exit_code == to_int(ExitCode::unconfirmed);
     if (result.decision == ReleaseDecision::not_ours && !known_lost) {
       conclude(ExitCode::lost, "lost while the command ran: " + output::not_ours_text(result.not_ours), {released.resource});
       if (result.not_ours) report_.outcome.holder = result.not_ours->holder;

@@ -104,8 +104,13 @@ std::optional<int> read_status_fd(const Settings& settings) {
 
 }  // namespace
 
-child::StopPlan read_stop_plan(const Settings& settings, Ttl ttl) {
-  return {settings.duration("grace").value_or(default_grace(ttl)), margin(ttl), read_stop_signal(settings), read_on_lost(settings),
+child::StopPlan read_stop_plan(const Settings& settings, Ttl ttl, const TtlDemands& demands) {
+  return {demands.grace.value_or(default_grace(ttl)),
+          margin(ttl),
+          max_margin(ttl, demands),
+          extend_interval(ttl) / 2,
+          read_stop_signal(settings),
+          read_on_lost(settings),
           read_descendants(settings)};
 }
 
@@ -125,7 +130,7 @@ RunOptions read_run_options(const Settings& settings) {
   const Duration min_hold = read_min_hold(settings);
   demand_within_guard(settings, servers, "min-hold", min_hold);
   return {read_lock_options(settings, std::move(resources), ttl, std::move(servers), std::move(owner)),
-          read_stop_plan(settings, ttl),
+          read_stop_plan(settings, ttl, demands),
           std::move(command),
           read_isolation(settings),
           read_status_fd(settings),

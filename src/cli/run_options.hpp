@@ -20,7 +20,7 @@ struct RunOptions : LockOptions {
 };
 
 /// --grace, --stop-signal, --on-lost and --descendants.
-child::StopPlan read_stop_plan(const Settings& settings, Ttl ttl);
+child::StopPlan read_stop_plan(const Settings& settings, Ttl ttl, const TtlDemands& demands);
 
 /// Throws CommandError; also when the command cannot be found (127) or executed (126): that is known before the wait.
 RunOptions read_run_options(const Settings& settings);

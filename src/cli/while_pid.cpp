@@ -119,7 +119,7 @@ class PidHolder {
   asio::awaitable<void> kill_all() {
     bool dead = process().kill();
     // Reckoned from then: to find thousands of processes takes a while.
-    const Instant last = std::max(deadline_, session_.clock().now() + child::death_patience);
+    const Instant last = std::max(deadline_, session_.clock().now() + child::death_timeout);
     while (!dead && session_.clock().now() < last) {
       co_await sleep_until(session_.clock(), session_.clock().now() + kill_interval);
       dead = process().kill();

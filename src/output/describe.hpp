@@ -34,6 +34,13 @@ std::string not_ours_text(const std::optional<NotOurs>& not_ours);
 /// How a lease ended under a running command.
 std::string ended_text(const LeaseEnded& ended);
 
+/// Why a lease was not renewed although servers may have answered: `this machine gave redlock-cli no CPU for 1.9s`.
+std::string delay_text(Duration length, bool suspended);
+
+/// `UNSAFE: …`: a command may have run without its lock. `left` are processes that could not be killed; `late` is how long after
+/// the end of the lease the last one was seen dead.
+std::string unsafe_text(const std::vector<long>& left, Duration late);
+
 /// A key's state for `status`: `free`, `held by …`, …
 std::string inspection_text(const Inspection& inspection);
 

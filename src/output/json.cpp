@@ -166,6 +166,8 @@ std::string run_json(const RunReport& report) {
   json["waited_ms"] = milliseconds(report.waited);
   json["held_ms"] = milliseconds(report.held);
   json["left"] = report.left;
+  if (!report.reason.empty()) json["reason"] = report.reason;
+  if (report.late > Duration::zero()) json["late_ms"] = milliseconds(report.late);
   return json.dump();
 }
 

@@ -43,6 +43,8 @@ struct RunReport {
   Duration waited{};                  ///< from the start to the grant, or to giving up
   Duration held{};                    ///< from the grant to the end of the command
   std::vector<long> left;             ///< pids of descendants that still ran at the end
+  std::string reason;                 ///< why the lease was lost; empty: it was not
+  Duration late{};                    ///< how long after the lease's deadline the last process was seen dead; zero: in time
 };
 
 /// "fence" is that of the lease, beside it stand "shared" and perhaps "slot"; with several keys there is "leases":[{"key","fence",…},…]

@@ -11,6 +11,7 @@
 #include <thread>
 
 #include "child/tree.hpp"
+#include "child/descendants.hpp"
 #include "in_child.hpp"
 
 namespace redlock::child {

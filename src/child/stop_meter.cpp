@@ -1,0 +1,63 @@
+#include "child/stop_meter.hpp"
+
+#include <algorithm>
+
+#include "child/process_stat.hpp"
+
+namespace redlock::child {
+namespace {
+
+/// A step holds nothing up for longer, and on a loaded machine does as much as fits into one turn on the CPU.
+constexpr Milliseconds step_length{10};
+
+/// Lets others of this thread run.
+constexpr Milliseconds step_pause{1};
+
+/// The share of the time that measuring may take: 1/50.
+constexpr int pause_per_walk = 50;
+
+}  // namespace
+
+StopMeter::StopMeter(Duration interval, Instant now)
+    : interval_(interval),
+      next_(interval > Duration::zero() ? now + interval : Instant::max()),
+      suspended_(time_suspended()) {}
+
+void StopMeter::note_timer(Instant due, Instant now) {
+  const Duration suspended = time_suspended();
+  const Duration late = now - due;
+  if (late > current_.length) current_ = {late, suspended - suspended_ > late / 2};
+  suspended_ = suspended;
+}
+
+std::optional<StopCost> StopMeter::step(const std::vector<pid_t>& roots, Instant now) {
+  if (!walk_) {
+    walk_.emplace(roots);
+    cost_ = {};
+  }
+  const Instant began = BootClock::now();
+  Instant reached = began;
+  while (reached - began < step_length) {
+    const auto pid = walk_->next();
+    reached = BootClock::now();
+    if (!pid) {
+      cost_.walk += reached - began;
+      cost_.lateness = worst_delay().suspended ? Duration::zero() : worst_delay().length;
+      previous_ = std::exchange(current_, {});
+      next_ = now + std::max(interval_, pause_per_walk * cost_.walk);
+      walk_.reset();
+      return cost_;
+    }
+    ++cost_.processes;
+    cost_.resident_bytes += resident_bytes(*pid);
+  }
+  cost_.walk += reached - began;
+  next_ = now + step_pause;
+  return std::nullopt;
+}
+
+Delay StopMeter::worst_delay() const noexcept {
+  return current_.length > previous_.length ? current_ : previous_;
+}
+
+}  // namespace redlock::child
