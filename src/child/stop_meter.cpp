@@ -26,8 +26,12 @@ StopMeter::StopMeter(Duration interval, Instant now)
 void StopMeter::note_timer(Instant due, Instant now) {
   const Duration suspended = time_suspended();
   const Duration late = now - due;
-  if (late > current_.length) current_ = {late, suspended - suspended_ > late / 2};
+  const bool was_suspended = suspended - suspended_ > late / 2;
   suspended_ = suspended;
+  if (late > current_.length) current_ = {late, was_suspended};
+  if (was_suspended) return;
+  latest_.at(oldest_) = late;
+  oldest_ = (oldest_ + 1) % latest_.size();
 }
 
 std::optional<StopCost> StopMeter::step(const std::vector<pid_t>& roots, Instant now) {
@@ -42,7 +46,7 @@ std::optional<StopCost> StopMeter::step(const std::vector<pid_t>& roots, Instant
     reached = BootClock::now();
     if (!pid) {
       cost_.walk += reached - began;
-      cost_.lateness = worst_delay().suspended ? Duration::zero() : worst_delay().length;
+      cost_.lateness = usual_delay();
       previous_ = std::exchange(current_, {});
       next_ = now + std::max(interval_, pause_per_walk * cost_.walk);
       walk_.reset();
@@ -54,6 +58,14 @@ std::optional<StopCost> StopMeter::step(const std::vector<pid_t>& roots, Instant
   cost_.walk += reached - began;
   next_ = now + step_pause;
   return std::nullopt;
+}
+
+/// The second longest of the latest: a machine without a CPU for us delays every timer, but one that stood still once, or somebody
+/// who stopped us for a moment, is no reason to stop a command whose lease can be renewed now.
+Duration StopMeter::usual_delay() const noexcept {
+  auto sorted = latest_;
+  std::sort(sorted.begin(), sorted.end());
+  return sorted.at(sorted.size() - 2);
 }
 
 Delay StopMeter::worst_delay() const noexcept {

@@ -2,6 +2,8 @@
 
 #include <sys/types.h>
 
+#include <array>
+#include <cstddef>
 #include <optional>
 #include <vector>
 
@@ -38,10 +40,14 @@ class StopMeter {
   [[nodiscard]] Delay worst_delay() const noexcept;
 
  private:
+  [[nodiscard]] Duration usual_delay() const noexcept;
+
   Duration interval_;
   Instant next_;
   std::optional<DescendantWalk> walk_;
   StopCost cost_;
+  std::array<Duration, 4> latest_{};  ///< delays, the oldest overwritten first
+  std::size_t oldest_ = 0;
   Delay current_;
   Delay previous_;
   Duration suspended_;  ///< by the machine since it started, when last looked at

@@ -33,7 +33,7 @@ std::string_view describe(child::Verdict::Source source) {
     case Source::holder_stopped:
       return "the process that keeps the lock was stopped (SIGSTOP)";
     case Source::holder_starved:
-      return "the process that keeps the lock got no CPU";
+      return "the process that keeps the lock did not get to run";
     case Source::holder_hung:
     case Source::report:
       break;

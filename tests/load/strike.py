@@ -165,7 +165,12 @@ def main():
     os.close(held)
 
     try:
-        wait_for("the tree is up", lambda: "ready" in open(words_path).read())
+        def is_up():
+            ended, code = os.waitpid(pid, os.WNOHANG)
+            if ended:
+                raise SystemExit(f"strike: the command ended early: {os.waitstatus_to_exitcode(code)}: {open(errors_path).read()}")
+            return "ready" in open(words_path).read()
+        wait_for("the tree is up", is_up)
         time.sleep(options.settle)
         server.cut_off()
         expiry = server.expiry()

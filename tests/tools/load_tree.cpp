@@ -23,8 +23,8 @@
 namespace {
 
 [[noreturn]] void loop() {
-  for (volatile unsigned long round = 0;; round = round + 1) {
-  }
+  volatile unsigned long round = 0;
+  for (;;) round = round + 1;
 }
 
 [[noreturn]] void idle() {
