@@ -27,6 +27,42 @@ with_quota() {
   grep -qsw cpu /sys/fs/cgroup/cgroup.subtree_control || skip "no cgroup has the cpu controller here"
 }
 
+# How this process is scheduled, and where it is: its session, policy, priority, nice level, and limits.
+place_of() { ps -o sid=,cls=,rtprio=,ni= -p "$1" && sed -n '/nice\|real-time/p' "/proc/$1/limits"; }
+
+@test "the guards are scheduled apart from the command, and the command sees nothing of it" {
+  local holder front
+  load helper/redis
+  load helper/locks
+  load helper/supervision
+  setup_supervision
+  start_under_witness ours -k demo -- bash -c 'echo "$$" >"$0/pids"; echo ready; exec sleep 1000' "$BATS_TEST_TMPDIR"
+  assert_equal "$(place_of "$COMMAND")" "$(place_of "$$")"
+  holder=$(ps -o sid= -p "$HOLDER")
+  front=$(ps -o sid= -p "$FRONT")
+  assert [ "$holder" != "$front" ]
+  if ((EUID == 0)); then
+    # A real-time class; where no group of processes may have one, a nice level.
+    run ps -o cls=,ni= -p "$HOLDER"
+    assert_output --regexp '(RR +-|TS +-20)'
+    run ps -o cls=,ni= -p "$FRONT"
+    assert_output --regexp '(RR +-|TS +-20)'
+  fi
+  kill -KILL "$COMMAND"
+  wait_background ours
+  teardown_supervision
+}
+
+@test "what was asked for with nice and chrt, the command has" {
+  load helper/redis
+  load helper/locks
+  setup_one_server
+  run --separate-stderr nice -n 7 redlock-cli run -k demo -- sh -c 'ps -o cls=,ni= -p $$'
+  assert_output --regexp '^ *TS +7$'
+  run --separate-stderr chrt --batch 0 redlock-cli run -k demo -- sh -c 'ps -o cls= -p $$'
+  assert_output --regexp '^ *B$'
+}
+
 @test "many busy processes are dead in time" {
   strike busy 100
   assert_in_time

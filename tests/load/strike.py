@@ -141,7 +141,8 @@ def main():
             os.setgroups([])
             os.setgid(options.user)
             os.setuid(options.user)
-        os.execvpe(inner[0], inner, dict(os.environ, HOME="/nonexistent"))
+        environment = {name: value for name, value in os.environ.items() if name != "XDG_CONFIG_HOME"}
+        os.execvpe(inner[0], inner, dict(environment, HOME="/nonexistent"))
 
     open(words_path, "w").close()
     os.chmod(words_path, 0o666)
@@ -199,8 +200,7 @@ def main():
         if cgroup:
             wait_for("the cgroup is empty", lambda: not open(os.path.join(cgroup, "cgroup.procs")).read().strip(), 20)
             os.rmdir(cgroup)
-
-    shutil.rmtree(directory)
+        shutil.rmtree(directory)
     truthful = status == (79 if in_time else 80) and ("UNSAFE" in stderr) == (not in_time)
     print(json.dumps({"in_time": in_time, "late_ms": round(late, 1), "status": status, "truthful": truthful, "load": options.load,
                       "ttl": options.ttl, "terminal": options.terminal, "user": options.user, "quota": options.quota,
