@@ -349,6 +349,27 @@ TEST(ProcessTree, WhatMayNotBeSignalledIsLeftOutAndNotDead) {
   });
 }
 
+TEST(ProcessTree, WhatProcHidesAndWeMayNotSignalIsLiving) {
+  in_child([] {
+    if (::unshare(CLONE_NEWNS) != 0 || ::mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0 ||
+        ::mount("proc", "/proc", "proc", 0, "hidepid=2") != 0) {
+      GTEST_SKIP() << "needs root to hide processes";
+    }
+    Pipe hold;
+    const pid_t hidden = forked([&] {
+      hold.write_end.reset();
+      hold.read(1);
+      return 0;
+    });
+    ProcessTree tree(no_target);
+    become_ordinary();
+    EXPECT_EQ(state_of(hidden), '?');
+    EXPECT_EQ(tree.descendants(), std::vector<pid_t>{hidden});
+    hold.write_end.reset();
+    EXPECT_TRUE(eventually([&] { return tree.kill_and_reap(Instant::max()); }));
+  });
+}
+
 TEST(ProcessTree, WithoutProcItKillsNobodyAndClaimsNothing) {
   in_child([] {
     if (::unshare(CLONE_NEWNS) != 0 || ::mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0 ||
