@@ -271,9 +271,10 @@ class Holder {
     };
     events.ended = [this, tenancy](const Resource& resource, const LeaseEnded& end) {
       if (tenancy->over) return;
+      // Told behind the stop signal: to write can take as long as a terminal is held (^S).
       report_.reason = output::ended_text(end);
+      lost_ = resource;
       tenancy->supervisor.lease_is_over();
-      session_.console().error(fmt::format("{}: lost: {}", output::key_text(resource), report_.reason));
     };
     tenancy->leases->keep(std::move(events));
   }
@@ -301,7 +302,7 @@ class Holder {
 
   /// Why the command is being stopped: the lease was lost, it could not be renewed, or we did not run.
   void tell_reason(const child::Delay& delay) {
-    if (!report_.reason.empty()) return;  // told when it was lost
+    if (lost_) return tell_loss();
     const bool delayed = delay.length >= min_told_delay;
     if (delayed) report_.reason = output::delay_text(delay.length, delay.suspended);
     if (!tenancy_->trouble.empty()) {
@@ -311,8 +312,14 @@ class Holder {
     session_.console().error(fmt::format("{}: {}", key_, report_.reason));
   }
 
+  void tell_loss() {
+    session_.console().error(fmt::format("{}: lost: {}", output::key_text(*lost_), report_.reason));
+    lost_.reset();
+  }
+
   /// What the command's end means for us.
   Finish finish_of(const child::Ending& ending) {
+    if (lost_) tell_loss();
     if (WIFEXITED(ending.status)) report_.command_exit = WEXITSTATUS(ending.status);
     if (WIFSIGNALED(ending.status)) report_.command_signal = WTERMSIG(ending.status);
     if (!ending.left.empty())
@@ -393,7 +400,8 @@ class Holder {
   std::optional<pid_t> job_group_;
   std::string key_;
   output::RunReport report_;
-  std::vector<pid_t> nested_;  ///< holders that live on our lease, once the command has ended
+  std::optional<Resource> lost_;  ///< which of the keys, until it is told
+  std::vector<pid_t> nested_;     ///< holders that live on our lease, once the command has ended
   int ended_by_ = 0;
 };
 
