@@ -157,7 +157,8 @@ END
 }
 
 start_witness() {
-  start_ours witness "$@" redlock-cli run -k demo -- "$(witness)" "$BATS_TEST_TMPDIR/end" "${!NUMBER[@]}" WINCH
+  start_ours witness "$@" redlock-cli run -k demo -- \
+    "$(witness)" "$BATS_TEST_TMPDIR/end" "${!NUMBER[@]}" WINCH CONT
   wait_until grep -q ready "$(background_stdout witness)"
 }
 
@@ -200,6 +201,27 @@ heard() { [[ $(grep -cx "$1" "$(background_stdout witness)") == "$2" ]]; }
   assert_equal "$(grep -cx TERM <<<"$output")" 3
 }
 
+@test "a signal to every process of the job, in any order, reaches the command exactly once" {
+  start_witness
+  local front=$PID holder command
+  holder=$(pgrep -P "$front" -x lock-holder)
+  command=$(pgrep -P "$holder" -x witness)
+  run -0 /usr/bin/python3 "$BATS_TEST_DIRNAME/helper/sweep.py" \
+    "$(background_stdout witness)" 10 "$front" "$holder" "$command"
+  local sent=$output
+  end_witness
+  assert_equal "$(grep -cx TERM <<<"$output")" "$sent"
+}
+
+@test "CONT right behind another signal reaches the command, too" {
+  start_witness
+  kill -TERM "$PID"
+  kill -CONT "$PID"
+  wait_until heard TERM 1
+  wait_until heard CONT 1
+  end_witness
+}
+
 @test "the command's whole process group gets the signal" {
   local child
   child=$(witness)
@@ -223,26 +245,6 @@ heard() { [[ $(grep -cx "$1" "$(background_stdout witness)") == "$2" ]]; }
   done
 }
 
-@test "a command that survives the signal keeps its lock" {
-  start_witness
-  kill -INT "$PID"
-  wait_until heard INT 1
-  assert_equal "$(redis 0 exists demo)" 1
-  run redlock-cli run -n -k demo -- true
-  assert_failure 75
-  end_witness
-}
-
-@test "a signal that was ignored at the start is not handed on" {
-  start_witness env --ignore-signal=HUP,USR2
-  kill -HUP "$PID"
-  kill -USR2 "$PID"
-  kill -USR1 "$PID"
-  wait_until heard USR1 1
-  end_witness
-  # The witness itself would have heard it: it asks for it.
-  refute grep -qxE 'HUP|USR2' <<<"$output"
-}
 @test "every signal that ends a process reaches the command once, and leaves the guard alive" {
   start_ours counter redlock-cli run -k demo -- \
     "$(number_counter)" "$BATS_TEST_TMPDIR/end" "${RARE_NUMBER[@]}" 10
@@ -280,3 +282,23 @@ END
 
 counted() { [[ $(grep -cx "$1" "$(background_stdout counter)") == "$2" ]]; }
 
+@test "a command that survives the signal keeps its lock" {
+  start_witness
+  kill -INT "$PID"
+  wait_until heard INT 1
+  assert_equal "$(redis 0 exists demo)" 1
+  run redlock-cli run -n -k demo -- true
+  assert_failure 75
+  end_witness
+}
+
+@test "a signal that was ignored at the start is not handed on" {
+  start_witness env --ignore-signal=HUP,USR2
+  kill -HUP "$PID"
+  kill -USR2 "$PID"
+  kill -USR1 "$PID"
+  wait_until heard USR1 1
+  end_witness
+  # The witness itself would have heard it: it asks for it.
+  refute grep -qxE 'HUP|USR2' <<<"$output"
+}
