@@ -12,8 +12,9 @@ namespace {
 /// A cluster that is in order needs one, two while a slot moves.
 constexpr int most_redirects = 5;
 
-/// 16384 slots of a cluster that moved them one by one; each with a master and some replicas.
-constexpr ReplyLimits slots_limits{4, 16384, 64 * 1024, 8 * 1024 * 1024};
+/// 16384 slots of a cluster that moved them one by one; each with a master and some replicas, which
+/// take 1.5 KB of memory.
+constexpr ReplyLimits slots_limits{4, 16384, 64 * 1024, 32 * 1024 * 1024};
 
 /// Whether the call means the same with the lock's key alone, as far as an exclusive lease goes: helper keys that are not there are no
 /// loss, and a key that nobody declared is one that is not there (PROTOCOL D1). Of a share the scripts say then that they cannot tell.
