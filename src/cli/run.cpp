@@ -20,8 +20,8 @@ namespace {
 constexpr std::size_t descriptors_of_holder = 16;
 constexpr std::size_t descriptors_per_server = 4;
 
-/// A cgroup's files; or two pid namespaces, and what holds their init.
-constexpr std::size_t descriptors_of_isolation = 4;
+/// A cgroup's files and directory; or two pid namespaces, and what holds their init.
+constexpr std::size_t descriptors_of_isolation = 5;
 
 /// What is left to say when the holder cannot.
 Finish without_holder(const Settings& settings, const RunOptions& options, child::Verdict& verdict) {
