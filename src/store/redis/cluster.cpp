@@ -192,15 +192,15 @@ void ClusterServer::post_to_late(ScriptCall call, bool only_unanswered) {
   for (const auto& [address, server] : nodes_) server->post_to_late(call, only_unanswered);
 }
 
-asio::awaitable<Result<std::vector<Resource>, Fault>> ClusterServer::list(Instant deadline) {
+asio::awaitable<Result<LockList, Fault>> ClusterServer::list(Instant deadline) {
   if (auto fault = co_await look_around(deadline)) co_return unexpected(std::move(*fault));
-  std::vector<Resource> resources;
+  LockList list;
   for (const Address& master : masters()) {
     const auto listed = co_await node(master).list(deadline);
     if (!listed) co_return unexpected(at(master, listed.error()));
-    resources.insert(resources.end(), listed->begin(), listed->end());
+    list.resources.insert(list.resources.end(), listed->resources.begin(), listed->resources.end());
   }
-  co_return resources;
+  co_return list;
 }
 
 asio::awaitable<Result<ServerReport, Fault>> ClusterServer::examine(Instant deadline) {

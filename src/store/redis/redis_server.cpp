@@ -211,7 +211,7 @@ void RedisServer::post_on(Link& link, const ScriptCall& call) {
   link.connection->post(undo);
 }
 
-asio::awaitable<Result<std::vector<Resource>, Fault>> RedisServer::list(Instant deadline) {
+asio::awaitable<Result<LockList, Fault>> RedisServer::list(Instant deadline) {
   const std::shared_ptr<Connection> connection = usable_link(deadline)->connection;
   std::vector<Resource> resources;
   std::string cursor = "0";
@@ -237,7 +237,7 @@ asio::awaitable<Result<std::vector<Resource>, Fault>> RedisServer::list(Instant 
   // SCAN may show a key more than once.
   std::sort(resources.begin(), resources.end());
   resources.erase(std::unique(resources.begin(), resources.end()), resources.end());
-  co_return resources;
+  co_return LockList{std::move(resources), {}};
 }
 
 asio::awaitable<Result<ServerReport, Fault>> RedisServer::examine(Instant deadline) {
