@@ -150,9 +150,10 @@ quiet() {
 
 @test "settings are shown without passwords, also those that are no URLs" {
   local value
-  for value in 'redis:/:hunter2@x' 'redis://a:hun,ter2@b,redis://c:hunter2@d' 'redis:/:hunter2@a,redis://b' \
-    'hunter2' 'hunter2@h' 'redis://h/hunter2' 'redis://h:hunter2' 'redis://h?password=hunter2' 'hunter2://h' 'unix://hunter2' \
-    'sentinel://h/m?sentinel-passwd=hunter2' 'redis://h,hunter2' 'redis://h;hunter2' '//:hunter2@h' \
+  for value in 'redis:/:hunter2@x' 'redis://a:hun,ter2@b,redis://c:hunter2@d' \
+    'redis:/:hunter2@a,redis://b' 'hunter2' 'hunter2@h' 'redis://h/hunter2' 'redis://h:hunter2' \
+    'redis://h?password=hunter2' 'hunter2://h' 'unix://hunter2' '//:hunter2@h' \
+    'sentinel://h/m?sentinel-passwd=hunter2' 'redis://h,hunter2' 'redis://h;hunter2' \
     'redis://hunter2,12@h' 'redis://:hunter2%zz@h' 'local:hunter2' 'redis://h#hunter2'; do
     REDLOCK_SERVER=$value run -0 redlock-cli doctor --settings
     refute_output --partial unter2
@@ -161,7 +162,8 @@ quiet() {
     REDLOCK_SERVER=$value run -0 redlock-cli doctor --settings --json
     refute_output --partial unter2
   done
-  for value in 'redis://locker:my hunter2@redis' 'redis://hunter2@redis' 'redis://:x@hunter2@redis' 'redis://:a/hunter2@redis'; do
+  for value in 'redis://locker:my hunter2@redis' 'redis://hunter2@redis' \
+    'redis://:x@hunter2@redis' 'redis://:a/hunter2@redis'; do
     REDLOCK_SERVER=$value run -0 redlock-cli doctor --settings
     assert_line "server = redis://...@redis:6379 (REDLOCK_SERVER)"
   done

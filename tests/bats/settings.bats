@@ -13,6 +13,13 @@ setup() {
   USER_FILE=$XDG_CONFIG_HOME/redlock-cli/config.toml
 }
 
+# A folder that another user may enter; gone with the test.
+PUBLIC=
+teardown() {
+  common_teardown
+  [[ -z $PUBLIC ]] || rm -r "$PUBLIC"
+}
+
 # user_file LINE…: the user's configuration file.
 user_file() {
   mkdir -p "$(dirname "$USER_FILE")"
@@ -298,14 +305,17 @@ server = \"redis://host:6379\"; did you mean 'server'?" redlock-cli run -k demo 
   assert_refused 78 "$USER_FILE: ttl: takes one value" redlock-cli run -k demo -- true
 }
 
-# Who may name a configuration file for a program that has other rights must not learn what is in it.
+# Who may name a configuration file for a program that has other rights must not learn what is in
+# it.
 @test "what a file says is not repeated, whatever it is" {
   local secret=$BATS_TEST_TMPDIR/secret line
   ln -s "$secret" "$BATS_TEST_TMPDIR/link"
-  for line in 'hunter2' 'hunter2:x:0:0::/root:/bin/sh' 'hunter2 = 1' '[hunter2]' 'hunter2.ttl = 1' '"hunter2" = "x"' \
-    "'hunter2'" '[hunter2' 'hunter2 = [' 'ttl = "hunter2"' 'ttl = ["hunter2", "hunter2"]' 'ttl = hunter2s' 'quiet = hunter2' \
-    'stop-signal = "hunter2"' 'on-lost = "hunter2"' 'replicas = "hunter2"' 'isolate = "hunter2"' 'config = hunter2' \
-    'server = "hunter2"' 'server = "hunter2://x"' 'server = "redis://hunter2/x"' 'server = "redis://h:hunter2"' \
+  for line in 'hunter2' 'hunter2:x:0:0::/root:/bin/sh' 'hunter2 = 1' '[hunter2]' 'hunter2.ttl = 1' \
+    '"hunter2" = "x"' "'hunter2'" '[hunter2' 'hunter2 = [' 'ttl = "hunter2"' \
+    'ttl = ["hunter2", "hunter2"]' 'ttl = hunter2s' 'quiet = hunter2' 'stop-signal = "hunter2"' \
+    'on-lost = "hunter2"' 'replicas = "hunter2"' 'isolate = "hunter2"' 'config = hunter2' \
+    'server = "hunter2"' 'server = "hunter2://x"' 'server = "redis://hunter2/x"' \
+    'server = "redis://h:hunter2"' \
     'conflict-exit-code = hunter2' '-----BEGIN hunter2-----'; do
     printf '%s\n' "$line" >"$secret"
     [[ $line != server* ]] || unset REDLOCK_SERVER
@@ -319,10 +329,12 @@ server = \"redis://host:6379\"; did you mean 'server'?" redlock-cli run -k demo 
   ((EUID == 0)) || skip "needs root"
   local public
   public=$(mktemp -d)
+  PUBLIC=$public
   chmod 755 "$public"
   install -m 755 "$REDLOCK_CLI" "$public/redlock-cli"
   mkdir -p "$public/theirs/.config/redlock-cli" "$public/ours/.config/redlock-cli"
-  echo 'conflict-exit-code = 13' | tee "$public/theirs/.config/redlock-cli/config.toml" >"$public/ours/.config/redlock-cli/config.toml"
+  echo 'conflict-exit-code = 13' >"$public/theirs/.config/redlock-cli/config.toml"
+  cp "$public/theirs/.config/redlock-cli/config.toml" "$public/ours/.config/redlock-cli"
   chmod 700 "$public/theirs"
   chown -R nobody "$public/ours"
   chmod 000 "$public/ours/.config"
@@ -340,7 +352,6 @@ server = \"redis://host:6379\"; did you mean 'server'?" redlock-cli run -k demo 
   HOME=$public/theirs run -78 "${as_nobody[@]}"
   HOME=$public/ours run -0 "${as_nobody[@]}"
   assert_line --partial "conflict-exit-code = 13"
-  rm -r "$public"
 }
 
 @test "comments, blank lines and both kinds of quotes are understood" {
