@@ -113,8 +113,10 @@ void Front::on_signal(const ReceivedSignal& signal) {
   const Instant until = now + group_delivery;
   if (shares_group_) {
     if (!ends_a_wait(signal.number)) return;  // of the kind that shells and terminals send to groups
-    // INT and QUIT of the terminal go to its foreground group. Its HUP goes to the leader of the session alone, which may be us.
-    const bool delivered = signal.from_kernel && signal.number != SIGHUP;
+    // INT and QUIT of the terminal go to its foreground group. Its HUP goes to the leader of the
+    // session alone, which may be us, and an alarm or a limit of the kernel's to us alone.
+    const bool keyboard = signal.number == SIGINT || signal.number == SIGQUIT;
+    const bool delivered = signal.from_kernel && keyboard;
     if (delivered) left_to_command_.insert(signal.number);
     held_.try_emplace(signal.number, Held{delivered, until, 0}).first->second.delivered |= delivered;
     return;

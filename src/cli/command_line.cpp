@@ -133,12 +133,15 @@ class Parser {
 
   /// False: help or version was printed.
   bool parse(std::vector<std::string> arguments) {
+    const std::vector<std::string> words = arguments;
     std::reverse(arguments.begin(), arguments.end());  // CLI11 takes a vector from its end
     try {
       app_.parse(std::move(arguments));
       return true;
     } catch (const CLI::ParseError& error) {
-      if (error.get_exit_code() != 0) throw CommandError(ExitCode::usage, escape_for_terminal(without_logins(error.what())));
+      if (error.get_exit_code() != 0)
+        throw CommandError(ExitCode::usage,
+                           escape_for_terminal(shown_message(error.what(), words)));
       app_.exit(error);  // prints the help or the version
       return false;
     }
@@ -194,7 +197,7 @@ void demand_known_command(const std::vector<std::string>& arguments) {
     known += known.empty() ? "" : ", ";
     known += command.name;
   }
-  const std::string word = escape_for_terminal(without_logins(arguments.front()));
+  const std::string word = escape_for_terminal(shown_word(arguments.front()));
   throw CommandError(ExitCode::usage, fmt::format("there is no command {}; the commands are {}", word, known));
 }
 
@@ -202,8 +205,8 @@ void demand_known_command(const std::vector<std::string>& arguments) {
 void hint_at_server_option(const std::vector<std::string>& arguments) {
   for (std::size_t i = 0; i + 1 < arguments.size(); ++i) {
     if (arguments[i] == "-s" && arguments[i + 1].find("://") != std::string::npos) {
-      throw CommandError(ExitCode::usage,
-                         "a server is named with a capital -S: -S " + escape_for_terminal(without_logins(arguments[i + 1])));
+      throw CommandError(ExitCode::usage, "a server is named with a capital -S: -S " +
+                                              escape_for_terminal(shown_word(arguments[i + 1])));
     }
   }
 }
@@ -225,7 +228,7 @@ std::string corrected_line(const std::vector<std::string>& arguments, std::size_
   std::string line = "redlock-cli";
   for (std::size_t word = 0; word < arguments.size(); ++word) {
     if (word == command) line += " --";
-    line += " " + as_shell_word(without_logins(arguments[word]));
+    line += " " + as_shell_word(shown_word(arguments[word]));
   }
   if (command == arguments.size()) line += " -- CMD";
   return line;

@@ -44,6 +44,9 @@ constexpr Milliseconds min_told_delay{100};
 
 constexpr int mebibyte_shift = 20;
 
+/// How long one who signals all processes of the job, one by one, may take from front to us.
+constexpr Milliseconds sweep_time{10};
+
 /// What those that keep the leases in the background and the run in front share; they may still be waiting for an answer when the run is
 /// over.
 struct Tenancy {
@@ -102,11 +105,24 @@ class Holder {
   }
 
   void on_signal(int signal) {
-    for (const pid_t pid : nested_) ::kill(child::parent_of(pid), signal);  // their fronts: of the command nothing else is ours to end
-    if (tenancy_ && tenancy_->started) return tenancy_->supervisor.pass_on(signal);
+    if (tenancy_ && tenancy_->started) {
+      return spawn(session_.io().get_executor(), [this, signal] { return pass_on(signal); });
+    }
     if (!child::ends_a_wait(signal)) return;
     ended_by_ = signal;
     session_.interrupt().raise();
+  }
+
+  /// What we got ourselves, too, somebody sends to every process of the job, and the command gets
+  /// it as well.
+  asio::awaitable<void> pass_on(int signal) {
+    // In a job, front has waited as long for its witness.
+    if (!job_group_) co_await sleep_until(session_.clock(), session_.clock().now() + sweep_time);
+    if (link_->got_ourselves(signal)) co_return;
+    for (const pid_t pid : nested_)
+      ::kill(child::parent_of(pid),
+             signal);  // their fronts: of the command nothing else is ours to end
+    tenancy_->supervisor.pass_on(signal);
   }
 
   void on_child() {
@@ -185,6 +201,7 @@ class Holder {
       co_return co_await release(*tenancy, Finish{report_.outcome.exit_code});
     }
     tenancy->started = true;
+    link_->forget_signals();  // the command was not there to get them
     link_->tell_started();
     child::close_inherited(std::nullopt);
     keep(tenancy);

@@ -21,8 +21,8 @@ namespace {
 constexpr std::size_t descriptors_of_holder = 16;
 constexpr std::size_t descriptors_per_server = 4;
 
-/// A cgroup's files; or two pid namespaces, and what holds their init.
-constexpr std::size_t descriptors_of_isolation = 4;
+/// A cgroup's files and directory; or two pid namespaces, and what holds their init.
+constexpr std::size_t descriptors_of_isolation = 5;
 
 /// What became of the process that keeps the lock.
 std::string_view describe(child::Verdict::Source source) {

@@ -72,8 +72,9 @@ child::Descendants read_descendants(const Settings& settings) {
 int read_stop_signal(const Settings& settings) {
   const std::string name = settings.text("stop-signal").value_or("TERM");
   if (const auto signal = child::parse_signal(name)) return *signal;
-  Settings::refuse(*settings.find("stop-signal"),
-                   fmt::format("'{}' is no signal; write one like TERM, INT or 15", escape_for_terminal(name)));
+  const Setting setting = *settings.find("stop-signal");
+  Settings::refuse(setting, fmt::format("'{}' is no signal; write one like TERM, INT or 15",
+                                        escape_for_terminal(setting.shown())));
 }
 
 Duration read_min_hold(const Settings& settings) {

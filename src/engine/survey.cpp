@@ -15,7 +15,7 @@ asio::awaitable<std::vector<Vote>> ask_everybody(Electorate& electorate, Questio
   co_return ballot->tally.votes();
 }
 
-using ListVote = std::variant<std::vector<Resource>, Fault>;
+using ListVote = std::variant<LockList, Fault>;
 
 asio::awaitable<ListVote> list_one(LockServer& server, Instant deadline) {
   auto listed = co_await server.list(deadline);
@@ -41,10 +41,18 @@ asio::awaitable<Listing> list_resources(Electorate& electorate) {
   const Instant deadline = electorate.clock().now() + electorate.server_timeout();
   const auto votes = co_await ask_everybody<ListVote>(electorate, [deadline](LockServer& server) { return list_one(server, deadline); });
   std::set<Resource> resources;
-  for (const ListVote& vote : votes) {
-    if (const auto* listed = std::get_if<std::vector<Resource>>(&vote)) resources.insert(listed->begin(), listed->end());
+  Listing listing;
+  for (std::size_t i = 0; i < votes.size(); ++i) {
+    const auto* listed = std::get_if<LockList>(&votes[i]);
+    if (listed == nullptr) continue;
+    resources.insert(listed->resources.begin(), listed->resources.end());
+    for (const Fault& fault : listed->skipped) {
+      listing.skipped.push_back({electorate.server(i).name(), fault});
+    }
   }
-  co_return Listing{{resources.begin(), resources.end()}, faults_among(electorate, [&](std::size_t i) { return &votes[i]; })};
+  listing.resources.assign(resources.begin(), resources.end());
+  listing.faults = faults_among(electorate, [&](std::size_t i) { return &votes[i]; });
+  co_return listing;
 }
 
 }  // namespace redlock

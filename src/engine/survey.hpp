@@ -20,6 +20,7 @@ asio::awaitable<std::vector<BreakVote>> break_lock(Electorate& electorate, Resou
 struct Listing {
   std::vector<Resource> resources;  ///< sorted, each once
   std::vector<ServerFault> faults;
+  std::vector<ServerFault> skipped;  ///< what may be locks, too, and could not be read, one by one
 };
 
 /// Every resource that this tool locked at any of the servers.

@@ -171,7 +171,8 @@ std::string run_json(const RunReport& report) {
   return json.dump();
 }
 
-std::string status_json(const std::vector<KeyStatus>& keys, const std::vector<ServerFault>& faults, int exit_code) {
+std::string status_json(const std::vector<KeyStatus>& keys, const std::vector<ServerFault>& faults,
+                        const std::vector<ServerFault>& skipped, int exit_code) {
   Json json;
   json["command"] = "status";
   json["exit_code"] = exit_code;
@@ -187,6 +188,7 @@ std::string status_json(const std::vector<KeyStatus>& keys, const std::vector<Se
     json["locks"].push_back(std::move(lock));
   }
   if (!faults.empty()) json["faults"] = faults_json(faults);
+  if (!skipped.empty()) json["skipped"] = faults_json(skipped);
   return json.dump();
 }
 

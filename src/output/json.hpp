@@ -62,6 +62,7 @@ struct KeyStatus {
 /// status:
 /// {"command","exit_code","locks":[{"key","state","holder","shares":{"count","first":[…]},"waiters":{"count","first":[…]},"servers":[…]}],
 /// "faults":[…]}.
-std::string status_json(const std::vector<KeyStatus>& keys, const std::vector<ServerFault>& faults, int exit_code);
+std::string status_json(const std::vector<KeyStatus>& keys, const std::vector<ServerFault>& faults,
+                        const std::vector<ServerFault>& skipped, int exit_code);
 
 }  // namespace redlock::output

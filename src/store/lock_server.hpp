@@ -74,6 +74,12 @@ struct ReleaseRequest {
   std::optional<Requeue> requeue{};  ///< where a failed attempt waits on
 };
 
+/// The locks of one server.
+struct LockList {
+  std::vector<Resource> resources;
+  std::vector<Fault> skipped;  ///< what may be locks, too, and could not be read, one by one
+};
+
 /// The port to one server: one vote. What the engine knows of Redis, of a file on this host, or of a simulation.
 ///
 /// Each question is put once, before `deadline`, and always answered by then: a server's silence is a Fault, never an exception.
@@ -95,8 +101,9 @@ class LockServer {
   /// `share`: the id of a lease; if it is one share of several, the holder is that share.
   virtual asio::awaitable<InspectVote> inspect(Resource resource, std::optional<LeaseId> share, Instant deadline) = 0;
 
-  /// Every resource that has an owner record here: locked by this tool now or until a moment ago.
-  virtual asio::awaitable<Result<std::vector<Resource>, Fault>> list(Instant deadline) = 0;
+  /// Every resource that has an owner record here: locked by this tool now or until a moment ago,
+  /// and what could not be read. A fault when nothing can be told.
+  virtual asio::awaitable<Result<LockList, Fault>> list(Instant deadline) = 0;
 
   /// What it tells of itself, for `doctor`. A store that nobody administers has nothing to tell.
   virtual asio::awaitable<Result<ServerReport, Fault>> examine(Instant /*deadline*/) { co_return ServerReport{}; }

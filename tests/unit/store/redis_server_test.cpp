@@ -509,14 +509,14 @@ TEST_F(RedisServerTest, ListsEveryPageOnce) {
     co_await peer.send("*2\r\n$2\r\n17\r\n*3\r\n$17\r\nredlock:owner:{b}\r\n$17\r\nredlock:owner:{a}\r\n$17\r\nredlock:owner:x}y\r\n");
     co_await peer.expect(wire("SCAN 17 MATCH redlock:owner:{* COUNT 512"));
     co_await peer.send("*2\r\n$1\r\n0\r\n*1\r\n$17\r\nredlock:owner:{b}\r\n");
-    const auto resources = co_await listed.get();
-    if (!resources) {
-      ADD_FAILURE() << resources.error().text;
+    const auto list = co_await listed.get();
+    if (!list) {
+      ADD_FAILURE() << list.error().text;
       co_return;
     }
-    EXPECT_EQ(resources->size(), 2U);
-    EXPECT_EQ(resources->front().key(), "a");
-    EXPECT_EQ(resources->back().key(), "b");
+    EXPECT_EQ(list->resources.size(), 2U);
+    EXPECT_EQ(list->resources.front().key(), "a");
+    EXPECT_EQ(list->resources.back().key(), "b");
   }());
 }
 

@@ -60,11 +60,11 @@ class ScriptsTest : public ::testing::Test {
   InspectVote inspect() { return drive_.run(server_.inspect(resource_, std::nullopt, drive_.soon())); }
 
   std::vector<std::string> list() {
-    const auto resources = drive_.run(server_.list(drive_.soon()));
+    const auto list = drive_.run(server_.list(drive_.soon()));
     std::vector<std::string> keys;
-    if (!resources) ADD_FAILURE() << resources.error().text;
-    if (resources) {
-      for (const Resource& resource : *resources) keys.push_back(resource.key());
+    if (!list) ADD_FAILURE() << list.error().text;
+    if (list) {
+      for (const Resource& resource : list->resources) keys.push_back(resource.key());
     }
     return keys;
   }
@@ -873,7 +873,7 @@ TEST_F(RightsTest, ListNeedsScan) {
   redis_({"ACL", "SETUSER", "deploy", "+scan"});
   const auto listed = drive_.run(server.list(drive_.soon()));
   ASSERT_TRUE(listed.has_value());
-  EXPECT_EQ(listed->size(), 1U);
+  EXPECT_EQ(listed->resources.size(), 1U);
 }
 
 TEST_F(RightsTest, AWrongLoginIsDenied) {
