@@ -6,6 +6,7 @@
 #include <array>
 #include <cerrno>
 #include <cstdio>
+#include <string_view>
 
 #include "support/unique_fd.hpp"
 
@@ -40,6 +41,15 @@ std::optional<ProcessStat> read_process_stat(pid_t pid) {
   const bool ended = (state == 'Z' || state == 'X' || state == 'x') && threads <= 1;
   stat.living = !ended;
   return stat;
+}
+
+bool proc_shows_processes() {
+  std::array<char, 32> target{};
+  const ssize_t length = ::readlink("/proc/self", target.data(), target.size());
+  const std::string self = std::to_string(::getpid());
+  if (length < 0 || self != std::string_view(target.data(), static_cast<std::size_t>(length))) return false;
+  const pid_t parent = ::getppid();
+  return parent == 0 || read_process_stat(parent).has_value();
 }
 
 }  // namespace redlock::child

@@ -17,6 +17,10 @@ struct ProcessStat {
 /// Nothing when there is no such process (any more), it is hidden from us, or errno says why it could not be read.
 std::optional<ProcessStat> read_process_stat(pid_t pid);
 
+/// Whether /proc shows the processes that kill(2) reaches: it is mounted, is that of our pid
+/// namespace, and does not hide our parent.
+bool proc_shows_processes();
+
 /// The whole of a file; nothing, and errno, when it cannot be read.
 std::optional<std::string> read_proc_file(const std::string& path);
 
