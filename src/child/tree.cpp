@@ -129,12 +129,12 @@ Pids direct_children() {
 }
 
 /// Breadth first: parents before children. Without the roots; zombies included.
-Pids walk(const std::set<pid_t>& roots, const std::set<pid_t>& left_out) {
+Pids walk(const std::set<pid_t>& roots, const std::set<pid_t>& left_out, Instant until = Instant::max()) {
   const Genealogy genealogy;
   std::set<pid_t> seen(left_out);  // a pid used anew while we walk must not lead us round in a circle
   seen.insert(roots.begin(), roots.end());
   Pids found(roots.begin(), roots.end());
-  for (std::size_t next = 0; next < found.size(); ++next) {
+  for (std::size_t next = 0; next < found.size() && BootClock::now() < until; ++next) {
     for (const pid_t child : genealogy.children_of(found[next])) {
       if (seen.insert(child).second) found.push_back(child);
     }
@@ -169,8 +169,8 @@ ProcessTree::ProcessTree() {
   born_with_.insert(children.begin(), children.end());
 }
 
-std::vector<pid_t> living_descendants(const std::set<pid_t>& roots) {
-  return living(walk(roots, {}));
+std::vector<pid_t> living_descendants(const std::set<pid_t>& roots, Instant until) {
+  return living(walk(roots, {}, until));
 }
 
 std::vector<pid_t> ProcessTree::descendants() const {

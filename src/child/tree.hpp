@@ -9,12 +9,13 @@
 #include <vector>
 
 #include "child/cgroup.hpp"
+#include "support/boot_clock.hpp"
 
 namespace redlock::child {
 
 /// Living descendants of any processes, parents before children, without these. Those whose parents have ended are not to be found from
-/// there any more.
-std::vector<pid_t> living_descendants(const std::set<pid_t>& roots);
+/// there any more. At the instant `until` the search ends with what it has found.
+std::vector<pid_t> living_descendants(const std::set<pid_t>& roots, Instant until = Instant::max());
 
 /// A process that ended: its pid and its wait status (as waitpid gives it).
 struct Ended {

@@ -57,6 +57,8 @@ exit 23
 EOF
 }
 
+declare -gA JOB_PID=()
+
 # start_script NAME OPTION…: runs it; SCRIPT is its pid, TREE are all pids, HOLDER keeps the lock.
 start_script() {
   local name=$1
@@ -75,11 +77,59 @@ start_watched() {
   find_holder
 }
 
-# A process that a lock can be kept for; PET is its pid.
+# A process that a lock can be kept for by what it runs for the test; PET is its pid.
 start_pet() {
-  start_background pet bash -c 'trap "echo told" TERM; echo ready; until [[ -e $0 ]]; do sleep 0.02; done; exit 5' "$BATS_TEST_TMPDIR/end"
+  start_background pet bash -c '
+    trap "echo told" TERM
+    echo ready
+    until [[ -e $0/end ]]; do
+      for request in "$0"/request.*; do
+        [[ -e $request ]] || continue
+        mv "$request" "$0/taken.${request##*.}"
+        bash "$0/taken.${request##*.}" &
+      done
+      sleep 0.02
+    done
+    exit 5' "$BATS_TEST_TMPDIR"
   wait_until grep -q ready "$(background_stdout pet)"
   PET=${BACKGROUND_PID[pet]}
+}
+
+# pet_begins NAME CMD…: the pet runs CMD; background_stdout and background_stderr NAME are what it writes, JOB_PID[NAME] is its pid.
+pet_begins() {
+  local name=$1 dir
+  shift
+  dir=$(mktemp -d "$BATS_TEST_TMPDIR/job.XXXXXX")
+  {
+    # shellcheck disable=SC2016
+    printf '%q ' sh -c 'echo $$ >"$0/pid"; exec env --default-signal=INT,QUIT "$@"' "$dir" "$@"
+    printf '</dev/null >%q 2>%q\n' "$dir/stdout" "$dir/stderr"
+    printf 'echo $? >%q\n' "$dir/status"
+  } >"$dir/request"
+  mv "$dir/request" "$BATS_TEST_TMPDIR/request.${dir##*.}"
+  wait_until test -s "$dir/pid"
+  BACKGROUND_DIR[$name]=$dir
+  JOB_PID[$name]=$(<"$dir/pid")
+}
+
+# pet_ends NAME: waits for the end of what it runs; then $status, $output, $stderr and $lines are what it left.
+pet_ends() {
+  local dir=${BACKGROUND_DIR[$1]}
+  wait_until test -s "$dir/status"
+  status=$(<"$dir/status")
+  output=$(<"$dir/stdout")
+  stderr=$(<"$dir/stderr")
+  mapfile -t lines <<<"$output"
+}
+
+# by_pet CMD…: the pet runs CMD, as if it were run here.
+by_pet() {
+  local status output stderr lines
+  pet_begins job "$@"
+  pet_ends job
+  cat "${BACKGROUND_DIR[job]}/stdout"
+  cat "${BACKGROUND_DIR[job]}/stderr" >&2
+  return "$status"
 }
 
 # It has noticed nothing, and runs.
@@ -131,15 +181,18 @@ assert_pet_untouched() {
   assert_equal "$(keys_at 0)" ""
 }
 
-@test "a process that ends while the lock is still waited for never has it for longer than a moment" {
+@test "a process that ends while the lock is still waited for: the wait ends, and nothing is left in the queue" {
   hold other
   start_pet
-  start_background waiter redlock-cli acquire -k demo --while-pid "$PET"
-  wait_until grep -q "waiting for" "$(background_stderr waiter)"
+  pet_begins waiter redlock-cli acquire -k demo --while-pid "$PET" --export
+  wait_until in_line_are 1
   touch "$BATS_TEST_TMPDIR/end"
   wait_background pet
+  pet_ends waiter
+  assert_equal "$status $output" "71 unset REDLOCK_KEY REDLOCK_TOKEN REDLOCK_FENCE REDLOCK_LEASE; (exit 71)"
+  assert_regex "$stderr" "process $PET has ended"
+  assert in_line_are 0
   release_hold other
-  wait_background waiter
   wait_until no_holders
   assert_equal "$(keys_at 0)" ""
 }
@@ -147,7 +200,7 @@ assert_pet_untouched() {
 @test "several locks for one process are all kept, and all released" {
   start_pet
   local key
-  for key in demo second third; do redlock-cli acquire -k "$key" -t 60s --while-pid "$PET"; done
+  for key in demo second third; do by_pet redlock-cli acquire -k "$key" -t 60s --while-pid "$PET"; done
   find_holder 3
   assert_equal "$(redis 0 exists demo second third)" 3
   touch "$BATS_TEST_TMPDIR/end"
@@ -160,7 +213,7 @@ assert_pet_untouched() {
   export REDLOCK_SERVER=$SERVERS
   pause_server 1
   start_pet
-  redlock-cli acquire -k demo -t 6s --while-pid "$PET"
+  by_pet redlock-cli acquire -k demo -t 6s --while-pid "$PET"
   find_holder
   resume_server 1
   wait_until expires_after 0 "$(($(expires_at 0) + 3000))"
@@ -176,14 +229,14 @@ is_clean() { [[ -z $(keys_at "$1") ]]; }
 
 @test "the caller's stdout, stderr and inherited descriptors are let go of: nobody who reads them waits" {
   start_pet
-  run -0 bash -c 'token=$(redlock-cli acquire -k demo --while-pid "$0" 9<"$1"); echo "<$token>"' "$PET" "$WITNESS"
+  run -0 by_pet bash -c 'token=$(redlock-cli acquire -k demo --while-pid "$0" 9<"$1"); echo "<$token>"' "$PET" "$WITNESS"
   assert_equal "$output" "<$(redis 0 get demo)>"
   find_holder
   # Neither is it kept from others by a lock on what was inherited.
   wait_until lets_go_of_everything
   kill -KILL "$HOLDER"
   redis 0 del demo
-  run -0 bash -c 'redlock-cli acquire -k demo --while-pid "$0" -v 2>&1 | cat' "$PET"
+  run -0 by_pet bash -c 'redlock-cli acquire -k demo --while-pid "$0" -v 2>&1 | cat' "$PET"
   assert_line "$(redis 0 get demo)"
 }
 
@@ -196,7 +249,7 @@ lets_go_of_everything() {
 @test "the lease is handed out as it always is: token, --export, --token-file, --json" {
   start_pet
   local file=$BATS_TEST_TMPDIR/lease exports
-  keep() { run -0 --separate-stderr redlock-cli acquire -k demo -t 60s --while-pid "$PET" "$@"; }
+  keep() { run -0 --separate-stderr by_pet redlock-cli acquire -k demo -t 60s --while-pid "$PET" "$@"; }
   # Released by hand, it takes the holder along; here nobody waits for the next renewal.
   end() {
     find_holder
@@ -228,20 +281,43 @@ lets_go_of_everything() {
   assert_pet_untouched
 }
 
+@test "a lease is handed over whole, however long its keys are" {
+  local -a keys=()
+  local quotes i
+  quotes=$(printf "%4000s" "" | tr ' ' "'")
+  for i in {1..8}; do keys+=(-k "$quotes$i"); done
+  run -0 --separate-stderr bash -c '
+    lease=$(redlock-cli acquire "$@" --while-pid $$ --export) || exit
+    eval "$lease" && [[ $(redis-cli -s "$0" dbsize) != 0 ]] && redlock-cli release' "${SERVER_SOCKET[0]}" "${keys[@]}"
+  assert_equal "$output$stderr" ""
+  wait_until no_holders
+  for i in {1..8}; do assert_equal "$(redis 0 exists "$quotes$i")" 0; done
+}
+
+@test "a lease that there is no room for on the way is released: 71" {
+  local -a keys=()
+  local i
+  for i in {1..60}; do keys+=(-k "k$i"); done
+  run -71 --separate-stderr bash -c 'ulimit -f 1; redlock-cli acquire "$@" --while-pid $$ --export; exit' - "${keys[@]}"
+  assert_output "unset REDLOCK_KEY REDLOCK_TOKEN REDLOCK_FENCE REDLOCK_LEASE; (exit 71)"
+  assert_regex "$stderr" "could not be handed over; the lock was released again"
+  wait_until no_holders
+  assert_equal "$(keys_at 0)" ""
+}
+
 @test "others see for whom the lock is kept" {
-  start_background pet bash -c 'exec -a pet sleep 1000'
-  wait_until grep -qx sleep "/proc/${BACKGROUND_PID[pet]}/comm"
-  redlock-cli acquire -k demo --while-pid "${BACKGROUND_PID[pet]}" --note "night shift"
+  start_background pet bash -c 'redlock-cli acquire -k demo --while-pid $$ --note "night shift" && exec sleep 1000'
+  wait_for_key 0 demo
   run -0 redlock-cli status -k demo --json
   assert_equal "$(json '[j["locks"][0]["holder"][name] for name in ("pid", "program", "note")]')" \
-    "[${BACKGROUND_PID[pet]}, 'sleep', 'night shift']"
+    "[${BACKGROUND_PID[pet]}, 'bash', 'night shift']"
 }
 
 @test "the default ttl is that of run, and --ttl is another" {
   start_pet
-  redlock-cli acquire -k demo --while-pid "$PET"
+  by_pet redlock-cli acquire -k demo --while-pid "$PET"
   assert_in_range "$(redis 0 pttl demo)" 20000 30000
-  redlock-cli acquire -k other --while-pid "$PET" -t 10m
+  by_pet redlock-cli acquire -k other --while-pid "$PET" -t 10m
   assert_in_range "$(redis 0 pttl other)" 500000 600000
 }
 
@@ -249,12 +325,12 @@ lets_go_of_everything() {
   start_pet
   local redirection
   for redirection in '>/dev/full' '>/dev/full --export' '>/dev/full --json' '>&-' '--token-file /no/such/place/lease'; do
-    run -71 bash -c 'eval "redlock-cli acquire -k demo -t 60s --while-pid $0 $1"' "$PET" "$redirection"
+    run -71 by_pet bash -c 'eval "redlock-cli acquire -k demo -t 60s --while-pid $0 $1"' "$PET" "$redirection"
     assert_output --partial "the lock was released again"
     assert_equal "$redirection: $(keys_at 0)" "$redirection: "
     wait_until no_holders
   done
-  run -71 bash -c 'redlock-cli acquire -k demo --while-pid "$0" --json --token-file "$1" >/dev/full' "$PET" "$BATS_TEST_TMPDIR/lease"
+  run -71 by_pet bash -c 'redlock-cli acquire -k demo --while-pid "$0" --json --token-file "$1" >/dev/full' "$PET" "$BATS_TEST_TMPDIR/lease"
   assert [ ! -e "$BATS_TEST_TMPDIR/lease" ]
   assert_equal "$(keys_at 0)" ""
   assert_pet_untouched
@@ -265,10 +341,10 @@ lets_go_of_everything() {
 @test "another holds the lock: 75, nothing is left behind, and with --export eval fails" {
   hold other
   start_pet
-  assert_refused 75 "held by" redlock-cli acquire -k demo --while-pid "$PET" -n
-  run -75 --separate-stderr redlock-cli acquire -k demo --while-pid "$PET" -n --export
+  assert_refused 75 "held by" by_pet redlock-cli acquire -k demo --while-pid "$PET" -n
+  run -75 --separate-stderr by_pet redlock-cli acquire -k demo --while-pid "$PET" -n --export
   assert_output "unset REDLOCK_KEY REDLOCK_TOKEN REDLOCK_FENCE REDLOCK_LEASE; (exit 75)"
-  run -9 --separate-stderr redlock-cli acquire -k demo --while-pid "$PET" -n -E 9 -q
+  run -9 --separate-stderr by_pet redlock-cli acquire -k demo --while-pid "$PET" -n -E 9 -q
   assert_equal "$output$stderr" ""
   assert_equal "$(holders)" "$(holder_of "${BACKGROUND_PID[other]}")"
   assert_pet_untouched
@@ -281,16 +357,16 @@ lets_go_of_everything() {
   start_pet
   local signal
   for signal in INT TERM; do
-    start_background waiter redlock-cli acquire -k demo --while-pid "$PET" --export
+    pet_begins waiter redlock-cli acquire -k demo --while-pid "$PET" --export
     wait_until grep -q "waiting for" "$(background_stderr waiter)"
-    kill -s "$signal" "${BACKGROUND_PID[waiter]}"
-    wait_background waiter
+    kill -s "$signal" "${JOB_PID[waiter]}"
+    pet_ends waiter
     assert_equal "$status $output" "$((128 + $(kill -l "$signal"))) unset REDLOCK_KEY REDLOCK_TOKEN REDLOCK_FENCE REDLOCK_LEASE; (exit $((128 + $(kill -l "$signal"))))"
   done
-  start_background waiter redlock-cli acquire -k demo --while-pid "$PET"
+  pet_begins waiter redlock-cli acquire -k demo --while-pid "$PET"
   wait_until grep -q "waiting for" "$(background_stderr waiter)"
   release_hold other
-  wait_background waiter
+  pet_ends waiter
   assert_equal "$status $output" "0 $(redis 0 get demo)"
   find_holder
 }
@@ -298,10 +374,10 @@ lets_go_of_everything() {
 @test "killed with KILL while it waits, it leaves no holder that takes the lock later" {
   hold other
   start_pet
-  start_background waiter redlock-cli acquire -k demo --while-pid "$PET"
+  pet_begins waiter redlock-cli acquire -k demo --while-pid "$PET"
   wait_until grep -q "waiting for" "$(background_stderr waiter)"
-  HOLDER=$(holder_of "${BACKGROUND_PID[waiter]}")
-  kill -KILL "${BACKGROUND_PID[waiter]}"
+  HOLDER=$(holder_of "${JOB_PID[waiter]}")
+  kill -KILL "${JOB_PID[waiter]}"
   wait_until is_dead "$HOLDER"
   release_hold other
   assert_equal "$(keys_at 0)" ""
@@ -320,48 +396,91 @@ lets_go_of_everything() {
 }
 
 @test "a process that may not be signalled is refused, and no lock taken" {
-  local pid=1
-  local -a powerless=()
-  if ((EUID == 0)); then
-    start_background other setpriv --reuid 65534 --regid 65534 --clear-groups sleep 1000
-    pid=${BACKGROUND_PID[other]}
-    wait_until grep -q "^Uid:.65534" "/proc/$pid/status"
-    powerless=(setpriv --bounding-set=-kill)
-  elif kill -0 1 2>/dev/null; then
-    skip "there is no process of another user"
-  fi
-  assert_refused 64 "you may not signal it" "${powerless[@]}" redlock-cli acquire -k demo --while-pid "$pid"
+  as_root
+  assert_refused 64 "you may not signal it" env -u HOME -u XDG_CONFIG_HOME \
+    setpriv --reuid 65534 --regid 65534 --clear-groups redlock-cli acquire -k demo --while-pid "$$"
   assert_equal "$(redis 0 dbsize)" 0
+}
+
+@test "a process that did not start the command is refused, whether it is a stranger, a sibling or a child" {
+  start_background stranger sleep 1000
+  assert_refused 64 "is no ancestor of this command; give that of the script, \$\$" \
+    redlock-cli acquire -k demo --while-pid "${BACKGROUND_PID[stranger]}"
+  assert_refused 64 "is no ancestor" bash -c 'sleep 1000 & redlock-cli acquire -k demo --while-pid $!; code=$?; kill $!; exit $code'
+  assert_equal "$(redis 0 dbsize)" 0
+}
+
+@test "any ancestor will do: a subshell, a function and another program below the script" {
+  start_background ours bash -c '
+    take() { (sh -c "redlock-cli acquire -k demo --while-pid $$; :" | cat); }
+    take; echo ready; sleep 1000'
+  wait_until grep -q ready "$(background_stdout ours)"
+  find_holder
+  kill -KILL "${BACKGROUND_PID[ours]}"
+  wait_until is_dead "$HOLDER"
+  assert_equal "$(keys_at 0)" ""
+}
+
+@test "the init of the machine is refused, that of a container is not" {
+  if [[ $(readlink /proc/self/ns/pid) == 'pid:[4026531836]' ]]; then
+    assert_refused 64 "1 is the init of this machine" redlock-cli acquire -k demo --while-pid 1
+    assert_equal "$(redis 0 dbsize)" 0
+  fi
+  as_root
+  start_background container unshare --pid --fork --mount-proc bash -c '
+    redlock-cli acquire -k demo --while-pid $$ && echo "ready as $$"; until [[ -e $0 ]]; do sleep 0.02; done' "$BATS_TEST_TMPDIR/end"
+  wait_until grep -q ready "$(background_stdout container)"
+  assert_equal "$(tail -n 1 "$(background_stdout container)")" "ready as 1"
+  assert_equal "$(redis 0 exists demo)" 1
+  redis 0 pexpire demo 1
+  touch "$BATS_TEST_TMPDIR/end"
+  wait_background container
+}
+
+@test "without a /proc that shows our processes it is refused, and no lock taken; a lease that nobody watches needs none" {
+  as_root
+  # shellcheck disable=SC2016
+  run -71 --separate-stderr unshare --mount bash -c 'mount -t tmpfs none /proc; redlock-cli acquire -k demo --while-pid $$'
+  assert_equal "$output" ""
+  assert_regex "$stderr" "--while-pid needs a /proc"
+  # shellcheck disable=SC2016
+  run -71 --separate-stderr unshare --pid --fork bash -c 'redlock-cli acquire -k demo --while-pid $$; exit'
+  assert_regex "$stderr" "--while-pid needs a /proc"
+  run -71 unshare --pid --fork bash -c 'redlock-cli acquire -k demo --while-pid $$ --export; exit'
+  assert_line "unset REDLOCK_KEY REDLOCK_TOKEN REDLOCK_FENCE REDLOCK_LEASE; (exit 71)"
+  assert_equal "$(redis 0 dbsize)" 0
+  run -0 unshare --mount bash -c 'mount -t tmpfs none /proc; redlock-cli acquire -k demo -t 10s'
+  assert_equal "$(redis 0 exists demo)" 1
 }
 
 @test "options are read before anything is locked: a ttl too short for the grace is 64" {
   start_pet
-  assert_refused 64 "ttl" redlock-cli acquire -k demo -t 1s --grace 5s --while-pid "$PET"
-  assert_refused 64 "no signal" redlock-cli acquire -k demo --stop-signal NONE --while-pid "$PET"
-  assert_refused 64 "on-lost" redlock-cli acquire -k demo --on-lost never --while-pid "$PET"
+  assert_refused 64 "ttl" by_pet redlock-cli acquire -k demo -t 1s --grace 5s --while-pid "$PET"
+  assert_refused 64 "no signal" by_pet redlock-cli acquire -k demo --stop-signal NONE --while-pid "$PET"
+  assert_refused 64 "on-lost" by_pet redlock-cli acquire -k demo --on-lost never --while-pid "$PET"
   assert_equal "$(redis 0 dbsize)" 0
 }
 
 @test "a grace for which the default ttl is too short is 64" {
   start_pet
-  assert_refused 64 "the default --ttl of 30s is too short" redlock-cli acquire -k demo --grace 25s --while-pid "$PET"
+  assert_refused 64 "the default --ttl of 30s is too short" by_pet redlock-cli acquire -k demo --grace 25s --while-pid "$PET"
   assert_equal "$(redis 0 dbsize)" 0
 }
 
 @test "a lease that is granted while the caller's job is stopped is kept until the caller has it" {
   hold other
   start_pet
-  start_background waiter redlock-cli acquire -k demo -t 2s --while-pid "$PET"
+  pet_begins waiter redlock-cli acquire -k demo -t 2s --while-pid "$PET"
   wait_until grep -q "waiting for" "$(background_stderr waiter)"
-  kill -STOP "${BACKGROUND_PID[waiter]}"
+  kill -STOP "${JOB_PID[waiter]}"
   release_hold other
   wait_until eval '[[ $(redis 0 exists demo) == 1 ]]'
   local token
   token=$(redis 0 get demo)
   # Extended beyond what the grant gave.
   wait_until expires_after 0 "$(($(expires_at 0) + 2000))"
-  kill -CONT "${BACKGROUND_PID[waiter]}"
-  wait_background waiter
+  kill -CONT "${JOB_PID[waiter]}"
+  pet_ends waiter
   assert_equal "$status $output" "0 $token"
   assert_equal "$(redis 0 get demo)" "$token"
   assert_pet_untouched
@@ -370,15 +489,15 @@ lets_go_of_everything() {
 @test "a process that ends before its lease was handed over: the lock is released" {
   hold other
   start_pet
-  start_background waiter redlock-cli acquire -k demo --while-pid "$PET"
+  pet_begins waiter redlock-cli acquire -k demo --while-pid "$PET"
   wait_until grep -q "waiting for" "$(background_stderr waiter)"
-  kill -STOP "${BACKGROUND_PID[waiter]}"
+  kill -STOP "${JOB_PID[waiter]}"
   release_hold other
   wait_until eval '[[ $(redis 0 exists demo) == 1 ]]'
   assert_pet_untouched
   wait_until eval '[[ $(redis 0 exists demo) == 0 ]]'
-  kill -CONT "${BACKGROUND_PID[waiter]}"
-  wait_background waiter
+  kill -CONT "${JOB_PID[waiter]}"
+  pet_ends waiter
 }
 
 # --- By hand ---
@@ -386,7 +505,7 @@ lets_go_of_everything() {
 @test "extend and release by hand work; the holder then goes away by itself, and the process is not touched" {
   start_pet
   local exports next
-  exports=$(redlock-cli acquire -k demo --while-pid "$PET" -t 6s --export)
+  exports=$(by_pet redlock-cli acquire -k demo --while-pid "$PET" -t 6s --export)
   eval "$exports"
   find_holder
   redlock-cli extend --ttl 10m
@@ -473,7 +592,7 @@ lets_go_of_everything() {
 @test "a script that forks all the time loses none of them" {
   start_watched ours /usr/bin/python3 -c '
 import os, signal, subprocess, sys, time
-subprocess.run(["redlock-cli", "acquire", "-k", "demo", "--while-pid", str(os.getpid()), "-t", "6s", "--grace", "300ms",
+subprocess.run(["redlock-cli", "acquire", "-k", "demo", "--while-pid", str(os.getpid()), "-t", "6s", "--grace", "1s",
                 "--token-file", sys.argv[1]], check=True, close_fds=False)
 print("ready", flush=True)
 while not os.path.exists(sys.argv[2]):
@@ -493,6 +612,40 @@ time.sleep(1000)' "$BATS_TEST_TMPDIR/lease" "$BATS_TEST_TMPDIR/go"
   flock -xn "$WITNESS" true
   wait_background ours
   assert_equal "$status" 143
+}
+
+@test "a script that takes long to fork loses none of them, however often it loses its lease" {
+  local round
+  # Whoever dies while it forks would leave a child behind that nobody finds.
+  cat >"$BATS_TEST_TMPDIR/forks.py" <<'EOF'
+import os, signal, subprocess, sys
+memory = b"x" * (400 << 20)
+subprocess.run(["redlock-cli", "acquire", "-k", "demo", "--while-pid", str(os.getpid()), "-t", "6s", "--grace", "1s",
+                "--token-file", sys.argv[1]], check=True, close_fds=False)
+print("ready", flush=True)
+while not os.path.exists(sys.argv[2]):
+    pass
+# Each stays until it is killed; TERM does not do it.
+for forks in range(400):
+    if os.fork() == 0:
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        while True:
+            signal.pause()
+while True:
+    signal.pause()
+EOF
+  for round in 1 2 3; do
+    rm -f "$BATS_TEST_TMPDIR/go"
+    start_watched ours /usr/bin/python3 "$BATS_TEST_TMPDIR/forks.py" "$BATS_TEST_TMPDIR/lease" "$BATS_TEST_TMPDIR/go"
+    # The last instant before the holder knows: it renews every two seconds.
+    wait_until expires_after 0 "$(($(expires_at 0) + 1500))"
+    redis 0 pexpire demo 1500
+    wait_for_no_key 0 demo
+    touch "$BATS_TEST_TMPDIR/go"
+    wait_until is_dead "$HOLDER"
+    flock -xn "$WITNESS" true
+    wait_background ours
+  done
 }
 
 @test "what descends from the script has its grace, though the script itself ends at once" {
@@ -537,7 +690,7 @@ time.sleep(1000)' "$BATS_TEST_TMPDIR/lease" "$BATS_TEST_TMPDIR/go"
 
 @test "--on-lost warn: nobody is told, and the holder goes" {
   start_pet
-  redlock-cli acquire -k demo --while-pid "$PET" -t 2s --on-lost warn
+  by_pet redlock-cli acquire -k demo --while-pid "$PET" -t 2s --on-lost warn
   find_holder
   redis 0 set demo theirs
   wait_until is_dead "$HOLDER"
@@ -545,11 +698,184 @@ time.sleep(1000)' "$BATS_TEST_TMPDIR/lease" "$BATS_TEST_TMPDIR/go"
   assert_pet_untouched
 }
 
+# --- Who hears of it ---
+
+# A script that says what it was told, in the file $1.said, and ends then.
+telltale() {
+  executable telltale <<'EOF'
+#!/bin/bash
+redlock-cli acquire -k demo --while-pid $$ -t 6s --grace 2s --token-file "$1" || exit
+exec 2>>"$1.said"
+trap 'echo stop signal >>"$1.said"; exit 7' TERM
+echo ready
+while :; do sleep 0.02; done
+EOF
+}
+
+# Without what bash says of a sleep that the signal has ended.
+said() { grep -vx Terminated "$BATS_TEST_TMPDIR/lease.said"; }
+
+@test "a loss is told on the script's stderr, before the stop signal" {
+  start_watched ours "$(telltale)" "$BATS_TEST_TMPDIR/lease"
+  redis 0 set demo theirs ex 60
+  wait_background ours
+  assert_equal "$status" 7
+  assert_regex "$(said)" "^redlock-cli: demo: lost: it is held by a foreign client.*; process $SCRIPT was to have the lock: \
+stopping it with all that descends from it
+stop signal$"
+}
+
+@test "a lease that cannot be renewed is told, too" {
+  start_watched ours "$(telltale)" "$BATS_TEST_TMPDIR/lease"
+  pause_server 0
+  wait_background ours
+  assert_equal "$status" 7
+  run said
+  assert_line --index 0 --regexp "^redlock-cli: demo: cannot renew: .*; process $SCRIPT was to have the lock: stopping it "
+  assert_line --index 1 "stop signal"
+  resume_server 0
+}
+
+@test "a stderr that is a file opened with > gets the line as if the script had written it" {
+  as_root
+  start_watched ours bash -c '
+    redlock-cli acquire -k demo --while-pid $$ -t 6s --grace 2s --token-file "$0"
+    trap "echo stop signal >&2; exit 7" TERM
+    echo ready; echo before >&2; while :; do sleep 0.02; done' "$BATS_TEST_TMPDIR/lease"
+  redis 0 pexpire demo 1
+  wait_background ours
+  assert_regex "$stderr" "^before
+redlock-cli: demo: lost: .*
+.*stop signal$"
+}
+
+@test "--on-lost term and warn are told what becomes of the script" {
+  start_pet
+  by_pet redlock-cli acquire -k demo --while-pid "$PET" -t 2s --on-lost warn
+  redis 0 set demo theirs
+  wait_until grep -q "lost: .*process $PET was to have the lock: it runs on without the lock" "$(background_stderr pet)"
+  redis 0 del demo
+  by_pet redlock-cli acquire -k demo --while-pid "$PET" -t 2s --grace 100ms --on-lost term
+  redis 0 set demo theirs
+  wait_until grep -q "lost: .*process $PET was to have the lock: telling it to stop" "$(background_stderr pet)"
+  wait_until grep -q told "$(background_stdout pet)"
+}
+
+@test "a stderr that is closed, full, or nobody's any more holds nothing up" {
+  local manner
+  for manner in 'exec 2>&-' 'mkfifo "$1.full"; exec 2<>"$1.full"; timeout 1 cat /dev/zero >&2' 'exec 2> >(exit 0)'; do
+    start_watched ours bash -c "$manner"'
+      redlock-cli acquire -k demo --while-pid $$ -t 6s --grace 2s --token-file "$1"; echo ready; while :; do sleep 0.02; done' - \
+      "$BATS_TEST_TMPDIR/lease"
+    redis 0 pexpire demo 1
+    wait_until is_dead "$HOLDER"
+    flock -xn "$WITNESS" true
+    wait_background ours
+    assert_equal "$status" 143
+    rm -f "$BATS_TEST_TMPDIR/lease.full"
+  done
+}
+
+# A program `with_log DIRECTORY CMD…` that runs CMD with a /dev of its own, in DIRECTORY, where start_log has made a log.
+with_log() {
+  executable with_log <<'EOF'
+#!/bin/bash
+if [[ $1 != inside ]]; then exec unshare --mount "$0" inside "$@"; fi
+dev=$2
+shift 2
+for name in null zero full random urandom tty; do touch "$dev/$name" && mount --bind "/dev/$name" "$dev/$name" || exit; done
+ln -sf /proc/self/fd "$dev/fd"
+mount --rbind "$dev" /dev && exec "$@"
+EOF
+}
+
+# start_log read|full: a system log; background_stdout log is what it gets, unless nobody reads it and it is full.
+start_log() {
+  mkdir "$BATS_TEST_TMPDIR/dev"
+  start_background log /usr/bin/python3 -uc '
+import os, socket, sys, time
+os.chdir(sys.argv[1])
+log = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+log.bind("log")
+if sys.argv[2] == "full":
+    writer = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+    writer.connect("log")
+    writer.setblocking(False)
+    try:
+        while True: writer.send(b"noise")
+    except BlockingIOError:
+        pass
+print("up")
+while sys.argv[2] == "full": time.sleep(1000)
+while True: print(log.recv(65536).decode())' "$BATS_TEST_TMPDIR/dev" "$1"
+  wait_until grep -q up "$(background_stdout log)"
+}
+
+# start_logged CMD…: start_watched, with that log.
+start_logged() { start_watched ours "$(with_log)" "$BATS_TEST_TMPDIR/dev" "$@"; }
+
+@test "a loss is told in the system log, as an error of user.redlock-cli" {
+  as_root
+  start_log read
+  start_logged "$(telltale)" "$BATS_TEST_TMPDIR/lease"
+  redis 0 set demo theirs ex 60
+  wait_background ours
+  wait_until grep -q "^<11>.* redlock-cli\[[0-9]*\]: demo: lost: it is held by a foreign client.*; process [0-9]* was to have the lock: " \
+    "$(background_stdout log)"
+  wait_until is_dead "$HOLDER"
+  refute grep -q UNSAFE "$(background_stdout log)"
+}
+
+@test "a system log that hangs holds nothing up" {
+  as_root
+  start_log full
+  start_logged "$(telltale)" "$BATS_TEST_TMPDIR/lease"
+  redis 0 pexpire demo 1
+  wait_until is_dead "$HOLDER"
+  wait_background ours
+  assert_equal "$status" 7
+  assert_regex "$(said)" "lost: it is gone.*
+stop signal$"
+}
+
+@test "what is dead only after the end of the lease is called unsafe in the system log, and by how much" {
+  as_root
+  start_log read
+  start_logged "$(telltale)" "$BATS_TEST_TMPDIR/lease"
+  kill -STOP "$HOLDER"
+  wait_for_no_key 0 demo
+  kill -CONT "$HOLDER"
+  wait_until is_dead "$HOLDER"
+  wait_background ours
+  wait_until grep -q "^<11>.*: demo: UNSAFE: what descends from process [0-9]* was dead only [0-9.]*m\?s after the end of the lease" \
+    "$(background_stdout log)"
+}
+
+@test "what cannot be killed is called unsafe in the system log, and the lock is not released" {
+  as_root
+  start_log read
+  # Without CAP_KILL root may not signal another user's process.
+  start_logged setpriv --bounding-set=-kill bash -c '
+    redlock-cli acquire -k demo --while-pid $$ -t 4s --grace 300ms --token-file "$0/lease"
+    setpriv --reuid 65534 --regid 65534 --clear-groups sleep 1000 & echo "$!" >"$0/pids"
+    echo ready; wait' "$BATS_TEST_TMPDIR"
+  local other
+  other=$(<"$BATS_TEST_TMPDIR/pids")
+  wait_until grep -q "^Uid:.65534" "/proc/$other/status"
+  pause_server 0
+  wait_until is_dead "$HOLDER"
+  resume_server 0
+  wait_until grep -q "UNSAFE: processes could not be killed and still run, .* after the end of the lease: $other" "$(background_stdout log)"
+  assert is_alive "$other"
+  kill -KILL "$other"
+  wait_background ours
+}
+
 # --- The holder itself ---
 
 @test "the holder bears neither our name nor our arguments, and ignores what ends others" {
   start_pet
-  redlock-cli acquire -k demo --while-pid "$PET" -t 60s
+  by_pet redlock-cli acquire -k demo --while-pid "$PET" -t 60s
   find_holder
   assert_equal "$(ps -o comm= -p "$HOLDER")" lock-holder
   refute grep -qaE 'redlock|demo' "/proc/$HOLDER/cmdline"
@@ -563,7 +889,7 @@ time.sleep(1000)' "$BATS_TEST_TMPDIR/lease" "$BATS_TEST_TMPDIR/go"
 
 @test "a holder that is killed: the lock expires by itself, and the process is not touched" {
   start_pet
-  redlock-cli acquire -k demo --while-pid "$PET" -t 1s
+  by_pet redlock-cli acquire -k demo --while-pid "$PET" -t 1s
   find_holder
   kill -KILL "$HOLDER"
   wait_for_no_key 0 demo
