@@ -1,16 +1,16 @@
 #include "reaper.hpp"
 
 #include <dirent.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <array>
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
-#include <fstream>
-#include <iterator>
 #include <map>
 #include <memory>
 #include <optional>
@@ -36,9 +36,17 @@ constexpr milliseconds killing_patience{10'000};
 
 constexpr milliseconds poll_interval{10};
 
+/// Empty when it cannot be read. Without streams: they throw where a process ends meanwhile.
 std::string content_of(const std::string& path) {
-  std::ifstream file(path);
-  return {std::istreambuf_iterator<char>(file), {}};
+  std::string content;
+  const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (file < 0) return content;
+  std::array<char, 4096> chunk{};
+  for (ssize_t got = 0; (got = ::read(file, chunk.data(), chunk.size())) > 0;) {
+    content.append(chunk.data(), static_cast<std::size_t>(got));
+  }
+  ::close(file);
+  return content;
 }
 
 /// Living descendants of this process. All of /proc is read, as not every kernel lists children.

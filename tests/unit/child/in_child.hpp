@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "child/command.hpp"
+#include "child/process_stat.hpp"
 #include "support/unique_fd.hpp"
 #include "tools/reaper.hpp"
 
@@ -216,8 +217,7 @@ class Running {
 
 /// R, S, D, T, Z, …; `?` when there is no such process.
 inline char state_of(pid_t pid) {
-  std::ifstream file("/proc/" + std::to_string(pid) + "/stat");
-  const std::string text{std::istreambuf_iterator<char>(file), {}};
+  const std::string text = read_proc_file("/proc/" + std::to_string(pid) + "/stat").value_or("");
   const auto name_end = text.rfind(')');
   return name_end == std::string::npos ? '?' : text.at(name_end + 2);
 }
