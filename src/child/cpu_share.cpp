@@ -32,6 +32,14 @@ bool set(const SchedulingAttributes& attributes) noexcept {
   return ::syscall(SYS_sched_setattr, 0, &attributes, 0U) == 0;
 }
 
+/// The highest level that RLIMIT_NICE lets an ordinary user have.
+int permitted_nice() noexcept {
+  constexpr int lowest_nice = 19;
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_NICE, &limit) != 0 || limit.rlim_cur == 0) return lowest_nice;
+  return std::max(highest_nice, lowest_nice + 1 - static_cast<int>(std::min<rlim_t>(limit.rlim_cur, 40)));
+}
+
 /// With a limit on the time that a real-time process may run without a wait, a long walk through /proc would end us.
 bool real_time_is_unlimited() noexcept {
   rlimit limit{};
@@ -55,12 +63,13 @@ void claim_cpu_share() noexcept {
   if (real_time_is_unlimited() && set(real_time)) return;
   if (is_real_time) return;
 
+  const int nice = ::getpriority(PRIO_PROCESS, 0);
   attributes.policy = SCHED_OTHER;  // from BATCH and IDLE, too
-  attributes.nice = highest_nice;
   attributes.runtime = short_slice_ns;
-  if (set(attributes)) return;
-  attributes.nice = ::getpriority(PRIO_PROCESS, 0);
-  set(attributes);
+  for (const int better : {highest_nice, std::min(nice, permitted_nice()), nice}) {
+    attributes.nice = better;
+    if (set(attributes)) return;
+  }
 }
 
 void leave_session(pid_t group) noexcept {

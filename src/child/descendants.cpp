@@ -44,13 +44,6 @@ std::string children_file(pid_t pid, pid_t thread) {
   return task_directory(pid) + "/" + std::to_string(thread) + "/children";
 }
 
-bool proc_is_ours() {
-  std::array<char, 32> target{};
-  const ssize_t length = ::readlink("/proc/self", target.data(), target.size());
-  if (length <= 0) return false;
-  return parse_pid({target.data(), static_cast<std::size_t>(length)}) == ::getpid();
-}
-
 /// Kernels without CONFIG_PROC_CHILDREN do not have it.
 bool have_children_files() {
   return ::access(children_file(::getpid(), ::getpid()).c_str(), R_OK) == 0;
@@ -138,9 +131,9 @@ void DescendantWalk::read_children(pid_t pid) {
   }
 }
 
-std::vector<pid_t> living_descendants(const std::vector<pid_t>& roots) {
+std::vector<pid_t> living_descendants(const std::vector<pid_t>& roots, Instant until) {
   std::vector<pid_t> living;
-  DescendantWalk walk(roots);
+  DescendantWalk walk(roots, until);
   while (const auto pid = walk.next()) {
     if (is_living(*pid)) living.push_back(*pid);
   }

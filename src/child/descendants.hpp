@@ -46,7 +46,8 @@ class DescendantWalk {
 };
 
 /// Living descendants of these processes, parents before children, without these. Those whose parents have ended are not to be
-/// found from there any more.
-std::vector<pid_t> living_descendants(const std::vector<pid_t>& roots);
+/// found from there any more. Those that were found when `until` has come.
+std::vector<pid_t> living_descendants(const std::vector<pid_t>& roots,
+                                      Instant until = Instant::max());
 
 }  // namespace redlock::child

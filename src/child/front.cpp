@@ -19,6 +19,7 @@
 #include "child/descriptors.hpp"
 #include "child/process_stat.hpp"
 #include "child/shield.hpp"
+#include "child/title.hpp"
 
 namespace redlock::child {
 namespace {
@@ -54,14 +55,18 @@ Front::Front(SignalGate& gate, StopPlan plan, bool shares_group, std::optional<i
   holder_end_.emplace(std::move(holder_end));
 }
 
-bool Front::fork_holder() {
+bool Front::fork_holder(int argc, char** argv) {
   shielded_ = may_have_foreign_children();
   if (shares_group_) witness_ = std::make_unique<Witness>();
   child_ = ::fork();
   if (child_ < 0) fail("fork");
   if (child_ == 0) {
     front_end_.reset();
-    if (shielded_) become_shield(page_->shielded_holder);
+    if (shielded_) {
+      set_title("lock-shield", argc, argv);
+      become_shield(page_->shielded_holder);
+    }
+    set_title("lock-holder", argc, argv);
     return true;
   }
   holder_end_.reset();
@@ -205,12 +210,8 @@ void Front::on_message(const Message& message) {
   }
 }
 
-Instant Front::kill_at() const {
-  return page_->get_deadline() - page_->get_margin() * 3 / 4;
-}
-
-Instant Front::terminate_at() const {
-  return kill_at() - plan_.grace;
+Instant Front::kill_at(Instant deadline) const {
+  return deadline - page_->get_margin() * 3 / 4;
 }
 
 /// Nobody has waited for it: its number is still its own.
@@ -219,20 +220,23 @@ pid_t Front::holder() const {
 }
 
 void Front::watch(Instant now) {
-  if (page_->get_deadline() == Instant::max() || plan_.on_lost == OnLost::warn) return;
-  if (!terminated_ && !page_->stopping.load() && now >= terminate_at()) {
+  const Instant deadline = page_->get_deadline();  // once: the holder may clear it meanwhile
+  if (deadline == Instant::max() || plan_.on_lost == OnLost::warn) return;
+  if (!terminated_ && !page_->stopping.load() && now >= terminate_at(deadline)) {
     terminated_ = true;
     page_->stopped_by_front = true;  // before the signal: the holder must know it when it sees what came of it
-    tree_.signal(plan_.stop_signal, kill_at());
+    tree_.signal(plan_.stop_signal, kill_at(deadline));
   }
-  if (plan_.on_lost != OnLost::kill || now < kill_at()) return;
+  const Instant kill = kill_at(deadline);
+  if (plan_.on_lost != OnLost::kill || now < kill) return;
 
   // One that has begun may have to wait for a CPU. What it runs is being killed meanwhile, so there is time.
   const Instant progress = page_->last_seen_killing();
-  const Duration progress_timeout = page_->get_margin() / (progress < kill_at() ? 4 : 2);
-  if (now - std::max(progress, kill_at()) >= progress_timeout) return take_over(state_of_holder());
+  const Duration progress_timeout = page_->get_margin() / (progress < kill ? 4 : 2);
+  if (now - std::max(progress, kill) >= progress_timeout) return take_over(state_of_holder());
   if (now < helped_ + help_interval) return;
-  tree_.kill(now + death_timeout);
+  // Not while it gets on: what it kills needs the CPU to die.
+  if (now - progress >= help_interval) tree_.kill(now + death_timeout);
   helped_ = BootClock::now();
 }
 
@@ -270,16 +274,20 @@ void Front::take_over(Verdict::Source source) {
 bool Front::kill_and_confirm(Instant until) {
   if (!shielded_) return reaped_ = tree_.kill_and_reap(until);
   tree_.kill(until);
-  return reaped_ = ::waitpid(child_, nullptr, WNOHANG) == child_;
+  int status = 0;
+  if (reaped_ || ::waitpid(child_, &status, WNOHANG) != child_) return false;
+  reaped_ = true;
+  return WIFEXITED(status) && WEXITSTATUS(status) == 0;  // one that was killed proves nothing
 }
 
 Instant Front::next_instant() const {
   Instant next = Instant::max();
   for (const auto& [number, held] : held_) next = std::min(next, held.until);
-  if (page_->get_deadline() == Instant::max() || plan_.on_lost == OnLost::warn) return next;
+  const Instant deadline = page_->get_deadline();
+  if (deadline == Instant::max() || plan_.on_lost == OnLost::warn) return next;
   const bool may_terminate = !terminated_ && !page_->stopping.load();
-  if (may_terminate) next = std::min(next, terminate_at());
-  if (plan_.on_lost == OnLost::kill) next = std::min(next, std::max(kill_at(), helped_ + help_interval));
+  if (may_terminate) next = std::min(next, terminate_at(deadline));
+  if (plan_.on_lost == OnLost::kill) next = std::min(next, std::max(kill_at(deadline), helped_ + help_interval));
   return next;
 }
 

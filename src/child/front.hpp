@@ -51,8 +51,9 @@ class Front {
   Front(SignalGate& gate, StopPlan plan, bool shares_group, std::optional<int> keep_fd, const Cgroup* cgroup);
 
   /// Forks; true in the holder, which then takes its end of the channel and the page. Once. Where we have children that are none of
-  /// the command's, a Shield stands between.
-  bool fork_holder();
+  /// the command's, a Shield stands between. `argc` and `argv` are main's: both get names of their own, so that what is aimed at this
+  /// program or its arguments misses them.
+  bool fork_holder(int argc, char** argv);
 
   [[nodiscard]] Channel take_channel() { return std::move(*holder_end_); }
   [[nodiscard]] SharedPage& page() noexcept { return *page_; }
@@ -90,8 +91,8 @@ class Front {
   [[nodiscard]] pid_t holder() const;
   [[nodiscard]] Verdict::Source state_of_holder() const;
   [[nodiscard]] Instant next_instant() const;
-  [[nodiscard]] Instant terminate_at() const;
-  [[nodiscard]] Instant kill_at() const;
+  [[nodiscard]] Instant terminate_at(Instant deadline) const { return kill_at(deadline) - plan_.grace; }
+  [[nodiscard]] Instant kill_at(Instant deadline) const;
   void wait_for_event();
 
   SignalGate& gate_;

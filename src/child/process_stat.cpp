@@ -6,6 +6,7 @@
 #include <array>
 #include <cerrno>
 #include <cstdio>
+#include <string_view>
 
 #include "support/unique_fd.hpp"
 
@@ -41,12 +42,26 @@ std::optional<ProcessStat> read_process_stat(pid_t pid) {
   return stat;
 }
 
-std::uint64_t resident_bytes(pid_t pid) {
+std::uint64_t private_bytes(pid_t pid) {
   static const auto page_size = static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
   const auto text = read_proc_file("/proc/" + std::to_string(pid) + "/statm");
-  unsigned long long pages = 0;
-  if (!text || std::sscanf(text->c_str(), "%*u %llu", &pages) != 1) return 0;
-  return pages * page_size;
+  unsigned long long resident = 0;
+  unsigned long long shared = 0;
+  if (!text || std::sscanf(text->c_str(), "%*u %llu %llu", &resident, &shared) != 2) return 0;
+  return resident > shared ? (resident - shared) * page_size : 0;
+}
+
+bool proc_is_ours() {
+  std::array<char, 32> target{};
+  const ssize_t length = ::readlink("/proc/self", target.data(), target.size());
+  const std::string self = std::to_string(::getpid());
+  return length > 0 && self == std::string_view(target.data(), static_cast<std::size_t>(length));
+}
+
+bool proc_shows_processes() {
+  if (!proc_is_ours()) return false;
+  const pid_t parent = ::getppid();
+  return parent == 0 || read_process_stat(parent).has_value();
 }
 
 }  // namespace redlock::child

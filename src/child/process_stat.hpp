@@ -19,8 +19,15 @@ struct ProcessStat {
 /// Nothing when there is no such process (any more), it is hidden from us, or errno says why it could not be read.
 std::optional<ProcessStat> read_process_stat(pid_t pid);
 
-/// The memory that a process has in RAM, shared pages included; 0 when there is no such process. Source: proc(5), statm.
-std::uint64_t resident_bytes(pid_t pid);
+/// The memory of its own that a process has in RAM, without files and what it shares; 0 when there is no such process. Source: proc(5), statm.
+std::uint64_t private_bytes(pid_t pid);
+
+/// Whether /proc is mounted and counts as kill(2) does: seen from an inner pid namespace, the
+/// numbers of an outer /proc are other processes.
+bool proc_is_ours();
+
+/// Whether /proc shows the processes that kill(2) reaches: it is ours, and does not hide our parent.
+bool proc_shows_processes();
 
 /// The whole of a file; nothing, and errno, when it cannot be read.
 std::optional<std::string> read_proc_file(const std::string& path);

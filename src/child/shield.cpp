@@ -12,7 +12,6 @@
 #include "child/descriptors.hpp"
 #include "child/signals.hpp"
 #include "child/stop_plan.hpp"
-#include "child/title.hpp"
 #include "child/tree.hpp"
 
 namespace redlock::child {
@@ -26,7 +25,6 @@ bool may_have_foreign_children() noexcept {
 void become_shield(std::atomic<pid_t>& holder) {
   ::setpgid(0, 0);
   ignore_all();
-  set_name("lock-shield");
   // Whose target it is, only the holder and the front process know: here the walk finds everything.
   CommandTarget none;
   ProcessTree tree(none);
@@ -41,6 +39,7 @@ void become_shield(std::atomic<pid_t>& holder) {
   siginfo_t info{};
   while (::waitid(P_PID, static_cast<id_t>(child), &info, WEXITED | WNOWAIT) != 0 && errno == EINTR) {
   }
+  if (info.si_code == CLD_EXITED && info.si_status == 0) ::_exit(0);
   while (!tree.kill_and_reap(BootClock::now() + death_timeout)) std::this_thread::sleep_for(kill_interval);
   ::_exit(0);
 }

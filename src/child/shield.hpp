@@ -11,8 +11,8 @@ namespace redlock::child {
 bool may_have_foreign_children() noexcept;
 
 /// Between a front process with foreign children and its holder process: all that comes out of the holder is left to this process,
-/// and none of the foreign children's orphans are. It does nothing until the holder is dead, kills what the holder left, and ends
-/// when all of that is dead.
+/// and none of the foreign children's orphans are. It does nothing until the holder has ended. One that exits with 0 has done its
+/// work, and what it left may live. Else this kills what the holder left, and exits with 0 when all of that is dead.
 ///
 /// Forks the holder and writes its pid to `holder`. Returns in the holder alone; throws std::system_error when it cannot fork.
 void become_shield(std::atomic<pid_t>& holder);

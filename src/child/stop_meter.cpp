@@ -35,11 +35,11 @@ void StopMeter::note_timer(Instant due, Instant now) {
 }
 
 std::optional<StopCost> StopMeter::step(const std::vector<pid_t>& roots, Instant now) {
+  const Instant began = BootClock::now();
   if (!walk_) {
     walk_.emplace(roots);
     cost_ = {};
   }
-  const Instant began = BootClock::now();
   Instant reached = began;
   while (reached - began < step_length) {
     const auto pid = walk_->next();
@@ -48,15 +48,15 @@ std::optional<StopCost> StopMeter::step(const std::vector<pid_t>& roots, Instant
       cost_.walk += reached - began;
       cost_.lateness = usual_delay();
       previous_ = std::exchange(current_, {});
-      next_ = now + std::max(interval_, pause_per_walk * cost_.walk);
+      next_ = now + (reached - began) + std::max(interval_, pause_per_walk * cost_.walk);
       walk_.reset();
       return cost_;
     }
     ++cost_.processes;
-    cost_.resident_bytes += resident_bytes(*pid);
+    cost_.private_bytes += private_bytes(*pid);
   }
   cost_.walk += reached - began;
-  next_ = now + step_pause;
+  next_ = now + (reached - began) + step_pause;
   return std::nullopt;
 }
 

@@ -106,7 +106,8 @@ void Supervisor::front_is_gone() {
 
 void Supervisor::pass_on(int signal) {
   if (!status_) {
-    ::kill(leads_group_ ? -pid_ : pid_, signal);
+    // Not by its number: that may be anybody's when it has been reaped.
+    if (const pid_t target = page_.target.kill_argument; target != 0) ::kill(target, signal);
   } else if (plan_.descendants == Descendants::wait) {
     tree_.signal(signal, deadline_);  // who is waited for
   }
@@ -141,7 +142,7 @@ asio::awaitable<Ending> Supervisor::finish() {
     const Instant next = next_look(now);
     if (!co_await bell_->wait_until(next)) meter_.note_timer(next, clock_.now());
   }
-  const Instant over = clock_.now();
+  Instant over = clock_.now();
   // It ended by itself, but nobody looked before the lease was over: it may have run on without it.
   if (over > deadline_) lease_gone_ = true;
   const bool is_promised = lease_gone_ && plan_.on_lost == OnLost::kill;
@@ -150,6 +151,7 @@ asio::awaitable<Ending> Supervisor::finish() {
   if (pid_namespace_ && dead) {
     swept = tree_.descendants();
     dead = co_await kill_all();
+    if (is_stopping()) over = clock_.now();
   }
   page_.clear_deadline();
   Ending ending{status_.value_or(SIGKILL), lease_gone_, !dead, {}, {}, std::move(swept)};
@@ -179,7 +181,7 @@ asio::awaitable<bool> Supervisor::kill_all() {
       next_complaint = now + complaint_interval;
     }
     // What dies needs the CPU, too: a walk through thousands leaves some of it.
-    co_await sleep_until(clock_, now + std::clamp<Duration>(now - pass, kill_interval, max_kill_interval));
+    co_await sleep_until(clock_, now + std::clamp<Duration>(now - pass, kill_interval, std::max<Duration>(max_kill_interval, margin_ / 8)));
   }
 }
 
@@ -214,7 +216,7 @@ void Supervisor::stop(Instant now) {
   lease_gone_ = true;
   page_.stopping = true;
   kill_at_ = plan_.on_lost == OnLost::kill ? std::min(now + plan_.grace, kill_by()) : Instant::max();
-  if (plan_.on_lost != OnLost::warn) tree_.signal(plan_.stop_signal, *kill_at_);
+  if (plan_.on_lost != OnLost::warn && !page_.stopped_by_front) tree_.signal(plan_.stop_signal, *kill_at_);
   events_.stopping(meter_.worst_delay());  // behind the signal: a message can hang at a terminal that is held (^S)
 }
 

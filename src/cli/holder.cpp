@@ -47,6 +47,12 @@ constexpr int mebibyte_shift = 20;
 /// How long one who signals all processes of the job, one by one, may take from front to us.
 constexpr Milliseconds sweep_time{10};
 
+/// The front process of a nested run's holder; 0 when that has ended.
+pid_t front_of(pid_t holder) {
+  const pid_t parent = child::parent_of(holder);
+  return child::name_of(parent) == "lock-shield" ? child::parent_of(parent) : parent;
+}
+
 /// What those that keep the leases in the background and the run in front share; they may still be waiting for an answer when the run is
 /// over.
 struct Tenancy {
@@ -70,7 +76,7 @@ class Holder {
         page_(parts.page),
         inherited_(parts.inherited),
         isolation_(parts.isolation),
-        front_(::getppid()),
+        front_(parts.front),
         link_(std::make_shared<child::FrontLink>(session.io().get_executor(), session.clock(), std::move(parts.channel), parts.gate)),
         key_(output::keys_text(options.resources)) {
     if (parts.job_group != 0) job_group_ = parts.job_group;
@@ -119,9 +125,10 @@ class Holder {
     // In a job, front has waited as long for its witness.
     if (!job_group_) co_await sleep_until(session_.clock(), session_.clock().now() + sweep_time);
     if (link_->got_ourselves(signal)) co_return;
-    for (const pid_t pid : nested_)
-      ::kill(child::parent_of(pid),
-             signal);  // their fronts: of the command nothing else is ours to end
+    for (const pid_t pid : nested_) {
+      // Of the command nothing else is ours to end.
+      if (const pid_t front = front_of(pid); front > 1) ::kill(front, signal);
+    }
     tenancy_->supervisor.pass_on(signal);
   }
 
@@ -137,7 +144,7 @@ class Holder {
       page_.stopped_group = change->group;  // first: front looks when its own stop is under way
       if (change->signal != 0) {
         link_->tell_stopped(change->signal);
-      } else if (::getppid() == front_) {
+      } else if (!link_->gone()) {
         ::kill(front_, SIGCONT);
       }
     }
@@ -265,7 +272,7 @@ class Holder {
   /// Something of the command may still run, so the lock must not be given to others a moment sooner than it is taken from us.
   Finish unconfirmed(Tenancy& tenancy) {
     tenancy.over = true;
-    conclude(ExitCode::unconfirmed, output::unsafe_text(report_.left, report_.late));
+    conclude(ExitCode::unconfirmed, output::unsafe_text(/*dead=*/false, report_.left, report_.late));
     say(/*busy=*/false);
     return Finish{report_.outcome.exit_code};
   }
@@ -302,13 +309,13 @@ class Holder {
       const bool was_stopped = page_.stopped_group.exchange(0) != 0;
       if (job_group_) link_->tell_ended();
       // Killed while it was stopped: whoever waits for us must learn it. What we stopped ourselves is told when the job goes on.
-      if (was_stopped && !stopped_by_us && ::getppid() == front_) ::kill(front_, SIGCONT);
+      if (was_stopped && !stopped_by_us && !link_->gone()) ::kill(front_, SIGCONT);
     };
     events.stopping = [this](const child::Delay& delay) { tell_reason(delay); };
     events.strained = [this](const StopCost& cost, Duration needed) {
       session_.console().notice(
           fmt::format("{}: to stop the command's {} processes ({} MiB) may take {}, more than --ttl {} leaves; use a longer --ttl",
-                      key_, cost.processes, cost.resident_bytes >> mebibyte_shift, format_duration(needed),
+                      key_, cost.processes, cost.private_bytes >> mebibyte_shift, format_duration(needed),
                       format_duration(options_.ttl.length())));
     };
     events.unkillable = [this](const std::vector<pid_t>& pids) {
@@ -345,7 +352,7 @@ class Holder {
       session_.console().notice(fmt::format("{}: processes that the command left running, killed with its pid namespace: {}", key_,
                                             fmt::join(ending.swept, " ")));
     if (ending.late > Duration::zero()) {
-      conclude(ExitCode::unconfirmed, output::unsafe_text({}, ending.late));
+      conclude(ExitCode::unconfirmed, output::unsafe_text(/*dead=*/true, {}, ending.late));
       say(/*busy=*/false);
       return Finish{report_.outcome.exit_code};
     }
@@ -437,6 +444,7 @@ void hold(const Settings& settings, const RunOptions& options, HolderParts parts
   } catch (const std::exception& error) {
     // Front learns it from our end.
     console.error(escape_for_terminal(error.what()));
+    ::_exit(to_int(ExitCode::internal));
   }
   ::_exit(0);
 }

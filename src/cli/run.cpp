@@ -53,7 +53,7 @@ Finish without_holder(const Settings& settings, const RunOptions& options, child
   ExitCode code = died ? ExitCode::os_error : ExitCode::lost;
   if (unsafe) {
     code = ExitCode::unconfirmed;
-    message = output::unsafe_text(report.left, report.late) + "; " + report.reason;
+    message = output::unsafe_text(!verdict.unconfirmed, report.left, report.late) + "; " + report.reason;
   } else if (died) {
     message += "; the command was killed, and the lock expires by itself";
   } else {
@@ -74,7 +74,7 @@ void require_visible_processes() {
   if (child::proc_shows_descendants()) return;
   throw CommandError(ExitCode::os_error,
                      "/proc does not show the processes of the command, so they could not be stopped if the lock is lost; mount "
-                     "/proc of this pid namespace, or use --isolate cgroup, --isolate pidns or --on-lost term");
+                     "/proc of this pid namespace, or use --on-lost term");
 }
 
 child::Isolation isolate(const Settings& settings, child::IsolationMode mode, bool has_terminal) {
@@ -97,9 +97,12 @@ Finish run_command(const Settings& settings, const Start& start) {
   const child::Isolation isolation = isolate(settings, options.isolation, in_job);
   if (options.isolation == child::IsolationMode::none && options.stop.on_lost == child::OnLost::kill) require_visible_processes();
   child::Front front(gate, options.stop, in_job, options.status_fd, isolation.cgroup());
-  if (front.fork_holder()) {
-    child::set_title("lock-holder", start.argc, start.argv);
-    hold(settings, options, {front.take_channel(), front.page(), gate, start.inherited, isolation, in_job ? ::getpgrp() : 0});
+  // Known before the fork: a shield is in a group of its own, and the holder's parent.
+  const pid_t front_pid = ::getpid();
+  const pid_t job_group = in_job ? ::getpgrp() : 0;
+  if (front.fork_holder(start.argc, start.argv)) {
+    hold(settings, options,
+         {front.take_channel(), front.page(), gate, start.inherited, isolation, front_pid, job_group});
   }
   child::Verdict verdict = front.guard();
   front.wait_for_holder();

@@ -106,12 +106,16 @@ std::optional<int> read_status_fd(const Settings& settings) {
 }  // namespace
 
 child::StopPlan read_stop_plan(const Settings& settings, Ttl ttl, const TtlDemands& demands) {
+  const child::OnLost on_lost = read_on_lost(settings);
+  // Where nothing is promised, nothing is measured for it.
+  const Duration measure_interval =
+      on_lost == child::OnLost::kill ? extend_interval(ttl) / 2 : Duration::zero();
   return {demands.grace.value_or(default_grace(ttl)),
           margin(ttl),
           max_margin(ttl, demands),
-          extend_interval(ttl) / 2,
+          measure_interval,
           read_stop_signal(settings),
-          read_on_lost(settings),
+          on_lost,
           read_descendants(settings)};
 }
 

@@ -20,8 +20,8 @@ Duration margin(Ttl ttl);
 struct StopCost {
   Duration lateness{};                ///< how late the last timers fired: what we wait for a CPU
   Duration walk{};                    ///< how long it took to find all processes
-  std::uint64_t processes = 0;        ///< of the command
-  std::uint64_t resident_bytes = 0;   ///< of all of them together
+  std::uint64_t processes = 0;      ///< of the command
+  std::uint64_t private_bytes = 0;  ///< in RAM, of all of them together
 };
 
 /// The margin that such a command needs: what it took last, twice, as it takes longer on the next occasion, and what the kernel

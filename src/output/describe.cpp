@@ -131,11 +131,11 @@ std::string delay_text(Duration length, bool suspended) {
   return fmt::format("this machine gave redlock-cli no CPU for {}", format_duration(length));
 }
 
-std::string unsafe_text(const std::vector<long>& left, Duration late) {
-  if (!left.empty()) {
-    return fmt::format(
-        "UNSAFE: processes of the command could not be killed and may outlive the lock, which was not released: {}",
-        fmt::join(left, " "));
+std::string unsafe_text(bool dead, const std::vector<long>& left, Duration late) {
+  if (!dead) {
+    return fmt::format("UNSAFE: processes of the command could not be killed and may outlive the "
+                       "lock, which was not released{}{}",
+                       left.empty() ? "" : ": ", fmt::join(left, " "));
   }
   return fmt::format("UNSAFE: the last process of the command was seen dead {} after the lock could expire",
                      format_duration(late));

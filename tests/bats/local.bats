@@ -115,8 +115,8 @@ in_mounts() { unshare --mount --propagation private bash -euo pipefail -c "$@"; 
 }
 
 @test "acquire --while-pid holds the lock until that process ends" {
-  start_background script sleep 1000
-  run -0 redlock-cli acquire -k demo --while-pid "${BACKGROUND_PID[script]}"
+  start_background script bash -c 'redlock-cli acquire -k demo --while-pid $$ && exec sleep 1000'
+  wait_until grep -q . "$(background_stdout script)"
   run -75 redlock-cli status -k demo --exit-code
   kill "${BACKGROUND_PID[script]}"
   wait_until redlock-cli run -k demo -n -- true
@@ -274,7 +274,7 @@ in_mounts() { unshare --mount --propagation private bash -euo pipefail -c "$@"; 
 
 @test "a process that is stopped with the file locked makes the server silent, not the lock free" {
   redlock-cli run -k demo -- true
-  start_background other flock "$STORE/$(file_of demo)" sleep 1000
+  start_background other flock --no-fork "$STORE/$(file_of demo)" sleep 1000
   wait_until bash -c '! flock -n "$0" true' "$STORE/$(file_of demo)"
   run -69 redlock-cli run -k demo -n --server-timeout 50ms -- touch "$BATS_TEST_TMPDIR/ran"
   assert_output --partial "keeps the lock's file locked"

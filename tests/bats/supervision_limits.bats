@@ -73,7 +73,7 @@ without_proc() { unshare --mount --propagation private sh -c 'mount -t tmpfs non
   as_root
   run --separate-stderr without_proc redlock-cli run -k demo -- echo entered
   assert_equal "$status $output" "71 "
-  assert_regex "$stderr" "^redlock-cli: /proc does not show the processes of the command, .*--isolate cgroup"
+  assert_regex "$stderr" "^redlock-cli: /proc does not show the processes of the command, .*mount /proc .*--on-lost term"
   assert_equal "$(redis 0 keys '*')" ""
 }
 

@@ -18,7 +18,7 @@ void guard_holder(const StopPlan& plan, const std::function<void(SharedPage&, co
     SignalGate gate(inherited);
     Front front(gate, plan, /*shares_group=*/false, std::nullopt, nullptr);
     const Instant deadline = BootClock::now() + 2 * plan.margin;
-    if (front.fork_holder()) {
+    if (front.fork_holder(0, nullptr)) {
       const Channel channel = front.take_channel();
       front.page().set_deadline(deadline);
       channel.send({Message::Kind::started, 0, {}});
@@ -71,11 +71,11 @@ TEST(Front, HelpsAHolderThatKillsAndLeavesItsReportToIt) {
   guard_holder(
       with_margin(Milliseconds(1000)),
       [](SharedPage& page, const Channel& channel, Instant deadline) {
-        // It is at it for longer than one that hung is given, and past the deadline. What it cannot kill, front does.
+        // It gets on, if slowly, for longer than one that hung is given, and past the deadline.
         const pid_t child = forked([] { return ::pause(); });
         while (BootClock::now() < deadline + Milliseconds(100)) {
           page.killing_at = BootClock::now().time_since_epoch().count();
-          ::usleep(1000);
+          ::usleep(100'000);
         }
         const bool killed = WTERMSIG(status_of(child)) == SIGKILL;
         channel.send({Message::Kind::report, killed ? 80 : 1, "{}"});
@@ -107,7 +107,7 @@ TEST(Front, ADeadHoldersTreeIsKilledAndBystandersAreNot) {
     const Running helper("sleep 1000 & echo up; wait", 1);
     Pipe pids;
     Front front(gate, with_margin(Milliseconds(1000)), /*shares_group=*/false, std::nullopt, nullptr);
-    if (front.fork_holder()) {
+    if (front.fork_holder(0, nullptr)) {
       const Running command("setsid sh -c 'echo $$; exec sleep 1000' & exec sleep 1000", 1);
       const std::string line = command.line(0) + "\n";
       EXPECT_EQ(::write(pids.write_end.get(), line.data(), line.size()), static_cast<ssize_t>(line.size()));

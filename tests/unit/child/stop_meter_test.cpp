@@ -29,7 +29,7 @@ TEST(StopMeter, CountsProcessesAndTheirMemory) {
     StopMeter meter(5s, start);
     const StopCost cost = measure(meter, {::getpid()});
     EXPECT_EQ(cost.processes, 3U);
-    EXPECT_GT(cost.resident_bytes, 3U << 16);
+    EXPECT_GT(cost.private_bytes, 3U << 16);
     EXPECT_GT(cost.walk, 0s);
     EXPECT_GE(meter.next(), start + 10s) << "and measures again an interval later";
     for (const pid_t pid : living_descendants({::getpid()})) ::kill(pid, SIGKILL);
