@@ -118,7 +118,7 @@ std::optional<Instant> Waiter::next_try(AttemptFailure& failure) {
   // Whoever has it calls us, also one whose attempt fails.
   if (failure.why == Why::maybe_busy && place_ && failure.line.in_line && !failure.granted_some) failure.why = Why::busy;
   if (!place_ && now < give_up_at_ && failure.line.next_ticket) {
-    place_.emplace(electorate_, order_.resource, *failure.line.next_ticket);
+    place_.emplace(electorate_, order_.resource, *failure.line.next_ticket, order_.owner.host);
     return now;
   }
   if (failure.why != Why::busy) {
@@ -164,7 +164,7 @@ std::optional<Instant> Waiter::after_guard(const AttemptFailure& failure, Instan
 std::optional<Instant> Waiter::after_busy(const AttemptFailure& failure, Instant now) {
   if (now >= give_up_at_) return std::nullopt;
   const Duration poll = jittered(policy_.retry_delay, electorate_.random());
-  Duration delay = until_next_look(failure.line.ahead, failure.line.may_change);
+  Duration delay = until_next_look(failure.line);
   const bool is_foreign = failure.holder && failure.holder->foreign;
   if (is_foreign && failure.line.ahead == 0) delay = std::min(delay, poll);
   if (is_foreign && failure.line.ahead == 1) delay = std::min<Duration>(delay, second_behind_foreign);

@@ -125,11 +125,12 @@ std::optional<std::size_t> seat_of(const Reply& reply) {
   return static_cast<std::size_t>(reply.integer);
 }
 
-/// {time, largest ticket or '', ahead, in line, ms until something may change, free seats}: see acquire.lua.
+/// {time, largest ticket or '', ahead, in line, ms until something may change, free seats, offered}: see acquire.lua.
 std::optional<LineWord> line_of(const Reply& reply) {
   const auto& part = reply.elements;
-  if (reply.type != Type::array || !has_form(part, {Type::text, Type::text, Type::integer, Type::integer, Type::integer, Type::text}))
+  if (reply.type != Type::array || !has_form(part, {Type::text, Type::text, Type::integer, Type::integer, Type::integer, Type::text, Type::integer})) {
     return std::nullopt;
+  }
   const auto time = whole_number(part[0].text);
   if (!time || *time < 0 || *time > static_cast<std::int64_t>(Fence::max) || part[2].integer < 0) return std::nullopt;
   LineWord line;
@@ -140,6 +141,7 @@ std::optional<LineWord> line_of(const Reply& reply) {
   line.was_in_line = part[3].integer > 1;
   if (part[4].integer >= 0) line.may_change = from_wire(part[4].integer);
   line.free_seats = part[5].text.substr(0, Mode::most_seats);
+  line.offered = part[6].integer > 0;
   return line;
 }
 
@@ -210,6 +212,7 @@ std::optional<Call> call_from(std::string_view word) {
   if (word == "go") return Call::enter;
   if (word == "second") return Call::second;
   if (word == "third") return Call::third;
+  if (word == "stand_down") return Call::stand_down;
   if (word == "look") return Call::look;
   return std::nullopt;
 }

@@ -4,7 +4,8 @@
 --       our id in line ('': we do not wait), ticket, polls (0 or 1), life of the entry
 -- -> {'granted', fence, id, seat or -1, line} | {'held', …, line} | {'queued', line}: it may be had, but others come first
 --    | {'duplicate'} when this very token has it already | an error
---    line: {time, largest ticket or '', how many are before us, whether we are in line (2: were before), ms until something may change by itself or -1, free seats}
+--    line: {time, largest ticket or '', how many are before us, whether we are in line (2: were before), ms until something may change by itself
+--           or -1, free seats, whether it may be had and the first in line was told so}
 local token, ttl, mode = ARGV[1], tonumber(ARGV[2]), ARGV[6]
 local limit, waiter, ticket = tonumber(ARGV[7]), ARGV[9], tonumber(ARGV[10])
 local id, time = redis.sha1hex(token), now()
@@ -20,26 +21,28 @@ if limit > 0 then
 end
 
 local was_in_line = false
-local function line(may_change)
+local function line(may_change, is_offered)
   local largest = redis.call('ZRANGE', QUEUE, -1, -1, 'WITHSCORES')[2]
   local rank = waiter ~= '' and redis.call('ZRANK', QUEUE, waiter)
-  return {decimal(time), largest or '', rank or redis.call('ZCARD', QUEUE), rank and (was_in_line and 2 or 1) or 0, may_change, free}
+  return {decimal(time), largest or '', rank or redis.call('ZCARD', QUEUE), rank and (was_in_line and 2 or 1) or 0, may_change, free,
+    is_offered and 1 or 0}
 end
 
 local may_enter = admits(state, mode) and seat
 if not (may_enter and is_our_turn(state, time, waiter, ticket)) then
   if waiter ~= '' then was_in_line = enqueue(waiter, ticket, mode, ARGV[11], tonumber(ARGV[12]), ARGV[5], time) end
-  local may_change
+  local may_change, is_offered
   if may_enter then
     local first = first_in_line(time)
+    is_offered = first and admits(state, first.mode)
     may_change = first and first.called > 0 and first.called + CALL_PATIENCE + 1 - time or CALL_PATIENCE
   else
     if seat then call_next(state, time, waiter) end -- without one for us there is none for the first in line
     may_change = first_end and state == 'shared' and first_end - time or left(time)
   end
-  if state == 'free' then return {'queued', line(may_change)} end
+  if state == 'free' then return {'queued', line(may_change, is_offered)} end
   local refusal = describe('held', value, type_name, time)
-  refusal[10] = line(may_change)
+  refusal[10] = line(may_change, is_offered)
   return refusal
 end
 
@@ -78,5 +81,9 @@ if is_error(failure) then return give_up(failure) end
 
 local standing_in_line = line(-1)
 if waiter ~= '' then drop(waiter) end
-if mode == 's' then call_next('shared', time, waiter) end
+if mode == 's' then
+  call_next('shared', time)
+elseif waiter ~= '' then
+  tell_standbys(0, host_of(waiter), 'stand_down', 'stand_down', time)
+end
 return {'granted', decimal(fence), id, seat, standing_in_line}

@@ -2,10 +2,11 @@
 --
 -- A waiter's entry is 'mode polls ends called since record': mode x (alone) or s (shared, seats too); polls 1: hears no call, so it looks
 -- often; ends: given up by then unless it looks again; called: when it was called and has not looked since, or 0; since: when it first stood in
--- line. A waiter listens at its channel for 'go' (come in), 'second' and 'third' (stand by: look in a while) and 'look' (show that you are there,
--- or see that the lock's end has changed).
+-- line. A waiter listens at its channel for 'go' (come in), 'second' and 'third' (stand by: look in a while), 'stand_down' (no need to, the
+-- lock is taken) and 'look' (show that you are there, or see that the lock's end has changed). Its id begins with a hash of its host and a dot.
 local CALL_PATIENCE = 1000 -- how long somebody who was called may take to come
 local LINE_IDLE = 35000    -- how long the line outlives the last look at least
+local MANY_OF_A_HOST = 64  -- behind so many of one host nobody is looked for who is of another
 
 local function admits(state, mode)
   return state == 'free' or state == 'shared' and mode == 's'
@@ -37,15 +38,29 @@ local function is_over(entry, time)
   return not entry or entry.ends <= time or entry.called > 0 and time - entry.called > CALL_PATIENCE
 end
 
+local function host_of(id)
+  return string.match(id, '^(%x+)%.') or id
+end
+
+-- The host of a waiter that was notified and did not come, once this script has dropped one.
+local absent_host
+
+-- The waiter's entry, unless that is over: then it is dropped.
+local function living(id, time)
+  local entry = entry_of(id)
+  if not is_over(entry, time) then return entry end
+  if entry and entry.called > 0 then absent_host = host_of(id) end
+  drop(id)
+end
+
 -- The first in line and its ticket, once those that are over are dropped.
 local function first_in_line(time)
   if not QUEUE then return nil end
   while true do
     local head = redis.call('ZRANGE', QUEUE, 0, 0, 'WITHSCORES')
     if not head[1] then return nil end
-    local entry = entry_of(head[1])
-    if not is_over(entry, time) then return entry, tonumber(head[2]) end
-    drop(head[1])
+    local entry = living(head[1], time)
+    if entry then return entry, tonumber(head[2]) end
   end
 end
 
@@ -57,7 +72,7 @@ local function hears(entry, word)
   return false
 end
 
--- Has it come, within the time that it has for that, unless it is on its way.
+-- Has it come, within the time that it has for that, unless it is on its way. -> whether it is there
 local function call(entry, time, word)
   if entry.called > 0 then return true end
   if not hears(entry, word) then return false end
@@ -66,23 +81,60 @@ local function call(entry, time, word)
   return true
 end
 
--- Calls the first in line if the lock is such that it may come in, and has the next two stand by. Not `except`: it knows.
+-- Tells `word` to the first waiter from `rank` on, and `others` to the first of them that is not of the host, and to the last: if whoever is
+-- notified does not come, one of these sees it. Not `except`: it knows.
+local function tell_standbys(rank, host, word, others, time, except)
+  local function second()
+    return redis.call('ZRANGE', QUEUE, rank, rank)[1]
+  end
+  local function of_another_host()
+    for _, id in ipairs(redis.call('ZRANGE', QUEUE, rank, rank + MANY_OF_A_HOST)) do
+      if host_of(id) ~= host then return id end
+    end
+  end
+  local function last()
+    return redis.call('ZRANGE', QUEUE, -1, -1)[1]
+  end
+  local told = {[except or ''] = true}
+  for _, choose in ipairs({second, of_another_host, last}) do
+    local id = choose()
+    while id and not told[id] do
+      local entry = living(id, time)
+      if entry and (entry.called > 0 or hears(entry, word)) then
+        told[id] = true
+      else
+        id = choose()
+      end
+    end
+    word = others
+  end
+end
+
+-- Calls the first in line; if it may come in, others stand by. When one of its host was notified and did not come, all that stand right behind
+-- it on that host are called with it: a host that is gone costs two such waits, however many wait there. -> whether it is there
+local function call_first(entry, state, time, except)
+  if entry.called > 0 then return true end
+  local may_enter = admits(state, entry.mode)
+  if not call(entry, time, may_enter and 'go' or 'look') then return false end
+  if not may_enter then return true end
+  local host, rank = host_of(entry.id), 1
+  while host == absent_host do
+    local id = redis.call('ZRANGE', QUEUE, rank, rank)[1]
+    if not id or id == except or host_of(id) ~= host then break end
+    local neighbour = living(id, time)
+    if neighbour and call(neighbour, time, 'go') then rank = rank + 1 end
+  end
+  tell_standbys(1, host, 'second', 'third', time, except)
+  return true
+end
+
+-- Calls the first in line if the lock is such that it may come in. Not `except`: it comes by itself.
 local function call_next(state, time, except)
   while true do
     local entry = first_in_line(time)
-    if not entry or entry.id == except or not admits(state, entry.mode) or entry.called > 0 then return end
-    if call(entry, time, 'go') then break end
-  end
-  local rank = 1
-  while rank <= 2 do
-    local id = redis.call('ZRANGE', QUEUE, rank, rank)[1]
-    if not id or id == except then return end
-    local entry = entry_of(id)
-    if is_over(entry, time) then
-      drop(id)
-    elseif hears(entry, rank == 1 and 'second' or 'third') then
-      rank = rank + 1
-    end
+    if not entry or not admits(state, entry.mode) then return end
+    if entry.id == except then return tell_standbys(1, host_of(except), 'second', 'third', time, except) end
+    if call_first(entry, state, time, except) then return end
   end
 end
 
@@ -92,7 +144,7 @@ local function is_our_turn(state, time, id, ticket)
     local entry, first_ticket = first_in_line(time)
     if not entry or entry.id == id then return true end
     if id ~= '' and (ticket < first_ticket or ticket == first_ticket and id < entry.id) then return true end
-    if call(entry, time, admits(state, entry.mode) and 'go' or 'look') then return false end
+    if call_first(entry, state, time, id) then return false end
   end
 end
 
@@ -114,8 +166,7 @@ local function enqueue(id, ticket, mode, polls, life, record, time)
     local rank = redis.call('ZRANK', QUEUE, id)
     if not rank or rank == 0 then break end
     local neighbour = redis.call('ZRANGE', QUEUE, rank - 1, rank - 1)[1]
-    if not is_over(entry_of(neighbour), time) then break end
-    drop(neighbour)
+    if living(neighbour, time) then break end
   end
   return before ~= nil
 end
