@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <string_view>
 #include <utility>
 
 namespace redlock {
@@ -51,6 +52,13 @@ bool has_twins(const Votes<AcquireVote>& votes) {
     }
   }
   return false;
+}
+
+/// Of the process that gave the vote; empty when it is not known.
+std::string_view run_id_of(const ExtendVote& vote) {
+  if (const auto* extended = std::get_if<Extended>(&vote)) return extended->server.run_id;
+  if (const auto* not_ours = std::get_if<NotOurs>(&vote)) return not_ours->server.run_id;
+  return {};
 }
 
 /// Whether the servers other than `against` are too few for a quorum.
@@ -221,6 +229,12 @@ const AcquireVote* AcquireTally::vote_of(std::size_t server) const {
 ExtendTally::ExtendTally(std::size_t servers) : votes_(servers) {}
 
 void ExtendTally::count(std::size_t server, ExtendVote vote) {
+  const auto is_twin = [&](const std::optional<ExtendVote>& other) {
+    return &other != &votes_.at(server) && other && !run_id_of(vote).empty() && run_id_of(*other) == run_id_of(vote);
+  };
+  if (std::ranges::any_of(votes_, is_twin)) {
+    vote = Fault{FaultKind::misconfigured, "its address leads to the same server as another one given"};
+  }
   votes_.at(server) = std::move(vote);
 }
 

@@ -102,7 +102,11 @@ enum class ExtendDecision {
 class ExtendTally {
  public:
   explicit ExtendTally(std::size_t servers);
+
+  /// A second vote of the same server replaces the first. Of votes that one process gave under several names only the first counts: an
+  /// address may have moved to another of the servers since the lease was granted.
   void count(std::size_t server, ExtendVote vote);
+
   [[nodiscard]] ExtendDecision decision() const;
   [[nodiscard]] const ExtendVote* vote_of(std::size_t server) const;
 

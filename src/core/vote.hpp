@@ -100,10 +100,12 @@ struct Provenance {
 struct Extended {
   Fence fence;  ///< 0 when the owner record is gone
   Provenance provenance;
+  ServerFacts server{};
 };
 struct NotOurs {
   enum class Why { gone, released, held } why = Why::gone;
   std::optional<Holder> holder;  ///< for Why::held
+  ServerFacts server{};          ///< only in the answer to "extend"
 };
 using ExtendVote = std::variant<Extended, NotOurs, Fault>;
 
