@@ -102,8 +102,7 @@ class Attempt {
   [[nodiscard]] const AcquireTally& tally() const { return ballot_->tally; }
 
   void ask_all() {
-    AcquireRequest request{order_.resource, token_,      order_.ttl,     electorate_.clock().wall(),
-                           order_.owner,    order_.mode, approach_.seat, std::nullopt};
+    AcquireRequest request{order_.resource, token_, order_.ttl, order_.owner, order_.mode, approach_.seat, std::nullopt};
     const Instant deadline = t0_ + electorate_.server_timeout();
     for (std::size_t i = 0; i < electorate_.size(); ++i) {
       if (approach_.place != nullptr) request.entry = approach_.place->entry(i);

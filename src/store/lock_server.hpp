@@ -28,7 +28,6 @@ struct AcquireRequest {
   Resource resource;
   Token token;
   Ttl ttl;
-  Milliseconds wall;  ///< our wall clock, a floor for the fence
   Owner owner;
   Mode mode{};
   std::optional<std::size_t> seat{};  ///< the one wanted, of several; nothing: the lowest that is free

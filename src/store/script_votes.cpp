@@ -29,7 +29,7 @@ std::string flag(bool value) {
 }
 
 /// Where an acquire has the waiter's id.
-constexpr std::size_t acquire_waiter = 8;
+constexpr std::size_t acquire_waiter = 7;
 
 std::string letter(bool shared) {
   return shared ? "s" : "x";
@@ -220,7 +220,6 @@ std::optional<Call> call_from(std::string_view word) {
 ScriptCall acquire_call(const AcquireRequest& request) {
   std::vector<std::string> arguments{request.token.secret(),
                                      decimal(request.ttl),
-                                     decimal(request.wall),
                                      flag(request.owner.supervised),
                                      encode_owner(request.owner),
                                      letter(request.mode.shared),

@@ -20,7 +20,6 @@ local LOCK, FENCE, OWNER, RELEASED, READERS, SHARES, SEATS, QUEUE, WAITERS =
 local SHARED = 'redlock:shared'
 local MAX_FENCE = 4503599627370496 -- 2^52: beyond it a Lua number does not hold every integer
 local FENCE_IDLE = 2592000000      -- 30 days: how long the counter outlives the last lease
-local CLOCK_TRUST = 10000          -- by which a client's wall clock may raise the fence above ours
 
 local function now()
   local time = redis.call('TIME')

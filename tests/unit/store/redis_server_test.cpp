@@ -66,7 +66,7 @@ class RedisServerTest : public ::testing::Test {
   std::unique_ptr<RedisServer> make_server() { return std::make_unique<RedisServer>(drive_.executor(), clock_, fake_.endpoint()); }
 
   asio::awaitable<AcquireVote> acquire(Token with, Instant deadline) {
-    return server_->acquire(AcquireRequest{resource(), std::move(with), ttl(), 1ms, {}}, deadline);
+    return server_->acquire(AcquireRequest{resource(), std::move(with), ttl(), {}}, deadline);
   }
   Eventual<AcquireVote> start_acquire(Token with = token()) { return drive_.start(acquire(std::move(with), Instant::max())); }
   Eventual<InspectVote> start_inspect() { return drive_.start(server_->inspect(resource(), std::nullopt, Instant::max())); }

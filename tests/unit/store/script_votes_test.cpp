@@ -110,7 +110,7 @@ TEST(ScriptCalls, HaveTheKeysInTheOrderOfThePrelude) {
                      "redlock:queue:{deploy}",
                      "redlock:waiters:{deploy}"};
   const Provenance provenance{1500ms, true, record};
-  EXPECT_EQ(acquire_call({resource(), token(), ttl(), 1ms, {}}).keys, keys);
+  EXPECT_EQ(acquire_call({resource(), token(), ttl(), {}}).keys, keys);
   EXPECT_EQ(raise_fence_call({resource(), token(), Fence(1), ttl()}).keys, keys);
   EXPECT_EQ(extend_call({resource(), token(), ttl()}).keys, keys);
   EXPECT_EQ(heal_call({resource(), token(), ttl(), Fence(1), provenance}).keys, keys);
@@ -123,14 +123,14 @@ TEST(ScriptCalls, HaveTheKeysInTheOrderOfThePrelude) {
 TEST(ScriptCalls, HaveTheArgumentsOfTheirScripts) {
   const std::string token_text(secret);
   const Owner owner{"web1", "alice", "sh", "why", 7, true};
-  const ScriptCall acquire = acquire_call({resource(), token(), ttl(), 1'700'000'000'123ms, owner});
+  const ScriptCall acquire = acquire_call({resource(), token(), ttl(), owner});
   EXPECT_EQ(acquire.script, &scripts::acquire);
   EXPECT_EQ(acquire.arguments,
-            (Strings{token_text, "30000", "1700000000123", "1", encode_owner(owner), "x", "0", "-1", "", "0", "0", "0", "acquire"}));
-  EXPECT_EQ(acquire_call({resource(), token(), ttl(), 1ms, {}}).arguments[3], "0");
-  AcquireRequest seat{resource(), token(), ttl(), 1ms, {}, Mode{true, 4}, 2, LineEntry{"me", 1'700'000'000'000, true, 2000ms}};
+            (Strings{token_text, "30000", "1", encode_owner(owner), "x", "0", "-1", "", "0", "0", "0", "acquire"}));
+  EXPECT_EQ(acquire_call({resource(), token(), ttl(), {}}).arguments[2], "0");
+  AcquireRequest seat{resource(), token(), ttl(), {}, Mode{true, 4}, 2, LineEntry{"me", 1'700'000'000'000, true, 2000ms}};
   const Strings modes = acquire_call(seat).arguments;
-  EXPECT_EQ(Strings(modes.begin() + 5, modes.end()), (Strings{"s", "4", "2", "me", "1700000000000", "1", "2000", "acquire"}));
+  EXPECT_EQ(Strings(modes.begin() + 4, modes.end()), (Strings{"s", "4", "2", "me", "1700000000000", "1", "2000", "acquire"}));
 
   const ScriptCall raise = raise_fence_call({resource(), token(), Fence(Fence::max), ttl()});
   EXPECT_EQ(raise.script, &scripts::raise_fence);

@@ -37,10 +37,7 @@ class ScriptsTest : public ::testing::Test {
   explicit ScriptsTest(std::string_view key = "deploy") : resource_(named(key)), helper_(resource_) {}
 
   AcquireVote acquire(Token with, Ttl length = ttl(), Owner owner = somebody()) {
-    return acquire_at(wall_clock_now(), std::move(with), length, std::move(owner));
-  }
-  AcquireVote acquire_at(Milliseconds wall, Token with, Ttl length = ttl(), Owner owner = somebody()) {
-    return drive_.run(server_.acquire({resource_, std::move(with), length, wall, std::move(owner)}, drive_.soon()));
+    return drive_.run(server_.acquire({resource_, std::move(with), length, std::move(owner)}, drive_.soon()));
   }
   ExtendVote extend(Token with, Ttl length = ttl()) {
     return drive_.run(server_.extend({resource_, std::move(with), length}, drive_.soon()));
@@ -247,55 +244,25 @@ TEST_F(ScriptsTest, FencesRiseStrictly) {
   }
 }
 
-TEST_F(ScriptsTest, FencesRiseThoughTheClientsClockIsWrong) {
-  Fence last;
-  bool ahead = true;
-  for (const char digit : random_digits) {
-    const auto vote = acquire_at(wall_clock_now() + (ahead ? 1h : -1h), token(digit));
-    ASSERT_TRUE(std::holds_alternative<Granted>(vote));
-    EXPECT_GT(std::get<Granted>(vote).fence, last);
-    last = std::get<Granted>(vote).fence;
-    release(token(digit));
-    ahead = !ahead;
-  }
-}
-
 TEST_F(ScriptsTest, FencesRiseThoughAllDataWasLost) {
-  for (const Milliseconds offset : {Milliseconds(0), Milliseconds(1h), Milliseconds(-1h)}) {
-    Fence last;
-    for (const char digit : random_digits) {
-      // A clock that has ticked since is all there is to tell before from after.
-      const Milliseconds before = server_time();
-      while (server_time() == before) {
-      }
-      const auto vote = acquire_at(wall_clock_now() + offset, token(digit));
-      ASSERT_TRUE(std::holds_alternative<Granted>(vote));
-      EXPECT_GT(std::get<Granted>(vote).fence, last) << offset.count();
-      last = std::get<Granted>(vote).fence;
-      redis_({"FLUSHALL"});
+  Fence last;
+  for (const char digit : random_digits) {
+    // A clock that has ticked since is all there is to tell before from after.
+    const Milliseconds before = server_time();
+    while (server_time() == before) {
     }
+    const Fence fence = acquired(token(digit));
+    EXPECT_GT(fence, last);
+    last = fence;
     redis_({"FLUSHALL"});
   }
 }
 
-TEST_F(ScriptsTest, AClientsClockMovesTheFenceByTenSecondsAtMost) {
-  const auto fence_at = [this](Milliseconds offset) {
-    redis_({"FLUSHALL"});
-    const auto vote = acquire_at(server_time() + offset, token());
-    EXPECT_TRUE(std::holds_alternative<Granted>(vote));
-    return Milliseconds(std::get<Granted>(vote).fence.value());
-  };
-  const Milliseconds start = server_time();
-  const Milliseconds ahead = fence_at(1h);
-  const Milliseconds behind = fence_at(-1h);
-  const Milliseconds agreeing = fence_at(5s);
-  const Milliseconds end = server_time();
-  EXPECT_GE(ahead, start + 10s);
-  EXPECT_LE(ahead, end + 10s);
-  EXPECT_GE(behind, start - 10s);
-  EXPECT_LE(behind, end - 10s);
-  EXPECT_GE(agreeing, start + 5s);
-  EXPECT_LE(agreeing, end + 5s);
+TEST_F(ScriptsTest, TheFirstFenceIsTheServersTime) {
+  const Milliseconds before = server_time();
+  const Milliseconds fence(acquired(token()).value());
+  EXPECT_GE(fence, before);
+  EXPECT_LE(fence, server_time());
 }
 
 TEST_F(ScriptsTest, TheCounterLeadsOverTheClock) {
@@ -645,7 +612,7 @@ TEST_F(ScriptsTest, ListFindsEveryLockOfOurs) {
   std::vector<std::string> expected(keys);
   std::sort(expected.begin(), expected.end());
   for (const std::string& key : keys) {
-    const auto vote = drive_.run(server_.acquire({named(key), token(), ttl(), wall_clock_now(), somebody()}, drive_.soon()));
+    const auto vote = drive_.run(server_.acquire({named(key), token(), ttl(), somebody()}, drive_.soon()));
     ASSERT_TRUE(std::holds_alternative<Granted>(vote)) << key;
   }
   redis_({"SET", "foreign", "x"});
@@ -675,7 +642,7 @@ TEST_F(ScriptsTest, BinaryKeysAreKeysLikeAnyOther) {
 TEST_F(ScriptsTest, WithoutMemoryNothingIsAcquiredButLeasesLiveOn) {
   acquired(token('a'));
   redis_({"CONFIG", "SET", "maxmemory-policy", "noeviction", "maxmemory", "1kb"});
-  const auto other = drive_.run(server_.acquire({named("other"), token('b'), ttl(), wall_clock_now(), somebody()}, drive_.soon()));
+  const auto other = drive_.run(server_.acquire({named("other"), token('b'), ttl(), somebody()}, drive_.soon()));
   EXPECT_EQ(fault_of(other).kind, FaultKind::unavailable);
   EXPECT_NE(fault_of(other).text.find("out of memory"), std::string::npos);
   EXPECT_FALSE(exists("other"));
@@ -716,7 +683,7 @@ TEST_F(ScriptsTest, NoLockAppearsAfterItWasTakenBack) {
   EXPECT_EQ(evals_before.find("cmdstat_evalsha"), std::string::npos) << evals_before;
   redis_.pause();
   const auto vote = drive_.run(
-      server_.acquire({resource_, token(), ttl(), wall_clock_now(), somebody()}, drive_.clock().now() + std::chrono::milliseconds(100)));
+      server_.acquire({resource_, token(), ttl(), somebody()}, drive_.clock().now() + std::chrono::milliseconds(100)));
   EXPECT_EQ(fault_of(vote).kind, FaultKind::silent);
   server_.take_back(resource_, token());
   drive_.run(server_.close(drive_.clock().now() + std::chrono::milliseconds(100)));
@@ -792,7 +759,7 @@ class RightsTest : public ScriptsTest {
       story += ' ';
     };
     const auto acquire_as = [&](char digit) {
-      tell(drive_.run(server.acquire({resource_, token(digit), ttl(), wall_clock_now(), somebody()}, drive_.soon())));
+      tell(drive_.run(server.acquire({resource_, token(digit), ttl(), somebody()}, drive_.soon())));
     };
     acquire_as('a');
     acquire_as('b');
@@ -816,13 +783,13 @@ class RightsTest : public ScriptsTest {
     tell(drive_.run(server.inspect(resource_, std::nullopt, drive_.soon())));
     redis_({"DEL", "deploy"});
     const auto share_as = [&](char digit) {
-      const AcquireRequest request{resource_, token(digit), ttl(), wall_clock_now(), somebody(), Mode{true, 2}};
+      const AcquireRequest request{resource_, token(digit), ttl(), somebody(), Mode{true, 2}};
       tell(drive_.run(server.acquire(request, drive_.soon())));
     };
     share_as('1');
     share_as('2');
     tell(drive_.run(server.extend({resource_, token('1'), ttl(60s), 0}, drive_.soon())));
-    AcquireRequest waiting{resource_, token('3'), ttl(), wall_clock_now(), somebody()};
+    AcquireRequest waiting{resource_, token('3'), ttl(), somebody()};
     waiting.entry = LineEntry{"me", 17, false, 35s};
     tell(drive_.run(server.acquire(waiting, drive_.soon())));
     server.leave(resource_, "me");
