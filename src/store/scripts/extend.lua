@@ -15,6 +15,7 @@ if how == 'exclusive' then
   return describe('extended', ARGV[1], nil, time)
 end
 
+write_without_memory()
 local id = redis.sha1hex(ARGV[1])
 if describe_share('', id, ends, time)[10] ~= tonumber(ARGV[3]) then return {'gone', 0} end
 if ends < time + ttl then

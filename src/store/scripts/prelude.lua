@@ -152,6 +152,11 @@ local function forget_share(id)
   redis.call('HDEL', SHARES, id)
 end
 
+-- Behind a first write that needs no memory a server that has none left lets a script do its other writes, too. This one changes nothing.
+local function write_without_memory()
+  if READERS then redis.pcall('ZREM', READERS, '') end
+end
+
 -- Has the marker, and what is known of the shares, end with the last of them, and takes them away behind it. -> an error or nil
 local function bound_shares(time)
   for _, id in ipairs(redis.call('ZRANGEBYSCORE', READERS, '-inf', decimal(time))) do forget_share(id) end
@@ -162,11 +167,8 @@ local function bound_shares(time)
     return
   end
   local rest = decimal(tonumber(last[2]) - time)
-  redis.call('PEXPIRE', READERS, rest)
-  redis.call('PEXPIRE', SHARES, rest)
-  redis.call('PEXPIRE', SEATS, rest)
-  redis.call('PEXPIRE', OWNER, rest)
-  if redis.call('PEXPIRE', LOCK, rest) == 1 then return end
+  for _, key in ipairs({READERS, SHARES, SEATS, OWNER}) do redis.pcall('PEXPIRE', key, rest) end
+  if redis.pcall('PEXPIRE', LOCK, rest) == 1 then return end
   return first_error(redis.pcall('SET', LOCK, SHARED, 'NX', 'PX', rest))
 end
 

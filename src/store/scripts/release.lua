@@ -5,6 +5,7 @@
 -- -> {'released'} | {'supervised', …} as `held` | {'gone', …} | {'held', …} | an error
 local token, by_hand, keep, waiter = ARGV[1], ARGV[2] == '1', tonumber(ARGV[3]), ARGV[4]
 local id, time = redis.sha1hex(token), now()
+write_without_memory()
 -- Before anybody is called: a failed attempt must not lose its place to the one behind.
 if waiter ~= '' and QUEUE then enqueue(waiter, tonumber(ARGV[5]), ARGV[8], ARGV[6], tonumber(ARGV[7]), ARGV[9], time) end
 local how, ends = mine(token, time)

@@ -655,6 +655,40 @@ TEST_F(ScriptsTest, WithoutMemoryNothingIsAcquiredButLeasesLiveOn) {
   EXPECT_FALSE(exists("deploy"));
 }
 
+TEST_F(ScriptsTest, WithoutMemorySharesLiveOn) {
+  for (const Mode mode : {Mode{true, 0}, Mode{true, 2}}) {
+    redis_({"CONFIG", "SET", "maxmemory", "0"});
+    const std::optional<std::size_t> seat = mode.seats > 0 ? std::optional<std::size_t>(0) : std::nullopt;
+    const auto share = drive_.run(server_.acquire({resource_, token(), ttl(30s), somebody(), mode}, drive_.soon()));
+    ASSERT_TRUE(std::holds_alternative<Granted>(share));
+    redis_({"CONFIG", "SET", "maxmemory", "1"});
+    const auto extended = drive_.run(server_.extend({resource_, token(), ttl(60s), seat}, drive_.soon()));
+    EXPECT_TRUE(std::holds_alternative<Extended>(extended));
+    EXPECT_GT(pttl("deploy"), 30'000);
+    redis_({"DEL", "deploy"});  // the marker alone
+    EXPECT_TRUE(std::holds_alternative<Extended>(drive_.run(server_.extend({resource_, token(), ttl(60s), seat}, drive_.soon()))));
+    EXPECT_GT(pttl("deploy"), 30'000);
+    EXPECT_TRUE(std::holds_alternative<Released>(release_after(5s, token())));
+    EXPECT_LE(pttl("deploy"), 5000);
+    EXPECT_TRUE(std::holds_alternative<Released>(release(token())));
+    EXPECT_FALSE(exists("deploy"));
+  }
+  redis_({"CONFIG", "SET", "maxmemory", "0"});
+}
+
+TEST_F(ScriptsTest, AFailedAttemptKeepsItsPlaceInLineWithoutMemory) {
+  AcquireRequest wanted{resource_, token(), ttl(), somebody()};
+  wanted.entry = LineEntry{"me", 1, true, 30s};
+  ASSERT_TRUE(std::holds_alternative<Granted>(drive_.run(server_.acquire(wanted, drive_.soon()))));
+  redis_({"CONFIG", "SET", "maxmemory", "1"});
+  ReleaseRequest back{resource_, token()};
+  back.requeue = Requeue{*wanted.entry, false, somebody()};
+  EXPECT_TRUE(std::holds_alternative<Released>(drive_.run(server_.release(back, drive_.soon()))));
+  EXPECT_EQ(redis_({"ZCARD", helper_.queue()}).integer, 1);
+  EXPECT_EQ(redis_({"HLEN", helper_.waiters()}).integer, 1);
+  redis_({"CONFIG", "SET", "maxmemory", "0"});
+}
+
 TEST_F(ScriptsTest, AReadOnlyReplicaGrantsNothing) {
   redis_({"CONFIG", "SET", "replica-serve-stale-data", "yes"});
   redis_({"REPLICAOF", "127.0.0.1", "1"});
