@@ -22,6 +22,7 @@ LineView view_of(const std::vector<const LineWord*>& lines, const std::vector<bo
   std::optional<std::size_t> fewest;
   std::size_t in_line = 0;
   std::size_t offered = 0;
+  std::size_t mute = 0;
   Ticket above_all = 0;
   for (std::size_t i = 0; i < lines.size(); ++i) {
     const LineWord* line = lines[i];
@@ -30,6 +31,7 @@ LineView view_of(const std::vector<const LineWord*>& lines, const std::vector<bo
     above_all = std::max(above_all, line->largest_ticket.value_or(0) + 1);
     if (line->in_line || granted[i]) ++in_line;
     if (line->offered || granted[i]) ++offered;
+    if (line->mute) ++mute;
     fewest = std::min(fewest.value_or(line->ahead), line->ahead);
     if (granted[i]) changes.push_back(Duration::zero());
     if (!granted[i] && line->may_change) changes.push_back(*line->may_change);
@@ -39,6 +41,7 @@ LineView view_of(const std::vector<const LineWord*>& lines, const std::vector<bo
   view.ahead = fewest.value_or(0);
   view.in_line = in_line >= quorum;
   view.offered = offered >= quorum;
+  view.mute = lines.size() - mute < quorum;
   if (times.size() < quorum) return view;
   std::ranges::sort(times);
   view.next_ticket = std::max(static_cast<Ticket>(std::max<Milliseconds::rep>(times[times.size() / 2].count(), 0)), above_all);

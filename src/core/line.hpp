@@ -23,6 +23,7 @@ struct LineView {
   std::optional<Duration>
       may_change;  ///< until a quorum of servers may let somebody in without a call: leases end, who was called is passed over
   std::optional<std::size_t> seat;  ///< one that a quorum has free
+  bool mute = false;                ///< whoever holds it cannot notify a quorum's waiters when it releases
   bool offered = false;             ///< a quorum may be had, but the first in line was notified and comes first
 };
 
@@ -36,7 +37,7 @@ LineView view_of(const std::vector<const LineWord*>& lines, const std::vector<bo
 /// stands: a free lock passes over one stopped waiter a second, as long as anybody looks.
 Duration until_next_look(const LineView& line);
 
-/// The second in line looks at least so often where a foreign client holds the lock: nobody but itself notices that the first is dead.
+/// The second in line looks at least so often where the holder notifies nobody: nobody but itself notices that the first is dead.
 inline constexpr Milliseconds second_behind_foreign{1500};
 
 /// A key's expiry shows to others up to this much later than its ttl says.

@@ -64,6 +64,7 @@ struct LineWord {
   std::optional<Duration> may_change;           ///< until somebody may come in without being called; nothing: never by itself
   std::string free_seats;                       ///< a digit for each seat, 1: it is free
   bool offered = false;                         ///< it may be had, and the first in line was told so
+  bool mute = false;                            ///< a holder may not notify anybody when it releases
 };
 
 /// One server's answer to "acquire".

@@ -167,7 +167,8 @@ std::optional<Instant> Waiter::after_busy(const AttemptFailure& failure, Instant
   Duration delay = until_next_look(failure.line);
   const bool is_foreign = failure.holder && failure.holder->foreign;
   if (is_foreign && failure.line.ahead == 0) delay = std::min(delay, poll);
-  if (is_foreign && failure.line.ahead == 1) delay = std::min<Duration>(delay, second_behind_foreign);
+  if (failure.line.mute && failure.line.ahead == 0) delay = std::min<Duration>({delay, poll, longest_between_polls});
+  if ((is_foreign || failure.line.mute) && failure.line.ahead == 1) delay = std::min<Duration>(delay, second_behind_foreign);
   // A quorum may be free and yet not ours, as with different seats: what is only nearly there is not worth a look at once.
   if (failure.granted_some) delay = std::max(delay, std::min<Duration>(poll, longest_between_polls));
   // The seat that was wished for is taken by now, and nobody calls us for another one that is free.

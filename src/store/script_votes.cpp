@@ -125,10 +125,10 @@ std::optional<std::size_t> seat_of(const Reply& reply) {
   return static_cast<std::size_t>(reply.integer);
 }
 
-/// {time, largest ticket or '', ahead, in line, ms until something may change, free seats, offered}: see acquire.lua.
+/// {time, largest ticket or '', ahead, in line, ms until something may change, free seats, offered, mute}: see acquire.lua.
 std::optional<LineWord> line_of(const Reply& reply) {
   const auto& part = reply.elements;
-  if (reply.type != Type::array || !has_form(part, {Type::text, Type::text, Type::integer, Type::integer, Type::integer, Type::text, Type::integer})) {
+  if (reply.type != Type::array || !has_form(part, {Type::text, Type::text, Type::integer, Type::integer, Type::integer, Type::text, Type::integer, Type::integer})) {
     return std::nullopt;
   }
   const auto time = whole_number(part[0].text);
@@ -142,6 +142,7 @@ std::optional<LineWord> line_of(const Reply& reply) {
   if (part[4].integer >= 0) line.may_change = from_wire(part[4].integer);
   line.free_seats = part[5].text.substr(0, Mode::most_seats);
   line.offered = part[6].integer > 0;
+  line.mute = part[7].integer > 0;
   return line;
 }
 

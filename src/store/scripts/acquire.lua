@@ -5,7 +5,7 @@
 -- -> {'granted', fence, id, seat or -1, line} | {'held', …, line} | {'queued', line}: it may be had, but others come first
 --    | {'duplicate'} when this very token has it already | an error
 --    line: {time, largest ticket or '', how many are before us, whether we are in line (2: were before), ms until something may change by itself
---           or -1, free seats, whether it may be had and the first in line was told so}
+--           or -1, free seats, whether it may be had and the first in line was told so, whether a holder is mute}
 local token, ttl, mode = ARGV[1], tonumber(ARGV[2]), ARGV[5]
 local limit, waiter, ticket = tonumber(ARGV[6]), ARGV[8], tonumber(ARGV[9])
 local id, time = redis.sha1hex(token), now()
@@ -25,7 +25,8 @@ local function line(may_change, is_offered)
   local largest = redis.call('ZRANGE', QUEUE, -1, -1, 'WITHSCORES')[2]
   local rank = waiter ~= '' and redis.call('ZRANK', QUEUE, waiter)
   return {decimal(time), largest or '', rank or redis.call('ZCARD', QUEUE), rank and (was_in_line and 2 or 1) or 0, may_change, free,
-    is_offered and 1 or 0}
+    is_offered and 1 or 0,
+    redis.pcall('HGET', OWNER, 'mute') == '1' and 1 or 0}
 end
 
 local may_enter = admits(state, mode) and seat

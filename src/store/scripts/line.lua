@@ -12,11 +12,6 @@ local function admits(state, mode)
   return state == 'free' or state == 'shared' and mode == 's'
 end
 
--- The channel's name has the same tail as the helper keys.
-local function publish(id, word)
-  return redis.pcall('PUBLISH', 'redlock:wake:' .. id .. ':' .. string.match(FENCE, '^redlock:fence:(.*)$'), word)
-end
-
 local function entry_of(id)
   local stored = redis.call('HGET', WAITERS, id)
   local mode, polls, ends, called, since, record = string.match(stored or '', '^(%a) (%d) (%d+) (%d+) (%d+) (.*)$')
@@ -64,20 +59,25 @@ local function first_in_line(time)
   end
 end
 
--- Whether the waiter hears the word. Who does not is dropped: it has ended. Without the right to publish nobody can tell.
+-- Whether the waiter hears the word. Who does not is dropped: it has ended. nil: nobody can tell, we may not publish.
 local function hears(entry, word)
   local listeners = publish(entry.id, word)
-  if is_error(listeners) or listeners > 0 or entry.polls then return true end
+  if is_error(listeners) then return nil end
+  if listeners > 0 or entry.polls then return true end
   drop(entry.id)
   return false
 end
 
--- Has it come, within the time that it has for that, unless it is on its way. -> whether it is there
-local function call(entry, time, word)
+-- Has it come, within the time that it has for that, unless it is on its way. -> whether it is there. Whoever releases without the right to
+-- publish has notified nobody; but where such a one looks, the waiter before it knows of a mute holder, and polls (`polled`).
+local function call(entry, time, word, polled)
   if entry.called > 0 then return true end
-  if not hears(entry, word) then return false end
-  entry.called = time
-  keep_entry(entry)
+  local heard = hears(entry, word)
+  if heard == false then return false end
+  if heard or polled then
+    entry.called = time
+    keep_entry(entry)
+  end
   return true
 end
 
@@ -100,7 +100,7 @@ local function tell_standbys(rank, host, word, others, time, except)
     local id = choose()
     while id and not told[id] do
       local entry = living(id, time)
-      if entry and (entry.called > 0 or hears(entry, word)) then
+      if entry and (entry.called > 0 or hears(entry, word) ~= false) then
         told[id] = true
       else
         id = choose()
@@ -112,17 +112,17 @@ end
 
 -- Calls the first in line; if it may come in, others stand by. When one of its host was notified and did not come, all that stand right behind
 -- it on that host are called with it: a host that is gone costs two such waits, however many wait there. -> whether it is there
-local function call_first(entry, state, time, except)
+local function call_first(entry, state, time, except, polled)
   if entry.called > 0 then return true end
   local may_enter = admits(state, entry.mode)
-  if not call(entry, time, may_enter and 'go' or 'look') then return false end
+  if not call(entry, time, may_enter and 'go' or 'look', polled) then return false end
   if not may_enter then return true end
   local host, rank = host_of(entry.id), 1
   while host == absent_host do
     local id = redis.call('ZRANGE', QUEUE, rank, rank)[1]
     if not id or id == except or host_of(id) ~= host then break end
     local neighbour = living(id, time)
-    if neighbour and call(neighbour, time, 'go') then rank = rank + 1 end
+    if neighbour and call(neighbour, time, 'go', polled) then rank = rank + 1 end
   end
   tell_standbys(1, host, 'second', 'third', time, except)
   return true
@@ -144,7 +144,7 @@ local function is_our_turn(state, time, id, ticket)
     local entry, first_ticket = first_in_line(time)
     if not entry or entry.id == id then return true end
     if id ~= '' and (ticket < first_ticket or ticket == first_ticket and id < entry.id) then return true end
-    if call_first(entry, state, time, id) then return false end
+    if call_first(entry, state, time, id, true) then return false end
   end
 end
 

@@ -2,7 +2,7 @@
 --
 -- KEYS[1]  the lock: a plain string key with an expiry; its value the token of the lease, or SHARED while it is shared
 -- KEYS[2]  fence counter: a string, the largest fence this server knows of
--- KEYS[3]  owner record: a hash {lease, fence, since, supervised, record}; belongs to the lease it names, else it is stale
+-- KEYS[3]  owner record: a hash {lease, fence, since, supervised, record, mute}; belongs to the lease it names, else it is stale
 -- KEYS[4]  tombstones: a sorted set, ids of leases released by hand, scored with the time when they may be forgotten
 -- KEYS[5]  readers: a sorted set, ids of the shares of a shared lock, scored with the time when they end
 -- KEYS[6]  shares: a hash, a reader's id -> 'fence since supervised seat record'; seat -1: none
@@ -137,10 +137,17 @@ local function set_counter(fence, ttl)
   return redis.pcall('SET', FENCE, decimal(fence), 'PX', decimal(FENCE_IDLE + ttl))
 end
 
-local function write_owner(id, fence, since, supervised, record, ttl)
+-- Tells a waiter something. The channel's name has the same tail as the helper keys.
+local function publish(id, word)
+  return redis.pcall('PUBLISH', 'redlock:wake:' .. id .. ':' .. string.match(FENCE, '^redlock:fence:(.*)$'), word)
+end
+
+-- A holder that may not publish is mute: it notifies nobody when it releases, so waiters are to know it before. One of several is enough.
+local function write_owner(id, fence, since, supervised, record, ttl, others_are_mute)
+  local mute = (others_are_mute or is_error(publish('', 'look'))) and '1' or '0'
   return first_error(
     redis.pcall('DEL', OWNER),
-    redis.pcall('HSET', OWNER, 'lease', id, 'fence', fence, 'since', decimal(since), 'supervised', supervised, 'record', record),
+    redis.pcall('HSET', OWNER, 'lease', id, 'fence', fence, 'since', decimal(since), 'supervised', supervised, 'record', record, 'mute', mute),
     redis.pcall('PEXPIRE', OWNER, ttl))
 end
 
@@ -175,13 +182,13 @@ end
 -- Lets a reader in. Only while nobody holds the lock alone. -> an error or nil
 local function add_share(id, ttl, fence, since, supervised, seat, record, time)
   forget_share(id)
-  local shared_since = redis.pcall('HMGET', OWNER, 'lease', 'since')
-  local began = not is_error(shared_since) and shared_since[1] == 'shared' and tonumber(shared_since[2]) or since
+  local others = redis.pcall('HMGET', OWNER, 'lease', 'since', 'mute')
+  if is_error(others) or others[1] ~= 'shared' then others = {} end
   return first_error(
     redis.pcall('ZADD', READERS, decimal(time + ttl), id),
     redis.pcall('HSET', SHARES, id, fence .. ' ' .. decimal(since) .. ' ' .. supervised .. ' ' .. seat .. ' ' .. record),
     seat >= 0 and redis.pcall('HSET', SEATS, seat, id),
-    write_owner('shared', fence, began, supervised, record, ttl),
+    write_owner('shared', fence, tonumber(others[2]) or since, supervised, record, ttl, others[3] == '1'),
     bound_shares(time))
 end
 

@@ -86,6 +86,15 @@ TEST(LineView, IsOfferedWhereAQuorumIs) {
   EXPECT_TRUE(view_of(lines, {true, false, false}).offered);  // what was granted is free
 }
 
+TEST(LineView, IsMuteUnlessAQuorumCanBeNotified) {
+  LineWord mute = word(1ms);
+  mute.mute = true;
+  EXPECT_TRUE(view({mute}, 1).mute);
+  EXPECT_FALSE(view({word(1ms)}, 1).mute);
+  EXPECT_FALSE(view({mute, word(1ms), word(1ms)}, 3).mute);
+  EXPECT_TRUE(view({mute, mute, word(1ms)}, 3).mute);
+}
+
 TEST(NextLook, IsAsSoonAsTheOneNotifiedIsLateWhereverWeStand) {
   for (const std::size_t ahead : {0U, 1U, 2U, 99U}) EXPECT_EQ(next_look(ahead, 1s, true), 1s + expiry_slack) << ahead;
 }

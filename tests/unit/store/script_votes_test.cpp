@@ -68,7 +68,7 @@ void expect_ours(const Holder& holder, bool supervised = false) {
 
 /// Of the second of two waiters, when one of three seats is free.
 Reply line() {
-  return array({text("1700000000000"), text("1699999999999"), integer(2), integer(1), integer(1500), text("010"), integer(1)});
+  return array({text("1700000000000"), text("1699999999999"), integer(2), integer(1), integer(1500), text("010"), integer(1), integer(1)});
 }
 Reply with_line(Reply reply) {
   reply.elements.push_back(line());
@@ -188,6 +188,7 @@ TEST(AcquireVote, IsReadFromEveryReply) {
   EXPECT_EQ(word.may_change, 1500ms);
   EXPECT_EQ(word.free_seats, "010");
   EXPECT_TRUE(word.offered);
+  EXPECT_TRUE(word.mute);
 
   const auto held = acquire_vote(with_line(ours("held", 1)));
   ASSERT_TRUE(std::holds_alternative<Held>(held));

@@ -1,5 +1,6 @@
 // The lock itself: every script on a real Redis, through the code that calls it.
 #include <map>
+#include <sstream>
 
 #include "core/helper_keys.hpp"
 #include "real_redis.hpp"
@@ -687,6 +688,41 @@ TEST_F(ScriptsTest, AFailedAttemptKeepsItsPlaceInLineWithoutMemory) {
   EXPECT_EQ(redis_({"ZCARD", helper_.queue()}).integer, 1);
   EXPECT_EQ(redis_({"HLEN", helper_.waiters()}).integer, 1);
   redis_({"CONFIG", "SET", "maxmemory", "0"});
+}
+
+TEST_F(ScriptsTest, AMuteHolderIsKnownToThoseWhoWait) {
+  const auto mute_is_seen = [&](Mode mode) {
+    AcquireRequest wanted{resource_, token('c'), ttl(), somebody(), mode};
+    wanted.entry = LineEntry{"me", 1, false, 30s};
+    const auto vote = drive_.run(server_.acquire(wanted, drive_.soon()));
+    const auto* refused = std::get_if<Held>(&vote);
+    return refused != nullptr && refused->line.mute;
+  };
+  const auto called_at = [&] {
+    std::istringstream entry(redis_({"HGET", helper_.waiters(), "me"}).text);
+    std::string mode, polls, ends, called;
+    entry >> mode >> polls >> ends >> called;
+    return called;
+  };
+  acquired(token('a'));
+  EXPECT_FALSE(mute_is_seen({}));
+  release(token('a'));
+
+  redis_({"FLUSHALL"});
+  redis_({"ACL", "SETUSER", "default", "-publish"});
+  acquired(token('a'));
+  EXPECT_TRUE(mute_is_seen({}));
+  release(token('a'));
+  EXPECT_EQ(redis_({"ZCARD", helper_.queue()}).integer, 1);
+  EXPECT_EQ(called_at(), "0") << "it was not notified";
+
+  // Of those who share it one is enough, also when others come later who are not.
+  redis_({"FLUSHALL"});
+  const Mode shared{true, 0};
+  ASSERT_TRUE(std::holds_alternative<Granted>(drive_.run(server_.acquire({resource_, token('a'), ttl(), somebody(), shared}, drive_.soon()))));
+  redis_({"ACL", "SETUSER", "default", "+publish"});
+  ASSERT_TRUE(std::holds_alternative<Granted>(drive_.run(server_.acquire({resource_, token('b'), ttl(), somebody(), shared}, drive_.soon()))));
+  EXPECT_TRUE(mute_is_seen({}));
 }
 
 TEST_F(ScriptsTest, AReadOnlyReplicaGrantsNothing) {
