@@ -94,6 +94,17 @@ const Company* company_in(const InspectVote& vote) {
   return free != nullptr ? &free->company : nullptr;
 }
 
+/// The fence that most servers show for a lease, of several the largest: one that granted it late may show another.
+std::optional<Fence> fence_of_most(const std::vector<InspectVote>& votes, const LeaseId& id) {
+  std::map<Fence, std::size_t> shown;
+  for (const InspectVote& vote : votes) {
+    const Taken* taken = as<Taken>(vote);
+    if (taken != nullptr && taken->holder.id == id && taken->holder.fence) ++shown[*taken->holder.fence];
+  }
+  const auto most = std::ranges::max_element(shown, {}, [](const auto& entry) { return std::pair(entry.second, entry.first); });
+  return most == shown.end() ? std::nullopt : std::optional(most->first);
+}
+
 /// What stands in the way of our lease when a quorum of servers answered or may still answer.
 AcquireDecision classify_holders(const Votes<AcquireVote>& votes) {
   const std::size_t quorum = quorum_of(votes.size());
@@ -263,12 +274,20 @@ ReleaseDecision decide_release(const std::vector<ReleaseVote>& votes) {
   return ReleaseDecision::unavailable;
 }
 
+const Holder* broken_by_quorum(const std::vector<BreakVote>& votes) {
+  const Standing broken = leading<Broken>(votes);
+  return broken.votes >= quorum_of(votes.size()) ? broken.holder : nullptr;
+}
+
 Inspection summarize(const std::vector<InspectVote>& votes) {
   const std::size_t quorum = quorum_of(votes.size());
   const std::size_t free = number_of<Free>(votes);
   const Standing lead = leading<Taken>(votes);
   Inspection inspection;
-  if (lead.holder != nullptr) inspection.holder = *lead.holder;
+  if (lead.holder != nullptr) {
+    inspection.holder = *lead.holder;
+    inspection.holder->fence = fence_of_most(votes, lead.holder->id);
+  }
   for (const InspectVote& vote : votes) {
     const Company* company = company_in(vote);
     const auto size = [](const Company& some) { return some.waiters + some.shares; };

@@ -125,6 +125,9 @@ enum class ReleaseDecision {
 /// released: released votes >= quorum. not_ours: servers - not-ours < quorum. Otherwise unavailable.
 ReleaseDecision decide_release(const std::vector<ReleaseVote>& votes);
 
+/// The lease that a quorum of servers broke; nullptr: none.
+const Holder* broken_by_quorum(const std::vector<BreakVote>& votes);
+
 enum class InspectState {
   free,         ///< a quorum has nothing under the key
   held,         ///< one lease has a quorum

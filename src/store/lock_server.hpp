@@ -53,6 +53,7 @@ struct ExtendRequest {
   Token token;
   Ttl ttl;
   std::optional<std::size_t> seat{};  ///< a lease in another seat is not ours
+  Fence fence{};                      ///< the lease's, for servers that granted it late with another; 0: not known
 };
 
 struct HealRequest {

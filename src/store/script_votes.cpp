@@ -235,7 +235,7 @@ ScriptCall raise_fence_call(const RaiseRequest& request) {
 }
 
 ScriptCall extend_call(const ExtendRequest& request) {
-  return call_of(scripts::extend, request.resource, {request.token.secret(), decimal(request.ttl), number(request.seat)});
+  return call_of(scripts::extend, request.resource, {request.token.secret(), decimal(request.ttl), number(request.seat), request.fence.text()});
 }
 
 ScriptCall heal_call(const HealRequest& request) {

@@ -137,6 +137,25 @@ local function set_counter(fence, ttl)
   return redis.pcall('SET', FENCE, decimal(fence), 'PX', decimal(FENCE_IDLE + ttl))
 end
 
+-- Lifts the fence counter to our lease's fence, and has the records name it. -> an error or nil
+local function lift_fence(how, id, fence, ttl)
+  local last, unusable = counter()
+  if not last then return unusable end
+  local lifted = last < tonumber(fence) and set_counter(tonumber(fence), ttl)
+  if is_error(lifted) then return lifted end
+  local owner = redis.pcall('HMGET', OWNER, 'lease', 'fence')
+  if how == 'exclusive' then
+    if owner[1] ~= id or owner[2] == fence then return end
+    return first_error(redis.pcall('HSET', OWNER, 'fence', fence))
+  end
+  local stored = redis.pcall('HGET', SHARES, id)
+  if type(stored) ~= 'string' or string.match(stored, '^%d+') == fence then return end
+  return first_error(
+    redis.pcall('HSET', SHARES, id, (string.gsub(stored, '^%d+', fence))),
+    -- It shows the latest reader's, which is the largest.
+    owner[1] == 'shared' and (tonumber(owner[2]) or 0) < tonumber(fence) and redis.pcall('HSET', OWNER, 'fence', fence))
+end
+
 -- Tells a waiter something. The channel's name has the same tail as the helper keys.
 local function publish(id, word)
   return redis.pcall('PUBLISH', 'redlock:wake:' .. id .. ':' .. string.match(FENCE, '^redlock:fence:(.*)$'), word)

@@ -163,7 +163,7 @@ class RandomCalls {
         return with_name(scripts::acquire,
                          {token(), ttl(), flag(), record(), mode(), seats(), seat(), waiter(), ticket(), flag(), life()});
       case 3:
-        return with_name(scripts::extend, {token(), ttl(), seat()});
+        return with_name(scripts::extend, {token(), ttl(), seat(), fence()});
       case 4:
         return with_name(scripts::heal, {token(), ttl(), fence(), ttl(), flag(), record(), mode(), seat()});
       case 5:

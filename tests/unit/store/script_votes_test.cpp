@@ -138,8 +138,8 @@ TEST(ScriptCalls, HaveTheArgumentsOfTheirScripts) {
 
   const ScriptCall extend = extend_call({resource(), token(), ttl()});
   EXPECT_EQ(extend.script, &scripts::extend);
-  EXPECT_EQ(extend.arguments, (Strings{token_text, "30000", "-1", "extend"}));
-  EXPECT_EQ(extend_call({resource(), token(), ttl(), 3}).arguments, (Strings{token_text, "30000", "3", "extend"}));
+  EXPECT_EQ(extend.arguments, (Strings{token_text, "30000", "-1", "0", "extend"}));
+  EXPECT_EQ(extend_call({resource(), token(), ttl(), 3, Fence(42)}).arguments, (Strings{token_text, "30000", "3", "42", "extend"}));
 
   const ScriptCall heal = heal_call({resource(), token(), ttl(), Fence(42), {1500ms, true, record}});
   EXPECT_EQ(heal.script, &scripts::heal);

@@ -340,6 +340,29 @@ TEST_F(ScriptsTest, ExtendExtends) {
   }
 }
 
+TEST_F(ScriptsTest, ExtendKeepsTheLeasesFenceAndNeverLowersTheCounter) {
+  const Fence late = acquired(token());
+  const auto extend_with = [&](Fence fence) {
+    const auto vote = drive_.run(server_.extend({resource_, token(), ttl(), {}, fence}, drive_.soon()));
+    const auto* extended = std::get_if<Extended>(&vote);
+    return extended != nullptr ? extended->fence : Fence();
+  };
+  EXPECT_EQ(extend_with(Fence()), late) << "not known";
+  const Fence larger = fence_in(60s);
+  EXPECT_EQ(extend_with(larger), larger);
+  EXPECT_EQ(redis_({"GET", helper_.fence()}).text, larger.text());
+  EXPECT_EQ(extend_with(late), late);
+  EXPECT_EQ(redis_({"GET", helper_.fence()}).text, larger.text());
+  redis_({"SET", helper_.fence(), "garbage"});
+  EXPECT_EQ(extend_with(larger), late) << "extended all the same";
+
+  redis_({"FLUSHALL"});
+  const Mode shared{true, 0};
+  ASSERT_TRUE(std::holds_alternative<Granted>(drive_.run(server_.acquire({resource_, token(), ttl(), somebody(), shared}, drive_.soon()))));
+  EXPECT_EQ(extend_with(larger), larger);
+  EXPECT_EQ(redis_({"HGET", helper_.owner(), "fence"}).text, larger.text());
+}
+
 TEST_F(ScriptsTest, ExtendNeverShortens) {
   acquired(token());
   EXPECT_TRUE(std::holds_alternative<Extended>(extend(token(), ttl(1s))));
