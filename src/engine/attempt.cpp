@@ -164,7 +164,7 @@ class Attempt {
       const AcquireVote* vote = tally().vote_of(i);
       if (vote != nullptr && (std::holds_alternative<Held>(*vote) || std::holds_alternative<Queued>(*vote))) continue;
       std::optional<Requeue> requeue;
-      if (approach_.place != nullptr) requeue.emplace(Requeue{approach_.place->entry(i), order_.mode.shared, order_.owner});
+      if (approach_.place != nullptr) requeue.emplace(Requeue{approach_.place->entry(i), order_.mode, order_.owner});
       electorate_.server(i).take_back(order_.resource, token_, std::move(requeue));
     }
     AttemptFailure failure{};

@@ -37,7 +37,7 @@ struct AcquireRequest {
 /// What to leave behind when an attempt is taken back.
 struct Requeue {
   LineEntry entry;
-  bool shared;
+  Mode mode;
   Owner owner;
 };
 

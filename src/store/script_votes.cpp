@@ -160,7 +160,7 @@ std::optional<Company> company_of(const Reply& reply) {
   for (const Reply& waiter : part[1].elements) {
     if (!has_form(waiter.elements, {Type::text, Type::integer, Type::text})) return std::nullopt;
     company.first_waiters.push_back(
-        {waiter.elements[0].text == "s", from_wire(waiter.elements[1].integer), decode_owner(waiter.elements[2].text)});
+        {waiter.elements[0].text != "x", from_wire(waiter.elements[1].integer), decode_owner(waiter.elements[2].text)});
   }
   company.shares = count_of(part[2]);
   for (const Reply& share : part[3].elements) {
@@ -250,7 +250,7 @@ ScriptCall release_call(const ReleaseRequest& request) {
   std::vector<std::string> arguments{request.token.secret(), flag(request.by_hand), decimal(std::chrono::ceil<Milliseconds>(request.keep))};
   const auto& requeue = request.requeue;
   append_entry(arguments, requeue ? std::optional(requeue->entry) : std::nullopt);
-  arguments.push_back(letter(requeue && requeue->shared));
+  arguments.push_back(requeue && requeue->mode.seats > 0 ? "n" : letter(requeue && requeue->mode.shared));
   arguments.push_back(requeue ? encode_owner(requeue->owner) : std::string());
   return call_of(scripts::release, request.resource, std::move(arguments));
 }

@@ -30,8 +30,8 @@ local function line(may_change, is_offered)
 end
 
 local may_enter = admits(state, mode) and seat
-if not (may_enter and is_our_turn(state, time, waiter, ticket)) then
-  if waiter ~= '' then was_in_line = enqueue(waiter, ticket, mode, ARGV[10], tonumber(ARGV[11]), ARGV[4], time) end
+if not (may_enter and is_our_turn(state, time, waiter, ticket, state == 'shared' and limit == 0)) then
+  if waiter ~= '' then was_in_line = enqueue(waiter, ticket, limit > 0 and 'n' or mode, ARGV[10], tonumber(ARGV[11]), ARGV[4], time) end
   local may_change, is_offered
   if may_enter then
     local first = first_in_line(time)

@@ -1,6 +1,6 @@
 -- Put behind prelude.lua: the line of those who wait. It decides who may come in first, never whether somebody may.
 --
--- A waiter's entry is 'mode polls ends called since record': mode x (alone) or s (shared, seats too); polls 1: hears no call, so it looks
+-- A waiter's entry is 'mode polls ends called since record': mode x (alone), s (shared) or n (shared, in a seat); polls 1: hears no call, so it looks
 -- often; ends: given up by then unless it looks again; called: when it was called and has not looked since, or 0; since: when it first stood in
 -- line. A waiter listens at its channel for 'go' (come in), 'second' and 'third' (stand by: look in a while), 'stand_down' (no need to, the
 -- lock is taken) and 'look' (show that you are there, or see that the lock's end has changed). Its id begins with a hash of its host and a dot.
@@ -9,7 +9,7 @@ local LINE_IDLE = 35000    -- how long the line outlives the last look at least
 local MANY_OF_A_HOST = 64  -- behind so many of one host nobody is looked for who is of another
 
 local function admits(state, mode)
-  return state == 'free' or state == 'shared' and mode == 's'
+  return state == 'free' or state == 'shared' and mode ~= 'x'
 end
 
 local function entry_of(id)
@@ -138,12 +138,29 @@ local function call_next(state, time, except)
   end
 end
 
--- Whether nobody who waits comes before us; `id` is '' for somebody who is not in line. Who comes before is called.
-local function is_our_turn(state, time, id, ticket)
+-- Whether those before us wait for seats only, or there are too many of them to tell. Who wants another thing shows that it is there.
+local function only_takers_before(time, comes_before)
+  local rank = 0
+  while rank < MANY_OF_A_HOST do
+    local at = redis.call('ZRANGE', QUEUE, rank, rank, 'WITHSCORES')
+    local entry = at[1] and living(at[1], time)
+    if not at[1] or entry and not comes_before(entry, tonumber(at[2])) then return true end
+    if entry and entry.mode ~= 'n' and call(entry, time, 'look', true) then return false end
+    if entry and entry.mode == 'n' then rank = rank + 1 end
+  end
+  return false
+end
+
+-- Whether nobody who waits comes before us; `id` is '' for somebody who is not in line. Who comes before is called. `beside`: we share the lock
+-- with those who have it and want no seat, so whoever waits for one is not in our way.
+local function is_our_turn(state, time, id, ticket, beside)
+  local function comes_before(entry, its_ticket)
+    return entry.id ~= id and (id == '' or its_ticket < ticket or its_ticket == ticket and entry.id < id)
+  end
   while true do
     local entry, first_ticket = first_in_line(time)
-    if not entry or entry.id == id then return true end
-    if id ~= '' and (ticket < first_ticket or ticket == first_ticket and id < entry.id) then return true end
+    if not entry or not comes_before(entry, first_ticket) then return true end
+    if beside and entry.mode == 'n' then return only_takers_before(time, comes_before) end
     if call_first(entry, state, time, id, true) then return false end
   end
 end

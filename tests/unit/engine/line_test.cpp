@@ -717,6 +717,21 @@ TEST(Seats, OfOneThatEndedWithoutAReleaseAreFreeWhenItsLeaseIsOver) {
   EXPECT_EQ(crowd.member(2).lease->hold.seat, 0U);
 }
 
+TEST(Seats, ThatSomebodyWaitsForAreNotInAReadersWay) {
+  constexpr WaitPolicy once{.wait = 0s, .unavailable_wait = 0s, .retry_delay = 100ms};
+  Crowd crowd(3);
+  crowd.come(3, {true, 1});
+  EXPECT_EQ(crowd.served, up_to(1));
+  crowd.comes(once, shared);
+  crowd.world.settle_for(1500ms);
+  EXPECT_EQ(crowd.served, (std::vector<std::size_t>{0, 3}));
+  crowd.come(1);  // a writer, behind those who wait for the seat
+  Crowd::Member& late = crowd.comes(once, shared);
+  crowd.world.settle_for(1500ms);
+  EXPECT_TRUE(late.ended);
+  EXPECT_EQ(crowd.served, (std::vector<std::size_t>{0, 3}));
+}
+
 TEST(Seats, StandBesideReadersAndKeepAWriterOut) {
   Crowd crowd(1);
   crowd.come(1, {true, 1});

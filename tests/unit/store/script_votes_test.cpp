@@ -154,7 +154,7 @@ TEST(ScriptCalls, HaveTheArgumentsOfTheirScripts) {
   EXPECT_EQ(release_call({resource(), token(), false, 1500us}).arguments,
             (Strings{token_text, "0", "2", "", "0", "0", "0", "x", "", "release"}));  // never too short
   ReleaseRequest back{resource(), token()};
-  back.requeue.emplace(Requeue{LineEntry{"me", 17, false, 35s}, true, owner});
+  back.requeue.emplace(Requeue{LineEntry{"me", 17, false, 35s}, Mode{true, 0}, owner});
   EXPECT_EQ(release_call(back).arguments, (Strings{token_text, "0", "0", "me", "17", "0", "35000", "s", encode_owner(owner), "release"}));
 
   EXPECT_EQ(leave_call(resource(), "me").script, &scripts::leave);

@@ -706,7 +706,7 @@ TEST_F(ScriptsTest, AFailedAttemptKeepsItsPlaceInLineWithoutMemory) {
   ASSERT_TRUE(std::holds_alternative<Granted>(drive_.run(server_.acquire(wanted, drive_.soon()))));
   redis_({"CONFIG", "SET", "maxmemory", "1"});
   ReleaseRequest back{resource_, token()};
-  back.requeue = Requeue{*wanted.entry, false, somebody()};
+  back.requeue = Requeue{*wanted.entry, Mode{}, somebody()};
   EXPECT_TRUE(std::holds_alternative<Released>(drive_.run(server_.release(back, drive_.soon()))));
   EXPECT_EQ(redis_({"ZCARD", helper_.queue()}).integer, 1);
   EXPECT_EQ(redis_({"HLEN", helper_.waiters()}).integer, 1);
