@@ -9,8 +9,8 @@ namespace redlock::cli {
 Session::Session(const Settings& settings, const ServerOptions& options, Duration server_timeout)
     : console_(make_console(settings)), json_(settings.flag("json")) {
   redis::RedisServerOptions about{options.tls, options.replicas};
-  // Who locks must know that the servers are several, and that none has forgotten what it granted.
-  about.introduces_itself = options.endpoints.size() > 1 && (settings.line().command->bit & takes_lock) != 0;
+  // Who locks must know that the servers are several, and that none has forgotten what it granted; who extends, that they still are.
+  about.introduces_itself = options.endpoints.size() > 1 && (settings.line().command->bit & (takes_lock | for_extend)) != 0;
   std::vector<std::unique_ptr<LockServer>> servers;
   if (options.local) servers.push_back(std::make_unique<local::LocalServer>(io_->get_executor(), clock_, *options.local));
   for (const redis::Endpoint& endpoint : options.endpoints) {

@@ -26,6 +26,11 @@ class Reporter {
       session_.console().detail(fmt::format("{}: cannot be called when it is our turn, so we look again and again: {}",
                                             output::key_text(resource), output::faults_text(failure.deaf_to)));
     }
+    if (failure.line.mute && !std::exchange(told_mute_, true)) {
+      session_.console().detail(
+          fmt::format("{}: the holder may not notify us when it releases it (it lacks +publish, or the channels &redlock:wake:*), so we poll",
+                      output::key_text(resource)));
+    }
     if (failure.why == AttemptFailure::Why::split || failure.why == AttemptFailure::Why::maybe_busy) return;  // sorts itself out
     const Instant now = session_.clock().now();
     const bool drawn = line_ && line_->draw(now, "redlock-cli: waiting for " + text);
@@ -45,6 +50,7 @@ class Reporter {
   std::optional<AttemptFailure::Why> last_why_;
   Instant last_;
   bool told_deaf_ = false;
+  bool told_mute_ = false;
 };
 
 }  // namespace

@@ -28,7 +28,6 @@ struct AcquireRequest {
   Resource resource;
   Token token;
   Ttl ttl;
-  Milliseconds wall;  ///< our wall clock, a floor for the fence
   Owner owner;
   Mode mode{};
   std::optional<std::size_t> seat{};  ///< the one wanted, of several; nothing: the lowest that is free
@@ -38,7 +37,7 @@ struct AcquireRequest {
 /// What to leave behind when an attempt is taken back.
 struct Requeue {
   LineEntry entry;
-  bool shared;
+  Mode mode;
   Owner owner;
 };
 
@@ -54,6 +53,7 @@ struct ExtendRequest {
   Token token;
   Ttl ttl;
   std::optional<std::size_t> seat{};  ///< a lease in another seat is not ours
+  Fence fence{};                      ///< the lease's, for servers that granted it late with another; 0: not known
 };
 
 struct HealRequest {

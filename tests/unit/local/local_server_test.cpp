@@ -44,7 +44,7 @@ class ShiftedClock final : public Clock {
 class LocalServerTest : public ::testing::Test {
  protected:
   [[nodiscard]] asio::awaitable<AcquireVote> ask_acquire(Token with, Instant deadline, std::string_view key = "deploy") {
-    return server_.acquire({named(key), std::move(with), Ttl::from(30s).value(), clock_.wall(), Owner{"web1", "alice", "sh", "", 1, false}},
+    return server_.acquire({named(key), std::move(with), Ttl::from(30s).value(), Owner{"web1", "alice", "sh", "", 1, false}},
                            deadline);
   }
   AcquireVote acquire(Token with = token(), std::string_view key = "deploy") {
@@ -292,7 +292,7 @@ TEST_F(LocalServerTest, ADirectoryThatWasMovedAwayHoldsNothing) {
   ASSERT_EQ(::mkdir(place.c_str(), 0700), 0);
   LocalServer server(drive_.executor(), clock_, Place{place, false});
   const auto ask = [&](Token with) {
-    return drive_.run(server.acquire({named("deploy"), std::move(with), Ttl::from(30s).value(), clock_.wall(), {}}, drive_.soon()));
+    return drive_.run(server.acquire({named("deploy"), std::move(with), Ttl::from(30s).value(), {}}, drive_.soon()));
   };
   ASSERT_TRUE(std::holds_alternative<Granted>(ask(token('a'))));
   std::filesystem::rename(place, root_.file("moved"));

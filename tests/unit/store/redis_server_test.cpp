@@ -8,8 +8,8 @@ namespace {
 using namespace testing;
 
 constexpr std::string_view held =
-    "*10\r\n$4\r\nheld\r\n$2\r\nid\r\n$6\r\nstring\r\n:-1\r\n:0\r\n$0\r\n\r\n:-1\r\n:0\r\n$0\r\n\r\n*6\r\n$2\r\n17\r\n$0\r\n\r\n:0\r\n:"
-    "0\r\n:-1\r\n$0\r\n\r\n";
+    "*10\r\n$4\r\nheld\r\n$2\r\nid\r\n$6\r\nstring\r\n:-1\r\n:0\r\n$0\r\n\r\n:-1\r\n:0\r\n$0\r\n\r\n*8\r\n$2\r\n17\r\n$0\r\n\r\n:0\r\n:"
+    "0\r\n:-1\r\n$0\r\n\r\n:0\r\n:0\r\n";
 constexpr std::string_view gone = "*2\r\n$4\r\ngone\r\n:0\r\n";
 constexpr std::string_view noscript = "-NOSCRIPT No matching script. Please use EVAL.\r\n";
 
@@ -66,7 +66,7 @@ class RedisServerTest : public ::testing::Test {
   std::unique_ptr<RedisServer> make_server() { return std::make_unique<RedisServer>(drive_.executor(), clock_, fake_.endpoint()); }
 
   asio::awaitable<AcquireVote> acquire(Token with, Instant deadline) {
-    return server_->acquire(AcquireRequest{resource(), std::move(with), ttl(), 1ms, {}}, deadline);
+    return server_->acquire(AcquireRequest{resource(), std::move(with), ttl(), {}}, deadline);
   }
   Eventual<AcquireVote> start_acquire(Token with = token()) { return drive_.start(acquire(std::move(with), Instant::max())); }
   Eventual<InspectVote> start_inspect() { return drive_.start(server_->inspect(resource(), std::nullopt, Instant::max())); }
