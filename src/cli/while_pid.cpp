@@ -5,6 +5,7 @@
 
 #include "child/descriptors.hpp"
 #include "child/front_link.hpp"
+#include "cli/leftovers.hpp"
 #include "core/validity.hpp"
 #include "support/readable.hpp"
 #include "support/text.hpp"
@@ -147,6 +148,7 @@ void keep_while_pid(const Settings& settings, AcquireOptions& options, child::Ch
     const auto link = std::make_shared<child::FrontLink>(session.io().get_executor(), session.clock(), std::move(channel), gate);
     PidHolder holder(session, options, link);
     session.run(holder.live());
+    clear_away_behind(settings, options.servers, session);
   } catch (const std::exception& error) {
     // Front learns it from our end.
     console.error(escape_for_terminal(error.what()));
