@@ -44,7 +44,10 @@ std::optional<Base> decode(std::string_view text) {
   std::uint64_t name_space = 0;
   const char* const end = text.data() + text.size();
   const auto first = std::from_chars(text.data(), end, offset);
-  if (first.ec != std::errc() || first.ptr == end || *first.ptr != ' ') return std::nullopt;
+  if (first.ec != std::errc()) return std::nullopt;
+  // Before namespaces were written down.
+  if (first.ptr == end) return Base{microseconds(offset), time_namespace()};
+  if (*first.ptr != ' ') return std::nullopt;
   const auto second = std::from_chars(first.ptr + 1, end, name_space);
   if (second.ec != std::errc() || second.ptr != end) return std::nullopt;
   return Base{microseconds(offset), name_space};
