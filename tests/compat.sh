@@ -10,8 +10,8 @@ usage() {
   cat <<'END'
 usage: tests/compat.sh valkey|redis|debian [NAME…]
 
-  valkey   tests/bats with Valkey, from bookworm-backports
-  redis    tests/bats with a newer Redis, from trixie, with its own libraries
+  valkey   tests/bats with the newest Valkey that Debian has
+  redis    tests/bats with its newest Redis
   debian   builds preset dev in a clean trixie, and runs the unit tests and tests/bats there
 
 NAME…: which files of tests/bats; by default those of locks, quorums and runs. For valkey and redis, preset dev must have been built.
@@ -38,64 +38,11 @@ mirror() {
   apt-get indextargets --format '$(REPO_URI)' 'Created-By: Packages' | grep -v security | head -n 1
 }
 
-# other_apt SUITE: apt commands are about that suite from now on, and about a machine on which nothing is installed.
-other_apt() {
-  mkdir -p "$work/apt/lists/partial" "$work/apt/archives/partial" "$work/apt/parts"
-  : >"$work/apt/status"
-  echo "deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] $(mirror) $1 main" >"$work/apt/sources.list"
-  cat >"$work/apt/conf" <<END
-Dir::State::lists "$work/apt/lists";
-Dir::State::status "$work/apt/status";
-Dir::Cache "$work/apt";
-Dir::Etc::sourcelist "$work/apt/sources.list";
-Dir::Etc::sourceparts "$work/apt/parts";
-Dir::Etc::preferencesparts "$work/apt/parts";
-APT::Sandbox::User "root";
-END
-  export APT_CONFIG=$work/apt/conf
-  apt-get -q=2 update
-}
-
-# unpack PACKAGE…: their files below $work/root.
-unpack() {
-  local package
-  mkdir -p "$work/packages" "$work/root" "$work/bin"
-  (cd "$work/packages" && apt-get -q=2 download "$@")
-  for package in "$work"/packages/*.deb; do dpkg -x "$package" "$work/root"; done
-}
-
-# command_in_path NAME WORD…: what tests start by this name.
-command_in_path() {
-  local name=$1 words
-  shift
-  printf -v words '%q ' "$@"
-  printf '#!/bin/sh\nexec %s"$@"\n' "$words" >"$work/bin/$name"
-  chmod 755 "$work/bin/$name"
-}
-
-run_bats() {
-  unset APT_CONFIG
-  PATH=$work/bin:$PATH redis-server --version
-  PATH=$work/bin:$PATH bats "${names[@]/#/tests/bats/}"
-}
-
-valkey() {
-  other_apt bookworm-backports
-  unpack valkey-server valkey-tools
-  command_in_path redis-server "$work/root/usr/bin/valkey-server"
-  run_bats
-}
-
-redis() {
-  local libraries loader
-  other_apt trixie
-  mapfile -t libraries < <(apt-cache depends --recurse --no-recommends --no-suggests --no-conflicts --no-breaks --no-replaces --no-enhances \
-    redis-tools | grep -E '^lib[a-z0-9+.-]+$' | sort -u)
-  unpack redis-tools redis-server "${libraries[@]}"
-  loader=$(find "$work/root" -name 'ld-linux-*.so.*' | head -n 1)
-  command_in_path redis-server "$loader" --library-path "$work/root/usr/lib/$(uname -m)-linux-gnu" --argv0 redis-server \
-    "$work/root/usr/bin/redis-server"
-  run_bats
+other_server() {
+  PATH=$(tests/servers.sh "$what"):$PATH
+  redis-server --version
+  names=("${names[@]/#/tests/bats/}")
+  bats "${names[@]/%/.bats}"
 }
 
 # In a mount namespace, so that nothing stays mounted whatever happens.
@@ -142,10 +89,7 @@ debian() {
 }
 
 case $what in
-  valkey | redis)
-    names=("${names[@]/%/.bats}")
-    "$what"
-    ;;
+  valkey | redis) other_server ;;
   debian) debian ;;
   *)
     usage >&2

@@ -8,18 +8,19 @@ umask 022
 
 usage() {
   cat <<'END'
-usage: tests/run.sh [--only dev|asan|fuzz|user|tsan]
+usage: tests/run.sh [--only dev|asan|fuzz|servers|user|tsan]
 
 Installs the packages that are missing, then:
   dev    builds preset dev, runs all tests
   asan   builds preset asan (AddressSanitizer, UndefinedBehaviorSanitizer), runs the unit tests
   fuzz   builds preset fuzz (Clang, libFuzzer), runs every fuzz target for a few seconds
+  servers  the tests of what goes over the wire once more, with the newest Redis and the newest Valkey that Debian has
   user   when root: the bats tests of dev once more as an ordinary user without a home, but for those about servers and on two stores
   tsan   only on demand: builds preset tsan (ThreadSanitizer), runs the tests labelled unit or smoke
 END
 }
 
-parts=(dev asan fuzz user)
+parts=(dev asan fuzz servers user)
 case "$#,${1-}" in
   0,) ;;
   1,-h | 1,--help)
@@ -27,7 +28,7 @@ case "$#,${1-}" in
     exit
     ;;
   2,--only)
-    if [[ ! $2 =~ ^(dev|asan|fuzz|user|tsan)$ ]]; then
+    if [[ ! $2 =~ ^(dev|asan|fuzz|servers|user|tsan)$ ]]; then
       echo "run.sh: no such part: $2" >&2
       usage >&2
       exit 64
@@ -53,7 +54,7 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
 # What became of a part: one line at the end.
-note() { summary+=("$(printf '%-5s %s' "$1" "$2")"); }
+note() { summary+=("$(printf '%-6s %s' "$1" "$2")"); }
 
 # A part that could not be tested at all counts as one failure.
 fail_part() {
@@ -83,9 +84,9 @@ for line in failed: print("  failed:", line)
 END
 }
 
-# run_ctest PART [COMMAND…] -- CTEST-ARGUMENT…: runs ctest, under COMMAND if there is one, and enters its numbers.
-run_ctest() {
-  local part=$1 junit=$work/$1.xml before=() status=0 counts run_passed run_failed run_skipped
+# start_ctest PART [COMMAND…] -- CTEST-ARGUMENT…: runs ctest, under COMMAND if there is one; its results are for enter_results.
+start_ctest() {
+  local part=$1 before=()
   shift
   while [[ $1 != -- ]]; do
     before+=("$1")
@@ -96,11 +97,14 @@ run_ctest() {
   mkdir -p "$work/junit"
   chmod 755 "$work"
   chmod 1777 "$work/junit"
-  junit=$work/junit/$part.xml
   # The output of passed tests is kept: it tells what was skipped inside them.
   "${before[@]}" ctest "$@" -j "$test_jobs" --output-on-failure --no-tests=error --test-output-size-passed 10000000 \
-    --output-junit "$junit" || status=$?
+    --output-junit "$work/junit/$part.xml"
+}
 
+# enter_results PART STATUS: the numbers of a ctest that ended with STATUS.
+enter_results() {
+  local part=$1 status=$2 junit=$work/junit/$1.xml counts run_passed run_failed run_skipped
   if [[ ! -s $junit ]] || ! counts=$(count_results "$junit"); then
     fail_part "$part" "ctest exited with $status and left no results"
     return
@@ -117,6 +121,13 @@ run_ctest() {
   note "$part" "$run_passed passed, $run_failed failed, $run_skipped skipped"
   local line
   while IFS= read -r line; do summary+=("    $line"); done < <(tail -n +2 <<<"$counts")
+}
+
+# Both, one after the other.
+run_ctest() {
+  local status=0
+  start_ctest "$@" || status=$?
+  enter_results "$1" "$status"
 }
 
 build() {
@@ -137,6 +148,38 @@ run_preset() {
   fi
   printf '\n== test %s\n' "$preset"
   run_ctest "$preset" -- --test-dir "build/$preset" "$@"
+}
+
+# What a server has the largest part in: how it reads, what it drops, when it refuses.
+readonly wire_tests='^(bats\.(quorum|fence|line|refused_release|frozen_server)|redis\.(Scripts|Rights|ReadByRealRedis).*)$'
+
+# Both servers at once: most of these tests wait for something.
+run_servers() {
+  local server bin part status
+  local -A running=()
+  if ! build dev; then
+    fail_part servers "the build failed"
+    return
+  fi
+  (cd build/dev && ctest -N >/dev/null) || true # writes the lists of unit tests
+  for server in redis valkey; do
+    if ! bin=$(tests/servers.sh "$server"); then
+      note "$server" "SKIPPED: the mirror does not give us Debian's newest now, and no earlier one is left"
+      continue
+    fi
+    # A directory of its own, for ctest's logs.
+    mkdir -p "$work/$server"
+    printf 'subdirs("%s")\n' "$root/build/dev" >"$work/$server/CTestTestfile.cmake"
+    start_ctest "$server" env PATH="$bin:$PATH" -- --test-dir "$work/$server" -R "$wire_tests" >"$work/$server.log" 2>&1 &
+    running[$server]=$!
+  done
+  for part in "${!running[@]}"; do
+    status=0
+    wait "${running[$part]}" || status=$?
+    printf '\n== test %s: %s\n' "$part" "$("$(tests/servers.sh "$part")/redis-server" --version)"
+    cat "$work/$part.log"
+    enter_results "$part" "$status"
+  done
 }
 
 # Everything that an ordinary user is not: no rights, no groups, no home, and no environment but PATH and a place for files.
@@ -189,6 +232,7 @@ for part in "${parts[@]}"; do
     fuzz) run_preset fuzz -L '^fuzz$' ;;
     asan) run_preset asan -L '^unit$' ;;
     tsan) run_preset tsan -L '^(unit|smoke)$' ;;
+    servers) run_servers ;;
     user) run_as_user ;;
   esac
 done

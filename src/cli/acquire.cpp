@@ -14,6 +14,7 @@
 #include "cli/acquisition.hpp"
 #include "cli/command_error.hpp"
 #include "cli/commands.hpp"
+#include "cli/leftovers.hpp"
 #include "cli/lock_options.hpp"
 #include "cli/run_options.hpp"
 #include "cli/while_pid.hpp"
@@ -115,7 +116,9 @@ Finish acquire_here(const Settings& settings, const AcquireOptions& options,
   pump->start([&acquisition](const child::ReceivedSignal& signal) {
     acquisition.on_signal(signal.number);
   });
-  return session.run(acquire_and_print(session, acquisition));
+  const Finish finish = session.run(acquire_and_print(session, acquisition));
+  clear_away_behind(settings, options.servers, session);
+  return finish;
 }
 
 /// With --while-pid: a holder acquires and stays; we print what it got, and end.

@@ -15,6 +15,7 @@
 #include "cli/enclosing.hpp"
 #include "cli/holder.hpp"
 #include "cli/lease_file.hpp"
+#include "cli/leftovers.hpp"
 #include "cli/outcome.hpp"
 #include "cli/run_options.hpp"
 #include "cli/session.hpp"
@@ -386,8 +387,9 @@ class Holder {
       co_return Finish{report_.outcome.exit_code};
     }
     if (result.decision == ReleaseDecision::unavailable && !known_lost) {
-      session_.console().notice(fmt::format("{}: no quorum confirmed the release; what is left expires within {}; {}", key_,
-                                            format_duration(options_.ttl.length()), output::faults_text(result.faults)));
+      session_.console().notice(
+          fmt::format("{}: no quorum confirmed the release yet; it is repeated in the background until what is left expires, within {}; {}",
+                      key_, format_duration(options_.ttl.length()), output::faults_text(result.faults)));
     }
     co_return finish;
   }
@@ -441,6 +443,7 @@ void hold(const Settings& settings, const RunOptions& options, HolderParts parts
     Holder holder(session, options, std::move(parts));
     session.run(holder.live());
     isolation.clear_away();
+    clear_away_behind(settings, options.servers, session);
   } catch (const std::exception& error) {
     // Front learns it from our end.
     console.error(escape_for_terminal(error.what()));

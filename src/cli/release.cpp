@@ -52,11 +52,19 @@ class Report {
   std::optional<output::Outcome> whole_;
 };
 
+/// Where a released lease still is, for the user; empty: nowhere that we know of. A server that is silent may well have none.
+std::string left_behind(const ReleaseResult& result) {
+  std::vector<ServerFault> refusals = result.faults;
+  std::erase_if(refusals, [](const ServerFault& fault) { return !fault.fault.refused; });
+  if (refusals.empty()) return {};
+  return "not confirmed by " + output::faults_text(refusals) + "; there it expires by itself";
+}
+
 output::Outcome outcome_of_release(const Resource& resource, const ReleaseResult& result, std::size_t servers) {
   output::Outcome outcome;
   switch (result.decision) {
     case ReleaseDecision::released:
-      outcome = outcome_of("release", {resource}, ExitCode::done, {});
+      outcome = outcome_of("release", {resource}, ExitCode::done, left_behind(result));
       outcome.result = "released";
       break;
     case ReleaseDecision::not_ours:

@@ -9,8 +9,9 @@
 #include "child/cpu_share.hpp"
 #include "child/descriptors.hpp"
 #include "child/front_link.hpp"
-#include "child/stop_meter.hpp"
 #include "child/notice.hpp"
+#include "child/stop_meter.hpp"
+#include "cli/leftovers.hpp"
 #include "core/validity.hpp"
 #include "output/describe.hpp"
 #include "support/duration.hpp"
@@ -266,6 +267,7 @@ void keep_while_pid(const Settings& settings, AcquireOptions& options, child::Ch
                                                          session.clock(), std::move(channel), gate);
     PidHolder holder(session, options, link);
     session.run(holder.live());
+    clear_away_behind(settings, options.servers, session);
   } catch (const std::exception& error) {
     // Front learns it from our end.
     console.error(escape_for_terminal(error.what()));

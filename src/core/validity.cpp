@@ -71,6 +71,10 @@ Instant deadline(Instant t0, Ttl ttl) {
   return t0 + ttl.length() - drift(ttl);
 }
 
+Duration longest_stay(Ttl ttl) {
+  return ttl.length() + drift(ttl);
+}
+
 Duration extend_interval(Ttl ttl) {
   return Duration(ttl.length()) / 3;
 }

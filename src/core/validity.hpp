@@ -37,6 +37,9 @@ Duration default_server_timeout(Ttl ttl);
 /// When an unextended lease asked for at `t0` is over for us: t0 + ttl - drift.
 Instant deadline(Instant t0, Ttl ttl);
 
+/// How long a server may keep what it grants or extends for us now, by our clock: ttl + drift.
+Duration longest_stay(Ttl ttl);
+
 /// How often a lease is extended: ttl / 3.
 Duration extend_interval(Ttl ttl);
 

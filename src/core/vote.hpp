@@ -46,6 +46,7 @@ enum class FaultKind {
 struct Fault {
   FaultKind kind = FaultKind::silent;
   std::string text;
+  bool refused = false;  ///< the server said so before it did anything: the same may be asked again (R3)
 };
 
 /// What a server says of itself when a connection to it opens. What it was not asked, or does not tell, stays empty.

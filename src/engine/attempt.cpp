@@ -153,7 +153,7 @@ class Attempt {
       if (tally().counts(i)) continue;
       const AcquireVote* vote = tally().vote_of(i);
       const auto* granted = vote != nullptr ? std::get_if<Granted>(vote) : nullptr;
-      if (granted != nullptr && granted->seat != tally().seat()) electorate_.server(i).take_back(order_.resource, token_);
+      if (granted != nullptr && granted->seat != tally().seat()) electorate_.take_back(i, order_.resource, token_, order_.ttl);
       if (approach_.place != nullptr && granted == nullptr) electorate_.server(i).leave(order_.resource, approach_.place->entry(i).id);
     }
   }
@@ -165,7 +165,11 @@ class Attempt {
       if (vote != nullptr && (std::holds_alternative<Held>(*vote) || std::holds_alternative<Queued>(*vote))) continue;
       std::optional<Requeue> requeue;
       if (approach_.place != nullptr) requeue.emplace(Requeue{approach_.place->entry(i), order_.mode, order_.owner});
-      electorate_.server(i).take_back(order_.resource, token_, std::move(requeue));
+      electorate_.take_back(i, order_.resource, token_, order_.ttl, std::move(requeue));
+      const bool is_silent = vote == nullptr || !is_answer(*vote);
+      if (!is_silent || fits_into_one_read(order_.resource)) continue;
+      const Instant until = electorate_.clock().now() + longest_stay(order_.ttl);
+      electorate_.clear_away({i, order_.resource, token_, until, Instant{}, /*unread=*/true});
     }
     AttemptFailure failure{};
     failure.why = why;

@@ -56,6 +56,12 @@ bool is_answer(const Vote& vote) {
   return fault == nullptr || fault->kind != FaultKind::silent;
 }
 
+/// Whether asking for the release again could come to anything else. It could not where we have no rights.
+inline bool is_final(const ReleaseVote& vote) {
+  const auto* fault = std::get_if<Fault>(&vote);
+  return fault == nullptr || fault->kind == FaultKind::denied || fault->kind == FaultKind::misconfigured;
+}
+
 /// Puts a question to one server and goes on; `question(server)` gives an awaitable vote, `then(vote)` runs behind the counting.
 template <class Tally, class Question, class Then>
 void ask(Electorate& electorate, std::shared_ptr<Ballot<Tally>> ballot, std::size_t index, Question question, Then then) {

@@ -23,6 +23,20 @@ struct ServerFault {
 /// 64 random bits at each call: random_bits(), or a test's seeded generator.
 using RandomBits = std::function<std::uint64_t()>;
 
+/// A lease, or what a failed attempt left of one, that a server may still have although we want it gone.
+struct Leftover {
+  std::size_t server;
+  Resource resource;
+  Token token;
+  Instant until;         ///< it has expired there by then
+  Instant keep_until{};  ///< others may not have it sooner; see ReleaseRequest::keep
+  bool unread = false;   ///< what asked for it may be read there later than a release on another connection
+};
+
+/// Whether an attempt on it and its undo fit into one read of a server, with the login before them. Then a server that was silent reads
+/// both, or neither, whatever became of us (decision 0075).
+bool fits_into_one_read(const Resource& resource);
+
 /// How long to wait at the end for servers that have not answered.
 enum class Farewell {
   brief,    ///< not at all: the kernel has what was sent
@@ -53,19 +67,46 @@ class Electorate {
 
   /// Remembers whether a server answered the last question that was put to it; while one is under way it has not. One that was never asked
   /// anything counts as one that answers.
-  void set_answered(std::size_t server, bool answered) { answered_[server] = answered; }
+  void set_answered(std::size_t server, bool answered) {
+    answered_[server] = answered;
+    if (!answered) return;
+    ever_answered_[server] = true;
+    answer_->ring();
+  }
   [[nodiscard]] bool answered(std::size_t server) const { return answered_[server]; }
 
-  /// Ends all connections. Servers that answered last time are waited for, at most for the server timeout, until they have read everything;
-  /// the others as `farewell` says.
+  /// Whether it has answered anything at all: one that has not holds no lease of ours.
+  [[nodiscard]] bool ever_answered(std::size_t server) const { return ever_answered_[server]; }
+
+  /// Undoes an attempt at one server (see LockServer::take_back), again and again if need be.
+  void take_back(std::size_t server, const Resource& resource, const Token& token, Ttl ttl, std::optional<Requeue> requeue = std::nullopt);
+
+  /// Releases it in the background, with back-off, until the server confirms it or `until` has come (R3).
+  void clear_away(Leftover leftover);
+
+  /// What of these is not confirmed yet.
+  [[nodiscard]] std::vector<Leftover> leftovers() const;
+
+  /// Waits until there are none.
+  asio::awaitable<void> all_cleared();
+
+  /// Ends all connections; what is left over is not asked for again. Servers that answered last time are waited for, at most for the server
+  /// timeout, until they have read everything; the others as `farewell` says.
   asio::awaitable<void> close(Farewell farewell);
 
  private:
+  asio::awaitable<void> release_again(std::shared_ptr<const Leftover> leftover);
+
   asio::any_io_executor executor_;
   const Clock& clock_;
   RandomBits random_;
   std::vector<std::unique_ptr<LockServer>> servers_;
   std::vector<bool> answered_;
+  std::vector<bool> ever_answered_;
+  std::unique_ptr<Bell> answer_;  ///< rung at each; for close()
+  std::vector<std::shared_ptr<const Leftover>> leftovers_;
+  std::unique_ptr<Bell> cleared_;  ///< rung when one is gone
+  bool closing_ = false;
   Duration server_timeout_;
   Duration restart_guard_;
 };

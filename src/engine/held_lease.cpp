@@ -1,5 +1,6 @@
 #include "engine/held_lease.hpp"
 
+#include "core/backoff.hpp"
 #include "core/validity.hpp"
 #include "engine/ballot.hpp"
 
@@ -42,18 +43,34 @@ Instant end_of_patience(const Clock& clock, Instant t0) {
   return now + std::max<Duration>(now - t0, shortest_patience);
 }
 
+/// A refusal is certain knowledge that nothing was done, so the same may be asked again, and the answer counts.
+/// After silence it would not: "gone" may be what the first question did. `refused` is called once.
+asio::awaitable<ReleaseVote> release_at(Electorate& electorate, LockServer& server, ReleaseRequest request, Instant deadline,
+                                        Instant repeat_until, std::function<void()> refused) {
+  for (unsigned k = 0;; ++k) {
+    ReleaseVote vote = co_await server.release(request, deadline);
+    const auto* fault = std::get_if<Fault>(&vote);
+    if (fault == nullptr || !fault->refused) co_return vote;
+    const Instant next = electorate.clock().now() + unavailable_delay(k, electorate.random());
+    if (next >= std::min(deadline, repeat_until)) co_return vote;
+    if (k == 0) refused();
+    co_await sleep_until(electorate.clock(), next);
+  }
+}
+
 }  // namespace
 
 struct HeldLease::Shared {
   bool over = false;  ///< released: nothing may be given back to a server any more
 };
 
-HeldLease::HeldLease(Electorate& electorate, Resource resource, Token token, Fence fence, Hold hold)
+HeldLease::HeldLease(Electorate& electorate, Resource resource, Token token, Fence fence, Hold hold, std::optional<Ttl> ttl)
     : electorate_(electorate),
       resource_(std::move(resource)),
       token_(std::move(token)),
       fence_(fence),
       hold_(hold),
+      ttl_(ttl),
       shared_(std::make_shared<Shared>()) {}
 
 asio::awaitable<ExtendResult> HeldLease::extend(Ttl ttl, Instant end, bool by_hand) {
@@ -107,22 +124,29 @@ asio::awaitable<ExtendResult> HeldLease::extend(Ttl ttl, Instant end, bool by_ha
   co_return result;
 }
 
-asio::awaitable<ReleaseResult> HeldLease::release(bool by_hand, Duration keep) {
+asio::awaitable<ReleaseResult> HeldLease::release(bool by_hand, Duration keep, Instant repeat_until) {
   shared_->over = true;
   const auto ballot = std::make_shared<Ballot<VoteList<ReleaseVote>>>(electorate_);
-  std::vector<bool> awaited;  // by hand it is the first that we ask: nobody is known to answer
-  for (std::size_t i = 0; i < electorate_.size(); ++i) awaited.push_back(!by_hand && electorate_.answered(i));
+  const auto awaited = std::make_shared<std::vector<bool>>();
+  // By hand it is the first that we ask: nobody is known to answer, until it refuses.
+  for (std::size_t i = 0; i < electorate_.size(); ++i) awaited->push_back(!by_hand && electorate_.answered(i));
 
   const Instant t0 = electorate_.clock().now();
   const Instant deadline = t0 + electorate_.server_timeout();
-  const ReleaseRequest request{resource_, token_, by_hand, keep};
   for (std::size_t i = 0; i < electorate_.size(); ++i) {
-    ask(electorate_, ballot, i, [request, deadline](LockServer& server) { return server.release(request, deadline); });
+    ReleaseRequest request{resource_, token_, by_hand, keep};
+    Leftover leftover{i, resource_, token_, t0, t0 + keep};
+    if (ttl_) leftover.until = t0 + longest_stay(*ttl_);
+    if (ttl_) request.not_undone = [&electorate = electorate_, leftover] { electorate.clear_away(leftover); };
+    const auto await = [awaited, i] { (*awaited)[i] = true; };
+    ask(electorate_, ballot, i, [&electorate = electorate_, request, deadline, repeat_until, await](LockServer& server) {
+      return release_at(electorate, server, request, deadline, repeat_until, await);
+    });
   }
   const auto is_settled = [&] {
     if (ballot->tally.complete()) return true;
-    for (std::size_t i = 0; i < awaited.size(); ++i) {
-      if (awaited[i] && !ballot->tally.has(i)) return false;
+    for (std::size_t i = 0; i < awaited->size(); ++i) {
+      if ((*awaited)[i] && !ballot->tally.has(i)) return false;
     }
     return decide_release(ballot->tally.votes()) != ReleaseDecision::unavailable;
   };
@@ -130,8 +154,14 @@ asio::awaitable<ReleaseResult> HeldLease::release(bool by_hand, Duration keep) {
   const Instant patience = end_of_patience(electorate_.clock(), t0);
   bool in_time = by_hand;
   while (in_time && !ballot->tally.complete()) in_time = co_await ballot->bell->wait_until(patience);
+  while (!is_settled()) co_await ballot->bell->wait_until(Instant::max());
 
   const std::vector<ReleaseVote> votes = ballot->tally.votes();
+  for (std::size_t i = 0; ttl_ && i < votes.size(); ++i) {
+    const bool fits = fits_into_one_read(resource_);
+    if (is_final(votes[i]) || (fits && !electorate_.ever_answered(i))) continue;
+    electorate_.clear_away({i, resource_, token_, t0 + longest_stay(*ttl_), t0 + keep, !fits});
+  }
   const auto vote_of = [&](std::size_t i) { return &votes[i]; };
   ReleaseResult result;
   result.decision = decide_release(votes);

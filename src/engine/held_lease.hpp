@@ -28,7 +28,8 @@ struct ReleaseResult {
 /// A lease at the servers: extend it, release it. Rounds only; when to do what is the LeaseKeeper's matter, or the user's.
 class HeldLease {
  public:
-  HeldLease(Electorate& electorate, Resource resource, Token token, Fence fence, Hold hold = {});
+  /// `ttl`: the longest that this process asks for; nothing: another process keeps the lease.
+  HeldLease(Electorate& electorate, Resource resource, Token token, Fence fence, Hold hold = {}, std::optional<Ttl> ttl = {});
 
   /// One round (PROTOCOL R4, R5): decided as soon as it is certain, within the server timeout and not after `end`, when the lease is over
   /// for the caller whatever the answers. Servers that say they have no such lease get it back, in the background, once a quorum confirmed
@@ -36,11 +37,13 @@ class HeldLease {
   /// `by_hand`: the process is about to end, so there is no next round; slower servers get a moment more, to be healed if they need it.
   asio::awaitable<ExtendResult> extend(Ttl ttl, Instant end = Instant::max(), bool by_hand = false);
 
-  /// Compare-and-delete everywhere. Waits for every server that answered our last question, within the server timeout. `by_hand` (see
-  /// ReleaseRequest), when nothing was asked before: for the decision of a quorum, and for the rest as long again as that took. Call once,
-  /// and nothing after it.
-  /// `keep` more than zero: the lease is not given to others at once, but ends by itself after so long.
-  asio::awaitable<ReleaseResult> release(bool by_hand, Duration keep = Duration::zero());
+  /// Compare-and-delete everywhere. A server that refuses is asked again, with back-off, within the server timeout; with a known ttl
+  /// the electorate goes on in the background where it is not confirmed then (Electorate::clear_away). Waits for every server that answered
+  /// our last question, within the server timeout. `by_hand` (see ReleaseRequest), when nothing was asked before: for the decision of a
+  /// quorum, and for the rest as long again as that took. Call once, and nothing after it. `keep` more than zero: the lease is not given to
+  /// others at once, but ends by itself after so long. `repeat_until`: a refused release is not repeated for longer, as when others are to
+  /// be released behind it.
+  asio::awaitable<ReleaseResult> release(bool by_hand, Duration keep = Duration::zero(), Instant repeat_until = Instant::max());
 
  private:
   struct Shared;  ///< with the coroutines in the background
@@ -50,6 +53,7 @@ class HeldLease {
   Token token_;
   Fence fence_;
   Hold hold_;
+  std::optional<Ttl> ttl_;
   std::shared_ptr<Shared> shared_;
 };
 

@@ -9,7 +9,7 @@ namespace redlock {
 
 struct HeldSet::Member {
   Member(Electorate& electorate, const Lease& lease)
-      : held(electorate, lease.resource, lease.token, lease.fence, lease.hold),
+      : held(electorate, lease.resource, lease.token, lease.fence, lease.hold, lease.ttl),
         keeper(electorate, held, lease),
         borrowed(electorate, lease),
         tenure(lease.tenure),
@@ -108,12 +108,13 @@ asio::awaitable<ExtendResult> HeldSet::extend() {
 
 asio::awaitable<SetReleaseResult> HeldSet::release(bool by_hand, Duration keep) {
   over_ = true;
+  const Instant repeat_until = electorate_.clock().now() + electorate_.server_timeout();
   ReleaseResult nothing_to_do;
   nothing_to_do.decision = ReleaseDecision::released;
   SetReleaseResult worst{members_.back()->resource, std::move(nothing_to_do)};
   for (std::size_t i = members_.size(); i-- > 0;) {
     if (members_[i]->tenure != Tenure::own) continue;
-    ReleaseResult result = co_await members_[i]->held.release(by_hand, keep);
+    ReleaseResult result = co_await members_[i]->held.release(by_hand, keep, repeat_until);
     if (severity(result.decision) < severity(worst.result.decision)) continue;
     worst.resource = members_[i]->resource;
     worst.result = std::move(result);

@@ -12,7 +12,8 @@ using Why = AttemptFailure::Why;
 /// How long simultaneous attempts may take to sort themselves out before the lock counts as busy (R8).
 constexpr Milliseconds split_patience{1000};
 
-/// An attempt lasts at most a second (the longest default server timeout), so an older lease is not one that will be given up by itself.
+/// An attempt of another lasts at most a second (the longest default server timeout), or our own server timeout where that was set to be
+/// longer, as it then is for all. So an older lease is not one that will be given up by itself.
 constexpr Milliseconds longest_attempt{1000};
 
 /// While the restart guard alone is in the way: how often to see whether another server has come back that may vote.
@@ -27,9 +28,9 @@ constexpr Milliseconds longest_gathering{50};
 constexpr unsigned most_outages_in_line = 2;
 
 /// A shared lock may be old and yet have a free seat, or room for one more reader, that several attempts are after.
-bool is_established(const AttemptFailure& failure) {
+bool is_established(const AttemptFailure& failure, Duration server_timeout) {
   if (!failure.holder || !failure.holder->age) return false;
-  return *failure.holder->age > longest_attempt && !(failure.holder->shared && failure.granted_some);
+  return *failure.holder->age > std::max<Duration>(longest_attempt, server_timeout) && !(failure.holder->shared && failure.granted_some);
 }
 
 /// The instant that long from `from`, or the end of time: a wait may be as long as the user likes.
@@ -114,7 +115,7 @@ std::optional<Instant> Waiter::next_try(AttemptFailure& failure) {
   // Back to our place, now that a quorum answers.
   if (place_ && !in_place_ && now < give_up_at_) return now;
   if (failure.why == Why::guarded) return after_guard(failure, now);
-  if (failure.why == Why::maybe_busy && is_established(failure)) failure.why = Why::busy;
+  if (failure.why == Why::maybe_busy && is_established(failure, electorate_.server_timeout())) failure.why = Why::busy;
   // Whoever has it calls us, also one whose attempt fails.
   if (failure.why == Why::maybe_busy && place_ && failure.line.in_line && !failure.granted_some) failure.why = Why::busy;
   if (!place_ && now < give_up_at_ && failure.line.next_ticket) {

@@ -65,6 +65,10 @@ struct HealRequest {
   Hold hold{};
 };
 
+/// What becomes of an undo that nobody waits for: called, at most once for each connection, when the server
+/// refused it, or when the connection ended too soon to know and the lease may be there (R3).
+using NotUndone = std::function<void()>;
+
 struct ReleaseRequest {
   Resource resource;
   Token token;
@@ -72,6 +76,7 @@ struct ReleaseRequest {
       false;        ///< asked for by somebody else than the process that keeps the lease: a `run`'s lease is refused, a tombstone is left
   Duration keep{};  ///< more than zero: the key is not deleted, but ends by itself after so long
   std::optional<Requeue> requeue{};  ///< where a failed attempt waits on
+  NotUndone not_undone{};            ///< of what earlier connections may still deliver
 };
 
 /// The locks of one server.
@@ -117,8 +122,9 @@ class LockServer {
   virtual asio::awaitable<std::optional<Fault>> erase(Resource /*resource*/, Instant /*deadline*/) { co_return std::nullopt; }
 
   /// Takes back whatever an acquire or a heal with this token did or may still do here: a compare-and-delete on every connection that
-  /// carried one, behind it. Returns at once; nobody hears the answer.
-  virtual void take_back(const Resource& resource, const Token& token, std::optional<Requeue> requeue = std::nullopt) = 0;
+  /// carried one, behind it. Returns at once.
+  virtual void take_back(const Resource& resource, const Token& token, std::optional<Requeue> requeue = std::nullopt,
+                         NotUndone not_undone = nullptr) = 0;
 
   /// Takes a waiter out of line, behind whatever put it there. Returns at once; nobody hears the answer.
   virtual void leave(const Resource& resource, const std::string& waiter) = 0;

@@ -21,10 +21,11 @@ extern const Script leave;
 extern const Script raise_fence;
 extern const Script release;
 
-/// What a server runs: all of them in one, and the last of ARGV says which. A server that ran one of them knows them all, so whatever takes
-/// something back can follow it by digest.
+/// What a server runs: all of them in one, and the last of ARGV says which. A server that knows one of
+/// them knows them all. Any other word runs none of them: for a server that is to learn the text.
 extern const std::string_view text;
 extern const std::string_view sha1;  ///< of text, for EVALSHA
+inline constexpr std::string_view none = "none";
 
 /// Stands for itself; see undo.lua.
 extern const std::string_view undo;

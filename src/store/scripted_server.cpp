@@ -27,7 +27,7 @@ asio::awaitable<ReleaseVote> ScriptedServer::release(ReleaseRequest request, Ins
   // An acquire or a heal that is still on its way on a late connection must not outlive the lease. Only where it is: a second
   // compare-and-delete that the server reads first would make the one that counts say "gone".
   post_to_late(release_call(ReleaseRequest{request.resource, request.token, /*by_hand=*/false, Duration::zero()}),
-               /*only_unanswered=*/true);
+               /*only_unanswered=*/true, request.not_undone);
   co_return release_vote(co_await call(release_call(request), deadline));
 }
 
@@ -39,18 +39,18 @@ asio::awaitable<InspectVote> ScriptedServer::inspect(Resource resource, std::opt
   co_return inspect_vote(co_await call(inspect_call(resource, share), deadline));
 }
 
-void ScriptedServer::take_back(const Resource& resource, const Token& token, std::optional<Requeue> requeue) {
+void ScriptedServer::take_back(const Resource& resource, const Token& token, std::optional<Requeue> requeue, NotUndone not_undone) {
   ReleaseRequest request{resource, token};
   request.requeue = std::move(requeue);
   const ScriptCall compare_and_delete = release_call(request);
-  post_to_late(compare_and_delete, /*only_unanswered=*/false);
-  post(compare_and_delete);
+  post_to_late(compare_and_delete, /*only_unanswered=*/false, not_undone);
+  post(compare_and_delete, not_undone);
 }
 
 void ScriptedServer::leave(const Resource& resource, const std::string& waiter) {
   const ScriptCall call = leave_call(resource, waiter);
-  post_to_late(call, /*only_unanswered=*/false);
-  post(call);
+  post_to_late(call, /*only_unanswered=*/false, nullptr);
+  post(call, nullptr);
 }
 
 }  // namespace redlock

@@ -15,7 +15,8 @@ class ScriptedServer : public LockServer {
   asio::awaitable<ReleaseVote> release(ReleaseRequest request, Instant deadline) final;
   asio::awaitable<BreakVote> break_lock(Resource resource, std::optional<Fence> only_if, Instant deadline) final;
   asio::awaitable<InspectVote> inspect(Resource resource, std::optional<LeaseId> share, Instant deadline) final;
-  void take_back(const Resource& resource, const Token& token, std::optional<Requeue> requeue = std::nullopt) final;
+  void take_back(const Resource& resource, const Token& token, std::optional<Requeue> requeue = std::nullopt,
+                 NotUndone not_undone = nullptr) final;
   void leave(const Resource& resource, const std::string& waiter) final;
 
  protected:
@@ -25,13 +26,13 @@ class ScriptedServer : public LockServer {
   /// What the server that gave the last reply says of itself.
   [[nodiscard]] virtual ServerFacts facts() const { return {}; }
 
-  /// Sends the call behind everything that was asked on the connection in use, or over another one when that broke; nobody waits for the
-  /// answer.
-  virtual void post(ScriptCall call) = 0;
+  /// Sends the call behind everything that was asked on the connection in use, or over another one when that
+  /// broke. Nobody waits for the answer; `not_undone` may be null.
+  virtual void post(ScriptCall call, NotUndone not_undone) = 0;
 
   /// The same on every connection that ran out of time and may still deliver what was asked on it. `only_unanswered`: not where the acquire
   /// (or heal) of this token was answered; its effect can be undone anywhere.
-  virtual void post_to_late(ScriptCall call, bool only_unanswered) = 0;
+  virtual void post_to_late(ScriptCall call, bool only_unanswered, NotUndone not_undone) = 0;
 };
 
 }  // namespace redlock

@@ -333,3 +333,14 @@ in_mounts() { unshare --mount --propagation private bash -euo pipefail -c "$@"; 
   assert_equal "$output" ""
   run -0 redlock-cli run -k demo -w 20 -- true
 }
+
+@test "another time namespace, with its own time since boot, is refused: it would take every lock for expired" {
+  unshare --time --boottime 100000 true 2>/dev/null || skip "this user may not make time namespaces"
+  hold holder -t 30s
+  local command=(redlock-cli run -k demo -n -- touch "$BATS_TEST_TMPDIR/ran")
+  assert_refused 78 "it is used in another time namespace than ours" unshare --time --boottime 100000 --fork "${command[@]}"
+  assert [ ! -e "$BATS_TEST_TMPDIR/ran" ]
+  run -75 "${command[@]}"
+  release_hold holder
+  run -0 "${command[@]}"
+}

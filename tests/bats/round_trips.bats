@@ -31,19 +31,35 @@ is_scripts() {
   assert_equal "$(grep -c . <<<"$seen")" "$1"
 }
 
-@test "a run costs a server two commands, and so does the next one" {
+# teach: each server in SERVERS knows the scripts from now on.
+teach() { run -0 redlock-cli status -S "$SERVERS" -k demo; }
+
+@test "a run costs a server two commands, and two more at one that has never seen the scripts" {
   start_servers 1
-  local round seen
-  for round in fresh warm; do
+  local commands seen
+  for commands in 4 2 2; do
     watch_commands 0
     run -0 redlock-cli run -S "$SERVERS" -k demo -- true
     end_watch 0
-    is_scripts 2
+    is_scripts "$commands"
   done
+}
+
+@test "neither of the two commands of a run is longer than a packet" {
+  strace -f -o "$BATS_TEST_TMPDIR/probe" true 2>/dev/null || skip "strace cannot run here"
+  start_tcp_server
+  teach
+  local calls=$BATS_TEST_TMPDIR/calls lengths
+  run -0 env ASAN_OPTIONS="${ASAN_OPTIONS:+$ASAN_OPTIONS:}detect_leaks=0" strace -f -s 100 -o "$calls" -e trace=write,writev,send,sendto,sendmsg,sendmmsg \
+    redlock-cli run -S "$SERVERS" -k demo -- true
+  mapfile -t lengths < <(sed -n '/"\*[0-9]*\\r\\n/s/.* = //p' "$calls")
+  assert_equal "${#lengths[@]}" 2
+  ((lengths[0] < 1460 && lengths[1] < 1460))
 }
 
 @test "each of three servers gets two commands, and one in front that it introduces itself with" {
   start_servers 3
+  teach
   local seen
   watch_commands 0
   # The hold ends only when every server has granted.
@@ -56,6 +72,7 @@ is_scripts() {
 
 @test "acquire, extend and release cost one command each" {
   start_servers 1
+  teach
   export REDLOCK_SERVER=$SERVERS
   local seen exports
   watch_commands 0
@@ -75,6 +92,7 @@ is_scripts() {
 
 @test "a login and a database add commands but no round trips: they travel in front of the first script" {
   start_tcp_server --requirepass secret
+  REDISCLI_AUTH=secret teach
   local seen
   watch_commands 0 --no-auth-warning -a secret
   run -0 env REDISCLI_AUTH=secret redlock-cli run -S "${SERVER_URL[0]}/2" -k demo -- true
@@ -87,6 +105,7 @@ is_scripts() {
   strace -f -o "$BATS_TEST_TMPDIR/probe" true 2>/dev/null || skip "strace cannot run here"
   start_tcp_server --requirepass secret
   start_tcp_server --requirepass secret
+  REDISCLI_AUTH=secret teach
   local calls=$BATS_TEST_TMPDIR/calls
   # A build with AddressSanitizer cannot look for leaks under strace.
   run -0 env REDISCLI_AUTH=secret ASAN_OPTIONS="${ASAN_OPTIONS:+$ASAN_OPTIONS:}detect_leaks=0" strace -f -s 1000000 -o "$calls" -e trace=write,writev,send,sendto,sendmsg,sendmmsg \
@@ -97,8 +116,8 @@ is_scripts() {
   local line
   for line in 1 2; do
     run -0 sed -n "${line}p" "$calls.server"
-    assert_output --regexp '"\*[0-9]+\\r\\n\$4\\r\\nAUTH\\r\\n.*\$6\\r\\nSELECT\\r\\n.*\$4\\r\\nINFO\\r\\n.*\$4\\r\\nEVAL\\r\\n'
+    assert_output --regexp '"\*[0-9]+\\r\\n\$4\\r\\nAUTH\\r\\n.*\$6\\r\\nSELECT\\r\\n.*\$4\\r\\nINFO\\r\\n.*\$7\\r\\nEVALSHA\\r\\n'
   done
   run -0 sed -n 3,4p "$calls.server"
-  assert_output --regexp '\\r\\nEVAL(SHA)?\\r\\n'
+  assert_output --regexp '\\r\\nEVALSHA\\r\\n'
 }

@@ -66,12 +66,17 @@ class Wire : public std::enable_shared_from_this<Wire> {
   /// Answers the client's end with its own, behind all replies.
   void finish();
   [[nodiscard]] bool cut() const noexcept { return cut_; }
+  /// Whether the client still hears what is answered.
+  [[nodiscard]] bool has_reader() const noexcept { return !closed_; }
+  /// The server ends it, and reads nothing more.
+  void drop() { dropped_ = true; }
 
   /// The connection breaks. `delivers`: what is on its way to the server arrives there, but nobody hears what came of it.
   void cut(bool delivers);
 
   std::string channel;   ///< subscribed to, if any
   std::string received;  ///< what the server did not understand yet: an incomplete command
+  std::string unread;    ///< what came while the server was frozen
 
  private:
   void arrive(std::string bytes);

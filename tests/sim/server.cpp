@@ -16,6 +16,10 @@ namespace {
 /// A week before the schedule began.
 constexpr std::chrono::seconds long_ago{7 * 24 * 3600};
 
+/// What a server reads of a connection at a time: Redis 7 16 KiB, Redis 8 up to 20, others what they like.
+constexpr std::int64_t least_read = 4 * 1024;
+constexpr std::int64_t most_read = 20 * 1024;
+
 /// One command off the front of `bytes`, if it is complete.
 std::optional<redis::Command> take_command(std::string_view& bytes) {
   std::string_view rest = bytes;
@@ -99,10 +103,26 @@ void Server::accept(const std::shared_ptr<Wire>& wire) {
 }
 
 void Server::receive(const std::shared_ptr<Wire>& wire, std::string_view bytes) {
-  if (frozen_) {
-    backlog_.emplace_back([this, wire, text = std::string(bytes)] { serve(*wire, text); });
-  } else {
+  if (!frozen_) {
     serve(*wire, bytes);
+    return;
+  }
+  if (wire->unread.empty()) backlog_.emplace_back([this, wire] { wake_to(wire); });
+  wire->unread += bytes;
+}
+
+void Server::wake_to(const std::shared_ptr<Wire>& wire) {
+  const std::string unread = std::exchange(wire->unread, {});
+  std::string_view rest = unread;
+  while (!rest.empty()) {
+    const auto length = std::min(rest.size(), static_cast<std::size_t>(random_.between(least_read, most_read)));
+    const bool answered = serve(*wire, rest.substr(0, length));
+    rest.remove_prefix(length);
+    if (rest.empty() || !answered || wire->has_reader()) continue;
+    wire->drop();
+    forget(wire);
+    if (watcher != nullptr) watcher->saw_end(*this, wire->process());
+    return;
   }
 }
 
@@ -155,14 +175,16 @@ void Server::cut_one(bool delivers) {
   forget(wire);
 }
 
-void Server::serve(Wire& wire, std::string_view bytes) {
+bool Server::serve(Wire& wire, std::string_view bytes) {
   // Usually what comes are whole commands, long ones, and nothing is left of those before.
   std::string_view rest = bytes;
   if (!wire.received.empty()) rest = wire.received += bytes;
   std::string replies;
   while (const auto command = take_command(rest)) replies += answer(wire, *command);
   wire.received = std::string(rest);
-  if (!replies.empty()) wire.reply(std::move(replies));
+  const bool answers = !replies.empty();
+  if (answers) wire.reply(std::move(replies));
+  return answers;
 }
 
 std::string Server::answer(Wire& wire, const redis::Command& command) {

@@ -68,7 +68,11 @@ class Server {
   Watcher* watcher = nullptr;
 
  private:
-  void serve(Wire& wire, std::string_view bytes);
+  /// True when it had something to answer.
+  bool serve(Wire& wire, std::string_view bytes);
+  /// Reads what came while it was frozen, piece by piece. When it finds that nobody hears its answer any more, it
+  /// drops the rest.
+  void wake_to(const std::shared_ptr<Wire>& wire);
   std::string answer(Wire& wire, const redis::Command& command);
   Reply run(Wire& wire, const redis::Command& command);
   Reply run_script(Wire& wire, const redis::Command& command, std::string_view text, std::string_view name);

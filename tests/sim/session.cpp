@@ -33,6 +33,7 @@ asio::awaitable<void> Session::live() {
     const std::optional<Lease> lease = co_await acquire_bare(*electorate);
     world_.referee().finished(*process_);
     co_await electorate->close(lease ? Farewell::patient : Farewell::thorough);
+    leave_behind(electorate->leftovers());
     process_->end();
     if (lease) co_await work_by_hand(*lease);
   } else {
@@ -40,9 +41,24 @@ asio::awaitable<void> Session::live() {
     if (set) co_await work_under(set);
     world_.referee().finished(*process_);
     co_await electorate->close(set ? Farewell::patient : Farewell::thorough);
+    leave_behind(electorate->leftovers());
     process_->end();
   }
   over_ = true;
+}
+
+void Session::leave_behind(std::vector<Leftover> leftovers) {
+  if (leftovers.empty()) return;
+  world_.history().add("{} leaves {} to be released behind it", process_->name(), leftovers.size());
+  Process& other = world_.new_process(plan_.host, process_->name() + "b");
+  world_.start([this, &other, leftovers = std::move(leftovers)]() -> asio::awaitable<void> {
+    const std::shared_ptr<Electorate> electorate = world_.new_electorate(other, plan_.server_timeout);
+    for (const Leftover& leftover : leftovers) electorate->clear_away(leftover);
+    co_await electorate->all_cleared();
+    world_.referee().finished(other);
+    co_await electorate->close(Farewell::brief);
+    other.end();
+  });
 }
 
 void Session::kill() {

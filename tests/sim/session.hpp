@@ -64,6 +64,9 @@ class Session {
   [[nodiscard]] std::optional<AttemptFailure::Why> gave_up() const noexcept { return gave_up_; }
 
  private:
+  /// What the process leaves for one that goes on behind it.
+  void leave_behind(std::vector<Leftover> leftovers);
+
   asio::awaitable<std::shared_ptr<HeldSet>> acquire(Electorate& electorate);
   asio::awaitable<std::optional<Lease>> acquire_bare(Electorate& electorate);
   [[nodiscard]] AcquireOrder order() const;

@@ -42,8 +42,8 @@ asio::awaitable<InspectVote> Witness::inspect(Resource resource, std::optional<L
 asio::awaitable<Result<LockList, Fault>> Witness::list(Instant deadline) {
   return server_->list(deadline);
 }
-void Witness::take_back(const Resource& resource, const Token& token, std::optional<Requeue> requeue) {
-  server_->take_back(resource, token, std::move(requeue));
+void Witness::take_back(const Resource& resource, const Token& token, std::optional<Requeue> requeue, NotUndone not_undone) {
+  server_->take_back(resource, token, std::move(requeue), std::move(not_undone));
 }
 void Witness::leave(const Resource& resource, const std::string& waiter) {
   server_->leave(resource, waiter);

@@ -23,7 +23,7 @@ class Witness final : public LockServer {
   asio::awaitable<BreakVote> break_lock(Resource resource, std::optional<Fence> only_if, Instant deadline) override;
   asio::awaitable<InspectVote> inspect(Resource resource, std::optional<LeaseId> share, Instant deadline) override;
   asio::awaitable<Result<LockList, Fault>> list(Instant deadline) override;
-  void take_back(const Resource& resource, const Token& token, std::optional<Requeue> requeue) override;
+  void take_back(const Resource& resource, const Token& token, std::optional<Requeue> requeue, NotUndone not_undone) override;
   void leave(const Resource& resource, const std::string& waiter) override;
   asio::awaitable<std::optional<Fault>> listen(Resource resource, std::string waiter, std::function<void(Call)> heard,
                                                Instant deadline) override;

@@ -161,8 +161,8 @@ ScriptReply LocalServer::run_in(const Directory& directory, const LockFile& file
   return answer(std::move(reply));
 }
 
-void LocalServer::post(ScriptCall call) {
-  if (call.script == &scripts::leave) return run_later(std::move(call));
+void LocalServer::post(ScriptCall call, NotUndone not_undone) {
+  if (call.script == &scripts::leave) return run_later(std::move(call), nullptr);
   const auto carried = carried_.find(taken_back_by(call));
   if (carried == carried_.end()) return;
   if (carried->second != Carried::done) {
@@ -170,13 +170,14 @@ void LocalServer::post(ScriptCall call) {
     return;
   }
   carried_.erase(carried);
-  run_later(std::move(call));
+  run_later(std::move(call), std::move(not_undone));
 }
 
-void LocalServer::run_later(ScriptCall call) {
+void LocalServer::run_later(ScriptCall call, NotUndone not_undone) {
   ++posts_under_way_;
-  spawn(executor_, [this, call = std::move(call)]() -> asio::awaitable<void> {
-    co_await ask(call, clock_.now() + post_time);
+  spawn(executor_, [this, call = std::move(call), not_undone = std::move(not_undone)]() -> asio::awaitable<void> {
+    const ScriptReply reply = co_await ask(call, clock_.now() + post_time);
+    if (!reply && not_undone) not_undone();
     --posts_under_way_;
     if (posted_) posted_->ring();
   });

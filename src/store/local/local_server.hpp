@@ -41,9 +41,9 @@ class LocalServer final : public ScriptedServer {
 
  protected:
   asio::awaitable<ScriptReply> call(ScriptCall call, Instant deadline) override;
-  void post(ScriptCall call) override;
+  void post(ScriptCall call, NotUndone not_undone) override;
   /// Nothing is ever late here: what was not answered in time was not done.
-  void post_to_late(ScriptCall, bool) override {}
+  void post_to_late(ScriptCall, bool, NotUndone) override {}
 
  private:
   /// What became of an acquire or a heal that was not taken back.
@@ -54,7 +54,7 @@ class LocalServer final : public ScriptedServer {
 
   class Ear;
 
-  void run_later(ScriptCall call);
+  void run_later(ScriptCall call, NotUndone not_undone);
   asio::awaitable<ScriptReply> ask(ScriptCall call, Instant deadline);
   Tried try_now(const ScriptCall& call);
   Reply run_on(Keyspace& keyspace, const ScriptCall& call, std::chrono::microseconds now);

@@ -182,14 +182,14 @@ RedisServer& ClusterServer::node(const Address& address) {
   return *server;
 }
 
-void ClusterServer::post(ScriptCall call) {
+void ClusterServer::post(ScriptCall call, NotUndone not_undone) {
   undecided_.erase(taken_back_by(call));
-  for (const auto& [address, server] : nodes_) server->post(call);
+  for (const auto& [address, server] : nodes_) server->post(call, not_undone);
 }
 
-void ClusterServer::post_to_late(ScriptCall call, bool only_unanswered) {
+void ClusterServer::post_to_late(ScriptCall call, bool only_unanswered, NotUndone not_undone) {
   undecided_.erase(taken_back_by(call));
-  for (const auto& [address, server] : nodes_) server->post_to_late(call, only_unanswered);
+  for (const auto& [address, server] : nodes_) server->post_to_late(call, only_unanswered, not_undone);
 }
 
 asio::awaitable<Result<LockList, Fault>> ClusterServer::list(Instant deadline) {

@@ -38,8 +38,8 @@ class ClusterServer final : public ScriptedServer {
  protected:
   asio::awaitable<ScriptReply> call(ScriptCall call, Instant deadline) override;
   [[nodiscard]] ServerFacts facts() const override { return facts_; }
-  void post(ScriptCall call) override;
-  void post_to_late(ScriptCall call, bool only_unanswered) override;
+  void post(ScriptCall call, NotUndone not_undone) override;
+  void post_to_late(ScriptCall call, bool only_unanswered, NotUndone not_undone) override;
 
  private:
   asio::awaitable<ScriptReply> follow(ScriptCall call, Instant deadline);

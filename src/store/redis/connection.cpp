@@ -23,6 +23,7 @@ std::optional<Fault> objection_to(const Reply& role) {
 struct Connection::Open {
   ReplyLimits limits;
   std::unique_ptr<Bell> answered;  ///< null: nobody waits
+  Answered then;                   ///< null: nobody wants to know
   std::optional<Result<Reply, Fault>> answer;
 };
 
@@ -67,10 +68,11 @@ asio::awaitable<Result<Reply, Fault>> Connection::request(Command command, Reply
   co_return unexpected(Fault{FaultKind::silent, "no " + awaited + " within " + span});
 }
 
-void Connection::post(const Command& command) {
-  ++posts_;
+void Connection::post(const Command& command, Answered answered) {
   if (!asked_) owed_ = true;
-  enqueue(command, std::make_shared<Open>());
+  auto open = std::make_shared<Open>();
+  open->then = std::move(answered);
+  enqueue(command, std::move(open));
 }
 
 asio::awaitable<void> Connection::close(Instant deadline, bool answered) {
@@ -92,6 +94,7 @@ asio::awaitable<void> Connection::close(Instant deadline, bool answered) {
 }
 
 void Connection::abort() {
+  aborted_ = !broken_;
   fail(Fault{FaultKind::silent, "the connection was closed"});
 }
 
@@ -129,7 +132,7 @@ asio::awaitable<void> Connection::serve(Instant deadline) {
 
 void Connection::enqueue(const Command& command, std::shared_ptr<Open> open) {
   if (broken_) {
-    open->answer = unexpected(*broken_);
+    finish(*open, unexpected(*broken_));
     return;
   }
   open_.push_back(std::move(open));
@@ -180,22 +183,23 @@ void Connection::deliver(Reply reply) {
   if (login_fault_) {
     // What came behind a refused login (or at a replica that became a master meanwhile) may have been done all the same (by the default
     // user); it does not count, but it can be taken back here.
-    open->answer = unexpected(*login_fault_);
+    finish(*open, unexpected(*login_fault_));
   } else {
-    open->answer = std::move(reply);
+    finish(*open, std::move(reply));
   }
-  if (open->answered) open->answered->ring();
+}
+
+void Connection::finish(Open& open, Result<Reply, Fault> answer) {
+  open.answer = std::move(answer);
+  if (open.answered) open.answered->ring();
+  if (open.then) std::exchange(open.then, nullptr)(*open.answer);
 }
 
 void Connection::fail(Fault fault) {
   if (broken_) return;
   broken_ = std::move(fault);
   transport_->close();
-  for (const auto& open : open_) {
-    open->answer = unexpected(login_fault_ ? *login_fault_ : *broken_);
-    if (open->answered) open->answered->ring();
-  }
-  open_.clear();
+  for (const auto& open : std::exchange(open_, {})) finish(*open, unexpected(login_fault_ ? *login_fault_ : *broken_));
   unsent_.clear();
   progress_->ring();
   if (const auto heard = std::exchange(heard_, nullptr)) heard(nullptr);

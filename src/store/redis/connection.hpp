@@ -46,8 +46,12 @@ class Connection : public std::enable_shared_from_this<Connection> {
   /// answer is that fault.
   asio::awaitable<Result<Reply, Fault>> request(Command command, ReplyLimits limits, Instant deadline);
 
-  /// Sends a command behind all others; its reply is read and dropped.
-  void post(const Command& command);
+  /// What becomes of a posted command: the reply, or the fault that ended the connection before it came.
+  using Answered = std::function<void(const Result<Reply, Fault>&)>;
+
+  /// Sends a command behind all others. `answered`, where there is one, is called once; never when the
+  /// connection is destroyed with the question open.
+  void post(const Command& command, Answered answered = nullptr);
 
   /// What comes without being an answer: the messages of a subscription. Called for each, and with a null pointer when the connection
   /// ends. Without it such a thing is garbage and ends the connection.
@@ -64,9 +68,6 @@ class Connection : public std::enable_shared_from_this<Connection> {
 
   [[nodiscard]] bool broken() const noexcept { return broken_.has_value(); }
 
-  /// How many commands were posted so far: lets a caller see that something was taken back while it waited.
-  [[nodiscard]] std::size_t posts() const noexcept { return posts_; }
-
   /// Nothing before it came. It is there when the answer to anything that was requested is.
   [[nodiscard]] const std::optional<Greeting>& greeting() const noexcept { return greeting_; }
 
@@ -77,6 +78,9 @@ class Connection : public std::enable_shared_from_this<Connection> {
   /// Ends at once, whatever is under way.
   void abort();
 
+  /// Whether it was we who ended it.
+  [[nodiscard]] bool aborted() const noexcept { return aborted_; }
+
  private:
   struct Open;  ///< a command whose reply is awaited
 
@@ -85,6 +89,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void enqueue(const Command& command, std::shared_ptr<Open> open);
   void flush();
   void deliver(Reply reply);
+  static void finish(Open& open, Result<Reply, Fault> answer);
   void fail(Fault fault);
 
   asio::any_io_executor executor_;
@@ -102,9 +107,9 @@ class Connection : public std::enable_shared_from_this<Connection> {
   bool asks_role_;  ///< the answer to ROLE is still to come
   bool greets_;     ///< the answer to the greeting is still to come
   std::optional<Greeting> greeting_;
-  std::size_t posts_ = 0;
   bool connected_ = false;
   bool late_ = false;
+  bool aborted_ = false;
   bool asked_ = false;  ///< something was requested
   bool owed_ = false;   ///< something was posted first: it takes back what another connection carried
 };

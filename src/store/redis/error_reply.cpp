@@ -11,6 +11,7 @@ struct Meaning {
   std::string_view pattern;  ///< found anywhere: an error inside a script carries the original one in the middle
   FaultKind kind;
   std::string_view advice;  ///< empty: the server's own words say enough
+  bool refused = false;     ///< Fault::refused. A state that lasts: it does not begin in the middle of a script
 };
 
 constexpr std::string_view key_advice = "the user may not touch the key, or the keys redlock:* that belong to it";
@@ -35,16 +36,16 @@ constexpr std::array meanings{
     Meaning{"ACL failure in script", FaultKind::denied,  // Redis 7.2 and later; where it is a key the row is another
             "a right is missing, `redlock-cli doctor` names it"},
     Meaning{"can't access at least one of the keys", FaultKind::denied, key_advice},
-    Meaning{"LOADING", FaultKind::unavailable, "it is loading its data"},
-    Meaning{"BUSY", FaultKind::unavailable, "it is busy with somebody's script"},
-    Meaning{"READONLY", FaultKind::unavailable, "it is a read-only replica: name its master"},
+    Meaning{"LOADING", FaultKind::unavailable, "it is loading its data", true},
+    Meaning{"BUSY", FaultKind::unavailable, "it is busy with somebody's script", true},
+    Meaning{"READONLY", FaultKind::unavailable, "it is a read-only replica: name its master", true},
     Meaning{"OOM", FaultKind::unavailable, "it is out of memory (maxmemory): give it more"},
-    Meaning{"MISCONF", FaultKind::unavailable, "it cannot save to disk, and refuses writes for that: see its log"},
-    Meaning{"NOREPLICAS", FaultKind::unavailable, "it has too few replicas to accept writes (min-replicas-to-write)"},
-    Meaning{"MASTERDOWN", FaultKind::unavailable, "it is a replica that lost its master: name the master"},
-    Meaning{"CLUSTERDOWN", FaultKind::unavailable, "its cluster is down"},
-    Meaning{"TRYAGAIN", FaultKind::unavailable, "its cluster is moving this key"},
-    Meaning{"max number of clients", FaultKind::unavailable, "it has too many clients (maxclients)"},
+    Meaning{"MISCONF", FaultKind::unavailable, "it cannot save to disk, and refuses writes for that: see its log", true},
+    Meaning{"NOREPLICAS", FaultKind::unavailable, "it has too few replicas to accept writes (min-replicas-to-write)", true},
+    Meaning{"MASTERDOWN", FaultKind::unavailable, "it is a replica that lost its master: name the master", true},
+    Meaning{"CLUSTERDOWN", FaultKind::unavailable, "its cluster is down", true},
+    Meaning{"TRYAGAIN", FaultKind::unavailable, "its cluster is moving this key", true},
+    Meaning{"max number of clients", FaultKind::unavailable, "it has too many clients (maxclients)", true},
     Meaning{"cluster support disabled", FaultKind::misconfigured, "it is part of no cluster: write redis://"},
     Meaning{"MOVED", FaultKind::misconfigured, "it is part of a Redis Cluster, and this key belongs to another server: write cluster://"},
     Meaning{"ASK", FaultKind::misconfigured, "it is part of a Redis Cluster, and this key is moving to another server: write cluster://"},
@@ -72,7 +73,9 @@ Fault fault_of_error(std::string_view error_text) {
   const std::string_view words = own_words(error_text);
   for (const Meaning& meaning : meanings) {
     if (words.find(meaning.pattern) == std::string_view::npos) continue;
-    return {meaning.kind, meaning.advice.empty() ? quote(words) : std::string(meaning.advice) + " (" + quote(words) + ")"};
+    std::string text = quote(words);
+    if (!meaning.advice.empty()) text = std::string(meaning.advice) + " (" + text + ")";
+    return {meaning.kind, std::move(text), meaning.refused};
   }
   return {FaultKind::unavailable, "it answered: " + quote(words)};
 }

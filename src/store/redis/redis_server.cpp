@@ -35,15 +35,17 @@ constexpr std::string_view scan_page = "512";
 /// take all there is.
 constexpr std::size_t most_listed = 32 * 1024 * 1024;
 
-Command script_command(const ScriptCall& call, bool by_digest) {
-  Command command;
-  command.reserve(3 + call.keys.size() + call.arguments.size());
-  command.emplace_back(by_digest ? "EVALSHA" : "EVAL");
-  command.emplace_back(by_digest ? scripts::sha1 : scripts::text);
-  command.push_back(std::to_string(call.keys.size()));
+Command script_command(const ScriptCall& call) {
+  Command command{"EVALSHA", std::string(scripts::sha1), std::to_string(call.keys.size())};
   command.insert(command.end(), call.keys.begin(), call.keys.end());
   command.insert(command.end(), call.arguments.begin(), call.arguments.end());
   return command;
+}
+
+/// Has the server learn the text, and nothing else. With the lock's key, so that whoever stands between us and
+/// the servers leads it to the same one; by EVAL, which takes no more rights than EVALSHA.
+Command teaching_command(const ScriptCall& call) {
+  return {"EVAL", std::string(scripts::text), "1", call.keys.front(), std::string(scripts::none)};
 }
 
 /// What a server said when the connection opened, at this time.
@@ -55,6 +57,10 @@ ServerFacts facts_from(const std::optional<Connection::Greeting>& greeting, Inst
   if (const auto up = info.number("uptime_in_seconds"))
     facts.up = std::chrono::seconds(std::clamp(*up, -longest_uptime, longest_uptime)) + (now - greeting->at);
   return facts;
+}
+
+bool is_noscript_reply(const Reply& reply) {
+  return reply.type == Reply::Type::error && is_noscript(reply.text);
 }
 
 bool is_read_only_reply(const Reply& reply) {
@@ -116,25 +122,36 @@ asio::awaitable<Result<Reply, Fault>> RedisServer::ask(Command command, ReplyLim
   co_return co_await connection->request(std::move(command), limits, deadline);
 }
 
+asio::awaitable<Result<Reply, Fault>> RedisServer::run_script(std::shared_ptr<Link> link, const ScriptCall& call, bool asking,
+                                                              Instant deadline) {
+  Connection& connection = *link->connection;
+  const Leavings leavings = leavings_of(call);
+  const auto was_undone = [&](const std::string& what) { return !what.empty() && !link->left.contains(what); };
+  const Command asking_command{"ASKING"};  // for one command
+
+  if (asking) connection.post(asking_command);
+  auto reply = co_await connection.request(script_command(call), ReplyLimits{}, deadline);
+  if (!reply || !is_noscript_reply(*reply)) co_return reply;
+
+  if (asking) connection.post(asking_command);
+  auto taught = co_await connection.request(teaching_command(call), ReplyLimits{}, deadline);
+  if (!taught || taught->type == Reply::Type::error) co_return taught;
+  // What was undone or released meanwhile must not arrive behind the compare-and-delete.
+  if (was_undone(leavings.token) || was_undone(leavings.waiter)) {
+    co_return unexpected(Fault{FaultKind::silent, "taken back before it was done"});
+  }
+  if (asking) connection.post(asking_command);
+  co_return co_await connection.request(script_command(call), ReplyLimits{}, deadline);
+}
+
 asio::awaitable<Result<Reply, Fault>> RedisServer::ask_once(ScriptCall call, bool asking, Instant deadline) {
   const std::shared_ptr<Link> link = usable_link(deadline);
   Connection& connection = *link->connection;
-  const Command asking_command{"ASKING"};
-  if (asking) connection.post(asking_command);
-  const std::size_t posts = connection.posts();
   const Leavings leavings = leavings_of(call);
   if (!leavings.token.empty()) link->left[leavings.token] = false;
   if (!leavings.waiter.empty()) link->left[leavings.waiter] = true;
-  // The first call on a connection carries the whole text, so that a server that never saw it costs no second round trip. ASKING is for
-  // one command, which must not be in vain.
-  const bool by_digest = !asking && link->knows;
-  link->told = true;
-  auto reply = co_await connection.request(script_command(call, by_digest), ReplyLimits{}, deadline);
-  if (by_digest && reply && reply->type == Reply::Type::error && is_noscript(reply->text)) {
-    // What was taken back meanwhile must not arrive behind the compare-and-delete.
-    if (connection.posts() != posts) co_return unexpected(Fault{FaultKind::silent, "taken back before it was done"});
-    reply = co_await connection.request(script_command(call, false), ReplyLimits{}, deadline);
-  }
+  if (call.script == &scripts::release) link->left.erase(taken_back_by(call));
+  auto reply = co_await run_script(link, call, asking, deadline);
   if (!reply) co_return unexpected(reply.error());
   if (reply->type == Reply::Type::error) {
     if (is_read_only_reply(*reply)) {
@@ -146,9 +163,9 @@ asio::awaitable<Result<Reply, Fault>> RedisServer::ask_once(ScriptCall call, boo
     if (leads_on && !leavings.token.empty() && link->left.erase(leavings.token) == 0) {
       co_return unexpected(Fault{FaultKind::silent, "taken back before it was done"});
     }
+    if (fault_of_error(reply->text).refused) link->left.erase(leavings.token);
     co_return std::move(*reply);
   }
-  link->knows = true;
   facts_ = facts_from(connection.greeting(), clock_.now());
   if (left_no_lease(*reply)) {
     link->left.erase(leavings.token);  // a waiter asks for hours
@@ -179,36 +196,51 @@ asio::awaitable<std::optional<Fault>> RedisServer::missing_replicas(std::shared_
                                               " replicas that --replicas wants have confirmed it in time"};
 }
 
-void RedisServer::post(ScriptCall call) {
+void RedisServer::post(ScriptCall call, NotUndone not_undone) {
   retire_unusable();
   const auto broke_off = [&](const auto& link) { return link->connection->broke_off() && link->left.contains(taken_back_by(call)); };
   // The server may still act on what it received; another connection is better than none.
   if (std::any_of(late_.begin(), late_.end(), broke_off)) usable_link(clock_.now() + reconnect_time);
-  if (current_) post_on(*current_, call);
+  if (current_) post_on(*current_, call, not_undone);
 }
 
-void RedisServer::post_to_late(ScriptCall call, bool only_unanswered) {
+void RedisServer::post_to_late(ScriptCall call, bool only_unanswered, NotUndone not_undone) {
   retire_unusable();
   for (const auto& link : late_) {
     const auto carried = link->left.find(taken_back_by(call));
     if (carried == link->left.end() || (only_unanswered && carried->second)) continue;
-    if (!link->connection->broken()) post_on(*link, call);
+    if (!link->connection->broken()) post_on(*link, call, not_undone);
   }
 }
 
-void RedisServer::post_on(Link& link, const ScriptCall& call) {
+void RedisServer::post_on(Link& link, const ScriptCall& call, const NotUndone& not_undone) {
   // Only where it can matter: a server that stays silent must not be sent one more copy with every attempt.
-  if (link.left.erase(taken_back_by(call)) == 0) return;
-  // Behind what carried the text the digest is enough, and small: a server reads 16 KB at a time, and what it has not read when it finds
-  // that nobody hears its answers, it drops.
-  const bool by_digest = std::exchange(link.told, true);
-  link.connection->post(script_command(call, by_digest));
-  if (call.script != &scripts::release || !(by_digest || options_.slots_move)) return;
+  const auto carried = link.left.extract(taken_back_by(call));
+  if (carried.empty()) return;
+  if (call.script != &scripts::release) return link.connection->post(script_command(call));
+
+  const bool was_answered = carried.mapped();
+  const auto judge = [not_undone, was_answered, connection = std::weak_ptr(link.connection)](const Result<Reply, Fault>& reply) {
+    if (!not_undone || (reply && reply->type != Reply::Type::error)) return;
+    // Unanswered, both lie with the server in this order. What never opened carried nothing.
+    const auto ended = connection.lock();
+    const bool matters = ended && ended->broke_off() && (was_answered || !ended->aborted());
+    if (reply || matters) not_undone();
+  };
+  const auto forgotten = std::make_shared<bool>(false);
+  link.connection->post(script_command(call), [judge, forgotten](const Result<Reply, Fault>& reply) {
+    *forgotten = reply && is_noscript_reply(*reply);
+    if (!*forgotten) judge(reply);
+  });
+
+  // For a server that forgot the scripts in between (SCRIPT FLUSH).
   const bool alone = options_.slots_move;  // a slot that is on its way refuses a script for keys of which only some are left (PROTOCOL D1)
   Command undo{"EVAL", std::string(scripts::undo), alone ? "1" : "2", call.keys.front()};
   if (!alone) undo.push_back(call.keys[readers_key]);
   undo.push_back(taken_back_by(call));
-  link.connection->post(undo);
+  link.connection->post(undo, [judge, forgotten](const Result<Reply, Fault>& reply) {
+    if (*forgotten) judge(reply);
+  });
 }
 
 asio::awaitable<Result<LockList, Fault>> RedisServer::list(Instant deadline) {

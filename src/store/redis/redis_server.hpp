@@ -48,8 +48,8 @@ class RedisServer final : public ScriptedServer {
   asio::awaitable<Result<Reply, Fault>> ask(Command command, ReplyLimits limits, Instant deadline);
 
   [[nodiscard]] ServerFacts facts() const override { return facts_; }
-  void post(ScriptCall call) override;
-  void post_to_late(ScriptCall call, bool only_unanswered) override;
+  void post(ScriptCall call, NotUndone not_undone) override;
+  void post_to_late(ScriptCall call, bool only_unanswered, NotUndone not_undone) override;
 
  protected:
   asio::awaitable<ScriptReply> call(ScriptCall call, Instant deadline) override;
@@ -58,14 +58,16 @@ class RedisServer final : public ScriptedServer {
   /// A connection and what was done on it.
   struct Link {
     std::shared_ptr<Connection> connection;
-    bool told = false;                 ///< the scripts' text went over it
-    bool knows = false;                ///< the server has it
     bool waits = false;                ///< it may be blocked in a WAIT: what is sent behind is read only after that,
     Instant waits_until;               ///< and that is over by then
     std::map<std::string, bool> left;  ///< what it carried that may be there and was not taken back (see Leavings); whether answered
   };
 
   asio::awaitable<Result<Reply, Fault>> ask_once(ScriptCall call, bool asking, Instant deadline);
+
+  /// Runs the script by its digest. A server that does not know it is told the text first, by a command of its
+  /// own: an attempt and what takes it back must stay small (decision 0075).
+  asio::awaitable<Result<Reply, Fault>> run_script(std::shared_ptr<Link> link, const ScriptCall& call, bool asking, Instant deadline);
 
   /// Nothing when enough replicas have what was last written on this connection.
   asio::awaitable<std::optional<Fault>> missing_replicas(std::shared_ptr<Link> link, Instant deadline);
@@ -75,7 +77,7 @@ class RedisServer final : public ScriptedServer {
   void retire_unusable();
   std::shared_ptr<Link> connect(Instant deadline);
   std::shared_ptr<Connection> open_connection(Instant deadline, const std::optional<Command>& greeting);
-  void post_on(Link& link, const ScriptCall& call);
+  void post_on(Link& link, const ScriptCall& call, const NotUndone& not_undone);
 
   asio::any_io_executor executor_;
   const Clock& clock_;

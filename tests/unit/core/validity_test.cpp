@@ -40,6 +40,11 @@ TEST(Validity, EndsBeforeTheServersDo) {
   EXPECT_LT(deadline(t0, ttl(1ms)), t0) << "a ttl that the drift eats up is over before it begins";
 }
 
+TEST(Validity, AServerKeepsALeaseForTheTtlAndTheDrift) {
+  EXPECT_EQ(longest_stay(ttl(100ms)), 103ms);
+  EXPECT_EQ(longest_stay(ttl(1s)), 1012ms);
+}
+
 TEST(Validity, ExtendsEveryThirdOfTheTtl) {
   EXPECT_EQ(extend_interval(ttl(30s)), 10s);
 }

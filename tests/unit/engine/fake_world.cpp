@@ -247,11 +247,12 @@ asio::awaitable<ScriptReply> FakeServer::call(ScriptCall call, Instant deadline)
   });
 }
 
-void FakeServer::post(ScriptCall call) {
+void FakeServer::post(ScriptCall call, NotUndone not_undone) {
   const std::string& what = taken_back_by(call);
   const Question question = call.script == &scripts::release ? Question::take_back : Question::leave;
   log_.push_back({question, clock_.now(), what});
   const Line fate = route(question);
+  if (fate.fault && fate.fault->refused && not_undone && left_.contains(what)) clock_.at(clock_.now() + fate.request, not_undone);
   if (fate.silent || fate.fault || !left_.contains(what)) return;
   clock_.at(arrival(fate.request), [this, call] {
     if (store_.up) store_.run(call);

@@ -175,8 +175,8 @@ class FakeServer final : public ScriptedServer {
 
  protected:
   asio::awaitable<ScriptReply> call(ScriptCall call, Instant deadline) override;
-  void post(ScriptCall call) override;
-  void post_to_late(ScriptCall, bool) override {}  // one connection, which keeps its order
+  void post(ScriptCall call, NotUndone not_undone) override;
+  void post_to_late(ScriptCall, bool, NotUndone) override {}  // one connection, which keeps its order
   [[nodiscard]] ServerFacts facts() const override { return {"", clock_.now() - store_.started}; }
 
  private:

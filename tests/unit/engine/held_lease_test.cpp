@@ -356,5 +356,17 @@ TEST_F(Closing, WaitsForAllWhenSomethingWasTakenBack) {
   EXPECT_EQ(close(Farewell::thorough), server_timeout);
 }
 
+/// A server that does not know the scripts takes more than one question, so its connection must not be half-closed before it has answered.
+TEST(ClosingAfterAGrant, WaitsForASlowServersAnswerBeforeItEndsTheConnection) {
+  World world;
+  Client& client = world.client();
+  client.server(2).line.reply = 50ms;
+  EXPECT_TRUE(world.run(attempt(client.electorate, order(), client.interrupt)));
+  const Instant granted = world.now();
+  world.run(closed(client.electorate, Farewell::patient));
+  EXPECT_EQ(world.now(), granted + 50ms);
+  EXPECT_EQ(client.server(2).close_deadline, granted + 50ms + server_timeout);
+}
+
 }  // namespace
 }  // namespace redlock::fake

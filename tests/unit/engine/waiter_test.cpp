@@ -348,5 +348,20 @@ TEST_P(SimultaneousWaiters, EndWithExactlyOneLease) {
 
 INSTANTIATE_TEST_SUITE_P(On, SimultaneousWaiters, testing::Values(1, 2, 3, 4, 5));
 
+/// With a server timeout of five seconds and a dead server, an attempt takes as long; one that began two seconds before us fails, too.
+TEST(LongServerTimeout, AnAttemptOfAnotherIsNotTakenForALease) {
+  World world;
+  Client& other = world.client(1, 5s);
+  Client& client = world.client(2, 5s);
+  for (Client* each : {&other, &client}) each->server(2).line.silent = true;
+  other.server(1).line.request = 3s;  // by then we have it
+  world.start([&other]() -> asio::awaitable<void> { (void)co_await attempt(other.electorate, order(60s), other.interrupt); });
+  world.settle_for(2s);
+  other.server(1).line.request = 0s;
+  const Ending ending = world.run(to_the_end(world, client, order(60s), once));
+  EXPECT_TRUE(ending.lease);
+  EXPECT_FALSE(ending.waited.empty()) << "nothing was in the way, so nothing was shown";
+}
+
 }  // namespace
 }  // namespace redlock::fake

@@ -48,8 +48,8 @@ class ClusterTest : public ::testing::Test {
 
   static void expect_script(const Command& command, const Script& script, const char* keys) {
     ASSERT_GE(command.size(), 3U);
-    // By its text, or by its digest behind one that carried the text.
-    EXPECT_EQ(command[1], command[0] == "EVAL" ? scripts::text : scripts::sha1);
+    EXPECT_EQ(command[0], "EVALSHA");
+    EXPECT_EQ(command[1], scripts::sha1);
     EXPECT_EQ(command.back(), script.name);
     EXPECT_EQ(command[2], keys);
     EXPECT_EQ(command[3], "deploy");

@@ -394,12 +394,21 @@ TEST_F(ConnectionTest, DoesNotWaitToOpenForWhatNeverLeft) {
   }());
 }
 
-TEST_F(ConnectionTest, CountsWhatWasPosted) {
+TEST_F(ConnectionTest, TellsOnceWhatBecameOfWhatWasPosted) {
   const auto connection = connect("AUTH x");
-  EXPECT_EQ(connection->posts(), 0U);
-  connection->post(words("EVAL"));
-  connection->post(words("EVAL"));
-  EXPECT_EQ(connection->posts(), 2U);
+  std::vector<std::string> told;
+  const auto note = [&](const Answer& answer) { told.push_back(answer ? answer->text : answer.error().text); };
+  connection->post(words("EVAL 1"), note);
+  connection->post(words("EVAL 2"), note);
+  drive_.run([&, this]() -> asio::awaitable<void> {
+    Peer peer = co_await server_.accept();
+    co_await peer.expect(wire("AUTH x", "EVAL 1", "EVAL 2"));
+    co_await peer.send("+OK\r\n+done\r\n");
+    peer.close();
+    co_await connection->close(Instant::max());
+  }());
+  connection->post(words("EVAL 3"), note);
+  EXPECT_EQ(told, (std::vector<std::string>{"done", "it closed the connection", "it closed the connection"}));
 }
 
 }  // namespace

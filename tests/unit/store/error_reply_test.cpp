@@ -81,6 +81,20 @@ TEST(FaultOfError, NeverHidesALock) {
   for (const Row& row : rows()) EXPECT_NE(fault_of_error(row.error).kind, FaultKind::silent) << row.error;
 }
 
+TEST(FaultOfError, KnowsWhatWasRefusedBeforeAnythingWasDone) {
+  for (const char* error : {"BUSY Redis is busy running a script.", "LOADING Redis is loading the dataset in memory",
+                            "READONLY You can't write against a read only replica.", "MISCONF Errors writing to the AOF file",
+                            "CLUSTERDOWN The cluster is down", "MASTERDOWN Link with MASTER is down", "NOREPLICAS Not enough good replicas",
+                            "TRYAGAIN Multiple keys request during rehashing of slot", "ERR max number of clients reached"}) {
+    EXPECT_TRUE(fault_of_error(error).refused) << error;
+  }
+  // A script may have done a part of what it was to do; and what is denied is denied again.
+  for (const char* error : {"OOM command not allowed when used memory > 'maxmemory'.", "ERR something new", "NOPERM no", "NOAUTH no",
+                            "NOSCRIPT No matching script."}) {
+    EXPECT_FALSE(fault_of_error(error).refused) << error;
+  }
+}
+
 TEST(FaultOfError, ShowsNoRawEscapes) {
   for (const std::string& bytes :
        {std::string("ERR \x1b]0;title\x07\r\n\x9b\xc2\x9b\xe2\x80\xae\x7f"), std::string("NOPERM \x1b[2J"), std::string("ERR a\0b", 7)}) {

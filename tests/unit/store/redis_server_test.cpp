@@ -23,15 +23,7 @@ Token token(char digit = 'a') {
   return Token::from_text(std::string(Token::digits, digit)).value();
 }
 
-/// Whether the command runs this script by its text.
-void expect_eval(const Command& command, const Script& script) {
-  ASSERT_GE(command.size(), 2U);
-  EXPECT_EQ(command[0], "EVAL");
-  EXPECT_EQ(command[1], scripts::text);
-  EXPECT_EQ(command.back(), script.name);
-}
-
-/// The same by its digest.
+/// Whether the command runs this script by its digest.
 void expect_evalsha(const Command& command, const Script& script) {
   ASSERT_GE(command.size(), 2U);
   EXPECT_EQ(command[0], "EVALSHA");
@@ -46,16 +38,18 @@ void expect_about(const Command& command, const Token& token) {
   EXPECT_EQ(command[3], "deploy");
   EXPECT_EQ(command[12], token.secret());
 }
-void expect_eval(const Command& command, const Script& script, const Token& token) {
-  expect_eval(command, script);
-  expect_about(command, token);
-}
 void expect_evalsha(const Command& command, const Script& script, const Token& token) {
   expect_evalsha(command, script);
   expect_about(command, token);
 }
 
-/// What follows a release that went by digest.
+/// What has a server learn the scripts.
+void expect_teaching(const Command& command) {
+  const Command teaching{"EVAL", std::string(scripts::text), "1", "deploy", "none"};
+  EXPECT_EQ(command, teaching);
+}
+
+/// What follows a release that nobody waits for.
 void expect_undo(const Command& command, const Token& token) {
   const Command undo{"EVAL", std::string(scripts::undo), "2", "deploy", "redlock:readers:{deploy}", token.secret()};
   EXPECT_EQ(command, undo);
@@ -75,7 +69,7 @@ class RedisServerTest : public ::testing::Test {
   asio::awaitable<Peer> granted_on_new_connection() {
     auto vote = start_acquire();
     Peer peer = co_await fake_.accept();
-    expect_eval(co_await peer.read_command(), scripts::acquire, token());
+    expect_evalsha(co_await peer.read_command(), scripts::acquire, token());
     co_await peer.send(std::string(granted));
     const AcquireVote answer = co_await vote.get();
     EXPECT_TRUE(std::holds_alternative<Granted>(answer));
@@ -86,7 +80,7 @@ class RedisServerTest : public ::testing::Test {
   asio::awaitable<Peer> late_on_new_connection(Token with = token()) {
     auto vote = drive_.start(acquire(with, clock_.now() + 1s));
     Peer peer = co_await fake_.accept();
-    expect_eval(co_await peer.read_command(), scripts::acquire, with);
+    expect_evalsha(co_await peer.read_command(), scripts::acquire, with);
     clock_.advance(1s);
     const AcquireVote answer = co_await vote.get();
     EXPECT_TRUE(std::holds_alternative<Fault>(answer));
@@ -99,23 +93,50 @@ class RedisServerTest : public ::testing::Test {
   std::unique_ptr<RedisServer> server_ = make_server();
 };
 
-TEST_F(RedisServerTest, SendsAScriptsTextOnceAndThenItsDigest) {
+TEST_F(RedisServerTest, TeachesAServerTheScriptsByACommandOfItsOwn) {
   drive_.run([this]() -> asio::awaitable<void> {
-    auto first = start_inspect();
+    auto vote = start_acquire();
     Peer peer = co_await fake_.accept();
-    const Command eval = co_await peer.read_command();
-    EXPECT_EQ(eval.at(0), "EVAL");
-    EXPECT_EQ(eval.at(1), scripts::text);
-    co_await peer.send(std::string(is_free));
-    co_await first.get();
-
-    auto second = start_inspect();
-    expect_evalsha(co_await peer.read_command(), scripts::inspect);
+    expect_evalsha(co_await peer.read_command(), scripts::acquire, token());
     co_await peer.send(std::string(noscript));
-    EXPECT_EQ(co_await peer.read_command(), eval);
-    co_await peer.send(std::string(is_free));
-    const InspectVote vote = co_await second.get();
-    EXPECT_TRUE(std::holds_alternative<Free>(vote));
+    expect_teaching(co_await peer.read_command());
+    co_await peer.send("$-1\r\n");
+    expect_evalsha(co_await peer.read_command(), scripts::acquire, token());
+    co_await peer.send(std::string(granted));
+    const AcquireVote answer = co_await vote.get();
+    EXPECT_TRUE(std::holds_alternative<Granted>(answer));
+  }());
+}
+
+TEST_F(RedisServerTest, TakesItForARefusalWhenAServerCannotLearn) {
+  drive_.run([this]() -> asio::awaitable<void> {
+    auto vote = start_acquire();
+    Peer peer = co_await fake_.accept();
+    co_await peer.read_command();
+    co_await peer.send(std::string(noscript));
+    expect_teaching(co_await peer.read_command());
+    co_await peer.send("-BUSY Redis is busy running a script.\r\n");
+    const AcquireVote answer = co_await vote.get();
+    EXPECT_TRUE(std::holds_alternative<Fault>(answer) && std::get<Fault>(answer).refused);
+    server_->take_back(resource(), token());
+    co_await server_->close(Instant::max());
+    co_await peer.expect_end();
+  }());
+}
+
+/// An attempt and its undo lie in one read of any server, whatever came before it (R3): a server that wakes when we are gone runs both.
+TEST_F(RedisServerTest, AnAttemptAndItsUndoAreSmall) {
+  static constexpr std::size_t small = 2048;
+  drive_.run([this]() -> asio::awaitable<void> {
+    auto vote = start_acquire();
+    Peer peer = co_await fake_.accept();
+    std::size_t bytes = encode(co_await peer.read_command()).size();
+    server_->take_back(resource(), token());
+    bytes += encode(co_await peer.read_command()).size();
+    bytes += encode(co_await peer.read_command()).size();
+    EXPECT_LT(bytes, small);
+    co_await peer.send(std::string(granted));
+    co_await vote.get();
   }());
 }
 
@@ -171,7 +192,7 @@ class IntroductionTest : public RedisServerTest {
       auto vote = start_acquire();
       Peer peer = co_await fake_.accept();
       co_await peer.expect(wire("INFO server"));
-      expect_eval(co_await peer.read_command(), scripts::acquire, token());
+      expect_evalsha(co_await peer.read_command(), scripts::acquire, token());
       co_await peer.send(reply + std::string(granted));
       co_await vote.get();
       clock_.advance(later);
@@ -257,7 +278,7 @@ class ReplicasTest : public RedisServerTest {
     drive_.run([&]() -> asio::awaitable<void> {
       auto asked = drive_.start(acquire(token(), clock_.now() + 400ms));
       Peer peer = co_await fake_.accept();
-      expect_eval(co_await peer.read_command(), scripts::acquire, token());
+      expect_evalsha(co_await peer.read_command(), scripts::acquire, token());
       co_await peer.send(std::string(granted));
       co_await peer.expect(wire("WAIT 2 300"));
       co_await peer.send(reply);
@@ -342,7 +363,7 @@ TEST_F(RedisServerTest, AsksAnewAfterALateAnswerAndTakesBackOnTheLateConnection)
 
     auto vote = start_acquire(token('b'));
     Peer second = co_await fake_.accept();
-    expect_eval(co_await second.read_command(), scripts::acquire, token('b'));
+    expect_evalsha(co_await second.read_command(), scripts::acquire, token('b'));
     co_await second.send(std::string(granted));
     const AcquireVote answer = co_await vote.get();
     EXPECT_TRUE(std::holds_alternative<Granted>(answer));
@@ -363,7 +384,7 @@ TEST_F(RedisServerTest, TakesBackBehindTheAcquireOnTheSameConnection) {
   drive_.run([this]() -> asio::awaitable<void> {
     auto vote = start_acquire();
     Peer peer = co_await fake_.accept();
-    expect_eval(co_await peer.read_command(), scripts::acquire, token());
+    expect_evalsha(co_await peer.read_command(), scripts::acquire, token());
     server_->take_back(resource(), token());
     expect_evalsha(co_await peer.read_command(), scripts::release, token());
     expect_undo(co_await peer.read_command(), token());
@@ -374,14 +395,16 @@ TEST_F(RedisServerTest, TakesBackBehindTheAcquireOnTheSameConnection) {
 
 TEST_F(RedisServerTest, DoesNotSendAgainWhatWasTakenBack) {
   drive_.run([this]() -> asio::awaitable<void> {
-    Peer peer = co_await granted_on_new_connection();
-    auto vote = start_acquire(token('b'));
-    expect_evalsha(co_await peer.read_command(), scripts::acquire);
-    server_->take_back(resource(), token('b'));
-    expect_evalsha(co_await peer.read_command(), scripts::release, token('b'));
-    expect_undo(co_await peer.read_command(), token('b'));
-    // The server lost the script: the compare-and-delete came first, so the acquire must not follow.
-    co_await peer.send(std::string(noscript) + std::string(gone) + ":1\r\n");
+    auto vote = start_acquire();
+    Peer peer = co_await fake_.accept();
+    expect_evalsha(co_await peer.read_command(), scripts::acquire, token());
+    server_->take_back(resource(), token());
+    expect_evalsha(co_await peer.read_command(), scripts::release, token());
+    expect_undo(co_await peer.read_command(), token());
+    // The server does not know the script: the compare-and-delete came first, so the acquire must not follow.
+    co_await peer.send(std::string(noscript) + std::string(noscript) + ":1\r\n");
+    expect_teaching(co_await peer.read_command());
+    co_await peer.send("$-1\r\n");
     const AcquireVote answer = co_await vote.get();
     EXPECT_TRUE(std::holds_alternative<Fault>(answer));
     co_await server_->close(Instant::max());
@@ -389,12 +412,98 @@ TEST_F(RedisServerTest, DoesNotSendAgainWhatWasTakenBack) {
   }());
 }
 
+TEST_F(RedisServerTest, DoesNotSendAgainWhatWasReleased) {
+  drive_.run([this]() -> asio::awaitable<void> {
+    // A quorum of others granted, and all is over before this server has answered.
+    auto vote = start_acquire();
+    Peer peer = co_await fake_.accept();
+    expect_evalsha(co_await peer.read_command(), scripts::acquire, token());
+    auto released = drive_.start(server_->release(ReleaseRequest{resource(), token(), false, Duration::zero()}, Instant::max()));
+    expect_evalsha(co_await peer.read_command(), scripts::release, token());
+    co_await peer.send(std::string(noscript) + std::string(noscript));
+    expect_teaching(co_await peer.read_command());
+    expect_teaching(co_await peer.read_command());
+    co_await peer.send("$-1\r\n$-1\r\n");
+    expect_evalsha(co_await peer.read_command(), scripts::release, token());
+    co_await peer.send(std::string(gone));
+    const AcquireVote answer = co_await vote.get();
+    EXPECT_TRUE(std::holds_alternative<Fault>(answer));
+    co_await released.get();
+    co_await server_->close(Instant::max());
+    co_await peer.expect_end();
+  }());
+}
+
+/// What becomes of an undo, as whoever asked for it is told.
+class UndoTest : public RedisServerTest {
+ protected:
+  asio::awaitable<Peer> undone_on_new_connection() {
+    Peer peer = co_await granted_on_new_connection();
+    server_->take_back(resource(), token(), std::nullopt, [this] { ++not_undone_; });
+    expect_evalsha(co_await peer.read_command(), scripts::release, token());
+    expect_undo(co_await peer.read_command(), token());
+    co_return peer;
+  }
+
+  /// How often it was told that it is not undone, when the server answers so and then all is closed.
+  int after(std::string replies) {
+    drive_.run([&, this]() -> asio::awaitable<void> {
+      Peer peer = co_await undone_on_new_connection();
+      co_await peer.send(replies);
+      auto closed = drive_.start(server_->close(Instant::max()));
+      co_await peer.expect_end();
+      peer.close();
+      co_await closed.get();
+    }());
+    return not_undone_;
+  }
+
+  int not_undone_ = 0;
+};
+
+TEST_F(UndoTest, IsDoneWhenTheServerSaysSo) {
+  EXPECT_EQ(after(std::string(gone) + ":1\r\n"), 0);
+}
+TEST_F(UndoTest, IsDoneByItsOwnTextWhereTheScriptsWereForgotten) {
+  EXPECT_EQ(after(std::string(noscript) + ":1\r\n"), 0);
+}
+TEST_F(UndoTest, IsNotDoneWhenTheServerRefusesIt) {
+  EXPECT_EQ(after("-BUSY Redis is busy\r\n-BUSY Redis is busy\r\n"), 1);
+}
+TEST_F(UndoTest, IsNotDoneWhenTheScriptsWereForgottenAndItIsRefused) {
+  EXPECT_EQ(after(std::string(noscript) + "-MISCONF Errors writing to the AOF file\r\n"), 1);
+}
+TEST_F(UndoTest, MayNotBeDoneWhenTheConnectionBreaks) {
+  EXPECT_EQ(after(""), 1);
+}
+
+TEST_F(UndoTest, MayNotBeDoneWhenTheServerThatGrantedIsSilent) {
+  drive_.run([this]() -> asio::awaitable<void> {
+    Peer peer = co_await undone_on_new_connection();
+    co_await server_->close(clock_.now());
+    co_await peer.expect_end();
+  }());
+  EXPECT_EQ(not_undone_, 1);
+}
+
+TEST_F(UndoTest, LiesBehindTheAcquireAtAServerThatNeverAnswered) {
+  drive_.run([this]() -> asio::awaitable<void> {
+    Peer peer = co_await late_on_new_connection();
+    server_->take_back(resource(), token(), std::nullopt, [this] { ++not_undone_; });
+    co_await server_->close(clock_.now());
+    co_await peer.read_command();
+    co_await peer.read_command();
+    co_await peer.expect_end();
+  }());
+  EXPECT_EQ(not_undone_, 0);
+}
+
 TEST_F(RedisServerTest, TakesBackOverAnotherConnectionWhatABrokenOneCarried) {
   drive_.run([this]() -> asio::awaitable<void> {
     auto vote = start_acquire();
     {
       Peer peer = co_await fake_.accept();
-      expect_eval(co_await peer.read_command(), scripts::acquire, token());
+      expect_evalsha(co_await peer.read_command(), scripts::acquire, token());
     }  // and no answer
     const AcquireVote answer = co_await vote.get();
     EXPECT_TRUE(std::holds_alternative<Fault>(answer));
@@ -402,7 +511,8 @@ TEST_F(RedisServerTest, TakesBackOverAnotherConnectionWhatABrokenOneCarried) {
     server_->take_back(resource(), token());
     auto closed = drive_.start(server_->close(Instant::max()));
     Peer peer = co_await fake_.accept();
-    expect_eval(co_await peer.read_command(), scripts::release, token());
+    expect_evalsha(co_await peer.read_command(), scripts::release, token());
+    expect_undo(co_await peer.read_command(), token());
     co_await peer.expect_end();
     peer.close();
     co_await closed.get();
@@ -436,7 +546,7 @@ TEST_F(RedisServerTest, ReleasesWhereItMayStillBeAcquired) {
     Peer second = co_await fake_.accept();
     expect_evalsha(co_await first.read_command(), scripts::release, token());
     expect_undo(co_await first.read_command(), token());
-    expect_eval(co_await second.read_command(), scripts::release, token());
+    expect_evalsha(co_await second.read_command(), scripts::release, token());
     co_await second.send(std::string(gone));
     const ReleaseVote vote = co_await released.get();
     EXPECT_TRUE(std::holds_alternative<NotOurs>(vote));

@@ -49,7 +49,7 @@ class SentinelTest : public ::testing::Test {
     Peer peer = co_await server.accept();
     co_await peer.expect(wire("ROLE"));
     const Command script = co_await peer.read_command();
-    EXPECT_EQ(script.at(0), "EVAL");
+    EXPECT_EQ(script.at(0), "EVALSHA");
     co_await peer.send(std::string(role) + std::string(reply));
     co_return peer;
   }

@@ -1,0 +1,103 @@
+#!/usr/bin/env bats
+# shellcheck disable=SC2016,SC2030,SC2031,SC2034,SC2153,SC2154
+# A server that stands still while we lock and release, and reads all of it when we are gone: nothing may be left there. How much of it a
+# server reads at a time, and what it does when nobody hears its answer, differs from one to the next.
+load helper/common
+load helper/redis
+load helper/checks
+
+setup() {
+  common_setup
+  # Longer than any test: a lock that is left over stays.
+  export REDLOCK_TTL=5m
+}
+
+# Scripts that server I has run, or was asked for in vain; while it stands still nobody can ask.
+scripts_run() { redis "$1" info commandstats | sed -n 's/^cmdstat_evalsha:calls=\([0-9]*\),.*/\1/p'; }
+ran_more_than() { (($(scripts_run "$1") > $2)); }
+
+# leaves_nothing I CMD…: CMD, while server I stands still. It goes on when CMD has ended.
+leaves_nothing() {
+  local frozen=$1 before
+  shift
+  before=$(scripts_run "$frozen")
+  pause_server "$frozen"
+  "$@"
+  resume_server "$frozen"
+  # It has read the attempt when it has run a script.
+  wait_until ran_more_than "$frozen" "${before:-0}"
+  wait_for_no_key "$frozen" demo
+}
+
+# prepare N START…: N servers that know the scripts.
+prepare() {
+  local n=$1 i
+  shift
+  for ((i = 0; i < n; ++i)); do "$@"; done
+  export REDLOCK_SERVER=$SERVERS
+  run -0 redlock-cli status -k demo
+}
+
+a_run() { run -0 redlock-cli run -k demo -- true; }
+a_busy_run() { run -75 redlock-cli run -k demo -n -- true; }
+
+@test "a run leaves nothing at a server that stood still, over a unix socket" {
+  prepare 3 start_server
+  local nr
+  for nr in 1 2 3 4 5 6 7 8; do leaves_nothing $((nr % 3)) a_run; done
+}
+
+@test "a run leaves nothing at a server that stood still, over TCP" {
+  prepare 3 start_tcp_server
+  local nr
+  for nr in 1 2 3 4; do leaves_nothing $((nr % 3)) a_run; done
+}
+
+@test "a run leaves nothing at a server that stood still and does not know the scripts" {
+  prepare 3 start_server
+  redis 1 script flush
+  leaves_nothing 1 a_run
+}
+
+@test "an attempt that failed leaves nothing at a server that stood still" {
+  prepare 3 start_server
+  redis 0 set demo somebody
+  redis 1 set demo somebody
+  local nr
+  for nr in 1 2 3; do leaves_nothing 2 a_busy_run; done
+}
+
+@test "a run that had waited leaves nothing at a server that stood still" {
+  prepare 3 start_server
+  a_run_that_waits() {
+    redis 0 set demo somebody px 500
+    redis 1 set demo somebody px 500
+    a_run
+  }
+  leaves_nothing 2 a_run_that_waits
+}
+
+# An attempt on the longest of keys is 37 KB, more than any server reads at a time. This one comes without a greeting before it, whose
+# answer would tell the server sooner that nobody is there.
+@test "a run that had waited for the longest of keys leaves nothing at a server that stood still" {
+  printf -v long '%04096d' 0
+  prepare 3 start_server
+  redis 0 set "$long" somebody
+  redis 1 set "$long" somebody
+  start_background waiter redlock-cli run -k "$long" -- true
+  wait_until has_fence
+  pause_server 2
+  redis 0 del "$long"
+  redis 1 del "$long"
+  wait_background waiter
+  assert_equal "$status" 0
+  resume_server 2
+  # What the run sent has been read, or dropped.
+  wait_until nobody_else_is_connected
+  wait_until is_free
+}
+
+# By the names of what is long only: they are not to be printed.
+has_fence() { [[ $(redis 2 exists "redlock:fence:{$long}") == 1 ]]; }
+nobody_else_is_connected() { redis 2 info clients | grep -q '^connected_clients:1[[:space:]]*$'; }
+is_free() { [[ $(redis 2 exists "$long") == 0 ]]; }

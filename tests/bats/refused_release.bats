@@ -1,0 +1,163 @@
+#!/usr/bin/env bats
+# shellcheck disable=SC2016,SC2030,SC2031,SC2034,SC2153,SC2154
+# A server that refuses the release did nothing: it is asked again, behind the back of whoever waits for the command, until it has done it.
+load helper/common
+load helper/redis
+load helper/locks
+load helper/checks
+
+setup() {
+  common_setup
+  # Longer than any test: whatever is free before was released.
+  export REDLOCK_TTL=5m
+}
+
+# It answers only BUSY, until end_busy.
+make_busy() {
+  start_background "busy$1" redis-cli -s "${SERVER_SOCKET[$1]}" eval 'while true do end' 0
+  wait_until says "$1" BUSY ping
+}
+end_busy() { redis "$1" script kill >/dev/null; }
+
+# says I TEXT CMD…
+says() { [[ $(redis "$1" "${@:3}" 2>&1) == *"$2"* ]]; }
+
+# start_hold [OPTION…]: a run whose command ends when $go is there.
+start_hold() {
+  go=$BATS_TEST_TMPDIR/go
+  start_background hold redlock-cli run -S "$SERVERS" -k demo "$@" -- sh -c 'until test -e "$0"; do sleep 0.02; done' "$go"
+  local i
+  for i in "${!SERVER_PID[@]}"; do wait_for_key "$i" demo; done
+}
+
+@test "two of three servers are busy when the command ends: the lock is free as soon as they are not" {
+  start_servers 3 --lua-time-limit 50
+  start_hold
+  make_busy 0
+  make_busy 1
+  touch "$go"
+  wait_background hold
+  assert_equal "$status" 0
+  assert_regex "$stderr" "no quorum confirmed the release yet; it is repeated in the background"
+  assert_unlocked demo 2
+  end_busy 0
+  end_busy 1
+  wait_for_no_key 0 demo
+  wait_for_no_key 1 demo
+  run -0 redlock-cli run -S "$SERVERS" -k demo -n -- true
+}
+
+@test "a server that was busy for a moment when the command ended costs nothing but this moment" {
+  start_servers 1 --lua-time-limit 50
+  start_hold --server-timeout 20s
+  make_busy 0
+  touch "$go"
+  end_busy 0
+  wait_background hold
+  assert_equal "$status: $stderr" "0: "
+  assert_unlocked demo 0
+}
+
+@test "silence that turns into a refusal when the command has ended" {
+  start_servers 3 --lua-time-limit 3000
+  start_hold --server-timeout 100ms
+  start_background busy redis-cli -s "${SERVER_SOCKET[0]}" eval 'while true do end' 0
+  wait_until server_is_silent 0
+  touch "$go"
+  wait_background hold
+  assert_equal "$status" 0
+  wait_until says 0 BUSY ping
+  end_busy 0
+  wait_for_no_key 0 demo
+}
+server_is_silent() { ! timeout 0.2 redis-cli -s "${SERVER_SOCKET[$1]}" ping >/dev/null; }
+
+@test "a server that had become a read-only replica when the command ended" {
+  start_servers 3
+  start_hold
+  redis 0 replicaof 127.0.0.1 1
+  touch "$go"
+  wait_background hold
+  assert_equal "$status" 0
+  redis 0 replicaof no one
+  wait_for_no_key 0 demo
+}
+
+@test "a server that could not save to disk when the command ended" {
+  mkdir "$BATS_TEST_TMPDIR/disk"
+  start_servers 1 --dir "$BATS_TEST_TMPDIR/disk" --save "3600 1"
+  start_hold
+  rmdir "$BATS_TEST_TMPDIR/disk"
+  wait_until says 0 MISCONF eval 'return redis.call("set", "other", 1)' 1 other || redis 0 bgsave
+  wait_until says 0 MISCONF eval 'return redis.call("set", "other", 1)' 1 other
+  touch "$go"
+  wait_background hold
+  assert_equal "$status" 0
+  redis 0 config set stop-writes-on-bgsave-error no
+  wait_for_no_key 0 demo
+}
+
+@test "what goes on in the background keeps no pipe, no descriptor and no terminal" {
+  start_servers 1 --lua-time-limit 50
+  local pipe=$BATS_TEST_TMPDIR/pipe
+  mkfifo "$pipe"
+  # Ends when the last process has let go of it.
+  start_background reader cat "$pipe"
+  redlock-cli run -S "$SERVERS" -k demo -- sh -c '
+    echo said
+    redis-cli -s "$0" eval "while true do end" 0 >/dev/null 2>&1 8>&- &
+    until redis-cli -s "$0" ping 2>&1 | grep -q BUSY; do sleep 0.02; done' "${SERVER_SOCKET[0]}" >"$pipe" 2>&1 8>"$pipe"
+  wait_background reader
+  assert_regex "$output" '^said'
+  assert says 0 BUSY ping
+  end_busy 0
+  wait_for_no_key 0 demo
+}
+
+@test "release by hand is repeated within the server timeout, and then says what is left" {
+  start_servers 3 --lua-time-limit 50
+  export REDLOCK_SERVER=$SERVERS
+  eval "$(redlock-cli acquire -k demo -t 5m --export)"
+  local i
+  for i in 0 1 2; do wait_for_key "$i" demo; done
+  make_busy 0
+  run -0 --separate-stderr redlock-cli release
+  assert_regex "$stderr" "not confirmed by .*${SERVER_SOCKET[0]}.*busy.*; there it expires by itself"
+  assert_unlocked demo 1 2
+  end_busy 0
+  assert_equal "$(redis 0 exists demo)" 1
+
+  redis 0 del demo
+  eval "$(redlock-cli acquire -k demo -t 5m --export)"
+  for i in 0 1 2; do wait_for_key "$i" demo; done
+  make_busy 1
+  start_background release redlock-cli release --server-timeout 20s
+  wait_for_no_key 0 demo
+  end_busy 1
+  wait_background release
+  assert_equal "$status: $stderr" "0: "
+  assert_unlocked demo 0 1 2
+}
+
+@test "a server is busy when the process ends that a lock was kept for" {
+  start_servers 1 --lua-time-limit 50
+  start_background script sleep infinity
+  run -0 redlock-cli acquire -S "$SERVERS" -k demo --while-pid "${BACKGROUND_PID[script]}"
+  make_busy 0
+  kill_child "${BACKGROUND_PID[script]}"
+  unset "BACKGROUND_PID[script]"
+  end_busy 0
+  wait_for_no_key 0 demo
+}
+
+@test "a lock that must be kept for a while is not given away when its release is repeated" {
+  start_servers 1 --lua-time-limit 50
+  start_hold --min-hold 1h
+  make_busy 0
+  touch "$go"
+  wait_background hold
+  assert_equal "$status" 0
+  end_busy 0
+  wait_until ends_in_more_than_the_ttl
+}
+ends_in_more_than_the_ttl() { (($(redis 0 pttl demo) > 300000)); }

@@ -1,0 +1,245 @@
+#include <gtest/gtest.h>
+
+#include "core/validity.hpp"
+#include "engine/held_lease.hpp"
+#include "engine/held_set.hpp"
+#include "fake_world.hpp"
+
+namespace redlock::fake {
+namespace {
+
+using namespace std::chrono_literals;
+
+const Line refusing{.fault = Fault{FaultKind::unavailable, "it is busy", /*refused=*/true}};
+const Line denying{.fault = Fault{FaultKind::denied, "no right"}};
+
+/// A lease on three servers, and what becomes of its release.
+class Leftovers : public testing::Test {
+ protected:
+  void grant() {
+    const auto granted = world.run(attempt(client.electorate, order(lease_ttl), client.interrupt));
+    ASSERT_TRUE(granted);
+    lease = *granted;
+    world.settle_for(1s);
+  }
+
+  ReleaseResult release(Duration keep = Duration::zero()) {
+    held.emplace(client.electorate, lease->resource, lease->token, lease->fence, lease->hold, lease->ttl);
+    return world.run(held->release(/*by_hand=*/false, keep));
+  }
+  ReleaseResult release_by_hand() {
+    held.emplace(client.electorate, lease->resource, lease->token, lease->fence);
+    return world.run(held->release(/*by_hand=*/true));
+  }
+
+  void on_release(std::initializer_list<std::size_t> servers, const Line& fate) {
+    for (const std::size_t i : servers) client.server(i).line_for[Question::release] = fate;
+  }
+  void serve_again() {
+    for (FakeServer* server : client.servers) server->line_for.clear();
+  }
+
+  std::size_t leftovers() { return client.electorate.leftovers().size(); }
+
+  static constexpr Duration lease_ttl = 10s;
+  World world;
+  Client& client = world.client();
+  std::optional<Lease> lease;
+  std::optional<HeldLease> held;
+};
+
+TEST_F(Leftovers, ARefusedReleaseIsRepeatedWithinTheServerTimeout) {
+  grant();
+  on_release({0, 1, 2}, refusing);
+  world.in(server_timeout / 2, [this] { serve_again(); });
+  EXPECT_EQ(release().decision, ReleaseDecision::released);
+  EXPECT_EQ(world.stores_in_use(resource()), 0U);
+  EXPECT_EQ(leftovers(), 0U);
+}
+
+TEST_F(Leftovers, ARefusedReleaseGoesOnInTheBackground) {
+  grant();
+  on_release({0, 1}, refusing);
+  const Instant began = world.now();
+  EXPECT_EQ(release().decision, ReleaseDecision::unavailable);
+  EXPECT_LE(world.now() - began, server_timeout);
+  EXPECT_EQ(leftovers(), 2U);
+  world.settle_for(3s);
+  EXPECT_EQ(leftovers(), 2U);
+  serve_again();
+  world.settle_for(1s);
+  EXPECT_EQ(leftovers(), 0U);
+  EXPECT_EQ(world.stores_in_use(resource()), 0U);
+}
+
+TEST_F(Leftovers, OfSeveralLeasesDelayTheEndNoLongerThanThoseOfOne) {
+  const auto set = std::make_shared<HeldSet>(client.electorate);
+  for (const char* key : {"a", "b", "c"}) {
+    AcquireOrder one = order(lease_ttl);
+    one.resource = fake::resource(key);
+    set->add(*world.run(attempt(client.electorate, one, client.interrupt)));
+  }
+  world.settle_for(1s);
+  on_release({0, 1}, refusing);
+  const Instant began = world.now();
+  EXPECT_EQ(world.run(set->release(/*by_hand=*/false)).result.decision, ReleaseDecision::unavailable);
+  EXPECT_LE(world.now() - began, server_timeout);
+  EXPECT_EQ(leftovers(), 6U);
+}
+
+TEST_F(Leftovers, ItIsRepeatedWithBackOff) {
+  grant();
+  on_release({0}, refusing);
+  release();
+  world.settle_for(5s);
+  const std::size_t asked = client.server(0).asked(Question::release).size();
+  EXPECT_GT(asked, 8U);
+  EXPECT_LT(asked, 40U);
+}
+
+TEST_F(Leftovers, ItIsRepeatedUntilItHasExpiredThere) {
+  grant();
+  on_release({0, 1, 2}, refusing);
+  const Instant began = world.now();
+  release();
+  world.settle_for(lease_ttl - 1s);
+  EXPECT_EQ(leftovers(), 3U);
+  world.settle();
+  EXPECT_EQ(leftovers(), 0U);
+  EXPECT_GE(world.now() - began, longest_stay(ttl(lease_ttl)));
+  EXPECT_LE(world.now() - began, longest_stay(ttl(lease_ttl)) + 2 * server_timeout);
+}
+
+TEST_F(Leftovers, SilenceOfAServerThatMayHaveItIsFollowedByAnotherRelease) {
+  grant();
+  on_release({0}, {.silent = true});
+  EXPECT_EQ(release().decision, ReleaseDecision::released);
+  EXPECT_EQ(leftovers(), 1U);
+  serve_again();
+  world.settle_for(1s);
+  EXPECT_EQ(world.stores_in_use(resource()), 0U);
+}
+
+TEST_F(Leftovers, AServerThatNeverAnsweredHasNone) {
+  client.server(2).line.silent = true;
+  grant();
+  EXPECT_EQ(release().decision, ReleaseDecision::released);
+  EXPECT_EQ(leftovers(), 0U);
+}
+
+TEST_F(Leftovers, WhatWasReleasedUnheardIsNotTakenForLost) {
+  grant();
+  on_release({0, 1}, {.reply_lost = true});
+  EXPECT_EQ(release().decision, ReleaseDecision::unavailable);
+}
+
+TEST_F(Leftovers, WhereThereIsNoRightItIsNotRepeated) {
+  grant();
+  on_release({0, 1, 2}, denying);
+  EXPECT_EQ(release().decision, ReleaseDecision::unavailable);
+  EXPECT_EQ(leftovers(), 0U);
+}
+
+TEST_F(Leftovers, ByHandARefusalIsWaitedForAndThenTold) {
+  grant();
+  on_release({0}, refusing);
+  const ReleaseResult result = release_by_hand();
+  EXPECT_EQ(result.decision, ReleaseDecision::released);
+  ASSERT_EQ(result.faults.size(), 1U);
+  EXPECT_TRUE(result.faults.front().fault.refused);
+  EXPECT_GT(client.server(0).asked(Question::release).size(), 3U);
+  EXPECT_EQ(leftovers(), 0U);
+}
+
+TEST_F(Leftovers, ByHandARefusalThatEndsInTimeCostsNothing) {
+  grant();
+  on_release({0}, refusing);
+  world.in(server_timeout / 2, [this] { serve_again(); });
+  EXPECT_TRUE(release_by_hand().faults.empty());
+  EXPECT_EQ(world.stores_in_use(resource()), 0U);
+}
+
+TEST_F(Leftovers, WhatMustBeKeptForAWhileIsKeptToTheSameInstant) {
+  grant();
+  on_release({0, 1, 2}, refusing);
+  const Instant until = world.now() + 4s;
+  release(4s);
+  world.settle_for(2s);
+  serve_again();
+  world.settle_for(1s);
+  ASSERT_FALSE(world.store(0).is_free(resource()));
+  EXPECT_NEAR(static_cast<double>((*world.store(0).lock(resource())->expires - until).count()), 0, 1e9);
+}
+
+TEST_F(Leftovers, AnUndoThatWasRefusedIsRepeated) {
+  for (const std::size_t i : {1U, 2U}) world.store(i).hold_foreign(resource(), "theirs", 1s);
+  client.server(0).line_for[Question::take_back] = refusing;
+  client.server(0).line_for[Question::release] = refusing;
+  EXPECT_FALSE(world.run(attempt(client.electorate, order(lease_ttl), client.interrupt)));
+  world.settle_for(2s);
+  EXPECT_FALSE(world.store(0).is_free(resource()));
+  EXPECT_EQ(leftovers(), 1U);
+  serve_again();
+  world.settle_for(1s);
+  EXPECT_TRUE(world.store(0).is_free(resource()));
+  EXPECT_EQ(leftovers(), 0U);
+}
+
+TEST_F(Leftovers, AreKnownAfterTheEndForWhoeverGoesOn) {
+  grant();
+  on_release({0}, refusing);
+  release();
+  const auto close = [](Electorate& electorate) -> asio::awaitable<bool> {
+    co_await electorate.close(Farewell::brief);
+    co_return true;
+  };
+  world.run(close(client.electorate));
+  const std::size_t asked = client.server(0).asked(Question::release).size();
+  world.settle();
+  EXPECT_EQ(client.server(0).asked(Question::release).size(), asked);
+  ASSERT_EQ(leftovers(), 1U);
+  const Leftover leftover = client.electorate.leftovers().front();
+  EXPECT_EQ(leftover.server, 0U);
+  EXPECT_EQ(leftover.token, lease->token);
+}
+
+/// What of a long key a silent server may read in pieces.
+class LongKeys : public Leftovers {
+ protected:
+  LongKeys() {
+    long_order.resource = fake::resource(std::string(Resource::max_bytes, 'k'));
+    client.server(2).line.silent = true;
+  }
+
+  /// The releases that server 2 gets from now on, in a ttl.
+  std::vector<Instant> releases() {
+    const auto before = static_cast<std::ptrdiff_t>(client.server(2).asked(Question::release).size());
+    client.server(2).line.silent = false;
+    world.settle();
+    const std::vector<Instant> all = client.server(2).asked(Question::release);
+    return {all.begin() + before, all.end()};
+  }
+
+  AcquireOrder long_order = order(lease_ttl);
+};
+
+TEST_F(LongKeys, AreReleasedOnceMoreASecondAfterAServerThatNeverAnsweredIsBack) {
+  lease = *world.run(attempt(client.electorate, long_order, client.interrupt));
+  release();
+  EXPECT_EQ(leftovers(), 1U);
+  world.settle_for(2s);
+  const auto at = releases();
+  ASSERT_EQ(at.size(), 2U);
+  EXPECT_GE(at[1] - at[0], 1s);
+}
+
+TEST_F(LongKeys, OfAFailedAttemptAreReleasedThereToo) {
+  for (const std::size_t i : {0U, 1U}) world.store(i).hold_foreign(long_order.resource, "theirs", 1s);
+  EXPECT_FALSE(world.run(attempt(client.electorate, long_order, client.interrupt)));
+  EXPECT_EQ(leftovers(), 1U);
+  world.settle_for(2s);
+  EXPECT_EQ(releases().size(), 2U);
+}
+
+}  // namespace
+}  // namespace redlock::fake
