@@ -27,6 +27,7 @@ struct ServerReport {
   std::string eviction_policy;
   std::optional<std::int64_t> max_memory;  ///< bytes, 0: no limit
   std::optional<std::int64_t> replicas;    ///< that are connected and in step
+  std::optional<Fault> refuses_scripts;    ///< it would not run a script that it does not know yet
   bool fails_over = false;                 ///< a replica takes its place when it fails (Sentinel, Cluster)
 };
 

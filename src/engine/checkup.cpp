@@ -77,6 +77,10 @@ class Trial {
   }
 
   asio::awaitable<void> lock() {
+    if (checkup_.report.refuses_scripts) {
+      fail("take a lock", *checkup_.report.refuses_scripts);
+      co_return;
+    }
     const Ttl ttl = *Ttl::from(probe_ttl);
     const Owner owner{"", "", "doctor", "", 0, false};
     const AcquireRequest acquire{key_, token_, ttl, owner};

@@ -141,8 +141,9 @@ server_is_silent() { ! timeout 0.2 redis-cli -s "${SERVER_SOCKET[$1]}" ping >/de
 
 @test "a server is busy when the process ends that a lock was kept for" {
   start_servers 1 --lua-time-limit 50
-  start_background script sleep infinity
-  run -0 redlock-cli acquire -S "$SERVERS" -k demo --while-pid "${BACKGROUND_PID[script]}"
+  # shellcheck disable=SC2016
+  start_background script bash -c 'redlock-cli acquire -S "$0" -k demo --while-pid $$ && exec sleep infinity' "$SERVERS"
+  wait_until grep -q . "$(background_stdout script)"
   make_busy 0
   kill_child "${BACKGROUND_PID[script]}"
   unset "BACKGROUND_PID[script]"

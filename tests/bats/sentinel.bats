@@ -150,7 +150,7 @@ start_deployment() {
   assert_refused 64 "a password on the command line" redlock-cli run -S "$url" -k demo -n -- true
   [[ $stderr != *swordfish* ]]
   REDLOCK_SERVER=$url run -0 redlock-cli doctor --settings
-  assert_output --partial 'sentinel://h/m?...'
+  assert_output --partial 'sentinel://...@h:26379/m'
   refute_output --partial swordfish
 }
 

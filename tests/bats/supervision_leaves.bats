@@ -115,3 +115,15 @@ end_child_that_was_there() {
 }
 
 holder_has_no_zombies() { [[ $(ps -o stat= --ppid "$HOLDER") != *Z* ]]; }
+
+@test "with children from before, what the command leaves running is left all the same" {
+  run --separate-stderr bash -c '
+    sleep 1000 >/dev/null 2>&1 & echo $! >"$0/helper"
+    exec redlock-cli run -k demo -- sh -c "setsid sleep 1000 >/dev/null 2>&1 3>&- & echo \$!"' "$BATS_TEST_TMPDIR" 3>&-
+  local daemon=$output
+  kill -KILL "$(<"$BATS_TEST_TMPDIR/helper")"
+  assert_equal "$status" 0
+  assert_regex "$stderr" "processes that the command left running: $daemon"
+  assert is_alive "$daemon"
+  kill -KILL "$daemon"
+}

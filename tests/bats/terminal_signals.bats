@@ -53,6 +53,18 @@ only_child() { ps -o pid= --ppid "$1" | tr -d ' '; }
 
 # --- From the keyboard ---
 
+@test "with a background job from before, the command is in the foreground all the same" {
+  open_terminal
+  type_line "(sleep 1000 & echo \$! >helper; exec redlock-cli run -k demo -- sh -c 'echo read\"\"y; read line; echo \"got \$line\"; exec sleep 1000')"
+  see 'ready'
+  type_line 'a line'
+  see 'got a line'
+  press "$CTRL_C"
+  see_status 130
+  wait_for_no_key 0 demo
+  type_and_see_status "kill -KILL \$(<helper)" 0
+}
+
 @test "^C reaches the command once, each time" {
   start_counting INT
   press "$CTRL_C"

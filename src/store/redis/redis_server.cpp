@@ -290,6 +290,10 @@ asio::awaitable<Result<ServerReport, Fault>> RedisServer::examine(Instant deadli
   Command save_command{"CONFIG", "GET", "save"};
   const auto save = co_await connection->request(std::move(save_command), ReplyLimits{}, deadline);
   if (!save) co_return unexpected(save.error());
+  // A server that knows our scripts already runs them without this right, until it is restarted.
+  Command eval_command{"EVAL", "return 1", "0"};
+  const auto eval = co_await connection->request(std::move(eval_command), ReplyLimits{}, deadline);
+  if (!eval) co_return unexpected(eval.error());
 
   ServerReport report;
   if (info->type == Reply::Type::text) {
@@ -300,6 +304,7 @@ asio::awaitable<Result<ServerReport, Fault>> RedisServer::examine(Instant deadli
   if (const auto server_time = time_from(*time)) report.clock_offset = *server_time - asked_at - latency / 2;
   report.append_fsync = configured(*fsync).value_or("");
   report.save = configured(*save);
+  if (eval->type == Reply::Type::error) report.refuses_scripts = fault_of_error(eval->text);
   report.fails_over = sentinels_ != nullptr;
   co_return report;
 }
