@@ -12,6 +12,7 @@
 #include "cli/acquisition.hpp"
 #include "cli/command_error.hpp"
 #include "cli/commands.hpp"
+#include "cli/lease_file.hpp"
 #include "cli/lock_options.hpp"
 #include "cli/run_options.hpp"
 #include "cli/while_pid.hpp"
@@ -41,6 +42,15 @@ std::optional<WhilePid> watch(const Settings& settings, std::optional<pid_t> pid
   return WhilePid{std::move(*process), read_stop_plan(settings, ttl)};
 }
 
+std::optional<std::string> read_token_file(const Settings& settings) {
+  auto path = settings.text("token-file");
+  if (!path) return path;
+  if (const auto checked = check_lease_file_target(*path); !checked) {
+    throw CommandError(ExitCode::config, "--token-file: " + checked.error());
+  }
+  return path;
+}
+
 AcquireOptions read_options(const Settings& settings) {
   std::vector<Resource> resources = read_keys(settings);
   ServerOptions servers = read_server_options(settings);
@@ -57,7 +67,7 @@ AcquireOptions read_options(const Settings& settings) {
   Owner owner = read_owner(settings);
   name_the_script(owner, pid.value_or(::getppid()));
   return {read_lock_options(settings, std::move(resources), *ttl, std::move(servers), std::move(owner)), settings.flag("export"),
-          settings.text("token-file"), watch(settings, pid, *ttl)};
+          read_token_file(settings), watch(settings, pid, *ttl)};
 }
 
 asio::awaitable<Finish> acquire_and_print(Session& session, Acquisition& acquisition) {
