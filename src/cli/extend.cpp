@@ -77,9 +77,9 @@ asio::awaitable<Finish> extend(Session& session, const LeaseHandle& handle, Ttl 
 }  // namespace
 
 Finish extend_command(const Settings& settings) {
-  const ServerOptions servers = read_server_options(settings);
+  ServerOptions servers = read_server_options(settings);
   const Ttl ttl = require_ttl(settings, TtlDemands{servers.timeout, Duration::zero()}, ": how long the lease is to last from now on");
-  demand_within_guard(settings, servers, "ttl", ttl.length());
+  raise_restart_guard(settings, servers, "ttl", ttl.length());
   const LeaseHandle handle = find_lease(settings, servers);
   Session session(settings, servers, servers.timeout.value_or(default_server_timeout(ttl)));
   return session.run(extend(session, handle, ttl));

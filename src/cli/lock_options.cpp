@@ -147,7 +147,7 @@ Ttl require_ttl(const Settings& settings, const TtlDemands& demands, std::string
 }
 
 LockOptions read_lock_options(const Settings& settings, std::vector<Resource> resources, Ttl ttl, ServerOptions servers, Owner owner) {
-  demand_within_guard(settings, servers, "ttl", ttl.length());
+  raise_restart_guard(settings, servers, "ttl", ttl.length());
   const Duration timeout = servers.timeout.value_or(default_server_timeout(ttl));
   const Mode mode = read_mode(settings, resources);
   return {std::move(resources),

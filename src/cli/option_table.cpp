@@ -17,7 +17,8 @@ REDLOCK_SLOT with --slots). Its arguments, stdin and inherited descriptors are n
 no shell unless -c asks for one. Whoever waits is served in order of arrival.
 
   redlock-cli run -k deploy -- ./deploy.sh --prod
-  redlock-cli run -k nightly -n -E 0 -q -- /usr/local/bin/backup    (cron: only one host does it)
+  redlock-cli run -k nightly -n -E 0 -q --min-hold 1m -- backup    (cron: only one host does it, if
+                                                                    their clocks differ by less than 1m)
   redlock-cli run -k deploy -w 10m -c 'make && make install'
   redlock-cli run -k gpu --slots 4 -c 'train --device "$REDLOCK_SLOT"')"},
     CommandSpec{for_acquire, "acquire", "-k KEY {--ttl DUR | --while-pid PID} [OPTIONS]", "take a lock and hand it to the script",
@@ -93,7 +94,8 @@ constexpr std::array options{
     OptionSpec{"--descendants", "descendants", OptionKind::value, "leave|wait|kill", for_run, OptionSource::anywhere,
                "What CMD leaves running when it ends by itself: leave it (default), wait for it with the lock held, or kill it"},
     OptionSpec{"--min-hold", "min-hold", OptionKind::value, "DUR", for_run, OptionSource::anywhere,
-               "Keep others out for at least so long, even if CMD ends sooner; run exits at once (for hosts whose clocks differ)"},
+               "Keep others out for at least so long, even if CMD ends sooner; run exits at once (cron: longer than the hosts' clocks "
+               "differ, shorter than the time between two jobs)"},
     OptionSpec{"--isolate", "isolate", OptionKind::value, "none|cgroup|pidns", for_run, OptionSource::anywhere,
                "Shut CMD in: in a cgroup, killed as one; or in a pid namespace, which ends when we do, however we do (default none)"},
     OptionSpec{"--status-fd", "status-fd", OptionKind::value, "N", for_run, OptionSource::variable,
@@ -120,7 +122,7 @@ constexpr std::array options{
                "How long one server may take to connect and answer (default: 5 % of the ttl, 50ms to 1s)"},
     OptionSpec{"--restart-guard", "restart-guard", OptionKind::value, "DUR", takes_lock | for_extend | for_doctor, OptionSource::anywhere,
                "With 3 servers or more: one that started within DUR may have forgotten a lock, its vote does not count (default 60s, 0: "
-               "off; the same for all clients)"},
+               "off; at least the ttl and --min-hold; all clients of a key need the longest of any)"},
     OptionSpec{"--replicas", "replicas", OptionKind::value, "N", takes_lock | for_extend | for_doctor, OptionSource::anywhere,
                "A server's vote counts only when N of its replicas have confirmed it (default 0)"},
     OptionSpec{"--user", "user", OptionKind::value, "NAME", every_command, OptionSource::anywhere, "Log in as this ACL user"},

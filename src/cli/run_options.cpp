@@ -123,7 +123,7 @@ RunOptions read_run_options(const Settings& settings) {
   owner.command = basename_of(command.arguments.front());
   owner.supervised = true;
   const Duration min_hold = read_min_hold(settings);
-  demand_within_guard(settings, servers, "min-hold", min_hold);
+  raise_restart_guard(settings, servers, "min-hold", min_hold);
   return {read_lock_options(settings, std::move(resources), ttl, std::move(servers), std::move(owner)),
           read_stop_plan(settings, ttl),
           std::move(command),

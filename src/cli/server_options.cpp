@@ -178,16 +178,13 @@ ServerOptions read_server_options(const Settings& settings) {
   return options;
 }
 
-void demand_within_guard(const Settings& settings, const ServerOptions& options, std::string_view name, Duration span) {
+void raise_restart_guard(const Settings& settings, ServerOptions& options, std::string_view name, Duration span) {
   if (options.restart_guard <= Duration::zero() || span <= options.restart_guard) return;
-  const auto setting = settings.find(name);
-  const std::string guard = format_duration(options.restart_guard);
-  if (!setting)
-    Settings::refuse(*settings.find("restart-guard"), fmt::format("{} is shorter than the --{} of {}", guard, name, format_duration(span)));
-  Settings::refuse(*setting,
-                   fmt::format("{} is longer than the --restart-guard of {}: a server that restarts would forget such a lease and vote "
-                               "again before it is over; set a --restart-guard that is as long, the same for all clients",
-                               format_duration(span), guard));
+  const std::string length = format_duration(span);
+  make_console(settings).detail(
+      fmt::format("--restart-guard is raised from {} to {}, the --{}: every client of this key needs --restart-guard {}",
+                  format_duration(options.restart_guard), length, name, length));
+  options.restart_guard = span;
 }
 
 std::string fingerprint(const ServerOptions& options) {
