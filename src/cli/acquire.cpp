@@ -66,6 +66,7 @@ AcquireOptions read_options(const Settings& settings) {
   if (!ttl) ttl = require_room(Ttl::from(default_kept_ttl).value(), demands);
   Owner owner = read_owner(settings);
   name_the_script(owner, pid.value_or(::getppid()));
+  owner.renewed_for = pid ? Duration(ttl->length()) : Duration::zero();
   return {read_lock_options(settings, std::move(resources), *ttl, std::move(servers), std::move(owner)), settings.flag("export"),
           read_token_file(settings), watch(settings, pid, *ttl)};
 }

@@ -65,7 +65,7 @@ Handout Acquisition::fail(const SetFailure& failed) const {
   const FailureMeaning meaning = meaning_of(failure.why);
   const bool busy = meaning.code == ExitCode::busy;
   output::Outcome outcome =
-      outcome_of("acquire", {failed.resource}, meaning.code, output::failure_text(failure, session_.electorate().size()));
+      outcome_of("acquire", {failed.resource}, meaning.code, output::failure_text(failed.resource, failure, session_.electorate().size()));
   if (busy) outcome.exit_code = options_.conflict_exit_code;
   outcome.holder = failure.holder;
   outcome.faults = failure.faults;

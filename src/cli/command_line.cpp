@@ -4,7 +4,6 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <cctype>
 #include <cstdio>
 
 #include "cli/command_error.hpp"
@@ -208,24 +207,11 @@ void hint_at_server_option(const std::vector<std::string>& arguments) {
   }
 }
 
-/// As one would type it: quoted only when it must be.
-std::string as_shell_word(const std::string& word) {
-  const bool plain = !word.empty() && std::all_of(word.begin(), word.end(), [](unsigned char c) {
-    return std::isalnum(c) != 0 || std::string_view("-_./:=@,+%").find(static_cast<char>(c)) != std::string_view::npos;
-  });
-  if (plain) return word;
-  // What a terminal would act on is shown escaped; a backslash alone is not of that kind, and must stay as it is to be typed again.
-  std::string without_backslashes = word;
-  std::erase(without_backslashes, '\\');
-  const bool safe = escape_for_terminal(without_backslashes) == without_backslashes;
-  return shell_quote(safe ? word : escape_for_terminal(word));
-}
-
 std::string corrected_line(const std::vector<std::string>& arguments, std::size_t command) {
   std::string line = "redlock-cli";
   for (std::size_t word = 0; word < arguments.size(); ++word) {
     if (word == command) line += " --";
-    line += " " + as_shell_word(without_logins(arguments[word]));
+    line += " " + shell_word(without_logins(arguments[word]));
   }
   if (command == arguments.size()) line += " -- CMD";
   return line;

@@ -132,7 +132,7 @@ class Holder {
     if (failure.why == AttemptFailure::Why::interrupted) return interrupted();
     const FailureMeaning meaning = meaning_of(failure.why);
     const bool busy = meaning.code == ExitCode::busy;
-    conclude(meaning.code, output::failure_text(failure, session_.electorate().size()), {failed.resource});
+    conclude(meaning.code, output::failure_text(failed.resource, failure, session_.electorate().size()), {failed.resource});
     report_.outcome.holder = failure.holder;
     report_.outcome.faults = failure.faults;
     if (busy) report_.outcome.exit_code = options_.conflict_exit_code;
@@ -311,10 +311,18 @@ class Holder {
     return Finish{*report_.command_exit};
   }
 
+  /// What others read of us for as long as the lease is kept behind the command's end.
+  [[nodiscard]] Owner finished_owner(Duration keep) const {
+    Owner owner = options_.owner;
+    owner.renewed_for = Duration::zero();
+    owner.finished = Finished{keep, report_.command_exit, report_.command_signal};
+    return owner;
+  }
+
   /// Gives the lease back, or leaves it to end after `keep`; one that turns out not to be ours any more was lost while the command ran.
   asio::awaitable<Finish> release(Tenancy& tenancy, Finish finish, Duration keep = Duration::zero()) {
     tenancy.over = true;
-    const SetReleaseResult released = co_await tenancy.leases->release(/*by_hand=*/false, keep);
+    const SetReleaseResult released = co_await tenancy.leases->release(/*by_hand=*/false, keep, finished_owner(keep));
     const ReleaseResult& result = released.result;
     const bool ours = has_tenure(*tenancy.leases, Tenure::own);
     report_.released = ours && result.decision == ReleaseDecision::released;

@@ -46,7 +46,7 @@ REDLOCK_TOKEN); 79 if it is not ours any more. A lease that `run` holds is relea
   redlock-cli release -k deploy --force               (breaks anybody's lock, and says whose it was)
   redlock-cli release -k deploy --force --if-fence N  (only if it is still that one))"},
     CommandSpec{for_status, "status", "[-k KEY...] [OPTIONS]", "show who holds what",
-                R"(Shows who holds the lock, since when, for how long still, who waits, and what each server says.
+                R"(Shows who holds the lock, since when, whether it is renewed, who waits, and what each server says.
 Without -k: every lock that this tool made at these servers.
 
   redlock-cli status -k deploy

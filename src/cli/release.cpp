@@ -110,10 +110,10 @@ output::Outcome outcome_of_break(const Resource& resource, const std::vector<Bre
     outcome =
         outcome_of("release", {resource}, code_for_faults(faults, votes.size()), "no quorum answered; " + output::faults_text(faults));
   } else if (other) {
-    outcome = outcome_of("release", {resource}, ExitCode::lost, "left alone, it has another fence: held by " + output::holder_text(*other));
+    outcome = outcome_of("release", {resource}, ExitCode::lost, "left alone, it has another fence: " + output::held_text(*other));
   } else {
     outcome = outcome_of("release", {resource}, ExitCode::done,
-                         broken ? "broken; it was held by " + output::holder_text(*broken) : "nothing to break: it is free");
+                         broken ? "broken; it was " + output::held_text(*broken) : "nothing to break: it is free");
     outcome.result = broken ? "broken" : "free";
   }
   outcome.holder = other ? other : broken;

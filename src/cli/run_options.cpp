@@ -122,6 +122,7 @@ RunOptions read_run_options(const Settings& settings) {
   owner.pid = ::getpid();
   owner.command = basename_of(command.arguments.front());
   owner.supervised = true;
+  owner.renewed_for = ttl.length();
   const Duration min_hold = read_min_hold(settings);
   raise_restart_guard(settings, servers, "min-hold", min_hold);
   return {read_lock_options(settings, std::move(resources), ttl, std::move(servers), std::move(owner)),

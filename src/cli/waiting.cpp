@@ -19,7 +19,7 @@ class Reporter {
   }
 
   void show(const Resource& resource, const AttemptFailure& failure) {
-    std::string text = fmt::format("{}: {}", output::key_text(resource), output::failure_text(failure, servers_));
+    std::string text = fmt::format("{}: {}", output::key_text(resource), output::failure_text(resource, failure, servers_));
     if (failure.line.in_line) text += fmt::format("; {} in line before us", failure.line.ahead);
     session_.console().debug(text);
     if (!failure.deaf_to.empty() && !std::exchange(told_deaf_, true)) {

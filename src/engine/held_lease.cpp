@@ -107,7 +107,7 @@ asio::awaitable<ExtendResult> HeldLease::extend(Ttl ttl, Instant end, bool by_ha
   co_return result;
 }
 
-asio::awaitable<ReleaseResult> HeldLease::release(bool by_hand, Duration keep) {
+asio::awaitable<ReleaseResult> HeldLease::release(bool by_hand, Duration keep, std::optional<Owner> finished) {
   shared_->over = true;
   const auto ballot = std::make_shared<Ballot<VoteList<ReleaseVote>>>(electorate_);
   std::vector<bool> awaited;  // by hand it is the first that we ask: nobody is known to answer
@@ -115,7 +115,7 @@ asio::awaitable<ReleaseResult> HeldLease::release(bool by_hand, Duration keep) {
 
   const Instant t0 = electorate_.clock().now();
   const Instant deadline = t0 + electorate_.server_timeout();
-  const ReleaseRequest request{resource_, token_, by_hand, keep};
+  const ReleaseRequest request{resource_, token_, by_hand, keep, std::nullopt, std::move(finished)};
   for (std::size_t i = 0; i < electorate_.size(); ++i) {
     ask(electorate_, ballot, i, [request, deadline](LockServer& server) { return server.release(request, deadline); });
   }

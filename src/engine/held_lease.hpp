@@ -39,8 +39,8 @@ class HeldLease {
   /// Compare-and-delete everywhere. Waits for every server that answered our last question, within the server timeout. `by_hand` (see
   /// ReleaseRequest), when nothing was asked before: for the decision of a quorum, and for the rest as long again as that took. Call once,
   /// and nothing after it.
-  /// `keep` more than zero: the lease is not given to others at once, but ends by itself after so long.
-  asio::awaitable<ReleaseResult> release(bool by_hand, Duration keep = Duration::zero());
+  /// `keep` more than zero: the lease is not given to others at once, but ends by itself after so long, and `finished` is its owner record.
+  asio::awaitable<ReleaseResult> release(bool by_hand, Duration keep = Duration::zero(), std::optional<Owner> finished = std::nullopt);
 
  private:
   struct Shared;  ///< with the coroutines in the background

@@ -106,14 +106,14 @@ asio::awaitable<ExtendResult> HeldSet::extend() {
   co_return result;
 }
 
-asio::awaitable<SetReleaseResult> HeldSet::release(bool by_hand, Duration keep) {
+asio::awaitable<SetReleaseResult> HeldSet::release(bool by_hand, Duration keep, std::optional<Owner> finished) {
   over_ = true;
   ReleaseResult nothing_to_do;
   nothing_to_do.decision = ReleaseDecision::released;
   SetReleaseResult worst{members_.back()->resource, std::move(nothing_to_do)};
   for (std::size_t i = members_.size(); i-- > 0;) {
     if (members_[i]->tenure != Tenure::own) continue;
-    ReleaseResult result = co_await members_[i]->held.release(by_hand, keep);
+    ReleaseResult result = co_await members_[i]->held.release(by_hand, keep, finished);
     if (severity(result.decision) < severity(worst.result.decision)) continue;
     worst.resource = members_[i]->resource;
     worst.result = std::move(result);

@@ -72,6 +72,7 @@ struct ReleaseRequest {
       false;        ///< asked for by somebody else than the process that keeps the lease: a `run`'s lease is refused, a tombstone is left
   Duration keep{};  ///< more than zero: the key is not deleted, but ends by itself after so long
   std::optional<Requeue> requeue{};  ///< where a failed attempt waits on
+  std::optional<Owner> finished{};   ///< with `keep`: what the owner record says from then on
 };
 
 /// The port to one server: one vote. What the engine knows of Redis, of a file on this host, or of a simulation.

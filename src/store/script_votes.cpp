@@ -248,7 +248,8 @@ ScriptCall release_call(const ReleaseRequest& request) {
   const auto& requeue = request.requeue;
   append_entry(arguments, requeue ? std::optional(requeue->entry) : std::nullopt);
   arguments.push_back(letter(requeue && requeue->shared));
-  arguments.push_back(requeue ? encode_owner(requeue->owner) : std::string());
+  const Owner* const owner = requeue ? &requeue->owner : request.finished ? &*request.finished : nullptr;
+  arguments.push_back(owner != nullptr ? encode_owner(*owner) : std::string());
   return call_of(scripts::release, request.resource, std::move(arguments));
 }
 

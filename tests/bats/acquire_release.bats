@@ -59,7 +59,7 @@ SHELLS=(bash dash zsh)
 @test "an acquired lock keeps others out and says whose it is" {
   run -0 redlock-cli acquire -k demo --ttl 60s --note "weekly backup"
   assert_refused 75 "weekly backup" redlock-cli acquire -k demo --ttl 60s -n
-  assert_regex "$stderr" "held by $(id -un)@$(hostname), pid [0-9]+"
+  assert_regex "$stderr" "held by $(id -un)@$(hostname) \\(pid [0-9]+: [^)]+\\), \"weekly backup\", for [0-9.]+m?s, expires in [0-9.]+m?s?"
   assert_refused 75 "weekly backup" redlock-cli run -k demo -n -- true
   run -9 --separate-stderr redlock-cli acquire -k demo --ttl 60s -n -E 9 -q
   assert_equal "$output$stderr" ""
@@ -499,7 +499,7 @@ eval_fails() {
 @test "release --force breaks anybody's lock and prints whose it was" {
   run -0 redlock-cli acquire -k demo --ttl 60s --note "weekly backup"
   run -0 redlock-cli release -k demo --force
-  assert_output --regexp "demo: broken; it was held by $(id -un)@$(hostname), pid [0-9]+.*\"weekly backup\""
+  assert_output --regexp "demo: broken; it was held by $(id -un)@$(hostname) \\(pid [0-9]+.*\"weekly backup\""
   assert_unlocked demo 0
   run -0 redlock-cli release -k demo --force
   assert_output --partial "nothing to break"
@@ -519,7 +519,7 @@ eval_fails() {
 @test "a key without expiry is named as such, and can be broken" {
   redis 0 set demo orphan
   run -0 redlock-cli status -k demo
-  assert_output --partial "held by a foreign client, without expiry: it never ends by itself; \`redlock-cli release --force\` breaks it"
+  assert_output --partial "held by a foreign client, without expiry: it never ends by itself; \`redlock-cli release -k demo --force\` breaks it"
   assert_refused 75 "without expiry" redlock-cli run -k demo -n -- true
   run -0 redlock-cli release -k demo --force
   assert_equal "$(keys_at 0)" ""
@@ -578,8 +578,8 @@ eval_fails() {
   assert_output "demo: free"
   acquire demo 90s
   run -0 --separate-stderr redlock-cli status -k demo
-  assert_line --partial "demo: held by $(id -un)@$(hostname), pid "
-  assert_line --regexp '^demo: held by .*, for [0-9.]+m?s, 1m( [0-9]+s)? left$'
+  assert_line --partial "demo: held by $(id -un)@$(hostname) (pid "
+  assert_line --regexp '^demo: held by .*, for [0-9.]+m?s, expires in 1m( [0-9]+s)?$'
   assert_line "  fence $REDLOCK_FENCE"
   assert_equal "$stderr" ""
 }
@@ -587,7 +587,7 @@ eval_fails() {
 @test "status names the command that a run holds the lock for" {
   hold holder --note "nightly build"
   run -0 redlock-cli status -k demo
-  assert_line --regexp "^demo: held by $(id -un)@$(hostname), pid ${BACKGROUND_PID[holder]} \(sh\), \"nightly build\", for"
+  assert_line --regexp "^demo: held by $(id -un)@$(hostname) \\(run pid ${BACKGROUND_PID[holder]}: sh\\), \"nightly build\", renewed, for"
   release_hold holder
 }
 

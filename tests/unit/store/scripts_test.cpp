@@ -543,6 +543,21 @@ TEST_F(ScriptsTest, AReleaseThatKeepsLeavesTheLeaseToEndByItself) {
   EXPECT_EQ(std::get<Held>(vote).holder.owner->host, somebody().host);
 }
 
+TEST_F(ScriptsTest, AReleaseThatKeepsSaysHowTheCommandEnded) {
+  Owner owner = somebody();
+  owner.supervised = true;
+  acquired(token('a'), owner);
+  owner.finished = Finished{10s, 3, std::nullopt};
+  (void)drive_.run(server_.release({resource_, token('a'), /*by_hand=*/false, 10s, std::nullopt, owner}, drive_.soon()));
+  const auto vote = acquire(token('b'));
+  ASSERT_TRUE(std::holds_alternative<Held>(vote));
+  const auto& known = std::get<Held>(vote).holder.owner;
+  ASSERT_TRUE(known.has_value() && known->finished.has_value());
+  EXPECT_EQ(known->finished->exit_code, 3);
+  EXPECT_EQ(known->finished->kept, 10s);
+  EXPECT_TRUE(known->supervised);
+}
+
 TEST_F(ScriptsTest, AReleaseThatKeepsMayKeepLongerThanTheTtl) {
   acquired(token());
   EXPECT_TRUE(std::holds_alternative<Released>(release_after(90s, token())));
