@@ -32,7 +32,8 @@ TEST(HeldText, SaysWhenARenewalIsOverdue) {
   holder.remaining = 15s;  // the next is due with 20 s left
   EXPECT_NE(held_text(holder).find(", renewed, "), std::string::npos);
   holder.remaining = 12s;
-  EXPECT_EQ(held_text(holder), "held by deploy@ci-7 (run pid 4711: deploy.sh), \"release 1.2\", for 4m, not renewed for 18s, expires in 12s");
+  EXPECT_EQ(held_text(holder),
+            "held by deploy@ci-7 (run pid 4711: deploy.sh), \"release 1.2\", for 4m, not renewed for 18s, expires in 12s");
 }
 
 TEST(HeldText, GivesTheEndOfALeaseThatNothingRenews) {
