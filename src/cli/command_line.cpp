@@ -76,6 +76,21 @@ std::vector<std::string> with_empty_values(const std::vector<std::string>& argum
   return words;
 }
 
+/// The value of an option that stands in a word of its own must not look like an option: most often it is one, behind a variable that is
+/// not set (`-k $UNSET -n`).
+void demand_clear_values(const std::vector<std::string>& arguments) {
+  for (std::size_t i = 0; i + 1 < arguments.size(); ++i) {
+    const Named named = named_by(arguments[i], every_command);
+    if (!named.takes_next) continue;
+    ++i;
+    const std::string& value = arguments[i];
+    if (value.size() < 2 || value.front() != '-') continue;
+    const std::string shown = shell_word(without_logins(value));
+    throw CommandError(ExitCode::usage, fmt::format("--{} needs a value, and {} looks like an option; if it is the value, write --{}={}",
+                                                    named.option->name, shown, named.option->name, shown));
+  }
+}
+
 /// CLI11's help, with usage lines of our own: its own would say neither -k nor --.
 class Formatter : public CLI::Formatter {
  public:
@@ -207,11 +222,13 @@ void hint_at_server_option(const std::vector<std::string>& arguments) {
   }
 }
 
-std::string corrected_line(const std::vector<std::string>& arguments, std::size_t command) {
+/// `run` with -- before word number `command`, and with a key if there is none.
+std::string corrected_line(const std::vector<std::string>& arguments, std::size_t command, bool has_key) {
   std::string line = "redlock-cli";
   for (std::size_t word = 0; word < arguments.size(); ++word) {
     if (word == command) line += " --";
     line += " " + shell_word(without_logins(arguments[word]));
+    if (word == 0 && !has_key) line += " -k KEY";
   }
   if (command == arguments.size()) line += " -- CMD";
   return line;
@@ -219,18 +236,26 @@ std::string corrected_line(const std::vector<std::string>& arguments, std::size_
 
 /// Ends a `run` without `--`, unless it asks for help or names a shell text. What stands behind the command's name is the command's.
 void demand_dashes(const std::vector<std::string>& arguments) {
-  bool complete = false;
+  bool asks_for_help = false;
+  bool has_text = false;
+  bool has_key = false;
   std::size_t command = 1;  // the first word that is neither an option of ours nor the value of one
   while (command < arguments.size() && arguments[command].starts_with('-')) {
     const std::string& word = arguments[command];
     const Named named = named_by(word, for_run);
-    if (word == "-h" || word == "--help" || (named.option != nullptr && named.option->name == "command")) complete = true;
+    if (word == "-h" || word == "--help") asks_for_help = true;
+    if (named.option != nullptr && named.option->name == "command") has_text = true;
+    if (named.option != nullptr && named.option->name == "key") has_key = true;
     command += named.takes_next ? 2 : 1;
   }
   if (command > arguments.size()) return;  // the parser says which value is missing
-  if (!complete || command < arguments.size()) {
-    throw CommandError(ExitCode::usage, "run needs -- before the command: " + corrected_line(arguments, command));
+  if (has_text && command < arguments.size()) {
+    throw CommandError(ExitCode::usage,
+                       fmt::format("-c takes one word, the whole text for the shell, and {} is one too many: put all of it in quotes",
+                                   shell_word(without_logins(arguments[command]))));
   }
+  if (asks_for_help || has_text) return;
+  throw CommandError(ExitCode::usage, "run needs -- before the command: " + corrected_line(arguments, command, has_key));
 }
 
 }  // namespace
@@ -240,6 +265,7 @@ std::optional<CommandLine> parse_command_line(const std::vector<std::string>& ar
   const std::vector<std::string> ours(arguments.begin(), dashes);
   hint_at_server_option(ours);
   demand_known_command(ours);
+  demand_clear_values(ours);
   if (names_command(ours, "run") && dashes == arguments.end()) demand_dashes(ours);
   Parser parser(ours);
   if (!parser.parse(with_empty_values(ours))) return std::nullopt;

@@ -65,8 +65,9 @@ output::Outcome outcome_of_release(const Resource& resource, const ReleaseResult
       break;
     case ReleaseDecision::supervised:
       outcome = outcome_of("release", {resource}, ExitCode::usage,
-                           "this lease is held by `redlock-cli run`, which releases it when its command ends; `redlock-cli release -k KEY "
-                           "--force` breaks it");
+                           fmt::format("this lease is held by `redlock-cli run`, which releases it when its command ends; `redlock-cli "
+                                       "release {} --force` breaks it",
+                                       output::key_option(resource)));
       outcome.holder = result.supervisor;
       break;
     case ReleaseDecision::unavailable:

@@ -94,15 +94,19 @@ std::optional<int> read_status_fd(const Settings& settings) {
   const auto number = settings.number("status-fd", std::numeric_limits<int>::max());
   if (!number) return std::nullopt;
   const int fd = static_cast<int>(*number);
-  const int mode = ::fcntl(fd, F_GETFL);
-  // Close-on-exec: it is none of the caller's then, but one that we opened ourselves.
-  if (mode < 0 || (mode & O_ACCMODE) == O_RDONLY || (::fcntl(fd, F_GETFD) & FD_CLOEXEC) != 0) {
+  if (!is_given_for_writing(fd)) {
     Settings::refuse(*settings.find("status-fd"), fmt::format("descriptor {} is not open for writing", fd));
   }
   return fd;
 }
 
 }  // namespace
+
+bool is_given_for_writing(int fd) {
+  const int mode = ::fcntl(fd, F_GETFL);
+  // Close-on-exec: it is none of the caller's then, but one that we opened ourselves.
+  return mode >= 0 && (mode & O_ACCMODE) != O_RDONLY && (::fcntl(fd, F_GETFD) & FD_CLOEXEC) == 0;
+}
 
 child::StopPlan read_stop_plan(const Settings& settings, Ttl ttl) {
   return {settings.duration("grace").value_or(default_grace(ttl)), margin(ttl), read_stop_signal(settings), read_on_lost(settings),

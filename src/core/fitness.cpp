@@ -112,7 +112,8 @@ class Examiner {
 
   void replicas() {
     if (demands_.replicas == 0) {
-      if (report_.fails_over)
+      // Where there is no replica, none can take its place.
+      if (report_.fails_over && report_.replicas != 0)
         add(Grade::warning, "replicas", "a replica that takes its place may not have got the last locks: set --replicas 1");
       return;
     }

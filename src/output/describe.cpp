@@ -120,9 +120,13 @@ std::string held_text(const Holder& holder) {
   return "held by " + holder_text(holder);
 }
 
+std::string key_option(const Resource& resource) {
+  return (resource.key().starts_with('-') ? "--key=" : "-k ") + shell_word(resource.key());
+}
+
 std::string breaking_advice(const Resource& resource, const std::optional<Holder>& holder) {
   if (!holder || holder->remaining) return {};
-  return fmt::format("; `redlock-cli release -k {} --force` breaks it", shell_word(resource.key()));
+  return fmt::format("; `redlock-cli release {} --force` breaks it", key_option(resource));
 }
 
 std::string faults_text(const std::vector<ServerFault>& faults) {

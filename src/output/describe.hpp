@@ -24,6 +24,9 @@ std::string keys_text(const std::vector<Resource>& resources);
 /// What is unknown is left out. The time of day is local time.
 std::string held_text(const Holder& holder);
 
+/// `-k demo` as one would type it, `--key=-n` where it must be.
+std::string key_option(const Resource& resource);
+
 /// `; redlock-cli release -k demo --force breaks it` for a lock that never ends by itself, else nothing.
 std::string breaking_advice(const Resource& resource, const std::optional<Holder>& holder);
 

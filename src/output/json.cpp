@@ -162,6 +162,12 @@ std::string lease_json(const Outcome& outcome, const std::vector<Lease>& leases,
   return json.dump();
 }
 
+std::string extend_json(const Outcome& outcome, std::optional<Duration> valid) {
+  Json json = to_json(outcome);
+  if (valid) json["valid_ms"] = milliseconds(*valid);
+  return json.dump();
+}
+
 std::string run_json(const RunReport& report) {
   Json json = to_json(report.outcome);
   for (const Lease& lease : report.leases) {

@@ -571,6 +571,35 @@ eval_fails() {
   assert_equal "$(redis 0 exists demo)" 1
 }
 
+@test "extend says for how long the lease may be relied on, and what did not happen" {
+  acquire demo 90s
+  run -0 --separate-stderr redlock-cli extend --ttl 60s --json
+  assert_in_range "$(json 'j["valid_ms"]')" 1 60000
+  run -0 redlock-cli extend --ttl 10s -v
+  # Never shortened.
+  assert_output "redlock-cli: demo: the lease lasts for at least 10s from now on"
+  assert_in_range "$(redis 0 pttl demo)" 20000 90000
+  run -0 --separate-stderr redlock-cli run -k outer -- sh -c '
+    l=$(redlock-cli acquire -k outer --ttl 5s --export) && eval "$l" && redlock-cli extend --ttl 5s --json -v'
+  assert_equal "$stderr" "redlock-cli: outer: the lease is kept by the run around this one, and still stands; nothing was extended"
+  assert_equal "$(json '(j["result"], "valid_ms" in j)')" "('enclosed', False)"
+}
+
+@test "the line that a run's lease is refused with works as it stands" {
+  hold holder
+  local token
+  token=$(redis 0 get demo)
+  REDLOCK_TOKEN=$token REDLOCK_KEY=demo run -64 redlock-cli release
+  [[ $output =~ \`(redlock-cli release.*)\` ]]
+  run -0 bash -c "${BASH_REMATCH[1]}"
+  assert_output --partial "demo: broken"
+  # It is not advised to do again what was just done.
+  redis 0 set demo theirs
+  run -0 redlock-cli release -k demo --force
+  refute_output --partial 'breaks it'
+  wait_background holder
+}
+
 # --- status ---
 
 @test "status says who holds a lock, since when, for how long, why, and its fence" {

@@ -431,6 +431,32 @@ run_reported() {
   assert_equal "$status $(json '(j["result"], j["exit_code"], j["command_exit"])')" "75 ('released', 75, 75)"
 }
 
+@test "--status-fd: an error that is found before the wait" {
+  local -A result=([64]=usage [78]=config [126]=not_started [127]=not_started)
+  run_reported --ttl never -- true
+  check_early 64
+  run_reported --ttl -n -- true
+  check_early 64
+  run_reported -S nonsense -- true
+  check_early 78
+  run_reported -- /etc
+  check_early 126
+  run -127 redlock-cli run -k demo --status-fd 8 -- /no/such/program 8>"$BATS_TEST_TMPDIR/report"
+  output=$(<"$BATS_TEST_TMPDIR/report")
+  check_early 127
+  REDLOCK_STATUS_FD=8 run redlock-cli run -k demo --ttl never -- true 8>"$BATS_TEST_TMPDIR/report"
+  output=$(<"$BATS_TEST_TMPDIR/report")
+  check_early 64
+  # What is no descriptor to write to gets nothing.
+  run -64 redlock-cli run -k demo --status-fd 77 -- true
+}
+
+check_early() {
+  assert_equal "$status" "$1"
+  assert_equal "$(json '[j["command"], j["result"], j["exit_code"], j["released"], len(j["message"]) > 0]')" \
+    "['run', '${result[$1]}', $1, False, True]"
+}
+
 @test "--status-fd: a wait that a signal ended" {
   redis 0 set demo theirs
   start_background ours redlock-cli run -k demo --status-fd 8 -- true 8>"$BATS_TEST_TMPDIR/report"

@@ -95,6 +95,7 @@ TEST(BreakingAdvice, IsForWhatNeverEndsAndCanBeTyped) {
   Holder holder;
   holder.foreign = true;
   EXPECT_EQ(breaking_advice(resource("it's mine"), holder), "; `redlock-cli release -k 'it'\\''s mine' --force` breaks it");
+  EXPECT_EQ(breaking_advice(resource("-n"), holder), "; `redlock-cli release --key=-n --force` breaks it");
   holder.remaining = 1s;
   EXPECT_EQ(breaking_advice(resource(), holder), "");
 }
