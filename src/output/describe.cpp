@@ -190,6 +190,7 @@ std::string ended_text(const LeaseEnded& ended) {
 std::string inspection_text(const Resource& resource, const Inspection& inspection) {
   switch (inspection.state) {
     case InspectState::free:
+      if (inspection.company.shares > 0) return "free, but for what is left on less than a quorum of servers:";
       return "free";
     case InspectState::held:
       return held_text(*inspection.holder) + breaking_advice(resource, inspection.holder);

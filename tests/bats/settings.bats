@@ -220,7 +220,7 @@ with_system_file() {
 }
 
 @test "a value may end in =, and begin like an option" {
-  run -0 --separate-stderr redlock-cli run --key=dGVzdA== --note '--a=' -- redis-cli -s "${SERVER_SOCKET[0]}" exists dGVzdA==
+  run -0 --separate-stderr redlock-cli run --key=dGVzdA== --note='--a=' -- redis-cli -s "${SERVER_SOCKET[0]}" exists dGVzdA==
   assert_output 1
 }
 

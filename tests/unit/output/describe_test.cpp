@@ -91,6 +91,17 @@ TEST(HeldText, OfAllWhoShareItGivesNoEnd) {
   EXPECT_EQ(held_text(holder), "held by some who share it, the latest deploy@ci-7 (run pid 4711: deploy.sh), \"release 1.2\", for 4m");
 }
 
+TEST(InspectionText, DoesNotSayFreeAndThenNameHolders) {
+  // One of three servers still has a slot that the others have lost.
+  Taken taken;
+  taken.holder.shared = true;
+  taken.company.shares = 1;
+  taken.company.first_shares.push_back({running(), 0});
+  const Inspection inspection = summarize({Free{}, taken, Free{}});
+  EXPECT_EQ(inspection_text(resource(), inspection), "free, but for what is left on less than a quorum of servers:");
+  EXPECT_EQ(inspection_text(resource(), summarize({Free{}, Free{}, Free{}})), "free");
+}
+
 TEST(BreakingAdvice, IsForWhatNeverEndsAndCanBeTyped) {
   Holder holder;
   holder.foreign = true;
