@@ -312,7 +312,8 @@ class Holder {
   }
 
   /// What others read of us for as long as the lease is kept behind the command's end.
-  [[nodiscard]] Owner finished_owner(Duration keep) const {
+  [[nodiscard]] std::optional<Owner> finished_owner(Duration keep) const {
+    if (keep <= Duration::zero()) return std::nullopt;
     Owner owner = options_.owner;
     owner.renewed_for = Duration::zero();
     owner.finished = Finished{keep, report_.command_exit, report_.command_signal};
@@ -322,7 +323,8 @@ class Holder {
   /// Gives the lease back, or leaves it to end after `keep`; one that turns out not to be ours any more was lost while the command ran.
   asio::awaitable<Finish> release(Tenancy& tenancy, Finish finish, Duration keep = Duration::zero()) {
     tenancy.over = true;
-    const SetReleaseResult released = co_await tenancy.leases->release(/*by_hand=*/false, keep, finished_owner(keep));
+    const std::optional<Owner> finished = finished_owner(keep);
+    const SetReleaseResult released = co_await tenancy.leases->release(/*by_hand=*/false, keep, finished);
     const ReleaseResult& result = released.result;
     const bool ours = has_tenure(*tenancy.leases, Tenure::own);
     report_.released = ours && result.decision == ReleaseDecision::released;

@@ -44,7 +44,8 @@ REDLOCK_TOKEN); 79 if it is not ours any more. A lease that `run` holds is relea
 
   redlock-cli release
   redlock-cli release -k deploy --force               (breaks anybody's lock, and says whose it was)
-  redlock-cli release -k deploy --force --if-fence N  (only if it is still that one))"},
+  redlock-cli release -k deploy --force --if-fence N  (only if it is still that one)
+  redlock-cli release -k deploy --force --reason TEXT (TEXT is told to the one whose lock it was))"},
     CommandSpec{for_status, "status", "[-k KEY...] [OPTIONS]", "show who holds what",
                 R"(Shows who holds the lock, since when, whether it is renewed, who waits, and what each server says.
 Without -k: every lock that this tool made at these servers.
@@ -114,6 +115,8 @@ constexpr std::array options{
     OptionSpec{"--force", "force", OptionKind::flag, "", for_release, OptionSource::line, "Break the lock named by -k, whoever holds it"},
     OptionSpec{"--if-fence", "if-fence", OptionKind::value, "N", for_release, OptionSource::line,
                "With --force: only if the lock still has this fence"},
+    OptionSpec{"--reason", "reason", OptionKind::value, "TEXT", for_release, OptionSource::line,
+               "With --force: why, told to the one whose lock it was (at most 512 bytes)"},
     OptionSpec{"--exit-code", "exit-code", OptionKind::flag, "", for_status, OptionSource::line,
                "Exit with 0 if the lock is free, with 75 if it is held"},
     OptionSpec{"--watch", "watch", OptionKind::flag, "", for_status, OptionSource::line, "Show it again every second until interrupted"},

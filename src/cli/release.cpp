@@ -122,10 +122,11 @@ output::Outcome outcome_of_break(const Resource& resource, const std::vector<Bre
   return outcome;
 }
 
-asio::awaitable<Finish> break_them(Session& session, std::vector<Resource> resources, std::optional<Fence> only_if) {
+asio::awaitable<Finish> break_them(Session& session, std::vector<Resource> resources, std::optional<Fence> only_if, Owner breaker) {
   Report report(session);
   for (const Resource& resource : resources) {
-    const std::vector<BreakVote> votes = co_await break_lock(session.electorate(), resource, only_if);
+    const BreakRequest request{resource, only_if, breaker};
+    const std::vector<BreakVote> votes = co_await break_lock(session.electorate(), request);
     const auto faults = faults_among(session.electorate(), [&](std::size_t i) { return &votes[i]; });
     report.add(outcome_of_break(resource, votes, faults));
   }
@@ -140,12 +141,17 @@ Finish release_command(const Settings& settings) {
   const auto fence = settings.number("if-fence", Fence::max);
   const bool force = settings.flag("force");
   if (fence && !force) throw CommandError(ExitCode::usage, "--if-fence goes with --force");
+  Owner breaker = this_user();
+  if (const auto reason = settings.find("reason")) {
+    if (!force) Settings::refuse(*reason, "goes with --force");
+    breaker.note = read_note(*reason);
+  }
   // No ttl of ours to derive it from: the longest default.
   Session session(settings, servers, servers.timeout.value_or(default_server_timeout(*Ttl::from(Ttl::max))));
   if (!force) return session.run(release(session, find_lease(settings, servers)));
   std::vector<Resource> resources = read_keys(settings);
   if (fence && resources.size() > 1) throw CommandError(ExitCode::usage, "--if-fence is for one key at a time");
-  return session.run(break_them(session, std::move(resources), fence ? std::optional(Fence(*fence)) : std::nullopt));
+  return session.run(break_them(session, std::move(resources), fence ? std::optional(Fence(*fence)) : std::nullopt, std::move(breaker)));
 }
 
 }  // namespace redlock::cli

@@ -111,7 +111,8 @@ struct Extended {
 };
 struct NotOurs {
   enum class Why { gone, released, held } why = Why::gone;
-  std::optional<Holder> holder;  ///< for Why::held
+  std::optional<Holder> holder;    ///< for Why::held
+  std::optional<Owner> breaker{};  ///< who broke it by force, with the reason as the note
 };
 using ExtendVote = std::variant<Extended, NotOurs, Fault>;
 

@@ -6,7 +6,8 @@
 namespace redlock {
 namespace {
 
-/// The first "not ours" among the votes; but one that knows of a release by hand knows best, since no server does that did not grant.
+/// The first "not ours" among the votes; but one that knows of a release by hand knows best, since no server does that did not grant, and
+/// one that knows who broke the lease knows more than the others.
 template <class Votes>
 std::optional<NotOurs> first_not_ours(std::size_t servers, Votes vote_of) {
   std::optional<NotOurs> first;
@@ -15,7 +16,7 @@ std::optional<NotOurs> first_not_ours(std::size_t servers, Votes vote_of) {
     const auto* not_ours = vote != nullptr ? std::get_if<NotOurs>(vote) : nullptr;
     if (not_ours == nullptr) continue;
     if (not_ours->why == NotOurs::Why::released) return *not_ours;
-    if (!first) first = *not_ours;
+    if (!first || (not_ours->breaker && !first->breaker)) first = *not_ours;
   }
   return first;
 }

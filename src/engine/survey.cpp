@@ -31,10 +31,10 @@ asio::awaitable<std::vector<InspectVote>> inspect(Electorate& electorate, Resour
                                     [resource, deadline](LockServer& server) { return server.inspect(resource, std::nullopt, deadline); });
 }
 
-asio::awaitable<std::vector<BreakVote>> break_lock(Electorate& electorate, Resource resource, std::optional<Fence> only_if) {
+asio::awaitable<std::vector<BreakVote>> break_lock(Electorate& electorate, BreakRequest request) {
   const Instant deadline = electorate.clock().now() + electorate.server_timeout();
   return ask_everybody<BreakVote>(
-      electorate, [resource, only_if, deadline](LockServer& server) { return server.break_lock(resource, only_if, deadline); });
+      electorate, [request, deadline](LockServer& server) { return server.break_lock(request, deadline); });
 }
 
 asio::awaitable<Listing> list_resources(Electorate& electorate) {

@@ -171,6 +171,11 @@ std::string failure_text(const Resource& resource, const AttemptFailure& failure
 
 std::string not_ours_text(const std::optional<NotOurs>& not_ours) {
   if (!not_ours) return "it is not ours any more";
+  if (not_ours->breaker) {
+    const std::string reason = not_ours->breaker->note.empty() ? "" : fmt::format(" (\"{}\")", safe(not_ours->breaker->note));
+    return fmt::format("{} broke it with `release --force`{}{}", person_text(*not_ours->breaker), reason,
+                       not_ours->holder ? "; now it is " + held_text(*not_ours->holder) : "");
+  }
   switch (not_ours->why) {
     case NotOurs::Why::gone:
       return "it is gone: it expired, was deleted, or the server lost it";

@@ -75,6 +75,12 @@ struct ReleaseRequest {
   std::optional<Owner> finished{};   ///< with `keep`: what the owner record says from then on
 };
 
+struct BreakRequest {
+  Resource resource;
+  std::optional<Fence> only_if{};  ///< only the lease with this fence
+  Owner breaker{};                 ///< who breaks it, with the reason as the note
+};
+
 /// The port to one server: one vote. What the engine knows of Redis, of a file on this host, or of a simulation.
 ///
 /// Each question is put once, before `deadline`, and always answered by then: a server's silence is a Fault, never an exception.
@@ -92,7 +98,7 @@ class LockServer {
   virtual asio::awaitable<ExtendVote> extend(ExtendRequest request, Instant deadline) = 0;
   virtual asio::awaitable<HealVote> heal(HealRequest request, Instant deadline) = 0;
   virtual asio::awaitable<ReleaseVote> release(ReleaseRequest request, Instant deadline) = 0;
-  virtual asio::awaitable<BreakVote> break_lock(Resource resource, std::optional<Fence> only_if, Instant deadline) = 0;
+  virtual asio::awaitable<BreakVote> break_lock(BreakRequest request, Instant deadline) = 0;
   /// `share`: the id of a lease; if it is one share of several, the holder is that share.
   virtual asio::awaitable<InspectVote> inspect(Resource resource, std::optional<LeaseId> share, Instant deadline) = 0;
 
