@@ -215,9 +215,11 @@ void demand_known_command(const std::vector<std::string>& arguments) {
 /// `-s` means a shared lock to flock(1) users; with a URL behind it, the server was meant.
 void hint_at_server_option(const std::vector<std::string>& arguments) {
   for (std::size_t i = 0; i + 1 < arguments.size(); ++i) {
-    if (arguments[i] == "-s" && arguments[i + 1].find("://") != std::string::npos) {
+    const std::string& next = arguments[i + 1];
+    const bool is_url = next.find("://") != std::string::npos || next.starts_with("unix:") || next.starts_with("local:");
+    if (arguments[i] == "-s" && is_url) {
       throw CommandError(ExitCode::usage,
-                         "a server is named with a capital -S: -S " + escape_for_terminal(without_logins(arguments[i + 1])));
+                         "a server is named with a capital -S: -S " + escape_for_terminal(without_logins(next)));
     }
   }
 }

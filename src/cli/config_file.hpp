@@ -17,6 +17,9 @@ struct ConfigFile {
 /// a section, or sets something that is no setting.
 std::optional<ConfigFile> read_config_file(const std::string& path);
 
+/// Whether this is the system's file, and belongs to root, who keeps us from reading it.
+bool is_withheld(const std::string& path);
+
 /// The files to read, strongest first: `chosen` alone when it is set, else the user's and the system's.
 std::vector<std::string> config_paths(const std::optional<std::string>& chosen);
 

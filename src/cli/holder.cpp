@@ -132,7 +132,9 @@ class Holder {
     if (failure.why == AttemptFailure::Why::interrupted) return interrupted();
     const FailureMeaning meaning = meaning_of(failure.why);
     const bool busy = meaning.code == ExitCode::busy;
-    conclude(meaning.code, output::failure_text(failed.resource, failure, session_.electorate().size()), {failed.resource});
+    conclude(meaning.code,
+             output::failure_text(failed.resource, failure, session_.electorate().size()) + (busy ? end_of_wait_text(options_.wait) : ""),
+             {failed.resource});
     report_.outcome.holder = failure.holder;
     report_.outcome.faults = failure.faults;
     if (busy) report_.outcome.exit_code = options_.conflict_exit_code;

@@ -27,6 +27,13 @@ constexpr std::chrono::seconds default_restart_guard{60};
 /// More than any server has.
 constexpr std::uint64_t most_replicas = 1000;
 
+/// A secret of a CI system, or a line of a file, often ends with a newline.
+std::string without_margins(std::string_view text) {
+  constexpr std::string_view blank = " \t\r\n";
+  const std::size_t begin = std::min(text.find_first_not_of(blank), text.size());
+  return std::string(text.substr(begin, text.find_last_not_of(blank) + 1 - begin));
+}
+
 /// The URLs, one by one: each value may be a comma list, and so may the hosts of a URL.
 std::vector<std::string> urls_of(const Setting& setting) {
   std::vector<std::string> urls;
@@ -34,7 +41,7 @@ std::vector<std::string> urls_of(const Setting& setting) {
     std::size_t begin = 0;
     for (;;) {
       const std::size_t comma = value.find(',', begin);
-      std::string part = value.substr(begin, comma - begin);
+      std::string part = without_margins(std::string_view(value).substr(begin, comma - begin));
       const bool is_url = part.find("://") != std::string::npos || local::is_place(part);
       if (begin > 0 && !is_url && redis::names_several_hosts(urls.back())) {
         urls.back() += "," + part;
@@ -187,11 +194,15 @@ void raise_restart_guard(const Settings& settings, ServerOptions& options, std::
   options.restart_guard = span;
 }
 
-std::string fingerprint(const ServerOptions& options) {
+std::vector<std::string> names_of(const ServerOptions& options) {
   std::vector<std::string> names;
   if (options.local) names.push_back(options.local->name());
   for (const redis::Endpoint& endpoint : options.endpoints) names.push_back(endpoint.name());
-  return server_set_fingerprint(std::move(names));
+  return names;
+}
+
+std::string fingerprint(const ServerOptions& options) {
+  return server_set_fingerprint(names_of(options));
 }
 
 }  // namespace redlock::cli

@@ -34,6 +34,9 @@ ServerOptions read_server_options(const Settings& settings);
 /// that the span comes from.
 void raise_restart_guard(const Settings& settings, ServerOptions& options, std::string_view name, Duration span);
 
+/// Their names, without logins.
+std::vector<std::string> names_of(const ServerOptions& options);
+
 /// What identifies this set of servers in a lease handle.
 std::string fingerprint(const ServerOptions& options);
 

@@ -7,6 +7,7 @@
 #include <cstdlib>
 
 #include "cli/command_error.hpp"
+#include "cli/console.hpp"
 #include "cli/redact.hpp"
 #include "support/duration.hpp"
 #include "support/text.hpp"
@@ -28,7 +29,13 @@ std::optional<bool> parse_flag(std::string_view text) {
 
 Settings::Settings(CommandLine line) : line_(std::move(line)) {
   const auto chosen = text("config");
+  std::optional<std::string> withheld;
   for (const std::string& path : config_paths(chosen)) {
+    // The administrator's settings need not be everybody's: who names servers of his own can do without them.
+    if (!chosen && find("server") && is_withheld(path)) {
+      withheld = path;
+      continue;
+    }
     if (auto file = read_config_file(path)) {
       files_.push_back(std::move(*file));
     } else if (chosen) {
@@ -39,6 +46,7 @@ Settings::Settings(CommandLine line) : line_(std::move(line)) {
   for (const OptionSpec& option : option_table()) {
     if (option.kind == OptionKind::flag && (option.commands & line_.command->bit) != 0) (void)repeated(option.name);
   }
+  if (withheld) make_console(*this).notice(fmt::format("{}: permission denied; its settings are not used", *withheld));
 }
 
 std::optional<Setting> Settings::find(std::string_view name) const {

@@ -5,6 +5,7 @@
 #include "cli/wait_line.hpp"
 #include "cli/wait_report.hpp"
 #include "output/describe.hpp"
+#include "support/duration.hpp"
 #include "support/spawn.hpp"
 
 namespace redlock::cli {
@@ -79,6 +80,11 @@ class Reporting {
 };
 
 }  // namespace
+
+std::string end_of_wait_text(const WaitPolicy& policy) {
+  if (!policy.wait || *policy.wait == Duration::zero()) return {};
+  return fmt::format("; waited for {} (--wait)", format_duration(*policy.wait));
+}
 
 asio::awaitable<Result<std::shared_ptr<HeldSet>, SetFailure>> wait_for_locks(Session& session, std::vector<AcquireOrder> orders,
                                                                              WaitPolicy policy, pid_t job_group) {

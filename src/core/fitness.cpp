@@ -31,9 +31,10 @@ class Examiner {
       return std::move(fitness_);
     }
     fitness_.votes = !checkup_.lock_fault;
+    rights();
+    if (report_.is_ours) return std::move(fitness_);
     software();
     role();
-    rights();
     persistence();
     eviction();
     replicas();

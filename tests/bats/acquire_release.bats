@@ -331,6 +331,7 @@ eval_fails() {
   export REDLOCK_SERVER=$SERVERS
   acquire demo 60s
   assert_refused 78 "another set of servers" redlock-cli release -S "$SERVER_URL"
+  assert_regex "$stderr" "spelled otherwise.* Now set: $SERVER_URL$"
   assert_refused 78 "another set of servers" redlock-cli extend -S "${SERVER_URL[0]},${SERVER_URL[1]}" --ttl 60s
   assert_equal "$(redis 0 exists demo)" 1
   # In another order they are the same set.

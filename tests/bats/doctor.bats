@@ -213,6 +213,14 @@ assert_nothing_left() {
   assert_refused 78 "no server is set" redlock-cli doctor
 }
 
+@test "of this host's own store doctor tells no more than there is to tell" {
+  mkdir "$BATS_TEST_TMPDIR/locks"
+  run -0 redlock-cli doctor -S "local:$BATS_TEST_TMPDIR/locks"
+  assert_equal "${#lines[@]}" 3
+  assert_line "fit: 1 of 1 servers can vote now, 1 must"
+  refute_output --partial unknown
+}
+
 @test "-q says nothing but by its exit status" {
   start_server
   run -1 --separate-stderr redlock-cli doctor -q -S "$SERVERS"
