@@ -84,6 +84,7 @@ class Holder {
       }
     }
     co_await session_.electorate().close(report_.leases.empty() ? Farewell::thorough : Farewell::brief);
+    if (report_.released) tell_missing_votes();
     tell(*finish);
     co_return 0;
   }
@@ -258,6 +259,7 @@ class Holder {
       if (tenancy->over) return;
       tenancy->supervisor.move_deadline(tenancy->leases->deadline());
       tenancy->trouble.clear();
+      tell_missing_votes();
       session_.console().debug(fmt::format("{}: {}", key_, after_trouble ? "renewed again" : "extended"));
     };
     events.in_trouble = [this, tenancy](const Resource& resource, const LeaseInTrouble& trouble) {
@@ -311,6 +313,14 @@ class Holder {
     report_.outcome.result = "released";
     if (report_.command_signal) return Finish{0, *report_.command_signal};
     return Finish{*report_.command_exit};
+  }
+
+  /// A quorum is enough, but one that is short of servers may soon be none. Once for each state.
+  void tell_missing_votes() {
+    std::string text = output::missing_votes_text(session_.electorate().faults(), session_.electorate().size());
+    if (text == missing_votes_) return;
+    missing_votes_ = std::move(text);
+    session_.console().detail(fmt::format("{}: {}", key_, missing_votes_.empty() ? "all servers vote again" : missing_votes_));
   }
 
   /// What others read of us for as long as the lease is kept behind the command's end.
@@ -377,6 +387,7 @@ class Holder {
   std::shared_ptr<Tenancy> tenancy_;
   std::optional<pid_t> job_group_;
   std::string key_;
+  std::string missing_votes_;  ///< as it was told last
   output::RunReport report_;
   std::vector<pid_t> nested_;  ///< holders that live on our lease, once the command has ended
   int ended_by_ = 0;

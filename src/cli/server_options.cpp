@@ -55,18 +55,23 @@ std::vector<std::string> urls_of(const Setting& setting) {
   return urls;
 }
 
-std::optional<std::string> default_password(const Settings& settings) {
+struct DefaultPassword {
+  std::string text;
+  bool is_general;  ///< set for whatever server it may fit, as redis-cli uses it
+};
+
+std::optional<DefaultPassword> default_password(const Settings& settings) {
   if (const auto path = settings.text("password-file")) {
     std::ifstream file(*path);
     std::string password;
     if (!file || !std::getline(file, password)) {
       Settings::refuse(*settings.find("password-file"), fmt::format("cannot read a password from {}", escape_for_terminal(*path)));
     }
-    return password;
+    return DefaultPassword{std::move(password), /*is_general=*/false};
   }
   const char* password = std::getenv("REDISCLI_AUTH");
   if (password == nullptr || password[0] == '\0') return std::nullopt;
-  return std::string(password);
+  return DefaultPassword{password, /*is_general=*/true};
 }
 
 /// The server's name without its database: two databases of one process fail together, so they are one vote.
@@ -104,7 +109,11 @@ std::vector<redis::Endpoint> read_endpoints(const Settings& settings, const Sett
   for (const std::string& url : urls) {
     redis::Endpoint endpoint = read_endpoint(setting, url);
     if (!endpoint.user && user) endpoint.user = *user;
-    if (!endpoint.password && password) endpoint.password = *password;
+    if (!endpoint.password && password) {
+      endpoint.password = password->text;
+      // Who names a user wants to be that user.
+      endpoint.password_is_general = password->is_general && !endpoint.user;
+    }
     const std::string name = process_of(endpoint);
     const bool twice = std::any_of(endpoints.begin(), endpoints.end(), [&](const auto& other) { return process_of(other) == name; });
     if (twice)

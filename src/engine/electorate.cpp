@@ -18,6 +18,7 @@ Electorate::Electorate(asio::any_io_executor executor, const Clock& clock, Rando
       random_(std::move(random)),
       servers_(std::move(servers)),
       answered_(servers_.size(), true),
+      faults_(servers_.size()),
       server_timeout_(server_timeout),
       restart_guard_(servers_.size() < smallest_guarded ? Duration::zero() : restart_guard) {}
 
@@ -25,6 +26,14 @@ std::vector<std::string> Electorate::names() const {
   std::vector<std::string> names;
   for (const auto& server : servers_) names.push_back(server->name());
   return names;
+}
+
+std::vector<ServerFault> Electorate::faults() const {
+  std::vector<ServerFault> faults;
+  for (std::size_t i = 0; i < size(); ++i) {
+    if (faults_[i]) faults.push_back({servers_[i]->name(), *faults_[i]});
+  }
+  return faults;
 }
 
 asio::awaitable<void> Electorate::close(Farewell farewell) {

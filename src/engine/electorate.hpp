@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -56,6 +57,12 @@ class Electorate {
   void set_answered(std::size_t server, bool answered) { answered_[server] = answered; }
   [[nodiscard]] bool answered(std::size_t server) const { return answered_[server]; }
 
+  /// Remembers how a server's last question ended, once it has: with a fault, or nothing: with a vote.
+  void set_fault(std::size_t server, std::optional<Fault> fault) { faults_[server] = std::move(fault); }
+
+  /// The servers that gave no vote to their last question that has ended.
+  [[nodiscard]] std::vector<ServerFault> faults() const;
+
   /// Ends all connections. Servers that answered last time are waited for, at most for the server timeout, until they have read everything;
   /// the others as `farewell` says.
   asio::awaitable<void> close(Farewell farewell);
@@ -66,6 +73,7 @@ class Electorate {
   RandomBits random_;
   std::vector<std::unique_ptr<LockServer>> servers_;
   std::vector<bool> answered_;
+  std::vector<std::optional<Fault>> faults_;
   Duration server_timeout_;
   Duration restart_guard_;
 };

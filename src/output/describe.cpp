@@ -138,6 +138,12 @@ std::string faults_text(const std::vector<ServerFault>& faults) {
   return text;
 }
 
+std::string missing_votes_text(const std::vector<ServerFault>& faults, std::size_t servers) {
+  if (faults.empty()) return {};
+  return fmt::format("{} of {} servers {} no vote, and at most {} may: {}", faults.size(), servers, faults.size() == 1 ? "gives" : "give",
+                     servers - quorum_of(servers), faults_text(faults));
+}
+
 std::string failure_text(const Resource& resource, const AttemptFailure& failure, std::size_t servers) {
   const std::string faults = faults_text(failure.faults);
   switch (failure.why) {

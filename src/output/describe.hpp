@@ -33,6 +33,9 @@ std::string breaking_advice(const Resource& resource, const std::optional<Holder
 /// `redis://a:6379: no answer within 50ms; redis://b:6379: wrong password`, or an empty string.
 std::string faults_text(const std::vector<ServerFault>& faults);
 
+/// `1 of 3 servers gives no vote, and at most 1 may: redis://b:6379: no answer`, or nothing when all vote.
+std::string missing_votes_text(const std::vector<ServerFault>& faults, std::size_t servers);
+
 /// Why an attempt or a wait failed, as what follows `KEY: `.
 std::string failure_text(const Resource& resource, const AttemptFailure& failure, std::size_t servers);
 

@@ -379,3 +379,21 @@ two_have_ended() {
   assert_refused 78 "same" redlock-cli run -S "${SERVER_URL[0]}/1,${SERVER_URL[0]}/2" -k demo -n -- true
   assert_equal "$(redis 0 -n 1 exists demo) $(redis 0 -n 2 exists demo)" "0 0"
 }
+
+@test "-v says which servers a quorum does without" {
+  start_servers 3
+  local dead=unix://$BATS_TEST_TMPDIR/none
+  run -0 redlock-cli run -v -k demo -S "${SERVER_URL[0]},${SERVER_URL[1]},$dead" -- true
+  assert_output --partial "redlock-cli: demo: 1 of 3 servers gives no vote, and at most 1 may: $dead: "
+  run -0 redlock-cli run -v -k demo -S "$SERVERS" -- true
+  refute_output --partial "no vote"
+  # And while it runs, when that changes.
+  start_background ours redlock-cli run -v -k demo -t 2s -S "$SERVERS" -- sleep 1000
+  wait_for_key 2 demo
+  pause_server 2
+  wait_until grep -q "1 of 3 servers gives no vote" "$(background_stderr ours)"
+  resume_server 2
+  wait_until grep -q "all servers vote again" "$(background_stderr ours)"
+  kill -TERM "${BACKGROUND_PID[ours]}"
+  wait_background ours
+}

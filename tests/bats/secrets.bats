@@ -299,11 +299,22 @@ in_argv_of() { tr '\0' ' ' <"/proc/$1/cmdline"; }
   assert_unlocked demo 2
 }
 
-@test "a password for a server that wants none is denied, not ignored" {
+@test "a password that was meant for a server that wants none is denied, not ignored" {
   start_server
-  REDISCLI_AUTH=needless run --separate-stderr redlock-cli run -S "${SERVER_URL[2]}" -k demo -n -- true
-  assert_equal "$status" 77
-  keeps_secrets "$stderr" stderr
+  quiet 77 env REDLOCK_SERVER="${SERVER_URL[2]/\/\//\/\/:needless@}" redlock-cli run -k demo -n -- true
+  echo needless >"$BATS_TEST_TMPDIR/password"
+  quiet 77 redlock-cli run -S "${SERVER_URL[2]}" --password-file "$BATS_TEST_TMPDIR/password" -k demo -n -- true
+  quiet 77 env REDISCLI_AUTH=needless redlock-cli run -S "${SERVER_URL[2]}" --user nobody -k demo -n -- true
+}
+
+@test "REDISCLI_AUTH and a server without a password: one line, and the lock, as redis-cli does" {
+  start_server
+  start_server
+  REDISCLI_AUTH=needless run -0 --separate-stderr redlock-cli run -S "${SERVER_URL[2]},${SERVER_URL[3]}" -k demo -n -- echo ran
+  assert_equal "$output" ran
+  assert_regex "$stderr" "^redlock-cli: unix:///[^ ]* has no password, so REDISCLI_AUTH is not used$"
+  REDISCLI_AUTH=needless run -0 --separate-stderr redlock-cli run -q -S "${SERVER_URL[2]}" -k demo -n -- true
+  assert_equal "$stderr" ""
 }
 
 @test "a password file that cannot be read is an error, and never no password" {

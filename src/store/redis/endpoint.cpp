@@ -294,6 +294,7 @@ Endpoint Endpoint::server_at(const Address& address) const {
   server.database = database;
   server.user = user;
   server.password = password;
+  server.password_is_general = password_is_general;
   server.tls = tls;
   return server;
 }
@@ -303,6 +304,7 @@ Endpoint Endpoint::sentinel_at(const Address& address) const {
   sentinel.database = 0;
   sentinel.user = sentinel_user;
   sentinel.password = sentinel_password;
+  sentinel.password_is_general = false;
   return sentinel;
 }
 

@@ -34,6 +34,7 @@ struct Endpoint {
   unsigned database = 0;
   std::optional<std::string> user;
   std::optional<std::string> password;
+  bool password_is_general = false;          ///< it was not set for this server (REDISCLI_AUTH): one that has none is used without it
   std::optional<std::string> sentinel_user;  ///< for the sentinels, which know nothing of the logins of their masters
   std::optional<std::string> sentinel_password;
   bool tls = false;

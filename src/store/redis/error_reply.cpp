@@ -83,6 +83,11 @@ Fault fault_of_error(std::string_view error_text) {
   return {FaultKind::unavailable, "it answered: " + quote(words)};
 }
 
+bool is_needless_password(std::string_view error_text) {
+  return error_text.find("without any password configured") != std::string_view::npos ||
+         error_text.find("no password is set") != std::string_view::npos;  // Redis 5
+}
+
 bool is_noscript(std::string_view error_text) {
   return error_text.starts_with("NOSCRIPT");
 }
