@@ -150,7 +150,7 @@ all_end() {
   hold first
   joins a
   joins b -vv
-  wait_until grep -q "; 1 in line before us" "$(background_stderr b)"
+  wait_until grep -q "; 1 before us in the queue" "$(background_stderr b)"
   release_hold first
   all_end a b
 }
