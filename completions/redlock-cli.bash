@@ -60,7 +60,7 @@ _redlock_cli_offer_value() {
   case $1 in
     --on-lost) _redlock_cli_offer 'kill term warn' ;;
     --descendants) _redlock_cli_offer 'leave wait kill' ;;
-    --while-pid) _redlock_cli_offer "$$ $(ps -o pid= -U "$(id -u)" 2>/dev/null)" ;;
+    --while-pid) _redlock_cli_offer "$$" ;; # of those that are accepted, this shell
     --isolate) _redlock_cli_offer 'none cgroup pidns' ;;
     --stop-signal) _redlock_cli_offer_signals ;;
     --config | --password-file | --token-file | --cacert | --cacertdir | --cert | --cert-key) _redlock_cli_offer_files ;;

@@ -122,6 +122,10 @@ for option in --on-lost --isolate; do
   same "$completion: $option" "$(help_options run | sed -n "s/^$option //p" | tr '|' '\n')" "$(offered run "$option" '')"
 done
 
+# shellcheck disable=SC2016  # for the inner shell
+[[ $(in_completion '[[ $(offered acquire --while-pid "") == "$$" ]] && echo "the shell"') ]] ||
+  problem "$completion: --while-pid: not the shell alone"
+
 same "$page: EXIT STATUS" "$(help_exit_codes)" "$(man_exit_codes | grep -v $'^128+n\t')"
 grep -q $'^128+n\t' <<<"$(man_exit_codes)" || problem "$page: EXIT STATUS: 128+n is missing"
 

@@ -2,6 +2,9 @@
 
 #include <unistd.h>
 
+#include <array>
+#include <string_view>
+
 #include "child/process_stat.hpp"
 #include "support/boot_id.hpp"
 
@@ -10,6 +13,23 @@ namespace {
 
 /// How often a parent may end while we walk past it.
 constexpr int most_broken_walks = 5;
+
+/// What /proc says of our ancestor that has this pid; nothing when none has.
+std::optional<ProcessStat> find_ancestor(long wanted) {
+  int broken_walks = 0;
+  for (pid_t pid = ::getppid(); pid > 0;) {
+    const auto stat = read_process_stat(pid);
+    if (!stat) {
+      // It ended meanwhile; whoever has its children now is further up.
+      if (++broken_walks > most_broken_walks) return std::nullopt;
+      pid = ::getppid();
+      continue;
+    }
+    if (pid == wanted) return stat;
+    pid = stat->parent;
+  }
+  return std::nullopt;
+}
 
 }  // namespace
 
@@ -27,19 +47,21 @@ pid_t parent_of(pid_t pid) {
 
 bool is_ancestor(const ProcessIdentity& process) {
   if (read_boot_id() != process.boot) return false;
-  int broken_walks = 0;
-  for (pid_t pid = ::getppid(); pid > 0;) {
-    const auto stat = read_process_stat(pid);
-    if (!stat) {
-      // It ended meanwhile; whoever has its children now is further up.
-      if (++broken_walks > most_broken_walks) return false;
-      pid = ::getppid();
-      continue;
-    }
-    if (pid == process.pid) return stat->started == process.start;
-    pid = stat->parent;
-  }
-  return false;
+  const auto ancestor = find_ancestor(process.pid);
+  return ancestor && ancestor->started == process.start;
+}
+
+bool is_ancestor(pid_t pid) {
+  return find_ancestor(pid).has_value();
+}
+
+bool in_first_pid_namespace() {
+  // PROC_PID_INIT_INO of the kernel, part of its interface. Without namespaces there is no such
+  // link.
+  constexpr std::string_view first = "pid:[4026531836]";
+  std::array<char, 64> target{};
+  const ssize_t length = ::readlink("/proc/self/ns/pid", target.data(), target.size());
+  return length < 0 || first == std::string_view(target.data(), static_cast<std::size_t>(length));
 }
 
 }  // namespace redlock::child

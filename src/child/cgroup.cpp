@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <signal.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -155,6 +156,33 @@ bool remove_empty(const std::string& directory, int depth) {
   return ::rmdir(directory.c_str()) == 0 || errno == ENOENT;
 }
 
+constexpr std::string_view name_prefix = "redlock-";
+
+/// Whether a cgroup with this name was made by a process that is no more.
+bool is_of_dead_process(std::string_view name) {
+  if (!name.starts_with(name_prefix)) return false;
+  name.remove_prefix(name_prefix.size());
+  const std::string_view number = next_word(name, '-');
+  pid_t pid = 0;
+  const auto end = std::from_chars(number.data(), number.data() + number.size(), pid).ptr;
+  if (pid <= 0 || end != number.data() + number.size() || name.empty()) return false;
+  return ::kill(pid, 0) != 0 && errno == ESRCH;
+}
+
+/// Whoever uses a cgroup has locked its directory: a pid may be one of another namespace.
+UniqueFd claim(const std::string& directory, int operation) {
+  UniqueFd fd(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (fd && ::flock(fd.get(), operation | LOCK_NB) != 0) fd.reset();
+  return fd;
+}
+
+void remove_abandoned(const std::string& parent) {
+  for (const std::string& directory : children_of(parent)) {
+    if (!is_of_dead_process(std::string_view(directory).substr(parent.size() + 1))) continue;
+    if (claim(directory, LOCK_EX)) ::rmdir(directory.c_str());  // not one that is in use: EBUSY
+  }
+}
+
 /// Puts a child into the cgroup and back out of the world. 0, or the errno.
 int try_to_enter(const Cgroup& cgroup) {
   const pid_t child = ::fork();
@@ -184,14 +212,17 @@ std::optional<std::string> find_cgroup(std::string_view mountinfo, std::string_v
 Result<Cgroup, std::string> Cgroup::create() {
   const auto ours = find_cgroup(read_file("/proc/self/mountinfo"), read_file("/proc/self/cgroup"));
   if (!ours) return unexpected<std::string>("no cgroup v2 of ours is mounted here; mount one, or do without");
+  remove_abandoned(*ours);
   std::array<char, 64> name{};
-  std::snprintf(name.data(), name.size(), "/redlock-%ld-%08lx", static_cast<long>(::getpid()),
+  std::snprintf(name.data(), name.size(), "/%s%ld-%08lx", name_prefix.data(),
+                static_cast<long>(::getpid()),
                 static_cast<unsigned long>(random_bits() & 0xffffffffU));
   const std::string directory = *ours + name.data();
   if (::mkdir(directory.c_str(), 0755) != 0) {
     return unexpected("cannot make a cgroup in " + escape_for_terminal(*ours) + ": " + errno_text(errno) + hint());
   }
   Cgroup cgroup(directory);
+  cgroup.claim_ = claim(directory, LOCK_SH);
   if (const int error = try_to_enter(cgroup); error != 0) {
     return unexpected("cannot put a process into a cgroup in " + escape_for_terminal(*ours) + ": " + errno_text(error) + hint());
   }
@@ -208,7 +239,8 @@ Cgroup::Cgroup(Cgroup&& other) noexcept
     : directory_(std::exchange(other.directory_, {})),
       procs_(std::move(other.procs_)),
       kill_(std::move(other.kill_)),
-      events_(std::move(other.events_)) {}
+      events_(std::move(other.events_)),
+      claim_(std::move(other.claim_)) {}
 
 Cgroup::~Cgroup() {
   if (!directory_.empty()) remove();

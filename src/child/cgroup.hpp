@@ -20,8 +20,11 @@ std::optional<std::string> find_cgroup(std::string_view mountinfo, std::string_v
 /// Front and holder both have it (it is made before they part), so that either alone can kill and remove it.
 class Cgroup {
  public:
-  /// Makes one, and has a short-lived child put into it: a cgroup that may be made is not always one that may be entered. Waits for that
-  /// child; SIGCHLD must not be ignored. Else one clause that says why not, and what to do.
+  /// Removes empty ones beside it that nobody is left to remove: their process was killed before it
+  /// had a holder.
+  /// Makes one, and has a short-lived child put into it: a cgroup that may be made is not always
+  /// one that may be entered. Waits for that child; SIGCHLD must not be ignored. Else one clause
+  /// that says why not, and what to do.
   static Result<Cgroup, std::string> create();
 
   /// Takes over a cgroup that is there.
@@ -52,6 +55,7 @@ class Cgroup {
   UniqueFd procs_;         ///< open from the start: no lack of descriptors can keep us from killing
   UniqueFd kill_;          ///< nothing where the kernel has no cgroup.kill
   UniqueFd events_;
+  UniqueFd claim_;  ///< locked with flock(2) as long as front or the holder lives
 };
 
 }  // namespace redlock::child

@@ -1,24 +1,83 @@
 #include "child/channel.hpp"
 
 #include <fcntl.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/uio.h>
 
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <string_view>
 #include <system_error>
 
 namespace redlock::child {
 namespace {
 
+/// A longer text travels in a file in memory: a packet this long passes through every socket buffer
+/// that a kernel can be set to.
+constexpr std::size_t max_packet_text = 2048;
+
 struct Header {
   Message::Kind kind;
   int number;
+  bool in_file;  ///< the text is in the file that comes with the packet
 };
 
-/// A report quotes at most a key and its holder and some server errors.
-constexpr std::size_t longest_text = 128 * 1024;
+/// Room for one descriptor beside a packet.
+struct Rights {
+  alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(int))> bytes{};
+};
+
+/// A file in memory that holds `text`; none when there is no memory or descriptor for it, or
+/// RLIMIT_FSIZE is below.
+UniqueFd file_with(std::string_view text) {
+  UniqueFd file(::memfd_create("message", MFD_CLOEXEC));
+  while (file && !text.empty()) {
+    const ssize_t written = ::write(file.get(), text.data(), text.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written <= 0) return {};
+    text.remove_prefix(static_cast<std::size_t>(written));
+  }
+  return file;
+}
+
+/// All that is in the file.
+std::optional<std::string> text_in(const UniqueFd& file) {
+  struct stat about = {};
+  if (!file || ::fstat(file.get(), &about) != 0) return std::nullopt;
+  std::string text(static_cast<std::size_t>(about.st_size), '\0');
+  std::size_t done = 0;
+  while (done < text.size()) {
+    const ssize_t got =
+        ::pread(file.get(), text.data() + done, text.size() - done, static_cast<off_t>(done));
+    if (got < 0 && errno == EINTR) continue;
+    if (got <= 0) return std::nullopt;
+    done += static_cast<std::size_t>(got);
+  }
+  return text;
+}
+
+void attach(msghdr& packet, Rights& rights, int file) {
+  packet.msg_control = rights.bytes.data();
+  packet.msg_controllen = rights.bytes.size();
+  cmsghdr* const header = CMSG_FIRSTHDR(&packet);
+  header->cmsg_level = SOL_SOCKET;
+  header->cmsg_type = SCM_RIGHTS;
+  header->cmsg_len = CMSG_LEN(sizeof file);
+  std::memcpy(CMSG_DATA(header), &file, sizeof file);
+}
+
+/// The descriptor that came with a packet.
+UniqueFd detach(msghdr& packet) {
+  const cmsghdr* const header = CMSG_FIRSTHDR(&packet);
+  if (header == nullptr || header->cmsg_level != SOL_SOCKET || header->cmsg_type != SCM_RIGHTS)
+    return {};
+  int file = -1;
+  std::memcpy(&file, CMSG_DATA(header), sizeof file);
+  return UniqueFd(file);
+}
 
 }  // namespace
 
@@ -30,32 +89,56 @@ std::pair<Channel, Channel> Channel::make_pair() {
   return {Channel(UniqueFd(ends[0])), Channel(UniqueFd(ends[1]))};
 }
 
-void Channel::send(const Message& message) const {
-  Header header{message.kind, message.number};
-  std::string text = message.text.substr(0, longest_text);
+bool Channel::send(const Message& message) const {
+  Header header{message.kind, message.number, message.text.size() > max_packet_text};
+  std::string text = message.text;
   std::array<iovec, 2> parts{iovec{&header, sizeof header}, iovec{text.data(), text.size()}};
   msghdr packet{};
   packet.msg_iov = parts.data();
   packet.msg_iovlen = parts.size();
-  while (::sendmsg(fd_.get(), &packet, MSG_NOSIGNAL) < 0 && errno == EINTR) {
+
+  UniqueFd file;
+  Rights rights;
+  if (header.in_file) {
+    file = file_with(text);
+    if (!file) return false;
+    packet.msg_iovlen = 1;
+    attach(packet, rights, file.get());
   }
+
+  ssize_t sent = 0;
+  do {
+    sent = ::sendmsg(fd_.get(), &packet, MSG_NOSIGNAL | MSG_DONTWAIT);
+  } while (sent < 0 && errno == EINTR);
+  return sent >= 0;
 }
 
 std::pair<std::optional<Message>, Channel::Empty> Channel::receive() const {
-  ssize_t length = 0;
-  do {
-    length = ::recv(fd_.get(), nullptr, 0, MSG_DONTWAIT | MSG_PEEK | MSG_TRUNC);
-  } while (length < 0 && errno == EINTR);
-  if (length < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return {std::nullopt, Empty::nothing_yet};
-  if (length < static_cast<ssize_t>(sizeof(Header))) return {std::nullopt, Empty::ended};
-
   Header header{};
-  std::string text(static_cast<std::size_t>(length) - sizeof header, '\0');
+  std::string text(max_packet_text, '\0');
   std::array<iovec, 2> parts{iovec{&header, sizeof header}, iovec{text.data(), text.size()}};
+  Rights rights;
   msghdr packet{};
   packet.msg_iov = parts.data();
   packet.msg_iovlen = parts.size();
-  if (::recvmsg(fd_.get(), &packet, MSG_DONTWAIT) != length) return {std::nullopt, Empty::ended};
+  packet.msg_control = rights.bytes.data();
+  packet.msg_controllen = rights.bytes.size();
+
+  ssize_t length = 0;
+  do {
+    length = ::recvmsg(fd_.get(), &packet, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+  } while (length < 0 && errno == EINTR);
+  if (length < 0 && (errno == EAGAIN || errno == EWOULDBLOCK))
+    return {std::nullopt, Empty::nothing_yet};
+  if (length < static_cast<ssize_t>(sizeof header)) return {std::nullopt, Empty::ended};
+
+  if (header.in_file) {
+    auto whole = text_in(detach(packet));
+    if (!whole) return {std::nullopt, Empty::ended};
+    text = std::move(*whole);
+  } else {
+    text.resize(static_cast<std::size_t>(length) - sizeof header);
+  }
   return {Message{header.kind, header.number, std::move(text)}, Empty::nothing_yet};
 }
 

@@ -32,17 +32,19 @@ class Channel {
  public:
   explicit Channel(UniqueFd fd) : fd_(std::move(fd)) {}
 
-  /// Both ends; close-on-exec, reading does not block. Throws std::system_error.
+  /// Both ends; close-on-exec, reading and writing do not block. Throws std::system_error.
   static std::pair<Channel, Channel> make_pair();
 
   [[nodiscard]] int fd() const noexcept { return fd_.get(); }
 
-  /// Sends; to somebody who is gone it does nothing (reading tells).
-  void send(const Message& message) const;
+  /// Sends the whole message or nothing, and never blocks, however long the text and though the
+  /// other end reads nothing. False when it cannot be sent: the other end is gone (reading tells),
+  /// has too much unread, or there is no memory for the text.
+  bool send(const Message& message) const;  // NOLINT(modernize-use-nodiscard): often nothing follows
 
   enum class Empty { nothing_yet, ended };
 
-  /// The next message, or why there is none.
+  /// The next message, or why there is none. One that cannot be read whole ends the connection.
   std::pair<std::optional<Message>, Empty> receive() const;
 
  private:

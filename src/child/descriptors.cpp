@@ -40,17 +40,26 @@ std::vector<int> open_descriptors() {
   return descriptors;
 }
 
+/// Whether the process itself holds a record lock on the file. Such locks are in the way of one
+/// that belongs to a descriptor, so the kernel names the holder; of several it names the first.
+bool has_record_lock(int fd) {
+  struct flock lock {};
+  lock.l_type = F_WRLCK;
+  lock.l_whence = SEEK_SET;
+  return ::fcntl(fd, F_OFD_GETLK, &lock) == 0 && lock.l_type != F_UNLCK && lock.l_pid == ::getpid();
+}
+
 }  // namespace
 
 void close_inherited(std::optional<int> keep) {
   for (const int fd : open_descriptors()) {
     const int flags = ::fcntl(fd, F_GETFD);
-    if (flags >= 0 && (flags & FD_CLOEXEC) == 0 && fd != keep) ::close(fd);
+    if (flags >= 0 && (flags & FD_CLOEXEC) == 0 && fd != keep && !has_record_lock(fd)) ::close(fd);
   }
   const UniqueFd null(::open("/dev/null", O_RDWR | O_CLOEXEC));
   if (!null) return;
   for (const int fd : {STDIN_FILENO, STDOUT_FILENO}) {
-    if (fd != keep) ::dup2(null.get(), fd);
+    if (fd != keep && !has_record_lock(fd)) ::dup2(null.get(), fd);
   }
 }
 

@@ -11,10 +11,15 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <set>
 #include <system_error>
+#include <thread>
+#include <utility>
 
+#include "child/cpu_share.hpp"
 #include "child/descriptors.hpp"
+#include "child/process_stat.hpp"
+#include "child/shield.hpp"
+#include "child/title.hpp"
 
 namespace redlock::child {
 namespace {
@@ -25,8 +30,8 @@ constexpr Milliseconds group_delivery{10};
 /// How long the witness may take to be scheduled. A signal twice is the lesser evil than a signal that waits for ever.
 constexpr Milliseconds witness_patience{3000};
 
-/// Between two walks through a tree that does not die at once.
-constexpr Milliseconds kill_interval{2};
+/// Between two times that we help the holder to kill: it must have some CPU for it, too.
+constexpr Milliseconds help_interval{20};
 
 [[noreturn]] void fail(const char* what) {
   throw std::system_error(errno, std::generic_category(), what);
@@ -34,29 +39,41 @@ constexpr Milliseconds kill_interval{2};
 
 }  // namespace
 
-Front::Front(SignalGate& gate, ProcessTree& tree, StopPlan plan, bool shares_group, std::optional<int> keep_fd)
+Front::Front(SignalGate& gate, StopPlan plan, bool shares_group, std::optional<int> keep_fd, const Cgroup* cgroup)
     : gate_(gate),
-      tree_(tree),
       plan_(plan),
       keep_fd_(keep_fd),
       page_(make_shared_page()),
+      tree_(page_->target),
       timer_(::timerfd_create(CLOCK_BOOTTIME, TFD_NONBLOCK | TFD_CLOEXEC)),
       shares_group_(shares_group) {
   if (!timer_) fail("timerfd_create");
+  if (cgroup != nullptr) tree_.confine_to(*cgroup);
+  page_->set_margin(plan_.margin);
   auto [front_end, holder_end] = Channel::make_pair();
   front_end_.emplace(std::move(front_end));
   holder_end_.emplace(std::move(holder_end));
 }
 
-bool Front::fork_holder() {
+bool Front::fork_holder(int argc, char** argv) {
+  shielded_ = may_have_foreign_children();
   if (shares_group_) witness_ = std::make_unique<Witness>();
-  holder_ = ::fork();
-  if (holder_ < 0) fail("fork");
-  if (holder_ == 0) {
+  child_ = ::fork();
+  if (child_ < 0) fail("fork");
+  if (child_ == 0) {
     front_end_.reset();
+    if (shielded_) {
+      set_title("lock-shield", argc, argv);
+      become_shield(page_->shielded_holder);
+    }
+    set_title("lock-holder", argc, argv);
     return true;
   }
   holder_end_.reset();
+
+  tree_.add_guard(child_);
+  if (shielded_) tree_.set_root(child_);
+  if (witness_) tree_.add_guard(witness_->pid());
   return false;
 }
 
@@ -70,8 +87,7 @@ Verdict Front::guard() {
       if (message) {
         on_message(*message);
       } else if (empty == Channel::Empty::ended && !verdict_) {
-        kill_everything();
-        verdict_ = Verdict{unconfirmed_ ? Verdict::Source::unconfirmed : Verdict::Source::holder_died, 0, 0, {}};
+        take_over(Verdict::Source::holder_died);
       } else {
         break;
       }
@@ -82,7 +98,8 @@ Verdict Front::guard() {
 }
 
 void Front::wait_for_holder() {
-  while (!unconfirmed_ && ::waitpid(holder_, nullptr, 0) < 0 && errno == EINTR) {
+  if (reaped_ || (verdict_ && verdict_->unconfirmed)) return;
+  while (::waitpid(child_, nullptr, 0) < 0 && errno == EINTR) {
   }
 }
 
@@ -101,8 +118,10 @@ void Front::on_signal(const ReceivedSignal& signal) {
   const Instant until = now + group_delivery;
   if (shares_group_) {
     if (!ends_a_wait(signal.number)) return;  // of the kind that shells and terminals send to groups
-    // INT and QUIT of the terminal go to its foreground group. Its HUP goes to the leader of the session alone, which may be us.
-    const bool delivered = signal.from_kernel && signal.number != SIGHUP;
+    // INT and QUIT of the terminal go to its foreground group. Its HUP goes to the leader of the
+    // session alone, which may be us, and an alarm or a limit of the kernel's to us alone.
+    const bool keyboard = signal.number == SIGINT || signal.number == SIGQUIT;
+    const bool delivered = signal.from_kernel && keyboard;
     if (delivered) left_to_command_.insert(signal.number);
     held_.try_emplace(signal.number, Held{delivered, until, 0}).first->second.delivered |= delivered;
     return;
@@ -114,7 +133,7 @@ void Front::on_signal(const ReceivedSignal& signal) {
 
 void Front::pass_on(int signal) {
   front_end_->send({Message::Kind::signal, signal, {}});
-  ::kill(holder_, SIGCONT);  // nobody has waited for it yet; stopped by somebody, it could not even end
+  if (holder() != 0) ::kill(holder(), SIGCONT);  // stopped by somebody, it could not even end
 }
 
 void Front::stop_like_command(int signal) {
@@ -175,10 +194,14 @@ void Front::on_message(const Message& message) {
       stop_gate_.open();
       break;
     case Message::Kind::started:
+      claim_cpu_share();
       close_inherited(keep_fd_);
       break;
     case Message::Kind::report:
-      verdict_ = Verdict{Verdict::Source::report, std::max(0, message.number), std::max(0, -message.number), message.text};
+      verdict_.emplace();
+      verdict_->exit_code = std::max(0, message.number);
+      verdict_->signal = std::max(0, -message.number);
+      verdict_->report = message.text;
       break;
     case Message::Kind::signal:
     case Message::Kind::handed_over:
@@ -187,48 +210,84 @@ void Front::on_message(const Message& message) {
   }
 }
 
-Instant Front::kill_at() const {
-  return page_->get_deadline() - plan_.margin / 2;
+Instant Front::kill_at(Instant deadline) const {
+  return deadline - page_->get_margin() * 3 / 4;
 }
 
-Instant Front::terminate_at() const {
-  return page_->get_deadline() - plan_.margin - plan_.grace + plan_.margin / 4;
+/// Nobody has waited for it: its number is still its own.
+pid_t Front::holder() const {
+  return shielded_ ? page_->shielded_holder.load() : child_;
 }
 
 void Front::watch(Instant now) {
-  if (page_->get_deadline() == Instant::max() || plan_.on_lost == OnLost::warn) return;
-  if (!terminated_ && !page_->stopping.load() && now >= terminate_at()) {
+  const Instant deadline = page_->get_deadline();  // once: the holder may clear it meanwhile
+  if (deadline == Instant::max() || plan_.on_lost == OnLost::warn) return;
+  if (!terminated_ && !page_->stopping.load() && now >= terminate_at(deadline)) {
     terminated_ = true;
     page_->stopped_by_front = true;  // before the signal: the holder must know it when it sees what came of it
-    std::set<pid_t> guards{holder_};
-    if (witness_) guards.insert(witness_->pid());
-    tree_.signal(plan_.stop_signal, guards);
+    tree_.signal(plan_.stop_signal, kill_at(deadline));
   }
-  if (plan_.on_lost == OnLost::kill && now >= kill_at()) {
-    kill_everything();
-    verdict_ = Verdict{unconfirmed_ ? Verdict::Source::unconfirmed : Verdict::Source::holder_hung, 0, 0, {}};
-  }
+  const Instant kill = kill_at(deadline);
+  if (plan_.on_lost != OnLost::kill || now < kill) return;
+
+  // One that has begun may have to wait for a CPU. What it runs is being killed meanwhile, so there is time.
+  const Instant progress = page_->last_seen_killing();
+  const Duration progress_timeout = page_->get_margin() / (progress < kill ? 4 : 2);
+  if (now - std::max(progress, kill) >= progress_timeout) return take_over(state_of_holder());
+  if (now < helped_ + help_interval) return;
+  // Not while it gets on: what it kills needs the CPU to die.
+  if (now - progress >= help_interval) tree_.kill(now + death_timeout);
+  helped_ = BootClock::now();
 }
 
-void Front::kill_everything() {
-  const Instant last = std::max(page_->get_deadline(), BootClock::now() + death_patience);
-  ::kill(holder_, SIGKILL);  // nobody has waited for it yet; the tree cannot be seen where there is no /proc
-  while (!tree_.kill_and_reap()) {
-    unconfirmed_ = BootClock::now() >= last;
-    if (unconfirmed_) return;
-    const auto pause = std::chrono::duration_cast<std::chrono::nanoseconds>(kill_interval);
-    const timespec length{0, static_cast<long>(pause.count())};
-    ::nanosleep(&length, nullptr);
+Verdict::Source Front::state_of_holder() const {
+  const auto stat = read_process_stat(holder());
+  if (stat && stat->state == 'T') return Verdict::Source::holder_stopped;
+  if (stat && stat->state == 'R') return Verdict::Source::holder_starved;
+  return Verdict::Source::holder_hung;
+}
+
+/// Kills the holder with all that it ran, and sees it dead.
+void Front::take_over(Verdict::Source source) {
+  const Instant deadline = page_->get_deadline();
+  const Instant began = BootClock::now();
+  const Instant last = deadline == Instant::max() ? began + death_timeout : std::max(deadline, began) + death_timeout;
+  Verdict verdict;
+  verdict.source = source;
+  if (source != Verdict::Source::holder_died && holder() != 0) ::kill(holder(), SIGKILL);
+  for (;;) {
+    const Instant pass = BootClock::now();
+    const bool dead = kill_and_confirm(pass + death_timeout);
+    const Instant now = BootClock::now();
+    if (dead && now > deadline && plan_.on_lost == OnLost::kill) verdict.late = now - deadline;
+    if (!dead && now >= last) {
+      verdict.unconfirmed = true;
+      verdict.left = tree_.descendants();
+    }
+    if (dead || verdict.unconfirmed) break;
+    std::this_thread::sleep_for(std::clamp<Duration>(now - pass, kill_interval, max_kill_interval));
   }
+  verdict_ = std::move(verdict);
+}
+
+/// True when all is dead: our children tell, or the end of the shield.
+bool Front::kill_and_confirm(Instant until) {
+  if (!shielded_) return reaped_ = tree_.kill_and_reap(until);
+  tree_.kill(until);
+  int status = 0;
+  if (reaped_ || ::waitpid(child_, &status, WNOHANG) != child_) return false;
+  reaped_ = true;
+  return WIFEXITED(status) && WEXITSTATUS(status) == 0;  // one that was killed proves nothing
 }
 
 Instant Front::next_instant() const {
   Instant next = Instant::max();
   for (const auto& [number, held] : held_) next = std::min(next, held.until);
-  if (page_->get_deadline() == Instant::max() || plan_.on_lost == OnLost::warn) return next;
+  const Instant deadline = page_->get_deadline();
+  if (deadline == Instant::max() || plan_.on_lost == OnLost::warn) return next;
   const bool may_terminate = !terminated_ && !page_->stopping.load();
-  if (may_terminate) next = std::min(next, terminate_at());
-  if (plan_.on_lost == OnLost::kill) next = std::min(next, kill_at());
+  if (may_terminate) next = std::min(next, terminate_at(deadline));
+  if (plan_.on_lost == OnLost::kill) next = std::min(next, std::max(kill_at(deadline), helped_ + help_interval));
   return next;
 }
 

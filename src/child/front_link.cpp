@@ -1,12 +1,25 @@
 #include "child/front_link.hpp"
 
+#include <unistd.h>
+
 #include <csignal>
 
 #include "support/spawn.hpp"
 
 namespace redlock::child {
-FrontLink::FrontLink(asio::any_io_executor executor, const Clock& clock, Channel channel, SignalGate& gate)
+namespace {
+
+/// How long after our own signal front may come with its one of the same sweep: it may have to wait
+/// for a CPU.
+constexpr Milliseconds sweep_memory{100};
+
+}  // namespace
+
+FrontLink::FrontLink(asio::any_io_executor executor, const Clock& clock, Channel channel,
+                     SignalGate& gate)
     : executor_(std::move(executor)),
+      clock_(clock),
+      front_(::getppid()),
       channel_(std::move(channel)),
       gate_(gate),
       channel_readable_(executor_, channel_.fd()),
@@ -68,12 +81,34 @@ asio::awaitable<void> FrontLink::listen_to_front() {
 
 asio::awaitable<void> FrontLink::listen_to_children() {
   for (;;) {
-    while (const auto signal = gate_.read()) {
-      // The rest is front's to act on; we are not to be ended by what was meant for the job.
-      if (signal->number == SIGCHLD) handlers_.child();
-    }
+    read_signals();
     co_await gate_readable_.wait();
   }
+}
+
+void FrontLink::read_signals() {
+  while (const auto signal = gate_.read()) {
+    // The rest is front's to act on; we are not to be ended by what was meant for the job.
+    if (signal->number == SIGCHLD) {
+      handlers_.child();
+    } else if (!signal->from_kernel && signal->sender != front_) {
+      got_[signal->number] = clock_.now();
+    }
+  }
+}
+
+bool FrontLink::got_ourselves(int signal) {
+  read_signals();
+  const auto got = got_.find(signal);
+  if (got == got_.end()) return false;
+  const bool recent = clock_.now() - got->second <= sweep_memory;
+  got_.erase(got);
+  return recent;
+}
+
+void FrontLink::forget_signals() {
+  read_signals();
+  got_.clear();
 }
 
 }  // namespace redlock::child

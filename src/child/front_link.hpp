@@ -3,6 +3,7 @@
 #include <asio/any_io_executor.hpp>
 #include <asio/awaitable.hpp>
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 
@@ -41,29 +42,42 @@ class FrontLink : public std::enable_shared_from_this<FrontLink> {
 
   [[nodiscard]] bool gone() const noexcept { return gone_; }
 
+  /// Whether this process got the signal, too, and from somebody else than front: until now, and
+  /// not long ago. Each is told once. Front and holder share no process group, so it was sent to
+  /// processes one by one, as systemd does with all in a control group.
+  bool got_ourselves(int signal);
+
+  /// Forgets what got_ourselves() would tell.
+  void forget_signals();
+
   void tell_waiting() const { channel_.send({Message::Kind::waiting, 0, {}}); }
   void tell_started() const { channel_.send({Message::Kind::started, 0, {}}); }
   void tell_ended() const { channel_.send({Message::Kind::ended, 0, {}}); }
   void tell_stopped(int signal) const { channel_.send({Message::Kind::stopped, signal, {}}); }
 
-  /// The last word: the exit code, or minus the signal to die of, and the text for --status-fd.
-  void report(int exit_code_or_signal, std::string text) const {
-    channel_.send({Message::Kind::report, exit_code_or_signal, std::move(text)});
+  /// The last word: the exit code, or minus the signal to die of, and the text for --status-fd or
+  /// stdout. False when it cannot be sent.
+  bool report(int exit_code_or_signal, std::string text) const {
+    return channel_.send({Message::Kind::report, exit_code_or_signal, std::move(text)});
   }
 
  private:
   void ask();
+  void read_signals();
   asio::awaitable<void> listen_to_front();
   asio::awaitable<void> listen_to_children();
   [[nodiscard]] bool answered() const noexcept { return answers_ == questions_; }
 
   asio::any_io_executor executor_;
+  const Clock& clock_;
+  pid_t front_;
   Channel channel_;
   SignalGate& gate_;
   Readable channel_readable_;
   Readable gate_readable_;
   std::unique_ptr<Bell> bell_;  ///< rung at an answer and at the end
   Handlers handlers_;
+  std::map<int, Instant> got_;  ///< signals to this process, and when they were last read
   int questions_ = 0;
   int answers_ = 0;  ///< the number of the last question that was answered
   bool handed_over_ = false;

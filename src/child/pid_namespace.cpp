@@ -50,6 +50,7 @@ void close_from(unsigned first) noexcept {
 [[noreturn]] void be_init(int lifeline) noexcept {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
   ::prctl(PR_SET_NAME, "lock-init", 0, 0, 0);
+  ::setpgid(0, 0);  // not in the holder's, which then could not found a session
   ignore_all();
   ::signal(SIGCHLD, SIG_IGN);  // the kernel reaps what comes to us, even while we are stopped
   // Everything: no pipe, no connection may stay open because of us. Our own copy of the lifeline's other end, too.

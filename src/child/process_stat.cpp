@@ -6,6 +6,7 @@
 #include <array>
 #include <cerrno>
 #include <cstdio>
+#include <string_view>
 
 #include "support/unique_fd.hpp"
 
@@ -31,15 +32,36 @@ std::optional<ProcessStat> read_process_stat(pid_t pid) {
   // The name, in parentheses, can hold anything, ") Z 1" included; nothing after it holds a parenthesis.
   const auto name_end = text->rfind(')');
   if (name_end == std::string::npos) return std::nullopt;
-  char state = 0;
   int threads = 0;
   ProcessStat stat{};
   // The fields from the 3rd to the 22nd.
   constexpr const char* form = " %c %d %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %d %*s %llu";
-  if (std::sscanf(text->c_str() + name_end + 1, form, &state, &stat.parent, &threads, &stat.started) != 4) return std::nullopt;
-  const bool ended = (state == 'Z' || state == 'X' || state == 'x') && threads <= 1;
+  if (std::sscanf(text->c_str() + name_end + 1, form, &stat.state, &stat.parent, &threads, &stat.started) != 4) return std::nullopt;
+  const bool ended = (stat.state == 'Z' || stat.state == 'X' || stat.state == 'x') && threads <= 1;
   stat.living = !ended;
   return stat;
+}
+
+std::uint64_t private_bytes(pid_t pid) {
+  static const auto page_size = static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
+  const auto text = read_proc_file("/proc/" + std::to_string(pid) + "/statm");
+  unsigned long long resident = 0;
+  unsigned long long shared = 0;
+  if (!text || std::sscanf(text->c_str(), "%*u %llu %llu", &resident, &shared) != 2) return 0;
+  return resident > shared ? (resident - shared) * page_size : 0;
+}
+
+bool proc_is_ours() {
+  std::array<char, 32> target{};
+  const ssize_t length = ::readlink("/proc/self", target.data(), target.size());
+  const std::string self = std::to_string(::getpid());
+  return length > 0 && self == std::string_view(target.data(), static_cast<std::size_t>(length));
+}
+
+bool proc_shows_processes() {
+  if (!proc_is_ours()) return false;
+  const pid_t parent = ::getppid();
+  return parent == 0 || read_process_stat(parent).has_value();
 }
 
 }  // namespace redlock::child

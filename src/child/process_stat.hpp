@@ -2,6 +2,7 @@
 
 #include <sys/types.h>
 
+#include <cstdint>
 #include <optional>
 #include <string>
 
@@ -10,12 +11,23 @@ namespace redlock::child {
 /// What /proc/PID/stat says of a process. Source: proc(5).
 struct ProcessStat {
   pid_t parent;
+  char state;                  ///< R, S, D, T, Z, ...
   bool living;                 ///< not a zombie; one whose first thread has ended looks like it while other threads run
   unsigned long long started;  ///< in clock ticks since boot: tells a process from a later one with the same pid
 };
 
 /// Nothing when there is no such process (any more), it is hidden from us, or errno says why it could not be read.
 std::optional<ProcessStat> read_process_stat(pid_t pid);
+
+/// The memory of its own that a process has in RAM, without files and what it shares; 0 when there is no such process. Source: proc(5), statm.
+std::uint64_t private_bytes(pid_t pid);
+
+/// Whether /proc is mounted and counts as kill(2) does: seen from an inner pid namespace, the
+/// numbers of an outer /proc are other processes.
+bool proc_is_ours();
+
+/// Whether /proc shows the processes that kill(2) reaches: it is ours, and does not hide our parent.
+bool proc_shows_processes();
 
 /// The whole of a file; nothing, and errno, when it cannot be read.
 std::optional<std::string> read_proc_file(const std::string& path);

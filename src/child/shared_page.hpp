@@ -6,30 +6,49 @@
 #include <cstdint>
 #include <memory>
 
+#include "child/tree.hpp"
 #include "support/boot_clock.hpp"
 
 namespace redlock::child {
 
-/// What front and holder both must know at every moment, in memory that both see: if one of them hangs, the other still reads it.
-/// Each value has one writer. Lock-free, so that a process stopped anywhere holds nothing up.
+/// What the front and the holder process both must know at every moment, in memory that both see: if one of them hangs, the other
+/// still reads it. Each value has one writer. Lock-free, so that a process stopped anywhere holds nothing up.
 struct SharedPage {
-  /// The lease's deadline in nanoseconds of the boot clock; 0 while there is none, or nothing runs under it.
-  std::atomic<std::int64_t> deadline{0};  // the holder's to write
+  /// The lease's deadline in nanoseconds of the boot clock; 0 while there is none, or nothing runs under it. The holder's to write.
+  std::atomic<std::int64_t> deadline{0};
 
-  /// The holder has begun to stop the command: front need not.
+  /// How long before the deadline KILL is due, in nanoseconds: it grows with what is measured. The holder's to write.
+  std::atomic<std::int64_t> margin{0};
+
+  /// The holder has begun to stop the command: the front process need not. The holder's to write.
   std::atomic<bool> stopping{false};
 
-  /// Front has sent the stop signal in the holder's place: an end of the command is none by itself from then on.
+  /// When the holder was last seen killing, in nanoseconds of the boot clock; 0: not yet. The holder's to write.
+  std::atomic<std::int64_t> killing_at{0};
+
+  /// How to reach the command in one call. The holder's to write.
+  CommandTarget target;
+
+  /// The holder process, where it is not the front process's child (Shield); else 0. The shield's to write.
+  std::atomic<pid_t> shielded_holder{0};
+
+  /// The front process has sent the stop signal in the holder's place: an end of the command is none by itself from then on.
   std::atomic<bool> stopped_by_front{false};
 
-  /// The command is stopped (^Z), so that front may stop, too: its process group; 0 while it is not stopped.
-  std::atomic<pid_t> stopped_group{0};  // the holder's to write
+  /// The command is stopped (^Z), so that the front process may stop, too: its process group; 0 while it is not stopped. The
+  /// holder's to write.
+  std::atomic<pid_t> stopped_group{0};
 
   static_assert(std::atomic<std::int64_t>::is_always_lock_free && std::atomic<bool>::is_always_lock_free &&
                 std::atomic<pid_t>::is_always_lock_free);
 
   void set_deadline(Instant instant) { deadline.store(instant.time_since_epoch().count(), std::memory_order_release); }
   void clear_deadline() { deadline.store(0, std::memory_order_release); }
+  void set_margin(Duration span) { margin.store(span.count(), std::memory_order_release); }
+  [[nodiscard]] Duration get_margin() const { return Duration(margin.load(std::memory_order_acquire)); }
+
+  /// Instant() while the holder has not begun to kill.
+  [[nodiscard]] Instant last_seen_killing() const { return Instant(Duration(killing_at.load())); }
 
   /// Instant::max() while there is none.
   [[nodiscard]] Instant get_deadline() const {

@@ -17,7 +17,14 @@ namespace {
 constexpr int last_signal = 64;  // of Linux; SIGRTMAX is a function call, and not async-signal-safe by any promise
 constexpr int exit_of_signal = 128;
 
-constexpr std::array signals_to_collect{SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGCONT, SIGWINCH};
+/// With the real-time signals, all whose default action ends a process, but KILL, PIPE (which we
+/// ignore) and the errors of our own code.
+constexpr std::array ending_signals{SIGHUP,    SIGINT,  SIGQUIT,   SIGUSR1, SIGUSR2, SIGALRM,
+                                    SIGTERM,
+#ifdef SIGSTKFLT
+                                    SIGSTKFLT,
+#endif
+                                    SIGXCPU,   SIGXFSZ, SIGVTALRM, SIGPROF, SIGIO,   SIGPWR};
 
 struct Name {
   std::string_view text;
@@ -134,8 +141,10 @@ SignalGate::SignalGate(const InheritedSignals& inherited) {
   sigset_t collected;
   sigemptyset(&collected);
   sigaddset(&collected, SIGCHLD);
-  for (const int signal : signals_to_collect) {
-    if (!inherited.ignored(signal) && !inherited.blocked(signal)) sigaddset(&collected, signal);
+  for (int signal = 1; signal <= last_signal; ++signal) {
+    const bool wanted = ends_a_wait(signal) || signal == SIGCONT || signal == SIGWINCH;
+    if (wanted && !inherited.ignored(signal) && !inherited.blocked(signal))
+      sigaddset(&collected, signal);
   }
   if (const int error = ::pthread_sigmask(SIG_BLOCK, &collected, nullptr); error != 0) {
     throw std::system_error(error, std::generic_category(), "pthread_sigmask");
@@ -198,7 +207,8 @@ bool has_controlling_terminal() noexcept {
 }
 
 bool ends_a_wait(int signal) noexcept {
-  return signal == SIGHUP || signal == SIGINT || signal == SIGQUIT || signal == SIGTERM || signal == SIGUSR1 || signal == SIGUSR2;
+  if (signal >= SIGRTMIN && signal <= last_signal) return true;
+  return std::find(ending_signals.begin(), ending_signals.end(), signal) != ending_signals.end();
 }
 
 int die_of(int signal) noexcept {

@@ -38,9 +38,11 @@ struct ReceivedSignal {
   pid_t sender;      ///< 0 when from_kernel
 };
 
-/// Collects signals synchronously. From its construction on HUP INT QUIT TERM USR1 USR2 CONT WINCH and CHLD are blocked and readable from
-/// fd(); one that was ignored or blocked at the start is left alone (except CHLD, whose ignored disposition is set to default: else nothing
-/// could be waited for). SIGPIPE is ignored: a closed stderr must not end us. TSTP, TTIN and TTOU are the StopGate's. One per process.
+/// Collects signals synchronously. From its construction on, every signal that ends_a_wait(), CONT,
+/// WINCH and CHLD are blocked and readable from fd(); one that was ignored or blocked at the start
+/// is left alone (except CHLD, whose ignored disposition is set to default: else nothing could be
+/// waited for). SIGPIPE is ignored: a closed stderr must not end us. TSTP, TTIN and TTOU are the
+/// StopGate's. A fork shares the object, but each process reads its own signals from it.
 class SignalGate {
  public:
   explicit SignalGate(const InheritedSignals& inherited);
@@ -86,7 +88,9 @@ void ignore_all() noexcept;
 /// Whether this process has a terminal that can send it signals.
 bool has_controlling_terminal() noexcept;
 
-/// Whether the default action of this signal ends a process that waits (HUP INT QUIT TERM USR1 USR2), as opposed to CONT, WINCH, CHLD.
+/// Whether the default action of this signal ends a process: HUP, INT, QUIT, TERM, ALRM, the
+/// real-time signals and so on; not KILL, not PIPE, and not the errors of our own code (SEGV, BUS,
+/// FPE, ILL, ABRT, TRAP, SYS).
 bool ends_a_wait(int signal) noexcept;
 
 /// Dies of `signal` as if nothing had caught it: no core of our own (PR_SET_DUMPABLE), default disposition, unblocked, raised.

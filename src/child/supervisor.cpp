@@ -5,12 +5,12 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <utility>
+
+#include "child/cpu_share.hpp"
 
 namespace redlock::child {
 namespace {
-
-/// Between two walks through a tree that does not die at once.
-constexpr Milliseconds kill_interval{2};
 
 /// While something cannot be killed, somebody should know, and not from a full disk.
 constexpr Milliseconds first_complaint{1000};
@@ -22,7 +22,15 @@ constexpr Milliseconds orphan_interval{20};
 }  // namespace
 
 Supervisor::Supervisor(const Clock& clock, StopPlan plan, SharedPage& page, const Isolation& isolation, SupervisorEvents events)
-    : clock_(clock), plan_(plan), page_(page), isolation_(isolation), events_(std::move(events)), bell_(clock.make_bell()) {
+    : clock_(clock),
+      plan_(plan),
+      page_(page),
+      isolation_(isolation),
+      events_(std::move(events)),
+      tree_(page.target),
+      meter_(plan.measure_interval, clock.now()),
+      margin_(plan.margin),
+      bell_(clock.make_bell()) {
   if (isolation_.cgroup() != nullptr) tree_.confine_to(*isolation_.cgroup());
 }
 
@@ -47,6 +55,7 @@ Result<void, ExecFailure> Supervisor::prepare(const Command& command, SpawnOptio
 
 void Supervisor::arm(Instant deadline) {
   deadline_ = deadline;
+  page_.set_margin(margin_);
   page_.set_deadline(deadline_);
 }
 
@@ -59,7 +68,13 @@ void Supervisor::drop() {
 Result<bool, ExecFailure> Supervisor::start() {
   if (clock_.now() >= terminate_at()) return false;
   pid_ = ready_->pid();
+  page_.target.own_group = leads_group_ ? pid_ : 0;
+  page_.target.kill_argument = leads_group_ ? -pid_ : pid_;
+  // Not before the command is forked: it must have none of this.
+  leave_session(::getpgid(pid_));
+  claim_cpu_share();
   if (auto started = ready_->start(); !started) {
+    page_.target.kill_argument = 0;
     page_.clear_deadline();
     end_namespace();
     return unexpected<ExecFailure>(std::move(started.error()));
@@ -91,9 +106,10 @@ void Supervisor::front_is_gone() {
 
 void Supervisor::pass_on(int signal) {
   if (!status_) {
-    ::kill(leads_group_ ? -pid_ : pid_, signal);
+    // Not by its number: that may be anybody's when it has been reaped.
+    if (const pid_t target = page_.target.kill_argument; target != 0) ::kill(target, signal);
   } else if (plan_.descendants == Descendants::wait) {
-    tree_.signal(signal);  // who is waited for
+    tree_.signal(signal, deadline_);  // who is waited for
   }
 }
 
@@ -117,20 +133,31 @@ asio::awaitable<Ending> Supervisor::finish() {
     if (status_ && !is_stopping() && !page_.stopped_by_front && may_leave(now)) break;
     if (!is_stopping() && (lease_gone_ || page_.stopped_by_front || now >= terminate_at())) stop(now);
     if (is_stopping() && now >= *kill_at_) {
-      if (!status_) pass_on(SIGKILL);  // the tree cannot be seen where there is no /proc
       dead = co_await kill_all();
       break;
     }
     if (is_stopping() && status_ && (*kill_at_ == Instant::max() || all_ended())) break;
-    co_await bell_->wait_until(next_look(now));
+
+    if (now >= meter_.next()) measure(now);
+    const Instant next = next_look(now);
+    if (!co_await bell_->wait_until(next)) meter_.note_timer(next, clock_.now());
   }
+  Instant over = clock_.now();
+  // It ended by itself, but nobody looked before the lease was over: it may have run on without it.
+  if (over > deadline_) lease_gone_ = true;
+  const bool is_promised = lease_gone_ && plan_.on_lost == OnLost::kill;
+
   std::vector<pid_t> swept;
   if (pid_namespace_ && dead) {
     swept = tree_.descendants();
     dead = co_await kill_all();
+    if (is_stopping()) over = clock_.now();
   }
   page_.clear_deadline();
-  co_return Ending{status_.value_or(SIGKILL), lease_gone_, !dead, tree_.descendants(), std::move(swept)};
+  Ending ending{status_.value_or(SIGKILL), lease_gone_, !dead, {}, {}, std::move(swept)};
+  if (is_promised) ending.late = std::max(Duration::zero(), over - deadline_);
+  if (!tree_.nothing_left()) ending.left = tree_.descendants();
+  co_return ending;
 }
 
 asio::awaitable<bool> Supervisor::kill_rest() {
@@ -141,18 +168,21 @@ asio::awaitable<bool> Supervisor::kill_rest() {
 asio::awaitable<bool> Supervisor::kill_all() {
   const Instant began = clock_.now();
   Instant next_complaint = began + first_complaint;
-  bool dead = tree_.kill_and_reap();
-  // Front takes over half the margin before the deadline; until then it is ours to say what could not be killed.
-  while (!dead && clock_.now() < std::max(deadline_ - plan_.margin * 3 / 4, began + death_patience)) {
-    if (clock_.now() >= next_complaint) {
-      events_.unkillable(tree_.descendants());
-      next_complaint = clock_.now() + complaint_interval;
+  for (;;) {
+    const Instant pass = clock_.now();
+    const bool dead = tree_.kill_and_reap(pass + death_timeout, &page_.killing_at);
+    const Instant now = clock_.now();
+    if (dead || now >= std::max(deadline_, began) + death_timeout) {
+      reap();
+      co_return dead;
     }
-    co_await sleep_until(clock_, clock_.now() + kill_interval);
-    dead = tree_.kill_and_reap();
+    if (now >= next_complaint) {
+      events_.unkillable(tree_.descendants());
+      next_complaint = now + complaint_interval;
+    }
+    // What dies needs the CPU, too: a walk through thousands leaves some of it.
+    co_await sleep_until(clock_, now + std::clamp<Duration>(now - pass, kill_interval, std::max<Duration>(max_kill_interval, margin_ / 8)));
   }
-  reap();
-  co_return dead;
 }
 
 /// Its init, our own, is always left in a pid namespace.
@@ -161,15 +191,15 @@ bool Supervisor::all_ended() const {
 }
 
 Instant Supervisor::next_look(Instant now) const {
-  const Instant next = is_stopping() ? *kill_at_ : terminate_at();
+  const Instant next = is_stopping() ? *kill_at_ : std::min(terminate_at(), meter_.next());
   return pid_namespace_ && status_ ? std::min(next, now + orphan_interval) : next;
 }
 
 bool Supervisor::may_leave(Instant now) {
   if (plan_.descendants == Descendants::leave || all_ended()) return true;
   if (plan_.descendants == Descendants::kill) {
-    kill_at_ = std::min(now + plan_.grace, deadline_ - plan_.margin);
-    tree_.signal(plan_.stop_signal);
+    kill_at_ = std::min(now + plan_.grace, kill_by());
+    tree_.signal(plan_.stop_signal, *kill_at_);
   }
   return false;
 }
@@ -185,11 +215,22 @@ void Supervisor::reap() {
 void Supervisor::stop(Instant now) {
   lease_gone_ = true;
   page_.stopping = true;
-  events_.stopping();
-  kill_at_ = plan_.on_lost == OnLost::kill ? std::min(now + plan_.grace, deadline_ - plan_.margin) : Instant::max();
-  if (plan_.on_lost == OnLost::warn || tree_.signal(plan_.stop_signal) > 0) return;
-  pass_on(plan_.stop_signal);
-  pass_on(SIGCONT);
+  kill_at_ = plan_.on_lost == OnLost::kill ? std::min(now + plan_.grace, kill_by()) : Instant::max();
+  if (plan_.on_lost != OnLost::warn && !page_.stopped_by_front) tree_.signal(plan_.stop_signal, *kill_at_);
+  events_.stopping(meter_.worst_delay());  // behind the signal: a message can hang at a terminal that is held (^S)
+}
+
+void Supervisor::measure(Instant now) {
+  const auto cost = meter_.step({::getpid()}, now);
+  if (!cost) return;
+  const Duration needed = needed_margin(plan_.margin, *cost);
+  set_margin(std::min(needed, std::max(plan_.margin, plan_.max_margin)));
+  if (needed > plan_.max_margin && !std::exchange(strained_, true)) events_.strained(*cost, needed);
+}
+
+void Supervisor::set_margin(Duration margin) {
+  margin_ = margin;
+  page_.set_margin(margin);
 }
 
 }  // namespace redlock::child

@@ -11,6 +11,7 @@
 #include "child/pid_namespace.hpp"
 #include "child/shared_page.hpp"
 #include "child/signals.hpp"
+#include "child/stop_meter.hpp"
 #include "child/stop_plan.hpp"
 #include "child/tree.hpp"
 #include "support/clock.hpp"
@@ -22,6 +23,7 @@ struct Ending {
   int status = 0;            ///< of the command, as waitpid gives it
   bool lease_gone = false;   ///< the lease was lost, or the command had to be stopped so that it would not outlive it
   bool unconfirmed = false;  ///< the lease is over, and something of the tree could not be killed
+  Duration late{};           ///< how long after the deadline the last of the tree was seen dead; zero: in time, or not promised
   std::vector<pid_t> left;   ///< descendants that still run
   std::vector<pid_t> swept;  ///< descendants that the command left running, killed with their pid namespace
 };
@@ -29,15 +31,17 @@ struct Ending {
 /// What the user should hear while it happens.
 struct SupervisorEvents {
   std::function<void(bool stopped_by_us)> ended;              ///< the command itself has ended; what descends from it may live on
-  std::function<void()> stopping;                             ///< the lease is over, or will be: the command is told to stop; once
+  std::function<void(const Delay&)> stopping;                 ///< the command was told to stop, as its lease is over, or will be; with
+                                                              ///< the longest delay of this process lately; once
   std::function<void(const std::vector<pid_t>&)> unkillable;  ///< these do not die of KILL; after a second, then once a minute
+  std::function<void(const StopCost&, Duration needed)> strained;  ///< to stop the command may take longer than the ttl leaves; once
 };
 
 /// The holder's guard over the command: never lets it outlive the lease. It knows the lease by its deadline alone; somebody else renews it
 /// and says so.
 ///
 /// Stop signal and CONT go to the whole tree at deadline - grace - margin, KILL at deadline - margin, again and again until nothing of the
-/// tree is left. A stop signal that was sent is final. A lease that is over stops the command at once, with KILL after the grace or at
+/// tree is left. The margin grows with what is measured meanwhile (StopMeter). A stop signal that was sent is final. A lease that is over stops the command at once, with KILL after the grace or at
 /// deadline - margin, whichever is sooner. When front is gone, KILL comes at once. A pid namespace ends with the command: what the command
 /// leaves running in it is killed.
 class Supervisor {
@@ -90,6 +94,8 @@ class Supervisor {
  private:
   void reap();
   void stop(Instant now);
+  void measure(Instant now);
+  void set_margin(Duration margin);
   void end_namespace();
   asio::awaitable<bool> kill_all();
   [[nodiscard]] bool all_ended() const;
@@ -98,7 +104,8 @@ class Supervisor {
   /// The command has ended by itself: whether what it left may be left, too. Begins to end it where that is the plan.
   bool may_leave(Instant now);
   [[nodiscard]] bool is_stopping() const noexcept { return kill_at_.has_value(); }
-  [[nodiscard]] Instant terminate_at() const { return deadline_ - plan_.margin - plan_.grace; }
+  [[nodiscard]] Instant kill_by() const { return deadline_ - margin_; }
+  [[nodiscard]] Instant terminate_at() const { return kill_by() - plan_.grace; }
 
   const Clock& clock_;
   StopPlan plan_;
@@ -106,6 +113,8 @@ class Supervisor {
   const Isolation& isolation_;
   SupervisorEvents events_;
   ProcessTree tree_;
+  StopMeter meter_;
+  Duration margin_;
   std::unique_ptr<Bell> bell_;
   std::optional<PidNamespace> pid_namespace_;
   std::optional<ReadyCommand> ready_;
@@ -115,6 +124,7 @@ class Supervisor {
   pid_t pid_ = 0;
   bool leads_group_ = false;
   bool lease_gone_ = false;
+  bool strained_ = false;  ///< told
 };
 
 }  // namespace redlock::child

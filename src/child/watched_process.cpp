@@ -6,17 +6,16 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 
 #include "child/process_stat.hpp"
-#include "child/tree.hpp"
+#include "child/stillness.hpp"
+#include "child/descendants.hpp"
 
 namespace redlock::child {
 namespace {
-
-/// How often a tree that forks while it is being stopped is walked again.
-constexpr int most_stop_passes = 10;
 
 /// When the process was started; 0 when there is no such process, or it has ended.
 unsigned long long start_time(pid_t pid) {
@@ -32,9 +31,11 @@ unexpected<std::string> refusal(pid_t pid, const std::string& why) {
 
 Result<WatchedProcess, std::string> WatchedProcess::open(pid_t pid) {
   UniqueFd pidfd(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
-  if (!pidfd && (errno == ESRCH || errno == EINVAL)) return refusal(pid, "there is no such process");
+  if (!pidfd && (errno == ESRCH || errno == EINVAL))
+    return refusal(pid, "there is no such process");
   if (!pidfd) return refusal(pid, std::string("cannot be watched: ") + std::strerror(errno));
-  if (::kill(pid, 0) != 0) return refusal(pid, "you may not signal it, so it could not be stopped if the lock is lost");
+  if (::kill(pid, 0) != 0)
+    return refusal(pid, "you may not signal it, so it could not be stopped if the lock is lost");
   return WatchedProcess(pid, std::move(pidfd));
 }
 
@@ -43,57 +44,71 @@ bool WatchedProcess::ended() const {
   return ::poll(&readable, 1, 0) == 1;
 }
 
-void WatchedProcess::remember_everybody() {
-  std::set<pid_t> roots = living();
-  if (!ended()) roots.insert(pid_);
-  for (const pid_t pid : living_descendants(roots)) {
-    // A holder that was forked below the process it watches must not take itself for its prey.
-    if (pid != ::getpid()) met_.insert({pid, start_time(pid)});
-  }
-}
-
 bool WatchedProcess::lives(const Met& met) {
-  return met.started != 0 && start_time(met.pid) == met.started;
+  return start_time(met.pid) == met.started;
 }
 
 std::set<pid_t> WatchedProcess::living() const {
   std::set<pid_t> pids;
+  if (!ended()) pids.insert(pid_);
   for (const Met& met : met_) {
     if (lives(met)) pids.insert(met.pid);
   }
   return pids;
 }
 
-bool WatchedProcess::anything_lives() const {
-  return !ended() || !living().empty();
+/// Those that were not known are remembered, and returned.
+std::vector<pid_t> WatchedProcess::meet_new(const std::set<pid_t>& known, Instant until) {
+  std::vector<pid_t> strangers;
+  for (const pid_t pid : living_descendants({known.begin(), known.end()}, until)) {
+    // A holder that was forked below the process it watches must not take itself for its prey.
+    if (pid == ::getpid() || known.contains(pid)) continue;
+    const Met met{pid, start_time(pid)};
+    if (met.started == 0) continue;  // it has ended, or is hidden from us
+    met_.insert(met);
+    strangers.push_back(pid);
+  }
+  return strangers;
 }
 
-void WatchedProcess::send(int signal) const {
-  ::syscall(SYS_pidfd_send_signal, pidfd_.get(), signal, nullptr, 0);
-  for (const pid_t pid : living()) ::kill(pid, signal);
+bool WatchedProcess::send(pid_t pid, int signal) const {
+  if (pid == pid_) return ::syscall(SYS_pidfd_send_signal, pidfd_.get(), signal, nullptr, 0) == 0;
+  return ::kill(pid, signal) == 0;
 }
 
-void WatchedProcess::hold_still() {
-  std::size_t known = 0;
-  for (int pass = 0; pass < most_stop_passes; ++pass) {
-    remember_everybody();
-    send(SIGSTOP);
-    if (pass > 0 && met_.size() == known) break;
-    known = met_.size();
+bool WatchedProcess::hold_still(Instant until) {
+  const std::set<pid_t> known = living();
+  std::set<pid_t> stopped;
+  std::set<pid_t> running;
+  for (const pid_t pid : known) {
+    if (BootClock::now() >= until) return false;
+    (is_stopped(pid) ? stopped : running).insert(pid);
+  }
+  for (auto next = running.begin(); next != running.end();) {
+    if (BootClock::now() >= until) return false;
+    const pid_t pid = *next;
+    const bool settled = is_vfork_parent_of(pid, stopped);
+    if (settled) stopped.insert(pid);
+    next = settled || !send(pid, SIGSTOP) ? running.erase(next) : std::next(next);
+  }
+  stopped_ = std::move(stopped);
+
+  // Only now: what was seen stopped has no other children than these.
+  const std::vector<pid_t> strangers = meet_new(known, until);
+  for (const pid_t pid : strangers) (void)send(pid, SIGSTOP);
+  return running.empty() && strangers.empty() && BootClock::now() < until;
+}
+
+void WatchedProcess::signal(int signal, Reach reach) {
+  for (const pid_t pid : living()) {
+    if (reach == Reach::stopped && !stopped_.contains(pid)) continue;
+    if (send(pid, signal)) (void)send(pid, SIGCONT);
   }
 }
 
-void WatchedProcess::signal(int signal) {
-  hold_still();  // what is forked between the look and the signal would lose its parent, and be lost to us
-  send(signal);
-  send(SIGCONT);
-}
-
-bool WatchedProcess::kill() {
-  hold_still();
-  const bool anything = anything_lives();
-  if (anything) send(SIGKILL);
-  return !anything;
+void WatchedProcess::kill(Instant until) {
+  meet_new(living(), until);
+  for (const pid_t pid : living()) (void)send(pid, SIGKILL);
 }
 
 }  // namespace redlock::child

@@ -16,7 +16,12 @@
 namespace redlock::child {
 namespace {
 
-constexpr int question = 64;  // the last real-time signal: it queues, and a group is hardly ever sent it
+/// The last real-time signal: it queues, and comes after all others. From anybody but our parent it
+/// is a signal like any other.
+constexpr int question = 64;
+
+/// What is written for a question: no signal has this number.
+constexpr char answer = 0;
 
 [[noreturn]] void testify(int report_to, pid_t parent) {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
@@ -26,9 +31,11 @@ constexpr int question = 64;  // the last real-time signal: it queues, and a gro
   sigfillset(&all);
   for (;;) {
     // The lowest number comes first: a question (the highest) only when nothing else is pending.
-    const int signal = ::sigwaitinfo(&all, nullptr);
-    if (signal != question && !ends_a_wait(signal)) continue;  // CONT and WINCH would fill the pipe in time
-    const char byte = static_cast<char>(signal);
+    siginfo_t info{};
+    const int signal = ::sigwaitinfo(&all, &info);
+    if (!ends_a_wait(signal)) continue;  // CONT and WINCH would fill the pipe in time
+    const bool asked = signal == question && info.si_code == SI_USER && info.si_pid == parent;
+    const char byte = asked ? answer : static_cast<char>(signal);
     if (::write(report_to, &byte, 1) < 0 && errno != EAGAIN) ::_exit(0);
   }
 }
@@ -72,7 +79,7 @@ void Witness::listen() {
   while ((length = ::read(seen_.get(), bytes.data(), bytes.size())) > 0) {
     for (ssize_t i = 0; i < length; ++i) {
       const int signal = bytes[static_cast<std::size_t>(i)];
-      if (signal == question) {
+      if (signal == answer) {
         ++answers_;
       } else {
         heard_.insert(signal);

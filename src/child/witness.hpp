@@ -39,7 +39,7 @@ class Witness {
   void forget();
 
  private:
-  UniqueFd seen_;        ///< a byte for every signal
+  UniqueFd seen_;        ///< a byte for every signal and every answer
   std::set<int> heard_;  ///< not asked about yet
   int questions_ = 0;
   int answers_ = 0;

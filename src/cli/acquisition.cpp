@@ -19,6 +19,12 @@ void Acquisition::on_signal(int signal) {
   session_.interrupt().raise();
 }
 
+void Acquisition::call_off(std::string why) {
+  if (done_) return;
+  called_off_ = std::move(why);
+  session_.interrupt().raise();
+}
+
 asio::awaitable<Handout> Acquisition::acquire() {
   Duration needed = margin(options_.ttl);
   if (options_.while_pid) needed += options_.while_pid->stop.grace;
@@ -102,6 +108,7 @@ asio::awaitable<void> Acquisition::give_back(HeldSet& leases) {
 }
 
 Handout Acquisition::interrupted() const {
+  if (ended_by_ == 0) return conclude(outcome_of("acquire", options_.resources, ExitCode::os_error, called_off_), /*busy=*/false);
   return {Finish{0, ended_by_}, options_.prints_export ? failed_export_line(signal_exit_base + ended_by_) : std::string(), nullptr};
 }
 

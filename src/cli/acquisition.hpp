@@ -45,6 +45,9 @@ class Acquisition {
   /// Ends the wait. Once there is something to hand out, a signal changes nothing.
   void on_signal(int signal);
 
+  /// Ends the wait, too: nobody needs the lease any more. `why` is for the user.
+  void call_off(std::string why);
+
   asio::awaitable<Handout> acquire();
 
   /// The handout did not reach the script: releases the lease and removes the token file. `why` is for the user.
@@ -62,6 +65,7 @@ class Acquisition {
   const AcquireOptions& options_;
   pid_t job_group_;
   int ended_by_ = 0;
+  std::string called_off_;  ///< why; empty: it was not
   bool done_ = false;
   bool wrote_file_ = false;
 };

@@ -85,7 +85,7 @@ void demand_clear_values(const std::vector<std::string>& arguments) {
     ++i;
     const std::string& value = arguments[i];
     if (value.size() < 2 || value.front() != '-') continue;
-    const std::string shown = shell_word(without_logins(value));
+    const std::string shown = shell_word(shown_word(value));
     throw CommandError(ExitCode::usage, fmt::format("--{} needs a value, and {} looks like an option; if it is the value, write --{}={}",
                                                     named.option->name, shown, named.option->name, shown));
   }
@@ -147,12 +147,15 @@ class Parser {
 
   /// False: help or version was printed.
   bool parse(std::vector<std::string> arguments) {
+    const std::vector<std::string> words = arguments;
     std::reverse(arguments.begin(), arguments.end());  // CLI11 takes a vector from its end
     try {
       app_.parse(std::move(arguments));
       return true;
     } catch (const CLI::ParseError& error) {
-      if (error.get_exit_code() != 0) throw CommandError(ExitCode::usage, escape_for_terminal(without_logins(error.what())));
+      if (error.get_exit_code() != 0)
+        throw CommandError(ExitCode::usage,
+                           escape_for_terminal(shown_message(error.what(), words)));
       app_.exit(error);  // prints the help or the version
       return false;
     }
@@ -208,7 +211,7 @@ void demand_known_command(const std::vector<std::string>& arguments) {
     known += known.empty() ? "" : ", ";
     known += command.name;
   }
-  const std::string word = escape_for_terminal(without_logins(arguments.front()));
+  const std::string word = escape_for_terminal(shown_word(arguments.front()));
   throw CommandError(ExitCode::usage, fmt::format("there is no command {}; the commands are {}", word, known));
 }
 
@@ -216,10 +219,11 @@ void demand_known_command(const std::vector<std::string>& arguments) {
 void hint_at_server_option(const std::vector<std::string>& arguments) {
   for (std::size_t i = 0; i + 1 < arguments.size(); ++i) {
     const std::string& next = arguments[i + 1];
-    const bool is_url = next.find("://") != std::string::npos || next.starts_with("unix:") || next.starts_with("local:");
+    const bool is_url = next.find("://") != std::string::npos || next.starts_with("unix:") ||
+                        next.starts_with("local:");
     if (arguments[i] == "-s" && is_url) {
-      throw CommandError(ExitCode::usage,
-                         "a server is named with a capital -S: -S " + escape_for_terminal(without_logins(next)));
+      throw CommandError(ExitCode::usage, "a server is named with a capital -S: -S " +
+                                              escape_for_terminal(shown_word(next)));
     }
   }
 }
@@ -229,7 +233,7 @@ std::string corrected_line(const std::vector<std::string>& arguments, std::size_
   std::string line = "redlock-cli";
   for (std::size_t word = 0; word < arguments.size(); ++word) {
     if (word == command) line += " --";
-    line += " " + shell_word(without_logins(arguments[word]));
+    line += " " + shell_word(shown_word(arguments[word]));
     if (word == 0 && !has_key) line += " -k KEY";
   }
   if (command == arguments.size()) line += " -- CMD";
@@ -254,7 +258,7 @@ void demand_dashes(const std::vector<std::string>& arguments) {
   if (has_text && command < arguments.size()) {
     throw CommandError(ExitCode::usage,
                        fmt::format("-c takes one word, the whole text for the shell, and {} is one too many: put all of it in quotes",
-                                   shell_word(without_logins(arguments[command]))));
+                                   shell_word(shown_word(arguments[command]))));
   }
   if (asks_for_help || has_text) return;
   throw CommandError(ExitCode::usage, "run needs -- before the command: " + corrected_line(arguments, command, has_key));

@@ -11,33 +11,91 @@
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
+#include <numeric>
 #include <sstream>
+#include <utility>
 
 #include "cli/command_error.hpp"
 #include "cli/option_table.hpp"
-#include "cli/redact.hpp"
 #include "support/text.hpp"
 
 namespace redlock::cli {
 namespace {
 
+constexpr std::string_view expected = "lines such as: server = \"redis://host:6379\"";
+
 constexpr std::string_view system_config = "/etc/redlock-cli.toml";
 
 [[noreturn]] void refuse(const std::string& path, const std::string& why) {
-  throw CommandError(ExitCode::config, fmt::format("{}: {}", escape_for_terminal(path), without_logins(why)));
+  throw CommandError(ExitCode::config, fmt::format("{}: {}", escape_for_terminal(path), why));
 }
 
-/// The user's configuration directory; nothing when there is none (no XDG_CONFIG_HOME, no HOME, no passwd entry).
-std::optional<std::string> user_config_directory() {
+struct UserDirectory {
+  std::string home;    ///< as the environment names it
+  std::string config;  ///< in there, or the same
+};
+
+/// Where the user's configuration lies; nothing when there is no such place (no XDG_CONFIG_HOME, no
+/// HOME, no passwd entry).
+std::optional<UserDirectory> user_config_directory() {
   const char* xdg = std::getenv("XDG_CONFIG_HOME");
-  if (xdg != nullptr && xdg[0] == '/') return std::string(xdg);  // the specification: a relative path is to be ignored
+  if (xdg != nullptr && xdg[0] == '/')
+    return UserDirectory{xdg, xdg};  // the specification: a relative path is to be ignored
   const char* home = std::getenv("HOME");
   if (home == nullptr || home[0] == '\0') {
     const passwd* entry = ::getpwuid(::getuid());
     home = entry != nullptr ? entry->pw_dir : nullptr;
   }
   if (home == nullptr || home[0] != '/') return std::nullopt;
-  return std::string(home) + "/.config";
+  return UserDirectory{home, std::string(home) + "/.config"};
+}
+
+/// Whether we may not even ask if the file is there, in a directory that is not ours.
+bool is_closed_to_us(const std::string& home, const std::string& path) {
+  struct stat info {};
+  if (::stat(path.c_str(), &info) == 0 || errno != EACCES) return false;
+  return ::stat(home.c_str(), &info) != 0 || info.st_uid != ::geteuid();
+}
+
+/// How many letters must change to make one word of the other.
+std::size_t distance(std::string_view a, std::string_view b) {
+  std::vector<std::size_t> row(b.size() + 1);
+  std::iota(row.begin(), row.end(), std::size_t{0});
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    std::size_t diagonal = std::exchange(row[0], i + 1);
+    for (std::size_t j = 0; j < b.size(); ++j) {
+      const std::size_t replaced = diagonal + (a[i] == b[j] ? 0 : 1);
+      diagonal = row[j + 1];
+      row[j + 1] = std::min({replaced, row[j] + 1, diagonal + 1});
+    }
+  }
+  return row.back();
+}
+
+/// The setting that was meant; empty when none is near.
+std::string hint_for(std::string_view name) {
+  constexpr std::size_t farthest = 2;
+  for (const OptionSpec& option : option_table()) {
+    if (option.source != OptionSource::anywhere || name.size() > option.name.size() + farthest)
+      continue;
+    if (distance(name, option.name) <= farthest)
+      return fmt::format("; did you mean '{}'?", option.name);
+  }
+  return "";
+}
+
+/// `line 7: `, of the last line that begins so, as CLI11 does not tell; empty when there is none.
+std::string line_of(const std::string& text, std::string_view beginning) {
+  constexpr std::string_view before = " \t\"'[";
+  beginning.remove_prefix(std::min(beginning.find_first_not_of(before), beginning.size()));
+  std::istringstream lines(text);
+  std::string line;
+  int found = 0;
+  for (int number = 1; std::getline(lines, line); ++number) {
+    const std::size_t start = std::min(line.find_first_not_of(before), line.size());
+    if (line.compare(start, beginning.size(), beginning) == 0) found = number;
+  }
+  return found == 0 ? "" : fmt::format("line {}: ", found);
 }
 
 /// CLI11 cuts a line at the first `#`, also within quotes: a list of servers would lose its end. So it gets to see none.
@@ -73,11 +131,18 @@ bool is_withheld(const std::string& path) {
          ::access(path.c_str(), R_OK) != 0 && errno == EACCES;
 }
 
-std::vector<std::string> config_paths(const std::optional<std::string>& chosen) {
-  if (chosen) return {*chosen};
-  std::vector<std::string> paths;
-  if (const auto directory = user_config_directory()) paths.push_back(*directory + "/redlock-cli/config.toml");
-  paths.emplace_back(system_config);
+ConfigPaths config_paths(const std::optional<std::string>& chosen) {
+  if (chosen) return {{*chosen}, std::nullopt};
+  ConfigPaths paths;
+  if (const auto directory = user_config_directory()) {
+    const std::string path = directory->config + "/redlock-cli/config.toml";
+    if (is_closed_to_us(directory->home, path)) {
+      paths.skipped = path;
+    } else {
+      paths.strongest_first.push_back(path);
+    }
+  }
+  paths.strongest_first.emplace_back(system_config);
   return paths;
 }
 
@@ -92,21 +157,34 @@ std::optional<ConfigFile> read_config_file(const std::string& path) {
   if (!S_ISREG(info.st_mode) && !is_null) refuse(path, "is not a regular file");
   std::ifstream stream(path);
   if (!stream) refuse(path, std::strerror(errno));
-  std::istringstream text(without_comments(path, stream));
+  const std::string text = without_comments(path, stream);
 
   ConfigFile file{path, {}};
   std::vector<CLI::ConfigItem> items;
   try {
-    items = CLI::ConfigTOML().from_config(text);
-  } catch (const CLI::Error& error) {
-    refuse(path, escape_for_terminal(error.what()));
+    std::istringstream lines(text);
+    items = CLI::ConfigTOML().from_config(lines);
+  } catch (const CLI::Error&) {
+    refuse(path, "is not a list of " + std::string(expected));
   }
   for (const CLI::ConfigItem& item : items) {
-    if (!item.parents.empty()) refuse(path, "sections are not known here, only lines such as: server = \"redis://host:6379\"");
+    const std::string& beginning = item.parents.empty() ? item.name : item.parents.front();
+    const auto refuse_line = [&](const std::string& why) {
+      refuse(path, line_of(text, beginning) + why);
+    };
+    if (!item.parents.empty())
+      refuse_line("sections are not known here, only " + std::string(expected));
     const OptionSpec* option = find_option(item.name);
-    if (option == nullptr) refuse(path, fmt::format("there is no setting {}", escape_for_terminal(item.name)));
-    if (option->source != OptionSource::anywhere) refuse(path, fmt::format("{} belongs on the command line, not in a file", item.name));
-    if (!file.values.emplace(item.name, item.inputs).second) refuse(path, fmt::format("{} is set twice", item.name));
+    if (option == nullptr) {
+      refuse_line(
+          fmt::format("this is no setting; expected are {}{}", expected, hint_for(item.name)));
+    }
+    if (option->source != OptionSource::anywhere) {
+      refuse_line(fmt::format("{} belongs on the command line, not in a file", option->name));
+    }
+    if (!file.values.emplace(item.name, item.inputs).second) {
+      refuse_line(fmt::format("{} is set twice", option->name));
+    }
   }
   return file;
 }

@@ -37,6 +37,17 @@ asio::awaitable<Finish> examine(Session& session, std::optional<Resource> key, u
   co_return Finish{code};
 }
 
+std::string shown_value(const OptionSpec& option, const Setting& setting) {
+  std::string value;
+  for (const std::string& part : setting.values) {
+    const std::optional<std::string> shown =
+        option.name == "server" ? shown_servers(part) : shown_word(part);
+    if (!shown) return "not shown: not a valid server URL";
+    value += (value.empty() ? "" : ",") + *shown;
+  }
+  return value;
+}
+
 /// `name = value (where it comes from)`, a line each; what is set nowhere has its default.
 Finish show_settings(const Settings& settings) {
   std::string text;
@@ -46,12 +57,7 @@ Finish show_settings(const Settings& settings) {
   for (const OptionSpec& option : option_table()) {
     if (option.source == OptionSource::line) continue;
     const auto setting = settings.find(option.name);
-    std::string value;
-    if (setting) {
-      for (const std::string& part : setting->values) {
-        value += (value.empty() ? "" : ",") + (option.name == "server" ? without_logins_of_servers(part) : without_logins(part));
-      }
-    }
+    const std::string value = setting ? shown_value(option, *setting) : "";
     const std::string shown = setting                   ? fmt::format(" = {} ({})", escape_for_terminal(value), setting->where)
                               : option.fallback.empty() ? std::string(" (not set)")
                                                         : fmt::format(" = {} (default)", option.fallback);

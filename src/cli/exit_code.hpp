@@ -37,7 +37,7 @@ inline constexpr std::array exit_codes{
     ExitCodeMeaning{ExitCode::denied, "denied: login, rights, or TLS verification"},
     ExitCodeMeaning{ExitCode::config, "configuration or server URL is wrong"},
     ExitCodeMeaning{ExitCode::lost, "lost: not the holder, or not any more; run: the command was stopped"},
-    ExitCodeMeaning{ExitCode::unconfirmed, "unconfirmed: a process of the command could not be killed; the lock was not released"},
+    ExitCodeMeaning{ExitCode::unconfirmed, "unconfirmed: a process of the command was not seen dead before the lock could expire"},
 };
 
 /// What shells make of a death by signal n: 128 + n.

@@ -94,7 +94,8 @@ asio::awaitable<Finish> extend(Session& session, const LeaseHandle& handle, Ttl 
 
 Finish extend_command(const Settings& settings) {
   ServerOptions servers = read_server_options(settings);
-  const Ttl ttl = require_ttl(settings, TtlDemands{servers.timeout, Duration::zero()}, ": how long the lease is to last from now on");
+  const Ttl ttl = require_ttl(settings, TtlDemands{servers.timeout, Duration::zero(), /*supervised=*/false},
+                              ": how long the lease is to last from now on");
   raise_restart_guard(settings, servers, "ttl", ttl.length());
   const LeaseHandle handle = find_lease(settings, servers);
   Session session(settings, servers, servers.timeout.value_or(default_server_timeout(ttl)));

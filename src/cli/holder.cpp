@@ -6,11 +6,11 @@
 #include <algorithm>
 
 #include "child/ancestry.hpp"
+#include "child/descendants.hpp"
 #include "child/descriptors.hpp"
 #include "child/front_link.hpp"
 #include "child/supervisor.hpp"
 #include "child/title.hpp"
-#include "child/tree.hpp"
 #include "cli/commands.hpp"
 #include "cli/enclosing.hpp"
 #include "cli/holder.hpp"
@@ -39,6 +39,20 @@ constexpr Milliseconds nested_interval{50};
 /// How long front may take to say that the command may start. One that is stopped (^Z) says nothing; the lock is given back then.
 constexpr Milliseconds go_patience{500};
 
+/// A shorter delay of our own timers is no reason to lose a lease.
+constexpr Milliseconds min_told_delay{100};
+
+constexpr int mebibyte_shift = 20;
+
+/// How long one who signals all processes of the job, one by one, may take from front to us.
+constexpr Milliseconds sweep_time{10};
+
+/// The front process of a nested run's holder; 0 when that has ended.
+pid_t front_of(pid_t holder) {
+  const pid_t parent = child::parent_of(holder);
+  return child::name_of(parent) == "lock-shield" ? child::parent_of(parent) : parent;
+}
+
 /// What those that keep the leases in the background and the run in front share; they may still be waiting for an answer when the run is
 /// over.
 struct Tenancy {
@@ -62,7 +76,7 @@ class Holder {
         page_(parts.page),
         inherited_(parts.inherited),
         isolation_(parts.isolation),
-        front_(::getppid()),
+        front_(parts.front),
         link_(std::make_shared<child::FrontLink>(session.io().get_executor(), session.clock(), std::move(parts.channel), parts.gate)),
         key_(output::keys_text(options.resources)) {
     if (parts.job_group != 0) job_group_ = parts.job_group;
@@ -98,11 +112,25 @@ class Holder {
   }
 
   void on_signal(int signal) {
-    for (const pid_t pid : nested_) ::kill(child::parent_of(pid), signal);  // their fronts: of the command nothing else is ours to end
-    if (tenancy_ && tenancy_->started) return tenancy_->supervisor.pass_on(signal);
+    if (tenancy_ && tenancy_->started) {
+      return spawn(session_.io().get_executor(), [this, signal] { return pass_on(signal); });
+    }
     if (!child::ends_a_wait(signal)) return;
     ended_by_ = signal;
     session_.interrupt().raise();
+  }
+
+  /// What we got ourselves, too, somebody sends to every process of the job, and the command gets
+  /// it as well.
+  asio::awaitable<void> pass_on(int signal) {
+    // In a job, front has waited as long for its witness.
+    if (!job_group_) co_await sleep_until(session_.clock(), session_.clock().now() + sweep_time);
+    if (link_->got_ourselves(signal)) co_return;
+    for (const pid_t pid : nested_) {
+      // Of the command nothing else is ours to end.
+      if (const pid_t front = front_of(pid); front > 1) ::kill(front, signal);
+    }
+    tenancy_->supervisor.pass_on(signal);
   }
 
   void on_child() {
@@ -117,7 +145,7 @@ class Holder {
       page_.stopped_group = change->group;  // first: front looks when its own stop is under way
       if (change->signal != 0) {
         link_->tell_stopped(change->signal);
-      } else if (::getppid() == front_) {
+      } else if (!link_->gone()) {
         ::kill(front_, SIGCONT);
       }
     }
@@ -183,12 +211,14 @@ class Holder {
       co_return co_await release(*tenancy, Finish{report_.outcome.exit_code});
     }
     tenancy->started = true;
+    link_->forget_signals();  // the command was not there to get them
     link_->tell_started();
     child::close_inherited(std::nullopt);
     keep(tenancy);
     const child::Ending ending = co_await supervisor.finish();
     report_.held = session_.clock().now() - granted;
     report_.left.assign(ending.left.begin(), ending.left.end());
+    report_.late = ending.late;
     if (ending.unconfirmed) co_return unconfirmed(*tenancy);
     co_await outlast_nested_runs(*tenancy);
     const Finish finish = finish_of(ending);
@@ -245,9 +275,7 @@ class Holder {
   /// Something of the command may still run, so the lock must not be given to others a moment sooner than it is taken from us.
   Finish unconfirmed(Tenancy& tenancy) {
     tenancy.over = true;
-    conclude(ExitCode::unconfirmed,
-             fmt::format("UNSAFE: processes of the command could not be killed and may outlive the lock, which was not released: {}",
-                         fmt::join(report_.left, " ")));
+    conclude(ExitCode::unconfirmed, output::unsafe_text(/*dead=*/false, report_.left, report_.late));
     say(/*busy=*/false);
     return Finish{report_.outcome.exit_code};
   }
@@ -271,7 +299,9 @@ class Holder {
     };
     events.ended = [this, tenancy](const Resource& resource, const LeaseEnded& end) {
       if (tenancy->over) return;
-      session_.console().error(fmt::format("{}: lost: {}", output::key_text(resource), output::ended_text(end)));
+      // Told behind the stop signal: to write can take as long as a terminal is held (^S).
+      report_.reason = output::ended_text(end);
+      lost_ = resource;
       tenancy->supervisor.lease_is_over();
     };
     tenancy->leases->keep(std::move(events));
@@ -283,10 +313,14 @@ class Holder {
       const bool was_stopped = page_.stopped_group.exchange(0) != 0;
       if (job_group_) link_->tell_ended();
       // Killed while it was stopped: whoever waits for us must learn it. What we stopped ourselves is told when the job goes on.
-      if (was_stopped && !stopped_by_us && ::getppid() == front_) ::kill(front_, SIGCONT);
+      if (was_stopped && !stopped_by_us && !link_->gone()) ::kill(front_, SIGCONT);
     };
-    events.stopping = [this] {
-      if (!tenancy_->trouble.empty()) session_.console().error(fmt::format("{}: cannot renew: {}", key_, tenancy_->trouble));
+    events.stopping = [this](const child::Delay& delay) { tell_reason(delay); };
+    events.strained = [this](const StopCost& cost, Duration needed) {
+      session_.console().notice(
+          fmt::format("{}: to stop the command's {} processes ({} MiB) may take {}, more than --ttl {} leaves; use a longer --ttl",
+                      key_, cost.processes, cost.private_bytes >> mebibyte_shift, format_duration(needed),
+                      format_duration(options_.ttl.length())));
     };
     events.unkillable = [this](const std::vector<pid_t>& pids) {
       session_.console().error(fmt::format("{}: cannot be killed; the lock is kept as long as it can be: {}", key_, fmt::join(pids, " ")));
@@ -294,8 +328,26 @@ class Holder {
     return events;
   }
 
+  /// Why the command is being stopped: the lease was lost, it could not be renewed, or we did not run.
+  void tell_reason(const child::Delay& delay) {
+    if (lost_) return tell_loss();
+    const bool delayed = delay.length >= min_told_delay;
+    if (delayed) report_.reason = output::delay_text(delay.length, delay.suspended);
+    if (!tenancy_->trouble.empty()) {
+      report_.reason = "cannot renew: " + tenancy_->trouble + (delayed ? "; " + report_.reason : "");
+    }
+    if (report_.reason.empty()) report_.reason = "cannot renew: no answer yet from a quorum of servers";
+    session_.console().error(fmt::format("{}: {}", key_, report_.reason));
+  }
+
+  void tell_loss() {
+    session_.console().error(fmt::format("{}: lost: {}", output::key_text(*lost_), report_.reason));
+    lost_.reset();
+  }
+
   /// What the command's end means for us.
   Finish finish_of(const child::Ending& ending) {
+    if (lost_) tell_loss();
     if (WIFEXITED(ending.status)) report_.command_exit = WEXITSTATUS(ending.status);
     if (WIFSIGNALED(ending.status)) report_.command_signal = WTERMSIG(ending.status);
     if (!ending.left.empty())
@@ -303,6 +355,11 @@ class Holder {
     if (!ending.swept.empty())
       session_.console().notice(fmt::format("{}: processes that the command left running, killed with its pid namespace: {}", key_,
                                             fmt::join(ending.swept, " ")));
+    if (ending.late > Duration::zero()) {
+      conclude(ExitCode::unconfirmed, output::unsafe_text(/*dead=*/true, {}, ending.late));
+      say(/*busy=*/false);
+      return Finish{report_.outcome.exit_code};
+    }
     if (ending.lease_gone) {
       conclude(ExitCode::lost,
                options_.stop.on_lost == child::OnLost::warn ? "the command ran on without the lock" : "the command was stopped");
@@ -342,7 +399,8 @@ class Holder {
     report_.released = ours && result.decision == ReleaseDecision::released;
     if (!ours && report_.outcome.result == "released") report_.outcome.result = "enclosed";
     if (!report_.released && report_.outcome.result == "released") report_.outcome.result = "unreleased";
-    const bool known_lost = report_.outcome.exit_code == to_int(ExitCode::lost);
+    const bool known_lost = report_.outcome.exit_code == to_int(ExitCode::lost) ||
+                            report_.outcome.exit_code == to_int(ExitCode::unconfirmed);
     if (result.decision == ReleaseDecision::not_ours && !known_lost) {
       conclude(ExitCode::lost, "lost while the command ran: " + output::not_ours_text(result.not_ours), {released.resource});
       if (result.not_ours) report_.outcome.holder = result.not_ours->holder;
@@ -389,7 +447,8 @@ class Holder {
   std::string key_;
   std::string missing_votes_;  ///< as it was told last
   output::RunReport report_;
-  std::vector<pid_t> nested_;  ///< holders that live on our lease, once the command has ended
+  std::optional<Resource> lost_;  ///< which of the keys, until it is told
+  std::vector<pid_t> nested_;     ///< holders that live on our lease, once the command has ended
   int ended_by_ = 0;
 };
 
@@ -408,6 +467,7 @@ void hold(const Settings& settings, const RunOptions& options, HolderParts parts
   } catch (const std::exception& error) {
     // Front learns it from our end.
     console.error(escape_for_terminal(error.what()));
+    ::_exit(to_int(ExitCode::internal));
   }
   ::_exit(0);
 }

@@ -16,6 +16,7 @@ struct HolderParts {
   child::SignalGate& gate;
   const child::InheritedSignals& inherited;
   const child::Isolation& isolation;
+  pid_t front;      ///< the front process
   pid_t job_group;  ///< the group that the command joins, 0: none
 };
 

@@ -107,7 +107,8 @@ constexpr std::array options{
     OptionSpec{"--status-fd", "status-fd", OptionKind::value, "N", for_run, OptionSource::variable,
                "At the end write one line of JSON to file descriptor N: what really happened"},
     OptionSpec{"--while-pid", "while-pid", OptionKind::value, "PID", for_acquire, OptionSource::line,
-               "Renew the lease in the background while process PID lives, then release it; $$ is the script itself"},
+               "Renew the lease in the background while process PID lives, then release it; $$ is the script itself, any other "
+               "must be an ancestor of this command"},
     OptionSpec{"--export", "export", OptionKind::flag, "", for_acquire, OptionSource::line,
                "Print shell commands that export the lease; see the example"},
     OptionSpec{"--token-file", "token-file", OptionKind::value, "FILE", for_acquire | has_lease, OptionSource::line,

@@ -1,46 +1,114 @@
 #include "cli/redact.hpp"
 
 #include <algorithm>
+#include <array>
 #include <string_view>
+
+#include "store/local/place.hpp"
+#include "store/redis/endpoint.hpp"
+#include "support/text.hpp"
 
 namespace redlock::cli {
 namespace {
 
 constexpr std::string_view separator = "://";
+constexpr std::string_view hidden = "...";
+
+/// A secret of a CI system, or a line of a file, often ends with a newline.
+std::string without_margins(std::string_view text) {
+  constexpr std::string_view blank = " \t\r\n";
+  const std::size_t begin = std::min(text.find_first_not_of(blank), text.size());
+  return std::string(text.substr(begin, text.find_last_not_of(blank) + 1 - begin));
+}
+
+std::optional<std::string> shown_server(const std::string& url) {
+  if (local::is_place(url)) {
+    const auto place = local::parse_place(url);
+    return place ? std::optional(place->name()) : std::nullopt;
+  }
+  const auto endpoint = redis::parse_endpoint(url);
+  if (!endpoint) return std::nullopt;
+  std::string name = endpoint->name();
+  const bool has_login = endpoint->user || endpoint->password || endpoint->sentinel_user ||
+                         endpoint->sentinel_password;
+  // A user is left out, too: it is where a password without its colon ends up.
+  if (has_login) name.insert(name.find(separator) + separator.size(), std::string(hidden) + "@");
+  return name;
+}
+
+/// Whether a password may be in it: it is, or was meant as, a server; or it has a login, or a
+/// query.
+bool may_hold_login(std::string_view word) {
+  const std::string lower = lower_case(word);
+  const std::string_view text = lower;
+  constexpr std::array schemes{"redis", "valkey", "unix", "sentinel", "cluster"};
+  for (const std::string_view scheme : schemes) {
+    for (std::size_t at = text.find(scheme); at != text.npos; at = text.find(scheme, at + 1)) {
+      const std::string_view behind = text.substr(at + scheme.size());
+      if (behind.starts_with(":/") || behind.starts_with("s:/")) return true;
+    }
+  }
+  const std::size_t at = text.rfind('@');
+  if (at != text.npos && text.substr(0, at).find(':') != text.npos) return true;
+  return text.find(separator) != text.npos && text.find('?') != text.npos;
+}
+
+/// How much of the word is an option's name, `--server=` or `-S`.
+std::size_t option_part(std::string_view word) {
+  if (!word.starts_with('-')) return 0;
+  const bool is_long = word.starts_with("--");
+  const std::size_t end = is_long ? word.find('=') : 1;
+  if (end == word.npos || end + 1 >= word.size()) return 0;
+  return may_hold_login(word.substr(0, end)) ? 0 : end + 1;
+}
+
+void replace_all(std::string& text, std::string_view what, std::string_view with) {
+  for (std::size_t at = text.find(what); at != text.npos; at = text.find(what, at + with.size())) {
+    text.replace(at, what.size(), with);
+  }
+}
 
 }  // namespace
 
-std::string without_logins(std::string text) {
-  for (std::size_t scheme = text.find(separator); scheme != std::string::npos; scheme = text.find(separator, scheme + 1)) {
-    const std::size_t begin = scheme + separator.size();
-    std::size_t end = text.find_first_of(" \t\n", begin);
-    if (const std::size_t query = text.find("?sentinel-", begin); query < end) {
-      text.replace(query + 1, std::min(end, text.size()) - query - 1, "...");
-      end = query;
+std::vector<std::string> split_servers(const std::string& value) {
+  std::vector<std::string> urls;
+  std::size_t begin = 0;
+  for (;;) {
+    const std::size_t comma = value.find(',', begin);
+    std::string part = without_margins(std::string_view(value).substr(begin, comma - begin));
+    const bool is_url = part.find(separator) != std::string::npos || local::is_place(part);
+    if (begin > 0 && !is_url && redis::names_several_hosts(urls.back())) {
+      urls.back() += "," + part;
+    } else {
+      urls.push_back(std::move(part));
     }
-    const std::size_t at = text.substr(0, end).rfind('@');
-    if (at != std::string::npos && at > begin) text.replace(begin, at - begin, "...");
+    if (comma == std::string::npos) return urls;
+    begin = comma + 1;
+  }
+}
+
+std::optional<std::string> shown_servers(const std::string& value) {
+  std::string text;
+  for (const std::string& url : split_servers(value)) {
+    const auto shown = shown_server(url);
+    if (!shown) return std::nullopt;
+    text += (text.empty() ? "" : ",") + *shown;
   }
   return text;
 }
 
-std::string without_logins_of_servers(const std::string& value) {
-  constexpr auto none = std::string::npos;
-  std::string text;
-  for (std::size_t begin = 0; begin < value.size();) {
-    // A URL begins behind the last comma before its scheme; a comma elsewhere may be one of a password's.
-    const std::size_t scheme = value.find(separator, begin);
-    const std::size_t before = scheme == none ? none : value.rfind(',', scheme);
-    const bool has_scheme = scheme != none && (before == none || before < begin);
-    const std::size_t login = has_scheme ? scheme + separator.size() : begin;
-    const std::size_t next = has_scheme ? value.find(separator, login) : scheme;
-    const std::size_t comma = next == none ? none : value.rfind(',', next);
-    const std::size_t end = comma == none || comma < login ? value.size() : comma + 1;
-    std::string url = value.substr(begin, end - begin);
-    const std::size_t at = url.rfind('@');
-    if (at != none && at > login - begin) url.replace(login - begin, at - (login - begin), "...");
-    text += without_logins(std::move(url));
-    begin = end;
+std::string shown_word(const std::string& word) {
+  if (!may_hold_login(word)) return word;
+  const std::size_t option = option_part(word);
+  return word.substr(0, option) + shown_servers(word.substr(option)).value_or(std::string(hidden));
+}
+
+std::string shown_message(std::string text, const std::vector<std::string>& words) {
+  for (const std::string& word : words) {
+    if (!may_hold_login(word)) continue;
+    replace_all(text, word, shown_word(word));
+    const std::string value = word.substr(option_part(word));
+    replace_all(text, value, shown_word(value));
   }
   return text;
 }

@@ -1,13 +1,23 @@
 #pragma once
 
+#include <optional>
 #include <string>
+#include <vector>
 
 namespace redlock::cli {
 
-/// What the user wrote, as it may be repeated in a message: every URL in it loses its login.
-std::string without_logins(std::string text);
+/// The URLs of a server value: it may be a comma list, and so may the hosts of a URL.
+std::vector<std::string> split_servers(const std::string& value);
 
-/// The same of a value that should be URLs and nothing else: what is no valid one loses whatever stands before its last `@`, too.
-std::string without_logins_of_servers(const std::string& value);
+/// A server value as it may be shown: rebuilt from what was read of it, with `...@` for a login.
+/// Nothing when a part of it is no valid server: then nobody knows what in it is a password.
+std::optional<std::string> shown_servers(const std::string& value);
+
+/// A word of the user's as it may be shown. What may hold a login is shown as a server value, or
+/// as `...`; an option keeps its name.
+std::string shown_word(const std::string& word);
+
+/// A message that may repeat some of these words, with each of them as it may be shown.
+std::string shown_message(std::string text, const std::vector<std::string>& words);
 
 }  // namespace redlock::cli

@@ -101,8 +101,10 @@ asio::awaitable<Finish> release(Session& session, const LeaseHandle& handle) {
 output::Outcome outcome_of_break(const Resource& resource, const std::vector<BreakVote>& votes, const std::vector<ServerFault>& faults) {
   std::optional<Holder> broken;
   std::optional<Holder> other;
+  std::size_t times_broken = 0;
   for (const BreakVote& vote : votes) {
     if (const auto* done = std::get_if<Broken>(&vote); done != nullptr && (!broken || broken->foreign)) broken = done->holder;
+    times_broken += std::holds_alternative<Broken>(vote) ? 1 : 0;
     if (const auto* left = std::get_if<OtherFence>(&vote)) other = left->holder;
   }
   const bool answered = votes.size() - faults.size() >= quorum_of(votes.size());
@@ -110,14 +112,18 @@ output::Outcome outcome_of_break(const Resource& resource, const std::vector<Bre
   if (!answered) {
     outcome =
         outcome_of("release", {resource}, code_for_faults(faults, votes.size()), "no quorum answered; " + output::faults_text(faults));
-  } else if (other) {
+  } else if (other && broken && broken_by_quorum(votes) == nullptr) {
+    outcome = outcome_of("release", {resource}, ExitCode::lost,
+                         fmt::format("broken at {} of {} servers only, the others have another fence: {}", times_broken, votes.size(),
+                                     output::held_text(*other)));
+  } else if (other && !broken) {
     outcome = outcome_of("release", {resource}, ExitCode::lost, "left alone, it has another fence: " + output::held_text(*other));
   } else {
     outcome = outcome_of("release", {resource}, ExitCode::done,
                          broken ? "broken; it was " + output::held_text(*broken) : "nothing to break: it is free");
     outcome.result = broken ? "broken" : "free";
   }
-  outcome.holder = other ? other : broken;
+  outcome.holder = broken ? broken : other;
   outcome.faults = faults;
   return outcome;
 }

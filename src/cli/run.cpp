@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include "child/descendants.hpp"
 #include "child/descriptors.hpp"
 #include "child/front.hpp"
 #include "child/title.hpp"
@@ -20,22 +21,44 @@ namespace {
 constexpr std::size_t descriptors_of_holder = 16;
 constexpr std::size_t descriptors_per_server = 4;
 
-/// A cgroup's files; or two pid namespaces, and what holds their init.
-constexpr std::size_t descriptors_of_isolation = 4;
+/// A cgroup's files and directory; or two pid namespaces, and what holds their init.
+constexpr std::size_t descriptors_of_isolation = 5;
+
+/// What became of the process that keeps the lock.
+std::string_view describe(child::Verdict::Source source) {
+  using Source = child::Verdict::Source;
+  switch (source) {
+    case Source::holder_died:
+      return "the process that keeps the lock was killed";
+    case Source::holder_stopped:
+      return "the process that keeps the lock was stopped (SIGSTOP)";
+    case Source::holder_starved:
+      return "the process that keeps the lock did not get to run";
+    case Source::holder_hung:
+    case Source::report:
+      break;
+  }
+  return "the process that keeps the lock hung";
+}
 
 /// What is left to say when the holder cannot.
 Finish without_holder(const Settings& settings, const RunOptions& options, child::Verdict& verdict) {
-  using Source = child::Verdict::Source;
-  ExitCode code = ExitCode::os_error;
-  std::string message = "the process that keeps the lock was killed; the command was killed, and the lock expires by itself";
-  if (verdict.source == Source::holder_hung) {
-    code = ExitCode::lost;
-    message = "the process that keeps the lock hung; the command was stopped before the lock could expire";
-  } else if (verdict.source == Source::unconfirmed) {
-    code = ExitCode::unconfirmed;
-    message = "UNSAFE: the process that keeps the lock failed, and processes of the command could not be killed and may outlive the lock";
-  }
+  const bool died = verdict.source == child::Verdict::Source::holder_died;
+  const bool unsafe = verdict.unconfirmed || verdict.late > Duration::zero();
   output::RunReport report;
+  report.reason = describe(verdict.source);
+  report.late = verdict.late;
+  report.left.assign(verdict.left.begin(), verdict.left.end());
+  std::string message = report.reason;
+  ExitCode code = died ? ExitCode::os_error : ExitCode::lost;
+  if (unsafe) {
+    code = ExitCode::unconfirmed;
+    message = output::unsafe_text(!verdict.unconfirmed, report.left, report.late) + "; " + report.reason;
+  } else if (died) {
+    message += "; the command was killed, and the lock expires by itself";
+  } else {
+    message += "; the command was stopped before the lock could expire";
+  }
   report.outcome = outcome_of("run", options.resources, code, message);
   verdict.report = output::run_json(report) + "\n";
   if (settings.flag("json")) {
@@ -44,6 +67,14 @@ Finish without_holder(const Settings& settings, const RunOptions& options, child
     make_console(settings).error(output::keys_text(options.resources) + ": " + report.outcome.message);
   }
   return Finish{to_int(code)};
+}
+
+/// Without them, nothing but the command itself could be stopped when the lock is lost.
+void require_visible_processes() {
+  if (child::proc_shows_descendants()) return;
+  throw CommandError(ExitCode::os_error,
+                     "/proc does not show the processes of the command, so they could not be stopped if the lock is lost; mount "
+                     "/proc of this pid namespace, or use --on-lost term");
 }
 
 child::Isolation isolate(const Settings& settings, child::IsolationMode mode, bool has_terminal) {
@@ -64,12 +95,14 @@ Finish run_command(const Settings& settings, const Start& start) {
   const bool in_job = child::has_controlling_terminal();
   // Before there is anybody to watch, and before anything is locked.
   const child::Isolation isolation = isolate(settings, options.isolation, in_job);
-  child::ProcessTree tree;
-  if (isolation.cgroup() != nullptr) tree.confine_to(*isolation.cgroup());
-  child::Front front(gate, tree, options.stop, in_job, options.status_fd);
-  if (front.fork_holder()) {
-    child::set_title("lock-holder", start.argc, start.argv);
-    hold(settings, options, {front.take_channel(), front.page(), gate, start.inherited, isolation, in_job ? ::getpgrp() : 0});
+  if (options.isolation == child::IsolationMode::none && options.stop.on_lost == child::OnLost::kill) require_visible_processes();
+  child::Front front(gate, options.stop, in_job, options.status_fd, isolation.cgroup());
+  // Known before the fork: a shield is in a group of its own, and the holder's parent.
+  const pid_t front_pid = ::getpid();
+  const pid_t job_group = in_job ? ::getpgrp() : 0;
+  if (front.fork_holder(start.argc, start.argv)) {
+    hold(settings, options,
+         {front.take_channel(), front.page(), gate, start.inherited, isolation, front_pid, job_group});
   }
   child::Verdict verdict = front.guard();
   front.wait_for_holder();

@@ -72,8 +72,9 @@ child::Descendants read_descendants(const Settings& settings) {
 int read_stop_signal(const Settings& settings) {
   const std::string name = settings.text("stop-signal").value_or("TERM");
   if (const auto signal = child::parse_signal(name)) return *signal;
-  Settings::refuse(*settings.find("stop-signal"),
-                   fmt::format("'{}' is no signal; write one like TERM, INT or 15", escape_for_terminal(name)));
+  const Setting setting = *settings.find("stop-signal");
+  Settings::refuse(setting, fmt::format("'{}' is no signal; write one like TERM, INT or 15",
+                                        escape_for_terminal(setting.shown())));
 }
 
 Duration read_min_hold(const Settings& settings) {
@@ -108,8 +109,17 @@ bool is_given_for_writing(int fd) {
   return mode >= 0 && (mode & O_ACCMODE) != O_RDONLY && (::fcntl(fd, F_GETFD) & FD_CLOEXEC) == 0;
 }
 
-child::StopPlan read_stop_plan(const Settings& settings, Ttl ttl) {
-  return {settings.duration("grace").value_or(default_grace(ttl)), margin(ttl), read_stop_signal(settings), read_on_lost(settings),
+child::StopPlan read_stop_plan(const Settings& settings, Ttl ttl, const TtlDemands& demands) {
+  const child::OnLost on_lost = read_on_lost(settings);
+  // Where nothing is promised, nothing is measured for it.
+  const Duration measure_interval =
+      on_lost == child::OnLost::kill ? extend_interval(ttl) / 2 : Duration::zero();
+  return {demands.grace.value_or(default_grace(ttl)),
+          margin(ttl),
+          max_margin(ttl, demands),
+          measure_interval,
+          read_stop_signal(settings),
+          on_lost,
           read_descendants(settings)};
 }
 
@@ -130,7 +140,7 @@ RunOptions read_run_options(const Settings& settings) {
   const Duration min_hold = read_min_hold(settings);
   raise_restart_guard(settings, servers, "min-hold", min_hold);
   return {read_lock_options(settings, std::move(resources), ttl, std::move(servers), std::move(owner)),
-          read_stop_plan(settings, ttl),
+          read_stop_plan(settings, ttl, demands),
           std::move(command),
           read_isolation(settings),
           read_status_fd(settings),

@@ -20,7 +20,7 @@ struct RunOptions : LockOptions {
 };
 
 /// --grace, --stop-signal, --on-lost and --descendants.
-child::StopPlan read_stop_plan(const Settings& settings, Ttl ttl);
+child::StopPlan read_stop_plan(const Settings& settings, Ttl ttl, const TtlDemands& demands);
 
 /// Whether somebody gave us this descriptor to write to.
 bool is_given_for_writing(int fd);

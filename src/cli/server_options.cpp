@@ -9,6 +9,7 @@
 
 #include "cli/command_error.hpp"
 #include "cli/console.hpp"
+#include "cli/redact.hpp"
 #include "core/decision.hpp"
 #include "core/lease_handle.hpp"
 #include "support/duration.hpp"
@@ -27,30 +28,10 @@ constexpr std::chrono::seconds default_restart_guard{60};
 /// More than any server has.
 constexpr std::uint64_t most_replicas = 1000;
 
-/// A secret of a CI system, or a line of a file, often ends with a newline.
-std::string without_margins(std::string_view text) {
-  constexpr std::string_view blank = " \t\r\n";
-  const std::size_t begin = std::min(text.find_first_not_of(blank), text.size());
-  return std::string(text.substr(begin, text.find_last_not_of(blank) + 1 - begin));
-}
-
-/// The URLs, one by one: each value may be a comma list, and so may the hosts of a URL.
 std::vector<std::string> urls_of(const Setting& setting) {
   std::vector<std::string> urls;
   for (const std::string& value : setting.values) {
-    std::size_t begin = 0;
-    for (;;) {
-      const std::size_t comma = value.find(',', begin);
-      std::string part = without_margins(std::string_view(value).substr(begin, comma - begin));
-      const bool is_url = part.find("://") != std::string::npos || local::is_place(part);
-      if (begin > 0 && !is_url && redis::names_several_hosts(urls.back())) {
-        urls.back() += "," + part;
-      } else {
-        urls.push_back(std::move(part));
-      }
-      if (comma == std::string::npos) break;
-      begin = comma + 1;
-    }
+    for (std::string& url : split_servers(value)) urls.push_back(std::move(url));
   }
   return urls;
 }

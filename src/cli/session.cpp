@@ -10,8 +10,8 @@ namespace redlock::cli {
 Session::Session(const Settings& settings, const ServerOptions& options, Duration server_timeout)
     : console_(make_console(settings)), json_(settings.flag("json")) {
   redis::RedisServerOptions about{options.tls, options.replicas};
-  // Who locks must know that the servers are several, and that none has forgotten what it granted.
-  about.introduces_itself = options.endpoints.size() > 1 && (settings.line().command->bit & takes_lock) != 0;
+  // Who locks must know that the servers are several, and that none has forgotten what it granted; who extends, that they still are.
+  about.introduces_itself = options.endpoints.size() > 1 && (settings.line().command->bit & (takes_lock | for_extend)) != 0;
   about.needless_password = [console = console_, told = std::make_shared<bool>(false)](const std::string& server) {
     if (std::exchange(*told, true)) return;
     console.notice(escape_for_terminal(server) + " has no password, so REDISCLI_AUTH is not used");

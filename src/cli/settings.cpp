@@ -27,10 +27,16 @@ std::optional<bool> parse_flag(std::string_view text) {
 
 }  // namespace
 
+std::string Setting::shown() const {
+  const bool from_file = origin == Origin::file || origin == Origin::weaker_file;
+  return from_file ? "..." : shown_word(values.front());
+}
+
 Settings::Settings(CommandLine line) : line_(std::move(line)) {
   const auto chosen = text("config");
   std::optional<std::string> withheld;
-  for (const std::string& path : config_paths(chosen)) {
+  const ConfigPaths paths = config_paths(chosen);
+  for (const std::string& path : paths.strongest_first) {
     // The administrator's settings need not be everybody's: who names servers of his own can do without them.
     if (!chosen && find("server") && is_withheld(path)) {
       withheld = path;
@@ -41,6 +47,11 @@ Settings::Settings(CommandLine line) : line_(std::move(line)) {
     } else if (chosen) {
       throw CommandError(ExitCode::config, fmt::format("{}: there is no file {}", find("config")->where, escape_for_terminal(path)));
     }
+  }
+  if (paths.skipped) {
+    make_console(*this).detail(
+        fmt::format("{}: skipped: it lies in a directory of another user's that we may not search",
+                    escape_for_terminal(*paths.skipped)));
   }
   // Flags are read in many places, some of them too late to complain.
   for (const OptionSpec& option : option_table()) {
@@ -96,7 +107,7 @@ std::optional<Duration> Settings::duration(std::string_view name) const {
   const auto value = text(name);
   if (!value) return std::nullopt;
   const auto span = parse_duration(*value);
-  if (!span) refuse(*find(name), describe(span.error(), *value));
+  if (!span) refuse(*find(name), describe(span.error(), find(name)->shown()));
   return *span;
 }
 
@@ -113,7 +124,7 @@ std::optional<std::uint64_t> Settings::number(std::string_view name, std::uint64
 
 void Settings::refuse(const Setting& setting, const std::string& why) {
   throw CommandError(setting.origin == Setting::Origin::line ? ExitCode::usage : ExitCode::config,
-                     setting.where + ": " + without_logins(why));
+                     setting.where + ": " + shown_message(why, setting.values));
 }
 
 }  // namespace redlock::cli

@@ -18,6 +18,10 @@ struct Setting {
   Origin origin;
   std::string where;  ///< for messages: `--ttl`, `REDLOCK_TTL`, `/etc/redlock-cli.toml: ttl`
   std::vector<std::string> values;
+
+  /// Its one value for a message: what a file says is not repeated, since not everybody who may
+  /// name the file may read it.
+  [[nodiscard]] std::string shown() const;
 };
 
 /// All settings of one call: the command line's, else the environment's, else the configuration files'. Every value is text until it is

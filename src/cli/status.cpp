@@ -17,6 +17,9 @@ namespace {
 
 constexpr std::chrono::seconds watch_interval{1};
 
+/// More would hide what could be read.
+constexpr std::size_t most_skipped_lines = 10;
+
 /// Home and clear: a terminal shows each picture in the place of the one before.
 constexpr std::string_view clear_screen = "\x1b[H\x1b[2J";
 
@@ -29,6 +32,7 @@ struct StatusOptions {
 struct Picture {
   std::vector<output::KeyStatus> keys;
   std::vector<ServerFault> faults;  ///< of listing, or of the first key
+  std::vector<ServerFault> skipped;  ///< what may be locks, too, and could not be read
 };
 
 asio::awaitable<Picture> take_picture(Session& session, std::vector<Resource> resources) {
@@ -37,6 +41,7 @@ asio::awaitable<Picture> take_picture(Session& session, std::vector<Resource> re
     Listing listing = co_await list_resources(session.electorate());
     resources = std::move(listing.resources);
     picture.faults = std::move(listing.faults);
+    picture.skipped = std::move(listing.skipped);
   }
   for (const Resource& resource : resources) {
     std::vector<InspectVote> votes = co_await inspect(session.electorate(), resource);
@@ -55,8 +60,15 @@ std::string text_of(const Picture& picture, std::size_t servers, bool listed) {
     if (servers == 1 && key.inspection.state != InspectState::unavailable) continue;
     for (std::size_t i = 0; i < key.votes.size(); ++i) text += fmt::format("  {}: {}\n", key.servers[i], output::vote_text(key.votes[i]));
   }
+  for (std::size_t i = 0; i < std::min(picture.skipped.size(), most_skipped_lines); ++i) {
+    text += fmt::format("not read: {}\n", output::faults_text({picture.skipped[i]}));
+  }
+  if (picture.skipped.size() > most_skipped_lines) {
+    text += fmt::format("not read: {} more\n", picture.skipped.size() - most_skipped_lines);
+  }
   if (listed && !picture.faults.empty()) text += fmt::format("not asked in full: {}\n", output::faults_text(picture.faults));
-  if (listed && picture.keys.empty() && picture.faults.size() < servers) text += "no locks\n";
+  if (listed && picture.keys.empty() && picture.skipped.empty() && picture.faults.size() < servers)
+    text += "no locks\n";
   return text;
 }
 
@@ -65,7 +77,9 @@ ExitCode code_of(const Picture& picture, const StatusOptions& options, std::size
   const bool unknown = any([](const output::KeyStatus& key) { return key.inspection.state == InspectState::unavailable; });
   if (unknown || servers - picture.faults.size() < quorum_of(servers)) return code_for_faults(picture.faults, servers);
   const bool taken = any([](const output::KeyStatus& key) { return key.inspection.state != InspectState::free; });
-  return options.exit_code && taken ? ExitCode::busy : ExitCode::done;
+  if (!options.exit_code) return ExitCode::done;
+  if (taken) return ExitCode::busy;
+  return picture.skipped.empty() ? ExitCode::done : ExitCode::unavailable;  // not known to be free
 }
 
 asio::awaitable<Finish> show(Session& session, const StatusOptions& options) {
@@ -74,15 +88,19 @@ asio::awaitable<Finish> show(Session& session, const StatusOptions& options) {
   for (;;) {
     const Picture picture = co_await take_picture(session, options.resources);
     const ExitCode code = code_of(picture, options, servers);
-    std::string text =
-        session.json() ? output::status_json(picture.keys, picture.faults, to_int(code)) + "\n" : text_of(picture, servers, listed);
+    std::string text = session.json() ? output::status_json(picture.keys, picture.faults,
+                                                            picture.skipped, to_int(code)) +
+                                            "\n"
+                                      : text_of(picture, servers, listed);
     if (options.watch && !session.json() && ::isatty(STDOUT_FILENO) == 1) text.insert(0, clear_screen);
     if (!session.console().is_quiet()) print_result(text);
     if (options.watch) {
       co_await sleep_until(session.clock(), session.clock().now() + watch_interval);
       continue;
     }
-    if (code != ExitCode::done && code != ExitCode::busy) session.console().error("no quorum; " + output::faults_text(picture.faults));
+    const bool no_quorum =
+        code != ExitCode::done && code != ExitCode::busy && !picture.faults.empty();
+    if (no_quorum) session.console().error("no quorum; " + output::faults_text(picture.faults));
     co_await session.electorate().close(Farewell::brief);
     co_return Finish{to_int(code)};
   }

@@ -30,6 +30,11 @@ class Reporter {
       session_.console().detail(fmt::format("{}: cannot be called when it is our turn, so we look again and again: {}",
                                             output::key_text(resource), output::faults_text(failure.deaf_to)));
     }
+    if (failure.line.mute && !std::exchange(told_mute_, true)) {
+      session_.console().detail(
+          fmt::format("{}: the holder may not notify us when it releases it (it lacks +publish, or the channels &redlock:wake:*), so we poll",
+                      output::key_text(resource)));
+    }
     report_.learn(resource, failure, session_.clock().now());
   }
 
@@ -59,6 +64,7 @@ class Reporter {
   WaitReport report_;
   std::optional<WaitLine> line_;
   bool told_deaf_ = false;
+  bool told_mute_ = false;
   bool over_ = false;
 };
 

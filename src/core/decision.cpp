@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <string_view>
 #include <utility>
 
 namespace redlock {
@@ -53,6 +54,13 @@ bool has_twins(const Votes<AcquireVote>& votes) {
   return false;
 }
 
+/// Of the process that gave the vote; empty when it is not known.
+std::string_view run_id_of(const ExtendVote& vote) {
+  if (const auto* extended = std::get_if<Extended>(&vote)) return extended->server.run_id;
+  if (const auto* not_ours = std::get_if<NotOurs>(&vote)) return not_ours->server.run_id;
+  return {};
+}
+
 /// Whether the servers other than `against` are too few for a quorum.
 bool no_quorum_without(std::size_t against, std::size_t servers) {
   return against > 0 && servers - against < quorum_of(servers);
@@ -84,6 +92,17 @@ const Company* company_in(const InspectVote& vote) {
   if (const auto* taken = std::get_if<Taken>(&vote)) return &taken->company;
   const auto* free = std::get_if<Free>(&vote);
   return free != nullptr ? &free->company : nullptr;
+}
+
+/// The fence that most servers show for a lease, of several the largest: one that granted it late may show another.
+std::optional<Fence> fence_of_most(const std::vector<InspectVote>& votes, const LeaseId& id) {
+  std::map<Fence, std::size_t> shown;
+  for (const InspectVote& vote : votes) {
+    const Taken* taken = as<Taken>(vote);
+    if (taken != nullptr && taken->holder.id == id && taken->holder.fence) ++shown[*taken->holder.fence];
+  }
+  const auto most = std::ranges::max_element(shown, {}, [](const auto& entry) { return std::pair(entry.second, entry.first); });
+  return most == shown.end() ? std::nullopt : std::optional(most->first);
 }
 
 /// What stands in the way of our lease when a quorum of servers answered or may still answer.
@@ -221,6 +240,12 @@ const AcquireVote* AcquireTally::vote_of(std::size_t server) const {
 ExtendTally::ExtendTally(std::size_t servers) : votes_(servers) {}
 
 void ExtendTally::count(std::size_t server, ExtendVote vote) {
+  const auto is_twin = [&](const std::optional<ExtendVote>& other) {
+    return &other != &votes_.at(server) && other && !run_id_of(vote).empty() && run_id_of(*other) == run_id_of(vote);
+  };
+  if (std::ranges::any_of(votes_, is_twin)) {
+    vote = Fault{FaultKind::misconfigured, "its address leads to the same server as another one given"};
+  }
   votes_.at(server) = std::move(vote);
 }
 
@@ -249,12 +274,20 @@ ReleaseDecision decide_release(const std::vector<ReleaseVote>& votes) {
   return ReleaseDecision::unavailable;
 }
 
+const Holder* broken_by_quorum(const std::vector<BreakVote>& votes) {
+  const Standing broken = leading<Broken>(votes);
+  return broken.votes >= quorum_of(votes.size()) ? broken.holder : nullptr;
+}
+
 Inspection summarize(const std::vector<InspectVote>& votes) {
   const std::size_t quorum = quorum_of(votes.size());
   const std::size_t free = number_of<Free>(votes);
   const Standing lead = leading<Taken>(votes);
   Inspection inspection;
-  if (lead.holder != nullptr) inspection.holder = *lead.holder;
+  if (lead.holder != nullptr) {
+    inspection.holder = *lead.holder;
+    inspection.holder->fence = fence_of_most(votes, lead.holder->id);
+  }
   for (const InspectVote& vote : votes) {
     const Company* company = company_in(vote);
     const auto size = [](const Company& some) { return some.waiters + some.shares; };

@@ -102,7 +102,11 @@ enum class ExtendDecision {
 class ExtendTally {
  public:
   explicit ExtendTally(std::size_t servers);
+
+  /// A second vote of the same server replaces the first. Of votes that one process gave under several names only the first counts: an
+  /// address may have moved to another of the servers since the lease was granted.
   void count(std::size_t server, ExtendVote vote);
+
   [[nodiscard]] ExtendDecision decision() const;
   [[nodiscard]] const ExtendVote* vote_of(std::size_t server) const;
 
@@ -120,6 +124,9 @@ enum class ReleaseDecision {
 /// The end of a release, from one vote of every server (a missing answer is a Fault).
 /// released: released votes >= quorum. not_ours: servers - not-ours < quorum. Otherwise unavailable.
 ReleaseDecision decide_release(const std::vector<ReleaseVote>& votes);
+
+/// The lease that a quorum of servers broke; nullptr: none.
+const Holder* broken_by_quorum(const std::vector<BreakVote>& votes);
 
 enum class InspectState {
   free,         ///< a quorum has nothing under the key

@@ -1,10 +1,10 @@
 #include "core/lease_handle.hpp"
 
 #include <algorithm>
-#include <cstdint>
 #include <utility>
 
 #include "support/base64url.hpp"
+#include "support/fingerprint.hpp"
 #include "support/number.hpp"
 
 namespace redlock {
@@ -21,24 +21,6 @@ constexpr std::size_t part_fields = 3;  ///< and the seat
 
 /// Stands between identities, so that {"ab", "c"} and {"a", "bc"} differ; no address of a server contains it.
 constexpr char separator = '\0';
-
-/// 64-bit FNV-1a.
-class Fnv1a {
- public:
-  void add(char byte) { hash_ = (hash_ ^ static_cast<unsigned char>(byte)) * 0x00000100000001b3; }
-  void add(std::string_view text) {
-    for (const char byte : text) add(byte);
-  }
-
-  [[nodiscard]] std::string hexadecimal() const {
-    std::string digits;
-    for (unsigned left = fingerprint_digits; left > 0; --left) digits += "0123456789abcdef"[(hash_ >> (4 * (left - 1))) & 0xfU];
-    return digits;
-  }
-
- private:
-  std::uint64_t hash_ = 0xcbf29ce484222325;
-};
 
 bool is_fingerprint(std::string_view text) {
   return text.size() == fingerprint_digits && text.find_first_not_of("0123456789abcdef") == std::string_view::npos;
@@ -73,12 +55,12 @@ char letter_of(const LeaseHandle::Part& part) {
 std::string server_set_fingerprint(std::vector<std::string> identities) {
   std::ranges::sort(identities);
   identities.erase(std::unique(identities.begin(), identities.end()), identities.end());
-  Fnv1a hash;
+  std::string all;
   for (std::size_t i = 0; i < identities.size(); ++i) {
-    if (i > 0) hash.add(separator);
-    hash.add(identities[i]);
+    if (i > 0) all += separator;
+    all += identities[i];
   }
-  return hash.hexadecimal();
+  return fingerprint(all);
 }
 
 std::string LeaseHandle::text() const {

@@ -11,7 +11,7 @@
 namespace redlock {
 
 /// Identifies a set of servers: the same set gives the same text, whatever the order or repetition. Not a secret.
-/// 64-bit FNV-1a over the sorted identities, as 16 hexadecimal digits. Source: Fowler, Noll, Vo, draft-eastlake-fnv.
+/// The fingerprint of the sorted identities.
 std::string server_set_fingerprint(std::vector<std::string> identities);
 
 /// What REDLOCK_LEASE carries between commands: enough to extend and release a lease. Holds the tokens, so it is a secret.

@@ -21,6 +21,8 @@ LineView view_of(const std::vector<const LineWord*>& lines, const std::vector<bo
   LineView view;
   std::optional<std::size_t> fewest;
   std::size_t in_line = 0;
+  std::size_t offered = 0;
+  std::size_t mute = 0;
   Ticket above_all = 0;
   for (std::size_t i = 0; i < lines.size(); ++i) {
     const LineWord* line = lines[i];
@@ -28,6 +30,8 @@ LineView view_of(const std::vector<const LineWord*>& lines, const std::vector<bo
     times.push_back(line->time);
     above_all = std::max(above_all, line->largest_ticket.value_or(0) + 1);
     if (line->in_line || granted[i]) ++in_line;
+    if (line->offered || granted[i]) ++offered;
+    if (line->mute) ++mute;
     fewest = std::min(fewest.value_or(line->ahead), line->ahead);
     if (granted[i]) changes.push_back(Duration::zero());
     if (!granted[i] && line->may_change) changes.push_back(*line->may_change);
@@ -36,6 +40,8 @@ LineView view_of(const std::vector<const LineWord*>& lines, const std::vector<bo
   }
   view.ahead = fewest.value_or(0);
   view.in_line = in_line >= quorum;
+  view.offered = offered >= quorum;
+  view.mute = lines.size() - mute < quorum;
   if (times.size() < quorum) return view;
   std::ranges::sort(times);
   view.next_ticket = std::max(static_cast<Ticket>(std::max<Milliseconds::rep>(times[times.size() / 2].count(), 0)), above_all);
@@ -46,14 +52,18 @@ LineView view_of(const std::vector<const LineWord*>& lines, const std::vector<bo
   return view;
 }
 
-Duration until_next_look(std::size_t ahead, std::optional<Duration> may_change) {
-  if (!may_change) return longest_between_looks;
-  Duration span = *may_change + expiry_slack;
-  if (ahead == 1) span = *may_change + second_slack;
+Duration until_next_look(const LineView& line) {
+  if (!line.may_change) return longest_between_looks;
+  const Duration may_change = *line.may_change;
+  const std::size_t ahead = line.ahead;
+  // Nobody else may be there to see that whoever was notified does not come.
+  if (line.offered) return may_change + expiry_slack;
+  Duration span = may_change + expiry_slack;
+  if (ahead == 1) span = may_change + second_slack;
   if (ahead > 1) {
     // The sum of 2/n² over all places is below 1: so many looks a second at most.
     const auto place = static_cast<Milliseconds::rep>(std::min<std::size_t>(ahead + 1, 100));
-    span = std::max<Duration>(*may_change + others_slack, Milliseconds(500 * place * place));
+    span = std::max<Duration>(may_change + others_slack, Milliseconds(500 * place * place));
   }
   return std::min<Duration>(span, longest_between_looks);
 }

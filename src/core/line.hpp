@@ -23,6 +23,8 @@ struct LineView {
   std::optional<Duration>
       may_change;  ///< until a quorum of servers may let somebody in without a call: leases end, who was called is passed over
   std::optional<std::size_t> seat;  ///< one that a quorum has free
+  bool mute = false;                ///< whoever holds it cannot notify a quorum's waiters when it releases
+  bool offered = false;             ///< a quorum may be had, but the first in line was notified and comes first
 };
 
 /// `lines[i]`: the word of server i, if it gave one; `granted[i]`: it granted what was asked, and is being given back.
@@ -31,10 +33,11 @@ LineView view_of(const std::vector<const LineWord*>& lines, const std::vector<bo
 /// How long a waiter may wait for a call before it looks by itself. The first in line looks when something may have changed; the second a
 /// little later, should the first not be there; who stands further behind looks the more rarely the further. So all of them together cost
 /// the servers no more than a few looks a second, however many they are and however short the leases, and a look each for the
-/// longest_between_looks (PROTOCOL Q7).
-Duration until_next_look(std::size_t ahead, std::optional<Duration> may_change);
+/// longest_between_looks (PROTOCOL Q7). Whoever has seen that the lock is offered to another looks when that one's time is over, wherever it
+/// stands: a free lock passes over one stopped waiter a second, as long as anybody looks.
+Duration until_next_look(const LineView& line);
 
-/// The second in line looks at least so often where a foreign client holds the lock: nobody but itself notices that the first is dead.
+/// The second in line looks at least so often where the holder notifies nobody: nobody but itself notices that the first is dead.
 inline constexpr Milliseconds second_behind_foreign{1500};
 
 /// A key's expiry shows to others up to this much later than its ttl says.

@@ -12,8 +12,20 @@ using std::chrono::seconds;
 /// Servers keep time in whole milliseconds, and so do we at the wire: one for each rounding.
 constexpr Duration expiry_rounding = milliseconds(2);
 
-/// Killing and reaping a large tree takes this long on a loaded machine; a short lease cannot afford more than a twentieth.
-constexpr Duration longest_margin = milliseconds(250);
+/// Killing and reaping an ordinary tree takes this long on a loaded machine; a short lease cannot afford more than a twentieth.
+/// Below 50 ms the wait for a CPU alone is longer (at a ttl of 100 ms six of six commands beside busy loops died too late).
+constexpr Duration max_plain_margin = milliseconds(250);
+constexpr Duration min_margin = milliseconds(50);
+
+/// What the kernel needs to end a process, and to free a GiB in pages of 4 KiB: twice what was measured on a cloud machine
+/// (docs/decisions/0012-the-promise-under-load.md), on one CPU.
+constexpr Duration time_per_process = std::chrono::microseconds(200);
+constexpr Duration time_per_gibibyte = milliseconds(200);
+constexpr int gibibyte_shift = 30;
+constexpr int mebibyte_shift = 20;
+
+/// What was measured may be this much longer when it counts.
+constexpr int measured_factor = 2;
 
 /// Enough for what shuts down tidily; longer only keeps a dying command's lock from others.
 constexpr Duration longest_default_grace = seconds(5);
@@ -36,7 +48,15 @@ Duration drift(Ttl ttl) {
 }
 
 Duration margin(Ttl ttl) {
-  return std::min(longest_margin, Duration(ttl.length()) / 20);
+  return std::clamp(Duration(ttl.length()) / 20, min_margin, max_plain_margin);
+}
+
+Duration needed_margin(Duration plain, const StopCost& cost) {
+  const auto mebibytes = static_cast<std::int64_t>(cost.private_bytes >> mebibyte_shift);
+  constexpr std::int64_t mebibytes_per_gibibyte = std::int64_t{1} << (gibibyte_shift - mebibyte_shift);
+  return plain + measured_factor * (cost.lateness + cost.walk) +
+         static_cast<std::int64_t>(cost.processes) * time_per_process +
+         mebibytes * time_per_gibibyte / mebibytes_per_gibibyte;
 }
 
 Duration default_grace(Ttl ttl) {
@@ -55,12 +75,17 @@ Duration extend_interval(Ttl ttl) {
   return Duration(ttl.length()) / 3;
 }
 
-bool leaves_room(Ttl ttl, const TtlDemands& demands) {
+Duration max_margin(Ttl ttl, const TtlDemands& demands) {
   const Duration timeout = demands.server_timeout.value_or(default_server_timeout(ttl));
   const Duration grace = demands.grace.value_or(default_grace(ttl));
   // What is longer than the ttl by itself cannot fit, and might overflow the sum.
-  if (timeout > ttl.length() || grace > ttl.length()) return false;
-  return extend_interval(ttl) + timeouts_to_fit * timeout + grace + margin(ttl) + drift(ttl) <= ttl.length();
+  if (timeout > ttl.length() || grace > ttl.length()) return Duration::zero();
+  return ttl.length() - extend_interval(ttl) - timeouts_to_fit * timeout - grace - drift(ttl);
+}
+
+bool leaves_room(Ttl ttl, const TtlDemands& demands) {
+  if (demands.supervised && ttl.length() < min_supervised_ttl) return false;
+  return margin(ttl) <= max_margin(ttl, demands);
 }
 
 std::optional<Ttl> smallest_ttl(const TtlDemands& demands) {

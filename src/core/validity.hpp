@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <optional>
 
 #include "core/names.hpp"
@@ -12,8 +13,20 @@ namespace redlock {
 /// By how much a server's clock may run faster than ours within one ttl: 1 % for the rates, 2 ms for the rounding of expiries.
 Duration drift(Ttl ttl);
 
-/// Time kept between the last SIGKILL and the end of the validity, for the kernel and for us: min(250 ms, ttl / 20).
+/// Time kept between KILL and the end of the validity when nothing else is known: ttl / 20, within 50 ms and 250 ms.
 Duration margin(Ttl ttl);
+
+/// What it takes to stop a command, as measured while it runs.
+struct StopCost {
+  Duration lateness{};                ///< how late the last timers fired: what we wait for a CPU
+  Duration walk{};                    ///< how long it took to find all processes
+  std::uint64_t processes = 0;      ///< of the command
+  std::uint64_t private_bytes = 0;  ///< in RAM, of all of them together
+};
+
+/// The margin that such a command needs: what it took last, twice, as it takes longer on the next occasion, and what the kernel
+/// needs to end the processes and to free their memory. At least `plain`, the margin(ttl).
+Duration needed_margin(Duration plain, const StopCost& cost);
 
 /// Time between TERM and KILL when the user names none: min(5 s, ttl / 5).
 Duration default_grace(Ttl ttl);
@@ -31,10 +44,18 @@ Duration extend_interval(Ttl ttl);
 struct TtlDemands {
   std::optional<Duration> server_timeout;  ///< as the user set it; empty: default_server_timeout()
   std::optional<Duration> grace;           ///< as the user set it; empty: default_grace()
+  bool supervised = true;                  ///< a process is stopped when the lease is lost
 };
 
-/// Whether ttl/3 + 3 * server timeout + grace + margin + drift <= ttl.
+/// The shortest lease under which a process can be stopped in time: below, the wait for a CPU on a busy machine is longer than all
+/// that it leaves room for.
+inline constexpr Milliseconds min_supervised_ttl{500};
+
+/// Whether ttl/3 + 3 * server timeout + grace + margin + drift <= ttl, and what is supervised has min_supervised_ttl.
 bool leaves_room(Ttl ttl, const TtlDemands& demands);
+
+/// The longest margin that leaves_room(): what the others leave of the ttl.
+Duration max_margin(Ttl ttl, const TtlDemands& demands);
 
 /// The smallest ttl, in whole milliseconds, that leaves_room(); nothing when none up to Ttl::max does.
 std::optional<Ttl> smallest_ttl(const TtlDemands& demands);

@@ -72,6 +72,8 @@ struct LineWord {
   bool was_in_line = false;                     ///< and were before we asked
   std::optional<Duration> may_change;           ///< until somebody may come in without being called; nothing: never by itself
   std::string free_seats;                       ///< a digit for each seat, 1: it is free
+  bool offered = false;                         ///< it may be had, and the first in line was told so
+  bool mute = false;                            ///< a holder may not notify anybody when it releases
 };
 
 /// One server's answer to "acquire".
@@ -108,11 +110,13 @@ struct Provenance {
 struct Extended {
   Fence fence;  ///< 0 when the owner record is gone
   Provenance provenance;
+  ServerFacts server{};
 };
 struct NotOurs {
   enum class Why { gone, released, held } why = Why::gone;
   std::optional<Holder> holder;    ///< for Why::held
   std::optional<Owner> breaker{};  ///< who broke it by force, with the reason as the note
+  ServerFacts server{};            ///< only in the answer to "extend"
 };
 using ExtendVote = std::variant<Extended, NotOurs, Fault>;
 
@@ -122,11 +126,12 @@ using HealVote = std::variant<Healed, NotOurs, Fault>;
 
 /// What somebody who waits is told.
 enum class Call {
-  enter,   ///< come in: it is our turn
-  second,  ///< stand by: the one before us was called
-  third,   ///< stand by for longer: the one before the one before us was
-  look,    ///< the lock's end has changed
-  deaf,    ///< from now on nothing more is heard
+  enter,       ///< come in: it is our turn
+  second,      ///< stand by: the one before us was called
+  third,       ///< stand by for longer: somebody before us was
+  stand_down,  ///< the lock is taken: no need to stand by
+  look,        ///< the lock's end has changed
+  deaf,        ///< from now on nothing more is heard
 };
 
 /// One server's answer to "release".

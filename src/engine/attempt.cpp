@@ -102,8 +102,7 @@ class Attempt {
   [[nodiscard]] const AcquireTally& tally() const { return ballot_->tally; }
 
   void ask_all() {
-    AcquireRequest request{order_.resource, token_,      order_.ttl,     electorate_.clock().wall(),
-                           order_.owner,    order_.mode, approach_.seat, std::nullopt};
+    AcquireRequest request{order_.resource, token_, order_.ttl, order_.owner, order_.mode, approach_.seat, std::nullopt};
     const Instant deadline = t0_ + electorate_.server_timeout();
     for (std::size_t i = 0; i < electorate_.size(); ++i) {
       if (approach_.place != nullptr) request.entry = approach_.place->entry(i);
@@ -165,7 +164,7 @@ class Attempt {
       const AcquireVote* vote = tally().vote_of(i);
       if (vote != nullptr && (std::holds_alternative<Held>(*vote) || std::holds_alternative<Queued>(*vote))) continue;
       std::optional<Requeue> requeue;
-      if (approach_.place != nullptr) requeue.emplace(Requeue{approach_.place->entry(i), order_.mode.shared, order_.owner});
+      if (approach_.place != nullptr) requeue.emplace(Requeue{approach_.place->entry(i), order_.mode, order_.owner});
       electorate_.server(i).take_back(order_.resource, token_, std::move(requeue));
     }
     AttemptFailure failure{};

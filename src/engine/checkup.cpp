@@ -79,7 +79,7 @@ class Trial {
   asio::awaitable<void> lock() {
     const Ttl ttl = *Ttl::from(probe_ttl);
     const Owner owner{"", "", "doctor", "", 0, false};
-    const AcquireRequest acquire{key_, token_, ttl, electorate_.clock().wall(), owner};
+    const AcquireRequest acquire{key_, token_, ttl, owner};
     const AcquireVote acquired = co_await server_.acquire(acquire, deadline());
     if (std::holds_alternative<Held>(acquired) && !own_key_) {
       checkup_.lock_held = true;

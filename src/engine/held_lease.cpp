@@ -75,7 +75,7 @@ asio::awaitable<ExtendResult> HeldLease::extend(Ttl ttl, Instant end, bool by_ha
       (void)co_await electorate.server(i).heal(request, electorate.clock().now() + electorate.server_timeout());
     });
   };
-  const ExtendRequest request{resource_, token_, ttl, hold_.seat};
+  const ExtendRequest request{resource_, token_, ttl, hold_.seat, fence_};
   for (std::size_t i = 0; i < electorate_.size(); ++i) {
     ask(
         electorate_, std::shared_ptr<Ballot<ExtendTally>>(ballot), i,

@@ -4,6 +4,7 @@
 
 #include "core/backoff.hpp"
 #include "core/decision.hpp"
+#include "support/fingerprint.hpp"
 #include "support/spawn.hpp"
 
 namespace redlock {
@@ -12,8 +13,11 @@ namespace {
 /// How long somebody who was called may take to come (CALL_PATIENCE in line.lua), and a moment for the clocks.
 constexpr Milliseconds standing_by{1010};
 
-/// The same for the one behind, should the one that stands by not be there either.
-constexpr Milliseconds standing_by_longer{1500};
+/// The same for others, should the one right behind not be there either.
+constexpr Milliseconds standing_by_longer{1250};
+
+/// Of the host's fingerprint in a waiter's id: enough to tell hosts apart that wait for the same lock.
+constexpr std::size_t host_digits = 8;
 
 /// A subscription that lived for so long was none that is cut off at once.
 constexpr std::chrono::seconds sound_hearing{5};
@@ -30,6 +34,7 @@ struct Place::Ears {
     bool hears = false;
     bool answered = false;  ///< to the first try, either way
     bool called = false;
+    bool stood_down = false;  ///< the lock is taken there, since we looked
     std::optional<Fault> fault;
     std::unique_ptr<Bell> deaf;  ///< rung when it is to listen anew, and at the end
   };
@@ -52,10 +57,14 @@ struct Place::Ears {
         if (!first_call) first_call = electorate.clock().now();
         break;
       case Call::second:
-        if (!stand_by_until) stand_by_until = electorate.clock().now() + standing_by;
+        stand_by(ear, standing_by);
         break;
       case Call::third:
-        if (!stand_by_until) stand_by_until = electorate.clock().now() + standing_by_longer;
+        stand_by(ear, standing_by_longer);
+        break;
+      case Call::stand_down:
+        ear.stood_down = true;
+        if (number_where(&Ear::stood_down) >= quorum_of(ears.size())) stand_by_until.reset();
         break;
       case Call::deaf:
         ear.hears = false;
@@ -64,11 +73,21 @@ struct Place::Ears {
     }
     bell->ring();
   }
+
+  void stand_by(Ear& ear, Duration delay) {
+    ear.stood_down = false;
+    if (!stand_by_until) stand_by_until = electorate.clock().now() + delay;
+  }
+
+  [[nodiscard]] std::size_t number_where(bool Ear::*flag) const {
+    return static_cast<std::size_t>(std::ranges::count_if(ears, [flag](const Ear& ear) { return ear.*flag; }));
+  }
 };
 
-Place::Place(Electorate& electorate, Resource resource, Ticket ticket)
+Place::Place(Electorate& electorate, Resource resource, Ticket ticket, std::string_view host)
     : electorate_(electorate), resource_(std::move(resource)), ticket_(ticket) {
-  ears_ = std::make_shared<Ears>(Ears{electorate, resource_, std::to_string(electorate.random()), {}, nullptr, {}, {}});
+  std::string id = fingerprint(host).substr(0, host_digits) + "." + std::to_string(electorate.random());
+  ears_ = std::make_shared<Ears>(Ears{electorate, resource_, std::move(id), {}, nullptr, {}, {}});
   ears_->bell = electorate.clock().make_bell();
   ears_->ears.resize(electorate.size());
   for (Ears::Ear& ear : ears_->ears) ear.deaf = electorate.clock().make_bell();
@@ -86,11 +105,8 @@ asio::awaitable<void> Place::listen(Interrupt& interrupt) {
   for (std::size_t i = 0; i < electorate_.size(); ++i) {
     spawn(electorate_.executor(), [ears = ears_, i] { return keep_listening(ears, i); });
   }
-  const auto answered = [this] {
-    return static_cast<std::size_t>(std::ranges::count_if(ears_->ears, [](const Ears::Ear& ear) { return ear.answered; }));
-  };
   Instant end = t0 + electorate_.server_timeout();
-  while (answered() < electorate_.size() && clock.now() < end && !interrupt.raised()) {
+  while (ears_->number_where(&Ears::Ear::answered) < electorate_.size() && clock.now() < end && !interrupt.raised()) {
     // The slower ones may take as long again.
     if (hears()) end = std::min(end, clock.now() + std::max<Duration>(clock.now() - t0, Milliseconds(1)));
     co_await ears_->bell->wait_until(end);
@@ -161,8 +177,7 @@ void Place::doubt(std::size_t server) {
 }
 
 bool Place::hears() const {
-  const auto hearing = std::ranges::count_if(ears_->ears, [](const Ears::Ear& ear) { return ear.hears; });
-  return static_cast<std::size_t>(hearing) >= quorum_of(electorate_.size());
+  return ears_->number_where(&Ears::Ear::hears) >= quorum_of(electorate_.size());
 }
 
 std::vector<ServerFault> Place::deaf_to() const {
@@ -176,7 +191,7 @@ std::vector<ServerFault> Place::deaf_to() const {
 
 void Place::begin_look() {
   in_line_ = true;
-  for (Ears::Ear& ear : ears_->ears) ear.called = false;
+  for (Ears::Ear& ear : ears_->ears) ear.called = ear.stood_down = false;
   ears_->first_call.reset();
   ears_->stand_by_until.reset();
 }
@@ -185,8 +200,7 @@ asio::awaitable<void> Place::wait(Instant when, Duration gathering, Interrupt& i
   const Clock& clock = electorate_.clock();
   const Interrupt::Listener listener(interrupt, *ears_->bell);
   while (!interrupt.raised()) {
-    const auto calls = std::ranges::count_if(ears_->ears, [](const Ears::Ear& ear) { return ear.called; });
-    if (static_cast<std::size_t>(calls) >= quorum_of(electorate_.size())) co_return;
+    if (ears_->number_where(&Ears::Ear::called) >= quorum_of(electorate_.size())) co_return;
     Instant end = std::min(when, ears_->stand_by_until.value_or(when));
     if (ears_->first_call) end = std::min(end, *ears_->first_call + gathering);
     if (clock.now() >= end) co_return;

@@ -4,6 +4,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/line.hpp"
@@ -15,7 +16,8 @@ namespace redlock {
 /// A waiter's place in line at all servers, and its ear there (PROTOCOL Q2, Q4, Q5). Ends with the wait: then it leaves every line.
 class Place {
  public:
-  Place(Electorate& electorate, Resource resource, Ticket ticket);
+  /// `host`: where we are, so that somebody elsewhere is told, too, when somebody here is notified.
+  Place(Electorate& electorate, Resource resource, Ticket ticket, std::string_view host);
   ~Place();
   Place(const Place&) = delete;
   Place& operator=(const Place&) = delete;

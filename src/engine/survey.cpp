@@ -15,7 +15,7 @@ asio::awaitable<std::vector<Vote>> ask_everybody(Electorate& electorate, Questio
   co_return ballot->tally.votes();
 }
 
-using ListVote = std::variant<std::vector<Resource>, Fault>;
+using ListVote = std::variant<LockList, Fault>;
 
 asio::awaitable<ListVote> list_one(LockServer& server, Instant deadline) {
   auto listed = co_await server.list(deadline);
@@ -33,18 +33,37 @@ asio::awaitable<std::vector<InspectVote>> inspect(Electorate& electorate, Resour
 
 asio::awaitable<std::vector<BreakVote>> break_lock(Electorate& electorate, BreakRequest request) {
   const Instant deadline = electorate.clock().now() + electorate.server_timeout();
-  return ask_everybody<BreakVote>(
-      electorate, [request, deadline](LockServer& server) { return server.break_lock(request, deadline); });
+  const auto question = [request, deadline](LockServer& server) { return server.break_lock(request, deadline); };
+  std::vector<BreakVote> votes = co_await ask_everybody<BreakVote>(electorate, question);
+  const Holder* broken = broken_by_quorum(votes);
+  if (!request.only_if || broken == nullptr) co_return votes;
+  // What granted it late may show it with a fence of its own.
+  const LeaseId id = broken->id;
+  for (std::size_t i = 0; i < votes.size(); ++i) {
+    const auto* other = std::get_if<OtherFence>(&votes[i]);
+    if (other == nullptr || other->holder.id != id || !other->holder.fence) continue;
+    request.only_if = other->holder.fence;
+    votes[i] = co_await electorate.server(i).break_lock(request, electorate.clock().now() + electorate.server_timeout());
+  }
+  co_return votes;
 }
 
 asio::awaitable<Listing> list_resources(Electorate& electorate) {
   const Instant deadline = electorate.clock().now() + electorate.server_timeout();
   const auto votes = co_await ask_everybody<ListVote>(electorate, [deadline](LockServer& server) { return list_one(server, deadline); });
   std::set<Resource> resources;
-  for (const ListVote& vote : votes) {
-    if (const auto* listed = std::get_if<std::vector<Resource>>(&vote)) resources.insert(listed->begin(), listed->end());
+  Listing listing;
+  for (std::size_t i = 0; i < votes.size(); ++i) {
+    const auto* listed = std::get_if<LockList>(&votes[i]);
+    if (listed == nullptr) continue;
+    resources.insert(listed->resources.begin(), listed->resources.end());
+    for (const Fault& fault : listed->skipped) {
+      listing.skipped.push_back({electorate.server(i).name(), fault});
+    }
   }
-  co_return Listing{{resources.begin(), resources.end()}, faults_among(electorate, [&](std::size_t i) { return &votes[i]; })};
+  listing.resources.assign(resources.begin(), resources.end());
+  listing.faults = faults_among(electorate, [&](std::size_t i) { return &votes[i]; });
+  co_return listing;
 }
 
 }  // namespace redlock

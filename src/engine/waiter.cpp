@@ -118,7 +118,7 @@ std::optional<Instant> Waiter::next_try(AttemptFailure& failure) {
   // Whoever has it calls us, also one whose attempt fails.
   if (failure.why == Why::maybe_busy && place_ && failure.line.in_line && !failure.granted_some) failure.why = Why::busy;
   if (!place_ && now < give_up_at_ && failure.line.next_ticket) {
-    place_.emplace(electorate_, order_.resource, *failure.line.next_ticket);
+    place_.emplace(electorate_, order_.resource, *failure.line.next_ticket, order_.owner.host);
     return now;
   }
   if (failure.why != Why::busy) {
@@ -164,10 +164,11 @@ std::optional<Instant> Waiter::after_guard(const AttemptFailure& failure, Instan
 std::optional<Instant> Waiter::after_busy(const AttemptFailure& failure, Instant now) {
   if (now >= give_up_at_) return std::nullopt;
   const Duration poll = jittered(policy_.retry_delay, electorate_.random());
-  Duration delay = until_next_look(failure.line.ahead, failure.line.may_change);
+  Duration delay = until_next_look(failure.line);
   const bool is_foreign = failure.holder && failure.holder->foreign;
   if (is_foreign && failure.line.ahead == 0) delay = std::min(delay, poll);
-  if (is_foreign && failure.line.ahead == 1) delay = std::min<Duration>(delay, second_behind_foreign);
+  if (failure.line.mute && failure.line.ahead == 0) delay = std::min<Duration>({delay, poll, longest_between_polls});
+  if ((is_foreign || failure.line.mute) && failure.line.ahead == 1) delay = std::min<Duration>(delay, second_behind_foreign);
   // A quorum may be free and yet not ours, as with different seats: what is only nearly there is not worth a look at once.
   if (failure.granted_some) delay = std::max(delay, std::min<Duration>(poll, longest_between_polls));
   // The seat that was wished for is taken by now, and nobody calls us for another one that is free.

@@ -1,6 +1,7 @@
 #include "output/describe.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <ctime>
@@ -196,6 +197,21 @@ std::string not_ours_text(const std::optional<NotOurs>& not_ours) {
 std::string ended_text(const LeaseEnded& ended) {
   if (ended.state == LeaseState::expired) return "it could not be renewed in time";
   return not_ours_text(ended.not_ours);
+}
+
+std::string delay_text(Duration length, bool suspended) {
+  if (suspended) return fmt::format("this machine was suspended for {}", format_duration(length));
+  return fmt::format("this machine gave redlock-cli no CPU for {}", format_duration(length));
+}
+
+std::string unsafe_text(bool dead, const std::vector<long>& left, Duration late) {
+  if (!dead) {
+    return fmt::format("UNSAFE: processes of the command could not be killed and may outlive the "
+                       "lock, which was not released{}{}",
+                       left.empty() ? "" : ": ", fmt::join(left, " "));
+  }
+  return fmt::format("UNSAFE: the last process of the command was seen dead {} after the lock could expire",
+                     format_duration(late));
 }
 
 std::string inspection_text(const Resource& resource, const Inspection& inspection) {

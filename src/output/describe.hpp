@@ -45,6 +45,13 @@ std::string not_ours_text(const std::optional<NotOurs>& not_ours);
 /// How a lease ended under a running command.
 std::string ended_text(const LeaseEnded& ended);
 
+/// Why a lease was not renewed although servers may have answered: `this machine gave redlock-cli no CPU for 1.9s`.
+std::string delay_text(Duration length, bool suspended);
+
+/// `UNSAFE: …`: a command may have run without its lock. `dead`: all of it was seen dead, `late` after the end of the lease; else
+/// `left` are the processes that could not be killed, as far as they are known.
+std::string unsafe_text(bool dead, const std::vector<long>& left, Duration late);
+
 /// A key's state for `status`: `free`, `held by …`, …
 std::string inspection_text(const Resource& resource, const Inspection& inspection);
 

@@ -181,10 +181,13 @@ std::string run_json(const RunReport& report) {
   json["waited_ms"] = milliseconds(report.waited);
   json["held_ms"] = milliseconds(report.held);
   json["left"] = report.left;
+  if (!report.reason.empty()) json["reason"] = report.reason;
+  if (report.late > Duration::zero()) json["late_ms"] = milliseconds(report.late);
   return json.dump();
 }
 
-std::string status_json(const std::vector<KeyStatus>& keys, const std::vector<ServerFault>& faults, int exit_code) {
+std::string status_json(const std::vector<KeyStatus>& keys, const std::vector<ServerFault>& faults,
+                        const std::vector<ServerFault>& skipped, int exit_code) {
   Json json;
   json["command"] = "status";
   json["exit_code"] = exit_code;
@@ -200,6 +203,7 @@ std::string status_json(const std::vector<KeyStatus>& keys, const std::vector<Se
     json["locks"].push_back(std::move(lock));
   }
   if (!faults.empty()) json["faults"] = faults_json(faults);
+  if (!skipped.empty()) json["skipped"] = faults_json(skipped);
   return json.dump();
 }
 

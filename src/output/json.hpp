@@ -46,6 +46,8 @@ struct RunReport {
   Duration waited{};                  ///< from the start to the grant, or to giving up
   Duration held{};                    ///< from the grant to the end of the command
   std::vector<long> left;             ///< pids of descendants that still ran at the end
+  std::string reason;                 ///< why the lease was lost; empty: it was not
+  Duration late{};                    ///< how long after the lease's deadline the last process was seen dead; zero: in time
 };
 
 /// "fence" is that of the lease, beside it stand "shared" and perhaps "slot"; with several keys there is "leases":[{"key","fence",…},…]
@@ -63,6 +65,7 @@ struct KeyStatus {
 /// status:
 /// {"command","exit_code","locks":[{"key","state","holder","shares":{"count","first":[…]},"waiters":{"count","first":[…]},"servers":[…]}],
 /// "faults":[…]}.
-std::string status_json(const std::vector<KeyStatus>& keys, const std::vector<ServerFault>& faults, int exit_code);
+std::string status_json(const std::vector<KeyStatus>& keys, const std::vector<ServerFault>& faults,
+                        const std::vector<ServerFault>& skipped, int exit_code);
 
 }  // namespace redlock::output

@@ -28,7 +28,6 @@ struct AcquireRequest {
   Resource resource;
   Token token;
   Ttl ttl;
-  Milliseconds wall;  ///< our wall clock, a floor for the fence
   Owner owner;
   Mode mode{};
   std::optional<std::size_t> seat{};  ///< the one wanted, of several; nothing: the lowest that is free
@@ -38,7 +37,7 @@ struct AcquireRequest {
 /// What to leave behind when an attempt is taken back.
 struct Requeue {
   LineEntry entry;
-  bool shared;
+  Mode mode;
   Owner owner;
 };
 
@@ -54,6 +53,7 @@ struct ExtendRequest {
   Token token;
   Ttl ttl;
   std::optional<std::size_t> seat{};  ///< a lease in another seat is not ours
+  Fence fence{};                      ///< the lease's, for servers that granted it late with another; 0: not known
 };
 
 struct HealRequest {
@@ -81,6 +81,12 @@ struct BreakRequest {
   Owner breaker{};                 ///< who breaks it, with the reason as the note
 };
 
+/// The locks of one server.
+struct LockList {
+  std::vector<Resource> resources;
+  std::vector<Fault> skipped;  ///< what may be locks, too, and could not be read, one by one
+};
+
 /// The port to one server: one vote. What the engine knows of Redis, of a file on this host, or of a simulation.
 ///
 /// Each question is put once, before `deadline`, and always answered by then: a server's silence is a Fault, never an exception.
@@ -102,8 +108,9 @@ class LockServer {
   /// `share`: the id of a lease; if it is one share of several, the holder is that share.
   virtual asio::awaitable<InspectVote> inspect(Resource resource, std::optional<LeaseId> share, Instant deadline) = 0;
 
-  /// Every resource that has an owner record here: locked by this tool now or until a moment ago.
-  virtual asio::awaitable<Result<std::vector<Resource>, Fault>> list(Instant deadline) = 0;
+  /// Every resource that has an owner record here: locked by this tool now or until a moment ago,
+  /// and what could not be read. A fault when nothing can be told.
+  virtual asio::awaitable<Result<LockList, Fault>> list(Instant deadline) = 0;
 
   /// What it tells of itself, for `doctor`. A store that nobody administers has nothing to tell.
   virtual asio::awaitable<Result<ServerReport, Fault>> examine(Instant /*deadline*/) { co_return ServerReport{}; }

@@ -29,7 +29,7 @@ std::string flag(bool value) {
 }
 
 /// Where an acquire has the waiter's id.
-constexpr std::size_t acquire_waiter = 8;
+constexpr std::size_t acquire_waiter = 7;
 
 std::string letter(bool shared) {
   return shared ? "s" : "x";
@@ -125,11 +125,12 @@ std::optional<std::size_t> seat_of(const Reply& reply) {
   return static_cast<std::size_t>(reply.integer);
 }
 
-/// {time, largest ticket or '', ahead, in line, ms until something may change, free seats}: see acquire.lua.
+/// {time, largest ticket or '', ahead, in line, ms until something may change, free seats, offered, mute}: see acquire.lua.
 std::optional<LineWord> line_of(const Reply& reply) {
   const auto& part = reply.elements;
-  if (reply.type != Type::array || !has_form(part, {Type::text, Type::text, Type::integer, Type::integer, Type::integer, Type::text}))
+  if (reply.type != Type::array || !has_form(part, {Type::text, Type::text, Type::integer, Type::integer, Type::integer, Type::text, Type::integer, Type::integer})) {
     return std::nullopt;
+  }
   const auto time = whole_number(part[0].text);
   if (!time || *time < 0 || *time > static_cast<std::int64_t>(Fence::max) || part[2].integer < 0) return std::nullopt;
   LineWord line;
@@ -140,6 +141,8 @@ std::optional<LineWord> line_of(const Reply& reply) {
   line.was_in_line = part[3].integer > 1;
   if (part[4].integer >= 0) line.may_change = from_wire(part[4].integer);
   line.free_seats = part[5].text.substr(0, Mode::most_seats);
+  line.offered = part[6].integer > 0;
+  line.mute = part[7].integer > 0;
   return line;
 }
 
@@ -157,7 +160,7 @@ std::optional<Company> company_of(const Reply& reply) {
   for (const Reply& waiter : part[1].elements) {
     if (!has_form(waiter.elements, {Type::text, Type::integer, Type::text})) return std::nullopt;
     company.first_waiters.push_back(
-        {waiter.elements[0].text == "s", from_wire(waiter.elements[1].integer), decode_owner(waiter.elements[2].text)});
+        {waiter.elements[0].text != "x", from_wire(waiter.elements[1].integer), decode_owner(waiter.elements[2].text)});
   }
   company.shares = count_of(part[2]);
   for (const Reply& share : part[3].elements) {
@@ -220,6 +223,7 @@ std::optional<Call> call_from(std::string_view word) {
   if (word == "go") return Call::enter;
   if (word == "second") return Call::second;
   if (word == "third") return Call::third;
+  if (word == "stand_down") return Call::stand_down;
   if (word == "look") return Call::look;
   return std::nullopt;
 }
@@ -227,7 +231,6 @@ std::optional<Call> call_from(std::string_view word) {
 ScriptCall acquire_call(const AcquireRequest& request) {
   std::vector<std::string> arguments{request.token.secret(),
                                      decimal(request.ttl),
-                                     decimal(request.wall),
                                      flag(request.owner.supervised),
                                      encode_owner(request.owner),
                                      letter(request.mode.shared),
@@ -242,7 +245,7 @@ ScriptCall raise_fence_call(const RaiseRequest& request) {
 }
 
 ScriptCall extend_call(const ExtendRequest& request) {
-  return call_of(scripts::extend, request.resource, {request.token.secret(), decimal(request.ttl), number(request.seat)});
+  return call_of(scripts::extend, request.resource, {request.token.secret(), decimal(request.ttl), number(request.seat), request.fence.text()});
 }
 
 ScriptCall heal_call(const HealRequest& request) {
@@ -257,7 +260,7 @@ ScriptCall release_call(const ReleaseRequest& request) {
   std::vector<std::string> arguments{request.token.secret(), flag(request.by_hand), decimal(std::chrono::ceil<Milliseconds>(request.keep))};
   const auto& requeue = request.requeue;
   append_entry(arguments, requeue ? std::optional(requeue->entry) : std::nullopt);
-  arguments.push_back(letter(requeue && requeue->shared));
+  arguments.push_back(requeue && requeue->mode.seats > 0 ? "n" : letter(requeue && requeue->mode.shared));
   const Owner* const owner = requeue ? &requeue->owner : request.finished ? &*request.finished : nullptr;
   arguments.push_back(owner != nullptr ? encode_owner(*owner) : std::string());
   return call_of(scripts::release, request.resource, std::move(arguments));

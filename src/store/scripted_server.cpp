@@ -13,7 +13,10 @@ asio::awaitable<RaiseVote> ScriptedServer::raise_fence(RaiseRequest request, Ins
 }
 
 asio::awaitable<ExtendVote> ScriptedServer::extend(ExtendRequest request, Instant deadline) {
-  co_return extend_vote(co_await call(extend_call(request), deadline));
+  ExtendVote vote = extend_vote(co_await call(extend_call(request), deadline));
+  if (auto* extended = std::get_if<Extended>(&vote)) extended->server = facts();
+  if (auto* not_ours = std::get_if<NotOurs>(&vote)) not_ours->server = facts();
+  co_return vote;
 }
 
 asio::awaitable<HealVote> ScriptedServer::heal(HealRequest request, Instant deadline) {

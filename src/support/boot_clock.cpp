@@ -17,6 +17,10 @@ BootClock::time_point BootClock::now() noexcept {
   return time_point(read_clock(CLOCK_BOOTTIME));
 }
 
+Duration time_suspended() noexcept {
+  return read_clock(CLOCK_BOOTTIME) - read_clock(CLOCK_MONOTONIC);
+}
+
 Milliseconds wall_clock_now() noexcept {
   return std::chrono::duration_cast<Milliseconds>(read_clock(CLOCK_REALTIME));
 }

@@ -24,6 +24,9 @@ using Duration = std::chrono::nanoseconds;
 
 using Milliseconds = std::chrono::milliseconds;
 
+/// For how long the machine was suspended since it started (CLOCK_BOOTTIME less CLOCK_MONOTONIC).
+Duration time_suspended() noexcept;
+
 /// The wall clock (CLOCK_REALTIME) since the epoch: for fences, tickets and display, never for a deadline.
 Milliseconds wall_clock_now() noexcept;
 

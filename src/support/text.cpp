@@ -162,6 +162,13 @@ std::string shell_word(std::string_view text) {
   return shell_quote(is_safe ? text : escape_for_terminal(text));
 }
 
+std::string lower_case(std::string_view text) {
+  std::string lower(text);
+  std::transform(lower.begin(), lower.end(), lower.begin(),
+                 [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + ('a' - 'A')) : c; });
+  return lower;
+}
+
 std::string errno_text(int error) {
   std::string text = std::generic_category().message(error);
   if (!text.empty() && text.front() >= 'A' && text.front() <= 'Z') text.front() = static_cast<char>(text.front() - 'A' + 'a');

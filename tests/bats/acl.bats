@@ -197,3 +197,35 @@ without() { printf '%s\n' "${RULE[@]}" | grep -vxF -- "$1"; }
   run -0 redlock-cli extend -t 2m
   run -0 redlock-cli release
 }
+
+# The user `mute` may do everything but notify those who wait.
+mute() { redis 0 acl setuser mute on nopass '~*' '&*' +@all "$@" >/dev/null; }
+
+# A waiter is not told of the release, and yet has the lock long before it would look by itself.
+assert_waiter_is_served() {
+  # shellcheck disable=SC2016
+  REDLOCK_SERVER=unix://mute:x@${SERVER_SOCKET[0]} start_background holder redlock-cli run -k demo -- \
+    sh -c 'echo entered; until [ -e "$0" ]; do sleep 0.02; done' "$BATS_TEST_TMPDIR/end"
+  wait_until grep -q entered "$(background_stdout holder)"
+  start_background waiter redlock-cli run -v -S "unix://${SERVER_SOCKET[0]}" -k demo -- true
+  wait_until in_line_are 1
+  touch "$BATS_TEST_TMPDIR/end"
+  wait_background holder
+  assert_equal "$status" 0
+  WAIT_LIMIT=8 wait_background waiter
+  assert_equal "$status" 0
+  assert_regex "$stderr" "demo: the holder may not notify us when it releases it"
+}
+
+@test "a holder that may not publish does not stall those who wait" {
+  start_server
+  mute -publish
+  assert_waiter_is_served
+  REDLOCK_SERVER=unix://mute:x@${SERVER_SOCKET[0]} run redlock-cli doctor
+  assert_output --regexp 'these rights are missing:.* \+publish'
+  rm "$BATS_TEST_TMPDIR/end"
+  mute +publish resetchannels
+  assert_waiter_is_served
+  REDLOCK_SERVER=unix://mute:x@${SERVER_SOCKET[0]} run redlock-cli doctor
+  assert_output --partial "+subscribe (to the channels &redlock:wake:*)"
+}

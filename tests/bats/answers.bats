@@ -10,7 +10,13 @@ load helper/checks
 start_scripted() {
   local name=scripted$((++scripted))
   printf '%b' "$2" >"$BATS_TEST_TMPDIR/$name"
-  start_background "$name" python3 "$BATS_TEST_DIRNAME/helper/scripted_server.py" "$1" "$BATS_TEST_TMPDIR/$name"
+  serve_file "$1" "$BATS_TEST_TMPDIR/$name"
+}
+
+# serve_file HOW FILE: the same with the bytes of a file.
+serve_file() {
+  local name=scripted$((++scripted))
+  start_background "$name" python3 "$BATS_TEST_DIRNAME/helper/scripted_server.py" "$@"
   wait_until grep -q . "$(background_stdout "$name")"
   SCRIPTED_URL=redis://127.0.0.1:$(<"$(background_stdout "$name")")
 }
@@ -94,6 +100,26 @@ means() {
 @test "a server that never stops talking is left alone" {
   means 69 "larger than any answer to us" flood '*64\r\n$60000\r\n'"$(printf '%060000d' 0)"'\r\n'
   means 69 "an answer that no lock script gives" flood '+OK\r\n'
+}
+
+@test "many small replies in a large one cost no more memory than the large one may" {
+  local page=$BATS_TEST_TMPDIR/page
+  /usr/bin/python3 -c 'import sys
+row = b"*255\r\n" + b":1\r\n" * 255
+sys.stdout.buffer.write(b"*2\r\n$1\r\n0\r\n*16384\r\n" + row * 16000)' >"$page"
+  serve_file stay "$page"
+  local usual
+  usual=$(memory_of redlock-cli status -S redis://127.0.0.1:1)
+  run -0 memory_of redlock-cli status -S "$SCRIPTED_URL" --server-timeout 20s
+  assert_regex "$output" "larger than any answer to us"
+  assert [ "${output%% *}" -lt $((4 * ${usual%% *})) ]
+}
+
+# memory_of CMD…: the most memory that it had, in KiB, and what it said.
+memory_of() {
+  /usr/bin/python3 -c 'import resource, subprocess, sys
+said = subprocess.run(sys.argv[1:], capture_output=True, text=True).stdout
+print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss, said)' "$@"
 }
 
 @test "escape sequences in what it says do not reach the terminal" {

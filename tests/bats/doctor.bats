@@ -172,13 +172,13 @@ assert_nothing_left() {
   mkdir -p "$XDG_CONFIG_HOME/redlock-cli"
   echo 'server = ["redis://:hunter2@a", "redis://b"]' >"$XDG_CONFIG_HOME/redlock-cli/config.toml"
   REDLOCK_TTL=40s run -0 redlock-cli doctor --settings --server-timeout 2s
-  assert_line "server = redis://...@a,redis://b ($XDG_CONFIG_HOME/redlock-cli/config.toml: server)"
+  assert_line "server = redis://...@a:6379,redis://b:6379 ($XDG_CONFIG_HOME/redlock-cli/config.toml: server)"
   assert_line "ttl = 40s (REDLOCK_TTL)"
   assert_line "server-timeout = 2s (--server-timeout)"
   assert_line "grace = a fifth of the ttl, at most 5s (default)"
   refute_output --partial hunter2
   run -0 redlock-cli doctor --settings --json
-  assert_equal "$(json '[s["value"] for s in j["settings"] if s["name"] == "server"]')" "['redis://...@a,redis://b']"
+  assert_equal "$(json '[s["value"] for s in j["settings"] if s["name"] == "server"]')" "['redis://...@a:6379,redis://b:6379']"
 }
 
 # The help of every command says "default X" of a setting where --settings does, and the same.

@@ -354,7 +354,7 @@ warn ('lost', 79, 3, None, False)
 END
 }
 
-@test "--on-lost kill: guards that were both stopped for longer than the lease kill the tree as soon as they go on, and say 79" {
+@test "--on-lost kill: guards that were both stopped for longer than the lease kill the tree as soon as they go on, and say 80 and by how much they were late" {
   local first
   for first in FRONT HOLDER; do
     rm -f "$BATS_TEST_TMPDIR/pids"
@@ -367,9 +367,10 @@ END
       kill -CONT "$FRONT"
     fi
     wait_background ours
-    assert_equal "$first: $status" "$first: 79"
+    assert_equal "$first: $status" "$first: 80"
     assert_tree_dead
-    assert_equal "$(reported '(j["result"], j["exit_code"])')" "('lost', 79)"
+    assert_regex "$stderr" "UNSAFE: the last process of the command was seen dead [0-9.]+(ms|s) after the lock could expire"
+    assert_equal "$(reported '(j["result"], j["exit_code"], j["late_ms"] > 0, j["reason"] != "")')" "('unconfirmed', 80, True, True)"
   done
 }
 

@@ -277,6 +277,38 @@ root, or in a cgroup that is delegated to you (systemd: Delegate=yes)"
   assert no_cgroup_left
 }
 
+# empty_cgroup NAME: one beside that of the next command.
+empty_cgroup() {
+  mkdir "$(our_cgroup)/$1"
+  echo "$(our_cgroup)/$1"
+}
+
+@test "cgroup: what is left of a process that was killed is removed by the next, and nothing else" {
+  needs_cgroup
+  local dead left mine foreign claimed used me=$BASHPID
+  sh -c 'exit 0' &
+  dead=$!
+  wait "$dead"
+  left=$(empty_cgroup "redlock-$dead-00000001")
+  mine=$(empty_cgroup "redlock-$me-00000002")
+  foreign=$(empty_cgroup "redlock-notes")
+  claimed=$(empty_cgroup "redlock-$dead-00000003")
+  used=$(empty_cgroup "redlock-$dead-00000004")
+  start_background user sleep 1000
+  echo "${BACKGROUND_PID[user]}" >"$used/cgroup.procs"
+  exec {claim}<"$claimed"
+  flock -s "$claim"
+  run -0 redlock-cli run -k demo --isolate cgroup -- sh -c 'ls -d "$0"/redlock-*' "$(our_cgroup)"
+  refute_line "$left"
+  local kept
+  for kept in "$mine" "$foreign" "$claimed" "$used"; do assert_line "$kept"; done
+  assert [ "${#lines[@]}" == 5 ]  # and its own
+  exec {claim}<&-
+  end_background
+  wait_until rmdir "$used"
+  rmdir "$mine" "$foreign" "$claimed"
+}
+
 @test "cgroup: status, inheritance, exec failures and signals are as without" {
   needs_cgroup
   assert_statuses_as_without cgroup

@@ -67,6 +67,24 @@ all_end() {
   assert_equal "$(order)" "b a"
 }
 
+@test "three that are stopped do not keep the lock from the next one" {
+  hold first
+  local name holder
+  local -a holders=()
+  for name in a b c d; do joins "$name"; done
+  for name in a b c; do
+    holder=$(holder_of "${BACKGROUND_PID[$name]}")
+    holders+=("$holder")
+    kill -STOP "$holder"
+  done
+  release_hold first
+  # A second and a half for each; without a standby it looks by itself after twenty.
+  WAIT_LIMIT=12 all_end d
+  assert_equal "$(order)" d
+  kill -CONT "${holders[@]}"
+  all_end a b c
+}
+
 # bats test_tags=redis
 @test "when the holder dies without a release, the first in line has it when the lease is over" {
   redis 0 set demo x px 1000

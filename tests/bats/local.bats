@@ -61,6 +61,39 @@ in_mounts() { unshare --mount --propagation private bash -euo pipefail -c "$@"; 
   assert_output "no locks"
 }
 
+@test "status lists the locks beside files that are none, or that it may not read, and tells of these" {
+  hold first
+  local fifo directory link broken other
+  fifo=$(file_of fifo) directory=$(file_of directory) link=$(file_of link) broken=$(file_of broken)
+  other=$(file_of other)
+  mkfifo "$STORE/$fifo"
+  mkdir "$STORE/$directory"
+  ln -s /etc/passwd "$STORE/$link"
+  echo nonsense >"$STORE/$broken"
+  touch "$STORE/$other"
+  chmod 000 "$STORE/$other"
+  echo "no lock" >"$STORE/README"
+  run -0 --separate-stderr redlock-cli status
+  assert_line --partial "demo: held by"
+  local name
+  for name in "$fifo" "$directory" "$link" "$broken"; do
+    assert_line --partial "not read: local:$STORE: $name: "
+  done
+  ((EUID == 0)) || assert_line --partial "not read: local:$STORE: $other: "
+  refute_output --partial README
+  assert_equal "$stderr" ""
+  run -0 --separate-stderr redlock-cli status --json
+  assert_equal "$(jq -r '.locks[0].key, (.skipped | length >= 4)' <<<"$output")" $'demo\ntrue'
+  run -75 redlock-cli status --exit-code
+  release_hold first
+  run -69 redlock-cli status --exit-code
+  run -0 redlock-cli run -k demo -- true
+  local i
+  for ((i = 0; i < 20; ++i)); do mkfifo "$STORE/$(file_of "fifo$i")"; done
+  run -0 redlock-cli status
+  assert_line --regexp '^not read: 1[0-9] more$'
+}
+
 @test "a waiter gets the lock when its holder is done" {
   hold first
   start_background second redlock-cli run -k demo -w 30 -- echo mine
@@ -82,8 +115,8 @@ in_mounts() { unshare --mount --propagation private bash -euo pipefail -c "$@"; 
 }
 
 @test "acquire --while-pid holds the lock until that process ends" {
-  start_background script sleep 1000
-  run -0 redlock-cli acquire -k demo --while-pid "${BACKGROUND_PID[script]}"
+  start_background script bash -c 'redlock-cli acquire -k demo --while-pid $$ && exec sleep 1000'
+  wait_until grep -q . "$(background_stdout script)"
   run -75 redlock-cli status -k demo --exit-code
   kill "${BACKGROUND_PID[script]}"
   wait_until redlock-cli run -k demo -n -- true
@@ -241,7 +274,7 @@ in_mounts() { unshare --mount --propagation private bash -euo pipefail -c "$@"; 
 
 @test "a process that is stopped with the file locked makes the server silent, not the lock free" {
   redlock-cli run -k demo -- true
-  start_background other flock "$STORE/$(file_of demo)" sleep 1000
+  start_background other flock --no-fork "$STORE/$(file_of demo)" sleep 1000
   wait_until bash -c '! flock -n "$0" true' "$STORE/$(file_of demo)"
   run -69 redlock-cli run -k demo -n --server-timeout 50ms -- touch "$BATS_TEST_TMPDIR/ran"
   assert_output --partial "keeps the lock's file locked"

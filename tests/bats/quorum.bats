@@ -397,3 +397,27 @@ two_have_ended() {
   kill -TERM "${BACKGROUND_PID[ours]}"
   wait_background ours
 }
+
+# shows_fence I FENCE: server I granted the lease late, with a fence of its own.
+shows_fence() { redis "$1" hset 'redlock:owner:{demo}' fence "$2" >/dev/null; }
+
+@test "--if-fence breaks the lease of that fence also where a server shows it with another" {
+  start_servers 3
+  export REDLOCK_SERVER=$SERVERS
+  eval "$(redlock-cli acquire -k demo -t 60s --restart-guard 0 --export)"
+  shows_fence 0 5
+  run -0 redlock-cli status -k demo
+  assert_line "  fence $REDLOCK_FENCE"
+  run -0 redlock-cli release -k demo --force --if-fence "$REDLOCK_FENCE"
+  assert_output --partial "broken; it was held by"
+  assert_unlocked demo 0 1 2
+}
+
+@test "--if-fence says when it broke the lock at too few servers" {
+  start_servers 3
+  export REDLOCK_SERVER=$SERVERS
+  eval "$(redlock-cli acquire -k demo -t 60s --restart-guard 0 --export)"
+  shows_fence 0 5
+  assert_refused 79 "broken at 1 of 3 servers only, the others have another fence" redlock-cli release -k demo --force --if-fence 5
+  run -0 redlock-cli extend -t 60s
+}

@@ -39,6 +39,33 @@ assert_found_out() {
   assert_found_out "${SERVER_URL[0]},unix://${SERVER_SOCKET[0]}"
 }
 
+# moving ADDRESS I: an address that leads to server I from now on, whatever is connected over it already.
+moving() { ln -sfn "${SERVER_SOCKET[$2]}" "$1"; }
+
+@test "an address that moves onto another server while a lease lives gives that server no second vote" {
+  local address=$BATS_TEST_TMPDIR/address
+  moving "$address" 1
+  start_background held redlock-cli run -S "unix://${SERVER_SOCKET[0]},unix://$address,unix://${SERVER_SOCKET[2]}" -k demo -t 3s --restart-guard 0 \
+    --grace 100ms -- sh -c 'echo ready; exec sleep 1000'
+  wait_until grep -q ready "$(background_stdout held)"
+  kill_server 2
+  moving "$address" 0
+  redis 1 client kill type normal >/dev/null
+  wait_background held
+  assert_equal "$status" 79
+  assert_regex "$stderr" "its address leads to the same server as another one given"
+}
+
+@test "extend gives a server under two names one vote" {
+  local address=$BATS_TEST_TMPDIR/address
+  moving "$address" 1
+  export REDLOCK_SERVER=unix://${SERVER_SOCKET[0]},unix://$address,unix://${SERVER_SOCKET[2]}
+  redlock-cli acquire -k demo -t 60s --restart-guard 0 --token-file "$BATS_TEST_TMPDIR/lease"
+  kill_server 2
+  moving "$address" 0
+  assert_refused 69 "its address leads to the same server as another one given" redlock-cli extend -t 60s --token-file "$BATS_TEST_TMPDIR/lease"
+}
+
 @test "different servers are not taken for one" {
   run -0 redlock-cli run -S "${SERVER_URL[0]},${SERVER_URL[1]},${SERVER_URL[2]}" -k demo -n -- true
 }

@@ -150,15 +150,31 @@ quiet() {
 
 @test "settings are shown without passwords, also those that are no URLs" {
   local value
-  for value in 'redis://locker:my hunter2@redis' 'redis:/:hunter2@x' 'redis://a:hun,ter2@b,redis://c:hunter2@d' \
-    'redis:/:hunter2@a,redis://b'; do
+  for value in 'redis:/:hunter2@x' 'redis://a:hun,ter2@b,redis://c:hunter2@d' \
+    'redis:/:hunter2@a,redis://b' 'hunter2' 'hunter2@h' 'redis://h/hunter2' 'redis://h:hunter2' \
+    'redis://h?password=hunter2' 'hunter2://h' 'unix://hunter2' '//:hunter2@h' \
+    'sentinel://h/m?sentinel-passwd=hunter2' 'redis://h,hunter2' 'redis://h;hunter2' \
+    'redis://hunter2,12@h' 'redis://:hunter2%zz@h' 'local:hunter2' 'redis://h#hunter2'; do
     REDLOCK_SERVER=$value run -0 redlock-cli doctor --settings
     refute_output --partial unter2
     refute_output --partial 'hun,'
-    assert_output --partial '...@'
+    assert_line "server = not shown: not a valid server URL (REDLOCK_SERVER)"
+    REDLOCK_SERVER=$value run -0 redlock-cli doctor --settings --json
+    refute_output --partial unter2
   done
-  REDLOCK_SERVER='redis://:hunter2@a,redis://:hunter2@b' run -0 redlock-cli doctor --settings
-  assert_output --partial 'server = redis://...@a,redis://...@b '
+  for value in 'redis://locker:my hunter2@redis' 'redis://hunter2@redis' \
+    'redis://:x@hunter2@redis' 'redis://:a/hunter2@redis'; do
+    REDLOCK_SERVER=$value run -0 redlock-cli doctor --settings
+    assert_line "server = redis://...@redis:6379 (REDLOCK_SERVER)"
+  done
+  REDLOCK_SERVER='redis://:hunter2@a,redis://:hunter2@b/2' run -0 redlock-cli doctor --settings
+  assert_line 'server = redis://...@a:6379,redis://...@b:6379/2 (REDLOCK_SERVER)'
+  REDLOCK_SERVER='sentinel://a,b/m?sentinel-password=hunter2' run -0 redlock-cli doctor --settings
+  assert_line 'server = sentinel://...@a:26379,b:26379/m (REDLOCK_SERVER)'
+  REDLOCK_SERVER='local:/srv/locks/' run -0 redlock-cli doctor --settings
+  assert_line 'server = local:/srv/locks (REDLOCK_SERVER)'
+  REDLOCK_NOTE='redis://:hunter2@a' run -0 redlock-cli doctor --settings
+  assert_line 'note = redis://...@a:6379 (REDLOCK_NOTE)'
   echo 'server: redis://:hunter2@localhost' >"$BATS_TEST_TMPDIR/config.toml"
   run -78 redlock-cli doctor --settings --config "$BATS_TEST_TMPDIR/config.toml"
   refute_output --partial hunter2

@@ -13,6 +13,13 @@ setup() {
   USER_FILE=$XDG_CONFIG_HOME/redlock-cli/config.toml
 }
 
+# A folder that another user may enter; gone with the test.
+PUBLIC=
+teardown() {
+  common_teardown
+  [[ -z $PUBLIC ]] || rm -r "$PUBLIC"
+}
+
 # user_file LINE…: the user's configuration file.
 user_file() {
   mkdir -p "$(dirname "$USER_FILE")"
@@ -62,7 +69,7 @@ with_system_file() {
   run -12 with_system_file redlock-cli run -k busy -n -- true
   echo 'nonsense = 1' >"$BATS_TEST_TMPDIR/system.toml"
   run -78 with_system_file redlock-cli run -k busy -n -S "$SERVERS" -- true
-  assert_output --partial "/etc/redlock-cli.toml: there is no setting nonsense"
+  assert_output --partial "/etc/redlock-cli.toml: line 1: this is no setting"
 }
 
 @test "a system's file that others may not read keeps out nobody who names servers of his own" {
@@ -227,7 +234,7 @@ with_system_file() {
 
 @test "--config is a variable, but no line of a file" {
   user_file 'config = "/dev/null"'
-  assert_refused 78 "$USER_FILE: config belongs on the command line" redlock-cli status
+  assert_refused 78 "$USER_FILE: line 1: config belongs on the command line" redlock-cli status
 }
 
 # --- empty values ---
@@ -305,8 +312,8 @@ with_system_file() {
   for line in 'key = "demo"' 'force = true' 'token-file = "x"' 'export = true' 'command = "true"' 'if-fence = 1' 'exit-code = true' \
     'watch = true' 'status-fd = 1'; do
     user_file "$line"
-    assert_refused 78 "$USER_FILE: ${line%% *} belongs on the command line, not in a file" redlock-cli run -k demo -- true
-    assert_refused 78 "$USER_FILE: ${line%% *}" redlock-cli status
+    assert_refused 78 "$USER_FILE: line 1: ${line%% *} belongs on the command line, not in a file" redlock-cli run -k demo -- true
+    assert_refused 78 "$USER_FILE: line 1: ${line%% *}" redlock-cli status
   done
   for line in 'while-pid = 1' 'token = "x"' 'fence = 1' 'lease = "x"' 'held = "x"'; do
     user_file "$line"
@@ -316,19 +323,69 @@ with_system_file() {
 
 @test "an unknown setting, a section and a line twice are refused: 78" {
   user_file 'no-such-setting = 1'
-  assert_refused 78 "$USER_FILE: there is no setting no-such-setting" redlock-cli run -k demo -- true
-  user_file $'e\e[31mvil = 1'
-  assert_refused 78 "$USER_FILE: there is no setting e\\x1b[31mvil" redlock-cli run -k demo -- true
-  user_file '[run]' 'ttl = "30s"'
-  assert_refused 78 "$USER_FILE: sections are not known" redlock-cli run -k demo -- true
+  assert_refused 78 "$USER_FILE: line 1: this is no setting; expected are lines such as: server" redlock-cli run -k demo -- true
+  user_file '# a comment' '' '[run]' 'ttl = "30s"'
+  assert_refused 78 "$USER_FILE: line 3: sections are not known" redlock-cli run -k demo -- true
   user_file 'run.ttl = "30s"'
-  assert_refused 78 "$USER_FILE: sections are not known" redlock-cli run -k demo -- true
+  assert_refused 78 "$USER_FILE: line 1: sections are not known" redlock-cli run -k demo -- true
   user_file 'ttl = "30s"' 'ttl = "40s"'
   assert_refused 78 "$USER_FILE: ttl" redlock-cli run -k demo -- true
   user_file 'TTL = "30s"'
-  assert_refused 78 "$USER_FILE: there is no setting TTL" redlock-cli run -k demo -- true
+  assert_refused 78 "$USER_FILE: line 1: this is no setting" redlock-cli run -k demo -- true
+  user_file 'quiet = true' ' servr = "redis://h"'
+  assert_refused 78 "line 2: this is no setting; expected are lines such as: \
+server = \"redis://host:6379\"; did you mean 'server'?" redlock-cli run -k demo -- true
   user_file 'ttl = ["30s", "40s"]'
   assert_refused 78 "$USER_FILE: ttl: takes one value" redlock-cli run -k demo -- true
+}
+
+# Who may name a configuration file for a program that has other rights must not learn what is in
+# it.
+@test "what a file says is not repeated, whatever it is" {
+  local secret=$BATS_TEST_TMPDIR/secret line
+  ln -s "$secret" "$BATS_TEST_TMPDIR/link"
+  for line in 'hunter2' 'hunter2:x:0:0::/root:/bin/sh' 'hunter2 = 1' '[hunter2]' 'hunter2.ttl = 1' \
+    '"hunter2" = "x"' "'hunter2'" '[hunter2' 'hunter2 = [' 'ttl = "hunter2"' \
+    'ttl = ["hunter2", "hunter2"]' 'ttl = hunter2s' 'quiet = hunter2' 'stop-signal = "hunter2"' \
+    'on-lost = "hunter2"' 'replicas = "hunter2"' 'isolate = "hunter2"' 'config = hunter2' \
+    'server = "hunter2"' 'server = "hunter2://x"' 'server = "redis://hunter2/x"' \
+    'server = "redis://h:hunter2"' \
+    'conflict-exit-code = hunter2' '-----BEGIN hunter2-----'; do
+    printf '%s\n' "$line" >"$secret"
+    [[ $line != server* ]] || unset REDLOCK_SERVER
+    run redlock-cli run -k demo --config "$BATS_TEST_TMPDIR/link" -vv -- true
+    assert [ "$status" == 78 ]
+    [[ $output != *unter2* ]] || fail "$line: $output"
+  done
+}
+
+@test "a home of another user's that is closed to us is skipped, a file of our own is not" {
+  ((EUID == 0)) || skip "needs root"
+  local public
+  public=$(mktemp -d)
+  PUBLIC=$public
+  chmod 755 "$public"
+  install -m 755 "$REDLOCK_CLI" "$public/redlock-cli"
+  mkdir -p "$public/theirs/.config/redlock-cli" "$public/ours/.config/redlock-cli"
+  echo 'conflict-exit-code = 13' >"$public/theirs/.config/redlock-cli/config.toml"
+  cp "$public/theirs/.config/redlock-cli/config.toml" "$public/ours/.config/redlock-cli"
+  chmod 700 "$public/theirs"
+  chown -R nobody "$public/ours"
+  chmod 000 "$public/ours/.config"
+  local -a as_nobody=(setpriv --reuid nobody --clear-groups "$public/redlock-cli" doctor --settings)
+  unset XDG_CONFIG_HOME
+  HOME=$public/theirs run -0 "${as_nobody[@]}"
+  assert_line "conflict-exit-code (default)"
+  HOME=$public/theirs run -0 "${as_nobody[@]}" -v
+  assert_output --partial "$public/theirs/.config/redlock-cli/config.toml: skipped: "
+  XDG_CONFIG_HOME=$public/theirs/.config run -0 "${as_nobody[@]}"
+  HOME=$public/ours run -78 "${as_nobody[@]}"
+  assert_output --partial "$public/ours/.config/redlock-cli/config.toml: Permission denied"
+  chmod 755 "$public/theirs" "$public/ours/.config"
+  chmod 600 "$public/theirs/.config/redlock-cli/config.toml"
+  HOME=$public/theirs run -78 "${as_nobody[@]}"
+  HOME=$public/ours run -0 "${as_nobody[@]}"
+  assert_line --partial "conflict-exit-code = 13"
 }
 
 @test "comments, blank lines and both kinds of quotes are understood" {

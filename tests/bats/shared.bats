@@ -215,3 +215,19 @@ setup() { setup_one_server; }
   release_hold one
   assert_equal "$status" 0
 }
+
+server_seconds() { redis 0 --raw time | head -n 1; }
+has_passed() { (($(server_seconds) >= $1)); }
+
+# bats test_tags=redis
+@test "a share and a slot live on while the server has no memory left" {
+  hold reader -s -t 3s
+  hold taker --slots 2 -t 3s
+  redis 0 config set maxmemory 1 >/dev/null
+  wait_until has_passed $(($(server_seconds) + 10))
+  release_hold reader
+  assert_equal "$status $stderr" "0 "
+  release_hold taker
+  assert_equal "$status $stderr" "0 "
+  assert_equal "$(keys_at 0)" ""
+}

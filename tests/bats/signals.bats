@@ -9,6 +9,10 @@ setup() { setup_one_server; }
 
 readonly -A NUMBER=([HUP]=1 [INT]=2 [QUIT]=3 [USR1]=10 [USR2]=12 [TERM]=15)
 
+# More whose default action ends a process.
+readonly -A RARE_NUMBER=([ALRM]=14 [STKFLT]=16 [XCPU]=24 [XFSZ]=25 [VTALRM]=26 [PROF]=27 [IO]=29
+  [PWR]=30 [RTMIN]=34 [RTMIN+5]=39 [RTMAX]=64)
+
 # start_ours NAME WORD…: redlock-cli in a session of its own; its pid is then in PID, and wait_background says how it really ended.
 start_ours() {
   local name=$1
@@ -33,6 +37,19 @@ start_ours() {
   done
   assert [ ! -e "$BATS_TEST_TMPDIR/entered" ]
   assert_equal "$(redis 0 get demo)" x
+}
+
+@test "every signal that ends a process ends the wait, and nothing is left at the server" {
+  redis 0 set demo x
+  local signal
+  for signal in "${!RARE_NUMBER[@]}"; do
+    start_ours "$signal" redlock-cli run -k demo -- touch "$BATS_TEST_TMPDIR/entered"
+    wait_until grep -q "waiting for demo" "$(background_stderr "$signal")"
+    kill -s "$signal" "$PID"
+    wait_background "$signal"
+    assert_equal "$signal: $output" "$signal: signal ${RARE_NUMBER[$signal]}"
+    assert_equal "$(redis 0 keys '*')" demo
+  done
 }
 
 @test "a signal ends the wait for a server that does not answer, and no lock appears when it does" {
@@ -140,7 +157,8 @@ END
 }
 
 start_witness() {
-  start_ours witness "$@" redlock-cli run -k demo -- "$(witness)" "$BATS_TEST_TMPDIR/end" "${!NUMBER[@]}" WINCH
+  start_ours witness "$@" redlock-cli run -k demo -- \
+    "$(witness)" "$BATS_TEST_TMPDIR/end" "${!NUMBER[@]}" WINCH CONT
   wait_until grep -q ready "$(background_stdout witness)"
 }
 
@@ -183,6 +201,27 @@ heard() { [[ $(grep -cx "$1" "$(background_stdout witness)") == "$2" ]]; }
   assert_equal "$(grep -cx TERM <<<"$output")" 3
 }
 
+@test "a signal to every process of the job, in any order, reaches the command exactly once" {
+  start_witness
+  local front=$PID holder command
+  holder=$(pgrep -P "$front" -x lock-holder)
+  command=$(pgrep -P "$holder" -x witness)
+  run -0 /usr/bin/python3 "$BATS_TEST_DIRNAME/helper/sweep.py" \
+    "$(background_stdout witness)" 10 "$front" "$holder" "$command"
+  local sent=$output
+  end_witness
+  assert_equal "$(grep -cx TERM <<<"$output")" "$sent"
+}
+
+@test "CONT right behind another signal reaches the command, too" {
+  start_witness
+  kill -TERM "$PID"
+  kill -CONT "$PID"
+  wait_until heard TERM 1
+  wait_until heard CONT 1
+  end_witness
+}
+
 @test "the command's whole process group gets the signal" {
   local child
   child=$(witness)
@@ -205,6 +244,43 @@ heard() { [[ $(grep -cx "$1" "$(background_stdout witness)") == "$2" ]]; }
     assert_equal "$(keys_at 0)" ""
   done
 }
+
+@test "every signal that ends a process reaches the command once, and leaves the guard alive" {
+  start_ours counter redlock-cli run -k demo -- \
+    "$(number_counter)" "$BATS_TEST_TMPDIR/end" "${RARE_NUMBER[@]}" 10
+  wait_until grep -q ready "$(background_stdout counter)"
+  local signal round=0
+  for signal in "${!RARE_NUMBER[@]}"; do
+    kill -s "$signal" "$PID"
+    wait_until counted "${RARE_NUMBER[$signal]}" 1
+    kill -USR1 "$PID"
+    round=$((round + 1))
+    wait_until counted 10 "$round"
+  done
+  touch "$BATS_TEST_TMPDIR/end"
+  wait_background counter
+  assert_equal "${lines[-1]}" "exit 23"
+  for signal in "${!RARE_NUMBER[@]}"; do
+    assert_equal "$signal $(grep -cx "${RARE_NUMBER[$signal]}" <<<"$output")" "$signal 1"
+  done
+  assert_equal "$(keys_at 0)" ""
+}
+
+# The same as witness, by number: not every signal has a name everywhere.
+number_counter() {
+  executable number_counter <<'END'
+#!/usr/bin/python3
+import os, signal, sys, time
+for number in map(int, sys.argv[2:]):
+    signal.signal(number, lambda got, _: os.write(1, b"%d\n" % got))
+os.write(1, b"ready\n")
+while not os.path.exists(sys.argv[1]):
+    time.sleep(0.02)
+sys.exit(23)
+END
+}
+
+counted() { [[ $(grep -cx "$1" "$(background_stdout counter)") == "$2" ]]; }
 
 @test "a command that survives the signal keeps its lock" {
   start_witness

@@ -57,7 +57,7 @@ teardown() { teardown_supervision; }
   assert_equal "$status" 79
   assert_tree_dead
   assert is_dead "$HOLDER"
-  assert_regex "$stderr" "the process that keeps the lock hung"
+  assert_regex "$stderr" "the process that keeps the lock was stopped \(SIGSTOP\); the command was stopped before the lock could expire"
   run report
   assert_output --partial '"exit_code":79'
 }
@@ -121,4 +121,27 @@ teardown() { teardown_supervision; }
   local pid
   assert_equal "${#TREE[@]}" 7
   for pid in "${TREE[@]:1}"; do assert is_alive "$pid"; done
+}
+
+@test "children that were there before, and their orphans, outlive a holder that is killed" {
+  # The shell becomes redlock-cli, with a helper as its child; the helper ends, and what it started is orphaned.
+  start_background ours bash -c '
+    bash -c "sleep 1000 & echo \$! >\"\$0\"; exec sleep 1000" "$0/orphan" & echo $! >"$0/helper"
+    until [[ -s $0/orphan ]]; do sleep 0.02; done
+    exec redlock-cli run -k demo -- bash -c "setsid sleep 1000 & echo \$! >\"\$0\"; echo ready; exec sleep 1000" "$0/ours"' \
+    "$BATS_TEST_TMPDIR"
+  wait_until grep -q ready "$(background_stdout ours)"
+  local helper orphan daemon
+  helper=$(<"$BATS_TEST_TMPDIR/helper")
+  orphan=$(<"$BATS_TEST_TMPDIR/orphan")
+  daemon=$(<"$BATS_TEST_TMPDIR/ours")
+  kill -KILL "$helper"
+  wait_until grep -qx "PPid:[[:space:]]*${BACKGROUND_PID[ours]}" "/proc/$orphan/status"
+
+  kill -KILL "$(holder_of "${BACKGROUND_PID[ours]}")"
+  wait_background ours
+  assert_equal "$status" 71
+  assert is_dead "$daemon"
+  assert is_alive "$orphan"
+  kill -KILL "$orphan"
 }

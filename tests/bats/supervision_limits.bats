@@ -66,40 +66,32 @@ limited() {
   assert_equal "$status" 0
 }
 
-@test "without /proc the command itself is stopped when the lock is lost" {
+# without_proc CMD…: with an empty /proc.
+without_proc() { unshare --mount --propagation private sh -c 'mount -t tmpfs none /proc; exec "$@"' - "$@"; }
+
+@test "without /proc nothing but the command could be stopped: 71, and no lock" {
   as_root
-  start_background ours unshare --mount --propagation private sh -c 'mount -t tmpfs none /proc; exec redlock-cli run "$@"' - \
-    -t 2s -k demo -- sh -c 'echo $$; exec sleep 1000'
-  wait_until test -s "$(background_stdout ours)"
-  local command
-  command=$(<"$(background_stdout ours)")
-  assert is_alive "$command"
-  redis 0 del demo
-  wait_background ours
-  assert_equal "$status" 79
-  assert is_dead "$command"
+  run --separate-stderr without_proc redlock-cli run -k demo -- echo entered
+  assert_equal "$status $output" "71 "
+  assert_regex "$stderr" "^redlock-cli: /proc does not show the processes of the command, .*mount /proc .*--on-lost term"
+  assert_equal "$(redis 0 keys '*')" ""
 }
 
-@test "without /proc the command itself is killed when it does not care, and when the holder is stopped" {
+@test "a /proc of another pid namespace: 71, and no lock" {
   as_root
-  start_background ours unshare --mount --propagation private sh -c 'mount -t tmpfs none /proc; exec redlock-cli run "$@"' - \
-    -t 2s --grace 100ms -k demo -- sh -c 'trap "" TERM; echo $$; exec sleep 1000'
-  wait_until test -s "$(background_stdout ours)"
-  local command
-  command=$(<"$(background_stdout ours)")
-  redis 0 del demo
-  wait_background ours
-  assert_equal "$status" 79
-  assert is_dead "$command"
+  run --separate-stderr unshare --pid --fork --kill-child redlock-cli run -k demo -- echo entered
+  assert_equal "$status $output" "71 "
+  assert_regex "$stderr" "/proc does not show the processes of the command"
+  assert_equal "$(redis 0 keys '*')" ""
+}
 
-  start_background ours unshare --mount --propagation private sh -c 'mount -t tmpfs none /proc; exec redlock-cli run "$@"' - \
-    -t 5s --grace 100ms -k demo -- sh -c 'echo $$; exec sleep 1000'
-  wait_until test -s "$(background_stdout ours)"
-  command=$(<"$(background_stdout ours)")
-  kill -STOP "$(holder_of "${BACKGROUND_PID[ours]}")"
-  wait_background ours
-  assert_equal "$status" 79
-  assert is_dead "$command"
+@test "without /proc but with less asked for, the command runs" {
+  as_root
+  local less
+  for less in term warn; do
+    run --separate-stderr without_proc redlock-cli run --on-lost "$less" -k demo -- echo entered
+    assert_equal "$status $output" "0 entered"
+  done
 }
 
 # --- As process 1 ---

@@ -96,6 +96,14 @@ assert_refuses() {
   assert_refuses 77 "its certificate is not for 127.0.0.1" -S "rediss://127.0.0.1:${SERVER_PORT[1]}"
 }
 
+@test "a certificate that has its name in the subject alone is refused" {
+  make_certificate localhost ca email:root@localhost
+  start_tls_server localhost ca --tls-auth-clients no
+  export REDLOCK_CACERT=$TLS/ca.crt
+  assert_refuses 77 "not for localhost: no subjectAltName" -S "rediss://localhost:${SERVER_PORT[0]}"
+  assert_refuses 77 "not for 127.0.0.1: no subjectAltName" -S "rediss://127.0.0.1:${SERVER_PORT[0]}"
+}
+
 @test "IPv6 addresses are verified too" {
   [[ -e /proc/net/if_inet6 ]] && grep -q '^0\{31\}1 ' /proc/net/if_inet6 || skip "no IPv6 loopback here"
   make_certificate six ca IP:::1

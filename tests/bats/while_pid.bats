@@ -1,94 +1,12 @@
 #!/usr/bin/env bats
 # shellcheck disable=SC2016,SC2030,SC2031,SC2034,SC2154  # the scripts' own shells expand; each test is a subshell; bats and helpers set variables
-# acquire --while-pid: a lease that is renewed for as long as a process lives, and what becomes of that process when the lease is lost.
+# acquire --while-pid: a lease that is renewed for as long as a process lives.
 load helper/common
 load helper/redis
 load helper/locks
 load helper/checks
 load helper/supervision
-
-setup() { setup_supervision; }
-
-teardown() {
-  local pid
-  for pid in $(holders); do kill -KILL "$pid" || true; done
-  touch "$BATS_TEST_TMPDIR/end"
-  teardown_supervision
-}
-
-# The pids of all holders of this test that live: it has a HOME of its own.
-holders() {
-  local file process
-  for file in $(grep -slx lock-holder /proc/[0-9]*/comm || true); do
-    process=${file%/comm}
-    if grep -qszxF "HOME=$HOME" "$process/environ" && is_alive "${process#/proc/}"; then echo "${process#/proc/}"; fi
-  done
-}
-
-# HOLDER is the only one; or, with another number, there are so many.
-find_holder() {
-  HOLDER=$(holders)
-  assert_equal "$(wc -w <<<"$HOLDER")" "${1-1}"
-}
-
-no_holders() { [[ -z $(holders) ]]; }
-
-# A script that takes the lock demo for itself, and has a child, one in a session of its own, one that ignores TERM and one that is stopped.
-# Each writes its pid to $1; all are up when it says `ready`. It ends with 23 when the file $2 appears. $3… are for acquire.
-script() {
-  executable script <<'EOF'
-#!/bin/bash
-pids=$1 end=$2
-shift 2
-lease=$(redlock-cli acquire -k demo --while-pid $$ --export "$@") || exit
-eval "$lease"
-note='echo "$BASHPID" >>"$0"; exec sleep 1000'
-echo "$$" >"$pids"
-bash -c "$note" "$pids" &
-setsid bash -c "$note" "$pids" &
-bash -c "trap '' TERM; $note" "$pids" &
-bash -c "$note" "$pids" &
-stopped=$!
-until [[ $(wc -l <"$pids") == 5 ]]; do sleep 0.02; done
-kill -STOP "$stopped"
-echo ready
-until [[ -e $end ]]; do sleep 0.02; done
-exit 23
-EOF
-}
-
-# start_script NAME OPTION…: runs it; SCRIPT is its pid, TREE are all pids, HOLDER keeps the lock.
-start_script() {
-  local name=$1
-  shift
-  start_watched "$name" "$(script)" "$BATS_TEST_TMPDIR/pids" "$BATS_TEST_TMPDIR/end" "$@"
-  mapfile -t TREE <"$BATS_TEST_TMPDIR/pids"
-}
-
-# start_watched NAME CMD…: runs a script that takes the lock itself, until it says `ready`. It and what descends from it hold the witness.
-start_watched() {
-  local name=$1
-  shift
-  start_background "$name" sh -c 'flock -s 9; exec "$@"' - "$@" 9<"$WITNESS"
-  wait_until grep -q ready "$(background_stdout "$name")"
-  SCRIPT=${BACKGROUND_PID[$name]}
-  find_holder
-}
-
-# A process that a lock can be kept for; PET is its pid.
-start_pet() {
-  start_background pet bash -c 'trap "echo told" TERM; echo ready; until [[ -e $0 ]]; do sleep 0.02; done; exit 5' "$BATS_TEST_TMPDIR/end"
-  wait_until grep -q ready "$(background_stdout pet)"
-  PET=${BACKGROUND_PID[pet]}
-}
-
-# It has noticed nothing, and runs.
-assert_pet_untouched() {
-  assert is_alive "$PET"
-  touch "$BATS_TEST_TMPDIR/end"
-  wait_background pet
-  assert_equal "$status $output" "5 ready"
-}
+load helper/while_pid
 
 # --- While the process lives, and when it ends ---
 
@@ -131,15 +49,18 @@ assert_pet_untouched() {
   assert_equal "$(keys_at 0)" ""
 }
 
-@test "a process that ends while the lock is still waited for never has it for longer than a moment" {
+@test "a process that ends while the lock is still waited for: the wait ends, and nothing is left in the queue" {
   hold other
   start_pet
-  start_background waiter redlock-cli acquire -k demo --while-pid "$PET"
-  wait_until grep -q "waiting for" "$(background_stderr waiter)"
+  pet_begins waiter redlock-cli acquire -k demo --while-pid "$PET" --export
+  wait_until in_line_are 1
   touch "$BATS_TEST_TMPDIR/end"
   wait_background pet
+  pet_ends waiter
+  assert_equal "$status $output" "71 unset REDLOCK_KEY REDLOCK_TOKEN REDLOCK_FENCE REDLOCK_LEASE; (exit 71)"
+  assert_regex "$stderr" "process $PET has ended"
+  assert in_line_are 0
   release_hold other
-  wait_background waiter
   wait_until no_holders
   assert_equal "$(keys_at 0)" ""
 }
@@ -147,7 +68,7 @@ assert_pet_untouched() {
 @test "several locks for one process are all kept, and all released" {
   start_pet
   local key
-  for key in demo second third; do redlock-cli acquire -k "$key" -t 60s --while-pid "$PET"; done
+  for key in demo second third; do by_pet redlock-cli acquire -k "$key" -t 60s --while-pid "$PET"; done
   find_holder 3
   assert_equal "$(redis 0 exists demo second third)" 3
   touch "$BATS_TEST_TMPDIR/end"
@@ -160,7 +81,7 @@ assert_pet_untouched() {
   export REDLOCK_SERVER=$SERVERS
   pause_server 1
   start_pet
-  redlock-cli acquire -k demo -t 6s --while-pid "$PET"
+  by_pet redlock-cli acquire -k demo -t 6s --while-pid "$PET"
   find_holder
   resume_server 1
   wait_until expires_after 0 "$(($(expires_at 0) + 3000))"
@@ -176,14 +97,14 @@ is_clean() { [[ -z $(keys_at "$1") ]]; }
 
 @test "the caller's stdout, stderr and inherited descriptors are let go of: nobody who reads them waits" {
   start_pet
-  run -0 bash -c 'token=$(redlock-cli acquire -k demo --while-pid "$0" 9<"$1"); echo "<$token>"' "$PET" "$WITNESS"
+  run -0 by_pet bash -c 'token=$(redlock-cli acquire -k demo --while-pid "$0" 9<"$1"); echo "<$token>"' "$PET" "$WITNESS"
   assert_equal "$output" "<$(redis 0 get demo)>"
   find_holder
   # Neither is it kept from others by a lock on what was inherited.
   wait_until lets_go_of_everything
   kill -KILL "$HOLDER"
   redis 0 del demo
-  run -0 bash -c 'redlock-cli acquire -k demo --while-pid "$0" -v 2>&1 | cat' "$PET"
+  run -0 by_pet bash -c 'redlock-cli acquire -k demo --while-pid "$0" -v 2>&1 | cat' "$PET"
   assert_line "$(redis 0 get demo)"
 }
 
@@ -196,7 +117,7 @@ lets_go_of_everything() {
 @test "the lease is handed out as it always is: token, --export, --token-file, --json" {
   start_pet
   local file=$BATS_TEST_TMPDIR/lease exports
-  keep() { run -0 --separate-stderr redlock-cli acquire -k demo -t 60s --while-pid "$PET" "$@"; }
+  keep() { run -0 --separate-stderr by_pet redlock-cli acquire -k demo -t 60s --while-pid "$PET" "$@"; }
   # Released by hand, it takes the holder along; here nobody waits for the next renewal.
   end() {
     find_holder
@@ -228,20 +149,43 @@ lets_go_of_everything() {
   assert_pet_untouched
 }
 
+@test "a lease is handed over whole, however long its keys are" {
+  local -a keys=()
+  local quotes i
+  quotes=$(printf "%4000s" "" | tr ' ' "'")
+  for i in {1..8}; do keys+=(-k "$quotes$i"); done
+  run -0 --separate-stderr bash -c '
+    lease=$(redlock-cli acquire "$@" --while-pid $$ --export) || exit
+    eval "$lease" && [[ $(redis-cli -s "$0" dbsize) != 0 ]] && redlock-cli release' "${SERVER_SOCKET[0]}" "${keys[@]}"
+  assert_equal "$output$stderr" ""
+  wait_until no_holders
+  for i in {1..8}; do assert_equal "$(redis 0 exists "$quotes$i")" 0; done
+}
+
+@test "a lease that there is no room for on the way is released: 71" {
+  local -a keys=()
+  local i
+  for i in {1..60}; do keys+=(-k "k$i"); done
+  run -71 --separate-stderr bash -c 'ulimit -f 1; redlock-cli acquire "$@" --while-pid $$ --export; exit' - "${keys[@]}"
+  assert_output "unset REDLOCK_KEY REDLOCK_TOKEN REDLOCK_FENCE REDLOCK_LEASE; (exit 71)"
+  assert_regex "$stderr" "could not be handed over; the lock was released again"
+  wait_until no_holders
+  assert_equal "$(keys_at 0)" ""
+}
+
 @test "others see for whom the lock is kept" {
-  start_background pet bash -c 'exec -a pet sleep 1000'
-  wait_until grep -qx sleep "/proc/${BACKGROUND_PID[pet]}/comm"
-  redlock-cli acquire -k demo --while-pid "${BACKGROUND_PID[pet]}" --note "night shift"
+  start_background pet bash -c 'redlock-cli acquire -k demo --while-pid $$ --note "night shift" && exec sleep 1000'
+  wait_for_key 0 demo
   run -0 redlock-cli status -k demo --json
   assert_equal "$(json '[j["locks"][0]["holder"][name] for name in ("pid", "program", "note")]')" \
-    "[${BACKGROUND_PID[pet]}, 'sleep', 'night shift']"
+    "[${BACKGROUND_PID[pet]}, 'bash', 'night shift']"
 }
 
 @test "the default ttl is that of run, and --ttl is another" {
   start_pet
-  redlock-cli acquire -k demo --while-pid "$PET"
+  by_pet redlock-cli acquire -k demo --while-pid "$PET"
   assert_in_range "$(redis 0 pttl demo)" 20000 30000
-  redlock-cli acquire -k other --while-pid "$PET" -t 10m
+  by_pet redlock-cli acquire -k other --while-pid "$PET" -t 10m
   assert_in_range "$(redis 0 pttl other)" 500000 600000
 }
 
@@ -249,12 +193,12 @@ lets_go_of_everything() {
   start_pet
   local redirection
   for redirection in '>/dev/full' '>/dev/full --export' '>/dev/full --json' '>&-' '--token-file /no/such/place/lease'; do
-    run -71 bash -c 'eval "redlock-cli acquire -k demo -t 60s --while-pid $0 $1"' "$PET" "$redirection"
+    run -71 by_pet bash -c 'eval "redlock-cli acquire -k demo -t 60s --while-pid $0 $1"' "$PET" "$redirection"
     assert_output --partial "the lock was released again"
     assert_equal "$redirection: $(keys_at 0)" "$redirection: "
     wait_until no_holders
   done
-  run -71 bash -c 'redlock-cli acquire -k demo --while-pid "$0" --json --token-file "$1" >/dev/full' "$PET" "$BATS_TEST_TMPDIR/lease"
+  run -71 by_pet bash -c 'redlock-cli acquire -k demo --while-pid "$0" --json --token-file "$1" >/dev/full' "$PET" "$BATS_TEST_TMPDIR/lease"
   assert [ ! -e "$BATS_TEST_TMPDIR/lease" ]
   assert_equal "$(keys_at 0)" ""
   assert_pet_untouched
@@ -265,10 +209,10 @@ lets_go_of_everything() {
 @test "another holds the lock: 75, nothing is left behind, and with --export eval fails" {
   hold other
   start_pet
-  assert_refused 75 "held by" redlock-cli acquire -k demo --while-pid "$PET" -n
-  run -75 --separate-stderr redlock-cli acquire -k demo --while-pid "$PET" -n --export
+  assert_refused 75 "held by" by_pet redlock-cli acquire -k demo --while-pid "$PET" -n
+  run -75 --separate-stderr by_pet redlock-cli acquire -k demo --while-pid "$PET" -n --export
   assert_output "unset REDLOCK_KEY REDLOCK_TOKEN REDLOCK_FENCE REDLOCK_LEASE; (exit 75)"
-  run -9 --separate-stderr redlock-cli acquire -k demo --while-pid "$PET" -n -E 9 -q
+  run -9 --separate-stderr by_pet redlock-cli acquire -k demo --while-pid "$PET" -n -E 9 -q
   assert_equal "$output$stderr" ""
   assert_equal "$(holders)" "$(holder_of "${BACKGROUND_PID[other]}")"
   assert_pet_untouched
@@ -281,16 +225,16 @@ lets_go_of_everything() {
   start_pet
   local signal
   for signal in INT TERM; do
-    start_background waiter redlock-cli acquire -k demo --while-pid "$PET" --export
+    pet_begins waiter redlock-cli acquire -k demo --while-pid "$PET" --export
     wait_until grep -q "waiting for" "$(background_stderr waiter)"
-    kill -s "$signal" "${BACKGROUND_PID[waiter]}"
-    wait_background waiter
+    kill -s "$signal" "${JOB_PID[waiter]}"
+    pet_ends waiter
     assert_equal "$status $output" "$((128 + $(kill -l "$signal"))) unset REDLOCK_KEY REDLOCK_TOKEN REDLOCK_FENCE REDLOCK_LEASE; (exit $((128 + $(kill -l "$signal"))))"
   done
-  start_background waiter redlock-cli acquire -k demo --while-pid "$PET"
+  pet_begins waiter redlock-cli acquire -k demo --while-pid "$PET"
   wait_until grep -q "waiting for" "$(background_stderr waiter)"
   release_hold other
-  wait_background waiter
+  pet_ends waiter
   assert_equal "$status $output" "0 $(redis 0 get demo)"
   find_holder
 }
@@ -298,10 +242,10 @@ lets_go_of_everything() {
 @test "killed with KILL while it waits, it leaves no holder that takes the lock later" {
   hold other
   start_pet
-  start_background waiter redlock-cli acquire -k demo --while-pid "$PET"
+  pet_begins waiter redlock-cli acquire -k demo --while-pid "$PET"
   wait_until grep -q "waiting for" "$(background_stderr waiter)"
-  HOLDER=$(holder_of "${BACKGROUND_PID[waiter]}")
-  kill -KILL "${BACKGROUND_PID[waiter]}"
+  HOLDER=$(holder_of "${JOB_PID[waiter]}")
+  kill -KILL "${JOB_PID[waiter]}"
   wait_until is_dead "$HOLDER"
   release_hold other
   assert_equal "$(keys_at 0)" ""
@@ -320,48 +264,91 @@ lets_go_of_everything() {
 }
 
 @test "a process that may not be signalled is refused, and no lock taken" {
-  local pid=1
-  local -a powerless=()
-  if ((EUID == 0)); then
-    start_background other setpriv --reuid 65534 --regid 65534 --clear-groups sleep 1000
-    pid=${BACKGROUND_PID[other]}
-    wait_until grep -q "^Uid:.65534" "/proc/$pid/status"
-    powerless=(setpriv --bounding-set=-kill)
-  elif kill -0 1 2>/dev/null; then
-    skip "there is no process of another user"
-  fi
-  assert_refused 64 "you may not signal it" "${powerless[@]}" redlock-cli acquire -k demo --while-pid "$pid"
+  as_root
+  assert_refused 64 "you may not signal it" env -u HOME -u XDG_CONFIG_HOME \
+    setpriv --reuid 65534 --regid 65534 --clear-groups redlock-cli acquire -k demo --while-pid "$$"
   assert_equal "$(redis 0 dbsize)" 0
+}
+
+@test "a process that did not start the command is refused, whether it is a stranger, a sibling or a child" {
+  start_background stranger sleep 1000
+  assert_refused 64 "is no ancestor of this command; give that of the script, \$\$" \
+    redlock-cli acquire -k demo --while-pid "${BACKGROUND_PID[stranger]}"
+  assert_refused 64 "is no ancestor" bash -c 'sleep 1000 & redlock-cli acquire -k demo --while-pid $!; code=$?; kill $!; exit $code'
+  assert_equal "$(redis 0 dbsize)" 0
+}
+
+@test "any ancestor will do: a subshell, a function and another program below the script" {
+  start_background ours bash -c '
+    take() { (sh -c "redlock-cli acquire -k demo --while-pid $$; :" | cat); }
+    take; echo ready; sleep 1000'
+  wait_until grep -q ready "$(background_stdout ours)"
+  find_holder
+  kill -KILL "${BACKGROUND_PID[ours]}"
+  wait_until is_dead "$HOLDER"
+  assert_equal "$(keys_at 0)" ""
+}
+
+@test "the init of the machine is refused, that of a container is not" {
+  if [[ $(readlink /proc/self/ns/pid) == 'pid:[4026531836]' ]]; then
+    assert_refused 64 "1 is the init of this machine" redlock-cli acquire -k demo --while-pid 1
+    assert_equal "$(redis 0 dbsize)" 0
+  fi
+  as_root
+  start_background container unshare --pid --fork --mount-proc bash -c '
+    redlock-cli acquire -k demo --while-pid $$ && echo "ready as $$"; until [[ -e $0 ]]; do sleep 0.02; done' "$BATS_TEST_TMPDIR/end"
+  wait_until grep -q ready "$(background_stdout container)"
+  assert_equal "$(tail -n 1 "$(background_stdout container)")" "ready as 1"
+  assert_equal "$(redis 0 exists demo)" 1
+  redis 0 pexpire demo 1
+  touch "$BATS_TEST_TMPDIR/end"
+  wait_background container
+}
+
+@test "without a /proc that shows our processes it is refused, and no lock taken; a lease that nobody watches needs none" {
+  as_root
+  # shellcheck disable=SC2016
+  run -71 --separate-stderr unshare --mount bash -c 'mount -t tmpfs none /proc; redlock-cli acquire -k demo --while-pid $$'
+  assert_equal "$output" ""
+  assert_regex "$stderr" "--while-pid needs a /proc"
+  # shellcheck disable=SC2016
+  run -71 --separate-stderr unshare --pid --fork bash -c 'redlock-cli acquire -k demo --while-pid $$; exit'
+  assert_regex "$stderr" "--while-pid needs a /proc"
+  run -71 unshare --pid --fork bash -c 'redlock-cli acquire -k demo --while-pid $$ --export; exit'
+  assert_line "unset REDLOCK_KEY REDLOCK_TOKEN REDLOCK_FENCE REDLOCK_LEASE; (exit 71)"
+  assert_equal "$(redis 0 dbsize)" 0
+  run -0 unshare --mount bash -c 'mount -t tmpfs none /proc; redlock-cli acquire -k demo -t 10s'
+  assert_equal "$(redis 0 exists demo)" 1
 }
 
 @test "options are read before anything is locked: a ttl too short for the grace is 64" {
   start_pet
-  assert_refused 64 "ttl" redlock-cli acquire -k demo -t 1s --grace 5s --while-pid "$PET"
-  assert_refused 64 "no signal" redlock-cli acquire -k demo --stop-signal NONE --while-pid "$PET"
-  assert_refused 64 "on-lost" redlock-cli acquire -k demo --on-lost never --while-pid "$PET"
+  assert_refused 64 "ttl" by_pet redlock-cli acquire -k demo -t 1s --grace 5s --while-pid "$PET"
+  assert_refused 64 "no signal" by_pet redlock-cli acquire -k demo --stop-signal NONE --while-pid "$PET"
+  assert_refused 64 "on-lost" by_pet redlock-cli acquire -k demo --on-lost never --while-pid "$PET"
   assert_equal "$(redis 0 dbsize)" 0
 }
 
 @test "a grace for which the default ttl is too short is 64" {
   start_pet
-  assert_refused 64 "the default --ttl of 30s is too short" redlock-cli acquire -k demo --grace 25s --while-pid "$PET"
+  assert_refused 64 "the default --ttl of 30s is too short" by_pet redlock-cli acquire -k demo --grace 25s --while-pid "$PET"
   assert_equal "$(redis 0 dbsize)" 0
 }
 
 @test "a lease that is granted while the caller's job is stopped is kept until the caller has it" {
   hold other
   start_pet
-  start_background waiter redlock-cli acquire -k demo -t 2s --while-pid "$PET"
+  pet_begins waiter redlock-cli acquire -k demo -t 2s --while-pid "$PET"
   wait_until grep -q "waiting for" "$(background_stderr waiter)"
-  kill -STOP "${BACKGROUND_PID[waiter]}"
+  kill -STOP "${JOB_PID[waiter]}"
   release_hold other
   wait_until eval '[[ $(redis 0 exists demo) == 1 ]]'
   local token
   token=$(redis 0 get demo)
   # Extended beyond what the grant gave.
   wait_until expires_after 0 "$(($(expires_at 0) + 2000))"
-  kill -CONT "${BACKGROUND_PID[waiter]}"
-  wait_background waiter
+  kill -CONT "${JOB_PID[waiter]}"
+  pet_ends waiter
   assert_equal "$status $output" "0 $token"
   assert_equal "$(redis 0 get demo)" "$token"
   assert_pet_untouched
@@ -370,15 +357,15 @@ lets_go_of_everything() {
 @test "a process that ends before its lease was handed over: the lock is released" {
   hold other
   start_pet
-  start_background waiter redlock-cli acquire -k demo --while-pid "$PET"
+  pet_begins waiter redlock-cli acquire -k demo --while-pid "$PET"
   wait_until grep -q "waiting for" "$(background_stderr waiter)"
-  kill -STOP "${BACKGROUND_PID[waiter]}"
+  kill -STOP "${JOB_PID[waiter]}"
   release_hold other
   wait_until eval '[[ $(redis 0 exists demo) == 1 ]]'
   assert_pet_untouched
   wait_until eval '[[ $(redis 0 exists demo) == 0 ]]'
-  kill -CONT "${BACKGROUND_PID[waiter]}"
-  wait_background waiter
+  kill -CONT "${JOB_PID[waiter]}"
+  pet_ends waiter
 }
 
 # --- By hand ---
@@ -386,7 +373,7 @@ lets_go_of_everything() {
 @test "extend and release by hand work; the holder then goes away by itself, and the process is not touched" {
   start_pet
   local exports next
-  exports=$(redlock-cli acquire -k demo --while-pid "$PET" -t 6s --export)
+  exports=$(by_pet redlock-cli acquire -k demo --while-pid "$PET" -t 6s --export)
   eval "$exports"
   find_holder
   redlock-cli extend --ttl 10m
@@ -418,139 +405,11 @@ lets_go_of_everything() {
   assert_equal "$(redis 0 exists demo)" 0
 }
 
-# --- The lease is lost ---
-
-@test "a key that is deleted: the script and all that descends from it is dead, and nothing lies under the key" {
-  start_script ours -t 4s --grace 300ms
-  redis 0 del demo
-  wait_until is_dead "$HOLDER"
-  assert_tree_dead
-  wait_background ours
-  assert_equal "$status" 143
-  assert_equal "$(redis 0 exists demo)" 0
-}
-
-@test "a key that is overwritten: the same, and the other's lock stays as it is" {
-  start_script ours -t 4s --grace 300ms
-  redis 0 set demo theirs
-  wait_until is_dead "$HOLDER"
-  assert_tree_dead
-  assert_equal "$(redis 0 get demo) $(redis 0 pttl demo)" "theirs -1"
-}
-
-@test "a lock that is broken by release --force: the same" {
-  start_script ours -t 4s --grace 300ms
-  redlock-cli release -k demo --force
-  wait_until is_dead "$HOLDER"
-  assert_tree_dead
-  # What is left says who did it, until the lease would have ended.
-  assert_unlocked demo 0
-}
-
-@test "a server that is stopped: the script and all that descends from it is dead before the key could expire" {
-  start_script ours -t 3s --grace 300ms
-  stop_servers_for_good 3000 0
-  assert_dead_before_expiry
-  assert_tree_dead
-  wait_until is_dead "$HOLDER"
-  resume_server 0
-  run -0 redlock-cli run -w 10s -k demo -- true
-  assert_equal "$(keys_at 0)" ""
-}
-
-@test "a script that ignores TERM, or is stopped, is dead before the lock is free" {
-  local manner
-  for manner in 'trap "" TERM; echo ready; while :; do sleep 0.02; done' 'echo ready; kill -STOP $$; echo went on; sleep 1000'; do
-    start_watched ours bash -c 'redlock-cli acquire -k demo --while-pid $$ -t 4s --grace 300ms --token-file "$0/lease"; '"$manner" "$BATS_TEST_TMPDIR"
-    redis 0 pexpire demo 1
-    wait_until is_dead "$HOLDER"
-    flock -xn "$WITNESS" true
-    wait_background ours
-    assert_equal "$output" ready
-    assert_in_range "$status" 137 143
-  done
-}
-
-@test "a script that forks all the time loses none of them" {
-  start_watched ours /usr/bin/python3 -c '
-import os, signal, subprocess, sys, time
-subprocess.run(["redlock-cli", "acquire", "-k", "demo", "--while-pid", str(os.getpid()), "-t", "6s", "--grace", "300ms",
-                "--token-file", sys.argv[1]], check=True, close_fds=False)
-print("ready", flush=True)
-while not os.path.exists(sys.argv[2]):
-    time.sleep(0.001)
-# Each stays until it is killed; TERM does not do it.
-for forks in range(3000):
-    if os.fork() == 0:
-        signal.signal(signal.SIGTERM, signal.SIG_IGN)
-        while True:
-            signal.pause()
-    time.sleep(0.001)
-time.sleep(1000)' "$BATS_TEST_TMPDIR/lease" "$BATS_TEST_TMPDIR/go"
-  # Lost by the next renewal, two seconds after the last, while it forks.
-  redis 0 del demo
-  touch "$BATS_TEST_TMPDIR/go"
-  wait_until is_dead "$HOLDER"
-  flock -xn "$WITNESS" true
-  wait_background ours
-  assert_equal "$status" 143
-}
-
-@test "what descends from the script has its grace, though the script itself ends at once" {
-  start_watched ours bash -c '
-    redlock-cli acquire -k demo --while-pid $$ -t 12s --grace 3s --token-file "$0/lease"
-    bash -c "trap \"sleep 0.5; touch \$0/cleaned; exit\" TERM; echo ready; while :; do sleep 0.02; done" "$0"
-    exit 3' "$BATS_TEST_TMPDIR"
-  redis 0 del demo
-  wait_until is_dead "$SCRIPT"
-  wait_until is_dead "$HOLDER"
-  flock -xn "$WITNESS" true
-  assert [ -e "$BATS_TEST_TMPDIR/cleaned" ]
-}
-
-@test "--stop-signal is what the script is told with" {
-  start_watched ours bash -c '
-    redlock-cli acquire -k demo --while-pid $$ -t 6s --grace 1s --stop-signal USR1 --token-file "$0/lease"
-    trap "echo USR1; exit 7" USR1; trap "echo TERM" TERM; echo ready; while :; do sleep 0.02; done' "$BATS_TEST_TMPDIR"
-  redis 0 del demo
-  wait_background ours
-  assert_equal "$status ${lines[*]}" "7 ready USR1"
-  wait_until is_dead "$HOLDER"
-}
-
-@test "--on-lost term: the script and its descendants are told, and may end in their own time" {
-  start_watched ours bash -c '
-    redlock-cli acquire -k demo --while-pid $$ -t 2s --grace 100ms --on-lost term --token-file "$0/lease"
-    bash -c "trap \"echo child\" TERM; echo up; until [[ -e \$0/end ]]; do sleep 0.02; done" "$0" &
-    trap "echo told" TERM; echo ready; until [[ -e $0/end ]]; do sleep 0.02; done; exit 5' "$BATS_TEST_TMPDIR"
-  wait_until grep -q up "$(background_stdout ours)"
-  redis 0 del demo
-  wait_until is_dead "$HOLDER"
-  wait_until grep -q told "$(background_stdout ours)"
-  wait_until grep -q child "$(background_stdout ours)"
-  redis 0 set timer x px 2500
-  wait_for_no_key 0 timer
-  assert is_alive "$SCRIPT"
-  touch "$BATS_TEST_TMPDIR/end"
-  wait_background ours
-  assert_equal "$status" 5
-}
-
-@test "--on-lost warn: nobody is told, and the holder goes" {
-  start_pet
-  redlock-cli acquire -k demo --while-pid "$PET" -t 2s --on-lost warn
-  find_holder
-  redis 0 set demo theirs
-  wait_until is_dead "$HOLDER"
-  assert_equal "$(redis 0 get demo)" theirs
-  assert_pet_untouched
-}
-
 # --- The holder itself ---
 
 @test "the holder bears neither our name nor our arguments, and ignores what ends others" {
   start_pet
-  redlock-cli acquire -k demo --while-pid "$PET" -t 60s
+  by_pet redlock-cli acquire -k demo --while-pid "$PET" -t 60s
   find_holder
   assert_equal "$(ps -o comm= -p "$HOLDER")" lock-holder
   refute grep -qaE 'redlock|demo' "/proc/$HOLDER/cmdline"
@@ -564,7 +423,7 @@ time.sleep(1000)' "$BATS_TEST_TMPDIR/lease" "$BATS_TEST_TMPDIR/go"
 
 @test "a holder that is killed: the lock expires by itself, and the process is not touched" {
   start_pet
-  redlock-cli acquire -k demo --while-pid "$PET" -t 1s
+  by_pet redlock-cli acquire -k demo --while-pid "$PET" -t 1s
   find_holder
   kill -KILL "$HOLDER"
   wait_for_no_key 0 demo

@@ -10,7 +10,10 @@
  * later SIGCONT) or killed (SIGKILL); while one guard is paused or dead, the other is sound. A renewal may be lost on its
  * way, take effect unseen, or be confirmed, at any time within its timeout.
  *
- * Not modelled: signals of the user, --on-lost term and warn, processes that cannot be killed, a lock deleted at the servers.
+ * Not modelled: signals of the user, --on-lost term and warn, processes that cannot be killed, a lock deleted at the servers; and
+ * how long anything takes: here a guard that has something to do always gets to do it before time passes. What a loaded machine, a
+ * large tree or a growing margin change is measured instead (tests/load). Nor that the front process kills beside a holder that
+ * does so, a quarter of the margin after it: that lets nothing live longer. It takes over at FRONT_KILL_AT.
  *
  * Each of these macros changes the design or the faults; run.sh says what must come of it:
  *   NO_WATCHDOG          front watches no deadline
@@ -49,7 +52,7 @@
 #ifdef FRONT_KILLS_LATE
 #define FRONT_KILL_AT 0
 #else
-#define FRONT_KILL_AT (MARGIN / 2)        /* front's */
+#define FRONT_KILL_AT (MARGIN / 2)        /* front takes over from a holder that makes no progress */
 #endif
 
 mtype = { ALIVE, STOPPED, DEAD, ENDED };                    /* a guard; DEAD: killed */

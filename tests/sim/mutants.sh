@@ -11,7 +11,13 @@ readonly seeds=${SEEDS:-20000}
 # Seconds for all of them, several times what they take; a schedule without an end is a way to be caught, too.
 readonly longest=300
 
-simulate() { in_copy timeout "$longest" build/dev/tests/sim/redlock_sim_fast --quiet --seeds "1-$1" >"$copy/mutant.log" 2>&1; }
+# What is promised: all of it, and what is left of it when the only server forgets.
+simulate() {
+  local profile
+  for profile in promise one-forgets; do
+    in_copy timeout "$longest" build/dev/tests/sim/redlock_sim_fast --quiet --profile "$profile" --seeds "1-$1" >"$copy/mutant.log" 2>&1 || return
+  done
+}
 
 # Prints what became of mutant NAME: `caught`, by which rule and at which seed; `survived`; or why it could not be tried.
 try() {

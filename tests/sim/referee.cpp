@@ -51,7 +51,7 @@ std::string Referee::name_of(const std::string& token) const {
 }
 
 void Referee::violate(std::string rule, std::string text) {
-  if (violation_) return;
+  if (violation_ || (!judged_.empty() && rule != judged_)) return;
   history_.add("VIOLATION of {}: {}", rule, text);
   violation_ = Violation{std::move(rule), std::move(text)};
 }
@@ -89,7 +89,7 @@ void Referee::before(const Run& run) {
   if (run.script == "acquire") {
     Facts& facts = facts_[run.arguments[0]];
     facts.process = &run.process;
-    facts.supervised = run.arguments[3] == "1";
+    facts.supervised = run.arguments[2] == "1";
     if (facts.id.empty()) facts.id = local::sha1_hex(run.arguments[0]);
   }
 }

@@ -48,9 +48,11 @@ struct Violation {
 ///   trouble       a round of extending fails though every server answered
 class Referee final : public Watcher {
  public:
-  Referee(Timeline& timeline, History& history, Resource resource, std::size_t quorum)
+  /// `judged`: the only rule that matters; empty: all.
+  Referee(Timeline& timeline, History& history, Resource resource, std::size_t quorum, std::string_view judged)
       : timeline_(timeline),
         history_(history),
+        judged_(judged),
         resource_(std::move(resource)),
         readers_(HelperKeys(resource_).readers()),
         queue_(HelperKeys(resource_).queue()),
@@ -160,6 +162,7 @@ class Referee final : public Watcher {
 
   Timeline& timeline_;
   History& history_;
+  std::string_view judged_;
   Resource resource_;
   std::string readers_;
   std::string queue_;

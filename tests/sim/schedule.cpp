@@ -22,8 +22,8 @@ constexpr Milliseconds an_hour{3'600'000};
 /// What was under way when all became calm has arrived by then: the latest is sent again once more.
 constexpr Milliseconds calming_time{4000};
 
-/// A restart guard that outlasts the 10 s by which a client's wall clock may shift a fence either way.
-constexpr seconds guard_for_wild_clocks{25};
+/// A restart guard that outlasts all by which servers' clocks are set back: the first fence of one that forgot is its time.
+constexpr seconds guard_for_steps_back{10};
 
 class Draw {
  public:
@@ -47,7 +47,7 @@ class Draw {
   // --- Shapes ---
 
   void chaos() {
-    schedule_.servers = pick({1, 1, 2, 3, 3, 3, 3, 3, 3, 3, 3, 3, 3, 4, 5, 5});
+    schedule_.servers = profile_.one_that_forgets ? 1 : pick({1, 1, 2, 3, 3, 3, 3, 3, 3, 3, 3, 3, 3, 4, 5, 5});
     base_ttl_ = milliseconds(pick({400, 700, 1500, 4000}));
     span_ = base_ttl_ * static_cast<int>(2 + random_.below(3));
     schedule_.calm = span_ + base_ttl_;
@@ -167,14 +167,15 @@ class Draw {
 
   void decide_guard() {
     const bool can_guard = schedule_.servers >= smallest_guarded;
-    wipes_ = profile_.wipes_unguarded || (can_guard && profile_.in_promise && random_.chance(200));
+    const bool unguarded = profile_.wipes_unguarded || profile_.one_that_forgets;
+    wipes_ = unguarded || (can_guard && profile_.in_promise && random_.chance(200));
     longest_ttl_ = 2 * base_ttl_;
-    if (!wipes_ || profile_.wipes_unguarded) {
-      wild_ = random_.chance(500) && !wipes_;
-      if (can_guard && !wipes_ && random_.chance(100)) schedule_.restart_guard = longest_ttl_;
-    } else {
-      wild_ = random_.chance(300);
-      schedule_.restart_guard = wild_ ? Duration(guard_for_wild_clocks) : Duration(longest_ttl_);
+    wild_ = random_.chance(500);
+    servers_step_back_ = !wipes_ || (!unguarded && random_.chance(300));
+    if (wipes_ && !unguarded) {
+      schedule_.restart_guard = servers_step_back_ ? Duration(guard_for_steps_back) : Duration(longest_ttl_);
+    } else if (can_guard && !wipes_ && random_.chance(100)) {
+      schedule_.restart_guard = longest_ttl_;
     }
   }
 
@@ -268,6 +269,7 @@ class Draw {
                                Kind::pause,   Kind::step_client_wall, Kind::step_server_wall, Kind::break_lock,
                                Kind::foreign, Kind::foreign_for_ever, Kind::flush_scripts};
     const Kind kind = kinds[random_.below(kinds.size())];
+    if (kind == Kind::step_server_wall && !servers_step_back_) return Kind::outage;
     // Other libraries know no restart guard.
     const bool is_foreign = kind == Kind::foreign || kind == Kind::foreign_for_ever;
     return is_foreign && wipes_ ? Kind::outage : kind;
@@ -351,6 +353,7 @@ class Draw {
   bool wipes_ = false;
   bool mixes_modes_ = false;
   bool wild_ = false;  ///< clients' wall clocks are anywhere
+  bool servers_step_back_ = true;
 };
 
 }  // namespace

@@ -39,7 +39,7 @@ asio::awaitable<BreakVote> Witness::break_lock(BreakRequest request, Instant dea
 asio::awaitable<InspectVote> Witness::inspect(Resource resource, std::optional<LeaseId> share, Instant deadline) {
   return server_->inspect(std::move(resource), std::move(share), deadline);
 }
-asio::awaitable<Result<std::vector<Resource>, Fault>> Witness::list(Instant deadline) {
+asio::awaitable<Result<LockList, Fault>> Witness::list(Instant deadline) {
   return server_->list(deadline);
 }
 void Witness::take_back(const Resource& resource, const Token& token, std::optional<Requeue> requeue) {

@@ -22,7 +22,7 @@ class Witness final : public LockServer {
   asio::awaitable<ReleaseVote> release(ReleaseRequest request, Instant deadline) override;
   asio::awaitable<BreakVote> break_lock(BreakRequest request, Instant deadline) override;
   asio::awaitable<InspectVote> inspect(Resource resource, std::optional<LeaseId> share, Instant deadline) override;
-  asio::awaitable<Result<std::vector<Resource>, Fault>> list(Instant deadline) override;
+  asio::awaitable<Result<LockList, Fault>> list(Instant deadline) override;
   void take_back(const Resource& resource, const Token& token, std::optional<Requeue> requeue) override;
   void leave(const Resource& resource, const std::string& waiter) override;
   asio::awaitable<std::optional<Fault>> listen(Resource resource, std::string waiter, std::function<void(Call)> heard,

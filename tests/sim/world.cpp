@@ -46,7 +46,7 @@ World::World(const Profile& profile, std::uint64_t seed, bool with_history, loca
       random_(seed ^ 0x5eed),
       history_(timeline_, with_history),
       resource_(the_resource()),
-      referee_(timeline_, history_, resource_, majority(schedule_.configured.size())) {
+      referee_(timeline_, history_, resource_, majority(schedule_.configured.size()), profile.judged) {
   history_.add("{}", describe(schedule_));
   for (const MachinePlan& plan : schedule_.server_plans) {
     history_.add("s{}: rate {:+} ppm, wall clock {:+} ms", servers_.size() + 1, plan.ppm, plan.wall_offset.count());

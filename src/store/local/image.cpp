@@ -3,6 +3,7 @@
 #include <array>
 #include <cmath>
 #include <cstring>
+#include <limits>
 #include <type_traits>
 
 #include "store/local/digest.hpp"
@@ -12,6 +13,9 @@ namespace {
 
 constexpr std::string_view magic = "redlock1";
 constexpr std::size_t digest_size = 64;
+
+/// No writer comes so far, and the next one is still larger than this.
+constexpr std::uint64_t largest_generation = std::numeric_limits<std::uint64_t>::max() / 2;
 
 /// As it lies in the file: it is read on the host that wrote it, so its byte order is that of the host.
 struct Header {
@@ -148,7 +152,7 @@ Found read(const ReadAt& read_at, std::size_t size, std::string_view boot_id) {
   if (!headers[0] && !headers[1]) return Nothing{};
   const unsigned slot = headers[1] && (!headers[0] || headers[1]->generation > headers[0]->generation) ? 1 : 0;
   const Header& header = *headers.at(slot);
-  if (header.body_size > most_body) return Damaged{};
+  if (header.body_size > most_body || header.generation > largest_generation) return Damaged{};
   std::string body(header.body_size, '\0');
   if (!read_at(slot * slot_size + header_size, body) || sha256_hex(body) != view(header.body_digest)) return Damaged{};
   auto entries = decode(body);

@@ -203,25 +203,32 @@ asio::awaitable<Result<ServerReport, Fault>> LocalServer::examine(Instant /*dead
   co_return report;
 }
 
-asio::awaitable<Result<std::vector<Resource>, Fault>> LocalServer::list(Instant deadline) {
+asio::awaitable<Result<LockList, Fault>> LocalServer::list(Instant deadline) {
   if (!boot_id_) co_return unexpected(no_boot_id());
   const auto directory = open_directory(place_);
   if (!directory) co_return unexpected(directory.error());
-  std::vector<Resource> resources;
-  for (const std::string& name : lock_files_in(*directory)) {
-    Milliseconds pause = first_pause;
-    for (;;) {
-      const auto listed = try_read(*directory, name);
-      if (listed && !*listed) co_return unexpected(listed->error());
-      if (listed) resources.insert(resources.end(), (*listed)->begin(), (*listed)->end());
-      if (listed) break;
-      if (clock_.now() >= deadline) co_return unexpected(out_of_turn());
-      co_await sleep_until(clock_, std::min(deadline, clock_.now() + pause));
-      pause = next_pause(pause);
-    }
+  LockList list;
+  const auto skip = [&](const std::string& name, const Fault& fault) {
+    list.skipped.push_back({fault.kind, name + ": " + fault.text});
+  };
+  std::vector<std::string> left = lock_files_in(*directory);
+  for (Milliseconds pause = first_pause; !left.empty(); pause = next_pause(pause)) {
+    std::erase_if(left, [&](const std::string& name) {
+      const auto read = try_read(*directory, name);
+      if (!read) return false;
+      if (*read) {
+        list.resources.insert(list.resources.end(), (*read)->begin(), (*read)->end());
+      } else {
+        skip(name, read->error());
+      }
+      return true;
+    });
+    if (left.empty() || clock_.now() >= deadline) break;
+    co_await sleep_until(clock_, std::min(deadline, clock_.now() + pause));
   }
-  std::sort(resources.begin(), resources.end());
-  co_return resources;
+  for (const std::string& name : left) skip(name, out_of_turn());
+  std::sort(list.resources.begin(), list.resources.end());
+  co_return list;
 }
 
 std::optional<Result<std::vector<Resource>, Fault>> LocalServer::try_read(const Directory& directory, const std::string& file_name) {

@@ -33,7 +33,7 @@ class LocalServer final : public ScriptedServer {
   LocalServer& operator=(const LocalServer&) = delete;
 
   [[nodiscard]] const std::string& name() const override { return name_; }
-  asio::awaitable<Result<std::vector<Resource>, Fault>> list(Instant deadline) override;
+  asio::awaitable<Result<LockList, Fault>> list(Instant deadline) override;
   asio::awaitable<Result<ServerReport, Fault>> examine(Instant deadline) override;
   asio::awaitable<std::optional<Fault>> listen(Resource resource, std::string waiter, std::function<void(Call)> heard,
                                                Instant deadline) override;
@@ -60,6 +60,7 @@ class LocalServer final : public ScriptedServer {
   Tried try_now(const ScriptCall& call);
   Reply run_on(Keyspace& keyspace, const ScriptCall& call, std::chrono::microseconds now);
   ScriptReply run_in(const Directory& directory, const LockFile& file, const ScriptCall& call, std::chrono::microseconds now);
+  /// Nothing while another process has the file.
   std::optional<Result<std::vector<Resource>, Fault>> try_read(const Directory& directory, const std::string& file_name);
   [[nodiscard]] bool is_revoked(const ScriptCall& call) const;
 

@@ -17,7 +17,8 @@ constexpr std::size_t file_name_size = 64;
 /// With more than one looked at for each one made, the idle ones never become the greater part.
 constexpr std::size_t looked_at = 4;
 
-/// Beyond CLOCK_TRUST of the scripts: the next fence is at least the time less that, whatever a client's clock says.
+/// The next fence is at least the time, so that the counter does not matter any more. Some time longer, so that what is locked again and
+/// again keeps its file.
 constexpr Milliseconds outdated{10'001};
 
 constexpr std::string_view fence_prefix = "redlock:fence:";

@@ -12,8 +12,9 @@ namespace {
 /// A cluster that is in order needs one, two while a slot moves.
 constexpr int most_redirects = 5;
 
-/// 16384 slots of a cluster that moved them one by one; each with a master and some replicas.
-constexpr ReplyLimits slots_limits{4, 16384, 64 * 1024, 8 * 1024 * 1024};
+/// 16384 slots of a cluster that moved them one by one; each with a master and some replicas, which
+/// take 1.5 KB of memory.
+constexpr ReplyLimits slots_limits{4, 16384, 64 * 1024, 32 * 1024 * 1024};
 
 /// Whether the call means the same with the lock's key alone, as far as an exclusive lease goes: helper keys that are not there are no
 /// loss, and a key that nobody declared is one that is not there (PROTOCOL D1). Of a share the scripts say then that they cannot tell.
@@ -191,15 +192,15 @@ void ClusterServer::post_to_late(ScriptCall call, bool only_unanswered) {
   for (const auto& [address, server] : nodes_) server->post_to_late(call, only_unanswered);
 }
 
-asio::awaitable<Result<std::vector<Resource>, Fault>> ClusterServer::list(Instant deadline) {
+asio::awaitable<Result<LockList, Fault>> ClusterServer::list(Instant deadline) {
   if (auto fault = co_await look_around(deadline)) co_return unexpected(std::move(*fault));
-  std::vector<Resource> resources;
+  LockList list;
   for (const Address& master : masters()) {
     const auto listed = co_await node(master).list(deadline);
     if (!listed) co_return unexpected(at(master, listed.error()));
-    resources.insert(resources.end(), listed->begin(), listed->end());
+    list.resources.insert(list.resources.end(), listed->resources.begin(), listed->resources.end());
   }
-  co_return resources;
+  co_return list;
 }
 
 asio::awaitable<Result<ServerReport, Fault>> ClusterServer::examine(Instant deadline) {

@@ -22,7 +22,7 @@ class ClusterServer final : public ScriptedServer {
 
   [[nodiscard]] const std::string& name() const override { return name_; }
   /// From every master.
-  asio::awaitable<Result<std::vector<Resource>, Fault>> list(Instant deadline) override;
+  asio::awaitable<Result<LockList, Fault>> list(Instant deadline) override;
   /// The weakest of what its masters tell.
   asio::awaitable<Result<ServerReport, Fault>> examine(Instant deadline) override;
   asio::awaitable<std::vector<std::string>> missing_rights(Resource unused_key, Instant deadline) override;

@@ -43,19 +43,16 @@ std::optional<std::string> percent_decode(std::string_view text) {
   return decoded;
 }
 
+/// Of what names and addresses consist of, with a zone; what else stands there may be a part of a
+/// password.
 bool is_plain_host(std::string_view host) {
   return !host.empty() && std::all_of(host.begin(), host.end(), [](char c) {
     const auto byte = static_cast<unsigned char>(c);
-    return byte > ' ' && byte != 0x7f && std::string_view("/?#@\\").find(c) == std::string_view::npos;
+    const bool alphanumeric =
+        (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
+    return alphanumeric || byte >= 0x80 ||
+           std::string_view("-._:%").find(c) != std::string_view::npos;
   });
-}
-
-/// ASCII only.
-std::string lower_case(std::string_view text) {
-  std::string lower(text);
-  std::transform(lower.begin(), lower.end(), lower.begin(),
-                 [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + ('a' - 'A')) : c; });
-  return lower;
 }
 
 /// What stands before `://`, in lower case and by the older name: Valkey speaks Redis's protocol.
@@ -327,9 +324,8 @@ Result<Endpoint, std::string> parse_endpoint(std::string_view url) {
   if (scheme == "unix") return parse_unix(rest);
   if (scheme == "sentinel" || scheme == "sentinels") return parse_sentinel(rest, scheme == "sentinels");
   if (scheme == "cluster" || scheme == "clusters") return parse_cluster(rest, scheme == "clusters");
-  // What stands before :// may be a login that belongs behind it.
-  if (scheme.find_first_of(":@/") != std::string_view::npos) return Failure("it has no scheme; " + std::string(known_forms));
-  return Failure("this version does not know " + escape_for_terminal(scheme) + "://; " + std::string(known_forms));
+  // Not repeated: what stands before :// may be a login that belongs behind it.
+  return Failure("it begins with no scheme that this version knows; " + std::string(known_forms));
 }
 
 }  // namespace redlock::redis

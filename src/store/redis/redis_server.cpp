@@ -31,6 +31,10 @@ constexpr std::size_t readers_key = 4;
 constexpr ReplyLimits scan_limits{4, 16 * 1024, 64 * 1024, 16 * 1024 * 1024};
 constexpr std::string_view scan_page = "512";
 
+/// Memory for what a listing finds: some hundred thousand locks. A cursor that never ends must not
+/// take all there is.
+constexpr std::size_t most_listed = 32 * 1024 * 1024;
+
 Command script_command(const ScriptCall& call, bool by_digest) {
   Command command;
   command.reserve(3 + call.keys.size() + call.arguments.size());
@@ -207,10 +211,11 @@ void RedisServer::post_on(Link& link, const ScriptCall& call) {
   link.connection->post(undo);
 }
 
-asio::awaitable<Result<std::vector<Resource>, Fault>> RedisServer::list(Instant deadline) {
+asio::awaitable<Result<LockList, Fault>> RedisServer::list(Instant deadline) {
   const std::shared_ptr<Connection> connection = usable_link(deadline)->connection;
   std::vector<Resource> resources;
   std::string cursor = "0";
+  std::size_t listed = 0;
   do {
     Command scan{"SCAN", cursor, "MATCH", std::string(HelperKeys::every_owner), "COUNT", std::string(scan_page)};
     auto reply = co_await connection->request(std::move(scan), scan_limits, deadline);
@@ -218,14 +223,21 @@ asio::awaitable<Result<std::vector<Resource>, Fault>> RedisServer::list(Instant 
     if (reply->type == Reply::Type::error) co_return unexpected(fault_of_error(reply->text));
     if (!is_page(*reply)) co_return unexpected(Fault{FaultKind::garbage, "an answer that no SCAN gives"});
     for (const Reply& key : reply->elements[1].elements) {
-      if (auto resource = HelperKeys::resource_of_owner(key.text)) resources.push_back(std::move(*resource));
+      auto resource = HelperKeys::resource_of_owner(key.text);
+      if (!resource) continue;
+      listed += sizeof(Resource) + resource->key().size();
+      resources.push_back(std::move(*resource));
+    }
+    if (listed > most_listed) {
+      connection->abort();
+      co_return unexpected(Fault{FaultKind::garbage, "it lists more locks than any server has"});
     }
     cursor = reply->elements[0].text;
   } while (cursor != "0");
   // SCAN may show a key more than once.
   std::sort(resources.begin(), resources.end());
   resources.erase(std::unique(resources.begin(), resources.end()), resources.end());
-  co_return resources;
+  co_return LockList{std::move(resources), {}};
 }
 
 asio::awaitable<Result<ServerReport, Fault>> RedisServer::examine(Instant deadline) {

@@ -33,7 +33,7 @@ class RedisServer final : public ScriptedServer {
   RedisServer(asio::any_io_executor executor, const Clock& clock, Endpoint endpoint, RedisServerOptions options = {});
 
   [[nodiscard]] const std::string& name() const override { return name_; }
-  asio::awaitable<Result<std::vector<Resource>, Fault>> list(Instant deadline) override;
+  asio::awaitable<Result<LockList, Fault>> list(Instant deadline) override;
   asio::awaitable<Result<ServerReport, Fault>> examine(Instant deadline) override;
   asio::awaitable<std::vector<std::string>> missing_rights(Resource unused_key, Instant deadline) override;
   asio::awaitable<std::optional<Fault>> erase(Resource resource, Instant deadline) override;

@@ -2,11 +2,15 @@
 
 #include <hiredis/hiredis.h>
 
+#include <algorithm>
 #include <new>
 #include <type_traits>
 
 namespace redlock::redis {
 namespace {
+
+/// What stands around a string on the wire, and what may come with it in one read.
+constexpr std::size_t around_a_string = 8 * 1024;
 
 /// Where a new object belongs: the root of a reply is ours to free, everything else lives in its parent's elements.
 Reply* place(const redisReadTask* task) {
@@ -21,8 +25,8 @@ std::size_t depth_of(const redisReadTask* task) {
   return depth;
 }
 
-const ReplyLimits& limits_of(const redisReadTask* task) {
-  return *static_cast<const ReplyLimits*>(task->privdata);
+ReplyBudget& budget_of(const redisReadTask* task) {
+  return *static_cast<ReplyBudget*>(task->privdata);
 }
 
 /// Newer hiredis reads RESP3 too, and shows what we never asked for as types of its own.
@@ -42,8 +46,9 @@ bool is_resp2(const redisReadTask* task) {
 // The hooks return nullptr to refuse; hiredis then reports an error and the connection is dropped.
 
 void* create_string(const redisReadTask* task, char* bytes, std::size_t length) {
-  if (!is_resp2(task) || length > limits_of(task).bulk) return nullptr;
+  if (!is_resp2(task) || length > budget_of(task).limits.bulk) return nullptr;
   if (bytes[length] != '\r' || bytes[length + 1] != '\n') return nullptr;  // in the buffer, but hiredis 0.14 does not look
+  if (!budget_of(task).spend(length)) return nullptr;
   Reply* reply = place(task);
   if (reply == nullptr) return nullptr;
   reply->type = task->type == REDIS_REPLY_ERROR    ? Reply::Type::error
@@ -57,11 +62,12 @@ void* create_string(const redisReadTask* task, char* bytes, std::size_t length) 
 template <class Count>
 void* create_array(const redisReadTask* task, Count count) {
   if (!is_resp2(task)) return nullptr;
-  const ReplyLimits& limits = limits_of(task);
+  const ReplyLimits& limits = budget_of(task).limits;
   if constexpr (std::is_signed_v<Count>) {
     if (count < 0) return nullptr;
   }
   if (static_cast<std::size_t>(count) > limits.elements || depth_of(task) > limits.depth) return nullptr;
+  if (!budget_of(task).spend(static_cast<std::size_t>(count) * sizeof(Reply))) return nullptr;
   Reply* reply = place(task);
   if (reply == nullptr) return nullptr;
   reply->type = Reply::Type::array;
@@ -107,6 +113,12 @@ redisReplyObjectFunctions* hooks() {
 
 }  // namespace
 
+bool ReplyBudget::spend(std::size_t bytes) noexcept {
+  if (bytes > limits.total - spent) return false;
+  spent += bytes;
+  return true;
+}
+
 std::string encode(const Command& command) {
   std::vector<const char*> words;
   std::vector<std::size_t> lengths;
@@ -130,7 +142,7 @@ void ReplyReader::Free::operator()(redisReader* reader) const {
 
 ReplyReader::ReplyReader() : reader_(redisReaderCreateWithFunctions(hooks())) {
   if (!reader_) throw std::bad_alloc();
-  reader_->privdata = &limits_;
+  reader_->privdata = &budget_;
 }
 
 ReplyReader::~ReplyReader() = default;
@@ -142,14 +154,19 @@ void ReplyReader::feed(std::string_view bytes) {
 }
 
 Result<std::optional<Reply>, std::string> ReplyReader::next(const ReplyLimits& limits) {
-  limits_ = limits;
+  budget_.limits = limits;
+  budget_.spent = std::min(budget_.spent, limits.total);  // a caller may have become stricter
   void* object = nullptr;
   const int status = redisReaderGetReply(reader_.get(), &object);
   if (status != REDIS_OK) return unexpected(std::string("an answer that is not Redis protocol, or is larger than any answer to us"));
   if (object == nullptr) {
-    if (pending_ > limits.total) return unexpected(std::string("an answer larger than any answer to us"));
+    const bool hoards = reader_->len - reader_->pos > limits.bulk + around_a_string;
+    if (hoards || pending_ > limits.total) {
+      return unexpected(std::string("an answer larger than any answer to us"));
+    }
     return std::nullopt;
   }
+  budget_.spent = 0;
   pending_ = reader_->len - reader_->pos;
   std::unique_ptr<Reply> reply(static_cast<Reply*>(object));
   return std::move(*reply);

@@ -19,7 +19,16 @@ struct ReplyLimits {
   std::size_t depth = 4;           ///< arrays within arrays
   std::size_t elements = 64;       ///< of one array
   std::size_t bulk = 64 * 1024;    ///< bytes of one string
-  std::size_t total = 256 * 1024;  ///< bytes of the whole reply
+  std::size_t total = 256 * 1024;  ///< bytes of the whole reply, on the wire and in memory
+};
+
+/// What a reply may cost, and what has been spent on it so far.
+struct ReplyBudget {
+  ReplyLimits limits;
+  std::size_t spent = 0;  ///< bytes of memory
+
+  /// False, and nothing is spent, when it would be more than the limit.
+  bool spend(std::size_t bytes) noexcept;
 };
 
 /// A command as the list of its words.
@@ -28,7 +37,9 @@ using Command = std::vector<std::string>;
 /// The bytes of a command in RESP, as hiredis encodes it.
 std::string encode(const Command& command);
 
-/// Bytes in, replies out: hiredis' parser with object hooks of our own that refuse what exceeds the limits before memory is spent on it.
+/// Bytes in, replies out: hiredis' parser with object hooks of our own that refuse what exceeds the
+/// limits before memory is spent on it. Of a reply that is not complete it keeps what is built, at
+/// most `total`, and what is not parsed yet, at most a string of the longest kind.
 class ReplyReader {
  public:
   ReplyReader();
@@ -49,7 +60,7 @@ class ReplyReader {
   };
   std::unique_ptr<redisReader, Free> reader_;
   std::size_t pending_ = 0;  ///< bytes fed that belong to no complete reply yet
-  ReplyLimits limits_;       ///< where the hooks find them, also while a reply spans several calls
+  ReplyBudget budget_;       ///< where the hooks find it, also while a reply spans several calls
 };
 
 }  // namespace redlock::redis

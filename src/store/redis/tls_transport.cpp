@@ -148,7 +148,9 @@ class TlsTransport final : public Transport {
       openssl_.SSL_ctrl(ssl_, SSL_CTRL_SET_TLSEXT_HOSTNAME, TLSEXT_NAMETYPE_host_name, name.data());
     }
     if (!context_->verifies()) return;
-    openssl_.SSL_set_hostflags(ssl_, X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS);
+    // Without the second, the free text of a subject would do where a certificate has no names.
+    openssl_.SSL_set_hostflags(
+        ssl_, X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS | X509_CHECK_FLAG_NEVER_CHECK_SUBJECT);
     const int done = by_address ? openssl_.X509_VERIFY_PARAM_set1_ip_asc(openssl_.SSL_get0_param(ssl_), name_.c_str())
                                 : openssl_.SSL_set1_host(ssl_, name_.c_str());
     if (done != 1) throw std::bad_alloc();  // without it any name would do
@@ -233,7 +235,8 @@ class TlsTransport final : public Transport {
     switch (result) {
       case X509_V_ERR_HOSTNAME_MISMATCH:
       case X509_V_ERR_IP_ADDRESS_MISMATCH:
-        return "its certificate is not for " + name + " (--sni names the server otherwise than the URL)";
+        return "its certificate is not for " + name + ": no subjectAltName in it says so " +
+               "(--sni names the server otherwise than the URL)";
       case X509_V_ERR_CERT_HAS_EXPIRED:
         return "its certificate, or its CA's, has expired";
       case X509_V_ERR_CERT_NOT_YET_VALID:

@@ -1,12 +1,13 @@
 -- Takes the lock, or a share of it, if it may be had and nobody who waits comes before us; else has us wait in line, if we want to.
--- ARGV: token, ttl, the client's wall clock, supervised (0 or 1), owner record,
+-- ARGV: token, ttl, supervised (0 or 1), owner record,
 --       mode (x or s), seats there are (0: none wanted), the seat wanted (-1: the lowest that is free),
 --       our id in line ('': we do not wait), ticket, polls (0 or 1), life of the entry
 -- -> {'granted', fence, id, seat or -1, line} | {'held', …, line} | {'queued', line}: it may be had, but others come first
 --    | {'duplicate'} when this very token has it already | an error
---    line: {time, largest ticket or '', how many are before us, whether we are in line (2: were before), ms until something may change by itself or -1, free seats}
-local token, ttl, mode = ARGV[1], tonumber(ARGV[2]), ARGV[6]
-local limit, waiter, ticket = tonumber(ARGV[7]), ARGV[9], tonumber(ARGV[10])
+--    line: {time, largest ticket or '', how many are before us, whether we are in line (2: were before), ms until something may change by itself
+--           or -1, free seats, whether it may be had and the first in line was told so, whether a holder is mute}
+local token, ttl, mode = ARGV[1], tonumber(ARGV[2]), ARGV[5]
+local limit, waiter, ticket = tonumber(ARGV[6]), ARGV[8], tonumber(ARGV[9])
 local id, time = redis.sha1hex(token), now()
 
 local state, value, type_name = standing(time)
@@ -15,31 +16,34 @@ if value == token or state == 'shared' and share_end(id, time) then return {'dup
 
 local seat, free, first_end = -1, '', nil
 if limit > 0 then
-  seat, free, first_end = find_seat(limit, tonumber(ARGV[8]), time)
+  seat, free, first_end = find_seat(limit, tonumber(ARGV[7]), time)
   if is_error(free) then return free end
 end
 
 local was_in_line = false
-local function line(may_change)
+local function line(may_change, is_offered)
   local largest = redis.call('ZRANGE', QUEUE, -1, -1, 'WITHSCORES')[2]
   local rank = waiter ~= '' and redis.call('ZRANK', QUEUE, waiter)
-  return {decimal(time), largest or '', rank or redis.call('ZCARD', QUEUE), rank and (was_in_line and 2 or 1) or 0, may_change, free}
+  return {decimal(time), largest or '', rank or redis.call('ZCARD', QUEUE), rank and (was_in_line and 2 or 1) or 0, may_change, free,
+    is_offered and 1 or 0,
+    redis.pcall('HGET', OWNER, 'mute') == '1' and 1 or 0}
 end
 
 local may_enter = admits(state, mode) and seat
-if not (may_enter and is_our_turn(state, time, waiter, ticket)) then
-  if waiter ~= '' then was_in_line = enqueue(waiter, ticket, mode, ARGV[11], tonumber(ARGV[12]), ARGV[5], time) end
-  local may_change
+if not (may_enter and is_our_turn(state, time, waiter, ticket, state == 'shared' and limit == 0)) then
+  if waiter ~= '' then was_in_line = enqueue(waiter, ticket, limit > 0 and 'n' or mode, ARGV[10], tonumber(ARGV[11]), ARGV[4], time) end
+  local may_change, is_offered
   if may_enter then
     local first = first_in_line(time)
+    is_offered = first and admits(state, first.mode)
     may_change = first and first.called > 0 and first.called + CALL_PATIENCE + 1 - time or CALL_PATIENCE
   else
     if seat then call_next(state, time, waiter) end -- without one for us there is none for the first in line
     may_change = first_end and state == 'shared' and first_end - time or left(time)
   end
-  if state == 'free' then return {'queued', line(may_change)} end
+  if state == 'free' then return {'queued', line(may_change, is_offered)} end
   local refusal = describe('held', value, type_name, time)
-  refusal[10] = line(may_change)
+  refusal[10] = line(may_change, is_offered)
   return refusal
 end
 
@@ -62,21 +66,24 @@ end
 local last, unusable = counter()
 if not last then return give_up(unusable) end
 
--- The floor makes fences grow even after all data was lost; the clamp keeps a client's wrong clock from running away with it.
-local floor = math.min(math.max(tonumber(ARGV[3]), time - CLOCK_TRUST), time + CLOCK_TRUST)
-local fence = math.max(last + 1, floor)
+-- Our clock makes fences grow even after all data was lost; clients' clocks differ too much for that.
+local fence = math.max(last + 1, time)
 
 local failure = set_counter(fence, ttl)
 if not is_error(failure) then
   if mode == 'x' then
-    failure = write_owner(id, decimal(fence), time, ARGV[4], ARGV[5], ttl)
+    failure = write_owner(id, decimal(fence), time, ARGV[3], ARGV[4], ttl)
   else
-    failure = add_share(id, ttl, decimal(fence), time, ARGV[4], seat, ARGV[5], time)
+    failure = add_share(id, ttl, decimal(fence), time, ARGV[3], seat, ARGV[4], time)
   end
 end
 if is_error(failure) then return give_up(failure) end
 
 local standing_in_line = line(-1)
 if waiter ~= '' then drop(waiter) end
-if mode == 's' then call_next('shared', time, waiter) end
+if mode == 's' then
+  call_next('shared', time)
+elseif waiter ~= '' then
+  tell_standbys(0, host_of(waiter), 'stand_down', 'stand_down', time)
+end
 return {'granted', decimal(fence), id, seat, standing_in_line}

@@ -1,9 +1,15 @@
 -- Gives our lease a new ttl; never shortens it, never brings it back.
--- ARGV: token, ttl, seat or -1
+-- ARGV: token, ttl, seat or -1, fence or 0: then it is not known here
 -- -> {'extended', …} as `held`, describing our own lease, with a seat behind if it is a share | {'gone', …} | {'held', …} | an error
-local time, ttl = now(), tonumber(ARGV[2])
+local time, ttl, fence = now(), tonumber(ARGV[2]), ARGV[4]
+local id = redis.sha1hex(ARGV[1])
 local how, ends = mine(ARGV[1], time)
 if not how then return ends end
+-- Where the grant came late it had a fence of its own (R6). A server that cannot keep the fence keeps the lease all the same.
+local function keep_fence()
+  if fence ~= '0' then lift_fence(how, id, fence, ttl) end
+  redis.pcall('PEXPIRE', FENCE, decimal(FENCE_IDLE + ttl))
+end
 
 -- PEXPIRE passes even when the server is out of memory, so of an exclusive lease it comes first and alone decides.
 if how == 'exclusive' then
@@ -11,11 +17,11 @@ if how == 'exclusive' then
     redis.call('PEXPIRE', LOCK, ARGV[2])
     redis.pcall('PEXPIRE', OWNER, ARGV[2])
   end
-  redis.pcall('PEXPIRE', FENCE, decimal(FENCE_IDLE + ttl))
+  keep_fence()
   return describe('extended', ARGV[1], nil, time)
 end
 
-local id = redis.sha1hex(ARGV[1])
+write_without_memory()
 if describe_share('', id, ends, time)[10] ~= tonumber(ARGV[3]) then return {'gone', 0} end
 if ends < time + ttl then
   ends = time + ttl
@@ -24,5 +30,5 @@ if ends < time + ttl then
 end
 local failure = bound_shares(time)
 if failure then return failure end
-redis.pcall('PEXPIRE', FENCE, decimal(FENCE_IDLE + ttl))
+keep_fence()
 return describe_share('extended', id, ends, time)

@@ -1,19 +1,15 @@
 -- Put behind prelude.lua: the line of those who wait. It decides who may come in first, never whether somebody may.
 --
--- A waiter's entry is 'mode polls ends called since record': mode x (alone) or s (shared, seats too); polls 1: hears no call, so it looks
+-- A waiter's entry is 'mode polls ends called since record': mode x (alone), s (shared) or n (shared, in a seat); polls 1: hears no call, so it looks
 -- often; ends: given up by then unless it looks again; called: when it was called and has not looked since, or 0; since: when it first stood in
--- line. A waiter listens at its channel for 'go' (come in), 'second' and 'third' (stand by: look in a while) and 'look' (show that you are there,
--- or see that the lock's end has changed).
+-- line. A waiter listens at its channel for 'go' (come in), 'second' and 'third' (stand by: look in a while), 'stand_down' (no need to, the
+-- lock is taken) and 'look' (show that you are there, or see that the lock's end has changed). Its id begins with a hash of its host and a dot.
 local CALL_PATIENCE = 1000 -- how long somebody who was called may take to come
 local LINE_IDLE = 35000    -- how long the line outlives the last look at least
+local MANY_OF_A_HOST = 64  -- behind so many of one host nobody is looked for who is of another
 
 local function admits(state, mode)
-  return state == 'free' or state == 'shared' and mode == 's'
-end
-
--- The channel's name has the same tail as the helper keys.
-local function publish(id, word)
-  return redis.pcall('PUBLISH', 'redlock:wake:' .. id .. ':' .. string.match(FENCE, '^redlock:fence:(.*)$'), word)
+  return state == 'free' or state == 'shared' and mode ~= 'x'
 end
 
 local function entry_of(id)
@@ -37,62 +33,135 @@ local function is_over(entry, time)
   return not entry or entry.ends <= time or entry.called > 0 and time - entry.called > CALL_PATIENCE
 end
 
+local function host_of(id)
+  return string.match(id, '^(%x+)%.') or id
+end
+
+-- The host of a waiter that was notified and did not come, once this script has dropped one.
+local absent_host
+
+-- The waiter's entry, unless that is over: then it is dropped.
+local function living(id, time)
+  local entry = entry_of(id)
+  if not is_over(entry, time) then return entry end
+  if entry and entry.called > 0 then absent_host = host_of(id) end
+  drop(id)
+end
+
 -- The first in line and its ticket, once those that are over are dropped.
 local function first_in_line(time)
   if not QUEUE then return nil end
   while true do
     local head = redis.call('ZRANGE', QUEUE, 0, 0, 'WITHSCORES')
     if not head[1] then return nil end
-    local entry = entry_of(head[1])
-    if not is_over(entry, time) then return entry, tonumber(head[2]) end
-    drop(head[1])
+    local entry = living(head[1], time)
+    if entry then return entry, tonumber(head[2]) end
   end
 end
 
--- Whether the waiter hears the word. Who does not is dropped: it has ended. Without the right to publish nobody can tell.
+-- Whether the waiter hears the word. Who does not is dropped: it has ended. nil: nobody can tell, we may not publish.
 local function hears(entry, word)
   local listeners = publish(entry.id, word)
-  if is_error(listeners) or listeners > 0 or entry.polls then return true end
+  if is_error(listeners) then return nil end
+  if listeners > 0 or entry.polls then return true end
   drop(entry.id)
   return false
 end
 
--- Has it come, within the time that it has for that, unless it is on its way.
-local function call(entry, time, word)
+-- Has it come, within the time that it has for that, unless it is on its way. -> whether it is there. Whoever releases without the right to
+-- publish has notified nobody; but where such a one looks, the waiter before it knows of a mute holder, and polls (`polled`).
+local function call(entry, time, word, polled)
   if entry.called > 0 then return true end
-  if not hears(entry, word) then return false end
-  entry.called = time
-  keep_entry(entry)
+  local heard = hears(entry, word)
+  if heard == false then return false end
+  if heard or polled then
+    entry.called = time
+    keep_entry(entry)
+  end
   return true
 end
 
--- Calls the first in line if the lock is such that it may come in, and has the next two stand by. Not `except`: it knows.
-local function call_next(state, time, except)
-  while true do
-    local entry = first_in_line(time)
-    if not entry or entry.id == except or not admits(state, entry.mode) or entry.called > 0 then return end
-    if call(entry, time, 'go') then break end
+-- Tells `word` to the first waiter from `rank` on, and `others` to the first of them that is not of the host, and to the last: if whoever is
+-- notified does not come, one of these sees it. Not `except`: it knows.
+local function tell_standbys(rank, host, word, others, time, except)
+  local function second()
+    return redis.call('ZRANGE', QUEUE, rank, rank)[1]
   end
-  local rank = 1
-  while rank <= 2 do
-    local id = redis.call('ZRANGE', QUEUE, rank, rank)[1]
-    if not id or id == except then return end
-    local entry = entry_of(id)
-    if is_over(entry, time) then
-      drop(id)
-    elseif hears(entry, rank == 1 and 'second' or 'third') then
-      rank = rank + 1
+  local function of_another_host()
+    for _, id in ipairs(redis.call('ZRANGE', QUEUE, rank, rank + MANY_OF_A_HOST)) do
+      if host_of(id) ~= host then return id end
     end
+  end
+  local function last()
+    return redis.call('ZRANGE', QUEUE, -1, -1)[1]
+  end
+  local told = {[except or ''] = true}
+  for _, choose in ipairs({second, of_another_host, last}) do
+    local id = choose()
+    while id and not told[id] do
+      local entry = living(id, time)
+      if entry and (entry.called > 0 or hears(entry, word) ~= false) then
+        told[id] = true
+      else
+        id = choose()
+      end
+    end
+    word = others
   end
 end
 
--- Whether nobody who waits comes before us; `id` is '' for somebody who is not in line. Who comes before is called.
-local function is_our_turn(state, time, id, ticket)
+-- Calls the first in line; if it may come in, others stand by. When one of its host was notified and did not come, all that stand right behind
+-- it on that host are called with it: a host that is gone costs two such waits, however many wait there. -> whether it is there
+local function call_first(entry, state, time, except, polled)
+  if entry.called > 0 then return true end
+  local may_enter = admits(state, entry.mode)
+  if not call(entry, time, may_enter and 'go' or 'look', polled) then return false end
+  if not may_enter then return true end
+  local host, rank = host_of(entry.id), 1
+  while host == absent_host do
+    local id = redis.call('ZRANGE', QUEUE, rank, rank)[1]
+    if not id or id == except or host_of(id) ~= host then break end
+    local neighbour = living(id, time)
+    if neighbour and call(neighbour, time, 'go', polled) then rank = rank + 1 end
+  end
+  tell_standbys(1, host, 'second', 'third', time, except)
+  return true
+end
+
+-- Calls the first in line if the lock is such that it may come in. Not `except`: it comes by itself.
+local function call_next(state, time, except)
+  while true do
+    local entry = first_in_line(time)
+    if not entry or not admits(state, entry.mode) then return end
+    if entry.id == except then return tell_standbys(1, host_of(except), 'second', 'third', time, except) end
+    if call_first(entry, state, time, except) then return end
+  end
+end
+
+-- Whether those before us wait for seats only, or there are too many of them to tell. Who wants another thing shows that it is there.
+local function only_takers_before(time, comes_before)
+  local rank = 0
+  while rank < MANY_OF_A_HOST do
+    local at = redis.call('ZRANGE', QUEUE, rank, rank, 'WITHSCORES')
+    local entry = at[1] and living(at[1], time)
+    if not at[1] or entry and not comes_before(entry, tonumber(at[2])) then return true end
+    if entry and entry.mode ~= 'n' and call(entry, time, 'look', true) then return false end
+    if entry and entry.mode == 'n' then rank = rank + 1 end
+  end
+  return false
+end
+
+-- Whether nobody who waits comes before us; `id` is '' for somebody who is not in line. Who comes before is called. `beside`: we share the lock
+-- with those who have it and want no seat, so whoever waits for one is not in our way.
+local function is_our_turn(state, time, id, ticket, beside)
+  local function comes_before(entry, its_ticket)
+    return entry.id ~= id and (id == '' or its_ticket < ticket or its_ticket == ticket and entry.id < id)
+  end
   while true do
     local entry, first_ticket = first_in_line(time)
-    if not entry or entry.id == id then return true end
-    if id ~= '' and (ticket < first_ticket or ticket == first_ticket and id < entry.id) then return true end
-    if call(entry, time, admits(state, entry.mode) and 'go' or 'look') then return false end
+    if not entry or not comes_before(entry, first_ticket) then return true end
+    if beside and entry.mode == 'n' then return only_takers_before(time, comes_before) end
+    if call_first(entry, state, time, id, true) then return false end
   end
 end
 
@@ -114,8 +183,7 @@ local function enqueue(id, ticket, mode, polls, life, record, time)
     local rank = redis.call('ZRANK', QUEUE, id)
     if not rank or rank == 0 then break end
     local neighbour = redis.call('ZRANGE', QUEUE, rank - 1, rank - 1)[1]
-    if not is_over(entry_of(neighbour), time) then break end
-    drop(neighbour)
+    if living(neighbour, time) then break end
   end
   return before ~= nil
 end

@@ -2,7 +2,7 @@
 --
 -- KEYS[1]  the lock: a plain string key with an expiry; its value the token of the lease, or SHARED while it is shared
 -- KEYS[2]  fence counter: a string, the largest fence this server knows of
--- KEYS[3]  owner record: a hash {lease, fence, since, supervised, record}; belongs to the lease it names, else it is stale
+-- KEYS[3]  owner record: a hash {lease, fence, since, supervised, record, mute}; belongs to the lease it names, else it is stale
 -- KEYS[4]  tombstones: a sorted set, ids of leases released by hand, scored with the time when they may be forgotten;
 --          of those broken by force 'broken:' and the id, and with the same score '!' and the owner record of whoever did it
 -- KEYS[5]  readers: a sorted set, ids of the shares of a shared lock, scored with the time when they end
@@ -21,7 +21,6 @@ local LOCK, FENCE, OWNER, RELEASED, READERS, SHARES, SEATS, QUEUE, WAITERS =
 local SHARED = 'redlock:shared'
 local MAX_FENCE = 4503599627370496 -- 2^52: beyond it a Lua number does not hold every integer
 local FENCE_IDLE = 2592000000      -- 30 days: how long the counter outlives the last lease
-local CLOCK_TRUST = 10000          -- by which a client's wall clock may raise the fence above ours
 
 local function now()
   local time = redis.call('TIME')
@@ -153,10 +152,36 @@ local function set_counter(fence, ttl)
   return redis.pcall('SET', FENCE, decimal(fence), 'PX', decimal(FENCE_IDLE + ttl))
 end
 
-local function write_owner(id, fence, since, supervised, record, ttl)
+-- Lifts the fence counter to our lease's fence, and has the records name it. -> an error or nil
+local function lift_fence(how, id, fence, ttl)
+  local last, unusable = counter()
+  if not last then return unusable end
+  local lifted = last < tonumber(fence) and set_counter(tonumber(fence), ttl)
+  if is_error(lifted) then return lifted end
+  local owner = redis.pcall('HMGET', OWNER, 'lease', 'fence')
+  if how == 'exclusive' then
+    if owner[1] ~= id or owner[2] == fence then return end
+    return first_error(redis.pcall('HSET', OWNER, 'fence', fence))
+  end
+  local stored = redis.pcall('HGET', SHARES, id)
+  if type(stored) ~= 'string' or string.match(stored, '^%d+') == fence then return end
+  return first_error(
+    redis.pcall('HSET', SHARES, id, (string.gsub(stored, '^%d+', fence))),
+    -- It shows the latest reader's, which is the largest.
+    owner[1] == 'shared' and (tonumber(owner[2]) or 0) < tonumber(fence) and redis.pcall('HSET', OWNER, 'fence', fence))
+end
+
+-- Tells a waiter something. The channel's name has the same tail as the helper keys.
+local function publish(id, word)
+  return redis.pcall('PUBLISH', 'redlock:wake:' .. id .. ':' .. string.match(FENCE, '^redlock:fence:(.*)$'), word)
+end
+
+-- A holder that may not publish is mute: it notifies nobody when it releases, so waiters are to know it before. One of several is enough.
+local function write_owner(id, fence, since, supervised, record, ttl, others_are_mute)
+  local mute = (others_are_mute or is_error(publish('', 'look'))) and '1' or '0'
   return first_error(
     redis.pcall('DEL', OWNER),
-    redis.pcall('HSET', OWNER, 'lease', id, 'fence', fence, 'since', decimal(since), 'supervised', supervised, 'record', record),
+    redis.pcall('HSET', OWNER, 'lease', id, 'fence', fence, 'since', decimal(since), 'supervised', supervised, 'record', record, 'mute', mute),
     redis.pcall('PEXPIRE', OWNER, ttl))
 end
 
@@ -166,6 +191,11 @@ local function forget_share(id)
   local seat = stored and string.match(stored, '^%d+ %d+ %d (%d+) ')
   if seat and redis.call('HGET', SEATS, seat) == id then redis.call('HDEL', SEATS, seat) end
   redis.call('HDEL', SHARES, id)
+end
+
+-- Behind a first write that needs no memory a server that has none left lets a script do its other writes, too. This one changes nothing.
+local function write_without_memory()
+  if READERS then redis.pcall('ZREM', READERS, '') end
 end
 
 -- Has the marker, and what is known of the shares, end with the last of them, and takes them away behind it. -> an error or nil
@@ -178,24 +208,21 @@ local function bound_shares(time)
     return
   end
   local rest = decimal(tonumber(last[2]) - time)
-  redis.call('PEXPIRE', READERS, rest)
-  redis.call('PEXPIRE', SHARES, rest)
-  redis.call('PEXPIRE', SEATS, rest)
-  redis.call('PEXPIRE', OWNER, rest)
-  if redis.call('PEXPIRE', LOCK, rest) == 1 then return end
+  for _, key in ipairs({READERS, SHARES, SEATS, OWNER}) do redis.pcall('PEXPIRE', key, rest) end
+  if redis.pcall('PEXPIRE', LOCK, rest) == 1 then return end
   return first_error(redis.pcall('SET', LOCK, SHARED, 'NX', 'PX', rest))
 end
 
 -- Lets a reader in. Only while nobody holds the lock alone. -> an error or nil
 local function add_share(id, ttl, fence, since, supervised, seat, record, time)
   forget_share(id)
-  local shared_since = redis.pcall('HMGET', OWNER, 'lease', 'since')
-  local began = not is_error(shared_since) and shared_since[1] == 'shared' and tonumber(shared_since[2]) or since
+  local others = redis.pcall('HMGET', OWNER, 'lease', 'since', 'mute')
+  if is_error(others) or others[1] ~= 'shared' then others = {} end
   return first_error(
     redis.pcall('ZADD', READERS, decimal(time + ttl), id),
     redis.pcall('HSET', SHARES, id, fence .. ' ' .. decimal(since) .. ' ' .. supervised .. ' ' .. seat .. ' ' .. record),
     seat >= 0 and redis.pcall('HSET', SEATS, seat, id),
-    write_owner('shared', fence, began, supervised, record, ttl),
+    write_owner('shared', fence, tonumber(others[2]) or since, supervised, record, ttl, others[3] == '1'),
     bound_shares(time))
 end
 

@@ -1,11 +1,12 @@
 -- Compare and delete.
 -- ARGV: token, by hand (0 or 1: asked for by somebody else than the process that keeps the lease),
 --       keep (not 0: nobody may have the lock sooner, so the lease is left to end by itself after so long),
---       our id in line ('': we do not wait), and to go back there: ticket, polls, life, mode,
+--       our id in line ('': we do not wait), and to go back there: ticket, polls, life, mode as in line.lua,
 --       owner record ('': none): to go back with, or with keep the one that the lease has from now on
 -- -> {'released'} | {'supervised', …} as `held` | {'gone', …} | {'held', …} | an error
 local token, by_hand, keep, waiter = ARGV[1], ARGV[2] == '1', tonumber(ARGV[3]), ARGV[4]
 local id, time = redis.sha1hex(token), now()
+write_without_memory()
 -- Before anybody is called: a failed attempt must not lose its place to the one behind.
 if waiter ~= '' and QUEUE then enqueue(waiter, tonumber(ARGV[5]), ARGV[8], ARGV[6], tonumber(ARGV[7]), ARGV[9], time) end
 local how, ends = mine(token, time)

@@ -80,11 +80,14 @@ start_under_witness() {
 
 guards_hold_nothing() { ! holds_witness "$FRONT" && ! holds_witness "$HOLDER"; }
 
-# The process that keeps the lock for the `run` with this pid.
+# The process that keeps the lock for the `run` with this pid; where that has children of others, it is behind a shield.
 holder_of() {
   local child
   for child in $(<"/proc/$1/task/$1/children"); do
-    if [[ $(<"/proc/$child/comm") == lock-holder ]]; then echo "$child"; fi
+    case $(<"/proc/$child/comm") in
+      lock-holder) echo "$child" ;;
+      lock-shield) holder_of "$child" ;;
+    esac
   done
 }
 

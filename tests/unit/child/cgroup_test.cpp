@@ -97,11 +97,12 @@ TEST(Cgroup, ATreeIsNotDeadBeforeItsCgroupIsEmpty) {
     const OldCgroup old;
     old.list(0);
     const Cgroup cgroup(old.path());
-    ProcessTree tree;
+    CommandTarget none;
+    ProcessTree tree(none);
     tree.confine_to(cgroup);
-    EXPECT_FALSE(tree.kill_and_reap());
+    EXPECT_FALSE(tree.kill_and_reap(Instant::max()));
     old.set_populated(false);
-    EXPECT_TRUE(tree.kill_and_reap());
+    EXPECT_TRUE(tree.kill_and_reap(Instant::max()));
   });
 }
 
@@ -116,7 +117,8 @@ TEST(Cgroup, HoldsACommandFromItsFirstInstructionToItsDeath) {
     const auto command = spawn(shell("(setsid sleep 1000 &) ; exec sleep 1000"), options, InheritedSignals::capture());
     ASSERT_TRUE(command);
     EXPECT_TRUE(cgroup->populated());
-    ProcessTree tree;
+    CommandTarget none;
+    ProcessTree tree(none);
     tree.confine_to(*cgroup);
     cgroup->kill();
     EXPECT_EQ(WTERMSIG(status_of(*command)), SIGKILL);

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
 
 #include "in_child.hpp"
 
@@ -77,25 +79,63 @@ TEST(Channel, SendingToSomebodyWhoIsGoneDoesNothing) {
     ::signal(SIGPIPE, SIG_DFL);
     auto [ours, theirs] = Channel::make_pair();
     { const Channel ended = std::move(theirs); }
-    ours.send({Message::Kind::signal, SIGTERM, "text"});
+    EXPECT_FALSE(ours.send({Message::Kind::signal, SIGTERM, "text"}));
     EXPECT_EQ(emptiness(ours), Channel::Empty::ended);
   });
 }
 
-TEST(Channel, ALongTextArrivesWhole) {
+TEST(Channel, ATextOfAnyLengthArrivesWholeThroughTheSmallestSocketBuffer) {
   const auto [ours, theirs] = Channel::make_pair();
-  const std::string text(100'000, 'x');
-  ours.send({Message::Kind::report, 0, text});
-  EXPECT_EQ(received(theirs).text, text);
+  const int smallest = 0;  // the kernel takes its minimum
+  ASSERT_EQ(::setsockopt(ours.fd(), SOL_SOCKET, SO_SNDBUF, &smallest, sizeof smallest), 0);
+  for (const std::size_t length : {0, 1, 2047, 2048, 2049, 4096, 131'072, 131'073, 50'000'000}) {
+    std::string text(length, 'x');
+    if (!text.empty()) text.back() = '!';
+    EXPECT_TRUE(ours.send({Message::Kind::report, 5, text})) << length;
+    const Message message = received(theirs);
+    EXPECT_EQ(message.number, 5);
+    EXPECT_TRUE(message.text == text) << length;
+  }
 }
 
-TEST(Channel, ATextWithoutEndIsCut) {
-  const auto [ours, theirs] = Channel::make_pair();
-  ours.send({Message::Kind::report, 5, std::string(10'000'000, 'x')});
-  const Message message = received(theirs);
-  EXPECT_EQ(message.number, 5);
-  EXPECT_EQ(message.text, std::string(message.text.size(), 'x'));
-  EXPECT_GE(message.text.size(), 100'000U);
+TEST(Channel, SendingNeverBlocksThoughNothingIsRead) {
+  in_child([] {
+    const auto [ours, theirs] = Channel::make_pair();
+    const std::string text(100'000, 'x');
+    int sent = 0;
+    while (ours.send({Message::Kind::report, sent, text})) ++sent;
+    EXPECT_GE(sent, 3);
+    for (int number = 0; number < sent; ++number) {
+      const Message message = received(theirs);
+      EXPECT_EQ(message.number, number);
+      EXPECT_TRUE(message.text == text);
+    }
+    EXPECT_EQ(emptiness(theirs), Channel::Empty::nothing_yet);
+    EXPECT_TRUE(ours.send({Message::Kind::report, 0, text}));
+  });
+}
+
+TEST(Channel, ATextThatThereIsNoRoomForIsNotSentInPart) {
+  in_child([] {
+    ::signal(SIGXFSZ, SIG_IGN);
+    const rlimit limit{10'000, 10'000};
+    ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &limit), 0);
+    const auto [ours, theirs] = Channel::make_pair();
+    EXPECT_FALSE(ours.send({Message::Kind::report, 0, std::string(10'001, 'x')}));
+    EXPECT_EQ(emptiness(theirs), Channel::Empty::nothing_yet);
+    EXPECT_TRUE(ours.send({Message::Kind::report, 0, std::string(10'000, 'x')}));
+    EXPECT_EQ(received(theirs).text.size(), 10'000U);
+  });
+}
+
+TEST(Channel, ATextThatCannotBeReceivedEndsTheConnection) {
+  in_child([] {
+    const auto [ours, theirs] = Channel::make_pair();
+    ASSERT_TRUE(ours.send({Message::Kind::report, 0, std::string(10'000, 'x')}));
+    const rlimit none{0, 0};
+    ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &none), 0);
+    EXPECT_EQ(emptiness(theirs), Channel::Empty::ended);
+  });
 }
 
 TEST(Channel, IsNotHandedToCommands) {

@@ -56,6 +56,57 @@ TEST(CloseInherited, KeepsStdoutWhenThatIsAskedFor) {
   });
 }
 
+/// Opens a file of one's own as descriptor `fd` and locks it.
+void inherit_locked(int fd) {
+  std::string name = "/tmp/redlock-locked-XXXXXX";
+  UniqueFd file(::mkostemp(name.data(), O_CLOEXEC));
+  ASSERT_TRUE(file);
+  ::unlink(name.c_str());
+  ASSERT_EQ(::dup2(file.get(), fd), fd);
+  file.reset();  // later it would drop the lock
+  struct flock lock {};
+  lock.l_type = F_WRLCK;
+  ASSERT_EQ(::fcntl(fd, F_SETLK, &lock), 0);
+}
+
+/// Whether another process finds the file locked.
+bool is_locked(int fd) {
+  const pid_t other = forked([fd] {
+    struct flock lock {};
+    lock.l_type = F_WRLCK;
+    ::fcntl(fd, F_GETLK, &lock);
+    return lock.l_type == F_UNLCK ? 1 : 0;
+  });
+  return status_of(other) == 0;
+}
+
+TEST(CloseInherited, KeepsRecordLocksThatWereTakenBeforeTheExec) {
+  in_child([] {
+    inherit_locked(9);
+    inherit_locked(0);
+    ASSERT_EQ(::dup2(9, 10), 10);
+    inherit(8);
+    const UniqueFd watched(::fcntl(9, F_DUPFD_CLOEXEC, 100));
+    const UniqueFd watched_too(::fcntl(0, F_DUPFD_CLOEXEC, 100));
+    close_inherited(std::nullopt);
+    EXPECT_TRUE(is_locked(watched.get()));
+    EXPECT_TRUE(is_locked(watched_too.get()));
+    EXPECT_EQ(target(8), "");
+  });
+}
+
+TEST(CloseInherited, ClosesFilesThatOthersHaveLocked) {
+  in_child([] {
+    inherit_locked(9);
+    const pid_t holder = forked([] {
+      close_inherited(std::nullopt);
+      return target(9).empty() ? 0 : 1;
+    });
+    EXPECT_EQ(status_of(holder), 0);
+    EXPECT_TRUE(is_locked(9));
+  });
+}
+
 TEST(CloseInherited, EndsThePipe) {
   in_child([] {
     Pipe pipe;

@@ -1,5 +1,8 @@
 #include "child/front.hpp"
 
+#include <thread>
+
+#include "child/descendants.hpp"
 #include "in_child.hpp"
 
 namespace redlock::child {
@@ -7,43 +10,121 @@ namespace {
 
 using namespace testing;
 
-/// Front in a process of its own, over a holder that says that the command runs until `deadline`, and then does nothing any more.
-void guard_hung_holder(const StopPlan& plan, const std::function<void(const Verdict&, Instant deadline)>& then) {
+/// Front in a process of its own, over a holder that says that the command runs until `deadline`, and then does what `holder` says.
+void guard_holder(const StopPlan& plan, const std::function<void(SharedPage&, const Channel&, Instant deadline)>& holder,
+                  const std::function<void(const Verdict&, Instant deadline)>& then) {
   in_child([&] {
     const InheritedSignals inherited = InheritedSignals::capture();
     SignalGate gate(inherited);
-    ProcessTree tree;
-    Front front(gate, tree, plan, /*shares_group=*/false, std::nullopt);
+    Front front(gate, plan, /*shares_group=*/false, std::nullopt, nullptr);
     const Instant deadline = BootClock::now() + 2 * plan.margin;
-    if (front.fork_holder()) {
+    if (front.fork_holder(0, nullptr)) {
       const Channel channel = front.take_channel();
       front.page().set_deadline(deadline);
       channel.send({Message::Kind::started, 0, {}});
       ::alarm(kHangSeconds);
-      for (;;) ::pause();
+      holder(front.page(), channel, deadline);
+      ::_exit(0);
     }
-    then(front.guard(), deadline);
-    EXPECT_TRUE(tree.nothing_left());
+    const Verdict verdict = front.guard();
+    front.wait_for_holder();
+    then(verdict, deadline);
   });
 }
 
+[[noreturn]] void hang() {
+  for (;;) ::pause();
+}
+
 StopPlan with_margin(Milliseconds margin, OnLost on_lost = OnLost::kill) {
-  StopPlan plan{Duration::zero(), margin};
+  StopPlan plan{};
+  plan.margin = margin;
   plan.stop_signal = SIGTERM;
   plan.on_lost = on_lost;
   return plan;
 }
 
 TEST(Front, KillsBeforeTheDeadlineWhatAHungHolderDoesNot) {
-  guard_hung_holder(with_margin(Milliseconds(1500)), [](const Verdict& verdict, Instant deadline) {
-    EXPECT_LT(BootClock::now(), deadline);
-    EXPECT_EQ(verdict.source, Verdict::Source::holder_hung);
-  });
+  guard_holder(
+      with_margin(Milliseconds(1500)), [](SharedPage&, const Channel&, Instant) { hang(); },
+      [](const Verdict& verdict, Instant deadline) {
+        EXPECT_LT(BootClock::now(), deadline);
+        EXPECT_EQ(verdict.source, Verdict::Source::holder_hung);
+        EXPECT_EQ(verdict.late, Duration::zero());
+      });
 }
 
 TEST(Front, LeavesTheHolderTimeToActFirst) {
   const StopPlan plan = with_margin(Milliseconds(400));
-  guard_hung_holder(plan, [&](const Verdict&, Instant deadline) { EXPECT_GT(BootClock::now(), deadline - plan.margin); });
+  guard_holder(
+      plan, [](SharedPage&, const Channel&, Instant) { hang(); },
+      [&](const Verdict&, Instant deadline) { EXPECT_GT(BootClock::now(), deadline - plan.margin); });
+}
+
+TEST(Front, TellsAStoppedHolderFromOneThatHangs) {
+  guard_holder(
+      with_margin(Milliseconds(1000)), [](SharedPage&, const Channel&, Instant) { ::raise(SIGSTOP); },
+      [](const Verdict& verdict, Instant) { EXPECT_EQ(verdict.source, Verdict::Source::holder_stopped); });
+}
+
+TEST(Front, HelpsAHolderThatKillsAndLeavesItsReportToIt) {
+  guard_holder(
+      with_margin(Milliseconds(1000)),
+      [](SharedPage& page, const Channel& channel, Instant deadline) {
+        // It gets on, if slowly, for longer than one that hung is given, and past the deadline.
+        const pid_t child = forked([] { return ::pause(); });
+        while (BootClock::now() < deadline + Milliseconds(100)) {
+          page.killing_at = BootClock::now().time_since_epoch().count();
+          ::usleep(100'000);
+        }
+        const bool killed = WTERMSIG(status_of(child)) == SIGKILL;
+        channel.send({Message::Kind::report, killed ? 80 : 1, "{}"});
+      },
+      [](const Verdict& verdict, Instant) {
+        EXPECT_EQ(verdict.source, Verdict::Source::report);
+        EXPECT_EQ(verdict.exit_code, 80);
+      });
+}
+
+TEST(Front, SaysByHowMuchItWasTooLate) {
+  guard_holder(
+      with_margin(Milliseconds(1000)),
+      [](SharedPage& page, const Channel&, Instant) {
+        page.set_deadline(BootClock::now() - Milliseconds(700));
+        hang();
+      },
+      [](const Verdict& verdict, Instant) {
+        EXPECT_GE(verdict.late, Milliseconds(700));
+        EXPECT_FALSE(verdict.unconfirmed);
+      });
+}
+
+/// What a shell leaves us with: `helper & exec redlock-cli run …`. The helper ends, and its child is orphaned and comes to front.
+TEST(Front, ADeadHoldersTreeIsKilledAndBystandersAreNot) {
+  in_child([] {
+    const InheritedSignals inherited = InheritedSignals::capture();
+    SignalGate gate(inherited);
+    const Running helper("sleep 1000 & echo up; wait", 1);
+    Pipe pids;
+    Front front(gate, with_margin(Milliseconds(1000)), /*shares_group=*/false, std::nullopt, nullptr);
+    if (front.fork_holder(0, nullptr)) {
+      const Running command("setsid sh -c 'echo $$; exec sleep 1000' & exec sleep 1000", 1);
+      const std::string line = command.line(0) + "\n";
+      EXPECT_EQ(::write(pids.write_end.get(), line.data(), line.size()), static_cast<ssize_t>(line.size()));
+      ::raise(SIGKILL);
+    }
+    const pid_t daemon = std::stoi(pids.read_line());
+    ::kill(helper.pid(), SIGKILL);
+    EXPECT_TRUE(eventually([&] { return state_of(helper.pid()) == 'Z'; }));
+    const std::vector<pid_t> bystanders = living_descendants({::getpid()});
+
+    EXPECT_EQ(front.guard().source, Verdict::Source::holder_died);
+    EXPECT_EQ(state_of(daemon), '?') << "it came out of the holder";
+    std::size_t living = 0;
+    for (const pid_t pid : bystanders) living += state_of(pid) == 'S' ? 1U : 0U;
+    EXPECT_GE(living, 1U) << "it did not";
+    for (const pid_t pid : living_descendants({::getpid()})) ::kill(pid, SIGKILL);
+  });
 }
 
 }  // namespace

@@ -19,12 +19,15 @@
 #include <vector>
 
 #include "child/command.hpp"
+#include "child/process_stat.hpp"
 #include "support/unique_fd.hpp"
+#include "tools/reaper.hpp"
 
 namespace redlock::child::testing {
 
 constexpr int kSkipped = 77;
 constexpr unsigned kHangSeconds = 60;  // generous: it only ends a test that hangs
+constexpr std::chrono::seconds kHangLimit{kHangSeconds};
 constexpr auto kPatience = std::chrono::seconds(30);
 
 /// Waits for a child that must exist; its wait status.
@@ -50,16 +53,22 @@ pid_t forked(Body body) {
   ::_exit(code);
 }
 
-/// Runs `body` in a process of its own, which it may change and leave children in as it likes. Its failed expectations fail the test.
+/// Runs `body` in a process of its own, which it may change and leave children in as it likes:
+/// whatever becomes of it, all that descends from it is dead when this returns. Its failed
+/// expectations fail the test.
 inline void in_child(const std::function<void()>& body) {
-  const int status = status_of(forked([&body] {
+  const auto judged = [&body] {
     body();
     if (::testing::Test::HasFailure()) return 1;
     return ::testing::Test::IsSkipped() ? kSkipped : 0;
-  }));
-  if (WIFEXITED(status) && WEXITSTATUS(status) == kSkipped) GTEST_SKIP() << "see above";
-  EXPECT_TRUE(WIFEXITED(status)) << "ended by signal " << WTERMSIG(status);
-  EXPECT_EQ(WEXITSTATUS(status), 0) << "see the failures above";
+  };
+  std::fflush(nullptr);
+  const pid_t reaper = ::fork();
+  if (reaper == 0) ::_exit(redlock::testing::run_and_reap(judged, kHangLimit, redlock::testing::Leftovers::expected));
+  const int status = status_of(reaper);
+  ASSERT_TRUE(WIFEXITED(status));
+  if (WEXITSTATUS(status) == kSkipped) GTEST_SKIP() << "see above";
+  EXPECT_EQ(WEXITSTATUS(status), 0) << "see the failures above; 124: it took too long, 128 + n: it died of signal n";
 }
 
 /// Polls until `done()`; false when it never comes.
@@ -208,8 +217,7 @@ class Running {
 
 /// R, S, D, T, Z, …; `?` when there is no such process.
 inline char state_of(pid_t pid) {
-  std::ifstream file("/proc/" + std::to_string(pid) + "/stat");
-  const std::string text{std::istreambuf_iterator<char>(file), {}};
+  const std::string text = read_proc_file("/proc/" + std::to_string(pid) + "/stat").value_or("");
   const auto name_end = text.rfind(')');
   return name_end == std::string::npos ? '?' : text.at(name_end + 2);
 }

@@ -166,8 +166,12 @@ TEST(SignalGate, BrokenPipeDoesNotKill) {
 }
 
 TEST(EndsAWait, OnlySignalsThatEndAProcess) {
-  for (const int signal : {SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2}) EXPECT_TRUE(ends_a_wait(signal)) << signal;
-  for (const int signal : {SIGCONT, SIGWINCH, SIGCHLD, SIGPIPE, SIGTSTP}) EXPECT_FALSE(ends_a_wait(signal)) << signal;
+  for (const int signal : {SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGALRM, SIGXCPU,
+                           SIGIO, SIGRTMIN, SIGRTMAX})
+    EXPECT_TRUE(ends_a_wait(signal)) << signal;
+  for (const int signal :
+       {SIGCONT, SIGWINCH, SIGCHLD, SIGURG, SIGPIPE, SIGTSTP, SIGKILL, SIGSEGV, SIGABRT, 32, 33})
+    EXPECT_FALSE(ends_a_wait(signal)) << signal;
 }
 
 TEST(DieOf, LeavesTheSignalInTheStatusAndNoCore) {

@@ -1,6 +1,7 @@
 #include "child/supervisor.hpp"
 
 #include <asio/io_context.hpp>
+#include <thread>
 
 #include "child/signal_pump.hpp"
 #include "in_child.hpp"
@@ -49,11 +50,22 @@ class JumpingClock final : public Clock {
   mutable std::vector<Bell*> waiting_;
 };
 
-constexpr StopPlan plan{.grace = 5s, .margin = 250ms, .stop_signal = SIGTERM};
+constexpr StopPlan plan{.grace = 5s, .margin = 250ms, .max_margin = 10s, .stop_signal = SIGTERM};
 constexpr std::chrono::minutes lease_length{10};
 
-/// A command under a lease of ten minutes, in a process of its own; when it runs, the clock jumps. What became of it goes to `then`.
-void jump_while_it_runs(const std::string& trap, Duration span, const std::function<void(const Ending&)>& then) {
+/// What a test changes while the command runs under its lease of ten minutes.
+struct Scene {
+  JumpingClock& clock;
+  SharedPage& page;
+  Supervisor& supervisor;
+};
+
+enum class When { while_it_runs, when_it_has_ended };
+
+/// Runs a command, which writes a line when it is up, in a process of its own; then the scene changes. What became of it goes to
+/// `then`.
+void supervise(const StopPlan& with, const std::string& script, When when, const std::function<void(Scene)>& change,
+               const std::function<void(const Ending&, const SharedPage&)>& then) {
   in_child([&] {
     const InheritedSignals inherited = InheritedSignals::capture();
     SignalGate gate(inherited);
@@ -61,46 +73,150 @@ void jump_while_it_runs(const std::string& trap, Duration span, const std::funct
     JumpingClock clock(io.get_executor());
     const SharedPagePtr page = make_shared_page();
     const auto isolation = Isolation::make(IsolationMode::none, false);
-    bool told = false;
-    Supervisor supervisor(clock, plan, *page, *isolation, {[](bool) {}, [&told] { told = true; }, [](const std::vector<pid_t>&) {}});
+    SupervisorEvents events;
+    events.ended = [](bool) {};
+    events.stopping = [](const Delay&) {};
+    events.strained = [](const StopCost&, Duration) {};
+    Supervisor supervisor(clock, with, *page, *isolation, std::move(events));
     const auto pump = std::make_shared<SignalPump>(io.get_executor(), gate);
     pump->start([&supervisor](const ReceivedSignal&) { supervisor.on_child(); });
 
     Pipe ready;
     const StdoutTo out(ready);
-    const Command command{"/bin/sh", {"sh", "-c", trap + "; echo; while :; do sleep 0.01; done"}};
+    const Command command{"/bin/sh", {"sh", "-c", script}};
     ASSERT_TRUE(supervisor.prepare(command, {{"PATH=/usr/bin:/bin"}, std::nullopt}, inherited));
     supervisor.arm(clock.now() + lease_length);
     ASSERT_EQ(*supervisor.start(), true);
     ready.read(1);
+    siginfo_t info{};
+    if (when == When::when_it_has_ended) {
+      ASSERT_EQ(::waitid(P_ALL, 0, &info, WEXITED | WNOWAIT), 0);
+    }
 
     std::optional<Ending> ending;
     redlock::spawn(io.get_executor(), [&]() -> asio::awaitable<void> {
       ending.emplace(co_await supervisor.finish());
       io.stop();
     });
-    io.poll();  // it waits now
-    clock.jump(span);
+    if (when == When::while_it_runs) io.poll();  // it waits now
+    change({clock, *page, supervisor});
     io.run();
-    EXPECT_TRUE(told);
-    then(*ending);
+    then(*ending, *page);
   });
 }
 
+void jump(const std::string& script, Duration span, const std::function<void(const Ending&)>& then,
+          const StopPlan& with = plan) {
+  supervise(
+      with, script, When::while_it_runs, [span](Scene scene) { scene.clock.jump(span); },
+      [&](const Ending& ending, const SharedPage& page) {
+        EXPECT_TRUE(page.stopping);
+        then(ending);
+      });
+}
+
+std::string running(const std::string& trap) {
+  return trap + "; echo; while :; do sleep 0.01; done";
+}
+
 TEST(Supervisor, KillsAtOnceWhenTheClockHasJumpedPastTheDeadline) {
-  jump_while_it_runs("trap '' TERM", lease_length + 1min, [](const Ending& ending) {
+  jump(running("trap '' TERM"), lease_length + 1min, [](const Ending& ending) {
     EXPECT_TRUE(ending.lease_gone);
     EXPECT_TRUE(WIFSIGNALED(ending.status));
     EXPECT_EQ(WTERMSIG(ending.status), SIGKILL);
     EXPECT_TRUE(ending.left.empty());
+    EXPECT_GE(ending.late, 1min) << "it was dead, but not in time";
   });
 }
 
 TEST(Supervisor, TellsTheCommandFirstWhenTheClockHasJumpedIntoTheGrace) {
-  jump_while_it_runs("trap 'exit 7' TERM", lease_length - 3s, [](const Ending& ending) {
+  jump(running("trap 'exit 7' TERM"), lease_length - 3s, [](const Ending& ending) {
     EXPECT_TRUE(ending.lease_gone);
     EXPECT_TRUE(WIFEXITED(ending.status));
     EXPECT_EQ(WEXITSTATUS(ending.status), 7);
+    EXPECT_EQ(ending.late, Duration::zero());
+  });
+}
+
+TEST(Supervisor, AnEndThatWasNotSeenBeforeTheDeadlineIsLate) {
+  supervise(
+      plan, "echo", When::when_it_has_ended, [](Scene scene) { scene.clock.jump(lease_length + 1min); },
+      [](const Ending& ending, const SharedPage&) {
+        EXPECT_TRUE(ending.lease_gone) << "it may have run on without its lease";
+        EXPECT_GT(ending.late, Duration::zero());
+      });
+}
+
+TEST(Supervisor, AnEndThatFrontBroughtAboutIsNotItsOwn) {
+  supervise(
+      plan, "echo", When::when_it_has_ended, [](Scene scene) { scene.page.stopped_by_front = true; },
+      [](const Ending& ending, const SharedPage&) {
+        EXPECT_TRUE(ending.lease_gone);
+        EXPECT_EQ(ending.late, Duration::zero());
+      });
+}
+
+TEST(Supervisor, KillsBeforeTheDeadlineHoweverLongTheGrace) {
+  StopPlan wide = plan;
+  wide.margin = 3s;
+  jump(
+      running("trap '' TERM"), lease_length - 4s,
+      [](const Ending& ending) {
+        EXPECT_EQ(WTERMSIG(ending.status), SIGKILL);
+        EXPECT_EQ(ending.late, Duration::zero());
+      },
+      wide);
+}
+
+TEST(Supervisor, TheDeadlineMovesForwardOnly) {
+  supervise(
+      plan, running("trap 'exit 3' USR1"), When::while_it_runs,
+      [](Scene scene) {
+        const Instant before = scene.page.get_deadline();
+        scene.supervisor.move_deadline(before - 1min);
+        EXPECT_EQ(scene.page.get_deadline(), before);
+        scene.supervisor.move_deadline(before + 1min);
+        EXPECT_EQ(scene.page.get_deadline(), before + 1min);
+        scene.supervisor.pass_on(SIGUSR1);
+      },
+      [](const Ending& ending, const SharedPage&) { EXPECT_EQ(WEXITSTATUS(ending.status), 3); });
+}
+
+TEST(Supervisor, TheMarginGrowsWithWhatIsMeasured) {
+  StopPlan measuring = plan;
+  measuring.measure_interval = 10ms;
+  supervise(
+      measuring, "(sleep 1000; :) & echo; while :; do sleep 0.01; done", When::while_it_runs,
+      [](Scene scene) {
+        EXPECT_EQ(scene.page.get_margin(), plan.margin);
+        // It measures in the loop that runs next; when it has, the command is ended.
+        std::thread([&page = scene.page, pid = -scene.page.target.kill_argument] {
+          eventually([&page] { return page.get_margin() > plan.margin; });
+          ::kill(pid, SIGKILL);
+        }).detach();
+      },
+      [](const Ending& ending, const SharedPage& page) {
+        EXPECT_EQ(WTERMSIG(ending.status), SIGKILL);
+        EXPECT_GT(page.get_margin(), plan.margin);
+        EXPECT_LE(page.get_margin(), plan.max_margin);
+        for (const pid_t pid : ending.left) ::kill(pid, SIGKILL);
+      });
+}
+
+TEST(Supervisor, StartsNothingWhenTheDeadlineIsTooNear) {
+  in_child([] {
+    const InheritedSignals inherited = InheritedSignals::capture();
+    asio::io_context io;
+    const SystemClock clock(io.get_executor());
+    const SharedPagePtr page = make_shared_page();
+    const auto isolation = Isolation::make(IsolationMode::none, false);
+    Supervisor supervisor(clock, plan, *page, *isolation, {});
+    ASSERT_TRUE(supervisor.prepare({"/bin/sh", {"sh", "-c", "exit 9"}}, {{}, std::nullopt}, inherited));
+    supervisor.arm(clock.now() + plan.grace + plan.margin);
+    EXPECT_EQ(*supervisor.start(), false);
+    supervisor.drop();
+    EXPECT_EQ(page->get_deadline(), Instant::max());
+    EXPECT_EQ(::waitpid(-1, nullptr, WNOHANG), -1);
   });
 }
 

@@ -17,6 +17,9 @@ namespace {
 
 using namespace testing;
 
+/// Nobody is reached in one call: what the walk does is what is tested, if nothing else is said.
+CommandTarget no_target;
+
 bool contains(const std::vector<pid_t>& pids, pid_t pid) {
   return std::find(pids.begin(), pids.end(), pid) != pids.end();
 }
@@ -29,10 +32,10 @@ void expect_no_children() {
 /// Runs the script until it has written so many lines, kills it as a whole, and sees it dead.
 void expect_killed(const std::string& script, int lines) {
   in_child([&] {
-    ProcessTree tree;
+    ProcessTree tree(no_target);
     Running command(script, lines);
     EXPECT_EQ(tree.descendants().empty(), false);
-    EXPECT_TRUE(eventually([&] { return tree.kill_and_reap(); }));
+    EXPECT_TRUE(eventually([&] { return tree.kill_and_reap(Instant::max()); }));
     EXPECT_EQ(command.rest(), "");
     expect_no_children();
     EXPECT_TRUE(tree.descendants().empty());
@@ -41,11 +44,10 @@ void expect_killed(const std::string& script, int lines) {
 
 TEST(ProcessTree, NothingStartedMeansNothingLeft) {
   in_child([] {
-    ProcessTree tree;
+    ProcessTree tree(no_target);
     EXPECT_TRUE(tree.descendants().empty());
-    EXPECT_EQ(tree.signal(SIGTERM), 0U);
     EXPECT_FALSE(tree.reap());
-    EXPECT_TRUE(tree.kill_and_reap());
+    EXPECT_TRUE(tree.kill_and_reap(Instant::max()));
   });
 }
 
@@ -75,30 +77,29 @@ TEST(ProcessTree, KillsWhatForksAllTheTime) {
 
 TEST(ProcessTree, ListsParentsBeforeChildren) {
   in_child([] {
-    ProcessTree tree;
+    ProcessTree tree(no_target);
     const Running command("(sh -c 'echo $$; sleep 1000; :') & wait", 1);
     const auto pids = tree.descendants();
     const auto parent = std::find(pids.begin(), pids.end(), command.pid());
     ASSERT_NE(parent, pids.end());
     EXPECT_NE(std::find(parent, pids.end(), command.pid_in_line(0)), pids.end());
     EXPECT_FALSE(contains(pids, ::getpid()));
-    EXPECT_TRUE(eventually([&] { return tree.kill_and_reap(); }));
+    EXPECT_TRUE(eventually([&] { return tree.kill_and_reap(Instant::max()); }));
   });
 }
 
 TEST(ProcessTree, ZombiesAreNotLiving) {
   in_child([] {
-    ProcessTree tree;
+    ProcessTree tree(no_target);
     const pid_t child = started(shell("exit 0"));
     EXPECT_TRUE(eventually([&] { return state_of(child) == 'Z'; }));
     EXPECT_TRUE(tree.descendants().empty());
-    EXPECT_EQ(tree.signal(SIGTERM), 0U);
   });
 }
 
 TEST(ProcessTree, AProcessWhoseFirstThreadEndedIsLiving) {
   in_child([] {
-    ProcessTree tree;
+    ProcessTree tree(no_target);
     const pid_t child = forked([] {
       std::thread([] { ::sleep(kHangSeconds); }).detach();
       return static_cast<int>(::syscall(SYS_exit, 0));  // only this thread; pthread_exit would unwind through the test
@@ -106,13 +107,13 @@ TEST(ProcessTree, AProcessWhoseFirstThreadEndedIsLiving) {
     EXPECT_TRUE(eventually([&] { return state_of(child) == 'Z'; }));
     EXPECT_TRUE(contains(tree.descendants(), child));
     EXPECT_FALSE(tree.reap());
-    EXPECT_TRUE(eventually([&] { return tree.kill_and_reap(); }));
+    EXPECT_TRUE(eventually([&] { return tree.kill_and_reap(Instant::max()); }));
   });
 }
 
 TEST(ProcessTree, FindsChildrenOfOtherThreads) {
   in_child([] {
-    ProcessTree tree;
+    ProcessTree tree(no_target);
     Pipe hold;
     Pipe started_by_thread;
     std::thread thread([&] {
@@ -122,7 +123,7 @@ TEST(ProcessTree, FindsChildrenOfOtherThreads) {
     });
     EXPECT_EQ(started_by_thread.read(1), "x");
     EXPECT_FALSE(tree.descendants().empty());
-    EXPECT_TRUE(eventually([&] { return tree.kill_and_reap(); }));
+    EXPECT_TRUE(eventually([&] { return tree.kill_and_reap(Instant::max()); }));
     hold.write_end.reset();
     thread.join();
   });
@@ -130,7 +131,7 @@ TEST(ProcessTree, FindsChildrenOfOtherThreads) {
 
 TEST(ProcessTree, NameWithParenthesesDoesNotConfuse) {
   in_child([] {
-    ProcessTree tree;
+    ProcessTree tree(no_target);
     Pipe ready;
     const pid_t child = forked([&] {
       ::prctl(PR_SET_NAME, "x) Z 1 (y\n");
@@ -139,50 +140,49 @@ TEST(ProcessTree, NameWithParenthesesDoesNotConfuse) {
     });
     EXPECT_EQ(ready.read(1), "x");
     EXPECT_EQ(tree.descendants(), std::vector<pid_t>{child});
-    EXPECT_TRUE(eventually([&] { return tree.kill_and_reap(); }));
+    EXPECT_TRUE(eventually([&] { return tree.kill_and_reap(Instant::max()); }));
   });
 }
 
 TEST(ProcessTree, SignalReachesEverybody) {
   in_child([] {
-    ProcessTree tree;
+    ProcessTree tree(no_target);
     Running command("(setsid sleep 1000 &) ; (sleep 1000 &) ; echo up; sleep 1000; :", 1);
     EXPECT_TRUE(eventually([&] { return tree.descendants().size() == 4; }));
-    EXPECT_EQ(tree.signal(0), 4U);
-    EXPECT_EQ(tree.signal(SIGTERM), 4U);
+    tree.signal(SIGTERM, Instant::max());
     EXPECT_EQ(command.rest(), "");
   });
 }
 
 TEST(ProcessTree, TermWakesAStoppedProcess) {
   in_child([] {
-    ProcessTree tree;
+    ProcessTree tree(no_target);
     const Running command("trap 'exit 5' TERM; echo up; kill -STOP $$; exit 6", 1);
     EXPECT_TRUE(eventually([&] { return state_of(command.pid()) == 'T'; }));
-    EXPECT_EQ(tree.signal(SIGTERM), 1U);
+    tree.signal(SIGTERM, Instant::max());
     EXPECT_EQ(WEXITSTATUS(status_of(command.pid())), 5);
   });
 }
 
 TEST(ProcessTree, StopStopsAndAChangedWindowWakesNobody) {
   in_child([] {
-    ProcessTree tree;
+    ProcessTree tree(no_target);
     const Running command("echo up; exec sleep 1000", 1);
-    EXPECT_EQ(tree.signal(SIGSTOP), 1U);
+    tree.signal(SIGSTOP, Instant::max());
     int status = 0;
     EXPECT_EQ(::waitpid(command.pid(), &status, WUNTRACED), command.pid());
     EXPECT_TRUE(WIFSTOPPED(status));
-    EXPECT_EQ(tree.signal(SIGWINCH), 1U);
+    tree.signal(SIGWINCH, Instant::max());
     EXPECT_EQ(::waitpid(command.pid(), &status, WCONTINUED | WNOHANG), 0);
-    EXPECT_EQ(tree.signal(SIGCONT), 1U);
+    tree.signal(SIGCONT, Instant::max());
     EXPECT_EQ(::waitpid(command.pid(), &status, WCONTINUED), command.pid());
-    EXPECT_TRUE(eventually([&] { return tree.kill_and_reap(); }));
+    EXPECT_TRUE(eventually([&] { return tree.kill_and_reap(Instant::max()); }));
   });
 }
 
 TEST(ProcessTree, ReapHandsOutTheStatus) {
   in_child([] {
-    ProcessTree tree;
+    ProcessTree tree(no_target);
     const pid_t child = started(shell("exit 7"));
     std::optional<Ended> ended;
     EXPECT_TRUE(eventually([&] { return (ended = tree.reap()).has_value(); }));
@@ -194,22 +194,22 @@ TEST(ProcessTree, ReapHandsOutTheStatus) {
 
 TEST(ProcessTree, ReapHandsOutOrphans) {
   in_child([] {
-    ProcessTree tree;
+    ProcessTree tree(no_target);
     const Running command("(sh -c 'echo $$; exit 4' &) ; exit 0", 1);
     const pid_t orphan = command.pid_in_line(0);
     std::optional<Ended> ended;
     EXPECT_TRUE(eventually([&] { return (ended = tree.reap()).has_value() && ended->pid == orphan; }));
     EXPECT_EQ(WEXITSTATUS(ended->status), 4);
-    EXPECT_TRUE(eventually([&] { return tree.kill_and_reap(); }));
+    EXPECT_TRUE(eventually([&] { return tree.kill_and_reap(Instant::max()); }));
   });
 }
 
 TEST(ProcessTree, KillKeepsTheCommandsStatusForReap) {
   in_child([] {
-    ProcessTree tree;
+    ProcessTree tree(no_target);
     const Running command("(sleep 1000; :) & echo up; exit 7", 1);
     EXPECT_TRUE(eventually([&] { return state_of(command.pid()) == 'Z'; }));
-    EXPECT_TRUE(eventually([&] { return tree.kill_and_reap(); }));
+    EXPECT_TRUE(eventually([&] { return tree.kill_and_reap(Instant::max()); }));
     int seen = 0;
     while (const auto ended = tree.reap()) {
       if (ended->pid != command.pid()) continue;
@@ -220,34 +220,116 @@ TEST(ProcessTree, KillKeepsTheCommandsStatusForReap) {
   });
 }
 
-TEST(ProcessTree, ChildrenWeWereBornWithAreLeftAlone) {
+/// A command that leads a process group of its own; what it runs writes so many lines when it is up.
+struct InOwnGroup {
+  InOwnGroup(const std::string& script, int lines) {
+    {
+      const StdoutTo redirected(output);
+      pid = started(shell(script), InheritedSignals::capture(), /*own_group=*/true);
+    }
+    output.write_end.reset();
+    for (int line = 0; line < lines; ++line) output.read_line();
+    target.own_group = pid;
+    target.kill_argument = -pid;
+  }
+
+  Pipe output;
+  pid_t pid = 0;
+  CommandTarget target;
+};
+
+TEST(ProcessTree, OneCallReachesTheGroupWhenThereIsNoTimeForAWalk) {
   in_child([] {
-    const Running helper("echo up; exec sleep 1000", 1);
-    const pid_t dead = started(shell("exit 9"));
-    EXPECT_TRUE(eventually([&] { return state_of(dead) == 'Z'; }));
-    ProcessTree tree;
-    EXPECT_TRUE(tree.descendants().empty());
+    InOwnGroup command("(sleep 1000; :) & (sleep 1000; :) & echo up; wait", 1);
+    ProcessTree tree(command.target);
+    tree.kill(Instant());
+    EXPECT_EQ(command.output.read(), "") << "all that hold the pipe are dead";
+  });
+}
 
-    const Running command("(setsid sh -c 'echo a; sleep 1000; :' &) ; echo b; sleep 1000; :", 2);
-    EXPECT_FALSE(tree.reap());
-    EXPECT_FALSE(contains(tree.descendants(), helper.pid()));
-    EXPECT_TRUE(contains(tree.descendants(), command.pid()));
-    EXPECT_TRUE(eventually([&] { return tree.kill_and_reap(); }));
-    bool seen = false;
-    while (const auto ended = tree.reap()) seen |= ended->pid == command.pid() && WTERMSIG(ended->status) == SIGKILL;
-    EXPECT_TRUE(seen);
+TEST(ProcessTree, TheStopSignalReachesTheGroupWhenThereIsNoTimeForAWalk) {
+  in_child([] {
+    InOwnGroup command("(sleep 1000; :) & (sleep 1000; :) & echo up; wait", 1);
+    ProcessTree tree(command.target);
+    tree.signal(SIGTERM, Instant());
+    EXPECT_EQ(command.output.read(), "");
+  });
+}
 
-    EXPECT_EQ(WEXITSTATUS(status_of(dead)), 9);
-    EXPECT_EQ(::waitpid(helper.pid(), nullptr, WNOHANG), 0);
-    ::kill(helper.pid(), SIGKILL);
-    status_of(helper.pid());
+TEST(ProcessTree, TheStopSignalReachesEachProcessOnceInsideTheGroupAndOutside) {
+  in_child([] {
+    const std::string count = "trap 'echo told' TERM; echo up; while :; do sleep 0.01; done";
+    InOwnGroup command("setsid sh -c \"" + count + "\" & " + count, 2);
+    ProcessTree tree(command.target);
+    tree.signal(SIGTERM, Instant::max());
+    EXPECT_EQ(command.output.read_line() + command.output.read_line(), "toldtold");
+    // A second one would have been delivered before this is.
+    EXPECT_TRUE(eventually([&] { return tree.kill_and_reap(Instant::max()); }));
+    EXPECT_EQ(command.output.read(), "");
+  });
+}
+
+TEST(ProcessTree, AGroupWhoseLeaderIsDeadIsKilledByTheFirstOfItThatIsFound) {
+  in_child([] {
+    InOwnGroup command("(sleep 1000; :) & (sleep 1000; :) & echo up; wait", 1);
+    ProcessTree tree(command.target);
+    ::kill(command.pid, SIGKILL);
+    EXPECT_TRUE(eventually([&] { return tree.reap().has_value(); }));
+    EXPECT_EQ(command.target.kill_argument, 0) << "its number may be anybody's";
+    EXPECT_TRUE(eventually([&] { return tree.kill_and_reap(Instant::max()); }));
+    EXPECT_EQ(command.output.read(), "");
+  });
+}
+
+TEST(ProcessTree, AWalkEndsInTime) {
+  in_child([] {
+    ProcessTree tree(no_target);
+    const Running command("echo up; exec sleep 1000", 1);
+    tree.signal(SIGKILL, Instant());
+    EXPECT_EQ(::waitpid(command.pid(), nullptr, WNOHANG), 0) << "there was no time to find it";
+    EXPECT_TRUE(eventually([&] { return tree.kill_and_reap(Instant::max()); }));
+  });
+}
+
+TEST(ProcessTree, KillTellsItsProgressAndSparesGuards) {
+  in_child([] {
+    const Running guard("echo up; exec sleep 1000", 1);
+    const Running command("echo up; exec sleep 1000", 1);
+    ProcessTree tree(no_target);
+    tree.add_guard(guard.pid());
+    std::atomic<std::int64_t> progress{0};
+    const Instant before = BootClock::now();
+    tree.kill(Instant::max(), &progress);
+    EXPECT_GE(Instant(Duration(progress)), before);
+    EXPECT_EQ(WTERMSIG(status_of(command.pid())), SIGKILL);
+    EXPECT_EQ(::waitpid(guard.pid(), nullptr, WNOHANG), 0);
+    EXPECT_TRUE(eventually([&] { return tree.kill_and_reap(Instant::max()); }));
+  });
+}
+
+TEST(ProcessTree, BelowARootNothingElseIsTouched) {
+  in_child([] {
+    const Running other("echo up; exec sleep 1000", 1);
+    Pipe up;
+    const pid_t root = forked([&] {
+      const Running inner("echo up; exec sleep 1000", 1);
+      EXPECT_EQ(::write(up.write_end.get(), "x", 1), 1);
+      return WTERMSIG(status_of(inner.pid()));
+    });
+    EXPECT_EQ(up.read(1), "x");
+    ProcessTree tree(no_target);
+    tree.set_root(root);
+    tree.kill(Instant::max());
+    EXPECT_EQ(WEXITSTATUS(status_of(root)), SIGKILL) << "it saw its child killed";
+    EXPECT_EQ(::waitpid(other.pid(), nullptr, WNOHANG), 0);
+    ::kill(other.pid(), SIGKILL);
   });
 }
 
 TEST(ProcessTree, WhatMayNotBeSignalledIsLeftOutAndNotDead) {
   in_child([] {
     if (::geteuid() != 0) GTEST_SKIP() << "needs root to make a process that we then may not signal";
-    ProcessTree tree;
+    ProcessTree tree(no_target);
     Pipe hold;
     const pid_t untouchable = forked([&] {
       hold.write_end.reset();
@@ -256,14 +338,35 @@ TEST(ProcessTree, WhatMayNotBeSignalledIsLeftOutAndNotDead) {
     });
     hold.read_end.reset();
     become_ordinary();
-    EXPECT_EQ(tree.signal(SIGTERM), 0U);
-    EXPECT_FALSE(tree.kill_and_reap());
+    tree.signal(SIGTERM, Instant::max());
+    EXPECT_FALSE(tree.kill_and_reap(Instant::max()));
     EXPECT_EQ(tree.descendants(), std::vector<pid_t>{untouchable});
     hold.write_end.reset();
-    EXPECT_TRUE(eventually([&] { return tree.kill_and_reap(); }));
+    EXPECT_TRUE(eventually([&] { return tree.kill_and_reap(Instant::max()); }));
     const auto ended = tree.reap();
     ASSERT_TRUE(ended);
     EXPECT_EQ(WEXITSTATUS(ended->status), 3);
+  });
+}
+
+TEST(ProcessTree, WhatProcHidesAndWeMayNotSignalIsLiving) {
+  in_child([] {
+    if (::unshare(CLONE_NEWNS) != 0 || ::mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0 ||
+        ::mount("proc", "/proc", "proc", 0, "hidepid=2") != 0) {
+      GTEST_SKIP() << "needs root to hide processes";
+    }
+    Pipe hold;
+    const pid_t hidden = forked([&] {
+      hold.write_end.reset();
+      hold.read(1);
+      return 0;
+    });
+    ProcessTree tree(no_target);
+    become_ordinary();
+    EXPECT_EQ(state_of(hidden), '?');
+    EXPECT_EQ(tree.descendants(), std::vector<pid_t>{hidden});
+    hold.write_end.reset();
+    EXPECT_TRUE(eventually([&] { return tree.kill_and_reap(Instant::max()); }));
   });
 }
 
@@ -273,12 +376,12 @@ TEST(ProcessTree, WithoutProcItKillsNobodyAndClaimsNothing) {
         ::mount("none", "/proc", "tmpfs", 0, nullptr) != 0) {
       GTEST_SKIP() << "needs root to hide /proc";
     }
-    ProcessTree tree;
+    ProcessTree tree(no_target);
     const Running command("echo up; exec sleep 1000", 1);
     EXPECT_TRUE(tree.descendants().empty());
-    EXPECT_FALSE(tree.kill_and_reap());
+    EXPECT_FALSE(tree.kill_and_reap(Instant::max()));
     ::kill(command.pid(), SIGKILL);
-    EXPECT_TRUE(eventually([&] { return tree.kill_and_reap(); }));
+    EXPECT_TRUE(eventually([&] { return tree.kill_and_reap(Instant::max()); }));
   });
 }
 
@@ -286,12 +389,12 @@ TEST(ProcessTree, ProcOfAnOuterNamespaceIsNotBelieved) {
   in_child([] {
     if (::unshare(CLONE_NEWPID) != 0) GTEST_SKIP() << "needs root for a pid namespace";
     EXPECT_EQ(status_of(forked([] {
-                ProcessTree tree;
+                ProcessTree tree(no_target);
                 const Running command("echo up; exec sleep 1000", 1);
                 EXPECT_TRUE(tree.descendants().empty());
-                EXPECT_FALSE(tree.kill_and_reap());
+                EXPECT_FALSE(tree.kill_and_reap(Instant::max()));
                 ::kill(command.pid(), SIGKILL);
-                EXPECT_TRUE(eventually([&] { return tree.kill_and_reap(); }));
+                EXPECT_TRUE(eventually([&] { return tree.kill_and_reap(Instant::max()); }));
                 return ::testing::Test::HasFailure() ? 1 : 0;
               })),
               0);

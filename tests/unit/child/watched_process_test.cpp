@@ -11,6 +11,7 @@
 #include <thread>
 
 #include "child/tree.hpp"
+#include "child/descendants.hpp"
 #include "in_child.hpp"
 
 namespace redlock::child {
@@ -32,8 +33,26 @@ std::string refusal(pid_t pid) {
   return process ? "" : process.error();
 }
 
+bool held_still(WatchedProcess& process) {
+  return eventually([&] { return process.hold_still(Instant::max()); });
+}
+
+bool anything_lives(const WatchedProcess& process) {
+  return !process.living().empty();
+}
+
 bool killed(WatchedProcess& process) {
-  return eventually([&] { return process.kill(); });
+  held_still(process);
+  return eventually([&] {
+    process.kill(Instant::max());
+    return !anything_lives(process);
+  });
+}
+
+/// The stop signal, as a script gets it whose lease is lost.
+void terminate(WatchedProcess& process) {
+  EXPECT_TRUE(held_still(process));
+  process.signal(SIGTERM, WatchedProcess::Reach::stopped);
 }
 
 TEST(WatchedProcess, OneThatIsNotThereIsRefused) {
@@ -63,13 +82,13 @@ TEST(WatchedProcess, TellsItsEndThoughNobodyHasReapedIt) {
     Running command("echo up; exec sleep 1000", 1);
     const WatchedProcess process = watch(command.pid());
     EXPECT_FALSE(process.ended());
-    EXPECT_TRUE(process.anything_lives());
+    EXPECT_TRUE(anything_lives(process));
     pollfd readable{process.fd(), POLLIN, 0};
     EXPECT_EQ(::poll(&readable, 1, 0), 0);
     ::kill(command.pid(), SIGKILL);
     EXPECT_EQ(::poll(&readable, 1, static_cast<int>(kHangSeconds) * 1000), 1);
     EXPECT_TRUE(process.ended());
-    EXPECT_FALSE(process.anything_lives());
+    EXPECT_FALSE(anything_lives(process));
     EXPECT_EQ(WTERMSIG(status_of(command.pid())), SIGKILL);
     EXPECT_TRUE(process.ended());
   });
@@ -81,7 +100,7 @@ TEST(WatchedProcess, KillingOneThatEndedByItselfTouchesNobody) {
     Running command("(echo up; until [ -e " + directory.path() + "/end ]; do sleep 0.01; done; echo alive) & exit", 1);
     WatchedProcess process = watch(command.pid());
     EXPECT_TRUE(eventually([&] { return process.ended(); }));
-    EXPECT_TRUE(process.kill());
+    EXPECT_TRUE(killed(process));
     (void)directory.file("end", "", 0600);
     EXPECT_EQ(command.rest(), "alive\n");
   });
@@ -99,7 +118,7 @@ TEST(WatchedProcess, SignalReachesItAndItsDescendantsAndWakesThem) {
       return std::any_of(family.begin(), family.end(), [](pid_t pid) { return state_of(pid) == 'T'; });
     };
     EXPECT_TRUE(eventually(one_is_stopped));
-    process.signal(SIGTERM);
+    terminate(process);
     EXPECT_EQ(command.rest(), "told\ntold\ntold\n");
   });
 }
@@ -110,7 +129,7 @@ void expect_killed(const std::string& script, int lines) {
     Running command(script, lines);
     WatchedProcess process = watch(command.pid());
     EXPECT_TRUE(killed(process));
-    EXPECT_FALSE(process.anything_lives());
+    EXPECT_FALSE(anything_lives(process));
     EXPECT_EQ(command.rest(), "");
     EXPECT_EQ(WTERMSIG(status_of(command.pid())), SIGKILL);
   });
@@ -140,9 +159,9 @@ TEST(WatchedProcess, KillTakesWhatLostItsParentSinceTheSignal) {
   in_child([] {
     Running command("(trap '' TERM; echo up; while :; do sleep 1000; done) & echo up; wait", 2);
     WatchedProcess process = watch(command.pid());
-    process.signal(SIGTERM);
+    terminate(process);
     EXPECT_TRUE(eventually([&] { return process.ended(); }));
-    EXPECT_TRUE(process.anything_lives());
+    EXPECT_TRUE(anything_lives(process));
     EXPECT_TRUE(killed(process));
     EXPECT_EQ(command.rest(), "");
   });
@@ -152,7 +171,7 @@ TEST(WatchedProcess, KillTakesWhatTheseForkedSinceTheSignal) {
   in_child([] {
     Running command("(trap '(trap \"\" TERM; echo down; sleep 1000; :) &' TERM; echo up; while :; do wait; done) & echo up; wait", 2);
     WatchedProcess process = watch(command.pid());
-    process.signal(SIGTERM);
+    terminate(process);
     EXPECT_TRUE(eventually([&] { return process.ended(); }));
     EXPECT_EQ(command.next_line(), "down");
     EXPECT_TRUE(killed(process));
@@ -160,31 +179,121 @@ TEST(WatchedProcess, KillTakesWhatTheseForkedSinceTheSignal) {
   });
 }
 
-TEST(WatchedProcess, HeldStillItLosesNoChildToTheSignal) {
-  for (int round = 0; round < 5; ++round) {
-    in_child([] {
-      // A thread of it forks as fast as it can, and whatever it forks stays until it is killed.
-      Pipe life;
-      const pid_t parent = forked([] {
-        for (int forks = 0; forks < 2000; ++forks) {
-          if (::fork() == 0) {
-            ::signal(SIGTERM, SIG_IGN);
-            return ::pause();
-          }
-          ::usleep(200);
+/// A process with so much memory that forks as fast as it can: what it forks stays until it is
+/// killed. All of them hold the pipe.
+struct ForkingProcess {
+  explicit ForkingProcess(std::size_t megabytes) {
+    Pipe ready;
+    pid = forked([&] {
+      // A fork takes as long as there are pages to copy.
+      std::vector<char> memory(megabytes << 20, 'x');
+      EXPECT_EQ(::write(ready.write_end.get(), memory.data(), 1), 1);
+      for (int forks = 0; forks < 1000; ++forks) {
+        if (::fork() == 0) {
+          ::signal(SIGTERM, SIG_IGN);
+          for (;;) ::pause();
         }
-        return ::pause();
-      });
-      life.write_end.reset();
-      WatchedProcess process = watch(parent);
-      ::usleep(20'000);
-      process.hold_still();
-      process.signal(SIGTERM);
-      EXPECT_EQ(WTERMSIG(status_of(parent)), SIGTERM);
+      }
+      return ::pause();
+    });
+    life.write_end.reset();
+    EXPECT_EQ(ready.read(1), "x");
+    EXPECT_TRUE(eventually([&] { return living_descendants({pid}).size() >= 2; }));
+  }
+
+  Pipe life;
+  pid_t pid;
+};
+
+void expect_no_child_lost(std::size_t megabytes) {
+  for (int round = 0; round < 5 && !::testing::Test::HasFailure(); ++round) {
+    in_child([megabytes] {
+      ForkingProcess parent(megabytes);
+      WatchedProcess process = watch(parent.pid);
+      terminate(process);
+      EXPECT_EQ(WTERMSIG(status_of(parent.pid)), SIGTERM);
       EXPECT_TRUE(killed(process));
-      EXPECT_EQ(life.read(), "");
+      EXPECT_EQ(parent.life.read(), "");
     });
   }
+}
+
+TEST(WatchedProcess, HeldStillItLosesNoChildToTheSignal) {
+  expect_no_child_lost(1);
+}
+
+TEST(WatchedProcess, HeldStillItLosesNoChildThatTakesLongToFork) {
+  expect_no_child_lost(400);
+}
+
+TEST(WatchedProcess, KillLosesNoChildThatTakesLongToFork) {
+  in_child([] {
+    ForkingProcess parent(400);
+    WatchedProcess process = watch(parent.pid);
+    EXPECT_TRUE(killed(process));
+    EXPECT_EQ(WTERMSIG(status_of(parent.pid)), SIGKILL);
+    EXPECT_EQ(parent.life.read(), "");
+  });
+}
+
+TEST(WatchedProcess, HeldStillAThreadForksNoMore) {
+  in_child([] {
+    Pipe life;
+    const pid_t parent = forked([] {
+      // Threads that end and are started anew all the time, and fork.
+      const auto work = [](const auto& self, int depth) -> void {
+        if (::fork() == 0) {
+          ::signal(SIGTERM, SIG_IGN);
+          for (;;) ::pause();
+        }
+        if (depth < 300) std::thread([self, depth] { self(self, depth + 1); }).detach();
+      };
+      std::thread([work] { work(work, 0); }).detach();
+      for (;;) ::pause();
+      return 0;
+    });
+    life.write_end.reset();
+    WatchedProcess process = watch(parent);
+    EXPECT_TRUE(eventually([&] { return living_descendants({parent}).size() >= 2; }));
+    terminate(process);
+    EXPECT_EQ(WTERMSIG(status_of(parent)), SIGTERM);
+    EXPECT_TRUE(killed(process));
+    EXPECT_EQ(life.read(), "");
+  });
+}
+
+TEST(WatchedProcess, OneThatWaitsForAStoppedChildOfVforkIsHeldStill) {
+  in_child([] {
+    Pipe life;
+    Pipe up;
+    const pid_t parent = forked([&] {
+      if (::vfork() == 0) {
+        (void)!::write(up.write_end.get(), "x", 1);
+        for (;;) ::pause();
+      }
+      return ::pause();
+    });
+    life.write_end.reset();
+    EXPECT_EQ(up.read(1), "x");
+    EXPECT_EQ(state_of(parent), 'D');
+    WatchedProcess process = watch(parent);
+    terminate(process);
+    EXPECT_EQ(WTERMSIG(status_of(parent)), SIGTERM);
+    EXPECT_EQ(life.read(), "");
+  });
+}
+
+TEST(WatchedProcess, HoldingStillEndsAtItsInstant) {
+  in_child([] {
+    Running command("echo up; exec sleep 1000", 1);
+    WatchedProcess process = watch(command.pid());
+    EXPECT_FALSE(process.hold_still(BootClock::now()));
+    EXPECT_NE(state_of(command.pid()), 'T');
+    process.signal(SIGTERM, WatchedProcess::Reach::stopped);
+    EXPECT_FALSE(process.ended());
+    process.signal(SIGTERM, WatchedProcess::Reach::met);
+    EXPECT_EQ(WTERMSIG(status_of(command.pid())), SIGTERM);
+  });
 }
 
 TEST(WatchedProcess, OneWhoseFirstThreadHasEndedLives) {
@@ -204,7 +313,7 @@ TEST(WatchedProcess, OneWhoseFirstThreadHasEndedLives) {
     life.write_end.reset();
     EXPECT_EQ(life.read(1), "x");
     WatchedProcess process = watch(parent);
-    process.signal(SIGTERM);
+    terminate(process);
     EXPECT_EQ(WTERMSIG(status_of(parent)), SIGTERM);
     EXPECT_TRUE(killed(process));
     EXPECT_EQ(life.read(), "");
@@ -219,7 +328,7 @@ TEST(WatchedProcess, WhoWatchesFromBelowSparesHimself) {
       if (::fork() == 0) {
         auto process = WatchedProcess::open(::getppid());
         if (::fork() == 0) return ::pause();
-        const bool dead = process && eventually([&] { return process->kill(); });
+        const bool dead = process && killed(*process);
         EXPECT_EQ(::write(word.write_end.get(), dead ? "dead" : "live", 4), 4);
         return 0;
       }
@@ -240,10 +349,10 @@ TEST(WatchedProcess, WithoutProcItIsKilledAlone) {
     }
     Running command("trap '' TERM; echo up; while :; do sleep 0.01; done", 1);
     WatchedProcess process = watch(command.pid());
-    process.signal(SIGTERM);
-    EXPECT_FALSE(process.ended());
-    EXPECT_TRUE(killed(process));
+    EXPECT_FALSE(process.hold_still(Instant::max()));
+    process.kill(Instant::max());
     EXPECT_EQ(WTERMSIG(status_of(command.pid())), SIGKILL);
+    EXPECT_FALSE(anything_lives(process));
   });
 }
 

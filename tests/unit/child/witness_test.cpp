@@ -108,6 +108,23 @@ TEST(Witness, DoesNotDieOfWhatItSees) {
   });
 }
 
+TEST(Witness, TellsItsQuestionFromTheSameSignalOfAnother) {
+  in_group([] {
+    Witness witness;
+    constexpr int question_signal = 64;
+    const pid_t other = forked([&] { return ::kill(witness.pid(), question_signal); });
+    EXPECT_EQ(status_of(other), 0);
+    const int question = witness.ask();
+    pollfd readable{witness.fd(), POLLIN, 0};
+    while (!witness.answered(question)) {
+      ASSERT_EQ(::poll(&readable, 1, static_cast<int>(kHangSeconds) * 1000), 1);
+      witness.listen();
+    }
+    EXPECT_TRUE(witness.saw(question_signal));
+    EXPECT_FALSE(witness.answered(question + 1));
+  });
+}
+
 TEST(Witness, OneThatWasKilledIsNotWaitedFor) {
   in_group([] {
     Witness witness;

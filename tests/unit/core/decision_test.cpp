@@ -502,6 +502,30 @@ TEST(ExtendTally, CountsTheLastVoteOfAServer) {
   EXPECT_TRUE(std::holds_alternative<Extended>(*tally.vote_of(1)));
 }
 
+TEST(ExtendTally, CountsAServerOnceWhateverItsNames) {
+  const auto extended_by = [](const std::string& run_id) { return Extended{{}, {}, ServerFacts{run_id, {}}}; };
+  ExtendTally moved(3);
+  moved.count(0, extended_by("one"));
+  moved.count(1, extended_by("one"));
+  EXPECT_EQ(moved.decision(), ExtendDecision::undecided);
+  moved.count(0, extended_by("one"));  // again: no twin of itself
+  EXPECT_TRUE(std::holds_alternative<Extended>(*moved.vote_of(0)));
+  EXPECT_TRUE(std::holds_alternative<Fault>(*moved.vote_of(1)));
+  moved.count(2, fault(FaultKind::silent));
+  EXPECT_EQ(moved.decision(), ExtendDecision::unconfirmed);
+
+  ExtendTally gone(3);  // what one server lost is not lost by a quorum
+  gone.count(0, NotOurs{NotOurs::Why::gone, {}, {}, ServerFacts{"one", {}}});
+  gone.count(1, NotOurs{NotOurs::Why::gone, {}, {}, ServerFacts{"one", {}}});
+  gone.count(2, extended_by("two"));
+  EXPECT_EQ(gone.decision(), ExtendDecision::unconfirmed);
+
+  ExtendTally unknown(3);  // they do not tell
+  unknown.count(0, extended_by(""));
+  unknown.count(1, extended_by(""));
+  EXPECT_EQ(unknown.decision(), ExtendDecision::confirmed);
+}
+
 /// `r` released, `n` not ours, `v` supervised, `s` silent.
 ReleaseDecision decide_release_of(std::string_view letters) {
   std::vector<ReleaseVote> votes;

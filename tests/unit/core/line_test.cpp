@@ -69,19 +69,49 @@ TEST(LineView, NamesTheLowestSeatThatAQuorumHasFree) {
   EXPECT_FALSE(view({a}, 3).seat);
 }
 
+Duration next_look(std::size_t ahead, std::optional<Duration> may_change, bool offered = false) {
+  LineView line;
+  line.ahead = ahead;
+  line.may_change = may_change;
+  line.offered = offered;
+  return until_next_look(line);
+}
+
+TEST(LineView, IsOfferedWhereAQuorumIs) {
+  LineWord offered = word(1ms);
+  offered.offered = true;
+  EXPECT_TRUE(view({offered, offered, word(1ms)}, 3).offered);
+  EXPECT_FALSE(view({offered, word(1ms), word(1ms)}, 3).offered);
+  const std::vector<const LineWord*> lines{&offered, &offered, nullptr};
+  EXPECT_TRUE(view_of(lines, {true, false, false}).offered);  // what was granted is free
+}
+
+TEST(LineView, IsMuteUnlessAQuorumCanBeNotified) {
+  LineWord mute = word(1ms);
+  mute.mute = true;
+  EXPECT_TRUE(view({mute}, 1).mute);
+  EXPECT_FALSE(view({word(1ms)}, 1).mute);
+  EXPECT_FALSE(view({mute, word(1ms), word(1ms)}, 3).mute);
+  EXPECT_TRUE(view({mute, mute, word(1ms)}, 3).mute);
+}
+
+TEST(NextLook, IsAsSoonAsTheOneNotifiedIsLateWhereverWeStand) {
+  for (const std::size_t ahead : {0U, 1U, 2U, 99U}) EXPECT_EQ(next_look(ahead, 1s, true), 1s + expiry_slack) << ahead;
+}
+
 TEST(NextLook, IsRarerFurtherBehind) {
-  EXPECT_EQ(until_next_look(0, 1s), 1s + expiry_slack);
-  Duration before = until_next_look(0, 1s);
+  EXPECT_EQ(next_look(0, 1s), 1s + expiry_slack);
+  Duration before = next_look(0, 1s);
   for (std::size_t ahead = 1; ahead < 6; ++ahead) {
-    EXPECT_GT(until_next_look(ahead, 1s), before) << ahead;
-    before = until_next_look(ahead, 1s);
+    EXPECT_GT(next_look(ahead, 1s), before) << ahead;
+    before = next_look(ahead, 1s);
   }
 }
 
 TEST(NextLook, IsNeverLaterThanTheEntryLives) {
-  EXPECT_EQ(until_next_look(0, std::nullopt), longest_between_looks);
-  EXPECT_EQ(until_next_look(0, 24h), longest_between_looks);
-  EXPECT_EQ(until_next_look(1'000'000, 1s), longest_between_looks);
+  EXPECT_EQ(next_look(0, std::nullopt), longest_between_looks);
+  EXPECT_EQ(next_look(0, 24h), longest_between_looks);
+  EXPECT_EQ(next_look(1'000'000, 1s), longest_between_looks);
   EXPECT_LT(2 * longest_between_looks, entry_life);
   EXPECT_LT(2 * longest_between_polls, polling_entry_life);
 }
@@ -91,7 +121,7 @@ TEST(NextLook, KeepsAllTogetherUnderTheAllowance) {
     for (const std::size_t waiters : {1U, 10U, 1000U}) {
       double looks = 0;  // a second
       for (std::size_t ahead = 0; ahead < waiters; ++ahead)
-        looks += 1e9 / static_cast<double>(until_next_look(ahead, lease * 2 / 3).count());
+        looks += 1e9 / static_cast<double>(next_look(ahead, lease * 2 / 3).count());
       // The shortest leases there are cost a little more.
       const double allowed = lease < 2s ? 5.0 : 2.5;
       EXPECT_LE(looks, allowed + static_cast<double>(waiters) / 15) << waiters;

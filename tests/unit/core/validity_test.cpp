@@ -19,7 +19,7 @@ struct Times {
 
 TEST(Validity, FollowsFromTheTtl) {
   const std::vector<Times> rows{
-      {1ms, 2010us, 50us, 200us, 50ms}, {100ms, 3ms, 5ms, 20ms, 50ms},
+      {1ms, 2010us, 50ms, 200us, 50ms}, {100ms, 3ms, 50ms, 20ms, 50ms},
       {1s, 12ms, 50ms, 200ms, 50ms},    {1001ms, 12010us, 50050us, 200200us, 50050us},
       {5s, 52ms, 250ms, 1s, 250ms},     {6s, 62ms, 250ms, 1200ms, 300ms},
       {20s, 202ms, 250ms, 4s, 1s},      {25s, 252ms, 250ms, 5s, 1s},
@@ -51,6 +51,29 @@ TEST(LeavesRoom, CountsEveryDemand) {
   EXPECT_FALSE(leaves_room(ttl(9s), {1s + 1ns, 2658ms}));
   EXPECT_TRUE(leaves_room(ttl(9s), {1886ms, 0s}));
   EXPECT_FALSE(leaves_room(ttl(9s), {1886ms + 1ns, 0s}));
+}
+
+TEST(LeavesRoom, BelowHalfASecondOnlyWhereNothingIsSupervised) {
+  EXPECT_FALSE(leaves_room(ttl(499ms), {1ms, 0s}));
+  EXPECT_TRUE(leaves_room(ttl(500ms), {1ms, 0s}));
+  EXPECT_TRUE(leaves_room(ttl(499ms), {1ms, 0s, /*supervised=*/false}));
+}
+
+TEST(MaxMargin, IsWhatTheOthersLeave) {
+  // 30 s: 10 s to the first extend, three timeouts of 1 s, 5 s grace, 302 ms drift.
+  EXPECT_EQ(max_margin(ttl(30s), {}), 11698ms);
+  EXPECT_EQ(max_margin(ttl(30s), {2s, 1s}), 12698ms);
+  EXPECT_EQ(max_margin(ttl(30s), {std::nullopt, 1h}), 0s);
+}
+
+TEST(NeededMargin, GrowsWithAllThatIsMeasured) {
+  constexpr Duration plain = 250ms;
+  EXPECT_EQ(needed_margin(plain, {}), plain);
+  EXPECT_EQ(needed_margin(plain, {.lateness = 300ms}), plain + 600ms);
+  EXPECT_EQ(needed_margin(plain, {.walk = 100ms}), plain + 200ms);
+  EXPECT_EQ(needed_margin(plain, {.processes = 6000}), plain + 1200ms);
+  EXPECT_EQ(needed_margin(plain, {.private_bytes = 7ULL << 30}), plain + 1400ms);
+  EXPECT_EQ(needed_margin(plain, {300ms, 100ms, 6000, 7ULL << 30}), plain + 3400ms);
 }
 
 TEST(LeavesRoom, UsesTheDefaultsForWhatIsNotSet) {
@@ -95,7 +118,7 @@ TEST(SmallestTtl, DividesAllTtlsIntoTooShortAndLongEnough) {
 }
 
 TEST(SmallestTtl, IsKnownForTheDefaults) {
-  EXPECT_EQ(smallest_ttl({})->length(), 374ms);
+  EXPECT_EQ(smallest_ttl({})->length(), 500ms);
 }
 
 TEST(SmallestTtl, IsNothingWhenNoTtlIsLongEnough) {

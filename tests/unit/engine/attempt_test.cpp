@@ -273,13 +273,19 @@ TEST_F(AttemptToFence, CanBeInterruptedWhileItWritesBack) {
   expect_no_ghosts(world);
 }
 
-TEST(Attempt, SendsItsWallClockAsTheFloorOfTheFence) {
-  World world;
-  Client& client = world.client();
-  client.own_clock.wall_offset = 5s;
-  const Outcome lease = try_once(world, client);
-  ASSERT_TRUE(lease);
-  EXPECT_EQ(lease->fence.value(), static_cast<std::uint64_t>((world.clock().wall() + 5s).count()));
+TEST(Attempt, GetsFencesThatRiseWhateverClientsClocksSayAndServersForget) {
+  World world(1);
+  Fence last;
+  for (const Milliseconds offset : {8s, -8s, 0s, -3600s}) {
+    Client& client = world.client(static_cast<std::uint64_t>(offset.count()));
+    client.own_clock.wall_offset = offset;
+    const Outcome lease = try_once(world, client);
+    ASSERT_TRUE(lease);
+    EXPECT_GT(lease->fence, last) << offset.count();
+    last = lease->fence;
+    world.store(0).lose_everything();
+    world.settle_for(10ms);
+  }
 }
 
 TEST(Attempt, RefusesAServerThatWasGivenTwice) {

@@ -258,8 +258,10 @@ void FakeServer::post(ScriptCall call) {
   });
 }
 
-asio::awaitable<Result<std::vector<Resource>, Fault>> FakeServer::list(Instant deadline) {
-  return ask<std::vector<Resource>>(Question::list, {}, deadline, [](FakeStore& store) { return store.list(); });
+asio::awaitable<Result<LockList, Fault>> FakeServer::list(Instant deadline) {
+  return ask<LockList>(Question::list, {}, deadline, [](FakeStore& store) {
+    return LockList{store.list(), {}};
+  });
 }
 
 asio::awaitable<std::optional<Fault>> FakeServer::listen(Resource resource, std::string waiter, std::function<void(Call)> heard,

@@ -156,7 +156,7 @@ class FakeServer final : public ScriptedServer {
   FakeServer(FakeClock& clock, FakeStore& store, std::string name) : clock_(clock), store_(store), name_(std::move(name)) {}
 
   [[nodiscard]] const std::string& name() const override { return name_; }
-  asio::awaitable<Result<std::vector<Resource>, Fault>> list(Instant deadline) override;
+  asio::awaitable<Result<LockList, Fault>> list(Instant deadline) override;
   asio::awaitable<std::optional<Fault>> listen(Resource resource, std::string waiter, std::function<void(Call)> heard,
                                                Instant deadline) override;
   void stop_listening() override;

@@ -31,11 +31,12 @@ class Crowd {
   };
 
   /// Somebody who begins to wait now.
-  Member& comes(WaitPolicy policy = for_ever, Mode mode = {}, Duration ttl_length = 30s) {
+  Member& comes(WaitPolicy policy = for_ever, Mode mode = {}, Duration ttl_length = 30s, const std::string& host = "here") {
     Client& client = world.client(1000 + members.size());
     AcquireOrder wanted = order(ttl_length);
     wanted.mode = mode;
     wanted.owner.command = std::to_string(members.size());
+    wanted.owner.host = host;
     Member& member = members.emplace_back(Member{client, wanted, {}, {}});
     world.start([this, &member, policy, number = members.size() - 1]() -> asio::awaitable<void> {
       Waiter waiter(member.client.electorate, member.wanted, policy, member.client.interrupt);
@@ -60,6 +61,14 @@ class Crowd {
   void come(std::size_t many, Mode mode = {}) {
     for (std::size_t i = 0; i < many; ++i) {
       comes(for_ever, mode);
+      world.settle_for(20ms);
+    }
+  }
+
+  /// The same, each from a host of its own; or all from this one.
+  void come_from_elsewhere(std::size_t many, const std::string& host = "") {
+    for (std::size_t i = 0; i < many; ++i) {
+      comes(for_ever, {}, 30s, host.empty() ? "host" + std::to_string(members.size()) : host);
       world.settle_for(20ms);
     }
   }
@@ -98,7 +107,7 @@ class Crowd {
       const std::size_t before = served.size();
       const Instant released = world.now();
       if (before > 0) releases(member(served.back()));
-      wait_for(before + 1, 5s);
+      wait_for(before + 1, 60s);
       if (served.size() == before) break;
       longest = std::max(longest, world.now() - released);
     }
@@ -212,6 +221,65 @@ TEST(Line, TwoStoppedInARowDelayTheThirdByFourSecondsAtMost) {
   Crowd::stops(crowd.member(2));
   EXPECT_LE(crowd.hand_on_to_all({1, 2}), 4s);
   EXPECT_EQ(crowd.served, (std::vector<std::size_t>{0, 3, 4}));
+}
+
+TEST(Line, EachStoppedOneDelaysTheOthersByOneAndAHalfSecondsAtMost) {
+  for (const bool elsewhere : {false, true}) {
+    for (const std::size_t stores : {1U, 3U}) {
+      for (const std::size_t stopped : {1U, 2U, 3U, 6U}) {
+        Crowd crowd(stores);
+        if (elsewhere) {
+          crowd.come_from_elsewhere(stopped + 2);
+        } else {
+          crowd.come(stopped + 2);
+        }
+        std::vector<std::size_t> skipped(stopped);
+        std::iota(skipped.begin(), skipped.end(), 1);
+        for (const std::size_t number : skipped) Crowd::stops(crowd.member(number));
+        EXPECT_LE(crowd.hand_on_to_all(skipped), stopped * 1500ms) << stores << " stores, " << stopped << " stopped";
+        EXPECT_EQ(crowd.served, (std::vector<std::size_t>{0, stopped + 1}));
+      }
+    }
+  }
+}
+
+TEST(Line, AHostThatStoppedDelaysTheOthersByThreeSecondsAtMostHoweverManyWaitThere) {
+  for (const std::size_t stores : {1U, 3U}) {
+    for (const std::size_t behind : {0U, 20U}) {
+      Crowd crowd(stores);
+      crowd.come(1);
+      crowd.come_from_elsewhere(20, "stopped");
+      crowd.come(1);
+      crowd.come_from_elsewhere(behind, "stopped");
+      for (std::size_t number = 1; number < crowd.members.size(); ++number) {
+        if (number != 21) Crowd::stops(crowd.member(number));
+      }
+      crowd.releases(crowd.member(0));
+      const Instant released = crowd.world.now();
+      crowd.wait_for(2, 60s);
+      EXPECT_EQ(crowd.served, (std::vector<std::size_t>{0, 21}));
+      EXPECT_LE(crowd.world.now() - released, 3s) << stores;
+    }
+  }
+}
+
+TEST(Line, WhoStandsByDoesNotLookAtALockThatIsTaken) {
+  for (const std::size_t stores : {1U, 5U}) {
+    Crowd crowd(stores);
+    crowd.come_from_elsewhere(200);
+    const std::size_t before = crowd.questions_to(0);
+    crowd.releases(crowd.member(0));
+    crowd.world.settle_for(1500ms);
+    ASSERT_EQ(crowd.served, up_to(2));
+    // Of themselves some 200 look every 15 s.
+    EXPECT_LE(crowd.questions_to(0) - before, (stores == 1 ? 4U : 8U) + 20U);
+    std::size_t standbys = 0;
+    for (const std::size_t number : {2U, 3U, 199U}) {
+      const auto looks = crowd.member(number).client.server(0).asked(Question::acquire);
+      standbys += std::ranges::count_if(looks, [&](Instant when) { return when > *crowd.member(1).granted; });
+    }
+    EXPECT_EQ(standbys, 0U) << stores;
+  }
 }
 
 TEST(Line, TheSecondFindsAForeignLockFreeWhenTheFirstIsDead) {
@@ -647,6 +715,21 @@ TEST(Seats, OfOneThatEndedWithoutAReleaseAreFreeWhenItsLeaseIsOver) {
   crowd.world.settle_for(6s);
   ASSERT_EQ(crowd.served, up_to(3));
   EXPECT_EQ(crowd.member(2).lease->hold.seat, 0U);
+}
+
+TEST(Seats, ThatSomebodyWaitsForAreNotInAReadersWay) {
+  constexpr WaitPolicy once{.wait = 0s, .unavailable_wait = 0s, .retry_delay = 100ms};
+  Crowd crowd(3);
+  crowd.come(3, {true, 1});
+  EXPECT_EQ(crowd.served, up_to(1));
+  crowd.comes(once, shared);
+  crowd.world.settle_for(1500ms);
+  EXPECT_EQ(crowd.served, (std::vector<std::size_t>{0, 3}));
+  crowd.come(1);  // a writer, behind those who wait for the seat
+  Crowd::Member& late = crowd.comes(once, shared);
+  crowd.world.settle_for(1500ms);
+  EXPECT_TRUE(late.ended);
+  EXPECT_EQ(crowd.served, (std::vector<std::size_t>{0, 3}));
 }
 
 TEST(Seats, StandBesideReadersAndKeepAWriterOut) {

@@ -1,3 +1,4 @@
+#include "engine/held_lease.hpp"
 #include "engine/survey.hpp"
 
 #include <gtest/gtest.h>
@@ -60,6 +61,42 @@ TEST_F(Survey, BreaksOnlyTheLeaseWithThatFence) {
   EXPECT_EQ(world.stores_in_use(resource()), 3);
   EXPECT_TRUE(std::holds_alternative<Broken>(world.run(break_lock(client.electorate, {resource(), lease->fence})).at(0)));
   EXPECT_EQ(world.stores_in_use(resource()), 0);
+}
+
+/// A lease that the last server granted after it had been decided, with a fence of its own.
+class LateGrant : public Survey {
+ protected:
+  LateGrant() {
+    for (const std::size_t i : {0U, 1U}) world.store(i).set_counter(resource(), largest);
+    client.server(2).line.request = 50ms;
+    lease = world.run(attempt(client.electorate, order(), client.interrupt)).value();
+    world.settle_for(100ms);
+    client.server(2).line = {};
+  }
+
+  static constexpr std::uint64_t largest = 4'000'000'000'000;
+  std::optional<Lease> lease;
+};
+
+TEST_F(LateGrant, IsShownWithTheLeasesFence) {
+  ASSERT_LT(world.store(2).lock(resource())->fence, lease->fence);
+  Client& other = world.client_of({2, 1, 0});
+  EXPECT_EQ(summarize(world.run(inspect(other.electorate, resource()))).holder->fence, lease->fence);
+}
+
+TEST_F(LateGrant, IsBrokenWithTheLease) {
+  const auto votes = world.run(break_lock(client.electorate, {resource(), lease->fence}));
+  EXPECT_NE(broken_by_quorum(votes), nullptr);
+  EXPECT_TRUE(std::holds_alternative<Broken>(votes.at(2)));
+  EXPECT_EQ(world.stores_in_use(resource()), 0);
+}
+
+TEST_F(LateGrant, GetsTheLeasesFenceWhenItIsExtended) {
+  HeldLease held(client.electorate, lease->resource, lease->token, lease->fence, lease->hold);
+  EXPECT_EQ(world.run(held.extend(lease->ttl)).decision, ExtendDecision::confirmed);
+  world.settle_for(10ms);
+  EXPECT_EQ(world.store(2).lock(resource())->fence, lease->fence);
+  EXPECT_EQ(world.store(2).counter(resource()), lease->fence.value());
 }
 
 TEST_F(Survey, ListsEveryResourceOnceAndSorted) {

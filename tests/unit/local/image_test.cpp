@@ -149,6 +149,17 @@ TEST(ImageTest, ABodyThatDoesNotFitItsHeaderIsDamagedNotFree) {
   }
 }
 
+/// What is written behind it would be smaller than it, and never read: every writer would find the
+/// same lock free.
+TEST(ImageTest, AGenerationWithoutASuccessorIsDamagedNotFree) {
+  for (const std::uint64_t before : {UINT64_MAX - 1, UINT64_MAX - 2, UINT64_MAX / 2}) {
+    File file;
+    file.store(one_key("old"));
+    file.apply(plan(Stored{before, 0, {}}, this_boot, encode(one_key("forged"))));
+    EXPECT_EQ(seen(file.read()), "damaged") << before;
+  }
+}
+
 TEST(ImageTest, WhatWasWrittenInAnotherBootIsNotThere) {
   File file;
   file.store(one_key("a"));

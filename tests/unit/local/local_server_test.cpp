@@ -44,7 +44,7 @@ class ShiftedClock final : public Clock {
 class LocalServerTest : public ::testing::Test {
  protected:
   [[nodiscard]] asio::awaitable<AcquireVote> ask_acquire(Token with, Instant deadline, std::string_view key = "deploy") {
-    return server_.acquire({named(key), std::move(with), Ttl::from(30s).value(), clock_.wall(), Owner{"web1", "alice", "sh", "", 1, false}},
+    return server_.acquire({named(key), std::move(with), Ttl::from(30s).value(), Owner{"web1", "alice", "sh", "", 1, false}},
                            deadline);
   }
   AcquireVote acquire(Token with = token(), std::string_view key = "deploy") {
@@ -178,7 +178,9 @@ TEST_F(LocalServerTest, ListNamesTheLocksThereAre) {
   std::ofstream(root_.file("README")) << "not a lock";
   const auto listed = drive_.run(server_.list(drive_.soon()));
   ASSERT_TRUE(listed.has_value()) << listed.error().text;
-  EXPECT_EQ(*listed, (std::vector<Resource>{named(brackets), named(std::string(Resource::max_bytes, 'x'))}));
+  EXPECT_TRUE(listed->skipped.empty());
+  EXPECT_EQ(listed->resources,
+            (std::vector<Resource>{named(brackets), named(std::string(Resource::max_bytes, 'x'))}));
 }
 
 TEST_F(LocalServerTest, AFileThatAnotherProcessKeepsIsSilence) {
@@ -187,9 +189,12 @@ TEST_F(LocalServerTest, AFileThatAnotherProcessKeepsIsSilence) {
   const auto vote = drive_.run(ask_acquire(token('b'), clock_.now() + 50ms));
   ASSERT_NE(fault_in(vote), nullptr);
   EXPECT_EQ(fault_in(vote)->kind, FaultKind::silent);
+  acquired(token(), "other");
   const auto listed = drive_.run(server_.list(clock_.now() + 50ms));
-  ASSERT_FALSE(listed.has_value());
-  EXPECT_EQ(listed.error().kind, FaultKind::silent);
+  ASSERT_TRUE(listed.has_value());
+  EXPECT_EQ(listed->resources, std::vector<Resource>{named("other")});
+  ASSERT_EQ(listed->skipped.size(), 1U);
+  EXPECT_EQ(listed->skipped.front().kind, FaultKind::silent);
 }
 
 TEST_F(LocalServerTest, AFileThatAnotherProcessLeavesIsUsed) {
@@ -240,7 +245,12 @@ TEST_F(LocalServerTest, ADamagedFileIsNoFreeLock) {
   ASSERT_NE(fault_in(vote), nullptr);
   EXPECT_EQ(fault_in(vote)->kind, FaultKind::garbage);
   EXPECT_NE(fault_in(vote)->text.find(sha256_hex("deploy")), std::string::npos) << "the user must be able to find it";
-  EXPECT_FALSE(drive_.run(server_.list(drive_.soon())).has_value());
+  acquired(token(), "other");
+  const auto listed = drive_.run(server_.list(drive_.soon()));
+  ASSERT_TRUE(listed.has_value());
+  EXPECT_EQ(listed->resources, std::vector<Resource>{named("other")});
+  ASSERT_EQ(listed->skipped.size(), 1U);
+  EXPECT_EQ(listed->skipped.front().kind, FaultKind::garbage);
 }
 
 TEST_F(LocalServerTest, AFileThatSomebodyRemovedIsAnEmptyOne) {
@@ -265,7 +275,7 @@ TEST_F(LocalServerTest, AReboot) {
     ASSERT_EQ(::ftruncate(UniqueFd(::open(file().c_str(), O_RDWR)).get(), 0), 0);
     for (int i = 0; i < 2; ++i) ASSERT_TRUE(lock.store(*lock.load(earlier), earlier, body).has_value());
   }
-  EXPECT_TRUE(drive_.run(server_.list(drive_.soon()))->empty());
+  EXPECT_TRUE(drive_.run(server_.list(drive_.soon()))->resources.empty());
   acquired(token('b'));
   EXPECT_FALSE(std::filesystem::exists(clock_then));
 }
@@ -282,7 +292,7 @@ TEST_F(LocalServerTest, ADirectoryThatWasMovedAwayHoldsNothing) {
   ASSERT_EQ(::mkdir(place.c_str(), 0700), 0);
   LocalServer server(drive_.executor(), clock_, Place{place, false});
   const auto ask = [&](Token with) {
-    return drive_.run(server.acquire({named("deploy"), std::move(with), Ttl::from(30s).value(), clock_.wall(), {}}, drive_.soon()));
+    return drive_.run(server.acquire({named("deploy"), std::move(with), Ttl::from(30s).value(), {}}, drive_.soon()));
   };
   ASSERT_TRUE(std::holds_alternative<Granted>(ask(token('a'))));
   std::filesystem::rename(place, root_.file("moved"));

@@ -161,9 +161,9 @@ class RandomCalls {
       case 1:
       case 2:
         return with_name(scripts::acquire,
-                         {token(), ttl(), wall(), flag(), record(), mode(), seats(), seat(), waiter(), ticket(), flag(), life()});
+                         {token(), ttl(), flag(), record(), mode(), seats(), seat(), waiter(), ticket(), flag(), life()});
       case 3:
-        return with_name(scripts::extend, {token(), ttl(), seat()});
+        return with_name(scripts::extend, {token(), ttl(), seat(), fence()});
       case 4:
         return with_name(scripts::heal, {token(), ttl(), fence(), ttl(), flag(), record(), mode(), seat()});
       case 5:
@@ -191,7 +191,7 @@ class RandomCalls {
       case 2:
         return {"HSET", key, pick({"lease", "fence", "since", "supervised", "record"}), pick({"x", "", "17"})};
       case 3:
-        return {"ZADD", key, pick({"12", wall(), "1900000000000"}), pick({sha1_hex(token()), "one"})};
+        return {"ZADD", key, pick({"12", "1700000000000", "1900000000000", std::to_string(wall_clock_now().count())}), pick({sha1_hex(token()), "one"})};
       case 4:
         return {"PERSIST", key};
       default:
@@ -216,7 +216,6 @@ class RandomCalls {
   std::string token() { return pick({std::string(32, 'a'), std::string(32, 'b'), std::string(32, 'c')}); }
   std::string ttl() { return pick({"1", "2", "5", "30000", "60000", "31536000000"}); }
   std::string fence() { return pick({"1", "17", "1700000000000", "1900000000000", "4503599627370495", "4503599627370496"}); }
-  std::string wall() { return pick({"0", "1700000000000", "1900000000000", std::to_string(wall_clock_now().count())}); }
   std::string flag() { return pick({"0", "1"}); }
   std::string record() { return pick({"", "{}", R"({"host":"web1","note":"\u0000"})"}); }
 

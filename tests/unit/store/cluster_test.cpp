@@ -56,7 +56,7 @@ class ClusterTest : public ::testing::Test {
   }
 
   asio::awaitable<AcquireVote> acquire() {
-    return server_->acquire(AcquireRequest{resource(), token(), Ttl::from(30s).value(), 1ms, {}}, clock_.now() + 3s);
+    return server_->acquire(AcquireRequest{resource(), token(), Ttl::from(30s).value(), {}}, clock_.now() + 3s);
   }
   asio::awaitable<ReleaseVote> release() {
     return server_->release(ReleaseRequest{resource(), token(), /*by_hand=*/false, Duration::zero()}, clock_.now() + 3s);

@@ -8,8 +8,8 @@ namespace {
 using namespace testing;
 
 constexpr std::string_view held =
-    "*10\r\n$4\r\nheld\r\n$2\r\nid\r\n$6\r\nstring\r\n:-1\r\n:0\r\n$0\r\n\r\n:-1\r\n:0\r\n$0\r\n\r\n*6\r\n$2\r\n17\r\n$0\r\n\r\n:0\r\n:"
-    "0\r\n:-1\r\n$0\r\n\r\n";
+    "*10\r\n$4\r\nheld\r\n$2\r\nid\r\n$6\r\nstring\r\n:-1\r\n:0\r\n$0\r\n\r\n:-1\r\n:0\r\n$0\r\n\r\n*8\r\n$2\r\n17\r\n$0\r\n\r\n:0\r\n:"
+    "0\r\n:-1\r\n$0\r\n\r\n:0\r\n:0\r\n";
 constexpr std::string_view gone = "*2\r\n$4\r\ngone\r\n:0\r\n";
 constexpr std::string_view noscript = "-NOSCRIPT No matching script. Please use EVAL.\r\n";
 
@@ -66,7 +66,7 @@ class RedisServerTest : public ::testing::Test {
   std::unique_ptr<RedisServer> make_server() { return std::make_unique<RedisServer>(drive_.executor(), clock_, fake_.endpoint()); }
 
   asio::awaitable<AcquireVote> acquire(Token with, Instant deadline) {
-    return server_->acquire(AcquireRequest{resource(), std::move(with), ttl(), 1ms, {}}, deadline);
+    return server_->acquire(AcquireRequest{resource(), std::move(with), ttl(), {}}, deadline);
   }
   Eventual<AcquireVote> start_acquire(Token with = token()) { return drive_.start(acquire(std::move(with), Instant::max())); }
   Eventual<InspectVote> start_inspect() { return drive_.start(server_->inspect(resource(), std::nullopt, Instant::max())); }
@@ -509,14 +509,14 @@ TEST_F(RedisServerTest, ListsEveryPageOnce) {
     co_await peer.send("*2\r\n$2\r\n17\r\n*3\r\n$17\r\nredlock:owner:{b}\r\n$17\r\nredlock:owner:{a}\r\n$17\r\nredlock:owner:x}y\r\n");
     co_await peer.expect(wire("SCAN 17 MATCH redlock:owner:{* COUNT 512"));
     co_await peer.send("*2\r\n$1\r\n0\r\n*1\r\n$17\r\nredlock:owner:{b}\r\n");
-    const auto resources = co_await listed.get();
-    if (!resources) {
-      ADD_FAILURE() << resources.error().text;
+    const auto list = co_await listed.get();
+    if (!list) {
+      ADD_FAILURE() << list.error().text;
       co_return;
     }
-    EXPECT_EQ(resources->size(), 2U);
-    EXPECT_EQ(resources->front().key(), "a");
-    EXPECT_EQ(resources->back().key(), "b");
+    EXPECT_EQ(list->resources.size(), 2U);
+    EXPECT_EQ(list->resources.front().key(), "a");
+    EXPECT_EQ(list->resources.back().key(), "b");
   }());
 }
 

@@ -1,7 +1,9 @@
 #include "store/redis/reply_reader.hpp"
 
 #include <gtest/gtest.h>
+#include <malloc.h>
 
+#include <algorithm>
 #include <ostream>
 
 namespace redlock {
@@ -191,6 +193,48 @@ TEST(ReplyReader, BoundsWhatItKeeps) {
   // Every string and every array is small enough, but not all of them together.
   EXPECT_TRUE(is_refused("*64\r\n" + repeated(5, bulk(std::string(limits.bulk, 'x')))));
   EXPECT_TRUE(is_refused("*64\r\n" + repeated(64, "*64\r\n" + repeated(64, bulk(std::string(64, 'x'))))));
+}
+
+/// How much more of the heap was in use, at most, while a reader got this in pieces.
+std::size_t heap_for(std::string_view bytes, const ReplyLimits& limits) {
+  constexpr std::size_t piece = 4096;
+  const std::size_t before = ::mallinfo2().uordblks;
+  std::size_t most = before;
+  ReplyReader reader;
+  for (std::size_t at = 0; at < bytes.size(); at += piece) {
+    reader.feed(bytes.substr(at, piece));
+    const auto reply = reader.next(limits);
+    most = std::max(most, ::mallinfo2().uordblks);
+    if (!reply) break;
+  }
+  return most - before;
+}
+
+TEST(ReplyReader, SpendsNoMoreMemoryThanItMayHoweverSmallTheElements) {
+  const std::size_t untouched = ::mallinfo2().uordblks;
+  const std::string probe(4096, 'x');
+  if (::mallinfo2().uordblks == untouched) GTEST_SKIP() << "another allocator";
+  const ReplyLimits large{4, 16 * 1024, 64 * 1024, 16 * 1024 * 1024};
+  for (const ReplyLimits& limits : {ReplyLimits{}, large}) {
+    const std::string count = std::to_string(limits.elements);
+    const std::string row = "*" + count + "\r\n";
+    for (const std::string_view element : {":1\r\n", "*0\r\n", "$0\r\n\r\n", "*-1\r\n"}) {
+      const std::size_t times = std::min<std::size_t>(
+          limits.elements, 16 * 1024 * 1024 / (element.size() * limits.elements));
+      const std::string bytes =
+          "*1\r\n" + row + repeated(times, row + repeated(limits.elements, element));
+      EXPECT_LT(heap_for(bytes, limits), limits.total * 5 / 4) << element;
+    }
+    EXPECT_LT(heap_for("$2147483647\r\n" + std::string(limits.total, 'x'), limits),
+              4 * limits.bulk);
+    EXPECT_LT(heap_for("+" + std::string(limits.total, 'x'), limits), 4 * limits.bulk);
+  }
+}
+
+TEST(ReplyReader, CountsTheMemoryOfEveryReplyAnew) {
+  const ReplyLimits limits;
+  EXPECT_FALSE(is_refused(repeated(100, "*64\r\n" + repeated(64, ":1\r\n"))));
+  EXPECT_TRUE(is_refused("*64\r\n" + repeated(64, "*64\r\n" + repeated(64, ":1\r\n"))));
 }
 
 TEST(ReplyReader, CountsEveryReplyAnew) {

@@ -68,7 +68,7 @@ void expect_ours(const Holder& holder, bool supervised = false) {
 
 /// Of the second of two waiters, when one of three seats is free.
 Reply line() {
-  return array({text("1700000000000"), text("1699999999999"), integer(2), integer(1), integer(1500), text("010")});
+  return array({text("1700000000000"), text("1699999999999"), integer(2), integer(1), integer(1500), text("010"), integer(1), integer(1)});
 }
 Reply with_line(Reply reply) {
   reply.elements.push_back(line());
@@ -110,7 +110,7 @@ TEST(ScriptCalls, HaveTheKeysInTheOrderOfThePrelude) {
                      "redlock:queue:{deploy}",
                      "redlock:waiters:{deploy}"};
   const Provenance provenance{1500ms, true, record};
-  EXPECT_EQ(acquire_call({resource(), token(), ttl(), 1ms, {}}).keys, keys);
+  EXPECT_EQ(acquire_call({resource(), token(), ttl(), {}}).keys, keys);
   EXPECT_EQ(raise_fence_call({resource(), token(), Fence(1), ttl()}).keys, keys);
   EXPECT_EQ(extend_call({resource(), token(), ttl()}).keys, keys);
   EXPECT_EQ(heal_call({resource(), token(), ttl(), Fence(1), provenance}).keys, keys);
@@ -123,14 +123,14 @@ TEST(ScriptCalls, HaveTheKeysInTheOrderOfThePrelude) {
 TEST(ScriptCalls, HaveTheArgumentsOfTheirScripts) {
   const std::string token_text(secret);
   const Owner owner{"web1", "alice", "sh", "why", 7, true};
-  const ScriptCall acquire = acquire_call({resource(), token(), ttl(), 1'700'000'000'123ms, owner});
+  const ScriptCall acquire = acquire_call({resource(), token(), ttl(), owner});
   EXPECT_EQ(acquire.script, &scripts::acquire);
   EXPECT_EQ(acquire.arguments,
-            (Strings{token_text, "30000", "1700000000123", "1", encode_owner(owner), "x", "0", "-1", "", "0", "0", "0", "acquire"}));
-  EXPECT_EQ(acquire_call({resource(), token(), ttl(), 1ms, {}}).arguments[3], "0");
-  AcquireRequest seat{resource(), token(), ttl(), 1ms, {}, Mode{true, 4}, 2, LineEntry{"me", 1'700'000'000'000, true, 2000ms}};
+            (Strings{token_text, "30000", "1", encode_owner(owner), "x", "0", "-1", "", "0", "0", "0", "acquire"}));
+  EXPECT_EQ(acquire_call({resource(), token(), ttl(), {}}).arguments[2], "0");
+  AcquireRequest seat{resource(), token(), ttl(), {}, Mode{true, 4}, 2, LineEntry{"me", 1'700'000'000'000, true, 2000ms}};
   const Strings modes = acquire_call(seat).arguments;
-  EXPECT_EQ(Strings(modes.begin() + 5, modes.end()), (Strings{"s", "4", "2", "me", "1700000000000", "1", "2000", "acquire"}));
+  EXPECT_EQ(Strings(modes.begin() + 4, modes.end()), (Strings{"s", "4", "2", "me", "1700000000000", "1", "2000", "acquire"}));
 
   const ScriptCall raise = raise_fence_call({resource(), token(), Fence(Fence::max), ttl()});
   EXPECT_EQ(raise.script, &scripts::raise_fence);
@@ -138,8 +138,8 @@ TEST(ScriptCalls, HaveTheArgumentsOfTheirScripts) {
 
   const ScriptCall extend = extend_call({resource(), token(), ttl()});
   EXPECT_EQ(extend.script, &scripts::extend);
-  EXPECT_EQ(extend.arguments, (Strings{token_text, "30000", "-1", "extend"}));
-  EXPECT_EQ(extend_call({resource(), token(), ttl(), 3}).arguments, (Strings{token_text, "30000", "3", "extend"}));
+  EXPECT_EQ(extend.arguments, (Strings{token_text, "30000", "-1", "0", "extend"}));
+  EXPECT_EQ(extend_call({resource(), token(), ttl(), 3, Fence(42)}).arguments, (Strings{token_text, "30000", "3", "42", "extend"}));
 
   const ScriptCall heal = heal_call({resource(), token(), ttl(), Fence(42), {1500ms, true, record}});
   EXPECT_EQ(heal.script, &scripts::heal);
@@ -154,7 +154,7 @@ TEST(ScriptCalls, HaveTheArgumentsOfTheirScripts) {
   EXPECT_EQ(release_call({resource(), token(), false, 1500us}).arguments,
             (Strings{token_text, "0", "2", "", "0", "0", "0", "x", "", "release"}));  // never too short
   ReleaseRequest back{resource(), token()};
-  back.requeue.emplace(Requeue{LineEntry{"me", 17, false, 35s}, true, owner});
+  back.requeue.emplace(Requeue{LineEntry{"me", 17, false, 35s}, Mode{true, 0}, owner});
   EXPECT_EQ(release_call(back).arguments, (Strings{token_text, "0", "0", "me", "17", "0", "35000", "s", encode_owner(owner), "release"}));
 
   EXPECT_EQ(leave_call(resource(), "me").script, &scripts::leave);
@@ -187,6 +187,8 @@ TEST(AcquireVote, IsReadFromEveryReply) {
   EXPECT_TRUE(word.in_line);
   EXPECT_EQ(word.may_change, 1500ms);
   EXPECT_EQ(word.free_seats, "010");
+  EXPECT_TRUE(word.offered);
+  EXPECT_TRUE(word.mute);
 
   const auto held = acquire_vote(with_line(ours("held", 1)));
   ASSERT_TRUE(std::holds_alternative<Held>(held));

@@ -1,5 +1,6 @@
 // The lock itself: every script on a real Redis, through the code that calls it.
 #include <map>
+#include <sstream>
 
 #include "core/helper_keys.hpp"
 #include "real_redis.hpp"
@@ -37,10 +38,7 @@ class ScriptsTest : public ::testing::Test {
   explicit ScriptsTest(std::string_view key = "deploy") : resource_(named(key)), helper_(resource_) {}
 
   AcquireVote acquire(Token with, Ttl length = ttl(), Owner owner = somebody()) {
-    return acquire_at(wall_clock_now(), std::move(with), length, std::move(owner));
-  }
-  AcquireVote acquire_at(Milliseconds wall, Token with, Ttl length = ttl(), Owner owner = somebody()) {
-    return drive_.run(server_.acquire({resource_, std::move(with), length, wall, std::move(owner)}, drive_.soon()));
+    return drive_.run(server_.acquire({resource_, std::move(with), length, std::move(owner)}, drive_.soon()));
   }
   ExtendVote extend(Token with, Ttl length = ttl()) {
     return drive_.run(server_.extend({resource_, std::move(with), length}, drive_.soon()));
@@ -62,11 +60,11 @@ class ScriptsTest : public ::testing::Test {
   InspectVote inspect() { return drive_.run(server_.inspect(resource_, std::nullopt, drive_.soon())); }
 
   std::vector<std::string> list() {
-    const auto resources = drive_.run(server_.list(drive_.soon()));
+    const auto list = drive_.run(server_.list(drive_.soon()));
     std::vector<std::string> keys;
-    if (!resources) ADD_FAILURE() << resources.error().text;
-    if (resources) {
-      for (const Resource& resource : *resources) keys.push_back(resource.key());
+    if (!list) ADD_FAILURE() << list.error().text;
+    if (list) {
+      for (const Resource& resource : list->resources) keys.push_back(resource.key());
     }
     return keys;
   }
@@ -251,55 +249,25 @@ TEST_F(ScriptsTest, FencesRiseStrictly) {
   }
 }
 
-TEST_F(ScriptsTest, FencesRiseThoughTheClientsClockIsWrong) {
-  Fence last;
-  bool ahead = true;
-  for (const char digit : random_digits) {
-    const auto vote = acquire_at(wall_clock_now() + (ahead ? 1h : -1h), token(digit));
-    ASSERT_TRUE(std::holds_alternative<Granted>(vote));
-    EXPECT_GT(std::get<Granted>(vote).fence, last);
-    last = std::get<Granted>(vote).fence;
-    release(token(digit));
-    ahead = !ahead;
-  }
-}
-
 TEST_F(ScriptsTest, FencesRiseThoughAllDataWasLost) {
-  for (const Milliseconds offset : {Milliseconds(0), Milliseconds(1h), Milliseconds(-1h)}) {
-    Fence last;
-    for (const char digit : random_digits) {
-      // A clock that has ticked since is all there is to tell before from after.
-      const Milliseconds before = server_time();
-      while (server_time() == before) {
-      }
-      const auto vote = acquire_at(wall_clock_now() + offset, token(digit));
-      ASSERT_TRUE(std::holds_alternative<Granted>(vote));
-      EXPECT_GT(std::get<Granted>(vote).fence, last) << offset.count();
-      last = std::get<Granted>(vote).fence;
-      redis_({"FLUSHALL"});
+  Fence last;
+  for (const char digit : random_digits) {
+    // A clock that has ticked since is all there is to tell before from after.
+    const Milliseconds before = server_time();
+    while (server_time() == before) {
     }
+    const Fence fence = acquired(token(digit));
+    EXPECT_GT(fence, last);
+    last = fence;
     redis_({"FLUSHALL"});
   }
 }
 
-TEST_F(ScriptsTest, AClientsClockMovesTheFenceByTenSecondsAtMost) {
-  const auto fence_at = [this](Milliseconds offset) {
-    redis_({"FLUSHALL"});
-    const auto vote = acquire_at(server_time() + offset, token());
-    EXPECT_TRUE(std::holds_alternative<Granted>(vote));
-    return Milliseconds(std::get<Granted>(vote).fence.value());
-  };
-  const Milliseconds start = server_time();
-  const Milliseconds ahead = fence_at(1h);
-  const Milliseconds behind = fence_at(-1h);
-  const Milliseconds agreeing = fence_at(5s);
-  const Milliseconds end = server_time();
-  EXPECT_GE(ahead, start + 10s);
-  EXPECT_LE(ahead, end + 10s);
-  EXPECT_GE(behind, start - 10s);
-  EXPECT_LE(behind, end - 10s);
-  EXPECT_GE(agreeing, start + 5s);
-  EXPECT_LE(agreeing, end + 5s);
+TEST_F(ScriptsTest, TheFirstFenceIsTheServersTime) {
+  const Milliseconds before = server_time();
+  const Milliseconds fence(acquired(token()).value());
+  EXPECT_GE(fence, before);
+  EXPECT_LE(fence, server_time());
 }
 
 TEST_F(ScriptsTest, TheCounterLeadsOverTheClock) {
@@ -374,6 +342,29 @@ TEST_F(ScriptsTest, ExtendExtends) {
     EXPECT_GT(pttl(key), 50'000) << key;
     EXPECT_LE(pttl(key), 60'000) << key;
   }
+}
+
+TEST_F(ScriptsTest, ExtendKeepsTheLeasesFenceAndNeverLowersTheCounter) {
+  const Fence late = acquired(token());
+  const auto extend_with = [&](Fence fence) {
+    const auto vote = drive_.run(server_.extend({resource_, token(), ttl(), {}, fence}, drive_.soon()));
+    const auto* extended = std::get_if<Extended>(&vote);
+    return extended != nullptr ? extended->fence : Fence();
+  };
+  EXPECT_EQ(extend_with(Fence()), late) << "not known";
+  const Fence larger = fence_in(60s);
+  EXPECT_EQ(extend_with(larger), larger);
+  EXPECT_EQ(redis_({"GET", helper_.fence()}).text, larger.text());
+  EXPECT_EQ(extend_with(late), late);
+  EXPECT_EQ(redis_({"GET", helper_.fence()}).text, larger.text());
+  redis_({"SET", helper_.fence(), "garbage"});
+  EXPECT_EQ(extend_with(larger), late) << "extended all the same";
+
+  redis_({"FLUSHALL"});
+  const Mode shared{true, 0};
+  ASSERT_TRUE(std::holds_alternative<Granted>(drive_.run(server_.acquire({resource_, token(), ttl(), somebody(), shared}, drive_.soon()))));
+  EXPECT_EQ(extend_with(larger), larger);
+  EXPECT_EQ(redis_({"HGET", helper_.owner(), "fence"}).text, larger.text());
 }
 
 TEST_F(ScriptsTest, ExtendNeverShortens) {
@@ -644,7 +635,7 @@ TEST_F(ScriptsTest, BreakIsToldToWhoeverHadTheLease) {
 
 TEST_F(ScriptsTest, BreakIsToldToAllWhoSharedTheLock) {
   for (const char digit : {'a', 'b', 'c'}) {
-    AcquireRequest request{resource_, token(digit), ttl(), wall_clock_now(), somebody()};
+    AcquireRequest request{resource_, token(digit), ttl(), somebody()};
     request.mode.shared = true;
     EXPECT_TRUE(std::holds_alternative<Granted>(drive_.run(server_.acquire(request, drive_.soon()))));
   }
@@ -698,7 +689,7 @@ TEST_F(ScriptsTest, ListFindsEveryLockOfOurs) {
   std::vector<std::string> expected(keys);
   std::sort(expected.begin(), expected.end());
   for (const std::string& key : keys) {
-    const auto vote = drive_.run(server_.acquire({named(key), token(), ttl(), wall_clock_now(), somebody()}, drive_.soon()));
+    const auto vote = drive_.run(server_.acquire({named(key), token(), ttl(), somebody()}, drive_.soon()));
     ASSERT_TRUE(std::holds_alternative<Granted>(vote)) << key;
   }
   redis_({"SET", "foreign", "x"});
@@ -728,7 +719,7 @@ TEST_F(ScriptsTest, BinaryKeysAreKeysLikeAnyOther) {
 TEST_F(ScriptsTest, WithoutMemoryNothingIsAcquiredButLeasesLiveOn) {
   acquired(token('a'));
   redis_({"CONFIG", "SET", "maxmemory-policy", "noeviction", "maxmemory", "1kb"});
-  const auto other = drive_.run(server_.acquire({named("other"), token('b'), ttl(), wall_clock_now(), somebody()}, drive_.soon()));
+  const auto other = drive_.run(server_.acquire({named("other"), token('b'), ttl(), somebody()}, drive_.soon()));
   EXPECT_EQ(fault_of(other).kind, FaultKind::unavailable);
   EXPECT_NE(fault_of(other).text.find("out of memory"), std::string::npos);
   EXPECT_FALSE(exists("other"));
@@ -739,6 +730,75 @@ TEST_F(ScriptsTest, WithoutMemoryNothingIsAcquiredButLeasesLiveOn) {
   EXPECT_TRUE(std::holds_alternative<Taken>(inspect()));
   EXPECT_TRUE(std::holds_alternative<Released>(release_by_hand(token('a'))));
   EXPECT_FALSE(exists("deploy"));
+}
+
+TEST_F(ScriptsTest, WithoutMemorySharesLiveOn) {
+  for (const Mode mode : {Mode{true, 0}, Mode{true, 2}}) {
+    redis_({"CONFIG", "SET", "maxmemory", "0"});
+    const std::optional<std::size_t> seat = mode.seats > 0 ? std::optional<std::size_t>(0) : std::nullopt;
+    const auto share = drive_.run(server_.acquire({resource_, token(), ttl(30s), somebody(), mode}, drive_.soon()));
+    ASSERT_TRUE(std::holds_alternative<Granted>(share));
+    redis_({"CONFIG", "SET", "maxmemory", "1"});
+    const auto extended = drive_.run(server_.extend({resource_, token(), ttl(60s), seat}, drive_.soon()));
+    EXPECT_TRUE(std::holds_alternative<Extended>(extended));
+    EXPECT_GT(pttl("deploy"), 30'000);
+    redis_({"DEL", "deploy"});  // the marker alone
+    EXPECT_TRUE(std::holds_alternative<Extended>(drive_.run(server_.extend({resource_, token(), ttl(60s), seat}, drive_.soon()))));
+    EXPECT_GT(pttl("deploy"), 30'000);
+    EXPECT_TRUE(std::holds_alternative<Released>(release_after(5s, token())));
+    EXPECT_LE(pttl("deploy"), 5000);
+    EXPECT_TRUE(std::holds_alternative<Released>(release(token())));
+    EXPECT_FALSE(exists("deploy"));
+  }
+  redis_({"CONFIG", "SET", "maxmemory", "0"});
+}
+
+TEST_F(ScriptsTest, AFailedAttemptKeepsItsPlaceInLineWithoutMemory) {
+  AcquireRequest wanted{resource_, token(), ttl(), somebody()};
+  wanted.entry = LineEntry{"me", 1, true, 30s};
+  ASSERT_TRUE(std::holds_alternative<Granted>(drive_.run(server_.acquire(wanted, drive_.soon()))));
+  redis_({"CONFIG", "SET", "maxmemory", "1"});
+  ReleaseRequest back{resource_, token()};
+  back.requeue = Requeue{*wanted.entry, Mode{}, somebody()};
+  EXPECT_TRUE(std::holds_alternative<Released>(drive_.run(server_.release(back, drive_.soon()))));
+  EXPECT_EQ(redis_({"ZCARD", helper_.queue()}).integer, 1);
+  EXPECT_EQ(redis_({"HLEN", helper_.waiters()}).integer, 1);
+  redis_({"CONFIG", "SET", "maxmemory", "0"});
+}
+
+TEST_F(ScriptsTest, AMuteHolderIsKnownToThoseWhoWait) {
+  const auto mute_is_seen = [&](Mode mode) {
+    AcquireRequest wanted{resource_, token('c'), ttl(), somebody(), mode};
+    wanted.entry = LineEntry{"me", 1, false, 30s};
+    const auto vote = drive_.run(server_.acquire(wanted, drive_.soon()));
+    const auto* refused = std::get_if<Held>(&vote);
+    return refused != nullptr && refused->line.mute;
+  };
+  const auto called_at = [&] {
+    std::istringstream entry(redis_({"HGET", helper_.waiters(), "me"}).text);
+    std::string mode, polls, ends, called;
+    entry >> mode >> polls >> ends >> called;
+    return called;
+  };
+  acquired(token('a'));
+  EXPECT_FALSE(mute_is_seen({}));
+  release(token('a'));
+
+  redis_({"FLUSHALL"});
+  redis_({"ACL", "SETUSER", "default", "-publish"});
+  acquired(token('a'));
+  EXPECT_TRUE(mute_is_seen({}));
+  release(token('a'));
+  EXPECT_EQ(redis_({"ZCARD", helper_.queue()}).integer, 1);
+  EXPECT_EQ(called_at(), "0") << "it was not notified";
+
+  // Of those who share it one is enough, also when others come later who are not.
+  redis_({"FLUSHALL"});
+  const Mode shared{true, 0};
+  ASSERT_TRUE(std::holds_alternative<Granted>(drive_.run(server_.acquire({resource_, token('a'), ttl(), somebody(), shared}, drive_.soon()))));
+  redis_({"ACL", "SETUSER", "default", "+publish"});
+  ASSERT_TRUE(std::holds_alternative<Granted>(drive_.run(server_.acquire({resource_, token('b'), ttl(), somebody(), shared}, drive_.soon()))));
+  EXPECT_TRUE(mute_is_seen({}));
 }
 
 TEST_F(ScriptsTest, AReadOnlyReplicaGrantsNothing) {
@@ -769,7 +829,7 @@ TEST_F(ScriptsTest, NoLockAppearsAfterItWasTakenBack) {
   EXPECT_EQ(evals_before.find("cmdstat_evalsha"), std::string::npos) << evals_before;
   redis_.pause();
   const auto vote = drive_.run(
-      server_.acquire({resource_, token(), ttl(), wall_clock_now(), somebody()}, drive_.clock().now() + std::chrono::milliseconds(100)));
+      server_.acquire({resource_, token(), ttl(), somebody()}, drive_.clock().now() + std::chrono::milliseconds(100)));
   EXPECT_EQ(fault_of(vote).kind, FaultKind::silent);
   server_.take_back(resource_, token());
   drive_.run(server_.close(drive_.clock().now() + std::chrono::milliseconds(100)));
@@ -845,7 +905,7 @@ class RightsTest : public ScriptsTest {
       story += ' ';
     };
     const auto acquire_as = [&](char digit) {
-      tell(drive_.run(server.acquire({resource_, token(digit), ttl(), wall_clock_now(), somebody()}, drive_.soon())));
+      tell(drive_.run(server.acquire({resource_, token(digit), ttl(), somebody()}, drive_.soon())));
     };
     acquire_as('a');
     acquire_as('b');
@@ -869,13 +929,13 @@ class RightsTest : public ScriptsTest {
     tell(drive_.run(server.inspect(resource_, std::nullopt, drive_.soon())));
     redis_({"DEL", "deploy"});
     const auto share_as = [&](char digit) {
-      const AcquireRequest request{resource_, token(digit), ttl(), wall_clock_now(), somebody(), Mode{true, 2}};
+      const AcquireRequest request{resource_, token(digit), ttl(), somebody(), Mode{true, 2}};
       tell(drive_.run(server.acquire(request, drive_.soon())));
     };
     share_as('1');
     share_as('2');
     tell(drive_.run(server.extend({resource_, token('1'), ttl(60s), 0}, drive_.soon())));
-    AcquireRequest waiting{resource_, token('3'), ttl(), wall_clock_now(), somebody()};
+    AcquireRequest waiting{resource_, token('3'), ttl(), somebody()};
     waiting.entry = LineEntry{"me", 17, false, 35s};
     tell(drive_.run(server.acquire(waiting, drive_.soon())));
     server.leave(resource_, "me");
@@ -926,7 +986,7 @@ TEST_F(RightsTest, ListNeedsScan) {
   redis_({"ACL", "SETUSER", "deploy", "+scan"});
   const auto listed = drive_.run(server.list(drive_.soon()));
   ASSERT_TRUE(listed.has_value());
-  EXPECT_EQ(listed->size(), 1U);
+  EXPECT_EQ(listed->resources.size(), 1U);
 }
 
 TEST_F(RightsTest, AWrongLoginIsDenied) {

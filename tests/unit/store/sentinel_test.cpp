@@ -56,7 +56,7 @@ class SentinelTest : public ::testing::Test {
 
   Eventual<InspectVote> start_inspect() { return drive_.start(server_->inspect(resource(), std::nullopt, clock_.now() + 3s)); }
   Eventual<AcquireVote> start_acquire() {
-    return drive_.start(server_->acquire(AcquireRequest{resource(), token(), Ttl::from(30s).value(), 1ms, {}}, clock_.now() + 3s));
+    return drive_.start(server_->acquire(AcquireRequest{resource(), token(), Ttl::from(30s).value(), {}}, clock_.now() + 3s));
   }
 
   Drive drive_;

@@ -1,0 +1,81 @@
+#include "child/cpu_share.hpp"
+
+#include <sched.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdint>
+
+namespace redlock::child {
+namespace {
+
+/// Waits are as long as what others may run before us; 1 ms is a third of the usual slice, and long enough for most of our work.
+constexpr std::uint64_t short_slice_ns = 1'000'000;
+
+constexpr int highest_nice = -20;
+
+/// Of struct sched_attr as of Linux 3.14, which libc does not declare.
+struct SchedulingAttributes {
+  std::uint32_t size;
+  std::uint32_t policy;
+  std::uint64_t flags;
+  std::int32_t nice;
+  std::uint32_t priority;
+  std::uint64_t runtime;
+  std::uint64_t deadline;
+  std::uint64_t period;
+};
+
+bool set(const SchedulingAttributes& attributes) noexcept {
+  return ::syscall(SYS_sched_setattr, 0, &attributes, 0U) == 0;
+}
+
+/// The highest level that RLIMIT_NICE lets an ordinary user have.
+int permitted_nice() noexcept {
+  constexpr int lowest_nice = 19;
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_NICE, &limit) != 0 || limit.rlim_cur == 0) return lowest_nice;
+  return std::max(highest_nice, lowest_nice + 1 - static_cast<int>(std::min<rlim_t>(limit.rlim_cur, 40)));
+}
+
+/// With a limit on the time that a real-time process may run without a wait, a long walk through /proc would end us.
+bool real_time_is_unlimited() noexcept {
+  rlimit limit{};
+  return ::getrlimit(RLIMIT_RTTIME, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY;
+}
+
+}  // namespace
+
+void claim_cpu_share() noexcept {
+  SchedulingAttributes attributes{};
+  if (::syscall(SYS_sched_getattr, 0, &attributes, sizeof attributes, 0U) != 0) return;
+  attributes.size = sizeof attributes;
+  if (attributes.policy == SCHED_DEADLINE) return;
+
+  const bool is_real_time = attributes.policy == SCHED_FIFO || attributes.policy == SCHED_RR;
+  SchedulingAttributes real_time = attributes;
+  real_time.policy = is_real_time ? attributes.policy : SCHED_RR;
+  real_time.priority =
+      std::min(attributes.priority + 1, static_cast<std::uint32_t>(::sched_get_priority_max(SCHED_RR)));
+  real_time.runtime = 0;
+  if (real_time_is_unlimited() && set(real_time)) return;
+  if (is_real_time) return;
+
+  const int nice = ::getpriority(PRIO_PROCESS, 0);
+  attributes.policy = SCHED_OTHER;  // from BATCH and IDLE, too
+  attributes.runtime = short_slice_ns;
+  for (const int better : {highest_nice, std::min(nice, permitted_nice()), nice}) {
+    attributes.nice = better;
+    if (set(attributes)) return;
+  }
+}
+
+void leave_session(pid_t group) noexcept {
+  if (::setsid() >= 0) return;
+  ::setpgid(0, group);
+  if (::setsid() < 0) ::setpgid(0, 0);
+}
+
+}  // namespace redlock::child

@@ -1,0 +1,143 @@
+#include "child/descendants.hpp"
+
+#include <dirent.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <charconv>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "child/process_stat.hpp"
+
+namespace redlock::child {
+namespace {
+
+std::optional<pid_t> parse_pid(std::string_view text) {
+  pid_t pid = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), pid);
+  if (error != std::errc{} || end != text.data() + text.size()) return std::nullopt;
+  return pid;
+}
+
+/// The entries of a directory of /proc that are numbers, ascending.
+std::vector<pid_t> numbers_in(const std::string& path) {
+  const std::unique_ptr<DIR, int (*)(DIR*)> directory(::opendir(path.c_str()), [](DIR* open) { return ::closedir(open); });
+  std::vector<pid_t> numbers;
+  if (!directory) return numbers;
+  while (const dirent* entry = ::readdir(directory.get())) {
+    if (const auto number = parse_pid(entry->d_name)) numbers.push_back(*number);
+  }
+  return numbers;
+}
+
+std::string task_directory(pid_t pid) {
+  return "/proc/" + std::to_string(pid) + "/task";
+}
+
+std::string children_file(pid_t pid, pid_t thread) {
+  return task_directory(pid) + "/" + std::to_string(thread) + "/children";
+}
+
+/// Kernels without CONFIG_PROC_CHILDREN do not have it.
+bool have_children_files() {
+  return ::access(children_file(::getpid(), ::getpid()).c_str(), R_OK) == 0;
+}
+
+bool is_living(pid_t pid) {
+  if (const auto stat = read_process_stat(pid)) return stat->living;
+  return ::kill(pid, 0) == 0 || errno == EPERM;  // /proc may hide a setuid process from us (hidepid)
+}
+
+/// Most processes have one thread, which the number of links of its directory tells without reading it.
+std::vector<pid_t> threads_of(pid_t pid) {
+  constexpr nlink_t links_of_one_thread = 3;
+  struct stat info {};
+  const std::string directory = task_directory(pid);
+  if (::stat(directory.c_str(), &info) != 0) return {};
+  if (info.st_nlink == links_of_one_thread) return {pid};
+  return numbers_in(directory);
+}
+
+/// Whether this process could be read, or is gone; false when a lack of descriptors or memory hides it.
+bool add_parent(pid_t pid, std::vector<std::pair<pid_t, pid_t>>& parents) {
+  errno = 0;
+  if (const auto stat = read_process_stat(pid)) {
+    parents.emplace_back(stat->parent, pid);
+    return true;
+  }
+  return errno != EMFILE && errno != ENFILE && errno != ENOMEM;
+}
+
+}  // namespace
+
+bool proc_shows_descendants() {
+  return proc_is_ours() && (have_children_files() || read_process_stat(::getpid()).has_value());
+}
+
+DescendantWalk::DescendantWalk(const std::vector<pid_t>& roots, Instant until) : until_(until) {
+  if (proc_is_ours()) source_ = have_children_files() ? Source::children_files : Source::scan;
+  complete_ = source_ != Source::none;
+  if (source_ == Source::scan) {
+    for (const pid_t pid : numbers_in("/proc")) {
+      if (BootClock::now() >= until_ || !add_parent(pid, scanned_)) complete_ = false;
+      if (BootClock::now() >= until_) break;
+    }
+    std::sort(scanned_.begin(), scanned_.end());
+  }
+
+  for (const pid_t root : roots) {
+    seen_.insert(root);
+    read_children(root);
+  }
+}
+
+std::optional<pid_t> DescendantWalk::next() {
+  if (next_ == found_.size()) return std::nullopt;
+  if (BootClock::now() >= until_) {
+    complete_ = false;
+    return std::nullopt;
+  }
+  const pid_t pid = found_[next_++];
+  read_children(pid);
+  return pid;
+}
+
+void DescendantWalk::read_children(pid_t pid) {
+  const auto add = [this](pid_t child) {
+    if (seen_.insert(child).second) found_.push_back(child);
+  };
+  if (source_ == Source::scan) {
+    auto child = std::lower_bound(scanned_.begin(), scanned_.end(), std::pair<pid_t, pid_t>(pid, 0));
+    for (; child != scanned_.end() && child->first == pid; ++child) add(child->second);
+    return;
+  }
+  if (source_ == Source::none) return;
+
+  // Children belong to the thread that forked them, so every thread has a list of its own.
+  for (const pid_t thread : threads_of(pid)) {
+    const std::string list = read_proc_file(children_file(pid, thread)).value_or("");
+    std::string_view rest = list;
+    while (!rest.empty()) {
+      const auto space = std::min(rest.find_first_of(" \n"), rest.size());
+      if (const auto child = parse_pid(rest.substr(0, space))) add(*child);
+      rest.remove_prefix(std::min(space + 1, rest.size()));
+    }
+  }
+}
+
+std::vector<pid_t> living_descendants(const std::vector<pid_t>& roots, Instant until) {
+  std::vector<pid_t> living;
+  DescendantWalk walk(roots, until);
+  while (const auto pid = walk.next()) {
+    if (is_living(*pid)) living.push_back(*pid);
+  }
+  return living;
+}
+
+}  // namespace redlock::child

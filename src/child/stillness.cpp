@@ -1,0 +1,76 @@
+#include "child/stillness.hpp"
+
+#include <dirent.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "child/process_stat.hpp"
+
+namespace redlock::child {
+namespace {
+
+std::string directory_of(pid_t pid) {
+  return "/proc/" + std::to_string(pid);
+}
+
+/// The state of each thread, as in proc(5); `?` for one that has just gone. Empty when there is no
+/// such process.
+std::map<pid_t, char> thread_states(pid_t pid) {
+  std::map<pid_t, char> states;
+  const std::string tasks = directory_of(pid) + "/task";
+  const std::unique_ptr<DIR, int (*)(DIR*)> directory(::opendir(tasks.c_str()),
+                                                      [](DIR* open) { return ::closedir(open); });
+  if (!directory) return states;
+  while (const dirent* entry = ::readdir(directory.get())) {
+    const auto thread = static_cast<pid_t>(std::atoi(entry->d_name));
+    if (thread <= 0) continue;
+    const std::string stat = read_proc_file(tasks + "/" + entry->d_name + "/stat").value_or("");
+    const auto name_end = stat.rfind(") ");
+    states[thread] =
+        name_end == std::string::npos || name_end + 2 >= stat.size() ? '?' : stat[name_end + 2];
+  }
+  return states;
+}
+
+bool runs_no_more(char state) {
+  return std::string_view("TtZXx").find(state) != std::string_view::npos;
+}
+
+/// Sizes and residence of a process's memory. Two processes of which neither runs have the same
+/// only if they share it.
+std::string memory_of(pid_t pid) {
+  return read_proc_file(directory_of(pid) + "/statm").value_or("");
+}
+
+}  // namespace
+
+bool is_stopped(pid_t pid) {
+  const auto states = thread_states(pid);
+  const auto stopped = [](const auto& thread) { return runs_no_more(thread.second); };
+  // Twice: a thread that was not listed yet was started by one that ran then.
+  return !states.empty() && std::all_of(states.begin(), states.end(), stopped) &&
+         thread_states(pid) == states;
+}
+
+bool is_vfork_parent_of(pid_t pid, const std::set<pid_t>& stopped) {
+  const auto states = thread_states(pid);
+  const auto waiting = std::count_if(states.begin(), states.end(),
+                                     [](const auto& thread) { return thread.second == 'D'; });
+  const auto other = std::count_if(states.begin(), states.end(), [](const auto& thread) {
+    return thread.second != 'D' && !runs_no_more(thread.second);
+  });
+  if (waiting == 0 || other != 0) return false;
+  const std::string memory = memory_of(pid);
+  const auto borrowers = std::count_if(stopped.begin(), stopped.end(), [&](pid_t child) {
+    const auto stat = read_process_stat(child);
+    return stat && stat->parent == pid && memory_of(child) == memory;
+  });
+  return borrowers >= waiting && thread_states(pid) == states;
+}
+
+}  // namespace redlock::child

@@ -1,0 +1,75 @@
+#include "child/stop_meter.hpp"
+
+#include <algorithm>
+
+#include "child/process_stat.hpp"
+
+namespace redlock::child {
+namespace {
+
+/// A step holds nothing up for longer, and on a loaded machine does as much as fits into one turn on the CPU.
+constexpr Milliseconds step_length{10};
+
+/// Lets others of this thread run.
+constexpr Milliseconds step_pause{1};
+
+/// The share of the time that measuring may take: 1/50.
+constexpr int pause_per_walk = 50;
+
+}  // namespace
+
+StopMeter::StopMeter(Duration interval, Instant now)
+    : interval_(interval),
+      next_(interval > Duration::zero() ? now + interval : Instant::max()),
+      suspended_(time_suspended()) {}
+
+void StopMeter::note_timer(Instant due, Instant now) {
+  const Duration suspended = time_suspended();
+  const Duration late = now - due;
+  const bool was_suspended = suspended - suspended_ > late / 2;
+  suspended_ = suspended;
+  if (late > current_.length) current_ = {late, was_suspended};
+  if (was_suspended) return;
+  latest_.at(oldest_) = late;
+  oldest_ = (oldest_ + 1) % latest_.size();
+}
+
+std::optional<StopCost> StopMeter::step(const std::vector<pid_t>& roots, Instant now) {
+  const Instant began = BootClock::now();
+  if (!walk_) {
+    walk_.emplace(roots);
+    cost_ = {};
+  }
+  Instant reached = began;
+  while (reached - began < step_length) {
+    const auto pid = walk_->next();
+    reached = BootClock::now();
+    if (!pid) {
+      cost_.walk += reached - began;
+      cost_.lateness = usual_delay();
+      previous_ = std::exchange(current_, {});
+      next_ = now + (reached - began) + std::max(interval_, pause_per_walk * cost_.walk);
+      walk_.reset();
+      return cost_;
+    }
+    ++cost_.processes;
+    cost_.private_bytes += private_bytes(*pid);
+  }
+  cost_.walk += reached - began;
+  next_ = now + (reached - began) + step_pause;
+  return std::nullopt;
+}
+
+/// The second longest of the latest: a machine without a CPU for us delays every timer, but one that stood still once, or somebody
+/// who stopped us for a moment, is no reason to stop a command whose lease can be renewed now.
+Duration StopMeter::usual_delay() const noexcept {
+  auto sorted = latest_;
+  std::sort(sorted.begin(), sorted.end());
+  return sorted.at(sorted.size() - 2);
+}
+
+Delay StopMeter::worst_delay() const noexcept {
+  return current_.length > previous_.length ? current_ : previous_;
+}
+
+}  // namespace redlock::child

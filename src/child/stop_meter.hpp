@@ -1,0 +1,56 @@
+#pragma once
+
+#include <sys/types.h>
+
+#include <array>
+#include <cstddef>
+#include <optional>
+#include <vector>
+
+#include "child/descendants.hpp"
+#include "core/validity.hpp"
+#include "support/boot_clock.hpp"
+
+namespace redlock::child {
+
+/// A time in which this process did not run although a timer of its own was due.
+struct Delay {
+  Duration length{};
+  bool suspended = false;  ///< the machine was, for most of it; else there was no CPU for us
+};
+
+/// Measures, while a command runs, what it would take to stop it: how late our timers fire, how long a walk through its processes
+/// takes, how many they are and how much memory they have. In small steps, so that a tree of thousands holds nothing up, and for at
+/// most a fiftieth of the time. It only computes and looks: the caller waits until next() and calls step().
+class StopMeter {
+ public:
+  /// The first measurement is due after `interval`; zero: never.
+  StopMeter(Duration interval, Instant now);
+
+  /// A timer that was due at `due` fired at `now`.
+  void note_timer(Instant due, Instant now);
+
+  /// When step() is due; Instant::max(): never.
+  [[nodiscard]] Instant next() const noexcept { return next_; }
+
+  /// Goes on with the measurement, below these processes; what it found, once it is complete.
+  std::optional<StopCost> step(const std::vector<pid_t>& roots, Instant now);
+
+  /// The longest delay in the last one or two intervals.
+  [[nodiscard]] Delay worst_delay() const noexcept;
+
+ private:
+  [[nodiscard]] Duration usual_delay() const noexcept;
+
+  Duration interval_;
+  Instant next_;
+  std::optional<DescendantWalk> walk_;
+  StopCost cost_;
+  std::array<Duration, 4> latest_{};  ///< delays, the oldest overwritten first
+  std::size_t oldest_ = 0;
+  Delay current_;
+  Delay previous_;
+  Duration suspended_;  ///< by the machine since it started, when last looked at
+};
+
+}  // namespace redlock::child

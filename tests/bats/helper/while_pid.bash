@@ -1,0 +1,137 @@
+# shellcheck shell=bash
+# shellcheck disable=SC2004,SC2016,SC2034,SC2119,SC2120,SC2153,SC2154  # the scripts' own shells expand; bats, helpers and tests set and read variables
+# Scripts that keep a lock for themselves, for tests of acquire --while-pid. `load helper/common`, helper/redis, helper/locks and
+# helper/supervision come first.
+
+setup() { setup_supervision; }
+
+teardown() {
+  local pid
+  for pid in $(holders); do kill -KILL "$pid" || true; done
+  touch "$BATS_TEST_TMPDIR/end"
+  teardown_supervision
+}
+
+# The pids of all holders of this test that live: it has a HOME of its own.
+holders() {
+  local file process
+  for file in $(grep -slx lock-holder /proc/[0-9]*/comm || true); do
+    process=${file%/comm}
+    if grep -qszxF "HOME=$HOME" "$process/environ" && is_alive "${process#/proc/}"; then echo "${process#/proc/}"; fi
+  done
+}
+
+# HOLDER is the only one; or, with another number, there are so many.
+find_holder() {
+  HOLDER=$(holders)
+  assert_equal "$(wc -w <<<"$HOLDER")" "${1-1}"
+}
+
+no_holders() { [[ -z $(holders) ]]; }
+
+# A script that takes the lock demo for itself, and has a child, one in a session of its own, one that ignores TERM and one that is stopped.
+# Each writes its pid to $1; all are up when it says `ready`. It ends with 23 when the file $2 appears. $3… are for acquire.
+script() {
+  executable script <<'EOF'
+#!/bin/bash
+pids=$1 end=$2
+shift 2
+lease=$(redlock-cli acquire -k demo --while-pid $$ --export "$@") || exit
+eval "$lease"
+note='echo "$BASHPID" >>"$0"; exec sleep 1000'
+echo "$$" >"$pids"
+bash -c "$note" "$pids" &
+setsid bash -c "$note" "$pids" &
+bash -c "trap '' TERM; $note" "$pids" &
+bash -c "$note" "$pids" &
+stopped=$!
+until [[ $(wc -l <"$pids") == 5 ]]; do sleep 0.02; done
+kill -STOP "$stopped"
+echo ready
+until [[ -e $end ]]; do sleep 0.02; done
+exit 23
+EOF
+}
+
+declare -gA JOB_PID=()
+
+# start_script NAME OPTION…: runs it; SCRIPT is its pid, TREE are all pids, HOLDER keeps the lock.
+start_script() {
+  local name=$1
+  shift
+  start_watched "$name" "$(script)" "$BATS_TEST_TMPDIR/pids" "$BATS_TEST_TMPDIR/end" "$@"
+  mapfile -t TREE <"$BATS_TEST_TMPDIR/pids"
+}
+
+# start_watched NAME CMD…: runs a script that takes the lock itself, until it says `ready`. It and what descends from it hold the witness.
+start_watched() {
+  local name=$1
+  shift
+  start_background "$name" sh -c 'flock -s 9; exec "$@"' - "$@" 9<"$WITNESS"
+  wait_until grep -q ready "$(background_stdout "$name")"
+  SCRIPT=${BACKGROUND_PID[$name]}
+  find_holder
+}
+
+# A process that a lock can be kept for by what it runs for the test; PET is its pid.
+start_pet() {
+  start_background pet bash -c '
+    trap "echo told" TERM
+    echo ready
+    until [[ -e $0/end ]]; do
+      for request in "$0"/request.*; do
+        [[ -e $request ]] || continue
+        mv "$request" "$0/taken.${request##*.}"
+        bash "$0/taken.${request##*.}" &
+      done
+      sleep 0.02
+    done
+    exit 5' "$BATS_TEST_TMPDIR"
+  wait_until grep -q ready "$(background_stdout pet)"
+  PET=${BACKGROUND_PID[pet]}
+}
+
+# pet_begins NAME CMD…: the pet runs CMD; background_stdout and background_stderr NAME are what it writes, JOB_PID[NAME] is its pid.
+pet_begins() {
+  local name=$1 dir
+  shift
+  dir=$(mktemp -d "$BATS_TEST_TMPDIR/job.XXXXXX")
+  {
+    # shellcheck disable=SC2016
+    printf '%q ' sh -c 'echo $$ >"$0/pid"; exec env --default-signal=INT,QUIT "$@"' "$dir" "$@"
+    printf '</dev/null >%q 2>%q\n' "$dir/stdout" "$dir/stderr"
+    printf 'echo $? >%q\n' "$dir/status"
+  } >"$dir/request"
+  mv "$dir/request" "$BATS_TEST_TMPDIR/request.${dir##*.}"
+  wait_until test -s "$dir/pid"
+  BACKGROUND_DIR[$name]=$dir
+  JOB_PID[$name]=$(<"$dir/pid")
+}
+
+# pet_ends NAME: waits for the end of what it runs; then $status, $output, $stderr and $lines are what it left.
+pet_ends() {
+  local dir=${BACKGROUND_DIR[$1]}
+  wait_until test -s "$dir/status"
+  status=$(<"$dir/status")
+  output=$(<"$dir/stdout")
+  stderr=$(<"$dir/stderr")
+  mapfile -t lines <<<"$output"
+}
+
+# by_pet CMD…: the pet runs CMD, as if it were run here.
+by_pet() {
+  local status output stderr lines
+  pet_begins job "$@"
+  pet_ends job
+  cat "${BACKGROUND_DIR[job]}/stdout"
+  cat "${BACKGROUND_DIR[job]}/stderr" >&2
+  return "$status"
+}
+
+# It has noticed nothing, and runs.
+assert_pet_untouched() {
+  assert is_alive "$PET"
+  touch "$BATS_TEST_TMPDIR/end"
+  wait_background pet
+  assert_equal "$status $output" "5 ready"
+}

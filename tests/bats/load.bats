@@ -1,0 +1,112 @@
+#!/usr/bin/env bats
+# shellcheck disable=SC2154  # bats and helpers set variables
+# A command that loads its machine is dead before its lease can expire, or the exit status says that it was not.
+load helper/common
+
+setup() {
+  common_setup
+  STRIKE=$BATS_TEST_DIRNAME/../load/strike.py
+}
+
+# strike WORD…: cuts the holder process off while the load runs under a lease of 5 s; see there.
+strike() { run --separate-stderr timeout 120 /usr/bin/python3 "$STRIKE" --program "$REDLOCK_CLI" --tree "$LOAD_TREE" "$@"; }
+
+assert_in_time() {
+  [[ $status == 0 && $output == *'"in_time": true'* ]] || fail "$status: $output $stderr"
+}
+
+as_root() { ((EUID == 0)) || skip "needs root"; }
+
+# A cgroup with the cpu controller is needed for a quota.
+with_quota() {
+  local directory
+  as_root
+  for directory in /sys/fs/cgroup/cpu /sys/fs/cgroup; do
+    [[ ! -e $directory/cpu.cfs_quota_us && ! -e $directory/cpu.max ]] || return 0
+  done
+  grep -qsw cpu /sys/fs/cgroup/cgroup.subtree_control || skip "no cgroup has the cpu controller here"
+}
+
+# How this process is scheduled, and where it is: its session, policy, priority, nice level, and limits.
+place_of() { ps -o sid=,cls=,rtprio=,ni= -p "$1" && sed -n '/nice\|real-time/p' "/proc/$1/limits"; }
+
+@test "the guards are scheduled apart from the command, and the command sees nothing of it" {
+  local holder front
+  load helper/redis
+  load helper/locks
+  load helper/supervision
+  setup_supervision
+  start_under_witness ours -k demo -- bash -c 'echo "$$" >"$0/pids"; echo ready; exec sleep 1000' "$BATS_TEST_TMPDIR"
+  assert_equal "$(place_of "$COMMAND")" "$(place_of "$$")"
+  holder=$(ps -o sid= -p "$HOLDER")
+  front=$(ps -o sid= -p "$FRONT")
+  assert [ "$holder" != "$front" ]
+  if ((EUID == 0)); then
+    # A real-time class; where no group of processes may have one, a nice level.
+    run ps -o cls=,ni= -p "$HOLDER"
+    assert_output --regexp '(RR +-|TS +-20)'
+    run ps -o cls=,ni= -p "$FRONT"
+    assert_output --regexp '(RR +-|TS +-20)'
+  fi
+  kill -KILL "$COMMAND"
+  wait_background ours
+  teardown_supervision
+}
+
+@test "what was asked for with nice and chrt, the command has" {
+  load helper/redis
+  load helper/locks
+  setup_one_server
+  run --separate-stderr nice -n 7 redlock-cli run -k demo -- sh -c 'ps -o cls=,ni= -p $$'
+  assert_output --regexp '^ *TS +7$'
+  run --separate-stderr chrt --batch 0 redlock-cli run -k demo -- sh -c 'ps -o cls= -p $$'
+  assert_output --regexp '^ *B$'
+}
+
+@test "many busy processes are dead in time" {
+  strike busy 100
+  assert_in_time
+}
+
+@test "many busy processes in sessions of their own are dead in time" {
+  strike busy 100 --sessions
+  assert_in_time
+}
+
+@test "at a terminal, many busy processes are dead in time" {
+  strike --terminal busy 100
+  assert_in_time
+}
+
+@test "many idle processes are dead in time" {
+  strike idle 1500
+  assert_in_time
+}
+
+@test "a process with much memory is dead in time" {
+  strike fat 1000
+  assert_in_time
+}
+
+@test "processes that fork all the time are dead in time" {
+  strike forks 10
+  assert_in_time
+}
+
+@test "busy processes that share half a CPU with us are dead in time" {
+  with_quota
+  strike --quota 0.5 busy 30
+  assert_in_time
+}
+
+@test "the same without any privilege" {
+  with_quota
+  strike --quota 0.5 --user 65534 busy 30
+  assert_in_time
+}
+
+@test "with hardly any CPU at all, the exit status tells whether the command was dead in time" {
+  with_quota
+  strike --quota 0.05 --user 65534 busy 60 --sessions
+  assert_equal "$status $stderr" "0 "
+}

@@ -1,0 +1,169 @@
+#!/usr/bin/env bats
+# shellcheck disable=SC2016,SC2030,SC2031,SC2034,SC2154  # the scripts' own shells expand; each test is a subshell; bats and helpers set variables
+# What becomes of the process that acquire --while-pid keeps a lease for when the lease is lost.
+load helper/common
+load helper/redis
+load helper/locks
+load helper/checks
+load helper/supervision
+load helper/while_pid
+
+@test "a key that is deleted: the script and all that descends from it is dead, and nothing lies under the key" {
+  start_script ours -t 4s --grace 300ms
+  redis 0 del demo
+  wait_until is_dead "$HOLDER"
+  assert_tree_dead
+  wait_background ours
+  assert_equal "$status" 143
+  assert_equal "$(redis 0 exists demo)" 0
+}
+
+@test "a key that is overwritten: the same, and the other's lock stays as it is" {
+  start_script ours -t 4s --grace 300ms
+  redis 0 set demo theirs
+  wait_until is_dead "$HOLDER"
+  assert_tree_dead
+  assert_equal "$(redis 0 get demo) $(redis 0 pttl demo)" "theirs -1"
+}
+
+@test "a lock that is broken by release --force: the same" {
+  start_script ours -t 4s --grace 300ms
+  redlock-cli release -k demo --force
+  wait_until is_dead "$HOLDER"
+  assert_tree_dead
+  # What is left says who did it, until the lease would have ended.
+  assert_unlocked demo 0
+}
+
+@test "a server that is stopped: the script and all that descends from it is dead before the key could expire" {
+  start_script ours -t 3s --grace 300ms
+  stop_servers_for_good 3000 0
+  assert_dead_before_expiry
+  assert_tree_dead
+  wait_until is_dead "$HOLDER"
+  resume_server 0
+  run -0 redlock-cli run -w 10s -k demo -- true
+  assert_equal "$(keys_at 0)" ""
+}
+
+@test "a script that ignores TERM, or is stopped, is dead before the lock is free" {
+  local manner
+  for manner in 'trap "" TERM; echo ready; while :; do sleep 0.02; done' 'echo ready; kill -STOP $$; echo went on; sleep 1000'; do
+    start_watched ours bash -c 'redlock-cli acquire -k demo --while-pid $$ -t 4s --grace 300ms --token-file "$0/lease"; '"$manner" "$BATS_TEST_TMPDIR"
+    redis 0 pexpire demo 1
+    wait_until is_dead "$HOLDER"
+    flock -xn "$WITNESS" true
+    wait_background ours
+    assert_equal "$output" ready
+    assert_in_range "$status" 137 143
+  done
+}
+
+@test "a script that forks all the time loses none of them" {
+  start_watched ours /usr/bin/python3 -c '
+import os, signal, subprocess, sys, time
+subprocess.run(["redlock-cli", "acquire", "-k", "demo", "--while-pid", str(os.getpid()), "-t", "6s", "--grace", "1s",
+                "--token-file", sys.argv[1]], check=True, close_fds=False)
+print("ready", flush=True)
+while not os.path.exists(sys.argv[2]):
+    time.sleep(0.001)
+# Each stays until it is killed; TERM does not do it.
+for forks in range(3000):
+    if os.fork() == 0:
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        while True:
+            signal.pause()
+    time.sleep(0.001)
+time.sleep(1000)' "$BATS_TEST_TMPDIR/lease" "$BATS_TEST_TMPDIR/go"
+  # Lost by the next renewal, two seconds after the last, while it forks.
+  redis 0 del demo
+  touch "$BATS_TEST_TMPDIR/go"
+  wait_until is_dead "$HOLDER"
+  flock -xn "$WITNESS" true
+  wait_background ours
+  assert_equal "$status" 143
+}
+
+@test "a script that takes long to fork loses none of them, however often it loses its lease" {
+  local round
+  # Whoever dies while it forks would leave a child behind that nobody finds.
+  cat >"$BATS_TEST_TMPDIR/forks.py" <<'EOF'
+import os, signal, subprocess, sys
+memory = b"x" * (400 << 20)
+subprocess.run(["redlock-cli", "acquire", "-k", "demo", "--while-pid", str(os.getpid()), "-t", "6s", "--grace", "1s",
+                "--token-file", sys.argv[1]], check=True, close_fds=False)
+print("ready", flush=True)
+while not os.path.exists(sys.argv[2]):
+    pass
+# Each stays until it is killed; TERM does not do it.
+for forks in range(400):
+    if os.fork() == 0:
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        while True:
+            signal.pause()
+while True:
+    signal.pause()
+EOF
+  for round in 1 2 3; do
+    rm -f "$BATS_TEST_TMPDIR/go"
+    start_watched ours /usr/bin/python3 "$BATS_TEST_TMPDIR/forks.py" "$BATS_TEST_TMPDIR/lease" "$BATS_TEST_TMPDIR/go"
+    # The last instant before the holder knows: it renews every two seconds.
+    wait_until expires_after 0 "$(($(expires_at 0) + 1500))"
+    redis 0 pexpire demo 1500
+    wait_for_no_key 0 demo
+    touch "$BATS_TEST_TMPDIR/go"
+    wait_until is_dead "$HOLDER"
+    flock -xn "$WITNESS" true
+    wait_background ours
+  done
+}
+
+@test "what descends from the script has its grace, though the script itself ends at once" {
+  start_watched ours bash -c '
+    redlock-cli acquire -k demo --while-pid $$ -t 12s --grace 3s --token-file "$0/lease"
+    bash -c "trap \"sleep 0.5; touch \$0/cleaned; exit\" TERM; echo ready; while :; do sleep 0.02; done" "$0"
+    exit 3' "$BATS_TEST_TMPDIR"
+  redis 0 del demo
+  wait_until is_dead "$SCRIPT"
+  wait_until is_dead "$HOLDER"
+  flock -xn "$WITNESS" true
+  assert [ -e "$BATS_TEST_TMPDIR/cleaned" ]
+}
+
+@test "--stop-signal is what the script is told with" {
+  start_watched ours bash -c '
+    redlock-cli acquire -k demo --while-pid $$ -t 6s --grace 1s --stop-signal USR1 --token-file "$0/lease"
+    trap "echo USR1; exit 7" USR1; trap "echo TERM" TERM; echo ready; while :; do sleep 0.02; done' "$BATS_TEST_TMPDIR"
+  redis 0 del demo
+  wait_background ours
+  assert_equal "$status ${lines[*]}" "7 ready USR1"
+  wait_until is_dead "$HOLDER"
+}
+
+@test "--on-lost term: the script and its descendants are told, and may end in their own time" {
+  start_watched ours bash -c '
+    redlock-cli acquire -k demo --while-pid $$ -t 2s --grace 100ms --on-lost term --token-file "$0/lease"
+    bash -c "trap \"echo child\" TERM; echo up; until [[ -e \$0/end ]]; do sleep 0.02; done" "$0" &
+    trap "echo told" TERM; echo ready; until [[ -e $0/end ]]; do sleep 0.02; done; exit 5' "$BATS_TEST_TMPDIR"
+  wait_until grep -q up "$(background_stdout ours)"
+  redis 0 del demo
+  wait_until is_dead "$HOLDER"
+  wait_until grep -q told "$(background_stdout ours)"
+  wait_until grep -q child "$(background_stdout ours)"
+  redis 0 set timer x px 2500
+  wait_for_no_key 0 timer
+  assert is_alive "$SCRIPT"
+  touch "$BATS_TEST_TMPDIR/end"
+  wait_background ours
+  assert_equal "$status" 5
+}
+
+@test "--on-lost warn: nobody is told, and the holder goes" {
+  start_pet
+  by_pet redlock-cli acquire -k demo --while-pid "$PET" -t 2s --on-lost warn
+  find_holder
+  redis 0 set demo theirs
+  wait_until is_dead "$HOLDER"
+  assert_equal "$(redis 0 get demo)" theirs
+  assert_pet_untouched
+}

@@ -1,0 +1,180 @@
+#!/usr/bin/env bats
+# shellcheck disable=SC2016,SC2030,SC2031,SC2034,SC2154  # the scripts' own shells expand; each test is a subshell; bats and helpers set variables
+# Who hears of a lease that is lost when acquire --while-pid kept it.
+load helper/common
+load helper/redis
+load helper/locks
+load helper/checks
+load helper/supervision
+load helper/while_pid
+
+# A script that says what it was told, in the file $1.said, and ends then.
+telltale() {
+  executable telltale <<'EOF'
+#!/bin/bash
+redlock-cli acquire -k demo --while-pid $$ -t 6s --grace 2s --token-file "$1" || exit
+exec 2>>"$1.said"
+trap 'echo stop signal >>"$1.said"; exit 7' TERM
+echo ready
+while :; do sleep 0.02; done
+EOF
+}
+
+# Without what bash says of a sleep that the signal has ended.
+said() { grep -vx Terminated "$BATS_TEST_TMPDIR/lease.said"; }
+
+@test "a loss is told on the script's stderr, before the stop signal" {
+  start_watched ours "$(telltale)" "$BATS_TEST_TMPDIR/lease"
+  redis 0 set demo theirs ex 60
+  wait_background ours
+  assert_equal "$status" 7
+  assert_regex "$(said)" "^redlock-cli: demo: lost: it is held by a foreign client.*; process $SCRIPT was to have the lock: \
+stopping it with all that descends from it
+stop signal$"
+}
+
+@test "a lease that cannot be renewed is told, too" {
+  start_watched ours "$(telltale)" "$BATS_TEST_TMPDIR/lease"
+  pause_server 0
+  wait_background ours
+  assert_equal "$status" 7
+  run said
+  assert_line --index 0 --regexp "^redlock-cli: demo: cannot renew: .*; process $SCRIPT was to have the lock: stopping it "
+  assert_line --index 1 "stop signal"
+  resume_server 0
+}
+
+@test "a stderr that is a file opened with > gets the line as if the script had written it" {
+  as_root
+  start_watched ours bash -c '
+    redlock-cli acquire -k demo --while-pid $$ -t 6s --grace 2s --token-file "$0"
+    trap "echo stop signal >&2; exit 7" TERM
+    echo ready; echo before >&2; while :; do sleep 0.02; done' "$BATS_TEST_TMPDIR/lease"
+  redis 0 pexpire demo 1
+  wait_background ours
+  assert_regex "$stderr" "^before
+redlock-cli: demo: lost: .*
+.*stop signal$"
+}
+
+@test "--on-lost term and warn are told what becomes of the script" {
+  start_pet
+  by_pet redlock-cli acquire -k demo --while-pid "$PET" -t 2s --on-lost warn
+  redis 0 set demo theirs
+  wait_until grep -q "lost: .*process $PET was to have the lock: it runs on without the lock" "$(background_stderr pet)"
+  redis 0 del demo
+  by_pet redlock-cli acquire -k demo --while-pid "$PET" -t 2s --grace 100ms --on-lost term
+  redis 0 set demo theirs
+  wait_until grep -q "lost: .*process $PET was to have the lock: telling it to stop" "$(background_stderr pet)"
+  wait_until grep -q told "$(background_stdout pet)"
+}
+
+@test "a stderr that is closed, full, or nobody's any more holds nothing up" {
+  local manner
+  for manner in 'exec 2>&-' 'mkfifo "$1.full"; exec 2<>"$1.full"; timeout 1 cat /dev/zero >&2' 'exec 2> >(exit 0)'; do
+    start_watched ours bash -c "$manner"'
+      redlock-cli acquire -k demo --while-pid $$ -t 6s --grace 2s --token-file "$1"; echo ready; while :; do sleep 0.02; done' - \
+      "$BATS_TEST_TMPDIR/lease"
+    redis 0 pexpire demo 1
+    wait_until is_dead "$HOLDER"
+    flock -xn "$WITNESS" true
+    wait_background ours
+    assert_equal "$status" 143
+    rm -f "$BATS_TEST_TMPDIR/lease.full"
+  done
+}
+
+# A program `with_log DIRECTORY CMD…` that runs CMD with a /dev of its own, in DIRECTORY, where start_log has made a log.
+with_log() {
+  executable with_log <<'EOF'
+#!/bin/bash
+if [[ $1 != inside ]]; then exec unshare --mount "$0" inside "$@"; fi
+dev=$2
+shift 2
+for name in null zero full random urandom tty; do touch "$dev/$name" && mount --bind "/dev/$name" "$dev/$name" || exit; done
+ln -sf /proc/self/fd "$dev/fd"
+mount --rbind "$dev" /dev && exec "$@"
+EOF
+}
+
+# start_log read|full: a system log; background_stdout log is what it gets, unless nobody reads it and it is full.
+start_log() {
+  mkdir "$BATS_TEST_TMPDIR/dev"
+  start_background log /usr/bin/python3 -uc '
+import os, socket, sys, time
+os.chdir(sys.argv[1])
+log = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+log.bind("log")
+if sys.argv[2] == "full":
+    writer = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+    writer.connect("log")
+    writer.setblocking(False)
+    try:
+        while True: writer.send(b"noise")
+    except BlockingIOError:
+        pass
+print("up")
+while sys.argv[2] == "full": time.sleep(1000)
+while True: print(log.recv(65536).decode())' "$BATS_TEST_TMPDIR/dev" "$1"
+  wait_until grep -q up "$(background_stdout log)"
+}
+
+# start_logged CMD…: start_watched, with that log.
+start_logged() { start_watched ours "$(with_log)" "$BATS_TEST_TMPDIR/dev" "$@"; }
+
+@test "a loss is told in the system log, as an error of user.redlock-cli" {
+  as_root
+  start_log read
+  start_logged "$(telltale)" "$BATS_TEST_TMPDIR/lease"
+  redis 0 set demo theirs ex 60
+  wait_background ours
+  wait_until grep -q "^<11>.* redlock-cli\[[0-9]*\]: demo: lost: it is held by a foreign client.*; process [0-9]* was to have the lock: " \
+    "$(background_stdout log)"
+  wait_until is_dead "$HOLDER"
+  refute grep -q UNSAFE "$(background_stdout log)"
+}
+
+@test "a system log that hangs holds nothing up" {
+  as_root
+  start_log full
+  start_logged "$(telltale)" "$BATS_TEST_TMPDIR/lease"
+  redis 0 pexpire demo 1
+  wait_until is_dead "$HOLDER"
+  wait_background ours
+  assert_equal "$status" 7
+  assert_regex "$(said)" "lost: it is gone.*
+stop signal$"
+}
+
+@test "what is dead only after the end of the lease is called unsafe in the system log, and by how much" {
+  as_root
+  start_log read
+  start_logged "$(telltale)" "$BATS_TEST_TMPDIR/lease"
+  kill -STOP "$HOLDER"
+  wait_for_no_key 0 demo
+  kill -CONT "$HOLDER"
+  wait_until is_dead "$HOLDER"
+  wait_background ours
+  wait_until grep -q "^<11>.*: demo: UNSAFE: what descends from process [0-9]* was dead only [0-9.]*m\?s after the end of the lease" \
+    "$(background_stdout log)"
+}
+
+@test "what cannot be killed is called unsafe in the system log, and the lock is not released" {
+  as_root
+  start_log read
+  # Without CAP_KILL root may not signal another user's process.
+  start_logged setpriv --bounding-set=-kill bash -c '
+    redlock-cli acquire -k demo --while-pid $$ -t 4s --grace 300ms --token-file "$0/lease"
+    setpriv --reuid 65534 --regid 65534 --clear-groups sleep 1000 & echo "$!" >"$0/pids"
+    echo ready; wait' "$BATS_TEST_TMPDIR"
+  local other
+  other=$(<"$BATS_TEST_TMPDIR/pids")
+  wait_until grep -q "^Uid:.65534" "/proc/$other/status"
+  pause_server 0
+  wait_until is_dead "$HOLDER"
+  resume_server 0
+  wait_until grep -q "UNSAFE: processes could not be killed and still run, .* after the end of the lease: $other" "$(background_stdout log)"
+  assert is_alive "$other"
+  kill -KILL "$other"
+  wait_background ours
+}
