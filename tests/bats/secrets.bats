@@ -163,7 +163,8 @@ quiet() {
     refute_output --partial unter2
   done
   for value in 'redis://locker:my hunter2@redis' 'redis://hunter2@redis' \
-    'redis://:x@hunter2@redis' 'redis://:a/hunter2@redis'; do
+    'redis://:x@hunter2@redis' 'redis://:a/hunter2@redis' 'VALKEY://:hunter2@redis' \
+    $' redis://:hunter2@redis\n'; do
     REDLOCK_SERVER=$value run -0 redlock-cli doctor --settings
     assert_line "server = redis://...@redis:6379 (REDLOCK_SERVER)"
   done
@@ -229,6 +230,8 @@ in_argv_of() { tr '\0' ' ' <"/proc/$1/cmdline"; }
   quiet 64 redlock-cli run -k demo --servr "$url" -- true
   quiet 64 redlock-cli status "$url"
   quiet 64 redlock-cli "$url"
+  quiet 64 redlock-cli REDIS:/s3cr3t
+  quiet 64 redlock-cli valkey:/s3cr3t
   quiet 64 redlock-cli acquire -S redis://h -k demo -t "$url"
   quiet 64 redlock-cli acquire -S redis://h -k demo -t 60s -E "$url"
   quiet 64 redlock-cli run -k demo "-q=$url" -- true
