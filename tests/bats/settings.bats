@@ -375,7 +375,7 @@ server = \"redis://host:6379\"; did you mean 'server'?" redlock-cli run -k demo 
   local -a as_nobody=(setpriv --reuid nobody --clear-groups "$public/redlock-cli" doctor --settings)
   unset XDG_CONFIG_HOME
   HOME=$public/theirs run -0 "${as_nobody[@]}"
-  assert_line "conflict-exit-code (default)"
+  assert_line "conflict-exit-code = 75 (default)"
   HOME=$public/theirs run -0 "${as_nobody[@]}" -v
   assert_output --partial "$public/theirs/.config/redlock-cli/config.toml: skipped: "
   XDG_CONFIG_HOME=$public/theirs/.config run -0 "${as_nobody[@]}"
