@@ -11,7 +11,7 @@ _redlock_cli_options() {
     run) words="$every $takes_lock -c --command --descendants --min-hold --isolate --status-fd" ;;
     acquire) words="$every $takes_lock --while-pid --export --token-file" ;;
     extend) words="$every -t --ttl --token-file --restart-guard --replicas" ;;
-    release) words="$every --token-file --force --if-fence" ;;
+    release) words="$every --token-file --force --if-fence --reason" ;;
     status) words="$every --exit-code --watch" ;;
     doctor) words="$every --restart-guard --replicas --settings" ;;
     *) words='-h --help -V --version' ;;
@@ -70,7 +70,7 @@ _redlock_cli_offer_value() {
       ;;
     # Whatever one likes.
     -k | --key | -w | --wait | --timeout | --unavailable-wait | -t | --ttl | -E | --conflict-exit-code | --note | --retry-delay | \
-      -c | --command | --grace | --min-hold | --status-fd | --if-fence | --slots | --restart-guard | --replicas | --server-timeout | --user | --sni) ;;
+      -c | --command | --grace | --min-hold | --status-fd | --if-fence | --reason | --slots | --restart-guard | --replicas | --server-timeout | --user | --sni) ;;
     *) return 1 ;;
   esac
 }

@@ -52,6 +52,10 @@ lint=$(mandoc -Tlint -W warning "$page" 2>&1) || true
 # Overstruck letters are how a terminal shows bold and underlined ones.
 shown=$(mandoc -Tascii -Owidth=900 "$page" 2>/dev/null | sed 's/.\x08//g')
 
+# Quotes within parentheses on one line of a macro are shown as one inside the other.
+broken_quotes=$(mandoc -Tutf8 -Owidth=900 "$page" 2>/dev/null | sed 's/.\x08//g' | grep -oE '‘[^’]*‘[^’]*|’’' || true)
+[[ -z $broken_quotes ]] || problem "$page: quotes within quotes: ${broken_quotes//$'\n'/; }"
+
 # section TITLE: its lines.
 section() { awk -v title="$1" '/^[A-Z]/ { inside = $0 == title; next } inside' <<<"$shown"; }
 

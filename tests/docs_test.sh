@@ -58,6 +58,7 @@ plant $page 's/^\.It 77$/.It 80\nunconfirmed\n&/' "$page: EXIT STATUS: unknown t
 plant $page '/^\.It 128\+n$/,+1d' "$page: EXIT STATUS: 128+n is missing"
 plant $page 's/ \+pttl / /' "$page: rights: missing: pttl"
 plant $page 's/^\.Sh NOTES$/&\n.Planted/' "$page: mandoc: "
+plant $page 's/^\.Sh NOTES$/&\n.Pq Ql one , Ql two/' "$page: quotes within quotes"
 plant src/store/scripts/inspect.lua "\$a redis.call('PLANTED', LOCK)" "$page: rights: missing: planted"
 
 completion=completions/redlock-cli.bash

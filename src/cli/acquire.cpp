@@ -14,6 +14,7 @@
 #include "cli/acquisition.hpp"
 #include "cli/command_error.hpp"
 #include "cli/commands.hpp"
+#include "cli/lease_file.hpp"
 #include "cli/leftovers.hpp"
 #include "cli/lock_options.hpp"
 #include "cli/run_options.hpp"
@@ -74,6 +75,15 @@ std::optional<WhilePid> watch(const Settings& settings, std::optional<pid_t> pid
   return WhilePid{open_process(settings, *pid), read_stop_plan(settings, ttl, demands)};
 }
 
+std::optional<std::string> read_token_file(const Settings& settings) {
+  auto path = settings.text("token-file");
+  if (!path) return path;
+  if (const auto checked = check_lease_file_target(*path); !checked) {
+    throw CommandError(ExitCode::config, "--token-file: " + checked.error());
+  }
+  return path;
+}
+
 AcquireOptions read_options(const Settings& settings) {
   std::vector<Resource> resources = read_keys(settings);
   ServerOptions servers = read_server_options(settings);
@@ -91,9 +101,10 @@ AcquireOptions read_options(const Settings& settings) {
   if (!ttl) ttl = require_room(Ttl::from(default_kept_ttl).value(), demands);
   Owner owner = read_owner(settings);
   name_the_script(owner, pid.value_or(::getppid()));
+  owner.renewed_for = pid ? Duration(ttl->length()) : Duration::zero();
   return {
       read_lock_options(settings, std::move(resources), *ttl, std::move(servers), std::move(owner)),
-      settings.flag("export"), settings.text("token-file"), watch(settings, pid, *ttl, demands)};
+      settings.flag("export"), read_token_file(settings), watch(settings, pid, *ttl, demands)};
 }
 
 asio::awaitable<Finish> acquire_and_print(Session& session, Acquisition& acquisition) {

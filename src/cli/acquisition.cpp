@@ -70,8 +70,9 @@ Handout Acquisition::fail(const SetFailure& failed) const {
   if (failure.why == AttemptFailure::Why::interrupted) return interrupted();
   const FailureMeaning meaning = meaning_of(failure.why);
   const bool busy = meaning.code == ExitCode::busy;
-  output::Outcome outcome =
-      outcome_of("acquire", {failed.resource}, meaning.code, output::failure_text(failure, session_.electorate().size()));
+  const std::string text =
+      output::failure_text(failed.resource, failure, session_.electorate().size()) + (busy ? end_of_wait_text(options_.wait) : "");
+  output::Outcome outcome = outcome_of("acquire", {failed.resource}, meaning.code, text);
   if (busy) outcome.exit_code = options_.conflict_exit_code;
   outcome.holder = failure.holder;
   outcome.faults = failure.faults;

@@ -4,7 +4,6 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <cctype>
 #include <cstdio>
 
 #include "cli/command_error.hpp"
@@ -75,6 +74,21 @@ std::vector<std::string> with_empty_values(const std::vector<std::string>& argum
     is_value = !is_value && named_by(word, every_command).takes_next;
   }
   return words;
+}
+
+/// The value of an option that stands in a word of its own must not look like an option: most often it is one, behind a variable that is
+/// not set (`-k $UNSET -n`).
+void demand_clear_values(const std::vector<std::string>& arguments) {
+  for (std::size_t i = 0; i + 1 < arguments.size(); ++i) {
+    const Named named = named_by(arguments[i], every_command);
+    if (!named.takes_next) continue;
+    ++i;
+    const std::string& value = arguments[i];
+    if (value.size() < 2 || value.front() != '-') continue;
+    const std::string shown = shell_word(shown_word(value));
+    throw CommandError(ExitCode::usage, fmt::format("--{} needs a value, and {} looks like an option; if it is the value, write --{}={}",
+                                                    named.option->name, shown, named.option->name, shown));
+  }
 }
 
 /// CLI11's help, with usage lines of our own: its own would say neither -k nor --.
@@ -204,31 +218,23 @@ void demand_known_command(const std::vector<std::string>& arguments) {
 /// `-s` means a shared lock to flock(1) users; with a URL behind it, the server was meant.
 void hint_at_server_option(const std::vector<std::string>& arguments) {
   for (std::size_t i = 0; i + 1 < arguments.size(); ++i) {
-    if (arguments[i] == "-s" && arguments[i + 1].find("://") != std::string::npos) {
+    const std::string& next = arguments[i + 1];
+    const bool is_url = next.find("://") != std::string::npos || next.starts_with("unix:") ||
+                        next.starts_with("local:");
+    if (arguments[i] == "-s" && is_url) {
       throw CommandError(ExitCode::usage, "a server is named with a capital -S: -S " +
-                                              escape_for_terminal(shown_word(arguments[i + 1])));
+                                              escape_for_terminal(shown_word(next)));
     }
   }
 }
 
-/// As one would type it: quoted only when it must be.
-std::string as_shell_word(const std::string& word) {
-  const bool plain = !word.empty() && std::all_of(word.begin(), word.end(), [](unsigned char c) {
-    return std::isalnum(c) != 0 || std::string_view("-_./:=@,+%").find(static_cast<char>(c)) != std::string_view::npos;
-  });
-  if (plain) return word;
-  // What a terminal would act on is shown escaped; a backslash alone is not of that kind, and must stay as it is to be typed again.
-  std::string without_backslashes = word;
-  std::erase(without_backslashes, '\\');
-  const bool safe = escape_for_terminal(without_backslashes) == without_backslashes;
-  return shell_quote(safe ? word : escape_for_terminal(word));
-}
-
-std::string corrected_line(const std::vector<std::string>& arguments, std::size_t command) {
+/// `run` with -- before word number `command`, and with a key if there is none.
+std::string corrected_line(const std::vector<std::string>& arguments, std::size_t command, bool has_key) {
   std::string line = "redlock-cli";
   for (std::size_t word = 0; word < arguments.size(); ++word) {
     if (word == command) line += " --";
-    line += " " + as_shell_word(shown_word(arguments[word]));
+    line += " " + shell_word(shown_word(arguments[word]));
+    if (word == 0 && !has_key) line += " -k KEY";
   }
   if (command == arguments.size()) line += " -- CMD";
   return line;
@@ -236,18 +242,26 @@ std::string corrected_line(const std::vector<std::string>& arguments, std::size_
 
 /// Ends a `run` without `--`, unless it asks for help or names a shell text. What stands behind the command's name is the command's.
 void demand_dashes(const std::vector<std::string>& arguments) {
-  bool complete = false;
+  bool asks_for_help = false;
+  bool has_text = false;
+  bool has_key = false;
   std::size_t command = 1;  // the first word that is neither an option of ours nor the value of one
   while (command < arguments.size() && arguments[command].starts_with('-')) {
     const std::string& word = arguments[command];
     const Named named = named_by(word, for_run);
-    if (word == "-h" || word == "--help" || (named.option != nullptr && named.option->name == "command")) complete = true;
+    if (word == "-h" || word == "--help") asks_for_help = true;
+    if (named.option != nullptr && named.option->name == "command") has_text = true;
+    if (named.option != nullptr && named.option->name == "key") has_key = true;
     command += named.takes_next ? 2 : 1;
   }
   if (command > arguments.size()) return;  // the parser says which value is missing
-  if (!complete || command < arguments.size()) {
-    throw CommandError(ExitCode::usage, "run needs -- before the command: " + corrected_line(arguments, command));
+  if (has_text && command < arguments.size()) {
+    throw CommandError(ExitCode::usage,
+                       fmt::format("-c takes one word, the whole text for the shell, and {} is one too many: put all of it in quotes",
+                                   shell_word(shown_word(arguments[command]))));
   }
+  if (asks_for_help || has_text) return;
+  throw CommandError(ExitCode::usage, "run needs -- before the command: " + corrected_line(arguments, command, has_key));
 }
 
 }  // namespace
@@ -257,6 +271,7 @@ std::optional<CommandLine> parse_command_line(const std::vector<std::string>& ar
   const std::vector<std::string> ours(arguments.begin(), dashes);
   hint_at_server_option(ours);
   demand_known_command(ours);
+  demand_clear_values(ours);
   if (names_command(ours, "run") && dashes == arguments.end()) demand_dashes(ours);
   Parser parser(ours);
   if (!parser.parse(with_empty_values(ours))) return std::nullopt;

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <pwd.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
@@ -124,6 +125,12 @@ std::string without_comments(const std::string& path, std::istream& stream) {
 
 }  // namespace
 
+bool is_withheld(const std::string& path) {
+  struct stat info {};
+  return path == system_config && ::stat(path.c_str(), &info) == 0 && S_ISREG(info.st_mode) && info.st_uid == 0 &&
+         ::access(path.c_str(), R_OK) != 0 && errno == EACCES;
+}
+
 ConfigPaths config_paths(const std::optional<std::string>& chosen) {
   if (chosen) return {{*chosen}, std::nullopt};
   ConfigPaths paths;
@@ -145,7 +152,9 @@ std::optional<ConfigFile> read_config_file(const std::string& path) {
     if (errno == ENOENT || errno == ENOTDIR) return std::nullopt;
     refuse(path, std::strerror(errno));
   }
-  if (!S_ISREG(info.st_mode)) refuse(path, "is not a regular file");
+  // /dev/null is how one says "no settings".
+  const bool is_null = S_ISCHR(info.st_mode) && info.st_rdev == makedev(1, 3);
+  if (!S_ISREG(info.st_mode) && !is_null) refuse(path, "is not a regular file");
   std::ifstream stream(path);
   if (!stream) refuse(path, std::strerror(errno));
   const std::string text = without_comments(path, stream);

@@ -19,6 +19,9 @@ struct ConfigFile {
 /// any file.
 std::optional<ConfigFile> read_config_file(const std::string& path);
 
+/// Whether this is the system's file, and belongs to root, who keeps us from reading it.
+bool is_withheld(const std::string& path);
+
 /// The files to read: `chosen` alone when it is set, else the user's and the system's.
 struct ConfigPaths {
   std::vector<std::string> strongest_first;

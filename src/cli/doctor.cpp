@@ -58,12 +58,15 @@ Finish show_settings(const Settings& settings) {
     if (option.source == OptionSource::line) continue;
     const auto setting = settings.find(option.name);
     const std::string value = setting ? shown_value(option, *setting) : "";
-    text += fmt::format("{}{}\n", option.name,
-                        setting ? fmt::format(" = {} ({})", escape_for_terminal(value), setting->where) : std::string(" (default)"));
+    const std::string shown = setting                   ? fmt::format(" = {} ({})", escape_for_terminal(value), setting->where)
+                              : option.fallback.empty() ? std::string(" (not set)")
+                                                        : fmt::format(" = {} (default)", option.fallback);
+    text += fmt::format("{}{}\n", option.name, shown);
     nlohmann::ordered_json entry;
     entry["name"] = option.name;
     entry["value"] = setting ? nlohmann::ordered_json(to_valid_utf8(value)) : nlohmann::ordered_json(nullptr);
     entry["where"] = setting ? nlohmann::ordered_json(to_valid_utf8(setting->where)) : nlohmann::ordered_json(nullptr);
+    entry["default"] = option.fallback.empty() ? nlohmann::ordered_json(nullptr) : nlohmann::ordered_json(option.fallback);
     json["settings"].push_back(std::move(entry));
   }
   print_result(settings.flag("json") ? json.dump() + "\n" : text);

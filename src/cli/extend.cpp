@@ -1,11 +1,14 @@
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "cli/commands.hpp"
 #include "cli/enclosing.hpp"
 #include "cli/lease_source.hpp"
 #include "cli/lock_options.hpp"
 #include "cli/outcome.hpp"
 #include "cli/session.hpp"
+#include "core/validity.hpp"
 #include "engine/borrowed_lease.hpp"
 #include "engine/held_lease.hpp"
 #include "output/describe.hpp"
@@ -52,13 +55,25 @@ asio::awaitable<ExtendResult> extend_one(Electorate& electorate, LeaseHandle::Pa
   co_return co_await held.extend(ttl, Instant::max(), /*by_hand=*/true);
 }
 
+/// What is true of every lease now: one that had more time left has kept it, and a borrowed one is not ours to extend.
+std::string success_text(const LeaseHandle& handle, Ttl ttl) {
+  const auto borrowed = std::count_if(handle.parts.begin(), handle.parts.end(), [](const auto& part) { return part.borrowed; });
+  const std::string lasts = fmt::format("lasts for at least {} from now on", format_duration(ttl.length()));
+  if (borrowed == 0) return "the lease " + lasts;
+  const std::string stands = "is kept by the run around this one, and still stands; nothing was extended";
+  if (static_cast<std::size_t>(borrowed) == handle.parts.size()) return "the lease " + stands;
+  return fmt::format("what is ours {}; the rest {}", lasts, stands);
+}
+
 /// Every key, also behind one that failed; the first failure is the outcome.
 asio::awaitable<Finish> extend(Session& session, const LeaseHandle& handle, Ttl ttl) {
   std::optional<output::Outcome> failure;
   std::vector<Resource> resources;
   std::vector<ServerFault> faults;
+  std::optional<Instant> end;  // of those that are ours to extend
   for (const LeaseHandle::Part& part : handle.parts) {
     const ExtendResult result = co_await extend_one(session.electorate(), part, ttl);
+    if (!part.borrowed) end = std::min(end.value_or(Instant::max()), deadline(result.t0, ttl));
     resources.push_back(part.resource);
     faults.insert(faults.end(), result.faults.begin(), result.faults.end());
     output::Outcome outcome = outcome_of_extend(session, part.resource, result, session.electorate().size());
@@ -66,20 +81,22 @@ asio::awaitable<Finish> extend(Session& session, const LeaseHandle& handle, Ttl 
   }
   co_await session.electorate().close(Farewell::brief);
   output::Outcome all = outcome_of("extend", resources, ExitCode::done, {});
-  all.result = "extended";
+  all.result = end ? "extended" : "enclosed";
   all.faults = std::move(faults);
-  if (!failure) session.console().detail(fmt::format("{}: extended by {}", output::keys_text(resources), format_duration(ttl.length())));
+  if (!failure) session.console().detail(fmt::format("{}: {}", output::keys_text(resources), success_text(handle, ttl)));
   const output::Outcome& outcome = failure ? *failure : all;
-  if (session.json()) print_result(output::outcome_json(outcome) + "\n");
+  const std::optional<Duration> valid = end ? std::optional(*end - session.clock().now()) : std::nullopt;
+  if (session.json()) print_result((failure ? output::outcome_json(outcome) : output::extend_json(outcome, valid)) + "\n");
   co_return Finish{outcome.exit_code};
 }
 
 }  // namespace
 
 Finish extend_command(const Settings& settings) {
-  const ServerOptions servers = read_server_options(settings);
-  const Ttl ttl = require_ttl(settings, TtlDemands{servers.timeout, Duration::zero(), /*supervised=*/false}, ": how long the lease is to last from now on");
-  demand_within_guard(settings, servers, "ttl", ttl.length());
+  ServerOptions servers = read_server_options(settings);
+  const Ttl ttl = require_ttl(settings, TtlDemands{servers.timeout, Duration::zero(), /*supervised=*/false},
+                              ": how long the lease is to last from now on");
+  raise_restart_guard(settings, servers, "ttl", ttl.length());
   const LeaseHandle handle = find_lease(settings, servers);
   Session session(settings, servers, servers.timeout.value_or(default_server_timeout(ttl)));
   return session.run(extend(session, handle, ttl));

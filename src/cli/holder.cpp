@@ -99,6 +99,7 @@ class Holder {
       }
     }
     co_await session_.electorate().close(report_.leases.empty() ? Farewell::thorough : Farewell::brief);
+    if (report_.released) tell_missing_votes();
     tell(*finish);
     co_return 0;
   }
@@ -161,7 +162,9 @@ class Holder {
     if (failure.why == AttemptFailure::Why::interrupted) return interrupted();
     const FailureMeaning meaning = meaning_of(failure.why);
     const bool busy = meaning.code == ExitCode::busy;
-    conclude(meaning.code, output::failure_text(failure, session_.electorate().size()), {failed.resource});
+    conclude(meaning.code,
+             output::failure_text(failed.resource, failure, session_.electorate().size()) + (busy ? end_of_wait_text(options_.wait) : ""),
+             {failed.resource});
     report_.outcome.holder = failure.holder;
     report_.outcome.faults = failure.faults;
     if (busy) report_.outcome.exit_code = options_.conflict_exit_code;
@@ -285,6 +288,7 @@ class Holder {
       if (tenancy->over) return;
       tenancy->supervisor.move_deadline(tenancy->leases->deadline());
       tenancy->trouble.clear();
+      tell_missing_votes();
       session_.console().debug(fmt::format("{}: {}", key_, after_trouble ? "renewed again" : "extended"));
     };
     events.in_trouble = [this, tenancy](const Resource& resource, const LeaseInTrouble& trouble) {
@@ -369,10 +373,28 @@ class Holder {
     return Finish{*report_.command_exit};
   }
 
+  /// A quorum is enough, but one that is short of servers may soon be none. Once for each state.
+  void tell_missing_votes() {
+    std::string text = output::missing_votes_text(session_.electorate().faults(), session_.electorate().size());
+    if (text == missing_votes_) return;
+    missing_votes_ = std::move(text);
+    session_.console().detail(fmt::format("{}: {}", key_, missing_votes_.empty() ? "all servers vote again" : missing_votes_));
+  }
+
+  /// What others read of us for as long as the lease is kept behind the command's end.
+  [[nodiscard]] std::optional<Owner> finished_owner(Duration keep) const {
+    if (keep <= Duration::zero()) return std::nullopt;
+    Owner owner = options_.owner;
+    owner.renewed_for = Duration::zero();
+    owner.finished = Finished{keep, report_.command_exit, report_.command_signal};
+    return owner;
+  }
+
   /// Gives the lease back, or leaves it to end after `keep`; one that turns out not to be ours any more was lost while the command ran.
   asio::awaitable<Finish> release(Tenancy& tenancy, Finish finish, Duration keep = Duration::zero()) {
     tenancy.over = true;
-    const SetReleaseResult released = co_await tenancy.leases->release(/*by_hand=*/false, keep);
+    const std::optional<Owner> finished = finished_owner(keep);
+    const SetReleaseResult released = co_await tenancy.leases->release(/*by_hand=*/false, keep, finished);
     const ReleaseResult& result = released.result;
     const bool ours = has_tenure(*tenancy.leases, Tenure::own);
     report_.released = ours && result.decision == ReleaseDecision::released;
@@ -425,6 +447,7 @@ class Holder {
   std::shared_ptr<Tenancy> tenancy_;
   std::optional<pid_t> job_group_;
   std::string key_;
+  std::string missing_votes_;  ///< as it was told last
   output::RunReport report_;
   std::optional<Resource> lost_;  ///< which of the keys, until it is told
   std::vector<pid_t> nested_;     ///< holders that live on our lease, once the command has ended

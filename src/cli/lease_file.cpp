@@ -84,6 +84,14 @@ std::string failed_export_line(int exit_code) {
   return forget_slot() + fmt::format("unset REDLOCK_KEY REDLOCK_TOKEN REDLOCK_FENCE REDLOCK_LEASE; (exit {})\n", exit_code);
 }
 
+Result<void, std::string> check_lease_file_target(const std::string& path) {
+  struct stat info {};
+  // What cannot be looked at cannot be written either, and the attempt says why.
+  if (::lstat(path.c_str(), &info) != 0 || S_ISREG(info.st_mode)) return {};
+  const std::string_view what = S_ISLNK(info.st_mode) ? "is a symbolic link" : "is not a regular file";
+  return failure(path, fmt::format("{}; a lease file would take its place", what));
+}
+
 Result<void, std::string> write_lease_file(const std::string& path, const LeaseHandle& handle) {
   const std::string temporary = fmt::format("{}.{:016x}", path, random_bits());
   UniqueFd fd(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, S_IRUSR | S_IWUSR));

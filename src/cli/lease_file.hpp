@@ -29,6 +29,10 @@ std::string export_line(const LeaseHandle& handle);
 /// What --export prints when there is no lease: it makes `eval` unset the variables and fail with `exit_code`.
 std::string failed_export_line(int exit_code);
 
+/// Whether a lease file may take the place of what is there: a regular file, or nothing. A rename would replace anything else, too, a
+/// device or a symbolic link as well. The error is one clause for the user.
+Result<void, std::string> check_lease_file_target(const std::string& path);
+
 /// Writes the lease as `NAME='value'` lines: a new file of mode 0600, synced, then renamed over `path`; nobody ever sees half of it.
 /// The error is one clause for the user.
 Result<void, std::string> write_lease_file(const std::string& path, const LeaseHandle& handle);

@@ -8,6 +8,7 @@
 #include "cli/lease_file.hpp"
 #include "cli/lock_options.hpp"
 #include "output/describe.hpp"
+#include "support/text.hpp"
 
 namespace redlock::cli {
 namespace {
@@ -69,8 +70,11 @@ LeaseHandle find_lease(const Settings& settings, const ServerOptions& servers) {
                                                     output::keys_text(read_keys(settings))));
   }
   if (handle->servers != fingerprint(servers)) {
-    throw CommandError(ExitCode::config, fmt::format("the lease on {} was taken on another set of servers than the one now set",
-                                                     output::keys_text(resources)));
+    throw CommandError(
+        ExitCode::config,
+        fmt::format("the lease on {} was taken on another set of servers, or on the same spelled otherwise; set them as they "
+                    "were when it was acquired. Now set: {}",
+                    output::keys_text(resources), escape_for_terminal(fmt::format("{}", fmt::join(names_of(servers), ", ")))));
   }
   return *handle;
 }

@@ -147,7 +147,7 @@ Ttl require_ttl(const Settings& settings, const TtlDemands& demands, std::string
 }
 
 LockOptions read_lock_options(const Settings& settings, std::vector<Resource> resources, Ttl ttl, ServerOptions servers, Owner owner) {
-  demand_within_guard(settings, servers, "ttl", ttl.length());
+  raise_restart_guard(settings, servers, "ttl", ttl.length());
   const Duration timeout = servers.timeout.value_or(default_server_timeout(ttl));
   const Mode mode = read_mode(settings, resources);
   return {std::move(resources),
@@ -160,12 +160,23 @@ LockOptions read_lock_options(const Settings& settings, std::vector<Resource> re
           mode};
 }
 
-Owner read_owner(const Settings& settings) {
+Owner this_user() {
   Owner owner;
   owner.host = host_name();
   owner.user = user_name();
-  owner.note = settings.text("note").value_or("");
-  if (owner.note.size() > max_owner_field) Settings::refuse(*settings.find("note"), fmt::format("longer than {} bytes", max_owner_field));
+  return owner;
+}
+
+std::string read_note(const Setting& setting) {
+  if (setting.values.size() != 1) Settings::refuse(setting, "takes one value");
+  const std::string& note = setting.values.front();
+  if (note.size() > max_owner_field) Settings::refuse(setting, fmt::format("longer than {} bytes", max_owner_field));
+  return note;
+}
+
+Owner read_owner(const Settings& settings) {
+  Owner owner = this_user();
+  if (const auto note = settings.find("note")) owner.note = read_note(*note);
   return owner;
 }
 

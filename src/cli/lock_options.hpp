@@ -41,6 +41,12 @@ Ttl require_room(Ttl fallback, const TtlDemands& demands);
 /// --ttl of a command that cannot do without; `why` follows "needs --ttl DUR".
 Ttl require_ttl(const Settings& settings, const TtlDemands& demands, std::string_view why);
 
+/// Host and user.
+Owner this_user();
+
+/// The text of --note or --reason; refused when it is too long.
+std::string read_note(const Setting& setting);
+
 /// Host, user and --note; pid and command are the caller's to fill in.
 Owner read_owner(const Settings& settings);
 

@@ -5,7 +5,10 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <charconv>
+#include <cstdlib>
 #include <exception>
+#include <optional>
 #include <string>
 #include <system_error>
 #include <vector>
@@ -17,6 +20,7 @@
 #include "cli/console.hpp"
 #include "cli/lease_file.hpp"
 #include "cli/outcome.hpp"
+#include "cli/run_options.hpp"
 #include "support/text.hpp"
 
 namespace redlock::cli {
@@ -56,13 +60,34 @@ bool has_option(const std::vector<std::string>& arguments, std::string_view word
   return std::find(arguments.begin(), dashes, word) != dashes;
 }
 
-/// An error before a command began its work, for whoever reads our output: `--json` gets an object, and
+/// The descriptor that --status-fd, or its variable, names; nothing when that makes no sense.
+std::optional<int> status_fd_among(const std::vector<std::string>& arguments) {
+  constexpr std::string_view flag = "--status-fd";
+  const char* const variable = std::getenv("REDLOCK_STATUS_FD");
+  std::string text = variable != nullptr ? variable : "";
+  const auto dashes = std::find(arguments.begin(), arguments.end(), "--");
+  for (auto word = arguments.begin(); word != dashes; ++word) {
+    if (*word == flag && word + 1 != dashes) text = *(word + 1);
+    if (word->starts_with(flag) && word->substr(flag.size()).starts_with('=')) text = word->substr(flag.size() + 1);
+  }
+  int fd = -1;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), fd);
+  if (error != std::errc() || end != text.data() + text.size() || fd < 0 || !is_given_for_writing(fd)) return std::nullopt;
+  return fd;
+}
+
+/// An error before a command began its work, for whoever reads our output: `--json` and `--status-fd` get an object, and
 /// `eval "$(redlock-cli acquire --export …)"` fails whatever went wrong. The settings may be what could not be read, so the words count.
 void tell_readers(const std::vector<std::string>& arguments, ExitCode code, std::string_view text) {
   const std::string command = arguments.empty() ? std::string() : arguments.front();
+  const output::Outcome outcome = outcome_of(command, {}, code, std::string(text));
   if (has_option(arguments, "--json")) {
-    output::Outcome outcome{command, {}, std::string(result_word(code)), to_int(code), std::string(text), std::nullopt, {}};
     write_all(command == "run" ? STDERR_FILENO : STDOUT_FILENO, output::outcome_json(outcome) + "\n");
+  }
+  if (command == "run") {
+    output::RunReport report;
+    report.outcome = outcome;
+    if (const auto fd = status_fd_among(arguments)) write_all(*fd, output::run_json(report) + "\n");
   }
   if (command == "acquire" && has_option(arguments, "--export")) write_all(STDOUT_FILENO, failed_export_line(to_int(code)));
 }

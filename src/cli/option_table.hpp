@@ -50,6 +50,7 @@ struct OptionSpec {
   unsigned commands;
   OptionSource source;
   std::string_view help;
+  std::string_view fallback = {};  ///< what holds where it is set nowhere, as `doctor --settings` shows it; empty: nothing does
 };
 
 std::span<const CommandSpec> command_table();

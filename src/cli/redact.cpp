@@ -6,12 +6,20 @@
 
 #include "store/local/place.hpp"
 #include "store/redis/endpoint.hpp"
+#include "support/text.hpp"
 
 namespace redlock::cli {
 namespace {
 
 constexpr std::string_view separator = "://";
 constexpr std::string_view hidden = "...";
+
+/// A secret of a CI system, or a line of a file, often ends with a newline.
+std::string without_margins(std::string_view text) {
+  constexpr std::string_view blank = " \t\r\n";
+  const std::size_t begin = std::min(text.find_first_not_of(blank), text.size());
+  return std::string(text.substr(begin, text.find_last_not_of(blank) + 1 - begin));
+}
 
 std::optional<std::string> shown_server(const std::string& url) {
   if (local::is_place(url)) {
@@ -30,8 +38,10 @@ std::optional<std::string> shown_server(const std::string& url) {
 
 /// Whether a password may be in it: it is, or was meant as, a server; or it has a login, or a
 /// query.
-bool may_hold_login(std::string_view text) {
-  constexpr std::array schemes{"redis", "unix", "sentinel", "cluster"};
+bool may_hold_login(std::string_view word) {
+  const std::string lower = lower_case(word);
+  const std::string_view text = lower;
+  constexpr std::array schemes{"redis", "valkey", "unix", "sentinel", "cluster"};
   for (const std::string_view scheme : schemes) {
     for (std::size_t at = text.find(scheme); at != text.npos; at = text.find(scheme, at + 1)) {
       const std::string_view behind = text.substr(at + scheme.size());
@@ -65,7 +75,7 @@ std::vector<std::string> split_servers(const std::string& value) {
   std::size_t begin = 0;
   for (;;) {
     const std::size_t comma = value.find(',', begin);
-    std::string part = value.substr(begin, comma - begin);
+    std::string part = without_margins(std::string_view(value).substr(begin, comma - begin));
     const bool is_url = part.find(separator) != std::string::npos || local::is_place(part);
     if (begin > 0 && !is_url && redis::names_several_hosts(urls.back())) {
       urls.back() += "," + part;

@@ -73,8 +73,9 @@ output::Outcome outcome_of_release(const Resource& resource, const ReleaseResult
       break;
     case ReleaseDecision::supervised:
       outcome = outcome_of("release", {resource}, ExitCode::usage,
-                           "this lease is held by `redlock-cli run`, which releases it when its command ends; `redlock-cli release -k KEY "
-                           "--force` breaks it");
+                           fmt::format("this lease is held by `redlock-cli run`, which releases it when its command ends; `redlock-cli "
+                                       "release {} --force` breaks it",
+                                       output::key_option(resource)));
       outcome.holder = result.supervisor;
       break;
     case ReleaseDecision::unavailable:
@@ -121,13 +122,13 @@ output::Outcome outcome_of_break(const Resource& resource, const std::vector<Bre
         outcome_of("release", {resource}, code_for_faults(faults, votes.size()), "no quorum answered; " + output::faults_text(faults));
   } else if (other && broken && broken_by_quorum(votes) == nullptr) {
     outcome = outcome_of("release", {resource}, ExitCode::lost,
-                         fmt::format("broken at {} of {} servers only, the others have another fence: held by {}", times_broken, votes.size(),
-                                     output::holder_text(*other)));
+                         fmt::format("broken at {} of {} servers only, the others have another fence: {}", times_broken, votes.size(),
+                                     output::held_text(*other)));
   } else if (other && !broken) {
-    outcome = outcome_of("release", {resource}, ExitCode::lost, "left alone, it has another fence: held by " + output::holder_text(*other));
+    outcome = outcome_of("release", {resource}, ExitCode::lost, "left alone, it has another fence: " + output::held_text(*other));
   } else {
     outcome = outcome_of("release", {resource}, ExitCode::done,
-                         broken ? "broken; it was held by " + output::holder_text(*broken) : "nothing to break: it is free");
+                         broken ? "broken; it was " + output::held_text(*broken) : "nothing to break: it is free");
     outcome.result = broken ? "broken" : "free";
   }
   outcome.holder = broken ? broken : other;
@@ -135,10 +136,11 @@ output::Outcome outcome_of_break(const Resource& resource, const std::vector<Bre
   return outcome;
 }
 
-asio::awaitable<Finish> break_them(Session& session, std::vector<Resource> resources, std::optional<Fence> only_if) {
+asio::awaitable<Finish> break_them(Session& session, std::vector<Resource> resources, std::optional<Fence> only_if, Owner breaker) {
   Report report(session);
   for (const Resource& resource : resources) {
-    const std::vector<BreakVote> votes = co_await break_lock(session.electorate(), resource, only_if);
+    const BreakRequest request{resource, only_if, breaker};
+    const std::vector<BreakVote> votes = co_await break_lock(session.electorate(), request);
     const auto faults = faults_among(session.electorate(), [&](std::size_t i) { return &votes[i]; });
     report.add(outcome_of_break(resource, votes, faults));
   }
@@ -153,12 +155,17 @@ Finish release_command(const Settings& settings) {
   const auto fence = settings.number("if-fence", Fence::max);
   const bool force = settings.flag("force");
   if (fence && !force) throw CommandError(ExitCode::usage, "--if-fence goes with --force");
+  Owner breaker = this_user();
+  if (const auto reason = settings.find("reason")) {
+    if (!force) Settings::refuse(*reason, "goes with --force");
+    breaker.note = read_note(*reason);
+  }
   // No ttl of ours to derive it from: the longest default.
   Session session(settings, servers, servers.timeout.value_or(default_server_timeout(*Ttl::from(Ttl::max))));
   if (!force) return session.run(release(session, find_lease(settings, servers)));
   std::vector<Resource> resources = read_keys(settings);
   if (fence && resources.size() > 1) throw CommandError(ExitCode::usage, "--if-fence is for one key at a time");
-  return session.run(break_them(session, std::move(resources), fence ? std::optional(Fence(*fence)) : std::nullopt));
+  return session.run(break_them(session, std::move(resources), fence ? std::optional(Fence(*fence)) : std::nullopt, std::move(breaker)));
 }
 
 }  // namespace redlock::cli

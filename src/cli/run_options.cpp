@@ -95,15 +95,19 @@ std::optional<int> read_status_fd(const Settings& settings) {
   const auto number = settings.number("status-fd", std::numeric_limits<int>::max());
   if (!number) return std::nullopt;
   const int fd = static_cast<int>(*number);
-  const int mode = ::fcntl(fd, F_GETFL);
-  // Close-on-exec: it is none of the caller's then, but one that we opened ourselves.
-  if (mode < 0 || (mode & O_ACCMODE) == O_RDONLY || (::fcntl(fd, F_GETFD) & FD_CLOEXEC) != 0) {
+  if (!is_given_for_writing(fd)) {
     Settings::refuse(*settings.find("status-fd"), fmt::format("descriptor {} is not open for writing", fd));
   }
   return fd;
 }
 
 }  // namespace
+
+bool is_given_for_writing(int fd) {
+  const int mode = ::fcntl(fd, F_GETFL);
+  // Close-on-exec: it is none of the caller's then, but one that we opened ourselves.
+  return mode >= 0 && (mode & O_ACCMODE) != O_RDONLY && (::fcntl(fd, F_GETFD) & FD_CLOEXEC) == 0;
+}
 
 child::StopPlan read_stop_plan(const Settings& settings, Ttl ttl, const TtlDemands& demands) {
   const child::OnLost on_lost = read_on_lost(settings);
@@ -132,8 +136,9 @@ RunOptions read_run_options(const Settings& settings) {
   owner.pid = ::getpid();
   owner.command = basename_of(command.arguments.front());
   owner.supervised = true;
+  owner.renewed_for = ttl.length();
   const Duration min_hold = read_min_hold(settings);
-  demand_within_guard(settings, servers, "min-hold", min_hold);
+  raise_restart_guard(settings, servers, "min-hold", min_hold);
   return {read_lock_options(settings, std::move(resources), ttl, std::move(servers), std::move(owner)),
           read_stop_plan(settings, ttl, demands),
           std::move(command),

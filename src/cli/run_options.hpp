@@ -22,6 +22,9 @@ struct RunOptions : LockOptions {
 /// --grace, --stop-signal, --on-lost and --descendants.
 child::StopPlan read_stop_plan(const Settings& settings, Ttl ttl, const TtlDemands& demands);
 
+/// Whether somebody gave us this descriptor to write to.
+bool is_given_for_writing(int fd);
+
 /// Throws CommandError; also when the command cannot be found (127) or executed (126): that is known before the wait.
 RunOptions read_run_options(const Settings& settings);
 

@@ -36,18 +36,23 @@ std::vector<std::string> urls_of(const Setting& setting) {
   return urls;
 }
 
-std::optional<std::string> default_password(const Settings& settings) {
+struct DefaultPassword {
+  std::string text;
+  bool is_general;  ///< set for whatever server it may fit, as redis-cli uses it
+};
+
+std::optional<DefaultPassword> default_password(const Settings& settings) {
   if (const auto path = settings.text("password-file")) {
     std::ifstream file(*path);
     std::string password;
     if (!file || !std::getline(file, password)) {
       Settings::refuse(*settings.find("password-file"), fmt::format("cannot read a password from {}", escape_for_terminal(*path)));
     }
-    return password;
+    return DefaultPassword{std::move(password), /*is_general=*/false};
   }
   const char* password = std::getenv("REDISCLI_AUTH");
   if (password == nullptr || password[0] == '\0') return std::nullopt;
-  return std::string(password);
+  return DefaultPassword{password, /*is_general=*/true};
 }
 
 /// The server's name without its database: two databases of one process fail together, so they are one vote.
@@ -85,7 +90,11 @@ std::vector<redis::Endpoint> read_endpoints(const Settings& settings, const Sett
   for (const std::string& url : urls) {
     redis::Endpoint endpoint = read_endpoint(setting, url);
     if (!endpoint.user && user) endpoint.user = *user;
-    if (!endpoint.password && password) endpoint.password = *password;
+    if (!endpoint.password && password) {
+      endpoint.password = password->text;
+      // Who names a user wants to be that user.
+      endpoint.password_is_general = password->is_general && !endpoint.user;
+    }
     const std::string name = process_of(endpoint);
     const bool twice = std::any_of(endpoints.begin(), endpoints.end(), [&](const auto& other) { return process_of(other) == name; });
     if (twice)
@@ -166,23 +175,24 @@ ServerOptions read_server_options(const Settings& settings) {
   return options;
 }
 
-void demand_within_guard(const Settings& settings, const ServerOptions& options, std::string_view name, Duration span) {
+void raise_restart_guard(const Settings& settings, ServerOptions& options, std::string_view name, Duration span) {
   if (options.restart_guard <= Duration::zero() || span <= options.restart_guard) return;
-  const auto setting = settings.find(name);
-  const std::string guard = format_duration(options.restart_guard);
-  if (!setting)
-    Settings::refuse(*settings.find("restart-guard"), fmt::format("{} is shorter than the --{} of {}", guard, name, format_duration(span)));
-  Settings::refuse(*setting,
-                   fmt::format("{} is longer than the --restart-guard of {}: a server that restarts would forget such a lease and vote "
-                               "again before it is over; set a --restart-guard that is as long, the same for all clients",
-                               format_duration(span), guard));
+  const std::string length = format_duration(span);
+  make_console(settings).detail(
+      fmt::format("--restart-guard is raised from {} to {}, the --{}: every client of this key needs --restart-guard {}",
+                  format_duration(options.restart_guard), length, name, length));
+  options.restart_guard = span;
 }
 
-std::string fingerprint(const ServerOptions& options) {
+std::vector<std::string> names_of(const ServerOptions& options) {
   std::vector<std::string> names;
   if (options.local) names.push_back(options.local->name());
   for (const redis::Endpoint& endpoint : options.endpoints) names.push_back(endpoint.name());
-  return server_set_fingerprint(std::move(names));
+  return names;
+}
+
+std::string fingerprint(const ServerOptions& options) {
+  return server_set_fingerprint(names_of(options));
 }
 
 }  // namespace redlock::cli

@@ -29,9 +29,13 @@ struct ServerOptions {
 /// none of the servers has (TLS, replicas). Warns when certificates are not verified.
 ServerOptions read_server_options(const Settings& settings);
 
-/// Refuses a span for which a lease may last when it is longer than the restart guard: a server that restarted would vote again before the
-/// lease that it forgot is over. `name` is the setting that the span comes from.
-void demand_within_guard(const Settings& settings, const ServerOptions& options, std::string_view name, Duration span);
+/// Makes the restart guard, where there is one, at least as long as a lease may last (`span`): otherwise a server that restarted votes
+/// again before the lease that it forgot has ended (PROTOCOL R7). Says with -v that the other clients need the same. `name`: the option
+/// that the span comes from.
+void raise_restart_guard(const Settings& settings, ServerOptions& options, std::string_view name, Duration span);
+
+/// Their names, without logins.
+std::vector<std::string> names_of(const ServerOptions& options);
 
 /// What identifies this set of servers in a lease handle.
 std::string fingerprint(const ServerOptions& options);

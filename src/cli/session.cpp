@@ -3,6 +3,7 @@
 #include "store/local/local_server.hpp"
 #include "store/redis/cluster.hpp"
 #include "support/random.hpp"
+#include "support/text.hpp"
 
 namespace redlock::cli {
 
@@ -11,6 +12,10 @@ Session::Session(const Settings& settings, const ServerOptions& options, Duratio
   redis::RedisServerOptions about{options.tls, options.replicas};
   // Who locks must know that the servers are several, and that none has forgotten what it granted; who extends, that they still are.
   about.introduces_itself = options.endpoints.size() > 1 && (settings.line().command->bit & (takes_lock | for_extend)) != 0;
+  about.needless_password = [console = console_, told = std::make_shared<bool>(false)](const std::string& server) {
+    if (std::exchange(*told, true)) return;
+    console.notice(escape_for_terminal(server) + " has no password, so REDISCLI_AUTH is not used");
+  };
   std::vector<std::unique_ptr<LockServer>> servers;
   if (options.local) servers.push_back(std::make_unique<local::LocalServer>(io_->get_executor(), clock_, *options.local));
   for (const redis::Endpoint& endpoint : options.endpoints) {

@@ -34,8 +34,14 @@ std::string Setting::shown() const {
 
 Settings::Settings(CommandLine line) : line_(std::move(line)) {
   const auto chosen = text("config");
+  std::optional<std::string> withheld;
   const ConfigPaths paths = config_paths(chosen);
   for (const std::string& path : paths.strongest_first) {
+    // The administrator's settings need not be everybody's: who names servers of his own can do without them.
+    if (!chosen && find("server") && is_withheld(path)) {
+      withheld = path;
+      continue;
+    }
     if (auto file = read_config_file(path)) {
       files_.push_back(std::move(*file));
     } else if (chosen) {
@@ -51,6 +57,7 @@ Settings::Settings(CommandLine line) : line_(std::move(line)) {
   for (const OptionSpec& option : option_table()) {
     if (option.kind == OptionKind::flag && (option.commands & line_.command->bit) != 0) (void)repeated(option.name);
   }
+  if (withheld) make_console(*this).notice(fmt::format("{}: permission denied; its settings are not used", *withheld));
 }
 
 std::optional<Setting> Settings::find(std::string_view name) const {

@@ -54,7 +54,7 @@ asio::awaitable<Picture> take_picture(Session& session, std::vector<Resource> re
 std::string text_of(const Picture& picture, std::size_t servers, bool listed) {
   std::string text;
   for (const output::KeyStatus& key : picture.keys) {
-    text += fmt::format("{}: {}\n", output::key_text(key.resource), output::inspection_text(key.inspection));
+    text += fmt::format("{}: {}\n", output::key_text(key.resource), output::inspection_text(key.resource, key.inspection));
     if (key.inspection.holder && key.inspection.holder->fence) text += fmt::format("  fence {}\n", key.inspection.holder->fence->text());
     for (const std::string& line : output::company_lines(key.inspection.company)) text += fmt::format("  {}\n", line);
     if (servers == 1 && key.inspection.state != InspectState::unavailable) continue;

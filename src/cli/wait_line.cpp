@@ -4,13 +4,13 @@
 #include <unistd.h>
 
 #include <cstdlib>
+#include <string>
 
 #include "cli/console.hpp"
 
 namespace redlock::cli {
 namespace {
 
-constexpr std::chrono::seconds draw_interval{1};
 constexpr std::size_t usual_columns = 80;
 
 /// ECMA-48: erase to the end of the line.
@@ -39,10 +39,9 @@ bool WaitLine::in_foreground() const {
   return ::tcgetpgrp(STDERR_FILENO) == job_group_;
 }
 
-bool WaitLine::draw(Instant now, std::string_view text) {
+bool WaitLine::draw(std::string_view text) {
   if (!can_draw_ || !in_foreground()) return false;
-  if (drawn_ && now - *drawn_ < draw_interval) return true;
-  drawn_ = now;
+  drawn_ = true;
   // In the last column some terminals go on to the next line.
   const std::string_view shown = cut_to_columns(text, columns() - 1);
   (void)write_all(STDERR_FILENO, std::string("\r").append(shown).append(erase_rest));

@@ -2,11 +2,7 @@
 
 #include <sys/types.h>
 
-#include <optional>
-#include <string>
 #include <string_view>
-
-#include "support/boot_clock.hpp"
 
 namespace redlock::cli {
 
@@ -22,15 +18,15 @@ class WaitLine {
   WaitLine(const WaitLine&) = delete;
   WaitLine& operator=(const WaitLine&) = delete;
 
-  /// Shows `text`, once a second at most. False where there is no such terminal: then it must be said otherwise.
-  bool draw(Instant now, std::string_view text);
+  /// Shows `text`. False where there is no such terminal: then it must be said otherwise.
+  bool draw(std::string_view text);
 
  private:
   [[nodiscard]] bool in_foreground() const;
 
   pid_t job_group_;
   bool can_draw_;
-  std::optional<Instant> drawn_;  ///< empty: there is nothing to take away
+  bool drawn_ = false;  ///< there is something to take away
 };
 
 /// The part of `text` that has room in so many columns; what is wider than ASCII counts as two.

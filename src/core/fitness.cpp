@@ -31,9 +31,10 @@ class Examiner {
       return std::move(fitness_);
     }
     fitness_.votes = !checkup_.lock_fault;
+    rights();
+    if (report_.is_ours) return std::move(fitness_);
     software();
     role();
-    rights();
     persistence();
     eviction();
     replicas();
@@ -112,7 +113,8 @@ class Examiner {
 
   void replicas() {
     if (demands_.replicas == 0) {
-      if (report_.fails_over)
+      // Where there is no replica, none can take its place.
+      if (report_.fails_over && report_.replicas != 0)
         add(Grade::warning, "replicas", "a replica that takes its place may not have got the last locks: set --replicas 1");
       return;
     }

@@ -28,6 +28,7 @@ struct ServerReport {
   std::optional<std::int64_t> max_memory;  ///< bytes, 0: no limit
   std::optional<std::int64_t> replicas;    ///< that are connected and in step
   std::optional<Fault> refuses_scripts;    ///< it would not run a script that it does not know yet
+  bool is_ours = false;                    ///< a store of this program on this host: nobody sets it up, and there is nothing to tell
   bool fails_over = false;                 ///< a replica takes its place when it fails (Sentinel, Cluster)
 };
 

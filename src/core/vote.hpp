@@ -12,14 +12,23 @@
 
 namespace redlock {
 
+/// How the command ended whose `run` left its lease to expire (--min-hold).
+struct Finished {
+  Duration kept{};               ///< how long the lease was to last from then on
+  std::optional<int> exit_code;  ///< of the command, or
+  std::optional<int> signal;     ///< what it died of
+};
+
 /// Who stands behind a lease, as its owner record tells other people. Never arguments, never secrets.
 struct Owner {
   std::string host;
   std::string user;
-  std::string command;  ///< basename of argv[0]
-  std::string note;     ///< --note
-  long pid = 0;
-  bool supervised = false;  ///< `run` renews it and releases it; nobody else should
+  std::string command;                    ///< basename of argv[0]
+  std::string note;                       ///< --note
+  long pid = 0;                           ///< of `run` itself, if `supervised`; else of the process that the lease is for
+  bool supervised = false;                ///< `run` renews it and releases it; nobody else should
+  std::optional<Duration> renewed_for{};  ///< the ttl that it is renewed with; zero: nothing renews it; nothing: not known
+  std::optional<Finished> finished{};     ///< nobody runs under it any more
 };
 
 /// The lease, ours or foreign, that a server shows under a key.
@@ -106,8 +115,9 @@ struct Extended {
 };
 struct NotOurs {
   enum class Why { gone, released, held } why = Why::gone;
-  std::optional<Holder> holder;  ///< for Why::held
-  ServerFacts server{};          ///< only in the answer to "extend"
+  std::optional<Holder> holder;    ///< for Why::held
+  std::optional<Owner> breaker{};  ///< who broke it by force, with the reason as the note
+  ServerFacts server{};            ///< only in the answer to "extend"
 };
 using ExtendVote = std::variant<Extended, NotOurs, Fault>;
 

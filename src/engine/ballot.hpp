@@ -71,6 +71,8 @@ void ask(Electorate& electorate, std::shared_ptr<Ballot<Tally>> ballot, std::siz
       [&electorate, ballot = std::move(ballot), index, question = std::move(question), then = std::move(then)]() -> asio::awaitable<void> {
         auto vote = co_await question(electorate.server(index));
         if (is_answer(vote)) electorate.set_answered(index, true);
+        const auto* fault = std::get_if<Fault>(&vote);
+        electorate.set_fault(index, fault != nullptr ? std::optional(*fault) : std::nullopt);
         ballot->tally.count(index, vote);
         ballot->bell->ring();
         then(vote);

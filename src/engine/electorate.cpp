@@ -32,6 +32,7 @@ Electorate::Electorate(asio::any_io_executor executor, const Clock& clock, Rando
       ever_answered_(servers_.size(), false),
       answer_(clock.make_bell()),
       cleared_(clock.make_bell()),
+      faults_(servers_.size()),
       server_timeout_(server_timeout),
       restart_guard_(servers_.size() < smallest_guarded ? Duration::zero() : restart_guard) {}
 
@@ -81,6 +82,14 @@ std::vector<Leftover> Electorate::leftovers() const {
 
 asio::awaitable<void> Electorate::all_cleared() {
   while (!leftovers_.empty()) co_await cleared_->wait_until(Instant::max());
+}
+
+std::vector<ServerFault> Electorate::faults() const {
+  std::vector<ServerFault> faults;
+  for (std::size_t i = 0; i < size(); ++i) {
+    if (faults_[i]) faults.push_back({servers_[i]->name(), *faults_[i]});
+  }
+  return faults;
 }
 
 asio::awaitable<void> Electorate::close(Farewell farewell) {

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -90,6 +91,12 @@ class Electorate {
   /// Waits until there are none.
   asio::awaitable<void> all_cleared();
 
+  /// Remembers how a server's last question ended, once it has: with a fault, or nothing: with a vote.
+  void set_fault(std::size_t server, std::optional<Fault> fault) { faults_[server] = std::move(fault); }
+
+  /// The servers that gave no vote to their last question that has ended.
+  [[nodiscard]] std::vector<ServerFault> faults() const;
+
   /// Ends all connections; what is left over is not asked for again. Servers that answered last time are waited for, at most for the server
   /// timeout, until they have read everything; the others as `farewell` says.
   asio::awaitable<void> close(Farewell farewell);
@@ -107,6 +114,7 @@ class Electorate {
   std::vector<std::shared_ptr<const Leftover>> leftovers_;
   std::unique_ptr<Bell> cleared_;  ///< rung when one is gone
   bool closing_ = false;
+  std::vector<std::optional<Fault>> faults_;
   Duration server_timeout_;
   Duration restart_guard_;
 };

@@ -7,7 +7,8 @@
 namespace redlock {
 namespace {
 
-/// The first "not ours" among the votes; but one that knows of a release by hand knows best, since no server does that did not grant.
+/// The first "not ours" among the votes; but one that knows of a release by hand knows best, since no server does that did not grant, and
+/// one that knows who broke the lease knows more than the others.
 template <class Votes>
 std::optional<NotOurs> first_not_ours(std::size_t servers, Votes vote_of) {
   std::optional<NotOurs> first;
@@ -16,7 +17,7 @@ std::optional<NotOurs> first_not_ours(std::size_t servers, Votes vote_of) {
     const auto* not_ours = vote != nullptr ? std::get_if<NotOurs>(vote) : nullptr;
     if (not_ours == nullptr) continue;
     if (not_ours->why == NotOurs::Why::released) return *not_ours;
-    if (!first) first = *not_ours;
+    if (!first || (not_ours->breaker && !first->breaker)) first = *not_ours;
   }
   return first;
 }
@@ -124,7 +125,8 @@ asio::awaitable<ExtendResult> HeldLease::extend(Ttl ttl, Instant end, bool by_ha
   co_return result;
 }
 
-asio::awaitable<ReleaseResult> HeldLease::release(bool by_hand, Duration keep, Instant repeat_until) {
+asio::awaitable<ReleaseResult> HeldLease::release(bool by_hand, Duration keep, Instant repeat_until,
+                                                   std::optional<Owner> finished) {
   shared_->over = true;
   const auto ballot = std::make_shared<Ballot<VoteList<ReleaseVote>>>(electorate_);
   const auto awaited = std::make_shared<std::vector<bool>>();
@@ -135,6 +137,7 @@ asio::awaitable<ReleaseResult> HeldLease::release(bool by_hand, Duration keep, I
   const Instant deadline = t0 + electorate_.server_timeout();
   for (std::size_t i = 0; i < electorate_.size(); ++i) {
     ReleaseRequest request{resource_, token_, by_hand, keep};
+    request.finished = finished;
     Leftover leftover{i, resource_, token_, t0, t0 + keep};
     if (ttl_) leftover.until = t0 + longest_stay(*ttl_);
     if (ttl_) request.not_undone = [&electorate = electorate_, leftover] { electorate.clear_away(leftover); };

@@ -42,8 +42,9 @@ class HeldLease {
   /// our last question, within the server timeout. `by_hand` (see ReleaseRequest), when nothing was asked before: for the decision of a
   /// quorum, and for the rest as long again as that took. Call once, and nothing after it. `keep` more than zero: the lease is not given to
   /// others at once, but ends by itself after so long. `repeat_until`: a refused release is not repeated for longer, as when others are to
-  /// be released behind it.
-  asio::awaitable<ReleaseResult> release(bool by_hand, Duration keep = Duration::zero(), Instant repeat_until = Instant::max());
+  /// be released behind it. `finished`: the owner record that stands there while it is kept.
+  asio::awaitable<ReleaseResult> release(bool by_hand, Duration keep = Duration::zero(), Instant repeat_until = Instant::max(),
+                                         std::optional<Owner> finished = std::nullopt);
 
  private:
   struct Shared;  ///< with the coroutines in the background

@@ -106,7 +106,7 @@ asio::awaitable<ExtendResult> HeldSet::extend() {
   co_return result;
 }
 
-asio::awaitable<SetReleaseResult> HeldSet::release(bool by_hand, Duration keep) {
+asio::awaitable<SetReleaseResult> HeldSet::release(bool by_hand, Duration keep, std::optional<Owner> finished) {
   over_ = true;
   const Instant repeat_until = electorate_.clock().now() + electorate_.server_timeout();
   ReleaseResult nothing_to_do;
@@ -114,7 +114,7 @@ asio::awaitable<SetReleaseResult> HeldSet::release(bool by_hand, Duration keep) 
   SetReleaseResult worst{members_.back()->resource, std::move(nothing_to_do)};
   for (std::size_t i = members_.size(); i-- > 0;) {
     if (members_[i]->tenure != Tenure::own) continue;
-    ReleaseResult result = co_await members_[i]->held.release(by_hand, keep, repeat_until);
+    ReleaseResult result = co_await members_[i]->held.release(by_hand, keep, repeat_until, finished);
     if (severity(result.decision) < severity(worst.result.decision)) continue;
     worst.resource = members_[i]->resource;
     worst.result = std::move(result);

@@ -50,7 +50,7 @@ class HeldSet : public std::enable_shared_from_this<HeldSet> {
   asio::awaitable<ExtendResult> extend();
 
   /// Compare-and-delete of those that are our own, the last first; see HeldLease::release. Once, and nothing after it.
-  asio::awaitable<SetReleaseResult> release(bool by_hand, Duration keep = Duration::zero());
+  asio::awaitable<SetReleaseResult> release(bool by_hand, Duration keep = Duration::zero(), std::optional<Owner> finished = std::nullopt);
 
  private:
   struct Member;

@@ -31,19 +31,19 @@ asio::awaitable<std::vector<InspectVote>> inspect(Electorate& electorate, Resour
                                     [resource, deadline](LockServer& server) { return server.inspect(resource, std::nullopt, deadline); });
 }
 
-asio::awaitable<std::vector<BreakVote>> break_lock(Electorate& electorate, Resource resource, std::optional<Fence> only_if) {
+asio::awaitable<std::vector<BreakVote>> break_lock(Electorate& electorate, BreakRequest request) {
   const Instant deadline = electorate.clock().now() + electorate.server_timeout();
-  const auto question = [resource, only_if, deadline](LockServer& server) { return server.break_lock(resource, only_if, deadline); };
+  const auto question = [request, deadline](LockServer& server) { return server.break_lock(request, deadline); };
   std::vector<BreakVote> votes = co_await ask_everybody<BreakVote>(electorate, question);
   const Holder* broken = broken_by_quorum(votes);
-  if (!only_if || broken == nullptr) co_return votes;
+  if (!request.only_if || broken == nullptr) co_return votes;
   // What granted it late may show it with a fence of its own.
   const LeaseId id = broken->id;
   for (std::size_t i = 0; i < votes.size(); ++i) {
     const auto* other = std::get_if<OtherFence>(&votes[i]);
     if (other == nullptr || other->holder.id != id || !other->holder.fence) continue;
-    const Fence its_own = *other->holder.fence;
-    votes[i] = co_await electorate.server(i).break_lock(resource, its_own, electorate.clock().now() + electorate.server_timeout());
+    request.only_if = other->holder.fence;
+    votes[i] = co_await electorate.server(i).break_lock(request, electorate.clock().now() + electorate.server_timeout());
   }
   co_return votes;
 }

@@ -14,9 +14,9 @@ namespace redlock {
 /// Who holds the resource, server by server; summarize() puts them together.
 asio::awaitable<std::vector<InspectVote>> inspect(Electorate& electorate, Resource resource);
 
-/// Takes the lock away from whoever holds it; with `only_if`, only where the lease still has that fence, and, once that was a quorum, where
-/// the same lease shows another one.
-asio::awaitable<std::vector<BreakVote>> break_lock(Electorate& electorate, Resource resource, std::optional<Fence> only_if);
+/// Takes the lock away from whoever holds it, as the request says: with `only_if`, where the lease still has that fence, and, once that was a
+/// quorum, where the same lease shows another one.
+asio::awaitable<std::vector<BreakVote>> break_lock(Electorate& electorate, BreakRequest request);
 
 struct Listing {
   std::vector<Resource> resources;  ///< sorted, each once

@@ -3,6 +3,9 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
+#include <ctime>
+
 #include "support/duration.hpp"
 #include "support/text.hpp"
 
@@ -11,16 +14,47 @@ namespace {
 
 using Why = AttemptFailure::Why;
 
+/// Leases are renewed when a third of their ttl has passed; one that has less left than this part is not.
+constexpr int overdue_part = 2;
+
 std::string safe(std::string_view text) {
   return escape_for_terminal(text);
 }
 
+/// `alice@web1`.
+std::string person_text(const Owner& owner) {
+  return fmt::format("{}@{}", owner.user.empty() ? "?" : safe(owner.user), owner.host.empty() ? "?" : safe(owner.host));
+}
+
+std::string note_text(const Owner& owner) {
+  return owner.note.empty() ? std::string() : fmt::format(", \"{}\"", safe(owner.note));
+}
+
+/// The pid of a `run` is the one to signal: what it runs ends with it.
 std::string owner_text(const Owner& owner) {
-  std::string text =
-      fmt::format("{}@{}, pid {}", owner.user.empty() ? "?" : safe(owner.user), owner.host.empty() ? "?" : safe(owner.host), owner.pid);
-  if (!owner.command.empty()) text += fmt::format(" ({})", safe(owner.command));
-  if (!owner.note.empty()) text += fmt::format(", \"{}\"", safe(owner.note));
-  return text;
+  std::string text = fmt::format("{} ({}pid {}", person_text(owner), owner.supervised ? "run " : "", owner.pid);
+  if (!owner.command.empty()) text += ": " + safe(owner.command);
+  return text + ")" + note_text(owner);
+}
+
+/// Its program has ended, so its pid says nothing any more.
+std::string former_owner_text(const Owner& owner) {
+  return person_text(owner) + (owner.command.empty() ? "" : fmt::format(" ({})", safe(owner.command))) + note_text(owner);
+}
+
+/// In local time; with the date where it is not today's.
+std::string time_of_day(Milliseconds wall) {
+  const auto local = [](Milliseconds time) {
+    const std::time_t seconds = std::chrono::duration_cast<std::chrono::seconds>(time).count();
+    std::tm fields{};
+    ::localtime_r(&seconds, &fields);
+    return fields;
+  };
+  const std::tm then = local(wall);
+  const std::tm today = local(wall_clock_now());
+  const bool is_today = then.tm_year == today.tm_year && then.tm_yday == today.tm_yday;
+  const std::string date = is_today ? "" : fmt::format("{}-{:02}-{:02} ", then.tm_year + 1900, then.tm_mon + 1, then.tm_mday);
+  return date + fmt::format("{:02}:{:02}:{:02}", then.tm_hour, then.tm_min, then.tm_sec);
 }
 
 std::string foreign_text(const Holder& holder) {
@@ -45,6 +79,31 @@ std::string who_text(const Holder& holder) {
   return (holder.shared ? "some who share it, the latest " : "") + owner_text(*holder.owner);
 }
 
+std::string kept_text(const Owner& owner, const Finished& finished, std::optional<Duration> remaining) {
+  const Duration left = remaining.value_or(finished.kept);
+  const auto end = std::chrono::ceil<std::chrono::seconds>(wall_clock_now() + left);
+  std::string text = fmt::format("kept until {} by --min-hold of {}; finished {} ago", time_of_day(end), former_owner_text(owner),
+                                 format_duration(std::max(Duration::zero(), finished.kept - left)));
+  if (finished.exit_code) text += fmt::format(" with {}", *finished.exit_code);
+  if (finished.signal) text += fmt::format(" by signal {}", *finished.signal);
+  return text;
+}
+
+/// Who holds it, for how long already, and how that will end, as far as it is known.
+std::string holder_text(const Holder& holder) {
+  std::string text = who_text(holder);
+  const std::string age = holder.age ? ", for " + format_duration(*holder.age) : "";
+  if (!holder.remaining) return text + age + ", without expiry: it never ends by itself";
+  // Of several shares the last to end need not be that of the owner.
+  if (holder.shared) return text + age;
+  const std::string expiry = ", expires in " + format_duration(*holder.remaining);
+  const auto renewed_for = holder.owner ? holder.owner->renewed_for : std::nullopt;
+  const bool is_renewed = renewed_for ? *renewed_for > Duration::zero() : holder.owner && holder.owner->supervised;
+  if (!is_renewed) return text + age + expiry + (renewed_for ? "" : " unless it is renewed");
+  if (!renewed_for || *holder.remaining >= *renewed_for / overdue_part) return text + ", renewed" + age;
+  return text + age + fmt::format(", not renewed for {}", format_duration(*renewed_for - *holder.remaining)) + expiry;
+}
+
 }  // namespace
 
 std::string key_text(const Resource& resource) {
@@ -57,15 +116,18 @@ std::string keys_text(const std::vector<Resource>& resources) {
   return text;
 }
 
-std::string holder_text(const Holder& holder) {
-  std::string text = who_text(holder);
-  if (holder.age) text += ", for " + format_duration(*holder.age);
-  if (holder.remaining) {
-    text += fmt::format(", {} left", format_duration(*holder.remaining));
-  } else {
-    text += ", without expiry: it never ends by itself; `redlock-cli release --force` breaks it";
-  }
-  return text;
+std::string held_text(const Holder& holder) {
+  if (holder.owner && holder.owner->finished) return kept_text(*holder.owner, *holder.owner->finished, holder.remaining);
+  return "held by " + holder_text(holder);
+}
+
+std::string key_option(const Resource& resource) {
+  return (resource.key().starts_with('-') ? "--key=" : "-k ") + shell_word(resource.key());
+}
+
+std::string breaking_advice(const Resource& resource, const std::optional<Holder>& holder) {
+  if (!holder || holder->remaining) return {};
+  return fmt::format("; `redlock-cli release {} --force` breaks it", key_option(resource));
 }
 
 std::string faults_text(const std::vector<ServerFault>& faults) {
@@ -77,13 +139,19 @@ std::string faults_text(const std::vector<ServerFault>& faults) {
   return text;
 }
 
-std::string failure_text(const AttemptFailure& failure, std::size_t servers) {
+std::string missing_votes_text(const std::vector<ServerFault>& faults, std::size_t servers) {
+  if (faults.empty()) return {};
+  return fmt::format("{} of {} servers {} no vote, and at most {} may: {}", faults.size(), servers, faults.size() == 1 ? "gives" : "give",
+                     servers - quorum_of(servers), faults_text(faults));
+}
+
+std::string failure_text(const Resource& resource, const AttemptFailure& failure, std::size_t servers) {
   const std::string faults = faults_text(failure.faults);
   switch (failure.why) {
     case Why::busy:
     case Why::maybe_busy:
     case Why::split:
-      if (failure.holder) return "held by " + holder_text(*failure.holder);
+      if (failure.holder) return held_text(*failure.holder) + breaking_advice(resource, failure.holder);
       return failure.why == Why::busy ? "others wait for it and come first" : "others try to take it at the same time";
     case Why::unavailable:
       return fmt::format("no quorum: {} of {} servers must answer{}{}", quorum_of(servers), servers, faults.empty() ? "" : "; ", faults);
@@ -110,13 +178,18 @@ std::string failure_text(const AttemptFailure& failure, std::size_t servers) {
 
 std::string not_ours_text(const std::optional<NotOurs>& not_ours) {
   if (!not_ours) return "it is not ours any more";
+  if (not_ours->breaker) {
+    const std::string reason = not_ours->breaker->note.empty() ? "" : fmt::format(" (\"{}\")", safe(not_ours->breaker->note));
+    return fmt::format("{} broke it with `release --force`{}{}", person_text(*not_ours->breaker), reason,
+                       not_ours->holder ? "; now it is " + held_text(*not_ours->holder) : "");
+  }
   switch (not_ours->why) {
     case NotOurs::Why::gone:
       return "it is gone: it expired, was deleted, or the server lost it";
     case NotOurs::Why::released:
       return "it was released";
     case NotOurs::Why::held:
-      return not_ours->holder ? "it is held by " + holder_text(*not_ours->holder) : "another holds it";
+      return not_ours->holder ? "it is " + held_text(*not_ours->holder) : "another holds it";
   }
   return "it is not ours any more";
 }
@@ -141,14 +214,15 @@ std::string unsafe_text(bool dead, const std::vector<long>& left, Duration late)
                      format_duration(late));
 }
 
-std::string inspection_text(const Inspection& inspection) {
+std::string inspection_text(const Resource& resource, const Inspection& inspection) {
   switch (inspection.state) {
     case InspectState::free:
+      if (inspection.company.shares > 0) return "free, but for what is left on less than a quorum of servers:";
       return "free";
     case InspectState::held:
-      return "held by " + holder_text(*inspection.holder);
+      return held_text(*inspection.holder) + breaking_advice(resource, inspection.holder);
     case InspectState::partly_held:
-      return inspection.holder ? "held on less than a quorum, by " + holder_text(*inspection.holder) : "held on less than a quorum";
+      return "on less than a quorum of servers " + (inspection.holder ? held_text(*inspection.holder) : "held");
     case InspectState::unavailable:
       return "unknown: no quorum of servers answered";
   }
@@ -158,7 +232,9 @@ std::string inspection_text(const Inspection& inspection) {
 std::vector<std::string> company_lines(const Company& company) {
   std::vector<std::string> lines;
   for (const Share& share : company.first_shares) {
-    lines.push_back((share.seat ? fmt::format("slot {}: ", *share.seat) : "shared: ") + holder_text(share.holder));
+    const bool is_kept = share.holder.owner && share.holder.owner->finished;
+    lines.push_back((share.seat ? fmt::format("slot {}: ", *share.seat) : "shared: ") +
+                    (is_kept ? held_text(share.holder) : holder_text(share.holder)));
   }
   if (company.shares > company.first_shares.size())
     lines.push_back(fmt::format("and {} more", company.shares - company.first_shares.size()));
@@ -174,7 +250,7 @@ std::vector<std::string> company_lines(const Company& company) {
 
 std::string vote_text(const InspectVote& vote) {
   if (std::holds_alternative<Free>(vote)) return "free";
-  if (const auto* taken = std::get_if<Taken>(&vote)) return "held by " + holder_text(taken->holder);
+  if (const auto* taken = std::get_if<Taken>(&vote)) return held_text(taken->holder);
   return std::get<Fault>(vote).text;
 }
 

@@ -11,7 +11,7 @@
 
 namespace redlock::output {
 
-/// Results and events as clauses for people. Pure; everything from elsewhere comes out escaped for the terminal.
+/// Results and events as clauses for people. Pure but for the time of day; everything from elsewhere comes out escaped for the terminal.
 
 /// The key as it is shown.
 std::string key_text(const Resource& resource);
@@ -19,14 +19,25 @@ std::string key_text(const Resource& resource);
 /// Several of them, with commas between.
 std::string keys_text(const std::vector<Resource>& resources);
 
-/// `alice@web1, pid 4711 (deploy.sh), "release 1.2", for 12s, 18s left` or `a foreign client, 18s left`. What is unknown is left out.
-std::string holder_text(const Holder& holder);
+/// `held by alice@web1 (run pid 4711: deploy.sh), "release 1.2", renewed, for 12s`, `held by a foreign client, expires in 18s unless it is
+/// renewed`, or, when nobody runs under it any more, `kept until 03:01:00 by --min-hold of alice@web1 (deploy.sh); finished 13s ago with 0`.
+/// What is unknown is left out. The time of day is local time.
+std::string held_text(const Holder& holder);
+
+/// `-k demo` as one would type it, `--key=-n` where it must be.
+std::string key_option(const Resource& resource);
+
+/// `; redlock-cli release -k demo --force breaks it` for a lock that never ends by itself, else nothing.
+std::string breaking_advice(const Resource& resource, const std::optional<Holder>& holder);
 
 /// `redis://a:6379: no answer within 50ms; redis://b:6379: wrong password`, or an empty string.
 std::string faults_text(const std::vector<ServerFault>& faults);
 
+/// `1 of 3 servers gives no vote, and at most 1 may: redis://b:6379: no answer`, or nothing when all vote.
+std::string missing_votes_text(const std::vector<ServerFault>& faults, std::size_t servers);
+
 /// Why an attempt or a wait failed, as what follows `KEY: `.
-std::string failure_text(const AttemptFailure& failure, std::size_t servers);
+std::string failure_text(const Resource& resource, const AttemptFailure& failure, std::size_t servers);
 
 /// Why a lease is not ours any more.
 std::string not_ours_text(const std::optional<NotOurs>& not_ours);
@@ -42,7 +53,7 @@ std::string delay_text(Duration length, bool suspended);
 std::string unsafe_text(bool dead, const std::vector<long>& left, Duration late);
 
 /// A key's state for `status`: `free`, `held by …`, …
-std::string inspection_text(const Inspection& inspection);
+std::string inspection_text(const Resource& resource, const Inspection& inspection);
 
 /// Who shares the lock and who waits for it, a line for each.
 std::vector<std::string> company_lines(const Company& company);

@@ -36,6 +36,7 @@ std::string persistence_of(const ServerReport& report) {
 Row row_of(const std::string& name, const Checkup& checkup, bool votes) {
   if (checkup.fault) return {escape_for_terminal(name), "no", "-", "-", "-", "-", "-", "-"};
   const ServerReport& report = checkup.report;
+  if (report.is_ours) return {escape_for_terminal(name), votes ? "yes" : "no", "-", "-", "-", "-", "-", "-"};
   return {escape_for_terminal(name),
           votes ? "yes" : "no",
           report.latency ? fmt::format("{:.1f}ms", milliseconds(*report.latency)) : "?",

@@ -1,5 +1,6 @@
 #include "output/json.hpp"
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "support/base64url.hpp"
@@ -29,6 +30,12 @@ void set_owner(Json& json, const Owner& owner) {
   json["note"] = to_valid_utf8(owner.note);
 }
 
+void set_finished(Json& json, const Finished& finished, std::optional<Duration> remaining) {
+  json["finished_ms"] = milliseconds(std::max(Duration::zero(), finished.kept - remaining.value_or(finished.kept)));
+  if (finished.exit_code) json["command_exit"] = *finished.exit_code;
+  if (finished.signal) json["command_signal"] = *finished.signal;
+}
+
 Json holder_json(const Holder& holder) {
   Json json;
   json["lease_id"] = to_valid_utf8(holder.id.text);
@@ -41,6 +48,8 @@ Json holder_json(const Holder& holder) {
   if (holder.owner) {
     set_owner(json, *holder.owner);
     json["supervised"] = holder.owner->supervised;
+    if (holder.owner->renewed_for) json["renewed"] = *holder.owner->renewed_for > Duration::zero();
+    if (holder.owner->finished) set_finished(json, *holder.owner->finished, holder.remaining);
   }
   return json;
 }
@@ -150,6 +159,12 @@ std::string lease_json(const Outcome& outcome, const std::vector<Lease>& leases,
   }
   json["lease"] = handle;
   json["ttl_ms"] = leases.front().ttl.length().count();
+  return json.dump();
+}
+
+std::string extend_json(const Outcome& outcome, std::optional<Duration> valid) {
+  Json json = to_json(outcome);
+  if (valid) json["valid_ms"] = milliseconds(*valid);
   return json.dump();
 }
 

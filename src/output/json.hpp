@@ -33,6 +33,9 @@ std::string outcome_json(const Outcome& outcome);
 /// "leases":[{"key","token","fence"},…] instead of the first two.
 std::string lease_json(const Outcome& outcome, const std::vector<Lease>& leases, const std::string& handle);
 
+/// extend that worked: the outcome with "valid_ms", for how long the leases may be relied on from now, where one was extended.
+std::string extend_json(const Outcome& outcome, std::optional<Duration> valid);
+
 /// What `run` did, for --status-fd and `run --json`.
 struct RunReport {
   Outcome outcome;                    ///< result: "released", "lost", or why the command never ran

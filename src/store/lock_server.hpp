@@ -77,6 +77,13 @@ struct ReleaseRequest {
   Duration keep{};  ///< more than zero: the key is not deleted, but ends by itself after so long
   std::optional<Requeue> requeue{};  ///< where a failed attempt waits on
   NotUndone not_undone{};            ///< of what earlier connections may still deliver
+  std::optional<Owner> finished{};   ///< with `keep`: what the owner record says from then on
+};
+
+struct BreakRequest {
+  Resource resource;
+  std::optional<Fence> only_if{};  ///< only the lease with this fence
+  Owner breaker{};                 ///< who breaks it, with the reason as the note
 };
 
 /// The locks of one server.
@@ -102,7 +109,7 @@ class LockServer {
   virtual asio::awaitable<ExtendVote> extend(ExtendRequest request, Instant deadline) = 0;
   virtual asio::awaitable<HealVote> heal(HealRequest request, Instant deadline) = 0;
   virtual asio::awaitable<ReleaseVote> release(ReleaseRequest request, Instant deadline) = 0;
-  virtual asio::awaitable<BreakVote> break_lock(Resource resource, std::optional<Fence> only_if, Instant deadline) = 0;
+  virtual asio::awaitable<BreakVote> break_lock(BreakRequest request, Instant deadline) = 0;
   /// `share`: the id of a lease; if it is one share of several, the holder is that share.
   virtual asio::awaitable<InspectVote> inspect(Resource resource, std::optional<LeaseId> share, Instant deadline) = 0;
 

@@ -4,6 +4,7 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 
+#include "core/names.hpp"
 #include "support/text.hpp"
 
 namespace redlock {
@@ -16,17 +17,51 @@ constexpr int protocol_number = 1;
 /// What fits in a pid_t.
 constexpr std::uint64_t max_pid = std::numeric_limits<std::int32_t>::max();
 
+constexpr std::uint64_t max_exit_code = 255;
+
 std::string text_field(const Json& record, const char* name) {
   const auto field = record.find(name);
   if (field == record.end() || !field->is_string()) return {};
   return to_valid_utf8(field->get<std::string>().substr(0, max_owner_field));
 }
 
+std::int64_t milliseconds(Duration span) {
+  return std::chrono::ceil<Milliseconds>(span).count();
+}
+
+/// A number from 0 to `largest`; nothing when the field is missing or is none.
+std::optional<std::uint64_t> number_field(const Json& record, const char* name, std::uint64_t largest) {
+  const auto field = record.find(name);
+  if (field == record.end() || !field->is_number_unsigned()) return std::nullopt;
+  const auto number = field->get<std::uint64_t>();
+  if (number > largest) return std::nullopt;
+  return number;
+}
+
+std::optional<Duration> duration_field(const Json& record, const char* name) {
+  const auto number = number_field(record, name, static_cast<std::uint64_t>(Ttl::max.count()));
+  if (!number) return std::nullopt;
+  return Milliseconds(static_cast<Milliseconds::rep>(*number));
+}
+
+std::optional<int> small_field(const Json& record, const char* name) {
+  const auto number = number_field(record, name, max_exit_code);
+  if (!number) return std::nullopt;
+  return static_cast<int>(*number);
+}
+
 }  // namespace
 
 std::string encode_owner(const Owner& owner) {
-  const Json record{{"v", protocol_number}, {"host", to_valid_utf8(owner.host)},       {"user", to_valid_utf8(owner.user)},
-                    {"pid", owner.pid},     {"command", to_valid_utf8(owner.command)}, {"note", to_valid_utf8(owner.note)}};
+  Json record{{"v", protocol_number}, {"host", to_valid_utf8(owner.host)},       {"user", to_valid_utf8(owner.user)},
+              {"pid", owner.pid},     {"command", to_valid_utf8(owner.command)}, {"note", to_valid_utf8(owner.note)}};
+  if (owner.supervised) record["run"] = true;
+  if (owner.renewed_for) record["renewed_ms"] = milliseconds(*owner.renewed_for);
+  if (owner.finished) {
+    record["kept_ms"] = milliseconds(owner.finished->kept);
+    if (owner.finished->exit_code) record["exit"] = *owner.finished->exit_code;
+    if (owner.finished->signal) record["signal"] = *owner.finished->signal;
+  }
   return record.dump();
 }
 
@@ -38,9 +73,12 @@ std::optional<Owner> decode_owner(std::string_view record) {
   owner.user = text_field(parsed, "user");
   owner.command = text_field(parsed, "command");
   owner.note = text_field(parsed, "note");
-  if (const auto pid = parsed.find("pid"); pid != parsed.end() && pid->is_number_unsigned()) {
-    const auto number = pid->get<std::uint64_t>();
-    if (number <= max_pid) owner.pid = static_cast<long>(number);
+  owner.pid = static_cast<long>(number_field(parsed, "pid", max_pid).value_or(0));
+  const auto run = parsed.find("run");
+  owner.supervised = run != parsed.end() && run->is_boolean() && run->get<bool>();
+  owner.renewed_for = duration_field(parsed, "renewed_ms");
+  if (const auto kept = duration_field(parsed, "kept_ms")) {
+    owner.finished = Finished{*kept, small_field(parsed, "exit"), small_field(parsed, "signal")};
   }
   return owner;
 }

@@ -179,15 +179,25 @@ AcquireVote held_vote(const ScriptReply& reply) {
   return Held{std::move(*holder), std::move(*line)};
 }
 
+/// What stands behind the number in a reply that the lease is gone.
+constexpr std::size_t behind_gone = 2;
+
+/// The owner record of whoever broke the lease, where the reply has one.
+std::optional<Owner> breaker_in(const std::vector<Reply>& elements, std::size_t index) {
+  if (elements.size() <= index || elements[index].type != Type::text) return std::nullopt;
+  return decode_owner(elements[index].text).value_or(Owner());
+}
+
 /// For the replies of somebody whose lease is not there.
 template <class Vote>
 Vote not_ours_or_fault(const ScriptReply& reply) {
   const std::string_view word = word_of(reply);
-  if (word == "gone" && has_form(reply->elements, {Type::text, Type::integer})) {
-    return NotOurs{reply->elements[1].integer == 1 ? NotOurs::Why::released : NotOurs::Why::gone, std::nullopt};
+  if (word == "gone" && begins_with(reply->elements, {Type::text, Type::integer})) {
+    const auto why = reply->elements[1].integer == 1 ? NotOurs::Why::released : NotOurs::Why::gone;
+    return NotOurs{why, std::nullopt, breaker_in(reply->elements, behind_gone)};
   }
   if (word == "held") {
-    if (auto holder = holder_of(reply)) return NotOurs{NotOurs::Why::held, std::move(holder)};
+    if (auto holder = holder_of(reply)) return NotOurs{NotOurs::Why::held, std::move(holder), breaker_in(reply->elements, behind_holder)};
   }
   return fault_of(reply);
 }
@@ -251,12 +261,14 @@ ScriptCall release_call(const ReleaseRequest& request) {
   const auto& requeue = request.requeue;
   append_entry(arguments, requeue ? std::optional(requeue->entry) : std::nullopt);
   arguments.push_back(requeue && requeue->mode.seats > 0 ? "n" : letter(requeue && requeue->mode.shared));
-  arguments.push_back(requeue ? encode_owner(requeue->owner) : std::string());
+  const Owner* const owner = requeue ? &requeue->owner : request.finished ? &*request.finished : nullptr;
+  arguments.push_back(owner != nullptr ? encode_owner(*owner) : std::string());
   return call_of(scripts::release, request.resource, std::move(arguments));
 }
 
-ScriptCall break_call(const Resource& resource, std::optional<Fence> only_if) {
-  return call_of(scripts::break_lock, resource, {only_if ? only_if->text() : std::string()});
+ScriptCall break_call(const BreakRequest& request) {
+  return call_of(scripts::break_lock, request.resource,
+                 {request.only_if ? request.only_if->text() : std::string(), encode_owner(request.breaker)});
 }
 
 ScriptCall inspect_call(const Resource& resource, const std::optional<LeaseId>& share) {

@@ -18,7 +18,7 @@ ScriptCall raise_fence_call(const RaiseRequest& request);
 ScriptCall extend_call(const ExtendRequest& request);
 ScriptCall heal_call(const HealRequest& request);
 ScriptCall release_call(const ReleaseRequest& request);
-ScriptCall break_call(const Resource& resource, std::optional<Fence> only_if);
+ScriptCall break_call(const BreakRequest& request);
 ScriptCall inspect_call(const Resource& resource, const std::optional<LeaseId>& share);
 ScriptCall leave_call(const Resource& resource, const std::string& waiter);
 

@@ -31,8 +31,8 @@ asio::awaitable<ReleaseVote> ScriptedServer::release(ReleaseRequest request, Ins
   co_return release_vote(co_await call(release_call(request), deadline));
 }
 
-asio::awaitable<BreakVote> ScriptedServer::break_lock(Resource resource, std::optional<Fence> only_if, Instant deadline) {
-  co_return break_vote(co_await call(break_call(resource, only_if), deadline));
+asio::awaitable<BreakVote> ScriptedServer::break_lock(BreakRequest request, Instant deadline) {
+  co_return break_vote(co_await call(break_call(request), deadline));
 }
 
 asio::awaitable<InspectVote> ScriptedServer::inspect(Resource resource, std::optional<LeaseId> share, Instant deadline) {

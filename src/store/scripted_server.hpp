@@ -13,7 +13,7 @@ class ScriptedServer : public LockServer {
   asio::awaitable<ExtendVote> extend(ExtendRequest request, Instant deadline) final;
   asio::awaitable<HealVote> heal(HealRequest request, Instant deadline) final;
   asio::awaitable<ReleaseVote> release(ReleaseRequest request, Instant deadline) final;
-  asio::awaitable<BreakVote> break_lock(Resource resource, std::optional<Fence> only_if, Instant deadline) final;
+  asio::awaitable<BreakVote> break_lock(BreakRequest request, Instant deadline) final;
   asio::awaitable<InspectVote> inspect(Resource resource, std::optional<LeaseId> share, Instant deadline) final;
   void take_back(const Resource& resource, const Token& token, std::optional<Requeue> requeue = std::nullopt,
                  NotUndone not_undone = nullptr) final;

@@ -149,6 +149,26 @@ std::string shell_quote(std::string_view text) {
   return word += '\'';
 }
 
+std::string shell_word(std::string_view text) {
+  const bool is_plain = !text.empty() && std::all_of(text.begin(), text.end(), [](char c) {
+    const bool is_letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
+    return is_letter || std::string_view("-_./:=@,+%").find(c) != std::string_view::npos;
+  });
+  if (is_plain) return std::string(text);
+  // What a terminal would act on is shown escaped; a backslash alone is not of that kind, and must stay as it is to be typed again.
+  std::string without_backslashes(text);
+  std::erase(without_backslashes, '\\');
+  const bool is_safe = escape_for_terminal(without_backslashes) == without_backslashes;
+  return shell_quote(is_safe ? text : escape_for_terminal(text));
+}
+
+std::string lower_case(std::string_view text) {
+  std::string lower(text);
+  std::transform(lower.begin(), lower.end(), lower.begin(),
+                 [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + ('a' - 'A')) : c; });
+  return lower;
+}
+
 std::string errno_text(int error) {
   std::string text = std::generic_category().message(error);
   if (!text.empty() && text.front() >= 'A' && text.front() <= 'Z') text.front() = static_cast<char>(text.front() - 'A' + 'a');

@@ -16,6 +16,12 @@ std::string to_valid_utf8(std::string_view text);
 /// `text` as one word of a POSIX shell, always in single quotes: `it's` becomes `'it'\''s'`.
 std::string shell_quote(std::string_view text);
 
+/// `text` as one would type it in a shell: quoted only where it must be, and escaped where a terminal would act on it.
+std::string shell_word(std::string_view text);
+
+/// ASCII letters in lower case, all else as it is.
+std::string lower_case(std::string_view text);
+
 /// What an errno means, as a clause in a sentence: `permission denied`.
 std::string errno_text(int error);
 

@@ -59,7 +59,7 @@ SHELLS=(bash dash zsh)
 @test "an acquired lock keeps others out and says whose it is" {
   run -0 redlock-cli acquire -k demo --ttl 60s --note "weekly backup"
   assert_refused 75 "weekly backup" redlock-cli acquire -k demo --ttl 60s -n
-  assert_regex "$stderr" "held by $(id -un)@$(hostname), pid [0-9]+"
+  assert_regex "$stderr" "held by $(id -un)@$(hostname) \\(pid [0-9]+: [^)]+\\), \"weekly backup\", for [0-9.]+m?s, expires in [0-9.]+m?s?"
   assert_refused 75 "weekly backup" redlock-cli run -k demo -n -- true
   run -9 --separate-stderr redlock-cli acquire -k demo --ttl 60s -n -E 9 -q
   assert_equal "$output$stderr" ""
@@ -93,13 +93,11 @@ SHELLS=(bash dash zsh)
 }
 
 @test "a lease that cannot be written to its token file is released again: 71" {
-  mkdir "$BATS_TEST_TMPDIR/directory"
   local path
-  for path in "$BATS_TEST_TMPDIR/no/such/place" "$BATS_TEST_TMPDIR/directory" /proc/lease ""; do
+  for path in "$BATS_TEST_TMPDIR/no/such/place" /proc/lease ""; do
     assert_refused 71 "the lock was released again" redlock-cli acquire -k demo --ttl 60s --token-file "$path"
     assert_equal "$(keys_at 0)" ""
   done
-  assert_equal "$(ls -A "$BATS_TEST_TMPDIR/directory")" ""
 }
 
 # --- --export ---
@@ -333,6 +331,7 @@ eval_fails() {
   export REDLOCK_SERVER=$SERVERS
   acquire demo 60s
   assert_refused 78 "another set of servers" redlock-cli release -S "$SERVER_URL"
+  assert_regex "$stderr" "spelled otherwise.* Now set: $SERVER_URL$"
   assert_refused 78 "another set of servers" redlock-cli extend -S "${SERVER_URL[0]},${SERVER_URL[1]}" --ttl 60s
   assert_equal "$(redis 0 exists demo)" 1
   # In another order they are the same set.
@@ -390,19 +389,37 @@ eval_fails() {
   assert_equal "$(cd "$BATS_TEST_TMPDIR" && ls -d lease*)" lease
 }
 
-@test "an old token file, even one of others or a link, is replaced and not written into" {
-  local file=$BATS_TEST_TMPDIR/lease target=$BATS_TEST_TMPDIR/target
+@test "an old token file, even one of others, is replaced and not written into" {
+  local file=$BATS_TEST_TMPDIR/lease
   echo old >"$file"
   chmod 666 "$file"
   run -0 redlock-cli acquire -k one --ttl 60s --token-file "$file"
   assert_equal "$(stat -c %a "$file")" 600
   run -0 redlock-cli release --token-file "$file"
-  echo precious >"$target"
-  ln -sf "$target" "$file"
-  run -0 redlock-cli acquire -k two --ttl 60s --token-file "$file"
-  assert_equal "$(<"$target")" precious
-  assert [ ! -L "$file" ]
-  run -0 redlock-cli release --token-file "$file"
+}
+
+@test "a token file takes the place of no device, pipe, socket, directory or link: 78, and nothing is locked" {
+  local dir=$BATS_TEST_TMPDIR/places name
+  mkdir -p "$dir/directory"
+  echo precious >"$dir/target"
+  ln -s target "$dir/link"
+  ln -s nowhere "$dir/dangling"
+  ln -s /dev/null "$dir/null"
+  mkfifo "$dir/pipe"
+  python3 -c 'import socket, sys; socket.socket(socket.AF_UNIX).bind(sys.argv[1])' "$dir/socket"
+  # Root could replace /dev/null itself: this one stands for it.
+  if [[ $EUID == 0 ]] && mknod "$dir/device" c 1 3; then name=device; else name=; fi
+  local before
+  before=$(cd "$dir" && stat -c '%N %i' -- *)
+  for name in directory pipe socket $name; do
+    assert_refused 78 "$dir/$name: is not a regular file" redlock-cli acquire -k demo --ttl 60s --token-file "$dir/$name"
+  done
+  for name in link dangling null; do
+    assert_refused 78 "$dir/$name: is a symbolic link" redlock-cli acquire -k demo --ttl 60s --token-file "$dir/$name"
+  done
+  assert_equal "$(cd "$dir" && stat -c '%N %i' -- *)" "$before"
+  assert_equal "$(<"$dir/target")" precious
+  assert_equal "$(keys_at 0)" ""
 }
 
 @test "a shell can source a token file, whatever the key" {
@@ -483,7 +500,7 @@ eval_fails() {
 @test "release --force breaks anybody's lock and prints whose it was" {
   run -0 redlock-cli acquire -k demo --ttl 60s --note "weekly backup"
   run -0 redlock-cli release -k demo --force
-  assert_output --regexp "demo: broken; it was held by $(id -un)@$(hostname), pid [0-9]+.*\"weekly backup\""
+  assert_output --regexp "demo: broken; it was held by $(id -un)@$(hostname) \\(pid [0-9]+.*\"weekly backup\""
   assert_unlocked demo 0
   run -0 redlock-cli release -k demo --force
   assert_output --partial "nothing to break"
@@ -503,7 +520,7 @@ eval_fails() {
 @test "a key without expiry is named as such, and can be broken" {
   redis 0 set demo orphan
   run -0 redlock-cli status -k demo
-  assert_output --partial "held by a foreign client, without expiry: it never ends by itself; \`redlock-cli release --force\` breaks it"
+  assert_output --partial "held by a foreign client, without expiry: it never ends by itself; \`redlock-cli release -k demo --force\` breaks it"
   assert_refused 75 "without expiry" redlock-cli run -k demo -n -- true
   run -0 redlock-cli release -k demo --force
   assert_equal "$(keys_at 0)" ""
@@ -555,6 +572,35 @@ eval_fails() {
   assert_equal "$(redis 0 exists demo)" 1
 }
 
+@test "extend says for how long the lease may be relied on, and what did not happen" {
+  acquire demo 90s
+  run -0 --separate-stderr redlock-cli extend --ttl 60s --json
+  assert_in_range "$(json 'j["valid_ms"]')" 1 60000
+  run -0 redlock-cli extend --ttl 10s -v
+  # Never shortened.
+  assert_output "redlock-cli: demo: the lease lasts for at least 10s from now on"
+  assert_in_range "$(redis 0 pttl demo)" 20000 90000
+  run -0 --separate-stderr redlock-cli run -k outer -- sh -c '
+    l=$(redlock-cli acquire -k outer --ttl 5s --export) && eval "$l" && redlock-cli extend --ttl 5s --json -v'
+  assert_equal "$stderr" "redlock-cli: outer: the lease is kept by the run around this one, and still stands; nothing was extended"
+  assert_equal "$(json '(j["result"], "valid_ms" in j)')" "('enclosed', False)"
+}
+
+@test "the line that a run's lease is refused with works as it stands" {
+  hold holder
+  local token
+  token=$(redis 0 get demo)
+  REDLOCK_TOKEN=$token REDLOCK_KEY=demo run -64 redlock-cli release
+  [[ $output =~ \`(redlock-cli release.*)\` ]]
+  run -0 bash -c "${BASH_REMATCH[1]}"
+  assert_output --partial "demo: broken"
+  # It is not advised to do again what was just done.
+  redis 0 set demo theirs
+  run -0 redlock-cli release -k demo --force
+  refute_output --partial 'breaks it'
+  wait_background holder
+}
+
 # --- status ---
 
 @test "status says who holds a lock, since when, for how long, why, and its fence" {
@@ -562,8 +608,8 @@ eval_fails() {
   assert_output "demo: free"
   acquire demo 90s
   run -0 --separate-stderr redlock-cli status -k demo
-  assert_line --partial "demo: held by $(id -un)@$(hostname), pid "
-  assert_line --regexp '^demo: held by .*, for [0-9.]+m?s, 1m( [0-9]+s)? left$'
+  assert_line --partial "demo: held by $(id -un)@$(hostname) (pid "
+  assert_line --regexp '^demo: held by .*, for [0-9.]+m?s, expires in 1m( [0-9]+s)?$'
   assert_line "  fence $REDLOCK_FENCE"
   assert_equal "$stderr" ""
 }
@@ -571,7 +617,7 @@ eval_fails() {
 @test "status names the command that a run holds the lock for" {
   hold holder --note "nightly build"
   run -0 redlock-cli status -k demo
-  assert_line --regexp "^demo: held by $(id -un)@$(hostname), pid ${BACKGROUND_PID[holder]} \(sh\), \"nightly build\", for"
+  assert_line --regexp "^demo: held by $(id -un)@$(hostname) \\(run pid ${BACKGROUND_PID[holder]}: sh\\), \"nightly build\", renewed, for"
   release_hold holder
 }
 

@@ -175,14 +175,50 @@ assert_nothing_left() {
   assert_line "server = redis://...@a:6379,redis://b:6379 ($XDG_CONFIG_HOME/redlock-cli/config.toml: server)"
   assert_line "ttl = 40s (REDLOCK_TTL)"
   assert_line "server-timeout = 2s (--server-timeout)"
-  assert_line "grace (default)"
+  assert_line "grace = a fifth of the ttl, at most 5s (default)"
   refute_output --partial hunter2
   run -0 redlock-cli doctor --settings --json
   assert_equal "$(json '[s["value"] for s in j["settings"] if s["name"] == "server"]')" "['redis://...@a:6379,redis://b:6379']"
 }
 
+# The help of every command says "default X" of a setting where --settings does, and the same.
+@test "--settings shows the default of what is set nowhere" {
+  run -0 redlock-cli doctor --settings
+  local line expected=(
+    'nonblock = false (default)' 'wait = for ever (default)' 'unavailable-wait = 10s (default)' 'conflict-exit-code = 75 (default)'
+    'shared = false (default)' 'exclusive = true (default)' 'slots (not set)' 'note (not set)' 'retry-delay = 100ms (default)'
+    'stop-signal = TERM (default)' 'on-lost = kill (default)' 'descendants = leave (default)' 'min-hold = 0s (default)'
+    'isolate = none (default)' 'status-fd (not set)' 'server (not set)' 'replicas = 0 (default)' 'user (not set)' 'json = false (default)'
+    'quiet = false (default)' 'verbose = 0 (default)')
+  for line in "${expected[@]}"; do assert_line "$line"; done
+  refute_line --regexp '^[a-z-]+ \(default\)$'
+  run -0 env -u REDLOCK_RESTART_GUARD redlock-cli doctor --settings
+  assert_line 'restart-guard = 60s (default)'
+  run -0 redlock-cli doctor --settings --json
+  assert_equal "$(json '[(s["value"], s["where"], s["default"]) for s in j["settings"] if s["name"] == "on-lost"]')" "[(None, None, 'kill')]"
+}
+
+@test "each default, set as a value, is accepted" {
+  start_server
+  local setting value
+  while IFS='=' read -r setting value; do
+    setting=${setting% } value=${value# } value=${value% (default)} value=${value%%;*}
+    [[ $value != *' '* ]] || continue # said in words
+    setting=${setting^^}
+    run -0 env "REDLOCK_${setting//-/_}=$value" redlock-cli run -k demo -S "$SERVERS" -- true
+  done < <(env -u REDLOCK_RESTART_GUARD redlock-cli doctor --settings | grep ' = .*(default)$' | grep -v '^config')
+}
+
 @test "without a server it is 78, as for every command" {
   assert_refused 78 "no server is set" redlock-cli doctor
+}
+
+@test "of this host's own store doctor tells no more than there is to tell" {
+  mkdir "$BATS_TEST_TMPDIR/locks"
+  run -0 redlock-cli doctor -S "local:$BATS_TEST_TMPDIR/locks"
+  assert_equal "${#lines[@]}" 3
+  assert_line "fit: 1 of 1 servers can vote now, 1 must"
+  refute_output --partial unknown
 }
 
 @test "-q says nothing but by its exit status" {

@@ -180,7 +180,13 @@ reported() {
   assert_in_range "$left" 50000 100000
   assert_refused 75 "once a night" redlock-cli run -k demo -n -- true
   assert_refused 75 "(true)" redlock-cli acquire -k demo --ttl 10s -n
+  local until='kept until ([0-9]{4}-[0-9]{2}-[0-9]{2} )?[0-9]{2}:[0-9]{2}:[0-9]{2} by --min-hold of '
+  run -0 redlock-cli status -k demo
+  assert_line --regexp "^demo: ${until}$(id -un)@$(hostname) \\(true\\), \"once a night\"; finished [0-9.]+m?s ago with 0$"
+  refute_output --partial "held by"
   run -75 --separate-stderr redlock-cli status -k demo --exit-code --json
+  assert_equal "$(json '[j["locks"][0]["holder"][name] for name in ("renewed", "command_exit")]')" "[False, 0]"
+  assert_in_range "$(json 'j["locks"][0]["holder"]["finished_ms"]')" 0 20000
   assert_equal "$(json '[j["locks"][0]["holder"][name] for name in ("program", "note")]')" "['true', 'once a night']"
   assert [ "$(redis 0 pttl demo)" -le "$left" ]
 }
@@ -200,12 +206,20 @@ reported() {
 }
 
 @test "--min-hold holds, however the command ended" {
-  local how
+  local how told
   for how in 'exit 3' 'kill -TERM $$'; do
     run redlock-cli run -k demo --min-hold 100s -- sh -c "$how"
     assert_in_range "$(redis 0 pttl demo)" 50000 100000
+    if [[ $how == exit* ]]; then told='with 3'; else told='by signal 15'; fi
+    assert_refused 75 "ago $told" redlock-cli run -k demo -n -- true
     run -0 redlock-cli release -k demo --force
   done
+}
+
+@test "--min-hold: a slot that is kept says so, too" {
+  run -0 redlock-cli run -k demo --slots 2 --min-hold 100s -- true
+  run -0 redlock-cli status -k demo
+  assert_line --regexp "^  slot 0: kept until .* by --min-hold of .* \\(true\\); finished [0-9.]+m?s ago with 0$"
 }
 
 # bats test_tags=redis
@@ -215,7 +229,7 @@ reported() {
   run -0 redlock-cli run -k demo --min-hold 100s -- true
   local i
   for i in 0 1 2; do assert_in_range "$(redis "$i" pttl demo)" 50000 100000; done
-  assert_refused 75 "held by" redlock-cli run -k demo -n -- true
+  assert_refused 75 "kept until" redlock-cli run -k demo -n -- true
 }
 
 # bats test_tags=redis
@@ -416,6 +430,32 @@ run_reported() {
   assert_equal "$(json '(j["result"], j["exit_code"] == '"$status"', j["released"], "command_exit" in j)')" "('not_started', True, True, False)"
   run_reported -- sh -c 'exit 75'
   assert_equal "$status $(json '(j["result"], j["exit_code"], j["command_exit"])')" "75 ('released', 75, 75)"
+}
+
+@test "--status-fd: an error that is found before the wait" {
+  local -A result=([64]=usage [78]=config [126]=not_started [127]=not_started)
+  run_reported --ttl never -- true
+  check_early 64
+  run_reported --ttl -n -- true
+  check_early 64
+  run_reported -S nonsense -- true
+  check_early 78
+  run_reported -- /etc
+  check_early 126
+  run -127 redlock-cli run -k demo --status-fd 8 -- /no/such/program 8>"$BATS_TEST_TMPDIR/report"
+  output=$(<"$BATS_TEST_TMPDIR/report")
+  check_early 127
+  REDLOCK_STATUS_FD=8 run redlock-cli run -k demo --ttl never -- true 8>"$BATS_TEST_TMPDIR/report"
+  output=$(<"$BATS_TEST_TMPDIR/report")
+  check_early 64
+  # What is no descriptor to write to gets nothing.
+  run -64 redlock-cli run -k demo --status-fd 77 -- true
+}
+
+check_early() {
+  assert_equal "$status" "$1"
+  assert_equal "$(json '[j["command"], j["result"], j["exit_code"], j["released"], len(j["message"]) > 0]')" \
+    "['run', '${result[$1]}', $1, False, True]"
 }
 
 @test "--status-fd: a wait that a signal ended" {

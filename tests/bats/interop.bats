@@ -168,7 +168,7 @@ assert redis.Redis(unix_socket_path=sys.argv[1]).lock("demo").acquire()' "$SERVE
   redis 0 setnx demo crashed-before-expire
   refute_entering
   assert_regex "$stderr" "without expiry"
-  assert_regex "$stderr" "release --force"
+  assert_regex "$stderr" "release -k demo --force"
   run redlock-cli status -k demo
   assert_success
   assert_line --regexp '^demo: held by a foreign client, without expiry'

@@ -155,8 +155,8 @@ all_end() {
   joins b -s
   run redlock-cli status -k demo
   assert_success
-  assert_line --regexp "^  waiting: .*pid ${BACKGROUND_PID[a]} \(sh\), \"the nightly one\", for "
-  assert_line --regexp "^  waiting to share it: .*pid ${BACKGROUND_PID[b]} "
+  assert_line --regexp "^  waiting: .*run pid ${BACKGROUND_PID[a]}: sh\\), \"the nightly one\", for "
+  assert_line --regexp "^  waiting to share it: .*run pid ${BACKGROUND_PID[b]}: "
   run redlock-cli status -k demo --json
   assert_equal "$(jq -c '.locks[0].waiters | [.count, .first[0].note, .first[0].shared, .first[1].shared]' <<<"$output")" \
     '[2,"the nightly one",false,true]'
@@ -168,7 +168,7 @@ all_end() {
   hold first
   joins a
   joins b -vv
-  wait_until grep -q "; 1 in line before us" "$(background_stderr b)"
+  wait_until grep -q "; 1 before us in the queue" "$(background_stderr b)"
   release_hold first
   all_end a b
 }

@@ -4,6 +4,7 @@
 load helper/common
 load helper/redis
 load helper/locks
+load helper/checks
 
 setup() {
   setup_one_server
@@ -107,15 +108,25 @@ report() { cat "$BATS_TEST_TMPDIR/report"; }
 
 has_expiry() { (($(redis 0 pttl demo) > 0)); }
 
-@test "a lock that is broken by release --force: the command is stopped, and says who is in now" {
+@test "a lock that is broken by release --force: the command is stopped, and says who did it, why, and who is in now" {
   start_family ours -t 2s
-  redlock-cli release -k demo --force
+  redlock-cli release -k demo --force --reason 'stuck since noon'
   redlock-cli acquire -k demo --ttl 60s --note 'the next one' >"$BATS_TEST_TMPDIR/token"
   wait_background ours
   assert_equal "$status" 79
   assert_family_dead
-  assert_regex "$stderr" 'lost: it is held by .*"the next one"'
+  assert_regex "$stderr" "lost: $(id -un)@$(uname -n) broke it with \`release --force\` \\(\"stuck since noon\"\\); now it is held by .*\"the next one\""
   assert_equal "$(redis 0 get demo)" "$(<"$BATS_TEST_TMPDIR/token")"
+}
+
+@test "a lock that is broken while the command ends is told as such, too" {
+  run -79 --separate-stderr redlock-cli run -k demo -- sh -c 'redlock-cli release -k demo --force'
+  assert_regex "$stderr" "lost while the command ran: $(id -un)@$(uname -n) broke it with \`release --force\`$"
+}
+
+@test "--reason goes with --force, and is no longer than a note" {
+  assert_refused 64 "--reason: goes with --force" redlock-cli release -k demo --reason why
+  assert_refused 64 "--reason: longer than 512 bytes" redlock-cli release -k demo --force --reason "$(printf '%0513d' 0)"
 }
 
 @test "a lock that was lost unnoticed is 79 all the same, whatever the command's own status" {

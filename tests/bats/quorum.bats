@@ -379,6 +379,24 @@ two_have_ended() {
   assert_equal "$(redis 0 -n 1 exists demo) $(redis 0 -n 2 exists demo)" "0 0"
 }
 
+@test "-v says which servers a quorum does without" {
+  start_servers 3
+  local dead=unix://$BATS_TEST_TMPDIR/none
+  run -0 redlock-cli run -v -k demo -S "${SERVER_URL[0]},${SERVER_URL[1]},$dead" -- true
+  assert_output --partial "redlock-cli: demo: 1 of 3 servers gives no vote, and at most 1 may: $dead: "
+  run -0 redlock-cli run -v -k demo -S "$SERVERS" -- true
+  refute_output --partial "no vote"
+  # And while it runs, when that changes.
+  start_background ours redlock-cli run -v -k demo -t 2s -S "$SERVERS" -- sleep 1000
+  wait_for_key 2 demo
+  pause_server 2
+  wait_until grep -q "1 of 3 servers gives no vote" "$(background_stderr ours)"
+  resume_server 2
+  wait_until grep -q "all servers vote again" "$(background_stderr ours)"
+  kill -TERM "${BACKGROUND_PID[ours]}"
+  wait_background ours
+}
+
 # shows_fence I FENCE: server I granted the lease late, with a fence of its own.
 shows_fence() { redis "$1" hset 'redlock:owner:{demo}' fence "$2" >/dev/null; }
 
@@ -387,6 +405,9 @@ shows_fence() { redis "$1" hset 'redlock:owner:{demo}' fence "$2" >/dev/null; }
   export REDLOCK_SERVER=$SERVERS
   eval "$(redlock-cli acquire -k demo -t 60s --restart-guard 0 --export)"
   shows_fence 0 5
+  # The quorum that granted the lease may have been server 0 and but one of these.
+  shows_fence 1 "$REDLOCK_FENCE"
+  shows_fence 2 "$REDLOCK_FENCE"
   run -0 redlock-cli status -k demo
   assert_line "  fence $REDLOCK_FENCE"
   run -0 redlock-cli release -k demo --force --if-fence "$REDLOCK_FENCE"

@@ -53,16 +53,17 @@ second_client() { redlock-cli run -S "$SERVERS" -k demo "$@" -- sh -c 'redis-cli
   lock_three_and_restart_one
   local first
   first=$(redis 0 get demo)
-  run -0 --separate-stderr second_client -t 2s --restart-guard "$GUARD"
+  # With -vv it is told at once, however short the wait.
+  run -0 --separate-stderr second_client -vv -t 2s --restart-guard "$GUARD"
   assert_regex "$output" '^[0-9a-f]{32}$'
   refute [ "$output" == "$first" ]
-  assert_regex "$stderr" "waiting for demo: held back by --restart-guard: ${SERVER_URL[2]} started "
+  assert_regex "$stderr" "demo: held back by --restart-guard: ${SERVER_URL[2]} started "
 }
 
 @test "who waits is let in when the guard is over" {
   start_servers 3
-  run -0 --separate-stderr redlock-cli run -S "$SERVERS" -k demo -t 2s --restart-guard "$GUARD" -- true
-  assert_regex "$stderr" "waiting for demo: held back by --restart-guard: "
+  run -0 --separate-stderr redlock-cli run -S "$SERVERS" -k demo -vv -t 2s --restart-guard "$GUARD" -- true
+  assert_regex "$stderr" "demo: held back by --restart-guard: "
   assert_in_range "$(uptime 0)" $((GUARD + 1)) 60
 }
 
@@ -117,15 +118,59 @@ wait_until_extended_by() {
   run -0 redlock-cli run -S "$SERVERS" -k demo -n -t 2h --restart-guard 1h -- true
 }
 
-@test "a lease that may last longer than the guard is refused" {
-  local servers=redis://127.0.0.1:1,redis://127.0.0.1:2,redis://127.0.0.1:3
-  export REDLOCK_SERVER=$servers
-  assert_refused 64 "--ttl: 10m is longer than the --restart-guard of 1m" redlock-cli run -k demo -t 10m --restart-guard 60s -- true
-  assert_refused 64 "--ttl: 10m is longer than the --restart-guard of 1m" redlock-cli acquire -k demo -t 10m --restart-guard 60s
-  assert_refused 64 "--ttl: 10m is longer than the --restart-guard of 1m" redlock-cli extend -k demo -t 10m --restart-guard 60s
-  assert_refused 64 "--min-hold: 2m is longer than the --restart-guard of 1m" redlock-cli run -k demo --min-hold 2m --restart-guard 60s -- true
-  assert_refused 64 "--restart-guard: 10s is shorter than the --ttl of 30s" redlock-cli run -k demo --restart-guard 10s -- true
-  REDLOCK_TTL=10m assert_refused 78 "REDLOCK_TTL: 10m is longer than the --restart-guard of 1m" redlock-cli run -k demo --restart-guard 60s -- true
+@test "a ttl or a --min-hold above the guard raises it, and -v says what the others need" {
+  start_servers 3
+  local option
+  for option in '--ttl 1h' '--min-hold 1h'; do
+    # shellcheck disable=SC2086
+    run -69 redlock-cli run -S "$SERVERS" -k demo -n -v --restart-guard 1s $option -- true
+    assert_output --regexp "redlock-cli: --restart-guard is raised from 1s to 1h, the ${option% *}: every client of this key needs --restart-guard 1h"
+    assert_output --regexp "its vote counts in (1h|59m)"
+  done
+  run -69 redlock-cli acquire -S "$SERVERS" -k demo -n --restart-guard 1s --ttl 1h
+  assert_output --regexp "^redlock-cli: demo: held back .* its vote counts in (1h|59m)"
+  refute_output --partial raised
+}
+
+@test "with the guard off no ttl turns it on" {
+  start_servers 3
+  run -0 redlock-cli acquire -S "$SERVERS" -k demo -n -v --restart-guard 0 --ttl 1h --export
+  refute_output --partial raised
+  eval "${lines[-1]}"
+  run -0 redlock-cli extend -S "$SERVERS" --restart-guard 60s --ttl 2h -v
+  assert_output --partial "every client of this key needs --restart-guard 2h"
+}
+
+# Each line of a document that calls redlock-cli with one of these options, as a crontab or a script has it.
+lines_with() {
+  local root=$BATS_TEST_DIRNAME/../..
+  { grep -h -- "$1" "$root/README.md" "$root/man/redlock-cli.1"; redlock-cli run --help; redlock-cli acquire --help; } |
+    grep -oE "redlock-cli (run|acquire) .*$1.*"
+}
+
+@test "the examples with a long ttl or a --min-hold work as printed on three servers" {
+  unset REDLOCK_RESTART_GUARD
+  # No server is there: 69 is what is left when nothing is wrong with the line.
+  export REDLOCK_SERVER=redis://127.0.0.1:1,redis://127.0.0.1:2,redis://127.0.0.1:3
+  cd "$BATS_TEST_TMPDIR"
+  local line count=0
+  while read -r line; do
+    [[ $line != *" run "* ]] || line="${line%% -- *} -- true"
+    line=${line%%(*}
+    [[ $line == *" -n "* ]] || line=${line/ -k / -n -k }
+    run -69 bash -c "$line"
+    count=$((count + 1))
+  done < <(lines_with --min-hold; lines_with '--ttl 1h')
+  assert_in_range "$count" 5 20
+}
+
+@test "every crontab line says for how long it keeps the others out" {
+  local line root=$BATS_TEST_DIRNAME/../.. count=0
+  while read -r line; do
+    [[ $line == *" --min-hold "* ]] || fail "no --min-hold: $line"
+    count=$((count + 1))
+  done < <({ cat "$root/README.md" "$root/man/redlock-cli.1"; redlock-cli run --help; } | grep -E 'redlock-cli run .*-E 0')
+  assert_in_range "$count" 4 20
 }
 
 @test "a server that may not be asked for its uptime has no vote, and the line says what to allow" {

@@ -5,6 +5,7 @@
 load helper/common
 load helper/redis
 load helper/locks
+load helper/checks
 
 setup() { setup_one_server; }
 
@@ -284,6 +285,32 @@ END
   run redlock-cli run -nk
   assert_failure 64
   refute_output --partial 'needs --'
+}
+
+@test "the line that run without a key is corrected to works as it stands" {
+  run redlock-cli run true
+  assert_failure 64
+  local line=${output#*command: }
+  assert_equal "$line" "redlock-cli run -k KEY -- true"
+  run -0 bash -c "$line"
+}
+
+@test "-c with more than one word says what to do about it" {
+  assert_refused 64 "-c takes one word, the whole text for the shell, and x is one too many: put all of it in quotes" \
+    redlock-cli run -k demo -c 'echo a' x y
+}
+
+@test "an option behind one without its value is not taken for the value" {
+  assert_refused 64 "--key needs a value, and -n looks like an option; if it is the value, write --key=-n" redlock-cli run -k -n -- true
+  assert_refused 64 "write --note='-a b'" redlock-cli acquire -k demo --ttl 5s --note '-a b'
+  assert_refused 64 "write --wait=-1s" redlock-cli run -k demo -nw -1s -- true
+  assert_refused 64 "write --server=-k" redlock-cli status -S -k demo
+  assert_refused 64 "write --command=-x" redlock-cli run -k demo -c -x
+  assert_equal "$(redis 0 dbsize)" 0
+  run -0 redlock-cli run --key=-n --note=-a -- sh -c 'printf "<%s>" "$REDLOCK_KEY"'
+  assert_output "<-n>"
+  run -0 redlock-cli run -k - -- sh -c 'printf "<%s>" "$REDLOCK_KEY"'
+  assert_output "<->"
 }
 
 @test "-c together with -- is refused" {

@@ -163,7 +163,8 @@ quiet() {
     refute_output --partial unter2
   done
   for value in 'redis://locker:my hunter2@redis' 'redis://hunter2@redis' \
-    'redis://:x@hunter2@redis' 'redis://:a/hunter2@redis'; do
+    'redis://:x@hunter2@redis' 'redis://:a/hunter2@redis' 'VALKEY://:hunter2@redis' \
+    $' redis://:hunter2@redis\n'; do
     REDLOCK_SERVER=$value run -0 redlock-cli doctor --settings
     assert_line "server = redis://...@redis:6379 (REDLOCK_SERVER)"
   done
@@ -229,6 +230,8 @@ in_argv_of() { tr '\0' ' ' <"/proc/$1/cmdline"; }
   quiet 64 redlock-cli run -k demo --servr "$url" -- true
   quiet 64 redlock-cli status "$url"
   quiet 64 redlock-cli "$url"
+  quiet 64 redlock-cli REDIS:/s3cr3t
+  quiet 64 redlock-cli valkey:/s3cr3t
   quiet 64 redlock-cli acquire -S redis://h -k demo -t "$url"
   quiet 64 redlock-cli acquire -S redis://h -k demo -t 60s -E "$url"
   quiet 64 redlock-cli run -k demo "-q=$url" -- true
@@ -315,11 +318,22 @@ in_argv_of() { tr '\0' ' ' <"/proc/$1/cmdline"; }
   assert_unlocked demo 2
 }
 
-@test "a password for a server that wants none is denied, not ignored" {
+@test "a password that was meant for a server that wants none is denied, not ignored" {
   start_server
-  REDISCLI_AUTH=needless run --separate-stderr redlock-cli run -S "${SERVER_URL[2]}" -k demo -n -- true
-  assert_equal "$status" 77
-  keeps_secrets "$stderr" stderr
+  quiet 77 env REDLOCK_SERVER="${SERVER_URL[2]/\/\//\/\/:needless@}" redlock-cli run -k demo -n -- true
+  echo needless >"$BATS_TEST_TMPDIR/password"
+  quiet 77 redlock-cli run -S "${SERVER_URL[2]}" --password-file "$BATS_TEST_TMPDIR/password" -k demo -n -- true
+  quiet 77 env REDISCLI_AUTH=needless redlock-cli run -S "${SERVER_URL[2]}" --user nobody -k demo -n -- true
+}
+
+@test "REDISCLI_AUTH and a server without a password: one line, and the lock, as redis-cli does" {
+  start_server
+  start_server
+  REDISCLI_AUTH=needless run -0 --separate-stderr redlock-cli run -S "${SERVER_URL[2]},${SERVER_URL[3]}" -k demo -n -- echo ran
+  assert_equal "$output" ran
+  assert_regex "$stderr" "^redlock-cli: unix:///[^ ]* has no password, so REDISCLI_AUTH is not used$"
+  REDISCLI_AUTH=needless run -0 --separate-stderr redlock-cli run -q -S "${SERVER_URL[2]}" -k demo -n -- true
+  assert_equal "$stderr" ""
 }
 
 @test "a password file that cannot be read is an error, and never no password" {

@@ -40,7 +40,7 @@ start_deployment() {
   start_deployment
   local url=${SENTINEL_URL/mymaster/other}
   assert_refused 78 "it knows no master other" redlock-cli run -S "$url" -k demo -n -- true
-  assert_refused 78 "unknown command" redlock-cli run -S "sentinel://127.0.0.1:${SERVER_PORT[0]}/mymaster" -k demo -n -- true
+  assert_refused 78 "it is no Sentinel: write redis://" redlock-cli run -S "sentinel://127.0.0.1:${SERVER_PORT[0]}/mymaster" -k demo -n -- true
 }
 
 @test "the master fails while a command runs, the replica has the lease: the command goes on" {

@@ -72,6 +72,40 @@ with_system_file() {
   assert_output --partial "/etc/redlock-cli.toml: line 1: this is no setting"
 }
 
+@test "a system's file that others may not read keeps out nobody who names servers of his own" {
+  ((EUID == 0)) || skip "only root makes a file that others cannot read"
+  echo "server = \"$SERVERS\"" >"$BATS_TEST_TMPDIR/system.toml"
+  chmod 600 "$BATS_TEST_TMPDIR/system.toml"
+  local -a as_user=(setpriv --reuid=65534 --regid=65534 --clear-groups --bounding-set=-all env HOME=/nonexistent XDG_CONFIG_HOME=/nonexistent)
+  "${as_user[@]}" test -x "$REDLOCK_CLI" || skip "an ordinary user cannot reach the program under test"
+  local place=$BATS_TEST_TMPDIR/place
+  mkdir -m 1777 "$place"
+  chmod a+x "$BATS_TEST_TMPDIR" "$(dirname "$BATS_TEST_TMPDIR")" "$(dirname "$(dirname "$BATS_TEST_TMPDIR")")"
+  "${as_user[@]}" test -w "$place" || skip "an ordinary user cannot reach the test's directory"
+  run -0 with_system_file "${as_user[@]}" "$REDLOCK_CLI" run -S "local:$place" -k demo -- true
+  assert_output "redlock-cli: /etc/redlock-cli.toml: permission denied; its settings are not used"
+  run -0 with_system_file "${as_user[@]}" "$REDLOCK_CLI" run -q -S "local:$place" -k demo -- true
+  assert_output ""
+  # Without them it is as wrong as ever, and so is a file that was asked for.
+  run -78 with_system_file "${as_user[@]}" env -u REDLOCK_SERVER "$REDLOCK_CLI" run -k demo -- true
+  assert_output --partial "/etc/redlock-cli.toml: Permission denied"
+  run -78 with_system_file "${as_user[@]}" "$REDLOCK_CLI" run -S "local:$place" --config /etc/redlock-cli.toml -k demo -- true
+}
+
+@test "--config /dev/null means no settings" {
+  user_file 'conflict-exit-code = 13'
+  ends_with 13
+  ends_with 75 --config /dev/null
+}
+
+@test "blanks and newlines around servers do not count" {
+  local value
+  for value in "$SERVERS"$'\n' $'\t '"$SERVERS"$'\r\n'; do
+    REDLOCK_SERVER=$value run -0 redlock-cli run -k demo -- true
+  done
+  assert_refused 78 "the server is empty" env REDLOCK_SERVER=$' \n' redlock-cli run -k demo -- true
+}
+
 @test "the file names the server for everything" {
   unset REDLOCK_SERVER
   assert_refused 78 "no server is set" redlock-cli run -k demo -- true
@@ -227,7 +261,7 @@ with_system_file() {
 }
 
 @test "a value may end in =, and begin like an option" {
-  run -0 --separate-stderr redlock-cli run --key=dGVzdA== --note '--a=' -- redis-cli -s "${SERVER_SOCKET[0]}" exists dGVzdA==
+  run -0 --separate-stderr redlock-cli run --key=dGVzdA== --note='--a=' -- redis-cli -s "${SERVER_SOCKET[0]}" exists dGVzdA==
   assert_output 1
 }
 
@@ -341,7 +375,7 @@ server = \"redis://host:6379\"; did you mean 'server'?" redlock-cli run -k demo 
   local -a as_nobody=(setpriv --reuid nobody --clear-groups "$public/redlock-cli" doctor --settings)
   unset XDG_CONFIG_HOME
   HOME=$public/theirs run -0 "${as_nobody[@]}"
-  assert_line "conflict-exit-code (default)"
+  assert_line "conflict-exit-code = 75 (default)"
   HOME=$public/theirs run -0 "${as_nobody[@]}" -v
   assert_output --partial "$public/theirs/.config/redlock-cli/config.toml: skipped: "
   XDG_CONFIG_HOME=$public/theirs/.config run -0 "${as_nobody[@]}"

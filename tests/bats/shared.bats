@@ -14,7 +14,7 @@ setup() { setup_one_server; }
   hold two -s
   run --separate-stderr redlock-cli run -n -k demo -- true
   assert_failure 75
-  assert_regex "$stderr" "demo: held by some who share it, the latest .*pid ${BACKGROUND_PID[two]} "
+  assert_regex "$stderr" "demo: held by some who share it, the latest .*run pid ${BACKGROUND_PID[two]}: "
   run -0 redlock-cli run -n -s -k demo -- true
   release_hold one
   run -75 redlock-cli run -n -x -k demo -- true
@@ -127,8 +127,8 @@ setup() { setup_one_server; }
   hold reader -s --note 'a long report'
   hold seated --slots 4
   run redlock-cli status -k demo
-  assert_line --regexp '^  shared: .*"a long report", for '
-  assert_line --regexp "^  slot 0: .*pid ${BACKGROUND_PID[seated]} "
+  assert_line --regexp '^  shared: .*"a long report", renewed, for '
+  assert_line --regexp "^  slot 0: .*run pid ${BACKGROUND_PID[seated]}: "
   run redlock-cli status -k demo --json
   assert_equal "$(jq -c '.locks[0] | [.holder.shared, .shares.count, ([.shares.first[].slot] | sort)]' <<<"$output")" '[true,2,[null,0]]'
   run -75 redlock-cli status -k demo --exit-code

@@ -4,6 +4,7 @@
 load helper/common
 load helper/redis
 load helper/locks
+load helper/checks
 load helper/terminal
 
 setup() { setup_one_server; }
@@ -24,8 +25,8 @@ end_hold() {
   type_line 'export TERM=vt100'
   see_status 0
   type_line 'redlock-cli run -k demo -- echo entered'
-  see '\rredlock-cli: waiting for demo: held by [^\r\n]*"release 4.2", for [0-9.]+m?s[^\r\n]*\x1b\[K'
-  see '\rredlock-cli: waiting for demo: held by [^\r\n]*"release 4.2", for [0-9.]+s[^\r\n]*\x1b\[K'
+  see '\rredlock-cli: waiting for demo \(\d+s(?:, \d+\w\w in queue)?\): held by [^\r\n]*"release 4.2", renewed, for [0-9.]+m?s[^\r\n]*\x1b\[K'
+  see '\rredlock-cli: waiting for demo \(\d+s(?:, \d+\w\w in queue)?\): held by [^\r\n]*"release 4.2", renewed, for [0-9.]+s[^\r\n]*\x1b\[K'
   end_hold
   see '\r\x1b\[Kentered'
   see_status 0
@@ -37,9 +38,41 @@ end_hold() {
   hold_with_note
   open_terminal
   type_line 'export TERM=vt100; token=$(redlock-cli acquire -k demo -t 9s); echo "got ${#token}"'
-  see '\rredlock-cli: waiting for demo: held by '
+  see '\rredlock-cli: waiting for demo \(\d+s(?:, \d+\w\w in queue)?\): held by '
   end_hold
   see '\r\x1b\[Kgot 32'
+}
+
+@test "it is drawn again every second, however rarely the lock is looked at, and after fg" {
+  hold_with_note
+  open_terminal
+  type_line 'export TERM=vt100'
+  see_status 0
+  local before second
+  type_line 'redlock-cli run -k demo -- echo entered'
+  see '\rredlock-cli: waiting for demo \((\d+)s, 1st in queue\)'
+  before=$(scripts_run 0)
+  for second in 1 2 3; do see '\rredlock-cli: waiting for demo \(\d+s, 1st in queue\): held by [^\r\n]*, renewed, for [^\r\n]*\x1b\[K'; done
+  press "$CTRL_Z"
+  see_status 148
+  type_line fg
+  for second in 1 2; do see '\rredlock-cli: waiting for demo \(\d+s, 1st in queue\): held by '; done
+  # What we saw was not asked for: nine drawings would be nine looks. (The holder renews, too.)
+  assert_in_range "$(scripts_run 0)" "$before" $((before + 4))
+  press "$CTRL_C"
+  see_status 130
+}
+
+@test "a wait of less than a second is not worth a line" {
+  redis 0 set demo x px 300
+  open_terminal
+  type_line 'export TERM=vt100'
+  see_status 0
+  redis 0 set demo x px 300
+  type_line 'redlock-cli run -k demo -- echo entered'
+  see '\nentered'
+  ask shown 'waiting'
+  assert_equal "$REPLY" never
 }
 
 @test "the line fits on the terminal" {
@@ -49,7 +82,7 @@ end_hold() {
   type_line 'export TERM=vt100'
   see_status 0
   type_line 'redlock-cli run -k demo -- echo entered'
-  see '\rredlock-cli: waiting for demo: held by \x1b\[K'
+  see '\rredlock-cli: waiting for demo \(\ds, 1st \x1b\[K'
   press "$CTRL_C"
   see_status 130
 }
@@ -73,7 +106,7 @@ end_hold() {
   type_line 'export TERM=vt100'
   see_status 0
   type_line 'redlock-cli run -k demo -- echo entered'
-  see '\rredlock-cli: waiting for demo: held by '
+  see '\rredlock-cli: waiting for demo \(\d+s(?:, \d+\w\w in queue)?\): held by '
   press "$CTRL_Z"
   see_status 148
   # Looks enough at the lock for more lines, were there any.
@@ -85,7 +118,7 @@ end_hold() {
   ask shown '\[148\]> [^\n]*waiting'
   assert_equal "$REPLY" never
   type_line fg
-  see '\rredlock-cli: waiting for demo: held by '
+  see '\rredlock-cli: waiting for demo \(\d+s(?:, \d+\w\w in queue)?\): held by '
   press "$CTRL_C"
   see_status 130
 }

@@ -117,13 +117,13 @@ smallest_ttl() {
 # locks_verbatim KEY: while a command runs, the key lies in the server byte by byte; afterwards nothing but the counter does.
 locks_verbatim() {
   redis 0 flushall >/dev/null
-  run -0 redlock-cli run -k "$1" -- redis-cli -s "$SERVER_SOCKET" exists "$1"
+  run -0 redlock-cli run --key="$1" -- redis-cli -s "$SERVER_SOCKET" exists "$1"
   assert_output 1
   assert_equal "$(redis 0 eval 'return #redis.call("KEYS", "redlock:fence:*")' 0) of $(redis 0 dbsize)" "1 of 1"
-  run -0 redlock-cli acquire -k "$1" -t 60s
-  run -75 redlock-cli acquire -k "$1" -t 60s -n
-  run -75 redlock-cli status -k "$1" --exit-code
-  run -0 redlock-cli release -k "$1" --force
+  run -0 redlock-cli acquire --key="$1" -t 60s
+  run -75 redlock-cli acquire --key="$1" -t 60s -n
+  run -75 redlock-cli status --key="$1" --exit-code
+  run -0 redlock-cli release --key="$1" --force
 }
 
 @test "any bytes are a key, and lie at the server as they are" {

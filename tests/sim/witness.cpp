@@ -33,8 +33,8 @@ asio::awaitable<RaiseVote> Witness::raise_fence(RaiseRequest request, Instant de
 asio::awaitable<ReleaseVote> Witness::release(ReleaseRequest request, Instant deadline) {
   return server_->release(std::move(request), deadline);
 }
-asio::awaitable<BreakVote> Witness::break_lock(Resource resource, std::optional<Fence> only_if, Instant deadline) {
-  return server_->break_lock(std::move(resource), only_if, deadline);
+asio::awaitable<BreakVote> Witness::break_lock(BreakRequest request, Instant deadline) {
+  return server_->break_lock(std::move(request), deadline);
 }
 asio::awaitable<InspectVote> Witness::inspect(Resource resource, std::optional<LeaseId> share, Instant deadline) {
   return server_->inspect(std::move(resource), std::move(share), deadline);

@@ -20,7 +20,7 @@ class Witness final : public LockServer {
   asio::awaitable<ExtendVote> extend(ExtendRequest request, Instant deadline) override;
   asio::awaitable<HealVote> heal(HealRequest request, Instant deadline) override;
   asio::awaitable<ReleaseVote> release(ReleaseRequest request, Instant deadline) override;
-  asio::awaitable<BreakVote> break_lock(Resource resource, std::optional<Fence> only_if, Instant deadline) override;
+  asio::awaitable<BreakVote> break_lock(BreakRequest request, Instant deadline) override;
   asio::awaitable<InspectVote> inspect(Resource resource, std::optional<LeaseId> share, Instant deadline) override;
   asio::awaitable<Result<LockList, Fault>> list(Instant deadline) override;
   void take_back(const Resource& resource, const Token& token, std::optional<Requeue> requeue, NotUndone not_undone) override;

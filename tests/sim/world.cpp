@@ -202,7 +202,8 @@ asio::awaitable<void> World::break_by_force(Mishap mishap) {
   const std::shared_ptr<Electorate> electorate = new_electorate(process, Milliseconds(50));
   std::optional<Fence> only_if;
   if (mishap.flag) only_if = nobodys_fence;
-  (void)co_await break_lock(*electorate, resource_, only_if);
+  const BreakRequest request{resource_, only_if};
+  (void)co_await break_lock(*electorate, request);
   referee_.finished(process);
   co_await electorate->close(Farewell::brief);
 }

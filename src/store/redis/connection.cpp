@@ -165,7 +165,9 @@ void Connection::deliver(Reply reply) {
   if (open_.empty()) progress_->ring();
   if (login_replies_left_ > 0) {
     --login_replies_left_;
-    if (reply.type == Reply::Type::error && !login_fault_) login_fault_ = fault_of_error(reply.text);
+    if (reply.type != Reply::Type::error || login_fault_) return;
+    if (needless_password_ && is_needless_password(reply.text)) return needless_password_();
+    login_fault_ = fault_of_error(reply.text);
     return;
   }
   if (asks_role_) {

@@ -39,6 +39,9 @@ class Connection : public std::enable_shared_from_this<Connection> {
   Connection(asio::any_io_executor executor, const Clock& clock, std::unique_ptr<Transport> transport, const std::vector<Command>& login,
              const std::optional<Command>& greeting = std::nullopt, bool demands_master = false);
 
+  /// A login that fails because the server has no password is none that failed: `told` is called instead. Before start().
+  void allow_needless_password(std::function<void()> told) { needless_password_ = std::move(told); }
+
   /// Begins to connect. Call once.
   void start(Instant deadline);
 
@@ -100,6 +103,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   std::string unsent_;
   std::string being_written_;
   std::optional<Fault> login_fault_;
+  std::function<void()> needless_password_;
   std::optional<Fault> broken_;
   std::function<void(const Reply*)> heard_;
   std::unique_ptr<Bell> progress_;  ///< rung when it opened, when something was written, and at the end; for close()

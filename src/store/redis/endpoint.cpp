@@ -55,6 +55,14 @@ bool is_plain_host(std::string_view host) {
   });
 }
 
+/// What stands before `://`, in lower case and by the older name: Valkey speaks Redis's protocol.
+std::string scheme_of(std::string_view url) {
+  std::string scheme = lower_case(url.substr(0, url.find("://")));
+  if (scheme == "valkey") return "redis";
+  if (scheme == "valkeys") return "rediss";
+  return scheme;
+}
+
 bool has_control(std::string_view text) {
   return std::any_of(text.begin(), text.end(), [](char c) { return static_cast<unsigned char>(c) < ' ' || c == 0x7f; });
 }
@@ -117,8 +125,7 @@ std::optional<std::string> read_address(std::string_view text, Address& address)
     if (has_port) port = text.substr(colon + 1);
   }
   if (!is_plain_host(address.host)) return "it names no host";
-  std::transform(address.host.begin(), address.host.end(), address.host.begin(),
-                 [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + ('a' - 'A')) : c; });
+  address.host = lower_case(address.host);
   if (!has_port) return std::nullopt;
   const auto number = whole_number<std::uint16_t>(port);
   if (!number || *number == 0) return "the port must be a number from 1 to 65535";
@@ -284,6 +291,7 @@ Endpoint Endpoint::server_at(const Address& address) const {
   server.database = database;
   server.user = user;
   server.password = password;
+  server.password_is_general = password_is_general;
   server.tls = tls;
   return server;
 }
@@ -293,18 +301,24 @@ Endpoint Endpoint::sentinel_at(const Address& address) const {
   sentinel.database = 0;
   sentinel.user = sentinel_user;
   sentinel.password = sentinel_password;
+  sentinel.password_is_general = false;
   return sentinel;
 }
 
 bool names_several_hosts(std::string_view url) {
-  const std::string_view scheme = url.substr(0, url.find("://"));
+  const std::string scheme = scheme_of(url);
   return scheme == "sentinel" || scheme == "sentinels" || scheme == "cluster" || scheme == "clusters";
 }
 
 Result<Endpoint, std::string> parse_endpoint(std::string_view url) {
   const std::size_t separator = url.find("://");
-  const std::string_view scheme = url.substr(0, separator);
-  if (separator == std::string_view::npos) return Failure("it has no scheme; " + std::string(known_forms));
+  const std::string scheme = scheme_of(url);
+  if (separator == std::string_view::npos) {
+    constexpr std::string_view unix = "unix:";
+    if (lower_case(url.substr(0, unix.size())) == unix)
+      return Failure("a unix socket is written with three slashes: unix:///path/to/redis.sock");
+    return Failure("it has no scheme; " + std::string(known_forms));
+  }
   const std::string_view rest = url.substr(separator + 3);
   if (scheme == "redis" || scheme == "rediss") return parse_tcp(rest, scheme == "rediss");
   if (scheme == "unix") return parse_unix(rest);

@@ -34,6 +34,7 @@ struct Endpoint {
   unsigned database = 0;
   std::optional<std::string> user;
   std::optional<std::string> password;
+  bool password_is_general = false;          ///< it was not set for this server (REDISCLI_AUTH): one that has none is used without it
   std::optional<std::string> sentinel_user;  ///< for the sentinels, which know nothing of the logins of their masters
   std::optional<std::string> sentinel_password;
   bool tls = false;
@@ -51,7 +52,8 @@ struct Endpoint {
 /// Reads
 /// `redis://[user[:password]@]host[:port][/db]`, `unix://[user[:password]@]/path[?db=N]`,
 /// `sentinel://[user[:password]@]host[:port],.../name[/db][?sentinel-user=U][&sentinel-password=P]` (login and db are the master's) and
-/// `cluster://[user[:password]@]host[:port],...`, and with TLS `rediss://`, `sentinels://`, `clusters://`.
+/// `cluster://[user[:password]@]host[:port],...`, and with TLS `rediss://`, `sentinels://`, `clusters://`. `valkey://` and `valkeys://` are
+/// `redis://` and `rediss://`; capitals in schemes and hosts do not matter.
 /// Users, passwords, hosts, names and paths may be percent-encoded. The error is one clause for the user that never repeats a password.
 Result<Endpoint, std::string> parse_endpoint(std::string_view url);
 

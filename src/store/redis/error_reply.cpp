@@ -16,6 +16,8 @@ struct Meaning {
 
 constexpr std::string_view key_advice = "the user may not touch the key, or the keys redlock:* that belong to it";
 
+constexpr std::string_view sentinel_advice = "it runs no scripts; if it is a Sentinel, write sentinel://HOST:PORT/MASTER";
+
 constexpr std::array meanings{
     Meaning{"WRONGPASS", FaultKind::denied, "wrong user or password"},
     Meaning{"NOAUTH", FaultKind::denied, "it wants a password: set REDISCLI_AUTH or --password-file"},
@@ -52,6 +54,10 @@ constexpr std::array meanings{
     Meaning{"DB index is out of range", FaultKind::misconfigured, "it has no such database"},
     Meaning{"invalid DB index", FaultKind::misconfigured, "it has no such database"},
     Meaning{"SELECT is not allowed in cluster mode", FaultKind::misconfigured, "it is part of a Redis Cluster, which has database 0 only"},
+    Meaning{"unknown command 'EVAL", FaultKind::misconfigured, sentinel_advice},
+    Meaning{"unknown command `EVAL", FaultKind::misconfigured, sentinel_advice},  // Redis 5
+    Meaning{"unknown command 'SENTINEL'", FaultKind::misconfigured, "it is no Sentinel: write redis://, or cluster:// for a Redis Cluster"},
+    Meaning{"unknown command `SENTINEL`", FaultKind::misconfigured, "it is no Sentinel: write redis://, or cluster:// for a Redis Cluster"},
     Meaning{"unknown command", FaultKind::misconfigured, ""},
     Meaning{"FENCE", FaultKind::misconfigured, "the fence counter of this key was overwritten by somebody: delete it"},
 };
@@ -78,6 +84,11 @@ Fault fault_of_error(std::string_view error_text) {
     return {meaning.kind, std::move(text), meaning.refused};
   }
   return {FaultKind::unavailable, "it answered: " + quote(words)};
+}
+
+bool is_needless_password(std::string_view error_text) {
+  return error_text.find("without any password configured") != std::string_view::npos ||
+         error_text.find("no password is set") != std::string_view::npos;  // Redis 5
 }
 
 bool is_noscript(std::string_view error_text) {

@@ -419,6 +419,9 @@ std::shared_ptr<Connection> RedisServer::open_connection(Instant deadline, const
                               : make_transport(executor_, clock_, endpoint_, options_.tls);
   auto connection = std::make_shared<Connection>(executor_, clock_, std::move(transport), login_commands(endpoint_), greeting,
                                                  /*demands_master=*/sentinels_ != nullptr);
+  if (endpoint_.password_is_general && options_.needless_password) {
+    connection->allow_needless_password([told = options_.needless_password, name = name()] { told(name); });
+  }
   connection->start(deadline);
   return connection;
 }

@@ -2,6 +2,7 @@
 
 #include <asio/any_io_executor.hpp>
 #include <deque>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -19,6 +20,7 @@ struct RedisServerOptions {
   unsigned replicas = 0;                  ///< a grant or an extension counts only when so many replicas have it (WAIT)
   bool introduces_itself = false;         ///< ask each time it connects who it is and for how long it is up (ServerFacts)
   bool slots_move = false;                ///< it is part of a cluster
+  std::function<void(const std::string& server)> needless_password{};  ///< told of a server without the general password it was given
 };
 
 class Sentinels;

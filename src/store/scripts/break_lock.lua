@@ -1,5 +1,5 @@
 -- Takes the lock away from whoever holds it, whatever it is; a shared one from all who share it.
--- ARGV: the fence it must still have, or '' for any
+-- ARGV: the fence it must still have, or '' for any; the owner record of whoever breaks it
 -- -> {'broken', …} as `held` | {'other', …} as `held` | {'free'} | an error
 local time = now()
 local state, value, type_name = standing(time)
@@ -11,8 +11,18 @@ if ARGV[1] ~= '' and holder[6] ~= ARGV[1] then
   holder[1] = 'other'
   return holder
 end
+local broken = state == 'shared' and redis.call('ZRANGE', READERS, 0, -1) or {holder[2]}
 redis.call('DEL', LOCK)
 if state == 'shared' then redis.call('DEL', READERS, SHARES, SEATS) end
-if holder[5] == 1 then redis.pcall('DEL', OWNER) end
+if holder[5] == 1 then
+  redis.pcall('DEL', OWNER)
+  -- Processes that keep these leases learn who broke them, and why (R9).
+  local ends = decimal(time + holder[4])
+  redis.pcall('ZREMRANGEBYSCORE', RELEASED, '-inf', decimal(time))
+  redis.pcall('ZADD', RELEASED, ends, '!' .. ARGV[2])
+  for _, id in ipairs(broken) do redis.pcall('ZADD', RELEASED, ends, 'broken:' .. id) end
+  local kept = redis.pcall('PTTL', RELEASED)
+  if type(kept) == 'number' and kept < holder[4] then redis.pcall('PEXPIRE', RELEASED, decimal(holder[4])) end
+end
 call_next('free', time)
 return holder

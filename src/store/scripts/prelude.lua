@@ -3,7 +3,8 @@
 -- KEYS[1]  the lock: a plain string key with an expiry; its value the token of the lease, or SHARED while it is shared
 -- KEYS[2]  fence counter: a string, the largest fence this server knows of
 -- KEYS[3]  owner record: a hash {lease, fence, since, supervised, record, mute}; belongs to the lease it names, else it is stale
--- KEYS[4]  tombstones: a sorted set, ids of leases released by hand, scored with the time when they may be forgotten
+-- KEYS[4]  tombstones: a sorted set, ids of leases released by hand, scored with the time when they may be forgotten;
+--          of those broken by force 'broken:' and the id, and with the same score '!' and the owner record of whoever did it
 -- KEYS[5]  readers: a sorted set, ids of the shares of a shared lock, scored with the time when they end
 -- KEYS[6]  shares: a hash, a reader's id -> 'fence since supervised seat record'; seat -1: none
 -- KEYS[7]  seats: a hash, a seat's number -> the id of the reader in it; of one that is no reader any more, the seat is free
@@ -100,11 +101,25 @@ local function describe_share(word, id, ends, time)
   return {word, id, 'string', ends - time, 1, fence or '', age, tonumber(supervised) or 0, record or '', tonumber(seat) or -1}
 end
 
+-- The owner record of whoever broke this lease by force ('': it cannot be read), or nil.
+local function breaker_of(id)
+  local ends = redis.pcall('ZSCORE', RELEASED, 'broken:' .. id)
+  if type(ends) ~= 'string' then return nil end
+  local first = redis.pcall('ZRANGEBYSCORE', RELEASED, ends, ends, 'LIMIT', 0, 1)[1]
+  return string.match(first or '', '^!(.*)$') or ''
+end
+
 -- The reply to somebody whose lease is not here: {'gone', 1} when it was released by hand, whoever came after; else who holds it, or
--- {'gone', 0}.
+-- {'gone', 0}. When it was broken by force, who did so stands behind: {'held', …, breaker} or {'gone', 2, breaker}.
 local function not_ours(id, value, type_name, time)
   if type(redis.pcall('ZSCORE', RELEASED, id)) == 'string' then return {'gone', 1} end
-  if value and value ~= SHARED then return describe('held', value, type_name, time) end
+  local breaker = breaker_of(id)
+  if value and value ~= SHARED then
+    local reply = describe('held', value, type_name, time)
+    reply[10] = breaker
+    return reply
+  end
+  if breaker then return {'gone', 2, breaker} end
   return {'gone', 0}
 end
 

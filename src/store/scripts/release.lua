@@ -1,7 +1,8 @@
 -- Compare and delete.
 -- ARGV: token, by hand (0 or 1: asked for by somebody else than the process that keeps the lease),
 --       keep (not 0: nobody may have the lock sooner, so the lease is left to end by itself after so long),
---       our id in line ('': we do not wait), and to go back there: ticket, polls, life, mode as in line.lua, owner record
+--       our id in line ('': we do not wait), and to go back there: ticket, polls, life, mode as in line.lua,
+--       owner record ('': none): to go back with, or with keep the one that the lease has from now on
 -- -> {'released'} | {'supervised', …} as `held` | {'gone', …} | {'held', …} | an error
 local token, by_hand, keep, waiter = ARGV[1], ARGV[2] == '1', tonumber(ARGV[3]), ARGV[4]
 local id, time = redis.sha1hex(token), now()
@@ -19,9 +20,13 @@ if keep > 0 then
   if how == 'exclusive' then
     redis.call('PEXPIRE', LOCK, ARGV[3])
     redis.pcall('PEXPIRE', OWNER, ARGV[3])
+    if owned and ARGV[9] ~= '' then redis.pcall('HSET', OWNER, 'record', ARGV[9]) end
   else
     redis.call('ZADD', READERS, decimal(time + keep), id)
     bound_shares(time)
+    local known = ARGV[9] ~= '' and redis.call('HGET', SHARES, id)
+    local head = known and string.match(known, '^%d+ %d+ %d %-?%d+ ')
+    if head then redis.pcall('HSET', SHARES, id, head .. ARGV[9]) end
   end
   -- Who waits for the lease's end waits for another one now.
   local first = first_in_line(time)

@@ -515,8 +515,8 @@ TEST(ExtendTally, CountsAServerOnceWhateverItsNames) {
   EXPECT_EQ(moved.decision(), ExtendDecision::unconfirmed);
 
   ExtendTally gone(3);  // what one server lost is not lost by a quorum
-  gone.count(0, NotOurs{NotOurs::Why::gone, {}, ServerFacts{"one", {}}});
-  gone.count(1, NotOurs{NotOurs::Why::gone, {}, ServerFacts{"one", {}}});
+  gone.count(0, NotOurs{NotOurs::Why::gone, {}, {}, ServerFacts{"one", {}}});
+  gone.count(1, NotOurs{NotOurs::Why::gone, {}, {}, ServerFacts{"one", {}}});
   gone.count(2, extended_by("two"));
   EXPECT_EQ(gone.decision(), ExtendDecision::unconfirmed);
 

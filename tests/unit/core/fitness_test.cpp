@@ -204,5 +204,14 @@ TEST(Fitness, WarnsOfFailOversThatNobodyConfirmsFor) {
   EXPECT_EQ(said(checkup, "replicas", Grade::good, one), "");
 }
 
+TEST(Fitness, WantsNoReplicasWhereThereAreNone) {
+  Checkup checkup = good('1');
+  checkup.report.fails_over = true;
+  checkup.report.replicas = 0;
+  EXPECT_EQ(said(checkup, "replicas", Grade::warning), "");
+  checkup.report.replicas.reset();  // it does not tell
+  EXPECT_NE(said(checkup, "replicas", Grade::warning), "");
+}
+
 }  // namespace
 }  // namespace redlock

@@ -46,7 +46,7 @@ TEST_F(Survey, DoesNotWaitLongerThanTheSlowestAnswer) {
 
 TEST_F(Survey, BreaksAnybodysLock) {
   world.store(0).hold_foreign(resource(), "theirs", std::nullopt);
-  const auto votes = world.run(break_lock(client.electorate, resource(), std::nullopt));
+  const auto votes = world.run(break_lock(client.electorate, {resource(), std::nullopt}));
   ASSERT_TRUE(std::holds_alternative<Broken>(votes.at(0)));
   EXPECT_EQ(std::get<Broken>(votes[0]).holder.id, id_of("theirs"));
   EXPECT_TRUE(std::holds_alternative<NothingToBreak>(votes.at(1)));
@@ -57,9 +57,9 @@ TEST_F(Survey, BreaksOnlyTheLeaseWithThatFence) {
   const auto lease = world.run(attempt(client.electorate, order(), client.interrupt));
   world.settle_for(10ms);
   const Fence other(lease->fence.value() + 1);
-  EXPECT_TRUE(std::holds_alternative<OtherFence>(world.run(break_lock(client.electorate, resource(), other)).at(0)));
+  EXPECT_TRUE(std::holds_alternative<OtherFence>(world.run(break_lock(client.electorate, {resource(), other})).at(0)));
   EXPECT_EQ(world.stores_in_use(resource()), 3);
-  EXPECT_TRUE(std::holds_alternative<Broken>(world.run(break_lock(client.electorate, resource(), lease->fence)).at(0)));
+  EXPECT_TRUE(std::holds_alternative<Broken>(world.run(break_lock(client.electorate, {resource(), lease->fence})).at(0)));
   EXPECT_EQ(world.stores_in_use(resource()), 0);
 }
 
@@ -85,7 +85,7 @@ TEST_F(LateGrant, IsShownWithTheLeasesFence) {
 }
 
 TEST_F(LateGrant, IsBrokenWithTheLease) {
-  const auto votes = world.run(break_lock(client.electorate, resource(), lease->fence));
+  const auto votes = world.run(break_lock(client.electorate, {resource(), lease->fence}));
   EXPECT_NE(broken_by_quorum(votes), nullptr);
   EXPECT_TRUE(std::holds_alternative<Broken>(votes.at(2)));
   EXPECT_EQ(world.stores_in_use(resource()), 0);

@@ -197,7 +197,6 @@ const std::vector<Bad>& bad_urls() {
       {"://cache", "no scheme"},
       {"http://:hunter2@cache", "no scheme that this version knows"},
       {"redisss://:hunter2@cache", "no scheme"},
-      {"REDIS://:hunter2@cache", "no scheme"},
       {"re\x1b[dis://:hunter2@cache", "no scheme"},
       // hosts
       {"redis://", "no host"},
@@ -322,6 +321,21 @@ TEST(Endpoint, ComplainsInOnePrintableClauseWithoutThePassword) {
     EXPECT_EQ(endpoint.error().find(secret), std::string::npos) << endpoint.error();
     for (const char c : endpoint.error()) EXPECT_TRUE(c >= ' ' && c != 0x7f) << endpoint.error();
   }
+}
+
+TEST(Endpoint, SpeaksOfValkeyAsOfRedisAndKnowsCapitals) {
+  const std::vector<std::pair<std::string, std::string>> same{{"valkey://h", "redis://h:6379"},
+                                                              {"valkeys://h:1/2", "rediss://h:1/2"},
+                                                              {"REDIS://H", "redis://h:6379"},
+                                                              {"Sentinel://A,b/m", "sentinel://a:26379,b:26379/m"},
+                                                              {"UNIX:///Run/s", "unix:///Run/s"}};
+  for (const auto& [url, name] : same) {
+    const auto endpoint = parse_endpoint(url);
+    ASSERT_TRUE(endpoint.has_value()) << url;
+    EXPECT_EQ(endpoint->name(), name);
+  }
+  EXPECT_TRUE(names_several_hosts("CLUSTER://a"));
+  EXPECT_NE(parse_endpoint("unix:/run/s").error().find("unix:///"), std::string::npos);
 }
 
 }  // namespace

@@ -8,6 +8,8 @@
 namespace redlock {
 namespace {
 
+using namespace std::chrono_literals;
+
 Owner example() {
   return {"web1", "alice", "backup.sh", "nightly", 4711, /*supervised=*/false};
 }
@@ -35,11 +37,44 @@ TEST(OwnerRecord, IsOneLine) {
   EXPECT_EQ(encode_owner(owner).find_first_of("\r\n"), std::string::npos);
 }
 
-TEST(OwnerRecord, SaysNothingAboutSupervision) {
+TEST(OwnerRecord, TellsARunAndHowLongItIsRenewedFor) {
   Owner owner = example();
   owner.supervised = true;
-  EXPECT_EQ(encode_owner(owner), encode_owner(example()));
-  EXPECT_FALSE(decode_owner(encode_owner(owner))->supervised);
+  owner.renewed_for = 30s;
+  const std::string record = encode_owner(owner);
+  EXPECT_EQ(record, R"({"command":"backup.sh","host":"web1","note":"nightly","pid":4711,"renewed_ms":30000,"run":true,"user":"alice","v":1})");
+  EXPECT_TRUE(decode_owner(record)->supervised);
+  EXPECT_EQ(decode_owner(record)->renewed_for, 30s);
+  EXPECT_FALSE(decode_owner(record)->finished.has_value());
+}
+
+TEST(OwnerRecord, TellsHowACommandEndedWhoseLeaseIsKept) {
+  Owner owner = example();
+  owner.renewed_for = Duration::zero();
+  owner.finished = Finished{90s, 3, std::nullopt};
+  auto back = decode_owner(encode_owner(owner));
+  EXPECT_EQ(back->renewed_for, Duration::zero());
+  ASSERT_TRUE(back->finished.has_value());
+  EXPECT_EQ(back->finished->kept, 90s);
+  EXPECT_EQ(back->finished->exit_code, 3);
+  EXPECT_EQ(back->finished->signal, std::nullopt);
+  owner.finished = Finished{90s, std::nullopt, 15};
+  back = decode_owner(encode_owner(owner));
+  EXPECT_EQ(back->finished->exit_code, std::nullopt);
+  EXPECT_EQ(back->finished->signal, 15);
+}
+
+TEST(OwnerRecord, KnowsNoMoreThanAnOlderOneTells) {
+  const auto owner = decode_owner(encode_owner(example()));
+  EXPECT_FALSE(owner->supervised);
+  EXPECT_FALSE(owner->renewed_for.has_value());
+  EXPECT_FALSE(owner->finished.has_value());
+  for (const char* odd : {R"({"run":1,"renewed_ms":-1,"kept_ms":"x"})", R"({"renewed_ms":99999999999999999,"kept_ms":1.5})"}) {
+    const auto strange = decode_owner(odd);
+    EXPECT_FALSE(strange->supervised) << odd;
+    EXPECT_FALSE(strange->renewed_for.has_value()) << odd;
+    EXPECT_FALSE(strange->finished.has_value()) << odd;
+  }
 }
 
 TEST(OwnerRecord, ReplacesWhatIsNotUtf8) {

@@ -115,7 +115,7 @@ TEST(ScriptCalls, HaveTheKeysInTheOrderOfThePrelude) {
   EXPECT_EQ(extend_call({resource(), token(), ttl()}).keys, keys);
   EXPECT_EQ(heal_call({resource(), token(), ttl(), Fence(1), provenance}).keys, keys);
   EXPECT_EQ(release_call({resource(), token(), true}).keys, keys);
-  EXPECT_EQ(break_call(resource(), std::nullopt).keys, keys);
+  EXPECT_EQ(break_call({resource()}).keys, keys);
   EXPECT_EQ(inspect_call(resource(), std::nullopt).keys, keys);
   EXPECT_EQ(leave_call(resource(), "me").keys, keys);
 }
@@ -160,9 +160,9 @@ TEST(ScriptCalls, HaveTheArgumentsOfTheirScripts) {
   EXPECT_EQ(leave_call(resource(), "me").script, &scripts::leave);
   EXPECT_EQ(leave_call(resource(), "me").arguments, (Strings{"me", "leave"}));
 
-  EXPECT_EQ(break_call(resource(), std::nullopt).script, &scripts::break_lock);
-  EXPECT_EQ(break_call(resource(), std::nullopt).arguments, (Strings{"", "break_lock"}));
-  EXPECT_EQ(break_call(resource(), Fence(42)).arguments, (Strings{"42", "break_lock"}));
+  EXPECT_EQ(break_call({resource()}).script, &scripts::break_lock);
+  EXPECT_EQ(break_call({resource()}).arguments, (Strings{"", encode_owner({}), "break_lock"}));
+  EXPECT_EQ(break_call({resource(), Fence(42)}).arguments, (Strings{"42", encode_owner({}), "break_lock"}));
 
   EXPECT_EQ(inspect_call(resource(), std::nullopt).script, &scripts::inspect);
   EXPECT_EQ(inspect_call(resource(), std::nullopt).arguments, (Strings{"", "inspect"}));

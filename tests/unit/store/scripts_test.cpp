@@ -54,7 +54,9 @@ class ScriptsTest : public ::testing::Test {
   ReleaseVote release_after(Duration keep, Token with) {
     return drive_.run(server_.release({resource_, std::move(with), /*by_hand=*/false, keep}, drive_.soon()));
   }
-  BreakVote break_lock(std::optional<Fence> only_if = {}) { return drive_.run(server_.break_lock(resource_, only_if, drive_.soon())); }
+  BreakVote break_lock(std::optional<Fence> only_if = {}, Owner breaker = {}) {
+    return drive_.run(server_.break_lock({resource_, only_if, std::move(breaker)}, drive_.soon()));
+  }
   InspectVote inspect() { return drive_.run(server_.inspect(resource_, std::nullopt, drive_.soon())); }
 
   std::vector<std::string> list() {
@@ -100,7 +102,9 @@ void expect_somebody(const Holder& holder, Fence fence) {
   EXPECT_GE(*holder.age, 0s);
   EXPECT_LT(*holder.age, patience);
   ASSERT_TRUE(holder.owner.has_value());
-  EXPECT_EQ(encode_owner(*holder.owner), encode_owner(somebody()));
+  Owner expected = somebody();
+  expected.supervised = holder.owner->supervised;
+  EXPECT_EQ(encode_owner(*holder.owner), encode_owner(expected));
 }
 
 void expect_foreign(const Holder& holder, const std::string& type, bool expires) {
@@ -534,6 +538,21 @@ TEST_F(ScriptsTest, AReleaseThatKeepsLeavesTheLeaseToEndByItself) {
   EXPECT_EQ(std::get<Held>(vote).holder.owner->host, somebody().host);
 }
 
+TEST_F(ScriptsTest, AReleaseThatKeepsSaysHowTheCommandEnded) {
+  Owner owner = somebody();
+  owner.supervised = true;
+  acquired(token('a'), owner);
+  owner.finished = Finished{10s, 3, std::nullopt};
+  (void)drive_.run(server_.release({resource_, token('a'), /*by_hand=*/false, 10s, std::nullopt, owner}, drive_.soon()));
+  const auto vote = acquire(token('b'));
+  ASSERT_TRUE(std::holds_alternative<Held>(vote));
+  const auto& known = std::get<Held>(vote).holder.owner;
+  ASSERT_TRUE(known.has_value() && known->finished.has_value());
+  EXPECT_EQ(known->finished->exit_code, 3);
+  EXPECT_EQ(known->finished->kept, 10s);
+  EXPECT_TRUE(known->supervised);
+}
+
 TEST_F(ScriptsTest, AReleaseThatKeepsMayKeepLongerThanTheTtl) {
   acquired(token());
   EXPECT_TRUE(std::holds_alternative<Released>(release_after(90s, token())));
@@ -592,6 +611,40 @@ TEST_F(ScriptsTest, BreakTakesAnyLockAndSaysWhoseItWas) {
   // The holder must take it as a loss.
   EXPECT_EQ(not_ours(extend(token())).why, NotOurs::Why::gone);
   EXPECT_GT(acquired(token('b')), fence);
+}
+
+TEST_F(ScriptsTest, BreakIsToldToWhoeverHadTheLease) {
+  const Owner breaker{"ops1", "root", "", "stuck since noon", 0};
+  acquired(token('a'));
+  break_lock({}, breaker);
+  const auto is_told = [](const NotOurs& answer) {
+    return answer.breaker && answer.breaker->host == "ops1" && answer.breaker->note == "stuck since noon";
+  };
+  EXPECT_TRUE(is_told(not_ours(extend(token('a')))));
+  EXPECT_EQ(not_ours(extend(token('a'))).why, NotOurs::Why::gone);
+  // And who has it by now.
+  acquired(token('b'));
+  EXPECT_TRUE(is_told(not_ours(extend(token('a')))));
+  EXPECT_EQ(not_ours(extend(token('a'))).why, NotOurs::Why::held);
+  EXPECT_TRUE(is_told(not_ours(release(token('a')))));
+  EXPECT_FALSE(not_ours(extend(token('c'))).breaker.has_value());
+  // For as long as the lease would have lasted.
+  EXPECT_GT(pttl(helper_.released()), 20'000);
+  EXPECT_LE(pttl(helper_.released()), 30'000);
+}
+
+TEST_F(ScriptsTest, BreakIsToldToAllWhoSharedTheLock) {
+  for (const char digit : {'a', 'b', 'c'}) {
+    AcquireRequest request{resource_, token(digit), ttl(), somebody()};
+    request.mode.shared = true;
+    EXPECT_TRUE(std::holds_alternative<Granted>(drive_.run(server_.acquire(request, drive_.soon()))));
+  }
+  break_lock({}, {"ops1", "root", "", "", 0});
+  for (const char digit : {'a', 'b', 'c'}) {
+    const NotOurs answer = not_ours(extend(token(digit)));
+    ASSERT_TRUE(answer.breaker.has_value()) << digit;
+    EXPECT_EQ(answer.breaker->user, "root");
+  }
 }
 
 TEST_F(ScriptsTest, BreakTakesForeignLocks) {
@@ -874,7 +927,7 @@ class RightsTest : public ScriptsTest {
     acquire_as('d');
     redis_({"DEL", "deploy"});
     tell(drive_.run(server.heal({resource_, token('d'), ttl(), Fence(7), {}}, drive_.soon())));
-    tell(drive_.run(server.break_lock(resource_, std::nullopt, drive_.soon())));
+    tell(drive_.run(server.break_lock({resource_}, drive_.soon())));
     redis_({"DEL", "deploy"});
     redis_({"HSET", "deploy", "a", "b"});
     tell(drive_.run(server.inspect(resource_, std::nullopt, drive_.soon())));
