@@ -543,7 +543,9 @@ TEST_F(ScriptsTest, AReleaseThatKeepsSaysHowTheCommandEnded) {
   owner.supervised = true;
   acquired(token('a'), owner);
   owner.finished = Finished{10s, 3, std::nullopt};
-  (void)drive_.run(server_.release({resource_, token('a'), /*by_hand=*/false, 10s, std::nullopt, owner}, drive_.soon()));
+  ReleaseRequest request{resource_, token('a'), /*by_hand=*/false, 10s};
+  request.finished = owner;
+  (void)drive_.run(server_.release(request, drive_.soon()));
   const auto vote = acquire(token('b'));
   ASSERT_TRUE(std::holds_alternative<Held>(vote));
   const auto& known = std::get<Held>(vote).holder.owner;
