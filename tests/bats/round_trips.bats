@@ -5,6 +5,13 @@
 load helper/common
 load helper/redis
 
+# agree_on_fences COUNT [REDIS-CLI-OPTION…]: the servers grant the same fence, whatever their clocks say, so that none is raised.
+agree_on_fences() {
+  local count=$1 i
+  shift
+  for ((i = 0; i < count; ++i)); do redis "$i" "$@" set 'redlock:fence:{demo}' 4000000000000 >/dev/null; done
+}
+
 # watch_commands I [REDIS-CLI-OPTION…]: from now on $(commands_seen) are the commands that clients send to server I.
 watch_commands() {
   local i=$1
@@ -61,6 +68,7 @@ teach() { run -0 redlock-cli status -S "$SERVERS" -k demo; }
   start_servers 3
   teach
   local seen
+  agree_on_fences 3
   watch_commands 0
   # The hold ends only when every server has granted.
   local everywhere='until [ "$(for s; do redis-cli -s "$s" exists demo; done | grep -c 1)" = "$#" ]; do sleep 0.02; done'
@@ -107,6 +115,7 @@ teach() { run -0 redlock-cli status -S "$SERVERS" -k demo; }
   start_tcp_server --requirepass secret
   REDISCLI_AUTH=secret teach
   local calls=$BATS_TEST_TMPDIR/calls
+  agree_on_fences 2 --no-auth-warning -a secret -n 2
   # A build with AddressSanitizer cannot look for leaks under strace.
   run -0 env REDISCLI_AUTH=secret ASAN_OPTIONS="${ASAN_OPTIONS:+$ASAN_OPTIONS:}detect_leaks=0" strace -f -s 1000000 -o "$calls" -e trace=write,writev,send,sendto,sendmsg,sendmmsg \
     redlock-cli run -S "${SERVER_URL[0]}/2,${SERVER_URL[1]}/2" -k demo -- true
