@@ -72,6 +72,13 @@ void claim_cpu_share() noexcept {
   }
 }
 
+void give_up_cpu_share() noexcept {
+  SchedulingAttributes usual{};
+  usual.size = sizeof usual;
+  usual.policy = SCHED_OTHER;
+  set(usual);
+}
+
 void leave_session(pid_t group) noexcept {
   if (::setsid() >= 0) return;
   ::setpgid(0, group);

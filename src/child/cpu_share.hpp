@@ -10,6 +10,9 @@ namespace redlock::child {
 /// Sources: sched(7), sched_setattr(2).
 void claim_cpu_share() noexcept;
 
+/// Gives it up again, for a process that was forked from one that had it and guards nothing.
+void give_up_cpu_share() noexcept;
+
 /// Moves this process into a session, and so a scheduling group (autogroup, sched(7)), of its own. A leader of its process group
 /// cannot found a session, so it passes through `group`, another one of the session that it leaves. Where that fails it stays.
 void leave_session(pid_t group) noexcept;

@@ -256,6 +256,11 @@ ScriptCall heal_call(const HealRequest& request) {
        flag(from.supervised), from.record, letter(request.hold.shared), number(request.hold.seat)});
 }
 
+bool keeps_the_key(const ScriptCall& call) {
+  constexpr std::size_t keep = 2;  // see release_call()
+  return call.script == &scripts::release && call.arguments.at(keep) != "0";
+}
+
 ScriptCall release_call(const ReleaseRequest& request) {
   std::vector<std::string> arguments{request.token.secret(), flag(request.by_hand), decimal(std::chrono::ceil<Milliseconds>(request.keep))};
   const auto& requeue = request.requeue;

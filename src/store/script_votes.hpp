@@ -35,6 +35,9 @@ Leavings leavings_of(const ScriptCall& call);
 /// The token or the waiter's id that a release or a leave takes back.
 const std::string& taken_back_by(const ScriptCall& call);
 
+/// Whether this release leaves the key there for a while (ReleaseRequest::keep).
+bool keeps_the_key(const ScriptCall& call);
+
 /// Whether the reply to an acquire or a heal says that the server has no lease of this token.
 bool left_no_lease(const Reply& reply);
 

@@ -168,6 +168,7 @@ void Connection::deliver(Reply reply) {
     if (reply.type != Reply::Type::error || login_fault_) return;
     if (needless_password_ && is_needless_password(reply.text)) return needless_password_();
     login_fault_ = fault_of_error(reply.text);
+    if (login_fault_->refused) retire();  // it may be over when we are asked again
     return;
   }
   if (asks_role_) {

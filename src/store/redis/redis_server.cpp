@@ -233,7 +233,8 @@ void RedisServer::post_on(Link& link, const ScriptCall& call, const NotUndone& n
     if (!*forgotten) judge(reply);
   });
 
-  // For a server that forgot the scripts in between (SCRIPT FLUSH).
+  // For a server that forgot the scripts in between (SCRIPT FLUSH). It knows no minimum hold.
+  if (keeps_the_key(call)) return;
   const bool alone = options_.slots_move;  // a slot that is on its way refuses a script for keys of which only some are left (PROTOCOL D1)
   Command undo{"EVAL", std::string(scripts::undo), alone ? "1" : "2", call.keys.front()};
   if (!alone) undo.push_back(call.keys[readers_key]);

@@ -188,7 +188,6 @@ TEST(Supervisor, TheMarginGrowsWithWhatIsMeasured) {
   supervise(
       measuring, "(sleep 1000; :) & echo; while :; do sleep 0.01; done", When::while_it_runs,
       [](Scene scene) {
-        EXPECT_EQ(scene.page.get_margin(), plan.margin);
         // It measures in the loop that runs next; when it has, the command is ended.
         std::thread([&page = scene.page, pid = -scene.page.target.kill_argument] {
           eventually([&page] { return page.get_margin() > plan.margin; });

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <linux/magic.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "../store/drive.hpp"
 
@@ -57,6 +58,13 @@ TEST_F(DirectoryTest, AUsersOwnIsRefusedWhereOthersCouldReplaceIt) {
   EXPECT_NE(::access(own().directory.c_str(), F_OK), 0) << "nothing is made there";
   EXPECT_EQ(::chmod(root_.file("").c_str(), 01777), 0);
   EXPECT_TRUE(open_directory(own()).has_value());
+}
+
+TEST_F(DirectoryTest, AUsersOwnIsRefusedInADirectoryOfAnotherUser) {
+  if (::geteuid() != 0) GTEST_SKIP() << "needs root to give a directory away";
+  constexpr uid_t somebody_else = 65534;
+  ASSERT_EQ(::chown(root_.file("").c_str(), somebody_else, static_cast<gid_t>(-1)), 0);
+  expect_refused(own(), "is not safe");
 }
 
 TEST_F(DirectoryTest, ASymbolicLinkIsRefused) {

@@ -30,12 +30,16 @@ Resource named(std::string_view key) {
 class ShiftedClock final : public Clock {
  public:
   explicit ShiftedClock(const Clock& clock) : clock_(clock) {}
-  [[nodiscard]] Instant now() const override { return clock_.now() + boot_shift; }
+  [[nodiscard]] Instant now() const override {
+    if (when_read) when_read();
+    return clock_.now() + boot_shift;
+  }
   [[nodiscard]] Milliseconds wall() const override { return clock_.wall() + wall_shift; }
   [[nodiscard]] std::unique_ptr<Bell> make_bell() const override { return clock_.make_bell(); }
 
   Duration boot_shift{};
   Milliseconds wall_shift{};
+  std::function<void()> when_read;
 
  private:
   const Clock& clock_;
@@ -95,6 +99,18 @@ TEST_F(LocalServerTest, OneHoldsTheLockUntilItIsReleased) {
   EXPECT_TRUE(std::holds_alternative<NotOurs>(extend(token('b'))));
   EXPECT_TRUE(std::holds_alternative<Released>(release(token('a'))));
   EXPECT_GT(acquired(token('b')), first);
+}
+
+TEST_F(LocalServerTest, AFileThatIsRemovedWhileItIsWrittenGrantsNothing) {
+  acquired(token('a'));
+  EXPECT_TRUE(std::holds_alternative<Released>(release(token('a'))));
+  // The time is read when the file has been opened and locked.
+  clock_.when_read = [this] { std::filesystem::remove(file()); };
+  const auto vote = acquire(token('b'));
+  clock_.when_read = nullptr;
+  ASSERT_NE(fault_in(vote), nullptr);
+  EXPECT_EQ(fault_in(vote)->kind, FaultKind::silent);
+  acquired(token('c'));
 }
 
 TEST_F(LocalServerTest, AnotherServerObjectSeesTheSameLocks) {
