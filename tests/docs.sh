@@ -53,6 +53,7 @@ lint=$(mandoc -Tlint -W warning "$page" 2>&1) || true
 shown=$(mandoc -Tascii -Owidth=900 "$page" 2>/dev/null | sed 's/.\x08//g')
 
 # Quotes within parentheses on one line of a macro are shown as one inside the other.
+# shellcheck disable=SC1112  # these are the quotes that are looked for
 broken_quotes=$(mandoc -Tutf8 -Owidth=900 "$page" 2>/dev/null | sed 's/.\x08//g' | grep -oE '‘[^’]*‘[^’]*|’’' || true)
 [[ -z $broken_quotes ]] || problem "$page: quotes within quotes: ${broken_quotes//$'\n'/; }"
 
