@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <optional>
 
 namespace redlock::child {
 namespace {
@@ -28,8 +29,21 @@ struct SchedulingAttributes {
   std::uint64_t period;
 };
 
-bool set(const SchedulingAttributes& attributes) noexcept {
-  return ::syscall(SYS_sched_setattr, 0, &attributes, 0U) == 0;
+/// 0 is this thread, as everywhere in sched(7).
+bool set(const SchedulingAttributes& attributes, pid_t pid = 0) noexcept {
+  return ::syscall(SYS_sched_setattr, pid, &attributes, 0U) == 0;
+}
+
+/// Nothing where the kernel has more to say of it than we understand.
+std::optional<SchedulingAttributes> own_attributes() noexcept {
+  SchedulingAttributes attributes{};
+  if (::syscall(SYS_sched_getattr, 0, &attributes, sizeof attributes, 0U) != 0) return std::nullopt;
+  attributes.size = sizeof attributes;
+  return attributes;
+}
+
+bool is_real_time_policy(std::uint32_t policy) noexcept {
+  return policy == SCHED_FIFO || policy == SCHED_RR;
 }
 
 /// The highest level that RLIMIT_NICE lets an ordinary user have.
@@ -49,12 +63,11 @@ bool real_time_is_unlimited() noexcept {
 }  // namespace
 
 void claim_cpu_share() noexcept {
-  SchedulingAttributes attributes{};
-  if (::syscall(SYS_sched_getattr, 0, &attributes, sizeof attributes, 0U) != 0) return;
-  attributes.size = sizeof attributes;
-  if (attributes.policy == SCHED_DEADLINE) return;
+  const auto own = own_attributes();
+  if (!own || own->policy == SCHED_DEADLINE) return;
+  SchedulingAttributes attributes = *own;
 
-  const bool is_real_time = attributes.policy == SCHED_FIFO || attributes.policy == SCHED_RR;
+  const bool is_real_time = is_real_time_policy(attributes.policy);
   SchedulingAttributes real_time = attributes;
   real_time.policy = is_real_time ? attributes.policy : SCHED_RR;
   real_time.priority =
@@ -70,6 +83,11 @@ void claim_cpu_share() noexcept {
     attributes.nice = better;
     if (set(attributes)) return;
   }
+}
+
+void lend_cpu_share(pid_t killed) noexcept {
+  const auto own = own_attributes();
+  if (own && own->policy != SCHED_DEADLINE) set(*own, killed);
 }
 
 void give_up_cpu_share() noexcept {

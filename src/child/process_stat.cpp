@@ -51,6 +51,14 @@ std::uint64_t private_bytes(pid_t pid) {
   return resident > shared ? (resident - shared) * page_size : 0;
 }
 
+CpuTime cpu_time(pid_t pid) {
+  const auto text = read_proc_file("/proc/" + std::to_string(pid) + "/schedstat");
+  long long ran = 0;
+  long long waited = 0;
+  if (!text || std::sscanf(text->c_str(), "%lld %lld", &ran, &waited) != 2) return {};
+  return {std::chrono::nanoseconds(ran), std::chrono::nanoseconds(waited)};
+}
+
 bool proc_is_ours() {
   std::array<char, 32> target{};
   const ssize_t length = ::readlink("/proc/self", target.data(), target.size());

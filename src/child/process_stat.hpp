@@ -6,6 +6,8 @@
 #include <optional>
 #include <string>
 
+#include "support/boot_clock.hpp"
+
 namespace redlock::child {
 
 /// What /proc/PID/stat says of a process. Source: proc(5).
@@ -21,6 +23,15 @@ std::optional<ProcessStat> read_process_stat(pid_t pid);
 
 /// The memory of its own that a process has in RAM, without files and what it shares; 0 when there is no such process. Source: proc(5), statm.
 std::uint64_t private_bytes(pid_t pid);
+
+/// What the first thread of a process had of the CPU since it was started.
+struct CpuTime {
+  Duration ran{};
+  Duration waited{};  ///< ready to run, for a CPU
+};
+
+/// Zero when there is no such process, or the kernel does not count it. Source: the kernel's sched-stats.rst, /proc/PID/schedstat.
+CpuTime cpu_time(pid_t pid);
 
 /// Whether /proc is mounted and counts as kill(2) does: seen from an inner pid namespace, the
 /// numbers of an outer /proc are other processes.

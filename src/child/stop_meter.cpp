@@ -1,6 +1,7 @@
 #include "child/stop_meter.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include "child/process_stat.hpp"
 
@@ -15,6 +16,14 @@ constexpr Milliseconds step_pause{1};
 
 /// The share of the time that measuring may take: 1/50.
 constexpr int pause_per_walk = 50;
+
+/// Processes that hardly run say little: as though they had run for so long besides, without a wait.
+constexpr Milliseconds assumed_run{20};
+
+double contention(const CpuTime& cpu) noexcept {
+  const Duration ran = cpu.ran + assumed_run;
+  return static_cast<double>((ran + cpu.waited).count()) / static_cast<double>(ran.count());
+}
 
 }  // namespace
 
@@ -39,6 +48,7 @@ std::optional<StopCost> StopMeter::step(const std::vector<pid_t>& roots, Instant
   if (!walk_) {
     walk_.emplace(roots);
     cost_ = {};
+    cpu_ = {};
   }
   Instant reached = began;
   while (reached - began < step_length) {
@@ -47,17 +57,29 @@ std::optional<StopCost> StopMeter::step(const std::vector<pid_t>& roots, Instant
     if (!pid) {
       cost_.walk += reached - began;
       cost_.lateness = usual_delay();
+      cost_.contention = contention(cpu_);
+      last_counts_ = std::exchange(counts_, {});
       previous_ = std::exchange(current_, {});
       next_ = now + (reached - began) + std::max(interval_, pause_per_walk * cost_.walk);
       walk_.reset();
       return cost_;
     }
-    ++cost_.processes;
-    cost_.private_bytes += private_bytes(*pid);
+    note_process(*pid);
   }
   cost_.walk += reached - began;
   next_ = now + (reached - began) + step_pause;
   return std::nullopt;
+}
+
+void StopMeter::note_process(pid_t pid) {
+  ++cost_.processes;
+  cost_.private_bytes += private_bytes(pid);
+  const CpuTime count = cpu_time(pid);
+  const auto last = last_counts_.find(pid);
+  const bool is_known = last != last_counts_.end() && last->second.ran <= count.ran;  // else its number was given again
+  cpu_.ran += count.ran - (is_known ? last->second.ran : Duration::zero());
+  cpu_.waited += count.waited - (is_known ? last->second.waited : Duration::zero());
+  counts_[pid] = count;
 }
 
 /// The second longest of the latest: a machine without a CPU for us delays every timer, but one that stood still once, or somebody

@@ -5,9 +5,11 @@
 #include <array>
 #include <cstddef>
 #include <optional>
+#include <unordered_map>
 #include <vector>
 
 #include "child/descendants.hpp"
+#include "child/process_stat.hpp"
 #include "core/validity.hpp"
 #include "support/boot_clock.hpp"
 
@@ -20,7 +22,7 @@ struct Delay {
 };
 
 /// Measures, while a command runs, what it would take to stop it: how late our timers fire, how long a walk through its processes
-/// takes, how many they are and how much memory they have. In small steps, so that a tree of thousands holds nothing up, and for at
+/// takes, how many they are, how much memory they have and how long they wait for a CPU. In small steps, so that a tree of thousands holds nothing up, and for at
 /// most a fiftieth of the time. It only computes and looks: the caller waits until next() and calls step().
 class StopMeter {
  public:
@@ -40,12 +42,16 @@ class StopMeter {
   [[nodiscard]] Delay worst_delay() const noexcept;
 
  private:
+  void note_process(pid_t pid);
   [[nodiscard]] Duration usual_delay() const noexcept;
 
   Duration interval_;
   Instant next_;
   std::optional<DescendantWalk> walk_;
   StopCost cost_;
+  CpuTime cpu_;                                ///< of all processes since the last measurement
+  std::unordered_map<pid_t, CpuTime> counts_;  ///< of each, up to now
+  std::unordered_map<pid_t, CpuTime> last_counts_;
   std::array<Duration, 4> latest_{};  ///< delays, the oldest overwritten first
   std::size_t oldest_ = 0;
   Delay current_;

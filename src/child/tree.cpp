@@ -9,6 +9,7 @@
 #include <array>
 #include <cerrno>
 
+#include "child/cpu_share.hpp"
 #include "child/descendants.hpp"
 
 namespace redlock::child {
@@ -77,7 +78,7 @@ void ProcessTree::kill_all(Guards guards, Instant until, std::atomic<std::int64_
     const pid_t group = ::getpgid(*pid);
     const bool ours = group > 1 && (group == *pid || group == target_.own_group);
     if (ours && killed_groups.insert(group).second) ::kill(-group, SIGKILL);
-    if (!ours) ::kill(*pid, SIGKILL);
+    if (::kill(*pid, SIGKILL) == 0) lend_cpu_share(*pid);
   }
 }
 

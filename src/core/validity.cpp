@@ -20,6 +20,10 @@ constexpr Duration min_margin = milliseconds(50);
 /// What the kernel needs to end a process, and to free a GiB in pages of 4 KiB: twice what was measured on a cloud machine
 /// (docs/decisions/0012-the-promise-under-load.md), on one CPU.
 constexpr Duration time_per_process = std::chrono::microseconds(200);
+
+/// What a process that was killed needs to end where it has to wait for a CPU, with caches that others have filled meanwhile
+/// (100 µs on an idle machine).
+constexpr Duration time_to_end = std::chrono::microseconds(800);
 constexpr Duration time_per_gibibyte = milliseconds(200);
 constexpr int gibibyte_shift = 30;
 constexpr int mebibyte_shift = 20;
@@ -56,6 +60,7 @@ Duration needed_margin(Duration plain, const StopCost& cost) {
   constexpr std::int64_t mebibytes_per_gibibyte = std::int64_t{1} << (gibibyte_shift - mebibyte_shift);
   return plain + measured_factor * (cost.lateness + cost.walk) +
          static_cast<std::int64_t>(cost.processes) * time_per_process +
+         std::chrono::duration_cast<Duration>((cost.contention - 1) * time_to_end) +
          mebibytes * time_per_gibibyte / mebibytes_per_gibibyte;
 }
 

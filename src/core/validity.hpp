@@ -18,14 +18,17 @@ Duration margin(Ttl ttl);
 
 /// What it takes to stop a command, as measured while it runs.
 struct StopCost {
-  Duration lateness{};                ///< how late the last timers fired: what we wait for a CPU
-  Duration walk{};                    ///< how long it took to find all processes
+  Duration lateness{};              ///< how late the last timers fired: what we wait for a CPU
+  Duration walk{};                  ///< how long it took to find all processes
   std::uint64_t processes = 0;      ///< of the command
   std::uint64_t private_bytes = 0;  ///< in RAM, of all of them together
+
+  /// How much longer than on a CPU of its own each of them takes for what it does, death included: (ran + waited) / ran.
+  double contention = 1;
 };
 
 /// The margin that such a command needs: what it took last, twice, as it takes longer on the next occasion, and what the kernel
-/// needs to end the processes and to free their memory. At least `plain`, the margin(ttl).
+/// needs to end the processes, with the share of the CPU that they get, and to free their memory. At least `plain`, the margin(ttl).
 Duration needed_margin(Duration plain, const StopCost& cost);
 
 /// Time between TERM and KILL when the user names none: min(5 s, ttl / 5).

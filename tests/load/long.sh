@@ -43,7 +43,9 @@ for who in "" "--user $ORDINARY_UID"; do
     row "$times" "${common[@]}" --ttl 5s --quota 0 busy 300
     row "$times" "${common[@]}" --ttl 5s --quota 0.5 busy 30
     row "$times" "${common[@]}" --ttl 5s --quota 0.1 busy 30
+    row "$times" "${common[@]}" --ttl 5s idle 4000
     row "$times" "${common[@]}" --ttl 5s idle 6000
+    row "$times" "${common[@]}" --ttl 5s fat 1500
     row "$times" "${common[@]}" --ttl 5s fat 7000
     row "$times" "${common[@]}" --ttl 5s forks 20
     row "$long_times" "${common[@]}" --ttl 30s busy 1000

@@ -100,6 +100,23 @@ def throttle(quota):
     raise SystemExit("strike: no cgroup with a quota can be made here")
 
 
+def states(program):
+    """How many processes of this program are in which state, and what the guards over them had of the CPU so far, in ticks."""
+    count = {}
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            with open(f"/proc/{pid}/cmdline") as words:
+                line = words.read()
+            with open(f"/proc/{pid}/stat") as stat:
+                fields = stat.read().rsplit(")", 1)[1].split()
+        except OSError:
+            continue
+        if line.startswith(os.path.dirname(program)):
+            name = fields[0] if line.startswith(program) else f"guard {pid} {fields[0]} {fields[11]}+{fields[12]}"
+            count[name] = count.get(name, 0) + 1
+    return count
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--program", default=os.environ.get("REDLOCK_CLI", "redlock-cli"))
@@ -165,6 +182,7 @@ def main():
             begin()
     os.close(held)
 
+    survivors = {}
     try:
         def is_up():
             ended, code = os.waitpid(pid, os.WNOHANG)
@@ -187,6 +205,7 @@ def main():
                 return False
         in_time = all_dead()
         if not in_time:
+            survivors = states(tree)
             wait_for("the tree is dead", all_dead)
         late = 0 if in_time else (time.time() - expiry) * 1000
         status = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
@@ -202,7 +221,7 @@ def main():
             os.rmdir(cgroup)
         shutil.rmtree(directory)
     truthful = status == (79 if in_time else 80) and ("UNSAFE" in stderr) == (not in_time)
-    print(json.dumps({"in_time": in_time, "late_ms": round(late, 1), "status": status, "truthful": truthful, "load": options.load,
+    print(json.dumps({"in_time": in_time, "late_ms": round(late, 1), "survivors": survivors, "status": status, "truthful": truthful, "load": options.load,
                       "ttl": options.ttl, "terminal": options.terminal, "user": options.user, "quota": options.quota,
                       "stderr": stderr}))
     sys.exit(0 if truthful else 1)

@@ -1,5 +1,7 @@
 #include "child/stop_meter.hpp"
 
+#include <sched.h>
+
 #include "in_child.hpp"
 
 namespace redlock::child {
@@ -32,6 +34,21 @@ TEST(StopMeter, CountsProcessesAndTheirMemory) {
     EXPECT_GT(cost.private_bytes, 3U << 16);
     EXPECT_GT(cost.walk, 0s);
     EXPECT_GE(meter.next(), start + 10s) << "and measures again an interval later";
+    for (const pid_t pid : living_descendants({::getpid()})) ::kill(pid, SIGKILL);
+  });
+}
+
+TEST(StopMeter, SeesProcessesWaitForACpu) {
+  in_child([] {
+    cpu_set_t cpus;
+    CPU_ZERO(&cpus);
+    CPU_SET(static_cast<std::size_t>(::sched_getcpu()), &cpus);
+    ASSERT_EQ(::sched_setaffinity(0, sizeof cpus, &cpus), 0);
+    const Running command("for i in 1 2 3; do (while :; do :; done) & done; echo up; wait", 1);
+    StopMeter meter(1ms, start);
+    EXPECT_TRUE(eventually([&] { return measure(meter, {::getpid()}).contention > 1.5; })) << "three on one CPU";
+    for (const pid_t pid : living_descendants({::getpid()})) ::kill(pid, SIGSTOP);
+    EXPECT_TRUE(eventually([&] { return measure(meter, {::getpid()}).contention < 1.1; })) << "only what was lately counts";
     for (const pid_t pid : living_descendants({::getpid()})) ::kill(pid, SIGKILL);
   });
 }

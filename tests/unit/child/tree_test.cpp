@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <thread>
 
+#include "child/cpu_share.hpp"
 #include "in_child.hpp"
 
 namespace redlock::child {
@@ -303,6 +304,22 @@ TEST(ProcessTree, KillTellsItsProgressAndSparesGuards) {
     EXPECT_GE(Instant(Duration(progress)), before);
     EXPECT_EQ(WTERMSIG(status_of(command.pid())), SIGKILL);
     EXPECT_EQ(::waitpid(guard.pid(), nullptr, WNOHANG), 0);
+    EXPECT_TRUE(eventually([&] { return tree.kill_and_reap(Instant::max()); }));
+  });
+}
+
+TEST(ProcessTree, WhatItKillsHasItsPriority) {
+  in_child([] {
+    ProcessTree tree(no_target);
+    const Running command("echo up; exec sleep 1000", 1);
+    claim_cpu_share();
+    sched_param own{};
+    ASSERT_EQ(::sched_getparam(0, &own), 0);
+    if (::sched_getscheduler(0) != SCHED_RR) GTEST_SKIP() << "without real-time priorities there is nothing to have";
+    tree.kill(Instant::max());
+    sched_param killed{};
+    EXPECT_EQ(::sched_getparam(command.pid(), &killed), 0) << "nobody has reaped it";
+    EXPECT_EQ(killed.sched_priority, own.sched_priority);
     EXPECT_TRUE(eventually([&] { return tree.kill_and_reap(Instant::max()); }));
   });
 }
