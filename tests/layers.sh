@@ -7,12 +7,13 @@ root=${1:-$(dirname "${BASH_SOURCE[0]}")/..}
 cd "$root/src"
 
 # The folders there are. A file's layer is its folder.
-readonly folders='cli output child engine store store/redis store/local store/scripts core support'
+readonly folders='cli run output child engine store store/redis store/local store/scripts core support'
 
 # Which layers a layer may include, besides itself.
 declare -A allowed=(
   [main.cpp]='cli'
   [cli]=$folders
+  [run]='output child engine store store/redis store/local core support'
   [output]='engine child core support'
   [child]='core support'
   [engine]='store core support'

@@ -1,24 +1,19 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <cerrno>
-#include <cstring>
 #include <fstream>
 #include <limits>
 
 #include "child/ancestry.hpp"
-#include "child/front.hpp"
 #include "child/process_stat.hpp"
-#include "child/signal_pump.hpp"
-#include "child/title.hpp"
-#include "cli/acquisition.hpp"
-#include "cli/command_error.hpp"
 #include "cli/commands.hpp"
-#include "cli/lease_file.hpp"
-#include "cli/leftovers.hpp"
+#include "cli/console.hpp"
 #include "cli/lock_options.hpp"
 #include "cli/run_options.hpp"
-#include "cli/while_pid.hpp"
+#include "cli/server_options.hpp"
+#include "run/acquire.hpp"
+#include "run/command_error.hpp"
+#include "run/lease_file.hpp"
 
 namespace redlock::cli {
 namespace {
@@ -69,24 +64,24 @@ child::WatchedProcess open_process(const Settings& settings, pid_t pid) {
   return std::move(*process);
 }
 
-std::optional<WhilePid> watch(const Settings& settings, std::optional<pid_t> pid, Ttl ttl,
+std::optional<run::WhilePid> watch(const Settings& settings, std::optional<pid_t> pid, Ttl ttl,
                               const TtlDemands& demands) {
   if (!pid) return std::nullopt;
-  return WhilePid{open_process(settings, *pid), read_stop_plan(settings, ttl, demands)};
+  return run::WhilePid{open_process(settings, *pid), read_stop_plan(settings, ttl, demands)};
 }
 
 std::optional<std::string> read_token_file(const Settings& settings) {
   auto path = settings.text("token-file");
   if (!path) return path;
-  if (const auto checked = check_lease_file_target(*path); !checked) {
+  if (const auto checked = run::check_lease_file_target(*path); !checked) {
     throw CommandError(ExitCode::config, "--token-file: " + checked.error());
   }
   return path;
 }
 
-AcquireOptions read_options(const Settings& settings) {
+run::AcquireOptions read_options(const Settings& settings) {
   std::vector<Resource> resources = read_keys(settings);
-  ServerOptions servers = read_server_options(settings);
+  run::ServerOptions servers = read_server_options(settings);
   if (settings.flag("json") && settings.flag("export"))
     throw CommandError(ExitCode::usage, "--json and --export: choose one of them");
   const auto pid = read_pid(settings);
@@ -107,61 +102,10 @@ AcquireOptions read_options(const Settings& settings) {
       settings.flag("export"), read_token_file(settings), watch(settings, pid, *ttl, demands)};
 }
 
-asio::awaitable<Finish> acquire_and_print(Session& session, Acquisition& acquisition) {
-  Handout handout = co_await acquisition.acquire();
-  if (!write_all(STDOUT_FILENO, handout.text) && handout.leases) {
-    const std::string why =
-        fmt::format("cannot write the lease to stdout: {}", std::strerror(errno));
-    handout = co_await acquisition.undo(handout.leases, why);
-  }
-  co_await session.electorate().close(handout.leases ? Farewell::patient : Farewell::thorough);
-  co_return handout.finish;
-}
-
-/// Without --while-pid: everything here.
-Finish acquire_here(const Settings& settings, const AcquireOptions& options,
-                    child::SignalGate& gate) {
-  Session session(settings, options.servers, options.server_timeout);
-  Acquisition acquisition(session, options, ::getpgrp());
-  const auto pump = std::make_shared<child::SignalPump>(session.io().get_executor(), gate);
-  pump->start([&acquisition](const child::ReceivedSignal& signal) {
-    acquisition.on_signal(signal.number);
-  });
-  const Finish finish = session.run(acquire_and_print(session, acquisition));
-  clear_away_behind(settings, options.servers, session);
-  return finish;
-}
-
-/// With --while-pid: a holder acquires and stays; we print what it got, and end.
-Finish acquire_behind(const Settings& settings, AcquireOptions& options, child::SignalGate& gate,
-                      const Start& start) {
-  child::Front front(gate, options.while_pid->stop, /*shares_group=*/false, std::nullopt, nullptr);
-  if (front.fork_holder(start.argc, start.argv)) {
-    keep_while_pid(settings, options, front.take_channel(), gate);
-  }
-  const child::Verdict verdict = front.guard();
-  if (verdict.source != child::Verdict::Source::report) {
-    throw CommandError(
-        ExitCode::os_error,
-        "the process that was to keep the lock was killed; the lock expires by itself");
-  }
-  if (!write_all(STDOUT_FILENO, verdict.report)) {
-    const std::string why =
-        fmt::format("cannot write the lease to stdout: {}", std::strerror(errno));
-    front.dismiss_holder();  // it releases the lock
-    throw CommandError(ExitCode::os_error, why);
-  }
-  front.tell_handed_over();
-  return Finish{verdict.exit_code, verdict.signal};
-}
-
 }  // namespace
 
-Finish acquire_command(const Settings& settings, const Start& start) {
-  AcquireOptions options = read_options(settings);
-  child::SignalGate gate(start.inherited);
-  if (options.while_pid) return acquire_behind(settings, options, gate, start);
-  return acquire_here(settings, options, gate);
+run::Finish acquire_command(const Settings& settings, const run::Start& start) {
+  return run::acquire(read_options(settings), session_options(settings), start);
 }
 
 }  // namespace redlock::cli

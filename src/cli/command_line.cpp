@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <cstdio>
 
-#include "cli/command_error.hpp"
-#include "cli/exit_code.hpp"
+#include "run/command_error.hpp"
+#include "output/exit_code.hpp"
 #include "cli/redact.hpp"
 #include "support/text.hpp"
 

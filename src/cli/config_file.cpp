@@ -15,7 +15,7 @@
 #include <sstream>
 #include <utility>
 
-#include "cli/command_error.hpp"
+#include "run/command_error.hpp"
 #include "cli/option_table.hpp"
 #include "support/text.hpp"
 

@@ -2,11 +2,12 @@
 
 #include <nlohmann/json.hpp>
 
-#include "cli/command_error.hpp"
+#include "run/command_error.hpp"
 #include "cli/commands.hpp"
+#include "cli/console.hpp"
 #include "cli/lock_options.hpp"
 #include "cli/redact.hpp"
-#include "cli/session.hpp"
+#include "run/session.hpp"
 #include "core/validity.hpp"
 #include "engine/checkup.hpp"
 #include "output/fitness.hpp"
@@ -23,7 +24,7 @@ int code_of(const Fitness& fitness) {
   return fitness.worst == Grade::good ? to_int(ExitCode::done) : exit_with_warnings;
 }
 
-asio::awaitable<Finish> examine(Session& session, std::optional<Resource> key, unsigned replicas) {
+asio::awaitable<run::Finish> examine(run::Session& session, std::optional<Resource> key, unsigned replicas) {
   Electorate& electorate = session.electorate();
   const std::vector<Checkup> checkups = co_await check_up(electorate, std::move(key));
   co_await electorate.close(Farewell::thorough);
@@ -34,7 +35,7 @@ asio::awaitable<Finish> examine(Session& session, std::optional<Resource> key, u
   const std::string text =
       session.json() ? output::fitness_json(names, checkups, fitness, code) + "\n" : output::fitness_text(names, checkups, fitness);
   if (!session.console().is_quiet()) print_result(text);
-  co_return Finish{code};
+  co_return run::Finish{code};
 }
 
 std::string shown_value(const OptionSpec& option, const Setting& setting) {
@@ -49,7 +50,7 @@ std::string shown_value(const OptionSpec& option, const Setting& setting) {
 }
 
 /// `name = value (where it comes from)`, a line each; what is set nowhere has its default.
-Finish show_settings(const Settings& settings) {
+run::Finish show_settings(const Settings& settings) {
   std::string text;
   nlohmann::ordered_json json;
   json["command"] = "doctor";
@@ -70,12 +71,12 @@ Finish show_settings(const Settings& settings) {
     json["settings"].push_back(std::move(entry));
   }
   print_result(settings.flag("json") ? json.dump() + "\n" : text);
-  return Finish{to_int(ExitCode::done)};
+  return run::Finish{to_int(ExitCode::done)};
 }
 
 }  // namespace
 
-Finish doctor_command(const Settings& settings) {
+run::Finish doctor_command(const Settings& settings) {
   if (settings.flag("settings")) return show_settings(settings);
   std::optional<Resource> key;
   if (settings.find("key")) {
@@ -83,9 +84,9 @@ Finish doctor_command(const Settings& settings) {
     if (keys.size() != 1) throw CommandError(ExitCode::usage, "--key: doctor tries one key at a time");
     key = keys.front();
   }
-  const ServerOptions servers = read_server_options(settings);
+  const run::ServerOptions servers = read_server_options(settings);
   // No ttl of ours to derive it from: the longest default.
-  Session session(settings, servers, servers.timeout.value_or(default_server_timeout(*Ttl::from(Ttl::max))));
+  run::Session session(session_options(settings), servers, servers.timeout.value_or(default_server_timeout(*Ttl::from(Ttl::max))));
   return session.run(examine(session, std::move(key), servers.replicas));
 }
 

@@ -3,11 +3,12 @@
 #include <algorithm>
 
 #include "cli/commands.hpp"
-#include "cli/enclosing.hpp"
+#include "cli/console.hpp"
+#include "run/nesting.hpp"
 #include "cli/lease_source.hpp"
 #include "cli/lock_options.hpp"
-#include "cli/outcome.hpp"
-#include "cli/session.hpp"
+#include "output/outcome.hpp"
+#include "run/session.hpp"
 #include "core/validity.hpp"
 #include "engine/borrowed_lease.hpp"
 #include "engine/held_lease.hpp"
@@ -33,13 +34,13 @@ Meaning meaning_of(const ExtendResult& result, std::size_t servers) {
     case ExtendDecision::unconfirmed:
       break;
   }
-  return {code_for_faults(result.faults, servers), "cannot extend: no quorum; " + output::faults_text(result.faults)};
+  return {output::code_for_faults(result.faults, servers), "cannot extend: no quorum; " + output::faults_text(result.faults)};
 }
 
 /// One key's part: says how it went unless it is as it should be.
-output::Outcome outcome_of_extend(const Session& session, const Resource& resource, const ExtendResult& result, std::size_t servers) {
+output::Outcome outcome_of_extend(const run::Session& session, const Resource& resource, const ExtendResult& result, std::size_t servers) {
   const Meaning meaning = meaning_of(result, servers);
-  output::Outcome outcome = outcome_of("extend", {resource}, meaning.code, meaning.message);
+  output::Outcome outcome = output::outcome_of("extend", {resource}, meaning.code, meaning.message);
   if (meaning.code == ExitCode::done) outcome.result = "extended";
   if (result.not_ours) outcome.holder = result.not_ours->holder;
   outcome.faults = result.faults;
@@ -49,7 +50,7 @@ output::Outcome outcome_of_extend(const Session& session, const Resource& resour
 
 /// One that is borrowed is its guard's to extend: it must only stand.
 asio::awaitable<ExtendResult> extend_one(Electorate& electorate, LeaseHandle::Part part, Ttl ttl) {
-  const LeaseId id = id_of(part.token);
+  const LeaseId id = run::id_of(part.token);
   if (part.borrowed) co_return co_await look_at(electorate, part.resource, id);
   HeldLease held(electorate, part.resource, part.token, part.fence, part.hold);
   co_return co_await held.extend(ttl, Instant::max(), /*by_hand=*/true);
@@ -66,7 +67,7 @@ std::string success_text(const LeaseHandle& handle, Ttl ttl) {
 }
 
 /// Every key, also behind one that failed; the first failure is the outcome.
-asio::awaitable<Finish> extend(Session& session, const LeaseHandle& handle, Ttl ttl) {
+asio::awaitable<run::Finish> extend(run::Session& session, const LeaseHandle& handle, Ttl ttl) {
   std::optional<output::Outcome> failure;
   std::vector<Resource> resources;
   std::vector<ServerFault> faults;
@@ -80,25 +81,25 @@ asio::awaitable<Finish> extend(Session& session, const LeaseHandle& handle, Ttl 
     if (outcome.exit_code != 0 && !failure) failure = std::move(outcome);
   }
   co_await session.electorate().close(Farewell::brief);
-  output::Outcome all = outcome_of("extend", resources, ExitCode::done, {});
+  output::Outcome all = output::outcome_of("extend", resources, ExitCode::done, {});
   all.result = end ? "extended" : "enclosed";
   all.faults = std::move(faults);
   if (!failure) session.console().detail(fmt::format("{}: {}", output::keys_text(resources), success_text(handle, ttl)));
   const output::Outcome& outcome = failure ? *failure : all;
   const std::optional<Duration> valid = end ? std::optional(*end - session.clock().now()) : std::nullopt;
   if (session.json()) print_result((failure ? output::outcome_json(outcome) : output::extend_json(outcome, valid)) + "\n");
-  co_return Finish{outcome.exit_code};
+  co_return run::Finish{outcome.exit_code};
 }
 
 }  // namespace
 
-Finish extend_command(const Settings& settings) {
-  ServerOptions servers = read_server_options(settings);
+run::Finish extend_command(const Settings& settings) {
+  run::ServerOptions servers = read_server_options(settings);
   const Ttl ttl = require_ttl(settings, TtlDemands{servers.timeout, Duration::zero(), /*supervised=*/false},
                               ": how long the lease is to last from now on");
   raise_restart_guard(settings, servers, "ttl", ttl.length());
   const LeaseHandle handle = find_lease(settings, servers);
-  Session session(settings, servers, servers.timeout.value_or(default_server_timeout(ttl)));
+  run::Session session(session_options(settings), servers, servers.timeout.value_or(default_server_timeout(ttl)));
   return session.run(extend(session, handle, ttl));
 }
 

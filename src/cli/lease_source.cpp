@@ -4,8 +4,8 @@
 
 #include <cstdlib>
 
-#include "cli/command_error.hpp"
-#include "cli/lease_file.hpp"
+#include "run/command_error.hpp"
+#include "run/lease_file.hpp"
 #include "cli/lock_options.hpp"
 #include "output/describe.hpp"
 #include "support/text.hpp"
@@ -20,7 +20,7 @@ std::optional<std::string> variable(const char* name) {
 }
 
 /// From the key and the token alone; what else a handle holds is not known then.
-std::optional<LeaseHandle> from_parts(const Settings& settings, const ServerOptions& servers) {
+std::optional<LeaseHandle> from_parts(const Settings& settings, const run::ServerOptions& servers) {
   const auto text = variable("REDLOCK_TOKEN");
   const auto token = text ? Token::from_text(*text) : std::nullopt;
   if (text && !token) throw CommandError(ExitCode::usage, "REDLOCK_TOKEN is not a token of redlock-cli");
@@ -28,16 +28,16 @@ std::optional<LeaseHandle> from_parts(const Settings& settings, const ServerOpti
   if (settings.find("key")) {
     const std::vector<Resource> resources = read_keys(settings);
     if (resources.size() != 1) throw CommandError(ExitCode::usage, "--key: REDLOCK_TOKEN is for one key; REDLOCK_LEASE holds several");
-    return LeaseHandle{{{resources.front(), *token, Fence()}}, fingerprint(servers)};
+    return LeaseHandle{{{resources.front(), *token, Fence()}}, run::fingerprint(servers)};
   }
   const auto key = variable("REDLOCK_KEY");
   if (!key) return std::nullopt;
   auto resource = Resource::from(*key);
   if (!resource) throw CommandError(ExitCode::usage, "REDLOCK_KEY: " + describe(resource.error()));
-  return LeaseHandle{{{std::move(*resource), *token, Fence()}}, fingerprint(servers)};
+  return LeaseHandle{{{std::move(*resource), *token, Fence()}}, run::fingerprint(servers)};
 }
 
-std::optional<LeaseHandle> from_environment(const Settings& settings, const ServerOptions& servers) {
+std::optional<LeaseHandle> from_environment(const Settings& settings, const run::ServerOptions& servers) {
   const auto text = variable("REDLOCK_LEASE");
   if (!text) return from_parts(settings, servers);
   auto handle = LeaseHandle::from_text(*text);
@@ -48,14 +48,14 @@ std::optional<LeaseHandle> from_environment(const Settings& settings, const Serv
 std::optional<LeaseHandle> from_file(const Settings& settings) {
   const auto path = settings.text("token-file");
   if (!path) return std::nullopt;
-  auto handle = read_lease_file(*path);
+  auto handle = run::read_lease_file(*path);
   if (!handle) throw CommandError(ExitCode::config, handle.error());
   return *handle;
 }
 
 }  // namespace
 
-LeaseHandle find_lease(const Settings& settings, const ServerOptions& servers) {
+LeaseHandle find_lease(const Settings& settings, const run::ServerOptions& servers) {
   auto handle = from_file(settings);
   if (!handle) handle = from_environment(settings, servers);
   if (!handle) {
@@ -69,12 +69,12 @@ LeaseHandle find_lease(const Settings& settings, const ServerOptions& servers) {
     throw CommandError(ExitCode::usage, fmt::format("the lease is for {}, not for {}", output::keys_text(resources),
                                                     output::keys_text(read_keys(settings))));
   }
-  if (handle->servers != fingerprint(servers)) {
+  if (handle->servers != run::fingerprint(servers)) {
     throw CommandError(
         ExitCode::config,
         fmt::format("the lease on {} was taken on another set of servers, or on the same spelled otherwise; set them as they "
                     "were when it was acquired. Now set: {}",
-                    output::keys_text(resources), escape_for_terminal(fmt::format("{}", fmt::join(names_of(servers), ", ")))));
+                    output::keys_text(resources), escape_for_terminal(fmt::format("{}", fmt::join(run::names_of(servers), ", ")))));
   }
   return *handle;
 }

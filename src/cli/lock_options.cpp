@@ -10,8 +10,7 @@
 #include <cstdio>
 #include <memory>
 
-#include "cli/command_error.hpp"
-#include "cli/enclosing.hpp"
+#include "run/command_error.hpp"
 #include "store/owner_record.hpp"
 #include "support/duration.hpp"
 #include "support/text.hpp"
@@ -111,17 +110,6 @@ std::vector<Resource> read_keys(const Settings& settings) {
   return resources;
 }
 
-std::vector<AcquireOrder> orders(const LockOptions& options, Duration needed_validity, bool stays) {
-  std::vector<AcquireOrder> orders;
-  for (const Resource& resource : options.resources) {
-    AcquireOrder order{resource, options.ttl, options.owner, needed_validity};
-    order.mode = options.mode;
-    orders.push_back(std::move(order));
-  }
-  enclose(orders, options.servers, stays);
-  return orders;
-}
-
 std::optional<Ttl> read_ttl(const Settings& settings, const TtlDemands& demands) {
   const auto span = settings.duration("ttl");
   if (!span) return std::nullopt;
@@ -146,7 +134,7 @@ Ttl require_ttl(const Settings& settings, const TtlDemands& demands, std::string
   throw CommandError(ExitCode::usage, fmt::format("{} needs --ttl DUR{}", settings.line().command->name, why));
 }
 
-LockOptions read_lock_options(const Settings& settings, std::vector<Resource> resources, Ttl ttl, ServerOptions servers, Owner owner) {
+run::LockOptions read_lock_options(const Settings& settings, std::vector<Resource> resources, Ttl ttl, run::ServerOptions servers, Owner owner) {
   raise_restart_guard(settings, servers, "ttl", ttl.length());
   const Duration timeout = servers.timeout.value_or(default_server_timeout(ttl));
   const Mode mode = read_mode(settings, resources);

@@ -14,12 +14,12 @@
 #include <vector>
 
 #include "child/signals.hpp"
-#include "cli/command_error.hpp"
+#include "run/command_error.hpp"
 #include "cli/command_line.hpp"
 #include "cli/commands.hpp"
 #include "cli/console.hpp"
-#include "cli/lease_file.hpp"
-#include "cli/outcome.hpp"
+#include "run/lease_file.hpp"
+#include "output/outcome.hpp"
 #include "cli/run_options.hpp"
 #include "support/text.hpp"
 
@@ -36,7 +36,7 @@ void occupy_standard_descriptors() {
   }
 }
 
-Finish dispatch(const Settings& settings, const Start& start) {
+run::Finish dispatch(const Settings& settings, const run::Start& start) {
   switch (settings.line().command->bit) {
     case for_run:
       return run_command(settings, start);
@@ -80,19 +80,19 @@ std::optional<int> status_fd_among(const std::vector<std::string>& arguments) {
 /// `eval "$(redlock-cli acquire --export …)"` fails whatever went wrong. The settings may be what could not be read, so the words count.
 void tell_readers(const std::vector<std::string>& arguments, ExitCode code, std::string_view text) {
   const std::string command = arguments.empty() ? std::string() : arguments.front();
-  const output::Outcome outcome = outcome_of(command, {}, code, std::string(text));
+  const output::Outcome outcome = output::outcome_of(command, {}, code, std::string(text));
   if (has_option(arguments, "--json")) {
-    write_all(command == "run" ? STDERR_FILENO : STDOUT_FILENO, output::outcome_json(outcome) + "\n");
+    output::write_all(command == "run" ? STDERR_FILENO : STDOUT_FILENO, output::outcome_json(outcome) + "\n");
   }
   if (command == "run") {
     output::RunReport report;
     report.outcome = outcome;
-    if (const auto fd = status_fd_among(arguments)) write_all(*fd, output::run_json(report) + "\n");
+    if (const auto fd = status_fd_among(arguments)) output::write_all(*fd, output::run_json(report) + "\n");
   }
-  if (command == "acquire" && has_option(arguments, "--export")) write_all(STDOUT_FILENO, failed_export_line(to_int(code)));
+  if (command == "acquire" && has_option(arguments, "--export")) output::write_all(STDOUT_FILENO, run::failed_export_line(to_int(code)));
 }
 
-Finish run_program(const std::vector<std::string>& arguments, const Start& start) {
+run::Finish run_program(const std::vector<std::string>& arguments, const run::Start& start) {
   ExitCode code = ExitCode::internal;
   std::string text;
   try {
@@ -109,9 +109,9 @@ Finish run_program(const std::vector<std::string>& arguments, const Start& start
   } catch (const std::exception& error) {
     text = "internal error: " + escape_for_terminal(error.what());
   }
-  Console(/*quiet=*/false, /*verbosity=*/0).error(text);
+  output::Console(/*quiet=*/false, /*verbosity=*/0).error(text);
   tell_readers(arguments, code, text);
-  return Finish{to_int(code)};
+  return run::Finish{to_int(code)};
 }
 
 }  // namespace
@@ -120,7 +120,7 @@ int main(int argc, char** argv) {
   const child::InheritedSignals inherited = child::InheritedSignals::capture();
   ::signal(SIGPIPE, SIG_IGN);  // a closed stdout or stderr is an error like others, not the end of us
   occupy_standard_descriptors();
-  const Finish finish = run_program(std::vector<std::string>(argv + std::min(argc, 1), argv + argc), Start{inherited, argc, argv});
+  const run::Finish finish = run_program(std::vector<std::string>(argv + std::min(argc, 1), argv + argc), run::Start{inherited, argc, argv});
   return finish.signal != 0 ? child::die_of(finish.signal) : finish.exit_code;
 }
 

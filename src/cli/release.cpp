@@ -2,12 +2,13 @@
 
 #include <algorithm>
 
-#include "cli/command_error.hpp"
+#include "run/command_error.hpp"
 #include "cli/commands.hpp"
+#include "cli/console.hpp"
 #include "cli/lease_source.hpp"
 #include "cli/lock_options.hpp"
-#include "cli/outcome.hpp"
-#include "cli/session.hpp"
+#include "output/outcome.hpp"
+#include "run/session.hpp"
 #include "engine/ballot.hpp"
 #include "engine/held_lease.hpp"
 #include "engine/survey.hpp"
@@ -19,7 +20,7 @@ namespace {
 /// What became of several keys: the first failure, if there is one, else what was done for any of them.
 class Report {
  public:
-  explicit Report(const Session& session) : session_(session) {}
+  explicit Report(const run::Session& session) : session_(session) {}
 
   /// Says what is to be said of one key.
   void add(output::Outcome outcome) {
@@ -32,7 +33,7 @@ class Report {
   }
 
   /// The last word, as JSON where that is wanted.
-  Finish finish() {
+  run::Finish finish() {
     if (whole_->exit_code == 0 && resources_.size() > 1) {
       std::sort(resources_.begin(), resources_.end());
       whole_->resources = resources_;
@@ -40,14 +41,14 @@ class Report {
       whole_->holder.reset();  // of one of them
     }
     if (session_.json()) print_result(output::outcome_json(*whole_) + "\n");
-    return Finish{whole_->exit_code};
+    return run::Finish{whole_->exit_code};
   }
 
  private:
   /// That nothing was done for one key says nothing of the others.
   static bool is_weak(std::string_view result) { return result == "enclosed" || result == "free"; }
 
-  const Session& session_;
+  const run::Session& session_;
   std::vector<Resource> resources_;
   std::optional<output::Outcome> whole_;
 };
@@ -64,22 +65,22 @@ output::Outcome outcome_of_release(const Resource& resource, const ReleaseResult
   output::Outcome outcome;
   switch (result.decision) {
     case ReleaseDecision::released:
-      outcome = outcome_of("release", {resource}, ExitCode::done, left_behind(result));
+      outcome = output::outcome_of("release", {resource}, ExitCode::done, left_behind(result));
       outcome.result = "released";
       break;
     case ReleaseDecision::not_ours:
-      outcome = outcome_of("release", {resource}, ExitCode::lost, "cannot release: " + output::not_ours_text(result.not_ours));
+      outcome = output::outcome_of("release", {resource}, ExitCode::lost, "cannot release: " + output::not_ours_text(result.not_ours));
       if (result.not_ours) outcome.holder = result.not_ours->holder;
       break;
     case ReleaseDecision::supervised:
-      outcome = outcome_of("release", {resource}, ExitCode::usage,
+      outcome = output::outcome_of("release", {resource}, ExitCode::usage,
                            fmt::format("this lease is held by `redlock-cli run`, which releases it when its command ends; `redlock-cli "
                                        "release {} --force` breaks it",
                                        output::key_option(resource)));
       outcome.holder = result.supervisor;
       break;
     case ReleaseDecision::unavailable:
-      outcome = outcome_of("release", {resource}, code_for_faults(result.faults, servers),
+      outcome = output::outcome_of("release", {resource}, output::code_for_faults(result.faults, servers),
                            "no quorum confirmed the release; what is left expires by itself; " + output::faults_text(result.faults));
       break;
   }
@@ -87,12 +88,12 @@ output::Outcome outcome_of_release(const Resource& resource, const ReleaseResult
   return outcome;
 }
 
-asio::awaitable<Finish> release(Session& session, const LeaseHandle& handle) {
+asio::awaitable<run::Finish> release(run::Session& session, const LeaseHandle& handle) {
   Report report(session);
   for (std::size_t i = handle.parts.size(); i-- > 0;) {
     const LeaseHandle::Part& part = handle.parts[i];
     if (part.borrowed) {
-      output::Outcome outcome = outcome_of("release", {part.resource}, ExitCode::done, {});
+      output::Outcome outcome = output::outcome_of("release", {part.resource}, ExitCode::done, {});
       outcome.result = "enclosed";
       report.add(std::move(outcome));
       continue;
@@ -119,15 +120,15 @@ output::Outcome outcome_of_break(const Resource& resource, const std::vector<Bre
   output::Outcome outcome;
   if (!answered) {
     outcome =
-        outcome_of("release", {resource}, code_for_faults(faults, votes.size()), "no quorum answered; " + output::faults_text(faults));
+        output::outcome_of("release", {resource}, output::code_for_faults(faults, votes.size()), "no quorum answered; " + output::faults_text(faults));
   } else if (other && broken && broken_by_quorum(votes) == nullptr) {
-    outcome = outcome_of("release", {resource}, ExitCode::lost,
+    outcome = output::outcome_of("release", {resource}, ExitCode::lost,
                          fmt::format("broken at {} of {} servers only, the others have another fence: {}", times_broken, votes.size(),
                                      output::held_text(*other)));
   } else if (other && !broken) {
-    outcome = outcome_of("release", {resource}, ExitCode::lost, "left alone, it has another fence: " + output::held_text(*other));
+    outcome = output::outcome_of("release", {resource}, ExitCode::lost, "left alone, it has another fence: " + output::held_text(*other));
   } else {
-    outcome = outcome_of("release", {resource}, ExitCode::done,
+    outcome = output::outcome_of("release", {resource}, ExitCode::done,
                          broken ? "broken; it was " + output::held_text(*broken) : "nothing to break: it is free");
     outcome.result = broken ? "broken" : "free";
   }
@@ -136,7 +137,7 @@ output::Outcome outcome_of_break(const Resource& resource, const std::vector<Bre
   return outcome;
 }
 
-asio::awaitable<Finish> break_them(Session& session, std::vector<Resource> resources, std::optional<Fence> only_if, Owner breaker) {
+asio::awaitable<run::Finish> break_them(run::Session& session, std::vector<Resource> resources, std::optional<Fence> only_if, Owner breaker) {
   Report report(session);
   for (const Resource& resource : resources) {
     const BreakRequest request{resource, only_if, breaker};
@@ -150,8 +151,8 @@ asio::awaitable<Finish> break_them(Session& session, std::vector<Resource> resou
 
 }  // namespace
 
-Finish release_command(const Settings& settings) {
-  const ServerOptions servers = read_server_options(settings);
+run::Finish release_command(const Settings& settings) {
+  const run::ServerOptions servers = read_server_options(settings);
   const auto fence = settings.number("if-fence", Fence::max);
   const bool force = settings.flag("force");
   if (fence && !force) throw CommandError(ExitCode::usage, "--if-fence goes with --force");
@@ -161,7 +162,7 @@ Finish release_command(const Settings& settings) {
     breaker.note = read_note(*reason);
   }
   // No ttl of ours to derive it from: the longest default.
-  Session session(settings, servers, servers.timeout.value_or(default_server_timeout(*Ttl::from(Ttl::max))));
+  run::Session session(session_options(settings), servers, servers.timeout.value_or(default_server_timeout(*Ttl::from(Ttl::max))));
   if (!force) return session.run(release(session, find_lease(settings, servers)));
   std::vector<Resource> resources = read_keys(settings);
   if (fence && resources.size() > 1) throw CommandError(ExitCode::usage, "--if-fence is for one key at a time");

@@ -1,115 +1,13 @@
-#include <fmt/format.h>
-#include <unistd.h>
+#include "run/run.hpp"
 
-#include "child/descendants.hpp"
-#include "child/descriptors.hpp"
-#include "child/front.hpp"
-#include "child/title.hpp"
-#include "cli/command_error.hpp"
 #include "cli/commands.hpp"
-#include "cli/holder.hpp"
-#include "cli/outcome.hpp"
+#include "cli/console.hpp"
 #include "cli/run_options.hpp"
-#include "cli/session.hpp"
-#include "output/describe.hpp"
 
 namespace redlock::cli {
-namespace {
 
-/// What the holder opens, with some to spare: the event loop, its timers and the command's pipes; a connection, its timer and its
-/// successor.
-constexpr std::size_t descriptors_of_holder = 16;
-constexpr std::size_t descriptors_per_server = 4;
-
-/// A cgroup's files and directory; or two pid namespaces, and what holds their init.
-constexpr std::size_t descriptors_of_isolation = 5;
-
-/// What became of the process that keeps the lock.
-std::string_view describe(child::Verdict::Source source) {
-  using Source = child::Verdict::Source;
-  switch (source) {
-    case Source::holder_died:
-      return "the process that keeps the lock was killed";
-    case Source::holder_stopped:
-      return "the process that keeps the lock was stopped (SIGSTOP)";
-    case Source::holder_starved:
-      return "the process that keeps the lock did not get to run";
-    case Source::holder_hung:
-    case Source::report:
-      break;
-  }
-  return "the process that keeps the lock hung";
-}
-
-/// What is left to say when the holder cannot.
-Finish without_holder(const Settings& settings, const RunOptions& options, child::Verdict& verdict) {
-  const bool died = verdict.source == child::Verdict::Source::holder_died;
-  const bool unsafe = verdict.unconfirmed || verdict.late > Duration::zero();
-  output::RunReport report;
-  report.reason = describe(verdict.source);
-  report.late = verdict.late;
-  report.left.assign(verdict.left.begin(), verdict.left.end());
-  std::string message = report.reason;
-  ExitCode code = died ? ExitCode::os_error : ExitCode::lost;
-  if (unsafe) {
-    code = ExitCode::unconfirmed;
-    message = output::unsafe_text(!verdict.unconfirmed, report.left, report.late) + "; " + report.reason;
-  } else if (died) {
-    message += "; the command was killed, and the lock expires by itself";
-  } else {
-    message += "; the command was stopped before the lock could expire";
-  }
-  report.outcome = outcome_of("run", options.resources, code, message);
-  verdict.report = output::run_json(report) + "\n";
-  if (settings.flag("json")) {
-    write_all(STDERR_FILENO, verdict.report);
-  } else {
-    make_console(settings).error(output::keys_text(options.resources) + ": " + report.outcome.message);
-  }
-  return Finish{to_int(code)};
-}
-
-/// Without them, nothing but the command itself could be stopped when the lock is lost.
-void require_visible_processes() {
-  if (child::proc_shows_descendants()) return;
-  throw CommandError(ExitCode::os_error,
-                     "/proc does not show the processes of the command, so they could not be stopped if the lock is lost; mount "
-                     "/proc of this pid namespace, or use --on-lost term");
-}
-
-child::Isolation isolate(const Settings& settings, child::IsolationMode mode, bool has_terminal) {
-  auto isolation = child::Isolation::make(mode, has_terminal);
-  if (isolation) return std::move(*isolation);
-  const Setting setting = *settings.find("isolate");
-  throw CommandError(ExitCode::os_error, fmt::format("{} {}: {}", setting.where, setting.values.front(), isolation.error()));
-}
-
-}  // namespace
-
-Finish run_command(const Settings& settings, const Start& start) {
-  const RunOptions options = read_run_options(settings);
-  child::SignalGate gate(start.inherited);
-  std::size_t descriptors = descriptors_of_holder + descriptors_per_server * options.servers.count();
-  if (options.isolation != child::IsolationMode::none) descriptors += descriptors_of_isolation;
-  child::require_spare_descriptors(descriptors);
-  const bool in_job = child::has_controlling_terminal();
-  // Before there is anybody to watch, and before anything is locked.
-  const child::Isolation isolation = isolate(settings, options.isolation, in_job);
-  if (options.isolation == child::IsolationMode::none && options.stop.on_lost == child::OnLost::kill) require_visible_processes();
-  child::Front front(gate, options.stop, in_job, options.status_fd, isolation.cgroup());
-  // Known before the fork: a shield is in a group of its own, and the holder's parent.
-  const pid_t front_pid = ::getpid();
-  const pid_t job_group = in_job ? ::getpgrp() : 0;
-  if (front.fork_holder(start.argc, start.argv)) {
-    hold(settings, options,
-         {front.take_channel(), front.page(), gate, start.inherited, isolation, front_pid, job_group});
-  }
-  child::Verdict verdict = front.guard();
-  front.wait_for_holder();
-  const bool reported = verdict.source == child::Verdict::Source::report;
-  const Finish finish = reported ? Finish{verdict.exit_code, verdict.signal} : without_holder(settings, options, verdict);
-  if (options.status_fd && !write_all(*options.status_fd, verdict.report)) make_console(settings).error("cannot write to the --status-fd");
-  return finish;
+run::Finish run_command(const Settings& settings, const run::Start& start) {
+  return run::run(read_run_options(settings), session_options(settings), start);
 }
 
 }  // namespace redlock::cli

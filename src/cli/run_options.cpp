@@ -8,8 +8,10 @@
 #include <cstdlib>
 #include <limits>
 
-#include "cli/command_error.hpp"
-#include "cli/enclosing.hpp"
+#include "cli/lock_options.hpp"
+#include "cli/server_options.hpp"
+#include "run/command_error.hpp"
+#include "run/nesting.hpp"
 #include "support/duration.hpp"
 #include "support/text.hpp"
 
@@ -19,9 +21,9 @@ namespace {
 constexpr std::chrono::seconds default_ttl{30};
 
 /// 30 s; but a run within a run lives by the ttl of the outer one.
-Ttl usual_ttl(const std::vector<Resource>& resources, const ServerOptions& servers) {
+Ttl usual_ttl(const std::vector<Resource>& resources, const run::ServerOptions& servers) {
   Ttl ttl = *Ttl::from(default_ttl);
-  for (const EnclosingLease& lease : enclosing_leases(servers)) {
+  for (const EnclosingLease& lease : run::enclosing_leases(servers)) {
     for (const LeaseHandle::Part& part : lease.handle.parts) {
       if (std::binary_search(resources.begin(), resources.end(), part.resource)) ttl = std::min(ttl, lease.ttl);
     }
@@ -91,6 +93,12 @@ child::IsolationMode read_isolation(const Settings& settings) {
   Settings::refuse(*settings.find("isolate"), "must be none, cgroup or pidns");
 }
 
+/// `--isolate cgroup`, or what else asks for it.
+std::string isolation_source(const Settings& settings) {
+  const auto setting = settings.find("isolate");
+  return setting ? setting->where + " " + setting->values.front() : std::string();
+}
+
 std::optional<int> read_status_fd(const Settings& settings) {
   const auto number = settings.number("status-fd", std::numeric_limits<int>::max());
   if (!number) return std::nullopt;
@@ -123,10 +131,10 @@ child::StopPlan read_stop_plan(const Settings& settings, Ttl ttl, const TtlDeman
           read_descendants(settings)};
 }
 
-RunOptions read_run_options(const Settings& settings) {
+run::RunOptions read_run_options(const Settings& settings) {
   std::vector<Resource> resources = read_keys(settings);
   child::Command command = read_command(settings);
-  ServerOptions servers = read_server_options(settings);
+  run::ServerOptions servers = read_server_options(settings);
   const auto grace = settings.duration("grace");
   const TtlDemands demands{servers.timeout, grace};
   const Ttl fallback = usual_ttl(resources, servers);
@@ -143,6 +151,7 @@ RunOptions read_run_options(const Settings& settings) {
           read_stop_plan(settings, ttl, demands),
           std::move(command),
           read_isolation(settings),
+          isolation_source(settings),
           read_status_fd(settings),
           min_hold};
 }

@@ -7,7 +7,7 @@
 #include <cstdlib>
 #include <fstream>
 
-#include "cli/command_error.hpp"
+#include "run/command_error.hpp"
 #include "cli/console.hpp"
 #include "cli/redact.hpp"
 #include "core/decision.hpp"
@@ -143,11 +143,11 @@ std::shared_ptr<const redis::TlsContext> read_tls(const Settings& settings) {
 
 }  // namespace
 
-ServerOptions read_server_options(const Settings& settings) {
+run::ServerOptions read_server_options(const Settings& settings) {
   const auto setting = settings.find("server");
   if (!setting) throw CommandError(ExitCode::config, std::string(no_server));
 
-  ServerOptions options;
+  run::ServerOptions options;
   const std::vector<std::string> urls = urls_of(*setting);
   if (urls.empty()) throw CommandError(ExitCode::config, fmt::format("{}: the list is empty; {}", setting->where, no_server));
   if (std::any_of(urls.begin(), urls.end(), local::is_place)) {
@@ -175,24 +175,13 @@ ServerOptions read_server_options(const Settings& settings) {
   return options;
 }
 
-void raise_restart_guard(const Settings& settings, ServerOptions& options, std::string_view name, Duration span) {
+void raise_restart_guard(const Settings& settings, run::ServerOptions& options, std::string_view name, Duration span) {
   if (options.restart_guard <= Duration::zero() || span <= options.restart_guard) return;
   const std::string length = format_duration(span);
   make_console(settings).detail(
       fmt::format("--restart-guard is raised from {} to {}, the --{}: every client of this key needs --restart-guard {}",
                   format_duration(options.restart_guard), length, name, length));
   options.restart_guard = span;
-}
-
-std::vector<std::string> names_of(const ServerOptions& options) {
-  std::vector<std::string> names;
-  if (options.local) names.push_back(options.local->name());
-  for (const redis::Endpoint& endpoint : options.endpoints) names.push_back(endpoint.name());
-  return names;
-}
-
-std::string fingerprint(const ServerOptions& options) {
-  return server_set_fingerprint(names_of(options));
 }
 
 }  // namespace redlock::cli

@@ -6,7 +6,7 @@
 #include <charconv>
 #include <cstdlib>
 
-#include "cli/command_error.hpp"
+#include "run/command_error.hpp"
 #include "cli/console.hpp"
 #include "cli/redact.hpp"
 #include "support/duration.hpp"

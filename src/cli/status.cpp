@@ -3,11 +3,12 @@
 
 #include <algorithm>
 
-#include "cli/command_error.hpp"
+#include "run/command_error.hpp"
 #include "cli/commands.hpp"
+#include "cli/console.hpp"
 #include "cli/lock_options.hpp"
-#include "cli/outcome.hpp"
-#include "cli/session.hpp"
+#include "output/outcome.hpp"
+#include "run/session.hpp"
 #include "engine/ballot.hpp"
 #include "engine/survey.hpp"
 #include "output/describe.hpp"
@@ -35,7 +36,7 @@ struct Picture {
   std::vector<ServerFault> skipped;  ///< what may be locks, too, and could not be read
 };
 
-asio::awaitable<Picture> take_picture(Session& session, std::vector<Resource> resources) {
+asio::awaitable<Picture> take_picture(run::Session& session, std::vector<Resource> resources) {
   Picture picture;
   if (resources.empty()) {
     Listing listing = co_await list_resources(session.electorate());
@@ -75,14 +76,14 @@ std::string text_of(const Picture& picture, std::size_t servers, bool listed) {
 ExitCode code_of(const Picture& picture, const StatusOptions& options, std::size_t servers) {
   const auto any = [&](auto test) { return std::any_of(picture.keys.begin(), picture.keys.end(), test); };
   const bool unknown = any([](const output::KeyStatus& key) { return key.inspection.state == InspectState::unavailable; });
-  if (unknown || servers - picture.faults.size() < quorum_of(servers)) return code_for_faults(picture.faults, servers);
+  if (unknown || servers - picture.faults.size() < quorum_of(servers)) return output::code_for_faults(picture.faults, servers);
   const bool taken = any([](const output::KeyStatus& key) { return key.inspection.state != InspectState::free; });
   if (!options.exit_code) return ExitCode::done;
   if (taken) return ExitCode::busy;
   return picture.skipped.empty() ? ExitCode::done : ExitCode::unavailable;  // not known to be free
 }
 
-asio::awaitable<Finish> show(Session& session, const StatusOptions& options) {
+asio::awaitable<run::Finish> show(run::Session& session, const StatusOptions& options) {
   const std::size_t servers = session.electorate().size();
   const bool listed = options.resources.empty();
   for (;;) {
@@ -102,7 +103,7 @@ asio::awaitable<Finish> show(Session& session, const StatusOptions& options) {
         code != ExitCode::done && code != ExitCode::busy && !picture.faults.empty();
     if (no_quorum) session.console().error("no quorum; " + output::faults_text(picture.faults));
     co_await session.electorate().close(Farewell::brief);
-    co_return Finish{to_int(code)};
+    co_return run::Finish{to_int(code)};
   }
 }
 
@@ -122,11 +123,11 @@ StatusOptions read_options(const Settings& settings) {
 
 }  // namespace
 
-Finish status_command(const Settings& settings) {
+run::Finish status_command(const Settings& settings) {
   const StatusOptions options = read_options(settings);
-  const ServerOptions servers = read_server_options(settings);
+  const run::ServerOptions servers = read_server_options(settings);
   // No ttl of ours to derive it from: the longest default.
-  Session session(settings, servers, servers.timeout.value_or(default_server_timeout(*Ttl::from(Ttl::max))));
+  run::Session session(session_options(settings), servers, servers.timeout.value_or(default_server_timeout(*Ttl::from(Ttl::max))));
   return session.run(show(session, options));
 }
 

@@ -7,7 +7,7 @@ where it may, looks at the witness in the instant in which the key expires. One 
 
     {"in_time": true, "late_ms": 0, "status": 79, "stderr": "...", "ttl": "5s", ...}
 
-Exit status: 0 when the exit status of `run` told the truth (79 in time, 80 and UNSAFE otherwise), else 1.
+Exit status: 0 when the exit status of `run` told the truth (79 only in time, else 80 and UNSAFE), else 1.
 """
 import argparse
 import fcntl
@@ -220,7 +220,8 @@ def main():
             wait_for("the cgroup is empty", lambda: not open(os.path.join(cgroup, "cgroup.procs")).read().strip(), 20)
             os.rmdir(cgroup)
         shutil.rmtree(directory)
-    truthful = status == (79 if in_time else 80) and ("UNSAFE" in stderr) == (not in_time)
+    # The deadline is earlier than the expiry by the drift: between the two 80 is as true as 79.
+    truthful = status in ((79, 80) if in_time else (80,)) and ("UNSAFE" in stderr) == (status == 80)
     print(json.dumps({"in_time": in_time, "late_ms": round(late, 1), "survivors": survivors, "status": status, "truthful": truthful, "load": options.load,
                       "ttl": options.ttl, "terminal": options.terminal, "user": options.user, "quota": options.quota,
                       "stderr": stderr}))

@@ -1,0 +1,33 @@
+#pragma once
+
+#include <string_view>
+
+namespace redlock::output {
+
+/// Writes everything to the descriptor; false with errno when it cannot. Knows EINTR and partial writes.
+bool write_all(int fd, std::string_view bytes);
+
+/// Messages to stderr, each one line: `redlock-cli: TEXT`. That stderr is closed, full or a broken pipe never changes what happens.
+class Console {
+ public:
+  Console(bool quiet, unsigned verbosity) : quiet_(quiet), verbosity_(verbosity) {}
+
+  /// What the user must know: shown also with -q.
+  void error(std::string_view text) const;
+
+  /// What the user may want to know: not with -q.
+  void notice(std::string_view text) const;
+
+  /// Only with -v, or -vv.
+  void detail(std::string_view text) const;
+  void debug(std::string_view text) const;
+
+  [[nodiscard]] bool is_quiet() const noexcept { return quiet_; }
+  [[nodiscard]] bool is_verbose() const noexcept { return verbosity_ > 0; }
+
+ private:
+  bool quiet_;
+  unsigned verbosity_;
+};
+
+}  // namespace redlock::output

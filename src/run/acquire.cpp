@@ -1,0 +1,76 @@
+#include "run/acquire.hpp"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "child/front.hpp"
+#include "child/signal_pump.hpp"
+#include "output/console.hpp"
+#include "run/acquisition.hpp"
+#include "run/command_error.hpp"
+#include "run/leftovers.hpp"
+#include "run/while_pid.hpp"
+
+namespace redlock::run {
+namespace {
+
+asio::awaitable<Finish> acquire_and_print(Session& session, Acquisition& acquisition) {
+  Handout handout = co_await acquisition.acquire();
+  if (!output::write_all(STDOUT_FILENO, handout.text) && handout.leases) {
+    const std::string why =
+        fmt::format("cannot write the lease to stdout: {}", std::strerror(errno));
+    handout = co_await acquisition.undo(handout.leases, why);
+  }
+  co_await session.electorate().close(handout.leases ? Farewell::patient : Farewell::thorough);
+  co_return handout.finish;
+}
+
+/// Without --while-pid: everything here.
+Finish acquire_here(const AcquireOptions& options, const SessionOptions& about,
+                    child::SignalGate& gate) {
+  Session session(about, options.servers, options.server_timeout);
+  Acquisition acquisition(session, options, ::getpgrp());
+  const auto pump = std::make_shared<child::SignalPump>(session.io().get_executor(), gate);
+  pump->start([&acquisition](const child::ReceivedSignal& signal) {
+    acquisition.on_signal(signal.number);
+  });
+  const Finish finish = session.run(acquire_and_print(session, acquisition));
+  clear_away_behind(about, options.servers, session);
+  return finish;
+}
+
+/// With --while-pid: a holder acquires and stays; we print what it got, and end.
+Finish acquire_behind(AcquireOptions& options, const SessionOptions& about, child::SignalGate& gate,
+                      const Start& start) {
+  child::Front front(gate, options.while_pid->stop, /*shares_group=*/false, std::nullopt, nullptr);
+  if (front.fork_holder(start.argc, start.argv)) {
+    keep_while_pid(about, options, front.take_channel(), gate);
+  }
+  const child::Verdict verdict = front.guard();
+  if (verdict.source != child::Verdict::Source::report) {
+    throw CommandError(
+        ExitCode::os_error,
+        "the process that was to keep the lock was killed; the lock expires by itself");
+  }
+  if (!output::write_all(STDOUT_FILENO, verdict.report)) {
+    const std::string why =
+        fmt::format("cannot write the lease to stdout: {}", std::strerror(errno));
+    front.dismiss_holder();  // it releases the lock
+    throw CommandError(ExitCode::os_error, why);
+  }
+  front.tell_handed_over();
+  return Finish{verdict.exit_code, verdict.signal};
+}
+
+}  // namespace
+
+Finish acquire(AcquireOptions options, const SessionOptions& about, const Start& start) {
+  child::SignalGate gate(start.inherited);
+  if (options.while_pid) return acquire_behind(options, about, gate, start);
+  return acquire_here(options, about, gate);
+}
+
+}  // namespace redlock::run

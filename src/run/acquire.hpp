@@ -1,0 +1,13 @@
+#pragma once
+
+#include "run/finish.hpp"
+#include "run/options.hpp"
+#include "run/session.hpp"
+
+namespace redlock::run {
+
+/// `acquire`: waits for the locks and writes the tokens to stdout; with --while-pid a holder process stays behind and keeps the leases.
+/// Throws CommandError and std::system_error; then nothing is locked any more.
+Finish acquire(AcquireOptions options, const SessionOptions& about, const Start& start);
+
+}  // namespace redlock::run

@@ -1,0 +1,125 @@
+#include "run/acquisition.hpp"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include "child/signals.hpp"
+#include "run/lease_file.hpp"
+#include "run/nesting.hpp"
+#include "output/outcome.hpp"
+#include "run/wait.hpp"
+#include "core/lease_handle.hpp"
+#include "core/validity.hpp"
+#include "output/describe.hpp"
+
+namespace redlock::run {
+
+void Acquisition::on_signal(int signal) {
+  if (done_ || !child::ends_a_wait(signal)) return;
+  ended_by_ = signal;
+  session_.interrupt().raise();
+}
+
+void Acquisition::call_off(std::string why) {
+  if (done_) return;
+  called_off_ = std::move(why);
+  session_.interrupt().raise();
+}
+
+asio::awaitable<Handout> Acquisition::acquire() {
+  Duration needed = margin(options_.ttl);
+  if (options_.while_pid) needed += options_.while_pid->stop.grace;
+  auto leases =
+      co_await wait_for_locks(session_, orders(options_, needed, /*stays=*/options_.while_pid.has_value()), options_.wait, job_group_);
+  if (!leases) co_return fail(leases.error());
+  if (!session_.interrupt().raised() && (*leases)->leases().size() > 1) {
+    if (auto failure = co_await renew_all(**leases)) {
+      co_await give_back(**leases);
+      co_return std::move(*failure);
+    }
+  }
+  if (session_.interrupt().raised()) {
+    co_await give_back(**leases);
+    co_return interrupted();
+  }
+  done_ = true;
+  Handout handout = hand_out(*leases);
+  if (!handout.leases) co_await give_back(**leases);
+  co_return handout;
+}
+
+/// Some of several were granted long before the last: each is to last a ttl from now on.
+asio::awaitable<std::optional<Handout>> Acquisition::renew_all(HeldSet& leases) {
+  const ExtendResult renewed = co_await leases.extend();
+  if (renewed.decision == ExtendDecision::confirmed) co_return std::nullopt;
+  const bool lost = renewed.decision == ExtendDecision::lost;
+  const ExitCode code = lost ? ExitCode::lost : output::code_for_faults(renewed.faults, session_.electorate().size());
+  const std::string why = lost ? output::not_ours_text(renewed.not_ours) : "no quorum; " + output::faults_text(renewed.faults);
+  output::Outcome outcome = output::outcome_of("acquire", options_.resources, code, "lost again while the others were acquired: " + why);
+  outcome.faults = renewed.faults;
+  co_return conclude(outcome, /*busy=*/false);
+}
+
+asio::awaitable<Handout> Acquisition::undo(std::shared_ptr<HeldSet> leases, std::string why) {
+  co_await give_back(*leases);
+  const std::string message = why + "; the lock was released again";
+  co_return conclude(output::outcome_of("acquire", options_.resources, ExitCode::os_error, message), /*busy=*/false);
+}
+
+Handout Acquisition::fail(const SetFailure& failed) const {
+  const AttemptFailure& failure = failed.failure;
+  if (failure.why == AttemptFailure::Why::interrupted) return interrupted();
+  const output::FailureMeaning meaning = output::meaning_of(failure.why);
+  const bool busy = meaning.code == ExitCode::busy;
+  const std::string text =
+      output::failure_text(failed.resource, failure, session_.electorate().size()) + (busy ? end_of_wait_text(options_.wait) : "");
+  output::Outcome outcome = output::outcome_of("acquire", {failed.resource}, meaning.code, text);
+  if (busy) outcome.exit_code = options_.conflict_exit_code;
+  outcome.holder = failure.holder;
+  outcome.faults = failure.faults;
+  return conclude(outcome, busy);
+}
+
+Handout Acquisition::hand_out(std::shared_ptr<HeldSet> leases) {
+  const LeaseHandle handle = handle_of(leases->leases(), fingerprint(options_.servers));
+  if (options_.token_file) {
+    const auto written = write_lease_file(*options_.token_file, handle);
+    if (!written) {
+      const std::string message = "cannot write the lease to " + written.error() + "; the lock was released again";
+      return conclude(output::outcome_of("acquire", options_.resources, ExitCode::os_error, message), /*busy=*/false);
+    }
+    wrote_file_ = true;
+  }
+  std::string output;
+  if (session_.json()) {
+    output::Outcome outcome = output::outcome_of("acquire", options_.resources, ExitCode::done, {});
+    outcome.result = "acquired";
+    output = output::lease_json(outcome, leases->leases(), handle.text()) + "\n";
+  } else if (options_.prints_export) {
+    output = export_line(handle);
+  } else if (!options_.token_file) {
+    output = variables_of(handle).token + "\n";
+  }
+  return {Finish{}, std::move(output), std::move(leases)};
+}
+
+asio::awaitable<void> Acquisition::give_back(HeldSet& leases) {
+  (void)co_await leases.release(/*by_hand=*/false);
+  if (wrote_file_) ::unlink(options_.token_file->c_str());
+}
+
+Handout Acquisition::interrupted() const {
+  if (ended_by_ == 0) return conclude(output::outcome_of("acquire", options_.resources, ExitCode::os_error, called_off_), /*busy=*/false);
+  return {Finish{0, ended_by_}, options_.prints_export ? failed_export_line(signal_exit_base + ended_by_) : std::string(), nullptr};
+}
+
+Handout Acquisition::conclude(const output::Outcome& outcome, bool busy) const {
+  const std::string line = fmt::format("{}: {}", output::keys_text(outcome.resources), outcome.message);
+  busy ? session_.console().notice(line) : session_.console().error(line);
+  std::string output;
+  if (session_.json()) output = output::outcome_json(outcome) + "\n";
+  if (options_.prints_export) output = failed_export_line(outcome.exit_code);
+  return {Finish{outcome.exit_code}, std::move(output), nullptr};
+}
+
+}  // namespace redlock::run

@@ -1,0 +1,60 @@
+#pragma once
+
+#include <asio/awaitable.hpp>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "child/stop_plan.hpp"
+#include "child/watched_process.hpp"
+#include "run/finish.hpp"
+#include "run/options.hpp"
+#include "run/session.hpp"
+#include "engine/set_waiter.hpp"
+#include "output/json.hpp"
+
+namespace redlock::run {
+
+/// What an acquire has for the script.
+struct Handout {
+  Finish finish;
+  std::string text;                 ///< for stdout: the tokens, exports or JSON
+  std::shared_ptr<HeldSet> leases;  ///< empty: there are none
+};
+
+/// One `acquire` from the wait to what is handed out. Writes the token file; stdout is the caller's to write.
+class Acquisition {
+ public:
+  /// `job_group`: see wait_for_locks().
+  Acquisition(Session& session, const AcquireOptions& options, pid_t job_group)
+      : session_(session), options_(options), job_group_(job_group) {}
+
+  /// Ends the wait. Once there is something to hand out, a signal changes nothing.
+  void on_signal(int signal);
+
+  /// Ends the wait, too: nobody needs the lease any more. `why` is for the user.
+  void call_off(std::string why);
+
+  asio::awaitable<Handout> acquire();
+
+  /// The handout did not reach the script: releases the lease and removes the token file. `why` is for the user.
+  asio::awaitable<Handout> undo(std::shared_ptr<HeldSet> leases, std::string why);
+
+ private:
+  Handout fail(const SetFailure& failed) const;
+  Handout hand_out(std::shared_ptr<HeldSet> leases);
+  asio::awaitable<std::optional<Handout>> renew_all(HeldSet& leases);
+  [[nodiscard]] Handout interrupted() const;
+  [[nodiscard]] Handout conclude(const output::Outcome& outcome, bool busy) const;
+  asio::awaitable<void> give_back(HeldSet& leases);
+
+  Session& session_;
+  const AcquireOptions& options_;
+  pid_t job_group_;
+  int ended_by_ = 0;
+  std::string called_off_;  ///< why; empty: it was not
+  bool done_ = false;
+  bool wrote_file_ = false;
+};
+
+}  // namespace redlock::run

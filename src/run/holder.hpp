@@ -1,0 +1,26 @@
+#pragma once
+
+#include "child/channel.hpp"
+#include "child/isolation.hpp"
+#include "child/shared_page.hpp"
+#include "child/signals.hpp"
+#include "run/options.hpp"
+#include "run/session.hpp"
+
+namespace redlock::run {
+
+/// What the holder is given by front.
+struct HolderParts {
+  child::Channel channel;
+  child::SharedPage& page;
+  child::SignalGate& gate;
+  const child::InheritedSignals& inherited;
+  const child::Isolation& isolation;
+  pid_t front;      ///< the front process
+  pid_t job_group;  ///< the group that the command joins, 0: none
+};
+
+/// The holder's whole life: wait, start the command, renew, release; reports to front and never returns. Runs in a process of its own.
+[[noreturn]] void hold(const SessionOptions& about, const RunOptions& options, HolderParts parts);
+
+}  // namespace redlock::run

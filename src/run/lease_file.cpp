@@ -1,0 +1,133 @@
+#include "run/lease_file.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+
+#include "output/console.hpp"
+#include "support/random.hpp"
+#include "support/text.hpp"
+#include "support/unique_fd.hpp"
+
+namespace redlock::run {
+namespace {
+
+constexpr std::string_view lease_prefix = "REDLOCK_LEASE='";
+constexpr std::size_t longest_file = 64 * 1024;
+
+unexpected<std::string> failure(const std::string& path, std::string_view what) {
+  return unexpected<std::string>(fmt::format("{}: {}", escape_for_terminal(path), what));
+}
+
+unexpected<std::string> system_failure(const std::string& path) {
+  return failure(path, std::strerror(errno));
+}
+
+/// REDLOCK_LEASE comes first, so that a key with newlines in it cannot pass for it.
+std::string file_text(const LeaseHandle& handle) {
+  const LeaseVariables values = variables_of(handle);
+  return fmt::format("REDLOCK_LEASE={}\nREDLOCK_KEY={}\nREDLOCK_TOKEN={}\nREDLOCK_FENCE={}\n{}", shell_quote(values.lease),
+                     shell_quote(values.key), shell_quote(values.token), shell_quote(values.fence),
+                     values.slot ? fmt::format("REDLOCK_SLOT={}\n", shell_quote(*values.slot)) : "");
+}
+
+/// Of an earlier lease: nobody is to take it for that of the new one, or of none.
+std::string forget_slot() {
+  return std::getenv("REDLOCK_SLOT") != nullptr ? "unset REDLOCK_SLOT; " : "";
+}
+
+/// A renamed file survives a crash only when its directory is synced, too.
+void sync_directory_of(const std::string& path) {
+  const std::size_t slash = path.rfind('/');
+  const std::string directory = slash == std::string::npos ? "." : path.substr(0, slash + 1);
+  const UniqueFd fd(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (fd) (void)::fsync(fd.get());
+}
+
+}  // namespace
+
+LeaseVariables variables_of(const LeaseHandle& handle) {
+  LeaseVariables values;
+  values.lease = handle.text();
+  for (const LeaseHandle::Part& part : handle.parts) {
+    const char* const separator = values.key.empty() ? "" : "\n";
+    values.key += separator + part.resource.key();
+    values.token += separator + part.token.secret();
+    values.fence += separator + part.fence.text();
+    if (part.hold.seat) values.slot = std::to_string(*part.hold.seat);
+  }
+  return values;
+}
+
+LeaseHandle handle_of(const std::vector<Lease>& leases, std::string servers) {
+  LeaseHandle handle{{}, std::move(servers)};
+  for (const Lease& lease : leases)
+    handle.parts.push_back({lease.resource, lease.token, lease.fence, lease.tenure != Tenure::own, lease.hold});
+  return handle;
+}
+
+std::string export_line(const LeaseHandle& handle) {
+  const LeaseVariables values = variables_of(handle);
+  return forget_slot() + fmt::format("export REDLOCK_KEY={} REDLOCK_TOKEN={} REDLOCK_FENCE={} REDLOCK_LEASE={}{}\n",
+                                     shell_quote(values.key), shell_quote(values.token), shell_quote(values.fence),
+                                     shell_quote(values.lease), values.slot ? " REDLOCK_SLOT=" + shell_quote(*values.slot) : "");
+}
+
+std::string failed_export_line(int exit_code) {
+  return forget_slot() + fmt::format("unset REDLOCK_KEY REDLOCK_TOKEN REDLOCK_FENCE REDLOCK_LEASE; (exit {})\n", exit_code);
+}
+
+Result<void, std::string> check_lease_file_target(const std::string& path) {
+  struct stat info {};
+  // What cannot be looked at cannot be written either, and the attempt says why.
+  if (::lstat(path.c_str(), &info) != 0 || S_ISREG(info.st_mode)) return {};
+  const std::string_view what = S_ISLNK(info.st_mode) ? "is a symbolic link" : "is not a regular file";
+  return failure(path, fmt::format("{}; a lease file would take its place", what));
+}
+
+Result<void, std::string> write_lease_file(const std::string& path, const LeaseHandle& handle) {
+  const std::string temporary = fmt::format("{}.{:016x}", path, random_bits());
+  UniqueFd fd(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, S_IRUSR | S_IWUSR));
+  if (!fd) return system_failure(temporary);
+  const bool written = ::fchmod(fd.get(), S_IRUSR | S_IWUSR) == 0 && output::write_all(fd.get(), file_text(handle)) && ::fsync(fd.get()) == 0 &&
+                       ::rename(temporary.c_str(), path.c_str()) == 0;
+  if (!written) {
+    auto why = system_failure(path);
+    ::unlink(temporary.c_str());
+    return why;
+  }
+  sync_directory_of(path);
+  return {};
+}
+
+Result<LeaseHandle, std::string> read_lease_file(const std::string& path) {
+  // O_NONBLOCK: a named pipe must not hold us up before we have seen what it is.
+  const UniqueFd fd(::open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+  if (!fd && errno == ELOOP) return failure(path, "is a symbolic link; a lease file must be a file of your own");
+  if (!fd) return system_failure(path);
+  struct stat info {};
+  if (::fstat(fd.get(), &info) != 0) return system_failure(path);
+  if (!S_ISREG(info.st_mode)) return failure(path, "is not a regular file");
+  if (info.st_uid != ::geteuid()) return failure(path, "belongs to another user; a lease file must be your own");
+  if ((info.st_mode & (S_IRWXG | S_IRWXO)) != 0)
+    return failure(path, "can be read by others, so its lease is no secret; chmod 600 it if you trust it");
+
+  std::string text(longest_file, '\0');
+  const ssize_t length = ::read(fd.get(), text.data(), text.size());
+  if (length < 0) return system_failure(path);
+  text.resize(static_cast<std::size_t>(length));
+  const std::size_t end = text.find('\n');
+  if (end == std::string::npos || !text.starts_with(lease_prefix) || text[end - 1] != '\'') return failure(path, "is not a lease file");
+  const auto handle = LeaseHandle::from_text(std::string_view(text).substr(lease_prefix.size(), end - 1 - lease_prefix.size()));
+  if (!handle) return failure(path, "is not a lease file of this version");
+  return *handle;
+}
+
+}  // namespace redlock::run

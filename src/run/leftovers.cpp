@@ -1,0 +1,64 @@
+#include "run/leftovers.hpp"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "child/cpu_share.hpp"
+#include "child/descriptors.hpp"
+#include "child/signals.hpp"
+#include "child/title.hpp"
+
+namespace redlock::run {
+namespace {
+
+/// None of those by which holders know each other: runs around us need not wait for this process.
+constexpr std::string_view name = "lock-releaser";
+
+/// A lease may be granted for months; for so long nobody wants an unknown process.
+constexpr std::chrono::minutes max_life{10};
+
+/// Pipes and terminals end when the last process lets go of them.
+void let_go() {
+  child::close_all_but(-1);
+  const int null = ::open("/dev/null", O_RDWR);  // the lowest: stdin
+  ::dup2(null, STDOUT_FILENO);
+  ::dup2(null, STDERR_FILENO);
+}
+
+asio::awaitable<int> clear_away(Session& session, std::vector<Leftover> leftovers) {
+  for (Leftover& leftover : leftovers) session.electorate().clear_away(std::move(leftover));
+  co_await session.electorate().all_cleared();
+  co_await session.electorate().close(Farewell::brief);
+  co_return 0;
+}
+
+}  // namespace
+
+void clear_away_behind(const SessionOptions& options, const ServerOptions& servers, Session& session) {
+  std::vector<Leftover> leftovers = session.electorate().leftovers();
+  if (leftovers.empty() || ::fork() != 0) return;
+  try {
+    ::setsid();
+    child::give_up_cpu_share();
+    child::ignore_all();
+    // Whoever ends it loses nothing but what expires by itself.
+    ::signal(SIGTERM, SIG_DFL);
+    sigset_t none;
+    sigemptyset(&none);
+    ::sigprocmask(SIG_SETMASK, &none, nullptr);
+    child::set_name(name);
+    let_go();
+    if (::chdir("/") != 0) ::_exit(0);  // a mount must not be held
+    for (Leftover& leftover : leftovers) leftover.until = std::min(leftover.until, BootClock::now() + max_life);
+    Session own(options, servers, session.electorate().server_timeout());
+    own.run(clear_away(own, std::move(leftovers)));
+  } catch (const std::exception&) {
+    // Nobody is there to tell; it expires by itself.
+  }
+  ::_exit(0);
+}
+
+}  // namespace redlock::run

@@ -1,0 +1,112 @@
+#include "run/run.hpp"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include "child/descendants.hpp"
+#include "child/descriptors.hpp"
+#include "child/front.hpp"
+#include "child/title.hpp"
+#include "output/describe.hpp"
+#include "output/outcome.hpp"
+#include "run/command_error.hpp"
+#include "run/holder.hpp"
+
+namespace redlock::run {
+namespace {
+
+/// What the holder opens, with some to spare: the event loop, its timers and the command's pipes; a connection, its timer and its
+/// successor.
+constexpr std::size_t descriptors_of_holder = 16;
+constexpr std::size_t descriptors_per_server = 4;
+
+/// A cgroup's files and directory; or two pid namespaces, and what holds their init.
+constexpr std::size_t descriptors_of_isolation = 5;
+
+/// What became of the process that keeps the lock.
+std::string_view describe(child::Verdict::Source source) {
+  using Source = child::Verdict::Source;
+  switch (source) {
+    case Source::holder_died:
+      return "the process that keeps the lock was killed";
+    case Source::holder_stopped:
+      return "the process that keeps the lock was stopped (SIGSTOP)";
+    case Source::holder_starved:
+      return "the process that keeps the lock did not get to run";
+    case Source::holder_hung:
+    case Source::report:
+      break;
+  }
+  return "the process that keeps the lock hung";
+}
+
+/// What is left to say when the holder cannot.
+Finish without_holder(const SessionOptions& about, const RunOptions& options, child::Verdict& verdict) {
+  const bool died = verdict.source == child::Verdict::Source::holder_died;
+  const bool unsafe = verdict.unconfirmed || verdict.late > Duration::zero();
+  output::RunReport report;
+  report.reason = describe(verdict.source);
+  report.late = verdict.late;
+  report.left.assign(verdict.left.begin(), verdict.left.end());
+  std::string message = report.reason;
+  ExitCode code = died ? ExitCode::os_error : ExitCode::lost;
+  if (unsafe) {
+    code = ExitCode::unconfirmed;
+    message = output::unsafe_text(!verdict.unconfirmed, report.left, report.late) + "; " + report.reason;
+  } else if (died) {
+    message += "; the command was killed, and the lock expires by itself";
+  } else {
+    message += "; the command was stopped before the lock could expire";
+  }
+  report.outcome = output::outcome_of("run", options.resources, code, message);
+  verdict.report = output::run_json(report) + "\n";
+  if (about.json) {
+    output::write_all(STDERR_FILENO, verdict.report);
+  } else {
+    about.console.error(output::keys_text(options.resources) + ": " + report.outcome.message);
+  }
+  return Finish{to_int(code)};
+}
+
+/// Without them, nothing but the command itself could be stopped when the lock is lost.
+void require_visible_processes() {
+  if (child::proc_shows_descendants()) return;
+  throw CommandError(ExitCode::os_error,
+                     "/proc does not show the processes of the command, so they could not be stopped if the lock is lost; mount "
+                     "/proc of this pid namespace, or use --on-lost term");
+}
+
+child::Isolation isolate(const RunOptions& options, bool has_terminal) {
+  auto isolation = child::Isolation::make(options.isolation, has_terminal);
+  if (isolation) return std::move(*isolation);
+  throw CommandError(ExitCode::os_error, options.isolation_source + ": " + isolation.error());
+}
+
+}  // namespace
+
+Finish run(const RunOptions& options, const SessionOptions& about, const Start& start) {
+  child::SignalGate gate(start.inherited);
+  std::size_t descriptors = descriptors_of_holder + descriptors_per_server * options.servers.count();
+  if (options.isolation != child::IsolationMode::none) descriptors += descriptors_of_isolation;
+  child::require_spare_descriptors(descriptors);
+  const bool in_job = child::has_controlling_terminal();
+  // Before there is anybody to watch, and before anything is locked.
+  const child::Isolation isolation = isolate(options, in_job);
+  if (options.isolation == child::IsolationMode::none && options.stop.on_lost == child::OnLost::kill) require_visible_processes();
+  child::Front front(gate, options.stop, in_job, options.status_fd, isolation.cgroup());
+  // Known before the fork: a shield is in a group of its own, and the holder's parent.
+  const pid_t front_pid = ::getpid();
+  const pid_t job_group = in_job ? ::getpgrp() : 0;
+  if (front.fork_holder(start.argc, start.argv)) {
+    hold(about, options,
+         {front.take_channel(), front.page(), gate, start.inherited, isolation, front_pid, job_group});
+  }
+  child::Verdict verdict = front.guard();
+  front.wait_for_holder();
+  const bool reported = verdict.source == child::Verdict::Source::report;
+  const Finish finish = reported ? Finish{verdict.exit_code, verdict.signal} : without_holder(about, options, verdict);
+  if (options.status_fd && !output::write_all(*options.status_fd, verdict.report)) about.console.error("cannot write to the --status-fd");
+  return finish;
+}
+
+}  // namespace redlock::run

@@ -1,0 +1,64 @@
+#pragma once
+
+#include <asio/awaitable.hpp>
+#include <asio/io_context.hpp>
+#include <memory>
+
+#include "engine/electorate.hpp"
+#include "engine/interrupt.hpp"
+#include "output/console.hpp"
+#include "run/servers.hpp"
+#include "support/clock.hpp"
+#include "support/spawn.hpp"
+
+namespace redlock::run {
+
+/// What a session is told besides its servers.
+struct SessionOptions {
+  output::Console console;
+  bool json;
+  bool identifies_servers;  ///< asks each of several servers who it is, and since when it has run
+};
+
+/// What every command works with: the executor, the clock, the servers and the console.
+class Session {
+ public:
+  Session(const SessionOptions& options, const ServerOptions& servers, Duration server_timeout);
+
+  [[nodiscard]] asio::io_context& io() noexcept { return *io_; }
+  [[nodiscard]] const Clock& clock() const noexcept { return clock_; }
+  [[nodiscard]] Electorate& electorate() noexcept { return *electorate_; }
+  [[nodiscard]] Interrupt& interrupt() noexcept { return interrupt_; }
+  [[nodiscard]] const output::Console& console() const noexcept { return console_; }
+  [[nodiscard]] bool json() const noexcept { return json_; }
+
+  /// Runs a coroutine that gives a T to its end; what it left running in the background is dropped then. After an exception only the end of
+  /// the process may follow.
+  template <class T>
+  T run(asio::awaitable<T> main) {
+    std::optional<T> result;
+    spawn(io_->get_executor(), [this, &result, main = std::move(main)]() mutable -> asio::awaitable<void> {
+      result.emplace(co_await std::move(main));
+      io_->stop();
+    });
+    try {
+      io_->run();
+    } catch (...) {
+      // Whoever waits in line gives up his place when he is destroyed, and the servers would be gone by then.
+      static_cast<void>(io_.release());
+      throw;
+    }
+    return std::move(*result);
+  }
+
+ private:
+  output::Console console_;
+  bool json_;
+  // The order matters: coroutines that are still suspended go with io_, and may look at the interrupt then.
+  Interrupt interrupt_;
+  std::unique_ptr<asio::io_context> io_ = std::make_unique<asio::io_context>(1);
+  SystemClock clock_{io_->get_executor()};
+  std::unique_ptr<Electorate> electorate_;
+};
+
+}  // namespace redlock::run

@@ -1,0 +1,110 @@
+#include "run/wait.hpp"
+
+#include <fmt/format.h>
+
+#include "run/wait_line.hpp"
+#include "run/wait_report.hpp"
+#include "output/describe.hpp"
+#include "support/duration.hpp"
+#include "support/spawn.hpp"
+
+namespace redlock::run {
+namespace {
+
+constexpr std::chrono::seconds redraw_interval{1};
+
+/// Tells the user of a wait: every second on a terminal, whenever the last attempt was; elsewhere when there is news.
+class Reporter {
+ public:
+  Reporter(const Session& session, std::size_t servers, pid_t job_group)
+      : session_(session), servers_(servers), report_(session.clock().now(), servers) {
+    const output::Console& console = session.console();
+    if (!console.is_quiet() && !console.is_verbose() && !session.json()) line_.emplace(job_group);
+  }
+
+  void learn(const Resource& resource, const AttemptFailure& failure) {
+    std::string text = fmt::format("{}: {}", output::key_text(resource), output::failure_text(resource, failure, servers_));
+    if (failure.line.in_line) text += fmt::format("; {} before us in the queue", failure.line.ahead);
+    session_.console().debug(text);
+    if (!failure.deaf_to.empty() && !std::exchange(told_deaf_, true)) {
+      session_.console().detail(fmt::format("{}: cannot be called when it is our turn, so we look again and again: {}",
+                                            output::key_text(resource), output::faults_text(failure.deaf_to)));
+    }
+    if (failure.line.mute && !std::exchange(told_mute_, true)) {
+      session_.console().detail(
+          fmt::format("{}: the holder may not notify us when it releases it (it lacks +publish, or the channels &redlock:wake:*), so we poll",
+                      output::key_text(resource)));
+    }
+    report_.learn(resource, failure, session_.clock().now());
+  }
+
+  /// Until end(); what is on the terminal then is taken away.
+  static asio::awaitable<void> tell(std::shared_ptr<Reporter> self) {
+    while (!self->over_) {
+      co_await sleep_until(self->session_.clock(), self->session_.clock().now() + redraw_interval);
+      if (!self->over_) self->tell_now();
+    }
+  }
+
+  void end() {
+    over_ = true;
+    line_.reset();
+  }
+
+ private:
+  void tell_now() {
+    const Instant now = session_.clock().now();
+    const std::string line = report_.line(now);
+    if (line_ && !line.empty() && line_->draw("redlock-cli: " + line)) return report_.shown(now);
+    if (const auto news = report_.news(now)) session_.console().notice(*news);
+  }
+
+  const Session& session_;
+  std::size_t servers_;
+  WaitReport report_;
+  std::optional<WaitLine> line_;
+  bool told_deaf_ = false;
+  bool told_mute_ = false;
+  bool over_ = false;
+};
+
+/// The report of one wait, for as long as this lives.
+class Reporting {
+ public:
+  Reporting(Session& session, pid_t job_group) : reporter_(std::make_shared<Reporter>(session, session.electorate().size(), job_group)) {
+    if (session.console().is_quiet()) return;
+    spawn(session.electorate().executor(), [reporter = reporter_] { return Reporter::tell(reporter); });
+  }
+  ~Reporting() { reporter_->end(); }
+  Reporting(const Reporting&) = delete;
+  Reporting& operator=(const Reporting&) = delete;
+
+  Reporter* operator->() { return reporter_.get(); }
+
+ private:
+  std::shared_ptr<Reporter> reporter_;
+};
+
+}  // namespace
+
+std::string end_of_wait_text(const WaitPolicy& policy) {
+  if (!policy.wait || *policy.wait == Duration::zero()) return {};
+  return fmt::format("; waited for {} (--wait)", format_duration(*policy.wait));
+}
+
+asio::awaitable<Result<std::shared_ptr<HeldSet>, SetFailure>> wait_for_locks(Session& session, std::vector<AcquireOrder> orders,
+                                                                             WaitPolicy policy, pid_t job_group) {
+  std::optional<Reporting> reporting;
+  SetWaiter waiter(session.electorate(), std::move(orders), policy, session.interrupt());
+  for (;;) {
+    auto step = co_await waiter.next();
+    if (auto* set = std::get_if<std::shared_ptr<HeldSet>>(&step)) co_return std::move(*set);
+    SetFailure& failure = std::get<SetFailure>(step);
+    if (failure.final) co_return unexpected<SetFailure>(std::move(failure));
+    // Most locks are free: then there is no timer to set.
+    if (!reporting) reporting.emplace(session, job_group);
+    (*reporting)->learn(failure.resource, failure.failure);
+  }
+}
+
+}  // namespace redlock::run

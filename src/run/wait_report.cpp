@@ -1,0 +1,107 @@
+#include "run/wait_report.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "output/describe.hpp"
+#include "support/duration.hpp"
+
+namespace redlock::run {
+namespace {
+
+using Why = AttemptFailure::Why;
+
+constexpr std::chrono::seconds settling_time{1};
+constexpr std::chrono::minutes reminder_interval{1};
+
+/// Simultaneous attempts sort themselves out within a second.
+bool is_settling(const AttemptFailure& failure) {
+  return failure.why == Why::split || failure.why == Why::maybe_busy;
+}
+
+/// Nobody's lease is in the way, only the order of the queue.
+bool is_free(const AttemptFailure& failure) {
+  return is_settling(failure) || (failure.why == Why::busy && !failure.holder);
+}
+
+/// 1st, 2nd, 3rd, 4th, 11th, 21st.
+std::string ordinal(std::size_t number) {
+  const std::size_t last = number % 10;
+  const bool is_teen = number % 100 / 10 == 1;
+  const char* suffix = "th";
+  if (!is_teen && last == 1) suffix = "st";
+  if (!is_teen && last == 2) suffix = "nd";
+  if (!is_teen && last == 3) suffix = "rd";
+  return std::to_string(number) + suffix;
+}
+
+/// Under which two failures count as the same obstacle. Empty: not worth a line.
+std::string obstacle_of(const Resource& resource, const AttemptFailure& failure) {
+  if (is_free(failure)) return {};
+  const std::string kind = failure.why == Why::busy ? failure.holder->id.text : std::to_string(static_cast<int>(failure.why));
+  return kind + " " + resource.key();
+}
+
+/// The holder as it is so long after it was seen, in whole seconds. One that is renewed was renewed since, or the next attempt shows it.
+Holder later(Holder holder, Duration elapsed) {
+  if (holder.age) *holder.age = std::chrono::floor<std::chrono::seconds>(*holder.age + elapsed);
+  const bool is_renewed =
+      holder.owner && !holder.owner->finished && holder.owner->renewed_for.value_or(Duration::zero()) > Duration::zero();
+  if (holder.remaining && !is_renewed) {
+    holder.remaining = std::chrono::floor<std::chrono::seconds>(std::max(Duration::zero(), *holder.remaining - elapsed));
+  }
+  return holder;
+}
+
+/// Whole seconds: a line that is drawn every second shows no others.
+std::string seconds_text(Duration span) {
+  return format_duration(std::chrono::floor<std::chrono::seconds>(span));
+}
+
+}  // namespace
+
+void WaitReport::learn(const Resource& resource, const AttemptFailure& failure, Instant now) {
+  std::string obstacle = obstacle_of(resource, failure);
+  const Instant since = known_ && known_->obstacle == obstacle ? known_->since : now;
+  known_ = Known{resource, failure, std::move(obstacle), since, now};
+}
+
+bool WaitReport::has_something(Instant now) const {
+  return known_ && now - began_ >= settling_time;
+}
+
+std::string WaitReport::queue_text() const {
+  return known_->failure.line.in_line ? ordinal(known_->failure.line.ahead + 1) + " in queue" : std::string();
+}
+
+std::string WaitReport::obstacle_text(Instant now) const {
+  const AttemptFailure& failure = known_->failure;
+  if (is_free(failure)) return "free at the moment, and on its way to the next in the queue";
+  AttemptFailure as_of_now = failure;
+  if (failure.holder) as_of_now.holder = later(*failure.holder, now - known_->at);
+  return output::failure_text(known_->resource, as_of_now, servers_);
+}
+
+std::string WaitReport::line(Instant now) const {
+  if (!has_something(now)) return {};
+  const std::string queue = queue_text();
+  return fmt::format("waiting for {} ({}{}{}): {}", output::key_text(known_->resource), seconds_text(now - began_),
+                     queue.empty() ? "" : ", ", queue, obstacle_text(now));
+}
+
+std::optional<std::string> WaitReport::news(Instant now) {
+  if (!has_something(now) || known_->obstacle.empty() || now - known_->since < settling_time) return std::nullopt;
+  if (const auto told = told_.find(known_->obstacle); told != told_.end() && now - told->second < reminder_interval) return std::nullopt;
+  shown(now);
+  const std::string queue = queue_text();
+  return fmt::format("waiting for {}: {}; {}{}for {}", output::key_text(known_->resource), obstacle_text(now), queue,
+                     queue.empty() ? "waited " : ", ", seconds_text(now - began_));
+}
+
+void WaitReport::shown(Instant now) {
+  std::erase_if(told_, [&](const auto& entry) { return now - entry.second >= reminder_interval; });
+  if (known_) told_[known_->obstacle] = now;
+}
+
+}  // namespace redlock::run

@@ -1,0 +1,277 @@
+#include "run/while_pid.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <set>
+
+#include "child/cpu_share.hpp"
+#include "child/descriptors.hpp"
+#include "child/front_link.hpp"
+#include "child/notice.hpp"
+#include "child/stop_meter.hpp"
+#include "run/leftovers.hpp"
+#include "core/validity.hpp"
+#include "output/describe.hpp"
+#include "support/duration.hpp"
+#include "support/readable.hpp"
+#include "support/text.hpp"
+
+namespace redlock::run {
+namespace {
+
+/// Between two tries to kill what does not die at once.
+constexpr Milliseconds kill_interval{2};
+
+/// Between two looks whether what was stopped stands still.
+constexpr Milliseconds stop_interval{1};
+
+/// Between two looks at what was told to stop: none of it is our child, so nothing tells us.
+constexpr Milliseconds grace_interval{10};
+
+/// The holder of a lease that lasts as long as a process.
+class PidHolder {
+ public:
+  PidHolder(Session& session, AcquireOptions& options, std::shared_ptr<child::FrontLink> link)
+      : session_(session),
+        options_(options),
+        link_(std::move(link)),
+        job_group_(::getpgid(::getppid())),
+        acquisition_(session, options, job_group_),
+        margin_(plan().margin),
+        bell_(session.clock().make_bell()) {}
+
+  asio::awaitable<int> live() {
+    link_->start({[this](int signal) { acquisition_.on_signal(signal); }, [] {},
+                  [this] { session_.interrupt().raise(); }});
+    spawn(session_.electorate().executor(), [this] { return watch(); });
+    Handout handout = co_await acquisition_.acquire();
+    if (handout.leases) {
+      child::leave_session(job_group_);
+      child::claim_cpu_share();
+      // From now on: front may be stopped by its job for longer than the lease lasts.
+      renew(handout.leases);
+    }
+    if (handout.leases && process().ended())
+      handout = co_await acquisition_.undo(handout.leases, process_has_ended());
+    if (!report(handout) && handout.leases) {
+      handout = co_await acquisition_.undo(handout.leases, "the lease could not be handed over");
+      (void)report(handout);
+    }
+    if (handout.leases) {
+      const bool reached = co_await link_->until_handed_over();
+      if (reached) {
+        co_await keep(handout.leases);
+      } else {
+        (void)co_await acquisition_.undo(handout.leases, "the lease could not be handed over");
+      }
+    }
+    co_await session_.electorate().close(Farewell::thorough);
+    co_return 0;
+  }
+
+ private:
+  child::WatchedProcess& process() { return options_.while_pid->process; }
+  [[nodiscard]] const child::StopPlan& plan() const { return options_.while_pid->stop; }
+
+  [[nodiscard]] std::string process_has_ended() {
+    return fmt::format("process {} has ended", process().pid());
+  }
+
+  /// False when front cannot be told.
+  [[nodiscard]] bool report(const Handout& handout) const {
+    const Finish& finish = handout.finish;
+    return link_->report(finish.signal != 0 ? -finish.signal : finish.exit_code, handout.text);
+  }
+
+  /// Command substitution returns when the last writer is gone: we must not be it.
+  static void let_go() {
+    child::close_inherited(std::nullopt);
+    const UniqueFd null(::open("/dev/null", O_WRONLY | O_CLOEXEC));
+    if (null) ::dup2(null.get(), STDERR_FILENO);
+  }
+
+  asio::awaitable<void> keep(std::shared_ptr<HeldSet> leases) {
+    let_go();
+    const bool dead = co_await guard();
+    // Others of several must not be given away while the process, told or not, still runs under
+    // them.
+    while (leases->leases().size() > 1 && !released_by_others_ && !process().ended())
+      co_await bell_->wait_until(Instant::max());
+    if (dead) (void)co_await leases->release(/*by_hand=*/false);
+  }
+
+  void renew(const std::shared_ptr<HeldSet>& leases) {
+    deadline_ = leases->deadline();
+    SetEvents events;
+    events.extended = [this, set = leases.get()](bool) {
+      deadline_ = std::max(deadline_, set->deadline());
+      trouble_.clear();
+      bell_->ring();
+    };
+    events.in_trouble = [this](const Resource& resource, const LeaseInTrouble& trouble) {
+      trouble_ = fmt::format("{}: cannot renew: {}", output::key_text(resource),
+                             output::faults_text(trouble.faults));
+    };
+    events.ended = [this](const Resource& resource, const LeaseEnded& end) {
+      released_by_others_ = end.not_ours && end.not_ours->why == NotOurs::Why::released;
+      trouble_ = fmt::format("{}: lost: {}", output::key_text(resource), output::ended_text(end));
+      lease_over_ = true;
+      bell_->ring();
+    };
+    leases->keep(std::move(events));
+  }
+
+  /// Tells when the process has ended.
+  asio::awaitable<void> watch() {
+    Readable ended(session_.electorate().executor(), process().fd());
+    co_await ended.wait();
+    bell_->ring();
+    acquisition_.call_off(process_has_ended());
+    link_->give_up_hand_over();
+  }
+
+  /// Until the process has ended, or the lease is over and the plan is carried out. False when
+  /// something outlives the lease that should not.
+  asio::awaitable<bool> guard() {
+    const child::OnLost on_lost = plan().on_lost;
+    std::optional<Instant> stopping_since;
+    child::StopMeter meter(plan().measure_interval, session_.clock().now());
+    while (!process().ended() && !released_by_others_ && !stopping_since) {
+      const Instant terminate_at = on_lost == child::OnLost::warn
+                                       ? Instant::max()
+                                       : deadline_ - margin_ - plan().grace;
+      if (lease_over_ || session_.clock().now() >= terminate_at) {
+        stopping_since = session_.clock().now();
+      } else {
+        if (session_.clock().now() >= meter.next()) measure(meter);
+        const Instant next = std::min(terminate_at, meter.next());
+        if (!co_await bell_->wait_until(next)) meter.note_timer(next, session_.clock().now());
+      }
+    }
+    if (!stopping_since) co_return true;
+    tell_loss();
+    if (on_lost == child::OnLost::kill)
+      co_return co_await stop_all(
+          std::min(*stopping_since + plan().grace, deadline_ - margin_));
+    if (on_lost == child::OnLost::term)
+      co_await tell_all(session_.clock().now() + plan().grace, child::WatchedProcess::Reach::met);
+    while (!process().ended() && !lease_over_) co_await bell_->wait_until(Instant::max());
+    co_return true;
+  }
+
+  void measure(child::StopMeter& meter) {
+    const auto cost = meter.step({process().pid()}, session_.clock().now());
+    if (!cost) return;
+    const Duration needed = needed_margin(plan().margin, *cost);
+    margin_ = std::min(needed, std::max(plan().margin, plan().max_margin));
+  }
+
+  /// Nobody waits for our exit status, and the process would die without knowing why.
+  void tell_loss() {
+    const std::string_view what_next =
+        plan().on_lost == child::OnLost::kill   ? "stopping it with all that descends from it"
+        : plan().on_lost == child::OnLost::term ? "telling it to stop"
+                                                : "it runs on without the lock";
+    const std::string why =
+        trouble_.empty() ? fmt::format("{}: cannot renew", output::keys_text(options_.resources))
+                         : trouble_;
+    tell(fmt::format("{}; process {} was to have the lock: {}", why, process().pid(), what_next));
+  }
+
+  void tell(const std::string& text) { child::post_notice(process(), text); }
+
+  /// Stop signal and CONT, to what was held still; at `kill_at` no time is left for it.
+  asio::awaitable<void> tell_all(Instant kill_at, child::WatchedProcess::Reach reach) {
+    // What cannot be stopped, as it waits for a disk, must not cost the others all of their grace.
+    const Instant began = session_.clock().now();
+    co_await hold_still(began + (kill_at - began) / 2);
+    process().signal(plan().stop_signal, reach);
+  }
+
+  asio::awaitable<void> hold_still(Instant until) {
+    while (!process().hold_still(until) && session_.clock().now() < until) {
+      co_await sleep_until(session_.clock(), session_.clock().now() + stop_interval);
+    }
+  }
+
+  /// The stop signal, the grace, KILL. Says so, and returns false, unless all was seen dead before
+  /// the deadline.
+  asio::awaitable<bool> stop_all(Instant kill_at) {
+    co_await tell_all(kill_at, child::WatchedProcess::Reach::stopped);
+    // What the process leaves behind when it is told to stop has its grace, too, and must not
+    // outlive the lease either.
+    while (!process().living().empty() && session_.clock().now() < kill_at) {
+      co_await sleep_until(session_.clock(),
+                           std::min(kill_at, session_.clock().now() + grace_interval));
+    }
+    const std::set<pid_t> left = co_await kill_all();
+    const Duration late = session_.clock().now() - deadline_;
+    if (left.empty() && late <= Duration::zero()) co_return true;
+    const std::string key = output::keys_text(options_.resources);
+    const std::string time = format_duration(std::chrono::ceil<Milliseconds>(late));
+    if (left.empty()) {
+      tell(fmt::format(
+          "{}: UNSAFE: what descends from process {} was dead only {} after the end of the lease",
+          key, process().pid(), time));
+    } else {
+      tell(
+          fmt::format("{}: UNSAFE: processes could not be killed and still run, {} after the end "
+                      "of the lease: {}",
+                      key, time, fmt::join(left, " ")));
+    }
+    co_return left.empty();
+  }
+
+  /// Kills until nothing is left, or the deadline is over and what was killed had its time to die;
+  /// what lives then.
+  asio::awaitable<std::set<pid_t>> kill_all() {
+    // A process that dies while it forks would leave a child that nobody finds.
+    const Instant began = session_.clock().now();
+    co_await hold_still(began + margin_ / 2);
+    for (;;) {
+      std::set<pid_t> left = process().living();
+      // Reckoned from then: to find thousands of processes takes a while. The deadline moves as
+      // long as the lease can be renewed.
+      const Instant last = std::max(deadline_, began + child::death_timeout);
+      if (left.empty() || session_.clock().now() >= last) co_return left;
+      process().kill(last);
+      co_await sleep_until(session_.clock(), session_.clock().now() + kill_interval);
+    }
+  }
+
+  Session& session_;
+  AcquireOptions& options_;
+  std::shared_ptr<child::FrontLink> link_;
+  pid_t job_group_;
+  Acquisition acquisition_;
+  Duration margin_;  ///< grows with what is measured
+  std::unique_ptr<Bell> bell_;
+  Instant deadline_;
+  std::string trouble_;  ///< why it was lost, or the last round failed; empty when it did not
+  bool lease_over_ = false;
+  bool released_by_others_ = false;
+};
+
+}  // namespace
+
+void keep_while_pid(const SessionOptions& about, AcquireOptions& options, child::Channel channel,
+                    child::SignalGate& gate) {
+  ::setpgid(0, 0);
+  child::ignore_all();
+  try {
+    Session session(about, options.servers, options.server_timeout);
+    const auto link = std::make_shared<child::FrontLink>(session.io().get_executor(),
+                                                         session.clock(), std::move(channel), gate);
+    PidHolder holder(session, options, link);
+    session.run(holder.live());
+    clear_away_behind(about, options.servers, session);
+  } catch (const std::exception& error) {
+    // Front learns it from our end.
+    about.console.error(escape_for_terminal(error.what()));
+  }
+  ::_exit(0);
+}
+
+}  // namespace redlock::run

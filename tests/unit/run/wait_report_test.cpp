@@ -1,0 +1,126 @@
+#include "run/wait_report.hpp"
+
+#include <gtest/gtest.h>
+
+namespace redlock::run {
+namespace {
+
+using namespace std::chrono_literals;
+using Why = AttemptFailure::Why;
+
+const Resource demo = Resource::from("demo").value();
+const Instant began{100s};
+
+AttemptFailure held_by(const std::string& user, Duration age = 10s) {
+  AttemptFailure failure{};
+  failure.why = Why::busy;
+  failure.holder.emplace();
+  failure.holder->id = LeaseId{user};
+  failure.holder->age = age;
+  failure.holder->remaining = 20s;
+  failure.holder->owner = Owner{"host", user, "job", "", 7, /*supervised=*/true, 30s};
+  failure.line.in_line = true;
+  failure.line.ahead = 1;
+  return failure;
+}
+
+AttemptFailure nobody(Why why, std::size_t ahead = 0) {
+  AttemptFailure failure{};
+  failure.why = why;
+  failure.line.in_line = true;
+  failure.line.ahead = ahead;
+  return failure;
+}
+
+class WaitReportTest : public testing::Test {
+ protected:
+  WaitReport report_{began, 1};
+
+  /// What one looking in every second sees on something that is no terminal, while `failure_at` says what an attempt brought just before.
+  std::vector<std::string> lines(int seconds, const std::function<std::optional<AttemptFailure>(int)>& failure_at) {
+    std::vector<std::string> all;
+    for (int i = 0; i <= seconds; ++i) {
+      if (const auto failure = failure_at(i)) report_.learn(demo, *failure, began + std::chrono::seconds(i));
+      if (auto line = report_.news(began + std::chrono::seconds(i))) all.push_back(std::move(*line));
+    }
+    return all;
+  }
+};
+
+TEST_F(WaitReportTest, TellsNothingBeforeASecondHasPassed) {
+  EXPECT_EQ(report_.line(began + 5s), "");
+  report_.learn(demo, held_by("a"), began);
+  EXPECT_EQ(report_.line(began + 999ms), "");
+  EXPECT_EQ(report_.news(began + 999ms), std::nullopt);
+  EXPECT_NE(report_.line(began + 1s), "");
+  EXPECT_NE(report_.news(began + 1s), std::nullopt);
+}
+
+TEST_F(WaitReportTest, GoesOnFromWhatIsKnown) {
+  report_.learn(demo, held_by("a"), began);
+  EXPECT_EQ(report_.line(began + 1s), "waiting for demo (1s, 2nd in queue): held by a@host (run pid 7: job), renewed, for 11s");
+  EXPECT_EQ(report_.line(began + 14s), "waiting for demo (14s, 2nd in queue): held by a@host (run pid 7: job), renewed, for 24s");
+}
+
+TEST_F(WaitReportTest, CountsDownWhatNothingRenews) {
+  AttemptFailure failure = held_by("a");
+  failure.holder->owner->supervised = false;
+  failure.holder->owner->renewed_for = Duration::zero();
+  report_.learn(demo, failure, began);
+  EXPECT_EQ(report_.line(began + 5s), "waiting for demo (5s, 2nd in queue): held by a@host (pid 7: job), for 15s, expires in 15s");
+  EXPECT_EQ(report_.line(began + 25s), "waiting for demo (25s, 2nd in queue): held by a@host (pid 7: job), for 35s, expires in 0s");
+}
+
+TEST_F(WaitReportTest, DoesNotNameWhoHeldItWhenNobodyDoes) {
+  report_.learn(demo, held_by("a"), began);
+  for (const Why why : {Why::busy, Why::split, Why::maybe_busy}) {
+    report_.learn(demo, nobody(why), began + 2s);
+    EXPECT_EQ(report_.line(began + 3s), "waiting for demo (3s, 1st in queue): free at the moment, and on its way to the next in the queue");
+    EXPECT_EQ(report_.news(began + 3s), std::nullopt);
+  }
+}
+
+TEST_F(WaitReportTest, TellsOneHolderOnceAMinute) {
+  const auto told = lines(125, [](int) { return held_by("a"); });
+  ASSERT_EQ(told.size(), 3U);
+  EXPECT_EQ(told[0], "waiting for demo: held by a@host (run pid 7: job), renewed, for 10s; 2nd in queue, for 1s");
+}
+
+TEST_F(WaitReportTest, ShortSpellsWithoutAHolderAreNoNews) {
+  const auto told = lines(55, [](int i) { return i % 3 == 2 ? nobody(i % 2 == 0 ? Why::busy : Why::maybe_busy) : held_by("a"); });
+  EXPECT_EQ(told.size(), 1U);
+}
+
+TEST_F(WaitReportTest, TellsANewHolderOnceItHasStayedForASecond) {
+  const auto told = lines(20, [](int i) { return held_by(i < 10 ? "a" : "b"); });
+  ASSERT_EQ(told.size(), 2U);
+  EXPECT_NE(told[1].find("held by b@host"), std::string::npos);
+}
+
+TEST_F(WaitReportTest, DoesNotTellOfHoldersThatStayForAMoment) {
+  EXPECT_TRUE(lines(50, [](int i) { return held_by("user" + std::to_string(i)); }).empty());
+}
+
+TEST_F(WaitReportTest, TellsAnOutageAndTheHolderAgainOnlyAfterAMinute) {
+  const auto told = lines(58, [](int i) { return i / 5 % 2 == 1 ? nobody(Why::unavailable) : held_by("a"); });
+  ASSERT_EQ(told.size(), 2U);
+  EXPECT_NE(told[1].find("no quorum"), std::string::npos);
+}
+
+TEST_F(WaitReportTest, WhatWasShownIsNoNews) {
+  report_.learn(demo, held_by("a"), began);
+  report_.shown(began + 1s);
+  EXPECT_EQ(report_.news(began + 30s), std::nullopt);
+}
+
+TEST_F(WaitReportTest, CountsInEnglish) {
+  const std::vector<std::pair<std::size_t, std::string>> expected{{1, "1st"},   {2, "2nd"},   {3, "3rd"},   {4, "4th"},     {11, "11th"},
+                                                                  {12, "12th"}, {13, "13th"}, {21, "21st"}, {102, "102nd"}, {111, "111th"}};
+  for (const auto& [number, text] : expected) {
+    report_.learn(demo, nobody(Why::busy, number - 1), began);
+    EXPECT_NE(report_.line(began + 1s).find(", " + text + " in queue)"), std::string::npos) << text;
+  }
+}
+
+}  // namespace
+}  // namespace redlock::run
