@@ -19,7 +19,8 @@ struct Message {
     started,      ///< holder: the command runs
     stopped,      ///< holder: the command was stopped; `number` is the signal
     ended,        ///< holder: the command has ended; what it left may live on
-    report,       ///< holder: how it ended; `number` is the exit code, or minus the signal to die of; `text` what --status-fd gets
+    exited,       ///< holder: the last word; `number` is the exit code, `text` what --status-fd or stdout gets
+    died,         ///< holder: the last word; `number` is the signal to die of, `text` as in exited
   };
   Kind kind = Kind::signal;
   int number = 0;

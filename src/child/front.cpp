@@ -197,10 +197,14 @@ void Front::on_message(const Message& message) {
       claim_cpu_share();
       close_inherited(keep_fd_);
       break;
-    case Message::Kind::report:
+    case Message::Kind::exited:
       verdict_.emplace();
-      verdict_->exit_code = std::max(0, message.number);
-      verdict_->signal = std::max(0, -message.number);
+      verdict_->exit_code = message.number;
+      verdict_->report = message.text;
+      break;
+    case Message::Kind::died:
+      verdict_.emplace();
+      verdict_->signal = message.number;
       verdict_->report = message.text;
       break;
     case Message::Kind::signal:

@@ -55,10 +55,11 @@ class FrontLink : public std::enable_shared_from_this<FrontLink> {
   void tell_ended() const { channel_.send({Message::Kind::ended, 0, {}}); }
   void tell_stopped(int signal) const { channel_.send({Message::Kind::stopped, signal, {}}); }
 
-  /// The last word: the exit code, or minus the signal to die of, and the text for --status-fd or
-  /// stdout. False when it cannot be sent.
-  bool report(int exit_code_or_signal, std::string text) const {
-    return channel_.send({Message::Kind::report, exit_code_or_signal, std::move(text)});
+  /// The last word: what to exit with, or the signal to die of (0: none), and the text for
+  /// --status-fd or stdout. False when it cannot be sent.
+  bool report(int exit_code, int signal, std::string text) const {
+    if (signal != 0) return channel_.send({Message::Kind::died, signal, std::move(text)});
+    return channel_.send({Message::Kind::exited, exit_code, std::move(text)});
   }
 
  private:

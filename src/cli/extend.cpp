@@ -13,6 +13,7 @@
 #include "engine/borrowed_lease.hpp"
 #include "engine/held_lease.hpp"
 #include "output/describe.hpp"
+#include "output/json.hpp"
 #include "support/duration.hpp"
 
 namespace redlock::cli {
@@ -20,31 +21,30 @@ namespace {
 
 /// How the round ends the command, with its word and what to say.
 struct Meaning {
-  ExitCode code;
+  output::Result result;
   std::string message;
 };
 
 Meaning meaning_of(const ExtendResult& result, std::size_t servers) {
   switch (result.decision) {
     case ExtendDecision::confirmed:
-      return {ExitCode::done, {}};
+      return {output::Result::extended, {}};
     case ExtendDecision::lost:
-      return {ExitCode::lost, "cannot extend: " + output::not_ours_text(result.not_ours)};
+      return {output::Result::lost, "cannot extend: " + output::not_ours_text(result.not_ours)};
     case ExtendDecision::undecided:
     case ExtendDecision::unconfirmed:
       break;
   }
-  return {output::code_for_faults(result.faults, servers), "cannot extend: no quorum; " + output::faults_text(result.faults)};
+  return {output::result_for_faults(result.faults, servers), "cannot extend: no quorum; " + output::faults_text(result.faults)};
 }
 
 /// One key's part: says how it went unless it is as it should be.
 output::Outcome outcome_of_extend(const run::Session& session, const Resource& resource, const ExtendResult& result, std::size_t servers) {
   const Meaning meaning = meaning_of(result, servers);
-  output::Outcome outcome = output::outcome_of("extend", {resource}, meaning.code, meaning.message);
-  if (meaning.code == ExitCode::done) outcome.result = "extended";
+  output::Outcome outcome = output::outcome_of("extend", {resource}, meaning.result, meaning.message);
   if (result.not_ours) outcome.holder = result.not_ours->holder;
   outcome.faults = result.faults;
-  if (meaning.code != ExitCode::done) session.console().error(fmt::format("{}: {}", output::key_text(resource), meaning.message));
+  if (outcome.exit_code != 0) session.console().error(fmt::format("{}: {}", output::key_text(resource), meaning.message));
   return outcome;
 }
 
@@ -81,8 +81,7 @@ asio::awaitable<run::Finish> extend(run::Session& session, const LeaseHandle& ha
     if (outcome.exit_code != 0 && !failure) failure = std::move(outcome);
   }
   co_await session.electorate().close(Farewell::brief);
-  output::Outcome all = output::outcome_of("extend", resources, ExitCode::done, {});
-  all.result = end ? "extended" : "enclosed";
+  output::Outcome all = output::outcome_of("extend", resources, end ? output::Result::extended : output::Result::inherited, {});
   all.faults = std::move(faults);
   if (!failure) session.console().detail(fmt::format("{}: {}", output::keys_text(resources), success_text(handle, ttl)));
   const output::Outcome& outcome = failure ? *failure : all;

@@ -19,6 +19,7 @@
 #include "cli/commands.hpp"
 #include "cli/console.hpp"
 #include "run/lease_file.hpp"
+#include "output/json.hpp"
 #include "output/outcome.hpp"
 #include "cli/run_options.hpp"
 #include "support/text.hpp"
@@ -80,7 +81,8 @@ std::optional<int> status_fd_among(const std::vector<std::string>& arguments) {
 /// `eval "$(redlock-cli acquire --export …)"` fails whatever went wrong. The settings may be what could not be read, so the words count.
 void tell_readers(const std::vector<std::string>& arguments, ExitCode code, std::string_view text) {
   const std::string command = arguments.empty() ? std::string() : arguments.front();
-  const output::Outcome outcome = output::outcome_of(command, {}, code, std::string(text));
+  output::Outcome outcome = output::outcome_of(command, {}, output::result_of(code), std::string(text));
+  outcome.exit_code = to_int(code);
   if (has_option(arguments, "--json")) {
     output::write_all(command == "run" ? STDERR_FILENO : STDOUT_FILENO, output::outcome_json(outcome) + "\n");
   }

@@ -13,6 +13,7 @@
 #include "engine/held_lease.hpp"
 #include "engine/survey.hpp"
 #include "output/describe.hpp"
+#include "output/json.hpp"
 
 namespace redlock::cli {
 namespace {
@@ -46,7 +47,7 @@ class Report {
 
  private:
   /// That nothing was done for one key says nothing of the others.
-  static bool is_weak(std::string_view result) { return result == "enclosed" || result == "free"; }
+  static bool is_weak(output::Result result) { return result == output::Result::inherited || result == output::Result::free; }
 
   const run::Session& session_;
   std::vector<Resource> resources_;
@@ -65,22 +66,21 @@ output::Outcome outcome_of_release(const Resource& resource, const ReleaseResult
   output::Outcome outcome;
   switch (result.decision) {
     case ReleaseDecision::released:
-      outcome = output::outcome_of("release", {resource}, ExitCode::done, left_behind(result));
-      outcome.result = "released";
+      outcome = output::outcome_of("release", {resource}, output::Result::released, left_behind(result));
       break;
     case ReleaseDecision::not_ours:
-      outcome = output::outcome_of("release", {resource}, ExitCode::lost, "cannot release: " + output::not_ours_text(result.not_ours));
+      outcome = output::outcome_of("release", {resource}, output::Result::lost, "cannot release: " + output::not_ours_text(result.not_ours));
       if (result.not_ours) outcome.holder = result.not_ours->holder;
       break;
     case ReleaseDecision::supervised:
-      outcome = output::outcome_of("release", {resource}, ExitCode::usage,
+      outcome = output::outcome_of("release", {resource}, output::Result::usage,
                            fmt::format("this lease is held by `redlock-cli run`, which releases it when its command ends; `redlock-cli "
                                        "release {} --force` breaks it",
                                        output::key_option(resource)));
       outcome.holder = result.supervisor;
       break;
     case ReleaseDecision::unavailable:
-      outcome = output::outcome_of("release", {resource}, output::code_for_faults(result.faults, servers),
+      outcome = output::outcome_of("release", {resource}, output::result_for_faults(result.faults, servers),
                            "no quorum confirmed the release; what is left expires by itself; " + output::faults_text(result.faults));
       break;
   }
@@ -93,9 +93,7 @@ asio::awaitable<run::Finish> release(run::Session& session, const LeaseHandle& h
   for (std::size_t i = handle.parts.size(); i-- > 0;) {
     const LeaseHandle::Part& part = handle.parts[i];
     if (part.borrowed) {
-      output::Outcome outcome = output::outcome_of("release", {part.resource}, ExitCode::done, {});
-      outcome.result = "enclosed";
-      report.add(std::move(outcome));
+      report.add(output::outcome_of("release", {part.resource}, output::Result::inherited, {}));
       continue;
     }
     HeldLease held(session.electorate(), part.resource, part.token, part.fence, part.hold);
@@ -120,17 +118,16 @@ output::Outcome outcome_of_break(const Resource& resource, const std::vector<Bre
   output::Outcome outcome;
   if (!answered) {
     outcome =
-        output::outcome_of("release", {resource}, output::code_for_faults(faults, votes.size()), "no quorum answered; " + output::faults_text(faults));
+        output::outcome_of("release", {resource}, output::result_for_faults(faults, votes.size()), "no quorum answered; " + output::faults_text(faults));
   } else if (other && broken && broken_by_quorum(votes) == nullptr) {
-    outcome = output::outcome_of("release", {resource}, ExitCode::lost,
+    outcome = output::outcome_of("release", {resource}, output::Result::lost,
                          fmt::format("broken at {} of {} servers only, the others have another fence: {}", times_broken, votes.size(),
                                      output::held_text(*other)));
   } else if (other && !broken) {
-    outcome = output::outcome_of("release", {resource}, ExitCode::lost, "left alone, it has another fence: " + output::held_text(*other));
+    outcome = output::outcome_of("release", {resource}, output::Result::lost, "left alone, it has another fence: " + output::held_text(*other));
   } else {
-    outcome = output::outcome_of("release", {resource}, ExitCode::done,
+    outcome = output::outcome_of("release", {resource}, broken ? output::Result::broken : output::Result::free,
                          broken ? "broken; it was " + output::held_text(*broken) : "nothing to break: it is free");
-    outcome.result = broken ? "broken" : "free";
   }
   outcome.holder = broken ? broken : other;
   outcome.faults = faults;

@@ -12,6 +12,7 @@
 #include "engine/ballot.hpp"
 #include "engine/survey.hpp"
 #include "output/describe.hpp"
+#include "output/json.hpp"
 
 namespace redlock::cli {
 namespace {
@@ -76,7 +77,9 @@ std::string text_of(const Picture& picture, std::size_t servers, bool listed) {
 ExitCode code_of(const Picture& picture, const StatusOptions& options, std::size_t servers) {
   const auto any = [&](auto test) { return std::any_of(picture.keys.begin(), picture.keys.end(), test); };
   const bool unknown = any([](const output::KeyStatus& key) { return key.inspection.state == InspectState::unavailable; });
-  if (unknown || servers - picture.faults.size() < quorum_of(servers)) return output::code_for_faults(picture.faults, servers);
+  if (unknown || servers - picture.faults.size() < quorum_of(servers)) {
+    return output::code_of(output::result_for_faults(picture.faults, servers));
+  }
   const bool taken = any([](const output::KeyStatus& key) { return key.inspection.state != InspectState::free; });
   if (!options.exit_code) return ExitCode::done;
   if (taken) return ExitCode::busy;

@@ -93,7 +93,7 @@ Json to_json(const Outcome& outcome) {
   if (outcome.resources.size() > 1) {
     for (const Resource& resource : outcome.resources) set_key(json["keys"].emplace_back(), resource);
   }
-  json["result"] = outcome.result;
+  json["result"] = word_of(outcome.result);
   json["exit_code"] = outcome.exit_code;
   if (!outcome.message.empty()) json["message"] = to_valid_utf8(outcome.message);
   if (outcome.holder) json["holder"] = holder_json(*outcome.holder);

@@ -7,7 +7,7 @@
 #include "core/decision.hpp"
 #include "core/lease.hpp"
 #include "core/vote.hpp"
-#include "engine/electorate.hpp"
+#include "output/outcome.hpp"
 
 namespace redlock::output {
 
@@ -16,17 +16,6 @@ namespace redlock::output {
 
 /// What every result has: {"command","key","result","exit_code"} and, where there is one, "message". When it is about several keys,
 /// "keys":[{"key"},…] stands in the place of "key".
-struct Outcome {
-  std::string command;
-  std::vector<Resource> resources;
-  std::string result;  ///< acquired, extended, released, unreleased, broken, free, not_started, interrupted, or the name of an exit code:
-                       ///< busy, lost, …
-  int exit_code = 0;
-  std::string message;  ///< for people; empty: none
-  std::optional<Holder> holder;
-  std::vector<ServerFault> faults;
-};
-
 std::string outcome_json(const Outcome& outcome);
 
 /// acquire: the outcome with "token", "fence", "shared", with --slots "slot", "lease" (the handle) and "ttl_ms"; of several keys with
@@ -38,7 +27,7 @@ std::string extend_json(const Outcome& outcome, std::optional<Duration> valid);
 
 /// What `run` did, for --status-fd and `run --json`.
 struct RunReport {
-  Outcome outcome;                    ///< result: "released", "lost", or why the command never ran
+  Outcome outcome;                    ///< also why the command never ran
   std::vector<Lease> leases;          ///< under which the command ran; empty: it did not
   std::optional<int> command_exit;    ///< the command's exit code
   std::optional<int> command_signal;  ///< or the signal that it died of

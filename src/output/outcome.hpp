@@ -1,27 +1,37 @@
 #pragma once
 
+#include <optional>
+#include <string>
+#include <string_view>
 #include <vector>
 
-#include "output/exit_code.hpp"
+#include "core/decision.hpp"
+#include "core/names.hpp"
+#include "core/vote.hpp"
 #include "engine/attempt.hpp"
-#include "output/json.hpp"
+#include "output/exit_code.hpp"
+#include "output/result.hpp"
 
 namespace redlock::output {
 
-/// How a failed acquire ends the command.
-struct FailureMeaning {
-  ExitCode code;
-  std::string_view result;  ///< the word in JSON
+/// What became of a command, for people and for JSON.
+struct Outcome {
+  std::string command;
+  std::vector<Resource> resources;
+  Result result = Result::internal;
+  int exit_code = 0;
+  std::string message;  ///< for people; empty: none
+  std::optional<Holder> holder;
+  std::vector<ServerFault> faults;
 };
-FailureMeaning meaning_of(AttemptFailure::Why why);
 
-/// What to exit with when too few servers gave an answer: denied, config or unavailable, by what keeps a quorum from being reached.
-ExitCode code_for_faults(const std::vector<ServerFault>& faults, std::size_t servers);
+/// An outcome of this command about these keys, or one of them, with the exit code that goes with the result.
+Outcome outcome_of(std::string_view command, std::vector<Resource> resources, Result result, std::string message);
 
-/// Its word in JSON.
-std::string_view result_word(ExitCode code);
+/// How a failed acquire ends the command.
+Result result_of(AttemptFailure::Why why);
 
-/// An outcome of this command about these keys, or one of them.
-Outcome outcome_of(std::string_view command, std::vector<Resource> resources, ExitCode code, std::string message);
+/// How it ends when too few servers gave an answer: denied, config or unavailable, by what keeps a quorum from being reached.
+Result result_for_faults(const std::vector<ServerFault>& faults, std::size_t servers);
 
 }  // namespace redlock::output

@@ -53,9 +53,9 @@ asio::awaitable<std::optional<Handout>> Acquisition::renew_all(HeldSet& leases) 
   const ExtendResult renewed = co_await leases.extend();
   if (renewed.decision == ExtendDecision::confirmed) co_return std::nullopt;
   const bool lost = renewed.decision == ExtendDecision::lost;
-  const ExitCode code = lost ? ExitCode::lost : output::code_for_faults(renewed.faults, session_.electorate().size());
+  const output::Result how = lost ? output::Result::lost : output::result_for_faults(renewed.faults, session_.electorate().size());
   const std::string why = lost ? output::not_ours_text(renewed.not_ours) : "no quorum; " + output::faults_text(renewed.faults);
-  output::Outcome outcome = output::outcome_of("acquire", options_.resources, code, "lost again while the others were acquired: " + why);
+  output::Outcome outcome = output::outcome_of("acquire", options_.resources, how, "lost again while the others were acquired: " + why);
   outcome.faults = renewed.faults;
   co_return conclude(outcome, /*busy=*/false);
 }
@@ -63,21 +63,13 @@ asio::awaitable<std::optional<Handout>> Acquisition::renew_all(HeldSet& leases) 
 asio::awaitable<Handout> Acquisition::undo(std::shared_ptr<HeldSet> leases, std::string why) {
   co_await give_back(*leases);
   const std::string message = why + "; the lock was released again";
-  co_return conclude(output::outcome_of("acquire", options_.resources, ExitCode::os_error, message), /*busy=*/false);
+  co_return conclude(output::outcome_of("acquire", options_.resources, output::Result::os_error, message), /*busy=*/false);
 }
 
 Handout Acquisition::fail(const SetFailure& failed) const {
-  const AttemptFailure& failure = failed.failure;
-  if (failure.why == AttemptFailure::Why::interrupted) return interrupted();
-  const output::FailureMeaning meaning = output::meaning_of(failure.why);
-  const bool busy = meaning.code == ExitCode::busy;
-  const std::string text =
-      output::failure_text(failed.resource, failure, session_.electorate().size()) + (busy ? end_of_wait_text(options_.wait) : "");
-  output::Outcome outcome = output::outcome_of("acquire", {failed.resource}, meaning.code, text);
-  if (busy) outcome.exit_code = options_.conflict_exit_code;
-  outcome.holder = failure.holder;
-  outcome.faults = failure.faults;
-  return conclude(outcome, busy);
+  if (failed.failure.why == AttemptFailure::Why::interrupted) return interrupted();
+  const output::Outcome outcome = outcome_of_wait("acquire", options_, failed, session_.electorate().size());
+  return conclude(outcome, outcome.result == output::Result::busy);
 }
 
 Handout Acquisition::hand_out(std::shared_ptr<HeldSet> leases) {
@@ -86,14 +78,13 @@ Handout Acquisition::hand_out(std::shared_ptr<HeldSet> leases) {
     const auto written = write_lease_file(*options_.token_file, handle);
     if (!written) {
       const std::string message = "cannot write the lease to " + written.error() + "; the lock was released again";
-      return conclude(output::outcome_of("acquire", options_.resources, ExitCode::os_error, message), /*busy=*/false);
+      return conclude(output::outcome_of("acquire", options_.resources, output::Result::os_error, message), /*busy=*/false);
     }
     wrote_file_ = true;
   }
   std::string output;
   if (session_.json()) {
-    output::Outcome outcome = output::outcome_of("acquire", options_.resources, ExitCode::done, {});
-    outcome.result = "acquired";
+    const output::Outcome outcome = output::outcome_of("acquire", options_.resources, output::Result::acquired, {});
     output = output::lease_json(outcome, leases->leases(), handle.text()) + "\n";
   } else if (options_.prints_export) {
     output = export_line(handle);
@@ -109,7 +100,7 @@ asio::awaitable<void> Acquisition::give_back(HeldSet& leases) {
 }
 
 Handout Acquisition::interrupted() const {
-  if (ended_by_ == 0) return conclude(output::outcome_of("acquire", options_.resources, ExitCode::os_error, called_off_), /*busy=*/false);
+  if (ended_by_ == 0) return conclude(output::outcome_of("acquire", options_.resources, output::Result::os_error, called_off_), /*busy=*/false);
   return {Finish{0, ended_by_}, options_.prints_export ? failed_export_line(signal_exit_base + ended_by_) : std::string(), nullptr};
 }
 

@@ -69,6 +69,19 @@ void enclose(std::vector<AcquireOrder>& orders, const ServerOptions& servers, bo
   }
 }
 
+std::string held_variable(const std::vector<Lease>& leases, const ServerOptions& servers) {
+  std::vector<EnclosingLease> held = confirmed_leases();
+  std::vector<Lease> kept;
+  for (Lease lease : leases) {
+    if (lease.tenure == Tenure::borrowed) continue;
+    lease.tenure = Tenure::own;  // for those inside it is the guard that counts
+    kept.push_back(lease);
+  }
+  const auto guard = child::identify(::getpid());
+  if (guard && !kept.empty()) held.push_back({*guard, kept.front().ttl, handle_of(kept, fingerprint(servers))});
+  return held_text(held);
+}
+
 }  // namespace
 
 LeaseId id_of(const Token& token) {
@@ -93,17 +106,10 @@ std::vector<AcquireOrder> orders(const LockOptions& options, Duration needed_val
   return orders;
 }
 
-std::string held_variable(const std::vector<Lease>& leases, const ServerOptions& servers) {
-  std::vector<EnclosingLease> held = confirmed_leases();
-  std::vector<Lease> kept;
-  for (Lease lease : leases) {
-    if (lease.tenure == Tenure::borrowed) continue;
-    lease.tenure = Tenure::own;  // for those inside it is the guard that counts
-    kept.push_back(lease);
-  }
-  const auto guard = child::identify(::getpid());
-  if (guard && !kept.empty()) held.push_back({*guard, kept.front().ttl, handle_of(kept, fingerprint(servers))});
-  return held_text(held);
+std::vector<child::Variable> lease_variables(const std::vector<Lease>& leases, const ServerOptions& servers) {
+  const LeaseVariables values = variables_of(handle_of(leases, fingerprint(servers)));
+  return {{"REDLOCK_KEY", values.key},     {"REDLOCK_TOKEN", values.token}, {"REDLOCK_FENCE", values.fence},
+          {"REDLOCK_LEASE", values.lease}, {"REDLOCK_SLOT", values.slot},   {"REDLOCK_HELD", held_variable(leases, servers)}};
 }
 
 }  // namespace redlock::run

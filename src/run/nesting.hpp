@@ -27,7 +27,8 @@ std::vector<AcquireOrder> orders(const LockOptions& options, Duration needed_val
 /// The name under which the servers know the lease of this token.
 LeaseId id_of(const Token& token);
 
-/// What REDLOCK_HELD is to be for a command under these leases: what it is, and those of them that this process keeps.
-std::string held_variable(const std::vector<Lease>& leases, const ServerOptions& servers);
+/// What a command under these leases finds in its environment. REDLOCK_HELD is what it is, and those of the leases that this process
+/// keeps.
+std::vector<child::Variable> lease_variables(const std::vector<Lease>& leases, const ServerOptions& servers);
 
 }  // namespace redlock::run

@@ -8,6 +8,7 @@
 #include "child/front.hpp"
 #include "child/title.hpp"
 #include "output/describe.hpp"
+#include "output/json.hpp"
 #include "output/outcome.hpp"
 #include "run/command_error.hpp"
 #include "run/holder.hpp"
@@ -49,23 +50,23 @@ Finish without_holder(const SessionOptions& about, const RunOptions& options, ch
   report.late = verdict.late;
   report.left.assign(verdict.left.begin(), verdict.left.end());
   std::string message = report.reason;
-  ExitCode code = died ? ExitCode::os_error : ExitCode::lost;
+  output::Result result = died ? output::Result::os_error : output::Result::lost;
   if (unsafe) {
-    code = ExitCode::unconfirmed;
+    result = output::Result::unconfirmed;
     message = output::unsafe_text(!verdict.unconfirmed, report.left, report.late) + "; " + report.reason;
   } else if (died) {
     message += "; the command was killed, and the lock expires by itself";
   } else {
     message += "; the command was stopped before the lock could expire";
   }
-  report.outcome = output::outcome_of("run", options.resources, code, message);
+  report.outcome = output::outcome_of("run", options.resources, result, message);
   verdict.report = output::run_json(report) + "\n";
   if (about.json) {
     output::write_all(STDERR_FILENO, verdict.report);
   } else {
     about.console.error(output::keys_text(options.resources) + ": " + report.outcome.message);
   }
-  return Finish{to_int(code)};
+  return Finish{report.outcome.exit_code};
 }
 
 /// Without them, nothing but the command itself could be stopped when the lock is lost.

@@ -85,11 +85,25 @@ class Reporting {
   std::shared_ptr<Reporter> reporter_;
 };
 
-}  // namespace
-
+/// What to add to "busy" where a wait has come to its end: `; waited for 10s (--wait)`, or nothing where there was none.
 std::string end_of_wait_text(const WaitPolicy& policy) {
   if (!policy.wait || *policy.wait == Duration::zero()) return {};
   return fmt::format("; waited for {} (--wait)", format_duration(*policy.wait));
+}
+
+}  // namespace
+
+output::Outcome outcome_of_wait(std::string_view command, const LockOptions& options, const SetFailure& failed, std::size_t servers) {
+  const AttemptFailure& failure = failed.failure;
+  const output::Result how = output::result_of(failure.why);
+  const bool is_busy = how == output::Result::busy;
+  std::string text = output::failure_text(failed.resource, failure, servers);
+  if (is_busy) text += end_of_wait_text(options.wait);
+  output::Outcome outcome = output::outcome_of(command, {failed.resource}, how, std::move(text));
+  if (is_busy) outcome.exit_code = options.conflict_exit_code;
+  outcome.holder = failure.holder;
+  outcome.faults = failure.faults;
+  return outcome;
 }
 
 asio::awaitable<Result<std::shared_ptr<HeldSet>, SetFailure>> wait_for_locks(Session& session, std::vector<AcquireOrder> orders,

@@ -4,14 +4,16 @@
 #include <memory>
 #include <vector>
 
-#include "run/session.hpp"
 #include "engine/set_waiter.hpp"
+#include "output/outcome.hpp"
+#include "run/options.hpp"
+#include "run/session.hpp"
 #include "support/result.hpp"
 
 namespace redlock::run {
 
-/// What to add to "busy" where a wait has come to its end: `; waited for 10s (--wait)`, or nothing where there was none.
-std::string end_of_wait_text(const WaitPolicy& policy);
+/// What a wait that failed means for the command, `run` or `acquire`.
+output::Outcome outcome_of_wait(std::string_view command, const LockOptions& options, const SetFailure& failed, std::size_t servers);
 
 /// Waits for the locks, all or none, as the policy says, and tells the user what it waits for: on a terminal in one line that is drawn over
 /// itself, elsewhere in one line at the start and one a minute. `job_group`: the process group that the terminal knows us by.

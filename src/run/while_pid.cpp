@@ -82,7 +82,7 @@ class PidHolder {
   /// False when front cannot be told.
   [[nodiscard]] bool report(const Handout& handout) const {
     const Finish& finish = handout.finish;
-    return link_->report(finish.signal != 0 ? -finish.signal : finish.exit_code, handout.text);
+    return link_->report(finish.exit_code, finish.signal, handout.text);
   }
 
   /// Command substitution returns when the last writer is gone: we must not be it.

@@ -36,7 +36,7 @@ TEST(Channel, CarriesWholeMessagesInOrderBothWays) {
   const auto [ours, theirs] = Channel::make_pair();
   ours.send({Message::Kind::signal, SIGTERM, {}});
   ours.send({Message::Kind::go, 2, {}});
-  theirs.send({Message::Kind::report, -SIGINT, std::string("a\0b\n", 4)});
+  theirs.send({Message::Kind::exited, -SIGINT, std::string("a\0b\n", 4)});
 
   const Message first = received(theirs);
   EXPECT_EQ(first.kind, Message::Kind::signal);
@@ -48,7 +48,7 @@ TEST(Channel, CarriesWholeMessagesInOrderBothWays) {
   EXPECT_EQ(emptiness(theirs), Channel::Empty::nothing_yet);
 
   const Message third = received(ours);
-  EXPECT_EQ(third.kind, Message::Kind::report);
+  EXPECT_EQ(third.kind, Message::Kind::exited);
   EXPECT_EQ(third.number, -SIGINT);
   EXPECT_EQ(third.text, std::string("a\0b\n", 4));
 }
@@ -56,7 +56,7 @@ TEST(Channel, CarriesWholeMessagesInOrderBothWays) {
 TEST(Channel, WhatWasSentBeforeTheEndArrivesBeforeTheEnd) {
   auto [ours, theirs] = Channel::make_pair();
   theirs.send({Message::Kind::started, 0, {}});
-  theirs.send({Message::Kind::report, 7, "done"});
+  theirs.send({Message::Kind::exited, 7, "done"});
   { const Channel ended = std::move(theirs); }
   EXPECT_EQ(received(ours).kind, Message::Kind::started);
   EXPECT_EQ(received(ours).number, 7);
@@ -91,7 +91,7 @@ TEST(Channel, ATextOfAnyLengthArrivesWholeThroughTheSmallestSocketBuffer) {
   for (const std::size_t length : {0, 1, 2047, 2048, 2049, 4096, 131'072, 131'073, 50'000'000}) {
     std::string text(length, 'x');
     if (!text.empty()) text.back() = '!';
-    EXPECT_TRUE(ours.send({Message::Kind::report, 5, text})) << length;
+    EXPECT_TRUE(ours.send({Message::Kind::exited, 5, text})) << length;
     const Message message = received(theirs);
     EXPECT_EQ(message.number, 5);
     EXPECT_TRUE(message.text == text) << length;
@@ -103,7 +103,7 @@ TEST(Channel, SendingNeverBlocksThoughNothingIsRead) {
     const auto [ours, theirs] = Channel::make_pair();
     const std::string text(100'000, 'x');
     int sent = 0;
-    while (ours.send({Message::Kind::report, sent, text})) ++sent;
+    while (ours.send({Message::Kind::exited, sent, text})) ++sent;
     EXPECT_GE(sent, 3);
     for (int number = 0; number < sent; ++number) {
       const Message message = received(theirs);
@@ -111,7 +111,7 @@ TEST(Channel, SendingNeverBlocksThoughNothingIsRead) {
       EXPECT_TRUE(message.text == text);
     }
     EXPECT_EQ(emptiness(theirs), Channel::Empty::nothing_yet);
-    EXPECT_TRUE(ours.send({Message::Kind::report, 0, text}));
+    EXPECT_TRUE(ours.send({Message::Kind::exited, 0, text}));
   });
 }
 
@@ -121,9 +121,9 @@ TEST(Channel, ATextThatThereIsNoRoomForIsNotSentInPart) {
     const rlimit limit{10'000, 10'000};
     ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &limit), 0);
     const auto [ours, theirs] = Channel::make_pair();
-    EXPECT_FALSE(ours.send({Message::Kind::report, 0, std::string(10'001, 'x')}));
+    EXPECT_FALSE(ours.send({Message::Kind::exited, 0, std::string(10'001, 'x')}));
     EXPECT_EQ(emptiness(theirs), Channel::Empty::nothing_yet);
-    EXPECT_TRUE(ours.send({Message::Kind::report, 0, std::string(10'000, 'x')}));
+    EXPECT_TRUE(ours.send({Message::Kind::exited, 0, std::string(10'000, 'x')}));
     EXPECT_EQ(received(theirs).text.size(), 10'000U);
   });
 }
@@ -131,7 +131,7 @@ TEST(Channel, ATextThatThereIsNoRoomForIsNotSentInPart) {
 TEST(Channel, ATextThatCannotBeReceivedEndsTheConnection) {
   in_child([] {
     const auto [ours, theirs] = Channel::make_pair();
-    ASSERT_TRUE(ours.send({Message::Kind::report, 0, std::string(10'000, 'x')}));
+    ASSERT_TRUE(ours.send({Message::Kind::exited, 0, std::string(10'000, 'x')}));
     const rlimit none{0, 0};
     ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &none), 0);
     EXPECT_EQ(emptiness(theirs), Channel::Empty::ended);

@@ -78,7 +78,7 @@ TEST(Front, HelpsAHolderThatKillsAndLeavesItsReportToIt) {
           ::usleep(100'000);
         }
         const bool killed = WTERMSIG(status_of(child)) == SIGKILL;
-        channel.send({Message::Kind::report, killed ? 80 : 1, "{}"});
+        channel.send({Message::Kind::exited, killed ? 80 : 1, "{}"});
       },
       [](const Verdict& verdict, Instant) {
         EXPECT_EQ(verdict.source, Verdict::Source::report);

@@ -1,0 +1,40 @@
+#pragma once
+
+#include <string_view>
+
+#include "output/exit_code.hpp"
+
+namespace redlock::output {
+
+/// How a command ended. One table (result.cpp) gives each its word in JSON and its exit code.
+enum class Result {
+  acquired,
+  extended,
+  released,
+  unreleased,  ///< the command ran to its end; that the lock is free is not confirmed
+  inherited,   ///< nothing to do: the lease belongs to the run around this one
+  broken,
+  free,
+  interrupted,
+  not_started,
+  usage,
+  unavailable,
+  internal,
+  os_error,
+  busy,
+  denied,
+  config,
+  lost,
+  unconfirmed,
+};
+
+/// Its word in JSON.
+std::string_view word_of(Result result);
+
+/// The exit code that goes with it, unless something else decides: the command's own end, -E, a signal.
+ExitCode code_of(Result result);
+
+/// What ended a command before it began its work.
+Result result_of(ExitCode code);
+
+}  // namespace redlock::output

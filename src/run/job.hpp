@@ -1,0 +1,73 @@
+#pragma once
+
+#include <sys/types.h>
+
+#include <asio/awaitable.hpp>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "child/channel.hpp"
+#include "child/front_link.hpp"
+#include "child/shared_page.hpp"
+#include "child/signals.hpp"
+#include "child/supervisor.hpp"
+#include "run/finish.hpp"
+#include "run/session.hpp"
+
+namespace redlock::run {
+
+/// What the holder process has to do with the front process and the shell's job: signals that are passed on, ^Z, fg and bg, and whether
+/// the front process is still there. Single-threaded; all that it is given must outlive the executor's run().
+class Job {
+ public:
+  /// `group`: the process group that the command joins, 0: one of its own.
+  Job(Session& session, child::Channel channel, child::SignalGate& gate, child::SharedPage& page, pid_t front, pid_t group);
+
+  /// From here on a signal, or the end of the front process, ends the wait; later it goes to the command.
+  void listen();
+
+  [[nodiscard]] std::optional<pid_t> group() const noexcept { return group_; }
+
+  /// The signal that ended the wait; 0: none.
+  [[nodiscard]] int ended_by() const noexcept { return ended_by_; }
+
+  [[nodiscard]] bool front_is_gone() const noexcept { return link_->gone(); }
+
+  /// Asks the front process whether the command may start. False when it does not answer: the job is stopped, or it is gone.
+  asio::awaitable<bool> may_start();
+
+  /// After may_start() was false: waits until the job goes on.
+  asio::awaitable<void> until_continued();
+
+  /// The command runs under this supervisor.
+  void command_started(child::Supervisor& supervisor);
+
+  /// The command itself has ended; its supervisor is still told of what ends behind it.
+  void command_ended(bool stopped_by_us);
+
+  /// Holder processes of nested runs that the command left behind: signals go to their front processes, too.
+  void set_nested_runs(std::vector<pid_t> holders) { nested_runs_ = std::move(holders); }
+
+  /// The last word to the front process, which ends so and writes the text to --status-fd.
+  void report(const Finish& finish, std::string text) const;
+
+ private:
+  void on_signal(int signal);
+  void on_child();
+  void on_front_gone();
+  void follow_stops();
+  asio::awaitable<void> pass_on(int signal);
+
+  Session& session_;
+  child::SharedPage& page_;
+  pid_t front_;
+  std::optional<pid_t> group_;
+  std::shared_ptr<child::FrontLink> link_;
+  child::Supervisor* supervisor_ = nullptr;  ///< of the command, once it was started
+  std::vector<pid_t> nested_runs_;
+  int ended_by_ = 0;
+};
+
+}  // namespace redlock::run

@@ -1,0 +1,216 @@
+#include "run/run_reporter.hpp"
+
+#include <fmt/format.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "output/describe.hpp"
+#include "output/outcome.hpp"
+#include "run/wait.hpp"
+#include "support/duration.hpp"
+
+namespace redlock::run {
+namespace {
+
+using output::Result;
+
+/// A shorter delay of our own timers is no reason to lose a lease.
+constexpr Milliseconds min_told_delay{100};
+
+constexpr int mebibyte_shift = 20;
+
+bool has_tenure(const HeldSet& set, Tenure tenure) {
+  return std::any_of(set.leases().begin(), set.leases().end(), [tenure](const Lease& lease) { return lease.tenure == tenure; });
+}
+
+}  // namespace
+
+RunReporter::RunReporter(Session& session, const RunOptions& options)
+    : session_(session), options_(options), key_(output::keys_text(options.resources)) {
+  report_.outcome = output::outcome_of("run", options.resources, Result::internal, {});
+}
+
+// --- How it ended ---
+
+Finish RunReporter::not_acquired(const SetFailure& failed) {
+  report_.outcome = outcome_of_wait("run", options_, failed, session_.electorate().size());
+  say();
+  return Finish{report_.outcome.exit_code};
+}
+
+Finish RunReporter::interrupted(int signal) {
+  report_.outcome.result = Result::interrupted;
+  return Finish{0, signal};
+}
+
+Finish RunReporter::not_started(const child::ExecFailure& failure) {
+  report_.outcome = output::outcome_of("run", options_.resources, Result::not_started, failure.text);
+  report_.outcome.exit_code = failure.exit_code;
+  say();
+  return Finish{failure.exit_code};
+}
+
+Finish RunReporter::too_late_to_start() {
+  return conclude(Result::lost, "the lease was over, or nearly, before the command could start; it was not started");
+}
+
+/// Something of the command may still run, so the lock must not be given to others a moment sooner than it is taken from us.
+Finish RunReporter::unconfirmed() {
+  return conclude(Result::unconfirmed, output::unsafe_text(/*dead=*/false, report_.left, report_.late));
+}
+
+Finish RunReporter::ended() {
+  if (lost_) tell_loss();
+  if (!ending_.left.empty()) {
+    session_.console().notice(fmt::format("{}: processes that the command left running: {}", key_, fmt::join(ending_.left, " ")));
+  }
+  if (!ending_.swept.empty()) {
+    session_.console().notice(fmt::format("{}: processes that the command left running, killed with its pid namespace: {}", key_,
+                                          fmt::join(ending_.swept, " ")));
+  }
+  if (ending_.late > Duration::zero()) {
+    return conclude(Result::unconfirmed, output::unsafe_text(/*dead=*/true, {}, ending_.late));
+  }
+  if (ending_.lease_gone) {
+    const bool ran_on = options_.stop.on_lost == child::OnLost::warn;
+    return conclude(Result::lost, ran_on ? "the command ran on without the lock" : "the command was stopped");
+  }
+  report_.outcome = output::outcome_of("run", options_.resources, Result::released, {});
+  if (report_.command_signal) return Finish{0, *report_.command_signal};
+  return Finish{*report_.command_exit};
+}
+
+Finish RunReporter::released(const HeldSet& leases, const SetReleaseResult& released, Finish finish) {
+  const ReleaseResult& result = released.result;
+  const bool is_ours = has_tenure(leases, Tenure::own);
+  report_.released = is_ours && result.decision == ReleaseDecision::released;
+  if (report_.outcome.result == Result::released && !report_.released) {
+    report_.outcome.result = is_ours ? Result::unreleased : Result::inherited;
+  }
+  if (!is_known_to_be_lost() && result.decision == ReleaseDecision::not_ours) {
+    report_.outcome =
+        output::outcome_of("run", {released.resource}, Result::lost, "lost while the command ran: " + output::not_ours_text(result.not_ours));
+    if (result.not_ours) report_.outcome.holder = result.not_ours->holder;
+    say();
+    return Finish{report_.outcome.exit_code};
+  }
+  if (!is_known_to_be_lost() && result.decision == ReleaseDecision::unavailable) {
+    session_.console().notice(
+        fmt::format("{}: no quorum confirmed the release yet; it is repeated in the background until what is left expires, within {}; {}",
+                    key_, format_duration(options_.ttl.length()), output::faults_text(result.faults)));
+  }
+  return finish;
+}
+
+// --- What happens meanwhile ---
+
+void RunReporter::gave_up_turn() const {
+  session_.console().detail(fmt::format("{}: the job is stopped, so it gave up its turn", key_));
+}
+
+void RunReporter::extended(bool after_trouble) {
+  trouble_.clear();
+  tell_missing_votes();
+  session_.console().debug(fmt::format("{}: {}", key_, after_trouble ? "renewed again" : "extended"));
+}
+
+/// An outage that is shorter than the lease is nobody's business; a longer one is told when the command is stopped.
+void RunReporter::in_trouble(const Resource& resource, const LeaseInTrouble& trouble) {
+  trouble_ = output::faults_text(trouble.faults);
+  if (trouble.first) session_.console().detail(fmt::format("{}: cannot renew, trying on: {}", output::key_text(resource), trouble_));
+}
+
+/// Told behind the stop signal: to write can take as long as a terminal is held (^S).
+void RunReporter::lost(const Resource& resource, const LeaseEnded& end) {
+  report_.reason = output::ended_text(end);
+  lost_ = resource;
+}
+
+/// Why the command is being stopped: the lease was lost, it could not be renewed, or we did not run.
+void RunReporter::stopping(const child::Delay& delay) {
+  if (lost_) return tell_loss();
+  const bool delayed = delay.length >= min_told_delay;
+  if (delayed) report_.reason = output::delay_text(delay.length, delay.suspended);
+  if (!trouble_.empty()) {
+    report_.reason = "cannot renew: " + trouble_ + (delayed ? "; " + report_.reason : "");
+  }
+  if (report_.reason.empty()) report_.reason = "cannot renew: no answer yet from a quorum of servers";
+  session_.console().error(fmt::format("{}: {}", key_, report_.reason));
+}
+
+void RunReporter::strained(const StopCost& cost, Duration needed) const {
+  session_.console().notice(
+      fmt::format("{}: to stop the command's {} processes ({} MiB) may take {}, more than --ttl {} leaves; use a longer --ttl", key_,
+                  cost.processes, cost.private_bytes >> mebibyte_shift, format_duration(needed), format_duration(options_.ttl.length())));
+}
+
+void RunReporter::unkillable(const std::vector<pid_t>& pids) const {
+  session_.console().error(fmt::format("{}: cannot be killed; the lock is kept as long as it can be: {}", key_, fmt::join(pids, " ")));
+}
+
+void RunReporter::outlasting(const std::vector<pid_t>& nested_runs) const {
+  session_.console().notice(
+      fmt::format("{}: the lock is kept for runs within this one that still run: {}", key_, fmt::join(nested_runs, " ")));
+}
+
+void RunReporter::command_ended(const child::Ending& ending, Duration held) {
+  ending_ = ending;
+  report_.held = held;
+  report_.late = ending.late;
+  report_.left.assign(ending.left.begin(), ending.left.end());
+  if (ending.unconfirmed) return;  // its status tells nothing
+  if (WIFEXITED(ending.status)) report_.command_exit = WEXITSTATUS(ending.status);
+  if (WIFSIGNALED(ending.status)) report_.command_signal = WTERMSIG(ending.status);
+}
+
+std::optional<Owner> RunReporter::finished_owner(Duration keep) const {
+  if (keep <= Duration::zero()) return std::nullopt;
+  Owner owner = options_.owner;
+  owner.renewed_for = Duration::zero();
+  owner.finished = Finished{keep, report_.command_exit, report_.command_signal};
+  return owner;
+}
+
+std::string RunReporter::tell(const Finish& finish) {
+  if (report_.released) tell_missing_votes();
+  report_.outcome.exit_code = finish.signal != 0 ? signal_exit_base + finish.signal : finish.exit_code;
+  std::string line = output::run_json(report_) + "\n";
+  if (session_.json()) output::write_all(STDERR_FILENO, line);
+  return line;
+}
+
+// --- Helpers ---
+
+Finish RunReporter::conclude(Result result, std::string message) {
+  report_.outcome = output::outcome_of("run", options_.resources, result, std::move(message));
+  say();
+  return Finish{report_.outcome.exit_code};
+}
+
+/// That another has the lock is what was asked about; all else is an error.
+void RunReporter::say() const {
+  if (session_.json()) return;  // the report says it
+  const std::string line = fmt::format("{}: {}", output::keys_text(report_.outcome.resources), report_.outcome.message);
+  report_.outcome.result == Result::busy ? session_.console().notice(line) : session_.console().error(line);
+}
+
+void RunReporter::tell_loss() {
+  session_.console().error(fmt::format("{}: lost: {}", output::key_text(*lost_), report_.reason));
+  lost_.reset();
+}
+
+/// A quorum is enough, but one that is short of servers may soon be none. Once for each state.
+void RunReporter::tell_missing_votes() {
+  std::string text = output::missing_votes_text(session_.electorate().faults(), session_.electorate().size());
+  if (text == missing_votes_) return;
+  missing_votes_ = std::move(text);
+  session_.console().detail(fmt::format("{}: {}", key_, missing_votes_.empty() ? "all servers vote again" : missing_votes_));
+}
+
+bool RunReporter::is_known_to_be_lost() const {
+  return report_.outcome.result == Result::lost || report_.outcome.result == Result::unconfirmed;
+}
+
+}  // namespace redlock::run

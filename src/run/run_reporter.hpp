@@ -1,0 +1,75 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "child/command.hpp"
+#include "child/supervisor.hpp"
+#include "engine/held_set.hpp"
+#include "engine/set_waiter.hpp"
+#include "output/json.hpp"
+#include "run/finish.hpp"
+#include "run/options.hpp"
+#include "run/session.hpp"
+
+namespace redlock::run {
+
+/// What one `run` tells: lines for the user while it happens, and the report for --json and --status-fd at its end. It has the words and
+/// the exit codes; it decides nothing.
+class RunReporter {
+ public:
+  /// Both must outlive it.
+  RunReporter(Session& session, const RunOptions& options);
+
+  // How it ended. The last of these counts.
+  Finish not_acquired(const SetFailure& failed);
+  Finish interrupted(int signal);
+  Finish not_started(const child::ExecFailure& failure);
+  Finish too_late_to_start();
+  Finish unconfirmed();
+  Finish ended();
+
+  /// What became of the lease behind the end. `keep`: it is left to expire so much later.
+  Finish released(const HeldSet& leases, const SetReleaseResult& released, Finish finish);
+
+  // What happens meanwhile.
+  void waited(Duration span) { report_.waited = span; }
+  void gave_up_turn() const;
+  void granted(const std::vector<Lease>& leases) { report_.leases = leases; }
+  void extended(bool after_trouble);
+  void in_trouble(const Resource& resource, const LeaseInTrouble& trouble);
+  void lost(const Resource& resource, const LeaseEnded& end);
+  void stopping(const child::Delay& delay);
+  void strained(const StopCost& cost, Duration needed) const;
+  void unkillable(const std::vector<pid_t>& pids) const;
+  void outlasting(const std::vector<pid_t>& nested_runs) const;
+  void command_ended(const child::Ending& ending, Duration held);
+
+  /// What others read of us for as long as the lease is kept behind the command's end; nothing when it is not.
+  [[nodiscard]] std::optional<Owner> finished_owner(Duration keep) const;
+
+  /// Whether a lease was there at all, so that servers need not be waited for.
+  [[nodiscard]] bool was_granted() const noexcept { return !report_.leases.empty(); }
+
+  /// The report as one line of JSON; also to stderr, with --json.
+  std::string tell(const Finish& finish);
+
+ private:
+  Finish conclude(output::Result result, std::string message);
+  void say() const;
+  void tell_loss();
+  void tell_missing_votes();
+  [[nodiscard]] bool is_known_to_be_lost() const;
+
+  Session& session_;
+  const RunOptions& options_;
+  std::string key_;
+  output::RunReport report_;
+  std::string trouble_;           ///< why the last round failed; empty when it did not
+  std::string missing_votes_;     ///< as it was told last
+  std::optional<Resource> lost_;  ///< which of the keys, until it is told
+  child::Ending ending_;
+};
+
+}  // namespace redlock::run

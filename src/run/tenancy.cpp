@@ -1,0 +1,167 @@
+#include "run/tenancy.hpp"
+
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "child/descriptors.hpp"
+#include "run/nested_runs.hpp"
+#include "run/nesting.hpp"
+#include "run/wait.hpp"
+
+namespace redlock::run {
+
+struct Tenancy::Stay {
+  Stay(std::shared_ptr<HeldSet> set, const TenancyParts& parts, const child::StopPlan& stop, child::SupervisorEvents events)
+      : leases(std::move(set)), supervisor(parts.session.clock(), stop, parts.page, parts.isolation, std::move(events)) {}
+
+  std::shared_ptr<HeldSet> leases;
+  child::Supervisor supervisor;
+  bool over = false;
+};
+
+Tenancy::Tenancy(const TenancyParts& parts, const RunOptions& options) : parts_(parts), options_(options), began_(now()) {}
+
+asio::awaitable<Finish> Tenancy::live() {
+  for (;;) {
+    auto leases = co_await wait();
+    parts_.reporter.waited(now() - began_);
+    if (!leases) {
+      const bool interrupted = leases.error().failure.why == AttemptFailure::Why::interrupted;
+      co_return interrupted ? parts_.reporter.interrupted(parts_.job.ended_by()) : parts_.reporter.not_acquired(leases.error());
+    }
+    if (const auto finish = co_await run_under(std::move(*leases))) co_return *finish;
+  }
+}
+
+/// What is left of --wait: it goes on while the job is stopped.
+asio::awaitable<Result<std::shared_ptr<HeldSet>, SetFailure>> Tenancy::wait() {
+  WaitPolicy policy = options_.wait;
+  if (policy.wait) policy.wait = std::max(Duration::zero(), *policy.wait - (now() - began_));
+  const Duration needed = options_.stop.grace + options_.stop.margin;
+  return wait_for_locks(parts_.session, orders(options_, needed, /*stays=*/true), policy, parts_.job.group().value_or(0));
+}
+
+/// Nothing: the job was stopped, so the lock was released; wait again.
+asio::awaitable<std::optional<Finish>> Tenancy::run_under(std::shared_ptr<HeldSet> leases) {
+  const auto stay = std::make_shared<Stay>(std::move(leases), parts_, options_.stop, supervisor_events());
+  child::Supervisor& supervisor = stay->supervisor;
+
+  if (const auto ready = prepare(*stay); !ready) co_return co_await release(*stay, parts_.reporter.not_started(ready.error()));
+
+  // Both guards watch from here on; the front process may be stopped, and is asked before anything runs.
+  supervisor.arm(stay->leases->deadline());
+  const bool may_start = co_await parts_.job.may_start();
+  if (parts_.session.interrupt().raised()) {
+    supervisor.drop();
+    co_return co_await release(*stay, parts_.reporter.interrupted(parts_.job.ended_by()));
+  }
+  if (!may_start) {
+    supervisor.drop();
+    co_await give_up_turn(*stay);
+    co_return std::nullopt;
+  }
+
+  const auto started = start(*stay);
+  if (!started) co_return co_await release(*stay, parts_.reporter.not_started(started.error()));
+  if (!*started) {
+    supervisor.drop();
+    co_return co_await release(*stay, parts_.reporter.too_late_to_start());
+  }
+
+  keep(stay);
+  const child::Ending ending = co_await supervisor.finish();
+  parts_.reporter.command_ended(ending, now() - granted_);
+  if (ending.unconfirmed) {
+    stay->over = true;  // not released: what still runs must have the lock as long as it can
+    co_return parts_.reporter.unconfirmed();
+  }
+  co_await outlast_nested_runs(*stay);
+  co_return co_await release(*stay, parts_.reporter.ended(), left_of_min_hold(ending));
+}
+
+Result<void, child::ExecFailure> Tenancy::prepare(Stay& stay) {
+  child::SpawnOptions spawn_options;
+  spawn_options.environment = child::environment_with(lease_variables(stay.leases->leases(), options_.servers));
+  spawn_options.join_group = parts_.job.group();
+  return stay.supervisor.prepare(options_.command, std::move(spawn_options), parts_.inherited);
+}
+
+/// False: the deadline is too near to run in.
+Result<bool, child::ExecFailure> Tenancy::start(Stay& stay) {
+  parts_.reporter.granted(stay.leases->leases());
+  granted_ = now();
+  if (stay.leases->lost()) return false;  // one of several, while the front process was asked
+  auto started = stay.supervisor.start();
+  if (!started || !*started) return started;
+  parts_.job.command_started(stay.supervisor);
+  child::close_inherited(std::nullopt);
+  return true;
+}
+
+/// Renews in the background, and tells the supervisor what it must know.
+void Tenancy::keep(const std::shared_ptr<Stay>& stay) {
+  SetEvents events;
+  events.extended = [this, stay](bool after_trouble) {
+    if (stay->over) return;
+    stay->supervisor.move_deadline(stay->leases->deadline());
+    parts_.reporter.extended(after_trouble);
+  };
+  events.in_trouble = [this, stay](const Resource& resource, const LeaseInTrouble& trouble) {
+    if (!stay->over) parts_.reporter.in_trouble(resource, trouble);
+  };
+  events.ended = [this, stay](const Resource& resource, const LeaseEnded& end) {
+    if (stay->over) return;
+    parts_.reporter.lost(resource, end);
+    stay->supervisor.lease_is_over();
+  };
+  stay->leases->keep(std::move(events));
+}
+
+/// Runs that the command left behind may live on our lease: they notice its end only when they look, too late.
+asio::awaitable<void> Tenancy::outlast_nested_runs(Stay& stay) {
+  NestedRuns nested;
+  for (bool told = false;; told = true) {
+    nested.look();
+    parts_.job.set_nested_runs(nested.holders());
+    if (nested.holders().empty() || stay.leases->lost()) co_return;
+    nested.wait_for_them();
+    if (!told) parts_.reporter.outlasting(nested.holders());
+    if (parts_.job.front_is_gone()) {
+      (void)co_await stay.supervisor.kill_rest();
+      co_return;
+    }
+    co_await sleep_until(parts_.session.clock(), now() + nested_interval);
+  }
+}
+
+/// The job is stopped: others may have the lock until it goes on.
+asio::awaitable<void> Tenancy::give_up_turn(Stay& stay) {
+  stay.over = true;
+  (void)co_await stay.leases->release(/*by_hand=*/false);
+  parts_.reporter.gave_up_turn();
+  co_await parts_.job.until_continued();
+}
+
+/// Releases the lease, or leaves it to expire after `keep`; one that turns out not to be ours any more was lost while the command ran.
+asio::awaitable<Finish> Tenancy::release(Stay& stay, Finish finish, Duration keep) {
+  stay.over = true;
+  const auto owner = parts_.reporter.finished_owner(keep);
+  const SetReleaseResult released = co_await stay.leases->release(/*by_hand=*/false, keep, owner);
+  co_return parts_.reporter.released(*stay.leases, released, finish);
+}
+
+Duration Tenancy::left_of_min_hold(const child::Ending& ending) const {
+  return ending.lease_gone ? Duration::zero() : std::max(Duration::zero(), options_.min_hold - (now() - granted_));
+}
+
+child::SupervisorEvents Tenancy::supervisor_events() {
+  child::SupervisorEvents events;
+  events.ended = [this](bool stopped_by_us) { parts_.job.command_ended(stopped_by_us); };
+  events.stopping = [this](const child::Delay& delay) { parts_.reporter.stopping(delay); };
+  events.strained = [this](const StopCost& cost, Duration needed) { parts_.reporter.strained(cost, needed); };
+  events.unkillable = [this](const std::vector<pid_t>& pids) { parts_.reporter.unkillable(pids); };
+  return events;
+}
+
+}  // namespace redlock::run

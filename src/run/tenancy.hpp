@@ -1,0 +1,61 @@
+#pragma once
+
+#include <asio/awaitable.hpp>
+#include <memory>
+#include <optional>
+
+#include "child/isolation.hpp"
+#include "child/shared_page.hpp"
+#include "child/signals.hpp"
+#include "child/supervisor.hpp"
+#include "engine/held_set.hpp"
+#include "run/finish.hpp"
+#include "run/job.hpp"
+#include "run/options.hpp"
+#include "run/run_reporter.hpp"
+#include "run/session.hpp"
+
+namespace redlock::run {
+
+/// What a tenancy needs of the process that it is in.
+struct TenancyParts {
+  Session& session;
+  Job& job;
+  RunReporter& reporter;
+  child::SharedPage& page;
+  const child::InheritedSignals& inherited;
+  const child::Isolation& isolation;
+};
+
+/// The life of one `run`, in the holder process: wait for the locks, run the command under them, release. Single-threaded.
+class Tenancy {
+ public:
+  /// All must outlive it.
+  Tenancy(const TenancyParts& parts, const RunOptions& options);
+
+  /// From the wait to the release; how `run` is to end. Once.
+  asio::awaitable<Finish> live();
+
+ private:
+  /// The command under its leases. What keeps the leases in the background shares it, and may still wait for an answer when all is over.
+  struct Stay;
+
+  asio::awaitable<Result<std::shared_ptr<HeldSet>, SetFailure>> wait();
+  asio::awaitable<std::optional<Finish>> run_under(std::shared_ptr<HeldSet> leases);
+  Result<void, child::ExecFailure> prepare(Stay& stay);
+  Result<bool, child::ExecFailure> start(Stay& stay);
+  void keep(const std::shared_ptr<Stay>& stay);
+  asio::awaitable<void> outlast_nested_runs(Stay& stay);
+  asio::awaitable<void> give_up_turn(Stay& stay);
+  asio::awaitable<Finish> release(Stay& stay, Finish finish, Duration keep = Duration::zero());
+  [[nodiscard]] Duration left_of_min_hold(const child::Ending& ending) const;
+  child::SupervisorEvents supervisor_events();
+  [[nodiscard]] Instant now() const { return parts_.session.clock().now(); }
+
+  TenancyParts parts_;
+  const RunOptions& options_;
+  Instant began_;
+  Instant granted_;
+};
+
+}  // namespace redlock::run
