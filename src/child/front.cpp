@@ -254,8 +254,7 @@ Verdict::Source Front::state_of_holder() const {
 /// Kills the holder with all that it ran, and sees it dead.
 void Front::take_over(Verdict::Source source) {
   const Instant deadline = page_->get_deadline();
-  const Instant began = BootClock::now();
-  const Instant last = deadline == Instant::max() ? began + death_timeout : std::max(deadline, began) + death_timeout;
+  Instant got_on = BootClock::now();
   Verdict verdict;
   verdict.source = source;
   if (source != Verdict::Source::holder_died && holder() != 0) ::kill(holder(), SIGKILL);
@@ -264,7 +263,9 @@ void Front::take_over(Verdict::Source source) {
     const bool dead = kill_and_confirm(pass + death_timeout);
     const Instant now = BootClock::now();
     if (dead && now > deadline && plan_.on_lost == OnLost::kill) verdict.late = now - deadline;
-    if (!dead && now >= last) {
+    if (tree_.got_on()) got_on = now;
+    const Instant last = deadline == Instant::max() ? got_on : std::max(deadline, got_on);
+    if (!dead && now >= last + death_timeout) {
       verdict.unconfirmed = true;
       verdict.left = tree_.descendants();
     }

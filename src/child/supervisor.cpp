@@ -164,15 +164,18 @@ asio::awaitable<bool> Supervisor::kill_rest() {
   return kill_all();
 }
 
-/// True when nothing is left. While something cannot be killed (setuid, D state), the lease is kept for as long as it can be.
+/// True when nothing is left. While something cannot be killed (setuid, D state), the lease is kept for as long as it can be. What only
+/// takes long, as there are many and the machine is busy, is never left alive.
 asio::awaitable<bool> Supervisor::kill_all() {
   const Instant began = clock_.now();
+  Instant got_on = began;
   Instant next_complaint = began + first_complaint;
   for (;;) {
     const Instant pass = clock_.now();
     const bool dead = tree_.kill_and_reap(pass + death_timeout, &page_.killing_at);
     const Instant now = clock_.now();
-    if (dead || now >= std::max(deadline_, began) + death_timeout) {
+    if (tree_.got_on()) got_on = now;
+    if (dead || now >= std::max(deadline_, got_on) + death_timeout) {
       reap();
       co_return dead;
     }

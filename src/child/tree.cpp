@@ -56,11 +56,11 @@ void ProcessTree::signal(int signal, Instant until) const {
   }
 }
 
-void ProcessTree::kill(Instant until, std::atomic<std::int64_t>* progress) const {
-  kill_all(Guards::spared, until, progress);
+void ProcessTree::kill(Instant until, std::atomic<std::int64_t>* progress) {
+  got_on_ = kill_all(Guards::spared, until, progress);
 }
 
-void ProcessTree::kill_all(Guards guards, Instant until, std::atomic<std::int64_t>* progress) const {
+bool ProcessTree::kill_all(Guards guards, Instant until, std::atomic<std::int64_t>* progress) {
   if (progress != nullptr) *progress = BootClock::now().time_since_epoch().count();
   if (cgroup_ != nullptr) cgroup_->kill();
   if (const pid_t target = target_.kill_argument; target != 0) ::kill(target, SIGKILL);
@@ -68,6 +68,7 @@ void ProcessTree::kill_all(Guards guards, Instant until, std::atomic<std::int64_
   // A group that is led by a descendant, or was the command's own, is ours as a whole, and dies of one call, too. (Its number is
   // nobody else's while the member that we look at is in it.)
   std::set<pid_t> killed_groups;
+  bool has_news = false;
   DescendantWalk walk(roots(), until);
   while (const auto pid = walk.next()) {
     if (progress != nullptr) *progress = BootClock::now().time_since_epoch().count();
@@ -79,12 +80,17 @@ void ProcessTree::kill_all(Guards guards, Instant until, std::atomic<std::int64_
     const bool ours = group > 1 && (group == *pid || group == target_.own_group);
     if (ours && killed_groups.insert(group).second) ::kill(-group, SIGKILL);
     if (::kill(*pid, SIGKILL) == 0) lend_cpu_share(*pid);
+    if (killed_.insert(*pid).second) has_news = true;
   }
+  return has_news || BootClock::now() >= until;
 }
 
 bool ProcessTree::kill_and_reap(Instant until, std::atomic<std::int64_t>* progress) {
-  kill_all(Guards::killed, until, progress);
-  while (const auto ended = reap_next()) ended_.push_back(*ended);
+  got_on_ = kill_all(Guards::killed, until, progress);
+  while (const auto ended = reap_next()) {
+    ended_.push_back(*ended);
+    got_on_ = true;
+  }
   return nothing_left();
 }
 
@@ -109,6 +115,7 @@ std::optional<Ended> ProcessTree::reap_next() {
   const pid_t pid = ::waitpid(-1, &status, WNOHANG | __WALL);
   if (pid <= 0) return std::nullopt;
   guards_.erase(pid);  // anybody's number by now
+  killed_.erase(pid);
   return Ended{pid, status};
 }
 

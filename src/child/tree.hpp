@@ -59,12 +59,16 @@ class ProcessTree {
 
   /// SIGKILL to every descendant but the guards. Ends when `until` has come; each process is killed as it is found, and `progress`,
   /// if there is one, is set to the boot clock's nanoseconds meanwhile.
-  void kill(Instant until, std::atomic<std::int64_t>* progress = nullptr) const;
+  void kill(Instant until, std::atomic<std::int64_t>* progress = nullptr);
 
   /// kill(), guards included, and reaps what is dead. True when nothing of ours is left: that is proof of death (waitpid says
   /// ECHILD). Call again, after a short wait, until true. The statuses of what it reaps, the command's perhaps among them, are kept
   /// for reap(). Never blocks: what may not be killed (setuid) means false.
   bool kill_and_reap(Instant until, std::atomic<std::int64_t>* progress = nullptr);
+
+  /// Whether the last kill() or kill_and_reap() got on: it reaped something, killed what none before it had found, or ended before it had found all.
+  /// While it does, what lives is not beyond being killed.
+  [[nodiscard]] bool got_on() const noexcept { return got_on_; }
 
   /// Reaps one ended child without blocking, the command itself or an orphan; nothing when none has ended. Each status comes once.
   std::optional<Ended> reap();
@@ -79,7 +83,8 @@ class ProcessTree {
  private:
   enum class Guards { spared, killed };
 
-  void kill_all(Guards guards, Instant until, std::atomic<std::int64_t>* progress) const;
+  /// Whether it found some for the first time, or `until` came before it had found all.
+  bool kill_all(Guards guards, Instant until, std::atomic<std::int64_t>* progress);
   [[nodiscard]] std::vector<pid_t> roots() const;
   void retire_target();
   [[nodiscard]] std::optional<Ended> reap_next();
@@ -88,6 +93,8 @@ class ProcessTree {
   pid_t root_ = 0;  ///< 0: this process
   std::set<pid_t> guards_;
   const Cgroup* cgroup_ = nullptr;
+  std::set<pid_t> killed_;  ///< sent KILL, or not to be killed by us, and not reaped yet
+  bool got_on_ = false;
   std::deque<Ended> ended_;  ///< reaped by kill_and_reap(), not handed out yet
 };
 

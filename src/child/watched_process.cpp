@@ -106,9 +106,11 @@ void WatchedProcess::signal(int signal, Reach reach) {
   }
 }
 
-void WatchedProcess::kill(Instant until) {
-  meet_new(living(), until);
+bool WatchedProcess::kill(Instant until) {
+  const bool has_news = !meet_new(living(), until).empty();
+  const bool ran_out_of_time = BootClock::now() >= until;
   for (const pid_t pid : living()) (void)send(pid, SIGKILL);
+  return has_news || ran_out_of_time;
 }
 
 }  // namespace redlock::child

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <set>
+#include <utility>
 
 #include "child/cpu_share.hpp"
 #include "child/descriptors.hpp"
@@ -224,19 +225,20 @@ class PidHolder {
     co_return left.empty();
   }
 
-  /// Kills until nothing is left, or the deadline is over and what was killed had its time to die;
-  /// what lives then.
+  /// Kills until nothing is left, or the deadline is over and what was killed had its time to die
+  /// while nothing changed any more; what lives then.
   asio::awaitable<std::set<pid_t>> kill_all() {
     // A process that dies while it forks would leave a child that nobody finds.
     const Instant began = session_.clock().now();
     co_await hold_still(began + margin_ / 2);
-    for (;;) {
+    Instant got_on = began;
+    for (std::size_t lived = 0;;) {
       std::set<pid_t> left = process().living();
-      // Reckoned from then: to find thousands of processes takes a while. The deadline moves as
-      // long as the lease can be renewed.
-      const Instant last = std::max(deadline_, began + child::death_timeout);
+      if (std::exchange(lived, left.size()) > left.size()) got_on = session_.clock().now();
+      // The deadline moves as long as the lease can be renewed.
+      const Instant last = std::max(deadline_, got_on + child::death_timeout);
       if (left.empty() || session_.clock().now() >= last) co_return left;
-      process().kill(last);
+      if (process().kill(session_.clock().now() + child::death_timeout)) got_on = session_.clock().now();
       co_await sleep_until(session_.clock(), session_.clock().now() + kill_interval);
     }
   }

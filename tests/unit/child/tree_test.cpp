@@ -292,6 +292,21 @@ TEST(ProcessTree, AWalkEndsInTime) {
   });
 }
 
+TEST(ProcessTree, WhatOnlyTakesLongIsToldFromWhatCannotBeKilled) {
+  in_child([] {
+    ProcessTree tree(no_target);
+    const Running command("sleep 1000 & sleep 1000 & echo up; wait", 1);
+    EXPECT_TRUE(eventually([&] { return tree.descendants().size() == 3; }));
+    EXPECT_FALSE(tree.kill_and_reap(BootClock::now()));
+    EXPECT_TRUE(tree.got_on()) << "there was no time to find them";
+    EXPECT_FALSE(tree.kill_and_reap(Instant::max()) && tree.descendants().size() == 3);
+    EXPECT_TRUE(tree.got_on()) << "they were killed for the first time";
+    EXPECT_TRUE(eventually([&] { return tree.kill_and_reap(Instant::max()); }));
+    EXPECT_TRUE(tree.kill_and_reap(Instant::max()));
+    EXPECT_FALSE(tree.got_on()) << "nothing was left";
+  });
+}
+
 TEST(ProcessTree, KillTellsItsProgressAndSparesGuards) {
   in_child([] {
     const Running guard("echo up; exec sleep 1000", 1);
