@@ -4,19 +4,12 @@
 
 #include <algorithm>
 #include <cstring>
-#include <fstream>
+#include <string>
 
 namespace redlock::child {
 
 void set_name(std::string_view name) noexcept {
   ::prctl(PR_SET_NAME, std::string(name).c_str(), 0, 0, 0);
-}
-
-std::string name_of(pid_t pid) {
-  std::ifstream file("/proc/" + std::to_string(pid) + "/comm");
-  std::string name;
-  std::getline(file, name);
-  return name;
 }
 
 void set_title(std::string_view title, int argc, char** argv) noexcept {

@@ -29,8 +29,8 @@ void Acquisition::call_off(std::string why) {
 asio::awaitable<Handout> Acquisition::acquire() {
   Duration needed = margin(options_.ttl);
   if (options_.while_pid) needed += options_.while_pid->stop.grace;
-  auto leases =
-      co_await wait_for_locks(session_, orders(options_, needed, /*stays=*/options_.while_pid.has_value()), options_.wait, job_group_);
+  auto orders = co_await make_orders(options_, needed, options_.while_pid ? parents_.get() : nullptr);
+  auto leases = co_await wait_for_locks(session_, std::move(orders), options_.wait, job_group_);
   if (!leases) co_return fail(leases.error());
   if (!session_.interrupt().raised() && (*leases)->leases().size() > 1) {
     if (auto failure = co_await renew_all(**leases)) {

@@ -11,6 +11,7 @@
 #include "run/options.hpp"
 #include "run/session.hpp"
 #include "engine/set_waiter.hpp"
+#include "run/parent_links.hpp"
 #include "output/json.hpp"
 
 namespace redlock::run {
@@ -27,7 +28,10 @@ class Acquisition {
  public:
   /// `job_group`: see wait_for_locks().
   Acquisition(Session& session, const AcquireOptions& options, pid_t job_group)
-      : session_(session), options_(options), job_group_(job_group) {}
+      : session_(session),
+        options_(options),
+        job_group_(job_group),
+        parents_(std::make_shared<ParentLinks>(session.io().get_executor(), session.clock(), [](int) {})) {}
 
   /// Ends the wait. Once there is something to hand out, a signal changes nothing.
   void on_signal(int signal);
@@ -51,6 +55,7 @@ class Acquisition {
   Session& session_;
   const AcquireOptions& options_;
   pid_t job_group_;
+  std::shared_ptr<ParentLinks> parents_;  ///< with --while-pid; a signal to the run around us is none for the process that is watched
   int ended_by_ = 0;
   std::string called_off_;  ///< why; empty: it was not
   bool done_ = false;

@@ -2,9 +2,6 @@
 
 #include <signal.h>
 
-#include "child/ancestry.hpp"
-#include "child/title.hpp"
-
 namespace redlock::run {
 namespace {
 
@@ -13,12 +10,6 @@ constexpr Milliseconds go_timeout{500};
 
 /// How long one who signals all processes of the job, one by one, may take from front to us.
 constexpr Milliseconds sweep_time{10};
-
-/// The front process of a nested run's holder; 0 when that has ended.
-pid_t front_of(pid_t holder) {
-  const pid_t parent = child::parent_of(holder);
-  return child::name_of(parent) == "lock-shield" ? child::parent_of(parent) : parent;
-}
 
 }  // namespace
 
@@ -50,10 +41,8 @@ asio::awaitable<void> Job::pass_on(int signal) {
   if (!group_) co_await sleep_until(session_.clock(), session_.clock().now() + sweep_time);
   if (link_->got_ourselves(signal)) co_return;
 
-  for (const pid_t holder : nested_runs_) {
-    // Of the command nothing else is ours to end.
-    if (const pid_t front = front_of(holder); front > 1) ::kill(front, signal);
-  }
+  // Of what the command left behind nothing else is ours to end.
+  if (nested_runs_) nested_runs_->pass_on(signal);
   supervisor_->pass_on(signal);
 }
 

@@ -6,7 +6,6 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <vector>
 
 #include "child/channel.hpp"
 #include "child/front_link.hpp"
@@ -14,6 +13,7 @@
 #include "child/signals.hpp"
 #include "child/supervisor.hpp"
 #include "run/finish.hpp"
+#include "run/nested_runs.hpp"
 #include "run/session.hpp"
 
 namespace redlock::run {
@@ -47,14 +47,16 @@ class Job {
   /// The command itself has ended; its supervisor is still told of what ends behind it.
   void command_ended(bool stopped_by_us);
 
-  /// Holder processes of nested runs that the command left behind: signals go to their front processes, too.
-  void set_nested_runs(std::vector<pid_t> holders) { nested_runs_ = std::move(holders); }
+  /// Nested runs that the command left behind: from now on signals go to them, too.
+  void set_nested_runs(std::shared_ptr<NestedRuns> runs) { nested_runs_ = std::move(runs); }
+
+  /// What a signal does that the front process, or the run around this one, passes on.
+  void on_signal(int signal);
 
   /// The last word to the front process, which ends so and writes the text to --status-fd.
   void report(const Finish& finish, std::string text) const;
 
  private:
-  void on_signal(int signal);
   void on_child();
   void on_front_gone();
   void follow_stops();
@@ -66,7 +68,7 @@ class Job {
   std::optional<pid_t> group_;
   std::shared_ptr<child::FrontLink> link_;
   child::Supervisor* supervisor_ = nullptr;  ///< of the command, once it was started
-  std::vector<pid_t> nested_runs_;
+  std::shared_ptr<NestedRuns> nested_runs_;
   int ended_by_ = 0;
 };
 

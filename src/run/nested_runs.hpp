@@ -2,32 +2,64 @@
 
 #include <sys/types.h>
 
+#include <asio/any_io_executor.hpp>
+#include <asio/awaitable.hpp>
+#include <functional>
+#include <list>
+#include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
-#include "support/boot_clock.hpp"
+#include "core/lease.hpp"
+#include "support/readable.hpp"
+#include "support/unique_fd.hpp"
 
 namespace redlock::run {
 
-/// How often to look whether nested runs have ended: they need not be our children, so nothing tells us.
-inline constexpr Milliseconds nested_interval{50};
+/// Where the holder process of these leases is reached by runs below it that inherit one of them: a name in the abstract namespace of
+/// unix sockets (unix(7)), and so of the network namespace.
+std::string parent_socket_name(const Token& token);
 
-/// Holder processes below this one that live on its leases (see nesting.hpp), once its command has ended.
-class NestedRuns {
+/// Runs below this one that live on its leases. Each keeps a connection to us open for as long as its holder process lives: the kernel
+/// closes it, however that ends. Whoever connects must know the token of one of the leases. Single-threaded.
+class NestedRuns : public std::enable_shared_from_this<NestedRuns> {
  public:
-  NestedRuns();
+  /// `changed` is called when one of them has ended.
+  NestedRuns(asio::any_io_executor executor, const std::vector<Lease>& leases, std::function<void()> changed);
 
-  /// Looks who they are. Takes the name of a holder that ends first: who comes later inherits nothing from us.
-  void look();
+  /// Lets them come. Where no socket can be had nobody comes, and runs below acquire for themselves.
+  void listen();
 
-  /// They are waited for: takes the usual name again.
-  void wait_for_them() const;
+  /// Lets nobody in any more.
+  void close();
 
-  [[nodiscard]] const std::vector<pid_t>& holders() const noexcept { return holders_; }
+  /// Whether none of them lives. Asks the kernel: one that has ended is not counted, though nobody was told yet.
+  [[nodiscard]] bool empty() const;
+
+  /// Their holder processes; without those in pid namespaces that we do not see.
+  [[nodiscard]] std::vector<pid_t> holders() const;
+
+  /// Passes a signal on to all of them.
+  void pass_on(int signal) const;
 
  private:
-  std::string own_name_;
-  std::vector<pid_t> holders_;
+  struct Run {
+    UniqueFd connection;
+    pid_t holder;
+  };
+  void take_name();
+  asio::awaitable<void> accept_all();
+  asio::awaitable<void> serve(UniqueFd connection);
+  [[nodiscard]] static bool lives(const Run& run);
+  [[nodiscard]] bool may_inherit(std::string_view secret) const;
+
+  asio::any_io_executor executor_;
+  std::vector<Token> tokens_;  ///< of the leases that are ours
+  std::function<void()> changed_;
+  UniqueFd socket_;
+  std::unique_ptr<Readable> connects_;
+  std::list<Run> runs_;
 };
 
 }  // namespace redlock::run

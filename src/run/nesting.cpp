@@ -4,18 +4,13 @@
 
 #include <algorithm>
 #include <cstdlib>
-#include <thread>
 
 #include "child/ancestry.hpp"
-#include "child/title.hpp"
 #include "run/lease_file.hpp"
 #include "store/local/digest.hpp"
 
 namespace redlock::run {
 namespace {
-
-constexpr int most_looks = 100;
-constexpr Milliseconds look_interval{10};
 
 std::string variable(const char* name) {
   const char* const value = std::getenv(name);
@@ -40,33 +35,6 @@ std::optional<Enclosure> find_in(const LeaseHandle& handle, const AcquireOrder& 
 bool wants(const std::vector<AcquireOrder>& orders, const LeaseHandle& handle) {
   return std::any_of(orders.begin(), orders.end(),
                      [&](const AcquireOrder& order) { return find_in(handle, order, /*guarded=*/true).has_value(); });
-}
-
-/// Whether it is about to release its lease. It may also be looking whether it can, and find that it must wait; that takes a moment.
-bool ends(const ProcessIdentity& guard) {
-  for (int i = 0; i < most_looks; ++i) {
-    if (child::name_of(static_cast<pid_t>(guard.pid)) != ending_holder) return !child::is_ancestor(guard);
-    std::this_thread::sleep_for(look_interval);
-  }
-  return true;
-}
-
-/// Adds to each order the lease that encloses us.
-void enclose(std::vector<AcquireOrder>& orders, const ServerOptions& servers, bool stays) {
-  std::vector<EnclosingLease> leases = enclosing_leases(servers);
-  std::erase_if(leases, [&](const EnclosingLease& lease) { return !wants(orders, lease.handle); });
-  if (stays && !leases.empty()) {
-    child::set_name(nested_holder);
-    std::erase_if(leases, [](const EnclosingLease& lease) { return ends(lease.guard); });
-  }
-  const auto left_to_us = LeaseHandle::from_text(variable("REDLOCK_LEASE"));
-  const bool is_here = left_to_us && left_to_us->servers == fingerprint(servers);
-  for (AcquireOrder& order : orders) {
-    for (const EnclosingLease& lease : leases) {
-      if (auto enclosure = find_in(lease.handle, order, /*guarded=*/true)) order.enclosure = std::move(enclosure);
-    }
-    if (!order.enclosure && is_here) order.enclosure = find_in(*left_to_us, order, /*guarded=*/false);
-  }
 }
 
 std::string held_variable(const std::vector<Lease>& leases, const ServerOptions& servers) {
@@ -95,15 +63,29 @@ std::vector<EnclosingLease> enclosing_leases(const ServerOptions& servers) {
   return leases;
 }
 
-std::vector<AcquireOrder> orders(const LockOptions& options, Duration needed_validity, bool stays) {
+asio::awaitable<std::vector<AcquireOrder>> make_orders(const LockOptions& options, Duration needed_validity, ParentLinks* links) {
   std::vector<AcquireOrder> orders;
   for (const Resource& resource : options.resources) {
     AcquireOrder order{resource, options.ttl, options.owner, needed_validity};
     order.mode = options.mode;
     orders.push_back(std::move(order));
   }
-  enclose(orders, options.servers, stays);
-  return orders;
+
+  for (const EnclosingLease& lease : enclosing_leases(options.servers)) {
+    if (!wants(orders, lease.handle)) continue;
+    if (links != nullptr && !co_await links->join(lease)) continue;
+    for (AcquireOrder& order : orders) {
+      if (auto enclosure = find_in(lease.handle, order, /*guarded=*/true)) order.enclosure = std::move(enclosure);
+    }
+  }
+
+  const auto left_to_us = LeaseHandle::from_text(variable("REDLOCK_LEASE"));
+  if (left_to_us && left_to_us->servers == fingerprint(options.servers)) {
+    for (AcquireOrder& order : orders) {
+      if (!order.enclosure) order.enclosure = find_in(*left_to_us, order, /*guarded=*/false);
+    }
+  }
+  co_return orders;
 }
 
 std::vector<child::Variable> lease_variables(const std::vector<Lease>& leases, const ServerOptions& servers) {

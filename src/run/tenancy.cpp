@@ -17,10 +17,17 @@ struct Tenancy::Stay {
 
   std::shared_ptr<HeldSet> leases;
   child::Supervisor supervisor;
+  std::shared_ptr<NestedRuns> nested;  ///< below the command
   bool over = false;
 };
 
-Tenancy::Tenancy(const TenancyParts& parts, const RunOptions& options) : parts_(parts), options_(options), began_(now()) {}
+Tenancy::Tenancy(const TenancyParts& parts, const RunOptions& options)
+    : parts_(parts),
+      options_(options),
+      parents_(std::make_shared<ParentLinks>(parts.session.io().get_executor(), parts.session.clock(),
+                                             [&job = parts.job](int signal) { job.on_signal(signal); })),
+      changed_(parts.session.clock().make_bell()),
+      began_(now()) {}
 
 asio::awaitable<Finish> Tenancy::live() {
   for (;;) {
@@ -36,10 +43,10 @@ asio::awaitable<Finish> Tenancy::live() {
 
 /// What is left of --wait: it goes on while the job is stopped.
 asio::awaitable<Result<std::shared_ptr<HeldSet>, SetFailure>> Tenancy::wait() {
+  auto orders = co_await make_orders(options_, options_.stop.grace + options_.stop.margin, parents_.get());
   WaitPolicy policy = options_.wait;
   if (policy.wait) policy.wait = std::max(Duration::zero(), *policy.wait - (now() - began_));
-  const Duration needed = options_.stop.grace + options_.stop.margin;
-  return wait_for_locks(parts_.session, orders(options_, needed, /*stays=*/true), policy, parts_.job.group().value_or(0));
+  co_return co_await wait_for_locks(parts_.session, std::move(orders), policy, parts_.job.group().value_or(0));
 }
 
 /// Nothing: the job was stopped, so the lock was released; wait again.
@@ -84,6 +91,8 @@ Result<void, child::ExecFailure> Tenancy::prepare(Stay& stay) {
   child::SpawnOptions spawn_options;
   spawn_options.environment = child::environment_with(lease_variables(stay.leases->leases(), options_.servers));
   spawn_options.join_group = parts_.job.group();
+  stay.nested = std::make_shared<NestedRuns>(parts_.session.io().get_executor(), stay.leases->leases(), [this] { changed_->ring(); });
+  stay.nested->listen();
   return stay.supervisor.prepare(options_.command, std::move(spawn_options), parts_.inherited);
 }
 
@@ -114,25 +123,21 @@ void Tenancy::keep(const std::shared_ptr<Stay>& stay) {
     if (stay->over) return;
     parts_.reporter.lost(resource, end);
     stay->supervisor.lease_is_over();
+    changed_->ring();
   };
   stay->leases->keep(std::move(events));
 }
 
 /// Runs that the command left behind may live on our lease: they notice its end only when they look, too late.
 asio::awaitable<void> Tenancy::outlast_nested_runs(Stay& stay) {
-  NestedRuns nested;
-  for (bool told = false;; told = true) {
-    nested.look();
-    parts_.job.set_nested_runs(nested.holders());
-    if (nested.holders().empty() || stay.leases->lost()) co_return;
-    nested.wait_for_them();
-    if (!told) parts_.reporter.outlasting(nested.holders());
-    if (parts_.job.front_is_gone()) {
-      (void)co_await stay.supervisor.kill_rest();
-      co_return;
-    }
-    co_await sleep_until(parts_.session.clock(), now() + nested_interval);
-  }
+  stay.nested->close();
+  if (stay.nested->empty()) co_return;
+  parts_.reporter.outlasting(stay.nested->holders());
+  parts_.job.set_nested_runs(stay.nested);
+
+  const Interrupt::Listener front_gone(parts_.session.interrupt(), *changed_);
+  while (!stay.nested->empty() && !stay.leases->lost() && !parts_.job.front_is_gone()) co_await changed_->wait_until(Instant::max());
+  if (parts_.job.front_is_gone()) (void)co_await stay.supervisor.kill_rest();
 }
 
 /// The job is stopped: others may have the lock until it goes on.

@@ -12,6 +12,7 @@
 #include "run/finish.hpp"
 #include "run/job.hpp"
 #include "run/options.hpp"
+#include "run/parent_links.hpp"
 #include "run/run_reporter.hpp"
 #include "run/session.hpp"
 
@@ -54,6 +55,8 @@ class Tenancy {
 
   TenancyParts parts_;
   const RunOptions& options_;
+  std::shared_ptr<ParentLinks> parents_;  ///< to runs around this one
+  std::unique_ptr<Bell> changed_;         ///< what outlast_nested_runs() waits for
   Instant began_;
   Instant granted_;
 };

@@ -1,0 +1,47 @@
+#pragma once
+
+#include <asio/any_io_executor.hpp>
+#include <asio/awaitable.hpp>
+#include <functional>
+#include <list>
+#include <memory>
+
+#include "core/enclosing_lease.hpp"
+#include "support/clock.hpp"
+#include "support/readable.hpp"
+#include "support/unique_fd.hpp"
+
+namespace redlock::run {
+
+/// A nested run's connections to the holder processes whose leases it inherits (NestedRuns). As long as they are open, those leases are not
+/// released, whatever becomes of the commands around us. Single-threaded.
+class ParentLinks : public std::enable_shared_from_this<ParentLinks> {
+ public:
+  /// `on_signal` gets what a parent passes on. `clock` must outlive the executor's run().
+  ParentLinks(asio::any_io_executor executor, const Clock& clock, std::function<void(int)> on_signal)
+      : executor_(std::move(executor)), clock_(clock), on_signal_(std::move(on_signal)) {}
+
+  /// Asks the lease's holder process to keep it for as long as we live. False when it does not, as it is about to release it, or cannot
+  /// be reached: then nothing is inherited. Asks each once.
+  asio::awaitable<bool> join(EnclosingLease lease);
+
+ private:
+  struct Link {
+    Link(asio::any_io_executor executor, UniqueFd made, ProcessIdentity to, const Clock& clock);
+
+    UniqueFd connection;
+    Readable readable;
+    ProcessIdentity parent;
+    std::unique_ptr<Bell> answered;
+    bool agreed = false;
+  };
+
+  asio::awaitable<void> listen(std::shared_ptr<Link> link);
+
+  asio::any_io_executor executor_;
+  const Clock& clock_;
+  std::function<void(int)> on_signal_;
+  std::list<std::shared_ptr<Link>> links_;
+};
+
+}  // namespace redlock::run

@@ -1,0 +1,143 @@
+#include "run/nested_runs.hpp"
+
+#include <gtest/gtest.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <asio/io_context.hpp>
+#include <csignal>
+#include <optional>
+
+#include "run/parent_links.hpp"
+#include "run/unix_name.hpp"
+#include "support/random.hpp"
+#include "support/spawn.hpp"
+
+namespace redlock::run {
+namespace {
+
+Token a_token() {
+  std::array<std::byte, Token::bits / 8> bytes{};
+  fill_random(bytes);
+  return Token::from_random(bytes);
+}
+
+/// A parent and a nested run of it, in one process.
+struct Nested : ::testing::Test {
+  Nested() {
+    runs = std::make_shared<NestedRuns>(io.get_executor(), std::vector<Lease>{lease}, [this] { ++changes; });
+    links = make_links();
+  }
+
+  std::shared_ptr<ParentLinks> make_links() {
+    return std::make_shared<ParentLinks>(io.get_executor(), clock, [this](int signal) { signals.push_back(signal); });
+  }
+
+  /// What HELD says of the parent: this process, but for its pid, perhaps.
+  [[nodiscard]] EnclosingLease held_by(long pid) const {
+    const LeaseHandle::Part part{lease.resource, lease.token, Fence()};
+    return {ProcessIdentity{"boot", pid, 1}, *Ttl::from(std::chrono::seconds(30)), LeaseHandle{{part}, "servers"}};
+  }
+
+  /// Whether the nested run was let in.
+  bool join(const EnclosingLease& held) {
+    std::optional<bool> joined;
+    spawn(io.get_executor(), [&]() -> asio::awaitable<void> { joined = co_await links->join(held); });
+    run_until([&] { return joined.has_value(); });
+    return *joined;
+  }
+
+  template <class Done>
+  void run_until(Done done) {
+    io.restart();
+    while (!done()) io.run_one();
+  }
+
+  asio::io_context io;
+  SystemClock clock{io.get_executor()};
+  Lease lease{*Resource::from("demo"), a_token(), LeaseId(), Fence(), *Ttl::from(std::chrono::seconds(30)), Instant()};
+  int changes = 0;
+  std::vector<int> signals;
+  std::shared_ptr<NestedRuns> runs;
+  std::shared_ptr<ParentLinks> links;
+};
+
+TEST_F(Nested, IsCountedWhileItLives) {
+  runs->listen();
+  EXPECT_TRUE(join(held_by(::getpid())));
+  EXPECT_EQ(runs->holders(), std::vector<pid_t>{::getpid()});
+  runs->close();
+  EXPECT_FALSE(runs->empty());
+}
+
+TEST_F(Nested, JoinsEachParentOnce) {
+  runs->listen();
+  EXPECT_TRUE(join(held_by(::getpid())));
+  EXPECT_TRUE(join(held_by(::getpid())));
+  EXPECT_EQ(runs->holders().size(), 1U);
+}
+
+TEST_F(Nested, IsForgottenWhenItEnds) {
+  runs->listen();
+  const pid_t child = ::fork();
+  if (child == 0) {
+    // The program's own way, but for the event loop, which a fork does not survive.
+    const int fd = ::socket(AF_UNIX, SOCK_SEQPACKET, 0);
+    const UnixName name(parent_socket_name(lease.token));
+    const std::string secret = lease.token.secret();
+    char answer = 0;
+    const bool joined = ::connect(fd, name.address(), name.size()) == 0 && ::send(fd, secret.data(), secret.size(), 0) > 0 &&
+                        ::recv(fd, &answer, 1, 0) == 1;
+    ::_exit(joined ? 0 : 1);
+  }
+  run_until([&] { return changes == 1; });
+  EXPECT_TRUE(runs->empty());
+  int status = 0;
+  EXPECT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+}
+
+TEST_F(Nested, ComesTooLateForAParentThatEnds) {
+  runs->listen();
+  runs->close();
+  EXPECT_FALSE(join(held_by(::getpid())));
+  EXPECT_TRUE(runs->empty());
+}
+
+TEST_F(Nested, IsNotLetInWithAnotherToken) {
+  runs->listen();
+  const int fd = ::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+  const UnixName name(parent_socket_name(lease.token));
+  ASSERT_EQ(::connect(fd, name.address(), name.size()), 0);
+  const std::string secret = a_token().secret();
+  ASSERT_GT(::send(fd, secret.data(), secret.size(), 0), 0);
+  char answer = 0;
+  run_until([&] { return ::recv(fd, &answer, 1, MSG_DONTWAIT) >= 0; });
+  EXPECT_TRUE(runs->empty());
+  ::close(fd);
+}
+
+TEST_F(Nested, TrustsNoOtherProcessUnderTheParentsName) {
+  runs->listen();
+  EXPECT_FALSE(join(held_by(::getppid())));
+}
+
+TEST_F(Nested, GetsTheSignalsThatItsParentPassesOn) {
+  runs->listen();
+  EXPECT_TRUE(join(held_by(::getpid())));
+  runs->pass_on(SIGTERM);
+  run_until([&] { return !signals.empty(); });
+  EXPECT_EQ(signals, std::vector<int>{SIGTERM});
+}
+
+TEST_F(Nested, OfALeaseThatIsBorrowedHasNoParentHere) {
+  lease.tenure = Tenure::borrowed;
+  runs = std::make_shared<NestedRuns>(io.get_executor(), std::vector<Lease>{lease}, [] {});
+  runs->listen();
+  EXPECT_FALSE(join(held_by(::getpid())));
+}
+
+}  // namespace
+}  // namespace redlock::run
