@@ -600,6 +600,31 @@ TEST_F(ScriptsTest, TombstonesGoWhenTheyHaveServed) {
   EXPECT_NE(left.elements[0].text, "old");
 }
 
+TEST_F(ScriptsTest, TombstonesOfALockWithoutAnExpiryHaveAnEnd) {
+  // What the record still tells of the lease's end counts, else a time that covers usual leases.
+  for (const bool has_record_end : {true, false}) {
+    for (const bool breaks : {true, false}) {
+      redis_({"FLUSHALL"});
+      acquired(token());
+      redis_({"PERSIST", "deploy"});
+      if (!has_record_end) redis_({"PERSIST", helper_.owner()});
+      if (breaks) {
+        EXPECT_TRUE(std::holds_alternative<Broken>(break_lock({}, {"ops1", "root", "", "", 0})));
+        EXPECT_TRUE(not_ours(extend(token())).breaker.has_value());
+      } else {
+        EXPECT_TRUE(std::holds_alternative<Released>(release_by_hand(token())));
+        EXPECT_EQ(not_ours(extend(token())).why, NotOurs::Why::released);
+      }
+      EXPECT_GT(pttl(helper_.released()), has_record_end ? 20'000 : 30'000);
+      EXPECT_LE(pttl(helper_.released()), has_record_end ? 30'000 : 35'000);
+      // The next one does not take it for older than it is.
+      acquired(token('b'));
+      release_by_hand(token('b'));
+      EXPECT_EQ(redis_({"ZCARD", helper_.released()}).integer, breaks ? 3 : 2);
+    }
+  }
+}
+
 // --- break, inspect, list ---
 
 TEST_F(ScriptsTest, BreakTakesAnyLockAndSaysWhoseItWas) {
