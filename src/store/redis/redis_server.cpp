@@ -166,12 +166,19 @@ asio::awaitable<Result<Reply, Fault>> RedisServer::ask_once(ScriptCall call, boo
     if (fault_of_error(reply->text).refused) link->left.erase(leavings.token);
     co_return std::move(*reply);
   }
-  facts_ = facts_from(connection.greeting(), clock_.now());
   if (left_no_lease(*reply)) {
     link->left.erase(leavings.token);  // a waiter asks for hours
   } else if (!leavings.token.empty()) {
     link->left[leavings.token] = true;
+    // A grant counts only from a server whose uptime is known (R7). One that was busy for a moment tells it now.
+    if (connection.greeting_was_refused()) {
+      if (auto fault = co_await connection.greet_again(deadline)) {
+        fault->refused = false;  // the script was not
+        co_return unexpected(std::move(*fault));
+      }
+    }
   }
+  facts_ = facts_from(connection.greeting(), clock_.now());
   if (options_.replicas > 0 && needs_replicas(call, *reply)) {
     if (auto fault = co_await missing_replicas(link, deadline)) co_return unexpected(std::move(*fault));
   }

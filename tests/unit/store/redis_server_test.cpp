@@ -11,6 +11,7 @@ constexpr std::string_view held =
     "*10\r\n$4\r\nheld\r\n$2\r\nid\r\n$6\r\nstring\r\n:-1\r\n:0\r\n$0\r\n\r\n:-1\r\n:0\r\n$0\r\n\r\n*8\r\n$2\r\n17\r\n$0\r\n\r\n:0\r\n:"
     "0\r\n:-1\r\n$0\r\n\r\n:0\r\n:0\r\n";
 constexpr std::string_view gone = "*2\r\n$4\r\ngone\r\n:0\r\n";
+constexpr std::string_view busy = "-BUSY Redis is busy running a script.\r\n";
 constexpr std::string_view noscript = "-NOSCRIPT No matching script. Please use EVAL.\r\n";
 
 Resource resource() {
@@ -230,6 +231,40 @@ TEST_F(IntroductionTest, LeavesOpenWhatTheServerDoesNotTell) {
     EXPECT_EQ(facts.run_id, "") << reply;
     EXPECT_FALSE(facts.up) << reply;
   }
+}
+
+TEST_F(IntroductionTest, AsksAgainWhenTheServerWasBusyForAMoment) {
+  drive_.run([this]() -> asio::awaitable<void> {
+    auto vote = start_acquire();
+    Peer peer = co_await fake_.accept();
+    co_await peer.expect(wire("INFO server"));
+    co_await peer.read_command();
+    co_await peer.send(std::string(busy) + std::string(granted));
+    co_await peer.expect(wire("INFO server"));
+    co_await peer.send(info("run_id:abc\r\nuptime_in_seconds:40\r\n"));
+    const AcquireVote answer = co_await vote.get();
+    EXPECT_TRUE(std::holds_alternative<Granted>(answer));
+    EXPECT_EQ(std::get<Granted>(answer).server.run_id, "abc");
+    EXPECT_EQ(std::get<Granted>(answer).server.up, 40s);
+  }());
+}
+
+TEST_F(IntroductionTest, GrantsNothingWhileTheServerIsTooBusyToIntroduceItself) {
+  drive_.run([this]() -> asio::awaitable<void> {
+    auto vote = start_acquire();
+    Peer peer = co_await fake_.accept();
+    co_await peer.expect(wire("INFO server"));
+    co_await peer.read_command();
+    co_await peer.send(std::string(busy) + std::string(granted));
+    co_await peer.expect(wire("INFO server"));
+    co_await peer.send(std::string(busy));
+    const AcquireVote answer = co_await vote.get();
+    EXPECT_TRUE(std::holds_alternative<Fault>(answer));
+    EXPECT_EQ(std::get<Fault>(answer).kind, FaultKind::unavailable);
+    EXPECT_FALSE(std::get<Fault>(answer).refused) << "the lease may be there";
+    server_->take_back(resource(), token());
+    expect_evalsha(co_await peer.read_command(), scripts::release, token());
+  }());
 }
 
 TEST_F(IntroductionTest, AsksAgainOnEveryConnection) {
