@@ -521,6 +521,38 @@ TEST_F(UndoTest, MayNotBeDoneWhenTheServerThatGrantedIsSilent) {
   EXPECT_EQ(not_undone_, 1);
 }
 
+TEST_F(UndoTest, MayNotBeDoneWhenTheConnectionThatWasToDoItDoesNotOpen) {
+  drive_.run([this]() -> asio::awaitable<void> {
+    Peer peer = co_await granted_on_new_connection();
+    auto unanswered = start_inspect();
+    co_await peer.read_command();
+    peer.close();
+    co_await unanswered.get();
+    fake_.stop();
+    server_->take_back(resource(), token(), std::nullopt, [this] { ++not_undone_; });
+    auto refused = start_inspect();
+    co_await refused.get();
+    co_await server_->close(Instant::max());
+  }());
+  EXPECT_EQ(not_undone_, 1);
+}
+
+TEST_F(UndoTest, IsNotLostWithASilentConnectionThatIsGivenUp) {
+  drive_.run([this]() -> asio::awaitable<void> {
+    std::vector<Peer> peers;
+    for (const char digit : std::string_view("012345")) {
+      peers.push_back(co_await late_on_new_connection(token(digit)));
+    }
+    // The first was given up with its attempt on it, so the undo goes over the newest.
+    co_await peers[0].expect_end();
+    server_->take_back(resource(), token('0'), std::nullopt, [this] { ++not_undone_; });
+    expect_evalsha(co_await peers.back().read_command(), scripts::release, token('0'));
+    expect_undo(co_await peers.back().read_command(), token('0'));
+    co_await server_->close(clock_.now());
+  }());
+  EXPECT_EQ(not_undone_, 1) << "nobody knows whether the server read it";
+}
+
 TEST_F(UndoTest, LiesBehindTheAcquireAtAServerThatNeverAnswered) {
   drive_.run([this]() -> asio::awaitable<void> {
     Peer peer = co_await late_on_new_connection();
