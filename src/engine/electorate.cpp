@@ -80,6 +80,12 @@ std::vector<Leftover> Electorate::leftovers() const {
   return all;
 }
 
+bool Electorate::has_leftover(std::size_t server, const Resource& resource, const Token& token) const {
+  return std::ranges::any_of(leftovers_, [&](const auto& leftover) {
+    return leftover->server == server && leftover->resource == resource && leftover->token == token;
+  });
+}
+
 asio::awaitable<void> Electorate::all_cleared() {
   while (!leftovers_.empty()) co_await cleared_->wait_until(Instant::max());
 }

@@ -88,6 +88,10 @@ class Electorate {
   /// What of these is not confirmed yet.
   [[nodiscard]] std::vector<Leftover> leftovers() const;
 
+  /// Whether this lease is still to be released at this server.
+  [[nodiscard]] bool has_leftover(std::size_t server, const Resource& resource,
+                                  const Token& token) const;
+
   /// Waits until there are none.
   asio::awaitable<void> all_cleared();
 

@@ -87,6 +87,8 @@ asio::awaitable<ExtendResult> HeldLease::extend(Ttl ttl, Instant end, bool by_ha
 
   const auto give_back = [&electorate = electorate_, shared = shared_](std::size_t i, const HealRequest& request) {
     if (shared->over) return;
+    // The release of another slot's grant, repeated by token, would take this copy with it.
+    if (electorate.has_leftover(i, request.resource, request.token)) return;
     spawn(electorate.executor(), [&electorate, i, request]() -> asio::awaitable<void> {
       // Whether it worked shows in the next round.
       (void)co_await electorate.server(i).heal(request, electorate.clock().now() + electorate.server_timeout());
