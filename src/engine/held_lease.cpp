@@ -3,6 +3,7 @@
 #include "core/backoff.hpp"
 #include "core/validity.hpp"
 #include "engine/ballot.hpp"
+#include "store/script_votes.hpp"
 
 namespace redlock {
 namespace {
@@ -141,6 +142,7 @@ asio::awaitable<ReleaseResult> HeldLease::release(bool by_hand, Duration keep, I
     ReleaseRequest request{resource_, token_, by_hand, keep};
     request.finished = finished;
     Leftover leftover{i, resource_, token_, t0, t0 + keep};
+    leftover.unread = !fits_into_one_read(resource_);
     if (ttl_) leftover.until = t0 + longest_stay(*ttl_);
     if (ttl_) request.not_undone = [&electorate = electorate_, leftover] { electorate.clear_away(leftover); };
     const auto await = [awaited, i] { (*awaited)[i] = true; };

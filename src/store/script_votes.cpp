@@ -28,6 +28,9 @@ std::string flag(bool value) {
   return value ? "1" : "0";
 }
 
+/// The lock's key, or one made of it, is in an attempt and its undo twenty times; servers read 16 KiB at a time.
+constexpr std::size_t longest_key_for_one_read = 512;
+
 /// Where an acquire has the waiter's id.
 constexpr std::size_t acquire_waiter = 7;
 
@@ -212,6 +215,14 @@ Leavings leavings_of(const ScriptCall& call) {
 
 const std::string& taken_back_by(const ScriptCall& call) {
   return call.arguments.front();
+}
+
+bool fits_into_one_read(const Resource& resource) {
+  return resource.key().size() <= longest_key_for_one_read;
+}
+
+bool fits_into_one_read(const ScriptCall& call) {
+  return call.keys.front().size() <= longest_key_for_one_read;
 }
 
 bool left_no_lease(const Reply& reply) {

@@ -226,11 +226,13 @@ void RedisServer::post_on(Link& link, const ScriptCall& call, const NotUndone& n
   if (carried.empty()) return;
   if (call.script != &scripts::release) return link.connection->post(script_command(call));
 
-  const auto judge = [not_undone, what = carried.mapped(), connection = std::weak_ptr(link.connection)](const Result<Reply, Fault>& reply) {
+  const bool fits = fits_into_one_read(call);
+  const auto judge = [not_undone, what = carried.mapped(), fits, connection = std::weak_ptr(link.connection)](const Result<Reply, Fault>& reply) {
     if (!not_undone || (reply && reply->type != Reply::Type::error)) return;
-    // Unanswered, both lie with the server in this order. What never opened carried nothing of its own.
+    // Unanswered, both lie with the server in this order, and it reads them at once if they are small. What never opened carried nothing
+    // of its own.
     const auto ended = connection.lock();
-    const bool matters = ended && ended->broke_off() && (what.answered || !ended->aborted());
+    const bool matters = ended && ended->broke_off() && (what.answered || !fits || !ended->aborted());
     if (reply || matters || what.inherited) not_undone();
   };
   const auto forgotten = std::make_shared<bool>(false);

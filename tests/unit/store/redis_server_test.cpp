@@ -565,6 +565,36 @@ TEST_F(UndoTest, LiesBehindTheAcquireAtAServerThatNeverAnswered) {
   EXPECT_EQ(not_undone_, 0);
 }
 
+TEST_F(UndoTest, MayBeCutOffFromALongAttempt) {
+  const Resource longest = Resource::from(std::string(Resource::max_bytes, 'k')).value();
+  drive_.run([&, this]() -> asio::awaitable<void> {
+    auto vote = drive_.start(server_->acquire(AcquireRequest{longest, token(), ttl(), {}}, clock_.now() + 1s));
+    Peer peer = co_await fake_.accept();
+    co_await peer.read_command();
+    clock_.advance(1s);
+    co_await vote.get();
+    server_->take_back(longest, token(), std::nullopt, [this] { ++not_undone_; });
+    EXPECT_EQ(not_undone_, 0) << "the connection still carries it";
+    co_await server_->close(clock_.now());
+  }());
+  EXPECT_EQ(not_undone_, 1);
+}
+
+TEST_F(RedisServerTest, TakesNothingOfALongAttemptBackWhereNothingArrived) {
+  const Resource longest = Resource::from(std::string(Resource::max_bytes, 'k')).value();
+  fake_.stop();
+  int not_undone = 0;
+  drive_.run([&, this]() -> asio::awaitable<void> {
+    for (int i = 0; i < 10; ++i) {
+      AcquireRequest request{longest, token(), ttl(), {}};
+      co_await server_->acquire(request, clock_.now() + 1s);
+      server_->take_back(longest, token(), std::nullopt, [&] { ++not_undone; });
+    }
+    co_await server_->close(clock_.now());
+  }());
+  EXPECT_EQ(not_undone, 0);
+}
+
 TEST_F(RedisServerTest, TakesBackOverAnotherConnectionWhatABrokenOneCarried) {
   drive_.run([this]() -> asio::awaitable<void> {
     auto vote = start_acquire();
