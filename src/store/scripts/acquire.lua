@@ -35,7 +35,7 @@ if not (may_enter and is_our_turn(state, time, waiter, ticket, state == 'shared'
   local may_change, is_offered
   if may_enter then
     local first = first_in_line(time)
-    is_offered = first and admits(state, first.mode)
+    is_offered = first and first.called > 0 and admits(state, first.mode)
     may_change = first and first.called > 0 and first.called + CALL_PATIENCE + 1 - time or CALL_PATIENCE
   else
     if seat then call_next(state, time, waiter) end -- without one for us there is none for the first in line

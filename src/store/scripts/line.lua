@@ -6,7 +6,7 @@
 -- lock is taken) and 'look' (show that you are there, or see that the lock's end has changed). Its id begins with a hash of its host and a dot.
 local CALL_PATIENCE = 1000 -- how long somebody who was called may take to come
 local LINE_IDLE = 35000    -- how long the line outlives the last look at least
-local MANY_OF_A_HOST = 64  -- behind so many of one host nobody is looked for who is of another
+local MANY = 64            -- so many in a row are looked through for one that is of another host, or wants more than a seat
 
 local function admits(state, mode)
   return state == 'free' or state == 'shared' and mode ~= 'x'
@@ -88,7 +88,7 @@ local function tell_standbys(rank, host, word, others, time, except)
     return redis.call('ZRANGE', QUEUE, rank, rank)[1]
   end
   local function of_another_host()
-    for _, id in ipairs(redis.call('ZRANGE', QUEUE, rank, rank + MANY_OF_A_HOST)) do
+    for _, id in ipairs(redis.call('ZRANGE', QUEUE, rank, rank + MANY)) do
       if host_of(id) ~= host then return id end
     end
   end
@@ -138,17 +138,18 @@ local function call_next(state, time, except)
   end
 end
 
--- Whether those before us wait for seats only, or there are too many of them to tell. Who wants another thing shows that it is there.
+-- Whether those before us wait for seats only, or there are too many of them to tell: who comes behind all these is not delayed, for they
+-- share the lock with us when it is their turn. Who wants another thing shows that it is there.
 local function only_takers_before(time, comes_before)
   local rank = 0
-  while rank < MANY_OF_A_HOST do
+  while rank < MANY do
     local at = redis.call('ZRANGE', QUEUE, rank, rank, 'WITHSCORES')
     local entry = at[1] and living(at[1], time)
     if not at[1] or entry and not comes_before(entry, tonumber(at[2])) then return true end
     if entry and entry.mode ~= 'n' and call(entry, time, 'look', true) then return false end
     if entry and entry.mode == 'n' then rank = rank + 1 end
   end
-  return false
+  return true
 end
 
 -- Whether nobody who waits comes before us; `id` is '' for somebody who is not in line. Who comes before is called. `beside`: we share the lock

@@ -828,6 +828,23 @@ TEST_F(ScriptsTest, AMuteHolderIsKnownToThoseWhoWait) {
   EXPECT_TRUE(mute_is_seen({}));
 }
 
+TEST_F(ScriptsTest, ALockIsOfferedOnlyWhenTheFirstWasNotified) {
+  const Mode slot{true, 1};
+  const auto wants = [&](char digit, Mode mode, const char* waiter, Ticket ticket) {
+    AcquireRequest wanted{resource_, token(digit), ttl(), somebody(), mode};
+    if (ticket > 0) wanted.entry = LineEntry{waiter, ticket, true, 30s};
+    return drive_.run(server_.acquire(wanted, drive_.soon()));
+  };
+  ASSERT_TRUE(std::holds_alternative<Granted>(wants('a', slot, "", 0)));
+  EXPECT_TRUE(std::holds_alternative<Held>(wants('b', slot, "taker", 1)));
+  EXPECT_TRUE(std::holds_alternative<Held>(wants('c', {}, "writer", 2)));
+  EXPECT_TRUE(std::holds_alternative<Held>(wants('b', slot, "taker", 1)));
+  // The writer is asked whether it is there. The taker, who comes first, was told nothing since it looked.
+  const AcquireVote vote = wants('d', {true, 0}, "", 0);
+  ASSERT_TRUE(std::holds_alternative<Held>(vote));
+  EXPECT_FALSE(std::get<Held>(vote).line.offered);
+}
+
 TEST_F(ScriptsTest, AReadOnlyReplicaGrantsNothing) {
   redis_({"CONFIG", "SET", "replica-serve-stale-data", "yes"});
   redis_({"REPLICAOF", "127.0.0.1", "1"});
