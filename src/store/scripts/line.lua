@@ -4,6 +4,7 @@
 -- often; ends: given up by then unless it looks again; called: when it was called and has not looked since, or 0; since: when it first stood in
 -- line. A waiter listens at its channel for 'go' (come in), 'second' and 'third' (stand by: look in a while), 'stand_down' (no need to, the
 -- lock is taken) and 'look' (show that you are there, or see that the lock's end has changed). Its id begins with a hash of its host and a dot.
+-- Of later formats of the entry two things are certain: the third word is `ends`, and whoever waits understands 'look' (D3).
 local CALL_PATIENCE = 1000 -- how long somebody who was called may take to come
 local LINE_IDLE = 35000    -- how long the line outlives the last look at least
 local MANY = 64            -- so many in a row are looked through for one that is of another host, or wants more than a seat
@@ -12,10 +13,18 @@ local function admits(state, mode)
   return state == 'free' or state == 'shared' and mode ~= 'x'
 end
 
+-- An entry in another format is a newer version's (`opaque`), and not ours to change. It keeps its place until it ends; where it does not
+-- say when, for as long as somebody listens.
+local function opaque_entry(id, stored)
+  local ends = tonumber(string.match(stored, '^%S+ %S+ (%d+)'))
+  return {id = id, mode = 'x', polls = ends ~= nil, ends = ends or math.huge, called = 0, opaque = true}
+end
+
 local function entry_of(id)
   local stored = redis.call('HGET', WAITERS, id)
-  local mode, polls, ends, called, since, record = string.match(stored or '', '^(%a) (%d) (%d+) (%d+) (%d+) (.*)$')
-  if not mode then return nil end
+  if not stored then return nil end
+  local mode, polls, ends, called, since, record = string.match(stored, '^([xsn]) ([01]) (%d+) (%d+) (%d+) (.*)$')
+  if not mode then return opaque_entry(id, stored) end
   return {id = id, mode = mode, polls = polls == '1', ends = tonumber(ends), called = tonumber(called), since = tonumber(since), record = record}
 end
 
@@ -74,6 +83,7 @@ local function call(entry, time, word, polled)
   if entry.called > 0 then return true end
   local heard = hears(entry, word)
   if heard == false then return false end
+  if entry.opaque then return true end
   if heard or polled then
     entry.called = time
     keep_entry(entry)

@@ -845,6 +845,68 @@ TEST_F(ScriptsTest, ALockIsOfferedOnlyWhenTheFirstWasNotified) {
   EXPECT_FALSE(std::get<Held>(vote).line.offered);
 }
 
+/// A waiter in front whose entry has another format than ours, and what becomes of it.
+class NewerEntryTest : public ScriptsTest {
+ protected:
+  static constexpr const char* newer = "0123abcd.7";
+
+  void is_first(std::string entry) {
+    redis_({"ZADD", helper_.queue(), "1", newer});
+    redis_({"HSET", helper_.waiters(), newer, std::move(entry)});
+  }
+  std::string ends_in(Milliseconds span) { return std::to_string((server_time() + span).count()); }
+  std::string entry() { return redis_({"HGET", helper_.waiters(), newer}).text; }
+
+  /// What somebody behind is told.
+  AcquireVote come_behind() {
+    AcquireRequest wanted{resource_, token('b'), ttl(), somebody()};
+    wanted.entry = LineEntry{"me", 2, true, 30s};
+    return drive_.run(server_.acquire(wanted, drive_.soon()));
+  }
+  void expect_kept() {
+    const std::string before = entry();
+    for (int i = 0; i < 2; ++i) {
+      const AcquireVote vote = come_behind();
+      ASSERT_TRUE(std::holds_alternative<Queued>(vote)) << vote.index();
+      EXPECT_TRUE(std::get<Queued>(vote).line.newer);
+      EXPECT_EQ(std::get<Queued>(vote).line.ahead, 1U);
+    }
+    EXPECT_EQ(entry(), before);
+  }
+};
+
+TEST_F(NewerEntryTest, KeepsItsPlaceUntilItEnds) {
+  is_first("xy 7 " + ends_in(30s) + " whatever follows");
+  expect_kept();
+}
+
+TEST_F(NewerEntryTest, IsLeftAloneByReleasesAndByThoseWhoLeave) {
+  acquired(token());
+  is_first("xy 7 " + ends_in(30s) + " whatever follows");
+  const std::string before = entry();
+  EXPECT_TRUE(std::holds_alternative<Released>(release(token())));
+  server_.leave(resource_, "me");
+  inspect();
+  EXPECT_EQ(entry(), before);
+  EXPECT_EQ(redis_({"ZSCORE", helper_.queue(), newer}).text, "1");
+}
+
+TEST_F(NewerEntryTest, IsOverWhenItSaysSo) {
+  is_first("xy 7 " + ends_in(-1ms) + " whatever follows");
+  EXPECT_TRUE(std::holds_alternative<Granted>(come_behind()));
+  EXPECT_EQ(redis_({"ZCARD", helper_.queue()}).integer, 0);
+}
+
+TEST_F(NewerEntryTest, ThatDoesNotSayWhenItEndsLivesAsLongAsSomebodyListens) {
+  is_first("{\"mode\":\"exclusive\"}");
+  EXPECT_FALSE(drive_.run(server_.listen(resource_, newer, [](Call) {}, drive_.soon())).has_value());
+  expect_kept();
+  server_.stop_listening();
+  while (!redis_({"PUBSUB", "CHANNELS"}).elements.empty()) {
+  }
+  EXPECT_TRUE(std::holds_alternative<Granted>(come_behind()));
+}
+
 TEST_F(ScriptsTest, AReadOnlyReplicaGrantsNothing) {
   redis_({"CONFIG", "SET", "replica-serve-stale-data", "yes"});
   redis_({"REPLICAOF", "127.0.0.1", "1"});
