@@ -32,6 +32,7 @@ LineView view_of(const std::vector<const LineWord*>& lines, const std::vector<bo
     if (line->in_line || granted[i]) ++in_line;
     if (line->offered || granted[i]) ++offered;
     if (line->mute) ++mute;
+    view.newer = view.newer || line->newer;
     fewest = std::min(fewest.value_or(line->ahead), line->ahead);
     if (granted[i]) changes.push_back(Duration::zero());
     if (!granted[i] && line->may_change) changes.push_back(*line->may_change);

@@ -24,6 +24,7 @@ struct LineView {
       may_change;  ///< until a quorum of servers may let somebody in without a call: leases end, who was called is passed over
   std::optional<std::size_t> seat;  ///< one that a quorum has free
   bool mute = false;                ///< whoever holds it cannot notify a quorum's waiters when it releases
+  bool newer = false;               ///< somebody of a newer version comes first
   bool offered = false;             ///< a quorum may be had, but the first in line was notified and comes first
 };
 

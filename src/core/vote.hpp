@@ -29,6 +29,7 @@ struct Owner {
   bool supervised = false;                ///< `run` renews it and releases it; nobody else should
   std::optional<Duration> renewed_for{};  ///< the ttl that it is renewed with; zero: nothing renews it; nothing: not known
   std::optional<Finished> finished{};     ///< nobody runs under it any more
+  bool newer = false;                     ///< written by a version with a higher protocol number than ours
 };
 
 /// The lease, ours or foreign, that a server shows under a key.
@@ -74,6 +75,7 @@ struct LineWord {
   std::optional<Duration> may_change;           ///< until somebody may come in without being called; nothing: never by itself
   std::string free_seats;                       ///< a digit for each seat, 1: it is free
   bool offered = false;                         ///< it may be had, and the first in line was told so
+  bool newer = false;                           ///< it may be had, and the first in line is of a newer version than we know
   bool mute = false;                            ///< a holder may not notify anybody when it releases
 };
 

@@ -166,10 +166,6 @@ class Attempt {
       std::optional<Requeue> requeue;
       if (approach_.place != nullptr) requeue.emplace(Requeue{approach_.place->entry(i), order_.mode, order_.owner});
       electorate_.take_back(i, order_.resource, token_, order_.ttl, std::move(requeue));
-      const bool is_silent = vote == nullptr || !is_answer(*vote);
-      if (!is_silent || fits_into_one_read(order_.resource)) continue;
-      const Instant until = electorate_.clock().now() + longest_stay(order_.ttl);
-      electorate_.clear_away({i, order_.resource, token_, until, Instant{}, /*unread=*/true});
     }
     AttemptFailure failure{};
     failure.why = why;

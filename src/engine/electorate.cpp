@@ -1,11 +1,13 @@
 #include "engine/electorate.hpp"
 
 #include <algorithm>
+#include <iterator>
 
 #include "core/backoff.hpp"
 #include "core/decision.hpp"
 #include "core/validity.hpp"
 #include "engine/ballot.hpp"
+#include "store/script_votes.hpp"
 #include "support/spawn.hpp"
 
 namespace redlock {
@@ -13,9 +15,6 @@ namespace {
 
 /// How much slower than the quorum a server may be and still hear what it was asked. Long for a network, short for a person.
 constexpr Milliseconds straggler_time{100};
-
-/// The lock's key, or one made of it, is in an attempt and its undo twenty times; servers read 16 KiB at a time.
-constexpr std::size_t longest_key_for_one_read = 512;
 
 /// How long a server that answers on one connection may take to read what lay on another before: many turns of its event loop.
 constexpr Milliseconds reading_time{1000};
@@ -36,10 +35,6 @@ Electorate::Electorate(asio::any_io_executor executor, const Clock& clock, Rando
       server_timeout_(server_timeout),
       restart_guard_(servers_.size() < smallest_guarded ? Duration::zero() : restart_guard) {}
 
-bool fits_into_one_read(const Resource& resource) {
-  return resource.key().size() <= longest_key_for_one_read;
-}
-
 std::vector<std::string> Electorate::names() const {
   std::vector<std::string> names;
   for (const auto& server : servers_) names.push_back(server->name());
@@ -47,37 +42,68 @@ std::vector<std::string> Electorate::names() const {
 }
 
 void Electorate::take_back(std::size_t server, const Resource& resource, const Token& token, Ttl ttl, std::optional<Requeue> requeue) {
-  const Leftover leftover{server, resource, token, clock_.now() + longest_stay(ttl)};
+  Leftover leftover{server, resource, token, clock_.now() + longest_stay(ttl)};
+  leftover.unread = !fits_into_one_read(resource);
   servers_[server]->take_back(resource, token, std::move(requeue), [this, leftover] { clear_away(leftover); });
 }
 
 void Electorate::clear_away(Leftover leftover) {
-  leftovers_.push_back(std::make_shared<const Leftover>(std::move(leftover)));
-  spawn(executor_, [this, added = leftovers_.back()] { return release_again(added); });
+  const Leftovers others = leftovers_of(leftover.server, leftover.resource);
+  for (const auto& same : others) {
+    if (same->token != leftover.token) continue;
+    same->until = std::max(same->until, leftover.until);
+    same->keep_until = std::max(same->keep_until, leftover.keep_until);
+    same->unread = true;  // the release that is under way may be too early for what is new
+    return;
+  }
+  leftovers_.push_back(std::make_shared<Leftover>(leftover));
+  if (!others.empty()) return;
+  spawn(executor_, [this, server = leftover.server, resource = leftover.resource] { return release_again(server, resource); });
 }
 
-asio::awaitable<void> Electorate::release_again(std::shared_ptr<const Leftover> leftover) {
-  bool once_more = leftover->unread;
+asio::awaitable<void> Electorate::release_again(std::size_t server, Resource resource) {
   Duration delay = unavailable_delay(0, random_());
-  for (unsigned k = 1; clock_.now() < leftover->until; ++k) {
-    co_await sleep_until(clock_, std::min(leftover->until, clock_.now() + delay));
-    if (closing_) co_return;  // and it stays in the list
-    ReleaseRequest request{leftover->resource, leftover->token};
-    request.keep = std::max(Duration::zero(), leftover->keep_until - clock_.now());
-    const ReleaseVote vote = co_await servers_[leftover->server]->release(request, clock_.now() + server_timeout_);
-    if (closing_ && !is_final(vote)) co_return;
-    if (is_final(vote) && !std::exchange(once_more, false)) break;
+  for (unsigned k = 1;; ++k) {
+    co_await sleep_until(clock_, clock_.now() + delay);
+    if (closing_) co_return;  // and they stay in the list
     delay = unavailable_delay(k, random_());
-    if (is_final(vote)) delay = reading_time;
+
+    const Leftovers left = leftovers_of(server, resource);
+    for (const auto& leftover : left) {
+      if (clock_.now() < leftover->until) {
+        ReleaseRequest request{resource, leftover->token};
+        request.keep = std::max(Duration::zero(), leftover->keep_until - clock_.now());
+        const ReleaseVote vote = co_await servers_[server]->release(request, clock_.now() + server_timeout_);
+        if (closing_ && !is_final(vote)) co_return;
+        if (!is_final(vote)) break;  // the others would get no answer either
+        if (std::exchange(leftover->unread, false)) {
+          delay = reading_time;
+          continue;
+        }
+      }
+      std::erase(leftovers_, leftover);
+      cleared_->ring();
+    }
+    if (leftovers_of(server, resource).empty()) co_return;
   }
-  std::erase(leftovers_, leftover);
-  cleared_->ring();
+}
+
+Electorate::Leftovers Electorate::leftovers_of(std::size_t server, const Resource& resource) const {
+  Leftovers some;
+  std::ranges::copy_if(leftovers_, std::back_inserter(some), [&](const auto& leftover) {
+    return leftover->server == server && leftover->resource == resource;
+  });
+  return some;
 }
 
 std::vector<Leftover> Electorate::leftovers() const {
   std::vector<Leftover> all;
   for (const auto& leftover : leftovers_) all.push_back(*leftover);
   return all;
+}
+
+bool Electorate::has_leftover(std::size_t server, const Resource& resource, const Token& token) const {
+  return std::ranges::any_of(leftovers_of(server, resource), [&](const auto& leftover) { return leftover->token == token; });
 }
 
 asio::awaitable<void> Electorate::all_cleared() {

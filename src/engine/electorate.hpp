@@ -34,10 +34,6 @@ struct Leftover {
   bool unread = false;   ///< what asked for it may be read there later than a release on another connection
 };
 
-/// Whether an attempt on it and its undo fit into one read of a server, with the login before them. Then a server that was silent reads
-/// both, or neither, whatever became of us (decision 0075).
-bool fits_into_one_read(const Resource& resource);
-
 /// How long to wait at the end for servers that have not answered.
 enum class Farewell {
   brief,    ///< not at all: the kernel has what was sent
@@ -82,11 +78,16 @@ class Electorate {
   /// Undoes an attempt at one server (see LockServer::take_back), again and again if need be.
   void take_back(std::size_t server, const Resource& resource, const Token& token, Ttl ttl, std::optional<Requeue> requeue = std::nullopt);
 
-  /// Releases it in the background, with back-off, until the server confirms it or `until` has come (R3).
+  /// Releases it in the background, with back-off, until the server confirms it or `until` has come (R3). Leases of one lock go one after
+  /// the other, so a silent server has one such question at a time, however many attempts failed.
   void clear_away(Leftover leftover);
 
   /// What of these is not confirmed yet.
   [[nodiscard]] std::vector<Leftover> leftovers() const;
+
+  /// Whether this lease is still to be released at this server.
+  [[nodiscard]] bool has_leftover(std::size_t server, const Resource& resource,
+                                  const Token& token) const;
 
   /// Waits until there are none.
   asio::awaitable<void> all_cleared();
@@ -102,7 +103,11 @@ class Electorate {
   asio::awaitable<void> close(Farewell farewell);
 
  private:
-  asio::awaitable<void> release_again(std::shared_ptr<const Leftover> leftover);
+  asio::awaitable<void> release_again(std::size_t server, Resource resource);
+
+  using Leftovers = std::vector<std::shared_ptr<Leftover>>;
+  [[nodiscard]] Leftovers leftovers_of(std::size_t server, const Resource& resource) const;
+
 
   asio::any_io_executor executor_;
   const Clock& clock_;
@@ -111,7 +116,7 @@ class Electorate {
   std::vector<bool> answered_;
   std::vector<bool> ever_answered_;
   std::unique_ptr<Bell> answer_;  ///< rung at each; for close()
-  std::vector<std::shared_ptr<const Leftover>> leftovers_;
+  Leftovers leftovers_;
   std::unique_ptr<Bell> cleared_;  ///< rung when one is gone
   bool closing_ = false;
   std::vector<std::optional<Fault>> faults_;

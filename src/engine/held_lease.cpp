@@ -3,6 +3,7 @@
 #include "core/backoff.hpp"
 #include "core/validity.hpp"
 #include "engine/ballot.hpp"
+#include "store/script_votes.hpp"
 
 namespace redlock {
 namespace {
@@ -87,6 +88,8 @@ asio::awaitable<ExtendResult> HeldLease::extend(Ttl ttl, Instant end, bool by_ha
 
   const auto give_back = [&electorate = electorate_, shared = shared_](std::size_t i, const HealRequest& request) {
     if (shared->over) return;
+    // The release of another slot's grant, repeated by token, would take this copy with it.
+    if (electorate.has_leftover(i, request.resource, request.token)) return;
     spawn(electorate.executor(), [&electorate, i, request]() -> asio::awaitable<void> {
       // Whether it worked shows in the next round.
       (void)co_await electorate.server(i).heal(request, electorate.clock().now() + electorate.server_timeout());
@@ -139,6 +142,7 @@ asio::awaitable<ReleaseResult> HeldLease::release(bool by_hand, Duration keep, I
     ReleaseRequest request{resource_, token_, by_hand, keep};
     request.finished = finished;
     Leftover leftover{i, resource_, token_, t0, t0 + keep};
+    leftover.unread = !fits_into_one_read(resource_);
     if (ttl_) leftover.until = t0 + longest_stay(*ttl_);
     if (ttl_) request.not_undone = [&electorate = electorate_, leftover] { electorate.clear_away(leftover); };
     const auto await = [awaited, i] { (*awaited)[i] = true; };

@@ -118,7 +118,8 @@ std::string keys_text(const std::vector<Resource>& resources) {
 
 std::string held_text(const Holder& holder) {
   if (holder.owner && holder.owner->finished) return kept_text(*holder.owner, *holder.owner->finished, holder.remaining);
-  return "held by " + holder_text(holder);
+  const bool is_newer = holder.owner && holder.owner->newer;
+  return "held by " + holder_text(holder) + (is_newer ? "; a newer version holds it: upgrade redlock-cli" : "");
 }
 
 std::string key_option(const Resource& resource) {
@@ -152,6 +153,7 @@ std::string failure_text(const Resource& resource, const AttemptFailure& failure
     case Why::maybe_busy:
     case Why::split:
       if (failure.holder) return held_text(*failure.holder) + breaking_advice(resource, failure.holder);
+      if (failure.line.newer) return "a newer version waits for it and comes first: upgrade redlock-cli";
       return failure.why == Why::busy ? "others wait for it and come first" : "others try to take it at the same time";
     case Why::unavailable:
       return fmt::format("no quorum: {} of {} servers must answer{}{}", quorum_of(servers), servers, faults.empty() ? "" : "; ", faults);

@@ -12,7 +12,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr int protocol_number = 1;
+constexpr unsigned protocol_number = 1;
 
 /// What fits in a pid_t.
 constexpr std::uint64_t max_pid = std::numeric_limits<std::int32_t>::max();
@@ -69,6 +69,7 @@ std::optional<Owner> decode_owner(std::string_view record) {
   const Json parsed = Json::parse(record, nullptr, /*allow_exceptions=*/false);
   if (!parsed.is_object()) return std::nullopt;
   Owner owner;
+  owner.newer = number_field(parsed, "v", std::numeric_limits<std::uint64_t>::max()).value_or(0) > protocol_number;
   owner.host = text_field(parsed, "host");
   owner.user = text_field(parsed, "user");
   owner.command = text_field(parsed, "command");

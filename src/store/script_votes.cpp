@@ -28,6 +28,9 @@ std::string flag(bool value) {
   return value ? "1" : "0";
 }
 
+/// The lock's key, or one made of it, is in an attempt and its undo twenty times; servers read 16 KiB at a time.
+constexpr std::size_t longest_key_for_one_read = 512;
+
 /// Where an acquire has the waiter's id.
 constexpr std::size_t acquire_waiter = 7;
 
@@ -125,7 +128,8 @@ std::optional<std::size_t> seat_of(const Reply& reply) {
   return static_cast<std::size_t>(reply.integer);
 }
 
-/// {time, largest ticket or '', ahead, in line, ms until something may change, free seats, offered, mute}: see acquire.lua.
+/// {time, largest ticket or '', ahead, in line, ms until something may change, free seats, offered (2: to a newer version), mute}: see
+/// acquire.lua.
 std::optional<LineWord> line_of(const Reply& reply) {
   const auto& part = reply.elements;
   if (reply.type != Type::array || !has_form(part, {Type::text, Type::text, Type::integer, Type::integer, Type::integer, Type::text, Type::integer, Type::integer})) {
@@ -141,7 +145,8 @@ std::optional<LineWord> line_of(const Reply& reply) {
   line.was_in_line = part[3].integer > 1;
   if (part[4].integer >= 0) line.may_change = from_wire(part[4].integer);
   line.free_seats = part[5].text.substr(0, Mode::most_seats);
-  line.offered = part[6].integer > 0;
+  line.offered = part[6].integer == 1;
+  line.newer = part[6].integer == 2;
   line.mute = part[7].integer > 0;
   return line;
 }
@@ -212,6 +217,14 @@ Leavings leavings_of(const ScriptCall& call) {
 
 const std::string& taken_back_by(const ScriptCall& call) {
   return call.arguments.front();
+}
+
+bool fits_into_one_read(const Resource& resource) {
+  return resource.key().size() <= longest_key_for_one_read;
+}
+
+bool fits_into_one_read(const ScriptCall& call) {
+  return call.keys.front().size() <= longest_key_for_one_read;
 }
 
 bool left_no_lease(const Reply& reply) {

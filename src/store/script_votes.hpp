@@ -38,6 +38,11 @@ const std::string& taken_back_by(const ScriptCall& call);
 /// Whether this release leaves the key there for a while (ReleaseRequest::keep).
 bool keeps_the_key(const ScriptCall& call);
 
+/// Whether an attempt on it and its undo fit into one read of a server, with the login before them. Then a server that was silent reads
+/// both, or neither, whatever became of us (decision 0075).
+bool fits_into_one_read(const Resource& resource);
+bool fits_into_one_read(const ScriptCall& call);
+
 /// Whether the reply to an acquire or a heal says that the server has no lease of this token.
 bool left_no_lease(const Reply& reply);
 

@@ -35,6 +35,7 @@ Connection::Connection(asio::any_io_executor executor, const Clock& clock, std::
       progress_(clock.make_bell()),
       login_replies_left_(login.size()),
       asks_role_(demands_master),
+      greeting_command_(greeting),
       greets_(greeting.has_value()) {
   for (const Command& command : login) enqueue(command, std::make_shared<Open>());
   if (demands_master) enqueue({"ROLE"}, std::make_shared<Open>());
@@ -66,6 +67,19 @@ asio::awaitable<Result<Reply, Fault>> Connection::request(Command command, Reply
   const std::string awaited(transport_->awaited());
   if (!owed_) abort();  // nothing was sent yet, so nothing needs to be taken back but what an earlier connection did
   co_return unexpected(Fault{FaultKind::silent, "no " + awaited + " within " + span});
+}
+
+bool Connection::greeting_was_refused() const {
+  if (!greeting_ || greeting_->reply.type != Reply::Type::error) return false;
+  return fault_of_error(greeting_->reply.text).refused;
+}
+
+asio::awaitable<std::optional<Fault>> Connection::greet_again(Instant deadline) {
+  auto reply = co_await request(*greeting_command_, ReplyLimits{}, deadline);
+  if (!reply) co_return reply.error();
+  greeting_ = Greeting{std::move(*reply), clock_.now()};
+  if (greeting_was_refused()) co_return fault_of_error(greeting_->reply.text);
+  co_return std::nullopt;
 }
 
 void Connection::post(const Command& command, Answered answered) {

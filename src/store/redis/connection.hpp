@@ -74,6 +74,12 @@ class Connection : public std::enable_shared_from_this<Connection> {
   /// Nothing before it came. It is there when the answer to anything that was requested is.
   [[nodiscard]] const std::optional<Greeting>& greeting() const noexcept { return greeting_; }
 
+  /// Whether the server refused the greeting for the moment (BUSY and the like).
+  [[nodiscard]] bool greeting_was_refused() const;
+
+  /// Puts the greeting again, behind everything else, and keeps the answer. -> why there is none
+  asio::awaitable<std::optional<Fault>> greet_again(Instant deadline);
+
   /// See LockServer::close. `answered`: end the sending half only when everything is answered. A server drops what it has not read when a
   /// client that it lets wait ends.
   asio::awaitable<void> close(Instant deadline, bool answered = false);
@@ -109,7 +115,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
   std::unique_ptr<Bell> progress_;  ///< rung when it opened, when something was written, and at the end; for close()
   std::size_t login_replies_left_;
   bool asks_role_;  ///< the answer to ROLE is still to come
-  bool greets_;     ///< the answer to the greeting is still to come
+  std::optional<Command> greeting_command_;
+  bool greets_;  ///< the answer to the greeting is still to come
   std::optional<Greeting> greeting_;
   bool connected_ = false;
   bool late_ = false;

@@ -148,8 +148,8 @@ asio::awaitable<Result<Reply, Fault>> RedisServer::ask_once(ScriptCall call, boo
   const std::shared_ptr<Link> link = usable_link(deadline);
   Connection& connection = *link->connection;
   const Leavings leavings = leavings_of(call);
-  if (!leavings.token.empty()) link->left[leavings.token] = false;
-  if (!leavings.waiter.empty()) link->left[leavings.waiter] = true;
+  if (!leavings.token.empty()) link->left[leavings.token] = Carried{};
+  if (!leavings.waiter.empty()) link->left[leavings.waiter] = Carried{/*answered=*/true};
   if (call.script == &scripts::release) link->left.erase(taken_back_by(call));
   auto reply = co_await run_script(link, call, asking, deadline);
   if (!reply) co_return unexpected(reply.error());
@@ -166,12 +166,19 @@ asio::awaitable<Result<Reply, Fault>> RedisServer::ask_once(ScriptCall call, boo
     if (fault_of_error(reply->text).refused) link->left.erase(leavings.token);
     co_return std::move(*reply);
   }
-  facts_ = facts_from(connection.greeting(), clock_.now());
   if (left_no_lease(*reply)) {
     link->left.erase(leavings.token);  // a waiter asks for hours
   } else if (!leavings.token.empty()) {
-    link->left[leavings.token] = true;
+    link->left[leavings.token] = Carried{/*answered=*/true};
+    // A grant counts only from a server whose uptime is known (R7). One that was busy for a moment tells it now.
+    if (connection.greeting_was_refused()) {
+      if (auto fault = co_await connection.greet_again(deadline)) {
+        fault->refused = false;  // the script was not
+        co_return unexpected(std::move(*fault));
+      }
+    }
   }
+  facts_ = facts_from(connection.greeting(), clock_.now());
   if (options_.replicas > 0 && needs_replicas(call, *reply)) {
     if (auto fault = co_await missing_replicas(link, deadline)) co_return unexpected(std::move(*fault));
   }
@@ -208,7 +215,7 @@ void RedisServer::post_to_late(ScriptCall call, bool only_unanswered, NotUndone 
   retire_unusable();
   for (const auto& link : late_) {
     const auto carried = link->left.find(taken_back_by(call));
-    if (carried == link->left.end() || (only_unanswered && carried->second)) continue;
+    if (carried == link->left.end() || (only_unanswered && carried->second.answered)) continue;
     if (!link->connection->broken()) post_on(*link, call, not_undone);
   }
 }
@@ -219,13 +226,14 @@ void RedisServer::post_on(Link& link, const ScriptCall& call, const NotUndone& n
   if (carried.empty()) return;
   if (call.script != &scripts::release) return link.connection->post(script_command(call));
 
-  const bool was_answered = carried.mapped();
-  const auto judge = [not_undone, was_answered, connection = std::weak_ptr(link.connection)](const Result<Reply, Fault>& reply) {
+  const bool fits = fits_into_one_read(call);
+  const auto judge = [not_undone, what = carried.mapped(), fits, connection = std::weak_ptr(link.connection)](const Result<Reply, Fault>& reply) {
     if (!not_undone || (reply && reply->type != Reply::Type::error)) return;
-    // Unanswered, both lie with the server in this order. What never opened carried nothing.
+    // Unanswered, both lie with the server in this order, and it reads them at once if they are small. What never opened carried nothing
+    // of its own.
     const auto ended = connection.lock();
-    const bool matters = ended && ended->broke_off() && (was_answered || !ended->aborted());
-    if (reply || matters) not_undone();
+    const bool matters = ended && ended->broke_off() && (what.answered || !fits || !ended->aborted());
+    if (reply || matters || what.inherited) not_undone();
   };
   const auto forgotten = std::make_shared<bool>(false);
   link.connection->post(script_command(call), [judge, forgotten](const Result<Reply, Fault>& reply) {
@@ -388,15 +396,20 @@ asio::awaitable<void> RedisServer::close(Instant deadline) {
   }
 }
 
+void RedisServer::Link::inherit(Link& from) {
+  for (auto& [what, carried] : from.left) carried.inherited = true;
+  left.merge(from.left);
+}
+
 std::shared_ptr<RedisServer::Link> RedisServer::usable_link(Instant deadline) {
   retire_unusable();
   if (!current_) current_ = connect(deadline);
   std::erase_if(late_, [this](const auto& link) {
-    if (link->connection->broke_off()) current_->left.merge(link->left);
+    if (link->connection->broke_off()) current_->inherit(*link);
     return link->connection->broken();
   });
   if (late_.size() > most_late_connections) {
-    current_->left.merge(late_.front()->left);
+    current_->inherit(*late_.front());
     late_.front()->connection->abort();
     late_.pop_front();
   }

@@ -57,12 +57,21 @@ class RedisServer final : public ScriptedServer {
   asio::awaitable<ScriptReply> call(ScriptCall call, Instant deadline) override;
 
  private:
+  /// Something that may be at the server and was not taken back (see Leavings).
+  struct Carried {
+    bool answered = false;   ///< the server answered what brought it
+    bool inherited = false;  ///< another connection brought it, which has ended
+  };
+
   /// A connection and what was done on it.
   struct Link {
     std::shared_ptr<Connection> connection;
-    bool waits = false;                ///< it may be blocked in a WAIT: what is sent behind is read only after that,
-    Instant waits_until;               ///< and that is over by then
-    std::map<std::string, bool> left;  ///< what it carried that may be there and was not taken back (see Leavings); whether answered
+    bool waits = false;   ///< it may be blocked in a WAIT: what is sent behind is read only after that,
+    Instant waits_until;  ///< and that is over by then
+    std::map<std::string, Carried> left;
+
+    /// Takes over what an ended connection left; this one is to take it back.
+    void inherit(Link& from);
   };
 
   asio::awaitable<Result<Reply, Fault>> ask_once(ScriptCall call, bool asking, Instant deadline);

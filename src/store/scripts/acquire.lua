@@ -5,7 +5,7 @@
 -- -> {'granted', fence, id, seat or -1, line} | {'held', …, line} | {'queued', line}: it may be had, but others come first
 --    | {'duplicate'} when this very token has it already | an error
 --    line: {time, largest ticket or '', how many are before us, whether we are in line (2: were before), ms until something may change by itself
---           or -1, free seats, whether it may be had and the first in line was told so, whether a holder is mute}
+--           or -1, free seats, whether it may be had and the first in line was told so (2: it is a newer version's), whether a holder is mute}
 local token, ttl, mode = ARGV[1], tonumber(ARGV[2]), ARGV[5]
 local limit, waiter, ticket = tonumber(ARGV[6]), ARGV[8], tonumber(ARGV[9])
 local id, time = redis.sha1hex(token), now()
@@ -21,29 +21,29 @@ if limit > 0 then
 end
 
 local was_in_line = false
-local function line(may_change, is_offered)
+local function line(may_change, offered)
   local largest = redis.call('ZRANGE', QUEUE, -1, -1, 'WITHSCORES')[2]
   local rank = waiter ~= '' and redis.call('ZRANK', QUEUE, waiter)
   return {decimal(time), largest or '', rank or redis.call('ZCARD', QUEUE), rank and (was_in_line and 2 or 1) or 0, may_change, free,
-    is_offered and 1 or 0,
+    offered or 0,
     redis.pcall('HGET', OWNER, 'mute') == '1' and 1 or 0}
 end
 
 local may_enter = admits(state, mode) and seat
 if not (may_enter and is_our_turn(state, time, waiter, ticket, state == 'shared' and limit == 0)) then
   if waiter ~= '' then was_in_line = enqueue(waiter, ticket, limit > 0 and 'n' or mode, ARGV[10], tonumber(ARGV[11]), ARGV[4], time) end
-  local may_change, is_offered
+  local may_change, offered
   if may_enter then
     local first = first_in_line(time)
-    is_offered = first and admits(state, first.mode)
+    offered = first and (first.opaque and 2 or first.called > 0 and admits(state, first.mode) and 1) or 0
     may_change = first and first.called > 0 and first.called + CALL_PATIENCE + 1 - time or CALL_PATIENCE
   else
     if seat then call_next(state, time, waiter) end -- without one for us there is none for the first in line
     may_change = first_end and state == 'shared' and first_end - time or left(time)
   end
-  if state == 'free' then return {'queued', line(may_change, is_offered)} end
+  if state == 'free' then return {'queued', line(may_change, offered)} end
   local refusal = describe('held', value, type_name, time)
-  refusal[10] = line(may_change, is_offered)
+  refusal[10] = line(may_change, offered)
   return refusal
 end
 

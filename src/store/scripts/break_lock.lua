@@ -15,14 +15,11 @@ local broken = state == 'shared' and redis.call('ZRANGE', READERS, 0, -1) or {ho
 redis.call('DEL', LOCK)
 if state == 'shared' then redis.call('DEL', READERS, SHARES, SEATS) end
 if holder[5] == 1 then
+  -- Processes that keep these leases learn who broke them, and why.
+  local tombstones = {'!' .. ARGV[2]}
+  for i, id in ipairs(broken) do tombstones[i + 1] = 'broken:' .. id end
+  leave_tombstones(tombstones, holder[4], time)
   redis.pcall('DEL', OWNER)
-  -- Processes that keep these leases learn who broke them, and why (R9).
-  local ends = decimal(time + holder[4])
-  redis.pcall('ZREMRANGEBYSCORE', RELEASED, '-inf', decimal(time))
-  redis.pcall('ZADD', RELEASED, ends, '!' .. ARGV[2])
-  for _, id in ipairs(broken) do redis.pcall('ZADD', RELEASED, ends, 'broken:' .. id) end
-  local kept = redis.pcall('PTTL', RELEASED)
-  if type(kept) == 'number' and kept < holder[4] then redis.pcall('PEXPIRE', RELEASED, decimal(holder[4])) end
 end
 call_next('free', time)
 return holder

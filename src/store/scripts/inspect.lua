@@ -10,7 +10,7 @@ if not state then return value end
 local waiters = {}
 for _, id in ipairs(redis.call('ZRANGE', QUEUE, 0, MOST - 1)) do
   local entry = entry_of(id)
-  if not is_over(entry, time) then waiters[#waiters + 1] = {entry.mode, math.max(0, time - entry.since), entry.record} end
+  if not is_over(entry, time) and not entry.opaque then waiters[#waiters + 1] = {entry.mode, math.max(0, time - entry.since), entry.record} end
 end
 local shares = {}
 if state == 'shared' then

@@ -4,18 +4,27 @@
 -- often; ends: given up by then unless it looks again; called: when it was called and has not looked since, or 0; since: when it first stood in
 -- line. A waiter listens at its channel for 'go' (come in), 'second' and 'third' (stand by: look in a while), 'stand_down' (no need to, the
 -- lock is taken) and 'look' (show that you are there, or see that the lock's end has changed). Its id begins with a hash of its host and a dot.
+-- Of later formats of the entry two things are certain: the third word is `ends`, and whoever waits understands 'look' (D3).
 local CALL_PATIENCE = 1000 -- how long somebody who was called may take to come
 local LINE_IDLE = 35000    -- how long the line outlives the last look at least
-local MANY_OF_A_HOST = 64  -- behind so many of one host nobody is looked for who is of another
+local MANY = 64            -- so many in a row are looked through for one that is of another host, or wants more than a seat
 
 local function admits(state, mode)
   return state == 'free' or state == 'shared' and mode ~= 'x'
 end
 
+-- An entry in another format is a newer version's (`opaque`), and not ours to change. It keeps its place until it ends; where it does not
+-- say when, for as long as somebody listens.
+local function opaque_entry(id, stored)
+  local ends = tonumber(string.match(stored, '^%S+ %S+ (%d+)'))
+  return {id = id, mode = 'x', polls = ends ~= nil, ends = ends or math.huge, called = 0, opaque = true}
+end
+
 local function entry_of(id)
   local stored = redis.call('HGET', WAITERS, id)
-  local mode, polls, ends, called, since, record = string.match(stored or '', '^(%a) (%d) (%d+) (%d+) (%d+) (.*)$')
-  if not mode then return nil end
+  if not stored then return nil end
+  local mode, polls, ends, called, since, record = string.match(stored, '^([xsn]) ([01]) (%d+) (%d+) (%d+) (.*)$')
+  if not mode then return opaque_entry(id, stored) end
   return {id = id, mode = mode, polls = polls == '1', ends = tonumber(ends), called = tonumber(called), since = tonumber(since), record = record}
 end
 
@@ -74,6 +83,7 @@ local function call(entry, time, word, polled)
   if entry.called > 0 then return true end
   local heard = hears(entry, word)
   if heard == false then return false end
+  if entry.opaque then return true end
   if heard or polled then
     entry.called = time
     keep_entry(entry)
@@ -88,7 +98,7 @@ local function tell_standbys(rank, host, word, others, time, except)
     return redis.call('ZRANGE', QUEUE, rank, rank)[1]
   end
   local function of_another_host()
-    for _, id in ipairs(redis.call('ZRANGE', QUEUE, rank, rank + MANY_OF_A_HOST)) do
+    for _, id in ipairs(redis.call('ZRANGE', QUEUE, rank, rank + MANY)) do
       if host_of(id) ~= host then return id end
     end
   end
@@ -138,17 +148,18 @@ local function call_next(state, time, except)
   end
 end
 
--- Whether those before us wait for seats only, or there are too many of them to tell. Who wants another thing shows that it is there.
+-- Whether those before us wait for seats only, or there are too many of them to tell: who comes behind all these is not delayed, for they
+-- share the lock with us when it is their turn. Who wants another thing shows that it is there.
 local function only_takers_before(time, comes_before)
   local rank = 0
-  while rank < MANY_OF_A_HOST do
+  while rank < MANY do
     local at = redis.call('ZRANGE', QUEUE, rank, rank, 'WITHSCORES')
     local entry = at[1] and living(at[1], time)
     if not at[1] or entry and not comes_before(entry, tonumber(at[2])) then return true end
     if entry and entry.mode ~= 'n' and call(entry, time, 'look', true) then return false end
     if entry and entry.mode == 'n' then rank = rank + 1 end
   end
-  return false
+  return true
 end
 
 -- Whether nobody who waits comes before us; `id` is '' for somebody who is not in line. Who comes before is called. `beside`: we share the lock

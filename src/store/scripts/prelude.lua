@@ -21,6 +21,7 @@ local LOCK, FENCE, OWNER, RELEASED, READERS, SHARES, SEATS, QUEUE, WAITERS =
 local SHARED = 'redlock:shared'
 local MAX_FENCE = 4503599627370496 -- 2^52: beyond it a Lua number does not hold every integer
 local FENCE_IDLE = 2592000000      -- 30 days: how long the counter outlives the last lease
+local TOMBSTONE_LIFE = 35000       -- of a lease whose end nobody knows: more than a ttl of 30 s
 
 local function now()
   local time = redis.call('TIME')
@@ -107,6 +108,17 @@ local function breaker_of(id)
   if type(ends) ~= 'string' then return nil end
   local first = redis.pcall('ZRANGEBYSCORE', RELEASED, ends, ends, 'LIMIT', 0, 1)[1]
   return string.match(first or '', '^!(.*)$') or ''
+end
+
+-- Leaves tombstones for as long as the lease would have lasted: a process that keeps it learns what became of it (R9). Somebody may have
+-- taken the lock's expiry away; then it is the record's. To be called before that is deleted.
+local function leave_tombstones(members, rest, time)
+  local life = rest > 0 and rest or OWNER and redis.call('PTTL', OWNER) or 0
+  if life <= 0 then life = TOMBSTONE_LIFE end
+  redis.pcall('ZREMRANGEBYSCORE', RELEASED, '-inf', decimal(time))
+  for _, member in ipairs(members) do redis.pcall('ZADD', RELEASED, decimal(time + life), member) end
+  local kept = redis.pcall('PTTL', RELEASED)
+  if type(kept) == 'number' and kept < life then redis.pcall('PEXPIRE', RELEASED, decimal(life)) end
 end
 
 -- The reply to somebody whose lease is not here: {'gone', 1} when it was released by hand, whoever came after; else who holds it, or

@@ -34,19 +34,14 @@ if keep > 0 then
   return {'released'}
 end
 
+-- A process that keeps this lease learns that it was released, not lost.
+if by_hand then leave_tombstones({id}, rest, time) end
 if how == 'exclusive' then
   redis.call('DEL', LOCK)
   if owned then redis.pcall('DEL', OWNER) end
 else
   forget_share(id)
   bound_shares(time)
-end
-if by_hand and rest > 0 then
-  -- A process that keeps this lease learns that it was released, not lost (R9).
-  redis.pcall('ZREMRANGEBYSCORE', RELEASED, '-inf', decimal(time))
-  redis.pcall('ZADD', RELEASED, decimal(time + rest), id)
-  local kept = redis.pcall('PTTL', RELEASED)
-  if type(kept) == 'number' and kept < rest then redis.pcall('PEXPIRE', RELEASED, decimal(rest)) end
 end
 call_next((standing(time)), time, waiter)
 return {'released'}

@@ -732,6 +732,27 @@ TEST(Seats, ThatSomebodyWaitsForAreNotInAReadersWay) {
   EXPECT_EQ(crowd.served, (std::vector<std::size_t>{0, 3}));
 }
 
+TEST(Seats, ThatManyWaitForAreNotInAReadersWay) {
+  constexpr WaitPolicy once{.wait = 0s, .unavailable_wait = 0s, .retry_delay = 100ms};
+  Crowd crowd(1);
+  crowd.come(70, {true, 1});
+  crowd.comes(once, shared);
+  crowd.world.settle_for(1500ms);
+  EXPECT_EQ(crowd.served, (std::vector<std::size_t>{0, 70}));
+  // Readers pass a writer only while so many have their turn before it.
+  crowd.come(1);
+  crowd.comes(once, shared);
+  crowd.world.settle_for(1500ms);
+  EXPECT_EQ(crowd.served.back(), 72U);
+  for (std::size_t i = 0; i < 10; ++i) {
+    crowd.releases(crowd.member(i));
+    crowd.world.settle_for(100ms);
+  }
+  Crowd::Member& late = crowd.comes(once, shared);
+  crowd.world.settle_for(1500ms);
+  EXPECT_TRUE(late.ended);
+}
+
 TEST(Seats, StandBesideReadersAndKeepAWriterOut) {
   Crowd crowd(1);
   crowd.come(1, {true, 1});

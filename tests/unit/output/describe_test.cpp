@@ -85,6 +85,22 @@ TEST(HeldText, OfAKeptLeaseGivesTheTimeOfDay) {
   EXPECT_TRUE(found) << held_text(holder);
 }
 
+TEST(HeldText, TellsToUpgradeWhenANewerVersionHoldsIt) {
+  Holder holder = running();
+  holder.owner->newer = true;
+  EXPECT_EQ(held_text(holder),
+            "held by deploy@ci-7 (run pid 4711: deploy.sh), \"release 1.2\", renewed, for 4m; a newer version holds it: upgrade "
+            "redlock-cli");
+}
+
+TEST(FailureText, TellsToUpgradeWhenANewerVersionComesFirst) {
+  AttemptFailure failure{};
+  failure.why = AttemptFailure::Why::busy;
+  failure.line.newer = true;
+  EXPECT_EQ(failure_text(Resource::from("deploy").value(), failure, 3),
+            "a newer version waits for it and comes first: upgrade redlock-cli");
+}
+
 TEST(HeldText, OfAllWhoShareItGivesNoEnd) {
   Holder holder = running();
   holder.shared = true;

@@ -159,6 +159,9 @@ class FakeServer {
 
   asio::awaitable<Peer> accept() { co_return Peer(co_await acceptor_.async_accept(asio::use_awaitable)); }
 
+  /// Refuses connections from now on.
+  void stop() { acceptor_.close(); }
+
   /// Whether somebody waits to be accepted.
   bool is_called() {
     acceptor_.non_blocking(true);

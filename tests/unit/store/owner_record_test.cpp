@@ -105,6 +105,12 @@ TEST(OwnerRecord, IsReadFromAnyObject) {
   EXPECT_EQ(decode_owner(R"({"v":99,"host":"web1","new":[{}]})")->host, "web1");
 }
 
+TEST(OwnerRecord, SaysWhetherANewerVersionWroteIt) {
+  EXPECT_TRUE(decode_owner(R"({"v":2})")->newer);
+  EXPECT_FALSE(decode_owner(encode_owner(example()))->newer);
+  for (const char* other : {R"({})", R"({"v":-1})", R"({"v":"2"})"}) EXPECT_FALSE(decode_owner(other)->newer) << other;
+}
+
 TEST(OwnerRecord, LeavesFieldsOfTheWrongTypeEmpty) {
   const auto owner = decode_owner(R"({"host":1,"user":null,"command":["x"],"note":{"a":1},"pid":"12"})");
   ASSERT_TRUE(owner.has_value());

@@ -11,6 +11,7 @@ constexpr std::string_view held =
     "*10\r\n$4\r\nheld\r\n$2\r\nid\r\n$6\r\nstring\r\n:-1\r\n:0\r\n$0\r\n\r\n:-1\r\n:0\r\n$0\r\n\r\n*8\r\n$2\r\n17\r\n$0\r\n\r\n:0\r\n:"
     "0\r\n:-1\r\n$0\r\n\r\n:0\r\n:0\r\n";
 constexpr std::string_view gone = "*2\r\n$4\r\ngone\r\n:0\r\n";
+constexpr std::string_view busy = "-BUSY Redis is busy running a script.\r\n";
 constexpr std::string_view noscript = "-NOSCRIPT No matching script. Please use EVAL.\r\n";
 
 Resource resource() {
@@ -230,6 +231,40 @@ TEST_F(IntroductionTest, LeavesOpenWhatTheServerDoesNotTell) {
     EXPECT_EQ(facts.run_id, "") << reply;
     EXPECT_FALSE(facts.up) << reply;
   }
+}
+
+TEST_F(IntroductionTest, AsksAgainWhenTheServerWasBusyForAMoment) {
+  drive_.run([this]() -> asio::awaitable<void> {
+    auto vote = start_acquire();
+    Peer peer = co_await fake_.accept();
+    co_await peer.expect(wire("INFO server"));
+    co_await peer.read_command();
+    co_await peer.send(std::string(busy) + std::string(granted));
+    co_await peer.expect(wire("INFO server"));
+    co_await peer.send(info("run_id:abc\r\nuptime_in_seconds:40\r\n"));
+    const AcquireVote answer = co_await vote.get();
+    EXPECT_TRUE(std::holds_alternative<Granted>(answer));
+    EXPECT_EQ(std::get<Granted>(answer).server.run_id, "abc");
+    EXPECT_EQ(std::get<Granted>(answer).server.up, 40s);
+  }());
+}
+
+TEST_F(IntroductionTest, GrantsNothingWhileTheServerIsTooBusyToIntroduceItself) {
+  drive_.run([this]() -> asio::awaitable<void> {
+    auto vote = start_acquire();
+    Peer peer = co_await fake_.accept();
+    co_await peer.expect(wire("INFO server"));
+    co_await peer.read_command();
+    co_await peer.send(std::string(busy) + std::string(granted));
+    co_await peer.expect(wire("INFO server"));
+    co_await peer.send(std::string(busy));
+    const AcquireVote answer = co_await vote.get();
+    EXPECT_TRUE(std::holds_alternative<Fault>(answer));
+    EXPECT_EQ(std::get<Fault>(answer).kind, FaultKind::unavailable);
+    EXPECT_FALSE(std::get<Fault>(answer).refused) << "the lease may be there";
+    server_->take_back(resource(), token());
+    expect_evalsha(co_await peer.read_command(), scripts::release, token());
+  }());
 }
 
 TEST_F(IntroductionTest, AsksAgainOnEveryConnection) {
@@ -486,6 +521,38 @@ TEST_F(UndoTest, MayNotBeDoneWhenTheServerThatGrantedIsSilent) {
   EXPECT_EQ(not_undone_, 1);
 }
 
+TEST_F(UndoTest, MayNotBeDoneWhenTheConnectionThatWasToDoItDoesNotOpen) {
+  drive_.run([this]() -> asio::awaitable<void> {
+    Peer peer = co_await granted_on_new_connection();
+    auto unanswered = start_inspect();
+    co_await peer.read_command();
+    peer.close();
+    co_await unanswered.get();
+    fake_.stop();
+    server_->take_back(resource(), token(), std::nullopt, [this] { ++not_undone_; });
+    auto refused = start_inspect();
+    co_await refused.get();
+    co_await server_->close(Instant::max());
+  }());
+  EXPECT_EQ(not_undone_, 1);
+}
+
+TEST_F(UndoTest, IsNotLostWithASilentConnectionThatIsGivenUp) {
+  drive_.run([this]() -> asio::awaitable<void> {
+    std::vector<Peer> peers;
+    for (const char digit : std::string_view("012345")) {
+      peers.push_back(co_await late_on_new_connection(token(digit)));
+    }
+    // The first was given up with its attempt on it, so the undo goes over the newest.
+    co_await peers[0].expect_end();
+    server_->take_back(resource(), token('0'), std::nullopt, [this] { ++not_undone_; });
+    expect_evalsha(co_await peers.back().read_command(), scripts::release, token('0'));
+    expect_undo(co_await peers.back().read_command(), token('0'));
+    co_await server_->close(clock_.now());
+  }());
+  EXPECT_EQ(not_undone_, 1) << "nobody knows whether the server read it";
+}
+
 TEST_F(UndoTest, LiesBehindTheAcquireAtAServerThatNeverAnswered) {
   drive_.run([this]() -> asio::awaitable<void> {
     Peer peer = co_await late_on_new_connection();
@@ -496,6 +563,36 @@ TEST_F(UndoTest, LiesBehindTheAcquireAtAServerThatNeverAnswered) {
     co_await peer.expect_end();
   }());
   EXPECT_EQ(not_undone_, 0);
+}
+
+TEST_F(UndoTest, MayBeCutOffFromALongAttempt) {
+  const Resource longest = Resource::from(std::string(Resource::max_bytes, 'k')).value();
+  drive_.run([&, this]() -> asio::awaitable<void> {
+    auto vote = drive_.start(server_->acquire(AcquireRequest{longest, token(), ttl(), {}}, clock_.now() + 1s));
+    Peer peer = co_await fake_.accept();
+    co_await peer.read_command();
+    clock_.advance(1s);
+    co_await vote.get();
+    server_->take_back(longest, token(), std::nullopt, [this] { ++not_undone_; });
+    EXPECT_EQ(not_undone_, 0) << "the connection still carries it";
+    co_await server_->close(clock_.now());
+  }());
+  EXPECT_EQ(not_undone_, 1);
+}
+
+TEST_F(RedisServerTest, TakesNothingOfALongAttemptBackWhereNothingArrived) {
+  const Resource longest = Resource::from(std::string(Resource::max_bytes, 'k')).value();
+  fake_.stop();
+  int not_undone = 0;
+  drive_.run([&, this]() -> asio::awaitable<void> {
+    for (int i = 0; i < 10; ++i) {
+      AcquireRequest request{longest, token(), ttl(), {}};
+      co_await server_->acquire(request, clock_.now() + 1s);
+      server_->take_back(longest, token(), std::nullopt, [&] { ++not_undone; });
+    }
+    co_await server_->close(clock_.now());
+  }());
+  EXPECT_EQ(not_undone, 0);
 }
 
 TEST_F(RedisServerTest, TakesBackOverAnotherConnectionWhatABrokenOneCarried) {

@@ -600,6 +600,31 @@ TEST_F(ScriptsTest, TombstonesGoWhenTheyHaveServed) {
   EXPECT_NE(left.elements[0].text, "old");
 }
 
+TEST_F(ScriptsTest, TombstonesOfALockWithoutAnExpiryHaveAnEnd) {
+  // What the record still tells of the lease's end counts, else a time that covers usual leases.
+  for (const bool has_record_end : {true, false}) {
+    for (const bool breaks : {true, false}) {
+      redis_({"FLUSHALL"});
+      acquired(token());
+      redis_({"PERSIST", "deploy"});
+      if (!has_record_end) redis_({"PERSIST", helper_.owner()});
+      if (breaks) {
+        EXPECT_TRUE(std::holds_alternative<Broken>(break_lock({}, {"ops1", "root", "", "", 0})));
+        EXPECT_TRUE(not_ours(extend(token())).breaker.has_value());
+      } else {
+        EXPECT_TRUE(std::holds_alternative<Released>(release_by_hand(token())));
+        EXPECT_EQ(not_ours(extend(token())).why, NotOurs::Why::released);
+      }
+      EXPECT_GT(pttl(helper_.released()), has_record_end ? 20'000 : 30'000);
+      EXPECT_LE(pttl(helper_.released()), has_record_end ? 30'000 : 35'000);
+      // The next one does not take it for older than it is.
+      acquired(token('b'));
+      release_by_hand(token('b'));
+      EXPECT_EQ(redis_({"ZCARD", helper_.released()}).integer, breaks ? 3 : 2);
+    }
+  }
+}
+
 // --- break, inspect, list ---
 
 TEST_F(ScriptsTest, BreakTakesAnyLockAndSaysWhoseItWas) {
@@ -801,6 +826,85 @@ TEST_F(ScriptsTest, AMuteHolderIsKnownToThoseWhoWait) {
   redis_({"ACL", "SETUSER", "default", "+publish"});
   ASSERT_TRUE(std::holds_alternative<Granted>(drive_.run(server_.acquire({resource_, token('b'), ttl(), somebody(), shared}, drive_.soon()))));
   EXPECT_TRUE(mute_is_seen({}));
+}
+
+TEST_F(ScriptsTest, ALockIsOfferedOnlyWhenTheFirstWasNotified) {
+  const Mode slot{true, 1};
+  const auto wants = [&](char digit, Mode mode, const char* waiter, Ticket ticket) {
+    AcquireRequest wanted{resource_, token(digit), ttl(), somebody(), mode};
+    if (ticket > 0) wanted.entry = LineEntry{waiter, ticket, true, 30s};
+    return drive_.run(server_.acquire(wanted, drive_.soon()));
+  };
+  ASSERT_TRUE(std::holds_alternative<Granted>(wants('a', slot, "", 0)));
+  EXPECT_TRUE(std::holds_alternative<Held>(wants('b', slot, "taker", 1)));
+  EXPECT_TRUE(std::holds_alternative<Held>(wants('c', {}, "writer", 2)));
+  EXPECT_TRUE(std::holds_alternative<Held>(wants('b', slot, "taker", 1)));
+  // The writer is asked whether it is there. The taker, who comes first, was told nothing since it looked.
+  const AcquireVote vote = wants('d', {true, 0}, "", 0);
+  ASSERT_TRUE(std::holds_alternative<Held>(vote));
+  EXPECT_FALSE(std::get<Held>(vote).line.offered);
+}
+
+/// A waiter in front whose entry has another format than ours, and what becomes of it.
+class NewerEntryTest : public ScriptsTest {
+ protected:
+  static constexpr const char* newer = "0123abcd.7";
+
+  void is_first(std::string entry) {
+    redis_({"ZADD", helper_.queue(), "1", newer});
+    redis_({"HSET", helper_.waiters(), newer, std::move(entry)});
+  }
+  std::string ends_in(Milliseconds span) { return std::to_string((server_time() + span).count()); }
+  std::string entry() { return redis_({"HGET", helper_.waiters(), newer}).text; }
+
+  /// What somebody behind is told.
+  AcquireVote come_behind() {
+    AcquireRequest wanted{resource_, token('b'), ttl(), somebody()};
+    wanted.entry = LineEntry{"me", 2, true, 30s};
+    return drive_.run(server_.acquire(wanted, drive_.soon()));
+  }
+  void expect_kept() {
+    const std::string before = entry();
+    for (int i = 0; i < 2; ++i) {
+      const AcquireVote vote = come_behind();
+      ASSERT_TRUE(std::holds_alternative<Queued>(vote)) << vote.index();
+      EXPECT_TRUE(std::get<Queued>(vote).line.newer);
+      EXPECT_EQ(std::get<Queued>(vote).line.ahead, 1U);
+    }
+    EXPECT_EQ(entry(), before);
+  }
+};
+
+TEST_F(NewerEntryTest, KeepsItsPlaceUntilItEnds) {
+  is_first("xy 7 " + ends_in(30s) + " whatever follows");
+  expect_kept();
+}
+
+TEST_F(NewerEntryTest, IsLeftAloneByReleasesAndByThoseWhoLeave) {
+  acquired(token());
+  is_first("xy 7 " + ends_in(30s) + " whatever follows");
+  const std::string before = entry();
+  EXPECT_TRUE(std::holds_alternative<Released>(release(token())));
+  server_.leave(resource_, "me");
+  inspect();
+  EXPECT_EQ(entry(), before);
+  EXPECT_EQ(redis_({"ZSCORE", helper_.queue(), newer}).text, "1");
+}
+
+TEST_F(NewerEntryTest, IsOverWhenItSaysSo) {
+  is_first("xy 7 " + ends_in(-1ms) + " whatever follows");
+  EXPECT_TRUE(std::holds_alternative<Granted>(come_behind()));
+  EXPECT_EQ(redis_({"ZCARD", helper_.queue()}).integer, 0);
+}
+
+TEST_F(NewerEntryTest, ThatDoesNotSayWhenItEndsLivesAsLongAsSomebodyListens) {
+  is_first("{\"mode\":\"exclusive\"}");
+  EXPECT_FALSE(drive_.run(server_.listen(resource_, newer, [](Call) {}, drive_.soon())).has_value());
+  expect_kept();
+  server_.stop_listening();
+  while (!redis_({"PUBSUB", "CHANNELS"}).elements.empty()) {
+  }
+  EXPECT_TRUE(std::holds_alternative<Granted>(come_behind()));
 }
 
 TEST_F(ScriptsTest, AReadOnlyReplicaGrantsNothing) {
