@@ -81,9 +81,11 @@ if is_error(failure) then return give_up(failure) end
 
 local standing_in_line = line(-1)
 if waiter ~= '' then drop(waiter) end
-if mode == 's' then
-  call_next('shared', time)
+if mode == 's' then call_next('shared', time) end
+-- Whoever is first now looked last when it was further behind, or the lock was another's.
+if waiter ~= '' and mode == 'x' then
+  tell_standbys(0, host_of(waiter), 'second', 'stand_down', time)
 elseif waiter ~= '' then
-  tell_standbys(0, host_of(waiter), 'stand_down', 'stand_down', time)
+  tell_first_of_end('shared', time)
 end
 return {'granted', decimal(fence), id, seat, standing_in_line}

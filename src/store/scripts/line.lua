@@ -138,6 +138,12 @@ local function call_next(state, time, except)
   end
 end
 
+-- Has the first in line look in a while, unless it may come in: it may not know when the lock ends.
+local function tell_first_of_end(state, time)
+  local entry = first_in_line(time)
+  if entry and not admits(state, entry.mode) then hears(entry, 'second') end
+end
+
 -- Whether those before us wait for seats only, or there are too many of them to tell. Who wants another thing shows that it is there.
 local function only_takers_before(time, comes_before)
   local rank = 0

@@ -48,5 +48,7 @@ if by_hand and rest > 0 then
   local kept = redis.pcall('PTTL', RELEASED)
   if type(kept) == 'number' and kept < rest then redis.pcall('PEXPIRE', RELEASED, decimal(rest)) end
 end
-call_next((standing(time)), time, waiter)
+local state = standing(time)
+call_next(state, time, waiter)
+if how == 'shared' and state == 'shared' then tell_first_of_end(state, time) end
 return {'released'}
