@@ -26,7 +26,7 @@ local function line(may_change, is_offered)
   local rank = waiter ~= '' and redis.call('ZRANK', QUEUE, waiter)
   return {decimal(time), largest or '', rank or redis.call('ZCARD', QUEUE), rank and (was_in_line and 2 or 1) or 0, may_change, free,
     is_offered and 1 or 0,
-    redis.pcall('HGET', OWNER, 'mute') == '1' and 1 or 0}
+    is_mute() and 1 or 0}
 end
 
 local may_enter = admits(state, mode) and seat

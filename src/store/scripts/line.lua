@@ -68,8 +68,13 @@ local function hears(entry, word)
   return false
 end
 
+-- Whether a holder may not notify anybody: then waiters poll.
+local function is_mute()
+  return redis.pcall('HGET', OWNER, 'mute') == '1'
+end
+
 -- Has it come, within the time that it has for that, unless it is on its way. -> whether it is there. Whoever releases without the right to
--- publish has notified nobody; but where such a one looks, the waiter before it knows of a mute holder, and polls (`polled`).
+-- publish has notified nobody; but where such a one looks, the waiter before it may know of a mute holder, and poll (`polled`).
 local function call(entry, time, word, polled)
   if entry.called > 0 then return true end
   local heard = hears(entry, word)
@@ -151,7 +156,7 @@ local function only_takers_before(time, comes_before)
     local at = redis.call('ZRANGE', QUEUE, rank, rank, 'WITHSCORES')
     local entry = at[1] and living(at[1], time)
     if not at[1] or entry and not comes_before(entry, tonumber(at[2])) then return true end
-    if entry and entry.mode ~= 'n' and call(entry, time, 'look', true) then return false end
+    if entry and entry.mode ~= 'n' and call(entry, time, 'look', is_mute()) then return false end
     if entry and entry.mode == 'n' then rank = rank + 1 end
   end
   return false
@@ -167,7 +172,8 @@ local function is_our_turn(state, time, id, ticket, beside)
     local entry, first_ticket = first_in_line(time)
     if not entry or not comes_before(entry, first_ticket) then return true end
     if beside and entry.mode == 'n' then return only_takers_before(time, comes_before) end
-    if call_first(entry, state, time, id, true) then return false end
+    -- Of a free lock nobody can tell any more who held it.
+    if call_first(entry, state, time, id, state == 'free' or is_mute()) then return false end
   end
 end
 
