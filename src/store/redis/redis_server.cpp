@@ -222,9 +222,9 @@ void RedisServer::post_on(Link& link, const ScriptCall& call, const NotUndone& n
   const bool was_answered = carried.mapped();
   const auto judge = [not_undone, was_answered, connection = std::weak_ptr(link.connection)](const Result<Reply, Fault>& reply) {
     if (!not_undone || (reply && reply->type != Reply::Type::error)) return;
-    // Unanswered, both lie with the server in this order. What never opened carried nothing.
+    // Unanswered, both lie with the server in this order. What never opened carried nothing of its own.
     const auto ended = connection.lock();
-    const bool matters = ended && ended->broke_off() && (was_answered || !ended->aborted());
+    const bool matters = was_answered || (ended && ended->broke_off() && !ended->aborted());
     if (reply || matters) not_undone();
   };
   const auto forgotten = std::make_shared<bool>(false);
@@ -392,15 +392,20 @@ std::shared_ptr<RedisServer::Link> RedisServer::usable_link(Instant deadline) {
   retire_unusable();
   if (!current_) current_ = connect(deadline);
   std::erase_if(late_, [this](const auto& link) {
-    if (link->connection->broke_off()) current_->left.merge(link->left);
+    if (link->connection->broke_off()) inherit(*current_, *link);
     return link->connection->broken();
   });
   if (late_.size() > most_late_connections) {
-    current_->left.merge(late_.front()->left);
+    inherit(*current_, *late_.front());
     late_.front()->connection->abort();
     late_.pop_front();
   }
   return current_;
+}
+
+void RedisServer::inherit(Link& heir, const Link& link) {
+  // Nobody will hear any more whether it is there, so it counts as if the server had said so.
+  for (const auto& [what, answered] : link.left) heir.left.emplace(what, true);
 }
 
 void RedisServer::retire_unusable() {

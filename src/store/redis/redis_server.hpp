@@ -76,6 +76,8 @@ class RedisServer final : public ScriptedServer {
 
   /// The connection in use, which may have to open first; it inherits what broken ones carried.
   std::shared_ptr<Link> usable_link(Instant deadline);
+  /// Has a link take back what another one carried that is no more.
+  static void inherit(Link& heir, const Link& link);
   void retire_unusable();
   std::shared_ptr<Link> connect(Instant deadline);
   std::shared_ptr<Connection> open_connection(Instant deadline, const std::optional<Command>& greeting);
