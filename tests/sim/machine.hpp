@@ -59,6 +59,10 @@ class Host {
   void go_on();
   [[nodiscard]] bool paused() const noexcept { return paused_; }
 
+  // What its user may do at the servers.
+  bool may_publish = true;
+  bool may_subscribe = true;
+
  private:
   friend class Process;
   Timeline& timeline_;

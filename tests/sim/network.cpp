@@ -4,6 +4,7 @@
 #include <asio/error.hpp>
 #include <cstring>
 #include <stdexcept>
+#include <utility>
 
 #include "server.hpp"
 #include "store/redis/transport.hpp"
@@ -93,6 +94,8 @@ asio::awaitable<std::size_t> Wire::read_some(asio::mutable_buffer buffer, asio::
 }
 
 void Wire::send(std::string bytes) {
+  const Duration now = process_.timeline().now();
+  if (std::exchange(vanished_, false)) tell_of_cut(path_.arrival(path_.arrival(now)));
   if (closed_ || cut_ || ended_) return;
   last_up_ = std::max(last_up_, path_.arrival(process_.timeline().now()));
   process_.timeline().at(last_up_, [self = shared_from_this(), bytes = std::move(bytes)]() mutable { self->arrive(std::move(bytes)); });
@@ -142,7 +145,16 @@ void Wire::cut(bool delivers) {
   if (cut_) return;
   cut_ = true;
   dropped_ = !delivers;
-  process_.timeline().at(path_.arrival(process_.timeline().now()), [self = shared_from_this()] {
+  tell_of_cut(path_.arrival(process_.timeline().now()));
+}
+
+void Wire::vanish() {
+  if (cut_) return;
+  cut_ = dropped_ = vanished_ = true;
+}
+
+void Wire::tell_of_cut(Duration when) {
+  process_.timeline().at(when, [self = shared_from_this()] {
     self->cut_is_known_ = true;
     self->reader_.unpark();
   });

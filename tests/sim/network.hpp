@@ -73,6 +73,8 @@ class Wire : public std::enable_shared_from_this<Wire> {
 
   /// The connection breaks. `delivers`: what is on its way to the server arrives there, but nobody hears what came of it.
   void cut(bool delivers);
+  /// The same, and the client learns of it only when it sends something.
+  void vanish();
 
   std::string channel;   ///< subscribed to, if any
   std::string received;  ///< what the server did not understand yet: an incomplete command
@@ -80,6 +82,7 @@ class Wire : public std::enable_shared_from_this<Wire> {
 
  private:
   void arrive(std::string bytes);
+  void tell_of_cut(Duration when);
 
   Process& process_;
   Server& server_;
@@ -94,6 +97,7 @@ class Wire : public std::enable_shared_from_this<Wire> {
   bool ended_ = false;   ///< the client's end is on its way
   bool cut_ = false;
   bool dropped_ = false;       ///< what is on its way was lost with the connection
+  bool vanished_ = false;      ///< cut, and nothing was sent since
   bool cut_is_known_ = false;  ///< to the client
   bool end_arrived_ = false;
   bool server_ended_ = false;

@@ -12,6 +12,9 @@ namespace {
 /// What lies under a lock that is shared.
 constexpr std::string_view shared_marker = "redlock:shared";
 
+/// How long the fence counter outlives the last use of a lease at least (PROTOCOL K3).
+constexpr std::chrono::hours counter_life{30 * 24};
+
 std::uint32_t bit_of(const Server& server) {
   return std::uint32_t{1} << server.number();
 }
@@ -75,6 +78,11 @@ Referee::Standing Referee::look(Server& server) const {
       if (end > now) standing.shares.emplace(id, end);
     }
   }
+  if (const local::Entry* entry = keyspace.find(slots_); entry != nullptr && !standing.shares.empty()) {
+    for (const auto& [slot, id] : std::get<local::Hash>(entry->value)) {
+      if (standing.shares.contains(id)) standing.slots.emplace(slot, id);
+    }
+  }
   return standing;
 }
 
@@ -102,9 +110,11 @@ void Referee::after(const Run& run, const Reply& reply) {
                  has_token ? " for " + run.arguments[0].substr(0, 4) : "", text_of(reply));
   }
   const Standing after = look(run.server);
+  // What was refused is asked for again, perhaps by another process.
+  if (reply.type == Reply::Type::error) broken_links_.insert({&run.process, &run.server});
   check_script(run, before_, after, reply);
   check_expiries(run, after);
-  if (run.script == "release") check_place(run);
+  if (run.script == "release" && reply.type != Reply::Type::error) check_place(run);
   if (run.script == "break_lock" || run.script == "release") note_removals(run, before_, after);
   if (run.script == "heal") {
     Facts& facts = facts_[run.arguments[0]];
@@ -131,6 +141,8 @@ void Referee::check_script(const Run& run, const Standing& before, const Standin
     violate("theft", what + " changed what is " + name_of(before.value) + "'s");
   }
   check_shares(run, facts, before, after, what);
+  check_slots(run, facts, before, after, reply, what);
+  if (says(reply, "granted") || says(reply, "extended")) check_counter(run, what);
   if (!ours && has(after, token, facts) && run.script != "acquire" && run.script != "heal") {
     violate("resurrection", what + " brought " + name_of(token) + " back");
   }
@@ -142,6 +154,7 @@ void Referee::check_script(const Run& run, const Standing& before, const Standin
     facts.known_fences[run.server.number()] = fence;
   }
   if (says(reply, "raised")) {
+    if (!has(after, token, facts)) violate("fence", what + " raised the fence without the lease");
     Fence& known = facts.known_fences[run.server.number()];
     known = std::max(known, fence_in(run.arguments[1]));
   }
@@ -169,6 +182,26 @@ void Referee::check_shares(const Run& run, const Facts& facts, const Standing& b
   }
 }
 
+void Referee::check_slots(const Run& run, const Facts& facts, const Standing& before, const Standing& after,
+                          const Reply& reply, const std::string& what) {
+  for (const auto& [slot, id] : before.slots) {
+    const auto found = after.slots.find(slot);
+    if (found != after.slots.end() && found->second != id) violate("theft", what + " changed whose slot it is");
+  }
+  if (run.script != "extend" || !says(reply, "extended")) return;
+  const std::string& slot = run.arguments[2];
+  const auto ours = std::ranges::find(after.slots, facts.id, [](const auto& entry) { return entry.second; });
+  const std::string in = ours == after.slots.end() ? "-1" : ours->first;
+  if (in != slot) violate("slot", fmt::format("{} counts for slot {} and has slot {}", what, slot, in));
+}
+
+void Referee::check_counter(const Run& run, const std::string& what) {
+  const local::Entry* counter = run.server.keyspace().find(counter_);
+  if (counter == nullptr || !counter->expires) return;
+  if (*counter->expires >= run.server.keyspace().now() + counter_life) return;
+  violate("expiry", what + " lets the fence counter end too soon");
+}
+
 void Referee::check_place(const Run& run) {
   const std::string& waiter = run.arguments[3];
   if (waiter.empty()) return;
@@ -183,17 +216,35 @@ void Referee::check_healed(const Run& run, const Facts& facts) {
   violate("fence", fmt::format("s{} got a lease back without its fence, {}", run.server.number() + 1, facts.fence.text()));
 }
 
-void Referee::note_end(const Run& run, Facts& facts, const Standing& after) const {
-  const auto share = after.shares.find(facts.id);
-  std::optional<Milliseconds> expires = after.expires;
-  if (share != after.shares.end()) expires = Milliseconds(static_cast<std::int64_t>(share->second));
-  if (!expires) return;
-  const Duration left = *expires - run.server.wall();
+Duration Referee::end_of(const Server& server, const Facts& facts, const Standing& standing) {
+  // A share ends with that millisecond's beginning, a key with its end.
+  const auto share = standing.shares.find(facts.id);
+  if (share != standing.shares.end()) {
+    return server.true_time(Milliseconds(static_cast<std::int64_t>(share->second)));
+  }
+  return standing.expires ? server.true_time(*standing.expires + Milliseconds(1)) : Duration::zero();
+}
+
+void Referee::note_end(const Run& run, Facts& facts, const Standing& after) {
+  const Duration end_here = end_of(run.server, facts, after);
   Duration& end = facts.ends[run.server.number()];
-  end = std::max(end, run.server.clock().when(run.server.clock().at(timeline_.now()) + left));
+  end = std::max(end, end_here);
+  if (run.process.ended()) orphaned_until_ = std::max(orphaned_until_, end_here);
+}
+
+void Referee::killed(const Process& process) {
+  for (const auto& [token, facts] : facts_) {
+    if (facts.process != &process) continue;
+    for (Server* server : servers_) {
+      const Standing standing = look(*server);
+      if (!has(standing, token, facts)) continue;
+      orphaned_until_ = std::max(orphaned_until_, end_of(*server, facts, standing));
+    }
+  }
 }
 
 void Referee::check_support(const std::string& token, const Facts& facts) {
+  if (facts.over) return;
   const auto supporters =
       static_cast<std::size_t>(std::ranges::count_if(facts.ends, [&](const Duration& end) { return end >= facts.until; }));
   if (supporters >= quorum_) return;
@@ -257,12 +308,18 @@ void Referee::finish(Facts& facts) const {
   facts.until = std::min(facts.until, timeline_.now());
 }
 
+/// Whether so many servers are free of it that others can have a quorum.
+bool Referee::may_be_taken(const std::string& token, const Facts& facts) const {
+  const auto free = std::ranges::count_if(servers_, [&](Server* server) { return !has(look(*server), token, facts); });
+  return static_cast<std::size_t>(free) >= quorum_;
+}
+
 void Referee::note_removals(const Run& run, const Standing& before, const Standing& after) {
   const bool by_force = run.script == "break_lock";
   if (!by_force && run.arguments[1] != "1") return;
   for (auto& [token, facts] : facts_) {
     if (!has(before, token, facts) || has(after, token, facts)) continue;
-    finish(facts);
+    if (may_be_taken(token, facts)) finish(facts);
     (by_force ? facts.broken : facts.released_by_hand) |= bit_of(run.server);
     if (!facts.broken_since && is_quorum(facts.broken)) facts.broken_since = timeline_.now();
   }
@@ -271,8 +328,11 @@ void Referee::note_removals(const Run& run, const Standing& before, const Standi
 void Referee::saw_end(Server& server, Process& process) {
   if (!finished_.contains(&process) || broken_links_.contains({&process, &server}) || !process.is_done_at(server)) return;
   const Standing standing = look(server);
+  const auto heir = heirs_.find(&process);
+  const Process* const owner = heir == heirs_.end() ? &process : heir->second;
+  if (!owner->is_done_at(server)) return;
   for (const auto& [token, facts] : facts_) {
-    if (facts.process != &process || !has(standing, token, facts)) continue;
+    if (facts.process != owner || !has(standing, token, facts)) continue;
     if (facts.granted && (facts.shared || !facts.gone_everywhere)) continue;
     violate("ghost", fmt::format("s{} keeps {}, which was {}", server.number() + 1, name_of(token),
                                  facts.granted ? "released" : "an attempt that failed"));
@@ -300,11 +360,30 @@ void Referee::check_fence(const std::string& token, const Facts& facts) {
   if (facts.hold.seat) largest_in_seat_[*facts.hold.seat] = std::max(largest_in_seat_[*facts.hold.seat], facts.fence);
 }
 
+void Referee::lose_marker(Server& server) {
+  const Standing standing = look(server);
+  if (standing.there && standing.value == shared_marker && !standing.shares.empty()) server.keyspace().erase(resource_.key());
+}
+
+void Referee::inspected(const Inspection& inspection, Duration began) {
+  const auto held_all_the_time = [&](const auto& known) {
+    return is_valid(known.second) && known.second.granted_at < began && known.second.process != nullptr;
+  };
+  const auto held = std::ranges::find_if(facts_, held_all_the_time);
+  history_.add("somebody is told that the lock is {}",
+               inspection.state == InspectState::free ? "free" : inspection.holder ? "held" : "in some other state");
+  if (held == facts_.end()) return;
+  if (inspection.state == InspectState::free) violate("inspect", name_of(held->first) + " holds what is shown as free");
+  if (inspection.state != InspectState::held || held->second.hold.shared) return;
+  if (inspection.holder->id.text != held->second.id) violate("inspect", name_of(held->first) + " holds what another is shown to hold");
+}
+
 void Referee::granted(Process& process, const Lease& lease) {
   const std::string& token = lease.token.secret();
   Facts& facts = facts_[token];
   facts.process = &process;
   facts.granted = true;
+  facts.granted_at = timeline_.now();
   facts.hold = lease.hold;
   facts.fence = lease.fence;
   facts.until = process.true_time(lease.deadline);
@@ -330,6 +409,7 @@ void Referee::extended(Process& process, const Token& token, Instant deadline, D
   Facts& facts = facts_[token.secret()];
   const Duration until = process.true_time(deadline);
   history_.add("{} extended {} until {:.3f} ms", process.name(), token.secret().substr(0, 4), in_ms(until));
+  if (facts.kept) return;
   facts.until = std::max(facts.until, until);
   check_support(token.secret(), facts);
   if (facts.broken_since && *facts.broken_since < asked && is_quorum(facts.broken)) {
@@ -356,9 +436,15 @@ void Referee::ended(Process& process, const Token& token, const LeaseEnded& end)
   }
 }
 
-void Referee::stopped(const Token& token) {
-  history_.add("{} stops, releases", name_of(token.secret()));
-  finish(facts_[token.secret()]);
+void Referee::stopped(const Process& process, const Token& token, Duration keep) {
+  Facts& facts = facts_[token.secret()];
+  history_.add("{} stops, releases{}", name_of(token.secret()),
+               keep > Duration::zero() ? fmt::format(" in {:.3f} ms", in_ms(keep)) : "");
+  if (keep == Duration::zero()) return finish(facts);
+  // By the holder's clock, which may be slower than the servers'.
+  const Duration kept = keep - keep / 100 - Milliseconds(2);
+  facts.until = std::min(facts.until, process.true_time(process.now() + std::max(kept, Duration::zero())));
+  facts.kept = true;
 }
 
 void Referee::released(const Token& token, const ReleaseResult& result) {
@@ -379,9 +465,28 @@ void Referee::foreign_ended(const std::string& value) {
 }
 
 Duration Referee::busy_until() const {
-  Duration last{};
+  Duration last = orphaned_until_;
   for (const auto& [token, facts] : facts_) {
     if (facts.granted) last = std::max(last, facts.until);
+  }
+  return last;
+}
+
+Duration Referee::kept_out_until(const Mode& mode, const Process& process) const {
+  Duration last = orphaned_until_;
+  std::vector<const Facts*> in_slots;
+  for (const auto& [token, facts] : facts_) {
+    if (!facts.granted || facts.process == &process) continue;
+    const bool is_beside = mode.shared && facts.hold.shared;
+    if (!is_beside) last = std::max(last, facts.until);
+    if (mode.seats > 0 && facts.hold.seat) in_slots.push_back(&facts);
+  }
+  // All slots were taken just before one of these ended.
+  for (const Facts* ending : in_slots) {
+    const Duration end = std::min(ending->until, timeline_.now());
+    const auto taken = std::ranges::count_if(
+        in_slots, [&](const Facts* other) { return other->granted_at < end && other->until >= end; });
+    if (static_cast<std::size_t>(taken) >= mode.seats) last = std::max(last, end);
   }
   return last;
 }

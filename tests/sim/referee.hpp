@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "core/decision.hpp"
 #include "core/helper_keys.hpp"
 #include "core/lease.hpp"
 #include "engine/held_lease.hpp"
@@ -26,7 +27,8 @@ struct Violation {
 ///
 ///   exclusion     two leases valid at once that must not be, each by its holder's own clock: one alone and any other, or two in one seat;
 ///   a
-///                 foreign holder's counts as one alone
+///                 foreign holder's counts as one alone. One that is kept behind its end (--min-hold) counts for so long, and one of which
+///                 copies were removed by force as long as the others keep a quorum from anybody else
 ///   grant         a lease that is over already, or that no server knows of
 ///   quorum        a lease without the votes of so many different servers
 ///   fence         fences do not rise in the order of the grants: one alone is above all before it, a shared one above those alone before
@@ -46,6 +48,10 @@ struct Violation {
 ///   with what it takes back, or stays in line after two attempts in a row without a
 ///                 quorum of answers
 ///   trouble       a round of extending fails though every server answered
+///   slot          an extension counts for a slot that the lease has not at that server
+///   inspect       a lease that lasted all the while is shown as free, or as another's
+///
+/// The world adds what only it can see: progress, order, and delay: a waiter that could enter is let in by a timer.
 class Referee final : public Watcher {
  public:
   /// `judged`: the only rule that matters; empty: all.
@@ -55,15 +61,25 @@ class Referee final : public Watcher {
         judged_(judged),
         resource_(std::move(resource)),
         readers_(HelperKeys(resource_).readers()),
+        slots_(HelperKeys(resource_).seats()),
         queue_(HelperKeys(resource_).queue()),
         counter_(HelperKeys(resource_).fence()),
         quorum_(quorum) {}
+
+  /// Each server, before anything happens.
+  void add(Server& server) { servers_.push_back(&server); }
 
   // What the servers do.
   void before(const Run& run) override;
   void after(const Run& run, const Reply& reply) override;
   void saw_end(Server& server, Process& process) override;
   void broke(Server& server, Process& process) override { broken_links_.insert({&process, &server}); }
+  /// It goes on undoing what the other one could not.
+  void inherits(const Process& heir, const Process& process) { heirs_[&heir] = &process; }
+  /// The key of a shared lock goes, as evicted.
+  void lose_marker(Server& server);
+  /// What a round that began then shows of the lock.
+  void inspected(const Inspection& inspection, Duration began);
   /// A server forgot everything: it cannot know of tombstones either.
   void lost_data() { data_lost_ = true; }
 
@@ -82,8 +98,11 @@ class Referee final : public Watcher {
   void extended(Process& process, const Token& token, Instant deadline, Duration asked);
   void in_trouble(Process& process, const LeaseInTrouble& trouble);
   void ended(Process& process, const Token& token, const LeaseEnded& end);
-  /// The holder does nothing under the lease any more, and calls release now.
-  void stopped(const Token& token);
+  /// The holder does nothing under the lease any more, and calls release now. `keep`: nobody else may have the
+  /// lock for so long all the same.
+  void stopped(const Process& process, const Token& token, Duration keep = Duration::zero());
+  /// SIGKILL: what servers have of it stays until it expires.
+  void killed(const Process& process);
   /// Another process extends it as well. Its round may straddle the holder's release, and heal a server behind it.
   void shared(const Token& token) { facts_[token.secret()].shared = true; }
   void released(const Token& token, const ReleaseResult& result);
@@ -97,8 +116,10 @@ class Referee final : public Watcher {
   void violate(std::string rule, std::string text);
   [[nodiscard]] const std::optional<Violation>& violation() const noexcept { return violation_; }
 
-  /// When the last lease so far was or will be over.
+  /// When the last lease so far was or will be over, and what killed processes left.
   [[nodiscard]] Duration busy_until() const;
+  /// The last instant so far at which the leases of others kept out whoever wants that.
+  [[nodiscard]] Duration kept_out_until(const Mode& mode, const Process& process) const;
   [[nodiscard]] std::size_t grants() const noexcept { return grants_; }
   [[nodiscard]] std::size_t scripts() const noexcept { return scripts_; }
 
@@ -111,7 +132,9 @@ class Referee final : public Watcher {
     std::string id;                    ///< as servers name it
     bool supervised = false;
     bool granted = false;
-    bool over = false;             ///< the holder stopped, or somebody took it away
+    bool over = false;             ///< the holder stopped, or a quorum is free of it by somebody's hand
+    bool kept = false;             ///< the holder stopped, and has it kept from others for a while
+    Duration granted_at{};
     bool shared = false;           ///< another process extends it, too
     bool gone_everywhere = false;  ///< every server confirmed its release
     Hold hold;
@@ -141,16 +164,22 @@ class Referee final : public Watcher {
     std::string value;
     std::optional<Milliseconds> expires;
     std::map<std::string, double> shares;  ///< those that live, with their ends
+    std::map<std::string, std::string> slots;  ///< who is in it, of those that live
   };
 
   [[nodiscard]] Standing look(Server& server) const;
   [[nodiscard]] static bool has(const Standing& standing, const std::string& token, const Facts& facts);
   void check_script(const Run& run, const Standing& before, const Standing& after, const Reply& reply);
   void check_shares(const Run& run, const Facts& facts, const Standing& before, const Standing& after, const std::string& what);
+  void check_slots(const Run& run, const Facts& facts, const Standing& before, const Standing& after,
+                   const Reply& reply, const std::string& what);
   void check_expiries(const Run& run, const Standing& after);
+  void check_counter(const Run& run, const std::string& what);
   void check_place(const Run& run);
   void check_healed(const Run& run, const Facts& facts);
-  void note_end(const Run& run, Facts& facts, const Standing& after) const;
+  void note_end(const Run& run, Facts& facts, const Standing& after);
+  [[nodiscard]] static Duration end_of(const Server& server, const Facts& facts, const Standing& standing);
+  [[nodiscard]] bool may_be_taken(const std::string& token, const Facts& facts) const;
   void check_support(const std::string& token, const Facts& facts);
   void check_overlap(const std::string& token, const Facts& facts);
   void check_fence(const std::string& token, const Facts& facts);
@@ -160,11 +189,13 @@ class Referee final : public Watcher {
   [[nodiscard]] bool is_quorum(std::uint32_t servers) const;
   [[nodiscard]] std::string name_of(const std::string& token) const;
 
+  std::vector<Server*> servers_;
   Timeline& timeline_;
   History& history_;
   std::string_view judged_;
   Resource resource_;
   std::string readers_;
+  std::string slots_;
   std::string queue_;
   std::string counter_;
   std::size_t quorum_;
@@ -178,8 +209,10 @@ class Referee final : public Watcher {
   std::map<std::pair<const Process*, std::string>, Round> rounds_;
   std::set<std::pair<const Process*, const Server*>> broken_links_;
   std::set<const Process*> finished_;
+  std::map<const Process*, const Process*> heirs_;
   std::size_t scripts_ = 0;
   bool data_lost_ = false;
+  Duration orphaned_until_{};  ///< what killed processes have at servers is over by then
   std::optional<Violation> violation_;
 };
 

@@ -25,6 +25,21 @@ constexpr Milliseconds calming_time{4000};
 /// A restart guard that outlasts all by which servers' clocks are set back: the first fence of one that forgot is its time.
 constexpr seconds guard_for_steps_back{10};
 
+/// From the end of a lease until the next one, all being well: less than any timer of a waiter's.
+constexpr milliseconds hand_over{250};
+
+/// Until a waiter looks that was told to do so in a while.
+constexpr milliseconds standing_by{1300};
+
+/// By so much the waiters of one host hold up the others when it stands still or is gone (PROTOCOL Q5).
+constexpr seconds of_one_host{3};
+
+/// How long a waiter whose subscription broke may take to subscribe again.
+constexpr milliseconds resubscribing{250};
+
+/// By then the first three in line have looked again, whatever they know.
+constexpr milliseconds looks_of_three{4600};
+
 class Draw {
  public:
   Draw(const Profile& profile, std::uint64_t seed) : profile_(profile), random_(seed) {}
@@ -60,29 +75,20 @@ class Draw {
     finish();
   }
 
-  /// Of those who wait some may be killed or stopped, and a host may be cut off from so many servers that no quorum is left to it.
+  /// Of those who wait some may be killed or stopped, hosts may be cut off from so many servers that no quorum is left to
+  /// them, and some may not be told; but the servers are well.
   void line() {
     schedule_.shape = Schedule::Shape::line;
     schedule_.servers = pick({1, 3, 3, 3, 5});
     base_ttl_ = milliseconds(pick({700, 1500, 4000}));
     longest_ttl_ = base_ttl_;
-    hosts_ = 3 + random_.below(2);
+    hosts_ = 3 + random_.below(3);
     mixes_modes_ = random_.chance(500);
-    const std::size_t waiters = 2 + random_.below(4);
-    for (std::size_t i = 0; i < waiters; ++i) {
-      SessionPlan plan;
-      plan.start = random_.between(Duration::zero(), Duration(base_ttl_) / 2);
-      plan.host = random_.below(hosts_);
-      plan.ttl = base_ttl_;
-      plan.server_timeout = default_server_timeout(Ttl::from(plan.ttl).value());
-      plan.wait.unavailable_wait = seconds(60);
-      plan.wait.retry_delay = milliseconds(100);
-      plan.work = random_.between(Duration(base_ttl_) / 20, Duration(base_ttl_) / 2);
-      plan.mode = any_mode();
-      plan.undisturbed = true;
-      schedule_.sessions.push_back(plan);
-    }
-    schedule_.bound = milliseconds(250) + Duration(base_ttl_) / 50;
+    const std::size_t waiters = random_.chance(100) ? 6 + random_.below(7) : 2 + random_.below(4);
+    for (std::size_t i = 0; i < waiters; ++i) schedule_.sessions.push_back(waiter());
+    schedule_.bound = hand_over + Duration(base_ttl_) / 50;
+    const auto leaves_a_share = [](const SessionPlan& plan) { return plan.mode.shared && plan.keep > Duration::zero(); };
+    if (std::ranges::any_of(schedule_.sessions, leaves_a_share)) schedule_.bound += standing_by;
     disturb_waiters();
     add_machines();
     add_paths(/*may_straggle=*/false);
@@ -90,32 +96,128 @@ class Draw {
     schedule_.calm = Duration(base_ttl_) * 3;
   }
 
-  /// How long the others may be held up by it is part of the promise: some 2 s by each that stands still or is cut off.
+  SessionPlan waiter() {
+    SessionPlan plan;
+    plan.start = random_.between(Duration::zero(), Duration(base_ttl_) / 2);
+    plan.host = random_.below(hosts_);
+    plan.ttl = base_ttl_;
+    plan.server_timeout = default_server_timeout(Ttl::from(plan.ttl).value());
+    if (random_.chance(150)) plan.wait.wait = random_.between(Duration(base_ttl_) / 4, 2 * Duration(base_ttl_));
+    plan.wait.unavailable_wait = seconds(60);
+    plan.wait.retry_delay = milliseconds(100);
+    plan.work = random_.between(Duration(base_ttl_) / 20, Duration(base_ttl_) / 2);
+    if (random_.chance(150)) plan.keep = random_.between(Duration(milliseconds(1)), Duration(base_ttl_) / 2);
+    plan.mode = any_mode();
+    plan.undisturbed = true;
+    return plan;
+  }
+
+  /// How long the others may be held up by it is part of the promise.
   void disturb_waiters() {
-    const std::size_t kind = random_.below(8);
     SessionPlan& victim = schedule_.sessions[random_.below(schedule_.sessions.size())];
     const Duration when = random_.between(victim.start, victim.start + Duration(base_ttl_));
-    if (kind == 0) {
-      victim.dies_at = when;
-      victim.undisturbed = false;
-      schedule_.bound += base_ttl_ + milliseconds(2200);
-    } else if (kind <= 2) {
+    switch (random_.below(16)) {
+      case 0:
+      case 1:
+        victim.dies_at = when;
+        victim.undisturbed = false;
+        // Who was told of an end that came nearer may be the one that dies.
+        for (SessionPlan& plan : schedule_.sessions) plan.keep = Duration::zero();
+        return;
+      case 2:
+        return disturb_hosts(Kind::pause, when);
+      case 3:
+        return disturb_hosts(Kind::outage, when);
+      case 4:
+        return add_to_line(Kind::break_lock, when, random_.below(hosts_));
+      case 5:
+        add_to_line(Kind::cut_subscriptions, when, victim.host);
+        return keep_away(victim.host, when + resubscribing);
+      case 6:
+        return lose_power();
+      case 7:
+        return forbid_notifications();
+      case 8:
+        return add_to_line(Kind::lose_marker, when, 0);
+      case 9:
+        return add_to_line(Kind::inspect, when, random_.below(hosts_));
+      default:
+        return;
+    }
+  }
+
+  void add_to_line(Kind kind, Duration when, std::size_t host) {
+    Mishap mishap;
+    mishap.kind = kind;
+    mishap.at = when;
+    mishap.host = host;
+    schedule_.mishaps.push_back(mishap);
+  }
+
+  void keep_away(std::size_t host, Duration until) {
+    for (SessionPlan& plan : schedule_.sessions) {
+      if (plan.host != host) continue;
+      plan.undisturbed = false;
+      plan.away_until = until;
+    }
+  }
+
+  /// One or several of them stand still, or have no quorum.
+  void disturb_hosts(Kind kind, Duration when) {
+    const std::size_t number = random_.chance(300) ? 2 + random_.below(hosts_ - 2) : 1;
+    const std::size_t first = random_.below(hosts_);
+    for (std::size_t i = 0; i < number; ++i) {
       Mishap mishap;
-      mishap.kind = kind == 1 ? Kind::pause : Kind::outage;
-      mishap.host = victim.host;
+      mishap.kind = kind;
+      mishap.host = (first + i) % hosts_;
       mishap.at = when;
       mishap.span = random_.between(Duration(base_ttl_) / 10, Duration(base_ttl_) * 3 - when);
       // Those servers that are left to it call it in vain.
-      const std::size_t cut_off = kind == 1 ? 1 : schedule_.servers / 2 + 1;
+      const std::size_t cut_off = kind == Kind::pause ? 1 : schedule_.servers / 2 + 1;
       for (mishap.server = 0; mishap.server < cut_off; ++mishap.server) schedule_.mishaps.push_back(mishap);
-      for (SessionPlan& plan : schedule_.sessions) {
-        if (plan.host != victim.host) continue;
-        plan.undisturbed = false;
-        plan.away_until = mishap.at + mishap.span;
-        schedule_.bound += seconds(3);
-      }
-      schedule_.bound += base_ttl_ + milliseconds(1000);
+      keep_away(mishap.host, mishap.at + mishap.span);
+      schedule_.bound += of_one_host;
     }
+    schedule_.bound += base_ttl_ + milliseconds(1000);
+  }
+
+  /// While somebody holds the lock for so long that all others have looked again since.
+  void lose_power() {
+    const Duration when = random_.between(Duration(base_ttl_) * 6 / 10, Duration(base_ttl_));
+    const Duration looked = when + base_ttl_ + looks_of_three;
+    schedule_.sessions.resize(std::min<std::size_t>(schedule_.sessions.size(), 4));
+    hold_for(looked + random_.between(Duration::zero(), 2 * Duration(base_ttl_)));
+    add_to_line(Kind::power_loss, when, 0);
+    for (std::size_t host = 0; host < hosts_; ++host) keep_away(host, looked);
+  }
+
+  void hold_for(Duration span) {
+    SessionPlan& holder = schedule_.sessions.front();
+    holder.start = Duration::zero();
+    holder.mode = Mode{};
+    holder.work = span;
+    for (SessionPlan& plan : schedule_.sessions) plan.start += milliseconds(20);
+    holder.start = Duration::zero();
+  }
+
+  /// Some users may not PUBLISH, or not SUBSCRIBE. Who is not told looks by itself, and of such a one that was killed the others
+  /// learn by the end of its entry.
+  void forbid_notifications() {
+    const std::size_t host = random_.below(hosts_);
+    schedule_.sessions.resize(std::min<std::size_t>(schedule_.sessions.size(), 4));
+    if (random_.chance(500)) {
+      schedule_.mute_hosts.push_back(host);
+      schedule_.bound += looks_of_three + milliseconds(1000);
+      return;
+    }
+    schedule_.deaf_hosts.push_back(host);
+    schedule_.bound += longest_between_polls;
+    hold_for(random_.between(seconds(3), seconds(5)));
+    SessionPlan& victim = schedule_.sessions[1];
+    victim.host = host;
+    if (random_.chance(500)) return;
+    victim.dies_at = random_.between(victim.start, victim.start + milliseconds(2500));
+    victim.undisturbed = false;
   }
 
   Mode any_mode() {
@@ -267,7 +369,8 @@ class Draw {
     constexpr std::array kinds{Kind::crash,   Kind::freeze,           Kind::freeze,           Kind::outage,
                                Kind::outage,  Kind::isolate_host,     Kind::isolate_server,   Kind::cut,
                                Kind::pause,   Kind::step_client_wall, Kind::step_server_wall, Kind::break_lock,
-                               Kind::foreign, Kind::foreign_for_ever, Kind::flush_scripts};
+                               Kind::foreign, Kind::foreign_for_ever, Kind::flush_scripts,    Kind::refuse,
+                               Kind::refuse,  Kind::inspect};
     const Kind kind = kinds[random_.below(kinds.size())];
     if (kind == Kind::step_server_wall && !servers_step_back_) return Kind::outage;
     // Other libraries know no restart guard.
@@ -318,7 +421,14 @@ class Draw {
     // Back only: forward, keys end too early.
     if (kind == Kind::step_server_wall) mishap.step = Milliseconds(random_.between(-1000, 0));
     mishap.flag = random_.chance(500);
+    if (kind == Kind::refuse) mishap.refusal = any_refusal();
     return mishap;
+  }
+
+  Refusal any_refusal() {
+    constexpr std::array refusals{Refusal::loading,   Refusal::busy,    Refusal::read_only, Refusal::read_only,
+                                  Refusal::no_rights, Refusal::misconf, Refusal::oom,       Refusal::oom};
+    return refusals[random_.below(refusals.size())];
   }
 
   void configure_all() {
@@ -408,6 +518,19 @@ std::string describe(const Mishap& mishap) {
       return fmt::format("a foreign client tries {}", span);
     case Kind::foreign_for_ever:
       return fmt::format("a foreign client tries without an expiry{}, {}", mishap.flag ? ", with a hash" : "", span);
+    case Kind::refuse: {
+      constexpr std::array refusals{"nothing", "for it loads", "for it is busy", "for want of rights", "writes, read-only",
+                                    "writes, for it cannot save", "what needs memory"};
+      return fmt::format("{} refuses {}: {}", server, span, refusals[static_cast<std::size_t>(mishap.refusal)]);
+    }
+    case Kind::power_loss:
+      return "all servers lose power and are back";
+    case Kind::cut_subscriptions:
+      return fmt::format("the subscriptions of {} break", host);
+    case Kind::lose_marker:
+      return "a shared lock's key is lost everywhere";
+    case Kind::inspect:
+      return fmt::format("somebody on {} asks who has the lock", host);
   }
   return {};
 }

@@ -38,6 +38,11 @@ struct Mishap {
     break_lock,        ///< somebody on a host takes the lock away by force, or tries with a fence that it has not
     foreign,           ///< a client of another library locks for `span`
     foreign_for_ever,  ///< the same without an expiry, or with a key of another type; goes after `span`
+    refuse,            ///< a server refuses what `refusal` says
+    power_loss,        ///< all servers lose power, and are back with their data before anybody notices
+    cut_subscriptions,  ///< nobody on a host hears any server, until it subscribes again
+    lose_marker,        ///< the key of a shared lock goes from every server, and what lies beside it stays
+    inspect,            ///< somebody on a host asks who has the lock
   };
   Kind kind = Kind::crash;
   Duration at{};
@@ -45,6 +50,7 @@ struct Mishap {
   std::size_t host = 0;
   std::size_t server = 0;
   Milliseconds step{};
+  Refusal refusal = Refusal::none;
   bool flag = false;  ///< cut: what is under way arrives; break_lock: only with a certain fence; foreign: dies without releasing;
                       ///< foreign_for_ever: a hash
 };
@@ -64,6 +70,8 @@ struct Schedule {
   Duration restart_guard{};
   std::vector<MachinePlan> server_plans;
   std::vector<MachinePlan> hosts;
+  std::vector<std::size_t> mute_hosts;  ///< whose user may not PUBLISH
+  std::vector<std::size_t> deaf_hosts;  ///< whose user may not SUBSCRIBE
   std::vector<PathPlan> paths;  ///< host * servers + server
   std::vector<SessionPlan> sessions;
   std::vector<Mishap> mishaps;

@@ -70,6 +70,44 @@ void encode_to(std::string& bytes, const Reply& reply) {
   }
 }
 
+/// With what the writes of scripts are refused.
+std::string_view error_in_script(Refusal refusal) {
+  switch (refusal) {
+    case Refusal::read_only:
+      return "READONLY You can't write against a read only replica.";
+    case Refusal::misconf:
+      return "MISCONF Redis is configured to save RDB snapshots, but it's currently unable to persist to disk.";
+    case Refusal::oom:
+      return "OOM command not allowed when used memory > 'maxmemory'.";
+    case Refusal::none:
+    case Refusal::loading:
+    case Refusal::busy:
+    case Refusal::no_rights:
+      break;
+  }
+  return {};
+}
+
+/// The script as a server runs it that refuses some of its commands: put in front of it, in its first line.
+std::string refusing(std::string_view script, Refusal refusal, bool may_publish) {
+  constexpr std::string_view front =
+      "local redis = (function(real, refusal, is_oom, may_publish) "
+      "local wrote = false "
+      "local write = {{SET = 2, HSET = 2, ZADD = 2, DEL = 1, PEXPIRE = 1, HDEL = 1, ZREM = 1, ZREMRANGEBYSCORE = 1}} "
+      "local function refused(name) "
+      "if name == 'PUBLISH' and not may_publish then "
+      "return \"ERR The user executing the script can't run this command or subcommand\" end "
+      "if refusal ~= '' and write[name] and not is_oom then return refusal end "
+      "if refusal ~= '' and write[name] == 2 and not wrote then return refusal end "
+      "wrote = wrote or write[name] end "
+      "return {{sha1hex = real.sha1hex, error_reply = real.error_reply, status_reply = real.status_reply, "
+      "call = function(name, ...) local e = refused(name) if e then error({{err = e}}) end "
+      "return real.call(name, ...) end, "
+      "pcall = function(name, ...) local e = refused(name) if e then return {{err = e}} end "
+      "return real.pcall(name, ...) end}} end)(redis, \"{}\", {}, {}) {}";
+  return fmt::format(front, error_in_script(refusal), refusal == Refusal::oom, may_publish, script);
+}
+
 /// The first two of the three words of what a subscriber gets.
 std::string push(std::string_view kind, std::string_view channel) {
   return fmt::format("*3\r\n${}\r\n{}\r\n${}\r\n{}\r\n", kind.size(), kind, channel.size(), channel);
@@ -91,6 +129,10 @@ Server::Server(Timeline& timeline, local::LuaHost& lua, std::size_t number, Osci
 
 Milliseconds Server::wall() const {
   return epoch + wall_offset_ + std::chrono::duration_cast<Milliseconds>(clock_.at(timeline_.now()) - clock_.at(Duration::zero()));
+}
+
+Duration Server::true_time(Milliseconds wall) const {
+  return clock_.when(clock_.at(Duration::zero()) + (wall - epoch - wall_offset_));
 }
 
 local::Keyspace& Server::keyspace() {
@@ -187,9 +229,45 @@ bool Server::serve(Wire& wire, std::string_view bytes) {
   return answers;
 }
 
+void Server::cut_subscriptions(const Host& host) {
+  for (const auto& wire : std::vector(wires_)) {
+    if (wire->channel.empty() || &wire->process().host() != &host) continue;
+    wire->cut(/*delivers=*/false);
+    forget(wire);
+  }
+}
+
+void Server::lose_power() {
+  for (const auto& wire : std::exchange(wires_, {})) {
+    if (watcher != nullptr) watcher->broke(*this, wire->process());
+    wire->vanish();
+  }
+  crash(/*loses_everything=*/false);
+  restart();
+}
+
+std::optional<Reply> Server::refused(const redis::Command& command) const {
+  const bool is_script = command[0] == "EVAL" || command[0] == "EVALSHA";
+  if (refusal_ == Refusal::busy) {
+    return local::error_reply("BUSY Redis is busy running a script. You can only call SCRIPT KILL.");
+  }
+  if (refusal_ == Refusal::loading && is_script) {
+    return local::error_reply("LOADING Redis is loading the dataset in memory");
+  }
+  if (refusal_ == Refusal::no_rights && is_script) {
+    return local::error_reply("NOPERM this user has no permissions to run the 'eval' command");
+  }
+  return std::nullopt;
+}
+
 std::string Server::answer(Wire& wire, const redis::Command& command) {
   std::string bytes;
-  if (command[0] == "SUBSCRIBE") {
+  if (const auto refusal = refused(command)) {
+    if (watcher != nullptr) watcher->broke(*this, wire.process());
+    encode_to(bytes, *refusal);
+  } else if (command[0] == "SUBSCRIBE" && !wire.process().host().may_subscribe) {
+    encode_to(bytes, local::error_reply("NOPERM this user has no permissions to access one of the channels"));
+  } else if (command[0] == "SUBSCRIBE") {
     wire.channel = command[1];
     bytes = push("subscribe", command[1]);
     encode_to(bytes, local::integer_reply(1));
@@ -223,7 +301,11 @@ Reply Server::run_script(Wire& wire, const redis::Command& command, std::string_
   const local::Arguments words(command);
   const Run run{*this, wire.process(), name, words.subspan(3, count), words.subspan(3 + count)};
   if (watcher != nullptr) watcher->before(run);
-  Reply reply = lua_.run(keyspace(), text, run.keys, run.arguments);
+  const std::string_view in_script = error_in_script(refusal_);
+  const bool may_publish = wire.process().host().may_publish;
+  Reply reply = in_script.empty() && may_publish
+                    ? lua_.run(keyspace(), text, run.keys, run.arguments)
+                    : lua_.run(keyspace(), refusing(text, refusal_, may_publish), run.keys, run.arguments);
   if (watcher != nullptr) watcher->after(run, reply);
   return reply;
 }

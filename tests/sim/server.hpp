@@ -3,6 +3,7 @@
 #include <deque>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -15,6 +16,17 @@
 namespace redlock::sim {
 
 class Server;
+
+/// Why a server refuses what it otherwise does.
+enum class Refusal {
+  none,
+  loading,    ///< everything but INFO
+  busy,       ///< everything
+  no_rights,  ///< scripts
+  read_only,  ///< a script's writes
+  misconf,    ///< the same
+  oom,        ///< those that need memory, in a script that has not written yet
+};
 
 /// A script that runs at a server, for whoever watches.
 struct Run {
@@ -32,7 +44,7 @@ class Watcher {
   virtual void after(const Run& run, const Reply& reply) = 0;
   /// All that the process sent on this connection was read, and there will be no more.
   virtual void saw_end(Server& server, Process& process) = 0;
-  /// The connection broke, so what was sent on it may come to nothing, or late and alone.
+  /// The connection broke, or the server refuses everything: what was sent may come to nothing, or late and alone.
   virtual void broke(Server& server, Process& process) = 0;
 };
 
@@ -47,6 +59,8 @@ class Server {
   local::Keyspace& keyspace();
   [[nodiscard]] Milliseconds wall() const;
   void step_wall(Milliseconds by) { wall_offset_ += by; }
+  /// The true time when its wall clock, as it is set now, begins to show that.
+  [[nodiscard]] Duration true_time(Milliseconds wall) const;
 
   // For the network.
   [[nodiscard]] bool listens() const noexcept { return up_; }
@@ -64,6 +78,11 @@ class Server {
   [[nodiscard]] bool frozen() const noexcept { return frozen_; }
   void flush_scripts();
   void cut_one(bool delivers);
+  /// Breaks the connections on which the host's processes listen.
+  void cut_subscriptions(const Host& host);
+  /// Loses power and comes back at once with its data; nobody is told.
+  void lose_power();
+  void refuse(Refusal refusal) { refusal_ = refusal; }
 
   Watcher* watcher = nullptr;
 
@@ -78,6 +97,7 @@ class Server {
   Reply run_script(Wire& wire, const redis::Command& command, std::string_view text, std::string_view name);
   std::int64_t publish(std::string_view channel, std::string_view message);
   void forget(const std::shared_ptr<Wire>& wire);
+  [[nodiscard]] std::optional<Reply> refused(const redis::Command& command) const;
 
   Timeline& timeline_;
   local::LuaHost& lua_;
@@ -91,6 +111,7 @@ class Server {
   std::chrono::seconds started_{};  ///< by its wall clock
   bool up_ = true;
   bool frozen_ = false;
+  Refusal refusal_ = Refusal::none;
   std::vector<std::shared_ptr<Wire>> wires_;
   std::deque<std::function<void()>> backlog_;  ///< what came while it was frozen
 };

@@ -51,6 +51,7 @@ void Session::leave_behind(std::vector<Leftover> leftovers) {
   if (leftovers.empty()) return;
   world_.history().add("{} leaves {} to be released behind it", process_->name(), leftovers.size());
   Process& other = world_.new_process(plan_.host, process_->name() + "b");
+  world_.referee().inherits(other, *process_);
   world_.start([this, &other, leftovers = std::move(leftovers)]() -> asio::awaitable<void> {
     const std::shared_ptr<Electorate> electorate = world_.new_electorate(other, plan_.server_timeout);
     for (const Leftover& leftover : leftovers) electorate->clear_away(leftover);
@@ -65,6 +66,8 @@ void Session::kill() {
   if (process_->ended()) return;
   world_.history().add("{} is KILLED", process_->name());
   killed_ = true;
+  if (waiting_) waited_until_ = world_.timeline().now();
+  world_.referee().killed(*process_);
   process_->end();
 }
 
@@ -80,6 +83,7 @@ AcquireOrder Session::order() const {
 
 void Session::note_grant(const Lease& lease) {
   waiting_ = false;
+  waited_until_ = world_.timeline().now();
   held_ = true;
   world_.note_grant(*this);
   world_.referee().granted(*process_, lease);
@@ -96,7 +100,9 @@ bool Session::note_failure(const AttemptFailure& failure, bool final) {
                        failure.line.in_line ? fmt::format(", {} in line before it", failure.line.ahead) : "");
   if (!final) return false;
   waiting_ = false;
+  waited_until_ = world_.timeline().now();
   gave_up_ = failure.why;
+  world_.note_giving_up(*this);
   return true;
 }
 
@@ -164,8 +170,8 @@ asio::awaitable<void> Session::work_under(std::shared_ptr<HeldSet> set) {
     if (process_->now() >= set->deadline()) break;
     co_await bell_->wait_until(until);
   }
-  world_.referee().stopped(lease.token);
   const Duration kept = lease_ended_ ? Duration::zero() : plan_.keep;
+  world_.referee().stopped(*process_, lease.token, kept);
   const SetReleaseResult result = co_await set->release(/*by_hand=*/false, kept);
   if (kept == Duration::zero()) world_.referee().released(lease.token, result.result);
 }
@@ -178,7 +184,7 @@ asio::awaitable<void> Session::work_by_hand(Lease lease) {
   }
   co_await sleep_until(script, script.now() + plan_.work);
   if (!plan_.hand_release_at) co_return;  // it ends by itself
-  world_.referee().stopped(lease.token);
+  world_.referee().stopped(script, lease.token);
   co_await release_by_hand(lease);
 }
 

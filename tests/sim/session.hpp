@@ -58,6 +58,17 @@ class Session {
   [[nodiscard]] bool waiting() const noexcept { return waiting_ && !killed_; }
   /// Since when it waits and is there to be let in.
   [[nodiscard]] Duration can_enter_since() const { return std::max(waiting_since_, plan_.away_until); }
+  /// When it was let in, gave up or was killed.
+  [[nodiscard]] std::optional<Duration> waited_until() const {
+    return waited_until_ ? std::optional(std::max(*waited_until_, left_line_until_)) : std::nullopt;
+  }
+  /// Until then it is not told, as promised.
+  void stands_by_until(Duration when) { plan_.away_until = std::max(plan_.away_until, when); }
+  /// It waits no more, and what it left keeps others out for so long.
+  void keeps_others_until(Duration when) {
+    if (waiting_) left_line_until_ = when;
+  }
+  [[nodiscard]] const Process& process() const noexcept { return *process_; }
   /// When it was told that a quorum has it in line.
   [[nodiscard]] std::optional<Duration> in_line_since() const noexcept { return in_line_since_; }
   [[nodiscard]] bool held() const noexcept { return held_; }
@@ -90,6 +101,8 @@ class Session {
   bool waiting_ = false;
   bool held_ = false;
   Duration waiting_since_{};
+  std::optional<Duration> waited_until_;
+  Duration left_line_until_{};
   std::optional<Duration> in_line_since_;
   std::optional<AttemptFailure::Why> gave_up_;
 };

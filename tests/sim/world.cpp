@@ -16,6 +16,12 @@ constexpr std::size_t most_events = 300'000;
 /// Five times what the busiest schedule asks.
 constexpr std::size_t most_scripts = 4000;
 
+/// How long those behind somebody who was notified leave it to that one (PROTOCOL Q5).
+constexpr Milliseconds standing_by{1300};
+
+/// A server knows by then that somebody was killed.
+constexpr Milliseconds hang_up_time{20};
+
 /// After the last session: for what is under way, and what runs in the background.
 constexpr Milliseconds settling_time{8000};
 
@@ -53,10 +59,19 @@ World::World(const Profile& profile, std::uint64_t seed, bool with_history, loca
     servers_.emplace_back(timeline_, lua, servers_.size(), Oscillator(plan.clock_origin, plan.ppm), plan.wall_offset,
                           Random(random_.bits()));
     servers_.back().watcher = &referee_;
+    referee_.add(servers_.back());
   }
   for (const MachinePlan& plan : schedule_.hosts) {
     history_.add("host {}: rate {:+} ppm, wall clock {:+} ms", hosts_.size() + 1, plan.ppm, plan.wall_offset.count());
     hosts_.emplace_back(timeline_, *this, hosts_.size(), Oscillator(plan.clock_origin, plan.ppm), plan.wall_offset);
+  }
+  for (const std::size_t host : schedule_.mute_hosts) {
+    history_.add("host {} may not publish", host + 1);
+    hosts_[host].may_publish = false;
+  }
+  for (const std::size_t host : schedule_.deaf_hosts) {
+    history_.add("host {} may not subscribe", host + 1);
+    hosts_[host].may_subscribe = false;
   }
   for (const PathPlan& plan : schedule_.paths) paths_.emplace_back(plan.delay, plan.jitter, plan.stragglers, Random(random_.bits()));
 }
@@ -117,8 +132,19 @@ void World::plan_sessions() {
     Session& session = sessions_.emplace_back(*this, plan, fmt::format("c{}", sessions_.size() + 1));
     timeline_.at(plan.start, [this, &session] { start([&session] { return session.live(); }); });
     if (!plan.dies_at) continue;
-    timeline_.at(*plan.dies_at, [&session] { session.kill(); });
+    timeline_.at(*plan.dies_at, [this, &session] { kill(session); });
   }
+}
+
+void World::kill(Session& session) {
+  const bool keeps_waiting =
+      session.waiting() && referee_.kept_out_until(session.plan().mode, session.process()) > timeline_.now() + hang_up_time;
+  // Those behind it may have been told to leave it to this one; of one that heard nothing, only its entry's end tells.
+  if (!session.over() && !keeps_waiting) schedule_.bound += standing_by;
+  if (!hosts_[session.plan().host].may_subscribe) {
+    session.keeps_others_until(timeline_.now() + polling_entry_life + hang_up_time);
+  }
+  session.kill();
 }
 
 void World::plan_mishaps() {
@@ -194,7 +220,33 @@ void World::befall(const Mishap& mishap) {
     case Mishap::Kind::foreign_for_ever:
       foreign_lock(mishap);
       return;
+    case Mishap::Kind::refuse:
+      server.refuse(mishap.refusal);
+      in(mishap.span, [&server] { server.refuse(Refusal::none); });
+      return;
+    case Mishap::Kind::power_loss:
+      for (Server& each : servers_) each.lose_power();
+      return;
+    case Mishap::Kind::cut_subscriptions:
+      for (Server& each : servers_) each.cut_subscriptions(host);
+      return;
+    case Mishap::Kind::lose_marker:
+      for (Server& each : servers_) referee_.lose_marker(each);
+      return;
+    case Mishap::Kind::inspect:
+      start([this, mishap] { return inspect_lock(mishap); });
+      return;
   }
+}
+
+asio::awaitable<void> World::inspect_lock(Mishap mishap) {
+  Process& process = new_process(mishap.host, "inspector");
+  const std::shared_ptr<Electorate> electorate = new_electorate(process, Milliseconds(50));
+  const Duration began = timeline_.now();
+  referee_.inspected(summarize(co_await redlock::inspect(*electorate, resource_)), began);
+  referee_.finished(process);
+  co_await electorate->close(Farewell::brief);
+  process.end();
 }
 
 asio::awaitable<void> World::break_by_force(Mishap mishap) {
@@ -248,6 +300,7 @@ void World::calm_down() {
   for (Server& server : servers_) {
     if (!server.listens()) server.restart();
     if (server.frozen()) server.thaw();
+    server.refuse(Refusal::none);
   }
   for (Host& host : hosts_) host.go_on();
 }
@@ -257,8 +310,40 @@ bool World::all_over() const {
 }
 
 void World::note_grant(const Session& session) {
-  check_progress(session.can_enter_since());
-  if (schedule_.shape == Schedule::Shape::line) check_order(session);
+  if (schedule_.shape != Schedule::Shape::line) return check_progress(session.can_enter_since());
+  check_order(session);
+  check_delay(session);
+}
+
+void World::note_giving_up(const Session& session) {
+  if (schedule_.shape != Schedule::Shape::line) return;
+  if (is_first(session)) check_delay(session);
+  // Whoever is first now, and may not come in yet, is told to look in a while.
+  for (Session& other : sessions_) {
+    if (!other.waiting() || referee_.kept_out_until(other.plan().mode, other.process()) <= timeline_.now()) continue;
+    other.stands_by_until(timeline_.now() + standing_by);
+  }
+}
+
+bool World::is_first(const Session& session) const {
+  return std::ranges::none_of(sessions_, [&](const Session& other) {
+    return &other != &session && other.waiting() && other.plan().start <= session.plan().start;
+  });
+}
+
+/// Whoever may enter is told so: its own timers are not to find out.
+void World::check_delay(const Session& session) {
+  Duration since = std::max(referee_.kept_out_until(session.plan().mode, session.process()), session.can_enter_since());
+  Duration bound = schedule_.bound;
+  for (const Session& other : sessions_) {
+    const bool may_be_before = other.plan().start <= session.in_line_since().value_or(timeline_.now());
+    if (&other == &session || !may_be_before) continue;
+    if (other.waited_until()) since = std::max(since, *other.waited_until());
+    // Those behind it are told to stand by, and find out by themselves that there is no slot for it.
+    if (other.waiting() && other.plan().mode.seats > 0) bound = schedule_.bound + standing_by;
+  }
+  if (timeline_.now() <= since + bound) return;
+  referee_.violate("delay", fmt::format("{} could have entered since {:.0f} ms", session.name(), in_ms(since)));
 }
 
 void World::check_order(const Session& session) {
@@ -283,13 +368,19 @@ void World::check_outcome() {
   for (const Session& session : sessions_) {
     holders += session.held() ? 1 : 0;
     const auto why = session.gave_up();
-    if (session.waiting() && session.patient()) check_progress(session.can_enter_since());
+    if (session.waiting() && session.patient()) {
+      if (schedule_.shape != Schedule::Shape::line) check_progress(session.can_enter_since());
+      if (schedule_.shape == Schedule::Shape::line && is_first(session)) check_delay(session);
+    }
     using Why = AttemptFailure::Why;
     if (schedule_.shape == Schedule::Shape::duplicate) {
       // Granted, when a quorum of others was faster.
       if (why && why != Why::duplicate) referee_.violate("duplicate", "a server that was given twice was not told");
       continue;
     }
+    const bool may_be_denied = std::ranges::any_of(
+        schedule_.mishaps, [](const Mishap& mishap) { return mishap.refusal == Refusal::no_rights; });
+    if (why == Why::denied && may_be_denied) continue;
     if (why == Why::duplicate || why == Why::denied || why == Why::misconfigured) referee_.violate("answer", "a failure that cannot be");
     const bool unavailable = why == Why::unavailable || why == Why::too_slow;
     if (why && session.patient() && !unavailable) referee_.violate("answer", "somebody gave up who waits for ever");

@@ -56,19 +56,25 @@ class World final : public Network {
   void note_failure(AttemptFailure::Why why) { ++failures_[static_cast<std::size_t>(why)]; }
   /// It is about to hold the lock.
   void note_grant(const Session& session);
+  void note_giving_up(const Session& session);
 
  private:
   std::shared_ptr<Wire> dial(Process& process, std::size_t server) override;
   [[nodiscard]] Path& path(std::size_t host, std::size_t server) { return paths_[host * servers_.size() + server]; }
 
   void plan_sessions();
+  void kill(Session& session);
   void plan_mishaps();
   void befall(const Mishap& mishap);
   asio::awaitable<void> break_by_force(Mishap mishap);
+  asio::awaitable<void> inspect_lock(Mishap mishap);
   void foreign_lock(const Mishap& mishap);
   void calm_down();
   [[nodiscard]] bool all_over() const;
   void check_order(const Session& session);
+  void check_delay(const Session& session);
+  /// Nobody who came before it waits.
+  [[nodiscard]] bool is_first(const Session& session) const;
   void check_progress(Duration waiting_since);
   void check_outcome();
   void check_leftovers();

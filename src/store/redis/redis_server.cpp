@@ -232,8 +232,8 @@ void RedisServer::post_on(Link& link, const ScriptCall& call, const NotUndone& n
     // Unanswered, both lie with the server in this order, and it reads them at once if they are small. What never opened carried nothing
     // of its own.
     const auto ended = connection.lock();
-    const bool matters = ended && ended->broke_off() && (what.answered || !fits || !ended->aborted());
-    if (reply || matters || what.inherited) not_undone();
+    const bool cut_off = ended && ended->broke_off() && (!fits || !ended->aborted());
+    if (reply || what.answered || what.inherited || cut_off) not_undone();
   };
   const auto forgotten = std::make_shared<bool>(false);
   link.connection->post(script_command(call), [judge, forgotten](const Result<Reply, Fault>& reply) {

@@ -26,7 +26,7 @@ local function line(may_change, offered)
   local rank = waiter ~= '' and redis.call('ZRANK', QUEUE, waiter)
   return {decimal(time), largest or '', rank or redis.call('ZCARD', QUEUE), rank and (was_in_line and 2 or 1) or 0, may_change, free,
     offered or 0,
-    redis.pcall('HGET', OWNER, 'mute') == '1' and 1 or 0}
+    is_mute() and 1 or 0}
 end
 
 local may_enter = admits(state, mode) and seat
@@ -81,9 +81,11 @@ if is_error(failure) then return give_up(failure) end
 
 local standing_in_line = line(-1)
 if waiter ~= '' then drop(waiter) end
-if mode == 's' then
-  call_next('shared', time)
+if mode == 's' then call_next('shared', time) end
+-- Whoever is first now looked last when it was further behind, or the lock was another's.
+if waiter ~= '' and mode == 'x' then
+  tell_standbys(0, host_of(waiter), 'second', 'stand_down', time)
 elseif waiter ~= '' then
-  tell_standbys(0, host_of(waiter), 'stand_down', 'stand_down', time)
+  tell_first_of_end('shared', time)
 end
 return {'granted', decimal(fence), id, seat, standing_in_line}

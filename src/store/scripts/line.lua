@@ -77,8 +77,13 @@ local function hears(entry, word)
   return false
 end
 
+-- Whether a holder may not notify anybody: then waiters poll.
+local function is_mute()
+  return redis.pcall('HGET', OWNER, 'mute') == '1'
+end
+
 -- Has it come, within the time that it has for that, unless it is on its way. -> whether it is there. Whoever releases without the right to
--- publish has notified nobody; but where such a one looks, the waiter before it knows of a mute holder, and polls (`polled`).
+-- publish has notified nobody; but where such a one looks, the waiter before it may know of a mute holder, and poll (`polled`).
 local function call(entry, time, word, polled)
   if entry.called > 0 then return true end
   local heard = hears(entry, word)
@@ -148,6 +153,12 @@ local function call_next(state, time, except)
   end
 end
 
+-- Has the first in line look in a while, unless it may come in: it may not know when the lock ends.
+local function tell_first_of_end(state, time)
+  local entry = first_in_line(time)
+  if entry and not admits(state, entry.mode) then hears(entry, 'second') end
+end
+
 -- Whether those before us wait for seats only, or there are too many of them to tell: who comes behind all these is not delayed, for they
 -- share the lock with us when it is their turn. Who wants another thing shows that it is there.
 local function only_takers_before(time, comes_before)
@@ -156,7 +167,7 @@ local function only_takers_before(time, comes_before)
     local at = redis.call('ZRANGE', QUEUE, rank, rank, 'WITHSCORES')
     local entry = at[1] and living(at[1], time)
     if not at[1] or entry and not comes_before(entry, tonumber(at[2])) then return true end
-    if entry and entry.mode ~= 'n' and call(entry, time, 'look', true) then return false end
+    if entry and entry.mode ~= 'n' and call(entry, time, 'look', is_mute()) then return false end
     if entry and entry.mode == 'n' then rank = rank + 1 end
   end
   return true
@@ -172,7 +183,8 @@ local function is_our_turn(state, time, id, ticket, beside)
     local entry, first_ticket = first_in_line(time)
     if not entry or not comes_before(entry, first_ticket) then return true end
     if beside and entry.mode == 'n' then return only_takers_before(time, comes_before) end
-    if call_first(entry, state, time, id, true) then return false end
+    -- Of a free lock nobody can tell any more who held it.
+    if call_first(entry, state, time, id, state == 'free' or is_mute()) then return false end
   end
 end
 

@@ -43,5 +43,7 @@ else
   forget_share(id)
   bound_shares(time)
 end
-call_next((standing(time)), time, waiter)
+local state = standing(time)
+call_next(state, time, waiter)
+if how == 'shared' and state == 'shared' then tell_first_of_end(state, time) end
 return {'released'}

@@ -273,12 +273,13 @@ TEST(Line, WhoStandsByDoesNotLookAtALockThatIsTaken) {
     ASSERT_EQ(crowd.served, up_to(2));
     // Of themselves some 200 look every 15 s.
     EXPECT_LE(crowd.questions_to(0) - before, (stores == 1 ? 4U : 8U) + 20U);
-    std::size_t standbys = 0;
-    for (const std::size_t number : {2U, 3U, 199U}) {
+    const auto looks_of = [&](std::size_t number) {
       const auto looks = crowd.member(number).client.server(0).asked(Question::acquire);
-      standbys += std::ranges::count_if(looks, [&](Instant when) { return when > *crowd.member(1).granted; });
-    }
-    EXPECT_EQ(standbys, 0U) << stores;
+      return std::ranges::count_if(looks, [&](Instant when) { return when > *crowd.member(1).granted; });
+    };
+    EXPECT_EQ(looks_of(3) + looks_of(199), 0) << stores;
+    // The new first learns when the lease ends.
+    EXPECT_EQ(looks_of(2), 1) << stores;
   }
 }
 
