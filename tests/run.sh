@@ -20,7 +20,7 @@ Installs the packages that are missing, then:
 END
 }
 
-parts=(dev asan fuzz servers user)
+parts=(dev servers asan fuzz user)
 case "$#,${1-}" in
   0,) ;;
   1,-h | 1,--help)
@@ -132,19 +132,36 @@ run_ctest() {
 
 build() {
   printf '\n== build %s\n' "$1"
-  cmake --preset "$1" >"$work/configure.log" 2>&1 || {
-    cat "$work/configure.log"
+  cmake --preset "$1" >"$work/configure.$1.log" 2>&1 || {
+    cat "$work/configure.$1.log"
     return 1
   }
   cmake --build --preset "$1" -j "$jobs"
 }
 
+# Builds what is tested later, while other tests run: they wait for something most of the time. What it has to say is said when it is
+# built once more, for its tests.
+builder=
+build_ahead() {
+  (
+    renice -n 10 "$BASHPID" >/dev/null
+    for preset; do build "$preset" || break; done
+  ) >"$work/ahead.log" 2>&1 &
+  builder=$!
+}
+
 run_preset() {
-  local preset=$1
+  local preset=$1 part later=()
   shift
+  [[ -z $builder ]] || wait "$builder" || true
+  builder=
   if ! build "$preset"; then
     fail_part "$preset" "the build failed"
     return
+  fi
+  if [[ $preset == dev ]]; then
+    for part in "${parts[@]}"; do [[ ! $part =~ ^(asan|fuzz)$ ]] || later+=("$part"); done
+    ((${#later[@]} == 0)) || build_ahead "${later[@]}"
   fi
   printf '\n== test %s\n' "$preset"
   run_ctest "$preset" -- --test-dir "build/$preset" "$@"
@@ -153,10 +170,10 @@ run_preset() {
 # What a server has the largest part in: how it reads, what it drops, when it refuses.
 readonly wire_tests='^(bats\.(quorum|fence|line|refused_release|frozen_server)|redis\.(Scripts|Rights|ReadByRealRedis).*)$'
 
-# Both servers at once: most of these tests wait for something.
-run_servers() {
-  local server bin part status
-  local -A running=()
+# Both servers at once, beside what is tested next: most of these tests wait for something.
+declare -A running=()
+start_servers() {
+  local server bin
   if ! build dev; then
     fail_part servers "the build failed"
     return
@@ -173,6 +190,10 @@ run_servers() {
     start_ctest "$server" env PATH="$bin:$PATH" -- --test-dir "$work/$server" -R "$wire_tests" >"$work/$server.log" 2>&1 &
     running[$server]=$!
   done
+}
+
+finish_servers() {
+  local part status
   for part in "${!running[@]}"; do
     status=0
     wait "${running[$part]}" || status=$?
@@ -232,10 +253,11 @@ for part in "${parts[@]}"; do
     fuzz) run_preset fuzz -L '^fuzz$' ;;
     asan) run_preset asan -L '^unit$' ;;
     tsan) run_preset tsan -L '^(unit|smoke)$' ;;
-    servers) run_servers ;;
+    servers) start_servers ;;
     user) run_as_user ;;
   esac
 done
+finish_servers
 
 printf '\n== summary\n'
 printf '%s\n' "${summary[@]}"
