@@ -7,6 +7,7 @@
 #include <cstdlib>
 
 #include "cli/command_error.hpp"
+#include "cli/config_paths.hpp"
 #include "cli/console.hpp"
 #include "cli/redact.hpp"
 #include "support/duration.hpp"
