@@ -17,7 +17,7 @@
 #include <iterator>
 
 #include "cli/command_error.hpp"
-#include "cli/option_table.hpp"
+#include "cli/options.hpp"
 #include "cli/spelling.hpp"
 #include "support/text.hpp"
 
@@ -82,25 +82,27 @@ std::vector<std::string> values_of(const std::string& path, const toml::node& no
 /// The setting that was meant, of those that a file may have.
 std::string hint_for(std::string_view name) {
   std::vector<std::string_view> names;
-  for (const OptionSpec& option : option_table()) {
-    if (option.source == OptionSource::anywhere) names.push_back(option.name);
+  for (const OptionRow* option : option::all_options) {
+    if (option->spec().source == OptionSource::anywhere) names.push_back(option->name());
   }
   return did_you_mean(name, names);
 }
 
-void demand_setting(const std::string& path, const toml::key& key, const toml::node& node) {
+const OptionRow& setting_of(const std::string& path, const toml::key& key, const toml::node& node) {
   const toml::source_position at = key.source().begin;
   if (node.is_table() || node.is_array_of_tables()) {
     refuse(path, at, fmt::format("sections are not known here, only {}", expected));
   }
-  const OptionSpec* option = find_option(key.str());
-  if (option == nullptr) {
+  const auto option = std::find_if(option::all_options.begin(), option::all_options.end(),
+                                   [&](const OptionRow* row) { return row->name() == key.str(); });
+  if (option == option::all_options.end()) {
     refuse(path, at,
            fmt::format("this is no setting; expected are {}{}", expected, hint_for(key.str())));
   }
-  if (option->source != OptionSource::anywhere) {
-    refuse(path, at, fmt::format("{} belongs on the command line, not in a file", option->name));
+  if ((*option)->spec().source != OptionSource::anywhere) {
+    refuse(path, at, fmt::format("{} belongs on the command line, not in a file", key.str()));
   }
+  return **option;
 }
 
 }  // namespace
@@ -118,8 +120,8 @@ std::optional<ConfigFile> read_config_file(const std::string& path) {
   const toml::table table = parse(path, read_text(path));
   ConfigFile file{path, {}};
   for (const auto& [key, node] : table) {
-    demand_setting(path, key, node);
-    file.values.emplace(key.str(), values_of(path, node));
+    const OptionRow& option = setting_of(path, key, node);
+    file.values.emplace(&option, values_of(path, node));
   }
   return file;
 }

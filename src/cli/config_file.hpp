@@ -5,14 +5,16 @@
 #include <string>
 #include <vector>
 
+#include "cli/option.hpp"
+
 namespace redlock::cli {
 
-/// A configuration file's settings, by option name.
+/// A configuration file's settings.
 struct ConfigFile {
   std::string path;
 
   /// Each value as the command line would have it; several for an array.
-  std::map<std::string, std::vector<std::string>, std::less<>> values;
+  std::map<const OptionRow*, std::vector<std::string>> values;
 };
 
 /// Reads a TOML file; nothing when there is no such file. Throws CommandError (config) with line

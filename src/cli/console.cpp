@@ -8,6 +8,7 @@
 #include <string>
 
 #include "cli/command_error.hpp"
+#include "cli/options.hpp"
 
 namespace redlock::cli {
 namespace {
@@ -53,7 +54,7 @@ void Console::debug(std::string_view text) const {
 }
 
 Console make_console(const Settings& settings) {
-  return Console(settings.flag("quiet"), settings.repeated("verbose"));
+  return Console(settings.get(option::quiet), settings.get(option::verbose));
 }
 
 }  // namespace redlock::cli

@@ -8,6 +8,7 @@
 #include "cli/command_error.hpp"
 #include "cli/commands.hpp"
 #include "cli/holder.hpp"
+#include "cli/options.hpp"
 #include "cli/outcome.hpp"
 #include "cli/run_options.hpp"
 #include "cli/session.hpp"
@@ -61,7 +62,7 @@ Finish without_holder(const Settings& settings, const RunOptions& options, child
   }
   report.outcome = outcome_of("run", options.resources, code, message);
   verdict.report = output::run_json(report) + "\n";
-  if (settings.flag("json")) {
+  if (settings.get(option::json)) {
     write_all(STDERR_FILENO, verdict.report);
   } else {
     make_console(settings).error(output::keys_text(options.resources) + ": " + report.outcome.message);
@@ -80,7 +81,7 @@ void require_visible_processes() {
 child::Isolation isolate(const Settings& settings, child::IsolationMode mode, bool has_terminal) {
   auto isolation = child::Isolation::make(mode, has_terminal);
   if (isolation) return std::move(*isolation);
-  const Setting setting = *settings.find("isolate");
+  const Setting setting = *settings.find(option::isolate);
   throw CommandError(ExitCode::os_error, fmt::format("{} {}: {}", setting.where, setting.values.front(), isolation.error()));
 }
 

@@ -30,9 +30,9 @@ struct ServerOptions {
 ServerOptions read_server_options(const Settings& settings);
 
 /// Makes the restart guard, where there is one, at least as long as a lease may last (`span`): otherwise a server that restarted votes
-/// again before the lease that it forgot has ended (PROTOCOL R7). Says with -v that the other clients need the same. `name`: the option
-/// that the span comes from.
-void raise_restart_guard(const Settings& settings, ServerOptions& options, std::string_view name, Duration span);
+/// again before the lease that it forgot has ended (PROTOCOL R7). Says with -v that the other clients need the same. `option`: where
+/// the span comes from.
+void raise_restart_guard(const Settings& settings, ServerOptions& options, const OptionRow& option, Duration span);
 
 /// Their names, without logins.
 std::vector<std::string> names_of(const ServerOptions& options);

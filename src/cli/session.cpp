@@ -1,5 +1,7 @@
 #include "cli/session.hpp"
 
+#include "cli/options.hpp"
+
 #include "store/local/local_server.hpp"
 #include "store/redis/cluster.hpp"
 #include "support/random.hpp"
@@ -8,7 +10,7 @@
 namespace redlock::cli {
 
 Session::Session(const Settings& settings, const ServerOptions& options, Duration server_timeout)
-    : console_(make_console(settings)), json_(settings.flag("json")) {
+    : console_(make_console(settings)), json_(settings.get(option::json)) {
   redis::RedisServerOptions about{options.tls, options.replicas};
   // Who locks must know that the servers are several, and that none has forgotten what it granted; who extends, that they still are.
   about.introduces_itself = options.endpoints.size() > 1 && (settings.line().command->bit & (takes_lock | for_extend)) != 0;

@@ -6,6 +6,7 @@
 #include "cli/command_error.hpp"
 #include "cli/commands.hpp"
 #include "cli/lock_options.hpp"
+#include "cli/options.hpp"
 #include "cli/outcome.hpp"
 #include "cli/session.hpp"
 #include "engine/ballot.hpp"
@@ -108,15 +109,15 @@ asio::awaitable<Finish> show(Session& session, const StatusOptions& options) {
 
 StatusOptions read_options(const Settings& settings) {
   StatusOptions options;
-  if (const auto keys = settings.find("key")) {
+  if (const auto keys = settings.find(option::key)) {
     for (const std::string& key : keys->values) {
       auto resource = Resource::from(key);
       if (!resource) throw CommandError(ExitCode::usage, "--key: " + describe(resource.error()));
       options.resources.push_back(std::move(*resource));
     }
   }
-  options.exit_code = settings.flag("exit-code");
-  options.watch = settings.flag("watch");
+  options.exit_code = settings.get(option::exit_code);
+  options.watch = settings.get(option::watch);
   return options;
 }
 
