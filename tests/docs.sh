@@ -149,6 +149,14 @@ done
 [[ $(in_completion '[[ $(offered acquire --while-pid "") == "$$" ]] && echo "the shell"') ]] ||
   problem "$completion: --while-pid: not the shell alone"
 
+# The command of run, with and without --, and none of our options behind it.
+for words in '-k a' '-n -k a --' '--wait = 5s --on-lost kill'; do
+  # shellcheck disable=SC2086  # words
+  offered run $words mandoc | grep -qx mandoc || problem "$completion: run $words: no command is offered"
+  # shellcheck disable=SC2086
+  ! offered run $words mandoc -- | grep -qx -- --key || problem "$completion: run $words: options are offered behind the command"
+done
+
 defaults=0
 man_text=$(man_defaults)
 while read -r name default; do

@@ -68,6 +68,8 @@ plant $completion 's#s/,/ /g#s/,/ /g; s/--status-fd//#' "$completion: options of
 plant $completion "s/words\\+=' --'/words+=' -- --planted'/" "$completion: options of run: unknown to the program: --planted"
 plant $completion 's/Commands:/Nothing:/' "$completion: commands: missing: acquire"
 plant $completion 's/return 0/return 1/' "$completion: run offers options as the value of -k"
+# shellcheck disable=SC2016  # the text of the completion
+plant $completion 's/echo "\$i" && return/return/' "$completion: run -k a: options are offered behind the command"
 plant $completion 's#operand//\|/ #operand//|/,#' "$completion: --on-lost: missing: kill"
 
 plant README.md 's/^\| 79 \|/| 99 |/' 'README.md: exit codes: missing: 79'
