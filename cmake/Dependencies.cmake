@@ -8,6 +8,7 @@ find_package(tl-expected REQUIRED)
 pkg_check_modules(hiredis REQUIRED IMPORTED_TARGET hiredis>=0.14)
 pkg_check_modules(openssl REQUIRED openssl>=3.0)
 find_path(ASIO_INCLUDE_DIR asio.hpp REQUIRED)
+find_path(TOMLPLUSPLUS_INCLUDE_DIR toml++/toml.h REQUIRED)
 # Both statically, as Debian offers them, so that the loader has nothing to do for them. Lua as built with a C++ compiler: its errors are
 # exceptions then, which destroy what lies on our stack.
 find_path(LUA_INCLUDE_DIR lua5.1/lua.hpp REQUIRED)
@@ -35,6 +36,10 @@ target_link_libraries(redlock-asio INTERFACE Threads::Threads)
 if(CMAKE_CXX_COMPILER_ID MATCHES "Clang")
   target_compile_definitions(redlock-asio INTERFACE ASIO_HAS_CO_AWAIT=1 ASIO_HAS_STD_COROUTINE=1)
 endif()
+
+# The headers alone: only a command with a configuration file needs them, and every start would load the shared library.
+add_library(redlock-toml INTERFACE)
+target_include_directories(redlock-toml SYSTEM INTERFACE ${TOMLPLUSPLUS_INCLUDE_DIR})
 
 # The shared libfmt would bring the shared C++ library back in, and Debian has no static one.
 add_library(redlock-fmt INTERFACE)

@@ -1,21 +1,14 @@
 # bash completion for redlock-cli(1). Needs bash 4; uses bash-completion's helpers where they are loaded, and does without them.
-# tests/docs.sh compares the options with those of `redlock-cli COMMAND --help`.
+# Commands, options and choices come from the program's own help, so there is nothing to keep up here.
 
-# Sets `words`: the options of a command, all spellings; without a command those of redlock-cli itself.
+# The commands, a line each.
+_redlock_cli_commands() {
+  "${COMP_WORDS[0]}" --help 2>/dev/null | sed -n '/^Commands:/,/^$/s/^  \([a-z][a-z]*\) .*/\1/p'
+}
+
+# The options of a command as its help shows them, `-w,--wait,--timeout DUR`, a line each; without a command those of redlock-cli itself.
 _redlock_cli_options() {
-  local every='-k --key -S --server --server-timeout --user --password-file --cacert --cacertdir --cert --cert-key --sni --insecure
-    --config --json -q --quiet -v --verbose -h --help'
-  local takes_lock='-n --nonblock --nb -w --wait --timeout --unavailable-wait -t --ttl -E --conflict-exit-code
-    -s --shared -x -e --exclusive --slots --note --retry-delay --grace --stop-signal --on-lost --restart-guard --replicas'
-  case $1 in
-    run) words="$every $takes_lock -c --command --descendants --min-hold --isolate --status-fd" ;;
-    acquire) words="$every $takes_lock --while-pid --export --token-file" ;;
-    extend) words="$every -t --ttl --token-file --restart-guard --replicas" ;;
-    release) words="$every --token-file --force --if-fence --reason" ;;
-    status) words="$every --exit-code --watch" ;;
-    doctor) words="$every --restart-guard --replicas --settings" ;;
-    *) words='-h --help -V --version' ;;
-  esac
+  "${COMP_WORDS[0]}" ${1:+"$1"} --help 2>/dev/null | sed -n 's/^  \(-.*\)/\1/p' | sed 's/  .*//'
 }
 
 # Offers those of the words that begin with what was typed.
@@ -41,7 +34,7 @@ _redlock_cli_offer_signals() {
   _redlock_cli_offer "$words"
 }
 
-# The command behind `--`, which is word number $1: its own completion where bash-completion knows it.
+# The command of `run`, which is word number $1: its own completion where bash-completion knows it.
 _redlock_cli_offer_command() {
   if declare -F _comp_command_offset >/dev/null; then
     _comp_command_offset "$1"
@@ -55,38 +48,63 @@ _redlock_cli_offer_command() {
   fi
 }
 
-# The value of an option; false when it takes none, or there is nothing to offer for it.
+# The value of option $2 of command $1; false when it takes none. Its kind is how the help calls it.
 _redlock_cli_offer_value() {
-  case $1 in
-    --on-lost) _redlock_cli_offer 'kill term warn' ;;
-    --descendants) _redlock_cli_offer 'leave wait kill' ;;
-    --while-pid) _redlock_cli_offer "$$" ;; # of those that are accepted, this shell
-    --isolate) _redlock_cli_offer 'none cgroup pidns' ;;
-    --stop-signal) _redlock_cli_offer_signals ;;
-    --config | --password-file | --token-file | --cacert | --cacertdir | --cert | --cert-key) _redlock_cli_offer_files ;;
-    -S | --server)
-      compopt -o nospace 2>/dev/null
-      _redlock_cli_offer 'redis:// rediss:// unix:// sentinel:// sentinels:// cluster:// clusters:// local:'
-      ;;
-    # Whatever one likes.
-    -k | --key | -w | --wait | --timeout | --unavailable-wait | -t | --ttl | -E | --conflict-exit-code | --note | --retry-delay | \
-      -c | --command | --grace | --min-hold | --status-fd | --if-fence | --reason | --slots | --restart-guard | --replicas | --server-timeout | --user | --sni) ;;
-    *) return 1 ;;
-  esac
+  local flags operand
+  [[ $2 == -* ]] || return
+  while read -r flags operand; do
+    [[ ,$flags, == *",$2,"* && -n $operand ]] || continue
+    case $operand in
+      *'|'*) _redlock_cli_offer "${operand//|/ }" ;;
+      FILE | DIR) _redlock_cli_offer_files ;;
+      PID) _redlock_cli_offer "$$" ;; # of those that are accepted, this shell
+      SIG) _redlock_cli_offer_signals ;;
+      URL)
+        compopt -o nospace 2>/dev/null
+        _redlock_cli_offer 'redis:// rediss:// unix:// sentinel:// sentinels:// cluster:// clusters:// local:'
+        ;;
+      *) ;; # whatever one likes
+    esac
+    return 0
+  done < <(_redlock_cli_options "$1")
+  return 1
+}
+
+# The number of the word that begins the command of `run`, behind `--` or where the first word is no option; 0: not there yet.
+_redlock_cli_command_word() {
+  local flags operand i takes_value=,
+  while read -r flags operand; do
+    [[ -z $operand ]] || takes_value+=$flags,
+  done < <(_redlock_cli_options run)
+  for ((i = 2; i < COMP_CWORD; ++i)); do
+    case ${COMP_WORDS[i]} in
+      --) echo $((i + 1)) && return ;;
+      -*)
+        # `--option=value` comes in three words, since `=` separates them.
+        if [[ ${COMP_WORDS[i + 1]-} == = ]]; then
+          i=$((i + 2))
+        elif [[ $takes_value == *",${COMP_WORDS[i]},"* ]]; then
+          i=$((i + 1))
+        fi
+        ;;
+      *) echo "$i" && return ;;
+    esac
+  done
+  echo 0
 }
 
 _redlock_cli() {
   local current=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD - 1]} command='' words i
   COMPREPLY=()
 
-  for ((i = 1; i < COMP_CWORD; ++i)); do
-    # The first `--` ends the options, whatever stands before it.
-    if [[ ${COMP_WORDS[i]} == -- ]]; then
-      [[ $command != run ]] || _redlock_cli_offer_command $((i + 1))
+  if ((COMP_CWORD > 1)); then command=${COMP_WORDS[1]}; fi
+  if [[ $command == run ]]; then
+    i=$(_redlock_cli_command_word)
+    if ((i > 0)); then
+      _redlock_cli_offer_command "$i"
       return
     fi
-    [[ -n $command || ${COMP_WORDS[i]} == -* ]] || command=${COMP_WORDS[i]}
-  done
+  fi
 
   # `--option=value` comes in three words, since `=` separates them.
   if [[ $current == = ]]; then
@@ -94,16 +112,20 @@ _redlock_cli() {
   elif [[ $before == = ]]; then
     before=${COMP_WORDS[COMP_CWORD - 2]}
   fi
-  if [[ -n $command ]] && _redlock_cli_offer_value "$before"; then return; fi
+  if [[ -n $command ]] && _redlock_cli_offer_value "$command" "$before"; then return; fi
 
-  if [[ -z $command && $current != -* ]]; then
-    _redlock_cli_offer 'run acquire extend release status doctor'
+  if [[ $current != -* && ( -z $command || $command == help ) ]]; then
+    _redlock_cli_offer "$(_redlock_cli_commands)"
     return
   fi
-  _redlock_cli_options "$command"
-  # The command line of `run` goes on behind `--`.
+  words=$(_redlock_cli_options "$command" | sed 's/ .*//; s/,/ /g')
+  # The command line of `run` may go on behind `--`.
   [[ $command != run ]] || words+=' --'
-  [[ -n $current && $current != -* ]] || _redlock_cli_offer "$words"
+  if [[ -n $current && $current != -* ]]; then
+    [[ $command != run ]] || _redlock_cli_offer_command "$COMP_CWORD"
+    return
+  fi
+  _redlock_cli_offer "$words"
 }
 
 complete -F _redlock_cli redlock-cli

@@ -9,7 +9,7 @@
 BUILD_PACKAGES=(
   g++ cmake ninja-build pkg-config
   libasio-dev libhiredis-dev libcli11-dev libfmt-dev nlohmann-json3-dev libexpected-dev libssl-dev
-  liblua5.1-0-dev libmd-dev
+  libtomlplusplus-dev liblua5.1-0-dev libmd-dev
 )
 
 # Beyond BUILD_PACKAGES; clang's runtime, whose name carries a version, is added by ensure_test_packages.

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Fails when the documents and the program say different things: the options of each command (man page, completion), the
-# exit codes, the rights that the scripts need, the version; when the man page is not clean, or a link leads nowhere.
+# Fails when the documents and the program say different things: the options of each command (man page, completion), their
+# defaults, the exit codes (man page, README), the rights that the scripts need, the version; when the man page is not clean, or a link leads nowhere.
 # usage: REDLOCK_CLI=build/dev/src/redlock-cli tests/docs.sh [ROOT]   (ROOT: the repository, or a copy of it)
 set -euo pipefail
 export LC_ALL=C.UTF-8
@@ -34,14 +34,27 @@ command -v mandoc >/dev/null || {
 # --- What the program says. ---
 
 # Its commands, a line each.
-commands=$("$cli" --help | sed -n '/^Subcommands:/,/^$/s/^  \([a-z][a-z]*\) .*/\1/p')
+commands=$("$cli" --help | sed -n '/^Commands:/,/^$/s/^  \([a-z][a-z]*\) .*/\1/p')
 
 # help_options [COMMAND]: its options as `--help` shows them, `-w,--wait,--timeout DUR`, a line each.
-help_options() { "$cli" "$@" --help | sed -n '/^Options:/,/^$/s/^  \(-.*\)/\1/p' | sed 's/  .*//'; }
+help_options() { "$cli" "$@" --help | sed -n 's/^  \(-.*\)/\1/p' | sed 's/  .*//'; }
+
+# help_defaults COMMAND: `--name DEFAULT`, a line each.
+help_defaults() {
+  "$cli" "$1" --help | awk '
+    function end() {
+      if (match(text, /\(default: .*\)$/)) print name, substr(text, RSTART + 10, RLENGTH - 11)
+      text = ""
+    }
+    /^  -/ { end(); match($0, /--[a-z-]+/); name = substr($0, RSTART, RLENGTH); text = $0; next }
+    /^      +/ && text != "" { sub(/^ +/, ""); text = text " " $0; next }
+    { end() }'
+}
 
 # `CODE<tab>MEANING`, a line each.
 help_exit_codes() {
-  "$cli" --help | sed -n '/^Exit codes:/,/^$/p' | sed -En 's/^ +([0-9]+(, [0-9]+)*)  (.*)/\1\t\3/p'
+  "$cli" --help | sed -n '/^Exit codes:/,/^$/p' | sed -E ':join; N; $!bjoin; s/\n {12}/ /g' |
+    sed -En 's/^ +([0-9]+(, [0-9]+)*)  +(.*)/\1\t\3/p'
 }
 
 # --- What the man page says, as it is shown, a paragraph a line. ---
@@ -72,6 +85,14 @@ man_options() {
     mine && /^     -/ { sub(/^ +/, ""); sub(/  .*/, ""); gsub(/, /, ","); print }'
 }
 
+# man_defaults: `--name TEXT` for each option, with all that is said of it.
+man_defaults() {
+  section OPTIONS | awk '
+    /^     -/ { match($0, /--[a-z-]+/); name = substr($0, RSTART, RLENGTH); next }
+    /^   [A-Z]/ { name = "" }
+    name != "" && NF { sub(/^ +/, ""); print name, $0 }'
+}
+
 man_exit_codes() { section 'EXIT STATUS' | sed -En 's/^ {5}([0-9]+(, [0-9]+)*|128\+n) +(.*)/\1\t\3/p'; }
 
 # --- What the completion offers. ---
@@ -83,7 +104,7 @@ in_completion() {
   local script=$1
   shift
   # shellcheck disable=SC2016  # for the inner shell
-  env -u BASH_ENV bash --norc --noprofile -c '
+  PATH=$(dirname "$cli"):$PATH env -u BASH_ENV bash --norc --noprofile -c '
     . "$0" || exit
     offered() {
       COMP_WORDS=(redlock-cli "$@") COMP_CWORD=$#
@@ -112,6 +133,7 @@ same "$page: options without a command" "$(help_options)" "$(man_options)"
 same "$completion: options without a command" "$(help_options | tr , '\n')" "$(offered -)"
 while read -r command; do
   options=$(help_options "$command")
+  [[ $options != -h,--help ]] || continue # none of its own
   same "$page: options of $command" "$options" "$(man_options "$command")"
   same "$completion: options of $command" "$(cut -d ' ' -f 1 <<<"$options" | tr , '\n')" "$(offered "$command" - | grep -vx -- --)"
   # A value belongs behind these.
@@ -119,7 +141,7 @@ while read -r command; do
   wrong=$(options_as_values "$command" "${flags[@]}")
   [[ -z $wrong ]] || problem "$completion: $command offers options as the value of ${wrong//$'\n'/; }"
 done <<<"$commands"
-for option in --on-lost --isolate; do
+for option in --on-lost --descendants --isolate; do
   same "$completion: $option" "$(help_options run | sed -n "s/^$option //p" | tr '|' '\n')" "$(offered run "$option" '')"
 done
 
@@ -127,6 +149,24 @@ done
 [[ $(in_completion '[[ $(offered acquire --while-pid "") == "$$" ]] && echo "the shell"') ]] ||
   problem "$completion: --while-pid: not the shell alone"
 
+# The command of run, with and without --, and none of our options behind it.
+for words in '-k a' '-n -k a --' '--wait = 5s --on-lost kill'; do
+  # shellcheck disable=SC2086  # words
+  offered run $words mandoc | grep -qx mandoc || problem "$completion: run $words: no command is offered"
+  # shellcheck disable=SC2086
+  ! offered run $words mandoc -- | grep -qx -- --key || problem "$completion: run $words: options are offered behind the command"
+done
+
+defaults=0
+man_text=$(man_defaults)
+while read -r name default; do
+  defaults=$((defaults + 1))
+  grep -F -- "$name " <<<"$man_text" | grep -qF -- "Default: $default." || problem "$page: $name: missing: Default: $default."
+done < <(while read -r command; do help_defaults "$command"; done <<<"$commands" | sort -u)
+((defaults > 15)) || problem "--help: $defaults defaults"
+
+readme_exit_codes() { sed -En 's/^\| ([0-9]+(, [0-9]+)*) \| (.*) \|$/\1\t\3/p' README.md | tr -d '`'; }
+same "README.md: exit codes" "$(help_exit_codes)" "$(readme_exit_codes)"
 same "$page: EXIT STATUS" "$(help_exit_codes)" "$(man_exit_codes | grep -v $'^128+n\t')"
 grep -q $'^128+n\t' <<<"$(man_exit_codes)" || problem "$page: EXIT STATUS: 128+n is missing"
 

@@ -61,14 +61,18 @@ plant $page 's/^\.Sh NOTES$/&\n.Planted/' "$page: mandoc: "
 plant $page 's/^\.Sh NOTES$/&\n.Pq Ql one , Ql two/' "$page: quotes within quotes"
 plant src/store/scripts/inspect.lua "\$a redis.call('PLANTED', LOCK)" "$page: rights: missing: planted"
 
-completion=completions/redlock-cli.bash
-plant $completion 's/--isolate --status-fd/--isolate/' "$completion: options of run: missing: --status-fd"
-plant $completion 's/--exit-code --watch"/--exit-code --watch --planted"/' "$completion: options of status: unknown to the program: --planted"
-plant $completion "s/-h --help -V --version/-h --help --version/" "$completion: options without a command: missing: -V"
-plant $completion "s/'run acquire extend/'run extend/" "$completion: commands: missing: acquire"
-plant $completion 's/\| --grace \|/|/' "$completion: run offers options as the value of --grace"
-plant $completion "s/'kill term warn'/'kill warn'/" "$completion: --on-lost: missing: term"
+plant $page 's/^Default: 10s\.$/Default: 11s./' "$page: --unavailable-wait: missing: Default: 10s."
 
+completion=completions/redlock-cli.bash
+plant $completion 's#s/,/ /g#s/,/ /g; s/--status-fd//#' "$completion: options of run: missing: --status-fd"
+plant $completion "s/words\\+=' --'/words+=' -- --planted'/" "$completion: options of run: unknown to the program: --planted"
+plant $completion 's/Commands:/Nothing:/' "$completion: commands: missing: acquire"
+plant $completion 's/return 0/return 1/' "$completion: run offers options as the value of -k"
+# shellcheck disable=SC2016  # the text of the completion
+plant $completion 's/echo "\$i" && return/return/' "$completion: run -k a: options are offered behind the command"
+plant $completion 's#operand//\|/ #operand//|/,#' "$completion: --on-lost: missing: kill"
+
+plant README.md 's/^\| 79 \|/| 99 |/' 'README.md: exit codes: missing: 79'
 plant README.md '/^\.\/tests\/run\.sh$/d' 'README.md: the command ./tests/run.sh is missing'
 plant README.md 's/\]\(LICENSE\)/](PLANTED)/' 'README.md: there is no PLANTED'
 plant CMakeLists.txt 's/ VERSION [0-9.]+ / VERSION 99.0.0 /' 'CMakeLists.txt has version 99.0.0'

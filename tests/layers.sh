@@ -29,7 +29,7 @@ library_rule() {
   local layer=$1 header=$2
   broken_rule=
   case $header in
-    CLI/*) [[ $layer == cli ]] || broken_rule='CLI11 is for cli alone' ;;
+    CLI/* | toml++/*) [[ $layer == cli ]] || broken_rule='CLI11 and toml++ are for cli alone' ;;
     hiredis/* | hiredis.h) [[ $layer == store/redis ]] || broken_rule='hiredis is for store/redis alone' ;;
     lua5.1/* | sha1.h | sha2.h) [[ $layer == store/local ]] || broken_rule='Lua and libmd are for store/local alone' ;;
     openssl/*) [[ $layer == store/redis ]] || broken_rule='OpenSSL is for store/redis alone' ;;

@@ -2,13 +2,13 @@
 #include <unistd.h>
 
 #include <fstream>
-#include <limits>
 
 #include "child/ancestry.hpp"
 #include "child/process_stat.hpp"
 #include "cli/commands.hpp"
 #include "cli/console.hpp"
 #include "cli/lock_options.hpp"
+#include "cli/options.hpp"
 #include "cli/run_options.hpp"
 #include "cli/server_options.hpp"
 #include "run/acquire.hpp"
@@ -17,8 +17,6 @@
 
 namespace redlock::cli {
 namespace {
-
-constexpr std::chrono::seconds default_kept_ttl{30};
 
 /// What goes on under the lease: the script that called us, or the process that it is kept for. We
 /// are gone in a moment.
@@ -29,8 +27,7 @@ void name_the_script(Owner& owner, pid_t pid) {
 }
 
 std::optional<pid_t> read_pid(const Settings& settings) {
-  const auto number = settings.number("while-pid", std::numeric_limits<pid_t>::max());
-  if (number && *number == 0) Settings::refuse(*settings.find("while-pid"), "0 is no process");
+  const auto number = settings.get(option::while_pid);
   return number ? std::optional(static_cast<pid_t>(*number)) : std::nullopt;
 }
 
@@ -38,7 +35,7 @@ std::optional<pid_t> read_pid(const Settings& settings) {
 /// none to keep a lease for.
 child::WatchedProcess open_process(const Settings& settings, pid_t pid) {
   const auto refuse = [&](const std::string& why) {
-    Settings::refuse(*settings.find("while-pid"), why);
+    Settings::refuse(*settings.find(option::while_pid), why);
   };
   constexpr std::string_view give = "give that of the script, $$";
   if (!child::proc_shows_processes()) {
@@ -71,7 +68,7 @@ std::optional<run::WhilePid> watch(const Settings& settings, std::optional<pid_t
 }
 
 std::optional<std::string> read_token_file(const Settings& settings) {
-  auto path = settings.text("token-file");
+  auto path = settings.get(option::token_file);
   if (!path) return path;
   if (const auto checked = run::check_lease_file_target(*path); !checked) {
     throw CommandError(ExitCode::config, "--token-file: " + checked.error());
@@ -82,10 +79,11 @@ std::optional<std::string> read_token_file(const Settings& settings) {
 run::AcquireOptions read_options(const Settings& settings) {
   std::vector<Resource> resources = read_keys(settings);
   run::ServerOptions servers = read_server_options(settings);
-  if (settings.flag("json") && settings.flag("export"))
+  if (settings.get(option::json) && settings.get(option::export_lease))
     throw CommandError(ExitCode::usage, "--json and --export: choose one of them");
   const auto pid = read_pid(settings);
-  const TtlDemands demands{servers.timeout, pid ? settings.duration("grace") : Duration::zero(), pid.has_value()};
+  const TtlDemands demands{servers.timeout, pid ? settings.get(option::grace) : Duration::zero(),
+                           pid.has_value()};
   auto ttl = read_ttl(settings, demands);
   if (!ttl && !pid) {
     throw CommandError(ExitCode::usage,
@@ -93,13 +91,14 @@ run::AcquireOptions read_options(const Settings& settings) {
                        "as the work) or --while-pid PID (it is "
                        "renewed while that process lives); or use `redlock-cli run`");
   }
-  if (!ttl) ttl = require_room(Ttl::from(default_kept_ttl).value(), demands);
+  if (!ttl) ttl = require_room(Ttl::from(option::default_ttl).value(), demands);
   Owner owner = read_owner(settings);
   name_the_script(owner, pid.value_or(::getppid()));
   owner.renewed_for = pid ? Duration(ttl->length()) : Duration::zero();
   return {
       read_lock_options(settings, std::move(resources), *ttl, std::move(servers), std::move(owner)),
-      settings.flag("export"), read_token_file(settings), watch(settings, pid, *ttl, demands)};
+      settings.get(option::export_lease), read_token_file(settings),
+      watch(settings, pid, *ttl, demands)};
 }
 
 }  // namespace

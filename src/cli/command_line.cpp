@@ -4,283 +4,336 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <cstdio>
 
 #include "run/command_error.hpp"
-#include "output/exit_code.hpp"
+#include "cli/options.hpp"
 #include "cli/redact.hpp"
+#include "cli/spelling.hpp"
 #include "support/text.hpp"
 
 namespace redlock::cli {
 namespace {
 
-constexpr const char* version = REDLOCK_VERSION;
-
-std::string exit_code_help() {
-  std::string text = "\nExit codes:\n";
-  for (const ExitCodeMeaning& row : exit_codes) text += fmt::format("  {:3}  {}\n", to_int(row.code), row.meaning);
-  text += "  126, 127  run: CMD cannot be executed, is not found; otherwise run exits as CMD did\n";
-  return text;
+[[noreturn]] void refuse(const std::string& why) {
+  throw CommandError(ExitCode::usage, why);
 }
 
-constexpr std::string_view common_help =
-    "\nDurations: 500ms, 30s, 5m, 2h, 1d; a bare number is seconds."
-    "\nMost options can also be set as REDLOCK_NAME, in ~/.config/redlock-cli/config.toml or in"
-    "\n/etc/redlock-cli.toml. The manual: man redlock-cli\n";
+/// A word of the user's for a message.
+std::string shown(const std::string& word) {
+  return escape_for_terminal(shown_word(word));
+}
 
-/// What a word of the command line names, among the options of some commands.
-struct Named {
-  const OptionSpec* option = nullptr;
-  bool takes_next = false;  ///< its value is the next word
+bool looks_like_option(const std::string& word) {
+  return word.size() > 1 && word.front() == '-';
+}
+
+/// The spellings of an option, one after the other.
+std::vector<std::string_view> spellings_of(const OptionRow& option) {
+  std::vector<std::string_view> spellings;
+  std::string_view rest = option.spec().flags;
+  while (!rest.empty()) {
+    spellings.push_back(rest.substr(0, rest.find(',')));
+    rest.remove_prefix(std::min(spellings.back().size() + 1, rest.size()));
+  }
+  return spellings;
+}
+
+/// CLI11 with the options of some commands. It takes words from the end of `unread_` while it
+/// parses, so what it has just read is known, and a word can be given back to it. Each option is
+/// stored in the command line as soon as it is read, and reading goes on behind an error.
+class Reader {
+ public:
+  enum class Until { end, first_word };
+
+  Reader(std::vector<std::string> words, unsigned commands, Until until, CommandLine& line)
+      : words_(std::move(words)), unread_(words_.rbegin(), words_.rend()), line_(line) {
+    app_.set_help_flag();  // ours is a row like others
+    app_.allow_extras();
+    app_.prefix_command(until == Until::first_word);
+    for (const OptionRow* option : option::all_options) {
+      if ((option->spec().commands & commands) != 0 && may_be_named(*option)) add(*option);
+    }
+  }
+  Reader(const Reader&) = delete;
+  Reader& operator=(const Reader&) = delete;
+
+  /// What is neither an option nor its value, with unknown options and the first `--`. Throws the
+  /// first error when all has been read.
+  std::vector<std::string> read() {
+    std::optional<CommandError> first_error;
+    const auto keep = [&](const CommandError& error) {
+      if (!first_error) first_error = error;
+    };
+    for (bool read_all = false; !read_all;) {
+      try {
+        app_.parse(unread_);
+        read_all = true;
+      } catch (const CommandError& error) {
+        keep(error);
+      } catch (const CLI::ParseError& error) {
+        keep({ExitCode::usage, escape_for_terminal(shown_message(error.what(), words_))});
+      }
+    }
+    if (first_error && line_.find(option::help) == nullptr) throw CommandError(*first_error);
+    return app_.remaining();
+  }
+
+ private:
+  /// CLI11 compares each option with all before it, which would take longer than the rest of the
+  /// start. So it gets to know those that a word may name: docs/decisions/0008.
+  bool may_be_named(const OptionRow& option) const {
+    const auto may_name = [](const std::string& word, std::string_view spelling) {
+      if (spelling.starts_with("--")) return word.starts_with(spelling);
+      return word.starts_with('-') && word.find(spelling[1], 1) != std::string::npos;
+    };
+    const std::vector<std::string_view> spellings = spellings_of(option);
+    return std::any_of(words_.begin(), words_.end(), [&](const std::string& word) {
+      return word.starts_with('-') &&
+             std::any_of(spellings.begin(), spellings.end(),
+                         [&](std::string_view spelling) { return may_name(word, spelling); });
+    });
+  }
+
+  void add(const OptionRow& option) {
+    const auto store = [this, &option](const CLI::results_t& results) {
+      // CLI11 leaves its transformers out for an empty value.
+      this->store(option, results.front().empty() ? value_of(option, "") : results.front());
+      return true;
+    };
+    CLI::Option* added = app_.add_option(std::string(option.spec().flags), CLI::callback_t(store));
+    added->trigger_on_parse()->allow_extra_args(false)->default_str(no_value);
+    if (option.kind() == OptionKind::flag) {
+      added->expected(0);
+    } else {
+      added->expected(0, 1);  // so that it leaves alone what looks like an option
+    }
+    added->transform([this, &option](const std::string& text) { return value_of(option, text); });
+    if (option.kind() != OptionKind::value) return;
+    added->check([&option](const std::string& text) {
+      return option.problem(text, escape_for_terminal(shown_word(text)));
+    });
+  }
+
+  /// The value that was meant, where CLI11 read `text`. The words tell what it does not: whether
+  /// the value stood in a word of its own.
+  std::string value_of(const OptionRow& option, const std::string& text) {
+    std::size_t last = words_.size() - unread_.size() - 1;
+    if (words_[last] == "--") {  // CLI11 takes it for the end of the option's values
+      unread_.push_back(words_[last--]);
+    }
+    const std::string& word = words_[last];
+    const auto has_empty_value = [](const std::string& name) {
+      return name.starts_with("--") && name.ends_with('=');
+    };
+    if (option.kind() == OptionKind::flag) {
+      // Not once may --force=false mean the opposite.
+      if (word.starts_with("--") && word.find('=') != std::string::npos) {
+        refuse(option.spelling() + " takes no value");
+      }
+      return "true";
+    }
+    if (word == text) {
+      // `--name=` and a word: most often a variable that is not set, and a word of its own.
+      if (last > 0 && has_empty_value(words_[last - 1])) {
+        unread_.push_back(text);
+        return {};
+      }
+      if (looks_like_option(text)) refuse_unclear(option, text);
+      return text;
+    }
+    if (word.ends_with(text)) return text;  // `--name=text`, `-Ntext`
+    if (has_empty_value(word)) return {};
+    if (!unread_.empty()) refuse_unclear(option, unread_.back());
+    refuse(option.spelling() + " needs a value");
+  }
+
+  /// What stands behind an option most often is one of its own, and the value a variable that is
+  /// not set (`-k $UNSET -n`).
+  [[noreturn]] static void refuse_unclear(const OptionRow& option, const std::string& word) {
+    const std::string value = shell_word(shown(word));
+    refuse(fmt::format(
+        "{0} needs a value, and {1} looks like an option; if it is the value, write {0}={1}",
+        option.spelling(), value));
+  }
+
+  void store(const OptionRow& option, std::string value) {
+    const auto given =
+        std::find_if(line_.given.begin(), line_.given.end(),
+                     [&](const CommandLine::Given& entry) { return entry.option == &option; });
+    if (given == line_.given.end()) {
+      line_.given.push_back({&option, {std::move(value)}});
+      return;
+    }
+    if (option.kind() == OptionKind::value) refuse(option.spelling() + " is given twice");
+    given->values.push_back(std::move(value));
+  }
+
+  /// What CLI11 reads for an option without a value.
+  static constexpr const char* no_value = "?";
+
+  CLI::App app_;
+  const std::vector<std::string> words_;
+  std::vector<std::string> unread_;  ///< the next one is the last
+  CommandLine& line_;
 };
 
-const OptionSpec* option_spelt(std::string_view spelling, unsigned commands) {
-  for (const OptionSpec& option : option_table()) {
-    if ((option.commands & commands) == 0) continue;
-    if (fmt::format(",{},", option.flags).find(fmt::format(",{},", spelling)) != std::string::npos) return &option;
+/// Finds out in which form an error is to be told (--json, --export, --status-fd), from words that
+/// mean nothing else any more.
+void read_for_error(const std::vector<std::string>& words, CommandLine& line) {
+  try {
+    Reader(words, asks_servers, Reader::Until::end, line).read();
+  } catch (const CommandError&) {  // there is a worse one
   }
-  return nullptr;
 }
 
-/// Of several letters behind one dash, the one that takes a value, or the last.
-Named named_by(const std::string& word, unsigned commands) {
-  if (word.starts_with("--")) {
-    const std::size_t equals = word.find('=');
-    const OptionSpec* option = option_spelt(word.substr(0, equals), commands);
-    return {option, option != nullptr && option->kind != OptionKind::flag && equals == std::string::npos};
+std::string names_of_commands() {
+  std::string names;
+  for (const CommandSpec& command : command_table()) {
+    names.append(names.empty() ? "" : ", ").append(command.name);
   }
-  Named named;
-  if (!word.starts_with('-')) return named;
-  for (std::size_t i = 1; i < word.size(); ++i) {
-    named.option = option_spelt(std::string("-") + word[i], commands);
-    if (named.option == nullptr) break;
-    named.takes_next = named.option->kind != OptionKind::flag && i + 1 == word.size();
-    if (named.option->kind != OptionKind::flag) break;
-  }
-  return named;
+  return names;
 }
 
-/// CLI11 takes the next word for the value of `--name=`; what was meant, most often by a variable that is not set, is an empty one.
-std::vector<std::string> with_empty_values(const std::vector<std::string>& arguments) {
-  std::vector<std::string> words;
-  bool is_value = false;
-  for (const std::string& word : arguments) {
-    if (!is_value && word.starts_with("--") && word.find('=') == word.size() - 1) {
-      words.push_back(word.substr(0, word.size() - 1));
-      words.emplace_back();
-    } else {
-      words.push_back(word);
+[[noreturn]] void refuse_command(const std::string& word) {
+  std::vector<std::string_view> names;
+  for (const CommandSpec& command : command_table()) names.push_back(command.name);
+  refuse(fmt::format("there is no command {}{}; the commands are {}", shown(word),
+                     did_you_mean(word, names), names_of_commands()));
+}
+
+/// The commands that have an option of this spelling.
+std::string commands_with(std::string_view spelling) {
+  std::string names;
+  for (const OptionRow* option : option::all_options) {
+    const auto spellings = spellings_of(*option);
+    if (std::find(spellings.begin(), spellings.end(), spelling) == spellings.end()) continue;
+    for (const CommandSpec& command : command_table()) {
+      if ((option->spec().commands & command.bit) == 0) continue;
+      names.append(names.empty() ? "" : ", ").append(command.name);
     }
-    is_value = !is_value && named_by(word, every_command).takes_next;
+  }
+  return names;
+}
+
+/// `command`: null in front of the command's name.
+[[noreturn]] void refuse_option(const std::string& word, const CommandSpec* command) {
+  const std::string name = word.substr(0, word.find('='));
+  const std::string others = commands_with(name);
+  if (command == nullptr) {
+    refuse(others.empty() ? "unknown option " + shown(name)
+                          : fmt::format("{} stands behind the command: {}", name, others));
+  }
+  if (!others.empty()) {
+    refuse(fmt::format("{} is no option of {}, but of {}", name, command->name, others));
+  }
+  std::vector<std::string_view> names;
+  for (const OptionRow* option : option::all_options) {
+    if ((option->spec().commands & command->bit) == 0) continue;
+    for (const std::string_view spelling : spellings_of(*option)) {
+      if (spelling.starts_with("--")) names.push_back(spelling);
+    }
+  }
+  refuse(fmt::format("unknown option {}{}; `redlock-cli {} --help` lists them", shown(name),
+                     did_you_mean(name, names), command->name));
+}
+
+/// `-s` means a shared lock to flock(1) users; with a URL behind it, the server was meant.
+void hint_at_server_option(const CommandLine& line, const std::string& word) {
+  const bool may_be_url = line.find(option::shared) != nullptr &&
+                          (word.starts_with("unix:") || word.starts_with("local:"));
+  if (!may_be_url && word.find("://") == std::string::npos) return;
+  const bool takes_keys = line.command->operands == Operands::keys;
+  refuse(fmt::format("a server is named with a capital -S: -S {}{}", shown(word),
+                     takes_keys ? "; a key like this is named with -k" : ""));
+}
+
+/// Splits what CLI11 left over into unknown options, which end the command, and words.
+std::vector<std::string> words_among(const std::vector<std::string>& rest, CommandLine& line) {
+  std::vector<std::string> words;
+  for (auto word = rest.begin(); word != rest.end(); ++word) {
+    if (*word == "--") {
+      line.has_dashes = true;
+      words.insert(words.end(), word + 1, rest.end());
+      break;
+    }
+    if (looks_like_option(*word)) {
+      // Whether the next word is its value, or begins a command, nobody knows.
+      read_for_error({word + 1, rest.end()}, line);
+      refuse_option(*word, line.command);
+    }
+    if (words.empty()) hint_at_server_option(line, *word);
+    words.push_back(*word);
+    if (line.command->operands != Operands::command) continue;
+    words.insert(words.end(), word + 1, rest.end());
+    break;
   }
   return words;
 }
 
-/// The value of an option that stands in a word of its own must not look like an option: most often it is one, behind a variable that is
-/// not set (`-k $UNSET -n`).
-void demand_clear_values(const std::vector<std::string>& arguments) {
-  for (std::size_t i = 0; i + 1 < arguments.size(); ++i) {
-    const Named named = named_by(arguments[i], every_command);
-    if (!named.takes_next) continue;
-    ++i;
-    const std::string& value = arguments[i];
-    if (value.size() < 2 || value.front() != '-') continue;
-    const std::string shown = shell_word(shown_word(value));
-    throw CommandError(ExitCode::usage, fmt::format("--{} needs a value, and {} looks like an option; if it is the value, write --{}={}",
-                                                    named.option->name, shown, named.option->name, shown));
-  }
+/// `help COMMAND` is `COMMAND --help`.
+void explain(const std::vector<std::string>& words, CommandLine& line) {
+  line.command = words.empty() ? nullptr : find_command(words.front());
+  if (!words.empty() && line.command == nullptr) refuse_command(words.front());
+  line.given.push_back({&option::help, {"true"}});
 }
 
-/// CLI11's help, with usage lines of our own: its own would say neither -k nor --.
-class Formatter : public CLI::Formatter {
- public:
-  explicit Formatter(const CommandSpec& command) : command_(command) {
-    column_width(34);  // two spaces behind the longest option
-  }
-  std::string make_usage(const CLI::App*, std::string) const override {
-    return fmt::format("\nUsage: redlock-cli {} {}\n", command_.name, command_.usage);
-  }
-
- private:
-  const CommandSpec& command_;
-};
-
-/// Whether the words may name this option: with its long name, or with its letter among others behind one dash.
-bool may_name(const std::vector<std::string>& words, const OptionSpec& option) {
-  std::string_view spellings = option.flags;
-  while (!spellings.empty()) {
-    const std::string_view spelling = spellings.substr(0, spellings.find(','));
-    spellings.remove_prefix(std::min(spelling.size() + 1, spellings.size()));
-    const bool is_long = spelling.starts_with("--");
-    for (const std::string& word : words) {
-      if (is_long ? word.starts_with(spelling) : word.starts_with('-') && word.find(spelling[1], 1) != std::string::npos) return true;
-    }
-  }
-  return false;
-}
-
-bool may_ask_for_help(const std::vector<std::string>& words) {
-  return std::any_of(words.begin(), words.end(),
-                     [](const std::string& word) { return word.starts_with('-') && word.find('h') != word.npos; });
-}
-
-/// A subcommand's CLI11 object with the options of the table that belong to it.
-class Parser {
- public:
-  /// Options cost time at every start, so only those are there that the words may name; a help shows all.
-  explicit Parser(const std::vector<std::string>& words)
-      : app_("A lock for shell scripts, cron jobs and CI pipelines, on Redis or Valkey", "redlock-cli") {
-    app_.set_version_flag("-V,--version", std::string("redlock-cli ") + version);
-    app_.require_subcommand(1);
-    app_.footer("\n`redlock-cli COMMAND --help` explains a command.\n" + exit_code_help());
-    const bool all = may_ask_for_help(words);
-    for (const CommandSpec& command : command_table()) {
-      CLI::App* sub = app_.add_subcommand(std::string(command.name), std::string(command.summary));
-      if (words.empty() || command.name != words.front()) continue;
-      sub->formatter(std::make_shared<Formatter>(command));
-      sub->footer("\n" + std::string(command.details) + "\n" + std::string(common_help) + exit_code_help());
-      for (const OptionSpec& option : option_table()) {
-        if ((option.commands & command.bit) != 0 && (all || may_name(words, option))) add(*sub, option);
-      }
-    }
-  }
-
-  /// False: help or version was printed.
-  bool parse(std::vector<std::string> arguments) {
-    const std::vector<std::string> words = arguments;
-    std::reverse(arguments.begin(), arguments.end());  // CLI11 takes a vector from its end
-    try {
-      app_.parse(std::move(arguments));
-      return true;
-    } catch (const CLI::ParseError& error) {
-      if (error.get_exit_code() != 0)
-        throw CommandError(ExitCode::usage,
-                           escape_for_terminal(shown_message(error.what(), words)));
-      app_.exit(error);  // prints the help or the version
-      return false;
-    }
-  }
-
-  [[nodiscard]] CommandLine result() const {
-    CommandLine line;
-    const CLI::App* chosen = app_.get_subcommands().front();
-    const auto commands = command_table();
-    line.command =
-        &*std::find_if(commands.begin(), commands.end(), [&](const CommandSpec& command) { return command.name == chosen->get_name(); });
-    for (const OptionSpec& option : option_table()) {
-      if (!(option.commands & line.command->bit)) continue;
-      const CLI::Option* given = chosen->get_option_no_throw(long_spelling(option));
-      if (given == nullptr || given->count() == 0) continue;
-      // CLI11 takes --flag=anything; whoever writes --force=false must not get the opposite.
-      const bool has_value =
-          std::any_of(given->results().begin(), given->results().end(), [](const std::string& text) { return text != "true"; });
-      if (option.kind == OptionKind::flag && has_value) throw CommandError(ExitCode::usage, long_spelling(option) + " takes no value");
-      line.values[std::string(option.name)] = given->results();
-    }
-    return line;
-  }
-
- private:
-  static std::string long_spelling(const OptionSpec& option) { return "--" + std::string(option.name); }
-
-  static void add(CLI::App& sub, const OptionSpec& option) {
-    const std::string flags(option.flags);
-    const std::string help(option.help);
-    if (option.kind == OptionKind::flag) {
-      sub.add_flag(flags, help);
+void take_words(std::vector<std::string> words, CommandLine& line) {
+  switch (line.command->operands) {
+    case Operands::command:
+      line.words = std::move(words);
       return;
-    }
-    CLI::Option* added = sub.add_option(flags, help)->type_name(std::string(option.operand));
-    // Exactly one word each time, taken as it is, also when it looks like an option or is empty.
-    added->expected(1)->allow_extra_args(false);
-    added->multi_option_policy(option.kind == OptionKind::list ? CLI::MultiOptionPolicy::TakeAll : CLI::MultiOptionPolicy::Throw);
+    case Operands::topic:
+      explain(words, line);
+      return;
+    case Operands::keys:
+      if (words.empty()) return;
+      if (line.find(option::key) == nullptr) line.given.push_back({&option::key, {}});
+      for (CommandLine::Given& given : line.given) {
+        if (given.option == &option::key) {
+          given.values.insert(given.values.end(), words.begin(), words.end());
+        }
+      }
+      return;
+    case Operands::none:
+      break;
   }
-
-  CLI::App app_;
-};
-
-bool names_command(const std::vector<std::string>& arguments, std::string_view name) {
-  return !arguments.empty() && arguments.front() == name;
-}
-
-void demand_known_command(const std::vector<std::string>& arguments) {
-  if (arguments.empty() || arguments.front().starts_with('-')) return;
-  std::string known;
-  for (const CommandSpec& command : command_table()) {
-    if (command.name == arguments.front()) return;
-    known += known.empty() ? "" : ", ";
-    known += command.name;
-  }
-  const std::string word = escape_for_terminal(shown_word(arguments.front()));
-  throw CommandError(ExitCode::usage, fmt::format("there is no command {}; the commands are {}", word, known));
-}
-
-/// `-s` means a shared lock to flock(1) users; with a URL behind it, the server was meant.
-void hint_at_server_option(const std::vector<std::string>& arguments) {
-  for (std::size_t i = 0; i + 1 < arguments.size(); ++i) {
-    const std::string& next = arguments[i + 1];
-    const bool is_url = next.find("://") != std::string::npos || next.starts_with("unix:") ||
-                        next.starts_with("local:");
-    if (arguments[i] == "-s" && is_url) {
-      throw CommandError(ExitCode::usage, "a server is named with a capital -S: -S " +
-                                              escape_for_terminal(shown_word(next)));
-    }
-  }
-}
-
-/// `run` with -- before word number `command`, and with a key if there is none.
-std::string corrected_line(const std::vector<std::string>& arguments, std::size_t command, bool has_key) {
-  std::string line = "redlock-cli";
-  for (std::size_t word = 0; word < arguments.size(); ++word) {
-    if (word == command) line += " --";
-    line += " " + shell_word(shown_word(arguments[word]));
-    if (word == 0 && !has_key) line += " -k KEY";
-  }
-  if (command == arguments.size()) line += " -- CMD";
-  return line;
-}
-
-/// Ends a `run` without `--`, unless it asks for help or names a shell text. What stands behind the command's name is the command's.
-void demand_dashes(const std::vector<std::string>& arguments) {
-  bool asks_for_help = false;
-  bool has_text = false;
-  bool has_key = false;
-  std::size_t command = 1;  // the first word that is neither an option of ours nor the value of one
-  while (command < arguments.size() && arguments[command].starts_with('-')) {
-    const std::string& word = arguments[command];
-    const Named named = named_by(word, for_run);
-    if (word == "-h" || word == "--help") asks_for_help = true;
-    if (named.option != nullptr && named.option->name == "command") has_text = true;
-    if (named.option != nullptr && named.option->name == "key") has_key = true;
-    command += named.takes_next ? 2 : 1;
-  }
-  if (command > arguments.size()) return;  // the parser says which value is missing
-  if (has_text && command < arguments.size()) {
-    throw CommandError(ExitCode::usage,
-                       fmt::format("-c takes one word, the whole text for the shell, and {} is one too many: put all of it in quotes",
-                                   shell_word(shown_word(arguments[command]))));
-  }
-  if (asks_for_help || has_text) return;
-  throw CommandError(ExitCode::usage, "run needs -- before the command: " + corrected_line(arguments, command, has_key));
+  if (line.has_dashes) refuse(fmt::format("{} takes no command behind --", line.command->name));
+  if (words.empty()) return;
+  refuse(fmt::format("{} takes options alone, and {} is none", line.command->name,
+                     shell_word(shown(words.front()))));
 }
 
 }  // namespace
 
-std::optional<CommandLine> parse_command_line(const std::vector<std::string>& arguments) {
-  const auto dashes = std::find(arguments.begin(), arguments.end(), "--");
-  const std::vector<std::string> ours(arguments.begin(), dashes);
-  hint_at_server_option(ours);
-  demand_known_command(ours);
-  demand_clear_values(ours);
-  if (names_command(ours, "run") && dashes == arguments.end()) demand_dashes(ours);
-  Parser parser(ours);
-  if (!parser.parse(with_empty_values(ours))) return std::nullopt;
-  CommandLine line = parser.result();
-  if (dashes != arguments.end()) {
-    line.after_dashes.emplace(dashes + 1, arguments.end());
-    if (line.command->bit != for_run) throw CommandError(ExitCode::usage, fmt::format("{} takes no command behind --", line.command->name));
+const std::vector<std::string>* CommandLine::find(const OptionRow& option) const {
+  for (const Given& entry : given) {
+    if (entry.option == &option) return &entry.values;
   }
-  return line;
+  return nullptr;
+}
+
+void read_command_line(const std::vector<std::string>& arguments, CommandLine& line) {
+  std::vector<std::string> rest =
+      Reader(arguments, without_command, Reader::Until::first_word, line).read();
+  if (line.find(option::help) != nullptr || line.find(option::version) != nullptr) return;
+  if (rest.empty() || rest.front() == "--") refuse("name a command: " + names_of_commands());
+
+  line.name = rest.front();
+  line.command = find_command(line.name);
+  if (line.command == nullptr) {
+    read_for_error(rest, line);
+    if (looks_like_option(line.name)) refuse_option(line.name, nullptr);
+    refuse_command(line.name);
+  }
+
+  rest.erase(rest.begin());
+  const bool takes_command = line.command->operands == Operands::command;
+  const auto until = takes_command ? Reader::Until::first_word : Reader::Until::end;
+  rest = Reader(std::move(rest), line.command->bit, until, line).read();
+  if (line.find(option::help) != nullptr) return;
+  const bool is_version = line.command->bit == for_version;
+  take_words(words_among(rest, line), line);
+  if (is_version) line.given.push_back({&option::version, {"true"}});
 }
 
 }  // namespace redlock::cli

@@ -5,30 +5,22 @@
 #include <string>
 #include <vector>
 
+#include "cli/option.hpp"
+
 namespace redlock::cli {
 
-/// A configuration file's settings, by option name.
+/// A configuration file's settings.
 struct ConfigFile {
   std::string path;
-  std::map<std::string, std::vector<std::string>, std::less<>> values;
+
+  /// Each value as the command line would have it; several for an array.
+  std::map<const OptionRow*, std::vector<std::string>> values;
 };
 
-/// Reads a TOML file of `name = value` lines; nothing when there is no such file. Throws
-/// CommandError (config) when it cannot be read, has a section, or sets something that is no
-/// setting. The error repeats nothing of what the file says: who runs us with other rights may name
-/// any file.
+/// Reads a TOML file; nothing when there is no such file. Throws CommandError (config) with line
+/// and column when the file is not TOML, has a section, or sets what is no setting, and when it
+/// cannot be read. The error repeats nothing of what the file says: whoever runs us with other
+/// rights may name any file.
 std::optional<ConfigFile> read_config_file(const std::string& path);
-
-/// Whether this is the system's file, and belongs to root, who keeps us from reading it.
-bool is_withheld(const std::string& path);
-
-/// The files to read: `chosen` alone when it is set, else the user's and the system's.
-struct ConfigPaths {
-  std::vector<std::string> strongest_first;
-  std::optional<std::string>
-      skipped;  ///< the user's, as HOME or XDG_CONFIG_HOME say, where these are
-                ///< another user's, and closed to us: runuser and sudo keep them
-};
-ConfigPaths config_paths(const std::optional<std::string>& chosen);
 
 }  // namespace redlock::cli

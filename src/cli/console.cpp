@@ -6,23 +6,28 @@
 #include <cerrno>
 #include <cstring>
 
+#include "cli/options.hpp"
 #include "run/command_error.hpp"
 
 namespace redlock::cli {
 
 void print_result(std::string_view text) {
-  if (!output::write_all(STDOUT_FILENO, text))
-    throw CommandError(ExitCode::os_error, fmt::format("cannot write to stdout: {}", std::strerror(errno)));
+  if (!output::write_all(STDOUT_FILENO, text)) {
+    throw CommandError(ExitCode::os_error,
+                       fmt::format("cannot write to stdout: {}", std::strerror(errno)));
+  }
 }
 
 run::SessionOptions session_options(const Settings& settings) {
-  // Who locks must know that the servers are several, and that none has forgotten what it granted; who extends, that they still are.
-  const bool identifies_servers = (settings.line().command->bit & (takes_lock | for_extend)) != 0;
-  return {make_console(settings), settings.flag("json"), identifies_servers};
+  // Who locks must know that the servers are several, and that none has forgotten what it granted;
+  // who extends, that they still are.
+  const bool identifies_servers =
+      (settings.line().command->bit & (takes_lock | for_extend)) != 0;
+  return {make_console(settings), settings.get(option::json), identifies_servers};
 }
 
 output::Console make_console(const Settings& settings) {
-  return {settings.flag("quiet"), settings.repeated("verbose")};
+  return {settings.get(option::quiet), settings.get(option::verbose)};
 }
 
 }  // namespace redlock::cli

@@ -6,6 +6,7 @@
 #include "cli/commands.hpp"
 #include "cli/console.hpp"
 #include "cli/lock_options.hpp"
+#include "cli/options.hpp"
 #include "cli/redact.hpp"
 #include "run/session.hpp"
 #include "core/validity.hpp"
@@ -38,11 +39,11 @@ asio::awaitable<run::Finish> examine(run::Session& session, std::optional<Resour
   co_return run::Finish{code};
 }
 
-std::string shown_value(const OptionSpec& option, const Setting& setting) {
+std::string shown_value(const OptionRow& option, const Setting& setting) {
   std::string value;
   for (const std::string& part : setting.values) {
     const std::optional<std::string> shown =
-        option.name == "server" ? shown_servers(part) : shown_word(part);
+        &option == &option::server ? shown_servers(part) : shown_word(part);
     if (!shown) return "not shown: not a valid server URL";
     value += (value.empty() ? "" : ",") + *shown;
   }
@@ -55,31 +56,36 @@ run::Finish show_settings(const Settings& settings) {
   nlohmann::ordered_json json;
   json["command"] = "doctor";
   json["settings"] = nlohmann::ordered_json::array();
-  for (const OptionSpec& option : option_table()) {
-    if (option.source == OptionSource::line) continue;
-    const auto setting = settings.find(option.name);
-    const std::string value = setting ? shown_value(option, *setting) : "";
-    const std::string shown = setting                   ? fmt::format(" = {} ({})", escape_for_terminal(value), setting->where)
-                              : option.fallback.empty() ? std::string(" (not set)")
-                                                        : fmt::format(" = {} (default)", option.fallback);
-    text += fmt::format("{}{}\n", option.name, shown);
+  for (const OptionRow* option : option::all_options) {
+    if (option->spec().source == OptionSource::line) continue;
+    const auto setting = settings.find(*option);
+    const std::string value = setting ? shown_value(*option, *setting) : "";
+    const std::string fallback = option->default_text();
+    std::string shown = " (not set)";
+    if (setting) {
+      shown = fmt::format(" = {} ({})", escape_for_terminal(value), setting->where);
+    } else if (!fallback.empty()) {
+      shown = fmt::format(" = {} (default)", fallback);
+    }
+    text += fmt::format("{}{}\n", option->name(), shown);
     nlohmann::ordered_json entry;
-    entry["name"] = option.name;
+    entry["name"] = option->name();
     entry["value"] = setting ? nlohmann::ordered_json(to_valid_utf8(value)) : nlohmann::ordered_json(nullptr);
     entry["where"] = setting ? nlohmann::ordered_json(to_valid_utf8(setting->where)) : nlohmann::ordered_json(nullptr);
-    entry["default"] = option.fallback.empty() ? nlohmann::ordered_json(nullptr) : nlohmann::ordered_json(option.fallback);
+    entry["default"] =
+        fallback.empty() ? nlohmann::ordered_json(nullptr) : nlohmann::ordered_json(fallback);
     json["settings"].push_back(std::move(entry));
   }
-  print_result(settings.flag("json") ? json.dump() + "\n" : text);
+  print_result(settings.get(option::json) ? json.dump() + "\n" : text);
   return run::Finish{to_int(ExitCode::done)};
 }
 
 }  // namespace
 
 run::Finish doctor_command(const Settings& settings) {
-  if (settings.flag("settings")) return show_settings(settings);
+  if (settings.get(option::settings)) return show_settings(settings);
   std::optional<Resource> key;
-  if (settings.find("key")) {
+  if (settings.find(option::key)) {
     const std::vector<Resource> keys = read_keys(settings);
     if (keys.size() != 1) throw CommandError(ExitCode::usage, "--key: doctor tries one key at a time");
     key = keys.front();

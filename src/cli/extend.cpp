@@ -7,6 +7,7 @@
 #include "run/nesting.hpp"
 #include "cli/lease_source.hpp"
 #include "cli/lock_options.hpp"
+#include "cli/options.hpp"
 #include "output/outcome.hpp"
 #include "run/session.hpp"
 #include "core/validity.hpp"
@@ -96,7 +97,7 @@ run::Finish extend_command(const Settings& settings) {
   run::ServerOptions servers = read_server_options(settings);
   const Ttl ttl = require_ttl(settings, TtlDemands{servers.timeout, Duration::zero(), /*supervised=*/false},
                               ": how long the lease is to last from now on");
-  raise_restart_guard(settings, servers, "ttl", ttl.length());
+  raise_restart_guard(settings, servers, option::ttl, ttl.length());
   const LeaseHandle handle = find_lease(settings, servers);
   run::Session session(session_options(settings), servers, servers.timeout.value_or(default_server_timeout(ttl)));
   return session.run(extend(session, handle, ttl));

@@ -7,6 +7,7 @@
 #include "run/command_error.hpp"
 #include "run/lease_file.hpp"
 #include "cli/lock_options.hpp"
+#include "cli/options.hpp"
 #include "output/describe.hpp"
 #include "support/text.hpp"
 
@@ -25,7 +26,7 @@ std::optional<LeaseHandle> from_parts(const Settings& settings, const run::Serve
   const auto token = text ? Token::from_text(*text) : std::nullopt;
   if (text && !token) throw CommandError(ExitCode::usage, "REDLOCK_TOKEN is not a token of redlock-cli");
   if (!token) return std::nullopt;
-  if (settings.find("key")) {
+  if (settings.find(option::key)) {
     const std::vector<Resource> resources = read_keys(settings);
     if (resources.size() != 1) throw CommandError(ExitCode::usage, "--key: REDLOCK_TOKEN is for one key; REDLOCK_LEASE holds several");
     return LeaseHandle{{{resources.front(), *token, Fence()}}, run::fingerprint(servers)};
@@ -46,7 +47,7 @@ std::optional<LeaseHandle> from_environment(const Settings& settings, const run:
 }
 
 std::optional<LeaseHandle> from_file(const Settings& settings) {
-  const auto path = settings.text("token-file");
+  const auto path = settings.get(option::token_file);
   if (!path) return std::nullopt;
   auto handle = run::read_lease_file(*path);
   if (!handle) throw CommandError(ExitCode::config, handle.error());
@@ -65,7 +66,7 @@ LeaseHandle find_lease(const Settings& settings, const run::ServerOptions& serve
   }
   std::vector<Resource> resources;
   for (const LeaseHandle::Part& part : handle->parts) resources.push_back(part.resource);
-  if (settings.find("key") && read_keys(settings) != resources) {
+  if (settings.find(option::key) && read_keys(settings) != resources) {
     throw CommandError(ExitCode::usage, fmt::format("the lease is for {}, not for {}", output::keys_text(resources),
                                                     output::keys_text(read_keys(settings))));
   }

@@ -11,16 +11,13 @@
 #include <memory>
 
 #include "run/command_error.hpp"
+#include "cli/options.hpp"
 #include "store/owner_record.hpp"
 #include "support/duration.hpp"
 #include "support/text.hpp"
 
 namespace redlock::cli {
 namespace {
-
-constexpr std::chrono::seconds default_unavailable_wait{10};
-constexpr Milliseconds default_retry_delay{100};
-constexpr Milliseconds smallest_retry_delay{1};
 
 /// So that a handle of all of them fits into one variable (128 KiB, MAX_ARG_STRLEN) and a token file.
 constexpr std::size_t most_keys = 64;
@@ -47,16 +44,15 @@ std::string user_name() {
 /// -n, -w, --unavailable-wait and --retry-delay. -n and -w together: the one from the stronger place; a usage error in the same.
 WaitPolicy read_wait_policy(const Settings& settings) {
   WaitPolicy policy;
-  policy.wait = settings.duration("wait");
-  if (settings.flag("nonblock")) {
-    const auto wait = settings.find("wait");
-    const auto nonblock = settings.find("nonblock");
+  policy.wait = settings.get(option::wait);
+  if (settings.get(option::nonblock)) {
+    const auto wait = settings.find(option::wait);
+    const auto nonblock = settings.find(option::nonblock);
     if (wait && wait->origin == nonblock->origin) Settings::refuse(*wait, "with " + nonblock->where + ": choose one of them");
     if (!wait || nonblock->origin < wait->origin) policy.wait = Duration::zero();
   }
-  policy.unavailable_wait = settings.duration("unavailable-wait").value_or(default_unavailable_wait);
-  policy.retry_delay = settings.duration("retry-delay").value_or(default_retry_delay);
-  if (policy.retry_delay < smallest_retry_delay) Settings::refuse(*settings.find("retry-delay"), "must be at least 1ms");
+  policy.unavailable_wait = settings.get(option::unavailable_wait);
+  policy.retry_delay = settings.get(option::retry_delay);
   return policy;
 }
 
@@ -64,36 +60,39 @@ WaitPolicy read_wait_policy(const Settings& settings) {
 Mode read_mode(const Settings& settings, const std::vector<Resource>& resources) {
   std::optional<Setting> chosen;
   std::optional<Setting> rival;
-  std::string_view way = "exclusive";
-  for (const char* name : {"exclusive", "shared", "slots"}) {
-    auto setting = settings.find(name);
-    if (!setting || (std::string_view(name) != "slots" && !settings.flag(name))) continue;
-    if (chosen && chosen->origin < setting->origin) continue;
+  Mode mode;
+  const auto choose = [&](const OptionRow& option, const Mode& its_mode) {
+    auto setting = settings.find(option);
+    if (chosen && chosen->origin < setting->origin) return;
     rival = chosen && chosen->origin == setting->origin ? std::move(chosen) : std::nullopt;
     chosen = std::move(setting);
-    way = name;
+    mode = its_mode;
+  };
+  if (settings.find(option::exclusive) && settings.get(option::exclusive))
+    choose(option::exclusive, {});
+  if (settings.get(option::shared)) choose(option::shared, {true, 0});
+  if (const auto slots = settings.get(option::slots)) {
+    choose(option::slots, {true, static_cast<std::size_t>(*slots)});
   }
   if (rival) Settings::refuse(*chosen, "with " + rival->where + ": choose one of them");
-  Mode mode;
-  mode.shared = way != "exclusive";
-  if (way != "slots") return mode;
-  mode.seats = static_cast<std::size_t>(settings.number("slots", Mode::most_seats).value_or(0));
-  if (mode.seats == 0) Settings::refuse(*chosen, "must be at least 1");
+  if (mode.seats == 0) return mode;
   if (resources.size() > 1) Settings::refuse(*chosen, "goes with one -k only: REDLOCK_SLOT is one number");
   return mode;
 }
 
 int read_conflict_exit_code(const Settings& settings) {
-  constexpr std::uint64_t largest_exit_code = 255;
-  return static_cast<int>(settings.number("conflict-exit-code", largest_exit_code).value_or(to_int(ExitCode::busy)));
+  return static_cast<int>(settings.get(option::conflict_exit_code));
 }
 
 }  // namespace
 
 std::vector<Resource> read_keys(const Settings& settings) {
-  const auto setting = settings.find("key");
+  const auto setting = settings.find(option::key);
   if (!setting)
-    throw CommandError(ExitCode::usage, fmt::format("{} needs -k KEY: the name of what is locked", settings.line().command->name));
+    throw CommandError(
+        ExitCode::usage,
+        fmt::format("{} needs -k KEY{}: the name of what is locked", settings.line().command->name,
+                    settings.line().words.empty() ? "" : " before the command"));
   std::vector<Resource> resources;
   std::size_t bytes = 0;
   for (const std::string& key : setting->values) {
@@ -111,15 +110,18 @@ std::vector<Resource> read_keys(const Settings& settings) {
 }
 
 std::optional<Ttl> read_ttl(const Settings& settings, const TtlDemands& demands) {
-  const auto span = settings.duration("ttl");
+  const auto span = settings.get(option::ttl);
   if (!span) return std::nullopt;
-  const auto ttl = Ttl::from(*span);
-  if (!ttl) Settings::refuse(*settings.find("ttl"), fmt::format("must be from 1ms to {}", format_duration(Ttl::max)));
-  if (leaves_room(*ttl, demands)) return ttl;
+  const Ttl ttl = Ttl::from(*span).value();
+  if (leaves_room(ttl, demands)) return ttl;
   const auto smallest = smallest_ttl(demands);
-  if (!smallest) Settings::refuse(*settings.find("ttl"), "no ttl is long enough for this --server-timeout and --grace");
-  Settings::refuse(*settings.find("ttl"), fmt::format("{} is too short to renew and stop in time; the smallest that works here is {}ms",
-                                                      format_duration(*span), smallest->length().count()));
+  if (!smallest)
+    Settings::refuse(*settings.find(option::ttl),
+                     "no ttl is long enough for this --server-timeout and --grace");
+  Settings::refuse(
+      *settings.find(option::ttl),
+      fmt::format("{} is too short to renew and stop in time; the smallest that works here is {}ms",
+                  format_duration(*span), smallest->length().count()));
 }
 
 Ttl require_room(Ttl fallback, const TtlDemands& demands) {
@@ -135,7 +137,7 @@ Ttl require_ttl(const Settings& settings, const TtlDemands& demands, std::string
 }
 
 run::LockOptions read_lock_options(const Settings& settings, std::vector<Resource> resources, Ttl ttl, run::ServerOptions servers, Owner owner) {
-  raise_restart_guard(settings, servers, "ttl", ttl.length());
+  raise_restart_guard(settings, servers, option::ttl, ttl.length());
   const Duration timeout = servers.timeout.value_or(default_server_timeout(ttl));
   const Mode mode = read_mode(settings, resources);
   return {std::move(resources),
@@ -155,16 +157,9 @@ Owner this_user() {
   return owner;
 }
 
-std::string read_note(const Setting& setting) {
-  if (setting.values.size() != 1) Settings::refuse(setting, "takes one value");
-  const std::string& note = setting.values.front();
-  if (note.size() > max_owner_field) Settings::refuse(setting, fmt::format("longer than {} bytes", max_owner_field));
-  return note;
-}
-
 Owner read_owner(const Settings& settings) {
   Owner owner = this_user();
-  if (const auto note = settings.find("note")) owner.note = read_note(*note);
+  owner.note = settings.get(option::note).value_or("");
   return owner;
 }
 

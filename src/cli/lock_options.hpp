@@ -27,9 +27,6 @@ Ttl require_ttl(const Settings& settings, const TtlDemands& demands, std::string
 /// Host and user.
 Owner this_user();
 
-/// The text of --note or --reason; refused when it is too long.
-std::string read_note(const Setting& setting);
-
 /// Host, user and --note; pid and command are the caller's to fill in.
 Owner read_owner(const Settings& settings);
 

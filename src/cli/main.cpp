@@ -5,7 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <charconv>
+#include <cerrno>
 #include <cstdlib>
 #include <exception>
 #include <optional>
@@ -18,7 +18,9 @@
 #include "cli/command_line.hpp"
 #include "cli/commands.hpp"
 #include "cli/console.hpp"
+#include "cli/help.hpp"
 #include "run/lease_file.hpp"
+#include "cli/options.hpp"
 #include "output/json.hpp"
 #include "output/outcome.hpp"
 #include "cli/run_options.hpp"
@@ -27,8 +29,9 @@
 namespace redlock::cli {
 namespace {
 
-/// A descriptor 0, 1 or 2 that is closed would be given to the next socket, and messages would go to a server. The stand-ins can neither be
-/// read nor written, so they fail as closed ones do, and close-on-exec gives the command what we were given.
+/// A descriptor 0, 1 or 2 that is closed would be given to the next socket, and messages would go
+/// to a server. The stand-ins can neither be read nor written, so they fail as closed ones do, and
+/// close-on-exec gives the command what we were given.
 void occupy_standard_descriptors() {
   for (const int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
     if (::fcntl(fd, F_GETFD) >= 0) continue;
@@ -51,57 +54,57 @@ run::Finish dispatch(const Settings& settings, const run::Start& start) {
       return status_command(settings);
     case for_doctor:
       return doctor_command(settings);
+    default:
+      break;
   }
   throw CommandError(ExitCode::internal, "a command without a function");
 }
 
-/// Whether `word` stands among our own options.
-bool has_option(const std::vector<std::string>& arguments, std::string_view word) {
-  const auto dashes = std::find(arguments.begin(), arguments.end(), "--");
-  return std::find(arguments.begin(), dashes, word) != dashes;
-}
-
 /// The descriptor that --status-fd, or its variable, names; nothing when that makes no sense.
-std::optional<int> status_fd_among(const std::vector<std::string>& arguments) {
-  constexpr std::string_view flag = "--status-fd";
-  const char* const variable = std::getenv("REDLOCK_STATUS_FD");
+std::optional<int> status_fd_of(const CommandLine& line) {
+  const char* const variable = std::getenv(option::status_fd.variable());
   std::string text = variable != nullptr ? variable : "";
-  const auto dashes = std::find(arguments.begin(), arguments.end(), "--");
-  for (auto word = arguments.begin(); word != dashes; ++word) {
-    if (*word == flag && word + 1 != dashes) text = *(word + 1);
-    if (word->starts_with(flag) && word->substr(flag.size()).starts_with('=')) text = word->substr(flag.size() + 1);
-  }
-  int fd = -1;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), fd);
-  if (error != std::errc() || end != text.data() + text.size() || fd < 0 || !is_given_for_writing(fd)) return std::nullopt;
-  return fd;
+  if (const auto* given = line.find(option::status_fd)) text = given->front();
+  const auto number = option::status_fd.type().read(text, text);
+  if (!number || !is_given_for_writing(static_cast<int>(*number))) return std::nullopt;
+  return static_cast<int>(*number);
 }
 
-/// An error before a command began its work, for whoever reads our output: `--json` and `--status-fd` get an object, and
-/// `eval "$(redlock-cli acquire --export …)"` fails whatever went wrong. The settings may be what could not be read, so the words count.
-void tell_readers(const std::vector<std::string>& arguments, ExitCode code, std::string_view text) {
-  const std::string command = arguments.empty() ? std::string() : arguments.front();
-  output::Outcome outcome = output::outcome_of(command, {}, output::result_of(code), std::string(text));
+/// An error before a command began its work, for whoever reads our output: `--json` and
+/// `--status-fd` get an object, and `eval "$(redlock-cli acquire --export …)"` fails whatever went
+/// wrong. The settings may be what could not be read, so the command line alone counts.
+void tell_readers(const CommandLine& line, ExitCode code, std::string_view text) {
+  const bool is_run = line.command != nullptr && line.command->bit == for_run;
+  output::Outcome outcome = output::outcome_of(line.name, {}, output::result_of(code), std::string(text));
   outcome.exit_code = to_int(code);
-  if (has_option(arguments, "--json")) {
-    output::write_all(command == "run" ? STDERR_FILENO : STDOUT_FILENO, output::outcome_json(outcome) + "\n");
+  if (line.find(option::json) != nullptr) {
+    const int fd = is_run ? STDERR_FILENO : STDOUT_FILENO;
+    output::write_all(fd, output::outcome_json(outcome) + "\n");
   }
-  if (command == "run") {
+  if (is_run) {
     output::RunReport report;
     report.outcome = outcome;
-    if (const auto fd = status_fd_among(arguments)) output::write_all(*fd, output::run_json(report) + "\n");
+    if (const auto fd = status_fd_of(line)) output::write_all(*fd, output::run_json(report) + "\n");
   }
-  if (command == "acquire" && has_option(arguments, "--export")) output::write_all(STDOUT_FILENO, run::failed_export_line(to_int(code)));
+  if (line.find(option::export_lease) != nullptr) {
+    output::write_all(STDOUT_FILENO, run::failed_export_line(to_int(code)));
+  }
 }
 
 run::Finish run_program(const std::vector<std::string>& arguments, const run::Start& start) {
+  CommandLine line;
   ExitCode code = ExitCode::internal;
   std::string text;
   try {
-    auto line = parse_command_line(arguments);
-    if (!line) return {};
-    const Settings settings(std::move(*line));
-    return dispatch(settings, start);
+    read_command_line(arguments, line);
+    if (const std::string asked = information(line); !asked.empty()) {
+      // Who reads the beginning alone, as `| head` does, has what he wants.
+      if (!output::write_all(STDOUT_FILENO, asked) && errno != EPIPE) {
+        throw CommandError(ExitCode::os_error, "cannot write to stdout: " + errno_text(errno));
+      }
+      return {};
+    }
+    return dispatch(Settings(line), start);
   } catch (const CommandError& error) {
     code = error.code();
     text = error.what();
@@ -112,7 +115,7 @@ run::Finish run_program(const std::vector<std::string>& arguments, const run::St
     text = "internal error: " + escape_for_terminal(error.what());
   }
   output::Console(/*quiet=*/false, /*verbosity=*/0).error(text);
-  tell_readers(arguments, code, text);
+  tell_readers(line, code, text);
   return run::Finish{to_int(code)};
 }
 
@@ -120,9 +123,15 @@ run::Finish run_program(const std::vector<std::string>& arguments, const run::St
 
 int main(int argc, char** argv) {
   const child::InheritedSignals inherited = child::InheritedSignals::capture();
-  ::signal(SIGPIPE, SIG_IGN);  // a closed stdout or stderr is an error like others, not the end of us
+  ::signal(SIGPIPE,
+           SIG_IGN);  // a closed stdout or stderr is an error like others, not the end of us
   occupy_standard_descriptors();
-  const run::Finish finish = run_program(std::vector<std::string>(argv + std::min(argc, 1), argv + argc), run::Start{inherited, argc, argv});
+  const std::vector<std::string> arguments(argv + std::min(argc, 1), argv + argc);
+  if (arguments.empty()) {
+    output::write_all(STDERR_FILENO, overview());
+    return to_int(ExitCode::usage);
+  }
+  const run::Finish finish = run_program(arguments, run::Start{inherited, argc, argv});
   return finish.signal != 0 ? child::die_of(finish.signal) : finish.exit_code;
 }
 

@@ -7,6 +7,7 @@
 #include "cli/console.hpp"
 #include "cli/lease_source.hpp"
 #include "cli/lock_options.hpp"
+#include "cli/options.hpp"
 #include "output/outcome.hpp"
 #include "run/session.hpp"
 #include "engine/ballot.hpp"
@@ -150,13 +151,13 @@ asio::awaitable<run::Finish> break_them(run::Session& session, std::vector<Resou
 
 run::Finish release_command(const Settings& settings) {
   const run::ServerOptions servers = read_server_options(settings);
-  const auto fence = settings.number("if-fence", Fence::max);
-  const bool force = settings.flag("force");
+  const auto fence = settings.get(option::if_fence);
+  const bool force = settings.get(option::force);
   if (fence && !force) throw CommandError(ExitCode::usage, "--if-fence goes with --force");
   Owner breaker = this_user();
-  if (const auto reason = settings.find("reason")) {
-    if (!force) Settings::refuse(*reason, "goes with --force");
-    breaker.note = read_note(*reason);
+  if (const auto reason = settings.get(option::reason)) {
+    if (!force) Settings::refuse(*settings.find(option::reason), "goes with --force");
+    breaker.note = *reason;
   }
   // No ttl of ours to derive it from: the longest default.
   run::Session session(session_options(settings), servers, servers.timeout.value_or(default_server_timeout(*Ttl::from(Ttl::max))));

@@ -9,6 +9,7 @@
 
 #include "run/command_error.hpp"
 #include "cli/console.hpp"
+#include "cli/options.hpp"
 #include "cli/redact.hpp"
 #include "core/decision.hpp"
 #include "core/lease_handle.hpp"
@@ -21,12 +22,6 @@ namespace {
 constexpr std::string_view no_server =
     "no server is set; name one with -S redis://HOST:6379, in REDLOCK_SERVER, or as server = \"redis://HOST:6379\" in "
     "~/.config/redlock-cli/config.toml or /etc/redlock-cli.toml; -S local: locks on this host alone";
-
-/// Longer than nearly every ttl, and than it takes to notice that a server crashed.
-constexpr std::chrono::seconds default_restart_guard{60};
-
-/// More than any server has.
-constexpr std::uint64_t most_replicas = 1000;
 
 std::vector<std::string> urls_of(const Setting& setting) {
   std::vector<std::string> urls;
@@ -42,11 +37,12 @@ struct DefaultPassword {
 };
 
 std::optional<DefaultPassword> default_password(const Settings& settings) {
-  if (const auto path = settings.text("password-file")) {
+  if (const auto path = settings.get(option::password_file)) {
     std::ifstream file(*path);
     std::string password;
     if (!file || !std::getline(file, password)) {
-      Settings::refuse(*settings.find("password-file"), fmt::format("cannot read a password from {}", escape_for_terminal(*path)));
+      Settings::refuse(*settings.find(option::password_file),
+                       fmt::format("cannot read a password from {}", escape_for_terminal(*path)));
     }
     return DefaultPassword{std::move(password), /*is_general=*/false};
   }
@@ -85,7 +81,7 @@ redis::Endpoint read_endpoint(const Setting& setting, const std::string& url) {
 
 std::vector<redis::Endpoint> read_endpoints(const Settings& settings, const Setting& setting, const std::vector<std::string>& urls) {
   std::vector<redis::Endpoint> endpoints;
-  const auto user = settings.text("user");
+  const auto user = settings.get(option::user);
   const auto password = default_password(settings);
   for (const std::string& url : urls) {
     redis::Endpoint endpoint = read_endpoint(setting, url);
@@ -106,12 +102,14 @@ std::vector<redis::Endpoint> read_endpoints(const Settings& settings, const Sett
 }
 
 /// Options that mean something for TLS alone.
-constexpr std::array tls_options{"cacert", "cacertdir", "cert", "cert-key", "sni", "insecure"};
+constexpr std::array<const OptionRow*, 6> tls_options{&option::cacert, &option::cacertdir,
+                                                      &option::cert,   &option::cert_key,
+                                                      &option::sni,    &option::insecure};
 
 /// Somebody who names a CA believes in an encryption that is not there.
 void refuse_tls_options(const Settings& settings) {
-  for (const char* name : tls_options) {
-    const auto setting = settings.find(name);
+  for (const OptionRow* option : tls_options) {
+    const auto setting = settings.find(*option);
     if (setting && setting->origin == Setting::Origin::line) {
       Settings::refuse(*setting, "no server is named with rediss://, sentinels:// or clusters://, so nothing would be encrypted");
     }
@@ -120,23 +118,28 @@ void refuse_tls_options(const Settings& settings) {
 
 std::shared_ptr<const redis::TlsContext> read_tls(const Settings& settings) {
   redis::TlsSettings tls;
-  tls.ca_file = settings.text("cacert");
-  tls.ca_directory = settings.text("cacertdir");
-  tls.certificate = settings.text("cert");
-  tls.key = settings.text("cert-key");
-  tls.name = settings.text("sni");
-  tls.insecure = settings.flag("insecure");
-  if (tls.key && !tls.certificate) Settings::refuse(*settings.find("cert-key"), "a key needs its certificate: --cert");
-  if (tls.name && (tls.name->empty() || tls.name->find('\0') != std::string::npos)) Settings::refuse(*settings.find("sni"), "is empty");
+  tls.ca_file = settings.get(option::cacert);
+  tls.ca_directory = settings.get(option::cacertdir);
+  tls.certificate = settings.get(option::cert);
+  tls.key = settings.get(option::cert_key);
+  tls.name = settings.get(option::sni);
+  tls.insecure = settings.get(option::insecure);
+  if (tls.key && !tls.certificate)
+    Settings::refuse(*settings.find(option::cert_key), "a key needs its certificate: --cert");
+  if (tls.name && (tls.name->empty() || tls.name->find('\0') != std::string::npos))
+    Settings::refuse(*settings.find(option::sni), "is empty");
   auto context = redis::TlsContext::make(tls);
   if (!context) {
     const auto& error = context.error();
     if (error.setting.empty()) throw CommandError(ExitCode::os_error, error.text);
-    Settings::refuse(*settings.find(error.setting), error.text);
+    for (const OptionRow* option : tls_options) {
+      if (option->name() == error.setting) Settings::refuse(*settings.find(*option), error.text);
+    }
   }
   if (tls.insecure) {
-    make_console(settings).error(settings.find("insecure")->where +
-                                 ": certificates are not verified; whoever is in between can read all and grant a lock that is none");
+    make_console(settings).error(settings.find(option::insecure)->where +
+                                 ": certificates are not verified; whoever is in between can read "
+                                 "all and grant a lock that is none");
   }
   return *context;
 }
@@ -144,7 +147,7 @@ std::shared_ptr<const redis::TlsContext> read_tls(const Settings& settings) {
 }  // namespace
 
 run::ServerOptions read_server_options(const Settings& settings) {
-  const auto setting = settings.find("server");
+  const auto setting = settings.find(option::server);
   if (!setting) throw CommandError(ExitCode::config, std::string(no_server));
 
   run::ServerOptions options;
@@ -165,22 +168,24 @@ run::ServerOptions read_server_options(const Settings& settings) {
   } else {
     refuse_tls_options(settings);
   }
-  const Duration guard = settings.duration("restart-guard").value_or(default_restart_guard);
-  if (guard > Ttl::max) Settings::refuse(*settings.find("restart-guard"), "must be at most 365 days");
+  const Duration guard = settings.get(option::restart_guard);
   if (options.endpoints.size() >= smallest_guarded) options.restart_guard = guard;
-  options.replicas = static_cast<unsigned>(settings.number("replicas", most_replicas).value_or(0));
-  if (options.local && options.replicas > 0) Settings::refuse(*settings.find("replicas"), "this host's own store has none");
-  options.timeout = settings.duration("server-timeout");
-  if (options.timeout && *options.timeout < Milliseconds(1)) Settings::refuse(*settings.find("server-timeout"), "must be at least 1ms");
+  options.replicas = static_cast<unsigned>(settings.get(option::replicas));
+  if (options.local && options.replicas > 0) {
+    Settings::refuse(*settings.find(option::replicas), "this host's own store has none");
+  }
+  options.timeout = settings.get(option::server_timeout);
   return options;
 }
 
-void raise_restart_guard(const Settings& settings, run::ServerOptions& options, std::string_view name, Duration span) {
+void raise_restart_guard(const Settings& settings, run::ServerOptions& options, const OptionRow& option,
+                         Duration span) {
   if (options.restart_guard <= Duration::zero() || span <= options.restart_guard) return;
   const std::string length = format_duration(span);
   make_console(settings).detail(
-      fmt::format("--restart-guard is raised from {} to {}, the --{}: every client of this key needs --restart-guard {}",
-                  format_duration(options.restart_guard), length, name, length));
+      fmt::format("--restart-guard is raised from {} to {}, the {}: every client of this key needs "
+                  "--restart-guard {}",
+                  format_duration(options.restart_guard), length, option.spelling(), length));
   options.restart_guard = span;
 }
 

@@ -1,7 +1,5 @@
 #pragma once
 
-#include <string_view>
-
 #include "cli/settings.hpp"
 #include "run/servers.hpp"
 
@@ -13,8 +11,8 @@ namespace redlock::cli {
 run::ServerOptions read_server_options(const Settings& settings);
 
 /// Makes the restart guard, where there is one, at least as long as a lease may last (`span`): otherwise a server that restarted votes
-/// again before the lease that it forgot has ended (PROTOCOL R7). Says with -v that the other clients need the same. `name`: the option
-/// that the span comes from.
-void raise_restart_guard(const Settings& settings, run::ServerOptions& options, std::string_view name, Duration span);
+/// again before the lease that it forgot has ended (PROTOCOL R7). Says with -v that the other clients need the same. `option`: where
+/// the span comes from.
+void raise_restart_guard(const Settings& settings, run::ServerOptions& options, const OptionRow& option, Duration span);
 
 }  // namespace redlock::cli

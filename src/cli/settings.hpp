@@ -2,12 +2,11 @@
 
 #include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "cli/command_line.hpp"
 #include "cli/config_file.hpp"
-#include "support/boot_clock.hpp"
+#include "cli/option.hpp"
 
 namespace redlock::cli {
 
@@ -24,29 +23,52 @@ struct Setting {
   [[nodiscard]] std::string shown() const;
 };
 
-/// All settings of one call: the command line's, else the environment's, else the configuration files'. Every value is text until it is
-/// asked for; what cannot be read ends the command with one line that names where it came from: usage (64) on the command line,
+/// All settings of one call: the command line's, else the environment's, else the configuration
+/// files'. A value is text until it is asked for by its row of options.hpp. What cannot be read
+/// ends the command with one line that names where it came from: usage (64) on the command line,
 /// configuration (78) elsewhere. All functions may throw CommandError.
 class Settings {
  public:
-  explicit Settings(CommandLine line);
+  /// `line` names a command, and must outlive the settings.
+  explicit Settings(const CommandLine& line);
 
   [[nodiscard]] const CommandLine& line() const noexcept { return line_; }
 
   /// The setting with its origin; nothing when it is set nowhere.
-  [[nodiscard]] std::optional<Setting> find(std::string_view name) const;
+  [[nodiscard]] std::optional<Setting> find(const OptionRow& option) const;
 
-  [[nodiscard]] bool flag(std::string_view name) const;
-  [[nodiscard]] unsigned repeated(std::string_view name) const;  ///< how often a flag was given
-  [[nodiscard]] std::optional<std::string> text(std::string_view name) const;
-  [[nodiscard]] std::optional<Duration> duration(std::string_view name) const;
-  [[nodiscard]] std::optional<std::uint64_t> number(std::string_view name, std::uint64_t largest) const;
+  /// Its value; nothing when it is set nowhere.
+  template <class Type>
+  [[nodiscard]] std::optional<typename Type::Value> get(const Option<Type>& option) const {
+    return value(option);
+  }
+
+  /// Its value, or its default.
+  template <class Type>
+  [[nodiscard]] typename Type::Value get(const DefaultOption<Type>& option) const {
+    return value(option).value_or(option.fallback());
+  }
+
+  /// How often the flag was given.
+  [[nodiscard]] unsigned get(const Counter& option) const;
 
   /// Ends the command because this setting's value is wrong.
   [[noreturn]] static void refuse(const Setting& setting, const std::string& why);
 
  private:
-  CommandLine line_;
+  [[nodiscard]] const std::string& single_text(const OptionRow& option,
+                                               const Setting& setting) const;
+
+  template <class Type>
+  [[nodiscard]] std::optional<typename Type::Value> value(const TypedOption<Type>& option) const {
+    const auto setting = find(option);
+    if (!setting) return std::nullopt;
+    auto read = option.type().read(single_text(option, *setting), setting->shown());
+    if (!read) refuse(*setting, read.error());
+    return std::move(*read);
+  }
+
+  const CommandLine& line_;
   std::vector<ConfigFile> files_;  ///< strongest first
 };
 

@@ -7,6 +7,7 @@
 #include "cli/commands.hpp"
 #include "cli/console.hpp"
 #include "cli/lock_options.hpp"
+#include "cli/options.hpp"
 #include "output/outcome.hpp"
 #include "run/session.hpp"
 #include "engine/ballot.hpp"
@@ -112,15 +113,15 @@ asio::awaitable<run::Finish> show(run::Session& session, const StatusOptions& op
 
 StatusOptions read_options(const Settings& settings) {
   StatusOptions options;
-  if (const auto keys = settings.find("key")) {
+  if (const auto keys = settings.find(option::key)) {
     for (const std::string& key : keys->values) {
       auto resource = Resource::from(key);
       if (!resource) throw CommandError(ExitCode::usage, "--key: " + describe(resource.error()));
       options.resources.push_back(std::move(*resource));
     }
   }
-  options.exit_code = settings.flag("exit-code");
-  options.watch = settings.flag("watch");
+  options.exit_code = settings.get(option::exit_code);
+  options.watch = settings.get(option::watch);
   return options;
 }
 

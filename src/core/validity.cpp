@@ -31,13 +31,6 @@ constexpr int mebibyte_shift = 20;
 /// What was measured may be this much longer when it counts.
 constexpr int measured_factor = 2;
 
-/// Enough for what shuts down tidily; longer only keeps a dying command's lock from others.
-constexpr Duration longest_default_grace = seconds(5);
-
-/// Below, a scheduling hiccup or one lost packet looks like a dead server; above, a dead server delays everybody.
-constexpr Duration shortest_default_timeout = milliseconds(50);
-constexpr Duration longest_default_timeout = seconds(1);
-
 /// Rounds of server timeouts that a ttl has room for after the first extend is due (R10).
 constexpr int timeouts_to_fit = 3;
 
@@ -65,11 +58,11 @@ Duration needed_margin(Duration plain, const StopCost& cost) {
 }
 
 Duration default_grace(Ttl ttl) {
-  return std::min(longest_default_grace, Duration(ttl.length()) / 5);
+  return std::min(max_default_grace, Duration(ttl.length()) / 5);
 }
 
 Duration default_server_timeout(Ttl ttl) {
-  return std::clamp(Duration(ttl.length()) / 20, shortest_default_timeout, longest_default_timeout);
+  return std::clamp(Duration(ttl.length()) / 20, min_default_timeout, max_default_timeout);
 }
 
 Instant deadline(Instant t0, Ttl ttl) {

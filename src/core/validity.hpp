@@ -31,10 +31,19 @@ struct StopCost {
 /// needs to end the processes, with the share of the CPU that they get, and to free their memory. At least `plain`, the margin(ttl).
 Duration needed_margin(Duration plain, const StopCost& cost);
 
-/// Time between TERM and KILL when the user names none: min(5 s, ttl / 5).
+/// Enough for what shuts down tidily; more only keeps a dying command's lock from others.
+inline constexpr Duration max_default_grace = std::chrono::seconds(5);
+
+/// Time between TERM and KILL when the user names none: ttl / 5, at most max_default_grace.
 Duration default_grace(Ttl ttl);
 
-/// How long one server may take to connect, log in and answer when the user names nothing: 5 % of the ttl, within 50 ms and 1 s.
+/// Below, a scheduling hiccup or one lost packet looks like a dead server; above, a dead server
+/// delays everybody.
+inline constexpr Duration min_default_timeout = Milliseconds(50);
+inline constexpr Duration max_default_timeout = std::chrono::seconds(1);
+
+/// How long one server may take to connect, log in and answer when the user names nothing: 5 % of
+/// the ttl, within these bounds.
 Duration default_server_timeout(Ttl ttl);
 
 /// When an unextended lease asked for at `t0` is over for us: t0 + ttl - drift.

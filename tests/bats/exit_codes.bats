@@ -77,7 +77,6 @@ END
 
 @test "64: the command line is wrong" {
   local -a wrong=(
-    ''
     'no-such-command'
     'run'
     'run -- true'

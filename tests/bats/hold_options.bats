@@ -257,8 +257,8 @@ reported() {
   assert_equal "$(keys_at 0)" ""
 }
 
-@test "--min-hold is a duration of at most a year" {
-  assert_refused 64 "at most a year" redlock-cli run -k demo --min-hold 400d -- true
+@test "--min-hold is a duration of at most 365 days" {
+  assert_refused 64 "at most 365d" redlock-cli run -k demo --min-hold 400d -- true
   local value
   for value in never -1s ""; do assert_refused 64 "min-hold" redlock-cli run -k demo --min-hold="$value" -- true; done
   assert_refused 64 "min-hold" redlock-cli acquire -k demo --ttl 10s --min-hold 1s

@@ -203,7 +203,7 @@ END
     run sh -c "redlock-cli run -n -k demo -- true 2>&$fd"
     assert_equal "$status" 75
     redis 0 del demo
-    run sh -c "redlock-cli run -k demo true 2>&$fd"
+    run sh -c "redlock-cli run true 2>&$fd"
     assert_equal "$status" 64
     run -127 sh -c "redlock-cli run -k demo -- /no/such/program 2>&$fd"
     run sh -c "redlock-cli run -S '' -k demo -- true 2>&$fd"
@@ -245,36 +245,39 @@ END
 
 # --- Command lines that are refused ---
 
-@test "without -- the corrected line is shown, and it works" {
-  cd "$BATS_TEST_TMPDIR"
-  run --separate-stderr locked -w 5s --note 'two words' sh -c 'echo "$1"' "it's"
-  assert_failure 64
-  assert_equal "$output" ""
-  assert_equal "$(wc -l <<<"$stderr")" 1
-  local line=${stderr#*command: }
-  assert_equal "$line" "redlock-cli run -k demo -w 5s --note 'two words' -- sh -c 'echo \"\$1\"' 'it'\\''s'"
-  run bash -c "$line"
+@test "the first word that is no option begins the command, and everything behind it is the command's" {
+  local show
+  show=$(show_arguments)
+  local -a arguments=(-xzf --help '' $'two\nlines' -- -k other -n --json -- '[a,b]' -h --version)
+  run --keep-empty-lines -- "$show" "${arguments[@]}"
+  local expected=$output
+  run --keep-empty-lines -- locked "$show" "${arguments[@]}"
   assert_success
-  assert_equal "$(keys_at 0)" ""
+  assert_equal "$output" "$expected"
+  run --keep-empty-lines -- locked -- "$show" "${arguments[@]}"
+  assert_equal "$output" "$expected"
 }
 
-@test "the corrected line tells options that take a value from those that do not" {
-  local -A corrected=(
-    ["-n make -j 4"]="-n -- make -j 4"
-    ["-w5s make"]="-w5s -- make"
-    ["--wait=5s -q make --help"]="--wait=5s -q -- make --help"
-    ["--on-lost warn -E 0 make"]="--on-lost warn -E 0 -- make"
-    ["-x"]="-x -- CMD"
-    ["-nE 3 make"]="-nE 3 -- make"
-    ["-qnE3 make -c all"]="-qnE3 -- make -c all"
-  )
-  local given
-  for given in "${!corrected[@]}"; do
+@test "options that take a value are told from those that do not, whether -- follows or not" {
+  local options
+  for options in -n -w5s '--wait=5s -q' '--on-lost warn -E 0' -x '-nE 3' -qnE3 '--note=' '--note why' '-v -v'; do
     # shellcheck disable=SC2086
-    run locked $given
-    assert_failure 64
-    assert_output "redlock-cli: run needs -- before the command: redlock-cli run -k demo ${corrected[$given]}"
+    run -0 locked $options echo -n --note -- x
+    assert_output -- "--note -- x"
+    # shellcheck disable=SC2086
+    run -0 locked $options -- echo -- -n
+    assert_output -- "-- -n"
   done
+}
+
+@test "a word that can be no option of ours does not begin the command either" {
+  local word
+  for word in -5 '- x' --=x; do
+    run locked "$word" true
+    assert_equal "$word: $status" "$word: 64"
+  done
+  run -127 locked - true
+  assert_equal "$(redis 0 dbsize)" 0
 }
 
 @test "letters behind one dash: the last may take a value, and -c among them needs no --" {
@@ -282,17 +285,13 @@ END
   assert_failure 3
   run redlock-cli run -nqk demo -c 'exit 4'
   assert_failure 4
-  run redlock-cli run -nk
-  assert_failure 64
-  refute_output --partial 'needs --'
+  assert_refused 64 "--key needs a value" redlock-cli run -nk
 }
 
-@test "the line that run without a key is corrected to works as it stands" {
-  run redlock-cli run true
-  assert_failure 64
-  local line=${output#*command: }
-  assert_equal "$line" "redlock-cli run -k KEY -- true"
-  run -0 bash -c "$line"
+@test "run without a key says where it belongs" {
+  assert_refused 64 "run needs -k KEY before the command" redlock-cli run true -k demo
+  assert_refused 64 "run needs -k KEY before the command" redlock-cli run -- true
+  assert_equal "$(redis 0 dbsize)" 0
 }
 
 @test "-c with more than one word says what to do about it" {
@@ -306,11 +305,17 @@ END
   assert_refused 64 "write --wait=-1s" redlock-cli run -k demo -nw -1s -- true
   assert_refused 64 "write --server=-k" redlock-cli status -S -k demo
   assert_refused 64 "write --command=-x" redlock-cli run -k demo -c -x
+  assert_refused 64 "write --key=--" redlock-cli run -k -- true
+  assert_refused 64 "write --key=-1" redlock-cli run -k -1 true
   assert_equal "$(redis 0 dbsize)" 0
   run -0 redlock-cli run --key=-n --note=-a -- sh -c 'printf "<%s>" "$REDLOCK_KEY"'
   assert_output "<-n>"
   run -0 redlock-cli run -k - -- sh -c 'printf "<%s>" "$REDLOCK_KEY"'
   assert_output "<->"
+  run -0 redlock-cli run --key=-- -- sh -c 'printf "<%s>" "$REDLOCK_KEY"'
+  assert_output "<-->"
+  run -0 redlock-cli run -k '[a,b]' -- sh -c 'printf "<%s>" "$REDLOCK_KEY"'
+  assert_output "<[a,b]>"
 }
 
 @test "-c together with -- is refused" {

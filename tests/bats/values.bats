@@ -240,8 +240,7 @@ locks_verbatim() {
   assert_refused 64 "--bogus" redlock-cli run -k demo --bogus -- true
   assert_refused 64 "-Z" redlock-cli acquire -k demo -t 60s -Z
   assert_refused 64 "stray" redlock-cli acquire -k demo -t 60s stray
-  assert_refused 64 "stray" redlock-cli status stray
-  assert_refused 64 "command" redlock-cli
+  assert_refused 64 "stray" redlock-cli extend -t 60s stray
   assert_refused 64 "command" redlock-cli --
   assert_refused 64 $'bo\\x1b[31mgus' redlock-cli run -k demo $'--bo\e[31mgus' -- true
 }
@@ -271,12 +270,11 @@ locks_verbatim() {
   assert_refused 64 "" redlock-cli run -k demo --nonblock=maybe -- true
 }
 
-@test "run without -- is refused with the corrected line" {
-  assert_refused 64 "redlock-cli run -k demo -n -- make all" redlock-cli run -k demo -n make all
-  assert_refused 64 "redlock-cli run -k demo -t 30s -- tar -xzf 'a b'" redlock-cli run -k demo -t 30s tar -xzf 'a b'
-  assert_refused 64 "redlock-cli run -k demo -- CMD" redlock-cli run -k demo
-  assert_refused 64 "run" redlock-cli run -k demo --
+@test "run needs a command, and only run takes one" {
+  assert_refused 64 "run needs a command" redlock-cli run -k demo -n
+  assert_refused 64 "run needs a command" redlock-cli run -k demo --
   assert_refused 64 "takes no command" redlock-cli acquire -k demo -t 60s -- true
+  assert_refused 64 "takes no command" redlock-cli extend -t 60s --
 }
 
 @test "-c and a command behind -- do not go together" {
@@ -294,7 +292,7 @@ locks_verbatim() {
   assert_regex "$output" '^redlock-cli [0-9]+\.[0-9]+'
   run -0 --separate-stderr redlock-cli --help
   assert_equal "$stderr" ""
-  for command in run acquire extend release status; do
+  for command in run acquire extend release status doctor help version; do
     run -0 --separate-stderr redlock-cli "$command" --help
     assert_line --partial "Usage: redlock-cli $command"
     assert_equal "$stderr" ""

@@ -254,7 +254,7 @@ lets_go_of_everything() {
 @test "a process that is not there, or is no process, is refused, and no lock taken" {
   local pid
   assert_refused 64 "there is no such process" redlock-cli acquire -k demo --while-pid "$(</proc/sys/kernel/pid_max)"
-  assert_refused 64 "0 is no process" redlock-cli acquire -k demo --while-pid 0
+  assert_refused 64 "must be at least 1" redlock-cli acquire -k demo --while-pid 0
   for pid in self -1 1.5 "" 99999999999 0x1 "1 2"; do
     assert_refused 64 "while-pid" redlock-cli acquire -k demo --while-pid="$pid"
   done
@@ -324,7 +324,7 @@ lets_go_of_everything() {
 @test "options are read before anything is locked: a ttl too short for the grace is 64" {
   start_pet
   assert_refused 64 "ttl" by_pet redlock-cli acquire -k demo -t 1s --grace 5s --while-pid "$PET"
-  assert_refused 64 "no signal" by_pet redlock-cli acquire -k demo --stop-signal NONE --while-pid "$PET"
+  assert_refused 64 "unknown signal" by_pet redlock-cli acquire -k demo --stop-signal NONE --while-pid "$PET"
   assert_refused 64 "on-lost" by_pet redlock-cli acquire -k demo --on-lost never --while-pid "$PET"
   assert_equal "$(redis 0 dbsize)" 0
 }

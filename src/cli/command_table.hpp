@@ -1,0 +1,32 @@
+#pragma once
+
+#include <span>
+#include <string_view>
+
+#include "cli/option.hpp"
+
+namespace redlock::cli {
+
+/// What the words of a command mean that are neither options nor their values.
+enum class Operands {
+  none,
+  command,  ///< CMD and its arguments: the first of them ends the options
+  keys,     ///< as if each stood behind -k
+  topic,    ///< the command to explain
+};
+
+struct CommandSpec {
+  Commands bit;
+  std::string_view name;
+  Operands operands;
+  std::string_view usage;    ///< what follows `redlock-cli NAME`
+  std::string_view summary;  ///< one line
+  std::string_view details;  ///< for --help: paragraphs, and indented examples
+};
+
+std::span<const CommandSpec> command_table();
+
+/// Null when there is none of this name.
+const CommandSpec* find_command(std::string_view name);
+
+}  // namespace redlock::cli

@@ -1,0 +1,67 @@
+#include "cli/config_paths.hpp"
+
+#include <pwd.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <string_view>
+
+namespace redlock::cli {
+namespace {
+
+constexpr std::string_view system_config = "/etc/redlock-cli.toml";
+
+struct UserDirectory {
+  std::string home;    ///< as the environment names it
+  std::string config;  ///< in there, or the same
+};
+
+/// Where the user's configuration lies; nothing when there is no such place (no XDG_CONFIG_HOME, no
+/// HOME, no passwd entry).
+std::optional<UserDirectory> user_config_directory() {
+  const char* xdg = std::getenv("XDG_CONFIG_HOME");
+  // The specification: a relative path is to be ignored.
+  if (xdg != nullptr && xdg[0] == '/') return UserDirectory{xdg, xdg};
+
+  const char* home = std::getenv("HOME");
+  if (home == nullptr || home[0] == '\0') {
+    const passwd* entry = ::getpwuid(::getuid());
+    home = entry != nullptr ? entry->pw_dir : nullptr;
+  }
+  if (home == nullptr || home[0] != '/') return std::nullopt;
+  return UserDirectory{home, std::string(home) + "/.config"};
+}
+
+/// Whether we may not even ask if the file is there, in a directory that is not ours.
+bool is_closed_to_us(const std::string& home, const std::string& path) {
+  struct stat info {};
+  if (::stat(path.c_str(), &info) == 0 || errno != EACCES) return false;
+  return ::stat(home.c_str(), &info) != 0 || info.st_uid != ::geteuid();
+}
+
+}  // namespace
+
+ConfigPaths config_paths(const std::optional<std::string>& chosen) {
+  if (chosen) return {{*chosen}, std::nullopt};
+  ConfigPaths paths;
+  if (const auto directory = user_config_directory()) {
+    const std::string path = directory->config + "/redlock-cli/config.toml";
+    if (is_closed_to_us(directory->home, path)) {
+      paths.skipped = path;
+    } else {
+      paths.strongest_first.push_back(path);
+    }
+  }
+  paths.strongest_first.emplace_back(system_config);
+  return paths;
+}
+
+bool is_withheld(const std::string& path) {
+  struct stat info {};
+  return path == system_config && ::stat(path.c_str(), &info) == 0 && S_ISREG(info.st_mode) &&
+         info.st_uid == 0 && ::access(path.c_str(), R_OK) != 0 && errno == EACCES;
+}
+
+}  // namespace redlock::cli

@@ -1,0 +1,177 @@
+#include "cli/help.hpp"
+
+#include <fmt/format.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <sstream>
+
+#include "output/exit_code.hpp"
+#include "cli/options.hpp"
+
+namespace redlock::cli {
+namespace {
+
+constexpr std::size_t default_width = 80;
+
+/// Below, lines are rather too long than unreadable.
+constexpr std::size_t min_width = 40;
+
+/// Where descriptions of options begin, and of exit codes.
+constexpr std::size_t option_column = 30;
+constexpr std::size_t code_column = 12;
+
+/// Descriptions have room for the longest word there is; else they begin below what they describe.
+constexpr std::size_t min_text_width = 36;
+constexpr std::size_t text_indent = 6;
+
+struct Heading {
+  Section section;
+  std::string_view text;
+};
+constexpr std::array headings{
+    Heading{Section::lock, "Lock"},       Heading{Section::command, "Command"},
+    Heading{Section::servers, "Servers"}, Heading{Section::tls, "TLS"},
+    Heading{Section::output, "Output"},
+};
+
+/// `first`, and from `column` on the words of `text`, in lines of at most `width` columns.
+std::string folded(const std::string& first, std::size_t column, std::string_view text,
+                   std::size_t width) {
+  if (column + min_text_width > width) column = std::min(column, text_indent);
+  std::string result = first;
+  std::size_t length = first.size();
+  const auto break_line = [&] {
+    result.append("\n").append(column, ' ');
+    length = column;
+  };
+  if (column > 0 && length + 2 > column) {
+    break_line();
+  } else {
+    result.append(column - length, ' ');
+    length = column;
+  }
+  std::istringstream words{std::string(text)};
+  std::string word;
+  for (bool at_start = true; words >> word; at_start = false) {
+    if (!at_start && length + 1 + word.size() > width) {
+      break_line();
+      at_start = true;
+    }
+    result.append(at_start ? "" : " ").append(word);
+    length += word.size() + (at_start ? 0 : 1);
+  }
+  return result.append("\n");
+}
+
+/// Paragraphs folded; lines that are indented as they are.
+std::string folded_paragraphs(std::string_view text, std::size_t width) {
+  std::istringstream lines{std::string(text)};
+  std::string result;
+  std::string paragraph;
+  const auto end_paragraph = [&] {
+    if (!paragraph.empty()) result += folded("", 0, paragraph, width);
+    paragraph.clear();
+  };
+  for (std::string line; std::getline(lines, line);) {
+    if (line.empty() || line.front() == ' ') {
+      end_paragraph();
+      result.append(line).append("\n");
+    } else {
+      paragraph.append(paragraph.empty() ? "" : " ").append(line);
+    }
+  }
+  end_paragraph();
+  return result;
+}
+
+std::string option_help(const OptionRow& option, std::size_t width) {
+  std::string first = fmt::format("  {}", option.spec().flags);
+  if (const std::string operand = option.operand(); !operand.empty()) first += " " + operand;
+  std::string text(option.spec().help);
+  if (option.kind() != OptionKind::flag) {
+    if (const auto words = option.default_text(); !words.empty()) {
+      text += fmt::format(" (default: {})", words);
+    }
+  }
+  return folded(first, option_column, text, width);
+}
+
+/// The options of some commands, under their headings.
+std::string options_help(unsigned commands, std::size_t width) {
+  std::string text;
+  for (const Heading& heading : headings) {
+    std::string options;
+    for (const OptionRow* option : option::all_options) {
+      const OptionSpec& spec = option->spec();
+      if (spec.section != heading.section || (spec.commands & commands) == 0) continue;
+      options += option_help(*option, width);
+    }
+    if (!options.empty()) text += fmt::format("\n{}:\n{}", heading.text, options);
+  }
+  return text;
+}
+
+std::string exit_codes_help(std::size_t width) {
+  std::string text = "\nExit codes:\n";
+  for (const ExitCodeMeaning& row : exit_codes) {
+    text += folded(fmt::format("  {:3}", to_int(row.code)), code_column, row.meaning, width);
+  }
+  return text + folded("  126, 127", code_column,
+                       "run: CMD cannot be executed, is not found; otherwise run exits as CMD did",
+                       width);
+}
+
+std::string command_help(const CommandSpec& command, std::size_t width) {
+  std::string text = fmt::format("Usage: redlock-cli {} {}\n\n", command.name, command.usage);
+  text += folded_paragraphs(command.details, width);
+  text += options_help(command.bit, width);
+  if ((command.bit & asks_servers) == 0) return text;
+  text += "\n";
+  text += folded_paragraphs(
+      "Durations: 500ms, 30s, 5m, 2h, 1d; a bare number is seconds. Most options can also be set "
+      "as REDLOCK_NAME, in ~/.config/redlock-cli/config.toml or in /etc/redlock-cli.toml. The "
+      "manual: man redlock-cli",
+      width);
+  return text + exit_codes_help(width);
+}
+
+std::string program_help(std::size_t width) {
+  std::string text =
+      "A lock for shell scripts, cron jobs and CI pipelines, on Redis or Valkey\n\n"
+      "Usage: redlock-cli COMMAND [OPTIONS]\n\nCommands:\n";
+  for (const CommandSpec& command : command_table()) {
+    text += folded(fmt::format("  {}", command.name), code_column, command.summary, width);
+  }
+  text += options_help(without_command, width);
+  return text + "\n`redlock-cli help COMMAND` explains a command.\n" + exit_codes_help(width);
+}
+
+/// How wide the terminal is that stdout is.
+std::size_t terminal_width() {
+  winsize size{};
+  if (::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_col == 0) return default_width;
+  return std::max<std::size_t>(size.ws_col, min_width);
+}
+
+}  // namespace
+
+std::string information(const CommandLine& line) {
+  if (line.find(option::version) != nullptr)
+    return fmt::format("redlock-cli {}\n", REDLOCK_VERSION);
+  if (line.find(option::help) == nullptr) return {};
+  const std::size_t width = terminal_width();
+  return line.command == nullptr ? program_help(width) : command_help(*line.command, width);
+}
+
+std::string overview() {
+  return "redlock-cli run -k KEY CMD [ARG...]    run a command while holding a lock\n"
+         "redlock-cli status [KEY...]            show who holds what\n"
+         "redlock-cli release KEY --force        break a lock that is stuck\n"
+         "redlock-cli doctor                     check whether the servers are fit\n"
+         "redlock-cli help [COMMAND]             explain a command, or list all of them\n";
+}
+
+}  // namespace redlock::cli

@@ -1,0 +1,93 @@
+#include "cli/option.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <optional>
+
+#include "child/signals.hpp"
+#include "support/duration.hpp"
+#include "support/text.hpp"
+
+namespace redlock::cli {
+namespace {
+
+/// How often a flag that counts can have been meant.
+constexpr unsigned max_count = 9;
+
+/// Digits alone: no sign, no blank.
+std::optional<std::uint64_t> parse_number(std::string_view text) {
+  std::uint64_t number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  return number;
+}
+
+}  // namespace
+
+ReadValue<bool> FlagType::read(const std::string& text, const std::string&) const {
+  for (const std::string_view yes : {"1", "true", "yes", "on"}) {
+    if (text == yes) return true;
+  }
+  for (const std::string_view no : {"0", "false", "no", "off"}) {
+    if (text == no) return false;
+  }
+  return unexpected(std::string("must be true or false"));
+}
+
+ReadValue<unsigned> CounterType::read(const std::string& text, const std::string& shown) const {
+  if (const auto number = parse_number(text); number && *number <= max_count) {
+    return static_cast<unsigned>(*number);
+  }
+  const auto flag = FlagType().read(text, shown);
+  if (!flag) return unexpected(fmt::format("{}, or a number up to {}", flag.error(), max_count));
+  return *flag ? 1U : 0U;
+}
+
+ReadValue<std::string> TextType::read(const std::string& text, const std::string&) const {
+  if (text.size() > max_bytes) return unexpected(fmt::format("longer than {} bytes", max_bytes));
+  return text;
+}
+
+std::string DurationType::text(Duration value) const {
+  using std::chrono::seconds;
+  if (value % seconds(1) == Duration::zero()) return fmt::format("{}s", value / seconds(1));
+  return fmt::format("{}ms", value / Milliseconds(1));
+}
+
+ReadValue<Duration> DurationType::read(const std::string& text, const std::string& shown) const {
+  const auto value = parse_duration(text);
+  if (!value) return unexpected(describe(value.error(), shown));
+  if (*value < min) return unexpected("must be at least " + format_duration(min));
+  if (*value > max) return unexpected("must be at most " + format_duration(max));
+  return *value;
+}
+
+ReadValue<std::uint64_t> NumberType::read(const std::string& text, const std::string&) const {
+  const auto number = parse_number(text);
+  if (number && *number >= min && *number <= max) return *number;
+  if (number && *number < min) return unexpected(fmt::format("must be at least {}", min));
+  return unexpected(fmt::format("must be a whole number from {} to {}", min, max));
+}
+
+std::string SignalType::text(int value) const {
+  return child::signal_name(value);
+}
+
+ReadValue<int> SignalType::read(const std::string& text, const std::string& shown) const {
+  if (const auto signal = child::parse_signal(text)) return *signal;
+  return unexpected(fmt::format("unknown signal '{}'; write one like TERM, INT or 15",
+                                escape_for_terminal(shown)));
+}
+
+std::string one_of(const std::vector<std::string_view>& names) {
+  std::string text;
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    if (i > 0) text += i + 1 == names.size() ? " or " : ", ";
+    text += names[i];
+  }
+  return text;
+}
+
+}  // namespace redlock::cli

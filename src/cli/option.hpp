@@ -1,0 +1,272 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <limits>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "support/boot_clock.hpp"
+#include "support/result.hpp"
+
+namespace redlock::cli {
+
+/// The commands, as bits: an option says which of them take it.
+enum Commands : unsigned {
+  for_run = 1U << 0U,
+  for_acquire = 1U << 1U,
+  for_extend = 1U << 2U,
+  for_release = 1U << 3U,
+  for_status = 1U << 4U,
+  for_doctor = 1U << 5U,
+  for_help = 1U << 6U,
+  for_version = 1U << 7U,
+  without_command = 1U << 8U,  ///< in front of a command's name
+};
+inline constexpr unsigned takes_lock = for_run | for_acquire;
+inline constexpr unsigned has_lease = for_extend | for_release;
+inline constexpr unsigned asks_servers = takes_lock | has_lease | for_status | for_doctor;
+inline constexpr unsigned everywhere = asks_servers | for_help | for_version | without_command;
+
+/// Where an option may be set, besides the command line.
+enum class OptionSource {
+  line,      ///< nowhere else
+  variable,  ///< REDLOCK_NAME too
+  anywhere,  ///< REDLOCK_NAME and the configuration files
+};
+
+/// Under which heading --help shows an option, in this order.
+enum class Section { lock, command, servers, tls, output };
+
+enum class OptionKind {
+  flag,   ///< no value
+  value,  ///< one value; given twice is an error
+  list,   ///< may be repeated
+};
+
+/// What there is to say of an option of any type.
+struct OptionSpec {
+  std::string_view flags;  ///< all spellings, e.g. "-t,--ttl"; the first long one is its name
+  unsigned commands;
+  OptionSource source;
+  Section section;
+  std::string_view help;  ///< without default and choices, which follow from the type
+
+  /// The default, where that is not one value; the command has to know it.
+  std::string (*default_words)() = nullptr;
+};
+
+/// One option, whatever its type: a row of options.hpp.
+class OptionRow {
+ public:
+  constexpr OptionRow(const OptionSpec& spec, OptionKind kind) : spec_(spec), kind_(kind) {
+    name_ = spec.flags.substr(spec.flags.find("--") + 2);
+    name_ = name_.substr(0, name_.find(','));
+    std::string_view prefix = "REDLOCK_";
+    std::size_t length = 0;
+    for (const char c : prefix) variable_.at(length++) = c;
+    for (const char c : name_) {
+      variable_.at(length++) = c == '-' ? '_' : static_cast<char>(c - 'a' + 'A');
+    }
+  }
+  OptionRow(const OptionRow&) = delete;
+  OptionRow& operator=(const OptionRow&) = delete;
+
+  [[nodiscard]] constexpr const OptionSpec& spec() const noexcept { return spec_; }
+  [[nodiscard]] constexpr OptionKind kind() const noexcept { return kind_; }
+
+  /// The long name, which files use: `server-timeout`.
+  [[nodiscard]] constexpr std::string_view name() const noexcept { return name_; }
+
+  /// `REDLOCK_SERVER_TIMEOUT`.
+  [[nodiscard]] constexpr const char* variable() const noexcept { return variable_.data(); }
+
+  /// `--server-timeout`.
+  [[nodiscard]] std::string spelling() const { return "--" + std::string(name_); }
+
+  /// What --help calls the value: `DUR`, `kill|term|warn`; empty for a flag.
+  [[nodiscard]] virtual std::string operand() const = 0;
+
+  /// What holds where it is set nowhere; empty: nothing does.
+  [[nodiscard]] virtual std::string default_text() const = 0;
+
+  /// Why `text` is no value of this option, in one clause that shows it as `shown`; empty: it is
+  /// one.
+  [[nodiscard]] virtual std::string problem(const std::string& text,
+                                            const std::string& shown) const = 0;
+
+ protected:
+  constexpr ~OptionRow() = default;
+
+ private:
+  OptionSpec spec_;
+  OptionKind kind_;
+  std::string_view name_;
+  std::array<char, 48> variable_{};
+};
+
+/// The types of values. Each has a Value, says how --help calls it (operand), how one is written
+/// (text), and reads one: a value, or why `text` is none, in one clause that shows it as `shown`.
+template <class Value>
+using ReadValue = Result<Value, std::string>;
+
+struct FlagType {
+  using Value = bool;
+  static constexpr OptionKind kind = OptionKind::flag;
+  [[nodiscard]] std::string operand() const { return {}; }
+  [[nodiscard]] std::string text(bool value) const { return value ? "true" : "false"; }
+  [[nodiscard]] ReadValue<bool> read(const std::string& text, const std::string& shown) const;
+};
+
+/// A flag that counts how often it is given.
+struct CounterType {
+  using Value = unsigned;
+  static constexpr OptionKind kind = OptionKind::flag;
+  [[nodiscard]] std::string operand() const { return {}; }
+  [[nodiscard]] std::string text(unsigned value) const { return std::to_string(value); }
+  [[nodiscard]] ReadValue<unsigned> read(const std::string& text, const std::string& shown) const;
+};
+
+struct TextType {
+  using Value = std::string;
+  static constexpr OptionKind kind = OptionKind::value;
+  std::string_view shown_as = "TEXT";
+  std::size_t max_bytes = std::numeric_limits<std::size_t>::max();
+  [[nodiscard]] std::string operand() const { return std::string(shown_as); }
+  [[nodiscard]] std::string text(std::string value) const { return value; }
+  [[nodiscard]] ReadValue<std::string> read(const std::string& text,
+                                            const std::string& shown) const;
+};
+
+/// Texts that the command looks into.
+struct ListType {
+  using Value = std::vector<std::string>;
+  static constexpr OptionKind kind = OptionKind::list;
+  std::string_view shown_as;
+  [[nodiscard]] std::string operand() const { return std::string(shown_as); }
+  [[nodiscard]] ReadValue<Value> read(const std::string& text, const std::string&) const {
+    return Value{text};
+  }
+};
+
+struct DurationType {
+  using Value = Duration;
+  static constexpr OptionKind kind = OptionKind::value;
+  Duration min = Duration::zero();
+  Duration max = Duration::max();
+  [[nodiscard]] std::string operand() const { return "DUR"; }
+  [[nodiscard]] std::string text(Duration value) const;
+  [[nodiscard]] ReadValue<Duration> read(const std::string& text, const std::string& shown) const;
+};
+
+struct NumberType {
+  using Value = std::uint64_t;
+  static constexpr OptionKind kind = OptionKind::value;
+  std::uint64_t min;
+  std::uint64_t max;
+  std::string_view shown_as = "N";
+  [[nodiscard]] std::string operand() const { return std::string(shown_as); }
+  [[nodiscard]] std::string text(std::uint64_t value) const { return std::to_string(value); }
+  [[nodiscard]] ReadValue<std::uint64_t> read(const std::string& text,
+                                              const std::string& shown) const;
+};
+
+struct SignalType {
+  using Value = int;
+  static constexpr OptionKind kind = OptionKind::value;
+  [[nodiscard]] std::string operand() const { return "SIG"; }
+  [[nodiscard]] std::string text(int value) const;
+  [[nodiscard]] ReadValue<int> read(const std::string& text, const std::string& shown) const;
+};
+
+/// `a, b or c`.
+std::string one_of(const std::vector<std::string_view>& names);
+
+template <class Enum>
+struct Choice {
+  std::string_view name;
+  Enum value;
+};
+
+template <class Enum, std::size_t count>
+struct ChoiceType {
+  using Value = Enum;
+  static constexpr OptionKind kind = OptionKind::value;
+  std::array<Choice<Enum>, count> choices;
+
+  [[nodiscard]] std::string operand() const {
+    std::string names;
+    for (const auto& choice : choices) names.append(names.empty() ? "" : "|").append(choice.name);
+    return names;
+  }
+  [[nodiscard]] std::string text(Enum value) const {
+    for (const auto& choice : choices) {
+      if (choice.value == value) return std::string(choice.name);
+    }
+    return {};
+  }
+  [[nodiscard]] ReadValue<Enum> read(const std::string& text, const std::string&) const {
+    std::vector<std::string_view> names;
+    for (const auto& choice : choices) {
+      if (choice.name == text) return choice.value;
+      names.push_back(choice.name);
+    }
+    return unexpected("must be " + one_of(names));
+  }
+};
+
+/// What options of one type have in common.
+template <class Type>
+class TypedOption : public OptionRow {
+ public:
+  constexpr TypedOption(const OptionSpec& spec, Type type)
+      : OptionRow(spec, Type::kind), type_(type) {}
+
+  [[nodiscard]] std::string operand() const override { return type_.operand(); }
+  [[nodiscard]] std::string problem(const std::string& text,
+                                    const std::string& shown) const override {
+    const auto value = type_.read(text, shown);
+    return value ? std::string() : value.error();
+  }
+  [[nodiscard]] constexpr const Type& type() const noexcept { return type_; }
+
+ protected:
+  constexpr ~TypedOption() = default;
+
+ private:
+  Type type_;
+};
+
+/// An option that has no value where it is set nowhere.
+template <class Type>
+class Option final : public TypedOption<Type> {
+ public:
+  using TypedOption<Type>::TypedOption;
+
+  [[nodiscard]] std::string default_text() const override {
+    const auto words = this->spec().default_words;
+    return words != nullptr ? words() : std::string();
+  }
+};
+
+/// An option that has a value also where it is set nowhere.
+template <class Type>
+class DefaultOption final : public TypedOption<Type> {
+ public:
+  constexpr DefaultOption(const OptionSpec& spec, Type type, typename Type::Value fallback)
+      : TypedOption<Type>(spec, type), fallback_(fallback) {}
+
+  [[nodiscard]] std::string default_text() const override { return this->type().text(fallback_); }
+  [[nodiscard]] constexpr typename Type::Value fallback() const noexcept { return fallback_; }
+
+ private:
+  typename Type::Value fallback_;
+};
+
+using Flag = DefaultOption<FlagType>;
+using Counter = DefaultOption<CounterType>;
+using Text = Option<TextType>;
+using List = Option<ListType>;
+
+}  // namespace redlock::cli

@@ -1,0 +1,44 @@
+#include "cli/options.hpp"
+
+#include <fmt/format.h>
+
+#include "core/validity.hpp"
+#include "support/duration.hpp"
+
+namespace redlock::cli::option {
+
+std::string wait_default() {
+  return "for ever";
+}
+
+std::string ttl_default() {
+  return fmt::format("{}; none for extend, nor for acquire without --while-pid",
+                     format_duration(default_ttl));
+}
+
+std::string grace_default() {
+  return fmt::format("a fifth of the ttl, at most {}", format_duration(max_default_grace));
+}
+
+std::string server_timeout_default() {
+  return fmt::format("5 % of the ttl, {} to {}", format_duration(min_default_timeout),
+                     format_duration(max_default_timeout));
+}
+
+std::string cacert_default() {
+  return "the system's CAs";
+}
+
+std::string cert_key_default() {
+  return "the file of --cert";
+}
+
+std::string sni_default() {
+  return "the host in the URL";
+}
+
+std::string config_default() {
+  return "~/.config/redlock-cli/config.toml, then /etc/redlock-cli.toml";
+}
+
+}  // namespace redlock::cli::option

@@ -1,0 +1,310 @@
+#pragma once
+
+#include <array>
+#include <csignal>
+#include <limits>
+
+#include "child/isolation.hpp"
+#include "child/stop_plan.hpp"
+#include "output/exit_code.hpp"
+#include "cli/option.hpp"
+#include "core/mode.hpp"
+#include "core/names.hpp"
+#include "store/owner_record.hpp"
+
+/// The options, one row each. The row is all that the parser, the variables, the configuration
+/// files, --help, `doctor --settings` and the completion know of an option; the manual is compared
+/// with it. A new option needs a row, its place in all_options, and whoever reads it.
+namespace redlock::cli::option {
+
+inline constexpr unsigned has_guard = takes_lock | for_extend | for_doctor;
+
+// --- The lock ---
+
+inline constexpr List key{
+    {"-k,--key", asks_servers, OptionSource::line, Section::lock,
+     "What is locked: the key at the servers, 1 to 4096 bytes (repeat: all of them or none)"},
+    {"KEY"}};
+
+inline constexpr Flag nonblock{
+    {"-n,--nonblock,--nb", takes_lock, OptionSource::anywhere, Section::lock,
+     "Do not wait: exit with 75 at once if another process holds the lock"},
+    {},
+    false};
+
+std::string wait_default();
+inline constexpr Option<DurationType> wait{
+    {"-w,--wait,--timeout", takes_lock, OptionSource::anywhere, Section::lock,
+     "How long to wait for the lock at most; 0 tries once", wait_default},
+    {}};
+
+/// Of `run`, and of `acquire --while-pid`.
+inline constexpr std::chrono::seconds default_ttl{30};
+std::string ttl_default();
+inline constexpr Option<DurationType> ttl{
+    {"-t,--ttl", takes_lock | for_extend, OptionSource::anywhere, Section::lock,
+     "How long the lock outlives a holder that died; run renews it while CMD runs", ttl_default},
+    {Milliseconds(1), Ttl::max}};
+
+inline constexpr Text token_file{
+    {"--token-file", for_acquire | has_lease, OptionSource::line, Section::lock,
+     "Keep the lease in FILE (mode 0600): written by acquire, read by extend and release"},
+    {"FILE"}};
+
+inline constexpr Flag force{{"--force", for_release, OptionSource::line, Section::lock,
+                             "Break the lock on KEY, whoever holds it"},
+                            {},
+                            false};
+
+inline constexpr Option<NumberType> if_fence{
+    {"--if-fence", for_release, OptionSource::line, Section::lock,
+     "With --force: only if the lock still has this fence"},
+    {0, Fence::max}};
+
+inline constexpr Text reason{{"--reason", for_release, OptionSource::line, Section::lock,
+                              "With --force: why, told to the holder (at most 512 bytes)"},
+                             {"TEXT", max_owner_field}};
+
+inline constexpr Text note{
+    {"--note", takes_lock, OptionSource::anywhere, Section::lock,
+     "Why the lock is held: shown to waiters and in status (at most 512 bytes)"},
+    {"TEXT", max_owner_field}};
+
+inline constexpr DefaultOption<NumberType> conflict_exit_code{
+    {"-E,--conflict-exit-code", takes_lock, OptionSource::anywhere, Section::lock,
+     "Exit with N (0 to 255) if another process holds the lock"},
+    {0, 255},
+    to_int(ExitCode::busy)};
+
+inline constexpr Flag shared{
+    {"-s,--shared", takes_lock, OptionSource::anywhere, Section::lock,
+     "Share the lock with others that share it; an exclusive lock excludes all of them"},
+    {},
+    false};
+
+inline constexpr Flag exclusive{{"-x,-e,--exclusive", takes_lock, OptionSource::anywhere,
+                                 Section::lock, "Hold the lock alone, which is the default"},
+                                {},
+                                true};
+
+inline constexpr Option<NumberType> slots{
+    {"--slots", takes_lock, OptionSource::anywhere, Section::lock,
+     "Let up to N (at most 1000) hold the lock at the same time; the number of the slot, from 0 "
+     "on, is in REDLOCK_SLOT"},
+    {1, Mode::most_seats}};
+
+inline constexpr DefaultOption<DurationType> min_hold{
+    {"--min-hold", for_run, OptionSource::anywhere, Section::lock,
+     "Keep others out at least so long, even if CMD ends sooner; run exits at once (cron: longer "
+     "than the hosts' clocks differ, shorter than the time between two jobs)"},
+    {Duration::zero(), Ttl::max},
+    Duration::zero()};
+
+inline constexpr DefaultOption<DurationType> unavailable_wait{
+    {"--unavailable-wait", takes_lock, OptionSource::anywhere, Section::lock,
+     "How long to tolerate losing the quorum while waiting, then exit with 69; not at all with -n"},
+    {},
+    std::chrono::seconds(10)};
+
+inline constexpr DefaultOption<DurationType> retry_delay{
+    {"--retry-delay", takes_lock, OptionSource::anywhere, Section::lock,
+     "While a foreign client, which notifies nobody, holds the lock: poll about so often"},
+    {Milliseconds(1)},
+    Milliseconds(100)};
+
+// --- What runs under it ---
+
+inline constexpr Text command{{"-c,--command", for_run, OptionSource::line, Section::command,
+                               "Run TEXT with $SHELL -c instead of CMD"},
+                              {"TEXT"}};
+
+inline constexpr Option<NumberType> while_pid{
+    {"--while-pid", for_acquire, OptionSource::line, Section::command,
+     "Renew the lease in the background while process PID lives, then release it; $$ is the "
+     "script itself, any other must be an ancestor of this command"},
+    {1, std::numeric_limits<pid_t>::max(), "PID"}};
+
+inline constexpr DefaultOption<ChoiceType<child::OnLost, 3>> on_lost{
+    {"--on-lost", takes_lock, OptionSource::anywhere, Section::command,
+     "What to do to what runs under the lock when the lock is lost: kill (TERM, then KILL), term, "
+     "or warn only; run exits with 79 anyway"},
+    {{{{"kill", child::OnLost::kill},
+       {"term", child::OnLost::term},
+       {"warn", child::OnLost::warn}}}},
+    child::OnLost::kill};
+
+std::string grace_default();
+inline constexpr Option<DurationType> grace{
+    {"--grace", takes_lock, OptionSource::anywhere, Section::command,
+     "Time between TERM and KILL when CMD must be stopped", grace_default},
+    {}};
+
+inline constexpr DefaultOption<SignalType> stop_signal{
+    {"--stop-signal", takes_lock, OptionSource::anywhere, Section::command,
+     "What to send first when CMD must be stopped"},
+    {},
+    SIGTERM};
+
+inline constexpr DefaultOption<ChoiceType<child::Descendants, 3>> descendants{
+    {"--descendants", for_run, OptionSource::anywhere, Section::command,
+     "What becomes of processes that CMD leaves running when it ends by itself: leave them, wait "
+     "for them with the lock held, or kill them"},
+    {{{{"leave", child::Descendants::leave},
+       {"wait", child::Descendants::wait},
+       {"kill", child::Descendants::kill}}}},
+    child::Descendants::leave};
+
+inline constexpr DefaultOption<ChoiceType<child::IsolationMode, 3>> isolate{
+    {"--isolate", for_run, OptionSource::anywhere, Section::command,
+     "Run CMD in a cgroup, which is killed as one, or in a pid namespace, which ends when "
+     "redlock-cli does, however that ends"},
+    {{{{"none", child::IsolationMode::none},
+       {"cgroup", child::IsolationMode::cgroup},
+       {"pidns", child::IsolationMode::pid_namespace}}}},
+    child::IsolationMode::none};
+
+// --- The servers ---
+
+inline constexpr List server{
+    {"-S,--server", asks_servers, OptionSource::anywhere, Section::servers,
+     "A server: redis://[user@]host[:port][/db], unix:///path, sentinel://host,host/master, "
+     "cluster://host,host; with TLS rediss://, sentinels://, clusters:// (repeat, or separate by "
+     "commas; all are one quorum); or local:, this host without a server"},
+    {"URL"}};
+
+std::string server_timeout_default();
+inline constexpr Option<DurationType> server_timeout{
+    {"--server-timeout", asks_servers, OptionSource::anywhere, Section::servers,
+     "How long one server may take to connect and answer", server_timeout_default},
+    {Milliseconds(1)}};
+
+inline constexpr Text user{
+    {"--user", asks_servers, OptionSource::anywhere, Section::servers, "Log in as this ACL user"},
+    {"NAME"}};
+
+inline constexpr Text password_file{
+    {"--password-file", asks_servers, OptionSource::anywhere, Section::servers,
+     "Log in with the password in the first line of FILE (else REDISCLI_AUTH is used)"},
+    {"FILE"}};
+
+/// More than nearly every ttl, and than it takes to notice that a server crashed.
+inline constexpr DefaultOption<DurationType> restart_guard{
+    {"--restart-guard", has_guard, OptionSource::anywhere, Section::servers,
+     "With 3 servers or more: the vote of one that started within DUR does not count, since it may "
+     "have forgotten a lock; 0 counts it (all clients of a key need the longest of any, at least "
+     "the ttl and --min-hold)"},
+    {Duration::zero(), Ttl::max},
+    std::chrono::seconds(60)};
+
+/// More than any server has.
+inline constexpr std::uint64_t max_replicas = 1000;
+inline constexpr DefaultOption<NumberType> replicas{
+    {"--replicas", has_guard, OptionSource::anywhere, Section::servers,
+     "A server's vote counts only when N of its replicas have confirmed it"},
+    {0, max_replicas},
+    0};
+
+// --- TLS ---
+
+std::string cacert_default();
+inline constexpr Text cacert{{"--cacert", asks_servers, OptionSource::anywhere, Section::tls,
+                              "Trust the CAs in this PEM file", cacert_default},
+                             {"FILE"}};
+
+inline constexpr Text cacertdir{{"--cacertdir", asks_servers, OptionSource::anywhere, Section::tls,
+                                 "Trust the CAs in this directory, named by hash"},
+                                {"DIR"}};
+
+inline constexpr Text cert{{"--cert", asks_servers, OptionSource::anywhere, Section::tls,
+                            "Our certificate, a PEM file (with its chain)"},
+                           {"FILE"}};
+
+std::string cert_key_default();
+inline constexpr Text cert_key{{"--cert-key", asks_servers, OptionSource::anywhere, Section::tls,
+                                "Its private key", cert_key_default},
+                               {"FILE"}};
+
+std::string sni_default();
+inline constexpr Text sni{{"--sni", asks_servers, OptionSource::anywhere, Section::tls,
+                           "Ask for this server name and verify it", sni_default},
+                          {"NAME"}};
+
+inline constexpr Flag insecure{{"--insecure", asks_servers, OptionSource::anywhere, Section::tls,
+                                "Do not verify the server's certificate; warns each time"},
+                               {},
+                               false};
+
+// --- What is told, and where the settings are ---
+
+inline constexpr Flag export_lease{{"--export", for_acquire, OptionSource::line, Section::output,
+                                    "Print shell commands that export the lease; see the example"},
+                                   {},
+                                   false};
+
+inline constexpr Flag exit_code{{"--exit-code", for_status, OptionSource::line, Section::output,
+                                 "Exit with 0 if the lock is free, with 75 if it is held"},
+                                {},
+                                false};
+
+inline constexpr Flag watch{{"--watch", for_status, OptionSource::line, Section::output,
+                             "Show it again every second until interrupted"},
+                            {},
+                            false};
+
+inline constexpr Flag settings{
+    {"--settings", for_doctor, OptionSource::line, Section::output,
+     "Show every setting, its value and where it comes from, and ask no server"},
+    {},
+    false};
+
+inline constexpr Flag json{
+    {"--json", asks_servers, OptionSource::anywhere, Section::output,
+     "Print the result as JSON (run: on stderr, since stdout belongs to CMD)"},
+    {},
+    false};
+
+inline constexpr Flag quiet{
+    {"-q,--quiet", asks_servers, OptionSource::anywhere, Section::output,
+     "Only messages about errors; that another process holds the lock is none"},
+    {},
+    false};
+
+inline constexpr Counter verbose{{"-v,--verbose", asks_servers, OptionSource::anywhere,
+                                  Section::output, "Say more; repeat for still more"},
+                                 {},
+                                 0U};
+
+inline constexpr Option<NumberType> status_fd{
+    {"--status-fd", for_run, OptionSource::variable, Section::output,
+     "At the end write one line of JSON to file descriptor N: what really happened"},
+    {0, std::numeric_limits<int>::max()}};
+
+std::string config_default();
+inline constexpr Text config{{"--config", asks_servers, OptionSource::variable, Section::output,
+                              "Read settings from FILE alone", config_default},
+                             {"FILE"}};
+
+inline constexpr Flag help{
+    {"-h,--help", everywhere, OptionSource::line, Section::output, "Explain the command"},
+    {},
+    false};
+
+inline constexpr Flag version{
+    {"-V,--version", without_command, OptionSource::line, Section::output, "Print the version"},
+    {},
+    false};
+
+/// All of them, in the order in which --help shows those of a section: the common ones first.
+inline constexpr std::array<const OptionRow*, 46> all_options{
+    &key,          &nonblock,      &wait,          &ttl,      &token_file,
+    &force,        &if_fence,      &reason,        &note,     &conflict_exit_code,
+    &shared,       &exclusive,     &slots,         &min_hold, &unavailable_wait,
+    &retry_delay,  &command,       &while_pid,     &on_lost,  &grace,
+    &stop_signal,  &descendants,   &isolate,       &server,   &server_timeout,
+    &user,         &password_file, &restart_guard, &replicas, &cacert,
+    &cacertdir,    &cert,          &cert_key,      &sni,      &insecure,
+    &export_lease, &exit_code,     &watch,         &settings, &json,
+    &quiet,        &verbose,       &status_fd,     &config,   &help,
+    &version};
+
+}  // namespace redlock::cli::option

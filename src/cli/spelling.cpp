@@ -1,0 +1,47 @@
+#include "cli/spelling.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <numeric>
+#include <utility>
+#include <vector>
+
+namespace redlock::cli {
+namespace {
+
+constexpr std::size_t max_distance = 2;
+
+/// How many letters must change to make one word of the other (Levenshtein).
+std::size_t distance(std::string_view a, std::string_view b) {
+  std::vector<std::size_t> row(b.size() + 1);
+  std::iota(row.begin(), row.end(), std::size_t{0});
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    std::size_t diagonal = std::exchange(row[0], i + 1);
+    for (std::size_t j = 0; j < b.size(); ++j) {
+      const std::size_t replaced = diagonal + (a[i] == b[j] ? 0 : 1);
+      diagonal = row[j + 1];
+      row[j + 1] = std::min({replaced, row[j] + 1, diagonal + 1});
+    }
+  }
+  return row.back();
+}
+
+}  // namespace
+
+std::string did_you_mean(std::string_view word, std::span<const std::string_view> names) {
+  std::string_view nearest;
+  std::size_t least = max_distance + 1;
+  for (const std::string_view name : names) {
+    // A word of any length may come from a file; what is much longer is not near.
+    if (word.size() > name.size() + max_distance) continue;
+    // A short name is near to everything: half of it at least must be right.
+    const std::size_t letters = distance(word, name);
+    if (letters * 2 > name.size() || letters >= least) continue;
+    nearest = name;
+    least = letters;
+  }
+  return nearest.empty() ? "" : fmt::format("; did you mean '{}'?", nearest);
+}
+
+}  // namespace redlock::cli

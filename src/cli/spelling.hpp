@@ -1,0 +1,13 @@
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace redlock::cli {
+
+/// `; did you mean 'X'?` with the name that is nearest to `word`; empty when all of them differ in
+/// more than two letters, or in most of their letters.
+std::string did_you_mean(std::string_view word, std::span<const std::string_view> names);
+
+}  // namespace redlock::cli

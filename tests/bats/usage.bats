@@ -1,0 +1,142 @@
+#!/usr/bin/env bats
+# shellcheck disable=SC2016,SC2030,SC2031,SC2154
+# What the program says of itself, and of words that it does not know.
+load helper/common
+load helper/redis
+load helper/locks
+load helper/checks
+
+setup() { setup_one_server; }
+
+# --- Help ---
+
+@test "without a word the five most useful lines are shown: 64" {
+  run -64 --separate-stderr redlock-cli
+  assert_equal "$output" ""
+  assert_equal "$(wc -l <<<"$stderr")" 5
+  assert_regex "$stderr" "redlock-cli run -k KEY CMD"
+  assert_regex "$stderr" "redlock-cli help"
+}
+
+@test "help, help COMMAND and version are what --help and --version are" {
+  local command
+  assert_equal "$(redlock-cli help)" "$(redlock-cli --help)"
+  assert_equal "$(redlock-cli help)" "$(redlock-cli -h)"
+  assert_equal "$(redlock-cli version)" "$(redlock-cli --version)"
+  assert_equal "$(redlock-cli version)" "$(redlock-cli -V)"
+  for command in run acquire extend release status doctor help version; do
+    assert_equal "$(redlock-cli help "$command")" "$(redlock-cli "$command" --help)"
+    assert_equal "$(redlock-cli help "$command")" "$(redlock-cli "$command" -h)"
+  done
+}
+
+@test "help is had whatever else is wrong, and without a look at the settings" {
+  export REDLOCK_CONFIG=/no/such/file
+  run -0 redlock-cli run --bogus --ttl 5x -k --help
+  assert_line "Usage: redlock-cli run -k KEY [OPTIONS] [--] CMD [ARG...]"
+  run -0 redlock-cli help run
+  run -0 redlock-cli version
+  # What stands behind the command is the command's.
+  unset REDLOCK_CONFIG
+  run -0 redlock-cli run -k demo sh -c 'printf "<%s>" "$@"' - --help
+  assert_output "<--help>"
+}
+
+@test "help shows the options in groups, with choices and defaults" {
+  run -0 redlock-cli run --help
+  local heading
+  for heading in Lock: Command: Servers: TLS: Output:; do assert_line "$heading"; done
+  assert_output --regexp $'\nLock:\n  -k,--key KEY .*\n  -n,--nonblock,--nb '
+  assert_line --regexp '^  --on-lost kill\|term\|warn '
+  run -0 bash -c 'redlock-cli run --help | tr -s "\n " " "'
+  assert_output --regexp '-E,--conflict-exit-code N [^(]*\([^(]*\) [^(]*\(default: 75\)'
+  assert_output --regexp '--on-lost kill.term.warn .*\(default: kill\) --grace DUR .*\(default: a fifth of the ttl, at most 5s\)'
+  assert_output --partial '(default: for ever)'
+  run -0 redlock-cli --help
+  refute_line Servers:
+}
+
+@test "help is folded to the width of the terminal, to 80 columns without one" {
+  local columns
+  run -0 bash -c 'for c in run acquire extend release status doctor help; do redlock-cli help $c; done | awk "length > 80"'
+  assert_output ""
+  for columns in 60 120; do
+    run -0 script -qec "stty cols $columns; redlock-cli run --help" /dev/null
+    # Examples stay as they are, and so does the list of spellings of an option.
+    assert_equal "$(tr -d '\r' <<<"$output" | grep -vE '^  (redlock-cli|-)' | awk -v columns="$columns" 'length > columns')" ""
+    assert [ "$(tr -d '\r' <<<"$output" | awk '{ if (length > longest) longest = length } END { print longest }')" -gt $((columns - 12)) ]
+  done
+}
+
+@test "help that cannot be written is 71, but for a reader who has seen enough" {
+  run -71 sh -c 'redlock-cli help run >/dev/full'
+  open_broken_pipe 7
+  run -0 env --default-signal=PIPE sh -c 'redlock-cli help run >&7'
+}
+
+# --- Words that are not known ---
+
+@test "a misspelt command or option is named, with the one that was meant: 64" {
+  assert_refused 64 "there is no command rnu; the commands are run, acquire" redlock-cli rnu -k demo true
+  assert_refused 64 "there is no command rum; did you mean 'run'?" redlock-cli rum -k demo true
+  assert_refused 64 "there is no command statsu; did you mean 'status'?" redlock-cli statsu
+  assert_refused 64 "there is no command relase; did you mean 'release'?" redlock-cli help relase
+  assert_refused 64 "unknown option --wiat; did you mean '--wait'?" redlock-cli run -k demo --wiat 5s true
+  assert_refused 64 "unknown option --nonblok; did you mean '--nonblock'?" redlock-cli run -k demo --nonblok=x true
+  assert_refused 64 "unknown option -Z; \`redlock-cli run --help\` lists them" redlock-cli run -k demo -nZ true
+  assert_refused 64 "unknown option --versoin" redlock-cli --versoin
+}
+
+@test "an option of another command, or before the command, is told where it belongs" {
+  assert_refused 64 "--export is no option of run, but of acquire" redlock-cli run -k demo --export true
+  assert_refused 64 "-k stands behind the command: run, acquire" redlock-cli -k demo run true
+  assert_refused 64 "name a command: run, acquire" redlock-cli --
+}
+
+@test "an unknown word is answered in the form that was asked for, wherever that stands" {
+  run -64 --separate-stderr redlock-cli bogus --json
+  assert_equal "$(json '[j["command"], j["result"], j["exit_code"]]')" "['bogus', 'usage', 64]"
+  run -64 --separate-stderr redlock-cli status --bogus --ttl 5x --json
+  assert_equal "$(json '[j["command"], j["result"], j["exit_code"]]')" "['status', 'usage', 64]"
+  run -64 --separate-stderr redlock-cli acquire -k demo --ttl -n --wait 5x --export
+  assert_output "unset REDLOCK_KEY REDLOCK_TOKEN REDLOCK_FENCE REDLOCK_LEASE; (exit 64)"
+  run -64 --separate-stderr redlock-cli run --bogus 5s -k --status-fd 8 -- true 8>"$BATS_TEST_TMPDIR/report"
+  output=$(<"$BATS_TEST_TMPDIR/report")
+  assert_equal "$(json '[j["command"], j["result"], j["exit_code"]]')" "['run', 'usage', 64]"
+  # What stands behind the command is not ours.
+  run -64 --separate-stderr redlock-cli run true --json
+  assert_equal "$(wc -l <<<"$stderr")" 1
+}
+
+# --- Keys as plain words ---
+
+@test "status, release and doctor take keys as plain words, among options or behind them" {
+  run -0 redlock-cli acquire -k one -t 60s
+  run -0 redlock-cli acquire -k two -t 60s
+  run -0 --separate-stderr redlock-cli status one --json two -k three
+  assert_equal "$(json 'sorted((k["key"], k["state"]) for k in j["locks"])')" "[('one', 'held'), ('three', 'free'), ('two', 'held')]"
+  run -75 redlock-cli status one --exit-code
+  run -0 redlock-cli release --force one -- two
+  assert_equal "$(redis 0 exists one two)" 0
+  run -0 redlock-cli status -- -k
+  assert_output --partial -- "-k: free"
+  eval "$(redlock-cli acquire -k demo -t 60s --export)"
+  assert_refused 64 "the lease is for demo, not for other" redlock-cli release other
+  run -0 redlock-cli release demo
+  assert_equal "$(redis 0 exists demo)" 0
+  run -1 redlock-cli doctor probe
+  assert_equal "$(redis 0 exists 'redlock:fence:{probe}')" 1
+}
+
+@test "a plain word that looks like a server is no key: 64" {
+  assert_refused 64 "-S redis://h:1; a key like this is named with -k" redlock-cli status redis://h:1
+  assert_refused 64 "-S redis://h:1" redlock-cli run -k demo redis://h:1
+  assert_refused 64 "-S local:" redlock-cli run -s local: -k demo true
+  run -0 redlock-cli status -k redis://h:1
+  assert_output --partial "redis://h:1: free"
+}
+
+@test "an empty plain word is an empty key" {
+  assert_refused 64 "the key is empty" redlock-cli status ''
+  assert_refused 64 "the key is empty" redlock-cli release '' --force
+}

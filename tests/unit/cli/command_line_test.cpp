@@ -1,0 +1,157 @@
+#include "cli/command_line.hpp"
+
+#include <gtest/gtest.h>
+
+#include "run/command_error.hpp"
+#include "cli/options.hpp"
+
+namespace redlock::cli {
+namespace {
+
+using Words = std::vector<std::string>;
+
+CommandLine read(const Words& words) {
+  CommandLine line;
+  read_command_line(words, line);
+  return line;
+}
+
+/// What is wrong with the words; empty: nothing.
+std::string error_of(const Words& words, CommandLine* line = nullptr) {
+  CommandLine own;
+  try {
+    read_command_line(words, line != nullptr ? *line : own);
+  } catch (const CommandError& error) {
+    EXPECT_EQ(error.code(), ExitCode::usage);
+    return error.what();
+  }
+  return {};
+}
+
+Words values(const CommandLine& line, const OptionRow& option) {
+  const auto* found = line.find(option);
+  return found != nullptr ? *found : Words{};
+}
+
+const Words nasty{"-n", "--json",  "--",   "",   "-",  "[a,b]",
+                  "{}", "--key=x", "a\nb", "-h", "++", "run"};
+
+TEST(CommandLine, LeavesTheCommandOfRunAlone) {
+  for (const bool dashes : {false, true}) {
+    Words words{"run", "-k", "a", "-n"};
+    if (dashes) words.emplace_back("--");
+    Words command{"cmd"};
+    command.insert(command.end(), nasty.begin(), nasty.end());
+    words.insert(words.end(), command.begin(), command.end());
+    const CommandLine line = read(words);
+    EXPECT_EQ(line.words, command);
+    EXPECT_EQ(line.has_dashes, dashes);
+    EXPECT_EQ(line.given.size(), 2U);
+  }
+}
+
+TEST(CommandLine, LeavesEveryWordBehindDashesAlone) {
+  for (const std::string& word : nasty) {
+    EXPECT_EQ(read({"run", "-k", "a", "--", word, "x"}).words, (Words{word, "x"}));
+    EXPECT_EQ(read({"run", "-n", "--", word, "x"}).words, (Words{word, "x"}));
+    EXPECT_EQ(values(read({"status", "--", word}), option::key), Words{word});
+  }
+}
+
+TEST(CommandLine, TakesAValueInEachOfItsForms) {
+  for (const Words& form : {Words{"-k", "a"}, Words{"-ka"}, Words{"--key", "a"}, Words{"--key=a"},
+                            Words{"-nk", "a"}, Words{"-nka"}}) {
+    for (const char* next : {"cmd", "--", "-q"}) {
+      Words words{"run"};
+      words.insert(words.end(), form.begin(), form.end());
+      words.insert(words.end(), {next, "cmd"});
+      const CommandLine line = read(words);
+      EXPECT_EQ(values(line, option::key), Words{"a"}) << form.front() << " " << next;
+      EXPECT_EQ(line.words.back(), "cmd");
+      EXPECT_EQ(line.has_dashes, std::string(next) == "--");
+    }
+  }
+}
+
+TEST(CommandLine, KeepsAnEmptyValueFromTakingTheNextWord) {
+  for (const Words& next :
+       {Words{"cmd"}, Words{"-n"}, Words{"--", "cmd"}, Words{}, Words{"cmd", "--"}, Words{""}}) {
+    Words words{"run", "-k", "a", "--note="};
+    words.insert(words.end(), next.begin(), next.end());
+    const CommandLine line = read(words);
+    EXPECT_EQ(values(line, option::note), Words{""});
+    if (!next.empty() && next.front() != "-n") {
+      EXPECT_EQ(line.words, next.front() == "--" ? Words{"cmd"} : next);
+    }
+  }
+}
+
+TEST(CommandLine, TakesNoValueThatLooksLikeAnOption) {
+  for (const std::string word : {"-n", "-1s", "--", "--bogus", "-Z", "- x", "--=", "--key=a"}) {
+    EXPECT_EQ(error_of({"run", "-k", word, "cmd"}),
+              "--key needs a value, and " + (word == "- x" ? "'- x'" : word) +
+                  " looks like an option; if it is the value, write --key=" +
+                  (word == "- x" ? "'- x'" : word));
+    EXPECT_EQ(values(read({"run", "--key=" + word, "cmd"}), option::key), Words{word});
+    EXPECT_EQ(values(read({"run", "-k" + word, "cmd"}), option::key), Words{word});
+  }
+  EXPECT_EQ(error_of({"run", "-k"}), "--key needs a value");
+  EXPECT_EQ(values(read({"run", "-k", "-", "cmd"}), option::key), Words{"-"});
+  EXPECT_EQ(values(read({"run", "-k", "?", "cmd"}), option::key), Words{"?"});
+  EXPECT_EQ(values(read({"run", "-k", "", "cmd"}), option::key), Words{""});
+}
+
+TEST(CommandLine, CountsFlagsAndRefusesValuesTwice) {
+  EXPECT_EQ(values(read({"status", "-vqv", "--verbose"}), option::verbose).size(), 3U);
+  EXPECT_EQ(values(read({"run", "-k", "a", "-kb", "--key=c", "x"}), option::key),
+            (Words{"a", "b", "c"}));
+  EXPECT_EQ(error_of({"run", "-t", "5s", "--ttl=5s", "x"}), "--ttl is given twice");
+  for (const char* value : {"", "false", "true", "1"}) {
+    EXPECT_EQ(error_of({"release", "a", std::string("--force=") + value}),
+              "--force takes no value");
+  }
+}
+
+TEST(CommandLine, GathersKeysFromWordsAndOptions) {
+  EXPECT_EQ(values(read({"status", "a", "-k", "b", "c", "--", "-d"}), option::key),
+            (Words{"b", "a", "c", "-d"}));
+  EXPECT_EQ(read({"status"}).find(option::key), nullptr);
+}
+
+TEST(CommandLine, IsReadToItsEndWhenSomethingIsWrong) {
+  CommandLine line;
+  EXPECT_EQ(
+      error_of({"acquire", "--ttl", "-n", "-w", "5x", "--bogus", "--export", "--json"}, &line),
+      "--ttl needs a value, and -n looks like an option; if it is the value, write --ttl=-n");
+  EXPECT_NE(line.find(option::export_lease), nullptr);
+  EXPECT_NE(line.find(option::json), nullptr);
+  EXPECT_EQ(line.name, "acquire");
+
+  CommandLine unknown;
+  error_of({"bogus", "-x", "--json"}, &unknown);
+  EXPECT_NE(unknown.find(option::json), nullptr);
+  EXPECT_EQ(unknown.command, nullptr);
+
+  CommandLine run;
+  error_of({"run", "--bogus", "5s", "--json", "--status-fd=3", "--", "cmd", "--quiet"}, &run);
+  EXPECT_NE(run.find(option::json), nullptr);
+  EXPECT_EQ(values(run, option::status_fd), Words{"3"});
+  EXPECT_EQ(run.find(option::quiet), nullptr);
+}
+
+TEST(CommandLine, ReadsHelpAndVersionInEachOfTheirForms) {
+  for (const Words& words : {Words{"help", "run"}, Words{"run", "--help"},
+                             Words{"run", "-t", "5x", "-h"}, Words{"run", "--bogus", "-h"}}) {
+    const CommandLine line = read(words);
+    EXPECT_NE(line.find(option::help), nullptr);
+    ASSERT_NE(line.command, nullptr);
+    EXPECT_EQ(line.command->name, "run");
+  }
+  EXPECT_EQ(read({"help"}).command, nullptr);
+  EXPECT_NE(read({"version"}).find(option::version), nullptr);
+  EXPECT_EQ(read({"version", "--help"}).find(option::version), nullptr);
+  EXPECT_EQ(read({"run", "cmd", "--help"}).find(option::help), nullptr);
+}
+
+}  // namespace
+}  // namespace redlock::cli

@@ -1,0 +1,77 @@
+#include "cli/options.hpp"
+
+#include <gtest/gtest.h>
+
+#include <map>
+#include <set>
+
+namespace redlock::cli {
+namespace {
+
+TEST(Options, AreAllInTheListOnce) {
+  const std::set<const OptionRow*> rows(option::all_options.begin(), option::all_options.end());
+  EXPECT_EQ(rows.size(), option::all_options.size());
+  EXPECT_FALSE(rows.contains(nullptr));
+}
+
+TEST(Options, OfOneCommandHaveDifferentSpellings) {
+  std::map<std::string, unsigned> commands_of;
+  for (const OptionRow* option : option::all_options) {
+    std::string flags = std::string(option->spec().flags) + ",";
+    for (std::size_t end = flags.find(','); end != std::string::npos; end = flags.find(',')) {
+      unsigned& commands = commands_of[flags.substr(0, end)];
+      EXPECT_EQ(commands & option->spec().commands, 0U) << flags;
+      commands |= option->spec().commands;
+      flags.erase(0, end + 1);
+    }
+  }
+}
+
+TEST(Options, AreCalledByTheirFirstLongSpelling) {
+  EXPECT_EQ(option::nonblock.name(), "nonblock");
+  EXPECT_EQ(option::wait.name(), "wait");
+  EXPECT_EQ(option::exclusive.spelling(), "--exclusive");
+  EXPECT_STREQ(option::conflict_exit_code.variable(), "REDLOCK_CONFLICT_EXIT_CODE");
+}
+
+TEST(Options, HaveDefaultsThatAreValuesOfTheirs) {
+  const auto expect_valid = [](const auto& option) {
+    EXPECT_EQ(option.problem(option.default_text(), "x"), "") << option.name();
+    const auto value = option.type().read(option.default_text(), "x");
+    ASSERT_TRUE(value) << option.name();
+    EXPECT_EQ(*value, option.fallback()) << option.name();
+  };
+  expect_valid(option::conflict_exit_code);
+  expect_valid(option::min_hold);
+  expect_valid(option::unavailable_wait);
+  expect_valid(option::retry_delay);
+  expect_valid(option::on_lost);
+  expect_valid(option::stop_signal);
+  expect_valid(option::descendants);
+  expect_valid(option::isolate);
+  expect_valid(option::restart_guard);
+  expect_valid(option::replicas);
+  expect_valid(option::verbose);
+  expect_valid(option::exclusive);
+}
+
+TEST(Options, SayWhatIsNoValueOfTheirs) {
+  EXPECT_EQ(option::on_lost.problem("never", "x"), "must be kill, term or warn");
+  EXPECT_EQ(option::slots.problem("0", "x"), "must be at least 1");
+  EXPECT_EQ(option::slots.problem("+1", "x"), "must be a whole number from 1 to 1000");
+  EXPECT_EQ(option::retry_delay.problem("0", "x"), "must be at least 1ms");
+  EXPECT_EQ(option::min_hold.problem("366d", "x"), "must be at most 365d");
+  EXPECT_EQ(option::quiet.problem("maybe", "x"), "must be true or false");
+  EXPECT_EQ(option::verbose.problem("10", "x"), "must be true or false, or a number up to 9");
+  EXPECT_EQ(option::note.problem(std::string(513, 'a'), "x"), "longer than 512 bytes");
+}
+
+// What a file says may not be repeated.
+TEST(Options, ShowAValueAsTheyAreTold) {
+  EXPECT_EQ(option::stop_signal.problem("secret", "..."),
+            "unknown signal '...'; write one like TERM, INT or 15");
+  EXPECT_EQ(option::ttl.problem("secret", "...").find("secret"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace redlock::cli
