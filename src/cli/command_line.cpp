@@ -179,9 +179,9 @@ class Reader {
 
 /// Finds out in which form an error is to be told (--json, --export, --status-fd), from words that
 /// mean nothing else any more.
-void read_for_error(const std::vector<std::string>& words, CommandLine& line) {
+void read_for_error(const std::vector<std::string>& words, unsigned commands, CommandLine& line) {
   try {
-    Reader(words, asks_servers, Reader::Until::end, line).read();
+    Reader(words, commands, Reader::Until::end, line).read();
   } catch (const CommandError&) {  // there is a worse one
   }
 }
@@ -258,7 +258,7 @@ std::vector<std::string> words_among(const std::vector<std::string>& rest, Comma
     }
     if (looks_like_option(*word)) {
       // Whether the next word is its value, or begins a command, nobody knows.
-      read_for_error({word + 1, rest.end()}, line);
+      read_for_error({word + 1, rest.end()}, line.command->bit, line);
       refuse_option(*word, line.command);
     }
     if (words.empty()) hint_at_server_option(line, *word);
@@ -321,7 +321,7 @@ void read_command_line(const std::vector<std::string>& arguments, CommandLine& l
   line.name = rest.front();
   line.command = find_command(line.name);
   if (line.command == nullptr) {
-    read_for_error(rest, line);
+    read_for_error(rest, asks_servers, line);
     if (looks_like_option(line.name)) refuse_option(line.name, nullptr);
     refuse_command(line.name);
   }

@@ -103,6 +103,11 @@ setup() { setup_one_server; }
   run -64 --separate-stderr redlock-cli run --bogus 5s -k --status-fd 8 -- true 8>"$BATS_TEST_TMPDIR/report"
   output=$(<"$BATS_TEST_TMPDIR/report")
   assert_equal "$(json '[j["command"], j["result"], j["exit_code"]]')" "['run', 'usage', 64]"
+  # Of a command that nobody knows, eval fails, too; run has no --export.
+  run -64 --separate-stderr redlock-cli acqiure -k demo --ttl 5s --export
+  assert_output "unset REDLOCK_KEY REDLOCK_TOKEN REDLOCK_FENCE REDLOCK_LEASE; (exit 64)"
+  run -64 --separate-stderr redlock-cli run -k demo --bogus 5s --export
+  assert_output ""
   # What stands behind the command is not ours.
   run -64 --separate-stderr redlock-cli run true --json
   assert_equal "$(wc -l <<<"$stderr")" 1
