@@ -51,7 +51,18 @@ passed=0
 failed=0
 summary=()
 work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
+user_tmp=
+builder=
+declare -A running=()
+
+# Whatever ends us: what goes on in the background ends, too.
+clean_up() {
+  local group
+  for group in $builder "${running[@]}"; do kill -- "-$group" 2>/dev/null || true; done
+  wait
+  rm -rf "$work" ${user_tmp:+"$user_tmp"}
+}
+trap clean_up EXIT
 
 # What became of a part: one line at the end.
 note() { summary+=("$(printf '%-6s %s' "$1" "$2")"); }
@@ -141,13 +152,14 @@ build() {
 
 # Builds what is tested later, while other tests run: they wait for something most of the time. What it has to say is said when it is
 # built once more, for its tests.
-builder=
 build_ahead() {
+  set -m # in a process group of its own
   (
     renice -n 10 "$BASHPID" >/dev/null
     for preset; do build "$preset" || break; done
   ) >"$work/ahead.log" 2>&1 &
   builder=$!
+  set +m
 }
 
 run_preset() {
@@ -171,7 +183,6 @@ run_preset() {
 readonly wire_tests='^(bats\.(quorum|fence|line|refused_release|frozen_server)|redis\.(Scripts|Rights|ReadByRealRedis).*)$'
 
 # Both servers at once, beside what is tested next: most of these tests wait for something.
-declare -A running=()
 start_servers() {
   local server bin
   if ! build dev; then
@@ -187,8 +198,10 @@ start_servers() {
     # A directory of its own, for ctest's logs.
     mkdir -p "$work/$server"
     printf 'subdirs("%s")\n' "$root/build/dev" >"$work/$server/CTestTestfile.cmake"
+    set -m
     start_ctest "$server" env PATH="$bin:$PATH" -- --test-dir "$work/$server" -R "$wire_tests" >"$work/$server.log" 2>&1 &
     running[$server]=$!
+    set +m
   done
 }
 
@@ -197,6 +210,7 @@ finish_servers() {
   for part in "${!running[@]}"; do
     status=0
     wait "${running[$part]}" || status=$?
+    unset "running[$part]"
     printf '\n== test %s: %s\n' "$part" "$("$(tests/servers.sh "$part")/redis-server" --version)"
     cat "$work/$part.log"
     enter_results "$part" "$status"
@@ -221,7 +235,6 @@ run_as_user() {
 
   printf '\n== test user (uid %s)\n' "$ORDINARY_UID"
   user_tmp=$(mktemp -d /tmp/rl-user.XXXXXX)
-  trap 'rm -rf "$work" "$user_tmp"' EXIT
   chown "$ORDINARY_UID:$ORDINARY_UID" "$user_tmp"
   local tree=$root
   if ! as_user test -r "$root/build/dev/CTestTestfile.cmake" -a -r "$root/tests/bats"; then

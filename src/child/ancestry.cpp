@@ -40,11 +40,6 @@ std::optional<ProcessIdentity> identify(pid_t pid) {
   return ProcessIdentity{*boot, pid, stat->started};
 }
 
-pid_t parent_of(pid_t pid) {
-  const auto stat = read_process_stat(pid);
-  return stat ? stat->parent : 0;
-}
-
 bool is_ancestor(const ProcessIdentity& process) {
   if (read_boot_id() != process.boot) return false;
   const auto ancestor = find_ancestor(process.pid);

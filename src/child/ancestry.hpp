@@ -11,9 +11,6 @@ namespace redlock::child {
 /// Who this process is; nothing without /proc, or when there is no such process.
 std::optional<ProcessIdentity> identify(pid_t pid);
 
-/// Its parent; 0 when there is no such process.
-pid_t parent_of(pid_t pid);
-
 /// Whether this very process is an ancestor of ours now. One that is outside of our pid namespace is not seen, and so is none.
 bool is_ancestor(const ProcessIdentity& process);
 

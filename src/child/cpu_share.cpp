@@ -17,6 +17,12 @@ constexpr std::uint64_t short_slice_ns = 1'000'000;
 
 constexpr int highest_nice = -20;
 
+/// SCHED_FLAG_RESET_ON_FORK of Linux 3.14, which libc does not declare.
+constexpr std::uint64_t reset_on_fork = 1;
+
+/// Above what the command has: one level for what is killed, and one above that for us.
+constexpr std::uint32_t levels_above = 2;
+
 /// Of struct sched_attr as of Linux 3.14, which libc does not declare.
 struct SchedulingAttributes {
   std::uint32_t size;
@@ -71,7 +77,7 @@ void claim_cpu_share() noexcept {
   SchedulingAttributes real_time = attributes;
   real_time.policy = is_real_time ? attributes.policy : SCHED_RR;
   real_time.priority =
-      std::min(attributes.priority + 1, static_cast<std::uint32_t>(::sched_get_priority_max(SCHED_RR)));
+      std::min(attributes.priority + levels_above, static_cast<std::uint32_t>(::sched_get_priority_max(SCHED_RR)));
   real_time.runtime = 0;
   if (real_time_is_unlimited() && set(real_time)) return;
   if (is_real_time) return;
@@ -86,8 +92,16 @@ void claim_cpu_share() noexcept {
 }
 
 void lend_cpu_share(pid_t killed) noexcept {
-  const auto own = own_attributes();
-  if (own && own->policy != SCHED_DEADLINE) set(*own, killed);
+  auto own = own_attributes();
+  if (!own || own->policy == SCHED_DEADLINE) return;
+  if (is_real_time_policy(own->policy)) {
+    // One that has it already may have more of it. Below ours: thousands of them must not keep us waiting.
+    const int policy = ::sched_getscheduler(killed);
+    if (policy == SCHED_FIFO || policy == SCHED_RR) return;
+    own->priority = std::max(own->priority, 2U) - 1;
+  }
+  own->flags |= reset_on_fork;
+  set(*own, killed);
 }
 
 void give_up_cpu_share() noexcept {

@@ -10,7 +10,8 @@ namespace redlock::child {
 /// Sources: sched(7), sched_setattr(2).
 void claim_cpu_share() noexcept;
 
-/// Gives a process that was killed the priority of this one, so that it has the CPU to die. Silent where that is not permitted.
+/// Gives a process that was killed (its first thread) a priority little below that of this one, so that it has the CPU to die. Silent
+/// where that is not permitted.
 void lend_cpu_share(pid_t killed) noexcept;
 
 /// Gives it up again, for a process that was forked from one that had it and guards nothing.

@@ -76,7 +76,8 @@ void StopMeter::note_process(pid_t pid) {
   cost_.private_bytes += private_bytes(pid);
   const CpuTime count = cpu_time(pid);
   const auto last = last_counts_.find(pid);
-  const bool is_known = last != last_counts_.end() && last->second.ran <= count.ran;  // else its number was given again
+  const bool is_known = last != last_counts_.end() && last->second.ran <= count.ran &&
+                        last->second.waited <= count.waited;  // else its number was given again
   cpu_.ran += count.ran - (is_known ? last->second.ran : Duration::zero());
   cpu_.waited += count.waited - (is_known ? last->second.waited : Duration::zero());
   counts_[pid] = count;

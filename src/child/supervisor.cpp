@@ -179,7 +179,7 @@ asio::awaitable<bool> Supervisor::kill_all() {
       reap();
       co_return dead;
     }
-    if (now >= next_complaint) {
+    if (now >= next_complaint && !tree_.got_on()) {
       events_.unkillable(tree_.descendants());
       next_complaint = now + complaint_interval;
     }

@@ -69,6 +69,7 @@ bool ProcessTree::kill_all(Guards guards, Instant until, std::atomic<std::int64_
   // nobody else's while the member that we look at is in it.)
   std::set<pid_t> killed_groups;
   bool has_news = false;
+  refused_ = false;
   DescendantWalk walk(roots(), until);
   while (const auto pid = walk.next()) {
     if (progress != nullptr) *progress = BootClock::now().time_since_epoch().count();
@@ -79,18 +80,21 @@ bool ProcessTree::kill_all(Guards guards, Instant until, std::atomic<std::int64_
     const pid_t group = ::getpgid(*pid);
     const bool ours = group > 1 && (group == *pid || group == target_.own_group);
     if (ours && killed_groups.insert(group).second) ::kill(-group, SIGKILL);
-    if (::kill(*pid, SIGKILL) == 0) lend_cpu_share(*pid);
-    if (killed_.insert(*pid).second) has_news = true;
+    if (::kill(*pid, SIGKILL) == 0) {
+      lend_cpu_share(*pid);
+      if (killed_.insert(*pid).second) has_news = true;
+    } else if (errno == EPERM) {
+      refused_ = true;
+    }
   }
-  return has_news || BootClock::now() >= until;
+  return !refused_ && (has_news || BootClock::now() >= until);
 }
 
 bool ProcessTree::kill_and_reap(Instant until, std::atomic<std::int64_t>* progress) {
+  const std::size_t reaped_before = ended_.size();
   got_on_ = kill_all(Guards::killed, until, progress);
-  while (const auto ended = reap_next()) {
-    ended_.push_back(*ended);
-    got_on_ = true;
-  }
+  while (const auto ended = reap_next()) ended_.push_back(*ended);
+  got_on_ = got_on_ || (!refused_ && ended_.size() > reaped_before);
   return nothing_left();
 }
 

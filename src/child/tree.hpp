@@ -66,8 +66,9 @@ class ProcessTree {
   /// for reap(). Never blocks: what may not be killed (setuid) means false.
   bool kill_and_reap(Instant until, std::atomic<std::int64_t>* progress = nullptr);
 
-  /// Whether the last kill() or kill_and_reap() got on: it reaped something, killed what none before it had found, or ended before it had found all.
-  /// While it does, what lives is not beyond being killed.
+  /// Whether the last kill() or kill_and_reap() got on: it reaped something, killed what none before
+  /// it had found, or ended before it had found all; and it met nothing that it may not kill. While
+  /// it does, what lives is not beyond being killed.
   [[nodiscard]] bool got_on() const noexcept { return got_on_; }
 
   /// Reaps one ended child without blocking, the command itself or an orphan; nothing when none has ended. Each status comes once.
@@ -83,7 +84,8 @@ class ProcessTree {
  private:
   enum class Guards { spared, killed };
 
-  /// Whether it found some for the first time, or `until` came before it had found all.
+  /// Whether it killed some for the first time, or `until` came before it had found all; false when
+  /// it met one that it may not kill.
   bool kill_all(Guards guards, Instant until, std::atomic<std::int64_t>* progress);
   [[nodiscard]] std::vector<pid_t> roots() const;
   void retire_target();
@@ -93,7 +95,8 @@ class ProcessTree {
   pid_t root_ = 0;  ///< 0: this process
   std::set<pid_t> guards_;
   const Cgroup* cgroup_ = nullptr;
-  std::set<pid_t> killed_;  ///< sent KILL, or not to be killed by us, and not reaped yet
+  std::set<pid_t> killed_;  ///< sent KILL, and not reaped yet
+  bool refused_ = false;    ///< the last walk met one that may not be killed (setuid)
   bool got_on_ = false;
   std::deque<Ended> ended_;  ///< reaped by kill_and_reap(), not handed out yet
 };

@@ -109,8 +109,11 @@ void WatchedProcess::signal(int signal, Reach reach) {
 bool WatchedProcess::kill(Instant until) {
   const bool has_news = !meet_new(living(), until).empty();
   const bool ran_out_of_time = BootClock::now() >= until;
-  for (const pid_t pid : living()) (void)send(pid, SIGKILL);
-  return has_news || ran_out_of_time;
+  bool refused = false;
+  for (const pid_t pid : living()) {
+    if (!send(pid, SIGKILL) && errno == EPERM) refused = true;
+  }
+  return !refused && (has_news || ran_out_of_time);
 }
 
 }  // namespace redlock::child

@@ -48,7 +48,8 @@ class WatchedProcess {
   void signal(int signal, Reach reach);
 
   /// Looks for who is new until the instant `until`, and sends KILL to all that was met. Call again
-  /// while anything lives. Whether it got on: some were new, or `until` came before all were found.
+  /// while anything lives. Whether it got on: some were new, or `until` came before all were found,
+  /// and there was none that may not be killed.
   bool kill(Instant until);
 
   /// Of the process and of all that was met.

@@ -31,7 +31,8 @@ class Acquisition {
       : session_(session),
         options_(options),
         job_group_(job_group),
-        parents_(std::make_shared<ParentLinks>(session.io().get_executor(), session.clock(), [](int) {})) {}
+        parents_(std::make_shared<ParentLinks>(session.io().get_executor(), session.clock(), session.interrupt(),
+                                               [](int) {})) {}
 
   /// Ends the wait. Once there is something to hand out, a signal changes nothing.
   void on_signal(int signal);

@@ -5,10 +5,10 @@
 namespace redlock::run {
 namespace {
 
-/// How long front may take to say that the command may start. One that is stopped (^Z) says nothing; the lock is released then.
+/// How long the front process may take to say that the command may start. One that is stopped (^Z) says nothing; the lock is released then.
 constexpr Milliseconds go_timeout{500};
 
-/// How long one who signals all processes of the job, one by one, may take from front to us.
+/// How long one who signals all processes of the job, one by one, may take from the front process to us.
 constexpr Milliseconds sweep_time{10};
 
 }  // namespace
@@ -37,7 +37,7 @@ void Job::on_signal(int signal) {
 /// What we got ourselves, too, somebody sends to every process of the job, and the command gets
 /// it as well.
 asio::awaitable<void> Job::pass_on(int signal) {
-  // In a job, front has waited as long for its witness.
+  // In a job, the front process has waited as long for its witness.
   if (!group_) co_await sleep_until(session_.clock(), session_.clock().now() + sweep_time);
   if (link_->got_ourselves(signal)) co_return;
 
@@ -52,10 +52,10 @@ void Job::on_child() {
   supervisor_->on_child();
 }
 
-/// Front stops when the command has stopped, and goes on when somebody lets the command alone go on.
+/// The front process stops when the command has stopped, and goes on when somebody lets the command alone go on.
 void Job::follow_stops() {
   while (const auto change = supervisor_->stop_change()) {
-    page_.stopped_group = change->group;  // first: front looks when its own stop is under way
+    page_.stopped_group = change->group;  // first: the front process looks when its own stop is under way
     if (change->signal != 0) {
       link_->tell_stopped(change->signal);
     } else if (!link_->gone()) {

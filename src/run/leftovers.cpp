@@ -14,7 +14,6 @@
 namespace redlock::run {
 namespace {
 
-/// None of those by which holders know each other: runs around us need not wait for this process.
 constexpr std::string_view name = "lock-releaser";
 
 /// A lease may be granted for months; for so long nobody wants an unknown process.

@@ -1,11 +1,15 @@
 #include "run/nested_runs.hpp"
 
+#include <sys/resource.h>
 #include <sys/socket.h>
-#include <sys/un.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <cstdint>
+#include <optional>
+#include <system_error>
 
 #include "run/unix_name.hpp"
 #include "store/local/digest.hpp"
@@ -14,16 +18,34 @@
 namespace redlock::run {
 namespace {
 
-/// How many may connect between two turns of ours; others are refused, and acquire for themselves.
-constexpr int max_pending = 64;
+/// Connections that have not shown a token yet, and how long each may take for it. What is beyond is closed, and comes again.
+constexpr int max_guests = 32;
+constexpr Milliseconds secret_timeout{2000};
+
+/// Of all descriptors that this process may have: the rest is for its servers and its command.
+constexpr rlim_t share_of_descriptors = 4;
 
 /// More than any token's secret has.
 constexpr std::size_t max_secret = 256;
 
-pid_t peer_of(const UniqueFd& connection) {
+std::optional<ucred> peer_of(const UniqueFd& connection) {
   ucred peer{};
   socklen_t size = sizeof peer;
-  return ::getsockopt(connection.get(), SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 ? peer.pid : 0;
+  if (::getsockopt(connection.get(), SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0) return std::nullopt;
+  return peer;
+}
+
+/// A user's own processes; as root, those of everybody: a job may change its user.
+bool may_connect(const UniqueFd& connection) {
+  const auto peer = peer_of(connection);
+  return peer && (::geteuid() == 0 || peer->uid == 0 || peer->uid == ::geteuid());
+}
+
+/// A run takes two descriptors: its connection, and what waits for it.
+std::size_t max_runs() {
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return SIZE_MAX;
+  return static_cast<std::size_t>(limit.rlim_cur / share_of_descriptors / 2);
 }
 
 }  // namespace
@@ -32,8 +54,16 @@ std::string parent_socket_name(const Token& token) {
   return "redlock-cli/" + local::sha1_hex("parent " + token.secret());
 }
 
-NestedRuns::NestedRuns(asio::any_io_executor executor, const std::vector<Lease>& leases, std::function<void()> changed)
-    : executor_(std::move(executor)), changed_(std::move(changed)) {
+struct NestedRuns::Guest {
+  Guest(const asio::any_io_executor& executor, UniqueFd made) : connection(std::move(made)), readable(executor, connection.get()) {}
+
+  UniqueFd connection;
+  Readable readable;
+  bool is_known = false;
+};
+
+NestedRuns::NestedRuns(asio::any_io_executor executor, const Clock& clock, const std::vector<Lease>& leases, std::function<void()> changed)
+    : executor_(std::move(executor)), clock_(clock), changed_(std::move(changed)) {
   for (const Lease& lease : leases) {
     if (lease.tenure != Tenure::borrowed) tokens_.push_back(lease.token);
   }
@@ -43,7 +73,11 @@ void NestedRuns::listen() {
   if (tokens_.empty()) return;
   take_name();
   if (!socket_) return;
-  connects_ = std::make_unique<Readable>(executor_, socket_.get());
+  try {
+    connects_ = std::make_unique<Readable>(executor_, socket_.get());
+  } catch (const std::system_error&) {
+    return socket_.reset();  // no descriptor is left
+  }
   spawn(executor_, [self = shared_from_this()] { return self->accept_all(); });
 }
 
@@ -51,7 +85,7 @@ void NestedRuns::take_name() {
   UniqueFd made(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
   if (!made) return;
   const UnixName name(parent_socket_name(tokens_.front()));
-  if (::bind(made.get(), name.address(), name.size()) != 0 || ::listen(made.get(), max_pending) != 0) return;
+  if (::bind(made.get(), name.address(), name.size()) != 0 || ::listen(made.get(), SOMAXCONN) != 0) return;
   socket_ = std::move(made);
 }
 
@@ -64,9 +98,13 @@ asio::awaitable<void> NestedRuns::accept_all() {
   while (socket_) {
     UniqueFd connection(::accept4(socket_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
     if (connection) {
-      // A shared pointer, as a coroutine's function must be copyable.
-      auto held = std::make_shared<UniqueFd>(std::move(connection));
-      spawn(executor_, [self = shared_from_this(), held] { return self->serve(std::move(*held)); });
+      if (!may_connect(connection) || guests_ >= max_guests || runs_.size() >= max_runs()) continue;
+      try {
+        const auto guest = std::make_shared<Guest>(executor_, std::move(connection));
+        spawn(executor_, [self = shared_from_this(), guest] { return self->serve(guest); });
+      } catch (const std::system_error&) {
+        close();
+      }
     } else if (errno == EAGAIN) {
       co_await connects_->wait();
     } else if (errno != EINTR && errno != ECONNABORTED) {
@@ -76,28 +114,35 @@ asio::awaitable<void> NestedRuns::accept_all() {
   connects_.reset();  // it has a descriptor of the socket, too
 }
 
-asio::awaitable<void> NestedRuns::serve(UniqueFd connection) {
-  Readable readable(executor_, connection.get());
-  co_await readable.wait();
-  std::array<char, max_secret> secret{};
-  const ssize_t length = ::recv(connection.get(), secret.data(), secret.size(), 0);
-  if (length <= 0 || !may_inherit({secret.data(), static_cast<std::size_t>(length)})) co_return;
-  if (::send(connection.get(), "", 1, MSG_NOSIGNAL) != 1) co_return;
+asio::awaitable<void> NestedRuns::serve(std::shared_ptr<Guest> guest) {
+  ++guests_;
+  spawn(executor_, [&clock = clock_, guest]() -> asio::awaitable<void> {
+    co_await sleep_until(clock, clock.now() + secret_timeout);
+    if (!guest->is_known) guest->readable.cancel();
+  });
+  co_await guest->readable.wait();
+  --guests_;
+  guest->is_known = true;
 
-  const int fd = connection.get();
-  const pid_t holder = peer_of(connection);
-  const auto run = runs_.insert(runs_.end(), Run{std::move(connection), holder});
+  std::array<char, max_secret> secret{};
+  const int fd = guest->connection.get();
+  const ssize_t length = ::recv(fd, secret.data(), secret.size(), 0);
+  if (length <= 0 || !may_inherit({secret.data(), static_cast<std::size_t>(length)})) co_return guest->connection.reset();
+  if (::send(fd, "", 1, MSG_NOSIGNAL) != 1) co_return guest->connection.reset();
+
+  const auto peer = peer_of(guest->connection);
+  const auto run = runs_.insert(runs_.end(), Run{std::move(guest->connection), peer ? peer->pid : 0});
   char nothing = 0;
   ssize_t got = 0;
   do {
-    co_await readable.wait();
+    co_await guest->readable.wait();
     got = ::recv(fd, &nothing, 1, 0);
   } while (got > 0 || (got < 0 && errno == EAGAIN));
   runs_.erase(run);
   changed_();
 }
 
-/// Not once we let nobody in any more: its answer would be a promise.
+/// Not once none is accepted any more: the answer would be a promise.
 bool NestedRuns::may_inherit(std::string_view secret) const {
   return socket_ && std::any_of(tokens_.begin(), tokens_.end(), [=](const Token& token) { return token.secret() == secret; });
 }

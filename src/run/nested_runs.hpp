@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "core/lease.hpp"
+#include "support/clock.hpp"
 #include "support/readable.hpp"
 #include "support/unique_fd.hpp"
 
@@ -22,16 +23,17 @@ namespace redlock::run {
 std::string parent_socket_name(const Token& token);
 
 /// Runs below this one that live on its leases. Each keeps a connection to us open for as long as its holder process lives: the kernel
-/// closes it, however that ends. Whoever connects must know the token of one of the leases. Single-threaded.
+/// closes it, however that ends. The name can be read by every process of the host, so what connects must be the same user (or root, or
+/// we are), and show soon that it knows the token of one of the leases. Single-threaded.
 class NestedRuns : public std::enable_shared_from_this<NestedRuns> {
  public:
-  /// `changed` is called when one of them has ended.
-  NestedRuns(asio::any_io_executor executor, const std::vector<Lease>& leases, std::function<void()> changed);
+  /// `changed` is called when one of them has ended. `clock` must outlive the executor's run().
+  NestedRuns(asio::any_io_executor executor, const Clock& clock, const std::vector<Lease>& leases, std::function<void()> changed);
 
-  /// Lets them come. Where no socket can be had nobody comes, and runs below acquire for themselves.
+  /// Accepts them from now on. Where no socket can be had there are none, and runs below acquire for themselves.
   void listen();
 
-  /// Lets nobody in any more.
+  /// Accepts none any more.
   void close();
 
   /// Whether none of them lives. Asks the kernel: one that has ended is not counted, though nobody was told yet.
@@ -44,17 +46,22 @@ class NestedRuns : public std::enable_shared_from_this<NestedRuns> {
   void pass_on(int signal) const;
 
  private:
+  /// A connection of which nothing is known yet.
+  struct Guest;
+
   struct Run {
     UniqueFd connection;
     pid_t holder;
   };
   void take_name();
   asio::awaitable<void> accept_all();
-  asio::awaitable<void> serve(UniqueFd connection);
+  asio::awaitable<void> serve(std::shared_ptr<Guest> guest);
   [[nodiscard]] static bool lives(const Run& run);
   [[nodiscard]] bool may_inherit(std::string_view secret) const;
 
   asio::any_io_executor executor_;
+  const Clock& clock_;
+  int guests_ = 0;
   std::vector<Token> tokens_;  ///< of the leases that are ours
   std::function<void()> changed_;
   UniqueFd socket_;

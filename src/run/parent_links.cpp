@@ -12,21 +12,25 @@
 namespace redlock::run {
 namespace {
 
-/// How long a parent may take to answer. One that hangs is about to lose its lease.
-constexpr Milliseconds answer_timeout{2000};
+/// Between two tries to reach a parent to which many connect at once.
+constexpr Milliseconds retry_interval{20};
 
-/// A connection to the holder process, and to no other that took its name.
-UniqueFd connect_to(const EnclosingLease& lease) {
-  UniqueFd made(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+enum class Reach { connected, busy, gone };
+
+/// Connects to the holder process, and to no other that took its name.
+Reach connect_to(const EnclosingLease& lease, UniqueFd& connection) {
+  connection = UniqueFd(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
   const Token& token = lease.handle.parts.front().token;
   const UnixName name(parent_socket_name(token));
-  if (!made || ::connect(made.get(), name.address(), name.size()) != 0) return {};
+  if (!connection) return Reach::gone;
+  if (::connect(connection.get(), name.address(), name.size()) != 0) return errno == EAGAIN ? Reach::busy : Reach::gone;
   ucred peer{};
   socklen_t size = sizeof peer;
-  if (::getsockopt(made.get(), SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0 || peer.pid != lease.guard.pid) return {};
+  if (::getsockopt(connection.get(), SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0 || peer.pid != lease.guard.pid) return Reach::gone;
   const std::string secret = token.secret();
-  if (::send(made.get(), secret.data(), secret.size(), MSG_NOSIGNAL) < 0) return {};
-  return made;
+  // It may have been closed again: then it is tried again.
+  (void)::send(connection.get(), secret.data(), secret.size(), MSG_NOSIGNAL);
+  return Reach::connected;
 }
 
 }  // namespace
@@ -39,21 +43,33 @@ ParentLinks::Link::Link(asio::any_io_executor executor, UniqueFd made, ProcessId
 
 asio::awaitable<bool> ParentLinks::join(EnclosingLease lease) {
   const auto known = std::find_if(links_.begin(), links_.end(), [&](const auto& link) { return link->parent == lease.guard; });
-  if (known != links_.end()) co_return (*known)->agreed;
-  UniqueFd connection = connect_to(lease);
-  if (!connection) co_return false;
+  if (known != links_.end()) co_return true;
 
-  const auto link = std::make_shared<Link>(executor_, std::move(connection), lease.guard, clock_);
-  links_.push_back(link);
-  spawn(executor_, [self = shared_from_this(), link] { return self->listen(link); });
-  co_await link->answered->wait_until(clock_.now() + answer_timeout);
-  if (!link->agreed) {
-    // An answer that comes later must find nobody.
-    link->connection.reset();
-    link->readable.cancel();
-    links_.remove(link);
+  const Instant last = clock_.now() + lease.ttl.length();
+  while (clock_.now() < last && !interrupt_.raised()) {
+    UniqueFd connection;
+    const Reach reach = connect_to(lease, connection);
+    if (reach == Reach::gone) co_return false;
+    if (reach == Reach::connected) {
+      const auto link = std::make_shared<Link>(executor_, std::move(connection), lease.guard, clock_);
+      co_await ask(link, last);
+      if (link->agreed) {
+        links_.push_back(link);
+        co_return true;
+      }
+      // An answer that comes later must meet a closed connection.
+      link->connection.reset();
+      link->readable.cancel();
+    }
+    co_await sleep_until(clock_, clock_.now() + retry_interval);
   }
-  co_return link->agreed;
+  co_return false;
+}
+
+asio::awaitable<void> ParentLinks::ask(std::shared_ptr<Link> link, Instant last) {
+  const Interrupt::Listener gives_up(interrupt_, *link->answered);
+  spawn(executor_, [self = shared_from_this(), link] { return self->listen(link); });
+  co_await link->answered->wait_until(last);
 }
 
 /// First comes the answer, then signals; at last the end.
@@ -71,6 +87,7 @@ asio::awaitable<void> ParentLinks::listen(std::shared_ptr<Link> link) {
       link->answered->ring();
     }
   }
+  links_.remove(link);
   link->answered->ring();
 }
 

@@ -7,6 +7,7 @@
 #include <memory>
 
 #include "core/enclosing_lease.hpp"
+#include "engine/interrupt.hpp"
 #include "support/clock.hpp"
 #include "support/readable.hpp"
 #include "support/unique_fd.hpp"
@@ -17,12 +18,12 @@ namespace redlock::run {
 /// released, whatever becomes of the commands around us. Single-threaded.
 class ParentLinks : public std::enable_shared_from_this<ParentLinks> {
  public:
-  /// `on_signal` gets what a parent passes on. `clock` must outlive the executor's run().
-  ParentLinks(asio::any_io_executor executor, const Clock& clock, std::function<void(int)> on_signal)
-      : executor_(std::move(executor)), clock_(clock), on_signal_(std::move(on_signal)) {}
+  /// `on_signal` gets what a parent passes on. `clock` and `interrupt` must outlive the executor's run().
+  ParentLinks(asio::any_io_executor executor, const Clock& clock, Interrupt& interrupt, std::function<void(int)> on_signal)
+      : executor_(std::move(executor)), clock_(clock), interrupt_(interrupt), on_signal_(std::move(on_signal)) {}
 
-  /// Asks the lease's holder process to keep it for as long as we live. False when it does not, as it is about to release it, or cannot
-  /// be reached: then nothing is inherited. Asks each once.
+  /// Asks the lease's holder process to keep it for as long as we live. False when it does not, as it is about to release it, cannot be
+  /// reached, or does not answer within the lease's ttl, and when the user gives up: then nothing is inherited.
   asio::awaitable<bool> join(EnclosingLease lease);
 
  private:
@@ -36,10 +37,13 @@ class ParentLinks : public std::enable_shared_from_this<ParentLinks> {
     bool agreed = false;
   };
 
+  /// Until the parent has answered, or `last`.
+  asio::awaitable<void> ask(std::shared_ptr<Link> link, Instant last);
   asio::awaitable<void> listen(std::shared_ptr<Link> link);
 
   asio::any_io_executor executor_;
   const Clock& clock_;
+  Interrupt& interrupt_;
   std::function<void(int)> on_signal_;
   std::list<std::shared_ptr<Link>> links_;
 };

@@ -6,7 +6,6 @@
 #include "child/descendants.hpp"
 #include "child/descriptors.hpp"
 #include "child/front.hpp"
-#include "child/title.hpp"
 #include "output/describe.hpp"
 #include "output/json.hpp"
 #include "output/outcome.hpp"
@@ -18,7 +17,7 @@ namespace {
 
 /// What the holder opens, with some to spare: the event loop, its timers and the command's pipes; a connection, its timer and its
 /// successor.
-constexpr std::size_t descriptors_of_holder = 16;
+constexpr std::size_t descriptors_of_holder = 24;
 constexpr std::size_t descriptors_per_server = 4;
 
 /// A cgroup's files and directory; or two pid namespaces, and what holds their init.

@@ -1,8 +1,7 @@
 #include "run/tenancy.hpp"
 
-#include <unistd.h>
-
 #include <algorithm>
+#include <functional>
 
 #include "child/descriptors.hpp"
 #include "run/nested_runs.hpp"
@@ -12,8 +11,17 @@
 namespace redlock::run {
 
 struct Tenancy::Stay {
-  Stay(std::shared_ptr<HeldSet> set, const TenancyParts& parts, const child::StopPlan& stop, child::SupervisorEvents events)
-      : leases(std::move(set)), supervisor(parts.session.clock(), stop, parts.page, parts.isolation, std::move(events)) {}
+  Stay(std::shared_ptr<HeldSet> set, const TenancyParts& parts, const child::StopPlan& stop, child::SupervisorEvents events,
+       std::function<void()> nested_ended)
+      : leases(std::move(set)),
+        supervisor(parts.session.clock(), stop, parts.page, parts.isolation, std::move(events)),
+        nested(std::make_shared<NestedRuns>(parts.session.io().get_executor(), parts.session.clock(), leases->leases(),
+                                            std::move(nested_ended))) {}
+
+  void end() {
+    over = true;
+    nested->close();
+  }
 
   std::shared_ptr<HeldSet> leases;
   child::Supervisor supervisor;
@@ -24,7 +32,7 @@ struct Tenancy::Stay {
 Tenancy::Tenancy(const TenancyParts& parts, const RunOptions& options)
     : parts_(parts),
       options_(options),
-      parents_(std::make_shared<ParentLinks>(parts.session.io().get_executor(), parts.session.clock(),
+      parents_(std::make_shared<ParentLinks>(parts.session.io().get_executor(), parts.session.clock(), parts.session.interrupt(),
                                              [&job = parts.job](int signal) { job.on_signal(signal); })),
       changed_(parts.session.clock().make_bell()),
       began_(now()) {}
@@ -51,7 +59,8 @@ asio::awaitable<Result<std::shared_ptr<HeldSet>, SetFailure>> Tenancy::wait() {
 
 /// Nothing: the job was stopped, so the lock was released; wait again.
 asio::awaitable<std::optional<Finish>> Tenancy::run_under(std::shared_ptr<HeldSet> leases) {
-  const auto stay = std::make_shared<Stay>(std::move(leases), parts_, options_.stop, supervisor_events());
+  const auto stay = std::make_shared<Stay>(std::move(leases), parts_, options_.stop, supervisor_events(), [this] { changed_->ring(); });
+  stay_ = stay;  // the job knows its supervisor until the end
   child::Supervisor& supervisor = stay->supervisor;
 
   if (const auto ready = prepare(*stay); !ready) co_return co_await release(*stay, parts_.reporter.not_started(ready.error()));
@@ -80,7 +89,7 @@ asio::awaitable<std::optional<Finish>> Tenancy::run_under(std::shared_ptr<HeldSe
   const child::Ending ending = co_await supervisor.finish();
   parts_.reporter.command_ended(ending, now() - granted_);
   if (ending.unconfirmed) {
-    stay->over = true;  // not released: what still runs must have the lock as long as it can
+    stay->end();  // not released: what still runs must have the lock as long as it can
     co_return parts_.reporter.unconfirmed();
   }
   co_await outlast_nested_runs(*stay);
@@ -91,7 +100,6 @@ Result<void, child::ExecFailure> Tenancy::prepare(Stay& stay) {
   child::SpawnOptions spawn_options;
   spawn_options.environment = child::environment_with(lease_variables(stay.leases->leases(), options_.servers));
   spawn_options.join_group = parts_.job.group();
-  stay.nested = std::make_shared<NestedRuns>(parts_.session.io().get_executor(), stay.leases->leases(), [this] { changed_->ring(); });
   stay.nested->listen();
   return stay.supervisor.prepare(options_.command, std::move(spawn_options), parts_.inherited);
 }
@@ -131,7 +139,7 @@ void Tenancy::keep(const std::shared_ptr<Stay>& stay) {
 /// Runs that the command left behind may live on our lease: they notice its end only when they look, too late.
 asio::awaitable<void> Tenancy::outlast_nested_runs(Stay& stay) {
   stay.nested->close();
-  if (stay.nested->empty()) co_return;
+  if (stay.nested->empty() || stay.leases->lost()) co_return;
   parts_.reporter.outlasting(stay.nested->holders());
   parts_.job.set_nested_runs(stay.nested);
 
@@ -142,7 +150,7 @@ asio::awaitable<void> Tenancy::outlast_nested_runs(Stay& stay) {
 
 /// The job is stopped: others may have the lock until it goes on.
 asio::awaitable<void> Tenancy::give_up_turn(Stay& stay) {
-  stay.over = true;
+  stay.end();
   (void)co_await stay.leases->release(/*by_hand=*/false);
   parts_.reporter.gave_up_turn();
   co_await parts_.job.until_continued();
@@ -150,7 +158,7 @@ asio::awaitable<void> Tenancy::give_up_turn(Stay& stay) {
 
 /// Releases the lease, or leaves it to expire after `keep`; one that turns out not to be ours any more was lost while the command ran.
 asio::awaitable<Finish> Tenancy::release(Stay& stay, Finish finish, Duration keep) {
-  stay.over = true;
+  stay.end();
   const auto owner = parts_.reporter.finished_owner(keep);
   const SetReleaseResult released = co_await stay.leases->release(/*by_hand=*/false, keep, owner);
   co_return parts_.reporter.released(*stay.leases, released, finish);

@@ -4,8 +4,9 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <limits>
 #include <set>
-#include <utility>
 
 #include "child/cpu_share.hpp"
 #include "child/descriptors.hpp"
@@ -232,9 +233,10 @@ class PidHolder {
     const Instant began = session_.clock().now();
     co_await hold_still(began + margin_ / 2);
     Instant got_on = began;
-    for (std::size_t lived = 0;;) {
+    for (std::size_t fewest = std::numeric_limits<std::size_t>::max();;) {
       std::set<pid_t> left = process().living();
-      if (std::exchange(lived, left.size()) > left.size()) got_on = session_.clock().now();
+      if (left.size() < fewest) got_on = session_.clock().now();
+      fewest = std::min(fewest, left.size());
       // The deadline moves as long as the lease can be renewed.
       const Instant last = std::max(deadline_, got_on + child::death_timeout);
       if (left.empty() || session_.clock().now() >= last) co_return left;

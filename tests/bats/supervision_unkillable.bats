@@ -23,15 +23,16 @@ teardown() {
   teardown_supervision
 }
 
-# Runs as an ordinary user; the command starts a process of root's, which writes its pid to the file unkillable.
+# Runs as an ordinary user; the command starts a process of root's, which writes its pid to the file unkillable and then does $work.
+work='exec sleep 1000'
 start_unkillable() {
   install -m 666 /dev/null "$BATS_TEST_TMPDIR/unkillable"
   install -m 666 /dev/null "$BATS_TEST_TMPDIR/report"
   start_background ours env -u HOME setpriv --reuid "$ORDINARY_UID" --regid "$ORDINARY_UID" --clear-groups \
     redlock-cli run -k demo --status-fd 8 "$@" -- bash -c '
-    "$1/become" --reuid 0 --regid 0 --clear-groups bash -c "echo \$\$ >$1/unkillable; exec sleep 1000" &
+    "$1/become" --reuid 0 --regid 0 --clear-groups bash -c "echo \$\$ >$1/unkillable; $2" &
     until [[ -s $1/unkillable ]]; do sleep 0.02; done
-    echo ready; wait' - "$BATS_TEST_TMPDIR" 8>"$BATS_TEST_TMPDIR/report"
+    echo ready; wait' - "$BATS_TEST_TMPDIR" "$work" 8>"$BATS_TEST_TMPDIR/report"
   wait_until grep -q ready "$(background_stdout ours)"
   UNKILLABLE=$(<"$BATS_TEST_TMPDIR/unkillable")
   FRONT=${BACKGROUND_PID[ours]}
@@ -50,6 +51,14 @@ start_unkillable() {
   wait_for_no_key 0 demo
   wait_until is_dead "$HOLDER"
   assert_equal "$(grep -c "cannot be killed" "$(background_stderr ours)")" 1
+}
+
+@test "what cannot be killed and starts ever new processes is given up, too" {
+  work='while :; do sleep 0.1; done' start_unkillable -t 3s
+  redis 0 set demo theirs
+  wait_background ours
+  assert_equal "$status" 80
+  assert_regex "$stderr" "UNSAFE: .* could not be killed"
 }
 
 @test "something that cannot be killed, and a lease that is lost: 80, UNSAFE, and nothing is released" {

@@ -14,6 +14,7 @@ import fcntl
 import json
 import os
 import pty
+import re
 import shutil
 import signal
 import socket
@@ -100,8 +101,12 @@ def throttle(quota):
     raise SystemExit("strike: no cgroup with a quota can be made here")
 
 
+def seconds_of(ttl):
+    return float(ttl.removesuffix("s"))
+
+
 def states(program):
-    """How many processes of this program are in which state, and what the guards over them had of the CPU so far, in ticks."""
+    """How many processes of this program are in which state, and what the front process had of the CPU so far, in ticks."""
     count = {}
     for pid in filter(str.isdigit, os.listdir("/proc")):
         try:
@@ -221,7 +226,10 @@ def main():
             os.rmdir(cgroup)
         shutil.rmtree(directory)
     # The deadline is earlier than the expiry by the drift: between the two 80 is as true as 79.
-    truthful = status in ((79, 80) if in_time else (80,)) and ("UNSAFE" in stderr) == (status == 80)
+    told = re.search(r"seen dead (\d+)ms after", stderr)
+    within_drift = told is not None and int(told[1]) <= seconds_of(options.ttl) * 10 + 2
+    truthful = status == (79 if in_time else 80) or (in_time and status == 80 and within_drift)
+    truthful = truthful and ("UNSAFE" in stderr) == (status == 80)
     print(json.dumps({"in_time": in_time, "late_ms": round(late, 1), "survivors": survivors, "status": status, "truthful": truthful, "load": options.load,
                       "ttl": options.ttl, "terminal": options.terminal, "user": options.user, "quota": options.quota,
                       "stderr": stderr}))

@@ -323,7 +323,7 @@ TEST(ProcessTree, KillTellsItsProgressAndSparesGuards) {
   });
 }
 
-TEST(ProcessTree, WhatItKillsHasItsPriority) {
+TEST(ProcessTree, WhatItKillsHasAPriorityBelowItsOwn) {
   in_child([] {
     ProcessTree tree(no_target);
     const Running command("echo up; exec sleep 1000", 1);
@@ -334,7 +334,7 @@ TEST(ProcessTree, WhatItKillsHasItsPriority) {
     tree.kill(Instant::max());
     sched_param killed{};
     EXPECT_EQ(::sched_getparam(command.pid(), &killed), 0) << "nobody has reaped it";
-    EXPECT_EQ(killed.sched_priority, own.sched_priority);
+    EXPECT_EQ(killed.sched_priority, own.sched_priority - 1);
     EXPECT_TRUE(eventually([&] { return tree.kill_and_reap(Instant::max()); }));
   });
 }

@@ -27,12 +27,12 @@ Token a_token() {
 /// A parent and a nested run of it, in one process.
 struct Nested : ::testing::Test {
   Nested() {
-    runs = std::make_shared<NestedRuns>(io.get_executor(), std::vector<Lease>{lease}, [this] { ++changes; });
+    runs = std::make_shared<NestedRuns>(io.get_executor(), clock, std::vector<Lease>{lease}, [this] { ++changes; });
     links = make_links();
   }
 
   std::shared_ptr<ParentLinks> make_links() {
-    return std::make_shared<ParentLinks>(io.get_executor(), clock, [this](int signal) { signals.push_back(signal); });
+    return std::make_shared<ParentLinks>(io.get_executor(), clock, interrupt, [this](int signal) { signals.push_back(signal); });
   }
 
   /// What HELD says of the parent: this process, but for its pid, perhaps.
@@ -57,6 +57,7 @@ struct Nested : ::testing::Test {
 
   asio::io_context io;
   SystemClock clock{io.get_executor()};
+  Interrupt interrupt;
   Lease lease{*Resource::from("demo"), a_token(), LeaseId(), Fence(), *Ttl::from(std::chrono::seconds(30)), Instant()};
   int changes = 0;
   std::vector<int> signals;
@@ -119,6 +120,25 @@ TEST_F(Nested, IsNotLetInWithAnotherToken) {
   ::close(fd);
 }
 
+TEST_F(Nested, IsNotKeptOutByConnectionsThatSayNothing) {
+  runs->listen();
+  const UnixName name(parent_socket_name(lease.token));
+  std::vector<UniqueFd> silent;
+  for (int i = 0; i < 40; ++i) {
+    silent.emplace_back(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
+    ASSERT_EQ(::connect(silent.back().get(), name.address(), name.size()), 0);
+  }
+  EXPECT_TRUE(join(held_by(::getpid())));
+  EXPECT_EQ(runs->holders().size(), 1U);
+}
+
+TEST_F(Nested, GivesUpWithItsUser) {
+  runs->listen();
+  runs->close();  // the socket is there until the loop runs, and nobody answers
+  interrupt.raise();
+  EXPECT_FALSE(join(held_by(::getpid())));
+}
+
 TEST_F(Nested, TrustsNoOtherProcessUnderTheParentsName) {
   runs->listen();
   EXPECT_FALSE(join(held_by(::getppid())));
@@ -134,7 +154,7 @@ TEST_F(Nested, GetsTheSignalsThatItsParentPassesOn) {
 
 TEST_F(Nested, OfALeaseThatIsBorrowedHasNoParentHere) {
   lease.tenure = Tenure::borrowed;
-  runs = std::make_shared<NestedRuns>(io.get_executor(), std::vector<Lease>{lease}, [] {});
+  runs = std::make_shared<NestedRuns>(io.get_executor(), clock, std::vector<Lease>{lease}, [] {});
   runs->listen();
   EXPECT_FALSE(join(held_by(::getpid())));
 }
