@@ -14,7 +14,6 @@ import fcntl
 import json
 import os
 import pty
-import re
 import shutil
 import signal
 import socket
@@ -99,10 +98,6 @@ def throttle(quota):
                 file.write("0")
         return enter, directory
     raise SystemExit("strike: no cgroup with a quota can be made here")
-
-
-def seconds_of(ttl):
-    return float(ttl.removesuffix("s"))
 
 
 def states(program):
@@ -225,11 +220,9 @@ def main():
             wait_for("the cgroup is empty", lambda: not open(os.path.join(cgroup, "cgroup.procs")).read().strip(), 20)
             os.rmdir(cgroup)
         shutil.rmtree(directory)
-    # The deadline is earlier than the expiry by the drift: between the two 80 is as true as 79.
-    told = re.search(r"seen dead (\d+)ms after", stderr)
-    within_drift = told is not None and int(told[1]) <= seconds_of(options.ttl) * 10 + 2
-    truthful = status == (79 if in_time else 80) or (in_time and status == 80 and within_drift)
-    truthful = truthful and ("UNSAFE" in stderr) == (status == 80)
+    # 80 is true as well when it was seen dead too late: the deadline is earlier than the expiry, and a guard may have to wait for a CPU
+    # to see it. Who wants 79 has to ask for it.
+    truthful = status in ((79, 80) if in_time else (80,)) and ("UNSAFE" in stderr) == (status == 80)
     print(json.dumps({"in_time": in_time, "late_ms": round(late, 1), "survivors": survivors, "status": status, "truthful": truthful, "load": options.load,
                       "ttl": options.ttl, "terminal": options.terminal, "user": options.user, "quota": options.quota,
                       "stderr": stderr}))
