@@ -4,6 +4,7 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <optional>
 
 #include "run/command_error.hpp"
 #include "cli/options.hpp"
@@ -58,7 +59,7 @@ class Reader {
   Reader& operator=(const Reader&) = delete;
 
   /// What is neither an option nor its value, with unknown options and the first `--`. Throws the
-  /// first error when all has been read.
+  /// first error when all has been read, unless help was asked for.
   std::vector<std::string> read() {
     std::optional<CommandError> first_error;
     const auto keep = [&](const CommandError& error) {
@@ -74,9 +75,13 @@ class Reader {
         keep({ExitCode::usage, escape_for_terminal(shown_message(error.what(), words_))});
       }
     }
-    if (first_error && line_.find(option::help) == nullptr) throw CommandError(*first_error);
+    if (first_error && !asks_to_be_told_) throw CommandError(*first_error);
     return app_.remaining();
   }
+
+  /// Whether --help or --version stands in a word of its own, which counts whatever else is wrong.
+  /// Letters of a cluster may be no more than a word that was meant otherwise: `-hotfix`.
+  [[nodiscard]] bool asks_to_be_told() const noexcept { return asks_to_be_told_; }
 
  private:
   /// CLI11 compares each option with all before it, which would take longer than the rest of the
@@ -138,25 +143,32 @@ class Reader {
         unread_.push_back(text);
         return {};
       }
-      if (looks_like_option(text)) refuse_unclear(option, text);
+      if (looks_like_option(text)) refuse_unclear(option, last);
       return text;
     }
     if (word.ends_with(text)) return text;  // `--name=text`, `-Ntext`
     if (has_empty_value(word)) return {};
-    if (!unread_.empty()) refuse_unclear(option, unread_.back());
+    if (!unread_.empty()) refuse_unclear(option, last + 1);
     refuse(option.spelling() + " needs a value");
   }
 
   /// What stands behind an option most often is one of its own, and the value a variable that is
-  /// not set (`-k $UNSET -n`).
-  [[noreturn]] static void refuse_unclear(const OptionRow& option, const std::string& word) {
-    const std::string value = shell_word(shown(word));
+  /// not set (`-k $UNSET -n`). So the word is read as an option, too, but not as a question.
+  [[noreturn]] void refuse_unclear(const OptionRow& option, std::size_t word) {
+    rejected_ = word;
+    const std::string value = shell_word(shown(words_[word]));
     refuse(fmt::format(
         "{0} needs a value, and {1} looks like an option; if it is the value, write {0}={1}",
         option.spelling(), value));
   }
 
   void store(const OptionRow& option, std::string value) {
+    if (&option == &option::help || &option == &option::version) {
+      const std::size_t last = words_.size() - unread_.size() - 1;
+      if (rejected_ == last) return;
+      const std::vector<std::string_view> own = spellings_of(option);
+      if (std::find(own.begin(), own.end(), words_[last]) != own.end()) asks_to_be_told_ = true;
+    }
     const auto given =
         std::find_if(line_.given.begin(), line_.given.end(),
                      [&](const CommandLine::Given& entry) { return entry.option == &option; });
@@ -175,6 +187,8 @@ class Reader {
   const std::vector<std::string> words_;
   std::vector<std::string> unread_;  ///< the next one is the last
   CommandLine& line_;
+  std::optional<std::size_t> rejected_;  ///< the last word that may have been meant as a value
+  bool asks_to_be_told_ = false;
 };
 
 /// Finds out in which form an error is to be told (--json, --export, --status-fd), from words that
@@ -313,9 +327,11 @@ const std::vector<std::string>* CommandLine::find(const OptionRow& option) const
 }
 
 void read_command_line(const std::vector<std::string>& arguments, CommandLine& line) {
-  std::vector<std::string> rest =
-      Reader(arguments, without_command, Reader::Until::first_word, line).read();
-  if (line.find(option::help) != nullptr || line.find(option::version) != nullptr) return;
+  Reader before_name(arguments, without_command, Reader::Until::first_word, line);
+  std::vector<std::string> rest = before_name.read();
+  const bool is_told = line.find(option::help) != nullptr || line.find(option::version) != nullptr;
+  const bool is_known = rest.empty() || !looks_like_option(rest.front());
+  if (before_name.asks_to_be_told() || (is_told && is_known)) return;
   if (rest.empty() || rest.front() == "--") refuse("name a command: " + names_of_commands());
 
   line.name = rest.front();
@@ -329,10 +345,13 @@ void read_command_line(const std::vector<std::string>& arguments, CommandLine& l
   rest.erase(rest.begin());
   const bool takes_command = line.command->operands == Operands::command;
   const auto until = takes_command ? Reader::Until::first_word : Reader::Until::end;
-  rest = Reader(std::move(rest), line.command->bit, until, line).read();
-  if (line.find(option::help) != nullptr) return;
+  Reader behind_name(std::move(rest), line.command->bit, until, line);
+  rest = behind_name.read();
+  if (behind_name.asks_to_be_told()) return;
   const bool is_version = line.command->bit == for_version;
-  take_words(words_among(rest, line), line);
+  std::vector<std::string> words = words_among(rest, line);
+  if (line.find(option::help) != nullptr) return;
+  take_words(std::move(words), line);
   if (is_version) line.given.push_back({&option::version, {"true"}});
 }
 

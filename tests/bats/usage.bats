@@ -32,7 +32,7 @@ setup() { setup_one_server; }
 
 @test "help is had whatever else is wrong, and without a look at the settings" {
   export REDLOCK_CONFIG=/no/such/file
-  run -0 redlock-cli run --bogus --ttl 5x -k --help
+  run -0 redlock-cli run --bogus --ttl 5x --help
   assert_line "Usage: redlock-cli run -k KEY [OPTIONS] [--] CMD [ARG...]"
   run -0 redlock-cli help run
   run -0 redlock-cli version
@@ -40,6 +40,24 @@ setup() { setup_one_server; }
   unset REDLOCK_CONFIG
   run -0 redlock-cli run -k demo sh -c 'printf "<%s>" "$@"' - --help
   assert_output "<--help>"
+}
+
+@test "a value that is refused, or a letter of a cluster, is no wish for help: 64" {
+  local why="needs a value, and" ran=$BATS_TEST_TMPDIR/ran
+  assert_refused 64 "--key $why -hotfix looks like an option" redlock-cli run -S local: -k -hotfix -- touch "$ran"
+  assert_refused 64 "--key $why -h looks like an option" redlock-cli status -k -h --exit-code
+  run -64 --separate-stderr redlock-cli acquire --ttl 5s --export -k --help
+  assert_output "unset REDLOCK_KEY REDLOCK_TOKEN REDLOCK_FENCE REDLOCK_LEASE; (exit 64)"
+  assert_regex "$stderr" "--key $why --help looks like an option"
+  assert_refused 64 "--wait $why -h looks like an option" redlock-cli run -k demo -w -h -- touch "$ran"
+  assert_refused 64 "--command $why -hello looks like an option" redlock-cli run -k demo -c '-hello'
+  assert_refused 64 "unknown option" redlock-cli -hello run
+  assert_refused 64 "unknown option" redlock-cli -Vz
+  assert_refused 64 "unknown option -Z" redlock-cli run -hZ
+  assert_refused 64 "--note $why" redlock-cli run -nh --note -n
+  assert [ ! -e "$ran" ]
+  # A cluster in which all is known asks as well as a word of its own.
+  assert_equal "$(redlock-cli run -nh)" "$(redlock-cli run --help)"
 }
 
 @test "help shows the options in groups, with choices and defaults" {
