@@ -356,6 +356,30 @@ server = \"redis://host:6379\"; did you mean 'server'?" redlock-cli run -k demo 
   done
 }
 
+@test "a name of very many parts is refused as a section is: 78" {
+  local dots open="sections are not known here"
+  dots=$(printf 'a.%.0s' {1..20000})a
+  for line in "$dots = 1" "[$dots]" "[[$dots]]" "note = { $dots = 1 }" "# \"
+$dots = 1" "note = '''a''''
+$dots = 1" "note = \"a\\\"b\" # '
+$dots = 1"; do
+    user_file "$line"
+    assert_refused 78 "$USER_FILE: $open" redlock-cli status
+  done
+  # In quotes and comments they stand for nothing.
+  user_file "# ${dots//a/.}" "note = '${dots:0:500}'" "grace = 1.5 # ${dots:0:500}"
+  run -0 redlock-cli status
+}
+
+@test "a file that is too long, or fails while it is read, is refused with its path: 78" {
+  local path=$BATS_TEST_TMPDIR/long
+  head -c 1048576 /dev/zero | tr '\0' '#' >"$path"
+  run -0 redlock-cli status --config "$path"
+  echo >>"$path"
+  assert_refused 78 "$path: is longer than 1048576 bytes" redlock-cli status --config "$path"
+  assert_refused 78 "/proc/self/mem: Input/output error" redlock-cli status --config /proc/self/mem
+}
+
 # Who may name a configuration file for a program that has other rights must not learn what is in
 # it.
 @test "what a file says is not repeated, whatever it is" {
