@@ -37,6 +37,8 @@ constexpr std::string_view expected = "lines such as: server = \"redis://host:63
   refuse(path, fmt::format("line {}, column {}: {}", at.line, at.column, why));
 }
 
+constexpr std::string_view byte_order_mark = "\xef\xbb\xbf";
+
 /// More than any settings need.
 constexpr std::size_t max_bytes = std::size_t{1024} * 1024;
 
@@ -110,32 +112,60 @@ toml::table parse(const std::string& path, const std::string& text) {
   const toml::parse_error& error = result.error();
   const bool twice = error.description().find("cannot redefine") != std::string_view::npos;
   refuse(path, error.source().begin,
-         twice ? "this name was set before" : fmt::format("not TOML; expected are {}", expected));
+         twice ? "this name was set before"
+               : fmt::format("not TOML; expected are {}; text stands in quotes", expected));
 }
 
-/// A value as the command line would have it; nothing for a date, a table and the like.
-std::optional<std::string> text_of(const toml::node& node) {
-  if (const auto* text = node.as_string()) return text->get();
-  if (const auto* number = node.as_integer()) return fmt::format("{}", number->get());
-  if (const auto* number = node.as_floating_point()) return fmt::format("{}", number->get());
-  if (const auto* flag = node.as_boolean()) return flag->get() ? "true" : "false";
-  return std::nullopt;
-}
-
-std::vector<std::string> values_of(const std::string& path, const toml::node& node) {
-  std::vector<std::string> values;
-  const auto add = [&](const toml::node& element) {
-    auto text = text_of(element);
-    if (!text) {
-      refuse(path, element.source().begin,
-             "a value is a string, a number, true, false or a list of these");
+/// What stands at a place of one line.
+std::string_view text_at(std::string_view text, const toml::source_region& region) {
+  for (toml::source_index line = 1; line < region.begin.line; ++line) {
+    text.remove_prefix(text.find('\n') + 1);
+  }
+  const auto drop_characters = [&text](toml::source_index count) {
+    for (; count > 0; --count) {
+      do {
+        text.remove_prefix(1);
+      } while (!text.empty() && (static_cast<unsigned char>(text.front()) & 0xc0U) == 0x80U);
     }
-    values.push_back(std::move(*text));
   };
+  drop_characters(region.begin.column - 1);
+  // What begins here is a number or the like, in which each character is a byte.
+  return text.substr(0, region.end.column - region.begin.column);
+}
+
+/// Durations have a point, and no number has more: `1e3`, `0x1E` and `+30` would be other numbers
+/// here than on the command line.
+bool is_plain_number(std::string_view text) {
+  return text.find_first_not_of("0123456789.") == std::string_view::npos &&
+         std::count(text.begin(), text.end(), '.') <= 1;
+}
+
+/// A value as the command line would have it; refuses a date, a table and the like. A number is
+/// taken as it stands in the file, so that 1.10 does not become 1.1.
+std::string text_of(const std::string& path, std::string_view text, const toml::node& node) {
+  const toml::source_position at = node.source().begin;
+  if (const auto* quoted = node.as_string()) {
+    if (quoted->get().find('\0') != std::string::npos) refuse(path, at, "a value holds no NUL");
+    return quoted->get();
+  }
+  if (const auto* flag = node.as_boolean()) return flag->get() ? "true" : "false";
+  if (!node.is_number()) {
+    refuse(path, at, "a value is a string, a number, true, false or a list of these");
+  }
+  const std::string_view number = text_at(text, node.source());
+  if (!is_plain_number(number)) {
+    refuse(path, at, "a number is digits with at most one dot; text stands in quotes");
+  }
+  return std::string(number);
+}
+
+std::vector<std::string> values_of(const std::string& path, std::string_view text,
+                                   const toml::node& node) {
+  std::vector<std::string> values;
   if (const toml::array* list = node.as_array()) {
-    for (const toml::node& element : *list) add(element);
+    for (const toml::node& element : *list) values.push_back(text_of(path, text, element));
   } else {
-    add(node);
+    values.push_back(text_of(path, text, node));
   }
   return values;
 }
@@ -178,13 +208,14 @@ std::optional<ConfigFile> read_config_file(const std::string& path) {
   const bool is_null = S_ISCHR(info.st_mode) && info.st_rdev == makedev(1, 3);
   if (!S_ISREG(info.st_mode) && !is_null) refuse(path, "is not a regular file");
 
-  const std::string text = read_text(path);
+  std::string text = read_text(path);
+  if (text.starts_with(byte_order_mark)) text.erase(0, byte_order_mark.size());
   refuse_many_dots(path, text);
   const toml::table table = parse(path, text);
   ConfigFile file{path, {}};
   for (const auto& [key, node] : table) {
     const OptionRow& option = setting_of(path, key, node);
-    file.values.emplace(&option, values_of(path, node));
+    file.values.emplace(&option, values_of(path, text, node));
   }
   return file;
 }
