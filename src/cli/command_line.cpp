@@ -39,6 +39,18 @@ std::vector<std::string_view> spellings_of(const OptionRow& option) {
   return spellings;
 }
 
+/// `-s` means a shared lock to flock(1) users, and a server to others.
+[[noreturn]] void hint_at_server_option(const std::string& url, const std::string& more = {}) {
+  refuse(fmt::format("a server is named with a capital -S: -S {}{}", shell_word(shown_word(url)),
+                     more));
+}
+
+/// Whether a word behind `-s` is a server. Elsewhere `local:x` may be a key.
+bool is_server(std::string_view word) {
+  return word.starts_with("unix:") || word.starts_with("local:") ||
+         word.find("://") != std::string_view::npos;
+}
+
 /// CLI11 with the options of some commands. It takes words from the end of `unread_` while it
 /// parses, so what it has just read is known, and a word can be given back to it. Each option is
 /// stored in the command line as soon as it is read, and reading goes on behind an error.
@@ -134,6 +146,10 @@ class Reader {
       // Not once may --force=false mean the opposite.
       if (word.starts_with("--") && word.find('=') != std::string::npos) {
         refuse(option.spelling() + " takes no value");
+      }
+      if (&option == &option::shared && !word.starts_with("--")) {
+        const std::string behind = word.substr(word.find('s') + 1);
+        if (is_server(behind)) hint_at_server_option(behind);
       }
       return "true";
     }
@@ -251,14 +267,12 @@ std::string commands_with(std::string_view spelling) {
                      did_you_mean(name, names), command->name));
 }
 
-/// `-s` means a shared lock to flock(1) users; with a URL behind it, the server was meant.
-void hint_at_server_option(const CommandLine& line, const std::string& word) {
-  const bool may_be_url = line.find(option::shared) != nullptr &&
-                          (word.starts_with("unix:") || word.starts_with("local:"));
-  if (!may_be_url && word.find("://") == std::string::npos) return;
+/// Refuses a server where a plain word belongs.
+void refuse_server(const CommandLine& line, const std::string& word) {
+  const bool is_url = word.find("://") != std::string::npos;
+  if (!is_url && (line.find(option::shared) == nullptr || !is_server(word))) return;
   const bool takes_keys = line.command->operands == Operands::keys;
-  refuse(fmt::format("a server is named with a capital -S: -S {}{}", shown(word),
-                     takes_keys ? "; a key like this is named with -k" : ""));
+  hint_at_server_option(word, takes_keys ? "; a key like this is named with -k" : "");
 }
 
 /// Splits what CLI11 left over into unknown options, which end the command, and words.
@@ -273,9 +287,14 @@ std::vector<std::string> words_among(const std::vector<std::string>& rest, Comma
     if (looks_like_option(*word)) {
       // Whether the next word is its value, or begins a command, nobody knows.
       read_for_error({word + 1, rest.end()}, line.command->bit, line);
+      if (word->starts_with("-s")) {
+        const bool is_alone = *word == "-s" && word + 1 != rest.end();
+        const std::string behind = is_alone ? word[1] : word->substr(2);
+        if (is_server(behind)) hint_at_server_option(behind);
+      }
       refuse_option(*word, line.command);
     }
-    if (words.empty()) hint_at_server_option(line, *word);
+    if (words.empty()) refuse_server(line, *word);
     words.push_back(*word);
     if (line.command->operands != Operands::command) continue;
     words.insert(words.end(), word + 1, rest.end());

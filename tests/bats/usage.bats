@@ -155,6 +155,15 @@ setup() { setup_one_server; }
   assert_refused 64 "-S redis://h:1; a key like this is named with -k" redlock-cli status redis://h:1
   assert_refused 64 "-S redis://h:1" redlock-cli run -k demo redis://h:1
   assert_refused 64 "-S local:" redlock-cli run -s local: -k demo true
+  local command
+  for command in run acquire extend release status doctor; do
+    assert_refused 64 "capital -S: -S redis://h" redlock-cli "$command" -s redis://h
+    assert_refused 64 "capital -S: -S redis://h" redlock-cli "$command" -vsredis://h
+    assert_refused 64 "capital -S: -S cluster://h" redlock-cli "$command" -scluster://h
+    assert_refused 64 "capital -S: -S local:" redlock-cli "$command" -q -slocal:
+  done
+  run -0 redlock-cli run -s -k demo printf %s -sredis://h
+  assert_output -- -sredis://h
   run -0 redlock-cli status -k redis://h:1
   assert_output --partial "redis://h:1: free"
 }
