@@ -83,6 +83,8 @@ class Reader {
         read_all = true;
       } catch (const CommandError& error) {
         keep(error);
+      } catch (const CLI::ValidationError& error) {  // ours, so it is fit to be shown
+        keep({ExitCode::usage, shown_message(error.what(), words_)});
       } catch (const CLI::ParseError& error) {
         keep({ExitCode::usage, escape_for_terminal(shown_message(error.what(), words_))});
       }
@@ -127,7 +129,7 @@ class Reader {
     added->transform([this, &option](const std::string& text) { return value_of(option, text); });
     if (option.kind() != OptionKind::value) return;
     added->check([&option](const std::string& text) {
-      return option.problem(text, escape_for_terminal(shown_word(text)));
+      return option.problem(text, shown_word(text));
     });
   }
 
@@ -172,7 +174,7 @@ class Reader {
   /// not set (`-k $UNSET -n`). So the word is read as an option, too, but not as a question.
   [[noreturn]] void refuse_unclear(const OptionRow& option, std::size_t word) {
     rejected_ = word;
-    const std::string value = shell_word(shown(words_[word]));
+    const std::string value = shell_word(shown_word(words_[word]));
     refuse(fmt::format(
         "{0} needs a value, and {1} looks like an option; if it is the value, write {0}={1}",
         option.spelling(), value));
@@ -333,7 +335,7 @@ void take_words(std::vector<std::string> words, CommandLine& line) {
   if (line.has_dashes) refuse(fmt::format("{} takes no command behind --", line.command->name));
   if (words.empty()) return;
   refuse(fmt::format("{} takes options alone, and {} is none", line.command->name,
-                     shell_word(shown(words.front()))));
+                     shell_word(shown_word(words.front()))));
 }
 
 }  // namespace

@@ -168,6 +168,14 @@ setup() { setup_one_server; }
   assert_output --partial "redis://h:1: free"
 }
 
+@test "a word of ours is shown escaped once, and as it is to be typed again" {
+  assert_refused 64 "unknown signal '\x1b[1m'" redlock-cli run -k demo --stop-signal=$'\e[1m' true
+  assert_refused 64 "'5\\\\x' has an unknown unit" redlock-cli run -k demo -w '5\x' true
+  assert_refused 64 "write --key='-a\b'" redlock-cli run -k '-a\b' true
+  assert_refused 64 " 'a\b'" redlock-cli acquire 'a\b'
+  assert_refused 64 " 'a\b' is" redlock-cli run -k demo -c true 'a\b'
+}
+
 @test "an empty plain word is an empty key" {
   assert_refused 64 "the key is empty" redlock-cli status ''
   assert_refused 64 "the key is empty" redlock-cli release '' --force
