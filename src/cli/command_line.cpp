@@ -99,7 +99,8 @@ class Reader {
 
  private:
   /// CLI11 compares each option with all before it, which would take longer than the rest of the
-  /// start. So it gets to know those that a word may name: docs/decisions/0008.
+  /// start. So it gets to know those that a word may name:
+  /// docs/decisions/0013-options-that-a-word-may-name.md.
   bool may_be_named(const OptionRow& option) const {
     const auto may_name = [](const std::string& word, std::string_view spelling) {
       if (spelling.starts_with("--")) return word.starts_with(spelling);
@@ -229,7 +230,7 @@ std::string names_of_commands() {
 [[noreturn]] void refuse_command(const std::string& word) {
   std::vector<std::string_view> names;
   for (const CommandSpec& command : command_table()) names.push_back(command.name);
-  refuse(fmt::format("there is no command {}{}; the commands are {}", shown(word),
+  refuse(fmt::format("there is no command {}{}; the commands are {}", shell_word(shown_word(word)),
                      did_you_mean(word, names), names_of_commands()));
 }
 
@@ -253,10 +254,10 @@ std::string commands_with(std::string_view spelling) {
   const std::string others = commands_with(name);
   if (command == nullptr) {
     refuse(others.empty() ? "unknown option " + shown(name)
-                          : fmt::format("{} stands behind the command: {}", name, others));
+                          : fmt::format("{} belongs after the command: {}", name, others));
   }
   if (!others.empty()) {
-    refuse(fmt::format("{} is no option of {}, but of {}", name, command->name, others));
+    refuse(fmt::format("{} is not an option of {}, but of {}", name, command->name, others));
   }
   std::vector<std::string_view> names;
   for (const OptionRow* option : option::all_options) {
@@ -265,8 +266,9 @@ std::string commands_with(std::string_view spelling) {
       if (spelling.starts_with("--")) names.push_back(spelling);
     }
   }
-  refuse(fmt::format("unknown option {}{}; `redlock-cli {} --help` lists them", shown(name),
-                     did_you_mean(name, names), command->name));
+  const std::string hint = did_you_mean(name, names);
+  refuse(fmt::format("unknown option {}{} `redlock-cli {} --help`", shown(name),
+                     hint.empty() ? "; see" : hint + " See", command->name));
 }
 
 /// Refuses a server where a plain word belongs.
@@ -309,6 +311,7 @@ std::vector<std::string> words_among(const std::vector<std::string>& rest, Comma
 void explain(const std::vector<std::string>& words, CommandLine& line) {
   line.command = words.empty() ? nullptr : find_command(words.front());
   if (!words.empty() && line.command == nullptr) refuse_command(words.front());
+  if (words.size() > 1) refuse("unexpected argument " + shell_word(shown_word(words[1])));
   line.given.push_back({&option::help, {"true"}});
 }
 
@@ -334,8 +337,8 @@ void take_words(std::vector<std::string> words, CommandLine& line) {
   }
   if (line.has_dashes) refuse(fmt::format("{} takes no command behind --", line.command->name));
   if (words.empty()) return;
-  refuse(fmt::format("{} takes options alone, and {} is none", line.command->name,
-                     shell_word(shown_word(words.front()))));
+  refuse(fmt::format("unexpected argument {}: {} takes options alone",
+                     shell_word(shown_word(words.front())), line.command->name));
 }
 
 }  // namespace

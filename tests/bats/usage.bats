@@ -100,15 +100,23 @@ setup() { setup_one_server; }
   assert_refused 64 "there is no command statsu; did you mean 'status'?" redlock-cli statsu
   assert_refused 64 "there is no command relase; did you mean 'release'?" redlock-cli help relase
   assert_refused 64 "unknown option --wiat; did you mean '--wait'?" redlock-cli run -k demo --wiat 5s true
-  assert_refused 64 "unknown option --nonblok; did you mean '--nonblock'?" redlock-cli run -k demo --nonblok=x true
-  assert_refused 64 "unknown option -Z; \`redlock-cli run --help\` lists them" redlock-cli run -k demo -nZ true
+  assert_refused 64 "unknown option --nonblok; did you mean '--nonblock'? See \`redlock-cli run --help\`" redlock-cli run -k demo --nonblok=x true
+  assert_refused 64 "unknown option -Z; see \`redlock-cli run --help\`" redlock-cli run -k demo -nZ true
   assert_refused 64 "unknown option --versoin" redlock-cli --versoin
+  assert_refused 64 "unknown option --exit; did you mean '--exit-code'?" redlock-cli status --exit
+  assert_refused 64 "there is no command ''; the commands are run" redlock-cli ''
+  assert_refused 64 "there is no command 'a b'; the commands are run" redlock-cli 'a b'
 }
 
 @test "an option of another command, or before the command, is told where it belongs" {
-  assert_refused 64 "--export is no option of run, but of acquire" redlock-cli run -k demo --export true
-  assert_refused 64 "-k stands behind the command: run, acquire" redlock-cli -k demo run true
+  assert_refused 64 "--export is not an option of run, but of acquire" redlock-cli run -k demo --export true
+  assert_refused 64 "-k belongs after the command: run, acquire" redlock-cli -k demo run true
   assert_refused 64 "name a command: run, acquire" redlock-cli --
+}
+
+@test "a word too many is told: 64" {
+  assert_refused 64 "unexpected argument bogus: acquire takes options alone" redlock-cli acquire -k demo -t 5s bogus
+  assert_refused 64 "unexpected argument bogus" redlock-cli help run bogus
 }
 
 @test "an unknown word is answered in the form that was asked for, wherever that stands" {
