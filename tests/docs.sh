@@ -150,12 +150,23 @@ done
   problem "$completion: --while-pid: not the shell alone"
 
 # The command of run, with and without --, and none of our options behind it.
-for words in '-k a' '-n -k a --' '--wait = 5s --on-lost kill'; do
+# Readline separates words at `:` and `=`.
+for words in '-k a' '-n -k a --' '--wait = 5s --on-lost kill' '-S redis : //h : 6379 -k a' '-nk a' '-nka' '-knk' \
+  '-k a -S local : --' '--server = redis : //h : 6379 -nqk a : b'; do
   # shellcheck disable=SC2086  # words
   offered run $words mandoc | grep -qx mandoc || problem "$completion: run $words: no command is offered"
   # shellcheck disable=SC2086
   ! offered run $words mandoc -- | grep -qx -- --key || problem "$completion: run $words: options are offered behind the command"
 done
+
+# A colon of its own is a word, and what is offered stands behind the last one.
+# shellcheck disable=SC2016  # for the inner shell
+[[ $(in_completion 'COMP_LINE="redlock-cli run -k : mandoc"; offered run -k : mandoc') == *mandoc* ]] ||
+  problem "$completion: run -k :: no command is offered"
+same "$completion: -S redis:" '//' "$(offered run -S redis :)"
+same "$completion: --server=cluster:/" '//' "$(offered run --server = cluster : /)"
+same "$completion: --on-lost=t" 'term' "$(offered run -k a --on-lost = t)"
+same "$completion: -ns" "$(offered run -n -)" "$(offered run -ns -)"
 
 defaults=0
 man_text=$(man_defaults)

@@ -4,6 +4,7 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <optional>
 
 #include "run/command_error.hpp"
 #include "cli/options.hpp"
@@ -38,6 +39,18 @@ std::vector<std::string_view> spellings_of(const OptionRow& option) {
   return spellings;
 }
 
+/// `-s` means a shared lock to flock(1) users, and a server to others.
+[[noreturn]] void hint_at_server_option(const std::string& url, const std::string& more = {}) {
+  refuse(fmt::format("a server is named with a capital -S: -S {}{}", shell_word(shown_word(url)),
+                     more));
+}
+
+/// Whether a word behind `-s` is a server. Elsewhere `local:x` may be a key.
+bool is_server(std::string_view word) {
+  return word.starts_with("unix:") || word.starts_with("local:") ||
+         word.find("://") != std::string_view::npos;
+}
+
 /// CLI11 with the options of some commands. It takes words from the end of `unread_` while it
 /// parses, so what it has just read is known, and a word can be given back to it. Each option is
 /// stored in the command line as soon as it is read, and reading goes on behind an error.
@@ -58,7 +71,7 @@ class Reader {
   Reader& operator=(const Reader&) = delete;
 
   /// What is neither an option nor its value, with unknown options and the first `--`. Throws the
-  /// first error when all has been read.
+  /// first error when all has been read, unless help was asked for.
   std::vector<std::string> read() {
     std::optional<CommandError> first_error;
     const auto keep = [&](const CommandError& error) {
@@ -70,17 +83,24 @@ class Reader {
         read_all = true;
       } catch (const CommandError& error) {
         keep(error);
+      } catch (const CLI::ValidationError& error) {  // ours, so it is fit to be shown
+        keep({ExitCode::usage, shown_message(error.what(), words_)});
       } catch (const CLI::ParseError& error) {
         keep({ExitCode::usage, escape_for_terminal(shown_message(error.what(), words_))});
       }
     }
-    if (first_error && line_.find(option::help) == nullptr) throw CommandError(*first_error);
+    if (first_error && !asks_to_be_told_) throw CommandError(*first_error);
     return app_.remaining();
   }
 
+  /// Whether --help or --version stands in a word of its own, which counts whatever else is wrong.
+  /// Letters of a cluster may be no more than a word that was meant otherwise: `-hotfix`.
+  [[nodiscard]] bool asks_to_be_told() const noexcept { return asks_to_be_told_; }
+
  private:
   /// CLI11 compares each option with all before it, which would take longer than the rest of the
-  /// start. So it gets to know those that a word may name: docs/decisions/0008.
+  /// start. So it gets to know those that a word may name:
+  /// docs/decisions/0013-options-that-a-word-may-name.md.
   bool may_be_named(const OptionRow& option) const {
     const auto may_name = [](const std::string& word, std::string_view spelling) {
       if (spelling.starts_with("--")) return word.starts_with(spelling);
@@ -110,7 +130,7 @@ class Reader {
     added->transform([this, &option](const std::string& text) { return value_of(option, text); });
     if (option.kind() != OptionKind::value) return;
     added->check([&option](const std::string& text) {
-      return option.problem(text, escape_for_terminal(shown_word(text)));
+      return option.problem(text, shown_word(text));
     });
   }
 
@@ -130,6 +150,10 @@ class Reader {
       if (word.starts_with("--") && word.find('=') != std::string::npos) {
         refuse(option.spelling() + " takes no value");
       }
+      if (&option == &option::shared && !word.starts_with("--")) {
+        const std::string behind = word.substr(word.find('s') + 1);
+        if (is_server(behind)) hint_at_server_option(behind);
+      }
       return "true";
     }
     if (word == text) {
@@ -138,25 +162,32 @@ class Reader {
         unread_.push_back(text);
         return {};
       }
-      if (looks_like_option(text)) refuse_unclear(option, text);
+      if (looks_like_option(text)) refuse_unclear(option, last);
       return text;
     }
     if (word.ends_with(text)) return text;  // `--name=text`, `-Ntext`
     if (has_empty_value(word)) return {};
-    if (!unread_.empty()) refuse_unclear(option, unread_.back());
+    if (!unread_.empty()) refuse_unclear(option, last + 1);
     refuse(option.spelling() + " needs a value");
   }
 
   /// What stands behind an option most often is one of its own, and the value a variable that is
-  /// not set (`-k $UNSET -n`).
-  [[noreturn]] static void refuse_unclear(const OptionRow& option, const std::string& word) {
-    const std::string value = shell_word(shown(word));
+  /// not set (`-k $UNSET -n`). So the word is read as an option, too, but not as a question.
+  [[noreturn]] void refuse_unclear(const OptionRow& option, std::size_t word) {
+    rejected_ = word;
+    const std::string value = shell_word(shown_word(words_[word]));
     refuse(fmt::format(
         "{0} needs a value, and {1} looks like an option; if it is the value, write {0}={1}",
         option.spelling(), value));
   }
 
   void store(const OptionRow& option, std::string value) {
+    if (&option == &option::help || &option == &option::version) {
+      const std::size_t last = words_.size() - unread_.size() - 1;
+      if (rejected_ == last) return;
+      const std::vector<std::string_view> own = spellings_of(option);
+      if (std::find(own.begin(), own.end(), words_[last]) != own.end()) asks_to_be_told_ = true;
+    }
     const auto given =
         std::find_if(line_.given.begin(), line_.given.end(),
                      [&](const CommandLine::Given& entry) { return entry.option == &option; });
@@ -175,6 +206,8 @@ class Reader {
   const std::vector<std::string> words_;
   std::vector<std::string> unread_;  ///< the next one is the last
   CommandLine& line_;
+  std::optional<std::size_t> rejected_;  ///< the last word that may have been meant as a value
+  bool asks_to_be_told_ = false;
 };
 
 /// Finds out in which form an error is to be told (--json, --export, --status-fd), from words that
@@ -197,7 +230,7 @@ std::string names_of_commands() {
 [[noreturn]] void refuse_command(const std::string& word) {
   std::vector<std::string_view> names;
   for (const CommandSpec& command : command_table()) names.push_back(command.name);
-  refuse(fmt::format("there is no command {}{}; the commands are {}", shown(word),
+  refuse(fmt::format("there is no command {}{}; the commands are {}", shell_word(shown_word(word)),
                      did_you_mean(word, names), names_of_commands()));
 }
 
@@ -221,10 +254,10 @@ std::string commands_with(std::string_view spelling) {
   const std::string others = commands_with(name);
   if (command == nullptr) {
     refuse(others.empty() ? "unknown option " + shown(name)
-                          : fmt::format("{} stands behind the command: {}", name, others));
+                          : fmt::format("{} belongs after the command: {}", name, others));
   }
   if (!others.empty()) {
-    refuse(fmt::format("{} is no option of {}, but of {}", name, command->name, others));
+    refuse(fmt::format("{} is not an option of {}, but of {}", name, command->name, others));
   }
   std::vector<std::string_view> names;
   for (const OptionRow* option : option::all_options) {
@@ -233,18 +266,17 @@ std::string commands_with(std::string_view spelling) {
       if (spelling.starts_with("--")) names.push_back(spelling);
     }
   }
-  refuse(fmt::format("unknown option {}{}; `redlock-cli {} --help` lists them", shown(name),
-                     did_you_mean(name, names), command->name));
+  const std::string hint = did_you_mean(name, names);
+  refuse(fmt::format("unknown option {}{} `redlock-cli {} --help`", shown(name),
+                     hint.empty() ? "; see" : hint + " See", command->name));
 }
 
-/// `-s` means a shared lock to flock(1) users; with a URL behind it, the server was meant.
-void hint_at_server_option(const CommandLine& line, const std::string& word) {
-  const bool may_be_url = line.find(option::shared) != nullptr &&
-                          (word.starts_with("unix:") || word.starts_with("local:"));
-  if (!may_be_url && word.find("://") == std::string::npos) return;
+/// Refuses a server where a plain word belongs.
+void refuse_server(const CommandLine& line, const std::string& word) {
+  const bool is_url = word.find("://") != std::string::npos;
+  if (!is_url && (line.find(option::shared) == nullptr || !is_server(word))) return;
   const bool takes_keys = line.command->operands == Operands::keys;
-  refuse(fmt::format("a server is named with a capital -S: -S {}{}", shown(word),
-                     takes_keys ? "; a key like this is named with -k" : ""));
+  hint_at_server_option(word, takes_keys ? "; a key like this is named with -k" : "");
 }
 
 /// Splits what CLI11 left over into unknown options, which end the command, and words.
@@ -259,9 +291,14 @@ std::vector<std::string> words_among(const std::vector<std::string>& rest, Comma
     if (looks_like_option(*word)) {
       // Whether the next word is its value, or begins a command, nobody knows.
       read_for_error({word + 1, rest.end()}, line.command->bit, line);
+      if (word->starts_with("-s")) {
+        const bool is_alone = *word == "-s" && word + 1 != rest.end();
+        const std::string behind = is_alone ? word[1] : word->substr(2);
+        if (is_server(behind)) hint_at_server_option(behind);
+      }
       refuse_option(*word, line.command);
     }
-    if (words.empty()) hint_at_server_option(line, *word);
+    if (words.empty()) refuse_server(line, *word);
     words.push_back(*word);
     if (line.command->operands != Operands::command) continue;
     words.insert(words.end(), word + 1, rest.end());
@@ -274,6 +311,7 @@ std::vector<std::string> words_among(const std::vector<std::string>& rest, Comma
 void explain(const std::vector<std::string>& words, CommandLine& line) {
   line.command = words.empty() ? nullptr : find_command(words.front());
   if (!words.empty() && line.command == nullptr) refuse_command(words.front());
+  if (words.size() > 1) refuse("unexpected argument " + shell_word(shown_word(words[1])));
   line.given.push_back({&option::help, {"true"}});
 }
 
@@ -299,8 +337,8 @@ void take_words(std::vector<std::string> words, CommandLine& line) {
   }
   if (line.has_dashes) refuse(fmt::format("{} takes no command behind --", line.command->name));
   if (words.empty()) return;
-  refuse(fmt::format("{} takes options alone, and {} is none", line.command->name,
-                     shell_word(shown(words.front()))));
+  refuse(fmt::format("unexpected argument {}: {} takes options alone",
+                     shell_word(shown_word(words.front())), line.command->name));
 }
 
 }  // namespace
@@ -313,9 +351,11 @@ const std::vector<std::string>* CommandLine::find(const OptionRow& option) const
 }
 
 void read_command_line(const std::vector<std::string>& arguments, CommandLine& line) {
-  std::vector<std::string> rest =
-      Reader(arguments, without_command, Reader::Until::first_word, line).read();
-  if (line.find(option::help) != nullptr || line.find(option::version) != nullptr) return;
+  Reader before_name(arguments, without_command, Reader::Until::first_word, line);
+  std::vector<std::string> rest = before_name.read();
+  const bool is_told = line.find(option::help) != nullptr || line.find(option::version) != nullptr;
+  const bool is_known = rest.empty() || !looks_like_option(rest.front());
+  if (before_name.asks_to_be_told() || (is_told && is_known)) return;
   if (rest.empty() || rest.front() == "--") refuse("name a command: " + names_of_commands());
 
   line.name = rest.front();
@@ -329,10 +369,13 @@ void read_command_line(const std::vector<std::string>& arguments, CommandLine& l
   rest.erase(rest.begin());
   const bool takes_command = line.command->operands == Operands::command;
   const auto until = takes_command ? Reader::Until::first_word : Reader::Until::end;
-  rest = Reader(std::move(rest), line.command->bit, until, line).read();
-  if (line.find(option::help) != nullptr) return;
+  Reader behind_name(std::move(rest), line.command->bit, until, line);
+  rest = behind_name.read();
+  if (behind_name.asks_to_be_told()) return;
   const bool is_version = line.command->bit == for_version;
-  take_words(words_among(rest, line), line);
+  std::vector<std::string> words = words_among(rest, line);
+  if (line.find(option::help) != nullptr) return;
+  take_words(std::move(words), line);
   if (is_version) line.given.push_back({&option::version, {"true"}});
 }
 

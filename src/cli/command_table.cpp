@@ -12,7 +12,7 @@ constexpr std::array commands{
         "run a command while holding a lock",
         R"(Takes the lock, runs CMD, renews the lock while CMD runs, releases it when CMD ends
 and exits as CMD did. If the lock is lost, or comes so near to its end that it might be, CMD and
-everything it started is stopped (TERM, then KILL) and the exit code is 79.
+everything it started are stopped (TERM, then KILL) and the exit code is 79.
 
 CMD finds REDLOCK_KEY, REDLOCK_TOKEN, REDLOCK_FENCE and REDLOCK_LEASE in its environment (and
 REDLOCK_SLOT with --slots). Its arguments, stdin and inherited descriptors are not touched; there
@@ -74,9 +74,9 @@ server says. Without KEY: every lock that this tool made at these servers.
         for_doctor, "doctor", Operands::keys, "[KEY] [OPTIONS]",
         "check whether the servers are fit to hold locks",
         R"(Asks each server how it is set up, and takes, extends, heals and releases a lock of its
-own there. Says what is amiss, and what is not known for want of rights. Exits with 0 if the set of
-servers is fit, with 1 if there are warnings, with 69 if no quorum of them can vote. Leaves no key
-behind. KEY is for a user who may lock nothing else.
+own there. Says what is amiss, and what is not known for lack of permissions. Exits with 0 if the
+set of servers is fit, with 1 if there are warnings, with 69 if no quorum of them can vote. Leaves
+no key behind. KEY is for a user who may lock nothing else.
 
   redlock-cli doctor
   redlock-cli doctor job:probe

@@ -1,8 +1,10 @@
 #include "cli/config_file.hpp"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
+#include <unistd.h>
 
 // The parser is compiled here alone: a shared library would be loaded at every start.
 #define TOML_HEADER_ONLY 1
@@ -11,15 +13,15 @@
 #include <toml++/toml.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstring>
-#include <fstream>
-#include <iterator>
 
 #include "run/command_error.hpp"
 #include "cli/options.hpp"
 #include "cli/spelling.hpp"
 #include "support/text.hpp"
+#include "support/unique_fd.hpp"
 
 namespace redlock::cli {
 namespace {
@@ -35,10 +37,71 @@ constexpr std::string_view expected = "lines such as: server = \"redis://host:63
   refuse(path, fmt::format("line {}, column {}: {}", at.line, at.column, why));
 }
 
+constexpr std::string_view byte_order_mark = "\xef\xbb\xbf";
+
+/// More than any settings need.
+constexpr std::size_t max_bytes = std::size_t{1024} * 1024;
+
+/// Counts what it reads: a file of /proc says that it has no bytes.
 std::string read_text(const std::string& path) {
-  std::ifstream stream(path);
-  if (!stream) refuse(path, std::strerror(errno));
-  return {std::istreambuf_iterator<char>(stream), std::istreambuf_iterator<char>()};
+  const UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!fd) refuse(path, std::strerror(errno));
+  std::string text;
+  std::array<char, 4096> part{};
+  for (;;) {
+    const ssize_t length = ::read(fd.get(), part.data(), part.size());
+    if (length < 0 && errno == EINTR) continue;
+    if (length < 0) refuse(path, std::strerror(errno));
+    if (length == 0) return text;
+    text.append(part.data(), static_cast<std::size_t>(length));
+    if (text.size() > max_bytes) refuse(path, fmt::format("is longer than {} bytes", max_bytes));
+  }
+}
+
+/// Numbers have dots, settings have none.
+constexpr std::size_t max_dots = 256;
+
+/// Behind the text within quotes that begins at `begin`.
+std::size_t end_of_quoted(std::string_view text, std::size_t begin) {
+  const char quote = text[begin];
+  const std::string three(3, quote);
+  const bool has_lines = text.substr(begin).starts_with(three);
+  std::size_t at = begin + (has_lines ? 3 : 1);
+  while (at < text.size()) {
+    if (quote == '"' && text[at] == '\\') {
+      at += 2;
+    } else if (!has_lines && (text[at] == quote || text[at] == '\n')) {
+      return at + 1;
+    } else if (has_lines && text.substr(at).starts_with(three)) {
+      at += 3;
+      while (at < text.size() && text[at] == quote) ++at;  // up to two belong to the text
+      return at;
+    } else {
+      ++at;
+    }
+  }
+  return text.size();
+}
+
+/// The library makes a table of each part of a dotted name, one within the other, and takes them
+/// down by recursion: 20,000 of them are too many for the stack. So the dots outside of quotes and
+/// comments are counted before. What is not TOML may be counted wrong from there on, but nothing
+/// behind it is ever built.
+void refuse_many_dots(const std::string& path, std::string_view text) {
+  std::size_t dots = 0;
+  for (std::size_t at = 0; at < text.size();) {
+    const char c = text[at];
+    if (c == '"' || c == '\'') {
+      at = end_of_quoted(text, at);
+    } else if (c == '#') {
+      at = std::min(text.find('\n', at), text.size());
+    } else {
+      if (c == '.' && ++dots > max_dots) {
+        refuse(path, fmt::format("sections are not known here, only {}", expected));
+      }
+      ++at;
+    }
+  }
 }
 
 toml::table parse(const std::string& path, const std::string& text) {
@@ -49,32 +112,60 @@ toml::table parse(const std::string& path, const std::string& text) {
   const toml::parse_error& error = result.error();
   const bool twice = error.description().find("cannot redefine") != std::string_view::npos;
   refuse(path, error.source().begin,
-         twice ? "this name was set before" : fmt::format("not TOML; expected are {}", expected));
+         twice ? "this name was set before"
+               : fmt::format("not TOML; expected are {}; text stands in quotes", expected));
 }
 
-/// A value as the command line would have it; nothing for a date, a table and the like.
-std::optional<std::string> text_of(const toml::node& node) {
-  if (const auto* text = node.as_string()) return text->get();
-  if (const auto* number = node.as_integer()) return fmt::format("{}", number->get());
-  if (const auto* number = node.as_floating_point()) return fmt::format("{}", number->get());
-  if (const auto* flag = node.as_boolean()) return flag->get() ? "true" : "false";
-  return std::nullopt;
-}
-
-std::vector<std::string> values_of(const std::string& path, const toml::node& node) {
-  std::vector<std::string> values;
-  const auto add = [&](const toml::node& element) {
-    auto text = text_of(element);
-    if (!text) {
-      refuse(path, element.source().begin,
-             "a value is a string, a number, true, false or a list of these");
+/// What stands at a place of one line.
+std::string_view text_at(std::string_view text, const toml::source_region& region) {
+  for (toml::source_index line = 1; line < region.begin.line; ++line) {
+    text.remove_prefix(text.find('\n') + 1);
+  }
+  const auto drop_characters = [&text](toml::source_index count) {
+    for (; count > 0; --count) {
+      do {
+        text.remove_prefix(1);
+      } while (!text.empty() && (static_cast<unsigned char>(text.front()) & 0xc0U) == 0x80U);
     }
-    values.push_back(std::move(*text));
   };
+  drop_characters(region.begin.column - 1);
+  // What begins here is a number or the like, in which each character is a byte.
+  return text.substr(0, region.end.column - region.begin.column);
+}
+
+/// Durations have a point, and no number has more: `1e3`, `0x1E` and `+30` would be other numbers
+/// here than on the command line.
+bool is_plain_number(std::string_view text) {
+  return text.find_first_not_of("0123456789.") == std::string_view::npos &&
+         std::count(text.begin(), text.end(), '.') <= 1;
+}
+
+/// A value as the command line would have it; refuses a date, a table and the like. A number is
+/// taken as it stands in the file, so that 1.10 does not become 1.1.
+std::string text_of(const std::string& path, std::string_view text, const toml::node& node) {
+  const toml::source_position at = node.source().begin;
+  if (const auto* quoted = node.as_string()) {
+    if (quoted->get().find('\0') != std::string::npos) refuse(path, at, "a value holds no NUL");
+    return quoted->get();
+  }
+  if (const auto* flag = node.as_boolean()) return flag->get() ? "true" : "false";
+  if (!node.is_number()) {
+    refuse(path, at, "a value is a string, a number, true, false or a list of these");
+  }
+  const std::string_view number = text_at(text, node.source());
+  if (!is_plain_number(number)) {
+    refuse(path, at, "a number is digits with at most one dot; text stands in quotes");
+  }
+  return std::string(number);
+}
+
+std::vector<std::string> values_of(const std::string& path, std::string_view text,
+                                   const toml::node& node) {
+  std::vector<std::string> values;
   if (const toml::array* list = node.as_array()) {
-    for (const toml::node& element : *list) add(element);
+    for (const toml::node& element : *list) values.push_back(text_of(path, text, element));
   } else {
-    add(node);
+    values.push_back(text_of(path, text, node));
   }
   return values;
 }
@@ -117,11 +208,14 @@ std::optional<ConfigFile> read_config_file(const std::string& path) {
   const bool is_null = S_ISCHR(info.st_mode) && info.st_rdev == makedev(1, 3);
   if (!S_ISREG(info.st_mode) && !is_null) refuse(path, "is not a regular file");
 
-  const toml::table table = parse(path, read_text(path));
+  std::string text = read_text(path);
+  if (text.starts_with(byte_order_mark)) text.erase(0, byte_order_mark.size());
+  refuse_many_dots(path, text);
+  const toml::table table = parse(path, text);
   ConfigFile file{path, {}};
   for (const auto& [key, node] : table) {
     const OptionRow& option = setting_of(path, key, node);
-    file.values.emplace(&option, values_of(path, node));
+    file.values.emplace(&option, values_of(path, text, node));
   }
   return file;
 }

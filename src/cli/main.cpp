@@ -23,6 +23,7 @@
 #include "cli/options.hpp"
 #include "output/json.hpp"
 #include "output/outcome.hpp"
+#include "cli/redact.hpp"
 #include "cli/run_options.hpp"
 #include "support/text.hpp"
 
@@ -75,7 +76,10 @@ std::optional<int> status_fd_of(const CommandLine& line) {
 /// wrong. The settings may be what could not be read, so the command line alone counts.
 void tell_readers(const CommandLine& line, ExitCode code, std::string_view text) {
   const bool is_run = line.command != nullptr && line.command->bit == for_run;
-  output::Outcome outcome = output::outcome_of(line.name, {}, output::result_of(code), std::string(text));
+  const std::string name =
+      line.command != nullptr ? std::string(line.command->name) : shown_word(line.name);
+  output::Outcome outcome =
+      output::outcome_of(name, {}, output::result_of(code), std::string(text));
   outcome.exit_code = to_int(code);
   if (line.find(option::json) != nullptr) {
     const int fd = is_run ? STDERR_FILENO : STDOUT_FILENO;

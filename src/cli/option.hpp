@@ -139,7 +139,7 @@ struct TextType {
                                             const std::string& shown) const;
 };
 
-/// Texts that the command looks into.
+/// Texts, as many as one likes. Any text is one: what it means, whoever uses the option finds out.
 struct ListType {
   using Value = std::vector<std::string>;
   static constexpr OptionKind kind = OptionKind::list;

@@ -95,7 +95,7 @@ inline constexpr Option<NumberType> slots{
 
 inline constexpr DefaultOption<DurationType> min_hold{
     {"--min-hold", for_run, OptionSource::anywhere, Section::lock,
-     "Keep others out at least so long, even if CMD ends sooner; run exits at once (cron: longer "
+     "Keep others out at least this long, even if CMD ends sooner; run exits at once (cron: longer "
      "than the hosts' clocks differ, shorter than the time between two jobs)"},
     {Duration::zero(), Ttl::max},
     Duration::zero()};
@@ -108,7 +108,7 @@ inline constexpr DefaultOption<DurationType> unavailable_wait{
 
 inline constexpr DefaultOption<DurationType> retry_delay{
     {"--retry-delay", takes_lock, OptionSource::anywhere, Section::lock,
-     "While a foreign client, which notifies nobody, holds the lock: poll about so often"},
+     "How often to poll while a foreign client, which notifies nobody, holds the lock"},
     {Milliseconds(1)},
     Milliseconds(100)};
 
@@ -265,7 +265,7 @@ inline constexpr Flag json{
 
 inline constexpr Flag quiet{
     {"-q,--quiet", asks_servers, OptionSource::anywhere, Section::output,
-     "Only messages about errors; that another process holds the lock is none"},
+     "Only messages about errors; a lock held by another process is not an error"},
     {},
     false};
 

@@ -46,7 +46,7 @@ std::vector<std::string> read_words(const Settings& settings) {
     throw CommandError(ExitCode::usage, "-c TEXT and -- CMD: choose one of them");
   }
   if (!line.words.empty()) {
-    const std::string word = shell_word(escape_for_terminal(shown_word(line.words.front())));
+    const std::string word = shell_word(shown_word(line.words.front()));
     throw CommandError(ExitCode::usage,
                        fmt::format("-c takes one word, the whole text for the shell, and {} is one "
                                    "too many: put all of it in quotes",

@@ -30,6 +30,14 @@ std::size_t distance(std::string_view a, std::string_view b) {
 }  // namespace
 
 std::string did_you_mean(std::string_view word, std::span<const std::string_view> names) {
+  // The beginning of a single name, whatever its length, is most likely that name.
+  const auto begins_with_word = [&](std::string_view name) {
+    return !word.empty() && name.starts_with(word);
+  };
+  const auto begun = std::find_if(names.begin(), names.end(), begins_with_word);
+  if (begun != names.end() && std::none_of(begun + 1, names.end(), begins_with_word)) {
+    return fmt::format("; did you mean '{}'?", *begun);
+  }
   std::string_view nearest;
   std::size_t least = max_distance + 1;
   for (const std::string_view name : names) {

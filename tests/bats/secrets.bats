@@ -230,6 +230,13 @@ in_argv_of() { tr '\0' ' ' <"/proc/$1/cmdline"; }
   quiet 64 redlock-cli run -k demo --servr "$url" -- true
   quiet 64 redlock-cli status "$url"
   quiet 64 redlock-cli "$url"
+  local words
+  for words in "$url" "--server=$url status" "-S$url status"; do
+    # shellcheck disable=SC2086  # words
+    quiet 64 redlock-cli $words --json
+    keeps_secrets "$output" "stdout of $words --json"
+    assert_regex "$output" '"result":"usage"'
+  done
   quiet 64 redlock-cli REDIS:/s3cr3t
   quiet 64 redlock-cli valkey:/s3cr3t
   quiet 64 redlock-cli acquire -S redis://h -k demo -t "$url"

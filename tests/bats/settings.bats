@@ -356,6 +356,58 @@ server = \"redis://host:6379\"; did you mean 'server'?" redlock-cli run -k demo 
   done
 }
 
+@test "a number is taken as it stands in the file, and is digits with at most one dot" {
+  local line
+  user_file 'note = 1.10' 'wait = 10.0' 'ttl = 40' 'conflict-exit-code = 7 # 8'
+  run -0 redlock-cli doctor --settings
+  assert_line "note = 1.10 ($USER_FILE: note)"
+  assert_line "wait = 10.0 ($USER_FILE: wait)"
+  assert_line "conflict-exit-code = 7 ($USER_FILE: conflict-exit-code)"
+  printf '\xef\xbb\xbfgrace = 1.50\nnote = 2.20\r\n' >"$USER_FILE"
+  run -0 redlock-cli doctor --settings
+  assert_line "grace = 1.50 ($USER_FILE: grace)"
+  assert_line "note = 2.20 ($USER_FILE: note)"
+  for line in 'ttl = 1e3' 'ttl = +30' 'ttl = 0x1E' 'ttl = 1_000' 'ttl = inf' 'ttl = -1' 'ttl = 0o7'; do
+    user_file '' "$line"
+    assert_refused 78 "$USER_FILE: line 2, column 7: a number is digits" redlock-cli status
+  done
+  user_file 'server = ["ü", 3, 1e3]'
+  assert_refused 78 "$USER_FILE: line 1, column 19: a number is digits" redlock-cli status
+  user_file 'slots = 3.0'
+  assert_refused 78 "$USER_FILE: slots: must be a whole number" redlock-cli run -k demo true
+}
+
+@test "a value without quotes, or with a NUL, is refused: 78" {
+  user_file 'ttl = 30s'
+  assert_refused 78 "; text stands in quotes" redlock-cli status
+  user_file 'note = "a\u0000b"'
+  assert_refused 78 "$USER_FILE: line 1, column 8: a value holds no NUL" redlock-cli status
+}
+
+@test "a name of very many parts is refused as a section is: 78" {
+  local dots open="sections are not known here"
+  dots=$(printf 'a.%.0s' {1..20000})a
+  for line in "$dots = 1" "[$dots]" "[[$dots]]" "note = { $dots = 1 }" "# \"
+$dots = 1" "note = '''a''''
+$dots = 1" "note = \"a\\\"b\" # '
+$dots = 1"; do
+    user_file "$line"
+    assert_refused 78 "$USER_FILE: $open" redlock-cli status
+  done
+  # In quotes and comments they stand for nothing.
+  user_file "# ${dots//a/.}" "note = '${dots:0:500}'" "grace = 1.5 # ${dots:0:500}"
+  run -0 redlock-cli status
+}
+
+@test "a file that is too long, or fails while it is read, is refused with its path: 78" {
+  local path=$BATS_TEST_TMPDIR/long
+  head -c 1048576 /dev/zero | tr '\0' '#' >"$path"
+  run -0 redlock-cli status --config "$path"
+  echo >>"$path"
+  assert_refused 78 "$path: is longer than 1048576 bytes" redlock-cli status --config "$path"
+  assert_refused 78 "/proc/self/mem: Input/output error" redlock-cli status --config /proc/self/mem
+}
+
 # Who may name a configuration file for a program that has other rights must not learn what is in
 # it.
 @test "what a file says is not repeated, whatever it is" {

@@ -32,7 +32,7 @@ setup() { setup_one_server; }
 
 @test "help is had whatever else is wrong, and without a look at the settings" {
   export REDLOCK_CONFIG=/no/such/file
-  run -0 redlock-cli run --bogus --ttl 5x -k --help
+  run -0 redlock-cli run --bogus --ttl 5x --help
   assert_line "Usage: redlock-cli run -k KEY [OPTIONS] [--] CMD [ARG...]"
   run -0 redlock-cli help run
   run -0 redlock-cli version
@@ -40,6 +40,24 @@ setup() { setup_one_server; }
   unset REDLOCK_CONFIG
   run -0 redlock-cli run -k demo sh -c 'printf "<%s>" "$@"' - --help
   assert_output "<--help>"
+}
+
+@test "a value that is refused, or a letter of a cluster, is no wish for help: 64" {
+  local why="needs a value, and" ran=$BATS_TEST_TMPDIR/ran
+  assert_refused 64 "--key $why -hotfix looks like an option" redlock-cli run -S local: -k -hotfix -- touch "$ran"
+  assert_refused 64 "--key $why -h looks like an option" redlock-cli status -k -h --exit-code
+  run -64 --separate-stderr redlock-cli acquire --ttl 5s --export -k --help
+  assert_output "unset REDLOCK_KEY REDLOCK_TOKEN REDLOCK_FENCE REDLOCK_LEASE; (exit 64)"
+  assert_regex "$stderr" "--key $why --help looks like an option"
+  assert_refused 64 "--wait $why -h looks like an option" redlock-cli run -k demo -w -h -- touch "$ran"
+  assert_refused 64 "--command $why -hello looks like an option" redlock-cli run -k demo -c '-hello'
+  assert_refused 64 "unknown option" redlock-cli -hello run
+  assert_refused 64 "unknown option" redlock-cli -Vz
+  assert_refused 64 "unknown option -Z" redlock-cli run -hZ
+  assert_refused 64 "--note $why" redlock-cli run -nh --note -n
+  assert [ ! -e "$ran" ]
+  # A cluster in which all is known asks as well as a word of its own.
+  assert_equal "$(redlock-cli run -nh)" "$(redlock-cli run --help)"
 }
 
 @test "help shows the options in groups, with choices and defaults" {
@@ -82,15 +100,23 @@ setup() { setup_one_server; }
   assert_refused 64 "there is no command statsu; did you mean 'status'?" redlock-cli statsu
   assert_refused 64 "there is no command relase; did you mean 'release'?" redlock-cli help relase
   assert_refused 64 "unknown option --wiat; did you mean '--wait'?" redlock-cli run -k demo --wiat 5s true
-  assert_refused 64 "unknown option --nonblok; did you mean '--nonblock'?" redlock-cli run -k demo --nonblok=x true
-  assert_refused 64 "unknown option -Z; \`redlock-cli run --help\` lists them" redlock-cli run -k demo -nZ true
+  assert_refused 64 "unknown option --nonblok; did you mean '--nonblock'? See \`redlock-cli run --help\`" redlock-cli run -k demo --nonblok=x true
+  assert_refused 64 "unknown option -Z; see \`redlock-cli run --help\`" redlock-cli run -k demo -nZ true
   assert_refused 64 "unknown option --versoin" redlock-cli --versoin
+  assert_refused 64 "unknown option --exit; did you mean '--exit-code'?" redlock-cli status --exit
+  assert_refused 64 "there is no command ''; the commands are run" redlock-cli ''
+  assert_refused 64 "there is no command 'a b'; the commands are run" redlock-cli 'a b'
 }
 
 @test "an option of another command, or before the command, is told where it belongs" {
-  assert_refused 64 "--export is no option of run, but of acquire" redlock-cli run -k demo --export true
-  assert_refused 64 "-k stands behind the command: run, acquire" redlock-cli -k demo run true
+  assert_refused 64 "--export is not an option of run, but of acquire" redlock-cli run -k demo --export true
+  assert_refused 64 "-k belongs after the command: run, acquire" redlock-cli -k demo run true
   assert_refused 64 "name a command: run, acquire" redlock-cli --
+}
+
+@test "a word too many is told: 64" {
+  assert_refused 64 "unexpected argument bogus: acquire takes options alone" redlock-cli acquire -k demo -t 5s bogus
+  assert_refused 64 "unexpected argument bogus" redlock-cli help run bogus
 }
 
 @test "an unknown word is answered in the form that was asked for, wherever that stands" {
@@ -137,8 +163,25 @@ setup() { setup_one_server; }
   assert_refused 64 "-S redis://h:1; a key like this is named with -k" redlock-cli status redis://h:1
   assert_refused 64 "-S redis://h:1" redlock-cli run -k demo redis://h:1
   assert_refused 64 "-S local:" redlock-cli run -s local: -k demo true
+  local command
+  for command in run acquire extend release status doctor; do
+    assert_refused 64 "capital -S: -S redis://h" redlock-cli "$command" -s redis://h
+    assert_refused 64 "capital -S: -S redis://h" redlock-cli "$command" -vsredis://h
+    assert_refused 64 "capital -S: -S cluster://h" redlock-cli "$command" -scluster://h
+    assert_refused 64 "capital -S: -S local:" redlock-cli "$command" -q -slocal:
+  done
+  run -0 redlock-cli run -s -k demo printf %s -sredis://h
+  assert_output -- -sredis://h
   run -0 redlock-cli status -k redis://h:1
   assert_output --partial "redis://h:1: free"
+}
+
+@test "a word of ours is shown escaped once, and as it is to be typed again" {
+  assert_refused 64 "unknown signal '\x1b[1m'" redlock-cli run -k demo --stop-signal=$'\e[1m' true
+  assert_refused 64 "'5\\\\x' has an unknown unit" redlock-cli run -k demo -w '5\x' true
+  assert_refused 64 "write --key='-a\b'" redlock-cli run -k '-a\b' true
+  assert_refused 64 " 'a\b'" redlock-cli acquire 'a\b'
+  assert_refused 64 " 'a\b' is" redlock-cli run -k demo -c true 'a\b'
 }
 
 @test "an empty plain word is an empty key" {

@@ -16,6 +16,12 @@ TEST(Spelling, NamesTheNearest) {
   EXPECT_EQ(did_you_mean("server_timeou", names), "; did you mean 'server-timeout'?");
 }
 
+TEST(Spelling, NamesWhatAWordBeginsAlone) {
+  EXPECT_EQ(did_you_mean("serv", names), "; did you mean 'server-timeout'?");
+  EXPECT_EQ(did_you_mean("st", names), "; did you mean 'status'?");
+  EXPECT_EQ(did_you_mean("r", names), "");
+}
+
 TEST(Spelling, NamesNothingThatIsFar) {
   EXPECT_EQ(did_you_mean("", names), "");
   EXPECT_EQ(did_you_mean("rnu", names), "");
