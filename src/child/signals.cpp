@@ -61,13 +61,6 @@ bool stops(int signal) noexcept {
   return signal == SIGSTOP || signal == SIGTSTP || signal == SIGTTIN || signal == SIGTTOU;
 }
 
-sigset_t stop_signals() noexcept {
-  sigset_t stops;
-  sigemptyset(&stops);
-  for (const int signal : {SIGTSTP, SIGTTIN, SIGTTOU}) sigaddset(&stops, signal);
-  return stops;
-}
-
 std::optional<int> parse_number(std::string_view text) {
   int number = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
@@ -165,34 +158,6 @@ std::optional<ReceivedSignal> SignalGate::read() {
   if (got != static_cast<ssize_t>(sizeof info)) return std::nullopt;
   const bool from_kernel = info.ssi_code == SI_KERNEL;
   return ReceivedSignal{static_cast<int>(info.ssi_signo), from_kernel, from_kernel ? 0 : static_cast<pid_t>(info.ssi_pid)};
-}
-
-void StopGate::close() noexcept {
-  if (closed_) return;
-  const sigset_t stops = stop_signals();
-  ::pthread_sigmask(SIG_BLOCK, &stops, &before_);
-  closed_ = true;
-}
-
-void StopGate::open() noexcept {
-  if (!closed_) return;
-  ::pthread_sigmask(SIG_SETMASK, &before_, nullptr);
-  closed_ = false;
-}
-
-void StopGate::discard() noexcept {
-  const sigset_t stops = stop_signals();
-  const timespec at_once{};
-  while (closed_ && ::sigtimedwait(&stops, nullptr, &at_once) > 0) {
-  }
-}
-
-void StopGate::stop(int signal, const std::atomic<pid_t>& still) noexcept {
-  close();
-  ::raise(signal == SIGSTOP ? SIGTSTP : signal);
-  if (still == 0) discard();
-  open();
-  close();
 }
 
 void ignore_all() noexcept {
