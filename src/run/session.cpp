@@ -5,20 +5,28 @@
 
 namespace redlock::run {
 
-Session::Session(const SessionOptions& options, const ServerOptions& servers, Duration server_timeout)
-    : console_(options.console), json_(options.json) {
+std::vector<ServerLink> links_to(const SessionOptions& options, const ServerOptions& servers) {
   LinkOptions link;
   link.login = servers.login;
   link.replicas = servers.replicas;
   link.identifies_itself = servers.servers.size() > 1 && options.identifies_servers;
-  link.needless_password = [console = console_, told = std::make_shared<bool>(false)](const std::string& server) {
+  link.needless_password = [console = options.console, told = std::make_shared<bool>(false)](const std::string& server) {
     if (std::exchange(*told, true)) return;
     console.notice(escape_for_terminal(server) + " has no password, so REDISCLI_AUTH is not used");
   };
-  std::vector<std::unique_ptr<LockServer>> made;
+  std::vector<ServerLink> links;
   for (const ServerSource& server : servers.servers) {
     link.tls = server.tls;
-    made.push_back(server.address->connect(io_->get_executor(), clock_, link));
+    links.push_back({server.address, link});
+  }
+  return links;
+}
+
+Session::Session(const SessionOptions& options, const ServerOptions& servers, Duration server_timeout)
+    : console_(options.console), json_(options.json) {
+  std::vector<std::unique_ptr<LockServer>> made;
+  for (const ServerLink& link : links_to(options, servers)) {
+    made.push_back(link.address->connect(io_->get_executor(), clock_, link.options));
   }
   electorate_ = std::make_unique<Electorate>(io_->get_executor(), clock_, random_bits, std::move(made),
                                              server_timeout, servers.restart_guard);

@@ -6,7 +6,6 @@
 #include <string>
 #include <vector>
 
-#include "core/fitness.hpp"
 #include "core/line.hpp"
 #include "core/mode.hpp"
 #include "core/names.hpp"
@@ -116,17 +115,6 @@ class LockServer {
   /// Every resource that has an owner record here: locked by this tool now or until a moment ago,
   /// and what could not be read. A fault when nothing can be told.
   virtual asio::awaitable<Result<LockList, Fault>> list(Instant deadline) = 0;
-
-  /// What it tells of itself, for `doctor`. A store that nobody administers has nothing to tell.
-  virtual asio::awaitable<Result<ServerReport, Fault>> examine(Instant /*deadline*/) { co_return ServerReport{}; }
-
-  /// The commands behind the port that we may not use, in lower case, found out on a key that nobody else uses.
-  virtual asio::awaitable<std::vector<std::string>> missing_rights(Resource /*unused_key*/, Instant /*deadline*/) {
-    co_return std::vector<std::string>();
-  }
-
-  /// Removes everything that lies here under the resource, even the fence counter: only for a key that nobody but us can have used.
-  virtual asio::awaitable<std::optional<Fault>> erase(Resource /*resource*/, Instant /*deadline*/) { co_return std::nullopt; }
 
   /// Takes back whatever an acquire or a heal with this token did or may still do here: a compare-and-delete on every connection that
   /// carried one, behind it. Returns at once.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "store/lock_probe.hpp"
 #include "support/text.hpp"
 
 namespace redlock {
@@ -20,6 +21,20 @@ std::string alternatives(const std::vector<std::string_view>& words) {
 }
 
 }  // namespace
+
+asio::awaitable<Diagnosis> ServerAddress::diagnose(asio::any_io_executor executor, const Clock& clock,
+                                                   LinkOptions options, DiagnosisRequest request) const {
+  const std::unique_ptr<LockServer> server = connect(executor, clock, options);
+  LockProbe probe(*server, clock, request);
+  co_await probe.run();
+  probe.undo();
+  co_await server->close(clock.now() + request.server_timeout);
+
+  Diagnosis diagnosis;
+  diagnosis.votes = !probe.failed();
+  diagnosis.findings.push_back(probe.finding());
+  co_return diagnosis;
+}
 
 std::optional<StoreRegistry::Match> StoreRegistry::find(std::string_view url) const {
   for (const Store* store : rows_) {

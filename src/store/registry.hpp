@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "store/diagnosis.hpp"
 #include "store/lock_server.hpp"
 #include "store/tls.hpp"
 #include "support/clock.hpp"
@@ -25,6 +26,7 @@ namespace redlock {
 //   words of the user     stores().read(url)      -> ServerAddress, or what is wrong with the URL
 //   TLS settings          Store::load_tls(...)    -> Tls, or which setting is wrong and why
 //   a command's session   ServerAddress::connect  -> LockServer, which asks nothing yet
+//   doctor                ServerAddress::diagnose -> Diagnosis
 //
 // To add a store: its folder, a row, the row's name in src/stores.cpp, the URL in the manual. Its
 // servers pass the contract tests in tests/unit/store/contract_test.cpp.
@@ -78,6 +80,12 @@ class ServerAddress {
   [[nodiscard]] virtual std::unique_ptr<LockServer> connect(asio::any_io_executor executor,
                                                             const Clock& clock,
                                                             const LinkOptions& options) const = 0;
+
+  /// What `doctor` is to know of the server, over connections of its own; nothing that was tried is left
+  /// there. As it stands here: whether it can be locked. `clock` and the address must outlive it.
+  [[nodiscard]] virtual asio::awaitable<Diagnosis> diagnose(asio::any_io_executor executor,
+                                                            const Clock& clock, LinkOptions options,
+                                                            DiagnosisRequest request) const;
 };
 
 /// A way in which URLs of a store begin. Capitals do not matter.

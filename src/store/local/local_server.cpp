@@ -198,12 +198,6 @@ void LocalServer::stop_listening() {
   if (ear_) std::exchange(ear_, nullptr)->end();
 }
 
-asio::awaitable<Result<ServerReport, Fault>> LocalServer::examine(Instant /*deadline*/) {
-  ServerReport report;
-  report.is_ours = true;
-  co_return report;
-}
-
 asio::awaitable<Result<LockList, Fault>> LocalServer::list(Instant deadline) {
   if (!boot_id_) co_return unexpected(no_boot_id());
   const auto directory = open_directory(place_);

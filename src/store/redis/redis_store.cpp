@@ -3,6 +3,7 @@
 #include <array>
 
 #include "store/redis/cluster.hpp"
+#include "store/redis/diagnosis.hpp"
 #include "store/redis/redis_server.hpp"
 #include "store/redis/tls_context.hpp"
 
@@ -46,15 +47,26 @@ class RedisAddress final : public ServerAddress {
 
   [[nodiscard]] std::unique_ptr<LockServer> connect(asio::any_io_executor executor, const Clock& clock,
                                                     const LinkOptions& options) const override {
+    return make_server(std::move(executor), clock, with_login(endpoint_, options.login), about(options));
+  }
+
+  [[nodiscard]] asio::awaitable<Diagnosis> diagnose(asio::any_io_executor executor, const Clock& clock,
+                                                    LinkOptions options,
+                                                    DiagnosisRequest request) const override {
+    return redis::diagnose(std::move(executor), clock, with_login(endpoint_, options.login), about(options),
+                           std::move(request));
+  }
+
+ private:
+  static RedisServerOptions about(const LinkOptions& options) {
     RedisServerOptions about;
     about.tls = std::static_pointer_cast<const TlsContext>(options.tls);
     about.replicas = options.replicas;
     about.introduces_itself = options.identifies_itself;
     about.needless_password = options.needless_password;
-    return make_server(std::move(executor), clock, with_login(endpoint_, options.login), about);
+    return about;
   }
 
- private:
   Endpoint endpoint_;
 };
 

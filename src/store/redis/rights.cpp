@@ -5,13 +5,13 @@
 namespace redlock::redis {
 namespace {
 
-/// In milliseconds; longer than the trials take.
-constexpr std::string_view trial_life = "5000";
+/// In milliseconds; longer than the probes take.
+constexpr std::string_view probe_life = "5000";
 
 }  // namespace
 
-std::vector<Command> right_trials(const std::string& unused_key) {
-  const std::string life(trial_life);
+std::vector<Command> right_probes(const std::string& unused_key) {
+  const std::string life(probe_life);
   return {
       {"set", unused_key, "x", "NX", "PX", life},
       {"get", unused_key},
