@@ -55,7 +55,7 @@ while IFS= read -r folder; do
   is_in "$folder" "$folders" || violation "src/$folder: an unknown folder; tests/layers.sh must have a rule for it"
 done < <(find . -mindepth 1 -type d -printf '%P\n')
 
-mapfile -t files < <(find . -type f ! -name CMakeLists.txt ! -name '*.lua' -printf '%P\n' | LC_ALL=C sort)
+mapfile -t files < <(find . -type f ! -name '*.txt' ! -name '*.lua' -printf '%P\n' | LC_ALL=C sort)
 ((${#files[@]})) || violation "no source files under src/: nothing was checked"
 
 declare -A layer_of=()

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/helper_keys.hpp"
+#include "core/protocol.hpp"
 #include "store/redis/error_reply.hpp"
 #include "store/redis/script_commands.hpp"
 #include "store/redis/server_info.hpp"
@@ -35,8 +36,8 @@ bool is_read_only_reply(const Reply& reply) {
 bool needs_replicas(const ScriptCall& call, const Reply& reply) {
   if (reply.type != Reply::Type::array || reply.elements.empty()) return false;
   const std::string& word = reply.elements[0].text;
-  return (call.script == &scripts::acquire && word == "granted") ||
-         (call.script == &scripts::extend && word == "extended");
+  return (call.script == &scripts::acquire && word == protocol::word::granted) ||
+         (call.script == &scripts::extend && word == protocol::word::extended);
 }
 
 bool is_page(const Reply& reply) {

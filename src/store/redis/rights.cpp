@@ -1,6 +1,7 @@
 #include "store/redis/rights.hpp"
 
 #include "core/helper_keys.hpp"
+#include "core/protocol.hpp"
 
 namespace redlock::redis {
 namespace {
@@ -31,7 +32,7 @@ std::vector<Command> right_probes(const std::string& unused_key) {
       {"zrange", unused_key, "0", "0"},
       {"zrangebyscore", unused_key, "0", "0"},
       {"zremrangebyscore", unused_key, "0", "0"},
-      {"publish", HelperKeys(*Resource::from(unused_key)).wake("doctor"), "look"},
+      {"publish", HelperKeys(*Resource::from(unused_key)).wake("doctor"), std::string(protocol::word::look)},
       {"time"},
       {"del", unused_key},
   };
