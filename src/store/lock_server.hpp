@@ -125,10 +125,12 @@ class LockServer {
   virtual void leave(const Resource& resource, const std::string& waiter) = 0;
 
   /// Has `heard` called, from the executor, for what a waiter of the resource is told; once this has returned without a fault nothing is
-  /// missed, until Call::deaf says so, or stop_listening(). One waiter at a time.
-  virtual asio::awaitable<std::optional<Fault>> listen(Resource resource, std::string waiter, std::function<void(Call)> heard,
-                                                       Instant deadline) = 0;
-  virtual void stop_listening() = 0;
+  /// missed, until Call::deaf says so, or stop_listening(). One waiter at a time. A store that cannot notify says so; its waiters poll.
+  virtual asio::awaitable<std::optional<Fault>> listen(Resource /*resource*/, std::string /*waiter*/,
+                                                       std::function<void(Call)> /*heard*/, Instant /*deadline*/) {
+    co_return Fault{FaultKind::misconfigured, "it cannot notify waiters"};
+  }
+  virtual void stop_listening() {}
 
   /// Sends what is still to be sent, ends the sending half and waits for the server to do the same, at most until `deadline`
   /// (an instant that has passed: send what the socket takes at once). Nothing may be asked afterwards.

@@ -45,7 +45,7 @@ std::optional<StoreRegistry::Match> StoreRegistry::find(std::string_view url) co
   return std::nullopt;
 }
 
-Result<std::unique_ptr<const ServerAddress>, std::string> StoreRegistry::read(std::string_view url) const {
+AddressResult StoreRegistry::read(std::string_view url) const {
   if (const auto match = find(url)) return match->store->read(url);
   std::vector<std::string_view> forms;
   for (const Store* store : rows_) {

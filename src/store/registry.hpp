@@ -88,6 +88,9 @@ class ServerAddress {
                                                             DiagnosisRequest request) const;
 };
 
+/// The error is one clause for the user that never repeats a password.
+using AddressResult = Result<std::unique_ptr<const ServerAddress>, std::string>;
+
 /// A way in which URLs of a store begin. Capitals do not matter.
 struct Scheme {
   std::string_view prefix;  ///< with its colon, and slashes where there must be some: `redis://`
@@ -107,9 +110,8 @@ struct Scheme {
 struct Store {
   std::span<const Scheme> schemes;
 
-  /// Reads a URL that begins with one of the schemes. The error is one clause for the user that never
-  /// repeats a password.
-  Result<std::unique_ptr<const ServerAddress>, std::string> (*read)(std::string_view url);
+  /// Reads a URL that begins with one of the schemes.
+  AddressResult (*read)(std::string_view url);
 
   /// Makes ready what connections with TLS share. Null in a store without a scheme that encrypts.
   Result<std::shared_ptr<const Tls>, TlsSettingError> (*load_tls)(const TlsSettings& settings) = nullptr;
@@ -133,9 +135,8 @@ class StoreRegistry {
 
   [[nodiscard]] std::span<const Store* const> rows() const noexcept { return rows_; }
 
-  /// Reads a URL. The error is one clause for the user, and never repeats a password; of an unknown
-  /// scheme it lists those that there are.
-  [[nodiscard]] Result<std::unique_ptr<const ServerAddress>, std::string> read(std::string_view url) const;
+  /// Reads a URL. The error of one with an unknown scheme lists those that there are.
+  [[nodiscard]] AddressResult read(std::string_view url) const;
 
   /// Whether it begins with a scheme, known or not, and so is one URL of a comma list.
   [[nodiscard]] bool begins_url(std::string_view text) const;

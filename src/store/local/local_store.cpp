@@ -26,7 +26,7 @@ class LocalAddress final : public ServerAddress {
   Place place_;
 };
 
-Result<std::unique_ptr<const ServerAddress>, std::string> read(std::string_view url) {
+AddressResult read(std::string_view url) {
   auto place = parse_place(url);
   if (!place) return unexpected(std::move(place.error()));
   return std::make_unique<const LocalAddress>(std::move(*place));

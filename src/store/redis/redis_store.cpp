@@ -70,7 +70,7 @@ class RedisAddress final : public ServerAddress {
   Endpoint endpoint_;
 };
 
-Result<std::unique_ptr<const ServerAddress>, std::string> read(std::string_view url) {
+AddressResult read(std::string_view url) {
   auto endpoint = parse_endpoint(url);
   if (!endpoint) return unexpected(std::move(endpoint.error()));
   return std::make_unique<const RedisAddress>(std::move(*endpoint));
