@@ -36,7 +36,8 @@ void judge_latency(Diagnosis& server, Duration server_timeout) {
   const bool slow = *server.latency > server_timeout / latency_part;
   server.findings.push_back({slow ? Level::warning : Level::good, "latency",
                              "it takes " + format_duration(*server.latency) +
-                                 " to answer; --server-timeout is " + format_duration(server_timeout)});
+                                 " to answer; --server-timeout is " +
+                                 format_duration(server_timeout)});
 }
 
 bool are_same(const std::string& one, const std::string& other) {
@@ -51,8 +52,8 @@ void judge_independence(SetDiagnosis& set, std::size_t index) {
     const std::string name = escape_for_terminal(set.names[first]);
     if (are_same(server.identity, other.identity)) {
       server.votes = false;
-      server.findings.push_back(
-          {Level::bad, "identity", "it is the same server as " + name + ", which has but one vote"});
+      server.findings.push_back({Level::bad, "identity",
+                                 "it is the same server as " + name + ", which has but one vote"});
       return;
     }
     if (are_same(server.lineage, other.lineage)) {
@@ -74,7 +75,8 @@ struct Progress {
 
 }  // namespace
 
-SetDiagnosis judge(std::vector<std::string> names, std::vector<Diagnosis> servers, Duration server_timeout) {
+SetDiagnosis judge(std::vector<std::string> names, std::vector<Diagnosis> servers,
+                   Duration server_timeout) {
   SetDiagnosis set{std::move(names), std::move(servers)};
   set.needed = quorum_of(set.servers.size());
   for (std::size_t i = 0; i < set.servers.size(); ++i) {
@@ -101,10 +103,12 @@ asio::awaitable<SetDiagnosis> diagnose(asio::any_io_executor executor, const Clo
   std::vector<std::string> names;
   for (std::size_t i = 0; i < servers.size(); ++i) {
     names.push_back(servers[i].address->name());
-    spawn(executor, [executor, &clock, progress, i, request, server = servers[i]]() -> asio::awaitable<void> {
-      progress->servers[i] = co_await server.address->diagnose(executor, clock, server.options, request);
-      if (--progress->open == 0) progress->bell->ring();
-    });
+    spawn(executor,
+          [executor, &clock, progress, i, request, server = servers[i]]() -> asio::awaitable<void> {
+            progress->servers[i] =
+                co_await server.address->diagnose(executor, clock, server.options, request);
+            if (--progress->open == 0) progress->bell->ring();
+          });
   }
   while (progress->open > 0) co_await progress->bell->wait_until(Instant::max());
 

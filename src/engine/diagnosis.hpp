@@ -30,9 +30,11 @@ struct SetDiagnosis {
   [[nodiscard]] bool has_quorum() const noexcept { return voting >= needed; }
 };
 
-/// Judges what the servers' own diagnoses do not: of those that are one server, or copy each other, the
-/// first alone keeps its vote; clocks that differ from ours, and slow answers, are warned of. Pure.
-SetDiagnosis judge(std::vector<std::string> names, std::vector<Diagnosis> servers, Duration server_timeout);
+/// Judges what the servers' own diagnoses do not: of those that are one server, or copy each other,
+/// the first alone keeps its vote; clocks that differ from ours, and slow answers, are warned of.
+/// Pure.
+SetDiagnosis judge(std::vector<std::string> names, std::vector<Diagnosis> servers,
+                   Duration server_timeout);
 
 /// Has all servers diagnosed, at the same time, and judges the set. `clock` must outlive it.
 asio::awaitable<SetDiagnosis> diagnose(asio::any_io_executor executor, const Clock& clock,

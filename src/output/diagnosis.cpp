@@ -18,13 +18,15 @@ using Row = std::vector<std::string>;
 
 double milliseconds(Duration span) {
   // Microseconds are more than anybody needs, and stay readable.
-  return static_cast<double>(std::chrono::duration_cast<std::chrono::microseconds>(span).count()) / 1000;
+  return static_cast<double>(std::chrono::duration_cast<std::chrono::microseconds>(span).count()) /
+         1000;
 }
 
 /// The names that the servers' elements have, each once, in their order.
 template <class Element>
-std::vector<std::string> names_in(const SetDiagnosis& set, std::vector<Element> Diagnosis::* elements,
-                                  std::string Element::* name) {
+std::vector<std::string> names_in(const SetDiagnosis& set,
+                                  std::vector<Element> Diagnosis::*elements,
+                                  std::string Element::*name) {
   std::vector<std::string> names;
   for (const Diagnosis& server : set.servers) {
     for (const Element& element : server.*elements) {
@@ -34,7 +36,8 @@ std::vector<std::string> names_in(const SetDiagnosis& set, std::vector<Element> 
   return names;
 }
 
-Row row_of(const std::string& name, const Diagnosis& server, const std::vector<std::string>& headings) {
+Row row_of(const std::string& name, const Diagnosis& server,
+           const std::vector<std::string>& headings) {
   Row row{escape_for_terminal(name), server.votes ? "yes" : "no",
           server.latency ? fmt::format("{:.1f}ms", milliseconds(*server.latency)) : "-"};
   for (const std::string& heading : headings) {
@@ -83,8 +86,8 @@ std::string_view result_of(const SetDiagnosis& set) {
 }
 
 std::string summary_of(const SetDiagnosis& set) {
-  const std::string votes =
-      fmt::format("{} of {} servers can vote now, {} must", set.voting, set.servers.size(), set.needed);
+  const std::string votes = fmt::format("{} of {} servers can vote now, {} must", set.voting,
+                                        set.servers.size(), set.needed);
   if (!set.has_quorum()) return "no quorum: " + votes;
   return fmt::format("{}: {}", set.worst == Level::good ? "fit" : "fit, with warnings", votes);
 }
@@ -100,7 +103,8 @@ Json milliseconds_json(const std::optional<Duration>& span) {
   return span ? Json(milliseconds(*span)) : Json(nullptr);
 }
 
-Json server_json(const std::string& name, const Diagnosis& server, const std::vector<std::string>& facts) {
+Json server_json(const std::string& name, const Diagnosis& server,
+                 const std::vector<std::string>& facts) {
   Json json;
   json["server"] = to_valid_utf8(name);
   json["votes"] = server.votes;
@@ -135,7 +139,8 @@ std::string diagnosis_text(const SetDiagnosis& set) {
     for (std::size_t i = 0; i < set.servers.size(); ++i) {
       for (const Finding& finding : set.servers[i].findings) {
         if (finding.level != level) continue;
-        text += fmt::format("{}: {}: {}\n", word_of(level), escape_for_terminal(set.names[i]), text_of(finding));
+        text += fmt::format("{}: {}: {}\n", word_of(level), escape_for_terminal(set.names[i]),
+                            text_of(finding));
       }
     }
   }

@@ -55,10 +55,17 @@ struct Diagnosis {
   std::vector<Fact> facts;
   std::vector<Cell> cells;
 
-  std::optional<Duration> latency;       ///< of a question and its answer
-  std::optional<Duration> clock_offset;  ///< its wall clock less ours; not surer than half the latency
-  std::string identity;  ///< of its process: two servers with the same are one; empty: not known
-  std::string lineage;   ///< of its data: two servers with the same copy each other; empty: not known
+  /// Of a question and its answer.
+  std::optional<Duration> latency;
+
+  /// Its wall clock less ours; not surer than half the latency.
+  std::optional<Duration> clock_offset;
+
+  /// Of its process: two servers with the same are one. Empty: not known.
+  std::string identity;
+
+  /// Of its data: two servers with the same copy each other. Empty: not known.
+  std::string lineage;
 };
 
 }  // namespace redlock

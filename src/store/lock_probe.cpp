@@ -8,8 +8,8 @@
 namespace redlock {
 namespace {
 
-/// Long enough for the probe on the slowest server that is worth having, and short enough when we are
-/// killed in between.
+/// Long enough for the probe on the slowest server that is worth having, and short enough when we
+/// are killed in between.
 constexpr std::chrono::seconds probe_ttl{30};
 
 constexpr std::string_view own_key_prefix = "redlock-cli-doctor:";
@@ -50,7 +50,8 @@ bool LockProbe::passed(const Vote& vote, const char* step) {
   const Fault* fault = std::get_if<Fault>(&vote);
   fail(step, fault != nullptr
                  ? *fault
-                 : Fault{FaultKind::garbage, "the answer is not what it should be; did somebody interfere?"});
+                 : Fault{FaultKind::garbage,
+                         "the answer is not what it should be; did somebody interfere?"});
   return false;
 }
 
@@ -109,7 +110,8 @@ Finding LockProbe::finding(const std::vector<std::string>& missing) const {
   if (!rights.empty()) {
     return {Level::warning, probe, "a lock can be held, but these rights are missing:" + rights};
   }
-  if (held_) return {Level::unknown, probe, "somebody holds the key; what a holder does was not tried"};
+  if (held_)
+    return {Level::unknown, probe, "somebody holds the key; what a holder does was not tried"};
   return {Level::good, probe, "a lock can be taken, extended, healed and released"};
 }
 

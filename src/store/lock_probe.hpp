@@ -20,8 +20,8 @@ class LockProbe {
   /// Probes with the request's key, or with one of its own. `server` and `clock` must outlive it.
   LockProbe(LockServer& server, const Clock& clock, const DiagnosisRequest& request);
 
-  /// Takes the lock, raises its fence, extends, inspects, releases, heals and releases it by hand, up
-  /// to the first step that fails. A key that somebody else holds is left alone.
+  /// Takes the lock, raises its fence, extends, inspects, releases, heals and releases it by hand,
+  /// up to the first step that fails. A key that somebody else holds is left alone.
   asio::awaitable<void> run();
 
   /// Notes another failed step, if there was none so far.

@@ -22,8 +22,9 @@ std::string alternatives(const std::vector<std::string_view>& words) {
 
 }  // namespace
 
-asio::awaitable<Diagnosis> ServerAddress::diagnose(asio::any_io_executor executor, const Clock& clock,
-                                                   LinkOptions options, DiagnosisRequest request) const {
+asio::awaitable<Diagnosis> ServerAddress::diagnose(asio::any_io_executor executor,
+                                                   const Clock& clock, LinkOptions options,
+                                                   DiagnosisRequest request) const {
   const std::unique_ptr<LockServer> server = connect(executor, clock, options);
   LockProbe probe(*server, clock, request);
   co_await probe.run();
@@ -39,7 +40,8 @@ asio::awaitable<Diagnosis> ServerAddress::diagnose(asio::any_io_executor executo
 std::optional<StoreRegistry::Match> StoreRegistry::find(std::string_view url) const {
   for (const Store* store : rows_) {
     for (const Scheme& scheme : store->schemes) {
-      if (lower_case(url.substr(0, scheme.prefix.size())) == scheme.prefix) return Match{store, &scheme};
+      if (lower_case(url.substr(0, scheme.prefix.size())) == scheme.prefix)
+        return Match{store, &scheme};
     }
   }
   return std::nullopt;
@@ -55,7 +57,8 @@ AddressResult StoreRegistry::read(std::string_view url) const {
   }
   // Not repeated: what stands before :// may be a login that belongs behind it.
   const bool has_scheme = url.find(separator) != std::string_view::npos;
-  const std::string what = has_scheme ? "it begins with no scheme that this version knows" : "it has no scheme";
+  const std::string what =
+      has_scheme ? "it begins with no scheme that this version knows" : "it has no scheme";
   return unexpected(what + "; use " + alternatives(forms));
 }
 
@@ -79,8 +82,9 @@ bool StoreRegistry::may_hold_login(std::string_view text) const {
     return false;
   };
   return std::ranges::any_of(rows_, [&](const Store* store) {
-    return store->has_logins &&
-           std::ranges::any_of(store->schemes, [&](const Scheme& scheme) { return is_in(scheme.word()); });
+    return store->has_logins && std::ranges::any_of(store->schemes, [&](const Scheme& scheme) {
+             return is_in(scheme.word());
+           });
   });
 }
 

@@ -36,8 +36,8 @@ struct DefaultLogin {
   std::optional<std::string> user;
   std::optional<std::string> password;
 
-  /// The password was not set for these servers, but for whatever server it may fit: one that has no
-  /// password is used without it.
+  /// The password was not set for these servers, but for whatever server it may fit: one that has
+  /// no password is used without it.
   bool password_is_general = false;
 };
 
@@ -45,7 +45,7 @@ struct DefaultLogin {
 struct LinkOptions {
   DefaultLogin login;
   std::shared_ptr<const Tls> tls;  ///< the store's own; where the server encrypts
-  unsigned replicas = 0;           ///< a grant or an extension counts only when so many replicas have it
+  unsigned replicas = 0;  ///< a grant or an extension counts only when so many replicas have it
   bool identifies_itself = false;  ///< ask who it is and for how long it is up (ServerFacts)
 
   /// Told the name of a server that has no password although there is a general one; may be null.
@@ -69,7 +69,8 @@ class ServerAddress {
   /// must not both be configured.
   [[nodiscard]] virtual std::string process() const { return name(); }
 
-  /// Whether the URL holds a user or a password; and a password, which is then no thing to be typed.
+  /// Whether the URL holds a user or a password; and a password, which is then no thing to be
+  /// typed.
   [[nodiscard]] virtual bool has_login() const { return false; }
   [[nodiscard]] virtual bool has_password() const { return false; }
 
@@ -81,8 +82,9 @@ class ServerAddress {
                                                             const Clock& clock,
                                                             const LinkOptions& options) const = 0;
 
-  /// What `doctor` is to know of the server, over connections of its own; nothing that was tried is left
-  /// there. As it stands here: whether it can be locked. `clock` and the address must outlive it.
+  /// What `doctor` is to know of the server, over connections of its own; nothing that was tried is
+  /// left there. As it stands here: whether it can be locked. `clock` and the address must outlive
+  /// it.
   [[nodiscard]] virtual asio::awaitable<Diagnosis> diagnose(asio::any_io_executor executor,
                                                             const Clock& clock, LinkOptions options,
                                                             DiagnosisRequest request) const;
@@ -103,7 +105,9 @@ struct Scheme {
   bool is_alias = false;  ///< another scheme's meaning by another name: messages name that one
 
   /// What stands before the colon.
-  [[nodiscard]] constexpr std::string_view word() const { return prefix.substr(0, prefix.find(':')); }
+  [[nodiscard]] constexpr std::string_view word() const {
+    return prefix.substr(0, prefix.find(':'));
+  }
 };
 
 /// A row of the registry. Constant, and there as long as the program runs.
@@ -114,13 +118,14 @@ struct Store {
   AddressResult (*read)(std::string_view url);
 
   /// Makes ready what connections with TLS share. Null in a store without a scheme that encrypts.
-  Result<std::shared_ptr<const Tls>, TlsSettingError> (*load_tls)(const TlsSettings& settings) = nullptr;
+  Result<std::shared_ptr<const Tls>, TlsSettingError> (*load_tls)(const TlsSettings& settings) =
+      nullptr;
 
   /// For stores whose URLs may hold a user and a password: a word that looks like one is not shown.
   bool has_logins = false;
 
-  /// Why its server must be the only one, as a clause without a subject: `locks on this host alone`.
-  /// Empty: its servers count as one vote each, and may stand beside others.
+  /// Why its server must be the only one, as a clause without a subject: `locks on this host
+  /// alone`. Empty: its servers count as one vote each, and may stand beside others.
   std::string_view stands_alone{};
 
   /// Why `--replicas` cannot be had here, as a clause; empty: it can.
@@ -132,8 +137,6 @@ class StoreRegistry {
  public:
   /// `rows` must outlive it. No two rows have the same scheme.
   constexpr explicit StoreRegistry(std::span<const Store* const> rows) : rows_(rows) {}
-
-  [[nodiscard]] std::span<const Store* const> rows() const noexcept { return rows_; }
 
   /// Reads a URL. The error of one with an unknown scheme lists those that there are.
   [[nodiscard]] AddressResult read(std::string_view url) const;

@@ -7,12 +7,16 @@ namespace redlock {
 
 /// What the user said about TLS. Files are PEM.
 struct TlsSettings {
-  std::optional<std::string> ca_file;       ///< whom to believe; neither this nor the directory: the system's CAs
+  /// Whom to believe; neither this nor the directory: the system's CAs.
+  std::optional<std::string> ca_file;
   std::optional<std::string> ca_directory;  ///< with names as c_rehash(1) makes them
   std::optional<std::string> certificate;   ///< our own, with its chain
-  std::optional<std::string> key;           ///< its private key; nothing: it lies in the certificate's file
-  std::optional<std::string> name;          ///< ask for this server name and verify it, instead of the URL's host
-  bool insecure = false;                    ///< verify nothing: neither who signed the certificate nor for whom
+  std::optional<std::string> key;  ///< its private key; nothing: it lies in the certificate's file
+
+  /// Ask for this server name and verify it, instead of the URL's host.
+  std::optional<std::string> name;
+
+  bool insecure = false;  ///< verify nothing: neither who signed the certificate nor for whom
 };
 
 /// What one of the settings is wrong with.

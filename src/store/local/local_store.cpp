@@ -17,7 +17,8 @@ class LocalAddress final : public ServerAddress {
   [[nodiscard]] const Store& store() const override { return local::store; }
   [[nodiscard]] std::string name() const override { return place_.name(); }
 
-  [[nodiscard]] std::unique_ptr<LockServer> connect(asio::any_io_executor executor, const Clock& clock,
+  [[nodiscard]] std::unique_ptr<LockServer> connect(asio::any_io_executor executor,
+                                                    const Clock& clock,
                                                     const LinkOptions& /*options*/) const override {
     return std::make_unique<LocalServer>(std::move(executor), clock, place_);
   }

@@ -17,10 +17,12 @@ class Sentinels;
 class Connector {
  public:
   /// `endpoint` is of any kind but cluster. `clock` must outlive it.
-  Connector(asio::any_io_executor executor, const Clock& clock, Endpoint endpoint, RedisServerOptions options);
+  Connector(asio::any_io_executor executor, const Clock& clock, Endpoint endpoint,
+            RedisServerOptions options);
 
   /// A connection that has begun to open and to log in. `greeting`: see Connection.
-  [[nodiscard]] std::shared_ptr<Connection> open(Instant deadline, const std::optional<Command>& greeting) const;
+  [[nodiscard]] std::shared_ptr<Connection> open(Instant deadline,
+                                                 const std::optional<Command>& greeting) const;
 
   [[nodiscard]] const Clock& clock() const noexcept { return clock_; }
   [[nodiscard]] const RedisServerOptions& options() const noexcept { return options_; }

@@ -110,7 +110,8 @@ class Probe {
       if (!reply) break;
       if (!is_command_denied(*reply, name)) continue;
       missing.push_back(name);
-      if (name == "set") break;  // without the string under the key the others would leave something behind
+      if (name == "set")
+        break;  // without the string under the key the others would leave something behind
     }
     co_return missing;
   }
@@ -151,11 +152,13 @@ class Probe {
 
 }  // namespace
 
-asio::awaitable<Diagnosis> diagnose(asio::any_io_executor executor, const Clock& clock, Endpoint endpoint,
-                                    RedisServerOptions options, DiagnosisRequest request) {
+asio::awaitable<Diagnosis> diagnose(asio::any_io_executor executor, const Clock& clock,
+                                    Endpoint endpoint, RedisServerOptions options,
+                                    DiagnosisRequest request) {
   const bool fails_over =
       endpoint.kind == Endpoint::Kind::sentinel || endpoint.kind == Endpoint::Kind::cluster;
-  const std::unique_ptr<RedisVote> vote = make_server(std::move(executor), clock, endpoint, options);
+  const std::unique_ptr<RedisVote> vote =
+      make_server(std::move(executor), clock, endpoint, options);
   Probe probe(*vote, clock, request);
   Diagnosis diagnosis = co_await probe.run(fails_over, options.replicas);
   co_await vote->close(clock.now() + request.server_timeout);

@@ -49,10 +49,12 @@ class Judge {
   }
 
   void role() {
-    if (report_.role.empty()) return add(Level::unknown, "role", "it does not tell whether it is a replica");
+    if (report_.role.empty())
+      return add(Level::unknown, "role", "it does not tell whether it is a replica");
     if (report_.role == "master") return add(Level::good, "role", "it is no replica");
     diagnosis_.votes = false;
-    const std::string master = report_.master.empty() ? "another" : escape_for_terminal(report_.master);
+    const std::string master =
+        report_.master.empty() ? "another" : escape_for_terminal(report_.master);
     add(Level::bad, "role", "it is a replica of " + master, "name the master instead");
   }
 
@@ -60,7 +62,8 @@ class Judge {
   void persistence() {
     constexpr const char* probe = "persistence";
     if (report_.saves_well == false) {
-      return add(Level::warning, probe, "it fails to save its data, and may refuse writes for that (MISCONF)");
+      return add(Level::warning, probe,
+                 "it fails to save its data, and may refuse writes for that (MISCONF)");
     }
     if (report_.append_only == true && report_.append_fsync == "always") {
       return add(Level::good, probe, "every write is on its disk");
@@ -68,13 +71,16 @@ class Judge {
     const bool guarded = demands_.restart_guard > Duration::zero();
     if (guarded && report_.append_only) {
       return add(Level::good, probe,
-                 "it may forget locks when it crashes, and has no vote for a while then (--restart-guard)");
+                 "it may forget locks when it crashes, and has no vote for a while then "
+                 "(--restart-guard)");
     }
     if (report_.append_only == true && report_.append_fsync.empty()) {
-      return add(Level::unknown, probe, "it does not tell whether every write is on its disk (appendfsync)");
+      return add(Level::unknown, probe,
+                 "it does not tell whether every write is on its disk (appendfsync)");
     }
     if (report_.append_only == true) {
-      return add(Level::warning, probe, "a crash of its host loses the last locks", "set appendfsync always");
+      return add(Level::warning, probe, "a crash of its host loses the last locks",
+                 "set appendfsync always");
     }
     if (!report_.append_only) {
       return add(Level::unknown, probe, "it does not tell whether it keeps its data");
@@ -88,10 +94,13 @@ class Judge {
 
   void eviction() {
     const std::string& policy = report_.eviction_policy;
-    if (policy.empty()) return add(Level::unknown, "eviction", "it does not tell its maxmemory-policy");
+    if (policy.empty())
+      return add(Level::unknown, "eviction", "it does not tell its maxmemory-policy");
     if (policy == "noeviction") return add(Level::good, "eviction", "it evicts nothing");
-    const std::string when = report_.max_memory == 0 ? "once it has a maxmemory" : "when its memory is full";
-    add(Level::warning, "eviction", "it evicts locks " + when + " (" + escape_for_terminal(policy) + ")",
+    const std::string when =
+        report_.max_memory == 0 ? "once it has a maxmemory" : "when its memory is full";
+    add(Level::warning, "eviction",
+        "it evicts locks " + when + " (" + escape_for_terminal(policy) + ")",
         "set maxmemory-policy noeviction");
   }
 
@@ -99,12 +108,14 @@ class Judge {
     if (demands_.replicas == 0) {
       // Where there is no replica, none can take its place.
       if (!report_.fails_over || report_.replicas == 0) return;
-      return add(Level::warning, "replicas", "a replica that takes its place may not have got the last locks",
+      return add(Level::warning, "replicas",
+                 "a replica that takes its place may not have got the last locks",
                  "set --replicas 1");
     }
     const std::string wanted = "--replicas wants " + std::to_string(demands_.replicas);
     if (!report_.replicas) {
-      return add(Level::unknown, "replicas", "it does not tell how many replicas it has; " + wanted);
+      return add(Level::unknown, "replicas",
+                 "it does not tell how many replicas it has; " + wanted);
     }
     const bool enough = *report_.replicas >= static_cast<std::int64_t>(demands_.replicas);
     if (!enough) diagnosis_.votes = false;
@@ -122,7 +133,8 @@ class Judge {
     if (!report_.facts.up) {
       if (!guarded) return add(Level::unknown, "uptime", "it does not tell for how long it is up");
       diagnosis_.votes = false;
-      return add(Level::bad, "uptime", "it does not tell for how long it is up, which --restart-guard needs",
+      return add(Level::bad, "uptime",
+                 "it does not tell for how long it is up, which --restart-guard needs",
                  "allow INFO (+info)");
     }
     if (!guarded) return;
@@ -145,7 +157,8 @@ std::vector<Fact> facts_of(const ServerReport& report) {
     return value.empty() ? decltype(Fact::value)() : decltype(Fact::value)(value);
   };
   std::vector<Fact> facts;
-  facts.push_back({"software", report.version.empty() ? decltype(Fact::value)() : text(report.software)});
+  facts.push_back(
+      {"software", report.version.empty() ? decltype(Fact::value)() : text(report.software)});
   facts.push_back({"version", text(report.version)});
   facts.push_back({"role", text(report.role)});
   facts.push_back({"run_id", text(report.facts.run_id)});

@@ -13,8 +13,8 @@ struct Demands {
   unsigned replicas = 0;     ///< how many must confirm a grant
 };
 
-/// The diagnosis of a server that could be asked: what it tells, judged. `rights` is what a lock on a
-/// key of its own showed. Pure.
+/// The diagnosis of a server that could be asked: what it tells, judged. `rights` is what a lock on
+/// a key of its own showed. Pure.
 Diagnosis diagnosis_of(const ServerReport& report, Finding rights, const Demands& demands);
 
 /// Of one that could not.

@@ -9,12 +9,12 @@
 namespace redlock::redis {
 namespace {
 
-/// A server that stays silent must not collect connections of ours without end; what the oldest had to
-/// deliver lies with the kernel by then.
+/// A server that stays silent must not collect connections of ours without end; what the oldest had
+/// to deliver lies with the kernel by then.
 constexpr std::size_t max_late = 4;
 
-/// How long a connection that only takes something back may take to open, when the one that should have
-/// carried it broke.
+/// How long a connection that only takes something back may take to open, when the one that should
+/// have carried it broke.
 constexpr Milliseconds reconnect_timeout{1000};
 
 }  // namespace
@@ -40,7 +40,8 @@ std::shared_ptr<Link> Links::usable_link(Instant deadline) {
 }
 
 void Links::retire_unusable() {
-  if (current_ && !current_->connection->usable()) late_.push_back(std::exchange(current_, nullptr));
+  if (current_ && !current_->connection->usable())
+    late_.push_back(std::exchange(current_, nullptr));
 }
 
 std::shared_ptr<Link> Links::connect(Instant deadline) const {
@@ -63,7 +64,8 @@ void Links::post(const ScriptCall& call, const NotUndone& not_undone) {
   if (current_) post_on(*current_, call, not_undone);
 }
 
-void Links::post_to_late(const ScriptCall& call, bool only_unanswered, const NotUndone& not_undone) {
+void Links::post_to_late(const ScriptCall& call, bool only_unanswered,
+                         const NotUndone& not_undone) {
   retire_unusable();
   for (const auto& link : late_) {
     const auto carried = link->left.find(taken_back_by(call));
@@ -73,26 +75,29 @@ void Links::post_to_late(const ScriptCall& call, bool only_unanswered, const Not
 }
 
 void Links::post_on(Link& link, const ScriptCall& call, const NotUndone& not_undone) const {
-  // Only where it can matter: a server that stays silent must not be sent one more copy with every attempt.
+  // Only where it can matter: a server that stays silent must not be sent one more copy with every
+  // attempt.
   const auto carried = link.left.extract(taken_back_by(call));
   if (carried.empty()) return;
   if (call.script != &scripts::release) return link.connection->post(script_command(call));
 
   const bool fits = fits_into_one_read(call);
   const auto judge = [not_undone, what = carried.mapped(), fits,
-                      connection = std::weak_ptr(link.connection)](const Result<Reply, Fault>& reply) {
+                      connection =
+                          std::weak_ptr(link.connection)](const Result<Reply, Fault>& reply) {
     if (!not_undone || (reply && reply->type != Reply::Type::error)) return;
-    // Unanswered, both lie with the server in this order, and it reads them at once if they are small.
-    // What never opened carried nothing of its own.
+    // Unanswered, both lie with the server in this order, and it reads them at once if they are
+    // small. What never opened carried nothing of its own.
     const auto ended = connection.lock();
     const bool cut_off = ended && ended->broke_off() && (!fits || !ended->aborted());
     if (reply || what.answered || what.inherited || cut_off) not_undone();
   };
   const auto forgotten = std::make_shared<bool>(false);
-  link.connection->post(script_command(call), [judge, forgotten](const Result<Reply, Fault>& reply) {
-    *forgotten = reply && reply->type == Reply::Type::error && is_noscript(reply->text);
-    if (!*forgotten) judge(reply);
-  });
+  link.connection->post(
+      script_command(call), [judge, forgotten](const Result<Reply, Fault>& reply) {
+        *forgotten = reply && reply->type == Reply::Type::error && is_noscript(reply->text);
+        if (!*forgotten) judge(reply);
+      });
 
   // For a server that forgot the scripts in between (SCRIPT FLUSH). It knows no minimum hold.
   if (keeps_the_key(call)) return;

@@ -20,16 +20,19 @@ struct Carried {
 /// A connection and what was done on it.
 struct Link {
   std::shared_ptr<Connection> connection;
-  bool waits = false;   ///< it may be blocked in a WAIT: what is sent behind is read only after that,
-  Instant waits_until;  ///< and that is over by then
+
+  /// It may be blocked in a WAIT, which is over by then: what is sent behind is read only after it.
+  bool waits = false;
+  Instant waits_until;
+
   std::map<std::string, Carried> left;  ///< by token or waiter
 
   /// Takes over what an ended connection left; this one is to take it back.
   void inherit(Link& from);
 };
 
-/// The connections to one server: the one in use, and those that ran late and may still deliver what was
-/// asked on them. Knows what each carried, so that all of it can be taken back.
+/// The connections to one server: the one in use, and those that ran late and may still deliver
+/// what was asked on them. Knows what each carried, so that all of it can be taken back.
 class Links {
  public:
   /// `connector` must outlive it.

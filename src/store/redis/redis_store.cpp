@@ -45,16 +45,18 @@ class RedisAddress final : public ServerAddress {
   }
   [[nodiscard]] bool uses_tls() const override { return endpoint_.tls; }
 
-  [[nodiscard]] std::unique_ptr<LockServer> connect(asio::any_io_executor executor, const Clock& clock,
+  [[nodiscard]] std::unique_ptr<LockServer> connect(asio::any_io_executor executor,
+                                                    const Clock& clock,
                                                     const LinkOptions& options) const override {
-    return make_server(std::move(executor), clock, with_login(endpoint_, options.login), about(options));
+    return make_server(std::move(executor), clock, with_login(endpoint_, options.login),
+                       about(options));
   }
 
-  [[nodiscard]] asio::awaitable<Diagnosis> diagnose(asio::any_io_executor executor, const Clock& clock,
-                                                    LinkOptions options,
+  [[nodiscard]] asio::awaitable<Diagnosis> diagnose(asio::any_io_executor executor,
+                                                    const Clock& clock, LinkOptions options,
                                                     DiagnosisRequest request) const override {
-    return redis::diagnose(std::move(executor), clock, with_login(endpoint_, options.login), about(options),
-                           std::move(request));
+    return redis::diagnose(std::move(executor), clock, with_login(endpoint_, options.login),
+                           about(options), std::move(request));
   }
 
  private:

@@ -5,7 +5,8 @@
 
 namespace redlock::redis {
 
-/// Redis and Valkey: servers of their own, masters that sentinels name, clusters; with TLS or without.
+/// Redis and Valkey: servers of their own, masters that sentinels name, clusters; with TLS or
+/// without.
 extern const Store store;
 
 /// The endpoint with the login that it has none of its own for.

@@ -16,7 +16,8 @@ Command teaching_command(const ScriptCall& call) {
 }
 
 Command undo_command(const ScriptCall& release, bool alone) {
-  Command undo{"EVAL", std::string(scripts::undo), alone ? "1" : "2", release.keys[protocol::key::lock]};
+  Command undo{"EVAL", std::string(scripts::undo), alone ? "1" : "2",
+               release.keys[protocol::key::lock]};
   if (!alone) undo.push_back(release.keys[protocol::key::readers]);
   undo.push_back(taken_back_by(release));
   return undo;

@@ -11,13 +11,16 @@ namespace redlock::redis {
 
 ServerReport report_from(std::string_view info_text) {
   const ServerInfo info(info_text);
-  const auto text = [&info](std::string_view name) { return std::string(info.field(name).value_or("")); };
+  const auto text = [&info](std::string_view name) {
+    return std::string(info.field(name).value_or(""));
+  };
   ServerReport report;
   const bool valkey = info.field("valkey_version").has_value();
   report.software = valkey ? "valkey" : "redis";
   report.version = text(valkey ? "valkey_version" : "redis_version");
   report.role = text("role");
-  if (const auto host = info.field("master_host")) report.master = std::string(*host) + ":" + text("master_port");
+  if (const auto host = info.field("master_host"))
+    report.master = std::string(*host) + ":" + text("master_port");
   report.replication_id = text("master_replid");
   if (const auto enabled = info.number("aof_enabled")) report.append_only = *enabled != 0;
   const auto saved = info.field("rdb_last_bgsave_status");
@@ -47,7 +50,9 @@ ServerReport weaker(ServerReport a, const ServerReport& b) {
   const auto both = [](std::optional<bool> one, std::optional<bool> other) {
     return one && other ? std::optional(*one && *other) : std::nullopt;
   };
-  const auto distance = [](const std::optional<Duration>& offset) { return offset ? std::max(*offset, -*offset) : Duration::max(); };
+  const auto distance = [](const std::optional<Duration>& offset) {
+    return offset ? std::max(*offset, -*offset) : Duration::max();
+  };
   if (b.latency) a.latency = std::max(a.latency.value_or(*b.latency), *b.latency);
   if (distance(b.clock_offset) > distance(a.clock_offset)) a.clock_offset = b.clock_offset;
   if (b.version < a.version) {
@@ -58,7 +63,8 @@ ServerReport weaker(ServerReport a, const ServerReport& b) {
     a.role = b.role;
     a.master = b.master;
   }
-  if (!a.facts.up || !b.facts.up || *b.facts.up < *a.facts.up) a.facts.up = b.facts.up ? b.facts.up : std::nullopt;
+  if (!a.facts.up || !b.facts.up || *b.facts.up < *a.facts.up)
+    a.facts.up = b.facts.up ? b.facts.up : std::nullopt;
   a.append_only = both(a.append_only, b.append_only);
   if (b.append_fsync != "always") a.append_fsync = b.append_fsync;
   if (!b.save || b.save->empty()) a.save = b.save;

@@ -13,23 +13,29 @@ namespace redlock::redis {
 
 /// What a Redis server tells of itself. Empty: it did not, or we may not ask.
 struct ServerReport {
-  std::optional<Duration> latency;       ///< of a question and its answer
-  std::optional<Duration> clock_offset;  ///< its wall clock less ours; not surer than half the latency
-  std::string software;                  ///< redis, valkey
+  std::optional<Duration> latency;  ///< of a question and its answer
+
+  /// Its wall clock less ours; not surer than half the latency.
+  std::optional<Duration> clock_offset;
+
+  std::string software;  ///< redis, valkey
   std::string version;
   std::string role;            ///< master, slave
   std::string master;          ///< host:port, of a replica
   std::string replication_id;  ///< the same for a master and its replicas
   ServerFacts facts;
   std::optional<bool> append_only;
-  std::string append_fsync;         ///< always, everysec, no
-  std::optional<std::string> save;  ///< when it saves everything, as it is configured; an empty text: never
-  std::optional<bool> saves_well;   ///< false: the last time failed
+  std::string append_fsync;  ///< always, everysec, no
+
+  /// When it saves everything, as it is configured; an empty text: never.
+  std::optional<std::string> save;
+
+  std::optional<bool> saves_well;  ///< false: the last time failed
   std::string eviction_policy;
   std::optional<std::int64_t> max_memory;  ///< bytes, 0: no limit
   std::optional<std::int64_t> replicas;    ///< that are connected and in step
   std::optional<Fault> refuses_scripts;    ///< it would not run a script that it does not know yet
-  bool fails_over = false;                 ///< a replica takes its place when it fails (Sentinel, Cluster)
+  bool fails_over = false;  ///< a replica takes its place when it fails (Sentinel, Cluster)
 };
 
 /// What INFO tells of it: all but facts, latency, clock and what only CONFIG knows.

@@ -7,7 +7,8 @@
 
 namespace redlock::redis {
 
-asio::awaitable<std::optional<Fault>> Subscription::start(std::string channel, std::function<void(Call)> heard,
+asio::awaitable<std::optional<Fault>> Subscription::start(std::string channel,
+                                                          std::function<void(Call)> heard,
                                                           Instant deadline) {
   stop();
   const auto connection = connector_.open(deadline, std::nullopt);

@@ -20,7 +20,8 @@ Diagnosis good(char id) {
 
 SetDiagnosis judge_all(std::vector<Diagnosis> servers) {
   std::vector<std::string> names;
-  for (std::size_t i = 0; i < servers.size(); ++i) names.emplace_back(1, static_cast<char>('a' + i));
+  for (std::size_t i = 0; i < servers.size(); ++i)
+    names.emplace_back(1, static_cast<char>('a' + i));
   return judge(std::move(names), std::move(servers), 1s);
 }
 
@@ -65,7 +66,8 @@ TEST(DiagnosisTest, GivesTwinsAndReplicasOneVote) {
   EXPECT_TRUE(set.servers[0].votes);
   EXPECT_FALSE(set.servers[1].votes);
   EXPECT_FALSE(set.servers[2].votes);
-  EXPECT_EQ(set.servers[1].findings.back().text, "it is the same server as a, which has but one vote");
+  EXPECT_EQ(set.servers[1].findings.back().text,
+            "it is the same server as a, which has but one vote");
   EXPECT_EQ(set.worst, Level::bad);
   EXPECT_EQ(set.voting, 1U);
 }

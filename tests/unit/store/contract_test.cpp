@@ -1,4 +1,5 @@
-// What every store must do: the port LockServer, through the registry, at each store and at the toy.
+// What every store must do: the port LockServer, through the registry, at each store and at the
+// toy.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -35,13 +36,16 @@ struct Kind {
                      std::unique_ptr<testing::RealRedis>& redis);
 };
 
-std::string toy_url(Drive&, const testing::Directory& directory, std::unique_ptr<testing::RealRedis>&) {
+std::string toy_url(Drive&, const testing::Directory& directory,
+                    std::unique_ptr<testing::RealRedis>&) {
   return "toy:" + directory.file("");
 }
-std::string local_url(Drive&, const testing::Directory& directory, std::unique_ptr<testing::RealRedis>&) {
+std::string local_url(Drive&, const testing::Directory& directory,
+                      std::unique_ptr<testing::RealRedis>&) {
   return "local:" + directory.file("");
 }
-std::string redis_url(Drive& drive, const testing::Directory&, std::unique_ptr<testing::RealRedis>& redis) {
+std::string redis_url(Drive& drive, const testing::Directory&,
+                      std::unique_ptr<testing::RealRedis>& redis) {
   redis = std::make_unique<testing::RealRedis>(drive);
   return redis->endpoint().name();
 }
@@ -94,7 +98,9 @@ class ContractTest : public ::testing::TestWithParam<Kind> {
   }
 
   /// As another client sees it.
-  InspectVote inspect() { return drive_.run(other_->inspect(resource_, std::nullopt, drive_.soon())); }
+  InspectVote inspect() {
+    return drive_.run(other_->inspect(resource_, std::nullopt, drive_.soon()));
+  }
   bool is_free() { return std::holds_alternative<Free>(inspect()); }
 
   Fence granted(const AcquireVote& vote) {
@@ -174,8 +180,10 @@ TEST_P(ContractTest, ReleasedItIsFreeAndTheFenceGrows) {
 TEST_P(ContractTest, ARaisedFenceCountsFromThere) {
   const Fence first = granted(acquire('a'));
   const Fence raised(first.value() + 1'000'000);
-  EXPECT_TRUE(is<Raised>(drive_.run(server_->raise_fence({resource_, token('a'), raised, ttl()}, drive_.soon()))));
-  EXPECT_TRUE(is<NotRaised>(drive_.run(server_->raise_fence({resource_, token('b'), raised, ttl()}, drive_.soon()))));
+  EXPECT_TRUE(is<Raised>(
+      drive_.run(server_->raise_fence({resource_, token('a'), raised, ttl()}, drive_.soon()))));
+  EXPECT_TRUE(is<NotRaised>(
+      drive_.run(server_->raise_fence({resource_, token('b'), raised, ttl()}, drive_.soon()))));
   EXPECT_TRUE(is<Released>(release('a')));
   EXPECT_GT(granted(acquire('b')), raised);
 }
@@ -349,8 +357,10 @@ TEST_P(ContractTest, EachSlotIsOnes) {
   ASSERT_TRUE(is<Held>(third));
   EXPECT_EQ(std::get<Held>(third).line.free_seats, "00");
 
-  EXPECT_TRUE(is<NotOurs>(drive_.run(server_->extend({resource_, token('a'), ttl(), 1}, drive_.soon()))));
-  EXPECT_TRUE(is<Extended>(drive_.run(server_->extend({resource_, token('a'), ttl(), 0}, drive_.soon()))));
+  EXPECT_TRUE(
+      is<NotOurs>(drive_.run(server_->extend({resource_, token('a'), ttl(), 1}, drive_.soon()))));
+  EXPECT_TRUE(
+      is<Extended>(drive_.run(server_->extend({resource_, token('a'), ttl(), 0}, drive_.soon()))));
   EXPECT_TRUE(is<Released>(release('a')));
   const AcquireVote free = slot('c', std::nullopt);
   granted(free);

@@ -41,7 +41,8 @@ bool votes(const ServerReport& report, const Demands& demands = no_demands) {
 }
 
 /// What the probe says, advice and all; empty when that is good.
-std::string said(const ServerReport& report, std::string_view probe, Level level, const Demands& demands = no_demands) {
+std::string said(const ServerReport& report, std::string_view probe, Level level,
+                 const Demands& demands = no_demands) {
   for (const Finding& finding : diagnosis(report, demands).findings) {
     if (finding.probe != probe || finding.level == Level::good) continue;
     EXPECT_EQ(finding.level, level) << finding.text;
@@ -56,7 +57,8 @@ TEST(Findings, AreGoodWhenNothingIsAmiss) {
   EXPECT_TRUE(found.votes);
   EXPECT_EQ(found.identity, "run 1");
   EXPECT_EQ(found.lineage, "replication 1");
-  EXPECT_TRUE(std::ranges::all_of(found.findings, [](const Finding& finding) { return finding.level == Level::good; }));
+  EXPECT_TRUE(std::ranges::all_of(
+      found.findings, [](const Finding& finding) { return finding.level == Level::good; }));
 }
 
 TEST(Findings, AreNoWarningsOfWhatIsNotKnown) {
@@ -82,21 +84,24 @@ TEST(Findings, AreOneOfAServerThatIsAway) {
   const Diagnosis other = diagnosis(good());
   EXPECT_TRUE(std::ranges::equal(found.facts, other.facts, {}, &Fact::name, &Fact::name));
   EXPECT_TRUE(std::ranges::equal(found.cells, other.cells, {}, &Cell::heading, &Cell::heading));
-  for (const Fact& fact : found.facts) EXPECT_TRUE(std::holds_alternative<std::monostate>(fact.value)) << fact.name;
+  for (const Fact& fact : found.facts)
+    EXPECT_TRUE(std::holds_alternative<std::monostate>(fact.value)) << fact.name;
 }
 
 TEST(Findings, GiveNoVoteToAReplica) {
   ServerReport replica = good();
   replica.role = "slave";
   replica.master = "10.0.0.1:6379";
-  EXPECT_EQ(said(replica, "role", Level::bad), "it is a replica of 10.0.0.1:6379: name the master instead");
+  EXPECT_EQ(said(replica, "role", Level::bad),
+            "it is a replica of 10.0.0.1:6379: name the master instead");
   EXPECT_FALSE(votes(replica));
 }
 
 TEST(Findings, HeedTheRestartGuard) {
   ServerReport young = good();
   young.facts.up = 21s;
-  EXPECT_EQ(said(young, "uptime", Level::warning, guarded), "it started 21s ago, its vote counts in 40s (--restart-guard)");
+  EXPECT_EQ(said(young, "uptime", Level::warning, guarded),
+            "it started 21s ago, its vote counts in 40s (--restart-guard)");
   EXPECT_FALSE(votes(young, guarded));
   EXPECT_EQ(said(young, "uptime", Level::warning), "");
   EXPECT_TRUE(votes(young));
@@ -131,11 +136,13 @@ TEST(Findings, WantEveryWriteOnDiskUnlessTheGuardCoversIt) {
 TEST(Findings, WarnOfEvictionAlsoWithoutALimit) {
   ServerReport evicts = good();
   evicts.eviction_policy = "allkeys-lru";
-  EXPECT_EQ(said(evicts, "eviction", Level::warning),
-            "it evicts locks once it has a maxmemory (allkeys-lru): set maxmemory-policy noeviction");
+  EXPECT_EQ(
+      said(evicts, "eviction", Level::warning),
+      "it evicts locks once it has a maxmemory (allkeys-lru): set maxmemory-policy noeviction");
   evicts.max_memory = 1000;
-  EXPECT_EQ(said(evicts, "eviction", Level::warning),
-            "it evicts locks when its memory is full (allkeys-lru): set maxmemory-policy noeviction");
+  EXPECT_EQ(
+      said(evicts, "eviction", Level::warning),
+      "it evicts locks when its memory is full (allkeys-lru): set maxmemory-policy noeviction");
 }
 
 TEST(Findings, WantAVersionThatHasAllTheScriptsNeed) {
@@ -148,7 +155,8 @@ TEST(Findings, WantAVersionThatHasAllTheScriptsNeed) {
 
 TEST(Findings, ShowNothingUnescaped) {
   ServerReport hostile = good();
-  for (std::string* text : {&hostile.eviction_policy, &hostile.role, &hostile.master}) *text = "\x1b[31m";
+  for (std::string* text : {&hostile.eviction_policy, &hostile.role, &hostile.master})
+    *text = "\x1b[31m";
   hostile.version = "4\x1b";
   for (const Finding& finding : diagnosis(hostile).findings) {
     EXPECT_EQ((finding.text + finding.advice).find('\x1b'), std::string::npos) << finding.probe;

@@ -58,7 +58,8 @@ TEST(Registry, TellsTheHostsOfOneVoteFromServers) {
 }
 
 TEST(Registry, KnowsWhereALoginMayStand) {
-  for (const char* text : {"redis://h", "--server=VALKEY://h", "rediss:/h", "clusters://h", "unix:/run"}) {
+  for (const char* text :
+       {"redis://h", "--server=VALKEY://h", "rediss:/h", "clusters://h", "unix:/run"}) {
     EXPECT_TRUE(registry.may_hold_login(text)) << text;
   }
   for (const char* text : {"local:/srv", "toy:/x", "redis", "http://h"}) {
@@ -83,7 +84,8 @@ TEST(RedisStore, FillsInTheDefaultLogin) {
   EXPECT_EQ(bare.user, "alice");
   EXPECT_EQ(bare.password, "hunter2");
   EXPECT_FALSE(bare.password_is_general) << "who names a user wants to be that user";
-  const redis::Endpoint own = redis::with_login(redis::parse_endpoint("redis://bob:swordfish@h").value(), login);
+  const redis::Endpoint own =
+      redis::with_login(redis::parse_endpoint("redis://bob:swordfish@h").value(), login);
   EXPECT_EQ(own.user, "bob");
   EXPECT_EQ(own.password, "swordfish");
   EXPECT_TRUE(redis::with_login(bare, {}).password.has_value());

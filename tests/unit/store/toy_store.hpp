@@ -19,7 +19,6 @@ struct Lock {
 using Locks = std::map<Resource, Lock>;
 template <class Vote>
 using Answer = asio::awaitable<Vote>;
-
 struct Server final : LockServer {
   Server(std::string url, Locks& all, const Clock& clock) : url_(url), all_(all), clock_(clock) {}
   const std::string& name() const override { return url_; }
@@ -142,8 +141,9 @@ struct Address final : ServerAddress {
   }
   const std::string url_;
 };
-
-inline AddressResult read(std::string_view url) { return std::make_unique<const Address>(url); }
+inline AddressResult read(std::string_view url) {
+  return std::make_unique<const Address>(url);
+}
 inline constexpr Scheme scheme{.prefix = "toy:", .form = "toy:NAME"};
 inline constexpr Store store{.schemes = {&scheme, 1}, .read = read};
 
