@@ -5,6 +5,8 @@
 #include <system_error>
 #include <utility>
 
+#include "support/hex.hpp"
+
 namespace redlock {
 namespace {
 
@@ -37,13 +39,7 @@ std::string describe(ResourceError error) {
 }
 
 Token Token::from_random(std::span<const std::byte, bits / 8> random) {
-  std::string text;
-  text.reserve(digits);
-  for (const std::byte byte : random) {
-    text += hexadecimal_digits[std::to_integer<std::size_t>(byte >> 4)];
-    text += hexadecimal_digits[std::to_integer<std::size_t>(byte & std::byte{0xf})];
-  }
-  return Token(std::move(text));
+  return Token(hex(random));
 }
 
 std::optional<Token> Token::from_text(std::string_view text) {

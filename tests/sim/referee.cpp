@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <bit>
 
-#include "store/local/digest.hpp"
 #include "store/local/keyspace.hpp"
+#include "support/digest.hpp"
 
 namespace redlock::sim {
 namespace {
@@ -98,7 +98,7 @@ void Referee::before(const Run& run) {
     Facts& facts = facts_[run.arguments[0]];
     facts.process = &run.process;
     facts.supervised = run.arguments[2] == "1";
-    if (facts.id.empty()) facts.id = local::sha1_hex(run.arguments[0]);
+    if (facts.id.empty()) facts.id = sha1_hex(run.arguments[0]);
   }
 }
 

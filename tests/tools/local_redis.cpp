@@ -5,13 +5,13 @@
 #include <iostream>
 
 #include "core/helper_keys.hpp"
-#include "support/boot_id.hpp"
 #include "store/local/commands.hpp"
-#include "store/local/digest.hpp"
 #include "store/local/lock_file.hpp"
 #include "store/local/new_file.hpp"
 #include "store/local/place_clock.hpp"
 #include "store/local/sweep.hpp"
+#include "support/boot_id.hpp"
+#include "support/digest.hpp"
 
 namespace {
 

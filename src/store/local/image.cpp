@@ -6,7 +6,7 @@
 #include <limits>
 #include <type_traits>
 
-#include "store/local/digest.hpp"
+#include "support/digest.hpp"
 
 namespace redlock::local::image {
 namespace {

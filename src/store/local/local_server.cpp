@@ -3,12 +3,12 @@
 #include <algorithm>
 
 #include "core/helper_keys.hpp"
-#include "store/local/digest.hpp"
 #include "store/local/new_file.hpp"
 #include "store/local/place_clock.hpp"
 #include "store/local/sweep.hpp"
 #include "store/local/wake.hpp"
 #include "support/boot_id.hpp"
+#include "support/digest.hpp"
 #include "support/readable.hpp"
 #include "support/spawn.hpp"
 #include "support/text.hpp"
@@ -196,12 +196,6 @@ asio::awaitable<std::optional<Fault>> LocalServer::listen(Resource resource, std
 
 void LocalServer::stop_listening() {
   if (ear_) std::exchange(ear_, nullptr)->end();
-}
-
-asio::awaitable<Result<ServerReport, Fault>> LocalServer::examine(Instant /*deadline*/) {
-  ServerReport report;
-  report.is_ours = true;
-  co_return report;
 }
 
 asio::awaitable<Result<LockList, Fault>> LocalServer::list(Instant deadline) {

@@ -34,7 +34,6 @@ class LocalServer final : public ScriptedServer {
 
   [[nodiscard]] const std::string& name() const override { return name_; }
   asio::awaitable<Result<LockList, Fault>> list(Instant deadline) override;
-  asio::awaitable<Result<ServerReport, Fault>> examine(Instant deadline) override;
   asio::awaitable<std::optional<Fault>> listen(Resource resource, std::string waiter, std::function<void(Call)> heard,
                                                Instant deadline) override;
   void stop_listening() override;

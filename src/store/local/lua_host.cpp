@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "store/local/command_parts.hpp"
-#include "store/local/digest.hpp"
 #include "store/local/lua_math.hpp"
 #include "store/local/lua_values.hpp"
+#include "support/digest.hpp"
 
 namespace redlock::local {
 namespace {

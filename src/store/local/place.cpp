@@ -24,10 +24,6 @@ std::string without_needless_slashes(std::string_view path) {
 
 }  // namespace
 
-bool is_place(std::string_view url) {
-  return url.starts_with(scheme);
-}
-
 Result<Place, std::string> parse_place(std::string_view url) {
   const std::string_view path = url.substr(scheme.size());
   // Of the user whose rights count, and independent of all variables: cron and sudo strip them.

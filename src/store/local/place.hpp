@@ -16,9 +16,6 @@ struct Place {
   [[nodiscard]] std::string name() const { return "local:" + directory; }
 };
 
-/// Whether this is meant to be a place: begins with `local:`.
-bool is_place(std::string_view url);
-
 /// Reads `local:` (the place of this process's effective user) and `local:/directory`. The error is one clause for the user.
 Result<Place, std::string> parse_place(std::string_view url);
 

@@ -8,8 +8,8 @@
 #include <cerrno>
 #include <cstdio>
 
-#include "store/local/digest.hpp"
 #include "store/local/new_file.hpp"
+#include "support/digest.hpp"
 #include "support/random.hpp"
 
 namespace redlock::local {

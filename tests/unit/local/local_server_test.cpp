@@ -8,9 +8,9 @@
 #include <fstream>
 
 #include "../store/drive.hpp"
-#include "store/local/digest.hpp"
 #include "store/local/sweep.hpp"
 #include "support/boot_id.hpp"
+#include "support/digest.hpp"
 
 namespace redlock::local {
 namespace {

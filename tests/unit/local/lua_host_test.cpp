@@ -4,8 +4,8 @@
 #include <random>
 
 #include "core/helper_keys.hpp"
-#include "store/local/digest.hpp"
 #include "store/script.hpp"
+#include "support/digest.hpp"
 #include "twin.hpp"
 
 namespace redlock::local {

@@ -1,4 +1,4 @@
-#include "store/local/digest.hpp"
+#include "support/digest.hpp"
 
 #include <sys/types.h>
 // After sys/types.h, which libmd's headers rely on.
@@ -9,21 +9,13 @@
 #include <cstdint>
 #include <span>
 
-namespace redlock::local {
+#include "support/hex.hpp"
+
+namespace redlock {
 namespace {
 
 const std::uint8_t* bytes_of(std::string_view text) {
   return reinterpret_cast<const std::uint8_t*>(text.data());
-}
-
-std::string hex(std::span<const std::uint8_t> bytes) {
-  constexpr std::string_view digits = "0123456789abcdef";
-  std::string text;
-  for (const std::uint8_t byte : bytes) {
-    text += digits[byte >> 4];
-    text += digits[byte & 15];
-  }
-  return text;
 }
 
 }  // namespace
@@ -34,7 +26,7 @@ std::string sha1_hex(std::string_view bytes) {
   ::SHA1Init(&context);
   ::SHA1Update(&context, bytes_of(bytes), bytes.size());
   ::SHA1Final(digest.data(), &context);
-  return hex(digest);
+  return hex(std::as_bytes(std::span(digest)));
 }
 
 std::string sha256_hex(std::string_view bytes) {
@@ -43,7 +35,7 @@ std::string sha256_hex(std::string_view bytes) {
   ::SHA256Init(&context);
   ::SHA256Update(&context, bytes_of(bytes), bytes.size());
   ::SHA256Final(digest.data(), &context);
-  return hex(digest);
+  return hex(std::as_bytes(std::span(digest)));
 }
 
-}  // namespace redlock::local
+}  // namespace redlock
