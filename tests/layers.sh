@@ -31,7 +31,8 @@ library_rule() {
   case $header in
     CLI/* | toml++/*) [[ $layer == cli ]] || broken_rule='CLI11 and toml++ are for cli alone' ;;
     hiredis/* | hiredis.h) [[ $layer == store/redis ]] || broken_rule='hiredis is for store/redis alone' ;;
-    lua5.1/* | sha1.h | sha2.h) [[ $layer == store/local ]] || broken_rule='Lua and libmd are for store/local alone' ;;
+    lua5.1/*) [[ $layer == store/local ]] || broken_rule='Lua is for store/local alone' ;;
+    sha1.h | sha2.h) [[ $layer == support ]] || broken_rule='libmd is for support alone' ;;
     openssl/*) [[ $layer == store/redis ]] || broken_rule='OpenSSL is for store/redis alone' ;;
     nlohmann/*) [[ $layer =~ ^(store|output|cli)$ ]] || broken_rule='nlohmann is for store, output and cli' ;;
     # Standard headers have no extension and no folder; tl::expected is what support/result.hpp brings.

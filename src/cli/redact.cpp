@@ -4,7 +4,7 @@
 #include <array>
 #include <string_view>
 
-#include "store/local/place.hpp"
+#include "store/local/lock_directory.hpp"
 #include "store/redis/endpoint.hpp"
 #include "support/text.hpp"
 

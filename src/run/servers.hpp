@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "store/local/place.hpp"
+#include "store/local/lock_directory.hpp"
 #include "store/redis/endpoint.hpp"
 #include "store/redis/tls_context.hpp"
 #include "support/boot_clock.hpp"

@@ -75,10 +75,6 @@ bool is_deceptive(char32_t code_point) {
   return std::ranges::any_of(ranges, [=](const Range& range) { return contains(range, code_point); });
 }
 
-void append_hex(std::string& out, char32_t value, unsigned digits) {
-  for (unsigned left = digits; left > 0; --left) out += "0123456789abcdef"[(value >> (4 * (left - 1))) & 0xfU];
-}
-
 void append_bytes_escaped(std::string& out, std::string_view bytes) {
   for (const char byte : bytes) {
     out += "\\x";
@@ -126,6 +122,10 @@ std::string translate(std::string_view text, Append append) {
 }
 
 }  // namespace
+
+void append_hex(std::string& out, std::uint64_t number, unsigned digits) {
+  for (unsigned left = digits; left > 0; --left) out += hex_digits[(number >> (4 * (left - 1))) & 0xfU];
+}
 
 std::string escape_for_terminal(std::string_view text) {
   return translate(text, append_escaped);

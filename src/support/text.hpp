@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 
@@ -18,6 +19,11 @@ std::string shell_quote(std::string_view text);
 
 /// `text` as one would type it in a shell: quoted only where it must be, and escaped where a terminal would act on it.
 std::string shell_word(std::string_view text);
+
+inline constexpr std::string_view hex_digits = "0123456789abcdef";
+
+/// Appends the lowest `digits` hexadecimal digits of the number.
+void append_hex(std::string& out, std::uint64_t number, unsigned digits);
 
 /// ASCII letters in lower case, all else as it is.
 std::string lower_case(std::string_view text);

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <bit>
 
-#include "store/local/digest.hpp"
+#include "support/digest.hpp"
 #include "store/local/keyspace.hpp"
 
 namespace redlock::sim {
@@ -98,7 +98,7 @@ void Referee::before(const Run& run) {
     Facts& facts = facts_[run.arguments[0]];
     facts.process = &run.process;
     facts.supervised = run.arguments[2] == "1";
-    if (facts.id.empty()) facts.id = local::sha1_hex(run.arguments[0]);
+    if (facts.id.empty()) facts.id = sha1_hex(run.arguments[0]);
   }
 }
 

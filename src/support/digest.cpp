@@ -1,4 +1,4 @@
-#include "store/local/digest.hpp"
+#include "support/digest.hpp"
 
 #include <sys/types.h>
 // After sys/types.h, which libmd's headers rely on.
@@ -9,7 +9,9 @@
 #include <cstdint>
 #include <span>
 
-namespace redlock::local {
+#include "support/text.hpp"
+
+namespace redlock {
 namespace {
 
 const std::uint8_t* bytes_of(std::string_view text) {
@@ -17,12 +19,8 @@ const std::uint8_t* bytes_of(std::string_view text) {
 }
 
 std::string hex(std::span<const std::uint8_t> bytes) {
-  constexpr std::string_view digits = "0123456789abcdef";
   std::string text;
-  for (const std::uint8_t byte : bytes) {
-    text += digits[byte >> 4];
-    text += digits[byte & 15];
-  }
+  for (const std::uint8_t byte : bytes) append_hex(text, byte, 2);
   return text;
 }
 
@@ -46,4 +44,4 @@ std::string sha256_hex(std::string_view bytes) {
   return hex(digest);
 }
 
-}  // namespace redlock::local
+}  // namespace redlock
