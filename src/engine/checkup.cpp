@@ -1,7 +1,5 @@
 #include "engine/checkup.hpp"
 
-#include <array>
-#include <cstring>
 #include <memory>
 
 #include "support/spawn.hpp"
@@ -13,14 +11,6 @@ namespace {
 constexpr std::chrono::seconds probe_ttl{30};
 
 constexpr std::string_view probe_prefix = "redlock-cli-doctor:";
-
-Token draw_token(const Electorate& electorate) {
-  const std::array<std::uint64_t, 2> random{electorate.random(), electorate.random()};
-  std::array<std::byte, Token::bits / 8> bytes;
-  static_assert(sizeof random == sizeof bytes);
-  std::memcpy(bytes.data(), random.data(), sizeof bytes);
-  return Token::from_random(bytes);
-}
 
 /// The trial of one server.
 class Trial {
