@@ -8,8 +8,10 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <charconv>
+#include <cstring>
 #include <system_error>
+
+#include "support/number.hpp"
 
 namespace redlock::child {
 namespace {
@@ -31,20 +33,8 @@ struct Name {
   int number;
 };
 
-// The first name of a number is the one that is shown.
-constexpr std::array names{
-    Name{"HUP", SIGHUP},       Name{"INT", SIGINT},   Name{"QUIT", SIGQUIT},   Name{"ILL", SIGILL},   Name{"TRAP", SIGTRAP},
-    Name{"ABRT", SIGABRT},     Name{"IOT", SIGABRT},  Name{"BUS", SIGBUS},     Name{"FPE", SIGFPE},   Name{"KILL", SIGKILL},
-    Name{"USR1", SIGUSR1},     Name{"SEGV", SIGSEGV}, Name{"USR2", SIGUSR2},   Name{"PIPE", SIGPIPE}, Name{"ALRM", SIGALRM},
-    Name{"TERM", SIGTERM},
-#ifdef SIGSTKFLT
-    Name{"STKFLT", SIGSTKFLT},
-#endif
-    Name{"CHLD", SIGCHLD},     Name{"CLD", SIGCHLD},  Name{"CONT", SIGCONT},   Name{"STOP", SIGSTOP}, Name{"TSTP", SIGTSTP},
-    Name{"TTIN", SIGTTIN},     Name{"TTOU", SIGTTOU}, Name{"URG", SIGURG},     Name{"XCPU", SIGXCPU}, Name{"XFSZ", SIGXFSZ},
-    Name{"VTALRM", SIGVTALRM}, Name{"PROF", SIGPROF}, Name{"WINCH", SIGWINCH}, Name{"IO", SIGIO},     Name{"POLL", SIGIO},
-    Name{"PWR", SIGPWR},       Name{"SYS", SIGSYS},
-};
+/// Beside those that sigabbrev_np(3) gives.
+constexpr std::array other_names{Name{"IOT", SIGABRT}, Name{"CLD", SIGCHLD}, Name{"IO", SIGIO}};
 
 void set_disposition(int signal, void (*handler)(int)) noexcept {
   struct sigaction action {};
@@ -62,16 +52,13 @@ bool stops(int signal) noexcept {
 }
 
 std::optional<int> parse_number(std::string_view text) {
-  int number = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (text.empty() || error != std::errc{} || end != text.data() + text.size() || number < 0) return std::nullopt;
-  return number;
+  const auto number = whole_number<int>(text);
+  return number && *number >= 0 ? number : std::nullopt;
 }
 
 /// The numbers between the named and the real-time signals belong to libc: nobody can catch or mean them.
 bool is_signal(int number) {
-  const bool named = std::any_of(names.begin(), names.end(), [number](const Name& name) { return name.number == number; });
-  return named || (number >= SIGRTMIN && number <= SIGRTMAX);
+  return ::sigabbrev_np(number) != nullptr || (number >= SIGRTMIN && number <= SIGRTMAX);
 }
 
 std::optional<int> real_time_offset(std::string_view text, char sign) {
@@ -195,14 +182,18 @@ std::optional<int> parse_signal(std::string_view text) {
   const std::string upper = upper_case(text);
   std::string_view name = upper;
   if (name.starts_with("SIG")) name.remove_prefix(3);
-  const auto* const known = std::find_if(names.begin(), names.end(), [name](const Name& entry) { return entry.text == name; });
-  if (known != names.end()) return known->number;
+  for (int signal = 1; signal <= last_signal; ++signal) {
+    const char* const known = ::sigabbrev_np(signal);
+    if (known != nullptr && name == known) return signal;
+  }
+  const auto* const other =
+      std::find_if(other_names.begin(), other_names.end(), [name](const Name& entry) { return entry.text == name; });
+  if (other != other_names.end()) return other->number;
   return parse_real_time(name);
 }
 
 std::string signal_name(int signal) {
-  const auto* const known = std::find_if(names.begin(), names.end(), [signal](const Name& entry) { return entry.number == signal; });
-  if (known != names.end()) return std::string(known->text);
+  if (const char* const known = ::sigabbrev_np(signal); known != nullptr) return known;
   if (signal == SIGRTMIN) return "RTMIN";
   if (signal > SIGRTMIN && signal <= SIGRTMAX) return "RTMIN+" + std::to_string(signal - SIGRTMIN);
   return std::to_string(signal);

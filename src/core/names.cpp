@@ -11,7 +11,6 @@ namespace redlock {
 namespace {
 
 constexpr std::string_view decimal_digits = "0123456789";
-constexpr std::string_view hexadecimal_digits = "0123456789abcdef";
 
 bool consists_of(std::string_view text, std::string_view characters) {
   return !text.empty() && text.find_first_not_of(characters) == std::string_view::npos;
@@ -43,7 +42,7 @@ Token Token::from_random(std::span<const std::byte, bits / 8> random) {
 }
 
 std::optional<Token> Token::from_text(std::string_view text) {
-  if (text.size() != digits || !consists_of(text, hexadecimal_digits)) return std::nullopt;
+  if (text.size() != digits || !consists_of(text, hex_digits)) return std::nullopt;
   return Token(std::string(text));
 }
 

@@ -4,7 +4,7 @@ namespace redlock {
 
 void append_hex(std::string& out, std::uint64_t number, unsigned digits) {
   for (unsigned left = digits; left > 0; --left) {
-    out += "0123456789abcdef"[(number >> (4 * (left - 1))) & 0xfU];
+    out += hex_digits[(number >> (4 * (left - 1))) & 0xfU];
   }
 }
 

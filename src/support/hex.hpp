@@ -4,8 +4,11 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <string_view>
 
 namespace redlock {
+
+inline constexpr std::string_view hex_digits = "0123456789abcdef";
 
 /// Appends the last `digits` hexadecimal digits of the number, in lower case.
 void append_hex(std::string& out, std::uint64_t number, unsigned digits);

@@ -3,7 +3,7 @@
 #include <array>
 
 #include "store/local/local_server.hpp"
-#include "store/local/place.hpp"
+#include "store/local/lock_directory.hpp"
 
 namespace redlock::local {
 namespace {

@@ -1,12 +1,12 @@
 // What a lock file may look like, and what is made of it.
-#include "store/local/image.hpp"
+#include "store/local/lock_file_format.hpp"
 
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <limits>
 
-namespace redlock::local::image {
+namespace redlock::local::format {
 namespace {
 
 using namespace std::chrono_literals;
@@ -24,7 +24,7 @@ Keyspace::Entries one_key(const std::string& value) {
 class File {
  public:
   [[nodiscard]] Found read(std::string_view boot_id = this_boot) const {
-    return image::read(
+    return format::read(
         [this](std::size_t offset, std::span<char> into) {
           if (offset + into.size() > bytes.size()) return false;
           std::copy_n(bytes.begin() + static_cast<std::ptrdiff_t>(offset), into.size(), into.begin());
@@ -34,7 +34,7 @@ class File {
   }
 
   [[nodiscard]] std::vector<Write> plan(const Keyspace::Entries& entries, std::string_view boot_id = this_boot) const {
-    return image::plan(read(boot_id), boot_id, encode(entries));
+    return format::plan(read(boot_id), boot_id, encode(entries));
   }
 
   /// As far as the first `count` bytes of the writes.
@@ -59,7 +59,7 @@ std::string seen(const Found& found) {
   return std::get<std::string>(std::get<Stored>(found).entries.at("deploy").value);
 }
 
-TEST(ImageTest, WhatIsEncodedIsDecoded) {
+TEST(LockFileFormatTest, WhatIsEncodedIsDecoded) {
   Keyspace::Entries entries;
   entries[""] = Entry{std::string(), std::nullopt};
   entries["text"] = Entry{std::string("a\0b", 3), Milliseconds(std::numeric_limits<std::int64_t>::max())};
@@ -79,7 +79,7 @@ TEST(ImageTest, WhatIsEncodedIsDecoded) {
   EXPECT_EQ(std::get<SortedSet>(decoded->at("zset").value).ranking(), zset.ranking());
 }
 
-TEST(ImageTest, BytesThatNobodyEncodesAreRefused) {
+TEST(LockFileFormatTest, BytesThatNobodyEncodesAreRefused) {
   const std::string good = encode(one_key("token"));
   for (std::size_t size = 0; size < good.size(); ++size) EXPECT_FALSE(decode(good.substr(0, size)).has_value()) << size;
   EXPECT_FALSE(decode(good + "x").has_value());
@@ -89,7 +89,7 @@ TEST(ImageTest, BytesThatNobodyEncodesAreRefused) {
   EXPECT_FALSE(decode(type).has_value());
 }
 
-TEST(ImageTest, TheLastOfManyCopiesCounts) {
+TEST(LockFileFormatTest, TheLastOfManyCopiesCounts) {
   File file;
   EXPECT_EQ(seen(file.read()), "nothing");
   for (int i = 1; i <= 10; ++i) {
@@ -102,7 +102,7 @@ TEST(ImageTest, TheLastOfManyCopiesCounts) {
 }
 
 /// The death of the writer at any byte leaves what was there before, or what it wrote if nothing was missing.
-TEST(ImageTest, ACrashAtAnyByteLeavesTheCopyFromBefore) {
+TEST(LockFileFormatTest, ACrashAtAnyByteLeavesTheCopyFromBefore) {
   File file;
   std::string before = "nothing";
   for (const std::string& next : {std::string("first"), std::string(300, 's'), std::string("third"), std::string("fourth")}) {
@@ -122,7 +122,7 @@ TEST(ImageTest, ACrashAtAnyByteLeavesTheCopyFromBefore) {
   }
 }
 
-TEST(ImageTest, AFileOfAnotherSizeIsDamagedNotFree) {
+TEST(LockFileFormatTest, AFileOfAnotherSizeIsDamagedNotFree) {
   File file;
   file.store(one_key("token"));
   const std::string whole = file.bytes;
@@ -136,7 +136,7 @@ TEST(ImageTest, AFileOfAnotherSizeIsDamagedNotFree) {
   EXPECT_EQ(seen(file.read()), "nothing");
 }
 
-TEST(ImageTest, ABodyThatDoesNotFitItsHeaderIsDamagedNotFree) {
+TEST(LockFileFormatTest, ABodyThatDoesNotFitItsHeaderIsDamagedNotFree) {
   File file;
   file.store(one_key("old"));
   file.store(one_key("token"));
@@ -151,7 +151,7 @@ TEST(ImageTest, ABodyThatDoesNotFitItsHeaderIsDamagedNotFree) {
 
 /// What is written behind it would be smaller than it, and never read: every writer would find the
 /// same lock free.
-TEST(ImageTest, AGenerationWithoutASuccessorIsDamagedNotFree) {
+TEST(LockFileFormatTest, AGenerationWithoutASuccessorIsDamagedNotFree) {
   for (const std::uint64_t before : {UINT64_MAX - 1, UINT64_MAX - 2, UINT64_MAX / 2}) {
     File file;
     file.store(one_key("old"));
@@ -160,7 +160,7 @@ TEST(ImageTest, AGenerationWithoutASuccessorIsDamagedNotFree) {
   }
 }
 
-TEST(ImageTest, WhatWasWrittenInAnotherBootIsNotThere) {
+TEST(LockFileFormatTest, WhatWasWrittenInAnotherBootIsNotThere) {
   File file;
   file.store(one_key("a"));
   file.store(one_key("b"));
@@ -170,11 +170,11 @@ TEST(ImageTest, WhatWasWrittenInAnotherBootIsNotThere) {
   EXPECT_EQ(seen(file.read(other_boot)), "new") << "although the old copies have larger generations";
 }
 
-TEST(ImageTest, TheLargestBodyFits) {
+TEST(LockFileFormatTest, TheLargestBodyFits) {
   Keyspace::Entries entries = one_key("");
-  const std::size_t rest = most_body - encode(entries).size();
+  const std::size_t rest = max_body - encode(entries).size();
   entries = one_key(std::string(rest, 'x'));
-  ASSERT_EQ(encode(entries).size(), most_body);
+  ASSERT_EQ(encode(entries).size(), max_body);
   File file;
   file.store(entries);
   file.store(one_key("small"));
@@ -184,4 +184,4 @@ TEST(ImageTest, TheLargestBodyFits) {
 }
 
 }  // namespace
-}  // namespace redlock::local::image
+}  // namespace redlock::local::format

@@ -14,20 +14,22 @@
 
 namespace redlock::local {
 
-/// A lock file byte by byte: two slots, each a header and a body; the copy with the larger generation counts. A change goes into the other
-/// slot, first the body, then the header. A process that dies in the middle leaves the copy from before: nobody was told of the new one.
+/// A lock file byte by byte: two slots, each a header and a body; the copy with the larger
+/// generation counts. A change goes into the other slot, first the body, then the header. A process
+/// that dies in the middle leaves the copy from before: nobody was told of the new one.
 ///
-/// A header is valid by its own digest and names its body's. So if the newest header's body does not fit it, it was not torn by a writer's
-/// death, nor was a file of another size: somebody else changed it, and whether a lease was lost with it nobody knows. That is Damaged, not
-/// free.
-namespace image {
+/// A header is valid by its own digest and names its body's. So if the newest header's body does
+/// not fit it, it was not torn by a writer's death, nor was a file of another size: somebody else
+/// changed it, and whether a lease was lost with it nobody knows. That is Damaged, not free.
+namespace format {
 
 // What was written in another boot counts as not there: what held the locks is gone.
 
 inline constexpr std::size_t header_size = 192;
-inline constexpr std::size_t slot_size = 256UL * 1024;  ///< room for a queue of some thousand; what is not used takes no space on disk
+inline constexpr std::size_t slot_size =
+    256UL * 1024;  ///< room for a queue of some thousand; what is not used takes no space on disk
 inline constexpr std::size_t file_size = 2 * slot_size;
-inline constexpr std::size_t most_body = slot_size - header_size;
+inline constexpr std::size_t max_body = slot_size - header_size;
 
 struct Nothing {};
 struct Damaged {};
@@ -50,13 +52,13 @@ struct Write {
   std::string bytes;
 };
 
-/// The writes, in this order, that put the body in place of what was found; each must be done before the next begins.
-/// `body` must not be larger than most_body.
+/// The writes, in this order, that put the body in place of what was found; each must be done
+/// before the next begins. `body` must not be larger than max_body.
 std::vector<Write> plan(const Found& before, std::string_view boot_id, const std::string& body);
 
 /// Entries as bytes and back; nothing for bytes that encode() does not make.
 std::string encode(const Keyspace::Entries& entries);
 std::optional<Keyspace::Entries> decode(std::string_view bytes);
 
-}  // namespace image
+}  // namespace format
 }  // namespace redlock::local

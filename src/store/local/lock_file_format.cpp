@@ -1,4 +1,4 @@
-#include "store/local/image.hpp"
+#include "store/local/lock_file_format.hpp"
 
 #include <array>
 #include <cmath>
@@ -8,16 +8,17 @@
 
 #include "support/digest.hpp"
 
-namespace redlock::local::image {
+namespace redlock::local::format {
 namespace {
 
 constexpr std::string_view magic = "redlock1";
 constexpr std::size_t digest_size = 64;
 
 /// No writer comes so far, and the next one is still larger than this.
-constexpr std::uint64_t largest_generation = std::numeric_limits<std::uint64_t>::max() / 2;
+constexpr std::uint64_t max_generation = std::numeric_limits<std::uint64_t>::max() / 2;
 
-/// As it lies in the file: it is read on the host that wrote it, so its byte order is that of the host.
+/// As it lies in the file: it is read on the host that wrote it, so its byte order is that of the
+/// host.
 struct Header {
   std::array<char, 8> magic;
   std::uint64_t generation;
@@ -48,10 +49,13 @@ std::string digest_of(const Header& header) {
 }
 
 /// Nothing when no header of this boot was written there.
-std::optional<Header> read_header(const ReadAt& read_at, std::size_t offset, std::string_view boot_id) {
+std::optional<Header> read_header(const ReadAt& read_at, std::size_t offset,
+                                  std::string_view boot_id) {
   Header header{};
   if (!read_at(offset, {reinterpret_cast<char*>(&header), sizeof(Header)})) return std::nullopt;
-  if (view(header.magic) != magic || view(header.digest) != digest_of(header) || view(header.boot_id) != boot_id) return std::nullopt;
+  if (view(header.magic) != magic || view(header.digest) != digest_of(header) ||
+      view(header.boot_id) != boot_id)
+    return std::nullopt;
   return header;
 }
 
@@ -148,13 +152,17 @@ Value decode_value(Decoder& decoder, std::uint8_t type) {
 Found read(const ReadAt& read_at, std::size_t size, std::string_view boot_id) {
   if (size == 0) return Nothing{};
   if (size != file_size) return Damaged{};
-  const std::array headers{read_header(read_at, 0, boot_id), read_header(read_at, slot_size, boot_id)};
+  const std::array headers{read_header(read_at, 0, boot_id),
+                           read_header(read_at, slot_size, boot_id)};
   if (!headers[0] && !headers[1]) return Nothing{};
-  const unsigned slot = headers[1] && (!headers[0] || headers[1]->generation > headers[0]->generation) ? 1 : 0;
+  const unsigned slot =
+      headers[1] && (!headers[0] || headers[1]->generation > headers[0]->generation) ? 1 : 0;
   const Header& header = *headers.at(slot);
-  if (header.body_size > most_body || header.generation > largest_generation) return Damaged{};
+  if (header.body_size > max_body || header.generation > max_generation) return Damaged{};
   std::string body(header.body_size, '\0');
-  if (!read_at(slot * slot_size + header_size, body) || sha256_hex(body) != view(header.body_digest)) return Damaged{};
+  if (!read_at(slot * slot_size + header_size, body) ||
+      sha256_hex(body) != view(header.body_digest))
+    return Damaged{};
   auto entries = decode(body);
   if (!entries) return Damaged{};
   return Stored{header.generation, slot, std::move(*entries)};
@@ -201,4 +209,4 @@ std::optional<Keyspace::Entries> decode(std::string_view bytes) {
   return entries;
 }
 
-}  // namespace redlock::local::image
+}  // namespace redlock::local::format

@@ -1,4 +1,4 @@
-#include "store/local/directory.hpp"
+#include "store/local/lock_directory.hpp"
 
 #include <gtest/gtest.h>
 #include <linux/magic.h>
@@ -9,6 +9,35 @@
 
 namespace redlock::local {
 namespace {
+
+TEST(PlaceTest, LocalAloneIsThisUsersOwn) {
+  const auto place = parse_place("local:");
+  ASSERT_TRUE(place.has_value());
+  EXPECT_EQ(place->directory, "/run/lock/redlock-cli-" + std::to_string(::geteuid()));
+  EXPECT_TRUE(place->is_own);
+}
+
+TEST(PlaceTest, ADirectoryHasOneName) {
+  for (const std::string_view url : {"local:/srv/locks", "local:/srv/locks/", "local:///srv//locks//"}) {
+    const auto place = parse_place(url);
+    ASSERT_TRUE(place.has_value()) << url;
+    EXPECT_EQ(place->name(), "local:/srv/locks");
+    EXPECT_FALSE(place->is_own);
+  }
+  EXPECT_EQ(parse_place("local:/")->directory, "/");
+}
+
+TEST(PlaceTest, TheOwnPlaceIsOwnUnderItsName) {
+  EXPECT_TRUE(parse_place(parse_place("local:")->name())->is_own);
+}
+
+TEST(PlaceTest, OtherTextIsRefused) {
+  EXPECT_FALSE(parse_place("local:relative").has_value());
+  EXPECT_FALSE(parse_place("local:/a\nb").has_value());
+  EXPECT_FALSE(is_place("redis://local:6379"));
+  EXPECT_FALSE(is_place("/local:"));
+  EXPECT_TRUE(is_place("local:relative")) << "refused as a place, not as a server";
+}
 
 class DirectoryTest : public ::testing::Test {
  protected:
