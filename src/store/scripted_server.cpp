@@ -39,7 +39,7 @@ asio::awaitable<InspectVote> ScriptedServer::inspect(Resource resource, std::opt
   co_return inspect_vote(co_await call(inspect_call(resource, share), deadline));
 }
 
-void ScriptedServer::take_back(const Resource& resource, const Token& token, std::optional<Requeue> requeue, NotUndone not_undone) {
+void ScriptedServer::undo(const Resource& resource, const Token& token, std::optional<Requeue> requeue, NotUndone not_undone) {
   ReleaseRequest request{resource, token};
   request.requeue = std::move(requeue);
   const ScriptCall compare_and_delete = release_call(request);

@@ -207,7 +207,7 @@ void Referee::check_place(const Run& run) {
   if (waiter.empty()) return;
   const local::Entry* queue = run.server.keyspace().find(queue_);
   if (queue != nullptr && std::get<local::SortedSet>(queue->value).score(waiter)) return;
-  violate("line", fmt::format("{} takes something back at s{} and loses its place in line", run.process.name(), run.server.number() + 1));
+  violate("line", fmt::format("{} takes something back at s{} and loses its place in the queue", run.process.name(), run.server.number() + 1));
 }
 
 void Referee::check_healed(const Run& run, const Facts& facts) {
@@ -258,19 +258,19 @@ void Referee::attempts(const Process& process, const Token& token, std::optional
   const Attempts last = std::exchange(attempts, Attempts{});
   attempts.token = token.secret();
   attempts.outages = !last.token.empty() && last.last_tickets.size() < quorum_ ? last.outages + 1 : 0;
-  attempts.in_line = last.in_line || ticket;
+  attempts.queued = last.queued || ticket;
   if (!ticket) return;
-  if (attempts.outages >= 2) violate("line", process.name() + " stays in line though no quorum answers it");
+  if (attempts.outages >= 2) violate("line", process.name() + " stays in the queue though no quorum answers it");
   // One that answered behind the decision could not be asked.
   const auto behind = std::ranges::count_if(last.last_tickets, [&](Ticket largest) { return largest < *ticket; });
-  if (!last.in_line && static_cast<std::size_t>(behind) < quorum_) {
-    violate("line", process.name() + " draws a ticket that is not behind those in line");
+  if (!last.queued && static_cast<std::size_t>(behind) < quorum_) {
+    violate("line", process.name() + " draws a ticket that is not behind those in the queue");
   }
 }
 
-void Referee::hears_answer(const Process& process, const Token& token, const LineWord& line) {
+void Referee::hears_answer(const Process& process, const Token& token, const QueueStatus& line) {
   Attempts& attempts = attempts_[&process];
-  if (attempts.token == token.secret()) attempts.last_tickets.push_back(line.largest_ticket.value_or(0));
+  if (attempts.token == token.secret()) attempts.last_tickets.push_back(line.max_ticket.value_or(0));
 }
 
 Duration Referee::begins_to_extend(const Process& process, const Token& token) {
@@ -343,7 +343,7 @@ void Referee::check_overlap(const std::string& token, const Facts& facts) {
   if (facts.over) return;
   for (const auto& [other, theirs] : facts_) {
     if (other == token || !is_valid(theirs)) continue;
-    if (facts.hold.shared && theirs.hold.shared && (!facts.hold.seat || facts.hold.seat != theirs.hold.seat)) continue;
+    if (facts.hold.shared && theirs.hold.shared && (!facts.hold.slot || facts.hold.slot != theirs.hold.slot)) continue;
     violate("exclusion", fmt::format("{} until {:.3f} ms, and {} until {:.3f} ms", name_of(other), in_ms(theirs.until), name_of(token),
                                      in_ms(facts.until)));
   }
@@ -351,13 +351,13 @@ void Referee::check_overlap(const std::string& token, const Facts& facts) {
 
 void Referee::check_fence(const std::string& token, const Facts& facts) {
   Fence above = facts.hold.shared ? largest_alone_ : largest_;
-  if (facts.hold.seat) above = std::max(above, largest_in_seat_[*facts.hold.seat]);
+  if (facts.hold.slot) above = std::max(above, largest_in_seat_[*facts.hold.slot]);
   if (!facts.over && facts.fence <= above) {
     violate("fence", fmt::format("{} has {}, and one that comes before it had {}", name_of(token), facts.fence.text(), above.text()));
   }
   largest_ = std::max(largest_, facts.fence);
   if (!facts.hold.shared) largest_alone_ = std::max(largest_alone_, facts.fence);
-  if (facts.hold.seat) largest_in_seat_[*facts.hold.seat] = std::max(largest_in_seat_[*facts.hold.seat], facts.fence);
+  if (facts.hold.slot) largest_in_seat_[*facts.hold.slot] = std::max(largest_in_seat_[*facts.hold.slot], facts.fence);
 }
 
 void Referee::lose_marker(Server& server) {
@@ -387,12 +387,12 @@ void Referee::granted(Process& process, const Lease& lease) {
   facts.hold = lease.hold;
   facts.fence = lease.fence;
   facts.until = process.true_time(lease.deadline);
-  const std::string how = lease.hold.seat ? fmt::format(" in seat {}", *lease.hold.seat) : lease.hold.shared ? " with others" : "";
+  const std::string how = lease.hold.slot ? fmt::format(" in slot {}", *lease.hold.slot) : lease.hold.shared ? " with others" : "";
   history_.add("{} HOLDS {}{} with fence {} until {:.3f} ms", process.name(), token.substr(0, 4), how, lease.fence.text(),
                in_ms(facts.until));
   ++grants_;
   if (facts.until <= timeline_.now()) violate("grant", name_of(token) + " was over when it was granted");
-  const std::uint32_t votes = facts.votes[lease.hold.seat ? static_cast<std::int64_t>(*lease.hold.seat) : -1];
+  const std::uint32_t votes = facts.votes[lease.hold.slot ? static_cast<std::int64_t>(*lease.hold.slot) : -1];
   if (!is_quorum(votes)) violate("quorum", fmt::format("{} has {} votes of {}", name_of(token), std::popcount(votes), quorum_));
   const auto below = std::ranges::count_if(facts.granted_fences, [&](const auto& fence) { return fence && *fence <= lease.fence; });
   if (static_cast<std::size_t>(below) < quorum_) violate("fence", name_of(token) + " has a fence below those of its votes");
@@ -479,14 +479,14 @@ Duration Referee::kept_out_until(const Mode& mode, const Process& process) const
     if (!facts.granted || facts.process == &process) continue;
     const bool is_beside = mode.shared && facts.hold.shared;
     if (!is_beside) last = std::max(last, facts.until);
-    if (mode.seats > 0 && facts.hold.seat) in_slots.push_back(&facts);
+    if (mode.slots > 0 && facts.hold.slot) in_slots.push_back(&facts);
   }
   // All slots were taken just before one of these ended.
   for (const Facts* ending : in_slots) {
     const Duration end = std::min(ending->until, timeline_.now());
     const auto taken = std::ranges::count_if(
         in_slots, [&](const Facts* other) { return other->granted_at < end && other->until >= end; });
-    if (static_cast<std::size_t>(taken) >= mode.seats) last = std::max(last, end);
+    if (static_cast<std::size_t>(taken) >= mode.slots) last = std::max(last, end);
   }
   return last;
 }

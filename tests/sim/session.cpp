@@ -10,7 +10,7 @@ constexpr const char* words[] = {"busy",      "maybe busy", "split",    "unavail
                                  "duplicate", "guarded",    "too slow", "interrupted", "outgrown", "enclosed"};
 
 std::string describe(const SessionPlan& plan) {
-  const std::string mode = plan.mode.seats > 0 ? fmt::format(", one of {} seats", plan.mode.seats) : plan.mode.shared ? ", shared" : "";
+  const std::string mode = plan.mode.slots > 0 ? fmt::format(", one of {} slots", plan.mode.slots) : plan.mode.shared ? ", shared" : "";
   const std::string wait = plan.wait.wait ? fmt::format("waits {:.0f} ms", in_ms(*plan.wait.wait)) : "waits for ever";
   return fmt::format("ttl {} ms, work {:.0f} ms, {}{}", plan.ttl.count(), in_ms(plan.work), wait, mode);
 }
@@ -22,26 +22,26 @@ const char* word_for(AttemptFailure::Why why) {
 }
 
 Session::Session(World& world, SessionPlan plan, std::string name)
-    : world_(world), plan_(plan), process_(&world.new_process(plan.host, std::move(name))), bell_(process_->make_bell()) {}
+    : world_(world), plan_(plan), process_(&world.new_process(plan.host, std::move(name))), event_(process_->make_event()) {}
 
 asio::awaitable<void> Session::live() {
-  const std::shared_ptr<Electorate> electorate = world_.new_electorate(*process_, plan_.server_timeout);
+  const std::shared_ptr<ServerSet> server_set = world_.new_electorate(*process_, plan_.server_timeout);
   world_.history().add("{} starts on host {}: {}", process_->name(), plan_.host + 1, describe(plan_));
   waiting_ = true;
   waiting_since_ = world_.timeline().now();
   if (plan_.style == SessionPlan::Style::handed) {
-    const std::optional<Lease> lease = co_await acquire_bare(*electorate);
+    const std::optional<Lease> lease = co_await acquire_bare(*server_set);
     world_.referee().finished(*process_);
-    co_await electorate->close(lease ? Farewell::patient : Farewell::thorough);
-    leave_behind(electorate->leftovers());
+    co_await server_set->close(lease ? CloseMode::linger : CloseMode::drain);
+    leave_behind(server_set->leftovers());
     process_->end();
     if (lease) co_await work_by_hand(*lease);
   } else {
-    const std::shared_ptr<HeldSet> set = co_await acquire(*electorate);
+    const std::shared_ptr<HeldSet> set = co_await acquire(*server_set);
     if (set) co_await work_under(set);
     world_.referee().finished(*process_);
-    co_await electorate->close(set ? Farewell::patient : Farewell::thorough);
-    leave_behind(electorate->leftovers());
+    co_await server_set->close(set ? CloseMode::linger : CloseMode::drain);
+    leave_behind(server_set->leftovers());
     process_->end();
   }
   over_ = true;
@@ -53,11 +53,11 @@ void Session::leave_behind(std::vector<Leftover> leftovers) {
   Process& other = world_.new_process(plan_.host, process_->name() + "b");
   world_.referee().inherits(other, *process_);
   world_.start([this, &other, leftovers = std::move(leftovers)]() -> asio::awaitable<void> {
-    const std::shared_ptr<Electorate> electorate = world_.new_electorate(other, plan_.server_timeout);
-    for (const Leftover& leftover : leftovers) electorate->clear_away(leftover);
-    co_await electorate->all_cleared();
+    const std::shared_ptr<ServerSet> server_set = world_.new_electorate(other, plan_.server_timeout);
+    for (const Leftover& leftover : leftovers) server_set->clear_away(leftover);
+    co_await server_set->all_cleared();
     world_.referee().finished(other);
-    co_await electorate->close(Farewell::brief);
+    co_await server_set->close(CloseMode::immediate);
     other.end();
   });
 }
@@ -87,17 +87,17 @@ void Session::note_grant(const Lease& lease) {
   held_ = true;
   world_.note_grant(*this);
   world_.referee().granted(*process_, lease);
-  const bool has_seat = lease.hold.seat && *lease.hold.seat < plan_.mode.seats;
-  if (lease.hold.shared != plan_.mode.shared || has_seat != (plan_.mode.seats > 0)) {
+  const bool has_seat = lease.hold.slot && *lease.hold.slot < plan_.mode.slots;
+  if (lease.hold.shared != plan_.mode.shared || has_seat != (plan_.mode.slots > 0)) {
     world_.referee().violate("grant", process_->name() + " got something else than it asked for");
   }
 }
 
 bool Session::note_failure(const AttemptFailure& failure, bool final) {
   world_.note_failure(failure.why);
-  if (failure.line.in_line && !in_line_since_) in_line_since_ = world_.timeline().now();
+  if (failure.queue.queued && !queued_since_) queued_since_ = world_.timeline().now();
   world_.history().add("{} {}: {}{}", process_->name(), final ? "GIVES UP" : "waits", word_for(failure.why),
-                       failure.line.in_line ? fmt::format(", {} in line before it", failure.line.ahead) : "");
+                       failure.queue.queued ? fmt::format(", {} in the queue before it", failure.queue.ahead) : "");
   if (!final) return false;
   waiting_ = false;
   waited_until_ = world_.timeline().now();
@@ -106,10 +106,10 @@ bool Session::note_failure(const AttemptFailure& failure, bool final) {
   return true;
 }
 
-asio::awaitable<std::shared_ptr<HeldSet>> Session::acquire(Electorate& electorate) {
+asio::awaitable<std::shared_ptr<HeldSet>> Session::acquire(ServerSet& server_set) {
   std::vector<AcquireOrder> orders;
   orders.push_back(order());
-  SetWaiter waiter(electorate, std::move(orders), plan_.wait, interrupt_);
+  SetWaiter waiter(server_set, std::move(orders), plan_.wait, interrupt_);
   for (;;) {
     auto step = co_await waiter.next();
     if (auto* set = std::get_if<std::shared_ptr<HeldSet>>(&step)) {
@@ -122,8 +122,8 @@ asio::awaitable<std::shared_ptr<HeldSet>> Session::acquire(Electorate& electorat
 }
 
 /// Without the set around it, which looks once more whether what it got is good for anything.
-asio::awaitable<std::optional<Lease>> Session::acquire_bare(Electorate& electorate) {
-  Waiter waiter(electorate, order(), plan_.wait, interrupt_);
+asio::awaitable<std::optional<Lease>> Session::acquire_bare(ServerSet& server_set) {
+  Waiter waiter(server_set, order(), plan_.wait, interrupt_);
   for (;;) {
     auto step = co_await waiter.next();
     if (auto* lease = std::get_if<Lease>(&step)) {
@@ -149,7 +149,7 @@ void Session::keep(const std::shared_ptr<HeldSet>& set) {
   events.ended = [this, token](const Resource&, const LeaseEnded& end) {
     world_.referee().ended(*process_, token, end);
     lease_ended_ = true;
-    bell_->ring();
+    event_->notify();
   };
   set->keep(std::move(events));
 }
@@ -165,10 +165,10 @@ asio::awaitable<void> Session::work_under(std::shared_ptr<HeldSet> set) {
   }
   const Instant end = process_->now() + plan_.work;
   while (!lease_ended_ && process_->now() < end) {
-    // Whoever supervises reads the clock before anything else; a lease that is over ends the work whatever was heard of it.
+    // Whoever supervises reads the clock before anything else; a lease that is over ends the work whatever was notified of it.
     const Instant until = std::min(end, set->deadline());
     if (process_->now() >= set->deadline()) break;
-    co_await bell_->wait_until(until);
+    co_await event_->wait_until(until);
   }
   const Duration kept = lease_ended_ ? Duration::zero() : plan_.keep;
   world_.referee().stopped(*process_, lease.token, kept);
@@ -190,31 +190,31 @@ asio::awaitable<void> Session::work_by_hand(Lease lease) {
 
 asio::awaitable<void> Session::extend_by_hand(Lease lease, Milliseconds ttl) {
   Process& other = world_.new_process(plan_.host, process_->name() + "x");
-  const std::shared_ptr<Electorate> electorate = world_.new_electorate(other, plan_.server_timeout);
+  const std::shared_ptr<ServerSet> server_set = world_.new_electorate(other, plan_.server_timeout);
   const Ttl length = Ttl::from(ttl).value();
   world_.history().add("{} extends {} by hand, by {} ms", other.name(), lease.token.secret().substr(0, 4), ttl.count());
   world_.referee().shared(lease.token);
-  HeldLease held(*electorate, lease.resource, lease.token, lease.fence, lease.hold);
+  HeldLease held(*server_set, lease.resource, lease.token, lease.fence, lease.hold);
   const ExtendResult result = co_await held.extend(length, Instant::max(), /*by_hand=*/true);
   if (result.decision == ExtendDecision::confirmed) {
     world_.referee().extended(other, lease.token, redlock::deadline(result.t0, length), other.true_time(result.t0));
   }
   world_.referee().finished(other);
-  co_await electorate->close(Farewell::brief);
+  co_await server_set->close(CloseMode::immediate);
   other.end();
 }
 
 asio::awaitable<void> Session::release_by_hand(Lease lease) {
   Process& other = world_.new_process(plan_.host, process_->name() + "r");
-  const std::shared_ptr<Electorate> electorate = world_.new_electorate(other, plan_.server_timeout);
+  const std::shared_ptr<ServerSet> server_set = world_.new_electorate(other, plan_.server_timeout);
   world_.history().add("{} releases {} by hand", other.name(), lease.token.secret().substr(0, 4));
-  HeldLease held(*electorate, lease.resource, lease.token, lease.fence, lease.hold);
+  HeldLease held(*server_set, lease.resource, lease.token, lease.fence, lease.hold);
   const ReleaseResult result = co_await held.release(/*by_hand=*/true);
   if (plan_.style == SessionPlan::Style::run && result.decision == ReleaseDecision::released) {
     world_.referee().violate("theft", other.name() + " released by hand what a run keeps");
   }
   world_.referee().finished(other);
-  co_await electorate->close(Farewell::brief);
+  co_await server_set->close(CloseMode::immediate);
   other.end();
 }
 

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "engine/survey.hpp"
+#include "engine/inspect.hpp"
 #include "store/local/commands.hpp"
 #include "store/redis/redis_server.hpp"
 #include "witness.hpp"
@@ -11,13 +11,13 @@ namespace redlock::sim {
 namespace {
 
 /// More than any schedule needs: whoever gets here runs in circles.
-constexpr std::size_t most_events = 300'000;
+constexpr std::size_t max_events = 300'000;
 
 /// Five times what the busiest schedule asks.
-constexpr std::size_t most_scripts = 4000;
+constexpr std::size_t max_scripts = 4000;
 
 /// How long those behind somebody who was notified leave it to that one (PROTOCOL Q5).
-constexpr Milliseconds standing_by{1300};
+constexpr Milliseconds standby_delay{1300};
 
 /// A server knows by then that somebody was killed.
 constexpr Milliseconds hang_up_time{20};
@@ -85,7 +85,7 @@ Process& World::new_process(std::size_t host, std::string name) {
   return processes_.emplace_back(hosts_[host], std::move(name));
 }
 
-std::shared_ptr<Electorate> World::new_electorate(Process& process, Duration server_timeout) {
+std::shared_ptr<ServerSet> World::new_electorate(Process& process, Duration server_timeout) {
   std::vector<std::unique_ptr<LockServer>> servers;
   for (const std::size_t server : schedule_.configured) {
     redis::Endpoint endpoint;
@@ -97,7 +97,7 @@ std::shared_ptr<Electorate> World::new_electorate(Process& process, Duration ser
     servers.push_back(std::make_unique<Witness>(std::move(product), referee_, process, servers.size()));
   }
   RandomBits random = [random = Random(random_.bits())]() mutable { return random.bits(); };
-  return electorates_.emplace_back(std::make_shared<Electorate>(timeline_.executor(), process, std::move(random), std::move(servers),
+  return electorates_.emplace_back(std::make_shared<ServerSet>(timeline_.executor(), process, std::move(random), std::move(servers),
                                                                 server_timeout, schedule_.restart_guard));
 }
 
@@ -109,13 +109,13 @@ std::optional<Violation> World::run() {
   plan_sessions();
   plan_mishaps();
   timeline_.at(schedule_.calm, [this] { calm_down(); });
-  const auto patience = static_cast<int>(sessions_.size() + 2);
-  const Duration end = std::max(schedule_.calm, schedule_.progress_from) + schedule_.bound * patience + schedule_.work();
+  const auto timeout = static_cast<int>(sessions_.size() + 2);
+  const Duration end = std::max(schedule_.calm, schedule_.progress_from) + schedule_.bound * timeout + schedule_.work();
   std::size_t events = 0;
   std::optional<Duration> over_since;
   while (!referee_.violation() && timeline_.step()) {
-    if (++events > most_events) referee_.violate("progress", "it runs in circles");
-    if (referee_.scripts() > most_scripts) referee_.violate("load", "they ask without end");
+    if (++events > max_events) referee_.violate("progress", "it runs in circles");
+    if (referee_.scripts() > max_scripts) referee_.violate("load", "they ask without end");
     if (!over_since && all_over() && timeline_.now() > schedule_.calm) over_since = timeline_.now();
     if (over_since && timeline_.now() > *over_since + settling_time) break;
     if (timeline_.now() > end) break;
@@ -139,10 +139,10 @@ void World::plan_sessions() {
 void World::kill(Session& session) {
   const bool keeps_waiting =
       session.waiting() && referee_.kept_out_until(session.plan().mode, session.process()) > timeline_.now() + hang_up_time;
-  // Those behind it may have been told to leave it to this one; of one that heard nothing, only its entry's end tells.
-  if (!session.over() && !keeps_waiting) schedule_.bound += standing_by;
+  // Those behind it may have been told to leave it to this one; of one that notified nothing, only its entry's end tells.
+  if (!session.over() && !keeps_waiting) schedule_.bound += standby_delay;
   if (!hosts_[session.plan().host].may_subscribe) {
-    session.keeps_others_until(timeline_.now() + polling_entry_life + hang_up_time);
+    session.keeps_others_until(timeline_.now() + polling_entry_ttl + hang_up_time);
   }
   session.kill();
 }
@@ -241,23 +241,23 @@ void World::befall(const Mishap& mishap) {
 
 asio::awaitable<void> World::inspect_lock(Mishap mishap) {
   Process& process = new_process(mishap.host, "inspector");
-  const std::shared_ptr<Electorate> electorate = new_electorate(process, Milliseconds(50));
+  const std::shared_ptr<ServerSet> server_set = new_electorate(process, Milliseconds(50));
   const Duration began = timeline_.now();
-  referee_.inspected(summarize(co_await redlock::inspect(*electorate, resource_)), began);
+  referee_.inspected(summarize(co_await redlock::inspect(*server_set, resource_)), began);
   referee_.finished(process);
-  co_await electorate->close(Farewell::brief);
+  co_await server_set->close(CloseMode::immediate);
   process.end();
 }
 
 asio::awaitable<void> World::break_by_force(Mishap mishap) {
   Process& process = new_process(mishap.host, "breaker");
-  const std::shared_ptr<Electorate> electorate = new_electorate(process, Milliseconds(50));
+  const std::shared_ptr<ServerSet> server_set = new_electorate(process, Milliseconds(50));
   std::optional<Fence> only_if;
   if (mishap.flag) only_if = nobodys_fence;
   const BreakRequest request{resource_, only_if};
-  (void)co_await break_lock(*electorate, request);
+  (void)co_await break_lock(*server_set, request);
   referee_.finished(process);
-  co_await electorate->close(Farewell::brief);
+  co_await server_set->close(CloseMode::immediate);
 }
 
 void World::foreign_lock(const Mishap& mishap) {
@@ -321,7 +321,7 @@ void World::note_giving_up(const Session& session) {
   // Whoever is first now, and may not come in yet, is told to look in a while.
   for (Session& other : sessions_) {
     if (!other.waiting() || referee_.kept_out_until(other.plan().mode, other.process()) <= timeline_.now()) continue;
-    other.stands_by_until(timeline_.now() + standing_by);
+    other.stands_by_until(timeline_.now() + standby_delay);
   }
 }
 
@@ -336,11 +336,11 @@ void World::check_delay(const Session& session) {
   Duration since = std::max(referee_.kept_out_until(session.plan().mode, session.process()), session.can_enter_since());
   Duration bound = schedule_.bound;
   for (const Session& other : sessions_) {
-    const bool may_be_before = other.plan().start <= session.in_line_since().value_or(timeline_.now());
+    const bool may_be_before = other.plan().start <= session.queued_since().value_or(timeline_.now());
     if (&other == &session || !may_be_before) continue;
     if (other.waited_until()) since = std::max(since, *other.waited_until());
     // Those behind it are told to stand by, and find out by themselves that there is no slot for it.
-    if (other.waiting() && other.plan().mode.seats > 0) bound = schedule_.bound + standing_by;
+    if (other.waiting() && other.plan().mode.slots > 0) bound = schedule_.bound + standby_delay;
   }
   if (timeline_.now() <= since + bound) return;
   referee_.violate("delay", fmt::format("{} could have entered since {:.0f} ms", session.name(), in_ms(since)));
@@ -348,12 +348,12 @@ void World::check_delay(const Session& session) {
 
 void World::check_order(const Session& session) {
   for (const Session& other : sessions_) {
-    const bool came_first = other.in_line_since() && *other.in_line_since() < session.plan().start;
+    const bool came_first = other.queued_since() && *other.queued_since() < session.plan().start;
     if (!came_first || !other.waiting() || !other.plan().undisturbed) continue;
     // Of two who may have it together, the network decides who hears of it first.
     if (other.plan().mode.shared && session.plan().mode.shared) continue;
-    referee_.violate("order", fmt::format("{} overtook {}, who was in line since {:.0f} ms", session.name(), other.name(),
-                                          in_ms(*other.in_line_since())));
+    referee_.violate("order", fmt::format("{} overtook {}, who was in the queue since {:.0f} ms", session.name(), other.name(),
+                                          in_ms(*other.queued_since())));
   }
 }
 
