@@ -97,15 +97,13 @@ read_file() {
 # Makes the change NAME in the copy; sets problem, to nothing when it worked. restore takes it back.
 # shellcheck disable=SC2034 # for whoever calls
 mutate() {
-  local name=$1 file=$copy/${value_of[$1.file]} content rest
+  local name=$1 file=$copy/${value_of[$1.file]} content
   problem=
   [[ -f $file ]] || { problem="no file ${value_of[$name.file]}"; return; }
   read_file "$file"
   whole=$content
-  rest=${whole#*"${old_of[$name]}"}
-  [[ $rest != "$whole" ]] || { problem="the text does not occur in ${value_of[$name.file]}"; return; }
-  [[ ${rest#*"${old_of[$name]}"} == "$rest" ]] || { problem="the text occurs more than once in ${value_of[$name.file]}"; return; }
-  printf '%s' "${whole%%"${old_of[$name]}"*}${new_of[$name]}$rest" >"$file"
+  problem=$(OLD=${old_of[$name]} NEW=${new_of[$name]} python3 tests/mutants/replace.py "$file")
+  [[ -z $problem ]] || problem+=" in ${value_of[$name.file]}"
 }
 
 restore() { printf '%s' "$whole" >"$copy/${value_of[$1.file]}"; }
