@@ -69,6 +69,10 @@ class RedisServer final : public ScriptedServer {
     bool waits = false;   ///< it may be blocked in a WAIT: what is sent behind is read only after that,
     Instant waits_until;  ///< and that is over by then
     std::map<std::string, Carried> left;
+    std::shared_ptr<std::size_t> unread_undos = std::make_shared<std::size_t>(0);  ///< posted, and not answered yet
+
+    /// Whether the server may have got that: what never opened carried only what it had inherited.
+    [[nodiscard]] bool carried(const std::string& what) const;
 
     /// Takes over what an ended connection left; this one is to take it back.
     void inherit(Link& from);
