@@ -196,16 +196,17 @@ void Place::begin_look() {
   ears_->stand_by_until.reset();
 }
 
-asio::awaitable<void> Place::wait(Instant when, Duration gathering, Interrupt& interrupt) {
+asio::awaitable<bool> Place::wait(Instant when, Duration gathering, Interrupt& interrupt) {
   const Clock& clock = electorate_.clock();
   const Interrupt::Listener listener(interrupt, *ears_->bell);
   while (!interrupt.raised()) {
-    if (ears_->number_where(&Ears::Ear::called) >= quorum_of(electorate_.size())) co_return;
+    if (ears_->number_where(&Ears::Ear::called) >= quorum_of(electorate_.size())) co_return false;
     Instant end = std::min(when, ears_->stand_by_until.value_or(when));
     if (ears_->first_call) end = std::min(end, *ears_->first_call + gathering);
-    if (clock.now() >= end) co_return;
+    if (clock.now() >= end) co_return ears_->first_call && end == *ears_->first_call + gathering;
     co_await ears_->bell->wait_until(end);
   }
+  co_return false;
 }
 
 }  // namespace redlock

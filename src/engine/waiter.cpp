@@ -24,6 +24,9 @@ constexpr int gathering_round_trips = 2;
 constexpr Milliseconds shortest_gathering{1};
 constexpr Milliseconds longest_gathering{50};
 
+/// After so many calls in a row that were no quorum's, and looks in vain, a waiter takes its time.
+constexpr unsigned most_calls_of_some = 3;
+
 /// After so many rounds in a row without a quorum of answers a waiter leaves the line: it would hold up those who have one (Q6).
 constexpr unsigned most_outages_in_line = 2;
 
@@ -87,8 +90,11 @@ asio::awaitable<std::variant<Lease, StillWaiting, GaveUp>> Waiter::next() {
 asio::awaitable<void> Waiter::rest() {
   // Those whom the guard holds back call each other whenever one of them gives back what it may not have: nothing that is news.
   if (place_ && in_place_ && !held_back_) {
-    const Duration gathering = std::clamp<Duration>(gathering_round_trips * round_trip_, shortest_gathering, longest_gathering);
-    co_await place_->wait(*try_at_, gathering, interrupt_);
+    Duration gathering = std::clamp<Duration>(gathering_round_trips * round_trip_, shortest_gathering, longest_gathering);
+    // Two who are let in by a few servers only call each other there whenever one of them gives back what it got.
+    if (calls_of_some_ >= most_calls_of_some) gathering = longest_gathering;
+    const bool by_some = co_await place_->wait(*try_at_, gathering, interrupt_);
+    calls_of_some_ = by_some ? calls_of_some_ + 1 : 0;
     co_return;
   }
   const std::unique_ptr<Bell> bell = electorate_.clock().make_bell();

@@ -62,6 +62,7 @@ class Waiter {
   bool held_back_ = false;              ///< by the restart guard, and by nothing else
   std::optional<std::size_t> seat_;     ///< the one to ask for
   Duration round_trip_{};               ///< of the last attempt
+  unsigned calls_of_some_ = 0;          ///< in a row that were no quorum's
   std::optional<Instant> try_at_;       ///< empty before the first attempt
   std::optional<Instant> split_since_;  ///< of an unbroken run of split votes
   std::optional<Instant> outage_since_;
