@@ -18,9 +18,7 @@ find_library(MD_LIBRARY libmd.a REQUIRED)
 
 add_library(redlock-lua INTERFACE)
 target_include_directories(redlock-lua SYSTEM INTERFACE ${LUA_INCLUDE_DIR})
-target_link_libraries(redlock-lua INTERFACE ${LUA_LIBRARY} ${CMAKE_DL_LIBS})
-# Lua needs these two of libm, hardly ever: store/local/lua_math.cpp loads it then, not at every start.
-target_link_options(redlock-lua INTERFACE LINKER:--wrap=pow,--wrap=floor)
+target_link_libraries(redlock-lua INTERFACE ${LUA_LIBRARY} ${CMAKE_DL_LIBS} m)
 
 add_library(redlock-md INTERFACE)
 target_include_directories(redlock-md SYSTEM INTERFACE ${MD_INCLUDE_DIR})

@@ -1,5 +1,10 @@
-# Writes one C++ source with all scripts as one text, and its SHA-1: cmake -DPRELUDES=…;… -DSCRIPTS=a.lua;b.lua -DUNDO=… -DOUTPUT=… -P EmbedScripts.cmake
-# Comment lines and indentation are for readers of the source; they do not travel to the servers.
+# Writes one C++ source with all scripts as one text, and its SHA-1:
+#   cmake -DPROTOCOL=… -DPRELUDES=…;… -DSCRIPTS=a.lua;b.lua -DUNDO=… -DOUTPUT=… -P EmbedScripts.cmake
+# Comment lines, indentation and the names of core/protocol.txt are for readers of the source; they do not
+# travel to the servers.
+include(${CMAKE_CURRENT_LIST_DIR}/Protocol.cmake)
+load_protocol("${PROTOCOL}")
+
 function(load_script file result)
   file(READ "${file}" text)
   string(REGEX REPLACE "(^|\n)[ \t]+" "\\1" text "${text}")
@@ -13,6 +18,7 @@ endfunction()
 set(text "")
 foreach(file IN LISTS PRELUDES)
   load_script("${file}" part)
+  resolve_protocol("" part)
   string(APPEND text "${part}")
 endforeach()
 # No function for each script: a closure that uses thirty locals of the prelude takes longer to make than most scripts to run.
@@ -21,6 +27,7 @@ set(source "")
 foreach(file IN LISTS SCRIPTS)
   get_filename_component(name "${file}" NAME_WE)
   load_script("${file}" body)
+  resolve_protocol(${name} body)
   string(APPEND text "if script == '${name}' then\n${body}end\n")
   string(APPEND source "extern const Script ${name};\nconst Script ${name}{\"${name}\"};\n\n")
 endforeach()

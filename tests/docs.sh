@@ -121,7 +121,7 @@ offered() { in_completion 'offered "$@"' "$@"; }
 options_as_values() {
   in_completion 'command=$1
     for flag in "${@:2}"; do
-      offered "$command" "$flag" "" | grep -qx -- --help && echo "$flag"
+      offered "$command" "$flag" "" | grep -x -- --help >/dev/null && echo "$flag"
     done' "$@" || true
 }
 
@@ -154,9 +154,9 @@ done
 for words in '-k a' '-n -k a --' '--wait = 5s --on-lost kill' '-S redis : //h : 6379 -k a' '-nk a' '-nka' '-knk' \
   '-k a -S local : --' '--server = redis : //h : 6379 -nqk a : b'; do
   # shellcheck disable=SC2086  # words
-  offered run $words mandoc | grep -qx mandoc || problem "$completion: run $words: no command is offered"
+  offered run $words mandoc | grep -x mandoc >/dev/null || problem "$completion: run $words: no command is offered"
   # shellcheck disable=SC2086
-  ! offered run $words mandoc -- | grep -qx -- --key || problem "$completion: run $words: options are offered behind the command"
+  ! offered run $words mandoc -- | grep -x -- --key >/dev/null || problem "$completion: run $words: options are offered behind the command"
 done
 
 # A colon of its own is a word, and what is offered stands behind the last one.
@@ -172,7 +172,7 @@ defaults=0
 man_text=$(man_defaults)
 while read -r name default; do
   defaults=$((defaults + 1))
-  grep -F -- "$name " <<<"$man_text" | grep -qF -- "Default: $default." || problem "$page: $name: missing: Default: $default."
+  grep -F -- "$name " <<<"$man_text" | grep -F -- "Default: $default." >/dev/null || problem "$page: $name: missing: Default: $default."
 done < <(while read -r command; do help_defaults "$command"; done <<<"$commands" | sort -u)
 ((defaults > 15)) || problem "--help: $defaults defaults"
 

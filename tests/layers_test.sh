@@ -30,9 +30,10 @@ check() {
 }
 
 # Each layer against each: the table of tests/layers.sh once more, from above to below.
-layers=(cli output child engine store/redis store/local store core support)
+layers=(cli run output child engine store/redis store/local store core support)
 declare -A may_include=(
-  [cli]='output child engine store/redis store/local store core support'
+  [cli]='run output child engine store core support'
+  [run]='output child engine store core support'
   [output]='child engine core support'
   [child]='core support'
   [engine]='store core support'
@@ -51,6 +52,10 @@ done
 
 check accepted main.cpp '#include "cli/planted.hpp"'
 check refused main.cpp '#include "engine/planted.hpp"'
+check refused main.cpp '#include "store/redis/planted.hpp"'
+check accepted stores.cpp '#include "store/redis/planted.hpp"'
+check accepted stores.cpp '#include "store/local/planted.hpp"'
+check refused stores.cpp '#include "engine/planted.hpp"'
 check refused stray.cpp '#include <string>'
 check refused shell/planted.cpp '#include <string>'
 check refused core/inner/planted.cpp '#include <string>'
@@ -73,8 +78,8 @@ check refused engine/planted.cpp '#include <hiredis/read.h>'
 check refused cli/planted.cpp '#include <hiredis/hiredis.h>'
 check accepted store/local/planted.cpp '#include <lua5.1/lua.hpp>'
 check refused store/planted.cpp '#include <lua5.1/lua.hpp>'
-check accepted store/local/planted.cpp '#include <sha2.h>'
-check refused store/redis/planted.cpp '#include <sha1.h>'
+check accepted support/planted.cpp '#include <sha2.h>'
+check refused store/local/planted.cpp '#include <sha1.h>'
 check accepted output/planted.cpp '#include <nlohmann/json.hpp>'
 check accepted store/planted.cpp '#include <nlohmann/json.hpp>'
 check accepted cli/planted.cpp '#include <nlohmann/json.hpp>'

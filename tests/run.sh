@@ -8,19 +8,20 @@ umask 022
 
 usage() {
   cat <<'END'
-usage: tests/run.sh [--only dev|asan|fuzz|servers|user|tsan]
+usage: tests/run.sh [--only dev|asan|fuzz|servers|mutants|user|tsan]
 
 Installs the packages that are missing, then:
   dev    builds preset dev, runs all tests
   asan   builds preset asan (AddressSanitizer, UndefinedBehaviorSanitizer), runs the unit tests
   fuzz   builds preset fuzz (Clang, libFuzzer), runs every fuzz target for a few seconds
   servers  the tests of what goes over the wire once more, with the newest Redis and the newest Valkey that Debian has
+  mutants  two of the mutants of tests/mutants/list, others each day; each that a test notices counts as passed
   user   when root: the bats tests of dev once more as an ordinary user without a home, but for those about servers and on two stores
   tsan   only on demand: builds preset tsan (ThreadSanitizer), runs the tests labelled unit or smoke
 END
 }
 
-parts=(dev servers asan fuzz user)
+parts=(dev servers mutants asan fuzz user)
 case "$#,${1-}" in
   0,) ;;
   1,-h | 1,--help)
@@ -28,7 +29,7 @@ case "$#,${1-}" in
     exit
     ;;
   2,--only)
-    if [[ ! $2 =~ ^(dev|asan|fuzz|servers|user|tsan)$ ]]; then
+    if [[ ! $2 =~ ^(dev|asan|fuzz|servers|mutants|user|tsan)$ ]]; then
       echo "run.sh: no such part: $2" >&2
       usage >&2
       exit 64
@@ -53,12 +54,13 @@ summary=()
 work=$(mktemp -d)
 user_tmp=
 builder=
+mutants=
 declare -A running=()
 
 # Whatever ends us: what goes on in the background ends, too.
 clean_up() {
   local group
-  for group in $builder "${running[@]}"; do kill -- "-$group" 2>/dev/null || true; done
+  for group in $builder $mutants "${running[@]}"; do kill -- "-$group" 2>/dev/null || true; done
   wait
   rm -rf "$work" ${user_tmp:+"$user_tmp"}
 }
@@ -217,6 +219,36 @@ finish_servers() {
   done
 }
 
+# Beside what is tested next, like the servers.
+start_mutants() {
+  if ! build dev; then
+    fail_part mutants "the build failed"
+    return
+  fi
+  set -m
+  tests/mutants/rotation.sh >"$work/mutants.log" 2>&1 &
+  mutants=$!
+  set +m
+}
+
+finish_mutants() {
+  [[ -n $mutants ]] || return 0
+  local counts caught survived untried
+  wait "$mutants" || true
+  mutants=
+  printf '\n== test mutants\n'
+  cat "$work/mutants.log"
+  counts=$(sed -n 's/^\([0-9]*\) caught, \([0-9]*\) survived, \([0-9]*\) not tried$/\1 \2 \3/p' "$work/mutants.log")
+  if [[ -z $counts ]]; then
+    fail_part mutants "tests/mutants/rotation.sh did not come to its end"
+    return
+  fi
+  read -r caught survived untried <<<"$counts"
+  passed=$((passed + caught))
+  failed=$((failed + survived + untried))
+  note mutants "$caught passed, $((survived + untried)) failed, 0 skipped"
+}
+
 # Everything that an ordinary user is not: no rights, no groups, no home, and no environment but PATH and a place for files.
 as_user() {
   setpriv --reuid "$ORDINARY_UID" --regid "$ORDINARY_UID" --clear-groups --inh-caps=-all \
@@ -267,10 +299,12 @@ for part in "${parts[@]}"; do
     asan) run_preset asan -L '^unit$' ;;
     tsan) run_preset tsan -L '^(unit|smoke)$' ;;
     servers) start_servers ;;
+    mutants) start_mutants ;;
     user) run_as_user ;;
   esac
 done
 finish_servers
+finish_mutants
 
 printf '\n== summary\n'
 printf '%s\n' "${summary[@]}"

@@ -1,6 +1,5 @@
 #include "child/descendants.hpp"
 
-#include <dirent.h>
 #include <signal.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -8,33 +7,14 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <charconv>
-#include <memory>
 #include <string>
 #include <string_view>
 
 #include "child/process_stat.hpp"
+#include "support/number.hpp"
 
 namespace redlock::child {
 namespace {
-
-std::optional<pid_t> parse_pid(std::string_view text) {
-  pid_t pid = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), pid);
-  if (error != std::errc{} || end != text.data() + text.size()) return std::nullopt;
-  return pid;
-}
-
-/// The entries of a directory of /proc that are numbers, ascending.
-std::vector<pid_t> numbers_in(const std::string& path) {
-  const std::unique_ptr<DIR, int (*)(DIR*)> directory(::opendir(path.c_str()), [](DIR* open) { return ::closedir(open); });
-  std::vector<pid_t> numbers;
-  if (!directory) return numbers;
-  while (const dirent* entry = ::readdir(directory.get())) {
-    if (const auto number = parse_pid(entry->d_name)) numbers.push_back(*number);
-  }
-  return numbers;
-}
 
 std::string task_directory(pid_t pid) {
   return "/proc/" + std::to_string(pid) + "/task";
@@ -61,7 +41,7 @@ std::vector<pid_t> threads_of(pid_t pid) {
   const std::string directory = task_directory(pid);
   if (::stat(directory.c_str(), &info) != 0) return {};
   if (info.st_nlink == links_of_one_thread) return {pid};
-  return numbers_in(directory);
+  return numbers_in(directory).value_or(std::vector<pid_t>());
 }
 
 /// Whether this process could be read, or is gone; false when a lack of descriptors or memory hides it.
@@ -84,7 +64,7 @@ DescendantWalk::DescendantWalk(const std::vector<pid_t>& roots, Instant until) :
   if (proc_is_ours()) source_ = have_children_files() ? Source::children_files : Source::scan;
   complete_ = source_ != Source::none;
   if (source_ == Source::scan) {
-    for (const pid_t pid : numbers_in("/proc")) {
+    for (const pid_t pid : numbers_in("/proc").value_or(std::vector<pid_t>())) {
       if (BootClock::now() >= until_ || !add_parent(pid, scanned_)) complete_ = false;
       if (BootClock::now() >= until_) break;
     }
@@ -125,7 +105,7 @@ void DescendantWalk::read_children(pid_t pid) {
     std::string_view rest = list;
     while (!rest.empty()) {
       const auto space = std::min(rest.find_first_of(" \n"), rest.size());
-      if (const auto child = parse_pid(rest.substr(0, space))) add(*child);
+      if (const auto child = whole_number<pid_t>(rest.substr(0, space))) add(*child);
       rest.remove_prefix(std::min(space + 1, rest.size()));
     }
   }

@@ -1,16 +1,14 @@
 #include "child/descriptors.hpp"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <unistd.h>
 
 #include <cerrno>
-#include <charconv>
-#include <memory>
-#include <string_view>
+#include <numeric>
 #include <system_error>
 #include <vector>
 
+#include "child/process_stat.hpp"
 #include "support/unique_fd.hpp"
 
 namespace redlock::child {
@@ -22,22 +20,14 @@ constexpr int first_inherited = STDERR_FILENO + 1;
 constexpr int guessed_end = 1024;
 
 std::vector<int> open_descriptors() {
-  struct Close {
-    void operator()(DIR* directory) const { ::closedir(directory); }
-  };
-  std::vector<int> descriptors;
-  const std::unique_ptr<DIR, Close> directory(::opendir("/proc/self/fd"));
-  if (!directory) {
-    for (int fd = first_inherited; fd < guessed_end; ++fd) descriptors.push_back(fd);
-    return descriptors;
+  // One of them was open for the directory alone.
+  auto descriptors = numbers_in("/proc/self/fd");
+  if (!descriptors) {
+    descriptors.emplace(guessed_end);
+    std::iota(descriptors->begin(), descriptors->end(), 0);
   }
-  while (const dirent* entry = ::readdir(directory.get())) {
-    const std::string_view name = entry->d_name;
-    int fd = -1;
-    std::from_chars(name.data(), name.data() + name.size(), fd);
-    if (fd >= first_inherited && fd != ::dirfd(directory.get())) descriptors.push_back(fd);
-  }
-  return descriptors;
+  std::erase_if(*descriptors, [](int fd) { return fd < first_inherited; });
+  return std::move(*descriptors);
 }
 
 /// Whether the process itself holds a record lock on the file. Such locks are in the way of one

@@ -1,6 +1,5 @@
 #include "child/front.hpp"
 
-#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <sys/prctl.h>
@@ -44,6 +43,7 @@ Front::Front(SignalGate& gate, StopPlan plan, bool shares_group, std::optional<i
       plan_(plan),
       keep_fd_(keep_fd),
       page_(make_shared_page()),
+      job_control_(*page_, shares_group),
       tree_(page_->target),
       timer_(::timerfd_create(CLOCK_BOOTTIME, TFD_NONBLOCK | TFD_CLOEXEC)),
       shares_group_(shares_group) {
@@ -136,18 +136,6 @@ void Front::pass_on(int signal) {
   if (holder() != 0) ::kill(holder(), SIGCONT);  // stopped by somebody, it could not even end
 }
 
-void Front::stop_like_command(int signal) {
-  const pid_t group = page_->stopped_group;
-  const pid_t ours = ::getpgrp();
-  const UniqueFd terminal(::open("/dev/tty", O_RDWR | O_NOCTTY | O_CLOEXEC));
-  const bool had_terminal = terminal && group != ours && ::tcgetpgrp(terminal.get()) == group;
-  stop_gate_.stop(signal, page_->stopped_group);
-  if (group == 0 || group == ours) return;
-  // A shell that suspended itself, in a group of its own: `fg` gave the terminal, and CONT, to our group alone.
-  if (had_terminal && ::tcgetpgrp(terminal.get()) == ours) ::tcsetpgrp(terminal.get(), group);
-  pass_on(SIGCONT);
-}
-
 void Front::decide_held(Instant now) {
   if (witness_) witness_->listen();
   for (auto next = held_.begin(); next != held_.end();) {
@@ -175,7 +163,7 @@ void Front::on_message(const Message& message) {
       // own. The witness forgets first: what it saw and we have not read is read now.
       if (witness_) witness_->forget();
       while (const auto signal = gate_.read()) on_signal(*signal);
-      if (shares_group_) stop_gate_.close();
+      job_control_.command_starts();
       front_end_->send({Message::Kind::go, message.number, {}});
       phase_ = Phase::running;
       left_to_command_.clear();
@@ -184,14 +172,13 @@ void Front::on_message(const Message& message) {
       phase_ = Phase::waiting;
       // There was no command to get them.
       for (const int number : left_to_command_) pass_on(number);
-      stop_gate_.open();
+      job_control_.back_to_waiting();
       break;
     case Message::Kind::stopped:
-      if (shares_group_) stop_like_command(message.number);
+      if (job_control_.command_stopped(message.number)) pass_on(SIGCONT);
       break;
     case Message::Kind::ended:
-      stop_gate_.discard();  // it was for the command, which did not mind
-      stop_gate_.open();
+      job_control_.command_ended();
       break;
     case Message::Kind::started:
       claim_cpu_share();

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "child/channel.hpp"
+#include "child/job_control.hpp"
 #include "child/shared_page.hpp"
 #include "child/signals.hpp"
 #include "child/stop_plan.hpp"
@@ -82,7 +83,6 @@ class Front {
 
   void on_signal(const ReceivedSignal& signal);
   void pass_on(int signal);
-  void stop_like_command(int signal);
   void decide_held(Instant now);
   void on_message(const Message& message);
   void watch(Instant now);
@@ -96,10 +96,10 @@ class Front {
   void wait_for_event();
 
   SignalGate& gate_;
-  StopGate stop_gate_;
   StopPlan plan_;
   std::optional<int> keep_fd_;
   SharedPagePtr page_;
+  FrontJobControl job_control_;
   ProcessTree tree_;
   std::optional<Channel> front_end_;
   std::optional<Channel> holder_end_;

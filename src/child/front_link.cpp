@@ -10,8 +10,8 @@ namespace redlock::child {
 namespace {
 
 /// How long after our own signal front may come with its one of the same sweep: it may have to wait
-/// for a CPU.
-constexpr Milliseconds sweep_memory{100};
+/// for a CPU. Each of ours takes back one of front's at most.
+constexpr Milliseconds sweep_memory{1000};
 
 }  // namespace
 
@@ -21,15 +21,16 @@ FrontLink::FrontLink(asio::any_io_executor executor, const Clock& clock, Channel
       clock_(clock),
       front_(::getppid()),
       channel_(std::move(channel)),
-      gate_(gate),
       channel_readable_(executor_, channel_.fd()),
-      gate_readable_(executor_, gate.fd()),
+      signals_(std::make_shared<SignalPump>(executor_, gate)),
       bell_(clock.make_bell()) {}
 
 void FrontLink::start(Handlers handlers) {
   handlers_ = std::move(handlers);
   spawn(executor_, [self = shared_from_this()] { return self->listen_to_front(); });
-  spawn(executor_, [self = shared_from_this()] { return self->listen_to_children(); });
+  signals_->start([weak = weak_from_this()](const ReceivedSignal& signal) {
+    if (const auto self = weak.lock()) self->on_signal(signal);
+  });
 }
 
 asio::awaitable<bool> FrontLink::may_start(Instant patience) {
@@ -79,26 +80,17 @@ asio::awaitable<void> FrontLink::listen_to_front() {
   }
 }
 
-asio::awaitable<void> FrontLink::listen_to_children() {
-  for (;;) {
-    read_signals();
-    co_await gate_readable_.wait();
-  }
-}
-
-void FrontLink::read_signals() {
-  while (const auto signal = gate_.read()) {
-    // The rest is front's to act on; we are not to be ended by what was meant for the job.
-    if (signal->number == SIGCHLD) {
-      handlers_.child();
-    } else if (!signal->from_kernel && signal->sender != front_) {
-      got_[signal->number] = clock_.now();
-    }
+void FrontLink::on_signal(const ReceivedSignal& signal) {
+  // The rest is front's to act on; we are not to be ended by what was meant for the job.
+  if (signal.number == SIGCHLD) {
+    handlers_.child();
+  } else if (!signal.from_kernel && signal.sender != front_) {
+    got_[signal.number] = clock_.now();
   }
 }
 
 bool FrontLink::got_ourselves(int signal) {
-  read_signals();
+  signals_->deliver_pending();
   const auto got = got_.find(signal);
   if (got == got_.end()) return false;
   const bool recent = clock_.now() - got->second <= sweep_memory;
@@ -107,7 +99,7 @@ bool FrontLink::got_ourselves(int signal) {
 }
 
 void FrontLink::forget_signals() {
-  read_signals();
+  signals_->deliver_pending();
   got_.clear();
 }
 

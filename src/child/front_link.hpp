@@ -8,7 +8,7 @@
 #include <string>
 
 #include "child/channel.hpp"
-#include "child/signals.hpp"
+#include "child/signal_pump.hpp"
 #include "support/clock.hpp"
 #include "support/readable.hpp"
 
@@ -64,18 +64,16 @@ class FrontLink : public std::enable_shared_from_this<FrontLink> {
 
  private:
   void ask();
-  void read_signals();
+  void on_signal(const ReceivedSignal& signal);
   asio::awaitable<void> listen_to_front();
-  asio::awaitable<void> listen_to_children();
   [[nodiscard]] bool answered() const noexcept { return answers_ == questions_; }
 
   asio::any_io_executor executor_;
   const Clock& clock_;
   pid_t front_;
   Channel channel_;
-  SignalGate& gate_;
   Readable channel_readable_;
-  Readable gate_readable_;
+  std::shared_ptr<SignalPump> signals_;
   std::unique_ptr<Bell> bell_;  ///< rung at an answer and at the end
   Handlers handlers_;
   std::map<int, Instant> got_;  ///< signals to this process, and when they were last read

@@ -2,9 +2,12 @@
 
 #include <fcntl.h>
 #include <poll.h>
-#include <sys/syscall.h>
 #include <syslog.h>
 #include <unistd.h>
+// glibc 2.36 forgot to say so itself.
+extern "C" {
+#include <sys/pidfd.h>
+}
 
 #include <functional>
 #include <future>
@@ -29,7 +32,7 @@ void write_to_syslog(const std::string& text) {
 void write_to_stderr_of(pid_t pid, const UniqueFd& pidfd, const std::string& line) {
   // Its own descriptor if we may: what it writes afterwards comes behind our line also in a file
   // that it opened with `>`.
-  UniqueFd file(static_cast<int>(::syscall(SYS_pidfd_getfd, pidfd.get(), STDERR_FILENO, 0)));
+  UniqueFd file(::pidfd_getfd(pidfd.get(), STDERR_FILENO, 0));
   if (!file) {
     const std::string path = "/proc/" + std::to_string(pid) + "/fd/2";
     file.reset(::open(path.c_str(), O_WRONLY | O_APPEND | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));

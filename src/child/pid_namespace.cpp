@@ -38,9 +38,7 @@ pid_t clone_process(unsigned long flags) noexcept {
 }
 
 void close_from(unsigned first) noexcept {
-#ifdef SYS_close_range
-  if (::syscall(SYS_close_range, first, ~0U, 0U) == 0) return;
-#endif
+  if (::close_range(first, ~0U, 0) == 0) return;
   rlimit limit{};
   const rlim_t end = ::getrlimit(RLIMIT_NOFILE, &limit) == 0 ? std::min(limit.rlim_cur, guessed_end) : guessed_end;
   for (auto fd = static_cast<int>(first); fd < static_cast<int>(end); ++fd) ::close(fd);

@@ -1,13 +1,16 @@
 #include "child/process_stat.hpp"
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <unistd.h>
 
 #include <array>
 #include <cerrno>
 #include <cstdio>
+#include <memory>
 #include <string_view>
 
+#include "support/number.hpp"
 #include "support/unique_fd.hpp"
 
 namespace redlock::child {
@@ -24,6 +27,16 @@ std::optional<std::string> read_proc_file(const std::string& path) {
     if (got == 0) return content;
     content.append(chunk.data(), static_cast<std::size_t>(got));
   }
+}
+
+std::optional<std::vector<int>> numbers_in(const std::string& path) {
+  const std::unique_ptr<DIR, int (*)(DIR*)> directory(::opendir(path.c_str()), [](DIR* open) { return ::closedir(open); });
+  if (!directory) return std::nullopt;
+  std::vector<int> numbers;
+  while (const dirent* entry = ::readdir(directory.get())) {
+    if (const auto number = whole_number<int>(entry->d_name)) numbers.push_back(*number);
+  }
+  return numbers;
 }
 
 std::optional<ProcessStat> read_process_stat(pid_t pid) {

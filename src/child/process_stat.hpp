@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "support/boot_clock.hpp"
 
@@ -39,6 +40,9 @@ bool proc_is_ours();
 
 /// Whether /proc shows the processes that kill(2) reaches: it is ours, and does not hide our parent.
 bool proc_shows_processes();
+
+/// The entries of a directory of /proc that are numbers, in its order; nothing, and errno, when it cannot be read.
+std::optional<std::vector<int>> numbers_in(const std::string& path);
 
 /// The whole of a file; nothing, and errno, when it cannot be read.
 std::optional<std::string> read_proc_file(const std::string& path);

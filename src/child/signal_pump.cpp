@@ -11,10 +11,14 @@ void SignalPump::start(Sink sink) {
   sink_ = std::move(sink);
   spawn(executor_, [self = shared_from_this()]() -> asio::awaitable<void> {
     for (;;) {
-      while (const auto signal = self->gate_.read()) self->sink_(*signal);
+      self->deliver_pending();
       co_await self->readable_.wait();
     }
   });
+}
+
+void SignalPump::deliver_pending() {
+  while (const auto signal = gate_.read()) sink_(*signal);
 }
 
 }  // namespace redlock::child

@@ -9,7 +9,7 @@
 
 namespace redlock::child {
 
-/// Hands every signal that a SignalGate collects to whoever is in charge at the moment: the wait for the lock, then the supervisor.
+/// Hands every signal that a SignalGate collects to one place of the program, on the executor.
 class SignalPump : public std::enable_shared_from_this<SignalPump> {
  public:
   using Sink = std::function<void(const ReceivedSignal&)>;
@@ -17,11 +17,11 @@ class SignalPump : public std::enable_shared_from_this<SignalPump> {
   /// `gate` must outlive the executor's run().
   SignalPump(asio::any_io_executor executor, SignalGate& gate);
 
-  /// Begins; signals go to `sink` until another is set.
+  /// Begins. Goes on for as long as the executor runs.
   void start(Sink sink);
 
-  /// From now on signals go here.
-  void deliver_to(Sink sink) { sink_ = std::move(sink); }
+  /// Hands out at once what has come, for a caller that must know it before it goes on.
+  void deliver_pending();
 
  private:
   asio::any_io_executor executor_;

@@ -8,8 +8,10 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <charconv>
+#include <cstring>
 #include <system_error>
+
+#include "support/number.hpp"
 
 namespace redlock::child {
 namespace {
@@ -31,20 +33,8 @@ struct Name {
   int number;
 };
 
-// The first name of a number is the one that is shown.
-constexpr std::array names{
-    Name{"HUP", SIGHUP},       Name{"INT", SIGINT},   Name{"QUIT", SIGQUIT},   Name{"ILL", SIGILL},   Name{"TRAP", SIGTRAP},
-    Name{"ABRT", SIGABRT},     Name{"IOT", SIGABRT},  Name{"BUS", SIGBUS},     Name{"FPE", SIGFPE},   Name{"KILL", SIGKILL},
-    Name{"USR1", SIGUSR1},     Name{"SEGV", SIGSEGV}, Name{"USR2", SIGUSR2},   Name{"PIPE", SIGPIPE}, Name{"ALRM", SIGALRM},
-    Name{"TERM", SIGTERM},
-#ifdef SIGSTKFLT
-    Name{"STKFLT", SIGSTKFLT},
-#endif
-    Name{"CHLD", SIGCHLD},     Name{"CLD", SIGCHLD},  Name{"CONT", SIGCONT},   Name{"STOP", SIGSTOP}, Name{"TSTP", SIGTSTP},
-    Name{"TTIN", SIGTTIN},     Name{"TTOU", SIGTTOU}, Name{"URG", SIGURG},     Name{"XCPU", SIGXCPU}, Name{"XFSZ", SIGXFSZ},
-    Name{"VTALRM", SIGVTALRM}, Name{"PROF", SIGPROF}, Name{"WINCH", SIGWINCH}, Name{"IO", SIGIO},     Name{"POLL", SIGIO},
-    Name{"PWR", SIGPWR},       Name{"SYS", SIGSYS},
-};
+/// Beside those that sigabbrev_np(3) gives.
+constexpr std::array other_names{Name{"IOT", SIGABRT}, Name{"CLD", SIGCHLD}, Name{"IO", SIGIO}};
 
 void set_disposition(int signal, void (*handler)(int)) noexcept {
   struct sigaction action {};
@@ -61,24 +51,14 @@ bool stops(int signal) noexcept {
   return signal == SIGSTOP || signal == SIGTSTP || signal == SIGTTIN || signal == SIGTTOU;
 }
 
-sigset_t stop_signals() noexcept {
-  sigset_t stops;
-  sigemptyset(&stops);
-  for (const int signal : {SIGTSTP, SIGTTIN, SIGTTOU}) sigaddset(&stops, signal);
-  return stops;
-}
-
 std::optional<int> parse_number(std::string_view text) {
-  int number = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (text.empty() || error != std::errc{} || end != text.data() + text.size() || number < 0) return std::nullopt;
-  return number;
+  const auto number = whole_number<int>(text);
+  return number && *number >= 0 ? number : std::nullopt;
 }
 
 /// The numbers between the named and the real-time signals belong to libc: nobody can catch or mean them.
 bool is_signal(int number) {
-  const bool named = std::any_of(names.begin(), names.end(), [number](const Name& name) { return name.number == number; });
-  return named || (number >= SIGRTMIN && number <= SIGRTMAX);
+  return ::sigabbrev_np(number) != nullptr || (number >= SIGRTMIN && number <= SIGRTMAX);
 }
 
 std::optional<int> real_time_offset(std::string_view text, char sign) {
@@ -167,34 +147,6 @@ std::optional<ReceivedSignal> SignalGate::read() {
   return ReceivedSignal{static_cast<int>(info.ssi_signo), from_kernel, from_kernel ? 0 : static_cast<pid_t>(info.ssi_pid)};
 }
 
-void StopGate::close() noexcept {
-  if (closed_) return;
-  const sigset_t stops = stop_signals();
-  ::pthread_sigmask(SIG_BLOCK, &stops, &before_);
-  closed_ = true;
-}
-
-void StopGate::open() noexcept {
-  if (!closed_) return;
-  ::pthread_sigmask(SIG_SETMASK, &before_, nullptr);
-  closed_ = false;
-}
-
-void StopGate::discard() noexcept {
-  const sigset_t stops = stop_signals();
-  const timespec at_once{};
-  while (closed_ && ::sigtimedwait(&stops, nullptr, &at_once) > 0) {
-  }
-}
-
-void StopGate::stop(int signal, const std::atomic<pid_t>& still) noexcept {
-  close();
-  ::raise(signal == SIGSTOP ? SIGTSTP : signal);
-  if (still == 0) discard();
-  open();
-  close();
-}
-
 void ignore_all() noexcept {
   constexpr std::array kept{SIGCHLD, SIGKILL, SIGSTOP, SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGTRAP, SIGSYS};
   for (int signal = 1; signal <= last_signal; ++signal) {
@@ -230,14 +182,18 @@ std::optional<int> parse_signal(std::string_view text) {
   const std::string upper = upper_case(text);
   std::string_view name = upper;
   if (name.starts_with("SIG")) name.remove_prefix(3);
-  const auto* const known = std::find_if(names.begin(), names.end(), [name](const Name& entry) { return entry.text == name; });
-  if (known != names.end()) return known->number;
+  for (int signal = 1; signal <= last_signal; ++signal) {
+    const char* const known = ::sigabbrev_np(signal);
+    if (known != nullptr && name == known) return signal;
+  }
+  const auto* const other =
+      std::find_if(other_names.begin(), other_names.end(), [name](const Name& entry) { return entry.text == name; });
+  if (other != other_names.end()) return other->number;
   return parse_real_time(name);
 }
 
 std::string signal_name(int signal) {
-  const auto* const known = std::find_if(names.begin(), names.end(), [signal](const Name& entry) { return entry.number == signal; });
-  if (known != names.end()) return std::string(known->text);
+  if (const char* const known = ::sigabbrev_np(signal); known != nullptr) return known;
   if (signal == SIGRTMIN) return "RTMIN";
   if (signal > SIGRTMIN && signal <= SIGRTMAX) return "RTMIN+" + std::to_string(signal - SIGRTMIN);
   return std::to_string(signal);

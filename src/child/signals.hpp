@@ -3,7 +3,6 @@
 #include <signal.h>
 
 #include <array>
-#include <atomic>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -41,8 +40,8 @@ struct ReceivedSignal {
 /// Collects signals synchronously. From its construction on, every signal that ends_a_wait(), CONT,
 /// WINCH and CHLD are blocked and readable from fd(); one that was ignored or blocked at the start
 /// is left alone (except CHLD, whose ignored disposition is set to default: else nothing could be
-/// waited for). SIGPIPE is ignored: a closed stderr must not end us. TSTP, TTIN and TTOU are the
-/// StopGate's. A fork shares the object, but each process reads its own signals from it.
+/// waited for). SIGPIPE is ignored: a closed stderr must not end us. TSTP, TTIN and TTOU are
+/// FrontJobControl's. A fork shares the object, but each process reads its own signals from it.
 class SignalGate {
  public:
   explicit SignalGate(const InheritedSignals& inherited);
@@ -57,28 +56,6 @@ class SignalGate {
 
  private:
   UniqueFd fd_;
-};
-
-/// Holds TSTP, TTIN and TTOU back, of which we would stop at once, until the command has stopped of them: else the shell takes the terminal
-/// back while a full-screen program still restores it. Open at first.
-class StopGate {
- public:
-  /// From here on they wait. Those that were blocked at the start are left alone.
-  void close() noexcept;
-
-  /// Those that wait stop us now.
-  void open() noexcept;
-
-  /// Forgets those that wait.
-  void discard() noexcept;
-
-  /// Stops us as `signal`, or for SIGSTOP as TSTP, would, unless `still` is 0 when the signal is already waiting: a CONT that comes
-  /// later takes it away again. Returns when we go on. Where the kernel stops nobody (an orphaned group) or the signal is ignored, at once.
-  void stop(int signal, const std::atomic<pid_t>& still) noexcept;
-
- private:
-  sigset_t before_{};
-  bool closed_ = false;
 };
 
 /// Ignores every signal that can be ignored but CHLD, for a process that others may only kill: what was meant for the job must not end it,

@@ -1,11 +1,7 @@
 #include "child/stillness.hpp"
 
-#include <dirent.h>
-
 #include <algorithm>
-#include <cstdlib>
 #include <map>
-#include <memory>
 #include <string>
 #include <string_view>
 
@@ -23,13 +19,8 @@ std::string directory_of(pid_t pid) {
 std::map<pid_t, char> thread_states(pid_t pid) {
   std::map<pid_t, char> states;
   const std::string tasks = directory_of(pid) + "/task";
-  const std::unique_ptr<DIR, int (*)(DIR*)> directory(::opendir(tasks.c_str()),
-                                                      [](DIR* open) { return ::closedir(open); });
-  if (!directory) return states;
-  while (const dirent* entry = ::readdir(directory.get())) {
-    const auto thread = static_cast<pid_t>(std::atoi(entry->d_name));
-    if (thread <= 0) continue;
-    const std::string stat = read_proc_file(tasks + "/" + entry->d_name + "/stat").value_or("");
+  for (const pid_t thread : numbers_in(tasks).value_or(std::vector<int>())) {
+    const std::string stat = read_proc_file(tasks + "/" + std::to_string(thread) + "/stat").value_or("");
     const auto name_end = stat.rfind(") ");
     states[thread] =
         name_end == std::string::npos || name_end + 2 >= stat.size() ? '?' : stat[name_end + 2];

@@ -117,14 +117,6 @@ void Supervisor::on_child() {
   bell_->ring();
 }
 
-std::optional<Supervisor::StopChange> Supervisor::stop_change() {
-  if (pid_ == 0 || status_) return std::nullopt;
-  siginfo_t info{};
-  if (::waitid(P_PID, static_cast<id_t>(pid_), &info, WSTOPPED | WCONTINUED | WNOHANG) != 0 || info.si_pid == 0) return std::nullopt;
-  if (info.si_code != CLD_STOPPED) return StopChange{0, 0};
-  return StopChange{info.si_status, ::getpgid(pid_)};
-}
-
 asio::awaitable<Ending> Supervisor::finish() {
   bool dead = true;  // what had to be killed
   for (;;) {

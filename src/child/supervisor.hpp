@@ -55,14 +55,8 @@ class Supervisor {
   /// After finish(): kills all that is left. True when nothing is.
   asio::awaitable<bool> kill_rest();
 
-  /// The command was stopped, or went on.
-  struct StopChange {
-    int signal;   ///< that stopped it; 0: it went on
-    pid_t group;  ///< its process group; 0: it went on
-  };
-
-  /// What of this happened since this was asked last; nothing when neither. After SIGCHLD.
-  std::optional<StopChange> stop_change();
+  /// The command, from prepare() on.
+  [[nodiscard]] pid_t command() const noexcept { return pid_; }
 
   /// Publishes the deadline: from here on both guards watch over what is prepared.
   void arm(Instant deadline);

@@ -3,8 +3,11 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
-#include <sys/syscall.h>
 #include <unistd.h>
+// glibc 2.36 forgot to say so itself.
+extern "C" {
+#include <sys/pidfd.h>
+}
 
 #include <algorithm>
 #include <cerrno>
@@ -30,7 +33,7 @@ unexpected<std::string> refusal(pid_t pid, const std::string& why) {
 }  // namespace
 
 Result<WatchedProcess, std::string> WatchedProcess::open(pid_t pid) {
-  UniqueFd pidfd(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
+  UniqueFd pidfd(::pidfd_open(pid, 0));
   if (!pidfd && (errno == ESRCH || errno == EINVAL))
     return refusal(pid, "there is no such process");
   if (!pidfd) return refusal(pid, std::string("cannot be watched: ") + std::strerror(errno));
@@ -72,7 +75,7 @@ std::vector<pid_t> WatchedProcess::meet_new(const std::set<pid_t>& known, Instan
 }
 
 bool WatchedProcess::send(pid_t pid, int signal) const {
-  if (pid == pid_) return ::syscall(SYS_pidfd_send_signal, pidfd_.get(), signal, nullptr, 0) == 0;
+  if (pid == pid_) return ::pidfd_send_signal(pidfd_.get(), signal, nullptr, 0) == 0;
   return ::kill(pid, signal) == 0;
 }
 

@@ -10,6 +10,7 @@
 #include "cli/options.hpp"
 #include "cli/redact.hpp"
 #include "cli/spelling.hpp"
+#include "store/registry.hpp"
 #include "support/text.hpp"
 
 namespace redlock::cli {
@@ -43,12 +44,6 @@ std::vector<std::string_view> spellings_of(const OptionRow& option) {
 [[noreturn]] void hint_at_server_option(const std::string& url, const std::string& more = {}) {
   refuse(fmt::format("a server is named with a capital -S: -S {}{}", shell_word(shown_word(url)),
                      more));
-}
-
-/// Whether a word behind `-s` is a server. Elsewhere `local:x` may be a key.
-bool is_server(std::string_view word) {
-  return word.starts_with("unix:") || word.starts_with("local:") ||
-         word.find("://") != std::string_view::npos;
 }
 
 /// CLI11 with the options of some commands. It takes words from the end of `unread_` while it
@@ -152,7 +147,7 @@ class Reader {
       }
       if (&option == &option::shared && !word.starts_with("--")) {
         const std::string behind = word.substr(word.find('s') + 1);
-        if (is_server(behind)) hint_at_server_option(behind);
+        if (stores().begins_url(behind)) hint_at_server_option(behind);
       }
       return "true";
     }
@@ -274,7 +269,7 @@ std::string commands_with(std::string_view spelling) {
 /// Refuses a server where a plain word belongs.
 void refuse_server(const CommandLine& line, const std::string& word) {
   const bool is_url = word.find("://") != std::string::npos;
-  if (!is_url && (line.find(option::shared) == nullptr || !is_server(word))) return;
+  if (!is_url && (line.find(option::shared) == nullptr || !stores().begins_url(word))) return;
   const bool takes_keys = line.command->operands == Operands::keys;
   hint_at_server_option(word, takes_keys ? "; a key like this is named with -k" : "");
 }
@@ -294,7 +289,7 @@ std::vector<std::string> words_among(const std::vector<std::string>& rest, Comma
       if (word->starts_with("-s")) {
         const bool is_alone = *word == "-s" && word + 1 != rest.end();
         const std::string behind = is_alone ? word[1] : word->substr(2);
-        if (is_server(behind)) hint_at_server_option(behind);
+        if (stores().begins_url(behind)) hint_at_server_option(behind);
       }
       refuse_option(*word, line.command);
     }

@@ -20,13 +20,16 @@
 #include "run/command_error.hpp"
 #include "cli/options.hpp"
 #include "cli/spelling.hpp"
+#include "store/registry.hpp"
 #include "support/text.hpp"
 #include "support/unique_fd.hpp"
 
 namespace redlock::cli {
 namespace {
 
-constexpr std::string_view expected = "lines such as: server = \"redis://host:6379\"";
+std::string expected() {
+  return fmt::format("lines such as: server = \"{}\"", stores().example());
+}
 
 [[noreturn]] void refuse(const std::string& path, std::string_view why) {
   throw CommandError(ExitCode::config, fmt::format("{}: {}", escape_for_terminal(path), why));
@@ -97,7 +100,7 @@ void refuse_many_dots(const std::string& path, std::string_view text) {
       at = std::min(text.find('\n', at), text.size());
     } else {
       if (c == '.' && ++dots > max_dots) {
-        refuse(path, fmt::format("sections are not known here, only {}", expected));
+        refuse(path, fmt::format("sections are not known here, only {}", expected()));
       }
       ++at;
     }
@@ -113,7 +116,7 @@ toml::table parse(const std::string& path, const std::string& text) {
   const bool twice = error.description().find("cannot redefine") != std::string_view::npos;
   refuse(path, error.source().begin,
          twice ? "this name was set before"
-               : fmt::format("not TOML; expected are {}; text stands in quotes", expected));
+               : fmt::format("not TOML; expected are {}; text stands in quotes", expected()));
 }
 
 /// What stands at a place of one line.
@@ -182,13 +185,13 @@ std::string hint_for(std::string_view name) {
 const OptionRow& setting_of(const std::string& path, const toml::key& key, const toml::node& node) {
   const toml::source_position at = key.source().begin;
   if (node.is_table() || node.is_array_of_tables()) {
-    refuse(path, at, fmt::format("sections are not known here, only {}", expected));
+    refuse(path, at, fmt::format("sections are not known here, only {}", expected()));
   }
   const auto option = std::find_if(option::all_options.begin(), option::all_options.end(),
                                    [&](const OptionRow* row) { return row->name() == key.str(); });
   if (option == option::all_options.end()) {
     refuse(path, at,
-           fmt::format("this is no setting; expected are {}{}", expected, hint_for(key.str())));
+           fmt::format("this is no setting; expected are {}{}", expected(), hint_for(key.str())));
   }
   if ((*option)->spec().source != OptionSource::anywhere) {
     refuse(path, at, fmt::format("{} belongs on the command line, not in a file", key.str()));

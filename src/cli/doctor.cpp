@@ -10,8 +10,7 @@
 #include "cli/redact.hpp"
 #include "run/session.hpp"
 #include "core/validity.hpp"
-#include "engine/checkup.hpp"
-#include "output/fitness.hpp"
+#include "output/diagnosis.hpp"
 #include "support/text.hpp"
 
 namespace redlock::cli {
@@ -20,21 +19,20 @@ namespace {
 /// Fit, but something is amiss: neither of the exit codes that other commands have.
 constexpr int exit_with_warnings = 1;
 
-int code_of(const Fitness& fitness) {
-  if (!fitness.has_quorum()) return to_int(ExitCode::unavailable);
-  return fitness.worst == Grade::good ? to_int(ExitCode::done) : exit_with_warnings;
+int code_of(const SetDiagnosis& set) {
+  if (!set.has_quorum()) return to_int(ExitCode::unavailable);
+  return set.worst == Level::good ? to_int(ExitCode::done) : exit_with_warnings;
 }
 
-asio::awaitable<run::Finish> examine(run::Session& session, std::optional<Resource> key, unsigned replicas) {
-  Electorate& electorate = session.electorate();
-  const std::vector<Checkup> checkups = co_await check_up(electorate, std::move(key));
-  co_await electorate.close(Farewell::thorough);
-  const std::vector<std::string> names = electorate.names();
-  const FitnessDemands demands{electorate.server_timeout(), electorate.restart_guard(), replicas};
-  const Fitness fitness = judge(names, checkups, demands);
-  const int code = code_of(fitness);
+asio::awaitable<run::Finish> diagnose_all(run::Session& session, std::vector<ServerLink> links,
+                                          std::optional<Resource> key) {
+  const Electorate& electorate = session.electorate();
+  DiagnosisRequest request{std::move(key), electorate.server_timeout(), electorate.restart_guard()};
+  const SetDiagnosis set = co_await diagnose(session.io().get_executor(), session.clock(), std::move(links),
+                                             std::move(request));
+  const int code = code_of(set);
   const std::string text =
-      session.json() ? output::fitness_json(names, checkups, fitness, code) + "\n" : output::fitness_text(names, checkups, fitness);
+      session.json() ? output::diagnosis_json(set, code) + "\n" : output::diagnosis_text(set);
   if (!session.console().is_quiet()) print_result(text);
   co_return run::Finish{code};
 }
@@ -92,8 +90,9 @@ run::Finish doctor_command(const Settings& settings) {
   }
   const run::ServerOptions servers = read_server_options(settings);
   // No ttl of ours to derive it from: the longest default.
-  run::Session session(session_options(settings), servers, servers.timeout.value_or(default_server_timeout(*Ttl::from(Ttl::max))));
-  return session.run(examine(session, std::move(key), servers.replicas));
+  const run::SessionOptions options = session_options(settings);
+  run::Session session(options, servers, servers.timeout.value_or(default_server_timeout(*Ttl::from(Ttl::max))));
+  return session.run(diagnose_all(session, run::links_to(options, servers), std::move(key)));
 }
 
 }  // namespace redlock::cli

@@ -1,11 +1,9 @@
 #include "cli/redact.hpp"
 
 #include <algorithm>
-#include <array>
 #include <string_view>
 
-#include "store/local/place.hpp"
-#include "store/redis/endpoint.hpp"
+#include "store/registry.hpp"
 #include "support/text.hpp"
 
 namespace redlock::cli {
@@ -22,35 +20,22 @@ std::string without_margins(std::string_view text) {
 }
 
 std::optional<std::string> shown_server(const std::string& url) {
-  if (local::is_place(url)) {
-    const auto place = local::parse_place(url);
-    return place ? std::optional(place->name()) : std::nullopt;
+  const auto address = stores().read(url);
+  if (!address) return std::nullopt;
+  std::string name = (*address)->name();
+  if ((*address)->has_login()) {
+    name.insert(name.find(separator) + separator.size(), std::string(hidden) + "@");
   }
-  const auto endpoint = redis::parse_endpoint(url);
-  if (!endpoint) return std::nullopt;
-  std::string name = endpoint->name();
-  const bool has_login = endpoint->user || endpoint->password || endpoint->sentinel_user ||
-                         endpoint->sentinel_password;
-  // A user is left out, too: it is where a password without its colon ends up.
-  if (has_login) name.insert(name.find(separator) + separator.size(), std::string(hidden) + "@");
   return name;
 }
 
 /// Whether a password may be in it: it is, or was meant as, a server; or it has a login, or a
 /// query.
 bool may_hold_login(std::string_view word) {
-  const std::string lower = lower_case(word);
-  const std::string_view text = lower;
-  constexpr std::array schemes{"redis", "valkey", "unix", "sentinel", "cluster"};
-  for (const std::string_view scheme : schemes) {
-    for (std::size_t at = text.find(scheme); at != text.npos; at = text.find(scheme, at + 1)) {
-      const std::string_view behind = text.substr(at + scheme.size());
-      if (behind.starts_with(":/") || behind.starts_with("s:/")) return true;
-    }
-  }
-  const std::size_t at = text.rfind('@');
-  if (at != text.npos && text.substr(0, at).find(':') != text.npos) return true;
-  return text.find(separator) != text.npos && text.find('?') != text.npos;
+  if (stores().may_hold_login(word)) return true;
+  const std::size_t at = word.rfind('@');
+  if (at != word.npos && word.substr(0, at).find(':') != word.npos) return true;
+  return word.find(separator) != word.npos && word.find('?') != word.npos;
 }
 
 /// How much of the word is an option's name, `--server=` or `-S`.
@@ -76,8 +61,7 @@ std::vector<std::string> split_servers(const std::string& value) {
   for (;;) {
     const std::size_t comma = value.find(',', begin);
     std::string part = without_margins(std::string_view(value).substr(begin, comma - begin));
-    const bool is_url = part.find(separator) != std::string::npos || local::is_place(part);
-    if (begin > 0 && !is_url && redis::names_several_hosts(urls.back())) {
+    if (begin > 0 && !stores().begins_url(part) && stores().has_hosts(urls.back())) {
       urls.back() += "," + part;
     } else {
       urls.push_back(std::move(part));

@@ -6,6 +6,9 @@
 #include <array>
 #include <cstdlib>
 #include <fstream>
+#include <map>
+#include <optional>
+#include <set>
 
 #include "run/command_error.hpp"
 #include "cli/console.hpp"
@@ -19,9 +22,13 @@
 namespace redlock::cli {
 namespace {
 
-constexpr std::string_view no_server =
-    "no server is set; name one with -S redis://HOST:6379, in REDLOCK_SERVER, or as server = \"redis://HOST:6379\" in "
-    "~/.config/redlock-cli/config.toml or /etc/redlock-cli.toml; -S local: locks on this host alone";
+std::string no_server() {
+  const std::string url = stores().example();
+  return fmt::format(
+      "no server is set; name one with -S {}, in REDLOCK_SERVER, or as server = \"{}\" in "
+      "~/.config/redlock-cli/config.toml or /etc/redlock-cli.toml; {}",
+      url, url, stores().stand_alone_hint());
+}
 
 std::vector<std::string> urls_of(const Setting& setting) {
   std::vector<std::string> urls;
@@ -31,12 +38,9 @@ std::vector<std::string> urls_of(const Setting& setting) {
   return urls;
 }
 
-struct DefaultPassword {
-  std::string text;
-  bool is_general;  ///< set for whatever server it may fit, as redis-cli uses it
-};
-
-std::optional<DefaultPassword> default_password(const Settings& settings) {
+DefaultLogin default_login(const Settings& settings) {
+  DefaultLogin login;
+  login.user = settings.get(option::user);
   if (const auto path = settings.get(option::password_file)) {
     std::ifstream file(*path);
     std::string password;
@@ -44,61 +48,57 @@ std::optional<DefaultPassword> default_password(const Settings& settings) {
       Settings::refuse(*settings.find(option::password_file),
                        fmt::format("cannot read a password from {}", escape_for_terminal(*path)));
     }
-    return DefaultPassword{std::move(password), /*is_general=*/false};
+    login.password = std::move(password);
+    return login;
   }
   const char* password = std::getenv("REDISCLI_AUTH");
-  if (password == nullptr || password[0] == '\0') return std::nullopt;
-  return DefaultPassword{password, /*is_general=*/true};
+  if (password == nullptr || password[0] == '\0') return login;
+  login.password = password;
+  login.password_is_general = true;
+  return login;
 }
 
-/// The server's name without its database: two databases of one process fail together, so they are one vote.
-std::string process_of(redis::Endpoint endpoint) {
-  endpoint.database = 0;
-  return endpoint.name();
-}
-
-local::Place read_place(const Setting& setting, const std::string& url) {
-  auto place = local::parse_place(url);
-  if (!place) throw CommandError(ExitCode::config, fmt::format("{}: wrong server URL: {}", setting.where, place.error()));
-  return std::move(*place);
-}
-
-redis::Endpoint read_endpoint(const Setting& setting, const std::string& url) {
+std::shared_ptr<const ServerAddress> read_server(const Setting& setting, const std::string& url) {
   if (url.empty()) {
-    // Most often a variable that a CI system did not fill in: say more than "wrong URL", and never fall back to anything.
-    throw CommandError(ExitCode::config, fmt::format("{}: the server is empty; {}", setting.where, no_server));
+    // Most often a variable that a CI system did not fill in: say more than "wrong URL", and never
+    // fall back to anything.
+    throw CommandError(ExitCode::config,
+                       fmt::format("{}: the server is empty; {}", setting.where, no_server()));
   }
-  auto endpoint = redis::parse_endpoint(url);
-  if (!endpoint) throw CommandError(ExitCode::config, fmt::format("{}: wrong server URL: {}", setting.where, endpoint.error()));
-  const bool has_password = endpoint->password || endpoint->sentinel_password;
-  if (has_password && setting.origin == Setting::Origin::line) {
+  auto address = stores().read(url);
+  if (!address) {
+    throw CommandError(ExitCode::config,
+                       fmt::format("{}: wrong server URL: {}", setting.where, address.error()));
+  }
+  if ((*address)->has_password() && setting.origin == Setting::Origin::line) {
     Settings::refuse(setting,
-                     "a password on the command line can be read by everybody on this machine; put the URL into REDLOCK_SERVER or a "
-                     "configuration file, or the password into REDISCLI_AUTH or --password-file");
+                     "a password on the command line can be read by everybody on this machine; put the "
+                     "URL into REDLOCK_SERVER or a configuration file, or the password into "
+                     "REDISCLI_AUTH or --password-file");
   }
-  return *endpoint;
+  return std::move(*address);
 }
 
-std::vector<redis::Endpoint> read_endpoints(const Settings& settings, const Setting& setting, const std::vector<std::string>& urls) {
-  std::vector<redis::Endpoint> endpoints;
-  const auto user = settings.get(option::user);
-  const auto password = default_password(settings);
+std::vector<run::ServerSource> read_servers(const Setting& setting, const std::vector<std::string>& urls) {
+  std::vector<run::ServerSource> servers;
+  std::set<std::string> processes;
   for (const std::string& url : urls) {
-    redis::Endpoint endpoint = read_endpoint(setting, url);
-    if (!endpoint.user && user) endpoint.user = *user;
-    if (!endpoint.password && password) {
-      endpoint.password = password->text;
-      // Who names a user wants to be that user.
-      endpoint.password_is_general = password->is_general && !endpoint.user;
-    }
-    const std::string name = process_of(endpoint);
-    const bool twice = std::any_of(endpoints.begin(), endpoints.end(), [&](const auto& other) { return process_of(other) == name; });
-    if (twice)
+    const auto address = read_server(setting, url);
+    const Store& store = address->store();
+    if (!store.stands_alone.empty() && urls.size() > 1) {
       throw CommandError(ExitCode::config,
-                         fmt::format("{}: {} is named twice; the same server has but one vote", setting.where, escape_for_terminal(name)));
-    endpoints.push_back(std::move(endpoint));
+                         fmt::format("{}: {} {}, so it cannot be one of several servers", setting.where,
+                                     store.schemes.front().prefix, store.stands_alone));
+    }
+    const std::string process = address->process();
+    if (!processes.insert(process).second) {
+      throw CommandError(ExitCode::config,
+                         fmt::format("{}: {} is named twice; the same server has but one vote",
+                                     setting.where, escape_for_terminal(process)));
+    }
+    servers.push_back({address, nullptr});
   }
-  return endpoints;
+  return servers;
 }
 
 /// Options that mean something for TLS alone.
@@ -111,13 +111,14 @@ void refuse_tls_options(const Settings& settings) {
   for (const OptionRow* option : tls_options) {
     const auto setting = settings.find(*option);
     if (setting && setting->origin == Setting::Origin::line) {
-      Settings::refuse(*setting, "no server is named with rediss://, sentinels:// or clusters://, so nothing would be encrypted");
+      Settings::refuse(*setting, fmt::format("no server is named with {}, so nothing would be encrypted",
+                                             stores().encrypting_schemes()));
     }
   }
 }
 
-std::shared_ptr<const redis::TlsContext> read_tls(const Settings& settings) {
-  redis::TlsSettings tls;
+TlsSettings read_tls_settings(const Settings& settings) {
+  TlsSettings tls;
   tls.ca_file = settings.get(option::cacert);
   tls.ca_directory = settings.get(option::cacertdir);
   tls.certificate = settings.get(option::cert);
@@ -128,51 +129,65 @@ std::shared_ptr<const redis::TlsContext> read_tls(const Settings& settings) {
     Settings::refuse(*settings.find(option::cert_key), "a key needs its certificate: --cert");
   if (tls.name && (tls.name->empty() || tls.name->find('\0') != std::string::npos))
     Settings::refuse(*settings.find(option::sni), "is empty");
-  auto context = redis::TlsContext::make(tls);
-  if (!context) {
-    const auto& error = context.error();
-    if (error.setting.empty()) throw CommandError(ExitCode::os_error, error.text);
-    for (const OptionRow* option : tls_options) {
-      if (option->name() == error.setting) Settings::refuse(*settings.find(*option), error.text);
-    }
+  return tls;
+}
+
+std::shared_ptr<const Tls> load_tls(const Settings& settings, const Store& store, const TlsSettings& tls) {
+  auto loaded = store.load_tls(tls);
+  if (loaded) return std::move(*loaded);
+  const TlsSettingError& error = loaded.error();
+  for (const OptionRow* option : tls_options) {
+    if (option->name() == error.setting) Settings::refuse(*settings.find(*option), error.text);
   }
-  if (tls.insecure) {
+  throw CommandError(ExitCode::os_error, error.text);
+}
+
+/// Gives each server that encrypts what all of its store share. -> whether there is one
+bool load_tls(const Settings& settings, std::vector<run::ServerSource>& servers) {
+  std::map<const Store*, std::shared_ptr<const Tls>> loaded;
+  std::optional<TlsSettings> tls;
+  for (run::ServerSource& server : servers) {
+    if (!server.address->uses_tls()) continue;
+    if (!tls) tls = read_tls_settings(settings);
+    const Store& store = server.address->store();
+    auto& own = loaded[&store];
+    if (!own) own = load_tls(settings, store, *tls);
+    server.tls = own;
+  }
+  if (!tls) return false;
+  if (tls->insecure) {
     make_console(settings).error(settings.find(option::insecure)->where +
                                  ": certificates are not verified; whoever is in between can read "
                                  "all and grant a lock that is none");
   }
-  return *context;
+  return true;
 }
 
 }  // namespace
 
 run::ServerOptions read_server_options(const Settings& settings) {
   const auto setting = settings.find(option::server);
-  if (!setting) throw CommandError(ExitCode::config, std::string(no_server));
+  if (!setting) throw CommandError(ExitCode::config, no_server());
+  const std::vector<std::string> urls = urls_of(*setting);
+  if (urls.empty()) {
+    throw CommandError(ExitCode::config,
+                       fmt::format("{}: the list is empty; {}", setting->where, no_server()));
+  }
 
   run::ServerOptions options;
-  const std::vector<std::string> urls = urls_of(*setting);
-  if (urls.empty()) throw CommandError(ExitCode::config, fmt::format("{}: the list is empty; {}", setting->where, no_server));
-  if (std::any_of(urls.begin(), urls.end(), local::is_place)) {
-    if (urls.size() > 1) {
-      throw CommandError(ExitCode::config,
-                         fmt::format("{}: local: locks on this host alone, so it cannot be one of several servers", setting->where));
-    }
-    options.local = read_place(*setting, urls.front());
-  } else {
-    options.endpoints = read_endpoints(settings, *setting, urls);
-  }
-  const bool uses_tls = std::any_of(options.endpoints.begin(), options.endpoints.end(), [](const auto& endpoint) { return endpoint.tls; });
-  if (uses_tls) {
-    options.tls = read_tls(settings);
-  } else {
-    refuse_tls_options(settings);
-  }
+  options.servers = read_servers(*setting, urls);
+  const auto has_logins = [](const auto& server) { return server.address->store().has_logins; };
+  if (std::ranges::any_of(options.servers, has_logins)) options.login = default_login(settings);
+  if (!load_tls(settings, options.servers)) refuse_tls_options(settings);
+
   const Duration guard = settings.get(option::restart_guard);
-  if (options.endpoints.size() >= smallest_guarded) options.restart_guard = guard;
+  if (options.servers.size() >= smallest_guarded) options.restart_guard = guard;
   options.replicas = static_cast<unsigned>(settings.get(option::replicas));
-  if (options.local && options.replicas > 0) {
-    Settings::refuse(*settings.find(option::replicas), "this host's own store has none");
+  for (const run::ServerSource& server : options.servers) {
+    const std::string_view why_not = server.address->store().no_replicas;
+    if (options.replicas > 0 && !why_not.empty()) {
+      Settings::refuse(*settings.find(option::replicas), std::string(why_not));
+    }
   }
   options.timeout = settings.get(option::server_timeout);
   return options;

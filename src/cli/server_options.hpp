@@ -5,7 +5,7 @@
 
 namespace redlock::cli {
 
-/// Throws CommandError: config when no server is set at all, a URL is wrong, `local:` stands beside another server, or a password, CA,
+/// Throws CommandError: config when no server is set at all, a URL is wrong, a server that must be alone stands beside another, or a password, CA,
 /// certificate or key file cannot be used; usage when a URL on the command line is wrong or holds a password, or an option asks for what
 /// none of the servers has (TLS, replicas). Warns when certificates are not verified.
 run::ServerOptions read_server_options(const Settings& settings);

@@ -218,10 +218,6 @@ std::vector<YoungServer> AcquireTally::held_back() const {
   return young;
 }
 
-bool AcquireTally::complete() const {
-  return number_missing(votes_) == 0;
-}
-
 Fence AcquireTally::fence() const {
   Fence largest;
   for (const auto& vote : votes_) {

@@ -67,7 +67,6 @@ class AcquireTally {
 
   /// The seat that most servers granted, of several the lowest.
   [[nodiscard]] std::optional<std::size_t> seat() const;
-  [[nodiscard]] bool complete() const;
 
   /// The servers whose grants do not count yet, the oldest first: those that would make a quorum, when decision() is guarded.
   [[nodiscard]] std::vector<YoungServer> held_back() const;

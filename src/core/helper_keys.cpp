@@ -91,11 +91,14 @@ std::optional<Resource> HelperKeys::resource_of_owner(std::string_view owner_key
 }
 
 std::vector<std::string> HelperKeys::all() const {
-  return {fence(), owner(), released(), readers(), shares(), seats(), queue(), waiters()};
+  std::vector<std::string> keys;
+  keys.reserve(protocol::key::count - 1);
+  for (std::size_t key = protocol::key::lock + 1; key < protocol::key::count; ++key) keys.push_back(named(key));
+  return keys;
 }
 
-std::string HelperKeys::named(std::string_view name) const {
-  return std::string(Resource::reserved_prefix).append(name).append(":").append(tail_);
+std::string HelperKeys::named(std::size_t key) const {
+  return std::string(Resource::reserved_prefix).append(protocol::key::names[key]).append(":").append(tail_);
 }
 
 }  // namespace redlock

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/names.hpp"
+#include "core/protocol.hpp"
 
 namespace redlock {
 
@@ -21,20 +22,22 @@ class HelperKeys {
  public:
   explicit HelperKeys(const Resource& resource);
 
-  [[nodiscard]] std::string fence() const { return named("fence"); }        ///< string: the fence counter
-  [[nodiscard]] std::string owner() const { return named("owner"); }        ///< hash: who holds the lease
-  [[nodiscard]] std::string released() const { return named("released"); }  ///< sorted set: tombstones of leases released by hand (R9)
-  [[nodiscard]] std::string readers() const { return named("readers"); }    ///< sorted set: shares by their ends (M1)
-  [[nodiscard]] std::string shares() const { return named("shares"); }      ///< hash: what is known of each share
-  [[nodiscard]] std::string seats() const { return named("seats"); }        ///< hash: who sits where (M2)
-  [[nodiscard]] std::string queue() const { return named("queue"); }        ///< sorted set: waiters by their tickets (Q1)
-  [[nodiscard]] std::string waiters() const { return named("waiters"); }    ///< hash: what is known of each waiter
+  [[nodiscard]] std::string fence() const { return named(protocol::key::fence); }        ///< string: the fence counter
+  [[nodiscard]] std::string owner() const { return named(protocol::key::owner); }        ///< hash: who holds the lease
+  [[nodiscard]] std::string released() const { return named(protocol::key::released); }  ///< sorted set: tombstones of leases released by hand (R9)
+  [[nodiscard]] std::string readers() const { return named(protocol::key::readers); }    ///< sorted set: shares by their ends (M1)
+  [[nodiscard]] std::string shares() const { return named(protocol::key::shares); }      ///< hash: what is known of each share
+  [[nodiscard]] std::string seats() const { return named(protocol::key::seats); }        ///< hash: who sits where (M2)
+  [[nodiscard]] std::string queue() const { return named(protocol::key::queue); }        ///< sorted set: waiters by their tickets (Q1)
+  [[nodiscard]] std::string waiters() const { return named(protocol::key::waiters); }    ///< hash: what is known of each waiter
 
   /// All of them, in the order in which the scripts have them behind the lock.
   [[nodiscard]] std::vector<std::string> all() const;
 
   /// The channel at which a waiter is called. A channel is no key, but in a cluster it is published where the lock is.
-  [[nodiscard]] std::string wake(std::string_view waiter) const { return named(std::string("wake:").append(waiter)); }
+  [[nodiscard]] std::string wake(std::string_view waiter) const {
+    return std::string(protocol::word::wake_prefix).append(waiter).append(":").append(tail_);
+  }
 
   /// Matches every owner key there is, as a SCAN pattern.
   static constexpr std::string_view every_owner = "redlock:owner:{*";
@@ -43,7 +46,8 @@ class HelperKeys {
   static std::optional<Resource> resource_of_owner(std::string_view owner_key);
 
  private:
-  [[nodiscard]] std::string named(std::string_view name) const;
+  /// `key`: a position in KEYS.
+  [[nodiscard]] std::string named(std::size_t key) const;
   std::string tail_;  ///< from the brace on
 };
 

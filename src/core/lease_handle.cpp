@@ -6,6 +6,8 @@
 #include "support/base64url.hpp"
 #include "support/fingerprint.hpp"
 #include "support/number.hpp"
+#include "support/hex.hpp"
+#include "support/text.hpp"
 
 namespace redlock {
 namespace {
@@ -23,7 +25,7 @@ constexpr std::size_t part_fields = 3;  ///< and the seat
 constexpr char separator = '\0';
 
 bool is_fingerprint(std::string_view text) {
-  return text.size() == fingerprint_digits && text.find_first_not_of("0123456789abcdef") == std::string_view::npos;
+  return text.size() == fingerprint_digits && text.find_first_not_of(hex_digits) == std::string_view::npos;
 }
 
 std::vector<std::string_view> split_at_dots(std::string_view text) {

@@ -5,11 +5,12 @@
 #include <system_error>
 #include <utility>
 
+#include "support/hex.hpp"
+
 namespace redlock {
 namespace {
 
 constexpr std::string_view decimal_digits = "0123456789";
-constexpr std::string_view hexadecimal_digits = "0123456789abcdef";
 
 bool consists_of(std::string_view text, std::string_view characters) {
   return !text.empty() && text.find_first_not_of(characters) == std::string_view::npos;
@@ -37,17 +38,11 @@ std::string describe(ResourceError error) {
 }
 
 Token Token::from_random(std::span<const std::byte, bits / 8> random) {
-  std::string text;
-  text.reserve(digits);
-  for (const std::byte byte : random) {
-    text += hexadecimal_digits[std::to_integer<std::size_t>(byte >> 4)];
-    text += hexadecimal_digits[std::to_integer<std::size_t>(byte & std::byte{0xf})];
-  }
-  return Token(std::move(text));
+  return Token(hex(random));
 }
 
 std::optional<Token> Token::from_text(std::string_view text) {
-  if (text.size() != digits || !consists_of(text, hexadecimal_digits)) return std::nullopt;
+  if (text.size() != digits || !consists_of(text, hex_digits)) return std::nullopt;
   return Token(std::string(text));
 }
 

@@ -8,6 +8,7 @@
 #include <string>
 #include <string_view>
 
+#include "core/protocol.hpp"
 #include "support/boot_clock.hpp"
 #include "support/result.hpp"
 
@@ -61,10 +62,10 @@ class Token {
 };
 
 /// The fencing token: an ordered number that a protected resource can check. Grows over acquisitions (R6).
-/// At most 2^52, so that a Lua number holds it exactly.
+/// At most as much as a Lua number holds exactly.
 class Fence {
  public:
-  static constexpr std::uint64_t max = std::uint64_t{1} << 52;
+  static constexpr std::uint64_t max = protocol::max_fence;
 
   Fence() = default;
   explicit constexpr Fence(std::uint64_t value) : value_(value) {}

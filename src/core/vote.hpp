@@ -68,12 +68,12 @@ struct ServerFacts {
 /// What a server says of the line of those who wait, each time somebody asks it for the lock.
 struct LineWord {
   Milliseconds time{};                          ///< its wall clock
-  std::optional<std::uint64_t> largest_ticket;  ///< of those in line
+  std::optional<std::uint64_t> largest_ticket{};  ///< of those in line
   std::size_t ahead = 0;                        ///< how many are before us
   bool in_line = false;                         ///< we are
   bool was_in_line = false;                     ///< and were before we asked
-  std::optional<Duration> may_change;           ///< until somebody may come in without being called; nothing: never by itself
-  std::string free_seats;                       ///< a digit for each seat, 1: it is free
+  std::optional<Duration> may_change{};           ///< until somebody may come in without being called; nothing: never by itself
+  std::string free_seats{};                       ///< a digit for each seat, 1: it is free
   bool offered = false;                         ///< it may be had, and the first in line was told so
   bool newer = false;                           ///< it may be had, and the first in line is of a newer version than we know
   bool mute = false;                            ///< a holder may not notify anybody when it releases
@@ -172,9 +172,9 @@ struct Share {
 /// Who is at a lock besides its holder; of many only the first.
 struct Company {
   std::size_t waiters = 0;  ///< how many there are
-  std::vector<Waiting> first_waiters;
+  std::vector<Waiting> first_waiters{};
   std::size_t shares = 0;
-  std::vector<Share> first_shares;
+  std::vector<Share> first_shares{};
 };
 
 /// One server's answer to "who holds this, and who waits?".

@@ -1,8 +1,6 @@
 #include "engine/attempt.hpp"
 
 #include <algorithm>
-#include <array>
-#include <cstring>
 
 #include "core/validity.hpp"
 #include "engine/ballot.hpp"
@@ -15,14 +13,6 @@ struct AcquireBallot : Ballot<AcquireTally> {
   using Ballot::Ballot;
   std::optional<Instant> last_answer;
 };
-
-Token fresh_token(const Electorate& electorate) {
-  const std::array<std::uint64_t, 2> random{electorate.random(), electorate.random()};
-  std::array<std::byte, Token::bits / 8> bytes;
-  static_assert(sizeof random == sizeof bytes);
-  std::memcpy(bytes.data(), random.data(), sizeof bytes);
-  return Token::from_random(bytes);
-}
 
 /// Why a round that is over for `decision` gave no lease.
 Why why(AcquireDecision decision) {
@@ -80,7 +70,7 @@ class Attempt {
         interrupt_(interrupt),
         approach_(approach),
         t0_(electorate.clock().now()),
-        token_(fresh_token(electorate)),
+        token_(draw_token(electorate)),
         ballot_(std::make_shared<AcquireBallot>(electorate, electorate.restart_guard())),
         listener_(interrupt, *ballot_->bell) {}
 

@@ -1,6 +1,8 @@
 #include "engine/electorate.hpp"
 
 #include <algorithm>
+#include <array>
+#include <cstring>
 #include <iterator>
 
 #include "core/backoff.hpp"
@@ -142,6 +144,14 @@ asio::awaitable<void> Electorate::close(Farewell farewell) {
     });
   }
   while (progress->open > 0) co_await progress->bell->wait_until(Instant::max());
+}
+
+Token draw_token(const Electorate& electorate) {
+  const std::array<std::uint64_t, 2> random{electorate.random(), electorate.random()};
+  std::array<std::byte, Token::bits / 8> bytes;
+  static_assert(sizeof random == sizeof bytes);
+  std::memcpy(bytes.data(), random.data(), sizeof bytes);
+  return Token::from_random(bytes);
 }
 
 }  // namespace redlock

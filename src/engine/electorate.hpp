@@ -124,4 +124,7 @@ class Electorate {
   Duration restart_guard_;
 };
 
+/// A new token, of the electorate's randomness.
+Token draw_token(const Electorate& electorate);
+
 }  // namespace redlock

@@ -1,6 +1,7 @@
 #include "engine/place.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include "core/backoff.hpp"
 #include "core/decision.hpp"
@@ -99,6 +100,7 @@ Place::~Place() {
 }
 
 asio::awaitable<void> Place::listen(Interrupt& interrupt) {
+  if (std::exchange(listens_, true)) co_return;
   const Interrupt::Listener listener(interrupt, *ears_->bell);
   const Clock& clock = electorate_.clock();
   const Instant t0 = clock.now();

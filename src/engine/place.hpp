@@ -23,8 +23,11 @@ class Place {
   Place& operator=(const Place&) = delete;
 
   /// Begins to listen, and goes on for as long as the place exists. Returns when every server has answered, or a quorum and the others are
-  /// slow; after the server timeout at the latest, or with the interrupt. Call once, before anything is put in line.
+  /// slow; after the server timeout at the latest, or with the interrupt. To be called before anything is put in line; again, it does nothing.
   asio::awaitable<void> listen(Interrupt& interrupt);
+
+  /// Whether something may be in line at the servers.
+  [[nodiscard]] bool in_queue() const { return in_line_; }
 
   /// What to put in line there.
   [[nodiscard]] LineEntry entry(std::size_t server) const;
@@ -62,6 +65,7 @@ class Place {
   Ticket ticket_;
   std::shared_ptr<Ears> ears_;
   bool in_line_ = false;
+  bool listens_ = false;
 };
 
 }  // namespace redlock

@@ -5,14 +5,10 @@
 #include <variant>
 
 #include "engine/attempt.hpp"
+#include "engine/place.hpp"
+#include "engine/wait_state.hpp"
 
 namespace redlock {
-
-struct WaitPolicy {
-  std::optional<Duration> wait;  ///< how long to wait for a lock that is held; nothing: for ever; zero: try once
-  Duration unavailable_wait{};   ///< how long to bear that there is no quorum of answers; not at all when `wait` is zero
-  Duration retry_delay{};        ///< between looks at a lock that is held
-};
 
 /// One attempt failed; next() will try again.
 struct StillWaiting {
@@ -41,33 +37,25 @@ class Waiter {
   asio::awaitable<std::variant<Lease, StillWaiting, GaveUp>> next();
 
  private:
+  /// Until it is time for the next attempt.
   asio::awaitable<void> rest();
+  asio::awaitable<void> pause();
 
-  /// When to try again, or nothing to give up.
-  std::optional<Instant> next_try(AttemptFailure& failure);
-  std::optional<Instant> after_split(const AttemptFailure& failure, Instant now);
-  std::optional<Instant> after_outage(Instant now);
-  std::optional<Instant> after_guard(const AttemptFailure& failure, Instant now) const;
-  std::optional<Instant> after_busy(const AttemptFailure& failure, Instant now);
+  /// Does what a change of the state asks for, but for the subscription.
+  void enter(const WaitState& next, const AttemptFailure& failure);
+  [[nodiscard]] bool is_queued() const { return state_.queue == WaitState::Queue::queued; }
 
   Electorate& electorate_;
   AcquireOrder order_;
   WaitPolicy policy_;
   Interrupt& interrupt_;
   Instant give_up_at_;
-  std::optional<Place> place_;          ///< in line
-  unsigned looks_ = 0;                  ///< from the place
-  bool listens_ = false;                ///< at the place
-  bool in_place_ = false;               ///< look from there; not before we listen, and not while a quorum stays silent
-  bool held_back_ = false;              ///< by the restart guard, and by nothing else
-  std::optional<std::size_t> seat_;     ///< the one to ask for
-  Duration round_trip_{};               ///< of the last attempt
-  unsigned calls_of_some_ = 0;          ///< in a row that were no quorum's
-  std::optional<Instant> try_at_;       ///< empty before the first attempt
-  std::optional<Instant> split_since_;  ///< of an unbroken run of split votes
-  std::optional<Instant> outage_since_;
-  unsigned splits_ = 0;
-  unsigned outages_ = 0;  ///< in a row
+  WaitState state_;
+  std::optional<Place> place_;       ///< once we have a ticket
+  std::optional<std::size_t> seat_;  ///< the one to ask for
+  Duration answered_within_{};       ///< of the last attempt
+  unsigned partial_calls_ = 0;       ///< notifications in a row that were no quorum's
+  std::optional<Instant> try_at_;    ///< empty before the first attempt
 };
 
 }  // namespace redlock

@@ -15,10 +15,10 @@ constexpr Milliseconds sweep_time{10};
 
 Job::Job(Session& session, child::Channel channel, child::SignalGate& gate, child::SharedPage& page, pid_t front, pid_t group)
     : session_(session),
-      page_(page),
-      front_(front),
       link_(std::make_shared<child::FrontLink>(session.io().get_executor(), session.clock(), std::move(channel), gate)) {
-  if (group != 0) group_ = group;
+  if (group == 0) return;
+  group_ = group;
+  control_.emplace(page, link_, front);
 }
 
 void Job::listen() {
@@ -48,20 +48,8 @@ asio::awaitable<void> Job::pass_on(int signal) {
 
 void Job::on_child() {
   if (supervisor_ == nullptr) return;
-  if (group_) follow_stops();
+  if (control_) control_->on_child();
   supervisor_->on_child();
-}
-
-/// The front process stops when the command has stopped, and goes on when somebody lets the command alone go on.
-void Job::follow_stops() {
-  while (const auto change = supervisor_->stop_change()) {
-    page_.stopped_group = change->group;  // first: the front process looks when its own stop is under way
-    if (change->signal != 0) {
-      link_->tell_stopped(change->signal);
-    } else if (!link_->gone()) {
-      ::kill(front_, SIGCONT);
-    }
-  }
 }
 
 void Job::on_front_gone() {
@@ -80,15 +68,13 @@ asio::awaitable<void> Job::until_continued() {
 
 void Job::command_started(child::Supervisor& supervisor) {
   supervisor_ = &supervisor;
+  if (control_) control_->command_started(supervisor.command());
   link_->forget_signals();  // the command was not there to get them
   link_->tell_started();
 }
 
 void Job::command_ended(bool stopped_by_us) {
-  const bool was_stopped = page_.stopped_group.exchange(0) != 0;
-  if (group_) link_->tell_ended();
-  // Killed while it was stopped: the parent that waits for us must learn it. What we stopped ourselves is told when the job goes on.
-  if (was_stopped && !stopped_by_us && !link_->gone()) ::kill(front_, SIGCONT);
+  if (control_) control_->command_ended(stopped_by_us);
 }
 
 void Job::report(const Finish& finish, std::string text) const {

@@ -9,6 +9,7 @@
 
 #include "child/channel.hpp"
 #include "child/front_link.hpp"
+#include "child/job_control.hpp"
 #include "child/shared_page.hpp"
 #include "child/signals.hpp"
 #include "child/supervisor.hpp"
@@ -59,14 +60,12 @@ class Job {
  private:
   void on_child();
   void on_front_gone();
-  void follow_stops();
   asio::awaitable<void> pass_on(int signal);
 
   Session& session_;
-  child::SharedPage& page_;
-  pid_t front_;
   std::optional<pid_t> group_;
   std::shared_ptr<child::FrontLink> link_;
+  std::optional<child::HolderJobControl> control_;  ///< where the command is in the job's process group
   child::Supervisor* supervisor_ = nullptr;  ///< of the command, once it was started
   std::shared_ptr<NestedRuns> nested_runs_;
   int ended_by_ = 0;

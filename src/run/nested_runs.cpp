@@ -12,7 +12,7 @@
 #include <system_error>
 
 #include "run/unix_name.hpp"
-#include "store/local/digest.hpp"
+#include "support/digest.hpp"
 #include "support/spawn.hpp"
 
 namespace redlock::run {
@@ -51,7 +51,7 @@ std::size_t max_runs() {
 }  // namespace
 
 std::string parent_socket_name(const Token& token) {
-  return "redlock-cli/" + local::sha1_hex("parent " + token.secret());
+  return "redlock-cli/" + sha1_hex("parent " + token.secret());
 }
 
 struct NestedRuns::Guest {

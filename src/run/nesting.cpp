@@ -7,7 +7,7 @@
 
 #include "child/ancestry.hpp"
 #include "run/lease_file.hpp"
-#include "store/local/digest.hpp"
+#include "support/digest.hpp"
 
 namespace redlock::run {
 namespace {
@@ -53,7 +53,7 @@ std::string held_variable(const std::vector<Lease>& leases, const ServerOptions&
 }  // namespace
 
 LeaseId id_of(const Token& token) {
-  return {local::sha1_hex(token.secret())};
+  return {sha1_hex(token.secret())};
 }
 
 std::vector<EnclosingLease> enclosing_leases(const ServerOptions& servers) {

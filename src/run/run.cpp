@@ -86,7 +86,7 @@ child::Isolation isolate(const RunOptions& options, bool has_terminal) {
 
 Finish run(const RunOptions& options, const SessionOptions& about, const Start& start) {
   child::SignalGate gate(start.inherited);
-  std::size_t descriptors = descriptors_of_holder + descriptors_per_server * options.servers.count();
+  std::size_t descriptors = descriptors_of_holder + descriptors_per_server * options.servers.servers.size();
   if (options.isolation != child::IsolationMode::none) descriptors += descriptors_of_isolation;
   child::require_spare_descriptors(descriptors);
   const bool in_job = child::has_controlling_terminal();

@@ -6,8 +6,7 @@ namespace redlock::run {
 
 std::vector<std::string> names_of(const ServerOptions& options) {
   std::vector<std::string> names;
-  if (options.local) names.push_back(options.local->name());
-  for (const redis::Endpoint& endpoint : options.endpoints) names.push_back(endpoint.name());
+  for (const ServerSource& server : options.servers) names.push_back(server.address->name());
   return names;
 }
 

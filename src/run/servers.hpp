@@ -5,23 +5,24 @@
 #include <string>
 #include <vector>
 
-#include "store/local/place.hpp"
-#include "store/redis/endpoint.hpp"
-#include "store/redis/tls_context.hpp"
+#include "store/registry.hpp"
 #include "support/boot_clock.hpp"
 
 namespace redlock::run {
 
+/// One of the configured servers.
+struct ServerSource {
+  std::shared_ptr<const ServerAddress> address;
+  std::shared_ptr<const Tls> tls;  ///< where the address uses it; one for all of a store
+};
+
 /// Which servers to ask, and how long each may take.
 struct ServerOptions {
-  std::vector<redis::Endpoint> endpoints;        ///< no two with the same name, logins filled in; at least one if there is no `local`
-  std::optional<local::Place> local;             ///< this host in their place
-  std::optional<Duration> timeout;               ///< as the user set it
-  unsigned replicas = 0;                         ///< how many must confirm a grant or an extension
-  Duration restart_guard{};                      ///< zero: none, or too few servers for one
-  std::shared_ptr<const redis::TlsContext> tls;  ///< when an endpoint needs it
-
-  [[nodiscard]] std::size_t count() const noexcept { return local ? 1 : endpoints.size(); }
+  std::vector<ServerSource> servers;  ///< at least one; no two are the same vote
+  DefaultLogin login;
+  std::optional<Duration> timeout;  ///< as the user set it
+  unsigned replicas = 0;            ///< how many must confirm a grant or an extension
+  Duration restart_guard{};         ///< zero: none, or too few servers for one
 };
 
 /// Their names, without logins.

@@ -4,6 +4,7 @@
 #include <asio/io_context.hpp>
 #include <memory>
 
+#include "engine/diagnosis.hpp"
 #include "engine/electorate.hpp"
 #include "engine/interrupt.hpp"
 #include "output/console.hpp"
@@ -19,6 +20,9 @@ struct SessionOptions {
   bool json;
   bool identifies_servers;  ///< asks each of several servers who it is, and since when it has run
 };
+
+/// How a session talks to each of its servers, in their order.
+std::vector<ServerLink> links_to(const SessionOptions& options, const ServerOptions& servers);
 
 /// What every command works with: the executor, the clock, the servers and the console.
 class Session {

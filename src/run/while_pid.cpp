@@ -13,6 +13,7 @@
 #include "child/front_link.hpp"
 #include "child/notice.hpp"
 #include "child/stop_meter.hpp"
+#include "child/stop_plan.hpp"
 #include "run/leftovers.hpp"
 #include "core/validity.hpp"
 #include "output/describe.hpp"
@@ -22,9 +23,6 @@
 
 namespace redlock::run {
 namespace {
-
-/// Between two tries to kill what does not die at once.
-constexpr Milliseconds kill_interval{2};
 
 /// Between two looks whether what was stopped stands still.
 constexpr Milliseconds stop_interval{1};
@@ -241,7 +239,7 @@ class PidHolder {
       const Instant last = std::max(deadline_, got_on + child::death_timeout);
       if (left.empty() || session_.clock().now() >= last) co_return left;
       if (process().kill(session_.clock().now() + child::death_timeout)) got_on = session_.clock().now();
-      co_await sleep_until(session_.clock(), session_.clock().now() + kill_interval);
+      co_await sleep_until(session_.clock(), session_.clock().now() + child::kill_interval);
     }
   }
 

@@ -6,7 +6,6 @@
 #include <string>
 #include <vector>
 
-#include "core/fitness.hpp"
 #include "core/line.hpp"
 #include "core/mode.hpp"
 #include "core/names.hpp"
@@ -117,17 +116,6 @@ class LockServer {
   /// and what could not be read. A fault when nothing can be told.
   virtual asio::awaitable<Result<LockList, Fault>> list(Instant deadline) = 0;
 
-  /// What it tells of itself, for `doctor`. A store that nobody administers has nothing to tell.
-  virtual asio::awaitable<Result<ServerReport, Fault>> examine(Instant /*deadline*/) { co_return ServerReport{}; }
-
-  /// The commands behind the port that we may not use, in lower case, found out on a key that nobody else uses.
-  virtual asio::awaitable<std::vector<std::string>> missing_rights(Resource /*unused_key*/, Instant /*deadline*/) {
-    co_return std::vector<std::string>();
-  }
-
-  /// Removes everything that lies here under the resource, even the fence counter: only for a key that nobody but us can have used.
-  virtual asio::awaitable<std::optional<Fault>> erase(Resource /*resource*/, Instant /*deadline*/) { co_return std::nullopt; }
-
   /// Takes back whatever an acquire or a heal with this token did or may still do here: a compare-and-delete on every connection that
   /// carried one, behind it. Returns at once.
   virtual void take_back(const Resource& resource, const Token& token, std::optional<Requeue> requeue = std::nullopt,
@@ -137,10 +125,12 @@ class LockServer {
   virtual void leave(const Resource& resource, const std::string& waiter) = 0;
 
   /// Has `heard` called, from the executor, for what a waiter of the resource is told; once this has returned without a fault nothing is
-  /// missed, until Call::deaf says so, or stop_listening(). One waiter at a time.
-  virtual asio::awaitable<std::optional<Fault>> listen(Resource resource, std::string waiter, std::function<void(Call)> heard,
-                                                       Instant deadline) = 0;
-  virtual void stop_listening() = 0;
+  /// missed, until Call::deaf says so, or stop_listening(). One waiter at a time. A store that cannot notify says so; its waiters poll.
+  virtual asio::awaitable<std::optional<Fault>> listen(Resource /*resource*/, std::string /*waiter*/,
+                                                       std::function<void(Call)> /*heard*/, Instant /*deadline*/) {
+    co_return Fault{FaultKind::misconfigured, "it cannot notify waiters"};
+  }
+  virtual void stop_listening() {}
 
   /// Sends what is still to be sent, ends the sending half and waits for the server to do the same, at most until `deadline`
   /// (an instant that has passed: send what the socket takes at once). Nothing may be asked afterwards.

@@ -6,7 +6,8 @@
 
 namespace redlock {
 
-/// One question to the lock, or one change of its state. The sources, with the meaning of KEYS, ARGV and replies, are in store/scripts.
+/// One question to the lock, or one change of its state. The sources, with the meaning of KEYS, ARGV and replies, are in store/scripts; the positions in
+/// core/protocol.txt.
 struct Script {
   std::string_view name;
 };

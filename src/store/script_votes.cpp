@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/helper_keys.hpp"
+#include "core/protocol.hpp"
 #include "store/owner_record.hpp"
 #include "support/number.hpp"
 #include "support/text.hpp"
@@ -10,7 +11,12 @@
 namespace redlock {
 namespace {
 
+namespace argument = protocol::argument;
+namespace reply_at = protocol::reply;
+namespace word = protocol::word;
+
 using Type = Reply::Type;
+using Arguments = std::vector<std::string>;
 
 std::vector<std::string> keys_of(const Resource& resource) {
   std::vector<std::string> keys = HelperKeys(resource).all();
@@ -31,11 +37,8 @@ std::string flag(bool value) {
 /// The lock's key, or one made of it, is in an attempt and its undo twenty times; servers read 16 KiB at a time.
 constexpr std::size_t longest_key_for_one_read = 512;
 
-/// Where an acquire has the waiter's id.
-constexpr std::size_t acquire_waiter = 7;
-
 std::string letter(bool shared) {
-  return shared ? "s" : "x";
+  return std::string(shared ? word::shared : word::alone);
 }
 
 /// -1 stands for none.
@@ -43,16 +46,30 @@ std::string number(const std::optional<std::size_t>& seat) {
   return seat ? std::to_string(*seat) : "-1";
 }
 
-/// Id, ticket, polls, life.
-void append_entry(std::vector<std::string>& arguments, const std::optional<LineEntry>& entry) {
-  if (!entry) {
-    arguments.insert(arguments.end(), {"", "0", "0", "0"});
-    return;
-  }
-  arguments.insert(arguments.end(), {entry->id, std::to_string(entry->ticket), flag(entry->polls), decimal(entry->life)});
+/// So many empty arguments, and room for the script's name.
+Arguments empty_arguments(std::size_t count) {
+  Arguments arguments;
+  arguments.reserve(count + 1);
+  arguments.resize(count);
+  return arguments;
 }
 
-ScriptCall call_of(const Script& script, const Resource& resource, std::vector<std::string> arguments) {
+/// Where a call has a waiter's entry.
+struct EntryAt {
+  std::size_t waiter;
+  std::size_t ticket;
+  std::size_t polls;
+  std::size_t life;
+};
+
+void put_entry(Arguments& arguments, const EntryAt& at, const LineEntry* entry) {
+  if (entry != nullptr) arguments[at.waiter] = entry->id;
+  arguments[at.ticket] = std::to_string(entry != nullptr ? entry->ticket : 0);
+  arguments[at.polls] = flag(entry != nullptr && entry->polls);
+  arguments[at.life] = decimal(entry != nullptr ? entry->life : Milliseconds(0));
+}
+
+ScriptCall call_of(const Script& script, const Resource& resource, Arguments arguments) {
   arguments.emplace_back(script.name);
   return {&script, keys_of(resource), std::move(arguments)};
 }
@@ -91,29 +108,24 @@ bool begins_with(const std::vector<Reply>& elements, std::initializer_list<Type>
   return elements.size() >= form.size() && has_form({elements.begin(), elements.begin() + static_cast<std::ptrdiff_t>(form.size())}, form);
 }
 
-/// What stands behind a holder in a reply.
-constexpr std::size_t behind_holder = 9;
-
-/// As the scripts name all shares of a lock together.
-constexpr std::string_view all_shares = "shared";
-
-/// {word, id, type, ms left, ours, fence, age, supervised, record, …}: see describe() in prelude.lua.
+/// See describe() in prelude.lua.
 std::optional<Holder> holder_of(const std::vector<Reply>& part) {
+  namespace at = reply_at::holder;
   if (!begins_with(
           part, {Type::text, Type::text, Type::text, Type::integer, Type::integer, Type::text, Type::integer, Type::integer, Type::text})) {
     return std::nullopt;
   }
   Holder holder;
-  holder.id = LeaseId{part[1].text};
-  holder.type = part[2].text;
-  if (part[3].integer >= 0) holder.remaining = from_wire(part[3].integer);
-  holder.foreign = part[4].integer == 0;
-  holder.shared = !holder.foreign && holder.id.text == all_shares;
+  holder.id = LeaseId{part[at::id].text};
+  holder.type = part[at::type].text;
+  if (part[at::left].integer >= 0) holder.remaining = from_wire(part[at::left].integer);
+  holder.foreign = part[at::ours].integer == 0;
+  holder.shared = !holder.foreign && holder.id.text == word::all_shares;
   if (!holder.foreign) {
-    holder.fence = Fence::from_text(part[5].text);
-    if (part[6].integer >= 0) holder.age = from_wire(part[6].integer);
-    holder.owner = decode_owner(part[8].text);
-    if (holder.owner) holder.owner->supervised = part[7].integer == 1;
+    holder.fence = Fence::from_text(part[at::fence].text);
+    if (part[at::age].integer >= 0) holder.age = from_wire(part[at::age].integer);
+    holder.owner = decode_owner(part[at::record].text);
+    if (holder.owner) holder.owner->supervised = part[at::supervised].integer == 1;
   }
   return holder;
 }
@@ -128,26 +140,28 @@ std::optional<std::size_t> seat_of(const Reply& reply) {
   return static_cast<std::size_t>(reply.integer);
 }
 
-/// {time, largest ticket or '', ahead, in line, ms until something may change, free seats, offered (2: to a newer version), mute}: see
-/// acquire.lua.
+/// See acquire.lua.
 std::optional<LineWord> line_of(const Reply& reply) {
+  namespace at = reply_at::line;
   const auto& part = reply.elements;
-  if (reply.type != Type::array || !has_form(part, {Type::text, Type::text, Type::integer, Type::integer, Type::integer, Type::text, Type::integer, Type::integer})) {
+  if (reply.type != Type::array ||
+      !has_form(part, {Type::text, Type::text, Type::integer, Type::integer, Type::integer, Type::text,
+                       Type::integer, Type::integer})) {
     return std::nullopt;
   }
-  const auto time = whole_number(part[0].text);
-  if (!time || *time < 0 || *time > static_cast<std::int64_t>(Fence::max) || part[2].integer < 0) return std::nullopt;
+  const auto time = whole_number(part[at::time].text);
+  if (!time || *time < 0 || *time > static_cast<std::int64_t>(Fence::max) || part[at::ahead].integer < 0) return std::nullopt;
   LineWord line;
   line.time = Milliseconds(*time);
-  if (const auto largest = whole_number(part[1].text); largest && *largest >= 0) line.largest_ticket = static_cast<Ticket>(*largest);
-  line.ahead = static_cast<std::size_t>(part[2].integer);
-  line.in_line = part[3].integer > 0;
-  line.was_in_line = part[3].integer > 1;
-  if (part[4].integer >= 0) line.may_change = from_wire(part[4].integer);
-  line.free_seats = part[5].text.substr(0, Mode::most_seats);
-  line.offered = part[6].integer == 1;
-  line.newer = part[6].integer == 2;
-  line.mute = part[7].integer > 0;
+  if (const auto largest = whole_number(part[at::largest_ticket].text); largest && *largest >= 0) line.largest_ticket = static_cast<Ticket>(*largest);
+  line.ahead = static_cast<std::size_t>(part[at::ahead].integer);
+  line.in_line = part[at::in_line].integer > 0;
+  line.was_in_line = part[at::in_line].integer > 1;
+  if (part[at::may_change].integer >= 0) line.may_change = from_wire(part[at::may_change].integer);
+  line.free_seats = part[at::free_seats].text.substr(0, Mode::most_seats);
+  line.offered = part[at::offered].integer == 1;
+  line.newer = part[at::offered].integer == 2;
+  line.mute = part[at::mute].integer > 0;
   return line;
 }
 
@@ -156,36 +170,36 @@ std::size_t count_of(const Reply& reply) {
   return static_cast<std::size_t>(std::max<std::int64_t>(reply.integer, 0));
 }
 
-/// {waiters, first ones, shares, first ones}: see inspect.lua.
+/// See inspect.lua.
 std::optional<Company> company_of(const Reply& reply) {
+  namespace at = reply_at::company;
   const auto& part = reply.elements;
   if (reply.type != Type::array || !has_form(part, {Type::integer, Type::array, Type::integer, Type::array})) return std::nullopt;
   Company company;
-  company.waiters = count_of(part[0]);
-  for (const Reply& waiter : part[1].elements) {
+  company.waiters = count_of(part[at::waiters]);
+  for (const Reply& waiter : part[at::first_waiters].elements) {
     if (!has_form(waiter.elements, {Type::text, Type::integer, Type::text})) return std::nullopt;
-    company.first_waiters.push_back(
-        {waiter.elements[0].text != "x", from_wire(waiter.elements[1].integer), decode_owner(waiter.elements[2].text)});
+    const auto& told = waiter.elements;
+    company.first_waiters.push_back({told[reply_at::waiting::mode].text != word::alone,
+                                     from_wire(told[reply_at::waiting::waited].integer),
+                                     decode_owner(told[reply_at::waiting::record].text)});
   }
-  company.shares = count_of(part[2]);
-  for (const Reply& share : part[3].elements) {
+  company.shares = count_of(part[at::shares]);
+  for (const Reply& share : part[at::first_shares].elements) {
     auto holder = holder_of(share.elements);
-    if (!holder || share.elements.size() <= behind_holder) return std::nullopt;
-    company.first_shares.push_back({std::move(*holder), seat_of(share.elements[behind_holder])});
+    if (!holder || share.elements.size() <= reply_at::holder::behind) return std::nullopt;
+    company.first_shares.push_back({std::move(*holder), seat_of(share.elements[reply_at::holder::behind])});
   }
   return company;
 }
 
 AcquireVote held_vote(const ScriptReply& reply) {
   auto holder = holder_of(reply);
-  if (!holder || reply->elements.size() <= behind_holder) return garbage();
-  auto line = line_of(reply->elements[behind_holder]);
+  if (!holder || reply->elements.size() <= reply_at::holder::behind) return garbage();
+  auto line = line_of(reply->elements[reply_at::holder::behind]);
   if (!line) return garbage();
   return Held{std::move(*holder), std::move(*line)};
 }
-
-/// What stands behind the number in a reply that the lease is gone.
-constexpr std::size_t behind_gone = 2;
 
 /// The owner record of whoever broke the lease, where the reply has one.
 std::optional<Owner> breaker_in(const std::vector<Reply>& elements, std::size_t index) {
@@ -196,13 +210,15 @@ std::optional<Owner> breaker_in(const std::vector<Reply>& elements, std::size_t 
 /// For the replies of somebody whose lease is not there.
 template <class Vote>
 Vote not_ours_or_fault(const ScriptReply& reply) {
-  const std::string_view word = word_of(reply);
-  if (word == "gone" && begins_with(reply->elements, {Type::text, Type::integer})) {
-    const auto why = reply->elements[1].integer == 1 ? NotOurs::Why::released : NotOurs::Why::gone;
-    return NotOurs{why, std::nullopt, breaker_in(reply->elements, behind_gone)};
+  const std::string_view said = word_of(reply);
+  if (said == word::gone && begins_with(reply->elements, {Type::text, Type::integer})) {
+    const auto why = reply->elements[reply_at::gone::why].integer == static_cast<std::int64_t>(protocol::gone_released)
+                         ? NotOurs::Why::released
+                         : NotOurs::Why::gone;
+    return NotOurs{why, std::nullopt, breaker_in(reply->elements, reply_at::gone::breaker)};
   }
-  if (word == "held") {
-    if (auto holder = holder_of(reply)) return NotOurs{NotOurs::Why::held, std::move(holder), breaker_in(reply->elements, behind_holder)};
+  if (said == word::held) {
+    if (auto holder = holder_of(reply)) return NotOurs{NotOurs::Why::held, std::move(holder), breaker_in(reply->elements, reply_at::holder::behind)};
   }
   return fault_of(reply);
 }
@@ -210,13 +226,16 @@ Vote not_ours_or_fault(const ScriptReply& reply) {
 }  // namespace
 
 Leavings leavings_of(const ScriptCall& call) {
-  if (call.script == &scripts::acquire) return {call.arguments.front(), call.arguments[acquire_waiter]};
-  if (call.script == &scripts::heal) return {call.arguments.front(), {}};
+  if (call.script == &scripts::acquire) {
+    return {call.arguments[argument::acquire::token], call.arguments[argument::acquire::waiter]};
+  }
+  if (call.script == &scripts::heal) return {call.arguments[argument::heal::token], {}};
   return {};
 }
 
 const std::string& taken_back_by(const ScriptCall& call) {
-  return call.arguments.front();
+  const bool leaves = call.script == &scripts::leave;
+  return call.arguments[leaves ? argument::leave::waiter : argument::release::token];
 }
 
 bool fits_into_one_read(const Resource& resource) {
@@ -224,134 +243,169 @@ bool fits_into_one_read(const Resource& resource) {
 }
 
 bool fits_into_one_read(const ScriptCall& call) {
-  return call.keys.front().size() <= longest_key_for_one_read;
+  return call.keys[protocol::key::lock].size() <= longest_key_for_one_read;
 }
 
 bool left_no_lease(const Reply& reply) {
   if (reply.type != Type::array || reply.elements.empty()) return false;
-  return reply.elements[0].text == "held" || reply.elements[0].text == "queued";
+  return reply.elements[0].text == word::held || reply.elements[0].text == word::queued;
 }
 
-std::optional<Call> call_from(std::string_view word) {
-  if (word == "go") return Call::enter;
-  if (word == "second") return Call::second;
-  if (word == "third") return Call::third;
-  if (word == "stand_down") return Call::stand_down;
-  if (word == "look") return Call::look;
+std::optional<Call> call_from(std::string_view said) {
+  if (said == word::go) return Call::enter;
+  if (said == word::second) return Call::second;
+  if (said == word::third) return Call::third;
+  if (said == word::stand_down) return Call::stand_down;
+  if (said == word::look) return Call::look;
   return std::nullopt;
 }
 
 ScriptCall acquire_call(const AcquireRequest& request) {
-  std::vector<std::string> arguments{request.token.secret(),
-                                     decimal(request.ttl),
-                                     flag(request.owner.supervised),
-                                     encode_owner(request.owner),
-                                     letter(request.mode.shared),
-                                     std::to_string(request.mode.seats),
-                                     number(request.seat)};
-  append_entry(arguments, request.entry);
+  namespace at = argument::acquire;
+  Arguments arguments = empty_arguments(at::count);
+  arguments[at::token] = request.token.secret();
+  arguments[at::ttl] = decimal(request.ttl);
+  arguments[at::supervised] = flag(request.owner.supervised);
+  arguments[at::record] = encode_owner(request.owner);
+  arguments[at::mode] = letter(request.mode.shared);
+  arguments[at::seats] = std::to_string(request.mode.seats);
+  arguments[at::seat] = number(request.seat);
+  put_entry(arguments, {at::waiter, at::ticket, at::polls, at::life}, request.entry ? &*request.entry : nullptr);
   return call_of(scripts::acquire, request.resource, std::move(arguments));
 }
 
 ScriptCall raise_fence_call(const RaiseRequest& request) {
-  return call_of(scripts::raise_fence, request.resource, {request.token.secret(), request.fence.text(), decimal(request.ttl)});
+  namespace at = argument::raise_fence;
+  Arguments arguments = empty_arguments(at::count);
+  arguments[at::token] = request.token.secret();
+  arguments[at::fence] = request.fence.text();
+  arguments[at::ttl] = decimal(request.ttl);
+  return call_of(scripts::raise_fence, request.resource, std::move(arguments));
 }
 
 ScriptCall extend_call(const ExtendRequest& request) {
-  return call_of(scripts::extend, request.resource, {request.token.secret(), decimal(request.ttl), number(request.seat), request.fence.text()});
+  namespace at = argument::extend;
+  Arguments arguments = empty_arguments(at::count);
+  arguments[at::token] = request.token.secret();
+  arguments[at::ttl] = decimal(request.ttl);
+  arguments[at::seat] = number(request.seat);
+  arguments[at::fence] = request.fence.text();
+  return call_of(scripts::extend, request.resource, std::move(arguments));
 }
 
 ScriptCall heal_call(const HealRequest& request) {
+  namespace at = argument::heal;
   const Provenance& from = request.provenance;
-  return call_of(
-      scripts::heal, request.resource,
-      {request.token.secret(), decimal(request.ttl), request.fence.text(), decimal(std::chrono::duration_cast<Milliseconds>(from.age)),
-       flag(from.supervised), from.record, letter(request.hold.shared), number(request.hold.seat)});
+  Arguments arguments = empty_arguments(at::count);
+  arguments[at::token] = request.token.secret();
+  arguments[at::ttl] = decimal(request.ttl);
+  arguments[at::fence] = request.fence.text();
+  arguments[at::age] = decimal(std::chrono::duration_cast<Milliseconds>(from.age));
+  arguments[at::supervised] = flag(from.supervised);
+  arguments[at::record] = from.record;
+  arguments[at::mode] = letter(request.hold.shared);
+  arguments[at::seat] = number(request.hold.seat);
+  return call_of(scripts::heal, request.resource, std::move(arguments));
 }
 
 bool keeps_the_key(const ScriptCall& call) {
-  constexpr std::size_t keep = 2;  // see release_call()
-  return call.script == &scripts::release && call.arguments.at(keep) != "0";
+  return call.script == &scripts::release && call.arguments.at(argument::release::keep) != "0";
 }
 
 ScriptCall release_call(const ReleaseRequest& request) {
-  std::vector<std::string> arguments{request.token.secret(), flag(request.by_hand), decimal(std::chrono::ceil<Milliseconds>(request.keep))};
+  namespace at = argument::release;
   const auto& requeue = request.requeue;
-  append_entry(arguments, requeue ? std::optional(requeue->entry) : std::nullopt);
-  arguments.push_back(requeue && requeue->mode.seats > 0 ? "n" : letter(requeue && requeue->mode.shared));
   const Owner* const owner = requeue ? &requeue->owner : request.finished ? &*request.finished : nullptr;
-  arguments.push_back(owner != nullptr ? encode_owner(*owner) : std::string());
+  Arguments arguments = empty_arguments(at::count);
+  arguments[at::token] = request.token.secret();
+  arguments[at::by_hand] = flag(request.by_hand);
+  arguments[at::keep] = decimal(std::chrono::ceil<Milliseconds>(request.keep));
+  put_entry(arguments, {at::waiter, at::ticket, at::polls, at::life}, requeue ? &requeue->entry : nullptr);
+  const bool seated = requeue && requeue->mode.seats > 0;
+  arguments[at::mode] = seated ? std::string(word::seated) : letter(requeue && requeue->mode.shared);
+  if (owner != nullptr) arguments[at::record] = encode_owner(*owner);
   return call_of(scripts::release, request.resource, std::move(arguments));
 }
 
 ScriptCall break_call(const BreakRequest& request) {
-  return call_of(scripts::break_lock, request.resource,
-                 {request.only_if ? request.only_if->text() : std::string(), encode_owner(request.breaker)});
+  namespace at = argument::break_lock;
+  Arguments arguments = empty_arguments(at::count);
+  if (request.only_if) arguments[at::fence] = request.only_if->text();
+  arguments[at::breaker] = encode_owner(request.breaker);
+  return call_of(scripts::break_lock, request.resource, std::move(arguments));
 }
 
 ScriptCall inspect_call(const Resource& resource, const std::optional<LeaseId>& share) {
-  return call_of(scripts::inspect, resource, {share ? share->text : std::string()});
+  Arguments arguments = empty_arguments(argument::inspect::count);
+  if (share) arguments[argument::inspect::share] = share->text;
+  return call_of(scripts::inspect, resource, std::move(arguments));
 }
 
 ScriptCall leave_call(const Resource& resource, const std::string& waiter) {
-  return call_of(scripts::leave, resource, {waiter});
+  Arguments arguments = empty_arguments(argument::leave::count);
+  arguments[argument::leave::waiter] = waiter;
+  return call_of(scripts::leave, resource, std::move(arguments));
 }
 
 AcquireVote acquire_vote(const ScriptReply& reply) {
-  const std::string_view word = word_of(reply);
-  if (word == "granted" && has_form(reply->elements, {Type::text, Type::text, Type::text, Type::integer, Type::array})) {
-    const auto fence = Fence::from_text(reply->elements[1].text);
-    auto line = line_of(reply->elements[4]);
+  const std::string_view said = word_of(reply);
+  if (said == word::granted &&
+      has_form(reply->elements, {Type::text, Type::text, Type::text, Type::integer, Type::array})) {
+    namespace at = reply_at::granted;
+    const auto fence = Fence::from_text(reply->elements[at::fence].text);
+    auto line = line_of(reply->elements[at::line]);
     if (fence && line) {
-      Granted granted{*fence, LeaseId{reply->elements[2].text}};
-      granted.seat = seat_of(reply->elements[3]);
+      Granted granted{*fence, LeaseId{reply->elements[at::id].text}};
+      granted.seat = seat_of(reply->elements[at::seat]);
       granted.line = std::move(*line);
       return granted;
     }
   }
-  if (word == "queued" && has_form(reply->elements, {Type::text, Type::array})) {
-    if (auto line = line_of(reply->elements[1])) return Queued{std::move(*line)};
+  if (said == word::queued && has_form(reply->elements, {Type::text, Type::array})) {
+    if (auto line = line_of(reply->elements[reply_at::queued::line])) return Queued{std::move(*line)};
   }
-  if (word == "duplicate") return Duplicate{};
-  if (word == "held") return held_vote(reply);
+  if (said == word::duplicate) return Duplicate{};
+  if (said == word::held) return held_vote(reply);
   return fault_of(reply);
 }
 
 RaiseVote raise_vote(const ScriptReply& reply) {
-  const std::string_view word = word_of(reply);
-  if (word == "raised") return Raised{};
-  if (word == "gone" || word == "held") return NotRaised{};
+  const std::string_view said = word_of(reply);
+  if (said == word::raised) return Raised{};
+  if (said == word::gone || said == word::held) return NotRaised{};
   return fault_of(reply);
 }
 
 ExtendVote extend_vote(const ScriptReply& reply) {
-  if (word_of(reply) != "extended") return not_ours_or_fault<ExtendVote>(reply);
+  if (word_of(reply) != word::extended) return not_ours_or_fault<ExtendVote>(reply);
   const auto holder = holder_of(reply);
   if (!holder) return garbage();
   const auto& part = reply->elements;
-  return Extended{holder->fence.value_or(Fence()), Provenance{holder->age.value_or(Duration::zero()), part[7].integer == 1, part[8].text}};
+  return Extended{holder->fence.value_or(Fence()), Provenance{holder->age.value_or(Duration::zero()),
+                             part[reply_at::holder::supervised].integer == 1,
+                             part[reply_at::holder::record].text}};
 }
 
 HealVote heal_vote(const ScriptReply& reply) {
-  if (word_of(reply) == "healed") return Healed{};
+  if (word_of(reply) == word::healed) return Healed{};
   return not_ours_or_fault<HealVote>(reply);
 }
 
 ReleaseVote release_vote(const ScriptReply& reply) {
-  const std::string_view word = word_of(reply);
-  if (word == "released") return Released{};
-  if (word == "supervised") {
+  const std::string_view said = word_of(reply);
+  if (said == word::released) return Released{};
+  if (said == word::supervised) {
     if (auto holder = holder_of(reply)) return Supervised{std::move(*holder)};
   }
   return not_ours_or_fault<ReleaseVote>(reply);
 }
 
 BreakVote break_vote(const ScriptReply& reply) {
-  const std::string_view word = word_of(reply);
-  if (word == "free") return NothingToBreak{};
-  if (word == "broken" || word == "other") {
+  const std::string_view said = word_of(reply);
+  if (said == word::free) return NothingToBreak{};
+  if (said == word::broken || said == word::other) {
     if (auto holder = holder_of(reply)) {
-      if (word == "broken") return Broken{std::move(*holder)};
+      if (said == word::broken) return Broken{std::move(*holder)};
       return OtherFence{std::move(*holder)};
     }
   }
@@ -359,11 +413,11 @@ BreakVote break_vote(const ScriptReply& reply) {
 }
 
 InspectVote inspect_vote(const ScriptReply& reply) {
-  const std::string_view word = word_of(reply);
-  if (word != "free" && word != "held") return fault_of(reply);
+  const std::string_view said = word_of(reply);
+  if (said != word::free && said != word::held) return fault_of(reply);
   auto company = company_of(reply->elements.back());
   if (!company) return garbage();
-  if (word == "free") return Free{std::move(*company)};
+  if (said == word::free) return Free{std::move(*company)};
   auto holder = holder_of(reply);
   if (!holder) return garbage();
   return Taken{std::move(*holder), std::move(*company)};

@@ -10,8 +10,8 @@
 
 namespace redlock {
 
-/// Requests into script calls, replies into votes: the one place that knows the scripts' KEYS, ARGV and replies. Whatever runs the
-/// scripts (Redis, a file on this host, a simulation) shares it. A reply that no script gives is a Fault of kind garbage.
+/// Requests into script calls, replies into votes; where what stands in them, core/protocol.txt says. Whatever runs the scripts (Redis, a
+/// file on this host, a simulation) shares it. A reply that no script gives is a Fault of kind garbage.
 
 ScriptCall acquire_call(const AcquireRequest& request);
 ScriptCall raise_fence_call(const RaiseRequest& request);

@@ -6,6 +6,8 @@
 #include <optional>
 #include <system_error>
 
+#include "support/hex.hpp"
+
 namespace redlock {
 namespace {
 
@@ -73,10 +75,6 @@ bool is_deceptive(char32_t code_point) {
       {0xfeff, 0xfeff},  // zero-width no-break space
   }};
   return std::ranges::any_of(ranges, [=](const Range& range) { return contains(range, code_point); });
-}
-
-void append_hex(std::string& out, char32_t value, unsigned digits) {
-  for (unsigned left = digits; left > 0; --left) out += "0123456789abcdef"[(value >> (4 * (left - 1))) & 0xfU];
 }
 
 void append_bytes_escaped(std::string& out, std::string_view bytes) {

@@ -76,7 +76,7 @@ place_of() { ps -o sid=,cls=,rtprio=,ni= -p "$1" && sed -n '/nice\|real-time/p' 
 @test "however busy they are and however late it is, none of them is left alive" {
   with_quota
   # Nobody but the walk reaches them, with a share of the CPU that is too small for it. The strike waits until the last is dead.
-  strike --user 65534 --terminal --ttl 1s --quota 0.2 busy 100
+  strike --user 65534 --terminal --ttl 3s --quota 0.2 busy 100
   assert_success
   assert_output --partial '"truthful": true'
 }

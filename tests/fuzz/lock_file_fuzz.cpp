@@ -2,39 +2,39 @@
 #include <algorithm>
 
 #include "fuzz.hpp"
-#include "store/local/image.hpp"
+#include "store/local/lock_file_format.hpp"
 
 using namespace redlock;
 using namespace redlock::fuzz;
-namespace image = redlock::local::image;
+namespace format = redlock::local::format;
 
 namespace {
 
 const std::string boot(boot_id_size, 'b');
 
 void check_body(std::string_view bytes) {
-  const auto entries = image::decode(bytes);
+  const auto entries = format::decode(bytes);
   if (!entries) return;
-  const std::string encoded = image::encode(*entries);
+  const std::string encoded = format::encode(*entries);
   check(encoded.size() == bytes.size());
-  const auto again = image::decode(encoded);
-  check(again.has_value() && image::encode(*again) == encoded);
+  const auto again = format::decode(encoded);
+  check(again.has_value() && format::encode(*again) == encoded);
 }
 
 void check_file(std::string_view bytes) {
-  std::string file(bytes.substr(0, image::file_size));
-  file.resize(image::file_size);
+  std::string file(bytes.substr(0, format::file_size));
+  file.resize(format::file_size);
   const auto read_at = [&](std::size_t offset, std::span<char> into) {
     if (offset + into.size() > file.size()) return false;
     std::copy_n(file.begin() + static_cast<std::ptrdiff_t>(offset), into.size(), into.begin());
     return true;
   };
-  const image::Found found = image::read(read_at, file.size(), boot);
+  const format::Found found = format::read(read_at, file.size(), boot);
   // Whatever was there, the next copy takes its place.
-  const std::string body = image::encode({});
-  for (const image::Write& write : image::plan(found, boot, body)) file.replace(write.offset, write.bytes.size(), write.bytes);
-  const image::Found next = image::read(read_at, file.size(), boot);
-  check(std::holds_alternative<image::Stored>(next) && std::get<image::Stored>(next).entries.empty());
+  const std::string body = format::encode({});
+  for (const format::Write& write : format::plan(found, boot, body)) file.replace(write.offset, write.bytes.size(), write.bytes);
+  const format::Found next = format::read(read_at, file.size(), boot);
+  check(std::holds_alternative<format::Stored>(next) && std::get<format::Stored>(next).entries.empty());
 }
 
 }  // namespace

@@ -125,7 +125,6 @@ try_all() {
       *) errors=$((errors + 1)) ;;
     esac
   done
-  ((errors == 0)) || echo "$errors could not be tried"
-  echo "$caught caught, $survived survived"
+  echo "$caught caught, $survived survived, $errors not tried"
   ((survived == 0 && errors == 0))
 }

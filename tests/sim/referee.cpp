@@ -4,8 +4,8 @@
 #include <bit>
 #include <functional>
 
-#include "store/local/digest.hpp"
 #include "store/local/keyspace.hpp"
+#include "support/digest.hpp"
 
 namespace redlock::sim {
 namespace {
@@ -103,7 +103,7 @@ void Referee::before(const Run& run) {
     facts.process = &run.process;
     facts.supervised = run.arguments[2] == "1";
     facts.ttl = Milliseconds(std::stoll(run.arguments[1]));
-    if (facts.id.empty()) facts.id = local::sha1_hex(run.arguments[0]);
+    if (facts.id.empty()) facts.id = sha1_hex(run.arguments[0]);
     if (!run.arguments[7].empty()) waiters_[&run.process].insert(run.arguments[7]);
   }
 }

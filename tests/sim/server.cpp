@@ -7,7 +7,6 @@
 #include <optional>
 
 #include "coverage.hpp"
-#include "store/local/command_parts.hpp"
 #include "store/local/commands.hpp"
 #include "store/script.hpp"
 
@@ -101,7 +100,7 @@ std::string refusing(std::string_view script, Refusal refusal, bool may_publish)
       "if refusal ~= '' and write[name] and not is_oom then return refusal end "
       "if refusal ~= '' and write[name] == 2 and not wrote then return refusal end "
       "wrote = wrote or write[name] end "
-      "return {{sha1hex = real.sha1hex, error_reply = real.error_reply, status_reply = real.status_reply, "
+      "return {{sha1hex = real.sha1hex, error_reply = real.error_reply, "
       "call = function(name, ...) local e = refused(name) if e then error({{err = e}}) end "
       "return real.call(name, ...) end, "
       "pcall = function(name, ...) local e = refused(name) if e then return {{err = e}} end "

@@ -1,17 +1,15 @@
 // redis-cli for locks on this host: local-redis DIRECTORY COMMAND [ARGUMENT…] does at the lock file that the first argument's key belongs
-// to what redis-cli would do at a server, and prints the reply as redis-cli --raw does. Knows KEYS * and DBSIZE, too. For tests.
+// to what redis-cli would do at a server, and prints the reply as redis-cli --raw does. Knows EXISTS, KEYS * and DBSIZE, too. For tests.
 #include <unistd.h>
 
+#include <cctype>
 #include <iostream>
 
 #include "core/helper_keys.hpp"
-#include "support/boot_id.hpp"
 #include "store/local/commands.hpp"
-#include "store/local/digest.hpp"
 #include "store/local/lock_file.hpp"
-#include "store/local/new_file.hpp"
-#include "store/local/place_clock.hpp"
-#include "store/local/sweep.hpp"
+#include "support/boot_id.hpp"
+#include "support/digest.hpp"
 
 namespace {
 
@@ -50,11 +48,25 @@ std::optional<LockFile> open(const Directory& directory, const std::string& name
   }
 }
 
-Keyspace load(const Directory& directory, const image::Found& found) {
+Keyspace load(const Directory& directory, const format::Found& found) {
   Keyspace keyspace;
-  if (const auto* stored = std::get_if<image::Stored>(&found)) keyspace.load(stored->entries);
-  keyspace.set_time(place_time(directory, boot_id, BootTime()).value());
+  if (const auto* stored = std::get_if<format::Stored>(&found)) keyspace.load(stored->entries);
+  keyspace.set_time(directory_time(directory, boot_id, BootTime()).value());
   return keyspace;
+}
+
+/// As the scripts write it: its name and options in capitals.
+std::vector<std::string> in_capitals(std::vector<std::string> words) {
+  for (std::size_t i = 0; i < words.size(); i += i == 0 ? 3 : 1) {
+    for (char& c : words[i]) c = static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
+    if (words[0] != "SET") break;
+  }
+  return words;
+}
+
+Reply execute_here(Keyspace& keyspace, const std::vector<std::string>& words) {
+  if (words[0] == "exists") return integer_reply(keyspace.find(words.at(1)) != nullptr ? 1 : 0);
+  return execute(keyspace, in_capitals(words));
 }
 
 Reply execute_at(const Directory& directory, const std::vector<std::string>& words) {
@@ -67,8 +79,8 @@ Reply execute_at(const Directory& directory, const std::vector<std::string>& wor
   const auto found = file->load(boot_id);
   if (!found) fail(found.error());
   Keyspace keyspace = load(directory, *found);
-  Reply reply = execute(keyspace, words);
-  if (auto stored = file->store(*found, boot_id, image::encode(keyspace.live())); !stored) fail(stored.error());
+  Reply reply = execute_here(keyspace, words);
+  if (auto stored = file->store(*found, boot_id, format::encode(keyspace.live())); !stored) fail(stored.error());
   return reply;
 }
 

@@ -12,27 +12,27 @@ namespace redlock::local {
 /// A command's name and what follows it.
 using Arguments = std::span<const std::string>;
 
-/// One of Redis's commands. Replies, their types and the texts of errors are those of Redis 7.0; an option that is not listed here is
-/// answered as Redis answers one that it does not know.
+/// Runs one of the Redis commands that the lock scripts call, in the forms in which they call it:
 ///
-///   GET · SET [NX|XX] [PX ms|KEEPTTL] · DEL · EXISTS · TYPE · PTTL · PEXPIRE · PEXPIREAT · PERSIST
-///   HSET · HGET · HMGET · HDEL · HLEN · HEXISTS · HGETALL
-///   ZADD [NX|XX] [CH] · ZSCORE · ZRANK · ZREM · ZCARD · ZCOUNT · ZRANGE start stop [WITHSCORES]
-///   ZRANGEBYSCORE [WITHSCORES] [LIMIT] · ZREMRANGEBYSCORE · TIME · PUBLISH
-struct Command {
-  using Function = Reply (*)(Keyspace&, Arguments);
+///   GET · SET key value [NX] [PX ms] · DEL key… · TYPE · PTTL · PEXPIRE · TIME · PUBLISH
+///   HSET key field value… · HGET · HMGET · HDEL
+///   ZADD key score member · ZSCORE · ZRANK · ZREM · ZCARD · ZCOUNT · ZREMRANGEBYSCORE
+///   ZRANGE key start stop [WITHSCORES] · ZRANGEBYSCORE key min max [WITHSCORES] [LIMIT offset
+///   count]
+///
+/// Names and options are in capitals. Replies are those of Redis 7.0; of an error, its code is:
+/// WRONGTYPE when the key holds a value of another type, else ERR, also for what is not listed
+/// here.
+Reply execute(Keyspace& keyspace, Arguments words);
 
-  std::string_view name;  ///< in capitals
-  int arity;              ///< the words with the name; negative: at least so many
-  Function run;           ///< wants as many arguments as the arity says
+/// A number as Redis writes it: with the 17 digits that lose nothing, `inf` and `-inf`.
+std::string write_number(double number);
 
-  [[nodiscard]] bool takes(std::size_t words) const noexcept;
-};
-
-/// Null when there is no such command; letters may be small.
-const Command* find_command(std::string_view name);
-
-/// What a client gets that sends this; `arguments` must not be empty.
-Reply execute(Keyspace& keyspace, Arguments arguments);
+// Replies, by their types.
+Reply integer_reply(std::int64_t number);
+Reply text_reply(std::string text);
+Reply status_reply(std::string text);
+Reply error_reply(std::string text);
+Reply array_reply(std::vector<Reply> elements);
 
 }  // namespace redlock::local

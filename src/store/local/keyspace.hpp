@@ -16,7 +16,8 @@
 
 namespace redlock::local {
 
-/// A hash's fields in the order in which they were added, as Redis keeps them while a hash is small.
+/// A hash's fields in the order in which they were added, as Redis keeps them while a hash is
+/// small.
 using Hash = std::vector<std::pair<std::string, std::string>>;
 
 /// A set whose members are ordered by score, then by bytes. Never holds a NaN.
@@ -40,16 +41,19 @@ using Value = std::variant<std::string, Hash, SortedSet>;
 
 struct Entry {
   Value value;
-  std::optional<Milliseconds> expires;  ///< on the keyspace's clock; it is there up to and including this instant
+  std::optional<Milliseconds>
+      expires;  ///< on the keyspace's clock; it is there up to and including this instant
 };
 
-/// Redis's data model as far as the lock scripts need it: strings, hashes and sorted sets with expiries, in memory. Does nothing by itself:
-/// time is what set_time() says, and a key that has run out goes when it is next looked for. See commands.hpp for what works on it.
+/// Redis's data model as far as the lock scripts need it: strings, hashes and sorted sets with
+/// expiries, in memory. Does nothing by itself: time is what set_time() says, and a key that has
+/// run out goes when it is next looked for. See commands.hpp for what works on it.
 class Keyspace {
  public:
   using Entries = std::map<std::string, Entry, std::less<>>;
 
-  /// Hands a message to those who wait for it on a channel; how many they are. Without one there are none.
+  /// Hands a message to those who wait for it on a channel; how many they are. Without one there
+  /// are none.
   using Publish = std::function<std::int64_t(std::string_view channel, std::string_view message)>;
 
   explicit Keyspace(Publish publish = {}) : publish_(std::move(publish)) {}
@@ -57,7 +61,9 @@ class Keyspace {
   /// Since the epoch. Stands still until it is set again, so that a script sees one instant.
   void set_time(std::chrono::microseconds now) noexcept { now_ = now; }
   [[nodiscard]] std::chrono::microseconds time() const noexcept { return now_; }
-  [[nodiscard]] Milliseconds now() const noexcept { return std::chrono::duration_cast<Milliseconds>(now_); }
+  [[nodiscard]] Milliseconds now() const noexcept {
+    return std::chrono::duration_cast<Milliseconds>(now_);
+  }
 
   /// Null when there is none (any more). Valid until the key is erased.
   Entry* find(std::string_view key);
@@ -65,7 +71,9 @@ class Keyspace {
   Entry& put(const std::string& key, Value value);
   bool erase(std::string_view key);
 
-  std::int64_t publish(std::string_view channel, std::string_view message) { return publish_ ? publish_(channel, message) : 0; }
+  std::int64_t publish(std::string_view channel, std::string_view message) {
+    return publish_ ? publish_(channel, message) : 0;
+  }
 
   /// All keys that have not run out.
   const Entries& live();
@@ -73,7 +81,9 @@ class Keyspace {
   void load(Entries entries) { entries_ = std::move(entries); }
 
  private:
-  [[nodiscard]] bool is_over(const Entry& entry) const { return entry.expires && *entry.expires < now(); }
+  [[nodiscard]] bool is_over(const Entry& entry) const {
+    return entry.expires && *entry.expires < now();
+  }
 
   Entries entries_;
   std::chrono::microseconds now_{};

@@ -3,12 +3,9 @@
 #include <algorithm>
 
 #include "core/helper_keys.hpp"
-#include "store/local/digest.hpp"
-#include "store/local/new_file.hpp"
-#include "store/local/place_clock.hpp"
-#include "store/local/sweep.hpp"
 #include "store/local/wake.hpp"
 #include "support/boot_id.hpp"
+#include "support/digest.hpp"
 #include "support/readable.hpp"
 #include "support/spawn.hpp"
 #include "support/text.hpp"
@@ -16,9 +13,10 @@
 namespace redlock::local {
 namespace {
 
-/// Between two tries to get at a file. A process is in there for some hundred microseconds; the second number bounds what a waiter costs.
+/// Between two tries to get at a file. A process is in there for some hundred microseconds; the
+/// second number bounds what a waiter costs.
 constexpr Milliseconds first_pause{1};
-constexpr Milliseconds longest_pause{8};
+constexpr Milliseconds max_pause{8};
 
 /// How long taking something back may take when nobody says.
 constexpr Milliseconds post_time{1000};
@@ -32,12 +30,15 @@ Fault taken_back() {
 }
 
 Fault no_boot_id() {
-  return {FaultKind::misconfigured, "/proc/sys/kernel/random/boot_id cannot be read, and without it a reboot is not noticed"};
+  return {FaultKind::misconfigured,
+          "/proc/sys/kernel/random/boot_id cannot be read, and without it a reboot is not noticed"};
 }
 
 Fault fault_of_error(const std::string& text) {
   const std::string words = escape_for_terminal(text.substr(0, text.find(" script: ")));
-  if (text.starts_with("FENCE")) return {FaultKind::misconfigured, "the fence counter of this key cannot be used (" + words + ")"};
+  if (text.starts_with("FENCE"))
+    return {FaultKind::misconfigured,
+            "the fence counter of this key cannot be used (" + words + ")"};
   return {FaultKind::garbage, "the lock script failed: " + words};
 }
 
@@ -47,7 +48,7 @@ ScriptReply answer(Reply reply) {
 }
 
 Milliseconds next_pause(Milliseconds pause) {
-  return std::min(2 * pause, longest_pause);
+  return std::min(2 * pause, max_pause);
 }
 
 }  // namespace
@@ -55,8 +56,11 @@ Milliseconds next_pause(Milliseconds pause) {
 /// A subscription and who hears it.
 class LocalServer::Ear : public std::enable_shared_from_this<Ear> {
  public:
-  Ear(const asio::any_io_executor& executor, Subscription subscription, std::function<void(Call)> heard)
-      : subscription_(std::move(subscription)), readable_(executor, subscription_.fd()), heard_(std::move(heard)) {}
+  Ear(const asio::any_io_executor& executor, Subscription subscription,
+      std::function<void(Call)> heard)
+      : subscription_(std::move(subscription)),
+        readable_(executor, subscription_.fd()),
+        heard_(std::move(heard)) {}
 
   asio::awaitable<void> listen() {
     const auto self = shared_from_this();
@@ -80,7 +84,11 @@ class LocalServer::Ear : public std::enable_shared_from_this<Ear> {
 };
 
 LocalServer::LocalServer(asio::any_io_executor executor, const Clock& clock, Place place)
-    : executor_(std::move(executor)), clock_(clock), place_(std::move(place)), name_(place_.name()), boot_id_(read_boot_id()) {}
+    : executor_(std::move(executor)),
+      clock_(clock),
+      place_(std::move(place)),
+      name_(place_.name()),
+      boot_id_(read_boot_id()) {}
 
 LocalServer::~LocalServer() {
   stop_listening();
@@ -123,7 +131,7 @@ LocalServer::Tried LocalServer::try_now(const ScriptCall& call) {
   if (!directory) return unexpected(directory.error());
   const std::string file_name = sha256_hex(call.keys.front());
   auto opened = LockFile::try_open(*directory, file_name);
-  const auto now = place_time(*directory, *boot_id_, clock_);
+  const auto now = directory_time(*directory, *boot_id_, clock_);
   if (!now) return unexpected(now.error());
   if (std::holds_alternative<LockFile::Missing>(opened)) {
     // Looking makes no file.
@@ -135,28 +143,36 @@ LocalServer::Tried LocalServer::try_now(const ScriptCall& call) {
     opened = LockFile::try_open(*directory, file_name);
   }
   if (const auto* fault = std::get_if<Fault>(&opened)) return unexpected(*fault);
-  if (const auto* file = std::get_if<LockFile>(&opened)) return run_in(*directory, *file, call, *now);
+  if (const auto* file = std::get_if<LockFile>(&opened))
+    return run_in(*directory, *file, call, *now);
   return std::nullopt;
 }
 
-Reply LocalServer::run_on(Keyspace& keyspace, const ScriptCall& call, std::chrono::microseconds now) {
+Reply LocalServer::run_on(Keyspace& keyspace, const ScriptCall& call,
+                          std::chrono::microseconds now) {
   keyspace.set_time(now);
-  return lua_.run(keyspace, scripts::text, call.keys, call.arguments);
+  return lua_.run(keyspace, compiled_scripts, call.keys, call.arguments);
 }
 
-ScriptReply LocalServer::run_in(const Directory& directory, const LockFile& file, const ScriptCall& call, std::chrono::microseconds now) {
+ScriptReply LocalServer::run_in(const Directory& directory, const LockFile& file,
+                                const ScriptCall& call, std::chrono::microseconds now) {
   const auto found = file.load(*boot_id_);
   if (!found) return unexpected(found.error());
-  const auto* stored = std::get_if<image::Stored>(&*found);
+  const auto* stored = std::get_if<format::Stored>(&*found);
   // Who is woken while the file is locked waits for it.
-  Keyspace keyspace([&](std::string_view channel, std::string_view message) { return publish(directory, channel, message); });
+  Keyspace keyspace([&](std::string_view channel, std::string_view message) {
+    return publish(directory, channel, message);
+  });
   if (stored != nullptr) keyspace.load(stored->entries);
-  const std::string before = image::encode(stored != nullptr ? stored->entries : Keyspace::Entries());
+  const std::string before =
+      format::encode(stored != nullptr ? stored->entries : Keyspace::Entries());
   Reply reply = run_on(keyspace, call, now);
-  const std::string after = image::encode(keyspace.live());
+  const std::string after = format::encode(keyspace.live());
   if (after != before) {
-    if (auto written = file.store(*found, *boot_id_, after); !written) return unexpected(written.error());
-    if (!file.is_named(directory)) return unexpected(Fault{FaultKind::silent, "somebody removed the lock's file just now"});
+    if (auto written = file.store(*found, *boot_id_, after); !written)
+      return unexpected(written.error());
+    if (!file.is_named(directory))
+      return unexpected(Fault{FaultKind::silent, "somebody removed the lock's file just now"});
   }
   return answer(std::move(reply));
 }
@@ -175,15 +191,19 @@ void LocalServer::post(ScriptCall call, NotUndone not_undone) {
 
 void LocalServer::run_later(ScriptCall call, NotUndone not_undone) {
   ++posts_under_way_;
-  spawn(executor_, [this, call = std::move(call), not_undone = std::move(not_undone)]() -> asio::awaitable<void> {
-    const ScriptReply reply = co_await ask(call, clock_.now() + post_time);
-    if (!reply && not_undone) not_undone();
-    --posts_under_way_;
-    if (posted_) posted_->ring();
-  });
+  spawn(executor_,
+        [this, call = std::move(call),
+         not_undone = std::move(not_undone)]() -> asio::awaitable<void> {
+          const ScriptReply reply = co_await ask(call, clock_.now() + post_time);
+          if (!reply && not_undone) not_undone();
+          --posts_under_way_;
+          if (posted_) posted_->ring();
+        });
 }
 
-asio::awaitable<std::optional<Fault>> LocalServer::listen(Resource resource, std::string waiter, std::function<void(Call)> heard, Instant) {
+asio::awaitable<std::optional<Fault>> LocalServer::listen(Resource resource, std::string waiter,
+                                                          std::function<void(Call)> heard,
+                                                          Instant) {
   stop_listening();
   const auto directory = open_directory(place_);
   if (!directory) co_return directory.error();
@@ -196,12 +216,6 @@ asio::awaitable<std::optional<Fault>> LocalServer::listen(Resource resource, std
 
 void LocalServer::stop_listening() {
   if (ear_) std::exchange(ear_, nullptr)->end();
-}
-
-asio::awaitable<Result<ServerReport, Fault>> LocalServer::examine(Instant /*deadline*/) {
-  ServerReport report;
-  report.is_ours = true;
-  co_return report;
 }
 
 asio::awaitable<Result<LockList, Fault>> LocalServer::list(Instant deadline) {
@@ -232,7 +246,8 @@ asio::awaitable<Result<LockList, Fault>> LocalServer::list(Instant deadline) {
   co_return list;
 }
 
-std::optional<Result<std::vector<Resource>, Fault>> LocalServer::try_read(const Directory& directory, const std::string& file_name) {
+std::optional<Result<std::vector<Resource>, Fault>> LocalServer::try_read(
+    const Directory& directory, const std::string& file_name) {
   std::vector<Resource> resources;
   const auto opened = LockFile::try_open(directory, file_name);
   if (std::holds_alternative<LockFile::Busy>(opened)) return std::nullopt;
@@ -241,15 +256,16 @@ std::optional<Result<std::vector<Resource>, Fault>> LocalServer::try_read(const 
   if (file == nullptr) return resources;
   const auto found = file->load(*boot_id_);
   if (!found) return unexpected(found.error());
-  const auto* stored = std::get_if<image::Stored>(&*found);
+  const auto* stored = std::get_if<format::Stored>(&*found);
   if (stored == nullptr) return resources;
-  const auto now = place_time(directory, *boot_id_, clock_);
+  const auto now = directory_time(directory, *boot_id_, clock_);
   if (!now) return unexpected(now.error());
   Keyspace keyspace;
   keyspace.load(stored->entries);
   keyspace.set_time(*now);
   for (const auto& [key, entry] : keyspace.live()) {
-    if (auto resource = HelperKeys::resource_of_owner(key)) resources.push_back(std::move(*resource));
+    if (auto resource = HelperKeys::resource_of_owner(key))
+      resources.push_back(std::move(*resource));
   }
   return resources;
 }

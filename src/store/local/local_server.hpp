@@ -7,23 +7,25 @@
 #include <string>
 #include <variant>
 
-#include "store/local/directory.hpp"
+#include "store/local/lock_directory.hpp"
 #include "store/local/lock_file.hpp"
 #include "store/local/lua_host.hpp"
-#include "store/local/place.hpp"
 #include "store/scripted_server.hpp"
 #include "support/clock.hpp"
 
 namespace redlock::local {
 
-/// This host as a server: a file for each resource, named by the SHA-256 of its key, on which the lock scripts run under flock(2).
+/// This host as a server: a file for each resource, named by the SHA-256 of its key, on which the
+/// lock scripts run under flock(2).
 ///
-/// A question opens the file, locks it, runs the script and writes what changed before it answers: all in one go of the thread, so that no
-/// coroutine and no forked child ever keeps a file locked. While another process has it, it is tried again and again until the deadline;
-/// then the server counts as silent, since a process that is stopped in there must not hold up everybody (E3).
+/// A question opens the file, locks it, runs the script and writes what changed before it answers:
+/// all in one go of the thread, so that no coroutine and no forked child ever keeps a file locked.
+/// While another process has it, it is tried again and again until the deadline; then the server
+/// counts as silent, since a process that is stopped in there must not hold up everybody (E3).
 ///
-/// Time is the wall clock of the moment when the file was first written in this boot, and CLOCK_BOOTTIME from there on (E1): it never
-/// steps. Files stay when their locks go, for the fence counters in them; a reboot empties them all.
+/// Time is the wall clock of the moment when the file was first written in this boot, and
+/// CLOCK_BOOTTIME from there on (E1): it never steps. Files stay when their locks go, for the fence
+/// counters in them; a reboot empties them all.
 class LocalServer final : public ScriptedServer {
  public:
   /// `clock` must outlive the server.
@@ -34,8 +36,8 @@ class LocalServer final : public ScriptedServer {
 
   [[nodiscard]] const std::string& name() const override { return name_; }
   asio::awaitable<Result<LockList, Fault>> list(Instant deadline) override;
-  asio::awaitable<Result<ServerReport, Fault>> examine(Instant deadline) override;
-  asio::awaitable<std::optional<Fault>> listen(Resource resource, std::string waiter, std::function<void(Call)> heard,
+  asio::awaitable<std::optional<Fault>> listen(Resource resource, std::string waiter,
+                                               std::function<void(Call)> heard,
                                                Instant deadline) override;
   void stop_listening() override;
   asio::awaitable<void> close(Instant deadline) override;
@@ -59,9 +61,11 @@ class LocalServer final : public ScriptedServer {
   asio::awaitable<ScriptReply> ask(ScriptCall call, Instant deadline);
   Tried try_now(const ScriptCall& call);
   Reply run_on(Keyspace& keyspace, const ScriptCall& call, std::chrono::microseconds now);
-  ScriptReply run_in(const Directory& directory, const LockFile& file, const ScriptCall& call, std::chrono::microseconds now);
+  ScriptReply run_in(const Directory& directory, const LockFile& file, const ScriptCall& call,
+                     std::chrono::microseconds now);
   /// Nothing while another process has the file.
-  std::optional<Result<std::vector<Resource>, Fault>> try_read(const Directory& directory, const std::string& file_name);
+  std::optional<Result<std::vector<Resource>, Fault>> try_read(const Directory& directory,
+                                                               const std::string& file_name);
   [[nodiscard]] bool is_revoked(const ScriptCall& call) const;
 
   asio::any_io_executor executor_;

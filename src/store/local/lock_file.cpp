@@ -6,10 +6,14 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <optional>
 
-#include "store/local/new_file.hpp"
+#include "support/number.hpp"
+#include "support/random.hpp"
+#include "support/hex.hpp"
+#include "support/text.hpp"
 
 namespace redlock::local {
 namespace {
@@ -18,8 +22,9 @@ bool is_same_file(const struct stat& a, const struct stat& b) {
   return a.st_dev == b.st_dev && a.st_ino == b.st_ino;
 }
 
-/// How often a file may vanish between opening and locking it before that is taken for another process at work.
-constexpr int most_reopenings = 3;
+/// How often a file may vanish between opening and locking it before that is taken for another
+/// process at work.
+constexpr int max_reopenings = 3;
 
 bool write_all_at(int fd, std::string_view bytes, std::size_t offset) {
   while (!bytes.empty()) {
@@ -43,12 +48,46 @@ bool read_all_at(int fd, std::size_t offset, std::span<char> bytes) {
   return true;
 }
 
+// --- What may be removed ---
+
+constexpr std::size_t file_name_size = 64;
+
+/// With more than one looked at for each one made, the idle ones never become the greater part.
+constexpr std::size_t looked_at = 4;
+
+/// The next fence is at least the time, so that the counter does not matter any more. Some time
+/// longer, so that what is locked again and again keeps its file.
+constexpr Milliseconds outdated{10'001};
+
+constexpr std::string_view fence_prefix = "redlock:fence:";
+
+bool is_outdated_fence(const std::string& key, const Entry& entry, Milliseconds now) {
+  const auto* text = std::get_if<std::string>(&entry.value);
+  if (!key.starts_with(fence_prefix) || text == nullptr) return false;
+  const auto fence = whole_number(*text);
+  return fence && *fence < (now - outdated).count();
+}
+
+bool is_of_value(const format::Found& found, std::chrono::microseconds now) {
+  const auto* stored = std::get_if<format::Stored>(&found);
+  if (stored == nullptr) return false;
+  Keyspace keyspace;
+  keyspace.load(stored->entries);
+  keyspace.set_time(now);
+  const auto& live = keyspace.live();
+  return !std::all_of(live.begin(), live.end(), [&](const auto& item) {
+    return is_outdated_fence(item.first, item.second, keyspace.now());
+  });
+}
+
 }  // namespace
 
 LockFile::Opened LockFile::try_open(const Directory& directory, const std::string& name) {
-  for (int i = 0; i < most_reopenings; ++i) {
-    // Not O_CREAT: with fs.protected_regular a sticky directory would not let us open another user's file that way.
-    UniqueFd fd(::openat(directory.fd.get(), name.c_str(), O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+  for (int i = 0; i < max_reopenings; ++i) {
+    // Not O_CREAT: with fs.protected_regular a sticky directory would not let us open another
+    // user's file that way.
+    UniqueFd fd(
+        ::openat(directory.fd.get(), name.c_str(), O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
     if (!fd && errno == ENOENT) return Missing{};
     if (!fd) return fault_of_errno("cannot open the lock's file", errno).value();
     if (auto locked = lock(std::move(fd), directory, name)) return std::move(*locked);
@@ -56,16 +95,21 @@ LockFile::Opened LockFile::try_open(const Directory& directory, const std::strin
   return Busy{};
 }
 
-std::optional<LockFile::Opened> LockFile::lock(UniqueFd fd, const Directory& directory, const std::string& name) {
+std::optional<LockFile::Opened> LockFile::lock(UniqueFd fd, const Directory& directory,
+                                               const std::string& name) {
   struct stat opened {};
-  if (::fstat(fd.get(), &opened) != 0) return fault_of_errno("cannot look at the lock's file", errno).value();
-  if (!S_ISREG(opened.st_mode)) return Fault{FaultKind::misconfigured, "the lock's file is no regular file"};
+  if (::fstat(fd.get(), &opened) != 0)
+    return fault_of_errno("cannot look at the lock's file", errno).value();
+  if (!S_ISREG(opened.st_mode))
+    return Fault{FaultKind::misconfigured, "the lock's file is no regular file"};
   if (::flock(fd.get(), LOCK_EX | LOCK_NB) != 0) {
     if (errno == EWOULDBLOCK) return Busy{};
     return fault_of_errno("cannot lock the lock's file", errno).value();
   }
   struct stat named {};
-  if (::fstatat(directory.fd.get(), name.c_str(), &named, AT_SYMLINK_NOFOLLOW) != 0 || !is_same_file(opened, named)) return std::nullopt;
+  if (::fstatat(directory.fd.get(), name.c_str(), &named, AT_SYMLINK_NOFOLLOW) != 0 ||
+      !is_same_file(opened, named))
+    return std::nullopt;
   if (named.st_nlink != 1) {
     remove_temporary_names(directory, named);
     return Busy{};
@@ -76,29 +120,38 @@ std::optional<LockFile::Opened> LockFile::lock(UniqueFd fd, const Directory& dir
 bool LockFile::is_named(const Directory& directory) const {
   struct stat opened {};
   struct stat named {};
-  return ::fstat(fd_.get(), &opened) == 0 && ::fstatat(directory.fd.get(), name_.c_str(), &named, AT_SYMLINK_NOFOLLOW) == 0 &&
+  return ::fstat(fd_.get(), &opened) == 0 &&
+         ::fstatat(directory.fd.get(), name_.c_str(), &named, AT_SYMLINK_NOFOLLOW) == 0 &&
          is_same_file(opened, named);
 }
 
-Result<image::Found, Fault> LockFile::load(std::string_view boot_id) const {
+Result<format::Found, Fault> LockFile::load(std::string_view boot_id) const {
   struct stat status {};
-  if (::fstat(fd_.get(), &status) != 0) return fault_of_errno("cannot look at the lock's file", errno);
-  const auto read_at = [this](std::size_t offset, std::span<char> bytes) { return read_all_at(fd_.get(), offset, bytes); };
-  image::Found found = image::read(read_at, static_cast<std::size_t>(status.st_size), boot_id);
-  if (std::holds_alternative<image::Damaged>(found)) {
-    return unexpected(Fault{FaultKind::garbage, "somebody damaged its file " + name_ + "; when nothing runs under that lock, remove it"});
+  if (::fstat(fd_.get(), &status) != 0)
+    return fault_of_errno("cannot look at the lock's file", errno);
+  const auto read_at = [this](std::size_t offset, std::span<char> bytes) {
+    return read_all_at(fd_.get(), offset, bytes);
+  };
+  format::Found found = format::read(read_at, static_cast<std::size_t>(status.st_size), boot_id);
+  if (std::holds_alternative<format::Damaged>(found)) {
+    return unexpected(Fault{
+        FaultKind::garbage,
+        "somebody damaged its file " + name_ + "; when nothing runs under that lock, remove it"});
   }
   return found;
 }
 
-Result<void, Fault> LockFile::store(const image::Found& found, std::string_view boot_id, const std::string& body) const {
-  if (body.size() > image::most_body) {
-    return unexpected(
-        Fault{FaultKind::unavailable, "the lock's file has no room for more (" + std::to_string(image::most_body) + " bytes)"});
+Result<void, Fault> LockFile::store(const format::Found& found, std::string_view boot_id,
+                                    const std::string& body) const {
+  if (body.size() > format::max_body) {
+    return unexpected(Fault{
+        FaultKind::unavailable,
+        "the lock's file has no room for more (" + std::to_string(format::max_body) + " bytes)"});
   }
   if (auto room = make_room(body.size()); !room) return room;
-  for (const image::Write& write : image::plan(found, boot_id, body)) {
-    if (!write_all_at(fd_.get(), write.bytes, write.offset)) return fault_of_errno("cannot write the lock's file", errno);
+  for (const format::Write& write : format::plan(found, boot_id, body)) {
+    if (!write_all_at(fd_.get(), write.bytes, write.offset))
+      return fault_of_errno("cannot write the lock's file", errno);
   }
   return {};
 }
@@ -106,24 +159,52 @@ Result<void, Fault> LockFile::store(const image::Found& found, std::string_view 
 /// For both slots, so that a release still fits when the file system is full.
 Result<void, Fault> LockFile::make_room(std::size_t body_size) const {
   rlimit limit{};
-  if (::getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur < image::file_size) {
+  if (::getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur < format::file_size) {
     // Writing on would end the process by SIGXFSZ.
-    return unexpected(Fault{FaultKind::misconfigured, "the limit for the size of files (ulimit -f) is below the " +
-                                                          std::to_string(image::file_size) + " bytes needed"});
+    return unexpected(Fault{FaultKind::misconfigured,
+                            "the limit for the size of files (ulimit -f) is below the " +
+                                std::to_string(format::file_size) + " bytes needed"});
   }
   struct stat status {};
-  if (::fstat(fd_.get(), &status) != 0) return fault_of_errno("cannot look at the lock's file", errno);
-  if (status.st_size == 0 && ::ftruncate(fd_.get(), image::file_size) != 0) return fault_of_errno("cannot write the lock's file", errno);
-  for (const std::size_t offset : {std::size_t{0}, image::slot_size}) {
-    const auto size = static_cast<off_t>(image::header_size + body_size);
+  if (::fstat(fd_.get(), &status) != 0)
+    return fault_of_errno("cannot look at the lock's file", errno);
+  if (status.st_size == 0 && ::ftruncate(fd_.get(), format::file_size) != 0)
+    return fault_of_errno("cannot write the lock's file", errno);
+  for (const std::size_t offset : {std::size_t{0}, format::slot_size}) {
+    const auto size = static_cast<off_t>(format::header_size + body_size);
     int failed = 0;
     do {
-      failed = ::fallocate(fd_.get(), FALLOC_FL_KEEP_SIZE, static_cast<off_t>(offset), size) != 0 ? errno : 0;
+      failed = ::fallocate(fd_.get(), FALLOC_FL_KEEP_SIZE, static_cast<off_t>(offset), size) != 0
+                   ? errno
+                   : 0;
     } while (failed == EINTR);
-    // Where it can't be had, a full file system may keep a release from being written, and the lease ends by its ttl.
-    if (failed != 0 && failed != EOPNOTSUPP && failed != ENOSYS) return fault_of_errno("cannot write the lock's file", failed);
+    // Where it can't be had, a full file system may keep a release from being written, and the
+    // lease ends by its ttl.
+    if (failed != 0 && failed != EOPNOTSUPP && failed != ENOSYS)
+      return fault_of_errno("cannot write the lock's file", failed);
   }
   return {};
+}
+
+std::vector<std::string> lock_files_in(const Directory& directory) {
+  std::vector<std::string> names = names_in(directory);
+  std::erase_if(names, [](const std::string& name) {
+    return name.size() != file_name_size || name.find_first_not_of(hex_digits) != std::string::npos;
+  });
+  return names;
+}
+
+void sweep(const Directory& directory, std::string_view boot_id, std::chrono::microseconds now) {
+  std::vector<std::string> names = lock_files_in(directory);
+  for (std::size_t i = 0; i < looked_at && !names.empty(); ++i) {
+    std::swap(names[random_bits() % names.size()], names.back());
+    const auto opened = LockFile::try_open(directory, names.back());
+    const auto* file = std::get_if<LockFile>(&opened);
+    const auto found = file != nullptr ? file->load(boot_id) : unexpected(Fault());
+    // Locked all the while, so that nobody acts on it; who waits for it sees that its name is gone.
+    if (found && !is_of_value(*found, now)) ::unlinkat(directory.fd.get(), names.back().c_str(), 0);
+    names.pop_back();
+  }
 }
 
 }  // namespace redlock::local

@@ -1,37 +1,56 @@
 #pragma once
 
+#include <map>
 #include <memory>
 #include <string>
 #include <string_view>
 
 #include "store/local/commands.hpp"
-#include "store/local/keyspace.hpp"
-#include "store/reply.hpp"
+
+struct lua_State;
 
 namespace redlock::local {
 
-/// Runs scripts as Redis runs them with EVAL, on a Keyspace instead.
+/// scripts::text as bytecode: for LuaHost the same, and sooner read.
+extern const std::string_view compiled_scripts;
+
+/// Runs the lock scripts as Redis runs them with EVAL, on a Keyspace instead.
 ///
-/// A script has KEYS and ARGV; redis.call, pcall, sha1hex, error_reply and status_reply; of Lua 5.1 what computes and nothing else: no
-/// files, no loading of code, no randomness, no metatables, no pcall but redis.pcall. Values are converted as Redis does (numbers lose
-/// their fraction, nil is false, a table ends at its first nil). It makes no globals and changes none, so that one run leaves nothing to
-/// the next. One that takes too many instructions or too much memory ends with an error; what it has done to the keyspace by then stays, as
-/// in Redis.
+/// A script has KEYS and ARGV, Lua's base, string, table and math libraries, and redis.call, pcall,
+/// sha1hex and error_reply. Values are converted as Redis does: numbers lose their fraction, nil
+/// and booleans become nil, a table ends at its first nil. It must set no globals, which Redis
+/// refuses.
+///
+/// Scripts are trusted: they are compiled into the program. What lies in a lock file is not, but it
+/// cannot keep a script from ending: it has at most max_body bytes (lock_file_format.hpp), and
+/// every loop passes or drops one of its entries at each turn. A value that a script chokes on is
+/// an error reply.
 ///
 /// Compiled scripts are kept. Starts Lua when it first runs one. Single-threaded.
 class LuaHost {
  public:
-  LuaHost();
-  ~LuaHost();
+  LuaHost() = default;
   LuaHost(const LuaHost&) = delete;
   LuaHost& operator=(const LuaHost&) = delete;
 
-  /// The script's reply; an error that it did not catch comes as an error reply with the place, as in Redis 7.0.
+  /// The reply of the script, which is text or bytecode; an error that it did not catch is an error
+  /// reply.
   Reply run(Keyspace& keyspace, std::string_view script, Arguments keys, Arguments arguments);
 
  private:
-  class State;
-  std::unique_ptr<State> state_;
+  struct Close {
+    void operator()(lua_State* lua) const;
+  };
+  struct Job;
+
+  static int set_up(lua_State* lua);
+  static int run_job(lua_State* lua);
+  static int call(lua_State* lua, bool raise);
+  void push_compiled(lua_State* lua, std::string_view script);
+
+  std::unique_ptr<lua_State, Close> lua_;
+  std::map<std::string, int, std::less<>> compiled_;  ///< references to functions in Lua's registry
+  Keyspace* keyspace_ = nullptr;                      ///< of the run under way
 };
 
 }  // namespace redlock::local

@@ -8,8 +8,7 @@
 #include <cerrno>
 #include <cstdio>
 
-#include "store/local/digest.hpp"
-#include "store/local/new_file.hpp"
+#include "support/digest.hpp"
 #include "support/random.hpp"
 
 namespace redlock::local {
@@ -21,18 +20,20 @@ std::string name_of(std::string_view channel) {
 
 }  // namespace
 
-Result<Subscription, Fault> Subscription::open(const Directory& directory, std::string_view channel) {
-  // Its name appears when it has its mode and a reader: a publisher that finds no reader takes the subscriber for dead.
+Result<Subscription, Fault> Subscription::open(const Directory& directory,
+                                               std::string_view channel) {
+  // Its name appears when it has its mode and a reader: a publisher that finds no reader takes the
+  // subscriber for dead.
   const int place = directory.fd.get();
   const std::string temporary = ".wake-" + std::to_string(random_bits());
   std::string name = name_of(channel);
-  if (::mkfifoat(place, temporary.c_str(), S_IRUSR | S_IWUSR) != 0) return fault_of_errno("cannot make a FIFO", errno);
+  if (::mkfifoat(place, temporary.c_str(), S_IRUSR | S_IWUSR) != 0)
+    return fault_of_errno("cannot make a FIFO", errno);
   // Opened for writing, too, so that it does not come to its end with each publisher.
   UniqueFd fifo(::openat(place, temporary.c_str(), O_RDWR | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC));
   UniqueFd kept(::fcntl(place, F_DUPFD_CLOEXEC, 0));
-  const bool shared = (directory.file_mode & S_IRGRP) != 0;
-  const bool grouped = fifo && (!shared || ::fchown(fifo.get(), static_cast<uid_t>(-1), directory.group) == 0 || errno == EPERM);
-  if (kept && grouped && ::fchmod(fifo.get(), directory.file_mode) == 0 && ::renameat(place, temporary.c_str(), place, name.c_str()) == 0) {
+  if (kept && fifo && give_rights(directory, fifo.get()) &&
+      ::renameat(place, temporary.c_str(), place, name.c_str()) == 0) {
     return Subscription(std::move(kept), std::move(fifo), std::move(name));
   }
   const int error = errno;
@@ -58,16 +59,19 @@ std::vector<std::string> Subscription::messages() const {
   }
   std::vector<std::string> lines;
   std::size_t begin = 0;
-  for (std::size_t end = bytes.find('\n'); end != std::string::npos; end = bytes.find('\n', begin)) {
+  for (std::size_t end = bytes.find('\n'); end != std::string::npos;
+       end = bytes.find('\n', begin)) {
     lines.push_back(bytes.substr(begin, end - begin));
     begin = end + 1;
   }
   return lines;
 }
 
-std::int64_t publish(const Directory& directory, std::string_view channel, std::string_view message) {
+std::int64_t publish(const Directory& directory, std::string_view channel,
+                     std::string_view message) {
   const std::string name = name_of(channel);
-  const UniqueFd fifo(::openat(directory.fd.get(), name.c_str(), O_WRONLY | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC));
+  const UniqueFd fifo(
+      ::openat(directory.fd.get(), name.c_str(), O_WRONLY | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC));
   if (!fifo) {
     // Without a reader: what a killed subscriber left.
     if (errno == ENXIO) ::unlinkat(directory.fd.get(), name.c_str(), 0);
@@ -76,7 +80,8 @@ std::int64_t publish(const Directory& directory, std::string_view channel, std::
   struct stat status {};
   if (::fstat(fifo.get(), &status) != 0 || !S_ISFIFO(status.st_mode)) return 0;
   const std::string line = std::string(message) + "\n";
-  // Whole or not at all: it is shorter than PIPE_BUF. A full pipe wakes as well as one more message.
+  // Whole or not at all: it is shorter than PIPE_BUF. A full pipe wakes as well as one more
+  // message.
   return ::write(fifo.get(), line.data(), line.size()) >= 0 || errno == EAGAIN ? 1 : 0;
 }
 

@@ -5,13 +5,14 @@
 #include <string_view>
 #include <vector>
 
-#include "store/local/directory.hpp"
+#include "store/local/lock_directory.hpp"
 #include "support/unique_fd.hpp"
 
 namespace redlock::local {
 
-/// Channels between processes of this host: a FIFO in the locks' directory for the one subscriber of each (E2). It ends with the
-/// subscriber, however that ends, so a publisher learns at once that nobody listens any more.
+/// Channels between processes of this host: a FIFO in the locks' directory for the one subscriber
+/// of each (E2). It ends with the subscriber, however that ends, so a publisher learns at once that
+/// nobody listens any more.
 class Subscription {
  public:
   /// Hears what is published from the moment when this returns. The channel must not be in use.
@@ -24,7 +25,8 @@ class Subscription {
   /// Readable when something was published.
   [[nodiscard]] int fd() const noexcept { return fifo_.get(); }
 
-  /// What was published since the last call; the latest may be missing if it was more than a pipe holds.
+  /// What was published since the last call; the latest may be missing if it was more than a pipe
+  /// holds.
   [[nodiscard]] std::vector<std::string> messages() const;
 
  private:
@@ -35,7 +37,9 @@ class Subscription {
   std::string name_;
 };
 
-/// How many it reached, as PUBLISH answers: 1 or 0. Never waits. `message`: one line, at most 1000 bytes.
-std::int64_t publish(const Directory& directory, std::string_view channel, std::string_view message);
+/// How many it reached, as PUBLISH answers: 1 or 0. Never waits. `message`: one line, at most 1000
+/// bytes.
+std::int64_t publish(const Directory& directory, std::string_view channel,
+                     std::string_view message);
 
 }  // namespace redlock::local

@@ -31,35 +31,6 @@ void add_new(std::vector<Address>& addresses, const Address& address) {
   if (std::find(addresses.begin(), addresses.end(), address) == addresses.end()) addresses.push_back(address);
 }
 
-/// What both can be relied on for.
-ServerReport weaker(ServerReport a, const ServerReport& b) {
-  const auto both = [](std::optional<bool> one, std::optional<bool> other) {
-    return one && other ? std::optional(*one && *other) : std::nullopt;
-  };
-  const auto distance = [](const std::optional<Duration>& offset) { return offset ? std::max(*offset, -*offset) : Duration::max(); };
-  if (b.latency) a.latency = std::max(a.latency.value_or(*b.latency), *b.latency);
-  if (distance(b.clock_offset) > distance(a.clock_offset)) a.clock_offset = b.clock_offset;
-  if (b.version < a.version) {
-    a.software = b.software;
-    a.version = b.version;
-  }
-  if (b.role != "master") {
-    a.role = b.role;
-    a.master = b.master;
-  }
-  if (!a.facts.up || !b.facts.up || *b.facts.up < *a.facts.up) a.facts.up = b.facts.up ? b.facts.up : std::nullopt;
-  a.append_only = both(a.append_only, b.append_only);
-  if (b.append_fsync != "always") a.append_fsync = b.append_fsync;
-  if (!b.save || b.save->empty()) a.save = b.save;
-  a.saves_well = both(a.saves_well, b.saves_well);
-  if (b.eviction_policy != "noeviction") {
-    a.eviction_policy = b.eviction_policy;
-    a.max_memory = b.max_memory;
-  }
-  if (!b.replicas || (a.replicas && *b.replicas < *a.replicas)) a.replicas = b.replicas;
-  return a;
-}
-
 }  // namespace
 
 ClusterServer::ClusterServer(asio::any_io_executor executor, const Clock& clock, Endpoint endpoint, RedisServerOptions options)
@@ -170,7 +141,7 @@ std::vector<Address> ClusterServer::acquaintances() const {
   return all;
 }
 
-std::vector<Address> ClusterServer::masters() const {
+std::vector<Address> ClusterServer::known_masters() const {
   std::vector<Address> all;
   for (const SlotRange& range : slots_) add_new(all, range.master);
   return all;
@@ -195,7 +166,7 @@ void ClusterServer::post_to_late(ScriptCall call, bool only_unanswered, NotUndon
 asio::awaitable<Result<LockList, Fault>> ClusterServer::list(Instant deadline) {
   if (auto fault = co_await look_around(deadline)) co_return unexpected(std::move(*fault));
   LockList list;
-  for (const Address& master : masters()) {
+  for (const Address& master : known_masters()) {
     const auto listed = co_await node(master).list(deadline);
     if (!listed) co_return unexpected(at(master, listed.error()));
     list.resources.insert(list.resources.end(), listed->resources.begin(), listed->resources.end());
@@ -203,29 +174,19 @@ asio::awaitable<Result<LockList, Fault>> ClusterServer::list(Instant deadline) {
   co_return list;
 }
 
-asio::awaitable<Result<ServerReport, Fault>> ClusterServer::examine(Instant deadline) {
+asio::awaitable<Result<std::vector<RedisVote::Master>, Fault>> ClusterServer::masters(Instant deadline) {
   if (auto fault = co_await look_around(deadline)) co_return unexpected(std::move(*fault));
-  std::optional<ServerReport> weakest;
-  for (const Address& master : masters()) {
-    const auto report = co_await node(master).examine(deadline);
-    if (!report) co_return unexpected(at(master, report.error()));
-    weakest = weakest ? weaker(std::move(*weakest), *report) : *report;
+  std::vector<Master> all;
+  for (const Address& master : known_masters()) {
+    all.push_back({&node(master), escape_for_terminal(master.text())});
   }
-  if (!weakest) co_return unexpected(Fault{FaultKind::unavailable, "no server of its cluster has any slot"});
-  weakest->fails_over = true;
-  co_return std::move(*weakest);
+  co_return all;
 }
 
-asio::awaitable<std::vector<std::string>> ClusterServer::missing_rights(Resource unused_key, Instant deadline) {
-  const auto owner = co_await locate(unused_key.key(), deadline);
-  if (!owner) co_return std::vector<std::string>();
-  co_return co_await node(*owner).missing_rights(unused_key, deadline);
-}
-
-asio::awaitable<std::optional<Fault>> ClusterServer::erase(Resource resource, Instant deadline) {
-  const auto owner = co_await locate(resource.key(), deadline);
-  if (!owner) co_return owner.error();
-  co_return co_await node(*owner).erase(resource, deadline);
+asio::awaitable<Result<RedisServer*, Fault>> ClusterServer::master_of(std::string key, Instant deadline) {
+  const auto owner = co_await locate(std::move(key), deadline);
+  if (!owner) co_return unexpected(owner.error());
+  co_return &node(*owner);
 }
 
 asio::awaitable<std::optional<Fault>> ClusterServer::listen(Resource resource, std::string waiter, std::function<void(Call)> heard,
@@ -249,8 +210,8 @@ asio::awaitable<void> ClusterServer::close(Instant deadline) {
   for (const auto& [address, server] : nodes_) co_await server->close(deadline);
 }
 
-std::unique_ptr<LockServer> make_server(asio::any_io_executor executor, const Clock& clock, const Endpoint& endpoint,
-                                        const RedisServerOptions& options) {
+std::unique_ptr<RedisVote> make_server(asio::any_io_executor executor, const Clock& clock, const Endpoint& endpoint,
+                                       const RedisServerOptions& options) {
   if (endpoint.kind == Endpoint::Kind::cluster) return std::make_unique<ClusterServer>(std::move(executor), clock, endpoint, options);
   return std::make_unique<RedisServer>(std::move(executor), clock, endpoint, options);
 }

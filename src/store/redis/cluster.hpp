@@ -9,13 +9,12 @@
 
 #include "store/redis/redis_server.hpp"
 #include "store/redis/whereabouts.hpp"
-#include "store/scripted_server.hpp"
 
 namespace redlock::redis {
 
 /// A Redis Cluster as one vote: each question goes to the master that has the key's slot, and follows MOVED and ASK. Which master that is
 /// the cluster is asked first, so that no script is ever sent to a server that might keep it for later without being the right one.
-class ClusterServer final : public ScriptedServer {
+class ClusterServer final : public RedisVote {
  public:
   /// `endpoint` is of kind cluster. `clock` must outlive the server.
   ClusterServer(asio::any_io_executor executor, const Clock& clock, Endpoint endpoint, RedisServerOptions options = {});
@@ -23,10 +22,8 @@ class ClusterServer final : public ScriptedServer {
   [[nodiscard]] const std::string& name() const override { return name_; }
   /// From every master.
   asio::awaitable<Result<LockList, Fault>> list(Instant deadline) override;
-  /// The weakest of what its masters tell.
-  asio::awaitable<Result<ServerReport, Fault>> examine(Instant deadline) override;
-  asio::awaitable<std::vector<std::string>> missing_rights(Resource unused_key, Instant deadline) override;
-  asio::awaitable<std::optional<Fault>> erase(Resource resource, Instant deadline) override;
+  asio::awaitable<Result<std::vector<Master>, Fault>> masters(Instant deadline) override;
+  asio::awaitable<Result<RedisServer*, Fault>> master_of(std::string key, Instant deadline) override;
   asio::awaitable<std::optional<Fault>> listen(Resource resource, std::string waiter, std::function<void(Call)> heard,
                                                Instant deadline) override;
   void stop_listening() override;
@@ -50,7 +47,7 @@ class ClusterServer final : public ScriptedServer {
 
   /// All whom it may be asked, the one that told it last in front.
   [[nodiscard]] std::vector<Address> acquaintances() const;
-  [[nodiscard]] std::vector<Address> masters() const;
+  [[nodiscard]] std::vector<Address> known_masters() const;
   RedisServer& node(const Address& address);
 
   asio::any_io_executor executor_;
@@ -68,7 +65,7 @@ class ClusterServer final : public ScriptedServer {
 };
 
 /// The vote that this endpoint is, of whatever kind.
-std::unique_ptr<LockServer> make_server(asio::any_io_executor executor, const Clock& clock, const Endpoint& endpoint,
-                                        const RedisServerOptions& options);
+std::unique_ptr<RedisVote> make_server(asio::any_io_executor executor, const Clock& clock, const Endpoint& endpoint,
+                                       const RedisServerOptions& options);
 
 }  // namespace redlock::redis

@@ -249,9 +249,7 @@ Result<Endpoint, std::string> parse_unix(std::string_view rest) {
   return endpoint;
 }
 
-constexpr std::string_view known_forms =
-    "use redis://host:6379, rediss://host:6379, unix:///path/to/redis.sock, sentinel://host,host,host/mymaster, cluster://host,host or "
-    "local:";
+constexpr const char* no_scheme = "it begins with no scheme of a Redis server";
 
 /// In one order, whatever the user's: they are one vote, and the same one.
 std::string joined(std::vector<Address> addresses) {
@@ -305,11 +303,6 @@ Endpoint Endpoint::sentinel_at(const Address& address) const {
   return sentinel;
 }
 
-bool names_several_hosts(std::string_view url) {
-  const std::string scheme = scheme_of(url);
-  return scheme == "sentinel" || scheme == "sentinels" || scheme == "cluster" || scheme == "clusters";
-}
-
 Result<Endpoint, std::string> parse_endpoint(std::string_view url) {
   const std::size_t separator = url.find("://");
   const std::string scheme = scheme_of(url);
@@ -317,7 +310,7 @@ Result<Endpoint, std::string> parse_endpoint(std::string_view url) {
     constexpr std::string_view unix = "unix:";
     if (lower_case(url.substr(0, unix.size())) == unix)
       return Failure("a unix socket is written with three slashes: unix:///path/to/redis.sock");
-    return Failure("it has no scheme; " + std::string(known_forms));
+    return Failure(no_scheme);
   }
   const std::string_view rest = url.substr(separator + 3);
   if (scheme == "redis" || scheme == "rediss") return parse_tcp(rest, scheme == "rediss");
@@ -325,7 +318,7 @@ Result<Endpoint, std::string> parse_endpoint(std::string_view url) {
   if (scheme == "sentinel" || scheme == "sentinels") return parse_sentinel(rest, scheme == "sentinels");
   if (scheme == "cluster" || scheme == "clusters") return parse_cluster(rest, scheme == "clusters");
   // Not repeated: what stands before :// may be a login that belongs behind it.
-  return Failure("it begins with no scheme that this version knows; " + std::string(known_forms));
+  return Failure(no_scheme);
 }
 
 }  // namespace redlock::redis

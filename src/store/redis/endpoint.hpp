@@ -57,7 +57,4 @@ struct Endpoint {
 /// Users, passwords, hosts, names and paths may be percent-encoded. The error is one clause for the user that never repeats a password.
 Result<Endpoint, std::string> parse_endpoint(std::string_view url);
 
-/// Whether a comma in a URL that begins so separates the hosts of one vote and not one server from the next.
-bool names_several_hosts(std::string_view url);
-
 }  // namespace redlock::redis

@@ -1,17 +1,18 @@
 #include "store/redis/rights.hpp"
 
 #include "core/helper_keys.hpp"
+#include "core/protocol.hpp"
 
 namespace redlock::redis {
 namespace {
 
-/// In milliseconds; longer than the trials take.
-constexpr std::string_view trial_life = "5000";
+/// In milliseconds; longer than the probes take.
+constexpr std::string_view probe_life = "5000";
 
 }  // namespace
 
-std::vector<Command> right_trials(const std::string& unused_key) {
-  const std::string life(trial_life);
+std::vector<Command> right_probes(const std::string& unused_key) {
+  const std::string life(probe_life);
   return {
       {"set", unused_key, "x", "NX", "PX", life},
       {"get", unused_key},
@@ -31,7 +32,7 @@ std::vector<Command> right_trials(const std::string& unused_key) {
       {"zrange", unused_key, "0", "0"},
       {"zrangebyscore", unused_key, "0", "0"},
       {"zremrangebyscore", unused_key, "0", "0"},
-      {"publish", HelperKeys(*Resource::from(unused_key)).wake("doctor"), "look"},
+      {"publish", HelperKeys(*Resource::from(unused_key)).wake("doctor"), std::string(protocol::word::look)},
       {"time"},
       {"del", unused_key},
   };

@@ -33,24 +33,15 @@ std::int64_t ServerInfo::replicas_in_step() const {
   }
 }
 
-ServerReport report_from(std::string_view info_text) {
-  const ServerInfo info(info_text);
-  const auto text = [&info](std::string_view name) { return std::string(info.field(name).value_or("")); };
-  ServerReport report;
-  const bool valkey = info.field("valkey_version").has_value();
-  report.software = valkey ? "valkey" : "redis";
-  report.version = text(valkey ? "valkey_version" : "redis_version");
-  report.role = text("role");
-  if (const auto host = info.field("master_host")) report.master = std::string(*host) + ":" + text("master_port");
-  report.replication_id = text("master_replid");
-  if (const auto enabled = info.number("aof_enabled")) report.append_only = *enabled != 0;
-  const auto saved = info.field("rdb_last_bgsave_status");
-  const auto appended = info.field("aof_last_write_status");
-  if (saved && appended) report.saves_well = *saved == "ok" && *appended == "ok";
-  report.eviction_policy = text("maxmemory_policy");
-  report.max_memory = info.number("maxmemory");
-  if (info.field("connected_slaves")) report.replicas = info.replicas_in_step();
-  return report;
+ServerFacts facts_from(const Reply& info, Instant told, Instant now) {
+  ServerFacts facts;
+  if (info.type != Reply::Type::text) return facts;  // no right to ask
+  const ServerInfo fields(info.text);
+  facts.run_id = fields.field("run_id").value_or("");
+  if (const auto up = fields.number("uptime_in_seconds")) {
+    facts.up = std::chrono::seconds(std::clamp(*up, -max_uptime, max_uptime)) + (now - told);
+  }
+  return facts;
 }
 
 }  // namespace redlock::redis

@@ -4,7 +4,9 @@
 #include <optional>
 #include <string_view>
 
-#include "core/fitness.hpp"
+#include "core/vote.hpp"
+#include "store/reply.hpp"
+#include "support/boot_clock.hpp"
 
 namespace redlock::redis {
 
@@ -26,7 +28,10 @@ class ServerInfo {
   std::string_view text_;
 };
 
-/// What INFO tells of fitness: all but facts, latency, clock and what only CONFIG knows.
-ServerReport report_from(std::string_view info_text);
+/// What a server said, at `told`, to INFO or INFO server, as it is now. An error tells nothing.
+ServerFacts facts_from(const Reply& info, Instant told, Instant now);
+
+/// No uptime is longer, whatever a server says: it keeps sums of times from overflow.
+inline constexpr std::int64_t max_uptime = std::int64_t{100} * 365 * 24 * 3600;  // seconds
 
 }  // namespace redlock::redis

@@ -6,17 +6,17 @@
 --    | {'duplicate'} when this very token has it already | an error
 --    line: {time, largest ticket or '', how many are before us, whether we are in line (2: were before), ms until something may change by itself
 --           or -1, free seats, whether it may be had and the first in line was told so (2: it is a newer version's), whether a holder is mute}
-local token, ttl, mode = ARGV[1], tonumber(ARGV[2]), ARGV[5]
-local limit, waiter, ticket = tonumber(ARGV[6]), ARGV[8], tonumber(ARGV[9])
+local token, ttl, mode = ARGV.token, tonumber(ARGV.ttl), ARGV.mode
+local limit, waiter, ticket = tonumber(ARGV.seats), ARGV.waiter, tonumber(ARGV.ticket)
 local id, time = redis.sha1hex(token), now()
 
 local state, value, type_name = standing(time)
 if not state then return value end
-if value == token or state == 'shared' and share_end(id, time) then return {'duplicate'} end
+if value == token or state == 'shared' and share_end(id, time) then return {WORD.duplicate} end
 
 local seat, free, first_end = -1, '', nil
 if limit > 0 then
-  seat, free, first_end = find_seat(limit, tonumber(ARGV[7]), time)
+  seat, free, first_end = find_seat(limit, tonumber(ARGV.seat), time)
   if is_error(free) then return free end
 end
 
@@ -31,7 +31,7 @@ end
 
 local may_enter = admits(state, mode) and seat
 if not (may_enter and is_our_turn(state, time, waiter, ticket, state == 'shared' and limit == 0)) then
-  if waiter ~= '' then was_in_line = enqueue(waiter, ticket, limit > 0 and 'n' or mode, ARGV[10], tonumber(ARGV[11]), ARGV[4], time) end
+  if waiter ~= '' then was_in_line = enqueue(waiter, ticket, limit > 0 and WORD.seated or mode, ARGV.polls, tonumber(ARGV.life), ARGV.record, time) end
   local may_change, offered
   if may_enter then
     local first = first_in_line(time)
@@ -41,20 +41,20 @@ if not (may_enter and is_our_turn(state, time, waiter, ticket, state == 'shared'
     if seat then call_next(state, time, waiter) end -- without one for us there is none for the first in line
     may_change = first_end and state == 'shared' and first_end - time or left(time)
   end
-  if state == 'free' then return {'queued', line(may_change, offered)} end
-  local refusal = describe('held', value, type_name, time)
-  refusal[10] = line(may_change, offered)
+  if state == 'free' then return {WORD.queued, line(may_change, offered)} end
+  local refusal = describe(WORD.held, value, type_name, time)
+  refusal[REPLY.holder.behind] = line(may_change, offered)
   return refusal
 end
 
-if mode == 'x' then
-  local set = redis.pcall('SET', LOCK, token, 'NX', 'PX', ARGV[2])
+if mode == WORD.alone then
+  local set = redis.pcall('SET', LOCK, token, 'NX', 'PX', ARGV.ttl)
   if is_error(set) then return set end
 end
 
 -- From here on a failure must not leave anything behind.
 local function give_up(failure)
-  if mode == 'x' then
+  if mode == WORD.alone then
     redis.pcall('DEL', LOCK)
   else
     forget_share(id)
@@ -71,21 +71,21 @@ local fence = math.max(last + 1, time)
 
 local failure = set_counter(fence, ttl)
 if not is_error(failure) then
-  if mode == 'x' then
-    failure = write_owner(id, decimal(fence), time, ARGV[3], ARGV[4], ttl)
+  if mode == WORD.alone then
+    failure = write_owner(id, decimal(fence), time, ARGV.supervised, ARGV.record, ttl)
   else
-    failure = add_share(id, ttl, decimal(fence), time, ARGV[3], seat, ARGV[4], time)
+    failure = add_share(id, ttl, decimal(fence), time, ARGV.supervised, seat, ARGV.record, time)
   end
 end
 if is_error(failure) then return give_up(failure) end
 
 local standing_in_line = line(-1)
 if waiter ~= '' then drop(waiter) end
-if mode == 's' then call_next('shared', time) end
+if mode == WORD.shared then call_next('shared', time) end
 -- Whoever is first now looked last when it was further behind, or the lock was another's.
-if waiter ~= '' and mode == 'x' then
-  tell_standbys(0, host_of(waiter), 'second', 'stand_down', time)
+if waiter ~= '' and mode == WORD.alone then
+  tell_standbys(0, host_of(waiter), WORD.second, WORD.stand_down, time)
 elseif waiter ~= '' then
   tell_first_of_end('shared', time)
 end
-return {'granted', decimal(fence), id, seat, standing_in_line}
+return {WORD.granted, decimal(fence), id, seat, standing_in_line}

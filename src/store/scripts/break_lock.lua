@@ -4,21 +4,21 @@
 local time = now()
 local state, value, type_name = standing(time)
 if not state then return value end
-if state == 'free' then return {'free'} end
+if state == 'free' then return {WORD.free} end
 
-local holder = describe('broken', value, type_name, time)
-if ARGV[1] ~= '' and holder[6] ~= ARGV[1] then
-  holder[1] = 'other'
+local holder = describe(WORD.broken, value, type_name, time)
+if ARGV.fence ~= '' and holder[REPLY.holder.fence] ~= ARGV.fence then
+  holder[REPLY.holder.word] = WORD.other
   return holder
 end
-local broken = state == 'shared' and redis.call('ZRANGE', READERS, 0, -1) or {holder[2]}
+local broken = state == 'shared' and redis.call('ZRANGE', READERS, 0, -1) or {holder[REPLY.holder.id]}
 redis.call('DEL', LOCK)
 if state == 'shared' then redis.call('DEL', READERS, SHARES, SEATS) end
-if holder[5] == 1 then
+if holder[REPLY.holder.ours] == 1 then
   -- Processes that keep these leases learn who broke them, and why.
-  local tombstones = {'!' .. ARGV[2]}
+  local tombstones = {'!' .. ARGV.breaker}
   for i, id in ipairs(broken) do tombstones[i + 1] = 'broken:' .. id end
-  leave_tombstones(tombstones, holder[4], time)
+  leave_tombstones(tombstones, holder[REPLY.holder.left], time)
   redis.pcall('DEL', OWNER)
 end
 call_next('free', time)

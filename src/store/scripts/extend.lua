@@ -1,9 +1,9 @@
 -- Gives our lease a new ttl; never shortens it, never brings it back.
 -- ARGV: token, ttl, seat or -1, fence or 0: then it is not known here
 -- -> {'extended', …} as `held`, describing our own lease, with a seat behind if it is a share | {'gone', …} | {'held', …} | an error
-local time, ttl, fence = now(), tonumber(ARGV[2]), ARGV[4]
-local id = redis.sha1hex(ARGV[1])
-local how, ends = mine(ARGV[1], time)
+local time, ttl, fence = now(), tonumber(ARGV.ttl), ARGV.fence
+local id = redis.sha1hex(ARGV.token)
+local how, ends = mine(ARGV.token, time)
 if not how then return ends end
 -- Where the grant came late it had a fence of its own (R6). A server that cannot keep the fence keeps the lease all the same.
 local function keep_fence()
@@ -14,15 +14,15 @@ end
 -- PEXPIRE passes even when the server is out of memory, so of an exclusive lease it comes first and alone decides.
 if how == 'exclusive' then
   if redis.call('PTTL', LOCK) < ttl then
-    redis.call('PEXPIRE', LOCK, ARGV[2])
-    redis.pcall('PEXPIRE', OWNER, ARGV[2])
+    redis.call('PEXPIRE', LOCK, ARGV.ttl)
+    redis.pcall('PEXPIRE', OWNER, ARGV.ttl)
   end
   keep_fence()
-  return describe('extended', ARGV[1], nil, time)
+  return describe(WORD.extended, ARGV.token, nil, time)
 end
 
 write_without_memory()
-if describe_share('', id, ends, time)[10] ~= tonumber(ARGV[3]) then return {'gone', 0} end
+if describe_share('', id, ends, time)[REPLY.holder.behind] ~= tonumber(ARGV.seat) then return {WORD.gone, NUMBER.gone_unknown} end
 if ends < time + ttl then
   ends = time + ttl
   local added = redis.pcall('ZADD', READERS, decimal(ends), id)
@@ -31,4 +31,4 @@ end
 local failure = bound_shares(time)
 if failure then return failure end
 keep_fence()
-return describe_share('extended', id, ends, time)
+return describe_share(WORD.extended, id, ends, time)

@@ -19,8 +19,8 @@ if state == 'shared' then
 end
 local line = {redis.call('ZCARD', QUEUE), waiters, redis.call('ZCOUNT', READERS, '(' .. decimal(time), '+inf'), shares}
 
-if state == 'free' then return {'free', line} end
-local ends = state == 'shared' and ARGV[1] ~= '' and share_end(ARGV[1], time)
-local holder = ends and describe_share('held', ARGV[1], ends, time) or describe('held', value, type_name, time)
-holder[10] = line
+if state == 'free' then return {WORD.free, line} end
+local ends = state == 'shared' and ARGV.share ~= '' and share_end(ARGV.share, time)
+local holder = ends and describe_share(WORD.held, ARGV.share, ends, time) or describe(WORD.held, value, type_name, time)
+holder[REPLY.holder.behind] = line
 return holder

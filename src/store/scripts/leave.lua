@@ -2,10 +2,10 @@
 -- ARGV: our id in line
 -- -> {'left'} | an error
 local time = now()
-local was_first = redis.call('ZRANK', QUEUE, ARGV[1]) == 0
-drop(ARGV[1])
+local was_first = redis.call('ZRANK', QUEUE, ARGV.waiter) == 0
+drop(ARGV.waiter)
 local state, failure = standing(time)
 if not state then return failure end
 call_next(state, time)
 if was_first then tell_first_of_end(state, time) end
-return {'left'}
+return {WORD.left}

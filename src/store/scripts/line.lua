@@ -10,14 +10,14 @@ local LINE_IDLE = 35000    -- how long the line outlives the last look at least
 local MANY = 64            -- so many in a row are looked through for one that is of another host, or wants more than a seat
 
 local function admits(state, mode)
-  return state == 'free' or state == 'shared' and mode ~= 'x'
+  return state == 'free' or state == 'shared' and mode ~= WORD.alone
 end
 
 -- An entry in another format is a newer version's (`opaque`), and not ours to change. It keeps its place until it ends; where it does not
 -- say when, for as long as somebody listens.
 local function opaque_entry(id, stored)
   local ends = tonumber(string.match(stored, '^%S+ %S+ (%d+)'))
-  return {id = id, mode = 'x', polls = ends ~= nil, ends = ends or math.huge, called = 0, opaque = true}
+  return {id = id, mode = WORD.alone, polls = ends ~= nil, ends = ends or math.huge, called = 0, opaque = true}
 end
 
 local function entry_of(id)
@@ -130,16 +130,16 @@ end
 local function call_first(entry, state, time, except, polled)
   if entry.called > 0 then return true end
   local may_enter = admits(state, entry.mode)
-  if not call(entry, time, may_enter and 'go' or 'look', polled) then return false end
+  if not call(entry, time, may_enter and WORD.go or WORD.look, polled) then return false end
   if not may_enter then return true end
   local host, rank = host_of(entry.id), 1
   while host == absent_host do
     local id = redis.call('ZRANGE', QUEUE, rank, rank)[1]
     if not id or id == except or host_of(id) ~= host then break end
     local neighbour = living(id, time)
-    if neighbour and call(neighbour, time, 'go', polled) then rank = rank + 1 end
+    if neighbour and call(neighbour, time, WORD.go, polled) then rank = rank + 1 end
   end
-  tell_standbys(1, host, 'second', 'third', time, except)
+  tell_standbys(1, host, WORD.second, WORD.third, time, except)
   return true
 end
 
@@ -148,7 +148,7 @@ local function call_next(state, time, except)
   while true do
     local entry = first_in_line(time)
     if not entry or not admits(state, entry.mode) then return end
-    if entry.id == except then return tell_standbys(1, host_of(except), 'second', 'third', time, except) end
+    if entry.id == except then return tell_standbys(1, host_of(except), WORD.second, WORD.third, time, except) end
     if call_first(entry, state, time, except) then return end
   end
 end
@@ -156,7 +156,7 @@ end
 -- Has the first in line look in a while, unless it may come in: it may not know when the lock ends.
 local function tell_first_of_end(state, time)
   local entry = first_in_line(time)
-  if entry and not admits(state, entry.mode) then hears(entry, 'second') end
+  if entry and not admits(state, entry.mode) then hears(entry, WORD.second) end
 end
 
 -- Whether those before us wait for seats only, or there are too many of them to tell: who comes behind all these is not delayed, for they
@@ -167,8 +167,8 @@ local function only_takers_before(time, comes_before)
     local at = redis.call('ZRANGE', QUEUE, rank, rank, 'WITHSCORES')
     local entry = at[1] and living(at[1], time)
     if not at[1] or entry and not comes_before(entry, tonumber(at[2])) then return true end
-    if entry and entry.mode ~= 'n' and call(entry, time, 'look', is_mute()) then return false end
-    if entry and entry.mode == 'n' then rank = rank + 1 end
+    if entry and entry.mode ~= WORD.seated and call(entry, time, WORD.look, is_mute()) then return false end
+    if entry and entry.mode == WORD.seated then rank = rank + 1 end
   end
   return true
 end
@@ -182,7 +182,7 @@ local function is_our_turn(state, time, id, ticket, beside)
   while true do
     local entry, first_ticket = first_in_line(time)
     if not entry or not comes_before(entry, first_ticket) then return true end
-    if beside and entry.mode == 'n' then return only_takers_before(time, comes_before) end
+    if beside and entry.mode == WORD.seated then return only_takers_before(time, comes_before) end
     -- Of a free lock nobody can tell any more who held it.
     if call_first(entry, state, time, id, state == 'free' or is_mute()) then return false end
   end

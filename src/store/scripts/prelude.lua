@@ -1,25 +1,26 @@
 -- Put in front of every script, with line.lua behind it. Together they are the definition of the lock.
+-- KEYS.…, ARGV.…, REPLY.…, WORD.… and NUMBER.… are no tables: what each stands for is put in its place at build time (core/protocol.txt).
 --
--- KEYS[1]  the lock: a plain string key with an expiry; its value the token of the lease, or SHARED while it is shared
--- KEYS[2]  fence counter: a string, the largest fence this server knows of
--- KEYS[3]  owner record: a hash {lease, fence, since, supervised, record, mute}; belongs to the lease it names, else it is stale
--- KEYS[4]  tombstones: a sorted set, ids of leases released by hand, scored with the time when they may be forgotten;
---          of those broken by force 'broken:' and the id, and with the same score '!' and the owner record of whoever did it
--- KEYS[5]  readers: a sorted set, ids of the shares of a shared lock, scored with the time when they end
--- KEYS[6]  shares: a hash, a reader's id -> 'fence since supervised seat record'; seat -1: none
--- KEYS[7]  seats: a hash, a seat's number -> the id of the reader in it; of one that is no reader any more, the seat is free
--- KEYS[8]  queue: a sorted set, ids of waiters, scored with their tickets
--- KEYS[9]  waiters: a hash, a waiter's id -> see line.lua
+-- KEYS.lock      the lock: a plain string key with an expiry; its value the token of the lease, or SHARED while it is shared
+-- KEYS.fence     fence counter: a string, the largest fence this server knows of
+-- KEYS.owner     owner record: a hash {lease, fence, since, supervised, record, mute}; belongs to the lease it names, else it is stale
+-- KEYS.released  tombstones: a sorted set, ids of leases released by hand, scored with the time when they may be forgotten;
+--                of those broken by force 'broken:' and the id, and with the same score '!' and the owner record of whoever did it
+-- KEYS.readers   readers: a sorted set, ids of the shares of a shared lock, scored with the time when they end
+-- KEYS.shares    shares: a hash, a reader's id -> 'fence since supervised seat record'; seat -1: none
+-- KEYS.seats     seats: a hash, a seat's number -> the id of the reader in it; of one that is no reader any more, the seat is free
+-- KEYS.queue     queue: a sorted set, ids of waiters, scored with their tickets
+-- KEYS.waiters   waiters: a hash, a waiter's id -> see line.lua
 --
--- While a cluster moves the keys to another server, extend and release of an exclusive lease get KEYS[1] alone (D1).
+-- While a cluster moves the keys to another server, extend and release of an exclusive lease get KEYS.lock alone (D1).
 --
 -- A lease is named in public by its id, the SHA-1 of its token; all shares of a lock together by 'shared'.
 -- Times and spans are in ms; times are this server's.
 local LOCK, FENCE, OWNER, RELEASED, READERS, SHARES, SEATS, QUEUE, WAITERS =
-  KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7], KEYS[8], KEYS[9]
+  KEYS.lock, KEYS.fence, KEYS.owner, KEYS.released, KEYS.readers, KEYS.shares, KEYS.seats, KEYS.queue, KEYS.waiters
 
 local SHARED = 'redlock:shared'
-local MAX_FENCE = 4503599627370496 -- 2^52: beyond it a Lua number does not hold every integer
+local MAX_FENCE = NUMBER.max_fence
 local FENCE_IDLE = 2592000000      -- 30 days: how long the counter outlives the last lease
 local TOMBSTONE_LIFE = 35000       -- of a lease whose end nobody knows: more than a ttl of 30 s
 
@@ -85,7 +86,7 @@ end
 -- Of a shared lock the age is the time since it is shared, the rest the latest reader's.
 local function describe(word, value, type_name, time)
   local shared = value == SHARED
-  local id = type_name and 'type:' .. type_name or shared and 'shared' or redis.sha1hex(value)
+  local id = type_name and 'type:' .. type_name or shared and WORD.all_shares or redis.sha1hex(value)
   local owner = redis.pcall('HMGET', OWNER, 'lease', 'fence', 'since', 'supervised', 'record')
   if is_error(owner) or owner[1] ~= id then
     return {word, id, type_name or 'string', left(time), shared and 1 or 0, '', -1, 0, ''}
@@ -124,15 +125,15 @@ end
 -- The reply to somebody whose lease is not here: {'gone', 1} when it was released by hand, whoever came after; else who holds it, or
 -- {'gone', 0}. When it was broken by force, who did so stands behind: {'held', …, breaker} or {'gone', 2, breaker}.
 local function not_ours(id, value, type_name, time)
-  if type(redis.pcall('ZSCORE', RELEASED, id)) == 'string' then return {'gone', 1} end
+  if type(redis.pcall('ZSCORE', RELEASED, id)) == 'string' then return {WORD.gone, NUMBER.gone_released} end
   local breaker = breaker_of(id)
   if value and value ~= SHARED then
-    local reply = describe('held', value, type_name, time)
-    reply[10] = breaker
+    local reply = describe(WORD.held, value, type_name, time)
+    reply[REPLY.holder.behind] = breaker
     return reply
   end
-  if breaker then return {'gone', 2, breaker} end
-  return {'gone', 0}
+  if breaker then return {WORD.gone, NUMBER.gone_broken, breaker} end
+  return {WORD.gone, NUMBER.gone_unknown}
 end
 
 -- 'exclusive', or 'shared' and when it ends, if the lease of this token is here; else nil and the reply to its holder.
@@ -180,17 +181,17 @@ local function lift_fence(how, id, fence, ttl)
   return first_error(
     redis.pcall('HSET', SHARES, id, (string.gsub(stored, '^%d+', fence))),
     -- It shows the latest reader's, which is the largest.
-    owner[1] == 'shared' and (tonumber(owner[2]) or 0) < tonumber(fence) and redis.pcall('HSET', OWNER, 'fence', fence))
+    owner[1] == WORD.all_shares and (tonumber(owner[2]) or 0) < tonumber(fence) and redis.pcall('HSET', OWNER, 'fence', fence))
 end
 
 -- Tells a waiter something. The channel's name has the same tail as the helper keys.
 local function publish(id, word)
-  return redis.pcall('PUBLISH', 'redlock:wake:' .. id .. ':' .. string.match(FENCE, '^redlock:fence:(.*)$'), word)
+  return redis.pcall('PUBLISH', WORD.wake_prefix .. id .. ':' .. string.match(FENCE, '^redlock:fence:(.*)$'), word)
 end
 
 -- A holder that may not publish is mute: it notifies nobody when it releases, so waiters are to know it before. One of several is enough.
 local function write_owner(id, fence, since, supervised, record, ttl, others_are_mute)
-  local mute = (others_are_mute or is_error(publish('', 'look'))) and '1' or '0'
+  local mute = (others_are_mute or is_error(publish('', WORD.look))) and '1' or '0'
   return first_error(
     redis.pcall('DEL', OWNER),
     redis.pcall('HSET', OWNER, 'lease', id, 'fence', fence, 'since', decimal(since), 'supervised', supervised, 'record', record, 'mute', mute),
@@ -229,12 +230,12 @@ end
 local function add_share(id, ttl, fence, since, supervised, seat, record, time)
   forget_share(id)
   local others = redis.pcall('HMGET', OWNER, 'lease', 'since', 'mute')
-  if is_error(others) or others[1] ~= 'shared' then others = {} end
+  if is_error(others) or others[1] ~= WORD.all_shares then others = {} end
   return first_error(
     redis.pcall('ZADD', READERS, decimal(time + ttl), id),
     redis.pcall('HSET', SHARES, id, fence .. ' ' .. decimal(since) .. ' ' .. supervised .. ' ' .. seat .. ' ' .. record),
     seat >= 0 and redis.pcall('HSET', SEATS, seat, id),
-    write_owner('shared', fence, tonumber(others[2]) or since, supervised, record, ttl, others[3] == '1'),
+    write_owner(WORD.all_shares, fence, tonumber(others[2]) or since, supervised, record, ttl, others[3] == '1'),
     bound_shares(time))
 end
 

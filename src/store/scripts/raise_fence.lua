@@ -2,7 +2,7 @@
 -- ARGV: token, fence, ttl
 -- -> {'raised'} | {'gone', …} | {'held', …} | an error
 local time = now()
-local how, reply = mine(ARGV[1], time)
+local how, reply = mine(ARGV.token, time)
 if not how then return reply end
 
-return lift_fence(how, redis.sha1hex(ARGV[1]), ARGV[2], tonumber(ARGV[3])) or {'raised'}
+return lift_fence(how, redis.sha1hex(ARGV.token), ARGV.fence, tonumber(ARGV.ttl)) or {WORD.raised}

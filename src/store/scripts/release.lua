@@ -4,34 +4,34 @@
 --       our id in line ('': we do not wait), and to go back there: ticket, polls, life, mode as in line.lua,
 --       owner record ('': none): to go back with, or with keep the one that the lease has from now on
 -- -> {'released'} | {'supervised', …} as `held` | {'gone', …} | {'held', …} | an error
-local token, by_hand, keep, waiter = ARGV[1], ARGV[2] == '1', tonumber(ARGV[3]), ARGV[4]
+local token, by_hand, keep, waiter = ARGV.token, ARGV.by_hand == '1', tonumber(ARGV.keep), ARGV.waiter
 local id, time = redis.sha1hex(token), now()
 write_without_memory()
 -- Before anybody is called: a failed attempt must not lose its place to the one behind.
-if waiter ~= '' and QUEUE then enqueue(waiter, tonumber(ARGV[5]), ARGV[8], ARGV[6], tonumber(ARGV[7]), ARGV[9], time) end
+if waiter ~= '' and QUEUE then enqueue(waiter, tonumber(ARGV.ticket), ARGV.mode, ARGV.polls, tonumber(ARGV.life), ARGV.record, time) end
 local how, ends = mine(token, time)
 if not how then return ends end
 
-local ours = how == 'exclusive' and describe('supervised', token, nil, time) or describe_share('supervised', id, ends, time)
-local rest, owned, supervised = ours[4], ours[5] == 1, ours[8] == 1
+local ours = how == 'exclusive' and describe(WORD.supervised, token, nil, time) or describe_share(WORD.supervised, id, ends, time)
+local rest, owned, supervised = ours[REPLY.holder.left], ours[REPLY.holder.ours] == 1, ours[REPLY.holder.supervised] == 1
 if by_hand and supervised then return ours end
 
 if keep > 0 then
   if how == 'exclusive' then
-    redis.call('PEXPIRE', LOCK, ARGV[3])
-    redis.pcall('PEXPIRE', OWNER, ARGV[3])
-    if owned and ARGV[9] ~= '' then redis.pcall('HSET', OWNER, 'record', ARGV[9]) end
+    redis.call('PEXPIRE', LOCK, ARGV.keep)
+    redis.pcall('PEXPIRE', OWNER, ARGV.keep)
+    if owned and ARGV.record ~= '' then redis.pcall('HSET', OWNER, 'record', ARGV.record) end
   else
     redis.call('ZADD', READERS, decimal(time + keep), id)
     bound_shares(time)
-    local known = ARGV[9] ~= '' and redis.call('HGET', SHARES, id)
+    local known = ARGV.record ~= '' and redis.call('HGET', SHARES, id)
     local head = known and string.match(known, '^%d+ %d+ %d %-?%d+ ')
-    if head then redis.pcall('HSET', SHARES, id, head .. ARGV[9]) end
+    if head then redis.pcall('HSET', SHARES, id, head .. ARGV.record) end
   end
   -- Who waits for the lease's end waits for another one now.
   local first = first_in_line(time)
-  if first then hears(first, 'look') end
-  return {'released'}
+  if first then hears(first, WORD.look) end
+  return {WORD.released}
 end
 
 -- A process that keeps this lease learns that it was released, not lost.
@@ -46,4 +46,4 @@ end
 local state = standing(time)
 call_next(state, time, waiter)
 if how == 'shared' and state == 'shared' then tell_first_of_end(state, time) end
-return {'released'}
+return {WORD.released}

@@ -2,6 +2,7 @@
 
 #include <asio/io_context.hpp>
 #include <thread>
+#include <utility>
 
 #include "child/signal_pump.hpp"
 #include "in_child.hpp"
@@ -18,7 +19,16 @@ class JumpingClock final : public Clock {
  public:
   explicit JumpingClock(asio::any_io_executor executor) : real_(std::move(executor)) {}
 
-  [[nodiscard]] Instant now() const override { return real_.now() + ahead_; }
+  [[nodiscard]] Instant now() const override {
+    if (const auto when = std::exchange(jumps_when_, nullptr)) {
+      if (when()) {
+        ahead_ += std::chrono::minutes(1);
+      } else {
+        jumps_when_ = when;
+      }
+    }
+    return real_.now() + ahead_;
+  }
   [[nodiscard]] Milliseconds wall() const override { return real_.wall(); }
   [[nodiscard]] std::unique_ptr<Bell> make_bell() const override { return std::make_unique<JumpingBell>(*this); }
 
@@ -26,6 +36,9 @@ class JumpingClock final : public Clock {
     ahead_ += span;
     for (Bell* bell : waiting_) bell->ring();
   }
+
+  /// By a minute, when it is first read while this is so.
+  void jump_when(std::function<bool()> when) { jumps_when_ = std::move(when); }
 
  private:
   class JumpingBell final : public Bell {
@@ -46,7 +59,8 @@ class JumpingClock final : public Clock {
   };
 
   SystemClock real_;
-  Duration ahead_{};
+  mutable Duration ahead_{};
+  mutable std::function<bool()> jumps_when_;
   mutable std::vector<Bell*> waiting_;
 };
 
@@ -166,6 +180,21 @@ TEST(Supervisor, KillsBeforeTheDeadlineHoweverLongTheGrace) {
         EXPECT_EQ(ending.late, Duration::zero());
       },
       wide);
+}
+
+TEST(Supervisor, WhatGetsOnDyingIsNotGivenUpHoweverLateItIs) {
+  const std::string many = "for i in $(seq 50); do sleep 1000 & done; ";
+  supervise(
+      plan, many + running("trap '' TERM"), When::while_it_runs,
+      [](Scene scene) {
+        // The first walk lasts until a minute after the deadline.
+        scene.clock.jump_when([&page = scene.page] { return page.killing_at != 0; });
+        scene.clock.jump(lease_length);
+      },
+      [](const Ending& ending, const SharedPage&) {
+        EXPECT_FALSE(ending.unconfirmed);
+        EXPECT_GE(ending.late, 1min);
+      });
 }
 
 TEST(Supervisor, TheDeadlineMovesForwardOnly) {

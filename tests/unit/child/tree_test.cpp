@@ -257,16 +257,51 @@ TEST(ProcessTree, TheStopSignalReachesTheGroupWhenThereIsNoTimeForAWalk) {
   });
 }
 
+/// How many of this blocked signal wait for the process, once there is one. Of real-time signals each counts.
+int number_waiting(int signal) {
+  sigset_t set;
+  ::sigemptyset(&set);
+  ::sigaddset(&set, signal);
+  int number = 0;
+  timespec timeout{kHangSeconds, 0};
+  while (::sigtimedwait(&set, nullptr, &timeout) == signal) {
+    ++number;
+    timeout.tv_sec = 0;
+  }
+  return number;
+}
+
 TEST(ProcessTree, TheStopSignalReachesEachProcessOnceInsideTheGroupAndOutside) {
   in_child([] {
-    const std::string count = "trap 'echo told' TERM; echo up; while :; do sleep 0.01; done";
-    InOwnGroup command("setsid sh -c \"" + count + "\" & " + count, 2);
-    ProcessTree tree(command.target);
-    tree.signal(SIGTERM, Instant::max());
-    EXPECT_EQ(command.output.read_line() + command.output.read_line(), "toldtold");
-    // A second one would have been delivered before this is.
-    EXPECT_TRUE(eventually([&] { return tree.kill_and_reap(Instant::max()); }));
-    EXPECT_EQ(command.output.read(), "");
+    const int signal = SIGRTMIN + 1;
+    Pipe ready;
+    Pipe sent;
+    sigset_t set;
+    ::sigemptyset(&set);
+    ::sigaddset(&set, signal);
+    ::sigprocmask(SIG_BLOCK, &set, nullptr);
+    const auto counts = [&] {
+      sent.write_end.reset();
+      EXPECT_EQ(::write(ready.write_end.get(), "r", 1), 1);
+      sent.read();
+      return number_waiting(signal);
+    };
+    CommandTarget target;
+    const pid_t command = forked([&] {
+      ::setpgid(0, 0);
+      const pid_t outside = forked([&] {
+        ::setsid();
+        return counts();
+      });
+      const int inside = counts();
+      return 10 * inside + WEXITSTATUS(status_of(outside));
+    });
+    EXPECT_EQ(ready.read(2), "rr");
+    target.own_group = command;
+    target.kill_argument = -command;
+    ProcessTree(target).signal(signal, Instant::max());
+    sent.write_end.reset();
+    EXPECT_EQ(WEXITSTATUS(status_of(command)), 11);
   });
 }
 

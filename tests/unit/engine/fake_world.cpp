@@ -8,9 +8,9 @@
 
 #include "core/helper_keys.hpp"
 #include "store/local/commands.hpp"
-#include "store/local/digest.hpp"
 #include "store/local/lua_host.hpp"
 #include "store/owner_record.hpp"
+#include "support/digest.hpp"
 
 namespace redlock::fake {
 namespace {
@@ -95,7 +95,7 @@ void FakeClock::clear() {
 }
 
 LeaseId id_of(const std::string& value) {
-  return {local::sha1_hex(value)};
+  return {sha1_hex(value)};
 }
 
 FakeStore::FakeStore(const FakeClock& clock)

@@ -8,9 +8,8 @@
 #include <fstream>
 
 #include "../store/drive.hpp"
-#include "store/local/digest.hpp"
-#include "store/local/sweep.hpp"
 #include "support/boot_id.hpp"
+#include "support/digest.hpp"
 
 namespace redlock::local {
 namespace {
@@ -286,7 +285,7 @@ TEST_F(LocalServerTest, AReboot) {
     const auto opened = LockFile::try_open(*directory, sha256_hex("deploy"));
     const auto& lock = std::get<LockFile>(opened);
     const auto found = lock.load(read_boot_id().value());
-    const std::string body = image::encode(std::get<image::Stored>(*found).entries);
+    const std::string body = format::encode(std::get<format::Stored>(*found).entries);
     const std::string earlier(boot_id_size, 'e');
     ASSERT_EQ(::ftruncate(UniqueFd(::open(file().c_str(), O_RDWR)).get(), 0), 0);
     for (int i = 0; i < 2; ++i) ASSERT_TRUE(lock.store(*lock.load(earlier), earlier, body).has_value());

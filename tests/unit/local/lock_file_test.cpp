@@ -11,7 +11,6 @@
 #include <fstream>
 
 #include "../store/drive.hpp"
-#include "store/local/new_file.hpp"
 
 namespace redlock::local {
 namespace {
@@ -39,13 +38,13 @@ class LockFileTest : public ::testing::Test {
     if (!found) return unexpected(found.error());
     Keyspace::Entries entries;
     entries["deploy"] = Entry{value, std::nullopt};
-    return file.store(*found, boot, image::encode(entries));
+    return file.store(*found, boot, format::encode(entries));
   }
   static std::string read(const LockFile& file) {
     const auto found = file.load(boot);
     if (!found) return found.error().text;
-    if (std::holds_alternative<image::Nothing>(*found)) return "nothing";
-    return std::get<std::string>(std::get<image::Stored>(*found).entries.at("deploy").value);
+    if (std::holds_alternative<format::Nothing>(*found)) return "nothing";
+    return std::get<std::string>(std::get<format::Stored>(*found).entries.at("deploy").value);
   }
   void expect_fault(const std::string& why) const {
     const auto opened = try_open();
@@ -167,7 +166,7 @@ TEST_F(LockFileTest, MoreThanFitsIsRefusedAndChangesNothing) {
   const auto opened = try_open();
   const auto& file = std::get<LockFile>(opened);
   ASSERT_TRUE(write(file, "x").has_value());
-  const auto refused = write(file, std::string(image::slot_size, 'x'));
+  const auto refused = write(file, std::string(format::slot_size, 'x'));
   ASSERT_FALSE(refused.has_value());
   EXPECT_EQ(refused.error().kind, FaultKind::unavailable);
   EXPECT_EQ(read(file), "x");

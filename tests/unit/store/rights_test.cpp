@@ -12,11 +12,11 @@ namespace {
 
 std::set<std::string> tried() {
   std::set<std::string> names;
-  for (const Command& trial : right_trials("k")) names.insert(trial.front());
+  for (const Command& probe : right_probes("k")) names.insert(probe.front());
   return names;
 }
 
-TEST(RightTrials, TryEveryCommandThatAScriptCalls) {
+TEST(RightProbes, TryEveryCommandThatAScriptCalls) {
   std::set<std::string> called;
   const std::regex call(R"(call\('([A-Z]+)')");
   const std::string text(scripts::text);
@@ -29,10 +29,10 @@ TEST(RightTrials, TryEveryCommandThatAScriptCalls) {
   EXPECT_EQ(tried(), called);
 }
 
-TEST(RightTrials, BeginWithAKeyThatEndsByItselfAndEndWithDeletingIt) {
-  const auto trials = right_trials("k");
-  EXPECT_EQ(trials.front(), (Command{"set", "k", "x", "NX", "PX", "5000"}));
-  EXPECT_EQ(trials.back(), (Command{"del", "k"}));
+TEST(RightProbes, BeginWithAKeyThatEndsByItselfAndEndWithDeletingIt) {
+  const auto probes = right_probes("k");
+  EXPECT_EQ(probes.front(), (Command{"set", "k", "x", "NX", "PX", "5000"}));
+  EXPECT_EQ(probes.back(), (Command{"del", "k"}));
 }
 
 Reply error(std::string text) {

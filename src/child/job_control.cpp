@@ -1,0 +1,99 @@
+#include "child/job_control.hpp"
+
+#include <fcntl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <ctime>
+
+#include "support/unique_fd.hpp"
+
+namespace redlock::child {
+namespace {
+
+sigset_t stop_signals() noexcept {
+  sigset_t set;
+  sigemptyset(&set);
+  for (const int signal : {SIGTSTP, SIGTTIN, SIGTTOU}) sigaddset(&set, signal);
+  return set;
+}
+
+}  // namespace
+
+void FrontJobControl::command_starts() noexcept {
+  if (shares_group_) hold_signals();
+}
+
+bool FrontJobControl::command_stopped(int signal) {
+  if (!shares_group_) return false;
+  const pid_t group = page_.stopped_group;
+  const pid_t ours = ::getpgrp();
+  const UniqueFd terminal(::open("/dev/tty", O_RDWR | O_NOCTTY | O_CLOEXEC));
+  const bool had_terminal = terminal && group != ours && ::tcgetpgrp(terminal.get()) == group;
+
+  hold_signals();
+  ::raise(signal == SIGSTOP ? SIGTSTP : signal);
+  if (page_.stopped_group == 0) discard_signals();  // it goes on already
+  release_signals();                                // here we stop, and go on
+  hold_signals();
+
+  if (group == 0 || group == ours) return false;
+  // A shell that suspended itself, in a group of its own: `fg` gave the terminal, and CONT, to our group alone.
+  if (had_terminal && ::tcgetpgrp(terminal.get()) == ours) ::tcsetpgrp(terminal.get(), group);
+  return true;
+}
+
+void FrontJobControl::command_ended() noexcept {
+  discard_signals();
+  release_signals();
+}
+
+void FrontJobControl::hold_signals() noexcept {
+  if (holds_) return;
+  const sigset_t stops = stop_signals();
+  ::pthread_sigmask(SIG_BLOCK, &stops, &mask_before_);
+  holds_ = true;
+}
+
+void FrontJobControl::release_signals() noexcept {
+  if (!holds_) return;
+  ::pthread_sigmask(SIG_SETMASK, &mask_before_, nullptr);
+  holds_ = false;
+}
+
+void FrontJobControl::discard_signals() noexcept {
+  const sigset_t stops = stop_signals();
+  const timespec at_once{};
+  while (holds_ && ::sigtimedwait(&stops, nullptr, &at_once) > 0) {
+  }
+}
+
+void HolderJobControl::on_child() {
+  siginfo_t info{};
+  const auto next_change = [&] {
+    info = {};
+    return command_ != 0 &&
+           ::waitid(P_PID, static_cast<id_t>(command_), &info, WSTOPPED | WCONTINUED | WNOHANG) == 0 && info.si_pid != 0;
+  };
+  while (next_change()) {
+    // The page first: the front process looks when its own stop is under way.
+    const bool stopped = info.si_code == CLD_STOPPED;
+    page_.stopped_group = stopped ? ::getpgid(command_) : 0;
+    if (stopped) {
+      link_->tell_stopped(info.si_status);
+    } else if (!link_->gone()) {
+      ::kill(front_, SIGCONT);  // somebody let the command alone go on
+    }
+  }
+}
+
+void HolderJobControl::command_ended(bool stopped_by_us) {
+  command_ = 0;
+  const bool was_stopped = page_.stopped_group.exchange(0) != 0;
+  link_->tell_ended();
+
+  // Killed while it was stopped: the parent that waits for us must learn it. What we stopped ourselves is told when the job goes on.
+  if (was_stopped && !stopped_by_us && !link_->gone()) ::kill(front_, SIGCONT);
+}
+
+}  // namespace redlock::child

@@ -1,0 +1,173 @@
+#include "engine/wait_state.hpp"
+
+#include <algorithm>
+
+#include "core/backoff.hpp"
+
+namespace redlock {
+namespace {
+
+using Why = AttemptFailure::Why;
+using Queue = WaitState::Queue;
+
+/// How long simultaneous attempts may take to sort themselves out before the lock counts as busy (R8).
+constexpr Milliseconds split_timeout{1000};
+
+/// An attempt of another lasts at most a second (the longest default server timeout), or our own
+/// server timeout where that was set to be longer, as it then is for all. So an older lease is not
+/// one that will be given up by itself.
+constexpr Milliseconds max_attempt{1000};
+
+/// While the restart guard alone is in the way: how often to see whether another server that may
+/// vote has come back.
+constexpr Milliseconds guard_poll_interval{1000};
+
+/// After so many rounds in a row without a quorum of answers a waiter leaves the queue: it would
+/// hold up those who have one (Q6).
+constexpr unsigned max_outages_in_queue = 2;
+
+bool is_outage(Why why) {
+  return why == Why::unavailable || why == Why::too_slow;
+}
+
+bool is_final(Why why) {
+  return why == Why::denied || why == Why::misconfigured || why == Why::duplicate || why == Why::interrupted;
+}
+
+bool has_ticket(Queue queue) {
+  return queue != Queue::outside;
+}
+
+/// A shared lock may be old and yet have a free slot, or room for one more reader, that several
+/// attempts are after.
+bool is_established(const AttemptFailure& failure, Duration server_timeout) {
+  if (!failure.holder || !failure.holder->age) return false;
+  const bool has_room = failure.holder->shared && failure.granted_some;
+  return *failure.holder->age > std::max<Duration>(max_attempt, server_timeout) && !has_room;
+}
+
+/// Whether the lock is certainly held, or is held by one that will notify us.
+bool is_busy(const AttemptFailure& failure, Queue queue, Duration server_timeout) {
+  if (failure.why != Why::maybe_busy) return failure.why == Why::busy;
+  if (is_established(failure, server_timeout)) return true;
+  return has_ticket(queue) && failure.line.in_line && !failure.granted_some;
+}
+
+/// One decision; its members are the inputs of after_failure().
+class Transition {
+ public:
+  Transition(const WaitState& state, const AttemptFailure& failure, const WaitPolicy& policy,
+             const WaitContext& context, const RandomBits& random)
+      : state_(state), failure_(failure), policy_(policy), context_(context), random_(random) {}
+
+  [[nodiscard]] WaitStep step() const {
+    if (is_final(failure_.why)) return {state_, std::nullopt, failure_.why};
+    if (is_outage(failure_.why)) return after_outage();
+    if (may_join(Queue::left)) return join(failure_.why);
+    if (failure_.why == Why::guarded) return after_guarded();
+    const bool busy = is_busy(failure_, state_.queue, context_.server_timeout);
+    if (may_join(Queue::outside) && failure_.line.next_ticket) return join(busy ? Why::busy : failure_.why);
+    if (!busy) return after_split();
+    return {{state_.queue, WaitState::Held{}}, after_busy(), Why::busy};
+  }
+
+ private:
+  [[nodiscard]] bool is_over() const { return context_.now >= context_.give_up_at; }
+
+  [[nodiscard]] bool may_join(Queue from) const { return state_.queue == from && !is_over(); }
+
+  /// At once: until the waiter is queued nobody notifies it.
+  [[nodiscard]] WaitStep join(Why why) const { return {{Queue::joining, next_obstacle()}, context_.now, why}; }
+
+  /// A run of split votes goes on while its waiter joins the queue.
+  [[nodiscard]] WaitState::Obstacle next_obstacle() const {
+    if (failure_.why == Why::guarded) return WaitState::Guarded{};
+    if (std::holds_alternative<WaitState::Split>(state_.obstacle)) return state_.obstacle;
+    return WaitState::Held{};
+  }
+
+  [[nodiscard]] WaitStep after_outage() const {
+    const auto* before = std::get_if<WaitState::Outage>(&state_.obstacle);
+    WaitState::Outage outage = before != nullptr ? *before : WaitState::Outage{context_.now, 0};
+    const Queue queue =
+        state_.queue == Queue::queued && outage.rounds + 1 >= max_outages_in_queue ? Queue::left : state_.queue;
+
+    const Instant borne_until = later(outage.since, policy_.unavailable_wait);
+    if (is_over() || context_.now >= borne_until) return {{queue, outage}, std::nullopt, failure_.why};
+    const Instant again = context_.now + unavailable_delay(outage.rounds, random_());
+    ++outage.rounds;
+    return {{queue, outage}, std::min({context_.give_up_at, borne_until, again}), failure_.why};
+  }
+
+  [[nodiscard]] WaitStep after_guarded() const {
+    const WaitState state{state_.queue, WaitState::Guarded{}};
+    if (is_over()) return {state, std::nullopt, failure_.why};
+
+    // Sooner than the guard's end only if another's lease, or a server that is away, may make room before.
+    Duration delay = jittered(guard_poll_interval, random_());
+    if (failure_.holder) delay = std::min(delay, jittered(policy_.retry_delay, random_()));
+    for (const HeldBack& server : failure_.held_back) delay = std::min(delay, server.left + expiry_slack);
+    return {state, std::min(context_.give_up_at, context_.now + delay), failure_.why};
+  }
+
+  [[nodiscard]] WaitStep after_split() const {
+    const auto* before = std::get_if<WaitState::Split>(&state_.obstacle);
+    WaitState::Split split = before != nullptr ? *before : WaitState::Split{context_.now, 0};
+    const bool at_once = failure_.goes_first && split.rounds == 0;
+    const Duration delay =
+        at_once ? Duration::zero() : split_delay(split.rounds, failure_.answered_within, random_());
+    ++split.rounds;
+
+    // The run is remembered: further split votes are busy, too, until something else is seen.
+    const Instant again = context_.now + delay;
+    if (again - split.since > split_timeout) return {{state_.queue, split}, after_busy(), Why::busy};
+    return {{state_.queue, split}, again, failure_.why};
+  }
+
+  [[nodiscard]] std::optional<Instant> after_busy() const {
+    if (is_over()) return std::nullopt;
+    const LineView& queue = failure_.line;
+    const Duration retry = jittered(policy_.retry_delay, random_());
+    const Duration poll = std::min<Duration>(retry, longest_between_polls);
+    const bool is_foreign = failure_.holder && failure_.holder->foreign;
+    Duration delay = until_next_look(queue);
+
+    // Holders that notify nobody are polled for, by the first and more rarely by the second.
+    if (is_foreign && queue.ahead == 0) delay = std::min(delay, retry);
+    if (queue.mute && queue.ahead == 0) delay = std::min(delay, poll);
+    if ((is_foreign || queue.mute) && queue.ahead == 1) {
+      delay = std::min<Duration>(delay, second_behind_foreign);
+    }
+
+    // A quorum may be free and yet not ours, as with different slots: what is only nearly there is
+    // not worth an attempt at once.
+    if (failure_.granted_some) delay = std::max(delay, poll);
+
+    // The slot that was wished for is taken by now, and nobody notifies us of another one that is free.
+    const bool has_room = failure_.holder && failure_.holder->shared && queue.seat;
+    if (has_room && queue.ahead == 0) delay = std::min(delay, poll);
+
+    const bool will_be_notified = has_ticket(state_.queue) && context_.may_be_notified && queue.in_line;
+    if (!will_be_notified) delay = std::min(delay, poll);
+    return std::min(context_.give_up_at, context_.now + delay);
+  }
+
+  const WaitState& state_;
+  const AttemptFailure& failure_;
+  const WaitPolicy& policy_;
+  const WaitContext& context_;
+  const RandomBits& random_;
+};
+
+}  // namespace
+
+WaitStep after_failure(const WaitState& state, const AttemptFailure& failure, const WaitPolicy& policy,
+                       const WaitContext& context, const RandomBits& random) {
+  return Transition(state, failure, policy, context, random).step();
+}
+
+Instant later(Instant from, Duration span) {
+  return span < Instant::max() - from ? from + span : Instant::max();
+}
+
+}  // namespace redlock

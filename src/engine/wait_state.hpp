@@ -1,0 +1,84 @@
+#pragma once
+
+#include <optional>
+#include <variant>
+
+#include "core/line.hpp"
+#include "engine/attempt.hpp"
+#include "engine/electorate.hpp"
+
+namespace redlock {
+
+struct WaitPolicy {
+  std::optional<Duration> wait;  ///< for a lock that is held; nothing: for ever; zero: try once
+  Duration unavailable_wait{};   ///< how long to bear that no quorum answers; not at all when `wait` is zero
+  Duration retry_delay{};        ///< between polls of a lock that is held
+};
+
+/// What a waiter remembers from one attempt to the next. A value: `after_failure` makes the next state
+/// of it, and the Waiter does what the change asks for.
+///
+///     outside --a quorum answers--> joining --subscribed--> queued --two outages in a row--> left
+///                                      ^                                                      |
+///                                      '------------------- a quorum answers -----------------'
+struct WaitState {
+  enum class Queue {
+    outside,  ///< no ticket yet: an attempt gets nothing that others wait for
+    joining,  ///< has a ticket; subscribes, and is queued by the next attempt
+    queued,   ///< its attempts carry the queue entry
+    left,     ///< keeps the ticket, and waits for a quorum of answers before it joins again (Q6)
+  };
+
+  /// The lock is held.
+  struct Held {
+    friend bool operator==(const Held&, const Held&) = default;
+  };
+
+  /// Simultaneous attempts split the votes (R8).
+  struct Split {
+    Instant since;    ///< the first of an unbroken run
+    unsigned rounds;  ///< in that run
+    friend bool operator==(const Split&, const Split&) = default;
+  };
+
+  /// No quorum of answers.
+  struct Outage {
+    Instant since;
+    unsigned rounds;
+    friend bool operator==(const Outage&, const Outage&) = default;
+  };
+
+  /// Nothing but the restart guard is in the way (R7).
+  struct Guarded {
+    friend bool operator==(const Guarded&, const Guarded&) = default;
+  };
+
+  using Obstacle = std::variant<Held, Split, Outage, Guarded>;
+
+  Queue queue = Queue::outside;
+  Obstacle obstacle = Held{};
+  friend bool operator==(const WaitState&, const WaitState&) = default;
+};
+
+/// What is known when an attempt has failed, beside the failure.
+struct WaitContext {
+  Instant now;
+  Instant give_up_at;             ///< the wait's end, or Instant::max()
+  bool may_be_notified = false;   ///< subscribed at a quorum of servers
+  Duration server_timeout{};
+};
+
+struct WaitStep {
+  WaitState state;
+  std::optional<Instant> try_at;  ///< when to try again; nothing: give up
+  AttemptFailure::Why why;        ///< as what the failure is told: a split that never resolved is busy
+};
+
+/// What to do after a failed attempt. Pure, but for the bits that it draws.
+WaitStep after_failure(const WaitState& state, const AttemptFailure& failure, const WaitPolicy& policy,
+                       const WaitContext& context, const RandomBits& random);
+
+/// The instant `span` after `from`, or the end of time: a wait may be as long as the user likes.
+Instant later(Instant from, Duration span);
+
+}  // namespace redlock

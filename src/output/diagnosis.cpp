@@ -1,0 +1,165 @@
+#include "output/diagnosis.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "support/text.hpp"
+
+namespace redlock::output {
+namespace {
+
+using Json = nlohmann::ordered_json;
+using Row = std::vector<std::string>;
+
+double milliseconds(Duration span) {
+  // Microseconds are more than anybody needs, and stay readable.
+  return static_cast<double>(std::chrono::duration_cast<std::chrono::microseconds>(span).count()) /
+         1000;
+}
+
+/// The names that the servers' elements have, each once, in their order.
+template <class Element>
+std::vector<std::string> names_in(const SetDiagnosis& set,
+                                  std::vector<Element> Diagnosis::*elements,
+                                  std::string Element::*name) {
+  std::vector<std::string> names;
+  for (const Diagnosis& server : set.servers) {
+    for (const Element& element : server.*elements) {
+      if (std::ranges::find(names, element.*name) == names.end()) names.push_back(element.*name);
+    }
+  }
+  return names;
+}
+
+Row row_of(const std::string& name, const Diagnosis& server,
+           const std::vector<std::string>& headings) {
+  Row row{escape_for_terminal(name), server.votes ? "yes" : "no",
+          server.latency ? fmt::format("{:.1f}ms", milliseconds(*server.latency)) : "-"};
+  for (const std::string& heading : headings) {
+    const auto cell = std::ranges::find(server.cells, heading, &Cell::heading);
+    row.push_back(cell == server.cells.end() ? "-" : escape_for_terminal(cell->text));
+  }
+  return row;
+}
+
+std::string table(const std::vector<Row>& rows) {
+  std::vector<std::size_t> widths(rows.front().size());
+  for (const Row& row : rows) {
+    for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], row[i].size());
+  }
+  std::string text;
+  for (const Row& row : rows) {
+    std::string line;
+    for (std::size_t i = 0; i < row.size(); ++i) line += fmt::format("{:<{}}  ", row[i], widths[i]);
+    line.erase(line.find_last_not_of(' ') + 1);
+    text += line + "\n";
+  }
+  return text;
+}
+
+std::string_view word_of(Level level) {
+  switch (level) {
+    case Level::good:
+      return "good";
+    case Level::unknown:
+      return "unknown";
+    case Level::warning:
+      return "warning";
+    case Level::bad:
+      break;
+  }
+  return "bad";
+}
+
+std::string text_of(const Finding& finding) {
+  return finding.advice.empty() ? finding.text : finding.text + ": " + finding.advice;
+}
+
+std::string_view result_of(const SetDiagnosis& set) {
+  if (!set.has_quorum()) return "no_quorum";
+  return set.worst == Level::good ? "fit" : "warnings";
+}
+
+std::string summary_of(const SetDiagnosis& set) {
+  const std::string votes = fmt::format("{} of {} servers can vote now, {} must", set.voting,
+                                        set.servers.size(), set.needed);
+  if (!set.has_quorum()) return "no quorum: " + votes;
+  return fmt::format("{}: {}", set.worst == Level::good ? "fit" : "fit, with warnings", votes);
+}
+
+struct JsonOf {
+  Json operator()(std::monostate) const { return nullptr; }
+  Json operator()(bool value) const { return value; }
+  Json operator()(std::int64_t value) const { return value; }
+  Json operator()(const std::string& value) const { return to_valid_utf8(value); }
+};
+
+Json milliseconds_json(const std::optional<Duration>& span) {
+  return span ? Json(milliseconds(*span)) : Json(nullptr);
+}
+
+Json server_json(const std::string& name, const Diagnosis& server,
+                 const std::vector<std::string>& facts) {
+  Json json;
+  json["server"] = to_valid_utf8(name);
+  json["votes"] = server.votes;
+  json["reachable"] = server.reachable;
+  json["latency_ms"] = milliseconds_json(server.latency);
+  for (const std::string& fact : facts) {
+    const auto told = std::ranges::find(server.facts, fact, &Fact::name);
+    json[fact] = told == server.facts.end() ? Json(nullptr) : std::visit(JsonOf(), told->value);
+  }
+  json["clock_offset_ms"] = milliseconds_json(server.clock_offset);
+  json["findings"] = Json::array();
+  for (const Finding& finding : server.findings) {
+    json["findings"].push_back({{"grade", word_of(finding.level)},
+                                {"check", finding.probe},
+                                {"text", to_valid_utf8(text_of(finding))}});
+  }
+  return json;
+}
+
+}  // namespace
+
+std::string diagnosis_text(const SetDiagnosis& set) {
+  const std::vector<std::string> headings = names_in(set, &Diagnosis::cells, &Cell::heading);
+  std::vector<Row> rows{{"SERVER", "VOTES", "ANSWERS"}};
+  rows.front().insert(rows.front().end(), headings.begin(), headings.end());
+  for (std::size_t i = 0; i < set.servers.size(); ++i) {
+    rows.push_back(row_of(set.names[i], set.servers[i], headings));
+  }
+  std::string text = table(rows);
+
+  for (const Level level : {Level::bad, Level::warning, Level::unknown}) {
+    for (std::size_t i = 0; i < set.servers.size(); ++i) {
+      for (const Finding& finding : set.servers[i].findings) {
+        if (finding.level != level) continue;
+        text += fmt::format("{}: {}: {}\n", word_of(level), escape_for_terminal(set.names[i]),
+                            text_of(finding));
+      }
+    }
+  }
+  return text + summary_of(set) + "\n";
+}
+
+std::string diagnosis_json(const SetDiagnosis& set, int exit_code) {
+  const std::vector<std::string> facts = names_in(set, &Diagnosis::facts, &Fact::name);
+  Json json;
+  json["command"] = "doctor";
+  json["result"] = result_of(set);
+  json["exit_code"] = exit_code;
+  json["voting"] = set.voting;
+  json["needed"] = set.needed;
+  json["servers"] = Json::array();
+  for (std::size_t i = 0; i < set.servers.size(); ++i) {
+    json["servers"].push_back(server_json(set.names[i], set.servers[i], facts));
+  }
+  return json.dump();
+}
+
+}  // namespace redlock::output

@@ -1,0 +1,336 @@
+#include "store/local/lock_directory.hpp"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/statvfs.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstdio>
+#include <optional>
+
+#include "support/number.hpp"
+#include "support/random.hpp"
+#include "support/text.hpp"
+
+namespace redlock::local {
+namespace {
+
+// --- Its name ---
+
+constexpr std::string_view scheme = "local:";
+
+bool has_control(std::string_view text) {
+  return std::any_of(text.begin(), text.end(),
+                     [](char c) { return static_cast<unsigned char>(c) < ' ' || c == 0x7f; });
+}
+
+std::string without_needless_slashes(std::string_view path) {
+  std::string clean;
+  for (const char c : path) {
+    if (c != '/' || !clean.ends_with('/')) clean += c;
+  }
+  if (clean.size() > 1 && clean.ends_with('/')) clean.pop_back();
+  return clean;
+}
+
+// --- What makes one unfit ---
+
+constexpr int open_flags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
+
+/// statfs(2)'s f_type of file systems whose locks are no matter of this host's kernel alone; most
+/// are not in every <linux/magic.h>.
+constexpr std::array<std::uint32_t, 19> shared_file_systems{
+    0x00006969,  // NFS
+    0x0000517b,  // SMB
+    0xff534d42,  // CIFS
+    0xfe534d42,  // SMB 2
+    0x65735546,  // FUSE
+    0x01021997,  // 9p
+    0x00c36400,  // Ceph
+    0x5346414f,  // AFS
+    0x6b414653,  // kAFS
+    0x73757245,  // Coda
+    0x01161970,  // GFS2
+    0x7461636f,  // OCFS2
+    0x0bd00bd0,  // Lustre
+    0x47504653,  // GPFS
+    0x19830326,  // BeeGFS
+    0xaad7aaea,  // PanFS
+    0x0000564c,  // NCP
+    0x786f4256,  // VirtualBox's shared folders
+    0xbacbacbc,  // VMware's shared folders
+};
+
+/// Whether what errno tells of may be over in a moment.
+bool is_passing(int error) {
+  return error == EMFILE || error == ENFILE || error == ENOMEM || error == EINTR;
+}
+
+unexpected<Fault> refused(const Place& place, const std::string& why) {
+  std::string text = escape_for_terminal(place.directory) + " " + why;
+  if (place.is_own) text += "; name a directory with local:/DIRECTORY";
+  return unexpected(Fault{FaultKind::misconfigured, std::move(text)});
+}
+
+unexpected<Fault> refused_errno(const Place& place, int error) {
+  if (is_passing(error))
+    return fault_of_errno("cannot open " + escape_for_terminal(place.directory), error);
+  if (error == ELOOP || error == ENOTDIR)
+    return refused(place, "is no directory, or a symbolic link");
+  return refused(place, "cannot be used: " + errno_text(error));
+}
+
+bool anybody_may_remove(const struct stat& status) {
+  return (status.st_mode & S_IWOTH) != 0 && (status.st_mode & S_ISVTX) == 0;
+}
+
+Result<UniqueFd, Fault> open_own(const Place& place) {
+  const std::size_t slash = place.directory.rfind('/');
+  const std::string parent = place.directory.substr(0, slash);
+  const std::string name = place.directory.substr(slash + 1);
+  const UniqueFd above(::open(parent.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+  struct stat status {};
+  if (!above || ::fstat(above.get(), &status) != 0)
+    return refused(place, "cannot be made: " + parent + ": " + errno_text(errno));
+  if (anybody_may_remove(status) || (status.st_uid != 0 && status.st_uid != ::geteuid())) {
+    return refused(place, "is not safe: others may take it away from " + parent);
+  }
+  UniqueFd fd(::openat(above.get(), name.c_str(), open_flags));
+  if (fd || errno != ENOENT) return fd;
+  if (::mkdirat(above.get(), name.c_str(), S_IRWXU) == 0) {
+    ::fchmodat(above.get(), name.c_str(), S_IRWXU, 0);  // whatever the umask took
+  } else if (errno != EEXIST) {
+    return refused(place, "cannot be made: " + errno_text(errno));
+  }
+  fd.reset(::openat(above.get(), name.c_str(), open_flags));
+  return fd;
+}
+
+// --- New files ---
+
+constexpr std::string_view temporary_prefix = ".new-";
+
+/// Removes a name when it goes.
+class TemporaryName {
+ public:
+  explicit TemporaryName(int directory)
+      : directory_(directory),
+        name_(std::string(temporary_prefix) + std::to_string(random_bits())) {}
+  ~TemporaryName() { ::unlinkat(directory_, name_.c_str(), 0); }
+  TemporaryName(const TemporaryName&) = delete;
+  TemporaryName& operator=(const TemporaryName&) = delete;
+  [[nodiscard]] const char* get() const { return name_.c_str(); }
+
+ private:
+  int directory_;
+  std::string name_;
+};
+
+/// Never in the place of another file.
+bool give_name(int directory, const char* temporary, const char* name) {
+  if (::renameat2(directory, temporary, directory, name, RENAME_NOREPLACE) == 0) return true;
+  // Not every file system can (ZFS before 2.2); there it has two names for a moment.
+  return errno == EINVAL && ::linkat(directory, temporary, directory, name, 0) == 0;
+}
+
+// --- The clock ---
+
+using std::chrono::microseconds;
+
+constexpr std::string_view prefix = "clock-";
+
+microseconds since_boot(const Clock& clock) {
+  return std::chrono::duration_cast<microseconds>(clock.now().time_since_epoch());
+}
+
+/// This process's time namespace, as the kernel numbers it; 0 where it knows none.
+std::uint64_t time_namespace() {
+  struct stat status {};
+  return ::stat("/proc/self/ns/time", &status) == 0 ? status.st_ino : 0;
+}
+
+/// What the file holds: what to add to the time since boot, and the time namespace in which that is
+/// true.
+struct Base {
+  microseconds offset;
+  std::uint64_t time_namespace;
+};
+
+std::string encode(const Base& base) {
+  return std::to_string(base.offset.count()) + " " + std::to_string(base.time_namespace);
+}
+
+std::optional<Base> decode(std::string_view text) {
+  const std::size_t space = text.find(' ');
+  const auto offset = whole_number(text.substr(0, space));
+  // Before namespaces were written down there was the offset alone.
+  const auto name_space = space != std::string_view::npos
+                              ? whole_number<std::uint64_t>(text.substr(space + 1))
+                              : time_namespace();
+  if (!offset || !name_space) return std::nullopt;
+  return Base{microseconds(*offset), *name_space};
+}
+
+/// Nothing when there is no such file.
+Result<std::optional<microseconds>, Fault> read_base(const Directory& directory,
+                                                     const std::string& name) {
+  const UniqueFd fd(
+      ::openat(directory.fd.get(), name.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+  if (!fd && errno == ENOENT) return std::nullopt;
+  if (!fd) return fault_of_errno("cannot open the file " + name, errno);
+  std::array<char, 64> text{};
+  const ssize_t size = ::read(fd.get(), text.data(), text.size());
+  if (size < 0) return fault_of_errno("cannot read the file " + name, errno);
+  const auto base = decode({text.data(), static_cast<std::size_t>(size)});
+  if (!base) {
+    return unexpected(Fault{
+        FaultKind::garbage,
+        "somebody damaged its file " + name + "; when nothing runs under its locks, remove it"});
+  }
+  if (base->time_namespace != time_namespace()) {
+    return unexpected(Fault{FaultKind::misconfigured,
+                            "it is used in another time namespace than ours, where the time since "
+                            "boot is another; use local:/dir with a "
+                            "directory for each, or a server"});
+  }
+  return base->offset;
+}
+
+/// Those of earlier boots.
+void remove_other_clocks(const Directory& directory, const std::string& ours) {
+  for (const std::string& name : names_in(directory)) {
+    if (name.starts_with(prefix) && name != ours) ::unlinkat(directory.fd.get(), name.c_str(), 0);
+  }
+}
+
+}  // namespace
+
+bool is_place(std::string_view url) {
+  return url.starts_with(scheme);
+}
+
+Result<Place, std::string> parse_place(std::string_view url) {
+  const std::string_view path = url.substr(scheme.size());
+  // Of the user whose rights count, and independent of all variables: cron and sudo strip them.
+  const std::string own = "/run/lock/redlock-cli-" + std::to_string(::geteuid());
+  if (path.empty()) return Place{own, true};
+  if (!path.starts_with('/'))
+    return unexpected(std::string("it needs an absolute path: local:/directory"));
+  if (has_control(path)) return unexpected(std::string("its path holds control characters"));
+  const std::string directory = without_needless_slashes(path);
+  return Place{directory, directory == own};
+}
+
+Result<Directory, Fault> open_directory(const Place& place) {
+  errno = 0;
+  auto fd = place.is_own ? open_own(place) : UniqueFd(::open(place.directory.c_str(), open_flags));
+  if (!fd) return unexpected(fd.error());
+  if (!*fd) return refused_errno(place, errno);
+
+  struct stat status {};
+  struct statfs system {};
+  if (::fstat(fd->get(), &status) != 0 || ::fstatfs(fd->get(), &system) != 0)
+    return refused_errno(place, errno);
+  if (place.is_own &&
+      (status.st_uid != ::geteuid() || (status.st_mode & (S_IRWXG | S_IRWXO)) != 0)) {
+    return refused(place, "is not this user's alone (it must be theirs, with mode 0700)");
+  }
+  if (anybody_may_remove(status))
+    return refused(place, "is not safe: anybody may remove files there (chmod +t)");
+  if ((system.f_flags & ST_RDONLY) != 0)
+    return refused(place, "cannot be used: " + errno_text(EROFS));
+  if (reaches_beyond_this_host(static_cast<std::uint32_t>(system.f_type))) {
+    return refused(place,
+                   "lies on a network file system, or one that a program makes up; locks of this "
+                   "host need its own");
+  }
+
+  mode_t mode = S_IRUSR | S_IWUSR;
+  if ((status.st_mode & S_IWGRP) != 0) mode |= S_IRGRP | S_IWGRP;
+  if ((status.st_mode & S_IWOTH) != 0) mode |= S_IROTH | S_IWOTH;
+  return Directory{std::move(*fd), mode, status.st_gid};
+}
+
+std::vector<std::string> names_in(const Directory& directory) {
+  std::vector<std::string> names;
+  // Not the directory's own: reading moves a descriptor's position.
+  UniqueFd copy(::openat(directory.fd.get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  DIR* entries = copy ? ::fdopendir(copy.get()) : nullptr;
+  if (entries == nullptr) return names;
+  (void)copy.release();
+  while (const dirent* entry = ::readdir(entries)) names.emplace_back(entry->d_name);
+  ::closedir(entries);
+  return names;
+}
+
+bool reaches_beyond_this_host(std::uint32_t file_system) {
+  return std::find(shared_file_systems.begin(), shared_file_systems.end(), file_system) !=
+         shared_file_systems.end();
+}
+
+Result<void, Fault> make_file(const Directory& directory, const std::string& name,
+                              std::string_view bytes) {
+  const TemporaryName temporary(directory.fd.get());
+  const UniqueFd fd(::openat(directory.fd.get(), temporary.get(),
+                             O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
+                             S_IRUSR | S_IWUSR));
+  if (!fd) return fault_of_errno("cannot make a file", errno);
+  if (!give_rights(directory, fd.get()))
+    return fault_of_errno("cannot set the mode of a file", errno);
+  // A few bytes are written whole or not at all.
+  if (!bytes.empty() &&
+      ::write(fd.get(), bytes.data(), bytes.size()) != static_cast<ssize_t>(bytes.size())) {
+    return fault_of_errno("cannot write a file", errno);
+  }
+  if (!give_name(directory.fd.get(), temporary.get(), name.c_str()) && errno != EEXIST)
+    return fault_of_errno("cannot make a file", errno);
+  return {};
+}
+
+void remove_temporary_names(const Directory& directory, const struct stat& file) {
+  for (const std::string& name : names_in(directory)) {
+    struct stat named {};
+    if (!name.starts_with(temporary_prefix) ||
+        ::fstatat(directory.fd.get(), name.c_str(), &named, AT_SYMLINK_NOFOLLOW) != 0)
+      continue;
+    if (named.st_dev == file.st_dev && named.st_ino == file.st_ino)
+      ::unlinkat(directory.fd.get(), name.c_str(), 0);
+  }
+}
+
+bool give_rights(const Directory& directory, int fd) {
+  const bool shared = (directory.file_mode & S_IRGRP) != 0;
+  // Who is not in the group cannot give it a file; the setgid bit may have done so.
+  if (shared && ::fchown(fd, static_cast<uid_t>(-1), directory.group) != 0 && errno != EPERM)
+    return false;
+  return ::fchmod(fd, directory.file_mode) == 0;
+}
+
+unexpected<Fault> fault_of_errno(const std::string& what, int error) {
+  FaultKind kind = FaultKind::misconfigured;
+  if (error == ENOSPC || error == EDQUOT || is_passing(error)) kind = FaultKind::unavailable;
+  if (error == EACCES) kind = FaultKind::denied;
+  return unexpected(Fault{kind, what + ": " + errno_text(error)});
+}
+
+Result<microseconds, Fault> directory_time(const Directory& directory, const std::string& boot_id,
+                                           const Clock& clock) {
+  const std::string name = std::string(prefix) + boot_id;
+  auto base = read_base(directory, name);
+  if (base && !*base) {
+    const microseconds ours = clock.wall() - since_boot(clock);
+    if (auto made = make_file(directory, name, encode({ours, time_namespace()})); !made)
+      return unexpected(made.error());
+    remove_other_clocks(directory, name);
+    base = read_base(directory, name);  // another process may have been first
+  }
+  if (!base) return unexpected(base.error());
+  if (!*base) return unexpected(Fault{FaultKind::silent, "its clock was removed just now"});
+  return **base + since_boot(clock);
+}
+
+}  // namespace redlock::local

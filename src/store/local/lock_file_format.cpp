@@ -1,0 +1,212 @@
+#include "store/local/lock_file_format.hpp"
+
+#include <array>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <type_traits>
+
+#include "support/digest.hpp"
+
+namespace redlock::local::format {
+namespace {
+
+constexpr std::string_view magic = "redlock1";
+constexpr std::size_t digest_size = 64;
+
+/// No writer comes so far, and the next one is still larger than this.
+constexpr std::uint64_t max_generation = std::numeric_limits<std::uint64_t>::max() / 2;
+
+/// As it lies in the file: it is read on the host that wrote it, so its byte order is that of the
+/// host.
+struct Header {
+  std::array<char, 8> magic;
+  std::uint64_t generation;
+  std::uint64_t body_size;
+  std::array<char, boot_id_size> boot_id;
+  std::array<char, 4> unused;
+  std::array<char, digest_size> body_digest;
+  std::array<char, digest_size> digest;  ///< of all before it
+};
+static_assert(sizeof(Header) == header_size && std::is_trivially_copyable_v<Header>);
+
+template <std::size_t N>
+void fill(std::array<char, N>& to, std::string_view from) {
+  std::memcpy(to.data(), from.data(), std::min(N, from.size()));
+}
+
+template <std::size_t N>
+std::string_view view(const std::array<char, N>& bytes) {
+  return {bytes.data(), N};
+}
+
+std::string_view bytes_of(const Header& header) {
+  return {reinterpret_cast<const char*>(&header), sizeof(Header)};
+}
+
+std::string digest_of(const Header& header) {
+  return sha256_hex(bytes_of(header).substr(0, sizeof(Header) - digest_size));
+}
+
+/// Nothing when no header of this boot was written there.
+std::optional<Header> read_header(const ReadAt& read_at, std::size_t offset,
+                                  std::string_view boot_id) {
+  Header header{};
+  if (!read_at(offset, {reinterpret_cast<char*>(&header), sizeof(Header)})) return std::nullopt;
+  if (view(header.magic) != magic || view(header.digest) != digest_of(header) ||
+      view(header.boot_id) != boot_id)
+    return std::nullopt;
+  return header;
+}
+
+/// Takes numbers and strings off the front of bytes that may be anything.
+class Decoder {
+ public:
+  explicit Decoder(std::string_view bytes) : rest_(bytes) {}
+
+  template <class Number>
+  Number number() {
+    Number value{};
+    if (rest_.size() < sizeof(Number)) {
+      fine_ = false;
+      return value;
+    }
+    std::memcpy(&value, rest_.data(), sizeof(Number));
+    rest_.remove_prefix(sizeof(Number));
+    return value;
+  }
+
+  std::string text() {
+    const auto size = number<std::uint32_t>();
+    if (!fine_ || rest_.size() < size) {
+      fine_ = false;
+      return {};
+    }
+    std::string value(rest_.substr(0, size));
+    rest_.remove_prefix(size);
+    return value;
+  }
+
+  void fail() { fine_ = false; }
+  [[nodiscard]] bool fine() const { return fine_; }
+  [[nodiscard]] bool at_end() const { return fine_ && rest_.empty(); }
+
+ private:
+  std::string_view rest_;
+  bool fine_ = true;
+};
+
+template <class Number>
+void append_number(std::string& bytes, Number number) {
+  std::array<char, sizeof(Number)> raw{};
+  std::memcpy(raw.data(), &number, sizeof(Number));
+  bytes.append(raw.data(), raw.size());
+}
+
+void append_text(std::string& bytes, std::string_view text) {
+  append_number(bytes, static_cast<std::uint32_t>(text.size()));
+  bytes += text;
+}
+
+void append_value(std::string& bytes, const Value& value) {
+  if (const auto* text = std::get_if<std::string>(&value)) append_text(bytes, *text);
+  if (const auto* hash = std::get_if<Hash>(&value)) {
+    append_number(bytes, static_cast<std::uint32_t>(hash->size()));
+    for (const auto& [field, content] : *hash) {
+      append_text(bytes, field);
+      append_text(bytes, content);
+    }
+  }
+  if (const auto* zset = std::get_if<SortedSet>(&value)) {
+    append_number(bytes, static_cast<std::uint32_t>(zset->size()));
+    for (const auto& [score, member] : zset->ranking()) {
+      append_number(bytes, score);
+      append_text(bytes, member);
+    }
+  }
+}
+
+Value decode_value(Decoder& decoder, std::uint8_t type) {
+  if (type == 0) return decoder.text();
+  const auto count = decoder.number<std::uint32_t>();
+  if (type == 1) {
+    Hash hash;
+    for (std::uint32_t i = 0; i < count && decoder.fine(); ++i) {
+      std::string field = decoder.text();
+      hash.emplace_back(std::move(field), decoder.text());
+    }
+    return hash;
+  }
+  if (type != 2) decoder.fail();
+  SortedSet zset;
+  for (std::uint32_t i = 0; i < count && decoder.fine(); ++i) {
+    const auto score = decoder.number<double>();
+    const std::string member = decoder.text();
+    if (std::isnan(score) || !zset.put(member, score)) decoder.fail();
+  }
+  return zset;
+}
+
+}  // namespace
+
+Found read(const ReadAt& read_at, std::size_t size, std::string_view boot_id) {
+  if (size == 0) return Nothing{};
+  if (size != file_size) return Damaged{};
+  const std::array headers{read_header(read_at, 0, boot_id),
+                           read_header(read_at, slot_size, boot_id)};
+  if (!headers[0] && !headers[1]) return Nothing{};
+  const unsigned slot =
+      headers[1] && (!headers[0] || headers[1]->generation > headers[0]->generation) ? 1 : 0;
+  const Header& header = *headers.at(slot);
+  if (header.body_size > max_body || header.generation > max_generation) return Damaged{};
+  std::string body(header.body_size, '\0');
+  if (!read_at(slot * slot_size + header_size, body) ||
+      sha256_hex(body) != view(header.body_digest))
+    return Damaged{};
+  auto entries = decode(body);
+  if (!entries) return Damaged{};
+  return Stored{header.generation, slot, std::move(*entries)};
+}
+
+std::vector<Write> plan(const Found& before, std::string_view boot_id, const std::string& body) {
+  const auto* stored = std::get_if<Stored>(&before);
+  const std::size_t offset = stored != nullptr && stored->slot == 0 ? slot_size : 0;
+  Header header{};
+  fill(header.magic, magic);
+  header.generation = stored != nullptr ? stored->generation + 1 : 1;
+  header.body_size = body.size();
+  fill(header.boot_id, boot_id);
+  fill(header.body_digest, sha256_hex(body));
+  fill(header.digest, digest_of(header));
+  return {{offset + header_size, body}, {offset, std::string(bytes_of(header))}};
+}
+
+std::string encode(const Keyspace::Entries& entries) {
+  std::string bytes;
+  append_number(bytes, static_cast<std::uint32_t>(entries.size()));
+  for (const auto& [key, entry] : entries) {
+    append_text(bytes, key);
+    append_number(bytes, static_cast<std::uint8_t>(entry.value.index()));
+    append_number(bytes, entry.expires ? entry.expires->count() : std::int64_t{-1});
+    append_value(bytes, entry.value);
+  }
+  return bytes;
+}
+
+std::optional<Keyspace::Entries> decode(std::string_view bytes) {
+  Decoder decoder(bytes);
+  Keyspace::Entries entries;
+  const auto count = decoder.number<std::uint32_t>();
+  for (std::uint32_t i = 0; i < count && decoder.fine(); ++i) {
+    std::string key = decoder.text();
+    const auto type = decoder.number<std::uint8_t>();
+    const auto expires = decoder.number<std::int64_t>();
+    Entry entry{decode_value(decoder, type), std::nullopt};
+    if (expires != -1) entry.expires = Milliseconds(expires);
+    if (!entries.emplace(std::move(key), std::move(entry)).second) decoder.fail();
+  }
+  if (!decoder.at_end()) return std::nullopt;
+  return entries;
+}
+
+}  // namespace redlock::local::format

@@ -1,0 +1,118 @@
+#include "store/lock_probe.hpp"
+
+#include <array>
+#include <chrono>
+
+#include "support/random.hpp"
+
+namespace redlock {
+namespace {
+
+/// Long enough for the probe on the slowest server that is worth having, and short enough when we
+/// are killed in between.
+constexpr std::chrono::seconds probe_ttl{30};
+
+constexpr std::string_view own_key_prefix = "redlock-cli-doctor:";
+
+}  // namespace
+
+Token draw_token() {
+  std::array<std::byte, Token::bits / 8> bytes;
+  fill_random(bytes);
+  return Token::from_random(bytes);
+}
+
+LockProbe::LockProbe(LockServer& server, const Clock& clock, const DiagnosisRequest& request)
+    : server_(server),
+      clock_(clock),
+      timeout_(request.server_timeout),
+      token_(draw_token()),
+      own_key_(!request.key),
+      // One for each server: the same key at a server that was given twice would look like an
+      // interference.
+      key_(request.key ? *request.key
+                       : *Resource::from(std::string(own_key_prefix) + draw_token().secret())) {}
+
+Resource LockProbe::unused_key() const {
+  return *Resource::from(key_.key().substr(0, Resource::max_bytes / 2) + ":" + token_.secret());
+}
+
+void LockProbe::fail(std::string step, Fault fault) {
+  if (fault_) return;
+  step_ = std::move(step);
+  fault_ = std::move(fault);
+}
+
+/// True when the vote is what was wanted.
+template <class Wanted, class Vote>
+bool LockProbe::passed(const Vote& vote, const char* step) {
+  if (std::holds_alternative<Wanted>(vote)) return true;
+  const Fault* fault = std::get_if<Fault>(&vote);
+  fail(step, fault != nullptr
+                 ? *fault
+                 : Fault{FaultKind::garbage,
+                         "the answer is not what it should be; did somebody interfere?"});
+  return false;
+}
+
+asio::awaitable<void> LockProbe::run() {
+  const Ttl ttl = *Ttl::from(probe_ttl);
+  const Owner owner{"", "", "doctor", "", 0, false};
+
+  const AcquireRequest acquire{key_, token_, ttl, owner};
+  const AcquireVote acquired = co_await server_.acquire(acquire, deadline());
+  if (std::holds_alternative<Held>(acquired) && !own_key_) {
+    held_ = true;
+    co_return;
+  }
+  if (!passed<Granted>(acquired, "take a lock")) co_return;
+  const Fence fence = std::get<Granted>(acquired).fence;
+
+  const RaiseRequest raise{key_, token_, fence, ttl};
+  const RaiseVote raised = co_await server_.raise_fence(raise, deadline());
+  if (!passed<Raised>(raised, "raise the fence")) co_return;
+
+  const ExtendRequest extend{key_, token_, ttl};
+  const ExtendVote extended = co_await server_.extend(extend, deadline());
+  if (!passed<Extended>(extended, "extend a lock")) co_return;
+
+  const InspectVote seen = co_await server_.inspect(key_, std::nullopt, deadline());
+  if (!passed<Taken>(seen, "see who holds a lock")) co_return;
+
+  const ReleaseRequest release{key_, token_, /*by_hand=*/false, Duration::zero()};
+  const ReleaseVote released = co_await server_.release(release, deadline());
+  if (!passed<Released>(released, "release a lock")) co_return;
+
+  const HealRequest heal{key_, token_, ttl, fence, std::get<Extended>(extended).provenance};
+  const HealVote healed = co_await server_.heal(heal, deadline());
+  if (!passed<Healed>(healed, "give a lock back")) co_return;
+
+  const ReleaseRequest by_hand{key_, token_, /*by_hand=*/true, Duration::zero()};
+  const ReleaseVote given_up = co_await server_.release(by_hand, deadline());
+  if (!passed<Released>(given_up, "release a lock by hand")) co_return;
+
+  // A holder must learn that it was released and not lost.
+  const ExtendVote told = co_await server_.extend(extend, deadline());
+  const NotOurs* not_ours = std::get_if<NotOurs>(&told);
+  if (not_ours == nullptr || not_ours->why != NotOurs::Why::released) {
+    fail("remember a release by hand", Fault{FaultKind::denied, "it was not remembered"});
+  }
+}
+
+Finding LockProbe::finding(const std::vector<std::string>& missing) const {
+  const std::string probe = "rights";
+  std::string rights;
+  for (const std::string& right : missing) rights += " +" + right;
+  if (fault_) {
+    const std::string text = "cannot " + step_ + ": " + fault_->text;
+    return {Level::bad, probe, text + (rights.empty() ? "" : "; missing rights:" + rights)};
+  }
+  if (!rights.empty()) {
+    return {Level::warning, probe, "a lock can be held, but these rights are missing:" + rights};
+  }
+  if (held_)
+    return {Level::unknown, probe, "somebody holds the key; what a holder does was not tried"};
+  return {Level::good, probe, "a lock can be taken, extended, healed and released"};
+}
+
+}  // namespace redlock

@@ -1,0 +1,34 @@
+#include "store/redis/connector.hpp"
+
+#include "store/redis/login.hpp"
+#include "store/redis/sentinel.hpp"
+
+namespace redlock::redis {
+
+Connector::Connector(asio::any_io_executor executor, const Clock& clock, Endpoint endpoint,
+                     RedisServerOptions options)
+    : executor_(std::move(executor)),
+      clock_(clock),
+      endpoint_(std::move(endpoint)),
+      options_(std::move(options)) {
+  if (endpoint_.kind == Endpoint::Kind::sentinel) {
+    sentinels_ = std::make_shared<Sentinels>(executor_, clock_, endpoint_, options_.tls);
+  }
+}
+
+std::shared_ptr<Connection> Connector::open(Instant deadline,
+                                            const std::optional<Command>& greeting) const {
+  auto transport = sentinels_ ? make_sentinel_transport(executor_, clock_, sentinels_, options_.tls)
+                              : make_transport(executor_, clock_, endpoint_, options_.tls);
+  auto connection = std::make_shared<Connection>(executor_, clock_, std::move(transport),
+                                                 login_commands(endpoint_), greeting,
+                                                 /*demands_master=*/sentinels_ != nullptr);
+  if (endpoint_.password_is_general && options_.needless_password) {
+    connection->allow_needless_password(
+        [told = options_.needless_password, name = endpoint_.name()] { told(name); });
+  }
+  connection->start(deadline);
+  return connection;
+}
+
+}  // namespace redlock::redis

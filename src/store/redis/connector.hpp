@@ -1,0 +1,38 @@
+#pragma once
+
+#include <asio/any_io_executor.hpp>
+#include <memory>
+#include <optional>
+
+#include "store/redis/connection.hpp"
+#include "store/redis/endpoint.hpp"
+#include "store/redis/redis_options.hpp"
+#include "support/clock.hpp"
+
+namespace redlock::redis {
+
+class Sentinels;
+
+/// Opens connections to one server, or to whichever of several its sentinels call the master then.
+class Connector {
+ public:
+  /// `endpoint` is of any kind but cluster. `clock` must outlive it.
+  Connector(asio::any_io_executor executor, const Clock& clock, Endpoint endpoint,
+            RedisServerOptions options);
+
+  /// A connection that has begun to open and to log in. `greeting`: see Connection.
+  [[nodiscard]] std::shared_ptr<Connection> open(Instant deadline,
+                                                 const std::optional<Command>& greeting) const;
+
+  [[nodiscard]] const Clock& clock() const noexcept { return clock_; }
+  [[nodiscard]] const RedisServerOptions& options() const noexcept { return options_; }
+
+ private:
+  asio::any_io_executor executor_;
+  const Clock& clock_;
+  Endpoint endpoint_;
+  RedisServerOptions options_;
+  std::shared_ptr<Sentinels> sentinels_;  ///< for an endpoint of that kind
+};
+
+}  // namespace redlock::redis

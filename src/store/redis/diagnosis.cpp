@@ -1,0 +1,168 @@
+#include "store/redis/diagnosis.hpp"
+
+#include "core/helper_keys.hpp"
+#include "store/lock_probe.hpp"
+#include "store/redis/cluster.hpp"
+#include "store/redis/error_reply.hpp"
+#include "store/redis/findings.hpp"
+#include "store/redis/rights.hpp"
+#include "store/redis/server_info.hpp"
+#include "store/redis/server_report.hpp"
+
+namespace redlock::redis {
+namespace {
+
+/// Diagnoses one vote.
+class Probe {
+ public:
+  Probe(RedisVote& vote, const Clock& clock, const DiagnosisRequest& request)
+      : vote_(vote), clock_(clock), request_(request) {}
+
+  asio::awaitable<Diagnosis> run(bool fails_over, unsigned replicas) {
+    auto report = co_await ask_masters();
+    if (!report) co_return unreachable(report.error());
+    report->fails_over = fails_over;
+
+    LockProbe lock(vote_, clock_, request_);
+    if (report->refuses_scripts) {
+      lock.fail("take a lock", *report->refuses_scripts);
+    } else {
+      co_await lock.run();
+    }
+    std::vector<std::string> missing = co_await missing_rights(lock.unused_key());
+    co_await subscribe(lock.key(), missing);
+    if (lock.has_own_key()) {
+      const auto left = co_await erase(lock.key());
+      if (left) lock.fail("remove the probe", *left);
+    } else {
+      lock.undo();
+    }
+    co_return diagnosis_of(*report, lock.finding(missing), {request_.restart_guard, replicas});
+  }
+
+ private:
+  [[nodiscard]] Instant deadline() const { return clock_.now() + request_.server_timeout; }
+
+  /// The weakest of what the masters tell.
+  asio::awaitable<Result<ServerReport, Fault>> ask_masters() {
+    const auto masters = co_await vote_.masters(deadline());
+    if (!masters) co_return unexpected(masters.error());
+    std::optional<ServerReport> weakest;
+    for (const RedisVote::Master& master : *masters) {
+      auto report = co_await ask(*master.server, deadline());
+      if (!report) {
+        Fault fault = std::move(report.error());
+        if (!master.address.empty()) fault.text = master.address + ": " + fault.text;
+        co_return unexpected(std::move(fault));
+      }
+      weakest = weakest ? weaker(std::move(*weakest), *report) : std::move(*report);
+    }
+    if (!weakest) {
+      co_return unexpected(Fault{FaultKind::unavailable, "no server of its cluster has any slot"});
+    }
+    co_return std::move(*weakest);
+  }
+
+  asio::awaitable<Result<ServerReport, Fault>> ask(RedisServer& server, Instant deadline) {
+    // The first question opens the connection; the second shows how long an answer takes.
+    Command info_command{"INFO"};
+    const auto info = co_await server.ask(std::move(info_command), ReplyLimits{}, deadline);
+    if (!info) co_return unexpected(info.error());
+    const Milliseconds asked_at = clock_.wall();
+    const Instant asked = clock_.now();
+    Command time_command{"TIME"};
+    const auto time = co_await server.ask(std::move(time_command), ReplyLimits{}, deadline);
+    if (!time) co_return unexpected(time.error());
+    const Duration latency = clock_.now() - asked;
+    Command fsync_command{"CONFIG", "GET", "appendfsync"};
+    const auto fsync = co_await server.ask(std::move(fsync_command), ReplyLimits{}, deadline);
+    if (!fsync) co_return unexpected(fsync.error());
+    Command save_command{"CONFIG", "GET", "save"};
+    const auto save = co_await server.ask(std::move(save_command), ReplyLimits{}, deadline);
+    if (!save) co_return unexpected(save.error());
+    // A server that knows our scripts already runs them without this right, until it is restarted.
+    Command eval_command{"EVAL", "return 1", "0"};
+    const auto eval = co_await server.ask(std::move(eval_command), ReplyLimits{}, deadline);
+    if (!eval) co_return unexpected(eval.error());
+
+    ServerReport report;
+    if (info->type == Reply::Type::text) report = report_from(info->text);
+    report.facts = facts_from(*info, asked, clock_.now());
+    report.latency = latency;
+    if (const auto server_time = time_from(*time)) {
+      report.clock_offset = *server_time - asked_at - latency / 2;
+    }
+    report.append_fsync = configured(*fsync).value_or("");
+    report.save = configured(*save);
+    if (eval->type == Reply::Type::error) report.refuses_scripts = fault_of_error(eval->text);
+    co_return report;
+  }
+
+  /// The commands that the scripts call and we may not, in lower case.
+  asio::awaitable<std::vector<std::string>> missing_rights(Resource unused_key) {
+    std::vector<std::string> missing;
+    const Instant end = deadline();
+    const auto server = co_await vote_.master_of(unused_key.key(), end);
+    if (!server) co_return missing;
+    for (Command& command : right_probes(unused_key.key())) {
+      const std::string name = command.front();
+      const auto reply = co_await (*server)->ask(std::move(command), ReplyLimits{}, end);
+      if (!reply) break;
+      if (!is_command_denied(*reply, name)) continue;
+      missing.push_back(name);
+      if (name == "set")
+        break;  // without the string under the key the others would leave something behind
+    }
+    co_return missing;
+  }
+
+  /// Waiters manage without notifications, so the right to them is all that is looked for.
+  asio::awaitable<void> subscribe(Resource key, std::vector<std::string>& missing) {
+    const std::function<void(Call)> nobody = [](Call) {};
+    const auto fault = co_await vote_.listen(std::move(key), "doctor", nobody, deadline());
+    vote_.stop_listening();
+    if (!fault || fault->kind != FaultKind::denied) co_return;
+    const bool command = fault->text.find("'subscribe'") != std::string::npos;
+    missing.emplace_back(command ? "subscribe" : "subscribe (to the channels &redlock:wake:*)");
+  }
+
+  /// Removes all that lies under the key, even the fence counter: nobody but us can have used it.
+  asio::awaitable<std::optional<Fault>> erase(Resource key) {
+    const Instant end = deadline();
+    const auto server = co_await vote_.master_of(key.key(), end);
+    if (!server) co_return server.error();
+    std::vector<std::string> keys = HelperKeys(key).all();
+    keys.push_back(key.key());
+    Command del{"DEL"};
+    del.insert(del.end(), keys.begin(), keys.end());
+    const auto reply = co_await (*server)->ask(std::move(del), ReplyLimits{}, end);
+    if (!reply) co_return reply.error();
+    if (reply->type != Reply::Type::error) co_return std::nullopt;
+    for (const std::string& left : keys) {
+      Command expire{"PEXPIRE", left, "1"};  // nearly as good, where it is allowed
+      (void)co_await (*server)->ask(std::move(expire), ReplyLimits{}, end);
+    }
+    co_return fault_of_error(reply->text);
+  }
+
+  RedisVote& vote_;
+  const Clock& clock_;
+  const DiagnosisRequest& request_;
+};
+
+}  // namespace
+
+asio::awaitable<Diagnosis> diagnose(asio::any_io_executor executor, const Clock& clock,
+                                    Endpoint endpoint, RedisServerOptions options,
+                                    DiagnosisRequest request) {
+  const bool fails_over =
+      endpoint.kind == Endpoint::Kind::sentinel || endpoint.kind == Endpoint::Kind::cluster;
+  const std::unique_ptr<RedisVote> vote =
+      make_server(std::move(executor), clock, endpoint, options);
+  Probe probe(*vote, clock, request);
+  Diagnosis diagnosis = co_await probe.run(fails_over, options.replicas);
+  co_await vote->close(clock.now() + request.server_timeout);
+  co_return diagnosis;
+}
+
+}  // namespace redlock::redis

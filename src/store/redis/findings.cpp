@@ -1,0 +1,223 @@
+#include "store/redis/findings.hpp"
+
+#include <charconv>
+#include <chrono>
+
+#include "core/decision.hpp"
+#include "support/duration.hpp"
+#include "support/text.hpp"
+
+namespace redlock::redis {
+namespace {
+
+/// The first version that has all the scripts need.
+constexpr int min_version = 5;
+
+/// What the findings are about, and where they are collected.
+class Judge {
+ public:
+  Judge(const ServerReport& report, const Demands& demands, Diagnosis& diagnosis)
+      : report_(report), demands_(demands), diagnosis_(diagnosis) {}
+
+  void judge() {
+    software();
+    role();
+    persistence();
+    eviction();
+    replicas();
+    clock();
+    uptime();
+  }
+
+ private:
+  void add(Level level, std::string probe, std::string text, std::string advice = {}) {
+    diagnosis_.findings.push_back({level, std::move(probe), std::move(text), std::move(advice)});
+  }
+
+  void software() {
+    int major = 0;
+    const std::string& version = report_.version;
+    if (std::from_chars(version.data(), version.data() + version.size(), major).ec != std::errc()) {
+      return add(Level::unknown, "software", "it does not tell its version");
+    }
+    const std::string shown = escape_for_terminal(version);
+    if (major < min_version) {
+      return add(Level::bad, "software",
+                 "it is version " + shown + ", and " + std::to_string(min_version) + " is needed");
+    }
+    add(Level::good, "software", report_.software + " " + shown);
+  }
+
+  void role() {
+    if (report_.role.empty())
+      return add(Level::unknown, "role", "it does not tell whether it is a replica");
+    if (report_.role == "master") return add(Level::good, "role", "it is no replica");
+    diagnosis_.votes = false;
+    const std::string master =
+        report_.master.empty() ? "another" : escape_for_terminal(report_.master);
+    add(Level::bad, "role", "it is a replica of " + master, "name the master instead");
+  }
+
+  /// With a restart guard a server may forget everything when it restarts.
+  void persistence() {
+    constexpr const char* probe = "persistence";
+    if (report_.saves_well == false) {
+      return add(Level::warning, probe,
+                 "it fails to save its data, and may refuse writes for that (MISCONF)");
+    }
+    if (report_.append_only == true && report_.append_fsync == "always") {
+      return add(Level::good, probe, "every write is on its disk");
+    }
+    const bool guarded = demands_.restart_guard > Duration::zero();
+    if (guarded && report_.append_only) {
+      return add(Level::good, probe,
+                 "it may forget locks when it crashes, and has no vote for a while then "
+                 "(--restart-guard)");
+    }
+    if (report_.append_only == true && report_.append_fsync.empty()) {
+      return add(Level::unknown, probe,
+                 "it does not tell whether every write is on its disk (appendfsync)");
+    }
+    if (report_.append_only == true) {
+      return add(Level::warning, probe, "a crash of its host loses the last locks",
+                 "set appendfsync always");
+    }
+    if (!report_.append_only) {
+      return add(Level::unknown, probe, "it does not tell whether it keeps its data");
+    }
+    const bool keeps_nothing = report_.save && report_.save->empty();
+    add(Level::warning, probe,
+        keeps_nothing ? "it keeps nothing, so a restart loses every lock"
+                      : "it saves now and then at best, so a crash loses locks",
+        "set appendonly yes and appendfsync always");
+  }
+
+  void eviction() {
+    const std::string& policy = report_.eviction_policy;
+    if (policy.empty())
+      return add(Level::unknown, "eviction", "it does not tell its maxmemory-policy");
+    if (policy == "noeviction") return add(Level::good, "eviction", "it evicts nothing");
+    const std::string when =
+        report_.max_memory == 0 ? "once it has a maxmemory" : "when its memory is full";
+    add(Level::warning, "eviction",
+        "it evicts locks " + when + " (" + escape_for_terminal(policy) + ")",
+        "set maxmemory-policy noeviction");
+  }
+
+  void replicas() {
+    if (demands_.replicas == 0) {
+      // Where there is no replica, none can take its place.
+      if (!report_.fails_over || report_.replicas == 0) return;
+      return add(Level::warning, "replicas",
+                 "a replica that takes its place may not have got the last locks",
+                 "set --replicas 1");
+    }
+    const std::string wanted = "--replicas wants " + std::to_string(demands_.replicas);
+    if (!report_.replicas) {
+      return add(Level::unknown, "replicas",
+                 "it does not tell how many replicas it has; " + wanted);
+    }
+    const bool enough = *report_.replicas >= static_cast<std::int64_t>(demands_.replicas);
+    if (!enough) diagnosis_.votes = false;
+    add(enough ? Level::good : Level::bad, "replicas",
+        std::to_string(*report_.replicas) + " of its replicas are in step; " + wanted);
+  }
+
+  /// Whether it is right shows in comparison with ours, which is not ours to judge.
+  void clock() {
+    if (!report_.clock_offset) add(Level::unknown, "clock", "it does not tell its time");
+  }
+
+  void uptime() {
+    const bool guarded = demands_.restart_guard > Duration::zero();
+    if (!report_.facts.up) {
+      if (!guarded) return add(Level::unknown, "uptime", "it does not tell for how long it is up");
+      diagnosis_.votes = false;
+      return add(Level::bad, "uptime",
+                 "it does not tell for how long it is up, which --restart-guard needs",
+                 "allow INFO (+info)");
+    }
+    if (!guarded) return;
+    if (const auto left = guard_left(*report_.facts.up, demands_.restart_guard)) {
+      diagnosis_.votes = false;
+      return add(Level::warning, "uptime",
+                 "it started " + format_duration(*report_.facts.up) + " ago, its vote counts in " +
+                     format_duration(*left) + " (--restart-guard)");
+    }
+    add(Level::good, "uptime", "it has been up for longer than the --restart-guard");
+  }
+
+  const ServerReport& report_;
+  const Demands& demands_;
+  Diagnosis& diagnosis_;
+};
+
+std::vector<Fact> facts_of(const ServerReport& report) {
+  const auto text = [](const std::string& value) {
+    return value.empty() ? decltype(Fact::value)() : decltype(Fact::value)(value);
+  };
+  std::vector<Fact> facts;
+  facts.push_back(
+      {"software", report.version.empty() ? decltype(Fact::value)() : text(report.software)});
+  facts.push_back({"version", text(report.version)});
+  facts.push_back({"role", text(report.role)});
+  facts.push_back({"run_id", text(report.facts.run_id)});
+  facts.push_back({"up_s"});
+  if (report.facts.up) {
+    facts.back().value = std::chrono::duration_cast<std::chrono::seconds>(*report.facts.up).count();
+  }
+  facts.push_back({"append_only"});
+  if (report.append_only) facts.back().value = *report.append_only;
+  facts.push_back({"append_fsync", text(report.append_fsync)});
+  facts.push_back({"save"});
+  if (report.save) facts.back().value = *report.save;
+  facts.push_back({"eviction_policy", text(report.eviction_policy)});
+  return facts;
+}
+
+std::string or_unknown(const std::string& text) {
+  return text.empty() ? "?" : text;
+}
+
+std::string persistence_of(const ServerReport& report) {
+  if (!report.append_only) return "?";
+  if (*report.append_only) return "aof " + or_unknown(report.append_fsync);
+  if (!report.save) return "no aof";
+  return report.save->empty() ? "none" : "rdb";
+}
+
+std::vector<Cell> cells_of(const ServerReport& report) {
+  return {{"SOFTWARE", report.version.empty() ? "?" : report.software + " " + report.version},
+          {"ROLE", or_unknown(report.role)},
+          {"UP", report.facts.up ? format_duration(*report.facts.up) : "?"},
+          {"KEEPS", persistence_of(report)},
+          {"EVICTS", or_unknown(report.eviction_policy)}};
+}
+
+}  // namespace
+
+Diagnosis diagnosis_of(const ServerReport& report, Finding rights, const Demands& demands) {
+  Diagnosis diagnosis;
+  diagnosis.votes = rights.level != Level::bad;
+  diagnosis.findings.push_back(std::move(rights));
+  Judge(report, demands, diagnosis).judge();
+
+  diagnosis.facts = facts_of(report);
+  diagnosis.cells = cells_of(report);
+  diagnosis.latency = report.latency;
+  diagnosis.clock_offset = report.clock_offset;
+  diagnosis.identity = report.facts.run_id;
+  diagnosis.lineage = report.replication_id;
+  return diagnosis;
+}
+
+Diagnosis unreachable(const Fault& fault) {
+  Diagnosis diagnosis;
+  diagnosis.reachable = false;
+  diagnosis.findings.push_back({Level::bad, "reach", fault.text});
+  diagnosis.facts = facts_of(ServerReport());
+  for (Cell& cell : diagnosis.cells = cells_of(ServerReport())) cell.text = "-";
+  return diagnosis;
+}
+
+}  // namespace redlock::redis

@@ -1,0 +1,131 @@
+#include "store/redis/links.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "store/redis/error_reply.hpp"
+#include "store/redis/script_commands.hpp"
+
+namespace redlock::redis {
+namespace {
+
+/// A server that stays silent must not collect connections of ours without end; what the oldest had
+/// to deliver lies with the kernel by then.
+constexpr std::size_t max_late = 4;
+
+/// How long a connection that only takes something back may take to open, when the one that should
+/// have carried it broke.
+constexpr Milliseconds reconnect_timeout{1000};
+
+}  // namespace
+
+bool Link::carried(const std::string& what) const {
+  const auto found = left.find(what);
+  return found != left.end() &&
+         (found->second.inherited || !connection->broken() || connection->broke_off());
+}
+
+void Link::inherit(Link& from) {
+  std::erase_if(from.left, [&](const auto& entry) { return !from.carried(entry.first); });
+  for (auto& [what, carried] : from.left) carried.inherited = true;
+  left.merge(from.left);
+}
+
+std::shared_ptr<Link> Links::usable_link(Instant deadline) {
+  retire_unusable();
+  if (!current_) current_ = connect(deadline);
+  std::erase_if(late_, [this](const auto& link) {
+    if (link->connection->broken()) current_->inherit(*link);
+    return link->connection->broken();
+  });
+  if (late_.size() > max_late) {
+    current_->inherit(*late_.front());
+    late_.front()->connection->abort();
+    late_.pop_front();
+  }
+  return current_;
+}
+
+void Links::retire_unusable() {
+  if (current_ && !current_->connection->usable())
+    late_.push_back(std::exchange(current_, nullptr));
+}
+
+std::shared_ptr<Link> Links::connect(Instant deadline) const {
+  auto link = std::make_shared<Link>();
+  std::optional<Command> greeting;
+  if (connector_.options().introduces_itself) greeting = Command{"INFO", "server"};
+  link->connection = connector_.open(deadline, greeting);
+  return link;
+}
+
+void Links::post(const ScriptCall& call, const NotUndone& not_undone) {
+  retire_unusable();
+  const auto has_lost = [&](const auto& link) {
+    return link->connection->broken() && link->carried(taken_back_by(call));
+  };
+  // The server may still act on what it received; another connection is better than none.
+  if (std::any_of(late_.begin(), late_.end(), has_lost)) {
+    usable_link(connector_.clock().now() + reconnect_timeout);
+  }
+  if (current_) post_on(*current_, call, not_undone);
+}
+
+void Links::post_to_late(const ScriptCall& call, bool only_unanswered,
+                         const NotUndone& not_undone) {
+  retire_unusable();
+  for (const auto& link : late_) {
+    const auto carried = link->left.find(taken_back_by(call));
+    if (carried == link->left.end() || (only_unanswered && carried->second.answered)) continue;
+    if (!link->connection->broken()) post_on(*link, call, not_undone);
+  }
+}
+
+void Links::post_on(Link& link, const ScriptCall& call, const NotUndone& not_undone) const {
+  // Only where it can matter: a server that stays silent must not be sent one more copy with every
+  // attempt.
+  const auto carried = link.left.extract(taken_back_by(call));
+  if (carried.empty()) return;
+  if (call.script != &scripts::release) return link.connection->post(script_command(call));
+
+  // Behind others it may begin in one read and end in the next.
+  const bool fits = fits_into_one_read(call) && *link.unread_undos == 0;
+  ++*link.unread_undos;
+  const auto judge = [not_undone, unread_undos = link.unread_undos, what = carried.mapped(), fits,
+                      connection =
+                          std::weak_ptr(link.connection)](const Result<Reply, Fault>& reply) {
+    --*unread_undos;
+    if (!not_undone || (reply && reply->type != Reply::Type::error)) return;
+    // Unanswered, both lie with the server in this order, and it reads them at once if they are
+    // small. What never opened carried nothing of its own.
+    const auto ended = connection.lock();
+    const bool cut_off = ended && ended->broke_off() && (!fits || !ended->aborted());
+    if (reply || what.answered || what.inherited || cut_off) not_undone();
+  };
+  const auto forgotten = std::make_shared<bool>(false);
+  link.connection->post(
+      script_command(call), [judge, forgotten](const Result<Reply, Fault>& reply) {
+        *forgotten = reply && reply->type == Reply::Type::error && is_noscript(reply->text);
+        if (!*forgotten) judge(reply);
+      });
+
+  // For a server that forgot the scripts in between (SCRIPT FLUSH). It knows no minimum hold.
+  if (keeps_the_key(call)) return;
+  // A slot that is on its way refuses a script for keys of which only some are left (PROTOCOL D1).
+  const Command undo = undo_command(call, /*alone=*/connector_.options().slots_move);
+  link.connection->post(undo, [judge, forgotten](const Result<Reply, Fault>& reply) {
+    if (*forgotten) judge(reply);
+  });
+}
+
+asio::awaitable<void> Links::close(Instant deadline) {
+  if (current_) late_.push_back(std::exchange(current_, nullptr));
+  while (!late_.empty()) {
+    const std::shared_ptr<Link> link = std::move(late_.front());
+    late_.pop_front();
+    const Instant end = link->waits ? std::max(deadline, link->waits_until) : deadline;
+    co_await link->connection->close(end, /*answered=*/link->waits);
+  }
+}
+
+}  // namespace redlock::redis

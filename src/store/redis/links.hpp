@@ -1,0 +1,68 @@
+#pragma once
+
+#include <asio/awaitable.hpp>
+#include <deque>
+#include <map>
+#include <memory>
+#include <string>
+
+#include "store/redis/connector.hpp"
+#include "store/script_votes.hpp"
+
+namespace redlock::redis {
+
+/// Something that may be at the server and was not taken back (see Leavings).
+struct Carried {
+  bool answered = false;   ///< the server answered what brought it
+  bool inherited = false;  ///< another connection brought it, which has ended
+};
+
+/// A connection and what was done on it.
+struct Link {
+  std::shared_ptr<Connection> connection;
+
+  /// It may be blocked in a WAIT, which is over by then: what is sent behind is read only after it.
+  bool waits = false;
+  Instant waits_until;
+
+  std::map<std::string, Carried> left;  ///< by token or waiter
+
+  /// The undos that were posted and are not answered yet.
+  std::shared_ptr<std::size_t> unread_undos = std::make_shared<std::size_t>(0);
+
+  /// Whether the server may have got that: what never opened carried only what it had inherited.
+  [[nodiscard]] bool carried(const std::string& what) const;
+
+  /// Takes over what an ended connection left; this one is to take it back.
+  void inherit(Link& from);
+};
+
+/// The connections to one server: the one in use, and those that ran late and may still deliver
+/// what was asked on them. Knows what each carried, so that all of it can be taken back.
+class Links {
+ public:
+  /// `connector` must outlive it.
+  explicit Links(const Connector& connector) : connector_(connector) {}
+
+  /// The connection in use, which may have to open first; it inherits what broken ones carried.
+  std::shared_ptr<Link> usable_link(Instant deadline);
+  [[nodiscard]] bool is_connected() const { return current_ && current_->connection->usable(); }
+
+  /// See ScriptedServer.
+  void post(const ScriptCall& call, const NotUndone& not_undone);
+  void post_to_late(const ScriptCall& call, bool only_unanswered, const NotUndone& not_undone);
+
+  /// See LockServer.
+  asio::awaitable<void> close(Instant deadline);
+
+ private:
+  void retire_unusable();
+  std::shared_ptr<Link> connect(Instant deadline) const;
+  void post_on(Link& link, const ScriptCall& call, const NotUndone& not_undone) const;
+
+  const Connector& connector_;
+  std::shared_ptr<Link> current_;
+  std::deque<std::shared_ptr<Link>> late_;  ///< oldest first
+};
+
+}  // namespace redlock::redis

@@ -1,0 +1,101 @@
+#include "store/redis/redis_store.hpp"
+
+#include <array>
+
+#include "store/redis/cluster.hpp"
+#include "store/redis/diagnosis.hpp"
+#include "store/redis/redis_server.hpp"
+#include "store/redis/tls_context.hpp"
+
+namespace redlock::redis {
+namespace {
+
+constexpr std::array<Scheme, 9> schemes{{
+    {.prefix = "redis://", .form = "redis://host:6379"},
+    {.prefix = "rediss://", .form = "rediss://host:6379", .encrypts = true},
+    {.prefix = "valkey://", .is_alias = true},
+    {.prefix = "valkeys://", .encrypts = true, .is_alias = true},
+    {.prefix = "unix:", .form = "unix:///path/to/redis.sock"},
+    {.prefix = "sentinel://", .form = "sentinel://host,host,host/mymaster", .has_hosts = true},
+    {.prefix = "sentinels://", .has_hosts = true, .encrypts = true},
+    {.prefix = "cluster://", .form = "cluster://host,host", .has_hosts = true},
+    {.prefix = "clusters://", .has_hosts = true, .encrypts = true},
+}};
+
+class RedisAddress final : public ServerAddress {
+ public:
+  explicit RedisAddress(Endpoint endpoint) : endpoint_(std::move(endpoint)) {}
+
+  [[nodiscard]] const Store& store() const override { return redis::store; }
+  [[nodiscard]] std::string name() const override { return endpoint_.name(); }
+
+  /// Two databases of one process fail together.
+  [[nodiscard]] std::string process() const override {
+    Endpoint whole = endpoint_;
+    whole.database = 0;
+    return whole.name();
+  }
+
+  /// A user, too: it is where a password without its colon ends up.
+  [[nodiscard]] bool has_login() const override {
+    return endpoint_.user || endpoint_.sentinel_user || has_password();
+  }
+  [[nodiscard]] bool has_password() const override {
+    return endpoint_.password || endpoint_.sentinel_password;
+  }
+  [[nodiscard]] bool uses_tls() const override { return endpoint_.tls; }
+
+  [[nodiscard]] std::unique_ptr<LockServer> connect(asio::any_io_executor executor,
+                                                    const Clock& clock,
+                                                    const LinkOptions& options) const override {
+    return make_server(std::move(executor), clock, with_login(endpoint_, options.login),
+                       about(options));
+  }
+
+  [[nodiscard]] asio::awaitable<Diagnosis> diagnose(asio::any_io_executor executor,
+                                                    const Clock& clock, LinkOptions options,
+                                                    DiagnosisRequest request) const override {
+    return redis::diagnose(std::move(executor), clock, with_login(endpoint_, options.login),
+                           about(options), std::move(request));
+  }
+
+ private:
+  static RedisServerOptions about(const LinkOptions& options) {
+    RedisServerOptions about;
+    about.tls = std::static_pointer_cast<const TlsContext>(options.tls);
+    about.replicas = options.replicas;
+    about.introduces_itself = options.identifies_itself;
+    about.needless_password = options.needless_password;
+    return about;
+  }
+
+  Endpoint endpoint_;
+};
+
+AddressResult read(std::string_view url) {
+  auto endpoint = parse_endpoint(url);
+  if (!endpoint) return unexpected(std::move(endpoint.error()));
+  return std::make_unique<const RedisAddress>(std::move(*endpoint));
+}
+
+Result<std::shared_ptr<const Tls>, TlsSettingError> load_tls(const TlsSettings& settings) {
+  auto context = TlsContext::make(settings);
+  if (!context) return unexpected(std::move(context.error()));
+  return std::move(*context);
+}
+
+}  // namespace
+
+constexpr Store store{.schemes = schemes, .read = read, .load_tls = load_tls, .has_logins = true};
+
+Endpoint with_login(Endpoint endpoint, const DefaultLogin& login) {
+  if (!endpoint.user && login.user) endpoint.user = login.user;
+  if (!endpoint.password && login.password) {
+    endpoint.password = login.password;
+    // Who names a user wants to be that user.
+    endpoint.password_is_general = login.password_is_general && !endpoint.user;
+  }
+  return endpoint;
+}
+
+}  // namespace redlock::redis

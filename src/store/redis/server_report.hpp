@@ -1,0 +1,53 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "core/vote.hpp"
+#include "store/reply.hpp"
+#include "support/boot_clock.hpp"
+
+namespace redlock::redis {
+
+/// What a Redis server tells of itself. Empty: it did not, or we may not ask.
+struct ServerReport {
+  std::optional<Duration> latency;  ///< of a question and its answer
+
+  /// Its wall clock less ours; not surer than half the latency.
+  std::optional<Duration> clock_offset;
+
+  std::string software;  ///< redis, valkey
+  std::string version;
+  std::string role;            ///< master, slave
+  std::string master;          ///< host:port, of a replica
+  std::string replication_id;  ///< the same for a master and its replicas
+  ServerFacts facts;
+  std::optional<bool> append_only;
+  std::string append_fsync;  ///< always, everysec, no
+
+  /// When it saves everything, as it is configured; an empty text: never.
+  std::optional<std::string> save;
+
+  std::optional<bool> saves_well;  ///< false: the last time failed
+  std::string eviction_policy;
+  std::optional<std::int64_t> max_memory;  ///< bytes, 0: no limit
+  std::optional<std::int64_t> replicas;    ///< that are connected and in step
+  std::optional<Fault> refuses_scripts;    ///< it would not run a script that it does not know yet
+  bool fails_over = false;  ///< a replica takes its place when it fails (Sentinel, Cluster)
+};
+
+/// What INFO tells of it: all but facts, latency, clock and what only CONFIG knows.
+ServerReport report_from(std::string_view info_text);
+
+/// What TIME tells, since 1970.
+std::optional<Duration> time_from(const Reply& reply);
+
+/// What CONFIG GET found; nothing when there is no such parameter, or no right to ask.
+std::optional<std::string> configured(const Reply& reply);
+
+/// What both can be relied on for: of servers that are one vote.
+ServerReport weaker(ServerReport a, const ServerReport& b);
+
+}  // namespace redlock::redis

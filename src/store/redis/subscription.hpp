@@ -1,0 +1,35 @@
+#pragma once
+
+#include <asio/awaitable.hpp>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "core/vote.hpp"
+#include "store/redis/connector.hpp"
+
+namespace redlock::redis {
+
+/// A waiter's subscription to its notifications, on a connection of its own. One at a time.
+class Subscription {
+ public:
+  /// `connector` must outlive it.
+  explicit Subscription(const Connector& connector) : connector_(connector) {}
+
+  /// See LockServer::listen. Ends the one before.
+  asio::awaitable<std::optional<Fault>> start(std::string channel, std::function<void(Call)> heard,
+                                              Instant deadline);
+
+  /// Ends it; nothing more is heard.
+  void stop();
+
+  /// Ends it because it is at the wrong server: who listens hears Call::deaf.
+  void disconnect();
+
+ private:
+  const Connector& connector_;
+  std::shared_ptr<Connection> connection_;  ///< while somebody listens
+};
+
+}  // namespace redlock::redis

@@ -1,0 +1,115 @@
+#include "store/registry.hpp"
+
+#include <algorithm>
+
+#include "store/lock_probe.hpp"
+#include "support/text.hpp"
+
+namespace redlock {
+namespace {
+
+constexpr std::string_view separator = "://";
+
+/// As `a, b or c`.
+std::string alternatives(const std::vector<std::string_view>& words) {
+  std::string text;
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    if (i > 0) text += i + 1 < words.size() ? ", " : " or ";
+    text += words[i];
+  }
+  return text;
+}
+
+}  // namespace
+
+asio::awaitable<Diagnosis> ServerAddress::diagnose(asio::any_io_executor executor,
+                                                   const Clock& clock, LinkOptions options,
+                                                   DiagnosisRequest request) const {
+  const std::unique_ptr<LockServer> server = connect(executor, clock, options);
+  LockProbe probe(*server, clock, request);
+  co_await probe.run();
+  probe.undo();
+  co_await server->close(clock.now() + request.server_timeout);
+
+  Diagnosis diagnosis;
+  diagnosis.votes = !probe.failed();
+  diagnosis.findings.push_back(probe.finding());
+  co_return diagnosis;
+}
+
+std::optional<StoreRegistry::Match> StoreRegistry::find(std::string_view url) const {
+  for (const Store* store : rows_) {
+    for (const Scheme& scheme : store->schemes) {
+      if (lower_case(url.substr(0, scheme.prefix.size())) == scheme.prefix)
+        return Match{store, &scheme};
+    }
+  }
+  return std::nullopt;
+}
+
+AddressResult StoreRegistry::read(std::string_view url) const {
+  if (const auto match = find(url)) return match->store->read(url);
+  std::vector<std::string_view> forms;
+  for (const Store* store : rows_) {
+    for (const Scheme& scheme : store->schemes) {
+      if (!scheme.form.empty()) forms.push_back(scheme.form);
+    }
+  }
+  // Not repeated: what stands before :// may be a login that belongs behind it.
+  const bool has_scheme = url.find(separator) != std::string_view::npos;
+  const std::string what =
+      has_scheme ? "it begins with no scheme that this version knows" : "it has no scheme";
+  return unexpected(what + "; use " + alternatives(forms));
+}
+
+bool StoreRegistry::begins_url(std::string_view text) const {
+  return text.find(separator) != std::string_view::npos || find(text).has_value();
+}
+
+bool StoreRegistry::has_hosts(std::string_view url) const {
+  const auto match = find(url);
+  return match && match->scheme->has_hosts;
+}
+
+bool StoreRegistry::may_hold_login(std::string_view text) const {
+  const std::string lower = lower_case(text);
+  const auto is_in = [&lower](std::string_view word) {
+    for (std::size_t at = lower.find(word); at != lower.npos; at = lower.find(word, at + 1)) {
+      const std::string_view behind = std::string_view(lower).substr(at + word.size());
+      // Also where somebody believes that there is an encrypted form.
+      if (behind.starts_with(":/") || behind.starts_with("s:/")) return true;
+    }
+    return false;
+  };
+  return std::ranges::any_of(rows_, [&](const Store* store) {
+    return store->has_logins && std::ranges::any_of(store->schemes, [&](const Scheme& scheme) {
+             return is_in(scheme.word());
+           });
+  });
+}
+
+std::string StoreRegistry::encrypting_schemes() const {
+  std::vector<std::string_view> prefixes;
+  for (const Store* store : rows_) {
+    for (const Scheme& scheme : store->schemes) {
+      if (scheme.encrypts && !scheme.is_alias) prefixes.push_back(scheme.prefix);
+    }
+  }
+  return alternatives(prefixes);
+}
+
+std::string StoreRegistry::example() const {
+  return std::string(rows_.front()->schemes.front().form);
+}
+
+std::string StoreRegistry::stand_alone_hint() const {
+  std::string text;
+  for (const Store* store : rows_) {
+    if (store->stands_alone.empty()) continue;
+    text += (text.empty() ? "-S " : "; -S ") + std::string(store->schemes.front().prefix) + " ";
+    text += store->stands_alone;
+  }
+  return text;
+}
+
+}  // namespace redlock

@@ -1,0 +1,262 @@
+#include "engine/wait_state.hpp"
+
+#include <gtest/gtest.h>
+
+namespace redlock {
+namespace {
+
+using namespace std::chrono_literals;
+using Why = AttemptFailure::Why;
+using Queue = WaitState::Queue;
+using Held = WaitState::Held;
+using Split = WaitState::Split;
+using Outage = WaitState::Outage;
+using Guarded = WaitState::Guarded;
+
+/// No jitter above the least: jittered(d) is d/2, split_delay one round trip, unavailable_delay half.
+std::uint64_t no_bits() { return 0; }
+
+constexpr Instant start{100s};
+constexpr Instant no_end = Instant::max();
+constexpr WaitPolicy policy{.wait = std::nullopt, .unavailable_wait = 10s, .retry_delay = 100ms};
+
+AttemptFailure failed(Why why) {
+  AttemptFailure failure{.why = why, .holder = std::nullopt, .faults = {}};
+  failure.answered_within = 10ms;
+  return failure;
+}
+
+/// As a quorum of servers shows the queue to one who has `ahead` waiters before it.
+AttemptFailure busy_behind(std::size_t ahead, std::optional<Duration> may_change = 20s) {
+  AttemptFailure failure = failed(Why::busy);
+  failure.line.next_ticket = 7;
+  failure.line.ahead = ahead;
+  failure.line.in_line = true;
+  failure.line.may_change = may_change;
+  return failure;
+}
+
+AttemptFailure of_holder(AttemptFailure failure, const Holder& holder) {
+  failure.holder = holder;
+  return failure;
+}
+
+Holder aged(Duration age, bool shared = false) {
+  Holder holder;
+  holder.age = age;
+  holder.shared = shared;
+  return holder;
+}
+
+struct Row {
+  const char* name;
+  WaitState state;
+  AttemptFailure failure;
+  WaitState next;
+  std::optional<Duration> delay;  ///< nothing: gives up
+  Why told;
+  Duration left = Duration::max();  ///< of the wait
+  bool may_be_notified = true;
+};
+
+WaitStep step_of(const Row& row) {
+  const WaitContext context{start, later(start, row.left), row.may_be_notified, 1s};
+  return after_failure(row.state, row.failure, policy, context, no_bits);
+}
+
+void expect_rows(const std::vector<Row>& rows) {
+  for (const Row& row : rows) {
+    SCOPED_TRACE(row.name);
+    const WaitStep step = step_of(row);
+    EXPECT_EQ(step.state, row.next);
+    EXPECT_EQ(step.why, row.told);
+    ASSERT_EQ(step.try_at.has_value(), row.delay.has_value());
+    if (!row.delay) continue;
+    EXPECT_EQ(*step.try_at - start, *row.delay);
+  }
+}
+
+TEST(WaitState, JoinsTheQueueWhenAQuorumAnswersAndLeavesItAfterTwoOutages) {
+  AttemptFailure split_with_ticket = busy_behind(0);
+  split_with_ticket.why = Why::split;
+  expect_rows({
+      {"a newcomer meets a holder", {Queue::outside, Held{}}, busy_behind(0), {Queue::joining, Held{}}, 0s, Why::busy},
+      {"a newcomer meets split votes",
+       {Queue::outside, Held{}},
+       split_with_ticket,
+       {Queue::joining, Held{}},
+       0s,
+       Why::split},
+      {"without a ticket there is no queue to join",
+       {Queue::outside, Held{}},
+       failed(Why::busy),
+       {Queue::outside, Held{}},
+       50ms,
+       Why::busy},
+      {"the first outage is borne in the queue",
+       {Queue::queued, Held{}},
+       failed(Why::unavailable),
+       {Queue::queued, Outage{start, 1}},
+       10ms,
+       Why::unavailable},
+      {"the second is not",
+       {Queue::queued, Outage{start, 1}},
+       failed(Why::unavailable),
+       {Queue::left, Outage{start, 2}},
+       20ms,
+       Why::unavailable},
+      {"answers that came too late are an outage, too",
+       {Queue::queued, Outage{start, 1}},
+       failed(Why::too_slow),
+       {Queue::left, Outage{start, 2}},
+       20ms,
+       Why::too_slow},
+      {"one that left joins again",
+       {Queue::left, Outage{start, 5}},
+       busy_behind(0),
+       {Queue::joining, Held{}},
+       0s,
+       Why::busy},
+      {"also where the restart guard is in the way",
+       {Queue::left, Outage{start, 5}},
+       failed(Why::guarded),
+       {Queue::joining, Guarded{}},
+       0s,
+       Why::guarded},
+  });
+}
+
+TEST(WaitState, TriesSplitVotesAgainForASecond) {
+  const AttemptFailure split = failed(Why::split);
+  AttemptFailure first = split;
+  first.goes_first = true;
+  expect_rows({
+      {"who goes first tries at once", {Queue::queued, Held{}}, first, {Queue::queued, Split{start, 1}}, 0s, Why::split},
+      {"but only once",
+       {Queue::queued, Split{start, 1}},
+       first,
+       {Queue::queued, Split{start, 2}},
+       15ms,
+       Why::split},
+      {"the others stand back", {Queue::queued, Held{}}, split, {Queue::queued, Split{start, 1}}, 10ms, Why::split},
+      {"after a second the lock is busy",
+       {Queue::queued, Split{start - 1s, 4}},
+       split,
+       {Queue::queued, Split{start - 1s, 5}},
+       50ms,
+       Why::busy,
+       Duration::max(),
+       false},
+      {"a run of splits ends with another answer",
+       {Queue::queued, Split{start - 1s, 4}},
+       busy_behind(0),
+       {Queue::queued, Held{}},
+       15s,
+       Why::busy},
+      {"an outage ends it, too",
+       {Queue::queued, Split{start - 1s, 4}},
+       failed(Why::unavailable),
+       {Queue::queued, Outage{start, 1}},
+       10ms,
+       Why::unavailable},
+      {"even without a wait it is tried again",
+       {Queue::outside, Held{}},
+       split,
+       {Queue::outside, Split{start, 1}},
+       10ms,
+       Why::split,
+       0s},
+  });
+}
+
+TEST(WaitState, TakesAMaybeBusyLockForBusyWhereItsHolderIsNoAttempt) {
+  const auto maybe = [](const Holder& holder) { return of_holder(failed(Why::maybe_busy), holder); };
+  AttemptFailure in_queue = failed(Why::maybe_busy);
+  in_queue.line.in_line = true;
+  AttemptFailure granted_some = in_queue;
+  granted_some.granted_some = true;
+  AttemptFailure slot_left = maybe(aged(3s, true));
+  slot_left.granted_some = true;
+  const WaitState outside{Queue::outside, Held{}};
+  const WaitState queued{Queue::queued, Held{}};
+  expect_rows({
+      {"older than an attempt lasts", outside, maybe(aged(2s)), outside, 50ms, Why::busy},
+      {"as old as an attempt", outside, maybe(aged(1s)), {Queue::outside, Split{start, 1}}, 10ms, Why::maybe_busy},
+      {"an old shared lock with a slot left",
+       outside,
+       slot_left,
+       {Queue::outside, Split{start, 1}},
+       10ms,
+       Why::maybe_busy},
+      {"whoever has it notifies one in the queue", queued, in_queue, queued, 15s, Why::busy},
+      {"but not of what it was granted itself",
+       queued,
+       granted_some,
+       {Queue::queued, Split{start, 1}},
+       10ms,
+       Why::maybe_busy},
+  });
+}
+
+TEST(WaitState, PollsWhereNobodyNotifies) {
+  const WaitState queued{Queue::queued, Held{}};
+  Holder foreign;
+  foreign.foreign = true;
+  AttemptFailure mute_first = busy_behind(0);
+  mute_first.line.mute = true;
+  AttemptFailure mute_second = busy_behind(1);
+  mute_second.line.mute = true;
+  AttemptFailure granted_some = busy_behind(0, 0s);
+  granted_some.granted_some = true;
+  AttemptFailure slot_free = of_holder(busy_behind(0), aged(3s, true));
+  slot_free.line.seat = 2;
+  expect_rows({
+      {"the first, when the lease ends", queued, busy_behind(0, 3s), queued, 3s + expiry_slack, Why::busy},
+      {"the second, a little later", queued, busy_behind(1, 3s), queued, 3250ms, Why::busy},
+      {"the fifth, later yet", queued, busy_behind(4, 3s), queued, 12500ms, Why::busy},
+      {"a foreign holder, the first", queued, of_holder(busy_behind(0), foreign), queued, 50ms, Why::busy},
+      {"a foreign holder, the second", queued, of_holder(busy_behind(1), foreign), queued, 1500ms, Why::busy},
+      {"a foreign holder, the third", queued, of_holder(busy_behind(2), foreign), queued, 15s, Why::busy},
+      {"a mute holder, the first", queued, mute_first, queued, 50ms, Why::busy},
+      {"a mute holder, the second", queued, mute_second, queued, 1500ms, Why::busy},
+      {"no subscription", queued, busy_behind(3), queued, 50ms, Why::busy, Duration::max(), false},
+      {"nearly free, but not ours", queued, granted_some, queued, 50ms, Why::busy},
+      {"another slot is free", queued, slot_free, queued, 50ms, Why::busy},
+  });
+}
+
+TEST(WaitState, WaitsForTheRestartGuardNoLongerThanItLasts) {
+  AttemptFailure soon = failed(Why::guarded);
+  soon.held_back = {{"a", 1s, 200ms}, {"b", 1s, 300ms}};
+  const WaitState queued{Queue::queued, Held{}};
+  const WaitState guarded{Queue::queued, Guarded{}};
+  expect_rows({
+      {"a poll", queued, failed(Why::guarded), guarded, 500ms, Why::guarded},
+      {"its end", queued, soon, guarded, 200ms + expiry_slack, Why::guarded},
+      {"another's lease is in the way, too", queued, of_holder(soon, {}), guarded, 50ms, Why::guarded},
+  });
+}
+
+TEST(WaitState, GivesUpWhenTheWaitIsOver) {
+  const WaitState queued{Queue::queued, Held{}};
+  const WaitState borne{Queue::left, Outage{start - 10s, 20}};
+  expect_rows({
+      {"busy", queued, busy_behind(0), queued, std::nullopt, Why::busy, 0s},
+      {"guarded", queued, failed(Why::guarded), {Queue::queued, Guarded{}}, std::nullopt, Why::guarded, 0s},
+      {"an outage", queued, failed(Why::unavailable), {Queue::queued, Outage{start, 0}}, std::nullopt, Why::unavailable, 0s},
+      {"an outage that was borne for long enough", borne, failed(Why::unavailable), borne, std::nullopt, Why::unavailable},
+      {"no right", queued, failed(Why::denied), queued, std::nullopt, Why::denied},
+      {"a wrong setting", queued, failed(Why::misconfigured), queued, std::nullopt, Why::misconfigured},
+      {"the same server twice", queued, failed(Why::duplicate), queued, std::nullopt, Why::duplicate},
+      {"the user", queued, failed(Why::interrupted), queued, std::nullopt, Why::interrupted},
+      {"not before: the last attempt is at the end", queued, busy_behind(0), queued, 30ms, Why::busy, 30ms},
+  });
+}
+
+TEST(Later, StopsAtTheEndOfTime) {
+  EXPECT_EQ(later(start, 1s), start + 1s);
+  EXPECT_EQ(later(start, Duration::max()), no_end);
+}
+
+}  // namespace
+}  // namespace redlock

@@ -1,0 +1,187 @@
+// What a lock file may look like, and what is made of it.
+#include "store/local/lock_file_format.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+
+namespace redlock::local::format {
+namespace {
+
+using namespace std::chrono_literals;
+
+const std::string this_boot(boot_id_size, '1');
+const std::string other_boot(boot_id_size, '2');
+
+Keyspace::Entries one_key(const std::string& value) {
+  Keyspace::Entries entries;
+  entries["deploy"] = Entry{value, 30'000ms};
+  return entries;
+}
+
+/// A file in memory.
+class File {
+ public:
+  [[nodiscard]] Found read(std::string_view boot_id = this_boot) const {
+    return format::read(
+        [this](std::size_t offset, std::span<char> into) {
+          if (offset + into.size() > bytes.size()) return false;
+          std::copy_n(bytes.begin() + static_cast<std::ptrdiff_t>(offset), into.size(), into.begin());
+          return true;
+        },
+        bytes.size(), boot_id);
+  }
+
+  [[nodiscard]] std::vector<Write> plan(const Keyspace::Entries& entries, std::string_view boot_id = this_boot) const {
+    return format::plan(read(boot_id), boot_id, encode(entries));
+  }
+
+  /// As far as the first `count` bytes of the writes.
+  void apply(const std::vector<Write>& writes, std::size_t count = std::numeric_limits<std::size_t>::max()) {
+    if (bytes.empty()) bytes.assign(file_size, '\0');
+    for (const Write& write : writes) {
+      const std::size_t part = std::min(count, write.bytes.size());
+      bytes.replace(write.offset, part, write.bytes, 0, part);
+      count -= part;
+    }
+  }
+
+  void store(const Keyspace::Entries& entries) { apply(plan(entries)); }
+
+  std::string bytes;
+};
+
+/// What a reader would act on: the value of the key, `nothing` or `damaged`.
+std::string seen(const Found& found) {
+  if (std::holds_alternative<Nothing>(found)) return "nothing";
+  if (std::holds_alternative<Damaged>(found)) return "damaged";
+  return std::get<std::string>(std::get<Stored>(found).entries.at("deploy").value);
+}
+
+TEST(LockFileFormatTest, WhatIsEncodedIsDecoded) {
+  Keyspace::Entries entries;
+  entries[""] = Entry{std::string(), std::nullopt};
+  entries["text"] = Entry{std::string("a\0b", 3), Milliseconds(std::numeric_limits<std::int64_t>::max())};
+  entries["hash"] = Entry{Hash{{"z", "1"}, {"a", ""}, {"", "2"}}, 0ms};
+  SortedSet zset;
+  zset.put("low", -std::numeric_limits<double>::infinity());
+  zset.put("one", 1.5);
+  zset.put("", 1.5);
+  entries["zset"] = Entry{zset, 1ms};
+  entries["none"] = Entry{Hash(), std::nullopt};
+  const auto decoded = decode(encode(entries));
+  ASSERT_TRUE(decoded.has_value());
+  EXPECT_EQ(encode(*decoded), encode(entries));
+  EXPECT_EQ(std::get<Hash>(decoded->at("hash").value), std::get<Hash>(entries["hash"].value));
+  EXPECT_EQ(decoded->at("hash").expires, 0ms);
+  EXPECT_EQ(decoded->at("none").expires, std::nullopt);
+  EXPECT_EQ(std::get<SortedSet>(decoded->at("zset").value).ranking(), zset.ranking());
+}
+
+TEST(LockFileFormatTest, BytesThatNobodyEncodesAreRefused) {
+  const std::string good = encode(one_key("token"));
+  for (std::size_t size = 0; size < good.size(); ++size) EXPECT_FALSE(decode(good.substr(0, size)).has_value()) << size;
+  EXPECT_FALSE(decode(good + "x").has_value());
+  EXPECT_FALSE(decode(std::string(8, '\xff')).has_value());
+  std::string type = good;
+  type[4 + 4 + 6] = 3;  // count, size of the key, the key
+  EXPECT_FALSE(decode(type).has_value());
+}
+
+TEST(LockFileFormatTest, TheLastOfManyCopiesCounts) {
+  File file;
+  EXPECT_EQ(seen(file.read()), "nothing");
+  for (int i = 1; i <= 10; ++i) {
+    file.store(one_key(std::to_string(i)));
+    const Found found = file.read();
+    ASSERT_EQ(seen(found), std::to_string(i));
+    EXPECT_EQ(std::get<Stored>(found).generation, static_cast<std::uint64_t>(i));
+    EXPECT_EQ(file.bytes.size(), file_size);
+  }
+}
+
+/// The death of the writer at any byte leaves what was there before, or what it wrote if nothing was missing.
+TEST(LockFileFormatTest, ACrashAtAnyByteLeavesTheCopyFromBefore) {
+  File file;
+  std::string before = "nothing";
+  for (const std::string& next : {std::string("first"), std::string(300, 's'), std::string("third"), std::string("fourth")}) {
+    const std::vector<Write> writes = file.plan(one_key(next));
+    std::size_t total = 0;
+    for (const Write& write : writes) total += write.bytes.size();
+    for (std::size_t count = 0; count < total; ++count) {
+      File torn = file;
+      torn.apply(writes, count);
+      ASSERT_EQ(seen(torn.read()), before) << next << " after " << count << " bytes";
+      torn.store(one_key("successor"));
+      ASSERT_EQ(seen(torn.read()), "successor") << "and can be written on";
+    }
+    file.apply(writes);
+    ASSERT_EQ(seen(file.read()), next);
+    before = next;
+  }
+}
+
+TEST(LockFileFormatTest, AFileOfAnotherSizeIsDamagedNotFree) {
+  File file;
+  file.store(one_key("token"));
+  const std::string whole = file.bytes;
+  for (std::size_t size = 1; size < file_size; size += size < 2 * header_size ? 1 : 997) {
+    file.bytes = whole.substr(0, size);
+    ASSERT_EQ(seen(file.read()), "damaged") << size;
+  }
+  file.bytes = whole + "x";
+  EXPECT_EQ(seen(file.read()), "damaged");
+  file.bytes.clear();
+  EXPECT_EQ(seen(file.read()), "nothing");
+}
+
+TEST(LockFileFormatTest, ABodyThatDoesNotFitItsHeaderIsDamagedNotFree) {
+  File file;
+  file.store(one_key("old"));
+  file.store(one_key("token"));
+  const auto stored = std::get<Stored>(file.read());
+  const std::size_t body = stored.slot * slot_size + header_size;
+  for (std::size_t i = 0; i < encode(stored.entries).size(); ++i) {
+    File changed = file;
+    changed.bytes[body + i] ^= 1;
+    ASSERT_EQ(seen(changed.read()), "damaged") << i;
+  }
+}
+
+/// What is written behind it would be smaller than it, and never read: every writer would find the
+/// same lock free.
+TEST(LockFileFormatTest, AGenerationWithoutASuccessorIsDamagedNotFree) {
+  for (const std::uint64_t before : {UINT64_MAX - 1, UINT64_MAX - 2, UINT64_MAX / 2}) {
+    File file;
+    file.store(one_key("old"));
+    file.apply(plan(Stored{before, 0, {}}, this_boot, encode(one_key("forged"))));
+    EXPECT_EQ(seen(file.read()), "damaged") << before;
+  }
+}
+
+TEST(LockFileFormatTest, WhatWasWrittenInAnotherBootIsNotThere) {
+  File file;
+  file.store(one_key("a"));
+  file.store(one_key("b"));
+  file.store(one_key("c"));
+  EXPECT_EQ(seen(file.read(other_boot)), "nothing");
+  file.apply(file.plan(one_key("new"), other_boot));
+  EXPECT_EQ(seen(file.read(other_boot)), "new") << "although the old copies have larger generations";
+}
+
+TEST(LockFileFormatTest, TheLargestBodyFits) {
+  Keyspace::Entries entries = one_key("");
+  const std::size_t rest = max_body - encode(entries).size();
+  entries = one_key(std::string(rest, 'x'));
+  ASSERT_EQ(encode(entries).size(), max_body);
+  File file;
+  file.store(entries);
+  file.store(one_key("small"));
+  file.store(entries);
+  EXPECT_EQ(seen(file.read()).size(), rest);
+  EXPECT_EQ(file.bytes.size(), file_size);
+}
+
+}  // namespace
+}  // namespace redlock::local::format

@@ -1,0 +1,402 @@
+// What every store must do: the port LockServer, through the registry, at each store and at the
+// toy.
+#include <gtest/gtest.h>
+
+#include <array>
+
+#include "real_redis.hpp"
+#include "store/local/local_store.hpp"
+#include "store/redis/redis_store.hpp"
+#include "store/registry.hpp"
+#include "toy_store.hpp"
+
+namespace redlock {
+namespace {
+
+using namespace std::chrono_literals;
+using testing::Drive;
+
+constexpr std::array<const Store*, 3> rows{&redis::store, &local::store, &toy::store};
+constexpr StoreRegistry registry{rows};
+
+Token token(char digit) {
+  return Token::from_text(std::string(Token::digits, digit)).value();
+}
+Ttl ttl(Duration length = 30s) {
+  return Ttl::from(length).value();
+}
+Owner somebody() {
+  return {"web1", "alice", "backup.sh", "nightly", 4711, /*supervised=*/false};
+}
+
+/// A server of each store, and its URL.
+struct Kind {
+  std::string name;
+  std::string (*url)(Drive& drive, const testing::Directory& directory,
+                     std::unique_ptr<testing::RealRedis>& redis);
+};
+
+std::string toy_url(Drive&, const testing::Directory& directory,
+                    std::unique_ptr<testing::RealRedis>&) {
+  return "toy:" + directory.file("");
+}
+std::string local_url(Drive&, const testing::Directory& directory,
+                      std::unique_ptr<testing::RealRedis>&) {
+  return "local:" + directory.file("");
+}
+std::string redis_url(Drive& drive, const testing::Directory&,
+                      std::unique_ptr<testing::RealRedis>& redis) {
+  redis = std::make_unique<testing::RealRedis>(drive);
+  return redis->endpoint().name();
+}
+
+const std::array<Kind, 3> kinds{{{"Toy", toy_url}, {"Local", local_url}, {"Redis", redis_url}}};
+
+class ContractTest : public ::testing::TestWithParam<Kind> {
+ protected:
+  std::unique_ptr<LockServer> connect() {
+    return registry.read(url_).value()->connect(drive_.executor(), drive_.clock(), LinkOptions());
+  }
+
+  void TearDown() override {
+    drive_.run(server_->close(drive_.soon()));
+    drive_.run(other_->close(drive_.soon()));
+  }
+
+  AcquireRequest request(char digit, Duration length = 30s) const {
+    return {resource_, token(digit), ttl(length), somebody()};
+  }
+  AcquireVote acquire(AcquireRequest request) {
+    return drive_.run(server_->acquire(std::move(request), drive_.soon()));
+  }
+  AcquireVote acquire(char digit, Duration length = 30s) { return acquire(request(digit, length)); }
+
+  /// As one that waits; the ticket is its place.
+  AcquireVote wait_in_line(char digit, Ticket ticket) {
+    AcquireRequest waiting = request(digit);
+    waiting.entry = entry(digit, ticket);
+    return acquire(std::move(waiting));
+  }
+  static LineEntry entry(char digit, Ticket ticket) {
+    return {std::string("waiter") + digit, ticket, /*polls=*/true, 30s};
+  }
+
+  ExtendVote extend(char digit, Duration length = 30s) {
+    return drive_.run(server_->extend({resource_, token(digit), ttl(length)}, drive_.soon()));
+  }
+  ReleaseVote release(char digit, bool by_hand = false) {
+    return drive_.run(server_->release({resource_, token(digit), by_hand}, drive_.soon()));
+  }
+  HealVote heal(char digit, Fence fence = Fence(42)) {
+    const Provenance from{1500ms, true, encode_owner(somebody())};
+    return drive_.run(server_->heal({resource_, token(digit), ttl(), fence, from}, drive_.soon()));
+  }
+  BreakVote break_lock(std::optional<Fence> only_if = {}) {
+    Owner breaker = somebody();
+    breaker.note = "stuck";
+    return drive_.run(server_->break_lock({resource_, only_if, breaker}, drive_.soon()));
+  }
+
+  /// As another client sees it.
+  InspectVote inspect() {
+    return drive_.run(other_->inspect(resource_, std::nullopt, drive_.soon()));
+  }
+  bool is_free() { return std::holds_alternative<Free>(inspect()); }
+
+  Fence granted(const AcquireVote& vote) {
+    if (const auto* fault = std::get_if<Fault>(&vote)) ADD_FAILURE() << fault->text;
+    const auto* grant = std::get_if<Granted>(&vote);
+    EXPECT_NE(grant, nullptr) << vote.index();
+    return grant != nullptr ? grant->fence : Fence();
+  }
+
+  /// A store may refuse what it cannot do, and then says so each time.
+  static bool is_refused(const AcquireVote& vote) {
+    const auto* fault = std::get_if<Fault>(&vote);
+    return fault != nullptr && fault->kind == FaultKind::misconfigured;
+  }
+
+  Drive drive_;
+  testing::Directory directory_;
+  std::unique_ptr<testing::RealRedis> redis_;
+  std::string url_ = GetParam().url(drive_, directory_, redis_);
+  std::unique_ptr<LockServer> server_ = connect();
+  std::unique_ptr<LockServer> other_ = connect();
+  Resource resource_ = Resource::from("deploy").value();
+};
+
+INSTANTIATE_TEST_SUITE_P(Store, ContractTest, ::testing::ValuesIn(kinds),
+                         [](const auto& about) { return about.param.name; });
+
+template <class Vote, class... Votes>
+bool is(const std::variant<Votes...>& vote) {
+  return std::holds_alternative<Vote>(vote);
+}
+
+NotOurs::Why why(const ExtendVote& vote) {
+  EXPECT_TRUE(is<NotOurs>(vote)) << vote.index();
+  return is<NotOurs>(vote) ? std::get<NotOurs>(vote).why : NotOurs::Why::gone;
+}
+
+TEST_P(ContractTest, OneHoldsTheLock) {
+  const Fence fence = granted(acquire('a'));
+  EXPECT_GT(fence.value(), 0U);
+
+  const AcquireVote refused = acquire('b');
+  ASSERT_TRUE(is<Held>(refused));
+  const Holder& holder = std::get<Held>(refused).holder;
+  EXPECT_FALSE(holder.foreign);
+  EXPECT_FALSE(holder.shared);
+  EXPECT_EQ(holder.fence, fence);
+  ASSERT_TRUE(holder.owner.has_value());
+  EXPECT_EQ(holder.owner->host, "web1");
+  EXPECT_EQ(holder.owner->note, "nightly");
+  ASSERT_TRUE(holder.remaining.has_value());
+  EXPECT_LE(*holder.remaining, 30s);
+  EXPECT_FALSE(std::get<Held>(refused).line.in_line);
+}
+
+TEST_P(ContractTest, TheSameTokenIsADuplicate) {
+  granted(acquire('a'));
+  EXPECT_TRUE(is<Duplicate>(acquire('a')));
+}
+
+TEST_P(ContractTest, OtherResourcesAreOtherLocks) {
+  granted(acquire('a'));
+  AcquireRequest other = request('b');
+  other.resource = Resource::from("deploy2").value();
+  granted(acquire(std::move(other)));
+}
+
+TEST_P(ContractTest, ReleasedItIsFreeAndTheFenceGrows) {
+  const Fence first = granted(acquire('a'));
+  EXPECT_FALSE(is_free());
+  EXPECT_TRUE(is<Released>(release('a')));
+  EXPECT_TRUE(is_free());
+  EXPECT_TRUE(is<NotOurs>(release('a')));
+  EXPECT_GT(granted(acquire('b')), first);
+}
+
+TEST_P(ContractTest, ARaisedFenceCountsFromThere) {
+  const Fence first = granted(acquire('a'));
+  const Fence raised(first.value() + 1'000'000);
+  EXPECT_TRUE(is<Raised>(
+      drive_.run(server_->raise_fence({resource_, token('a'), raised, ttl()}, drive_.soon()))));
+  EXPECT_TRUE(is<NotRaised>(
+      drive_.run(server_->raise_fence({resource_, token('b'), raised, ttl()}, drive_.soon()))));
+  EXPECT_TRUE(is<Released>(release('a')));
+  EXPECT_GT(granted(acquire('b')), raised);
+}
+
+TEST_P(ContractTest, OnlyTheHolderExtends) {
+  const Fence fence = granted(acquire('a', 20s));
+  EXPECT_EQ(why(extend('b')), NotOurs::Why::held);
+  const ExtendVote extended = extend('a', 60s);
+  ASSERT_TRUE(is<Extended>(extended));
+  EXPECT_EQ(std::get<Extended>(extended).fence, fence);
+  EXPECT_TRUE(is<Extended>(extend('a', 1s)));
+  const InspectVote seen = inspect();
+  ASSERT_TRUE(is<Taken>(seen));
+  EXPECT_GT(*std::get<Taken>(seen).holder.remaining, 20s) << "an extension never shortens";
+}
+
+TEST_P(ContractTest, ALeaseThatNobodyExtendsEnds) {
+  granted(acquire('a', 1ms));
+  const Instant end = drive_.soon();
+  AcquireVote vote = acquire('b');
+  while (is<Held>(vote) && drive_.clock().now() < end) vote = acquire('b');
+  granted(vote);
+  EXPECT_EQ(why(extend('a')), NotOurs::Why::held);
+  EXPECT_TRUE(is<Released>(release('b')));
+  EXPECT_EQ(why(extend('a')), NotOurs::Why::gone);
+}
+
+TEST_P(ContractTest, AReleaseByHandIsRememberedForTheHolder) {
+  granted(acquire('a'));
+  EXPECT_TRUE(is<Released>(release('a', /*by_hand=*/true)));
+  EXPECT_EQ(why(extend('a')), NotOurs::Why::released);
+  const HealVote healed = heal('a');
+  ASSERT_TRUE(is<NotOurs>(healed));
+  EXPECT_EQ(std::get<NotOurs>(healed).why, NotOurs::Why::released);
+  granted(acquire('b'));
+}
+
+TEST_P(ContractTest, TheLeaseOfARunIsNotReleasedByHand) {
+  AcquireRequest supervised = request('a');
+  supervised.owner.supervised = true;
+  granted(acquire(std::move(supervised)));
+  EXPECT_TRUE(is<Supervised>(release('a', /*by_hand=*/true)));
+  EXPECT_FALSE(is_free());
+  EXPECT_TRUE(is<Released>(release('a')));
+}
+
+TEST_P(ContractTest, AKeptLeaseEndsByItself) {
+  granted(acquire('a'));
+  ReleaseRequest kept{resource_, token('a'), /*by_hand=*/false, 20s};
+  EXPECT_TRUE(is<Released>(drive_.run(server_->release(std::move(kept), drive_.soon()))));
+  const AcquireVote refused = acquire('b');
+  ASSERT_TRUE(is<Held>(refused));
+  EXPECT_LE(*std::get<Held>(refused).holder.remaining, 20s);
+}
+
+TEST_P(ContractTest, AServerThatLostALeaseTakesItBack) {
+  ASSERT_TRUE(is<Healed>(heal('a', Fence(4711))));
+  const InspectVote seen = inspect();
+  ASSERT_TRUE(is<Taken>(seen));
+  EXPECT_EQ(std::get<Taken>(seen).holder.fence, Fence(4711));
+  EXPECT_GE(std::get<Taken>(seen).holder.age, 1500ms);
+  EXPECT_TRUE(is<NotOurs>(heal('b')));
+  EXPECT_TRUE(is<Extended>(extend('a')));
+  EXPECT_TRUE(is<Released>(release('a')));
+  EXPECT_GT(granted(acquire('b')), Fence(4711));
+}
+
+TEST_P(ContractTest, WhoeverBrokeItIsNamedToTheHolder) {
+  EXPECT_TRUE(is<NothingToBreak>(break_lock()));
+  const Fence fence = granted(acquire('a'));
+  EXPECT_TRUE(is<OtherFence>(break_lock(Fence(fence.value() + 1))));
+  const BreakVote broken = break_lock(fence);
+  ASSERT_TRUE(is<Broken>(broken));
+  EXPECT_EQ(std::get<Broken>(broken).holder.fence, fence);
+  EXPECT_TRUE(is_free());
+
+  const ExtendVote told = extend('a');
+  ASSERT_TRUE(is<NotOurs>(told));
+  ASSERT_TRUE(std::get<NotOurs>(told).breaker.has_value());
+  EXPECT_EQ(std::get<NotOurs>(told).breaker->note, "stuck");
+}
+
+TEST_P(ContractTest, WaitersComeInByTheirTickets) {
+  granted(acquire('a'));
+  const AcquireVote second = wait_in_line('c', 2);
+  ASSERT_TRUE(is<Held>(second));
+  EXPECT_TRUE(std::get<Held>(second).line.in_line);
+  ASSERT_TRUE(is<Held>(wait_in_line('b', 1)));
+  const InspectVote seen = inspect();
+  ASSERT_TRUE(is<Taken>(seen));
+  EXPECT_EQ(std::get<Taken>(seen).company.waiters, 2U);
+
+  EXPECT_TRUE(is<Released>(release('a')));
+  EXPECT_TRUE(is<Queued>(acquire('d'))) << "who waits comes first";
+  EXPECT_TRUE(is<Queued>(wait_in_line('c', 2)));
+  granted(wait_in_line('b', 1));
+  EXPECT_TRUE(is<Released>(release('b')));
+  granted(wait_in_line('c', 2));
+}
+
+TEST_P(ContractTest, WhoLeavesTheLineHoldsUpNobody) {
+  granted(acquire('a'));
+  ASSERT_TRUE(is<Held>(wait_in_line('b', 1)));
+  ASSERT_TRUE(is<Held>(wait_in_line('c', 2)));
+  server_->leave(resource_, entry('b', 1).id);
+  EXPECT_TRUE(is<Released>(release('a')));
+  granted(wait_in_line('c', 2));
+}
+
+TEST_P(ContractTest, AnAttemptThatFailedElsewhereIsUndone) {
+  granted(acquire('a'));
+  server_->take_back(resource_, token('a'));
+  granted(acquire('b'));
+  server_->take_back(resource_, token('a'));
+  EXPECT_TRUE(is<Extended>(extend('b'))) << "another's lease stays";
+}
+
+TEST_P(ContractTest, WhoseAttemptIsUndoneWaitsOn) {
+  granted(acquire('a'));
+  server_->take_back(resource_, token('a'), Requeue{entry('a', 1), Mode(), somebody()});
+  EXPECT_TRUE(is<Queued>(wait_in_line('b', 2)));
+  granted(wait_in_line('a', 1));
+}
+
+TEST_P(ContractTest, TheLocksAreListed) {
+  granted(acquire('a'));
+  const auto list = drive_.run(other_->list(drive_.soon()));
+  ASSERT_TRUE(list.has_value());
+  EXPECT_EQ(list->resources, std::vector<Resource>{resource_});
+  EXPECT_TRUE(list->skipped.empty());
+}
+
+TEST_P(ContractTest, ReadersShareALockAndAWriterDoesNot) {
+  const auto shared = [this](char digit) {
+    AcquireRequest wanted = request(digit);
+    wanted.mode.shared = true;
+    return acquire(std::move(wanted));
+  };
+  const AcquireVote first = shared('a');
+  if (is_refused(first)) GTEST_SKIP() << std::get<Fault>(first).text;
+  granted(first);
+  granted(shared('b'));
+  const AcquireVote writer = acquire('c');
+  ASSERT_TRUE(is<Held>(writer));
+  EXPECT_TRUE(std::get<Held>(writer).holder.shared);
+
+  EXPECT_TRUE(is<Released>(release('a')));
+  EXPECT_TRUE(is<Held>(acquire('c')));
+  EXPECT_TRUE(is<Extended>(extend('b')));
+  EXPECT_TRUE(is<Released>(release('b')));
+  granted(acquire('c'));
+  EXPECT_TRUE(is<Held>(shared('d')));
+}
+
+TEST_P(ContractTest, EachSlotIsOnes) {
+  const auto slot = [this](char digit, std::optional<std::size_t> wanted) {
+    AcquireRequest seated = request(digit);
+    seated.mode = {/*shared=*/true, 2};
+    seated.seat = wanted;
+    return acquire(std::move(seated));
+  };
+  const AcquireVote first = slot('a', std::nullopt);
+  if (is_refused(first)) GTEST_SKIP() << std::get<Fault>(first).text;
+  granted(first);
+  EXPECT_EQ(std::get<Granted>(first).seat, 0U);
+  EXPECT_TRUE(is<Held>(slot('b', 0)));
+  const AcquireVote second = slot('b', std::nullopt);
+  granted(second);
+  EXPECT_EQ(std::get<Granted>(second).seat, 1U);
+  const AcquireVote third = slot('c', std::nullopt);
+  ASSERT_TRUE(is<Held>(third));
+  EXPECT_EQ(std::get<Held>(third).line.free_seats, "00");
+
+  EXPECT_TRUE(
+      is<NotOurs>(drive_.run(server_->extend({resource_, token('a'), ttl(), 1}, drive_.soon()))));
+  EXPECT_TRUE(
+      is<Extended>(drive_.run(server_->extend({resource_, token('a'), ttl(), 0}, drive_.soon()))));
+  EXPECT_TRUE(is<Released>(release('a')));
+  const AcquireVote free = slot('c', std::nullopt);
+  granted(free);
+  EXPECT_EQ(std::get<Granted>(free).seat, 0U);
+}
+
+TEST_P(ContractTest, TheFirstWaiterIsToldOfARelease) {
+  const auto told = drive_.clock().make_bell();
+  const auto fault = drive_.run(other_->listen(
+      resource_, entry('b', 1).id,
+      [&told](Call call) {
+        if (call == Call::enter) told->ring();
+      },
+      drive_.soon()));
+  if (fault) GTEST_SKIP() << fault->text;
+  granted(acquire('a'));
+  AcquireRequest waiting = request('b');
+  waiting.entry = entry('b', 1);
+  waiting.entry->polls = false;
+  ASSERT_TRUE(is<Held>(acquire(std::move(waiting))));
+  EXPECT_TRUE(is<Released>(release('a')));
+  EXPECT_TRUE(drive_.run(told->wait_until(drive_.soon())));
+}
+
+TEST_P(ContractTest, IsDiagnosedAsOneThatCanBeLocked) {
+  const auto address = registry.read(url_).value();
+  const DiagnosisRequest request{std::nullopt, testing::patience, Duration::zero()};
+  const Diagnosis diagnosis =
+      drive_.run(address->diagnose(drive_.executor(), drive_.clock(), LinkOptions(), request));
+  EXPECT_TRUE(diagnosis.reachable);
+  EXPECT_TRUE(diagnosis.votes);
+  EXPECT_EQ(diagnosis.findings.front().level, Level::good) << diagnosis.findings.front().text;
+  const auto list = drive_.run(other_->list(drive_.soon()));
+  ASSERT_TRUE(list.has_value());
+  EXPECT_TRUE(list->resources.empty());
+}
+
+}  // namespace
+}  // namespace redlock

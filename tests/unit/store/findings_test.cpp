@@ -1,0 +1,197 @@
+#include "store/redis/findings.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+namespace redlock::redis {
+namespace {
+
+using namespace std::chrono_literals;
+
+const Finding can_be_locked{Level::good, "rights", ""};
+constexpr Demands no_demands;
+constexpr Demands guarded{60s, 0};
+
+/// A server with nothing amiss.
+ServerReport good() {
+  ServerReport report;
+  report.latency = 1ms;
+  report.clock_offset = 0s;
+  report.software = "redis";
+  report.version = "7.0.15";
+  report.role = "master";
+  report.replication_id = "replication 1";
+  report.facts = {"run 1", 1h};
+  report.append_only = true;
+  report.append_fsync = "always";
+  report.save = "";
+  report.saves_well = true;
+  report.eviction_policy = "noeviction";
+  report.max_memory = 0;
+  return report;
+}
+
+Diagnosis diagnosis(const ServerReport& report, const Demands& demands = no_demands) {
+  return diagnosis_of(report, can_be_locked, demands);
+}
+
+bool votes(const ServerReport& report, const Demands& demands = no_demands) {
+  return diagnosis(report, demands).votes;
+}
+
+/// What the probe says, advice and all; empty when that is good.
+std::string said(const ServerReport& report, std::string_view probe, Level level,
+                 const Demands& demands = no_demands) {
+  for (const Finding& finding : diagnosis(report, demands).findings) {
+    if (finding.probe != probe || finding.level == Level::good) continue;
+    EXPECT_EQ(finding.level, level) << finding.text;
+    return finding.text + (finding.advice.empty() ? "" : ": " + finding.advice);
+  }
+  return "";
+}
+
+TEST(Findings, AreGoodWhenNothingIsAmiss) {
+  const Diagnosis found = diagnosis(good(), guarded);
+  EXPECT_TRUE(found.reachable);
+  EXPECT_TRUE(found.votes);
+  EXPECT_EQ(found.identity, "run 1");
+  EXPECT_EQ(found.lineage, "replication 1");
+  EXPECT_TRUE(std::ranges::all_of(
+      found.findings, [](const Finding& finding) { return finding.level == Level::good; }));
+}
+
+TEST(Findings, AreNoWarningsOfWhatIsNotKnown) {
+  const Diagnosis found = diagnosis(ServerReport());
+  EXPECT_TRUE(found.votes);
+  EXPECT_GE(std::ranges::count(found.findings, Level::unknown, &Finding::level), 6);
+  EXPECT_EQ(std::ranges::count(found.findings, Level::warning, &Finding::level), 0);
+}
+
+TEST(Findings, GiveNoVoteToOneThatCannotBeLocked) {
+  const Diagnosis found = diagnosis_of(good(), {Level::bad, "rights", "no"}, no_demands);
+  EXPECT_FALSE(found.votes);
+  EXPECT_EQ(found.findings.front().text, "no");
+}
+
+TEST(Findings, AreOneOfAServerThatIsAway) {
+  const Diagnosis found = unreachable(Fault{FaultKind::silent, "no answer"});
+  EXPECT_FALSE(found.reachable);
+  EXPECT_FALSE(found.votes);
+  ASSERT_EQ(found.findings.size(), 1U);
+  EXPECT_EQ(found.findings.front().text, "no answer");
+  // It has the same columns and facts as the others.
+  const Diagnosis other = diagnosis(good());
+  EXPECT_TRUE(std::ranges::equal(found.facts, other.facts, {}, &Fact::name, &Fact::name));
+  EXPECT_TRUE(std::ranges::equal(found.cells, other.cells, {}, &Cell::heading, &Cell::heading));
+  for (const Fact& fact : found.facts)
+    EXPECT_TRUE(std::holds_alternative<std::monostate>(fact.value)) << fact.name;
+}
+
+TEST(Findings, GiveNoVoteToAReplica) {
+  ServerReport replica = good();
+  replica.role = "slave";
+  replica.master = "10.0.0.1:6379";
+  EXPECT_EQ(said(replica, "role", Level::bad),
+            "it is a replica of 10.0.0.1:6379: name the master instead");
+  EXPECT_FALSE(votes(replica));
+}
+
+TEST(Findings, HeedTheRestartGuard) {
+  ServerReport young = good();
+  young.facts.up = 21s;
+  EXPECT_EQ(said(young, "uptime", Level::warning, guarded),
+            "it started 21s ago, its vote counts in 40s (--restart-guard)");
+  EXPECT_FALSE(votes(young, guarded));
+  EXPECT_EQ(said(young, "uptime", Level::warning), "");
+  EXPECT_TRUE(votes(young));
+  ServerReport untold = good();
+  untold.facts.up.reset();
+  EXPECT_NE(said(untold, "uptime", Level::bad, guarded), "");
+  EXPECT_FALSE(votes(untold, guarded));
+  EXPECT_NE(said(untold, "uptime", Level::unknown), "");
+}
+
+TEST(Findings, WantEveryWriteOnDiskUnlessTheGuardCoversIt) {
+  for (const char* fsync : {"everysec", "no"}) {
+    ServerReport now_and_then = good();
+    now_and_then.append_fsync = fsync;
+    EXPECT_NE(said(now_and_then, "persistence", Level::warning), "");
+    EXPECT_EQ(said(now_and_then, "persistence", Level::warning, guarded), "");
+  }
+  ServerReport nothing = good();
+  nothing.append_only = false;
+  EXPECT_NE(said(nothing, "persistence", Level::warning).find("keeps nothing"), std::string::npos);
+  nothing.save = "3600 1";
+  EXPECT_NE(said(nothing, "persistence", Level::warning).find("now and then"), std::string::npos);
+  EXPECT_EQ(said(nothing, "persistence", Level::warning, guarded), "");
+  ServerReport failing = good();
+  failing.saves_well = false;
+  EXPECT_NE(said(failing, "persistence", Level::warning, guarded), "");
+  ServerReport untold = good();
+  untold.append_fsync.clear();
+  EXPECT_NE(said(untold, "persistence", Level::unknown), "");
+}
+
+TEST(Findings, WarnOfEvictionAlsoWithoutALimit) {
+  ServerReport evicts = good();
+  evicts.eviction_policy = "allkeys-lru";
+  EXPECT_EQ(
+      said(evicts, "eviction", Level::warning),
+      "it evicts locks once it has a maxmemory (allkeys-lru): set maxmemory-policy noeviction");
+  evicts.max_memory = 1000;
+  EXPECT_EQ(
+      said(evicts, "eviction", Level::warning),
+      "it evicts locks when its memory is full (allkeys-lru): set maxmemory-policy noeviction");
+}
+
+TEST(Findings, WantAVersionThatHasAllTheScriptsNeed) {
+  ServerReport old = good();
+  old.version = "4.0.14";
+  EXPECT_EQ(said(old, "software", Level::bad), "it is version 4.0.14, and 5 is needed");
+  old.version = "\x1b[31m";
+  EXPECT_NE(said(old, "software", Level::unknown), "");
+}
+
+TEST(Findings, ShowNothingUnescaped) {
+  ServerReport hostile = good();
+  for (std::string* text : {&hostile.eviction_policy, &hostile.role, &hostile.master})
+    *text = "\x1b[31m";
+  hostile.version = "4\x1b";
+  for (const Finding& finding : diagnosis(hostile).findings) {
+    EXPECT_EQ((finding.text + finding.advice).find('\x1b'), std::string::npos) << finding.probe;
+  }
+}
+
+TEST(Findings, CountTheReplicasThatMustConfirm) {
+  constexpr Demands two{0s, 2};
+  ServerReport report = good();
+  EXPECT_NE(said(report, "replicas", Level::unknown, two), "");
+  report.replicas = 2;
+  EXPECT_EQ(said(report, "replicas", Level::good, two), "");
+  EXPECT_TRUE(votes(report, two));
+  report.replicas = 1;
+  EXPECT_NE(said(report, "replicas", Level::bad, two).find("1 of its replicas"), std::string::npos);
+  EXPECT_FALSE(votes(report, two));
+  EXPECT_EQ(said(report, "replicas", Level::good), "");  // nobody asked for any
+}
+
+TEST(Findings, WarnOfFailOversThatNobodyConfirmsFor) {
+  ServerReport report = good();
+  report.fails_over = true;
+  report.replicas = 1;
+  EXPECT_NE(said(report, "replicas", Level::warning), "");
+  EXPECT_EQ(said(report, "replicas", Level::good, Demands{0s, 1}), "");
+}
+
+TEST(Findings, WantNoReplicasWhereThereAreNone) {
+  ServerReport report = good();
+  report.fails_over = true;
+  report.replicas = 0;
+  EXPECT_EQ(said(report, "replicas", Level::warning), "");
+  report.replicas.reset();  // it does not tell
+  EXPECT_NE(said(report, "replicas", Level::warning), "");
+}
+
+}  // namespace
+}  // namespace redlock::redis
