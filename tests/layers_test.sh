@@ -67,7 +67,7 @@ check refused core/planted.hpp '#include "core/../engine/planted.hpp"'
 check refused core/planted.hpp '#include "planted.hpp"'
 check refused core/planted.hpp '#include ENGINE_HEADER'
 check refused core/planted.inc '#include "engine/planted.hpp"'
-check refused support/planted.hpp '#include <core/names.hpp>'
+check refused support/planted.hpp '#include <core/types.hpp>'
 
 # Foreign libraries.
 check accepted cli/planted.cpp '#include <CLI/CLI.hpp>'

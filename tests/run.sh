@@ -182,7 +182,7 @@ run_preset() {
 }
 
 # What a server has the largest part in: how it reads, what it drops, when it refuses.
-readonly wire_tests='^(bats\.(quorum|fence|line|refused_release|frozen_server)|redis\.(Scripts|Rights|ReadByRealRedis).*)$'
+readonly wire_tests='^(bats\.(quorum|fence|queue|refused_release|frozen_server)|redis\.(Scripts|Rights|ReadByRealRedis).*)$'
 
 # Both servers at once, beside what is tested next: most of these tests wait for something.
 start_servers() {

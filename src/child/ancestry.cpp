@@ -12,7 +12,7 @@ namespace redlock::child {
 namespace {
 
 /// How often a parent may end while we walk past it.
-constexpr int most_broken_walks = 5;
+constexpr int max_broken_walks = 5;
 
 /// What /proc says of our ancestor that has this pid; nothing when none has.
 std::optional<ProcessStat> find_ancestor(long wanted) {
@@ -21,7 +21,7 @@ std::optional<ProcessStat> find_ancestor(long wanted) {
     const auto stat = read_process_stat(pid);
     if (!stat) {
       // It ended meanwhile; whoever has its children now is further up.
-      if (++broken_walks > most_broken_walks) return std::nullopt;
+      if (++broken_walks > max_broken_walks) return std::nullopt;
       pid = ::getppid();
       continue;
     }

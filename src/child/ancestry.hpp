@@ -4,7 +4,7 @@
 
 #include <optional>
 
-#include "core/enclosing_lease.hpp"
+#include "core/parent_lease.hpp"
 
 namespace redlock::child {
 

@@ -28,7 +28,7 @@ constexpr const char* default_path = "/bin:/usr/bin";  // what glibc and musl ta
 constexpr const char* shell_path = "/bin/sh";
 
 // A stop signal of the terminal, or a dead mount, can hold the child between fork and exec for ever; the caller has a lease to extend.
-constexpr int exec_patience_ms = 500;
+constexpr int exec_timeout_ms = 500;
 
 ExecFailure failure(int exit_code, const std::string& name, const std::string& reason) {
   return {exit_code, escape_for_terminal(name) + ": " + reason};
@@ -120,7 +120,7 @@ struct Complaint {
 
 /// Async-signal-safe, as everything in the child.
 [[noreturn]] void report_and_exit(int report_to, Complaint complaint) noexcept {
-  // The parent may have lost its patience and closed its end: then the exit code is all that is left to say it.
+  // The parent may have lost its timeout and closed its end: then the exit code is all that is left to say it.
   ::signal(SIGPIPE, SIG_IGN);
   [[maybe_unused]] const auto written = ::write(report_to, &complaint, sizeof complaint);
   ::_exit(complaint.step == Complaint::Step::exec ? exit_code_of(complaint.error) : cannot_start_code);
@@ -162,7 +162,7 @@ Complaint wait_for_exec(int report_from) noexcept {
   pollfd readable{report_from, POLLIN, 0};
   int ready = 0;
   do {
-    ready = ::poll(&readable, 1, exec_patience_ms);
+    ready = ::poll(&readable, 1, exec_timeout_ms);
   } while (ready < 0 && errno == EINTR);
   if (ready <= 0) return nothing;
   Complaint complaint = nothing;

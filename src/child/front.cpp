@@ -27,7 +27,7 @@ namespace {
 constexpr Milliseconds group_delivery{10};
 
 /// How long the witness may take to be scheduled. A signal twice is the lesser evil than a signal that waits for ever.
-constexpr Milliseconds witness_patience{3000};
+constexpr Milliseconds witness_timeout{3000};
 
 /// Between two times that we help the holder to kill: it must have some CPU for it, too.
 constexpr Milliseconds help_interval{20};
@@ -142,7 +142,7 @@ void Front::decide_held(Instant now) {
     auto& [number, held] = *next;
     if (now >= held.until && held.question == 0) {
       held.question = witness_->ask();
-      held.until = now + witness_patience;
+      held.until = now + witness_timeout;
     }
     const bool answered = held.question != 0 && witness_->answered(held.question);
     if (!answered && now < held.until) {

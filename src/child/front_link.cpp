@@ -23,7 +23,7 @@ FrontLink::FrontLink(asio::any_io_executor executor, const Clock& clock, Channel
       channel_(std::move(channel)),
       channel_readable_(executor_, channel_.fd()),
       signals_(std::make_shared<SignalPump>(executor_, gate)),
-      bell_(clock.make_bell()) {}
+      event_(clock.make_event()) {}
 
 void FrontLink::start(Handlers handlers) {
   handlers_ = std::move(handlers);
@@ -33,10 +33,10 @@ void FrontLink::start(Handlers handlers) {
   });
 }
 
-asio::awaitable<bool> FrontLink::may_start(Instant patience) {
+asio::awaitable<bool> FrontLink::may_start(Instant timeout) {
   ask();
   bool in_time = true;
-  while (!answered() && !gone_ && in_time) in_time = co_await bell_->wait_until(patience);
+  while (!answered() && !gone_ && in_time) in_time = co_await event_->wait_until(timeout);
   co_return answered() && !gone_;
 }
 
@@ -46,17 +46,17 @@ void FrontLink::ask() {
 }
 
 asio::awaitable<void> FrontLink::until_continued() {
-  while (!answered() && !gone_) co_await bell_->wait_until(Instant::max());
+  while (!answered() && !gone_) co_await event_->wait_until(Instant::max());
 }
 
 asio::awaitable<bool> FrontLink::until_handed_over() {
-  while (!handed_over_ && !gone_ && !given_up_) co_await bell_->wait_until(Instant::max());
+  while (!handed_over_ && !gone_ && !given_up_) co_await event_->wait_until(Instant::max());
   co_return handed_over_;
 }
 
 void FrontLink::give_up_hand_over() {
   given_up_ = true;
-  bell_->ring();
+  event_->notify();
 }
 
 asio::awaitable<void> FrontLink::listen_to_front() {
@@ -66,16 +66,16 @@ asio::awaitable<void> FrontLink::listen_to_front() {
       co_await channel_readable_.wait();
     } else if (!message) {
       gone_ = true;
-      bell_->ring();
+      event_->notify();
       handlers_.front_gone();
     } else if (message->kind == Message::Kind::signal) {
       handlers_.signal(message->number);
     } else if (message->kind == Message::Kind::handed_over) {
       handed_over_ = true;
-      bell_->ring();
+      event_->notify();
     } else if (message->kind == Message::Kind::go) {
       answers_ = message->number;
-      bell_->ring();
+      event_->notify();
     }
   }
 }

@@ -29,8 +29,8 @@ class FrontLink : public std::enable_shared_from_this<FrontLink> {
   /// Begins to listen.
   void start(Handlers handlers);
 
-  /// Asks whether the command may start; true when front says so before `patience` ends. A front that is stopped (^Z) says nothing.
-  asio::awaitable<bool> may_start(Instant patience);
+  /// Asks whether the command may start; true when front says so before `timeout` ends. A front that is stopped (^Z) says nothing.
+  asio::awaitable<bool> may_start(Instant timeout);
 
   /// After may_start() was false: waits until front goes on (or is gone).
   asio::awaitable<void> until_continued();
@@ -74,7 +74,7 @@ class FrontLink : public std::enable_shared_from_this<FrontLink> {
   Channel channel_;
   Readable channel_readable_;
   std::shared_ptr<SignalPump> signals_;
-  std::unique_ptr<Bell> bell_;  ///< rung at an answer and at the end
+  std::unique_ptr<Event> event_;  ///< rung at an answer and at the end
   Handlers handlers_;
   std::map<int, Instant> got_;  ///< signals to this process, and when they were last read
   int questions_ = 0;

@@ -26,7 +26,7 @@ namespace {
 constexpr rlim_t guessed_end = 65536;
 
 /// It takes init microseconds; only one that somebody stopped needs longer, and the caller has a lease to extend.
-constexpr int patience_ms = 500;
+constexpr int timeout_ms = 500;
 
 /// fork(2) with flags. Not libc's: that takes locks which a thread of ours may hold, and knows no flags.
 pid_t clone_process(unsigned long flags) noexcept {
@@ -68,7 +68,7 @@ int wait_until_ready(int lifeline) noexcept {
   pollfd readable{lifeline, POLLIN, 0};
   int ready = 0;
   do {
-    ready = ::poll(&readable, 1, patience_ms);
+    ready = ::poll(&readable, 1, timeout_ms);
   } while (ready < 0 && errno == EINTR);
   if (ready <= 0) return ready < 0 ? errno : ETIMEDOUT;
   char byte = 0;

@@ -57,11 +57,11 @@ bool is_vfork_parent_of(pid_t pid, const std::set<pid_t>& stopped) {
   });
   if (waiting == 0 || other != 0) return false;
   const std::string memory = memory_of(pid);
-  const auto borrowers = std::count_if(stopped.begin(), stopped.end(), [&](pid_t child) {
+  const auto inheritors = std::count_if(stopped.begin(), stopped.end(), [&](pid_t child) {
     const auto stat = read_process_stat(child);
     return stat && stat->parent == pid && memory_of(child) == memory;
   });
-  return borrowers >= waiting && thread_states(pid) == states;
+  return inheritors >= waiting && thread_states(pid) == states;
 }
 
 }  // namespace redlock::child

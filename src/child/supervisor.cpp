@@ -30,7 +30,7 @@ Supervisor::Supervisor(const Clock& clock, StopPlan plan, SharedPage& page, cons
       tree_(page.target),
       meter_(plan.measure_interval, clock.now()),
       margin_(plan.margin),
-      bell_(clock.make_bell()) {
+      event_(clock.make_event()) {
   if (isolation_.cgroup() != nullptr) tree_.confine_to(*isolation_.cgroup());
 }
 
@@ -91,17 +91,17 @@ void Supervisor::end_namespace() {
 void Supervisor::move_deadline(Instant deadline) {
   deadline_ = std::max(deadline_, deadline);
   if (pid_ != 0) page_.set_deadline(deadline_);
-  bell_->ring();
+  event_->notify();
 }
 
 void Supervisor::lease_is_over() {
   lease_gone_ = true;
-  bell_->ring();
+  event_->notify();
 }
 
 void Supervisor::front_is_gone() {
   kill_at_ = Instant();
-  bell_->ring();
+  event_->notify();
 }
 
 void Supervisor::pass_on(int signal) {
@@ -114,7 +114,7 @@ void Supervisor::pass_on(int signal) {
 }
 
 void Supervisor::on_child() {
-  bell_->ring();
+  event_->notify();
 }
 
 asio::awaitable<Ending> Supervisor::finish() {
@@ -131,8 +131,8 @@ asio::awaitable<Ending> Supervisor::finish() {
     if (is_stopping() && status_ && (*kill_at_ == Instant::max() || all_ended())) break;
 
     if (now >= meter_.next()) measure(now);
-    const Instant next = next_look(now);
-    if (!co_await bell_->wait_until(next)) meter_.note_timer(next, clock_.now());
+    const Instant next = next_poll(now);
+    if (!co_await event_->wait_until(next)) meter_.note_timer(next, clock_.now());
   }
   Instant over = clock_.now();
   // It ended by itself, but nobody looked before the lease was over: it may have run on without it.
@@ -185,7 +185,7 @@ bool Supervisor::all_ended() const {
   return pid_namespace_ ? tree_.descendants().empty() : tree_.nothing_left();
 }
 
-Instant Supervisor::next_look(Instant now) const {
+Instant Supervisor::next_poll(Instant now) const {
   const Instant next = is_stopping() ? *kill_at_ : std::min(terminate_at(), meter_.next());
   return pid_namespace_ && status_ ? std::min(next, now + orphan_interval) : next;
 }

@@ -82,7 +82,7 @@ class Supervisor {
   /// A child has ended.
   void on_child();
 
-  /// Waits for the end. Call after start().
+  /// Waits for the end. Notification after start().
   asio::awaitable<Ending> finish();
 
  private:
@@ -93,7 +93,7 @@ class Supervisor {
   void end_namespace();
   asio::awaitable<bool> kill_all();
   [[nodiscard]] bool all_ended() const;
-  [[nodiscard]] Instant next_look(Instant now) const;
+  [[nodiscard]] Instant next_poll(Instant now) const;
 
   /// The command has ended by itself: whether what it left may be left, too. Begins to end it where that is the plan.
   bool may_leave(Instant now);
@@ -109,7 +109,7 @@ class Supervisor {
   ProcessTree tree_;
   StopMeter meter_;
   Duration margin_;
-  std::unique_ptr<Bell> bell_;
+  std::unique_ptr<Event> event_;
   std::optional<PidNamespace> pid_namespace_;
   std::optional<ReadyCommand> ready_;
   Instant deadline_;

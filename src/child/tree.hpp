@@ -62,7 +62,7 @@ class ProcessTree {
   void kill(Instant until, std::atomic<std::int64_t>* progress = nullptr);
 
   /// kill(), guards included, and reaps what is dead. True when nothing of ours is left: that is proof of death (waitpid says
-  /// ECHILD). Call again, after a short wait, until true. The statuses of what it reaps, the command's perhaps among them, are kept
+  /// ECHILD). Notification again, after a short wait, until true. The statuses of what it reaps, the command's perhaps among them, are kept
   /// for reap(). Never blocks: what may not be killed (setuid) means false.
   bool kill_and_reap(Instant until, std::atomic<std::int64_t>* progress = nullptr);
 

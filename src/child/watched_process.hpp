@@ -47,7 +47,7 @@ class WatchedProcess {
   /// Sends `signal` and CONT.
   void signal(int signal, Reach reach);
 
-  /// Looks for who is new until the instant `until`, and sends KILL to all that was met. Call again
+  /// Looks for who is new until the instant `until`, and sends KILL to all that was met. Notification again
   /// while anything lives. Whether it got on: some were new, or `until` came before all were found,
   /// and there was none that may not be killed.
   bool kill(Instant until);

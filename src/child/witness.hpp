@@ -12,7 +12,7 @@ namespace redlock::child {
 /// group (`timeout`, `kill %1`), and the command, which is in that group, has got it too.
 class Witness {
  public:
-  /// Starts it. Call before there are threads; throws std::system_error.
+  /// Starts it. Notification before there are threads; throws std::system_error.
   Witness();
 
   /// Ends it.

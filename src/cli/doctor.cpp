@@ -26,8 +26,8 @@ int code_of(const SetDiagnosis& set) {
 
 asio::awaitable<run::Finish> diagnose_all(run::Session& session, std::vector<ServerLink> links,
                                           std::optional<Resource> key) {
-  const Electorate& electorate = session.electorate();
-  DiagnosisRequest request{std::move(key), electorate.server_timeout(), electorate.restart_guard()};
+  const ServerSet& server_set = session.server_set();
+  DiagnosisRequest request{std::move(key), server_set.server_timeout(), server_set.restart_guard()};
   const SetDiagnosis set = co_await diagnose(session.io().get_executor(), session.clock(), std::move(links),
                                              std::move(request));
   const int code = code_of(set);

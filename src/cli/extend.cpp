@@ -11,7 +11,7 @@
 #include "output/outcome.hpp"
 #include "run/session.hpp"
 #include "core/validity.hpp"
-#include "engine/borrowed_lease.hpp"
+#include "engine/inherited_lease.hpp"
 #include "engine/held_lease.hpp"
 #include "output/describe.hpp"
 #include "output/json.hpp"
@@ -49,21 +49,21 @@ output::Outcome outcome_of_extend(const run::Session& session, const Resource& r
   return outcome;
 }
 
-/// One that is borrowed is its guard's to extend: it must only stand.
-asio::awaitable<ExtendResult> extend_one(Electorate& electorate, LeaseHandle::Part part, Ttl ttl) {
+/// One that is inherited is its guard's to extend: it must only stand.
+asio::awaitable<ExtendResult> extend_one(ServerSet& server_set, LeaseHandle::Part part, Ttl ttl) {
   const LeaseId id = run::id_of(part.token);
-  if (part.borrowed) co_return co_await look_at(electorate, part.resource, id);
-  HeldLease held(electorate, part.resource, part.token, part.fence, part.hold);
+  if (part.inherited) co_return co_await check_lease(server_set, part.resource, id);
+  HeldLease held(server_set, part.resource, part.token, part.fence, part.hold);
   co_return co_await held.extend(ttl, Instant::max(), /*by_hand=*/true);
 }
 
-/// What is true of every lease now: one that had more time left has kept it, and a borrowed one is not ours to extend.
+/// What is true of every lease now: one that had more time left has kept it, and a inherited one is not ours to extend.
 std::string success_text(const LeaseHandle& handle, Ttl ttl) {
-  const auto borrowed = std::count_if(handle.parts.begin(), handle.parts.end(), [](const auto& part) { return part.borrowed; });
+  const auto inherited = std::count_if(handle.parts.begin(), handle.parts.end(), [](const auto& part) { return part.inherited; });
   const std::string lasts = fmt::format("lasts for at least {} from now on", format_duration(ttl.length()));
-  if (borrowed == 0) return "the lease " + lasts;
+  if (inherited == 0) return "the lease " + lasts;
   const std::string stands = "is kept by the run around this one, and still stands; nothing was extended";
-  if (static_cast<std::size_t>(borrowed) == handle.parts.size()) return "the lease " + stands;
+  if (static_cast<std::size_t>(inherited) == handle.parts.size()) return "the lease " + stands;
   return fmt::format("what is ours {}; the rest {}", lasts, stands);
 }
 
@@ -74,14 +74,14 @@ asio::awaitable<run::Finish> extend(run::Session& session, const LeaseHandle& ha
   std::vector<ServerFault> faults;
   std::optional<Instant> end;  // of those that are ours to extend
   for (const LeaseHandle::Part& part : handle.parts) {
-    const ExtendResult result = co_await extend_one(session.electorate(), part, ttl);
-    if (!part.borrowed) end = std::min(end.value_or(Instant::max()), deadline(result.t0, ttl));
+    const ExtendResult result = co_await extend_one(session.server_set(), part, ttl);
+    if (!part.inherited) end = std::min(end.value_or(Instant::max()), deadline(result.t0, ttl));
     resources.push_back(part.resource);
     faults.insert(faults.end(), result.faults.begin(), result.faults.end());
-    output::Outcome outcome = outcome_of_extend(session, part.resource, result, session.electorate().size());
+    output::Outcome outcome = outcome_of_extend(session, part.resource, result, session.server_set().size());
     if (outcome.exit_code != 0 && !failure) failure = std::move(outcome);
   }
-  co_await session.electorate().close(Farewell::brief);
+  co_await session.server_set().close(CloseMode::immediate);
   output::Outcome all = output::outcome_of("extend", resources, end ? output::Result::extended : output::Result::inherited, {});
   all.faults = std::move(faults);
   if (!failure) session.console().detail(fmt::format("{}: {}", output::keys_text(resources), success_text(handle, ttl)));

@@ -20,8 +20,8 @@ namespace redlock::cli {
 namespace {
 
 /// So that a handle of all of them fits into one variable (128 KiB, MAX_ARG_STRLEN) and a token file.
-constexpr std::size_t most_keys = 64;
-constexpr std::size_t most_key_bytes = 32 * 1024;
+constexpr std::size_t max_keys = 64;
+constexpr std::size_t max_key_bytes = 32 * 1024;
 
 std::string host_name() {
   std::array<char, HOST_NAME_MAX + 1> name{};
@@ -75,7 +75,7 @@ Mode read_mode(const Settings& settings, const std::vector<Resource>& resources)
     choose(option::slots, {true, static_cast<std::size_t>(*slots)});
   }
   if (rival) Settings::refuse(*chosen, "with " + rival->where + ": choose one of them");
-  if (mode.seats == 0) return mode;
+  if (mode.slots == 0) return mode;
   if (resources.size() > 1) Settings::refuse(*chosen, "goes with one -k only: REDLOCK_SLOT is one number");
   return mode;
 }
@@ -103,8 +103,8 @@ std::vector<Resource> read_keys(const Settings& settings) {
   }
   std::sort(resources.begin(), resources.end());
   resources.erase(std::unique(resources.begin(), resources.end()), resources.end());
-  if (resources.size() > most_keys || bytes > most_key_bytes) {
-    throw CommandError(ExitCode::usage, fmt::format("--key: at most {} keys at a time, of {} bytes together", most_keys, most_key_bytes));
+  if (resources.size() > max_keys || bytes > max_key_bytes) {
+    throw CommandError(ExitCode::usage, fmt::format("--key: at most {} keys at a time, of {} bytes together", max_keys, max_key_bytes));
   }
   return resources;
 }
@@ -114,7 +114,7 @@ std::optional<Ttl> read_ttl(const Settings& settings, const TtlDemands& demands)
   if (!span) return std::nullopt;
   const Ttl ttl = Ttl::from(*span).value();
   if (leaves_room(ttl, demands)) return ttl;
-  const auto smallest = smallest_ttl(demands);
+  const auto smallest = min_ttl(demands);
   if (!smallest)
     Settings::refuse(*settings.find(option::ttl),
                      "no ttl is long enough for this --server-timeout and --grace");

@@ -2,7 +2,7 @@
 
 #include "cli/server_options.hpp"
 #include "cli/settings.hpp"
-#include "core/names.hpp"
+#include "core/types.hpp"
 #include "core/validity.hpp"
 #include "run/options.hpp"
 

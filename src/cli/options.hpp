@@ -9,7 +9,7 @@
 #include "output/exit_code.hpp"
 #include "cli/option.hpp"
 #include "core/mode.hpp"
-#include "core/names.hpp"
+#include "core/types.hpp"
 #include "store/owner_record.hpp"
 
 /// The options, one row each. The row is all that the parser, the variables, the configuration
@@ -91,7 +91,7 @@ inline constexpr Option<NumberType> slots{
     {"--slots", takes_lock, OptionSource::anywhere, Section::lock,
      "Let up to N (at most 1000) hold the lock at the same time; the number of the slot, from 0 "
      "on, is in REDLOCK_SLOT"},
-    {1, Mode::most_seats}};
+    {1, Mode::max_slots}};
 
 inline constexpr DefaultOption<DurationType> min_hold{
     {"--min-hold", for_run, OptionSource::anywhere, Section::lock,

@@ -12,7 +12,7 @@
 #include "run/session.hpp"
 #include "engine/ballot.hpp"
 #include "engine/held_lease.hpp"
-#include "engine/survey.hpp"
+#include "engine/inspect.hpp"
 #include "output/describe.hpp"
 #include "output/json.hpp"
 
@@ -93,15 +93,15 @@ asio::awaitable<run::Finish> release(run::Session& session, const LeaseHandle& h
   Report report(session);
   for (std::size_t i = handle.parts.size(); i-- > 0;) {
     const LeaseHandle::Part& part = handle.parts[i];
-    if (part.borrowed) {
+    if (part.inherited) {
       report.add(output::outcome_of("release", {part.resource}, output::Result::inherited, {}));
       continue;
     }
-    HeldLease held(session.electorate(), part.resource, part.token, part.fence, part.hold);
+    HeldLease held(session.server_set(), part.resource, part.token, part.fence, part.hold);
     const ReleaseResult result = co_await held.release(/*by_hand=*/true);
-    report.add(outcome_of_release(part.resource, result, session.electorate().size()));
+    report.add(outcome_of_release(part.resource, result, session.server_set().size()));
   }
-  co_await session.electorate().close(Farewell::brief);
+  co_await session.server_set().close(CloseMode::immediate);
   co_return report.finish();
 }
 
@@ -139,11 +139,11 @@ asio::awaitable<run::Finish> break_them(run::Session& session, std::vector<Resou
   Report report(session);
   for (const Resource& resource : resources) {
     const BreakRequest request{resource, only_if, breaker};
-    const std::vector<BreakVote> votes = co_await break_lock(session.electorate(), request);
-    const auto faults = faults_among(session.electorate(), [&](std::size_t i) { return &votes[i]; });
+    const std::vector<BreakVote> votes = co_await break_lock(session.server_set(), request);
+    const auto faults = faults_among(session.server_set(), [&](std::size_t i) { return &votes[i]; });
     report.add(outcome_of_break(resource, votes, faults));
   }
-  co_await session.electorate().close(Farewell::brief);
+  co_await session.server_set().close(CloseMode::immediate);
   co_return report.finish();
 }
 

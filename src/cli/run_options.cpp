@@ -21,7 +21,7 @@ namespace {
 /// 30 s; but a run within a run lives by the ttl of the outer one.
 Ttl usual_ttl(const std::vector<Resource>& resources, const run::ServerOptions& servers) {
   Ttl ttl = *Ttl::from(option::default_ttl);
-  for (const EnclosingLease& lease : run::enclosing_leases(servers)) {
+  for (const ParentLease& lease : run::parent_leases(servers)) {
     for (const LeaseHandle::Part& part : lease.handle.parts) {
       if (std::binary_search(resources.begin(), resources.end(), part.resource))
         ttl = std::min(ttl, lease.ttl);

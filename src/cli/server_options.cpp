@@ -181,7 +181,7 @@ run::ServerOptions read_server_options(const Settings& settings) {
   if (!load_tls(settings, options.servers)) refuse_tls_options(settings);
 
   const Duration guard = settings.get(option::restart_guard);
-  if (options.servers.size() >= smallest_guarded) options.restart_guard = guard;
+  if (options.servers.size() >= min_guarded_servers) options.restart_guard = guard;
   options.replicas = static_cast<unsigned>(settings.get(option::replicas));
   for (const run::ServerSource& server : options.servers) {
     const std::string_view why_not = server.address->store().no_replicas;

@@ -11,7 +11,7 @@
 #include "output/outcome.hpp"
 #include "run/session.hpp"
 #include "engine/ballot.hpp"
-#include "engine/survey.hpp"
+#include "engine/inspect.hpp"
 #include "output/describe.hpp"
 #include "output/json.hpp"
 
@@ -21,7 +21,7 @@ namespace {
 constexpr std::chrono::seconds watch_interval{1};
 
 /// More would hide what could be read.
-constexpr std::size_t most_skipped_lines = 10;
+constexpr std::size_t max_skipped_lines = 10;
 
 /// Home and clear: a terminal shows each picture in the place of the one before.
 constexpr std::string_view clear_screen = "\x1b[H\x1b[2J";
@@ -41,15 +41,15 @@ struct Picture {
 asio::awaitable<Picture> take_picture(run::Session& session, std::vector<Resource> resources) {
   Picture picture;
   if (resources.empty()) {
-    Listing listing = co_await list_resources(session.electorate());
+    Listing listing = co_await list_resources(session.server_set());
     resources = std::move(listing.resources);
     picture.faults = std::move(listing.faults);
     picture.skipped = std::move(listing.skipped);
   }
   for (const Resource& resource : resources) {
-    std::vector<InspectVote> votes = co_await inspect(session.electorate(), resource);
-    if (picture.faults.empty()) picture.faults = faults_among(session.electorate(), [&](std::size_t i) { return &votes[i]; });
-    picture.keys.push_back({resource, summarize(votes), session.electorate().names(), std::move(votes)});
+    std::vector<InspectVote> votes = co_await inspect(session.server_set(), resource);
+    if (picture.faults.empty()) picture.faults = faults_among(session.server_set(), [&](std::size_t i) { return &votes[i]; });
+    picture.keys.push_back({resource, summarize(votes), session.server_set().names(), std::move(votes)});
   }
   co_return picture;
 }
@@ -59,15 +59,15 @@ std::string text_of(const Picture& picture, std::size_t servers, bool listed) {
   for (const output::KeyStatus& key : picture.keys) {
     text += fmt::format("{}: {}\n", output::key_text(key.resource), output::inspection_text(key.resource, key.inspection));
     if (key.inspection.holder && key.inspection.holder->fence) text += fmt::format("  fence {}\n", key.inspection.holder->fence->text());
-    for (const std::string& line : output::company_lines(key.inspection.company)) text += fmt::format("  {}\n", line);
+    for (const std::string& line : output::parties_lines(key.inspection.parties)) text += fmt::format("  {}\n", line);
     if (servers == 1 && key.inspection.state != InspectState::unavailable) continue;
     for (std::size_t i = 0; i < key.votes.size(); ++i) text += fmt::format("  {}: {}\n", key.servers[i], output::vote_text(key.votes[i]));
   }
-  for (std::size_t i = 0; i < std::min(picture.skipped.size(), most_skipped_lines); ++i) {
+  for (std::size_t i = 0; i < std::min(picture.skipped.size(), max_skipped_lines); ++i) {
     text += fmt::format("not read: {}\n", output::faults_text({picture.skipped[i]}));
   }
-  if (picture.skipped.size() > most_skipped_lines) {
-    text += fmt::format("not read: {} more\n", picture.skipped.size() - most_skipped_lines);
+  if (picture.skipped.size() > max_skipped_lines) {
+    text += fmt::format("not read: {} more\n", picture.skipped.size() - max_skipped_lines);
   }
   if (listed && !picture.faults.empty()) text += fmt::format("not asked in full: {}\n", output::faults_text(picture.faults));
   if (listed && picture.keys.empty() && picture.skipped.empty() && picture.faults.size() < servers)
@@ -88,7 +88,7 @@ ExitCode code_of(const Picture& picture, const StatusOptions& options, std::size
 }
 
 asio::awaitable<run::Finish> show(run::Session& session, const StatusOptions& options) {
-  const std::size_t servers = session.electorate().size();
+  const std::size_t servers = session.server_set().size();
   const bool listed = options.resources.empty();
   for (;;) {
     const Picture picture = co_await take_picture(session, options.resources);
@@ -106,7 +106,7 @@ asio::awaitable<run::Finish> show(run::Session& session, const StatusOptions& op
     const bool no_quorum =
         code != ExitCode::done && code != ExitCode::busy && !picture.faults.empty();
     if (no_quorum) session.console().error("no quorum; " + output::faults_text(picture.faults));
-    co_await session.electorate().close(Farewell::brief);
+    co_await session.server_set().close(CloseMode::immediate);
     co_return run::Finish{to_int(code)};
   }
 }

@@ -8,14 +8,14 @@ namespace {
 using std::chrono::milliseconds;
 
 /// Scheduling noise: spreading attempts by less than this does not part them.
-constexpr Duration shortest_round_trip = milliseconds(1);
+constexpr Duration min_round_trip = milliseconds(1);
 
 /// 1.5^8 is 25 round trips: enough room for a hundred simultaneous clients, and still short of a second on a LAN.
-constexpr unsigned most_split_steps = 8;
+constexpr unsigned max_split_steps = 8;
 
 /// A server that restarts is back soon, so begin near a round trip; two questions a second are no load while it stays away.
-constexpr Duration shortest_unavailable = milliseconds(20);
-constexpr Duration longest_unavailable = milliseconds(500);
+constexpr Duration min_unavailable = milliseconds(20);
+constexpr Duration max_unavailable = milliseconds(500);
 
 /// Larger spans are cut to this: nothing then overflows, and no one waits so long (36 years).
 constexpr Duration longest = Duration::max() / 8;
@@ -36,15 +36,15 @@ Duration jittered(Duration base, std::uint64_t random) {
 
 Duration split_delay(unsigned k, Duration round_trip, std::uint64_t random) {
   // Clamped before it grows, 25 times and twice that: still below 2 * longest.
-  Duration shortest = std::clamp(round_trip, shortest_round_trip, longest / 32);
-  for (unsigned step = 0; step < std::min(k, most_split_steps); ++step) shortest += shortest / 2;
+  Duration shortest = std::clamp(round_trip, min_round_trip, longest / 32);
+  for (unsigned step = 0; step < std::min(k, max_split_steps); ++step) shortest += shortest / 2;
   return spread(shortest, shortest, random);
 }
 
 Duration unavailable_delay(unsigned k, std::uint64_t random) {
-  Duration delay = shortest_unavailable;
-  for (unsigned step = 0; step < k && delay < longest_unavailable; ++step) delay *= 2;
-  return jittered(std::min(delay, longest_unavailable), random);
+  Duration delay = min_unavailable;
+  for (unsigned step = 0; step < k && delay < max_unavailable; ++step) delay *= 2;
+  return jittered(std::min(delay, max_unavailable), random);
 }
 
 }  // namespace redlock

@@ -99,10 +99,10 @@ Standing leading(const Votes& votes) {
   return lead;
 }
 
-const Company* company_in(const InspectVote& vote) {
-  if (const auto* taken = std::get_if<Taken>(&vote)) return &taken->company;
+const LockParties* parties_in(const InspectVote& vote) {
+  if (const auto* taken = std::get_if<Taken>(&vote)) return &taken->parties;
   const auto* free = std::get_if<Free>(&vote);
-  return free != nullptr ? &free->company : nullptr;
+  return free != nullptr ? &free->parties : nullptr;
 }
 
 /// The fence that most servers show for a lease, of several the largest: one that granted it late may show another.
@@ -144,7 +144,7 @@ AcquireDecision classify_failure(const Votes<AcquireVote>& votes) {
   if (no_quorum_without(denied + misconfigured, servers)) return AcquireDecision::denied;
   const std::size_t answers = number_of<Granted>(votes) + number_of<Held>(votes) + number_of<Queued>(votes);
   if (answers + number_missing(votes) < quorum_of(servers)) return AcquireDecision::unavailable;
-  // Of an even number of servers half can refuse it for certain, and yet tell neither whether it is busy nor our place in line.
+  // Of an even number of servers half can refuse it for certain, and yet tell neither whether it is busy nor our place in the queue.
   if (answers < quorum_of(servers)) return AcquireDecision::undecided;
   return classify_holders(votes);
 }
@@ -171,14 +171,14 @@ void AcquireTally::count(std::size_t server, AcquireVote vote) {
 
 bool AcquireTally::counts(const std::optional<AcquireVote>& vote) const {
   const Granted* granted = as<Granted>(vote);
-  if (granted == nullptr || granted->seat != seat()) return false;
+  if (granted == nullptr || granted->slot != slot()) return false;
   return !granted->server.up || !guard_left(*granted->server.up, restart_guard_);
 }
 
-std::optional<std::size_t> AcquireTally::seat() const {
+std::optional<std::size_t> AcquireTally::slot() const {
   std::map<std::optional<std::size_t>, std::size_t> granted;
   for (const auto& vote : votes_) {
-    if (const Granted* one = as<Granted>(vote)) ++granted[one->seat];
+    if (const Granted* one = as<Granted>(vote)) ++granted[one->slot];
   }
   const auto most = std::ranges::max_element(granted, {}, [](const auto& entry) { return entry.second; });
   return most == granted.end() ? std::nullopt : most->first;
@@ -190,10 +190,10 @@ AcquireDecision AcquireTally::decision() const {
   if (has_twins(votes_)) return AcquireDecision::duplicate;
   if (grants() >= quorum) return AcquireDecision::granted;
   if (grants() + number_missing(votes_) >= quorum) return AcquireDecision::undecided;
-  const std::optional<std::size_t> seat = this->seat();
+  const std::optional<std::size_t> slot = this->slot();
   const auto granted = static_cast<std::size_t>(std::ranges::count_if(votes_, [&](const auto& vote) {
     const Granted* one = as<Granted>(vote);
-    return one != nullptr && one->seat == seat;
+    return one != nullptr && one->slot == slot;
   }));
   if (granted >= quorum) return AcquireDecision::guarded;
   if (granted > grants() && granted + number_missing(votes_) >= quorum) return AcquireDecision::undecided;
@@ -204,18 +204,18 @@ std::size_t AcquireTally::grants() const {
   return static_cast<std::size_t>(std::ranges::count_if(votes_, [this](const auto& vote) { return counts(vote); }));
 }
 
-std::vector<YoungServer> AcquireTally::held_back() const {
-  std::vector<YoungServer> young;
+std::vector<RestartedServer> AcquireTally::restarted() const {
+  std::vector<RestartedServer> restarted;
   for (std::size_t server = 0; server < votes_.size(); ++server) {
     const Granted* granted = as<Granted>(votes_[server]);
-    if (granted == nullptr || granted->seat != seat() || !granted->server.up) continue;
+    if (granted == nullptr || granted->slot != slot() || !granted->server.up) continue;
     const Duration up = *granted->server.up;
-    if (const auto left = guard_left(up, restart_guard_)) young.push_back({server, up, *left});
+    if (const auto left = guard_left(up, restart_guard_)) restarted.push_back({server, up, *left});
   }
-  std::ranges::sort(young, {}, &YoungServer::left);
+  std::ranges::sort(restarted, {}, &RestartedServer::left);
   const std::size_t needed = quorum_of(votes_.size()) - std::min(grants(), quorum_of(votes_.size()));
-  if (young.size() > needed) young.resize(needed, YoungServer{});
-  return young;
+  if (restarted.size() > needed) restarted.resize(needed, RestartedServer{});
+  return restarted;
 }
 
 Fence AcquireTally::fence() const {
@@ -306,9 +306,9 @@ Inspection summarize(const std::vector<InspectVote>& all_votes) {
     inspection.holder->fence = fence_of_most(votes, lead.holder->id);
   }
   for (const InspectVote& vote : votes) {
-    const Company* company = company_in(vote);
-    const auto size = [](const Company& some) { return some.waiters + some.shares; };
-    if (company != nullptr && size(*company) > size(inspection.company)) inspection.company = *company;
+    const LockParties* parties = parties_in(vote);
+    const auto size = [](const LockParties& some) { return some.waiters + some.shares; };
+    if (parties != nullptr && size(*parties) > size(inspection.parties)) inspection.parties = *parties;
   }
   if (free >= quorum) {
     inspection.state = InspectState::free;

@@ -18,7 +18,7 @@ constexpr std::size_t quorum_of(std::size_t servers) {
 
 /// The smallest number of servers that a restart guard makes sense with. Of two, both must grant, so one that forgot a lock changes
 /// nothing; one alone would lock nobody out of harm, only everybody for a while after each restart.
-inline constexpr std::size_t smallest_guarded = 3;
+inline constexpr std::size_t min_guarded_servers = 3;
 
 /// How long a server that has been up for so long still has no vote under the restart guard (PROTOCOL R7); nothing: it has one.
 std::optional<Duration> guard_left(Duration up, Duration restart_guard);
@@ -37,7 +37,7 @@ enum class AcquireDecision {
 };
 
 /// A server that granted, but restarted so lately that it may have forgotten another's lease.
-struct YoungServer {
+struct RestartedServer {
   std::size_t server;
   Duration up;    ///< since its start
   Duration left;  ///< until its vote counts
@@ -59,17 +59,17 @@ class AcquireTally {
   /// with the missing ones there would be no quorum of answers either. Later votes may refine the kind of failure, never undo it.
   [[nodiscard]] AcquireDecision decision() const;
 
-  /// Grants that count: not those of young servers, and of several seats only those of the one that most granted.
+  /// Grants that count: not those of restarted servers, and of several slots only those of the one that most granted.
   [[nodiscard]] std::size_t grants() const;
 
   /// Whether that server's vote is such a grant.
   [[nodiscard]] bool counts(std::size_t server) const { return counts(votes_.at(server)); }
 
-  /// The seat that most servers granted, of several the lowest.
-  [[nodiscard]] std::optional<std::size_t> seat() const;
+  /// The slot that most servers granted, of several the lowest.
+  [[nodiscard]] std::optional<std::size_t> slot() const;
 
   /// The servers whose grants do not count yet, the oldest first: those that would make a quorum, when decision() is guarded.
-  [[nodiscard]] std::vector<YoungServer> held_back() const;
+  [[nodiscard]] std::vector<RestartedServer> restarted() const;
 
   /// The largest fence among the grants; the lease's fence once decision() is granted.
   [[nodiscard]] Fence fence() const;
@@ -141,7 +141,7 @@ std::vector<InspectVote> without_twins(std::vector<InspectVote> votes);
 struct Inspection {
   InspectState state = InspectState::unavailable;
   std::optional<Holder> holder;
-  Company company;  ///< as the server has it that knows of most
+  LockParties parties;  ///< as the server has it that knows of most
 };
 Inspection summarize(const std::vector<InspectVote>& votes);
 

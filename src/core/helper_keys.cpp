@@ -43,7 +43,7 @@ std::string_view own_tag(std::string_view key) {
 }
 
 /// The smallest decimal number in a slot. Ten numbers share all digits but the last, so most of each CRC is computed once for the ten.
-std::string smallest_number_in(std::uint16_t slot) {
+std::string min_number_in(std::uint16_t slot) {
   std::string prefix;
   for (unsigned tens = 0;; prefix = std::to_string(++tens)) {
     const std::uint16_t crc = crc_of(prefix);
@@ -56,7 +56,7 @@ std::string smallest_number_in(std::uint16_t slot) {
 /// A tag without `}` that puts any key into the slot of `key`.
 std::string tag_for(std::string_view key) {
   const std::string_view own = own_tag(key);
-  return own.empty() ? smallest_number_in(hash_slot(key)) : std::string(own);
+  return own.empty() ? min_number_in(hash_slot(key)) : std::string(own);
 }
 
 std::string braced(std::string_view text) {

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "core/names.hpp"
+#include "core/types.hpp"
 #include "core/protocol.hpp"
 
 namespace redlock {
@@ -27,7 +27,7 @@ class HelperKeys {
   [[nodiscard]] std::string released() const { return named(protocol::key::released); }  ///< sorted set: tombstones of leases released by hand (R9)
   [[nodiscard]] std::string readers() const { return named(protocol::key::readers); }    ///< sorted set: shares by their ends (M1)
   [[nodiscard]] std::string shares() const { return named(protocol::key::shares); }      ///< hash: what is known of each share
-  [[nodiscard]] std::string seats() const { return named(protocol::key::seats); }        ///< hash: who sits where (M2)
+  [[nodiscard]] std::string slots() const { return named(protocol::key::slots); }        ///< hash: who sits where (M2)
   [[nodiscard]] std::string queue() const { return named(protocol::key::queue); }        ///< sorted set: waiters by their tickets (Q1)
   [[nodiscard]] std::string waiters() const { return named(protocol::key::waiters); }    ///< hash: what is known of each waiter
 

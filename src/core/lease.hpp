@@ -1,16 +1,16 @@
 #pragma once
 
 #include "core/mode.hpp"
-#include "core/names.hpp"
+#include "core/types.hpp"
 #include "support/boot_clock.hpp"
 
 namespace redlock {
 
 /// What we owe a lease.
-enum class Tenure {
+enum class Keeping {
   own,       ///< we acquired it: we extend it and release it
-  adopted,   ///< somebody left it to us: we extend it, but do not release it
-  borrowed,  ///< somebody else keeps it: we only look whether it still stands
+  handed_over,   ///< somebody left it to us: we extend it, but do not release it
+  inherited,  ///< somebody else keeps it: we only look whether it still stands
 };
 
 /// A lock that was granted: what proves it, and until when we may rely on it.
@@ -21,7 +21,7 @@ struct Lease {
   Fence fence;
   Ttl ttl;
   Instant deadline;  ///< t0 + ttl - drift of the last confirmed round; moves forward only
-  Tenure tenure = Tenure::own;
+  Keeping keeping = Keeping::own;
   Hold hold{};
 };
 

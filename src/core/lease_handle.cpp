@@ -15,11 +15,11 @@ namespace {
 constexpr std::string_view version = "1";
 constexpr char exclusive = 'x';
 constexpr char shared = 's';
-constexpr char seated = 'n';
-constexpr char borrowed = 'b';
+constexpr char slotted = 'n';
+constexpr char inherited = 'b';
 constexpr std::size_t fingerprint_digits = 16;
 constexpr std::size_t head_fields = 3;
-constexpr std::size_t part_fields = 3;  ///< and the seat
+constexpr std::size_t part_fields = 3;  ///< and the slot
 
 /// Stands between identities, so that {"ab", "c"} and {"a", "bc"} differ; no address of a server contains it.
 constexpr char separator = '\0';
@@ -47,9 +47,9 @@ std::optional<Resource> resource_from(std::string_view encoded) {
 }
 
 char letter_of(const LeaseHandle::Part& part) {
-  if (part.borrowed) return borrowed;
+  if (part.inherited) return inherited;
   if (!part.hold.shared) return exclusive;
-  return part.hold.seat ? seated : shared;
+  return part.hold.slot ? slotted : shared;
 }
 
 }  // namespace
@@ -73,7 +73,7 @@ std::string LeaseHandle::text() const {
   for (const Part& part : parts) {
     text.append(".").append(encode_base64url(part.resource.key())).append(".").append(part.token.secret());
     text.append(".").append(part.fence.text());
-    if (letter_of(part) == seated) text.append(".").append(std::to_string(*part.hold.seat));
+    if (letter_of(part) == slotted) text.append(".").append(std::to_string(*part.hold.slot));
   }
   return text;
 }
@@ -86,19 +86,19 @@ std::optional<LeaseHandle> LeaseHandle::from_text(std::string_view text) {
   LeaseHandle handle{{}, std::string(fields[2])};
   std::size_t next = head_fields;
   for (const char mode : modes) {
-    const std::size_t size = mode == seated ? part_fields + 1 : part_fields;
+    const std::size_t size = mode == slotted ? part_fields + 1 : part_fields;
     if (fields.size() - next < size) return std::nullopt;
     const auto resource = resource_from(fields[next]);
     const auto token = Token::from_text(fields[next + 1]);
     const auto fence = Fence::from_text(fields[next + 2]);
     if (!resource || !token || !fence) return std::nullopt;
     if (!handle.parts.empty() && handle.parts.back().resource >= *resource) return std::nullopt;
-    Hold hold{mode == shared || mode == seated, std::nullopt};
-    if (mode == seated) {
-      hold.seat = whole_number<std::size_t>(fields[next + part_fields]);
-      if (!hold.seat || *hold.seat >= Mode::most_seats) return std::nullopt;
+    Hold hold{mode == shared || mode == slotted, std::nullopt};
+    if (mode == slotted) {
+      hold.slot = whole_number<std::size_t>(fields[next + part_fields]);
+      if (!hold.slot || *hold.slot >= Mode::max_slots) return std::nullopt;
     }
-    handle.parts.push_back({*resource, *token, *fence, mode == borrowed, hold});
+    handle.parts.push_back({*resource, *token, *fence, mode == inherited, hold});
     next += size;
   }
   if (next != fields.size()) return std::nullopt;

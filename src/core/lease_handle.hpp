@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "core/mode.hpp"
-#include "core/names.hpp"
+#include "core/types.hpp"
 
 namespace redlock {
 
@@ -16,14 +16,14 @@ std::string server_set_fingerprint(std::vector<std::string> identities);
 
 /// What REDLOCK_LEASE carries between commands: enough to extend and release a lease. Holds the tokens, so it is a secret.
 /// Text form: `1.MODES.FINGERPRINT` and, for each key, `.KEY.TOKEN.FENCE`: version, a letter for each key (x: exclusive, s: shared, n:
-/// shared with a seat, whose number follows the fence as `.SEAT`, b: borrowed from an enclosing lease, so that releasing it changes
+/// shared with a slot, whose number follows the fence as `.SLOT`, b: inherited from an enclosing lease, so that releasing it changes
 /// nothing), then the rest; KEY in base64url. Opaque to users.
 struct LeaseHandle {
   struct Part {
     Resource resource;
     Token token;
     Fence fence;
-    bool borrowed = false;
+    bool inherited = false;
     Hold hold{};
     friend bool operator==(const Part&, const Part&) = default;
   };

@@ -5,20 +5,20 @@
 
 namespace redlock {
 
-/// How a lock is wanted: alone, or shared with other readers (PROTOCOL M1); in one of a number of seats, if there is one (M2).
+/// How a lock is wanted: alone, or shared with other readers (PROTOCOL M1); in one of a number of slots, if there is one (M2).
 struct Mode {
   /// More are a mistake, and a reply tells of each whether it is free.
-  static constexpr std::size_t most_seats = 1000;
+  static constexpr std::size_t max_slots = 1000;
 
   bool shared = false;
-  std::size_t seats = 0;  ///< how many there are; more than zero only with `shared`
+  std::size_t slots = 0;  ///< how many there are; more than zero only with `shared`
   friend bool operator==(const Mode&, const Mode&) = default;
 };
 
 /// How a lease holds its lock.
 struct Hold {
   bool shared = false;
-  std::optional<std::size_t> seat{};  ///< from 0 on
+  std::optional<std::size_t> slot{};  ///< from 0 on
   friend bool operator==(const Hold&, const Hold&) = default;
 };
 

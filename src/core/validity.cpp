@@ -69,7 +69,7 @@ Instant deadline(Instant t0, Ttl ttl) {
   return t0 + ttl.length() - drift(ttl);
 }
 
-Duration longest_stay(Ttl ttl) {
+Duration max_stay(Ttl ttl) {
   return ttl.length() + drift(ttl);
 }
 
@@ -90,7 +90,7 @@ bool leaves_room(Ttl ttl, const TtlDemands& demands) {
   return margin(ttl) <= max_margin(ttl, demands);
 }
 
-std::optional<Ttl> smallest_ttl(const TtlDemands& demands) {
+std::optional<Ttl> min_ttl(const TtlDemands& demands) {
   if (!leaves_room(ttl_of(Ttl::max), demands)) return std::nullopt;
   // With every millisecond of ttl the demands grow by three quarters of one at most, so what fits once fits ever after.
   Milliseconds low(1);

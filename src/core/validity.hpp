@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <optional>
 
-#include "core/names.hpp"
+#include "core/types.hpp"
 #include "support/boot_clock.hpp"
 
 namespace redlock {
@@ -50,7 +50,7 @@ Duration default_server_timeout(Ttl ttl);
 Instant deadline(Instant t0, Ttl ttl);
 
 /// How long a server may keep what it grants or extends for us now, by our clock: ttl + drift.
-Duration longest_stay(Ttl ttl);
+Duration max_stay(Ttl ttl);
 
 /// How often a lease is extended: ttl / 3.
 Duration extend_interval(Ttl ttl);
@@ -73,6 +73,6 @@ bool leaves_room(Ttl ttl, const TtlDemands& demands);
 Duration max_margin(Ttl ttl, const TtlDemands& demands);
 
 /// The smallest ttl, in whole milliseconds, that leaves_room(); nothing when none up to Ttl::max does.
-std::optional<Ttl> smallest_ttl(const TtlDemands& demands);
+std::optional<Ttl> min_ttl(const TtlDemands& demands);
 
 }  // namespace redlock

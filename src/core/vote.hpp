@@ -7,7 +7,7 @@
 #include <variant>
 #include <vector>
 
-#include "core/names.hpp"
+#include "core/types.hpp"
 #include "support/boot_clock.hpp"
 
 namespace redlock {
@@ -66,16 +66,16 @@ struct ServerFacts {
 };
 
 /// What a server says of the line of those who wait, each time somebody asks it for the lock.
-struct LineWord {
+struct QueueStatus {
   Milliseconds time{};                          ///< its wall clock
-  std::optional<std::uint64_t> largest_ticket{};  ///< of those in line
+  std::optional<std::uint64_t> max_ticket{};  ///< of those in the queue
   std::size_t ahead = 0;                        ///< how many are before us
-  bool in_line = false;                         ///< we are
-  bool was_in_line = false;                     ///< and were before we asked
+  bool queued = false;                         ///< we are
+  bool was_queued = false;                     ///< and were before we asked
   std::optional<Duration> may_change{};           ///< until somebody may come in without being called; nothing: never by itself
-  std::string free_seats{};                       ///< a digit for each seat, 1: it is free
-  bool offered = false;                         ///< it may be had, and the first in line was told so
-  bool newer = false;                           ///< it may be had, and the first in line is of a newer version than we know
+  std::string free_slots{};                       ///< a digit for each slot, 1: it is free
+  bool offered = false;                         ///< it may be had, and the first in the queue was told so
+  bool newer = false;                           ///< it may be had, and the first in the queue is of a newer version than we know
   bool mute = false;                            ///< a holder may not notify anybody when it releases
 };
 
@@ -84,15 +84,15 @@ struct Granted {
   Fence fence;  ///< this server's counter after the grant
   LeaseId id;
   ServerFacts server{};
-  std::optional<std::size_t> seat{};
-  LineWord line{};
+  std::optional<std::size_t> slot{};
+  QueueStatus queue{};
 };
 struct Held {
   Holder holder;
-  LineWord line{};
+  QueueStatus queue{};
 };
 struct Queued {  ///< it may be had, but others wait for it and come first
-  LineWord line{};
+  QueueStatus queue{};
 };
 struct Duplicate {};  ///< the key already holds this attempt's token: the same server was given twice (R2)
 using AcquireVote = std::variant<Granted, Held, Queued, Duplicate, Fault>;
@@ -130,13 +130,13 @@ struct Healed {};
 using HealVote = std::variant<Healed, NotOurs, Fault>;
 
 /// What somebody who waits is told.
-enum class Call {
-  enter,       ///< come in: it is our turn
-  second,      ///< stand by: the one before us was called
-  third,       ///< stand by for longer: somebody before us was
-  stand_down,  ///< the lock is taken: no need to stand by
-  look,        ///< the lock's end has changed
-  deaf,        ///< from now on nothing more is heard
+enum class Notification {
+  granted,       ///< come in: it is our turn
+  standby,      ///< stand by: the one before us was called
+  standby_later,       ///< stand by for longer: somebody before us was
+  taken,  ///< the lock is taken: no need to stand by
+  recheck,        ///< the lock's end has changed
+  disconnected,        ///< from now on nothing more is heard
 };
 
 /// One server's answer to "release".
@@ -166,11 +166,11 @@ struct Waiting {
 /// One reader of a shared lock.
 struct Share {
   Holder holder;
-  std::optional<std::size_t> seat;
+  std::optional<std::size_t> slot;
 };
 
 /// Who is at a lock besides its holder; of many only the first.
-struct Company {
+struct LockParties {
   std::size_t waiters = 0;  ///< how many there are
   std::vector<Waiting> first_waiters{};
   std::size_t shares = 0;
@@ -179,12 +179,12 @@ struct Company {
 
 /// One server's answer to "who holds this, and who waits?".
 struct Free {
-  Company company{};
+  LockParties parties{};
   ServerFacts server{};
 };
 struct Taken {
   Holder holder;
-  Company company{};
+  LockParties parties{};
   ServerFacts server{};
 };
 using InspectVote = std::variant<Free, Taken, Fault>;

@@ -42,16 +42,16 @@ Why why(AcquireDecision decision) {
 /// Whether our id is smaller than that of every other lease that has votes: one of the clients of a split goes first.
 bool goes_first(const AcquireTally& tally, std::size_t servers) {
   const LeaseId* ours = nullptr;
-  const LeaseId* smallest_other = nullptr;
+  const LeaseId* min_other = nullptr;
   for (std::size_t i = 0; i < servers; ++i) {
     const AcquireVote* vote = tally.vote_of(i);
     if (vote == nullptr) continue;
     if (const auto* granted = std::get_if<Granted>(vote)) ours = &granted->id;
     if (const auto* held = std::get_if<Held>(vote); held != nullptr && !held->holder.shared) {
-      if (smallest_other == nullptr || held->holder.id < *smallest_other) smallest_other = &held->holder.id;
+      if (min_other == nullptr || held->holder.id < *min_other) min_other = &held->holder.id;
     }
   }
-  return ours != nullptr && (smallest_other == nullptr || *ours < *smallest_other);
+  return ours != nullptr && (min_other == nullptr || *ours < *min_other);
 }
 
 /// Whether the process that raised the fence is the one that granted: the address may have moved to another server since.
@@ -64,21 +64,21 @@ bool granted_it(const AcquireTally& tally, std::size_t server, const ServerFacts
 /// One attempt while it lasts.
 class Attempt {
  public:
-  Attempt(Electorate& electorate, AcquireOrder order, Interrupt& interrupt, Approach approach)
-      : electorate_(electorate),
+  Attempt(ServerSet& server_set, AcquireOrder order, Interrupt& interrupt, Approach approach)
+      : server_set_(server_set),
         order_(std::move(order)),
         interrupt_(interrupt),
         approach_(approach),
-        t0_(electorate.clock().now()),
-        token_(draw_token(electorate)),
-        ballot_(std::make_shared<AcquireBallot>(electorate, electorate.restart_guard())),
-        listener_(interrupt, *ballot_->bell) {}
+        t0_(server_set.clock().now()),
+        token_(draw_token(server_set)),
+        ballot_(std::make_shared<AcquireBallot>(server_set, server_set.restart_guard())),
+        listener_(interrupt, *ballot_->event) {}
 
   asio::awaitable<Result<Lease, AttemptFailure>> run() {
     // Who gave up before must not hold the lock even for a moment: it would make others busy.
     if (interrupt_.raised()) co_return unexpected<AttemptFailure>(AttemptFailure{Why::interrupted, std::nullopt, {}});
     ask_all();
-    while (tally().decision() == AcquireDecision::undecided && !interrupt_.raised()) co_await ballot_->bell->wait_until(Instant::max());
+    while (tally().decision() == AcquireDecision::undecided && !interrupt_.raised()) co_await ballot_->event->wait_until(Instant::max());
     const AcquireDecision decision = tally().decision();
     if (decision != AcquireDecision::granted) co_return fail(interrupt_.raised() ? Why::interrupted : why(decision));
 
@@ -87,13 +87,13 @@ class Attempt {
     if (interrupt_.raised()) co_return fail(Why::interrupted);
     // A late vote may show that one of those that count is the same server as another.
     if (tally().decision() == AcquireDecision::duplicate) co_return fail(Why::duplicate);
-    if (at_or_above(fence) < quorum_of(electorate_.size())) co_return fail(Why::unavailable);
+    if (at_or_above(fence) < quorum_of(server_set_.size())) co_return fail(Why::unavailable);
     // Read the clock last: whatever delayed us since t0 has used up the lease.
     const Instant deadline = redlock::deadline(t0_, order_.ttl);
-    if (electorate_.clock().now() + order_.needed_validity >= deadline) co_return fail(Why::too_slow);
+    if (server_set_.clock().now() + order_.needed_validity >= deadline) co_return fail(Why::too_slow);
     clear_strays();
     Lease lease{order_.resource, token_, own_id(), fence, order_.ttl, deadline};
-    lease.hold = Hold{order_.mode.shared, tally().seat()};
+    lease.hold = Hold{order_.mode.shared, tally().slot()};
     co_return lease;
   }
 
@@ -101,14 +101,14 @@ class Attempt {
   [[nodiscard]] const AcquireTally& tally() const { return ballot_->tally; }
 
   void ask_all() {
-    AcquireRequest request{order_.resource, token_, order_.ttl, order_.owner, order_.mode, approach_.seat, std::nullopt};
-    const Instant deadline = t0_ + electorate_.server_timeout();
-    for (std::size_t i = 0; i < electorate_.size(); ++i) {
-      if (approach_.place != nullptr) request.entry = approach_.place->entry(i);
+    AcquireRequest request{order_.resource, token_, order_.ttl, order_.owner, order_.mode, approach_.slot, std::nullopt};
+    const Instant deadline = t0_ + server_set_.server_timeout();
+    for (std::size_t i = 0; i < server_set_.size(); ++i) {
+      if (approach_.member != nullptr) request.entry = approach_.member->entry(i);
       ask(
-          electorate_, std::shared_ptr<Ballot<AcquireTally>>(ballot_), i,
+          server_set_, std::shared_ptr<Ballot<AcquireTally>>(ballot_), i,
           [request, deadline](LockServer& server) { return server.acquire(request, deadline); },
-          [ballot = ballot_, &clock = electorate_.clock()](const AcquireVote& vote) {
+          [ballot = ballot_, &clock = server_set_.clock()](const AcquireVote& vote) {
             if (is_answer(vote)) ballot->last_answer = clock.now();
           });
     }
@@ -117,21 +117,21 @@ class Attempt {
   /// Raises the counter of servers that granted a smaller fence, until a quorum has the lease's (R6). Usually there is none.
   asio::awaitable<void> write_back(Fence fence) {
     const RaiseRequest request{order_.resource, token_, fence, order_.ttl};
-    const Instant deadline = electorate_.clock().now() + electorate_.server_timeout();
+    const Instant deadline = server_set_.clock().now() + server_set_.server_timeout();
     std::size_t outstanding = 0;
     for (const std::size_t i : tally().granted_below(fence)) {
       ++outstanding;
-      spawn(electorate_.executor(),
-            [&server = electorate_.server(i), i, request, deadline, ballot = ballot_, raised = raised_]() -> asio::awaitable<void> {
+      spawn(server_set_.executor(),
+            [&server = server_set_.server(i), i, request, deadline, ballot = ballot_, raised = raised_]() -> asio::awaitable<void> {
               const RaiseVote vote = co_await server.raise_fence(request, deadline);
               const auto* done = std::get_if<Raised>(&vote);
               (done != nullptr && granted_it(ballot->tally, i, done->server) ? raised->done : raised->failed) += 1;
               if (const auto* fault = std::get_if<Fault>(&vote)) raised->faults.push_back({server.name(), *fault});
-              ballot->bell->ring();
+              ballot->event->notify();
             });
     }
-    while (at_or_above(fence) < quorum_of(electorate_.size()) && raised_->done + raised_->failed < outstanding && !interrupt_.raised()) {
-      co_await ballot_->bell->wait_until(Instant::max());
+    while (at_or_above(fence) < quorum_of(server_set_.size()) && raised_->done + raised_->failed < outstanding && !interrupt_.raised()) {
+      co_await ballot_->event->wait_until(Instant::max());
     }
   }
 
@@ -140,71 +140,71 @@ class Attempt {
   }
 
   [[nodiscard]] LeaseId own_id() const {
-    for (std::size_t i = 0; i < electorate_.size(); ++i) {
+    for (std::size_t i = 0; i < server_set_.size(); ++i) {
       const AcquireVote* vote = tally().vote_of(i);
       if (vote != nullptr && std::holds_alternative<Granted>(*vote)) return std::get<Granted>(*vote).id;
     }
     return {};
   }
 
-  /// What does not belong to the lease: a grant of another seat, and our place in line wherever it was not the grant that ended it.
+  /// What does not belong to the lease: a grant of another slot, and our place in the queue wherever it was not the grant that ended it.
   void clear_strays() {
-    for (std::size_t i = 0; i < electorate_.size(); ++i) {
+    for (std::size_t i = 0; i < server_set_.size(); ++i) {
       if (tally().counts(i)) continue;
       const AcquireVote* vote = tally().vote_of(i);
       const auto* granted = vote != nullptr ? std::get_if<Granted>(vote) : nullptr;
-      if (granted != nullptr && granted->seat != tally().seat()) electorate_.take_back(i, order_.resource, token_, order_.ttl);
-      if (approach_.place != nullptr && granted == nullptr) electorate_.server(i).leave(order_.resource, approach_.place->entry(i).id);
+      if (granted != nullptr && granted->slot != tally().slot()) server_set_.undo(i, order_.resource, token_, order_.ttl);
+      if (approach_.member != nullptr && granted == nullptr) server_set_.server(i).leave(order_.resource, approach_.member->entry(i).id);
     }
   }
 
-  /// Takes back what may be ours, on every server whose answer was not an explicit refusal; whoever waits keeps its place in line there.
+  /// Takes back what may be ours, on every server whose answer was not an explicit refusal; whoever waits keeps its place in the queue there.
   unexpected<AttemptFailure> fail(Why why) {
-    for (std::size_t i = 0; i < electorate_.size(); ++i) {
+    for (std::size_t i = 0; i < server_set_.size(); ++i) {
       const AcquireVote* vote = tally().vote_of(i);
       if (vote != nullptr && (std::holds_alternative<Held>(*vote) || std::holds_alternative<Queued>(*vote))) continue;
       std::optional<Requeue> requeue;
-      if (approach_.place != nullptr) requeue.emplace(Requeue{approach_.place->entry(i), order_.mode, order_.owner});
-      electorate_.take_back(i, order_.resource, token_, order_.ttl, std::move(requeue));
+      if (approach_.member != nullptr) requeue.emplace(Requeue{approach_.member->entry(i), order_.mode, order_.owner});
+      server_set_.undo(i, order_.resource, token_, order_.ttl, std::move(requeue));
     }
     AttemptFailure failure{};
     failure.why = why;
     if (const Holder* holder = tally().main_holder()) failure.holder = *holder;
-    failure.faults = faults_among(electorate_, [this](std::size_t i) { return tally().vote_of(i); });
+    failure.faults = faults_among(server_set_, [this](std::size_t i) { return tally().vote_of(i); });
     failure.faults.insert(failure.faults.end(), raised_->faults.begin(), raised_->faults.end());
-    failure.round_trip = electorate_.clock().now() - t0_;
-    failure.answered_within = ballot_->last_answer.value_or(electorate_.clock().now()) - t0_;
+    failure.round_trip = server_set_.clock().now() - t0_;
+    failure.answered_within = ballot_->last_answer.value_or(server_set_.clock().now()) - t0_;
     if (why == Why::guarded) {
-      for (const YoungServer& young : tally().held_back()) {
-        failure.held_back.push_back({electorate_.server(young.server).name(), young.up, young.left});
+      for (const RestartedServer& restarted : tally().restarted()) {
+        failure.restarted.push_back({server_set_.server(restarted.server).name(), restarted.up, restarted.left});
       }
     }
-    failure.goes_first = goes_first(tally(), electorate_.size());
-    look_at_line(failure);
+    failure.goes_first = goes_first(tally(), server_set_.size());
+    check_queue(failure);
     return unexpected<AttemptFailure>(std::move(failure));
   }
 
-  void look_at_line(AttemptFailure& failure) const {
-    std::vector<const LineWord*> lines(electorate_.size());
-    std::vector<bool> granted(electorate_.size());
-    failure.silent.resize(electorate_.size());
-    failure.forgotten.resize(electorate_.size());
-    for (std::size_t i = 0; i < electorate_.size(); ++i) {
+  void check_queue(AttemptFailure& failure) const {
+    std::vector<const QueueStatus*> lines(server_set_.size());
+    std::vector<bool> granted(server_set_.size());
+    failure.silent.resize(server_set_.size());
+    failure.forgotten.resize(server_set_.size());
+    for (std::size_t i = 0; i < server_set_.size(); ++i) {
       const AcquireVote* vote = tally().vote_of(i);
       if (vote == nullptr) continue;
       granted[i] = std::holds_alternative<Granted>(*vote);
       failure.granted_some = failure.granted_some || granted[i];
       failure.silent[i] = !is_answer(*vote);
       lines[i] = line_in(*vote);
-      failure.forgotten[i] = lines[i] != nullptr && lines[i]->in_line && !lines[i]->was_in_line;
+      failure.forgotten[i] = lines[i] != nullptr && lines[i]->queued && !lines[i]->was_queued;
     }
-    failure.line = view_of(lines, granted);
+    failure.queue = view_of(lines, granted);
   }
 
-  static const LineWord* line_in(const AcquireVote& vote) {
-    if (const auto* granted = std::get_if<Granted>(&vote)) return &granted->line;
-    if (const auto* held = std::get_if<Held>(&vote)) return &held->line;
-    if (const auto* queued = std::get_if<Queued>(&vote)) return &queued->line;
+  static const QueueStatus* line_in(const AcquireVote& vote) {
+    if (const auto* granted = std::get_if<Granted>(&vote)) return &granted->queue;
+    if (const auto* held = std::get_if<Held>(&vote)) return &held->queue;
+    if (const auto* queued = std::get_if<Queued>(&vote)) return &queued->queue;
     return nullptr;
   }
 
@@ -214,7 +214,7 @@ class Attempt {
     std::vector<ServerFault> faults;
   };
 
-  Electorate& electorate_;
+  ServerSet& server_set_;
   AcquireOrder order_;
   Interrupt& interrupt_;
   Approach approach_;
@@ -227,9 +227,9 @@ class Attempt {
 
 }  // namespace
 
-asio::awaitable<Result<Lease, AttemptFailure>> attempt(Electorate& electorate, AcquireOrder order, Interrupt& interrupt,
+asio::awaitable<Result<Lease, AttemptFailure>> attempt(ServerSet& server_set, AcquireOrder order, Interrupt& interrupt,
                                                        Approach approach) {
-  Attempt attempt(electorate, std::move(order), interrupt, approach);
+  Attempt attempt(server_set, std::move(order), interrupt, approach);
   co_return co_await attempt.run();
 }
 

@@ -6,7 +6,7 @@
 #include <variant>
 #include <vector>
 
-#include "engine/electorate.hpp"
+#include "engine/server_set.hpp"
 #include "support/spawn.hpp"
 
 namespace redlock {
@@ -17,10 +17,10 @@ template <class Tally>
 struct Ballot {
   /// `more`: what the tally takes besides the number of servers.
   template <class... More>
-  explicit Ballot(const Electorate& electorate, More... more) : tally(electorate.size(), more...), bell(electorate.clock().make_bell()) {}
+  explicit Ballot(const ServerSet& server_set, More... more) : tally(server_set.size(), more...), event(server_set.clock().make_event()) {}
 
   Tally tally;
-  std::unique_ptr<Bell> bell;  ///< rung at every vote
+  std::unique_ptr<Event> event;  ///< rung at every vote
 };
 
 /// The tally of a round that has no decision of its own: just every server's vote.
@@ -64,34 +64,34 @@ inline bool is_final(const ReleaseVote& vote) {
 
 /// Puts a question to one server and goes on; `question(server)` gives an awaitable vote, `then(vote)` runs behind the counting.
 template <class Tally, class Question, class Then>
-void ask(Electorate& electorate, std::shared_ptr<Ballot<Tally>> ballot, std::size_t index, Question question, Then then) {
-  electorate.set_answered(index, false);
+void ask(ServerSet& server_set, std::shared_ptr<Ballot<Tally>> ballot, std::size_t index, Question question, Then then) {
+  server_set.set_answered(index, false);
   spawn(
-      electorate.executor(),
-      [&electorate, ballot = std::move(ballot), index, question = std::move(question), then = std::move(then)]() -> asio::awaitable<void> {
-        auto vote = co_await question(electorate.server(index));
-        if (is_answer(vote)) electorate.set_answered(index, true);
+      server_set.executor(),
+      [&server_set, ballot = std::move(ballot), index, question = std::move(question), then = std::move(then)]() -> asio::awaitable<void> {
+        auto vote = co_await question(server_set.server(index));
+        if (is_answer(vote)) server_set.set_answered(index, true);
         const auto* fault = std::get_if<Fault>(&vote);
-        electorate.set_fault(index, fault != nullptr ? std::optional(*fault) : std::nullopt);
+        server_set.set_fault(index, fault != nullptr ? std::optional(*fault) : std::nullopt);
         ballot->tally.count(index, vote);
-        ballot->bell->ring();
+        ballot->event->notify();
         then(vote);
       });
 }
 
 template <class Tally, class Question>
-void ask(Electorate& electorate, std::shared_ptr<Ballot<Tally>> ballot, std::size_t index, Question question) {
-  ask(electorate, std::move(ballot), index, std::move(question), [](const auto&) {});
+void ask(ServerSet& server_set, std::shared_ptr<Ballot<Tally>> ballot, std::size_t index, Question question) {
+  ask(server_set, std::move(ballot), index, std::move(question), [](const auto&) {});
 }
 
 /// The faults among the votes, with their servers' names. `vote_of(i)`: a pointer to the vote of server i, or nullptr.
 template <class VoteOf>
-std::vector<ServerFault> faults_among(const Electorate& electorate, VoteOf vote_of) {
+std::vector<ServerFault> faults_among(const ServerSet& server_set, VoteOf vote_of) {
   std::vector<ServerFault> faults;
-  for (std::size_t i = 0; i < electorate.size(); ++i) {
+  for (std::size_t i = 0; i < server_set.size(); ++i) {
     const auto* vote = vote_of(i);
     if (vote == nullptr) continue;
-    if (const auto* fault = std::get_if<Fault>(vote)) faults.push_back({electorate.server(i).name(), *fault});
+    if (const auto* fault = std::get_if<Fault>(vote)) faults.push_back({server_set.server(i).name(), *fault});
   }
   return faults;
 }

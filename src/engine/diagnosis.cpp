@@ -68,7 +68,7 @@ void judge_independence(SetDiagnosis& set, std::size_t index) {
 
 /// The diagnoses under way.
 struct Progress {
-  std::unique_ptr<Bell> bell;
+  std::unique_ptr<Event> event;
   std::vector<Diagnosis> servers;
   std::size_t open;
 };
@@ -97,7 +97,7 @@ SetDiagnosis judge(std::vector<std::string> names, std::vector<Diagnosis> server
 asio::awaitable<SetDiagnosis> diagnose(asio::any_io_executor executor, const Clock& clock,
                                        std::vector<ServerLink> servers, DiagnosisRequest request) {
   const auto progress = std::make_shared<Progress>();
-  progress->bell = clock.make_bell();
+  progress->event = clock.make_event();
   progress->servers.resize(servers.size());
   progress->open = servers.size();
   std::vector<std::string> names;
@@ -107,10 +107,10 @@ asio::awaitable<SetDiagnosis> diagnose(asio::any_io_executor executor, const Clo
           [executor, &clock, progress, i, request, server = servers[i]]() -> asio::awaitable<void> {
             progress->servers[i] =
                 co_await server.address->diagnose(executor, clock, server.options, request);
-            if (--progress->open == 0) progress->bell->ring();
+            if (--progress->open == 0) progress->event->notify();
           });
   }
-  while (progress->open > 0) co_await progress->bell->wait_until(Instant::max());
+  while (progress->open > 0) co_await progress->event->wait_until(Instant::max());
 
   co_return judge(std::move(names), std::move(progress->servers), request.server_timeout);
 }

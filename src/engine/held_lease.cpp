@@ -38,25 +38,25 @@ bool lost_the_key(const ExtendVote& vote) {
 
 /// How long a process that is about to end waits for servers that are slower than the quorum: as long again as the decision took, and never
 /// so short that scheduling alone would make a server late.
-constexpr Milliseconds shortest_patience{20};
+constexpr Milliseconds min_lingering{20};
 
-Instant end_of_patience(const Clock& clock, Instant t0) {
+Instant end_of_lingering(const Clock& clock, Instant t0) {
   const Instant now = clock.now();
-  return now + std::max<Duration>(now - t0, shortest_patience);
+  return now + std::max<Duration>(now - t0, min_lingering);
 }
 
 /// A refusal is certain knowledge that nothing was done, so the same may be asked again, and the answer counts.
 /// After silence it would not: "gone" may be what the first question did. `refused` is called once.
-asio::awaitable<ReleaseVote> release_at(Electorate& electorate, LockServer& server, ReleaseRequest request, Instant deadline,
+asio::awaitable<ReleaseVote> release_at(ServerSet& server_set, LockServer& server, ReleaseRequest request, Instant deadline,
                                         Instant repeat_until, std::function<void()> refused) {
   for (unsigned k = 0;; ++k) {
     ReleaseVote vote = co_await server.release(request, deadline);
     const auto* fault = std::get_if<Fault>(&vote);
     if (fault == nullptr || !fault->refused) co_return vote;
-    const Instant next = electorate.clock().now() + unavailable_delay(k, electorate.random());
+    const Instant next = server_set.clock().now() + unavailable_delay(k, server_set.random());
     if (next >= std::min(deadline, repeat_until)) co_return vote;
     if (k == 0) refused();
-    co_await sleep_until(electorate.clock(), next);
+    co_await sleep_until(server_set.clock(), next);
   }
 }
 
@@ -66,8 +66,8 @@ struct HeldLease::Shared {
   bool over = false;  ///< released: nothing may be given back to a server any more
 };
 
-HeldLease::HeldLease(Electorate& electorate, Resource resource, Token token, Fence fence, Hold hold, std::optional<Ttl> ttl)
-    : electorate_(electorate),
+HeldLease::HeldLease(ServerSet& server_set, Resource resource, Token token, Fence fence, Hold hold, std::optional<Ttl> ttl)
+    : server_set_(server_set),
       resource_(std::move(resource)),
       token_(std::move(token)),
       fence_(fence),
@@ -80,50 +80,50 @@ asio::awaitable<ExtendResult> HeldLease::extend(Ttl ttl, Instant end, bool by_ha
     using Ballot::Ballot;
     std::optional<HealRequest> heal;  ///< set once this round is confirmed
   };
-  const auto ballot = std::make_shared<ExtendBallot>(electorate_);
+  const auto ballot = std::make_shared<ExtendBallot>(server_set_);
   ExtendResult result;
-  result.t0 = electorate_.clock().now();
+  result.t0 = server_set_.clock().now();
   if (shared_->over) co_return result;
-  const Instant deadline = std::min(end, result.t0 + electorate_.server_timeout());
+  const Instant deadline = std::min(end, result.t0 + server_set_.server_timeout());
 
-  const auto give_back = [&electorate = electorate_, shared = shared_](std::size_t i, const HealRequest& request) {
+  const auto give_back = [&server_set = server_set_, shared = shared_](std::size_t i, const HealRequest& request) {
     if (shared->over) return;
     // The release of another slot's grant, repeated by token, would take this copy with it.
-    if (electorate.has_leftover(i, request.resource, request.token)) return;
-    spawn(electorate.executor(), [&electorate, i, request]() -> asio::awaitable<void> {
+    if (server_set.has_leftover(i, request.resource, request.token)) return;
+    spawn(server_set.executor(), [&server_set, i, request]() -> asio::awaitable<void> {
       // Whether it worked shows in the next round.
-      (void)co_await electorate.server(i).heal(request, electorate.clock().now() + electorate.server_timeout());
+      (void)co_await server_set.server(i).heal(request, server_set.clock().now() + server_set.server_timeout());
     });
   };
-  const ExtendRequest request{resource_, token_, ttl, hold_.seat, fence_};
-  for (std::size_t i = 0; i < electorate_.size(); ++i) {
+  const ExtendRequest request{resource_, token_, ttl, hold_.slot, fence_};
+  for (std::size_t i = 0; i < server_set_.size(); ++i) {
     ask(
-        electorate_, std::shared_ptr<Ballot<ExtendTally>>(ballot), i,
+        server_set_, std::shared_ptr<Ballot<ExtendTally>>(ballot), i,
         [request, deadline](LockServer& server) { return server.extend(request, deadline); },
         [i, ballot, give_back](const ExtendVote& vote) {
           if (ballot->heal && lost_the_key(vote)) give_back(i, *ballot->heal);
         });
   }
-  while (ballot->tally.decision() == ExtendDecision::undecided) co_await ballot->bell->wait_until(Instant::max());
+  while (ballot->tally.decision() == ExtendDecision::undecided) co_await ballot->event->wait_until(Instant::max());
 
   const auto vote_of = [&](std::size_t i) { return ballot->tally.vote_of(i); };
   result.decision = ballot->tally.decision();
-  result.not_ours = first_not_ours(electorate_.size(), vote_of);
-  result.faults = faults_among(electorate_, vote_of);
+  result.not_ours = first_not_ours(server_set_.size(), vote_of);
+  result.faults = faults_among(server_set_, vote_of);
   if (result.decision == ExtendDecision::confirmed) {
     // From a server that has a record: a cluster that is moving the key cannot tell it.
-    for (std::size_t i = 0; i < electorate_.size() && (!ballot->heal || ballot->heal->provenance.record.empty()); ++i) {
+    for (std::size_t i = 0; i < server_set_.size() && (!ballot->heal || ballot->heal->provenance.record.empty()); ++i) {
       const auto* vote = vote_of(i);
       const auto* extended = vote != nullptr ? std::get_if<Extended>(vote) : nullptr;
       if (extended != nullptr)
         ballot->heal = HealRequest{resource_, token_, ttl, std::max(fence_, extended->fence), extended->provenance, hold_};
     }
-    for (std::size_t i = 0; i < electorate_.size(); ++i) {
+    for (std::size_t i = 0; i < server_set_.size(); ++i) {
       if (const auto* vote = vote_of(i); vote != nullptr && lost_the_key(*vote)) give_back(i, *ballot->heal);
     }
-    const Instant patience = end_of_patience(electorate_.clock(), result.t0);
+    const Instant timeout = end_of_lingering(server_set_.clock(), result.t0);
     bool in_time = by_hand;
-    while (in_time && !all_in(electorate_.size(), vote_of)) in_time = co_await ballot->bell->wait_until(patience);
+    while (in_time && !all_in(server_set_.size(), vote_of)) in_time = co_await ballot->event->wait_until(timeout);
   }
   co_return result;
 }
@@ -131,23 +131,23 @@ asio::awaitable<ExtendResult> HeldLease::extend(Ttl ttl, Instant end, bool by_ha
 asio::awaitable<ReleaseResult> HeldLease::release(bool by_hand, Duration keep, Instant repeat_until,
                                                    std::optional<Owner> finished) {
   shared_->over = true;
-  const auto ballot = std::make_shared<Ballot<VoteList<ReleaseVote>>>(electorate_);
+  const auto ballot = std::make_shared<Ballot<VoteList<ReleaseVote>>>(server_set_);
   const auto awaited = std::make_shared<std::vector<bool>>();
   // By hand it is the first that we ask: nobody is known to answer, until it refuses.
-  for (std::size_t i = 0; i < electorate_.size(); ++i) awaited->push_back(!by_hand && electorate_.answered(i));
+  for (std::size_t i = 0; i < server_set_.size(); ++i) awaited->push_back(!by_hand && server_set_.answered(i));
 
-  const Instant t0 = electorate_.clock().now();
-  const Instant deadline = t0 + electorate_.server_timeout();
-  for (std::size_t i = 0; i < electorate_.size(); ++i) {
+  const Instant t0 = server_set_.clock().now();
+  const Instant deadline = t0 + server_set_.server_timeout();
+  for (std::size_t i = 0; i < server_set_.size(); ++i) {
     ReleaseRequest request{resource_, token_, by_hand, keep};
     request.finished = finished;
     Leftover leftover{i, resource_, token_, t0, t0 + keep};
     leftover.unread = !fits_into_one_read(resource_);
-    if (ttl_) leftover.until = t0 + longest_stay(*ttl_);
-    if (ttl_) request.not_undone = [&electorate = electorate_, leftover] { electorate.clear_away(leftover); };
+    if (ttl_) leftover.until = t0 + max_stay(*ttl_);
+    if (ttl_) request.not_undone = [&server_set = server_set_, leftover] { server_set.clear_away(leftover); };
     const auto await = [awaited, i] { (*awaited)[i] = true; };
-    ask(electorate_, ballot, i, [&electorate = electorate_, request, deadline, repeat_until, await](LockServer& server) {
-      return release_at(electorate, server, request, deadline, repeat_until, await);
+    ask(server_set_, ballot, i, [&server_set = server_set_, request, deadline, repeat_until, await](LockServer& server) {
+      return release_at(server_set, server, request, deadline, repeat_until, await);
     });
   }
   const auto is_settled = [&] {
@@ -157,23 +157,23 @@ asio::awaitable<ReleaseResult> HeldLease::release(bool by_hand, Duration keep, I
     }
     return decide_release(ballot->tally.votes()) != ReleaseDecision::unavailable;
   };
-  while (!is_settled()) co_await ballot->bell->wait_until(Instant::max());
-  const Instant patience = end_of_patience(electorate_.clock(), t0);
+  while (!is_settled()) co_await ballot->event->wait_until(Instant::max());
+  const Instant timeout = end_of_lingering(server_set_.clock(), t0);
   bool in_time = by_hand;
-  while (in_time && !ballot->tally.complete()) in_time = co_await ballot->bell->wait_until(patience);
-  while (!is_settled()) co_await ballot->bell->wait_until(Instant::max());
+  while (in_time && !ballot->tally.complete()) in_time = co_await ballot->event->wait_until(timeout);
+  while (!is_settled()) co_await ballot->event->wait_until(Instant::max());
 
   const std::vector<ReleaseVote> votes = ballot->tally.votes();
   for (std::size_t i = 0; ttl_ && i < votes.size(); ++i) {
     const bool fits = fits_into_one_read(resource_);
-    if (is_final(votes[i]) || (fits && !electorate_.ever_answered(i))) continue;
-    electorate_.clear_away({i, resource_, token_, t0 + longest_stay(*ttl_), t0 + keep, !fits});
+    if (is_final(votes[i]) || (fits && !server_set_.ever_answered(i))) continue;
+    server_set_.clear_away({i, resource_, token_, t0 + max_stay(*ttl_), t0 + keep, !fits});
   }
   const auto vote_of = [&](std::size_t i) { return &votes[i]; };
   ReleaseResult result;
   result.decision = decide_release(votes);
   result.not_ours = first_not_ours(votes.size(), vote_of);
-  result.faults = faults_among(electorate_, vote_of);
+  result.faults = faults_among(server_set_, vote_of);
   for (const ReleaseVote& vote : votes) {
     if (const auto* supervised = std::get_if<Supervised>(&vote)) result.supervisor = supervised->holder;
   }

@@ -7,7 +7,7 @@
 
 #include "core/decision.hpp"
 #include "core/lease.hpp"
-#include "engine/electorate.hpp"
+#include "engine/server_set.hpp"
 
 namespace redlock {
 
@@ -29,7 +29,7 @@ struct ReleaseResult {
 class HeldLease {
  public:
   /// `ttl`: the longest that this process asks for; nothing: another process keeps the lease.
-  HeldLease(Electorate& electorate, Resource resource, Token token, Fence fence, Hold hold = {}, std::optional<Ttl> ttl = {});
+  HeldLease(ServerSet& server_set, Resource resource, Token token, Fence fence, Hold hold = {}, std::optional<Ttl> ttl = {});
 
   /// One round (PROTOCOL R4, R5): decided as soon as it is certain, within the server timeout and not after `end`, when the lease is over
   /// for the caller whatever the answers. Servers that say they have no such lease get it back, in the background, once a quorum confirmed
@@ -38,9 +38,9 @@ class HeldLease {
   asio::awaitable<ExtendResult> extend(Ttl ttl, Instant end = Instant::max(), bool by_hand = false);
 
   /// Compare-and-delete everywhere. A server that refuses is asked again, with back-off, within the server timeout; with a known ttl
-  /// the electorate goes on in the background where it is not confirmed then (Electorate::clear_away). Waits for every server that answered
+  /// the server_set goes on in the background where it is not confirmed then (ServerSet::clear_away). Waits for every server that answered
   /// our last question, within the server timeout. `by_hand` (see ReleaseRequest), when nothing was asked before: for the decision of a
-  /// quorum, and for the rest as long again as that took. Call once, and nothing after it. `keep` more than zero: the lease is not given to
+  /// quorum, and for the rest as long again as that took. Notification once, and nothing after it. `keep` more than zero: the lease is not given to
   /// others at once, but ends by itself after so long. `repeat_until`: a refused release is not repeated for longer, as when others are to
   /// be released behind it. `finished`: the owner record that stands there while it is kept.
   asio::awaitable<ReleaseResult> release(bool by_hand, Duration keep = Duration::zero(), Instant repeat_until = Instant::max(),
@@ -49,7 +49,7 @@ class HeldLease {
  private:
   struct Shared;  ///< with the coroutines in the background
 
-  Electorate& electorate_;
+  ServerSet& server_set_;
   Resource resource_;
   Token token_;
   Fence fence_;

@@ -2,25 +2,25 @@
 
 #include <algorithm>
 
-#include "engine/borrowed_lease.hpp"
+#include "engine/inherited_lease.hpp"
 #include "support/spawn.hpp"
 
 namespace redlock {
 
 struct HeldSet::Member {
-  Member(Electorate& electorate, const Lease& lease)
-      : held(electorate, lease.resource, lease.token, lease.fence, lease.hold, lease.ttl),
-        keeper(electorate, held, lease),
-        borrowed(electorate, lease),
-        tenure(lease.tenure),
+  Member(ServerSet& server_set, const Lease& lease)
+      : held(server_set, lease.resource, lease.token, lease.fence, lease.hold, lease.ttl),
+        keeper(server_set, held, lease),
+        inherited(server_set, lease),
+        keeping(lease.keeping),
         resource(lease.resource),
         ttl(lease.ttl),
         deadline(lease.deadline) {}
 
   HeldLease held;
   LeaseKeeper keeper;
-  BorrowedLease borrowed;
-  Tenure tenure;
+  InheritedLease inherited;
+  Keeping keeping;
   Resource resource;
   Ttl ttl;
   Instant deadline;
@@ -47,7 +47,7 @@ int severity(ReleaseDecision decision) {
 
 void HeldSet::add(const Lease& lease) {
   leases_.push_back(lease);
-  members_.push_back(std::make_shared<Member>(electorate_, lease));
+  members_.push_back(std::make_shared<Member>(server_set_, lease));
   if (events_) start(members_.back());
 }
 
@@ -67,15 +67,15 @@ Instant HeldSet::deadline() const {
 }
 
 void HeldSet::start(const std::shared_ptr<Member>& member) {
-  spawn(electorate_.executor(), [self = shared_from_this(), member] { return self->keep_alive(member); });
+  spawn(server_set_.executor(), [self = shared_from_this(), member] { return self->keep_alive(member); });
 }
 
 asio::awaitable<void> HeldSet::keep_alive(std::shared_ptr<Member> member) {
   const Resource& resource = member->resource;
   while (!over_) {
     std::variant<LeaseExtended, LeaseInTrouble, LeaseEnded> event;
-    if (member->tenure == Tenure::borrowed) {
-      event = co_await member->borrowed.next();
+    if (member->keeping == Keeping::inherited) {
+      event = co_await member->inherited.next();
     } else {
       event = co_await member->keeper.next();
     }
@@ -99,7 +99,7 @@ asio::awaitable<ExtendResult> HeldSet::extend() {
   ExtendResult result;
   result.decision = ExtendDecision::confirmed;
   for (const auto& member : members_) {
-    if (member->tenure == Tenure::borrowed) continue;
+    if (member->keeping == Keeping::inherited) continue;
     result = co_await member->held.extend(member->ttl);
     if (result.decision != ExtendDecision::confirmed) break;
   }
@@ -108,12 +108,12 @@ asio::awaitable<ExtendResult> HeldSet::extend() {
 
 asio::awaitable<SetReleaseResult> HeldSet::release(bool by_hand, Duration keep, std::optional<Owner> finished) {
   over_ = true;
-  const Instant repeat_until = electorate_.clock().now() + electorate_.server_timeout();
+  const Instant repeat_until = server_set_.clock().now() + server_set_.server_timeout();
   ReleaseResult nothing_to_do;
   nothing_to_do.decision = ReleaseDecision::released;
   SetReleaseResult worst{members_.back()->resource, std::move(nothing_to_do)};
   for (std::size_t i = members_.size(); i-- > 0;) {
-    if (members_[i]->tenure != Tenure::own) continue;
+    if (members_[i]->keeping != Keeping::own) continue;
     ReleaseResult result = co_await members_[i]->held.release(by_hand, keep, repeat_until, finished);
     if (severity(result.decision) < severity(worst.result.decision)) continue;
     worst.resource = members_[i]->resource;

@@ -24,11 +24,11 @@ struct SetReleaseResult {
   ReleaseResult result;
 };
 
-/// Several leases that count as one: good while all of them are. Usually it is one. What becomes of each is a matter of its tenure.
+/// Several leases that count as one: good while all of them are. Usually it is one. What becomes of each is a matter of its keeping.
 class HeldSet : public std::enable_shared_from_this<HeldSet> {
  public:
-  /// `electorate` must outlive the executor's run().
-  explicit HeldSet(Electorate& electorate) : electorate_(electorate) {}
+  /// `server_set` must outlive the executor's run().
+  explicit HeldSet(ServerSet& server_set) : server_set_(server_set) {}
 
   void add(const Lease& lease);
 
@@ -62,7 +62,7 @@ class HeldSet : public std::enable_shared_from_this<HeldSet> {
   void start(const std::shared_ptr<Member>& member);
   asio::awaitable<void> keep_alive(std::shared_ptr<Member> member);
 
-  Electorate& electorate_;
+  ServerSet& server_set_;
   std::vector<Lease> leases_;
   std::vector<std::shared_ptr<Member>> members_;
   std::optional<SetEvents> events_;  ///< empty: not kept

@@ -12,26 +12,26 @@ class Interrupt {
  public:
   void raise() {
     raised_ = true;
-    for (Bell* bell : listening_) bell->ring();
+    for (Event* event : listening_) event->notify();
   }
   [[nodiscard]] bool raised() const noexcept { return raised_; }
 
-  /// While it lives, raise() rings the bell.
+  /// While it lives, raise() rings the event.
   class Listener {
    public:
-    Listener(Interrupt& interrupt, Bell& bell) : interrupt_(interrupt), bell_(&bell) { interrupt_.listening_.push_back(&bell); }
-    ~Listener() { std::erase(interrupt_.listening_, bell_); }
+    Listener(Interrupt& interrupt, Event& event) : interrupt_(interrupt), event_(&event) { interrupt_.listening_.push_back(&event); }
+    ~Listener() { std::erase(interrupt_.listening_, event_); }
     Listener(const Listener&) = delete;
     Listener& operator=(const Listener&) = delete;
 
    private:
     Interrupt& interrupt_;
-    Bell* bell_;
+    Event* event_;
   };
 
  private:
   bool raised_ = false;
-  std::vector<Bell*> listening_;
+  std::vector<Event*> listening_;
 };
 
 }  // namespace redlock

@@ -7,15 +7,15 @@
 
 namespace redlock {
 
-LeaseKeeper::LeaseKeeper(Electorate& electorate, HeldLease& held, const Lease& lease)
-    : electorate_(electorate),
+LeaseKeeper::LeaseKeeper(ServerSet& server_set, HeldLease& held, const Lease& lease)
+    : server_set_(server_set),
       held_(held),
       ttl_(lease.ttl),
       life_(lease.ttl, lease.deadline - (redlock::deadline(Instant(), lease.ttl) - Instant())),
       next_round_(life_.next_extend()) {}
 
 asio::awaitable<std::variant<LeaseExtended, LeaseInTrouble, LeaseEnded>> LeaseKeeper::next() {
-  const Clock& clock = electorate_.clock();
+  const Clock& clock = server_set_.clock();
   co_await sleep_until(clock, std::min(next_round_, life_.deadline()));
   if (life_.state(clock.now()) != LeaseState::held) co_return LeaseEnded{LeaseState::expired, std::nullopt};
 
@@ -31,7 +31,7 @@ asio::awaitable<std::variant<LeaseExtended, LeaseInTrouble, LeaseEnded>> LeaseKe
     next_round_ = life_.next_extend();
     co_return LeaseExtended{life_.deadline(), std::exchange(failures_, 0) > 0};
   }
-  next_round_ = clock.now() + unavailable_delay(failures_, electorate_.random());
+  next_round_ = clock.now() + unavailable_delay(failures_, server_set_.random());
   ++failures_;
   co_return LeaseInTrouble{std::move(round.faults), failures_ == 1};
 }

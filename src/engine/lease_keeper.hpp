@@ -34,12 +34,12 @@ struct LeaseEnded {
 class LeaseKeeper {
  public:
   /// `held` must outlive the keeper; `lease` is as it was granted.
-  LeaseKeeper(Electorate& electorate, HeldLease& held, const Lease& lease);
+  LeaseKeeper(ServerSet& server_set, HeldLease& held, const Lease& lease);
 
   asio::awaitable<std::variant<LeaseExtended, LeaseInTrouble, LeaseEnded>> next();
 
  private:
-  Electorate& electorate_;
+  ServerSet& server_set_;
   HeldLease& held_;
   Ttl ttl_;
   LeaseLife life_;

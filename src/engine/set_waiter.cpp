@@ -2,37 +2,37 @@
 
 #include <algorithm>
 
-#include "engine/borrowed_lease.hpp"
+#include "engine/inherited_lease.hpp"
 
 namespace redlock {
 
-SetWaiter::SetWaiter(Electorate& electorate, std::vector<AcquireOrder> orders, WaitPolicy policy, Interrupt& interrupt)
-    : electorate_(electorate),
+SetWaiter::SetWaiter(ServerSet& server_set, std::vector<AcquireOrder> orders, WaitPolicy policy, Interrupt& interrupt)
+    : server_set_(server_set),
       orders_(std::move(orders)),
       policy_(policy),
       interrupt_(interrupt),
-      began_(electorate.clock().now()),
-      set_(std::make_shared<HeldSet>(electorate)) {}
+      began_(server_set.clock().now()),
+      set_(std::make_shared<HeldSet>(server_set)) {}
 
 asio::awaitable<std::variant<std::shared_ptr<HeldSet>, SetFailure>> SetWaiter::next() {
   for (;;) {
     // One with a guard before every attempt: it would be ourselves that we wait for.
-    if (current().enclosure && (!waiter_ || current().enclosure->guarded)) {
-      const Borrowing borrowing = co_await borrow(electorate_, current());
-      if (borrowing.too_short || borrowing.too_weak) {
+    if (current().parent_claim && (!waiter_ || current().parent_claim->guarded)) {
+      const Inheritance inheritance = co_await inherit(server_set_, current());
+      if (inheritance.too_short || inheritance.too_weak) {
         AttemptFailure why{};
-        why.why = borrowing.too_weak ? AttemptFailure::Why::outgrown : AttemptFailure::Why::enclosed;
+        why.why = inheritance.too_weak ? AttemptFailure::Why::parent_too_weak : AttemptFailure::Why::parent_too_short;
         SetFailure failure{current().resource, std::move(why), true};
         co_await give_back();
         co_return failure;
       }
-      if (borrowing.lease) {
+      if (inheritance.lease) {
         waiter_.reset();
-        if (co_await complete_with(*borrowing.lease)) co_return set_;
+        if (co_await complete_with(*inheritance.lease)) co_return set_;
         continue;
       }
     }
-    if (!waiter_) waiter_.emplace(electorate_, current(), remaining_policy(), interrupt_);
+    if (!waiter_) waiter_.emplace(server_set_, current(), remaining_policy(), interrupt_);
     auto step = co_await waiter_->next();
     if (auto* waiting = std::get_if<StillWaiting>(&step)) {
       SetFailure failure{current().resource, std::move(waiting->failure), false};
@@ -62,19 +62,19 @@ asio::awaitable<bool> SetWaiter::complete_with(Lease lease) {
 
 WaitPolicy SetWaiter::remaining_policy() const {
   WaitPolicy policy = policy_;
-  if (policy.wait) policy.wait = std::max(Duration::zero(), *policy.wait - (electorate_.clock().now() - began_));
+  if (policy.wait) policy.wait = std::max(Duration::zero(), *policy.wait - (server_set_.clock().now() - began_));
   return policy;
 }
 
 /// One that was acquired long before the others may be gone by now.
 bool SetWaiter::is_good() const {
-  return !set_->lost() && electorate_.clock().now() + orders_.front().needed_validity < set_->deadline();
+  return !set_->lost() && server_set_.clock().now() + orders_.front().needed_validity < set_->deadline();
 }
 
 asio::awaitable<void> SetWaiter::give_back() {
   if (set_->leases().empty()) co_return;
   (void)co_await set_->release(/*by_hand=*/false);
-  set_ = std::make_shared<HeldSet>(electorate_);
+  set_ = std::make_shared<HeldSet>(server_set_);
 }
 
 }  // namespace redlock

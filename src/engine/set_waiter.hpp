@@ -20,7 +20,7 @@ struct SetFailure {
 
 /// Acquires several locks, all or none: one after the other in the given order, with one wait over all. What it has is kept alive while it
 /// waits for the next, and given back when it gives up; should one be lost meanwhile, it begins again. A lock that encloses us already
-/// (Enclosure) is borrowed or adopted and not acquired.
+/// (ParentClaim) is inherited or adopted and not acquired.
 ///
 /// Whoever sorts the keys cannot be in a deadlock with others that do the same: nobody waits for a smaller key than the ones he has.
 ///
@@ -29,7 +29,7 @@ struct SetFailure {
 class SetWaiter {
  public:
   /// `orders`: at least one.
-  SetWaiter(Electorate& electorate, std::vector<AcquireOrder> orders, WaitPolicy policy, Interrupt& interrupt);
+  SetWaiter(ServerSet& server_set, std::vector<AcquireOrder> orders, WaitPolicy policy, Interrupt& interrupt);
 
   asio::awaitable<std::variant<std::shared_ptr<HeldSet>, SetFailure>> next();
 
@@ -40,7 +40,7 @@ class SetWaiter {
   asio::awaitable<bool> complete_with(Lease lease);
   asio::awaitable<void> give_back();
 
-  Electorate& electorate_;
+  ServerSet& server_set_;
   std::vector<AcquireOrder> orders_;
   WaitPolicy policy_;
   Interrupt& interrupt_;

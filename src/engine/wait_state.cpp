@@ -50,7 +50,7 @@ bool is_established(const AttemptFailure& failure, Duration server_timeout) {
 bool is_busy(const AttemptFailure& failure, Queue queue, Duration server_timeout) {
   if (failure.why != Why::maybe_busy) return failure.why == Why::busy;
   if (is_established(failure, server_timeout)) return true;
-  return has_ticket(queue) && failure.line.in_line && !failure.granted_some;
+  return has_ticket(queue) && failure.queue.queued && !failure.granted_some;
 }
 
 /// One decision; its members are the inputs of after_failure().
@@ -66,7 +66,7 @@ class Transition {
     if (may_join(Queue::left)) return join(failure_.why);
     if (failure_.why == Why::guarded) return after_guarded();
     const bool busy = is_busy(failure_, state_.queue, context_.server_timeout);
-    if (may_join(Queue::outside) && failure_.line.next_ticket) return join(busy ? Why::busy : failure_.why);
+    if (may_join(Queue::outside) && failure_.queue.next_ticket) return join(busy ? Why::busy : failure_.why);
     if (!busy) return after_split();
     return {{state_.queue, WaitState::Held{}}, after_busy(), Why::busy};
   }
@@ -106,7 +106,7 @@ class Transition {
     // Sooner than the guard's end only if another's lease, or a server that is away, may make room before.
     Duration delay = jittered(guard_poll_interval, random_());
     if (failure_.holder) delay = std::min(delay, jittered(policy_.retry_delay, random_()));
-    for (const HeldBack& server : failure_.held_back) delay = std::min(delay, server.left + expiry_slack);
+    for (const RestartedVote& server : failure_.restarted) delay = std::min(delay, server.left + expiry_slack);
     return {state, std::min(context_.give_up_at, context_.now + delay), failure_.why};
   }
 
@@ -126,17 +126,17 @@ class Transition {
 
   [[nodiscard]] std::optional<Instant> after_busy() const {
     if (is_over()) return std::nullopt;
-    const LineView& queue = failure_.line;
+    const QueueView& queue = failure_.queue;
     const Duration retry = jittered(policy_.retry_delay, random_());
-    const Duration poll = std::min<Duration>(retry, longest_between_polls);
+    const Duration poll = std::min<Duration>(retry, max_unnotified_poll_interval);
     const bool is_foreign = failure_.holder && failure_.holder->foreign;
-    Duration delay = until_next_look(queue);
+    Duration delay = until_next_poll(queue);
 
     // Holders that notify nobody are polled for, by the first and more rarely by the second.
     if (is_foreign && queue.ahead == 0) delay = std::min(delay, retry);
     if (queue.mute && queue.ahead == 0) delay = std::min(delay, poll);
     if ((is_foreign || queue.mute) && queue.ahead == 1) {
-      delay = std::min<Duration>(delay, second_behind_foreign);
+      delay = std::min<Duration>(delay, second_poll_interval);
     }
 
     // A quorum may be free and yet not ours, as with different slots: what is only nearly there is
@@ -144,10 +144,10 @@ class Transition {
     if (failure_.granted_some) delay = std::max(delay, poll);
 
     // The slot that was wished for is taken by now, and nobody notifies us of another one that is free.
-    const bool has_room = failure_.holder && failure_.holder->shared && queue.seat;
+    const bool has_room = failure_.holder && failure_.holder->shared && queue.slot;
     if (has_room && queue.ahead == 0) delay = std::min(delay, poll);
 
-    const bool will_be_notified = has_ticket(state_.queue) && context_.may_be_notified && queue.in_line;
+    const bool will_be_notified = has_ticket(state_.queue) && context_.may_be_notified && queue.queued;
     if (!will_be_notified) delay = std::min(delay, poll);
     return std::min(context_.give_up_at, context_.now + delay);
   }

@@ -3,9 +3,9 @@
 #include <optional>
 #include <variant>
 
-#include "core/line.hpp"
+#include "core/queue.hpp"
 #include "engine/attempt.hpp"
-#include "engine/electorate.hpp"
+#include "engine/server_set.hpp"
 
 namespace redlock {
 

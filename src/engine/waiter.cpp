@@ -17,48 +17,48 @@ constexpr unsigned max_partial_calls = 3;
 
 }  // namespace
 
-Waiter::Waiter(Electorate& electorate, AcquireOrder order, WaitPolicy policy, Interrupt& interrupt)
-    : electorate_(electorate),
+Waiter::Waiter(ServerSet& server_set, AcquireOrder order, WaitPolicy policy, Interrupt& interrupt)
+    : server_set_(server_set),
       order_(std::move(order)),
       policy_(policy),
       interrupt_(interrupt),
-      give_up_at_(policy.wait ? later(electorate.clock().now(), *policy.wait) : Instant::max()) {}
+      give_up_at_(policy.wait ? later(server_set.clock().now(), *policy.wait) : Instant::max()) {}
 
 asio::awaitable<std::variant<Lease, StillWaiting, GaveUp>> Waiter::next() {
   if (try_at_) co_await rest();
-  const bool was_queued = is_queued() && place_->in_queue();
-  if (is_queued()) place_->begin_look();
-  auto result = co_await attempt(electorate_, order_, interrupt_, {is_queued() ? &*place_ : nullptr, seat_});
+  const bool was_queued = is_queued() && member_->in_queue();
+  if (is_queued()) member_->begin_attempt();
+  auto result = co_await attempt(server_set_, order_, interrupt_, {is_queued() ? &*member_ : nullptr, slot_});
   if (result) {
-    if (place_) place_->served();
-    place_.reset();
+    if (member_) member_->served();
+    member_.reset();
     co_return std::move(*result);
   }
 
   AttemptFailure& failure = result.error();
   answered_within_ = failure.answered_within;
   // A certain slot is wished for only when votes were split between several (M2); else the lowest that is free then.
-  seat_ = failure.granted_some ? failure.line.seat : std::nullopt;
-  for (std::size_t i = 0; place_ && i < failure.silent.size(); ++i) {
-    if (failure.silent[i] || (was_queued && failure.forgotten[i])) place_->doubt(i);
+  slot_ = failure.granted_some ? failure.queue.slot : std::nullopt;
+  for (std::size_t i = 0; member_ && i < failure.silent.size(); ++i) {
+    if (failure.silent[i] || (was_queued && failure.forgotten[i])) member_->resubscribe(i);
   }
 
-  const bool may_be_notified = place_ && place_->hears();
-  const WaitContext context{electorate_.clock().now(), give_up_at_, may_be_notified, electorate_.server_timeout()};
-  const WaitStep step = after_failure(state_, failure, policy_, context, [this] { return electorate_.random(); });
+  const bool may_be_notified = member_ && member_->is_subscribed();
+  const WaitContext context{server_set_.clock().now(), give_up_at_, may_be_notified, server_set_.server_timeout()};
+  const WaitStep step = after_failure(state_, failure, policy_, context, [this] { return server_set_.random(); });
   failure.why = step.why;
   try_at_ = step.try_at;
   enter(step.state, failure);
-  if (place_) failure.deaf_to = place_->deaf_to();
+  if (member_) failure.unsubscribed = member_->unsubscribed();
   if (try_at_) co_return StillWaiting{std::move(failure)};
-  place_.reset();
+  member_.reset();
   co_return GaveUp{std::move(failure)};
 }
 
 void Waiter::enter(const WaitState& next, const AttemptFailure& failure) {
-  if (next.queue == Queue::left && is_queued()) place_->leave();
-  if (next.queue == Queue::joining && !place_) {
-    place_.emplace(electorate_, order_.resource, *failure.line.next_ticket, order_.owner.host);
+  if (next.queue == Queue::left && is_queued()) member_->leave();
+  if (next.queue == Queue::joining && !member_) {
+    member_.emplace(server_set_, order_.resource, *failure.queue.next_ticket, order_.owner.host);
   }
   state_ = next;
 }
@@ -70,21 +70,21 @@ asio::awaitable<void> Waiter::rest() {
         std::clamp<Duration>(gathering_round_trips * answered_within_, min_gathering, max_gathering);
     // Two whom only a few servers let in notify each other there whenever one of them undoes its attempt.
     if (partial_calls_ >= max_partial_calls) gathering = max_gathering;
-    const bool by_some = co_await place_->wait(*try_at_, gathering, interrupt_);
+    const bool by_some = co_await member_->wait(*try_at_, gathering, interrupt_);
     partial_calls_ = by_some ? partial_calls_ + 1 : 0;
     co_return;
   }
   co_await pause();
   if (state_.queue != Queue::joining || interrupt_.raised()) co_return;
   state_.queue = Queue::queued;
-  co_await place_->listen(interrupt_);
+  co_await member_->subscribe(interrupt_);
 }
 
 asio::awaitable<void> Waiter::pause() {
-  const std::unique_ptr<Bell> bell = electorate_.clock().make_bell();
-  const Interrupt::Listener listener(interrupt_, *bell);
+  const std::unique_ptr<Event> event = server_set_.clock().make_event();
+  const Interrupt::Listener listener(interrupt_, *event);
   while (!interrupt_.raised()) {
-    if (!co_await bell->wait_until(*try_at_)) co_return;
+    if (!co_await event->wait_until(*try_at_)) co_return;
   }
 }
 

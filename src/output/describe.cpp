@@ -62,12 +62,12 @@ std::string foreign_text(const Holder& holder) {
   return "a foreign client";
 }
 
-std::string held_back_text(const std::vector<HeldBack>& servers) {
+std::string restarted_text(const std::vector<RestartedVote>& servers) {
   std::string text;
-  for (const HeldBack& young : servers) {
+  for (const RestartedVote& restarted : servers) {
     if (!text.empty()) text += "; ";
-    text += fmt::format("{} started {} ago and may have forgotten a lock, its vote counts in {}", safe(young.server),
-                        format_duration(young.up), format_duration(young.left));
+    text += fmt::format("{} started {} ago and may have forgotten a lock, its vote counts in {}", safe(restarted.server),
+                        format_duration(restarted.up), format_duration(restarted.left));
   }
   return text;
 }
@@ -153,7 +153,7 @@ std::string failure_text(const Resource& resource, const AttemptFailure& failure
     case Why::maybe_busy:
     case Why::split:
       if (failure.holder) return held_text(*failure.holder) + breaking_advice(resource, failure.holder);
-      if (failure.line.newer) return "a newer version waits for it and comes first: upgrade redlock-cli";
+      if (failure.queue.newer) return "a newer version waits for it and comes first: upgrade redlock-cli";
       return failure.why == Why::busy ? "others wait for it and come first" : "others try to take it at the same time";
     case Why::unavailable:
       return fmt::format("no quorum: {} of {} servers must answer{}{}", quorum_of(servers), servers, faults.empty() ? "" : "; ", faults);
@@ -164,15 +164,15 @@ std::string failure_text(const Resource& resource, const AttemptFailure& failure
     case Why::duplicate:
       return "two of the servers given are the same one; each must be named once";
     case Why::guarded:
-      return "held back by --restart-guard: " + held_back_text(failure.held_back);
+      return "held back by --restart-guard: " + restarted_text(failure.restarted);
     case Why::too_slow:
       return fmt::format("the servers took {} to grant it, too much of its ttl; use a longer --ttl{}{}",
                          format_duration(failure.round_trip), faults.empty() ? "" : "; ", faults);
     case Why::interrupted:
       return "interrupted";
-    case Why::outgrown:
+    case Why::parent_too_weak:
       return "the run around this one only shares it: neither the whole lock nor another slot can be had here";
-    case Why::enclosed:
+    case Why::parent_too_short:
       return "the run around this one holds it, with a ttl too short for this --ttl and --grace; give both the same";
   }
   return "failed";
@@ -219,7 +219,7 @@ std::string unsafe_text(bool dead, const std::vector<long>& left, Duration late)
 std::string inspection_text(const Resource& resource, const Inspection& inspection) {
   switch (inspection.state) {
     case InspectState::free:
-      if (inspection.company.shares > 0) return "free, but for what is left on less than a quorum of servers:";
+      if (inspection.parties.shares > 0) return "free, but for what is left on less than a quorum of servers:";
       return "free";
     case InspectState::held:
       return held_text(*inspection.holder) + breaking_advice(resource, inspection.holder);
@@ -231,21 +231,21 @@ std::string inspection_text(const Resource& resource, const Inspection& inspecti
   return "unknown";
 }
 
-std::vector<std::string> company_lines(const Company& company) {
+std::vector<std::string> parties_lines(const LockParties& parties) {
   std::vector<std::string> lines;
-  for (const Share& share : company.first_shares) {
+  for (const Share& share : parties.first_shares) {
     const bool is_kept = share.holder.owner && share.holder.owner->finished;
-    lines.push_back((share.seat ? fmt::format("slot {}: ", *share.seat) : "shared: ") +
+    lines.push_back((share.slot ? fmt::format("slot {}: ", *share.slot) : "shared: ") +
                     (is_kept ? held_text(share.holder) : holder_text(share.holder)));
   }
-  if (company.shares > company.first_shares.size())
-    lines.push_back(fmt::format("and {} more", company.shares - company.first_shares.size()));
-  for (const Waiting& waiting : company.first_waiters) {
+  if (parties.shares > parties.first_shares.size())
+    lines.push_back(fmt::format("and {} more", parties.shares - parties.first_shares.size()));
+  for (const Waiting& waiting : parties.first_waiters) {
     lines.push_back(fmt::format("waiting{}: {}, for {}", waiting.shared ? " to share it" : "",
                                 waiting.owner ? owner_text(*waiting.owner) : "somebody", format_duration(waiting.since)));
   }
-  if (company.waiters > company.first_waiters.size()) {
-    lines.push_back(fmt::format("and {} more in line", company.waiters - company.first_waiters.size()));
+  if (parties.waiters > parties.first_waiters.size()) {
+    lines.push_back(fmt::format("and {} more in the queue", parties.waiters - parties.first_waiters.size()));
   }
   return lines;
 }

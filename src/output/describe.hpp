@@ -56,7 +56,7 @@ std::string unsafe_text(bool dead, const std::vector<long>& left, Duration late)
 std::string inspection_text(const Resource& resource, const Inspection& inspection);
 
 /// Who shares the lock and who waits for it, a line for each.
-std::vector<std::string> company_lines(const Company& company);
+std::vector<std::string> parties_lines(const LockParties& parties);
 
 /// One server's word in `status`.
 std::string vote_text(const InspectVote& vote);

@@ -55,22 +55,22 @@ Json holder_json(const Holder& holder) {
 }
 
 /// Adds "shares" and "waiters" where there are any.
-void set_company(Json& json, const Company& company) {
-  if (company.shares > 0) {
+void set_parties(Json& json, const LockParties& parties) {
+  if (parties.shares > 0) {
     Json& shares = json["shares"];
-    shares["count"] = company.shares;
+    shares["count"] = parties.shares;
     shares["first"] = Json::array();
-    for (const Share& share : company.first_shares) {
+    for (const Share& share : parties.first_shares) {
       Json entry = holder_json(share.holder);
-      if (share.seat) entry["slot"] = *share.seat;
+      if (share.slot) entry["slot"] = *share.slot;
       shares["first"].push_back(std::move(entry));
     }
   }
-  if (company.waiters == 0) return;
+  if (parties.waiters == 0) return;
   Json& waiters = json["waiters"];
-  waiters["count"] = company.waiters;
+  waiters["count"] = parties.waiters;
   waiters["first"] = Json::array();
-  for (const Waiting& waiting : company.first_waiters) {
+  for (const Waiting& waiting : parties.first_waiters) {
     Json entry;
     entry["shared"] = waiting.shared;
     entry["waited_ms"] = milliseconds(waiting.since);
@@ -132,7 +132,7 @@ Json vote_json(const std::string& server, const InspectVote& vote) {
 
 void set_hold(Json& json, const Hold& hold) {
   json["shared"] = hold.shared;
-  if (hold.seat) json["slot"] = *hold.seat;
+  if (hold.slot) json["slot"] = *hold.slot;
 }
 
 /// Where to say something of a lease: in the object itself, or, where there are several, in an object of its own.
@@ -197,7 +197,7 @@ std::string status_json(const std::vector<KeyStatus>& keys, const std::vector<Se
     set_key(lock, key.resource);
     lock["state"] = state_name(key.inspection.state);
     if (key.inspection.holder) lock["holder"] = holder_json(*key.inspection.holder);
-    set_company(lock, key.inspection.company);
+    set_parties(lock, key.inspection.parties);
     lock["servers"] = Json::array();
     for (std::size_t i = 0; i < key.votes.size(); ++i) lock["servers"].push_back(vote_json(key.servers[i], key.votes[i]));
     json["locks"].push_back(std::move(lock));

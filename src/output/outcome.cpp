@@ -32,8 +32,8 @@ Result result_of(Why why) {
       return Result::config;
     case Why::interrupted:
       return Result::interrupted;
-    case Why::outgrown:
-    case Why::enclosed:
+    case Why::parent_too_weak:
+    case Why::parent_too_short:
       return Result::usage;
     case Why::unavailable:
     case Why::guarded:

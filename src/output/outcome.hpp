@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "core/decision.hpp"
-#include "core/names.hpp"
+#include "core/types.hpp"
 #include "core/vote.hpp"
 #include "engine/attempt.hpp"
 #include "output/exit_code.hpp"

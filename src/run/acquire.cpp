@@ -24,7 +24,7 @@ asio::awaitable<Finish> acquire_and_print(Session& session, Acquisition& acquisi
         fmt::format("cannot write the lease to stdout: {}", std::strerror(errno));
     handout = co_await acquisition.undo(handout.leases, why);
   }
-  co_await session.electorate().close(handout.leases ? Farewell::patient : Farewell::thorough);
+  co_await session.server_set().close(handout.leases ? CloseMode::linger : CloseMode::drain);
   co_return handout.finish;
 }
 

@@ -53,7 +53,7 @@ asio::awaitable<std::optional<Handout>> Acquisition::renew_all(HeldSet& leases) 
   const ExtendResult renewed = co_await leases.extend();
   if (renewed.decision == ExtendDecision::confirmed) co_return std::nullopt;
   const bool lost = renewed.decision == ExtendDecision::lost;
-  const output::Result how = lost ? output::Result::lost : output::result_for_faults(renewed.faults, session_.electorate().size());
+  const output::Result how = lost ? output::Result::lost : output::result_for_faults(renewed.faults, session_.server_set().size());
   const std::string why = lost ? output::not_ours_text(renewed.not_ours) : "no quorum; " + output::faults_text(renewed.faults);
   output::Outcome outcome = output::outcome_of("acquire", options_.resources, how, "lost again while the others were acquired: " + why);
   outcome.faults = renewed.faults;
@@ -68,7 +68,7 @@ asio::awaitable<Handout> Acquisition::undo(std::shared_ptr<HeldSet> leases, std:
 
 Handout Acquisition::fail(const SetFailure& failed) const {
   if (failed.failure.why == AttemptFailure::Why::interrupted) return interrupted();
-  const output::Outcome outcome = outcome_of_wait("acquire", options_, failed, session_.electorate().size());
+  const output::Outcome outcome = outcome_of_wait("acquire", options_, failed, session_.server_set().size());
   return conclude(outcome, outcome.result == output::Result::busy);
 }
 

@@ -14,7 +14,7 @@ namespace {
 asio::awaitable<int> live(Session& session, Job& job, RunReporter& reporter, Tenancy& tenancy) {
   job.listen();
   const Finish finish = co_await tenancy.live();
-  co_await session.electorate().close(reporter.was_granted() ? Farewell::brief : Farewell::thorough);
+  co_await session.server_set().close(reporter.was_granted() ? CloseMode::immediate : CloseMode::drain);
   job.report(finish, reporter.tell(finish));
   co_return 0;
 }

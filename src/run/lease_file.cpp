@@ -20,7 +20,7 @@ namespace redlock::run {
 namespace {
 
 constexpr std::string_view lease_prefix = "REDLOCK_LEASE='";
-constexpr std::size_t longest_file = 64 * 1024;
+constexpr std::size_t max_file = 64 * 1024;
 
 unexpected<std::string> failure(const std::string& path, std::string_view what) {
   return unexpected<std::string>(fmt::format("{}: {}", escape_for_terminal(path), what));
@@ -61,7 +61,7 @@ LeaseVariables variables_of(const LeaseHandle& handle) {
     values.key += separator + part.resource.key();
     values.token += separator + part.token.secret();
     values.fence += separator + part.fence.text();
-    if (part.hold.seat) values.slot = std::to_string(*part.hold.seat);
+    if (part.hold.slot) values.slot = std::to_string(*part.hold.slot);
   }
   return values;
 }
@@ -69,7 +69,7 @@ LeaseVariables variables_of(const LeaseHandle& handle) {
 LeaseHandle handle_of(const std::vector<Lease>& leases, std::string servers) {
   LeaseHandle handle{{}, std::move(servers)};
   for (const Lease& lease : leases)
-    handle.parts.push_back({lease.resource, lease.token, lease.fence, lease.tenure != Tenure::own, lease.hold});
+    handle.parts.push_back({lease.resource, lease.token, lease.fence, lease.keeping != Keeping::own, lease.hold});
   return handle;
 }
 
@@ -119,7 +119,7 @@ Result<LeaseHandle, std::string> read_lease_file(const std::string& path) {
   if ((info.st_mode & (S_IRWXG | S_IRWXO)) != 0)
     return failure(path, "can be read by others, so its lease is no secret; chmod 600 it if you trust it");
 
-  std::string text(longest_file, '\0');
+  std::string text(max_file, '\0');
   const ssize_t length = ::read(fd.get(), text.data(), text.size());
   if (length < 0) return system_failure(path);
   text.resize(static_cast<std::size_t>(length));

@@ -16,7 +16,7 @@ struct LeaseVariables {
   std::string key;
   std::string token;
   std::string fence;
-  std::optional<std::string> slot;  ///< REDLOCK_SLOT, when there is a seat
+  std::optional<std::string> slot;  ///< REDLOCK_SLOT, when there is a slot
 };
 LeaseVariables variables_of(const LeaseHandle& handle);
 

@@ -28,16 +28,16 @@ void let_go() {
 }
 
 asio::awaitable<int> clear_away(Session& session, std::vector<Leftover> leftovers) {
-  for (Leftover& leftover : leftovers) session.electorate().clear_away(std::move(leftover));
-  co_await session.electorate().all_cleared();
-  co_await session.electorate().close(Farewell::brief);
+  for (Leftover& leftover : leftovers) session.server_set().clear_away(std::move(leftover));
+  co_await session.server_set().all_cleared();
+  co_await session.server_set().close(CloseMode::immediate);
   co_return 0;
 }
 
 }  // namespace
 
 void clear_away_behind(const SessionOptions& options, const ServerOptions& servers, Session& session) {
-  std::vector<Leftover> leftovers = session.electorate().leftovers();
+  std::vector<Leftover> leftovers = session.server_set().leftovers();
   if (leftovers.empty() || ::fork() != 0) return;
   try {
     ::setsid();
@@ -52,7 +52,7 @@ void clear_away_behind(const SessionOptions& options, const ServerOptions& serve
     let_go();
     if (::chdir("/") != 0) ::_exit(0);  // a mount must not be held
     for (Leftover& leftover : leftovers) leftover.until = std::min(leftover.until, BootClock::now() + max_life);
-    Session own(options, servers, session.electorate().server_timeout());
+    Session own(options, servers, session.server_set().server_timeout());
     own.run(clear_away(own, std::move(leftovers)));
   } catch (const std::exception&) {
     // Nobody is there to tell; it expires by itself.

@@ -65,7 +65,7 @@ struct NestedRuns::Guest {
 NestedRuns::NestedRuns(asio::any_io_executor executor, const Clock& clock, const std::vector<Lease>& leases, std::function<void()> changed)
     : executor_(std::move(executor)), clock_(clock), changed_(std::move(changed)) {
   for (const Lease& lease : leases) {
-    if (lease.tenure != Tenure::borrowed) tokens_.push_back(lease.token);
+    if (lease.keeping != Keeping::inherited) tokens_.push_back(lease.token);
   }
 }
 

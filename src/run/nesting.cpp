@@ -18,16 +18,16 @@ std::string variable(const char* name) {
 }
 
 /// The leases of all servers whose guard is an ancestor: of the others nobody can say whether they still enclose us.
-std::vector<EnclosingLease> confirmed_leases() {
-  std::vector<EnclosingLease> leases = read_held(variable("REDLOCK_HELD"));
-  std::erase_if(leases, [](const EnclosingLease& lease) { return !child::is_ancestor(lease.guard); });
+std::vector<ParentLease> confirmed_leases() {
+  std::vector<ParentLease> leases = read_held(variable("REDLOCK_HELD"));
+  std::erase_if(leases, [](const ParentLease& lease) { return !child::is_ancestor(lease.guard); });
   return leases;
 }
 
-std::optional<Enclosure> find_in(const LeaseHandle& handle, const AcquireOrder& order, bool guarded) {
+std::optional<ParentClaim> find_in(const LeaseHandle& handle, const AcquireOrder& order, bool guarded) {
   for (const LeaseHandle::Part& part : handle.parts) {
-    if (part.resource != order.resource || part.borrowed) continue;
-    return Enclosure{id_of(part.token), part.token, part.fence, guarded, part.hold};
+    if (part.resource != order.resource || part.inherited) continue;
+    return ParentClaim{id_of(part.token), part.token, part.fence, guarded, part.hold};
   }
   return std::nullopt;
 }
@@ -38,11 +38,11 @@ bool wants(const std::vector<AcquireOrder>& orders, const LeaseHandle& handle) {
 }
 
 std::string held_variable(const std::vector<Lease>& leases, const ServerOptions& servers) {
-  std::vector<EnclosingLease> held = confirmed_leases();
+  std::vector<ParentLease> held = confirmed_leases();
   std::vector<Lease> kept;
   for (Lease lease : leases) {
-    if (lease.tenure == Tenure::borrowed) continue;
-    lease.tenure = Tenure::own;  // for those inside it is the guard that counts
+    if (lease.keeping == Keeping::inherited) continue;
+    lease.keeping = Keeping::own;  // for those inside it is the guard that counts
     kept.push_back(lease);
   }
   const auto guard = child::identify(::getpid());
@@ -56,10 +56,10 @@ LeaseId id_of(const Token& token) {
   return {sha1_hex(token.secret())};
 }
 
-std::vector<EnclosingLease> enclosing_leases(const ServerOptions& servers) {
-  std::vector<EnclosingLease> leases = confirmed_leases();
+std::vector<ParentLease> parent_leases(const ServerOptions& servers) {
+  std::vector<ParentLease> leases = confirmed_leases();
   const std::string ours = fingerprint(servers);
-  std::erase_if(leases, [&](const EnclosingLease& lease) { return lease.handle.servers != ours; });
+  std::erase_if(leases, [&](const ParentLease& lease) { return lease.handle.servers != ours; });
   return leases;
 }
 
@@ -71,18 +71,18 @@ asio::awaitable<std::vector<AcquireOrder>> make_orders(const LockOptions& option
     orders.push_back(std::move(order));
   }
 
-  for (const EnclosingLease& lease : enclosing_leases(options.servers)) {
+  for (const ParentLease& lease : parent_leases(options.servers)) {
     if (!wants(orders, lease.handle)) continue;
     if (links != nullptr && !co_await links->join(lease)) continue;
     for (AcquireOrder& order : orders) {
-      if (auto enclosure = find_in(lease.handle, order, /*guarded=*/true)) order.enclosure = std::move(enclosure);
+      if (auto parent_claim = find_in(lease.handle, order, /*guarded=*/true)) order.parent_claim = std::move(parent_claim);
     }
   }
 
   const auto left_to_us = LeaseHandle::from_text(variable("REDLOCK_LEASE"));
   if (left_to_us && left_to_us->servers == fingerprint(options.servers)) {
     for (AcquireOrder& order : orders) {
-      if (!order.enclosure) order.enclosure = find_in(*left_to_us, order, /*guarded=*/false);
+      if (!order.parent_claim) order.parent_claim = find_in(*left_to_us, order, /*guarded=*/false);
     }
   }
   co_return orders;

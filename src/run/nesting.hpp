@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "core/enclosing_lease.hpp"
+#include "core/parent_lease.hpp"
 #include "engine/attempt.hpp"
 #include "run/options.hpp"
 #include "run/parent_links.hpp"
@@ -13,7 +13,7 @@
 namespace redlock::run {
 
 /// The leases on these servers that a living ancestor of ours keeps: from REDLOCK_HELD, what cannot be confirmed left out.
-std::vector<EnclosingLease> enclosing_leases(const ServerOptions& servers);
+std::vector<ParentLease> parent_leases(const ServerOptions& servers);
 
 /// What to acquire: every key, each with a lease that is good for `needed_validity` at least, and with the lease that encloses us already:
 /// of those, or what REDLOCK_LEASE holds. `links`: of a process that lives as long as the lease is used. Then only what its parent keeps

@@ -9,7 +9,7 @@
 #include "child/stop_plan.hpp"
 #include "child/watched_process.hpp"
 #include "core/lease.hpp"
-#include "core/names.hpp"
+#include "core/types.hpp"
 #include "engine/waiter.hpp"
 #include "run/servers.hpp"
 

@@ -18,7 +18,7 @@ constexpr Milliseconds retry_interval{20};
 enum class Reach { connected, busy, gone };
 
 /// Connects to the holder process, and to no other that took its name.
-Reach connect_to(const EnclosingLease& lease, UniqueFd& connection) {
+Reach connect_to(const ParentLease& lease, UniqueFd& connection) {
   connection = UniqueFd(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
   const Token& token = lease.handle.parts.front().token;
   const UnixName name(parent_socket_name(token));
@@ -39,9 +39,9 @@ ParentLinks::Link::Link(asio::any_io_executor executor, UniqueFd made, ProcessId
     : connection(std::move(made)),
       readable(std::move(executor), connection.get()),
       parent(std::move(to)),
-      answered(clock.make_bell()) {}
+      answered(clock.make_event()) {}
 
-asio::awaitable<bool> ParentLinks::join(EnclosingLease lease) {
+asio::awaitable<bool> ParentLinks::join(ParentLease lease) {
   const auto known = std::find_if(links_.begin(), links_.end(), [&](const auto& link) { return link->parent == lease.guard; });
   if (known != links_.end()) co_return true;
 
@@ -84,11 +84,11 @@ asio::awaitable<void> ParentLinks::listen(std::shared_ptr<Link> link) {
       on_signal_(word);
     } else {
       link->agreed = true;
-      link->answered->ring();
+      link->answered->notify();
     }
   }
   links_.remove(link);
-  link->answered->ring();
+  link->answered->notify();
 }
 
 }  // namespace redlock::run

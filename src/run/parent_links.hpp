@@ -6,7 +6,7 @@
 #include <list>
 #include <memory>
 
-#include "core/enclosing_lease.hpp"
+#include "core/parent_lease.hpp"
 #include "engine/interrupt.hpp"
 #include "support/clock.hpp"
 #include "support/readable.hpp"
@@ -24,7 +24,7 @@ class ParentLinks : public std::enable_shared_from_this<ParentLinks> {
 
   /// Asks the lease's holder process to keep it for as long as we live. False when it does not, as it is about to release it, cannot be
   /// reached, or does not answer within the lease's ttl, and when the user gives up: then nothing is inherited.
-  asio::awaitable<bool> join(EnclosingLease lease);
+  asio::awaitable<bool> join(ParentLease lease);
 
  private:
   struct Link {
@@ -33,7 +33,7 @@ class ParentLinks : public std::enable_shared_from_this<ParentLinks> {
     UniqueFd connection;
     Readable readable;
     ProcessIdentity parent;
-    std::unique_ptr<Bell> answered;
+    std::unique_ptr<Event> answered;
     bool agreed = false;
   };
 

@@ -21,8 +21,8 @@ constexpr Milliseconds min_told_delay{100};
 
 constexpr int mebibyte_shift = 20;
 
-bool has_tenure(const HeldSet& set, Tenure tenure) {
-  return std::any_of(set.leases().begin(), set.leases().end(), [tenure](const Lease& lease) { return lease.tenure == tenure; });
+bool has_kept(const HeldSet& set, Keeping keeping) {
+  return std::any_of(set.leases().begin(), set.leases().end(), [keeping](const Lease& lease) { return lease.keeping == keeping; });
 }
 
 }  // namespace
@@ -35,7 +35,7 @@ RunReporter::RunReporter(Session& session, const RunOptions& options)
 // --- How it ended ---
 
 Finish RunReporter::not_acquired(const SetFailure& failed) {
-  report_.outcome = outcome_of_wait("run", options_, failed, session_.electorate().size());
+  report_.outcome = outcome_of_wait("run", options_, failed, session_.server_set().size());
   say();
   return Finish{report_.outcome.exit_code};
 }
@@ -84,7 +84,7 @@ Finish RunReporter::ended() {
 
 Finish RunReporter::released(const HeldSet& leases, const SetReleaseResult& released, Finish finish) {
   const ReleaseResult& result = released.result;
-  const bool is_ours = has_tenure(leases, Tenure::own);
+  const bool is_ours = has_kept(leases, Keeping::own);
   report_.released = is_ours && result.decision == ReleaseDecision::released;
   if (report_.outcome.result == Result::released && !report_.released) {
     report_.outcome.result = is_ours ? Result::unreleased : Result::inherited;
@@ -203,7 +203,7 @@ void RunReporter::tell_loss() {
 
 /// A quorum is enough, but one that is short of servers may soon be none. Once for each state.
 void RunReporter::tell_missing_votes() {
-  std::string text = output::missing_votes_text(session_.electorate().faults(), session_.electorate().size());
+  std::string text = output::missing_votes_text(session_.server_set().faults(), session_.server_set().size());
   if (text == missing_votes_) return;
   missing_votes_ = std::move(text);
   session_.console().detail(fmt::format("{}: {}", key_, missing_votes_.empty() ? "all servers vote again" : missing_votes_));

@@ -28,7 +28,7 @@ Session::Session(const SessionOptions& options, const ServerOptions& servers, Du
   for (const ServerLink& link : links_to(options, servers)) {
     made.push_back(link.address->connect(io_->get_executor(), clock_, link.options));
   }
-  electorate_ = std::make_unique<Electorate>(io_->get_executor(), clock_, random_bits, std::move(made),
+  server_set_ = std::make_unique<ServerSet>(io_->get_executor(), clock_, random_bits, std::move(made),
                                              server_timeout, servers.restart_guard);
 }
 

@@ -5,7 +5,7 @@
 #include <memory>
 
 #include "engine/diagnosis.hpp"
-#include "engine/electorate.hpp"
+#include "engine/server_set.hpp"
 #include "engine/interrupt.hpp"
 #include "output/console.hpp"
 #include "run/servers.hpp"
@@ -31,7 +31,7 @@ class Session {
 
   [[nodiscard]] asio::io_context& io() noexcept { return *io_; }
   [[nodiscard]] const Clock& clock() const noexcept { return clock_; }
-  [[nodiscard]] Electorate& electorate() noexcept { return *electorate_; }
+  [[nodiscard]] ServerSet& server_set() noexcept { return *server_set_; }
   [[nodiscard]] Interrupt& interrupt() noexcept { return interrupt_; }
   [[nodiscard]] const output::Console& console() const noexcept { return console_; }
   [[nodiscard]] bool json() const noexcept { return json_; }
@@ -62,7 +62,7 @@ class Session {
   Interrupt interrupt_;
   std::unique_ptr<asio::io_context> io_ = std::make_unique<asio::io_context>(1);
   SystemClock clock_{io_->get_executor()};
-  std::unique_ptr<Electorate> electorate_;
+  std::unique_ptr<ServerSet> server_set_;
 };
 
 }  // namespace redlock::run

@@ -34,7 +34,7 @@ Tenancy::Tenancy(const TenancyParts& parts, const RunOptions& options)
       options_(options),
       parents_(std::make_shared<ParentLinks>(parts.session.io().get_executor(), parts.session.clock(), parts.session.interrupt(),
                                              [&job = parts.job](int signal) { job.on_signal(signal); })),
-      changed_(parts.session.clock().make_bell()),
+      changed_(parts.session.clock().make_event()),
       began_(now()) {}
 
 asio::awaitable<Finish> Tenancy::live() {
@@ -59,7 +59,7 @@ asio::awaitable<Result<std::shared_ptr<HeldSet>, SetFailure>> Tenancy::wait() {
 
 /// Nothing: the job was stopped, so the lock was released; wait again.
 asio::awaitable<std::optional<Finish>> Tenancy::run_under(std::shared_ptr<HeldSet> leases) {
-  const auto stay = std::make_shared<Stay>(std::move(leases), parts_, options_.stop, supervisor_events(), [this] { changed_->ring(); });
+  const auto stay = std::make_shared<Stay>(std::move(leases), parts_, options_.stop, supervisor_events(), [this] { changed_->notify(); });
   stay_ = stay;  // the job knows its supervisor until the end
   child::Supervisor& supervisor = stay->supervisor;
 
@@ -131,7 +131,7 @@ void Tenancy::keep(const std::shared_ptr<Stay>& stay) {
     if (stay->over) return;
     parts_.reporter.lost(resource, end);
     stay->supervisor.lease_is_over();
-    changed_->ring();
+    changed_->notify();
   };
   stay->leases->keep(std::move(events));
 }

@@ -57,7 +57,7 @@ class Tenancy {
   const RunOptions& options_;
   std::shared_ptr<ParentLinks> parents_;  ///< to runs around this one
   std::shared_ptr<Stay> stay_;            ///< the present one, or the last
-  std::unique_ptr<Bell> changed_;         ///< what outlast_nested_runs() waits for
+  std::unique_ptr<Event> changed_;         ///< what outlast_nested_runs() waits for
   Instant began_;
   Instant granted_;
 };

@@ -24,13 +24,13 @@ class Reporter {
 
   void learn(const Resource& resource, const AttemptFailure& failure) {
     std::string text = fmt::format("{}: {}", output::key_text(resource), output::failure_text(resource, failure, servers_));
-    if (failure.line.in_line) text += fmt::format("; {} before us in the queue", failure.line.ahead);
+    if (failure.queue.queued) text += fmt::format("; {} before us in the queue", failure.queue.ahead);
     session_.console().debug(text);
-    if (!failure.deaf_to.empty() && !std::exchange(told_deaf_, true)) {
+    if (!failure.unsubscribed.empty() && !std::exchange(told_unsubscribed_, true)) {
       session_.console().detail(fmt::format("{}: cannot be called when it is our turn, so we look again and again: {}",
-                                            output::key_text(resource), output::faults_text(failure.deaf_to)));
+                                            output::key_text(resource), output::faults_text(failure.unsubscribed)));
     }
-    if (failure.line.mute && !std::exchange(told_mute_, true)) {
+    if (failure.queue.mute && !std::exchange(told_mute_, true)) {
       session_.console().detail(
           fmt::format("{}: the holder may not notify us when it releases it (it lacks +publish, or the channels &redlock:wake:*), so we poll",
                       output::key_text(resource)));
@@ -63,7 +63,7 @@ class Reporter {
   std::size_t servers_;
   WaitReport report_;
   std::optional<WaitLine> line_;
-  bool told_deaf_ = false;
+  bool told_unsubscribed_ = false;
   bool told_mute_ = false;
   bool over_ = false;
 };
@@ -71,9 +71,9 @@ class Reporter {
 /// The report of one wait, for as long as this lives.
 class Reporting {
  public:
-  Reporting(Session& session, pid_t job_group) : reporter_(std::make_shared<Reporter>(session, session.electorate().size(), job_group)) {
+  Reporting(Session& session, pid_t job_group) : reporter_(std::make_shared<Reporter>(session, session.server_set().size(), job_group)) {
     if (session.console().is_quiet()) return;
-    spawn(session.electorate().executor(), [reporter = reporter_] { return Reporter::tell(reporter); });
+    spawn(session.server_set().executor(), [reporter = reporter_] { return Reporter::tell(reporter); });
   }
   ~Reporting() { reporter_->end(); }
   Reporting(const Reporting&) = delete;
@@ -109,7 +109,7 @@ output::Outcome outcome_of_wait(std::string_view command, const LockOptions& opt
 asio::awaitable<Result<std::shared_ptr<HeldSet>, SetFailure>> wait_for_locks(Session& session, std::vector<AcquireOrder> orders,
                                                                              WaitPolicy policy, pid_t job_group) {
   std::optional<Reporting> reporting;
-  SetWaiter waiter(session.electorate(), std::move(orders), policy, session.interrupt());
+  SetWaiter waiter(session.server_set(), std::move(orders), policy, session.interrupt());
   for (;;) {
     auto step = co_await waiter.next();
     if (auto* set = std::get_if<std::shared_ptr<HeldSet>>(&step)) co_return std::move(*set);

@@ -72,7 +72,7 @@ bool WaitReport::has_something(Instant now) const {
 }
 
 std::string WaitReport::queue_text() const {
-  return known_->failure.line.in_line ? ordinal(known_->failure.line.ahead + 1) + " in queue" : std::string();
+  return known_->failure.queue.queued ? ordinal(known_->failure.queue.ahead + 1) + " in queue" : std::string();
 }
 
 std::string WaitReport::obstacle_text(Instant now) const {

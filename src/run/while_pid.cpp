@@ -40,12 +40,12 @@ class PidHolder {
         job_group_(::getpgid(::getppid())),
         acquisition_(session, options, job_group_),
         margin_(plan().margin),
-        bell_(session.clock().make_bell()) {}
+        event_(session.clock().make_event()) {}
 
   asio::awaitable<int> live() {
     link_->start({[this](int signal) { acquisition_.on_signal(signal); }, [] {},
                   [this] { session_.interrupt().raise(); }});
-    spawn(session_.electorate().executor(), [this] { return watch(); });
+    spawn(session_.server_set().executor(), [this] { return watch(); });
     Handout handout = co_await acquisition_.acquire();
     if (handout.leases) {
       child::leave_session(job_group_);
@@ -67,7 +67,7 @@ class PidHolder {
         (void)co_await acquisition_.undo(handout.leases, "the lease could not be handed over");
       }
     }
-    co_await session_.electorate().close(Farewell::thorough);
+    co_await session_.server_set().close(CloseMode::drain);
     co_return 0;
   }
 
@@ -98,7 +98,7 @@ class PidHolder {
     // Others of several must not be given away while the process, told or not, still runs under
     // them.
     while (leases->leases().size() > 1 && !released_by_others_ && !process().ended())
-      co_await bell_->wait_until(Instant::max());
+      co_await event_->wait_until(Instant::max());
     if (dead) (void)co_await leases->release(/*by_hand=*/false);
   }
 
@@ -108,7 +108,7 @@ class PidHolder {
     events.extended = [this, set = leases.get()](bool) {
       deadline_ = std::max(deadline_, set->deadline());
       trouble_.clear();
-      bell_->ring();
+      event_->notify();
     };
     events.in_trouble = [this](const Resource& resource, const LeaseInTrouble& trouble) {
       trouble_ = fmt::format("{}: cannot renew: {}", output::key_text(resource),
@@ -118,16 +118,16 @@ class PidHolder {
       released_by_others_ = end.not_ours && end.not_ours->why == NotOurs::Why::released;
       trouble_ = fmt::format("{}: lost: {}", output::key_text(resource), output::ended_text(end));
       lease_over_ = true;
-      bell_->ring();
+      event_->notify();
     };
     leases->keep(std::move(events));
   }
 
   /// Tells when the process has ended.
   asio::awaitable<void> watch() {
-    Readable ended(session_.electorate().executor(), process().fd());
+    Readable ended(session_.server_set().executor(), process().fd());
     co_await ended.wait();
-    bell_->ring();
+    event_->notify();
     acquisition_.call_off(process_has_ended());
     link_->give_up_hand_over();
   }
@@ -147,7 +147,7 @@ class PidHolder {
       } else {
         if (session_.clock().now() >= meter.next()) measure(meter);
         const Instant next = std::min(terminate_at, meter.next());
-        if (!co_await bell_->wait_until(next)) meter.note_timer(next, session_.clock().now());
+        if (!co_await event_->wait_until(next)) meter.note_timer(next, session_.clock().now());
       }
     }
     if (!stopping_since) co_return true;
@@ -157,7 +157,7 @@ class PidHolder {
           std::min(*stopping_since + plan().grace, deadline_ - margin_));
     if (on_lost == child::OnLost::term)
       co_await tell_all(session_.clock().now() + plan().grace, child::WatchedProcess::Reach::met);
-    while (!process().ended() && !lease_over_) co_await bell_->wait_until(Instant::max());
+    while (!process().ended() && !lease_over_) co_await event_->wait_until(Instant::max());
     co_return true;
   }
 
@@ -249,7 +249,7 @@ class PidHolder {
   pid_t job_group_;
   Acquisition acquisition_;
   Duration margin_;  ///< grows with what is measured
-  std::unique_ptr<Bell> bell_;
+  std::unique_ptr<Event> event_;
   Instant deadline_;
   std::string trouble_;  ///< why it was lost, or the last round failed; empty when it did not
   bool lease_over_ = false;

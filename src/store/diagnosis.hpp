@@ -6,7 +6,7 @@
 #include <variant>
 #include <vector>
 
-#include "core/names.hpp"
+#include "core/types.hpp"
 #include "support/boot_clock.hpp"
 
 namespace redlock {

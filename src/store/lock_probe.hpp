@@ -28,7 +28,7 @@ class LockProbe {
   void fail(std::string step, Fault fault);
 
   /// Undoes what a failed step may have left under a key that may be somebody's.
-  void undo() { server_.take_back(key_, token_); }
+  void undo() { server_.undo(key_, token_); }
 
   [[nodiscard]] const Resource& key() const noexcept { return key_; }
   [[nodiscard]] bool has_own_key() const noexcept { return own_key_; }

@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "core/line.hpp"
+#include "core/queue.hpp"
 #include "core/mode.hpp"
-#include "core/names.hpp"
+#include "core/types.hpp"
 #include "core/vote.hpp"
 #include "support/boot_clock.hpp"
 #include "support/result.hpp"
@@ -16,7 +16,7 @@
 namespace redlock {
 
 /// A waiter's entry in the line at one server.
-struct LineEntry {
+struct QueueEntry {
   std::string id;  ///< random; proves nothing
   Ticket ticket;
   bool polls;         ///< it hears no calls, so nobody waits for it longer than for its next look
@@ -29,13 +29,13 @@ struct AcquireRequest {
   Ttl ttl;
   Owner owner;
   Mode mode{};
-  std::optional<std::size_t> seat{};  ///< the one wanted, of several; nothing: the lowest that is free
-  std::optional<LineEntry> entry{};   ///< what to put in line if it is refused; nothing: we do not wait, and only enter where nobody does
+  std::optional<std::size_t> slot{};  ///< the one wanted, of several; nothing: the lowest that is free
+  std::optional<QueueEntry> entry{};   ///< what to put in line if it is refused; nothing: we do not wait, and only enter where nobody does
 };
 
 /// What to leave behind when an attempt is taken back.
 struct Requeue {
-  LineEntry entry;
+  QueueEntry entry;
   Mode mode;
   Owner owner;
 };
@@ -51,7 +51,7 @@ struct ExtendRequest {
   Resource resource;
   Token token;
   Ttl ttl;
-  std::optional<std::size_t> seat{};  ///< a lease in another seat is not ours
+  std::optional<std::size_t> slot{};  ///< a lease in another slot is not ours
   Fence fence{};                      ///< the lease's, for servers that granted it late with another; 0: not known
 };
 
@@ -118,19 +118,19 @@ class LockServer {
 
   /// Takes back whatever an acquire or a heal with this token did or may still do here: a compare-and-delete on every connection that
   /// carried one, behind it. Returns at once.
-  virtual void take_back(const Resource& resource, const Token& token, std::optional<Requeue> requeue = std::nullopt,
+  virtual void undo(const Resource& resource, const Token& token, std::optional<Requeue> requeue = std::nullopt,
                          NotUndone not_undone = nullptr) = 0;
 
   /// Takes a waiter out of line, behind whatever put it there. Returns at once; nobody hears the answer.
   virtual void leave(const Resource& resource, const std::string& waiter) = 0;
 
-  /// Has `heard` called, from the executor, for what a waiter of the resource is told; once this has returned without a fault nothing is
-  /// missed, until Call::deaf says so, or stop_listening(). One waiter at a time. A store that cannot notify says so; its waiters poll.
-  virtual asio::awaitable<std::optional<Fault>> listen(Resource /*resource*/, std::string /*waiter*/,
-                                                       std::function<void(Call)> /*heard*/, Instant /*deadline*/) {
+  /// Has `notified` called, from the executor, for what a waiter of the resource is told; once this has returned without a fault nothing is
+  /// missed, until Notification::disconnected says so, or unsubscribe(). One waiter at a time. A store that cannot notify says so; its waiters poll.
+  virtual asio::awaitable<std::optional<Fault>> subscribe(Resource /*resource*/, std::string /*waiter*/,
+                                                       std::function<void(Notification)> /*notified*/, Instant /*deadline*/) {
     co_return Fault{FaultKind::misconfigured, "it cannot notify waiters"};
   }
-  virtual void stop_listening() {}
+  virtual void unsubscribe() {}
 
   /// Sends what is still to be sent, ends the sending half and waits for the server to do the same, at most until `deadline`
   /// (an instant that has passed: send what the socket takes at once). Nothing may be asked afterwards.

@@ -4,7 +4,7 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 
-#include "core/names.hpp"
+#include "core/types.hpp"
 #include "support/text.hpp"
 
 namespace redlock {

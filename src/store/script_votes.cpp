@@ -35,15 +35,15 @@ std::string flag(bool value) {
 }
 
 /// The lock's key, or one made of it, is in an attempt and its undo twenty times; servers read 16 KiB at a time.
-constexpr std::size_t longest_key_for_one_read = 512;
+constexpr std::size_t max_key_for_one_read = 512;
 
 std::string letter(bool shared) {
   return std::string(shared ? word::shared : word::alone);
 }
 
 /// -1 stands for none.
-std::string number(const std::optional<std::size_t>& seat) {
-  return seat ? std::to_string(*seat) : "-1";
+std::string number(const std::optional<std::size_t>& slot) {
+  return slot ? std::to_string(*slot) : "-1";
 }
 
 /// So many empty arguments, and room for the script's name.
@@ -62,7 +62,7 @@ struct EntryAt {
   std::size_t life;
 };
 
-void put_entry(Arguments& arguments, const EntryAt& at, const LineEntry* entry) {
+void put_entry(Arguments& arguments, const EntryAt& at, const QueueEntry* entry) {
   if (entry != nullptr) arguments[at.waiter] = entry->id;
   arguments[at.ticket] = std::to_string(entry != nullptr ? entry->ticket : 0);
   arguments[at.polls] = flag(entry != nullptr && entry->polls);
@@ -134,15 +134,15 @@ std::optional<Holder> holder_of(const ScriptReply& reply) {
   return holder_of(reply->elements);
 }
 
-/// A seat's number; -1: none.
-std::optional<std::size_t> seat_of(const Reply& reply) {
-  if (reply.integer < 0 || reply.integer >= static_cast<std::int64_t>(Mode::most_seats)) return std::nullopt;
+/// A slot's number; -1: none.
+std::optional<std::size_t> slot_of(const Reply& reply) {
+  if (reply.integer < 0 || reply.integer >= static_cast<std::int64_t>(Mode::max_slots)) return std::nullopt;
   return static_cast<std::size_t>(reply.integer);
 }
 
 /// See acquire.lua.
-std::optional<LineWord> line_of(const Reply& reply) {
-  namespace at = reply_at::line;
+std::optional<QueueStatus> line_of(const Reply& reply) {
+  namespace at = reply_at::queue;
   const auto& part = reply.elements;
   if (reply.type != Type::array ||
       !has_form(part, {Type::text, Type::text, Type::integer, Type::integer, Type::integer, Type::text,
@@ -151,18 +151,18 @@ std::optional<LineWord> line_of(const Reply& reply) {
   }
   const auto time = whole_number(part[at::time].text);
   if (!time || *time < 0 || *time > static_cast<std::int64_t>(Fence::max) || part[at::ahead].integer < 0) return std::nullopt;
-  LineWord line;
-  line.time = Milliseconds(*time);
-  if (const auto largest = whole_number(part[at::largest_ticket].text); largest && *largest >= 0) line.largest_ticket = static_cast<Ticket>(*largest);
-  line.ahead = static_cast<std::size_t>(part[at::ahead].integer);
-  line.in_line = part[at::in_line].integer > 0;
-  line.was_in_line = part[at::in_line].integer > 1;
-  if (part[at::may_change].integer >= 0) line.may_change = from_wire(part[at::may_change].integer);
-  line.free_seats = part[at::free_seats].text.substr(0, Mode::most_seats);
-  line.offered = part[at::offered].integer == 1;
-  line.newer = part[at::offered].integer == 2;
-  line.mute = part[at::mute].integer > 0;
-  return line;
+  QueueStatus queue;
+  queue.time = Milliseconds(*time);
+  if (const auto largest = whole_number(part[at::max_ticket].text); largest && *largest >= 0) queue.max_ticket = static_cast<Ticket>(*largest);
+  queue.ahead = static_cast<std::size_t>(part[at::ahead].integer);
+  queue.queued = part[at::queued].integer > 0;
+  queue.was_queued = part[at::queued].integer > 1;
+  if (part[at::may_change].integer >= 0) queue.may_change = from_wire(part[at::may_change].integer);
+  queue.free_slots = part[at::free_slots].text.substr(0, Mode::max_slots);
+  queue.offered = part[at::offered].integer == 1;
+  queue.newer = part[at::offered].integer == 2;
+  queue.mute = part[at::mute].integer > 0;
+  return queue;
 }
 
 /// A count that a server tells; garbage counts as nothing.
@@ -171,34 +171,34 @@ std::size_t count_of(const Reply& reply) {
 }
 
 /// See inspect.lua.
-std::optional<Company> company_of(const Reply& reply) {
-  namespace at = reply_at::company;
+std::optional<LockParties> parties_of(const Reply& reply) {
+  namespace at = reply_at::parties;
   const auto& part = reply.elements;
   if (reply.type != Type::array || !has_form(part, {Type::integer, Type::array, Type::integer, Type::array})) return std::nullopt;
-  Company company;
-  company.waiters = count_of(part[at::waiters]);
+  LockParties parties;
+  parties.waiters = count_of(part[at::waiters]);
   for (const Reply& waiter : part[at::first_waiters].elements) {
     if (!has_form(waiter.elements, {Type::text, Type::integer, Type::text})) return std::nullopt;
     const auto& told = waiter.elements;
-    company.first_waiters.push_back({told[reply_at::waiting::mode].text != word::alone,
+    parties.first_waiters.push_back({told[reply_at::waiting::mode].text != word::alone,
                                      from_wire(told[reply_at::waiting::waited].integer),
                                      decode_owner(told[reply_at::waiting::record].text)});
   }
-  company.shares = count_of(part[at::shares]);
+  parties.shares = count_of(part[at::shares]);
   for (const Reply& share : part[at::first_shares].elements) {
     auto holder = holder_of(share.elements);
     if (!holder || share.elements.size() <= reply_at::holder::behind) return std::nullopt;
-    company.first_shares.push_back({std::move(*holder), seat_of(share.elements[reply_at::holder::behind])});
+    parties.first_shares.push_back({std::move(*holder), slot_of(share.elements[reply_at::holder::behind])});
   }
-  return company;
+  return parties;
 }
 
 AcquireVote held_vote(const ScriptReply& reply) {
   auto holder = holder_of(reply);
   if (!holder || reply->elements.size() <= reply_at::holder::behind) return garbage();
-  auto line = line_of(reply->elements[reply_at::holder::behind]);
-  if (!line) return garbage();
-  return Held{std::move(*holder), std::move(*line)};
+  auto queue = line_of(reply->elements[reply_at::holder::behind]);
+  if (!queue) return garbage();
+  return Held{std::move(*holder), std::move(*queue)};
 }
 
 /// The owner record of whoever broke the lease, where the reply has one.
@@ -225,7 +225,7 @@ Vote not_ours_or_fault(const ScriptReply& reply) {
 
 }  // namespace
 
-Leavings leavings_of(const ScriptCall& call) {
+UndoTarget undo_target_of(const ScriptCall& call) {
   if (call.script == &scripts::acquire) {
     return {call.arguments[argument::acquire::token], call.arguments[argument::acquire::waiter]};
   }
@@ -233,17 +233,17 @@ Leavings leavings_of(const ScriptCall& call) {
   return {};
 }
 
-const std::string& taken_back_by(const ScriptCall& call) {
+const std::string& undone_by(const ScriptCall& call) {
   const bool leaves = call.script == &scripts::leave;
   return call.arguments[leaves ? argument::leave::waiter : argument::release::token];
 }
 
 bool fits_into_one_read(const Resource& resource) {
-  return resource.key().size() <= longest_key_for_one_read;
+  return resource.key().size() <= max_key_for_one_read;
 }
 
 bool fits_into_one_read(const ScriptCall& call) {
-  return call.keys[protocol::key::lock].size() <= longest_key_for_one_read;
+  return call.keys[protocol::key::lock].size() <= max_key_for_one_read;
 }
 
 bool left_no_lease(const Reply& reply) {
@@ -251,12 +251,12 @@ bool left_no_lease(const Reply& reply) {
   return reply.elements[0].text == word::held || reply.elements[0].text == word::queued;
 }
 
-std::optional<Call> call_from(std::string_view said) {
-  if (said == word::go) return Call::enter;
-  if (said == word::second) return Call::second;
-  if (said == word::third) return Call::third;
-  if (said == word::stand_down) return Call::stand_down;
-  if (said == word::look) return Call::look;
+std::optional<Notification> notification_from(std::string_view said) {
+  if (said == word::granted) return Notification::granted;
+  if (said == word::standby) return Notification::standby;
+  if (said == word::standby_later) return Notification::standby_later;
+  if (said == word::taken) return Notification::taken;
+  if (said == word::recheck) return Notification::recheck;
   return std::nullopt;
 }
 
@@ -268,8 +268,8 @@ ScriptCall acquire_call(const AcquireRequest& request) {
   arguments[at::supervised] = flag(request.owner.supervised);
   arguments[at::record] = encode_owner(request.owner);
   arguments[at::mode] = letter(request.mode.shared);
-  arguments[at::seats] = std::to_string(request.mode.seats);
-  arguments[at::seat] = number(request.seat);
+  arguments[at::slots] = std::to_string(request.mode.slots);
+  arguments[at::slot] = number(request.slot);
   put_entry(arguments, {at::waiter, at::ticket, at::polls, at::life}, request.entry ? &*request.entry : nullptr);
   return call_of(scripts::acquire, request.resource, std::move(arguments));
 }
@@ -288,7 +288,7 @@ ScriptCall extend_call(const ExtendRequest& request) {
   Arguments arguments = empty_arguments(at::count);
   arguments[at::token] = request.token.secret();
   arguments[at::ttl] = decimal(request.ttl);
-  arguments[at::seat] = number(request.seat);
+  arguments[at::slot] = number(request.slot);
   arguments[at::fence] = request.fence.text();
   return call_of(scripts::extend, request.resource, std::move(arguments));
 }
@@ -304,7 +304,7 @@ ScriptCall heal_call(const HealRequest& request) {
   arguments[at::supervised] = flag(from.supervised);
   arguments[at::record] = from.record;
   arguments[at::mode] = letter(request.hold.shared);
-  arguments[at::seat] = number(request.hold.seat);
+  arguments[at::slot] = number(request.hold.slot);
   return call_of(scripts::heal, request.resource, std::move(arguments));
 }
 
@@ -321,8 +321,8 @@ ScriptCall release_call(const ReleaseRequest& request) {
   arguments[at::by_hand] = flag(request.by_hand);
   arguments[at::keep] = decimal(std::chrono::ceil<Milliseconds>(request.keep));
   put_entry(arguments, {at::waiter, at::ticket, at::polls, at::life}, requeue ? &requeue->entry : nullptr);
-  const bool seated = requeue && requeue->mode.seats > 0;
-  arguments[at::mode] = seated ? std::string(word::seated) : letter(requeue && requeue->mode.shared);
+  const bool slotted = requeue && requeue->mode.slots > 0;
+  arguments[at::mode] = slotted ? std::string(word::slotted) : letter(requeue && requeue->mode.shared);
   if (owner != nullptr) arguments[at::record] = encode_owner(*owner);
   return call_of(scripts::release, request.resource, std::move(arguments));
 }
@@ -353,16 +353,16 @@ AcquireVote acquire_vote(const ScriptReply& reply) {
       has_form(reply->elements, {Type::text, Type::text, Type::text, Type::integer, Type::array})) {
     namespace at = reply_at::granted;
     const auto fence = Fence::from_text(reply->elements[at::fence].text);
-    auto line = line_of(reply->elements[at::line]);
-    if (fence && line) {
+    auto queue = line_of(reply->elements[at::queue]);
+    if (fence && queue) {
       Granted granted{*fence, LeaseId{reply->elements[at::id].text}};
-      granted.seat = seat_of(reply->elements[at::seat]);
-      granted.line = std::move(*line);
+      granted.slot = slot_of(reply->elements[at::slot]);
+      granted.queue = std::move(*queue);
       return granted;
     }
   }
   if (said == word::queued && has_form(reply->elements, {Type::text, Type::array})) {
-    if (auto line = line_of(reply->elements[reply_at::queued::line])) return Queued{std::move(*line)};
+    if (auto queue = line_of(reply->elements[reply_at::queued::queue])) return Queued{std::move(*queue)};
   }
   if (said == word::duplicate) return Duplicate{};
   if (said == word::held) return held_vote(reply);
@@ -415,12 +415,12 @@ BreakVote break_vote(const ScriptReply& reply) {
 InspectVote inspect_vote(const ScriptReply& reply) {
   const std::string_view said = word_of(reply);
   if (said != word::free && said != word::held) return fault_of(reply);
-  auto company = company_of(reply->elements.back());
-  if (!company) return garbage();
-  if (said == word::free) return Free{std::move(*company)};
+  auto parties = parties_of(reply->elements.back());
+  if (!parties) return garbage();
+  if (said == word::free) return Free{std::move(*parties)};
   auto holder = holder_of(reply);
   if (!holder) return garbage();
-  return Taken{std::move(*holder), std::move(*company)};
+  return Taken{std::move(*holder), std::move(*parties)};
 }
 
 }  // namespace redlock

@@ -26,14 +26,14 @@ using ScriptReply = Result<Reply, Fault>;
 
 /// What an acquire or a heal may leave at a server even if nobody hears its answer, and what asks for it to be taken back: a token, or a
 /// waiter's id. `arguments`: of such a call.
-struct Leavings {
+struct UndoTarget {
   std::string token;   ///< empty: no lease
-  std::string waiter;  ///< empty: nobody in line
+  std::string waiter;  ///< empty: nobody in the queue
 };
-Leavings leavings_of(const ScriptCall& call);
+UndoTarget undo_target_of(const ScriptCall& call);
 
 /// The token or the waiter's id that a release or a leave takes back.
-const std::string& taken_back_by(const ScriptCall& call);
+const std::string& undone_by(const ScriptCall& call);
 
 /// Whether this release leaves the key there for a while (ReleaseRequest::keep).
 bool keeps_the_key(const ScriptCall& call);
@@ -46,8 +46,8 @@ bool fits_into_one_read(const ScriptCall& call);
 /// Whether the reply to an acquire or a heal says that the server has no lease of this token.
 bool left_no_lease(const Reply& reply);
 
-/// The word as the line's script says it; nothing for another.
-std::optional<Call> call_from(std::string_view word);
+/// The word as the queue's script says it; nothing for another.
+std::optional<Notification> notification_from(std::string_view word);
 
 AcquireVote acquire_vote(const ScriptReply& reply);
 RaiseVote raise_vote(const ScriptReply& reply);

@@ -44,7 +44,7 @@ asio::awaitable<InspectVote> ScriptedServer::inspect(Resource resource, std::opt
   co_return vote;
 }
 
-void ScriptedServer::take_back(const Resource& resource, const Token& token, std::optional<Requeue> requeue, NotUndone not_undone) {
+void ScriptedServer::undo(const Resource& resource, const Token& token, std::optional<Requeue> requeue, NotUndone not_undone) {
   ReleaseRequest request{resource, token};
   request.requeue = std::move(requeue);
   const ScriptCall compare_and_delete = release_call(request);

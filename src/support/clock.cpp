@@ -11,11 +11,11 @@
 namespace redlock {
 namespace {
 
-class TimerfdBell final : public Bell {
+class TimerfdEvent final : public Event {
  public:
-  explicit TimerfdBell(asio::any_io_executor executor) : timer_(std::move(executor)) {}
+  explicit TimerfdEvent(asio::any_io_executor executor) : timer_(std::move(executor)) {}
 
-  void ring() override {
+  void notify() override {
     rung_ = true;
     if (timer_.is_open()) timer_.cancel();
   }
@@ -54,13 +54,13 @@ class TimerfdBell final : public Bell {
 
 }  // namespace
 
-std::unique_ptr<Bell> SystemClock::make_bell() const {
-  return std::make_unique<TimerfdBell>(executor_);
+std::unique_ptr<Event> SystemClock::make_event() const {
+  return std::make_unique<TimerfdEvent>(executor_);
 }
 
 asio::awaitable<void> sleep_until(const Clock& clock, Instant when) {
-  const std::unique_ptr<Bell> bell = clock.make_bell();
-  co_await bell->wait_until(when);
+  const std::unique_ptr<Event> event = clock.make_event();
+  co_await event->wait_until(when);
 }
 
 }  // namespace redlock

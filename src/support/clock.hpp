@@ -9,14 +9,14 @@
 namespace redlock {
 
 /// A latch that one coroutine at a time waits on, with a time limit. Single-threaded: ring it from the thread that runs the executor.
-class Bell {
+class Event {
  public:
-  virtual ~Bell() = default;
+  virtual ~Event() = default;
 
   /// Wakes the waiting coroutine; when none waits, the next wait_until() returns at once. Rings do not add up.
-  virtual void ring() = 0;
+  virtual void notify() = 0;
 
-  /// True when the bell rang, false when `when` came first. Instant::max() waits for a ring alone.
+  /// True when the event rang, false when `when` came first. Instant::max() waits for a ring alone.
   virtual asio::awaitable<bool> wait_until(Instant when) = 0;
 };
 
@@ -26,7 +26,7 @@ class Clock {
   virtual ~Clock() = default;
   [[nodiscard]] virtual Instant now() const = 0;
   [[nodiscard]] virtual Milliseconds wall() const = 0;
-  [[nodiscard]] virtual std::unique_ptr<Bell> make_bell() const = 0;
+  [[nodiscard]] virtual std::unique_ptr<Event> make_event() const = 0;
 };
 
 /// CLOCK_BOOTTIME through timerfd, so that a wait that spans a suspend ends right after it (Asio's own timers stop counting then).
@@ -35,7 +35,7 @@ class SystemClock final : public Clock {
   explicit SystemClock(asio::any_io_executor executor) : executor_(std::move(executor)) {}
   [[nodiscard]] Instant now() const override { return BootClock::now(); }
   [[nodiscard]] Milliseconds wall() const override { return wall_clock_now(); }
-  [[nodiscard]] std::unique_ptr<Bell> make_bell() const override;
+  [[nodiscard]] std::unique_ptr<Event> make_event() const override;
 
  private:
   asio::any_io_executor executor_;

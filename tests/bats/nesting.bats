@@ -33,7 +33,7 @@ token() { redis 0 get demo; }
 }
 
 # bats test_tags=redis
-@test "of several keys those that enclose it are borrowed, the others acquired and released" {
+@test "of several keys those that enclose it are inherited, the others acquired and released" {
   run redlock-cli run -k demo -- redlock-cli run -n -k demo -k other -- sh -c 'redis-cli -s "$0" exists demo other' "${SERVER_SOCKET[0]}"
   assert_output 2
   assert_equal "$(redis 0 exists demo other)" 0
@@ -174,7 +174,7 @@ token() { redis 0 get demo; }
 }
 
 # bats test_tags=redis
-@test "acquire within run: its lease is borrowed, and releasing it changes nothing" {
+@test "acquire within run: its lease is inherited, and releasing it changes nothing" {
   run redlock-cli run -k demo -- sh -c 'set -e
     lease=$(redlock-cli acquire -n -k demo -t 9s --export); eval "$lease"; [ "$REDLOCK_TOKEN" = "$(redis-cli -s "$0" get demo)" ]
     redlock-cli extend -t 60s; redlock-cli release; redlock-cli release; redis-cli -s "$0" exists demo

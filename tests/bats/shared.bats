@@ -33,11 +33,11 @@ setup() { setup_one_server; }
 @test "a writer that waits comes before readers that come later" {
   hold reader -s
   start_background writer redlock-cli run -k demo -- sh -c 'echo writer >>"$0"' "$BATS_TEST_TMPDIR/order"
-  wait_until in_line_are 1
+  wait_until queued_are 1
   run --separate-stderr redlock-cli run -n -s -k demo -- true
   assert_failure 75
   start_background late redlock-cli run -s -k demo -- sh -c 'echo reader >>"$0"' "$BATS_TEST_TMPDIR/order"
-  wait_until in_line_are 2
+  wait_until queued_are 2
   release_hold reader
   wait_background writer
   wait_background late
@@ -116,7 +116,7 @@ setup() { setup_one_server; }
   local name
   for name in a b c; do
     start_background "$name" redlock-cli run --slots 1 -k demo -- sh -c 'echo "$0" >>"$1"' "$name" "$BATS_TEST_TMPDIR/order"
-    wait_until in_line_are "$((++count))"
+    wait_until queued_are "$((++count))"
   done
   release_hold one
   for name in a b c; do wait_background "$name"; done
@@ -125,15 +125,15 @@ setup() { setup_one_server; }
 
 @test "status shows readers and slots" {
   hold reader -s --note 'a long report'
-  hold seated --slots 4
+  hold slotted --slots 4
   run redlock-cli status -k demo
   assert_line --regexp '^  shared: .*"a long report", renewed, for '
-  assert_line --regexp "^  slot 0: .*run pid ${BACKGROUND_PID[seated]}: "
+  assert_line --regexp "^  slot 0: .*run pid ${BACKGROUND_PID[slotted]}: "
   run redlock-cli status -k demo --json
   assert_equal "$(jq -c '.locks[0] | [.holder.shared, .shares.count, ([.shares.first[].slot] | sort)]' <<<"$output")" '[true,2,[null,0]]'
   run -75 redlock-cli status -k demo --exit-code
   release_hold reader
-  release_hold seated
+  release_hold slotted
 }
 
 @test "--json and --status-fd tell of the share and the slot" {
@@ -143,7 +143,7 @@ setup() { setup_one_server; }
   assert_equal "$(jq -c '[.shared, .slot]' "$BATS_TEST_TMPDIR/report")" '[true,1]'
 }
 
-@test "within a shared run: a share is borrowed, the whole lock is refused at once" {
+@test "within a shared run: a share is inherited, the whole lock is refused at once" {
   run -0 redlock-cli run -s -k demo -- redlock-cli run -s -n -k demo -- true
   run --separate-stderr redlock-cli run -s -k demo -- redlock-cli run -k demo -- true
   assert_failure 64
@@ -181,13 +181,13 @@ setup() { setup_one_server; }
   /usr/bin/python3 -c 'import redis' 2>/dev/null || skip "python3-redis is not installed"
   recipe() { /usr/bin/python3 "$BATS_TEST_DIRNAME/helper/recipes.py" "$SERVER_SOCKET" "$@"; }
   hold reader -s
-  hold seated --slots 2
+  hold slotted --slots 2
   start_background writer redlock-cli run -k demo -- true
-  wait_until in_line_are 1
+  wait_until queued_are 1
   run recipe redis-py acquire demo
   assert_failure
   release_hold reader
-  release_hold seated
+  release_hold slotted
   wait_background writer
   assert_equal "$status" 0
   local token
@@ -195,7 +195,7 @@ setup() { setup_one_server; }
   run -75 redlock-cli run -n -s -k demo -- true
   run -75 redlock-cli run -n --slots 9 -k demo -- true
   start_background writer redlock-cli run -s -k demo -- echo in
-  wait_until in_line_are 1
+  wait_until queued_are 1
   recipe redis-py release demo "$token"
   wait_background writer
   assert_equal "$status $output" "0 in"
@@ -209,7 +209,7 @@ setup() { setup_one_server; }
   hold one --slots 2 -t 1500ms
   redis 3 flushall >/dev/null
   redis 4 flushall >/dev/null
-  for i in 3 4; do wait_until eval '[[ $(redis '"$i"' hget "redlock:seats:{demo}" 0) == "$(redis 0 hget "redlock:seats:{demo}" 0)" ]]'; done
+  for i in 3 4; do wait_until eval '[[ $(redis '"$i"' hget "redlock:slots:{demo}" 0) == "$(redis 0 hget "redlock:slots:{demo}" 0)" ]]'; done
   run redlock-cli run -n --slots 2 -k demo -- sh -c 'echo "$REDLOCK_SLOT"'
   assert_output 1
   release_hold one

@@ -68,8 +68,8 @@ BAD_DURATIONS=(1e3 -1 +1 5x "" "1 s" " 1s" "1s " 99999999999999999999 9999999999
 
 # --- bounds of the ttl ---
 
-# smallest_ttl OPTION…: the smallest ttl in ms that `run OPTION…` names when it refuses one of 1 ms.
-smallest_ttl() {
+# min_ttl OPTION…: the smallest ttl in ms that `run OPTION…` names when it refuses one of 1 ms.
+min_ttl() {
   assert_refused 64 "the smallest that works here is" redlock-cli run -k demo "$@" -t 1ms -- true
   [[ $stderr =~ here\ is\ ([0-9]+)ms$ ]]
   smallest=${BASH_REMATCH[1]}
@@ -80,7 +80,7 @@ smallest_ttl() {
   redis 0 set busy x px 600000
   for options in "" "--grace 1s" "--server-timeout 300ms" "--server-timeout 1s --grace 30s" "--grace 0"; do
     # shellcheck disable=SC2086  # words
-    smallest_ttl $options
+    min_ttl $options
     # What is accepted goes on to find the lock busy.
     # shellcheck disable=SC2086
     run -75 redlock-cli run -k busy -n $options -t "${smallest}ms" -- true
@@ -91,7 +91,7 @@ smallest_ttl() {
 
 @test "a command runs under the smallest ttl" {
   local smallest
-  smallest_ttl --server-timeout 700ms --grace 1s
+  min_ttl --server-timeout 700ms --grace 1s
   run -0 redlock-cli run -k demo --server-timeout 700ms --grace 1s -t "${smallest}ms" -- echo ran
   assert_output ran
 }

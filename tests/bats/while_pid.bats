@@ -53,13 +53,13 @@ load helper/while_pid
   hold other
   start_pet
   pet_begins waiter redlock-cli acquire -k demo --while-pid "$PET" --export
-  wait_until in_line_are 1
+  wait_until queued_are 1
   touch "$BATS_TEST_TMPDIR/end"
   wait_background pet
   pet_ends waiter
   assert_equal "$status $output" "71 unset REDLOCK_KEY REDLOCK_TOKEN REDLOCK_FENCE REDLOCK_LEASE; (exit 71)"
   assert_regex "$stderr" "process $PET has ended"
-  assert in_line_are 0
+  assert queued_are 0
   release_hold other
   wait_until no_holders
   assert_equal "$(keys_at 0)" ""

@@ -81,7 +81,7 @@ def hand_over(server, directory, waiting=50):
                               stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     holder.stdout.readline()
 
-    def in_line():
+    def queued():
         queue = subprocess.run(["redis-cli", "-s", server.socket, "ZCARD", "redlock:queue:{bench-line}"], capture_output=True, check=True)
         return int(queue.stdout)
 
@@ -90,7 +90,7 @@ def hand_over(server, directory, waiting=50):
         times.append(f"{directory}/time-{number}")
         with open(times[-1], "wb") as out:
             runs.append(subprocess.Popen([PROGRAM, "run", "-q", "-S", server.url, "-k", "bench-line", "--", "date", "+%s%N"], stdout=out))
-        while in_line() <= number:
+        while queued() <= number:
             time.sleep(0.002)
     holder.communicate(b"\n")
     for run in runs:

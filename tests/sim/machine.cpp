@@ -8,14 +8,14 @@
 namespace redlock::sim {
 namespace {
 
-class SimBell final : public Bell {
+class SimBell final : public Event {
  public:
   explicit SimBell(Process& process) : process_(process), parking_(process) {}
   ~SimBell() override { disarm(); }
   SimBell(const SimBell&) = delete;
   SimBell& operator=(const SimBell&) = delete;
 
-  void ring() override {
+  void notify() override {
     rung_ = true;
     parking_.unpark();
   }
@@ -58,7 +58,7 @@ void Host::go_on() {
   for (auto& [process, parked] : std::exchange(held_up_, {})) process->make_ready(std::move(parked));
 }
 
-std::unique_ptr<Bell> Process::make_bell() const {
+std::unique_ptr<Event> Process::make_event() const {
   // The engine has clocks that it may read only; ours are the world's, which nobody made constant.
   return std::make_unique<SimBell>(const_cast<Process&>(*this));
 }

@@ -81,7 +81,7 @@ class Process final : public Clock {
 
   [[nodiscard]] Instant now() const override { return Instant(host_.clock().at(host_.timeline().now())); }
   [[nodiscard]] Milliseconds wall() const override { return host_.wall(); }
-  [[nodiscard]] std::unique_ptr<Bell> make_bell() const override;
+  [[nodiscard]] std::unique_ptr<Event> make_event() const override;
 
   /// The true time when its clock shows that.
   [[nodiscard]] Duration true_time(Instant shown) const { return host_.clock().when(shown.time_since_epoch()); }

@@ -159,7 +159,7 @@ void Referee::check_script(const Run& run, const Standing& before, const Standin
     facts.votes[reply.elements[3].integer] |= bit_of(run.server);
     if (!has(after, token, facts)) violate("grant", what + " granted nothing");
     const Fence fence = fence_in(reply.elements[1].text);
-    // Of two it heard of the first: the other came behind its decision.
+    // Of two it notified of the first: the other came behind its decision.
     if (!facts.granted_fences[run.server.number()]) facts.granted_fences[run.server.number()] = fence;
     facts.known_fences[run.server.number()] = fence;
   }
@@ -224,7 +224,7 @@ void Referee::check_place(const Run& run) {
   if (waiter.empty()) return;
   const local::Entry* queue = run.server.keyspace().find(queue_);
   if (queue != nullptr && std::get<local::SortedSet>(queue->value).score(waiter)) return;
-  violate("line", fmt::format("{} takes something back at s{} and loses its place in line", run.process.name(), run.server.number() + 1));
+  violate("line", fmt::format("{} takes something back at s{} and loses its place in the queue", run.process.name(), run.server.number() + 1));
 }
 
 void Referee::check_healed(const Run& run, const Facts& facts) {
@@ -285,23 +285,23 @@ void Referee::attempts(const Process& process, const Token& token, std::optional
   const Calls calls = std::exchange(calls_[&process], Calls{});
   if (ticket && calls.servers != 0 && !is_quorum(calls.servers) && timeline_.now() < calls.first + gathering) ++hasty_attempts_;
   attempts.outages = !last.token.empty() && last.last_tickets.size() < quorum_ ? last.outages + 1 : 0;
-  attempts.in_line = last.in_line || ticket;
+  attempts.queued = last.queued || ticket;
   if (!ticket) return;
-  if (attempts.outages >= 2) violate("line", process.name() + " stays in line though no quorum answers it");
+  if (attempts.outages >= 2) violate("line", process.name() + " stays in the queue though no quorum answers it");
   // One that answered behind the decision could not be asked.
   const auto behind = std::ranges::count_if(last.last_tickets, [&](Ticket largest) { return largest < *ticket; });
-  if (!last.in_line && static_cast<std::size_t>(behind) < quorum_) {
-    violate("line", process.name() + " draws a ticket that is not behind those in line");
+  if (!last.queued && static_cast<std::size_t>(behind) < quorum_) {
+    violate("line", process.name() + " draws a ticket that is not behind those in the queue");
   }
 }
 
-void Referee::hears_answer(const Process& process, const Token& token, const LineWord& line) {
+void Referee::hears_answer(const Process& process, const Token& token, const QueueStatus& line) {
   Attempts& attempts = attempts_[&process];
-  if (attempts.token == token.secret()) attempts.last_tickets.push_back(line.largest_ticket.value_or(0));
+  if (attempts.token == token.secret()) attempts.last_tickets.push_back(line.max_ticket.value_or(0));
 }
 
-void Referee::hears_call(const Process& process, std::size_t server, Call call) {
-  if (call != Call::enter && call != Call::look) return;
+void Referee::hears_call(const Process& process, std::size_t server, Notification call) {
+  if (call != Notification::granted && call != Notification::recheck) return;
   Calls& calls = calls_[&process];
   if (calls.servers == 0) calls.first = timeline_.now();
   calls.servers |= std::uint32_t{1} << server;
@@ -370,10 +370,10 @@ void Referee::saw_end(Server& server, Process& process) {
   if (std::ranges::any_of(heirs_, is_at_work)) return;
   const local::Entry* queue = server.keyspace().find(queue_);
   for (const std::string& waiter : waiters_[&process]) {
-    // Where its grant took it out of line, an earlier attempt may come late and put it back: nobody hears for it then.
+    // Where its grant took it out of the queue, an earlier attempt may come late and put it back: nobody hears for it then.
     if (has_granted(server, process) || (scripts_lost_ & bit_of(server)) != 0) break;
     if (queue == nullptr || !std::get<local::SortedSet>(queue->value).score(waiter)) continue;
-    violate("line", fmt::format("s{} keeps {} in line, which is gone", server.number() + 1, process.name()));
+    violate("line", fmt::format("s{} keeps {} in the queue, which is gone", server.number() + 1, process.name()));
   }
   for (const auto& [token, facts] : facts_) {
     if (facts.process != owner || !has(standing, token, facts)) continue;
@@ -394,7 +394,7 @@ bool Referee::was_robbed(const Process& process) const {
 bool Referee::is_given_up(const Facts& facts, const Server& server) const {
   if (timeline_.now() < facts.asked_at + facts.ttl) return false;
   const auto unread = std::ranges::count_if(facts_, [&](const auto& known) {
-    return known.second.process == facts.process && (known.second.heard & bit_of(server)) == 0;
+    return known.second.process == facts.process && (known.second.notified & bit_of(server)) == 0;
   });
   return unread > 1;
 }
@@ -411,7 +411,7 @@ void Referee::check_overlap(const std::string& token, const Facts& facts) {
   if (facts.over) return;
   for (const auto& [other, theirs] : facts_) {
     if (other == token || !is_valid(theirs)) continue;
-    if (facts.hold.shared && theirs.hold.shared && (!facts.hold.seat || facts.hold.seat != theirs.hold.seat)) continue;
+    if (facts.hold.shared && theirs.hold.shared && (!facts.hold.slot || facts.hold.slot != theirs.hold.slot)) continue;
     violate("exclusion", fmt::format("{} until {:.3f} ms, and {} until {:.3f} ms", name_of(other), in_ms(theirs.until), name_of(token),
                                      in_ms(facts.until)));
   }
@@ -419,13 +419,13 @@ void Referee::check_overlap(const std::string& token, const Facts& facts) {
 
 void Referee::check_fence(const std::string& token, const Facts& facts) {
   Fence above = facts.hold.shared ? largest_alone_ : largest_;
-  if (facts.hold.seat) above = std::max(above, largest_in_seat_[*facts.hold.seat]);
+  if (facts.hold.slot) above = std::max(above, largest_in_seat_[*facts.hold.slot]);
   if (!facts.over && facts.fence <= above) {
     violate("fence", fmt::format("{} has {}, and one that comes before it had {}", name_of(token), facts.fence.text(), above.text()));
   }
   largest_ = std::max(largest_, facts.fence);
   if (!facts.hold.shared) largest_alone_ = std::max(largest_alone_, facts.fence);
-  if (facts.hold.seat) largest_in_seat_[*facts.hold.seat] = std::max(largest_in_seat_[*facts.hold.seat], facts.fence);
+  if (facts.hold.slot) largest_in_seat_[*facts.hold.slot] = std::max(largest_in_seat_[*facts.hold.slot], facts.fence);
 }
 
 void Referee::lose_marker(Server& server) {
@@ -455,12 +455,12 @@ void Referee::granted(Process& process, const Lease& lease) {
   facts.hold = lease.hold;
   facts.fence = lease.fence;
   facts.until = process.true_time(lease.deadline);
-  const std::string how = lease.hold.seat ? fmt::format(" in seat {}", *lease.hold.seat) : lease.hold.shared ? " with others" : "";
+  const std::string how = lease.hold.slot ? fmt::format(" in slot {}", *lease.hold.slot) : lease.hold.shared ? " with others" : "";
   history_.add("{} HOLDS {}{} with fence {} until {:.3f} ms", process.name(), token.substr(0, 4), how, lease.fence.text(),
                in_ms(facts.until));
   ++grants_;
   if (facts.until <= timeline_.now()) violate("grant", name_of(token) + " was over when it was granted");
-  const std::uint32_t votes = facts.votes[lease.hold.seat ? static_cast<std::int64_t>(*lease.hold.seat) : -1];
+  const std::uint32_t votes = facts.votes[lease.hold.slot ? static_cast<std::int64_t>(*lease.hold.slot) : -1];
   if (!is_quorum(votes)) violate("quorum", fmt::format("{} has {} votes of {}", name_of(token), std::popcount(votes), quorum_));
   const auto below = std::ranges::count_if(facts.granted_fences, [&](const auto& fence) { return fence && *fence <= lease.fence; });
   if (static_cast<std::size_t>(below) < quorum_) violate("fence", name_of(token) + " has a fence below those of its votes");
@@ -470,7 +470,7 @@ void Referee::granted(Process& process, const Lease& lease) {
   }
   for (std::size_t server = 0; server < facts.heard_slots.size(); ++server) {
     const auto& slot = facts.heard_slots[server];
-    if (slot && slot != lease.hold.seat) facts.strays |= std::uint32_t{1} << server;
+    if (slot && slot != lease.hold.slot) facts.strays |= std::uint32_t{1} << server;
   }
   check_support(token, facts);
   check_overlap(token, facts);
@@ -541,7 +541,7 @@ void Referee::left_nothing(const Process& process) {
       if (facts.ends[server->number()] < timeline_.now()) continue;
       // The kernel has the undo.
       if (!process.is_heard_by(*server)) continue;
-      if ((facts.heard & ~rights_lost_ & bit_of(*server)) == 0 || !has(look(*server), token, facts)) continue;
+      if ((facts.notified & ~rights_lost_ & bit_of(*server)) == 0 || !has(look(*server), token, facts)) continue;
       violate("ghost", fmt::format("s{} keeps {}, and {} knew that it granted it", server->number() + 1, name_of(token), process.name()));
     }
   }
@@ -566,7 +566,7 @@ void Referee::foreign_ended(const std::string& value) {
 
 /// As long as it keeps a quorum from others.
 Duration Referee::kept_until(const Facts& facts) const {
-  std::array<Duration, most_servers> ends = facts.ends;
+  std::array<Duration, max_servers> ends = facts.ends;
   std::ranges::sort(ends, std::greater<>());
   return ends[quorum_ - 1];
 }
@@ -587,14 +587,14 @@ Duration Referee::kept_out_until(const Mode& mode, const Process& process) const
     if (!facts.granted || facts.process == &process) continue;
     const bool is_beside = mode.shared && facts.hold.shared;
     if (!is_beside) last = std::max(last, facts.until);
-    if (mode.seats > 0 && facts.hold.seat) in_slots.push_back(&facts);
+    if (mode.slots > 0 && facts.hold.slot) in_slots.push_back(&facts);
   }
   // All slots were taken just before one of these ended.
   for (const Facts* ending : in_slots) {
     const Duration end = std::min(ending->until, timeline_.now());
     const auto taken = std::ranges::count_if(
         in_slots, [&](const Facts* other) { return other->granted_at < end && other->until >= end; });
-    if (static_cast<std::size_t>(taken) >= mode.seats) last = std::max(last, end);
+    if (static_cast<std::size_t>(taken) >= mode.slots) last = std::max(last, end);
   }
   return last;
 }

@@ -26,7 +26,7 @@ struct Violation {
 /// Sees everything: what the scripts do to each server and what each holder believes. Knows what must never be, and nothing of how the
 /// product goes about it.
 ///
-///   exclusion     two leases valid at once that must not be, each by its holder's own clock: one alone and any other, or two in one seat;
+///   exclusion     two leases valid at once that must not be, each by its holder's own clock: one alone and any other, or two in one slot;
 ///   a
 ///                 foreign holder's counts as one alone. One that is kept behind its end (--min-hold) counts for so long, and one of which
 ///                 copies were removed by force as long as the others keep a quorum from anybody else
@@ -34,7 +34,7 @@ struct Violation {
 ///   quorum        a lease without the votes of so many different servers
 ///   fence         fences do not rise in the order of the grants: one alone is above all before it, a shared one above those alone before
 ///   it,
-///                 one in a seat above those before it in the seat
+///                 one in a slot above those before it in the slot
 ///                 it is granted though no quorum knows of its fence, or with one below those of a quorum of its votes; or a server gets
 ///                 the lease back without its fence
 ///   resurrection  a lease comes back that was over: its key is made anew where it was gone, it is extended after it was taken away, or it
@@ -48,8 +48,8 @@ struct Violation {
 ///                 lease back
 ///   deadline      a holder, or a run nested in it, relies on its lease for longer than a quorum of servers, by their clocks, would keep it
 ///   line          a waiter draws a ticket that is not behind those of whom a quorum of servers told it; is not put back into its place
-///   with what it takes back, or stays in line after two attempts in a row without a
-///                 quorum of answers; or a server keeps it in line though it is gone and read everything
+///   with what it takes back, or stays in the queue after two attempts in a row without a
+///                 quorum of answers; or a server keeps it in the queue though it is gone and read everything
 ///   trouble       a round of extending fails though every server answered
 ///   slot          an extension counts for a slot that the lease has not at that server; or a server keeps another slot for it than the one
 ///                 that counts, though the holder knew
@@ -65,7 +65,7 @@ class Referee final : public Watcher {
         judged_(judged),
         resource_(std::move(resource)),
         readers_(HelperKeys(resource_).readers()),
-        slots_(HelperKeys(resource_).seats()),
+        slots_(HelperKeys(resource_).slots()),
         queue_(HelperKeys(resource_).queue()),
         counter_(HelperKeys(resource_).fence()),
         tombstones_(HelperKeys(resource_).released()),
@@ -89,16 +89,16 @@ class Referee final : public Watcher {
   void lost_data() { data_lost_ = true; }
 
   // What a process asks its servers, and hears from them.
-  /// `ticket`: if it waits in line.
+  /// `ticket`: if it waits in the queue.
   void attempts(const Process& process, const Token& token, std::optional<Ticket> ticket);
-  void hears_answer(const Process& process, const Token& token, const LineWord& line);
+  void hears_answer(const Process& process, const Token& token, const QueueStatus& line);
   void hears_grant(const Token& token, std::size_t server, std::optional<std::size_t> slot) {
     facts_[token.secret()].heard_slots[server] = slot;
-    facts_[token.secret()].heard |= std::uint32_t{1} << server;
+    facts_[token.secret()].notified |= std::uint32_t{1} << server;
   }
   /// It releases what it acquired, although no session may ever have had it.
   void gives_back(const Token& token) { facts_[token.secret()].given_back = true; }
-  void hears_call(const Process& process, std::size_t server, Call call);
+  void hears_call(const Process& process, std::size_t server, Notification call);
   /// When the round began, which is its name.
   Duration begins_to_extend(const Process& process, const Token& token);
   void hears_extended(const Process& process, const Token& token, Duration began, std::size_t server);
@@ -155,7 +155,7 @@ class Referee final : public Watcher {
 
  private:
   /// As many servers as a schedule may have, and one given twice.
-  static constexpr std::size_t most_servers = 8;
+  static constexpr std::size_t max_servers = 8;
 
   struct Facts {
     const Process* process = nullptr;  ///< whose attempt it was
@@ -170,25 +170,25 @@ class Referee final : public Watcher {
     Hold hold;
     Fence fence;
     Duration until{};                               ///< by the holder's clock, as true time; or when it was over
-    std::map<std::int64_t, std::uint32_t> votes{};  ///< servers that granted it, a bit each, by seat; -1: none
+    std::map<std::int64_t, std::uint32_t> votes{};  ///< servers that granted it, a bit each, by slot; -1: none
     std::uint32_t broken = 0;                       ///< servers where it was taken away by force
     std::optional<Duration> broken_since;           ///< by a quorum of them
     std::uint32_t released_by_hand = 0;
-    std::array<std::optional<Fence>, most_servers> granted_fences{};  ///< by server
-    std::array<Fence, most_servers> known_fences{};                   ///< to which it brought the server's counter at least
-    std::array<Duration, most_servers> ends{};                        ///< true time until which the server would have kept it
-    std::array<std::optional<std::size_t>, most_servers> heard_slots{};  ///< by server, as the process was told
+    std::array<std::optional<Fence>, max_servers> granted_fences{};  ///< by server
+    std::array<Fence, max_servers> known_fences{};                   ///< to which it brought the server's counter at least
+    std::array<Duration, max_servers> ends{};                        ///< true time until which the server would have kept it
+    std::array<std::optional<std::size_t>, max_servers> heard_slots{};  ///< by server, as the process was told
     Duration asked_at{};
     Duration ttl{};
-    std::uint32_t heard = 0;                                             ///< servers whose grant reached the process
+    std::uint32_t notified = 0;                                             ///< servers whose grant reached the process
     bool given_back = false;
-    std::uint32_t strays = 0;                                            ///< servers of which it heard that it has another slot there
+    std::uint32_t strays = 0;                                            ///< servers of which it notified that it has another slot there
   };
   struct Attempts {
     std::string token;
     std::vector<Ticket> last_tickets;  ///< of each answer, the largest in that server's line; 0: nobody was there
     std::size_t outages = 0;           ///< in a row, before this one
-    bool in_line = false;              ///< it has been, at least
+    bool queued = false;              ///< it has been, at least
   };
   struct Calls {
     std::uint32_t servers = 0;  ///< that called it since it last asked
@@ -253,7 +253,7 @@ class Referee final : public Watcher {
   std::map<const Process*, Attempts> attempts_;
   std::map<const Process*, Calls> calls_;
   std::size_t hasty_attempts_ = 0;
-  std::map<const Process*, std::set<std::string>> waiters_;  ///< their ids in line
+  std::map<const Process*, std::set<std::string>> waiters_;  ///< their ids in the queue
   std::map<std::pair<const Process*, std::string>, Round> rounds_;
   std::set<std::pair<const Process*, const Server*>> broken_links_;
   std::set<const Process*> finished_;

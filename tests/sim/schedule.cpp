@@ -29,7 +29,7 @@ constexpr seconds guard_for_steps_back{10};
 constexpr milliseconds hand_over{250};
 
 /// Until a waiter looks that was told to do so in a while.
-constexpr milliseconds standing_by{1300};
+constexpr milliseconds standby_delay{1300};
 
 /// By so much the waiters of one host hold up the others when it stands still or is gone (PROTOCOL Q5).
 constexpr seconds of_one_host{3};
@@ -37,7 +37,7 @@ constexpr seconds of_one_host{3};
 /// How long a waiter whose subscription broke may take to subscribe again.
 constexpr milliseconds resubscribing{250};
 
-/// By then the first three in line have looked again, whatever they know.
+/// By then the first three in the queue have looked again, whatever they know.
 constexpr milliseconds looks_of_three{4600};
 
 class Draw {
@@ -86,7 +86,7 @@ class Draw {
   void race_of_heals() {
     schedule_.servers = pick({3, 3, 5});
     base_ttl_ = milliseconds(pick({700, 1500}));
-    longest_ttl_ = base_ttl_;
+    max_ttl_ = base_ttl_;
     hosts_ = 1;
     mixes_modes_ = random_.chance(400);
     schedule_.calm = 3 * base_ttl_;
@@ -115,14 +115,14 @@ class Draw {
   void majority_forgets() {
     schedule_.servers = 3;
     base_ttl_ = milliseconds(pick({1500, 4000}));
-    longest_ttl_ = 2 * base_ttl_;
-    schedule_.restart_guard = longest_ttl_;
+    max_ttl_ = 2 * base_ttl_;
+    schedule_.restart_guard = max_ttl_;
     schedule_.calm = 5 * base_ttl_;
     hosts_ = 2;
     SessionPlan holder = race_session(Duration::zero());
     holder.style = SessionPlan::Style::handed;
-    holder.ttl = longest_ttl_;
-    holder.work = Duration(longest_ttl_) * 3 / 4;
+    holder.ttl = max_ttl_;
+    holder.work = Duration(max_ttl_) * 3 / 4;
     SessionPlan taker = race_session(random_.between(Duration(milliseconds(100)), Duration(base_ttl_)));
     taker.host = 1;
     taker.ttl = base_ttl_ / 2;
@@ -160,14 +160,14 @@ class Draw {
     schedule_.shape = Schedule::Shape::line;
     schedule_.servers = pick({1, 3, 3, 3, 5});
     base_ttl_ = milliseconds(pick({700, 1500, 4000}));
-    longest_ttl_ = base_ttl_;
+    max_ttl_ = base_ttl_;
     hosts_ = 3 + random_.below(3);
     mixes_modes_ = random_.chance(500);
     const std::size_t waiters = random_.chance(100) ? 6 + random_.below(7) : 2 + random_.below(4);
     for (std::size_t i = 0; i < waiters; ++i) schedule_.sessions.push_back(waiter());
     schedule_.bound = hand_over + Duration(base_ttl_) / 50;
     const auto leaves_a_share = [](const SessionPlan& plan) { return plan.mode.shared && plan.keep > Duration::zero(); };
-    if (std::ranges::any_of(schedule_.sessions, leaves_a_share)) schedule_.bound += standing_by;
+    if (std::ranges::any_of(schedule_.sessions, leaves_a_share)) schedule_.bound += standby_delay;
     disturb_waiters();
     add_machines();
     add_paths(/*may_straggle=*/false);
@@ -206,18 +206,18 @@ class Draw {
       case 3:
         return disturb_hosts(Kind::outage, when);
       case 4:
-        return add_to_line(Kind::break_lock, when, random_.below(hosts_));
+        return add_to_queue(Kind::break_lock, when, random_.below(hosts_));
       case 5:
-        add_to_line(Kind::cut_subscriptions, when, victim.host);
+        add_to_queue(Kind::cut_subscriptions, when, victim.host);
         return keep_away(victim.host, when + resubscribing);
       case 6:
         return lose_power();
       case 7:
         return forbid_notifications();
       case 8:
-        return add_to_line(Kind::lose_marker, when, 0);
+        return add_to_queue(Kind::lose_marker, when, 0);
       case 9:
-        return add_to_line(Kind::inspect, when, random_.below(hosts_));
+        return add_to_queue(Kind::inspect, when, random_.below(hosts_));
       case 10:
         return add_impatient_writer();
       default:
@@ -231,7 +231,7 @@ class Draw {
     hold_for(Duration(base_ttl_) * 2);
     SessionPlan& behind = schedule_.sessions.back();
     schedule_.sessions.front().mode.shared = behind.mode.shared = true;
-    behind.mode.seats = 0;
+    behind.mode.slots = 0;
     behind.start = Duration(base_ttl_) / 4;
     behind.wait.wait.reset();
     SessionPlan writer = waiter();
@@ -241,7 +241,7 @@ class Draw {
     schedule_.sessions.push_back(writer);
   }
 
-  void add_to_line(Kind kind, Duration when, std::size_t host) {
+  void add_to_queue(Kind kind, Duration when, std::size_t host) {
     Mishap mishap;
     mishap.kind = kind;
     mishap.at = when;
@@ -282,7 +282,7 @@ class Draw {
     const Duration looked = when + base_ttl_ + looks_of_three;
     schedule_.sessions.resize(std::min<std::size_t>(schedule_.sessions.size(), 4));
     hold_for(looked + random_.between(Duration::zero(), 2 * Duration(base_ttl_)));
-    add_to_line(Kind::power_loss, when, 0);
+    add_to_queue(Kind::power_loss, when, 0);
     for (std::size_t host = 0; host < hosts_; ++host) keep_away(host, looked);
   }
 
@@ -307,7 +307,7 @@ class Draw {
       return;
     }
     schedule_.deaf_hosts.push_back(host);
-    schedule_.bound += longest_between_polls;
+    schedule_.bound += max_unnotified_poll_interval;
     hold_for(random_.between(seconds(3), seconds(5)));
     SessionPlan& victim = schedule_.sessions[1];
     victim.host = host;
@@ -333,7 +333,7 @@ class Draw {
     for (std::size_t i = 0; i < 2; ++i) {
       SessionPlan reader = waiter();
       reader.mode.shared = true;
-      reader.mode.seats = 0;
+      reader.mode.slots = 0;
       reader.host = host;
       reader.start = schedule_.sessions[1].start + random_.between(milliseconds(100), milliseconds(2500));
       schedule_.sessions.push_back(reader);
@@ -344,7 +344,7 @@ class Draw {
     Mode mode;
     if (!mixes_modes_ || random_.chance(500)) return mode;
     mode.shared = true;
-    if (random_.chance(500)) mode.seats = 1 + random_.below(3);
+    if (random_.chance(500)) mode.slots = 1 + random_.below(3);
     return mode;
   }
 
@@ -352,7 +352,7 @@ class Draw {
     schedule_.shape = Schedule::Shape::cron;
     schedule_.servers = pick({1, 2, 3, 3, 3, 3, 3, 3, 3, 3, 4, 5});
     base_ttl_ = milliseconds(4000);
-    longest_ttl_ = base_ttl_;
+    max_ttl_ = base_ttl_;
     const std::size_t rivals = 1 + random_.below(4);
     for (std::size_t i = 0; i < rivals; ++i) {
       SessionPlan plan;
@@ -375,7 +375,7 @@ class Draw {
     schedule_.servers = 1 + random_.below(3);
     schedule_.introduces_itself = random_.chance(500);
     base_ttl_ = milliseconds(1500);
-    longest_ttl_ = base_ttl_;
+    max_ttl_ = base_ttl_;
     schedule_.sessions.push_back(session(Duration::zero()));
     hosts_ = 1;
     schedule_.sessions.front().host = 0;
@@ -386,22 +386,22 @@ class Draw {
     // Taken away between the two questions, only the server's name tells that it is the same.
     if (!schedule_.introduces_itself || random_.chance(300)) return;
     const Duration when = schedule_.sessions.front().start + random_.between(Duration::zero(), Duration(milliseconds(12)));
-    for (std::size_t i = 0; i < 6; ++i) add_to_line(Kind::break_lock, when + i * std::chrono::microseconds(300), 0);
+    for (std::size_t i = 0; i < 6; ++i) add_to_queue(Kind::break_lock, when + i * std::chrono::microseconds(300), 0);
   }
 
   // --- Parts ---
 
   void decide_guard() {
-    const bool can_guard = schedule_.servers >= smallest_guarded;
+    const bool can_guard = schedule_.servers >= min_guarded_servers;
     const bool unguarded = profile_.wipes_unguarded || profile_.one_that_forgets;
     wipes_ = unguarded || (can_guard && profile_.in_promise && random_.chance(200));
-    longest_ttl_ = 2 * base_ttl_;
+    max_ttl_ = 2 * base_ttl_;
     wild_ = random_.chance(500);
     servers_step_back_ = !wipes_ || (!unguarded && random_.chance(300));
     if (wipes_ && !unguarded) {
-      schedule_.restart_guard = servers_step_back_ ? Duration(guard_for_steps_back) : Duration(longest_ttl_);
+      schedule_.restart_guard = servers_step_back_ ? Duration(guard_for_steps_back) : Duration(max_ttl_);
     } else if (can_guard && !wipes_ && random_.chance(100)) {
-      schedule_.restart_guard = longest_ttl_;
+      schedule_.restart_guard = max_ttl_;
     }
   }
 
@@ -444,7 +444,7 @@ class Draw {
     if (random_.chance(150)) plan.dies_at = start + random_.between(Duration::zero(), 2 * ttl);
     if (random_.chance(keeps ? 150 : 400)) {
       plan.hand_extend_at = random_.between(Duration::zero(), keeps ? ttl : 11 * ttl / 10);
-      plan.hand_ttl = std::chrono::duration_cast<Milliseconds>(random_.between(ttl / 4, Duration(longest_ttl_)));
+      plan.hand_ttl = std::chrono::duration_cast<Milliseconds>(random_.between(ttl / 4, Duration(max_ttl_)));
     }
     // Of a `run` it must be refused.
     const unsigned by_hand = plan.style == SessionPlan::Style::run ? 100 : plan.style == SessionPlan::Style::while_pid ? 300 : 700;
@@ -621,7 +621,7 @@ class Draw {
     configure_all();
     Duration bound =
         milliseconds(4000) + (schedule_.restart_guard > Duration::zero() ? schedule_.restart_guard + seconds(2) : Duration::zero());
-    Duration longest = longest_ttl_;
+    Duration longest = max_ttl_;
     for (const SessionPlan& plan : schedule_.sessions) {
       longest = std::max<Duration>({longest, plan.ttl, plan.hand_ttl});
       bound += plan.server_timeout;
@@ -640,7 +640,7 @@ class Draw {
   Schedule schedule_;
   std::size_t hosts_ = 1;
   Milliseconds base_ttl_{};
-  Milliseconds longest_ttl_{};
+  Milliseconds max_ttl_{};
   Duration span_{};  ///< of the chaos
   bool wipes_ = false;
   bool oversleeps_ = false;     ///< so that it has no lease when it wakes up
@@ -722,7 +722,7 @@ std::string describe(const Mishap& mishap) {
     case Kind::spoil_counter:
       return fmt::format("the fence counter of {} is too large {}", server, span);
     case Kind::newer_waiter:
-      return fmt::format("a waiter of a newer version stands in line {}", span);
+      return fmt::format("a waiter of a newer version stands in the queue {}", span);
   }
   return {};
 }

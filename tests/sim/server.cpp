@@ -18,7 +18,7 @@ constexpr std::chrono::seconds long_ago{7 * 24 * 3600};
 
 /// What a server reads of a connection at a time: Redis 7 16 KiB, Redis 8 up to 20, others what they like.
 constexpr std::int64_t least_read = 4 * 1024;
-constexpr std::int64_t most_read = 20 * 1024;
+constexpr std::int64_t max_read = 20 * 1024;
 
 /// One command off the front of `bytes`, if it is complete.
 std::optional<redis::Command> take_command(std::string_view& bytes) {
@@ -157,7 +157,7 @@ void Server::wake_to(const std::shared_ptr<Wire>& wire) {
   const std::string unread = std::exchange(wire->unread, {});
   std::string_view rest = unread;
   while (!rest.empty()) {
-    const auto length = std::min(rest.size(), static_cast<std::size_t>(random_.between(least_read, most_read)));
+    const auto length = std::min(rest.size(), static_cast<std::size_t>(random_.between(least_read, max_read)));
     const bool answered = serve(*wire, rest.substr(0, length));
     rest.remove_prefix(length);
     if (rest.empty() || !answered || wire->has_reader()) continue;
@@ -319,15 +319,15 @@ Reply Server::run_script(Wire& wire, const redis::Command& command, std::string_
 }
 
 std::int64_t Server::publish(std::string_view channel, std::string_view message) {
-  std::int64_t heard = 0;
+  std::int64_t notified = 0;
   for (const auto& wire : wires_) {
     if (wire->channel != channel) continue;
     std::string bytes = push("message", channel);
     encode_to(bytes, local::text_reply(std::string(message)));
     wire->reply(std::move(bytes));
-    ++heard;
+    ++notified;
   }
-  return heard;
+  return notified;
 }
 
 }  // namespace redlock::sim

@@ -12,7 +12,7 @@ constexpr const char* words[] = {"busy",      "maybe busy", "split",    "unavail
                                  "duplicate", "guarded",    "too slow", "interrupted", "outgrown", "enclosed"};
 
 std::string describe(const SessionPlan& plan) {
-  const std::string mode = plan.mode.seats > 0 ? fmt::format(", one of {} seats", plan.mode.seats) : plan.mode.shared ? ", shared" : "";
+  const std::string mode = plan.mode.slots > 0 ? fmt::format(", one of {} slots", plan.mode.slots) : plan.mode.shared ? ", shared" : "";
   const std::string wait = plan.wait.wait ? fmt::format("waits {:.0f} ms", in_ms(*plan.wait.wait)) : "waits for ever";
   const std::string keys = plan.keys > 1 ? ", both locks" : plan.first_key > 0 ? ", the second lock" : "";
   return fmt::format("ttl {} ms, work {:.0f} ms, {}{}{}", plan.ttl.count(), in_ms(plan.work), wait, mode, keys);
@@ -25,26 +25,26 @@ const char* word_for(AttemptFailure::Why why) {
 }
 
 Session::Session(World& world, SessionPlan plan, std::string name)
-    : world_(world), plan_(plan), process_(&world.new_process(plan.host, std::move(name))), bell_(process_->make_bell()) {}
+    : world_(world), plan_(plan), process_(&world.new_process(plan.host, std::move(name))), event_(process_->make_event()) {}
 
 asio::awaitable<void> Session::live() {
-  const std::shared_ptr<Electorate> electorate = world_.new_electorate(*process_, plan_.server_timeout);
+  const std::shared_ptr<ServerSet> server_set = world_.new_electorate(*process_, plan_.server_timeout);
   world_.history().add("{} starts on host {}: {}", process_->name(), plan_.host + 1, describe(plan_));
   waiting_ = true;
   waiting_since_ = world_.timeline().now();
   if (plan_.style == SessionPlan::Style::handed) {
-    const std::optional<Lease> lease = co_await acquire_bare(*electorate);
+    const std::optional<Lease> lease = co_await acquire_bare(*server_set);
     world_.finished(*process_);
-    co_await electorate->close(lease ? Farewell::patient : Farewell::thorough);
-    leave_behind(electorate->leftovers());
+    co_await server_set->close(lease ? CloseMode::linger : CloseMode::drain);
+    leave_behind(server_set->leftovers());
     process_->end();
     if (lease) co_await work_by_hand(*lease);
   } else {
-    const std::shared_ptr<HeldSet> set = co_await acquire(*electorate);
+    const std::shared_ptr<HeldSet> set = co_await acquire(*server_set);
     if (set) co_await work_under(set);
     world_.finished(*process_);
-    co_await electorate->close(set ? Farewell::patient : Farewell::thorough);
-    leave_behind(electorate->leftovers());
+    co_await server_set->close(set ? CloseMode::linger : CloseMode::drain);
+    leave_behind(server_set->leftovers());
     process_->end();
   }
   over_ = true;
@@ -56,12 +56,12 @@ void Session::leave_behind(std::vector<Leftover> leftovers) {
   Process& other = world_.new_process(plan_.host, process_->name() + "b");
   world_.referees().each([&](Referee& referee) { referee.inherits(other, *process_); });
   world_.start([this, &other, leftovers = std::move(leftovers)]() -> asio::awaitable<void> {
-    const std::shared_ptr<Electorate> electorate = world_.new_electorate(other, plan_.server_timeout);
-    for (const Leftover& leftover : leftovers) electorate->clear_away(leftover);
-    co_await electorate->all_cleared();
+    const std::shared_ptr<ServerSet> server_set = world_.new_electorate(other, plan_.server_timeout);
+    for (const Leftover& leftover : leftovers) server_set->clear_away(leftover);
+    co_await server_set->all_cleared();
     world_.finished(other);
     world_.left_nothing(*process_);
-    co_await electorate->close(Farewell::brief);
+    co_await server_set->close(CloseMode::immediate);
     other.end();
   });
 }
@@ -94,8 +94,8 @@ void Session::note_grant(std::vector<Lease> leases, Instant deadline) {
     lease.deadline = deadline;
     Referee& referee = world_.referee(lease.resource);
     referee.granted(*process_, lease);
-    const bool has_seat = lease.hold.seat && *lease.hold.seat < plan_.mode.seats;
-    if (lease.hold.shared != plan_.mode.shared || has_seat != (plan_.mode.seats > 0)) {
+    const bool has_seat = lease.hold.slot && *lease.hold.slot < plan_.mode.slots;
+    if (lease.hold.shared != plan_.mode.shared || has_seat != (plan_.mode.slots > 0)) {
       referee.violate("grant", process_->name() + " got something else than it asked for");
     }
   }
@@ -103,9 +103,9 @@ void Session::note_grant(std::vector<Lease> leases, Instant deadline) {
 
 bool Session::note_failure(const AttemptFailure& failure, bool final) {
   world_.note_failure(failure.why);
-  if (failure.line.in_line && !in_line_since_) in_line_since_ = world_.timeline().now();
+  if (failure.queue.queued && !queued_since_) queued_since_ = world_.timeline().now();
   world_.history().add("{} {}: {}{}", process_->name(), final ? "GIVES UP" : "waits", word_for(failure.why),
-                       failure.line.in_line ? fmt::format(", {} in line before it", failure.line.ahead) : "");
+                       failure.queue.queued ? fmt::format(", {} in the queue before it", failure.queue.ahead) : "");
   if (!final) return false;
   waiting_ = false;
   waited_until_ = world_.timeline().now();
@@ -114,10 +114,10 @@ bool Session::note_failure(const AttemptFailure& failure, bool final) {
   return true;
 }
 
-asio::awaitable<std::shared_ptr<HeldSet>> Session::acquire(Electorate& electorate) {
+asio::awaitable<std::shared_ptr<HeldSet>> Session::acquire(ServerSet& server_set) {
   std::vector<AcquireOrder> orders;
   for (std::size_t i = 0; i < plan_.keys; ++i) orders.push_back(order(plan_.first_key + i));
-  SetWaiter waiter(electorate, std::move(orders), plan_.wait, interrupt_);
+  SetWaiter waiter(server_set, std::move(orders), plan_.wait, interrupt_);
   for (;;) {
     auto step = co_await waiter.next();
     if (auto* set = std::get_if<std::shared_ptr<HeldSet>>(&step)) {
@@ -130,8 +130,8 @@ asio::awaitable<std::shared_ptr<HeldSet>> Session::acquire(Electorate& electorat
 }
 
 /// Without the set around it, which looks once more whether what it got is good for anything.
-asio::awaitable<std::optional<Lease>> Session::acquire_bare(Electorate& electorate) {
-  Waiter waiter(electorate, order(plan_.first_key), plan_.wait, interrupt_);
+asio::awaitable<std::optional<Lease>> Session::acquire_bare(ServerSet& server_set) {
+  Waiter waiter(server_set, order(plan_.first_key), plan_.wait, interrupt_);
   for (;;) {
     auto step = co_await waiter.next();
     if (auto* lease = std::get_if<Lease>(&step)) {
@@ -161,7 +161,7 @@ void Session::keep(const std::shared_ptr<HeldSet>& set) {
       if (lease.resource == resource) world_.referee(resource).ended(*process_, lease.token, end);
     }
     lease_ended_ = true;
-    bell_->ring();
+    event_->notify();
   };
   set->keep(std::move(events));
 }
@@ -183,10 +183,10 @@ asio::awaitable<void> Session::work_under(std::shared_ptr<HeldSet> set) {
   const Instant end = process_->now() + plan_.work;
   // It waits for the runs below it before it releases.
   while (!lease_ended_ && (process_->now() < end || nested_ != nullptr)) {
-    // Whoever supervises reads the clock before anything else; a lease that is over ends the work whatever was heard of it.
+    // Whoever supervises reads the clock before anything else; a lease that is over ends the work whatever was notified of it.
     const Instant until = std::min(process_->now() < end ? end : Instant::max(), set->deadline());
     if (process_->now() >= set->deadline()) break;
-    co_await bell_->wait_until(until);
+    co_await event_->wait_until(until);
   }
   const Duration kept = lease_ended_ ? Duration::zero() : plan_.keep;
   stopped_ = true;
@@ -201,16 +201,16 @@ asio::awaitable<void> Session::work_under(std::shared_ptr<HeldSet> set) {
 asio::awaitable<void> Session::nest(Lease parent) {
   Process& inner = world_.new_process(plan_.host, process_->name() + "n");
   nested_ = &inner;
-  const std::shared_ptr<Electorate> electorate = world_.new_electorate(inner, plan_.server_timeout);
+  const std::shared_ptr<ServerSet> server_set = world_.new_electorate(inner, plan_.server_timeout);
   world_.history().add("{} starts below {}", inner.name(), process_->name());
   AcquireOrder order = this->order(plan_.first_key);
-  order.enclosure = Enclosure{parent.id, parent.token, parent.fence, /*guarded=*/true, parent.hold};
+  order.parent_claim = ParentClaim{parent.id, parent.token, parent.fence, /*guarded=*/true, parent.hold};
   WaitPolicy at_once = plan_.wait;
   at_once.wait = Duration::zero();
   Interrupt interrupt;
   std::vector<AcquireOrder> orders;
   orders.push_back(std::move(order));
-  SetWaiter waiter(*electorate, std::move(orders), at_once, interrupt);
+  SetWaiter waiter(*server_set, std::move(orders), at_once, interrupt);
   for (bool tries = true; tries;) {
     auto step = co_await waiter.next();
     auto* set = std::get_if<std::shared_ptr<HeldSet>>(&step);
@@ -218,29 +218,29 @@ asio::awaitable<void> Session::nest(Lease parent) {
     if (set != nullptr) co_await work_below(inner, parent.token, std::move(*set));
   }
   world_.finished(inner);
-  co_await electorate->close(Farewell::brief);
+  co_await server_set->close(CloseMode::immediate);
   inner.end();
   if (nested_ == &inner) nested_ = nullptr;
-  bell_->ring();
+  event_->notify();
 }
 
 asio::awaitable<void> Session::work_below(Process& inner, const Token& parent, std::shared_ptr<HeldSet> set) {
   const Lease lease = set->leases().front();
   Referee& referee = world_.referee(lease.resource);
-  if (lease.tenure == Tenure::borrowed) {
+  if (lease.keeping == Keeping::inherited) {
     bool over = false;
-    const std::unique_ptr<Bell> bell = inner.make_bell();
+    const std::unique_ptr<Event> event = inner.make_event();
     referee.relied_on(inner, parent, set->deadline());
     SetEvents events;
     events.extended = [&inner, &referee, parent, set = set.get()](bool) { referee.relied_on(inner, parent, set->deadline()); };
     events.in_trouble = [](const Resource&, const LeaseInTrouble&) {};
-    events.ended = [&over, bell = bell.get()](const Resource&, const LeaseEnded&) {
+    events.ended = [&over, event = event.get()](const Resource&, const LeaseEnded&) {
       over = true;
-      bell->ring();
+      event->notify();
     };
     set->keep(std::move(events));
     const Instant end = inner.now() + plan_.nested_work;
-    while (!over && inner.now() < std::min(end, set->deadline())) co_await bell->wait_until(std::min(end, set->deadline()));
+    while (!over && inner.now() < std::min(end, set->deadline())) co_await event->wait_until(std::min(end, set->deadline()));
   } else {
     // The lease above it is gone, so it got one of its own.
     referee.granted(inner, lease);
@@ -263,31 +263,31 @@ asio::awaitable<void> Session::work_by_hand(Lease lease) {
 
 asio::awaitable<void> Session::extend_by_hand(Lease lease, Milliseconds ttl) {
   Process& other = world_.new_process(plan_.host, process_->name() + "x");
-  const std::shared_ptr<Electorate> electorate = world_.new_electorate(other, plan_.server_timeout);
+  const std::shared_ptr<ServerSet> server_set = world_.new_electorate(other, plan_.server_timeout);
   const Ttl length = Ttl::from(ttl).value();
   world_.history().add("{} extends {} by hand, by {} ms", other.name(), lease.token.secret().substr(0, 4), ttl.count());
   world_.referee(lease.resource).shared(lease.token);
-  HeldLease held(*electorate, lease.resource, lease.token, lease.fence, lease.hold);
+  HeldLease held(*server_set, lease.resource, lease.token, lease.fence, lease.hold);
   const ExtendResult result = co_await held.extend(length, Instant::max(), /*by_hand=*/true);
   if (result.decision == ExtendDecision::confirmed) {
     world_.referee(lease.resource).extended(other, lease.token, redlock::deadline(result.t0, length), other.true_time(result.t0));
   }
   world_.finished(other);
-  co_await electorate->close(Farewell::brief);
+  co_await server_set->close(CloseMode::immediate);
   other.end();
 }
 
 asio::awaitable<void> Session::release_by_hand(Lease lease) {
   Process& other = world_.new_process(plan_.host, process_->name() + "r");
-  const std::shared_ptr<Electorate> electorate = world_.new_electorate(other, plan_.server_timeout);
+  const std::shared_ptr<ServerSet> server_set = world_.new_electorate(other, plan_.server_timeout);
   world_.history().add("{} releases {} by hand", other.name(), lease.token.secret().substr(0, 4));
-  HeldLease held(*electorate, lease.resource, lease.token, lease.fence, lease.hold);
+  HeldLease held(*server_set, lease.resource, lease.token, lease.fence, lease.hold);
   const ReleaseResult result = co_await held.release(/*by_hand=*/true);
   if (plan_.style == SessionPlan::Style::run && result.decision == ReleaseDecision::released) {
     world_.referee(lease.resource).violate("theft", other.name() + " released by hand what a run keeps");
   }
   world_.finished(other);
-  co_await electorate->close(Farewell::brief);
+  co_await server_set->close(CloseMode::immediate);
   other.end();
 }
 

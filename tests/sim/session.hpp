@@ -64,17 +64,17 @@ class Session {
   [[nodiscard]] Duration can_enter_since() const { return std::max(waiting_since_, plan_.away_until); }
   /// When it was let in, gave up or was killed.
   [[nodiscard]] std::optional<Duration> waited_until() const {
-    return waited_until_ ? std::optional(std::max(*waited_until_, left_line_until_)) : std::nullopt;
+    return waited_until_ ? std::optional(std::max(*waited_until_, left_queue_until_)) : std::nullopt;
   }
   /// Until then it is not told, as promised.
   void stands_by_until(Duration when) { plan_.away_until = std::max(plan_.away_until, when); }
   /// It waits no more, and what it left keeps others out for so long.
   void keeps_others_until(Duration when) {
-    if (waiting_) left_line_until_ = when;
+    if (waiting_) left_queue_until_ = when;
   }
   [[nodiscard]] const Process& process() const noexcept { return *process_; }
-  /// When it was told that a quorum has it in line.
-  [[nodiscard]] std::optional<Duration> in_line_since() const noexcept { return in_line_since_; }
+  /// When it was told that a quorum has it in the queue.
+  [[nodiscard]] std::optional<Duration> queued_since() const noexcept { return queued_since_; }
   [[nodiscard]] bool held() const noexcept { return held_; }
   [[nodiscard]] std::optional<AttemptFailure::Why> gave_up() const noexcept { return gave_up_; }
 
@@ -82,8 +82,8 @@ class Session {
   /// What the process leaves for one that goes on behind it.
   void leave_behind(std::vector<Leftover> leftovers);
 
-  asio::awaitable<std::shared_ptr<HeldSet>> acquire(Electorate& electorate);
-  asio::awaitable<std::optional<Lease>> acquire_bare(Electorate& electorate);
+  asio::awaitable<std::shared_ptr<HeldSet>> acquire(ServerSet& server_set);
+  asio::awaitable<std::optional<Lease>> acquire_bare(ServerSet& server_set);
   [[nodiscard]] AcquireOrder order(std::size_t key) const;
   /// All of them, which are good until then.
   void note_grant(std::vector<Lease> leases, Instant deadline);
@@ -102,7 +102,7 @@ class Session {
   SessionPlan plan_;
   Process* process_;
   Process* nested_ = nullptr;  ///< while it lives
-  std::unique_ptr<Bell> bell_;  ///< rung when the lease ends
+  std::unique_ptr<Event> event_;  ///< rung when the lease ends
   Interrupt interrupt_;
   bool lease_ended_ = false;
   bool over_ = false;
@@ -112,8 +112,8 @@ class Session {
   bool stopped_ = false;
   Duration waiting_since_{};
   std::optional<Duration> waited_until_;
-  Duration left_line_until_{};
-  std::optional<Duration> in_line_since_;
+  Duration left_queue_until_{};
+  std::optional<Duration> queued_since_;
   std::optional<AttemptFailure::Why> gave_up_;
 };
 

@@ -72,7 +72,7 @@ asio::awaitable<void> Parking::park() {
   return asio::async_initiate<const asio::use_awaitable_t<>, void()>(
       [this](auto handler) {
         auto& parkings = process_.timeline().parkings_;
-        place_ = parkings.size();
+        member_ = parkings.size();
         parkings.push_back(this);
         parked_ = std::make_unique<ParkedHandler<decltype(handler)>>(std::move(handler));
       },
@@ -85,8 +85,8 @@ void Parking::unpark() {
 
 std::unique_ptr<Parked> Parking::leave() {
   auto& parkings = process_.timeline().parkings_;
-  parkings.back()->place_ = place_;
-  parkings[place_] = parkings.back();
+  parkings.back()->member_ = member_;
+  parkings[member_] = parkings.back();
   parkings.pop_back();
   return std::move(parked_);
 }

@@ -90,7 +90,7 @@ class Parking {
 
   Process& process_;
   std::unique_ptr<Parked> parked_;
-  std::size_t place_ = 0;  ///< in Timeline::parkings_
+  std::size_t member_ = 0;  ///< in Timeline::parkings_
 };
 
 }  // namespace redlock::sim

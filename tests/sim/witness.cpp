@@ -8,11 +8,11 @@ asio::awaitable<AcquireVote> Witness::acquire(AcquireRequest request, Instant de
   referee.attempts(process_, token, request.entry ? std::optional(request.entry->ticket) : std::nullopt);
   AcquireVote vote = co_await server_->acquire(std::move(request), deadline);
   if (const auto* granted = std::get_if<Granted>(&vote)) {
-    referee.hears_answer(process_, token, granted->line);
-    referee.hears_grant(token, place_, granted->seat);
+    referee.hears_answer(process_, token, granted->queue);
+    referee.hears_grant(token, member_, granted->slot);
   }
-  if (const auto* held = std::get_if<Held>(&vote)) referee.hears_answer(process_, token, held->line);
-  if (const auto* queued = std::get_if<Queued>(&vote)) referee.hears_answer(process_, token, queued->line);
+  if (const auto* held = std::get_if<Held>(&vote)) referee.hears_answer(process_, token, held->queue);
+  if (const auto* queued = std::get_if<Queued>(&vote)) referee.hears_answer(process_, token, queued->queue);
   co_return vote;
 }
 
@@ -21,7 +21,7 @@ asio::awaitable<ExtendVote> Witness::extend(ExtendRequest request, Instant deadl
   Referee& referee = referees_.of(request.resource);
   const Duration began = referee.begins_to_extend(process_, token);
   ExtendVote vote = co_await server_->extend(std::move(request), deadline);
-  if (std::holds_alternative<Extended>(vote)) referee.hears_extended(process_, token, began, place_);
+  if (std::holds_alternative<Extended>(vote)) referee.hears_extended(process_, token, began, member_);
   co_return vote;
 }
 
@@ -48,22 +48,22 @@ asio::awaitable<InspectVote> Witness::inspect(Resource resource, std::optional<L
 asio::awaitable<Result<LockList, Fault>> Witness::list(Instant deadline) {
   return server_->list(deadline);
 }
-void Witness::take_back(const Resource& resource, const Token& token, std::optional<Requeue> requeue, NotUndone not_undone) {
-  server_->take_back(resource, token, std::move(requeue), std::move(not_undone));
+void Witness::undo(const Resource& resource, const Token& token, std::optional<Requeue> requeue, NotUndone not_undone) {
+  server_->undo(resource, token, std::move(requeue), std::move(not_undone));
 }
 void Witness::leave(const Resource& resource, const std::string& waiter) {
   server_->leave(resource, waiter);
 }
-asio::awaitable<std::optional<Fault>> Witness::listen(Resource resource, std::string waiter, std::function<void(Call)> heard,
+asio::awaitable<std::optional<Fault>> Witness::subscribe(Resource resource, std::string waiter, std::function<void(Notification)> notified,
                                                       Instant deadline) {
-  auto told = [this, &referee = referees_.of(resource), heard = std::move(heard)](Call call) {
-    referee.hears_call(process_, place_, call);
-    heard(call);
+  auto told = [this, &referee = referees_.of(resource), notified = std::move(notified)](Notification call) {
+    referee.hears_call(process_, member_, call);
+    notified(call);
   };
-  return server_->listen(std::move(resource), std::move(waiter), std::move(told), deadline);
+  return server_->subscribe(std::move(resource), std::move(waiter), std::move(told), deadline);
 }
-void Witness::stop_listening() {
-  server_->stop_listening();
+void Witness::unsubscribe() {
+  server_->unsubscribe();
 }
 asio::awaitable<void> Witness::close(Instant deadline) {
   return server_->close(deadline);

@@ -12,7 +12,7 @@ class Witness final : public LockServer {
  public:
   /// `place`: among the servers that the process was given.
   Witness(std::unique_ptr<LockServer> server, Referees& referees, Process& process, std::size_t place)
-      : server_(std::move(server)), referees_(referees), process_(process), place_(place) {}
+      : server_(std::move(server)), referees_(referees), process_(process), member_(place) {}
 
   [[nodiscard]] const std::string& name() const override { return server_->name(); }
   asio::awaitable<AcquireVote> acquire(AcquireRequest request, Instant deadline) override;
@@ -23,18 +23,18 @@ class Witness final : public LockServer {
   asio::awaitable<BreakVote> break_lock(BreakRequest request, Instant deadline) override;
   asio::awaitable<InspectVote> inspect(Resource resource, std::optional<LeaseId> share, Instant deadline) override;
   asio::awaitable<Result<LockList, Fault>> list(Instant deadline) override;
-  void take_back(const Resource& resource, const Token& token, std::optional<Requeue> requeue, NotUndone not_undone) override;
+  void undo(const Resource& resource, const Token& token, std::optional<Requeue> requeue, NotUndone not_undone) override;
   void leave(const Resource& resource, const std::string& waiter) override;
-  asio::awaitable<std::optional<Fault>> listen(Resource resource, std::string waiter, std::function<void(Call)> heard,
+  asio::awaitable<std::optional<Fault>> subscribe(Resource resource, std::string waiter, std::function<void(Notification)> notified,
                                                Instant deadline) override;
-  void stop_listening() override;
+  void unsubscribe() override;
   asio::awaitable<void> close(Instant deadline) override;
 
  private:
   std::unique_ptr<LockServer> server_;
   Referees& referees_;
   Process& process_;
-  std::size_t place_;
+  std::size_t member_;
 };
 
 }  // namespace redlock::sim

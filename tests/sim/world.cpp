@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "core/helper_keys.hpp"
-#include "engine/survey.hpp"
+#include "engine/inspect.hpp"
 #include "store/local/commands.hpp"
 #include "store/redis/redis_server.hpp"
 #include "witness.hpp"
@@ -12,14 +12,14 @@ namespace redlock::sim {
 namespace {
 
 /// More than any schedule needs: whoever gets here runs in circles.
-constexpr std::size_t most_events = 300'000;
+constexpr std::size_t max_events = 300'000;
 
 /// More than the busiest of 60,000 schedules asks: in a line with many who share the lock 1,617, else less than 1,500.
-constexpr std::size_t most_scripts = 1500;
-constexpr std::size_t most_scripts_in_line = 2000;
+constexpr std::size_t max_scripts = 1500;
+constexpr std::size_t max_scripts_in_line = 2000;
 
 /// How long those behind somebody who was notified leave it to that one (PROTOCOL Q5).
-constexpr Milliseconds standing_by{1300};
+constexpr Milliseconds standby_delay{1300};
 
 /// By so much a writer that died while it waited holds up readers.
 constexpr Milliseconds dead_writer{2000};
@@ -45,7 +45,7 @@ const std::string newer_waiter = "00000000.newer";
 constexpr Milliseconds queue_life{35'000};
 
 /// So often a waiter's timer may end its wait just when the first server calls it.
-constexpr std::size_t most_hasty_attempts = 2;
+constexpr std::size_t max_hasty_attempts = 2;
 
 /// A foreign client gives its clock as much as we do.
 Duration foreign_validity(Duration ttl) {
@@ -111,7 +111,7 @@ Process& World::new_process(std::size_t host, std::string name) {
   return processes_.emplace_back(hosts_[host], std::move(name));
 }
 
-std::shared_ptr<Electorate> World::new_electorate(Process& process, Duration server_timeout) {
+std::shared_ptr<ServerSet> World::new_electorate(Process& process, Duration server_timeout) {
   std::vector<std::unique_ptr<LockServer>> servers;
   for (const std::size_t server : schedule_.configured) {
     redis::Endpoint endpoint;
@@ -123,7 +123,7 @@ std::shared_ptr<Electorate> World::new_electorate(Process& process, Duration ser
     servers.push_back(std::make_unique<Witness>(std::move(product), referees_, process, servers.size()));
   }
   RandomBits random = [random = Random(random_.bits())]() mutable { return random.bits(); };
-  return electorates_.emplace_back(std::make_shared<Electorate>(timeline_.executor(), process, std::move(random), std::move(servers),
+  return electorates_.emplace_back(std::make_shared<ServerSet>(timeline_.executor(), process, std::move(random), std::move(servers),
                                                                 server_timeout, schedule_.restart_guard));
 }
 
@@ -136,14 +136,14 @@ std::optional<Violation> World::run() {
   plan_sessions();
   plan_mishaps();
   timeline_.at(schedule_.calm, [this] { calm_down(); });
-  const auto patience = static_cast<int>(sessions_.size() + 2);
-  const Duration end = std::max(schedule_.calm, schedule_.progress_from) + schedule_.bound * patience + schedule_.work();
-  const std::size_t most_allowed = schedule_.shape == Schedule::Shape::line ? most_scripts_in_line : most_scripts;
+  const auto timeout = static_cast<int>(sessions_.size() + 2);
+  const Duration end = std::max(schedule_.calm, schedule_.progress_from) + schedule_.bound * timeout + schedule_.work();
+  const std::size_t max_allowed = schedule_.shape == Schedule::Shape::line ? max_scripts_in_line : max_scripts;
   std::size_t events = 0;
   std::optional<Duration> over_since;
   while (!referees_.any_violation() && timeline_.step()) {
-    if (++events > most_events) referee_.violate("progress", "it runs in circles");
-    if (referees_.scripts() > most_allowed) referee_.violate("load", "they ask without end");
+    if (++events > max_events) referee_.violate("progress", "it runs in circles");
+    if (referees_.scripts() > max_allowed) referee_.violate("load", "they ask without end");
     if (!over_since && all_over() && timeline_.now() > schedule_.calm) over_since = timeline_.now();
     if (over_since && timeline_.now() > *over_since + settling_time) break;
     if (timeline_.now() > end) break;
@@ -167,14 +167,14 @@ void World::plan_sessions() {
 void World::kill(Session& session) {
   const bool keeps_waiting =
       session.waiting() && referee_.kept_out_until(session.plan().mode, session.process()) > timeline_.now() + hang_up_time;
-  // Those behind it may have been told to leave it to this one; of one that heard nothing, only its entry's end tells.
-  if (!session.over() && !keeps_waiting) schedule_.bound += standing_by;
+  // Those behind it may have been told to leave it to this one; of one that notified nothing, only its entry's end tells.
+  if (!session.over() && !keeps_waiting) schedule_.bound += standby_delay;
   // Readers behind it learn only by looking that nobody keeps them from those who read.
   const bool keeps_readers = session.waiting() && !session.plan().mode.shared;
   const auto reads = [](const Session& other) { return other.plan().mode.shared; };
   if (keeps_readers && std::ranges::any_of(sessions_, reads)) schedule_.bound += dead_writer;
   if (!hosts_[session.plan().host].may_subscribe) {
-    session.keeps_others_until(timeline_.now() + polling_entry_life + hang_up_time);
+    session.keeps_others_until(timeline_.now() + polling_entry_ttl + hang_up_time);
   }
   session.kill();
 }
@@ -333,23 +333,23 @@ void World::check_newer_waiter() {
 
 asio::awaitable<void> World::inspect_lock(Mishap mishap) {
   Process& process = new_process(mishap.host, "inspector");
-  const std::shared_ptr<Electorate> electorate = new_electorate(process, Milliseconds(50));
+  const std::shared_ptr<ServerSet> server_set = new_electorate(process, Milliseconds(50));
   const Duration began = timeline_.now();
-  referee_.inspected(summarize(co_await redlock::inspect(*electorate, resource_)), began);
+  referee_.inspected(summarize(co_await redlock::inspect(*server_set, resource_)), began);
   finished(process);
-  co_await electorate->close(Farewell::brief);
+  co_await server_set->close(CloseMode::immediate);
   process.end();
 }
 
 asio::awaitable<void> World::break_by_force(Mishap mishap) {
   Process& process = new_process(mishap.host, "breaker");
-  const std::shared_ptr<Electorate> electorate = new_electorate(process, Milliseconds(50));
+  const std::shared_ptr<ServerSet> server_set = new_electorate(process, Milliseconds(50));
   std::optional<Fence> only_if;
   if (mishap.flag) only_if = nobodys_fence;
   const BreakRequest request{resource_, only_if};
-  (void)co_await break_lock(*electorate, request);
+  (void)co_await break_lock(*server_set, request);
   finished(process);
-  co_await electorate->close(Farewell::brief);
+  co_await server_set->close(CloseMode::immediate);
 }
 
 void World::foreign_lock(const Mishap& mishap) {
@@ -413,7 +413,7 @@ void World::note_giving_up(const Session& session) {
   // Whoever is first now, and may not come in yet, is told to look in a while.
   for (Session& other : sessions_) {
     if (!other.waiting() || referee_.kept_out_until(other.plan().mode, other.process()) <= timeline_.now()) continue;
-    other.stands_by_until(timeline_.now() + standing_by);
+    other.stands_by_until(timeline_.now() + standby_delay);
   }
 }
 
@@ -428,7 +428,7 @@ void World::check_delay(const Session& session) {
   Duration since = std::max(referee_.kept_out_until(session.plan().mode, session.process()), session.can_enter_since());
   Duration bound = schedule_.bound;
   for (const Session& other : sessions_) {
-    const bool may_be_before = other.plan().start <= session.in_line_since().value_or(timeline_.now());
+    const bool may_be_before = other.plan().start <= session.queued_since().value_or(timeline_.now());
     if (&other == &session || !may_be_before) continue;
     if (other.waited_until()) since = std::max(since, *other.waited_until());
     // Who is passed over because it cannot be notified kept the others out until it could have entered itself.
@@ -436,7 +436,7 @@ void World::check_delay(const Session& session) {
       since = std::max(since, referee_.kept_out_until(other.plan().mode, other.process()));
     }
     // Those behind it are told to stand by, and find out by themselves that there is no slot for it.
-    if (other.waiting() && other.plan().mode.seats > 0) bound = schedule_.bound + standing_by;
+    if (other.waiting() && other.plan().mode.slots > 0) bound = schedule_.bound + standby_delay;
   }
   if (timeline_.now() <= since + bound) return;
   referee_.violate("delay", fmt::format("{} could have entered since {:.0f} ms", session.name(), in_ms(since)));
@@ -444,12 +444,12 @@ void World::check_delay(const Session& session) {
 
 void World::check_order(const Session& session) {
   for (const Session& other : sessions_) {
-    const bool came_first = other.in_line_since() && *other.in_line_since() < session.plan().start;
+    const bool came_first = other.queued_since() && *other.queued_since() < session.plan().start;
     if (!came_first || !other.waiting() || !other.plan().undisturbed || referee_.was_robbed(other.process())) continue;
     // Of two who may have it together, the network decides who hears of it first.
     if (other.plan().mode.shared && session.plan().mode.shared) continue;
-    referee_.violate("order", fmt::format("{} overtook {}, who was in line since {:.0f} ms", session.name(), other.name(),
-                                          in_ms(*other.in_line_since())));
+    referee_.violate("order", fmt::format("{} overtook {}, who was in the queue since {:.0f} ms", session.name(), other.name(),
+                                          in_ms(*other.queued_since())));
   }
 }
 
@@ -492,7 +492,7 @@ void World::check_outcome() {
     if (why && session.patient() && !unavailable) referee_.violate("answer", "somebody gave up who waits for ever");
     if (unavailable && session.plan().start > schedule_.calm) referee_.violate("answer", "no quorum though nothing was wrong");
   }
-  if (schedule_.shape == Schedule::Shape::line && schedule_.mishaps.empty() && referee_.hasty_attempts() > most_hasty_attempts) {
+  if (schedule_.shape == Schedule::Shape::line && schedule_.mishaps.empty() && referee_.hasty_attempts() > max_hasty_attempts) {
     referee_.violate("load", fmt::format("{} times somebody did not wait for the other servers' calls", referee_.hasty_attempts()));
   }
   if (schedule_.shape == Schedule::Shape::cron && holders != 1) {

@@ -48,7 +48,7 @@ class World final : public Network {
   [[nodiscard]] Referee& referee(const Resource& resource) { return referees_.of(resource); }
   [[nodiscard]] const Resource& resource(std::size_t key) const { return resources_.at(key); }
   Process& new_process(std::size_t host, std::string name);
-  std::shared_ptr<Electorate> new_electorate(Process& process, Duration server_timeout);
+  std::shared_ptr<ServerSet> new_electorate(Process& process, Duration server_timeout);
   template <class Coroutine>
   void start(Coroutine coroutine) {
     spawn(timeline_.executor(), std::move(coroutine));
@@ -103,7 +103,7 @@ class World final : public Network {
   std::deque<Host> hosts_;
   std::vector<Path> paths_;
   std::deque<Process> processes_;
-  std::vector<std::shared_ptr<Electorate>> electorates_;
+  std::vector<std::shared_ptr<ServerSet>> electorates_;
   std::deque<Session> sessions_;
   std::array<std::size_t, 12> failures_{};
   std::size_t foreign_clients_ = 0;

@@ -22,7 +22,7 @@ class BootTime final : public Clock {
  public:
   [[nodiscard]] Instant now() const override { return BootClock::now(); }
   [[nodiscard]] Milliseconds wall() const override { return wall_clock_now(); }
-  [[nodiscard]] std::unique_ptr<Bell> make_bell() const override { return nullptr; }
+  [[nodiscard]] std::unique_ptr<Event> make_event() const override { return nullptr; }
 };
 
 [[noreturn]] void fail(const Fault& fault) {

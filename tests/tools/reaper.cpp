@@ -118,9 +118,9 @@ bool nothing_left() {
   return ::waitid(P_ALL, 0, &none, WEXITED | WNOHANG | WNOWAIT | __WALL) != 0 && errno == ECHILD;
 }
 
-/// Reaps until nothing is left; false when `patience` ends first. `each_time` is called in between.
-bool reap_all(milliseconds patience, const std::function<void()>& each_time) {
-  const auto end = SteadyClock::now() + patience;
+/// Reaps until nothing is left; false when `timeout` ends first. `each_time` is called in between.
+bool reap_all(milliseconds timeout, const std::function<void()>& each_time) {
+  const auto end = SteadyClock::now() + timeout;
   for (;;) {
     each_time();
     reap(0);

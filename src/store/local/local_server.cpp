@@ -57,17 +57,17 @@ Milliseconds next_pause(Milliseconds pause) {
 class LocalServer::Ear : public std::enable_shared_from_this<Ear> {
  public:
   Ear(const asio::any_io_executor& executor, Subscription subscription,
-      std::function<void(Call)> heard)
+      std::function<void(Notification)> notified)
       : subscription_(std::move(subscription)),
         readable_(executor, subscription_.fd()),
-        heard_(std::move(heard)) {}
+        heard_(std::move(notified)) {}
 
-  asio::awaitable<void> listen() {
+  asio::awaitable<void> subscribe() {
     const auto self = shared_from_this();
     while (heard_) {
       co_await readable_.wait();
       for (const std::string& message : subscription_.messages()) {
-        if (const auto call = call_from(message); call && heard_) heard_(*call);
+        if (const auto call = notification_from(message); call && heard_) heard_(*call);
       }
     }
   }
@@ -80,7 +80,7 @@ class LocalServer::Ear : public std::enable_shared_from_this<Ear> {
  private:
   Subscription subscription_;
   Readable readable_;
-  std::function<void(Call)> heard_;
+  std::function<void(Notification)> heard_;
 };
 
 LocalServer::LocalServer(asio::any_io_executor executor, const Clock& clock, Place place)
@@ -91,11 +91,11 @@ LocalServer::LocalServer(asio::any_io_executor executor, const Clock& clock, Pla
       boot_id_(read_boot_id()) {}
 
 LocalServer::~LocalServer() {
-  stop_listening();
+  unsubscribe();
 }
 
 asio::awaitable<ScriptReply> LocalServer::call(ScriptCall call, Instant deadline) {
-  const std::string token = leavings_of(call).token;
+  const std::string token = undo_target_of(call).token;
   if (token.empty()) co_return co_await ask(std::move(call), deadline);
   carried_[token] = Carried::under_way;
   ScriptReply reply = co_await ask(std::move(call), deadline);
@@ -121,7 +121,7 @@ asio::awaitable<ScriptReply> LocalServer::ask(ScriptCall call, Instant deadline)
 }
 
 bool LocalServer::is_revoked(const ScriptCall& call) const {
-  const auto carried = carried_.find(leavings_of(call).token);
+  const auto carried = carried_.find(undo_target_of(call).token);
   return carried != carried_.end() && carried->second == Carried::revoked;
 }
 
@@ -179,7 +179,7 @@ ScriptReply LocalServer::run_in(const Directory& directory, const LockFile& file
 
 void LocalServer::post(ScriptCall call, NotUndone not_undone) {
   if (call.script == &scripts::leave) return run_later(std::move(call), nullptr);
-  const auto carried = carried_.find(taken_back_by(call));
+  const auto carried = carried_.find(undone_by(call));
   if (carried == carried_.end()) return;
   if (carried->second != Carried::done) {
     carried->second = Carried::revoked;
@@ -197,24 +197,24 @@ void LocalServer::run_later(ScriptCall call, NotUndone not_undone) {
           const ScriptReply reply = co_await ask(call, clock_.now() + post_time);
           if (!reply && not_undone) not_undone();
           --posts_under_way_;
-          if (posted_) posted_->ring();
+          if (posted_) posted_->notify();
         });
 }
 
-asio::awaitable<std::optional<Fault>> LocalServer::listen(Resource resource, std::string waiter,
-                                                          std::function<void(Call)> heard,
+asio::awaitable<std::optional<Fault>> LocalServer::subscribe(Resource resource, std::string waiter,
+                                                          std::function<void(Notification)> notified,
                                                           Instant) {
-  stop_listening();
+  unsubscribe();
   const auto directory = open_directory(place_);
   if (!directory) co_return directory.error();
   auto subscription = Subscription::open(*directory, HelperKeys(resource).wake(waiter));
   if (!subscription) co_return subscription.error();
-  ear_ = std::make_shared<Ear>(executor_, std::move(*subscription), std::move(heard));
-  spawn(executor_, [ear = ear_] { return ear->listen(); });
+  ear_ = std::make_shared<Ear>(executor_, std::move(*subscription), std::move(notified));
+  spawn(executor_, [ear = ear_] { return ear->subscribe(); });
   co_return std::nullopt;
 }
 
-void LocalServer::stop_listening() {
+void LocalServer::unsubscribe() {
   if (ear_) std::exchange(ear_, nullptr)->end();
 }
 
@@ -271,8 +271,8 @@ std::optional<Result<std::vector<Resource>, Fault>> LocalServer::try_read(
 }
 
 asio::awaitable<void> LocalServer::close(Instant deadline) {
-  stop_listening();
-  if (posts_under_way_ > 0) posted_ = clock_.make_bell();
+  unsubscribe();
+  if (posts_under_way_ > 0) posted_ = clock_.make_event();
   while (posts_under_way_ > 0 && clock_.now() < deadline) co_await posted_->wait_until(deadline);
 }
 

@@ -36,10 +36,10 @@ class LocalServer final : public ScriptedServer {
 
   [[nodiscard]] const std::string& name() const override { return name_; }
   asio::awaitable<Result<LockList, Fault>> list(Instant deadline) override;
-  asio::awaitable<std::optional<Fault>> listen(Resource resource, std::string waiter,
-                                               std::function<void(Call)> heard,
+  asio::awaitable<std::optional<Fault>> subscribe(Resource resource, std::string waiter,
+                                               std::function<void(Notification)> notified,
                                                Instant deadline) override;
-  void stop_listening() override;
+  void unsubscribe() override;
   asio::awaitable<void> close(Instant deadline) override;
 
  protected:
@@ -76,7 +76,7 @@ class LocalServer final : public ScriptedServer {
   LuaHost lua_;
   std::map<std::string, Carried> carried_;  ///< by token
   std::size_t posts_under_way_ = 0;
-  std::unique_ptr<Bell> posted_;
+  std::unique_ptr<Event> posted_;
   std::shared_ptr<Ear> ear_;
 };
 

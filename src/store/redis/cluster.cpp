@@ -10,7 +10,7 @@ namespace redlock::redis {
 namespace {
 
 /// A cluster that is in order needs one, two while a slot moves.
-constexpr int most_redirects = 5;
+constexpr int max_redirects = 5;
 
 /// 16384 slots of a cluster that moved them one by one; each with a master and some replicas, which
 /// take 1.5 KB of memory.
@@ -39,7 +39,7 @@ ClusterServer::ClusterServer(asio::any_io_executor executor, const Clock& clock,
 }
 
 asio::awaitable<ScriptReply> ClusterServer::call(ScriptCall call, Instant deadline) {
-  const std::string token = leavings_of(call).token;
+  const std::string token = undo_target_of(call).token;
   if (token.empty()) co_return co_await follow(std::move(call), deadline);
   undecided_.insert(token);
   auto reply = co_await follow(std::move(call), deadline);
@@ -48,7 +48,7 @@ asio::awaitable<ScriptReply> ClusterServer::call(ScriptCall call, Instant deadli
 }
 
 asio::awaitable<ScriptReply> ClusterServer::follow(ScriptCall call, Instant deadline) {
-  const std::string token = leavings_of(call).token;
+  const std::string token = undo_target_of(call).token;
   const std::uint16_t slot = hash_slot(call.keys.front());
   auto owner = co_await locate(call.keys.front(), deadline);
   if (!owner) co_return unexpected(owner.error());
@@ -80,16 +80,16 @@ asio::awaitable<ScriptReply> ClusterServer::follow(ScriptCall call, Instant dead
       slots_.clear();  // CLUSTERDOWN, a replica that lags behind
       co_return unexpected(at(place, fault_of_error(reply->text)));
     }
-    if (++redirects > most_redirects) {
+    if (++redirects > max_redirects) {
       slots_.clear();
       co_return unexpected(Fault{FaultKind::unavailable,
-                                 "its servers do not agree who has this key: more than " + std::to_string(most_redirects) + " redirects"});
+                                 "its servers do not agree who has this key: more than " + std::to_string(max_redirects) + " redirects"});
     }
     place = (*redirect)->to;
     asking = (*redirect)->ask;
     if (asking) continue;
     owner = place;
-    if (ear_at_ && *ear_at_ != place) node(*ear_at_).go_deaf();
+    if (subscribed_at_ && *subscribed_at_ != place) node(*subscribed_at_).drop_subscription();
     std::erase_if(slots_, [slot](const SlotRange& range) { return range.first == slot && range.last == slot; });
     slots_.insert(slots_.begin(), SlotRange{slot, slot, place, {}});
   }
@@ -99,14 +99,14 @@ asio::awaitable<Result<Address, Fault>> ClusterServer::locate(std::string key, I
   const std::uint16_t slot = hash_slot(key);
   const auto has_slot = [slot](const SlotRange& range) { return range.first <= slot && slot <= range.last; };
   if (std::none_of(slots_.begin(), slots_.end(), has_slot)) {
-    if (auto fault = co_await look_around(deadline)) co_return unexpected(std::move(*fault));
+    if (auto fault = co_await discover_topology(deadline)) co_return unexpected(std::move(*fault));
   }
   const auto range = std::find_if(slots_.begin(), slots_.end(), has_slot);
   if (range == slots_.end()) co_return unexpected(Fault{FaultKind::unavailable, "no server of its cluster has the slot of this key"});
   co_return range->master;
 }
 
-asio::awaitable<std::optional<Fault>> ClusterServer::look_around(Instant deadline) {
+asio::awaitable<std::optional<Fault>> ClusterServer::discover_topology(Instant deadline) {
   Fault none;
   for (const Address& member : acquaintances()) {
     const auto fault = co_await ask_for_slots(member, time_for_one(clock_.now(), deadline));
@@ -154,17 +154,17 @@ RedisServer& ClusterServer::node(const Address& address) {
 }
 
 void ClusterServer::post(ScriptCall call, NotUndone not_undone) {
-  undecided_.erase(taken_back_by(call));
+  undecided_.erase(undone_by(call));
   for (const auto& [address, server] : nodes_) server->post(call, not_undone);
 }
 
 void ClusterServer::post_to_late(ScriptCall call, bool only_unanswered, NotUndone not_undone) {
-  undecided_.erase(taken_back_by(call));
+  undecided_.erase(undone_by(call));
   for (const auto& [address, server] : nodes_) server->post_to_late(call, only_unanswered, not_undone);
 }
 
 asio::awaitable<Result<LockList, Fault>> ClusterServer::list(Instant deadline) {
-  if (auto fault = co_await look_around(deadline)) co_return unexpected(std::move(*fault));
+  if (auto fault = co_await discover_topology(deadline)) co_return unexpected(std::move(*fault));
   LockList list;
   for (const Address& master : known_masters()) {
     const auto listed = co_await node(master).list(deadline);
@@ -175,7 +175,7 @@ asio::awaitable<Result<LockList, Fault>> ClusterServer::list(Instant deadline) {
 }
 
 asio::awaitable<Result<std::vector<RedisVote::Master>, Fault>> ClusterServer::masters(Instant deadline) {
-  if (auto fault = co_await look_around(deadline)) co_return unexpected(std::move(*fault));
+  if (auto fault = co_await discover_topology(deadline)) co_return unexpected(std::move(*fault));
   std::vector<Master> all;
   for (const Address& master : known_masters()) {
     all.push_back({&node(master), escape_for_terminal(master.text())});
@@ -189,21 +189,21 @@ asio::awaitable<Result<RedisServer*, Fault>> ClusterServer::master_of(std::strin
   co_return &node(*owner);
 }
 
-asio::awaitable<std::optional<Fault>> ClusterServer::listen(Resource resource, std::string waiter, std::function<void(Call)> heard,
+asio::awaitable<std::optional<Fault>> ClusterServer::subscribe(Resource resource, std::string waiter, std::function<void(Notification)> notified,
                                                             Instant deadline) {
   // PUBLISH counts those alone who are subscribed at the same server (PROTOCOL D1).
-  stop_listening();
+  unsubscribe();
   const std::size_t turn = ++listenings_;
   const auto owner = co_await locate(resource.key(), deadline);
   if (!owner) co_return owner.error();
   if (turn != listenings_) co_return Fault{FaultKind::silent, "nobody wants to listen any more"};
-  ear_at_ = *owner;
-  co_return co_await node(*owner).listen(std::move(resource), std::move(waiter), std::move(heard), deadline);
+  subscribed_at_ = *owner;
+  co_return co_await node(*owner).subscribe(std::move(resource), std::move(waiter), std::move(notified), deadline);
 }
 
-void ClusterServer::stop_listening() {
+void ClusterServer::unsubscribe() {
   ++listenings_;
-  if (ear_at_) node(*std::exchange(ear_at_, std::nullopt)).stop_listening();
+  if (subscribed_at_) node(*std::exchange(subscribed_at_, std::nullopt)).unsubscribe();
 }
 
 asio::awaitable<void> ClusterServer::close(Instant deadline) {

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "store/redis/redis_server.hpp"
-#include "store/redis/whereabouts.hpp"
+#include "store/redis/topology.hpp"
 
 namespace redlock::redis {
 
@@ -24,9 +24,9 @@ class ClusterServer final : public RedisVote {
   asio::awaitable<Result<LockList, Fault>> list(Instant deadline) override;
   asio::awaitable<Result<std::vector<Master>, Fault>> masters(Instant deadline) override;
   asio::awaitable<Result<RedisServer*, Fault>> master_of(std::string key, Instant deadline) override;
-  asio::awaitable<std::optional<Fault>> listen(Resource resource, std::string waiter, std::function<void(Call)> heard,
+  asio::awaitable<std::optional<Fault>> subscribe(Resource resource, std::string waiter, std::function<void(Notification)> notified,
                                                Instant deadline) override;
-  void stop_listening() override;
+  void unsubscribe() override;
   asio::awaitable<void> close(Instant deadline) override;
 
   /// Who has the key's slot, as far as is known; a question to the cluster when that is not at all.
@@ -42,7 +42,7 @@ class ClusterServer final : public RedisVote {
   asio::awaitable<ScriptReply> follow(ScriptCall call, Instant deadline);
 
   /// Asks one server after the other who has which slots.
-  asio::awaitable<std::optional<Fault>> look_around(Instant deadline);
+  asio::awaitable<std::optional<Fault>> discover_topology(Instant deadline);
   asio::awaitable<std::optional<Fault>> ask_for_slots(Address member, Instant deadline);
 
   /// All whom it may be asked, the one that told it last in front.
@@ -59,7 +59,7 @@ class ClusterServer final : public RedisVote {
   std::map<Address, std::unique_ptr<RedisServer>> nodes_;  ///< all that were ever asked
   std::vector<SlotRange> slots_;                           ///< the first that fits a slot is right
   std::vector<Address> acquaintances_;                     ///< from the last time that slots were told
-  std::optional<Address> ear_at_;                          ///< whom somebody listens to
+  std::optional<Address> subscribed_at_;                          ///< whom somebody listens to
   std::size_t listenings_ = 0;                             ///< how often that has changed
   std::set<std::string> undecided_;                        ///< tokens of acquires and heals under way that were not taken back
 };

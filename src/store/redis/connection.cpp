@@ -22,7 +22,7 @@ std::optional<Fault> objection_to(const Reply& role) {
 
 struct Connection::Open {
   ReplyLimits limits;
-  std::unique_ptr<Bell> answered;  ///< null: nobody waits
+  std::unique_ptr<Event> answered;  ///< null: nobody waits
   Answered then;                   ///< null: nobody wants to know
   std::optional<Result<Reply, Fault>> answer;
 };
@@ -32,7 +32,7 @@ Connection::Connection(asio::any_io_executor executor, const Clock& clock, std::
     : executor_(std::move(executor)),
       clock_(clock),
       transport_(std::move(transport)),
-      progress_(clock.make_bell()),
+      progress_(clock.make_event()),
       login_replies_left_(login.size()),
       asks_role_(demands_master),
       greeting_command_(greeting),
@@ -51,7 +51,7 @@ asio::awaitable<Result<Reply, Fault>> Connection::request(Command command, Reply
   const Instant asked = clock_.now();
   auto open = std::make_shared<Open>();
   open->limits = limits;
-  open->answered = clock_.make_bell();
+  open->answered = clock_.make_event();
   asked_ = true;
   enqueue(command, open);
   // Not `while (… && co_await …)`, here and below: GCC 12 then waits whatever stands before the &&.
@@ -121,7 +121,7 @@ asio::awaitable<void> Connection::serve(Instant deadline) {
   if (broken_) co_return;
   connected_ = true;
   flush();
-  progress_->ring();
+  progress_->notify();
   std::array<char, 4096> buffer;
   while (!broken_) {
     asio::error_code error;
@@ -167,7 +167,7 @@ asio::awaitable<void> Connection::write_rest() {
     asio::error_code error;  // the reading side hears of it too, and says it better
     co_await transport_->write(asio::buffer(being_written_), error);
     being_written_.clear();
-    progress_->ring();
+    progress_->notify();
   }
 }
 
@@ -176,7 +176,7 @@ void Connection::deliver(Reply reply) {
   if (open_.empty()) return fail(Fault{FaultKind::garbage, "an answer to nothing that was asked"});
   const std::shared_ptr<Open> open = std::move(open_.front());
   open_.pop_front();
-  if (open_.empty()) progress_->ring();
+  if (open_.empty()) progress_->notify();
   if (login_replies_left_ > 0) {
     --login_replies_left_;
     if (reply.type != Reply::Type::error || login_fault_) return;
@@ -208,7 +208,7 @@ void Connection::deliver(Reply reply) {
 
 void Connection::finish(Open& open, Result<Reply, Fault> answer) {
   open.answer = std::move(answer);
-  if (open.answered) open.answered->ring();
+  if (open.answered) open.answered->notify();
   if (open.then) std::exchange(open.then, nullptr)(*open.answer);
 }
 
@@ -218,8 +218,8 @@ void Connection::fail(Fault fault) {
   transport_->close();
   for (const auto& open : std::exchange(open_, {})) finish(*open, unexpected(login_fault_ ? *login_fault_ : *broken_));
   unsent_.clear();
-  progress_->ring();
-  if (const auto heard = std::exchange(heard_, nullptr)) heard(nullptr);
+  progress_->notify();
+  if (const auto notified = std::exchange(heard_, nullptr)) notified(nullptr);
 }
 
 }  // namespace redlock::redis

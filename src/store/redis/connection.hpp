@@ -42,7 +42,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   /// A login that fails because the server has no password is none that failed: `told` is called instead. Before start().
   void allow_needless_password(std::function<void()> told) { needless_password_ = std::move(told); }
 
-  /// Begins to connect. Call once.
+  /// Begins to connect. Notification once.
   void start(Instant deadline);
 
   /// Sends a command and waits for its reply until `deadline`. Error replies come back as replies; if the login was refused, every
@@ -58,7 +58,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
 
   /// What comes without being an answer: the messages of a subscription. Called for each, and with a null pointer when the connection
   /// ends. Without it such a thing is garbage and ends the connection.
-  void on_message(std::function<void(const Reply*)> heard) { heard_ = std::move(heard); }
+  void on_message(std::function<void(const Reply*)> notified) { heard_ = std::move(notified); }
 
   /// Whether something may be asked here: not broken, not late, not closed.
   [[nodiscard]] bool usable() const noexcept { return !broken_ && !late_; }
@@ -112,7 +112,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   std::function<void()> needless_password_;
   std::optional<Fault> broken_;
   std::function<void(const Reply*)> heard_;
-  std::unique_ptr<Bell> progress_;  ///< rung when it opened, when something was written, and at the end; for close()
+  std::unique_ptr<Event> progress_;  ///< rung when it opened, when something was written, and at the end; for close()
   std::size_t login_replies_left_;
   bool asks_role_;  ///< the answer to ROLE is still to come
   std::optional<Command> greeting_command_;

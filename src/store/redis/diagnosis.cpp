@@ -118,9 +118,9 @@ class Probe {
 
   /// Waiters manage without notifications, so the right to them is all that is looked for.
   asio::awaitable<void> subscribe(Resource key, std::vector<std::string>& missing) {
-    const std::function<void(Call)> nobody = [](Call) {};
-    const auto fault = co_await vote_.listen(std::move(key), "doctor", nobody, deadline());
-    vote_.stop_listening();
+    const std::function<void(Notification)> nobody = [](Notification) {};
+    const auto fault = co_await vote_.subscribe(std::move(key), "doctor", nobody, deadline());
+    vote_.unsubscribe();
     if (!fault || fault->kind != FaultKind::denied) co_return;
     const bool command = fault->text.find("'subscribe'") != std::string::npos;
     missing.emplace_back(command ? "subscribe" : "subscribe (to the channels &redlock:wake:*)");

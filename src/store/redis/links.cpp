@@ -62,7 +62,7 @@ std::shared_ptr<Link> Links::connect(Instant deadline) const {
 void Links::post(const ScriptCall& call, const NotUndone& not_undone) {
   retire_unusable();
   const auto has_lost = [&](const auto& link) {
-    return link->connection->broken() && link->carried(taken_back_by(call));
+    return link->connection->broken() && link->carried(undone_by(call));
   };
   // The server may still act on what it received; another connection is better than none.
   if (std::any_of(late_.begin(), late_.end(), has_lost)) {
@@ -75,7 +75,7 @@ void Links::post_to_late(const ScriptCall& call, bool only_unanswered,
                          const NotUndone& not_undone) {
   retire_unusable();
   for (const auto& link : late_) {
-    const auto carried = link->left.find(taken_back_by(call));
+    const auto carried = link->left.find(undone_by(call));
     if (carried == link->left.end() || (only_unanswered && carried->second.answered)) continue;
     if (!link->connection->broken()) post_on(*link, call, not_undone);
   }
@@ -84,7 +84,7 @@ void Links::post_to_late(const ScriptCall& call, bool only_unanswered,
 void Links::post_on(Link& link, const ScriptCall& call, const NotUndone& not_undone) const {
   // Only where it can matter: a server that stays silent must not be sent one more copy with every
   // attempt.
-  const auto carried = link.left.extract(taken_back_by(call));
+  const auto carried = link.left.extract(undone_by(call));
   if (carried.empty()) return;
   if (call.script != &scripts::release) return link.connection->post(script_command(call));
 

@@ -11,7 +11,7 @@
 
 namespace redlock::redis {
 
-/// Something that may be at the server and was not taken back (see Leavings).
+/// Something that may be at the server and was not taken back (see UndoTarget).
 struct Carried {
   bool answered = false;   ///< the server answered what brought it
   bool inherited = false;  ///< another connection brought it, which has ended

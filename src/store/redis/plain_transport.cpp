@@ -21,7 +21,7 @@ namespace {
 /// A connection that is dead shows within 20 s.
 constexpr int seconds_until_probe = 10;
 constexpr int seconds_between_probes = 5;
-constexpr int most_probes = 2;
+constexpr int max_probes = 2;
 
 using Socket = asio::generic::stream_protocol::socket;
 using Address = asio::generic::stream_protocol::endpoint;
@@ -115,19 +115,19 @@ class PlainTransport final : public Transport {
     const auto set = [this](int option, int value) { ::setsockopt(socket_.native_handle(), IPPROTO_TCP, option, &value, sizeof value); };
     set(TCP_KEEPIDLE, seconds_until_probe);
     set(TCP_KEEPINTVL, seconds_between_probes);
-    set(TCP_KEEPCNT, most_probes);
+    set(TCP_KEEPCNT, max_probes);
   }
 
   /// For an address after which another may be tried: one that swallows packets must not use up all the time.
   asio::awaitable<asio::error_code> connect_before(Instant until, Address address) {
-    const std::shared_ptr<Bell> done = clock_.make_bell();
+    const std::shared_ptr<Event> done = clock_.make_event();
     spawn(socket_.get_executor(), [done, until, &socket = socket_]() -> asio::awaitable<void> {
       if (co_await done->wait_until(until)) co_return;
       asio::error_code ignored;
       socket.cancel(ignored);  // still there: the connect that it ends is what we are part of
     });
     const asio::error_code error = co_await connect(address);
-    done->ring();
+    done->notify();
     co_return error;
   }
 

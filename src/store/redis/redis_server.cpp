@@ -17,7 +17,7 @@ constexpr std::string_view scan_page = "512";
 
 /// Memory for what a listing finds: some hundred thousand locks. A cursor that never ends must not
 /// take all there is.
-constexpr std::size_t most_listed = 32 * 1024 * 1024;
+constexpr std::size_t max_listed = 32 * 1024 * 1024;
 
 /// What the server said when the connection opened, as it is now; nothing: it was not asked.
 ServerFacts greeted_facts(const std::optional<Connection::Greeting>& greeting, Instant now) {
@@ -79,7 +79,7 @@ asio::awaitable<Result<Reply, Fault>> RedisServer::ask(Command command, ReplyLim
 asio::awaitable<Result<Reply, Fault>> RedisServer::run_script(std::shared_ptr<Link> link, const ScriptCall& call, bool asking,
                                                               Instant deadline) {
   Connection& connection = *link->connection;
-  const Leavings leavings = leavings_of(call);
+  const UndoTarget undo_target = undo_target_of(call);
   const auto was_undone = [&](const std::string& what) { return !what.empty() && !link->left.contains(what); };
   const Command asking_command{"ASKING"};  // for one command
 
@@ -91,7 +91,7 @@ asio::awaitable<Result<Reply, Fault>> RedisServer::run_script(std::shared_ptr<Li
   auto taught = co_await connection.request(teaching_command(call), ReplyLimits{}, deadline);
   if (!taught || taught->type == Reply::Type::error) co_return taught;
   // What was undone or released meanwhile must not arrive behind the compare-and-delete.
-  if (was_undone(leavings.token) || was_undone(leavings.waiter)) {
+  if (was_undone(undo_target.token) || was_undone(undo_target.waiter)) {
     co_return unexpected(Fault{FaultKind::silent, "taken back before it was done"});
   }
   if (asking) connection.post(asking_command);
@@ -101,10 +101,10 @@ asio::awaitable<Result<Reply, Fault>> RedisServer::run_script(std::shared_ptr<Li
 asio::awaitable<Result<Reply, Fault>> RedisServer::ask_once(ScriptCall call, bool asking, Instant deadline) {
   const std::shared_ptr<Link> link = links_.usable_link(deadline);
   Connection& connection = *link->connection;
-  const Leavings leavings = leavings_of(call);
-  if (!leavings.token.empty()) link->left[leavings.token] = Carried{};
-  if (!leavings.waiter.empty()) link->left[leavings.waiter] = Carried{/*answered=*/true};
-  if (call.script == &scripts::release) link->left.erase(taken_back_by(call));
+  const UndoTarget undo_target = undo_target_of(call);
+  if (!undo_target.token.empty()) link->left[undo_target.token] = Carried{};
+  if (!undo_target.waiter.empty()) link->left[undo_target.waiter] = Carried{/*answered=*/true};
+  if (call.script == &scripts::release) link->left.erase(undone_by(call));
   auto reply = co_await run_script(link, call, asking, deadline);
   if (!reply) co_return unexpected(reply.error());
   if (reply->type == Reply::Type::error) {
@@ -114,16 +114,16 @@ asio::awaitable<Result<Reply, Fault>> RedisServer::ask_once(ScriptCall call, boo
     }
     // Nothing was done here, so there is nothing to take back: what is done elsewhere is taken back there.
     const bool leads_on = is_read_only_reply(*reply) || is_redirect(reply->text);
-    if (leads_on && !leavings.token.empty() && link->left.erase(leavings.token) == 0) {
+    if (leads_on && !undo_target.token.empty() && link->left.erase(undo_target.token) == 0) {
       co_return unexpected(Fault{FaultKind::silent, "taken back before it was done"});
     }
-    if (fault_of_error(reply->text).refused) link->left.erase(leavings.token);
+    if (fault_of_error(reply->text).refused) link->left.erase(undo_target.token);
     co_return std::move(*reply);
   }
   if (left_no_lease(*reply)) {
-    link->left.erase(leavings.token);  // a waiter asks for hours
-  } else if (!leavings.token.empty()) {
-    link->left[leavings.token] = Carried{/*answered=*/true};
+    link->left.erase(undo_target.token);  // a waiter asks for hours
+  } else if (!undo_target.token.empty()) {
+    link->left[undo_target.token] = Carried{/*answered=*/true};
     // A grant counts only from a server whose uptime is known (R7). One that was busy for a moment tells it now.
     if (connection.greeting_was_refused()) {
       if (auto fault = co_await connection.greet_again(deadline)) {
@@ -174,7 +174,7 @@ asio::awaitable<Result<LockList, Fault>> RedisServer::list(Instant deadline) {
       listed += sizeof(Resource) + resource->key().size();
       resources.push_back(std::move(*resource));
     }
-    if (listed > most_listed) {
+    if (listed > max_listed) {
       connection->abort();
       co_return unexpected(Fault{FaultKind::garbage, "it lists more locks than any server has"});
     }
@@ -186,9 +186,9 @@ asio::awaitable<Result<LockList, Fault>> RedisServer::list(Instant deadline) {
   co_return LockList{std::move(resources), {}};
 }
 
-asio::awaitable<std::optional<Fault>> RedisServer::listen(Resource resource, std::string waiter,
-                                                          std::function<void(Call)> heard, Instant deadline) {
-  return subscription_.start(HelperKeys(resource).wake(waiter), std::move(heard), deadline);
+asio::awaitable<std::optional<Fault>> RedisServer::subscribe(Resource resource, std::string waiter,
+                                                          std::function<void(Notification)> notified, Instant deadline) {
+  return subscription_.start(HelperKeys(resource).wake(waiter), std::move(notified), deadline);
 }
 
 asio::awaitable<void> RedisServer::close(Instant deadline) {

@@ -43,12 +43,12 @@ class RedisServer final : public RedisVote {
 
   [[nodiscard]] const std::string& name() const override { return name_; }
   asio::awaitable<Result<LockList, Fault>> list(Instant deadline) override;
-  asio::awaitable<std::optional<Fault>> listen(Resource resource, std::string waiter, std::function<void(Call)> heard,
+  asio::awaitable<std::optional<Fault>> subscribe(Resource resource, std::string waiter, std::function<void(Notification)> notified,
                                                Instant deadline) override;
-  void stop_listening() override { subscription_.stop(); }
+  void unsubscribe() override { subscription_.stop(); }
 
-  /// Ends a subscription at the wrong server: who listens hears Call::deaf.
-  void go_deaf() { subscription_.disconnect(); }
+  /// Ends a subscription at the wrong server: who listens hears Notification::disconnected.
+  void drop_subscription() { subscription_.disconnect(); }
   asio::awaitable<void> close(Instant deadline) override;
 
   asio::awaitable<Result<std::vector<Master>, Fault>> masters(Instant deadline) override;

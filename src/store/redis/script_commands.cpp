@@ -19,7 +19,7 @@ Command undo_command(const ScriptCall& release, bool alone) {
   Command undo{"EVAL", std::string(scripts::undo), alone ? "1" : "2",
                release.keys[protocol::key::lock]};
   if (!alone) undo.push_back(release.keys[protocol::key::readers]);
-  undo.push_back(taken_back_by(release));
+  undo.push_back(undone_by(release));
   return undo;
 }
 

@@ -5,7 +5,7 @@
 #include "store/redis/connection.hpp"
 #include "store/redis/error_reply.hpp"
 #include "store/redis/login.hpp"
-#include "store/redis/whereabouts.hpp"
+#include "store/redis/topology.hpp"
 #include "support/text.hpp"
 
 namespace redlock::redis {

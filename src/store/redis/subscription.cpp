@@ -8,16 +8,16 @@
 namespace redlock::redis {
 
 asio::awaitable<std::optional<Fault>> Subscription::start(std::string channel,
-                                                          std::function<void(Call)> heard,
+                                                          std::function<void(Notification)> notified,
                                                           Instant deadline) {
   stop();
   const auto connection = connector_.open(deadline, std::nullopt);
   connection_ = connection;
-  connection->on_message([heard = std::move(heard), channel](const Reply* message) {
-    if (message == nullptr) return heard(Call::deaf);
+  connection->on_message([notified = std::move(notified), channel](const Reply* message) {
+    if (message == nullptr) return notified(Notification::disconnected);
     const auto& part = message->elements;
     if (part.size() != 3 || part[0].text != "message" || part[1].text != channel) return;
-    if (const auto call = call_from(part[2].text)) heard(*call);
+    if (const auto call = notification_from(part[2].text)) notified(*call);
   });
 
   Command subscribe{"SUBSCRIBE", channel};

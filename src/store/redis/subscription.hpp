@@ -18,13 +18,13 @@ class Subscription {
   explicit Subscription(const Connector& connector) : connector_(connector) {}
 
   /// See LockServer::listen. Ends the one before.
-  asio::awaitable<std::optional<Fault>> start(std::string channel, std::function<void(Call)> heard,
+  asio::awaitable<std::optional<Fault>> start(std::string channel, std::function<void(Notification)> notified,
                                               Instant deadline);
 
-  /// Ends it; nothing more is heard.
+  /// Ends it; nothing more is notified.
   void stop();
 
-  /// Ends it because it is at the wrong server: who listens hears Call::deaf.
+  /// Ends it because it is at the wrong server: who listens hears Notification::disconnected.
   void disconnect();
 
  private:

@@ -1,44 +1,44 @@
 -- Takes the lock, or a share of it, if it may be had and nobody who waits comes before us; else has us wait in line, if we want to.
 -- ARGV: token, ttl, supervised (0 or 1), owner record,
---       mode (x or s), seats there are (0: none wanted), the seat wanted (-1: the lowest that is free),
+--       mode (x or s), slots there are (0: none wanted), the slot wanted (-1: the lowest that is free),
 --       our id in line ('': we do not wait), ticket, polls (0 or 1), life of the entry
--- -> {'granted', fence, id, seat or -1, line} | {'held', …, line} | {'queued', line}: it may be had, but others come first
+-- -> {'granted', fence, id, slot or -1, line} | {'held', …, line} | {'queued', line}: it may be had, but others come first
 --    | {'duplicate'} when this very token has it already | an error
 --    line: {time, largest ticket or '', how many are before us, whether we are in line (2: were before), ms until something may change by itself
---           or -1, free seats, whether it may be had and the first in line was told so (2: it is a newer version's), whether a holder is mute}
+--           or -1, free slots, whether it may be had and the first in line was told so (2: it is a newer version's), whether a holder is mute}
 local token, ttl, mode = ARGV.token, tonumber(ARGV.ttl), ARGV.mode
-local limit, waiter, ticket = tonumber(ARGV.seats), ARGV.waiter, tonumber(ARGV.ticket)
+local limit, waiter, ticket = tonumber(ARGV.slots), ARGV.waiter, tonumber(ARGV.ticket)
 local id, time = redis.sha1hex(token), now()
 
 local state, value, type_name = standing(time)
 if not state then return value end
 if value == token or state == 'shared' and share_end(id, time) then return {WORD.duplicate} end
 
-local seat, free, first_end = -1, '', nil
+local slot, free, first_end = -1, '', nil
 if limit > 0 then
-  seat, free, first_end = find_seat(limit, tonumber(ARGV.seat), time)
+  slot, free, first_end = find_slot(limit, tonumber(ARGV.slot), time)
   if is_error(free) then return free end
 end
 
-local was_in_line = false
+local was_queued = false
 local function line(may_change, offered)
   local largest = redis.call('ZRANGE', QUEUE, -1, -1, 'WITHSCORES')[2]
   local rank = waiter ~= '' and redis.call('ZRANK', QUEUE, waiter)
-  return {decimal(time), largest or '', rank or redis.call('ZCARD', QUEUE), rank and (was_in_line and 2 or 1) or 0, may_change, free,
+  return {decimal(time), largest or '', rank or redis.call('ZCARD', QUEUE), rank and (was_queued and 2 or 1) or 0, may_change, free,
     offered or 0,
     is_mute() and 1 or 0}
 end
 
-local may_enter = admits(state, mode) and seat
+local may_enter = admits(state, mode) and slot
 if not (may_enter and is_our_turn(state, time, waiter, ticket, state == 'shared' and limit == 0)) then
-  if waiter ~= '' then was_in_line = enqueue(waiter, ticket, limit > 0 and WORD.seated or mode, ARGV.polls, tonumber(ARGV.life), ARGV.record, time) end
+  if waiter ~= '' then was_queued = enqueue(waiter, ticket, limit > 0 and WORD.slotted or mode, ARGV.polls, tonumber(ARGV.life), ARGV.record, time) end
   local may_change, offered
   if may_enter then
-    local first = first_in_line(time)
+    local first = first_in_queue(time)
     offered = first and (first.opaque and 2 or first.called > 0 and admits(state, first.mode) and 1) or 0
-    may_change = first and first.called > 0 and first.called + CALL_PATIENCE + 1 - time or CALL_PATIENCE
+    may_change = first and first.called > 0 and first.called + NOTIFY_TIMEOUT + 1 - time or NOTIFY_TIMEOUT
   else
-    if seat then call_next(state, time, waiter) end -- without one for us there is none for the first in line
+    if slot then call_next(state, time, waiter) end -- without one for us there is none for the first in line
     may_change = first_end and state == 'shared' and first_end - time or left(time)
   end
   if state == 'free' then return {WORD.queued, line(may_change, offered)} end
@@ -74,18 +74,18 @@ if not is_error(failure) then
   if mode == WORD.alone then
     failure = write_owner(id, decimal(fence), time, ARGV.supervised, ARGV.record, ttl)
   else
-    failure = add_share(id, ttl, decimal(fence), time, ARGV.supervised, seat, ARGV.record, time)
+    failure = add_share(id, ttl, decimal(fence), time, ARGV.supervised, slot, ARGV.record, time)
   end
 end
 if is_error(failure) then return give_up(failure) end
 
-local standing_in_line = line(-1)
+local standing_in_queue = line(-1)
 if waiter ~= '' then drop(waiter) end
 if mode == WORD.shared then call_next('shared', time) end
 -- Whoever is first now looked last when it was further behind, or the lock was another's.
 if waiter ~= '' and mode == WORD.alone then
-  tell_standbys(0, host_of(waiter), WORD.second, WORD.stand_down, time)
+  tell_standbys(0, host_of(waiter), WORD.standby, WORD.taken, time)
 elseif waiter ~= '' then
   tell_first_of_end('shared', time)
 end
-return {WORD.granted, decimal(fence), id, seat, standing_in_line}
+return {WORD.granted, decimal(fence), id, slot, standing_in_queue}

@@ -13,7 +13,7 @@ if ARGV.fence ~= '' and holder[REPLY.holder.fence] ~= ARGV.fence then
 end
 local broken = state == 'shared' and redis.call('ZRANGE', READERS, 0, -1) or {holder[REPLY.holder.id]}
 redis.call('DEL', LOCK)
-if state == 'shared' then redis.call('DEL', READERS, SHARES, SEATS) end
+if state == 'shared' then redis.call('DEL', READERS, SHARES, SLOTS) end
 if holder[REPLY.holder.ours] == 1 then
   -- Processes that keep these leases learn who broke them, and why.
   local tombstones = {'!' .. ARGV.breaker}

@@ -1,6 +1,6 @@
 -- Gives our lease a new ttl; never shortens it, never brings it back.
--- ARGV: token, ttl, seat or -1, fence or 0: then it is not known here
--- -> {'extended', …} as `held`, describing our own lease, with a seat behind if it is a share | {'gone', …} | {'held', …} | an error
+-- ARGV: token, ttl, slot or -1, fence or 0: then it is not known here
+-- -> {'extended', …} as `held`, describing our own lease, with a slot behind if it is a share | {'gone', …} | {'held', …} | an error
 local time, ttl, fence = now(), tonumber(ARGV.ttl), ARGV.fence
 local id = redis.sha1hex(ARGV.token)
 local how, ends = mine(ARGV.token, time)
@@ -22,7 +22,7 @@ if how == 'exclusive' then
 end
 
 write_without_memory()
-if describe_share('', id, ends, time)[REPLY.holder.behind] ~= tonumber(ARGV.seat) then return {WORD.gone, NUMBER.gone_unknown} end
+if describe_share('', id, ends, time)[REPLY.holder.behind] ~= tonumber(ARGV.slot) then return {WORD.gone, NUMBER.gone_unknown} end
 if ends < time + ttl then
   ends = time + ttl
   local added = redis.pcall('ZADD', READERS, decimal(ends), id)

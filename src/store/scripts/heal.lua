@@ -1,7 +1,7 @@
 -- Gives a lease back to a server that lost it, after a quorum extended it in the same round (R5).
--- ARGV: token, ttl, fence, age, supervised, owner record, mode (x or s), seat or -1
+-- ARGV: token, ttl, fence, age, supervised, owner record, mode (x or s), slot or -1
 -- -> {'healed'} | {'gone', 1} when it was released by hand meanwhile | {'held', …} | an error
-local token, ttl, seat = ARGV.token, tonumber(ARGV.ttl), tonumber(ARGV.seat)
+local token, ttl, slot = ARGV.token, tonumber(ARGV.ttl), tonumber(ARGV.slot)
 local id, time = redis.sha1hex(token), now()
 if type(redis.pcall('ZSCORE', RELEASED, id)) == 'string' then return {WORD.gone, NUMBER.gone_released} end
 
@@ -17,11 +17,11 @@ if ARGV.mode == WORD.alone then
   write_owner(id, ARGV.fence, since, ARGV.supervised, ARGV.record, ttl)
 else
   if state == 'held' then return describe(WORD.held, value, type_name, time) end
-  if seat >= 0 then
-    local sitting = redis.call('HGET', SEATS, seat)
+  if slot >= 0 then
+    local sitting = redis.call('HGET', SLOTS, slot)
     if sitting and sitting ~= id and share_end(sitting, time) then return describe(WORD.held, SHARED, nil, time) end
   end
-  local failure = add_share(id, ttl, ARGV.fence, since, ARGV.supervised, seat, ARGV.record, time)
+  local failure = add_share(id, ttl, ARGV.fence, since, ARGV.supervised, slot, ARGV.record, time)
   if failure then return failure end
 end
 if last and last < tonumber(ARGV.fence) then set_counter(tonumber(ARGV.fence), ttl) end

@@ -1,7 +1,7 @@
 -- Who holds the lock, and who waits? Changes nothing.
 -- ARGV: the id of a lease; if it has a share, that share is described in the place of all
 -- -> {'free', line} | {'held', …, line} | an error
---    line: {how many wait, {{mode, how long already, record}, …}, how many shares, {as `held` with a seat behind, …}}; of each the first ones
+--    line: {how many wait, {{mode, how long already, record}, …}, how many shares, {as `held` with a slot behind, …}}; of each the first ones
 local MOST = 16
 local time = now()
 local state, value, type_name = standing(time)

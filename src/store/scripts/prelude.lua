@@ -1,4 +1,4 @@
--- Put in front of every script, with line.lua behind it. Together they are the definition of the lock.
+-- Put in front of every script, with queue.lua behind it. Together they are the definition of the lock.
 -- KEYS.…, ARGV.…, REPLY.…, WORD.… and NUMBER.… are no tables: what each stands for is put in its place at build time (core/protocol.txt).
 --
 -- KEYS.lock      the lock: a plain string key with an expiry; its value the token of the lease, or SHARED while it is shared
@@ -7,17 +7,17 @@
 -- KEYS.released  tombstones: a sorted set, ids of leases released by hand, scored with the time when they may be forgotten;
 --                of those broken by force 'broken:' and the id, and with the same score '!' and the owner record of whoever did it
 -- KEYS.readers   readers: a sorted set, ids of the shares of a shared lock, scored with the time when they end
--- KEYS.shares    shares: a hash, a reader's id -> 'fence since supervised seat record'; seat -1: none
--- KEYS.seats     seats: a hash, a seat's number -> the id of the reader in it; of one that is no reader any more, the seat is free
+-- KEYS.shares    shares: a hash, a reader's id -> 'fence since supervised slot record'; slot -1: none
+-- KEYS.slots     slots: a hash, a slot's number -> the id of the reader in it; of one that is no reader any more, the slot is free
 -- KEYS.queue     queue: a sorted set, ids of waiters, scored with their tickets
--- KEYS.waiters   waiters: a hash, a waiter's id -> see line.lua
+-- KEYS.waiters   waiters: a hash, a waiter's id -> see queue.lua
 --
 -- While a cluster moves the keys to another server, extend and release of an exclusive lease get KEYS.lock alone (D1).
 --
 -- A lease is named in public by its id, the SHA-1 of its token; all shares of a lock together by 'shared'.
 -- Times and spans are in ms; times are this server's.
-local LOCK, FENCE, OWNER, RELEASED, READERS, SHARES, SEATS, QUEUE, WAITERS =
-  KEYS.lock, KEYS.fence, KEYS.owner, KEYS.released, KEYS.readers, KEYS.shares, KEYS.seats, KEYS.queue, KEYS.waiters
+local LOCK, FENCE, OWNER, RELEASED, READERS, SHARES, SLOTS, QUEUE, WAITERS =
+  KEYS.lock, KEYS.fence, KEYS.owner, KEYS.released, KEYS.readers, KEYS.shares, KEYS.slots, KEYS.queue, KEYS.waiters
 
 local SHARED = 'redlock:shared'
 local MAX_FENCE = NUMBER.max_fence
@@ -95,12 +95,12 @@ local function describe(word, value, type_name, time)
   return {word, id, 'string', left(time), 1, owner[2] or '', age, tonumber(owner[4]) or 0, owner[5] or ''}
 end
 
--- The same of one share, with its seat behind.
+-- The same of one share, with its slot behind.
 local function describe_share(word, id, ends, time)
   local stored = redis.pcall('HGET', SHARES, id)
-  local fence, since, supervised, seat, record = string.match(type(stored) == 'string' and stored or '', '^(%d+) (%d+) (%d) (%-?%d+) (.*)$')
+  local fence, since, supervised, slot, record = string.match(type(stored) == 'string' and stored or '', '^(%d+) (%d+) (%d) (%-?%d+) (.*)$')
   local age = since and math.max(0, time - tonumber(since)) or -1
-  return {word, id, 'string', ends - time, 1, fence or '', age, tonumber(supervised) or 0, record or '', tonumber(seat) or -1}
+  return {word, id, 'string', ends - time, 1, fence or '', age, tonumber(supervised) or 0, record or '', tonumber(slot) or -1}
 end
 
 -- The owner record of whoever broke this lease by force ('': it cannot be read), or nil.
@@ -191,7 +191,7 @@ end
 
 -- A holder that may not publish is mute: it notifies nobody when it releases, so waiters are to know it before. One of several is enough.
 local function write_owner(id, fence, since, supervised, record, ttl, others_are_mute)
-  local mute = (others_are_mute or is_error(publish('', WORD.look))) and '1' or '0'
+  local mute = (others_are_mute or is_error(publish('', WORD.recheck))) and '1' or '0'
   return first_error(
     redis.pcall('DEL', OWNER),
     redis.pcall('HSET', OWNER, 'lease', id, 'fence', fence, 'since', decimal(since), 'supervised', supervised, 'record', record, 'mute', mute),
@@ -201,8 +201,8 @@ end
 local function forget_share(id)
   redis.call('ZREM', READERS, id)
   local stored = redis.call('HGET', SHARES, id)
-  local seat = stored and string.match(stored, '^%d+ %d+ %d (%d+) ')
-  if seat and redis.call('HGET', SEATS, seat) == id then redis.call('HDEL', SEATS, seat) end
+  local slot = stored and string.match(stored, '^%d+ %d+ %d (%d+) ')
+  if slot and redis.call('HGET', SLOTS, slot) == id then redis.call('HDEL', SLOTS, slot) end
   redis.call('HDEL', SHARES, id)
 end
 
@@ -221,40 +221,40 @@ local function bound_shares(time)
     return
   end
   local rest = decimal(tonumber(last[2]) - time)
-  for _, key in ipairs({READERS, SHARES, SEATS, OWNER}) do redis.pcall('PEXPIRE', key, rest) end
+  for _, key in ipairs({READERS, SHARES, SLOTS, OWNER}) do redis.pcall('PEXPIRE', key, rest) end
   if redis.pcall('PEXPIRE', LOCK, rest) == 1 then return end
   return first_error(redis.pcall('SET', LOCK, SHARED, 'NX', 'PX', rest))
 end
 
 -- Lets a reader in. Only while nobody holds the lock alone. -> an error or nil
-local function add_share(id, ttl, fence, since, supervised, seat, record, time)
+local function add_share(id, ttl, fence, since, supervised, slot, record, time)
   forget_share(id)
   local others = redis.pcall('HMGET', OWNER, 'lease', 'since', 'mute')
   if is_error(others) or others[1] ~= WORD.all_shares then others = {} end
   return first_error(
     redis.pcall('ZADD', READERS, decimal(time + ttl), id),
-    redis.pcall('HSET', SHARES, id, fence .. ' ' .. decimal(since) .. ' ' .. supervised .. ' ' .. seat .. ' ' .. record),
-    seat >= 0 and redis.pcall('HSET', SEATS, seat, id),
+    redis.pcall('HSET', SHARES, id, fence .. ' ' .. decimal(since) .. ' ' .. supervised .. ' ' .. slot .. ' ' .. record),
+    slot >= 0 and redis.pcall('HSET', SLOTS, slot, id),
     write_owner(WORD.all_shares, fence, tonumber(others[2]) or since, supervised, record, ttl, others[3] == '1'),
     bound_shares(time))
 end
 
--- Of the seats 0 to limit - 1: the wanted one, or the lowest (wanted -1), if it is free; which are free, as '0110…'; and when the first of
+-- Of the slots 0 to limit - 1: the wanted one, or the lowest (wanted -1), if it is free; which are free, as '0110…'; and when the first of
 -- the others ends, if there are any. Or nil and the error.
-local function find_seat(limit, wanted, time)
+local function find_slot(limit, wanted, time)
   local numbers = {}
-  for seat = 0, limit - 1 do numbers[seat + 1] = seat end
-  local readers = redis.pcall('HMGET', SEATS, unpack(numbers))
+  for slot = 0, limit - 1 do numbers[slot + 1] = slot end
+  local readers = redis.pcall('HMGET', SLOTS, unpack(numbers))
   if is_error(readers) then return nil, readers end
   local found, free, soonest = nil, {}, nil
-  for seat = 0, limit - 1 do
-    local id = readers[seat + 1]
+  for slot = 0, limit - 1 do
+    local id = readers[slot + 1]
     local ends = id and share_end(id, time)
-    free[seat + 1] = ends and '0' or '1'
+    free[slot + 1] = ends and '0' or '1'
     if ends then
       soonest = math.min(soonest or ends, ends)
-    elseif not found and (wanted == -1 or wanted == seat) then
-      found = seat
+    elseif not found and (wanted == -1 or wanted == slot) then
+      found = slot
     end
   end
   return found, table.concat(free), soonest

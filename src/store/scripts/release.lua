@@ -1,7 +1,7 @@
 -- Compare and delete.
 -- ARGV: token, by hand (0 or 1: asked for by somebody else than the process that keeps the lease),
 --       keep (not 0: nobody may have the lock sooner, so the lease is left to end by itself after so long),
---       our id in line ('': we do not wait), and to go back there: ticket, polls, life, mode as in line.lua,
+--       our id in line ('': we do not wait), and to go back there: ticket, polls, life, mode as in queue.lua,
 --       owner record ('': none): to go back with, or with keep the one that the lease has from now on
 -- -> {'released'} | {'supervised', …} as `held` | {'gone', …} | {'held', …} | an error
 local token, by_hand, keep, waiter = ARGV.token, ARGV.by_hand == '1', tonumber(ARGV.keep), ARGV.waiter
@@ -29,8 +29,8 @@ if keep > 0 then
     if head then redis.pcall('HSET', SHARES, id, head .. ARGV.record) end
   end
   -- Who waits for the lease's end waits for another one now.
-  local first = first_in_line(time)
-  if first then hears(first, WORD.look) end
+  local first = first_in_queue(time)
+  if first then hears(first, WORD.recheck) end
   return {WORD.released}
 end
 

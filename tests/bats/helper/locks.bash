@@ -51,5 +51,5 @@ scripts_run() { redis "$1" info commandstats | awk -F '[=,]' '/^cmdstat_eval/ { 
 
 has_run_scripts() { (($(scripts_run "$1") >= $2)); }
 
-# in_line_are N [I]: so many wait for the key demo, at server I or the first.
-in_line_are() { [[ $(redis "${2:-0}" zcard 'redlock:queue:{demo}') == "$1" ]]; }
+# queued_are N [I]: so many wait for the key demo, at server I or the first.
+queued_are() { [[ $(redis "${2:-0}" zcard 'redlock:queue:{demo}') == "$1" ]]; }

@@ -123,10 +123,10 @@ class Driver:
                 good, text = self.obey(*request.decode().split(" ", 1))
                 os.write(self.answer, b"%s %s\n" % (b"ok" if good else b"no", text))
 
-    def pump(self, patience):
+    def pump(self, timeout):
         """Waits for the screen to change, or for requests."""
         terminal = self.terminal
-        ready, _, _ = select.select([self.ask] + ([terminal.master] if terminal.master is not None else []), [], [], patience)
+        ready, _, _ = select.select([self.ask] + ([terminal.master] if terminal.master is not None else []), [], [], timeout)
         if self.ask in ready:
             self.requests += os.read(self.ask, 65536)
         if terminal.master in ready:

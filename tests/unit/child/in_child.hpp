@@ -202,7 +202,7 @@ class Running {
 
   [[nodiscard]] pid_t pid() const { return pid_; }
   [[nodiscard]] const std::string& line(std::size_t line) const { return lines_.at(line); }
-  [[nodiscard]] pid_t pid_in_line(std::size_t line) const { return std::stoi(lines_.at(line)); }
+  [[nodiscard]] pid_t pid_in_queue(std::size_t line) const { return std::stoi(lines_.at(line)); }
 
   std::string next_line() { return output_.read_line(); }
 

@@ -30,38 +30,38 @@ class JumpingClock final : public Clock {
     return real_.now() + ahead_;
   }
   [[nodiscard]] Milliseconds wall() const override { return real_.wall(); }
-  [[nodiscard]] std::unique_ptr<Bell> make_bell() const override { return std::make_unique<JumpingBell>(*this); }
+  [[nodiscard]] std::unique_ptr<Event> make_event() const override { return std::make_unique<JumpingBell>(*this); }
 
   void jump(Duration span) {
     ahead_ += span;
-    for (Bell* bell : waiting_) bell->ring();
+    for (Event* event : waiting_) event->notify();
   }
 
   /// By a minute, when it is first read while this is so.
   void jump_when(std::function<bool()> when) { jumps_when_ = std::move(when); }
 
  private:
-  class JumpingBell final : public Bell {
+  class JumpingBell final : public Event {
    public:
-    explicit JumpingBell(const JumpingClock& clock) : clock_(clock), bell_(clock.real_.make_bell()) { clock_.waiting_.push_back(this); }
+    explicit JumpingBell(const JumpingClock& clock) : clock_(clock), event_(clock.real_.make_event()) { clock_.waiting_.push_back(this); }
     ~JumpingBell() override { std::erase(clock_.waiting_, this); }
     JumpingBell(const JumpingBell&) = delete;
     JumpingBell& operator=(const JumpingBell&) = delete;
-    void ring() override { bell_->ring(); }
+    void notify() override { event_->notify(); }
     asio::awaitable<bool> wait_until(Instant when) override {
       const Instant real = when == Instant::max() ? when : when - clock_.ahead_;
-      return bell_->wait_until(real);
+      return event_->wait_until(real);
     }
 
    private:
     const JumpingClock& clock_;
-    std::unique_ptr<Bell> bell_;
+    std::unique_ptr<Event> event_;
   };
 
   SystemClock real_;
   mutable Duration ahead_{};
   mutable std::function<bool()> jumps_when_;
-  mutable std::vector<Bell*> waiting_;
+  mutable std::vector<Event*> waiting_;
 };
 
 constexpr StopPlan plan{.grace = 5s, .margin = 250ms, .max_margin = 10s, .stop_signal = SIGTERM};

@@ -83,7 +83,7 @@ TEST(ProcessTree, ListsParentsBeforeChildren) {
     const auto pids = tree.descendants();
     const auto parent = std::find(pids.begin(), pids.end(), command.pid());
     ASSERT_NE(parent, pids.end());
-    EXPECT_NE(std::find(parent, pids.end(), command.pid_in_line(0)), pids.end());
+    EXPECT_NE(std::find(parent, pids.end(), command.pid_in_queue(0)), pids.end());
     EXPECT_FALSE(contains(pids, ::getpid()));
     EXPECT_TRUE(eventually([&] { return tree.kill_and_reap(Instant::max()); }));
   });
@@ -197,7 +197,7 @@ TEST(ProcessTree, ReapHandsOutOrphans) {
   in_child([] {
     ProcessTree tree(no_target);
     const Running command("(sh -c 'echo $$; exit 4' &) ; exit 0", 1);
-    const pid_t orphan = command.pid_in_line(0);
+    const pid_t orphan = command.pid_in_queue(0);
     std::optional<Ended> ended;
     EXPECT_TRUE(eventually([&] { return (ended = tree.reap()).has_value() && ended->pid == orphan; }));
     EXPECT_EQ(WEXITSTATUS(ended->status), 4);

@@ -272,19 +272,19 @@ TEST(AcquireTally, NamesTheServersThatTheGuardHoldsBackAndForHowLong) {
   tally.count(2, granted_by(std::chrono::seconds(11)));
   tally.count(3, granted_by(std::chrono::hours(1)));
   tally.count(4, held_by('A'));
-  const auto held_back = tally.held_back();
-  ASSERT_EQ(held_back.size(), 2U);
-  EXPECT_EQ(held_back[0].server, 1U);
-  EXPECT_EQ(held_back[0].left, std::chrono::seconds(20));
-  EXPECT_EQ(held_back[1].server, 2U);
-  EXPECT_EQ(held_back[1].left, std::chrono::seconds(50));
+  const auto restarted = tally.restarted();
+  ASSERT_EQ(restarted.size(), 2U);
+  EXPECT_EQ(restarted[0].server, 1U);
+  EXPECT_EQ(restarted[0].left, std::chrono::seconds(20));
+  EXPECT_EQ(restarted[1].server, 2U);
+  EXPECT_EQ(restarted[1].left, std::chrono::seconds(50));
 }
 
 TEST(AcquireTally, HoldsBackNobodyForAnotherSeat) {
   AcquireTally tally(5, guard);
-  const auto in_seat = [](Duration up, std::size_t seat) {
+  const auto in_seat = [](Duration up, std::size_t slot) {
     Granted granted = std::get<Granted>(granted_by(up));
-    granted.seat = seat;
+    granted.slot = slot;
     return granted;
   };
   tally.count(0, in_seat(std::chrono::hours(1), 0));
@@ -293,9 +293,9 @@ TEST(AcquireTally, HoldsBackNobodyForAnotherSeat) {
   tally.count(3, in_seat(std::chrono::hours(1), 1));
   tally.count(4, held_by('A'));
   EXPECT_EQ(tally.decision(), guarded);
-  EXPECT_EQ(tally.seat(), 0U);
-  ASSERT_EQ(tally.held_back().size(), 1U);
-  EXPECT_EQ(tally.held_back()[0].server, 2U);
+  EXPECT_EQ(tally.slot(), 0U);
+  ASSERT_EQ(tally.restarted().size(), 1U);
+  EXPECT_EQ(tally.restarted()[0].server, 2U);
 }
 
 TEST(AcquireTally, CountsTheGrantsOfOneSeatOnly) {

@@ -69,10 +69,10 @@ TEST(LeaseHandle, HoldsSeveralKeys) {
 }
 
 TEST(LeaseHandle, TellsWhatIsBorrowed) {
-  LeaseHandle borrowed = handle_of("deploy");
-  borrowed.parts.front().borrowed = true;
-  EXPECT_EQ(borrowed.text(), good_with("1.x", "1.b"));
-  EXPECT_EQ(LeaseHandle::from_text(borrowed.text())->parts, borrowed.parts);
+  LeaseHandle inherited = handle_of("deploy");
+  inherited.parts.front().inherited = true;
+  EXPECT_EQ(inherited.text(), good_with("1.x", "1.b"));
+  EXPECT_EQ(LeaseHandle::from_text(inherited.text())->parts, inherited.parts);
 }
 
 TEST(LeaseHandle, RefusesKeysThatAreNotInOrderOrTwice) {
@@ -96,7 +96,7 @@ TEST(LeaseHandle, KeepsHowEachLockIsHeld) {
     ASSERT_TRUE(again) << handle.text();
     EXPECT_EQ(again->parts, handle.parts);
   }
-  // The seat of a run below one that has the lock alone is not the lease's.
+  // The slot of a run below one that has the lock alone is not the lease's.
   LeaseHandle alone = *LeaseHandle::from_text(good);
   alone.parts.front().hold = {false, 0};
   EXPECT_EQ(alone.text(), good);

@@ -41,8 +41,8 @@ TEST(Validity, EndsBeforeTheServersDo) {
 }
 
 TEST(Validity, AServerKeepsALeaseForTheTtlAndTheDrift) {
-  EXPECT_EQ(longest_stay(ttl(100ms)), 103ms);
-  EXPECT_EQ(longest_stay(ttl(1s)), 1012ms);
+  EXPECT_EQ(max_stay(ttl(100ms)), 103ms);
+  EXPECT_EQ(max_stay(ttl(1s)), 1012ms);
 }
 
 TEST(Validity, ExtendsEveryThirdOfTheTtl) {
@@ -105,7 +105,7 @@ std::vector<TtlDemands> many_demands() {
 
 TEST(SmallestTtl, IsTheSmallestThatLeavesRoom) {
   for (const TtlDemands& demands : many_demands()) {
-    const auto smallest = smallest_ttl(demands);
+    const auto smallest = min_ttl(demands);
     ASSERT_TRUE(smallest.has_value());
     EXPECT_TRUE(leaves_room(*smallest, demands));
     if (smallest->length() > 1ms) {
@@ -116,7 +116,7 @@ TEST(SmallestTtl, IsTheSmallestThatLeavesRoom) {
 
 TEST(SmallestTtl, DividesAllTtlsIntoTooShortAndLongEnough) {
   for (const TtlDemands& demands : many_demands()) {
-    const Milliseconds smallest = smallest_ttl(demands)->length();
+    const Milliseconds smallest = min_ttl(demands)->length();
     for (Milliseconds length = 1ms; length < 40s; length += length < 2s ? 1ms : 97ms) {
       ASSERT_EQ(leaves_room(ttl(length), demands), length >= smallest) << length.count();
     }
@@ -124,12 +124,12 @@ TEST(SmallestTtl, DividesAllTtlsIntoTooShortAndLongEnough) {
 }
 
 TEST(SmallestTtl, IsKnownForTheDefaults) {
-  EXPECT_EQ(smallest_ttl({})->length(), 500ms);
+  EXPECT_EQ(min_ttl({})->length(), 500ms);
 }
 
 TEST(SmallestTtl, IsNothingWhenNoTtlIsLongEnough) {
-  EXPECT_EQ(smallest_ttl({std::nullopt, 24h * 300}), std::nullopt);
-  EXPECT_EQ(smallest_ttl({Duration::max(), Duration::max()}), std::nullopt);
+  EXPECT_EQ(min_ttl({std::nullopt, 24h * 300}), std::nullopt);
+  EXPECT_EQ(min_ttl({Duration::max(), Duration::max()}), std::nullopt);
 }
 
 }  // namespace

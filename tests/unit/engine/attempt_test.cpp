@@ -16,14 +16,14 @@ using Why = AttemptFailure::Why;
 using Outcome = Result<Lease, AttemptFailure>;
 
 Outcome try_once(World& world, Client& client, const AcquireOrder& wanted = order()) {
-  return world.run(attempt(client.electorate, wanted, client.interrupt));
+  return world.run(attempt(client.server_set, wanted, client.interrupt));
 }
 
 /// Which servers were told to take something back.
 std::vector<std::size_t> taken_back(const Client& client) {
   std::vector<std::size_t> servers;
   for (std::size_t i = 0; i < client.servers.size(); ++i) {
-    if (!client.server(i).asked(Question::take_back).empty()) servers.push_back(i);
+    if (!client.server(i).asked(Question::undo).empty()) servers.push_back(i);
   }
   return servers;
 }
@@ -106,7 +106,7 @@ INSTANTIATE_TEST_SUITE_P(From, AttemptOnServers, testing::Values(1, 2, 3, 4, 5))
 TEST(Attempt, CountsTheLeaseFromBeforeTheRequestWasSent) {
   World world;
   Client& client = world.client();
-  client.every_line({.request = 200ms, .reply = 100ms});
+  client.every_queue({.request = 200ms, .reply = 100ms});
   const Instant t0 = world.now();
   const Outcome lease = try_once(world, client);
   ASSERT_TRUE(lease);
@@ -119,7 +119,7 @@ TEST(Attempt, IsTooSlowWhenTheNeededValidityIsNotLeft) {
   for (const auto& [needed, granted] : {std::pair{587ms, true}, std::pair{588ms, false}}) {
     World world;
     Client& client = world.client();
-    client.every_line({.request = 100ms, .reply = 300ms});
+    client.every_queue({.request = 100ms, .reply = 300ms});
     const Outcome outcome = try_once(world, client, order(1s, needed));
     EXPECT_EQ(outcome.has_value(), granted) << needed.count();
     if (granted) continue;
@@ -142,7 +142,7 @@ TEST(Attempt, IsTooSlowWhenTheFenceTookTooLongToWriteBack) {
 TEST(Attempt, IsTooSlowWhenTheMachineStoodStillBetweenTheAnswersAndTheGrant) {
   World world;
   Client& client = world.client();
-  client.every_line({.reply = 10ms});
+  client.every_queue({.reply = 10ms});
   world.in(5ms, [&] { world.clock().pause(9s); });
   EXPECT_EQ(why_of(try_once(world, client, order(10s, 1s))), Why::too_slow);
   world.settle_for(10ms);
@@ -169,7 +169,7 @@ TEST(Attempt, TakesBackWhereverTheAnswerWasNotHeld) {
   client.server(4).line = silence;
   ASSERT_FALSE(try_once(world, client));
   EXPECT_EQ(taken_back(client), (std::vector<std::size_t>{2, 3, 4}));
-  EXPECT_EQ(client.server(3).tokens(Question::take_back), client.server(3).tokens(Question::acquire));
+  EXPECT_EQ(client.server(3).tokens(Question::undo), client.server(3).tokens(Question::acquire));
 }
 
 TEST(Attempt, LeavesNoGhostWhenAnswersAreLost) {
@@ -215,7 +215,7 @@ class AttemptToFence : public testing::Test {
 };
 
 TEST_F(AttemptToFence, HasTheLargestFenceAndRaisesTheOthersBeforeTheGrant) {
-  client.every_line({.reply = 10ms});
+  client.every_queue({.reply = 10ms});
   const Outcome lease = try_once(world, client);
   ASSERT_TRUE(lease);
   EXPECT_EQ(lease->fence, Fence(high));
@@ -433,9 +433,9 @@ TEST(Attempt, RemembersWhichServersAnswered) {
   client.server(1).line = {.reply = 100ms};
   client.server(2).line = silence;
   ASSERT_FALSE(try_once(world, client));
-  EXPECT_TRUE(client.electorate.answered(0));
-  EXPECT_TRUE(client.electorate.answered(1));
-  EXPECT_FALSE(client.electorate.answered(2));
+  EXPECT_TRUE(client.server_set.answered(0));
+  EXPECT_TRUE(client.server_set.answered(1));
+  EXPECT_FALSE(client.server_set.answered(2));
 }
 
 }  // namespace

@@ -16,7 +16,7 @@ namespace redlock::fake {
 namespace {
 
 /// More than any test needs: whoever gets here runs in circles.
-constexpr std::size_t most_events = 2'000'000;
+constexpr std::size_t max_events = 2'000'000;
 
 constexpr Milliseconds epoch{1'700'000'000'000};
 
@@ -26,11 +26,11 @@ RandomBits seeded(std::uint64_t seed) {
 
 }  // namespace
 
-class FakeBell final : public Bell {
+class FakeBell final : public Event {
  public:
   explicit FakeBell(const FakeClock& clock) : clock_(clock) {}
 
-  void ring() override {
+  void notify() override {
     rung_ = true;
     wake();
   }
@@ -68,7 +68,7 @@ Milliseconds FakeClock::wall() const {
   return epoch + std::chrono::duration_cast<Milliseconds>(now_.time_since_epoch());
 }
 
-std::unique_ptr<Bell> FakeClock::make_bell() const {
+std::unique_ptr<Event> FakeClock::make_event() const {
   return std::make_unique<FakeBell>(*this);
 }
 
@@ -82,7 +82,7 @@ bool FakeClock::advance() {
     const auto action = actions_.extract(actions_.begin());
     action.mapped()();
   }
-  while (!sleepers_.empty() && sleepers_.begin()->first <= now_) sleepers_.begin()->second.bell->wake();
+  while (!sleepers_.empty() && sleepers_.begin()->first <= now_) sleepers_.begin()->second.event->wake();
   return true;
 }
 
@@ -90,7 +90,7 @@ void FakeClock::clear() {
   actions_.clear();
   while (!sleepers_.empty()) {
     const auto sleeper = sleepers_.extract(sleepers_.begin());
-    sleeper.mapped().bell->forget();
+    sleeper.mapped().event->forget();
   }
 }
 
@@ -213,12 +213,12 @@ Question question_of(const ScriptCall& call) {
 template <class Answer, class Act>
 asio::awaitable<Result<Answer, Fault>> FakeServer::ask(Question question, std::string token, Instant deadline, Act act) {
   struct Mail {
-    std::unique_ptr<Bell> bell;
+    std::unique_ptr<Event> event;
     std::optional<Result<Answer, Fault>> answer;
   };
   log_.push_back({question, clock_.now(), token});
   const Line fate = route(question);
-  const auto mail = std::make_shared<Mail>(Mail{clock_.make_bell(), std::nullopt});
+  const auto mail = std::make_shared<Mail>(Mail{clock_.make_event(), std::nullopt});
   if (!fate.silent) {
     // Travels by itself: it arrives and is done whether or not anybody still waits for the answer.
     clock_.at(arrival(fate.request), [this, fate, mail, act] {
@@ -227,18 +227,18 @@ asio::awaitable<Result<Answer, Fault>> FakeServer::ask(Question question, std::s
       if (fate.reply_lost) return;
       clock_.at(clock_.now() + fate.reply, [mail, answer = std::move(answer)] {
         mail->answer = answer;
-        mail->bell->ring();
+        mail->event->notify();
       });
     });
   }
-  co_await mail->bell->wait_until(deadline);
+  co_await mail->event->wait_until(deadline);
   if (mail->answer) co_return std::move(*mail->answer);
   co_return unexpected(Fault{FaultKind::silent, "no answer in time"});
 }
 
 asio::awaitable<ScriptReply> FakeServer::call(ScriptCall call, Instant deadline) {
-  const Leavings leavings = leavings_of(call);
-  left_.insert({leavings.token, leavings.waiter});
+  const UndoTarget undo_target = undo_target_of(call);
+  left_.insert({undo_target.token, undo_target.waiter});
   const std::string token = call.arguments.empty() ? "" : call.arguments.front();
   return ask<Reply>(question_of(call), token, deadline, [call](FakeStore& store) -> Result<Reply, Fault> {
     Reply reply = store.run(call);
@@ -248,8 +248,8 @@ asio::awaitable<ScriptReply> FakeServer::call(ScriptCall call, Instant deadline)
 }
 
 void FakeServer::post(ScriptCall call, NotUndone not_undone) {
-  const std::string& what = taken_back_by(call);
-  const Question question = call.script == &scripts::release ? Question::take_back : Question::leave;
+  const std::string& what = undone_by(call);
+  const Question question = call.script == &scripts::release ? Question::undo : Question::leave;
   log_.push_back({question, clock_.now(), what});
   const Line fate = route(question);
   if (fate.fault && fate.fault->refused && not_undone && left_.contains(what)) clock_.at(clock_.now() + fate.request, not_undone);
@@ -265,24 +265,24 @@ asio::awaitable<Result<LockList, Fault>> FakeServer::list(Instant deadline) {
   });
 }
 
-asio::awaitable<std::optional<Fault>> FakeServer::listen(Resource resource, std::string waiter, std::function<void(Call)> heard,
+asio::awaitable<std::optional<Fault>> FakeServer::subscribe(Resource resource, std::string waiter, std::function<void(Notification)> notified,
                                                          Instant deadline) {
   const std::string channel = HelperKeys(resource).wake(waiter);
   ear_ = channel;
-  const auto act = [this, channel, heard](FakeStore& store) -> Result<bool, Fault> {
-    store.subscribe(channel, [this, heard](std::string_view word) {
-      const auto call = call_from(word);
-      if (call) clock_.at(clock_.now() + route(Question::listen).reply, [heard, call] { heard(*call); });
+  const auto act = [this, channel, notified](FakeStore& store) -> Result<bool, Fault> {
+    store.subscribe(channel, [this, notified](std::string_view word) {
+      const auto call = notification_from(word);
+      if (call) clock_.at(clock_.now() + route(Question::listen).reply, [notified, call] { notified(*call); });
     });
     return true;
   };
   const auto answer = co_await ask<bool>(Question::listen, {}, deadline, act);
   if (answer) co_return std::nullopt;
-  heard(Call::deaf);  // as when a connection ends
+  notified(Notification::disconnected);  // as when a connection ends
   co_return answer.error();
 }
 
-void FakeServer::stop_listening() {
+void FakeServer::unsubscribe() {
   if (ear_) store_.unsubscribe(*std::exchange(ear_, std::nullopt));
 }
 
@@ -325,9 +325,9 @@ std::vector<std::unique_ptr<LockServer>> connect(FakeClock& clock, const std::ve
 Client::Client(asio::any_io_executor executor, FakeClock& world_clock, const std::vector<FakeStore*>& stores, std::uint64_t seed,
                Duration timeout, Duration restart_guard)
     : own_clock(world_clock),
-      electorate(std::move(executor), own_clock, seeded(seed), connect(world_clock, stores, servers), timeout, restart_guard) {}
+      server_set(std::move(executor), own_clock, seeded(seed), connect(world_clock, stores, servers), timeout, restart_guard) {}
 
-void Client::every_line(const Line& fate) const {
+void Client::every_queue(const Line& fate) const {
   for (FakeServer* server : servers) server->line = fate;
 }
 
@@ -363,7 +363,7 @@ Client& World::guarded_client(Duration restart_guard) {
 }
 
 void World::count_event() {
-  if (++events_ > most_events) throw std::runtime_error("runs in circles");
+  if (++events_ > max_events) throw std::runtime_error("runs in circles");
 }
 
 void World::poll() {

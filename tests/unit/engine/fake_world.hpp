@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "engine/attempt.hpp"
-#include "engine/electorate.hpp"
+#include "engine/server_set.hpp"
 #include "engine/interrupt.hpp"
 #include "store/local/keyspace.hpp"
 #include "store/scripted_server.hpp"
@@ -33,7 +33,7 @@ class FakeClock final : public Clock {
 
   [[nodiscard]] Instant now() const override { return now_; }
   [[nodiscard]] Milliseconds wall() const override;
-  [[nodiscard]] std::unique_ptr<Bell> make_bell() const override;
+  [[nodiscard]] std::unique_ptr<Event> make_event() const override;
 
   /// Has the world do something at that time, before whatever sleeps until then.
   void at(Instant when, std::function<void()> action) { actions_.emplace(when, std::move(action)); }
@@ -50,7 +50,7 @@ class FakeClock final : public Clock {
  private:
   friend class FakeBell;
   struct Sleeper {
-    FakeBell* bell;
+    FakeBell* event;
     std::function<void()> wake;
   };
   using Sleepers = std::multimap<Instant, Sleeper>;
@@ -67,7 +67,7 @@ class ClientClock final : public Clock {
   explicit ClientClock(const FakeClock& clock) : clock_(clock) {}
   [[nodiscard]] Instant now() const override { return clock_.now(); }
   [[nodiscard]] Milliseconds wall() const override { return clock_.wall() + wall_offset; }
-  [[nodiscard]] std::unique_ptr<Bell> make_bell() const override { return clock_.make_bell(); }
+  [[nodiscard]] std::unique_ptr<Event> make_event() const override { return clock_.make_event(); }
 
   Milliseconds wall_offset{};
 
@@ -99,7 +99,7 @@ class FakeStore {
   std::uint64_t counter(const Resource& resource);
   void set_counter(const Resource& resource, std::uint64_t value);
 
-  /// Who waits, the first in line first, as they are named in their owner records' "command".
+  /// Who waits, the first in the queue first, as they are named in their owner records' "command".
   std::vector<std::string> waiting(const Resource& resource);
 
   /// A lock that another library took; without `remaining` it never ends.
@@ -112,11 +112,11 @@ class FakeStore {
     started = clock_.now();
   }
 
-  void subscribe(const std::string& channel, std::function<void(std::string_view)> heard) { subscribers_[channel] = std::move(heard); }
+  void subscribe(const std::string& channel, std::function<void(std::string_view)> notified) { subscribers_[channel] = std::move(notified); }
   void unsubscribe(const std::string& channel) { subscribers_.erase(channel); }
   /// Tells the word to all who listen here.
   void call_everybody(std::string_view word) const {
-    for (const auto& [channel, heard] : subscribers_) heard(word);
+    for (const auto& [channel, notified] : subscribers_) notified(word);
   }
 
   Instant started{};           ///< long ago
@@ -137,7 +137,7 @@ class FakeStore {
 
 LeaseId id_of(const std::string& value);
 
-enum class Question { acquire, raise_fence, extend, heal, release, break_lock, inspect, list, take_back, leave, listen };
+enum class Question { acquire, raise_fence, extend, heal, release, break_lock, inspect, list, undo, leave, listen };
 
 /// How one question fares.
 struct Line {
@@ -161,9 +161,9 @@ class FakeServer final : public ScriptedServer {
 
   [[nodiscard]] const std::string& name() const override { return name_; }
   asio::awaitable<Result<LockList, Fault>> list(Instant deadline) override;
-  asio::awaitable<std::optional<Fault>> listen(Resource resource, std::string waiter, std::function<void(Call)> heard,
+  asio::awaitable<std::optional<Fault>> subscribe(Resource resource, std::string waiter, std::function<void(Notification)> notified,
                                                Instant deadline) override;
-  void stop_listening() override;
+  void unsubscribe() override;
   void lose_subscription() { store_.unsubscribe(*ear_); }  ///< and nobody is told
   asio::awaitable<void> close(Instant deadline) override;
 
@@ -194,22 +194,22 @@ class FakeServer final : public ScriptedServer {
   FakeStore& store_;
   std::string name_;
   std::vector<Asked> log_;
-  std::set<std::string> left_;      ///< what was carried that can be taken back: see Leavings
+  std::set<std::string> left_;      ///< what was carried that can be taken back: see UndoTarget
   std::optional<std::string> ear_;  ///< the channel that is listened to
   Instant last_arrival_{};
 };
 
-/// One process: its servers, in configured order, and its electorate.
+/// One process: its servers, in configured order, and its server_set.
 struct Client {
   Client(asio::any_io_executor executor, FakeClock& world_clock, const std::vector<FakeStore*>& stores, std::uint64_t seed,
          Duration timeout, Duration restart_guard = Duration::zero());
 
   [[nodiscard]] FakeServer& server(std::size_t index) const { return *servers[index]; }
-  void every_line(const Line& fate) const;
+  void every_queue(const Line& fate) const;
 
   ClientClock own_clock;
-  std::vector<FakeServer*> servers;  ///< owned by the electorate
-  Electorate electorate;
+  std::vector<FakeServer*> servers;  ///< owned by the server_set
+  ServerSet server_set;
   Interrupt interrupt;
 };
 

@@ -14,7 +14,7 @@ class HeldLeaseTest : public testing::Test {
   explicit HeldLeaseTest(std::size_t servers = 3, bool supervised = false) : world(servers) {
     AcquireOrder wanted = order();
     wanted.owner.supervised = supervised;
-    lease = world.run(attempt(client.electorate, wanted, client.interrupt)).value();
+    lease = world.run(attempt(client.server_set, wanted, client.interrupt)).value();
     world.settle_for(1s);
   }
 
@@ -22,7 +22,7 @@ class HeldLeaseTest : public testing::Test {
   ReleaseResult release(bool by_hand = false) { return world.run(held().release(by_hand)); }
 
   HeldLease& held() {
-    if (!held_) held_.emplace(client.electorate, lease->resource, lease->token, lease->fence);
+    if (!held_) held_.emplace(client.server_set, lease->resource, lease->token, lease->fence);
     return *held_;
   }
 
@@ -192,7 +192,7 @@ TEST_F(HeldLeaseTest, IsGoneAlsoWhereItWasJustGivenBack) {
 }
 
 TEST_F(HeldLeaseTest, IsUnconfirmedAtTheEndOfItsTimeWhateverTheServerTimeout) {
-  client.every_line({.silent = true});
+  client.every_queue({.silent = true});
   const Instant t0 = world.now();
   EXPECT_EQ(world.run(held().extend(ttl(10s), t0 + 100ms)).decision, ExtendDecision::unconfirmed);
   EXPECT_EQ(world.now() - t0, 100ms);
@@ -224,7 +224,7 @@ TEST_F(HeldLeaseTest, ReleasedByHandGivesTheSilentAsLongAgainAsTheQuorumTook) {
   Client& other = world.client(2);
   for (std::size_t i = 0; i < 2; ++i) other.server(i).line.reply = 100ms;
   other.server(2).line.silent = true;
-  HeldLease elsewhere(other.electorate, lease->resource, lease->token, lease->fence);
+  HeldLease elsewhere(other.server_set, lease->resource, lease->token, lease->fence);
   const Instant began = world.now();
   EXPECT_EQ(world.run(elsewhere.release(true)).decision, ReleaseDecision::released);
   EXPECT_EQ(world.now() - began, 200ms);
@@ -233,7 +233,7 @@ TEST_F(HeldLeaseTest, ReleasedByHandGivesTheSilentAsLongAgainAsTheQuorumTook) {
 TEST_F(HeldLeaseTest, ReleasedByHandWaitsForServersThatAreMerelySlower) {
   Client& other = world.client(2);
   for (std::size_t i = 0; i < 3; ++i) other.server(i).line.reply = (i + 1) * 100ms;
-  HeldLease elsewhere(other.electorate, lease->resource, lease->token, lease->fence);
+  HeldLease elsewhere(other.server_set, lease->resource, lease->token, lease->fence);
   const Instant began = world.now();
   EXPECT_EQ(world.run(elsewhere.release(true)).decision, ReleaseDecision::released);
   EXPECT_EQ(world.now() - began, 300ms);
@@ -268,7 +268,7 @@ TEST_F(HeldLeaseTest, IsUnavailableForReleaseWithoutAQuorumOfAnswers) {
 
 TEST_F(HeldLeaseTest, IsToldThatItWasReleasedByHand) {
   Client& other = world.client(2);
-  HeldLease elsewhere(other.electorate, lease->resource, lease->token, lease->fence);
+  HeldLease elsewhere(other.server_set, lease->resource, lease->token, lease->fence);
   EXPECT_EQ(world.run(elsewhere.release(true)).decision, ReleaseDecision::released);
   const ExtendResult result = extend();
   EXPECT_EQ(result.decision, ExtendDecision::lost);
@@ -278,7 +278,7 @@ TEST_F(HeldLeaseTest, IsToldThatItWasReleasedByHand) {
 TEST_F(HeldLeaseTest, IsToldThatItWasReleasedByHandThoughOthersHoldItNow) {
   take_over(0);
   Client& other = world.client(2);
-  HeldLease elsewhere(other.electorate, lease->resource, lease->token, lease->fence);
+  HeldLease elsewhere(other.server_set, lease->resource, lease->token, lease->fence);
   EXPECT_EQ(world.run(elsewhere.release(true)).decision, ReleaseDecision::released);
   world.settle_for(1s);
   take_over(1);
@@ -322,8 +322,8 @@ TEST_F(HeldLeaseOnFive, IsNotLostWhileAQuorumMayStillHaveIt) {
   EXPECT_EQ(extend().decision, ExtendDecision::unconfirmed);
 }
 
-asio::awaitable<bool> closed(Electorate& electorate, Farewell farewell) {
-  co_await electorate.close(farewell);
+asio::awaitable<bool> closed(ServerSet& server_set, CloseMode close_mode) {
+  co_await server_set.close(close_mode);
   co_return true;
 }
 
@@ -331,13 +331,13 @@ class Closing : public testing::Test {
  protected:
   Closing() {
     client.server(2).line.silent = true;
-    EXPECT_TRUE(world.run(attempt(client.electorate, order(), client.interrupt)));
+    EXPECT_TRUE(world.run(attempt(client.server_set, order(), client.interrupt)));
     world.settle_for(1s);
   }
 
-  Duration close(Farewell farewell) {
+  Duration close(CloseMode close_mode) {
     const Instant began = world.now();
-    world.run(closed(client.electorate, farewell));
+    world.run(closed(client.server_set, close_mode));
     return world.now() - began;
   }
 
@@ -347,13 +347,13 @@ class Closing : public testing::Test {
 
 TEST_F(Closing, WaitsForTheServersThatAnsweredLast) {
   const Instant now = world.now();
-  EXPECT_EQ(close(Farewell::brief), 0s);
+  EXPECT_EQ(close(CloseMode::immediate), 0s);
   EXPECT_EQ(client.server(0).close_deadline, now + server_timeout);
   EXPECT_EQ(client.server(2).close_deadline, now);
 }
 
 TEST_F(Closing, WaitsForAllWhenSomethingWasTakenBack) {
-  EXPECT_EQ(close(Farewell::thorough), server_timeout);
+  EXPECT_EQ(close(CloseMode::drain), server_timeout);
 }
 
 /// A server that does not know the scripts takes more than one question, so its connection must not be half-closed before it has answered.
@@ -361,9 +361,9 @@ TEST(ClosingAfterAGrant, WaitsForASlowServersAnswerBeforeItEndsTheConnection) {
   World world;
   Client& client = world.client();
   client.server(2).line.reply = 50ms;
-  EXPECT_TRUE(world.run(attempt(client.electorate, order(), client.interrupt)));
+  EXPECT_TRUE(world.run(attempt(client.server_set, order(), client.interrupt)));
   const Instant granted = world.now();
-  world.run(closed(client.electorate, Farewell::patient));
+  world.run(closed(client.server_set, CloseMode::linger));
   EXPECT_EQ(world.now(), granted + 50ms);
   EXPECT_EQ(client.server(2).close_deadline, granted + 50ms + server_timeout);
 }

@@ -21,9 +21,9 @@ using Event = std::variant<LeaseExtended, LeaseInTrouble, LeaseEnded>;
 class LeaseKeeperTest : public testing::Test {
  protected:
   LeaseKeeperTest() {
-    lease = world.run(attempt(client.electorate, order(9s), client.interrupt)).value();
-    held.emplace(client.electorate, lease->resource, lease->token, lease->fence);
-    keeper.emplace(client.electorate, *held, *lease);
+    lease = world.run(attempt(client.server_set, order(9s), client.interrupt)).value();
+    held.emplace(client.server_set, lease->resource, lease->token, lease->fence);
+    keeper.emplace(client.server_set, *held, *lease);
   }
 
   Event next() { return world.run(keeper->next()); }
@@ -91,7 +91,7 @@ TEST_F(LeaseKeeperTest, ExtendsEveryThirdOfTheTtl) {
 
 TEST_F(LeaseKeeperTest, CountsFromTheQuestionNotFromTheReply) {
   const Instant start = world.now();
-  client.every_line({.request = 100ms, .reply = 200ms});
+  client.every_queue({.request = 100ms, .reply = 200ms});
   EXPECT_EQ(expect<LeaseExtended>().deadline, granted_until(start + 3s));
   EXPECT_EQ(world.now(), start + 3300ms);
   EXPECT_EQ(expect<LeaseExtended>().deadline, granted_until(start + 6s));
@@ -128,7 +128,7 @@ TEST_F(LeaseKeeperTest, ExpiresExactlyAtTheDeadlineWhenServersAreSilent) {
 TEST_F(LeaseKeeperTest, ExpiresExactlyAtTheDeadlineWhenServersFail) {
   Line line;
   line.fault = Fault{FaultKind::unavailable, "loading"};
-  client.every_line(line);
+  client.every_queue(line);
   EXPECT_EQ(expect_after_trouble<LeaseEnded>().state, LeaseState::expired);
   EXPECT_EQ(world.now(), lease->deadline);
 }
@@ -138,12 +138,12 @@ TEST_F(LeaseKeeperTest, ExpiresExactlyAtTheDeadlineInTheMiddleOfARound) {
   for (Duration reply = 0ms; reply < 500ms; reply += 70ms) {
     World other;
     Client& slow = other.client();
-    const auto granted = other.run(attempt(slow.electorate, order(9s), slow.interrupt));
-    HeldLease slow_held(slow.electorate, granted->resource, granted->token, granted->fence);
-    LeaseKeeper slow_keeper(slow.electorate, slow_held, *granted);
+    const auto granted = other.run(attempt(slow.server_set, order(9s), slow.interrupt));
+    HeldLease slow_held(slow.server_set, granted->resource, granted->token, granted->fence);
+    LeaseKeeper slow_keeper(slow.server_set, slow_held, *granted);
     Line line{.reply = reply};
     line.fault = Fault{FaultKind::unavailable, "loading"};
-    slow.every_line(line);
+    slow.every_queue(line);
     while (!std::holds_alternative<LeaseEnded>(other.run(slow_keeper.next()))) {
     }
     EXPECT_EQ(other.now(), granted->deadline) << reply.count();
@@ -151,7 +151,7 @@ TEST_F(LeaseKeeperTest, ExpiresExactlyAtTheDeadlineInTheMiddleOfARound) {
 }
 
 TEST_F(LeaseKeeperTest, ExpiresWhenTheConfirmationIsReadAfterTheDeadline) {
-  client.every_line({.reply = 200ms});
+  client.every_queue({.reply = 200ms});
   world.in(3100ms, [this] { world.clock().pause(6s); });
   EXPECT_EQ(expect<LeaseEnded>().state, LeaseState::expired);
   EXPECT_GT(world.now(), lease->deadline);
@@ -206,10 +206,10 @@ TEST(Expiry, NeverComesBeforeTheDeadlineAtServersWhoseClocksAreOnePercentFast) {
   World world;
   for (std::size_t i = 0; i < 3; ++i) world.store(i).rate = 1.01;
   Client& holder = world.client(1);
-  const auto lease = world.run(attempt(holder.electorate, order(10s), holder.interrupt));
+  const auto lease = world.run(attempt(holder.server_set, order(10s), holder.interrupt));
   ASSERT_TRUE(lease);
   Client& next = world.client(2);
-  Waiter waiter(next.electorate, order(10s), {.wait = std::nullopt, .unavailable_wait = 10s, .retry_delay = 1ms}, next.interrupt);
+  Waiter waiter(next.server_set, order(10s), {.wait = std::nullopt, .unavailable_wait = 10s, .retry_delay = 1ms}, next.interrupt);
   while (!std::holds_alternative<Lease>(world.run(waiter.next()))) {
   }
   EXPECT_GE(world.now(), lease->deadline);
@@ -283,7 +283,7 @@ class Rivals {
 
   asio::awaitable<void> live(Client& client) {
     while (world_.since_start() < lifetime) {
-      Waiter waiter(client.electorate, order(600ms, 100ms), {.wait = std::nullopt, .unavailable_wait = 1h, .retry_delay = 40ms},
+      Waiter waiter(client.server_set, order(600ms, 100ms), {.wait = std::nullopt, .unavailable_wait = 1h, .retry_delay = 40ms},
                     client.interrupt);
       std::optional<Lease> lease;
       while (!lease && world_.since_start() < lifetime) {
@@ -299,8 +299,8 @@ class Rivals {
   }
 
   asio::awaitable<void> keep(Client& client, const Lease& lease) {
-    HeldLease held(client.electorate, lease.resource, lease.token, lease.fence);
-    LeaseKeeper keeper(client.electorate, held, lease);
+    HeldLease held(client.server_set, lease.resource, lease.token, lease.fence);
+    LeaseKeeper keeper(client.server_set, held, lease);
     for (auto rounds = below(9); rounds > 0; --rounds) {
       const Event event = co_await keeper.next();
       if (const auto* extended = std::get_if<LeaseExtended>(&event)) {

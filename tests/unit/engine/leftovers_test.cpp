@@ -17,18 +17,18 @@ const Line denying{.fault = Fault{FaultKind::denied, "no right"}};
 class Leftovers : public testing::Test {
  protected:
   void grant() {
-    const auto granted = world.run(attempt(client.electorate, order(lease_ttl), client.interrupt));
+    const auto granted = world.run(attempt(client.server_set, order(lease_ttl), client.interrupt));
     ASSERT_TRUE(granted);
     lease = *granted;
     world.settle_for(1s);
   }
 
   ReleaseResult release(Duration keep = Duration::zero()) {
-    held.emplace(client.electorate, lease->resource, lease->token, lease->fence, lease->hold, lease->ttl);
+    held.emplace(client.server_set, lease->resource, lease->token, lease->fence, lease->hold, lease->ttl);
     return world.run(held->release(/*by_hand=*/false, keep));
   }
   ReleaseResult release_by_hand() {
-    held.emplace(client.electorate, lease->resource, lease->token, lease->fence);
+    held.emplace(client.server_set, lease->resource, lease->token, lease->fence);
     return world.run(held->release(/*by_hand=*/true));
   }
 
@@ -39,7 +39,7 @@ class Leftovers : public testing::Test {
     for (FakeServer* server : client.servers) server->line_for.clear();
   }
 
-  std::size_t leftovers() { return client.electorate.leftovers().size(); }
+  std::size_t leftovers() { return client.server_set.leftovers().size(); }
 
   static constexpr Duration lease_ttl = 10s;
   World world;
@@ -73,11 +73,11 @@ TEST_F(Leftovers, ARefusedReleaseGoesOnInTheBackground) {
 }
 
 TEST_F(Leftovers, OfSeveralLeasesDelayTheEndNoLongerThanThoseOfOne) {
-  const auto set = std::make_shared<HeldSet>(client.electorate);
+  const auto set = std::make_shared<HeldSet>(client.server_set);
   for (const char* key : {"a", "b", "c"}) {
     AcquireOrder one = order(lease_ttl);
     one.resource = fake::resource(key);
-    set->add(*world.run(attempt(client.electorate, one, client.interrupt)));
+    set->add(*world.run(attempt(client.server_set, one, client.interrupt)));
   }
   world.settle_for(1s);
   on_release({0, 1}, refusing);
@@ -106,8 +106,8 @@ TEST_F(Leftovers, ItIsRepeatedUntilItHasExpiredThere) {
   EXPECT_EQ(leftovers(), 3U);
   world.settle();
   EXPECT_EQ(leftovers(), 0U);
-  EXPECT_GE(world.now() - began, longest_stay(ttl(lease_ttl)));
-  EXPECT_LE(world.now() - began, longest_stay(ttl(lease_ttl)) + 2 * server_timeout);
+  EXPECT_GE(world.now() - began, max_stay(ttl(lease_ttl)));
+  EXPECT_LE(world.now() - began, max_stay(ttl(lease_ttl)) + 2 * server_timeout);
 }
 
 TEST_F(Leftovers, SilenceOfAServerThatMayHaveItIsFollowedByAnotherRelease) {
@@ -173,9 +173,9 @@ TEST_F(Leftovers, WhatMustBeKeptForAWhileIsKeptToTheSameInstant) {
 
 TEST_F(Leftovers, AnUndoThatWasRefusedIsRepeated) {
   for (const std::size_t i : {1U, 2U}) world.store(i).hold_foreign(resource(), "theirs", 1s);
-  client.server(0).line_for[Question::take_back] = refusing;
+  client.server(0).line_for[Question::undo] = refusing;
   client.server(0).line_for[Question::release] = refusing;
-  EXPECT_FALSE(world.run(attempt(client.electorate, order(lease_ttl), client.interrupt)));
+  EXPECT_FALSE(world.run(attempt(client.server_set, order(lease_ttl), client.interrupt)));
   world.settle_for(2s);
   EXPECT_FALSE(world.store(0).is_free(resource()));
   EXPECT_EQ(leftovers(), 1U);
@@ -190,20 +190,20 @@ TEST_F(Leftovers, OfAnotherSlotTakeNoCopyOfTheLeaseWithThem) {
   AcquireOrder in_slot = order(lease_ttl);
   in_slot.mode = {true, 2};
   Client& other = world.client_of({2});
-  (void)other.electorate.random();  // the same seed makes the same tokens
-  const Lease others = *world.run(attempt(other.electorate, in_slot, other.interrupt));
+  (void)other.server_set.random();  // the same seed makes the same tokens
+  const Lease others = *world.run(attempt(other.server_set, in_slot, other.interrupt));
   on_release({2}, refusing);
-  client.server(2).line_for[Question::take_back] = refusing;
-  const auto granted = world.run(attempt(client.electorate, in_slot, client.interrupt));
+  client.server(2).line_for[Question::undo] = refusing;
+  const auto granted = world.run(attempt(client.server_set, in_slot, client.interrupt));
   ASSERT_TRUE(granted);
   lease = *granted;
-  ASSERT_EQ(lease->hold.seat, 0U);
+  ASSERT_EQ(lease->hold.slot, 0U);
   world.settle_for(100ms);
   ASSERT_EQ(leftovers(), 1U);
-  HeldLease theirs(other.electorate, others.resource, others.token, others.fence, others.hold);
+  HeldLease theirs(other.server_set, others.resource, others.token, others.fence, others.hold);
   world.run(theirs.release(/*by_hand=*/false));
 
-  held.emplace(client.electorate, lease->resource, lease->token, lease->fence, lease->hold, lease->ttl);
+  held.emplace(client.server_set, lease->resource, lease->token, lease->fence, lease->hold, lease->ttl);
   const auto heals = [this] { return client.server(2).asked(Question::heal).size(); };
   world.run(held->extend(ttl(lease_ttl)));
   world.settle_for(1s);
@@ -223,9 +223,9 @@ TEST_F(Leftovers, OfManyAttemptsAskASilentServerOneAtATime) {
   for (std::size_t i = 0; i < many; ++i) {
     const std::array<std::byte, Token::bits / 8> random{std::byte(i)};
     const Token token = Token::from_random(random);
-    client.electorate.clear_away({0, resource(), token, world.now() + 60s});
+    client.server_set.clear_away({0, resource(), token, world.now() + 60s});
     // Of each once, also when it is told twice.
-    client.electorate.clear_away({0, resource(), token, world.now() + 60s});
+    client.server_set.clear_away({0, resource(), token, world.now() + 60s});
   }
   EXPECT_EQ(leftovers(), many);
   world.settle_for(20s);
@@ -239,16 +239,16 @@ TEST_F(Leftovers, AreKnownAfterTheEndForWhoeverGoesOn) {
   grant();
   on_release({0}, refusing);
   release();
-  const auto close = [](Electorate& electorate) -> asio::awaitable<bool> {
-    co_await electorate.close(Farewell::brief);
+  const auto close = [](ServerSet& server_set) -> asio::awaitable<bool> {
+    co_await server_set.close(CloseMode::immediate);
     co_return true;
   };
-  world.run(close(client.electorate));
+  world.run(close(client.server_set));
   const std::size_t asked = client.server(0).asked(Question::release).size();
   world.settle();
   EXPECT_EQ(client.server(0).asked(Question::release).size(), asked);
   ASSERT_EQ(leftovers(), 1U);
-  const Leftover leftover = client.electorate.leftovers().front();
+  const Leftover leftover = client.server_set.leftovers().front();
   EXPECT_EQ(leftover.server, 0U);
   EXPECT_EQ(leftover.token, lease->token);
 }
@@ -274,7 +274,7 @@ class LongKeys : public Leftovers {
 };
 
 TEST_F(LongKeys, AreReleasedOnceMoreASecondAfterAServerThatNeverAnsweredIsBack) {
-  lease = *world.run(attempt(client.electorate, long_order, client.interrupt));
+  lease = *world.run(attempt(client.server_set, long_order, client.interrupt));
   release();
   EXPECT_EQ(leftovers(), 1U);
   world.settle_for(2s);
@@ -285,7 +285,7 @@ TEST_F(LongKeys, AreReleasedOnceMoreASecondAfterAServerThatNeverAnsweredIsBack) 
 
 TEST_F(LongKeys, OfAFailedAttemptAreNotReleasedWhileTheConnectionCarriesTheUndo) {
   for (const std::size_t i : {0U, 1U}) world.store(i).hold_foreign(long_order.resource, "theirs", 1s);
-  for (int i = 0; i < 10; ++i) EXPECT_FALSE(world.run(attempt(client.electorate, long_order, client.interrupt)));
+  for (int i = 0; i < 10; ++i) EXPECT_FALSE(world.run(attempt(client.server_set, long_order, client.interrupt)));
   EXPECT_EQ(leftovers(), 0U);
 }
 

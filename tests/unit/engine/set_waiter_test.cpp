@@ -19,7 +19,7 @@ struct Ending {
 };
 
 asio::awaitable<Ending> to_the_end(Client& client, std::vector<AcquireOrder> orders, WaitPolicy policy) {
-  SetWaiter waiter(client.electorate, std::move(orders), policy, client.interrupt);
+  SetWaiter waiter(client.server_set, std::move(orders), policy, client.interrupt);
   Ending ending;
   for (;;) {
     auto step = co_await waiter.next();

@@ -29,10 +29,10 @@ AttemptFailure failed(Why why) {
 /// As a quorum of servers shows the queue to one who has `ahead` waiters before it.
 AttemptFailure busy_behind(std::size_t ahead, std::optional<Duration> may_change = 20s) {
   AttemptFailure failure = failed(Why::busy);
-  failure.line.next_ticket = 7;
-  failure.line.ahead = ahead;
-  failure.line.in_line = true;
-  failure.line.may_change = may_change;
+  failure.queue.next_ticket = 7;
+  failure.queue.ahead = ahead;
+  failure.queue.queued = true;
+  failure.queue.may_change = may_change;
   return failure;
 }
 
@@ -172,7 +172,7 @@ TEST(WaitState, TriesSplitVotesAgainForASecond) {
 TEST(WaitState, TakesAMaybeBusyLockForBusyWhereItsHolderIsNoAttempt) {
   const auto maybe = [](const Holder& holder) { return of_holder(failed(Why::maybe_busy), holder); };
   AttemptFailure in_queue = failed(Why::maybe_busy);
-  in_queue.line.in_line = true;
+  in_queue.queue.queued = true;
   AttemptFailure granted_some = in_queue;
   granted_some.granted_some = true;
   AttemptFailure slot_left = maybe(aged(3s, true));
@@ -203,13 +203,13 @@ TEST(WaitState, PollsWhereNobodyNotifies) {
   Holder foreign;
   foreign.foreign = true;
   AttemptFailure mute_first = busy_behind(0);
-  mute_first.line.mute = true;
+  mute_first.queue.mute = true;
   AttemptFailure mute_second = busy_behind(1);
-  mute_second.line.mute = true;
+  mute_second.queue.mute = true;
   AttemptFailure granted_some = busy_behind(0, 0s);
   granted_some.granted_some = true;
   AttemptFailure slot_free = of_holder(busy_behind(0), aged(3s, true));
-  slot_free.line.seat = 2;
+  slot_free.queue.slot = 2;
   expect_rows({
       {"the first, when the lease ends", queued, busy_behind(0, 3s), queued, 3s + expiry_slack, Why::busy},
       {"the second, a little later", queued, busy_behind(1, 3s), queued, 3250ms, Why::busy},
@@ -227,7 +227,7 @@ TEST(WaitState, PollsWhereNobodyNotifies) {
 
 TEST(WaitState, WaitsForTheRestartGuardNoLongerThanItLasts) {
   AttemptFailure soon = failed(Why::guarded);
-  soon.held_back = {{"a", 1s, 200ms}, {"b", 1s, 300ms}};
+  soon.restarted = {{"a", 1s, 200ms}, {"b", 1s, 300ms}};
   const WaitState queued{Queue::queued, Held{}};
   const WaitState guarded{Queue::queued, Guarded{}};
   expect_rows({

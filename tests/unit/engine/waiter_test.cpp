@@ -22,7 +22,7 @@ struct Ending {
 };
 
 asio::awaitable<Ending> to_the_end(World& world, Client& client, AcquireOrder wanted, WaitPolicy policy) {
-  Waiter waiter(client.electorate, std::move(wanted), policy, client.interrupt);
+  Waiter waiter(client.server_set, std::move(wanted), policy, client.interrupt);
   Ending ending;
   for (;;) {
     auto step = co_await waiter.next();
@@ -155,7 +155,7 @@ TEST_F(WaiterTest, BearsAnOutageForItsTimeAndNeverCallsItBusy) {
 TEST_F(WaiterTest, BearsAnOutageNoLongerThanTheWait) {
   Line loading;
   loading.fault = Fault{FaultKind::unavailable, "loading"};
-  client.every_line(loading);
+  client.every_queue(loading);
   expect_gave_up(wait({.wait = 2s, .unavailable_wait = 10s, .retry_delay = 100ms}), Why::unavailable);
   EXPECT_EQ(world.since_start(), 2s);
 }
@@ -197,7 +197,7 @@ TEST_F(WaiterTest, GivesUpAtOnceWhenWaitingCannotHelp) {
   for (const auto& [kind, why] : {std::pair{FaultKind::denied, Why::denied}, std::pair{FaultKind::misconfigured, Why::misconfigured}}) {
     Line line;
     line.fault = Fault{kind, "no"};
-    client.every_line(line);
+    client.every_queue(line);
     const Ending ending = wait(for_ever);
     expect_gave_up(ending, why);
     EXPECT_TRUE(ending.waited.empty());
@@ -218,7 +218,7 @@ TEST_F(WaiterTest, IsNotDelayedByAnInterrupt) {
 
 TEST_F(WaiterTest, CallsAnEstablishedHolderBusyAlthoughAServerIsSilent) {
   Client& holder = world.client(2);
-  ASSERT_TRUE(world.run(attempt(holder.electorate, order(), holder.interrupt)));
+  ASSERT_TRUE(world.run(attempt(holder.server_set, order(), holder.interrupt)));
   world.settle_for(1100ms);
   const Instant began = world.now();
   world.store(0).drop(resource());
@@ -231,7 +231,7 @@ TEST_F(WaiterTest, CallsAnEstablishedHolderBusyAlthoughAServerIsSilent) {
 
 TEST_F(WaiterTest, TriesAgainWhenTheHolderMayBeAnAttemptThatFails) {
   Client& other = world.client(2);
-  ASSERT_TRUE(world.run(attempt(other.electorate, order(), other.interrupt)));
+  ASSERT_TRUE(world.run(attempt(other.server_set, order(), other.interrupt)));
   world.settle_for(10ms);
   world.store(0).drop(resource());
   client.server(1).line.silent = true;
@@ -256,7 +256,7 @@ TEST(Waiter, TriesAgainAtOnceInASplitOnlyIfItGoesFirstAndOnlyOnce) {
   for (const auto& [theirs, goes_first] : {std::pair{"zzz", true}, std::pair{"!", false}}) {
     World world(2);
     Client& client = world.client();
-    client.every_line({.reply = 10ms});
+    client.every_queue({.reply = 10ms});
     world.store(0).hold_foreign(resource(), theirs, std::nullopt);
     world.run(to_the_end(world, client, order(), once));
     const auto times = client.server(0).asked(Question::acquire);
@@ -294,8 +294,8 @@ TEST_F(RestartedServer, HasNoVoteWithinTheGuard) {
   ASSERT_TRUE(lease);
   const Ending ending = wait(world.guarded_client(guard), once);
   expect_gave_up(ending, Why::guarded);
-  ASSERT_EQ(ending.gave_up->held_back.size(), 1U);
-  EXPECT_EQ(ending.gave_up->held_back[0].server, world.client(3).server(2).name());
+  ASSERT_EQ(ending.gave_up->restarted.size(), 1U);
+  EXPECT_EQ(ending.gave_up->restarted[0].server, world.client(3).server(2).name());
   world.settle_for(5s);
   for (const std::size_t i : {2, 3, 4}) EXPECT_TRUE(world.store(i).is_free(resource())) << i;
 }
@@ -355,7 +355,7 @@ TEST(LongServerTimeout, AnAttemptOfAnotherIsNotTakenForALease) {
   Client& client = world.client(2, 5s);
   for (Client* each : {&other, &client}) each->server(2).line.silent = true;
   other.server(1).line.request = 3s;  // by then we have it
-  world.start([&other]() -> asio::awaitable<void> { (void)co_await attempt(other.electorate, order(60s), other.interrupt); });
+  world.start([&other]() -> asio::awaitable<void> { (void)co_await attempt(other.server_set, order(60s), other.interrupt); });
   world.settle_for(2s);
   other.server(1).line.request = 0s;
   const Ending ending = world.run(to_the_end(world, client, order(60s), once));

@@ -189,13 +189,13 @@ TEST(CommandsTest, TimeIsWhatItWasSetTo) {
 }
 
 TEST(CommandsTest, PublishAnswersHowManyItReached) {
-  std::vector<std::string> heard;
+  std::vector<std::string> notified;
   Keyspace keyspace([&](std::string_view channel, std::string_view message) {
-    heard.push_back(std::string(channel) + ": " + std::string(message));
+    notified.push_back(std::string(channel) + ": " + std::string(message));
     return std::int64_t{1};
   });
   EXPECT_EQ(show(run(keyspace, {"PUBLISH", "wake", "come"})), ":1");
-  EXPECT_EQ(heard, (Words{"wake: come"}));
+  EXPECT_EQ(notified, (Words{"wake: come"}));
 }
 
 TEST(CommandsTest, LiveKeysAreThoseThatHaveNotRunOut) {

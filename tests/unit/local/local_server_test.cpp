@@ -34,7 +34,7 @@ class ShiftedClock final : public Clock {
     return clock_.now() + boot_shift;
   }
   [[nodiscard]] Milliseconds wall() const override { return clock_.wall() + wall_shift; }
-  [[nodiscard]] std::unique_ptr<Bell> make_bell() const override { return clock_.make_bell(); }
+  [[nodiscard]] std::unique_ptr<Event> make_event() const override { return clock_.make_event(); }
 
   Duration boot_shift{};
   Milliseconds wall_shift{};
@@ -229,7 +229,7 @@ TEST_F(LocalServerTest, WhatIsTakenBackBeforeItIsDoneIsNotDone) {
   UniqueFd other = occupy();
   Eventual<AcquireVote> vote = drive_.start(ask_acquire(token('b'), drive_.soon()));
   drive_.run(sleep_until(drive_.clock(), drive_.clock().now() + 5ms));
-  server_.take_back(named("deploy"), token('b'));
+  server_.undo(named("deploy"), token('b'));
   other.reset();
   EXPECT_NE(fault_in(drive_.run(vote.get())), nullptr);
   close();
@@ -238,10 +238,10 @@ TEST_F(LocalServerTest, WhatIsTakenBackBeforeItIsDoneIsNotDone) {
 
 TEST_F(LocalServerTest, WhatIsTakenBackAfterItWasDoneIsUndoneBeforeTheEnd) {
   acquired(token('a'));
-  server_.take_back(named("deploy"), token('b'));  // never asked for: touches nothing
+  server_.undo(named("deploy"), token('b'));  // never asked for: touches nothing
   close();
   EXPECT_FALSE(is_free());
-  server_.take_back(named("deploy"), token('a'));
+  server_.undo(named("deploy"), token('a'));
   close();
   EXPECT_TRUE(is_free());
 }
@@ -249,7 +249,7 @@ TEST_F(LocalServerTest, WhatIsTakenBackAfterItWasDoneIsUndoneBeforeTheEnd) {
 TEST_F(LocalServerTest, ClosingDoesNotWaitLongerThanItsDeadline) {
   acquired();
   const UniqueFd other = occupy();
-  server_.take_back(named("deploy"), token());
+  server_.undo(named("deploy"), token());
   drive_.run(server_.close(clock_.now() + 20ms));
 }
 

@@ -113,22 +113,22 @@ class RandomCalls {
  public:
   explicit RandomCalls(std::uint64_t seed) : engine_(seed) {}
 
-  struct Call {
+  struct Notification {
     const Script* script;
     Words arguments;
   };
 
-  Call next() {
+  Notification next() {
     switch (draw(10)) {
       case 0:
       case 1:
       case 2:
         return with_name(scripts::acquire,
-                         {token(), ttl(), flag(), record(), mode(), seats(), seat(), waiter(), ticket(), flag(), life()});
+                         {token(), ttl(), flag(), record(), mode(), slots(), slot(), waiter(), ticket(), flag(), life()});
       case 3:
-        return with_name(scripts::extend, {token(), ttl(), seat(), fence()});
+        return with_name(scripts::extend, {token(), ttl(), slot(), fence()});
       case 4:
-        return with_name(scripts::heal, {token(), ttl(), fence(), ttl(), flag(), record(), mode(), seat()});
+        return with_name(scripts::heal, {token(), ttl(), fence(), ttl(), flag(), record(), mode(), slot()});
       case 5:
         return with_name(scripts::raise_fence, {token(), fence(), ttl()});
       case 6:
@@ -165,14 +165,14 @@ class RandomCalls {
   bool one_in(std::size_t n) { return draw(n) == 0; }
 
  private:
-  static Call with_name(const Script& script, Words arguments) {
+  static Notification with_name(const Script& script, Words arguments) {
     arguments.emplace_back(script.name);
     return {&script, std::move(arguments)};
   }
 
   std::string mode() { return pick({"x", "s"}); }
-  std::string seats() { return pick({"0", "0", "1", "3"}); }
-  std::string seat() { return pick({"-1", "-1", "0", "2"}); }
+  std::string slots() { return pick({"0", "0", "1", "3"}); }
+  std::string slot() { return pick({"-1", "-1", "0", "2"}); }
   std::string waiter() { return pick({"", "one", "two", "three"}); }
   std::string ticket() { return pick({"1", "17", "1700000000000"}); }
   std::string life() { return pick({"1", "2000", "35000"}); }
@@ -202,7 +202,7 @@ TEST(ScriptsDifferentialTest, TheRealScriptsDoTheSameHereAndInRedis) {
       if (calls.one_in(5)) {
         ASSERT_TRUE(twin.agree(calls.meddle(keys))) << "seed " << seed << ", step " << step;
       }
-      const RandomCalls::Call call = calls.next();
+      const RandomCalls::Notification call = calls.next();
       ASSERT_TRUE(twin.agree(eval(scripts::text, keys, call.arguments),
                              [&](Keyspace& keyspace) { return host.run(keyspace, compiled_scripts, keys, call.arguments); }))
           << call.script->name << ", seed " << seed << ", step " << step;

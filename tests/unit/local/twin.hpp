@@ -78,7 +78,7 @@ class Twin {
 
   /// The same for something that the keyspace's side does in its own way.
   bool agree(const Words& words, const std::function<Reply(Keyspace&)>& here) {
-    const auto end = std::chrono::steady_clock::now() + testing::patience;
+    const auto end = std::chrono::steady_clock::now() + testing::timeout;
     for (;;) {
       std::vector<Words> commands{{"TIME"}, words, contents_command()};
       for (const std::string& key : keys_) commands.push_back({"PEXPIRETIME", key});

@@ -96,7 +96,7 @@ TEST(HeldText, TellsToUpgradeWhenANewerVersionHoldsIt) {
 TEST(FailureText, TellsToUpgradeWhenANewerVersionComesFirst) {
   AttemptFailure failure{};
   failure.why = AttemptFailure::Why::busy;
-  failure.line.newer = true;
+  failure.queue.newer = true;
   EXPECT_EQ(failure_text(Resource::from("deploy").value(), failure, 3),
             "a newer version waits for it and comes first: upgrade redlock-cli");
 }
@@ -111,8 +111,8 @@ TEST(InspectionText, DoesNotSayFreeAndThenNameHolders) {
   // One of three servers still has a slot that the others have lost.
   Taken taken;
   taken.holder.shared = true;
-  taken.company.shares = 1;
-  taken.company.first_shares.push_back({running(), 0});
+  taken.parties.shares = 1;
+  taken.parties.first_shares.push_back({running(), 0});
   const Inspection inspection = summarize({Free{}, taken, Free{}});
   EXPECT_EQ(inspection_text(resource(), inspection), "free, but for what is left on less than a quorum of servers:");
   EXPECT_EQ(inspection_text(resource(), summarize({Free{}, Free{}, Free{}})), "free");

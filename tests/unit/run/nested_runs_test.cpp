@@ -36,13 +36,13 @@ struct Nested : ::testing::Test {
   }
 
   /// What HELD says of the parent: this process, but for its pid, perhaps.
-  [[nodiscard]] EnclosingLease held_by(long pid) const {
+  [[nodiscard]] ParentLease held_by(long pid) const {
     const LeaseHandle::Part part{lease.resource, lease.token, Fence()};
     return {ProcessIdentity{"boot", pid, 1}, *Ttl::from(std::chrono::seconds(30)), LeaseHandle{{part}, "servers"}};
   }
 
   /// Whether the nested run was let in.
-  bool join(const EnclosingLease& held) {
+  bool join(const ParentLease& held) {
     std::optional<bool> joined;
     spawn(io.get_executor(), [&]() -> asio::awaitable<void> { joined = co_await links->join(held); });
     run_until([&] { return joined.has_value(); });
@@ -153,7 +153,7 @@ TEST_F(Nested, GetsTheSignalsThatItsParentPassesOn) {
 }
 
 TEST_F(Nested, OfALeaseThatIsBorrowedHasNoParentHere) {
-  lease.tenure = Tenure::borrowed;
+  lease.keeping = Keeping::inherited;
   runs = std::make_shared<NestedRuns>(io.get_executor(), clock, std::vector<Lease>{lease}, [] {});
   runs->listen();
   EXPECT_FALSE(join(held_by(::getpid())));

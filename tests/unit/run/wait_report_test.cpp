@@ -19,16 +19,16 @@ AttemptFailure held_by(const std::string& user, Duration age = 10s) {
   failure.holder->age = age;
   failure.holder->remaining = 20s;
   failure.holder->owner = Owner{"host", user, "job", "", 7, /*supervised=*/true, 30s};
-  failure.line.in_line = true;
-  failure.line.ahead = 1;
+  failure.queue.queued = true;
+  failure.queue.ahead = 1;
   return failure;
 }
 
 AttemptFailure nobody(Why why, std::size_t ahead = 0) {
   AttemptFailure failure{};
   failure.why = why;
-  failure.line.in_line = true;
-  failure.line.ahead = ahead;
+  failure.queue.queued = true;
+  failure.queue.ahead = ahead;
   return failure;
 }
 

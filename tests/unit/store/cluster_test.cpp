@@ -98,7 +98,7 @@ TEST_F(ClusterTest, FollowsMovedAndTakesBackOnlyWhereTheAcquireWasDone) {
     const AcquireVote answer = co_await vote.get();
     EXPECT_TRUE(std::holds_alternative<Granted>(answer));
 
-    server_->take_back(resource(), token());
+    server_->undo(resource(), token());
     // And once more for a slot that has begun to move.
     expect_script(co_await b.read_command(), scripts::release, "9");
     const Command undo{"EVAL", std::string(scripts::undo), "1", "deploy", token().secret()};
@@ -115,7 +115,7 @@ TEST_F(ClusterTest, AnAcquireThatWasTakenBackIsSentToNobodyAnyMore) {
     auto vote = drive_.start(acquire());
     Peer a = co_await a_.accept();
     co_await a.expect(wire("CLUSTER SLOTS"));
-    server_->take_back(resource(), token());
+    server_->undo(resource(), token());
     co_await a.send(all_slots_at(a_.address()));
     const AcquireVote first = co_await vote.get();
     EXPECT_TRUE(std::holds_alternative<Fault>(first));
@@ -123,7 +123,7 @@ TEST_F(ClusterTest, AnAcquireThatWasTakenBackIsSentToNobodyAnyMore) {
     // While a redirect is on its way: only what takes it back follows.
     auto again = drive_.start(acquire());
     expect_script(co_await a.read_command(), scripts::acquire, "9");
-    server_->take_back(resource(), token());
+    server_->undo(resource(), token());
     expect_script(co_await a.read_command(), scripts::release, "9");
     co_await a.send(moved_to(b_.address()));
     const AcquireVote second = co_await again.get();

@@ -77,7 +77,7 @@ class ContractTest : public ::testing::TestWithParam<Kind> {
     waiting.entry = entry(digit, ticket);
     return acquire(std::move(waiting));
   }
-  static LineEntry entry(char digit, Ticket ticket) {
+  static QueueEntry entry(char digit, Ticket ticket) {
     return {std::string("waiter") + digit, ticket, /*polls=*/true, 30s};
   }
 
@@ -153,7 +153,7 @@ TEST_P(ContractTest, OneHoldsTheLock) {
   EXPECT_EQ(holder.owner->note, "nightly");
   ASSERT_TRUE(holder.remaining.has_value());
   EXPECT_LE(*holder.remaining, 30s);
-  EXPECT_FALSE(std::get<Held>(refused).line.in_line);
+  EXPECT_FALSE(std::get<Held>(refused).queue.queued);
 }
 
 TEST_P(ContractTest, TheSameTokenIsADuplicate) {
@@ -270,11 +270,11 @@ TEST_P(ContractTest, WaitersComeInByTheirTickets) {
   granted(acquire('a'));
   const AcquireVote second = wait_in_line('c', 2);
   ASSERT_TRUE(is<Held>(second));
-  EXPECT_TRUE(std::get<Held>(second).line.in_line);
+  EXPECT_TRUE(std::get<Held>(second).queue.queued);
   ASSERT_TRUE(is<Held>(wait_in_line('b', 1)));
   const InspectVote seen = inspect();
   ASSERT_TRUE(is<Taken>(seen));
-  EXPECT_EQ(std::get<Taken>(seen).company.waiters, 2U);
+  EXPECT_EQ(std::get<Taken>(seen).parties.waiters, 2U);
 
   EXPECT_TRUE(is<Released>(release('a')));
   EXPECT_TRUE(is<Queued>(acquire('d'))) << "who waits comes first";
@@ -295,15 +295,15 @@ TEST_P(ContractTest, WhoLeavesTheLineHoldsUpNobody) {
 
 TEST_P(ContractTest, AnAttemptThatFailedElsewhereIsUndone) {
   granted(acquire('a'));
-  server_->take_back(resource_, token('a'));
+  server_->undo(resource_, token('a'));
   granted(acquire('b'));
-  server_->take_back(resource_, token('a'));
+  server_->undo(resource_, token('a'));
   EXPECT_TRUE(is<Extended>(extend('b'))) << "another's lease stays";
 }
 
 TEST_P(ContractTest, WhoseAttemptIsUndoneWaitsOn) {
   granted(acquire('a'));
-  server_->take_back(resource_, token('a'), Requeue{entry('a', 1), Mode(), somebody()});
+  server_->undo(resource_, token('a'), Requeue{entry('a', 1), Mode(), somebody()});
   EXPECT_TRUE(is<Queued>(wait_in_line('b', 2)));
   granted(wait_in_line('a', 1));
 }
@@ -340,22 +340,22 @@ TEST_P(ContractTest, ReadersShareALockAndAWriterDoesNot) {
 
 TEST_P(ContractTest, EachSlotIsOnes) {
   const auto slot = [this](char digit, std::optional<std::size_t> wanted) {
-    AcquireRequest seated = request(digit);
-    seated.mode = {/*shared=*/true, 2};
-    seated.seat = wanted;
-    return acquire(std::move(seated));
+    AcquireRequest slotted = request(digit);
+    slotted.mode = {/*shared=*/true, 2};
+    slotted.slot = wanted;
+    return acquire(std::move(slotted));
   };
   const AcquireVote first = slot('a', std::nullopt);
   if (is_refused(first)) GTEST_SKIP() << std::get<Fault>(first).text;
   granted(first);
-  EXPECT_EQ(std::get<Granted>(first).seat, 0U);
+  EXPECT_EQ(std::get<Granted>(first).slot, 0U);
   EXPECT_TRUE(is<Held>(slot('b', 0)));
   const AcquireVote second = slot('b', std::nullopt);
   granted(second);
-  EXPECT_EQ(std::get<Granted>(second).seat, 1U);
+  EXPECT_EQ(std::get<Granted>(second).slot, 1U);
   const AcquireVote third = slot('c', std::nullopt);
   ASSERT_TRUE(is<Held>(third));
-  EXPECT_EQ(std::get<Held>(third).line.free_seats, "00");
+  EXPECT_EQ(std::get<Held>(third).queue.free_slots, "00");
 
   EXPECT_TRUE(
       is<NotOurs>(drive_.run(server_->extend({resource_, token('a'), ttl(), 1}, drive_.soon()))));
@@ -364,15 +364,15 @@ TEST_P(ContractTest, EachSlotIsOnes) {
   EXPECT_TRUE(is<Released>(release('a')));
   const AcquireVote free = slot('c', std::nullopt);
   granted(free);
-  EXPECT_EQ(std::get<Granted>(free).seat, 0U);
+  EXPECT_EQ(std::get<Granted>(free).slot, 0U);
 }
 
 TEST_P(ContractTest, TheFirstWaiterIsToldOfARelease) {
-  const auto told = drive_.clock().make_bell();
-  const auto fault = drive_.run(other_->listen(
+  const auto told = drive_.clock().make_event();
+  const auto fault = drive_.run(other_->subscribe(
       resource_, entry('b', 1).id,
-      [&told](Call call) {
-        if (call == Call::enter) told->ring();
+      [&told](Notification call) {
+        if (call == Notification::granted) told->notify();
       },
       drive_.soon()));
   if (fault) GTEST_SKIP() << fault->text;
@@ -387,7 +387,7 @@ TEST_P(ContractTest, TheFirstWaiterIsToldOfARelease) {
 
 TEST_P(ContractTest, IsDiagnosedAsOneThatCanBeLocked) {
   const auto address = registry.read(url_).value();
-  const DiagnosisRequest request{std::nullopt, testing::patience, Duration::zero()};
+  const DiagnosisRequest request{std::nullopt, testing::timeout, Duration::zero()};
   const Diagnosis diagnosis =
       drive_.run(address->diagnose(drive_.executor(), drive_.clock(), LinkOptions(), request));
   EXPECT_TRUE(diagnosis.reachable);

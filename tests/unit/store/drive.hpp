@@ -21,7 +21,7 @@ namespace redlock::testing {
 using namespace std::chrono_literals;
 
 /// Generous: it only ends what hangs.
-constexpr auto patience = 30s;
+constexpr auto timeout = 30s;
 
 /// A directory that goes with the test; short enough for unix sockets.
 class Directory {
@@ -48,7 +48,7 @@ class Directory {
 template <class T>
 class Eventual {
  public:
-  explicit Eventual(const Clock& clock) : state_(std::make_shared<State>()) { state_->done = clock.make_bell(); }
+  explicit Eventual(const Clock& clock) : state_(std::make_shared<State>()) { state_->done = clock.make_event(); }
 
   [[nodiscard]] bool ready() const { return state_->value.has_value(); }
 
@@ -59,13 +59,13 @@ class Eventual {
 
   void set(T value) {
     state_->value = std::move(value);
-    state_->done->ring();
+    state_->done->notify();
   }
 
  private:
   struct State {
     std::optional<T> value;
-    std::unique_ptr<Bell> done;
+    std::unique_ptr<Event> done;
   };
   std::shared_ptr<State> state_;
 };
@@ -75,7 +75,7 @@ class Drive {
  public:
   [[nodiscard]] asio::any_io_executor executor() { return context_.get_executor(); }
   [[nodiscard]] const Clock& clock() const { return clock_; }
-  [[nodiscard]] Instant soon() const { return clock_.now() + patience; }
+  [[nodiscard]] Instant soon() const { return clock_.now() + timeout; }
 
   /// Runs the coroutine, and whatever else is under way, until it ends.
   template <class T>
@@ -122,7 +122,7 @@ class Drive {
  private:
   template <class Done>
   void run_until(Done done) {
-    const auto end = std::chrono::steady_clock::now() + patience;
+    const auto end = std::chrono::steady_clock::now() + timeout;
     context_.restart();
     while (!done()) {
       if (context_.run_one_until(end) == 0) throw std::runtime_error("the test hangs");

@@ -23,41 +23,41 @@ inline constexpr std::string_view is_free = "*2\r\n$4\r\nfree\r\n*4\r\n:0\r\n*0\
 /// A clock that the test sets: no answer is late by accident.
 class ManualClock final : public Clock {
  public:
-  explicit ManualClock(const Clock& bells) : bells_(bells) {}
+  explicit ManualClock(const Clock& events) : bells_(events) {}
 
   [[nodiscard]] Instant now() const override { return now_; }
   [[nodiscard]] Milliseconds wall() const override { return 1ms; }
-  [[nodiscard]] std::unique_ptr<Bell> make_bell() const override { return std::make_unique<ManualBell>(*this); }
+  [[nodiscard]] std::unique_ptr<Event> make_event() const override { return std::make_unique<ManualBell>(*this); }
 
   void advance(Duration span) {
     now_ += span;
-    for (ManualBell* bell : *made_) bell->look();
+    for (ManualBell* event : *made_) event->look();
   }
 
  private:
-  class ManualBell final : public Bell {
+  class ManualBell final : public Event {
    public:
-    explicit ManualBell(const ManualClock& clock) : clock_(clock), made_(clock.made_), bell_(clock.bells_.make_bell()) {
+    explicit ManualBell(const ManualClock& clock) : clock_(clock), made_(clock.made_), event_(clock.bells_.make_event()) {
       made_->insert(this);
     }
     ~ManualBell() override { made_->erase(this); }
     ManualBell(const ManualBell&) = delete;
     ManualBell& operator=(const ManualBell&) = delete;
 
-    void ring() override {
+    void notify() override {
       rung_ = true;
-      bell_->ring();
+      event_->notify();
     }
     asio::awaitable<bool> wait_until(Instant when) override {
-      while (!rung_ && clock_.now() < when) co_await bell_->wait_until(Instant::max());
+      while (!rung_ && clock_.now() < when) co_await event_->wait_until(Instant::max());
       co_return std::exchange(rung_, false);
     }
-    void look() { bell_->ring(); }
+    void look() { event_->notify(); }
 
    private:
     const ManualClock& clock_;
     std::shared_ptr<std::set<ManualBell*>> made_;  // coroutines that never end outlive the clock
-    std::unique_ptr<Bell> bell_;
+    std::unique_ptr<Event> event_;
     bool rung_ = false;
   };
 

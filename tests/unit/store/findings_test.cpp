@@ -98,13 +98,13 @@ TEST(Findings, GiveNoVoteToAReplica) {
 }
 
 TEST(Findings, HeedTheRestartGuard) {
-  ServerReport young = good();
-  young.facts.up = 21s;
-  EXPECT_EQ(said(young, "uptime", Level::warning, guarded),
+  ServerReport restarted = good();
+  restarted.facts.up = 21s;
+  EXPECT_EQ(said(restarted, "uptime", Level::warning, guarded),
             "it started 21s ago, its vote counts in 40s (--restart-guard)");
-  EXPECT_FALSE(votes(young, guarded));
-  EXPECT_EQ(said(young, "uptime", Level::warning), "");
-  EXPECT_TRUE(votes(young));
+  EXPECT_FALSE(votes(restarted, guarded));
+  EXPECT_EQ(said(restarted, "uptime", Level::warning), "");
+  EXPECT_TRUE(votes(restarted));
   ServerReport untold = good();
   untold.facts.up.reset();
   EXPECT_NE(said(untold, "uptime", Level::bad, guarded), "");

@@ -21,7 +21,7 @@ class RealRedis {
  public:
   explicit RealRedis(Drive& drive) : drive_(drive) {
     start();
-    const auto end = std::chrono::steady_clock::now() + patience;
+    const auto end = std::chrono::steady_clock::now() + timeout;
     while (!ask({"PING"})) {
       if (std::chrono::steady_clock::now() > end || ::waitpid(pid_, nullptr, WNOHANG) != 0) {
         pid_ = -1;

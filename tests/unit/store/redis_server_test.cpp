@@ -119,7 +119,7 @@ TEST_F(RedisServerTest, TakesItForARefusalWhenAServerCannotLearn) {
     co_await peer.send("-BUSY Redis is busy running a script.\r\n");
     const AcquireVote answer = co_await vote.get();
     EXPECT_TRUE(std::holds_alternative<Fault>(answer) && std::get<Fault>(answer).refused);
-    server_->take_back(resource(), token());
+    server_->undo(resource(), token());
     co_await server_->close(Instant::max());
     co_await peer.expect_end();
   }());
@@ -132,7 +132,7 @@ TEST_F(RedisServerTest, AnAttemptAndItsUndoAreSmall) {
     auto vote = start_acquire();
     Peer peer = co_await fake_.accept();
     std::size_t bytes = encode(co_await peer.read_command()).size();
-    server_->take_back(resource(), token());
+    server_->undo(resource(), token());
     bytes += encode(co_await peer.read_command()).size();
     bytes += encode(co_await peer.read_command()).size();
     EXPECT_LT(bytes, small);
@@ -262,7 +262,7 @@ TEST_F(IntroductionTest, GrantsNothingWhileTheServerIsTooBusyToIntroduceItself) 
     EXPECT_TRUE(std::holds_alternative<Fault>(answer));
     EXPECT_EQ(std::get<Fault>(answer).kind, FaultKind::unavailable);
     EXPECT_FALSE(std::get<Fault>(answer).refused) << "the lease may be there";
-    server_->take_back(resource(), token());
+    server_->undo(resource(), token());
     expect_evalsha(co_await peer.read_command(), scripts::release, token());
   }());
 }
@@ -374,7 +374,7 @@ TEST_F(ReplicasTest, TheConnectionStaysUntilWhatIsBehindTheWaitIsAnswered) {
     co_await peer.send(std::string(granted));
     co_await peer.expect(wire("WAIT 2 300"));
     // Another quorum was faster, and it is over already.
-    server_->take_back(resource(), token());
+    server_->undo(resource(), token());
     auto closed = drive_.start(server_->close(clock_.now()));
     expect_evalsha(co_await peer.read_command(), scripts::release, token());
     expect_undo(co_await peer.read_command(), token());
@@ -403,8 +403,8 @@ TEST_F(RedisServerTest, AsksAnewAfterALateAnswerAndTakesBackOnTheLateConnection)
     const AcquireVote answer = co_await vote.get();
     EXPECT_TRUE(std::holds_alternative<Granted>(answer));
 
-    server_->take_back(resource(), token('a'));
-    server_->take_back(resource(), token('a'));  // once is enough
+    server_->undo(resource(), token('a'));
+    server_->undo(resource(), token('a'));  // once is enough
     auto closed = drive_.start(server_->close(Instant::max()));
     expect_evalsha(co_await first.read_command(), scripts::release, token('a'));
     expect_undo(co_await first.read_command(), token('a'));
@@ -420,7 +420,7 @@ TEST_F(RedisServerTest, TakesBackBehindTheAcquireOnTheSameConnection) {
     auto vote = start_acquire();
     Peer peer = co_await fake_.accept();
     expect_evalsha(co_await peer.read_command(), scripts::acquire, token());
-    server_->take_back(resource(), token());
+    server_->undo(resource(), token());
     expect_evalsha(co_await peer.read_command(), scripts::release, token());
     expect_undo(co_await peer.read_command(), token());
     co_await peer.send(std::string(granted) + "*1\r\n$8\r\nreleased\r\n:1\r\n");
@@ -433,7 +433,7 @@ TEST_F(RedisServerTest, DoesNotSendAgainWhatWasTakenBack) {
     auto vote = start_acquire();
     Peer peer = co_await fake_.accept();
     expect_evalsha(co_await peer.read_command(), scripts::acquire, token());
-    server_->take_back(resource(), token());
+    server_->undo(resource(), token());
     expect_evalsha(co_await peer.read_command(), scripts::release, token());
     expect_undo(co_await peer.read_command(), token());
     // The server does not know the script: the compare-and-delete came first, so the acquire must not follow.
@@ -474,7 +474,7 @@ class UndoTest : public RedisServerTest {
  protected:
   asio::awaitable<Peer> undone_on_new_connection() {
     Peer peer = co_await granted_on_new_connection();
-    server_->take_back(resource(), token(), std::nullopt, [this] { ++not_undone_; });
+    server_->undo(resource(), token(), std::nullopt, [this] { ++not_undone_; });
     expect_evalsha(co_await peer.read_command(), scripts::release, token());
     expect_undo(co_await peer.read_command(), token());
     co_return peer;
@@ -529,7 +529,7 @@ TEST_F(UndoTest, MayNotBeDoneWhenTheConnectionThatWasToDoItDoesNotOpen) {
     peer.close();
     co_await unanswered.get();
     fake_.stop();
-    server_->take_back(resource(), token(), std::nullopt, [this] { ++not_undone_; });
+    server_->undo(resource(), token(), std::nullopt, [this] { ++not_undone_; });
     auto refused = start_inspect();
     co_await refused.get();
     co_await server_->close(Instant::max());
@@ -547,7 +547,7 @@ TEST_F(UndoTest, IsNotLostWithAConnectionThatInheritedItAndDidNotOpen) {
     fake_.stop();
     auto refused = start_inspect();
     co_await refused.get();
-    server_->take_back(resource(), token(), std::nullopt, [this] { ++not_undone_; });
+    server_->undo(resource(), token(), std::nullopt, [this] { ++not_undone_; });
     auto refused_again = start_inspect();
     co_await refused_again.get();
     co_await server_->close(Instant::max());
@@ -563,7 +563,7 @@ TEST_F(UndoTest, IsNotLostWithASilentConnectionThatIsGivenUp) {
     }
     // The first was given up with its attempt on it, so the undo goes over the newest.
     co_await peers[0].expect_end();
-    server_->take_back(resource(), token('0'), std::nullopt, [this] { ++not_undone_; });
+    server_->undo(resource(), token('0'), std::nullopt, [this] { ++not_undone_; });
     expect_evalsha(co_await peers.back().read_command(), scripts::release, token('0'));
     expect_undo(co_await peers.back().read_command(), token('0'));
     co_await server_->close(clock_.now());
@@ -574,7 +574,7 @@ TEST_F(UndoTest, IsNotLostWithASilentConnectionThatIsGivenUp) {
 TEST_F(UndoTest, LiesBehindTheAcquireAtAServerThatNeverAnswered) {
   drive_.run([this]() -> asio::awaitable<void> {
     Peer peer = co_await late_on_new_connection();
-    server_->take_back(resource(), token(), std::nullopt, [this] { ++not_undone_; });
+    server_->undo(resource(), token(), std::nullopt, [this] { ++not_undone_; });
     co_await server_->close(clock_.now());
     co_await peer.read_command();
     co_await peer.read_command();
@@ -588,12 +588,12 @@ TEST_F(UndoTest, MayBeCutOffBehindAnother) {
     auto first = drive_.start(server_->acquire(AcquireRequest{resource(), token('0'), ttl(), {}}, clock_.now() + 1s));
     Peer peer = co_await fake_.accept();
     co_await peer.read_command();
-    server_->take_back(resource(), token('0'), std::nullopt, [this] { ADD_FAILURE() << "it lies in one read"; });
+    server_->undo(resource(), token('0'), std::nullopt, [this] { ADD_FAILURE() << "it lies in one read"; });
     co_await peer.read_command();
     co_await peer.read_command();
     auto second = drive_.start(server_->acquire(AcquireRequest{resource(), token('1'), ttl(), {}}, clock_.now() + 1s));
     co_await peer.read_command();
-    server_->take_back(resource(), token('1'), std::nullopt, [this] { ++not_undone_; });
+    server_->undo(resource(), token('1'), std::nullopt, [this] { ++not_undone_; });
     co_await server_->close(clock_.now());
     co_await first.get();
     co_await second.get();
@@ -609,7 +609,7 @@ TEST_F(UndoTest, MayBeCutOffFromALongAttempt) {
     co_await peer.read_command();
     clock_.advance(1s);
     co_await vote.get();
-    server_->take_back(longest, token(), std::nullopt, [this] { ++not_undone_; });
+    server_->undo(longest, token(), std::nullopt, [this] { ++not_undone_; });
     EXPECT_EQ(not_undone_, 0) << "the connection still carries it";
     co_await server_->close(clock_.now());
   }());
@@ -624,7 +624,7 @@ TEST_F(RedisServerTest, TakesNothingOfALongAttemptBackWhereNothingArrived) {
     for (int i = 0; i < 10; ++i) {
       AcquireRequest request{longest, token(), ttl(), {}};
       co_await server_->acquire(request, clock_.now() + 1s);
-      server_->take_back(longest, token(), std::nullopt, [&] { ++not_undone; });
+      server_->undo(longest, token(), std::nullopt, [&] { ++not_undone; });
     }
     co_await server_->close(clock_.now());
   }());
@@ -641,7 +641,7 @@ TEST_F(RedisServerTest, TakesBackOverAnotherConnectionWhatABrokenOneCarried) {
     const AcquireVote answer = co_await vote.get();
     EXPECT_TRUE(std::holds_alternative<Fault>(answer));
 
-    server_->take_back(resource(), token());
+    server_->undo(resource(), token());
     auto closed = drive_.start(server_->close(Instant::max()));
     Peer peer = co_await fake_.accept();
     expect_evalsha(co_await peer.read_command(), scripts::release, token());
@@ -666,7 +666,7 @@ TEST_F(RedisServerTest, TakesBackOverAnotherConnectionWhatWasGrantedBeforeItBrok
     co_await peer.send(std::string(is_free));
     co_await vote.get();
 
-    server_->take_back(resource(), token());
+    server_->undo(resource(), token());
     expect_evalsha(co_await peer.read_command(), scripts::release, token());
     expect_undo(co_await peer.read_command(), token());
   }());
@@ -694,7 +694,7 @@ TEST_F(RedisServerTest, DoesNotTakeBackWhatWasRefused) {
     co_await peer.send(std::string(held));
     const AcquireVote answer = co_await vote.get();
     EXPECT_TRUE(std::holds_alternative<Held>(answer));
-    server_->take_back(resource(), token());
+    server_->undo(resource(), token());
     co_await server_->close(Instant::max());
     co_await peer.expect_end();
   }());
@@ -708,7 +708,7 @@ TEST_F(RedisServerTest, TakesNothingBackWhereNothingArrived) {
     const AcquireVote vote = co_await acquire(token(), Instant::max());
     EXPECT_TRUE(std::holds_alternative<Fault>(vote));
     asio::local::stream_protocol::acceptor now_there(drive_.executor(), asio::local::stream_protocol::endpoint(later.path));
-    server_->take_back(resource(), token());
+    server_->undo(resource(), token());
     co_await server_->close(Instant::max());
     now_there.non_blocking(true);
     asio::local::stream_protocol::socket socket(drive_.executor());
@@ -719,7 +719,7 @@ TEST_F(RedisServerTest, TakesNothingBackWhereNothingArrived) {
 }
 
 TEST_F(RedisServerTest, TakesNothingBackThatItDidNotAsk) {
-  server_->take_back(resource(), token());
+  server_->undo(resource(), token());
   drive_.run(server_->close(Instant::max()));
   EXPECT_FALSE(fake_.is_called());
 }
@@ -729,7 +729,7 @@ TEST_F(RedisServerTest, DoesNotCollectSilentConnections) {
     std::vector<Peer> peers;
     for (const char digit : std::string_view("0123456")) {
       peers.push_back(co_await late_on_new_connection(token(digit)));
-      server_->take_back(resource(), token(digit));
+      server_->undo(resource(), token(digit));
     }
     // The oldest were given up, with everything in them.
     expect_evalsha(co_await peers[0].read_command(), scripts::release, token('0'));

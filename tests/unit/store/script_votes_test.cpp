@@ -66,19 +66,19 @@ void expect_ours(const Holder& holder, bool supervised = false) {
   EXPECT_EQ(holder.owner->supervised, supervised);
 }
 
-/// Of the second of two waiters, when one of three seats is free.
-Reply line() {
+/// Of the second of two waiters, when one of three slots is free.
+Reply queue() {
   return array({text("1700000000000"), text("1699999999999"), integer(2), integer(1), integer(1500), text("010"), integer(1), integer(1)});
 }
-Reply with_line(Reply reply) {
-  reply.elements.push_back(line());
+Reply with_queue(Reply reply) {
+  reply.elements.push_back(queue());
   return reply;
 }
-Reply company() {
+Reply parties() {
   return array({integer(0), array({}), integer(0), array({})});
 }
 Reply with_company(Reply reply) {
-  reply.elements.push_back(company());
+  reply.elements.push_back(parties());
   return reply;
 }
 
@@ -106,7 +106,7 @@ TEST(ScriptCalls, HaveTheKeysInTheOrderOfThePrelude) {
                      "redlock:released:{deploy}",
                      "redlock:readers:{deploy}",
                      "redlock:shares:{deploy}",
-                     "redlock:seats:{deploy}",
+                     "redlock:slots:{deploy}",
                      "redlock:queue:{deploy}",
                      "redlock:waiters:{deploy}"};
   const Provenance provenance{1500ms, true, record};
@@ -128,8 +128,8 @@ TEST(ScriptCalls, HaveTheArgumentsOfTheirScripts) {
   EXPECT_EQ(acquire.arguments,
             (Strings{token_text, "30000", "1", encode_owner(owner), "x", "0", "-1", "", "0", "0", "0", "acquire"}));
   EXPECT_EQ(acquire_call({resource(), token(), ttl(), {}}).arguments[2], "0");
-  AcquireRequest seat{resource(), token(), ttl(), {}, Mode{true, 4}, 2, LineEntry{"me", 1'700'000'000'000, true, 2000ms}};
-  const Strings modes = acquire_call(seat).arguments;
+  AcquireRequest slot{resource(), token(), ttl(), {}, Mode{true, 4}, 2, QueueEntry{"me", 1'700'000'000'000, true, 2000ms}};
+  const Strings modes = acquire_call(slot).arguments;
   EXPECT_EQ(Strings(modes.begin() + 4, modes.end()), (Strings{"s", "4", "2", "me", "1700000000000", "1", "2000", "acquire"}));
 
   const ScriptCall raise = raise_fence_call({resource(), token(), Fence(Fence::max), ttl()});
@@ -154,7 +154,7 @@ TEST(ScriptCalls, HaveTheArgumentsOfTheirScripts) {
   EXPECT_EQ(release_call({resource(), token(), false, 1500us}).arguments,
             (Strings{token_text, "0", "2", "", "0", "0", "0", "x", "", "release"}));  // never too short
   ReleaseRequest back{resource(), token()};
-  back.requeue.emplace(Requeue{LineEntry{"me", 17, false, 35s}, Mode{true, 0}, owner});
+  back.requeue.emplace(Requeue{QueueEntry{"me", 17, false, 35s}, Mode{true, 0}, owner});
   EXPECT_EQ(release_call(back).arguments, (Strings{token_text, "0", "0", "me", "17", "0", "35000", "s", encode_owner(owner), "release"}));
 
   EXPECT_EQ(leave_call(resource(), "me").script, &scripts::leave);
@@ -170,27 +170,27 @@ TEST(ScriptCalls, HaveTheArgumentsOfTheirScripts) {
 }
 
 TEST(AcquireVote, IsReadFromEveryReply) {
-  const auto granted = acquire_vote(array({text("granted"), text("42"), text("id"), integer(-1), line()}));
+  const auto granted = acquire_vote(array({text("granted"), text("42"), text("id"), integer(-1), queue()}));
   ASSERT_TRUE(std::holds_alternative<Granted>(granted));
   EXPECT_EQ(std::get<Granted>(granted).fence, Fence(42));
   EXPECT_EQ(std::get<Granted>(granted).id, LeaseId{"id"});
-  EXPECT_EQ(std::get<Granted>(granted).seat, std::nullopt);
-  const auto seated = acquire_vote(array({text("granted"), text("42"), text("id"), integer(3), line()}));
-  EXPECT_EQ(std::get<Granted>(seated).seat, 3U);
+  EXPECT_EQ(std::get<Granted>(granted).slot, std::nullopt);
+  const auto slotted = acquire_vote(array({text("granted"), text("42"), text("id"), integer(3), queue()}));
+  EXPECT_EQ(std::get<Granted>(slotted).slot, 3U);
 
-  const auto queued = acquire_vote(array({text("queued"), line()}));
+  const auto queued = acquire_vote(array({text("queued"), queue()}));
   ASSERT_TRUE(std::holds_alternative<Queued>(queued));
-  const LineWord& word = std::get<Queued>(queued).line;
+  const QueueStatus& word = std::get<Queued>(queued).queue;
   EXPECT_EQ(word.time, 1'700'000'000'000ms);
-  EXPECT_EQ(word.largest_ticket, 1'699'999'999'999U);
+  EXPECT_EQ(word.max_ticket, 1'699'999'999'999U);
   EXPECT_EQ(word.ahead, 2U);
-  EXPECT_TRUE(word.in_line);
+  EXPECT_TRUE(word.queued);
   EXPECT_EQ(word.may_change, 1500ms);
-  EXPECT_EQ(word.free_seats, "010");
+  EXPECT_EQ(word.free_slots, "010");
   EXPECT_TRUE(word.offered);
   EXPECT_TRUE(word.mute);
 
-  const auto held = acquire_vote(with_line(ours("held", 1)));
+  const auto held = acquire_vote(with_queue(ours("held", 1)));
   ASSERT_TRUE(std::holds_alternative<Held>(held));
   expect_ours(std::get<Held>(held).holder, /*supervised=*/true);
 
@@ -199,7 +199,7 @@ TEST(AcquireVote, IsReadFromEveryReply) {
 
 TEST(AcquireVote, KnowsForeignHolders) {
   for (const std::string type : {"string", "hash", "list", "ReJSON-RL"}) {
-    const auto held = acquire_vote(with_line(foreign("held", type)));
+    const auto held = acquire_vote(with_queue(foreign("held", type)));
     ASSERT_TRUE(std::holds_alternative<Held>(held));
     expect_foreign(std::get<Held>(held).holder, type);
   }
@@ -277,7 +277,7 @@ TEST(BreakVote, IsReadFromEveryReply) {
 }
 
 TEST(InspectVote, IsReadFromEveryReply) {
-  EXPECT_TRUE(std::holds_alternative<Free>(inspect_vote(array({text("free"), company()}))));
+  EXPECT_TRUE(std::holds_alternative<Free>(inspect_vote(array({text("free"), parties()}))));
   const auto taken = inspect_vote(with_company(ours("held")));
   ASSERT_TRUE(std::holds_alternative<Taken>(taken));
   expect_ours(std::get<Taken>(taken).holder);
@@ -289,7 +289,7 @@ TEST(InspectVote, TellsWhoSharesAndWhoWaits) {
   const Reply waiter = array({text("s"), integer(1500), text(std::string(record))});
   const auto vote = inspect_vote(array({text("free"), array({integer(20), array({waiter}), integer(30), array({share})})}));
   ASSERT_TRUE(std::holds_alternative<Free>(vote));
-  const Company& seen = std::get<Free>(vote).company;
+  const LockParties& seen = std::get<Free>(vote).parties;
   EXPECT_EQ(seen.waiters, 20U);
   ASSERT_EQ(seen.first_waiters.size(), 1U);
   EXPECT_TRUE(seen.first_waiters[0].shared);
@@ -298,7 +298,7 @@ TEST(InspectVote, TellsWhoSharesAndWhoWaits) {
   EXPECT_EQ(seen.shares, 30U);
   ASSERT_EQ(seen.first_shares.size(), 1U);
   expect_ours(seen.first_shares[0].holder);
-  EXPECT_EQ(seen.first_shares[0].seat, 3U);
+  EXPECT_EQ(seen.first_shares[0].slot, 3U);
 }
 
 TEST(Votes, HandOnTheFaultOfTheServer) {
@@ -337,7 +337,7 @@ TEST(Votes, AreNotReadFromWhatNoScriptAnswers) {
 TEST(Votes, AreNotReadFromAnotherScriptsReply) {
   EXPECT_EQ(kind_of(acquire_vote(array({text("released")}))), FaultKind::garbage);
   EXPECT_EQ(kind_of(acquire_vote(gone(0))), FaultKind::garbage);
-  EXPECT_EQ(kind_of(extend_vote(array({text("granted"), text("42"), text("id"), integer(-1), line()}))), FaultKind::garbage);
+  EXPECT_EQ(kind_of(extend_vote(array({text("granted"), text("42"), text("id"), integer(-1), queue()}))), FaultKind::garbage);
   EXPECT_EQ(kind_of(release_vote(array({text("healed")}))), FaultKind::garbage);
   EXPECT_EQ(kind_of(inspect_vote(ours("broken"))), FaultKind::garbage);
 }
@@ -348,13 +348,13 @@ TEST(AcquireVote, IsNoGrantUnlessItIsWhole) {
            array({text("granted"), text("42")}),
            array({text("granted"), text("42"), text("id")}),
            array({text("granted"), text("42"), text("id"), integer(-1), array({})}),
-           array({text("granted"), text("42"), text("id"), line(), integer(-1)}),
-           array({text("granted"), integer(42), text("id"), integer(-1), line()}),
-           array({text("granted"), text("42"), text("id"), integer(-1), line(), text("more")}),
-           array({text("granted"), text(""), text("id"), integer(-1), line()}),
-           array({text("granted"), text("-1"), text("id"), integer(-1), line()}),
-           array({text("granted"), text("1e3"), text("id"), integer(-1), line()}),
-           array({text("granted"), text("4503599627370497"), text("id"), integer(-1), line()}),
+           array({text("granted"), text("42"), text("id"), queue(), integer(-1)}),
+           array({text("granted"), integer(42), text("id"), integer(-1), queue()}),
+           array({text("granted"), text("42"), text("id"), integer(-1), queue(), text("more")}),
+           array({text("granted"), text(""), text("id"), integer(-1), queue()}),
+           array({text("granted"), text("-1"), text("id"), integer(-1), queue()}),
+           array({text("granted"), text("1e3"), text("id"), integer(-1), queue()}),
+           array({text("granted"), text("4503599627370497"), text("id"), integer(-1), queue()}),
        }) {
     EXPECT_EQ(kind_of(acquire_vote(reply)), FaultKind::garbage);
   }
@@ -362,7 +362,7 @@ TEST(AcquireVote, IsNoGrantUnlessItIsWhole) {
 
 TEST(Votes, NameNoHolderUnlessItIsWhole) {
   for (std::size_t missing = 1; missing < 9; ++missing) {
-    Reply reply = with_line(ours("held"));
+    Reply reply = with_queue(ours("held"));
     reply.elements.erase(reply.elements.begin() + static_cast<std::ptrdiff_t>(missing));
     EXPECT_EQ(kind_of(acquire_vote(reply)), FaultKind::garbage) << missing;
 

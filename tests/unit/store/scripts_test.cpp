@@ -100,7 +100,7 @@ void expect_somebody(const Holder& holder, Fence fence) {
   EXPECT_LE(*holder.remaining, 30s);
   ASSERT_TRUE(holder.age.has_value());
   EXPECT_GE(*holder.age, 0s);
-  EXPECT_LT(*holder.age, patience);
+  EXPECT_LT(*holder.age, timeout);
   ASSERT_TRUE(holder.owner.has_value());
   Owner expected = somebody();
   expected.supervised = holder.owner->supervised;
@@ -762,15 +762,15 @@ TEST_F(ScriptsTest, WithoutMemoryNothingIsAcquiredButLeasesLiveOn) {
 TEST_F(ScriptsTest, WithoutMemorySharesLiveOn) {
   for (const Mode mode : {Mode{true, 0}, Mode{true, 2}}) {
     redis_({"CONFIG", "SET", "maxmemory", "0"});
-    const std::optional<std::size_t> seat = mode.seats > 0 ? std::optional<std::size_t>(0) : std::nullopt;
+    const std::optional<std::size_t> slot = mode.slots > 0 ? std::optional<std::size_t>(0) : std::nullopt;
     const auto share = drive_.run(server_.acquire({resource_, token(), ttl(30s), somebody(), mode}, drive_.soon()));
     ASSERT_TRUE(std::holds_alternative<Granted>(share));
     redis_({"CONFIG", "SET", "maxmemory", "1"});
-    const auto extended = drive_.run(server_.extend({resource_, token(), ttl(60s), seat}, drive_.soon()));
+    const auto extended = drive_.run(server_.extend({resource_, token(), ttl(60s), slot}, drive_.soon()));
     EXPECT_TRUE(std::holds_alternative<Extended>(extended));
     EXPECT_GT(pttl("deploy"), 30'000);
     redis_({"DEL", "deploy"});  // the marker alone
-    EXPECT_TRUE(std::holds_alternative<Extended>(drive_.run(server_.extend({resource_, token(), ttl(60s), seat}, drive_.soon()))));
+    EXPECT_TRUE(std::holds_alternative<Extended>(drive_.run(server_.extend({resource_, token(), ttl(60s), slot}, drive_.soon()))));
     EXPECT_GT(pttl("deploy"), 30'000);
     EXPECT_TRUE(std::holds_alternative<Released>(release_after(5s, token())));
     EXPECT_LE(pttl("deploy"), 5000);
@@ -782,7 +782,7 @@ TEST_F(ScriptsTest, WithoutMemorySharesLiveOn) {
 
 TEST_F(ScriptsTest, AFailedAttemptKeepsItsPlaceInLineWithoutMemory) {
   AcquireRequest wanted{resource_, token(), ttl(), somebody()};
-  wanted.entry = LineEntry{"me", 1, true, 30s};
+  wanted.entry = QueueEntry{"me", 1, true, 30s};
   ASSERT_TRUE(std::holds_alternative<Granted>(drive_.run(server_.acquire(wanted, drive_.soon()))));
   redis_({"CONFIG", "SET", "maxmemory", "1"});
   ReleaseRequest back{resource_, token()};
@@ -796,10 +796,10 @@ TEST_F(ScriptsTest, AFailedAttemptKeepsItsPlaceInLineWithoutMemory) {
 TEST_F(ScriptsTest, AMuteHolderIsKnownToThoseWhoWait) {
   const auto mute_is_seen = [&](Mode mode) {
     AcquireRequest wanted{resource_, token('c'), ttl(), somebody(), mode};
-    wanted.entry = LineEntry{"me", 1, false, 30s};
+    wanted.entry = QueueEntry{"me", 1, false, 30s};
     const auto vote = drive_.run(server_.acquire(wanted, drive_.soon()));
     const auto* refused = std::get_if<Held>(&vote);
-    return refused != nullptr && refused->line.mute;
+    return refused != nullptr && refused->queue.mute;
   };
   const auto called_at = [&] {
     std::istringstream entry(redis_({"HGET", helper_.waiters(), "me"}).text);
@@ -832,7 +832,7 @@ TEST_F(ScriptsTest, ALockIsOfferedOnlyWhenTheFirstWasNotified) {
   const Mode slot{true, 1};
   const auto wants = [&](char digit, Mode mode, const char* waiter, Ticket ticket) {
     AcquireRequest wanted{resource_, token(digit), ttl(), somebody(), mode};
-    if (ticket > 0) wanted.entry = LineEntry{waiter, ticket, true, 30s};
+    if (ticket > 0) wanted.entry = QueueEntry{waiter, ticket, true, 30s};
     return drive_.run(server_.acquire(wanted, drive_.soon()));
   };
   ASSERT_TRUE(std::holds_alternative<Granted>(wants('a', slot, "", 0)));
@@ -842,7 +842,7 @@ TEST_F(ScriptsTest, ALockIsOfferedOnlyWhenTheFirstWasNotified) {
   // The writer is asked whether it is there. The taker, who comes first, was told nothing since it looked.
   const AcquireVote vote = wants('d', {true, 0}, "", 0);
   ASSERT_TRUE(std::holds_alternative<Held>(vote));
-  EXPECT_FALSE(std::get<Held>(vote).line.offered);
+  EXPECT_FALSE(std::get<Held>(vote).queue.offered);
 }
 
 /// A waiter in front whose entry has another format than ours, and what becomes of it.
@@ -860,7 +860,7 @@ class NewerEntryTest : public ScriptsTest {
   /// What somebody behind is told.
   AcquireVote come_behind() {
     AcquireRequest wanted{resource_, token('b'), ttl(), somebody()};
-    wanted.entry = LineEntry{"me", 2, true, 30s};
+    wanted.entry = QueueEntry{"me", 2, true, 30s};
     return drive_.run(server_.acquire(wanted, drive_.soon()));
   }
   void expect_kept() {
@@ -868,8 +868,8 @@ class NewerEntryTest : public ScriptsTest {
     for (int i = 0; i < 2; ++i) {
       const AcquireVote vote = come_behind();
       ASSERT_TRUE(std::holds_alternative<Queued>(vote)) << vote.index();
-      EXPECT_TRUE(std::get<Queued>(vote).line.newer);
-      EXPECT_EQ(std::get<Queued>(vote).line.ahead, 1U);
+      EXPECT_TRUE(std::get<Queued>(vote).queue.newer);
+      EXPECT_EQ(std::get<Queued>(vote).queue.ahead, 1U);
     }
     EXPECT_EQ(entry(), before);
   }
@@ -899,9 +899,9 @@ TEST_F(NewerEntryTest, IsOverWhenItSaysSo) {
 
 TEST_F(NewerEntryTest, ThatDoesNotSayWhenItEndsLivesAsLongAsSomebodyListens) {
   is_first("{\"mode\":\"exclusive\"}");
-  EXPECT_FALSE(drive_.run(server_.listen(resource_, newer, [](Call) {}, drive_.soon())).has_value());
+  EXPECT_FALSE(drive_.run(server_.subscribe(resource_, newer, [](Notification) {}, drive_.soon())).has_value());
   expect_kept();
-  server_.stop_listening();
+  server_.unsubscribe();
   while (!redis_({"PUBSUB", "CHANNELS"}).elements.empty()) {
   }
   EXPECT_TRUE(std::holds_alternative<Granted>(come_behind()));
@@ -941,7 +941,7 @@ TEST_F(ScriptsTest, NoLockAppearsAfterItWasTakenBack) {
   const auto vote = drive_.run(
       server_.acquire({resource_, token(), ttl(), somebody()}, drive_.clock().now() + std::chrono::milliseconds(100)));
   EXPECT_EQ(fault_of(vote).kind, FaultKind::silent);
-  server_.take_back(resource_, token());
+  server_.undo(resource_, token());
   drive_.run(server_.close(drive_.clock().now() + std::chrono::milliseconds(100)));
   redis_.resume();
 
@@ -1046,7 +1046,7 @@ class RightsTest : public ScriptsTest {
     share_as('2');
     tell(drive_.run(server.extend({resource_, token('1'), ttl(60s), 0}, drive_.soon())));
     AcquireRequest waiting{resource_, token('3'), ttl(), somebody()};
-    waiting.entry = LineEntry{"me", 17, false, 35s};
+    waiting.entry = QueueEntry{"me", 17, false, 35s};
     tell(drive_.run(server.acquire(waiting, drive_.soon())));
     server.leave(resource_, "me");
     tell(drive_.run(server.release({resource_, token('1')}, drive_.soon())));

@@ -112,7 +112,7 @@ TEST_F(SentinelTest, WhoIsNoMasterGivesNoVoteAndTheSentinelsAreAskedAgain) {
     const AcquireVote refused = co_await vote.get();
     const auto* fault = std::get_if<Fault>(&refused);
     EXPECT_TRUE(fault != nullptr && fault->kind == FaultKind::unavailable && fault->text.find("no master") != std::string::npos);
-    server_->take_back(resource(), token());
+    server_->undo(resource(), token());
     const Command taken_back = co_await peer.read_command();
     EXPECT_EQ(taken_back.back(), scripts::release.name);
 
@@ -140,7 +140,7 @@ TEST_F(SentinelTest, AConnectionThatHasBecomeReadOnlyIsLeftAndTheQuestionPutToTh
     const AcquireVote answer = co_await vote.get();
     EXPECT_TRUE(std::holds_alternative<Granted>(answer));
     // Where nothing was done nothing is taken back.
-    server_->take_back(resource(), token());
+    server_->undo(resource(), token());
     EXPECT_EQ((co_await peer.read_command()).back(), scripts::release.name);
     peer.close();
     co_await server_->close(clock_.now());

@@ -28,7 +28,7 @@ struct Server final : LockServer {
     if (lock.token == ask.token) co_return Duplicate{};
     const std::string waiter = ask.entry ? ask.entry->id : "";
     if (ask.entry) enqueue(lock, *ask.entry);
-    const LineWord line{clock_.wall(), {}, lock.queue.size(), ask.entry.has_value()};
+    const QueueStatus line{clock_.wall(), {}, lock.queue.size(), ask.entry.has_value()};
     if (lock.token) co_return Held{shown(lock), line};
     if (!lock.queue.empty() && lock.queue.begin()->first.second != waiter) co_return Queued{line};
     drop(lock, waiter);
@@ -77,7 +77,7 @@ struct Server final : LockServer {
     }
     co_return list;
   }
-  void take_back(const Resource& resource, const Token& token, std::optional<Requeue> line,
+  void undo(const Resource& resource, const Token& token, std::optional<Requeue> line,
                  NotUndone) override {
     end({resource, token, /*by_hand=*/false, {}, std::move(line)});
   }
@@ -93,7 +93,7 @@ struct Server final : LockServer {
   static void drop(Lock& lock, const std::string& waiter) {
     std::erase_if(lock.queue, [&](const auto& one) { return one.first.second == waiter; });
   }
-  void enqueue(Lock& lock, const LineEntry& entry) {
+  void enqueue(Lock& lock, const QueueEntry& entry) {
     lock.queue[{entry.ticket, entry.id}] = clock_.now() + entry.life;
   }
   void hold(Lock& lock, const Token& token, const Owner& owner, Duration age, Ttl ttl) {

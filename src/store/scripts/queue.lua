@@ -1,13 +1,13 @@
 -- Put behind prelude.lua: the line of those who wait. It decides who may come in first, never whether somebody may.
 --
--- A waiter's entry is 'mode polls ends called since record': mode x (alone), s (shared) or n (shared, in a seat); polls 1: hears no call, so it looks
+-- A waiter's entry is 'mode polls ends called since record': mode x (alone), s (shared) or n (shared, in a slot); polls 1: hears no call, so it looks
 -- often; ends: given up by then unless it looks again; called: when it was called and has not looked since, or 0; since: when it first stood in
--- line. A waiter listens at its channel for 'go' (come in), 'second' and 'third' (stand by: look in a while), 'stand_down' (no need to, the
--- lock is taken) and 'look' (show that you are there, or see that the lock's end has changed). Its id begins with a hash of its host and a dot.
--- Of later formats of the entry two things are certain: the third word is `ends`, and whoever waits understands 'look' (D3).
-local CALL_PATIENCE = 1000 -- how long somebody who was called may take to come
-local LINE_IDLE = 35000    -- how long the line outlives the last look at least
-local MANY = 64            -- so many in a row are looked through for one that is of another host, or wants more than a seat
+-- line. A waiter listens at its channel for 'granted' (come in), 'standby' and 'standby_later' (stand by: look in a while), 'taken' (no need to, the
+-- lock is taken) and 'recheck' (show that you are there, or see that the lock's end has changed). Its id begins with a hash of its host and a dot.
+-- Of later formats of the entry two things are certain: the third word is `ends`, and whoever waits understands 'recheck' (D3).
+local NOTIFY_TIMEOUT = 1000 -- how long somebody who was called may take to come
+local QUEUE_IDLE = 35000    -- how long the line outlives the last look at least
+local MANY = 64            -- so many in a row are looked through for one that is of another host, or wants more than a slot
 
 local function admits(state, mode)
   return state == 'free' or state == 'shared' and mode ~= WORD.alone
@@ -39,7 +39,7 @@ local function drop(id)
 end
 
 local function is_over(entry, time)
-  return not entry or entry.ends <= time or entry.called > 0 and time - entry.called > CALL_PATIENCE
+  return not entry or entry.ends <= time or entry.called > 0 and time - entry.called > NOTIFY_TIMEOUT
 end
 
 local function host_of(id)
@@ -58,7 +58,7 @@ local function living(id, time)
 end
 
 -- The first in line and its ticket, once those that are over are dropped.
-local function first_in_line(time)
+local function first_in_queue(time)
   if not QUEUE then return nil end
   while true do
     local head = redis.call('ZRANGE', QUEUE, 0, 0, 'WITHSCORES')
@@ -130,36 +130,36 @@ end
 local function call_first(entry, state, time, except, polled)
   if entry.called > 0 then return true end
   local may_enter = admits(state, entry.mode)
-  if not call(entry, time, may_enter and WORD.go or WORD.look, polled) then return false end
+  if not call(entry, time, may_enter and WORD.granted or WORD.recheck, polled) then return false end
   if not may_enter then return true end
   local host, rank = host_of(entry.id), 1
   while host == absent_host do
     local id = redis.call('ZRANGE', QUEUE, rank, rank)[1]
     if not id or id == except or host_of(id) ~= host then break end
     local neighbour = living(id, time)
-    if neighbour and call(neighbour, time, WORD.go, polled) then rank = rank + 1 end
+    if neighbour and call(neighbour, time, WORD.granted, polled) then rank = rank + 1 end
   end
-  tell_standbys(1, host, WORD.second, WORD.third, time, except)
+  tell_standbys(1, host, WORD.standby, WORD.standby_later, time, except)
   return true
 end
 
 -- Calls the first in line if the lock is such that it may come in. Not `except`: it comes by itself.
 local function call_next(state, time, except)
   while true do
-    local entry = first_in_line(time)
+    local entry = first_in_queue(time)
     if not entry or not admits(state, entry.mode) then return end
-    if entry.id == except then return tell_standbys(1, host_of(except), WORD.second, WORD.third, time, except) end
+    if entry.id == except then return tell_standbys(1, host_of(except), WORD.standby, WORD.standby_later, time, except) end
     if call_first(entry, state, time, except) then return end
   end
 end
 
 -- Has the first in line look in a while, unless it may come in: it may not know when the lock ends.
 local function tell_first_of_end(state, time)
-  local entry = first_in_line(time)
-  if entry and not admits(state, entry.mode) then hears(entry, WORD.second) end
+  local entry = first_in_queue(time)
+  if entry and not admits(state, entry.mode) then hears(entry, WORD.standby) end
 end
 
--- Whether those before us wait for seats only, or there are too many of them to tell: who comes behind all these is not delayed, for they
+-- Whether those before us wait for slots only, or there are too many of them to tell: who comes behind all these is not delayed, for they
 -- share the lock with us when it is their turn. Who wants another thing shows that it is there.
 local function only_takers_before(time, comes_before)
   local rank = 0
@@ -167,22 +167,22 @@ local function only_takers_before(time, comes_before)
     local at = redis.call('ZRANGE', QUEUE, rank, rank, 'WITHSCORES')
     local entry = at[1] and living(at[1], time)
     if not at[1] or entry and not comes_before(entry, tonumber(at[2])) then return true end
-    if entry and entry.mode ~= WORD.seated and call(entry, time, WORD.look, is_mute()) then return false end
-    if entry and entry.mode == WORD.seated then rank = rank + 1 end
+    if entry and entry.mode ~= WORD.slotted and call(entry, time, WORD.recheck, is_mute()) then return false end
+    if entry and entry.mode == WORD.slotted then rank = rank + 1 end
   end
   return true
 end
 
 -- Whether nobody who waits comes before us; `id` is '' for somebody who is not in line. Who comes before is called. `beside`: we share the lock
--- with those who have it and want no seat, so whoever waits for one is not in our way.
+-- with those who have it and want no slot, so whoever waits for one is not in our way.
 local function is_our_turn(state, time, id, ticket, beside)
   local function comes_before(entry, its_ticket)
     return entry.id ~= id and (id == '' or its_ticket < ticket or its_ticket == ticket and entry.id < id)
   end
   while true do
-    local entry, first_ticket = first_in_line(time)
+    local entry, first_ticket = first_in_queue(time)
     if not entry or not comes_before(entry, first_ticket) then return true end
-    if beside and entry.mode == WORD.seated then return only_takers_before(time, comes_before) end
+    if beside and entry.mode == WORD.slotted then return only_takers_before(time, comes_before) end
     -- Of a free lock nobody can tell any more who held it.
     if call_first(entry, state, time, id, state == 'free' or is_mute()) then return false end
   end
@@ -199,7 +199,7 @@ local function enqueue(id, ticket, mode, polls, life, record, time)
     drop(id)
     return false
   end
-  local idle = math.max(LINE_IDLE, life)
+  local idle = math.max(QUEUE_IDLE, life)
   if redis.call('PTTL', QUEUE) < idle then redis.call('PEXPIRE', QUEUE, decimal(idle)) end
   if redis.call('PTTL', WAITERS) < idle then redis.call('PEXPIRE', WAITERS, decimal(idle)) end
   for _ = 1, 8 do

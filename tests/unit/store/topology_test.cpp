@@ -1,4 +1,4 @@
-#include "store/redis/whereabouts.hpp"
+#include "store/redis/topology.hpp"
 
 #include <gtest/gtest.h>
 

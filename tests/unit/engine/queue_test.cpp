@@ -39,7 +39,7 @@ class Crowd {
     wanted.owner.host = host;
     Member& member = members.emplace_back(Member{client, wanted, {}, {}});
     world.start([this, &member, policy, number = members.size() - 1]() -> asio::awaitable<void> {
-      Waiter waiter(member.client.electorate, member.wanted, policy, member.client.interrupt);
+      Waiter waiter(member.client.server_set, member.wanted, policy, member.client.interrupt);
       for (;;) {
         auto step = co_await waiter.next();
         if (auto* lease = std::get_if<Lease>(&step)) {
@@ -57,7 +57,7 @@ class Crowd {
     return member;
   }
 
-  /// So many, each in line before the next one comes.
+  /// So many, each in the queue before the next one comes.
   void come(std::size_t many, Mode mode = {}) {
     for (std::size_t i = 0; i < many; ++i) {
       comes(for_ever, mode);
@@ -79,7 +79,7 @@ class Crowd {
     const Lease lease = *member.lease;
     member.lease.reset();
     world.start([&client = member.client, lease]() -> asio::awaitable<void> {
-      HeldLease held(client.electorate, lease.resource, lease.token, lease.fence, lease.hold);
+      HeldLease held(client.server_set, lease.resource, lease.token, lease.fence, lease.hold);
       (void)co_await held.release(/*by_hand=*/false);
     });
   }
@@ -87,11 +87,11 @@ class Crowd {
   /// As with kill -9: nothing more is sent, and its connections end.
   static void dies(Member& member) {
     stops(member);
-    for (FakeServer* server : member.client.servers) server->stop_listening();
+    for (FakeServer* server : member.client.servers) server->unsubscribe();
   }
 
   /// As with SIGSTOP: nothing more is sent, but it stays connected.
-  static void stops(Member& member) { member.client.every_line({.silent = true}); }
+  static void stops(Member& member) { member.client.every_queue({.silent = true}); }
 
   /// Until that many were served, at most for `limit`.
   void wait_for(std::size_t many, Duration limit) {
@@ -135,14 +135,14 @@ std::vector<std::size_t> up_to(std::size_t end, const std::vector<std::size_t>& 
 
 constexpr std::size_t many = 50;
 
-TEST(Line, ServesFiftyInTheOrderInWhichTheyCameOnOneServer) {
+TEST(Queue, ServesFiftyInTheOrderInWhichTheyCameOnOneServer) {
   Crowd crowd(1);
   crowd.come(many);
   crowd.hand_on_to_all();
   EXPECT_EQ(crowd.served, up_to(many));
 }
 
-TEST(Line, ServesFiftyInTheOrderInWhichTheyCameOnFiveServersOfWhichTwoAreDead) {
+TEST(Queue, ServesFiftyInTheOrderInWhichTheyCameOnFiveServersOfWhichTwoAreDead) {
   Crowd crowd(5);
   crowd.world.store(1).up = false;
   crowd.world.store(4).up = false;
@@ -154,7 +154,7 @@ TEST(Line, ServesFiftyInTheOrderInWhichTheyCameOnFiveServersOfWhichTwoAreDead) {
   EXPECT_EQ(crowd.served, up_to(many));
 }
 
-TEST(Line, KeepsItsOrderAlthoughTheServersClocksDisagree) {
+TEST(Queue, KeepsItsOrderAlthoughTheServersClocksDisagree) {
   for (std::uint64_t seed = 0; seed < 4; ++seed) {
     Crowd crowd(5);
     std::mt19937_64 random(seed);  // NOLINT: reproducible on purpose
@@ -171,7 +171,7 @@ TEST(Line, KeepsItsOrderAlthoughTheServersClocksDisagree) {
   }
 }
 
-TEST(Line, PassesOverAHundredDeadInOneStep) {
+TEST(Queue, PassesOverAHundredDeadInOneStep) {
   Crowd crowd(1);
   crowd.come(102);
   std::vector<std::size_t> dead(100);
@@ -181,7 +181,7 @@ TEST(Line, PassesOverAHundredDeadInOneStep) {
   EXPECT_EQ(crowd.served, up_to(102, dead));
 }
 
-TEST(Line, PassesOverRandomDeadOnFiveServers) {
+TEST(Queue, PassesOverRandomDeadOnFiveServers) {
   Crowd crowd(5);
   crowd.come(30);
   std::mt19937_64 random(7);  // NOLINT: reproducible on purpose
@@ -194,7 +194,7 @@ TEST(Line, PassesOverRandomDeadOnFiveServers) {
   EXPECT_EQ(crowd.served, up_to(30, dead));
 }
 
-TEST(Line, AStoppedFirstDelaysTheOthersByTwoSecondsAtMost) {
+TEST(Queue, AStoppedFirstDelaysTheOthersByTwoSecondsAtMost) {
   for (const std::size_t stores : {1U, 3U}) {
     Crowd crowd(stores);
     crowd.come(4);
@@ -206,7 +206,7 @@ TEST(Line, AStoppedFirstDelaysTheOthersByTwoSecondsAtMost) {
   }
 }
 
-TEST(Line, AStoppedFirstDelaysTheLastByTwoSecondsAtMost) {
+TEST(Queue, AStoppedFirstDelaysTheLastByTwoSecondsAtMost) {
   Crowd crowd(3);
   crowd.come(3);
   Crowd::stops(crowd.member(1));
@@ -214,7 +214,7 @@ TEST(Line, AStoppedFirstDelaysTheLastByTwoSecondsAtMost) {
   EXPECT_EQ(crowd.served, (std::vector<std::size_t>{0, 2}));
 }
 
-TEST(Line, TwoStoppedInARowDelayTheThirdByFourSecondsAtMost) {
+TEST(Queue, TwoStoppedInARowDelayTheThirdByFourSecondsAtMost) {
   Crowd crowd(3);
   crowd.come(5);
   Crowd::stops(crowd.member(1));
@@ -223,7 +223,7 @@ TEST(Line, TwoStoppedInARowDelayTheThirdByFourSecondsAtMost) {
   EXPECT_EQ(crowd.served, (std::vector<std::size_t>{0, 3, 4}));
 }
 
-TEST(Line, EachStoppedOneDelaysTheOthersByOneAndAHalfSecondsAtMost) {
+TEST(Queue, EachStoppedOneDelaysTheOthersByOneAndAHalfSecondsAtMost) {
   for (const bool elsewhere : {false, true}) {
     for (const std::size_t stores : {1U, 3U}) {
       for (const std::size_t stopped : {1U, 2U, 3U, 6U}) {
@@ -243,7 +243,7 @@ TEST(Line, EachStoppedOneDelaysTheOthersByOneAndAHalfSecondsAtMost) {
   }
 }
 
-TEST(Line, AHostThatStoppedDelaysTheOthersByThreeSecondsAtMostHoweverManyWaitThere) {
+TEST(Queue, AHostThatStoppedDelaysTheOthersByThreeSecondsAtMostHoweverManyWaitThere) {
   for (const std::size_t stores : {1U, 3U}) {
     for (const std::size_t behind : {0U, 20U}) {
       Crowd crowd(stores);
@@ -263,7 +263,7 @@ TEST(Line, AHostThatStoppedDelaysTheOthersByThreeSecondsAtMostHoweverManyWaitThe
   }
 }
 
-TEST(Line, WhoStandsByDoesNotLookAtALockThatIsTaken) {
+TEST(Queue, WhoStandsByDoesNotLookAtALockThatIsTaken) {
   for (const std::size_t stores : {1U, 5U}) {
     Crowd crowd(stores);
     crowd.come_from_elsewhere(200);
@@ -283,7 +283,7 @@ TEST(Line, WhoStandsByDoesNotLookAtALockThatIsTaken) {
   }
 }
 
-TEST(Line, TheSecondFindsAForeignLockFreeWhenTheFirstIsDead) {
+TEST(Queue, TheSecondFindsAForeignLockFreeWhenTheFirstIsDead) {
   Crowd crowd(1);
   crowd.world.store(0).hold_foreign(resource(), "theirs", std::nullopt);
   crowd.come(2);
@@ -296,7 +296,7 @@ TEST(Line, TheSecondFindsAForeignLockFreeWhenTheFirstIsDead) {
   EXPECT_LE(crowd.world.now() - dropped, 2s);
 }
 
-TEST(Line, ASubscriptionThatTheServerForgotIsMadeAnew) {
+TEST(Queue, ASubscriptionThatTheServerForgotIsMadeAnew) {
   Crowd crowd(1);
   crowd.come(3);
   // Nothing tells the client; somebody who is let in calls nobody, and the next finds that it was passed over.
@@ -312,20 +312,20 @@ TEST(Line, ASubscriptionThatTheServerForgotIsMadeAnew) {
   EXPECT_LE(crowd.world.now() - released, 100ms);
 }
 
-TEST(Line, WhoWasStoppedComesBackToItsOldPlace) {
+TEST(Queue, WhoWasStoppedComesBackToItsOldPlace) {
   Crowd crowd(3);
   crowd.come(5);
   Crowd::stops(crowd.member(1));
   crowd.releases(crowd.member(0));
   crowd.wait_for(2, 5s);
   ASSERT_EQ(crowd.served.back(), 2U);
-  crowd.member(1).client.every_line({});
+  crowd.member(1).client.every_queue({});
   crowd.world.settle_for(30s);  // it looks again
   crowd.hand_on_to_all();
   EXPECT_EQ(crowd.served, (std::vector<std::size_t>{0, 2, 1, 3, 4}));
 }
 
-TEST(Line, AHolderThatEndsWithoutAReleaseStallsNobodyBeyondItsLease) {
+TEST(Queue, AHolderThatEndsWithoutAReleaseStallsNobodyBeyondItsLease) {
   for (const std::size_t stores : {1U, 3U}) {
     Crowd crowd(stores);
     crowd.comes(for_ever, {}, 10s);
@@ -339,7 +339,7 @@ TEST(Line, AHolderThatEndsWithoutAReleaseStallsNobodyBeyondItsLease) {
   }
 }
 
-TEST(Line, AHolderThatEndsTogetherWithTheFirstTwoStallsTheThirdByTwoSecondsAtMost) {
+TEST(Queue, AHolderThatEndsTogetherWithTheFirstTwoStallsTheThirdByTwoSecondsAtMost) {
   Crowd crowd(3);
   crowd.comes(for_ever, {}, 10s);
   crowd.world.settle_for(20ms);
@@ -351,7 +351,7 @@ TEST(Line, AHolderThatEndsTogetherWithTheFirstTwoStallsTheThirdByTwoSecondsAtMos
   EXPECT_LE(*crowd.member(3).granted - over, 2s);
 }
 
-TEST(Line, WhoIsCalledInVainByOneServerTakesItsTime) {
+TEST(Queue, WhoIsCalledInVainByOneServerTakesItsTime) {
   Crowd crowd(3);
   crowd.come(2);
   const auto looks = [&] { return crowd.member(1).client.server(2).asked(Question::acquire).size(); };
@@ -362,7 +362,7 @@ TEST(Line, WhoIsCalledInVainByOneServerTakesItsTime) {
   EXPECT_LE(looks() - before, 60U);
 }
 
-TEST(Line, WhoGivesUpBlocksNobody) {
+TEST(Queue, WhoGivesUpBlocksNobody) {
   Crowd crowd(3);
   crowd.comes();
   crowd.world.settle_for(20ms);
@@ -380,7 +380,7 @@ TEST(Line, WhoGivesUpBlocksNobody) {
   EXPECT_TRUE(crowd.world.store(0).waiting(resource()).empty());
 }
 
-TEST(Line, ANewcomerThatDoesNotWaitIsNotLetInBeforeThoseWhoDo) {
+TEST(Queue, ANewcomerThatDoesNotWaitIsNotLetInBeforeThoseWhoDo) {
   Crowd crowd(1);
   crowd.come(2);
   Crowd::stops(crowd.member(1));  // it is called, and does not come
@@ -396,10 +396,10 @@ TEST(Line, ANewcomerThatDoesNotWaitIsNotLetInBeforeThoseWhoDo) {
   EXPECT_EQ(crowd.served, (std::vector<std::size_t>{0, 3}));
 }
 
-TEST(Line, AWaiterThatReachesOnlyAMinorityStallsNobody) {
+TEST(Queue, AWaiterThatReachesOnlyAMinorityStallsNobody) {
   Crowd crowd(3);
   crowd.come(2);
-  // The second in line is cut off from two servers, and stays first at the third.
+  // The second in the queue is cut off from two servers, and stays first at the third.
   for (const std::size_t i : {0U, 1U}) crowd.member(1).client.server(i).line.silent = true;
   crowd.come(2);
   crowd.world.settle_for(60s);
@@ -407,7 +407,7 @@ TEST(Line, AWaiterThatReachesOnlyAMinorityStallsNobody) {
   EXPECT_EQ(crowd.served, (std::vector<std::size_t>{0, 2, 3}));
 }
 
-TEST(Line, TwoGroupsThatComeTogetherNeverLiveLock) {
+TEST(Queue, TwoGroupsThatComeTogetherNeverLiveLock) {
   for (std::uint64_t seed = 0; seed < 4; ++seed) {
     Crowd crowd(3);
     std::mt19937_64 random(seed);  // NOLINT: reproducible on purpose
@@ -421,7 +421,7 @@ TEST(Line, TwoGroupsThatComeTogetherNeverLiveLock) {
     }
     crowd.wait_for(1, 5s);
     ASSERT_EQ(crowd.served.size(), 1U) << seed;
-    crowd.world.settle_for(200ms);  // until all stand in line
+    crowd.world.settle_for(200ms);  // until all stand in the queue
     for (std::size_t i = 1; i < 10; ++i) {
       const std::size_t before = crowd.questions_to(0);
       crowd.releases(crowd.member(crowd.served.back()));
@@ -432,7 +432,7 @@ TEST(Line, TwoGroupsThatComeTogetherNeverLiveLock) {
   }
 }
 
-TEST(Line, AHandOverCostsTheSameHoweverManyWait) {
+TEST(Queue, AHandOverCostsTheSameHoweverManyWait) {
   for (const std::size_t stores : {1U, 5U}) {
     std::vector<std::size_t> costs;
     for (const std::size_t waiting : {2U, 200U}) {
@@ -448,7 +448,7 @@ TEST(Line, AHandOverCostsTheSameHoweverManyWait) {
   }
 }
 
-TEST(Line, IdleWaitersCostLittleHoweverShortTheLease) {
+TEST(Queue, IdleWaitersCostLittleHoweverShortTheLease) {
   for (const Duration length : {Duration(30s), Duration(2s)}) {
     for (const std::size_t waiting : {3U, 30U}) {
       Crowd crowd(1);
@@ -458,7 +458,7 @@ TEST(Line, IdleWaitersCostLittleHoweverShortTheLease) {
       crowd.world.start([&crowd, &over, length]() -> asio::awaitable<void> {
         const Lease lease = *crowd.member(0).lease;
         Client& client = crowd.member(0).client;
-        HeldLease held(client.electorate, lease.resource, lease.token, lease.fence);
+        HeldLease held(client.server_set, lease.resource, lease.token, lease.fence);
         while (!over) {
           (void)co_await held.extend(ttl(length));
           co_await sleep_until(client.own_clock, crowd.world.now() + length / 3);
@@ -478,7 +478,7 @@ TEST(Line, IdleWaitersCostLittleHoweverShortTheLease) {
   }
 }
 
-TEST(Line, AForeignHolderIsFoundByTheFirstAlone) {
+TEST(Queue, AForeignHolderIsFoundByTheFirstAlone) {
   Crowd crowd(1);
   crowd.world.store(0).hold_foreign(resource(), "theirs", std::nullopt);
   crowd.come(4);
@@ -493,7 +493,7 @@ TEST(Line, AForeignHolderIsFoundByTheFirstAlone) {
   EXPECT_LE(crowd.world.now() - dropped, 151ms);
 }
 
-TEST(Line, WhoMayNotListenLooksInsteadAndKeepsItsPlace) {
+TEST(Queue, WhoMayNotListenLooksInsteadAndKeepsItsPlace) {
   Crowd crowd(1);
   crowd.come(1);
   for (int i = 0; i < 3; ++i) {
@@ -506,7 +506,7 @@ TEST(Line, WhoMayNotListenLooksInsteadAndKeepsItsPlace) {
   EXPECT_EQ(crowd.served, up_to(4));
 }
 
-TEST(Line, NothingIsLeftInItForEver) {
+TEST(Queue, NothingIsLeftInItForEver) {
   Crowd crowd(1);
   crowd.come(3);
   for (const std::size_t number : {0U, 1U, 2U}) Crowd::dies(crowd.member(number));
@@ -514,7 +514,7 @@ TEST(Line, NothingIsLeftInItForEver) {
   EXPECT_TRUE(crowd.world.store(0).waiting(resource()).empty());
 }
 
-// --- shared locks and seats ---
+// --- shared locks and slots ---
 
 constexpr Mode shared{true, 0};
 
@@ -584,7 +584,7 @@ TEST(SharedLock, AStoppedWriterInLineKeepsReadersOutForAMoment) {
   EXPECT_EQ(crowd.served, (std::vector<std::size_t>{0, 2}));
 }
 
-/// Readers and writers, or holders of seats, that take, hold and release one lock while messages are slow or lost and a server is dead.
+/// Readers and writers, or holders of slots, that take, hold and release one lock while messages are slow or lost and a server is dead.
 class Traffic {
  public:
   Traffic(std::uint64_t seed, std::size_t stores) : world_(stores), random_(seed) {}
@@ -612,7 +612,7 @@ class Traffic {
   int grants = 0;
   int writers_served = 0;
   int violations = 0;
-  std::size_t most_seats_taken = 0;
+  std::size_t max_seats_taken = 0;
 
  private:
   struct Held {
@@ -624,7 +624,7 @@ class Traffic {
     for (;;) {
       AcquireOrder wanted = order(3s);
       wanted.mode = mode();
-      Waiter waiter(client.electorate, wanted, for_ever, client.interrupt);
+      Waiter waiter(client.server_set, wanted, for_ever, client.interrupt);
       std::optional<Lease> lease;
       while (!lease) {
         auto step = co_await waiter.next();
@@ -633,7 +633,7 @@ class Traffic {
       enter(number, *lease);
       co_await sleep_until(client.own_clock, world_.now() + Milliseconds(below(200)));
       holders_.erase(number);
-      HeldLease held(client.electorate, lease->resource, lease->token, lease->fence, lease->hold);
+      HeldLease held(client.server_set, lease->resource, lease->token, lease->fence, lease->hold);
       (void)co_await held.release(/*by_hand=*/false);
       co_await sleep_until(client.own_clock, world_.now() + Milliseconds(below(100)));
     }
@@ -642,14 +642,14 @@ class Traffic {
   void enter(std::uint64_t number, const Lease& lease) {
     ++grants;
     if (!lease.hold.shared) ++writers_served;
-    std::size_t seats = lease.hold.seat ? 1 : 0;
+    std::size_t slots = lease.hold.slot ? 1 : 0;
     for (const auto& [other, held] : holders_) {
       if (held.until <= world_.now()) continue;
       if (!held.hold.shared || !lease.hold.shared) ++violations;
-      if (held.hold.seat && held.hold.seat == lease.hold.seat) ++violations;
-      if (held.hold.seat) ++seats;
+      if (held.hold.slot && held.hold.slot == lease.hold.slot) ++violations;
+      if (held.hold.slot) ++slots;
     }
-    most_seats_taken = std::max(most_seats_taken, seats);
+    max_seats_taken = std::max(max_seats_taken, slots);
     holders_[number] = Held{lease.hold, lease.deadline};
   }
 
@@ -672,7 +672,7 @@ TEST(SharedLock, NeverHasAReaderBesideAWriterWhateverHappens) {
   }
 }
 
-TEST(Seats, AreNeverMoreThanThereAreAlthoughEachClientMissesAnotherServer) {
+TEST(Slots, AreNeverMoreThanThereAreAlthoughEachClientMissesAnotherServer) {
   for (std::uint64_t seed = 0; seed < 2; ++seed) {
     Traffic traffic(seed, 3);
     for (std::uint64_t i = 0; i < 6; ++i) {
@@ -685,28 +685,28 @@ TEST(Seats, AreNeverMoreThanThereAreAlthoughEachClientMissesAnotherServer) {
     }
     traffic.run();
     EXPECT_EQ(traffic.violations, 0) << seed;
-    EXPECT_EQ(traffic.most_seats_taken, 2U) << seed;
+    EXPECT_EQ(traffic.max_seats_taken, 2U) << seed;
     EXPECT_GT(traffic.grants, 10) << seed;
   }
 }
 
-TEST(Seats, AreGivenFromTheLowestOnAndInOrderOfArrival) {
+TEST(Slots, AreGivenFromTheLowestOnAndInOrderOfArrival) {
   Crowd crowd(3);
   crowd.come(5, {true, 2});
   EXPECT_EQ(crowd.served, up_to(2));
-  EXPECT_EQ(crowd.member(0).lease->hold.seat, 0U);
-  EXPECT_EQ(crowd.member(1).lease->hold.seat, 1U);
+  EXPECT_EQ(crowd.member(0).lease->hold.slot, 0U);
+  EXPECT_EQ(crowd.member(1).lease->hold.slot, 1U);
   crowd.releases(crowd.member(0));
   crowd.world.settle_for(100ms);
   EXPECT_EQ(crowd.served, up_to(3));
-  EXPECT_EQ(crowd.member(2).lease->hold.seat, 0U);
+  EXPECT_EQ(crowd.member(2).lease->hold.slot, 0U);
   crowd.releases(crowd.member(1));
   crowd.releases(crowd.member(2));
   crowd.world.settle_for(200ms);
   EXPECT_EQ(crowd.served, up_to(5));
 }
 
-TEST(Seats, AreGivenToAllWhoWaitedForTheWholeLock) {
+TEST(Slots, AreGivenToAllWhoWaitedForTheWholeLock) {
   for (const std::size_t stores : {1U, 3U}) {
     Crowd crowd(stores);
     crowd.come(1);
@@ -717,7 +717,7 @@ TEST(Seats, AreGivenToAllWhoWaitedForTheWholeLock) {
   }
 }
 
-TEST(Seats, OfOneThatEndedWithoutAReleaseAreFreeWhenItsLeaseIsOver) {
+TEST(Slots, OfOneThatEndedWithoutAReleaseAreFreeWhenItsLeaseIsOver) {
   Crowd crowd(1);
   crowd.comes(for_ever, {true, 2}, 5s);
   crowd.comes(for_ever, {true, 2}, 60s);
@@ -726,10 +726,10 @@ TEST(Seats, OfOneThatEndedWithoutAReleaseAreFreeWhenItsLeaseIsOver) {
   Crowd::dies(crowd.member(0));
   crowd.world.settle_for(6s);
   ASSERT_EQ(crowd.served, up_to(3));
-  EXPECT_EQ(crowd.member(2).lease->hold.seat, 0U);
+  EXPECT_EQ(crowd.member(2).lease->hold.slot, 0U);
 }
 
-TEST(Seats, ThatSomebodyWaitsForAreNotInAReadersWay) {
+TEST(Slots, ThatSomebodyWaitsForAreNotInAReadersWay) {
   constexpr WaitPolicy once{.wait = 0s, .unavailable_wait = 0s, .retry_delay = 100ms};
   Crowd crowd(3);
   crowd.come(3, {true, 1});
@@ -737,14 +737,14 @@ TEST(Seats, ThatSomebodyWaitsForAreNotInAReadersWay) {
   crowd.comes(once, shared);
   crowd.world.settle_for(1500ms);
   EXPECT_EQ(crowd.served, (std::vector<std::size_t>{0, 3}));
-  crowd.come(1);  // a writer, behind those who wait for the seat
+  crowd.come(1);  // a writer, behind those who wait for the slot
   Crowd::Member& late = crowd.comes(once, shared);
   crowd.world.settle_for(1500ms);
   EXPECT_TRUE(late.ended);
   EXPECT_EQ(crowd.served, (std::vector<std::size_t>{0, 3}));
 }
 
-TEST(Seats, ThatManyWaitForAreNotInAReadersWay) {
+TEST(Slots, ThatManyWaitForAreNotInAReadersWay) {
   constexpr WaitPolicy once{.wait = 0s, .unavailable_wait = 0s, .retry_delay = 100ms};
   Crowd crowd(1);
   crowd.come(70, {true, 1});
@@ -765,7 +765,7 @@ TEST(Seats, ThatManyWaitForAreNotInAReadersWay) {
   EXPECT_TRUE(late.ended);
 }
 
-TEST(Seats, StandBesideReadersAndKeepAWriterOut) {
+TEST(Slots, StandBesideReadersAndKeepAWriterOut) {
   Crowd crowd(1);
   crowd.come(1, {true, 1});
   crowd.come(1, shared);

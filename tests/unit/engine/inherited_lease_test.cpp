@@ -1,4 +1,4 @@
-#include "engine/borrowed_lease.hpp"
+#include "engine/inherited_lease.hpp"
 
 #include <gtest/gtest.h>
 
@@ -18,24 +18,24 @@ class BorrowedLeaseTest : public testing::Test {
   explicit BorrowedLeaseTest(bool supervised = true) {
     AcquireOrder wanted = order(9s);
     wanted.owner.supervised = supervised;
-    outer = world.run(attempt(keeper.electorate, wanted, keeper.interrupt)).value();
+    outer = world.run(attempt(keeper.server_set, wanted, keeper.interrupt)).value();
     world.settle_for(1s);
   }
 
   AcquireOrder nested(bool guarded, Duration needed_validity = 1s) {
     AcquireOrder wanted = order(9s, needed_validity);
-    wanted.enclosure = Enclosure{outer->id, outer->token, outer->fence, guarded};
+    wanted.parent_claim = ParentClaim{outer->id, outer->token, outer->fence, guarded};
     return wanted;
   }
 
-  Borrowing ask(bool guarded, Duration needed_validity = 1s) {
-    return world.run(borrow(client.electorate, nested(guarded, needed_validity)));
+  Inheritance ask(bool guarded, Duration needed_validity = 1s) {
+    return world.run(inherit(client.server_set, nested(guarded, needed_validity)));
   }
 
   std::variant<std::shared_ptr<HeldSet>, SetFailure> take(const AcquireOrder& wanted) {
     std::vector<AcquireOrder> orders{wanted};
     constexpr WaitPolicy once{.wait = 0s, .unavailable_wait = 10s, .retry_delay = 100ms};
-    waiter.emplace(client.electorate, std::move(orders), once, client.interrupt);
+    waiter.emplace(client.server_set, std::move(orders), once, client.interrupt);
     return world.run(waiter->next());
   }
 
@@ -55,12 +55,12 @@ class LeftByHand : public BorrowedLeaseTest {
 
 TEST_F(BorrowedLeaseTest, IsGrantedWhileItStandsAndEndsWithIt) {
   const Instant t0 = world.now();
-  const Borrowing borrowing = ask(/*guarded=*/true);
-  ASSERT_TRUE(borrowing.lease);
-  EXPECT_EQ(borrowing.lease->tenure, Tenure::borrowed);
-  EXPECT_EQ(borrowing.lease->token, outer->token);
-  EXPECT_GT(borrowing.lease->deadline, t0);
-  EXPECT_LT(borrowing.lease->deadline, t0 + 8s);  // of nine, one has gone by
+  const Inheritance inheritance = ask(/*guarded=*/true);
+  ASSERT_TRUE(inheritance.lease);
+  EXPECT_EQ(inheritance.lease->keeping, Keeping::inherited);
+  EXPECT_EQ(inheritance.lease->token, outer->token);
+  EXPECT_GT(inheritance.lease->deadline, t0);
+  EXPECT_LT(inheritance.lease->deadline, t0 + 8s);  // of nine, one has gone by
 }
 
 TEST_F(BorrowedLeaseTest, IsNotGrantedByOneServerUnderTwoNames) {
@@ -74,9 +74,9 @@ TEST_F(BorrowedLeaseTest, IsRefusedWhenItsGuardIsNotKnown) {
 }
 
 TEST_F(LeftByHand, IsAdopted) {
-  const Borrowing borrowing = ask(/*guarded=*/false);
-  ASSERT_TRUE(borrowing.lease);
-  EXPECT_EQ(borrowing.lease->tenure, Tenure::adopted);
+  const Inheritance inheritance = ask(/*guarded=*/false);
+  ASSERT_TRUE(inheritance.lease);
+  EXPECT_EQ(inheritance.lease->keeping, Keeping::handed_over);
 }
 
 TEST_F(BorrowedLeaseTest, NeedsAQuorum) {
@@ -88,12 +88,12 @@ TEST_F(BorrowedLeaseTest, NeedsAQuorum) {
 
 TEST_F(BorrowedLeaseTest, CountsTheEndThatAQuorumShows) {
   // One server was healed later, and keeps it longer.
-  world.run(HeldLease(keeper.electorate, resource(), outer->token, outer->fence).extend(ttl(9s)));
+  world.run(HeldLease(keeper.server_set, resource(), outer->token, outer->fence).extend(ttl(9s)));
   world.store(0).hold_foreign(resource(), outer->token.secret(), 100s);
   const Instant t0 = world.now();
-  const Borrowing borrowing = ask(/*guarded=*/true);
-  ASSERT_TRUE(borrowing.lease);
-  EXPECT_LE(borrowing.lease->deadline, deadline(t0, ttl(9s)));
+  const Inheritance inheritance = ask(/*guarded=*/true);
+  ASSERT_TRUE(inheritance.lease);
+  EXPECT_LE(inheritance.lease->deadline, deadline(t0, ttl(9s)));
 }
 
 TEST_F(BorrowedLeaseTest, TellsOneThatEndsTooSoonFromOneThatIsGone) {
@@ -123,7 +123,7 @@ TEST_F(BorrowedLeaseTest, IsNeitherExtendedNorReleased) {
 }
 
 TEST_F(BorrowedLeaseTest, LastsAsLongAsItsGuardKeepsIt) {
-  auto kept = std::make_shared<HeldSet>(keeper.electorate);
+  auto kept = std::make_shared<HeldSet>(keeper.server_set);
   kept->add(*outer);
   const auto quiet = [] {
     return SetEvents{[](bool) {}, [](const Resource&, const LeaseInTrouble&) {}, [](const Resource&, const LeaseEnded&) {}};
@@ -150,14 +150,14 @@ TEST_F(LeftByHand, IsExtendedButNotReleased) {
 
 TEST_F(BorrowedLeaseTest, IsNoReasonToWaitForOurselves) {
   const auto step = take(nested(/*guarded=*/true, 20s));
-  EXPECT_EQ(std::get<SetFailure>(step).failure.why, AttemptFailure::Why::enclosed);
+  EXPECT_EQ(std::get<SetFailure>(step).failure.why, AttemptFailure::Why::parent_too_short);
   EXPECT_TRUE(std::get<SetFailure>(step).final);
 }
 
 TEST_F(BorrowedLeaseTest, GivesWayToAnOrdinaryAcquireWhenItIsGone) {
   for (std::size_t i = 0; i < world.size(); ++i) world.store(i).drop(resource());
   const auto set = std::get<std::shared_ptr<HeldSet>>(take(nested(/*guarded=*/true)));
-  EXPECT_EQ(set->leases().front().tenure, Tenure::own);
+  EXPECT_EQ(set->leases().front().keeping, Keeping::own);
   EXPECT_NE(set->leases().front().token, outer->token);
 }
 

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "core/lease_handle.hpp"
-#include "core/names.hpp"
+#include "core/types.hpp"
 
 namespace redlock {
 
@@ -18,7 +18,7 @@ struct ProcessIdentity {
 };
 
 /// A lease that a `run` keeps for its command, and so for all that descends from it.
-struct EnclosingLease {
+struct ParentLease {
   ProcessIdentity guard;  ///< the process that keeps it
   Ttl ttl;
   LeaseHandle handle;
@@ -26,9 +26,9 @@ struct EnclosingLease {
 
 /// REDLOCK_HELD: all of them, separated by blanks, the innermost last. Holds the tokens, so it is a secret, as REDLOCK_LEASE is.
 /// An entry is `1:BOOT:PID:START:TTL:HANDLE`, TTL in milliseconds; it needs no quoting, whatever the keys.
-std::string held_text(const std::vector<EnclosingLease>& leases);
+std::string held_text(const std::vector<ParentLease>& leases);
 
 /// Reads it; what it does not understand, it leaves out: a newer version may have written it.
-std::vector<EnclosingLease> read_held(std::string_view text);
+std::vector<ParentLease> read_held(std::string_view text);
 
 }  // namespace redlock

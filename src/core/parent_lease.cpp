@@ -1,4 +1,4 @@
-#include "core/enclosing_lease.hpp"
+#include "core/parent_lease.hpp"
 
 #include <algorithm>
 #include <array>
@@ -26,7 +26,7 @@ std::optional<Number> read_number(std::string_view text) {
   return number;
 }
 
-std::optional<EnclosingLease> read_entry(std::string_view text) {
+std::optional<ParentLease> read_entry(std::string_view text) {
   std::array<std::string_view, fields_before_handle> fields;
   for (auto& field : fields) field = next_word(text, ':');
   const auto& [format, boot, pid_text, start_text, ttl_text] = fields;
@@ -38,14 +38,14 @@ std::optional<EnclosingLease> read_entry(std::string_view text) {
   const auto ttl = Ttl::from(Milliseconds(*milliseconds));
   auto handle = LeaseHandle::from_text(text);
   if (!ttl || !handle) return std::nullopt;
-  return EnclosingLease{{std::string(boot), *pid, *start}, *ttl, std::move(*handle)};
+  return ParentLease{{std::string(boot), *pid, *start}, *ttl, std::move(*handle)};
 }
 
 }  // namespace
 
-std::string held_text(const std::vector<EnclosingLease>& leases) {
+std::string held_text(const std::vector<ParentLease>& leases) {
   std::string text;
-  for (const EnclosingLease& lease : leases) {
+  for (const ParentLease& lease : leases) {
     if (!text.empty()) text += ' ';
     text.append(version).append(":").append(lease.guard.boot).append(":").append(std::to_string(lease.guard.pid)).append(":");
     text.append(std::to_string(lease.guard.start)).append(":").append(std::to_string(lease.ttl.length().count())).append(":");
@@ -54,8 +54,8 @@ std::string held_text(const std::vector<EnclosingLease>& leases) {
   return text;
 }
 
-std::vector<EnclosingLease> read_held(std::string_view text) {
-  std::vector<EnclosingLease> leases;
+std::vector<ParentLease> read_held(std::string_view text) {
+  std::vector<ParentLease> leases;
   while (!text.empty()) {
     if (auto lease = read_entry(next_word(text, ' '))) leases.push_back(std::move(*lease));
   }

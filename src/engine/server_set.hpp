@@ -35,18 +35,18 @@ struct Leftover {
 };
 
 /// How long to wait at the end for servers that have not answered.
-enum class Farewell {
-  brief,    ///< not at all: the kernel has what was sent
-  patient,  ///< a moment: they may be slower than the quorum, and a grant of theirs is one more vote for the lease
-  thorough  ///< for the server timeout: what was taken back must get there
+enum class CloseMode {
+  immediate,    ///< not at all: the kernel has what was sent
+  linger,  ///< a moment: they may be slower than the quorum, and a grant of theirs is one more vote for the lease
+  drain  ///< for the server timeout: what was taken back must get there
 };
 
 /// The configured servers, and what every round needs: the executor, the clock, randomness and how long one server may take.
 /// Must outlive all rounds, also what they left running in the background.
-class Electorate {
+class ServerSet {
  public:
-  /// `clock` must outlive the electorate. `restart_guard`: see restart_guard().
-  Electorate(asio::any_io_executor executor, const Clock& clock, RandomBits random, std::vector<std::unique_ptr<LockServer>> servers,
+  /// `clock` must outlive the server_set. `restart_guard`: see restart_guard().
+  ServerSet(asio::any_io_executor executor, const Clock& clock, RandomBits random, std::vector<std::unique_ptr<LockServer>> servers,
              Duration server_timeout, Duration restart_guard = Duration::zero());
 
   [[nodiscard]] std::size_t size() const noexcept { return servers_.size(); }
@@ -68,15 +68,15 @@ class Electorate {
     answered_[server] = answered;
     if (!answered) return;
     ever_answered_[server] = true;
-    answer_->ring();
+    answer_->notify();
   }
   [[nodiscard]] bool answered(std::size_t server) const { return answered_[server]; }
 
   /// Whether it has answered anything at all: one that has not holds no lease of ours.
   [[nodiscard]] bool ever_answered(std::size_t server) const { return ever_answered_[server]; }
 
-  /// Undoes an attempt at one server (see LockServer::take_back), again and again if need be.
-  void take_back(std::size_t server, const Resource& resource, const Token& token, Ttl ttl, std::optional<Requeue> requeue = std::nullopt);
+  /// Undoes an attempt at one server (see LockServer::undo), again and again if need be.
+  void undo(std::size_t server, const Resource& resource, const Token& token, Ttl ttl, std::optional<Requeue> requeue = std::nullopt);
 
   /// Releases it in the background, with back-off, until the server confirms it or `until` has come (R3). Leases of one lock go one after
   /// the other, so a silent server has one such question at a time, however many attempts failed.
@@ -99,8 +99,8 @@ class Electorate {
   [[nodiscard]] std::vector<ServerFault> faults() const;
 
   /// Ends all connections; what is left over is not asked for again. Servers that answered last time are waited for, at most for the server
-  /// timeout, until they have read everything; the others as `farewell` says.
-  asio::awaitable<void> close(Farewell farewell);
+  /// timeout, until they have read everything; the others as `close_mode` says.
+  asio::awaitable<void> close(CloseMode close_mode);
 
  private:
   asio::awaitable<void> release_again(std::size_t server, Resource resource);
@@ -115,16 +115,16 @@ class Electorate {
   std::vector<std::unique_ptr<LockServer>> servers_;
   std::vector<bool> answered_;
   std::vector<bool> ever_answered_;
-  std::unique_ptr<Bell> answer_;  ///< rung at each; for close()
+  std::unique_ptr<Event> answer_;  ///< rung at each; for close()
   Leftovers leftovers_;
-  std::unique_ptr<Bell> cleared_;  ///< rung when one is gone
+  std::unique_ptr<Event> cleared_;  ///< rung when one is gone
   bool closing_ = false;
   std::vector<std::optional<Fault>> faults_;
   Duration server_timeout_;
   Duration restart_guard_;
 };
 
-/// A new token, of the electorate's randomness.
-Token draw_token(const Electorate& electorate);
+/// A new token, of the server_set's randomness.
+Token draw_token(const ServerSet& server_set);
 
 }  // namespace redlock

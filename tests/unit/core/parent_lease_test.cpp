@@ -1,4 +1,4 @@
-#include "core/enclosing_lease.hpp"
+#include "core/parent_lease.hpp"
 
 #include <gtest/gtest.h>
 
@@ -12,7 +12,7 @@ std::string entry() {
   return "1:" + std::string(boot) + ":4711:98765:30000:" + std::string(handle);
 }
 
-TEST(EnclosingLease, IsReadAsItWasWritten) {
+TEST(ParentLease, IsReadAsItWasWritten) {
   const auto leases = read_held(entry() + " " + entry());
   ASSERT_EQ(leases.size(), 2U);
   EXPECT_EQ(leases[0].guard, (ProcessIdentity{std::string(boot), 4711, 98765}));
@@ -21,7 +21,7 @@ TEST(EnclosingLease, IsReadAsItWasWritten) {
   EXPECT_EQ(held_text(leases), entry() + " " + entry());
 }
 
-TEST(EnclosingLease, LeavesOutWhatItDoesNotUnderstand) {
+TEST(ParentLease, LeavesOutWhatItDoesNotUnderstand) {
   const std::string good = entry();
   const auto with = [&good](std::string_view part, std::string_view other) {
     std::string text = good;

@@ -1,4 +1,4 @@
-#include "engine/survey.hpp"
+#include "engine/inspect.hpp"
 
 #include <set>
 
@@ -8,10 +8,10 @@ namespace redlock {
 namespace {
 
 template <class Vote, class Question>
-asio::awaitable<std::vector<Vote>> ask_everybody(Electorate& electorate, Question question) {
-  const auto ballot = std::make_shared<Ballot<VoteList<Vote>>>(electorate);
-  for (std::size_t i = 0; i < electorate.size(); ++i) ask(electorate, ballot, i, question);
-  while (!ballot->tally.complete()) co_await ballot->bell->wait_until(Instant::max());
+asio::awaitable<std::vector<Vote>> ask_everybody(ServerSet& server_set, Question question) {
+  const auto ballot = std::make_shared<Ballot<VoteList<Vote>>>(server_set);
+  for (std::size_t i = 0; i < server_set.size(); ++i) ask(server_set, ballot, i, question);
+  while (!ballot->tally.complete()) co_await ballot->event->wait_until(Instant::max());
   co_return ballot->tally.votes();
 }
 
@@ -25,16 +25,16 @@ asio::awaitable<ListVote> list_one(LockServer& server, Instant deadline) {
 
 }  // namespace
 
-asio::awaitable<std::vector<InspectVote>> inspect(Electorate& electorate, Resource resource) {
-  const Instant deadline = electorate.clock().now() + electorate.server_timeout();
-  return ask_everybody<InspectVote>(electorate,
+asio::awaitable<std::vector<InspectVote>> inspect(ServerSet& server_set, Resource resource) {
+  const Instant deadline = server_set.clock().now() + server_set.server_timeout();
+  return ask_everybody<InspectVote>(server_set,
                                     [resource, deadline](LockServer& server) { return server.inspect(resource, std::nullopt, deadline); });
 }
 
-asio::awaitable<std::vector<BreakVote>> break_lock(Electorate& electorate, BreakRequest request) {
-  const Instant deadline = electorate.clock().now() + electorate.server_timeout();
+asio::awaitable<std::vector<BreakVote>> break_lock(ServerSet& server_set, BreakRequest request) {
+  const Instant deadline = server_set.clock().now() + server_set.server_timeout();
   const auto question = [request, deadline](LockServer& server) { return server.break_lock(request, deadline); };
-  std::vector<BreakVote> votes = co_await ask_everybody<BreakVote>(electorate, question);
+  std::vector<BreakVote> votes = co_await ask_everybody<BreakVote>(server_set, question);
   const Holder* broken = broken_by_quorum(votes);
   if (!request.only_if || broken == nullptr) co_return votes;
   // What granted it late may show it with a fence of its own.
@@ -43,14 +43,14 @@ asio::awaitable<std::vector<BreakVote>> break_lock(Electorate& electorate, Break
     const auto* other = std::get_if<OtherFence>(&votes[i]);
     if (other == nullptr || other->holder.id != id || !other->holder.fence) continue;
     request.only_if = other->holder.fence;
-    votes[i] = co_await electorate.server(i).break_lock(request, electorate.clock().now() + electorate.server_timeout());
+    votes[i] = co_await server_set.server(i).break_lock(request, server_set.clock().now() + server_set.server_timeout());
   }
   co_return votes;
 }
 
-asio::awaitable<Listing> list_resources(Electorate& electorate) {
-  const Instant deadline = electorate.clock().now() + electorate.server_timeout();
-  const auto votes = co_await ask_everybody<ListVote>(electorate, [deadline](LockServer& server) { return list_one(server, deadline); });
+asio::awaitable<Listing> list_resources(ServerSet& server_set) {
+  const Instant deadline = server_set.clock().now() + server_set.server_timeout();
+  const auto votes = co_await ask_everybody<ListVote>(server_set, [deadline](LockServer& server) { return list_one(server, deadline); });
   std::set<Resource> resources;
   Listing listing;
   for (std::size_t i = 0; i < votes.size(); ++i) {
@@ -58,11 +58,11 @@ asio::awaitable<Listing> list_resources(Electorate& electorate) {
     if (listed == nullptr) continue;
     resources.insert(listed->resources.begin(), listed->resources.end());
     for (const Fault& fault : listed->skipped) {
-      listing.skipped.push_back({electorate.server(i).name(), fault});
+      listing.skipped.push_back({server_set.server(i).name(), fault});
     }
   }
   listing.resources.assign(resources.begin(), resources.end());
-  listing.faults = faults_among(electorate, [&](std::size_t i) { return &votes[i]; });
+  listing.faults = faults_among(server_set, [&](std::size_t i) { return &votes[i]; });
   co_return listing;
 }
 

@@ -1,4 +1,4 @@
-#include "engine/borrowed_lease.hpp"
+#include "engine/inherited_lease.hpp"
 
 #include <algorithm>
 #include <functional>
@@ -12,7 +12,7 @@ namespace redlock {
 namespace {
 
 /// Between two looks at a lease that comes to its end.
-constexpr Milliseconds shortest_interval{50};
+constexpr Milliseconds min_interval{50};
 
 /// What one round of looking found.
 struct Look {
@@ -25,9 +25,9 @@ struct Look {
 };
 
 /// The votes of such a round.
-class LookTally {
+class LeaseCheckTally {
  public:
-  LookTally(std::size_t servers, LeaseId id) : votes_(servers), id_(std::move(id)) {}
+  LeaseCheckTally(std::size_t servers, LeaseId id) : votes_(servers), id_(std::move(id)) {}
 
   void count(std::size_t server, InspectVote vote) { votes_.count(server, std::move(vote)); }
 
@@ -59,19 +59,19 @@ class LookTally {
   LeaseId id_;
 };
 
-asio::awaitable<Look> look(Electorate& electorate, Resource resource, LeaseId id) {
-  const auto ballot = std::make_shared<Ballot<LookTally>>(electorate, id);
+asio::awaitable<Look> look(ServerSet& server_set, Resource resource, LeaseId id) {
+  const auto ballot = std::make_shared<Ballot<LeaseCheckTally>>(server_set, id);
   Look found;
-  found.t0 = electorate.clock().now();
-  const Instant end = found.t0 + electorate.server_timeout();
-  for (std::size_t i = 0; i < electorate.size(); ++i) {
-    ask(electorate, ballot, i, [resource, id, end](LockServer& server) { return server.inspect(resource, id, end); });
+  found.t0 = server_set.clock().now();
+  const Instant end = found.t0 + server_set.server_timeout();
+  for (std::size_t i = 0; i < server_set.size(); ++i) {
+    ask(server_set, ballot, i, [resource, id, end](LockServer& server) { return server.inspect(resource, id, end); });
   }
-  while (ballot->tally.decision() == ExtendDecision::undecided) co_await ballot->bell->wait_until(Instant::max());
+  while (ballot->tally.decision() == ExtendDecision::undecided) co_await ballot->event->wait_until(Instant::max());
 
   found.decision = ballot->tally.decision();
   const std::vector<InspectVote> votes = ballot->tally.votes();
-  found.faults = faults_among(electorate, [&](std::size_t i) { return &votes[i]; });
+  found.faults = faults_among(server_set, [&](std::size_t i) { return &votes[i]; });
   std::vector<Duration> remaining;
   for (const InspectVote& vote : votes) {
     const auto* taken = std::get_if<Taken>(&vote);
@@ -99,46 +99,46 @@ NotOurs not_ours(std::optional<Holder> other) {
   return {why, std::move(other)};
 }
 
-/// Whether who holds the lock so has no need to wait for what is wanted. Whoever has it alone has every seat.
+/// Whether who holds the lock so has no need to wait for what is wanted. Whoever has it alone has every slot.
 bool is_enough(const Hold& hold, const Mode& mode) {
   if (!hold.shared) return true;
   if (!mode.shared) return false;
-  return mode.seats == 0 || (hold.seat && *hold.seat < mode.seats);
+  return mode.slots == 0 || (hold.slot && *hold.slot < mode.slots);
 }
 
 }  // namespace
 
-asio::awaitable<Borrowing> borrow(Electorate& electorate, const AcquireOrder& order) {
-  const Enclosure enclosure = *order.enclosure;
-  const Look found = co_await look(electorate, order.resource, enclosure.id);
-  Borrowing borrowing;
-  if (found.decision != ExtendDecision::confirmed) co_return borrowing;
-  if (found.supervised && !enclosure.guarded) co_return borrowing;
-  if (!is_enough(enclosure.hold, order.mode)) {
-    borrowing.too_weak = true;
-    co_return borrowing;
+asio::awaitable<Inheritance> inherit(ServerSet& server_set, const AcquireOrder& order) {
+  const ParentClaim parent_claim = *order.parent_claim;
+  const Look found = co_await look(server_set, order.resource, parent_claim.id);
+  Inheritance inheritance;
+  if (found.decision != ExtendDecision::confirmed) co_return inheritance;
+  if (found.supervised && !parent_claim.guarded) co_return inheritance;
+  if (!is_enough(parent_claim.hold, order.mode)) {
+    inheritance.too_weak = true;
+    co_return inheritance;
   }
   Instant deadline = found.deadline;
-  if (!enclosure.guarded) {
+  if (!parent_claim.guarded) {
     // Nobody else renews it, so it gets the ttl that is wanted here.
-    HeldLease held(electorate, order.resource, enclosure.token, enclosure.fence, enclosure.hold);
+    HeldLease held(server_set, order.resource, parent_claim.token, parent_claim.fence, parent_claim.hold);
     const ExtendResult extended = co_await held.extend(order.ttl);
-    if (extended.decision != ExtendDecision::confirmed) co_return borrowing;
+    if (extended.decision != ExtendDecision::confirmed) co_return inheritance;
     deadline = redlock::deadline(extended.t0, order.ttl);
   }
-  if (electorate.clock().now() + order.needed_validity >= deadline) {
-    borrowing.too_short = enclosure.guarded;
-    co_return borrowing;
+  if (server_set.clock().now() + order.needed_validity >= deadline) {
+    inheritance.too_short = parent_claim.guarded;
+    co_return inheritance;
   }
-  const Tenure tenure = enclosure.guarded ? Tenure::borrowed : Tenure::adopted;
-  borrowing.lease.emplace(
-      Lease{order.resource, enclosure.token, enclosure.id, enclosure.fence, order.ttl, deadline, tenure, enclosure.hold});
-  if (order.mode.seats > 0 && !enclosure.hold.shared) borrowing.lease->hold.seat = 0;
-  co_return borrowing;
+  const Keeping keeping = parent_claim.guarded ? Keeping::inherited : Keeping::handed_over;
+  inheritance.lease.emplace(
+      Lease{order.resource, parent_claim.token, parent_claim.id, parent_claim.fence, order.ttl, deadline, keeping, parent_claim.hold});
+  if (order.mode.slots > 0 && !parent_claim.hold.shared) inheritance.lease->hold.slot = 0;
+  co_return inheritance;
 }
 
-asio::awaitable<ExtendResult> look_at(Electorate& electorate, Resource resource, LeaseId id) {
-  Look found = co_await look(electorate, std::move(resource), std::move(id));
+asio::awaitable<ExtendResult> check_lease(ServerSet& server_set, Resource resource, LeaseId id) {
+  Look found = co_await look(server_set, std::move(resource), std::move(id));
   ExtendResult result;
   result.decision = found.decision;
   result.t0 = found.t0;
@@ -147,25 +147,25 @@ asio::awaitable<ExtendResult> look_at(Electorate& electorate, Resource resource,
   co_return result;
 }
 
-BorrowedLease::BorrowedLease(Electorate& electorate, const Lease& lease)
-    : electorate_(electorate),
+InheritedLease::InheritedLease(ServerSet& server_set, const Lease& lease)
+    : server_set_(server_set),
       resource_(lease.resource),
       id_(lease.id),
       ttl_(lease.ttl),
       deadline_(lease.deadline),
-      next_look_(look_after(electorate.clock().now())) {}
+      next_poll_(poll_after(server_set.clock().now())) {}
 
 /// In time for its guard's next extension to show, whatever the ttl of each.
-Instant BorrowedLease::look_after(Instant last) const {
+Instant InheritedLease::poll_after(Instant last) const {
   return last +
-         std::clamp<Duration>((deadline_ - last) / 4, shortest_interval, std::max<Duration>(extend_interval(ttl_), shortest_interval));
+         std::clamp<Duration>((deadline_ - last) / 4, min_interval, std::max<Duration>(extend_interval(ttl_), min_interval));
 }
 
-asio::awaitable<std::variant<LeaseExtended, LeaseInTrouble, LeaseEnded>> BorrowedLease::next() {
-  const Clock& clock = electorate_.clock();
-  co_await sleep_until(clock, std::min(next_look_, deadline_));
+asio::awaitable<std::variant<LeaseExtended, LeaseInTrouble, LeaseEnded>> InheritedLease::next() {
+  const Clock& clock = server_set_.clock();
+  co_await sleep_until(clock, std::min(next_poll_, deadline_));
   if (clock.now() >= deadline_) co_return LeaseEnded{LeaseState::expired, std::nullopt};
-  Look found = co_await look(electorate_, resource_, id_);
+  Look found = co_await look(server_set_, resource_, id_);
   if (found.decision == ExtendDecision::lost) {
     LeaseEnded ended{LeaseState::lost, not_ours(std::move(found.other))};
     co_return ended;
@@ -173,10 +173,10 @@ asio::awaitable<std::variant<LeaseExtended, LeaseInTrouble, LeaseEnded>> Borrowe
   if (clock.now() >= deadline_) co_return LeaseEnded{LeaseState::expired, std::nullopt};
   if (found.decision == ExtendDecision::confirmed) {
     deadline_ = std::max(deadline_, found.deadline);
-    next_look_ = look_after(found.t0);
+    next_poll_ = poll_after(found.t0);
     co_return LeaseExtended{deadline_, std::exchange(failures_, 0) > 0};
   }
-  next_look_ = clock.now() + unavailable_delay(failures_, electorate_.random());
+  next_poll_ = clock.now() + unavailable_delay(failures_, server_set_.random());
   ++failures_;
   LeaseInTrouble trouble{std::move(found.faults), failures_ == 1};
   co_return trouble;

@@ -1,4 +1,4 @@
-#include "core/names.hpp"
+#include "core/types.hpp"
 
 #include <charconv>
 #include <chrono>

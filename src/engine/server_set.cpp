@@ -1,4 +1,4 @@
-#include "engine/electorate.hpp"
+#include "engine/server_set.hpp"
 
 #include <algorithm>
 #include <array>
@@ -23,7 +23,7 @@ constexpr Milliseconds reading_time{1000};
 
 }  // namespace
 
-Electorate::Electorate(asio::any_io_executor executor, const Clock& clock, RandomBits random,
+ServerSet::ServerSet(asio::any_io_executor executor, const Clock& clock, RandomBits random,
                        std::vector<std::unique_ptr<LockServer>> servers, Duration server_timeout, Duration restart_guard)
     : executor_(std::move(executor)),
       clock_(clock),
@@ -31,25 +31,25 @@ Electorate::Electorate(asio::any_io_executor executor, const Clock& clock, Rando
       servers_(std::move(servers)),
       answered_(servers_.size(), true),
       ever_answered_(servers_.size(), false),
-      answer_(clock.make_bell()),
-      cleared_(clock.make_bell()),
+      answer_(clock.make_event()),
+      cleared_(clock.make_event()),
       faults_(servers_.size()),
       server_timeout_(server_timeout),
-      restart_guard_(servers_.size() < smallest_guarded ? Duration::zero() : restart_guard) {}
+      restart_guard_(servers_.size() < min_guarded_servers ? Duration::zero() : restart_guard) {}
 
-std::vector<std::string> Electorate::names() const {
+std::vector<std::string> ServerSet::names() const {
   std::vector<std::string> names;
   for (const auto& server : servers_) names.push_back(server->name());
   return names;
 }
 
-void Electorate::take_back(std::size_t server, const Resource& resource, const Token& token, Ttl ttl, std::optional<Requeue> requeue) {
-  Leftover leftover{server, resource, token, clock_.now() + longest_stay(ttl)};
+void ServerSet::undo(std::size_t server, const Resource& resource, const Token& token, Ttl ttl, std::optional<Requeue> requeue) {
+  Leftover leftover{server, resource, token, clock_.now() + max_stay(ttl)};
   leftover.unread = !fits_into_one_read(resource);
-  servers_[server]->take_back(resource, token, std::move(requeue), [this, leftover] { clear_away(leftover); });
+  servers_[server]->undo(resource, token, std::move(requeue), [this, leftover] { clear_away(leftover); });
 }
 
-void Electorate::clear_away(Leftover leftover) {
+void ServerSet::clear_away(Leftover leftover) {
   const Leftovers others = leftovers_of(leftover.server, leftover.resource);
   for (const auto& same : others) {
     if (same->token != leftover.token) continue;
@@ -63,7 +63,7 @@ void Electorate::clear_away(Leftover leftover) {
   spawn(executor_, [this, server = leftover.server, resource = leftover.resource] { return release_again(server, resource); });
 }
 
-asio::awaitable<void> Electorate::release_again(std::size_t server, Resource resource) {
+asio::awaitable<void> ServerSet::release_again(std::size_t server, Resource resource) {
   Duration delay = unavailable_delay(0, random_());
   for (unsigned k = 1;; ++k) {
     co_await sleep_until(clock_, clock_.now() + delay);
@@ -84,13 +84,13 @@ asio::awaitable<void> Electorate::release_again(std::size_t server, Resource res
         }
       }
       std::erase(leftovers_, leftover);
-      cleared_->ring();
+      cleared_->notify();
     }
     if (leftovers_of(server, resource).empty()) co_return;
   }
 }
 
-Electorate::Leftovers Electorate::leftovers_of(std::size_t server, const Resource& resource) const {
+ServerSet::Leftovers ServerSet::leftovers_of(std::size_t server, const Resource& resource) const {
   Leftovers some;
   std::ranges::copy_if(leftovers_, std::back_inserter(some), [&](const auto& leftover) {
     return leftover->server == server && leftover->resource == resource;
@@ -98,21 +98,21 @@ Electorate::Leftovers Electorate::leftovers_of(std::size_t server, const Resourc
   return some;
 }
 
-std::vector<Leftover> Electorate::leftovers() const {
+std::vector<Leftover> ServerSet::leftovers() const {
   std::vector<Leftover> all;
   for (const auto& leftover : leftovers_) all.push_back(*leftover);
   return all;
 }
 
-bool Electorate::has_leftover(std::size_t server, const Resource& resource, const Token& token) const {
+bool ServerSet::has_leftover(std::size_t server, const Resource& resource, const Token& token) const {
   return std::ranges::any_of(leftovers_of(server, resource), [&](const auto& leftover) { return leftover->token == token; });
 }
 
-asio::awaitable<void> Electorate::all_cleared() {
+asio::awaitable<void> ServerSet::all_cleared() {
   while (!leftovers_.empty()) co_await cleared_->wait_until(Instant::max());
 }
 
-std::vector<ServerFault> Electorate::faults() const {
+std::vector<ServerFault> ServerSet::faults() const {
   std::vector<ServerFault> faults;
   for (std::size_t i = 0; i < size(); ++i) {
     if (faults_[i]) faults.push_back({servers_[i]->name(), *faults_[i]});
@@ -120,14 +120,14 @@ std::vector<ServerFault> Electorate::faults() const {
   return faults;
 }
 
-asio::awaitable<void> Electorate::close(Farewell farewell) {
+asio::awaitable<void> ServerSet::close(CloseMode close_mode) {
   closing_ = true;
   struct Progress {
-    std::unique_ptr<Bell> bell;
+    std::unique_ptr<Event> event;
     std::size_t open;
   };
-  const auto progress = std::make_shared<Progress>(Progress{clock_.make_bell(), size()});
-  if (farewell == Farewell::patient) {
+  const auto progress = std::make_shared<Progress>(Progress{clock_.make_event(), size()});
+  if (close_mode == CloseMode::linger) {
     // Before the connections are half-closed: a server that does not know the scripts yet takes more than one question.
     const Instant end = clock_.now() + std::min<Duration>(straggler_time, server_timeout_);
     bool in_time = true;
@@ -135,19 +135,19 @@ asio::awaitable<void> Electorate::close(Farewell farewell) {
   }
   const Instant now = clock_.now();
   for (std::size_t i = 0; i < size(); ++i) {
-    Duration patience = server_timeout_;
-    if (!answered_[i] && farewell != Farewell::thorough) patience = Duration::zero();
-    const Instant deadline = now + patience;
+    Duration timeout = server_timeout_;
+    if (!answered_[i] && close_mode != CloseMode::drain) timeout = Duration::zero();
+    const Instant deadline = now + timeout;
     spawn(executor_, [progress, server = servers_[i].get(), deadline]() -> asio::awaitable<void> {
       co_await server->close(deadline);
-      if (--progress->open == 0) progress->bell->ring();
+      if (--progress->open == 0) progress->event->notify();
     });
   }
-  while (progress->open > 0) co_await progress->bell->wait_until(Instant::max());
+  while (progress->open > 0) co_await progress->event->wait_until(Instant::max());
 }
 
-Token draw_token(const Electorate& electorate) {
-  const std::array<std::uint64_t, 2> random{electorate.random(), electorate.random()};
+Token draw_token(const ServerSet& server_set) {
+  const std::array<std::uint64_t, 2> random{server_set.random(), server_set.random()};
   std::array<std::byte, Token::bits / 8> bytes;
   static_assert(sizeof random == sizeof bytes);
   std::memcpy(bytes.data(), random.data(), sizeof bytes);

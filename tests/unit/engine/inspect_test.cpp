@@ -1,5 +1,5 @@
 #include "engine/held_lease.hpp"
-#include "engine/survey.hpp"
+#include "engine/inspect.hpp"
 
 #include <gtest/gtest.h>
 
@@ -17,7 +17,7 @@ class Survey : public testing::Test {
     Client& holder = world.client_of({store});
     AcquireOrder wanted = order();
     wanted.resource = resource(key);
-    ASSERT_TRUE(world.run(attempt(holder.electorate, wanted, holder.interrupt)));
+    ASSERT_TRUE(world.run(attempt(holder.server_set, wanted, holder.interrupt)));
   }
 
   World world;
@@ -28,7 +28,7 @@ TEST_F(Survey, InspectsEveryServerAndWaitsForAll) {
   world.store(0).hold_foreign(resource(), "theirs", 60s);
   client.server(1).line.reply = 300ms;
   client.server(2).line.silent = true;
-  const auto votes = world.run(inspect(client.electorate, resource()));
+  const auto votes = world.run(inspect(client.server_set, resource()));
   EXPECT_EQ(world.since_start(), server_timeout);
   ASSERT_EQ(votes.size(), 3);
   ASSERT_TRUE(std::holds_alternative<Taken>(votes[0]));
@@ -40,13 +40,13 @@ TEST_F(Survey, InspectsEveryServerAndWaitsForAll) {
 
 TEST_F(Survey, DoesNotWaitLongerThanTheSlowestAnswer) {
   client.server(1).line.reply = 300ms;
-  world.run(inspect(client.electorate, resource()));
+  world.run(inspect(client.server_set, resource()));
   EXPECT_EQ(world.since_start(), 300ms);
 }
 
 TEST_F(Survey, BreaksAnybodysLock) {
   world.store(0).hold_foreign(resource(), "theirs", std::nullopt);
-  const auto votes = world.run(break_lock(client.electorate, {resource(), std::nullopt}));
+  const auto votes = world.run(break_lock(client.server_set, {resource(), std::nullopt}));
   ASSERT_TRUE(std::holds_alternative<Broken>(votes.at(0)));
   EXPECT_EQ(std::get<Broken>(votes[0]).holder.id, id_of("theirs"));
   EXPECT_TRUE(std::holds_alternative<NothingToBreak>(votes.at(1)));
@@ -54,12 +54,12 @@ TEST_F(Survey, BreaksAnybodysLock) {
 }
 
 TEST_F(Survey, BreaksOnlyTheLeaseWithThatFence) {
-  const auto lease = world.run(attempt(client.electorate, order(), client.interrupt));
+  const auto lease = world.run(attempt(client.server_set, order(), client.interrupt));
   world.settle_for(10ms);
   const Fence other(lease->fence.value() + 1);
-  EXPECT_TRUE(std::holds_alternative<OtherFence>(world.run(break_lock(client.electorate, {resource(), other})).at(0)));
+  EXPECT_TRUE(std::holds_alternative<OtherFence>(world.run(break_lock(client.server_set, {resource(), other})).at(0)));
   EXPECT_EQ(world.stores_in_use(resource()), 3);
-  EXPECT_TRUE(std::holds_alternative<Broken>(world.run(break_lock(client.electorate, {resource(), lease->fence})).at(0)));
+  EXPECT_TRUE(std::holds_alternative<Broken>(world.run(break_lock(client.server_set, {resource(), lease->fence})).at(0)));
   EXPECT_EQ(world.stores_in_use(resource()), 0);
 }
 
@@ -69,7 +69,7 @@ class LateGrant : public Survey {
   LateGrant() {
     for (const std::size_t i : {0U, 1U}) world.store(i).set_counter(resource(), largest);
     client.server(2).line.request = 50ms;
-    lease = world.run(attempt(client.electorate, order(), client.interrupt)).value();
+    lease = world.run(attempt(client.server_set, order(), client.interrupt)).value();
     world.settle_for(100ms);
     client.server(2).line = {};
   }
@@ -81,18 +81,18 @@ class LateGrant : public Survey {
 TEST_F(LateGrant, IsShownWithTheLeasesFence) {
   ASSERT_LT(world.store(2).lock(resource())->fence, lease->fence);
   Client& other = world.client_of({2, 1, 0});
-  EXPECT_EQ(summarize(world.run(inspect(other.electorate, resource()))).holder->fence, lease->fence);
+  EXPECT_EQ(summarize(world.run(inspect(other.server_set, resource()))).holder->fence, lease->fence);
 }
 
 TEST_F(LateGrant, IsBrokenWithTheLease) {
-  const auto votes = world.run(break_lock(client.electorate, {resource(), lease->fence}));
+  const auto votes = world.run(break_lock(client.server_set, {resource(), lease->fence}));
   EXPECT_NE(broken_by_quorum(votes), nullptr);
   EXPECT_TRUE(std::holds_alternative<Broken>(votes.at(2)));
   EXPECT_EQ(world.stores_in_use(resource()), 0);
 }
 
 TEST_F(LateGrant, GetsTheLeasesFenceWhenItIsExtended) {
-  HeldLease held(client.electorate, lease->resource, lease->token, lease->fence, lease->hold);
+  HeldLease held(client.server_set, lease->resource, lease->token, lease->fence, lease->hold);
   EXPECT_EQ(world.run(held.extend(lease->ttl)).decision, ExtendDecision::confirmed);
   world.settle_for(10ms);
   EXPECT_EQ(world.store(2).lock(resource())->fence, lease->fence);
@@ -105,7 +105,7 @@ TEST_F(Survey, ListsEveryResourceOnceAndSorted) {
   lock(1, "c");
   lock(1, "a");
   client.server(2).line.fault = Fault{FaultKind::denied, "no rights"};
-  const Listing listing = world.run(list_resources(client.electorate));
+  const Listing listing = world.run(list_resources(client.server_set));
   EXPECT_EQ(listing.resources, (std::vector{resource("a"), resource("b"), resource("c")}));
   ASSERT_EQ(listing.faults.size(), 1);
   EXPECT_EQ(listing.faults[0].server, "fake://2");
@@ -115,7 +115,7 @@ TEST_F(Survey, ListsEveryResourceOnceAndSorted) {
 TEST_F(Survey, ListsWhatTheOthersHaveWhenOneIsSilent) {
   lock(0, "b");
   client.server(1).line.silent = true;
-  const Listing listing = world.run(list_resources(client.electorate));
+  const Listing listing = world.run(list_resources(client.server_set));
   EXPECT_EQ(listing.resources, std::vector{resource("b")});
   EXPECT_EQ(listing.faults.size(), 1);
   EXPECT_EQ(world.since_start(), server_timeout);

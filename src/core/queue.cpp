@@ -1,0 +1,72 @@
+#include "core/queue.hpp"
+
+#include <algorithm>
+
+#include "core/decision.hpp"
+
+namespace redlock {
+namespace {
+
+/// By how much those behind the first are later than it.
+constexpr Milliseconds second_slack{250};
+constexpr Milliseconds others_slack{1000};
+
+}  // namespace
+
+QueueView view_of(const std::vector<const QueueStatus*>& statuses, const std::vector<bool>& granted) {
+  const std::size_t quorum = quorum_of(statuses.size());
+  std::vector<Milliseconds> times;
+  std::vector<Duration> changes;
+  std::vector<std::size_t> free;
+  QueueView view;
+  std::optional<std::size_t> fewest;
+  std::size_t queued = 0;
+  std::size_t offered = 0;
+  std::size_t mute = 0;
+  Ticket above_all = 0;
+  for (std::size_t i = 0; i < statuses.size(); ++i) {
+    const QueueStatus* status = statuses[i];
+    if (status == nullptr) continue;
+    times.push_back(status->time);
+    above_all = std::max(above_all, status->max_ticket.value_or(0) + 1);
+    if (status->queued || granted[i]) ++queued;
+    if (status->offered || granted[i]) ++offered;
+    if (status->mute) ++mute;
+    view.newer = view.newer || status->newer;
+    fewest = std::min(fewest.value_or(status->ahead), status->ahead);
+    if (granted[i]) changes.push_back(Duration::zero());
+    if (!granted[i] && status->may_change) changes.push_back(*status->may_change);
+    free.resize(std::max(free.size(), status->free_slots.size()));
+    for (std::size_t slot = 0; slot < status->free_slots.size(); ++slot) free[slot] += status->free_slots[slot] == '1' ? 1 : 0;
+  }
+  view.ahead = fewest.value_or(0);
+  view.queued = queued >= quorum;
+  view.offered = offered >= quorum;
+  view.mute = statuses.size() - mute < quorum;
+  if (times.size() < quorum) return view;
+  std::ranges::sort(times);
+  view.next_ticket = std::max(static_cast<Ticket>(std::max<Milliseconds::rep>(times[times.size() / 2].count(), 0)), above_all);
+  std::ranges::sort(changes);
+  if (changes.size() >= quorum) view.may_change = changes[quorum - 1];
+  const auto slot = std::ranges::find_if(free, [&](std::size_t votes) { return votes >= quorum; });
+  if (slot != free.end()) view.slot = static_cast<std::size_t>(slot - free.begin());
+  return view;
+}
+
+Duration until_next_poll(const QueueView& status) {
+  if (!status.may_change) return max_poll_interval;
+  const Duration may_change = *status.may_change;
+  const std::size_t ahead = status.ahead;
+  // Nobody else may be there to see that whoever was notified does not come.
+  if (status.offered) return may_change + expiry_slack;
+  Duration span = may_change + expiry_slack;
+  if (ahead == 1) span = may_change + second_slack;
+  if (ahead > 1) {
+    // The sum of 2/n² over all places is below 1: so many looks a second at most.
+    const auto place = static_cast<Milliseconds::rep>(std::min<std::size_t>(ahead + 1, 100));
+    span = std::max<Duration>(may_change + others_slack, Milliseconds(500 * place * place));
+  }
+  return std::min<Duration>(span, max_poll_interval);
+}
+
+}  // namespace redlock

@@ -1,0 +1,214 @@
+#include "engine/queue_member.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "core/backoff.hpp"
+#include "core/decision.hpp"
+#include "support/fingerprint.hpp"
+#include "support/spawn.hpp"
+
+namespace redlock {
+namespace {
+
+/// How long somebody who was called may take to come (NOTIFY_TIMEOUT in queue.lua), and a moment for the clocks.
+constexpr Milliseconds standby_delay{1010};
+
+/// The same for others, should the one right behind not be there either.
+constexpr Milliseconds later_standby_delay{1250};
+
+/// Of the host's fingerprint in a waiter's id: enough to tell hosts apart that wait for the same lock.
+constexpr std::size_t host_digits = 8;
+
+/// A subscription that lived for so long was none that is cut off at once.
+constexpr std::chrono::seconds stable_subscription{5};
+
+/// Between two tries to listen at a server; a right that is missing is hardly ever granted while somebody waits.
+constexpr Milliseconds min_resubscribe_delay{100};
+constexpr Milliseconds max_resubscribe_delay{10'000};
+constexpr std::chrono::minutes denied_resubscribe_delay{1};
+
+}  // namespace
+
+struct QueueMember::Subscriptions {
+  struct Subscription {
+    bool active = false;
+    bool answered = false;  ///< to the first try, either way
+    bool called = false;
+    bool stood_down = false;  ///< the lock is taken there, since we looked
+    std::optional<Fault> fault;
+    std::unique_ptr<Event> renew;  ///< rung when it is to listen anew, and at the end
+  };
+
+  ServerSet& server_set;
+  Resource resource;
+  std::string id;
+  std::vector<Subscription> subscriptions;
+  std::unique_ptr<Event> event;  ///< for the waiter
+  std::optional<Instant> first_call;
+  std::optional<Instant> stand_by_until;
+  bool over = false;
+
+  void hear(std::size_t server, Notification call) {
+    Subscription& subscription = subscriptions[server];
+    switch (call) {
+      case Notification::granted:
+      case Notification::recheck:
+        subscription.called = true;
+        if (!first_call) first_call = server_set.clock().now();
+        break;
+      case Notification::standby:
+        stand_by(subscription, standby_delay);
+        break;
+      case Notification::standby_later:
+        stand_by(subscription, later_standby_delay);
+        break;
+      case Notification::taken:
+        subscription.stood_down = true;
+        if (number_where(&Subscription::stood_down) >= quorum_of(subscriptions.size())) stand_by_until.reset();
+        break;
+      case Notification::disconnected:
+        subscription.active = false;
+        subscription.renew->notify();
+        break;
+    }
+    event->notify();
+  }
+
+  void stand_by(Subscription& subscription, Duration delay) {
+    subscription.stood_down = false;
+    if (!stand_by_until) stand_by_until = server_set.clock().now() + delay;
+  }
+
+  [[nodiscard]] std::size_t number_where(bool Subscription::*flag) const {
+    return static_cast<std::size_t>(std::ranges::count_if(subscriptions, [flag](const Subscription& subscription) { return subscription.*flag; }));
+  }
+};
+
+QueueMember::QueueMember(ServerSet& server_set, Resource resource, Ticket ticket, std::string_view host)
+    : server_set_(server_set), resource_(std::move(resource)), ticket_(ticket) {
+  std::string id = fingerprint(host).substr(0, host_digits) + "." + std::to_string(server_set.random());
+  subscriptions_ = std::make_shared<Subscriptions>(Subscriptions{server_set, resource_, std::move(id), {}, nullptr, {}, {}});
+  subscriptions_->event = server_set.clock().make_event();
+  subscriptions_->subscriptions.resize(server_set.size());
+  for (Subscriptions::Subscription& subscription : subscriptions_->subscriptions) subscription.renew = server_set.clock().make_event();
+}
+
+QueueMember::~QueueMember() {
+  if (queued_) leave();
+  unsubscribe();
+}
+
+asio::awaitable<void> QueueMember::subscribe(Interrupt& interrupt) {
+  if (std::exchange(subscribed_, true)) co_return;
+  const Interrupt::Listener listener(interrupt, *subscriptions_->event);
+  const Clock& clock = server_set_.clock();
+  const Instant t0 = clock.now();
+  for (std::size_t i = 0; i < server_set_.size(); ++i) {
+    spawn(server_set_.executor(), [subscriptions = subscriptions_, i] { return keep_subscribed(subscriptions, i); });
+  }
+  Instant end = t0 + server_set_.server_timeout();
+  while (subscriptions_->number_where(&Subscriptions::Subscription::answered) < server_set_.size() && clock.now() < end && !interrupt.raised()) {
+    // The slower ones may take as long again.
+    if (is_subscribed()) end = std::min(end, clock.now() + std::max<Duration>(clock.now() - t0, Milliseconds(1)));
+    co_await subscriptions_->event->wait_until(end);
+  }
+}
+
+asio::awaitable<void> QueueMember::keep_subscribed(std::shared_ptr<Subscriptions> subscriptions, std::size_t server) {
+  ServerSet& server_set = subscriptions->server_set;
+  const Clock& clock = server_set.clock();
+  Duration delay = min_resubscribe_delay;
+  bool again = false;
+  while (!subscriptions->over) {
+    Subscriptions::Subscription& subscription = subscriptions->subscriptions[server];
+    const std::weak_ptr<Subscriptions> weak = subscriptions;
+    const std::function<void(Notification)> notified = [weak, server](Notification call) {
+      if (const auto all = weak.lock(); all && !all->over) all->hear(server, call);
+    };
+    const Instant deadline = clock.now() + server_set.server_timeout();
+    const std::optional<Fault> fault = co_await server_set.server(server).subscribe(subscriptions->resource, subscriptions->id, notified, deadline);
+    if (subscriptions->over) co_return;
+    subscription.answered = true;
+    subscription.fault = fault;
+    subscription.active = !fault.has_value();
+    // What was called meanwhile went unheard.
+    if (subscription.active && again) subscriptions->hear(server, Notification::recheck);
+    again = true;
+    subscriptions->event->notify();
+    bool cut_off = !subscription.active;
+    if (subscription.active) {
+      const Instant began = clock.now();
+      while (subscription.active && !subscriptions->over) co_await subscription.renew->wait_until(Instant::max());
+      cut_off = clock.now() - began < stable_subscription;
+    }
+    if (!cut_off) delay = min_resubscribe_delay;
+    const bool denied = fault && fault->kind == FaultKind::denied;
+    const Duration pause = denied ? Duration(denied_resubscribe_delay) : jittered(delay, server_set.random());
+    if (cut_off) delay = std::min<Duration>(2 * delay, max_resubscribe_delay);
+    // Whatever rings: the end of a connection that failed does, too.
+    const Instant next = cut_off ? clock.now() + pause : clock.now();
+    while (!subscriptions->over && clock.now() < next) co_await subscription.renew->wait_until(next);
+  }
+}
+
+void QueueMember::unsubscribe() {
+  subscriptions_->over = true;
+  for (std::size_t i = 0; i < server_set_.size(); ++i) {
+    server_set_.server(i).unsubscribe();
+    subscriptions_->subscriptions[i].renew->notify();
+  }
+}
+
+QueueEntry QueueMember::entry(std::size_t server) const {
+  const bool polls = !subscriptions_->subscriptions[server].active;
+  return {subscriptions_->id, ticket_, polls, polls ? polling_entry_ttl : entry_ttl};
+}
+
+void QueueMember::leave() {
+  for (std::size_t i = 0; i < server_set_.size(); ++i) server_set_.server(i).leave(resource_, subscriptions_->id);
+  queued_ = false;
+}
+
+void QueueMember::resubscribe(std::size_t server) {
+  Subscriptions::Subscription& subscription = subscriptions_->subscriptions[server];
+  if (!subscription.active) return;
+  server_set_.server(server).unsubscribe();
+  subscription.active = false;
+  subscription.renew->notify();
+}
+
+bool QueueMember::is_subscribed() const {
+  return subscriptions_->number_where(&Subscriptions::Subscription::active) >= quorum_of(server_set_.size());
+}
+
+std::vector<ServerFault> QueueMember::unsubscribed() const {
+  std::vector<ServerFault> faults;
+  for (std::size_t i = 0; i < server_set_.size(); ++i) {
+    const Subscriptions::Subscription& subscription = subscriptions_->subscriptions[i];
+    if (!subscription.active && subscription.fault) faults.push_back({server_set_.server(i).name(), *subscription.fault});
+  }
+  return faults;
+}
+
+void QueueMember::begin_attempt() {
+  queued_ = true;
+  for (Subscriptions::Subscription& subscription : subscriptions_->subscriptions) subscription.called = subscription.stood_down = false;
+  subscriptions_->first_call.reset();
+  subscriptions_->stand_by_until.reset();
+}
+
+asio::awaitable<bool> QueueMember::wait(Instant when, Duration gathering, Interrupt& interrupt) {
+  const Clock& clock = server_set_.clock();
+  const Interrupt::Listener listener(interrupt, *subscriptions_->event);
+  while (!interrupt.raised()) {
+    if (subscriptions_->number_where(&Subscriptions::Subscription::called) >= quorum_of(server_set_.size())) co_return false;
+    Instant end = std::min(when, subscriptions_->stand_by_until.value_or(when));
+    if (subscriptions_->first_call) end = std::min(end, *subscriptions_->first_call + gathering);
+    if (clock.now() >= end) co_return subscriptions_->first_call && end == *subscriptions_->first_call + gathering;
+    co_await subscriptions_->event->wait_until(end);
+  }
+  co_return false;
+}
+
+}  // namespace redlock
