@@ -61,6 +61,17 @@ std::string_view run_id_of(const ExtendVote& vote) {
   return {};
 }
 
+std::string_view run_id_of(const InspectVote& vote) {
+  if (const auto* free = std::get_if<Free>(&vote)) return free->server.run_id;
+  if (const auto* taken = std::get_if<Taken>(&vote)) return taken->server.run_id;
+  return {};
+}
+
+/// In the place of a vote of a process that has one under another name.
+Fault twin() {
+  return Fault{FaultKind::misconfigured, "its address leads to the same server as another one given"};
+}
+
 /// Whether the servers other than `against` are too few for a quorum.
 bool no_quorum_without(std::size_t against, std::size_t servers) {
   return against > 0 && servers - against < quorum_of(servers);
@@ -240,7 +251,7 @@ void ExtendTally::count(std::size_t server, ExtendVote vote) {
     return &other != &votes_.at(server) && other && !run_id_of(vote).empty() && run_id_of(*other) == run_id_of(vote);
   };
   if (std::ranges::any_of(votes_, is_twin)) {
-    vote = Fault{FaultKind::misconfigured, "its address leads to the same server as another one given"};
+    vote = twin();
   }
   votes_.at(server) = std::move(vote);
 }
@@ -275,7 +286,17 @@ const Holder* broken_by_quorum(const std::vector<BreakVote>& votes) {
   return broken.votes >= quorum_of(votes.size()) ? broken.holder : nullptr;
 }
 
-Inspection summarize(const std::vector<InspectVote>& votes) {
+std::vector<InspectVote> without_twins(std::vector<InspectVote> votes) {
+  for (std::size_t i = 0; i < votes.size(); ++i) {
+    const auto is_earlier = [&](const InspectVote& other) { return run_id_of(other) == run_id_of(votes[i]); };
+    const auto end = votes.begin() + static_cast<std::ptrdiff_t>(i);
+    if (!run_id_of(votes[i]).empty() && std::any_of(votes.begin(), end, is_earlier)) votes[i] = twin();
+  }
+  return votes;
+}
+
+Inspection summarize(const std::vector<InspectVote>& all_votes) {
+  const std::vector<InspectVote> votes = without_twins(all_votes);
   const std::size_t quorum = quorum_of(votes.size());
   const std::size_t free = number_of<Free>(votes);
   const Standing lead = leading<Taken>(votes);

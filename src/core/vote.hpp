@@ -98,7 +98,9 @@ struct Duplicate {};  ///< the key already holds this attempt's token: the same 
 using AcquireVote = std::variant<Granted, Held, Queued, Duplicate, Fault>;
 
 /// One server's answer to "raise the fence counter".
-struct Raised {};
+struct Raised {
+  ServerFacts server{};
+};
 struct NotRaised {};  ///< the key does not hold our token
 using RaiseVote = std::variant<Raised, NotRaised, Fault>;
 
@@ -178,10 +180,12 @@ struct LockParties {
 /// One server's answer to "who holds this, and who waits?".
 struct Free {
   LockParties parties{};
+  ServerFacts server{};
 };
 struct Taken {
   Holder holder;
   LockParties parties{};
+  ServerFacts server{};
 };
 using InspectVote = std::variant<Free, Taken, Fault>;
 

@@ -54,6 +54,13 @@ bool goes_first(const AcquireTally& tally, std::size_t servers) {
   return ours != nullptr && (min_other == nullptr || *ours < *min_other);
 }
 
+/// Whether the process that raised the fence is the one that granted: the address may have moved to another server since.
+bool granted_it(const AcquireTally& tally, std::size_t server, const ServerFacts& raised) {
+  const AcquireVote* vote = tally.vote_of(server);
+  const auto* granted = vote != nullptr ? std::get_if<Granted>(vote) : nullptr;
+  return granted != nullptr && granted->server.run_id == raised.run_id;
+}
+
 /// One attempt while it lasts.
 class Attempt {
  public:
@@ -78,6 +85,8 @@ class Attempt {
     const Fence fence = tally().fence();
     co_await write_back(fence);
     if (interrupt_.raised()) co_return fail(Why::interrupted);
+    // A late vote may show that one of those that count is the same server as another.
+    if (tally().decision() == AcquireDecision::duplicate) co_return fail(Why::duplicate);
     if (at_or_above(fence) < quorum_of(server_set_.size())) co_return fail(Why::unavailable);
     // Read the clock last: whatever delayed us since t0 has used up the lease.
     const Instant deadline = redlock::deadline(t0_, order_.ttl);
@@ -113,9 +122,10 @@ class Attempt {
     for (const std::size_t i : tally().granted_below(fence)) {
       ++outstanding;
       spawn(server_set_.executor(),
-            [&server = server_set_.server(i), request, deadline, ballot = ballot_, raised = raised_]() -> asio::awaitable<void> {
+            [&server = server_set_.server(i), i, request, deadline, ballot = ballot_, raised = raised_]() -> asio::awaitable<void> {
               const RaiseVote vote = co_await server.raise_fence(request, deadline);
-              (std::holds_alternative<Raised>(vote) ? raised->done : raised->failed) += 1;
+              const auto* done = std::get_if<Raised>(&vote);
+              (done != nullptr && granted_it(ballot->tally, i, done->server) ? raised->done : raised->failed) += 1;
               if (const auto* fault = std::get_if<Fault>(&vote)) raised->faults.push_back({server.name(), *fault});
               ballot->event->notify();
             });

@@ -39,7 +39,7 @@ class LeaseCheckTally {
   [[nodiscard]] ExtendDecision decision() const {
     std::size_t standing = 0;
     std::size_t gone = 0;
-    const std::vector<InspectVote> votes = votes_.votes();
+    const std::vector<InspectVote> votes = this->votes();
     for (const InspectVote& vote : votes) {
       if (holder(vote) != nullptr) {
         ++standing;
@@ -52,7 +52,7 @@ class LeaseCheckTally {
     return votes_.complete() ? ExtendDecision::unconfirmed : ExtendDecision::undecided;
   }
 
-  [[nodiscard]] std::vector<InspectVote> votes() const { return votes_.votes(); }
+  [[nodiscard]] std::vector<InspectVote> votes() const { return without_twins(votes_.votes()); }
 
  private:
   VoteList<InspectVote> votes_;

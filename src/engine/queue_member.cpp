@@ -198,16 +198,17 @@ void QueueMember::begin_attempt() {
   subscriptions_->stand_by_until.reset();
 }
 
-asio::awaitable<void> QueueMember::wait(Instant when, Duration gathering, Interrupt& interrupt) {
+asio::awaitable<bool> QueueMember::wait(Instant when, Duration gathering, Interrupt& interrupt) {
   const Clock& clock = server_set_.clock();
   const Interrupt::Listener listener(interrupt, *subscriptions_->event);
   while (!interrupt.raised()) {
-    if (subscriptions_->number_where(&Subscriptions::Subscription::called) >= quorum_of(server_set_.size())) co_return;
+    if (subscriptions_->number_where(&Subscriptions::Subscription::called) >= quorum_of(server_set_.size())) co_return false;
     Instant end = std::min(when, subscriptions_->stand_by_until.value_or(when));
     if (subscriptions_->first_call) end = std::min(end, *subscriptions_->first_call + gathering);
-    if (clock.now() >= end) co_return;
+    if (clock.now() >= end) co_return subscriptions_->first_call && end == *subscriptions_->first_call + gathering;
     co_await subscriptions_->event->wait_until(end);
   }
+  co_return false;
 }
 
 }  // namespace redlock

@@ -51,8 +51,8 @@ class QueueMember {
   void begin_attempt();
 
   /// Returns when a quorum calls us; when some do and the others do not follow within `gathering`; when we stood by for long enough; at
-  /// `when`; or with the interrupt.
-  asio::awaitable<void> wait(Instant when, Duration gathering, Interrupt& interrupt);
+  /// `when`; or with the interrupt. -> whether it was the call of some
+  asio::awaitable<bool> wait(Instant when, Duration gathering, Interrupt& interrupt);
 
  private:
   struct Subscriptions;  ///< shared with what listens

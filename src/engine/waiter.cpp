@@ -12,6 +12,9 @@ constexpr int gathering_round_trips = 2;
 constexpr Milliseconds min_gathering{1};
 constexpr Milliseconds max_gathering{50};
 
+/// After so many notifications in a row that were no quorum's, and attempts in vain, a waiter takes its time.
+constexpr unsigned max_partial_calls = 3;
+
 }  // namespace
 
 Waiter::Waiter(ServerSet& server_set, AcquireOrder order, WaitPolicy policy, Interrupt& interrupt)
@@ -63,9 +66,12 @@ void Waiter::enter(const WaitState& next, const AttemptFailure& failure) {
 asio::awaitable<void> Waiter::rest() {
   // Those whom the guard holds back notify each other whenever one of them undoes what it may not have: nothing that is news.
   if (is_queued() && !std::holds_alternative<WaitState::Guarded>(state_.obstacle)) {
-    const Duration gathering =
+    Duration gathering =
         std::clamp<Duration>(gathering_round_trips * answered_within_, min_gathering, max_gathering);
-    co_await member_->wait(*try_at_, gathering, interrupt_);
+    // Two whom only a few servers let in notify each other there whenever one of them undoes its attempt.
+    if (partial_calls_ >= max_partial_calls) gathering = max_gathering;
+    const bool by_some = co_await member_->wait(*try_at_, gathering, interrupt_);
+    partial_calls_ = by_some ? partial_calls_ + 1 : 0;
     co_return;
   }
   co_await pause();

@@ -54,6 +54,7 @@ class Waiter {
   std::optional<QueueMember> member_;       ///< once we have a ticket
   std::optional<std::size_t> slot_;  ///< the one to ask for
   Duration answered_within_{};       ///< of the last attempt
+  unsigned partial_calls_ = 0;       ///< notifications in a row that were no quorum's
   std::optional<Instant> try_at_;    ///< empty before the first attempt
 };
 

@@ -9,7 +9,9 @@ asio::awaitable<AcquireVote> ScriptedServer::acquire(AcquireRequest request, Ins
 }
 
 asio::awaitable<RaiseVote> ScriptedServer::raise_fence(RaiseRequest request, Instant deadline) {
-  co_return raise_vote(co_await call(raise_fence_call(request), deadline));
+  RaiseVote vote = raise_vote(co_await call(raise_fence_call(request), deadline));
+  if (auto* raised = std::get_if<Raised>(&vote)) raised->server = facts();
+  co_return vote;
 }
 
 asio::awaitable<ExtendVote> ScriptedServer::extend(ExtendRequest request, Instant deadline) {
@@ -36,7 +38,10 @@ asio::awaitable<BreakVote> ScriptedServer::break_lock(BreakRequest request, Inst
 }
 
 asio::awaitable<InspectVote> ScriptedServer::inspect(Resource resource, std::optional<LeaseId> share, Instant deadline) {
-  co_return inspect_vote(co_await call(inspect_call(resource, share), deadline));
+  InspectVote vote = inspect_vote(co_await call(inspect_call(resource, share), deadline));
+  if (auto* free = std::get_if<Free>(&vote)) free->server = facts();
+  if (auto* taken = std::get_if<Taken>(&vote)) taken->server = facts();
+  co_return vote;
 }
 
 void ScriptedServer::undo(const Resource& resource, const Token& token, std::optional<Requeue> requeue, NotUndone not_undone) {

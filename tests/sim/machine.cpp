@@ -76,6 +76,10 @@ bool Process::is_done_at(const Server& server) const {
   return std::all_of(wires_.begin(), wires_.end(), [&](const auto& wire) { return !wire->leads_to(server) || wire->is_done(); });
 }
 
+bool Process::is_heard_by(const Server& server) const {
+  return std::ranges::none_of(wires_, [&](const auto& wire) { return wire->leads_to(server) && wire->has_in_flight(); });
+}
+
 void Process::make_ready(std::unique_ptr<Parked> parked) {
   if (ended_) {
     timeline().bury(std::move(parked));

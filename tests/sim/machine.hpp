@@ -99,6 +99,9 @@ class Process final : public Clock {
   /// Whether the server read all that was sent to it, and the end of each connection.
   [[nodiscard]] bool is_done_at(const class Server& server) const;
 
+  /// Whether nothing that was sent to it is still on its way.
+  [[nodiscard]] bool is_heard_by(const class Server& server) const;
+
   void make_ready(std::unique_ptr<Parked> parked);
 
  private:

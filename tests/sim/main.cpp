@@ -6,19 +6,21 @@
 #include <string>
 #include <string_view>
 
+#include "coverage.hpp"
 #include "world.hpp"
 
 namespace redlock::sim {
 namespace {
 
 constexpr std::string_view usage =
-    "usage: redlock_sim [--profile NAME] [--seeds FROM-TO | --seed N] [-v] [--expect-violation] [--rate]\n"
+    "usage: redlock_sim [--profile NAME] [--seeds FROM-TO | --seed N] [-v] [--expect-violation] [--rate] [--coverage]\n"
     "\n"
     "Runs the schedules of these seeds (1-2000); stops at the first that violates a rule, prints its history, and exits 1.\n"
     "  --seed N             this one, with its history\n"
     "  -v                   the history of each\n"
     "  --expect-violation   exit 1 when none of them violates a rule\n"
     "  --rate               how many there were, what happened in them, and schedules for each second of processor time\n"
+    "  --coverage           which lines of the scripts none of them reached\n"
     "  --quiet              no history, one line\n"
     "profiles:\n";
 
@@ -30,6 +32,7 @@ struct Options {
   bool expects_violation = false;
   bool shows_rate = false;
   bool quiet = false;
+  bool shows_coverage = false;
 };
 
 bool read_number(std::string_view text, std::uint64_t& number) {
@@ -55,6 +58,8 @@ std::optional<Options> read(int count, char** words) {
       options.expects_violation = true;
     } else if (word == "--rate") {
       options.shows_rate = true;
+    } else if (word == "--coverage") {
+      options.shows_coverage = true;
     } else if (word == "--quiet") {
       options.quiet = true;
     } else if (word == "--seed" || word == "--seeds") {
@@ -101,6 +106,7 @@ void show_rate(const Totals& totals, double seconds) {
 }
 
 int run(const Options& options) {
+  if (options.shows_coverage) coverage::switch_on();
   local::LuaHost lua;
   Totals totals;
   bool violated = false;
@@ -116,6 +122,7 @@ int run(const Options& options) {
     if (!options.expects_violation) fmt::print("again: redlock_sim --profile {} --seed {}\n", options.profile->name, seed);
   }
   if (options.shows_rate) show_rate(totals, processor_time());
+  if (options.shows_coverage) coverage::print();
   if (options.expects_violation && !violated) fmt::print("no violation in {} schedules of {}\n", totals.schedules, options.profile->name);
   return violated == options.expects_violation ? 0 : 1;
 }

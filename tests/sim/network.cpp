@@ -101,6 +101,10 @@ void Wire::send(std::string bytes) {
   process_.timeline().at(last_up_, [self = shared_from_this(), bytes = std::move(bytes)]() mutable { self->arrive(std::move(bytes)); });
 }
 
+bool Wire::has_in_flight() const {
+  return !dropped_ && (last_up_ > process_.timeline().now() || !unread.empty());
+}
+
 void Wire::arrive(std::string bytes) {
   if (!dropped_) server_.receive(shared_from_this(), bytes);
 }

@@ -50,6 +50,8 @@ class Wire : public std::enable_shared_from_this<Wire> {
   [[nodiscard]] Process& process() const noexcept { return process_; }
   [[nodiscard]] bool leads_to(const Server& server) const noexcept { return &server == &server_; }
 
+  /// Something that was sent may still arrive, or be read.
+  [[nodiscard]] bool has_in_flight() const;
   /// Nothing that was sent can still arrive.
   [[nodiscard]] bool is_done() const noexcept { return end_arrived_ || dropped_ || (closed_ && !open_); }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <functional>
 
 #include "store/local/keyspace.hpp"
 #include "support/digest.hpp"
@@ -11,6 +12,9 @@ namespace {
 
 /// What lies under a lock that is shared.
 constexpr std::string_view shared_marker = "redlock:shared";
+
+/// Those who are called gather the calls of the others for as long at least.
+constexpr std::chrono::microseconds gathering{900};
 
 /// How long the fence counter outlives the last use of a lease at least (PROTOCOL K3).
 constexpr std::chrono::hours counter_life{30 * 24};
@@ -98,7 +102,9 @@ void Referee::before(const Run& run) {
     Facts& facts = facts_[run.arguments[0]];
     facts.process = &run.process;
     facts.supervised = run.arguments[2] == "1";
+    facts.ttl = Milliseconds(std::stoll(run.arguments[1]));
     if (facts.id.empty()) facts.id = sha1_hex(run.arguments[0]);
+    if (!run.arguments[7].empty()) waiters_[&run.process].insert(run.arguments[7]);
   }
 }
 
@@ -118,7 +124,10 @@ void Referee::after(const Run& run, const Reply& reply) {
   if (run.script == "break_lock" || run.script == "release") note_removals(run, before_, after);
   if (run.script == "heal") {
     Facts& facts = facts_[run.arguments[0]];
-    if (!has(before_, run.arguments[0], facts) && has(after, run.arguments[0], facts)) facts.broken &= ~bit_of(run.server);
+    if (!has(before_, run.arguments[0], facts) && has(after, run.arguments[0], facts)) {
+      facts.broken &= ~bit_of(run.server);
+      check_tombstone(run, facts);
+    }
   }
 }
 
@@ -150,7 +159,8 @@ void Referee::check_script(const Run& run, const Standing& before, const Standin
     facts.votes[reply.elements[3].integer] |= bit_of(run.server);
     if (!has(after, token, facts)) violate("grant", what + " granted nothing");
     const Fence fence = fence_in(reply.elements[1].text);
-    facts.granted_fences[run.server.number()] = fence;
+    // Of two it notified of the first: the other came behind its decision.
+    if (!facts.granted_fences[run.server.number()]) facts.granted_fences[run.server.number()] = fence;
     facts.known_fences[run.server.number()] = fence;
   }
   if (says(reply, "raised")) {
@@ -159,7 +169,9 @@ void Referee::check_script(const Run& run, const Standing& before, const Standin
     known = std::max(known, fence_in(run.arguments[1]));
   }
   if (says(reply, "healed")) check_healed(run, facts);
+  Duration& end = facts.ends[run.server.number()];
   if (has(after, token, facts)) note_end(run, facts, after);
+  if (!facts.granted && !has(after, token, facts)) end = std::min(end, timeline_.now());
   if (run.script == "extend" && ours && before.value == token && after.expires < before.expires) {
     violate("shortening", what + " brought the end nearer");
   }
@@ -188,7 +200,12 @@ void Referee::check_slots(const Run& run, const Facts& facts, const Standing& be
     const auto found = after.slots.find(slot);
     if (found != after.slots.end() && found->second != id) violate("theft", what + " changed whose slot it is");
   }
-  if (run.script != "extend" || !says(reply, "extended")) return;
+  if (run.script != "extend") return;
+  const bool undone = (facts.strays & bit_of(run.server)) == 0 || facts.process != &run.process ||
+                      broken_links_.contains({&run.process, &run.server}) || !run.process.is_heard_by(run.server);
+  const auto has_other_slot = [&](const auto& entry) { return entry.second == facts.id && entry.first != run.arguments[2]; };
+  if (!undone && std::ranges::any_of(before.slots, has_other_slot)) violate("slot", what + " finds a slot that was to be undone");
+  if (!says(reply, "extended")) return;
   const std::string& slot = run.arguments[2];
   const auto ours = std::ranges::find(after.slots, facts.id, [](const auto& entry) { return entry.second; });
   const std::string in = ours == after.slots.end() ? "-1" : ours->first;
@@ -214,6 +231,12 @@ void Referee::check_healed(const Run& run, const Facts& facts) {
   const local::Entry* counter = run.server.keyspace().find(counter_);
   if (counter != nullptr && fence_in(std::get<std::string>(counter->value)) >= facts.fence) return;
   violate("fence", fmt::format("s{} got a lease back without its fence, {}", run.server.number() + 1, facts.fence.text()));
+}
+
+void Referee::check_tombstone(const Run& run, const Facts& facts) {
+  const local::Entry* tombstones = run.server.keyspace().find(tombstones_);
+  if (tombstones == nullptr || !std::get<local::SortedSet>(tombstones->value).score(facts.id)) return;
+  violate("tombstone", fmt::format("s{} got a lease back of which it knows that it was released", run.server.number() + 1));
 }
 
 Duration Referee::end_of(const Server& server, const Facts& facts, const Standing& standing) {
@@ -256,7 +279,11 @@ void Referee::attempts(const Process& process, const Token& token, std::optional
   Attempts& attempts = attempts_[&process];
   if (attempts.token == token.secret()) return;
   const Attempts last = std::exchange(attempts, Attempts{});
+  facts_[token.secret()].process = &process;
+  facts_[token.secret()].asked_at = timeline_.now();
   attempts.token = token.secret();
+  const Calls calls = std::exchange(calls_[&process], Calls{});
+  if (ticket && calls.servers != 0 && !is_quorum(calls.servers) && timeline_.now() < calls.first + gathering) ++hasty_attempts_;
   attempts.outages = !last.token.empty() && last.last_tickets.size() < quorum_ ? last.outages + 1 : 0;
   attempts.queued = last.queued || ticket;
   if (!ticket) return;
@@ -271,6 +298,13 @@ void Referee::attempts(const Process& process, const Token& token, std::optional
 void Referee::hears_answer(const Process& process, const Token& token, const QueueStatus& line) {
   Attempts& attempts = attempts_[&process];
   if (attempts.token == token.secret()) attempts.last_tickets.push_back(line.max_ticket.value_or(0));
+}
+
+void Referee::hears_call(const Process& process, std::size_t server, Notification call) {
+  if (call != Notification::granted && call != Notification::recheck) return;
+  Calls& calls = calls_[&process];
+  if (calls.servers == 0) calls.first = timeline_.now();
+  calls.servers |= std::uint32_t{1} << server;
 }
 
 Duration Referee::begins_to_extend(const Process& process, const Token& token) {
@@ -331,12 +365,46 @@ void Referee::saw_end(Server& server, Process& process) {
   const auto heir = heirs_.find(&process);
   const Process* const owner = heir == heirs_.end() ? &process : heir->second;
   if (!owner->is_done_at(server)) return;
+  // Whoever goes on undoing is not through.
+  const auto is_at_work = [&](const auto& known) { return known.second == owner && !finished_.contains(known.first); };
+  if (std::ranges::any_of(heirs_, is_at_work)) return;
+  const local::Entry* queue = server.keyspace().find(queue_);
+  for (const std::string& waiter : waiters_[&process]) {
+    // Where its grant took it out of the queue, an earlier attempt may come late and put it back: nobody hears for it then.
+    if (has_granted(server, process) || (scripts_lost_ & bit_of(server)) != 0) break;
+    if (queue == nullptr || !std::get<local::SortedSet>(queue->value).score(waiter)) continue;
+    violate("line", fmt::format("s{} keeps {} in the queue, which is gone", server.number() + 1, process.name()));
+  }
   for (const auto& [token, facts] : facts_) {
     if (facts.process != owner || !has(standing, token, facts)) continue;
     if (facts.granted && (facts.shared || !facts.gone_everywhere)) continue;
+    if (!facts.granted && (facts.given_back || is_given_up(facts, server))) continue;
     violate("ghost", fmt::format("s{} keeps {}, which was {}", server.number() + 1, name_of(token),
                                  facts.granted ? "released" : "an attempt that failed"));
   }
+}
+
+bool Referee::was_robbed(const Process& process) const {
+  return std::ranges::any_of(facts_, [&](const auto& known) {
+    return known.second.process == &process && !known.second.granted && known.second.broken != 0;
+  });
+}
+
+/// One of several that lay unread at a server need not lie in one read with its undo; whoever goes on undoing does so for a ttl.
+bool Referee::is_given_up(const Facts& facts, const Server& server) const {
+  if (timeline_.now() < facts.asked_at + facts.ttl) return false;
+  const auto unread = std::ranges::count_if(facts_, [&](const auto& known) {
+    return known.second.process == facts.process && (known.second.notified & bit_of(server)) == 0;
+  });
+  return unread > 1;
+}
+
+bool Referee::has_granted(const Server& server, const Process& process) const {
+  return std::ranges::any_of(facts_, [&](const auto& known) {
+    const Facts& facts = known.second;
+    if (!facts.granted || facts.process != &process) return false;
+    return std::ranges::any_of(facts.votes, [&](const auto& votes) { return (votes.second & bit_of(server)) != 0; });
+  });
 }
 
 void Referee::check_overlap(const std::string& token, const Facts& facts) {
@@ -372,7 +440,7 @@ void Referee::inspected(const Inspection& inspection, Duration began) {
   const auto held = std::ranges::find_if(facts_, held_all_the_time);
   history_.add("somebody is told that the lock is {}",
                inspection.state == InspectState::free ? "free" : inspection.holder ? "held" : "in some other state");
-  if (held == facts_.end()) return;
+  if (held == facts_.end() || data_lost_) return;
   if (inspection.state == InspectState::free) violate("inspect", name_of(held->first) + " holds what is shown as free");
   if (inspection.state != InspectState::held || held->second.hold.shared) return;
   if (inspection.holder->id.text != held->second.id) violate("inspect", name_of(held->first) + " holds what another is shown to hold");
@@ -399,6 +467,10 @@ void Referee::granted(Process& process, const Lease& lease) {
   const auto known = std::ranges::count_if(facts.known_fences, [&](const Fence& fence) { return fence >= lease.fence; });
   if (static_cast<std::size_t>(known) < quorum_) {
     violate("fence", fmt::format("{} has {}, of which only {} servers know", name_of(token), lease.fence.text(), known));
+  }
+  for (std::size_t server = 0; server < facts.heard_slots.size(); ++server) {
+    const auto& slot = facts.heard_slots[server];
+    if (slot && slot != lease.hold.slot) facts.strays |= std::uint32_t{1} << server;
   }
   check_support(token, facts);
   check_overlap(token, facts);
@@ -447,6 +519,34 @@ void Referee::stopped(const Process& process, const Token& token, Duration keep)
   facts.kept = true;
 }
 
+void Referee::relied_on(const Process& process, const Token& token, Instant deadline) {
+  Facts facts = facts_[token.secret()];
+  facts.until = process.true_time(deadline);
+  // A clock that was set back since lets it end later.
+  for (Server* server : servers_) {
+    const Standing standing = look(*server);
+    Duration& end = facts.ends[server->number()];
+    if (has(standing, token.secret(), facts)) end = std::max(end, end_of(*server, facts, standing));
+  }
+  history_.add("{} relies on {} until {:.3f} ms", process.name(), token.secret().substr(0, 4), in_ms(facts.until));
+  check_support(token.secret(), facts);
+}
+
+void Referee::left_nothing(const Process& process) {
+  if (addresses_lost_) return;
+  for (const auto& [token, facts] : facts_) {
+    if (facts.process != &process || facts.granted) continue;
+    for (Server* server : servers_) {
+      // It ended here long ago, had the server's clock not been set back.
+      if (facts.ends[server->number()] < timeline_.now()) continue;
+      // The kernel has the undo.
+      if (!process.is_heard_by(*server)) continue;
+      if ((facts.notified & ~rights_lost_ & bit_of(*server)) == 0 || !has(look(*server), token, facts)) continue;
+      violate("ghost", fmt::format("s{} keeps {}, and {} knew that it granted it", server->number() + 1, name_of(token), process.name()));
+    }
+  }
+}
+
 void Referee::released(const Token& token, const ReleaseResult& result) {
   if (result.decision == ReleaseDecision::released && result.faults.empty()) facts_[token.secret()].gone_everywhere = true;
 }
@@ -464,10 +564,18 @@ void Referee::foreign_ended(const std::string& value) {
   finish(facts_[value]);
 }
 
-Duration Referee::busy_until() const {
+/// As long as it keeps a quorum from others.
+Duration Referee::kept_until(const Facts& facts) const {
+  std::array<Duration, max_servers> ends = facts.ends;
+  std::ranges::sort(ends, std::greater<>());
+  return ends[quorum_ - 1];
+}
+
+Duration Referee::busy_until(const Process& but) const {
   Duration last = orphaned_until_;
   for (const auto& [token, facts] : facts_) {
     if (facts.granted) last = std::max(last, facts.until);
+    if (!facts.granted && facts.process != &but) last = std::max(last, kept_until(facts));
   }
   return last;
 }

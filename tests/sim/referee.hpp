@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <map>
 #include <optional>
@@ -41,14 +42,17 @@ struct Violation {
 ///   theft         a script changes what is another's
 ///   shortening    an extension brings an end nearer
 ///   expiry        a key of ours without an end, or a marker that ends before a share
-///   ghost         a server keeps what was taken back or released, though it read everything
-///   tombstone     the keeper of a lease that was released by hand is told something else
-///   deadline      a holder relies on its lease for longer than a quorum of servers, by their clocks, would keep it
+///   ghost         a server keeps what was taken back or released, though it read everything, unless it read several attempts after their ttl; or a grant that the process knew of, when it and
+///                 those that went on behind it have ended
+///   tombstone     the keeper of a lease that was released by hand is told something else; or a server that knows of the release gets the
+///                 lease back
+///   deadline      a holder, or a run nested in it, relies on its lease for longer than a quorum of servers, by their clocks, would keep it
 ///   line          a waiter draws a ticket that is not behind those of whom a quorum of servers told it; is not put back into its place
 ///   with what it takes back, or stays in the queue after two attempts in a row without a
-///                 quorum of answers
+///                 quorum of answers; or a server keeps it in the queue though it is gone and read everything
 ///   trouble       a round of extending fails though every server answered
-///   slot          an extension counts for a slot that the lease has not at that server
+///   slot          an extension counts for a slot that the lease has not at that server; or a server keeps another slot for it than the one
+///                 that counts, though the holder knew
 ///   inspect       a lease that lasted all the while is shown as free, or as another's
 ///
 /// The world adds what only it can see: progress, order, and delay: a waiter that could enter is let in by a timer.
@@ -64,6 +68,7 @@ class Referee final : public Watcher {
         slots_(HelperKeys(resource_).slots()),
         queue_(HelperKeys(resource_).queue()),
         counter_(HelperKeys(resource_).fence()),
+        tombstones_(HelperKeys(resource_).released()),
         quorum_(quorum) {}
 
   /// Each server, before anything happens.
@@ -87,6 +92,13 @@ class Referee final : public Watcher {
   /// `ticket`: if it waits in the queue.
   void attempts(const Process& process, const Token& token, std::optional<Ticket> ticket);
   void hears_answer(const Process& process, const Token& token, const QueueStatus& line);
+  void hears_grant(const Token& token, std::size_t server, std::optional<std::size_t> slot) {
+    facts_[token.secret()].heard_slots[server] = slot;
+    facts_[token.secret()].notified |= std::uint32_t{1} << server;
+  }
+  /// It releases what it acquired, although no session may ever have had it.
+  void gives_back(const Token& token) { facts_[token.secret()].given_back = true; }
+  void hears_call(const Process& process, std::size_t server, Notification call);
   /// When the round began, which is its name.
   Duration begins_to_extend(const Process& process, const Token& token);
   void hears_extended(const Process& process, const Token& token, Duration began, std::size_t server);
@@ -105,9 +117,22 @@ class Referee final : public Watcher {
   void killed(const Process& process);
   /// Another process extends it as well. Its round may straddle the holder's release, and heal a server behind it.
   void shared(const Token& token) { facts_[token.secret()].shared = true; }
+  /// Another process runs under the lease until then.
+  void relied_on(const Process& process, const Token& token, Instant deadline);
+  /// It is gone, and so is whoever went on undoing behind it: all that it knew of is undone.
+  void left_nothing(const Process& process);
+  /// It does not understand the next `leave`.
+  void lose_scripts(const Server& server) { scripts_lost_ |= std::uint32_t{1} << server.number(); }
+  /// It denies its clients what they may do elsewhere: an undo is not asked for again there.
+  void lose_rights(const Server& server) { rights_lost_ |= std::uint32_t{1} << server.number(); }
+  /// An address led to another server for a while: what is to be undone there cannot be found.
+  void lose_addresses() { addresses_lost_ = true; }
   void released(const Token& token, const ReleaseResult& result);
   /// All that the process will ever ask is sent, but for ends of connections.
   void finished(Process& process) { finished_.insert(&process); }
+
+  /// Something of nobody's keeps others out until then.
+  void keeps_out_until(Duration when) { orphaned_until_ = std::max(orphaned_until_, when); }
 
   // A client of another library.
   void foreign_granted(const std::string& value, Duration until);
@@ -116,12 +141,17 @@ class Referee final : public Watcher {
   void violate(std::string rule, std::string text);
   [[nodiscard]] const std::optional<Violation>& violation() const noexcept { return violation_; }
 
-  /// When the last lease so far was or will be over, and what killed processes left.
-  [[nodiscard]] Duration busy_until() const;
+  /// When the last lease so far was or will be over, and what killed processes left. What a process has of several locks before it has them
+  /// all counts, too, but not for itself.
+  [[nodiscard]] Duration busy_until(const Process& but) const;
   /// The last instant so far at which the leases of others kept out whoever wants that.
   [[nodiscard]] Duration kept_out_until(const Mode& mode, const Process& process) const;
+  /// Something was taken away by force that it was about to get.
+  [[nodiscard]] bool was_robbed(const Process& process) const;
   [[nodiscard]] std::size_t grants() const noexcept { return grants_; }
   [[nodiscard]] std::size_t scripts() const noexcept { return scripts_; }
+  /// How often a waiter asked all servers right behind the call of a few.
+  [[nodiscard]] std::size_t hasty_attempts() const noexcept { return hasty_attempts_; }
 
  private:
   /// As many servers as a schedule may have, and one given twice.
@@ -147,12 +177,22 @@ class Referee final : public Watcher {
     std::array<std::optional<Fence>, max_servers> granted_fences{};  ///< by server
     std::array<Fence, max_servers> known_fences{};                   ///< to which it brought the server's counter at least
     std::array<Duration, max_servers> ends{};                        ///< true time until which the server would have kept it
+    std::array<std::optional<std::size_t>, max_servers> heard_slots{};  ///< by server, as the process was told
+    Duration asked_at{};
+    Duration ttl{};
+    std::uint32_t notified = 0;                                             ///< servers whose grant reached the process
+    bool given_back = false;
+    std::uint32_t strays = 0;                                            ///< servers of which it notified that it has another slot there
   };
   struct Attempts {
     std::string token;
     std::vector<Ticket> last_tickets;  ///< of each answer, the largest in that server's line; 0: nobody was there
     std::size_t outages = 0;           ///< in a row, before this one
     bool queued = false;              ///< it has been, at least
+  };
+  struct Calls {
+    std::uint32_t servers = 0;  ///< that called it since it last asked
+    Duration first{};
   };
   struct Round {
     Duration began{};
@@ -177,7 +217,9 @@ class Referee final : public Watcher {
   void check_counter(const Run& run, const std::string& what);
   void check_place(const Run& run);
   void check_healed(const Run& run, const Facts& facts);
+  void check_tombstone(const Run& run, const Facts& facts);
   void note_end(const Run& run, Facts& facts, const Standing& after);
+  [[nodiscard]] Duration kept_until(const Facts& facts) const;
   [[nodiscard]] static Duration end_of(const Server& server, const Facts& facts, const Standing& standing);
   [[nodiscard]] bool may_be_taken(const std::string& token, const Facts& facts) const;
   void check_support(const std::string& token, const Facts& facts);
@@ -186,6 +228,8 @@ class Referee final : public Watcher {
   void finish(Facts& facts) const;
   void note_removals(const Run& run, const Standing& before, const Standing& after);
   [[nodiscard]] bool is_valid(const Facts& facts) const { return facts.granted && !facts.over && timeline_.now() < facts.until; }
+  [[nodiscard]] bool is_given_up(const Facts& facts, const Server& server) const;
+  [[nodiscard]] bool has_granted(const Server& server, const Process& process) const;
   [[nodiscard]] bool is_quorum(std::uint32_t servers) const;
   [[nodiscard]] std::string name_of(const std::string& token) const;
 
@@ -198,6 +242,7 @@ class Referee final : public Watcher {
   std::string slots_;
   std::string queue_;
   std::string counter_;
+  std::string tombstones_;
   std::size_t quorum_;
   Standing before_;
   std::map<std::string, Facts> facts_;  ///< by token; a foreign client's, too
@@ -206,12 +251,18 @@ class Referee final : public Watcher {
   std::map<std::size_t, Fence> largest_in_seat_;
   std::size_t grants_ = 0;
   std::map<const Process*, Attempts> attempts_;
+  std::map<const Process*, Calls> calls_;
+  std::size_t hasty_attempts_ = 0;
+  std::map<const Process*, std::set<std::string>> waiters_;  ///< their ids in the queue
   std::map<std::pair<const Process*, std::string>, Round> rounds_;
   std::set<std::pair<const Process*, const Server*>> broken_links_;
   std::set<const Process*> finished_;
   std::map<const Process*, const Process*> heirs_;
   std::size_t scripts_ = 0;
   bool data_lost_ = false;
+  bool addresses_lost_ = false;
+  std::uint32_t rights_lost_ = 0;
+  std::uint32_t scripts_lost_ = 0;
   Duration orphaned_until_{};  ///< what killed processes have at servers is over by then
   std::optional<Violation> violation_;
 };

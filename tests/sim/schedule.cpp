@@ -46,7 +46,13 @@ class Draw {
 
   Schedule make() {
     const std::size_t shape = random_.below(100);
-    if (!profile_.in_promise || shape >= 25) {
+    moves_address_ = profile_.in_promise && shape == 97;
+    oversleeps_ = profile_.in_promise && shape == 96;
+    if (profile_.in_promise && shape >= 98) {
+      race_of_heals();
+    } else if (profile_.in_promise && shape == 95) {
+      majority_forgets();
+    } else if (!profile_.in_promise || shape >= 25) {
       chaos();
     } else if (shape >= 10) {
       line();
@@ -68,11 +74,84 @@ class Draw {
     schedule_.calm = span_ + base_ttl_;
     decide_guard();
     mixes_modes_ = random_.chance(400);
+    if (profile_.in_promise && random_.chance(120)) schedule_.keys = 2;
     add_sessions();
     add_machines();
     add_paths(/*may_straggle=*/true);
     add_mishaps();
     finish();
+  }
+
+  /// A server loses a lease, two rounds of extending find that, and somebody releases it while both give it back to the server.
+  void race_of_heals() {
+    schedule_.servers = pick({3, 3, 5});
+    base_ttl_ = milliseconds(pick({700, 1500}));
+    max_ttl_ = base_ttl_;
+    hosts_ = 1;
+    mixes_modes_ = random_.chance(400);
+    schedule_.calm = 3 * base_ttl_;
+    const Duration delay = random_.between(Duration(milliseconds(2)), Duration(milliseconds(4)));
+    const Duration third = Duration(base_ttl_) / 3;
+    SessionPlan keeper = race_session(Duration::zero());
+    keeper.style = SessionPlan::Style::while_pid;
+    keeper.work = base_ttl_;
+    // What a new process asks has been read three delays later, and what it asks then five.
+    keeper.hand_extend_at = third - random_.between(9 * delay, 17 * delay);
+    keeper.hand_ttl = base_ttl_;
+    keeper.hand_release_at = *keeper.hand_extend_at + random_.between(delay, 5 * delay);
+    schedule_.sessions.push_back(keeper);
+    schedule_.sessions.push_back(race_session(schedule_.calm));
+    Mishap evict;
+    evict.kind = Kind::evict;
+    evict.server = random_.below(schedule_.servers);
+    evict.at = third - 2 * delay;
+    schedule_.mishaps.push_back(evict);
+    add_machines();
+    for (std::size_t i = 0; i < schedule_.servers; ++i) schedule_.paths.push_back({delay, delay / 3, 0});
+    finish();
+  }
+
+  /// Two of three servers forget a lease that nobody extends, and somebody comes who wants the lock for a shorter while.
+  void majority_forgets() {
+    schedule_.servers = 3;
+    base_ttl_ = milliseconds(pick({1500, 4000}));
+    max_ttl_ = 2 * base_ttl_;
+    schedule_.restart_guard = max_ttl_;
+    schedule_.calm = 5 * base_ttl_;
+    hosts_ = 2;
+    SessionPlan holder = race_session(Duration::zero());
+    holder.style = SessionPlan::Style::handed;
+    holder.ttl = max_ttl_;
+    holder.work = Duration(max_ttl_) * 3 / 4;
+    SessionPlan taker = race_session(random_.between(Duration(milliseconds(100)), Duration(base_ttl_)));
+    taker.host = 1;
+    taker.ttl = base_ttl_ / 2;
+    schedule_.sessions = {holder, taker, race_session(schedule_.calm)};
+    const std::size_t remembers = random_.below(schedule_.servers);
+    for (std::size_t server = 0; server < schedule_.servers; ++server) {
+      if (server == remembers) continue;
+      Mishap wipe;
+      wipe.kind = Kind::wipe;
+      wipe.server = server;
+      wipe.at = random_.between(milliseconds(60), milliseconds(100));
+      wipe.span = random_.between(milliseconds(1), milliseconds(20));
+      schedule_.mishaps.push_back(wipe);
+    }
+    add_machines();
+    add_paths(/*may_straggle=*/false);
+    finish();
+  }
+
+  SessionPlan race_session(Duration start) {
+    SessionPlan plan;
+    plan.start = start;
+    plan.mode = any_mode();
+    plan.ttl = base_ttl_;
+    plan.server_timeout = default_server_timeout(Ttl::from(plan.ttl).value());
+    plan.wait.unavailable_wait = seconds(60);
+    plan.wait.retry_delay = milliseconds(100);
+    plan.work = milliseconds(50);
+    return plan;
   }
 
   /// Of those who wait some may be killed or stopped, hosts may be cut off from so many servers that no quorum is left to
@@ -121,9 +200,7 @@ class Draw {
       case 1:
         victim.dies_at = when;
         victim.undisturbed = false;
-        // Who was told of an end that came nearer may be the one that dies.
-        for (SessionPlan& plan : schedule_.sessions) plan.keep = Duration::zero();
-        return;
+        return keep_nothing();
       case 2:
         return disturb_hosts(Kind::pause, when);
       case 3:
@@ -141,9 +218,27 @@ class Draw {
         return add_to_queue(Kind::lose_marker, when, 0);
       case 9:
         return add_to_queue(Kind::inspect, when, random_.below(hosts_));
+      case 10:
+        return add_impatient_writer();
       default:
         return;
     }
+  }
+
+  /// Between two readers one comes who wants the lock alone, and gives up while the first reads.
+  void add_impatient_writer() {
+    schedule_.sessions.resize(2);
+    hold_for(Duration(base_ttl_) * 2);
+    SessionPlan& behind = schedule_.sessions.back();
+    schedule_.sessions.front().mode.shared = behind.mode.shared = true;
+    behind.mode.slots = 0;
+    behind.start = Duration(base_ttl_) / 4;
+    behind.wait.wait.reset();
+    SessionPlan writer = waiter();
+    writer.mode = Mode{};
+    writer.start = behind.start - milliseconds(50);
+    writer.wait.wait = random_.between(milliseconds(100), Duration(base_ttl_));
+    schedule_.sessions.push_back(writer);
   }
 
   void add_to_queue(Kind kind, Duration when, std::size_t host) {
@@ -207,6 +302,7 @@ class Draw {
     schedule_.sessions.resize(std::min<std::size_t>(schedule_.sessions.size(), 4));
     if (random_.chance(500)) {
       schedule_.mute_hosts.push_back(host);
+      if (random_.chance(300)) add_mute_reader(host);
       schedule_.bound += looks_of_three + milliseconds(1000);
       return;
     }
@@ -218,6 +314,30 @@ class Draw {
     if (random_.chance(500)) return;
     victim.dies_at = random_.between(victim.start, victim.start + milliseconds(2500));
     victim.undisturbed = false;
+    keep_nothing();
+  }
+
+  /// Who is told of an end that came nearer may be the one that dies.
+  void keep_nothing() {
+    for (SessionPlan& plan : schedule_.sessions) plan.keep = Duration::zero();
+  }
+
+  /// Who waits to have the lock alone does not lose its place to a reader that cannot tell it anything.
+  void add_mute_reader(std::size_t host) {
+    schedule_.sessions.resize(2);
+    hold_for(random_.between(seconds(3), seconds(5)));
+    schedule_.sessions[0].mode.shared = true;
+    schedule_.sessions[1].mode = Mode{};
+    schedule_.sessions[1].wait.wait.reset();
+    for (SessionPlan& plan : schedule_.sessions) plan.host = (host + 1) % hosts_;
+    for (std::size_t i = 0; i < 2; ++i) {
+      SessionPlan reader = waiter();
+      reader.mode.shared = true;
+      reader.mode.slots = 0;
+      reader.host = host;
+      reader.start = schedule_.sessions[1].start + random_.between(milliseconds(100), milliseconds(2500));
+      schedule_.sessions.push_back(reader);
+    }
   }
 
   Mode any_mode() {
@@ -253,7 +373,7 @@ class Draw {
   void duplicate() {
     schedule_.shape = Schedule::Shape::duplicate;
     schedule_.servers = 1 + random_.below(3);
-    schedule_.introduces_itself = random_.chance(300);
+    schedule_.introduces_itself = random_.chance(500);
     base_ttl_ = milliseconds(1500);
     max_ttl_ = base_ttl_;
     schedule_.sessions.push_back(session(Duration::zero()));
@@ -263,6 +383,10 @@ class Draw {
     add_paths(/*may_straggle=*/false);
     finish();
     schedule_.configured.push_back(random_.below(schedule_.servers));
+    // Taken away between the two questions, only the server's name tells that it is the same.
+    if (!schedule_.introduces_itself || random_.chance(300)) return;
+    const Duration when = schedule_.sessions.front().start + random_.between(Duration::zero(), Duration(milliseconds(12)));
+    for (std::size_t i = 0; i < 6; ++i) add_to_queue(Kind::break_lock, when + i * std::chrono::microseconds(300), 0);
   }
 
   // --- Parts ---
@@ -289,6 +413,8 @@ class Draw {
     SessionPlan last = session(schedule_.calm + random_.between(Duration::zero(), Duration(base_ttl_)));
     last.wait.wait.reset();
     last.dies_at.reset();
+    last.first_key = 0;
+    last.keys = last.style == SessionPlan::Style::handed ? 1 : schedule_.keys;
     schedule_.sessions.push_back(last);
   }
 
@@ -310,6 +436,11 @@ class Draw {
     plan.wait.retry_delay = std::max<Duration>(milliseconds(100), ttl / 4);
     plan.work = random_.between(ttl / 20, keeps ? 5 * ttl / 4 : 4 * ttl / 5);
     if (keeps && random_.chance(80)) plan.keep = random_.between(Duration(milliseconds(1)), ttl / 2);
+    if (keeps && profile_.in_promise && random_.chance(60)) {
+      plan.nested_at = random_.between(Duration::zero(), plan.work);
+      plan.nested_work = random_.between(Duration::zero(), ttl);
+    }
+    if (schedule_.keys > 1) choose_keys(plan);
     if (random_.chance(150)) plan.dies_at = start + random_.between(Duration::zero(), 2 * ttl);
     if (random_.chance(keeps ? 150 : 400)) {
       plan.hand_extend_at = random_.between(Duration::zero(), keeps ? ttl : 11 * ttl / 10);
@@ -321,6 +452,15 @@ class Draw {
       plan.hand_release_at = random_.between(Duration::zero(), ttl);
     }
     return plan;
+  }
+
+  void choose_keys(SessionPlan& plan) {
+    const bool may_want_both = plan.style != SessionPlan::Style::handed;
+    if (may_want_both && random_.chance(500)) {
+      plan.keys = schedule_.keys;
+    } else {
+      plan.first_key = random_.below(schedule_.keys);
+    }
   }
 
   void add_machines() {
@@ -356,6 +496,11 @@ class Draw {
     if (wipes_) {
       for (std::size_t i = 1 + random_.below(3); i > 0; --i) schedule_.mishaps.push_back(mishap(Kind::wipe));
     }
+    if (profile_.in_promise && random_.chance(40)) add_address_on_the_move();
+    if (moves_address_) add_address_on_the_move();
+    if (oversleeps_) have_first_oversleep();
+    if (profile_.in_promise && random_.chance(15)) schedule_.mishaps.push_back(mishap(Kind::spoil_counter));
+    if (profile_.in_promise && random_.chance(25)) schedule_.mishaps.push_back(mishap(Kind::newer_waiter));
     if (profile_.servers_jump_forward) {
       for (std::size_t i = 0; i < schedule_.servers; ++i) {
         Mishap jump = mishap(Kind::step_server_wall);
@@ -363,6 +508,43 @@ class Draw {
         schedule_.mishaps.push_back(jump);
       }
     }
+  }
+
+  /// Whose host stands still from the votes on until the lease is over has no lease.
+  void have_first_oversleep() {
+    SessionPlan& victim = schedule_.sessions.front();
+    victim.style = SessionPlan::Style::handed;
+    victim.keys = 1;
+    victim.nested_at.reset();
+    victim.keep = Duration::zero();
+    victim.dies_at.reset();
+    victim.server_timeout = 2 * victim.ttl;
+    Mishap pause;
+    pause.kind = Kind::pause;
+    pause.host = victim.host;
+    pause.at = victim.start + random_.between(Duration::zero(), Duration(milliseconds(8)));
+    pause.span = std::min(Duration(victim.ttl) + random_.between(Duration::zero(), Duration(victim.ttl) / 4), schedule_.calm - pause.at);
+    schedule_.mishaps.push_back(pause);
+  }
+
+  /// Where clients can tell one server from another, it harms nobody.
+  void add_address_on_the_move() {
+    if (schedule_.servers < 2) return;
+    Mishap move = mishap(Kind::move_address);
+    move.other = (move.server + 1 + random_.below(schedule_.servers - 1)) % schedule_.servers;
+    if (moves_address_) move_between_grant_and_raise(move);
+    schedule_.mishaps.push_back(move);
+  }
+
+  /// The server is much nearer than the others, so it has granted long before one of them decides.
+  void move_between_grant_and_raise(Mishap& move) {
+    const SessionPlan& victim = schedule_.sessions.front();
+    for (std::size_t i = 0; i < schedule_.servers; ++i) {
+      PathPlan& path = schedule_.paths[victim.host * schedule_.servers + i];
+      path = {i == move.server ? Duration(std::chrono::microseconds(300)) : Duration(milliseconds(3)), Duration(std::chrono::microseconds(100)), 0};
+    }
+    move.at = victim.start + random_.between(Duration(milliseconds(3)), Duration(milliseconds(20)));
+    move.span = std::min(Duration(base_ttl_), schedule_.calm - move.at);
   }
 
   Kind any_kind() {
@@ -461,6 +643,8 @@ class Draw {
   Milliseconds max_ttl_{};
   Duration span_{};  ///< of the chaos
   bool wipes_ = false;
+  bool oversleeps_ = false;     ///< so that it has no lease when it wakes up
+  bool moves_address_ = false;  ///< while somebody acquires
   bool mixes_modes_ = false;
   bool wild_ = false;  ///< clients' wall clocks are anywhere
   bool servers_step_back_ = true;
@@ -531,6 +715,14 @@ std::string describe(const Mishap& mishap) {
       return "a shared lock's key is lost everywhere";
     case Kind::inspect:
       return fmt::format("somebody on {} asks who has the lock", host);
+    case Kind::evict:
+      return fmt::format("{} loses the lock's key", server);
+    case Kind::move_address:
+      return fmt::format("the address of {} leads to s{} {}", server, mishap.other + 1, span);
+    case Kind::spoil_counter:
+      return fmt::format("the fence counter of {} is too large {}", server, span);
+    case Kind::newer_waiter:
+      return fmt::format("a waiter of a newer version stands in the queue {}", span);
   }
   return {};
 }

@@ -43,12 +43,17 @@ struct Mishap {
     cut_subscriptions,  ///< nobody on a host hears any server, until it subscribes again
     lose_marker,        ///< the key of a shared lock goes from every server, and what lies beside it stays
     inspect,            ///< somebody on a host asks who has the lock
+    evict,              ///< a server loses the lock's key, and what lies beside it stays
+    move_address,       ///< a server's address leads to `other` for a while
+    spoil_counter,      ///< a server's fence counter is no number that it may be, for a while
+    newer_waiter,       ///< a waiter of a newer version stands in every queue for `span`, first of all
   };
   Kind kind = Kind::crash;
   Duration at{};
   Duration span{};
   std::size_t host = 0;
   std::size_t server = 0;
+  std::size_t other = 0;  ///< another server
   Milliseconds step{};
   Refusal refusal = Refusal::none;
   bool flag = false;  ///< cut: what is under way arrives; break_lock: only with a certain fence; foreign: dies without releasing;
@@ -65,6 +70,7 @@ struct Schedule {
   };
   Shape shape = Shape::chaos;
   std::size_t servers = 3;
+  std::size_t keys = 1;                 ///< locks that there are
   std::vector<std::size_t> configured;  ///< indices of servers, in the clients' order
   bool introduces_itself = true;        ///< clients may ask INFO
   Duration restart_guard{};

@@ -6,7 +6,7 @@
 #include <charconv>
 #include <optional>
 
-#include "store/local/commands.hpp"
+#include "coverage.hpp"
 #include "store/local/commands.hpp"
 #include "store/script.hpp"
 
@@ -217,6 +217,13 @@ void Server::cut_one(bool delivers) {
   forget(wire);
 }
 
+void Server::cut_all() {
+  for (const auto& wire : std::exchange(wires_, {})) {
+    if (watcher != nullptr) watcher->broke(*this, wire->process());
+    wire->cut(/*delivers=*/false);
+  }
+}
+
 bool Server::serve(Wire& wire, std::string_view bytes) {
   // Usually what comes are whole commands, long ones, and nothing is left of those before.
   std::string_view rest = bytes;
@@ -301,6 +308,7 @@ Reply Server::run_script(Wire& wire, const redis::Command& command, std::string_
   const local::Arguments words(command);
   const Run run{*this, wire.process(), name, words.subspan(3, count), words.subspan(3 + count)};
   if (watcher != nullptr) watcher->before(run);
+  coverage::runs(name == "undo");
   const std::string_view in_script = error_in_script(refusal_);
   const bool may_publish = wire.process().host().may_publish;
   Reply reply = in_script.empty() && may_publish

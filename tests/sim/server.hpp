@@ -78,6 +78,8 @@ class Server {
   [[nodiscard]] bool frozen() const noexcept { return frozen_; }
   void flush_scripts();
   void cut_one(bool delivers);
+  /// Breaks every connection.
+  void cut_all();
   /// Breaks the connections on which the host's processes listen.
   void cut_subscriptions(const Host& host);
   /// Loses power and comes back at once with its data; nobody is told.

@@ -1,5 +1,7 @@
 #include "session.hpp"
 
+#include <utility>
+
 #include "core/validity.hpp"
 #include "world.hpp"
 
@@ -12,7 +14,8 @@ constexpr const char* words[] = {"busy",      "maybe busy", "split",    "unavail
 std::string describe(const SessionPlan& plan) {
   const std::string mode = plan.mode.slots > 0 ? fmt::format(", one of {} slots", plan.mode.slots) : plan.mode.shared ? ", shared" : "";
   const std::string wait = plan.wait.wait ? fmt::format("waits {:.0f} ms", in_ms(*plan.wait.wait)) : "waits for ever";
-  return fmt::format("ttl {} ms, work {:.0f} ms, {}{}", plan.ttl.count(), in_ms(plan.work), wait, mode);
+  const std::string keys = plan.keys > 1 ? ", both locks" : plan.first_key > 0 ? ", the second lock" : "";
+  return fmt::format("ttl {} ms, work {:.0f} ms, {}{}{}", plan.ttl.count(), in_ms(plan.work), wait, mode, keys);
 }
 
 }  // namespace
@@ -31,7 +34,7 @@ asio::awaitable<void> Session::live() {
   waiting_since_ = world_.timeline().now();
   if (plan_.style == SessionPlan::Style::handed) {
     const std::optional<Lease> lease = co_await acquire_bare(*server_set);
-    world_.referee().finished(*process_);
+    world_.finished(*process_);
     co_await server_set->close(lease ? CloseMode::linger : CloseMode::drain);
     leave_behind(server_set->leftovers());
     process_->end();
@@ -39,7 +42,7 @@ asio::awaitable<void> Session::live() {
   } else {
     const std::shared_ptr<HeldSet> set = co_await acquire(*server_set);
     if (set) co_await work_under(set);
-    world_.referee().finished(*process_);
+    world_.finished(*process_);
     co_await server_set->close(set ? CloseMode::linger : CloseMode::drain);
     leave_behind(server_set->leftovers());
     process_->end();
@@ -48,15 +51,16 @@ asio::awaitable<void> Session::live() {
 }
 
 void Session::leave_behind(std::vector<Leftover> leftovers) {
-  if (leftovers.empty()) return;
+  if (leftovers.empty()) return world_.left_nothing(*process_);
   world_.history().add("{} leaves {} to be released behind it", process_->name(), leftovers.size());
   Process& other = world_.new_process(plan_.host, process_->name() + "b");
-  world_.referee().inherits(other, *process_);
+  world_.referees().each([&](Referee& referee) { referee.inherits(other, *process_); });
   world_.start([this, &other, leftovers = std::move(leftovers)]() -> asio::awaitable<void> {
     const std::shared_ptr<ServerSet> server_set = world_.new_electorate(other, plan_.server_timeout);
     for (const Leftover& leftover : leftovers) server_set->clear_away(leftover);
     co_await server_set->all_cleared();
-    world_.referee().finished(other);
+    world_.finished(other);
+    world_.left_nothing(*process_);
     co_await server_set->close(CloseMode::immediate);
     other.end();
   });
@@ -67,29 +71,33 @@ void Session::kill() {
   world_.history().add("{} is KILLED", process_->name());
   killed_ = true;
   if (waiting_) waited_until_ = world_.timeline().now();
-  world_.referee().killed(*process_);
+  world_.referees().each([this](Referee& referee) { referee.killed(*process_); });
   process_->end();
 }
 
-AcquireOrder Session::order() const {
+AcquireOrder Session::order(std::size_t key) const {
   const Ttl ttl = Ttl::from(plan_.ttl).value();
   Owner owner;
   owner.host = "h";
   owner.supervised = plan_.style == SessionPlan::Style::run;
-  AcquireOrder order{world_.resource(), ttl, owner, margin(ttl)};
+  AcquireOrder order{world_.resource(key), ttl, owner, margin(ttl)};
   order.mode = plan_.mode;
   return order;
 }
 
-void Session::note_grant(const Lease& lease) {
+void Session::note_grant(std::vector<Lease> leases, Instant deadline) {
   waiting_ = false;
   waited_until_ = world_.timeline().now();
   held_ = true;
   world_.note_grant(*this);
-  world_.referee().granted(*process_, lease);
-  const bool has_seat = lease.hold.slot && *lease.hold.slot < plan_.mode.slots;
-  if (lease.hold.shared != plan_.mode.shared || has_seat != (plan_.mode.slots > 0)) {
-    world_.referee().violate("grant", process_->name() + " got something else than it asked for");
+  for (Lease& lease : leases) {
+    lease.deadline = deadline;
+    Referee& referee = world_.referee(lease.resource);
+    referee.granted(*process_, lease);
+    const bool has_seat = lease.hold.slot && *lease.hold.slot < plan_.mode.slots;
+    if (lease.hold.shared != plan_.mode.shared || has_seat != (plan_.mode.slots > 0)) {
+      referee.violate("grant", process_->name() + " got something else than it asked for");
+    }
   }
 }
 
@@ -108,12 +116,12 @@ bool Session::note_failure(const AttemptFailure& failure, bool final) {
 
 asio::awaitable<std::shared_ptr<HeldSet>> Session::acquire(ServerSet& server_set) {
   std::vector<AcquireOrder> orders;
-  orders.push_back(order());
+  for (std::size_t i = 0; i < plan_.keys; ++i) orders.push_back(order(plan_.first_key + i));
   SetWaiter waiter(server_set, std::move(orders), plan_.wait, interrupt_);
   for (;;) {
     auto step = co_await waiter.next();
     if (auto* set = std::get_if<std::shared_ptr<HeldSet>>(&step)) {
-      note_grant((*set)->leases().front());
+      note_grant((*set)->leases(), (*set)->deadline());
       co_return std::move(*set);
     }
     const SetFailure& failure = std::get<SetFailure>(step);
@@ -123,11 +131,11 @@ asio::awaitable<std::shared_ptr<HeldSet>> Session::acquire(ServerSet& server_set
 
 /// Without the set around it, which looks once more whether what it got is good for anything.
 asio::awaitable<std::optional<Lease>> Session::acquire_bare(ServerSet& server_set) {
-  Waiter waiter(server_set, order(), plan_.wait, interrupt_);
+  Waiter waiter(server_set, order(plan_.first_key), plan_.wait, interrupt_);
   for (;;) {
     auto step = co_await waiter.next();
     if (auto* lease = std::get_if<Lease>(&step)) {
-      note_grant(*lease);
+      note_grant({*lease}, lease->deadline);
       co_return std::move(*lease);
     }
     const auto* gave_up = std::get_if<GaveUp>(&step);
@@ -137,17 +145,21 @@ asio::awaitable<std::optional<Lease>> Session::acquire_bare(ServerSet& server_se
 }
 
 void Session::keep(const std::shared_ptr<HeldSet>& set) {
-  const Token token = set->leases().front().token;
   SetEvents events;
-  events.extended = [this, token, set = set.get()](bool) {
-    // Which round it was, only the keeper knows; it began no sooner than the deadline says.
-    const Lease& lease = set->leases().front();
-    const Instant asked = set->deadline() - (redlock::deadline(Instant(), lease.ttl) - Instant());
-    world_.referee().extended(*process_, token, set->deadline(), process_->true_time(asked));
+  events.extended = [this, set = set.get()](bool) {
+    for (const Lease& lease : set->leases()) {
+      // Which round it was, only the keeper knows; it began no sooner than the deadline says.
+      const Instant asked = set->deadline() - (redlock::deadline(Instant(), lease.ttl) - Instant());
+      world_.referee(lease.resource).extended(*process_, lease.token, set->deadline(), process_->true_time(asked));
+    }
   };
-  events.in_trouble = [this](const Resource&, const LeaseInTrouble& trouble) { world_.referee().in_trouble(*process_, trouble); };
-  events.ended = [this, token](const Resource&, const LeaseEnded& end) {
-    world_.referee().ended(*process_, token, end);
+  events.in_trouble = [this](const Resource& resource, const LeaseInTrouble& trouble) {
+    world_.referee(resource).in_trouble(*process_, trouble);
+  };
+  events.ended = [this, set = set.get()](const Resource& resource, const LeaseEnded& end) {
+    for (const Lease& lease : set->leases()) {
+      if (lease.resource == resource) world_.referee(resource).ended(*process_, lease.token, end);
+    }
     lease_ended_ = true;
     event_->notify();
   };
@@ -163,17 +175,78 @@ asio::awaitable<void> Session::work_under(std::shared_ptr<HeldSet> set) {
   if (plan_.hand_release_at) {
     world_.in(*plan_.hand_release_at, [this, lease] { world_.start([this, lease] { return release_by_hand(lease); }); });
   }
+  if (plan_.nested_at) {
+    world_.in(*plan_.nested_at, [this, lease] {
+      if (!process_->ended() && held_ && !stopped_) world_.start([this, lease] { return nest(lease); });
+    });
+  }
   const Instant end = process_->now() + plan_.work;
-  while (!lease_ended_ && process_->now() < end) {
+  // It waits for the runs below it before it releases.
+  while (!lease_ended_ && (process_->now() < end || nested_ != nullptr)) {
     // Whoever supervises reads the clock before anything else; a lease that is over ends the work whatever was notified of it.
-    const Instant until = std::min(end, set->deadline());
+    const Instant until = std::min(process_->now() < end ? end : Instant::max(), set->deadline());
     if (process_->now() >= set->deadline()) break;
     co_await event_->wait_until(until);
   }
   const Duration kept = lease_ended_ ? Duration::zero() : plan_.keep;
-  world_.referee().stopped(*process_, lease.token, kept);
+  stopped_ = true;
+  if (nested_ != nullptr) std::exchange(nested_, nullptr)->end();
+  const std::vector<Lease> leases = set->leases();
+  for (const Lease& one : leases) world_.referee(one.resource).stopped(*process_, one.token, kept);
   const SetReleaseResult result = co_await set->release(/*by_hand=*/false, kept);
-  if (kept == Duration::zero()) world_.referee().released(lease.token, result.result);
+  if (kept > Duration::zero()) co_return;
+  for (const Lease& one : leases) world_.referee(one.resource).released(one.token, result.result);
+}
+
+asio::awaitable<void> Session::nest(Lease parent) {
+  Process& inner = world_.new_process(plan_.host, process_->name() + "n");
+  nested_ = &inner;
+  const std::shared_ptr<ServerSet> server_set = world_.new_electorate(inner, plan_.server_timeout);
+  world_.history().add("{} starts below {}", inner.name(), process_->name());
+  AcquireOrder order = this->order(plan_.first_key);
+  order.parent_claim = ParentClaim{parent.id, parent.token, parent.fence, /*guarded=*/true, parent.hold};
+  WaitPolicy at_once = plan_.wait;
+  at_once.wait = Duration::zero();
+  Interrupt interrupt;
+  std::vector<AcquireOrder> orders;
+  orders.push_back(std::move(order));
+  SetWaiter waiter(*server_set, std::move(orders), at_once, interrupt);
+  for (bool tries = true; tries;) {
+    auto step = co_await waiter.next();
+    auto* set = std::get_if<std::shared_ptr<HeldSet>>(&step);
+    tries = set == nullptr && !std::get<SetFailure>(step).final;
+    if (set != nullptr) co_await work_below(inner, parent.token, std::move(*set));
+  }
+  world_.finished(inner);
+  co_await server_set->close(CloseMode::immediate);
+  inner.end();
+  if (nested_ == &inner) nested_ = nullptr;
+  event_->notify();
+}
+
+asio::awaitable<void> Session::work_below(Process& inner, const Token& parent, std::shared_ptr<HeldSet> set) {
+  const Lease lease = set->leases().front();
+  Referee& referee = world_.referee(lease.resource);
+  if (lease.keeping == Keeping::inherited) {
+    bool over = false;
+    const std::unique_ptr<Event> event = inner.make_event();
+    referee.relied_on(inner, parent, set->deadline());
+    SetEvents events;
+    events.extended = [&inner, &referee, parent, set = set.get()](bool) { referee.relied_on(inner, parent, set->deadline()); };
+    events.in_trouble = [](const Resource&, const LeaseInTrouble&) {};
+    events.ended = [&over, event = event.get()](const Resource&, const LeaseEnded&) {
+      over = true;
+      event->notify();
+    };
+    set->keep(std::move(events));
+    const Instant end = inner.now() + plan_.nested_work;
+    while (!over && inner.now() < std::min(end, set->deadline())) co_await event->wait_until(std::min(end, set->deadline()));
+  } else {
+    // The lease above it is gone, so it got one of its own.
+    referee.granted(inner, lease);
+    referee.stopped(inner, lease.token);
+  }
+  (void)co_await set->release(/*by_hand=*/false);
 }
 
 asio::awaitable<void> Session::work_by_hand(Lease lease) {
@@ -184,7 +257,7 @@ asio::awaitable<void> Session::work_by_hand(Lease lease) {
   }
   co_await sleep_until(script, script.now() + plan_.work);
   if (!plan_.hand_release_at) co_return;  // it ends by itself
-  world_.referee().stopped(script, lease.token);
+  world_.referee(lease.resource).stopped(script, lease.token);
   co_await release_by_hand(lease);
 }
 
@@ -193,13 +266,13 @@ asio::awaitable<void> Session::extend_by_hand(Lease lease, Milliseconds ttl) {
   const std::shared_ptr<ServerSet> server_set = world_.new_electorate(other, plan_.server_timeout);
   const Ttl length = Ttl::from(ttl).value();
   world_.history().add("{} extends {} by hand, by {} ms", other.name(), lease.token.secret().substr(0, 4), ttl.count());
-  world_.referee().shared(lease.token);
+  world_.referee(lease.resource).shared(lease.token);
   HeldLease held(*server_set, lease.resource, lease.token, lease.fence, lease.hold);
   const ExtendResult result = co_await held.extend(length, Instant::max(), /*by_hand=*/true);
   if (result.decision == ExtendDecision::confirmed) {
-    world_.referee().extended(other, lease.token, redlock::deadline(result.t0, length), other.true_time(result.t0));
+    world_.referee(lease.resource).extended(other, lease.token, redlock::deadline(result.t0, length), other.true_time(result.t0));
   }
-  world_.referee().finished(other);
+  world_.finished(other);
   co_await server_set->close(CloseMode::immediate);
   other.end();
 }
@@ -211,9 +284,9 @@ asio::awaitable<void> Session::release_by_hand(Lease lease) {
   HeldLease held(*server_set, lease.resource, lease.token, lease.fence, lease.hold);
   const ReleaseResult result = co_await held.release(/*by_hand=*/true);
   if (plan_.style == SessionPlan::Style::run && result.decision == ReleaseDecision::released) {
-    world_.referee().violate("theft", other.name() + " released by hand what a run keeps");
+    world_.referee(lease.resource).violate("theft", other.name() + " released by hand what a run keeps");
   }
-  world_.referee().finished(other);
+  world_.finished(other);
   co_await server_set->close(CloseMode::immediate);
   other.end();
 }

@@ -21,6 +21,8 @@ struct SessionPlan {
   std::size_t host = 0;
   Duration start{};  ///< true time
   Style style = Style::run;
+  std::size_t first_key = 0;
+  std::size_t keys = 1;  ///< so many from there on, one after the other; by hand only the first is dealt with
   Mode mode;
   Milliseconds ttl{};
   Duration server_timeout{};
@@ -31,6 +33,8 @@ struct SessionPlan {
   std::optional<Duration> hand_extend_at;  ///< after the grant: somebody with the token gives it another ttl
   Milliseconds hand_ttl{};
   std::optional<Duration> hand_release_at;  ///< after the grant
+  std::optional<Duration> nested_at;        ///< after the grant: a run of the same key below it
+  Duration nested_work{};
   bool undisturbed = false;                 ///< nothing happens to it or its host
   Duration away_until{};                    ///< by then its host goes on, or has its servers back
 };
@@ -80,19 +84,24 @@ class Session {
 
   asio::awaitable<std::shared_ptr<HeldSet>> acquire(ServerSet& server_set);
   asio::awaitable<std::optional<Lease>> acquire_bare(ServerSet& server_set);
-  [[nodiscard]] AcquireOrder order() const;
-  void note_grant(const Lease& lease);
+  [[nodiscard]] AcquireOrder order(std::size_t key) const;
+  /// All of them, which are good until then.
+  void note_grant(std::vector<Lease> leases, Instant deadline);
   /// True when that was the last try.
   bool note_failure(const AttemptFailure& failure, bool final);
   asio::awaitable<void> work_under(std::shared_ptr<HeldSet> set);
   asio::awaitable<void> work_by_hand(Lease lease);
   void keep(const std::shared_ptr<HeldSet>& set);
+  /// A `run` below this one, as its command starts it: it relies on our lease as long as that stands.
+  asio::awaitable<void> nest(Lease parent);
+  asio::awaitable<void> work_below(Process& inner, const Token& parent, std::shared_ptr<HeldSet> set);
   asio::awaitable<void> extend_by_hand(Lease lease, Milliseconds ttl);
   asio::awaitable<void> release_by_hand(Lease lease);
 
   World& world_;
   SessionPlan plan_;
   Process* process_;
+  Process* nested_ = nullptr;  ///< while it lives
   std::unique_ptr<Event> event_;  ///< rung when the lease ends
   Interrupt interrupt_;
   bool lease_ended_ = false;
@@ -100,6 +109,7 @@ class Session {
   bool killed_ = false;
   bool waiting_ = false;
   bool held_ = false;
+  bool stopped_ = false;
   Duration waiting_since_{};
   std::optional<Duration> waited_until_;
   Duration left_queue_until_{};

@@ -4,24 +4,29 @@ namespace redlock::sim {
 
 asio::awaitable<AcquireVote> Witness::acquire(AcquireRequest request, Instant deadline) {
   const Token token = request.token;
-  referee_.attempts(process_, token, request.entry ? std::optional(request.entry->ticket) : std::nullopt);
+  Referee& referee = referees_.of(request.resource);
+  referee.attempts(process_, token, request.entry ? std::optional(request.entry->ticket) : std::nullopt);
   AcquireVote vote = co_await server_->acquire(std::move(request), deadline);
-  if (const auto* granted = std::get_if<Granted>(&vote)) referee_.hears_answer(process_, token, granted->queue);
-  if (const auto* held = std::get_if<Held>(&vote)) referee_.hears_answer(process_, token, held->queue);
-  if (const auto* queued = std::get_if<Queued>(&vote)) referee_.hears_answer(process_, token, queued->queue);
+  if (const auto* granted = std::get_if<Granted>(&vote)) {
+    referee.hears_answer(process_, token, granted->queue);
+    referee.hears_grant(token, member_, granted->slot);
+  }
+  if (const auto* held = std::get_if<Held>(&vote)) referee.hears_answer(process_, token, held->queue);
+  if (const auto* queued = std::get_if<Queued>(&vote)) referee.hears_answer(process_, token, queued->queue);
   co_return vote;
 }
 
 asio::awaitable<ExtendVote> Witness::extend(ExtendRequest request, Instant deadline) {
   const Token token = request.token;
-  const Duration began = referee_.begins_to_extend(process_, token);
+  Referee& referee = referees_.of(request.resource);
+  const Duration began = referee.begins_to_extend(process_, token);
   ExtendVote vote = co_await server_->extend(std::move(request), deadline);
-  if (std::holds_alternative<Extended>(vote)) referee_.hears_extended(process_, token, began, member_);
+  if (std::holds_alternative<Extended>(vote)) referee.hears_extended(process_, token, began, member_);
   co_return vote;
 }
 
 asio::awaitable<HealVote> Witness::heal(HealRequest request, Instant deadline) {
-  referee_.heals(process_, request.token);
+  referees_.of(request.resource).heals(process_, request.token);
   co_return co_await server_->heal(std::move(request), deadline);
 }
 
@@ -31,6 +36,7 @@ asio::awaitable<RaiseVote> Witness::raise_fence(RaiseRequest request, Instant de
   return server_->raise_fence(std::move(request), deadline);
 }
 asio::awaitable<ReleaseVote> Witness::release(ReleaseRequest request, Instant deadline) {
+  referees_.of(request.resource).gives_back(request.token);
   return server_->release(std::move(request), deadline);
 }
 asio::awaitable<BreakVote> Witness::break_lock(BreakRequest request, Instant deadline) {
@@ -50,7 +56,11 @@ void Witness::leave(const Resource& resource, const std::string& waiter) {
 }
 asio::awaitable<std::optional<Fault>> Witness::subscribe(Resource resource, std::string waiter, std::function<void(Notification)> notified,
                                                       Instant deadline) {
-  return server_->subscribe(std::move(resource), std::move(waiter), std::move(notified), deadline);
+  auto told = [this, &referee = referees_.of(resource), notified = std::move(notified)](Notification call) {
+    referee.hears_call(process_, member_, call);
+    notified(call);
+  };
+  return server_->subscribe(std::move(resource), std::move(waiter), std::move(told), deadline);
 }
 void Witness::unsubscribe() {
   server_->unsubscribe();

@@ -2,7 +2,7 @@
 
 #include <memory>
 
-#include "referee.hpp"
+#include "referees.hpp"
 #include "store/lock_server.hpp"
 
 namespace redlock::sim {
@@ -11,8 +11,8 @@ namespace redlock::sim {
 class Witness final : public LockServer {
  public:
   /// `place`: among the servers that the process was given.
-  Witness(std::unique_ptr<LockServer> server, Referee& referee, Process& process, std::size_t place)
-      : server_(std::move(server)), referee_(referee), process_(process), member_(place) {}
+  Witness(std::unique_ptr<LockServer> server, Referees& referees, Process& process, std::size_t place)
+      : server_(std::move(server)), referees_(referees), process_(process), member_(place) {}
 
   [[nodiscard]] const std::string& name() const override { return server_->name(); }
   asio::awaitable<AcquireVote> acquire(AcquireRequest request, Instant deadline) override;
@@ -32,7 +32,7 @@ class Witness final : public LockServer {
 
  private:
   std::unique_ptr<LockServer> server_;
-  Referee& referee_;
+  Referees& referees_;
   Process& process_;
   std::size_t member_;
 };

@@ -9,7 +9,7 @@
 #include "history.hpp"
 #include "machine.hpp"
 #include "network.hpp"
-#include "referee.hpp"
+#include "referees.hpp"
 #include "schedule.hpp"
 #include "server.hpp"
 #include "session.hpp"
@@ -44,8 +44,9 @@ class World final : public Network {
   // For sessions.
   [[nodiscard]] Timeline& timeline() noexcept { return timeline_; }
   [[nodiscard]] History& history() noexcept { return history_; }
-  [[nodiscard]] Referee& referee() noexcept { return referee_; }
-  [[nodiscard]] const Resource& resource() const noexcept { return resource_; }
+  [[nodiscard]] Referees& referees() noexcept { return referees_; }
+  [[nodiscard]] Referee& referee(const Resource& resource) { return referees_.of(resource); }
+  [[nodiscard]] const Resource& resource(std::size_t key) const { return resources_.at(key); }
   Process& new_process(std::size_t host, std::string name);
   std::shared_ptr<ServerSet> new_electorate(Process& process, Duration server_timeout);
   template <class Coroutine>
@@ -53,6 +54,12 @@ class World final : public Network {
     spawn(timeline_.executor(), std::move(coroutine));
   }
   void in(Duration delay, std::function<void()> action) { timeline_.in(delay, std::move(action)); }
+  void finished(Process& process) {
+    referees_.each([&](Referee& referee) { referee.finished(process); });
+  }
+  void left_nothing(const Process& process) {
+    referees_.each([&](Referee& referee) { referee.left_nothing(process); });
+  }
   void note_failure(AttemptFailure::Why why) { ++failures_[static_cast<std::size_t>(why)]; }
   /// It is about to hold the lock.
   void note_grant(const Session& session);
@@ -69,13 +76,17 @@ class World final : public Network {
   asio::awaitable<void> break_by_force(Mishap mishap);
   asio::awaitable<void> inspect_lock(Mishap mishap);
   void foreign_lock(const Mishap& mishap);
+  void move_address(std::size_t address, std::size_t to);
+  void spoil_counter(Server& server, Duration span);
+  void put_newer_waiter_in_line(Duration span);
+  void check_newer_waiter();
   void calm_down();
   [[nodiscard]] bool all_over() const;
   void check_order(const Session& session);
   void check_delay(const Session& session);
   /// Nobody who came before it waits.
   [[nodiscard]] bool is_first(const Session& session) const;
-  void check_progress(Duration waiting_since);
+  void check_progress(const Session& session);
   void check_outcome();
   void check_leftovers();
 
@@ -83,9 +94,12 @@ class World final : public Network {
   Random random_;
   Timeline timeline_;
   History history_;
-  Resource resource_;
-  Referee referee_;
+  std::vector<Resource> resources_;
+  Resource resource_;  ///< the first, and mostly the only one
+  Referees referees_;
+  Referee& referee_;  ///< of that
   std::deque<Server> servers_;
+  std::vector<std::size_t> leads_to_;  ///< by a server's address
   std::deque<Host> hosts_;
   std::vector<Path> paths_;
   std::deque<Process> processes_;

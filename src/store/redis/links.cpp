@@ -19,7 +19,14 @@ constexpr Milliseconds reconnect_timeout{1000};
 
 }  // namespace
 
+bool Link::carried(const std::string& what) const {
+  const auto found = left.find(what);
+  return found != left.end() &&
+         (found->second.inherited || !connection->broken() || connection->broke_off());
+}
+
 void Link::inherit(Link& from) {
+  std::erase_if(from.left, [&](const auto& entry) { return !from.carried(entry.first); });
   for (auto& [what, carried] : from.left) carried.inherited = true;
   left.merge(from.left);
 }
@@ -28,7 +35,7 @@ std::shared_ptr<Link> Links::usable_link(Instant deadline) {
   retire_unusable();
   if (!current_) current_ = connect(deadline);
   std::erase_if(late_, [this](const auto& link) {
-    if (link->connection->broke_off()) current_->inherit(*link);
+    if (link->connection->broken()) current_->inherit(*link);
     return link->connection->broken();
   });
   if (late_.size() > max_late) {
@@ -54,11 +61,11 @@ std::shared_ptr<Link> Links::connect(Instant deadline) const {
 
 void Links::post(const ScriptCall& call, const NotUndone& not_undone) {
   retire_unusable();
-  const auto broke_off = [&](const auto& link) {
-    return link->connection->broke_off() && link->left.contains(undone_by(call));
+  const auto has_lost = [&](const auto& link) {
+    return link->connection->broken() && link->carried(undone_by(call));
   };
   // The server may still act on what it received; another connection is better than none.
-  if (std::any_of(late_.begin(), late_.end(), broke_off)) {
+  if (std::any_of(late_.begin(), late_.end(), has_lost)) {
     usable_link(connector_.clock().now() + reconnect_timeout);
   }
   if (current_) post_on(*current_, call, not_undone);
@@ -81,10 +88,13 @@ void Links::post_on(Link& link, const ScriptCall& call, const NotUndone& not_und
   if (carried.empty()) return;
   if (call.script != &scripts::release) return link.connection->post(script_command(call));
 
-  const bool fits = fits_into_one_read(call);
-  const auto judge = [not_undone, what = carried.mapped(), fits,
+  // Behind others it may begin in one read and end in the next.
+  const bool fits = fits_into_one_read(call) && *link.unread_undos == 0;
+  ++*link.unread_undos;
+  const auto judge = [not_undone, unread_undos = link.unread_undos, what = carried.mapped(), fits,
                       connection =
                           std::weak_ptr(link.connection)](const Result<Reply, Fault>& reply) {
+    --*unread_undos;
     if (!not_undone || (reply && reply->type != Reply::Type::error)) return;
     // Unanswered, both lie with the server in this order, and it reads them at once if they are
     // small. What never opened carried nothing of its own.

@@ -27,6 +27,12 @@ struct Link {
 
   std::map<std::string, Carried> left;  ///< by token or waiter
 
+  /// The undos that were posted and are not answered yet.
+  std::shared_ptr<std::size_t> unread_undos = std::make_shared<std::size_t>(0);
+
+  /// Whether the server may have got that: what never opened carried only what it had inherited.
+  [[nodiscard]] bool carried(const std::string& what) const;
+
   /// Takes over what an ended connection left; this one is to take it back.
   void inherit(Link& from);
 };

@@ -575,6 +575,15 @@ Inspection inspection_of(std::string_view letters) {
   return summarize(votes);
 }
 
+TEST(Summarize, CountsAServerUnderTwoNamesOnce) {
+  const ServerFacts one{"one", {}};
+  const ServerFacts two{"two", {}};
+  const Taken taken{held_by('A').holder};
+  EXPECT_EQ(summarize({Free{{}, one}, Free{{}, one}, taken}).state, InspectState::partly_held);
+  EXPECT_EQ(summarize({Free{{}, one}, Free{{}, two}, taken}).state, InspectState::free);
+  EXPECT_EQ(summarize({Free{}, Free{}, taken}).state, InspectState::free) << "those that do not tell";
+}
+
 TEST(Summarize, TellsFreeFromHeldFromNeither) {
   using enum InspectState;
   const std::vector<std::pair<std::string_view, InspectState>> rows{{"f", free},

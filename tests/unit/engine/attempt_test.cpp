@@ -248,6 +248,21 @@ TEST_F(AttemptToFence, IsRefusedWhenNoQuorumCanHaveTheFence) {
   expect_no_ghosts(world);
 }
 
+TEST_F(AttemptToFence, CountsNoRaiseByAnotherServerThanTheOneThatGranted) {
+  for (std::size_t i = 0; i < 3; ++i) client.server(i).run_id = std::to_string(i);
+  client.server(1).line_for[Question::raise_fence] = {.request = 20ms};
+  client.server(2).line_for[Question::raise_fence] = answers(FaultKind::unavailable);
+  world.in(10ms, [this] { client.server(1).run_id = "0"; });  // its address has moved
+  EXPECT_EQ(why_of(try_once(world, client)), Why::unavailable);
+}
+
+TEST_F(AttemptToFence, IsRefusedWhenAServerShowsItselfTwiceBeforeTheOthersHaveTheFence) {
+  Client& twice = world.client_of({0, 1, 2, 2});
+  twice.server(3).line = {.request = 5ms};
+  for (const std::size_t i : {1U, 2U}) twice.server(i).line_for[Question::raise_fence] = {.request = 20ms};
+  EXPECT_EQ(why_of(try_once(world, twice)), Why::duplicate);
+}
+
 TEST_F(AttemptToFence, IsGrantedWhenOneOfTwoRaisesFails) {
   client.server(1).line_for[Question::raise_fence] = answers(FaultKind::unavailable);
   client.server(2).line_for[Question::raise_fence] = {.reply = 30ms};

@@ -114,6 +114,10 @@ class FakeStore {
 
   void subscribe(const std::string& channel, std::function<void(std::string_view)> notified) { subscribers_[channel] = std::move(notified); }
   void unsubscribe(const std::string& channel) { subscribers_.erase(channel); }
+  /// Tells the word to all who listen here.
+  void call_everybody(std::string_view word) const {
+    for (const auto& [channel, notified] : subscribers_) notified(word);
+  }
 
   Instant started{};           ///< long ago
   bool up = true;              ///< a store that is down reads nothing and keeps everything
@@ -172,12 +176,13 @@ class FakeServer final : public ScriptedServer {
   std::map<Question, Line> line_for;      ///< unless this has one
   std::function<Line()> random_line;      ///< unless this is set
   std::optional<Instant> close_deadline;  ///< what close() was told
+  std::string run_id;                     ///< of the process that the address leads to; empty: it does not tell
 
  protected:
   asio::awaitable<ScriptReply> call(ScriptCall call, Instant deadline) override;
   void post(ScriptCall call, NotUndone not_undone) override;
   void post_to_late(ScriptCall, bool, NotUndone) override {}  // one connection, which keeps its order
-  [[nodiscard]] ServerFacts facts() const override { return {"", clock_.now() - store_.started}; }
+  [[nodiscard]] ServerFacts facts() const override { return {run_id, clock_.now() - store_.started}; }
 
  private:
   template <class Answer, class Act>

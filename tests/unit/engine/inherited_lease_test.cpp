@@ -63,6 +63,12 @@ TEST_F(BorrowedLeaseTest, IsGrantedWhileItStandsAndEndsWithIt) {
   EXPECT_LT(inheritance.lease->deadline, t0 + 8s);  // of nine, one has gone by
 }
 
+TEST_F(BorrowedLeaseTest, IsNotGrantedByOneServerUnderTwoNames) {
+  for (const std::size_t i : {0U, 1U}) client.server(i).run_id = "the same";
+  client.server(2).line.silent = true;
+  EXPECT_FALSE(ask(/*guarded=*/true).lease);
+}
+
 TEST_F(BorrowedLeaseTest, IsRefusedWhenItsGuardIsNotKnown) {
   EXPECT_FALSE(ask(/*guarded=*/false).lease);
 }

@@ -537,6 +537,24 @@ TEST_F(UndoTest, MayNotBeDoneWhenTheConnectionThatWasToDoItDoesNotOpen) {
   EXPECT_EQ(not_undone_, 1);
 }
 
+TEST_F(UndoTest, IsNotLostWithAConnectionThatInheritedItAndDidNotOpen) {
+  drive_.run([this]() -> asio::awaitable<void> {
+    Peer peer = co_await granted_on_new_connection();
+    auto unanswered = start_inspect();
+    co_await peer.read_command();
+    peer.close();
+    co_await unanswered.get();
+    fake_.stop();
+    auto refused = start_inspect();
+    co_await refused.get();
+    server_->undo(resource(), token(), std::nullopt, [this] { ++not_undone_; });
+    auto refused_again = start_inspect();
+    co_await refused_again.get();
+    co_await server_->close(Instant::max());
+  }());
+  EXPECT_EQ(not_undone_, 1);
+}
+
 TEST_F(UndoTest, IsNotLostWithASilentConnectionThatIsGivenUp) {
   drive_.run([this]() -> asio::awaitable<void> {
     std::vector<Peer> peers;
@@ -563,6 +581,24 @@ TEST_F(UndoTest, LiesBehindTheAcquireAtAServerThatNeverAnswered) {
     co_await peer.expect_end();
   }());
   EXPECT_EQ(not_undone_, 0);
+}
+
+TEST_F(UndoTest, MayBeCutOffBehindAnother) {
+  drive_.run([this]() -> asio::awaitable<void> {
+    auto first = drive_.start(server_->acquire(AcquireRequest{resource(), token('0'), ttl(), {}}, clock_.now() + 1s));
+    Peer peer = co_await fake_.accept();
+    co_await peer.read_command();
+    server_->undo(resource(), token('0'), std::nullopt, [this] { ADD_FAILURE() << "it lies in one read"; });
+    co_await peer.read_command();
+    co_await peer.read_command();
+    auto second = drive_.start(server_->acquire(AcquireRequest{resource(), token('1'), ttl(), {}}, clock_.now() + 1s));
+    co_await peer.read_command();
+    server_->undo(resource(), token('1'), std::nullopt, [this] { ++not_undone_; });
+    co_await server_->close(clock_.now());
+    co_await first.get();
+    co_await second.get();
+  }());
+  EXPECT_EQ(not_undone_, 1);
 }
 
 TEST_F(UndoTest, MayBeCutOffFromALongAttempt) {
