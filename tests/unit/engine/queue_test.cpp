@@ -356,7 +356,7 @@ TEST(Queue, WhoIsCalledInVainByOneServerTakesItsTime) {
   crowd.come(2);
   const auto looks = [&] { return crowd.member(1).client.server(2).asked(Question::acquire).size(); };
   const std::size_t before = looks();
-  for (Duration at{}; at < 2s; at += 5ms) crowd.world.in(at, [&] { crowd.world.store(2).call_everybody("go"); });
+  for (Duration at{}; at < 2s; at += 5ms) crowd.world.in(at, [&] { crowd.world.store(2).call_everybody("granted"); });
   crowd.world.settle_for(2s);
   EXPECT_GT(looks() - before, 10U);
   EXPECT_LE(looks() - before, 60U);
