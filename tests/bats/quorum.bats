@@ -269,10 +269,12 @@ connections_are() { redis "$2" info clients | grep -q "^connected_clients:$1[[:s
   eval "$(redlock-cli acquire -k demo -t 60s --export)"
   wait_for_key 2 demo
   local round
+  # A server that answers much later than the quorum is healed by the next one.
+  healed() { key_count_is 1 2 demo || { redlock-cli extend -t 60s && key_count_is 1 2 demo; }; }
   for ((round = 0; round < 10; ++round)); do
     redis 2 flushall
     run -0 redlock-cli extend -t 60s
-    wait_for_key 2 demo
+    wait_until healed
     assert_equal "$(redis 2 get demo)" "$REDLOCK_TOKEN"
   done
 }
