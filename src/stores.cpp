@@ -1,4 +1,4 @@
-// Puts the stores of this program together: a row each. The first is the one that examples name.
+// The stores of this program, one row each. Examples name the first.
 #include <array>
 
 #include "store/local/local_store.hpp"

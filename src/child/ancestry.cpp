@@ -11,16 +11,16 @@
 namespace redlock::child {
 namespace {
 
-/// How often a parent may end while we walk past it.
+/// How many parents may end while we walk past them.
 constexpr int max_broken_walks = 5;
 
-/// What /proc says of our ancestor that has this pid; nothing when none has.
+/// What /proc says of the ancestor of ours that has this pid; nothing when no ancestor has it.
 std::optional<ProcessStat> find_ancestor(long wanted) {
   int broken_walks = 0;
   for (pid_t pid = ::getppid(); pid > 0;) {
     const auto stat = read_process_stat(pid);
     if (!stat) {
-      // It ended meanwhile; whoever has its children now is further up.
+      // The parent ended meanwhile; its children were reparented to a process further up.
       if (++broken_walks > max_broken_walks) return std::nullopt;
       pid = ::getppid();
       continue;

@@ -24,11 +24,12 @@
 namespace redlock::child {
 namespace {
 
-/// A cgroup that was killed may be busy for a moment more; one that forks while it is emptied takes a few rounds.
+/// A killed cgroup may stay busy for a moment; one that forks while it is emptied takes a few
+/// rounds.
 constexpr int removal_tries = 50;
 constexpr std::chrono::milliseconds removal_pause{2};
 
-/// As deep as one could mean to nest them, and no deeper than our stack.
+/// Deeper than anyone nests cgroups on purpose, and shallow enough for our stack.
 constexpr int deepest = 64;
 
 std::string hint() {
@@ -56,8 +57,8 @@ std::string unescape(std::string_view text) {
 }
 
 struct Mount {
-  std::string root;   ///< what of the hierarchy it shows
-  std::string point;  ///< where
+  std::string root;   ///< the part of the hierarchy that it shows
+  std::string point;  ///< where it is mounted
 };
 
 /// `36 35 98:0 /root /point options [optional…] - cgroup2 source options`
@@ -71,7 +72,7 @@ std::optional<Mount> parse_cgroup2(std::string_view line) {
   return Mount{unescape(root), unescape(point)};
 }
 
-/// Our place in the hierarchy: the line `0::/path`.
+/// Our path in the hierarchy: the line `0::/path`.
 std::optional<std::string> parse_membership(std::string_view text) {
   while (!text.empty()) {
     const std::string_view line = next_word(text, '\n');
@@ -80,7 +81,7 @@ std::optional<std::string> parse_membership(std::string_view text) {
   return std::nullopt;
 }
 
-/// What remains of `path` below `root`, with a slash in front or empty.
+/// What remains of `path` below `root`: starts with a slash, or is empty.
 std::optional<std::string_view> below(std::string_view path, std::string_view root) {
   if (root == "/") return path == "/" ? std::string_view() : path;
   if (!path.starts_with(root)) return std::nullopt;
@@ -126,7 +127,8 @@ std::vector<pid_t> processes_in(const std::string& directory) {
     const std::string_view line = next_word(rest, '\n');
     pid_t pid = 0;
     std::from_chars(line.data(), line.data() + line.size(), pid);
-    // 0 stands for what is outside of our pid namespace; written anywhere it would mean ourselves.
+    // 0 stands for a process outside of our pid namespace. Written to a cgroup file it would mean
+    // ourselves.
     if (pid > 0) pids.push_back(pid);
   }
   return pids;
@@ -148,7 +150,7 @@ void kill_one_by_one(const std::string& directory, int depth) {
   for (const std::string& child : children_of(directory)) kill_one_by_one(child, depth - 1);
 }
 
-/// True when it is gone.
+/// True when it is removed.
 bool remove_empty(const std::string& directory, int depth) {
   if (::rmdir(directory.c_str()) == 0 || errno == ENOENT) return true;
   if (depth == 0) return false;
@@ -158,7 +160,7 @@ bool remove_empty(const std::string& directory, int depth) {
 
 constexpr std::string_view name_prefix = "redlock-";
 
-/// Whether a cgroup with this name was made by a process that is no more.
+/// Whether the process that made a cgroup of this name has ended.
 bool is_of_dead_process(std::string_view name) {
   if (!name.starts_with(name_prefix)) return false;
   name.remove_prefix(name_prefix.size());
@@ -169,7 +171,7 @@ bool is_of_dead_process(std::string_view name) {
   return ::kill(pid, 0) != 0 && errno == ESRCH;
 }
 
-/// Whoever uses a cgroup has locked its directory: a pid may be one of another namespace.
+/// Each user of a cgroup locks its directory, because a pid may belong to another namespace.
 UniqueFd claim(const std::string& directory, int operation) {
   UniqueFd fd(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (fd && ::flock(fd.get(), operation | LOCK_NB) != 0) fd.reset();
@@ -179,11 +181,11 @@ UniqueFd claim(const std::string& directory, int operation) {
 void remove_abandoned(const std::string& parent) {
   for (const std::string& directory : children_of(parent)) {
     if (!is_of_dead_process(std::string_view(directory).substr(parent.size() + 1))) continue;
-    if (claim(directory, LOCK_EX)) ::rmdir(directory.c_str());  // not one that is in use: EBUSY
+    if (claim(directory, LOCK_EX)) ::rmdir(directory.c_str());  // EBUSY protects a cgroup in use
   }
 }
 
-/// Puts a child into the cgroup and back out of the world. 0, or the errno.
+/// Puts a short-lived child into the cgroup and waits for its end. 0, or the errno.
 int try_to_enter(const Cgroup& cgroup) {
   const pid_t child = ::fork();
   if (child < 0) return errno;
@@ -252,7 +254,7 @@ int Cgroup::add(pid_t pid) const noexcept {
 
 void Cgroup::kill() const {
   if (kill_ && write_number(kill_.get(), 1) == 0) return;
-  // Nothing forks while it is frozen, and what is frozen can be killed.
+  // No process forks while it is frozen, and a frozen process can be killed.
   const UniqueFd freezer = open_to_write(directory_ + "/cgroup.freeze");
   if (freezer) write_number(freezer.get(), 1);
   kill_one_by_one(directory_, deepest);
@@ -262,7 +264,7 @@ void Cgroup::kill() const {
 bool Cgroup::populated() const noexcept {
   std::array<char, 256> text{};
   const ssize_t length = ::pread(events_.get(), text.data(), text.size(), 0);
-  if (length < 0) return errno != ENODEV;  // removed: nothing can be in it
+  if (length < 0) return errno != ENODEV;  // removed: it has no processes
   const std::string_view events(text.data(), static_cast<std::size_t>(length));
   return events.find("populated 0") == std::string_view::npos;
 }
@@ -276,7 +278,7 @@ void Cgroup::remove() const noexcept try {
     std::this_thread::sleep_for(removal_pause);
   }
 } catch (...) {
-  // Out of memory: an empty directory stays.
+  // Out of memory: an empty directory remains.
 }
 
 }  // namespace redlock::child

@@ -15,14 +15,14 @@
 namespace redlock::child {
 namespace {
 
-/// A longer text travels in a file in memory: a packet this long passes through every socket buffer
+/// A longer text travels in a file in memory: a packet of this size fits into every socket buffer
 /// that a kernel can be set to.
 constexpr std::size_t max_packet_text = 2048;
 
 struct Header {
   Message::Kind kind;
   int number;
-  bool in_file;  ///< the text is in the file that comes with the packet
+  bool in_file;  ///< the text is in the file sent with the packet
 };
 
 /// Room for one descriptor beside a packet.
@@ -30,8 +30,8 @@ struct Rights {
   alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(int))> bytes{};
 };
 
-/// A file in memory that holds `text`; none when there is no memory or descriptor for it, or
-/// RLIMIT_FSIZE is below.
+/// A file in memory that holds `text`; none when memory or descriptors run out, or RLIMIT_FSIZE is
+/// lower.
 UniqueFd file_with(std::string_view text) {
   UniqueFd file(::memfd_create("message", MFD_CLOEXEC));
   while (file && !text.empty()) {
@@ -43,7 +43,7 @@ UniqueFd file_with(std::string_view text) {
   return file;
 }
 
-/// All that is in the file.
+/// The whole content of the file.
 std::optional<std::string> text_in(const UniqueFd& file) {
   struct stat about = {};
   if (!file || ::fstat(file.get(), &about) != 0) return std::nullopt;

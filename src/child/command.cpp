@@ -24,10 +24,12 @@ namespace {
 constexpr int not_found_code = 127;
 constexpr int cannot_execute_code = 126;
 
-constexpr const char* default_path = "/bin:/usr/bin";  // what glibc and musl take where $PATH is unset
+// What glibc and musl use where $PATH is unset.
+constexpr const char* default_path = "/bin:/usr/bin";
 constexpr const char* shell_path = "/bin/sh";
 
-// A stop signal of the terminal, or a dead mount, can hold the child between fork and exec for ever; the caller has a lease to extend.
+// A stop signal of the terminal, or a dead mount, can hold the child between fork and exec for
+// ever, but the caller has a lease to extend.
 constexpr int exec_timeout_ms = 500;
 
 ExecFailure failure(int exit_code, const std::string& name, const std::string& reason) {
@@ -42,7 +44,7 @@ ExecFailure not_found(const std::string& name) {
   return failure(not_found_code, name, "not found");
 }
 
-/// `path`, when it can be executed; `name` is what the user called it.
+/// `path`, when it can be executed; `name` is the user's name for it.
 Result<std::string, ExecFailure> check_program(const std::string& path, const std::string& name) {
   struct stat info {};
   if (::stat(path.c_str(), &info) != 0) {
@@ -54,7 +56,8 @@ Result<std::string, ExecFailure> check_program(const std::string& path, const st
   return path;
 }
 
-/// An empty element of $PATH is the current directory; `./` keeps a name such as `-x` from becoming an option of the shell.
+/// An empty element of $PATH is the current directory; `./` keeps a name such as `-x` from becoming
+/// an option of the shell.
 std::string in_directory(std::string_view directory, const std::string& name) {
   return (directory.empty() ? std::string(".") : std::string(directory)) + "/" + name;
 }
@@ -66,7 +69,8 @@ Result<std::string, ExecFailure> search_path(std::string_view directories, const
     const std::string candidate = in_directory(directories.substr(0, colon), name);
     auto found = check_program(candidate, name);
     if (found) return found;
-    // A directory that may not be searched is no sign of the program: only a file that is there makes it 126.
+    // An unsearchable directory does not prove that the program exists: only an existing file makes
+    // the code 126.
     struct stat info {};
     if (worst.exit_code == not_found_code && ::stat(candidate.c_str(), &info) == 0) worst = found.error();
     more = colon != std::string_view::npos;
@@ -75,7 +79,7 @@ Result<std::string, ExecFailure> search_path(std::string_view directories, const
   return unexpected(worst);
 }
 
-/// Pointers for execve, which changes nothing in spite of its signature.
+/// Pointers for execve, which modifies nothing despite its signature.
 std::vector<char*> pointers_to(const std::vector<std::string>& strings) {
   std::vector<char*> pointers;
   pointers.reserve(strings.size() + 1);
@@ -84,14 +88,16 @@ std::vector<char*> pointers_to(const std::vector<std::string>& strings) {
   return pointers;
 }
 
-/// As execvp does for a file that the kernel does not know: the shell, the file, the arguments after argv[0].
+/// What execvp runs for a file in a format that the kernel does not know: the shell, the file, the
+/// arguments after argv[0].
 std::vector<std::string> shell_arguments(const Command& command) {
   std::vector<std::string> arguments{shell_path, command.path.starts_with('-') ? "./" + command.path : command.path};
   if (!command.arguments.empty()) arguments.insert(arguments.end(), command.arguments.begin() + 1, command.arguments.end());
   return arguments;
 }
 
-/// All that the child needs, allocated before the fork: after it another thread's malloc lock may be held for ever.
+/// All that the child needs, allocated before the fork: after it another thread's malloc lock may
+/// stay locked for ever.
 struct Prepared {
   explicit Prepared(const Command& command, const SpawnOptions& options)
       : path(command.path.c_str()),
@@ -111,25 +117,26 @@ constexpr int exit_code_of(int error) noexcept {
   return error == ENOENT ? not_found_code : cannot_execute_code;
 }
 
-/// What a child says that could not become the command.
+/// What a child reports when it could not become the command.
 struct Complaint {
   enum class Step : int { none, mount_proc, exec };
   Step step;
   int error;  ///< errno
 };
 
-/// Async-signal-safe, as everything in the child.
+/// Async-signal-safe, like everything in the child.
 [[noreturn]] void report_and_exit(int report_to, Complaint complaint) noexcept {
-  // The parent may have lost its timeout and closed its end: then the exit code is all that is left to say it.
+  // The parent may have timed out and closed its end: then only the exit code can report the
+  // failure.
   ::signal(SIGPIPE, SIG_IGN);
   [[maybe_unused]] const auto written = ::write(report_to, &complaint, sizeof complaint);
   ::_exit(complaint.step == Complaint::Step::exec ? exit_code_of(complaint.error) : cannot_start_code);
 }
 
-/// What the child knows besides what it is to become.
+/// The data of the child besides its command.
 struct Wiring {
   pid_t parent;   ///< as getppid() gives it
-  int gate;       ///< to read: a byte, or the end
+  int gate;       ///< to read: a byte, or end of file
   int report_to;  ///< to write: a Complaint
 };
 
@@ -137,7 +144,8 @@ struct Wiring {
                          const Wiring& wiring) noexcept {
   ::setpgid(0, options.join_group.value_or(0));
   ::prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
-  // A parent that died before the prctl sends nothing any more. (In a pid namespace it is 0 before and after; there its init dies.)
+  // A parent that died before the prctl can no longer cause the signal. (In a pid namespace
+  // getppid() is 0 before and after; there the death of its init kills the child.)
   if (::getppid() != wiring.parent) ::_exit(cannot_start_code);
   inherited.restore_dispositions();
   if (options.pid_namespace != nullptr) {
@@ -149,7 +157,8 @@ struct Wiring {
     got = ::read(wiring.gate, &byte, 1);
   } while (got < 0 && errno == EINTR);
   if (got != 1) ::_exit(cannot_start_code);
-  // Last: a signal that waits since the fork must meet the disposition that the command would give it.
+  // Last: a signal that is pending since the fork must meet the disposition that the command would
+  // give it.
   inherited.restore_mask();
   ::execve(prepared.path, prepared.arguments.data(), prepared.environment.data());
   if (errno == ENOEXEC) ::execve(shell_path, prepared.shell.data(), prepared.environment.data());
@@ -185,7 +194,7 @@ ExecFailure cannot_start(const Command& command, const char* what, int error) {
 ExecFailure explain(const Command& command, Complaint complaint) {
   const int error = complaint.error;
   if (complaint.step == Complaint::Step::mount_proc) return cannot_start(command, "cannot mount a /proc for its pid namespace", error);
-  // The kernel says ENOENT for a missing interpreter or loader too; shells say 126 then.
+  // The kernel reports ENOENT for a missing interpreter or loader too; shells exit with 126 then.
   if (error == ENOENT && ::access(command.path.c_str(), F_OK) == 0) {
     return failure(cannot_execute_code, command.path, "its interpreter is missing");
   }
@@ -230,7 +239,7 @@ ReadyCommand::ReadyCommand(ReadyCommand&& other) noexcept
 ReadyCommand::~ReadyCommand() {
   if (pid_ == 0) return;
   gate_.reset();
-  ::kill(pid_, SIGKILL);  // stopped or not
+  ::kill(pid_, SIGKILL);  // even if stopped
   reap(pid_);
 }
 
@@ -246,7 +255,8 @@ Result<ReadyCommand, ExecFailure> ReadyCommand::prepare(const Command& command, 
   UniqueFd report_out(report[0]);
   UniqueFd report_in(report[1]);
 
-  // All blocked: what arrives before the command has its own dispositions and mask waits until then.
+  // All blocked: a signal that arrives before the command has its own dispositions and mask stays
+  // pending until then.
   sigset_t all;
   sigset_t before;
   sigfillset(&all);
@@ -255,16 +265,17 @@ Result<ReadyCommand, ExecFailure> ReadyCommand::prepare(const Command& command, 
   const pid_t child = options.pid_namespace != nullptr ? options.pid_namespace->fork() : ::fork();
   const int error = errno;
   if (child == 0) {
-    gate_in.reset();  // else it would never read the end
+    gate_in.reset();  // else the child would never read end of file
     become(prepared, options, inherited, {parent, gate_out.get(), report_in.get()});
   }
   ::sigprocmask(SIG_SETMASK, &before, nullptr);
   if (child < 0) return unexpected(cannot_start(command, "cannot fork", error));
 
-  // In both: whoever comes first, the group is there when we return. EACCES says that the child was first.
+  // In both processes: whichever is first, the group exists when we return. EACCES means that the
+  // child was first.
   ::setpgid(child, options.join_group.value_or(child));
   ReadyCommand ready(command, child, std::move(gate_in), std::move(report_out));
-  // Before it runs: nothing that it starts is ever outside.
+  // Before it runs, so that none of its children is ever outside.
   if (options.cgroup != nullptr) {
     if (const int refused = options.cgroup->add(child); refused != 0) {
       return unexpected(cannot_start(command, "cannot put it into its cgroup", refused));
@@ -276,7 +287,8 @@ Result<ReadyCommand, ExecFailure> ReadyCommand::prepare(const Command& command, 
 Result<void, ExecFailure> ReadyCommand::start() {
   const pid_t child = std::exchange(pid_, 0);
   const char byte = 1;
-  [[maybe_unused]] const auto written = ::write(gate_.get(), &byte, 1);  // it cannot fail: we are the writer of an empty pipe
+  // Cannot fail: we are the writer of an empty pipe.
+  [[maybe_unused]] const auto written = ::write(gate_.get(), &byte, 1);
   const Complaint complaint = wait_for_exec(report_.get());
   if (complaint.step == Complaint::Step::none) return {};
   reap(child);

@@ -16,45 +16,53 @@ namespace redlock::child {
 
 /// Why a command cannot run, with the exit code that shells use for it.
 struct ExecFailure {
-  int exit_code;     ///< 127: not found; 126: found, but cannot be executed; 71: fork or the like failed
-  std::string text;  ///< one clause, e.g. `deploy.sh: permission denied`; the command's name is escaped for the terminal
+  int exit_code;     ///< 127: not found; 126: found, but cannot be executed; 71: fork or the like
+                     ///< failed
+  std::string text;  ///< one clause, e.g. `deploy.sh: permission denied`; the command's name is
+                     ///< escaped for the terminal
 };
 
-/// Its code for what is the system's fault.
+/// The exit code for a system error.
 inline constexpr int cannot_start_code = 71;
 
-/// What to run: found before the wait, started after it.
+/// The program to run: found before the wait, started after it.
 struct Command {
   std::string path;                    ///< what to execute; from find_program()
   std::vector<std::string> arguments;  ///< argv, argv[0] included; never touched
 };
 
-/// Looks `name` up as execvp(3) does: as it is when it has a slash, else in $PATH (unset: /bin:/usr/bin). 127 when there is no such
-/// file, 126 when there is one but it is a directory or not executable by us.
+/// Resolves `name` as execvp(3) does: as it is when it has a slash, else in $PATH (unset:
+/// /bin:/usr/bin). 127 when there is no such file, 126 when the file is a directory or not
+/// executable by us.
 Result<std::string, ExecFailure> find_program(const std::string& name);
 
-/// `name=value` for the command, set last, replacing what we inherited under that name.
+/// `name=value` for the command. It is set last and replaces a variable of that name that we
+/// inherited.
 struct Variable {
   std::string name;
-  std::optional<std::string> value;  ///< nothing: it is not to be there
+  std::optional<std::string> value;  ///< nothing: the variable is removed
 };
 
-/// The environment we were started with, with `ours` set on top. Every other variable, odd ones too, passes untouched and in order.
+/// The environment that we were started with, with `ours` set on top. All other variables,
+/// malformed ones too, pass unchanged and in order.
 std::vector<std::string> environment_with(const std::vector<Variable>& ours);
 
 struct SpawnOptions {
   std::vector<std::string> environment;
-  std::optional<pid_t> join_group;  ///< the process group to join (that of the job we are in); without it the command leads one of its own
+  std::optional<pid_t> join_group;  ///< the process group to join (our job's); nothing: the command
+                                    ///< leads its own
   const Cgroup* cgroup = nullptr;   ///< to be put into
   const PidNamespace* pid_namespace = nullptr;  ///< to be born in, with a /proc of its own
 };
 
-/// A command that is forked, in its group, with PDEATHSIG (SIGKILL, the race against our own death closed), and waits for start(). From
-/// prepare() on it gets what is sent to its group, and acts on it when it starts: no signal falls between us and it. Dropped before
-/// start(), it never runs.
+/// A command that is forked, in its group, with PDEATHSIG (SIGKILL, the race against our own death
+/// closed), and waits for start(). From prepare() on it receives the signals sent to its group and
+/// acts on them when it starts, so no signal gets lost between us and it. Dropped before start(),
+/// it never runs.
 class ReadyCommand {
  public:
-  /// Forks. The calling thread must live as long as the command: PDEATHSIG fires when the forking *thread* ends.
+  /// Forks. The calling thread must live as long as the command: PDEATHSIG fires when the forking
+  /// *thread* ends.
   static Result<ReadyCommand, ExecFailure> prepare(const Command& command, const SpawnOptions& options, const InheritedSignals& inherited);
 
   ReadyCommand(ReadyCommand&&) noexcept;
@@ -63,10 +71,12 @@ class ReadyCommand {
 
   [[nodiscard]] pid_t pid() const noexcept { return pid_; }
 
-  /// Lets it go: its signal mask and dispositions are those that we were started with, its descriptors those that we inherited (ours are
-  /// all close-on-exec). A script without `#!` runs under /bin/sh, as with execvp. A failed exec is reported here (through a close-on-exec
-  /// pipe), not as a child's exit status; only when it takes longer than half a second (stopped by ^Z before it, a dead mount) do we not
-  /// wait: then the child ends with 126 or 127. From then on the caller reaps it.
+  /// Starts the command with the signal mask and dispositions that we were started with, and the
+  /// descriptors that we inherited (ours are all close-on-exec). A script without `#!` runs under
+  /// /bin/sh, as with execvp. A failed exec is reported here (through a close-on-exec pipe), not as
+  /// a child's exit status. We do not wait for an exec that takes longer than half a second
+  /// (stopped by ^Z before it, a dead mount): then the child ends with 126 or 127. From then on the
+  /// caller reaps it.
   Result<void, ExecFailure> start();
 
  private:
@@ -74,8 +84,8 @@ class ReadyCommand {
 
   Command command_;
   pid_t pid_;        ///< 0: started, or moved from
-  UniqueFd gate_;    ///< a byte lets it go; its end ends it
-  UniqueFd report_;  ///< why it could not become the command
+  UniqueFd gate_;    ///< a byte starts the command; end of file ends it
+  UniqueFd report_;  ///< carries the reason of a failed exec
 };
 
 }  // namespace redlock::child

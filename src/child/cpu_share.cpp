@@ -12,7 +12,8 @@
 namespace redlock::child {
 namespace {
 
-/// Waits are as long as what others may run before us; 1 ms is a third of the usual slice, and long enough for most of our work.
+/// A wait for the CPU is as long as others may run before us. 1 ms is a third of the usual slice,
+/// and long enough for most of our work.
 constexpr std::uint64_t short_slice_ns = 1'000'000;
 
 constexpr int highest_nice = -20;
@@ -20,10 +21,10 @@ constexpr int highest_nice = -20;
 /// SCHED_FLAG_RESET_ON_FORK of Linux 3.14, which libc does not declare.
 constexpr std::uint64_t reset_on_fork = 1;
 
-/// Above what the command has: one level for what is killed, and one above that for us.
+/// Levels above the command's: one level for killed processes, and one above that for us.
 constexpr std::uint32_t levels_above = 2;
 
-/// Of struct sched_attr as of Linux 3.14, which libc does not declare.
+/// struct sched_attr as of Linux 3.14, which libc does not declare.
 struct SchedulingAttributes {
   std::uint32_t size;
   std::uint32_t policy;
@@ -40,7 +41,7 @@ bool set(const SchedulingAttributes& attributes, pid_t pid = 0) noexcept {
   return ::syscall(SYS_sched_setattr, pid, &attributes, 0U) == 0;
 }
 
-/// Nothing where the kernel has more to say of it than we understand.
+/// Nothing where the kernel returns more attributes than we understand.
 std::optional<SchedulingAttributes> own_attributes() noexcept {
   SchedulingAttributes attributes{};
   if (::syscall(SYS_sched_getattr, 0, &attributes, sizeof attributes, 0U) != 0) return std::nullopt;
@@ -52,7 +53,7 @@ bool is_real_time_policy(std::uint32_t policy) noexcept {
   return policy == SCHED_FIFO || policy == SCHED_RR;
 }
 
-/// The highest level that RLIMIT_NICE lets an ordinary user have.
+/// The highest level that RLIMIT_NICE allows an ordinary user.
 int permitted_nice() noexcept {
   constexpr int lowest_nice = 19;
   rlimit limit{};
@@ -60,7 +61,8 @@ int permitted_nice() noexcept {
   return std::max(highest_nice, lowest_nice + 1 - static_cast<int>(std::min<rlim_t>(limit.rlim_cur, 40)));
 }
 
-/// With a limit on the time that a real-time process may run without a wait, a long walk through /proc would end us.
+/// Under a limit on the time that a real-time process may run without blocking, a long walk through
+/// /proc would kill us.
 bool real_time_is_unlimited() noexcept {
   rlimit limit{};
   return ::getrlimit(RLIMIT_RTTIME, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY;
@@ -83,7 +85,7 @@ void claim_cpu_share() noexcept {
   if (is_real_time) return;
 
   const int nice = ::getpriority(PRIO_PROCESS, 0);
-  attributes.policy = SCHED_OTHER;  // from BATCH and IDLE, too
+  attributes.policy = SCHED_OTHER;  // also for BATCH and IDLE
   attributes.runtime = short_slice_ns;
   for (const int better : {highest_nice, std::min(nice, permitted_nice()), nice}) {
     attributes.nice = better;
@@ -95,7 +97,8 @@ void lend_cpu_share(pid_t killed) noexcept {
   auto own = own_attributes();
   if (!own || own->policy == SCHED_DEADLINE) return;
   if (is_real_time_policy(own->policy)) {
-    // One that has it already may have more of it. Below ours: thousands of them must not keep us waiting.
+    // A process that is real-time already may have a higher priority: leave it alone. All others
+    // get one below ours: thousands of them must not delay us.
     const int policy = ::sched_getscheduler(killed);
     if (policy == SCHED_FIFO || policy == SCHED_RR) return;
     own->priority = std::max(own->priority, 2U) - 1;

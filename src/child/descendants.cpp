@@ -31,10 +31,12 @@ bool have_children_files() {
 
 bool is_living(pid_t pid) {
   if (const auto stat = read_process_stat(pid)) return stat->living;
-  return ::kill(pid, 0) == 0 || errno == EPERM;  // /proc may hide a setuid process from us (hidepid)
+  // /proc may hide a setuid process from us (hidepid).
+  return ::kill(pid, 0) == 0 || errno == EPERM;
 }
 
-/// Most processes have one thread, which the number of links of its directory tells without reading it.
+/// Most processes have one thread. The link count of the task directory shows that without reading
+/// it.
 std::vector<pid_t> threads_of(pid_t pid) {
   constexpr nlink_t links_of_one_thread = 3;
   struct stat info {};
@@ -44,7 +46,8 @@ std::vector<pid_t> threads_of(pid_t pid) {
   return numbers_in(directory).value_or(std::vector<pid_t>());
 }
 
-/// Whether this process could be read, or is gone; false when a lack of descriptors or memory hides it.
+/// Whether this process could be read, or is gone; false when a lack of descriptors or memory hides
+/// it.
 bool add_parent(pid_t pid, std::vector<std::pair<pid_t, pid_t>>& parents) {
   errno = 0;
   if (const auto stat = read_process_stat(pid)) {
@@ -99,7 +102,7 @@ void DescendantWalk::read_children(pid_t pid) {
   }
   if (source_ == Source::none) return;
 
-  // Children belong to the thread that forked them, so every thread has a list of its own.
+  // Children belong to the thread that forked them, so each thread has its own list.
   for (const pid_t thread : threads_of(pid)) {
     const std::string list = read_proc_file(children_file(pid, thread)).value_or("");
     std::string_view rest = list;

@@ -16,11 +16,11 @@ namespace {
 
 constexpr int first_inherited = STDERR_FILENO + 1;
 
-/// Without /proc: as far as programs go that were not made to test us.
+/// A limit for systems without /proc, high enough for all but contrived programs.
 constexpr int guessed_end = 1024;
 
 std::vector<int> open_descriptors() {
-  // One of them was open for the directory alone.
+  // One of them was open only to read the directory.
   auto descriptors = numbers_in("/proc/self/fd");
   if (!descriptors) {
     descriptors.emplace(guessed_end);
@@ -30,8 +30,8 @@ std::vector<int> open_descriptors() {
   return std::move(*descriptors);
 }
 
-/// Whether the process itself holds a record lock on the file. Such locks are in the way of one
-/// that belongs to a descriptor, so the kernel names the holder; of several it names the first.
+/// Whether the process itself holds a record lock on the file. Such locks conflict with a lock that
+/// belongs to a descriptor, so the kernel names the holder; of several it names the first.
 bool has_record_lock(int fd) {
   struct flock lock {};
   lock.l_type = F_WRLCK;

@@ -26,10 +26,11 @@ namespace {
 /// How long a signal to the whole group may take to reach its other members.
 constexpr Milliseconds group_delivery{10};
 
-/// How long the witness may take to be scheduled. A signal twice is the lesser evil than a signal that waits for ever.
+/// How long the witness may take to be scheduled. Passing a signal on twice is better than holding
+/// it for ever.
 constexpr Milliseconds witness_timeout{3000};
 
-/// Between two times that we help the holder to kill: it must have some CPU for it, too.
+/// The interval between two kills in the holder process's place: it must have some CPU for it, too.
 constexpr Milliseconds help_interval{20};
 
 [[noreturn]] void fail(const char* what) {
@@ -117,9 +118,10 @@ void Front::on_signal(const ReceivedSignal& signal) {
   const Instant now = BootClock::now();
   const Instant until = now + group_delivery;
   if (shares_group_) {
-    if (!ends_a_wait(signal.number)) return;  // of the kind that shells and terminals send to groups
-    // INT and QUIT of the terminal go to its foreground group. Its HUP goes to the leader of the
-    // session alone, which may be us, and an alarm or a limit of the kernel's to us alone.
+    // Shells and terminals send the other signals to whole groups.
+    if (!ends_a_wait(signal.number)) return;
+    // INT and QUIT of the terminal go to its foreground group. Its HUP goes to the session leader
+    // alone, which may be us. An alarm or a resource limit of the kernel signals us alone.
     const bool keyboard = signal.number == SIGINT || signal.number == SIGQUIT;
     const bool delivered = signal.from_kernel && keyboard;
     if (delivered) left_to_command_.insert(signal.number);
@@ -133,7 +135,8 @@ void Front::on_signal(const ReceivedSignal& signal) {
 
 void Front::pass_on(int signal) {
   front_end_->send({Message::Kind::signal, signal, {}});
-  if (holder() != 0) ::kill(holder(), SIGCONT);  // stopped by somebody, it could not even end
+  // CONT, because a holder process that another process stopped could not even end.
+  if (holder() != 0) ::kill(holder(), SIGCONT);
 }
 
 void Front::decide_held(Instant now) {
@@ -149,7 +152,7 @@ void Front::decide_held(Instant now) {
       ++next;
       continue;
     }
-    // Asked even when we know: what the witness saw must not be taken for a later signal.
+    // Ask the witness even when we know: the signal that it saw must not be taken for a later one.
     const bool witnessed = witness_->saw(number);
     if (!witnessed && !held.delivered) pass_on(number);
     next = held_.erase(next);
@@ -159,8 +162,9 @@ void Front::decide_held(Instant now) {
 void Front::on_message(const Message& message) {
   switch (message.kind) {
     case Message::Kind::granted:
-      // Every signal up to here is passed on before this, and ends the wait. From here on the command, forked and in its group, gets its
-      // own. The witness forgets first: what it saw and we have not read is read now.
+      // We pass on every signal up to here before this message, and it ends the wait. From here on
+      // the command, forked and in its group, gets its own. The witness forgets first: what it saw
+      // and we have not read is read now.
       if (witness_) witness_->forget();
       while (const auto signal = gate_.read()) on_signal(*signal);
       job_control_.command_starts();
@@ -170,7 +174,7 @@ void Front::on_message(const Message& message) {
       break;
     case Message::Kind::waiting:
       phase_ = Phase::waiting;
-      // There was no command to get them.
+      // There was no command to receive them.
       for (const int number : left_to_command_) pass_on(number);
       job_control_.back_to_waiting();
       break;
@@ -197,7 +201,7 @@ void Front::on_message(const Message& message) {
     case Message::Kind::signal:
     case Message::Kind::handed_over:
     case Message::Kind::go:
-      break;  // ours to send
+      break;  // only we send these
   }
 }
 
@@ -205,28 +209,31 @@ Instant Front::kill_at(Instant deadline) const {
   return deadline - page_->get_margin() * 3 / 4;
 }
 
-/// Nobody has waited for it: its number is still its own.
+/// Its parent has not reaped it: its pid is still its own.
 pid_t Front::holder() const {
   return shielded_ ? page_->shielded_holder.load() : child_;
 }
 
 void Front::watch(Instant now) {
-  const Instant deadline = page_->get_deadline();  // once: the holder may clear it meanwhile
+  // Read once: the holder process may clear it meanwhile.
+  const Instant deadline = page_->get_deadline();
   if (deadline == Instant::max() || plan_.on_lost == OnLost::warn) return;
   if (!terminated_ && !page_->stopping.load() && now >= terminate_at(deadline)) {
     terminated_ = true;
-    page_->stopped_by_front = true;  // before the signal: the holder must know it when it sees what came of it
+    // Set before the signal is sent: the holder process must know it when it sees the effect.
+    page_->stopped_by_front = true;
     tree_.signal(plan_.stop_signal, kill_at(deadline));
   }
   const Instant kill = kill_at(deadline);
   if (plan_.on_lost != OnLost::kill || now < kill) return;
 
-  // One that has begun may have to wait for a CPU. What it runs is being killed meanwhile, so there is time.
+  // A holder process that has begun to kill may have to wait for a CPU. Its command is being killed
+  // meanwhile, so there is time.
   const Instant progress = page_->last_seen_killing();
   const Duration progress_timeout = page_->get_margin() / (progress < kill ? 4 : 2);
   if (now - std::max(progress, kill) >= progress_timeout) return take_over(state_of_holder());
   if (now < helped_ + help_interval) return;
-  // Not while it gets on: what it kills needs the CPU to die.
+  // Not while it makes progress: the processes that it kills need the CPU to die.
   if (now - progress >= help_interval) tree_.kill(now + death_timeout);
   helped_ = BootClock::now();
 }
@@ -238,7 +245,7 @@ Verdict::Source Front::state_of_holder() const {
   return Verdict::Source::holder_hung;
 }
 
-/// Kills the holder with all that it ran, and sees it dead.
+/// Kills the holder process with all its descendants, and confirms their death.
 void Front::take_over(Verdict::Source source) {
   const Instant deadline = page_->get_deadline();
   Instant got_on = BootClock::now();
@@ -262,14 +269,14 @@ void Front::take_over(Verdict::Source source) {
   verdict_ = std::move(verdict);
 }
 
-/// True when all is dead: our children tell, or the end of the shield.
+/// True when all is dead, as waiting for our children or the exit status of the shield proves.
 bool Front::kill_and_confirm(Instant until) {
   if (!shielded_) return reaped_ = tree_.kill_and_reap(until);
   tree_.kill(until);
   int status = 0;
   if (reaped_ || ::waitpid(child_, &status, WNOHANG) != child_) return false;
   reaped_ = true;
-  return WIFEXITED(status) && WEXITSTATUS(status) == 0;  // one that was killed proves nothing
+  return WIFEXITED(status) && WEXITSTATUS(status) == 0;  // a shield that was killed proves nothing
 }
 
 Instant Front::next_instant() const {

@@ -9,8 +9,8 @@
 namespace redlock::child {
 namespace {
 
-/// How long after our own signal front may come with its one of the same sweep: it may have to wait
-/// for a CPU. Each of ours takes back one of front's at most.
+/// How long after our own signal the front process may pass on its copy of the same sweep: it may
+/// have to wait for a CPU. Each of ours cancels at most one from the front process.
 constexpr Milliseconds sweep_memory{1000};
 
 }  // namespace
@@ -81,7 +81,7 @@ asio::awaitable<void> FrontLink::listen_to_front() {
 }
 
 void FrontLink::on_signal(const ReceivedSignal& signal) {
-  // The rest is front's to act on; we are not to be ended by what was meant for the job.
+  // The front process acts on the rest: a signal meant for the job must not end us.
   if (signal.number == SIGCHLD) {
     handlers_.child();
   } else if (!signal.from_kernel && signal.sender != front_) {

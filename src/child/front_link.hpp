@@ -14,40 +14,43 @@
 
 namespace redlock::child {
 
-/// The holder's view of front: what front passes on, and whether it is still there. Single-threaded.
+/// The holder process's view of the front process: the signals that it passes on, and whether it
+/// still lives. Single-threaded.
 class FrontLink : public std::enable_shared_from_this<FrontLink> {
  public:
   struct Handlers {
     std::function<void(int)> signal;   ///< a signal for the wait, or for the command
     std::function<void()> child;       ///< a child ended (SIGCHLD)
-    std::function<void()> front_gone;  ///< front was killed; once
+    std::function<void()> front_gone;  ///< the front process was killed; reported once
   };
 
   /// `gate` and `clock` must outlive the executor's run().
   FrontLink(asio::any_io_executor executor, const Clock& clock, Channel channel, SignalGate& gate);
 
-  /// Begins to listen.
+  /// Starts reading.
   void start(Handlers handlers);
 
-  /// Asks whether the command may start; true when front says so before `timeout` ends. A front that is stopped (^Z) says nothing.
+  /// Asks whether the command may start; true when the front process agrees before `timeout` ends.
+  /// A front process that is stopped (^Z) does not answer.
   asio::awaitable<bool> may_start(Instant timeout);
 
-  /// After may_start() was false: waits until front goes on (or is gone).
+  /// After may_start() was false: waits until the front process continues (or is gone).
   asio::awaitable<void> until_continued();
 
-  /// After report(): true when front says that the script has it, false when front is gone without a word, or give_up_hand_over() was
-  /// called.
+  /// After report(): true when the front process confirms that the script has it; false when the
+  /// front process ended without that, or after give_up_hand_over().
   asio::awaitable<bool> until_handed_over();
   void give_up_hand_over();
 
   [[nodiscard]] bool gone() const noexcept { return gone_; }
 
-  /// Whether this process got the signal, too, and from somebody else than front: until now, and
-  /// not long ago. Each is told once. Front and holder share no process group, so it was sent to
-  /// processes one by one, as systemd does with all in a control group.
+  /// Whether this process got the signal, too, from a process other than the front process, until
+  /// now and not long ago. Each signal is reported once. The front process and the holder process
+  /// share no process group, so the signal was sent to processes one by one, as systemd does with
+  /// all in a control group.
   bool got_ourselves(int signal);
 
-  /// Forgets what got_ourselves() would tell.
+  /// Forgets the signals that got_ourselves() would report.
   void forget_signals();
 
   void tell_waiting() const { channel_.send({Message::Kind::waiting, 0, {}}); }
@@ -55,7 +58,7 @@ class FrontLink : public std::enable_shared_from_this<FrontLink> {
   void tell_ended() const { channel_.send({Message::Kind::ended, 0, {}}); }
   void tell_stopped(int signal) const { channel_.send({Message::Kind::stopped, signal, {}}); }
 
-  /// The last word: what to exit with, or the signal to die of (0: none), and the text for
+  /// Sends the final report: what to exit with, or the signal to die of (0: none), and the text for
   /// --status-fd or stdout. False when it cannot be sent.
   bool report(int exit_code, int signal, std::string text) const {
     if (signal != 0) return channel_.send({Message::Kind::died, signal, std::move(text)});
@@ -74,7 +77,7 @@ class FrontLink : public std::enable_shared_from_this<FrontLink> {
   Channel channel_;
   Readable channel_readable_;
   std::shared_ptr<SignalPump> signals_;
-  std::unique_ptr<Event> event_;  ///< rung at an answer and at the end
+  std::unique_ptr<Event> event_;  ///< notified at an answer and at the end
   Handlers handlers_;
   std::map<int, Instant> got_;  ///< signals to this process, and when they were last read
   int questions_ = 0;

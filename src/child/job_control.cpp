@@ -33,12 +33,13 @@ bool FrontJobControl::command_stopped(int signal) {
 
   hold_signals();
   ::raise(signal == SIGSTOP ? SIGTSTP : signal);
-  if (page_.stopped_group == 0) discard_signals();  // it goes on already
-  release_signals();                                // here we stop, and go on
+  if (page_.stopped_group == 0) discard_signals();  // the command runs again already
+  release_signals();                                // we stop here, and later continue here
   hold_signals();
 
   if (group == 0 || group == ours) return false;
-  // A shell that suspended itself, in a group of its own: `fg` gave the terminal, and CONT, to our group alone.
+  // A shell that suspended itself, in a group of its own: `fg` gave the terminal, and CONT, to our
+  // group alone.
   if (had_terminal && ::tcgetpgrp(terminal.get()) == ours) ::tcsetpgrp(terminal.get(), group);
   return true;
 }
@@ -76,13 +77,13 @@ void HolderJobControl::on_child() {
            ::waitid(P_PID, static_cast<id_t>(command_), &info, WSTOPPED | WCONTINUED | WNOHANG) == 0 && info.si_pid != 0;
   };
   while (next_change()) {
-    // The page first: the front process looks when its own stop is under way.
+    // The page first: the front process reads it while its own stop is under way.
     const bool stopped = info.si_code == CLD_STOPPED;
     page_.stopped_group = stopped ? ::getpgid(command_) : 0;
     if (stopped) {
       link_->tell_stopped(info.si_status);
     } else if (!link_->gone()) {
-      ::kill(front_, SIGCONT);  // somebody let the command alone go on
+      ::kill(front_, SIGCONT);  // another process continued the command alone
     }
   }
 }
@@ -92,7 +93,8 @@ void HolderJobControl::command_ended(bool stopped_by_us) {
   const bool was_stopped = page_.stopped_group.exchange(0) != 0;
   link_->tell_ended();
 
-  // Killed while it was stopped: the parent that waits for us must learn it. What we stopped ourselves is told when the job goes on.
+  // It was killed while it was stopped: the parent that waits for us must learn that. A stop of our
+  // own doing is reported when the job continues.
   if (was_stopped && !stopped_by_us && !link_->gone()) ::kill(front_, SIGCONT);
 }
 

@@ -9,34 +9,38 @@
 #include "child/front_link.hpp"
 #include "child/shared_page.hpp"
 
-/// Job control (^Z, fg, bg): all of it. The command comes first. When it has stopped, the front process
-/// stops as it did, and no sooner: else the shell takes the terminal back while a full-screen program
-/// still restores it. When one of them is continued, so is the other.
+/// All of job control (^Z, fg, bg). The command comes first. When it has stopped, the front process
+/// stops as it did, and no sooner: otherwise the shell would reclaim the terminal while a
+/// full-screen program still restores it. When one of them is continued, so is the other.
 ///
-///     ^Z -> command stops -> SIGCHLD to the holder -> page, message -> front process stops -> shell
-///     fg -> CONT to the job: both go on            kill -CONT COMMAND -> holder -> CONT to the front process
+///     ^Z -> command stops -> SIGCHLD to the holder process -> page, message -> front process stops
+///        -> shell
+///     fg -> CONT to the job: both continue
+///     kill -CONT COMMAND -> holder process -> CONT to the front process
 namespace redlock::child {
 
-/// The front process's half, where the command is in its process group. Without one nothing happens here.
+/// The front process's half, for a command in its process group. Without such a command it does
+/// nothing.
 class FrontJobControl {
  public:
   /// `page` must outlive this.
   FrontJobControl(const SharedPage& page, bool shares_group) noexcept : page_(page), shares_group_(shares_group) {}
 
-  /// From here on TSTP, TTIN and TTOU wait until the command has stopped of them. Those that were
-  /// blocked at the start are left alone.
+  /// From here on TSTP, TTIN and TTOU stay pending until the command has stopped because of them.
+  /// Those that were blocked at the start are left alone.
   void command_starts() noexcept;
 
-  /// The command has stopped by `signal`: so do we, as `signal`, or for SIGSTOP as TSTP, would. Not if
-  /// it goes on already: a CONT that comes later takes the signal away again. Returns when we go on;
-  /// where the kernel stops nobody (an orphaned group) or the signal is ignored, at once. True when
-  /// the command still has to be continued: a shell that suspended itself, in a group of its own.
+  /// The command has stopped by `signal`. We stop in the same way, for SIGSTOP as by TSTP. We do
+  /// not stop if the command runs again already: a CONT that arrives later discards the signal.
+  /// Returns when we continue; at once where the kernel stops no process (an orphaned group) or the
+  /// signal is ignored. True when the command still has to be continued: a shell that suspended
+  /// itself, in a group of its own.
   [[nodiscard]] bool command_stopped(int signal);
 
-  /// The signals that wait were for the command, which did not mind.
+  /// The pending signals were for the command, which did not stop because of them.
   void command_ended() noexcept;
 
-  /// There was no command: those that wait stop us now.
+  /// There was no command: the pending signals stop us now.
   void back_to_waiting() noexcept { release_signals(); }
 
  private:
@@ -50,20 +54,20 @@ class FrontJobControl {
   sigset_t mask_before_{};
 };
 
-/// The holder's half. Single-threaded.
+/// The holder process's half. Single-threaded.
 class HolderJobControl {
  public:
   /// `page` must outlive this. `front`: the front process.
   HolderJobControl(SharedPage& page, std::shared_ptr<FrontLink> link, pid_t front)
       : page_(page), link_(std::move(link)), front_(front) {}
 
-  /// `command`: our child, and nobody else waits for it before command_ended().
+  /// `command`: our child, which no other code waits for before command_ended().
   void command_started(pid_t command) noexcept { command_ = command; }
 
   /// After SIGCHLD, before the command may be reaped.
   void on_child();
 
-  /// `stopped_by_us`: we brought the end about.
+  /// `stopped_by_us`: we caused the end.
   void command_ended(bool stopped_by_us);
 
  private:

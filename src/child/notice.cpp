@@ -4,7 +4,7 @@
 #include <poll.h>
 #include <syslog.h>
 #include <unistd.h>
-// glibc 2.36 forgot to say so itself.
+// This header of glibc 2.36 lacks its own extern "C".
 extern "C" {
 #include <sys/pidfd.h>
 }
@@ -20,8 +20,8 @@ extern "C" {
 namespace redlock::child {
 namespace {
 
-/// Enough for what works; what hangs (a log daemon, a log on a network that is gone, as the servers
-/// may be) must not keep a process running whose lease is lost.
+/// Long enough for a healthy system. One that hangs (a log daemon, a log on a network that is gone,
+/// as the servers may be) must not keep a process running whose lease is lost.
 constexpr Milliseconds max_delay{100};
 
 void write_to_syslog(const std::string& text) {
@@ -30,19 +30,21 @@ void write_to_syslog(const std::string& text) {
 }
 
 void write_to_stderr_of(pid_t pid, const UniqueFd& pidfd, const std::string& line) {
-  // Its own descriptor if we may: what it writes afterwards comes behind our line also in a file
-  // that it opened with `>`.
+  // Its own descriptor if we may: then its later output follows our line even in a file that it
+  // opened with `>`.
   UniqueFd file(::pidfd_getfd(pidfd.get(), STDERR_FILENO, 0));
   if (!file) {
     const std::string path = "/proc/" + std::to_string(pid) + "/fd/2";
     file.reset(::open(path.c_str(), O_WRONLY | O_APPEND | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
   }
   pollfd ended{pidfd.get(), POLLIN, 0};
-  if (!file || ::poll(&ended, 1, 0) != 0) return;  // it has ended: the pid may be another's by now
+  // If the process has ended, its pid may be another process's by now.
+  if (!file || ::poll(&ended, 1, 0) != 0) return;
   (void)!::write(file.get(), line.data(), line.size());
 }
 
-/// Runs `work`, which may block for ever, in a thread of its own; here where there can be none.
+/// Runs `work`, which may block for ever, in a thread of its own; in this thread where none can be
+/// started.
 std::future<void> begin(std::function<void()> work) {
   auto task = std::make_shared<std::packaged_task<void()>>(std::move(work));
   auto done = task->get_future();
@@ -59,7 +61,7 @@ std::future<void> begin(std::function<void()> work) {
 void post_notice(const WatchedProcess& process, const std::string& text) {
   const auto last = std::chrono::steady_clock::now() + max_delay;
   const auto logged = begin([text] { write_to_syslog(text); });
-  // What hangs may outlive the process and what we know of it.
+  // A hanging call may outlive the process and our data about it.
   const auto pidfd = std::make_shared<UniqueFd>(::fcntl(process.fd(), F_DUPFD_CLOEXEC, 0));
   const auto written = begin([pid = process.pid(), pidfd, line = "redlock-cli: " + text + "\n"] {
     write_to_stderr_of(pid, *pidfd, line);

@@ -22,13 +22,14 @@
 namespace redlock::child {
 namespace {
 
-/// Where the kernel has no close_range, and no limit says how far descriptors go.
+/// The guess for kernels without close_range where no limit bounds the descriptors.
 constexpr rlim_t guessed_end = 65536;
 
-/// It takes init microseconds; only one that somebody stopped needs longer, and the caller has a lease to extend.
+/// Init needs microseconds, unless another process stopped it. The caller has a lease to extend.
 constexpr int timeout_ms = 500;
 
-/// fork(2) with flags. Not libc's: that takes locks which a thread of ours may hold, and knows no flags.
+/// fork(2) with flags. Not libc's fork: that takes locks which a thread of ours may hold, and has
+/// no flags.
 pid_t clone_process(unsigned long flags) noexcept {
 #if defined(__s390__) || defined(__CRIS__)
   return static_cast<pid_t>(::syscall(SYS_clone, nullptr, flags, nullptr, nullptr, nullptr));
@@ -44,18 +45,19 @@ void close_from(unsigned first) noexcept {
   for (auto fd = static_cast<int>(first); fd < static_cast<int>(end); ++fd) ::close(fd);
 }
 
-/// A copy of us, perhaps of a moment when another thread held a lock: async-signal-safe from here on.
+/// A copy of us, perhaps made while another thread held a lock: async-signal-safe from here on.
 [[noreturn]] void be_init(int lifeline) noexcept {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
   ::prctl(PR_SET_NAME, "lock-init", 0, 0, 0);
-  ::setpgid(0, 0);  // not in the holder's, which then could not found a session
+  ::setpgid(0, 0);  // not in the holder process's group: it could not create a session then
   ignore_all();
-  ::signal(SIGCHLD, SIG_IGN);  // the kernel reaps what comes to us, even while we are stopped
-  // Everything: no pipe, no connection may stay open because of us. Our own copy of the lifeline's other end, too.
+  ::signal(SIGCHLD, SIG_IGN);  // the kernel reaps orphans, even while we are stopped
+  // Everything: no pipe and no connection may stay open because of us. That includes our own copy
+  // of the lifeline's other end.
   ::dup2(lifeline, STDIN_FILENO);
   close_from(STDOUT_FILENO);
-  // From here on not even a stop keeps us from dying with our parent: it may start the command. One that died before the prctl has closed
-  // its end, so we do not need its signal then.
+  // From here on we die with our parent even while stopped, so it may start the command. A parent
+  // that died before the prctl has closed its end, so we do not need its signal then.
   char byte = 0;
   if (::send(STDIN_FILENO, &byte, 1, MSG_NOSIGNAL) != 1) ::_exit(0);
   while (::read(STDIN_FILENO, &byte, 1) < 0 && errno == EINTR) {
@@ -133,7 +135,7 @@ Result<void, std::string> PidNamespace::check() {
 }
 
 void PidNamespace::end() noexcept {
-  ::kill(init_, SIGKILL);  // stopped or not
+  ::kill(init_, SIGKILL);  // even if stopped
   wait_for(init_);
 }
 
@@ -143,7 +145,7 @@ pid_t PidNamespace::fork() const noexcept {
   if (child == 0) return 0;
   const int error = errno;
   if (::setns(ours_.get(), CLONE_NEWPID) != 0 && child > 0) {
-    // Not seen yet. All that we start later would be in there.
+    // No caller knows this child yet. All our later children would be in the namespace, too.
     const int reason = errno;
     ::kill(child, SIGKILL);
     wait_for(child);
@@ -156,8 +158,8 @@ pid_t PidNamespace::fork() const noexcept {
 
 int PidNamespace::mount_proc() noexcept {
   if (::unshare(CLONE_NEWNS) != 0) return errno;
-  // What lies over /proc must not spread to the mount namespace that we came from. All other mounts go on doing so: a command that mounts
-  // something means it for everybody.
+  // The mount over /proc must not propagate to the mount namespace that we came from. All other
+  // mounts still propagate: a command that mounts something means it for the whole system.
   if (::mount(nullptr, "/proc", nullptr, MS_SLAVE, nullptr) != 0) return errno;
   return ::mount("proc", "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, nullptr) == 0 ? 0 : errno;
 }

@@ -42,7 +42,8 @@ std::optional<std::vector<int>> numbers_in(const std::string& path) {
 std::optional<ProcessStat> read_process_stat(pid_t pid) {
   const auto text = read_proc_file("/proc/" + std::to_string(pid) + "/stat");
   if (!text) return std::nullopt;
-  // The name, in parentheses, can hold anything, ") Z 1" included; nothing after it holds a parenthesis.
+  // The name, in parentheses, can hold any text, ") Z 1" included; no later field holds a
+  // parenthesis.
   const auto name_end = text->rfind(')');
   if (name_end == std::string::npos) return std::nullopt;
   int threads = 0;

@@ -15,33 +15,40 @@ namespace redlock::child {
 struct ProcessStat {
   pid_t parent;
   char state;                  ///< R, S, D, T, Z, ...
-  bool living;                 ///< not a zombie; one whose first thread has ended looks like it while other threads run
-  unsigned long long started;  ///< in clock ticks since boot: tells a process from a later one with the same pid
+  bool living;                 ///< not a zombie; a process whose first thread has ended counts
+                               ///< while other threads run
+  unsigned long long started;  ///< in clock ticks since boot: tells a process from a later one with
+                               ///< the same pid
 };
 
-/// Nothing when there is no such process (any more), it is hidden from us, or errno says why it could not be read.
+/// Nothing when there is no such process (any more), it is hidden from us, or errno says why it
+/// could not be read.
 std::optional<ProcessStat> read_process_stat(pid_t pid);
 
-/// The memory of its own that a process has in RAM, without files and what it shares; 0 when there is no such process. Source: proc(5), statm.
+/// The private memory of a process in RAM, without files and shared memory; 0 when there is no such
+/// process. Source: proc(5), statm.
 std::uint64_t private_bytes(pid_t pid);
 
-/// What the first thread of a process had of the CPU since it was started.
+/// The CPU time of a process's first thread since its start.
 struct CpuTime {
   Duration ran{};
   Duration waited{};  ///< ready to run, for a CPU
 };
 
-/// Zero when there is no such process, or the kernel does not count it. Source: the kernel's sched-stats.rst, /proc/PID/schedstat.
+/// Zero when there is no such process, or the kernel does not count it. Source: the kernel's
+/// sched-stats.rst, /proc/PID/schedstat.
 CpuTime cpu_time(pid_t pid);
 
-/// Whether /proc is mounted and counts as kill(2) does: seen from an inner pid namespace, the
-/// numbers of an outer /proc are other processes.
+/// Whether /proc is mounted and uses the same pids as kill(2): seen from an inner pid namespace,
+/// the numbers of an outer /proc are other processes.
 bool proc_is_ours();
 
-/// Whether /proc shows the processes that kill(2) reaches: it is ours, and does not hide our parent.
+/// Whether /proc shows the processes that kill(2) reaches: it is ours, and does not hide our
+/// parent.
 bool proc_shows_processes();
 
-/// The entries of a directory of /proc that are numbers, in its order; nothing, and errno, when it cannot be read.
+/// The entries of a directory of /proc that are numbers, in its order; nothing, and errno, when it
+/// cannot be read.
 std::optional<std::vector<int>> numbers_in(const std::string& path);
 
 /// The whole of a file; nothing, and errno, when it cannot be read.

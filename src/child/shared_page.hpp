@@ -11,32 +11,39 @@
 
 namespace redlock::child {
 
-/// What the front and the holder process both must know at every moment, in memory that both see: if one of them hangs, the other
-/// still reads it. Each value has one writer. Lock-free, so that a process stopped anywhere holds nothing up.
+/// State that the front process and the holder process both need at every moment, in shared memory:
+/// if one of them hangs, the other can still read it. Each value has one writer. Lock-free, so that
+/// a process stopped at any point blocks no other.
 struct SharedPage {
-  /// The lease's deadline in nanoseconds of the boot clock; 0 while there is none, or nothing runs under it. The holder's to write.
+  /// The lease's deadline in nanoseconds of the boot clock; 0 while there is none, or nothing runs
+  /// under it. Written by the holder process.
   std::atomic<std::int64_t> deadline{0};
 
-  /// How long before the deadline KILL is due, in nanoseconds: it grows with what is measured. The holder's to write.
+  /// How long before the deadline KILL is due, in nanoseconds: it grows with the measurements.
+  /// Written by the holder process.
   std::atomic<std::int64_t> margin{0};
 
-  /// The holder has begun to stop the command: the front process need not. The holder's to write.
+  /// The holder process has begun to stop the command: the front process need not. Written by the
+  /// holder process.
   std::atomic<bool> stopping{false};
 
-  /// When the holder was last seen killing, in nanoseconds of the boot clock; 0: not yet. The holder's to write.
+  /// When the holder process was last seen killing, in nanoseconds of the boot clock; 0: not yet.
+  /// Written by the holder process.
   std::atomic<std::int64_t> killing_at{0};
 
-  /// How to reach the command in one call. The holder's to write.
+  /// How to reach the command in one system call. Written by the holder process.
   CommandTarget target;
 
-  /// The holder process, where it is not the front process's child (Shield); else 0. The shield's to write.
+  /// The holder process, where it is not the front process's child (Shield); else 0. Written by the
+  /// shield.
   std::atomic<pid_t> shielded_holder{0};
 
-  /// The front process has sent the stop signal in the holder's place: an end of the command is none by itself from then on.
+  /// The front process has sent the stop signal in the holder process's place: from then on the
+  /// command no longer counts as ended by itself. Written by the front process.
   std::atomic<bool> stopped_by_front{false};
 
-  /// The command is stopped (^Z), so that the front process may stop, too: its process group; 0 while it is not stopped. The
-  /// holder's to write.
+  /// The process group of the command while it is stopped (^Z), so that the front process may stop,
+  /// too; 0 while it is not stopped. Written by the holder process.
   std::atomic<pid_t> stopped_group{0};
 
   static_assert(std::atomic<std::int64_t>::is_always_lock_free && std::atomic<bool>::is_always_lock_free &&
@@ -47,7 +54,7 @@ struct SharedPage {
   void set_margin(Duration span) { margin.store(span.count(), std::memory_order_release); }
   [[nodiscard]] Duration get_margin() const { return Duration(margin.load(std::memory_order_acquire)); }
 
-  /// Instant() while the holder has not begun to kill.
+  /// Instant() while the holder process has not begun to kill.
   [[nodiscard]] Instant last_seen_killing() const { return Instant(Duration(killing_at.load())); }
 
   /// Instant::max() while there is none.

@@ -25,7 +25,8 @@ bool may_have_foreign_children() noexcept {
 void become_shield(std::atomic<pid_t>& holder) {
   ::setpgid(0, 0);
   ignore_all();
-  // Whose target it is, only the holder and the front process know: here the walk finds everything.
+  // Only the holder process and the front process know whose target it is: here the walk finds
+  // everything.
   CommandTarget none;
   ProcessTree tree(none);
   const pid_t child = ::fork();
@@ -34,7 +35,7 @@ void become_shield(std::atomic<pid_t>& holder) {
 
   holder = child;
   claim_cpu_share();
-  // Nothing that somebody waits for may stay open because of us.
+  // No descriptor that another process waits on may stay open because of us.
   close_all_but(-1);
   siginfo_t info{};
   while (::waitid(P_PID, static_cast<id_t>(child), &info, WEXITED | WNOWAIT) != 0 && errno == EINTR) {

@@ -9,7 +9,7 @@
 
 namespace redlock::child {
 
-/// Hands every signal that a SignalGate collects to one place of the program, on the executor.
+/// Delivers every signal that a SignalGate collects to one handler of the program, on the executor.
 class SignalPump : public std::enable_shared_from_this<SignalPump> {
  public:
   using Sink = std::function<void(const ReceivedSignal&)>;
@@ -17,10 +17,10 @@ class SignalPump : public std::enable_shared_from_this<SignalPump> {
   /// `gate` must outlive the executor's run().
   SignalPump(asio::any_io_executor executor, SignalGate& gate);
 
-  /// Begins. Goes on for as long as the executor runs.
+  /// Starts. Runs for as long as the executor runs.
   void start(Sink sink);
 
-  /// Hands out at once what has come, for a caller that must know it before it goes on.
+  /// Delivers all pending signals at once, for a caller that must know them before it continues.
   void deliver_pending();
 
  private:

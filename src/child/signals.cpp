@@ -16,11 +16,12 @@
 namespace redlock::child {
 namespace {
 
-constexpr int last_signal = 64;  // of Linux; SIGRTMAX is a function call, and not async-signal-safe by any promise
+// The last signal of Linux. SIGRTMAX is a function call, not guaranteed to be async-signal-safe.
+constexpr int last_signal = 64;
 constexpr int exit_of_signal = 128;
 
-/// With the real-time signals, all whose default action ends a process, but KILL, PIPE (which we
-/// ignore) and the errors of our own code.
+/// Together with the real-time signals these are all whose default action ends a process, except
+/// KILL, PIPE (which we ignore) and the errors of our own code.
 constexpr std::array ending_signals{SIGHUP,    SIGINT,  SIGQUIT,   SIGUSR1, SIGUSR2, SIGALRM,
                                     SIGTERM,
 #ifdef SIGSTKFLT
@@ -33,7 +34,7 @@ struct Name {
   int number;
 };
 
-/// Beside those that sigabbrev_np(3) gives.
+/// In addition to those that sigabbrev_np(3) knows.
 constexpr std::array other_names{Name{"IOT", SIGABRT}, Name{"CLD", SIGCHLD}, Name{"IO", SIGIO}};
 
 void set_disposition(int signal, void (*handler)(int)) noexcept {
@@ -56,7 +57,8 @@ std::optional<int> parse_number(std::string_view text) {
   return number && *number >= 0 ? number : std::nullopt;
 }
 
-/// The numbers between the named and the real-time signals belong to libc: nobody can catch or mean them.
+/// libc reserves the numbers between the named and the real-time signals: no program can catch or
+/// mean them.
 bool is_signal(int number) {
   return ::sigabbrev_np(number) != nullptr || (number >= SIGRTMIN && number <= SIGRTMAX);
 }
@@ -82,7 +84,7 @@ std::optional<int> parse_real_time(std::string_view name) {
 
 std::string upper_case(std::string_view text) {
   std::string upper(text);
-  // By hand: toupper() follows the locale, and a Turkish one would lose `kill`.
+  // By hand: toupper() follows the locale, and a Turkish one would break `kill`.
   std::transform(upper.begin(), upper.end(), upper.begin(),
                  [](char c) { return c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c; });
   return upper;
@@ -172,7 +174,8 @@ int die_of(int signal) noexcept {
   sigemptyset(&only);
   sigaddset(&only, signal);
   ::pthread_sigmask(SIG_UNBLOCK, &only, nullptr);
-  // To this thread, not to the process: another thread might take it, and we would return before we die.
+  // To this thread, not to the process: another thread might take it, and we would return before we
+  // die.
   ::raise(signal);
   return status;
 }

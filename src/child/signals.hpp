@@ -12,17 +12,18 @@
 
 namespace redlock::child {
 
-/// The signal mask and the ignored signals that this process was started with: a command must start with the very same.
+/// The signal mask and the ignored signals that this process was started with: a command must start
+/// with exactly these.
 class InheritedSignals {
  public:
-  /// Reads the state of this process; call it before anything changes it.
+  /// Reads the state of this process; call it before any code changes it.
   static InheritedSignals capture();
 
   [[nodiscard]] bool ignored(int signal) const noexcept;
   [[nodiscard]] bool blocked(int signal) const noexcept;
 
-  /// Put back what we changed, between fork and exec: the dispositions (default or ignore; we install no handlers), and then the mask. Both
-  /// are async-signal-safe.
+  /// Restore what we changed, between fork and exec: first the dispositions (default or ignore; we
+  /// install no handlers), then the mask. Both are async-signal-safe.
   void restore_dispositions() const noexcept;
   void restore_mask() const noexcept;
 
@@ -38,10 +39,11 @@ struct ReceivedSignal {
 };
 
 /// Collects signals synchronously. From its construction on, every signal that ends_a_wait(), CONT,
-/// WINCH and CHLD are blocked and readable from fd(); one that was ignored or blocked at the start
-/// is left alone (except CHLD, whose ignored disposition is set to default: else nothing could be
-/// waited for). SIGPIPE is ignored: a closed stderr must not end us. TSTP, TTIN and TTOU are
-/// FrontJobControl's. A fork shares the object, but each process reads its own signals from it.
+/// WINCH and CHLD are blocked and readable from fd(). A signal that was ignored or blocked at the
+/// start is left alone (except CHLD, whose ignored disposition is set to default: otherwise no
+/// child could be waited for). SIGPIPE is ignored: a closed stderr must not end us. TSTP, TTIN and
+/// TTOU belong to FrontJobControl. A fork shares the object, but each process reads its own signals
+/// from it.
 class SignalGate {
  public:
   explicit SignalGate(const InheritedSignals& inherited);
@@ -58,8 +60,9 @@ class SignalGate {
   UniqueFd fd_;
 };
 
-/// Ignores every signal that can be ignored but CHLD, for a process that others may only kill: what was meant for the job must not end it,
-/// nor stop it when it writes to the terminal. Errors of our own (SEGV and the like) keep their dispositions.
+/// Ignores every signal that can be ignored but CHLD, for a process that others may only kill. A
+/// signal meant for the job must not end it, nor stop it when it writes to the terminal. Errors of
+/// our own (SEGV and the like) keep their dispositions.
 void ignore_all() noexcept;
 
 /// Whether this process has a terminal that can send it signals.
@@ -70,11 +73,13 @@ bool has_controlling_terminal() noexcept;
 /// FPE, ILL, ABRT, TRAP, SYS).
 bool ends_a_wait(int signal) noexcept;
 
-/// Dies of `signal` as if nothing had caught it: no core of our own (PR_SET_DUMPABLE), default disposition, unblocked, raised.
-/// Returns 128 + signal, for the caller to exit with, only where the signal cannot kill us (PID 1 of a namespace).
+/// Dies of `signal` as if it had not been caught: no core dump of our own (PR_SET_DUMPABLE),
+/// default disposition, unblocked, raised. Returns 128 + signal, for the caller to exit with, only
+/// where the signal cannot kill us (PID 1 of a namespace).
 int die_of(int signal) noexcept;
 
-/// Reads `TERM`, `SIGTERM`, `term` or `15`; nothing for what is no signal (0, or a name that does not exist).
+/// Reads `TERM`, `SIGTERM`, `term` or `15`; nothing for what is no signal (0, or a name that does
+/// not exist).
 std::optional<int> parse_signal(std::string_view text);
 
 /// `TERM` for 15; `RTMIN+3`; the number when it has no name.

@@ -32,8 +32,8 @@ bool runs_no_more(char state) {
   return std::string_view("TtZXx").find(state) != std::string_view::npos;
 }
 
-/// Sizes and residence of a process's memory. Two processes of which neither runs have the same
-/// only if they share it.
+/// The size and resident set of a process's memory. Two processes that are both not running have
+/// the same values only if they share it.
 std::string memory_of(pid_t pid) {
   return read_proc_file(directory_of(pid) + "/statm").value_or("");
 }
@@ -43,7 +43,7 @@ std::string memory_of(pid_t pid) {
 bool is_stopped(pid_t pid) {
   const auto states = thread_states(pid);
   const auto stopped = [](const auto& thread) { return runs_no_more(thread.second); };
-  // Twice: a thread that was not listed yet was started by one that ran then.
+  // Twice: a thread that was not in the first list was started by a thread that still ran then.
   return !states.empty() && std::all_of(states.begin(), states.end(), stopped) &&
          thread_states(pid) == states;
 }

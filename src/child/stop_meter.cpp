@@ -8,16 +8,18 @@
 namespace redlock::child {
 namespace {
 
-/// A step holds nothing up for longer, and on a loaded machine does as much as fits into one turn on the CPU.
+/// A step delays other work no longer than this, and on a loaded machine does as much as fits into
+/// one turn on the CPU.
 constexpr Milliseconds step_length{10};
 
-/// Lets others of this thread run.
+/// Lets other coroutines of this thread run.
 constexpr Milliseconds step_pause{1};
 
 /// The share of the time that measuring may take: 1/50.
 constexpr int pause_per_walk = 50;
 
-/// Processes that hardly run say little: as though they had run for so long besides, without a wait.
+/// Processes that hardly run say little: they count as though they had run this much longer,
+/// without a wait.
 constexpr Milliseconds assumed_run{20};
 
 double contention(const CpuTime& cpu) noexcept {
@@ -77,14 +79,15 @@ void StopMeter::note_process(pid_t pid) {
   const CpuTime count = cpu_time(pid);
   const auto last = last_counts_.find(pid);
   const bool is_known = last != last_counts_.end() && last->second.ran <= count.ran &&
-                        last->second.waited <= count.waited;  // else its number was given again
+                        last->second.waited <= count.waited;  // else the pid was reused
   cpu_.ran += count.ran - (is_known ? last->second.ran : Duration::zero());
   cpu_.waited += count.waited - (is_known ? last->second.waited : Duration::zero());
   counts_[pid] = count;
 }
 
-/// The second longest of the latest: a machine without a CPU for us delays every timer, but one that stood still once, or somebody
-/// who stopped us for a moment, is no reason to stop a command whose lease can be renewed now.
+/// The second longest of the latest delays. A machine without a CPU for us delays every timer. A
+/// single delay, from a machine that paused or a process that stopped us for a moment, is no reason
+/// to stop a command whose lease can be renewed now.
 Duration StopMeter::usual_delay() const noexcept {
   auto sorted = latest_;
   std::sort(sorted.begin(), sorted.end());

@@ -18,12 +18,14 @@ namespace redlock::child {
 /// A time in which this process did not run although a timer of its own was due.
 struct Delay {
   Duration length{};
-  bool suspended = false;  ///< the machine was, for most of it; else there was no CPU for us
+  bool suspended = false;  ///< the machine was, for most of the time; else we got no CPU
 };
 
-/// Measures, while a command runs, what it would take to stop it: how late our timers fire, how long a walk through its processes
-/// takes, how many they are, how much memory they have and how long they wait for a CPU. In small steps, so that a tree of thousands holds nothing up, and for at
-/// most a fiftieth of the time. It only computes and looks: the caller waits until next() and calls step().
+/// Measures, while a command runs, what it would take to stop it: how late our timers fire, how
+/// long a walk through its processes takes, how many they are, how much memory they have and how
+/// long they wait for a CPU. Works in small steps, so that a tree of thousands delays nothing, and
+/// for at most a fiftieth of the time. It only reads and computes: the caller waits until next()
+/// and then runs step().
 class StopMeter {
  public:
   /// The first measurement is due after `interval`; zero: never.
@@ -35,7 +37,7 @@ class StopMeter {
   /// When step() is due; Instant::max(): never.
   [[nodiscard]] Instant next() const noexcept { return next_; }
 
-  /// Goes on with the measurement, below these processes; what it found, once it is complete.
+  /// Continues the measurement below these processes; returns the result once it is complete.
   std::optional<StopCost> step(const std::vector<pid_t>& roots, Instant now);
 
   /// The longest delay in the last one or two intervals.
@@ -56,7 +58,7 @@ class StopMeter {
   std::size_t oldest_ = 0;
   Delay current_;
   Delay previous_;
-  Duration suspended_;  ///< by the machine since it started, when last looked at
+  Duration suspended_;  ///< total suspended time at the last check
 };
 
 }  // namespace redlock::child

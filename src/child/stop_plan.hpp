@@ -18,11 +18,12 @@ enum class Descendants {
   kill,   ///< stop signal, KILL after the grace
 };
 
-/// What was killed has at least so long to die, even when it was killed late (we were stopped, or the machine was), before it counts as
-/// something that cannot be killed. Also how long one pass through the tree may take.
+/// How long a killed process has at least to die, even when it was killed late (we were stopped, or
+/// the machine was), before it counts as one that cannot be killed. Also the limit for one pass
+/// through the tree.
 inline constexpr Milliseconds death_timeout{500};
 
-/// Between two walks through a tree that does not die at once.
+/// The interval between two walks through a tree that does not die at once.
 inline constexpr Milliseconds kill_interval{2};
 inline constexpr Milliseconds max_kill_interval{20};
 
@@ -30,8 +31,9 @@ inline constexpr Milliseconds max_kill_interval{20};
 struct StopPlan {
   Duration grace;               ///< between the stop signal and KILL
   Duration margin;              ///< between KILL and the deadline, before anything was measured
-  Duration max_margin;          ///< the most that it may grow to by what is measured
-  Duration measure_interval{};  ///< how often to measure what it takes to stop the command; 0: never
+  Duration max_margin;          ///< the maximum to which measurements may raise it
+  Duration measure_interval{};  ///< how often to measure what it takes to stop the command; 0:
+                                ///< never
   int stop_signal = 0;
   OnLost on_lost = OnLost::kill;
   Descendants descendants = Descendants::leave;

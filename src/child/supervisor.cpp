@@ -12,11 +12,12 @@
 namespace redlock::child {
 namespace {
 
-/// While something cannot be killed, somebody should know, and not from a full disk.
+/// While a process cannot be killed, the user should know, but the complaints must not fill a disk.
 constexpr Milliseconds first_complaint{1000};
 constexpr Milliseconds complaint_interval{60'000};
 
-/// Nobody tells us when the command's orphans end in a pid namespace: they are its init's children, not ours.
+/// We get no SIGCHLD when the command's orphans end in a pid namespace: they are its init's
+/// children, not ours.
 constexpr Milliseconds orphan_interval{20};
 
 }  // namespace
@@ -70,7 +71,7 @@ Result<bool, ExecFailure> Supervisor::start() {
   pid_ = ready_->pid();
   page_.target.own_group = leads_group_ ? pid_ : 0;
   page_.target.kill_argument = leads_group_ ? -pid_ : pid_;
-  // Not before the command is forked: it must have none of this.
+  // Not before the command is forked: the command must not inherit this.
   leave_session(::getpgid(pid_));
   claim_cpu_share();
   if (auto started = ready_->start(); !started) {
@@ -106,10 +107,10 @@ void Supervisor::front_is_gone() {
 
 void Supervisor::pass_on(int signal) {
   if (!status_) {
-    // Not by its number: that may be anybody's when it has been reaped.
+    // Not by its pid: another process may have it once this one has been reaped.
     if (const pid_t target = page_.target.kill_argument; target != 0) ::kill(target, signal);
   } else if (plan_.descendants == Descendants::wait) {
-    tree_.signal(signal, deadline_);  // who is waited for
+    tree_.signal(signal, deadline_);  // the process to wait for
   }
 }
 
@@ -118,7 +119,7 @@ void Supervisor::on_child() {
 }
 
 asio::awaitable<Ending> Supervisor::finish() {
-  bool dead = true;  // what had to be killed
+  bool dead = true;  // the processes that had to be killed
   for (;;) {
     reap();
     const Instant now = clock_.now();
@@ -135,7 +136,8 @@ asio::awaitable<Ending> Supervisor::finish() {
     if (!co_await event_->wait_until(next)) meter_.note_timer(next, clock_.now());
   }
   Instant over = clock_.now();
-  // It ended by itself, but nobody looked before the lease was over: it may have run on without it.
+  // It ended by itself, but we checked only after the lease expired: it may have run on without the
+  // lease.
   if (over > deadline_) lease_gone_ = true;
   const bool is_promised = lease_gone_ && plan_.on_lost == OnLost::kill;
 
@@ -156,8 +158,9 @@ asio::awaitable<bool> Supervisor::kill_rest() {
   return kill_all();
 }
 
-/// True when nothing is left. While something cannot be killed (setuid, D state), the lease is kept for as long as it can be. What only
-/// takes long, as there are many and the machine is busy, is never left alive.
+/// True when no process is left. While a process cannot be killed (setuid, D state), the lease is
+/// kept for as long as it can be. A tree that only takes long, because it is large and the machine
+/// is busy, is never left alive.
 asio::awaitable<bool> Supervisor::kill_all() {
   const Instant began = clock_.now();
   Instant got_on = began;
@@ -175,12 +178,12 @@ asio::awaitable<bool> Supervisor::kill_all() {
       events_.unkillable(tree_.descendants());
       next_complaint = now + complaint_interval;
     }
-    // What dies needs the CPU, too: a walk through thousands leaves some of it.
+    // Dying processes need the CPU, too: a walk through thousands leaves them some of it.
     co_await sleep_until(clock_, now + std::clamp<Duration>(now - pass, kill_interval, std::max<Duration>(max_kill_interval, margin_ / 8)));
   }
 }
 
-/// Its init, our own, is always left in a pid namespace.
+/// In a pid namespace its init, our own, always remains.
 bool Supervisor::all_ended() const {
   return pid_namespace_ ? tree_.descendants().empty() : tree_.nothing_left();
 }
@@ -212,7 +215,8 @@ void Supervisor::stop(Instant now) {
   page_.stopping = true;
   kill_at_ = plan_.on_lost == OnLost::kill ? std::min(now + plan_.grace, kill_by()) : Instant::max();
   if (plan_.on_lost != OnLost::warn && !page_.stopped_by_front) tree_.signal(plan_.stop_signal, *kill_at_);
-  events_.stopping(meter_.worst_delay());  // behind the signal: a message can hang at a terminal that is held (^S)
+  // After the signal: a message can block at a terminal that is paused (^S).
+  events_.stopping(meter_.worst_delay());
 }
 
 void Supervisor::measure(Instant now) {

@@ -21,29 +21,38 @@ namespace redlock::child {
 /// How a command ended.
 struct Ending {
   int status = 0;            ///< of the command, as waitpid gives it
-  bool lease_gone = false;   ///< the lease was lost, or the command had to be stopped so that it would not outlive it
-  bool unconfirmed = false;  ///< the lease is over, and something of the tree could not be killed
-  Duration late{};           ///< how long after the deadline the last of the tree was seen dead; zero: in time, or not promised
+  bool lease_gone = false;   ///< the lease was lost, or the command was stopped so as not to
+                             ///< outlive it
+  bool unconfirmed = false;  ///< the lease ended, and a process of the tree could not be killed
+  Duration late{};           ///< how long after the deadline the last of the tree was seen dead;
+                             ///< zero: in time, or not promised
   std::vector<pid_t> left;   ///< descendants that still run
-  std::vector<pid_t> swept;  ///< descendants that the command left running, killed with their pid namespace
+  std::vector<pid_t> swept;  ///< descendants that the command left running, killed with their pid
+                             ///< namespace
 };
 
-/// What the user should hear while it happens.
+/// Events that the user should learn of while they happen.
 struct SupervisorEvents {
-  std::function<void(bool stopped_by_us)> ended;              ///< the command itself has ended; what descends from it may live on
-  std::function<void(const Delay&)> stopping;                 ///< the command was told to stop, as its lease is over, or will be; with
-                                                              ///< the longest delay of this process lately; once
-  std::function<void(const std::vector<pid_t>&)> unkillable;  ///< these do not die of KILL; after a second, then once a minute
-  std::function<void(const StopCost&, Duration needed)> strained;  ///< to stop the command may take longer than the ttl leaves; once
+  /// The command itself has ended; its descendants may live on.
+  std::function<void(bool stopped_by_us)> ended;
+  /// The stop signal was sent: the lease ended or soon will; with the longest recent delay of this
+  /// process; reported once.
+  std::function<void(const Delay&)> stopping;
+  /// These survive KILL; reported after a second, then every minute.
+  std::function<void(const std::vector<pid_t>&)> unkillable;
+  /// Stopping may take longer than the ttl allows; reported once.
+  std::function<void(const StopCost&, Duration needed)> strained;
 };
 
-/// The holder's guard over the command: never lets it outlive the lease. It knows the lease by its deadline alone; somebody else renews it
-/// and says so.
+/// The holder process's guard over the command: never lets it outlive the lease. It knows the lease
+/// by its deadline alone; other code renews the lease and reports that here.
 ///
-/// Stop signal and CONT go to the whole tree at deadline - grace - margin, KILL at deadline - margin, again and again until nothing of the
-/// tree is left. The margin grows with what is measured meanwhile (StopMeter). A stop signal that was sent is final. A lease that is over stops the command at once, with KILL after the grace or at
-/// deadline - margin, whichever is sooner. When front is gone, KILL comes at once. A pid namespace ends with the command: what the command
-/// leaves running in it is killed.
+/// The stop signal and CONT go to the whole tree at deadline - grace - margin, KILL at deadline -
+/// margin, repeated until the tree is empty. The margin grows with the measurements (StopMeter). A
+/// stop signal that was sent is final. A lease that is lost stops the command at once, with KILL
+/// after the grace or at deadline - margin, whichever is sooner. When the front process is gone,
+/// KILL is sent at once. A pid namespace ends with the command: processes that the command leaves
+/// running in it are killed.
 class Supervisor {
  public:
   /// All must outlive it.
@@ -52,7 +61,7 @@ class Supervisor {
   /// Forks the command, ready to start. Not after start().
   Result<void, ExecFailure> prepare(const Command& command, SpawnOptions options, const InheritedSignals& inherited);
 
-  /// After finish(): kills all that is left. True when nothing is.
+  /// After finish(): kills all that is left. True when nothing is left.
   asio::awaitable<bool> kill_rest();
 
   /// The command, from prepare() on.
@@ -61,19 +70,20 @@ class Supervisor {
   /// Publishes the deadline: from here on both guards watch over what is prepared.
   void arm(Instant deadline);
 
-  /// Lets it go, under the lease that it was armed with. False: the deadline is too near to run in; then nothing was started.
+  /// Starts the command under the lease that it was armed with. False: the deadline is too near to
+  /// run in; then nothing was started.
   Result<bool, ExecFailure> start();
 
-  /// Drops what was prepared and not started.
+  /// Drops a command that was prepared and not started.
   void drop();
 
   /// The lease was extended. Only forward.
   void move_deadline(Instant deadline);
 
-  /// The lease is over before its deadline.
+  /// The lease was lost before its deadline.
   void lease_is_over();
 
-  /// Nobody wants the command any more: kill it now.
+  /// The command is no longer wanted: kill it now.
   void front_is_gone();
 
   /// Passes a signal on to the command: to its group when it leads one, else to it alone.
@@ -82,7 +92,7 @@ class Supervisor {
   /// A child has ended.
   void on_child();
 
-  /// Waits for the end. Notification after start().
+  /// Waits for the end. Call it after start().
   asio::awaitable<Ending> finish();
 
  private:
@@ -95,7 +105,8 @@ class Supervisor {
   [[nodiscard]] bool all_ended() const;
   [[nodiscard]] Instant next_poll(Instant now) const;
 
-  /// The command has ended by itself: whether what it left may be left, too. Begins to end it where that is the plan.
+  /// The command has ended by itself: whether the processes that it left may stay, too. Begins to
+  /// end them where that is the plan.
   bool may_leave(Instant now);
   [[nodiscard]] bool is_stopping() const noexcept { return kill_at_.has_value(); }
   [[nodiscard]] Instant kill_by() const { return deadline_ - margin_; }
@@ -118,7 +129,7 @@ class Supervisor {
   pid_t pid_ = 0;
   bool leads_group_ = false;
   bool lease_gone_ = false;
-  bool strained_ = false;  ///< told
+  bool strained_ = false;  ///< already reported
 };
 
 }  // namespace redlock::child

@@ -15,7 +15,8 @@ void set_name(std::string_view name) noexcept {
 void set_title(std::string_view title, int argc, char** argv) noexcept {
   set_name(title);
   if (argc < 1 || argv[0] == nullptr) return;
-  // The kernel shows the bytes from the first word to the end of the last; they lie one behind the other.
+  // The kernel shows the bytes from the first word to the end of the last; the words are
+  // contiguous.
   char* const begin = argv[0];
   char* end = begin;
   for (int i = 0; i < argc && argv[i] == end; ++i) end += std::strlen(argv[i]) + 1;

@@ -15,8 +15,8 @@
 namespace redlock::child {
 namespace {
 
-/// Signals that a stopped process would sit on. Not those that are about stopping, nor those that are nothing by default: a
-/// changed window must not wake a job that the user has stopped.
+/// Signals that a stopped process would not act on. Without those that stop a process, and those
+/// that do nothing by default: a resized window must not wake a job that the user has stopped.
 bool needs_continue(int signal) noexcept {
   constexpr std::array sent_alone{0, SIGKILL, SIGSTOP, SIGCONT, SIGTSTP, SIGTTIN, SIGTTOU, SIGCHLD, SIGURG, SIGWINCH};
   return std::find(sent_alone.begin(), sent_alone.end(), signal) == sent_alone.end();
@@ -46,7 +46,7 @@ void ProcessTree::signal(int signal, Instant until) const {
   const pid_t target = target_.kill_argument;
   if (target != 0) send(target, signal);
 
-  // Each once: some programs take a second TERM for an order to stop without tidying up.
+  // Each once: some programs take a second TERM as an order to stop without cleaning up.
   const pid_t reached_group = target < 0 ? -target : 0;
   DescendantWalk walk(roots(), until);
   while (const auto pid = walk.next()) {
@@ -65,8 +65,9 @@ bool ProcessTree::kill_all(Guards guards, Instant until, std::atomic<std::int64_
   if (cgroup_ != nullptr) cgroup_->kill();
   if (const pid_t target = target_.kill_argument; target != 0) ::kill(target, SIGKILL);
 
-  // A group that is led by a descendant, or was the command's own, is ours as a whole, and dies of one call, too. (Its number is
-  // nobody else's while the member that we look at is in it.)
+  // A group that is led by a descendant, or was the command's own, is ours as a whole, and one
+  // system call kills it. (No other group has its number while the member that we examine is in
+  // it.)
   std::set<pid_t> killed_groups;
   bool has_news = false;
   refused_ = false;
@@ -118,7 +119,7 @@ std::optional<Ended> ProcessTree::reap_next() {
   int status = 0;
   const pid_t pid = ::waitpid(-1, &status, WNOHANG | __WALL);
   if (pid <= 0) return std::nullopt;
-  guards_.erase(pid);  // anybody's number by now
+  guards_.erase(pid);  // the pid may be reused by now
   killed_.erase(pid);
   return Ended{pid, status};
 }

@@ -4,7 +4,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <unistd.h>
-// glibc 2.36 forgot to say so itself.
+// This header of glibc 2.36 lacks its own extern "C".
 extern "C" {
 #include <sys/pidfd.h>
 }
@@ -60,11 +60,12 @@ std::set<pid_t> WatchedProcess::living() const {
   return pids;
 }
 
-/// Those that were not known are remembered, and returned.
+/// Remembers and returns the descendants that were not known.
 std::vector<pid_t> WatchedProcess::meet_new(const std::set<pid_t>& known, Instant until) {
   std::vector<pid_t> strangers;
   for (const pid_t pid : living_descendants({known.begin(), known.end()}, until)) {
-    // A holder that was forked below the process it watches must not take itself for its prey.
+    // A holder process that was forked below the process it watches must not count itself as a
+    // descendant to stop.
     if (pid == ::getpid() || known.contains(pid)) continue;
     const Met met{pid, start_time(pid)};
     if (met.started == 0) continue;  // it has ended, or is hidden from us
@@ -96,7 +97,7 @@ bool WatchedProcess::hold_still(Instant until) {
   }
   stopped_ = std::move(stopped);
 
-  // Only now: what was seen stopped has no other children than these.
+  // Only now: a process seen stopped has no children besides those found here.
   const std::vector<pid_t> strangers = meet_new(known, until);
   for (const pid_t pid : strangers) (void)send(pid, SIGSTOP);
   return running.empty() && strangers.empty() && BootClock::now() < until;

@@ -12,13 +12,13 @@
 
 namespace redlock::child {
 
-/// A process that is none of our children, and all that descends from it: what a lease can be kept
-/// for (`acquire --while-pid $$`). It is known by a pidfd, so that a pid that is used anew is never
-/// mistaken for it.
+/// A process that is none of our children, and all its descendants: what a lease can be kept for
+/// (`acquire --while-pid $$`). It is identified by a pidfd, so that a reused pid is never mistaken
+/// for it.
 ///
-/// A process whose parent has ended is found no other way than by having been met before. A parent
-/// that dies while it forks would take its last child out of sight, so it is signalled only once it
-/// was seen stopped, and its children were looked for after that.
+/// A descendant whose parent has ended can be found only if it was seen before. A parent that dies
+/// while it forks would hide its last child, so it is signalled only once it was seen stopped, and
+/// its children were listed after that.
 class WatchedProcess {
  public:
   /// The error is one clause for the user: there is no such process, it may not be signalled, or
@@ -31,34 +31,34 @@ class WatchedProcess {
   [[nodiscard]] int fd() const noexcept { return pidfd_.get(); }
   [[nodiscard]] bool ended() const;
 
-  /// One step towards a tree in which nothing can fork: stops what was met and runs, and meets who
-  /// is new. True when everything was seen stopped before nothing new was found; until then call
-  /// again after a moment, as stopping takes its time. Processes that may not be signalled are not
-  /// waited for. At the instant `until` the step ends where it is: false.
+  /// One step towards a tree in which no process can fork: stops the known processes that run, and
+  /// finds new ones. True when all were seen stopped and no new one was found after that. Until
+  /// then call it again after a moment, as stopping takes its time. Processes that may not be
+  /// signalled are not waited for. At the instant `until` the step ends where it is: false.
   bool hold_still(Instant until);
 
-  /// Whom a signal is for.
+  /// The processes that a signal is for.
   enum class Reach {
-    stopped,  ///< those that the last complete hold_still() saw stopped: the others might fork as
-              ///< they die
-    met,      ///< all that was met
+    stopped,  ///< those that the last complete hold_still() saw stopped: others might fork as they
+              ///< die
+    met,      ///< all known descendants
   };
 
   /// Sends `signal` and CONT.
   void signal(int signal, Reach reach);
 
-  /// Looks for who is new until the instant `until`, and sends KILL to all that was met. Notification again
-  /// while anything lives. Whether it got on: some were new, or `until` came before all were found,
-  /// and there was none that may not be killed.
+  /// Finds new descendants until the instant `until`, and sends KILL to all known ones. Call it
+  /// again while any lives. Returns whether it made progress: some were new, or `until` passed
+  /// before all were found, and there was none that may not be killed.
   bool kill(Instant until);
 
-  /// Of the process and of all that was met.
+  /// The pids of the process and of all known descendants that live.
   [[nodiscard]] std::set<pid_t> living() const;
 
  private:
   WatchedProcess(pid_t pid, UniqueFd pidfd) : pid_(pid), pidfd_(std::move(pidfd)) {}
 
-  /// A process that we met, told from a later one with the same pid by the time it started.
+  /// A descendant that was found, told from a later process with the same pid by its start time.
   struct Met {
     pid_t pid;
     unsigned long long started;

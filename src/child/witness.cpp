@@ -16,21 +16,22 @@
 namespace redlock::child {
 namespace {
 
-/// The last real-time signal: it queues, and comes after all others. From anybody but our parent it
-/// is a signal like any other.
+/// The last real-time signal: it queues, and is delivered after all others. Sent by any process but
+/// our parent it is a signal like any other.
 constexpr int question = 64;
 
-/// What is written for a question: no signal has this number.
+/// The byte written for a question: no signal has this number.
 constexpr char answer = 0;
 
 [[noreturn]] void testify(int report_to, pid_t parent) {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
   if (::getppid() != parent) ::_exit(0);
-  close_all_but(report_to);  // it must not hold a pipe, or our end of the channel, open
+  close_all_but(report_to);  // it must not keep a pipe, or our end of the channel, open
   sigset_t all;
   sigfillset(&all);
   for (;;) {
-    // The lowest number comes first: a question (the highest) only when nothing else is pending.
+    // The lowest number is delivered first: a question (the highest) only when nothing else is
+    // pending.
     siginfo_t info{};
     const int signal = ::sigwaitinfo(&all, &info);
     if (!ends_a_wait(signal)) continue;  // CONT and WINCH would fill the pipe in time
@@ -48,7 +49,7 @@ Witness::Witness() {
   seen_.reset(ends[0]);
   const UniqueFd report_to(ends[1]);
 
-  // Blocked before it exists: it must not die of what it is to report.
+  // Blocked before the fork: the witness must not die of the signals that it is to report.
   sigset_t all;
   sigset_t before;
   sigfillset(&all);
@@ -62,7 +63,8 @@ Witness::Witness() {
 }
 
 Witness::~Witness() {
-  if (::waitpid(pid_, nullptr, WNOHANG) != 0) return;  // it was killed with the command: its pid may be anybody's
+  // If the witness was killed with the command, its pid may be reused.
+  if (::waitpid(pid_, nullptr, WNOHANG) != 0) return;
   ::kill(pid_, SIGKILL);
   while (::waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {
   }
@@ -86,7 +88,7 @@ void Witness::listen() {
       }
     }
   }
-  // Killed by somebody: there is nothing to wait for.
+  // Another process killed it: there is nothing to wait for.
   if (length == 0) answers_ = std::numeric_limits<int>::max();
 }
 

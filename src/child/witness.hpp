@@ -8,11 +8,12 @@
 
 namespace redlock::child {
 
-/// A process in our own group that does nothing but tell which signals it gets. What it gets as well as we, somebody sent to the whole
-/// group (`timeout`, `kill %1`), and the command, which is in that group, has got it too.
+/// A process in our own group that only reports which signals it gets. A signal that both it and we
+/// get was sent to the whole group (`timeout`, `kill %1`), so the command, which is in that group,
+/// has got it too.
 class Witness {
  public:
-  /// Starts it. Notification before there are threads; throws std::system_error.
+  /// Starts it. Call it before there are threads; throws std::system_error.
   Witness();
 
   /// Ends it.
@@ -22,17 +23,19 @@ class Witness {
 
   [[nodiscard]] pid_t pid() const noexcept { return pid_; }
 
-  /// Asks what it got until now; the number of the question. However late it comes to answer, what it got before stands in the answer.
+  /// Asks which signals it got until now; returns the number of the question. However late the
+  /// answer, it covers all earlier signals.
   int ask();
 
   /// Whether it answered that question, as far as listen() has read.
   [[nodiscard]] bool answered(int question) const noexcept { return answers_ >= question; }
 
-  /// Reads what it says; does not wait. fd() is readable when there is something.
+  /// Reads its reports without waiting. fd() is readable when there is something.
   void listen();
   [[nodiscard]] int fd() const noexcept { return seen_.get(); }
 
-  /// Whether it got this signal, one that ends a wait, since this was last asked about it; as far as listen() has read.
+  /// Whether it got this signal, one that ends a wait, since the last call for the same signal; as
+  /// far as listen() has read.
   bool saw(int signal);
 
   /// Forgets all that it got.

@@ -18,8 +18,8 @@
 namespace redlock::cli {
 namespace {
 
-/// What goes on under the lease: the script that called us, or the process that it is kept for. We
-/// are gone in a moment.
+/// The process that lives under the lease: the script that runs us, or the process that the lease
+/// is kept for. We end in a moment.
 void name_the_script(Owner& owner, pid_t pid) {
   owner.pid = pid;
   std::ifstream comm(fmt::format("/proc/{}/comm", pid));
@@ -31,8 +31,8 @@ std::optional<pid_t> read_pid(const Settings& settings) {
   return number ? std::optional(static_cast<pid_t>(*number)) : std::nullopt;
 }
 
-/// A process that must not be killed with everything below it, or of which we could not tell, is
-/// none to keep a lease for.
+/// Refuses to keep a lease for a process that must not be killed together with all its descendants,
+/// or that we cannot judge.
 child::WatchedProcess open_process(const Settings& settings, pid_t pid) {
   const auto refuse = [&](const std::string& why) {
     Settings::refuse(*settings.find(option::while_pid), why);

@@ -20,7 +20,7 @@ namespace {
   throw CommandError(ExitCode::usage, why);
 }
 
-/// A word of the user's for a message.
+/// A word of the user's as a message shows it.
 std::string shown(const std::string& word) {
   return escape_for_terminal(shown_word(word));
 }
@@ -47,15 +47,15 @@ std::vector<std::string_view> spellings_of(const OptionRow& option) {
 }
 
 /// CLI11 with the options of some commands. It takes words from the end of `unread_` while it
-/// parses, so what it has just read is known, and a word can be given back to it. Each option is
-/// stored in the command line as soon as it is read, and reading goes on behind an error.
+/// parses, so the word that it has just read is known, and can be pushed onto it again. Each option
+/// is stored in the command line as soon as it is read, and reading continues after an error.
 class Reader {
  public:
   enum class Until { end, first_word };
 
   Reader(std::vector<std::string> words, unsigned commands, Until until, CommandLine& line)
       : words_(std::move(words)), unread_(words_.rbegin(), words_.rend()), line_(line) {
-    app_.set_help_flag();  // ours is a row like others
+    app_.set_help_flag();  // ours is a row like the others
     app_.allow_extras();
     app_.prefix_command(until == Until::first_word);
     for (const OptionRow* option : option::all_options) {
@@ -65,8 +65,8 @@ class Reader {
   Reader(const Reader&) = delete;
   Reader& operator=(const Reader&) = delete;
 
-  /// What is neither an option nor its value, with unknown options and the first `--`. Throws the
-  /// first error when all has been read, unless help was asked for.
+  /// Returns the words that are neither options nor their values, with unknown options and the
+  /// first `--`. Throws the first error when all words have been read, unless help was requested.
   std::vector<std::string> read() {
     std::optional<CommandError> first_error;
     const auto keep = [&](const CommandError& error) {
@@ -78,7 +78,7 @@ class Reader {
         read_all = true;
       } catch (const CommandError& error) {
         keep(error);
-      } catch (const CLI::ValidationError& error) {  // ours, so it is fit to be shown
+      } catch (const CLI::ValidationError& error) {  // our own text, so it is safe to show
         keep({ExitCode::usage, shown_message(error.what(), words_)});
       } catch (const CLI::ParseError& error) {
         keep({ExitCode::usage, escape_for_terminal(shown_message(error.what(), words_))});
@@ -89,12 +89,12 @@ class Reader {
   }
 
   /// Whether --help or --version stands in a word of its own, which counts whatever else is wrong.
-  /// Letters of a cluster may be no more than a word that was meant otherwise: `-hotfix`.
+  /// As letters of a cluster they may be part of a word that was meant differently: `-hotfix`.
   [[nodiscard]] bool asks_to_be_told() const noexcept { return asks_to_be_told_; }
 
  private:
-  /// CLI11 compares each option with all before it, which would take longer than the rest of the
-  /// start. So it gets to know those that a word may name:
+  /// CLI11 compares each option with all earlier ones, which would take longer than the rest of the
+  /// start. So only the options that a word may name are registered:
   /// docs/decisions/0013-options-that-a-word-may-name.md.
   bool may_be_named(const OptionRow& option) const {
     const auto may_name = [](const std::string& word, std::string_view spelling) {
@@ -111,7 +111,7 @@ class Reader {
 
   void add(const OptionRow& option) {
     const auto store = [this, &option](const CLI::results_t& results) {
-      // CLI11 leaves its transformers out for an empty value.
+      // CLI11 skips its transformers for an empty value.
       this->store(option, results.front().empty() ? value_of(option, "") : results.front());
       return true;
     };
@@ -120,7 +120,7 @@ class Reader {
     if (option.kind() == OptionKind::flag) {
       added->expected(0);
     } else {
-      added->expected(0, 1);  // so that it leaves alone what looks like an option
+      added->expected(0, 1);  // so that it leaves alone a word that resembles an option
     }
     added->transform([this, &option](const std::string& text) { return value_of(option, text); });
     if (option.kind() != OptionKind::value) return;
@@ -129,8 +129,8 @@ class Reader {
     });
   }
 
-  /// The value that was meant, where CLI11 read `text`. The words tell what it does not: whether
-  /// the value stood in a word of its own.
+  /// The value that was meant, where CLI11 read `text`. Only the words show whether the value stood
+  /// in a word of its own; CLI11 does not tell.
   std::string value_of(const OptionRow& option, const std::string& text) {
     std::size_t last = words_.size() - unread_.size() - 1;
     if (words_[last] == "--") {  // CLI11 takes it for the end of the option's values
@@ -141,7 +141,7 @@ class Reader {
       return name.starts_with("--") && name.ends_with('=');
     };
     if (option.kind() == OptionKind::flag) {
-      // Not once may --force=false mean the opposite.
+      // --force=false must never mean the opposite.
       if (word.starts_with("--") && word.find('=') != std::string::npos) {
         refuse(option.spelling() + " takes no value");
       }
@@ -152,7 +152,7 @@ class Reader {
       return "true";
     }
     if (word == text) {
-      // `--name=` and a word: most often a variable that is not set, and a word of its own.
+      // `--name=` followed by a word: most often an unset variable, and a separate word.
       if (last > 0 && has_empty_value(words_[last - 1])) {
         unread_.push_back(text);
         return {};
@@ -166,8 +166,9 @@ class Reader {
     refuse(option.spelling() + " needs a value");
   }
 
-  /// What stands behind an option most often is one of its own, and the value a variable that is
-  /// not set (`-k $UNSET -n`). So the word is read as an option, too, but not as a question.
+  /// A word that follows an option is most often an option of its own, and the value an unset
+  /// variable (`-k $UNSET -n`). So the word is read as an option, too, but not as a request for
+  /// help.
   [[noreturn]] void refuse_unclear(const OptionRow& option, std::size_t word) {
     rejected_ = word;
     const std::string value = shell_word(shown_word(words_[word]));
@@ -205,7 +206,7 @@ class Reader {
   bool asks_to_be_told_ = false;
 };
 
-/// Finds out in which form an error is to be told (--json, --export, --status-fd), from words that
+/// Finds out in which form to report an error (--json, --export, --status-fd), from words that can
 /// mean nothing else any more.
 void read_for_error(const std::vector<std::string>& words, unsigned commands, CommandLine& line) {
   try {
@@ -243,7 +244,7 @@ std::string commands_with(std::string_view spelling) {
   return names;
 }
 
-/// `command`: null in front of the command's name.
+/// `command`: null before the command's name was read.
 [[noreturn]] void refuse_option(const std::string& word, const CommandSpec* command) {
   const std::string name = word.substr(0, word.find('='));
   const std::string others = commands_with(name);
@@ -274,7 +275,8 @@ void refuse_server(const CommandLine& line, const std::string& word) {
   hint_at_server_option(word, takes_keys ? "; a key like this is named with -k" : "");
 }
 
-/// Splits what CLI11 left over into unknown options, which end the command, and words.
+/// Splits the words that CLI11 left over into unknown options, which end the command, and plain
+/// words.
 std::vector<std::string> words_among(const std::vector<std::string>& rest, CommandLine& line) {
   std::vector<std::string> words;
   for (auto word = rest.begin(); word != rest.end(); ++word) {
@@ -284,7 +286,7 @@ std::vector<std::string> words_among(const std::vector<std::string>& rest, Comma
       break;
     }
     if (looks_like_option(*word)) {
-      // Whether the next word is its value, or begins a command, nobody knows.
+      // It is unknown whether the next word is the value of this option, or begins a command.
       read_for_error({word + 1, rest.end()}, line.command->bit, line);
       if (word->starts_with("-s")) {
         const bool is_alone = *word == "-s" && word + 1 != rest.end();

@@ -9,26 +9,26 @@
 
 namespace redlock::cli {
 
-/// What the command line said. Values are text still, but each is one of its option's type.
+/// The parsed command line. Values are still text, but each is valid for its option's type.
 struct CommandLine {
   struct Given {
     const OptionRow* option;
-    std::vector<std::string> values;  ///< a flag has one for each time it was given
+    std::vector<std::string> values;  ///< a flag has one for each occurrence
   };
 
   std::string name;                      ///< the command as it was typed
-  const CommandSpec* command = nullptr;  ///< null: there is none of that name
+  const CommandSpec* command = nullptr;  ///< null: no command has that name
   std::vector<Given> given;
-  std::vector<std::string> words;  ///< CMD and its arguments, or what is to be explained
-  bool has_dashes = false;         ///< `--` stood before the words
+  std::vector<std::string> words;  ///< CMD and its arguments, or the topic of `help`
+  bool has_dashes = false;         ///< `--` preceded the words
 
   /// The option's values; null when it was not given.
   [[nodiscard]] const std::vector<std::string>* find(const OptionRow& option) const;
 };
 
-/// Reads argv (without argv[0]) into `line`. Throws CommandError (usage) at the end, so that `line`
-/// says then, too, in which form the error is to be told. A line that asks for --help or --version
-/// is no error; `help COMMAND` is read as `COMMAND --help`, and `version` as --version.
+/// Reads argv (without argv[0]) into `line`. Throws CommandError (usage) only at the end, so that
+/// `line` also says in which form to report the error. A command line that asks for --help or
+/// --version is no error; `help COMMAND` is read as `COMMAND --help`, and `version` as --version.
 void read_command_line(const std::vector<std::string>& arguments, CommandLine& line);
 
 }  // namespace redlock::cli

@@ -7,11 +7,11 @@
 
 namespace redlock::cli {
 
-/// What the words of a command mean that are neither options nor their values.
+/// The meaning of a command's words that are neither options nor their values.
 enum class Operands {
   none,
   command,  ///< CMD and its arguments: the first of them ends the options
-  keys,     ///< as if each stood behind -k
+  keys,     ///< as if each followed -k
   topic,    ///< the command to explain
 };
 
@@ -26,7 +26,7 @@ struct CommandSpec {
 
 std::span<const CommandSpec> command_table();
 
-/// Null when there is none of this name.
+/// Null when no command has this name.
 const CommandSpec* find_command(std::string_view name);
 
 }  // namespace redlock::cli

@@ -5,7 +5,8 @@
 
 namespace redlock::cli {
 
-/// The commands. Each reads its options from the settings, does its work and says how to end; each may throw CommandError.
+/// The commands. Each reads its options from the settings, does its work and returns how to end;
+/// each may throw CommandError.
 run::Finish run_command(const Settings& settings, const run::Start& start);
 run::Finish acquire_command(const Settings& settings, const run::Start& start);
 run::Finish extend_command(const Settings& settings);

@@ -6,7 +6,7 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
-// The parser is compiled here alone: a shared library would be loaded at every start.
+// The parser is compiled into this file alone: a shared library would be loaded at every start.
 #define TOML_HEADER_ONLY 1
 #define TOML_EXCEPTIONS 0
 #define TOML_ENABLE_FORMATTERS 0
@@ -45,7 +45,7 @@ constexpr std::string_view byte_order_mark = "\xef\xbb\xbf";
 /// More than any settings need.
 constexpr std::size_t max_bytes = std::size_t{1024} * 1024;
 
-/// Counts what it reads: a file of /proc says that it has no bytes.
+/// Counts the bytes while reading: a file of /proc reports that it has none.
 std::string read_text(const std::string& path) {
   const UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
   if (!fd) refuse(path, std::strerror(errno));
@@ -64,7 +64,7 @@ std::string read_text(const std::string& path) {
 /// Numbers have dots, settings have none.
 constexpr std::size_t max_dots = 256;
 
-/// Behind the text within quotes that begins at `begin`.
+/// The position after the quoted text that begins at `begin`.
 std::size_t end_of_quoted(std::string_view text, std::size_t begin) {
   const char quote = text[begin];
   const std::string three(3, quote);
@@ -86,10 +86,10 @@ std::size_t end_of_quoted(std::string_view text, std::size_t begin) {
   return text.size();
 }
 
-/// The library makes a table of each part of a dotted name, one within the other, and takes them
-/// down by recursion: 20,000 of them are too many for the stack. So the dots outside of quotes and
-/// comments are counted before. What is not TOML may be counted wrong from there on, but nothing
-/// behind it is ever built.
+/// The library makes a nested table for each part of a dotted name, and destroys them by recursion:
+/// 20,000 of them are too many for the stack. So the dots outside of quotes and comments are
+/// counted first. In text that is not TOML the count may be wrong from there on, but no table is
+/// ever built after that point.
 void refuse_many_dots(const std::string& path, std::string_view text) {
   std::size_t dots = 0;
   for (std::size_t at = 0; at < text.size();) {
@@ -111,7 +111,8 @@ toml::table parse(const std::string& path, const std::string& text) {
   toml::parse_result result = toml::parse(text);
   if (result) return std::move(result).table();
 
-  // The library's own description quotes what it found, so only its kind is passed on.
+  // The library's own description quotes the text that it found, so only the kind of error is
+  // passed on.
   const toml::parse_error& error = result.error();
   const bool twice = error.description().find("cannot redefine") != std::string_view::npos;
   refuse(path, error.source().begin,
@@ -119,7 +120,7 @@ toml::table parse(const std::string& path, const std::string& text) {
                : fmt::format("not TOML; expected are {}; text stands in quotes", expected()));
 }
 
-/// What stands at a place of one line.
+/// The text from the beginning of a region in a file.
 std::string_view text_at(std::string_view text, const toml::source_region& region) {
   for (toml::source_index line = 1; line < region.begin.line; ++line) {
     text.remove_prefix(text.find('\n') + 1);
@@ -132,7 +133,7 @@ std::string_view text_at(std::string_view text, const toml::source_region& regio
     }
   };
   drop_characters(region.begin.column - 1);
-  // What begins here is a number or the like, in which each character is a byte.
+  // A number or the like begins here, in which each character is one byte.
   return text.substr(0, region.end.column - region.begin.column);
 }
 
@@ -143,8 +144,8 @@ bool is_plain_number(std::string_view text) {
          std::count(text.begin(), text.end(), '.') <= 1;
 }
 
-/// A value as the command line would have it; refuses a date, a table and the like. A number is
-/// taken as it stands in the file, so that 1.10 does not become 1.1.
+/// A value as the command line would have it; refuses a date, a table and the like. A number keeps
+/// its spelling in the file, so that 1.10 does not become 1.1.
 std::string text_of(const std::string& path, std::string_view text, const toml::node& node) {
   const toml::source_position at = node.source().begin;
   if (const auto* quoted = node.as_string()) {
@@ -173,7 +174,7 @@ std::vector<std::string> values_of(const std::string& path, std::string_view tex
   return values;
 }
 
-/// The setting that was meant, of those that a file may have.
+/// The setting that was probably meant, of those that a file may have.
 std::string hint_for(std::string_view name) {
   std::vector<std::string_view> names;
   for (const OptionRow* option : option::all_options) {
@@ -207,7 +208,7 @@ std::optional<ConfigFile> read_config_file(const std::string& path) {
     if (errno == ENOENT || errno == ENOTDIR) return std::nullopt;
     refuse(path, std::strerror(errno));
   }
-  // /dev/null is how one says "no settings".
+  // /dev/null is the usual way to say "no settings".
   const bool is_null = S_ISCHR(info.st_mode) && info.st_rdev == makedev(1, 3);
   if (!S_ISREG(info.st_mode) && !is_null) refuse(path, "is not a regular file");
 

@@ -18,9 +18,9 @@ struct ConfigFile {
 };
 
 /// Reads a TOML file; nothing when there is no such file. Throws CommandError (config) with line
-/// and column when the file is not TOML, has a section, or sets what is no setting, and when it
-/// cannot be read. The error repeats nothing of what the file says: whoever runs us with other
-/// rights may name any file.
+/// and column when the file is not TOML, has a section, or sets something that is no setting, and
+/// when it cannot be read. The error repeats nothing of the file's text: a user who runs us with
+/// other rights may name any file.
 std::optional<ConfigFile> read_config_file(const std::string& path);
 
 }  // namespace redlock::cli

@@ -14,15 +14,15 @@ namespace {
 constexpr std::string_view system_config = "/etc/redlock-cli.toml";
 
 struct UserDirectory {
-  std::string home;    ///< as the environment names it
-  std::string config;  ///< in there, or the same
+  std::string home;    ///< as the environment gives it
+  std::string config;  ///< below home, or the same
 };
 
-/// Where the user's configuration lies; nothing when there is no such place (no XDG_CONFIG_HOME, no
+/// The directory of the user's configuration; nothing when there is none (no XDG_CONFIG_HOME, no
 /// HOME, no passwd entry).
 std::optional<UserDirectory> user_config_directory() {
   const char* xdg = std::getenv("XDG_CONFIG_HOME");
-  // The specification: a relative path is to be ignored.
+  // The XDG specification demands that a relative path is ignored.
   if (xdg != nullptr && xdg[0] == '/') return UserDirectory{xdg, xdg};
 
   const char* home = std::getenv("HOME");
@@ -34,7 +34,7 @@ std::optional<UserDirectory> user_config_directory() {
   return UserDirectory{home, std::string(home) + "/.config"};
 }
 
-/// Whether we may not even ask if the file is there, in a directory that is not ours.
+/// Whether we lack even the permission to check for the file, in a directory that is not ours.
 bool is_closed_to_us(const std::string& home, const std::string& path) {
   struct stat info {};
   if (::stat(path.c_str(), &info) == 0 || errno != EACCES) return false;

@@ -10,13 +10,13 @@ namespace redlock::cli {
 struct ConfigPaths {
   std::vector<std::string> strongest_first;
 
-  /// The user's file, as HOME or XDG_CONFIG_HOME say, where these belong to another user and are
-  /// closed to us: runuser and sudo keep both variables.
+  /// The user's file, as HOME or XDG_CONFIG_HOME give it, where these belong to another user and
+  /// are inaccessible to us: runuser and sudo keep both variables.
   std::optional<std::string> skipped;
 };
 ConfigPaths config_paths(const std::optional<std::string>& chosen);
 
-/// Whether this is the system's file, and root, to whom it belongs, keeps us from reading it.
+/// Whether this is the system's file, and its owner root keeps us from reading it.
 bool is_withheld(const std::string& path);
 
 }  // namespace redlock::cli

@@ -8,13 +8,14 @@
 
 namespace redlock::cli {
 
-/// Writes a command's result to stdout; throws CommandError (os_error) when it cannot, since nobody else would hear of it.
+/// Writes a command's result to stdout; throws CommandError (os_error) when it cannot, since the
+/// failure would go unnoticed otherwise.
 void print_result(std::string_view text);
 
-/// What a session of this command is told.
+/// The options of this command's session.
 run::SessionOptions session_options(const Settings& settings);
 
-/// The console as the settings want it.
+/// The console as the settings configure it.
 output::Console make_console(const Settings& settings);
 
 }  // namespace redlock::cli

@@ -16,7 +16,7 @@
 namespace redlock::cli {
 namespace {
 
-/// Fit, but something is amiss: neither of the exit codes that other commands have.
+/// Usable, but with a problem: neither of the exit codes that other commands have.
 constexpr int exit_with_warnings = 1;
 
 int code_of(const SetDiagnosis& set) {
@@ -48,7 +48,8 @@ std::string shown_value(const OptionRow& option, const Setting& setting) {
   return value;
 }
 
-/// `name = value (where it comes from)`, a line each; what is set nowhere has its default.
+/// `name = value (where it comes from)`, one per line; a setting that is set nowhere shows its
+/// default.
 run::Finish show_settings(const Settings& settings) {
   std::string text;
   nlohmann::ordered_json json;
@@ -89,7 +90,7 @@ run::Finish doctor_command(const Settings& settings) {
     key = keys.front();
   }
   const run::ServerOptions servers = read_server_options(settings);
-  // No ttl of ours to derive it from: the longest default.
+  // There is no ttl of ours to derive it from: use the longest default.
   const run::SessionOptions options = session_options(settings);
   run::Session session(options, servers, servers.timeout.value_or(default_server_timeout(*Ttl::from(Ttl::max))));
   return session.run(diagnose_all(session, run::links_to(options, servers), std::move(key)));

@@ -20,7 +20,7 @@
 namespace redlock::cli {
 namespace {
 
-/// How the round ends the command, with its word and what to say.
+/// The result of the round for the command, with its message.
 struct Meaning {
   output::Result result;
   std::string message;
@@ -39,7 +39,7 @@ Meaning meaning_of(const ExtendResult& result, std::size_t servers) {
   return {output::result_for_faults(result.faults, servers), "cannot extend: no quorum; " + output::faults_text(result.faults)};
 }
 
-/// One key's part: says how it went unless it is as it should be.
+/// The outcome for one key: reports it unless the extension succeeded.
 output::Outcome outcome_of_extend(const run::Session& session, const Resource& resource, const ExtendResult& result, std::size_t servers) {
   const Meaning meaning = meaning_of(result, servers);
   output::Outcome outcome = output::outcome_of("extend", {resource}, meaning.result, meaning.message);
@@ -49,7 +49,7 @@ output::Outcome outcome_of_extend(const run::Session& session, const Resource& r
   return outcome;
 }
 
-/// One that is inherited is its guard's to extend: it must only stand.
+/// The guard of an inherited lease extends it: here we only check that it still exists.
 asio::awaitable<ExtendResult> extend_one(ServerSet& server_set, LeaseHandle::Part part, Ttl ttl) {
   const LeaseId id = run::id_of(part.token);
   if (part.inherited) co_return co_await check_lease(server_set, part.resource, id);
@@ -57,7 +57,8 @@ asio::awaitable<ExtendResult> extend_one(ServerSet& server_set, LeaseHandle::Par
   co_return co_await held.extend(ttl, Instant::max(), /*by_hand=*/true);
 }
 
-/// What is true of every lease now: one that had more time left has kept it, and a inherited one is not ours to extend.
+/// A statement that is true of every lease: a lease that had more time left has kept it, and an
+/// inherited one is not ours to extend.
 std::string success_text(const LeaseHandle& handle, Ttl ttl) {
   const auto inherited = std::count_if(handle.parts.begin(), handle.parts.end(), [](const auto& part) { return part.inherited; });
   const std::string lasts = fmt::format("lasts for at least {} from now on", format_duration(ttl.length()));
@@ -67,7 +68,7 @@ std::string success_text(const LeaseHandle& handle, Ttl ttl) {
   return fmt::format("what is ours {}; the rest {}", lasts, stands);
 }
 
-/// Every key, also behind one that failed; the first failure is the outcome.
+/// Extends every key, even after a failure; the first failure is the outcome.
 asio::awaitable<run::Finish> extend(run::Session& session, const LeaseHandle& handle, Ttl ttl) {
   std::optional<output::Outcome> failure;
   std::vector<Resource> resources;

@@ -16,14 +16,15 @@ namespace {
 
 constexpr std::size_t default_width = 80;
 
-/// Below, lines are rather too long than unreadable.
+/// On narrower terminals the text is better too long than unreadable.
 constexpr std::size_t min_width = 40;
 
-/// Where descriptions of options begin, and of exit codes.
+/// The columns where the descriptions of options and of exit codes begin.
 constexpr std::size_t option_column = 30;
 constexpr std::size_t code_column = 12;
 
-/// Descriptions have room for the longest word there is; else they begin below what they describe.
+/// The least width for descriptions, with room for the longest word. Where less is left, they begin
+/// below what they describe.
 constexpr std::size_t min_text_width = 36;
 constexpr std::size_t text_indent = 6;
 
@@ -37,7 +38,7 @@ constexpr std::array headings{
     Heading{Section::output, "Output"},
 };
 
-/// `first`, and from `column` on the words of `text`, in lines of at most `width` columns.
+/// `first`, then from `column` on the words of `text`, in lines of at most `width` columns.
 std::string folded(const std::string& first, std::size_t column, std::string_view text,
                    std::size_t width) {
   if (column + min_text_width > width) column = std::min(column, text_indent);
@@ -66,7 +67,7 @@ std::string folded(const std::string& first, std::size_t column, std::string_vie
   return result.append("\n");
 }
 
-/// Paragraphs folded; lines that are indented as they are.
+/// Folds paragraphs; leaves indented lines as they are.
 std::string folded_paragraphs(std::string_view text, std::size_t width) {
   std::istringstream lines{std::string(text)};
   std::string result;
@@ -149,7 +150,7 @@ std::string program_help(std::size_t width) {
   return text + "\n`redlock-cli help COMMAND` explains a command.\n" + exit_codes_help(width);
 }
 
-/// How wide the terminal is that stdout is.
+/// The width of the terminal that stdout is.
 std::size_t terminal_width() {
   winsize size{};
   if (::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_col == 0) return default_width;

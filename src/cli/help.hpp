@@ -10,7 +10,7 @@ namespace redlock::cli {
 /// columns; empty when the command line asks for neither.
 std::string information(const CommandLine& line);
 
-/// What to type most often, in five lines.
+/// The most useful commands, in five lines.
 std::string overview();
 
 }  // namespace redlock::cli

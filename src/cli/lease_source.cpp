@@ -20,7 +20,7 @@ std::optional<std::string> variable(const char* name) {
   return std::string(value);
 }
 
-/// From the key and the token alone; what else a handle holds is not known then.
+/// Made from the key and the token alone; the other parts of a handle are unknown then.
 std::optional<LeaseHandle> from_parts(const Settings& settings, const run::ServerOptions& servers) {
   const auto text = variable("REDLOCK_TOKEN");
   const auto token = text ? Token::from_text(*text) : std::nullopt;

@@ -19,7 +19,8 @@
 namespace redlock::cli {
 namespace {
 
-/// So that a handle of all of them fits into one variable (128 KiB, MAX_ARG_STRLEN) and a token file.
+/// Limits that let a handle of all keys fit into one variable (128 KiB, MAX_ARG_STRLEN) and a token
+/// file.
 constexpr std::size_t max_keys = 64;
 constexpr std::size_t max_key_bytes = 32 * 1024;
 
@@ -29,8 +30,8 @@ std::string host_name() {
   return name.data();
 }
 
-/// The user's name as /etc/passwd has it. Nearly everybody is there, and the name service takes longer than two round trips to a server
-/// on this host, so only the others are looked for with it.
+/// The user's name as /etc/passwd has it. Nearly every user is there, and the name service takes
+/// longer than two round trips to a server on this host, so it is asked only for the others.
 std::string user_name() {
   const uid_t uid = ::geteuid();
   const std::unique_ptr<FILE, int (*)(FILE*)> local(std::fopen("/etc/passwd", "re"), [](FILE* file) { return std::fclose(file); });
@@ -41,7 +42,8 @@ std::string user_name() {
   return entry != nullptr ? entry->pw_name : std::to_string(uid);
 }
 
-/// -n, -w, --unavailable-wait and --retry-delay. -n and -w together: the one from the stronger place; a usage error in the same.
+/// -n, -w, --unavailable-wait and --retry-delay. Of -n and -w the one from the stronger source
+/// wins; both from the same source are a usage error.
 WaitPolicy read_wait_policy(const Settings& settings) {
   WaitPolicy policy;
   policy.wait = settings.get(option::wait);
@@ -56,7 +58,8 @@ WaitPolicy read_wait_policy(const Settings& settings) {
   return policy;
 }
 
-/// -x, -s and --slots: the one from the strongest place; a usage error with two in the same.
+/// -x, -s and --slots: the one from the strongest source wins; two from the same source are a usage
+/// error.
 Mode read_mode(const Settings& settings, const std::vector<Resource>& resources) {
   std::optional<Setting> chosen;
   std::optional<Setting> rival;

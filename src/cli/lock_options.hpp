@@ -8,26 +8,28 @@
 
 namespace redlock::cli {
 
-/// All that `run` and `acquire` are told about the lock, once the ttl is known; the owner's pid and command are the caller's to know. Throws CommandError.
+/// All options of `run` and `acquire` that concern the lock, once the ttl is known; the caller adds
+/// the owner's pid and command. Throws CommandError.
 run::LockOptions read_lock_options(const Settings& settings, std::vector<Resource> resources, Ttl ttl, run::ServerOptions servers, Owner owner);
 
-/// The keys that -k names, sorted, each once. Throws CommandError (usage) when there is none, or one is no good, or they are too many to
-/// be handed on in a variable.
+/// The keys that -k names, sorted, each once. Throws CommandError (usage) when there is none, one
+/// is invalid, or they are too many to be handed on in a variable.
 std::vector<Resource> read_keys(const Settings& settings);
 
-/// The ttl, or nothing when it is not set. Refused when it leaves no room for `demands`, naming the smallest that does (PROTOCOL R10).
+/// The ttl, or nothing when it is not set. Refused when it leaves no room for `demands`, naming the
+/// smallest that does (PROTOCOL R10).
 std::optional<Ttl> read_ttl(const Settings& settings, const TtlDemands& demands);
 
 /// `fallback`, where no ttl was given. Refused in the same way.
 Ttl require_room(Ttl fallback, const TtlDemands& demands);
 
-/// --ttl of a command that cannot do without; `why` follows "needs --ttl DUR".
+/// --ttl of a command that requires it; `why` follows "needs --ttl DUR".
 Ttl require_ttl(const Settings& settings, const TtlDemands& demands, std::string_view why);
 
 /// Host and user.
 Owner this_user();
 
-/// Host, user and --note; pid and command are the caller's to fill in.
+/// Host, user and --note; the caller fills in pid and command.
 Owner read_owner(const Settings& settings);
 
 }  // namespace redlock::cli

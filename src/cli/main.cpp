@@ -30,14 +30,14 @@
 namespace redlock::cli {
 namespace {
 
-/// A descriptor 0, 1 or 2 that is closed would be given to the next socket, and messages would go
-/// to a server. The stand-ins can neither be read nor written, so they fail as closed ones do, and
-/// close-on-exec gives the command what we were given.
+/// A closed descriptor 0, 1 or 2 would be reused for the next socket, and messages would go to a
+/// server. The placeholders can neither be read nor written, so they fail as closed descriptors do,
+/// and close-on-exec gives the command the same descriptors that we were given.
 void occupy_standard_descriptors() {
   for (const int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
     if (::fcntl(fd, F_GETFD) >= 0) continue;
     const int mode = fd == STDIN_FILENO ? O_WRONLY : O_RDONLY;
-    if (::open("/dev/null", mode | O_CLOEXEC) < 0) return;  // no /dev: nothing better to be had
+    if (::open("/dev/null", mode | O_CLOEXEC) < 0) return;  // no /dev: there is no better fallback
   }
 }
 
@@ -61,7 +61,7 @@ run::Finish dispatch(const Settings& settings, const run::Start& start) {
   throw CommandError(ExitCode::internal, "a command without a function");
 }
 
-/// The descriptor that --status-fd, or its variable, names; nothing when that makes no sense.
+/// The descriptor that --status-fd, or its variable, names; nothing when the value is invalid.
 std::optional<int> status_fd_of(const CommandLine& line) {
   const char* const variable = std::getenv(option::status_fd.variable());
   std::string text = variable != nullptr ? variable : "";
@@ -71,7 +71,7 @@ std::optional<int> status_fd_of(const CommandLine& line) {
   return static_cast<int>(*number);
 }
 
-/// An error before a command began its work, for whoever reads our output: `--json` and
+/// An error before a command began its work, in the form that the caller reads: `--json` and
 /// `--status-fd` get an object, and `eval "$(redlock-cli acquire --export …)"` fails whatever went
 /// wrong. The settings may be what could not be read, so the command line alone counts.
 void tell_readers(const CommandLine& line, ExitCode code, std::string_view text) {
@@ -102,7 +102,7 @@ run::Finish run_program(const std::vector<std::string>& arguments, const run::St
   try {
     read_command_line(arguments, line);
     if (const std::string asked = information(line); !asked.empty()) {
-      // Who reads the beginning alone, as `| head` does, has what he wants.
+      // A reader of the beginning alone, such as `| head`, has what it wants.
       if (!output::write_all(STDOUT_FILENO, asked) && errno != EPIPE) {
         throw CommandError(ExitCode::os_error, "cannot write to stdout: " + errno_text(errno));
       }
@@ -128,7 +128,7 @@ run::Finish run_program(const std::vector<std::string>& arguments, const run::St
 int main(int argc, char** argv) {
   const child::InheritedSignals inherited = child::InheritedSignals::capture();
   ::signal(SIGPIPE,
-           SIG_IGN);  // a closed stdout or stderr is an error like others, not the end of us
+           SIG_IGN);  // a closed stdout or stderr is an error like others and must not kill us
   occupy_standard_descriptors();
   const std::vector<std::string> arguments(argv + std::min(argc, 1), argv + argc);
   if (arguments.empty()) {

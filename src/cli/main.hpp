@@ -2,8 +2,8 @@
 
 namespace redlock::cli {
 
-/// The program: reads the command line, runs the command, says what went wrong. Returns the exit code, or dies of the signal that the
-/// command died of.
+/// The program: reads the command line, runs the command, reports errors. Returns the exit code, or
+/// dies of the signal that the command died of.
 int main(int argc, char** argv);
 
 }  // namespace redlock::cli

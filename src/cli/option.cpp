@@ -13,7 +13,7 @@
 namespace redlock::cli {
 namespace {
 
-/// How often a flag that counts can have been meant.
+/// The largest plausible count for a flag that counts.
 constexpr unsigned max_count = 9;
 
 /// Digits alone: no sign, no blank.

@@ -22,7 +22,7 @@ enum Commands : unsigned {
   for_doctor = 1U << 5U,
   for_help = 1U << 6U,
   for_version = 1U << 7U,
-  without_command = 1U << 8U,  ///< in front of a command's name
+  without_command = 1U << 8U,  ///< before the command's name
 };
 inline constexpr unsigned takes_lock = for_run | for_acquire;
 inline constexpr unsigned has_lease = for_extend | for_release;
@@ -36,7 +36,7 @@ enum class OptionSource {
   anywhere,  ///< REDLOCK_NAME and the configuration files
 };
 
-/// Under which heading --help shows an option, in this order.
+/// The headings under which --help shows options, in this order.
 enum class Section { lock, command, servers, tls, output };
 
 enum class OptionKind {
@@ -45,7 +45,7 @@ enum class OptionKind {
   list,   ///< may be repeated
 };
 
-/// What there is to say of an option of any type.
+/// The properties that an option of any type has.
 struct OptionSpec {
   std::string_view flags;  ///< all spellings, e.g. "-t,--ttl"; the first long one is its name
   unsigned commands;
@@ -53,7 +53,7 @@ struct OptionSpec {
   Section section;
   std::string_view help;  ///< without default and choices, which follow from the type
 
-  /// The default, where that is not one value; the command has to know it.
+  /// The default, where it is not one fixed value; the command has to know it.
   std::string (*default_words)() = nullptr;
 };
 
@@ -85,14 +85,14 @@ class OptionRow {
   /// `--server-timeout`.
   [[nodiscard]] std::string spelling() const { return "--" + std::string(name_); }
 
-  /// What --help calls the value: `DUR`, `kill|term|warn`; empty for a flag.
+  /// The name of the value in --help: `DUR`, `kill|term|warn`; empty for a flag.
   [[nodiscard]] virtual std::string operand() const = 0;
 
-  /// What holds where it is set nowhere; empty: nothing does.
+  /// The value that applies where it is set nowhere; empty: none.
   [[nodiscard]] virtual std::string default_text() const = 0;
 
-  /// Why `text` is no value of this option, in one clause that shows it as `shown`; empty: it is
-  /// one.
+  /// Why `text` is no value of this option, in one clause that shows it as `shown`; empty when it
+  /// is one.
   [[nodiscard]] virtual std::string problem(const std::string& text,
                                             const std::string& shown) const = 0;
 
@@ -106,8 +106,8 @@ class OptionRow {
   std::array<char, 48> variable_{};
 };
 
-/// The types of values. Each has a Value, says how --help calls it (operand), how one is written
-/// (text), and reads one: a value, or why `text` is none, in one clause that shows it as `shown`.
+/// The types of values. Each has a Value, its name in --help (operand) and its spelling (text), and
+/// reads one: a value, or why `text` is none, in one clause that shows it as `shown`.
 template <class Value>
 using ReadValue = Result<Value, std::string>;
 
@@ -139,7 +139,7 @@ struct TextType {
                                             const std::string& shown) const;
 };
 
-/// Texts, as many as one likes. Any text is one: what it means, whoever uses the option finds out.
+/// Any number of texts. Any text is valid here: the user of the option checks its meaning.
 struct ListType {
   using Value = std::vector<std::string>;
   static constexpr OptionKind kind = OptionKind::list;

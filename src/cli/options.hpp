@@ -14,7 +14,7 @@
 
 /// The options, one row each. The row is all that the parser, the variables, the configuration
 /// files, --help, `doctor --settings` and the completion know of an option; the manual is compared
-/// with it. A new option needs a row, its place in all_options, and whoever reads it.
+/// with it. A new option needs a row, its entry in all_options, and code that reads it.
 namespace redlock::cli::option {
 
 inline constexpr unsigned has_guard = takes_lock | for_extend | for_doctor;
@@ -112,7 +112,7 @@ inline constexpr DefaultOption<DurationType> retry_delay{
     {Milliseconds(1)},
     Milliseconds(100)};
 
-// --- What runs under it ---
+// --- The command ---
 
 inline constexpr Text command{{"-c,--command", for_run, OptionSource::line, Section::command,
                                "Run TEXT with $SHELL -c instead of CMD"},
@@ -187,7 +187,7 @@ inline constexpr Text password_file{
      "Log in with the password in the first line of FILE (else REDISCLI_AUTH is used)"},
     {"FILE"}};
 
-/// More than nearly every ttl, and than it takes to notice that a server crashed.
+/// Longer than nearly every ttl, and than it takes to notice that a server crashed.
 inline constexpr DefaultOption<DurationType> restart_guard{
     {"--restart-guard", has_guard, OptionSource::anywhere, Section::servers,
      "With 3 servers or more: the vote of one that started within DUR does not count, since it may "
@@ -234,7 +234,7 @@ inline constexpr Flag insecure{{"--insecure", asks_servers, OptionSource::anywhe
                                {},
                                false};
 
-// --- What is told, and where the settings are ---
+// --- Output, and where the settings are ---
 
 inline constexpr Flag export_lease{{"--export", for_acquire, OptionSource::line, Section::output,
                                     "Print shell commands that export the lease; see the example"},

@@ -29,8 +29,8 @@ std::optional<std::string> shown_server(const std::string& url) {
   return name;
 }
 
-/// Whether a password may be in it: it is, or was meant as, a server; or it has a login, or a
-/// query.
+/// Whether the word may contain a password: it is, or was meant as, a server; or it has a login, or
+/// a query.
 bool may_hold_login(std::string_view word) {
   if (stores().may_hold_login(word)) return true;
   const std::size_t at = word.rfind('@');
@@ -38,7 +38,7 @@ bool may_hold_login(std::string_view word) {
   return word.find(separator) != word.npos && word.find('?') != word.npos;
 }
 
-/// How much of the word is an option's name, `--server=` or `-S`.
+/// The length of the option's name in the word, `--server=` or `-S`.
 std::size_t option_part(std::string_view word) {
   if (!word.starts_with('-')) return 0;
   const bool is_long = word.starts_with("--");

@@ -19,12 +19,13 @@
 namespace redlock::cli {
 namespace {
 
-/// What became of several keys: the first failure, if there is one, else what was done for any of them.
+/// The result for several keys: the first failure, if there is one, else what was done for any of
+/// them.
 class Report {
  public:
   explicit Report(const run::Session& session) : session_(session) {}
 
-  /// Says what is to be said of one key.
+  /// Reports the result of one key.
   void add(output::Outcome outcome) {
     const std::string line = fmt::format("{}: {}", output::keys_text(outcome.resources), outcome.message);
     const bool worked = outcome.exit_code == 0;
@@ -34,7 +35,7 @@ class Report {
     if (says_more) whole_ = std::move(outcome);
   }
 
-  /// The last word, as JSON where that is wanted.
+  /// Reports the final result, as JSON where that was requested.
   run::Finish finish() {
     if (whole_->exit_code == 0 && resources_.size() > 1) {
       std::sort(resources_.begin(), resources_.end());
@@ -47,7 +48,7 @@ class Report {
   }
 
  private:
-  /// That nothing was done for one key says nothing of the others.
+  /// A key for which nothing was done says nothing about the others.
   static bool is_weak(output::Result result) { return result == output::Result::inherited || result == output::Result::free; }
 
   const run::Session& session_;
@@ -55,7 +56,8 @@ class Report {
   std::optional<output::Outcome> whole_;
 };
 
-/// Where a released lease still is, for the user; empty: nowhere that we know of. A server that is silent may well have none.
+/// The servers that may still hold a released lease, for the user; empty: none that we know of. A
+/// server that does not answer may well hold none.
 std::string left_behind(const ReleaseResult& result) {
   std::vector<ServerFault> refusals = result.faults;
   std::erase_if(refusals, [](const ServerFault& fault) { return !fault.fault.refused; });
@@ -105,7 +107,7 @@ asio::awaitable<run::Finish> release(run::Session& session, const LeaseHandle& h
   co_return report.finish();
 }
 
-/// The votes on breaking a lock, put together.
+/// The combined votes on breaking a lock.
 output::Outcome outcome_of_break(const Resource& resource, const std::vector<BreakVote>& votes, const std::vector<ServerFault>& faults) {
   std::optional<Holder> broken;
   std::optional<Holder> other;
@@ -159,7 +161,7 @@ run::Finish release_command(const Settings& settings) {
     if (!force) Settings::refuse(*settings.find(option::reason), "goes with --force");
     breaker.note = *reason;
   }
-  // No ttl of ours to derive it from: the longest default.
+  // There is no ttl of ours to derive it from: use the longest default.
   run::Session session(session_options(settings), servers, servers.timeout.value_or(default_server_timeout(*Ttl::from(Ttl::max))));
   if (!force) return session.run(release(session, find_lease(settings, servers)));
   std::vector<Resource> resources = read_keys(settings);

@@ -18,7 +18,7 @@
 namespace redlock::cli {
 namespace {
 
-/// 30 s; but a run within a run lives by the ttl of the outer one.
+/// 30 s; but a nested run lives by the ttl of its parent lease.
 Ttl usual_ttl(const std::vector<Resource>& resources, const run::ServerOptions& servers) {
   Ttl ttl = *Ttl::from(option::default_ttl);
   for (const ParentLease& lease : run::parent_leases(servers)) {
@@ -34,7 +34,7 @@ std::string basename_of(const std::string& path) {
   return path.substr(path.rfind('/') + 1);
 }
 
-/// The words of the command: CMD and its arguments, or the shell that -c asks for.
+/// The words of the command: CMD and its arguments, or the shell for -c.
 std::vector<std::string> read_words(const Settings& settings) {
   const auto text = settings.get(option::command);
   const CommandLine& line = settings.line();
@@ -63,7 +63,7 @@ child::Command read_command(const Settings& settings) {
   return {std::move(*path), std::move(words)};
 }
 
-/// `--isolate cgroup`, or what else asks for it.
+/// The setting that requests isolation, for messages: `--isolate cgroup`.
 std::string isolation_source(const Settings& settings) {
   const auto setting = settings.find(option::isolate);
   return setting ? setting->where + " " + setting->values.front() : std::string();
@@ -84,13 +84,13 @@ std::optional<int> read_status_fd(const Settings& settings) {
 
 bool is_given_for_writing(int fd) {
   const int mode = ::fcntl(fd, F_GETFL);
-  // Close-on-exec: it is none of the caller's then, but one that we opened ourselves.
+  // Close-on-exec: then it is not the caller's, but one that we opened ourselves.
   return mode >= 0 && (mode & O_ACCMODE) != O_RDONLY && (::fcntl(fd, F_GETFD) & FD_CLOEXEC) == 0;
 }
 
 child::StopPlan read_stop_plan(const Settings& settings, Ttl ttl, const TtlDemands& demands) {
   const child::OnLost on_lost = settings.get(option::on_lost);
-  // Where nothing is promised, nothing is measured for it.
+  // Without the promise to kill in time, there is nothing to measure.
   const Duration measure_interval =
       on_lost == child::OnLost::kill ? extend_interval(ttl) / 2 : Duration::zero();
   return {demands.grace.value_or(default_grace(ttl)),

@@ -9,10 +9,11 @@ namespace redlock::cli {
 /// --grace, --stop-signal, --on-lost and --descendants.
 child::StopPlan read_stop_plan(const Settings& settings, Ttl ttl, const TtlDemands& demands);
 
-/// Whether somebody gave us this descriptor to write to.
+/// Whether the caller gave us this descriptor to write to.
 bool is_given_for_writing(int fd);
 
-/// Throws CommandError; also when the command cannot be found (127) or executed (126): that is known before the wait.
+/// Throws CommandError, also when the command cannot be found (127) or executed (126): these errors
+/// are reported before the wait.
 run::RunOptions read_run_options(const Settings& settings);
 
 }  // namespace redlock::cli

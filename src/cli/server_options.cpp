@@ -61,7 +61,7 @@ DefaultLogin default_login(const Settings& settings) {
 std::shared_ptr<const ServerAddress> read_server(const Setting& setting, const std::string& url) {
   if (url.empty()) {
     // Most often a variable that a CI system did not fill in: say more than "wrong URL", and never
-    // fall back to anything.
+    // fall back to another server.
     throw CommandError(ExitCode::config,
                        fmt::format("{}: the server is empty; {}", setting.where, no_server()));
   }
@@ -101,12 +101,12 @@ std::vector<run::ServerSource> read_servers(const Setting& setting, const std::v
   return servers;
 }
 
-/// Options that mean something for TLS alone.
+/// Options that apply to TLS alone.
 constexpr std::array<const OptionRow*, 6> tls_options{&option::cacert, &option::cacertdir,
                                                       &option::cert,   &option::cert_key,
                                                       &option::sni,    &option::insecure};
 
-/// Somebody who names a CA believes in an encryption that is not there.
+/// A user who names a CA expects encryption, and there is none.
 void refuse_tls_options(const Settings& settings) {
   for (const OptionRow* option : tls_options) {
     const auto setting = settings.find(*option);
@@ -142,7 +142,7 @@ std::shared_ptr<const Tls> load_tls(const Settings& settings, const Store& store
   throw CommandError(ExitCode::os_error, error.text);
 }
 
-/// Gives each server that encrypts what all of its store share. -> whether there is one
+/// Gives each server that uses TLS what all of its store share. Returns whether there is one.
 bool load_tls(const Settings& settings, std::vector<run::ServerSource>& servers) {
   std::map<const Store*, std::shared_ptr<const Tls>> loaded;
   std::optional<TlsSettings> tls;

@@ -23,8 +23,8 @@ Settings::Settings(const CommandLine& line) : line_(line) {
   std::optional<std::string> withheld;
   const ConfigPaths paths = config_paths(chosen);
   for (const std::string& path : paths.strongest_first) {
-    // The administrator's settings need not be everybody's: who names servers of his own can do
-    // without them.
+    // The administrator's settings may be unreadable for some users: a user who names other servers
+    // can do without them.
     if (!chosen && find(option::server) && is_withheld(path)) {
       withheld = path;
       continue;
@@ -43,7 +43,7 @@ Settings::Settings(const CommandLine& line) : line_(line) {
                     escape_for_terminal(*paths.skipped)));
   }
 
-  // Flags are read in many places, some of them too late to complain.
+  // Flags are read in many places, some of them too late to report an error.
   for (const OptionRow* option : option::all_options) {
     if (option->kind() != OptionKind::flag) continue;
     if ((option->spec().commands & line_.command->bit) == 0) continue;

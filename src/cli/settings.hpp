@@ -10,7 +10,7 @@
 
 namespace redlock::cli {
 
-/// A setting's value and where it came from.
+/// A setting's value and its origin.
 struct Setting {
   enum class Origin { line, variable, file, weaker_file };  // strongest first
 
@@ -18,15 +18,15 @@ struct Setting {
   std::string where;  ///< for messages: `--ttl`, `REDLOCK_TTL`, `/etc/redlock-cli.toml: ttl`
   std::vector<std::string> values;
 
-  /// Its one value for a message: what a file says is not repeated, since not everybody who may
-  /// name the file may read it.
+  /// Its one value for a message. A value from a file is not shown: not every user who may name the
+  /// file may read it.
   [[nodiscard]] std::string shown() const;
 };
 
-/// All settings of one call: the command line's, else the environment's, else the configuration
-/// files'. A value is text until it is asked for by its row of options.hpp. What cannot be read
-/// ends the command with one line that names where it came from: usage (64) on the command line,
-/// configuration (78) elsewhere. All functions may throw CommandError.
+/// All settings of one program run: the command line's, else the environment's, else the
+/// configuration files'. A value is text until it is read through its row of options.hpp. An
+/// invalid value ends the command with one line that names its origin: usage (64) on the command
+/// line, configuration (78) elsewhere. All functions may throw CommandError.
 class Settings {
  public:
   /// `line` names a command, and must outlive the settings.

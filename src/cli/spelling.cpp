@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::size_t max_distance = 2;
 
-/// How many letters must change to make one word of the other (Levenshtein).
+/// How many letters must change to turn one word into the other (Levenshtein).
 std::size_t distance(std::string_view a, std::string_view b) {
   std::vector<std::size_t> row(b.size() + 1);
   std::iota(row.begin(), row.end(), std::size_t{0});
@@ -30,7 +30,7 @@ std::size_t distance(std::string_view a, std::string_view b) {
 }  // namespace
 
 std::string did_you_mean(std::string_view word, std::span<const std::string_view> names) {
-  // The beginning of a single name, whatever its length, is most likely that name.
+  // A prefix of exactly one name, whatever its length, most likely means that name.
   const auto begins_with_word = [&](std::string_view name) {
     return !word.empty() && name.starts_with(word);
   };
@@ -41,9 +41,9 @@ std::string did_you_mean(std::string_view word, std::span<const std::string_view
   std::string_view nearest;
   std::size_t least = max_distance + 1;
   for (const std::string_view name : names) {
-    // A word of any length may come from a file; what is much longer is not near.
+    // A word of any length may come from a file; a word that is much longer is no match.
     if (word.size() > name.size() + max_distance) continue;
-    // A short name is near to everything: half of it at least must be right.
+    // A short name resembles everything: at least half of it must match.
     const std::size_t letters = distance(word, name);
     if (letters * 2 > name.size() || letters >= least) continue;
     nearest = name;

@@ -20,14 +20,14 @@ namespace {
 
 constexpr std::chrono::seconds watch_interval{1};
 
-/// More would hide what could be read.
+/// More lines would hide the locks that could be read.
 constexpr std::size_t max_skipped_lines = 10;
 
-/// Home and clear: a terminal shows each picture in the place of the one before.
+/// Home and clear: each screen replaces the one before on a terminal.
 constexpr std::string_view clear_screen = "\x1b[H\x1b[2J";
 
 struct StatusOptions {
-  std::vector<Resource> resources;  ///< empty: every lock there is
+  std::vector<Resource> resources;  ///< empty: all locks
   bool exit_code;
   bool watch;
 };
@@ -35,7 +35,7 @@ struct StatusOptions {
 struct Picture {
   std::vector<output::KeyStatus> keys;
   std::vector<ServerFault> faults;  ///< of listing, or of the first key
-  std::vector<ServerFault> skipped;  ///< what may be locks, too, and could not be read
+  std::vector<ServerFault> skipped;  ///< keys that may be locks, too, but could not be read
 };
 
 asio::awaitable<Picture> take_picture(run::Session& session, std::vector<Resource> resources) {
@@ -130,7 +130,7 @@ StatusOptions read_options(const Settings& settings) {
 run::Finish status_command(const Settings& settings) {
   const StatusOptions options = read_options(settings);
   const run::ServerOptions servers = read_server_options(settings);
-  // No ttl of ours to derive it from: the longest default.
+  // There is no ttl of ours to derive it from: use the longest default.
   run::Session session(session_options(settings), servers, servers.timeout.value_or(default_server_timeout(*Ttl::from(Ttl::max))));
   return session.run(show(session, options));
 }

@@ -4,18 +4,20 @@
 
 namespace redlock::output {
 
-/// Writes everything to the descriptor; false with errno when it cannot. Knows EINTR and partial writes.
+/// Writes everything to the descriptor; false with errno when it cannot. Handles EINTR and partial
+/// writes.
 bool write_all(int fd, std::string_view bytes);
 
-/// Messages to stderr, each one line: `redlock-cli: TEXT`. That stderr is closed, full or a broken pipe never changes what happens.
+/// Messages to stderr, one line each: `redlock-cli: TEXT`. A stderr that is closed, full or a
+/// broken pipe never changes what the program does.
 class Console {
  public:
   Console(bool quiet, unsigned verbosity) : quiet_(quiet), verbosity_(verbosity) {}
 
-  /// What the user must know: shown also with -q.
+  /// What the user must know: shown even with -q.
   void error(std::string_view text) const;
 
-  /// What the user may want to know: not with -q.
+  /// What the user may want to know: not shown with -q.
   void notice(std::string_view text) const;
 
   /// Only with -v, or -vv.

@@ -14,7 +14,8 @@ namespace {
 
 using Why = AttemptFailure::Why;
 
-/// Leases are renewed when a third of their ttl has passed; one that has less left than this part is not.
+/// Leases are renewed when a third of their ttl has passed; a lease that has less left than this
+/// fraction is not being renewed.
 constexpr int overdue_part = 2;
 
 std::string safe(std::string_view text) {
@@ -30,19 +31,19 @@ std::string note_text(const Owner& owner) {
   return owner.note.empty() ? std::string() : fmt::format(", \"{}\"", safe(owner.note));
 }
 
-/// The pid of a `run` is the one to signal: what it runs ends with it.
+/// The pid of a `run` is the one to signal: its command ends with it.
 std::string owner_text(const Owner& owner) {
   std::string text = fmt::format("{} ({}pid {}", person_text(owner), owner.supervised ? "run " : "", owner.pid);
   if (!owner.command.empty()) text += ": " + safe(owner.command);
   return text + ")" + note_text(owner);
 }
 
-/// Its program has ended, so its pid says nothing any more.
+/// Its program has ended, so its pid means nothing any more.
 std::string former_owner_text(const Owner& owner) {
   return person_text(owner) + (owner.command.empty() ? "" : fmt::format(" ({})", safe(owner.command))) + note_text(owner);
 }
 
-/// In local time; with the date where it is not today's.
+/// In local time; with the date unless it is today's.
 std::string time_of_day(Milliseconds wall) {
   const auto local = [](Milliseconds time) {
     const std::time_t seconds = std::chrono::duration_cast<std::chrono::seconds>(time).count();
@@ -89,12 +90,12 @@ std::string kept_text(const Owner& owner, const Finished& finished, std::optiona
   return text;
 }
 
-/// Who holds it, for how long already, and how that will end, as far as it is known.
+/// Which process holds the lock, since when, and how that will end, as far as it is known.
 std::string holder_text(const Holder& holder) {
   std::string text = who_text(holder);
   const std::string age = holder.age ? ", for " + format_duration(*holder.age) : "";
   if (!holder.remaining) return text + age + ", without expiry: it never ends by itself";
-  // Of several shares the last to end need not be that of the owner.
+  // Of several shares the last one to end need not be the owner's.
   if (holder.shared) return text + age;
   const std::string expiry = ", expires in " + format_duration(*holder.remaining);
   const auto renewed_for = holder.owner ? holder.owner->renewed_for : std::nullopt;

@@ -11,54 +11,59 @@
 
 namespace redlock::output {
 
-/// Results and events as clauses for people. Pure but for the time of day; everything from elsewhere comes out escaped for the terminal.
+/// Results and events as clauses for people. Pure except for the time of day. Everything from
+/// elsewhere is returned escaped for the terminal.
 
 /// The key as it is shown.
 std::string key_text(const Resource& resource);
 
-/// Several of them, with commas between.
+/// Several keys, separated by commas.
 std::string keys_text(const std::vector<Resource>& resources);
 
-/// `held by alice@web1 (run pid 4711: deploy.sh), "release 1.2", renewed, for 12s`, `held by a foreign client, expires in 18s unless it is
-/// renewed`, or, when nobody runs under it any more, `kept until 03:01:00 by --min-hold of alice@web1 (deploy.sh); finished 13s ago with 0`.
+/// `held by alice@web1 (run pid 4711: deploy.sh), "release 1.2", renewed, for 12s`, `held by a
+/// foreign client, expires in 18s unless it is renewed`, or, when no command runs under it any
+/// more, `kept until 03:01:00 by --min-hold of alice@web1 (deploy.sh); finished 13s ago with 0`.
 /// What is unknown is left out. The time of day is local time.
 std::string held_text(const Holder& holder);
 
-/// `-k demo` as one would type it, `--key=-n` where it must be.
+/// `-k demo` as a user would type it, `--key=-n` where it must be.
 std::string key_option(const Resource& resource);
 
-/// `; redlock-cli release -k demo --force breaks it` for a lock that never ends by itself, else nothing.
+/// `; redlock-cli release -k demo --force breaks it` for a lock that never expires, else nothing.
 std::string breaking_advice(const Resource& resource, const std::optional<Holder>& holder);
 
 /// `redis://a:6379: no answer within 50ms; redis://b:6379: wrong password`, or an empty string.
 std::string faults_text(const std::vector<ServerFault>& faults);
 
-/// `1 of 3 servers gives no vote, and at most 1 may: redis://b:6379: no answer`, or nothing when all vote.
+/// `1 of 3 servers gives no vote, and at most 1 may: redis://b:6379: no answer`, or nothing when
+/// all vote.
 std::string missing_votes_text(const std::vector<ServerFault>& faults, std::size_t servers);
 
-/// Why an attempt or a wait failed, as what follows `KEY: `.
+/// Why an attempt or a wait failed, to follow `KEY: `.
 std::string failure_text(const Resource& resource, const AttemptFailure& failure, std::size_t servers);
 
-/// Why a lease is not ours any more.
+/// Why a lease was lost.
 std::string not_ours_text(const std::optional<NotOurs>& not_ours);
 
-/// How a lease ended under a running command.
+/// How a lease ended while a command ran under it.
 std::string ended_text(const LeaseEnded& ended);
 
-/// Why a lease was not renewed although servers may have answered: `this machine gave redlock-cli no CPU for 1.9s`.
+/// Why a lease was not renewed although servers may have answered: `this machine gave redlock-cli
+/// no CPU for 1.9s`.
 std::string delay_text(Duration length, bool suspended);
 
-/// `UNSAFE: …`: a command may have run without its lock. `dead`: all of it was seen dead, `late` after the end of the lease; else
-/// `left` are the processes that could not be killed, as far as they are known.
+/// `UNSAFE: …`: a command may have run without its lock. `dead`: every process of it was seen dead,
+/// `late` after the end of the lease. Otherwise `left` are the processes that could not be killed,
+/// as far as they are known.
 std::string unsafe_text(bool dead, const std::vector<long>& left, Duration late);
 
 /// A key's state for `status`: `free`, `held by …`, …
 std::string inspection_text(const Resource& resource, const Inspection& inspection);
 
-/// Who shares the lock and who waits for it, a line for each.
+/// The processes that share the lock and those that wait for it, one line each.
 std::vector<std::string> parties_lines(const LockParties& parties);
 
-/// One server's word in `status`.
+/// One server's answer in `status`.
 std::string vote_text(const InspectVote& vote);
 
 }  // namespace redlock::output

@@ -17,7 +17,7 @@ using Json = nlohmann::ordered_json;
 using Row = std::vector<std::string>;
 
 double milliseconds(Duration span) {
-  // Microseconds are more than anybody needs, and stay readable.
+  // Microseconds are precise enough and stay readable.
   return static_cast<double>(std::chrono::duration_cast<std::chrono::microseconds>(span).count()) /
          1000;
 }

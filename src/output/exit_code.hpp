@@ -5,7 +5,7 @@
 
 namespace redlock {
 
-/// What redlock-cli itself exits with. `run` otherwise exits as its command did.
+/// The exit codes of redlock-cli itself. Otherwise `run` exits as its command did.
 enum class ExitCode {
   done = 0,
   usage = 64,
@@ -41,7 +41,7 @@ inline constexpr std::array exit_codes{
     ExitCodeMeaning{ExitCode::unconfirmed, "unconfirmed: a process of the command was not seen dead before the lock could expire"},
 };
 
-/// What shells make of a death by signal n: 128 + n.
+/// How shells report a death by signal n: 128 + n.
 inline constexpr int signal_exit_base = 128;
 
 constexpr int to_int(ExitCode code) {

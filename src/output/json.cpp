@@ -54,7 +54,7 @@ Json holder_json(const Holder& holder) {
   return json;
 }
 
-/// Adds "shares" and "waiters" where there are any.
+/// Adds "shares" and "waiters" unless they are empty.
 void set_parties(Json& json, const LockParties& parties) {
   if (parties.shares > 0) {
     Json& shares = json["shares"];
@@ -135,7 +135,8 @@ void set_hold(Json& json, const Hold& hold) {
   if (hold.slot) json["slot"] = *hold.slot;
 }
 
-/// Where to say something of a lease: in the object itself, or, where there are several, in an object of its own.
+/// The object that describes a lease: the outer object itself, or one per lease where there are
+/// several.
 Json& place_for(Json& json, const Lease& lease, std::size_t leases) {
   if (leases == 1) return json;
   Json& place = json["leases"].emplace_back();

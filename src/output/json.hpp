@@ -11,18 +11,20 @@
 
 namespace redlock::output {
 
-/// The JSON of `--json` and `--status-fd`: one object on one line, without a newline. The shapes are documented in the man page and only
-/// grow. Pure. Keys that are not UTF-8 are shown with replacement characters and, exactly, as `key_base64`.
+/// The JSON of `--json` and `--status-fd`: one object on one line, without a newline. The shapes
+/// are documented in the man page and only grow. Pure. Keys that are not UTF-8 are shown with
+/// replacement characters and, exactly, as `key_base64`.
 
-/// What every result has: {"command","key","result","exit_code"} and, where there is one, "message". When it is about several keys,
-/// "keys":[{"key"},…] stands in the place of "key".
+/// The fields of every result: {"command","key","result","exit_code"} and, where there is one,
+/// "message". When the result is about several keys, "keys":[{"key"},…] replaces "key".
 std::string outcome_json(const Outcome& outcome);
 
-/// acquire: the outcome with "token", "fence", "shared", with --slots "slot", "lease" (the handle) and "ttl_ms"; of several keys with
-/// "leases":[{"key","token","fence"},…] instead of the first two.
+/// acquire: the outcome with "token", "fence", "shared", with --slots "slot", "lease" (the handle)
+/// and "ttl_ms". With several keys, "leases":[{"key","token","fence"},…] replaces the first two.
 std::string lease_json(const Outcome& outcome, const std::vector<Lease>& leases, const std::string& handle);
 
-/// extend that worked: the outcome with "valid_ms", for how long the leases may be relied on from now, where one was extended.
+/// A successful extend: the outcome with "valid_ms", how long the leases are valid from now, where
+/// one was extended.
 std::string extend_json(const Outcome& outcome, std::optional<Duration> valid);
 
 /// What `run` did, for --status-fd and `run --json`.
@@ -36,11 +38,12 @@ struct RunReport {
   Duration held{};                    ///< from the grant to the end of the command
   std::vector<long> left;             ///< pids of descendants that still ran at the end
   std::string reason;                 ///< why the lease was lost; empty: it was not
-  Duration late{};                    ///< how long after the lease's deadline the last process was seen dead; zero: in time
+  Duration late{};                    ///< how long after the lease's deadline the last process was
+                                      ///< seen dead; zero: in time
 };
 
-/// "fence" is that of the lease, beside it stand "shared" and perhaps "slot"; with several keys there is "leases":[{"key","fence",…},…]
-/// instead.
+/// "fence" is that of the lease, accompanied by "shared" and perhaps "slot". With several keys
+/// there is "leases":[{"key","fence",…},…] instead.
 std::string run_json(const RunReport& report);
 
 /// One key's part of `status`.
@@ -52,7 +55,8 @@ struct KeyStatus {
 };
 
 /// status:
-/// {"command","exit_code","locks":[{"key","state","holder","shares":{"count","first":[…]},"waiters":{"count","first":[…]},"servers":[…]}],
+/// {"command","exit_code","locks":[{"key","state","holder",
+/// "shares":{"count","first":[…]},"waiters":{"count","first":[…]},"servers":[…]}],
 /// "faults":[…]}.
 std::string status_json(const std::vector<KeyStatus>& keys, const std::vector<ServerFault>& faults,
                         const std::vector<ServerFault>& skipped, int exit_code);

@@ -14,7 +14,7 @@
 
 namespace redlock::output {
 
-/// What became of a command, for people and for JSON.
+/// The result of a command, for people and for JSON.
 struct Outcome {
   std::string command;
   std::vector<Resource> resources;
@@ -25,13 +25,14 @@ struct Outcome {
   std::vector<ServerFault> faults;
 };
 
-/// An outcome of this command about these keys, or one of them, with the exit code that goes with the result.
+/// An outcome of this command for these keys, or one of them, with the exit code of the result.
 Outcome outcome_of(std::string_view command, std::vector<Resource> resources, Result result, std::string message);
 
 /// How a failed acquire ends the command.
 Result result_of(AttemptFailure::Why why);
 
-/// How it ends when too few servers gave an answer: denied, config or unavailable, by what keeps a quorum from being reached.
+/// How a command ends when too few servers answered: denied, config or unavailable, depending on
+/// what prevents a quorum.
 Result result_for_faults(const std::vector<ServerFault>& faults, std::size_t servers);
 
 }  // namespace redlock::output

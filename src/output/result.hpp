@@ -6,7 +6,8 @@
 
 namespace redlock::output {
 
-/// How a command ended. One table (result.cpp) gives each its word in JSON and its exit code.
+/// How a command ended. One table (result.cpp) maps each result to its word in JSON and its exit
+/// code.
 enum class Result {
   acquired,
   extended,
@@ -28,10 +29,10 @@ enum class Result {
   unconfirmed,
 };
 
-/// Its word in JSON.
+/// Its name in JSON.
 std::string_view word_of(Result result);
 
-/// The exit code that goes with it, unless something else decides: the command's own end, -E, a signal.
+/// Its exit code, unless something else decides: the command's own end, -E, a signal.
 ExitCode code_of(Result result);
 
 /// What ended a command before it began its work.

@@ -28,7 +28,7 @@ asio::awaitable<Finish> acquire_and_print(Session& session, Acquisition& acquisi
   co_return handout.finish;
 }
 
-/// Without --while-pid: everything here.
+/// Without --while-pid: everything happens in this process.
 Finish acquire_here(const AcquireOptions& options, const SessionOptions& about,
                     child::SignalGate& gate) {
   Session session(about, options.servers, options.server_timeout);
@@ -42,7 +42,7 @@ Finish acquire_here(const AcquireOptions& options, const SessionOptions& about,
   return finish;
 }
 
-/// With --while-pid: a holder acquires and stays; we print what it got, and end.
+/// With --while-pid: a holder process acquires and stays; we print what it acquired, and end.
 Finish acquire_behind(AcquireOptions& options, const SessionOptions& about, child::SignalGate& gate,
                       const Start& start) {
   child::Front front(gate, options.while_pid->stop, /*shares_group=*/false, std::nullopt, nullptr);

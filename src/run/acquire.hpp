@@ -6,8 +6,9 @@
 
 namespace redlock::run {
 
-/// `acquire`: waits for the locks and writes the tokens to stdout; with --while-pid a holder process stays behind and keeps the leases.
-/// Throws CommandError and std::system_error; then nothing is locked any more.
+/// `acquire`: waits for the locks and writes the tokens to stdout. With --while-pid a holder
+/// process stays behind and keeps the leases. Throws CommandError and std::system_error; then
+/// nothing remains locked.
 Finish acquire(AcquireOptions options, const SessionOptions& about, const Start& start);
 
 }  // namespace redlock::run

@@ -48,7 +48,7 @@ asio::awaitable<Handout> Acquisition::acquire() {
   co_return handout;
 }
 
-/// Some of several were granted long before the last: each is to last a ttl from now on.
+/// Some of several locks were granted long before the last: each lease must last a ttl from now on.
 asio::awaitable<std::optional<Handout>> Acquisition::renew_all(HeldSet& leases) {
   const ExtendResult renewed = co_await leases.extend();
   if (renewed.decision == ExtendDecision::confirmed) co_return std::nullopt;

@@ -16,14 +16,14 @@
 
 namespace redlock::run {
 
-/// What an acquire has for the script.
+/// What an acquire hands to the script.
 struct Handout {
   Finish finish;
   std::string text;                 ///< for stdout: the tokens, exports or JSON
   std::shared_ptr<HeldSet> leases;  ///< empty: there are none
 };
 
-/// One `acquire` from the wait to what is handed out. Writes the token file; stdout is the caller's to write.
+/// One `acquire` from the wait to the handout. Writes the token file; the caller writes stdout.
 class Acquisition {
  public:
   /// `job_group`: see wait_for_locks().
@@ -34,15 +34,16 @@ class Acquisition {
         parents_(std::make_shared<ParentLinks>(session.io().get_executor(), session.clock(), session.interrupt(),
                                                [](int) {})) {}
 
-  /// Ends the wait. Once there is something to hand out, a signal changes nothing.
+  /// Ends the wait. Once there is a lease to hand out, a signal changes nothing.
   void on_signal(int signal);
 
-  /// Ends the wait, too: nobody needs the lease any more. `why` is for the user.
+  /// Ends the wait, too, because the lease is no longer needed. `why` is for the user.
   void call_off(std::string why);
 
   asio::awaitable<Handout> acquire();
 
-  /// The handout did not reach the script: releases the lease and removes the token file. `why` is for the user.
+  /// The handout did not reach the script: releases the lease and removes the token file. `why` is
+  /// for the user.
   asio::awaitable<Handout> undo(std::shared_ptr<HeldSet> leases, std::string why);
 
  private:
@@ -56,9 +57,10 @@ class Acquisition {
   Session& session_;
   const AcquireOptions& options_;
   pid_t job_group_;
-  std::shared_ptr<ParentLinks> parents_;  ///< with --while-pid; a signal to the run around us is none for the process that is watched
+  std::shared_ptr<ParentLinks> parents_;  ///< with --while-pid; a signal to the parent run is not
+                                          ///< meant for the watched process
   int ended_by_ = 0;
-  std::string called_off_;  ///< why; empty: it was not
+  std::string called_off_;  ///< the reason; empty: it was not called off
   bool done_ = false;
   bool wrote_file_ = false;
 };

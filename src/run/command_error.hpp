@@ -7,8 +7,9 @@
 
 namespace redlock {
 
-/// Ends a command before it began its work: wrong words, wrong settings, a file that cannot be read. Thrown in cli and run only, and caught
-/// once, in main. The text is one line for the user, safe for a terminal, without any secret.
+/// Ends a command before it began its work: wrong arguments, wrong settings, an unreadable file.
+/// Thrown in cli and run only, and caught once, in main. The text is one line for the user, safe
+/// for a terminal, without any secret.
 class CommandError : public std::runtime_error {
  public:
   CommandError(ExitCode code, const std::string& text) : std::runtime_error(text), code_(code) {}

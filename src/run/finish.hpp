@@ -4,13 +4,14 @@
 
 namespace redlock::run {
 
-/// How a command ends: with an exit code, or by dying of a signal as what it ran (or what ended its wait) did.
+/// How a command ends: with an exit code, or by dying of the signal that its child command died of
+/// (or that ended its wait).
 struct Finish {
   int exit_code = 0;
   int signal = 0;  ///< not 0: die of it
 };
 
-/// What the program was started with and a command must hand on or change.
+/// How the program was started, as far as a command must pass it on or change it.
 struct Start {
   const child::InheritedSignals& inherited;
   int argc;

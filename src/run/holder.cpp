@@ -33,7 +33,7 @@ void hold(const SessionOptions& about, const RunOptions& options, HolderParts pa
     parts.isolation.clear_away();
     clear_away_behind(about, options.servers, session);
   } catch (const std::exception& error) {
-    // The front process learns it from our end.
+    // The front process learns of it from our end.
     about.console.error(escape_for_terminal(error.what()));
     ::_exit(to_int(ExitCode::internal));
   }

@@ -9,7 +9,7 @@
 
 namespace redlock::run {
 
-/// What the holder is given by front.
+/// What the front process gives to the holder process.
 struct HolderParts {
   child::Channel channel;
   child::SharedPage& page;
@@ -20,7 +20,8 @@ struct HolderParts {
   pid_t job_group;  ///< the group that the command joins, 0: none
 };
 
-/// The holder's whole life: wait, start the command, renew, release; reports to front and never returns. Runs in a process of its own.
+/// The whole life of the holder process: wait, start the command, renew, release. Reports to the
+/// front process and never returns. Runs in a process of its own.
 [[noreturn]] void hold(const SessionOptions& about, const RunOptions& options, HolderParts parts);
 
 }  // namespace redlock::run

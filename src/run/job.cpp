@@ -5,10 +5,12 @@
 namespace redlock::run {
 namespace {
 
-/// How long the front process may take to say that the command may start. One that is stopped (^Z) says nothing; the lock is released then.
+/// How long the front process may take to say that the command may start. A stopped one (^Z) does
+/// not answer; the lock is released then.
 constexpr Milliseconds go_timeout{500};
 
-/// How long one who signals all processes of the job, one by one, may take from the front process to us.
+/// How long a sender that signals all processes of the job, one by one, may take from the front
+/// process to us.
 constexpr Milliseconds sweep_time{10};
 
 }  // namespace
@@ -34,14 +36,14 @@ void Job::on_signal(int signal) {
   session_.interrupt().raise();
 }
 
-/// What we got ourselves, too, somebody sends to every process of the job, and the command gets
+/// A signal that we got ourselves, too, was sent to every process of the job, so the command gets
 /// it as well.
 asio::awaitable<void> Job::pass_on(int signal) {
   // In a job, the front process has waited as long for its witness.
   if (!group_) co_await sleep_until(session_.clock(), session_.clock().now() + sweep_time);
   if (link_->got_ourselves(signal)) co_return;
 
-  // Of what the command left behind nothing else is ours to end.
+  // Of the processes that the command left behind, only the nested runs are ours to end.
   if (nested_runs_) nested_runs_->pass_on(signal);
   supervisor_->pass_on(signal);
 }

@@ -19,14 +19,16 @@
 
 namespace redlock::run {
 
-/// What the holder process has to do with the front process and the shell's job: signals that are passed on, ^Z, fg and bg, and whether
-/// the front process is still there. Single-threaded; all that it is given must outlive the executor's run().
+/// How the holder process deals with the front process and the shell's job: signals that are passed
+/// on, ^Z, fg and bg, and whether the front process still lives. Single-threaded; all arguments
+/// must outlive the executor's run().
 class Job {
  public:
   /// `group`: the process group that the command joins, 0: one of its own.
   Job(Session& session, child::Channel channel, child::SignalGate& gate, child::SharedPage& page, pid_t front, pid_t group);
 
-  /// From here on a signal, or the end of the front process, ends the wait; later it goes to the command.
+  /// From here on a signal, or the end of the front process, ends the wait; later the signal goes
+  /// to the command.
   void listen();
 
   [[nodiscard]] std::optional<pid_t> group() const noexcept { return group_; }
@@ -36,25 +38,27 @@ class Job {
 
   [[nodiscard]] bool front_is_gone() const noexcept { return link_->gone(); }
 
-  /// Asks the front process whether the command may start. False when it does not answer: the job is stopped, or it is gone.
+  /// Asks the front process whether the command may start. False when it does not answer: the job
+  /// is stopped, or the front process is gone.
   asio::awaitable<bool> may_start();
 
-  /// After may_start() was false: waits until the job goes on.
+  /// After may_start() was false: waits until the job continues.
   asio::awaitable<void> until_continued();
 
   /// The command runs under this supervisor.
   void command_started(child::Supervisor& supervisor);
 
-  /// The command itself has ended; its supervisor is still told of what ends behind it.
+  /// The command itself has ended; its supervisor still learns of descendants that end later.
   void command_ended(bool stopped_by_us);
 
   /// Nested runs that the command left behind: from now on signals go to them, too.
   void set_nested_runs(std::shared_ptr<NestedRuns> runs) { nested_runs_ = std::move(runs); }
 
-  /// What a signal does that the front process, or the run around this one, passes on.
+  /// Handles a signal that the front process, or the parent run, passes on.
   void on_signal(int signal);
 
-  /// The last word to the front process, which ends so and writes the text to --status-fd.
+  /// Sends the final report to the front process, which ends in the same way and writes the text to
+  /// --status-fd.
   void report(const Finish& finish, std::string text) const;
 
  private:
@@ -65,7 +69,8 @@ class Job {
   Session& session_;
   std::optional<pid_t> group_;
   std::shared_ptr<child::FrontLink> link_;
-  std::optional<child::HolderJobControl> control_;  ///< where the command is in the job's process group
+  std::optional<child::HolderJobControl> control_;  ///< where the command is in the job's process
+                                                    ///< group
   child::Supervisor* supervisor_ = nullptr;  ///< of the command, once it was started
   std::shared_ptr<NestedRuns> nested_runs_;
   int ended_by_ = 0;

@@ -38,7 +38,8 @@ std::string file_text(const LeaseHandle& handle) {
                      values.slot ? fmt::format("REDLOCK_SLOT={}\n", shell_quote(*values.slot)) : "");
 }
 
-/// Of an earlier lease: nobody is to take it for that of the new one, or of none.
+/// Unsets the slot of an earlier lease: a script must not take it for the new lease's, or use
+/// it without one.
 std::string forget_slot() {
   return std::getenv("REDLOCK_SLOT") != nullptr ? "unset REDLOCK_SLOT; " : "";
 }
@@ -86,7 +87,7 @@ std::string failed_export_line(int exit_code) {
 
 Result<void, std::string> check_lease_file_target(const std::string& path) {
   struct stat info {};
-  // What cannot be looked at cannot be written either, and the attempt says why.
+  // A path that cannot be examined cannot be written either, and the attempt to write says why.
   if (::lstat(path.c_str(), &info) != 0 || S_ISREG(info.st_mode)) return {};
   const std::string_view what = S_ISLNK(info.st_mode) ? "is a symbolic link" : "is not a regular file";
   return failure(path, fmt::format("{}; a lease file would take its place", what));
@@ -108,7 +109,7 @@ Result<void, std::string> write_lease_file(const std::string& path, const LeaseH
 }
 
 Result<LeaseHandle, std::string> read_lease_file(const std::string& path) {
-  // O_NONBLOCK: a named pipe must not hold us up before we have seen what it is.
+  // O_NONBLOCK: a named pipe must not block us before we have seen what it is.
   const UniqueFd fd(::open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
   if (!fd && errno == ELOOP) return failure(path, "is a symbolic link; a lease file must be a file of your own");
   if (!fd) return system_failure(path);

@@ -9,8 +9,8 @@
 
 namespace redlock::run {
 
-/// The variables that hand a lease to a script, in the order in which they are written. Of several keys the keys, tokens and fences stand
-/// on a line each.
+/// The variables that hand a lease to a script, in the order in which they are written. Of several
+/// keys the keys, tokens and fences stand on a line each.
 struct LeaseVariables {
   std::string lease;  ///< REDLOCK_LEASE, the handle
   std::string key;
@@ -26,18 +26,21 @@ LeaseHandle handle_of(const std::vector<Lease>& leases, std::string servers);
 /// `export REDLOCK_KEY=… REDLOCK_TOKEN=… …`, every value quoted, for eval.
 std::string export_line(const LeaseHandle& handle);
 
-/// What --export prints when there is no lease: it makes `eval` unset the variables and fail with `exit_code`.
+/// What --export prints when there is no lease: it makes `eval` unset the variables and fail with
+/// `exit_code`.
 std::string failed_export_line(int exit_code);
 
-/// Whether a lease file may take the place of what is there: a regular file, or nothing. A rename would replace anything else, too, a
-/// device or a symbolic link as well. The error is one clause for the user.
+/// Whether a lease file may replace what is there: a regular file, or nothing. A rename would also
+/// replace anything else, such as a device or a symbolic link. The error is one clause for the
+/// user.
 Result<void, std::string> check_lease_file_target(const std::string& path);
 
-/// Writes the lease as `NAME='value'` lines: a new file of mode 0600, synced, then renamed over `path`; nobody ever sees half of it.
-/// The error is one clause for the user.
+/// Writes the lease as `NAME='value'` lines: a new file of mode 0600, synced, then renamed over
+/// `path`; no reader ever sees half of it. The error is one clause for the user.
 Result<void, std::string> write_lease_file(const std::string& path, const LeaseHandle& handle);
 
-/// Reads what write_lease_file() wrote; refuses links, files of others and files that others can read.
+/// Reads what write_lease_file() wrote; refuses links, files of other users and files that others
+/// can read.
 Result<LeaseHandle, std::string> read_lease_file(const std::string& path);
 
 }  // namespace redlock::run

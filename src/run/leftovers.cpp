@@ -16,13 +16,13 @@ namespace {
 
 constexpr std::string_view name = "lock-releaser";
 
-/// A lease may be granted for months; for so long nobody wants an unknown process.
+/// A lease may be granted for months; an unknown process should not stay for so long.
 constexpr std::chrono::minutes max_life{10};
 
-/// Pipes and terminals end when the last process lets go of them.
+/// Pipes and terminals end when the last process closes them.
 void let_go() {
   child::close_all_but(-1);
-  const int null = ::open("/dev/null", O_RDWR);  // the lowest: stdin
+  const int null = ::open("/dev/null", O_RDWR);  // gets the lowest number: stdin
   ::dup2(null, STDOUT_FILENO);
   ::dup2(null, STDERR_FILENO);
 }
@@ -43,19 +43,19 @@ void clear_away_behind(const SessionOptions& options, const ServerOptions& serve
     ::setsid();
     child::give_up_cpu_share();
     child::ignore_all();
-    // Whoever ends it loses nothing but what expires by itself.
+    // Ending this process loses nothing but what expires by itself.
     ::signal(SIGTERM, SIG_DFL);
     sigset_t none;
     sigemptyset(&none);
     ::sigprocmask(SIG_SETMASK, &none, nullptr);
     child::set_name(name);
     let_go();
-    if (::chdir("/") != 0) ::_exit(0);  // a mount must not be held
+    if (::chdir("/") != 0) ::_exit(0);  // a mount must not stay busy
     for (Leftover& leftover : leftovers) leftover.until = std::min(leftover.until, BootClock::now() + max_life);
     Session own(options, servers, session.server_set().server_timeout());
     own.run(clear_away(own, std::move(leftovers)));
   } catch (const std::exception&) {
-    // Nobody is there to tell; it expires by itself.
+    // No process is left to report to; the leftovers expire by themselves.
   }
   ::_exit(0);
 }

@@ -18,14 +18,16 @@
 namespace redlock::run {
 namespace {
 
-/// Connections that have not shown a token yet, and how long each may take for it. What is beyond is closed, and comes again.
+/// The maximum of connections that have not shown a token yet, and how long each may take to show
+/// it. Further connections are closed, and retry.
 constexpr int max_guests = 32;
 constexpr Milliseconds secret_timeout{2000};
 
-/// Of all descriptors that this process may have: the rest is for its servers and its command.
+/// The divisor of this process's descriptor limit: the other descriptors are for its servers and
+/// its command.
 constexpr rlim_t share_of_descriptors = 4;
 
-/// More than any token's secret has.
+/// Larger than any token's secret.
 constexpr std::size_t max_secret = 256;
 
 std::optional<ucred> peer_of(const UniqueFd& connection) {
@@ -35,13 +37,13 @@ std::optional<ucred> peer_of(const UniqueFd& connection) {
   return peer;
 }
 
-/// A user's own processes; as root, those of everybody: a job may change its user.
+/// A user's own processes; as root, those of every user: a job may change its user.
 bool may_connect(const UniqueFd& connection) {
   const auto peer = peer_of(connection);
   return peer && (::geteuid() == 0 || peer->uid == 0 || peer->uid == ::geteuid());
 }
 
-/// A run takes two descriptors: its connection, and what waits for it.
+/// A run takes two descriptors: its connection, and the duplicate that waits for it.
 std::size_t max_runs() {
   rlimit limit{};
   if (::getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return SIZE_MAX;
@@ -142,7 +144,7 @@ asio::awaitable<void> NestedRuns::serve(std::shared_ptr<Guest> guest) {
   changed_();
 }
 
-/// Not once none is accepted any more: the answer would be a promise.
+/// Not once we have stopped accepting: the answer would be a promise.
 bool NestedRuns::may_inherit(std::string_view secret) const {
   return socket_ && std::any_of(tokens_.begin(), tokens_.end(), [=](const Token& token) { return token.secret() == secret; });
 }

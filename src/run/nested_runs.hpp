@@ -18,35 +18,38 @@
 
 namespace redlock::run {
 
-/// Where the holder process of these leases is reached by runs below it that inherit one of them: a name in the abstract namespace of
-/// unix sockets (unix(7)), and so of the network namespace.
+/// The address at which nested runs that inherit one of these leases reach its holder process: a
+/// name in the abstract namespace of unix sockets (unix(7)), and so of the network namespace.
 std::string parent_socket_name(const Token& token);
 
-/// Runs below this one that live on its leases. Each keeps a connection to us open for as long as its holder process lives: the kernel
-/// closes it, however that ends. The name can be read by every process of the host, so what connects must be the same user (or root, or
-/// we are), and show soon that it knows the token of one of the leases. Single-threaded.
+/// Nested runs that live on the leases of this one. Each keeps a connection to us open for as long
+/// as its holder process lives: the kernel closes it, however that process ends. Every process of
+/// the host can read the name, so a peer must be the same user (or root, or we are root), and soon
+/// show that it knows the token of one of the leases. Single-threaded.
 class NestedRuns : public std::enable_shared_from_this<NestedRuns> {
  public:
-  /// `changed` is called when one of them has ended. `clock` must outlive the executor's run().
+  /// `changed` runs when one of them has ended. `clock` must outlive the executor's run().
   NestedRuns(asio::any_io_executor executor, const Clock& clock, const std::vector<Lease>& leases, std::function<void()> changed);
 
-  /// Accepts them from now on. Where no socket can be had there are none, and runs below acquire for themselves.
+  /// Accepts nested runs from now on. Where no socket can be had there are none, and runs below
+  /// acquire for themselves.
   void listen();
 
-  /// Accepts none any more.
+  /// Accepts no more.
   void close();
 
-  /// Whether none of them lives. Asks the kernel: one that has ended is not counted, though nobody was told yet.
+  /// Whether none of them lives. Asks the kernel: a run that has ended is not counted, even before
+  /// its end was reported.
   [[nodiscard]] bool empty() const;
 
-  /// Their holder processes; without those in pid namespaces that we do not see.
+  /// The pids of their holder processes; without those in pid namespaces that we do not see.
   [[nodiscard]] std::vector<pid_t> holders() const;
 
   /// Passes a signal on to all of them.
   void pass_on(int signal) const;
 
  private:
-  /// A connection of which nothing is known yet.
+  /// A connection that has not shown a token yet.
   struct Guest;
 
   struct Run {
@@ -62,7 +65,7 @@ class NestedRuns : public std::enable_shared_from_this<NestedRuns> {
   asio::any_io_executor executor_;
   const Clock& clock_;
   int guests_ = 0;
-  std::vector<Token> tokens_;  ///< of the leases that are ours
+  std::vector<Token> tokens_;  ///< of our own leases
   std::function<void()> changed_;
   UniqueFd socket_;
   std::unique_ptr<Readable> connects_;

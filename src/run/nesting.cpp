@@ -17,7 +17,8 @@ std::string variable(const char* name) {
   return value != nullptr ? value : "";
 }
 
-/// The leases of all servers whose guard is an ancestor: of the others nobody can say whether they still enclose us.
+/// The leases of all servers whose guard is an ancestor. Of the others it is unknown whether they
+/// are still leases of a parent run.
 std::vector<ParentLease> confirmed_leases() {
   std::vector<ParentLease> leases = read_held(variable("REDLOCK_HELD"));
   std::erase_if(leases, [](const ParentLease& lease) { return !child::is_ancestor(lease.guard); });
@@ -42,7 +43,7 @@ std::string held_variable(const std::vector<Lease>& leases, const ServerOptions&
   std::vector<Lease> kept;
   for (Lease lease : leases) {
     if (lease.keeping == Keeping::inherited) continue;
-    lease.keeping = Keeping::own;  // for those inside it is the guard that counts
+    lease.keeping = Keeping::own;  // for nested runs the guard decides
     kept.push_back(lease);
   }
   const auto guard = child::identify(::getpid());

@@ -15,24 +15,24 @@
 
 namespace redlock::run {
 
-/// What `run` and `acquire` were told about the lock.
+/// The options of `run` and `acquire` that concern the lock.
 struct LockOptions {
   std::vector<Resource> resources;  ///< sorted, each once
   Ttl ttl;
   WaitPolicy wait;
-  int conflict_exit_code;  ///< what to exit with when another holds the lock
+  int conflict_exit_code;  ///< the exit code when another process holds the lock
   Owner owner;
   ServerOptions servers;
   Duration server_timeout;
   Mode mode;
 };
 
-/// Everything that `run` was told.
+/// All options of `run`.
 struct RunOptions : LockOptions {
   child::StopPlan stop;
   child::Command command;
   child::IsolationMode isolation;
-  std::string isolation_source;  ///< where that was asked for, for messages
+  std::string isolation_source;  ///< where the isolation was requested, for messages
   std::optional<int> status_fd;
   Duration min_hold{};  ///< from the grant on
 };
@@ -43,7 +43,7 @@ struct WhilePid {
   child::StopPlan stop;
 };
 
-/// Everything that `acquire` was told.
+/// All options of `acquire`.
 struct AcquireOptions : LockOptions {
   bool prints_export;
   std::optional<std::string> token_file;

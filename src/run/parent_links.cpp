@@ -12,12 +12,12 @@
 namespace redlock::run {
 namespace {
 
-/// Between two tries to reach a parent to which many connect at once.
+/// Between two tries to reach a parent run to which many connect at once.
 constexpr Milliseconds retry_interval{20};
 
 enum class Reach { connected, busy, gone };
 
-/// Connects to the holder process, and to no other that took its name.
+/// Connects to the holder process, and to no other process that took its name.
 Reach connect_to(const ParentLease& lease, UniqueFd& connection) {
   connection = UniqueFd(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
   const Token& token = lease.handle.parts.front().token;
@@ -28,7 +28,7 @@ Reach connect_to(const ParentLease& lease, UniqueFd& connection) {
   socklen_t size = sizeof peer;
   if (::getsockopt(connection.get(), SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0 || peer.pid != lease.guard.pid) return Reach::gone;
   const std::string secret = token.secret();
-  // It may have been closed again: then it is tried again.
+  // The parent may have closed it again: then we retry.
   (void)::send(connection.get(), secret.data(), secret.size(), MSG_NOSIGNAL);
   return Reach::connected;
 }
@@ -57,7 +57,7 @@ asio::awaitable<bool> ParentLinks::join(ParentLease lease) {
         links_.push_back(link);
         co_return true;
       }
-      // An answer that comes later must meet a closed connection.
+      // A later answer must find the connection closed.
       link->connection.reset();
       link->readable.cancel();
     }
@@ -72,7 +72,7 @@ asio::awaitable<void> ParentLinks::ask(std::shared_ptr<Link> link, Instant last)
   co_await link->answered->wait_until(last);
 }
 
-/// First comes the answer, then signals; at last the end.
+/// The answer arrives first, then signals, and finally end of file.
 asio::awaitable<void> ParentLinks::listen(std::shared_ptr<Link> link) {
   for (;;) {
     co_await link->readable.wait();

@@ -14,16 +14,19 @@
 
 namespace redlock::run {
 
-/// A nested run's connections to the holder processes whose leases it inherits (NestedRuns). As long as they are open, those leases are not
-/// released, whatever becomes of the commands around us. Single-threaded.
+/// A nested run's connections to the holder processes whose leases it inherits (NestedRuns). As
+/// long as they are open, those leases are not released, whatever happens to the commands of the
+/// parent runs. Single-threaded.
 class ParentLinks : public std::enable_shared_from_this<ParentLinks> {
  public:
-  /// `on_signal` gets what a parent passes on. `clock` and `interrupt` must outlive the executor's run().
+  /// `on_signal` gets the signals that a parent passes on. `clock` and `interrupt` must outlive the
+  /// executor's run().
   ParentLinks(asio::any_io_executor executor, const Clock& clock, Interrupt& interrupt, std::function<void(int)> on_signal)
       : executor_(std::move(executor)), clock_(clock), interrupt_(interrupt), on_signal_(std::move(on_signal)) {}
 
-  /// Asks the lease's holder process to keep it for as long as we live. False when it does not, as it is about to release it, cannot be
-  /// reached, or does not answer within the lease's ttl, and when the user gives up: then nothing is inherited.
+  /// Asks the lease's holder process to keep the lease for as long as we live. False when it
+  /// refuses because it is about to release the lease, cannot be reached, or does not answer within
+  /// the lease's ttl, and when the user gives up: then nothing is inherited.
   asio::awaitable<bool> join(ParentLease lease);
 
  private:

@@ -15,15 +15,15 @@
 namespace redlock::run {
 namespace {
 
-/// What the holder opens, with some to spare: the event loop, its timers and the command's pipes; a connection, its timer and its
-/// successor.
+/// The descriptors that the holder process opens, with some spare: the event loop, its timers and
+/// the command's pipes; per server a connection, its timer and its successor.
 constexpr std::size_t descriptors_of_holder = 24;
 constexpr std::size_t descriptors_per_server = 4;
 
-/// A cgroup's files and directory; or two pid namespaces, and what holds their init.
+/// A cgroup's files and directory; or two pid namespaces, and the lifeline of their init.
 constexpr std::size_t descriptors_of_isolation = 5;
 
-/// What became of the process that keeps the lock.
+/// What happened to the holder process.
 std::string_view describe(child::Verdict::Source source) {
   using Source = child::Verdict::Source;
   switch (source) {
@@ -40,7 +40,7 @@ std::string_view describe(child::Verdict::Source source) {
   return "the process that keeps the lock hung";
 }
 
-/// What is left to say when the holder cannot.
+/// The report of the front process when the holder process cannot report.
 Finish without_holder(const SessionOptions& about, const RunOptions& options, child::Verdict& verdict) {
   const bool died = verdict.source == child::Verdict::Source::holder_died;
   const bool unsafe = verdict.unconfirmed || verdict.late > Duration::zero();
@@ -68,7 +68,7 @@ Finish without_holder(const SessionOptions& about, const RunOptions& options, ch
   return Finish{report.outcome.exit_code};
 }
 
-/// Without them, nothing but the command itself could be stopped when the lock is lost.
+/// Without /proc only the command itself could be stopped when the lock is lost.
 void require_visible_processes() {
   if (child::proc_shows_descendants()) return;
   throw CommandError(ExitCode::os_error,
@@ -90,11 +90,11 @@ Finish run(const RunOptions& options, const SessionOptions& about, const Start& 
   if (options.isolation != child::IsolationMode::none) descriptors += descriptors_of_isolation;
   child::require_spare_descriptors(descriptors);
   const bool in_job = child::has_controlling_terminal();
-  // Before there is anybody to watch, and before anything is locked.
+  // Before there is a process to watch, and before anything is locked.
   const child::Isolation isolation = isolate(options, in_job);
   if (options.isolation == child::IsolationMode::none && options.stop.on_lost == child::OnLost::kill) require_visible_processes();
   child::Front front(gate, options.stop, in_job, options.status_fd, isolation.cgroup());
-  // Known before the fork: a shield is in a group of its own, and the holder's parent.
+  // Decided before the fork: a shield is in a group of its own, and the holder process's parent.
   const pid_t front_pid = ::getpid();
   const pid_t job_group = in_job ? ::getpgrp() : 0;
   if (front.fork_holder(start.argc, start.argv)) {

@@ -56,7 +56,7 @@ Finish RunReporter::too_late_to_start() {
   return conclude(Result::lost, "the lease was over, or nearly, before the command could start; it was not started");
 }
 
-/// Something of the command may still run, so the lock must not be given to others a moment sooner than it is taken from us.
+/// A process of the command may still run, so we keep the lock until it expires.
 Finish RunReporter::unconfirmed() {
   return conclude(Result::unconfirmed, output::unsafe_text(/*dead=*/false, report_.left, report_.late));
 }
@@ -104,7 +104,7 @@ Finish RunReporter::released(const HeldSet& leases, const SetReleaseResult& rele
   return finish;
 }
 
-// --- What happens meanwhile ---
+// --- While it runs ---
 
 void RunReporter::gave_up_turn() const {
   session_.console().detail(fmt::format("{}: the job is stopped, so it gave up its turn", key_));
@@ -116,19 +116,21 @@ void RunReporter::extended(bool after_trouble) {
   session_.console().debug(fmt::format("{}: {}", key_, after_trouble ? "renewed again" : "extended"));
 }
 
-/// An outage that is shorter than the lease is nobody's business; a longer one is told when the command is stopped.
+/// An outage that is shorter than the lease is only a detail; a longer one is reported when the
+/// command is stopped.
 void RunReporter::in_trouble(const Resource& resource, const LeaseInTrouble& trouble) {
   trouble_ = output::faults_text(trouble.faults);
   if (trouble.first) session_.console().detail(fmt::format("{}: cannot renew, trying on: {}", output::key_text(resource), trouble_));
 }
 
-/// Told behind the stop signal: to write can take as long as a terminal is held (^S).
+/// Reported only after the stop signal: a write can block for as long as a terminal is paused (^S).
 void RunReporter::lost(const Resource& resource, const LeaseEnded& end) {
   report_.reason = output::ended_text(end);
   lost_ = resource;
 }
 
-/// Why the command is being stopped: the lease was lost, it could not be renewed, or we did not run.
+/// Why the command is being stopped: the lease was lost, it could not be renewed, or we did not
+/// run.
 void RunReporter::stopping(const child::Delay& delay) {
   if (lost_) return tell_loss();
   const bool delayed = delay.length >= min_told_delay;
@@ -189,7 +191,7 @@ Finish RunReporter::conclude(Result result, std::string message) {
   return Finish{report_.outcome.exit_code};
 }
 
-/// That another has the lock is what was asked about; all else is an error.
+/// A busy lock is an expected answer; any other failure is an error.
 void RunReporter::say() const {
   if (session_.json()) return;  // the report says it
   const std::string line = fmt::format("{}: {}", output::keys_text(report_.outcome.resources), report_.outcome.message);
@@ -201,7 +203,8 @@ void RunReporter::tell_loss() {
   lost_.reset();
 }
 
-/// A quorum is enough, but one that is short of servers may soon be none. Once for each state.
+/// A quorum is enough, but with some servers missing it may soon be lost. Reported once for each
+/// state.
 void RunReporter::tell_missing_votes() {
   std::string text = output::missing_votes_text(session_.server_set().faults(), session_.server_set().size());
   if (text == missing_votes_) return;

@@ -15,14 +15,14 @@
 
 namespace redlock::run {
 
-/// What one `run` tells: lines for the user while it happens, and the report for --json and --status-fd at its end. It has the words and
-/// the exit codes; it decides nothing.
+/// The output of one `run`: lines for the user while it runs, and the report for --json and
+/// --status-fd at its end. It chooses the words and the exit codes; it decides nothing else.
 class RunReporter {
  public:
   /// Both must outlive it.
   RunReporter(Session& session, const RunOptions& options);
 
-  // How it ended. The last of these counts.
+  // How it ended. The last of these calls counts.
   Finish not_acquired(const SetFailure& failed);
   Finish interrupted(int signal);
   Finish not_started(const child::ExecFailure& failure);
@@ -30,10 +30,10 @@ class RunReporter {
   Finish unconfirmed();
   Finish ended();
 
-  /// What became of the lease behind the end. `keep`: it is left to expire so much later.
+  /// What happened to the lease at the end. `keep`: it is left to expire after that time.
   Finish released(const HeldSet& leases, const SetReleaseResult& released, Finish finish);
 
-  // What happens meanwhile.
+  // While it runs.
   void waited(Duration span) { report_.waited = span; }
   void gave_up_turn() const;
   void granted(const std::vector<Lease>& leases) { report_.leases = leases; }
@@ -46,10 +46,11 @@ class RunReporter {
   void outlasting(const std::vector<pid_t>& nested_runs) const;
   void command_ended(const child::Ending& ending, Duration held);
 
-  /// What others read of us for as long as the lease is kept behind the command's end; nothing when it is not.
+  /// The owner record for as long as the lease is kept after the command's end; nothing when it is
+  /// not kept.
   [[nodiscard]] std::optional<Owner> finished_owner(Duration keep) const;
 
-  /// Whether a lease was there at all, so that servers need not be waited for.
+  /// Whether there never was a lease, so that servers need not be waited for.
   [[nodiscard]] bool was_granted() const noexcept { return !report_.leases.empty(); }
 
   /// The report as one line of JSON; also to stderr, with --json.
@@ -67,8 +68,8 @@ class RunReporter {
   std::string key_;
   output::RunReport report_;
   std::string trouble_;           ///< why the last round failed; empty when it did not
-  std::string missing_votes_;     ///< as it was told last
-  std::optional<Resource> lost_;  ///< which of the keys, until it is told
+  std::string missing_votes_;     ///< as last reported
+  std::optional<Resource> lost_;  ///< which of the keys, until it is reported
   child::Ending ending_;
 };
 

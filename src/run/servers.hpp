@@ -13,12 +13,12 @@ namespace redlock::run {
 /// One of the configured servers.
 struct ServerSource {
   std::shared_ptr<const ServerAddress> address;
-  std::shared_ptr<const Tls> tls;  ///< where the address uses it; one for all of a store
+  std::shared_ptr<const Tls> tls;  ///< where the address uses it; shared by all servers of a store
 };
 
-/// Which servers to ask, and how long each may take.
+/// Which servers to use, and how long each may take.
 struct ServerOptions {
-  std::vector<ServerSource> servers;  ///< at least one; no two are the same vote
+  std::vector<ServerSource> servers;  ///< at least one; no two cast the same vote
   DefaultLogin login;
   std::optional<Duration> timeout;  ///< as the user set it
   unsigned replicas = 0;            ///< how many must confirm a grant or an extension
@@ -28,7 +28,7 @@ struct ServerOptions {
 /// Their names, without logins.
 std::vector<std::string> names_of(const ServerOptions& options);
 
-/// What identifies this set of servers in a lease handle.
+/// What identifies this server set in a lease handle.
 std::string fingerprint(const ServerOptions& options);
 
 }  // namespace redlock::run

@@ -14,14 +14,14 @@
 
 namespace redlock::run {
 
-/// What a session is told besides its servers.
+/// The options of a session besides its servers.
 struct SessionOptions {
   output::Console console;
   bool json;
-  bool identifies_servers;  ///< asks each of several servers who it is, and since when it has run
+  bool identifies_servers;  ///< asks each of several servers for its identity and start time
 };
 
-/// How a session talks to each of its servers, in their order.
+/// How a session reaches each of its servers, in their order.
 std::vector<ServerLink> links_to(const SessionOptions& options, const ServerOptions& servers);
 
 /// What every command works with: the executor, the clock, the servers and the console.
@@ -36,8 +36,8 @@ class Session {
   [[nodiscard]] const output::Console& console() const noexcept { return console_; }
   [[nodiscard]] bool json() const noexcept { return json_; }
 
-  /// Runs a coroutine that gives a T to its end; what it left running in the background is dropped then. After an exception only the end of
-  /// the process may follow.
+  /// Runs a coroutine that returns a T to its end; coroutines that it left running in the
+  /// background are dropped then. After an exception the process must end.
   template <class T>
   T run(asio::awaitable<T> main) {
     std::optional<T> result;
@@ -48,7 +48,8 @@ class Session {
     try {
       io_->run();
     } catch (...) {
-      // Whoever waits in line gives up his place when he is destroyed, and the servers would be gone by then.
+      // A queued waiter leaves the queue when it is destroyed, and by then the servers would be
+      // gone.
       static_cast<void>(io_.release());
       throw;
     }
@@ -58,7 +59,7 @@ class Session {
  private:
   output::Console console_;
   bool json_;
-  // The order matters: coroutines that are still suspended go with io_, and may look at the interrupt then.
+  // The order matters: io_ destroys suspended coroutines, and they may read the interrupt then.
   Interrupt interrupt_;
   std::unique_ptr<asio::io_context> io_ = std::make_unique<asio::io_context>(1);
   SystemClock clock_{io_->get_executor()};

@@ -49,7 +49,7 @@ asio::awaitable<Finish> Tenancy::live() {
   }
 }
 
-/// What is left of --wait: it goes on while the job is stopped.
+/// Waits with the rest of --wait, which keeps counting while the job is stopped.
 asio::awaitable<Result<std::shared_ptr<HeldSet>, SetFailure>> Tenancy::wait() {
   auto orders = co_await make_orders(options_, options_.stop.grace + options_.stop.margin, parents_.get());
   WaitPolicy policy = options_.wait;
@@ -57,7 +57,7 @@ asio::awaitable<Result<std::shared_ptr<HeldSet>, SetFailure>> Tenancy::wait() {
   co_return co_await wait_for_locks(parts_.session, std::move(orders), policy, parts_.job.group().value_or(0));
 }
 
-/// Nothing: the job was stopped, so the lock was released; wait again.
+/// Returns nothing when the job was stopped, so that the lock was released: then wait again.
 asio::awaitable<std::optional<Finish>> Tenancy::run_under(std::shared_ptr<HeldSet> leases) {
   const auto stay = std::make_shared<Stay>(std::move(leases), parts_, options_.stop, supervisor_events(), [this] { changed_->notify(); });
   stay_ = stay;  // the job knows its supervisor until the end
@@ -65,7 +65,8 @@ asio::awaitable<std::optional<Finish>> Tenancy::run_under(std::shared_ptr<HeldSe
 
   if (const auto ready = prepare(*stay); !ready) co_return co_await release(*stay, parts_.reporter.not_started(ready.error()));
 
-  // Both guards watch from here on; the front process may be stopped, and is asked before anything runs.
+  // Both guards watch from here on. The front process may be stopped, so ask it before anything
+  // runs.
   supervisor.arm(stay->leases->deadline());
   const bool may_start = co_await parts_.job.may_start();
   if (parts_.session.interrupt().raised()) {
@@ -89,7 +90,8 @@ asio::awaitable<std::optional<Finish>> Tenancy::run_under(std::shared_ptr<HeldSe
   const child::Ending ending = co_await supervisor.finish();
   parts_.reporter.command_ended(ending, now() - granted_);
   if (ending.unconfirmed) {
-    stay->end();  // not released: what still runs must have the lock as long as it can
+    // Not released: the processes that still run must have the lock as long as possible.
+    stay->end();
     co_return parts_.reporter.unconfirmed();
   }
   co_await outlast_nested_runs(*stay);
@@ -116,7 +118,7 @@ Result<bool, child::ExecFailure> Tenancy::start(Stay& stay) {
   return true;
 }
 
-/// Renews in the background, and tells the supervisor what it must know.
+/// Renews in the background, and reports to the supervisor what it must know.
 void Tenancy::keep(const std::shared_ptr<Stay>& stay) {
   SetEvents events;
   events.extended = [this, stay](bool after_trouble) {
@@ -136,7 +138,8 @@ void Tenancy::keep(const std::shared_ptr<Stay>& stay) {
   stay->leases->keep(std::move(events));
 }
 
-/// Runs that the command left behind may live on our lease: they notice its end only when they look, too late.
+/// Nested runs that the command left behind may live on our lease: they notice its end only at
+/// their next check, too late.
 asio::awaitable<void> Tenancy::outlast_nested_runs(Stay& stay) {
   stay.nested->close();
   if (stay.nested->empty() || stay.leases->lost()) co_return;
@@ -148,7 +151,7 @@ asio::awaitable<void> Tenancy::outlast_nested_runs(Stay& stay) {
   if (parts_.job.front_is_gone()) (void)co_await stay.supervisor.kill_rest();
 }
 
-/// The job is stopped: others may have the lock until it goes on.
+/// The job is stopped: others may have the lock until it continues.
 asio::awaitable<void> Tenancy::give_up_turn(Stay& stay) {
   stay.end();
   (void)co_await stay.leases->release(/*by_hand=*/false);
@@ -156,7 +159,8 @@ asio::awaitable<void> Tenancy::give_up_turn(Stay& stay) {
   co_await parts_.job.until_continued();
 }
 
-/// Releases the lease, or leaves it to expire after `keep`; one that turns out not to be ours any more was lost while the command ran.
+/// Releases the lease, or leaves it to expire after `keep`. A lease that turns out to be no longer
+/// ours was lost while the command ran.
 asio::awaitable<Finish> Tenancy::release(Stay& stay, Finish finish, Duration keep) {
   stay.end();
   const auto owner = parts_.reporter.finished_owner(keep);

@@ -18,7 +18,7 @@
 
 namespace redlock::run {
 
-/// What a tenancy needs of the process that it is in.
+/// What a Tenancy needs from its process.
 struct TenancyParts {
   Session& session;
   Job& job;
@@ -28,17 +28,19 @@ struct TenancyParts {
   const child::Isolation& isolation;
 };
 
-/// The life of one `run`, in the holder process: wait for the locks, run the command under them, release. Single-threaded.
+/// The life of one `run`, in the holder process: wait for the locks, run the command under them,
+/// release. Single-threaded.
 class Tenancy {
  public:
   /// All must outlive it.
   Tenancy(const TenancyParts& parts, const RunOptions& options);
 
-  /// From the wait to the release; how `run` is to end. Once.
+  /// From the wait to the release; returns how `run` is to end. Call it once.
   asio::awaitable<Finish> live();
 
  private:
-  /// The command under its leases. What keeps the leases in the background shares it, and may still wait for an answer when all is over.
+  /// The command under its leases. The coroutine that renews in the background shares it, and may
+  /// still wait for an answer after the end.
   struct Stay;
 
   asio::awaitable<Result<std::shared_ptr<HeldSet>, SetFailure>> wait();
@@ -55,9 +57,9 @@ class Tenancy {
 
   TenancyParts parts_;
   const RunOptions& options_;
-  std::shared_ptr<ParentLinks> parents_;  ///< to runs around this one
-  std::shared_ptr<Stay> stay_;            ///< the present one, or the last
-  std::unique_ptr<Event> changed_;         ///< what outlast_nested_runs() waits for
+  std::shared_ptr<ParentLinks> parents_;  ///< to parent runs
+  std::shared_ptr<Stay> stay_;            ///< the current one, or the last
+  std::unique_ptr<Event> changed_;         ///< the event that outlast_nested_runs() waits for
   Instant began_;
   Instant granted_;
 };

@@ -9,14 +9,16 @@
 
 namespace redlock::run {
 
-/// An address in the abstract namespace of unix sockets: no file, gone with the last descriptor. Source: unix(7).
+/// An address in the abstract namespace of unix sockets: no file, gone with the last descriptor.
+/// Source: unix(7).
 class UnixName {
  public:
-  /// What is longer than such a name can be is cut.
+  /// A longer text than such a name can hold is truncated.
   explicit UnixName(std::string_view name) {
     address_.sun_family = AF_UNIX;
     const std::string_view shown = name.substr(0, sizeof address_.sun_path - 1);
-    std::copy(shown.begin(), shown.end(), &address_.sun_path[1]);  // behind the NUL that makes it abstract
+    // The name starts after the NUL that makes it abstract.
+    std::copy(shown.begin(), shown.end(), &address_.sun_path[1]);
     size_ = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + shown.size());
   }
 

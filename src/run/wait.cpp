@@ -13,7 +13,8 @@ namespace {
 
 constexpr std::chrono::seconds redraw_interval{1};
 
-/// Tells the user of a wait: every second on a terminal, whenever the last attempt was; elsewhere when there is news.
+/// Reports a wait to the user: every second on a terminal, whenever the last attempt was; elsewhere
+/// only news.
 class Reporter {
  public:
   Reporter(const Session& session, std::size_t servers, pid_t job_group)
@@ -38,7 +39,7 @@ class Reporter {
     report_.learn(resource, failure, session_.clock().now());
   }
 
-  /// Until end(); what is on the terminal then is taken away.
+  /// Runs until end(), which clears the line on the terminal.
   static asio::awaitable<void> tell(std::shared_ptr<Reporter> self) {
     while (!self->over_) {
       co_await sleep_until(self->session_.clock(), self->session_.clock().now() + redraw_interval);
@@ -68,7 +69,7 @@ class Reporter {
   bool over_ = false;
 };
 
-/// The report of one wait, for as long as this lives.
+/// Reports one wait for as long as this lives.
 class Reporting {
  public:
   Reporting(Session& session, pid_t job_group) : reporter_(std::make_shared<Reporter>(session, session.server_set().size(), job_group)) {
@@ -85,7 +86,8 @@ class Reporting {
   std::shared_ptr<Reporter> reporter_;
 };
 
-/// What to add to "busy" where a wait has come to its end: `; waited for 10s (--wait)`, or nothing where there was none.
+/// What to append to "busy" when a wait has ended: `; waited for 10s (--wait)`, or nothing if there
+/// was no wait.
 std::string end_of_wait_text(const WaitPolicy& policy) {
   if (!policy.wait || *policy.wait == Duration::zero()) return {};
   return fmt::format("; waited for {} (--wait)", format_duration(*policy.wait));

@@ -42,7 +42,7 @@ bool WaitLine::in_foreground() const {
 bool WaitLine::draw(std::string_view text) {
   if (!can_draw_ || !in_foreground()) return false;
   drawn_ = true;
-  // In the last column some terminals go on to the next line.
+  // After text in the last column some terminals move to the next line.
   const std::string_view shown = cut_to_columns(text, columns() - 1);
   (void)output::write_all(STDERR_FILENO, std::string("\r").append(shown).append(erase_rest));
   return true;

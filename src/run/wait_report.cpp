@@ -15,12 +15,12 @@ using Why = AttemptFailure::Why;
 constexpr std::chrono::seconds settling_time{1};
 constexpr std::chrono::minutes reminder_interval{1};
 
-/// Simultaneous attempts sort themselves out within a second.
+/// Simultaneous attempts settle within a second.
 bool is_settling(const AttemptFailure& failure) {
   return failure.why == Why::split || failure.why == Why::maybe_busy;
 }
 
-/// Nobody's lease is in the way, only the order of the queue.
+/// No lease is in the way, only the order of the queue.
 bool is_free(const AttemptFailure& failure) {
   return is_settling(failure) || (failure.why == Why::busy && !failure.holder);
 }
@@ -36,14 +36,15 @@ std::string ordinal(std::size_t number) {
   return std::to_string(number) + suffix;
 }
 
-/// Under which two failures count as the same obstacle. Empty: not worth a line.
+/// Two failures with the same text count as the same obstacle. Empty: not worth a line.
 std::string obstacle_of(const Resource& resource, const AttemptFailure& failure) {
   if (is_free(failure)) return {};
   const std::string kind = failure.why == Why::busy ? failure.holder->id.text : std::to_string(static_cast<int>(failure.why));
   return kind + " " + resource.key();
 }
 
-/// The holder as it is so long after it was seen, in whole seconds. One that is renewed was renewed since, or the next attempt shows it.
+/// The holder as it is so long after it was seen, in whole seconds. A lease that is renewed was
+/// renewed since, or the next attempt shows the change.
 Holder later(Holder holder, Duration elapsed) {
   if (holder.age) *holder.age = std::chrono::floor<std::chrono::seconds>(*holder.age + elapsed);
   const bool is_renewed =
@@ -54,7 +55,7 @@ Holder later(Holder holder, Duration elapsed) {
   return holder;
 }
 
-/// Whole seconds: a line that is drawn every second shows no others.
+/// Whole seconds: a line that is redrawn every second can show nothing finer.
 std::string seconds_text(Duration span) {
   return format_duration(std::chrono::floor<std::chrono::seconds>(span));
 }

@@ -8,32 +8,34 @@
 
 namespace redlock::run {
 
-/// What there is to tell of a wait, from what its attempts brought to light: they may be 15 s apart, so ages are reckoned on from then.
-/// Instants come in; the time of day alone is looked up.
+/// The progress of a wait, from the results of its attempts. They may be 15 s apart, so ages are
+/// extrapolated from then. Callers pass the instants; only the time of day is read here.
 class WaitReport {
  public:
   /// `servers`: how many are configured.
   WaitReport(Instant began, std::size_t servers) : began_(began), servers_(servers) {}
 
-  /// An attempt has failed, and the wait goes on.
+  /// An attempt has failed, and the wait continues.
   void learn(const Resource& resource, const AttemptFailure& failure, Instant now);
 
-  /// `waiting for demo (12s, 2nd in queue): held by …`: what must not be missed first, since a terminal may have no room for the rest.
-  /// Empty while there is nothing to tell: a wait of less than a second is none.
+  /// `waiting for demo (12s, 2nd in queue): held by …`: the most important part first, since a
+  /// terminal may have no room for the rest. Empty while there is nothing to report: a wait of less
+  /// than a second is not reported.
   [[nodiscard]] std::string line(Instant now) const;
 
-  /// The same for where lines stay, `waiting for demo: held by …; 2nd in queue, for 12s`; nothing unless there is news: another holder, or
-  /// another obstacle, that stood in the way for a second, and that was not told within the last minute.
+  /// The same for output that stays, `waiting for demo: held by …; 2nd in queue, for 12s`. Nothing
+  /// unless there is news: another holder, or another obstacle, that was in the way for a second,
+  /// and that was not reported within the last minute.
   std::optional<std::string> news(Instant now);
 
-  /// What line() tells was shown: it is no news.
+  /// The result of line() was shown: it is no longer news.
   void shown(Instant now);
 
  private:
   struct Known {
     Resource resource;
     AttemptFailure failure;
-    std::string obstacle;  ///< by which what is told is known again
+    std::string obstacle;  ///< identifies what was reported
     Instant since;         ///< of the obstacle
     Instant at;            ///< of the failure
   };

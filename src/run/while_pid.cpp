@@ -24,10 +24,10 @@
 namespace redlock::run {
 namespace {
 
-/// Between two looks whether what was stopped stands still.
+/// Between two checks whether the stopped processes are all still.
 constexpr Milliseconds stop_interval{1};
 
-/// Between two looks at what was told to stop: none of it is our child, so nothing tells us.
+/// Polls the processes that were told to stop: none of them is our child, so we get no SIGCHLD.
 constexpr Milliseconds grace_interval{10};
 
 /// The holder of a lease that lasts as long as a process.
@@ -50,7 +50,7 @@ class PidHolder {
     if (handout.leases) {
       child::leave_session(job_group_);
       child::claim_cpu_share();
-      // From now on: front may be stopped by its job for longer than the lease lasts.
+      // From now on: the front process may be stopped by its job for longer than the lease lasts.
       renew(handout.leases);
     }
     if (handout.leases && process().ended())
@@ -79,13 +79,13 @@ class PidHolder {
     return fmt::format("process {} has ended", process().pid());
   }
 
-  /// False when front cannot be told.
+  /// False when the report cannot be sent to the front process.
   [[nodiscard]] bool report(const Handout& handout) const {
     const Finish& finish = handout.finish;
     return link_->report(finish.exit_code, finish.signal, handout.text);
   }
 
-  /// Command substitution returns when the last writer is gone: we must not be it.
+  /// Command substitution returns when the last writer closes the pipe: that must not be us.
   static void let_go() {
     child::close_inherited(std::nullopt);
     const UniqueFd null(::open("/dev/null", O_WRONLY | O_CLOEXEC));
@@ -95,8 +95,8 @@ class PidHolder {
   asio::awaitable<void> keep(std::shared_ptr<HeldSet> leases) {
     let_go();
     const bool dead = co_await guard();
-    // Others of several must not be given away while the process, told or not, still runs under
-    // them.
+    // The other locks of several must not become free while the process, told to stop or not, still
+    // runs under them.
     while (leases->leases().size() > 1 && !released_by_others_ && !process().ended())
       co_await event_->wait_until(Instant::max());
     if (dead) (void)co_await leases->release(/*by_hand=*/false);
@@ -123,7 +123,7 @@ class PidHolder {
     leases->keep(std::move(events));
   }
 
-  /// Tells when the process has ended.
+  /// Notifies when the process has ended.
   asio::awaitable<void> watch() {
     Readable ended(session_.server_set().executor(), process().fd());
     co_await ended.wait();
@@ -132,8 +132,8 @@ class PidHolder {
     link_->give_up_hand_over();
   }
 
-  /// Until the process has ended, or the lease is over and the plan is carried out. False when
-  /// something outlives the lease that should not.
+  /// Until the process has ended, or the lease has ended and the plan is carried out. False when a
+  /// process outlives the lease that should not.
   asio::awaitable<bool> guard() {
     const child::OnLost on_lost = plan().on_lost;
     std::optional<Instant> stopping_since;
@@ -168,7 +168,7 @@ class PidHolder {
     margin_ = std::min(needed, std::max(plan().margin, plan().max_margin));
   }
 
-  /// Nobody waits for our exit status, and the process would die without knowing why.
+  /// No process waits for our exit status, and the watched process would die without knowing why.
   void tell_loss() {
     const std::string_view what_next =
         plan().on_lost == child::OnLost::kill   ? "stopping it with all that descends from it"
@@ -182,9 +182,11 @@ class PidHolder {
 
   void tell(const std::string& text) { child::post_notice(process(), text); }
 
-  /// Stop signal and CONT, to what was held still; at `kill_at` no time is left for it.
+  /// Holds the processes still for at most half of the time until `kill_at`, then sends the stop
+  /// signal and CONT. At `kill_at` no time is left to hold them.
   asio::awaitable<void> tell_all(Instant kill_at, child::WatchedProcess::Reach reach) {
-    // What cannot be stopped, as it waits for a disk, must not cost the others all of their grace.
+    // Waiting for a process that cannot be stopped, such as one that waits for a disk, must not use
+    // up the whole grace of the others.
     const Instant began = session_.clock().now();
     co_await hold_still(began + (kill_at - began) / 2);
     process().signal(plan().stop_signal, reach);
@@ -196,12 +198,12 @@ class PidHolder {
     }
   }
 
-  /// The stop signal, the grace, KILL. Says so, and returns false, unless all was seen dead before
-  /// the deadline.
+  /// The stop signal, the grace, KILL. Reports a failure and returns false unless all processes
+  /// were seen dead before the deadline.
   asio::awaitable<bool> stop_all(Instant kill_at) {
     co_await tell_all(kill_at, child::WatchedProcess::Reach::stopped);
-    // What the process leaves behind when it is told to stop has its grace, too, and must not
-    // outlive the lease either.
+    // Descendants that outlive the stopped process have its grace, too, and must not outlive the
+    // lease either.
     while (!process().living().empty() && session_.clock().now() < kill_at) {
       co_await sleep_until(session_.clock(),
                            std::min(kill_at, session_.clock().now() + grace_interval));
@@ -224,10 +226,10 @@ class PidHolder {
     co_return left.empty();
   }
 
-  /// Kills until nothing is left, or the deadline is over and what was killed had its time to die
-  /// while nothing changed any more; what lives then.
+  /// Kills until nothing is left, or the deadline has passed and the killed processes had their
+  /// time to die without progress; returns what still lives.
   asio::awaitable<std::set<pid_t>> kill_all() {
-    // A process that dies while it forks would leave a child that nobody finds.
+    // A process that dies while it forks would leave a child that cannot be found.
     const Instant began = session_.clock().now();
     co_await hold_still(began + margin_ / 2);
     Instant got_on = began;
@@ -248,7 +250,7 @@ class PidHolder {
   std::shared_ptr<child::FrontLink> link_;
   pid_t job_group_;
   Acquisition acquisition_;
-  Duration margin_;  ///< grows with what is measured
+  Duration margin_;  ///< grows with the measurements
   std::unique_ptr<Event> event_;
   Instant deadline_;
   std::string trouble_;  ///< why it was lost, or the last round failed; empty when it did not
@@ -270,7 +272,7 @@ void keep_while_pid(const SessionOptions& about, AcquireOptions& options, child:
     session.run(holder.live());
     clear_away_behind(about, options.servers, session);
   } catch (const std::exception& error) {
-    // Front learns it from our end.
+    // The front process learns of it from our end.
     about.console.error(escape_for_terminal(error.what()));
   }
   ::_exit(0);

@@ -9,7 +9,7 @@ constexpr std::string_view alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmno
 constexpr unsigned bits_per_digit = 6;
 constexpr unsigned bits_per_byte = 8;
 
-/// Bits that wait until there are enough of them for a digit or a byte; never more than 13.
+/// Bits that wait until they make up a digit or a byte; never more than 13.
 class BitQueue {
  public:
   void push(std::uint32_t value, unsigned bits) {
@@ -58,7 +58,8 @@ std::optional<std::string> decode_base64url(std::string_view text) {
     bits.push(static_cast<std::uint32_t>(value), bits_per_digit);
     if (bits.size() >= bits_per_byte) bytes += static_cast<char>(bits.pop(bits_per_byte));
   }
-  // A whole digit left over carries no byte, and bits that are set are not ours: either way a second spelling of the same bytes.
+  // A whole digit left over carries no byte, and stray bits that are set are not the encoder's:
+  // either would be a second spelling of the same bytes.
   const unsigned left = bits.size();
   if (left >= bits_per_digit || bits.pop(left) != 0) return std::nullopt;
   return bytes;

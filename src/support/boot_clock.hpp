@@ -4,8 +4,8 @@
 
 namespace redlock {
 
-/// CLOCK_BOOTTIME as a chrono clock: never steps, and goes on counting while the machine is suspended
-/// (CLOCK_MONOTONIC does not, and a lease runs out at the server all the same).
+/// CLOCK_BOOTTIME as a chrono clock: it never steps, and it keeps counting while the machine is
+/// suspended. CLOCK_MONOTONIC does not, yet a lease expires at the server all the same.
 struct BootClock {
   using duration = std::chrono::nanoseconds;
   using rep = duration::rep;
@@ -16,7 +16,8 @@ struct BootClock {
   static time_point now() noexcept;
 };
 
-/// A point on the boot clock. Deadlines are Instants; they mean nothing on another host or after a reboot.
+/// A point on the boot clock. Deadlines are Instants; they mean nothing on another host or after a
+/// reboot.
 using Instant = BootClock::time_point;
 
 /// A span of time. Milliseconds appear only where a server reads or writes them.
@@ -24,10 +25,11 @@ using Duration = std::chrono::nanoseconds;
 
 using Milliseconds = std::chrono::milliseconds;
 
-/// For how long the machine was suspended since it started (CLOCK_BOOTTIME less CLOCK_MONOTONIC).
+/// How long the machine has been suspended since it started (CLOCK_BOOTTIME less CLOCK_MONOTONIC).
 Duration time_suspended() noexcept;
 
-/// The wall clock (CLOCK_REALTIME) since the epoch: for fences, tickets and display, never for a deadline.
+/// The wall clock (CLOCK_REALTIME) since the epoch: for fences, tickets and display, never for a
+/// deadline.
 Milliseconds wall_clock_now() noexcept;
 
 }  // namespace redlock

@@ -23,7 +23,7 @@ class TimerfdEvent final : public Event {
   asio::awaitable<bool> wait_until(Instant when) override {
     while (!rung_ && (when == Instant::max() || BootClock::now() < when)) {
       arm(when);
-      asio::error_code ignored;  // cancelled by ring(), or the timer fired: the loop's condition tells
+      asio::error_code ignored;  // cancelled by notify(), or expired: the loop condition tells
       co_await timer_.async_wait(asio::posix::descriptor_base::wait_read, asio::redirect_error(asio::use_awaitable, ignored));
     }
     co_return std::exchange(rung_, false);

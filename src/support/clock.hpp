@@ -8,15 +8,17 @@
 
 namespace redlock {
 
-/// A latch that one coroutine at a time waits on, with a time limit. Single-threaded: ring it from the thread that runs the executor.
+/// An event that one coroutine at a time waits on, with a time limit. Single-threaded: use it from
+/// the thread that runs the executor only.
 class Event {
  public:
   virtual ~Event() = default;
 
-  /// Wakes the waiting coroutine; when none waits, the next wait_until() returns at once. Rings do not add up.
+  /// Wakes the waiting coroutine; when none waits, the next wait_until() returns at once. Several
+  /// notifications count as one.
   virtual void notify() = 0;
 
-  /// True when the event rang, false when `when` came first. Instant::max() waits for a ring alone.
+  /// True when the event was notified, false when `when` came first. Instant::max(): no time limit.
   virtual asio::awaitable<bool> wait_until(Instant when) = 0;
 };
 
@@ -29,7 +31,8 @@ class Clock {
   [[nodiscard]] virtual std::unique_ptr<Event> make_event() const = 0;
 };
 
-/// CLOCK_BOOTTIME through timerfd, so that a wait that spans a suspend ends right after it (Asio's own timers stop counting then).
+/// CLOCK_BOOTTIME through timerfd, so that a wait that spans a suspend ends right after it. (Asio's
+/// own timers stop counting during a suspend.)
 class SystemClock final : public Clock {
  public:
   explicit SystemClock(asio::any_io_executor executor) : executor_(std::move(executor)) {}
@@ -41,7 +44,7 @@ class SystemClock final : public Clock {
   asio::any_io_executor executor_;
 };
 
-/// Waits until `when`, whatever rings.
+/// Waits until `when`, whatever events are notified.
 asio::awaitable<void> sleep_until(const Clock& clock, Instant when);
 
 }  // namespace redlock

@@ -1,7 +1,7 @@
 #include "support/digest.hpp"
 
 #include <sys/types.h>
-// After sys/types.h, which libmd's headers rely on.
+// After sys/types.h, which libmd's headers need.
 #include <sha1.h>
 #include <sha2.h>
 

@@ -52,7 +52,8 @@ bool has_number(const Parts& parts) {
   return parts.fraction ? !parts.fraction->empty() : !parts.whole.empty();
 }
 
-/// `1e3`, `5 s`, `1h30m` and `1.2.3` are no number with a wrong unit: what follows the number goes on like one.
+/// `1e3`, `5 s`, `1h30m` and `1.2.3` are malformed numbers, not numbers with a wrong unit: the text
+/// after the digits looks like more of a number.
 bool is_one_word(std::string_view unit) {
   return unit.find_first_of("0123456789.+-_, \t\r\n\v\f") == std::string_view::npos;
 }
@@ -70,14 +71,15 @@ std::int64_t digit_value(char digit) {
   return digit - '0';
 }
 
-/// 0.FRACTION units, cut to nanoseconds. Works from the last digit: cutting there at each step loses nothing, however many there are.
+/// 0.FRACTION units, truncated to nanoseconds. Works from the last digit: truncating at each step
+/// loses nothing, however many digits there are.
 std::int64_t fraction_of(Duration unit, std::string_view fraction) {
   std::int64_t result = 0;
   for (auto digit = fraction.rbegin(); digit != fraction.rend(); ++digit) result = (digit_value(*digit) * unit.count() + result) / 10;
   return result;
 }
 
-/// WHOLE units and `rest` more; nothing when that does not fit.
+/// WHOLE units plus `rest`; nothing on overflow.
 std::optional<Duration> whole_units(Duration unit, std::string_view whole, std::int64_t rest) {
   const std::int64_t limit = (std::numeric_limits<std::int64_t>::max() - rest) / unit.count();
   std::int64_t count = 0;

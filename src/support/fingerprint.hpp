@@ -5,8 +5,8 @@
 
 namespace redlock {
 
-/// 64-bit FNV-1a as 16 hexadecimal digits: tells apart what was given different names, not what somebody wants to look alike.
-/// Source: Fowler, Noll, Vo, draft-eastlake-fnv.
+/// 64-bit FNV-1a as 16 hexadecimal digits. It tells apart things that happen to differ; it does not
+/// resist deliberate collisions. Source: Fowler, Noll, Vo, draft-eastlake-fnv.
 std::string fingerprint(std::string_view bytes);
 
 }  // namespace redlock

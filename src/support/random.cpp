@@ -9,7 +9,8 @@ namespace redlock {
 
 void fill_random(std::span<std::byte> bytes) {
   while (!bytes.empty()) {
-    // Above 256 bytes the kernel may give fewer than asked for, and a signal may end the call early.
+    // Above 256 bytes the kernel may return fewer than asked for, and a signal may interrupt the
+    // call early.
     const ssize_t filled = ::getrandom(bytes.data(), bytes.size(), 0);
     if (filled < 0) {
       if (errno == EINTR) continue;

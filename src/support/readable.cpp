@@ -21,7 +21,7 @@ int duplicate(int fd) {
 Readable::Readable(asio::any_io_executor executor, int fd) : descriptor_(std::move(executor), duplicate(fd)) {}
 
 asio::awaitable<void> Readable::wait() {
-  asio::error_code ignored;  // whatever it is, reading tells
+  asio::error_code ignored;  // whatever the error is, reading reports it
   co_await descriptor_.async_wait(asio::posix::descriptor_base::wait_read, asio::redirect_error(asio::use_awaitable, ignored));
 }
 

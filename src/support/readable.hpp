@@ -6,11 +6,12 @@
 
 namespace redlock {
 
-/// Lets a coroutine wait until a descriptor has something to read (or its other end is gone). Works on a duplicate, so whoever owns the
-/// descriptor keeps it, and may close it at any time. One coroutine at a time.
+/// Lets a coroutine wait until a descriptor is readable (or its other end is closed). Works on a
+/// duplicate, so the owner keeps the descriptor and may close it at any time. One coroutine at a
+/// time.
 class Readable {
  public:
-  /// Throws std::system_error when there are no descriptors left.
+  /// Throws std::system_error when no descriptors are left.
   Readable(asio::any_io_executor executor, int fd);
 
   asio::awaitable<void> wait();

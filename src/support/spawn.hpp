@@ -7,7 +7,8 @@
 
 namespace redlock {
 
-/// Starts a coroutine that nobody waits for. An exception that leaves it leaves the executor's run(), too: asio::detached would swallow it.
+/// Starts a coroutine in the background; no caller waits for it. An exception that leaves it also
+/// leaves the executor's run(); asio::detached would swallow it.
 template <class Coroutine>
 void spawn(const asio::any_io_executor& executor, Coroutine coroutine) {
   asio::co_spawn(executor, std::move(coroutine), [](std::exception_ptr failure) {

@@ -24,8 +24,8 @@ bool contains(const Range& range, char32_t value) {
   return range.first <= value && value <= range.last;
 }
 
-/// What a lead byte asks for. The range of the second byte is where overlong forms, surrogates and what lies above U+10FFFF
-/// are told apart. Source: The Unicode Standard, table 3-7.
+/// What a lead byte demands. The range of the second byte excludes overlong forms, surrogates and
+/// everything above U+10FFFF. Source: The Unicode Standard, table 3-7.
 struct Lead {
   std::size_t length;
   char32_t bits;
@@ -49,7 +49,8 @@ struct Character {
   std::optional<char32_t> code_point;
 };
 
-/// Of bytes that are not UTF-8, takes as many as could have begun a character (at least one), as decoders are advised to.
+/// When the bytes are not UTF-8, takes as many as could have begun a character (at least one), as
+/// decoders are advised to.
 Character first_character(std::string_view text) {
   const auto lead = classify(byte_at(text, 0));
   if (!lead) return {text.substr(0, 1), std::nullopt};
@@ -62,7 +63,7 @@ Character first_character(std::string_view text) {
   return {text.substr(0, lead->length), code_point};
 }
 
-/// What a terminal or an eye can be misled with, beyond C0 and DEL.
+/// Characters that can mislead a terminal or a reader, beyond C0 and DEL.
 bool is_deceptive(char32_t code_point) {
   static constexpr std::array<Range, 8> ranges{{
       {0x0080, 0x009f},  // C1 controls
@@ -110,7 +111,7 @@ void append_escaped(std::string& out, const Character& character) {
   }
 }
 
-/// Calls `append` with every character of the text, and gives what it appended.
+/// Calls `append` with every character of the text, and returns what it appended.
 template <class Append>
 std::string translate(std::string_view text, Append append) {
   std::string out;
@@ -153,7 +154,8 @@ std::string shell_word(std::string_view text) {
     return is_letter || std::string_view("-_./:=@,+%").find(c) != std::string_view::npos;
   });
   if (is_plain) return std::string(text);
-  // What a terminal would act on is shown escaped; a backslash alone is not of that kind, and must stay as it is to be typed again.
+  // Whatever a terminal would act on is shown escaped. A backslash alone is harmless, and must stay
+  // as it is so that the text can be typed again.
   std::string without_backslashes(text);
   std::erase(without_backslashes, '\\');
   const bool is_safe = escape_for_terminal(without_backslashes) == without_backslashes;

@@ -6,7 +6,7 @@
 
 namespace redlock {
 
-/// Owns a file descriptor; closes it when it goes. -1 owns nothing.
+/// Owns a file descriptor and closes it on destruction. -1 owns nothing.
 class UniqueFd {
  public:
   UniqueFd() noexcept = default;
@@ -23,7 +23,7 @@ class UniqueFd {
   [[nodiscard]] int get() const noexcept { return fd_; }
   explicit operator bool() const noexcept { return fd_ >= 0; }
 
-  /// Gives the descriptor away; the caller closes it.
+  /// Releases ownership; the caller closes the descriptor.
   [[nodiscard]] int release() noexcept { return std::exchange(fd_, -1); }
 
   void reset(int fd = -1) noexcept {
