@@ -7,21 +7,25 @@ namespace {
 
 using std::chrono::milliseconds;
 
-/// Scheduling noise: spreading attempts by less than this does not part them.
+/// Scheduling noise: attempts that are closer together than this still collide.
 constexpr Duration min_round_trip = milliseconds(1);
 
-/// 1.5^8 is 25 round trips: enough room for a hundred simultaneous clients, and still short of a second on a LAN.
+/// 1.5^8 is 25 round trips: enough room for a hundred simultaneous clients, and still less than a
+/// second on a LAN.
 constexpr unsigned max_split_steps = 8;
 
-/// A server that restarts is back soon, so begin near a round trip; two questions a second are no load while it stays away.
+/// A restarting server is back soon, so begin near a round trip. Two questions a second are no load
+/// while it stays away.
 constexpr Duration min_unavailable = milliseconds(20);
 constexpr Duration max_unavailable = milliseconds(500);
 
-/// Larger spans are cut to this: nothing then overflows, and no one waits so long (36 years).
+/// Larger spans are limited to this, so that nothing overflows. No client waits that long (36
+/// years).
 constexpr Duration longest = Duration::max() / 8;
 static_assert(longest > std::chrono::hours(24 * 365 * 30));
 
-/// Uniform in [shortest, shortest + width]; the bias of the modulo is below 1 in 500 for a year, 1 in 10^8 for a minute.
+/// Uniform in [shortest, shortest + width]; the bias of the modulo is below 1 in 500 for a year, 1
+/// in 10^8 for a minute.
 Duration spread(Duration shortest, Duration width, std::uint64_t random) {
   const auto choices = static_cast<std::uint64_t>(width.count()) + 1;
   return shortest + Duration(static_cast<Duration::rep>(random % choices));

@@ -38,7 +38,7 @@ std::size_t faults_of(const Votes<AcquireVote>& votes, FaultKind kind) {
   }));
 }
 
-/// A server tells its uptime in whole seconds.
+/// A server reports its uptime in whole seconds.
 constexpr std::chrono::seconds uptime_rounding{1};
 
 /// Whether two grants came from one process under two names.
@@ -54,7 +54,7 @@ bool has_twins(const Votes<AcquireVote>& votes) {
   return false;
 }
 
-/// Of the process that gave the vote; empty when it is not known.
+/// Identifies the process that gave the vote; empty when unknown.
 std::string_view run_id_of(const ExtendVote& vote) {
   if (const auto* extended = std::get_if<Extended>(&vote)) return extended->server.run_id;
   if (const auto* not_ours = std::get_if<NotOurs>(&vote)) return not_ours->server.run_id;
@@ -83,7 +83,8 @@ struct Standing {
   std::size_t votes = 0;
 };
 
-/// The lease that most servers show (in a vote of that kind); of several, the one that the first server shows.
+/// The lease that most servers show (in a vote of that kind); of several, the one that the first
+/// server shows.
 template <class Kind, class Votes>
 Standing leading(const Votes& votes) {
   Standing lead;
@@ -105,7 +106,8 @@ const LockParties* parties_in(const InspectVote& vote) {
   return free != nullptr ? &free->parties : nullptr;
 }
 
-/// The fence that most servers show for a lease, of several the largest: one that granted it late may show another.
+/// The fence that most servers show for a lease; of several such fences, the largest. A server that
+/// granted the lease late may show another one.
 std::optional<Fence> fence_of_most(const std::vector<InspectVote>& votes, const LeaseId& id) {
   std::map<Fence, std::size_t> shown;
   for (const InspectVote& vote : votes) {
@@ -116,35 +118,38 @@ std::optional<Fence> fence_of_most(const std::vector<InspectVote>& votes, const 
   return most == shown.end() ? std::nullopt : std::optional(most->first);
 }
 
-/// What stands in the way of our lease when a quorum of servers answered or may still answer.
+/// What prevents our lease when a quorum of servers answered or may still answer.
 AcquireDecision classify_holders(const Votes<AcquireVote>& votes) {
   const std::size_t quorum = quorum_of(votes.size());
   const Standing lead = leading<Held>(votes);
-  // Of a shared lock several failing attempts look like one lease.
+  // Several failing attempts at a shared lock look like one lease.
   const bool sure = lead.holder != nullptr && (!lead.holder->shared || votes.size() == 1);
   if (lead.votes >= quorum) return sure ? AcquireDecision::busy : AcquireDecision::maybe_busy;
-  // Where others wait for it, the first of them has it soon, if nobody has it now.
+  // If no client has the lock now, the first of its waiters soon will.
   const std::size_t waited_for = number_of<Queued>(votes);
   if (waited_for > 0 && lead.votes + waited_for >= quorum) return AcquireDecision::busy;
-  // Only silence can hide a lease: every other fault says that the server cast no vote.
+  // Only silence can hide a lease: any other fault means that the server cast no vote.
   const bool may_have_quorum = lead.votes > 0 && lead.votes + faults_of(votes, FaultKind::silent) >= quorum;
   if (!may_have_quorum) return AcquireDecision::split;
-  // Only this tool's own attempts are known to be taken back when they fail; a foreign value may well stay.
+  // Only attempts of this tool are known to be undone when they fail; a foreign value may well
+  // stay.
   return lead.holder->foreign ? AcquireDecision::busy : AcquireDecision::maybe_busy;
 }
 
-/// Why there can be no quorum of grants any more.
+/// Why a quorum of grants is no longer possible.
 AcquireDecision classify_failure(const Votes<AcquireVote>& votes) {
   const std::size_t servers = votes.size();
   const std::size_t denied = faults_of(votes, FaultKind::denied);
   const std::size_t misconfigured = faults_of(votes, FaultKind::misconfigured);
   if (no_quorum_without(denied, servers)) return AcquireDecision::denied;
   if (no_quorum_without(misconfigured, servers)) return AcquireDecision::misconfigured;
-  // Neither alone is enough, so there are some of both: rights are what the user can mend first.
+  // Neither kind alone is enough, so there are some of both. Report the rights: the user can
+  // correct them first.
   if (no_quorum_without(denied + misconfigured, servers)) return AcquireDecision::denied;
   const std::size_t answers = number_of<Granted>(votes) + number_of<Held>(votes) + number_of<Queued>(votes);
   if (answers + number_missing(votes) < quorum_of(servers)) return AcquireDecision::unavailable;
-  // Of an even number of servers half can refuse it for certain, and yet tell neither whether it is busy nor our place in the queue.
+  // With an even number of servers half can refuse for certain, and yet not tell whether the lock
+  // is busy or what our position in the queue is.
   if (answers < quorum_of(servers)) return AcquireDecision::undecided;
   return classify_holders(votes);
 }

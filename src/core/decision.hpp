@@ -8,35 +8,42 @@
 
 namespace redlock {
 
-/// Votes in, decision out; decided as soon as it is certain, whatever the votes still missing (PROTOCOL R1, R8).
-/// Pure: knows neither clocks nor servers. `servers` is always the number of *configured* servers.
+/// Turns votes into a decision, as soon as it is certain whatever the missing votes will be
+/// (PROTOCOL R1, R8).
+/// Pure: uses neither clocks nor servers. `servers` is always the number of *configured* servers.
 
-/// The smallest number of servers of which any two sets overlap: floor(servers / 2) + 1, for even numbers too.
+/// The smallest number of servers of which any two sets overlap: floor(servers / 2) + 1, also for
+/// even numbers.
 constexpr std::size_t quorum_of(std::size_t servers) {
   return servers / 2 + 1;
 }
 
-/// The smallest number of servers that a restart guard makes sense with. Of two, both must grant, so one that forgot a lock changes
-/// nothing; one alone would lock nobody out of harm, only everybody for a while after each restart.
+/// The smallest number of servers for which a restart guard makes sense. Of two, both must grant,
+/// so one that forgot a lock changes nothing. With a single server a guard would prevent no harm,
+/// but lock out every client for a while after each restart.
 inline constexpr std::size_t min_guarded_servers = 3;
 
-/// How long a server that has been up for so long still has no vote under the restart guard (PROTOCOL R7); nothing: it has one.
+/// How long a server with this uptime still has no vote under the restart guard (PROTOCOL R7);
+/// nothing: it has one.
 std::optional<Duration> guard_left(Duration up, Duration restart_guard);
 
 enum class AcquireDecision {
   undecided,
   granted,        ///< a quorum granted it
   busy,           ///< one other lease has a quorum: certainly held
-  maybe_busy,     ///< one other lease would have a quorum if every silent server were its: held, or an attempt that also failed
+  maybe_busy,     ///< one other lease would have a quorum if all silent servers had it: held, or an
+                  ///< attempt that also failed
   split,          ///< servers answered, but no other lease can have a quorum: simultaneous attempts
   unavailable,    ///< no quorum of servers answered with a vote
   denied,         ///< so many servers deny us that no quorum is left
   misconfigured,  ///< so many servers are not what we were told that no quorum is left
   duplicate,      ///< two of the configured servers are the same one
-  guarded,        ///< a quorum granted it, but some of them restarted so lately that their votes do not count (R7)
+  guarded,        ///< a quorum granted it, but some of them restarted so recently that their votes
+                  ///< do not count (R7)
 };
 
-/// A server that granted, but restarted so lately that it may have forgotten another's lease.
+/// A server that granted, but restarted so recently that it may have forgotten another client's
+/// lease.
 struct RestartedServer {
   std::size_t server;
   Duration up;    ///< since its start
@@ -46,41 +53,47 @@ struct RestartedServer {
 /// The votes of one attempt to acquire.
 class AcquireTally {
  public:
-  /// `restart_guard`: grants of servers that started within it do not count (PROTOCOL R7); zero: all do.
+  /// `restart_guard`: grants of servers that started within it do not count (PROTOCOL R7); zero:
+  /// all do.
   explicit AcquireTally(std::size_t servers, Duration restart_guard = Duration::zero());
 
-  /// Counts a vote; a second vote of the same server replaces the first. With a restart guard, a grant without the server's uptime counts
-  /// as a denial.
+  /// Counts a vote; a second vote of the same server replaces the first. With a restart guard, a
+  /// grant without the server's uptime counts as a denial.
   void count(std::size_t server, AcquireVote vote);
 
-  /// "undecided" while missing votes could still make a quorum of grants, or one but for the guard, and there is no duplicate. When every
-  /// vote is in, never undecided.
-  /// Failure is classified from the votes that are in; one that is missing never counts as silent, but "unavailable" needs certainty:
-  /// with the missing ones there would be no quorum of answers either. Later votes may refine the kind of failure, never undo it.
+  /// "undecided" while missing votes could still make a quorum of grants, or a quorum but for the
+  /// guard, and there is no duplicate. Never undecided when every vote is in.
+  /// A failure is classified by the votes that are in. A missing vote never counts as silent, but
+  /// "unavailable" needs certainty: even the missing votes would not make a quorum of answers.
+  /// Later votes may refine the kind of failure, never undo it.
   [[nodiscard]] AcquireDecision decision() const;
 
-  /// Grants that count: not those of restarted servers, and of several slots only those of the one that most granted.
+  /// The grants that count: not those of restarted servers; of several slots, only those of the
+  /// slot that most servers granted.
   [[nodiscard]] std::size_t grants() const;
 
   /// Whether that server's vote is such a grant.
   [[nodiscard]] bool counts(std::size_t server) const { return counts(votes_.at(server)); }
 
-  /// The slot that most servers granted, of several the lowest.
+  /// The slot that most servers granted; of several such slots, the lowest.
   [[nodiscard]] std::optional<std::size_t> slot() const;
 
-  /// The servers whose grants do not count yet, the oldest first: those that would make a quorum, when decision() is guarded.
+  /// The servers whose grants do not count yet, the oldest first: those that would make a quorum
+  /// when decision() is guarded.
   [[nodiscard]] std::vector<RestartedServer> restarted() const;
 
   /// The largest fence among the grants; the lease's fence once decision() is granted.
   [[nodiscard]] Fence fence() const;
 
-  /// Servers that granted with a counter below `fence`: they must be raised before the lease counts (R6).
+  /// Servers that granted with a counter below `fence`: their counters must be raised before the
+  /// lease counts (R6).
   [[nodiscard]] std::vector<std::size_t> granted_below(Fence fence) const;
 
-  /// The other lease with the most votes (of several, the one that the first server shows), for messages; nullptr when there is none.
+  /// The other lease with the most votes (of several, the one that the first server shows), for
+  /// messages; nullptr when there is none.
   [[nodiscard]] const Holder* main_holder() const;
 
-  /// Every vote so far, by server; nullptr: not in.
+  /// Every vote so far, by server; nullptr: missing.
   [[nodiscard]] const AcquireVote* vote_of(std::size_t server) const;
 
  private:
@@ -102,8 +115,9 @@ class ExtendTally {
  public:
   explicit ExtendTally(std::size_t servers);
 
-  /// A second vote of the same server replaces the first. Of votes that one process gave under several names only the first counts: an
-  /// address may have moved to another of the servers since the lease was granted.
+  /// A second vote of the same server replaces the first. If one process gave votes under several
+  /// names, only the first counts: an address may have moved to another of the servers since the
+  /// lease was granted.
   void count(std::size_t server, ExtendVote vote);
 
   [[nodiscard]] ExtendDecision decision() const;
@@ -114,14 +128,15 @@ class ExtendTally {
 };
 
 enum class ReleaseDecision {
-  released,     ///< a quorum let go of it
+  released,     ///< a quorum released it
   not_ours,     ///< so many say "not yours" that we had no quorum any more
   supervised,   ///< a living `run` holds it
-  unavailable,  ///< no quorum of answers: what could not be released expires by itself
+  unavailable,  ///< no quorum of answers: a lease that could not be released expires by itself
 };
 
 /// The end of a release, from one vote of every server (a missing answer is a Fault).
-/// released: released votes >= quorum. not_ours: servers - not-ours < quorum. Otherwise unavailable.
+/// released: released votes >= quorum. not_ours: servers - not-ours < quorum. Otherwise
+/// unavailable.
 ReleaseDecision decide_release(const std::vector<ReleaseVote>& votes);
 
 /// The lease that a quorum of servers broke; nullptr: none.
@@ -130,7 +145,8 @@ const Holder* broken_by_quorum(const std::vector<BreakVote>& votes);
 enum class InspectState {
   free,         ///< a quorum has nothing under the key
   held,         ///< one lease has a quorum
-  partly_held,  ///< a quorum answered; neither free nor one lease on a quorum (remains, a split, or an attempt in flight)
+  partly_held,  ///< a quorum answered; neither free nor one lease on a quorum (remains of an
+                ///< attempt, a split, or an attempt under way)
   unavailable,  ///< no quorum of answers
 };
 
@@ -141,7 +157,7 @@ std::vector<InspectVote> without_twins(std::vector<InspectVote> votes);
 struct Inspection {
   InspectState state = InspectState::unavailable;
   std::optional<Holder> holder;
-  LockParties parties;  ///< as the server has it that knows of most
+  LockParties parties;  ///< from the server that knows of the most
 };
 Inspection summarize(const std::vector<InspectVote>& votes);
 

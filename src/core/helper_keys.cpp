@@ -33,7 +33,8 @@ constexpr std::uint16_t crc_of(std::string_view text) {
   return crc;
 }
 
-/// The key's own hash tag: what stands between its first `{` and the first `}` after it; empty when there is nothing.
+/// The key's own hash tag: the part between its first `{` and the first `}` after it; empty when
+/// there is none.
 std::string_view own_tag(std::string_view key) {
   const auto open = key.find('{');
   if (open == std::string_view::npos) return {};
@@ -42,7 +43,8 @@ std::string_view own_tag(std::string_view key) {
   return key.substr(open + 1, close - open - 1);
 }
 
-/// The smallest decimal number in a slot. Ten numbers share all digits but the last, so most of each CRC is computed once for the ten.
+/// The smallest decimal number in a slot. Ten numbers share all digits but the last, so most of
+/// each CRC is computed once for the ten.
 std::string min_number_in(std::uint16_t slot) {
   std::string prefix;
   for (unsigned tens = 0;; prefix = std::to_string(++tens)) {
@@ -72,7 +74,8 @@ std::uint16_t hash_slot(std::string_view key) {
 
 HelperKeys::HelperKeys(const Resource& resource) {
   const std::string& key = resource.key();
-  // A `}` in the key would end the tag early: put the key in another slot, and let `foo` and `foo}…` share helper keys.
+  // A `}` in the key would end the tag early: it would put the key in another slot, and let `foo`
+  // and `foo}…` share helper keys.
   const bool fits_in_braces = key.find('}') == std::string::npos;
   tail_ = fits_in_braces ? braced(key) : braced(tag_for(key)) + key;
 }
@@ -85,7 +88,7 @@ std::optional<Resource> HelperKeys::resource_of_owner(std::string_view owner_key
   if (close == std::string_view::npos) return std::nullopt;
   const std::string_view after = tail.substr(close + 1);
   const auto resource = Resource::from(after.empty() ? tail.substr(0, close) : after);
-  // Anybody may write keys that look like ours; only what we would write ourselves is.
+  // Other clients may write keys that look like ours; accept only what we would write ourselves.
   if (!resource || HelperKeys(*resource).owner() != owner_key) return std::nullopt;
   return *resource;
 }

@@ -11,35 +11,44 @@
 
 namespace redlock {
 
-/// The Redis Cluster hash slot of a key: CRC16-XMODEM of the key's hash tag (or of the whole key) modulo 16384.
-/// Source: Redis Cluster specification, "Hash tags", and its appendix A.
+/// The Redis Cluster hash slot of a key: CRC16-XMODEM of the key's hash tag (or of the whole key)
+/// modulo 16384. Source: Redis Cluster specification, "Hash tags", and its appendix A.
 std::uint16_t hash_slot(std::string_view key);
 
-/// The names of the helper keys that lie beside a lock in the same hash slot (K2):
-/// `redlock:NAME:{KEY}` when KEY has no `}`; else `redlock:NAME:{T}KEY`, where T is KEY's own non-empty hash tag or, without one,
-/// the smallest decimal number in KEY's slot. No two resources share a helper key.
+/// The names of the helper keys beside a lock in the same hash slot (K2): `redlock:NAME:{KEY}` when
+/// KEY has no `}`; otherwise `redlock:NAME:{T}KEY`, where T is KEY's own non-empty hash tag or,
+/// without one, the smallest decimal number in KEY's slot. No two resources share a helper key.
 class HelperKeys {
  public:
   explicit HelperKeys(const Resource& resource);
 
-  [[nodiscard]] std::string fence() const { return named(protocol::key::fence); }        ///< string: the fence counter
-  [[nodiscard]] std::string owner() const { return named(protocol::key::owner); }        ///< hash: who holds the lease
-  [[nodiscard]] std::string released() const { return named(protocol::key::released); }  ///< sorted set: tombstones of leases released by hand (R9)
-  [[nodiscard]] std::string readers() const { return named(protocol::key::readers); }    ///< sorted set: shares by their ends (M1)
-  [[nodiscard]] std::string shares() const { return named(protocol::key::shares); }      ///< hash: what is known of each share
-  [[nodiscard]] std::string slots() const { return named(protocol::key::slots); }        ///< hash: who sits where (M2)
-  [[nodiscard]] std::string queue() const { return named(protocol::key::queue); }        ///< sorted set: waiters by their tickets (Q1)
-  [[nodiscard]] std::string waiters() const { return named(protocol::key::waiters); }    ///< hash: what is known of each waiter
+  /// String: the fence counter.
+  [[nodiscard]] std::string fence() const { return named(protocol::key::fence); }
+  /// Hash: who holds the lease.
+  [[nodiscard]] std::string owner() const { return named(protocol::key::owner); }
+  /// Sorted set: tombstones of leases released by hand (R9).
+  [[nodiscard]] std::string released() const { return named(protocol::key::released); }
+  /// Sorted set: shares by their ends (M1).
+  [[nodiscard]] std::string readers() const { return named(protocol::key::readers); }
+  /// Hash: the data of each share.
+  [[nodiscard]] std::string shares() const { return named(protocol::key::shares); }
+  /// Hash: the reader in each slot (M2).
+  [[nodiscard]] std::string slots() const { return named(protocol::key::slots); }
+  /// Sorted set: waiters by their tickets (Q1).
+  [[nodiscard]] std::string queue() const { return named(protocol::key::queue); }
+  /// Hash: the entry of each waiter.
+  [[nodiscard]] std::string waiters() const { return named(protocol::key::waiters); }
 
-  /// All of them, in the order in which the scripts have them behind the lock.
+  /// All of them, in the order in which the scripts have them after the lock.
   [[nodiscard]] std::vector<std::string> all() const;
 
-  /// The channel at which a waiter is called. A channel is no key, but in a cluster it is published where the lock is.
+  /// The channel for a waiter's notifications. A channel is not a key, but in a cluster it is
+  /// published where the lock is.
   [[nodiscard]] std::string wake(std::string_view waiter) const {
     return std::string(protocol::word::wake_prefix).append(waiter).append(":").append(tail_);
   }
 
-  /// Matches every owner key there is, as a SCAN pattern.
+  /// Matches every existing owner key, as a SCAN pattern.
   static constexpr std::string_view every_owner = "redlock:owner:{*";
 
   /// The resource whose owner key this is; nothing for any other key.

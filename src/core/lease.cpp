@@ -9,7 +9,8 @@ namespace redlock {
 LeaseLife::LeaseLife(Ttl ttl, Instant t0) : deadline_(redlock::deadline(t0, ttl)), next_extend_(t0 + extend_interval(ttl)) {}
 
 void LeaseLife::confirm(Instant t0, Ttl ttl) {
-  // A round that began after the end proves that the lease was over, whether or not anybody looked in between.
+  // A round that began after the deadline proves that the lease had expired, whether or not the
+  // state was read in between.
   if (state(t0) != LeaseState::held) return;
   deadline_ = std::max(deadline_, redlock::deadline(t0, ttl));
   next_extend_ = t0 + extend_interval(ttl);

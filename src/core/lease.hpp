@@ -6,14 +6,14 @@
 
 namespace redlock {
 
-/// What we owe a lease.
+/// Our duties to a lease.
 enum class Keeping {
   own,       ///< we acquired it: we extend it and release it
-  handed_over,   ///< somebody left it to us: we extend it, but do not release it
-  inherited,  ///< somebody else keeps it: we only look whether it still stands
+  handed_over,   ///< another process left it to us: we extend it, but do not release it
+  inherited,  ///< another process keeps it: we only poll whether it still stands
 };
 
-/// A lock that was granted: what proves it, and until when we may rely on it.
+/// A granted lock: its proof, and how long we may rely on it.
 struct Lease {
   Resource resource;
   Token token;
@@ -27,21 +27,22 @@ struct Lease {
 
 enum class LeaseState { held, lost, expired };
 
-/// The life of a lease between its grant and its end. Pure: instants come in, states come out.
-/// held -> lost (a quorum says it is not ours) or held -> expired (the deadline passed unextended); both are final.
+/// The life of a lease between its grant and its end. Pure: takes instants, returns states.
+/// held -> lost (a quorum says it is not ours) or held -> expired (the deadline passed without an
+/// extension); both are final.
 class LeaseLife {
  public:
   /// Granted by a round that began at `t0`.
   LeaseLife(Ttl ttl, Instant t0);
 
-  /// A round that began at `t0` extended it on a quorum by `ttl`. Moves the deadline forward, never back; ignored once the lease is over
-  /// (no resurrection).
+  /// A round that began at `t0` extended it on a quorum by `ttl`. Moves the deadline forward, never
+  /// back; ignored once the lease has ended (it is never restored).
   void confirm(Instant t0, Ttl ttl);
 
-  /// A round found that no quorum is ours any more.
+  /// A round found that no quorum still has our lease.
   void lose();
 
-  /// The state at `now`; sticky: once expired or lost it stays so.
+  /// The state at `now`; final once it is expired or lost.
   LeaseState state(Instant now);
 
   [[nodiscard]] Instant deadline() const noexcept { return deadline_; }

@@ -21,7 +21,7 @@ constexpr std::size_t fingerprint_digits = 16;
 constexpr std::size_t head_fields = 3;
 constexpr std::size_t part_fields = 3;  ///< and the slot
 
-/// Stands between identities, so that {"ab", "c"} and {"a", "bc"} differ; no address of a server contains it.
+/// Separates identities, so that {"ab", "c"} and {"a", "bc"} differ; no server address contains it.
 constexpr char separator = '\0';
 
 bool is_fingerprint(std::string_view text) {
@@ -102,7 +102,7 @@ std::optional<LeaseHandle> LeaseHandle::from_text(std::string_view text) {
     next += size;
   }
   if (next != fields.size()) return std::nullopt;
-  // Catches what a part reads but never writes, such as a fence with leading zeros.
+  // Rejects what a part can read but never writes, such as a fence with leading zeros.
   if (handle.text() != text) return std::nullopt;
   return handle;
 }

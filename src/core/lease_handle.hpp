@@ -10,14 +10,16 @@
 
 namespace redlock {
 
-/// Identifies a set of servers: the same set gives the same text, whatever the order or repetition. Not a secret.
-/// The fingerprint of the sorted identities.
+/// Identifies a set of servers: the same set gives the same text, whatever the order or repetition.
+/// Not a secret. The fingerprint of the sorted identities.
 std::string server_set_fingerprint(std::vector<std::string> identities);
 
-/// What REDLOCK_LEASE carries between commands: enough to extend and release a lease. Holds the tokens, so it is a secret.
-/// Text form: `1.MODES.FINGERPRINT` and, for each key, `.KEY.TOKEN.FENCE`: version, a letter for each key (x: exclusive, s: shared, n:
-/// shared with a slot, whose number follows the fence as `.SLOT`, b: inherited from an enclosing lease, so that releasing it changes
-/// nothing), then the rest; KEY in base64url. Opaque to users.
+/// The content of REDLOCK_LEASE, passed between commands: enough to extend and release a lease.
+/// Contains the tokens, so it is a secret.
+/// Text form: `1.MODES.FINGERPRINT` and, for each key, `.KEY.TOKEN.FENCE`: version, a letter for
+/// each key (x: exclusive, s: shared, n: shared with a slot, whose number follows the fence as
+/// `.SLOT`, b: inherited from a parent lease, so that releasing it changes nothing), then the rest;
+/// KEY in base64url. Opaque to users.
 struct LeaseHandle {
   struct Part {
     Resource resource;
@@ -27,7 +29,7 @@ struct LeaseHandle {
     Hold hold{};
     friend bool operator==(const Part&, const Part&) = default;
   };
-  std::vector<Part> parts;  ///< at least one; rising keys, each once
+  std::vector<Part> parts;  ///< at least one; sorted by key, each key once
   std::string servers;      ///< server_set_fingerprint()
 
   [[nodiscard]] std::string text() const;

@@ -5,13 +5,14 @@
 
 namespace redlock {
 
-/// How a lock is wanted: alone, or shared with other readers (PROTOCOL M1); in one of a number of slots, if there is one (M2).
+/// How a lock is wanted: exclusive, or shared with other readers (PROTOCOL M1); in one of a number
+/// of slots, if there is one (M2).
 struct Mode {
-  /// More are a mistake, and a reply tells of each whether it is free.
+  /// More are a mistake, and a reply has a digit for each slot.
   static constexpr std::size_t max_slots = 1000;
 
   bool shared = false;
-  std::size_t slots = 0;  ///< how many there are; more than zero only with `shared`
+  std::size_t slots = 0;  ///< number of slots; more than zero only with `shared`
   friend bool operator==(const Mode&, const Mode&) = default;
 };
 

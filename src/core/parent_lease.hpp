@@ -9,26 +9,28 @@
 
 namespace redlock {
 
-/// One process among all that there ever were on this host.
+/// Identifies one process among all that ever existed on this host.
 struct ProcessIdentity {
   std::string boot;              ///< the boot id
   long pid = 0;                  ///< in the pid namespace where it was taken
-  unsigned long long start = 0;  ///< in clock ticks since boot, as /proc/PID/stat has it
+  unsigned long long start = 0;  ///< in clock ticks since boot, as in /proc/PID/stat
   friend bool operator==(const ProcessIdentity&, const ProcessIdentity&) = default;
 };
 
-/// A lease that a `run` keeps for its command, and so for all that descends from it.
+/// A lease that a `run` keeps for its command, and so for all descendants of it.
 struct ParentLease {
   ProcessIdentity guard;  ///< the process that keeps it
   Ttl ttl;
   LeaseHandle handle;
 };
 
-/// REDLOCK_HELD: all of them, separated by blanks, the innermost last. Holds the tokens, so it is a secret, as REDLOCK_LEASE is.
-/// An entry is `1:BOOT:PID:START:TTL:HANDLE`, TTL in milliseconds; it needs no quoting, whatever the keys.
+/// REDLOCK_HELD: all parent leases, separated by blanks, the innermost last. Contains the tokens,
+/// so it is a secret, like REDLOCK_LEASE.
+/// An entry is `1:BOOT:PID:START:TTL:HANDLE`, TTL in milliseconds; it needs no quoting, whatever
+/// the keys.
 std::string held_text(const std::vector<ParentLease>& leases);
 
-/// Reads it; what it does not understand, it leaves out: a newer version may have written it.
+/// Reads it. Skips entries that it does not understand: a newer version may have written them.
 std::vector<ParentLease> read_held(std::string_view text);
 
 }  // namespace redlock

@@ -7,7 +7,7 @@
 namespace redlock {
 namespace {
 
-/// By how much those behind the first are later than it.
+/// How much later than the first waiter those behind it poll.
 constexpr Milliseconds second_slack{250};
 constexpr Milliseconds others_slack{1000};
 
@@ -57,12 +57,12 @@ Duration until_next_poll(const QueueView& status) {
   if (!status.may_change) return max_poll_interval;
   const Duration may_change = *status.may_change;
   const std::size_t ahead = status.ahead;
-  // Nobody else may be there to see that whoever was notified does not come.
+  // No other process may be there to see that the notified waiter does not poll.
   if (status.offered) return may_change + expiry_slack;
   Duration span = may_change + expiry_slack;
   if (ahead == 1) span = may_change + second_slack;
   if (ahead > 1) {
-    // The sum of 2/n² over all places is below 1: so many looks a second at most.
+    // The sum of 2/n² over all positions is below 1: at most this many polls a second.
     const auto place = static_cast<Milliseconds::rep>(std::min<std::size_t>(ahead + 1, 100));
     span = std::max<Duration>(may_change + others_slack, Milliseconds(500 * place * place));
   }

@@ -11,40 +11,48 @@
 
 namespace redlock {
 
-/// A place in the queue (PROTOCOL Q1): the smaller is served first, of equal ones the waiter with the smaller id. In milliseconds of the
-/// servers' clocks, so that the order is that of arrival.
+/// A position in the queue (PROTOCOL Q1). The smaller ticket is served first; of equal ones, the
+/// waiter with the smaller id. In milliseconds of the servers' clocks, so that the order is that of
+/// arrival.
 using Ticket = std::uint64_t;
 
-/// What a round shows of the status, put together from its servers' words.
+/// The queue as a round shows it: combines the statuses of the servers.
 struct QueueView {
-  std::optional<Ticket> next_ticket;  ///< for somebody who queues now; nothing before a quorum has answered
-  std::size_t ahead = 0;              ///< how many are before us, on the server with the fewest
-  bool queued = false;               ///< a quorum has us in the queue, or had it for us
+  std::optional<Ticket> next_ticket;  ///< for a waiter that queues now; nothing before a quorum has
+                                      ///< answered
+  std::size_t ahead = 0;  ///< number of waiters before us, on the server with the fewest
+  bool queued = false;               ///< a quorum has us in the queue, or had until it granted
   std::optional<Duration>
-      may_change;  ///< until a quorum of servers may let somebody in without a call: leases end, who was called is passed over
-  std::optional<std::size_t> slot;  ///< one that a quorum has free
-  bool mute = false;                ///< whoever holds it cannot notify a quorum's waiters when it releases
-  bool newer = false;               ///< somebody of a newer version comes first
-  bool offered = false;             ///< a quorum may be had, but the first in the queue was notified and comes first
+      may_change;  ///< until a quorum of servers may admit a waiter without a notification: leases
+                   ///< end, a notified waiter is passed over
+  std::optional<std::size_t> slot;  ///< a slot that is free on a quorum
+  bool mute = false;                ///< a holder cannot notify a quorum's waiters when it releases
+  bool newer = false;               ///< a waiter of a newer version comes first
+  bool offered = false;  ///< a quorum is free, but the first waiter was notified and comes first
 };
 
-/// `statuses[i]`: the word of server i, if it gave one; `granted[i]`: it granted what was asked, and is being given back.
+/// `statuses[i]`: the status of server i, if it gave one; `granted[i]`: it granted, and that grant
+/// is being undone.
 QueueView view_of(const std::vector<const QueueStatus*>& statuses, const std::vector<bool>& granted);
 
-/// How long a waiter may wait for a call before it looks by itself. The first in the queue looks when something may have changed; the second a
-/// little later, should the first not be there; who stands further behind looks the more rarely the further. So all of them together cost
-/// the servers no more than a few looks a second, however many they are and however short the leases, and a look each for the
-/// max_poll_interval (PROTOCOL Q7). Whoever has seen that the lock is offered to another looks when that one's time is over, wherever it
-/// stands: a free lock passes over one stopped waiter a second, as long as anybody looks.
+/// How long a waiter may wait for a notification before it polls by itself. The first waiter polls
+/// when something may have changed; the second a little later, in case the first is not there. The
+/// further back a waiter is, the more rarely it polls. So all waiters together cost the servers no
+/// more than a few polls a second, however many they are and however short the leases, plus one
+/// poll each per max_poll_interval (PROTOCOL Q7). A waiter that knows that the lock is offered to
+/// another polls when that one's time ends, whatever its own position. So a free lock passes over
+/// one stopped waiter a second, as long as any waiter polls.
 Duration until_next_poll(const QueueView& status);
 
-/// The second in the queue looks at least so often where the holder notifies nobody: nobody but itself notices that the first is dead.
+/// The second waiter polls at least this often where a holder is mute: no other process notices
+/// that the first is dead.
 inline constexpr Milliseconds second_poll_interval{1500};
 
-/// A key's expiry shows to others up to this much later than its ttl says.
+/// Other clients may see a key up to this much longer than its ttl says.
 inline constexpr Milliseconds expiry_slack{2};
 
-/// How long a waiter that hears calls stays in the queue without a look (K3), and how long one that does not.
+/// How long a waiter that is subscribed stays in the queue without a poll (K3), and how long one
+/// that is not.
 inline constexpr Milliseconds entry_ttl{35'000};
 inline constexpr Milliseconds polling_entry_ttl{2000};
 inline constexpr Milliseconds max_poll_interval{15'000};

@@ -20,7 +20,8 @@ enum class ResourceError {
   reserved,  ///< begins with `redlock:`, the prefix of the helper keys
 };
 
-/// What is locked. Its name is the key at the servers, verbatim: any bytes, 1 to 4096 of them, not beginning with `redlock:` (K1).
+/// The name of what is locked. It is the key on the servers, verbatim: any bytes, 1 to 4096 of
+/// them, not beginning with `redlock:` (K1).
 class Resource {
  public:
   static constexpr std::size_t max_bytes = 4096;
@@ -36,11 +37,12 @@ class Resource {
   std::string key_;
 };
 
-/// One clause for the user: what is wrong with the key.
+/// What is wrong with the key, as one clause for the user.
 std::string describe(ResourceError error);
 
-/// The secret that proves ownership of a lease: 128 random bits as 32 lower-case hexadecimal digits.
-/// Never shown, logged or put in argv; there is deliberately no stream operator and no formatter.
+/// The secret that proves ownership of a lease: 128 random bits as 32 lower-case hexadecimal
+/// digits. Never shown, logged or put in argv; there is deliberately no stream operator and no
+/// formatter.
 class Token {
  public:
   static constexpr std::size_t bits = 128;
@@ -49,10 +51,10 @@ class Token {
   /// A token from 16 random bytes.
   static Token from_random(std::span<const std::byte, bits / 8> random);
 
-  /// Reads what secret() gave; nothing for any other text.
+  /// Reads the text from secret(); nothing for any other text.
   static std::optional<Token> from_text(std::string_view text);
 
-  /// The secret itself: for the wire and for what is handed to the holder, nothing else.
+  /// The secret itself: only for the wire and for what is passed to the holder.
   [[nodiscard]] const std::string& secret() const noexcept { return text_; }
   friend bool operator==(const Token&, const Token&) = default;
 
@@ -61,8 +63,8 @@ class Token {
   std::string text_;
 };
 
-/// The fencing token: an ordered number that a protected resource can check. Grows over acquisitions (R6).
-/// At most as much as a Lua number holds exactly.
+/// The fencing token: an ordered number that a protected resource can check. Grows over
+/// acquisitions (R6). At most the largest integer that a Lua number holds exactly.
 class Fence {
  public:
   static constexpr std::uint64_t max = protocol::max_fence;
@@ -81,13 +83,14 @@ class Fence {
   std::uint64_t value_ = 0;
 };
 
-/// How long a server keeps a lease that nobody extends. Whole milliseconds, at least one.
+/// How long a server keeps a lease that is not extended. Whole milliseconds, at least one.
 class Ttl {
  public:
-  /// Nothing when `span`, cut to milliseconds, is not in [1 ms, max].
+  /// Nothing when `span`, truncated to milliseconds, is not in [1 ms, max].
   static std::optional<Ttl> from(Duration span);
 
-  /// Longer leases are a mistake: what protects for months is not a lock. Also keeps every sum of times far from overflow.
+  /// Longer leases are a mistake: what protects for months is not a lock. This limit also keeps
+  /// every sum of times far from overflow.
   static constexpr Milliseconds max = std::chrono::hours(24 * 365);
 
   [[nodiscard]] Milliseconds length() const noexcept { return length_; }
@@ -98,8 +101,10 @@ class Ttl {
   Milliseconds length_;
 };
 
-/// Names a lease in public: SHA-1 of its token, as the servers compute it. Proves nothing, so it may be shown and compared.
-/// For a foreign value, the hash of that value; for a key of another type, `type:` and the type's name.
+/// The public name of a lease: SHA-1 of its token, as the servers compute it. Proves nothing, so it
+/// may be shown and compared.
+/// For a foreign value, the hash of that value; for a key of another type, `type:` and the type's
+/// name.
 struct LeaseId {
   std::string text;
   friend auto operator<=>(const LeaseId&, const LeaseId&) = default;

@@ -12,26 +12,28 @@ using std::chrono::seconds;
 /// Servers keep time in whole milliseconds, and so do we at the wire: one for each rounding.
 constexpr Duration expiry_rounding = milliseconds(2);
 
-/// Killing and reaping an ordinary tree takes this long on a loaded machine; a short lease cannot afford more than a twentieth.
-/// Below 50 ms the wait for a CPU alone is longer (at a ttl of 100 ms six of six commands beside busy loops died too late).
+/// Killing and reaping an ordinary process tree takes this long on a loaded machine; a short lease
+/// cannot afford more than a twentieth.
+/// Below 50 ms the wait for a CPU alone is longer (at a ttl of 100 ms six of six commands beside
+/// busy loops died too late).
 constexpr Duration max_plain_margin = milliseconds(250);
 constexpr Duration min_margin = milliseconds(50);
 
-/// What the kernel needs to end a process, and to free a GiB in pages of 4 KiB: twice what was measured on a cloud machine
-/// (docs/decisions/0012-the-promise-under-load.md), on one CPU.
+/// What the kernel needs to end a process, and to free a GiB in pages of 4 KiB: twice the time
+/// measured on a cloud machine (docs/decisions/0012-the-promise-under-load.md), on one CPU.
 constexpr Duration time_per_process = std::chrono::microseconds(200);
 
-/// What a process that was killed needs to end where it has to wait for a CPU, with caches that others have filled meanwhile
-/// (100 µs on an idle machine).
+/// What a killed process needs to end where it has to wait for a CPU, with caches that other
+/// processes have filled meanwhile (100 µs on an idle machine).
 constexpr Duration time_to_end = std::chrono::microseconds(800);
 constexpr Duration time_per_gibibyte = milliseconds(200);
 constexpr int gibibyte_shift = 30;
 constexpr int mebibyte_shift = 20;
 
-/// What was measured may be this much longer when it counts.
+/// When it matters, it may take this many times as long as measured.
 constexpr int measured_factor = 2;
 
-/// Rounds of server timeouts that a ttl has room for after the first extend is due (R10).
+/// The number of server timeouts that a ttl has room for after the first extend is due (R10).
 constexpr int timeouts_to_fit = 3;
 
 Ttl ttl_of(Milliseconds length) {
@@ -80,7 +82,7 @@ Duration extend_interval(Ttl ttl) {
 Duration max_margin(Ttl ttl, const TtlDemands& demands) {
   const Duration timeout = demands.server_timeout.value_or(default_server_timeout(ttl));
   const Duration grace = demands.grace.value_or(default_grace(ttl));
-  // What is longer than the ttl by itself cannot fit, and might overflow the sum.
+  // A part longer than the ttl cannot fit, and might overflow the sum.
   if (timeout > ttl.length() || grace > ttl.length()) return Duration::zero();
   return ttl.length() - extend_interval(ttl) - timeouts_to_fit * timeout - grace - drift(ttl);
 }
@@ -92,7 +94,8 @@ bool leaves_room(Ttl ttl, const TtlDemands& demands) {
 
 std::optional<Ttl> min_ttl(const TtlDemands& demands) {
   if (!leaves_room(ttl_of(Ttl::max), demands)) return std::nullopt;
-  // With every millisecond of ttl the demands grow by three quarters of one at most, so what fits once fits ever after.
+  // With every millisecond of ttl the demands grow by at most three quarters of one, so a ttl that
+  // fits means that all longer ones fit.
   Milliseconds low(1);
   Milliseconds high = Ttl::max;
   while (low < high) {

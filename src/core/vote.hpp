@@ -12,71 +12,82 @@
 
 namespace redlock {
 
-/// How the command ended whose `run` left its lease to expire (--min-hold).
+/// The end of a command whose `run` left its lease to expire (--min-hold).
 struct Finished {
   Duration kept{};               ///< how long the lease was to last from then on
   std::optional<int> exit_code;  ///< of the command, or
-  std::optional<int> signal;     ///< what it died of
+  std::optional<int> signal;     ///< the signal that ended it
 };
 
-/// Who stands behind a lease, as its owner record tells other people. Never arguments, never secrets.
+/// The owner of a lease, as its owner record shows it to other people. Never arguments, never
+/// secrets.
 struct Owner {
   std::string host;
   std::string user;
   std::string command;                    ///< basename of argv[0]
   std::string note;                       ///< --note
-  long pid = 0;                           ///< of `run` itself, if `supervised`; else of the process that the lease is for
-  bool supervised = false;                ///< `run` renews it and releases it; nobody else should
-  std::optional<Duration> renewed_for{};  ///< the ttl that it is renewed with; zero: nothing renews it; nothing: not known
-  std::optional<Finished> finished{};     ///< nobody runs under it any more
-  bool newer = false;                     ///< written by a version with a higher protocol number than ours
+  long pid = 0;                           ///< of `run` itself, if `supervised`; otherwise of the
+                                          ///< process that the lease is for
+  bool supervised = false;  ///< `run` renews it and releases it; no other process should
+  std::optional<Duration> renewed_for{};  ///< the ttl that it is renewed with; zero: it is not
+                                          ///< renewed; nothing: unknown
+  std::optional<Finished> finished{};     ///< no process runs under it any more
+  bool newer = false;  ///< written by a version with a higher protocol number than ours
 };
 
 /// The lease, ours or foreign, that a server shows under a key.
 struct Holder {
   LeaseId id;
-  bool shared = false;                ///< all shares of a shared lock together, with the latest reader as their owner; or one of them
-  bool foreign = false;               ///< not taken by this tool: another library, a key without expiry, a key of another type
+  bool shared = false;                ///< all shares of a shared lock together, with the latest
+                                      ///< reader as their owner; or one of them
+  /// Not taken by this tool: another library, a key without expiry, a key of another type.
+  bool foreign = false;
   std::string type = "string";        ///< the key's type at the server
   std::optional<Duration> remaining;  ///< nothing: the key has no expiry
-  std::optional<Duration> age;        ///< since it was acquired, by the server's own clock; only for ours
+  std::optional<Duration> age;  ///< since it was acquired, by the server's own clock; only for ours
   std::optional<Fence> fence;         ///< only for ours
   std::optional<Owner> owner;         ///< only for ours, when its record can be read
 };
 
 enum class FaultKind {
-  silent,         ///< no answer in time, or no connection at all: the only fault that may hide another's lock
+  silent,         ///< no answer in time, or no connection at all: the only fault that may hide
+                  ///< another client's lock
   denied,         ///< login, rights
   unavailable,    ///< it answered that it cannot serve now: loading, read-only, out of memory, …
   misconfigured,  ///< it can never serve what we were told to ask: no such database, not a Redis, …
-  garbage,        ///< an answer that is none: protocol error, limits exceeded
+  garbage,        ///< a malformed reply: protocol error, limits exceeded
 };
 
-/// Why a server gave no vote. `text` is one clause for people, escaped for the terminal, without any secret.
+/// Why a server gave no vote. `text` is one clause for people, escaped for the terminal, without
+/// any secret.
 struct Fault {
   FaultKind kind = FaultKind::silent;
   std::string text;
-  bool refused = false;  ///< the server said so before it did anything: the same may be asked again (R3)
+  bool refused = false;  ///< the server refused before it did anything: the same may be asked again
+                         ///< (R3)
 };
 
-/// What a server says of itself when a connection to it opens. What it was not asked, or does not tell, stays empty.
+/// What a server reports of itself when a connection to it opens. Facts that were not asked for, or
+/// are not told, stay empty.
 struct ServerFacts {
   std::string run_id;          ///< of the process, whatever its addresses
   std::optional<Duration> up;  ///< since it started, at least; negative when its clock was set back
 };
 
-/// What a server says of the line of those who wait, each time somebody asks it for the lock.
+/// What a server says of the queue when it answers an acquire with Granted, Held or Queued.
 struct QueueStatus {
   Milliseconds time{};                          ///< its wall clock
-  std::optional<std::uint64_t> max_ticket{};  ///< of those in the queue
-  std::size_t ahead = 0;                        ///< how many are before us
-  bool queued = false;                         ///< we are
-  bool was_queued = false;                     ///< and were before we asked
-  std::optional<Duration> may_change{};           ///< until somebody may come in without being called; nothing: never by itself
+  std::optional<std::uint64_t> max_ticket{};  ///< of the waiters in the queue
+  std::size_t ahead = 0;                        ///< number of waiters before us
+  bool queued = false;                         ///< we are in the queue
+  bool was_queued = false;                     ///< we were before this attempt
+  std::optional<Duration> may_change{};           ///< until a waiter may acquire without a
+                                                  ///< notification; nothing: never by itself
   std::string free_slots{};                       ///< a digit for each slot, 1: it is free
-  bool offered = false;                         ///< it may be had, and the first in the queue was told so
-  bool newer = false;                           ///< it may be had, and the first in the queue is of a newer version than we know
-  bool mute = false;                            ///< a holder may not notify anybody when it releases
+  bool offered = false;  ///< the lock is free, and the first waiter is notified
+  bool newer = false;                           ///< the lock is free, and the first waiter is of a
+                                                ///< newer version than we know
+  bool mute = false;  ///< a holder may not notify waiters when it releases
 };
 
 /// One server's answer to "acquire".
@@ -91,10 +102,11 @@ struct Held {
   Holder holder;
   QueueStatus queue{};
 };
-struct Queued {  ///< it may be had, but others wait for it and come first
+struct Queued {  ///< the lock is free for us, but other waiters come first
   QueueStatus queue{};
 };
-struct Duplicate {};  ///< the key already holds this attempt's token: the same server was given twice (R2)
+/// The key already holds this attempt's token: the same server was given twice (R2).
+struct Duplicate {};
 using AcquireVote = std::variant<Granted, Held, Queued, Duplicate, Fault>;
 
 /// One server's answer to "raise the fence counter".
@@ -104,7 +116,7 @@ struct Raised {
 struct NotRaised {};  ///< the key does not hold our token
 using RaiseVote = std::variant<Raised, NotRaised, Fault>;
 
-/// What a server keeps about a lease beside its token; travels to a server that lost it, unread.
+/// What a server stores about a lease besides its token; copied unread to a server that lost it.
 struct Provenance {
   Duration age{};           ///< since it was acquired
   bool supervised = false;  ///< Owner::supervised
@@ -125,18 +137,18 @@ struct NotOurs {
 };
 using ExtendVote = std::variant<Extended, NotOurs, Fault>;
 
-/// One server's answer to "take the lease that you lost". Counts in no round; the next extend shows what came of it.
+/// One server's answer to "heal". Counts in no round; the next extend shows the result.
 struct Healed {};
 using HealVote = std::variant<Healed, NotOurs, Fault>;
 
-/// What somebody who waits is told.
+/// A notification to a waiter.
 enum class Notification {
-  granted,       ///< come in: it is our turn
-  standby,      ///< stand by: the one before us was called
-  standby_later,       ///< stand by for longer: somebody before us was
-  taken,  ///< the lock is taken: no need to stand by
-  recheck,        ///< the lock's end has changed
-  disconnected,        ///< from now on nothing more is heard
+  granted,       ///< acquire now: it is our turn
+  standby,      ///< poll after a while: the waiter before us was notified
+  standby_later,       ///< poll after a longer while: a waiter before us was notified
+  taken,  ///< the lock is taken: no need to poll
+  recheck,        ///< poll: the lock's end has changed
+  disconnected,        ///< no more notifications from now on
 };
 
 /// One server's answer to "release".
@@ -152,14 +164,14 @@ struct Broken {
 };
 struct NothingToBreak {};
 struct OtherFence {
-  Holder holder;  ///< --if-fence named another lease: left alone
+  Holder holder;  ///< --if-fence named another lease: not broken
 };
 using BreakVote = std::variant<Broken, NothingToBreak, OtherFence, Fault>;
 
-/// Somebody who waits, as a server shows it to people.
+/// A waiter, as a server shows it to people.
 struct Waiting {
   bool shared = false;
-  Duration since{};  ///< how long already
+  Duration since{};  ///< time waited so far
   std::optional<Owner> owner;
 };
 
@@ -169,15 +181,15 @@ struct Share {
   std::optional<std::size_t> slot;
 };
 
-/// Who is at a lock besides its holder; of many only the first.
+/// The waiters and readers of a lock besides its holder; of many only the first.
 struct LockParties {
-  std::size_t waiters = 0;  ///< how many there are
+  std::size_t waiters = 0;  ///< total number
   std::vector<Waiting> first_waiters{};
   std::size_t shares = 0;
   std::vector<Share> first_shares{};
 };
 
-/// One server's answer to "who holds this, and who waits?".
+/// One server's answer to "inspect".
 struct Free {
   LockParties parties{};
   ServerFacts server{};

@@ -14,7 +14,7 @@ struct AcquireBallot : Ballot<AcquireTally> {
   std::optional<Instant> last_answer;
 };
 
-/// Why a round that is over for `decision` gave no lease.
+/// Why a round that ended with `decision` gave no lease.
 Why why(AcquireDecision decision) {
   switch (decision) {
     case AcquireDecision::busy:
@@ -39,7 +39,8 @@ Why why(AcquireDecision decision) {
   return Why::unavailable;
 }
 
-/// Whether our id is smaller than that of every other lease that has votes: one of the clients of a split goes first.
+/// Whether our id is smaller than that of every other lease that has votes: one of the clients of a
+/// split goes first.
 bool goes_first(const AcquireTally& tally, std::size_t servers) {
   const LeaseId* ours = nullptr;
   const LeaseId* min_other = nullptr;
@@ -75,7 +76,7 @@ class Attempt {
         listener_(interrupt, *ballot_->event) {}
 
   asio::awaitable<Result<Lease, AttemptFailure>> run() {
-    // Who gave up before must not hold the lock even for a moment: it would make others busy.
+    // An interrupted attempt must not hold the lock even for a moment: others would find it busy.
     if (interrupt_.raised()) co_return unexpected<AttemptFailure>(AttemptFailure{Why::interrupted, std::nullopt, {}});
     ask_all();
     while (tally().decision() == AcquireDecision::undecided && !interrupt_.raised()) co_await ballot_->event->wait_until(Instant::max());
@@ -88,7 +89,7 @@ class Attempt {
     // A late vote may show that one of those that count is the same server as another.
     if (tally().decision() == AcquireDecision::duplicate) co_return fail(Why::duplicate);
     if (at_or_above(fence) < quorum_of(server_set_.size())) co_return fail(Why::unavailable);
-    // Read the clock last: whatever delayed us since t0 has used up the lease.
+    // Read the clock last: any delay since t0 has used up part of the lease.
     const Instant deadline = redlock::deadline(t0_, order_.ttl);
     if (server_set_.clock().now() + order_.needed_validity >= deadline) co_return fail(Why::too_slow);
     clear_strays();
@@ -114,7 +115,8 @@ class Attempt {
     }
   }
 
-  /// Raises the counter of servers that granted a smaller fence, until a quorum has the lease's (R6). Usually there is none.
+  /// Raises the counter of servers that granted a smaller fence, until a quorum has the lease's
+  /// fence (R6). Usually no server needs it.
   asio::awaitable<void> write_back(Fence fence) {
     const RaiseRequest request{order_.resource, token_, fence, order_.ttl};
     const Instant deadline = server_set_.clock().now() + server_set_.server_timeout();
@@ -147,7 +149,8 @@ class Attempt {
     return {};
   }
 
-  /// What does not belong to the lease: a grant of another slot, and our place in the queue wherever it was not the grant that ended it.
+  /// Removes what does not belong to the lease: a grant of another slot, and our queue entry on
+  /// every server whose grant did not remove it.
   void clear_strays() {
     for (std::size_t i = 0; i < server_set_.size(); ++i) {
       if (tally().counts(i)) continue;
@@ -158,7 +161,8 @@ class Attempt {
     }
   }
 
-  /// Takes back what may be ours, on every server whose answer was not an explicit refusal; whoever waits keeps its place in the queue there.
+  /// Undoes the attempt on every server whose answer was not an explicit refusal. A waiter keeps
+  /// its position in the queue there.
   unexpected<AttemptFailure> fail(Why why) {
     for (std::size_t i = 0; i < server_set_.size(); ++i) {
       const AcquireVote* vote = tally().vote_of(i);

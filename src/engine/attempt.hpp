@@ -14,7 +14,7 @@
 
 namespace redlock {
 
-/// A lease on the same key that this process runs under already, as far as it knows.
+/// A lease on the same key under which this process already runs, as far as it knows.
 struct ParentClaim {
   LeaseId id;
   Token token;
@@ -28,25 +28,26 @@ struct AcquireOrder {
   Resource resource;
   Ttl ttl;
   Owner owner;
-  Duration needed_validity;  ///< a lease that would be over sooner is no use and counts as a failure
+  Duration needed_validity;  ///< a lease that ends sooner is no use and counts as a failure
   std::optional<ParentClaim> parent_claim{};
   Mode mode{};
 };
 
 /// How an attempt fits into a wait.
 struct Approach {
-  const QueueMember* member = nullptr;       ///< where we stand in the queue if it fails; null: nowhere, and we get nothing that others wait for
+  const QueueMember* member = nullptr;       ///< our queue entry if the attempt fails; null: we are
+                                             ///< not queued, and get no lock that others wait for
   std::optional<std::size_t> slot{};  ///< the one wanted, of several
 };
 
-/// A server that granted, but started so lately that its vote does not count yet.
+/// A server that granted, but restarted so recently that its vote does not count yet.
 struct RestartedVote {
   std::string server;
   Duration up;    ///< since its start
   Duration left;  ///< until its vote counts
 };
 
-/// Why one attempt did not give a lease. Everything it may have left at the servers was taken back.
+/// Why one attempt gave no lease. Whatever it may have left on the servers is undone.
 struct AttemptFailure {
   enum class Why {
     busy,         ///< certainly held by another lease
@@ -59,26 +60,32 @@ struct AttemptFailure {
     guarded,    ///< nothing but the restart guard is in the way (R7)
     too_slow,   ///< granted, but the answers took so long that too little of the lease was left
     interrupted,
-    parent_too_weak,  ///< a lease that encloses us shares it, and the order wants more
-    parent_too_short,  ///< a lease that encloses us has it, and ends too soon for the order
+    parent_too_weak,  ///< the parent lease is shared, and the order wants more
+    parent_too_short,  ///< the parent lease ends too soon for the order
   };
   Why why;
-  std::optional<Holder> holder;       ///< the main other lease, when there is one
-  std::vector<ServerFault> faults;    ///< of the servers that gave no vote
+  std::optional<Holder> holder;       ///< the main other lease, if there is one
+  std::vector<ServerFault> faults;    ///< of the servers without a vote
   Duration round_trip{};              ///< from the question to the decision
-  Duration answered_within{};         ///< from the question to the last answer: without the silent servers
-  std::vector<RestartedVote> restarted{};  ///< for Why::guarded: the servers that would make the quorum, the first to count first
-  bool goes_first = false;            ///< in a split: we have the smallest lease id of those seen, so we try again at once (R8)
-  bool granted_some = false;          ///< a server had it for us
+  Duration answered_within{};  ///< from the question to the last answer, without the silent servers
+  std::vector<RestartedVote> restarted{};  ///< for Why::guarded: the servers that would make the
+                                           ///< quorum, ordered by when their votes count
+  bool goes_first = false;            ///< in a split: we have the smallest lease id of those seen,
+                                      ///< so we try again at once (R8)
+  bool granted_some = false;          ///< a server granted it to us
   QueueView queue{};
   std::vector<bool> silent{};          ///< servers that did not answer, by index
-  std::vector<bool> forgotten{};       ///< servers that had us in the queue no more: they called us and we did not hear
-  std::vector<ServerFault> unsubscribed{};  ///< of a waiter: the servers that cannot call it, so that it looks again and again
+  std::vector<bool> forgotten{};       ///< servers that dropped our queue entry: their notification
+                                       ///< did not reach us
+  std::vector<ServerFault> unsubscribed{};  ///< of a waiter: the servers that cannot notify it, so
+                                            ///< that it polls
 };
 
-/// One attempt to acquire: a fresh token, all servers at once, decided as soon as it is certain, the fence written back to a quorum, and
-/// everything taken back if it fails (PROTOCOL R1-R3, R6). The interrupt is looked at while it waits.
-/// Source of the algorithm: https://redis.io/docs/latest/develop/use/patterns/distributed-locks/ ("The Redlock algorithm").
+/// One attempt to acquire (PROTOCOL R1-R3, R6): a fresh token, all servers at once, decided as soon
+/// as the result is certain. It writes the fence back to a quorum, and undoes everything if it
+/// fails. The interrupt can end it at any time.
+/// Source of the algorithm: https://redis.io/docs/latest/develop/use/patterns/distributed-locks/
+/// ("The Redlock algorithm").
 asio::awaitable<Result<Lease, AttemptFailure>> attempt(ServerSet& server_set, AcquireOrder order, Interrupt& interrupt,
                                                        Approach approach = {});
 

@@ -11,19 +11,19 @@
 
 namespace redlock {
 
-/// A round's votes as they come in. Shared by the coroutine that decides and those that ask, so that a vote that comes after the decision
-/// still finds its place.
+/// The votes of a round as they arrive. The coroutine that decides and those that ask share it, so
+/// that a vote after the decision can still be counted.
 template <class Tally>
 struct Ballot {
-  /// `more`: what the tally takes besides the number of servers.
+  /// `more`: further arguments of the tally after the number of servers.
   template <class... More>
   explicit Ballot(const ServerSet& server_set, More... more) : tally(server_set.size(), more...), event(server_set.clock().make_event()) {}
 
   Tally tally;
-  std::unique_ptr<Event> event;  ///< rung at every vote
+  std::unique_ptr<Event> event;  ///< notified at every vote
 };
 
-/// The tally of a round that has no decision of its own: just every server's vote.
+/// The tally of a round without a decision of its own: just every server's vote.
 template <class Vote>
 class VoteList {
  public:
@@ -37,7 +37,7 @@ class VoteList {
   [[nodiscard]] bool complete() const noexcept { return in_ == votes_.size(); }
   [[nodiscard]] bool has(std::size_t server) const { return votes_[server].has_value(); }
 
-  /// All votes; one that is missing is a silent server's.
+  /// All votes. A missing vote counts as a silent server's.
   [[nodiscard]] std::vector<Vote> votes() const {
     std::vector<Vote> all;
     for (const auto& vote : votes_) all.push_back(vote ? *vote : Vote(Fault{FaultKind::silent, "no answer yet"}));
@@ -56,13 +56,14 @@ bool is_answer(const Vote& vote) {
   return fault == nullptr || fault->kind != FaultKind::silent;
 }
 
-/// Whether asking for the release again could come to anything else. It could not where we have no rights.
+/// Whether asking for the release again cannot change the result, as where we have no rights.
 inline bool is_final(const ReleaseVote& vote) {
   const auto* fault = std::get_if<Fault>(&vote);
   return fault == nullptr || fault->kind == FaultKind::denied || fault->kind == FaultKind::misconfigured;
 }
 
-/// Puts a question to one server and goes on; `question(server)` gives an awaitable vote, `then(vote)` runs behind the counting.
+/// Asks one server in the background. `question(server)` returns an awaitable vote; `then(vote)`
+/// runs after the vote is counted.
 template <class Tally, class Question, class Then>
 void ask(ServerSet& server_set, std::shared_ptr<Ballot<Tally>> ballot, std::size_t index, Question question, Then then) {
   server_set.set_answered(index, false);
@@ -84,7 +85,8 @@ void ask(ServerSet& server_set, std::shared_ptr<Ballot<Tally>> ballot, std::size
   ask(server_set, std::move(ballot), index, std::move(question), [](const auto&) {});
 }
 
-/// The faults among the votes, with their servers' names. `vote_of(i)`: a pointer to the vote of server i, or nullptr.
+/// The faults among the votes, with their servers' names. `vote_of(i)`: a pointer to the vote of
+/// server i, or nullptr.
 template <class VoteOf>
 std::vector<ServerFault> faults_among(const ServerSet& server_set, VoteOf vote_of) {
   std::vector<ServerFault> faults;

@@ -10,10 +10,11 @@
 namespace redlock {
 namespace {
 
-/// Hosts whose clocks are kept differ by milliseconds; beyond this nobody keeps one of them.
+/// Synchronised hosts differ by milliseconds. A larger difference means that one of the clocks is
+/// not synchronised.
 constexpr std::chrono::seconds clock_tolerance{1};
 
-/// A server that needs more than this part of its time leaves none for a bad moment.
+/// A server that needs more than this part of its timeout has no reserve for a bad moment.
 constexpr int latency_part = 4;
 
 void judge_clock(Diagnosis& server) {

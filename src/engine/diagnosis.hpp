@@ -25,18 +25,18 @@ struct SetDiagnosis {
   std::vector<Diagnosis> servers;  ///< likewise
   std::size_t voting = 0;
   std::size_t needed = 0;     ///< a quorum
-  Level worst = Level::good;  ///< warning or bad where there is one; the unknown does not count
+  Level worst = Level::good;  ///< warning or bad if any finding is; unknown does not count
 
   [[nodiscard]] bool has_quorum() const noexcept { return voting >= needed; }
 };
 
-/// Judges what the servers' own diagnoses do not: of those that are one server, or copy each other,
-/// the first alone keeps its vote; clocks that differ from ours, and slow answers, are warned of.
-/// Pure.
+/// Judges what the servers' own diagnoses do not. Of servers that are the same one, or copy each
+/// other, only the first keeps its vote. Clocks that differ from ours and slow answers get a
+/// warning. Pure.
 SetDiagnosis judge(std::vector<std::string> names, std::vector<Diagnosis> servers,
                    Duration server_timeout);
 
-/// Has all servers diagnosed, at the same time, and judges the set. `clock` must outlive it.
+/// Diagnoses all servers at the same time, and judges the set. `clock` must outlive it.
 asio::awaitable<SetDiagnosis> diagnose(asio::any_io_executor executor, const Clock& clock,
                                        std::vector<ServerLink> servers, DiagnosisRequest request);
 

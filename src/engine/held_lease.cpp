@@ -8,8 +8,9 @@
 namespace redlock {
 namespace {
 
-/// The first "not ours" among the votes; but one that knows of a release by hand knows best, since no server does that did not grant, and
-/// one that knows who broke the lease knows more than the others.
+/// The first "not ours" among the votes. A vote that knows of a release by hand takes precedence,
+/// since only a server that granted knows of one. A vote that knows who broke the lease takes
+/// precedence over the others.
 template <class Votes>
 std::optional<NotOurs> first_not_ours(std::size_t servers, Votes vote_of) {
   std::optional<NotOurs> first;
@@ -36,8 +37,8 @@ bool lost_the_key(const ExtendVote& vote) {
   return not_ours != nullptr && not_ours->why == NotOurs::Why::gone;
 }
 
-/// How long a process that is about to end waits for servers that are slower than the quorum: as long again as the decision took, and never
-/// so short that scheduling alone would make a server late.
+/// How long a process that is about to end waits for servers slower than the quorum: as long again
+/// as the decision took, and long enough that scheduling alone does not make a server late.
 constexpr Milliseconds min_lingering{20};
 
 Instant end_of_lingering(const Clock& clock, Instant t0) {
@@ -45,8 +46,9 @@ Instant end_of_lingering(const Clock& clock, Instant t0) {
   return now + std::max<Duration>(now - t0, min_lingering);
 }
 
-/// A refusal is certain knowledge that nothing was done, so the same may be asked again, and the answer counts.
-/// After silence it would not: "gone" may be what the first question did. `refused` is called once.
+/// A refusal proves that nothing was done, so the same question may be asked again, and its answer
+/// counts.
+/// After silence it would not: "gone" may be the effect of the first question. `refused` runs once.
 asio::awaitable<ReleaseVote> release_at(ServerSet& server_set, LockServer& server, ReleaseRequest request, Instant deadline,
                                         Instant repeat_until, std::function<void()> refused) {
   for (unsigned k = 0;; ++k) {
@@ -63,7 +65,7 @@ asio::awaitable<ReleaseVote> release_at(ServerSet& server_set, LockServer& serve
 }  // namespace
 
 struct HeldLease::Shared {
-  bool over = false;  ///< released: nothing may be given back to a server any more
+  bool over = false;  ///< released: no server may be healed any more
 };
 
 HeldLease::HeldLease(ServerSet& server_set, Resource resource, Token token, Fence fence, Hold hold, std::optional<Ttl> ttl)
@@ -88,10 +90,11 @@ asio::awaitable<ExtendResult> HeldLease::extend(Ttl ttl, Instant end, bool by_ha
 
   const auto give_back = [&server_set = server_set_, shared = shared_](std::size_t i, const HealRequest& request) {
     if (shared->over) return;
-    // The release of another slot's grant, repeated by token, would take this copy with it.
+    // A repeated release of another slot's grant, which goes by token, would delete this copy as
+    // well.
     if (server_set.has_leftover(i, request.resource, request.token)) return;
     spawn(server_set.executor(), [&server_set, i, request]() -> asio::awaitable<void> {
-      // Whether it worked shows in the next round.
+      // The next round shows whether it worked.
       (void)co_await server_set.server(i).heal(request, server_set.clock().now() + server_set.server_timeout());
     });
   };
@@ -111,7 +114,7 @@ asio::awaitable<ExtendResult> HeldLease::extend(Ttl ttl, Instant end, bool by_ha
   result.not_ours = first_not_ours(server_set_.size(), vote_of);
   result.faults = faults_among(server_set_, vote_of);
   if (result.decision == ExtendDecision::confirmed) {
-    // From a server that has a record: a cluster that is moving the key cannot tell it.
+    // Take it from a server that has a record: a cluster that is moving the key cannot tell it.
     for (std::size_t i = 0; i < server_set_.size() && (!ballot->heal || ballot->heal->provenance.record.empty()); ++i) {
       const auto* vote = vote_of(i);
       const auto* extended = vote != nullptr ? std::get_if<Extended>(vote) : nullptr;
@@ -133,7 +136,7 @@ asio::awaitable<ReleaseResult> HeldLease::release(bool by_hand, Duration keep, I
   shared_->over = true;
   const auto ballot = std::make_shared<Ballot<VoteList<ReleaseVote>>>(server_set_);
   const auto awaited = std::make_shared<std::vector<bool>>();
-  // By hand it is the first that we ask: nobody is known to answer, until it refuses.
+  // A release by hand is our first question: no server is known to answer until it refuses.
   for (std::size_t i = 0; i < server_set_.size(); ++i) awaited->push_back(!by_hand && server_set_.answered(i));
 
   const Instant t0 = server_set_.clock().now();

@@ -13,8 +13,8 @@ namespace redlock {
 
 struct ExtendResult {
   ExtendDecision decision = ExtendDecision::undecided;
-  Instant t0;                       ///< before the first byte; when confirmed, the lease is good until deadline(t0, ttl)
-  std::optional<NotOurs> not_ours;  ///< the first such answer, when there was one
+  Instant t0;  ///< before the first byte; when confirmed, the lease is good until deadline(t0, ttl)
+  std::optional<NotOurs> not_ours;  ///< the first such answer, if there is one
   std::vector<ServerFault> faults;
 };
 
@@ -25,29 +25,35 @@ struct ReleaseResult {
   std::vector<ServerFault> faults;
 };
 
-/// A lease at the servers: extend it, release it. Rounds only; when to do what is the LeaseKeeper's matter, or the user's.
+/// A lease on the servers: extends and releases it, in single rounds. The LeaseKeeper or the user
+/// decides when.
 class HeldLease {
  public:
-  /// `ttl`: the longest that this process asks for; nothing: another process keeps the lease.
+  /// `ttl`: the longest ttl that this process asks for; nothing: another process keeps the lease.
   HeldLease(ServerSet& server_set, Resource resource, Token token, Fence fence, Hold hold = {}, std::optional<Ttl> ttl = {});
 
-  /// One round (PROTOCOL R4, R5): decided as soon as it is certain, within the server timeout and not after `end`, when the lease is over
-  /// for the caller whatever the answers. Servers that say they have no such lease get it back, in the background, once a quorum confirmed
-  /// it in this very round; never after release(), when nothing is asked any more.
-  /// `by_hand`: the process is about to end, so there is no next round; slower servers get a moment more, to be healed if they need it.
+  /// One round (PROTOCOL R4, R5). It is decided as soon as the result is certain, within the server
+  /// timeout and not after `end`, when the lease ends for the caller whatever the answers. Servers
+  /// that say they have no such lease are healed in the background, once a quorum has confirmed the
+  /// lease in this very round. After release() nothing is healed or asked any more.
+  /// `by_hand`: the process is about to end, so there is no next round. Slower servers get a moment
+  /// more, so that they can be healed if they need it.
   asio::awaitable<ExtendResult> extend(Ttl ttl, Instant end = Instant::max(), bool by_hand = false);
 
-  /// Compare-and-delete everywhere. A server that refuses is asked again, with back-off, within the server timeout; with a known ttl
-  /// the server_set goes on in the background where it is not confirmed then (ServerSet::clear_away). Waits for every server that answered
-  /// our last question, within the server timeout. `by_hand` (see ReleaseRequest), when nothing was asked before: for the decision of a
-  /// quorum, and for the rest as long again as that took. Notification once, and nothing after it. `keep` more than zero: the lease is not given to
-  /// others at once, but ends by itself after so long. `repeat_until`: a refused release is not repeated for longer, as when others are to
-  /// be released behind it. `finished`: the owner record that stands there while it is kept.
+  /// Compare-and-delete on every server. A server that refuses is asked again, with back-off,
+  /// within the server timeout. With a known ttl the server_set continues in the background where
+  /// the release is not confirmed by then (ServerSet::clear_away). Waits for every server that
+  /// answered our last question, within the server timeout.
+  /// `by_hand` (see ReleaseRequest), when nothing was asked before: waits for the decision of a
+  /// quorum, and for the rest as long again as that took. Call it once, and nothing after it.
+  /// `keep` more than zero: the lease stays and expires after this time. `repeat_until`: a refused
+  /// release is not repeated after this instant, as when others are to be released next.
+  /// `finished`: the owner record while the lease is kept.
   asio::awaitable<ReleaseResult> release(bool by_hand, Duration keep = Duration::zero(), Instant repeat_until = Instant::max(),
                                          std::optional<Owner> finished = std::nullopt);
 
  private:
-  struct Shared;  ///< with the coroutines in the background
+  struct Shared;  ///< shared with the coroutines in the background
 
   ServerSet& server_set_;
   Resource resource_;

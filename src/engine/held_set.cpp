@@ -28,7 +28,8 @@ struct HeldSet::Member {
 
 namespace {
 
-/// The worse ends first: what was not ours any more, what we may not release, what nobody confirmed.
+/// Orders the results, the worst highest: the lease was not ours any more, we may not release it,
+/// no quorum confirmed it.
 int severity(ReleaseDecision decision) {
   switch (decision) {
     case ReleaseDecision::not_ours:

@@ -11,20 +11,22 @@
 
 namespace redlock {
 
-/// What becomes of the leases of a set while they are kept.
+/// Events of the leases of a set while they are kept.
 struct SetEvents {
-  std::function<void(bool after_trouble)> extended;  ///< one of them; deadline() has moved, or not yet
+  std::function<void(bool after_trouble)> extended;  ///< one of them; deadline() may have moved
   std::function<void(const Resource& resource, const LeaseInTrouble&)> in_trouble;
-  std::function<void(const Resource& resource, const LeaseEnded&)> ended;  ///< one of them is over, and the set with it; once
+  /// One of them ended, and the set with it; once.
+  std::function<void(const Resource& resource, const LeaseEnded&)> ended;
 };
 
-/// How the release of a set ended: as the worst of its leases.
+/// The result of releasing a set: the worst of its leases.
 struct SetReleaseResult {
-  Resource resource;  ///< whose release ended so
+  Resource resource;  ///< the resource with this result
   ReleaseResult result;
 };
 
-/// Several leases that count as one: good while all of them are. Usually it is one. What becomes of each is a matter of its keeping.
+/// Several leases that count as one: good while all of them are. Usually it is one. Each is kept on
+/// its own.
 class HeldSet : public std::enable_shared_from_this<HeldSet> {
  public:
   /// `server_set` must outlive the executor's run().
@@ -32,24 +34,26 @@ class HeldSet : public std::enable_shared_from_this<HeldSet> {
 
   void add(const Lease& lease);
 
-  /// Keeps them alive in the background until release() is called, and those that are added later, too; the others also when one is over,
-  /// until whoever runs under them is stopped. Called again it
-  /// replaces the events; `ended` is told at once when it has happened before.
+  /// Keeps them alive in the background until release(), including those that are added later. When
+  /// one ends, the others are kept until the command that runs under them is stopped. A second call
+  /// replaces the events; if `ended` has happened before, it is reported at once.
   void keep(SetEvents events);
 
-  /// In the order in which they were added; their deadlines are those of the grant.
+  /// In the order in which they were added. Their deadlines are those of the grant.
   [[nodiscard]] const std::vector<Lease>& leases() const noexcept { return leases_; }
 
-  /// The earliest; none may be empty.
+  /// The earliest deadline. The set must not be empty.
   [[nodiscard]] Instant deadline() const;
 
-  /// Whether one of them was found to be over.
+  /// Whether one of them has ended.
   [[nodiscard]] bool lost() const noexcept { return ended_.has_value(); }
 
-  /// One round for each: a new ttl from now on. What does not confirm it shows in the result: the first such, or the last.
+  /// One round for each, with a new ttl from now on. The result is the first that was not
+  /// confirmed, or else the last.
   asio::awaitable<ExtendResult> extend();
 
-  /// Compare-and-delete of those that are our own, the last first; see HeldLease::release. Once, and nothing after it.
+  /// Compare-and-delete of our own leases, the last first; see HeldLease::release. Call it once,
+  /// and nothing after it.
   asio::awaitable<SetReleaseResult> release(bool by_hand, Duration keep = Duration::zero(), std::optional<Owner> finished = std::nullopt);
 
  private:

@@ -11,16 +11,16 @@
 namespace redlock {
 namespace {
 
-/// Between two looks at a lease that comes to its end.
+/// The least time between two polls of a lease that is about to end.
 constexpr Milliseconds min_interval{50};
 
-/// What one round of looking found.
+/// The result of one poll.
 struct Look {
-  ExtendDecision decision = ExtendDecision::undecided;  ///< confirmed: it stands
+  ExtendDecision decision = ExtendDecision::undecided;  ///< confirmed: the lease stands
   Instant t0;                                           ///< before the question
   Instant deadline;                                     ///< when confirmed
   bool supervised = false;                              ///< when confirmed: a `run` keeps it
-  std::optional<Holder> other;                          ///< when lost: who has it now, if anybody
+  std::optional<Holder> other;  ///< when lost: the lease that holds the lock now, if any
   std::vector<ServerFault> faults;
 };
 
@@ -83,7 +83,7 @@ asio::awaitable<Look> look(ServerSet& server_set, Resource resource, LeaseId id)
     }
   }
   if (found.decision != ExtendDecision::confirmed) co_return found;
-  // One without an expiry tells no end: somebody meddled, and the keeper will give it one.
+  // A lease without an expiry shows no end: another client removed it, and the keeper will set one.
   if (remaining.size() < quorum_of(votes.size())) {
     found.decision = ExtendDecision::unconfirmed;
     co_return found;
@@ -99,7 +99,8 @@ NotOurs not_ours(std::optional<Holder> other) {
   return {why, std::move(other)};
 }
 
-/// Whether who holds the lock so has no need to wait for what is wanted. Whoever has it alone has every slot.
+/// Whether a holder with this hold has no need to wait for this mode. An exclusive holder has every
+/// slot.
 bool is_enough(const Hold& hold, const Mode& mode) {
   if (!hold.shared) return true;
   if (!mode.shared) return false;
@@ -120,7 +121,7 @@ asio::awaitable<Inheritance> inherit(ServerSet& server_set, const AcquireOrder& 
   }
   Instant deadline = found.deadline;
   if (!parent_claim.guarded) {
-    // Nobody else renews it, so it gets the ttl that is wanted here.
+    // No other process renews it, so it gets the ttl that is wanted here.
     HeldLease held(server_set, order.resource, parent_claim.token, parent_claim.fence, parent_claim.hold);
     const ExtendResult extended = co_await held.extend(order.ttl);
     if (extended.decision != ExtendDecision::confirmed) co_return inheritance;
@@ -155,7 +156,7 @@ InheritedLease::InheritedLease(ServerSet& server_set, const Lease& lease)
       deadline_(lease.deadline),
       next_poll_(poll_after(server_set.clock().now())) {}
 
-/// In time for its guard's next extension to show, whatever the ttl of each.
+/// Polls in time to see the guard's next extension, whatever the ttl of each.
 Instant InheritedLease::poll_after(Instant last) const {
   return last +
          std::clamp<Duration>((deadline_ - last) / 4, min_interval, std::max<Duration>(extend_interval(ttl_), min_interval));

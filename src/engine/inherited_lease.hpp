@@ -9,25 +9,31 @@
 
 namespace redlock {
 
-/// What came of asking for the enclosing lease.
+/// The result of asking for the parent lease.
 struct Inheritance {
-  std::optional<Lease> lease;  ///< inherited if its guard keeps it, adopted if nobody does
-  bool too_weak = false;       ///< it is shared, and the order wants more: it might wait for somebody who waits for us
-  bool too_short = false;      ///< its guard keeps it, but not long enough for the order: to wait for it would be to wait for ourselves
+  std::optional<Lease> lease;  ///< inherited if its guard keeps it, taken over from the parent if
+                               ///< no process does
+  bool too_weak = false;       ///< it is shared, and the order wants more: we might wait for a
+                               ///< process that waits for us
+  bool too_short = false;      ///< its guard keeps it, but not long enough for the order: we would
+                               ///< wait for ourselves
 };
 
-/// Asks once whether the lease stands that encloses the order; a quorum must show it. One of a `run` whose guard is not known is none: a
-/// process that merely inherited the variable must not take it for its own (PROTOCOL M3).
+/// Asks once whether the parent lease of the order stands; a quorum must show it. A lease of a
+/// `run` whose guard is unknown does not count: a process that merely inherited the variable must
+/// not use it as its own (PROTOCOL M3).
 asio::awaitable<Inheritance> inherit(ServerSet& server_set, const AcquireOrder& order);
 
-/// Asks once whether a lease stands that somebody else keeps; told as a round of extending would tell it.
+/// Asks once whether a lease that another process keeps still stands. Reports it like a round of
+/// extending.
 asio::awaitable<ExtendResult> check_lease(ServerSet& server_set, Resource resource, LeaseId id);
 
-/// Looks every ttl/3, or sooner when it ends sooner, whether a inherited lease still stands, and tells it as a LeaseKeeper does. Its
-/// deadline is the end that a quorum of servers shows at least, less the drift, from before the question.
+/// Polls every ttl/3, or sooner when the lease ends sooner, whether an inherited lease still
+/// stands, and reports it as a LeaseKeeper does. The deadline is the earliest end that a quorum of
+/// servers guarantees, less the drift, counted from before the question.
 class InheritedLease {
  public:
-  /// `lease` is as inherit() gave it.
+  /// `lease` is the result of inherit().
   InheritedLease(ServerSet& server_set, const Lease& lease);
 
   asio::awaitable<std::variant<LeaseExtended, LeaseInTrouble, LeaseEnded>> next();

@@ -37,7 +37,7 @@ asio::awaitable<std::vector<BreakVote>> break_lock(ServerSet& server_set, BreakR
   std::vector<BreakVote> votes = co_await ask_everybody<BreakVote>(server_set, question);
   const Holder* broken = broken_by_quorum(votes);
   if (!request.only_if || broken == nullptr) co_return votes;
-  // What granted it late may show it with a fence of its own.
+  // A server that granted late may show the lease with a fence of its own.
   const LeaseId id = broken->id;
   for (std::size_t i = 0; i < votes.size(); ++i) {
     const auto* other = std::get_if<OtherFence>(&votes[i]);

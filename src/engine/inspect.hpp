@@ -9,22 +9,23 @@
 
 namespace redlock {
 
-/// Rounds that wait for every server's vote, within the server timeout: for people, who want to know what each of them says.
+/// Rounds that wait for every server's vote, within the server timeout: for people, who want to
+/// know what each server says.
 
-/// Who holds the resource, server by server; summarize() puts them together.
+/// Tells who holds the resource, server by server; summarize() combines the votes.
 asio::awaitable<std::vector<InspectVote>> inspect(ServerSet& server_set, Resource resource);
 
-/// Takes the lock away from whoever holds it, as the request says: with `only_if`, where the lease still has that fence, and, once that was a
-/// quorum, where the same lease shows another one.
+/// Breaks the lease that holds the lock. With `only_if` it breaks only the lease with that fence.
+/// Once a quorum did so, it also breaks the same lease on servers that show another fence.
 asio::awaitable<std::vector<BreakVote>> break_lock(ServerSet& server_set, BreakRequest request);
 
 struct Listing {
   std::vector<Resource> resources;  ///< sorted, each once
   std::vector<ServerFault> faults;
-  std::vector<ServerFault> skipped;  ///< what may be locks, too, and could not be read, one by one
+  std::vector<ServerFault> skipped;  ///< keys that may be locks but could not be read, one by one
 };
 
-/// Every resource that this tool locked at any of the servers.
+/// Every resource that this tool has locked on any of the servers.
 asio::awaitable<Listing> list_resources(ServerSet& server_set);
 
 }  // namespace redlock

@@ -16,7 +16,7 @@ class Interrupt {
   }
   [[nodiscard]] bool raised() const noexcept { return raised_; }
 
-  /// While it lives, raise() rings the event.
+  /// While it lives, raise() notifies the event.
   class Listener {
    public:
     Listener(Interrupt& interrupt, Event& event) : interrupt_(interrupt), event_(&event) { interrupt_.listening_.push_back(&event); }

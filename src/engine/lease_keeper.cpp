@@ -24,7 +24,7 @@ asio::awaitable<std::variant<LeaseExtended, LeaseInTrouble, LeaseEnded>> LeaseKe
     life_.lose();
     co_return LeaseEnded{LeaseState::lost, round.not_ours};
   }
-  // The reading of the clock before the confirmation: an answer that came after the deadline brings nothing back.
+  // Read the clock before confirming: an answer after the deadline does not restore the lease.
   if (life_.state(clock.now()) != LeaseState::held) co_return LeaseEnded{LeaseState::expired, std::nullopt};
   if (round.decision == ExtendDecision::confirmed) {
     life_.confirm(round.t0, ttl_);

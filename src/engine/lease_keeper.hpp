@@ -10,30 +10,33 @@ namespace redlock {
 /// A quorum extended the lease.
 struct LeaseExtended {
   Instant deadline;    ///< the new one
-  bool after_trouble;  ///< rounds before this one had failed
+  bool after_trouble;  ///< rounds before this one failed
 };
 
-/// A round found no quorum of answers. Told for every such round; the lease still stands until its deadline.
+/// A round found no quorum of answers. Reported for every such round; the lease still stands until
+/// its deadline.
 struct LeaseInTrouble {
   std::vector<ServerFault> faults;
   bool first;  ///< the first after a success
 };
 
-/// The lease is over. Final.
+/// The lease has ended. Final.
 struct LeaseEnded {
   LeaseState state;                 ///< lost or expired
   std::optional<NotOurs> not_ours;  ///< for lost: what a server said
 };
 
-/// Keeps a lease alive: extends it every ttl/3, retries a round that failed until the deadline, and says so when it is over (PROTOCOL R4).
+/// Keeps a lease alive: extends it every ttl/3, retries a failed round until the deadline, and
+/// reports the end of the lease (PROTOCOL R4).
 ///
 ///     LeaseKeeper keeper(…);
 ///     for (;;) { event = co_await keeper.next(); … until LeaseEnded, or until the caller stops asking }
 ///
-/// Only a quorum-confirmed round moves the deadline; it is never moved from the time of the reply, always from that of the question.
+/// Only a round that a quorum confirmed moves the deadline. The new deadline counts from the time
+/// of the question, never from that of the reply.
 class LeaseKeeper {
  public:
-  /// `held` must outlive the keeper; `lease` is as it was granted.
+  /// `held` must outlive the keeper; `lease` is as granted.
   LeaseKeeper(ServerSet& server_set, HeldLease& held, const Lease& lease);
 
   asio::awaitable<std::variant<LeaseExtended, LeaseInTrouble, LeaseEnded>> next();

@@ -11,19 +11,22 @@
 namespace redlock {
 namespace {
 
-/// How long somebody who was called may take to come (NOTIFY_TIMEOUT in queue.lua), and a moment for the clocks.
+/// How long a notified waiter may take to poll (NOTIFY_TIMEOUT in queue.lua), and a moment for the
+/// clocks.
 constexpr Milliseconds standby_delay{1010};
 
-/// The same for others, should the one right behind not be there either.
+/// The same for waiters further back, in case the second one is not there either.
 constexpr Milliseconds later_standby_delay{1250};
 
-/// Of the host's fingerprint in a waiter's id: enough to tell hosts apart that wait for the same lock.
+/// Digits of the host's fingerprint in a waiter's id: enough to tell apart the hosts that wait for
+/// one lock.
 constexpr std::size_t host_digits = 8;
 
-/// A subscription that lived for so long was none that is cut off at once.
+/// A subscription that lasted this long was not cut off at once.
 constexpr std::chrono::seconds stable_subscription{5};
 
-/// Between two tries to listen at a server; a right that is missing is hardly ever granted while somebody waits.
+/// Between two attempts to subscribe at a server. A missing right is hardly ever granted during a
+/// wait.
 constexpr Milliseconds min_resubscribe_delay{100};
 constexpr Milliseconds max_resubscribe_delay{10'000};
 constexpr std::chrono::minutes denied_resubscribe_delay{1};
@@ -33,11 +36,11 @@ constexpr std::chrono::minutes denied_resubscribe_delay{1};
 struct QueueMember::Subscriptions {
   struct Subscription {
     bool active = false;
-    bool answered = false;  ///< to the first try, either way
+    bool answered = false;  ///< to the first attempt, with or without a fault
     bool called = false;
-    bool stood_down = false;  ///< the lock is taken there, since we looked
+    bool stood_down = false;  ///< the lock was taken there after our last poll
     std::optional<Fault> fault;
-    std::unique_ptr<Event> renew;  ///< rung when it is to listen anew, and at the end
+    std::unique_ptr<Event> renew;  ///< notified when it is to subscribe again, and at the end
   };
 
   ServerSet& server_set;
@@ -109,7 +112,7 @@ asio::awaitable<void> QueueMember::subscribe(Interrupt& interrupt) {
   }
   Instant end = t0 + server_set_.server_timeout();
   while (subscriptions_->number_where(&Subscriptions::Subscription::answered) < server_set_.size() && clock.now() < end && !interrupt.raised()) {
-    // The slower ones may take as long again.
+    // Slower servers may take as long again.
     if (is_subscribed()) end = std::min(end, clock.now() + std::max<Duration>(clock.now() - t0, Milliseconds(1)));
     co_await subscriptions_->event->wait_until(end);
   }
@@ -132,7 +135,7 @@ asio::awaitable<void> QueueMember::keep_subscribed(std::shared_ptr<Subscriptions
     subscription.answered = true;
     subscription.fault = fault;
     subscription.active = !fault.has_value();
-    // What was called meanwhile went unheard.
+    // Notifications sent meanwhile were lost.
     if (subscription.active && again) subscriptions->hear(server, Notification::recheck);
     again = true;
     subscriptions->event->notify();
@@ -146,7 +149,7 @@ asio::awaitable<void> QueueMember::keep_subscribed(std::shared_ptr<Subscriptions
     const bool denied = fault && fault->kind == FaultKind::denied;
     const Duration pause = denied ? Duration(denied_resubscribe_delay) : jittered(delay, server_set.random());
     if (cut_off) delay = std::min<Duration>(2 * delay, max_resubscribe_delay);
-    // Whatever rings: the end of a connection that failed does, too.
+    // Wait out the pause: the end of a failed connection notifies this event, too.
     const Instant next = cut_off ? clock.now() + pause : clock.now();
     while (!subscriptions->over && clock.now() < next) co_await subscription.renew->wait_until(next);
   }

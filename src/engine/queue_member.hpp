@@ -13,49 +13,54 @@
 
 namespace redlock {
 
-/// A waiter's place in the queue at all servers, and its subscription there (PROTOCOL Q2, Q4, Q5). Ends with the wait: then it leaves every line.
+/// A waiter's queue entries at all servers, and its subscriptions there (PROTOCOL Q2, Q4, Q5). Ends
+/// with the wait: then it leaves every queue.
 class QueueMember {
  public:
-  /// `host`: where we are, so that somebody elsewhere is told, too, when somebody here is notified.
+  /// `host`: our own host, so that a waiter on another host is notified as well when one on ours
+  /// is.
   QueueMember(ServerSet& server_set, Resource resource, Ticket ticket, std::string_view host);
   ~QueueMember();
   QueueMember(const QueueMember&) = delete;
   QueueMember& operator=(const QueueMember&) = delete;
 
-  /// Begins to listen, and goes on for as long as the place exists. Returns when every server has answered, or a quorum and the others are
-  /// slow; after the server timeout at the latest, or with the interrupt. To be called before anything is put in the queue; again, it does nothing.
+  /// Subscribes, and stays subscribed while this object exists. Returns when every server has
+  /// answered, or when a quorum has and the others are slow; after the server timeout at the
+  /// latest, or with the interrupt. Call it before anything is queued; a second call does nothing.
   asio::awaitable<void> subscribe(Interrupt& interrupt);
 
-  /// Whether something may be in the queue at the servers.
+  /// Whether servers may have an entry of ours.
   [[nodiscard]] bool in_queue() const { return queued_; }
 
-  /// What to put in the queue there.
+  /// The entry to queue at that server.
   [[nodiscard]] QueueEntry entry(std::size_t server) const;
 
-  /// The lease was granted: nothing is left in the queue anywhere.
+  /// The lease was granted: no server has an entry of ours any more.
   void served() { queued_ = false; }
 
-  /// Leaves every line; the place is taken again by the next look.
+  /// Leaves every queue. The next poll queues again in the same position.
   void leave();
 
-  /// Nobody knows whether that server's connection still carries calls: listens anew.
+  /// That server's connection may not carry notifications any more: subscribes again.
   void resubscribe(std::size_t server);
 
-  /// Whether a quorum of servers can call us. Otherwise we must look often.
+  /// Whether a quorum of servers can notify us. Otherwise we must poll often.
   [[nodiscard]] bool is_subscribed() const;
 
   /// Why some of them cannot.
   [[nodiscard]] std::vector<ServerFault> unsubscribed() const;
 
-  /// Forgets the calls so far: whoever looks now follows them. Those that come while it looks count for the next wait.
+  /// Forgets the notifications so far: the attempt that begins now answers them. Those that arrive
+  /// during the attempt count for the next wait.
   void begin_attempt();
 
-  /// Returns when a quorum calls us; when some do and the others do not follow within `gathering`; when we stood by for long enough; at
-  /// `when`; or with the interrupt. -> whether it was the call of some
+  /// Returns when a quorum has notified us; when some servers have and the others do not follow
+  /// within `gathering`; at the end of a standby; at `when`; or with the interrupt. True when only
+  /// some servers have notified us.
   asio::awaitable<bool> wait(Instant when, Duration gathering, Interrupt& interrupt);
 
  private:
-  struct Subscriptions;  ///< shared with what listens
+  struct Subscriptions;  ///< shared with the coroutines that subscribe
 
   static asio::awaitable<void> keep_subscribed(std::shared_ptr<Subscriptions> subscriptions, std::size_t server);
   void unsubscribe();

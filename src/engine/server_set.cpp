@@ -15,10 +15,12 @@
 namespace redlock {
 namespace {
 
-/// How much slower than the quorum a server may be and still hear what it was asked. Long for a network, short for a person.
+/// How much slower than the quorum a server may be and still receive what it was asked. Long for a
+/// network, short for a person.
 constexpr Milliseconds straggler_time{100};
 
-/// How long a server that answers on one connection may take to read what lay on another before: many turns of its event loop.
+/// How long a server that answers on one connection may take to read what another connection sent
+/// before: many turns of its event loop.
 constexpr Milliseconds reading_time{1000};
 
 }  // namespace
@@ -55,7 +57,7 @@ void ServerSet::clear_away(Leftover leftover) {
     if (same->token != leftover.token) continue;
     same->until = std::max(same->until, leftover.until);
     same->keep_until = std::max(same->keep_until, leftover.keep_until);
-    same->unread = true;  // the release that is under way may be too early for what is new
+    same->unread = true;  // the release under way may be too early for the new leftover
     return;
   }
   leftovers_.push_back(std::make_shared<Leftover>(leftover));
@@ -67,7 +69,7 @@ asio::awaitable<void> ServerSet::release_again(std::size_t server, Resource reso
   Duration delay = unavailable_delay(0, random_());
   for (unsigned k = 1;; ++k) {
     co_await sleep_until(clock_, clock_.now() + delay);
-    if (closing_) co_return;  // and they stay in the list
+    if (closing_) co_return;  // they stay in the list
     delay = unavailable_delay(k, random_());
 
     const Leftovers left = leftovers_of(server, resource);
@@ -77,7 +79,7 @@ asio::awaitable<void> ServerSet::release_again(std::size_t server, Resource reso
         request.keep = std::max(Duration::zero(), leftover->keep_until - clock_.now());
         const ReleaseVote vote = co_await servers_[server]->release(request, clock_.now() + server_timeout_);
         if (closing_ && !is_final(vote)) co_return;
-        if (!is_final(vote)) break;  // the others would get no answer either
+        if (!is_final(vote)) break;  // the others would get no other answer
         if (std::exchange(leftover->unread, false)) {
           delay = reading_time;
           continue;
@@ -128,7 +130,8 @@ asio::awaitable<void> ServerSet::close(CloseMode close_mode) {
   };
   const auto progress = std::make_shared<Progress>(Progress{clock_.make_event(), size()});
   if (close_mode == CloseMode::linger) {
-    // Before the connections are half-closed: a server that does not know the scripts yet takes more than one question.
+    // Before the connections are half-closed: a server that does not know the scripts yet needs
+    // more than one question.
     const Instant end = clock_.now() + std::min<Duration>(straggler_time, server_timeout_);
     bool in_time = true;
     while (in_time && std::find(answered_.begin(), answered_.end(), false) != answered_.end()) in_time = co_await answer_->wait_until(end);

@@ -16,7 +16,8 @@ SetWaiter::SetWaiter(ServerSet& server_set, std::vector<AcquireOrder> orders, Wa
 
 asio::awaitable<std::variant<std::shared_ptr<HeldSet>, SetFailure>> SetWaiter::next() {
   for (;;) {
-    // One with a guard before every attempt: it would be ourselves that we wait for.
+    // A guarded parent lease is checked before every attempt: otherwise we would wait for
+    // ourselves.
     if (current().parent_claim && (!waiter_ || current().parent_claim->guarded)) {
       const Inheritance inheritance = co_await inherit(server_set_, current());
       if (inheritance.too_short || inheritance.too_weak) {
@@ -48,7 +49,7 @@ asio::awaitable<std::variant<std::shared_ptr<HeldSet>, SetFailure>> SetWaiter::n
   }
 }
 
-/// Adds the lease of the current order; true when the set is complete, and good.
+/// Adds the lease of the current order. True when the set is complete and good.
 asio::awaitable<bool> SetWaiter::complete_with(Lease lease) {
   set_->add(lease);
   if (set_->leases().size() < orders_.size()) {
@@ -66,7 +67,7 @@ WaitPolicy SetWaiter::remaining_policy() const {
   return policy;
 }
 
-/// One that was acquired long before the others may be gone by now.
+/// A lease that was acquired long before the others may have ended by now.
 bool SetWaiter::is_good() const {
   return !set_->lost() && server_set_.clock().now() + orders_.front().needed_validity < set_->deadline();
 }

@@ -11,18 +11,19 @@
 
 namespace redlock {
 
-/// One attempt failed, and which of the keys it was for.
+/// One attempt failed; `resource` is the key it was for.
 struct SetFailure {
   Resource resource;
   AttemptFailure failure;
-  bool final;  ///< the wait is over without any lock; else next() tries again
+  bool final;  ///< the wait ended without any lock; otherwise next() tries again
 };
 
-/// Acquires several locks, all or none: one after the other in the given order, with one wait over all. What it has is kept alive while it
-/// waits for the next, and given back when it gives up; should one be lost meanwhile, it begins again. A lock that encloses us already
-/// (ParentClaim) is inherited or adopted and not acquired.
-///
-/// Whoever sorts the keys cannot be in a deadlock with others that do the same: nobody waits for a smaller key than the ones he has.
+/// Acquires several locks, all or none: one after the other in the given order, with one wait for
+/// all. Acquired leases are kept alive during the wait for the next lock, and released when it
+/// gives up. If one is lost meanwhile, it starts over. A lock with a parent lease (ParentClaim) is
+/// inherited or taken over, not acquired.
+/// | Clients that sort their keys cannot deadlock with each other: none waits for a smaller key
+/// than those it holds.
 ///
 ///     SetWaiter waiter(…);
 ///     for (;;) { step = co_await waiter.next(); if it is a set, or a final failure: done; else show it }

@@ -10,20 +10,20 @@ namespace {
 using Why = AttemptFailure::Why;
 using Queue = WaitState::Queue;
 
-/// How long simultaneous attempts may take to sort themselves out before the lock counts as busy (R8).
+/// How long simultaneous attempts may take to resolve before the lock counts as busy (R8).
 constexpr Milliseconds split_timeout{1000};
 
-/// An attempt of another lasts at most a second (the longest default server timeout), or our own
-/// server timeout where that was set to be longer, as it then is for all. So an older lease is not
-/// one that will be given up by itself.
+/// An attempt of another client lasts at most a second (the longest default server timeout), or our
+/// own server timeout if a longer one is set, as it is then for all clients. So an attempt that
+/// will undo itself has no lease older than this.
 constexpr Milliseconds max_attempt{1000};
 
-/// While the restart guard alone is in the way: how often to see whether another server that may
+/// While only the restart guard is in the way: how often to check whether another server that may
 /// vote has come back.
 constexpr Milliseconds guard_poll_interval{1000};
 
-/// After so many rounds in a row without a quorum of answers a waiter leaves the queue: it would
-/// hold up those who have one (Q6).
+/// After this many rounds in a row without a quorum of answers a waiter leaves the queue. It would
+/// hold up the waiters that have a quorum (Q6).
 constexpr unsigned max_outages_in_queue = 2;
 
 bool is_outage(Why why) {
@@ -38,22 +38,22 @@ bool has_ticket(Queue queue) {
   return queue != Queue::outside;
 }
 
-/// A shared lock may be old and yet have a free slot, or room for one more reader, that several
-/// attempts are after.
+/// A shared lock may be old and still have a free slot, or room for one more reader, that several
+/// attempts compete for.
 bool is_established(const AttemptFailure& failure, Duration server_timeout) {
   if (!failure.holder || !failure.holder->age) return false;
   const bool has_room = failure.holder->shared && failure.granted_some;
   return *failure.holder->age > std::max<Duration>(max_attempt, server_timeout) && !has_room;
 }
 
-/// Whether the lock is certainly held, or is held by one that will notify us.
+/// Whether the lock is certainly held, or is held by a lease whose release will notify us.
 bool is_busy(const AttemptFailure& failure, Queue queue, Duration server_timeout) {
   if (failure.why != Why::maybe_busy) return failure.why == Why::busy;
   if (is_established(failure, server_timeout)) return true;
   return has_ticket(queue) && failure.queue.queued && !failure.granted_some;
 }
 
-/// One decision; its members are the inputs of after_failure().
+/// One decision. Its members are the inputs of after_failure().
 class Transition {
  public:
   Transition(const WaitState& state, const AttemptFailure& failure, const WaitPolicy& policy,
@@ -76,10 +76,10 @@ class Transition {
 
   [[nodiscard]] bool may_join(Queue from) const { return state_.queue == from && !is_over(); }
 
-  /// At once: until the waiter is queued nobody notifies it.
+  /// At once: no server notifies the waiter until it is queued.
   [[nodiscard]] WaitStep join(Why why) const { return {{Queue::joining, next_obstacle()}, context_.now, why}; }
 
-  /// A run of split votes goes on while its waiter joins the queue.
+  /// A run of split votes continues while its waiter joins the queue.
   [[nodiscard]] WaitState::Obstacle next_obstacle() const {
     if (failure_.why == Why::guarded) return WaitState::Guarded{};
     if (std::holds_alternative<WaitState::Split>(state_.obstacle)) return state_.obstacle;
@@ -103,7 +103,8 @@ class Transition {
     const WaitState state{state_.queue, WaitState::Guarded{}};
     if (is_over()) return {state, std::nullopt, failure_.why};
 
-    // Sooner than the guard's end only if another's lease, or a server that is away, may make room before.
+    // Poll before the guard's end only if the end of another lease, or a server that is away, may
+    // make room sooner.
     Duration delay = jittered(guard_poll_interval, random_());
     if (failure_.holder) delay = std::min(delay, jittered(policy_.retry_delay, random_()));
     for (const RestartedVote& server : failure_.restarted) delay = std::min(delay, server.left + expiry_slack);
@@ -118,7 +119,8 @@ class Transition {
         at_once ? Duration::zero() : split_delay(split.rounds, failure_.answered_within, random_());
     ++split.rounds;
 
-    // The run is remembered: further split votes are busy, too, until something else is seen.
+    // The run is remembered: further split votes count as busy, too, until another obstacle is
+    // seen.
     const Instant again = context_.now + delay;
     if (again - split.since > split_timeout) return {{state_.queue, split}, after_busy(), Why::busy};
     return {{state_.queue, split}, again, failure_.why};
@@ -132,18 +134,18 @@ class Transition {
     const bool is_foreign = failure_.holder && failure_.holder->foreign;
     Duration delay = until_next_poll(queue);
 
-    // Holders that notify nobody are polled for, by the first and more rarely by the second.
+    // The first waiter polls for holders that notify no waiter; the second does so more rarely.
     if (is_foreign && queue.ahead == 0) delay = std::min(delay, retry);
     if (queue.mute && queue.ahead == 0) delay = std::min(delay, poll);
     if ((is_foreign || queue.mute) && queue.ahead == 1) {
       delay = std::min<Duration>(delay, second_poll_interval);
     }
 
-    // A quorum may be free and yet not ours, as with different slots: what is only nearly there is
-    // not worth an attempt at once.
+    // A quorum may be free and still not ours, as with different slots. A lock that is only nearly
+    // free is not worth an attempt at once.
     if (failure_.granted_some) delay = std::max(delay, poll);
 
-    // The slot that was wished for is taken by now, and nobody notifies us of another one that is free.
+    // The slot that we asked for is taken by now, and no server notifies us of another free one.
     const bool has_room = failure_.holder && failure_.holder->shared && queue.slot;
     if (has_room && queue.ahead == 0) delay = std::min(delay, poll);
 

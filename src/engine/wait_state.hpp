@@ -10,21 +10,22 @@
 namespace redlock {
 
 struct WaitPolicy {
-  std::optional<Duration> wait;  ///< for a lock that is held; nothing: for ever; zero: try once
-  Duration unavailable_wait{};   ///< how long to bear that no quorum answers; not at all when `wait` is zero
+  std::optional<Duration> wait;  ///< for a lock that is held; nothing: forever; zero: try once
+  Duration unavailable_wait{};   ///< how long to tolerate that no quorum answers; not at all when
+                                 ///< `wait` is zero
   Duration retry_delay{};        ///< between polls of a lock that is held
 };
 
-/// What a waiter remembers from one attempt to the next. A value: `after_failure` makes the next state
-/// of it, and the Waiter does what the change asks for.
+/// The state of a waiter between two attempts. A value: `after_failure` makes the next state from
+/// it, and the Waiter carries out the change.
 ///
 ///     outside --a quorum answers--> joining --subscribed--> queued --two outages in a row--> left
 ///                                      ^                                                      |
 ///                                      '------------------- a quorum answers -----------------'
 struct WaitState {
   enum class Queue {
-    outside,  ///< no ticket yet: an attempt gets nothing that others wait for
-    joining,  ///< has a ticket; subscribes, and is queued by the next attempt
+    outside,  ///< no ticket yet: an attempt gets no lock that others wait for
+    joining,  ///< has a ticket; subscribes, and the next attempt queues it
     queued,   ///< its attempts carry the queue entry
     left,     ///< keeps the ticket, and waits for a quorum of answers before it joins again (Q6)
   };
@@ -48,7 +49,7 @@ struct WaitState {
     friend bool operator==(const Outage&, const Outage&) = default;
   };
 
-  /// Nothing but the restart guard is in the way (R7).
+  /// Only the restart guard is in the way (R7).
   struct Guarded {
     friend bool operator==(const Guarded&, const Guarded&) = default;
   };
@@ -60,7 +61,7 @@ struct WaitState {
   friend bool operator==(const WaitState&, const WaitState&) = default;
 };
 
-/// What is known when an attempt has failed, beside the failure.
+/// What is known when an attempt has failed, besides the failure.
 struct WaitContext {
   Instant now;
   Instant give_up_at;             ///< the wait's end, or Instant::max()
@@ -71,14 +72,15 @@ struct WaitContext {
 struct WaitStep {
   WaitState state;
   std::optional<Instant> try_at;  ///< when to try again; nothing: give up
-  AttemptFailure::Why why;        ///< as what the failure is told: a split that never resolved is busy
+  AttemptFailure::Why why;        ///< the reason to report: a split that never resolved is busy
 };
 
-/// What to do after a failed attempt. Pure, but for the bits that it draws.
+/// What to do after a failed attempt. Pure, except for the random bits that it draws.
 WaitStep after_failure(const WaitState& state, const AttemptFailure& failure, const WaitPolicy& policy,
                        const WaitContext& context, const RandomBits& random);
 
-/// The instant `span` after `from`, or the end of time: a wait may be as long as the user likes.
+/// The instant `span` after `from`, or Instant::max() where that would overflow: a wait may be of
+/// any length.
 Instant later(Instant from, Duration span);
 
 }  // namespace redlock

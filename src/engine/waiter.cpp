@@ -7,7 +7,8 @@ namespace {
 
 using Queue = WaitState::Queue;
 
-/// How long the servers' notifications may be apart that mean the same, in round trips and within these.
+/// How far apart the servers may send notifications that mean the same: in round trips, and within
+/// these bounds.
 constexpr int gathering_round_trips = 2;
 constexpr Milliseconds min_gathering{1};
 constexpr Milliseconds max_gathering{50};
@@ -37,7 +38,8 @@ asio::awaitable<std::variant<Lease, StillWaiting, GaveUp>> Waiter::next() {
 
   AttemptFailure& failure = result.error();
   answered_within_ = failure.answered_within;
-  // A certain slot is wished for only when votes were split between several (M2); else the lowest that is free then.
+  // Ask for a certain slot only after votes were split between several (M2); otherwise for the
+  // lowest free one.
   slot_ = failure.granted_some ? failure.queue.slot : std::nullopt;
   for (std::size_t i = 0; member_ && i < failure.silent.size(); ++i) {
     if (failure.silent[i] || (was_queued && failure.forgotten[i])) member_->resubscribe(i);
@@ -64,7 +66,8 @@ void Waiter::enter(const WaitState& next, const AttemptFailure& failure) {
 }
 
 asio::awaitable<void> Waiter::rest() {
-  // Those whom the guard holds back notify each other whenever one of them undoes what it may not have: nothing that is news.
+  // Waiters that the restart guard stops notify each other whenever one undoes its grants. Such a
+  // notification brings nothing new.
   if (is_queued() && !std::holds_alternative<WaitState::Guarded>(state_.obstacle)) {
     Duration gathering =
         std::clamp<Duration>(gathering_round_trips * answered_within_, min_gathering, max_gathering);

@@ -8,8 +8,8 @@
 namespace redlock {
 namespace {
 
-/// Long enough for the probe on the slowest server that is worth having, and short enough when we
-/// are killed in between.
+/// Long enough for the probe on the slowest server worth having, and short enough in case we are
+/// killed during it.
 constexpr std::chrono::seconds probe_ttl{30};
 
 constexpr std::string_view own_key_prefix = "redlock-cli-doctor:";
@@ -28,8 +28,8 @@ LockProbe::LockProbe(LockServer& server, const Clock& clock, const DiagnosisRequ
       timeout_(request.server_timeout),
       token_(draw_token()),
       own_key_(!request.key),
-      // One for each server: the same key at a server that was given twice would look like an
-      // interference.
+      // One key for each server. With one key for all, a server that was given twice would look
+      // like a conflict with another client.
       key_(request.key ? *request.key
                        : *Resource::from(std::string(own_key_prefix) + draw_token().secret())) {}
 
@@ -43,7 +43,7 @@ void LockProbe::fail(std::string step, Fault fault) {
   fault_ = std::move(fault);
 }
 
-/// True when the vote is what was wanted.
+/// True when the vote is the expected one.
 template <class Wanted, class Vote>
 bool LockProbe::passed(const Vote& vote, const char* step) {
   if (std::holds_alternative<Wanted>(vote)) return true;

@@ -15,12 +15,12 @@
 
 namespace redlock {
 
-/// A waiter's entry in the line at one server.
+/// A waiter's entry in the queue of one server.
 struct QueueEntry {
   std::string id;  ///< random; proves nothing
   Ticket ticket;
-  bool polls;         ///< it hears no calls, so nobody waits for it longer than for its next look
-  Milliseconds life;  ///< it is given up when it has not looked for so long
+  bool polls;  ///< it gets no notifications, so other waiters wait for it only until its next poll
+  Milliseconds life;  ///< the entry ends after this long without a poll
 };
 
 struct AcquireRequest {
@@ -29,11 +29,12 @@ struct AcquireRequest {
   Ttl ttl;
   Owner owner;
   Mode mode{};
-  std::optional<std::size_t> slot{};  ///< the one wanted, of several; nothing: the lowest that is free
-  std::optional<QueueEntry> entry{};   ///< what to put in line if it is refused; nothing: we do not wait, and only enter where nobody does
+  std::optional<std::size_t> slot{};  ///< the one wanted, of several; nothing: the lowest free one
+  std::optional<QueueEntry> entry{};   ///< what to queue if it is refused; nothing: we do not wait,
+                                       ///< and acquire only where no waiter comes first
 };
 
-/// What to leave behind when an attempt is taken back.
+/// What to queue again when an attempt is undone.
 struct Requeue {
   QueueEntry entry;
   Mode mode;
@@ -52,7 +53,8 @@ struct ExtendRequest {
   Token token;
   Ttl ttl;
   std::optional<std::size_t> slot{};  ///< a lease in another slot is not ours
-  Fence fence{};                      ///< the lease's, for servers that granted it late with another; 0: not known
+  Fence fence{};                      ///< the lease's fence, for servers that granted it late with
+                                      ///< another one; 0: unknown
 };
 
 struct HealRequest {
@@ -60,23 +62,26 @@ struct HealRequest {
   Token token;
   Ttl ttl;
   Fence fence;
-  Provenance provenance;  ///< as a server that still has the lease told it
+  Provenance provenance;  ///< as reported by a server that still has the lease
   Hold hold{};
 };
 
-/// What becomes of an undo that nobody waits for: called, at most once for each connection, when the server
-/// refused it, or when the connection ended too soon to know and the lease may be there (R3).
+/// Runs when an undo in the background failed: at most once for each connection, when the server
+/// refused it, or when the connection ended before the answer, so that the lease may still be there
+/// (R3).
 using NotUndone = std::function<void()>;
 
 struct ReleaseRequest {
   Resource resource;
   Token token;
+  /// Another process than the one that keeps the lease asks: a `run`'s lease is refused, a
+  /// tombstone is left.
   bool by_hand =
-      false;        ///< asked for by somebody else than the process that keeps the lease: a `run`'s lease is refused, a tombstone is left
-  Duration keep{};  ///< more than zero: the key is not deleted, but ends by itself after so long
-  std::optional<Requeue> requeue{};  ///< where a failed attempt waits on
-  NotUndone not_undone{};            ///< of what earlier connections may still deliver
-  std::optional<Owner> finished{};   ///< with `keep`: what the owner record says from then on
+      false;
+  Duration keep{};  ///< more than zero: the key is not deleted, but expires after this time
+  std::optional<Requeue> requeue{};  ///< the queue entry with which a failed attempt keeps waiting
+  NotUndone not_undone{};            ///< for what earlier connections may still deliver
+  std::optional<Owner> finished{};   ///< with `keep`: the owner record from then on
 };
 
 struct BreakRequest {
@@ -88,19 +93,21 @@ struct BreakRequest {
 /// The locks of one server.
 struct LockList {
   std::vector<Resource> resources;
-  std::vector<Fault> skipped;  ///< what may be locks, too, and could not be read, one by one
+  std::vector<Fault> skipped;  ///< keys that may be locks but could not be read, one by one
 };
 
-/// The port to one server: one vote. What the engine knows of Redis, of a file on this host, or of a simulation.
-///
-/// Each question is put once, before `deadline`, and always answered by then: a server's silence is a Fault, never an exception.
-/// Questions keep their order on the way to the server, as long as its connection lives. Requests are copied, so they may be temporaries.
-/// Single-threaded. The server must outlive the questions that are under way.
+/// The port to one server: one vote. All that the engine knows of Redis, of a file on this host, or
+/// of a simulation.
+/// | Each question is asked once, before `deadline`, and always answered by then: a server's
+/// silence is a Fault, never an exception. Questions keep their order on the way to the server
+/// while its connection lives. Requests are copied, so they may be temporaries. Single-threaded.
+/// The server must outlive the questions under way.
 class LockServer {
  public:
   virtual ~LockServer() = default;
 
-  /// For people and for fingerprints: the address without user or password, e.g. `redis://10.0.0.1:6379/2`.
+  /// For people and for fingerprints: the address without user or password, e.g.
+  /// `redis://10.0.0.1:6379/2`.
   [[nodiscard]] virtual const std::string& name() const = 0;
 
   virtual asio::awaitable<AcquireVote> acquire(AcquireRequest request, Instant deadline) = 0;
@@ -112,28 +119,32 @@ class LockServer {
   /// `share`: the id of a lease; if it is one share of several, the holder is that share.
   virtual asio::awaitable<InspectVote> inspect(Resource resource, std::optional<LeaseId> share, Instant deadline) = 0;
 
-  /// Every resource that has an owner record here: locked by this tool now or until a moment ago,
-  /// and what could not be read. A fault when nothing can be told.
+  /// Every resource with an owner record here: locked by this tool now or until a moment ago, and
+  /// the keys that could not be read. A fault when the server cannot list them.
   virtual asio::awaitable<Result<LockList, Fault>> list(Instant deadline) = 0;
 
-  /// Takes back whatever an acquire or a heal with this token did or may still do here: a compare-and-delete on every connection that
-  /// carried one, behind it. Returns at once.
+  /// Undoes whatever an acquire or a heal with this token did or may still do here: sends a
+  /// compare-and-delete after it on every connection that carried it. Returns at once.
   virtual void undo(const Resource& resource, const Token& token, std::optional<Requeue> requeue = std::nullopt,
                          NotUndone not_undone = nullptr) = 0;
 
-  /// Takes a waiter out of line, behind whatever put it there. Returns at once; nobody hears the answer.
+  /// Removes a waiter from the queue, after any request that queued it. Returns at once, without
+  /// the answer.
   virtual void leave(const Resource& resource, const std::string& waiter) = 0;
 
-  /// Has `notified` called, from the executor, for what a waiter of the resource is told; once this has returned without a fault nothing is
-  /// missed, until Notification::disconnected says so, or unsubscribe(). One waiter at a time. A store that cannot notify says so; its waiters poll.
+  /// Calls `notified`, from the executor, for each notification to a waiter of the resource. Once
+  /// this has returned without a fault, no notification is missed until Notification::disconnected
+  /// or unsubscribe(). One waiter at a time. A store that cannot notify returns a fault; its
+  /// waiters poll.
   virtual asio::awaitable<std::optional<Fault>> subscribe(Resource /*resource*/, std::string /*waiter*/,
                                                        std::function<void(Notification)> /*notified*/, Instant /*deadline*/) {
     co_return Fault{FaultKind::misconfigured, "it cannot notify waiters"};
   }
   virtual void unsubscribe() {}
 
-  /// Sends what is still to be sent, ends the sending half and waits for the server to do the same, at most until `deadline`
-  /// (an instant that has passed: send what the socket takes at once). Nothing may be asked afterwards.
+  /// Sends what is still to be sent, shuts down the sending half and waits for the server to do the
+  /// same, at most until `deadline` (an instant that has passed: send what the socket takes at
+  /// once). Nothing may be asked afterwards.
   virtual asio::awaitable<void> close(Instant deadline) = 0;
 };
 

@@ -14,7 +14,7 @@ using Json = nlohmann::json;
 
 constexpr unsigned protocol_number = 1;
 
-/// What fits in a pid_t.
+/// The largest number that fits in a pid_t.
 constexpr std::uint64_t max_pid = std::numeric_limits<std::int32_t>::max();
 
 constexpr std::uint64_t max_exit_code = 255;
@@ -29,7 +29,7 @@ std::int64_t milliseconds(Duration span) {
   return std::chrono::ceil<Milliseconds>(span).count();
 }
 
-/// A number from 0 to `largest`; nothing when the field is missing or is none.
+/// A number from 0 to `largest`; nothing when the field is missing or is not such a number.
 std::optional<std::uint64_t> number_field(const Json& record, const char* name, std::uint64_t largest) {
   const auto field = record.find(name);
   if (field == record.end() || !field->is_number_unsigned()) return std::nullopt;

@@ -55,7 +55,7 @@ AddressResult StoreRegistry::read(std::string_view url) const {
       if (!scheme.form.empty()) forms.push_back(scheme.form);
     }
   }
-  // Not repeated: what stands before :// may be a login that belongs behind it.
+  // Not repeated: the text before :// may contain a login.
   const bool has_scheme = url.find(separator) != std::string_view::npos;
   const std::string what =
       has_scheme ? "it begins with no scheme that this version knows" : "it has no scheme";
@@ -76,7 +76,7 @@ bool StoreRegistry::may_hold_login(std::string_view text) const {
   const auto is_in = [&lower](std::string_view word) {
     for (std::size_t at = lower.find(word); at != lower.npos; at = lower.find(word, at + 1)) {
       const std::string_view behind = std::string_view(lower).substr(at + word.size());
-      // Also where somebody believes that there is an encrypted form.
+      // Also where the user expects an encrypted form that does not exist.
       if (behind.starts_with(":/") || behind.starts_with("s:/")) return true;
     }
     return false;

@@ -6,7 +6,7 @@
 
 namespace redlock {
 
-/// What a script or a command answered, in the five types of RESP2.
+/// The reply of a script or a command, in the five types of RESP2.
 struct Reply {
   enum class Type { nil, integer, text, status, error, array };
 

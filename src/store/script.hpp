@@ -6,8 +6,8 @@
 
 namespace redlock {
 
-/// One question to the lock, or one change of its state. The sources, with the meaning of KEYS, ARGV and replies, are in store/scripts; the positions in
-/// core/protocol.txt.
+/// One question to the lock, or one change of its state. The sources, with the meaning of KEYS,
+/// ARGV and replies, are in store/scripts; the positions are in core/protocol.txt.
 struct Script {
   std::string_view name;
 };
@@ -22,13 +22,14 @@ extern const Script leave;
 extern const Script raise_fence;
 extern const Script release;
 
-/// What a server runs: all of them in one, and the last of ARGV says which. A server that knows one of
-/// them knows them all. Any other word runs none of them: for a server that is to learn the text.
+/// What a server runs: all of them in one, and the last of ARGV says which. A server that knows one
+/// of them knows them all. Any other word runs none of them: for a server that is to learn the
+/// text.
 extern const std::string_view text;
 extern const std::string_view sha1;  ///< of text, for EVALSHA
 inline constexpr std::string_view none = "none";
 
-/// Stands for itself; see undo.lua.
+/// Needs no other script; see undo.lua.
 extern const std::string_view undo;
 }  // namespace scripts
 

@@ -34,19 +34,20 @@ std::string flag(bool value) {
   return value ? "1" : "0";
 }
 
-/// The lock's key, or one made of it, is in an attempt and its undo twenty times; servers read 16 KiB at a time.
+/// An attempt and its undo contain the lock's key, or a key made from it, twenty times; servers
+/// read 16 KiB at a time.
 constexpr std::size_t max_key_for_one_read = 512;
 
 std::string letter(bool shared) {
   return std::string(shared ? word::shared : word::alone);
 }
 
-/// -1 stands for none.
+/// -1 means none.
 std::string number(const std::optional<std::size_t>& slot) {
   return slot ? std::to_string(*slot) : "-1";
 }
 
-/// So many empty arguments, and room for the script's name.
+/// This many empty arguments, with room for the script's name.
 Arguments empty_arguments(std::size_t count) {
   Arguments arguments;
   arguments.reserve(count + 1);
@@ -54,7 +55,7 @@ Arguments empty_arguments(std::size_t count) {
   return arguments;
 }
 
-/// Where a call has a waiter's entry.
+/// The positions of a waiter's entry in a call's arguments.
 struct EntryAt {
   std::size_t waiter;
   std::size_t ticket;
@@ -78,19 +79,20 @@ Fault garbage() {
   return {FaultKind::garbage, "an answer that no lock script gives"};
 }
 
-/// A span that a server tells. Kept to a length that cannot overflow, whatever the server's clock or a foreign client's expiry says.
+/// A time span from a server. Limited so that it cannot overflow, whatever the server's clock or a
+/// foreign client's expiry says.
 Duration from_wire(std::int64_t milliseconds) {
   constexpr Milliseconds longest = std::chrono::hours(24 * 365 * 100);
   return std::clamp(Milliseconds(milliseconds), Milliseconds(0), longest);
 }
 
-/// The word that every script's reply begins with; empty when the reply has another form.
+/// The word at the beginning of every script's reply; empty when the reply has another form.
 std::string_view word_of(const ScriptReply& reply) {
   if (!reply || reply->type != Type::array || reply->elements.empty() || reply->elements[0].type != Type::text) return {};
   return reply->elements[0].text;
 }
 
-/// What to say when the reply is none of those expected.
+/// The fault for a malformed reply.
 Fault fault_of(const ScriptReply& reply) {
   return reply ? garbage() : reply.error();
 }
@@ -134,7 +136,7 @@ std::optional<Holder> holder_of(const ScriptReply& reply) {
   return holder_of(reply->elements);
 }
 
-/// A slot's number; -1: none.
+/// A slot number; -1: none.
 std::optional<std::size_t> slot_of(const Reply& reply) {
   if (reply.integer < 0 || reply.integer >= static_cast<std::int64_t>(Mode::max_slots)) return std::nullopt;
   return static_cast<std::size_t>(reply.integer);
@@ -165,7 +167,7 @@ std::optional<QueueStatus> line_of(const Reply& reply) {
   return queue;
 }
 
-/// A count that a server tells; garbage counts as nothing.
+/// A count from a server; a malformed one counts as zero.
 std::size_t count_of(const Reply& reply) {
   return static_cast<std::size_t>(std::max<std::int64_t>(reply.integer, 0));
 }
@@ -201,13 +203,13 @@ AcquireVote held_vote(const ScriptReply& reply) {
   return Held{std::move(*holder), std::move(*queue)};
 }
 
-/// The owner record of whoever broke the lease, where the reply has one.
+/// The owner record of the breaker, where the reply has one.
 std::optional<Owner> breaker_in(const std::vector<Reply>& elements, std::size_t index) {
   if (elements.size() <= index || elements[index].type != Type::text) return std::nullopt;
   return decode_owner(elements[index].text).value_or(Owner());
 }
 
-/// For the replies of somebody whose lease is not there.
+/// For the replies to a client whose lease is not there.
 template <class Vote>
 Vote not_ours_or_fault(const ScriptReply& reply) {
   const std::string_view said = word_of(reply);

@@ -26,8 +26,9 @@ asio::awaitable<HealVote> ScriptedServer::heal(HealRequest request, Instant dead
 }
 
 asio::awaitable<ReleaseVote> ScriptedServer::release(ReleaseRequest request, Instant deadline) {
-  // An acquire or a heal that is still on its way on a late connection must not outlive the lease. Only where it is: a second
-  // compare-and-delete that the server reads first would make the one that counts say "gone".
+  // An acquire or a heal still on its way on a late connection must not outlive the lease. Send it
+  // only there: if the server read a second compare-and-delete first, the one that counts would
+  // answer "gone".
   post_to_late(release_call(ReleaseRequest{request.resource, request.token, /*by_hand=*/false, request.keep}),
                /*only_unanswered=*/true, request.not_undone);
   co_return release_vote(co_await call(release_call(request), deadline));

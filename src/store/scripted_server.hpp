@@ -5,7 +5,8 @@
 
 namespace redlock {
 
-/// A LockServer for everything that runs the scripts: derived classes only carry calls and replies.
+/// A LockServer for every store that runs the scripts: derived classes only transport calls and
+/// replies.
 class ScriptedServer : public LockServer {
  public:
   asio::awaitable<AcquireVote> acquire(AcquireRequest request, Instant deadline) final;
@@ -20,18 +21,20 @@ class ScriptedServer : public LockServer {
   void leave(const Resource& resource, const std::string& waiter) final;
 
  protected:
-  /// Runs the script once; answers by `deadline`. An error reply of the server comes back as a Fault.
+  /// Runs the script once; answers by `deadline`. An error reply of the server is returned as a
+  /// Fault.
   virtual asio::awaitable<ScriptReply> call(ScriptCall call, Instant deadline) = 0;
 
-  /// What the server that gave the last reply says of itself.
+  /// The facts that the server of the last reply reports of itself.
   [[nodiscard]] virtual ServerFacts facts() const { return {}; }
 
-  /// Sends the call behind everything that was asked on the connection in use, or over another one when that
-  /// broke. Nobody waits for the answer; `not_undone` may be null.
+  /// Sends the call after everything that was asked on the connection in use, or over another
+  /// connection when that one broke. Does not wait for the answer; `not_undone` may be null.
   virtual void post(ScriptCall call, NotUndone not_undone) = 0;
 
-  /// The same on every connection that ran out of time and may still deliver what was asked on it. `only_unanswered`: not where the acquire
-  /// (or heal) of this token was answered; its effect can be undone anywhere.
+  /// The same on every connection that ran out of time and may still deliver what was asked on it.
+  /// `only_unanswered`: leaves out connections where the acquire (or heal) of this token was
+  /// answered, since its effect can be undone over any connection.
   virtual void post_to_late(ScriptCall call, bool only_unanswered, NotUndone not_undone) = 0;
 };
 

@@ -278,7 +278,7 @@ Reply zremrangebyscore(Keyspace& keyspace, SortedSet* zset, Arguments words) {
 
 // --- All of them ---
 
-/// Has `command` work on the value of the key, null when there is none.
+/// Runs `command` on the value of the key, null when there is none.
 template <class T, Reply (*command)(Keyspace&, T*, Arguments)>
 Reply on(Keyspace& keyspace, Arguments words) {
   Entry* entry = keyspace.find(words[1]);

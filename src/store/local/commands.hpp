@@ -12,7 +12,7 @@ namespace redlock::local {
 /// A command's name and what follows it.
 using Arguments = std::span<const std::string>;
 
-/// Runs one of the Redis commands that the lock scripts call, in the forms in which they call it:
+/// Runs one of the Redis commands in the lock scripts, in the forms that they use:
 ///
 ///   GET · SET key value [NX] [PX ms] · DEL key… · TYPE · PTTL · PEXPIRE · TIME · PUBLISH
 ///   HSET key field value… · HGET · HMGET · HDEL

@@ -46,13 +46,13 @@ struct Entry {
 };
 
 /// Redis's data model as far as the lock scripts need it: strings, hashes and sorted sets with
-/// expiries, in memory. Does nothing by itself: time is what set_time() says, and a key that has
-/// run out goes when it is next looked for. See commands.hpp for what works on it.
+/// expiries, in memory. Does nothing by itself: the time is the one given to set_time(), and an
+/// expired key is deleted at the next access. See commands.hpp for the commands.
 class Keyspace {
  public:
   using Entries = std::map<std::string, Entry, std::less<>>;
 
-  /// Hands a message to those who wait for it on a channel; how many they are. Without one there
+  /// Publishes a message to the subscribers of a channel; returns their number. Without it there
   /// are none.
   using Publish = std::function<std::int64_t(std::string_view channel, std::string_view message)>;
 
@@ -67,7 +67,7 @@ class Keyspace {
 
   /// Null when there is none (any more). Valid until the key is erased.
   Entry* find(std::string_view key);
-  /// Whatever was there before is gone.
+  /// Replaces any former value.
   Entry& put(const std::string& key, Value value);
   bool erase(std::string_view key);
 
@@ -75,9 +75,9 @@ class Keyspace {
     return publish_ ? publish_(channel, message) : 0;
   }
 
-  /// All keys that have not run out.
+  /// All keys that have not expired.
   const Entries& live();
-  /// Takes the place of whatever was there.
+  /// Replaces all content.
   void load(Entries entries) { entries_ = std::move(entries); }
 
  private:

@@ -13,12 +13,12 @@
 namespace redlock::local {
 namespace {
 
-/// Between two tries to get at a file. A process is in there for some hundred microseconds; the
-/// second number bounds what a waiter costs.
+/// Between two attempts to lock a file. A process holds it for some hundred microseconds; the
+/// second number limits the cost of a waiter.
 constexpr Milliseconds first_pause{1};
 constexpr Milliseconds max_pause{8};
 
-/// How long taking something back may take when nobody says.
+/// How long an undo may take when the caller does not say.
 constexpr Milliseconds post_time{1000};
 
 Fault out_of_turn() {
@@ -53,7 +53,7 @@ Milliseconds next_pause(Milliseconds pause) {
 
 }  // namespace
 
-/// A subscription and who hears it.
+/// A subscription and its subscriber.
 class LocalServer::Ear : public std::enable_shared_from_this<Ear> {
  public:
   Ear(const asio::any_io_executor& executor, Subscription subscription,
@@ -134,7 +134,7 @@ LocalServer::Tried LocalServer::try_now(const ScriptCall& call) {
   const auto now = directory_time(*directory, *boot_id_, clock_);
   if (!now) return unexpected(now.error());
   if (std::holds_alternative<LockFile::Missing>(opened)) {
-    // Looking makes no file.
+    // A read creates no file.
     Keyspace nothing;
     Reply reply = run_on(nothing, call, *now);
     if (nothing.live().empty()) return answer(std::move(reply));
@@ -159,7 +159,7 @@ ScriptReply LocalServer::run_in(const Directory& directory, const LockFile& file
   const auto found = file.load(*boot_id_);
   if (!found) return unexpected(found.error());
   const auto* stored = std::get_if<format::Stored>(&*found);
-  // Who is woken while the file is locked waits for it.
+  // A process that is woken while the file is locked waits for it.
   Keyspace keyspace([&](std::string_view channel, std::string_view message) {
     return publish(directory, channel, message);
   });

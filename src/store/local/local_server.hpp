@@ -18,10 +18,11 @@ namespace redlock::local {
 /// This host as a server: a file for each resource, named by the SHA-256 of its key, on which the
 /// lock scripts run under flock(2).
 ///
-/// A question opens the file, locks it, runs the script and writes what changed before it answers:
-/// all in one go of the thread, so that no coroutine and no forked child ever keeps a file locked.
-/// While another process has it, it is tried again and again until the deadline; then the server
-/// counts as silent, since a process that is stopped in there must not hold up everybody (E3).
+/// A question opens the file, locks it, runs the script and writes the changes before it answers:
+/// without a suspension in between, so that no coroutine and no forked child ever keeps a file
+/// locked. While another process has it, the question is retried until the deadline; then the
+/// server counts as silent, since a process that is stopped with the file locked must not block all
+/// others (E3).
 ///
 /// Time is the wall clock of the moment when the file was first written in this boot, and
 /// CLOCK_BOOTTIME from there on (E1): it never steps. Files stay when their locks go, for the fence
@@ -45,11 +46,11 @@ class LocalServer final : public ScriptedServer {
  protected:
   asio::awaitable<ScriptReply> call(ScriptCall call, Instant deadline) override;
   void post(ScriptCall call, NotUndone not_undone) override;
-  /// Nothing is ever late here: what was not answered in time was not done.
+  /// Nothing is ever late here: a question without an answer in time had no effect.
   void post_to_late(ScriptCall, bool, NotUndone) override {}
 
  private:
-  /// What became of an acquire or a heal that was not taken back.
+  /// The result of an acquire or a heal that is not undone.
   enum class Carried { under_way, revoked, done };
 
   /// Nothing while another process has the file.

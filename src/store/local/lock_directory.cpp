@@ -37,11 +37,11 @@ std::string without_needless_slashes(std::string_view path) {
   return clean;
 }
 
-// --- What makes one unfit ---
+// --- What makes one unusable ---
 
 constexpr int open_flags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
 
-/// statfs(2)'s f_type of file systems whose locks are no matter of this host's kernel alone; most
+/// statfs(2)'s f_type of file systems whose locks do not depend on this host's kernel alone; most
 /// are not in every <linux/magic.h>.
 constexpr std::array<std::uint32_t, 19> shared_file_systems{
     0x00006969,  // NFS
@@ -65,7 +65,7 @@ constexpr std::array<std::uint32_t, 19> shared_file_systems{
     0xbacbacbc,  // VMware's shared folders
 };
 
-/// Whether what errno tells of may be over in a moment.
+/// Whether the errno may be temporary.
 bool is_passing(int error) {
   return error == EMFILE || error == ENFILE || error == ENOMEM || error == EINTR;
 }
@@ -102,7 +102,7 @@ Result<UniqueFd, Fault> open_own(const Place& place) {
   UniqueFd fd(::openat(above.get(), name.c_str(), open_flags));
   if (fd || errno != ENOENT) return fd;
   if (::mkdirat(above.get(), name.c_str(), S_IRWXU) == 0) {
-    ::fchmodat(above.get(), name.c_str(), S_IRWXU, 0);  // whatever the umask took
+    ::fchmodat(above.get(), name.c_str(), S_IRWXU, 0);  // whatever the umask removed
   } else if (errno != EEXIST) {
     return refused(place, "cannot be made: " + errno_text(errno));
   }
@@ -130,7 +130,7 @@ class TemporaryName {
   std::string name_;
 };
 
-/// Never in the place of another file.
+/// Never replaces another file.
 bool give_name(int directory, const char* temporary, const char* name) {
   if (::renameat2(directory, temporary, directory, name, RENAME_NOREPLACE) == 0) return true;
   // Not every file system can (ZFS before 2.2); there it has two names for a moment.
@@ -200,7 +200,7 @@ Result<std::optional<microseconds>, Fault> read_base(const Directory& directory,
   return base->offset;
 }
 
-/// Those of earlier boots.
+/// Files of earlier boots.
 void remove_other_clocks(const Directory& directory, const std::string& ours) {
   for (const std::string& name : names_in(directory)) {
     if (name.starts_with(prefix) && name != ours) ::unlinkat(directory.fd.get(), name.c_str(), 0);
@@ -215,7 +215,7 @@ bool is_place(std::string_view url) {
 
 Result<Place, std::string> parse_place(std::string_view url) {
   const std::string_view path = url.substr(scheme.size());
-  // Of the user whose rights count, and independent of all variables: cron and sudo strip them.
+  // Of the effective user, and independent of all variables: cron and sudo strip them.
   const std::string own = "/run/lock/redlock-cli-" + std::to_string(::geteuid());
   if (path.empty()) return Place{own, true};
   if (!path.starts_with('/'))
@@ -257,7 +257,7 @@ Result<Directory, Fault> open_directory(const Place& place) {
 
 std::vector<std::string> names_in(const Directory& directory) {
   std::vector<std::string> names;
-  // Not the directory's own: reading moves a descriptor's position.
+  // Not the directory's own descriptor: reading moves its position.
   UniqueFd copy(::openat(directory.fd.get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   DIR* entries = copy ? ::fdopendir(copy.get()) : nullptr;
   if (entries == nullptr) return names;
@@ -304,7 +304,7 @@ void remove_temporary_names(const Directory& directory, const struct stat& file)
 
 bool give_rights(const Directory& directory, int fd) {
   const bool shared = (directory.file_mode & S_IRGRP) != 0;
-  // Who is not in the group cannot give it a file; the setgid bit may have done so.
+  // A user outside the group cannot give it a file; the setgid bit may have done so.
   if (shared && ::fchown(fd, static_cast<uid_t>(-1), directory.group) != 0 && errno != EPERM)
     return false;
   return ::fchmod(fd, directory.file_mode) == 0;

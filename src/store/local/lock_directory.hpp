@@ -16,11 +16,11 @@
 
 namespace redlock::local {
 
-/// Where the locks of this host lie, as a URL names it.
+/// The directory of this host's locks, as a URL names it.
 struct Place {
   std::string directory;  ///< absolute, in one spelling
-  bool is_own = false;  ///< this user's, made when it is not there; otherwise it must be there, and
-                        ///< who may write to it shares its locks
+  bool is_own = false;  ///< this user's, created when missing; otherwise it must exist, and users
+                        ///< who may write to it share its locks
 
   /// For people and fingerprints.
   [[nodiscard]] std::string name() const { return "local:" + directory; }
@@ -36,31 +36,31 @@ Result<Place, std::string> parse_place(std::string_view url);
 /// A lock directory that is open and fit to hold locks.
 struct Directory {
   UniqueFd fd;
-  mode_t file_mode;  ///< of its files: who may write to the directory may read and write them,
-                     ///< nobody else
+  mode_t file_mode;  ///< of its files: users who may write to the directory may read and write
+                     ///< them, and no others
   gid_t group;
 };
 
-/// To be done anew for each question: a directory that was moved away must not go on holding locks
-/// beside its successor. A user's own is made when there is none, mode 0700, and refused when it is
-/// not that user's alone. Refused as well: a symbolic link; what anybody may write to without the
-/// sticky bit, since they could take the files away; a file system that other hosts can see or that
-/// another program makes up, since flock(2) and clocks end at this host.
+/// To be done again for each question: a directory that was moved away must not go on holding locks
+/// beside its successor. A user's own is created when missing, with mode 0700, and refused when it
+/// is not that user's alone. Refused as well: a symbolic link; a directory that any user may write
+/// to without the sticky bit, since they could remove the files; a file system that other hosts can
+/// see or that another program implements, since flock(2) and clocks end at this host.
 Result<Directory, Fault> open_directory(const Place& place);
 
-/// Whether locks on a file system of this type (statfs(2)'s f_type) may be no matter of this host's
+/// Whether locks on a file system of this type (statfs(2)'s f_type) may not depend on this host's
 /// kernel alone.
 bool reaches_beyond_this_host(std::uint32_t file_system);
 
-/// What lies in it, in any order.
+/// Its entries, in any order.
 std::vector<std::string> names_in(const Directory& directory);
 
-/// Makes a file under this name, with these bytes and with the mode and group for the directory,
-/// all at once: nobody sees it half made. Leaves one that is there already as it is.
+/// Creates a file with this name and these bytes, and with the mode and group for the directory, in
+/// one step: no process sees it incomplete. Leaves an existing file as it is.
 Result<void, Fault> make_file(const Directory& directory, const std::string& name,
                               std::string_view bytes);
 
-/// Removes the names that make_file left for this file, when its maker died before it did so.
+/// Removes the names that make_file left for this file, when its process died before it could.
 void remove_temporary_names(const Directory& directory, const struct stat& file);
 
 /// Gives a new file the mode and group for the directory; false with errno when that cannot be.

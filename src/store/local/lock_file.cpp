@@ -22,8 +22,8 @@ bool is_same_file(const struct stat& a, const struct stat& b) {
   return a.st_dev == b.st_dev && a.st_ino == b.st_ino;
 }
 
-/// How often a file may vanish between opening and locking it before that is taken for another
-/// process at work.
+/// How often a file may vanish between opening and locking it before that counts as another process
+/// at work.
 constexpr int max_reopenings = 3;
 
 bool write_all_at(int fd, std::string_view bytes, std::size_t offset) {
@@ -52,11 +52,11 @@ bool read_all_at(int fd, std::size_t offset, std::span<char> bytes) {
 
 constexpr std::size_t file_name_size = 64;
 
-/// With more than one looked at for each one made, the idle ones never become the greater part.
+/// With more than one checked for each one created, the unused ones never become the majority.
 constexpr std::size_t looked_at = 4;
 
-/// The next fence is at least the time, so that the counter does not matter any more. Some time
-/// longer, so that what is locked again and again keeps its file.
+/// The next fence is at least the time, so the counter no longer matters. The added time lets a
+/// resource that is locked again and again keep its file.
 constexpr Milliseconds outdated{10'001};
 
 constexpr std::string_view fence_prefix = "redlock:fence:";
@@ -178,8 +178,8 @@ Result<void, Fault> LockFile::make_room(std::size_t body_size) const {
                    ? errno
                    : 0;
     } while (failed == EINTR);
-    // Where it can't be had, a full file system may keep a release from being written, and the
-    // lease ends by its ttl.
+    // Where this is impossible, a full file system may prevent a release from being written, and
+    // the lease ends by its ttl.
     if (failed != 0 && failed != EOPNOTSUPP && failed != ENOSYS)
       return fault_of_errno("cannot write the lock's file", failed);
   }
@@ -201,7 +201,8 @@ void sweep(const Directory& directory, std::string_view boot_id, std::chrono::mi
     const auto opened = LockFile::try_open(directory, names.back());
     const auto* file = std::get_if<LockFile>(&opened);
     const auto found = file != nullptr ? file->load(boot_id) : unexpected(Fault());
-    // Locked all the while, so that nobody acts on it; who waits for it sees that its name is gone.
+    // Locked all the while, so that no process uses it; a process that waits for it sees that its
+    // name is gone.
     if (found && !is_of_value(*found, now)) ::unlinkat(directory.fd.get(), names.back().c_str(), 0);
     names.pop_back();
   }

@@ -20,27 +20,28 @@ namespace redlock::local {
 class LockFile {
  public:
   struct Missing {};
-  struct Busy {};  ///< another process has it just now
+  struct Busy {};  ///< another process has it at the moment
   using Opened = std::variant<LockFile, Missing, Busy, Fault>;
 
-  /// Does not wait. The file is the one that others will find under this name, for as long as
-  /// nobody removes it.
+  /// Does not wait. The file is the one that other processes find under this name, until one of
+  /// them removes it.
   static Opened try_open(const Directory& directory, const std::string& name);
 
   /// Locks an open file; nothing when it is not, or no longer, the one under this name: a lock on
-  /// it would exclude nobody (E4).
+  /// it would exclude no process (E4).
   static std::optional<Opened> lock(UniqueFd fd, const Directory& directory,
                                     const std::string& name);
 
-  /// Whether others still find it under its name. To be asked after store(), before anybody is
-  /// told: this process may have been stopped meanwhile, and somebody have removed the file.
+  /// Whether other processes still find it under its name. Check this after store(), before any
+  /// answer or notification: this process may have been stopped meanwhile, and another one may have
+  /// removed the file.
   [[nodiscard]] bool is_named(const Directory& directory) const;
 
-  /// What lies in it, as of this boot. A fault when somebody else damaged it.
+  /// Its content, as of this boot. A fault when another program damaged it.
   [[nodiscard]] Result<format::Found, Fault> load(std::string_view boot_id) const;
 
-  /// Puts `body` in the place of what was found; after a fault, and should the process die
-  /// meanwhile, the file says what it said before.
+  /// Replaces the content with `body`. After a fault, or if the process dies meanwhile, the file
+  /// has its former content.
   [[nodiscard]] Result<void, Fault> store(const format::Found& found, std::string_view boot_id,
                                           const std::string& body) const;
 
@@ -55,10 +56,10 @@ class LockFile {
 /// The names of the lock files in a directory, in any order.
 std::vector<std::string> lock_files_in(const Directory& directory);
 
-/// Looks at a few lock files, chosen at random, and removes those that hold nothing of value: no
-/// lease, no record, and a fence counter that the time has passed by so far that the next fence is
-/// larger without it. Done whenever a file is made, this keeps their number near that of the locks
-/// in use. Files that cannot be looked at just now, or not removed, stay.
+/// Checks a few lock files, chosen at random, and removes those with nothing of value: no lease, no
+/// record, and a fence counter so far below the time that the next fence is larger without it. Done
+/// whenever a file is created, this keeps their number near that of the locks in use. Files that
+/// cannot be checked or removed at the moment stay.
 void sweep(const Directory& directory, std::string_view boot_id, std::chrono::microseconds now);
 
 }  // namespace redlock::local

@@ -14,11 +14,10 @@ namespace {
 constexpr std::string_view magic = "redlock1";
 constexpr std::size_t digest_size = 64;
 
-/// No writer comes so far, and the next one is still larger than this.
+/// No writer gets this far, and the next number is still larger.
 constexpr std::uint64_t max_generation = std::numeric_limits<std::uint64_t>::max() / 2;
 
-/// As it lies in the file: it is read on the host that wrote it, so its byte order is that of the
-/// host.
+/// As stored in the file: it is read on the host that wrote it, so it has that host's byte order.
 struct Header {
   std::array<char, 8> magic;
   std::uint64_t generation;
@@ -26,7 +25,7 @@ struct Header {
   std::array<char, boot_id_size> boot_id;
   std::array<char, 4> unused;
   std::array<char, digest_size> body_digest;
-  std::array<char, digest_size> digest;  ///< of all before it
+  std::array<char, digest_size> digest;  ///< of all fields before it
 };
 static_assert(sizeof(Header) == header_size && std::is_trivially_copyable_v<Header>);
 
@@ -48,7 +47,7 @@ std::string digest_of(const Header& header) {
   return sha256_hex(bytes_of(header).substr(0, sizeof(Header) - digest_size));
 }
 
-/// Nothing when no header of this boot was written there.
+/// Nothing when there is no header that was written in this boot.
 std::optional<Header> read_header(const ReadAt& read_at, std::size_t offset,
                                   std::string_view boot_id) {
   Header header{};
@@ -59,7 +58,7 @@ std::optional<Header> read_header(const ReadAt& read_at, std::size_t offset,
   return header;
 }
 
-/// Takes numbers and strings off the front of bytes that may be anything.
+/// Reads numbers and strings from the front of arbitrary bytes.
 class Decoder {
  public:
   explicit Decoder(std::string_view bytes) : rest_(bytes) {}

@@ -208,7 +208,7 @@ Reply LuaHost::run(Keyspace& keyspace, std::string_view script, Arguments keys,
   keyspace_ = &keyspace;
   Job job{*this, script, keys, arguments, {}};
   if (lua_cpcall(lua_.get(), run_job, &job) != 0) {
-    // What was raised: redis.call's `{err = …}`, or Lua's own text.
+    // The raised error: redis.call's `{err = …}`, or Lua's own text.
     job.reply = to_reply(lua_.get());
     if (job.reply.type != Reply::Type::error) job.reply = error_reply("ERR " + job.reply.text);
   }

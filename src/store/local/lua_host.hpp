@@ -11,7 +11,7 @@ struct lua_State;
 
 namespace redlock::local {
 
-/// scripts::text as bytecode: for LuaHost the same, and sooner read.
+/// scripts::text as bytecode: the same for LuaHost, and faster to load.
 extern const std::string_view compiled_scripts;
 
 /// Runs the lock scripts as Redis runs them with EVAL, on a Keyspace instead.

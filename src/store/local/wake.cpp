@@ -22,14 +22,14 @@ std::string name_of(std::string_view channel) {
 
 Result<Subscription, Fault> Subscription::open(const Directory& directory,
                                                std::string_view channel) {
-  // Its name appears when it has its mode and a reader: a publisher that finds no reader takes the
-  // subscriber for dead.
+  // Its name appears once it has its mode and a reader: a publisher that finds no reader considers
+  // the subscriber dead.
   const int place = directory.fd.get();
   const std::string temporary = ".wake-" + std::to_string(random_bits());
   std::string name = name_of(channel);
   if (::mkfifoat(place, temporary.c_str(), S_IRUSR | S_IWUSR) != 0)
     return fault_of_errno("cannot make a FIFO", errno);
-  // Opened for writing, too, so that it does not come to its end with each publisher.
+  // Also open for writing, so that a read does not return end-of-file after each publisher.
   UniqueFd fifo(::openat(place, temporary.c_str(), O_RDWR | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC));
   UniqueFd kept(::fcntl(place, F_DUPFD_CLOEXEC, 0));
   if (kept && fifo && give_rights(directory, fifo.get()) &&
@@ -73,7 +73,7 @@ std::int64_t publish(const Directory& directory, std::string_view channel,
   const UniqueFd fifo(
       ::openat(directory.fd.get(), name.c_str(), O_WRONLY | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC));
   if (!fifo) {
-    // Without a reader: what a killed subscriber left.
+    // Without a reader: a killed subscriber left it.
     if (errno == ENXIO) ::unlinkat(directory.fd.get(), name.c_str(), 0);
     return 0;
   }

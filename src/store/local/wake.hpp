@@ -10,12 +10,12 @@
 
 namespace redlock::local {
 
-/// Channels between processes of this host: a FIFO in the locks' directory for the one subscriber
-/// of each (E2). It ends with the subscriber, however that ends, so a publisher learns at once that
-/// nobody listens any more.
+/// Channels between processes of this host: a FIFO in the lock directory for the one subscriber of
+/// each (E2). It ends with the subscriber, however that ends, so a publisher learns at once that
+/// there is no subscriber any more.
 class Subscription {
  public:
-  /// Hears what is published from the moment when this returns. The channel must not be in use.
+  /// Receives what is published after this returns. The channel must not be in use.
   static Result<Subscription, Fault> open(const Directory& directory, std::string_view channel);
 
   Subscription(Subscription&&) = default;
@@ -37,8 +37,8 @@ class Subscription {
   std::string name_;
 };
 
-/// How many it reached, as PUBLISH answers: 1 or 0. Never waits. `message`: one line, at most 1000
-/// bytes.
+/// The number of subscribers reached, as PUBLISH answers: 1 or 0. Never waits. `message`: one line,
+/// at most 1000 bytes.
 std::int64_t publish(const Directory& directory, std::string_view channel,
                      std::string_view message);
 

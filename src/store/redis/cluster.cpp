@@ -9,15 +9,16 @@
 namespace redlock::redis {
 namespace {
 
-/// A cluster that is in order needs one, two while a slot moves.
+/// A cluster in a normal state needs one redirect, two while a slot moves.
 constexpr int max_redirects = 5;
 
 /// 16384 slots of a cluster that moved them one by one; each with a master and some replicas, which
 /// take 1.5 KB of memory.
 constexpr ReplyLimits slots_limits{4, 16384, 64 * 1024, 32 * 1024 * 1024};
 
-/// Whether the call means the same with the lock's key alone, as far as an exclusive lease goes: helper keys that are not there are no
-/// loss, and a key that nobody declared is one that is not there (PROTOCOL D1). Of a share the scripts say then that they cannot tell.
+/// Whether the call means the same for an exclusive lease with the lock's key alone. Missing helper
+/// keys do no harm, and the scripts treat an undeclared key as missing (PROTOCOL D1). For a share
+/// the scripts then answer that they cannot tell.
 bool may_go_alone(const ScriptCall& call) {
   return call.keys.size() > 1 && (call.script == &scripts::extend || call.script == &scripts::release);
 }
@@ -55,12 +56,12 @@ asio::awaitable<ScriptReply> ClusterServer::follow(ScriptCall call, Instant dead
   Address place = *owner;
   bool asking = false;
   for (int redirects = 0;;) {
-    // What was taken back meanwhile must not arrive behind the compare-and-delete.
+    // An undo that was sent meanwhile must not arrive after the compare-and-delete.
     if (!token.empty() && !undecided_.contains(token)) co_return unexpected(Fault{FaultKind::silent, "taken back before it was done"});
     RedisServer& server = node(place);
     const auto reply = co_await server.ask(call, asking, deadline);
     if (!reply) {
-      slots_.clear();  // it may be another's turn by now
+      slots_.clear();  // another master may have the slot by now
       co_return unexpected(at(place, reply.error()));
     }
     if (reply->type != Reply::Type::error) {
@@ -68,7 +69,7 @@ asio::awaitable<ScriptReply> ClusterServer::follow(ScriptCall call, Instant dead
       co_return *reply;
     }
     if (is_try_again(reply->text) && may_go_alone(call)) {
-      // At the one that still has the slot: it alone knows whether it still has the key.
+      // Ask the master that still has the slot: it alone knows whether it still has the key.
       call.keys.resize(1);
       place = *owner;
       asking = false;
@@ -77,7 +78,7 @@ asio::awaitable<ScriptReply> ClusterServer::follow(ScriptCall call, Instant dead
     const auto redirect = redirect_from(reply->text, place);
     if (!redirect) co_return unexpected(at(place, redirect.error()));
     if (!*redirect) {
-      slots_.clear();  // CLUSTERDOWN, a replica that lags behind
+      slots_.clear();  // CLUSTERDOWN, or a replica that lags behind
       co_return unexpected(at(place, fault_of_error(reply->text)));
     }
     if (++redirects > max_redirects) {
@@ -111,7 +112,7 @@ asio::awaitable<std::optional<Fault>> ClusterServer::discover_topology(Instant d
   for (const Address& member : acquaintances()) {
     const auto fault = co_await ask_for_slots(member, time_for_one(clock_.now(), deadline));
     if (!fault) co_return std::nullopt;
-    // Silence hides more than any word does.
+    // Silence hides more than any answer does.
     none.kind = none.text.empty() || none.kind == fault->kind ? fault->kind : FaultKind::silent;
     none.text += (none.text.empty() ? "" : "; ") + at(member, *fault).text;
   }
@@ -191,7 +192,7 @@ asio::awaitable<Result<RedisServer*, Fault>> ClusterServer::master_of(std::strin
 
 asio::awaitable<std::optional<Fault>> ClusterServer::subscribe(Resource resource, std::string waiter, std::function<void(Notification)> notified,
                                                             Instant deadline) {
-  // PUBLISH counts those alone who are subscribed at the same server (PROTOCOL D1).
+  // PUBLISH counts only clients that are subscribed at the same server (PROTOCOL D1).
   unsubscribe();
   const std::size_t turn = ++listenings_;
   const auto owner = co_await locate(resource.key(), deadline);

@@ -12,8 +12,9 @@
 
 namespace redlock::redis {
 
-/// A Redis Cluster as one vote: each question goes to the master that has the key's slot, and follows MOVED and ASK. Which master that is
-/// the cluster is asked first, so that no script is ever sent to a server that might keep it for later without being the right one.
+/// A Redis Cluster as one vote: each question goes to the master of the key's slot, and follows
+/// MOVED and ASK. The cluster is asked for that master first, so that no script is ever sent to a
+/// wrong server that might keep it for later.
 class ClusterServer final : public RedisVote {
  public:
   /// `endpoint` is of kind cluster. `clock` must outlive the server.
@@ -29,7 +30,7 @@ class ClusterServer final : public RedisVote {
   void unsubscribe() override;
   asio::awaitable<void> close(Instant deadline) override;
 
-  /// Who has the key's slot, as far as is known; a question to the cluster when that is not at all.
+  /// The master of the key's slot, as far as known; asks the cluster when it is unknown.
   asio::awaitable<Result<Address, Fault>> locate(std::string key, Instant deadline);
 
  protected:
@@ -41,11 +42,11 @@ class ClusterServer final : public RedisVote {
  private:
   asio::awaitable<ScriptReply> follow(ScriptCall call, Instant deadline);
 
-  /// Asks one server after the other who has which slots.
+  /// Asks one server after the other for the slot ranges.
   asio::awaitable<std::optional<Fault>> discover_topology(Instant deadline);
   asio::awaitable<std::optional<Fault>> ask_for_slots(Address member, Instant deadline);
 
-  /// All whom it may be asked, the one that told it last in front.
+  /// All servers that may be asked, beginning with the one that answered last.
   [[nodiscard]] std::vector<Address> acquaintances() const;
   [[nodiscard]] std::vector<Address> known_masters() const;
   RedisServer& node(const Address& address);
@@ -55,16 +56,16 @@ class ClusterServer final : public RedisVote {
   Endpoint endpoint_;
   RedisServerOptions options_;
   std::string name_;
-  ServerFacts facts_;                                      ///< of the server that gave the last reply
+  ServerFacts facts_;  ///< of the server that gave the last reply
   std::map<Address, std::unique_ptr<RedisServer>> nodes_;  ///< all that were ever asked
   std::vector<SlotRange> slots_;                           ///< the first that fits a slot is right
-  std::vector<Address> acquaintances_;                     ///< from the last time that slots were told
-  std::optional<Address> subscribed_at_;                          ///< whom somebody listens to
-  std::size_t listenings_ = 0;                             ///< how often that has changed
-  std::set<std::string> undecided_;                        ///< tokens of acquires and heals under way that were not taken back
+  std::vector<Address> acquaintances_;  ///< from the last answer with slot ranges
+  std::optional<Address> subscribed_at_;  ///< the server with the current subscription
+  std::size_t listenings_ = 0;                             ///< how often that server has changed
+  std::set<std::string> undecided_;  ///< tokens of acquires and heals under way that are not undone
 };
 
-/// The vote that this endpoint is, of whatever kind.
+/// The vote for this endpoint, of any kind.
 std::unique_ptr<RedisVote> make_server(asio::any_io_executor executor, const Clock& clock, const Endpoint& endpoint,
                                        const RedisServerOptions& options);
 

@@ -10,7 +10,7 @@ namespace redlock::redis {
 
 namespace {
 
-/// What ROLE says against a server that must be a master.
+/// What is wrong with this answer to ROLE from a server that must be a master.
 std::optional<Fault> objection_to(const Reply& role) {
   if (role.type == Reply::Type::error) return fault_of_error(role.text);
   if (role.type != Reply::Type::array || role.elements.empty()) return Fault{FaultKind::garbage, "an answer that no ROLE gives"};
@@ -22,8 +22,8 @@ std::optional<Fault> objection_to(const Reply& role) {
 
 struct Connection::Open {
   ReplyLimits limits;
-  std::unique_ptr<Event> answered;  ///< null: nobody waits
-  Answered then;                   ///< null: nobody wants to know
+  std::unique_ptr<Event> answered;  ///< null: no coroutine waits
+  Answered then;                   ///< null: no callback
   std::optional<Result<Reply, Fault>> answer;
 };
 
@@ -54,7 +54,8 @@ asio::awaitable<Result<Reply, Fault>> Connection::request(Command command, Reply
   open->answered = clock_.make_event();
   asked_ = true;
   enqueue(command, open);
-  // Not `while (… && co_await …)`, here and below: GCC 12 then waits whatever stands before the &&.
+  // Not `while (… && co_await …)`, here and below: GCC 12 then waits even if the part before the &&
+  // is false.
   while (!open->answer) {
     if (!co_await open->answered->wait_until(deadline)) break;
   }
@@ -65,7 +66,8 @@ asio::awaitable<Result<Reply, Fault>> Connection::request(Command command, Reply
   const std::string span = format_duration(std::chrono::ceil<Milliseconds>(deadline - asked));
   if (connected_) co_return unexpected(Fault{FaultKind::silent, "no answer within " + span});
   const std::string awaited(transport_->awaited());
-  if (!owed_) abort();  // nothing was sent yet, so nothing needs to be taken back but what an earlier connection did
+  // Nothing was sent yet, so there is nothing to undo except for an earlier connection.
+  if (!owed_) abort();
   co_return unexpected(Fault{FaultKind::silent, "no " + awaited + " within " + span});
 }
 
@@ -91,7 +93,8 @@ void Connection::post(const Command& command, Answered answered) {
 
 asio::awaitable<void> Connection::close(Instant deadline, bool answered) {
   const auto self = shared_from_this();
-  // A connection that never opened delivered nothing that could be taken back, except for another one.
+  // A connection that never opened delivered nothing. It stays only for the undo of what another
+  // connection carried.
   if (!broken_ && !open_.empty() && (connected_ || owed_)) {
     while (!broken_ && !(connected_ && unsent_.empty() && being_written_.empty())) {
       if (!co_await progress_->wait_until(deadline)) break;
@@ -164,7 +167,7 @@ void Connection::flush() {
 asio::awaitable<void> Connection::write_rest() {
   while (being_written_.empty() && !unsent_.empty() && !broken_) {
     being_written_.swap(unsent_);
-    asio::error_code error;  // the reading side hears of it too, and says it better
+    asio::error_code error;  // the reading side gets it too, and reports it better
     co_await transport_->write(asio::buffer(being_written_), error);
     being_written_.clear();
     progress_->notify();
@@ -182,7 +185,7 @@ void Connection::deliver(Reply reply) {
     if (reply.type != Reply::Type::error || login_fault_) return;
     if (needless_password_ && is_needless_password(reply.text)) return needless_password_();
     login_fault_ = fault_of_error(reply.text);
-    if (login_fault_->refused) retire();  // it may be over when we are asked again
+    if (login_fault_->refused) retire();  // the server may accept the login by the next question
     return;
   }
   if (asks_role_) {
@@ -198,8 +201,8 @@ void Connection::deliver(Reply reply) {
     return;
   }
   if (login_fault_) {
-    // What came behind a refused login (or at a replica that became a master meanwhile) may have been done all the same (by the default
-    // user); it does not count, but it can be taken back here.
+    // Commands after a refused login (or on a replica that became a master meanwhile) may have been
+    // executed all the same (by the default user). They do not count, but can be undone here.
     finish(*open, unexpected(*login_fault_));
   } else {
     finish(*open, std::move(reply));

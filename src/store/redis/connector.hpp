@@ -13,7 +13,8 @@ namespace redlock::redis {
 
 class Sentinels;
 
-/// Opens connections to one server, or to whichever of several its sentinels call the master then.
+/// Opens connections to one server, or to the server that its sentinels currently name as the
+/// master.
 class Connector {
  public:
   /// `endpoint` is of any kind but cluster. `clock` must outlive it.

@@ -43,7 +43,7 @@ class Probe {
  private:
   [[nodiscard]] Instant deadline() const { return clock_.now() + request_.server_timeout; }
 
-  /// The weakest of what the masters tell.
+  /// The weakest of what the masters report.
   asio::awaitable<Result<ServerReport, Fault>> ask_masters() {
     const auto masters = co_await vote_.masters(deadline());
     if (!masters) co_return unexpected(masters.error());
@@ -98,7 +98,7 @@ class Probe {
     co_return report;
   }
 
-  /// The commands that the scripts call and we may not, in lower case.
+  /// The commands that the scripts run and we may not, in lower case.
   asio::awaitable<std::vector<std::string>> missing_rights(Resource unused_key) {
     std::vector<std::string> missing;
     const Instant end = deadline();
@@ -111,12 +111,12 @@ class Probe {
       if (!is_command_denied(*reply, name)) continue;
       missing.push_back(name);
       if (name == "set")
-        break;  // without the string under the key the others would leave something behind
+        break;  // without the string under the key the others would leave data behind
     }
     co_return missing;
   }
 
-  /// Waiters manage without notifications, so the right to them is all that is looked for.
+  /// Waiters can do without notifications, so this checks only the right to subscribe.
   asio::awaitable<void> subscribe(Resource key, std::vector<std::string>& missing) {
     const std::function<void(Notification)> nobody = [](Notification) {};
     const auto fault = co_await vote_.subscribe(std::move(key), "doctor", nobody, deadline());
@@ -126,7 +126,7 @@ class Probe {
     missing.emplace_back(command ? "subscribe" : "subscribe (to the channels &redlock:wake:*)");
   }
 
-  /// Removes all that lies under the key, even the fence counter: nobody but us can have used it.
+  /// Deletes all data under the key, even the fence counter: no other client can have used it.
   asio::awaitable<std::optional<Fault>> erase(Resource key) {
     const Instant end = deadline();
     const auto server = co_await vote_.master_of(key.key(), end);

@@ -25,7 +25,8 @@ std::optional<int> hex_digit(char c) {
   return std::nullopt;
 }
 
-/// Nothing for `%` without two hexadecimal digits, and for %00, which no address and no login can hold.
+/// Nothing for `%` without two hexadecimal digits, and for %00, which no address and no login can
+/// hold.
 std::optional<std::string> percent_decode(std::string_view text) {
   std::string decoded;
   for (std::size_t i = 0; i < text.size(); ++i) {
@@ -43,7 +44,7 @@ std::optional<std::string> percent_decode(std::string_view text) {
   return decoded;
 }
 
-/// Of what names and addresses consist of, with a zone; what else stands there may be a part of a
+/// The characters of names and addresses, with a zone. Other characters may be a part of a
 /// password.
 bool is_plain_host(std::string_view host) {
   return !host.empty() && std::all_of(host.begin(), host.end(), [](char c) {
@@ -55,7 +56,7 @@ bool is_plain_host(std::string_view host) {
   });
 }
 
-/// What stands before `://`, in lower case and by the older name: Valkey speaks Redis's protocol.
+/// The part before `://`, in lower case and by the older name: Valkey speaks Redis's protocol.
 std::string scheme_of(std::string_view url) {
   std::string scheme = lower_case(url.substr(0, url.find("://")));
   if (scheme == "valkey") return "redis";
@@ -67,7 +68,8 @@ bool has_control(std::string_view text) {
   return std::any_of(text.begin(), text.end(), [](char c) { return static_cast<unsigned char>(c) < ' ' || c == 0x7f; });
 }
 
-/// An IPv6 address, with its %zone if it has one, in the one spelling of RFC 5952; nothing for any other text.
+/// An IPv6 address, with its %zone if it has one, in the one spelling of RFC 5952; nothing for any
+/// other text.
 std::optional<std::string> canonical_v6(std::string_view text) {
   const std::size_t zone = std::min(text.find('%'), text.size());
   in6_addr address{};
@@ -251,7 +253,7 @@ Result<Endpoint, std::string> parse_unix(std::string_view rest) {
 
 constexpr const char* no_scheme = "it begins with no scheme of a Redis server";
 
-/// In one order, whatever the user's: they are one vote, and the same one.
+/// In a fixed order, whatever the user's: all orders are the same vote.
 std::string joined(std::vector<Address> addresses) {
   std::sort(addresses.begin(), addresses.end());
   addresses.erase(std::unique(addresses.begin(), addresses.end()), addresses.end());
@@ -317,7 +319,7 @@ Result<Endpoint, std::string> parse_endpoint(std::string_view url) {
   if (scheme == "unix") return parse_unix(rest);
   if (scheme == "sentinel" || scheme == "sentinels") return parse_sentinel(rest, scheme == "sentinels");
   if (scheme == "cluster" || scheme == "clusters") return parse_cluster(rest, scheme == "clusters");
-  // Not repeated: what stands before :// may be a login that belongs behind it.
+  // Not repeated: the text before :// may contain a login.
   return Failure(no_scheme);
 }
 

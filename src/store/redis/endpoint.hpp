@@ -10,7 +10,7 @@
 
 namespace redlock::redis {
 
-/// Where a server listens.
+/// The address at which a server listens.
 struct Address {
   std::string host;  ///< name or numeric address, IPv6 without brackets
   std::uint16_t port = 0;
@@ -20,8 +20,8 @@ struct Address {
   friend auto operator<=>(const Address&, const Address&) = default;
 };
 
-/// Where one vote is and how to log in: at a server of its own, at the master that sentinels name, or at the master of a key's slot in a
-/// cluster.
+/// The location of one vote and its login: a single server, the master that sentinels name, or the
+/// master of a key's slot in a cluster.
 struct Endpoint {
   enum class Kind { tcp, unix_socket, sentinel, cluster };
 
@@ -30,19 +30,22 @@ struct Endpoint {
   std::uint16_t port = 6379;
   std::string path;              ///< of the socket
   std::vector<Address> members;  ///< the sentinels; some servers of the cluster; in the order given
-  std::string master;            ///< what the sentinels call the master
+  std::string master;            ///< the master's name at the sentinels
   unsigned database = 0;
   std::optional<std::string> user;
   std::optional<std::string> password;
-  bool password_is_general = false;          ///< it was not set for this server (REDISCLI_AUTH): one that has none is used without it
-  std::optional<std::string> sentinel_user;  ///< for the sentinels, which know nothing of the logins of their masters
+  /// It was not set for this server (REDISCLI_AUTH): one that has none is used without it.
+  bool password_is_general = false;
+  /// For the sentinels, which know nothing of the logins of their masters.
+  std::optional<std::string> sentinel_user;
   std::optional<std::string> sentinel_password;
   bool tls = false;
 
   /// The URL without users and passwords, in one spelling per server: for people and fingerprints.
   [[nodiscard]] std::string name() const;
 
-  /// The server at this address, of the sentinels' masters or of the cluster: same login, same database, TLS or not.
+  /// The server at this address, of the sentinels' masters or of the cluster: same login, same
+  /// database, TLS or not.
   [[nodiscard]] Endpoint server_at(const Address& address) const;
 
   /// One of the sentinels.
@@ -51,10 +54,12 @@ struct Endpoint {
 
 /// Reads
 /// `redis://[user[:password]@]host[:port][/db]`, `unix://[user[:password]@]/path[?db=N]`,
-/// `sentinel://[user[:password]@]host[:port],.../name[/db][?sentinel-user=U][&sentinel-password=P]` (login and db are the master's) and
-/// `cluster://[user[:password]@]host[:port],...`, and with TLS `rediss://`, `sentinels://`, `clusters://`. `valkey://` and `valkeys://` are
-/// `redis://` and `rediss://`; capitals in schemes and hosts do not matter.
-/// Users, passwords, hosts, names and paths may be percent-encoded. The error is one clause for the user that never repeats a password.
+/// `sentinel://[user[:password]@]host[:port],.../name[/db][?sentinel-user=U][&sentinel-password=P]`
+/// (login and db are the master's) and `cluster://[user[:password]@]host[:port],...`, and with TLS
+/// `rediss://`, `sentinels://`, `clusters://`. `valkey://` and `valkeys://` are `redis://` and
+/// `rediss://`; capitals in schemes and hosts do not matter. Users, passwords, hosts, names and
+/// paths may be percent-encoded. The error is one clause for the user that never repeats a
+/// password.
 Result<Endpoint, std::string> parse_endpoint(std::string_view url);
 
 }  // namespace redlock::redis

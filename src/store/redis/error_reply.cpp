@@ -8,10 +8,12 @@ namespace redlock::redis {
 namespace {
 
 struct Meaning {
-  std::string_view pattern;  ///< found anywhere: an error inside a script carries the original one in the middle
+  /// Found anywhere: an error inside a script carries the original one in the middle
+  std::string_view pattern;
   FaultKind kind;
-  std::string_view advice;  ///< empty: the server's own words say enough
-  bool refused = false;     ///< Fault::refused. A state that lasts: it does not begin in the middle of a script
+  std::string_view advice;  ///< empty: the server's own text says enough
+  /// Fault::refused. A state that lasts: it does not begin in the middle of a script.
+  bool refused = false;
 };
 
 constexpr std::string_view key_advice = "the user may not touch the key, or the keys redlock:* that belong to it";
@@ -21,7 +23,8 @@ constexpr std::string_view sentinel_advice = "it runs no scripts; if it is a Sen
 constexpr std::array meanings{
     Meaning{"WRONGPASS", FaultKind::denied, "wrong user or password"},
     Meaning{"NOAUTH", FaultKind::denied, "it wants a password: set REDISCLI_AUTH or --password-file"},
-    Meaning{"unauthenticated", FaultKind::denied,  // Redis 7 takes no command of our size before the login
+    // Redis 7 takes no command of our size before the login.
+    Meaning{"unauthenticated", FaultKind::denied,
             "it wants a password: set REDISCLI_AUTH or --password-file"},
     Meaning{"invalid password", FaultKind::denied, "wrong password"},
     Meaning{"without any password configured", FaultKind::denied,
@@ -33,9 +36,11 @@ constexpr std::array meanings{
     Meaning{"to access one of the keys", FaultKind::denied, key_advice},
     Meaning{"permissions to access a key", FaultKind::denied, key_advice},
     Meaning{"NOPERM", FaultKind::denied, ""},
-    Meaning{"can't run this command", FaultKind::denied,  // NOPERM inside a script, which does not say of what
+    // NOPERM inside a script, which does not say of what.
+    Meaning{"can't run this command", FaultKind::denied,
             "a right is missing, `redlock-cli doctor` names it"},
-    Meaning{"ACL failure in script", FaultKind::denied,  // Redis 7.2 and later; where it is a key the row is another
+    // Redis 7.2 and later; where it is a key the row is another.
+    Meaning{"ACL failure in script", FaultKind::denied,
             "a right is missing, `redlock-cli doctor` names it"},
     Meaning{"can't access at least one of the keys", FaultKind::denied, key_advice},
     Meaning{"LOADING", FaultKind::unavailable, "it is loading its data", true},
@@ -62,7 +67,8 @@ constexpr std::array meanings{
     Meaning{"FENCE", FaultKind::misconfigured, "the fence counter of this key was overwritten by somebody: delete it"},
 };
 
-/// The server's own words, without what it repeats of ours: the arguments of a command that it does not know may be a password.
+/// The server's own text, without the parts that repeat ours: the arguments of an unknown command
+/// may be a password.
 std::string_view own_words(std::string_view error_text) {
   return error_text.substr(0, error_text.find(", with args beginning with"));
 }

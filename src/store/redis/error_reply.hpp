@@ -6,7 +6,8 @@
 
 namespace redlock::redis {
 
-/// What an error reply of a server means: which kind of fault, and one clause that tells what to do where we know it.
+/// The meaning of a server's error reply: the kind of fault, and one clause with advice where we
+/// have some.
 Fault fault_of_error(std::string_view error_text);
 
 /// AUTH to a server that has no password.
@@ -15,10 +16,11 @@ bool is_needless_password(std::string_view error_text);
 /// Whether the server does not know the script of an EVALSHA.
 bool is_noscript(std::string_view error_text);
 
-/// Whether the server does not do this because it is a replica, also when it noticed inside a script.
+/// Whether the server refuses because it is a replica, even if it noticed that inside a script.
 bool is_read_only(std::string_view error_text);
 
-/// Whether the server did nothing but say that the key, or a part of what belongs to it, is elsewhere in its cluster.
+/// Whether the server only answered that the key, or a part of what belongs to it, is elsewhere in
+/// its cluster.
 bool is_redirect(std::string_view error_text);
 
 }  // namespace redlock::redis

@@ -13,7 +13,7 @@ namespace {
 /// The first version that has all the scripts need.
 constexpr int min_version = 5;
 
-/// What the findings are about, and where they are collected.
+/// The subject of the findings, and where they are collected.
 class Judge {
  public:
   Judge(const ServerReport& report, const Demands& demands, Diagnosis& diagnosis)
@@ -123,7 +123,7 @@ class Judge {
         std::to_string(*report_.replicas) + " of its replicas are in step; " + wanted);
   }
 
-  /// Whether it is right shows in comparison with ours, which is not ours to judge.
+  /// Does not judge whether the clock is right: only engine/diagnosis compares it with ours.
   void clock() {
     if (!report_.clock_offset) add(Level::unknown, "clock", "it does not tell its time");
   }

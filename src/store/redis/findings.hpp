@@ -7,17 +7,17 @@
 
 namespace redlock::redis {
 
-/// What a server must be fit for.
+/// The demands on a server.
 struct Demands {
   Duration restart_guard{};  ///< zero: none, or too few servers for one
   unsigned replicas = 0;     ///< how many must confirm a grant
 };
 
-/// The diagnosis of a server that could be asked: what it tells, judged. `rights` is what a lock on
-/// a key of its own showed. Pure.
+/// The diagnosis of a server that answered: judges what it reports. `rights` is the result of a
+/// lock on a key of its own. Pure.
 Diagnosis diagnosis_of(const ServerReport& report, Finding rights, const Demands& demands);
 
-/// Of one that could not.
+/// The diagnosis of a server that did not answer.
 Diagnosis unreachable(const Fault& fault);
 
 }  // namespace redlock::redis

@@ -9,12 +9,12 @@
 namespace redlock::redis {
 namespace {
 
-/// A server that stays silent must not collect connections of ours without end; what the oldest had
-/// to deliver lies with the kernel by then.
+/// A silent server must not collect connections of ours without end. The kernel already has what
+/// the oldest had to deliver.
 constexpr std::size_t max_late = 4;
 
-/// How long a connection that only takes something back may take to open, when the one that should
-/// have carried it broke.
+/// How long a connection that only carries an undo may take to open, when the connection that
+/// should have carried it broke.
 constexpr Milliseconds reconnect_timeout{1000};
 
 }  // namespace
@@ -82,8 +82,7 @@ void Links::post_to_late(const ScriptCall& call, bool only_unanswered,
 }
 
 void Links::post_on(Link& link, const ScriptCall& call, const NotUndone& not_undone) const {
-  // Only where it can matter: a server that stays silent must not be sent one more copy with every
-  // attempt.
+  // Only where it can matter: a silent server must not get one more copy with every attempt.
   const auto carried = link.left.extract(undone_by(call));
   if (carried.empty()) return;
   if (call.script != &scripts::release) return link.connection->post(script_command(call));
@@ -96,8 +95,8 @@ void Links::post_on(Link& link, const ScriptCall& call, const NotUndone& not_und
                           std::weak_ptr(link.connection)](const Result<Reply, Fault>& reply) {
     --*unread_undos;
     if (!not_undone || (reply && reply->type != Reply::Type::error)) return;
-    // Unanswered, both lie with the server in this order, and it reads them at once if they are
-    // small. What never opened carried nothing of its own.
+    // Without an answer, the server has both in this order, and reads them at once if they are
+    // small. A connection that never opened carried nothing of its own.
     const auto ended = connection.lock();
     const bool cut_off = ended && ended->broke_off() && (!fits || !ended->aborted());
     if (reply || what.answered || what.inherited || cut_off) not_undone();
@@ -109,9 +108,9 @@ void Links::post_on(Link& link, const ScriptCall& call, const NotUndone& not_und
         if (!*forgotten) judge(reply);
       });
 
-  // For a server that forgot the scripts in between (SCRIPT FLUSH). It knows no minimum hold.
+  // For a server that forgot the scripts meanwhile (SCRIPT FLUSH). It ignores a minimum hold.
   if (keeps_the_key(call)) return;
-  // A slot that is on its way refuses a script for keys of which only some are left (PROTOCOL D1).
+  // While a slot moves, the server refuses a script if it has only some of the keys (PROTOCOL D1).
   const Command undo = undo_command(call, /*alone=*/connector_.options().slots_move);
   link.connection->post(undo, [judge, forgotten](const Result<Reply, Fault>& reply) {
     if (*forgotten) judge(reply);

@@ -11,17 +11,18 @@
 
 namespace redlock::redis {
 
-/// Something that may be at the server and was not taken back (see UndoTarget).
+/// Something that may be on the server and is not undone (see UndoTarget).
 struct Carried {
   bool answered = false;   ///< the server answered what brought it
   bool inherited = false;  ///< another connection brought it, which has ended
 };
 
-/// A connection and what was done on it.
+/// A connection and what was asked on it.
 struct Link {
   std::shared_ptr<Connection> connection;
 
-  /// It may be blocked in a WAIT, which is over by then: what is sent behind is read only after it.
+  /// The server may block it in a WAIT, which ends by `waits_until`: it reads later commands only
+  /// after that.
   bool waits = false;
   Instant waits_until;
 
@@ -33,12 +34,12 @@ struct Link {
   /// Whether the server may have got that: what never opened carried only what it had inherited.
   [[nodiscard]] bool carried(const std::string& what) const;
 
-  /// Takes over what an ended connection left; this one is to take it back.
+  /// Takes over what an ended connection left; this connection has to undo it.
   void inherit(Link& from);
 };
 
-/// The connections to one server: the one in use, and those that ran late and may still deliver
-/// what was asked on them. Knows what each carried, so that all of it can be taken back.
+/// The connections to one server: the one in use, and late ones that may still deliver what was
+/// asked on them. Knows what each carried, so that all of it can be undone.
 class Links {
  public:
   /// `connector` must outlive it.

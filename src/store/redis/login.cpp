@@ -5,7 +5,8 @@ namespace redlock::redis {
 std::vector<Command> login_commands(const Endpoint& endpoint) {
   std::vector<Command> commands;
   if (endpoint.user || endpoint.password) {
-    // A user without a password is an ACL user with `nopass`, which any password fits; never the default user in its place.
+    // A user without a password is an ACL user with `nopass`, which any password fits; never the
+    // default user in its place.
     Command auth{"AUTH"};
     if (endpoint.user) auth.push_back(*endpoint.user);
     auth.push_back(endpoint.password.value_or(""));

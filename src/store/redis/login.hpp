@@ -7,7 +7,7 @@
 
 namespace redlock::redis {
 
-/// What is sent first on every connection to this endpoint.
+/// The first commands on every connection to this endpoint.
 std::vector<Command> login_commands(const Endpoint& endpoint);
 
 }  // namespace redlock::redis

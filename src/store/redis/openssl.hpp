@@ -24,8 +24,9 @@ static_assert(OPENSSL_VERSION_MAJOR >= 3, "the names below are those of OpenSSL 
 
 namespace redlock::redis {
 
-/// The system's OpenSSL, loaded when the first rediss:// server asks for it: linked in, it would cost every start more than all the rest
-/// (docs/decisions/0030-tls-loading.md). Its members are its functions, under their own names.
+/// The system's OpenSSL, loaded when the first rediss:// server asks for it: linked in, it would
+/// cost every start more than all the rest (docs/decisions/0030-tls-loading.md). Its members are
+/// its functions, under their own names.
 struct OpenSsl {
 #define REDLOCK_MEMBER(name) decltype(&::name) name = nullptr;
   REDLOCK_OPENSSL_FUNCTIONS(REDLOCK_MEMBER)

@@ -18,7 +18,7 @@
 namespace redlock::redis {
 namespace {
 
-/// A connection that is dead shows within 20 s.
+/// Detects a dead connection within 20 s.
 constexpr int seconds_until_probe = 10;
 constexpr int seconds_between_probes = 5;
 constexpr int max_probes = 2;
@@ -44,7 +44,8 @@ class PlainTransport final : public Transport {
     for (std::size_t i = 0; i < addresses.size() && !closed_; ++i) {
       const auto addresses_left = static_cast<Duration::rep>(addresses.size() - i);
       if (addresses_left == 1) {
-        error = co_await connect(addresses[i]);  // whoever set the deadline closes us when it passes
+        // The owner of the deadline closes us when it passes.
+        error = co_await connect(addresses[i]);
       } else {
         const Instant now = clock_.now();
         error = co_await connect_before(now + (deadline - now) / addresses_left, addresses[i]);
@@ -86,7 +87,7 @@ class PlainTransport final : public Transport {
   [[nodiscard]] Fault explain(const asio::error_code& error) const override {
     const bool ended = error == asio::error::eof;
     std::string text = ended ? "it closed the connection" : "the connection broke: " + error.message();
-    // So does a TLS port when it is spoken to in plain text.
+    // A TLS port also does this when it gets plain text.
     const bool may_be_tls = !answered_ && (ended || error == asio::error::connection_reset);
     if (may_be_tls && endpoint_.kind == Endpoint::Kind::tcp) text += "; if it speaks TLS, write rediss:// (sentinels://, clusters://)";
     return {FaultKind::silent, std::move(text)};
@@ -110,7 +111,8 @@ class PlainTransport final : public Transport {
   void set_tcp_options() {
     asio::error_code ignored;  // without them it works, a little worse
     socket_.set_option(asio::ip::tcp::no_delay(true), ignored);
-    // Who only listens sends nothing, and would never learn that the other end, or a firewall on the way, has forgotten it.
+    // A connection that only receives would never learn that the other end, or a firewall on the
+    // way, has forgotten it.
     socket_.set_option(asio::socket_base::keep_alive(true), ignored);
     const auto set = [this](int option, int value) { ::setsockopt(socket_.native_handle(), IPPROTO_TCP, option, &value, sizeof value); };
     set(TCP_KEEPIDLE, seconds_until_probe);
@@ -118,7 +120,8 @@ class PlainTransport final : public Transport {
     set(TCP_KEEPCNT, max_probes);
   }
 
-  /// For an address after which another may be tried: one that swallows packets must not use up all the time.
+  /// For an address after which another may be tried: one that drops packets must not use up all
+  /// the time.
   asio::awaitable<asio::error_code> connect_before(Instant until, Address address) {
     const std::shared_ptr<Event> done = clock_.make_event();
     spawn(socket_.get_executor(), [done, until, &socket = socket_]() -> asio::awaitable<void> {

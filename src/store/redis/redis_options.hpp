@@ -12,15 +12,15 @@ namespace redlock::redis {
 struct RedisServerOptions {
   std::shared_ptr<const TlsContext> tls;  ///< what an endpoint with TLS needs
 
-  /// A grant or an extension counts only when so many replicas have it (WAIT).
+  /// A grant or an extension counts only when this many replicas have it (WAIT).
   unsigned replicas = 0;
 
-  /// Ask each time it connects who it is and for how long it is up (ServerFacts).
+  /// Ask for its identity and uptime each time it connects (ServerFacts).
   bool introduces_itself = false;
 
   bool slots_move = false;  ///< it is part of a cluster
 
-  /// Told of a server without the general password that it was given.
+  /// Receives the name of a server that has no password although the general one was offered.
   std::function<void(const std::string& server)> needless_password{};
 };
 

@@ -19,7 +19,8 @@ constexpr std::string_view scan_page = "512";
 /// take all there is.
 constexpr std::size_t max_listed = 32 * 1024 * 1024;
 
-/// What the server said when the connection opened, as it is now; nothing: it was not asked.
+/// What the server reported when the connection opened, brought up to date; nothing: it was not
+/// asked.
 ServerFacts greeted_facts(const std::optional<Connection::Greeting>& greeting, Instant now) {
   return greeting ? facts_from(greeting->reply, greeting->at, now) : ServerFacts();
 }
@@ -66,7 +67,8 @@ asio::awaitable<ScriptReply> RedisServer::call(ScriptCall call, Instant deadline
 asio::awaitable<Result<Reply, Fault>> RedisServer::ask(ScriptCall call, bool asking, Instant deadline) {
   const bool was_connected = links_.is_connected();
   auto reply = co_await ask_once(call, asking, deadline);
-  // Who was a master when we connected may be one no more; then nothing was done, and another may be the master by now.
+  // The server may have stopped being a master since we connected. Then nothing was done, and
+  // another may be the master by now.
   if (was_connected && reply && is_read_only_reply(*reply)) reply = co_await ask_once(call, asking, deadline);
   co_return reply;
 }
@@ -90,7 +92,7 @@ asio::awaitable<Result<Reply, Fault>> RedisServer::run_script(std::shared_ptr<Li
   if (asking) connection.post(asking_command);
   auto taught = co_await connection.request(teaching_command(call), ReplyLimits{}, deadline);
   if (!taught || taught->type == Reply::Type::error) co_return taught;
-  // What was undone or released meanwhile must not arrive behind the compare-and-delete.
+  // An undo or a release that was sent meanwhile must not arrive after the compare-and-delete.
   if (was_undone(undo_target.token) || was_undone(undo_target.waiter)) {
     co_return unexpected(Fault{FaultKind::silent, "taken back before it was done"});
   }
@@ -112,7 +114,7 @@ asio::awaitable<Result<Reply, Fault>> RedisServer::ask_once(ScriptCall call, boo
       connection.retire();
       subscription_.disconnect();
     }
-    // Nothing was done here, so there is nothing to take back: what is done elsewhere is taken back there.
+    // Nothing was done here, so there is nothing to undo: what is done elsewhere is undone there.
     const bool leads_on = is_read_only_reply(*reply) || is_redirect(reply->text);
     if (leads_on && !undo_target.token.empty() && link->left.erase(undo_target.token) == 0) {
       co_return unexpected(Fault{FaultKind::silent, "taken back before it was done"});
@@ -124,7 +126,8 @@ asio::awaitable<Result<Reply, Fault>> RedisServer::ask_once(ScriptCall call, boo
     link->left.erase(undo_target.token);  // a waiter asks for hours
   } else if (!undo_target.token.empty()) {
     link->left[undo_target.token] = Carried{/*answered=*/true};
-    // A grant counts only from a server whose uptime is known (R7). One that was busy for a moment tells it now.
+    // A grant counts only from a server whose uptime is known (R7). A server that was busy for a
+    // moment tells it now.
     if (connection.greeting_was_refused()) {
       if (auto fault = co_await connection.greet_again(deadline)) {
         fault->refused = false;  // the script was not
@@ -141,7 +144,8 @@ asio::awaitable<Result<Reply, Fault>> RedisServer::ask_once(ScriptCall call, boo
 
 asio::awaitable<std::optional<Fault>> RedisServer::missing_replicas(std::shared_ptr<Link> link, Instant deadline) {
   const Duration left = deadline - clock_.now();
-  // The rest is for its answer to come back: that too few confirmed is another matter than silence. 0 would wait for ever.
+  // Leave the rest of the time for the answer: too few confirmations are not the same as silence. 0
+  // would wait forever.
   const auto timeout = std::max(Milliseconds(1), std::chrono::duration_cast<Milliseconds>(left / 4 * 3));
   Command wait{"WAIT", std::to_string(options_.replicas), std::to_string(timeout.count())};
   link->waits = true;

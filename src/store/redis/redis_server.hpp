@@ -18,8 +18,8 @@ namespace redlock::redis {
 
 class RedisServer;
 
-/// One vote of Redis, however many servers it is: a server, or a cluster of masters. What `doctor` needs
-/// beside the port.
+/// One vote of Redis, with any number of servers: a server, or a cluster of masters. Adds to the
+/// port what `doctor` needs.
 class RedisVote : public ScriptedServer {
  public:
   struct Master {
@@ -30,12 +30,13 @@ class RedisVote : public ScriptedServer {
   /// All servers that may have a key of it.
   virtual asio::awaitable<Result<std::vector<Master>, Fault>> masters(Instant deadline) = 0;
 
-  /// The one that has this key.
+  /// The server that has this key.
   virtual asio::awaitable<Result<RedisServer*, Fault>> master_of(std::string key, Instant deadline) = 0;
 };
 
-/// One Redis or Valkey server, or whichever of several its sentinels call the master. Connects when it is first asked, and anew after a
-/// connection broke, ran late, or led to what turned out to be a read-only replica; at each connect the sentinels are asked again.
+/// One Redis or Valkey server, or the one that its sentinels currently name as the master. Connects
+/// when it is first asked, and again after a connection broke, ran late, or turned out to lead to a
+/// read-only replica. At each connect the sentinels are asked again.
 class RedisServer final : public RedisVote {
  public:
   /// `endpoint` is of any kind but cluster. `clock` must outlive the server.
@@ -47,14 +48,16 @@ class RedisServer final : public RedisVote {
                                                Instant deadline) override;
   void unsubscribe() override { subscription_.stop(); }
 
-  /// Ends a subscription at the wrong server: who listens hears Notification::disconnected.
+  /// Ends a subscription at the wrong server: the subscriber is notified of
+  /// Notification::disconnected.
   void drop_subscription() { subscription_.disconnect(); }
   asio::awaitable<void> close(Instant deadline) override;
 
   asio::awaitable<Result<std::vector<Master>, Fault>> masters(Instant deadline) override;
   asio::awaitable<Result<RedisServer*, Fault>> master_of(std::string key, Instant deadline) override;
 
-  /// What the server itself answers, errors too. `asking`: behind ASKING, as for a slot that it is importing.
+  /// The server's own answer, even an error. `asking`: after ASKING, as for a slot that it is
+  /// importing.
   asio::awaitable<Result<Reply, Fault>> ask(ScriptCall call, bool asking, Instant deadline);
   asio::awaitable<Result<Reply, Fault>> ask(Command command, ReplyLimits limits, Instant deadline);
 
@@ -70,8 +73,8 @@ class RedisServer final : public RedisVote {
  private:
   asio::awaitable<Result<Reply, Fault>> ask_once(ScriptCall call, bool asking, Instant deadline);
 
-  /// Runs the script by its digest. A server that does not know it is told the text first, by a command of its
-  /// own: an attempt and what takes it back must stay small (decision 0075).
+  /// Runs the script by its digest. A server that does not know it gets the text first, by a
+  /// command of its own: an attempt and its undo must stay small (decision 0075).
   asio::awaitable<Result<Reply, Fault>> run_script(std::shared_ptr<Link> link, const ScriptCall& call, bool asking, Instant deadline);
 
   /// Nothing when enough replicas have what was last written on this connection.
@@ -83,7 +86,8 @@ class RedisServer final : public RedisVote {
   Connector connector_;
   Links links_;
   Subscription subscription_;
-  ServerFacts facts_;  ///< of the server at the other end of the connection that gave the last reply
+  /// Of the server at the other end of the connection that gave the last reply.
+  ServerFacts facts_;
 };
 
 }  // namespace redlock::redis

@@ -36,7 +36,7 @@ class RedisAddress final : public ServerAddress {
     return whole.name();
   }
 
-  /// A user, too: it is where a password without its colon ends up.
+  /// Also a user: a password without its colon is read as one.
   [[nodiscard]] bool has_login() const override {
     return endpoint_.user || endpoint_.sentinel_user || has_password();
   }
@@ -92,7 +92,7 @@ Endpoint with_login(Endpoint endpoint, const DefaultLogin& login) {
   if (!endpoint.user && login.user) endpoint.user = login.user;
   if (!endpoint.password && login.password) {
     endpoint.password = login.password;
-    // Who names a user wants to be that user.
+    // A URL that names a user means that user.
     endpoint.password_is_general = login.password_is_general && !endpoint.user;
   }
   return endpoint;

@@ -9,7 +9,7 @@ namespace redlock::redis {
 /// without.
 extern const Store store;
 
-/// The endpoint with the login that it has none of its own for.
+/// The endpoint, with this login where it has none of its own.
 Endpoint with_login(Endpoint endpoint, const DefaultLogin& login);
 
 }  // namespace redlock::redis

@@ -9,10 +9,11 @@
 namespace redlock::redis {
 namespace {
 
-/// What stands around a string on the wire, and what may come with it in one read.
+/// The bytes around a string on the wire, and what may come with it in one read.
 constexpr std::size_t around_a_string = 8 * 1024;
 
-/// Where a new object belongs: the root of a reply is ours to free, everything else lives in its parent's elements.
+/// Where a new object belongs: the root of a reply is ours to free, everything else lives in its
+/// parent's elements.
 Reply* place(const redisReadTask* task) {
   if (task->parent == nullptr) return new (std::nothrow) Reply;
   auto* parent = static_cast<Reply*>(task->parent->obj);
@@ -47,7 +48,8 @@ bool is_resp2(const redisReadTask* task) {
 
 void* create_string(const redisReadTask* task, char* bytes, std::size_t length) {
   if (!is_resp2(task) || length > budget_of(task).limits.bulk) return nullptr;
-  if (bytes[length] != '\r' || bytes[length + 1] != '\n') return nullptr;  // in the buffer, but hiredis 0.14 does not look
+  // In the buffer, but hiredis 0.14 does not check.
+  if (bytes[length] != '\r' || bytes[length + 1] != '\n') return nullptr;
   if (!budget_of(task).spend(length)) return nullptr;
   Reply* reply = place(task);
   if (reply == nullptr) return nullptr;

@@ -14,7 +14,7 @@ struct redisReader;
 
 namespace redlock::redis {
 
-/// How large a reply may be; more is no answer but an attack or another program.
+/// The limits of a reply; a larger one is an attack or another program.
 struct ReplyLimits {
   std::size_t depth = 4;           ///< arrays within arrays
   std::size_t elements = 64;       ///< of one array
@@ -50,8 +50,8 @@ class ReplyReader {
   /// Adds bytes from the server.
   void feed(std::string_view bytes);
 
-  /// The next complete reply, or nothing while bytes are missing. An error is final: the connection is to be dropped; its text is one
-  /// clause and holds none of the bytes.
+  /// The next complete reply, or nothing while bytes are missing. An error is final: the connection
+  /// is to be dropped; its text is one clause and holds none of the bytes.
   Result<std::optional<Reply>, std::string> next(const ReplyLimits& limits);
 
  private:

@@ -23,7 +23,7 @@ namespace {
 
 using Endpoints = std::vector<asio::ip::tcp::endpoint>;
 
-/// Shared by the waiting coroutine and the looking thread; whichever ends last frees it.
+/// Shared by the waiting coroutine and the resolving thread; the last one to end frees it.
 struct Lookup {
   std::string host;
   std::uint16_t port = 0;
@@ -75,7 +75,7 @@ asio::awaitable<Result<Endpoints, Fault>> resolve(std::string host, std::uint16_
   } catch (const std::system_error& error) {
     shortage = error.what();
   }
-  // The command has used up our processes or descriptors: a passing matter, while a lease is kept.
+  // The command has used up our processes or descriptors: temporary while a lease is kept.
   if (!shortage.empty()) co_return unexpected(Fault{FaultKind::silent, "cannot look up " + escape_for_terminal(host) + ": " + shortage});
 
   co_await answered->wait();

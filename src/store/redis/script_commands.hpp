@@ -8,9 +8,8 @@ namespace redlock::redis {
 /// Runs the script by its digest.
 Command script_command(const ScriptCall& call);
 
-/// Has the server learn the text, and nothing else. With the lock's key, so that whoever stands
-/// between us and the servers leads it to the same one; by EVAL, which takes no more rights than
-/// EVALSHA.
+/// Makes the server learn the text, and nothing else. With the lock's key, so that a proxy routes
+/// it to the same server; by EVAL, which needs no more rights than EVALSHA.
 Command teaching_command(const ScriptCall& call);
 
 /// Undoes what a release would, for a server that forgot the scripts (SCRIPT FLUSH). `alone`: with

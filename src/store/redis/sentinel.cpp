@@ -76,7 +76,7 @@ asio::awaitable<Result<Endpoint, Fault>> Sentinels::locate(Instant deadline) {
       std::rotate(endpoint_.members.begin(), place, std::next(place));
       co_return endpoint_.server_at(*master);
     }
-    // Silence hides more than any word does.
+    // Silence hides more than any answer does.
     none.kind = none.text.empty() || none.kind == master.error().kind ? master.error().kind : FaultKind::silent;
     none.text += (none.text.empty() ? "" : "; ") + ("the sentinel " + escape_for_terminal(sentinel.text()) + ": ") + master.error().text;
   }

@@ -18,7 +18,7 @@ class ServerInfo {
   /// The value; nothing when there is no such field.
   [[nodiscard]] std::optional<std::string_view> field(std::string_view name) const;
 
-  /// The value as a whole number; nothing when it is none.
+  /// The value as a whole number; nothing when it is not one.
   [[nodiscard]] std::optional<std::int64_t> number(std::string_view name) const;
 
   /// The replicas that WAIT counts.
@@ -28,10 +28,11 @@ class ServerInfo {
   std::string_view text_;
 };
 
-/// What a server said, at `told`, to INFO or INFO server, as it is now. An error tells nothing.
+/// What a server answered, at `told`, to INFO or INFO server, brought up to date. An error gives no
+/// facts.
 ServerFacts facts_from(const Reply& info, Instant told, Instant now);
 
-/// No uptime is longer, whatever a server says: it keeps sums of times from overflow.
+/// An upper bound for uptimes that servers report: it keeps sums of times from overflow.
 inline constexpr std::int64_t max_uptime = std::int64_t{100} * 365 * 24 * 3600;  // seconds
 
 }  // namespace redlock::redis

@@ -11,11 +11,11 @@
 
 namespace redlock::redis {
 
-/// What a Redis server tells of itself. Empty: it did not, or we may not ask.
+/// What a Redis server reports of itself. Empty: it did not, or we may not ask.
 struct ServerReport {
   std::optional<Duration> latency;  ///< of a question and its answer
 
-  /// Its wall clock less ours; not surer than half the latency.
+  /// Its wall clock minus ours; no more precise than half the latency.
   std::optional<Duration> clock_offset;
 
   std::string software;  ///< redis, valkey
@@ -38,16 +38,16 @@ struct ServerReport {
   bool fails_over = false;  ///< a replica takes its place when it fails (Sentinel, Cluster)
 };
 
-/// What INFO tells of it: all but facts, latency, clock and what only CONFIG knows.
+/// What INFO reports of it: all but facts, latency, clock and what only CONFIG knows.
 ServerReport report_from(std::string_view info_text);
 
-/// What TIME tells, since 1970.
+/// The answer to TIME, since 1970.
 std::optional<Duration> time_from(const Reply& reply);
 
 /// What CONFIG GET found; nothing when there is no such parameter, or no right to ask.
 std::optional<std::string> configured(const Reply& reply);
 
-/// What both can be relied on for: of servers that are one vote.
+/// What both guarantee: for servers that are one vote.
 ServerReport weaker(ServerReport a, const ServerReport& b);
 
 }  // namespace redlock::redis

@@ -24,12 +24,13 @@ class Subscription {
   /// Ends it; nothing more is notified.
   void stop();
 
-  /// Ends it because it is at the wrong server: who listens hears Notification::disconnected.
+  /// Ends it because it is at the wrong server: the subscriber is notified of
+  /// Notification::disconnected.
   void disconnect();
 
  private:
   const Connector& connector_;
-  std::shared_ptr<Connection> connection_;  ///< while somebody listens
+  std::shared_ptr<Connection> connection_;  ///< during a subscription
 };
 
 }  // namespace redlock::redis

@@ -11,7 +11,7 @@
 namespace redlock::redis {
 namespace {
 
-/// OpenSSL would ask on the terminal.
+/// Prevents OpenSSL from asking on the terminal.
 int refuse_passphrase(char*, int, int, void*) {
   return 0;
 }
@@ -41,7 +41,7 @@ TlsContext::~TlsContext() {
 
 std::optional<TlsSettingError> TlsContext::load(const TlsSettings& settings) {
   const auto wrong = [this](std::string setting, const std::string& file) {
-    // The system's word first, since OpenSSL has no better one for a file that is not there.
+    // The system's error first: OpenSSL has no better text for a missing file.
     const std::string why = ::access(file.c_str(), R_OK) != 0 ? errno_text(errno) : reason();
     return TlsSettingError{std::move(setting), "cannot use " + escape_for_terminal(file) + ": " + why};
   };

@@ -13,7 +13,8 @@ namespace redlock::redis {
 
 struct OpenSsl;
 
-/// What all TLS connections share: TLS 1.2 or later, who is believed, who we are. Never asks for a passphrase.
+/// What all TLS connections share: TLS 1.2 or later, the trusted CAs, our certificate. Never asks
+/// for a passphrase.
 class TlsContext final : public Tls {
  public:
   static Result<std::shared_ptr<const TlsContext>, TlsSettingError> make(const TlsSettings& settings);

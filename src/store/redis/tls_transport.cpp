@@ -18,9 +18,10 @@ namespace {
 /// One TLS record's worth; what the kernel gave us at once.
 constexpr std::size_t read_size = 16 * 1024;
 
-/// What TLS knows the server by: the host without what is only for finding it.
+/// The server's name for TLS: the host without the part that only serves to reach it.
 std::string verified_name(std::string host) {
-  if (host.find(':') != std::string::npos) return host.substr(0, host.find('%'));  // the zone of an IPv6 address
+  // The zone of an IPv6 address.
+  if (host.find(':') != std::string::npos) return host.substr(0, host.find('%'));
   if (host.ends_with('.')) host.pop_back();
   return host;
 }
@@ -30,8 +31,8 @@ bool is_address(const std::string& host) {
   return ::inet_pton(AF_INET, host.c_str(), address.data()) == 1 || ::inet_pton(AF_INET6, host.c_str(), address.data()) == 1;
 }
 
-/// OpenSSL over memory: it encrypts and decrypts, the plain transport below carries. What is encrypted waits in `sealed_` until the
-/// socket takes it.
+/// OpenSSL over memory: it encrypts and decrypts, the plain transport below carries. What is
+/// encrypted waits in `sealed_` until the socket takes it.
 class TlsTransport final : public Transport {
  public:
   TlsTransport(std::unique_ptr<Transport> below, std::shared_ptr<const TlsContext> context, const std::string& host)
@@ -91,7 +92,8 @@ class TlsTransport final : public Transport {
         if (error) co_return 0;
         continue;
       }
-      // A server that says goodbye ends the connection, as one does that just closes it: a reply that was cut is never taken for one.
+      // A server that sends close_notify ends the connection like one that just closes it: a
+      // truncated reply is never taken for a complete one.
       error = asio::error::eof;
       if (why != SSL_ERROR_ZERO_RETURN) note_failure();
       co_return 0;
@@ -109,7 +111,7 @@ class TlsTransport final : public Transport {
     seal(buffer + std::exchange(already_sealed_, 0));
     push_sealed();
     if (sealed_.empty()) return buffer.size();
-    // What is encrypted cannot be taken back: it is offered again, and skipped then.
+    // Encrypted bytes cannot be withdrawn: the same bytes are offered again, and skipped then.
     already_sealed_ = buffer.size();
     return 0;
   }
@@ -133,14 +135,15 @@ class TlsTransport final : public Transport {
       return {FaultKind::garbage, "it ended the connection in the TLS handshake; if it does not speak TLS, write redis://"};
     }
     if (!answered_ && (error == asio::error::eof || error == asio::error::connection_reset)) {
-      // TLS 1.3 lets us finish before the server has looked at our certificate; what it thinks of it may get lost in the reset.
+      // TLS 1.3 lets us finish before the server has checked our certificate; its verdict may get
+      // lost in the reset.
       return {FaultKind::silent, "it closed the connection after the TLS handshake; does it want a client certificate (--cert)?"};
     }
     return below_->explain(error);
   }
 
  private:
-  /// Which server we want: asked for by name, and verified by name or address.
+  /// The wanted server: requested by name, and verified by name or address.
   void identify() {
     const bool by_address = is_address(name_);
     if (!by_address) {
@@ -148,7 +151,8 @@ class TlsTransport final : public Transport {
       openssl_.SSL_ctrl(ssl_, SSL_CTRL_SET_TLSEXT_HOSTNAME, TLSEXT_NAMETYPE_host_name, name.data());
     }
     if (!context_->verifies()) return;
-    // Without the second, the free text of a subject would do where a certificate has no names.
+    // Without the second call, the free text of a subject would do where a certificate has no
+    // names.
     openssl_.SSL_set_hostflags(
         ssl_, X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS | X509_CHECK_FLAG_NEVER_CHECK_SUBJECT);
     const int done = by_address ? openssl_.X509_VERIFY_PARAM_set1_ip_asc(openssl_.SSL_get0_param(ssl_), name_.c_str())
@@ -172,7 +176,7 @@ class TlsTransport final : public Transport {
     }
   }
 
-  /// What goes without waiting; the rest goes with what is written next.
+  /// Sends what it can without waiting; the rest goes with the next write.
   void push_sealed() {
     collect_sealed();
     if (!sending_ && !sealed_.empty()) sealed_.erase(0, below_->try_write(asio::buffer(sealed_)));

@@ -13,12 +13,13 @@
 
 namespace redlock::redis {
 
-/// What servers tell of where other servers are. Nothing of it is believed further than a connection goes.
+/// What servers report about the addresses of other servers. It only decides where to connect.
 
-/// An address as a server announces it; nothing for what leads nowhere (no host, port 0).
+/// An address as a server announces it; nothing for an unusable one (no host, port 0).
 std::optional<Address> announced(std::string_view host, std::string_view port);
 
-/// Until when one of several who may know the way is waited for: each gets a third of what is left, and the server itself has the rest.
+/// The deadline for one of several servers that may know the address: each gets a third of the
+/// remaining time, and the server itself has the rest.
 constexpr Instant time_for_one(Instant now, Instant deadline) {
   return now + (deadline - now) / 3;
 }
@@ -26,17 +27,17 @@ constexpr Instant time_for_one(Instant now, Instant deadline) {
 /// `MOVED slot host:port` or `ASK slot host:port`: not done here, do it there.
 struct Redirect {
   Address to;
-  bool ask;  ///< for this once, behind ASKING: the slot is on its way
+  bool ask;  ///< for this one question, after ASKING: the slot is moving
 };
 
-/// The redirect that an error reply is; nothing when it is none; a Fault when it leads nowhere. `from` is who answered: an empty host is
-/// its own.
+/// The redirect in an error reply; nothing when it is not a redirect; a Fault when its address is
+/// unusable. `from` is the server that answered: an empty host is its own.
 Result<std::optional<Redirect>, Fault> redirect_from(std::string_view error_text, const Address& from);
 
-/// Whether the key's slot is on its way, and of several keys not all are here.
+/// Whether the key's slot is moving, and only some of several keys are here.
 bool is_try_again(std::string_view error_text);
 
-/// Some slots of a cluster, and who has them.
+/// Some slots of a cluster, and their master.
 struct SlotRange {
   std::uint16_t first;
   std::uint16_t last;
@@ -44,8 +45,8 @@ struct SlotRange {
   std::vector<Address> replicas;
 };
 
-/// What CLUSTER SLOTS answered. Ranges whose master has no address are left out. Source: Redis Cluster specification, and the command's
-/// page for what it looks like in each version.
+/// What CLUSTER SLOTS answered. Ranges whose master has no address are left out. Source: Redis
+/// Cluster specification, and the command's page for what it looks like in each version.
 Result<std::vector<SlotRange>, Fault> slots_from(const Reply& reply, const Address& from);
 
 }  // namespace redlock::redis

@@ -15,27 +15,29 @@
 
 namespace redlock::redis {
 
-/// A stream of bytes to and from one server; what a Connection speaks Redis over. Closing it ends every operation under way with an error.
+/// A stream of bytes to and from one server; what a Connection speaks Redis over. Closing it ends
+/// every operation under way with an error.
 class Transport {
  public:
   virtual ~Transport() = default;
 
-  /// Connects (and shakes hands, where there is something to shake). With several addresses each gets its share of the time until
-  /// `deadline`.
+  /// Connects (and shakes hands, where there is something to shake). With several addresses each
+  /// gets its share of the time until `deadline`.
   virtual asio::awaitable<std::optional<Fault>> open(Instant deadline) = 0;
 
   virtual asio::awaitable<std::size_t> read_some(asio::mutable_buffer buffer, asio::error_code& error) = 0;
   virtual asio::awaitable<void> write(asio::const_buffer buffer, asio::error_code& error) = 0;
 
-  /// Writes what can be written without waiting; 0 when nothing can. What was not taken must begin whatever is written next.
+  /// Writes what can be written without waiting; 0 when nothing can. The next write must begin with
+  /// what was not taken.
   virtual std::size_t try_write(asio::const_buffer buffer) = 0;
 
-  /// No more bytes from us; the server sees the end behind everything written.
+  /// No more bytes from us; the server sees the end after everything written.
   virtual void end_sending() = 0;
 
   virtual void close() = 0;
 
-  /// What open() waits for, as what follows `no`: told when the deadline ends it.
+  /// What open() waits for, as the text after `no`, for the message when the deadline ends it.
   [[nodiscard]] virtual std::string_view awaited() const = 0;
 
   /// What this error of a read or a write means.
@@ -47,7 +49,8 @@ std::unique_ptr<Transport> make_plain_transport(asio::any_io_executor executor, 
 
 class TlsContext;
 
-/// TLS over another transport, with the server that `host` names: a name or an address, as the context wants it verified.
+/// TLS over another transport, with the server that `host` names: a name or an address, as the
+/// context wants it verified.
 std::unique_ptr<Transport> make_tls_transport(std::unique_ptr<Transport> below, std::shared_ptr<const TlsContext> context,
                                               const std::string& host);
 

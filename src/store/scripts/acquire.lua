@@ -1,11 +1,16 @@
--- Takes the lock, or a share of it, if it may be had and nobody who waits comes before us; else has us wait in line, if we want to.
+-- Acquires the lock, or a share or slot of it, if it is free for us and no waiter comes before us.
+-- Otherwise it puts us in the queue, if we want to wait.
 -- ARGV: token, ttl, supervised (0 or 1), owner record,
---       mode (x or s), slots there are (0: none wanted), the slot wanted (-1: the lowest that is free),
---       our id in line ('': we do not wait), ticket, polls (0 or 1), life of the entry
--- -> {'granted', fence, id, slot or -1, line} | {'held', …, line} | {'queued', line}: it may be had, but others come first
---    | {'duplicate'} when this very token has it already | an error
---    line: {time, largest ticket or '', how many are before us, whether we are in line (2: were before), ms until something may change by itself
---           or -1, free slots, whether it may be had and the first in line was told so (2: it is a newer version's), whether a holder is mute}
+--       mode (x or s), number of slots (0: none wanted), the slot wanted (-1: the lowest free one),
+--       our waiter id ('': we do not wait), ticket, polls (0 or 1), life of the entry in ms
+-- -> {'granted', fence, id, slot or -1, queue} | {'held', …, queue}
+--    | {'queued', queue}: the lock is free for us, but other waiters come first
+--    | {'duplicate'}: this very token already holds it | an error
+--    queue: {time, largest ticket or '', number of waiters before us,
+--            whether we are in the queue (2: we were before this attempt),
+--            ms until something may change without a notification or -1, free slots,
+--            whether the lock is free for the first waiter and that one is notified
+--            (2: a newer version's waiter is first), whether a holder is mute}
 local token, ttl, mode = ARGV.token, tonumber(ARGV.ttl), ARGV.mode
 local limit, waiter, ticket = tonumber(ARGV.slots), ARGV.waiter, tonumber(ARGV.ticket)
 local id, time = redis.sha1hex(token), now()
@@ -38,7 +43,8 @@ if not (may_enter and is_our_turn(state, time, waiter, ticket, state == 'shared'
     offered = first and (first.opaque and 2 or first.called > 0 and admits(state, first.mode) and 1) or 0
     may_change = first and first.called > 0 and first.called + NOTIFY_TIMEOUT + 1 - time or NOTIFY_TIMEOUT
   else
-    if slot then call_next(state, time, waiter) end -- without one for us there is none for the first in line
+    -- No slot for us means none for the first waiter either.
+    if slot then call_next(state, time, waiter) end
     may_change = first_end and state == 'shared' and first_end - time or left(time)
   end
   if state == 'free' then return {WORD.queued, line(may_change, offered)} end
@@ -52,7 +58,7 @@ if mode == WORD.alone then
   if is_error(set) then return set end
 end
 
--- From here on a failure must not leave anything behind.
+-- A failure from here on must leave nothing behind.
 local function give_up(failure)
   if mode == WORD.alone then
     redis.pcall('DEL', LOCK)
@@ -66,7 +72,8 @@ end
 local last, unusable = counter()
 if not last then return give_up(unusable) end
 
--- Our clock makes fences grow even after all data was lost; clients' clocks differ too much for that.
+-- The server's clock makes fences grow even after all data was lost. Clients' clocks differ too
+-- much for that.
 local fence = math.max(last + 1, time)
 
 local failure = set_counter(fence, ttl)
@@ -82,7 +89,8 @@ if is_error(failure) then return give_up(failure) end
 local standing_in_queue = line(-1)
 if waiter ~= '' then drop(waiter) end
 if mode == WORD.shared then call_next('shared', time) end
--- Whoever is first now looked last when it was further behind, or the lock was another's.
+-- The waiter that is first now last polled when it was further back, or when another lease held the
+-- lock.
 if waiter ~= '' and mode == WORD.alone then
   tell_standbys(0, host_of(waiter), WORD.standby, WORD.taken, time)
 elseif waiter ~= '' then

@@ -1,5 +1,5 @@
--- Takes the lock away from whoever holds it, whatever it is; a shared one from all who share it.
--- ARGV: the fence it must still have, or '' for any; the owner record of whoever breaks it
+-- Breaks the lease that holds the lock, of whatever kind it is; of a shared lock, all shares.
+-- ARGV: the fence that the lease must still have, or '' for any; the owner record of the breaker
 -- -> {'broken', …} as `held` | {'other', …} as `held` | {'free'} | an error
 local time = now()
 local state, value, type_name = standing(time)
@@ -15,7 +15,7 @@ local broken = state == 'shared' and redis.call('ZRANGE', READERS, 0, -1) or {ho
 redis.call('DEL', LOCK)
 if state == 'shared' then redis.call('DEL', READERS, SHARES, SLOTS) end
 if holder[REPLY.holder.ours] == 1 then
-  -- Processes that keep these leases learn who broke them, and why.
+  -- The processes that keep these leases learn who broke them, and why.
   local tombstones = {'!' .. ARGV.breaker}
   for i, id in ipairs(broken) do tombstones[i + 1] = 'broken:' .. id end
   leave_tombstones(tombstones, holder[REPLY.holder.left], time)

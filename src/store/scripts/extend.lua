@@ -1,17 +1,20 @@
--- Gives our lease a new ttl; never shortens it, never brings it back.
--- ARGV: token, ttl, slot or -1, fence or 0: then it is not known here
--- -> {'extended', …} as `held`, describing our own lease, with a slot behind if it is a share | {'gone', …} | {'held', …} | an error
+-- Gives our lease a new ttl. Never shortens it, and never restores an expired one.
+-- ARGV: token, ttl, slot or -1, fence or 0 (the caller does not know it)
+-- -> {'extended', …} as `held`, describing our own lease, with the slot at the end if it is a share
+--    | {'gone', …} | {'held', …} | an error
 local time, ttl, fence = now(), tonumber(ARGV.ttl), ARGV.fence
 local id = redis.sha1hex(ARGV.token)
 local how, ends = mine(ARGV.token, time)
 if not how then return ends end
--- Where the grant came late it had a fence of its own (R6). A server that cannot keep the fence keeps the lease all the same.
+-- A server that granted late gave the lease a fence of its own (R6). A server that cannot store the
+-- fence still keeps the lease.
 local function keep_fence()
   if fence ~= '0' then lift_fence(how, id, fence, ttl) end
   redis.pcall('PEXPIRE', FENCE, decimal(FENCE_IDLE + ttl))
 end
 
--- PEXPIRE passes even when the server is out of memory, so of an exclusive lease it comes first and alone decides.
+-- PEXPIRE works even when the server is out of memory. So for an exclusive lease it comes first and
+-- alone decides.
 if how == 'exclusive' then
   if redis.call('PTTL', LOCK) < ttl then
     redis.call('PEXPIRE', LOCK, ARGV.ttl)

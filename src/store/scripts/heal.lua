@@ -1,4 +1,4 @@
--- Gives a lease back to a server that lost it, after a quorum extended it in the same round (R5).
+-- Restores a lease on a server that lost it, after a quorum extended it in the same round (R5).
 -- ARGV: token, ttl, fence, age, supervised, owner record, mode (x or s), slot or -1
 -- -> {'healed'} | {'gone', 1} when it was released by hand meanwhile | {'held', …} | an error
 local token, ttl, slot = ARGV.token, tonumber(ARGV.ttl), tonumber(ARGV.slot)

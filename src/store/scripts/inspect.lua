@@ -1,7 +1,9 @@
--- Who holds the lock, and who waits? Changes nothing.
--- ARGV: the id of a lease; if it has a share, that share is described in the place of all
--- -> {'free', line} | {'held', …, line} | an error
---    line: {how many wait, {{mode, how long already, record}, …}, how many shares, {as `held` with a slot behind, …}}; of each the first ones
+-- Tells who holds the lock and who waits for it. Changes nothing.
+-- ARGV: the id of a lease; if that lease is a share, it is described instead of all shares together
+-- -> {'free', parties} | {'held', …, parties} | an error
+--    parties: {number of waiters, {{mode, ms waited, record}, …},
+--              number of shares, {as `held` with the slot at the end, …}};
+--              each list has the first MOST
 local MOST = 16
 local time = now()
 local state, value, type_name = standing(time)

@@ -1,5 +1,5 @@
--- Gives up a place in line, and calls whoever may come in without us.
--- ARGV: our id in line
+-- Leaves the queue, and notifies the waiter that can acquire now that we are gone.
+-- ARGV: our waiter id
 -- -> {'left'} | an error
 local time = now()
 local was_first = redis.call('ZRANK', QUEUE, ARGV.waiter) == 0

@@ -1,28 +1,34 @@
--- Put in front of every script, with queue.lua behind it. Together they are the definition of the lock.
--- KEYS.…, ARGV.…, REPLY.…, WORD.… and NUMBER.… are no tables: what each stands for is put in its place at build time (core/protocol.txt).
---
--- KEYS.lock      the lock: a plain string key with an expiry; its value the token of the lease, or SHARED while it is shared
--- KEYS.fence     fence counter: a string, the largest fence this server knows of
--- KEYS.owner     owner record: a hash {lease, fence, since, supervised, record, mute}; belongs to the lease it names, else it is stale
--- KEYS.released  tombstones: a sorted set, ids of leases released by hand, scored with the time when they may be forgotten;
---                of those broken by force 'broken:' and the id, and with the same score '!' and the owner record of whoever did it
--- KEYS.readers   readers: a sorted set, ids of the shares of a shared lock, scored with the time when they end
--- KEYS.shares    shares: a hash, a reader's id -> 'fence since supervised slot record'; slot -1: none
--- KEYS.slots     slots: a hash, a slot's number -> the id of the reader in it; of one that is no reader any more, the slot is free
+-- Comes before every script, followed by queue.lua. Together they define the lock.
+-- KEYS.…, ARGV.…, REPLY.…, WORD.… and NUMBER.… are not tables: the build replaces each by what it
+-- stands for (core/protocol.txt).
+-- KEYS.lock      the lock: a plain string key with an expiry; its value is the token of the lease,
+--                or SHARED while it is shared
+-- KEYS.fence     fence counter: a string, the largest fence that this server knows of
+-- KEYS.owner     owner record: a hash {lease, fence, since, supervised, record, mute}; belongs to
+--                the lease that it names, otherwise it is stale
+-- KEYS.released  tombstones: a sorted set, ids of leases released by hand, scored with the time
+--                when they may be forgotten; of leases broken by force 'broken:' and the id, and
+--                with the same score '!' and the owner record of the breaker
+-- KEYS.readers   readers: a sorted set, ids of the shares of a shared lock, scored with the time
+--                when they end
+-- KEYS.shares    shares: a hash, a reader's id -> 'fence since supervised slot record';
+--                slot -1: none
+-- KEYS.slots     slots: a hash, a slot number -> the id of the reader in it; the slot is free when
+--                that id is no longer a reader
 -- KEYS.queue     queue: a sorted set, ids of waiters, scored with their tickets
--- KEYS.waiters   waiters: a hash, a waiter's id -> see queue.lua
---
--- While a cluster moves the keys to another server, extend and release of an exclusive lease get KEYS.lock alone (D1).
---
--- A lease is named in public by its id, the SHA-1 of its token; all shares of a lock together by 'shared'.
--- Times and spans are in ms; times are this server's.
+-- KEYS.waiters   waiters: a hash, a waiter's id -> its entry, see queue.lua
+-- While a cluster moves the keys to another server, extend and release of an exclusive lease get
+-- KEYS.lock alone (D1).
+-- The public name of a lease is its id, the SHA-1 of its token. All shares of a lock together are
+-- named 'shared'.
+-- Times and durations are in ms; times are this server's.
 local LOCK, FENCE, OWNER, RELEASED, READERS, SHARES, SLOTS, QUEUE, WAITERS =
   KEYS.lock, KEYS.fence, KEYS.owner, KEYS.released, KEYS.readers, KEYS.shares, KEYS.slots, KEYS.queue, KEYS.waiters
 
 local SHARED = 'redlock:shared'
 local MAX_FENCE = NUMBER.max_fence
 local FENCE_IDLE = 2592000000      -- 30 days: how long the counter outlives the last lease
-local TOMBSTONE_LIFE = 35000       -- of a lease whose end nobody knows: more than a ttl of 30 s
+local TOMBSTONE_LIFE = 35000       -- for a lease without a known end: more than a ttl of 30 s
 
 local function now()
   local time = redis.call('TIME')
@@ -45,8 +51,9 @@ local function first_error(...)
   end
 end
 
--- What lies under the lock: false when there is nothing; its value; or, with the type's name as second result, true for a
--- key that is no string. An error that is not about the type (missing rights) comes back as the error itself.
+-- Reads the lock key: false when it does not exist; its value; or, with the type's name as second
+-- result, true for a key that is not a string. Any error other than a wrong type (such as missing
+-- rights) is returned as it is.
 local function look()
   local value = redis.pcall('GET', LOCK)
   if is_error(value) and string.find(value.err, 'WRONGTYPE', 1, true) then
@@ -55,15 +62,16 @@ local function look()
   return value
 end
 
--- When the share ends, if it lives.
+-- When the share ends, if it has not ended.
 local function share_end(id, time)
   local score = redis.pcall('ZSCORE', READERS, id)
   local ends = type(score) == 'string' and tonumber(score)
   if ends and ends > time then return ends end
 end
 
--- What the lock is: 'free'; 'shared', SHARED; 'held' with what look() gives; or nil and the error. Without its marker it
--- is still shared while shares live, and without them while the marker does: whoever lost one of them is not to lose both.
+-- The state of the lock: 'free'; 'shared', SHARED; 'held' with the results of look(); or nil and
+-- the error. Without its marker the lock is still shared while shares live; without shares it is
+-- shared while the marker lives. So losing one of the two keys does not lose both.
 local function standing(time)
   local value, type_name = look()
   if is_error(value) then return nil, value end
@@ -74,7 +82,7 @@ local function standing(time)
   return 'free', false
 end
 
--- The lock's end, -1 for never: the marker's, or without it the last share's.
+-- ms until the lock ends, -1 for never: the marker's expiry, or without a marker the last share's.
 local function left(time)
   local marker = redis.call('PTTL', LOCK)
   if marker ~= -2 then return marker end
@@ -82,8 +90,9 @@ local function left(time)
   return last[2] and math.max(0, tonumber(last[2]) - time) or -1
 end
 
--- The reply that names who holds the lock: {word, id, type, ms left or -1, ours, fence, age or -1, supervised, record}.
--- Of a shared lock the age is the time since it is shared, the rest the latest reader's.
+-- The reply that names the holder: {word, id, type, ms left or -1, ours, fence, age or -1,
+-- supervised, record}. For a shared lock the age is the time since it became shared; the rest is
+-- the latest reader's.
 local function describe(word, value, type_name, time)
   local shared = value == SHARED
   local id = type_name and 'type:' .. type_name or shared and WORD.all_shares or redis.sha1hex(value)
@@ -95,7 +104,7 @@ local function describe(word, value, type_name, time)
   return {word, id, 'string', left(time), 1, owner[2] or '', age, tonumber(owner[4]) or 0, owner[5] or ''}
 end
 
--- The same of one share, with its slot behind.
+-- The same for one share, with its slot at the end.
 local function describe_share(word, id, ends, time)
   local stored = redis.pcall('HGET', SHARES, id)
   local fence, since, supervised, slot, record = string.match(type(stored) == 'string' and stored or '', '^(%d+) (%d+) (%d) (%-?%d+) (.*)$')
@@ -103,7 +112,8 @@ local function describe_share(word, id, ends, time)
   return {word, id, 'string', ends - time, 1, fence or '', age, tonumber(supervised) or 0, record or '', tonumber(slot) or -1}
 end
 
--- The owner record of whoever broke this lease by force ('': it cannot be read), or nil.
+-- The owner record of the process that broke this lease by force ('': the record is unreadable), or
+-- nil.
 local function breaker_of(id)
   local ends = redis.pcall('ZSCORE', RELEASED, 'broken:' .. id)
   if type(ends) ~= 'string' then return nil end
@@ -111,8 +121,9 @@ local function breaker_of(id)
   return string.match(first or '', '^!(.*)$') or ''
 end
 
--- Leaves tombstones for as long as the lease would have lasted: a process that keeps it learns what became of it (R9). Somebody may have
--- taken the lock's expiry away; then it is the record's. To be called before that is deleted.
+-- Leaves tombstones for as long as the lease would have lasted, so that a process that keeps it
+-- learns what became of it (R9). Another client may have removed the lock's expiry; then the
+-- record's expiry counts. So this must run before the record is deleted.
 local function leave_tombstones(members, rest, time)
   local life = rest > 0 and rest or OWNER and redis.call('PTTL', OWNER) or 0
   if life <= 0 then life = TOMBSTONE_LIFE end
@@ -122,8 +133,9 @@ local function leave_tombstones(members, rest, time)
   if type(kept) == 'number' and kept < life then redis.pcall('PEXPIRE', RELEASED, decimal(life)) end
 end
 
--- The reply to somebody whose lease is not here: {'gone', 1} when it was released by hand, whoever came after; else who holds it, or
--- {'gone', 0}. When it was broken by force, who did so stands behind: {'held', …, breaker} or {'gone', 2, breaker}.
+-- The reply when the caller's lease is not here: {'gone', 1} when it was released by hand, whatever
+-- lease came after; otherwise the holder, or {'gone', 0}. When it was broken by force, the breaker
+-- is at the end: {'held', …, breaker} or {'gone', 2, breaker}.
 local function not_ours(id, value, type_name, time)
   if type(redis.pcall('ZSCORE', RELEASED, id)) == 'string' then return {WORD.gone, NUMBER.gone_released} end
   local breaker = breaker_of(id)
@@ -136,7 +148,8 @@ local function not_ours(id, value, type_name, time)
   return {WORD.gone, NUMBER.gone_unknown}
 end
 
--- 'exclusive', or 'shared' and when it ends, if the lease of this token is here; else nil and the reply to its holder.
+-- 'exclusive', or 'shared' and when the share ends, if the lease of this token is here; otherwise
+-- nil and the reply to its holder.
 local function mine(token, time)
   local value, type_name = look()
   if is_error(value) then return nil, value end
@@ -160,12 +173,13 @@ local function counter()
   return nil, redis.error_reply('FENCE the fence counter is not a number below 2^52')
 end
 
--- Keeps the counter for as long as anybody may need to be outnumbered.
+-- Keeps the counter for as long as any lease may still need a larger fence than an old one.
 local function set_counter(fence, ttl)
   return redis.pcall('SET', FENCE, decimal(fence), 'PX', decimal(FENCE_IDLE + ttl))
 end
 
--- Lifts the fence counter to our lease's fence, and has the records name it. -> an error or nil
+-- Raises the fence counter to our lease's fence, and writes that fence to the records. -> an error
+-- or nil
 local function lift_fence(how, id, fence, ttl)
   local last, unusable = counter()
   if not last then return unusable end
@@ -180,16 +194,17 @@ local function lift_fence(how, id, fence, ttl)
   if type(stored) ~= 'string' or string.match(stored, '^%d+') == fence then return end
   return first_error(
     redis.pcall('HSET', SHARES, id, (string.gsub(stored, '^%d+', fence))),
-    -- It shows the latest reader's, which is the largest.
+    -- The owner record shows the latest reader's fence, which is the largest.
     owner[1] == WORD.all_shares and (tonumber(owner[2]) or 0) < tonumber(fence) and redis.pcall('HSET', OWNER, 'fence', fence))
 end
 
--- Tells a waiter something. The channel's name has the same tail as the helper keys.
+-- Notifies a waiter. The channel's name has the same tail as the helper keys.
 local function publish(id, word)
   return redis.pcall('PUBLISH', WORD.wake_prefix .. id .. ':' .. string.match(FENCE, '^redlock:fence:(.*)$'), word)
 end
 
--- A holder that may not publish is mute: it notifies nobody when it releases, so waiters are to know it before. One of several is enough.
+-- A holder that may not publish is mute: it notifies no waiter when it releases, so waiters must
+-- know beforehand. One mute holder of several is enough.
 local function write_owner(id, fence, since, supervised, record, ttl, others_are_mute)
   local mute = (others_are_mute or is_error(publish('', WORD.recheck))) and '1' or '0'
   return first_error(
@@ -206,12 +221,14 @@ local function forget_share(id)
   redis.call('HDEL', SHARES, id)
 end
 
--- Behind a first write that needs no memory a server that has none left lets a script do its other writes, too. This one changes nothing.
+-- A server that is out of memory lets a script write once its first write was one that needs no
+-- memory. This one changes nothing.
 local function write_without_memory()
   if READERS then redis.pcall('ZREM', READERS, '') end
 end
 
--- Has the marker, and what is known of the shares, end with the last of them, and takes them away behind it. -> an error or nil
+-- Lets the marker and all data of the shares expire with the last share, and deletes both once
+-- there is none. -> an error or nil
 local function bound_shares(time)
   for _, id in ipairs(redis.call('ZRANGEBYSCORE', READERS, '-inf', decimal(time))) do forget_share(id) end
   local last = redis.call('ZRANGE', READERS, -1, -1, 'WITHSCORES')
@@ -226,7 +243,7 @@ local function bound_shares(time)
   return first_error(redis.pcall('SET', LOCK, SHARED, 'NX', 'PX', rest))
 end
 
--- Lets a reader in. Only while nobody holds the lock alone. -> an error or nil
+-- Adds a reader. Only while no exclusive lease holds the lock. -> an error or nil
 local function add_share(id, ttl, fence, since, supervised, slot, record, time)
   forget_share(id)
   local others = redis.pcall('HMGET', OWNER, 'lease', 'since', 'mute')
@@ -239,8 +256,9 @@ local function add_share(id, ttl, fence, since, supervised, slot, record, time)
     bound_shares(time))
 end
 
--- Of the slots 0 to limit - 1: the wanted one, or the lowest (wanted -1), if it is free; which are free, as '0110…'; and when the first of
--- the others ends, if there are any. Or nil and the error.
+-- Of the slots 0 to limit - 1: the wanted one, or the lowest (wanted -1), if it is free; which
+-- slots are free, as '0110…'; and when the first of the taken slots ends, if there is one. Or nil
+-- and the error.
 local function find_slot(limit, wanted, time)
   local numbers = {}
   for slot = 0, limit - 1 do numbers[slot + 1] = slot end

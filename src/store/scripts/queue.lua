@@ -1,20 +1,27 @@
--- Put behind prelude.lua: the line of those who wait. It decides who may come in first, never whether somebody may.
---
--- A waiter's entry is 'mode polls ends called since record': mode x (alone), s (shared) or n (shared, in a slot); polls 1: hears no call, so it looks
--- often; ends: given up by then unless it looks again; called: when it was called and has not looked since, or 0; since: when it first stood in
--- line. A waiter listens at its channel for 'granted' (come in), 'standby' and 'standby_later' (stand by: look in a while), 'taken' (no need to, the
--- lock is taken) and 'recheck' (show that you are there, or see that the lock's end has changed). Its id begins with a hash of its host and a dot.
--- Of later formats of the entry two things are certain: the third word is `ends`, and whoever waits understands 'recheck' (D3).
-local NOTIFY_TIMEOUT = 1000 -- how long somebody who was called may take to come
-local QUEUE_IDLE = 35000    -- how long the line outlives the last look at least
-local MANY = 64            -- so many in a row are looked through for one that is of another host, or wants more than a slot
+-- Follows prelude.lua: the queue. It decides which waiter may acquire first, never whether one may.
+-- A waiter's entry is 'mode polls ends called since record':
+--   mode    x (alone), s (shared) or n (shared, in a slot)
+--   polls   1: the waiter gets no notifications, so it polls often
+--   ends    the entry expires then unless the waiter polls again
+--   called  when the waiter was notified, if it has not polled since; otherwise 0
+--   since   when the waiter first joined the queue
+-- A waiter subscribes to its channel. Notifications: 'granted' (acquire now), 'standby' and
+-- 'standby_later' (poll after a while), 'taken' (no need to poll, the lock is taken) and 'recheck'
+-- (poll: show that you are there, or see that the lock's end has changed). A waiter's id begins
+-- with a hash of its host and a dot.
+-- Two things hold for later formats of the entry: the third word is `ends`, and every waiter
+-- understands 'recheck' (D3).
+local NOTIFY_TIMEOUT = 1000 -- how long a notified waiter may take to poll
+local QUEUE_IDLE = 35000    -- how long the queue outlives the last poll at least
+-- Limit of a search for a waiter of another host, or one that wants more than a slot.
+local MANY = 64
 
 local function admits(state, mode)
   return state == 'free' or state == 'shared' and mode ~= WORD.alone
 end
 
--- An entry in another format is a newer version's (`opaque`), and not ours to change. It keeps its place until it ends; where it does not
--- say when, for as long as somebody listens.
+-- An entry in another format is a newer version's (`opaque`), and not ours to change. It keeps its
+-- position until it ends. If it does not say when, it keeps it while its waiter is subscribed.
 local function opaque_entry(id, stored)
   local ends = tonumber(string.match(stored, '^%S+ %S+ (%d+)'))
   return {id = id, mode = WORD.alone, polls = ends ~= nil, ends = ends or math.huge, called = 0, opaque = true}
@@ -46,10 +53,10 @@ local function host_of(id)
   return string.match(id, '^(%x+)%.') or id
 end
 
--- The host of a waiter that was notified and did not come, once this script has dropped one.
+-- The host of a waiter that was notified and did not poll, once this script has dropped one.
 local absent_host
 
--- The waiter's entry, unless that is over: then it is dropped.
+-- The waiter's entry. An entry that has ended is dropped.
 local function living(id, time)
   local entry = entry_of(id)
   if not is_over(entry, time) then return entry end
@@ -57,7 +64,7 @@ local function living(id, time)
   drop(id)
 end
 
--- The first in line and its ticket, once those that are over are dropped.
+-- The first waiter and its ticket, after dropping entries that have ended.
 local function first_in_queue(time)
   if not QUEUE then return nil end
   while true do
@@ -68,7 +75,8 @@ local function first_in_queue(time)
   end
 end
 
--- Whether the waiter hears the word. Who does not is dropped: it has ended. nil: nobody can tell, we may not publish.
+-- Publishes the word to the waiter. Drops a waiter that neither subscribes nor polls: it has ended.
+-- -> whether it is there; nil: unknown, because we may not publish
 local function hears(entry, word)
   local listeners = publish(entry.id, word)
   if is_error(listeners) then return nil end
@@ -77,13 +85,15 @@ local function hears(entry, word)
   return false
 end
 
--- Whether a holder may not notify anybody: then waiters poll.
+-- Whether a holder may not notify waiters: then they poll.
 local function is_mute()
   return redis.pcall('HGET', OWNER, 'mute') == '1'
 end
 
--- Has it come, within the time that it has for that, unless it is on its way. -> whether it is there. Whoever releases without the right to
--- publish has notified nobody; but where such a one looks, the waiter before it may know of a mute holder, and poll (`polled`).
+-- Notifies the waiter to poll within NOTIFY_TIMEOUT, unless it is notified already. -> whether the
+-- waiter is there. A client without the right to publish notifies no waiter when it releases. But
+-- where such a client polls, the waiter before it may know of a mute holder, and poll by itself
+-- (`polled`).
 local function call(entry, time, word, polled)
   if entry.called > 0 then return true end
   local heard = hears(entry, word)
@@ -96,8 +106,9 @@ local function call(entry, time, word, polled)
   return true
 end
 
--- Tells `word` to the first waiter from `rank` on, and `others` to the first of them that is not of the host, and to the last: if whoever is
--- notified does not come, one of these sees it. Not `except`: it knows.
+-- Publishes `word` to the first waiter from `rank` on, and `others` to the first one of another
+-- host and to the last one. If the notified waiter does not poll, one of these notices. Leaves out
+-- `except`, which knows already.
 local function tell_standbys(rank, host, word, others, time, except)
   local function second()
     return redis.call('ZRANGE', QUEUE, rank, rank)[1]
@@ -125,8 +136,10 @@ local function tell_standbys(rank, host, word, others, time, except)
   end
 end
 
--- Calls the first in line; if it may come in, others stand by. When one of its host was notified and did not come, all that stand right behind
--- it on that host are called with it: a host that is gone costs two such waits, however many wait there. -> whether it is there
+-- Notifies the first waiter; if it may acquire, others stand by. When a notified waiter of its host
+-- did not poll, all waiters of that host right behind it are notified as well. So a host that is
+-- gone costs two timeouts, however many of its waiters are queued. -> whether the first waiter is
+-- there
 local function call_first(entry, state, time, except, polled)
   if entry.called > 0 then return true end
   local may_enter = admits(state, entry.mode)
@@ -143,7 +156,8 @@ local function call_first(entry, state, time, except, polled)
   return true
 end
 
--- Calls the first in line if the lock is such that it may come in. Not `except`: it comes by itself.
+-- Notifies the first waiter if the state of the lock admits it. Leaves out `except`, which polls by
+-- itself.
 local function call_next(state, time, except)
   while true do
     local entry = first_in_queue(time)
@@ -153,14 +167,15 @@ local function call_next(state, time, except)
   end
 end
 
--- Has the first in line look in a while, unless it may come in: it may not know when the lock ends.
+-- Puts the first waiter on standby unless it may acquire: it may not know when the lock ends.
 local function tell_first_of_end(state, time)
   local entry = first_in_queue(time)
   if entry and not admits(state, entry.mode) then hears(entry, WORD.standby) end
 end
 
--- Whether those before us wait for slots only, or there are too many of them to tell: who comes behind all these is not delayed, for they
--- share the lock with us when it is their turn. Who wants another thing shows that it is there.
+-- Whether all waiters before us want slots only, or are too many to check. A waiter behind all of
+-- these is not delayed: they come before it, and share the lock with us when it is their turn. A
+-- waiter before us that wants something else is notified to show that it is there.
 local function only_takers_before(time, comes_before)
   local rank = 0
   while rank < MANY do
@@ -173,8 +188,9 @@ local function only_takers_before(time, comes_before)
   return true
 end
 
--- Whether nobody who waits comes before us; `id` is '' for somebody who is not in line. Who comes before is called. `beside`: we share the lock
--- with those who have it and want no slot, so whoever waits for one is not in our way.
+-- Whether no waiter comes before us; `id` is '' for a client that is not in the queue. A waiter
+-- that comes before us is notified. `beside`: we share the lock with its holders and want no slot,
+-- so a waiter for a slot is not in our way.
 local function is_our_turn(state, time, id, ticket, beside)
   local function comes_before(entry, its_ticket)
     return entry.id ~= id and (id == '' or its_ticket < ticket or its_ticket == ticket and entry.id < id)
@@ -183,13 +199,14 @@ local function is_our_turn(state, time, id, ticket, beside)
     local entry, first_ticket = first_in_queue(time)
     if not entry or not comes_before(entry, first_ticket) then return true end
     if beside and entry.mode == WORD.slotted then return only_takers_before(time, comes_before) end
-    -- Of a free lock nobody can tell any more who held it.
+    -- A free lock does not show any more which lease held it, so its holder may have been mute.
     if call_first(entry, state, time, id, state == 'free' or is_mute()) then return false end
   end
 end
 
--- Puts the waiter in its place, or leaves it there for another while. Those right before it that are over are dropped, a few at a time,
--- so that what killed waiters leave does not pile up behind somebody who waits for long. -> whether it was in line already
+-- Queues the waiter, or prolongs its entry. Drops a few ended entries right before it, so that the
+-- entries of killed waiters do not pile up before one that waits for long. -> whether it was in the
+-- queue already
 local function enqueue(id, ticket, mode, polls, life, record, time)
   local before = entry_of(id)
   local failure = first_error(

@@ -1,13 +1,18 @@
 -- Compare and delete.
--- ARGV: token, by hand (0 or 1: asked for by somebody else than the process that keeps the lease),
---       keep (not 0: nobody may have the lock sooner, so the lease is left to end by itself after so long),
---       our id in line ('': we do not wait), and to go back there: ticket, polls, life, mode as in queue.lua,
---       owner record ('': none): to go back with, or with keep the one that the lease has from now on
+-- ARGV: token,
+--       by hand (0 or 1: asked for by another process than the one that keeps the lease),
+--       keep in ms (not 0: no client may acquire the lock sooner, so the lease expires after this
+--       time),
+--       our waiter id ('': we do not wait), and to queue again: ticket, polls, life, mode as in
+--       queue.lua,
+--       owner record ('': none): of the queue entry, or with keep the record of the lease from
+--       now on
 -- -> {'released'} | {'supervised', …} as `held` | {'gone', …} | {'held', …} | an error
 local token, by_hand, keep, waiter = ARGV.token, ARGV.by_hand == '1', tonumber(ARGV.keep), ARGV.waiter
 local id, time = redis.sha1hex(token), now()
 write_without_memory()
--- Before anybody is called: a failed attempt must not lose its place to the one behind.
+-- Before any waiter is notified: a failed attempt must not lose its position to the waiter behind
+-- it.
 if waiter ~= '' and QUEUE then enqueue(waiter, tonumber(ARGV.ticket), ARGV.mode, ARGV.polls, tonumber(ARGV.life), ARGV.record, time) end
 local how, ends = mine(token, time)
 if not how then return ends end
@@ -28,7 +33,7 @@ if keep > 0 then
     local head = known and string.match(known, '^%d+ %d+ %d %-?%d+ ')
     if head then redis.pcall('HSET', SHARES, id, head .. ARGV.record) end
   end
-  -- Who waits for the lease's end waits for another one now.
+  -- The first waiter waits for the end of the lease, and that end has changed.
   local first = first_in_queue(time)
   if first then hears(first, WORD.recheck) end
   return {WORD.released}
