@@ -48,8 +48,10 @@ std::string unescape(std::string_view text) {
   std::string plain;
   while (!text.empty()) {
     unsigned code = 0;
-    const bool escaped = text.front() == '\\' && text.size() >= 4 &&
-                         std::from_chars(text.data() + 1, text.data() + 4, code, 8).ptr == text.data() + 4 && code < 256;
+    const bool escaped =
+        text.front() == '\\' && text.size() >= 4 &&
+        std::from_chars(text.data() + 1, text.data() + 4, code, 8).ptr == text.data() + 4 &&
+        code < 256;
     plain += escaped ? static_cast<char>(code) : text.front();
     text.remove_prefix(escaped ? 4 : 1);
   }
@@ -64,7 +66,8 @@ struct Mount {
 /// `36 35 98:0 /root /point options [optional…] - cgroup2 source options`
 std::optional<Mount> parse_cgroup2(std::string_view line) {
   const auto dash = line.find(" - ");
-  if (dash == std::string_view::npos || !line.substr(dash).starts_with(" - cgroup2 ")) return std::nullopt;
+  if (dash == std::string_view::npos || !line.substr(dash).starts_with(" - cgroup2 "))
+    return std::nullopt;
   for (int skipped = 0; skipped < 3; ++skipped) next_word(line, ' ');
   const std::string_view root = next_word(line, ' ');
   const std::string_view point = next_word(line, ' ');
@@ -137,9 +140,11 @@ std::vector<pid_t> processes_in(const std::string& directory) {
 std::vector<std::string> children_of(const std::string& directory) {
   std::vector<std::string> children;
   std::error_code ignored;
-  for (std::filesystem::directory_iterator entry(directory, ignored), end; !ignored && entry != end; entry.increment(ignored)) {
+  for (std::filesystem::directory_iterator entry(directory, ignored), end; !ignored && entry != end;
+       entry.increment(ignored)) {
     std::error_code gone;
-    if (entry->is_directory(gone) && !entry->is_symlink(gone)) children.push_back(entry->path().string());
+    if (entry->is_directory(gone) && !entry->is_symlink(gone))
+      children.push_back(entry->path().string());
   }
   return children;
 }
@@ -213,7 +218,9 @@ std::optional<std::string> find_cgroup(std::string_view mountinfo, std::string_v
 
 Result<Cgroup, std::string> Cgroup::create() {
   const auto ours = find_cgroup(read_file("/proc/self/mountinfo"), read_file("/proc/self/cgroup"));
-  if (!ours) return unexpected<std::string>("no cgroup v2 of ours is mounted here; mount one, or do without");
+  if (!ours)
+    return unexpected<std::string>(
+        "no cgroup v2 of ours is mounted here; mount one, or do without");
   remove_abandoned(*ours);
   std::array<char, 64> name{};
   std::snprintf(name.data(), name.size(), "/%s%ld-%08lx", name_prefix.data(),
@@ -221,12 +228,14 @@ Result<Cgroup, std::string> Cgroup::create() {
                 static_cast<unsigned long>(random_bits() & 0xffffffffU));
   const std::string directory = *ours + name.data();
   if (::mkdir(directory.c_str(), 0755) != 0) {
-    return unexpected("cannot make a cgroup in " + escape_for_terminal(*ours) + ": " + errno_text(errno) + hint());
+    return unexpected("cannot make a cgroup in " + escape_for_terminal(*ours) + ": " +
+                      errno_text(errno) + hint());
   }
   Cgroup cgroup(directory);
   cgroup.claim_ = claim(directory, LOCK_SH);
   if (const int error = try_to_enter(cgroup); error != 0) {
-    return unexpected("cannot put a process into a cgroup in " + escape_for_terminal(*ours) + ": " + errno_text(error) + hint());
+    return unexpected("cannot put a process into a cgroup in " + escape_for_terminal(*ours) + ": " +
+                      errno_text(error) + hint());
   }
   return cgroup;
 }
@@ -271,7 +280,8 @@ bool Cgroup::populated() const noexcept {
 
 void Cgroup::remove() const noexcept try {
   if (remove_empty(directory_, deepest)) return;
-  const UniqueFd parent = open_to_write(directory_.substr(0, directory_.rfind('/')) + "/cgroup.procs");
+  const UniqueFd parent =
+      open_to_write(directory_.substr(0, directory_.rfind('/')) + "/cgroup.procs");
   for (int tried = 0; tried < removal_tries; ++tried) {
     for (const pid_t pid : processes_in(directory_)) write_number(parent.get(), pid);
     if (remove_empty(directory_, deepest)) return;

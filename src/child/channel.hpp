@@ -45,7 +45,8 @@ class Channel {
   /// Sends the whole message or nothing, and never blocks, however long the text is and even if the
   /// other end reads nothing. False when the message cannot be sent: the other end is gone (reading
   /// reports that), it has too much unread, or there is no memory for the text.
-  bool send(const Message& message) const;  // NOLINT(modernize-use-nodiscard): often nothing follows
+  bool send(
+      const Message& message) const;  // NOLINT(modernize-use-nodiscard): often nothing follows
 
   enum class Empty { nothing_yet, ended };
 

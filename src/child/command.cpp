@@ -48,11 +48,15 @@ ExecFailure not_found(const std::string& name) {
 Result<std::string, ExecFailure> check_program(const std::string& path, const std::string& name) {
   struct stat info {};
   if (::stat(path.c_str(), &info) != 0) {
-    return unexpected(means_absent(errno) ? not_found(name) : failure(cannot_execute_code, name, errno_text(errno)));
+    return unexpected(means_absent(errno) ? not_found(name)
+                                          : failure(cannot_execute_code, name, errno_text(errno)));
   }
-  if (S_ISDIR(info.st_mode)) return unexpected(failure(cannot_execute_code, name, "is a directory"));
-  if (!S_ISREG(info.st_mode)) return unexpected(failure(cannot_execute_code, name, "is not a regular file"));
-  if (::faccessat(AT_FDCWD, path.c_str(), X_OK, AT_EACCESS) != 0) return unexpected(failure(cannot_execute_code, name, errno_text(errno)));
+  if (S_ISDIR(info.st_mode))
+    return unexpected(failure(cannot_execute_code, name, "is a directory"));
+  if (!S_ISREG(info.st_mode))
+    return unexpected(failure(cannot_execute_code, name, "is not a regular file"));
+  if (::faccessat(AT_FDCWD, path.c_str(), X_OK, AT_EACCESS) != 0)
+    return unexpected(failure(cannot_execute_code, name, errno_text(errno)));
   return path;
 }
 
@@ -62,7 +66,8 @@ std::string in_directory(std::string_view directory, const std::string& name) {
   return (directory.empty() ? std::string(".") : std::string(directory)) + "/" + name;
 }
 
-Result<std::string, ExecFailure> search_path(std::string_view directories, const std::string& name) {
+Result<std::string, ExecFailure> search_path(std::string_view directories,
+                                             const std::string& name) {
   ExecFailure worst = not_found(name);
   for (bool more = true; more;) {
     const auto colon = directories.find(':');
@@ -72,7 +77,8 @@ Result<std::string, ExecFailure> search_path(std::string_view directories, const
     // An unsearchable directory does not prove that the program exists: only an existing file makes
     // the code 126.
     struct stat info {};
-    if (worst.exit_code == not_found_code && ::stat(candidate.c_str(), &info) == 0) worst = found.error();
+    if (worst.exit_code == not_found_code && ::stat(candidate.c_str(), &info) == 0)
+      worst = found.error();
     more = colon != std::string_view::npos;
     if (more) directories.remove_prefix(colon + 1);
   }
@@ -91,8 +97,10 @@ std::vector<char*> pointers_to(const std::vector<std::string>& strings) {
 /// What execvp runs for a file in a format that the kernel does not know: the shell, the file, the
 /// arguments after argv[0].
 std::vector<std::string> shell_arguments(const Command& command) {
-  std::vector<std::string> arguments{shell_path, command.path.starts_with('-') ? "./" + command.path : command.path};
-  if (!command.arguments.empty()) arguments.insert(arguments.end(), command.arguments.begin() + 1, command.arguments.end());
+  std::vector<std::string> arguments{
+      shell_path, command.path.starts_with('-') ? "./" + command.path : command.path};
+  if (!command.arguments.empty())
+    arguments.insert(arguments.end(), command.arguments.begin() + 1, command.arguments.end());
   return arguments;
 }
 
@@ -130,7 +138,8 @@ struct Complaint {
   // failure.
   ::signal(SIGPIPE, SIG_IGN);
   [[maybe_unused]] const auto written = ::write(report_to, &complaint, sizeof complaint);
-  ::_exit(complaint.step == Complaint::Step::exec ? exit_code_of(complaint.error) : cannot_start_code);
+  ::_exit(complaint.step == Complaint::Step::exec ? exit_code_of(complaint.error)
+                                                  : cannot_start_code);
 }
 
 /// The data of the child besides its command.
@@ -140,8 +149,8 @@ struct Wiring {
   int report_to;  ///< to write: a Complaint
 };
 
-[[noreturn]] void become(const Prepared& prepared, const SpawnOptions& options, const InheritedSignals& inherited,
-                         const Wiring& wiring) noexcept {
+[[noreturn]] void become(const Prepared& prepared, const SpawnOptions& options,
+                         const InheritedSignals& inherited, const Wiring& wiring) noexcept {
   ::setpgid(0, options.join_group.value_or(0));
   ::prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
   // A parent that died before the prctl can no longer cause the signal. (In a pid namespace
@@ -149,7 +158,8 @@ struct Wiring {
   if (::getppid() != wiring.parent) ::_exit(cannot_start_code);
   inherited.restore_dispositions();
   if (options.pid_namespace != nullptr) {
-    if (const int error = PidNamespace::mount_proc(); error != 0) report_and_exit(wiring.report_to, {Complaint::Step::mount_proc, error});
+    if (const int error = PidNamespace::mount_proc(); error != 0)
+      report_and_exit(wiring.report_to, {Complaint::Step::mount_proc, error});
   }
   char byte = 0;
   ssize_t got = 0;
@@ -193,7 +203,8 @@ ExecFailure cannot_start(const Command& command, const char* what, int error) {
 
 ExecFailure explain(const Command& command, Complaint complaint) {
   const int error = complaint.error;
-  if (complaint.step == Complaint::Step::mount_proc) return cannot_start(command, "cannot mount a /proc for its pid namespace", error);
+  if (complaint.step == Complaint::Step::mount_proc)
+    return cannot_start(command, "cannot mount a /proc for its pid namespace", error);
   // The kernel reports ENOENT for a missing interpreter or loader too; shells exit with 126 then.
   if (error == ENOENT && ::access(command.path.c_str(), F_OK) == 0) {
     return failure(cannot_execute_code, command.path, "its interpreter is missing");
@@ -214,7 +225,8 @@ Result<std::string, ExecFailure> find_program(const std::string& name) {
 std::vector<std::string> environment_with(const std::vector<Variable>& ours) {
   const auto replaced = [&ours](std::string_view entry) {
     return std::any_of(ours.begin(), ours.end(), [entry](const Variable& variable) {
-      return entry.size() > variable.name.size() && entry[variable.name.size()] == '=' && entry.starts_with(variable.name);
+      return entry.size() > variable.name.size() && entry[variable.name.size()] == '=' &&
+             entry.starts_with(variable.name);
     });
   };
   std::vector<std::string> environment;
@@ -243,15 +255,18 @@ ReadyCommand::~ReadyCommand() {
   reap(pid_);
 }
 
-Result<ReadyCommand, ExecFailure> ReadyCommand::prepare(const Command& command, const SpawnOptions& options,
+Result<ReadyCommand, ExecFailure> ReadyCommand::prepare(const Command& command,
+                                                        const SpawnOptions& options,
                                                         const InheritedSignals& inherited) {
   const Prepared prepared(command, options);
   std::array<int, 2> gate{};
   std::array<int, 2> report{};
-  if (::pipe2(gate.data(), O_CLOEXEC) != 0) return unexpected(cannot_start(command, "cannot make a pipe", errno));
+  if (::pipe2(gate.data(), O_CLOEXEC) != 0)
+    return unexpected(cannot_start(command, "cannot make a pipe", errno));
   const UniqueFd gate_out(gate[0]);
   UniqueFd gate_in(gate[1]);
-  if (::pipe2(report.data(), O_CLOEXEC) != 0) return unexpected(cannot_start(command, "cannot make a pipe", errno));
+  if (::pipe2(report.data(), O_CLOEXEC) != 0)
+    return unexpected(cannot_start(command, "cannot make a pipe", errno));
   UniqueFd report_out(report[0]);
   UniqueFd report_in(report[1]);
 

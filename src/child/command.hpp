@@ -63,7 +63,9 @@ class ReadyCommand {
  public:
   /// Forks. The calling thread must live as long as the command: PDEATHSIG fires when the forking
   /// *thread* ends.
-  static Result<ReadyCommand, ExecFailure> prepare(const Command& command, const SpawnOptions& options, const InheritedSignals& inherited);
+  static Result<ReadyCommand, ExecFailure> prepare(const Command& command,
+                                                   const SpawnOptions& options,
+                                                   const InheritedSignals& inherited);
 
   ReadyCommand(ReadyCommand&&) noexcept;
   ReadyCommand& operator=(ReadyCommand&&) = delete;

@@ -58,7 +58,8 @@ int permitted_nice() noexcept {
   constexpr int lowest_nice = 19;
   rlimit limit{};
   if (::getrlimit(RLIMIT_NICE, &limit) != 0 || limit.rlim_cur == 0) return lowest_nice;
-  return std::max(highest_nice, lowest_nice + 1 - static_cast<int>(std::min<rlim_t>(limit.rlim_cur, 40)));
+  return std::max(highest_nice,
+                  lowest_nice + 1 - static_cast<int>(std::min<rlim_t>(limit.rlim_cur, 40)));
 }
 
 /// Under a limit on the time that a real-time process may run without blocking, a long walk through
@@ -78,8 +79,8 @@ void claim_cpu_share() noexcept {
   const bool is_real_time = is_real_time_policy(attributes.policy);
   SchedulingAttributes real_time = attributes;
   real_time.policy = is_real_time ? attributes.policy : SCHED_RR;
-  real_time.priority =
-      std::min(attributes.priority + levels_above, static_cast<std::uint32_t>(::sched_get_priority_max(SCHED_RR)));
+  real_time.priority = std::min(attributes.priority + levels_above,
+                                static_cast<std::uint32_t>(::sched_get_priority_max(SCHED_RR)));
   real_time.runtime = 0;
   if (real_time_is_unlimited() && set(real_time)) return;
   if (is_real_time) return;

@@ -96,7 +96,8 @@ void DescendantWalk::read_children(pid_t pid) {
     if (seen_.insert(child).second) found_.push_back(child);
   };
   if (source_ == Source::scan) {
-    auto child = std::lower_bound(scanned_.begin(), scanned_.end(), std::pair<pid_t, pid_t>(pid, 0));
+    auto child =
+        std::lower_bound(scanned_.begin(), scanned_.end(), std::pair<pid_t, pid_t>(pid, 0));
     for (; child != scanned_.end() && child->first == pid; ++child) add(child->second);
     return;
   }

@@ -66,7 +66,8 @@ void require_spare_descriptors(std::size_t count) {
   std::vector<UniqueFd> spare;
   while (spare.size() < count) {
     spare.emplace_back(::fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, first_inherited));
-    if (!spare.back()) throw std::system_error(errno, std::generic_category(), "cannot open descriptors enough");
+    if (!spare.back())
+      throw std::system_error(errno, std::generic_category(), "cannot open descriptors enough");
   }
 }
 

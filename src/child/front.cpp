@@ -39,7 +39,8 @@ constexpr Milliseconds help_interval{20};
 
 }  // namespace
 
-Front::Front(SignalGate& gate, StopPlan plan, bool shares_group, std::optional<int> keep_fd, const Cgroup* cgroup)
+Front::Front(SignalGate& gate, StopPlan plan, bool shares_group, std::optional<int> keep_fd,
+             const Cgroup* cgroup)
     : gate_(gate),
       plan_(plan),
       keep_fd_(keep_fd),
@@ -125,10 +126,13 @@ void Front::on_signal(const ReceivedSignal& signal) {
     const bool keyboard = signal.number == SIGINT || signal.number == SIGQUIT;
     const bool delivered = signal.from_kernel && keyboard;
     if (delivered) left_to_command_.insert(signal.number);
-    held_.try_emplace(signal.number, Held{delivered, until, 0}).first->second.delivered |= delivered;
+    held_.try_emplace(signal.number, Held{delivered, until, 0}).first->second.delivered |=
+        delivered;
     return;
   }
-  if (const auto last = passed_on_.find(signal.number); last != passed_on_.end() && now < last->second) return;
+  if (const auto last = passed_on_.find(signal.number);
+      last != passed_on_.end() && now < last->second)
+    return;
   passed_on_[signal.number] = until;
   pass_on(signal.number);
 }
@@ -286,7 +290,8 @@ Instant Front::next_instant() const {
   if (deadline == Instant::max() || plan_.on_lost == OnLost::warn) return next;
   const bool may_terminate = !terminated_ && !page_->stopping.load();
   if (may_terminate) next = std::min(next, terminate_at(deadline));
-  if (plan_.on_lost == OnLost::kill) next = std::min(next, std::max(kill_at(deadline), helped_ + help_interval));
+  if (plan_.on_lost == OnLost::kill)
+    next = std::min(next, std::max(kill_at(deadline), helped_ + help_interval));
   return next;
 }
 
@@ -298,8 +303,10 @@ void Front::wait_for_event() {
     at.it_value.tv_sec = seconds.count();
     at.it_value.tv_nsec = (since_boot - seconds).count();
   }
-  if (::timerfd_settime(timer_.get(), TFD_TIMER_ABSTIME, &at, nullptr) != 0) fail("timerfd_settime");
-  std::array<pollfd, 4> ready{pollfd{gate_.fd(), POLLIN, 0}, pollfd{front_end_->fd(), POLLIN, 0}, pollfd{timer_.get(), POLLIN, 0},
+  if (::timerfd_settime(timer_.get(), TFD_TIMER_ABSTIME, &at, nullptr) != 0)
+    fail("timerfd_settime");
+  std::array<pollfd, 4> ready{pollfd{gate_.fd(), POLLIN, 0}, pollfd{front_end_->fd(), POLLIN, 0},
+                              pollfd{timer_.get(), POLLIN, 0},
                               pollfd{held_.empty() ? -1 : witness_->fd(), POLLIN, 0}};
   if (::poll(ready.data(), ready.size(), -1) < 0 && errno != EINTR) fail("poll");
 }

@@ -31,10 +31,10 @@ struct Verdict {
                      ///< the command
   };
   Source source = Source::report;
-  bool unconfirmed = false;     ///< a process of the command could not be killed
-  Duration late{};              ///< how long after the deadline all of it was seen dead; zero: in
-                                ///< time
-  std::vector<pid_t> left;      ///< unconfirmed: the processes that still live
+  bool unconfirmed = false;  ///< a process of the command could not be killed
+  Duration late{};           ///< how long after the deadline all of it was seen dead; zero: in
+                             ///< time
+  std::vector<pid_t> left;   ///< unconfirmed: the processes that still live
   int exit_code = 0;
   int signal = 0;      ///< not 0: to die of
   std::string report;  ///< what --status-fd gets
@@ -58,7 +58,8 @@ class Front {
  public:
   /// Inherited descriptors except `keep_fd` are closed as soon as the command runs, so that pipes
   /// end when the command closes them. `cgroup`: the cgroup of the command, or null.
-  Front(SignalGate& gate, StopPlan plan, bool shares_group, std::optional<int> keep_fd, const Cgroup* cgroup);
+  Front(SignalGate& gate, StopPlan plan, bool shares_group, std::optional<int> keep_fd,
+        const Cgroup* cgroup);
 
   /// Forks; returns true in the holder process, which then takes its end of the channel and the
   /// page. Call it once. Where we have children that do not belong to the command, a Shield is
@@ -103,7 +104,9 @@ class Front {
   [[nodiscard]] pid_t holder() const;
   [[nodiscard]] Verdict::Source state_of_holder() const;
   [[nodiscard]] Instant next_instant() const;
-  [[nodiscard]] Instant terminate_at(Instant deadline) const { return kill_at(deadline) - plan_.grace; }
+  [[nodiscard]] Instant terminate_at(Instant deadline) const {
+    return kill_at(deadline) - plan_.grace;
+  }
   [[nodiscard]] Instant kill_at(Instant deadline) const;
   void wait_for_event();
 
@@ -117,17 +120,17 @@ class Front {
   std::optional<Channel> holder_end_;
   std::unique_ptr<Witness> witness_;
   UniqueFd timer_;
-  pid_t child_ = 0;        ///< the holder process, or its shield
+  pid_t child_ = 0;  ///< the holder process, or its shield
   bool shielded_ = false;
-  bool reaped_ = false;    ///< whether child_ was reaped
-  Instant helped_;         ///< when we last helped the holder process to kill
+  bool reaped_ = false;  ///< whether child_ was reaped
+  Instant helped_;       ///< when we last helped the holder process to kill
   Phase phase_ = Phase::waiting;
   std::map<int, Held> held_;          ///< with a witness, by signal: until it answers
   std::map<int, Instant> passed_on_;  ///< without one, by signal: until then a repeat counts as the
                                       ///< same signal
   std::set<int> left_to_command_;     ///< not passed on since `go`: the command got them itself
   bool shares_group_;
-  bool terminated_ = false;   ///< the command got its stop signal from us
+  bool terminated_ = false;  ///< the command got its stop signal from us
   std::optional<Verdict> verdict_;
 };
 

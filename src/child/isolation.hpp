@@ -27,7 +27,9 @@ class Isolation {
 
   /// Whether each command gets a pid namespace. The holder process makes it, because init must be
   /// its child.
-  [[nodiscard]] bool wants_pid_namespace() const noexcept { return mode_ == IsolationMode::pid_namespace; }
+  [[nodiscard]] bool wants_pid_namespace() const noexcept {
+    return mode_ == IsolationMode::pid_namespace;
+  }
 
   /// For a process that ends without destructors, when nothing is left to be killed. The last
   /// process to call it removes the cgroup.

@@ -74,7 +74,9 @@ void HolderJobControl::on_child() {
   const auto next_change = [&] {
     info = {};
     return command_ != 0 &&
-           ::waitid(P_PID, static_cast<id_t>(command_), &info, WSTOPPED | WCONTINUED | WNOHANG) == 0 && info.si_pid != 0;
+           ::waitid(P_PID, static_cast<id_t>(command_), &info, WSTOPPED | WCONTINUED | WNOHANG) ==
+               0 &&
+           info.si_pid != 0;
   };
   while (next_change()) {
     // The page first: the front process reads it while its own stop is under way.

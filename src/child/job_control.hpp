@@ -24,7 +24,8 @@ namespace redlock::child {
 class FrontJobControl {
  public:
   /// `page` must outlive this.
-  FrontJobControl(const SharedPage& page, bool shares_group) noexcept : page_(page), shares_group_(shares_group) {}
+  FrontJobControl(const SharedPage& page, bool shares_group) noexcept
+      : page_(page), shares_group_(shares_group) {}
 
   /// From here on TSTP, TTIN and TTOU stay pending until the command has stopped because of them.
   /// Those that were blocked at the start are left alone.

@@ -41,7 +41,8 @@ pid_t clone_process(unsigned long flags) noexcept {
 void close_from(unsigned first) noexcept {
   if (::close_range(first, ~0U, 0) == 0) return;
   rlimit limit{};
-  const rlim_t end = ::getrlimit(RLIMIT_NOFILE, &limit) == 0 ? std::min(limit.rlim_cur, guessed_end) : guessed_end;
+  const rlim_t end =
+      ::getrlimit(RLIMIT_NOFILE, &limit) == 0 ? std::min(limit.rlim_cur, guessed_end) : guessed_end;
   for (auto fd = static_cast<int>(first); fd < static_cast<int>(end); ++fd) ::close(fd);
 }
 
@@ -96,22 +97,28 @@ std::string with_hint(const std::string& text) {
 }  // namespace
 
 PidNamespace::PidNamespace(pid_t init, UniqueFd lifeline, UniqueFd ours, UniqueFd theirs)
-    : init_(init), lifeline_(std::move(lifeline)), ours_(std::move(ours)), theirs_(std::move(theirs)) {}
+    : init_(init),
+      lifeline_(std::move(lifeline)),
+      ours_(std::move(ours)),
+      theirs_(std::move(theirs)) {}
 
 Result<PidNamespace, std::string> PidNamespace::create() {
   UniqueFd ours(::open("/proc/self/ns/pid", O_RDONLY | O_CLOEXEC));
   if (!ours) return failure(errno);
   std::array<int, 2> lifeline{};
-  if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, lifeline.data()) != 0) return failure(errno);
+  if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, lifeline.data()) != 0)
+    return failure(errno);
   UniqueFd for_init(lifeline[0]);
   UniqueFd for_us(lifeline[1]);
 
-  const pid_t init = clone_process(static_cast<unsigned long>(CLONE_NEWPID) | static_cast<unsigned long>(SIGCHLD));
+  const pid_t init =
+      clone_process(static_cast<unsigned long>(CLONE_NEWPID) | static_cast<unsigned long>(SIGCHLD));
   if (init == 0) be_init(for_init.get());
   if (init < 0) return failure(errno);
   for_init.reset();
   int error = wait_until_ready(for_us.get());
-  UniqueFd theirs(::open(("/proc/" + std::to_string(init) + "/ns/pid").c_str(), O_RDONLY | O_CLOEXEC));
+  UniqueFd theirs(
+      ::open(("/proc/" + std::to_string(init) + "/ns/pid").c_str(), O_RDONLY | O_CLOEXEC));
   if (!theirs && error == 0) error = errno;
   if (error != 0) {
     ::kill(init, SIGKILL);
@@ -130,7 +137,9 @@ Result<void, std::string> PidNamespace::check() {
   const int status = child > 0 ? wait_for(child) : 0;
   made->end();
   if (child < 0) return unexpected(with_hint("cannot enter a pid namespace: " + errno_text(error)));
-  if (status != 0) return unexpected(with_hint("cannot mount a /proc for a pid namespace: " + errno_text(WEXITSTATUS(status))));
+  if (status != 0)
+    return unexpected(
+        with_hint("cannot mount a /proc for a pid namespace: " + errno_text(WEXITSTATUS(status))));
   return {};
 }
 
@@ -161,7 +170,8 @@ int PidNamespace::mount_proc() noexcept {
   // The mount over /proc must not propagate to the mount namespace that we came from. All other
   // mounts still propagate: a command that mounts something means it for the whole system.
   if (::mount(nullptr, "/proc", nullptr, MS_SLAVE, nullptr) != 0) return errno;
-  return ::mount("proc", "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, nullptr) == 0 ? 0 : errno;
+  return ::mount("proc", "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, nullptr) == 0 ? 0
+                                                                                          : errno;
 }
 
 }  // namespace redlock::child

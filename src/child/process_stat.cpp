@@ -30,7 +30,8 @@ std::optional<std::string> read_proc_file(const std::string& path) {
 }
 
 std::optional<std::vector<int>> numbers_in(const std::string& path) {
-  const std::unique_ptr<DIR, int (*)(DIR*)> directory(::opendir(path.c_str()), [](DIR* open) { return ::closedir(open); });
+  const std::unique_ptr<DIR, int (*)(DIR*)> directory(::opendir(path.c_str()),
+                                                      [](DIR* open) { return ::closedir(open); });
   if (!directory) return std::nullopt;
   std::vector<int> numbers;
   while (const dirent* entry = ::readdir(directory.get())) {
@@ -49,8 +50,11 @@ std::optional<ProcessStat> read_process_stat(pid_t pid) {
   int threads = 0;
   ProcessStat stat{};
   // The fields from the 3rd to the 22nd.
-  constexpr const char* form = " %c %d %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %d %*s %llu";
-  if (std::sscanf(text->c_str() + name_end + 1, form, &stat.state, &stat.parent, &threads, &stat.started) != 4) return std::nullopt;
+  constexpr const char* form =
+      " %c %d %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %d %*s %llu";
+  if (std::sscanf(text->c_str() + name_end + 1, form, &stat.state, &stat.parent, &threads,
+                  &stat.started) != 4)
+    return std::nullopt;
   const bool ended = (stat.state == 'Z' || stat.state == 'X' || stat.state == 'x') && threads <= 1;
   stat.living = !ended;
   return stat;

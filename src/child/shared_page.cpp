@@ -13,7 +13,8 @@ void Unmap::operator()(SharedPage* page) const noexcept {
 }
 
 SharedPagePtr make_shared_page() {
-  void* memory = ::mmap(nullptr, sizeof(SharedPage), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  void* memory = ::mmap(nullptr, sizeof(SharedPage), PROT_READ | PROT_WRITE,
+                        MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   if (memory == MAP_FAILED) throw std::system_error(errno, std::generic_category(), "mmap");
   return SharedPagePtr(new (memory) SharedPage);
 }

@@ -46,13 +46,17 @@ struct SharedPage {
   /// too; 0 while it is not stopped. Written by the holder process.
   std::atomic<pid_t> stopped_group{0};
 
-  static_assert(std::atomic<std::int64_t>::is_always_lock_free && std::atomic<bool>::is_always_lock_free &&
-                std::atomic<pid_t>::is_always_lock_free);
+  static_assert(std::atomic<std::int64_t>::is_always_lock_free &&
+                std::atomic<bool>::is_always_lock_free && std::atomic<pid_t>::is_always_lock_free);
 
-  void set_deadline(Instant instant) { deadline.store(instant.time_since_epoch().count(), std::memory_order_release); }
+  void set_deadline(Instant instant) {
+    deadline.store(instant.time_since_epoch().count(), std::memory_order_release);
+  }
   void clear_deadline() { deadline.store(0, std::memory_order_release); }
   void set_margin(Duration span) { margin.store(span.count(), std::memory_order_release); }
-  [[nodiscard]] Duration get_margin() const { return Duration(margin.load(std::memory_order_acquire)); }
+  [[nodiscard]] Duration get_margin() const {
+    return Duration(margin.load(std::memory_order_acquire));
+  }
 
   /// Instant() while the holder process has not begun to kill.
   [[nodiscard]] Instant last_seen_killing() const { return Instant(Duration(killing_at.load())); }

@@ -18,7 +18,8 @@ namespace redlock::child {
 
 bool may_have_foreign_children() noexcept {
   siginfo_t none{};
-  const bool childless = ::waitid(P_ALL, 0, &none, WEXITED | WNOHANG | WNOWAIT | __WALL) != 0 && errno == ECHILD;
+  const bool childless =
+      ::waitid(P_ALL, 0, &none, WEXITED | WNOHANG | WNOWAIT | __WALL) != 0 && errno == ECHILD;
   return !childless || ::getpid() == 1;
 }
 
@@ -38,10 +39,12 @@ void become_shield(std::atomic<pid_t>& holder) {
   // No descriptor that another process waits on may stay open because of us.
   close_all_but(-1);
   siginfo_t info{};
-  while (::waitid(P_PID, static_cast<id_t>(child), &info, WEXITED | WNOWAIT) != 0 && errno == EINTR) {
+  while (::waitid(P_PID, static_cast<id_t>(child), &info, WEXITED | WNOWAIT) != 0 &&
+         errno == EINTR) {
   }
   if (info.si_code == CLD_EXITED && info.si_status == 0) ::_exit(0);
-  while (!tree.kill_and_reap(BootClock::now() + death_timeout)) std::this_thread::sleep_for(kill_interval);
+  while (!tree.kill_and_reap(BootClock::now() + death_timeout))
+    std::this_thread::sleep_for(kill_interval);
   ::_exit(0);
 }
 

@@ -75,9 +75,11 @@ std::optional<int> parse_real_time(std::string_view name) {
   constexpr std::string_view first = "RTMIN";
   constexpr std::string_view last = "RTMAX";
   if (name.starts_with(first)) {
-    if (const auto offset = real_time_offset(name.substr(first.size()), '+')) return SIGRTMIN + *offset;
+    if (const auto offset = real_time_offset(name.substr(first.size()), '+'))
+      return SIGRTMIN + *offset;
   } else if (name.starts_with(last)) {
-    if (const auto offset = real_time_offset(name.substr(last.size()), '-')) return SIGRTMAX - *offset;
+    if (const auto offset = real_time_offset(name.substr(last.size()), '-'))
+      return SIGRTMAX - *offset;
   }
   return std::nullopt;
 }
@@ -85,8 +87,9 @@ std::optional<int> parse_real_time(std::string_view name) {
 std::string upper_case(std::string_view text) {
   std::string upper(text);
   // By hand: toupper() follows the locale, and a Turkish one would break `kill`.
-  std::transform(upper.begin(), upper.end(), upper.begin(),
-                 [](char c) { return c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c; });
+  std::transform(upper.begin(), upper.end(), upper.begin(), [](char c) {
+    return c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c;
+  });
   return upper;
 }
 
@@ -98,7 +101,8 @@ InheritedSignals InheritedSignals::capture() {
   ::pthread_sigmask(SIG_BLOCK, nullptr, &inherited.mask_);
   for (int signal = 1; signal <= last_signal; ++signal) {
     struct sigaction action {};
-    if (::sigaction(signal, nullptr, &action) == 0 && action.sa_handler == SIG_IGN) sigaddset(&inherited.ignored_, signal);
+    if (::sigaction(signal, nullptr, &action) == 0 && action.sa_handler == SIG_IGN)
+      sigaddset(&inherited.ignored_, signal);
   }
   return inherited;
 }
@@ -112,7 +116,8 @@ bool InheritedSignals::blocked(int signal) const noexcept {
 }
 
 void InheritedSignals::restore_dispositions() const noexcept {
-  for (int signal = 1; signal <= last_signal; ++signal) set_disposition(signal, ignored(signal) ? SIG_IGN : SIG_DFL);
+  for (int signal = 1; signal <= last_signal; ++signal)
+    set_disposition(signal, ignored(signal) ? SIG_IGN : SIG_DFL);
 }
 
 void InheritedSignals::restore_mask() const noexcept {
@@ -146,11 +151,13 @@ std::optional<ReceivedSignal> SignalGate::read() {
   if (got < 0 && errno != EAGAIN) throw_errno("read signalfd");
   if (got != static_cast<ssize_t>(sizeof info)) return std::nullopt;
   const bool from_kernel = info.ssi_code == SI_KERNEL;
-  return ReceivedSignal{static_cast<int>(info.ssi_signo), from_kernel, from_kernel ? 0 : static_cast<pid_t>(info.ssi_pid)};
+  return ReceivedSignal{static_cast<int>(info.ssi_signo), from_kernel,
+                        from_kernel ? 0 : static_cast<pid_t>(info.ssi_pid)};
 }
 
 void ignore_all() noexcept {
-  constexpr std::array kept{SIGCHLD, SIGKILL, SIGSTOP, SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGTRAP, SIGSYS};
+  constexpr std::array kept{SIGCHLD, SIGKILL, SIGSTOP, SIGSEGV, SIGBUS,
+                            SIGFPE,  SIGILL,  SIGABRT, SIGTRAP, SIGSYS};
   for (int signal = 1; signal <= last_signal; ++signal) {
     if (std::find(kept.begin(), kept.end(), signal) == kept.end()) set_disposition(signal, SIG_IGN);
   }
@@ -189,8 +196,8 @@ std::optional<int> parse_signal(std::string_view text) {
     const char* const known = ::sigabbrev_np(signal);
     if (known != nullptr && name == known) return signal;
   }
-  const auto* const other =
-      std::find_if(other_names.begin(), other_names.end(), [name](const Name& entry) { return entry.text == name; });
+  const auto* const other = std::find_if(other_names.begin(), other_names.end(),
+                                         [name](const Name& entry) { return entry.text == name; });
   if (other != other_names.end()) return other->number;
   return parse_real_time(name);
 }

@@ -20,7 +20,8 @@ std::map<pid_t, char> thread_states(pid_t pid) {
   std::map<pid_t, char> states;
   const std::string tasks = directory_of(pid) + "/task";
   for (const pid_t thread : numbers_in(tasks).value_or(std::vector<int>())) {
-    const std::string stat = read_proc_file(tasks + "/" + std::to_string(thread) + "/stat").value_or("");
+    const std::string stat =
+        read_proc_file(tasks + "/" + std::to_string(thread) + "/stat").value_or("");
     const auto name_end = stat.rfind(") ");
     states[thread] =
         name_end == std::string::npos || name_end + 2 >= stat.size() ? '?' : stat[name_end + 2];

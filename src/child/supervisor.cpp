@@ -22,7 +22,8 @@ constexpr Milliseconds orphan_interval{20};
 
 }  // namespace
 
-Supervisor::Supervisor(const Clock& clock, StopPlan plan, SharedPage& page, const Isolation& isolation, SupervisorEvents events)
+Supervisor::Supervisor(const Clock& clock, StopPlan plan, SharedPage& page,
+                       const Isolation& isolation, SupervisorEvents events)
     : clock_(clock),
       plan_(plan),
       page_(page),
@@ -35,7 +36,8 @@ Supervisor::Supervisor(const Clock& clock, StopPlan plan, SharedPage& page, cons
   if (isolation_.cgroup() != nullptr) tree_.confine_to(*isolation_.cgroup());
 }
 
-Result<void, ExecFailure> Supervisor::prepare(const Command& command, SpawnOptions options, const InheritedSignals& inherited) {
+Result<void, ExecFailure> Supervisor::prepare(const Command& command, SpawnOptions options,
+                                              const InheritedSignals& inherited) {
   options.cgroup = isolation_.cgroup();
   if (isolation_.wants_pid_namespace()) {
     auto made = PidNamespace::create();
@@ -124,7 +126,8 @@ asio::awaitable<Ending> Supervisor::finish() {
     reap();
     const Instant now = clock_.now();
     if (status_ && !is_stopping() && !page_.stopped_by_front && may_leave(now)) break;
-    if (!is_stopping() && (lease_gone_ || page_.stopped_by_front || now >= terminate_at())) stop(now);
+    if (!is_stopping() && (lease_gone_ || page_.stopped_by_front || now >= terminate_at()))
+      stop(now);
     if (is_stopping() && now >= *kill_at_) {
       dead = co_await kill_all();
       break;
@@ -179,7 +182,9 @@ asio::awaitable<bool> Supervisor::kill_all() {
       next_complaint = now + complaint_interval;
     }
     // Dying processes need the CPU, too: a walk through thousands leaves them some of it.
-    co_await sleep_until(clock_, now + std::clamp<Duration>(now - pass, kill_interval, std::max<Duration>(max_kill_interval, margin_ / 8)));
+    co_await sleep_until(
+        clock_, now + std::clamp<Duration>(now - pass, kill_interval,
+                                           std::max<Duration>(max_kill_interval, margin_ / 8)));
   }
 }
 
@@ -213,8 +218,10 @@ void Supervisor::reap() {
 void Supervisor::stop(Instant now) {
   lease_gone_ = true;
   page_.stopping = true;
-  kill_at_ = plan_.on_lost == OnLost::kill ? std::min(now + plan_.grace, kill_by()) : Instant::max();
-  if (plan_.on_lost != OnLost::warn && !page_.stopped_by_front) tree_.signal(plan_.stop_signal, *kill_at_);
+  kill_at_ =
+      plan_.on_lost == OnLost::kill ? std::min(now + plan_.grace, kill_by()) : Instant::max();
+  if (plan_.on_lost != OnLost::warn && !page_.stopped_by_front)
+    tree_.signal(plan_.stop_signal, *kill_at_);
   // After the signal: a message can block at a terminal that is paused (^S).
   events_.stopping(meter_.worst_delay());
 }

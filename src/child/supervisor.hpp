@@ -56,10 +56,12 @@ struct SupervisorEvents {
 class Supervisor {
  public:
   /// All must outlive it.
-  Supervisor(const Clock& clock, StopPlan plan, SharedPage& page, const Isolation& isolation, SupervisorEvents events);
+  Supervisor(const Clock& clock, StopPlan plan, SharedPage& page, const Isolation& isolation,
+             SupervisorEvents events);
 
   /// Forks the command, ready to start. Not after start().
-  Result<void, ExecFailure> prepare(const Command& command, SpawnOptions options, const InheritedSignals& inherited);
+  Result<void, ExecFailure> prepare(const Command& command, SpawnOptions options,
+                                    const InheritedSignals& inherited);
 
   /// After finish(): kills all that is left. True when nothing is left.
   asio::awaitable<bool> kill_rest();

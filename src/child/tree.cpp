@@ -18,7 +18,8 @@ namespace {
 /// Signals that a stopped process would not act on. Without those that stop a process, and those
 /// that do nothing by default: a resized window must not wake a job that the user has stopped.
 bool needs_continue(int signal) noexcept {
-  constexpr std::array sent_alone{0, SIGKILL, SIGSTOP, SIGCONT, SIGTSTP, SIGTTIN, SIGTTOU, SIGCHLD, SIGURG, SIGWINCH};
+  constexpr std::array sent_alone{0,       SIGKILL, SIGSTOP, SIGCONT, SIGTSTP,
+                                  SIGTTIN, SIGTTOU, SIGCHLD, SIGURG,  SIGWINCH};
   return std::find(sent_alone.begin(), sent_alone.end(), signal) == sent_alone.end();
 }
 
@@ -110,7 +111,9 @@ void ProcessTree::retire_target() {
   const pid_t target = target_.kill_argument;
   const pid_t command = target < 0 ? -target : target;
   siginfo_t info{};
-  if (command == 0 || ::waitid(P_PID, static_cast<id_t>(command), &info, WEXITED | WNOHANG | WNOWAIT) != 0) return;
+  if (command == 0 ||
+      ::waitid(P_PID, static_cast<id_t>(command), &info, WEXITED | WNOHANG | WNOWAIT) != 0)
+    return;
   if (info.si_pid == command) target_.kill_argument = 0;
 }
 

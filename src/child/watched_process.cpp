@@ -13,9 +13,9 @@ extern "C" {
 #include <cerrno>
 #include <cstring>
 
+#include "child/descendants.hpp"
 #include "child/process_stat.hpp"
 #include "child/stillness.hpp"
-#include "child/descendants.hpp"
 
 namespace redlock::child {
 namespace {

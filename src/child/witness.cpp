@@ -45,7 +45,8 @@ constexpr char answer = 0;
 
 Witness::Witness() {
   std::array<int, 2> ends{};
-  if (::pipe2(ends.data(), O_CLOEXEC | O_NONBLOCK) != 0) throw std::system_error(errno, std::generic_category(), "pipe");
+  if (::pipe2(ends.data(), O_CLOEXEC | O_NONBLOCK) != 0)
+    throw std::system_error(errno, std::generic_category(), "pipe");
   seen_.reset(ends[0]);
   const UniqueFd report_to(ends[1]);
 

@@ -62,7 +62,7 @@ child::WatchedProcess open_process(const Settings& settings, pid_t pid) {
 }
 
 std::optional<run::WhilePid> watch(const Settings& settings, std::optional<pid_t> pid, Ttl ttl,
-                              const TtlDemands& demands) {
+                                   const TtlDemands& demands) {
   if (!pid) return std::nullopt;
   return run::WhilePid{open_process(settings, *pid), read_stop_plan(settings, ttl, demands)};
 }

@@ -6,10 +6,10 @@
 #include <algorithm>
 #include <optional>
 
-#include "run/command_error.hpp"
 #include "cli/options.hpp"
 #include "cli/redact.hpp"
 #include "cli/spelling.hpp"
+#include "run/command_error.hpp"
 #include "store/registry.hpp"
 #include "support/text.hpp"
 
@@ -124,9 +124,8 @@ class Reader {
     }
     added->transform([this, &option](const std::string& text) { return value_of(option, text); });
     if (option.kind() != OptionKind::value) return;
-    added->check([&option](const std::string& text) {
-      return option.problem(text, shown_word(text));
-    });
+    added->check(
+        [&option](const std::string& text) { return option.problem(text, shown_word(text)); });
   }
 
   /// The value that was meant, where CLI11 read `text`. Only the words show whether the value stood

@@ -17,9 +17,9 @@
 #include <cerrno>
 #include <cstring>
 
-#include "run/command_error.hpp"
 #include "cli/options.hpp"
 #include "cli/spelling.hpp"
+#include "run/command_error.hpp"
 #include "store/registry.hpp"
 #include "support/text.hpp"
 #include "support/unique_fd.hpp"

@@ -21,8 +21,7 @@ void print_result(std::string_view text) {
 run::SessionOptions session_options(const Settings& settings) {
   // A command that locks must check that the servers are different ones, and that none has
   // forgotten what it granted. A command that extends must check it again.
-  const bool identifies_servers =
-      (settings.line().command->bit & (takes_lock | for_extend)) != 0;
+  const bool identifies_servers = (settings.line().command->bit & (takes_lock | for_extend)) != 0;
   return {make_console(settings), settings.get(option::json), identifies_servers};
 }
 

@@ -2,15 +2,15 @@
 
 #include <nlohmann/json.hpp>
 
-#include "run/command_error.hpp"
 #include "cli/commands.hpp"
 #include "cli/console.hpp"
 #include "cli/lock_options.hpp"
 #include "cli/options.hpp"
 #include "cli/redact.hpp"
-#include "run/session.hpp"
 #include "core/validity.hpp"
 #include "output/diagnosis.hpp"
+#include "run/command_error.hpp"
+#include "run/session.hpp"
 #include "support/text.hpp"
 
 namespace redlock::cli {
@@ -28,8 +28,8 @@ asio::awaitable<run::Finish> diagnose_all(run::Session& session, std::vector<Ser
                                           std::optional<Resource> key) {
   const ServerSet& server_set = session.server_set();
   DiagnosisRequest request{std::move(key), server_set.server_timeout(), server_set.restart_guard()};
-  const SetDiagnosis set = co_await diagnose(session.io().get_executor(), session.clock(), std::move(links),
-                                             std::move(request));
+  const SetDiagnosis set = co_await diagnose(session.io().get_executor(), session.clock(),
+                                             std::move(links), std::move(request));
   const int code = code_of(set);
   const std::string text =
       session.json() ? output::diagnosis_json(set, code) + "\n" : output::diagnosis_text(set);
@@ -69,8 +69,10 @@ run::Finish show_settings(const Settings& settings) {
     text += fmt::format("{}{}\n", option->name(), shown);
     nlohmann::ordered_json entry;
     entry["name"] = option->name();
-    entry["value"] = setting ? nlohmann::ordered_json(to_valid_utf8(value)) : nlohmann::ordered_json(nullptr);
-    entry["where"] = setting ? nlohmann::ordered_json(to_valid_utf8(setting->where)) : nlohmann::ordered_json(nullptr);
+    entry["value"] =
+        setting ? nlohmann::ordered_json(to_valid_utf8(value)) : nlohmann::ordered_json(nullptr);
+    entry["where"] = setting ? nlohmann::ordered_json(to_valid_utf8(setting->where))
+                             : nlohmann::ordered_json(nullptr);
     entry["default"] =
         fallback.empty() ? nlohmann::ordered_json(nullptr) : nlohmann::ordered_json(fallback);
     json["settings"].push_back(std::move(entry));
@@ -86,13 +88,15 @@ run::Finish doctor_command(const Settings& settings) {
   std::optional<Resource> key;
   if (settings.find(option::key)) {
     const std::vector<Resource> keys = read_keys(settings);
-    if (keys.size() != 1) throw CommandError(ExitCode::usage, "--key: doctor tries one key at a time");
+    if (keys.size() != 1)
+      throw CommandError(ExitCode::usage, "--key: doctor tries one key at a time");
     key = keys.front();
   }
   const run::ServerOptions servers = read_server_options(settings);
   // There is no ttl of ours to derive it from: use the longest default.
   const run::SessionOptions options = session_options(settings);
-  run::Session session(options, servers, servers.timeout.value_or(default_server_timeout(*Ttl::from(Ttl::max))));
+  run::Session session(options, servers,
+                       servers.timeout.value_or(default_server_timeout(*Ttl::from(Ttl::max))));
   return session.run(diagnose_all(session, run::links_to(options, servers), std::move(key)));
 }
 

@@ -4,17 +4,17 @@
 
 #include "cli/commands.hpp"
 #include "cli/console.hpp"
-#include "run/nesting.hpp"
 #include "cli/lease_source.hpp"
 #include "cli/lock_options.hpp"
 #include "cli/options.hpp"
-#include "output/outcome.hpp"
-#include "run/session.hpp"
 #include "core/validity.hpp"
-#include "engine/inherited_lease.hpp"
 #include "engine/held_lease.hpp"
+#include "engine/inherited_lease.hpp"
 #include "output/describe.hpp"
 #include "output/json.hpp"
+#include "output/outcome.hpp"
+#include "run/nesting.hpp"
+#include "run/session.hpp"
 #include "support/duration.hpp"
 
 namespace redlock::cli {
@@ -36,16 +36,20 @@ Meaning meaning_of(const ExtendResult& result, std::size_t servers) {
     case ExtendDecision::unconfirmed:
       break;
   }
-  return {output::result_for_faults(result.faults, servers), "cannot extend: no quorum; " + output::faults_text(result.faults)};
+  return {output::result_for_faults(result.faults, servers),
+          "cannot extend: no quorum; " + output::faults_text(result.faults)};
 }
 
 /// The outcome for one key: reports it unless the extension succeeded.
-output::Outcome outcome_of_extend(const run::Session& session, const Resource& resource, const ExtendResult& result, std::size_t servers) {
+output::Outcome outcome_of_extend(const run::Session& session, const Resource& resource,
+                                  const ExtendResult& result, std::size_t servers) {
   const Meaning meaning = meaning_of(result, servers);
-  output::Outcome outcome = output::outcome_of("extend", {resource}, meaning.result, meaning.message);
+  output::Outcome outcome =
+      output::outcome_of("extend", {resource}, meaning.result, meaning.message);
   if (result.not_ours) outcome.holder = result.not_ours->holder;
   outcome.faults = result.faults;
-  if (outcome.exit_code != 0) session.console().error(fmt::format("{}: {}", output::key_text(resource), meaning.message));
+  if (outcome.exit_code != 0)
+    session.console().error(fmt::format("{}: {}", output::key_text(resource), meaning.message));
   return outcome;
 }
 
@@ -60,10 +64,13 @@ asio::awaitable<ExtendResult> extend_one(ServerSet& server_set, LeaseHandle::Par
 /// A statement that is true of every lease: a lease that had more time left has kept it, and an
 /// inherited one is not ours to extend.
 std::string success_text(const LeaseHandle& handle, Ttl ttl) {
-  const auto inherited = std::count_if(handle.parts.begin(), handle.parts.end(), [](const auto& part) { return part.inherited; });
-  const std::string lasts = fmt::format("lasts for at least {} from now on", format_duration(ttl.length()));
+  const auto inherited = std::count_if(handle.parts.begin(), handle.parts.end(),
+                                       [](const auto& part) { return part.inherited; });
+  const std::string lasts =
+      fmt::format("lasts for at least {} from now on", format_duration(ttl.length()));
   if (inherited == 0) return "the lease " + lasts;
-  const std::string stands = "is kept by the run around this one, and still stands; nothing was extended";
+  const std::string stands =
+      "is kept by the run around this one, and still stands; nothing was extended";
   if (static_cast<std::size_t>(inherited) == handle.parts.size()) return "the lease " + stands;
   return fmt::format("what is ours {}; the rest {}", lasts, stands);
 }
@@ -79,16 +86,23 @@ asio::awaitable<run::Finish> extend(run::Session& session, const LeaseHandle& ha
     if (!part.inherited) end = std::min(end.value_or(Instant::max()), deadline(result.t0, ttl));
     resources.push_back(part.resource);
     faults.insert(faults.end(), result.faults.begin(), result.faults.end());
-    output::Outcome outcome = outcome_of_extend(session, part.resource, result, session.server_set().size());
+    output::Outcome outcome =
+        outcome_of_extend(session, part.resource, result, session.server_set().size());
     if (outcome.exit_code != 0 && !failure) failure = std::move(outcome);
   }
   co_await session.server_set().close(CloseMode::immediate);
-  output::Outcome all = output::outcome_of("extend", resources, end ? output::Result::extended : output::Result::inherited, {});
+  output::Outcome all = output::outcome_of(
+      "extend", resources, end ? output::Result::extended : output::Result::inherited, {});
   all.faults = std::move(faults);
-  if (!failure) session.console().detail(fmt::format("{}: {}", output::keys_text(resources), success_text(handle, ttl)));
+  if (!failure)
+    session.console().detail(
+        fmt::format("{}: {}", output::keys_text(resources), success_text(handle, ttl)));
   const output::Outcome& outcome = failure ? *failure : all;
-  const std::optional<Duration> valid = end ? std::optional(*end - session.clock().now()) : std::nullopt;
-  if (session.json()) print_result((failure ? output::outcome_json(outcome) : output::extend_json(outcome, valid)) + "\n");
+  const std::optional<Duration> valid =
+      end ? std::optional(*end - session.clock().now()) : std::nullopt;
+  if (session.json())
+    print_result((failure ? output::outcome_json(outcome) : output::extend_json(outcome, valid)) +
+                 "\n");
   co_return run::Finish{outcome.exit_code};
 }
 
@@ -96,11 +110,13 @@ asio::awaitable<run::Finish> extend(run::Session& session, const LeaseHandle& ha
 
 run::Finish extend_command(const Settings& settings) {
   run::ServerOptions servers = read_server_options(settings);
-  const Ttl ttl = require_ttl(settings, TtlDemands{servers.timeout, Duration::zero(), /*supervised=*/false},
-                              ": how long the lease is to last from now on");
+  const Ttl ttl =
+      require_ttl(settings, TtlDemands{servers.timeout, Duration::zero(), /*supervised=*/false},
+                  ": how long the lease is to last from now on");
   raise_restart_guard(settings, servers, option::ttl, ttl.length());
   const LeaseHandle handle = find_lease(settings, servers);
-  run::Session session(session_options(settings), servers, servers.timeout.value_or(default_server_timeout(ttl)));
+  run::Session session(session_options(settings), servers,
+                       servers.timeout.value_or(default_server_timeout(ttl)));
   return session.run(extend(session, handle, ttl));
 }
 

@@ -8,8 +8,8 @@
 #include <array>
 #include <sstream>
 
-#include "output/exit_code.hpp"
 #include "cli/options.hpp"
+#include "output/exit_code.hpp"
 
 namespace redlock::cli {
 namespace {

@@ -4,11 +4,11 @@
 
 #include <cstdlib>
 
-#include "run/command_error.hpp"
-#include "run/lease_file.hpp"
 #include "cli/lock_options.hpp"
 #include "cli/options.hpp"
 #include "output/describe.hpp"
+#include "run/command_error.hpp"
+#include "run/lease_file.hpp"
 #include "support/text.hpp"
 
 namespace redlock::cli {
@@ -24,11 +24,14 @@ std::optional<std::string> variable(const char* name) {
 std::optional<LeaseHandle> from_parts(const Settings& settings, const run::ServerOptions& servers) {
   const auto text = variable("REDLOCK_TOKEN");
   const auto token = text ? Token::from_text(*text) : std::nullopt;
-  if (text && !token) throw CommandError(ExitCode::usage, "REDLOCK_TOKEN is not a token of redlock-cli");
+  if (text && !token)
+    throw CommandError(ExitCode::usage, "REDLOCK_TOKEN is not a token of redlock-cli");
   if (!token) return std::nullopt;
   if (settings.find(option::key)) {
     const std::vector<Resource> resources = read_keys(settings);
-    if (resources.size() != 1) throw CommandError(ExitCode::usage, "--key: REDLOCK_TOKEN is for one key; REDLOCK_LEASE holds several");
+    if (resources.size() != 1)
+      throw CommandError(ExitCode::usage,
+                         "--key: REDLOCK_TOKEN is for one key; REDLOCK_LEASE holds several");
     return LeaseHandle{{{resources.front(), *token, Fence()}}, run::fingerprint(servers)};
   }
   const auto key = variable("REDLOCK_KEY");
@@ -38,11 +41,14 @@ std::optional<LeaseHandle> from_parts(const Settings& settings, const run::Serve
   return LeaseHandle{{{std::move(*resource), *token, Fence()}}, run::fingerprint(servers)};
 }
 
-std::optional<LeaseHandle> from_environment(const Settings& settings, const run::ServerOptions& servers) {
+std::optional<LeaseHandle> from_environment(const Settings& settings,
+                                            const run::ServerOptions& servers) {
   const auto text = variable("REDLOCK_LEASE");
   if (!text) return from_parts(settings, servers);
   auto handle = LeaseHandle::from_text(*text);
-  if (!handle) throw CommandError(ExitCode::usage, "REDLOCK_LEASE is not a lease of this version of redlock-cli");
+  if (!handle)
+    throw CommandError(ExitCode::usage,
+                       "REDLOCK_LEASE is not a lease of this version of redlock-cli");
   return handle;
 }
 
@@ -60,22 +66,26 @@ LeaseHandle find_lease(const Settings& settings, const run::ServerOptions& serve
   auto handle = from_file(settings);
   if (!handle) handle = from_environment(settings, servers);
   if (!handle) {
-    throw CommandError(ExitCode::usage,
-                       "no lease: neither --token-file nor REDLOCK_LEASE (nor REDLOCK_KEY and REDLOCK_TOKEN) is set; `redlock-cli acquire "
-                       "--export` sets them");
+    throw CommandError(
+        ExitCode::usage,
+        "no lease: neither --token-file nor REDLOCK_LEASE (nor REDLOCK_KEY and REDLOCK_TOKEN) is set; `redlock-cli acquire "
+        "--export` sets them");
   }
   std::vector<Resource> resources;
   for (const LeaseHandle::Part& part : handle->parts) resources.push_back(part.resource);
   if (settings.find(option::key) && read_keys(settings) != resources) {
-    throw CommandError(ExitCode::usage, fmt::format("the lease is for {}, not for {}", output::keys_text(resources),
-                                                    output::keys_text(read_keys(settings))));
+    throw CommandError(ExitCode::usage,
+                       fmt::format("the lease is for {}, not for {}", output::keys_text(resources),
+                                   output::keys_text(read_keys(settings))));
   }
   if (handle->servers != run::fingerprint(servers)) {
     throw CommandError(
         ExitCode::config,
-        fmt::format("the lease on {} was taken on another set of servers, or on the same spelled otherwise; set them as they "
-                    "were when it was acquired. Now set: {}",
-                    output::keys_text(resources), escape_for_terminal(fmt::format("{}", fmt::join(run::names_of(servers), ", ")))));
+        fmt::format(
+            "the lease on {} was taken on another set of servers, or on the same spelled otherwise; set them as they "
+            "were when it was acquired. Now set: {}",
+            output::keys_text(resources),
+            escape_for_terminal(fmt::format("{}", fmt::join(run::names_of(servers), ", ")))));
   }
   return *handle;
 }

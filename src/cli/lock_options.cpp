@@ -10,8 +10,8 @@
 #include <cstdio>
 #include <memory>
 
-#include "run/command_error.hpp"
 #include "cli/options.hpp"
+#include "run/command_error.hpp"
 #include "store/owner_record.hpp"
 #include "support/duration.hpp"
 #include "support/text.hpp"
@@ -34,7 +34,8 @@ std::string host_name() {
 /// longer than two round trips to a server on this host, so it is asked only for the others.
 std::string user_name() {
   const uid_t uid = ::geteuid();
-  const std::unique_ptr<FILE, int (*)(FILE*)> local(std::fopen("/etc/passwd", "re"), [](FILE* file) { return std::fclose(file); });
+  const std::unique_ptr<FILE, int (*)(FILE*)> local(std::fopen("/etc/passwd", "re"),
+                                                    [](FILE* file) { return std::fclose(file); });
   while (const passwd* entry = local ? ::fgetpwent(local.get()) : nullptr) {
     if (entry->pw_uid == uid) return entry->pw_name;
   }
@@ -50,7 +51,8 @@ WaitPolicy read_wait_policy(const Settings& settings) {
   if (settings.get(option::nonblock)) {
     const auto wait = settings.find(option::wait);
     const auto nonblock = settings.find(option::nonblock);
-    if (wait && wait->origin == nonblock->origin) Settings::refuse(*wait, "with " + nonblock->where + ": choose one of them");
+    if (wait && wait->origin == nonblock->origin)
+      Settings::refuse(*wait, "with " + nonblock->where + ": choose one of them");
     if (!wait || nonblock->origin < wait->origin) policy.wait = Duration::zero();
   }
   policy.unavailable_wait = settings.get(option::unavailable_wait);
@@ -79,7 +81,8 @@ Mode read_mode(const Settings& settings, const std::vector<Resource>& resources)
   }
   if (rival) Settings::refuse(*chosen, "with " + rival->where + ": choose one of them");
   if (mode.slots == 0) return mode;
-  if (resources.size() > 1) Settings::refuse(*chosen, "goes with one -k only: REDLOCK_SLOT is one number");
+  if (resources.size() > 1)
+    Settings::refuse(*chosen, "goes with one -k only: REDLOCK_SLOT is one number");
   return mode;
 }
 
@@ -107,7 +110,9 @@ std::vector<Resource> read_keys(const Settings& settings) {
   std::sort(resources.begin(), resources.end());
   resources.erase(std::unique(resources.begin(), resources.end()), resources.end());
   if (resources.size() > max_keys || bytes > max_key_bytes) {
-    throw CommandError(ExitCode::usage, fmt::format("--key: at most {} keys at a time, of {} bytes together", max_keys, max_key_bytes));
+    throw CommandError(ExitCode::usage,
+                       fmt::format("--key: at most {} keys at a time, of {} bytes together",
+                                   max_keys, max_key_bytes));
   }
   return resources;
 }
@@ -129,17 +134,21 @@ std::optional<Ttl> read_ttl(const Settings& settings, const TtlDemands& demands)
 
 Ttl require_room(Ttl fallback, const TtlDemands& demands) {
   if (leaves_room(fallback, demands)) return fallback;
-  throw CommandError(ExitCode::usage,
-                     fmt::format("the default --ttl of {} is too short for this --grace and --server-timeout; set a longer --ttl",
-                                 format_duration(fallback.length())));
+  throw CommandError(
+      ExitCode::usage,
+      fmt::format(
+          "the default --ttl of {} is too short for this --grace and --server-timeout; set a longer --ttl",
+          format_duration(fallback.length())));
 }
 
 Ttl require_ttl(const Settings& settings, const TtlDemands& demands, std::string_view why) {
   if (const auto ttl = read_ttl(settings, demands)) return *ttl;
-  throw CommandError(ExitCode::usage, fmt::format("{} needs --ttl DUR{}", settings.line().command->name, why));
+  throw CommandError(ExitCode::usage,
+                     fmt::format("{} needs --ttl DUR{}", settings.line().command->name, why));
 }
 
-run::LockOptions read_lock_options(const Settings& settings, std::vector<Resource> resources, Ttl ttl, run::ServerOptions servers, Owner owner) {
+run::LockOptions read_lock_options(const Settings& settings, std::vector<Resource> resources,
+                                   Ttl ttl, run::ServerOptions servers, Owner owner) {
   raise_restart_guard(settings, servers, option::ttl, ttl.length());
   const Duration timeout = servers.timeout.value_or(default_server_timeout(ttl));
   const Mode mode = read_mode(settings, resources);

@@ -10,7 +10,8 @@ namespace redlock::cli {
 
 /// All options of `run` and `acquire` that concern the lock, once the ttl is known; the caller adds
 /// the owner's pid and command. Throws CommandError.
-run::LockOptions read_lock_options(const Settings& settings, std::vector<Resource> resources, Ttl ttl, run::ServerOptions servers, Owner owner);
+run::LockOptions read_lock_options(const Settings& settings, std::vector<Resource> resources,
+                                   Ttl ttl, run::ServerOptions servers, Owner owner);
 
 /// The keys that -k names, sorted, each once. Throws CommandError (usage) when there is none, one
 /// is invalid, or they are too many to be handed on in a variable.

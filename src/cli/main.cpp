@@ -14,17 +14,17 @@
 #include <vector>
 
 #include "child/signals.hpp"
-#include "run/command_error.hpp"
 #include "cli/command_line.hpp"
 #include "cli/commands.hpp"
 #include "cli/console.hpp"
 #include "cli/help.hpp"
-#include "run/lease_file.hpp"
 #include "cli/options.hpp"
-#include "output/json.hpp"
-#include "output/outcome.hpp"
 #include "cli/redact.hpp"
 #include "cli/run_options.hpp"
+#include "output/json.hpp"
+#include "output/outcome.hpp"
+#include "run/command_error.hpp"
+#include "run/lease_file.hpp"
 #include "support/text.hpp"
 
 namespace redlock::cli {

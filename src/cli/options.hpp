@@ -6,10 +6,10 @@
 
 #include "child/isolation.hpp"
 #include "child/stop_plan.hpp"
-#include "output/exit_code.hpp"
 #include "cli/option.hpp"
 #include "core/mode.hpp"
 #include "core/types.hpp"
+#include "output/exit_code.hpp"
 #include "store/owner_record.hpp"
 
 /// The options, one row each. The row is all that the parser, the variables, the configuration

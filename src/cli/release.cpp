@@ -2,19 +2,19 @@
 
 #include <algorithm>
 
-#include "run/command_error.hpp"
 #include "cli/commands.hpp"
 #include "cli/console.hpp"
 #include "cli/lease_source.hpp"
 #include "cli/lock_options.hpp"
 #include "cli/options.hpp"
-#include "output/outcome.hpp"
-#include "run/session.hpp"
 #include "engine/ballot.hpp"
 #include "engine/held_lease.hpp"
 #include "engine/inspect.hpp"
 #include "output/describe.hpp"
 #include "output/json.hpp"
+#include "output/outcome.hpp"
+#include "run/command_error.hpp"
+#include "run/session.hpp"
 
 namespace redlock::cli {
 namespace {
@@ -27,11 +27,14 @@ class Report {
 
   /// Reports the result of one key.
   void add(output::Outcome outcome) {
-    const std::string line = fmt::format("{}: {}", output::keys_text(outcome.resources), outcome.message);
+    const std::string line =
+        fmt::format("{}: {}", output::keys_text(outcome.resources), outcome.message);
     const bool worked = outcome.exit_code == 0;
-    if (!outcome.message.empty()) worked ? session_.console().notice(line) : session_.console().error(line);
+    if (!outcome.message.empty())
+      worked ? session_.console().notice(line) : session_.console().error(line);
     resources_.insert(resources_.end(), outcome.resources.begin(), outcome.resources.end());
-    const bool says_more = !whole_ || (whole_->exit_code == 0 && (outcome.exit_code != 0 || is_weak(whole_->result)));
+    const bool says_more =
+        !whole_ || (whole_->exit_code == 0 && (outcome.exit_code != 0 || is_weak(whole_->result)));
     if (says_more) whole_ = std::move(outcome);
   }
 
@@ -49,7 +52,9 @@ class Report {
 
  private:
   /// A key for which nothing was done says nothing about the others.
-  static bool is_weak(output::Result result) { return result == output::Result::inherited || result == output::Result::free; }
+  static bool is_weak(output::Result result) {
+    return result == output::Result::inherited || result == output::Result::free;
+  }
 
   const run::Session& session_;
   std::vector<Resource> resources_;
@@ -65,26 +70,33 @@ std::string left_behind(const ReleaseResult& result) {
   return "not confirmed by " + output::faults_text(refusals) + "; there it expires by itself";
 }
 
-output::Outcome outcome_of_release(const Resource& resource, const ReleaseResult& result, std::size_t servers) {
+output::Outcome outcome_of_release(const Resource& resource, const ReleaseResult& result,
+                                   std::size_t servers) {
   output::Outcome outcome;
   switch (result.decision) {
     case ReleaseDecision::released:
-      outcome = output::outcome_of("release", {resource}, output::Result::released, left_behind(result));
+      outcome =
+          output::outcome_of("release", {resource}, output::Result::released, left_behind(result));
       break;
     case ReleaseDecision::not_ours:
-      outcome = output::outcome_of("release", {resource}, output::Result::lost, "cannot release: " + output::not_ours_text(result.not_ours));
+      outcome = output::outcome_of("release", {resource}, output::Result::lost,
+                                   "cannot release: " + output::not_ours_text(result.not_ours));
       if (result.not_ours) outcome.holder = result.not_ours->holder;
       break;
     case ReleaseDecision::supervised:
-      outcome = output::outcome_of("release", {resource}, output::Result::usage,
-                           fmt::format("this lease is held by `redlock-cli run`, which releases it when its command ends; `redlock-cli "
-                                       "release {} --force` breaks it",
-                                       output::key_option(resource)));
+      outcome = output::outcome_of(
+          "release", {resource}, output::Result::usage,
+          fmt::format(
+              "this lease is held by `redlock-cli run`, which releases it when its command ends; `redlock-cli "
+              "release {} --force` breaks it",
+              output::key_option(resource)));
       outcome.holder = result.supervisor;
       break;
     case ReleaseDecision::unavailable:
-      outcome = output::outcome_of("release", {resource}, output::result_for_faults(result.faults, servers),
-                           "no quorum confirmed the release; what is left expires by itself; " + output::faults_text(result.faults));
+      outcome = output::outcome_of(
+          "release", {resource}, output::result_for_faults(result.faults, servers),
+          "no quorum confirmed the release; what is left expires by itself; " +
+              output::faults_text(result.faults));
       break;
   }
   outcome.faults = result.faults;
@@ -108,12 +120,15 @@ asio::awaitable<run::Finish> release(run::Session& session, const LeaseHandle& h
 }
 
 /// The combined votes on breaking a lock.
-output::Outcome outcome_of_break(const Resource& resource, const std::vector<BreakVote>& votes, const std::vector<ServerFault>& faults) {
+output::Outcome outcome_of_break(const Resource& resource, const std::vector<BreakVote>& votes,
+                                 const std::vector<ServerFault>& faults) {
   std::optional<Holder> broken;
   std::optional<Holder> other;
   std::size_t times_broken = 0;
   for (const BreakVote& vote : votes) {
-    if (const auto* done = std::get_if<Broken>(&vote); done != nullptr && (!broken || broken->foreign)) broken = done->holder;
+    if (const auto* done = std::get_if<Broken>(&vote);
+        done != nullptr && (!broken || broken->foreign))
+      broken = done->holder;
     times_broken += std::holds_alternative<Broken>(vote) ? 1 : 0;
     if (const auto* left = std::get_if<OtherFence>(&vote)) other = left->holder;
   }
@@ -121,28 +136,34 @@ output::Outcome outcome_of_break(const Resource& resource, const std::vector<Bre
   output::Outcome outcome;
   if (!answered) {
     outcome =
-        output::outcome_of("release", {resource}, output::result_for_faults(faults, votes.size()), "no quorum answered; " + output::faults_text(faults));
+        output::outcome_of("release", {resource}, output::result_for_faults(faults, votes.size()),
+                           "no quorum answered; " + output::faults_text(faults));
   } else if (other && broken && broken_by_quorum(votes) == nullptr) {
-    outcome = output::outcome_of("release", {resource}, output::Result::lost,
-                         fmt::format("broken at {} of {} servers only, the others have another fence: {}", times_broken, votes.size(),
-                                     output::held_text(*other)));
+    outcome = output::outcome_of(
+        "release", {resource}, output::Result::lost,
+        fmt::format("broken at {} of {} servers only, the others have another fence: {}",
+                    times_broken, votes.size(), output::held_text(*other)));
   } else if (other && !broken) {
-    outcome = output::outcome_of("release", {resource}, output::Result::lost, "left alone, it has another fence: " + output::held_text(*other));
+    outcome = output::outcome_of("release", {resource}, output::Result::lost,
+                                 "left alone, it has another fence: " + output::held_text(*other));
   } else {
-    outcome = output::outcome_of("release", {resource}, broken ? output::Result::broken : output::Result::free,
-                         broken ? "broken; it was " + output::held_text(*broken) : "nothing to break: it is free");
+    outcome = output::outcome_of(
+        "release", {resource}, broken ? output::Result::broken : output::Result::free,
+        broken ? "broken; it was " + output::held_text(*broken) : "nothing to break: it is free");
   }
   outcome.holder = broken ? broken : other;
   outcome.faults = faults;
   return outcome;
 }
 
-asio::awaitable<run::Finish> break_them(run::Session& session, std::vector<Resource> resources, std::optional<Fence> only_if, Owner breaker) {
+asio::awaitable<run::Finish> break_them(run::Session& session, std::vector<Resource> resources,
+                                        std::optional<Fence> only_if, Owner breaker) {
   Report report(session);
   for (const Resource& resource : resources) {
     const BreakRequest request{resource, only_if, breaker};
     const std::vector<BreakVote> votes = co_await break_lock(session.server_set(), request);
-    const auto faults = faults_among(session.server_set(), [&](std::size_t i) { return &votes[i]; });
+    const auto faults =
+        faults_among(session.server_set(), [&](std::size_t i) { return &votes[i]; });
     report.add(outcome_of_break(resource, votes, faults));
   }
   co_await session.server_set().close(CloseMode::immediate);
@@ -162,11 +183,15 @@ run::Finish release_command(const Settings& settings) {
     breaker.note = *reason;
   }
   // There is no ttl of ours to derive it from: use the longest default.
-  run::Session session(session_options(settings), servers, servers.timeout.value_or(default_server_timeout(*Ttl::from(Ttl::max))));
+  run::Session session(session_options(settings), servers,
+                       servers.timeout.value_or(default_server_timeout(*Ttl::from(Ttl::max))));
   if (!force) return session.run(release(session, find_lease(settings, servers)));
   std::vector<Resource> resources = read_keys(settings);
-  if (fence && resources.size() > 1) throw CommandError(ExitCode::usage, "--if-fence is for one key at a time");
-  return session.run(break_them(session, std::move(resources), fence ? std::optional(Fence(*fence)) : std::nullopt, std::move(breaker)));
+  if (fence && resources.size() > 1)
+    throw CommandError(ExitCode::usage, "--if-fence is for one key at a time");
+  return session.run(break_them(session, std::move(resources),
+                                fence ? std::optional(Fence(*fence)) : std::nullopt,
+                                std::move(breaker)));
 }
 
 }  // namespace redlock::cli

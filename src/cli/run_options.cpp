@@ -7,12 +7,12 @@
 #include <algorithm>
 #include <cstdlib>
 
-#include "run/command_error.hpp"
-#include "run/nesting.hpp"
 #include "cli/lock_options.hpp"
 #include "cli/options.hpp"
 #include "cli/redact.hpp"
 #include "cli/server_options.hpp"
+#include "run/command_error.hpp"
+#include "run/nesting.hpp"
 #include "support/text.hpp"
 
 namespace redlock::cli {

@@ -10,12 +10,12 @@
 #include <optional>
 #include <set>
 
-#include "run/command_error.hpp"
 #include "cli/console.hpp"
 #include "cli/options.hpp"
 #include "cli/redact.hpp"
 #include "core/decision.hpp"
 #include "core/lease_handle.hpp"
+#include "run/command_error.hpp"
 #include "support/duration.hpp"
 #include "support/text.hpp"
 
@@ -71,24 +71,27 @@ std::shared_ptr<const ServerAddress> read_server(const Setting& setting, const s
                        fmt::format("{}: wrong server URL: {}", setting.where, address.error()));
   }
   if ((*address)->has_password() && setting.origin == Setting::Origin::line) {
-    Settings::refuse(setting,
-                     "a password on the command line can be read by everybody on this machine; put the "
-                     "URL into REDLOCK_SERVER or a configuration file, or the password into "
-                     "REDISCLI_AUTH or --password-file");
+    Settings::refuse(
+        setting,
+        "a password on the command line can be read by everybody on this machine; put the "
+        "URL into REDLOCK_SERVER or a configuration file, or the password into "
+        "REDISCLI_AUTH or --password-file");
   }
   return std::move(*address);
 }
 
-std::vector<run::ServerSource> read_servers(const Setting& setting, const std::vector<std::string>& urls) {
+std::vector<run::ServerSource> read_servers(const Setting& setting,
+                                            const std::vector<std::string>& urls) {
   std::vector<run::ServerSource> servers;
   std::set<std::string> processes;
   for (const std::string& url : urls) {
     const auto address = read_server(setting, url);
     const Store& store = address->store();
     if (!store.stands_alone.empty() && urls.size() > 1) {
-      throw CommandError(ExitCode::config,
-                         fmt::format("{}: {} {}, so it cannot be one of several servers", setting.where,
-                                     store.schemes.front().prefix, store.stands_alone));
+      throw CommandError(
+          ExitCode::config,
+          fmt::format("{}: {} {}, so it cannot be one of several servers", setting.where,
+                      store.schemes.front().prefix, store.stands_alone));
     }
     const std::string process = address->process();
     if (!processes.insert(process).second) {
@@ -111,8 +114,9 @@ void refuse_tls_options(const Settings& settings) {
   for (const OptionRow* option : tls_options) {
     const auto setting = settings.find(*option);
     if (setting && setting->origin == Setting::Origin::line) {
-      Settings::refuse(*setting, fmt::format("no server is named with {}, so nothing would be encrypted",
-                                             stores().encrypting_schemes()));
+      Settings::refuse(*setting,
+                       fmt::format("no server is named with {}, so nothing would be encrypted",
+                                   stores().encrypting_schemes()));
     }
   }
 }
@@ -132,7 +136,8 @@ TlsSettings read_tls_settings(const Settings& settings) {
   return tls;
 }
 
-std::shared_ptr<const Tls> load_tls(const Settings& settings, const Store& store, const TlsSettings& tls) {
+std::shared_ptr<const Tls> load_tls(const Settings& settings, const Store& store,
+                                    const TlsSettings& tls) {
   auto loaded = store.load_tls(tls);
   if (loaded) return std::move(*loaded);
   const TlsSettingError& error = loaded.error();
@@ -193,8 +198,8 @@ run::ServerOptions read_server_options(const Settings& settings) {
   return options;
 }
 
-void raise_restart_guard(const Settings& settings, run::ServerOptions& options, const OptionRow& option,
-                         Duration span) {
+void raise_restart_guard(const Settings& settings, run::ServerOptions& options,
+                         const OptionRow& option, Duration span) {
   if (options.restart_guard <= Duration::zero() || span <= options.restart_guard) return;
   const std::string length = format_duration(span);
   make_console(settings).detail(

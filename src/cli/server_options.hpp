@@ -15,6 +15,7 @@ run::ServerOptions read_server_options(const Settings& settings);
 /// otherwise a server that restarted would vote again before the lease that it forgot has ended
 /// (PROTOCOL R7). Reports with -v that the other clients need the same. `option`: the source of the
 /// span.
-void raise_restart_guard(const Settings& settings, run::ServerOptions& options, const OptionRow& option, Duration span);
+void raise_restart_guard(const Settings& settings, run::ServerOptions& options,
+                         const OptionRow& option, Duration span);
 
 }  // namespace redlock::cli

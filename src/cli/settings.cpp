@@ -4,11 +4,11 @@
 
 #include <cstdlib>
 
-#include "run/command_error.hpp"
 #include "cli/config_paths.hpp"
 #include "cli/console.hpp"
 #include "cli/options.hpp"
 #include "cli/redact.hpp"
+#include "run/command_error.hpp"
 #include "support/text.hpp"
 
 namespace redlock::cli {

@@ -3,17 +3,17 @@
 
 #include <algorithm>
 
-#include "run/command_error.hpp"
 #include "cli/commands.hpp"
 #include "cli/console.hpp"
 #include "cli/lock_options.hpp"
 #include "cli/options.hpp"
-#include "output/outcome.hpp"
-#include "run/session.hpp"
 #include "engine/ballot.hpp"
 #include "engine/inspect.hpp"
 #include "output/describe.hpp"
 #include "output/json.hpp"
+#include "output/outcome.hpp"
+#include "run/command_error.hpp"
+#include "run/session.hpp"
 
 namespace redlock::cli {
 namespace {
@@ -34,7 +34,7 @@ struct StatusOptions {
 
 struct Picture {
   std::vector<output::KeyStatus> keys;
-  std::vector<ServerFault> faults;  ///< of listing, or of the first key
+  std::vector<ServerFault> faults;   ///< of listing, or of the first key
   std::vector<ServerFault> skipped;  ///< keys that may be locks, too, but could not be read
 };
 
@@ -48,8 +48,10 @@ asio::awaitable<Picture> take_picture(run::Session& session, std::vector<Resourc
   }
   for (const Resource& resource : resources) {
     std::vector<InspectVote> votes = co_await inspect(session.server_set(), resource);
-    if (picture.faults.empty()) picture.faults = faults_among(session.server_set(), [&](std::size_t i) { return &votes[i]; });
-    picture.keys.push_back({resource, summarize(votes), session.server_set().names(), std::move(votes)});
+    if (picture.faults.empty())
+      picture.faults = faults_among(session.server_set(), [&](std::size_t i) { return &votes[i]; });
+    picture.keys.push_back(
+        {resource, summarize(votes), session.server_set().names(), std::move(votes)});
   }
   co_return picture;
 }
@@ -57,11 +59,15 @@ asio::awaitable<Picture> take_picture(run::Session& session, std::vector<Resourc
 std::string text_of(const Picture& picture, std::size_t servers, bool listed) {
   std::string text;
   for (const output::KeyStatus& key : picture.keys) {
-    text += fmt::format("{}: {}\n", output::key_text(key.resource), output::inspection_text(key.resource, key.inspection));
-    if (key.inspection.holder && key.inspection.holder->fence) text += fmt::format("  fence {}\n", key.inspection.holder->fence->text());
-    for (const std::string& line : output::parties_lines(key.inspection.parties)) text += fmt::format("  {}\n", line);
+    text += fmt::format("{}: {}\n", output::key_text(key.resource),
+                        output::inspection_text(key.resource, key.inspection));
+    if (key.inspection.holder && key.inspection.holder->fence)
+      text += fmt::format("  fence {}\n", key.inspection.holder->fence->text());
+    for (const std::string& line : output::parties_lines(key.inspection.parties))
+      text += fmt::format("  {}\n", line);
     if (servers == 1 && key.inspection.state != InspectState::unavailable) continue;
-    for (std::size_t i = 0; i < key.votes.size(); ++i) text += fmt::format("  {}: {}\n", key.servers[i], output::vote_text(key.votes[i]));
+    for (std::size_t i = 0; i < key.votes.size(); ++i)
+      text += fmt::format("  {}: {}\n", key.servers[i], output::vote_text(key.votes[i]));
   }
   for (std::size_t i = 0; i < std::min(picture.skipped.size(), max_skipped_lines); ++i) {
     text += fmt::format("not read: {}\n", output::faults_text({picture.skipped[i]}));
@@ -69,19 +75,25 @@ std::string text_of(const Picture& picture, std::size_t servers, bool listed) {
   if (picture.skipped.size() > max_skipped_lines) {
     text += fmt::format("not read: {} more\n", picture.skipped.size() - max_skipped_lines);
   }
-  if (listed && !picture.faults.empty()) text += fmt::format("not asked in full: {}\n", output::faults_text(picture.faults));
+  if (listed && !picture.faults.empty())
+    text += fmt::format("not asked in full: {}\n", output::faults_text(picture.faults));
   if (listed && picture.keys.empty() && picture.skipped.empty() && picture.faults.size() < servers)
     text += "no locks\n";
   return text;
 }
 
 ExitCode code_of(const Picture& picture, const StatusOptions& options, std::size_t servers) {
-  const auto any = [&](auto test) { return std::any_of(picture.keys.begin(), picture.keys.end(), test); };
-  const bool unknown = any([](const output::KeyStatus& key) { return key.inspection.state == InspectState::unavailable; });
+  const auto any = [&](auto test) {
+    return std::any_of(picture.keys.begin(), picture.keys.end(), test);
+  };
+  const bool unknown = any([](const output::KeyStatus& key) {
+    return key.inspection.state == InspectState::unavailable;
+  });
   if (unknown || servers - picture.faults.size() < quorum_of(servers)) {
     return output::code_of(output::result_for_faults(picture.faults, servers));
   }
-  const bool taken = any([](const output::KeyStatus& key) { return key.inspection.state != InspectState::free; });
+  const bool taken =
+      any([](const output::KeyStatus& key) { return key.inspection.state != InspectState::free; });
   if (!options.exit_code) return ExitCode::done;
   if (taken) return ExitCode::busy;
   return picture.skipped.empty() ? ExitCode::done : ExitCode::unavailable;  // not known to be free
@@ -97,7 +109,8 @@ asio::awaitable<run::Finish> show(run::Session& session, const StatusOptions& op
                                                             picture.skipped, to_int(code)) +
                                             "\n"
                                       : text_of(picture, servers, listed);
-    if (options.watch && !session.json() && ::isatty(STDOUT_FILENO) == 1) text.insert(0, clear_screen);
+    if (options.watch && !session.json() && ::isatty(STDOUT_FILENO) == 1)
+      text.insert(0, clear_screen);
     if (!session.console().is_quiet()) print_result(text);
     if (options.watch) {
       co_await sleep_until(session.clock(), session.clock().now() + watch_interval);
@@ -131,7 +144,8 @@ run::Finish status_command(const Settings& settings) {
   const StatusOptions options = read_options(settings);
   const run::ServerOptions servers = read_server_options(settings);
   // There is no ttl of ours to derive it from: use the longest default.
-  run::Session session(session_options(settings), servers, servers.timeout.value_or(default_server_timeout(*Ttl::from(Ttl::max))));
+  run::Session session(session_options(settings), servers,
+                       servers.timeout.value_or(default_server_timeout(*Ttl::from(Ttl::max))));
   return session.run(show(session, options));
 }
 

@@ -23,12 +23,14 @@ const Kind* as(const Vote& vote) {
 
 template <class Kind, class Votes>
 std::size_t number_of(const Votes& votes) {
-  return static_cast<std::size_t>(std::ranges::count_if(votes, [](const auto& vote) { return as<Kind>(vote) != nullptr; }));
+  return static_cast<std::size_t>(
+      std::ranges::count_if(votes, [](const auto& vote) { return as<Kind>(vote) != nullptr; }));
 }
 
 template <class Vote>
 std::size_t number_missing(const Votes<Vote>& votes) {
-  return static_cast<std::size_t>(std::ranges::count_if(votes, [](const auto& vote) { return !vote.has_value(); }));
+  return static_cast<std::size_t>(
+      std::ranges::count_if(votes, [](const auto& vote) { return !vote.has_value(); }));
 }
 
 std::size_t faults_of(const Votes<AcquireVote>& votes, FaultKind kind) {
@@ -69,7 +71,8 @@ std::string_view run_id_of(const InspectVote& vote) {
 
 /// In the place of a vote of a process that has one under another name.
 Fault twin() {
-  return Fault{FaultKind::misconfigured, "its address leads to the same server as another one given"};
+  return Fault{FaultKind::misconfigured,
+               "its address leads to the same server as another one given"};
 }
 
 /// Whether the servers other than `against` are too few for a quorum.
@@ -112,9 +115,11 @@ std::optional<Fence> fence_of_most(const std::vector<InspectVote>& votes, const 
   std::map<Fence, std::size_t> shown;
   for (const InspectVote& vote : votes) {
     const Taken* taken = as<Taken>(vote);
-    if (taken != nullptr && taken->holder.id == id && taken->holder.fence) ++shown[*taken->holder.fence];
+    if (taken != nullptr && taken->holder.id == id && taken->holder.fence)
+      ++shown[*taken->holder.fence];
   }
-  const auto most = std::ranges::max_element(shown, {}, [](const auto& entry) { return std::pair(entry.second, entry.first); });
+  const auto most = std::ranges::max_element(
+      shown, {}, [](const auto& entry) { return std::pair(entry.second, entry.first); });
   return most == shown.end() ? std::nullopt : std::optional(most->first);
 }
 
@@ -129,7 +134,8 @@ AcquireDecision classify_holders(const Votes<AcquireVote>& votes) {
   const std::size_t waited_for = number_of<Queued>(votes);
   if (waited_for > 0 && lead.votes + waited_for >= quorum) return AcquireDecision::busy;
   // Only silence can hide a lease: any other fault means that the server cast no vote.
-  const bool may_have_quorum = lead.votes > 0 && lead.votes + faults_of(votes, FaultKind::silent) >= quorum;
+  const bool may_have_quorum =
+      lead.votes > 0 && lead.votes + faults_of(votes, FaultKind::silent) >= quorum;
   if (!may_have_quorum) return AcquireDecision::split;
   // Only attempts of this tool are known to be undone when they fail; a foreign value may well
   // stay.
@@ -146,7 +152,8 @@ AcquireDecision classify_failure(const Votes<AcquireVote>& votes) {
   // Neither kind alone is enough, so there are some of both. Report the rights: the user can
   // correct them first.
   if (no_quorum_without(denied + misconfigured, servers)) return AcquireDecision::denied;
-  const std::size_t answers = number_of<Granted>(votes) + number_of<Held>(votes) + number_of<Queued>(votes);
+  const std::size_t answers =
+      number_of<Granted>(votes) + number_of<Held>(votes) + number_of<Queued>(votes);
   if (answers + number_missing(votes) < quorum_of(servers)) return AcquireDecision::unavailable;
   // With an even number of servers half can refuse for certain, and yet not tell whether the lock
   // is busy or what our position in the queue is.
@@ -157,19 +164,21 @@ AcquireDecision classify_failure(const Votes<AcquireVote>& votes) {
 }  // namespace
 
 std::optional<Duration> guard_left(Duration up, Duration restart_guard) {
-  if (restart_guard <= Duration::zero() || up > restart_guard + uptime_rounding) return std::nullopt;
+  if (restart_guard <= Duration::zero() || up > restart_guard + uptime_rounding)
+    return std::nullopt;
   return restart_guard + uptime_rounding - up;
 }
 
-AcquireTally::AcquireTally(std::size_t servers, Duration restart_guard) : votes_(servers), restart_guard_(restart_guard) {}
+AcquireTally::AcquireTally(std::size_t servers, Duration restart_guard)
+    : votes_(servers), restart_guard_(restart_guard) {}
 
 void AcquireTally::count(std::size_t server, AcquireVote vote) {
   const Granted* granted = std::get_if<Granted>(&vote);
   if (restart_guard_ > Duration::zero() && granted != nullptr && !granted->server.up) {
-    vote =
-        Fault{FaultKind::denied,
-              "it does not tell for how long it is up, so --restart-guard cannot tell whether it forgot a lock: allow INFO (+info), or set "
-              "--restart-guard 0 for all clients"};
+    vote = Fault{
+        FaultKind::denied,
+        "it does not tell for how long it is up, so --restart-guard cannot tell whether it forgot a lock: allow INFO (+info), or set "
+        "--restart-guard 0 for all clients"};
   }
   votes_.at(server) = std::move(vote);
 }
@@ -185,7 +194,8 @@ std::optional<std::size_t> AcquireTally::slot() const {
   for (const auto& vote : votes_) {
     if (const Granted* one = as<Granted>(vote)) ++granted[one->slot];
   }
-  const auto most = std::ranges::max_element(granted, {}, [](const auto& entry) { return entry.second; });
+  const auto most =
+      std::ranges::max_element(granted, {}, [](const auto& entry) { return entry.second; });
   return most == granted.end() ? std::nullopt : most->first;
 }
 
@@ -196,17 +206,20 @@ AcquireDecision AcquireTally::decision() const {
   if (grants() >= quorum) return AcquireDecision::granted;
   if (grants() + number_missing(votes_) >= quorum) return AcquireDecision::undecided;
   const std::optional<std::size_t> slot = this->slot();
-  const auto granted = static_cast<std::size_t>(std::ranges::count_if(votes_, [&](const auto& vote) {
-    const Granted* one = as<Granted>(vote);
-    return one != nullptr && one->slot == slot;
-  }));
+  const auto granted =
+      static_cast<std::size_t>(std::ranges::count_if(votes_, [&](const auto& vote) {
+        const Granted* one = as<Granted>(vote);
+        return one != nullptr && one->slot == slot;
+      }));
   if (granted >= quorum) return AcquireDecision::guarded;
-  if (granted > grants() && granted + number_missing(votes_) >= quorum) return AcquireDecision::undecided;
+  if (granted > grants() && granted + number_missing(votes_) >= quorum)
+    return AcquireDecision::undecided;
   return classify_failure(votes_);
 }
 
 std::size_t AcquireTally::grants() const {
-  return static_cast<std::size_t>(std::ranges::count_if(votes_, [this](const auto& vote) { return counts(vote); }));
+  return static_cast<std::size_t>(
+      std::ranges::count_if(votes_, [this](const auto& vote) { return counts(vote); }));
 }
 
 std::vector<RestartedServer> AcquireTally::restarted() const {
@@ -218,7 +231,8 @@ std::vector<RestartedServer> AcquireTally::restarted() const {
     if (const auto left = guard_left(up, restart_guard_)) restarted.push_back({server, up, *left});
   }
   std::ranges::sort(restarted, {}, &RestartedServer::left);
-  const std::size_t needed = quorum_of(votes_.size()) - std::min(grants(), quorum_of(votes_.size()));
+  const std::size_t needed =
+      quorum_of(votes_.size()) - std::min(grants(), quorum_of(votes_.size()));
   if (restarted.size() > needed) restarted.resize(needed, RestartedServer{});
   return restarted;
 }
@@ -226,7 +240,8 @@ std::vector<RestartedServer> AcquireTally::restarted() const {
 Fence AcquireTally::fence() const {
   Fence largest;
   for (const auto& vote : votes_) {
-    if (const Granted* granted = as<Granted>(vote); counts(vote)) largest = std::max(largest, granted->fence);
+    if (const Granted* granted = as<Granted>(vote); counts(vote))
+      largest = std::max(largest, granted->fence);
   }
   return largest;
 }
@@ -253,7 +268,8 @@ ExtendTally::ExtendTally(std::size_t servers) : votes_(servers) {}
 
 void ExtendTally::count(std::size_t server, ExtendVote vote) {
   const auto is_twin = [&](const std::optional<ExtendVote>& other) {
-    return &other != &votes_.at(server) && other && !run_id_of(vote).empty() && run_id_of(*other) == run_id_of(vote);
+    return &other != &votes_.at(server) && other && !run_id_of(vote).empty() &&
+           run_id_of(*other) == run_id_of(vote);
   };
   if (std::ranges::any_of(votes_, is_twin)) {
     vote = twin();
@@ -293,9 +309,12 @@ const Holder* broken_by_quorum(const std::vector<BreakVote>& votes) {
 
 std::vector<InspectVote> without_twins(std::vector<InspectVote> votes) {
   for (std::size_t i = 0; i < votes.size(); ++i) {
-    const auto is_earlier = [&](const InspectVote& other) { return run_id_of(other) == run_id_of(votes[i]); };
+    const auto is_earlier = [&](const InspectVote& other) {
+      return run_id_of(other) == run_id_of(votes[i]);
+    };
     const auto end = votes.begin() + static_cast<std::ptrdiff_t>(i);
-    if (!run_id_of(votes[i]).empty() && std::any_of(votes.begin(), end, is_earlier)) votes[i] = twin();
+    if (!run_id_of(votes[i]).empty() && std::any_of(votes.begin(), end, is_earlier))
+      votes[i] = twin();
   }
   return votes;
 }
@@ -313,7 +332,8 @@ Inspection summarize(const std::vector<InspectVote>& all_votes) {
   for (const InspectVote& vote : votes) {
     const LockParties* parties = parties_in(vote);
     const auto size = [](const LockParties& some) { return some.waiters + some.shares; };
-    if (parties != nullptr && size(*parties) > size(inspection.parties)) inspection.parties = *parties;
+    if (parties != nullptr && size(*parties) > size(inspection.parties))
+      inspection.parties = *parties;
   }
   if (free >= quorum) {
     inspection.state = InspectState::free;

@@ -14,7 +14,8 @@ constexpr CrcTable make_crc_table() {
   CrcTable table{};
   for (std::size_t byte = 0; byte < table.size(); ++byte) {
     unsigned crc = static_cast<unsigned>(byte) << 8;
-    for (int bit = 0; bit < 8; ++bit) crc = (crc << 1) ^ ((crc & 0x8000U) != 0 ? xmodem_polynomial : 0U);
+    for (int bit = 0; bit < 8; ++bit)
+      crc = (crc << 1) ^ ((crc & 0x8000U) != 0 ? xmodem_polynomial : 0U);
     table[byte] = static_cast<std::uint16_t>(crc);
   }
   return table;
@@ -96,12 +97,16 @@ std::optional<Resource> HelperKeys::resource_of_owner(std::string_view owner_key
 std::vector<std::string> HelperKeys::all() const {
   std::vector<std::string> keys;
   keys.reserve(protocol::key::count - 1);
-  for (std::size_t key = protocol::key::lock + 1; key < protocol::key::count; ++key) keys.push_back(named(key));
+  for (std::size_t key = protocol::key::lock + 1; key < protocol::key::count; ++key)
+    keys.push_back(named(key));
   return keys;
 }
 
 std::string HelperKeys::named(std::size_t key) const {
-  return std::string(Resource::reserved_prefix).append(protocol::key::names[key]).append(":").append(tail_);
+  return std::string(Resource::reserved_prefix)
+      .append(protocol::key::names[key])
+      .append(":")
+      .append(tail_);
 }
 
 }  // namespace redlock

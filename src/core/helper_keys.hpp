@@ -6,8 +6,8 @@
 #include <string_view>
 #include <vector>
 
-#include "core/types.hpp"
 #include "core/protocol.hpp"
+#include "core/types.hpp"
 
 namespace redlock {
 

@@ -6,7 +6,8 @@
 
 namespace redlock {
 
-LeaseLife::LeaseLife(Ttl ttl, Instant t0) : deadline_(redlock::deadline(t0, ttl)), next_extend_(t0 + extend_interval(ttl)) {}
+LeaseLife::LeaseLife(Ttl ttl, Instant t0)
+    : deadline_(redlock::deadline(t0, ttl)), next_extend_(t0 + extend_interval(ttl)) {}
 
 void LeaseLife::confirm(Instant t0, Ttl ttl) {
   // A round that began after the deadline proves that the lease had expired, whether or not the

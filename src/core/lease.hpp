@@ -8,9 +8,9 @@ namespace redlock {
 
 /// Our duties to a lease.
 enum class Keeping {
-  own,       ///< we acquired it: we extend it and release it
-  handed_over,   ///< another process left it to us: we extend it, but do not release it
-  inherited,  ///< another process keeps it: we only poll whether it still stands
+  own,          ///< we acquired it: we extend it and release it
+  handed_over,  ///< another process left it to us: we extend it, but do not release it
+  inherited,    ///< another process keeps it: we only poll whether it still stands
 };
 
 /// A granted lock: its proof, and how long we may rely on it.

@@ -5,8 +5,8 @@
 
 #include "support/base64url.hpp"
 #include "support/fingerprint.hpp"
-#include "support/number.hpp"
 #include "support/hex.hpp"
+#include "support/number.hpp"
 #include "support/text.hpp"
 
 namespace redlock {
@@ -25,7 +25,8 @@ constexpr std::size_t part_fields = 3;  ///< and the slot
 constexpr char separator = '\0';
 
 bool is_fingerprint(std::string_view text) {
-  return text.size() == fingerprint_digits && text.find_first_not_of(hex_digits) == std::string_view::npos;
+  return text.size() == fingerprint_digits &&
+         text.find_first_not_of(hex_digits) == std::string_view::npos;
 }
 
 std::vector<std::string_view> split_at_dots(std::string_view text) {
@@ -71,7 +72,10 @@ std::string LeaseHandle::text() const {
   for (const Part& part : parts) text += letter_of(part);
   text.append(".").append(servers);
   for (const Part& part : parts) {
-    text.append(".").append(encode_base64url(part.resource.key())).append(".").append(part.token.secret());
+    text.append(".")
+        .append(encode_base64url(part.resource.key()))
+        .append(".")
+        .append(part.token.secret());
     text.append(".").append(part.fence.text());
     if (letter_of(part) == slotted) text.append(".").append(std::to_string(*part.hold.slot));
   }

@@ -47,8 +47,16 @@ std::string held_text(const std::vector<ParentLease>& leases) {
   std::string text;
   for (const ParentLease& lease : leases) {
     if (!text.empty()) text += ' ';
-    text.append(version).append(":").append(lease.guard.boot).append(":").append(std::to_string(lease.guard.pid)).append(":");
-    text.append(std::to_string(lease.guard.start)).append(":").append(std::to_string(lease.ttl.length().count())).append(":");
+    text.append(version)
+        .append(":")
+        .append(lease.guard.boot)
+        .append(":")
+        .append(std::to_string(lease.guard.pid))
+        .append(":");
+    text.append(std::to_string(lease.guard.start))
+        .append(":")
+        .append(std::to_string(lease.ttl.length().count()))
+        .append(":");
     text.append(lease.handle.text());
   }
   return text;

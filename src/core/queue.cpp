@@ -13,7 +13,8 @@ constexpr Milliseconds others_slack{1000};
 
 }  // namespace
 
-QueueView view_of(const std::vector<const QueueStatus*>& statuses, const std::vector<bool>& granted) {
+QueueView view_of(const std::vector<const QueueStatus*>& statuses,
+                  const std::vector<bool>& granted) {
   const std::size_t quorum = quorum_of(statuses.size());
   std::vector<Milliseconds> times;
   std::vector<Duration> changes;
@@ -37,7 +38,8 @@ QueueView view_of(const std::vector<const QueueStatus*>& statuses, const std::ve
     if (granted[i]) changes.push_back(Duration::zero());
     if (!granted[i] && status->may_change) changes.push_back(*status->may_change);
     free.resize(std::max(free.size(), status->free_slots.size()));
-    for (std::size_t slot = 0; slot < status->free_slots.size(); ++slot) free[slot] += status->free_slots[slot] == '1' ? 1 : 0;
+    for (std::size_t slot = 0; slot < status->free_slots.size(); ++slot)
+      free[slot] += status->free_slots[slot] == '1' ? 1 : 0;
   }
   view.ahead = fewest.value_or(0);
   view.queued = queued >= quorum;
@@ -45,7 +47,9 @@ QueueView view_of(const std::vector<const QueueStatus*>& statuses, const std::ve
   view.mute = statuses.size() - mute < quorum;
   if (times.size() < quorum) return view;
   std::ranges::sort(times);
-  view.next_ticket = std::max(static_cast<Ticket>(std::max<Milliseconds::rep>(times[times.size() / 2].count(), 0)), above_all);
+  view.next_ticket =
+      std::max(static_cast<Ticket>(std::max<Milliseconds::rep>(times[times.size() / 2].count(), 0)),
+               above_all);
   std::ranges::sort(changes);
   if (changes.size() >= quorum) view.may_change = changes[quorum - 1];
   const auto slot = std::ranges::find_if(free, [&](std::size_t votes) { return votes >= quorum; });

@@ -21,7 +21,7 @@ struct QueueView {
   std::optional<Ticket> next_ticket;  ///< for a waiter that queues now; nothing before a quorum has
                                       ///< answered
   std::size_t ahead = 0;  ///< number of waiters before us, on the server with the fewest
-  bool queued = false;               ///< a quorum has us in the queue, or had until it granted
+  bool queued = false;    ///< a quorum has us in the queue, or had until it granted
   std::optional<Duration>
       may_change;  ///< until a quorum of servers may admit a waiter without a notification: leases
                    ///< end, a notified waiter is passed over
@@ -33,7 +33,8 @@ struct QueueView {
 
 /// `statuses[i]`: the status of server i, if it gave one; `granted[i]`: it granted, and that grant
 /// is being undone.
-QueueView view_of(const std::vector<const QueueStatus*>& statuses, const std::vector<bool>& granted);
+QueueView view_of(const std::vector<const QueueStatus*>& statuses,
+                  const std::vector<bool>& granted);
 
 /// How long a waiter may wait for a notification before it polls by itself. The first waiter polls
 /// when something may have changed; the second a little later, in case the first is not there. The

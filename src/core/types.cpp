@@ -32,7 +32,8 @@ std::string describe(ResourceError error) {
     case ResourceError::too_long:
       return "the key is longer than " + std::to_string(Resource::max_bytes) + " bytes";
     case ResourceError::reserved:
-      return "the key begins with '" + std::string(Resource::reserved_prefix) + "', which is kept for this tool's own records";
+      return "the key begins with '" + std::string(Resource::reserved_prefix) +
+             "', which is kept for this tool's own records";
   }
   return "the key is not valid";
 }

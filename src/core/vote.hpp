@@ -24,10 +24,10 @@ struct Finished {
 struct Owner {
   std::string host;
   std::string user;
-  std::string command;                    ///< basename of argv[0]
-  std::string note;                       ///< --note
-  long pid = 0;                           ///< of `run` itself, if `supervised`; otherwise of the
-                                          ///< process that the lease is for
+  std::string command;      ///< basename of argv[0]
+  std::string note;         ///< --note
+  long pid = 0;             ///< of `run` itself, if `supervised`; otherwise of the
+                            ///< process that the lease is for
   bool supervised = false;  ///< `run` renews it and releases it; no other process should
   std::optional<Duration> renewed_for{};  ///< the ttl that it is renewed with; zero: it is not
                                           ///< renewed; nothing: unknown
@@ -38,15 +38,15 @@ struct Owner {
 /// The lease, ours or foreign, that a server shows under a key.
 struct Holder {
   LeaseId id;
-  bool shared = false;                ///< all shares of a shared lock together, with the latest
-                                      ///< reader as their owner; or one of them
+  bool shared = false;  ///< all shares of a shared lock together, with the latest
+                        ///< reader as their owner; or one of them
   /// Not taken by this tool: another library, a key without expiry, a key of another type.
   bool foreign = false;
   std::string type = "string";        ///< the key's type at the server
   std::optional<Duration> remaining;  ///< nothing: the key has no expiry
   std::optional<Duration> age;  ///< since it was acquired, by the server's own clock; only for ours
-  std::optional<Fence> fence;         ///< only for ours
-  std::optional<Owner> owner;         ///< only for ours, when its record can be read
+  std::optional<Fence> fence;   ///< only for ours
+  std::optional<Owner> owner;   ///< only for ours, when its record can be read
 };
 
 enum class FaultKind {
@@ -76,18 +76,18 @@ struct ServerFacts {
 
 /// What a server says of the queue when it answers an acquire with Granted, Held or Queued.
 struct QueueStatus {
-  Milliseconds time{};                          ///< its wall clock
+  Milliseconds time{};                        ///< its wall clock
   std::optional<std::uint64_t> max_ticket{};  ///< of the waiters in the queue
-  std::size_t ahead = 0;                        ///< number of waiters before us
-  bool queued = false;                         ///< we are in the queue
-  bool was_queued = false;                     ///< we were before this attempt
-  std::optional<Duration> may_change{};           ///< until a waiter may acquire without a
-                                                  ///< notification; nothing: never by itself
-  std::string free_slots{};                       ///< a digit for each slot, 1: it is free
+  std::size_t ahead = 0;                      ///< number of waiters before us
+  bool queued = false;                        ///< we are in the queue
+  bool was_queued = false;                    ///< we were before this attempt
+  std::optional<Duration> may_change{};       ///< until a waiter may acquire without a
+                                              ///< notification; nothing: never by itself
+  std::string free_slots{};                   ///< a digit for each slot, 1: it is free
   bool offered = false;  ///< the lock is free, and the first waiter is notified
-  bool newer = false;                           ///< the lock is free, and the first waiter is of a
-                                                ///< newer version than we know
-  bool mute = false;  ///< a holder may not notify waiters when it releases
+  bool newer = false;    ///< the lock is free, and the first waiter is of a
+                         ///< newer version than we know
+  bool mute = false;     ///< a holder may not notify waiters when it releases
 };
 
 /// One server's answer to "acquire".
@@ -143,12 +143,12 @@ using HealVote = std::variant<Healed, NotOurs, Fault>;
 
 /// A notification to a waiter.
 enum class Notification {
-  granted,       ///< acquire now: it is our turn
-  standby,      ///< poll after a while: the waiter before us was notified
-  standby_later,       ///< poll after a longer while: a waiter before us was notified
-  taken,  ///< the lock is taken: no need to poll
+  granted,        ///< acquire now: it is our turn
+  standby,        ///< poll after a while: the waiter before us was notified
+  standby_later,  ///< poll after a longer while: a waiter before us was notified
+  taken,          ///< the lock is taken: no need to poll
   recheck,        ///< poll: the lock's end has changed
-  disconnected,        ///< no more notifications from now on
+  disconnected,   ///< no more notifications from now on
 };
 
 /// One server's answer to "release".

@@ -55,7 +55,8 @@ bool goes_first(const AcquireTally& tally, std::size_t servers) {
   return ours != nullptr && (min_other == nullptr || *ours < *min_other);
 }
 
-/// Whether the process that raised the fence is the one that granted: the address may have moved to another server since.
+/// Whether the process that raised the fence is the one that granted: the address may have moved to
+/// another server since.
 bool granted_it(const AcquireTally& tally, std::size_t server, const ServerFacts& raised) {
   const AcquireVote* vote = tally.vote_of(server);
   const auto* granted = vote != nullptr ? std::get_if<Granted>(vote) : nullptr;
@@ -77,11 +78,14 @@ class Attempt {
 
   asio::awaitable<Result<Lease, AttemptFailure>> run() {
     // An interrupted attempt must not hold the lock even for a moment: others would find it busy.
-    if (interrupt_.raised()) co_return unexpected<AttemptFailure>(AttemptFailure{Why::interrupted, std::nullopt, {}});
+    if (interrupt_.raised())
+      co_return unexpected<AttemptFailure>(AttemptFailure{Why::interrupted, std::nullopt, {}});
     ask_all();
-    while (tally().decision() == AcquireDecision::undecided && !interrupt_.raised()) co_await ballot_->event->wait_until(Instant::max());
+    while (tally().decision() == AcquireDecision::undecided && !interrupt_.raised())
+      co_await ballot_->event->wait_until(Instant::max());
     const AcquireDecision decision = tally().decision();
-    if (decision != AcquireDecision::granted) co_return fail(interrupt_.raised() ? Why::interrupted : why(decision));
+    if (decision != AcquireDecision::granted)
+      co_return fail(interrupt_.raised() ? Why::interrupted : why(decision));
 
     const Fence fence = tally().fence();
     co_await write_back(fence);
@@ -91,7 +95,8 @@ class Attempt {
     if (at_or_above(fence) < quorum_of(server_set_.size())) co_return fail(Why::unavailable);
     // Read the clock last: any delay since t0 has used up part of the lease.
     const Instant deadline = redlock::deadline(t0_, order_.ttl);
-    if (server_set_.clock().now() + order_.needed_validity >= deadline) co_return fail(Why::too_slow);
+    if (server_set_.clock().now() + order_.needed_validity >= deadline)
+      co_return fail(Why::too_slow);
     clear_strays();
     Lease lease{order_.resource, token_, own_id(), fence, order_.ttl, deadline};
     lease.hold = Hold{order_.mode.shared, tally().slot()};
@@ -102,7 +107,8 @@ class Attempt {
   [[nodiscard]] const AcquireTally& tally() const { return ballot_->tally; }
 
   void ask_all() {
-    AcquireRequest request{order_.resource, token_, order_.ttl, order_.owner, order_.mode, approach_.slot, std::nullopt};
+    AcquireRequest request{order_.resource, token_,         order_.ttl,  order_.owner,
+                           order_.mode,     approach_.slot, std::nullopt};
     const Instant deadline = t0_ + server_set_.server_timeout();
     for (std::size_t i = 0; i < server_set_.size(); ++i) {
       if (approach_.member != nullptr) request.entry = approach_.member->entry(i);
@@ -124,15 +130,19 @@ class Attempt {
     for (const std::size_t i : tally().granted_below(fence)) {
       ++outstanding;
       spawn(server_set_.executor(),
-            [&server = server_set_.server(i), i, request, deadline, ballot = ballot_, raised = raised_]() -> asio::awaitable<void> {
+            [&server = server_set_.server(i), i, request, deadline, ballot = ballot_,
+             raised = raised_]() -> asio::awaitable<void> {
               const RaiseVote vote = co_await server.raise_fence(request, deadline);
               const auto* done = std::get_if<Raised>(&vote);
-              (done != nullptr && granted_it(ballot->tally, i, done->server) ? raised->done : raised->failed) += 1;
-              if (const auto* fault = std::get_if<Fault>(&vote)) raised->faults.push_back({server.name(), *fault});
+              (done != nullptr && granted_it(ballot->tally, i, done->server) ? raised->done
+                                                                             : raised->failed) += 1;
+              if (const auto* fault = std::get_if<Fault>(&vote))
+                raised->faults.push_back({server.name(), *fault});
               ballot->event->notify();
             });
     }
-    while (at_or_above(fence) < quorum_of(server_set_.size()) && raised_->done + raised_->failed < outstanding && !interrupt_.raised()) {
+    while (at_or_above(fence) < quorum_of(server_set_.size()) &&
+           raised_->done + raised_->failed < outstanding && !interrupt_.raised()) {
       co_await ballot_->event->wait_until(Instant::max());
     }
   }
@@ -144,7 +154,8 @@ class Attempt {
   [[nodiscard]] LeaseId own_id() const {
     for (std::size_t i = 0; i < server_set_.size(); ++i) {
       const AcquireVote* vote = tally().vote_of(i);
-      if (vote != nullptr && std::holds_alternative<Granted>(*vote)) return std::get<Granted>(*vote).id;
+      if (vote != nullptr && std::holds_alternative<Granted>(*vote))
+        return std::get<Granted>(*vote).id;
     }
     return {};
   }
@@ -156,8 +167,10 @@ class Attempt {
       if (tally().counts(i)) continue;
       const AcquireVote* vote = tally().vote_of(i);
       const auto* granted = vote != nullptr ? std::get_if<Granted>(vote) : nullptr;
-      if (granted != nullptr && granted->slot != tally().slot()) server_set_.undo(i, order_.resource, token_, order_.ttl);
-      if (approach_.member != nullptr && granted == nullptr) server_set_.server(i).leave(order_.resource, approach_.member->entry(i).id);
+      if (granted != nullptr && granted->slot != tally().slot())
+        server_set_.undo(i, order_.resource, token_, order_.ttl);
+      if (approach_.member != nullptr && granted == nullptr)
+        server_set_.server(i).leave(order_.resource, approach_.member->entry(i).id);
     }
   }
 
@@ -166,21 +179,26 @@ class Attempt {
   unexpected<AttemptFailure> fail(Why why) {
     for (std::size_t i = 0; i < server_set_.size(); ++i) {
       const AcquireVote* vote = tally().vote_of(i);
-      if (vote != nullptr && (std::holds_alternative<Held>(*vote) || std::holds_alternative<Queued>(*vote))) continue;
+      if (vote != nullptr &&
+          (std::holds_alternative<Held>(*vote) || std::holds_alternative<Queued>(*vote)))
+        continue;
       std::optional<Requeue> requeue;
-      if (approach_.member != nullptr) requeue.emplace(Requeue{approach_.member->entry(i), order_.mode, order_.owner});
+      if (approach_.member != nullptr)
+        requeue.emplace(Requeue{approach_.member->entry(i), order_.mode, order_.owner});
       server_set_.undo(i, order_.resource, token_, order_.ttl, std::move(requeue));
     }
     AttemptFailure failure{};
     failure.why = why;
     if (const Holder* holder = tally().main_holder()) failure.holder = *holder;
-    failure.faults = faults_among(server_set_, [this](std::size_t i) { return tally().vote_of(i); });
+    failure.faults =
+        faults_among(server_set_, [this](std::size_t i) { return tally().vote_of(i); });
     failure.faults.insert(failure.faults.end(), raised_->faults.begin(), raised_->faults.end());
     failure.round_trip = server_set_.clock().now() - t0_;
     failure.answered_within = ballot_->last_answer.value_or(server_set_.clock().now()) - t0_;
     if (why == Why::guarded) {
       for (const RestartedServer& restarted : tally().restarted()) {
-        failure.restarted.push_back({server_set_.server(restarted.server).name(), restarted.up, restarted.left});
+        failure.restarted.push_back(
+            {server_set_.server(restarted.server).name(), restarted.up, restarted.left});
       }
     }
     failure.goes_first = goes_first(tally(), server_set_.size());
@@ -231,8 +249,8 @@ class Attempt {
 
 }  // namespace
 
-asio::awaitable<Result<Lease, AttemptFailure>> attempt(ServerSet& server_set, AcquireOrder order, Interrupt& interrupt,
-                                                       Approach approach) {
+asio::awaitable<Result<Lease, AttemptFailure>> attempt(ServerSet& server_set, AcquireOrder order,
+                                                       Interrupt& interrupt, Approach approach) {
   Attempt attempt(server_set, std::move(order), interrupt, approach);
   co_return co_await attempt.run();
 }

@@ -7,9 +7,9 @@
 #include "core/decision.hpp"
 #include "core/lease.hpp"
 #include "core/queue.hpp"
-#include "engine/server_set.hpp"
 #include "engine/interrupt.hpp"
 #include "engine/queue_member.hpp"
+#include "engine/server_set.hpp"
 #include "support/result.hpp"
 
 namespace redlock {
@@ -35,9 +35,9 @@ struct AcquireOrder {
 
 /// How an attempt fits into a wait.
 struct Approach {
-  const QueueMember* member = nullptr;       ///< our queue entry if the attempt fails; null: we are
-                                             ///< not queued, and get no lock that others wait for
-  std::optional<std::size_t> slot{};  ///< the one wanted, of several
+  const QueueMember* member = nullptr;  ///< our queue entry if the attempt fails; null: we are
+                                        ///< not queued, and get no lock that others wait for
+  std::optional<std::size_t> slot{};    ///< the one wanted, of several
 };
 
 /// A server that granted, but restarted so recently that its vote does not count yet.
@@ -60,23 +60,23 @@ struct AttemptFailure {
     guarded,    ///< nothing but the restart guard is in the way (R7)
     too_slow,   ///< granted, but the answers took so long that too little of the lease was left
     interrupted,
-    parent_too_weak,  ///< the parent lease is shared, and the order wants more
+    parent_too_weak,   ///< the parent lease is shared, and the order wants more
     parent_too_short,  ///< the parent lease ends too soon for the order
   };
   Why why;
-  std::optional<Holder> holder;       ///< the main other lease, if there is one
-  std::vector<ServerFault> faults;    ///< of the servers without a vote
-  Duration round_trip{};              ///< from the question to the decision
+  std::optional<Holder> holder;     ///< the main other lease, if there is one
+  std::vector<ServerFault> faults;  ///< of the servers without a vote
+  Duration round_trip{};            ///< from the question to the decision
   Duration answered_within{};  ///< from the question to the last answer, without the silent servers
   std::vector<RestartedVote> restarted{};  ///< for Why::guarded: the servers that would make the
                                            ///< quorum, ordered by when their votes count
-  bool goes_first = false;            ///< in a split: we have the smallest lease id of those seen,
-                                      ///< so we try again at once (R8)
-  bool granted_some = false;          ///< a server granted it to us
+  bool goes_first = false;    ///< in a split: we have the smallest lease id of those seen,
+                              ///< so we try again at once (R8)
+  bool granted_some = false;  ///< a server granted it to us
   QueueView queue{};
-  std::vector<bool> silent{};          ///< servers that did not answer, by index
-  std::vector<bool> forgotten{};       ///< servers that dropped our queue entry: their notification
-                                       ///< did not reach us
+  std::vector<bool> silent{};     ///< servers that did not answer, by index
+  std::vector<bool> forgotten{};  ///< servers that dropped our queue entry: their notification
+                                  ///< did not reach us
   std::vector<ServerFault> unsubscribed{};  ///< of a waiter: the servers that cannot notify it, so
                                             ///< that it polls
 };
@@ -86,7 +86,8 @@ struct AttemptFailure {
 /// fails. The interrupt can end it at any time.
 /// Source of the algorithm: https://redis.io/docs/latest/develop/use/patterns/distributed-locks/
 /// ("The Redlock algorithm").
-asio::awaitable<Result<Lease, AttemptFailure>> attempt(ServerSet& server_set, AcquireOrder order, Interrupt& interrupt,
+asio::awaitable<Result<Lease, AttemptFailure>> attempt(ServerSet& server_set, AcquireOrder order,
+                                                       Interrupt& interrupt,
                                                        Approach approach = {});
 
 }  // namespace redlock

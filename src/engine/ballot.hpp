@@ -17,7 +17,8 @@ template <class Tally>
 struct Ballot {
   /// `more`: further arguments of the tally after the number of servers.
   template <class... More>
-  explicit Ballot(const ServerSet& server_set, More... more) : tally(server_set.size(), more...), event(server_set.clock().make_event()) {}
+  explicit Ballot(const ServerSet& server_set, More... more)
+      : tally(server_set.size(), more...), event(server_set.clock().make_event()) {}
 
   Tally tally;
   std::unique_ptr<Event> event;  ///< notified at every vote
@@ -40,7 +41,8 @@ class VoteList {
   /// All votes. A missing vote counts as a silent server's.
   [[nodiscard]] std::vector<Vote> votes() const {
     std::vector<Vote> all;
-    for (const auto& vote : votes_) all.push_back(vote ? *vote : Vote(Fault{FaultKind::silent, "no answer yet"}));
+    for (const auto& vote : votes_)
+      all.push_back(vote ? *vote : Vote(Fault{FaultKind::silent, "no answer yet"}));
     return all;
   }
 
@@ -59,29 +61,32 @@ bool is_answer(const Vote& vote) {
 /// Whether asking for the release again cannot change the result, as where we have no rights.
 inline bool is_final(const ReleaseVote& vote) {
   const auto* fault = std::get_if<Fault>(&vote);
-  return fault == nullptr || fault->kind == FaultKind::denied || fault->kind == FaultKind::misconfigured;
+  return fault == nullptr || fault->kind == FaultKind::denied ||
+         fault->kind == FaultKind::misconfigured;
 }
 
 /// Asks one server in the background. `question(server)` returns an awaitable vote; `then(vote)`
 /// runs after the vote is counted.
 template <class Tally, class Question, class Then>
-void ask(ServerSet& server_set, std::shared_ptr<Ballot<Tally>> ballot, std::size_t index, Question question, Then then) {
+void ask(ServerSet& server_set, std::shared_ptr<Ballot<Tally>> ballot, std::size_t index,
+         Question question, Then then) {
   server_set.set_answered(index, false);
-  spawn(
-      server_set.executor(),
-      [&server_set, ballot = std::move(ballot), index, question = std::move(question), then = std::move(then)]() -> asio::awaitable<void> {
-        auto vote = co_await question(server_set.server(index));
-        if (is_answer(vote)) server_set.set_answered(index, true);
-        const auto* fault = std::get_if<Fault>(&vote);
-        server_set.set_fault(index, fault != nullptr ? std::optional(*fault) : std::nullopt);
-        ballot->tally.count(index, vote);
-        ballot->event->notify();
-        then(vote);
-      });
+  spawn(server_set.executor(),
+        [&server_set, ballot = std::move(ballot), index, question = std::move(question),
+         then = std::move(then)]() -> asio::awaitable<void> {
+          auto vote = co_await question(server_set.server(index));
+          if (is_answer(vote)) server_set.set_answered(index, true);
+          const auto* fault = std::get_if<Fault>(&vote);
+          server_set.set_fault(index, fault != nullptr ? std::optional(*fault) : std::nullopt);
+          ballot->tally.count(index, vote);
+          ballot->event->notify();
+          then(vote);
+        });
 }
 
 template <class Tally, class Question>
-void ask(ServerSet& server_set, std::shared_ptr<Ballot<Tally>> ballot, std::size_t index, Question question) {
+void ask(ServerSet& server_set, std::shared_ptr<Ballot<Tally>> ballot, std::size_t index,
+         Question question) {
   ask(server_set, std::move(ballot), index, std::move(question), [](const auto&) {});
 }
 
@@ -93,7 +98,8 @@ std::vector<ServerFault> faults_among(const ServerSet& server_set, VoteOf vote_o
   for (std::size_t i = 0; i < server_set.size(); ++i) {
     const auto* vote = vote_of(i);
     if (vote == nullptr) continue;
-    if (const auto* fault = std::get_if<Fault>(vote)) faults.push_back({server_set.server(i).name(), *fault});
+    if (const auto* fault = std::get_if<Fault>(vote))
+      faults.push_back({server_set.server(i).name(), *fault});
   }
   return faults;
 }

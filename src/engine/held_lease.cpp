@@ -49,7 +49,8 @@ Instant end_of_lingering(const Clock& clock, Instant t0) {
 /// A refusal proves that nothing was done, so the same question may be asked again, and its answer
 /// counts.
 /// After silence it would not: "gone" may be the effect of the first question. `refused` runs once.
-asio::awaitable<ReleaseVote> release_at(ServerSet& server_set, LockServer& server, ReleaseRequest request, Instant deadline,
+asio::awaitable<ReleaseVote> release_at(ServerSet& server_set, LockServer& server,
+                                        ReleaseRequest request, Instant deadline,
                                         Instant repeat_until, std::function<void()> refused) {
   for (unsigned k = 0;; ++k) {
     ReleaseVote vote = co_await server.release(request, deadline);
@@ -68,7 +69,8 @@ struct HeldLease::Shared {
   bool over = false;  ///< released: no server may be healed any more
 };
 
-HeldLease::HeldLease(ServerSet& server_set, Resource resource, Token token, Fence fence, Hold hold, std::optional<Ttl> ttl)
+HeldLease::HeldLease(ServerSet& server_set, Resource resource, Token token, Fence fence, Hold hold,
+                     std::optional<Ttl> ttl)
     : server_set_(server_set),
       resource_(std::move(resource)),
       token_(std::move(token)),
@@ -88,14 +90,16 @@ asio::awaitable<ExtendResult> HeldLease::extend(Ttl ttl, Instant end, bool by_ha
   if (shared_->over) co_return result;
   const Instant deadline = std::min(end, result.t0 + server_set_.server_timeout());
 
-  const auto give_back = [&server_set = server_set_, shared = shared_](std::size_t i, const HealRequest& request) {
+  const auto give_back = [&server_set = server_set_, shared = shared_](std::size_t i,
+                                                                       const HealRequest& request) {
     if (shared->over) return;
     // A repeated release of another slot's grant, which goes by token, would delete this copy as
     // well.
     if (server_set.has_leftover(i, request.resource, request.token)) return;
     spawn(server_set.executor(), [&server_set, i, request]() -> asio::awaitable<void> {
       // The next round shows whether it worked.
-      (void)co_await server_set.server(i).heal(request, server_set.clock().now() + server_set.server_timeout());
+      (void)co_await server_set.server(i).heal(
+          request, server_set.clock().now() + server_set.server_timeout());
     });
   };
   const ExtendRequest request{resource_, token_, ttl, hold_.slot, fence_};
@@ -107,7 +111,8 @@ asio::awaitable<ExtendResult> HeldLease::extend(Ttl ttl, Instant end, bool by_ha
           if (ballot->heal && lost_the_key(vote)) give_back(i, *ballot->heal);
         });
   }
-  while (ballot->tally.decision() == ExtendDecision::undecided) co_await ballot->event->wait_until(Instant::max());
+  while (ballot->tally.decision() == ExtendDecision::undecided)
+    co_await ballot->event->wait_until(Instant::max());
 
   const auto vote_of = [&](std::size_t i) { return ballot->tally.vote_of(i); };
   result.decision = ballot->tally.decision();
@@ -115,29 +120,35 @@ asio::awaitable<ExtendResult> HeldLease::extend(Ttl ttl, Instant end, bool by_ha
   result.faults = faults_among(server_set_, vote_of);
   if (result.decision == ExtendDecision::confirmed) {
     // Take it from a server that has a record: a cluster that is moving the key cannot tell it.
-    for (std::size_t i = 0; i < server_set_.size() && (!ballot->heal || ballot->heal->provenance.record.empty()); ++i) {
+    for (std::size_t i = 0;
+         i < server_set_.size() && (!ballot->heal || ballot->heal->provenance.record.empty());
+         ++i) {
       const auto* vote = vote_of(i);
       const auto* extended = vote != nullptr ? std::get_if<Extended>(vote) : nullptr;
       if (extended != nullptr)
-        ballot->heal = HealRequest{resource_, token_, ttl, std::max(fence_, extended->fence), extended->provenance, hold_};
+        ballot->heal = HealRequest{
+            resource_, token_, ttl, std::max(fence_, extended->fence), extended->provenance, hold_};
     }
     for (std::size_t i = 0; i < server_set_.size(); ++i) {
-      if (const auto* vote = vote_of(i); vote != nullptr && lost_the_key(*vote)) give_back(i, *ballot->heal);
+      if (const auto* vote = vote_of(i); vote != nullptr && lost_the_key(*vote))
+        give_back(i, *ballot->heal);
     }
     const Instant timeout = end_of_lingering(server_set_.clock(), result.t0);
     bool in_time = by_hand;
-    while (in_time && !all_in(server_set_.size(), vote_of)) in_time = co_await ballot->event->wait_until(timeout);
+    while (in_time && !all_in(server_set_.size(), vote_of))
+      in_time = co_await ballot->event->wait_until(timeout);
   }
   co_return result;
 }
 
 asio::awaitable<ReleaseResult> HeldLease::release(bool by_hand, Duration keep, Instant repeat_until,
-                                                   std::optional<Owner> finished) {
+                                                  std::optional<Owner> finished) {
   shared_->over = true;
   const auto ballot = std::make_shared<Ballot<VoteList<ReleaseVote>>>(server_set_);
   const auto awaited = std::make_shared<std::vector<bool>>();
   // A release by hand is our first question: no server is known to answer until it refuses.
-  for (std::size_t i = 0; i < server_set_.size(); ++i) awaited->push_back(!by_hand && server_set_.answered(i));
+  for (std::size_t i = 0; i < server_set_.size(); ++i)
+    awaited->push_back(!by_hand && server_set_.answered(i));
 
   const Instant t0 = server_set_.clock().now();
   const Instant deadline = t0 + server_set_.server_timeout();
@@ -147,11 +158,15 @@ asio::awaitable<ReleaseResult> HeldLease::release(bool by_hand, Duration keep, I
     Leftover leftover{i, resource_, token_, t0, t0 + keep};
     leftover.unread = !fits_into_one_read(resource_);
     if (ttl_) leftover.until = t0 + max_stay(*ttl_);
-    if (ttl_) request.not_undone = [&server_set = server_set_, leftover] { server_set.clear_away(leftover); };
+    if (ttl_)
+      request.not_undone = [&server_set = server_set_, leftover] {
+        server_set.clear_away(leftover);
+      };
     const auto await = [awaited, i] { (*awaited)[i] = true; };
-    ask(server_set_, ballot, i, [&server_set = server_set_, request, deadline, repeat_until, await](LockServer& server) {
-      return release_at(server_set, server, request, deadline, repeat_until, await);
-    });
+    ask(server_set_, ballot, i,
+        [&server_set = server_set_, request, deadline, repeat_until, await](LockServer& server) {
+          return release_at(server_set, server, request, deadline, repeat_until, await);
+        });
   }
   const auto is_settled = [&] {
     if (ballot->tally.complete()) return true;
@@ -163,7 +178,8 @@ asio::awaitable<ReleaseResult> HeldLease::release(bool by_hand, Duration keep, I
   while (!is_settled()) co_await ballot->event->wait_until(Instant::max());
   const Instant timeout = end_of_lingering(server_set_.clock(), t0);
   bool in_time = by_hand;
-  while (in_time && !ballot->tally.complete()) in_time = co_await ballot->event->wait_until(timeout);
+  while (in_time && !ballot->tally.complete())
+    in_time = co_await ballot->event->wait_until(timeout);
   while (!is_settled()) co_await ballot->event->wait_until(Instant::max());
 
   const std::vector<ReleaseVote> votes = ballot->tally.votes();
@@ -178,7 +194,8 @@ asio::awaitable<ReleaseResult> HeldLease::release(bool by_hand, Duration keep, I
   result.not_ours = first_not_ours(votes.size(), vote_of);
   result.faults = faults_among(server_set_, vote_of);
   for (const ReleaseVote& vote : votes) {
-    if (const auto* supervised = std::get_if<Supervised>(&vote)) result.supervisor = supervised->holder;
+    if (const auto* supervised = std::get_if<Supervised>(&vote))
+      result.supervisor = supervised->holder;
   }
   co_return result;
 }

@@ -30,7 +30,8 @@ struct ReleaseResult {
 class HeldLease {
  public:
   /// `ttl`: the longest ttl that this process asks for; nothing: another process keeps the lease.
-  HeldLease(ServerSet& server_set, Resource resource, Token token, Fence fence, Hold hold = {}, std::optional<Ttl> ttl = {});
+  HeldLease(ServerSet& server_set, Resource resource, Token token, Fence fence, Hold hold = {},
+            std::optional<Ttl> ttl = {});
 
   /// One round (PROTOCOL R4, R5). It is decided as soon as the result is certain, within the server
   /// timeout and not after `end`, when the lease ends for the caller whatever the answers. Servers
@@ -49,7 +50,8 @@ class HeldLease {
   /// `keep` more than zero: the lease stays and expires after this time. `repeat_until`: a refused
   /// release is not repeated after this instant, as when others are to be released next.
   /// `finished`: the owner record while the lease is kept.
-  asio::awaitable<ReleaseResult> release(bool by_hand, Duration keep = Duration::zero(), Instant repeat_until = Instant::max(),
+  asio::awaitable<ReleaseResult> release(bool by_hand, Duration keep = Duration::zero(),
+                                         Instant repeat_until = Instant::max(),
                                          std::optional<Owner> finished = std::nullopt);
 
  private:

@@ -68,7 +68,8 @@ Instant HeldSet::deadline() const {
 }
 
 void HeldSet::start(const std::shared_ptr<Member>& member) {
-  spawn(server_set_.executor(), [self = shared_from_this(), member] { return self->keep_alive(member); });
+  spawn(server_set_.executor(),
+        [self = shared_from_this(), member] { return self->keep_alive(member); });
 }
 
 asio::awaitable<void> HeldSet::keep_alive(std::shared_ptr<Member> member) {
@@ -107,7 +108,8 @@ asio::awaitable<ExtendResult> HeldSet::extend() {
   co_return result;
 }
 
-asio::awaitable<SetReleaseResult> HeldSet::release(bool by_hand, Duration keep, std::optional<Owner> finished) {
+asio::awaitable<SetReleaseResult> HeldSet::release(bool by_hand, Duration keep,
+                                                   std::optional<Owner> finished) {
   over_ = true;
   const Instant repeat_until = server_set_.clock().now() + server_set_.server_timeout();
   ReleaseResult nothing_to_do;
@@ -115,7 +117,8 @@ asio::awaitable<SetReleaseResult> HeldSet::release(bool by_hand, Duration keep, 
   SetReleaseResult worst{members_.back()->resource, std::move(nothing_to_do)};
   for (std::size_t i = members_.size(); i-- > 0;) {
     if (members_[i]->keeping != Keeping::own) continue;
-    ReleaseResult result = co_await members_[i]->held.release(by_hand, keep, repeat_until, finished);
+    ReleaseResult result =
+        co_await members_[i]->held.release(by_hand, keep, repeat_until, finished);
     if (severity(result.decision) < severity(worst.result.decision)) continue;
     worst.resource = members_[i]->resource;
     worst.result = std::move(result);

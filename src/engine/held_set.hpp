@@ -54,7 +54,8 @@ class HeldSet : public std::enable_shared_from_this<HeldSet> {
 
   /// Compare-and-delete of our own leases, the last first; see HeldLease::release. Call it once,
   /// and nothing after it.
-  asio::awaitable<SetReleaseResult> release(bool by_hand, Duration keep = Duration::zero(), std::optional<Owner> finished = std::nullopt);
+  asio::awaitable<SetReleaseResult> release(bool by_hand, Duration keep = Duration::zero(),
+                                            std::optional<Owner> finished = std::nullopt);
 
  private:
   struct Member;

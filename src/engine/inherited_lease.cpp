@@ -65,9 +65,11 @@ asio::awaitable<Look> look(ServerSet& server_set, Resource resource, LeaseId id)
   found.t0 = server_set.clock().now();
   const Instant end = found.t0 + server_set.server_timeout();
   for (std::size_t i = 0; i < server_set.size(); ++i) {
-    ask(server_set, ballot, i, [resource, id, end](LockServer& server) { return server.inspect(resource, id, end); });
+    ask(server_set, ballot, i,
+        [resource, id, end](LockServer& server) { return server.inspect(resource, id, end); });
   }
-  while (ballot->tally.decision() == ExtendDecision::undecided) co_await ballot->event->wait_until(Instant::max());
+  while (ballot->tally.decision() == ExtendDecision::undecided)
+    co_await ballot->event->wait_until(Instant::max());
 
   found.decision = ballot->tally.decision();
   const std::vector<InspectVote> votes = ballot->tally.votes();
@@ -122,7 +124,8 @@ asio::awaitable<Inheritance> inherit(ServerSet& server_set, const AcquireOrder& 
   Instant deadline = found.deadline;
   if (!parent_claim.guarded) {
     // No other process renews it, so it gets the ttl that is wanted here.
-    HeldLease held(server_set, order.resource, parent_claim.token, parent_claim.fence, parent_claim.hold);
+    HeldLease held(server_set, order.resource, parent_claim.token, parent_claim.fence,
+                   parent_claim.hold);
     const ExtendResult extended = co_await held.extend(order.ttl);
     if (extended.decision != ExtendDecision::confirmed) co_return inheritance;
     deadline = redlock::deadline(extended.t0, order.ttl);
@@ -132,8 +135,9 @@ asio::awaitable<Inheritance> inherit(ServerSet& server_set, const AcquireOrder& 
     co_return inheritance;
   }
   const Keeping keeping = parent_claim.guarded ? Keeping::inherited : Keeping::handed_over;
-  inheritance.lease.emplace(
-      Lease{order.resource, parent_claim.token, parent_claim.id, parent_claim.fence, order.ttl, deadline, keeping, parent_claim.hold});
+  inheritance.lease.emplace(Lease{order.resource, parent_claim.token, parent_claim.id,
+                                  parent_claim.fence, order.ttl, deadline, keeping,
+                                  parent_claim.hold});
   if (order.mode.slots > 0 && !parent_claim.hold.shared) inheritance.lease->hold.slot = 0;
   co_return inheritance;
 }
@@ -158,8 +162,8 @@ InheritedLease::InheritedLease(ServerSet& server_set, const Lease& lease)
 
 /// Polls in time to see the guard's next extension, whatever the ttl of each.
 Instant InheritedLease::poll_after(Instant last) const {
-  return last +
-         std::clamp<Duration>((deadline_ - last) / 4, min_interval, std::max<Duration>(extend_interval(ttl_), min_interval));
+  return last + std::clamp<Duration>((deadline_ - last) / 4, min_interval,
+                                     std::max<Duration>(extend_interval(ttl_), min_interval));
 }
 
 asio::awaitable<std::variant<LeaseExtended, LeaseInTrouble, LeaseEnded>> InheritedLease::next() {

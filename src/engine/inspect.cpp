@@ -27,13 +27,16 @@ asio::awaitable<ListVote> list_one(LockServer& server, Instant deadline) {
 
 asio::awaitable<std::vector<InspectVote>> inspect(ServerSet& server_set, Resource resource) {
   const Instant deadline = server_set.clock().now() + server_set.server_timeout();
-  return ask_everybody<InspectVote>(server_set,
-                                    [resource, deadline](LockServer& server) { return server.inspect(resource, std::nullopt, deadline); });
+  return ask_everybody<InspectVote>(server_set, [resource, deadline](LockServer& server) {
+    return server.inspect(resource, std::nullopt, deadline);
+  });
 }
 
 asio::awaitable<std::vector<BreakVote>> break_lock(ServerSet& server_set, BreakRequest request) {
   const Instant deadline = server_set.clock().now() + server_set.server_timeout();
-  const auto question = [request, deadline](LockServer& server) { return server.break_lock(request, deadline); };
+  const auto question = [request, deadline](LockServer& server) {
+    return server.break_lock(request, deadline);
+  };
   std::vector<BreakVote> votes = co_await ask_everybody<BreakVote>(server_set, question);
   const Holder* broken = broken_by_quorum(votes);
   if (!request.only_if || broken == nullptr) co_return votes;
@@ -43,14 +46,16 @@ asio::awaitable<std::vector<BreakVote>> break_lock(ServerSet& server_set, BreakR
     const auto* other = std::get_if<OtherFence>(&votes[i]);
     if (other == nullptr || other->holder.id != id || !other->holder.fence) continue;
     request.only_if = other->holder.fence;
-    votes[i] = co_await server_set.server(i).break_lock(request, server_set.clock().now() + server_set.server_timeout());
+    votes[i] = co_await server_set.server(i).break_lock(
+        request, server_set.clock().now() + server_set.server_timeout());
   }
   co_return votes;
 }
 
 asio::awaitable<Listing> list_resources(ServerSet& server_set) {
   const Instant deadline = server_set.clock().now() + server_set.server_timeout();
-  const auto votes = co_await ask_everybody<ListVote>(server_set, [deadline](LockServer& server) { return list_one(server, deadline); });
+  const auto votes = co_await ask_everybody<ListVote>(
+      server_set, [deadline](LockServer& server) { return list_one(server, deadline); });
   std::set<Resource> resources;
   Listing listing;
   for (std::size_t i = 0; i < votes.size(); ++i) {

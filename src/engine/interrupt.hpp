@@ -19,7 +19,9 @@ class Interrupt {
   /// While it lives, raise() notifies the event.
   class Listener {
    public:
-    Listener(Interrupt& interrupt, Event& event) : interrupt_(interrupt), event_(&event) { interrupt_.listening_.push_back(&event); }
+    Listener(Interrupt& interrupt, Event& event) : interrupt_(interrupt), event_(&event) {
+      interrupt_.listening_.push_back(&event);
+    }
     ~Listener() { std::erase(interrupt_.listening_, event_); }
     Listener(const Listener&) = delete;
     Listener& operator=(const Listener&) = delete;

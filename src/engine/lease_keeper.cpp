@@ -17,7 +17,8 @@ LeaseKeeper::LeaseKeeper(ServerSet& server_set, HeldLease& held, const Lease& le
 asio::awaitable<std::variant<LeaseExtended, LeaseInTrouble, LeaseEnded>> LeaseKeeper::next() {
   const Clock& clock = server_set_.clock();
   co_await sleep_until(clock, std::min(next_round_, life_.deadline()));
-  if (life_.state(clock.now()) != LeaseState::held) co_return LeaseEnded{LeaseState::expired, std::nullopt};
+  if (life_.state(clock.now()) != LeaseState::held)
+    co_return LeaseEnded{LeaseState::expired, std::nullopt};
 
   ExtendResult round = co_await held_.extend(ttl_, life_.deadline());
   if (round.decision == ExtendDecision::lost) {
@@ -25,7 +26,8 @@ asio::awaitable<std::variant<LeaseExtended, LeaseInTrouble, LeaseEnded>> LeaseKe
     co_return LeaseEnded{LeaseState::lost, round.not_ours};
   }
   // Read the clock before confirming: an answer after the deadline does not restore the lease.
-  if (life_.state(clock.now()) != LeaseState::held) co_return LeaseEnded{LeaseState::expired, std::nullopt};
+  if (life_.state(clock.now()) != LeaseState::held)
+    co_return LeaseEnded{LeaseState::expired, std::nullopt};
   if (round.decision == ExtendDecision::confirmed) {
     life_.confirm(round.t0, ttl_);
     next_round_ = life_.next_extend();

@@ -30,7 +30,8 @@ struct LeaseEnded {
 /// reports the end of the lease (PROTOCOL R4).
 ///
 ///     LeaseKeeper keeper(…);
-///     for (;;) { event = co_await keeper.next(); … until LeaseEnded, or until the caller stops asking }
+///     for (;;) { event = co_await keeper.next(); … until LeaseEnded, or until the caller stops
+///     asking }
 ///
 /// Only a round that a quorum confirmed moves the deadline. The new deadline counts from the time
 /// of the question, never from that of the reply.

@@ -68,7 +68,8 @@ struct QueueMember::Subscriptions {
         break;
       case Notification::taken:
         subscription.stood_down = true;
-        if (number_where(&Subscription::stood_down) >= quorum_of(subscriptions.size())) stand_by_until.reset();
+        if (number_where(&Subscription::stood_down) >= quorum_of(subscriptions.size()))
+          stand_by_until.reset();
         break;
       case Notification::disconnected:
         subscription.active = false;
@@ -84,17 +85,22 @@ struct QueueMember::Subscriptions {
   }
 
   [[nodiscard]] std::size_t number_where(bool Subscription::*flag) const {
-    return static_cast<std::size_t>(std::ranges::count_if(subscriptions, [flag](const Subscription& subscription) { return subscription.*flag; }));
+    return static_cast<std::size_t>(std::ranges::count_if(
+        subscriptions, [flag](const Subscription& subscription) { return subscription.*flag; }));
   }
 };
 
-QueueMember::QueueMember(ServerSet& server_set, Resource resource, Ticket ticket, std::string_view host)
+QueueMember::QueueMember(ServerSet& server_set, Resource resource, Ticket ticket,
+                         std::string_view host)
     : server_set_(server_set), resource_(std::move(resource)), ticket_(ticket) {
-  std::string id = fingerprint(host).substr(0, host_digits) + "." + std::to_string(server_set.random());
-  subscriptions_ = std::make_shared<Subscriptions>(Subscriptions{server_set, resource_, std::move(id), {}, nullptr, {}, {}});
+  std::string id =
+      fingerprint(host).substr(0, host_digits) + "." + std::to_string(server_set.random());
+  subscriptions_ = std::make_shared<Subscriptions>(
+      Subscriptions{server_set, resource_, std::move(id), {}, nullptr, {}, {}});
   subscriptions_->event = server_set.clock().make_event();
   subscriptions_->subscriptions.resize(server_set.size());
-  for (Subscriptions::Subscription& subscription : subscriptions_->subscriptions) subscription.renew = server_set.clock().make_event();
+  for (Subscriptions::Subscription& subscription : subscriptions_->subscriptions)
+    subscription.renew = server_set.clock().make_event();
 }
 
 QueueMember::~QueueMember() {
@@ -108,17 +114,22 @@ asio::awaitable<void> QueueMember::subscribe(Interrupt& interrupt) {
   const Clock& clock = server_set_.clock();
   const Instant t0 = clock.now();
   for (std::size_t i = 0; i < server_set_.size(); ++i) {
-    spawn(server_set_.executor(), [subscriptions = subscriptions_, i] { return keep_subscribed(subscriptions, i); });
+    spawn(server_set_.executor(),
+          [subscriptions = subscriptions_, i] { return keep_subscribed(subscriptions, i); });
   }
   Instant end = t0 + server_set_.server_timeout();
-  while (subscriptions_->number_where(&Subscriptions::Subscription::answered) < server_set_.size() && clock.now() < end && !interrupt.raised()) {
+  while (subscriptions_->number_where(&Subscriptions::Subscription::answered) <
+             server_set_.size() &&
+         clock.now() < end && !interrupt.raised()) {
     // Slower servers may take as long again.
-    if (is_subscribed()) end = std::min(end, clock.now() + std::max<Duration>(clock.now() - t0, Milliseconds(1)));
+    if (is_subscribed())
+      end = std::min(end, clock.now() + std::max<Duration>(clock.now() - t0, Milliseconds(1)));
     co_await subscriptions_->event->wait_until(end);
   }
 }
 
-asio::awaitable<void> QueueMember::keep_subscribed(std::shared_ptr<Subscriptions> subscriptions, std::size_t server) {
+asio::awaitable<void> QueueMember::keep_subscribed(std::shared_ptr<Subscriptions> subscriptions,
+                                                   std::size_t server) {
   ServerSet& server_set = subscriptions->server_set;
   const Clock& clock = server_set.clock();
   Duration delay = min_resubscribe_delay;
@@ -130,7 +141,8 @@ asio::awaitable<void> QueueMember::keep_subscribed(std::shared_ptr<Subscriptions
       if (const auto all = weak.lock(); all && !all->over) all->hear(server, call);
     };
     const Instant deadline = clock.now() + server_set.server_timeout();
-    const std::optional<Fault> fault = co_await server_set.server(server).subscribe(subscriptions->resource, subscriptions->id, notified, deadline);
+    const std::optional<Fault> fault = co_await server_set.server(server).subscribe(
+        subscriptions->resource, subscriptions->id, notified, deadline);
     if (subscriptions->over) co_return;
     subscription.answered = true;
     subscription.fault = fault;
@@ -142,16 +154,19 @@ asio::awaitable<void> QueueMember::keep_subscribed(std::shared_ptr<Subscriptions
     bool cut_off = !subscription.active;
     if (subscription.active) {
       const Instant began = clock.now();
-      while (subscription.active && !subscriptions->over) co_await subscription.renew->wait_until(Instant::max());
+      while (subscription.active && !subscriptions->over)
+        co_await subscription.renew->wait_until(Instant::max());
       cut_off = clock.now() - began < stable_subscription;
     }
     if (!cut_off) delay = min_resubscribe_delay;
     const bool denied = fault && fault->kind == FaultKind::denied;
-    const Duration pause = denied ? Duration(denied_resubscribe_delay) : jittered(delay, server_set.random());
+    const Duration pause =
+        denied ? Duration(denied_resubscribe_delay) : jittered(delay, server_set.random());
     if (cut_off) delay = std::min<Duration>(2 * delay, max_resubscribe_delay);
     // Wait out the pause: the end of a failed connection notifies this event, too.
     const Instant next = cut_off ? clock.now() + pause : clock.now();
-    while (!subscriptions->over && clock.now() < next) co_await subscription.renew->wait_until(next);
+    while (!subscriptions->over && clock.now() < next)
+      co_await subscription.renew->wait_until(next);
   }
 }
 
@@ -169,7 +184,8 @@ QueueEntry QueueMember::entry(std::size_t server) const {
 }
 
 void QueueMember::leave() {
-  for (std::size_t i = 0; i < server_set_.size(); ++i) server_set_.server(i).leave(resource_, subscriptions_->id);
+  for (std::size_t i = 0; i < server_set_.size(); ++i)
+    server_set_.server(i).leave(resource_, subscriptions_->id);
   queued_ = false;
 }
 
@@ -182,21 +198,24 @@ void QueueMember::resubscribe(std::size_t server) {
 }
 
 bool QueueMember::is_subscribed() const {
-  return subscriptions_->number_where(&Subscriptions::Subscription::active) >= quorum_of(server_set_.size());
+  return subscriptions_->number_where(&Subscriptions::Subscription::active) >=
+         quorum_of(server_set_.size());
 }
 
 std::vector<ServerFault> QueueMember::unsubscribed() const {
   std::vector<ServerFault> faults;
   for (std::size_t i = 0; i < server_set_.size(); ++i) {
     const Subscriptions::Subscription& subscription = subscriptions_->subscriptions[i];
-    if (!subscription.active && subscription.fault) faults.push_back({server_set_.server(i).name(), *subscription.fault});
+    if (!subscription.active && subscription.fault)
+      faults.push_back({server_set_.server(i).name(), *subscription.fault});
   }
   return faults;
 }
 
 void QueueMember::begin_attempt() {
   queued_ = true;
-  for (Subscriptions::Subscription& subscription : subscriptions_->subscriptions) subscription.called = subscription.stood_down = false;
+  for (Subscriptions::Subscription& subscription : subscriptions_->subscriptions)
+    subscription.called = subscription.stood_down = false;
   subscriptions_->first_call.reset();
   subscriptions_->stand_by_until.reset();
 }
@@ -205,10 +224,13 @@ asio::awaitable<bool> QueueMember::wait(Instant when, Duration gathering, Interr
   const Clock& clock = server_set_.clock();
   const Interrupt::Listener listener(interrupt, *subscriptions_->event);
   while (!interrupt.raised()) {
-    if (subscriptions_->number_where(&Subscriptions::Subscription::called) >= quorum_of(server_set_.size())) co_return false;
+    if (subscriptions_->number_where(&Subscriptions::Subscription::called) >=
+        quorum_of(server_set_.size()))
+      co_return false;
     Instant end = std::min(when, subscriptions_->stand_by_until.value_or(when));
     if (subscriptions_->first_call) end = std::min(end, *subscriptions_->first_call + gathering);
-    if (clock.now() >= end) co_return subscriptions_->first_call && end == *subscriptions_->first_call + gathering;
+    if (clock.now() >= end)
+      co_return subscriptions_->first_call&& end == *subscriptions_->first_call + gathering;
     co_await subscriptions_->event->wait_until(end);
   }
   co_return false;

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "core/queue.hpp"
-#include "engine/server_set.hpp"
 #include "engine/interrupt.hpp"
+#include "engine/server_set.hpp"
 
 namespace redlock {
 
@@ -62,7 +62,8 @@ class QueueMember {
  private:
   struct Subscriptions;  ///< shared with the coroutines that subscribe
 
-  static asio::awaitable<void> keep_subscribed(std::shared_ptr<Subscriptions> subscriptions, std::size_t server);
+  static asio::awaitable<void> keep_subscribed(std::shared_ptr<Subscriptions> subscriptions,
+                                               std::size_t server);
   void unsubscribe();
 
   ServerSet& server_set_;

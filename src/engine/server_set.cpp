@@ -26,7 +26,8 @@ constexpr Milliseconds reading_time{1000};
 }  // namespace
 
 ServerSet::ServerSet(asio::any_io_executor executor, const Clock& clock, RandomBits random,
-                       std::vector<std::unique_ptr<LockServer>> servers, Duration server_timeout, Duration restart_guard)
+                     std::vector<std::unique_ptr<LockServer>> servers, Duration server_timeout,
+                     Duration restart_guard)
     : executor_(std::move(executor)),
       clock_(clock),
       random_(std::move(random)),
@@ -45,10 +46,12 @@ std::vector<std::string> ServerSet::names() const {
   return names;
 }
 
-void ServerSet::undo(std::size_t server, const Resource& resource, const Token& token, Ttl ttl, std::optional<Requeue> requeue) {
+void ServerSet::undo(std::size_t server, const Resource& resource, const Token& token, Ttl ttl,
+                     std::optional<Requeue> requeue) {
   Leftover leftover{server, resource, token, clock_.now() + max_stay(ttl)};
   leftover.unread = !fits_into_one_read(resource);
-  servers_[server]->undo(resource, token, std::move(requeue), [this, leftover] { clear_away(leftover); });
+  servers_[server]->undo(resource, token, std::move(requeue),
+                         [this, leftover] { clear_away(leftover); });
 }
 
 void ServerSet::clear_away(Leftover leftover) {
@@ -62,7 +65,9 @@ void ServerSet::clear_away(Leftover leftover) {
   }
   leftovers_.push_back(std::make_shared<Leftover>(leftover));
   if (!others.empty()) return;
-  spawn(executor_, [this, server = leftover.server, resource = leftover.resource] { return release_again(server, resource); });
+  spawn(executor_, [this, server = leftover.server, resource = leftover.resource] {
+    return release_again(server, resource);
+  });
 }
 
 asio::awaitable<void> ServerSet::release_again(std::size_t server, Resource resource) {
@@ -77,7 +82,8 @@ asio::awaitable<void> ServerSet::release_again(std::size_t server, Resource reso
       if (clock_.now() < leftover->until) {
         ReleaseRequest request{resource, leftover->token};
         request.keep = std::max(Duration::zero(), leftover->keep_until - clock_.now());
-        const ReleaseVote vote = co_await servers_[server]->release(request, clock_.now() + server_timeout_);
+        const ReleaseVote vote =
+            co_await servers_[server]->release(request, clock_.now() + server_timeout_);
         if (closing_ && !is_final(vote)) co_return;
         if (!is_final(vote)) break;  // the others would get no other answer
         if (std::exchange(leftover->unread, false)) {
@@ -106,8 +112,10 @@ std::vector<Leftover> ServerSet::leftovers() const {
   return all;
 }
 
-bool ServerSet::has_leftover(std::size_t server, const Resource& resource, const Token& token) const {
-  return std::ranges::any_of(leftovers_of(server, resource), [&](const auto& leftover) { return leftover->token == token; });
+bool ServerSet::has_leftover(std::size_t server, const Resource& resource,
+                             const Token& token) const {
+  return std::ranges::any_of(leftovers_of(server, resource),
+                             [&](const auto& leftover) { return leftover->token == token; });
 }
 
 asio::awaitable<void> ServerSet::all_cleared() {
@@ -134,7 +142,8 @@ asio::awaitable<void> ServerSet::close(CloseMode close_mode) {
     // more than one question.
     const Instant end = clock_.now() + std::min<Duration>(straggler_time, server_timeout_);
     bool in_time = true;
-    while (in_time && std::find(answered_.begin(), answered_.end(), false) != answered_.end()) in_time = co_await answer_->wait_until(end);
+    while (in_time && std::find(answered_.begin(), answered_.end(), false) != answered_.end())
+      in_time = co_await answer_->wait_until(end);
   }
   const Instant now = clock_.now();
   for (std::size_t i = 0; i < size(); ++i) {

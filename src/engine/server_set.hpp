@@ -38,10 +38,10 @@ struct Leftover {
 
 /// How long close() waits for servers that have not answered.
 enum class CloseMode {
-  immediate,    ///< not at all: the kernel has what was sent
+  immediate,  ///< not at all: the kernel has what was sent
   linger,  ///< a moment: they may be slower than the quorum, and each grant of theirs is one more
            ///< vote for the lease
-  drain  ///< for the server timeout: undos must reach the servers
+  drain    ///< for the server timeout: undos must reach the servers
 };
 
 /// The configured servers, and what every round needs: the executor, the clock, randomness and the
@@ -49,8 +49,9 @@ enum class CloseMode {
 class ServerSet {
  public:
   /// `clock` must outlive the server_set. `restart_guard`: see restart_guard().
-  ServerSet(asio::any_io_executor executor, const Clock& clock, RandomBits random, std::vector<std::unique_ptr<LockServer>> servers,
-             Duration server_timeout, Duration restart_guard = Duration::zero());
+  ServerSet(asio::any_io_executor executor, const Clock& clock, RandomBits random,
+            std::vector<std::unique_ptr<LockServer>> servers, Duration server_timeout,
+            Duration restart_guard = Duration::zero());
 
   [[nodiscard]] std::size_t size() const noexcept { return servers_.size(); }
   [[nodiscard]] LockServer& server(std::size_t index) const { return *servers_[index]; }
@@ -80,7 +81,8 @@ class ServerSet {
   [[nodiscard]] bool ever_answered(std::size_t server) const { return ever_answered_[server]; }
 
   /// Undoes an attempt at one server (see LockServer::undo), repeatedly if need be.
-  void undo(std::size_t server, const Resource& resource, const Token& token, Ttl ttl, std::optional<Requeue> requeue = std::nullopt);
+  void undo(std::size_t server, const Resource& resource, const Token& token, Ttl ttl,
+            std::optional<Requeue> requeue = std::nullopt);
 
   /// Releases it in the background, with back-off, until the server confirms it or `until` has
   /// passed (R3). Leases of one lock go one after the other, so a silent server has one such
@@ -98,7 +100,9 @@ class ServerSet {
   asio::awaitable<void> all_cleared();
 
   /// Records how a server's last question ended: with a fault, or with a vote (nothing).
-  void set_fault(std::size_t server, std::optional<Fault> fault) { faults_[server] = std::move(fault); }
+  void set_fault(std::size_t server, std::optional<Fault> fault) {
+    faults_[server] = std::move(fault);
+  }
 
   /// The servers that gave no vote to their last question that has ended.
   [[nodiscard]] std::vector<ServerFault> faults() const;
@@ -113,7 +117,6 @@ class ServerSet {
 
   using Leftovers = std::vector<std::shared_ptr<Leftover>>;
   [[nodiscard]] Leftovers leftovers_of(std::size_t server, const Resource& resource) const;
-
 
   asio::any_io_executor executor_;
   const Clock& clock_;

@@ -6,7 +6,8 @@
 
 namespace redlock {
 
-SetWaiter::SetWaiter(ServerSet& server_set, std::vector<AcquireOrder> orders, WaitPolicy policy, Interrupt& interrupt)
+SetWaiter::SetWaiter(ServerSet& server_set, std::vector<AcquireOrder> orders, WaitPolicy policy,
+                     Interrupt& interrupt)
     : server_set_(server_set),
       orders_(std::move(orders)),
       policy_(policy),
@@ -22,7 +23,8 @@ asio::awaitable<std::variant<std::shared_ptr<HeldSet>, SetFailure>> SetWaiter::n
       const Inheritance inheritance = co_await inherit(server_set_, current());
       if (inheritance.too_short || inheritance.too_weak) {
         AttemptFailure why{};
-        why.why = inheritance.too_weak ? AttemptFailure::Why::parent_too_weak : AttemptFailure::Why::parent_too_short;
+        why.why = inheritance.too_weak ? AttemptFailure::Why::parent_too_weak
+                                       : AttemptFailure::Why::parent_too_short;
         SetFailure failure{current().resource, std::move(why), true};
         co_await give_back();
         co_return failure;
@@ -53,7 +55,8 @@ asio::awaitable<std::variant<std::shared_ptr<HeldSet>, SetFailure>> SetWaiter::n
 asio::awaitable<bool> SetWaiter::complete_with(Lease lease) {
   set_->add(lease);
   if (set_->leases().size() < orders_.size()) {
-    set_->keep({[](bool) {}, [](const Resource&, const LeaseInTrouble&) {}, [](const Resource&, const LeaseEnded&) {}});
+    set_->keep({[](bool) {}, [](const Resource&, const LeaseInTrouble&) {},
+                [](const Resource&, const LeaseEnded&) {}});
     co_return false;
   }
   if (is_good()) co_return true;
@@ -63,13 +66,15 @@ asio::awaitable<bool> SetWaiter::complete_with(Lease lease) {
 
 WaitPolicy SetWaiter::remaining_policy() const {
   WaitPolicy policy = policy_;
-  if (policy.wait) policy.wait = std::max(Duration::zero(), *policy.wait - (server_set_.clock().now() - began_));
+  if (policy.wait)
+    policy.wait = std::max(Duration::zero(), *policy.wait - (server_set_.clock().now() - began_));
   return policy;
 }
 
 /// A lease that was acquired long before the others may have ended by now.
 bool SetWaiter::is_good() const {
-  return !set_->lost() && server_set_.clock().now() + orders_.front().needed_validity < set_->deadline();
+  return !set_->lost() &&
+         server_set_.clock().now() + orders_.front().needed_validity < set_->deadline();
 }
 
 asio::awaitable<void> SetWaiter::give_back() {

@@ -26,11 +26,13 @@ struct SetFailure {
 /// than those it holds.
 ///
 ///     SetWaiter waiter(…);
-///     for (;;) { step = co_await waiter.next(); if it is a set, or a final failure: done; else show it }
+///     for (;;) { step = co_await waiter.next(); if it is a set, or a final failure: done; else
+///     show it }
 class SetWaiter {
  public:
   /// `orders`: at least one.
-  SetWaiter(ServerSet& server_set, std::vector<AcquireOrder> orders, WaitPolicy policy, Interrupt& interrupt);
+  SetWaiter(ServerSet& server_set, std::vector<AcquireOrder> orders, WaitPolicy policy,
+            Interrupt& interrupt);
 
   asio::awaitable<std::variant<std::shared_ptr<HeldSet>, SetFailure>> next();
 

@@ -31,7 +31,8 @@ bool is_outage(Why why) {
 }
 
 bool is_final(Why why) {
-  return why == Why::denied || why == Why::misconfigured || why == Why::duplicate || why == Why::interrupted;
+  return why == Why::denied || why == Why::misconfigured || why == Why::duplicate ||
+         why == Why::interrupted;
 }
 
 bool has_ticket(Queue queue) {
@@ -66,7 +67,8 @@ class Transition {
     if (may_join(Queue::left)) return join(failure_.why);
     if (failure_.why == Why::guarded) return after_guarded();
     const bool busy = is_busy(failure_, state_.queue, context_.server_timeout);
-    if (may_join(Queue::outside) && failure_.queue.next_ticket) return join(busy ? Why::busy : failure_.why);
+    if (may_join(Queue::outside) && failure_.queue.next_ticket)
+      return join(busy ? Why::busy : failure_.why);
     if (!busy) return after_split();
     return {{state_.queue, WaitState::Held{}}, after_busy(), Why::busy};
   }
@@ -77,7 +79,9 @@ class Transition {
   [[nodiscard]] bool may_join(Queue from) const { return state_.queue == from && !is_over(); }
 
   /// At once: no server notifies the waiter until it is queued.
-  [[nodiscard]] WaitStep join(Why why) const { return {{Queue::joining, next_obstacle()}, context_.now, why}; }
+  [[nodiscard]] WaitStep join(Why why) const {
+    return {{Queue::joining, next_obstacle()}, context_.now, why};
+  }
 
   /// A run of split votes continues while its waiter joins the queue.
   [[nodiscard]] WaitState::Obstacle next_obstacle() const {
@@ -89,11 +93,13 @@ class Transition {
   [[nodiscard]] WaitStep after_outage() const {
     const auto* before = std::get_if<WaitState::Outage>(&state_.obstacle);
     WaitState::Outage outage = before != nullptr ? *before : WaitState::Outage{context_.now, 0};
-    const Queue queue =
-        state_.queue == Queue::queued && outage.rounds + 1 >= max_outages_in_queue ? Queue::left : state_.queue;
+    const Queue queue = state_.queue == Queue::queued && outage.rounds + 1 >= max_outages_in_queue
+                            ? Queue::left
+                            : state_.queue;
 
     const Instant borne_until = later(outage.since, policy_.unavailable_wait);
-    if (is_over() || context_.now >= borne_until) return {{queue, outage}, std::nullopt, failure_.why};
+    if (is_over() || context_.now >= borne_until)
+      return {{queue, outage}, std::nullopt, failure_.why};
     const Instant again = context_.now + unavailable_delay(outage.rounds, random_());
     ++outage.rounds;
     return {{queue, outage}, std::min({context_.give_up_at, borne_until, again}), failure_.why};
@@ -107,7 +113,8 @@ class Transition {
     // make room sooner.
     Duration delay = jittered(guard_poll_interval, random_());
     if (failure_.holder) delay = std::min(delay, jittered(policy_.retry_delay, random_()));
-    for (const RestartedVote& server : failure_.restarted) delay = std::min(delay, server.left + expiry_slack);
+    for (const RestartedVote& server : failure_.restarted)
+      delay = std::min(delay, server.left + expiry_slack);
     return {state, std::min(context_.give_up_at, context_.now + delay), failure_.why};
   }
 
@@ -122,7 +129,8 @@ class Transition {
     // The run is remembered: further split votes count as busy, too, until another obstacle is
     // seen.
     const Instant again = context_.now + delay;
-    if (again - split.since > split_timeout) return {{state_.queue, split}, after_busy(), Why::busy};
+    if (again - split.since > split_timeout)
+      return {{state_.queue, split}, after_busy(), Why::busy};
     return {{state_.queue, split}, again, failure_.why};
   }
 
@@ -149,7 +157,8 @@ class Transition {
     const bool has_room = failure_.holder && failure_.holder->shared && queue.slot;
     if (has_room && queue.ahead == 0) delay = std::min(delay, poll);
 
-    const bool will_be_notified = has_ticket(state_.queue) && context_.may_be_notified && queue.queued;
+    const bool will_be_notified =
+        has_ticket(state_.queue) && context_.may_be_notified && queue.queued;
     if (!will_be_notified) delay = std::min(delay, poll);
     return std::min(context_.give_up_at, context_.now + delay);
   }
@@ -163,8 +172,9 @@ class Transition {
 
 }  // namespace
 
-WaitStep after_failure(const WaitState& state, const AttemptFailure& failure, const WaitPolicy& policy,
-                       const WaitContext& context, const RandomBits& random) {
+WaitStep after_failure(const WaitState& state, const AttemptFailure& failure,
+                       const WaitPolicy& policy, const WaitContext& context,
+                       const RandomBits& random) {
   return Transition(state, failure, policy, context, random).step();
 }
 

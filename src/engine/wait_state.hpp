@@ -64,8 +64,8 @@ struct WaitState {
 /// What is known when an attempt has failed, besides the failure.
 struct WaitContext {
   Instant now;
-  Instant give_up_at;             ///< the wait's end, or Instant::max()
-  bool may_be_notified = false;   ///< subscribed at a quorum of servers
+  Instant give_up_at;            ///< the wait's end, or Instant::max()
+  bool may_be_notified = false;  ///< subscribed at a quorum of servers
   Duration server_timeout{};
 };
 
@@ -76,8 +76,9 @@ struct WaitStep {
 };
 
 /// What to do after a failed attempt. Pure, except for the random bits that it draws.
-WaitStep after_failure(const WaitState& state, const AttemptFailure& failure, const WaitPolicy& policy,
-                       const WaitContext& context, const RandomBits& random);
+WaitStep after_failure(const WaitState& state, const AttemptFailure& failure,
+                       const WaitPolicy& policy, const WaitContext& context,
+                       const RandomBits& random);
 
 /// The instant `span` after `from`, or Instant::max() where that would overflow: a wait may be of
 /// any length.

@@ -13,7 +13,8 @@ constexpr int gathering_round_trips = 2;
 constexpr Milliseconds min_gathering{1};
 constexpr Milliseconds max_gathering{50};
 
-/// After so many notifications in a row that were no quorum's, and attempts in vain, a waiter takes its time.
+/// After so many notifications in a row that were no quorum's, and attempts in vain, a waiter takes
+/// its time.
 constexpr unsigned max_partial_calls = 3;
 
 }  // namespace
@@ -29,7 +30,8 @@ asio::awaitable<std::variant<Lease, StillWaiting, GaveUp>> Waiter::next() {
   if (try_at_) co_await rest();
   const bool was_queued = is_queued() && member_->in_queue();
   if (is_queued()) member_->begin_attempt();
-  auto result = co_await attempt(server_set_, order_, interrupt_, {is_queued() ? &*member_ : nullptr, slot_});
+  auto result =
+      co_await attempt(server_set_, order_, interrupt_, {is_queued() ? &*member_ : nullptr, slot_});
   if (result) {
     if (member_) member_->served();
     member_.reset();
@@ -46,8 +48,10 @@ asio::awaitable<std::variant<Lease, StillWaiting, GaveUp>> Waiter::next() {
   }
 
   const bool may_be_notified = member_ && member_->is_subscribed();
-  const WaitContext context{server_set_.clock().now(), give_up_at_, may_be_notified, server_set_.server_timeout()};
-  const WaitStep step = after_failure(state_, failure, policy_, context, [this] { return server_set_.random(); });
+  const WaitContext context{server_set_.clock().now(), give_up_at_, may_be_notified,
+                            server_set_.server_timeout()};
+  const WaitStep step =
+      after_failure(state_, failure, policy_, context, [this] { return server_set_.random(); });
   failure.why = step.why;
   try_at_ = step.try_at;
   enter(step.state, failure);
@@ -69,9 +73,10 @@ asio::awaitable<void> Waiter::rest() {
   // Waiters that the restart guard stops notify each other whenever one undoes its grants. Such a
   // notification brings nothing new.
   if (is_queued() && !std::holds_alternative<WaitState::Guarded>(state_.obstacle)) {
-    Duration gathering =
-        std::clamp<Duration>(gathering_round_trips * answered_within_, min_gathering, max_gathering);
-    // Two whom only a few servers let in notify each other there whenever one of them undoes its attempt.
+    Duration gathering = std::clamp<Duration>(gathering_round_trips * answered_within_,
+                                              min_gathering, max_gathering);
+    // Two whom only a few servers let in notify each other there whenever one of them undoes its
+    // attempt.
     if (partial_calls_ >= max_partial_calls) gathering = max_gathering;
     const bool by_some = co_await member_->wait(*try_at_, gathering, interrupt_);
     partial_calls_ = by_some ? partial_calls_ + 1 : 0;

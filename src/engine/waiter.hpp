@@ -24,7 +24,8 @@ struct GaveUp {
 /// Acquires, with as many attempts as the policy allows, and reports the result of each:
 ///
 ///     Waiter waiter(…);
-///     for (;;) { step = co_await waiter.next(); if it is a Lease or GaveUp: done; StillWaiting: show it }
+///     for (;;) { step = co_await waiter.next(); if it is a Lease or GaveUp: done; StillWaiting:
+///     show it }
 ///
 /// For a lock that is held it waits in the queue: first in, first out, notified when the lock
 /// becomes free (PROTOCOL Q). It also polls when a lease ends or a notification may have been lost.
@@ -54,11 +55,11 @@ class Waiter {
   Interrupt& interrupt_;
   Instant give_up_at_;
   WaitState state_;
-  std::optional<QueueMember> member_;       ///< set once we have a ticket
-  std::optional<std::size_t> slot_;  ///< the slot to ask for
-  Duration answered_within_{};       ///< of the last attempt
-  unsigned partial_calls_ = 0;       ///< notifications in a row that were no quorum's
-  std::optional<Instant> try_at_;    ///< empty before the first attempt
+  std::optional<QueueMember> member_;  ///< set once we have a ticket
+  std::optional<std::size_t> slot_;    ///< the slot to ask for
+  Duration answered_within_{};         ///< of the last attempt
+  unsigned partial_calls_ = 0;         ///< notifications in a row that were no quorum's
+  std::optional<Instant> try_at_;      ///< empty before the first attempt
 };
 
 }  // namespace redlock

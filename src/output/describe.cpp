@@ -24,7 +24,8 @@ std::string safe(std::string_view text) {
 
 /// `alice@web1`.
 std::string person_text(const Owner& owner) {
-  return fmt::format("{}@{}", owner.user.empty() ? "?" : safe(owner.user), owner.host.empty() ? "?" : safe(owner.host));
+  return fmt::format("{}@{}", owner.user.empty() ? "?" : safe(owner.user),
+                     owner.host.empty() ? "?" : safe(owner.host));
 }
 
 std::string note_text(const Owner& owner) {
@@ -33,14 +34,17 @@ std::string note_text(const Owner& owner) {
 
 /// The pid of a `run` is the one to signal: its command ends with it.
 std::string owner_text(const Owner& owner) {
-  std::string text = fmt::format("{} ({}pid {}", person_text(owner), owner.supervised ? "run " : "", owner.pid);
+  std::string text =
+      fmt::format("{} ({}pid {}", person_text(owner), owner.supervised ? "run " : "", owner.pid);
   if (!owner.command.empty()) text += ": " + safe(owner.command);
   return text + ")" + note_text(owner);
 }
 
 /// Its program has ended, so its pid means nothing any more.
 std::string former_owner_text(const Owner& owner) {
-  return person_text(owner) + (owner.command.empty() ? "" : fmt::format(" ({})", safe(owner.command))) + note_text(owner);
+  return person_text(owner) +
+         (owner.command.empty() ? "" : fmt::format(" ({})", safe(owner.command))) +
+         note_text(owner);
 }
 
 /// In local time; with the date unless it is today's.
@@ -54,12 +58,15 @@ std::string time_of_day(Milliseconds wall) {
   const std::tm then = local(wall);
   const std::tm today = local(wall_clock_now());
   const bool is_today = then.tm_year == today.tm_year && then.tm_yday == today.tm_yday;
-  const std::string date = is_today ? "" : fmt::format("{}-{:02}-{:02} ", then.tm_year + 1900, then.tm_mon + 1, then.tm_mday);
+  const std::string date =
+      is_today ? ""
+               : fmt::format("{}-{:02}-{:02} ", then.tm_year + 1900, then.tm_mon + 1, then.tm_mday);
   return date + fmt::format("{:02}:{:02}:{:02}", then.tm_hour, then.tm_min, then.tm_sec);
 }
 
 std::string foreign_text(const Holder& holder) {
-  if (holder.type != "string") return fmt::format("a foreign client (a key of type {})", safe(holder.type));
+  if (holder.type != "string")
+    return fmt::format("a foreign client (a key of type {})", safe(holder.type));
   return "a foreign client";
 }
 
@@ -67,8 +74,9 @@ std::string restarted_text(const std::vector<RestartedVote>& servers) {
   std::string text;
   for (const RestartedVote& restarted : servers) {
     if (!text.empty()) text += "; ";
-    text += fmt::format("{} started {} ago and may have forgotten a lock, its vote counts in {}", safe(restarted.server),
-                        format_duration(restarted.up), format_duration(restarted.left));
+    text += fmt::format("{} started {} ago and may have forgotten a lock, its vote counts in {}",
+                        safe(restarted.server), format_duration(restarted.up),
+                        format_duration(restarted.left));
   }
   return text;
 }
@@ -80,10 +88,12 @@ std::string who_text(const Holder& holder) {
   return (holder.shared ? "some who share it, the latest " : "") + owner_text(*holder.owner);
 }
 
-std::string kept_text(const Owner& owner, const Finished& finished, std::optional<Duration> remaining) {
+std::string kept_text(const Owner& owner, const Finished& finished,
+                      std::optional<Duration> remaining) {
   const Duration left = remaining.value_or(finished.kept);
   const auto end = std::chrono::ceil<std::chrono::seconds>(wall_clock_now() + left);
-  std::string text = fmt::format("kept until {} by --min-hold of {}; finished {} ago", time_of_day(end), former_owner_text(owner),
+  std::string text = fmt::format("kept until {} by --min-hold of {}; finished {} ago",
+                                 time_of_day(end), former_owner_text(owner),
                                  format_duration(std::max(Duration::zero(), finished.kept - left)));
   if (finished.exit_code) text += fmt::format(" with {}", *finished.exit_code);
   if (finished.signal) text += fmt::format(" by signal {}", *finished.signal);
@@ -99,10 +109,14 @@ std::string holder_text(const Holder& holder) {
   if (holder.shared) return text + age;
   const std::string expiry = ", expires in " + format_duration(*holder.remaining);
   const auto renewed_for = holder.owner ? holder.owner->renewed_for : std::nullopt;
-  const bool is_renewed = renewed_for ? *renewed_for > Duration::zero() : holder.owner && holder.owner->supervised;
+  const bool is_renewed =
+      renewed_for ? *renewed_for > Duration::zero() : holder.owner && holder.owner->supervised;
   if (!is_renewed) return text + age + expiry + (renewed_for ? "" : " unless it is renewed");
-  if (!renewed_for || *holder.remaining >= *renewed_for / overdue_part) return text + ", renewed" + age;
-  return text + age + fmt::format(", not renewed for {}", format_duration(*renewed_for - *holder.remaining)) + expiry;
+  if (!renewed_for || *holder.remaining >= *renewed_for / overdue_part)
+    return text + ", renewed" + age;
+  return text + age +
+         fmt::format(", not renewed for {}", format_duration(*renewed_for - *holder.remaining)) +
+         expiry;
 }
 
 }  // namespace
@@ -113,14 +127,17 @@ std::string key_text(const Resource& resource) {
 
 std::string keys_text(const std::vector<Resource>& resources) {
   std::string text;
-  for (const Resource& resource : resources) text += (text.empty() ? "" : ", ") + key_text(resource);
+  for (const Resource& resource : resources)
+    text += (text.empty() ? "" : ", ") + key_text(resource);
   return text;
 }
 
 std::string held_text(const Holder& holder) {
-  if (holder.owner && holder.owner->finished) return kept_text(*holder.owner, *holder.owner->finished, holder.remaining);
+  if (holder.owner && holder.owner->finished)
+    return kept_text(*holder.owner, *holder.owner->finished, holder.remaining);
   const bool is_newer = holder.owner && holder.owner->newer;
-  return "held by " + holder_text(holder) + (is_newer ? "; a newer version holds it: upgrade redlock-cli" : "");
+  return "held by " + holder_text(holder) +
+         (is_newer ? "; a newer version holds it: upgrade redlock-cli" : "");
 }
 
 std::string key_option(const Resource& resource) {
@@ -143,21 +160,27 @@ std::string faults_text(const std::vector<ServerFault>& faults) {
 
 std::string missing_votes_text(const std::vector<ServerFault>& faults, std::size_t servers) {
   if (faults.empty()) return {};
-  return fmt::format("{} of {} servers {} no vote, and at most {} may: {}", faults.size(), servers, faults.size() == 1 ? "gives" : "give",
-                     servers - quorum_of(servers), faults_text(faults));
+  return fmt::format("{} of {} servers {} no vote, and at most {} may: {}", faults.size(), servers,
+                     faults.size() == 1 ? "gives" : "give", servers - quorum_of(servers),
+                     faults_text(faults));
 }
 
-std::string failure_text(const Resource& resource, const AttemptFailure& failure, std::size_t servers) {
+std::string failure_text(const Resource& resource, const AttemptFailure& failure,
+                         std::size_t servers) {
   const std::string faults = faults_text(failure.faults);
   switch (failure.why) {
     case Why::busy:
     case Why::maybe_busy:
     case Why::split:
-      if (failure.holder) return held_text(*failure.holder) + breaking_advice(resource, failure.holder);
-      if (failure.queue.newer) return "a newer version waits for it and comes first: upgrade redlock-cli";
-      return failure.why == Why::busy ? "others wait for it and come first" : "others try to take it at the same time";
+      if (failure.holder)
+        return held_text(*failure.holder) + breaking_advice(resource, failure.holder);
+      if (failure.queue.newer)
+        return "a newer version waits for it and comes first: upgrade redlock-cli";
+      return failure.why == Why::busy ? "others wait for it and come first"
+                                      : "others try to take it at the same time";
     case Why::unavailable:
-      return fmt::format("no quorum: {} of {} servers must answer{}{}", quorum_of(servers), servers, faults.empty() ? "" : "; ", faults);
+      return fmt::format("no quorum: {} of {} servers must answer{}{}", quorum_of(servers), servers,
+                         faults.empty() ? "" : "; ", faults);
     case Why::denied:
       return "denied: " + faults;
     case Why::misconfigured:
@@ -167,8 +190,9 @@ std::string failure_text(const Resource& resource, const AttemptFailure& failure
     case Why::guarded:
       return "held back by --restart-guard: " + restarted_text(failure.restarted);
     case Why::too_slow:
-      return fmt::format("the servers took {} to grant it, too much of its ttl; use a longer --ttl{}{}",
-                         format_duration(failure.round_trip), faults.empty() ? "" : "; ", faults);
+      return fmt::format(
+          "the servers took {} to grant it, too much of its ttl; use a longer --ttl{}{}",
+          format_duration(failure.round_trip), faults.empty() ? "" : "; ", faults);
     case Why::interrupted:
       return "interrupted";
     case Why::parent_too_weak:
@@ -182,8 +206,11 @@ std::string failure_text(const Resource& resource, const AttemptFailure& failure
 std::string not_ours_text(const std::optional<NotOurs>& not_ours) {
   if (!not_ours) return "it is not ours any more";
   if (not_ours->breaker) {
-    const std::string reason = not_ours->breaker->note.empty() ? "" : fmt::format(" (\"{}\")", safe(not_ours->breaker->note));
-    return fmt::format("{} broke it with `release --force`{}{}", person_text(*not_ours->breaker), reason,
+    const std::string reason = not_ours->breaker->note.empty()
+                                   ? ""
+                                   : fmt::format(" (\"{}\")", safe(not_ours->breaker->note));
+    return fmt::format("{} broke it with `release --force`{}{}", person_text(*not_ours->breaker),
+                       reason,
                        not_ours->holder ? "; now it is " + held_text(*not_ours->holder) : "");
   }
   switch (not_ours->why) {
@@ -209,23 +236,27 @@ std::string delay_text(Duration length, bool suspended) {
 
 std::string unsafe_text(bool dead, const std::vector<long>& left, Duration late) {
   if (!dead) {
-    return fmt::format("UNSAFE: processes of the command could not be killed and may outlive the "
-                       "lock, which was not released{}{}",
-                       left.empty() ? "" : ": ", fmt::join(left, " "));
+    return fmt::format(
+        "UNSAFE: processes of the command could not be killed and may outlive the "
+        "lock, which was not released{}{}",
+        left.empty() ? "" : ": ", fmt::join(left, " "));
   }
-  return fmt::format("UNSAFE: the last process of the command was seen dead {} after the lock could expire",
-                     format_duration(late));
+  return fmt::format(
+      "UNSAFE: the last process of the command was seen dead {} after the lock could expire",
+      format_duration(late));
 }
 
 std::string inspection_text(const Resource& resource, const Inspection& inspection) {
   switch (inspection.state) {
     case InspectState::free:
-      if (inspection.parties.shares > 0) return "free, but for what is left on less than a quorum of servers:";
+      if (inspection.parties.shares > 0)
+        return "free, but for what is left on less than a quorum of servers:";
       return "free";
     case InspectState::held:
       return held_text(*inspection.holder) + breaking_advice(resource, inspection.holder);
     case InspectState::partly_held:
-      return "on less than a quorum of servers " + (inspection.holder ? held_text(*inspection.holder) : "held");
+      return "on less than a quorum of servers " +
+             (inspection.holder ? held_text(*inspection.holder) : "held");
     case InspectState::unavailable:
       return "unknown: no quorum of servers answered";
   }
@@ -243,10 +274,12 @@ std::vector<std::string> parties_lines(const LockParties& parties) {
     lines.push_back(fmt::format("and {} more", parties.shares - parties.first_shares.size()));
   for (const Waiting& waiting : parties.first_waiters) {
     lines.push_back(fmt::format("waiting{}: {}, for {}", waiting.shared ? " to share it" : "",
-                                waiting.owner ? owner_text(*waiting.owner) : "somebody", format_duration(waiting.since)));
+                                waiting.owner ? owner_text(*waiting.owner) : "somebody",
+                                format_duration(waiting.since)));
   }
   if (parties.waiters > parties.first_waiters.size()) {
-    lines.push_back(fmt::format("and {} more in the queue", parties.waiters - parties.first_waiters.size()));
+    lines.push_back(
+        fmt::format("and {} more in the queue", parties.waiters - parties.first_waiters.size()));
   }
   return lines;
 }

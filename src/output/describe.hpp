@@ -40,7 +40,8 @@ std::string faults_text(const std::vector<ServerFault>& faults);
 std::string missing_votes_text(const std::vector<ServerFault>& faults, std::size_t servers);
 
 /// Why an attempt or a wait failed, to follow `KEY: `.
-std::string failure_text(const Resource& resource, const AttemptFailure& failure, std::size_t servers);
+std::string failure_text(const Resource& resource, const AttemptFailure& failure,
+                         std::size_t servers);
 
 /// Why a lease was lost.
 std::string not_ours_text(const std::optional<NotOurs>& not_ours);

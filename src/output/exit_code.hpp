@@ -37,8 +37,11 @@ inline constexpr std::array exit_codes{
                     "busy: another process held the lock until the wait ended (-E replaces it)"},
     ExitCodeMeaning{ExitCode::denied, "denied: login, rights, or TLS verification"},
     ExitCodeMeaning{ExitCode::config, "configuration or server URL is wrong"},
-    ExitCodeMeaning{ExitCode::lost, "lost: not the holder, or not any more; run: the command was stopped"},
-    ExitCodeMeaning{ExitCode::unconfirmed, "unconfirmed: a process of the command was not seen dead before the lock could expire"},
+    ExitCodeMeaning{ExitCode::lost,
+                    "lost: not the holder, or not any more; run: the command was stopped"},
+    ExitCodeMeaning{
+        ExitCode::unconfirmed,
+        "unconfirmed: a process of the command was not seen dead before the lock could expire"},
 };
 
 /// How shells report a death by signal n: 128 + n.

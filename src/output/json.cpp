@@ -31,7 +31,8 @@ void set_owner(Json& json, const Owner& owner) {
 }
 
 void set_finished(Json& json, const Finished& finished, std::optional<Duration> remaining) {
-  json["finished_ms"] = milliseconds(std::max(Duration::zero(), finished.kept - remaining.value_or(finished.kept)));
+  json["finished_ms"] =
+      milliseconds(std::max(Duration::zero(), finished.kept - remaining.value_or(finished.kept)));
   if (finished.exit_code) json["command_exit"] = *finished.exit_code;
   if (finished.signal) json["command_signal"] = *finished.signal;
 }
@@ -82,7 +83,8 @@ void set_parties(Json& json, const LockParties& parties) {
 Json faults_json(const std::vector<ServerFault>& faults) {
   Json list = Json::array();
   for (const ServerFault& fault : faults)
-    list.push_back({{"server", to_valid_utf8(fault.server)}, {"fault", to_valid_utf8(fault.fault.text)}});
+    list.push_back(
+        {{"server", to_valid_utf8(fault.server)}, {"fault", to_valid_utf8(fault.fault.text)}});
   return list;
 }
 
@@ -91,7 +93,8 @@ Json to_json(const Outcome& outcome) {
   json["command"] = to_valid_utf8(outcome.command);
   if (outcome.resources.size() == 1) set_key(json, outcome.resources.front());
   if (outcome.resources.size() > 1) {
-    for (const Resource& resource : outcome.resources) set_key(json["keys"].emplace_back(), resource);
+    for (const Resource& resource : outcome.resources)
+      set_key(json["keys"].emplace_back(), resource);
   }
   json["result"] = word_of(outcome.result);
   json["exit_code"] = outcome.exit_code;
@@ -150,7 +153,8 @@ std::string outcome_json(const Outcome& outcome) {
   return to_json(outcome).dump();
 }
 
-std::string lease_json(const Outcome& outcome, const std::vector<Lease>& leases, const std::string& handle) {
+std::string lease_json(const Outcome& outcome, const std::vector<Lease>& leases,
+                       const std::string& handle) {
   Json json = to_json(outcome);
   for (const Lease& lease : leases) {
     Json& place = place_for(json, lease, leases.size());
@@ -200,7 +204,8 @@ std::string status_json(const std::vector<KeyStatus>& keys, const std::vector<Se
     if (key.inspection.holder) lock["holder"] = holder_json(*key.inspection.holder);
     set_parties(lock, key.inspection.parties);
     lock["servers"] = Json::array();
-    for (std::size_t i = 0; i < key.votes.size(); ++i) lock["servers"].push_back(vote_json(key.servers[i], key.votes[i]));
+    for (std::size_t i = 0; i < key.votes.size(); ++i)
+      lock["servers"].push_back(vote_json(key.servers[i], key.votes[i]));
     json["locks"].push_back(std::move(lock));
   }
   if (!faults.empty()) json["faults"] = faults_json(faults);

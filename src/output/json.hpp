@@ -21,7 +21,8 @@ std::string outcome_json(const Outcome& outcome);
 
 /// acquire: the outcome with "token", "fence", "shared", with --slots "slot", "lease" (the handle)
 /// and "ttl_ms". With several keys, "leases":[{"key","token","fence"},…] replaces the first two.
-std::string lease_json(const Outcome& outcome, const std::vector<Lease>& leases, const std::string& handle);
+std::string lease_json(const Outcome& outcome, const std::vector<Lease>& leases,
+                       const std::string& handle);
 
 /// A successful extend: the outcome with "valid_ms", how long the leases are valid from now, where
 /// one was extended.

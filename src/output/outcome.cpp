@@ -9,7 +9,8 @@ namespace redlock::output {
 
 using Why = AttemptFailure::Why;
 
-Outcome outcome_of(std::string_view command, std::vector<Resource> resources, Result result, std::string message) {
+Outcome outcome_of(std::string_view command, std::vector<Resource> resources, Result result,
+                   std::string message) {
   Outcome outcome;
   outcome.command = command;
   outcome.resources = std::move(resources);
@@ -45,7 +46,9 @@ Result result_of(Why why) {
 
 Result result_for_faults(const std::vector<ServerFault>& faults, std::size_t servers) {
   const auto blocks = [&](FaultKind kind) {
-    const auto count = std::count_if(faults.begin(), faults.end(), [&](const ServerFault& fault) { return fault.fault.kind == kind; });
+    const auto count = std::count_if(faults.begin(), faults.end(), [&](const ServerFault& fault) {
+      return fault.fault.kind == kind;
+    });
     return servers - static_cast<std::size_t>(count) < quorum_of(servers);
   };
   if (blocks(FaultKind::denied)) return Result::denied;

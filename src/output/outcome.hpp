@@ -26,7 +26,8 @@ struct Outcome {
 };
 
 /// An outcome of this command for these keys, or one of them, with the exit code of the result.
-Outcome outcome_of(std::string_view command, std::vector<Resource> resources, Result result, std::string message);
+Outcome outcome_of(std::string_view command, std::vector<Resource> resources, Result result,
+                   std::string message);
 
 /// How a failed acquire ends the command.
 Result result_of(AttemptFailure::Why why);

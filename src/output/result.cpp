@@ -35,7 +35,8 @@ constexpr std::array meanings{
 };
 
 const Meaning& meaning_of(Result result) {
-  return *std::find_if(meanings.begin(), meanings.end(), [=](const Meaning& meaning) { return meaning.result == result; });
+  return *std::find_if(meanings.begin(), meanings.end(),
+                       [=](const Meaning& meaning) { return meaning.result == result; });
 }
 
 }  // namespace

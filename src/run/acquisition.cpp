@@ -4,13 +4,13 @@
 #include <unistd.h>
 
 #include "child/signals.hpp"
-#include "run/lease_file.hpp"
-#include "run/nesting.hpp"
-#include "output/outcome.hpp"
-#include "run/wait.hpp"
 #include "core/lease_handle.hpp"
 #include "core/validity.hpp"
 #include "output/describe.hpp"
+#include "output/outcome.hpp"
+#include "run/lease_file.hpp"
+#include "run/nesting.hpp"
+#include "run/wait.hpp"
 
 namespace redlock::run {
 
@@ -29,7 +29,8 @@ void Acquisition::call_off(std::string why) {
 asio::awaitable<Handout> Acquisition::acquire() {
   Duration needed = margin(options_.ttl);
   if (options_.while_pid) needed += options_.while_pid->stop.grace;
-  auto orders = co_await make_orders(options_, needed, options_.while_pid ? parents_.get() : nullptr);
+  auto orders =
+      co_await make_orders(options_, needed, options_.while_pid ? parents_.get() : nullptr);
   auto leases = co_await wait_for_locks(session_, std::move(orders), options_.wait, job_group_);
   if (!leases) co_return fail(leases.error());
   if (!session_.interrupt().raised() && (*leases)->leases().size() > 1) {
@@ -53,9 +54,13 @@ asio::awaitable<std::optional<Handout>> Acquisition::renew_all(HeldSet& leases) 
   const ExtendResult renewed = co_await leases.extend();
   if (renewed.decision == ExtendDecision::confirmed) co_return std::nullopt;
   const bool lost = renewed.decision == ExtendDecision::lost;
-  const output::Result how = lost ? output::Result::lost : output::result_for_faults(renewed.faults, session_.server_set().size());
-  const std::string why = lost ? output::not_ours_text(renewed.not_ours) : "no quorum; " + output::faults_text(renewed.faults);
-  output::Outcome outcome = output::outcome_of("acquire", options_.resources, how, "lost again while the others were acquired: " + why);
+  const output::Result how =
+      lost ? output::Result::lost
+           : output::result_for_faults(renewed.faults, session_.server_set().size());
+  const std::string why = lost ? output::not_ours_text(renewed.not_ours)
+                               : "no quorum; " + output::faults_text(renewed.faults);
+  output::Outcome outcome = output::outcome_of("acquire", options_.resources, how,
+                                               "lost again while the others were acquired: " + why);
   outcome.faults = renewed.faults;
   co_return conclude(outcome, /*busy=*/false);
 }
@@ -63,12 +68,15 @@ asio::awaitable<std::optional<Handout>> Acquisition::renew_all(HeldSet& leases) 
 asio::awaitable<Handout> Acquisition::undo(std::shared_ptr<HeldSet> leases, std::string why) {
   co_await give_back(*leases);
   const std::string message = why + "; the lock was released again";
-  co_return conclude(output::outcome_of("acquire", options_.resources, output::Result::os_error, message), /*busy=*/false);
+  co_return conclude(
+      output::outcome_of("acquire", options_.resources, output::Result::os_error, message),
+      /*busy=*/false);
 }
 
 Handout Acquisition::fail(const SetFailure& failed) const {
   if (failed.failure.why == AttemptFailure::Why::interrupted) return interrupted();
-  const output::Outcome outcome = outcome_of_wait("acquire", options_, failed, session_.server_set().size());
+  const output::Outcome outcome =
+      outcome_of_wait("acquire", options_, failed, session_.server_set().size());
   return conclude(outcome, outcome.result == output::Result::busy);
 }
 
@@ -77,14 +85,18 @@ Handout Acquisition::hand_out(std::shared_ptr<HeldSet> leases) {
   if (options_.token_file) {
     const auto written = write_lease_file(*options_.token_file, handle);
     if (!written) {
-      const std::string message = "cannot write the lease to " + written.error() + "; the lock was released again";
-      return conclude(output::outcome_of("acquire", options_.resources, output::Result::os_error, message), /*busy=*/false);
+      const std::string message =
+          "cannot write the lease to " + written.error() + "; the lock was released again";
+      return conclude(
+          output::outcome_of("acquire", options_.resources, output::Result::os_error, message),
+          /*busy=*/false);
     }
     wrote_file_ = true;
   }
   std::string output;
   if (session_.json()) {
-    const output::Outcome outcome = output::outcome_of("acquire", options_.resources, output::Result::acquired, {});
+    const output::Outcome outcome =
+        output::outcome_of("acquire", options_.resources, output::Result::acquired, {});
     output = output::lease_json(outcome, leases->leases(), handle.text()) + "\n";
   } else if (options_.prints_export) {
     output = export_line(handle);
@@ -100,12 +112,18 @@ asio::awaitable<void> Acquisition::give_back(HeldSet& leases) {
 }
 
 Handout Acquisition::interrupted() const {
-  if (ended_by_ == 0) return conclude(output::outcome_of("acquire", options_.resources, output::Result::os_error, called_off_), /*busy=*/false);
-  return {Finish{0, ended_by_}, options_.prints_export ? failed_export_line(signal_exit_base + ended_by_) : std::string(), nullptr};
+  if (ended_by_ == 0)
+    return conclude(
+        output::outcome_of("acquire", options_.resources, output::Result::os_error, called_off_),
+        /*busy=*/false);
+  return {Finish{0, ended_by_},
+          options_.prints_export ? failed_export_line(signal_exit_base + ended_by_) : std::string(),
+          nullptr};
 }
 
 Handout Acquisition::conclude(const output::Outcome& outcome, bool busy) const {
-  const std::string line = fmt::format("{}: {}", output::keys_text(outcome.resources), outcome.message);
+  const std::string line =
+      fmt::format("{}: {}", output::keys_text(outcome.resources), outcome.message);
   busy ? session_.console().notice(line) : session_.console().error(line);
   std::string output;
   if (session_.json()) output = output::outcome_json(outcome) + "\n";

@@ -7,12 +7,12 @@
 
 #include "child/stop_plan.hpp"
 #include "child/watched_process.hpp"
+#include "engine/set_waiter.hpp"
+#include "output/json.hpp"
 #include "run/finish.hpp"
 #include "run/options.hpp"
-#include "run/session.hpp"
-#include "engine/set_waiter.hpp"
 #include "run/parent_links.hpp"
-#include "output/json.hpp"
+#include "run/session.hpp"
 
 namespace redlock::run {
 
@@ -31,8 +31,8 @@ class Acquisition {
       : session_(session),
         options_(options),
         job_group_(job_group),
-        parents_(std::make_shared<ParentLinks>(session.io().get_executor(), session.clock(), session.interrupt(),
-                                               [](int) {})) {}
+        parents_(std::make_shared<ParentLinks>(session.io().get_executor(), session.clock(),
+                                               session.interrupt(), [](int) {})) {}
 
   /// Ends the wait. Once there is a lease to hand out, a signal changes nothing.
   void on_signal(int signal);

@@ -14,7 +14,8 @@ namespace {
 asio::awaitable<int> live(Session& session, Job& job, RunReporter& reporter, Tenancy& tenancy) {
   job.listen();
   const Finish finish = co_await tenancy.live();
-  co_await session.server_set().close(reporter.was_granted() ? CloseMode::immediate : CloseMode::drain);
+  co_await session.server_set().close(reporter.was_granted() ? CloseMode::immediate
+                                                             : CloseMode::drain);
   job.report(finish, reporter.tell(finish));
   co_return 0;
 }
@@ -26,9 +27,11 @@ void hold(const SessionOptions& about, const RunOptions& options, HolderParts pa
   child::ignore_all();
   try {
     Session session(about, options.servers, options.server_timeout);
-    Job job(session, std::move(parts.channel), parts.gate, parts.page, parts.front, parts.job_group);
+    Job job(session, std::move(parts.channel), parts.gate, parts.page, parts.front,
+            parts.job_group);
     RunReporter reporter(session, options);
-    Tenancy tenancy({session, job, reporter, parts.page, parts.inherited, parts.isolation}, options);
+    Tenancy tenancy({session, job, reporter, parts.page, parts.inherited, parts.isolation},
+                    options);
     session.run(live(session, job, reporter, tenancy));
     parts.isolation.clear_away();
     clear_away_behind(about, options.servers, session);

@@ -15,16 +15,19 @@ constexpr Milliseconds sweep_time{10};
 
 }  // namespace
 
-Job::Job(Session& session, child::Channel channel, child::SignalGate& gate, child::SharedPage& page, pid_t front, pid_t group)
+Job::Job(Session& session, child::Channel channel, child::SignalGate& gate, child::SharedPage& page,
+         pid_t front, pid_t group)
     : session_(session),
-      link_(std::make_shared<child::FrontLink>(session.io().get_executor(), session.clock(), std::move(channel), gate)) {
+      link_(std::make_shared<child::FrontLink>(session.io().get_executor(), session.clock(),
+                                               std::move(channel), gate)) {
   if (group == 0) return;
   group_ = group;
   control_.emplace(page, link_, front);
 }
 
 void Job::listen() {
-  link_->start({[this](int signal) { on_signal(signal); }, [this] { on_child(); }, [this] { on_front_gone(); }});
+  link_->start({[this](int signal) { on_signal(signal); }, [this] { on_child(); },
+                [this] { on_front_gone(); }});
 }
 
 void Job::on_signal(int signal) {

@@ -25,7 +25,8 @@ namespace redlock::run {
 class Job {
  public:
   /// `group`: the process group that the command joins, 0: one of its own.
-  Job(Session& session, child::Channel channel, child::SignalGate& gate, child::SharedPage& page, pid_t front, pid_t group);
+  Job(Session& session, child::Channel channel, child::SignalGate& gate, child::SharedPage& page,
+      pid_t front, pid_t group);
 
   /// From here on a signal, or the end of the front process, ends the wait; later the signal goes
   /// to the command.
@@ -71,7 +72,7 @@ class Job {
   std::shared_ptr<child::FrontLink> link_;
   std::optional<child::HolderJobControl> control_;  ///< where the command is in the job's process
                                                     ///< group
-  child::Supervisor* supervisor_ = nullptr;  ///< of the command, once it was started
+  child::Supervisor* supervisor_ = nullptr;         ///< of the command, once it was started
   std::shared_ptr<NestedRuns> nested_runs_;
   int ended_by_ = 0;
 };

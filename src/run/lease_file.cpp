@@ -33,9 +33,11 @@ unexpected<std::string> system_failure(const std::string& path) {
 /// REDLOCK_LEASE comes first, so that a key with newlines in it cannot pass for it.
 std::string file_text(const LeaseHandle& handle) {
   const LeaseVariables values = variables_of(handle);
-  return fmt::format("REDLOCK_LEASE={}\nREDLOCK_KEY={}\nREDLOCK_TOKEN={}\nREDLOCK_FENCE={}\n{}", shell_quote(values.lease),
-                     shell_quote(values.key), shell_quote(values.token), shell_quote(values.fence),
-                     values.slot ? fmt::format("REDLOCK_SLOT={}\n", shell_quote(*values.slot)) : "");
+  return fmt::format(
+      "REDLOCK_LEASE={}\nREDLOCK_KEY={}\nREDLOCK_TOKEN={}\nREDLOCK_FENCE={}\n{}",
+      shell_quote(values.lease), shell_quote(values.key), shell_quote(values.token),
+      shell_quote(values.fence),
+      values.slot ? fmt::format("REDLOCK_SLOT={}\n", shell_quote(*values.slot)) : "");
 }
 
 /// Unsets the slot of an earlier lease: a script must not take it for the new lease's, or use
@@ -70,34 +72,42 @@ LeaseVariables variables_of(const LeaseHandle& handle) {
 LeaseHandle handle_of(const std::vector<Lease>& leases, std::string servers) {
   LeaseHandle handle{{}, std::move(servers)};
   for (const Lease& lease : leases)
-    handle.parts.push_back({lease.resource, lease.token, lease.fence, lease.keeping != Keeping::own, lease.hold});
+    handle.parts.push_back(
+        {lease.resource, lease.token, lease.fence, lease.keeping != Keeping::own, lease.hold});
   return handle;
 }
 
 std::string export_line(const LeaseHandle& handle) {
   const LeaseVariables values = variables_of(handle);
-  return forget_slot() + fmt::format("export REDLOCK_KEY={} REDLOCK_TOKEN={} REDLOCK_FENCE={} REDLOCK_LEASE={}{}\n",
-                                     shell_quote(values.key), shell_quote(values.token), shell_quote(values.fence),
-                                     shell_quote(values.lease), values.slot ? " REDLOCK_SLOT=" + shell_quote(*values.slot) : "");
+  return forget_slot() +
+         fmt::format("export REDLOCK_KEY={} REDLOCK_TOKEN={} REDLOCK_FENCE={} REDLOCK_LEASE={}{}\n",
+                     shell_quote(values.key), shell_quote(values.token), shell_quote(values.fence),
+                     shell_quote(values.lease),
+                     values.slot ? " REDLOCK_SLOT=" + shell_quote(*values.slot) : "");
 }
 
 std::string failed_export_line(int exit_code) {
-  return forget_slot() + fmt::format("unset REDLOCK_KEY REDLOCK_TOKEN REDLOCK_FENCE REDLOCK_LEASE; (exit {})\n", exit_code);
+  return forget_slot() +
+         fmt::format("unset REDLOCK_KEY REDLOCK_TOKEN REDLOCK_FENCE REDLOCK_LEASE; (exit {})\n",
+                     exit_code);
 }
 
 Result<void, std::string> check_lease_file_target(const std::string& path) {
   struct stat info {};
   // A path that cannot be examined cannot be written either, and the attempt to write says why.
   if (::lstat(path.c_str(), &info) != 0 || S_ISREG(info.st_mode)) return {};
-  const std::string_view what = S_ISLNK(info.st_mode) ? "is a symbolic link" : "is not a regular file";
+  const std::string_view what =
+      S_ISLNK(info.st_mode) ? "is a symbolic link" : "is not a regular file";
   return failure(path, fmt::format("{}; a lease file would take its place", what));
 }
 
 Result<void, std::string> write_lease_file(const std::string& path, const LeaseHandle& handle) {
   const std::string temporary = fmt::format("{}.{:016x}", path, random_bits());
-  UniqueFd fd(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, S_IRUSR | S_IWUSR));
+  UniqueFd fd(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
+                     S_IRUSR | S_IWUSR));
   if (!fd) return system_failure(temporary);
-  const bool written = ::fchmod(fd.get(), S_IRUSR | S_IWUSR) == 0 && output::write_all(fd.get(), file_text(handle)) && ::fsync(fd.get()) == 0 &&
+  const bool written = ::fchmod(fd.get(), S_IRUSR | S_IWUSR) == 0 &&
+                       output::write_all(fd.get(), file_text(handle)) && ::fsync(fd.get()) == 0 &&
                        ::rename(temporary.c_str(), path.c_str()) == 0;
   if (!written) {
     auto why = system_failure(path);
@@ -111,22 +121,27 @@ Result<void, std::string> write_lease_file(const std::string& path, const LeaseH
 Result<LeaseHandle, std::string> read_lease_file(const std::string& path) {
   // O_NONBLOCK: a named pipe must not block us before we have seen what it is.
   const UniqueFd fd(::open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
-  if (!fd && errno == ELOOP) return failure(path, "is a symbolic link; a lease file must be a file of your own");
+  if (!fd && errno == ELOOP)
+    return failure(path, "is a symbolic link; a lease file must be a file of your own");
   if (!fd) return system_failure(path);
   struct stat info {};
   if (::fstat(fd.get(), &info) != 0) return system_failure(path);
   if (!S_ISREG(info.st_mode)) return failure(path, "is not a regular file");
-  if (info.st_uid != ::geteuid()) return failure(path, "belongs to another user; a lease file must be your own");
+  if (info.st_uid != ::geteuid())
+    return failure(path, "belongs to another user; a lease file must be your own");
   if ((info.st_mode & (S_IRWXG | S_IRWXO)) != 0)
-    return failure(path, "can be read by others, so its lease is no secret; chmod 600 it if you trust it");
+    return failure(
+        path, "can be read by others, so its lease is no secret; chmod 600 it if you trust it");
 
   std::string text(max_file, '\0');
   const ssize_t length = ::read(fd.get(), text.data(), text.size());
   if (length < 0) return system_failure(path);
   text.resize(static_cast<std::size_t>(length));
   const std::size_t end = text.find('\n');
-  if (end == std::string::npos || !text.starts_with(lease_prefix) || text[end - 1] != '\'') return failure(path, "is not a lease file");
-  const auto handle = LeaseHandle::from_text(std::string_view(text).substr(lease_prefix.size(), end - 1 - lease_prefix.size()));
+  if (end == std::string::npos || !text.starts_with(lease_prefix) || text[end - 1] != '\'')
+    return failure(path, "is not a lease file");
+  const auto handle = LeaseHandle::from_text(
+      std::string_view(text).substr(lease_prefix.size(), end - 1 - lease_prefix.size()));
   if (!handle) return failure(path, "is not a lease file of this version");
   return *handle;
 }

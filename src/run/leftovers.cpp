@@ -36,7 +36,8 @@ asio::awaitable<int> clear_away(Session& session, std::vector<Leftover> leftover
 
 }  // namespace
 
-void clear_away_behind(const SessionOptions& options, const ServerOptions& servers, Session& session) {
+void clear_away_behind(const SessionOptions& options, const ServerOptions& servers,
+                       Session& session) {
   std::vector<Leftover> leftovers = session.server_set().leftovers();
   if (leftovers.empty() || ::fork() != 0) return;
   try {
@@ -51,7 +52,8 @@ void clear_away_behind(const SessionOptions& options, const ServerOptions& serve
     child::set_name(name);
     let_go();
     if (::chdir("/") != 0) ::_exit(0);  // a mount must not stay busy
-    for (Leftover& leftover : leftovers) leftover.until = std::min(leftover.until, BootClock::now() + max_life);
+    for (Leftover& leftover : leftovers)
+      leftover.until = std::min(leftover.until, BootClock::now() + max_life);
     Session own(options, servers, session.server_set().server_timeout());
     own.run(clear_away(own, std::move(leftovers)));
   } catch (const std::exception&) {

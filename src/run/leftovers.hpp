@@ -9,6 +9,7 @@ namespace redlock::run {
 /// not confirmed (see ServerSet::leftovers), on connections of its own, until they confirm it or it
 /// has expired there. No process waits for that one: it has no terminal, no standard streams and no
 /// descriptor of ours. Where nothing is unconfirmed, or no process can be forked, nothing happens.
-void clear_away_behind(const SessionOptions& options, const ServerOptions& servers, Session& session);
+void clear_away_behind(const SessionOptions& options, const ServerOptions& servers,
+                       Session& session);
 
 }  // namespace redlock::run

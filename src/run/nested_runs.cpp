@@ -33,7 +33,8 @@ constexpr std::size_t max_secret = 256;
 std::optional<ucred> peer_of(const UniqueFd& connection) {
   ucred peer{};
   socklen_t size = sizeof peer;
-  if (::getsockopt(connection.get(), SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0) return std::nullopt;
+  if (::getsockopt(connection.get(), SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0)
+    return std::nullopt;
   return peer;
 }
 
@@ -57,14 +58,16 @@ std::string parent_socket_name(const Token& token) {
 }
 
 struct NestedRuns::Guest {
-  Guest(const asio::any_io_executor& executor, UniqueFd made) : connection(std::move(made)), readable(executor, connection.get()) {}
+  Guest(const asio::any_io_executor& executor, UniqueFd made)
+      : connection(std::move(made)), readable(executor, connection.get()) {}
 
   UniqueFd connection;
   Readable readable;
   bool is_known = false;
 };
 
-NestedRuns::NestedRuns(asio::any_io_executor executor, const Clock& clock, const std::vector<Lease>& leases, std::function<void()> changed)
+NestedRuns::NestedRuns(asio::any_io_executor executor, const Clock& clock,
+                       const std::vector<Lease>& leases, std::function<void()> changed)
     : executor_(std::move(executor)), clock_(clock), changed_(std::move(changed)) {
   for (const Lease& lease : leases) {
     if (lease.keeping != Keeping::inherited) tokens_.push_back(lease.token);
@@ -87,7 +90,8 @@ void NestedRuns::take_name() {
   UniqueFd made(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
   if (!made) return;
   const UnixName name(parent_socket_name(tokens_.front()));
-  if (::bind(made.get(), name.address(), name.size()) != 0 || ::listen(made.get(), SOMAXCONN) != 0) return;
+  if (::bind(made.get(), name.address(), name.size()) != 0 || ::listen(made.get(), SOMAXCONN) != 0)
+    return;
   socket_ = std::move(made);
 }
 
@@ -129,11 +133,13 @@ asio::awaitable<void> NestedRuns::serve(std::shared_ptr<Guest> guest) {
   std::array<char, max_secret> secret{};
   const int fd = guest->connection.get();
   const ssize_t length = ::recv(fd, secret.data(), secret.size(), 0);
-  if (length <= 0 || !may_inherit({secret.data(), static_cast<std::size_t>(length)})) co_return guest->connection.reset();
+  if (length <= 0 || !may_inherit({secret.data(), static_cast<std::size_t>(length)}))
+    co_return guest->connection.reset();
   if (::send(fd, "", 1, MSG_NOSIGNAL) != 1) co_return guest->connection.reset();
 
   const auto peer = peer_of(guest->connection);
-  const auto run = runs_.insert(runs_.end(), Run{std::move(guest->connection), peer ? peer->pid : 0});
+  const auto run =
+      runs_.insert(runs_.end(), Run{std::move(guest->connection), peer ? peer->pid : 0});
   char nothing = 0;
   ssize_t got = 0;
   do {
@@ -146,7 +152,8 @@ asio::awaitable<void> NestedRuns::serve(std::shared_ptr<Guest> guest) {
 
 /// Not once we have stopped accepting: the answer would be a promise.
 bool NestedRuns::may_inherit(std::string_view secret) const {
-  return socket_ && std::any_of(tokens_.begin(), tokens_.end(), [=](const Token& token) { return token.secret() == secret; });
+  return socket_ && std::any_of(tokens_.begin(), tokens_.end(),
+                                [=](const Token& token) { return token.secret() == secret; });
 }
 
 bool NestedRuns::lives(const Run& run) {
@@ -167,7 +174,8 @@ std::vector<pid_t> NestedRuns::holders() const {
 }
 
 void NestedRuns::pass_on(int signal) const {
-  for (const Run& run : runs_) (void)::send(run.connection.get(), &signal, sizeof signal, MSG_NOSIGNAL);
+  for (const Run& run : runs_)
+    (void)::send(run.connection.get(), &signal, sizeof signal, MSG_NOSIGNAL);
 }
 
 }  // namespace redlock::run

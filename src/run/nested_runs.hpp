@@ -29,7 +29,8 @@ std::string parent_socket_name(const Token& token);
 class NestedRuns : public std::enable_shared_from_this<NestedRuns> {
  public:
   /// `changed` runs when one of them has ended. `clock` must outlive the executor's run().
-  NestedRuns(asio::any_io_executor executor, const Clock& clock, const std::vector<Lease>& leases, std::function<void()> changed);
+  NestedRuns(asio::any_io_executor executor, const Clock& clock, const std::vector<Lease>& leases,
+             std::function<void()> changed);
 
   /// Accepts nested runs from now on. Where no socket can be had there are none, and runs below
   /// acquire for themselves.

@@ -25,7 +25,8 @@ std::vector<ParentLease> confirmed_leases() {
   return leases;
 }
 
-std::optional<ParentClaim> find_in(const LeaseHandle& handle, const AcquireOrder& order, bool guarded) {
+std::optional<ParentClaim> find_in(const LeaseHandle& handle, const AcquireOrder& order,
+                                   bool guarded) {
   for (const LeaseHandle::Part& part : handle.parts) {
     if (part.resource != order.resource || part.inherited) continue;
     return ParentClaim{id_of(part.token), part.token, part.fence, guarded, part.hold};
@@ -34,8 +35,9 @@ std::optional<ParentClaim> find_in(const LeaseHandle& handle, const AcquireOrder
 }
 
 bool wants(const std::vector<AcquireOrder>& orders, const LeaseHandle& handle) {
-  return std::any_of(orders.begin(), orders.end(),
-                     [&](const AcquireOrder& order) { return find_in(handle, order, /*guarded=*/true).has_value(); });
+  return std::any_of(orders.begin(), orders.end(), [&](const AcquireOrder& order) {
+    return find_in(handle, order, /*guarded=*/true).has_value();
+  });
 }
 
 std::string held_variable(const std::vector<Lease>& leases, const ServerOptions& servers) {
@@ -47,7 +49,8 @@ std::string held_variable(const std::vector<Lease>& leases, const ServerOptions&
     kept.push_back(lease);
   }
   const auto guard = child::identify(::getpid());
-  if (guard && !kept.empty()) held.push_back({*guard, kept.front().ttl, handle_of(kept, fingerprint(servers))});
+  if (guard && !kept.empty())
+    held.push_back({*guard, kept.front().ttl, handle_of(kept, fingerprint(servers))});
   return held_text(held);
 }
 
@@ -64,7 +67,9 @@ std::vector<ParentLease> parent_leases(const ServerOptions& servers) {
   return leases;
 }
 
-asio::awaitable<std::vector<AcquireOrder>> make_orders(const LockOptions& options, Duration needed_validity, ParentLinks* links) {
+asio::awaitable<std::vector<AcquireOrder>> make_orders(const LockOptions& options,
+                                                       Duration needed_validity,
+                                                       ParentLinks* links) {
   std::vector<AcquireOrder> orders;
   for (const Resource& resource : options.resources) {
     AcquireOrder order{resource, options.ttl, options.owner, needed_validity};
@@ -76,7 +81,8 @@ asio::awaitable<std::vector<AcquireOrder>> make_orders(const LockOptions& option
     if (!wants(orders, lease.handle)) continue;
     if (links != nullptr && !co_await links->join(lease)) continue;
     for (AcquireOrder& order : orders) {
-      if (auto parent_claim = find_in(lease.handle, order, /*guarded=*/true)) order.parent_claim = std::move(parent_claim);
+      if (auto parent_claim = find_in(lease.handle, order, /*guarded=*/true))
+        order.parent_claim = std::move(parent_claim);
     }
   }
 
@@ -89,10 +95,12 @@ asio::awaitable<std::vector<AcquireOrder>> make_orders(const LockOptions& option
   co_return orders;
 }
 
-std::vector<child::Variable> lease_variables(const std::vector<Lease>& leases, const ServerOptions& servers) {
+std::vector<child::Variable> lease_variables(const std::vector<Lease>& leases,
+                                             const ServerOptions& servers) {
   const LeaseVariables values = variables_of(handle_of(leases, fingerprint(servers)));
-  return {{"REDLOCK_KEY", values.key},     {"REDLOCK_TOKEN", values.token}, {"REDLOCK_FENCE", values.fence},
-          {"REDLOCK_LEASE", values.lease}, {"REDLOCK_SLOT", values.slot},   {"REDLOCK_HELD", held_variable(leases, servers)}};
+  return {{"REDLOCK_KEY", values.key},     {"REDLOCK_TOKEN", values.token},
+          {"REDLOCK_FENCE", values.fence}, {"REDLOCK_LEASE", values.lease},
+          {"REDLOCK_SLOT", values.slot},   {"REDLOCK_HELD", held_variable(leases, servers)}};
 }
 
 }  // namespace redlock::run

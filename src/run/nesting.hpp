@@ -20,13 +20,16 @@ std::vector<ParentLease> parent_leases(const ServerOptions& servers);
 /// with its parent lease, if there is one: a confirmed lease, or that of REDLOCK_LEASE. `links`: of
 /// a process that lives as long as the lease is used. Then only leases that their parent keeps for
 /// so long are inherited. Null: for a process that ends in a moment.
-asio::awaitable<std::vector<AcquireOrder>> make_orders(const LockOptions& options, Duration needed_validity, ParentLinks* links);
+asio::awaitable<std::vector<AcquireOrder>> make_orders(const LockOptions& options,
+                                                       Duration needed_validity,
+                                                       ParentLinks* links);
 
 /// The name under which the servers know the lease of this token.
 LeaseId id_of(const Token& token);
 
 /// What a command under these leases finds in its environment. REDLOCK_HELD names the confirmed
 /// parent leases and the leases that this process keeps.
-std::vector<child::Variable> lease_variables(const std::vector<Lease>& leases, const ServerOptions& servers);
+std::vector<child::Variable> lease_variables(const std::vector<Lease>& leases,
+                                             const ServerOptions& servers);
 
 }  // namespace redlock::run

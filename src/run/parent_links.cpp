@@ -23,10 +23,13 @@ Reach connect_to(const ParentLease& lease, UniqueFd& connection) {
   const Token& token = lease.handle.parts.front().token;
   const UnixName name(parent_socket_name(token));
   if (!connection) return Reach::gone;
-  if (::connect(connection.get(), name.address(), name.size()) != 0) return errno == EAGAIN ? Reach::busy : Reach::gone;
+  if (::connect(connection.get(), name.address(), name.size()) != 0)
+    return errno == EAGAIN ? Reach::busy : Reach::gone;
   ucred peer{};
   socklen_t size = sizeof peer;
-  if (::getsockopt(connection.get(), SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0 || peer.pid != lease.guard.pid) return Reach::gone;
+  if (::getsockopt(connection.get(), SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0 ||
+      peer.pid != lease.guard.pid)
+    return Reach::gone;
   const std::string secret = token.secret();
   // The parent may have closed it again: then we retry.
   (void)::send(connection.get(), secret.data(), secret.size(), MSG_NOSIGNAL);
@@ -35,14 +38,16 @@ Reach connect_to(const ParentLease& lease, UniqueFd& connection) {
 
 }  // namespace
 
-ParentLinks::Link::Link(asio::any_io_executor executor, UniqueFd made, ProcessIdentity to, const Clock& clock)
+ParentLinks::Link::Link(asio::any_io_executor executor, UniqueFd made, ProcessIdentity to,
+                        const Clock& clock)
     : connection(std::move(made)),
       readable(std::move(executor), connection.get()),
       parent(std::move(to)),
       answered(clock.make_event()) {}
 
 asio::awaitable<bool> ParentLinks::join(ParentLease lease) {
-  const auto known = std::find_if(links_.begin(), links_.end(), [&](const auto& link) { return link->parent == lease.guard; });
+  const auto known = std::find_if(links_.begin(), links_.end(),
+                                  [&](const auto& link) { return link->parent == lease.guard; });
   if (known != links_.end()) co_return true;
 
   const Instant last = clock_.now() + lease.ttl.length();
@@ -51,7 +56,8 @@ asio::awaitable<bool> ParentLinks::join(ParentLease lease) {
     const Reach reach = connect_to(lease, connection);
     if (reach == Reach::gone) co_return false;
     if (reach == Reach::connected) {
-      const auto link = std::make_shared<Link>(executor_, std::move(connection), lease.guard, clock_);
+      const auto link =
+          std::make_shared<Link>(executor_, std::move(connection), lease.guard, clock_);
       co_await ask(link, last);
       if (link->agreed) {
         links_.push_back(link);

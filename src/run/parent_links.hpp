@@ -21,8 +21,12 @@ class ParentLinks : public std::enable_shared_from_this<ParentLinks> {
  public:
   /// `on_signal` gets the signals that a parent passes on. `clock` and `interrupt` must outlive the
   /// executor's run().
-  ParentLinks(asio::any_io_executor executor, const Clock& clock, Interrupt& interrupt, std::function<void(int)> on_signal)
-      : executor_(std::move(executor)), clock_(clock), interrupt_(interrupt), on_signal_(std::move(on_signal)) {}
+  ParentLinks(asio::any_io_executor executor, const Clock& clock, Interrupt& interrupt,
+              std::function<void(int)> on_signal)
+      : executor_(std::move(executor)),
+        clock_(clock),
+        interrupt_(interrupt),
+        on_signal_(std::move(on_signal)) {}
 
   /// Asks the lease's holder process to keep the lease for as long as we live. False when it
   /// refuses because it is about to release the lease, cannot be reached, or does not answer within

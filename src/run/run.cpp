@@ -41,7 +41,8 @@ std::string_view describe(child::Verdict::Source source) {
 }
 
 /// The report of the front process when the holder process cannot report.
-Finish without_holder(const SessionOptions& about, const RunOptions& options, child::Verdict& verdict) {
+Finish without_holder(const SessionOptions& about, const RunOptions& options,
+                      child::Verdict& verdict) {
   const bool died = verdict.source == child::Verdict::Source::holder_died;
   const bool unsafe = verdict.unconfirmed || verdict.late > Duration::zero();
   output::RunReport report;
@@ -52,7 +53,8 @@ Finish without_holder(const SessionOptions& about, const RunOptions& options, ch
   output::Result result = died ? output::Result::os_error : output::Result::lost;
   if (unsafe) {
     result = output::Result::unconfirmed;
-    message = output::unsafe_text(!verdict.unconfirmed, report.left, report.late) + "; " + report.reason;
+    message =
+        output::unsafe_text(!verdict.unconfirmed, report.left, report.late) + "; " + report.reason;
   } else if (died) {
     message += "; the command was killed, and the lock expires by itself";
   } else {
@@ -71,9 +73,10 @@ Finish without_holder(const SessionOptions& about, const RunOptions& options, ch
 /// Without /proc only the command itself could be stopped when the lock is lost.
 void require_visible_processes() {
   if (child::proc_shows_descendants()) return;
-  throw CommandError(ExitCode::os_error,
-                     "/proc does not show the processes of the command, so they could not be stopped if the lock is lost; mount "
-                     "/proc of this pid namespace, or use --on-lost term");
+  throw CommandError(
+      ExitCode::os_error,
+      "/proc does not show the processes of the command, so they could not be stopped if the lock is lost; mount "
+      "/proc of this pid namespace, or use --on-lost term");
 }
 
 child::Isolation isolate(const RunOptions& options, bool has_terminal) {
@@ -86,26 +89,32 @@ child::Isolation isolate(const RunOptions& options, bool has_terminal) {
 
 Finish run(const RunOptions& options, const SessionOptions& about, const Start& start) {
   child::SignalGate gate(start.inherited);
-  std::size_t descriptors = descriptors_of_holder + descriptors_per_server * options.servers.servers.size();
+  std::size_t descriptors =
+      descriptors_of_holder + descriptors_per_server * options.servers.servers.size();
   if (options.isolation != child::IsolationMode::none) descriptors += descriptors_of_isolation;
   child::require_spare_descriptors(descriptors);
   const bool in_job = child::has_controlling_terminal();
   // Before there is a process to watch, and before anything is locked.
   const child::Isolation isolation = isolate(options, in_job);
-  if (options.isolation == child::IsolationMode::none && options.stop.on_lost == child::OnLost::kill) require_visible_processes();
+  if (options.isolation == child::IsolationMode::none &&
+      options.stop.on_lost == child::OnLost::kill)
+    require_visible_processes();
   child::Front front(gate, options.stop, in_job, options.status_fd, isolation.cgroup());
   // Decided before the fork: a shield is in a group of its own, and the holder process's parent.
   const pid_t front_pid = ::getpid();
   const pid_t job_group = in_job ? ::getpgrp() : 0;
   if (front.fork_holder(start.argc, start.argv)) {
     hold(about, options,
-         {front.take_channel(), front.page(), gate, start.inherited, isolation, front_pid, job_group});
+         {front.take_channel(), front.page(), gate, start.inherited, isolation, front_pid,
+          job_group});
   }
   child::Verdict verdict = front.guard();
   front.wait_for_holder();
   const bool reported = verdict.source == child::Verdict::Source::report;
-  const Finish finish = reported ? Finish{verdict.exit_code, verdict.signal} : without_holder(about, options, verdict);
-  if (options.status_fd && !output::write_all(*options.status_fd, verdict.report)) about.console.error("cannot write to the --status-fd");
+  const Finish finish = reported ? Finish{verdict.exit_code, verdict.signal}
+                                 : without_holder(about, options, verdict);
+  if (options.status_fd && !output::write_all(*options.status_fd, verdict.report))
+    about.console.error("cannot write to the --status-fd");
   return finish;
 }
 

@@ -22,7 +22,8 @@ constexpr Milliseconds min_told_delay{100};
 constexpr int mebibyte_shift = 20;
 
 bool has_kept(const HeldSet& set, Keeping keeping) {
-  return std::any_of(set.leases().begin(), set.leases().end(), [keeping](const Lease& lease) { return lease.keeping == keeping; });
+  return std::any_of(set.leases().begin(), set.leases().end(),
+                     [keeping](const Lease& lease) { return lease.keeping == keeping; });
 }
 
 }  // namespace
@@ -46,43 +47,51 @@ Finish RunReporter::interrupted(int signal) {
 }
 
 Finish RunReporter::not_started(const child::ExecFailure& failure) {
-  report_.outcome = output::outcome_of("run", options_.resources, Result::not_started, failure.text);
+  report_.outcome =
+      output::outcome_of("run", options_.resources, Result::not_started, failure.text);
   report_.outcome.exit_code = failure.exit_code;
   say();
   return Finish{failure.exit_code};
 }
 
 Finish RunReporter::too_late_to_start() {
-  return conclude(Result::lost, "the lease was over, or nearly, before the command could start; it was not started");
+  return conclude(
+      Result::lost,
+      "the lease was over, or nearly, before the command could start; it was not started");
 }
 
 /// A process of the command may still run, so we keep the lock until it expires.
 Finish RunReporter::unconfirmed() {
-  return conclude(Result::unconfirmed, output::unsafe_text(/*dead=*/false, report_.left, report_.late));
+  return conclude(Result::unconfirmed,
+                  output::unsafe_text(/*dead=*/false, report_.left, report_.late));
 }
 
 Finish RunReporter::ended() {
   if (lost_) tell_loss();
   if (!ending_.left.empty()) {
-    session_.console().notice(fmt::format("{}: processes that the command left running: {}", key_, fmt::join(ending_.left, " ")));
+    session_.console().notice(fmt::format("{}: processes that the command left running: {}", key_,
+                                          fmt::join(ending_.left, " ")));
   }
   if (!ending_.swept.empty()) {
-    session_.console().notice(fmt::format("{}: processes that the command left running, killed with its pid namespace: {}", key_,
-                                          fmt::join(ending_.swept, " ")));
+    session_.console().notice(fmt::format(
+        "{}: processes that the command left running, killed with its pid namespace: {}", key_,
+        fmt::join(ending_.swept, " ")));
   }
   if (ending_.late > Duration::zero()) {
     return conclude(Result::unconfirmed, output::unsafe_text(/*dead=*/true, {}, ending_.late));
   }
   if (ending_.lease_gone) {
     const bool ran_on = options_.stop.on_lost == child::OnLost::warn;
-    return conclude(Result::lost, ran_on ? "the command ran on without the lock" : "the command was stopped");
+    return conclude(Result::lost,
+                    ran_on ? "the command ran on without the lock" : "the command was stopped");
   }
   report_.outcome = output::outcome_of("run", options_.resources, Result::released, {});
   if (report_.command_signal) return Finish{0, *report_.command_signal};
   return Finish{*report_.command_exit};
 }
 
-Finish RunReporter::released(const HeldSet& leases, const SetReleaseResult& released, Finish finish) {
+Finish RunReporter::released(const HeldSet& leases, const SetReleaseResult& released,
+                             Finish finish) {
   const ReleaseResult& result = released.result;
   const bool is_ours = has_kept(leases, Keeping::own);
   report_.released = is_ours && result.decision == ReleaseDecision::released;
@@ -91,15 +100,16 @@ Finish RunReporter::released(const HeldSet& leases, const SetReleaseResult& rele
   }
   if (!is_known_to_be_lost() && result.decision == ReleaseDecision::not_ours) {
     report_.outcome =
-        output::outcome_of("run", {released.resource}, Result::lost, "lost while the command ran: " + output::not_ours_text(result.not_ours));
+        output::outcome_of("run", {released.resource}, Result::lost,
+                           "lost while the command ran: " + output::not_ours_text(result.not_ours));
     if (result.not_ours) report_.outcome.holder = result.not_ours->holder;
     say();
     return Finish{report_.outcome.exit_code};
   }
   if (!is_known_to_be_lost() && result.decision == ReleaseDecision::unavailable) {
-    session_.console().notice(
-        fmt::format("{}: no quorum confirmed the release yet; it is repeated in the background until what is left expires, within {}; {}",
-                    key_, format_duration(options_.ttl.length()), output::faults_text(result.faults)));
+    session_.console().notice(fmt::format(
+        "{}: no quorum confirmed the release yet; it is repeated in the background until what is left expires, within {}; {}",
+        key_, format_duration(options_.ttl.length()), output::faults_text(result.faults)));
   }
   return finish;
 }
@@ -113,14 +123,17 @@ void RunReporter::gave_up_turn() const {
 void RunReporter::extended(bool after_trouble) {
   trouble_.clear();
   tell_missing_votes();
-  session_.console().debug(fmt::format("{}: {}", key_, after_trouble ? "renewed again" : "extended"));
+  session_.console().debug(
+      fmt::format("{}: {}", key_, after_trouble ? "renewed again" : "extended"));
 }
 
 /// An outage that is shorter than the lease is only a detail; a longer one is reported when the
 /// command is stopped.
 void RunReporter::in_trouble(const Resource& resource, const LeaseInTrouble& trouble) {
   trouble_ = output::faults_text(trouble.faults);
-  if (trouble.first) session_.console().detail(fmt::format("{}: cannot renew, trying on: {}", output::key_text(resource), trouble_));
+  if (trouble.first)
+    session_.console().detail(
+        fmt::format("{}: cannot renew, trying on: {}", output::key_text(resource), trouble_));
 }
 
 /// Reported only after the stop signal: a write can block for as long as a terminal is paused (^S).
@@ -138,23 +151,28 @@ void RunReporter::stopping(const child::Delay& delay) {
   if (!trouble_.empty()) {
     report_.reason = "cannot renew: " + trouble_ + (delayed ? "; " + report_.reason : "");
   }
-  if (report_.reason.empty()) report_.reason = "cannot renew: no answer yet from a quorum of servers";
+  if (report_.reason.empty())
+    report_.reason = "cannot renew: no answer yet from a quorum of servers";
   session_.console().error(fmt::format("{}: {}", key_, report_.reason));
 }
 
 void RunReporter::strained(const StopCost& cost, Duration needed) const {
-  session_.console().notice(
-      fmt::format("{}: to stop the command's {} processes ({} MiB) may take {}, more than --ttl {} leaves; use a longer --ttl", key_,
-                  cost.processes, cost.private_bytes >> mebibyte_shift, format_duration(needed), format_duration(options_.ttl.length())));
+  session_.console().notice(fmt::format(
+      "{}: to stop the command's {} processes ({} MiB) may take {}, more than --ttl {} leaves; use a longer --ttl",
+      key_, cost.processes, cost.private_bytes >> mebibyte_shift, format_duration(needed),
+      format_duration(options_.ttl.length())));
 }
 
 void RunReporter::unkillable(const std::vector<pid_t>& pids) const {
-  session_.console().error(fmt::format("{}: cannot be killed; the lock is kept as long as it can be: {}", key_, fmt::join(pids, " ")));
+  session_.console().error(
+      fmt::format("{}: cannot be killed; the lock is kept as long as it can be: {}", key_,
+                  fmt::join(pids, " ")));
 }
 
 void RunReporter::outlasting(const std::vector<pid_t>& nested_runs) const {
   session_.console().notice(
-      fmt::format("{}: the lock is kept for runs within this one that still run: {}", key_, fmt::join(nested_runs, " ")));
+      fmt::format("{}: the lock is kept for runs within this one that still run: {}", key_,
+                  fmt::join(nested_runs, " ")));
 }
 
 void RunReporter::command_ended(const child::Ending& ending, Duration held) {
@@ -177,7 +195,8 @@ std::optional<Owner> RunReporter::finished_owner(Duration keep) const {
 
 std::string RunReporter::tell(const Finish& finish) {
   if (report_.released) tell_missing_votes();
-  report_.outcome.exit_code = finish.signal != 0 ? signal_exit_base + finish.signal : finish.exit_code;
+  report_.outcome.exit_code =
+      finish.signal != 0 ? signal_exit_base + finish.signal : finish.exit_code;
   std::string line = output::run_json(report_) + "\n";
   if (session_.json()) output::write_all(STDERR_FILENO, line);
   return line;
@@ -194,8 +213,10 @@ Finish RunReporter::conclude(Result result, std::string message) {
 /// A busy lock is an expected answer; any other failure is an error.
 void RunReporter::say() const {
   if (session_.json()) return;  // the report says it
-  const std::string line = fmt::format("{}: {}", output::keys_text(report_.outcome.resources), report_.outcome.message);
-  report_.outcome.result == Result::busy ? session_.console().notice(line) : session_.console().error(line);
+  const std::string line =
+      fmt::format("{}: {}", output::keys_text(report_.outcome.resources), report_.outcome.message);
+  report_.outcome.result == Result::busy ? session_.console().notice(line)
+                                         : session_.console().error(line);
 }
 
 void RunReporter::tell_loss() {
@@ -206,10 +227,12 @@ void RunReporter::tell_loss() {
 /// A quorum is enough, but with some servers missing it may soon be lost. Reported once for each
 /// state.
 void RunReporter::tell_missing_votes() {
-  std::string text = output::missing_votes_text(session_.server_set().faults(), session_.server_set().size());
+  std::string text =
+      output::missing_votes_text(session_.server_set().faults(), session_.server_set().size());
   if (text == missing_votes_) return;
   missing_votes_ = std::move(text);
-  session_.console().detail(fmt::format("{}: {}", key_, missing_votes_.empty() ? "all servers vote again" : missing_votes_));
+  session_.console().detail(fmt::format(
+      "{}: {}", key_, missing_votes_.empty() ? "all servers vote again" : missing_votes_));
 }
 
 bool RunReporter::is_known_to_be_lost() const {

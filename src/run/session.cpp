@@ -10,7 +10,8 @@ std::vector<ServerLink> links_to(const SessionOptions& options, const ServerOpti
   link.login = servers.login;
   link.replicas = servers.replicas;
   link.identifies_itself = servers.servers.size() > 1 && options.identifies_servers;
-  link.needless_password = [console = options.console, told = std::make_shared<bool>(false)](const std::string& server) {
+  link.needless_password = [console = options.console,
+                            told = std::make_shared<bool>(false)](const std::string& server) {
     if (std::exchange(*told, true)) return;
     console.notice(escape_for_terminal(server) + " has no password, so REDISCLI_AUTH is not used");
   };
@@ -22,14 +23,15 @@ std::vector<ServerLink> links_to(const SessionOptions& options, const ServerOpti
   return links;
 }
 
-Session::Session(const SessionOptions& options, const ServerOptions& servers, Duration server_timeout)
+Session::Session(const SessionOptions& options, const ServerOptions& servers,
+                 Duration server_timeout)
     : console_(options.console), json_(options.json) {
   std::vector<std::unique_ptr<LockServer>> made;
   for (const ServerLink& link : links_to(options, servers)) {
     made.push_back(link.address->connect(io_->get_executor(), clock_, link.options));
   }
-  server_set_ = std::make_unique<ServerSet>(io_->get_executor(), clock_, random_bits, std::move(made),
-                                             server_timeout, servers.restart_guard);
+  server_set_ = std::make_unique<ServerSet>(io_->get_executor(), clock_, random_bits,
+                                            std::move(made), server_timeout, servers.restart_guard);
 }
 
 }  // namespace redlock::run

@@ -5,8 +5,8 @@
 #include <memory>
 
 #include "engine/diagnosis.hpp"
-#include "engine/server_set.hpp"
 #include "engine/interrupt.hpp"
+#include "engine/server_set.hpp"
 #include "output/console.hpp"
 #include "run/servers.hpp"
 #include "support/clock.hpp"
@@ -41,10 +41,11 @@ class Session {
   template <class T>
   T run(asio::awaitable<T> main) {
     std::optional<T> result;
-    spawn(io_->get_executor(), [this, &result, main = std::move(main)]() mutable -> asio::awaitable<void> {
-      result.emplace(co_await std::move(main));
-      io_->stop();
-    });
+    spawn(io_->get_executor(),
+          [this, &result, main = std::move(main)]() mutable -> asio::awaitable<void> {
+            result.emplace(co_await std::move(main));
+            io_->stop();
+          });
     try {
       io_->run();
     } catch (...) {

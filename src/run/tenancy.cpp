@@ -11,11 +11,12 @@
 namespace redlock::run {
 
 struct Tenancy::Stay {
-  Stay(std::shared_ptr<HeldSet> set, const TenancyParts& parts, const child::StopPlan& stop, child::SupervisorEvents events,
-       std::function<void()> nested_ended)
+  Stay(std::shared_ptr<HeldSet> set, const TenancyParts& parts, const child::StopPlan& stop,
+       child::SupervisorEvents events, std::function<void()> nested_ended)
       : leases(std::move(set)),
         supervisor(parts.session.clock(), stop, parts.page, parts.isolation, std::move(events)),
-        nested(std::make_shared<NestedRuns>(parts.session.io().get_executor(), parts.session.clock(), leases->leases(),
+        nested(std::make_shared<NestedRuns>(parts.session.io().get_executor(),
+                                            parts.session.clock(), leases->leases(),
                                             std::move(nested_ended))) {}
 
   void end() {
@@ -32,8 +33,9 @@ struct Tenancy::Stay {
 Tenancy::Tenancy(const TenancyParts& parts, const RunOptions& options)
     : parts_(parts),
       options_(options),
-      parents_(std::make_shared<ParentLinks>(parts.session.io().get_executor(), parts.session.clock(), parts.session.interrupt(),
-                                             [&job = parts.job](int signal) { job.on_signal(signal); })),
+      parents_(std::make_shared<ParentLinks>(
+          parts.session.io().get_executor(), parts.session.clock(), parts.session.interrupt(),
+          [&job = parts.job](int signal) { job.on_signal(signal); })),
       changed_(parts.session.clock().make_event()),
       began_(now()) {}
 
@@ -43,7 +45,8 @@ asio::awaitable<Finish> Tenancy::live() {
     parts_.reporter.waited(now() - began_);
     if (!leases) {
       const bool interrupted = leases.error().failure.why == AttemptFailure::Why::interrupted;
-      co_return interrupted ? parts_.reporter.interrupted(parts_.job.ended_by()) : parts_.reporter.not_acquired(leases.error());
+      co_return interrupted ? parts_.reporter.interrupted(parts_.job.ended_by())
+                            : parts_.reporter.not_acquired(leases.error());
     }
     if (const auto finish = co_await run_under(std::move(*leases))) co_return *finish;
   }
@@ -51,19 +54,23 @@ asio::awaitable<Finish> Tenancy::live() {
 
 /// Waits with the rest of --wait, which keeps counting while the job is stopped.
 asio::awaitable<Result<std::shared_ptr<HeldSet>, SetFailure>> Tenancy::wait() {
-  auto orders = co_await make_orders(options_, options_.stop.grace + options_.stop.margin, parents_.get());
+  auto orders =
+      co_await make_orders(options_, options_.stop.grace + options_.stop.margin, parents_.get());
   WaitPolicy policy = options_.wait;
   if (policy.wait) policy.wait = std::max(Duration::zero(), *policy.wait - (now() - began_));
-  co_return co_await wait_for_locks(parts_.session, std::move(orders), policy, parts_.job.group().value_or(0));
+  co_return co_await wait_for_locks(parts_.session, std::move(orders), policy,
+                                    parts_.job.group().value_or(0));
 }
 
 /// Returns nothing when the job was stopped, so that the lock was released: then wait again.
 asio::awaitable<std::optional<Finish>> Tenancy::run_under(std::shared_ptr<HeldSet> leases) {
-  const auto stay = std::make_shared<Stay>(std::move(leases), parts_, options_.stop, supervisor_events(), [this] { changed_->notify(); });
+  const auto stay = std::make_shared<Stay>(std::move(leases), parts_, options_.stop,
+                                           supervisor_events(), [this] { changed_->notify(); });
   stay_ = stay;  // the job knows its supervisor until the end
   child::Supervisor& supervisor = stay->supervisor;
 
-  if (const auto ready = prepare(*stay); !ready) co_return co_await release(*stay, parts_.reporter.not_started(ready.error()));
+  if (const auto ready = prepare(*stay); !ready)
+    co_return co_await release(*stay, parts_.reporter.not_started(ready.error()));
 
   // Both guards watch from here on. The front process may be stopped, so ask it before anything
   // runs.
@@ -100,7 +107,8 @@ asio::awaitable<std::optional<Finish>> Tenancy::run_under(std::shared_ptr<HeldSe
 
 Result<void, child::ExecFailure> Tenancy::prepare(Stay& stay) {
   child::SpawnOptions spawn_options;
-  spawn_options.environment = child::environment_with(lease_variables(stay.leases->leases(), options_.servers));
+  spawn_options.environment =
+      child::environment_with(lease_variables(stay.leases->leases(), options_.servers));
   spawn_options.join_group = parts_.job.group();
   stay.nested->listen();
   return stay.supervisor.prepare(options_.command, std::move(spawn_options), parts_.inherited);
@@ -147,7 +155,8 @@ asio::awaitable<void> Tenancy::outlast_nested_runs(Stay& stay) {
   parts_.job.set_nested_runs(stay.nested);
 
   const Interrupt::Listener front_gone(parts_.session.interrupt(), *changed_);
-  while (!stay.nested->empty() && !stay.leases->lost() && !parts_.job.front_is_gone()) co_await changed_->wait_until(Instant::max());
+  while (!stay.nested->empty() && !stay.leases->lost() && !parts_.job.front_is_gone())
+    co_await changed_->wait_until(Instant::max());
   if (parts_.job.front_is_gone()) (void)co_await stay.supervisor.kill_rest();
 }
 
@@ -169,14 +178,17 @@ asio::awaitable<Finish> Tenancy::release(Stay& stay, Finish finish, Duration kee
 }
 
 Duration Tenancy::left_of_min_hold(const child::Ending& ending) const {
-  return ending.lease_gone ? Duration::zero() : std::max(Duration::zero(), options_.min_hold - (now() - granted_));
+  return ending.lease_gone ? Duration::zero()
+                           : std::max(Duration::zero(), options_.min_hold - (now() - granted_));
 }
 
 child::SupervisorEvents Tenancy::supervisor_events() {
   child::SupervisorEvents events;
   events.ended = [this](bool stopped_by_us) { parts_.job.command_ended(stopped_by_us); };
   events.stopping = [this](const child::Delay& delay) { parts_.reporter.stopping(delay); };
-  events.strained = [this](const StopCost& cost, Duration needed) { parts_.reporter.strained(cost, needed); };
+  events.strained = [this](const StopCost& cost, Duration needed) {
+    parts_.reporter.strained(cost, needed);
+  };
   events.unkillable = [this](const std::vector<pid_t>& pids) { parts_.reporter.unkillable(pids); };
   return events;
 }

@@ -59,7 +59,7 @@ class Tenancy {
   const RunOptions& options_;
   std::shared_ptr<ParentLinks> parents_;  ///< to parent runs
   std::shared_ptr<Stay> stay_;            ///< the current one, or the last
-  std::unique_ptr<Event> changed_;         ///< the event that outlast_nested_runs() waits for
+  std::unique_ptr<Event> changed_;        ///< the event that outlast_nested_runs() waits for
   Instant began_;
   Instant granted_;
 };

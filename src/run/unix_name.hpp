@@ -22,7 +22,9 @@ class UnixName {
     size_ = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + shown.size());
   }
 
-  [[nodiscard]] const sockaddr* address() const noexcept { return reinterpret_cast<const sockaddr*>(&address_); }
+  [[nodiscard]] const sockaddr* address() const noexcept {
+    return reinterpret_cast<const sockaddr*>(&address_);
+  }
   [[nodiscard]] socklen_t size() const noexcept { return size_; }
 
  private:

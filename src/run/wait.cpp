@@ -2,9 +2,9 @@
 
 #include <fmt/format.h>
 
+#include "output/describe.hpp"
 #include "run/wait_line.hpp"
 #include "run/wait_report.hpp"
-#include "output/describe.hpp"
 #include "support/duration.hpp"
 #include "support/spawn.hpp"
 
@@ -24,17 +24,20 @@ class Reporter {
   }
 
   void learn(const Resource& resource, const AttemptFailure& failure) {
-    std::string text = fmt::format("{}: {}", output::key_text(resource), output::failure_text(resource, failure, servers_));
-    if (failure.queue.queued) text += fmt::format("; {} before us in the queue", failure.queue.ahead);
+    std::string text = fmt::format("{}: {}", output::key_text(resource),
+                                   output::failure_text(resource, failure, servers_));
+    if (failure.queue.queued)
+      text += fmt::format("; {} before us in the queue", failure.queue.ahead);
     session_.console().debug(text);
     if (!failure.unsubscribed.empty() && !std::exchange(told_unsubscribed_, true)) {
-      session_.console().detail(fmt::format("{}: cannot be called when it is our turn, so we look again and again: {}",
-                                            output::key_text(resource), output::faults_text(failure.unsubscribed)));
+      session_.console().detail(
+          fmt::format("{}: cannot be called when it is our turn, so we look again and again: {}",
+                      output::key_text(resource), output::faults_text(failure.unsubscribed)));
     }
     if (failure.queue.mute && !std::exchange(told_mute_, true)) {
-      session_.console().detail(
-          fmt::format("{}: the holder may not notify us when it releases it (it lacks +publish, or the channels &redlock:wake:*), so we poll",
-                      output::key_text(resource)));
+      session_.console().detail(fmt::format(
+          "{}: the holder may not notify us when it releases it (it lacks +publish, or the channels &redlock:wake:*), so we poll",
+          output::key_text(resource)));
     }
     report_.learn(resource, failure, session_.clock().now());
   }
@@ -72,9 +75,11 @@ class Reporter {
 /// Reports one wait for as long as this lives.
 class Reporting {
  public:
-  Reporting(Session& session, pid_t job_group) : reporter_(std::make_shared<Reporter>(session, session.server_set().size(), job_group)) {
+  Reporting(Session& session, pid_t job_group)
+      : reporter_(std::make_shared<Reporter>(session, session.server_set().size(), job_group)) {
     if (session.console().is_quiet()) return;
-    spawn(session.server_set().executor(), [reporter = reporter_] { return Reporter::tell(reporter); });
+    spawn(session.server_set().executor(),
+          [reporter = reporter_] { return Reporter::tell(reporter); });
   }
   ~Reporting() { reporter_->end(); }
   Reporting(const Reporting&) = delete;
@@ -95,7 +100,8 @@ std::string end_of_wait_text(const WaitPolicy& policy) {
 
 }  // namespace
 
-output::Outcome outcome_of_wait(std::string_view command, const LockOptions& options, const SetFailure& failed, std::size_t servers) {
+output::Outcome outcome_of_wait(std::string_view command, const LockOptions& options,
+                                const SetFailure& failed, std::size_t servers) {
   const AttemptFailure& failure = failed.failure;
   const output::Result how = output::result_of(failure.why);
   const bool is_busy = how == output::Result::busy;
@@ -108,8 +114,8 @@ output::Outcome outcome_of_wait(std::string_view command, const LockOptions& opt
   return outcome;
 }
 
-asio::awaitable<Result<std::shared_ptr<HeldSet>, SetFailure>> wait_for_locks(Session& session, std::vector<AcquireOrder> orders,
-                                                                             WaitPolicy policy, pid_t job_group) {
+asio::awaitable<Result<std::shared_ptr<HeldSet>, SetFailure>> wait_for_locks(
+    Session& session, std::vector<AcquireOrder> orders, WaitPolicy policy, pid_t job_group) {
   std::optional<Reporting> reporting;
   SetWaiter waiter(session.server_set(), std::move(orders), policy, session.interrupt());
   for (;;) {

@@ -13,12 +13,13 @@
 namespace redlock::run {
 
 /// How a failed wait ends the command, `run` or `acquire`.
-output::Outcome outcome_of_wait(std::string_view command, const LockOptions& options, const SetFailure& failed, std::size_t servers);
+output::Outcome outcome_of_wait(std::string_view command, const LockOptions& options,
+                                const SetFailure& failed, std::size_t servers);
 
 /// Waits for the locks, all or none, as the policy says, and reports the wait to the user: on a
 /// terminal in one line that is redrawn, elsewhere in one line at the start and one a minute.
 /// `job_group`: the process group by which the terminal knows us.
-asio::awaitable<Result<std::shared_ptr<HeldSet>, SetFailure>> wait_for_locks(Session& session, std::vector<AcquireOrder> orders,
-                                                                             WaitPolicy policy, pid_t job_group);
+asio::awaitable<Result<std::shared_ptr<HeldSet>, SetFailure>> wait_for_locks(
+    Session& session, std::vector<AcquireOrder> orders, WaitPolicy policy, pid_t job_group);
 
 }  // namespace redlock::run

@@ -24,7 +24,8 @@ std::size_t columns() {
 
 bool is_able_terminal() {
   const char* const term = std::getenv("TERM");
-  return ::isatty(STDERR_FILENO) == 1 && term != nullptr && std::string_view(term) != "dumb" && term[0] != '\0';
+  return ::isatty(STDERR_FILENO) == 1 && term != nullptr && std::string_view(term) != "dumb" &&
+         term[0] != '\0';
 }
 
 }  // namespace
@@ -32,7 +33,8 @@ bool is_able_terminal() {
 WaitLine::WaitLine(pid_t job_group) : job_group_(job_group), can_draw_(is_able_terminal()) {}
 
 WaitLine::~WaitLine() {
-  if (drawn_ && in_foreground()) (void)output::write_all(STDERR_FILENO, std::string("\r").append(erase_rest));
+  if (drawn_ && in_foreground())
+    (void)output::write_all(STDERR_FILENO, std::string("\r").append(erase_rest));
 }
 
 bool WaitLine::in_foreground() const {
@@ -49,7 +51,9 @@ bool WaitLine::draw(std::string_view text) {
 }
 
 std::string_view cut_to_columns(std::string_view text, std::size_t columns) {
-  constexpr auto is_continuation = [](char c) { return (static_cast<unsigned char>(c) & 0xc0U) == 0x80U; };
+  constexpr auto is_continuation = [](char c) {
+    return (static_cast<unsigned char>(c) & 0xc0U) == 0x80U;
+  };
   std::size_t used = 0;
   std::size_t end = 0;
   while (end < text.size()) {

@@ -39,7 +39,8 @@ std::string ordinal(std::size_t number) {
 /// Two failures with the same text count as the same obstacle. Empty: not worth a line.
 std::string obstacle_of(const Resource& resource, const AttemptFailure& failure) {
   if (is_free(failure)) return {};
-  const std::string kind = failure.why == Why::busy ? failure.holder->id.text : std::to_string(static_cast<int>(failure.why));
+  const std::string kind = failure.why == Why::busy ? failure.holder->id.text
+                                                    : std::to_string(static_cast<int>(failure.why));
   return kind + " " + resource.key();
 }
 
@@ -47,10 +48,11 @@ std::string obstacle_of(const Resource& resource, const AttemptFailure& failure)
 /// renewed since, or the next attempt shows the change.
 Holder later(Holder holder, Duration elapsed) {
   if (holder.age) *holder.age = std::chrono::floor<std::chrono::seconds>(*holder.age + elapsed);
-  const bool is_renewed =
-      holder.owner && !holder.owner->finished && holder.owner->renewed_for.value_or(Duration::zero()) > Duration::zero();
+  const bool is_renewed = holder.owner && !holder.owner->finished &&
+                          holder.owner->renewed_for.value_or(Duration::zero()) > Duration::zero();
   if (holder.remaining && !is_renewed) {
-    holder.remaining = std::chrono::floor<std::chrono::seconds>(std::max(Duration::zero(), *holder.remaining - elapsed));
+    holder.remaining = std::chrono::floor<std::chrono::seconds>(
+        std::max(Duration::zero(), *holder.remaining - elapsed));
   }
   return holder;
 }
@@ -73,7 +75,8 @@ bool WaitReport::has_something(Instant now) const {
 }
 
 std::string WaitReport::queue_text() const {
-  return known_->failure.queue.queued ? ordinal(known_->failure.queue.ahead + 1) + " in queue" : std::string();
+  return known_->failure.queue.queued ? ordinal(known_->failure.queue.ahead + 1) + " in queue"
+                                      : std::string();
 }
 
 std::string WaitReport::obstacle_text(Instant now) const {
@@ -87,17 +90,22 @@ std::string WaitReport::obstacle_text(Instant now) const {
 std::string WaitReport::line(Instant now) const {
   if (!has_something(now)) return {};
   const std::string queue = queue_text();
-  return fmt::format("waiting for {} ({}{}{}): {}", output::key_text(known_->resource), seconds_text(now - began_),
-                     queue.empty() ? "" : ", ", queue, obstacle_text(now));
+  return fmt::format("waiting for {} ({}{}{}): {}", output::key_text(known_->resource),
+                     seconds_text(now - began_), queue.empty() ? "" : ", ", queue,
+                     obstacle_text(now));
 }
 
 std::optional<std::string> WaitReport::news(Instant now) {
-  if (!has_something(now) || known_->obstacle.empty() || now - known_->since < settling_time) return std::nullopt;
-  if (const auto told = told_.find(known_->obstacle); told != told_.end() && now - told->second < reminder_interval) return std::nullopt;
+  if (!has_something(now) || known_->obstacle.empty() || now - known_->since < settling_time)
+    return std::nullopt;
+  if (const auto told = told_.find(known_->obstacle);
+      told != told_.end() && now - told->second < reminder_interval)
+    return std::nullopt;
   shown(now);
   const std::string queue = queue_text();
-  return fmt::format("waiting for {}: {}; {}{}for {}", output::key_text(known_->resource), obstacle_text(now), queue,
-                     queue.empty() ? "waited " : ", ", seconds_text(now - began_));
+  return fmt::format("waiting for {}: {}; {}{}for {}", output::key_text(known_->resource),
+                     obstacle_text(now), queue, queue.empty() ? "waited " : ", ",
+                     seconds_text(now - began_));
 }
 
 void WaitReport::shown(Instant now) {

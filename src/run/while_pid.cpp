@@ -14,9 +14,9 @@
 #include "child/notice.hpp"
 #include "child/stop_meter.hpp"
 #include "child/stop_plan.hpp"
-#include "run/leftovers.hpp"
 #include "core/validity.hpp"
 #include "output/describe.hpp"
+#include "run/leftovers.hpp"
 #include "support/duration.hpp"
 #include "support/readable.hpp"
 #include "support/text.hpp"
@@ -139,9 +139,8 @@ class PidHolder {
     std::optional<Instant> stopping_since;
     child::StopMeter meter(plan().measure_interval, session_.clock().now());
     while (!process().ended() && !released_by_others_ && !stopping_since) {
-      const Instant terminate_at = on_lost == child::OnLost::warn
-                                       ? Instant::max()
-                                       : deadline_ - margin_ - plan().grace;
+      const Instant terminate_at =
+          on_lost == child::OnLost::warn ? Instant::max() : deadline_ - margin_ - plan().grace;
       if (lease_over_ || session_.clock().now() >= terminate_at) {
         stopping_since = session_.clock().now();
       } else {
@@ -153,8 +152,7 @@ class PidHolder {
     if (!stopping_since) co_return true;
     tell_loss();
     if (on_lost == child::OnLost::kill)
-      co_return co_await stop_all(
-          std::min(*stopping_since + plan().grace, deadline_ - margin_));
+      co_return co_await stop_all(std::min(*stopping_since + plan().grace, deadline_ - margin_));
     if (on_lost == child::OnLost::term)
       co_await tell_all(session_.clock().now() + plan().grace, child::WatchedProcess::Reach::met);
     while (!process().ended() && !lease_over_) co_await event_->wait_until(Instant::max());
@@ -240,7 +238,8 @@ class PidHolder {
       // The deadline moves as long as the lease can be renewed.
       const Instant last = std::max(deadline_, got_on + child::death_timeout);
       if (left.empty() || session_.clock().now() >= last) co_return left;
-      if (process().kill(session_.clock().now() + child::death_timeout)) got_on = session_.clock().now();
+      if (process().kill(session_.clock().now() + child::death_timeout))
+        got_on = session_.clock().now();
       co_await sleep_until(session_.clock(), session_.clock().now() + child::kill_interval);
     }
   }

@@ -11,6 +11,7 @@ namespace redlock::run {
 /// the process lives, and releases when it has ended. A lost lease stops the process and its
 /// descendants as the plan says; a lease that another process released ends the holder process
 /// silently. Never returns.
-[[noreturn]] void keep_while_pid(const SessionOptions& about, AcquireOptions& options, child::Channel channel, child::SignalGate& gate);
+[[noreturn]] void keep_while_pid(const SessionOptions& about, AcquireOptions& options,
+                                 child::Channel channel, child::SignalGate& gate);
 
 }  // namespace redlock::run

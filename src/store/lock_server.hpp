@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "core/queue.hpp"
 #include "core/mode.hpp"
+#include "core/queue.hpp"
 #include "core/types.hpp"
 #include "core/vote.hpp"
 #include "support/boot_clock.hpp"
@@ -30,8 +30,8 @@ struct AcquireRequest {
   Owner owner;
   Mode mode{};
   std::optional<std::size_t> slot{};  ///< the one wanted, of several; nothing: the lowest free one
-  std::optional<QueueEntry> entry{};   ///< what to queue if it is refused; nothing: we do not wait,
-                                       ///< and acquire only where no waiter comes first
+  std::optional<QueueEntry> entry{};  ///< what to queue if it is refused; nothing: we do not wait,
+                                      ///< and acquire only where no waiter comes first
 };
 
 /// What to queue again when an attempt is undone.
@@ -76,8 +76,7 @@ struct ReleaseRequest {
   Token token;
   /// Another process than the one that keeps the lease asks: a `run`'s lease is refused, a
   /// tombstone is left.
-  bool by_hand =
-      false;
+  bool by_hand = false;
   Duration keep{};  ///< more than zero: the key is not deleted, but expires after this time
   std::optional<Requeue> requeue{};  ///< the queue entry with which a failed attempt keeps waiting
   NotUndone not_undone{};            ///< for what earlier connections may still deliver
@@ -117,7 +116,8 @@ class LockServer {
   virtual asio::awaitable<ReleaseVote> release(ReleaseRequest request, Instant deadline) = 0;
   virtual asio::awaitable<BreakVote> break_lock(BreakRequest request, Instant deadline) = 0;
   /// `share`: the id of a lease; if it is one share of several, the holder is that share.
-  virtual asio::awaitable<InspectVote> inspect(Resource resource, std::optional<LeaseId> share, Instant deadline) = 0;
+  virtual asio::awaitable<InspectVote> inspect(Resource resource, std::optional<LeaseId> share,
+                                               Instant deadline) = 0;
 
   /// Every resource with an owner record here: locked by this tool now or until a moment ago, and
   /// the keys that could not be read. A fault when the server cannot list them.
@@ -125,8 +125,9 @@ class LockServer {
 
   /// Undoes whatever an acquire or a heal with this token did or may still do here: sends a
   /// compare-and-delete after it on every connection that carried it. Returns at once.
-  virtual void undo(const Resource& resource, const Token& token, std::optional<Requeue> requeue = std::nullopt,
-                         NotUndone not_undone = nullptr) = 0;
+  virtual void undo(const Resource& resource, const Token& token,
+                    std::optional<Requeue> requeue = std::nullopt,
+                    NotUndone not_undone = nullptr) = 0;
 
   /// Removes a waiter from the queue, after any request that queued it. Returns at once, without
   /// the answer.
@@ -136,8 +137,9 @@ class LockServer {
   /// this has returned without a fault, no notification is missed until Notification::disconnected
   /// or unsubscribe(). One waiter at a time. A store that cannot notify returns a fault; its
   /// waiters poll.
-  virtual asio::awaitable<std::optional<Fault>> subscribe(Resource /*resource*/, std::string /*waiter*/,
-                                                       std::function<void(Notification)> /*notified*/, Instant /*deadline*/) {
+  virtual asio::awaitable<std::optional<Fault>> subscribe(
+      Resource /*resource*/, std::string /*waiter*/, std::function<void(Notification)> /*notified*/,
+      Instant /*deadline*/) {
     co_return Fault{FaultKind::misconfigured, "it cannot notify waiters"};
   }
   virtual void unsubscribe() {}

@@ -30,7 +30,8 @@ std::int64_t milliseconds(Duration span) {
 }
 
 /// A number from 0 to `largest`; nothing when the field is missing or is not such a number.
-std::optional<std::uint64_t> number_field(const Json& record, const char* name, std::uint64_t largest) {
+std::optional<std::uint64_t> number_field(const Json& record, const char* name,
+                                          std::uint64_t largest) {
   const auto field = record.find(name);
   if (field == record.end() || !field->is_number_unsigned()) return std::nullopt;
   const auto number = field->get<std::uint64_t>();
@@ -53,8 +54,12 @@ std::optional<int> small_field(const Json& record, const char* name) {
 }  // namespace
 
 std::string encode_owner(const Owner& owner) {
-  Json record{{"v", protocol_number}, {"host", to_valid_utf8(owner.host)},       {"user", to_valid_utf8(owner.user)},
-              {"pid", owner.pid},     {"command", to_valid_utf8(owner.command)}, {"note", to_valid_utf8(owner.note)}};
+  Json record{{"v", protocol_number},
+              {"host", to_valid_utf8(owner.host)},
+              {"user", to_valid_utf8(owner.user)},
+              {"pid", owner.pid},
+              {"command", to_valid_utf8(owner.command)},
+              {"note", to_valid_utf8(owner.note)}};
   if (owner.supervised) record["run"] = true;
   if (owner.renewed_for) record["renewed_ms"] = milliseconds(*owner.renewed_for);
   if (owner.finished) {
@@ -69,7 +74,8 @@ std::optional<Owner> decode_owner(std::string_view record) {
   const Json parsed = Json::parse(record, nullptr, /*allow_exceptions=*/false);
   if (!parsed.is_object()) return std::nullopt;
   Owner owner;
-  owner.newer = number_field(parsed, "v", std::numeric_limits<std::uint64_t>::max()).value_or(0) > protocol_number;
+  owner.newer = number_field(parsed, "v", std::numeric_limits<std::uint64_t>::max()).value_or(0) >
+                protocol_number;
   owner.host = text_field(parsed, "host");
   owner.user = text_field(parsed, "user");
   owner.command = text_field(parsed, "command");

@@ -88,7 +88,9 @@ Duration from_wire(std::int64_t milliseconds) {
 
 /// The word at the beginning of every script's reply; empty when the reply has another form.
 std::string_view word_of(const ScriptReply& reply) {
-  if (!reply || reply->type != Type::array || reply->elements.empty() || reply->elements[0].type != Type::text) return {};
+  if (!reply || reply->type != Type::array || reply->elements.empty() ||
+      reply->elements[0].type != Type::text)
+    return {};
   return reply->elements[0].text;
 }
 
@@ -107,14 +109,16 @@ bool has_form(const std::vector<Reply>& elements, std::initializer_list<Type> fo
 }
 
 bool begins_with(const std::vector<Reply>& elements, std::initializer_list<Type> form) {
-  return elements.size() >= form.size() && has_form({elements.begin(), elements.begin() + static_cast<std::ptrdiff_t>(form.size())}, form);
+  return elements.size() >= form.size() &&
+         has_form({elements.begin(), elements.begin() + static_cast<std::ptrdiff_t>(form.size())},
+                  form);
 }
 
 /// See describe() in prelude.lua.
 std::optional<Holder> holder_of(const std::vector<Reply>& part) {
   namespace at = reply_at::holder;
-  if (!begins_with(
-          part, {Type::text, Type::text, Type::text, Type::integer, Type::integer, Type::text, Type::integer, Type::integer, Type::text})) {
+  if (!begins_with(part, {Type::text, Type::text, Type::text, Type::integer, Type::integer,
+                          Type::text, Type::integer, Type::integer, Type::text})) {
     return std::nullopt;
   }
   Holder holder;
@@ -138,7 +142,8 @@ std::optional<Holder> holder_of(const ScriptReply& reply) {
 
 /// A slot number; -1: none.
 std::optional<std::size_t> slot_of(const Reply& reply) {
-  if (reply.integer < 0 || reply.integer >= static_cast<std::int64_t>(Mode::max_slots)) return std::nullopt;
+  if (reply.integer < 0 || reply.integer >= static_cast<std::int64_t>(Mode::max_slots))
+    return std::nullopt;
   return static_cast<std::size_t>(reply.integer);
 }
 
@@ -147,15 +152,18 @@ std::optional<QueueStatus> line_of(const Reply& reply) {
   namespace at = reply_at::queue;
   const auto& part = reply.elements;
   if (reply.type != Type::array ||
-      !has_form(part, {Type::text, Type::text, Type::integer, Type::integer, Type::integer, Type::text,
-                       Type::integer, Type::integer})) {
+      !has_form(part, {Type::text, Type::text, Type::integer, Type::integer, Type::integer,
+                       Type::text, Type::integer, Type::integer})) {
     return std::nullopt;
   }
   const auto time = whole_number(part[at::time].text);
-  if (!time || *time < 0 || *time > static_cast<std::int64_t>(Fence::max) || part[at::ahead].integer < 0) return std::nullopt;
+  if (!time || *time < 0 || *time > static_cast<std::int64_t>(Fence::max) ||
+      part[at::ahead].integer < 0)
+    return std::nullopt;
   QueueStatus queue;
   queue.time = Milliseconds(*time);
-  if (const auto largest = whole_number(part[at::max_ticket].text); largest && *largest >= 0) queue.max_ticket = static_cast<Ticket>(*largest);
+  if (const auto largest = whole_number(part[at::max_ticket].text); largest && *largest >= 0)
+    queue.max_ticket = static_cast<Ticket>(*largest);
   queue.ahead = static_cast<std::size_t>(part[at::ahead].integer);
   queue.queued = part[at::queued].integer > 0;
   queue.was_queued = part[at::queued].integer > 1;
@@ -176,7 +184,9 @@ std::size_t count_of(const Reply& reply) {
 std::optional<LockParties> parties_of(const Reply& reply) {
   namespace at = reply_at::parties;
   const auto& part = reply.elements;
-  if (reply.type != Type::array || !has_form(part, {Type::integer, Type::array, Type::integer, Type::array})) return std::nullopt;
+  if (reply.type != Type::array ||
+      !has_form(part, {Type::integer, Type::array, Type::integer, Type::array}))
+    return std::nullopt;
   LockParties parties;
   parties.waiters = count_of(part[at::waiters]);
   for (const Reply& waiter : part[at::first_waiters].elements) {
@@ -190,7 +200,8 @@ std::optional<LockParties> parties_of(const Reply& reply) {
   for (const Reply& share : part[at::first_shares].elements) {
     auto holder = holder_of(share.elements);
     if (!holder || share.elements.size() <= reply_at::holder::behind) return std::nullopt;
-    parties.first_shares.push_back({std::move(*holder), slot_of(share.elements[reply_at::holder::behind])});
+    parties.first_shares.push_back(
+        {std::move(*holder), slot_of(share.elements[reply_at::holder::behind])});
   }
   return parties;
 }
@@ -214,13 +225,16 @@ template <class Vote>
 Vote not_ours_or_fault(const ScriptReply& reply) {
   const std::string_view said = word_of(reply);
   if (said == word::gone && begins_with(reply->elements, {Type::text, Type::integer})) {
-    const auto why = reply->elements[reply_at::gone::why].integer == static_cast<std::int64_t>(protocol::gone_released)
+    const auto why = reply->elements[reply_at::gone::why].integer ==
+                             static_cast<std::int64_t>(protocol::gone_released)
                          ? NotOurs::Why::released
                          : NotOurs::Why::gone;
     return NotOurs{why, std::nullopt, breaker_in(reply->elements, reply_at::gone::breaker)};
   }
   if (said == word::held) {
-    if (auto holder = holder_of(reply)) return NotOurs{NotOurs::Why::held, std::move(holder), breaker_in(reply->elements, reply_at::holder::behind)};
+    if (auto holder = holder_of(reply))
+      return NotOurs{NotOurs::Why::held, std::move(holder),
+                     breaker_in(reply->elements, reply_at::holder::behind)};
   }
   return fault_of(reply);
 }
@@ -272,7 +286,8 @@ ScriptCall acquire_call(const AcquireRequest& request) {
   arguments[at::mode] = letter(request.mode.shared);
   arguments[at::slots] = std::to_string(request.mode.slots);
   arguments[at::slot] = number(request.slot);
-  put_entry(arguments, {at::waiter, at::ticket, at::polls, at::life}, request.entry ? &*request.entry : nullptr);
+  put_entry(arguments, {at::waiter, at::ticket, at::polls, at::life},
+            request.entry ? &*request.entry : nullptr);
   return call_of(scripts::acquire, request.resource, std::move(arguments));
 }
 
@@ -317,14 +332,18 @@ bool keeps_the_key(const ScriptCall& call) {
 ScriptCall release_call(const ReleaseRequest& request) {
   namespace at = argument::release;
   const auto& requeue = request.requeue;
-  const Owner* const owner = requeue ? &requeue->owner : request.finished ? &*request.finished : nullptr;
+  const Owner* const owner = requeue            ? &requeue->owner
+                             : request.finished ? &*request.finished
+                                                : nullptr;
   Arguments arguments = empty_arguments(at::count);
   arguments[at::token] = request.token.secret();
   arguments[at::by_hand] = flag(request.by_hand);
   arguments[at::keep] = decimal(std::chrono::ceil<Milliseconds>(request.keep));
-  put_entry(arguments, {at::waiter, at::ticket, at::polls, at::life}, requeue ? &requeue->entry : nullptr);
+  put_entry(arguments, {at::waiter, at::ticket, at::polls, at::life},
+            requeue ? &requeue->entry : nullptr);
   const bool slotted = requeue && requeue->mode.slots > 0;
-  arguments[at::mode] = slotted ? std::string(word::slotted) : letter(requeue && requeue->mode.shared);
+  arguments[at::mode] =
+      slotted ? std::string(word::slotted) : letter(requeue && requeue->mode.shared);
   if (owner != nullptr) arguments[at::record] = encode_owner(*owner);
   return call_of(scripts::release, request.resource, std::move(arguments));
 }
@@ -364,7 +383,8 @@ AcquireVote acquire_vote(const ScriptReply& reply) {
     }
   }
   if (said == word::queued && has_form(reply->elements, {Type::text, Type::array})) {
-    if (auto queue = line_of(reply->elements[reply_at::queued::queue])) return Queued{std::move(*queue)};
+    if (auto queue = line_of(reply->elements[reply_at::queued::queue]))
+      return Queued{std::move(*queue)};
   }
   if (said == word::duplicate) return Duplicate{};
   if (said == word::held) return held_vote(reply);
@@ -383,7 +403,8 @@ ExtendVote extend_vote(const ScriptReply& reply) {
   const auto holder = holder_of(reply);
   if (!holder) return garbage();
   const auto& part = reply->elements;
-  return Extended{holder->fence.value_or(Fence()), Provenance{holder->age.value_or(Duration::zero()),
+  return Extended{holder->fence.value_or(Fence()),
+                  Provenance{holder->age.value_or(Duration::zero()),
                              part[reply_at::holder::supervised].integer == 1,
                              part[reply_at::holder::record].text}};
 }

@@ -29,7 +29,8 @@ asio::awaitable<ReleaseVote> ScriptedServer::release(ReleaseRequest request, Ins
   // An acquire or a heal still on its way on a late connection must not outlive the lease. Send it
   // only there: if the server read a second compare-and-delete first, the one that counts would
   // answer "gone".
-  post_to_late(release_call(ReleaseRequest{request.resource, request.token, /*by_hand=*/false, request.keep}),
+  post_to_late(release_call(ReleaseRequest{request.resource, request.token, /*by_hand=*/false,
+                                           request.keep}),
                /*only_unanswered=*/true, request.not_undone);
   co_return release_vote(co_await call(release_call(request), deadline));
 }
@@ -38,14 +39,17 @@ asio::awaitable<BreakVote> ScriptedServer::break_lock(BreakRequest request, Inst
   co_return break_vote(co_await call(break_call(request), deadline));
 }
 
-asio::awaitable<InspectVote> ScriptedServer::inspect(Resource resource, std::optional<LeaseId> share, Instant deadline) {
+asio::awaitable<InspectVote> ScriptedServer::inspect(Resource resource,
+                                                     std::optional<LeaseId> share,
+                                                     Instant deadline) {
   InspectVote vote = inspect_vote(co_await call(inspect_call(resource, share), deadline));
   if (auto* free = std::get_if<Free>(&vote)) free->server = facts();
   if (auto* taken = std::get_if<Taken>(&vote)) taken->server = facts();
   co_return vote;
 }
 
-void ScriptedServer::undo(const Resource& resource, const Token& token, std::optional<Requeue> requeue, NotUndone not_undone) {
+void ScriptedServer::undo(const Resource& resource, const Token& token,
+                          std::optional<Requeue> requeue, NotUndone not_undone) {
   ReleaseRequest request{resource, token};
   request.requeue = std::move(requeue);
   const ScriptCall compare_and_delete = release_call(request);

@@ -24,7 +24,8 @@ class TimerfdEvent final : public Event {
     while (!rung_ && (when == Instant::max() || BootClock::now() < when)) {
       arm(when);
       asio::error_code ignored;  // cancelled by notify(), or expired: the loop condition tells
-      co_await timer_.async_wait(asio::posix::descriptor_base::wait_read, asio::redirect_error(asio::use_awaitable, ignored));
+      co_await timer_.async_wait(asio::posix::descriptor_base::wait_read,
+                                 asio::redirect_error(asio::use_awaitable, ignored));
     }
     co_return std::exchange(rung_, false);
   }

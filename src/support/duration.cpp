@@ -75,7 +75,8 @@ std::int64_t digit_value(char digit) {
 /// loses nothing, however many digits there are.
 std::int64_t fraction_of(Duration unit, std::string_view fraction) {
   std::int64_t result = 0;
-  for (auto digit = fraction.rbegin(); digit != fraction.rend(); ++digit) result = (digit_value(*digit) * unit.count() + result) / 10;
+  for (auto digit = fraction.rbegin(); digit != fraction.rend(); ++digit)
+    result = (digit_value(*digit) * unit.count() + result) / 10;
   return result;
 }
 
@@ -97,7 +98,8 @@ std::string in_unit(std::int64_t count, const Unit& unit) {
 
 std::string in_two_units(Duration span, const Unit& large, const Unit& small) {
   std::string text = in_unit(span / large.length, large);
-  if (const auto rest = span % large.length / small.length; rest > 0) text.append(" ").append(in_unit(rest, small));
+  if (const auto rest = span % large.length / small.length; rest > 0)
+    text.append(" ").append(in_unit(rest, small));
   return text;
 }
 
@@ -116,7 +118,8 @@ Result<Duration, DurationError> parse_duration(std::string_view text) {
   if (!has_number(parts) || !is_one_word(parts.unit)) return unexpected(DurationError::malformed);
   const Unit* unit = find_unit(parts.unit);
   if (unit == nullptr) return unexpected(DurationError::unknown_unit);
-  const auto span = whole_units(unit->length, parts.whole, fraction_of(unit->length, parts.fraction.value_or("")));
+  const auto span = whole_units(unit->length, parts.whole,
+                                fraction_of(unit->length, parts.fraction.value_or("")));
   if (!span) return unexpected(DurationError::too_large);
   return *span;
 }

@@ -18,11 +18,13 @@ int duplicate(int fd) {
 
 }  // namespace
 
-Readable::Readable(asio::any_io_executor executor, int fd) : descriptor_(std::move(executor), duplicate(fd)) {}
+Readable::Readable(asio::any_io_executor executor, int fd)
+    : descriptor_(std::move(executor), duplicate(fd)) {}
 
 asio::awaitable<void> Readable::wait() {
   asio::error_code ignored;  // whatever the error is, reading reports it
-  co_await descriptor_.async_wait(asio::posix::descriptor_base::wait_read, asio::redirect_error(asio::use_awaitable, ignored));
+  co_await descriptor_.async_wait(asio::posix::descriptor_base::wait_read,
+                                  asio::redirect_error(asio::use_awaitable, ignored));
 }
 
 }  // namespace redlock

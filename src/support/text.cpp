@@ -38,8 +38,10 @@ std::optional<Lead> classify(unsigned byte) {
   if (byte < 0x80) return Lead{1, byte, continuation};
   if (byte < 0xc2) return std::nullopt;
   if (byte < 0xe0) return Lead{2, byte & 0x1fU, continuation};
-  if (byte < 0xf0) return Lead{3, byte & 0x0fU, {byte == 0xe0 ? 0xa0U : 0x80U, byte == 0xed ? 0x9fU : 0xbfU}};
-  if (byte < 0xf5) return Lead{4, byte & 0x07U, {byte == 0xf0 ? 0x90U : 0x80U, byte == 0xf4 ? 0x8fU : 0xbfU}};
+  if (byte < 0xf0)
+    return Lead{3, byte & 0x0fU, {byte == 0xe0 ? 0xa0U : 0x80U, byte == 0xed ? 0x9fU : 0xbfU}};
+  if (byte < 0xf5)
+    return Lead{4, byte & 0x07U, {byte == 0xf0 ? 0x90U : 0x80U, byte == 0xf4 ? 0x8fU : 0xbfU}};
   return std::nullopt;
 }
 
@@ -57,7 +59,8 @@ Character first_character(std::string_view text) {
   char32_t code_point = lead->bits;
   for (std::size_t i = 1; i < lead->length; ++i) {
     const Range& allowed = i == 1 ? lead->second : continuation;
-    if (i == text.size() || !contains(allowed, byte_at(text, i))) return {text.substr(0, i), std::nullopt};
+    if (i == text.size() || !contains(allowed, byte_at(text, i)))
+      return {text.substr(0, i), std::nullopt};
     code_point = (code_point << 6) | (byte_at(text, i) & 0x3fU);
   }
   return {text.substr(0, lead->length), code_point};
@@ -75,7 +78,8 @@ bool is_deceptive(char32_t code_point) {
       {0x2066, 0x2069},  // bidi isolates
       {0xfeff, 0xfeff},  // zero-width no-break space
   }};
-  return std::ranges::any_of(ranges, [=](const Range& range) { return contains(range, code_point); });
+  return std::ranges::any_of(ranges,
+                             [=](const Range& range) { return contains(range, code_point); });
 }
 
 void append_bytes_escaped(std::string& out, std::string_view bytes) {
@@ -101,7 +105,8 @@ void append_escaped(std::string& out, const Character& character) {
       out += "\\\\";
       return;
     default:
-      if (code_point < 0x20 || code_point == 0x7f) return append_bytes_escaped(out, character.bytes);
+      if (code_point < 0x20 || code_point == 0x7f)
+        return append_bytes_escaped(out, character.bytes);
       if (!is_deceptive(code_point)) {
         out += character.bytes;
         return;
@@ -132,8 +137,9 @@ std::string escape_for_terminal(std::string_view text) {
 
 std::string to_valid_utf8(std::string_view text) {
   constexpr std::string_view replacement = "\xef\xbf\xbd";
-  return translate(text,
-                   [=](std::string& out, const Character& character) { out += character.code_point ? character.bytes : replacement; });
+  return translate(text, [=](std::string& out, const Character& character) {
+    out += character.code_point ? character.bytes : replacement;
+  });
 }
 
 std::string shell_quote(std::string_view text) {
@@ -150,7 +156,8 @@ std::string shell_quote(std::string_view text) {
 
 std::string shell_word(std::string_view text) {
   const bool is_plain = !text.empty() && std::all_of(text.begin(), text.end(), [](char c) {
-    const bool is_letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
+    const bool is_letter =
+        (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
     return is_letter || std::string_view("-_./:=@,+%").find(c) != std::string_view::npos;
   });
   if (is_plain) return std::string(text);
@@ -164,14 +171,16 @@ std::string shell_word(std::string_view text) {
 
 std::string lower_case(std::string_view text) {
   std::string lower(text);
-  std::transform(lower.begin(), lower.end(), lower.begin(),
-                 [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + ('a' - 'A')) : c; });
+  std::transform(lower.begin(), lower.end(), lower.begin(), [](char c) {
+    return c >= 'A' && c <= 'Z' ? static_cast<char>(c + ('a' - 'A')) : c;
+  });
   return lower;
 }
 
 std::string errno_text(int error) {
   std::string text = std::generic_category().message(error);
-  if (!text.empty() && text.front() >= 'A' && text.front() <= 'Z') text.front() = static_cast<char>(text.front() - 'A' + 'a');
+  if (!text.empty() && text.front() >= 'A' && text.front() <= 'Z')
+    text.front() = static_cast<char>(text.front() - 'A' + 'a');
   return text;
 }
 

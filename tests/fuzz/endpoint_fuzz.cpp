@@ -12,7 +12,8 @@ using redlock::redis::parse_endpoint;
 namespace {
 
 bool has_control(std::string_view text) {
-  return std::any_of(text.begin(), text.end(), [](unsigned char c) { return c < ' ' || c == 0x7f; });
+  return std::any_of(text.begin(), text.end(),
+                     [](unsigned char c) { return c < ' ' || c == 0x7f; });
 }
 
 /// A name is for people, so a path in it is not percent-encoded.
@@ -21,7 +22,8 @@ bool can_be_read_back(const Endpoint& endpoint) {
     return host.find(':') != std::string::npos || host.find('%') == std::string::npos;
   };
   return endpoint.path.find_first_of("%?") == std::string::npos && is_readable(endpoint.host) &&
-         std::all_of(endpoint.members.begin(), endpoint.members.end(), [&](const auto& member) { return is_readable(member.host); });
+         std::all_of(endpoint.members.begin(), endpoint.members.end(),
+                     [&](const auto& member) { return is_readable(member.host); });
 }
 
 }  // namespace
@@ -55,7 +57,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   check(again.has_value());
   check(again->name() == name);
   check(!again->user && !again->password && !again->sentinel_user && !again->sentinel_password);
-  check(again->kind == endpoint->kind && again->host == endpoint->host && again->port == endpoint->port && again->path == endpoint->path &&
+  check(again->kind == endpoint->kind && again->host == endpoint->host &&
+        again->port == endpoint->port && again->path == endpoint->path &&
         again->master == endpoint->master && again->database == endpoint->database);
   return 0;
 }

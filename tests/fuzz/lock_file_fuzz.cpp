@@ -1,4 +1,5 @@
-// What lies in a lock file: the body in every form, and the whole file, whose digests hardly any input has.
+// What lies in a lock file: the body in every form, and the whole file, whose digests hardly any
+// input has.
 #include <algorithm>
 
 #include "fuzz.hpp"
@@ -32,9 +33,11 @@ void check_file(std::string_view bytes) {
   const format::Found found = format::read(read_at, file.size(), boot);
   // Whatever was there, the next copy takes its place.
   const std::string body = format::encode({});
-  for (const format::Write& write : format::plan(found, boot, body)) file.replace(write.offset, write.bytes.size(), write.bytes);
+  for (const format::Write& write : format::plan(found, boot, body))
+    file.replace(write.offset, write.bytes.size(), write.bytes);
   const format::Found next = format::read(read_at, file.size(), boot);
-  check(std::holds_alternative<format::Stored>(next) && std::get<format::Stored>(next).entries.empty());
+  check(std::holds_alternative<format::Stored>(next) &&
+        std::get<format::Stored>(next).entries.empty());
 }
 
 }  // namespace

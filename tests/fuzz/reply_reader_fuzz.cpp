@@ -19,7 +19,9 @@ void check_within_limits(const Reply& reply, std::size_t depth) {
 }
 
 bool same(const Reply& a, const Reply& b) {
-  if (a.type != b.type || a.integer != b.integer || a.text != b.text || a.elements.size() != b.elements.size()) return false;
+  if (a.type != b.type || a.integer != b.integer || a.text != b.text ||
+      a.elements.size() != b.elements.size())
+    return false;
   for (std::size_t i = 0; i < a.elements.size(); ++i) {
     if (!same(a.elements[i], b.elements[i])) return false;
   }

@@ -33,7 +33,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const std::string escaped = escape_for_terminal(text);
   check(is_printable_utf8(escaped));
   check(escaped.size() <= 4 * text.size());
-  if (text.find('\\') == std::string_view::npos) check(escape_for_terminal(escaped).size() >= escaped.size());
+  if (text.find('\\') == std::string_view::npos)
+    check(escape_for_terminal(escaped).size() >= escaped.size());
 
   const std::string utf8 = to_valid_utf8(text);
   check(to_valid_utf8(utf8) == utf8);

@@ -1,5 +1,6 @@
-// operator new and delete for one thread: free blocks are kept by size and never given back. A schedule makes some ten thousand small
-// objects, and glibc's malloc took a quarter of its time (measured).
+// operator new and delete for one thread: free blocks are kept by size and never given back. A
+// schedule makes some ten thousand small objects, and glibc's malloc took a quarter of its time
+// (measured).
 #include <algorithm>
 #include <array>
 #include <cstddef>
@@ -9,7 +10,8 @@
 namespace {
 
 constexpr std::size_t step = 16;
-constexpr std::size_t largest = std::size_t{64} * 1024;  // what carries the scripts' text among them
+constexpr std::size_t largest =
+    std::size_t{64} * 1024;  // what carries the scripts' text among them
 constexpr std::size_t slab_size = std::size_t{1024} * 1024;
 
 struct Free {
@@ -42,7 +44,8 @@ void* take(std::size_t size) {
 
 }  // namespace
 
-// Every block's size must be known when it goes, so one that came without is given a header: sized deletion is not certain to be called.
+// Every block's size must be known when it goes, so one that came without is given a header: sized
+// deletion is not certain to be called.
 void* operator new(std::size_t size) {
   auto* block = static_cast<std::size_t*>(take(size + step));
   *block = size + step;

@@ -30,13 +30,18 @@ void note_line(lua_State* lua, lua_Debug* event) {
   }
 }
 
-/// Whether something can run there, as far as can be told without a compiler: not where nothing but a block or a list ends.
+/// Whether something can run there, as far as can be told without a compiler: not where nothing but
+/// a block or a list ends.
 bool is_code(std::string_view line) {
-  constexpr std::array<std::string_view, 5> begins{"local function ", "else", "until ", "function ", "while true do"};
-  if (std::ranges::any_of(begins, [&](std::string_view begin) { return line.starts_with(begin) && !line.starts_with("elseif"); })) {
+  constexpr std::array<std::string_view, 5> begins{"local function ", "else", "until ", "function ",
+                                                   "while true do"};
+  if (std::ranges::any_of(begins, [&](std::string_view begin) {
+        return line.starts_with(begin) && !line.starts_with("elseif");
+      })) {
     return false;
   }
-  return line.find_first_not_of(")}], ") != std::string_view::npos && line != "end" && line != "end)" && !line.ends_with(" =");
+  return line.find_first_not_of(")}], ") != std::string_view::npos && line != "end" &&
+         line != "end)" && !line.ends_with(" =");
 }
 
 struct Count {
@@ -52,7 +57,8 @@ void print_lines(std::string_view text, const Lines& ran, std::string where, Cou
     text.remove_prefix(std::min(text.size(), line.size() + 1));
     ++number;
     for (const std::string_view begin : {"local function ", "if script == '"}) {
-      if (line.starts_with(begin)) where = line.substr(begin.size(), line.find_first_of("('", begin.size()) - begin.size());
+      if (line.starts_with(begin))
+        where = line.substr(begin.size(), line.find_first_of("('", begin.size()) - begin.size());
     }
     if (!is_code(line)) continue;
     ++count.code;

@@ -2,7 +2,8 @@
 
 #include <cstddef>
 
-/// Which lines of the scripts ran, of all that this process runs. It gets between the host of the scripts and Lua by the linker
+/// Which lines of the scripts ran, of all that this process runs. It gets between the host of the
+/// scripts and Lua by the linker
 /// (--wrap=lua_sethook), and does nothing until it is switched on.
 namespace redlock::sim::coverage {
 

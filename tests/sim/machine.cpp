@@ -22,7 +22,8 @@ class SimBell final : public Event {
 
   asio::awaitable<bool> wait_until(Instant when) override {
     while (!rung_ && process_.now() < when) {
-      if (when != Instant::max()) timer_ = process_.timeline().at(process_.true_time(when), [this] { parking_.unpark(); });
+      if (when != Instant::max())
+        timer_ = process_.timeline().at(process_.true_time(when), [this] { parking_.unpark(); });
       co_await parking_.park();
       disarm();
     }
@@ -44,18 +45,23 @@ class SimBell final : public Event {
 
 Duration Oscillator::when(Duration shown) const {
   const auto elapsed = static_cast<double>((shown - origin_).count());
-  auto guess = std::max(Duration::zero(), Duration(static_cast<std::int64_t>(elapsed / (1 + static_cast<double>(ppm_) * 1e-6))));
+  auto guess = std::max(
+      Duration::zero(),
+      Duration(static_cast<std::int64_t>(elapsed / (1 + static_cast<double>(ppm_) * 1e-6))));
   while (at(guess) < shown) guess += std::max(Duration(1), shown - at(guess));
   return guess;
 }
 
 Milliseconds Host::wall() const {
-  return epoch + wall_offset_ + std::chrono::duration_cast<Milliseconds>(clock_.at(timeline_.now()) - clock_.at(Duration::zero()));
+  return epoch + wall_offset_ +
+         std::chrono::duration_cast<Milliseconds>(clock_.at(timeline_.now()) -
+                                                  clock_.at(Duration::zero()));
 }
 
 void Host::go_on() {
   paused_ = false;
-  for (auto& [process, parked] : std::exchange(held_up_, {})) process->make_ready(std::move(parked));
+  for (auto& [process, parked] : std::exchange(held_up_, {}))
+    process->make_ready(std::move(parked));
 }
 
 std::unique_ptr<Event> Process::make_event() const {
@@ -73,11 +79,13 @@ void Process::end() {
 }
 
 bool Process::is_done_at(const Server& server) const {
-  return std::all_of(wires_.begin(), wires_.end(), [&](const auto& wire) { return !wire->leads_to(server) || wire->is_done(); });
+  return std::all_of(wires_.begin(), wires_.end(),
+                     [&](const auto& wire) { return !wire->leads_to(server) || wire->is_done(); });
 }
 
 bool Process::is_heard_by(const Server& server) const {
-  return std::ranges::none_of(wires_, [&](const auto& wire) { return wire->leads_to(server) && wire->has_in_flight(); });
+  return std::ranges::none_of(
+      wires_, [&](const auto& wire) { return wire->leads_to(server) && wire->has_in_flight(); });
 }
 
 void Process::make_ready(std::unique_ptr<Parked> parked) {

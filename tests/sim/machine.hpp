@@ -20,7 +20,9 @@ class Oscillator {
   Oscillator(Duration origin, std::int64_t ppm) : origin_(origin), ppm_(ppm) {}
 
   /// What it shows at that true time.
-  [[nodiscard]] Duration at(Duration true_time) const { return origin_ + true_time + Duration(true_time.count() / 1000 * ppm_ / 1000); }
+  [[nodiscard]] Duration at(Duration true_time) const {
+    return origin_ + true_time + Duration(true_time.count() / 1000 * ppm_ / 1000);
+  }
 
   /// The first true time at which it shows so much; never before the beginning.
   [[nodiscard]] Duration when(Duration shown) const;
@@ -45,8 +47,13 @@ class Network {
 /// A machine of clients: its clocks, and whether it runs at all.
 class Host {
  public:
-  Host(Timeline& timeline, Network& network, std::size_t number, Oscillator clock, Milliseconds wall_offset)
-      : timeline_(timeline), network_(network), number_(number), clock_(clock), wall_offset_(wall_offset) {}
+  Host(Timeline& timeline, Network& network, std::size_t number, Oscillator clock,
+       Milliseconds wall_offset)
+      : timeline_(timeline),
+        network_(network),
+        number_(number),
+        clock_(clock),
+        wall_offset_(wall_offset) {}
 
   [[nodiscard]] Timeline& timeline() noexcept { return timeline_; }
   [[nodiscard]] std::size_t number() const noexcept { return number_; }
@@ -79,12 +86,16 @@ class Process final : public Clock {
  public:
   Process(Host& host, std::string name) : host_(host), name_(std::move(name)) {}
 
-  [[nodiscard]] Instant now() const override { return Instant(host_.clock().at(host_.timeline().now())); }
+  [[nodiscard]] Instant now() const override {
+    return Instant(host_.clock().at(host_.timeline().now()));
+  }
   [[nodiscard]] Milliseconds wall() const override { return host_.wall(); }
   [[nodiscard]] std::unique_ptr<Event> make_event() const override;
 
   /// The true time when its clock shows that.
-  [[nodiscard]] Duration true_time(Instant shown) const { return host_.clock().when(shown.time_since_epoch()); }
+  [[nodiscard]] Duration true_time(Instant shown) const {
+    return host_.clock().when(shown.time_since_epoch());
+  }
 
   [[nodiscard]] Host& host() const noexcept { return host_; }
   [[nodiscard]] Timeline& timeline() const noexcept { return host_.timeline(); }
@@ -92,7 +103,8 @@ class Process final : public Clock {
 
   std::shared_ptr<Wire> dial(std::size_t server);
 
-  /// It exits, or is killed: nothing of it is ever resumed again, and the kernel closes its connections.
+  /// It exits, or is killed: nothing of it is ever resumed again, and the kernel closes its
+  /// connections.
   void end();
   [[nodiscard]] bool ended() const noexcept { return ended_; }
 

@@ -42,8 +42,10 @@ bool read_number(std::string_view text, std::uint64_t& number) {
 
 bool read_seeds(std::string_view text, Options& options) {
   const std::size_t dash = text.find('-');
-  if (dash == std::string_view::npos) return read_number(text, options.from) && read_number(text, options.to);
-  return read_number(text.substr(0, dash), options.from) && read_number(text.substr(dash + 1), options.to);
+  if (dash == std::string_view::npos)
+    return read_number(text, options.from) && read_number(text, options.to);
+  return read_number(text.substr(0, dash), options.from) &&
+         read_number(text.substr(dash + 1), options.to);
 }
 
 std::optional<Options> read(int count, char** words) {
@@ -81,7 +83,9 @@ std::optional<Options> read(int count, char** words) {
 double processor_time() {
   rusage used{};
   ::getrusage(RUSAGE_SELF, &used);
-  const auto seconds = [](const timeval& time) { return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) * 1e-6; };
+  const auto seconds = [](const timeval& time) {
+    return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) * 1e-6;
+  };
   return seconds(used.ru_utime) + seconds(used.ru_stime);
 }
 
@@ -92,15 +96,19 @@ void show_history(const Options& options, std::uint64_t seed, local::LuaHost& lu
 }
 
 void show_rate(const Totals& totals, double seconds) {
-  const auto each = [&](std::size_t number) { return static_cast<double>(number) / static_cast<double>(totals.schedules); };
-  fmt::print("{} schedules in {:.2f} s of processor time: {:.0f} a second\n", totals.schedules, seconds,
-             static_cast<double>(totals.schedules) / seconds);
-  fmt::print("each: {:.1f} scripts, {:.2f} grants, {:.1f} s of virtual time\n", each(totals.scripts), each(totals.grants),
+  const auto each = [&](std::size_t number) {
+    return static_cast<double>(number) / static_cast<double>(totals.schedules);
+  };
+  fmt::print("{} schedules in {:.2f} s of processor time: {:.0f} a second\n", totals.schedules,
+             seconds, static_cast<double>(totals.schedules) / seconds);
+  fmt::print("each: {:.1f} scripts, {:.2f} grants, {:.1f} s of virtual time\n",
+             each(totals.scripts), each(totals.grants),
              in_ms(totals.virtual_time) / 1000 / static_cast<double>(totals.schedules));
   std::string failures;
   for (std::size_t i = 0; i < totals.failures_by_why.size(); ++i) {
     if (totals.failures_by_why[i] > 0)
-      failures += fmt::format(" {} {}", word_for(static_cast<AttemptFailure::Why>(i)), totals.failures_by_why[i]);
+      failures += fmt::format(" {} {}", word_for(static_cast<AttemptFailure::Why>(i)),
+                              totals.failures_by_why[i]);
   }
   fmt::print("failed attempts:{}\n", failures);
 }
@@ -114,16 +122,20 @@ int run(const Options& options) {
     World world(*options.profile, seed, /*with_history=*/false, lua);
     const auto violation = world.run();
     world.add_to(totals);
-    const bool wants_history = options.shows_history || (violation && !options.expects_violation && !options.quiet);
+    const bool wants_history =
+        options.shows_history || (violation && !options.expects_violation && !options.quiet);
     if (wants_history) show_history(options, seed, lua);
     if (!violation) continue;
     violated = true;
-    fmt::print("seed {} of {} violates {}: {}\n", seed, options.profile->name, violation->rule, violation->text);
-    if (!options.expects_violation) fmt::print("again: redlock_sim --profile {} --seed {}\n", options.profile->name, seed);
+    fmt::print("seed {} of {} violates {}: {}\n", seed, options.profile->name, violation->rule,
+               violation->text);
+    if (!options.expects_violation)
+      fmt::print("again: redlock_sim --profile {} --seed {}\n", options.profile->name, seed);
   }
   if (options.shows_rate) show_rate(totals, processor_time());
   if (options.shows_coverage) coverage::print();
-  if (options.expects_violation && !violated) fmt::print("no violation in {} schedules of {}\n", totals.schedules, options.profile->name);
+  if (options.expects_violation && !violated)
+    fmt::print("no violation in {} schedules of {}\n", totals.schedules, options.profile->name);
   return violated == options.expects_violation ? 0 : 1;
 }
 
@@ -134,6 +146,7 @@ int main(int count, char** words) {
   const auto options = redlock::sim::read(count, words);
   if (options) return redlock::sim::run(*options);
   fmt::print(stderr, "{}", redlock::sim::usage);
-  for (const auto& profile : redlock::sim::profiles) fmt::print(stderr, "  {:<20} {}\n", profile.name, profile.what);
+  for (const auto& profile : redlock::sim::profiles)
+    fmt::print(stderr, "  {:<20} {}\n", profile.name, profile.what);
   return 2;
 }

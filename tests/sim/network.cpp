@@ -25,7 +25,8 @@ class SimTransport final : public redis::Transport {
   SimTransport& operator=(const SimTransport&) = delete;
 
   asio::awaitable<std::optional<Fault>> open(Instant) override { return wire_->open(); }
-  asio::awaitable<std::size_t> read_some(asio::mutable_buffer buffer, asio::error_code& error) override {
+  asio::awaitable<std::size_t> read_some(asio::mutable_buffer buffer,
+                                         asio::error_code& error) override {
     return wire_->read_some(buffer, error);
   }
   asio::awaitable<void> write(asio::const_buffer buffer, asio::error_code&) override {
@@ -39,7 +40,9 @@ class SimTransport final : public redis::Transport {
   void end_sending() override { wire_->end_sending(); }
   void close() override { wire_->close(); }
   [[nodiscard]] std::string_view awaited() const override { return "connection"; }
-  [[nodiscard]] Fault explain(const asio::error_code& error) const override { return {FaultKind::silent, error.message()}; }
+  [[nodiscard]] Fault explain(const asio::error_code& error) const override {
+    return {FaultKind::silent, error.message()};
+  }
 
  private:
   std::shared_ptr<Wire> wire_;
@@ -48,7 +51,9 @@ class SimTransport final : public redis::Transport {
 }  // namespace
 
 bool Path::is_out(Duration now) const {
-  return std::any_of(outages_.begin(), outages_.end(), [=](const auto& outage) { return outage.first <= now && now < outage.second; });
+  return std::any_of(outages_.begin(), outages_.end(), [=](const auto& outage) {
+    return outage.first <= now && now < outage.second;
+  });
 }
 
 Duration Path::arrival(Duration now) {
@@ -84,7 +89,8 @@ asio::awaitable<std::size_t> Wire::read_some(asio::mutable_buffer buffer, asio::
     co_return 0;
   }
   if (inbox_.empty()) {
-    error = cut_is_known_ ? asio::error_code(asio::error::connection_reset) : asio::error_code(asio::error::eof);
+    error = cut_is_known_ ? asio::error_code(asio::error::connection_reset)
+                          : asio::error_code(asio::error::eof);
     co_return 0;
   }
   const std::size_t length = std::min(buffer.size(), inbox_.size());
@@ -98,7 +104,9 @@ void Wire::send(std::string bytes) {
   if (std::exchange(vanished_, false)) tell_of_cut(path_.arrival(path_.arrival(now)));
   if (closed_ || cut_ || ended_) return;
   last_up_ = std::max(last_up_, path_.arrival(process_.timeline().now()));
-  process_.timeline().at(last_up_, [self = shared_from_this(), bytes = std::move(bytes)]() mutable { self->arrive(std::move(bytes)); });
+  process_.timeline().at(last_up_, [self = shared_from_this(), bytes = std::move(bytes)]() mutable {
+    self->arrive(std::move(bytes));
+  });
 }
 
 bool Wire::has_in_flight() const {
@@ -168,13 +176,17 @@ void Wire::tell_of_cut(Duration when) {
 
 namespace redlock::redis {
 
-// The linker takes this one in the place of that with sockets: whatever the product does on a connection, it does on a wire.
-std::unique_ptr<Transport> make_plain_transport(asio::any_io_executor, const Clock& clock, Endpoint endpoint) {
+// The linker takes this one in the place of that with sockets: whatever the product does on a
+// connection, it does on a wire.
+std::unique_ptr<Transport> make_plain_transport(asio::any_io_executor, const Clock& clock,
+                                                Endpoint endpoint) {
   auto& process = const_cast<sim::Process&>(static_cast<const sim::Process&>(clock));
   return std::make_unique<sim::SimTransport>(process.dial(endpoint.port));
 }
 
-std::unique_ptr<Transport> make_tls_transport(std::unique_ptr<Transport>, std::shared_ptr<const TlsContext>, const std::string&) {
+std::unique_ptr<Transport> make_tls_transport(std::unique_ptr<Transport>,
+                                              std::shared_ptr<const TlsContext>,
+                                              const std::string&) {
   throw std::logic_error("nobody here speaks TLS");
 }
 

@@ -17,8 +17,8 @@ namespace redlock::sim {
 
 class Server;
 
-/// The way between a host and a server. What is sent while it is out is sent again until it arrives: TCP loses nothing but time, and,
-/// when somebody gives up, the connection.
+/// The way between a host and a server. What is sent while it is out is sent again until it
+/// arrives: TCP loses nothing but time, and, when somebody gives up, the connection.
 class Path {
  public:
   Path(Duration delay, Duration jitter, unsigned stragglers, Random random)
@@ -45,7 +45,8 @@ class Path {
 /// One connection between a process and a server: bytes in order, each way.
 class Wire : public std::enable_shared_from_this<Wire> {
  public:
-  Wire(Process& process, Server& server, Path& path) : process_(process), server_(server), path_(path), reader_(process) {}
+  Wire(Process& process, Server& server, Path& path)
+      : process_(process), server_(server), path_(path), reader_(process) {}
 
   [[nodiscard]] Process& process() const noexcept { return process_; }
   [[nodiscard]] bool leads_to(const Server& server) const noexcept { return &server == &server_; }
@@ -53,7 +54,9 @@ class Wire : public std::enable_shared_from_this<Wire> {
   /// Something that was sent may still arrive, or be read.
   [[nodiscard]] bool has_in_flight() const;
   /// Nothing that was sent can still arrive.
-  [[nodiscard]] bool is_done() const noexcept { return end_arrived_ || dropped_ || (closed_ && !open_); }
+  [[nodiscard]] bool is_done() const noexcept {
+    return end_arrived_ || dropped_ || (closed_ && !open_);
+  }
 
   // The client's end: what a Transport does.
   asio::awaitable<std::optional<Fault>> open();
@@ -73,7 +76,8 @@ class Wire : public std::enable_shared_from_this<Wire> {
   /// The server ends it, and reads nothing more.
   void drop() { dropped_ = true; }
 
-  /// The connection breaks. `delivers`: what is on its way to the server arrives there, but nobody hears what came of it.
+  /// The connection breaks. `delivers`: what is on its way to the server arrives there, but nobody
+  /// hears what came of it.
   void cut(bool delivers);
   /// The same, and the client learns of it only when it sends something.
   void vanish();

@@ -7,14 +7,15 @@
 
 namespace redlock::sim {
 
-/// What may happen in a schedule. The promise holds in the first profile; each of the others breaks one of its conditions, and must show
-/// that the referee notices.
+/// What may happen in a schedule. The promise holds in the first profile; each of the others breaks
+/// one of its conditions, and must show that the referee notices.
 struct Profile {
   std::string_view name;
   std::string_view what;
   bool in_promise = false;
-  std::int64_t rate_ppm = 4900;       ///< clocks run faster or slower by so much at most: two of them differ by less than 1 %
-  bool wipes_unguarded = false;       ///< servers lose their data, and nobody has a restart guard
+  std::int64_t rate_ppm = 4900;  ///< clocks run faster or slower by so much at most: two of them
+                                 ///< differ by less than 1 %
+  bool wipes_unguarded = false;  ///< servers lose their data, and nobody has a restart guard
   bool servers_jump_forward = false;  ///< their wall clock, which ends keys
   bool one_that_forgets = false;      ///< a single server, which loses its data
   std::string_view judged = {};       ///< the only rule that is promised all the same; empty: all
@@ -25,7 +26,9 @@ inline constexpr Profile profiles[] = {
     {"fast-clocks", "clock rates that differ by up to 20 %", false, 100'000},
     {"amnesia", "servers that lose their data, without a restart guard", false, 4900, true},
     {"forward-jumps", "wall clocks of servers that jump forward", false, 4900, false, true},
-    {"one-forgets", "a single server that loses its data: fences rise, whatever clients' clocks say", false, 4900, false, false, true, "fence"},
+    {"one-forgets",
+     "a single server that loses its data: fences rise, whatever clients' clocks say", false, 4900,
+     false, false, true, "fence"},
 };
 
 inline const Profile* find_profile(std::string_view name) {

@@ -29,7 +29,9 @@ class Random {
     return low + static_cast<std::int64_t>(bits() % static_cast<std::uint64_t>(high - low + 1));
   }
 
-  Duration between(Duration low, Duration high) { return Duration(between(low.count(), high.count())); }
+  Duration between(Duration low, Duration high) {
+    return Duration(between(low.count(), high.count()));
+  }
 
  private:
   std::uint64_t state_;

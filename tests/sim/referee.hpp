@@ -23,43 +23,54 @@ struct Violation {
   std::string text;
 };
 
-/// Sees everything: what the scripts do to each server and what each holder believes. Knows what must never be, and nothing of how the
-/// product goes about it.
+/// Sees everything: what the scripts do to each server and what each holder believes. Knows what
+/// must never be, and nothing of how the product goes about it.
 ///
-///   exclusion     two leases valid at once that must not be, each by its holder's own clock: one alone and any other, or two in one slot;
+///   exclusion     two leases valid at once that must not be, each by its holder's own clock: one
+///   alone and any other, or two in one slot;
 ///   a
-///                 foreign holder's counts as one alone. One that is kept behind its end (--min-hold) counts for so long, and one of which
-///                 copies were removed by force as long as the others keep a quorum from anybody else
+///                 foreign holder's counts as one alone. One that is kept behind its end
+///                 (--min-hold) counts for so long, and one of which copies were removed by force
+///                 as long as the others keep a quorum from anybody else
 ///   grant         a lease that is over already, or that no server knows of
 ///   quorum        a lease without the votes of so many different servers
-///   fence         fences do not rise in the order of the grants: one alone is above all before it, a shared one above those alone before
-///   it,
+///   fence         fences do not rise in the order of the grants: one alone is above all before it,
+///   a shared one above those alone before it,
 ///                 one in a slot above those before it in the slot
-///                 it is granted though no quorum knows of its fence, or with one below those of a quorum of its votes; or a server gets
-///                 the lease back without its fence
-///   resurrection  a lease comes back that was over: its key is made anew where it was gone, it is extended after it was taken away, or it
+///                 it is granted though no quorum knows of its fence, or with one below those of a
+///                 quorum of its votes; or a server gets the lease back without its fence
+///   resurrection  a lease comes back that was over: its key is made anew where it was gone, it is
+///   extended after it was taken away, or it
 ///                 is given back to a server before a quorum extended it in the same round
 ///   theft         a script changes what is another's
 ///   shortening    an extension brings an end nearer
 ///   expiry        a key of ours without an end, or a marker that ends before a share
-///   ghost         a server keeps what was taken back or released, though it read everything, unless it read several attempts after their ttl; or a grant that the process knew of, when it and
+///   ghost         a server keeps what was taken back or released, though it read everything,
+///   unless it read several attempts after their ttl; or a grant that the process knew of, when it
+///   and
 ///                 those that went on behind it have ended
-///   tombstone     the keeper of a lease that was released by hand is told something else; or a server that knows of the release gets the
+///   tombstone     the keeper of a lease that was released by hand is told something else; or a
+///   server that knows of the release gets the
 ///                 lease back
-///   deadline      a holder, or a run nested in it, relies on its lease for longer than a quorum of servers, by their clocks, would keep it
-///   line          a waiter draws a ticket that is not behind those of whom a quorum of servers told it; is not put back into its place
-///   with what it takes back, or stays in the queue after two attempts in a row without a
-///                 quorum of answers; or a server keeps it in the queue though it is gone and read everything
+///   deadline      a holder, or a run nested in it, relies on its lease for longer than a quorum of
+///   servers, by their clocks, would keep it line          a waiter draws a ticket that is not
+///   behind those of whom a quorum of servers told it; is not put back into its place with what it
+///   takes back, or stays in the queue after two attempts in a row without a
+///                 quorum of answers; or a server keeps it in the queue though it is gone and read
+///                 everything
 ///   trouble       a round of extending fails though every server answered
-///   slot          an extension counts for a slot that the lease has not at that server; or a server keeps another slot for it than the one
+///   slot          an extension counts for a slot that the lease has not at that server; or a
+///   server keeps another slot for it than the one
 ///                 that counts, though the holder knew
 ///   inspect       a lease that lasted all the while is shown as free, or as another's
 ///
-/// The world adds what only it can see: progress, order, and delay: a waiter that could enter is let in by a timer.
+/// The world adds what only it can see: progress, order, and delay: a waiter that could enter is
+/// let in by a timer.
 class Referee final : public Watcher {
  public:
   /// `judged`: the only rule that matters; empty: all.
-  Referee(Timeline& timeline, History& history, Resource resource, std::size_t quorum, std::string_view judged)
+  Referee(Timeline& timeline, History& history, Resource resource, std::size_t quorum,
+          std::string_view judged)
       : timeline_(timeline),
         history_(history),
         judged_(judged),
@@ -78,7 +89,9 @@ class Referee final : public Watcher {
   void before(const Run& run) override;
   void after(const Run& run, const Reply& reply) override;
   void saw_end(Server& server, Process& process) override;
-  void broke(Server& server, Process& process) override { broken_links_.insert({&process, &server}); }
+  void broke(Server& server, Process& process) override {
+    broken_links_.insert({&process, &server});
+  }
   /// It goes on undoing what the other one could not.
   void inherits(const Process& heir, const Process& process) { heirs_[&heir] = &process; }
   /// The key of a shared lock goes, as evicted.
@@ -101,7 +114,8 @@ class Referee final : public Watcher {
   void hears_call(const Process& process, std::size_t server, Notification call);
   /// When the round began, which is its name.
   Duration begins_to_extend(const Process& process, const Token& token);
-  void hears_extended(const Process& process, const Token& token, Duration began, std::size_t server);
+  void hears_extended(const Process& process, const Token& token, Duration began,
+                      std::size_t server);
   void heals(const Process& process, const Token& token);
 
   // What the holders say.
@@ -110,12 +124,13 @@ class Referee final : public Watcher {
   void extended(Process& process, const Token& token, Instant deadline, Duration asked);
   void in_trouble(Process& process, const LeaseInTrouble& trouble);
   void ended(Process& process, const Token& token, const LeaseEnded& end);
-  /// The holder does nothing under the lease any more, and calls release now. `keep`: nobody else may have the
-  /// lock for so long all the same.
+  /// The holder does nothing under the lease any more, and calls release now. `keep`: nobody else
+  /// may have the lock for so long all the same.
   void stopped(const Process& process, const Token& token, Duration keep = Duration::zero());
   /// SIGKILL: what servers have of it stays until it expires.
   void killed(const Process& process);
-  /// Another process extends it as well. Its round may straddle the holder's release, and heal a server behind it.
+  /// Another process extends it as well. Its round may straddle the holder's release, and heal a
+  /// server behind it.
   void shared(const Token& token) { facts_[token.secret()].shared = true; }
   /// Another process runs under the lease until then.
   void relied_on(const Process& process, const Token& token, Instant deadline);
@@ -141,8 +156,8 @@ class Referee final : public Watcher {
   void violate(std::string rule, std::string text);
   [[nodiscard]] const std::optional<Violation>& violation() const noexcept { return violation_; }
 
-  /// When the last lease so far was or will be over, and what killed processes left. What a process has of several locks before it has them
-  /// all counts, too, but not for itself.
+  /// When the last lease so far was or will be over, and what killed processes left. What a process
+  /// has of several locks before it has them all counts, too, but not for itself.
   [[nodiscard]] Duration busy_until(const Process& but) const;
   /// The last instant so far at which the leases of others kept out whoever wants that.
   [[nodiscard]] Duration kept_out_until(const Mode& mode, const Process& process) const;
@@ -162,33 +177,38 @@ class Referee final : public Watcher {
     std::string id;                    ///< as servers name it
     bool supervised = false;
     bool granted = false;
-    bool over = false;             ///< the holder stopped, or a quorum is free of it by somebody's hand
-    bool kept = false;             ///< the holder stopped, and has it kept from others for a while
+    bool over = false;  ///< the holder stopped, or a quorum is free of it by somebody's hand
+    bool kept = false;  ///< the holder stopped, and has it kept from others for a while
     Duration granted_at{};
     bool shared = false;           ///< another process extends it, too
     bool gone_everywhere = false;  ///< every server confirmed its release
     Hold hold;
     Fence fence;
-    Duration until{};                               ///< by the holder's clock, as true time; or when it was over
-    std::map<std::int64_t, std::uint32_t> votes{};  ///< servers that granted it, a bit each, by slot; -1: none
-    std::uint32_t broken = 0;                       ///< servers where it was taken away by force
-    std::optional<Duration> broken_since;           ///< by a quorum of them
+    Duration until{};  ///< by the holder's clock, as true time; or when it was over
+    std::map<std::int64_t, std::uint32_t>
+        votes{};               ///< servers that granted it, a bit each, by slot; -1: none
+    std::uint32_t broken = 0;  ///< servers where it was taken away by force
+    std::optional<Duration> broken_since;  ///< by a quorum of them
     std::uint32_t released_by_hand = 0;
     std::array<std::optional<Fence>, max_servers> granted_fences{};  ///< by server
-    std::array<Fence, max_servers> known_fences{};                   ///< to which it brought the server's counter at least
-    std::array<Duration, max_servers> ends{};                        ///< true time until which the server would have kept it
-    std::array<std::optional<std::size_t>, max_servers> heard_slots{};  ///< by server, as the process was told
+    std::array<Fence, max_servers>
+        known_fences{};  ///< to which it brought the server's counter at least
+    std::array<Duration, max_servers>
+        ends{};  ///< true time until which the server would have kept it
+    std::array<std::optional<std::size_t>, max_servers>
+        heard_slots{};  ///< by server, as the process was told
     Duration asked_at{};
     Duration ttl{};
-    std::uint32_t notified = 0;                                             ///< servers whose grant reached the process
+    std::uint32_t notified = 0;  ///< servers whose grant reached the process
     bool given_back = false;
-    std::uint32_t strays = 0;                                            ///< servers of which it notified that it has another slot there
+    std::uint32_t strays = 0;  ///< servers of which it notified that it has another slot there
   };
   struct Attempts {
     std::string token;
-    std::vector<Ticket> last_tickets;  ///< of each answer, the largest in that server's line; 0: nobody was there
-    std::size_t outages = 0;           ///< in a row, before this one
-    bool queued = false;              ///< it has been, at least
+    std::vector<Ticket>
+        last_tickets;  ///< of each answer, the largest in that server's line; 0: nobody was there
+    std::size_t outages = 0;  ///< in a row, before this one
+    bool queued = false;      ///< it has been, at least
   };
   struct Calls {
     std::uint32_t servers = 0;  ///< that called it since it last asked
@@ -203,16 +223,19 @@ class Referee final : public Watcher {
     bool there = false;
     std::string value;
     std::optional<Milliseconds> expires;
-    std::map<std::string, double> shares;  ///< those that live, with their ends
+    std::map<std::string, double> shares;      ///< those that live, with their ends
     std::map<std::string, std::string> slots;  ///< who is in it, of those that live
   };
 
   [[nodiscard]] Standing look(Server& server) const;
-  [[nodiscard]] static bool has(const Standing& standing, const std::string& token, const Facts& facts);
-  void check_script(const Run& run, const Standing& before, const Standing& after, const Reply& reply);
-  void check_shares(const Run& run, const Facts& facts, const Standing& before, const Standing& after, const std::string& what);
-  void check_slots(const Run& run, const Facts& facts, const Standing& before, const Standing& after,
-                   const Reply& reply, const std::string& what);
+  [[nodiscard]] static bool has(const Standing& standing, const std::string& token,
+                                const Facts& facts);
+  void check_script(const Run& run, const Standing& before, const Standing& after,
+                    const Reply& reply);
+  void check_shares(const Run& run, const Facts& facts, const Standing& before,
+                    const Standing& after, const std::string& what);
+  void check_slots(const Run& run, const Facts& facts, const Standing& before,
+                   const Standing& after, const Reply& reply, const std::string& what);
   void check_expiries(const Run& run, const Standing& after);
   void check_counter(const Run& run, const std::string& what);
   void check_place(const Run& run);
@@ -220,14 +243,17 @@ class Referee final : public Watcher {
   void check_tombstone(const Run& run, const Facts& facts);
   void note_end(const Run& run, Facts& facts, const Standing& after);
   [[nodiscard]] Duration kept_until(const Facts& facts) const;
-  [[nodiscard]] static Duration end_of(const Server& server, const Facts& facts, const Standing& standing);
+  [[nodiscard]] static Duration end_of(const Server& server, const Facts& facts,
+                                       const Standing& standing);
   [[nodiscard]] bool may_be_taken(const std::string& token, const Facts& facts) const;
   void check_support(const std::string& token, const Facts& facts);
   void check_overlap(const std::string& token, const Facts& facts);
   void check_fence(const std::string& token, const Facts& facts);
   void finish(Facts& facts) const;
   void note_removals(const Run& run, const Standing& before, const Standing& after);
-  [[nodiscard]] bool is_valid(const Facts& facts) const { return facts.granted && !facts.over && timeline_.now() < facts.until; }
+  [[nodiscard]] bool is_valid(const Facts& facts) const {
+    return facts.granted && !facts.over && timeline_.now() < facts.until;
+  }
   [[nodiscard]] bool is_given_up(const Facts& facts, const Server& server) const;
   [[nodiscard]] bool has_granted(const Server& server, const Process& process) const;
   [[nodiscard]] bool is_quorum(std::uint32_t servers) const;

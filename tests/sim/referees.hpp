@@ -14,16 +14,19 @@ namespace redlock::sim {
 /// A referee for each lock of a schedule. What concerns processes and servers, all of them see.
 class Referees final : public Watcher {
  public:
-  Referees(Timeline& timeline, History& history, const std::vector<Resource>& resources, std::size_t quorum, std::string_view judged) {
+  Referees(Timeline& timeline, History& history, const std::vector<Resource>& resources,
+           std::size_t quorum, std::string_view judged) {
     for (const Resource& resource : resources) {
-      referees_.emplace_back(resource.key(), std::make_unique<Referee>(timeline, history, resource, quorum, judged));
+      referees_.emplace_back(
+          resource.key(), std::make_unique<Referee>(timeline, history, resource, quorum, judged));
     }
   }
 
   [[nodiscard]] Referee& first() { return *referees_.front().second; }
   [[nodiscard]] Referee& of(const Resource& resource) { return *find(resource.key()); }
   [[nodiscard]] bool any_violation() const {
-    return std::ranges::any_of(referees_, [](const auto& one) { return one.second->violation().has_value(); });
+    return std::ranges::any_of(referees_,
+                               [](const auto& one) { return one.second->violation().has_value(); });
   }
   [[nodiscard]] std::optional<Violation> violation() const {
     for (const auto& [key, referee] : referees_) {

@@ -22,7 +22,8 @@ constexpr Milliseconds an_hour{3'600'000};
 /// What was under way when all became calm has arrived by then: the latest is sent again once more.
 constexpr Milliseconds calming_time{4000};
 
-/// A restart guard that outlasts all by which servers' clocks are set back: the first fence of one that forgot is its time.
+/// A restart guard that outlasts all by which servers' clocks are set back: the first fence of one
+/// that forgot is its time.
 constexpr seconds guard_for_steps_back{10};
 
 /// From the end of a lease until the next one, all being well: less than any timer of a waiter's.
@@ -31,7 +32,8 @@ constexpr milliseconds hand_over{250};
 /// Until a waiter looks that was told to do so in a while.
 constexpr milliseconds standby_delay{1300};
 
-/// By so much the waiters of one host hold up the others when it stands still or is gone (PROTOCOL Q5).
+/// By so much the waiters of one host hold up the others when it stands still or is gone (PROTOCOL
+/// Q5).
 constexpr seconds of_one_host{3};
 
 /// How long a waiter whose subscription broke may take to subscribe again.
@@ -68,7 +70,8 @@ class Draw {
   // --- Shapes ---
 
   void chaos() {
-    schedule_.servers = profile_.one_that_forgets ? 1 : pick({1, 1, 2, 3, 3, 3, 3, 3, 3, 3, 3, 3, 3, 4, 5, 5});
+    schedule_.servers =
+        profile_.one_that_forgets ? 1 : pick({1, 1, 2, 3, 3, 3, 3, 3, 3, 3, 3, 3, 3, 4, 5, 5});
     base_ttl_ = milliseconds(pick({400, 700, 1500, 4000}));
     span_ = base_ttl_ * static_cast<int>(2 + random_.below(3));
     schedule_.calm = span_ + base_ttl_;
@@ -82,7 +85,8 @@ class Draw {
     finish();
   }
 
-  /// A server loses a lease, two rounds of extending find that, and somebody releases it while both give it back to the server.
+  /// A server loses a lease, two rounds of extending find that, and somebody releases it while both
+  /// give it back to the server.
   void race_of_heals() {
     schedule_.servers = pick({3, 3, 5});
     base_ttl_ = milliseconds(pick({700, 1500}));
@@ -107,11 +111,13 @@ class Draw {
     evict.at = third - 2 * delay;
     schedule_.mishaps.push_back(evict);
     add_machines();
-    for (std::size_t i = 0; i < schedule_.servers; ++i) schedule_.paths.push_back({delay, delay / 3, 0});
+    for (std::size_t i = 0; i < schedule_.servers; ++i)
+      schedule_.paths.push_back({delay, delay / 3, 0});
     finish();
   }
 
-  /// Two of three servers forget a lease that nobody extends, and somebody comes who wants the lock for a shorter while.
+  /// Two of three servers forget a lease that nobody extends, and somebody comes who wants the lock
+  /// for a shorter while.
   void majority_forgets() {
     schedule_.servers = 3;
     base_ttl_ = milliseconds(pick({1500, 4000}));
@@ -123,7 +129,8 @@ class Draw {
     holder.style = SessionPlan::Style::handed;
     holder.ttl = max_ttl_;
     holder.work = Duration(max_ttl_) * 3 / 4;
-    SessionPlan taker = race_session(random_.between(Duration(milliseconds(100)), Duration(base_ttl_)));
+    SessionPlan taker =
+        race_session(random_.between(Duration(milliseconds(100)), Duration(base_ttl_)));
     taker.host = 1;
     taker.ttl = base_ttl_ / 2;
     schedule_.sessions = {holder, taker, race_session(schedule_.calm)};
@@ -154,8 +161,8 @@ class Draw {
     return plan;
   }
 
-  /// Of those who wait some may be killed or stopped, hosts may be cut off from so many servers that no quorum is left to
-  /// them, and some may not be told; but the servers are well.
+  /// Of those who wait some may be killed or stopped, hosts may be cut off from so many servers
+  /// that no quorum is left to them, and some may not be told; but the servers are well.
   void line() {
     schedule_.shape = Schedule::Shape::line;
     schedule_.servers = pick({1, 3, 3, 3, 5});
@@ -166,7 +173,9 @@ class Draw {
     const std::size_t waiters = random_.chance(100) ? 6 + random_.below(7) : 2 + random_.below(4);
     for (std::size_t i = 0; i < waiters; ++i) schedule_.sessions.push_back(waiter());
     schedule_.bound = hand_over + Duration(base_ttl_) / 50;
-    const auto leaves_a_share = [](const SessionPlan& plan) { return plan.mode.shared && plan.keep > Duration::zero(); };
+    const auto leaves_a_share = [](const SessionPlan& plan) {
+      return plan.mode.shared && plan.keep > Duration::zero();
+    };
     if (std::ranges::any_of(schedule_.sessions, leaves_a_share)) schedule_.bound += standby_delay;
     disturb_waiters();
     add_machines();
@@ -181,11 +190,13 @@ class Draw {
     plan.host = random_.below(hosts_);
     plan.ttl = base_ttl_;
     plan.server_timeout = default_server_timeout(Ttl::from(plan.ttl).value());
-    if (random_.chance(150)) plan.wait.wait = random_.between(Duration(base_ttl_) / 4, 2 * Duration(base_ttl_));
+    if (random_.chance(150))
+      plan.wait.wait = random_.between(Duration(base_ttl_) / 4, 2 * Duration(base_ttl_));
     plan.wait.unavailable_wait = seconds(60);
     plan.wait.retry_delay = milliseconds(100);
     plan.work = random_.between(Duration(base_ttl_) / 20, Duration(base_ttl_) / 2);
-    if (random_.chance(150)) plan.keep = random_.between(Duration(milliseconds(1)), Duration(base_ttl_) / 2);
+    if (random_.chance(150))
+      plan.keep = random_.between(Duration(milliseconds(1)), Duration(base_ttl_) / 2);
     plan.mode = any_mode();
     plan.undisturbed = true;
     return plan;
@@ -269,7 +280,8 @@ class Draw {
       mishap.span = random_.between(Duration(base_ttl_) / 10, Duration(base_ttl_) * 3 - when);
       // Those servers that are left to it call it in vain.
       const std::size_t cut_off = kind == Kind::pause ? 1 : schedule_.servers / 2 + 1;
-      for (mishap.server = 0; mishap.server < cut_off; ++mishap.server) schedule_.mishaps.push_back(mishap);
+      for (mishap.server = 0; mishap.server < cut_off; ++mishap.server)
+        schedule_.mishaps.push_back(mishap);
       keep_away(mishap.host, mishap.at + mishap.span);
       schedule_.bound += of_one_host;
     }
@@ -295,8 +307,8 @@ class Draw {
     holder.start = Duration::zero();
   }
 
-  /// Some users may not PUBLISH, or not SUBSCRIBE. Who is not told looks by itself, and of such a one that was killed the others
-  /// learn by the end of its entry.
+  /// Some users may not PUBLISH, or not SUBSCRIBE. Who is not told looks by itself, and of such a
+  /// one that was killed the others learn by the end of its entry.
   void forbid_notifications() {
     const std::size_t host = random_.below(hosts_);
     schedule_.sessions.resize(std::min<std::size_t>(schedule_.sessions.size(), 4));
@@ -322,7 +334,8 @@ class Draw {
     for (SessionPlan& plan : schedule_.sessions) plan.keep = Duration::zero();
   }
 
-  /// Who waits to have the lock alone does not lose its place to a reader that cannot tell it anything.
+  /// Who waits to have the lock alone does not lose its place to a reader that cannot tell it
+  /// anything.
   void add_mute_reader(std::size_t host) {
     schedule_.sessions.resize(2);
     hold_for(random_.between(seconds(3), seconds(5)));
@@ -335,7 +348,8 @@ class Draw {
       reader.mode.shared = true;
       reader.mode.slots = 0;
       reader.host = host;
-      reader.start = schedule_.sessions[1].start + random_.between(milliseconds(100), milliseconds(2500));
+      reader.start =
+          schedule_.sessions[1].start + random_.between(milliseconds(100), milliseconds(2500));
       schedule_.sessions.push_back(reader);
     }
   }
@@ -385,8 +399,10 @@ class Draw {
     schedule_.configured.push_back(random_.below(schedule_.servers));
     // Taken away between the two questions, only the server's name tells that it is the same.
     if (!schedule_.introduces_itself || random_.chance(300)) return;
-    const Duration when = schedule_.sessions.front().start + random_.between(Duration::zero(), Duration(milliseconds(12)));
-    for (std::size_t i = 0; i < 6; ++i) add_to_queue(Kind::break_lock, when + i * std::chrono::microseconds(300), 0);
+    const Duration when = schedule_.sessions.front().start +
+                          random_.between(Duration::zero(), Duration(milliseconds(12)));
+    for (std::size_t i = 0; i < 6; ++i)
+      add_to_queue(Kind::break_lock, when + i * std::chrono::microseconds(300), 0);
   }
 
   // --- Parts ---
@@ -399,7 +415,8 @@ class Draw {
     wild_ = random_.chance(500);
     servers_step_back_ = !wipes_ || (!unguarded && random_.chance(300));
     if (wipes_ && !unguarded) {
-      schedule_.restart_guard = servers_step_back_ ? Duration(guard_for_steps_back) : Duration(max_ttl_);
+      schedule_.restart_guard =
+          servers_step_back_ ? Duration(guard_for_steps_back) : Duration(max_ttl_);
     } else if (can_guard && !wipes_ && random_.chance(100)) {
       schedule_.restart_guard = max_ttl_;
     }
@@ -408,9 +425,11 @@ class Draw {
   void add_sessions() {
     hosts_ = 2 + random_.below(3);
     const std::size_t sessions = 1 + random_.below(3);
-    for (std::size_t i = 0; i < sessions; ++i) schedule_.sessions.push_back(session(random_.between(Duration::zero(), span_)));
+    for (std::size_t i = 0; i < sessions; ++i)
+      schedule_.sessions.push_back(session(random_.between(Duration::zero(), span_)));
     // Somebody comes when all is over, and must get it.
-    SessionPlan last = session(schedule_.calm + random_.between(Duration::zero(), Duration(base_ttl_)));
+    SessionPlan last =
+        session(schedule_.calm + random_.between(Duration::zero(), Duration(base_ttl_)));
     last.wait.wait.reset();
     last.dies_at.reset();
     last.first_key = 0;
@@ -422,20 +441,24 @@ class Draw {
     SessionPlan plan;
     plan.host = random_.below(hosts_);
     plan.start = start;
-    plan.style = std::array{SessionPlan::Style::run, SessionPlan::Style::run, SessionPlan::Style::while_pid,
-                            SessionPlan::Style::handed}[random_.below(4)];
+    plan.style =
+        std::array{SessionPlan::Style::run, SessionPlan::Style::run, SessionPlan::Style::while_pid,
+                   SessionPlan::Style::handed}[random_.below(4)];
     plan.mode = any_mode();
     plan.ttl = base_ttl_;
-    if (random_.chance(200)) plan.ttl = random_.chance(500) ? 2 * base_ttl_ : std::max(base_ttl_ / 2, milliseconds(400));
+    if (random_.chance(200))
+      plan.ttl = random_.chance(500) ? 2 * base_ttl_ : std::max(base_ttl_ / 2, milliseconds(400));
     const Duration ttl = plan.ttl;
     plan.server_timeout = default_server_timeout(Ttl::from(plan.ttl).value());
     const bool keeps = plan.style != SessionPlan::Style::handed;
     if (!keeps && random_.chance(300)) plan.server_timeout = ttl;
-    if (random_.chance(500)) plan.wait.wait = random_.chance(500) ? Duration::zero() : random_.between(ttl / 4, 3 * ttl);
+    if (random_.chance(500))
+      plan.wait.wait = random_.chance(500) ? Duration::zero() : random_.between(ttl / 4, 3 * ttl);
     plan.wait.unavailable_wait = random_.between(ttl / 2, 4 * ttl);
     plan.wait.retry_delay = std::max<Duration>(milliseconds(100), ttl / 4);
     plan.work = random_.between(ttl / 20, keeps ? 5 * ttl / 4 : 4 * ttl / 5);
-    if (keeps && random_.chance(80)) plan.keep = random_.between(Duration(milliseconds(1)), ttl / 2);
+    if (keeps && random_.chance(80))
+      plan.keep = random_.between(Duration(milliseconds(1)), ttl / 2);
     if (keeps && profile_.in_promise && random_.chance(60)) {
       plan.nested_at = random_.between(Duration::zero(), plan.work);
       plan.nested_work = random_.between(Duration::zero(), ttl);
@@ -444,10 +467,13 @@ class Draw {
     if (random_.chance(150)) plan.dies_at = start + random_.between(Duration::zero(), 2 * ttl);
     if (random_.chance(keeps ? 150 : 400)) {
       plan.hand_extend_at = random_.between(Duration::zero(), keeps ? ttl : 11 * ttl / 10);
-      plan.hand_ttl = std::chrono::duration_cast<Milliseconds>(random_.between(ttl / 4, Duration(max_ttl_)));
+      plan.hand_ttl =
+          std::chrono::duration_cast<Milliseconds>(random_.between(ttl / 4, Duration(max_ttl_)));
     }
     // Of a `run` it must be refused.
-    const unsigned by_hand = plan.style == SessionPlan::Style::run ? 100 : plan.style == SessionPlan::Style::while_pid ? 300 : 700;
+    const unsigned by_hand = plan.style == SessionPlan::Style::run         ? 100
+                             : plan.style == SessionPlan::Style::while_pid ? 300
+                                                                           : 700;
     if (random_.chance(by_hand)) {
       plan.hand_release_at = random_.between(Duration::zero(), ttl);
     }
@@ -464,8 +490,10 @@ class Draw {
   }
 
   void add_machines() {
-    for (std::size_t i = 0; i < schedule_.servers; ++i) schedule_.server_plans.push_back(machine(milliseconds(200)));
-    for (std::size_t i = 0; i < hosts_; ++i) schedule_.hosts.push_back(machine(wild_ ? an_hour : milliseconds(100)));
+    for (std::size_t i = 0; i < schedule_.servers; ++i)
+      schedule_.server_plans.push_back(machine(milliseconds(200)));
+    for (std::size_t i = 0; i < hosts_; ++i)
+      schedule_.hosts.push_back(machine(wild_ ? an_hour : milliseconds(100)));
   }
 
   MachinePlan machine(Milliseconds offset) {
@@ -473,7 +501,8 @@ class Draw {
     plan.clock_origin = random_.between(Duration(seconds(1)), Duration(seconds(1'000'000)));
     // The ends are where something can go wrong.
     const std::int64_t most = profile_.rate_ppm;
-    plan.ppm = std::array{-most, most, std::int64_t{0}, random_.between(-most, most)}[random_.below(4)];
+    plan.ppm =
+        std::array{-most, most, std::int64_t{0}, random_.between(-most, most)}[random_.below(4)];
     plan.wall_offset = Milliseconds(random_.between(-offset.count(), offset.count()));
     return plan;
   }
@@ -482,9 +511,11 @@ class Draw {
     const bool slow = random_.chance(200);
     for (std::size_t i = 0; i < hosts_ * schedule_.servers; ++i) {
       PathPlan path;
-      path.delay = random_.between(Duration(std::chrono::microseconds(50)), slow ? Duration(milliseconds(3)) : Duration(milliseconds(1)));
+      path.delay = random_.between(Duration(std::chrono::microseconds(50)),
+                                   slow ? Duration(milliseconds(3)) : Duration(milliseconds(1)));
       path.jitter = random_.between(Duration::zero(), path.delay);
-      if (may_straggle && random_.chance(250)) path.stragglers = static_cast<unsigned>(5 + random_.below(50));
+      if (may_straggle && random_.chance(250))
+        path.stragglers = static_cast<unsigned>(5 + random_.below(50));
       schedule_.paths.push_back(path);
     }
   }
@@ -494,17 +525,21 @@ class Draw {
     for (std::size_t i = 0; i < count; ++i) schedule_.mishaps.push_back(mishap(any_kind()));
     if (random_.chance(150)) add_stumble();
     if (wipes_) {
-      for (std::size_t i = 1 + random_.below(3); i > 0; --i) schedule_.mishaps.push_back(mishap(Kind::wipe));
+      for (std::size_t i = 1 + random_.below(3); i > 0; --i)
+        schedule_.mishaps.push_back(mishap(Kind::wipe));
     }
     if (profile_.in_promise && random_.chance(40)) add_address_on_the_move();
     if (moves_address_) add_address_on_the_move();
     if (oversleeps_) have_first_oversleep();
-    if (profile_.in_promise && random_.chance(15)) schedule_.mishaps.push_back(mishap(Kind::spoil_counter));
-    if (profile_.in_promise && random_.chance(25)) schedule_.mishaps.push_back(mishap(Kind::newer_waiter));
+    if (profile_.in_promise && random_.chance(15))
+      schedule_.mishaps.push_back(mishap(Kind::spoil_counter));
+    if (profile_.in_promise && random_.chance(25))
+      schedule_.mishaps.push_back(mishap(Kind::newer_waiter));
     if (profile_.servers_jump_forward) {
       for (std::size_t i = 0; i < schedule_.servers; ++i) {
         Mishap jump = mishap(Kind::step_server_wall);
-        jump.step = std::chrono::duration_cast<Milliseconds>(random_.between(base_ttl_ / 5, 3 * base_ttl_));
+        jump.step =
+            std::chrono::duration_cast<Milliseconds>(random_.between(base_ttl_ / 5, 3 * base_ttl_));
         schedule_.mishaps.push_back(jump);
       }
     }
@@ -523,7 +558,9 @@ class Draw {
     pause.kind = Kind::pause;
     pause.host = victim.host;
     pause.at = victim.start + random_.between(Duration::zero(), Duration(milliseconds(8)));
-    pause.span = std::min(Duration(victim.ttl) + random_.between(Duration::zero(), Duration(victim.ttl) / 4), schedule_.calm - pause.at);
+    pause.span =
+        std::min(Duration(victim.ttl) + random_.between(Duration::zero(), Duration(victim.ttl) / 4),
+                 schedule_.calm - pause.at);
     schedule_.mishaps.push_back(pause);
   }
 
@@ -541,18 +578,21 @@ class Draw {
     const SessionPlan& victim = schedule_.sessions.front();
     for (std::size_t i = 0; i < schedule_.servers; ++i) {
       PathPlan& path = schedule_.paths[victim.host * schedule_.servers + i];
-      path = {i == move.server ? Duration(std::chrono::microseconds(300)) : Duration(milliseconds(3)), Duration(std::chrono::microseconds(100)), 0};
+      path = {
+          i == move.server ? Duration(std::chrono::microseconds(300)) : Duration(milliseconds(3)),
+          Duration(std::chrono::microseconds(100)), 0};
     }
     move.at = victim.start + random_.between(Duration(milliseconds(3)), Duration(milliseconds(20)));
     move.span = std::min(Duration(base_ttl_), schedule_.calm - move.at);
   }
 
   Kind any_kind() {
-    constexpr std::array kinds{Kind::crash,   Kind::freeze,           Kind::freeze,           Kind::outage,
-                               Kind::outage,  Kind::isolate_host,     Kind::isolate_server,   Kind::cut,
-                               Kind::pause,   Kind::step_client_wall, Kind::step_server_wall, Kind::break_lock,
-                               Kind::foreign, Kind::foreign_for_ever, Kind::flush_scripts,    Kind::refuse,
-                               Kind::refuse,  Kind::inspect};
+    constexpr std::array kinds{
+        Kind::crash,   Kind::freeze,           Kind::freeze,           Kind::outage,
+        Kind::outage,  Kind::isolate_host,     Kind::isolate_server,   Kind::cut,
+        Kind::pause,   Kind::step_client_wall, Kind::step_server_wall, Kind::break_lock,
+        Kind::foreign, Kind::foreign_for_ever, Kind::flush_scripts,    Kind::refuse,
+        Kind::refuse,  Kind::inspect};
     const Kind kind = kinds[random_.below(kinds.size())];
     if (kind == Kind::step_server_wall && !servers_step_back_) return Kind::outage;
     // Other libraries know no restart guard.
@@ -562,8 +602,11 @@ class Draw {
 
   /// While an attempt or an extension of it is under way, if it got the lock at once.
   Duration when_asked(const SessionPlan& victim) {
-    const Duration extensions = random_.chance(500) ? Duration::zero() : Duration(victim.ttl) / 3 * random_.between(1, 3);
-    return std::min(victim.start + extensions + random_.between(Duration::zero(), Duration(milliseconds(8))), schedule_.calm);
+    const Duration extensions =
+        random_.chance(500) ? Duration::zero() : Duration(victim.ttl) / 3 * random_.between(1, 3);
+    return std::min(
+        victim.start + extensions + random_.between(Duration::zero(), Duration(milliseconds(8))),
+        schedule_.calm);
   }
 
   /// A host stands still in the midst of a round, and nothing gets through to it from then on.
@@ -573,7 +616,8 @@ class Draw {
     pause.kind = Kind::pause;
     pause.host = victim.host;
     pause.at = when_asked(victim);
-    pause.span = std::min(random_.between(Duration(milliseconds(5)), Duration(victim.ttl) / 2), schedule_.calm - pause.at);
+    pause.span = std::min(random_.between(Duration(milliseconds(5)), Duration(victim.ttl) / 2),
+                          schedule_.calm - pause.at);
     Mishap outage;
     outage.kind = Kind::isolate_host;
     outage.host = victim.host;
@@ -597,9 +641,11 @@ class Draw {
     }
     mishap.server = random_.below(schedule_.servers);
     const Duration longest = random_.chance(500) ? base_ttl_ / 4 : 3 * base_ttl_ / 2;
-    mishap.span = std::min(random_.between(Duration(milliseconds(1)), longest), schedule_.calm - mishap.at);
+    mishap.span =
+        std::min(random_.between(Duration(milliseconds(1)), longest), schedule_.calm - mishap.at);
     if (kind == Kind::step_client_wall)
-      mishap.step = wild_ ? Milliseconds(random_.between(-an_hour.count(), an_hour.count())) : milliseconds(0);
+      mishap.step = wild_ ? Milliseconds(random_.between(-an_hour.count(), an_hour.count()))
+                          : milliseconds(0);
     // Back only: forward, keys end too early.
     if (kind == Kind::step_server_wall) mishap.step = Milliseconds(random_.between(-1000, 0));
     mishap.flag = random_.chance(500);
@@ -608,8 +654,9 @@ class Draw {
   }
 
   Refusal any_refusal() {
-    constexpr std::array refusals{Refusal::loading,   Refusal::busy,    Refusal::read_only, Refusal::read_only,
-                                  Refusal::no_rights, Refusal::misconf, Refusal::oom,       Refusal::oom};
+    constexpr std::array refusals{Refusal::loading,   Refusal::busy,      Refusal::read_only,
+                                  Refusal::read_only, Refusal::no_rights, Refusal::misconf,
+                                  Refusal::oom,       Refusal::oom};
     return refusals[random_.below(refusals.size())];
   }
 
@@ -619,14 +666,16 @@ class Draw {
 
   void finish() {
     configure_all();
-    Duration bound =
-        milliseconds(4000) + (schedule_.restart_guard > Duration::zero() ? schedule_.restart_guard + seconds(2) : Duration::zero());
+    Duration bound = milliseconds(4000) + (schedule_.restart_guard > Duration::zero()
+                                               ? schedule_.restart_guard + seconds(2)
+                                               : Duration::zero());
     Duration longest = max_ttl_;
     for (const SessionPlan& plan : schedule_.sessions) {
       longest = std::max<Duration>({longest, plan.ttl, plan.hand_ttl});
       bound += plan.server_timeout;
     }
-    for (const Mishap& mishap : schedule_.mishaps) bound += std::max(Duration::zero(), Duration(-mishap.step));
+    for (const Mishap& mishap : schedule_.mishaps)
+      bound += std::max(Duration::zero(), Duration(-mishap.step));
     schedule_.progress_from = schedule_.calm + calming_time;
     schedule_.bound = bound + longest + longest / 10;
   }
@@ -664,9 +713,11 @@ Schedule draw(const Profile& profile, std::uint64_t seed) {
 
 std::string describe(const Schedule& schedule) {
   constexpr std::array shapes{"chaos", "cron", "line", "a server given twice"};
-  return fmt::format("{}: {} servers, {} hosts, {} sessions, {} mishaps, restart guard {:.0f} ms, calm from {:.0f} ms",
-                     shapes[static_cast<std::size_t>(schedule.shape)], schedule.servers, schedule.hosts.size(), schedule.sessions.size(),
-                     schedule.mishaps.size(), in_ms(schedule.restart_guard), in_ms(schedule.calm));
+  return fmt::format(
+      "{}: {} servers, {} hosts, {} sessions, {} mishaps, restart guard {:.0f} ms, calm from {:.0f} ms",
+      shapes[static_cast<std::size_t>(schedule.shape)], schedule.servers, schedule.hosts.size(),
+      schedule.sessions.size(), schedule.mishaps.size(), in_ms(schedule.restart_guard),
+      in_ms(schedule.calm));
 }
 
 std::string describe(const Mishap& mishap) {
@@ -689,7 +740,8 @@ std::string describe(const Mishap& mishap) {
     case Kind::isolate_server:
       return fmt::format("{} is cut off {}", server, span);
     case Kind::cut:
-      return fmt::format("a connection to {} breaks, what is under way {}", server, mishap.flag ? "arrives" : "is lost");
+      return fmt::format("a connection to {} breaks, what is under way {}", server,
+                         mishap.flag ? "arrives" : "is lost");
     case Kind::pause:
       return fmt::format("{} stands still {}", host, span);
     case Kind::step_client_wall:
@@ -697,15 +749,20 @@ std::string describe(const Mishap& mishap) {
     case Kind::step_server_wall:
       return fmt::format("the wall clock of {} jumps by {} ms", server, mishap.step.count());
     case Kind::break_lock:
-      return fmt::format("somebody on {} breaks the lock{}", host, mishap.flag ? " if its fence is another" : "");
+      return fmt::format("somebody on {} breaks the lock{}", host,
+                         mishap.flag ? " if its fence is another" : "");
     case Kind::foreign:
       return fmt::format("a foreign client tries {}", span);
     case Kind::foreign_for_ever:
-      return fmt::format("a foreign client tries without an expiry{}, {}", mishap.flag ? ", with a hash" : "", span);
+      return fmt::format("a foreign client tries without an expiry{}, {}",
+                         mishap.flag ? ", with a hash" : "", span);
     case Kind::refuse: {
-      constexpr std::array refusals{"nothing", "for it loads", "for it is busy", "for want of rights", "writes, read-only",
-                                    "writes, for it cannot save", "what needs memory"};
-      return fmt::format("{} refuses {}: {}", server, span, refusals[static_cast<std::size_t>(mishap.refusal)]);
+      constexpr std::array refusals{"nothing",           "for it loads",
+                                    "for it is busy",    "for want of rights",
+                                    "writes, read-only", "writes, for it cannot save",
+                                    "what needs memory"};
+      return fmt::format("{} refuses {}: {}", server, span,
+                         refusals[static_cast<std::size_t>(mishap.refusal)]);
     }
     case Kind::power_loss:
       return "all servers lose power and are back";

@@ -35,18 +35,21 @@ struct Mishap {
     pause,             ///< a host stands still
     step_client_wall,  ///< by `step`
     step_server_wall,  ///< by `step`
-    break_lock,        ///< somebody on a host takes the lock away by force, or tries with a fence that it has not
-    foreign,           ///< a client of another library locks for `span`
-    foreign_for_ever,  ///< the same without an expiry, or with a key of another type; goes after `span`
+    break_lock,  ///< somebody on a host takes the lock away by force, or tries with a fence that it
+                 ///< has not
+    foreign,     ///< a client of another library locks for `span`
+    foreign_for_ever,  ///< the same without an expiry, or with a key of another type; goes after
+                       ///< `span`
     refuse,            ///< a server refuses what `refusal` says
-    power_loss,        ///< all servers lose power, and are back with their data before anybody notices
+    power_loss,  ///< all servers lose power, and are back with their data before anybody notices
     cut_subscriptions,  ///< nobody on a host hears any server, until it subscribes again
-    lose_marker,        ///< the key of a shared lock goes from every server, and what lies beside it stays
-    inspect,            ///< somebody on a host asks who has the lock
-    evict,              ///< a server loses the lock's key, and what lies beside it stays
-    move_address,       ///< a server's address leads to `other` for a while
-    spoil_counter,      ///< a server's fence counter is no number that it may be, for a while
-    newer_waiter,       ///< a waiter of a newer version stands in every queue for `span`, first of all
+    lose_marker,    ///< the key of a shared lock goes from every server, and what lies beside it
+                    ///< stays
+    inspect,        ///< somebody on a host asks who has the lock
+    evict,          ///< a server loses the lock's key, and what lies beside it stays
+    move_address,   ///< a server's address leads to `other` for a while
+    spoil_counter,  ///< a server's fence counter is no number that it may be, for a while
+    newer_waiter,   ///< a waiter of a newer version stands in every queue for `span`, first of all
   };
   Kind kind = Kind::crash;
   Duration at{};
@@ -56,16 +59,19 @@ struct Mishap {
   std::size_t other = 0;  ///< another server
   Milliseconds step{};
   Refusal refusal = Refusal::none;
-  bool flag = false;  ///< cut: what is under way arrives; break_lock: only with a certain fence; foreign: dies without releasing;
-                      ///< foreign_for_ever: a hash
+  bool flag = false;  ///< cut: what is under way arrives; break_lock: only with a certain fence;
+                      ///< foreign: dies without releasing; foreign_for_ever: a hash
 };
 
-/// Everything that is decided before a schedule begins. What is drawn later, delays and the clients' own randomness, hangs on it.
+/// Everything that is decided before a schedule begins. What is drawn later, delays and the
+/// clients' own randomness, hangs on it.
 struct Schedule {
   enum class Shape {
     chaos,
-    cron,       ///< some start at the same time, try once, and nothing is wrong: one of them gets the lock
-    line,       ///< some wait for ever, and all servers are well: they get it in order, one right after the other
+    cron,  ///< some start at the same time, try once, and nothing is wrong: one of them gets the
+           ///< lock
+    line,  ///< some wait for ever, and all servers are well: they get it in order, one right after
+           ///< the other
     duplicate,  ///< one server was given twice: nobody gets it
   };
   Shape shape = Shape::chaos;
@@ -78,7 +84,7 @@ struct Schedule {
   std::vector<MachinePlan> hosts;
   std::vector<std::size_t> mute_hosts;  ///< whose user may not PUBLISH
   std::vector<std::size_t> deaf_hosts;  ///< whose user may not SUBSCRIBE
-  std::vector<PathPlan> paths;  ///< host * servers + server
+  std::vector<PathPlan> paths;          ///< host * servers + server
   std::vector<SessionPlan> sessions;
   std::vector<Mishap> mishaps;
   /// What all sessions need for themselves.
@@ -86,7 +92,8 @@ struct Schedule {
 
   Duration calm{};  ///< from then on nothing goes wrong any more
   Duration progress_from{};
-  Duration bound{};  ///< from progress_from on: how long a free lock may go without a holder while somebody waits
+  Duration bound{};  ///< from progress_from on: how long a free lock may go without a holder while
+                     ///< somebody waits
 };
 
 Schedule draw(const Profile& profile, std::uint64_t seed);

@@ -16,7 +16,8 @@ namespace {
 /// A week before the schedule began.
 constexpr std::chrono::seconds long_ago{7 * 24 * 3600};
 
-/// What a server reads of a connection at a time: Redis 7 16 KiB, Redis 8 up to 20, others what they like.
+/// What a server reads of a connection at a time: Redis 7 16 KiB, Redis 8 up to 20, others what
+/// they like.
 constexpr std::int64_t least_read = 4 * 1024;
 constexpr std::int64_t max_read = 20 * 1024;
 
@@ -88,7 +89,8 @@ std::string_view error_in_script(Refusal refusal) {
   return {};
 }
 
-/// The script as a server runs it that refuses some of its commands: put in front of it, in its first line.
+/// The script as a server runs it that refuses some of its commands: put in front of it, in its
+/// first line.
 std::string refusing(std::string_view script, Refusal refusal, bool may_publish) {
   constexpr std::string_view front =
       "local redis = (function(real, refusal, is_oom, may_publish) "
@@ -110,25 +112,31 @@ std::string refusing(std::string_view script, Refusal refusal, bool may_publish)
 
 /// The first two of the three words of what a subscriber gets.
 std::string push(std::string_view kind, std::string_view channel) {
-  return fmt::format("*3\r\n${}\r\n{}\r\n${}\r\n{}\r\n", kind.size(), kind, channel.size(), channel);
+  return fmt::format("*3\r\n${}\r\n{}\r\n${}\r\n{}\r\n", kind.size(), kind, channel.size(),
+                     channel);
 }
 
 }  // namespace
 
-Server::Server(Timeline& timeline, local::LuaHost& lua, std::size_t number, Oscillator clock, Milliseconds wall_offset, Random random)
+Server::Server(Timeline& timeline, local::LuaHost& lua, std::size_t number, Oscillator clock,
+               Milliseconds wall_offset, Random random)
     : timeline_(timeline),
       lua_(lua),
       number_(number),
       clock_(clock),
       wall_offset_(wall_offset),
       random_(random),
-      keyspace_([this](std::string_view channel, std::string_view message) { return publish(channel, message); }) {
+      keyspace_([this](std::string_view channel, std::string_view message) {
+        return publish(channel, message);
+      }) {
   restart();
   started_ -= long_ago;
 }
 
 Milliseconds Server::wall() const {
-  return epoch + wall_offset_ + std::chrono::duration_cast<Milliseconds>(clock_.at(timeline_.now()) - clock_.at(Duration::zero()));
+  return epoch + wall_offset_ +
+         std::chrono::duration_cast<Milliseconds>(clock_.at(timeline_.now()) -
+                                                  clock_.at(Duration::zero()));
 }
 
 Duration Server::true_time(Milliseconds wall) const {
@@ -157,7 +165,8 @@ void Server::wake_to(const std::shared_ptr<Wire>& wire) {
   const std::string unread = std::exchange(wire->unread, {});
   std::string_view rest = unread;
   while (!rest.empty()) {
-    const auto length = std::min(rest.size(), static_cast<std::size_t>(random_.between(least_read, max_read)));
+    const auto length =
+        std::min(rest.size(), static_cast<std::size_t>(random_.between(least_read, max_read)));
     const bool answered = serve(*wire, rest.substr(0, length));
     rest.remove_prefix(length);
     if (rest.empty() || !answered || wire->has_reader()) continue;
@@ -256,7 +265,8 @@ void Server::lose_power() {
 std::optional<Reply> Server::refused(const redis::Command& command) const {
   const bool is_script = command[0] == "EVAL" || command[0] == "EVALSHA";
   if (refusal_ == Refusal::busy) {
-    return local::error_reply("BUSY Redis is busy running a script. You can only call SCRIPT KILL.");
+    return local::error_reply(
+        "BUSY Redis is busy running a script. You can only call SCRIPT KILL.");
   }
   if (refusal_ == Refusal::loading && is_script) {
     return local::error_reply("LOADING Redis is loading the dataset in memory");
@@ -273,7 +283,8 @@ std::string Server::answer(Wire& wire, const redis::Command& command) {
     if (watcher != nullptr) watcher->broke(*this, wire.process());
     encode_to(bytes, *refusal);
   } else if (command[0] == "SUBSCRIBE" && !wire.process().host().may_subscribe) {
-    encode_to(bytes, local::error_reply("NOPERM this user has no permissions to access one of the channels"));
+    encode_to(bytes, local::error_reply(
+                         "NOPERM this user has no permissions to access one of the channels"));
   } else if (command[0] == "SUBSCRIBE") {
     wire.channel = command[1];
     bytes = push("subscribe", command[1]);
@@ -285,24 +296,28 @@ std::string Server::answer(Wire& wire, const redis::Command& command) {
 }
 
 Reply Server::run(Wire& wire, const redis::Command& command) {
-  if (command[0] == "EVAL" && command[1] == scripts::undo) return run_script(wire, command, scripts::undo, "undo");
+  if (command[0] == "EVAL" && command[1] == scripts::undo)
+    return run_script(wire, command, scripts::undo, "undo");
   if (command[0] == "EVAL") {
     if (command[1] != scripts::sha1) return local::error_reply("ERR a script of another version");
     knows_scripts_ = true;
     return run_script(wire, command, scripts::text, command.back());
   }
   if (command[0] == "EVALSHA") {
-    if (!knows_scripts_ || command[1] != scripts::sha1) return local::error_reply("NOSCRIPT No matching script. Please use EVAL.");
+    if (!knows_scripts_ || command[1] != scripts::sha1)
+      return local::error_reply("NOSCRIPT No matching script. Please use EVAL.");
     return run_script(wire, command, scripts::text, command.back());
   }
   if (command[0] == "INFO") {
     const auto up = std::chrono::floor<std::chrono::seconds>(wall()) - started_;
-    return local::text_reply(fmt::format("# Server\r\nrun_id:{}\r\nuptime_in_seconds:{}\r\n", run_id_, up.count()));
+    return local::text_reply(
+        fmt::format("# Server\r\nrun_id:{}\r\nuptime_in_seconds:{}\r\n", run_id_, up.count()));
   }
   return local::execute(keyspace(), command);
 }
 
-Reply Server::run_script(Wire& wire, const redis::Command& command, std::string_view text, std::string_view name) {
+Reply Server::run_script(Wire& wire, const redis::Command& command, std::string_view text,
+                         std::string_view name) {
   std::size_t count = 0;
   std::from_chars(command[2].data(), command[2].data() + command[2].size(), count);
   const local::Arguments words(command);
@@ -311,9 +326,10 @@ Reply Server::run_script(Wire& wire, const redis::Command& command, std::string_
   coverage::runs(name == "undo");
   const std::string_view in_script = error_in_script(refusal_);
   const bool may_publish = wire.process().host().may_publish;
-  Reply reply = in_script.empty() && may_publish
-                    ? lua_.run(keyspace(), text, run.keys, run.arguments)
-                    : lua_.run(keyspace(), refusing(text, refusal_, may_publish), run.keys, run.arguments);
+  Reply reply =
+      in_script.empty() && may_publish
+          ? lua_.run(keyspace(), text, run.keys, run.arguments)
+          : lua_.run(keyspace(), refusing(text, refusal_, may_publish), run.keys, run.arguments);
   if (watcher != nullptr) watcher->after(run, reply);
   return reply;
 }

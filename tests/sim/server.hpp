@@ -44,14 +44,17 @@ class Watcher {
   virtual void after(const Run& run, const Reply& reply) = 0;
   /// All that the process sent on this connection was read, and there will be no more.
   virtual void saw_end(Server& server, Process& process) = 0;
-  /// The connection broke, or the server refuses everything: what was sent may come to nothing, or late and alone.
+  /// The connection broke, or the server refuses everything: what was sent may come to nothing, or
+  /// late and alone.
   virtual void broke(Server& server, Process& process) = 0;
 };
 
-/// A Redis: keyspace, scripts and their cache, connections, a clock of its own, and a life of crashes.
+/// A Redis: keyspace, scripts and their cache, connections, a clock of its own, and a life of
+/// crashes.
 class Server {
  public:
-  Server(Timeline& timeline, local::LuaHost& lua, std::size_t number, Oscillator clock, Milliseconds wall_offset, Random random);
+  Server(Timeline& timeline, local::LuaHost& lua, std::size_t number, Oscillator clock,
+         Milliseconds wall_offset, Random random);
 
   [[nodiscard]] std::size_t number() const noexcept { return number_; }
   [[nodiscard]] const Oscillator& clock() const noexcept { return clock_; }
@@ -71,7 +74,8 @@ class Server {
   // Its fate.
   void crash(bool loses_everything);
   void restart();
-  /// Stopped, or busy with something else: the kernel takes connections and bytes, nobody reads them.
+  /// Stopped, or busy with something else: the kernel takes connections and bytes, nobody reads
+  /// them.
   void freeze() { frozen_ = true; }
   void thaw();
   [[nodiscard]] bool answers() const noexcept { return up_ && !frozen_; }
@@ -91,12 +95,13 @@ class Server {
  private:
   /// True when it had something to answer.
   bool serve(Wire& wire, std::string_view bytes);
-  /// Reads what came while it was frozen, piece by piece. When it finds that nobody hears its answer any more, it
-  /// drops the rest.
+  /// Reads what came while it was frozen, piece by piece. When it finds that nobody hears its
+  /// answer any more, it drops the rest.
   void wake_to(const std::shared_ptr<Wire>& wire);
   std::string answer(Wire& wire, const redis::Command& command);
   Reply run(Wire& wire, const redis::Command& command);
-  Reply run_script(Wire& wire, const redis::Command& command, std::string_view text, std::string_view name);
+  Reply run_script(Wire& wire, const redis::Command& command, std::string_view text,
+                   std::string_view name);
   std::int64_t publish(std::string_view channel, std::string_view message);
   void forget(const std::shared_ptr<Wire>& wire);
   [[nodiscard]] std::optional<Reply> refused(const redis::Command& command) const;

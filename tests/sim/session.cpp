@@ -8,14 +8,21 @@
 namespace redlock::sim {
 namespace {
 
-constexpr const char* words[] = {"busy",      "maybe busy", "split",    "unavailable", "denied",   "misconfigured",
-                                 "duplicate", "guarded",    "too slow", "interrupted", "outgrown", "enclosed"};
+constexpr const char* words[] = {"busy",     "maybe busy",    "split",     "unavailable",
+                                 "denied",   "misconfigured", "duplicate", "guarded",
+                                 "too slow", "interrupted",   "outgrown",  "enclosed"};
 
 std::string describe(const SessionPlan& plan) {
-  const std::string mode = plan.mode.slots > 0 ? fmt::format(", one of {} slots", plan.mode.slots) : plan.mode.shared ? ", shared" : "";
-  const std::string wait = plan.wait.wait ? fmt::format("waits {:.0f} ms", in_ms(*plan.wait.wait)) : "waits for ever";
-  const std::string keys = plan.keys > 1 ? ", both locks" : plan.first_key > 0 ? ", the second lock" : "";
-  return fmt::format("ttl {} ms, work {:.0f} ms, {}{}{}", plan.ttl.count(), in_ms(plan.work), wait, mode, keys);
+  const std::string mode = plan.mode.slots > 0 ? fmt::format(", one of {} slots", plan.mode.slots)
+                           : plan.mode.shared  ? ", shared"
+                                               : "";
+  const std::string wait =
+      plan.wait.wait ? fmt::format("waits {:.0f} ms", in_ms(*plan.wait.wait)) : "waits for ever";
+  const std::string keys = plan.keys > 1        ? ", both locks"
+                           : plan.first_key > 0 ? ", the second lock"
+                                                : "";
+  return fmt::format("ttl {} ms, work {:.0f} ms, {}{}{}", plan.ttl.count(), in_ms(plan.work), wait,
+                     mode, keys);
 }
 
 }  // namespace
@@ -25,11 +32,16 @@ const char* word_for(AttemptFailure::Why why) {
 }
 
 Session::Session(World& world, SessionPlan plan, std::string name)
-    : world_(world), plan_(plan), process_(&world.new_process(plan.host, std::move(name))), event_(process_->make_event()) {}
+    : world_(world),
+      plan_(plan),
+      process_(&world.new_process(plan.host, std::move(name))),
+      event_(process_->make_event()) {}
 
 asio::awaitable<void> Session::live() {
-  const std::shared_ptr<ServerSet> server_set = world_.new_electorate(*process_, plan_.server_timeout);
-  world_.history().add("{} starts on host {}: {}", process_->name(), plan_.host + 1, describe(plan_));
+  const std::shared_ptr<ServerSet> server_set =
+      world_.new_electorate(*process_, plan_.server_timeout);
+  world_.history().add("{} starts on host {}: {}", process_->name(), plan_.host + 1,
+                       describe(plan_));
   waiting_ = true;
   waiting_since_ = world_.timeline().now();
   if (plan_.style == SessionPlan::Style::handed) {
@@ -56,7 +68,8 @@ void Session::leave_behind(std::vector<Leftover> leftovers) {
   Process& other = world_.new_process(plan_.host, process_->name() + "b");
   world_.referees().each([&](Referee& referee) { referee.inherits(other, *process_); });
   world_.start([this, &other, leftovers = std::move(leftovers)]() -> asio::awaitable<void> {
-    const std::shared_ptr<ServerSet> server_set = world_.new_electorate(other, plan_.server_timeout);
+    const std::shared_ptr<ServerSet> server_set =
+        world_.new_electorate(other, plan_.server_timeout);
     for (const Leftover& leftover : leftovers) server_set->clear_away(leftover);
     co_await server_set->all_cleared();
     world_.finished(other);
@@ -104,8 +117,9 @@ void Session::note_grant(std::vector<Lease> leases, Instant deadline) {
 bool Session::note_failure(const AttemptFailure& failure, bool final) {
   world_.note_failure(failure.why);
   if (failure.queue.queued && !queued_since_) queued_since_ = world_.timeline().now();
-  world_.history().add("{} {}: {}{}", process_->name(), final ? "GIVES UP" : "waits", word_for(failure.why),
-                       failure.queue.queued ? fmt::format(", {} in the queue before it", failure.queue.ahead) : "");
+  world_.history().add(
+      "{} {}: {}{}", process_->name(), final ? "GIVES UP" : "waits", word_for(failure.why),
+      failure.queue.queued ? fmt::format(", {} in the queue before it", failure.queue.ahead) : "");
   if (!final) return false;
   waiting_ = false;
   waited_until_ = world_.timeline().now();
@@ -139,7 +153,8 @@ asio::awaitable<std::optional<Lease>> Session::acquire_bare(ServerSet& server_se
       co_return std::move(*lease);
     }
     const auto* gave_up = std::get_if<GaveUp>(&step);
-    const AttemptFailure& failure = gave_up != nullptr ? gave_up->failure : std::get<StillWaiting>(step).failure;
+    const AttemptFailure& failure =
+        gave_up != nullptr ? gave_up->failure : std::get<StillWaiting>(step).failure;
     if (note_failure(failure, gave_up != nullptr)) co_return std::nullopt;
   }
 }
@@ -150,7 +165,8 @@ void Session::keep(const std::shared_ptr<HeldSet>& set) {
     for (const Lease& lease : set->leases()) {
       // Which round it was, only the keeper knows; it began no sooner than the deadline says.
       const Instant asked = set->deadline() - (redlock::deadline(Instant(), lease.ttl) - Instant());
-      world_.referee(lease.resource).extended(*process_, lease.token, set->deadline(), process_->true_time(asked));
+      world_.referee(lease.resource)
+          .extended(*process_, lease.token, set->deadline(), process_->true_time(asked));
     }
   };
   events.in_trouble = [this](const Resource& resource, const LeaseInTrouble& trouble) {
@@ -170,20 +186,25 @@ asio::awaitable<void> Session::work_under(std::shared_ptr<HeldSet> set) {
   const Lease lease = set->leases().front();
   keep(set);
   if (plan_.hand_extend_at) {
-    world_.in(*plan_.hand_extend_at, [this, lease] { world_.start([this, lease] { return extend_by_hand(lease, plan_.hand_ttl); }); });
+    world_.in(*plan_.hand_extend_at, [this, lease] {
+      world_.start([this, lease] { return extend_by_hand(lease, plan_.hand_ttl); });
+    });
   }
   if (plan_.hand_release_at) {
-    world_.in(*plan_.hand_release_at, [this, lease] { world_.start([this, lease] { return release_by_hand(lease); }); });
+    world_.in(*plan_.hand_release_at,
+              [this, lease] { world_.start([this, lease] { return release_by_hand(lease); }); });
   }
   if (plan_.nested_at) {
     world_.in(*plan_.nested_at, [this, lease] {
-      if (!process_->ended() && held_ && !stopped_) world_.start([this, lease] { return nest(lease); });
+      if (!process_->ended() && held_ && !stopped_)
+        world_.start([this, lease] { return nest(lease); });
     });
   }
   const Instant end = process_->now() + plan_.work;
   // It waits for the runs below it before it releases.
   while (!lease_ended_ && (process_->now() < end || nested_ != nullptr)) {
-    // Whoever supervises reads the clock before anything else; a lease that is over ends the work whatever was notified of it.
+    // Whoever supervises reads the clock before anything else; a lease that is over ends the work
+    // whatever was notified of it.
     const Instant until = std::min(process_->now() < end ? end : Instant::max(), set->deadline());
     if (process_->now() >= set->deadline()) break;
     co_await event_->wait_until(until);
@@ -204,7 +225,8 @@ asio::awaitable<void> Session::nest(Lease parent) {
   const std::shared_ptr<ServerSet> server_set = world_.new_electorate(inner, plan_.server_timeout);
   world_.history().add("{} starts below {}", inner.name(), process_->name());
   AcquireOrder order = this->order(plan_.first_key);
-  order.parent_claim = ParentClaim{parent.id, parent.token, parent.fence, /*guarded=*/true, parent.hold};
+  order.parent_claim =
+      ParentClaim{parent.id, parent.token, parent.fence, /*guarded=*/true, parent.hold};
   WaitPolicy at_once = plan_.wait;
   at_once.wait = Duration::zero();
   Interrupt interrupt;
@@ -224,7 +246,8 @@ asio::awaitable<void> Session::nest(Lease parent) {
   event_->notify();
 }
 
-asio::awaitable<void> Session::work_below(Process& inner, const Token& parent, std::shared_ptr<HeldSet> set) {
+asio::awaitable<void> Session::work_below(Process& inner, const Token& parent,
+                                          std::shared_ptr<HeldSet> set) {
   const Lease lease = set->leases().front();
   Referee& referee = world_.referee(lease.resource);
   if (lease.keeping == Keeping::inherited) {
@@ -232,7 +255,9 @@ asio::awaitable<void> Session::work_below(Process& inner, const Token& parent, s
     const std::unique_ptr<Event> event = inner.make_event();
     referee.relied_on(inner, parent, set->deadline());
     SetEvents events;
-    events.extended = [&inner, &referee, parent, set = set.get()](bool) { referee.relied_on(inner, parent, set->deadline()); };
+    events.extended = [&inner, &referee, parent, set = set.get()](bool) {
+      referee.relied_on(inner, parent, set->deadline());
+    };
     events.in_trouble = [](const Resource&, const LeaseInTrouble&) {};
     events.ended = [&over, event = event.get()](const Resource&, const LeaseEnded&) {
       over = true;
@@ -240,7 +265,8 @@ asio::awaitable<void> Session::work_below(Process& inner, const Token& parent, s
     };
     set->keep(std::move(events));
     const Instant end = inner.now() + plan_.nested_work;
-    while (!over && inner.now() < std::min(end, set->deadline())) co_await event->wait_until(std::min(end, set->deadline()));
+    while (!over && inner.now() < std::min(end, set->deadline()))
+      co_await event->wait_until(std::min(end, set->deadline()));
   } else {
     // The lease above it is gone, so it got one of its own.
     referee.granted(inner, lease);
@@ -265,12 +291,15 @@ asio::awaitable<void> Session::extend_by_hand(Lease lease, Milliseconds ttl) {
   Process& other = world_.new_process(plan_.host, process_->name() + "x");
   const std::shared_ptr<ServerSet> server_set = world_.new_electorate(other, plan_.server_timeout);
   const Ttl length = Ttl::from(ttl).value();
-  world_.history().add("{} extends {} by hand, by {} ms", other.name(), lease.token.secret().substr(0, 4), ttl.count());
+  world_.history().add("{} extends {} by hand, by {} ms", other.name(),
+                       lease.token.secret().substr(0, 4), ttl.count());
   world_.referee(lease.resource).shared(lease.token);
   HeldLease held(*server_set, lease.resource, lease.token, lease.fence, lease.hold);
   const ExtendResult result = co_await held.extend(length, Instant::max(), /*by_hand=*/true);
   if (result.decision == ExtendDecision::confirmed) {
-    world_.referee(lease.resource).extended(other, lease.token, redlock::deadline(result.t0, length), other.true_time(result.t0));
+    world_.referee(lease.resource)
+        .extended(other, lease.token, redlock::deadline(result.t0, length),
+                  other.true_time(result.t0));
   }
   world_.finished(other);
   co_await server_set->close(CloseMode::immediate);
@@ -284,7 +313,8 @@ asio::awaitable<void> Session::release_by_hand(Lease lease) {
   HeldLease held(*server_set, lease.resource, lease.token, lease.fence, lease.hold);
   const ReleaseResult result = co_await held.release(/*by_hand=*/true);
   if (plan_.style == SessionPlan::Style::run && result.decision == ReleaseDecision::released) {
-    world_.referee(lease.resource).violate("theft", other.name() + " released by hand what a run keeps");
+    world_.referee(lease.resource)
+        .violate("theft", other.name() + " released by hand what a run keeps");
   }
   world_.finished(other);
   co_await server_set->close(CloseMode::immediate);

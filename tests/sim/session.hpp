@@ -16,27 +16,29 @@ struct SessionPlan {
   enum class Style {
     run,        ///< keeps the lease, nobody else may release it
     while_pid,  ///< keeps it, too; released by hand, now and then
-    handed,     ///< `acquire --ttl`: the script works with what it got, extends and releases by hand
+    handed,  ///< `acquire --ttl`: the script works with what it got, extends and releases by hand
   };
   std::size_t host = 0;
   Duration start{};  ///< true time
   Style style = Style::run;
   std::size_t first_key = 0;
-  std::size_t keys = 1;  ///< so many from there on, one after the other; by hand only the first is dealt with
+  std::size_t keys =
+      1;  ///< so many from there on, one after the other; by hand only the first is dealt with
   Mode mode;
   Milliseconds ttl{};
   Duration server_timeout{};
   WaitPolicy wait;
   Duration work{};
-  Duration keep{};                         ///< --min-hold, what is left of it
-  std::optional<Duration> dies_at;         ///< true time
-  std::optional<Duration> hand_extend_at;  ///< after the grant: somebody with the token gives it another ttl
+  Duration keep{};                  ///< --min-hold, what is left of it
+  std::optional<Duration> dies_at;  ///< true time
+  std::optional<Duration>
+      hand_extend_at;  ///< after the grant: somebody with the token gives it another ttl
   Milliseconds hand_ttl{};
   std::optional<Duration> hand_release_at;  ///< after the grant
   std::optional<Duration> nested_at;        ///< after the grant: a run of the same key below it
   Duration nested_work{};
-  bool undisturbed = false;                 ///< nothing happens to it or its host
-  Duration away_until{};                    ///< by then its host goes on, or has its servers back
+  bool undisturbed = false;  ///< nothing happens to it or its host
+  Duration away_until{};     ///< by then its host goes on, or has its servers back
 };
 
 class World;
@@ -44,7 +46,8 @@ class World;
 /// For people.
 const char* word_for(AttemptFailure::Why why);
 
-/// One use of the tool: a process that acquires, keeps, releases, and says to the referee what it believes.
+/// One use of the tool: a process that acquires, keeps, releases, and says to the referee what it
+/// believes.
 class Session {
  public:
   Session(World& world, SessionPlan plan, std::string name);
@@ -61,10 +64,13 @@ class Session {
   [[nodiscard]] bool patient() const noexcept { return !plan_.wait.wait; }
   [[nodiscard]] bool waiting() const noexcept { return waiting_ && !killed_; }
   /// Since when it waits and is there to be let in.
-  [[nodiscard]] Duration can_enter_since() const { return std::max(waiting_since_, plan_.away_until); }
+  [[nodiscard]] Duration can_enter_since() const {
+    return std::max(waiting_since_, plan_.away_until);
+  }
   /// When it was let in, gave up or was killed.
   [[nodiscard]] std::optional<Duration> waited_until() const {
-    return waited_until_ ? std::optional(std::max(*waited_until_, left_queue_until_)) : std::nullopt;
+    return waited_until_ ? std::optional(std::max(*waited_until_, left_queue_until_))
+                         : std::nullopt;
   }
   /// Until then it is not told, as promised.
   void stands_by_until(Duration when) { plan_.away_until = std::max(plan_.away_until, when); }
@@ -92,16 +98,18 @@ class Session {
   asio::awaitable<void> work_under(std::shared_ptr<HeldSet> set);
   asio::awaitable<void> work_by_hand(Lease lease);
   void keep(const std::shared_ptr<HeldSet>& set);
-  /// A `run` below this one, as its command starts it: it relies on our lease as long as that stands.
+  /// A `run` below this one, as its command starts it: it relies on our lease as long as that
+  /// stands.
   asio::awaitable<void> nest(Lease parent);
-  asio::awaitable<void> work_below(Process& inner, const Token& parent, std::shared_ptr<HeldSet> set);
+  asio::awaitable<void> work_below(Process& inner, const Token& parent,
+                                   std::shared_ptr<HeldSet> set);
   asio::awaitable<void> extend_by_hand(Lease lease, Milliseconds ttl);
   asio::awaitable<void> release_by_hand(Lease lease);
 
   World& world_;
   SessionPlan plan_;
   Process* process_;
-  Process* nested_ = nullptr;  ///< while it lives
+  Process* nested_ = nullptr;     ///< while it lives
   std::unique_ptr<Event> event_;  ///< rung when the lease ends
   Interrupt interrupt_;
   bool lease_ended_ = false;

@@ -24,8 +24,8 @@ class Parked {
 
 class Parking;
 
-/// True time, which no machine can see. It stands still while anything can run, then jumps to the next event. Single-threaded; the same
-/// events in the same order always give the same course.
+/// True time, which no machine can see. It stands still while anything can run, then jumps to the
+/// next event. Single-threaded; the same events in the same order always give the same course.
 class Timeline {
  public:
   /// Where all coroutines run.
@@ -40,7 +40,9 @@ class Timeline {
     friend auto operator<=>(const Id&, const Id&) = default;
   };
   Id at(Duration when, std::function<void()> action);
-  Id in(Duration delay, std::function<void()> action) { return at(now_ + delay, std::move(action)); }
+  Id in(Duration delay, std::function<void()> action) {
+    return at(now_ + delay, std::move(action));
+  }
   void cancel(const Id& id) { events_.erase(id); }
 
   /// Runs what can run, then the next event; false when nothing is left to happen.
@@ -49,7 +51,8 @@ class Timeline {
   /// To be resumed in this instant, behind those that are ready already.
   void make_ready(std::unique_ptr<Parked> parked) { ready_.push_back(std::move(parked)); }
 
-  /// Never to be resumed. Destroyed at the end: whoever calls may stand in the midst of what it holds.
+  /// Never to be resumed. Destroyed at the end: whoever calls may stand in the midst of what it
+  /// holds.
   void bury(std::unique_ptr<Parked> parked) { buried_.push_back(std::move(parked)); }
 
   /// Forgets all events and destroys every coroutine.

@@ -5,14 +5,17 @@ namespace redlock::sim {
 asio::awaitable<AcquireVote> Witness::acquire(AcquireRequest request, Instant deadline) {
   const Token token = request.token;
   Referee& referee = referees_.of(request.resource);
-  referee.attempts(process_, token, request.entry ? std::optional(request.entry->ticket) : std::nullopt);
+  referee.attempts(process_, token,
+                   request.entry ? std::optional(request.entry->ticket) : std::nullopt);
   AcquireVote vote = co_await server_->acquire(std::move(request), deadline);
   if (const auto* granted = std::get_if<Granted>(&vote)) {
     referee.hears_answer(process_, token, granted->queue);
     referee.hears_grant(token, member_, granted->slot);
   }
-  if (const auto* held = std::get_if<Held>(&vote)) referee.hears_answer(process_, token, held->queue);
-  if (const auto* queued = std::get_if<Queued>(&vote)) referee.hears_answer(process_, token, queued->queue);
+  if (const auto* held = std::get_if<Held>(&vote))
+    referee.hears_answer(process_, token, held->queue);
+  if (const auto* queued = std::get_if<Queued>(&vote))
+    referee.hears_answer(process_, token, queued->queue);
   co_return vote;
 }
 
@@ -21,7 +24,8 @@ asio::awaitable<ExtendVote> Witness::extend(ExtendRequest request, Instant deadl
   Referee& referee = referees_.of(request.resource);
   const Duration began = referee.begins_to_extend(process_, token);
   ExtendVote vote = co_await server_->extend(std::move(request), deadline);
-  if (std::holds_alternative<Extended>(vote)) referee.hears_extended(process_, token, began, member_);
+  if (std::holds_alternative<Extended>(vote))
+    referee.hears_extended(process_, token, began, member_);
   co_return vote;
 }
 
@@ -42,21 +46,25 @@ asio::awaitable<ReleaseVote> Witness::release(ReleaseRequest request, Instant de
 asio::awaitable<BreakVote> Witness::break_lock(BreakRequest request, Instant deadline) {
   return server_->break_lock(std::move(request), deadline);
 }
-asio::awaitable<InspectVote> Witness::inspect(Resource resource, std::optional<LeaseId> share, Instant deadline) {
+asio::awaitable<InspectVote> Witness::inspect(Resource resource, std::optional<LeaseId> share,
+                                              Instant deadline) {
   return server_->inspect(std::move(resource), std::move(share), deadline);
 }
 asio::awaitable<Result<LockList, Fault>> Witness::list(Instant deadline) {
   return server_->list(deadline);
 }
-void Witness::undo(const Resource& resource, const Token& token, std::optional<Requeue> requeue, NotUndone not_undone) {
+void Witness::undo(const Resource& resource, const Token& token, std::optional<Requeue> requeue,
+                   NotUndone not_undone) {
   server_->undo(resource, token, std::move(requeue), std::move(not_undone));
 }
 void Witness::leave(const Resource& resource, const std::string& waiter) {
   server_->leave(resource, waiter);
 }
-asio::awaitable<std::optional<Fault>> Witness::subscribe(Resource resource, std::string waiter, std::function<void(Notification)> notified,
-                                                      Instant deadline) {
-  auto told = [this, &referee = referees_.of(resource), notified = std::move(notified)](Notification call) {
+asio::awaitable<std::optional<Fault>> Witness::subscribe(Resource resource, std::string waiter,
+                                                         std::function<void(Notification)> notified,
+                                                         Instant deadline) {
+  auto told = [this, &referee = referees_.of(resource),
+               notified = std::move(notified)](Notification call) {
     referee.hears_call(process_, member_, call);
     notified(call);
   };

@@ -7,11 +7,13 @@
 
 namespace redlock::sim {
 
-/// A server as one process sees it: tells the referee what the process asks and hears, and changes nothing.
+/// A server as one process sees it: tells the referee what the process asks and hears, and changes
+/// nothing.
 class Witness final : public LockServer {
  public:
   /// `place`: among the servers that the process was given.
-  Witness(std::unique_ptr<LockServer> server, Referees& referees, Process& process, std::size_t place)
+  Witness(std::unique_ptr<LockServer> server, Referees& referees, Process& process,
+          std::size_t place)
       : server_(std::move(server)), referees_(referees), process_(process), member_(place) {}
 
   [[nodiscard]] const std::string& name() const override { return server_->name(); }
@@ -21,12 +23,15 @@ class Witness final : public LockServer {
   asio::awaitable<HealVote> heal(HealRequest request, Instant deadline) override;
   asio::awaitable<ReleaseVote> release(ReleaseRequest request, Instant deadline) override;
   asio::awaitable<BreakVote> break_lock(BreakRequest request, Instant deadline) override;
-  asio::awaitable<InspectVote> inspect(Resource resource, std::optional<LeaseId> share, Instant deadline) override;
+  asio::awaitable<InspectVote> inspect(Resource resource, std::optional<LeaseId> share,
+                                       Instant deadline) override;
   asio::awaitable<Result<LockList, Fault>> list(Instant deadline) override;
-  void undo(const Resource& resource, const Token& token, std::optional<Requeue> requeue, NotUndone not_undone) override;
+  void undo(const Resource& resource, const Token& token, std::optional<Requeue> requeue,
+            NotUndone not_undone) override;
   void leave(const Resource& resource, const std::string& waiter) override;
-  asio::awaitable<std::optional<Fault>> subscribe(Resource resource, std::string waiter, std::function<void(Notification)> notified,
-                                               Instant deadline) override;
+  asio::awaitable<std::optional<Fault>> subscribe(Resource resource, std::string waiter,
+                                                  std::function<void(Notification)> notified,
+                                                  Instant deadline) override;
   void unsubscribe() override;
   asio::awaitable<void> close(Instant deadline) override;
 

@@ -14,7 +14,8 @@ namespace {
 /// More than any schedule needs: whoever gets here runs in circles.
 constexpr std::size_t max_events = 300'000;
 
-/// More than the busiest of 60,000 schedules asks: in a line with many who share the lock 1,617, else less than 1,500.
+/// More than the busiest of 60,000 schedules asks: in a line with many who share the lock 1,617,
+/// else less than 1,500.
 constexpr std::size_t max_scripts = 1500;
 constexpr std::size_t max_scripts_in_line = 2000;
 
@@ -76,20 +77,24 @@ World::World(const Profile& profile, std::uint64_t seed, bool with_history, loca
       history_(timeline_, with_history),
       resources_(the_resources(schedule_.keys)),
       resource_(resources_.front()),
-      referees_(timeline_, history_, resources_, majority(schedule_.configured.size()), profile.judged),
+      referees_(timeline_, history_, resources_, majority(schedule_.configured.size()),
+                profile.judged),
       referee_(referees_.first()) {
   history_.add("{}", describe(schedule_));
   for (const MachinePlan& plan : schedule_.server_plans) {
-    history_.add("s{}: rate {:+} ppm, wall clock {:+} ms", servers_.size() + 1, plan.ppm, plan.wall_offset.count());
-    servers_.emplace_back(timeline_, lua, servers_.size(), Oscillator(plan.clock_origin, plan.ppm), plan.wall_offset,
-                          Random(random_.bits()));
+    history_.add("s{}: rate {:+} ppm, wall clock {:+} ms", servers_.size() + 1, plan.ppm,
+                 plan.wall_offset.count());
+    servers_.emplace_back(timeline_, lua, servers_.size(), Oscillator(plan.clock_origin, plan.ppm),
+                          plan.wall_offset, Random(random_.bits()));
     servers_.back().watcher = &referees_;
     referees_.each([this](Referee& referee) { referee.add(servers_.back()); });
     leads_to_.push_back(leads_to_.size());
   }
   for (const MachinePlan& plan : schedule_.hosts) {
-    history_.add("host {}: rate {:+} ppm, wall clock {:+} ms", hosts_.size() + 1, plan.ppm, plan.wall_offset.count());
-    hosts_.emplace_back(timeline_, *this, hosts_.size(), Oscillator(plan.clock_origin, plan.ppm), plan.wall_offset);
+    history_.add("host {}: rate {:+} ppm, wall clock {:+} ms", hosts_.size() + 1, plan.ppm,
+                 plan.wall_offset.count());
+    hosts_.emplace_back(timeline_, *this, hosts_.size(), Oscillator(plan.clock_origin, plan.ppm),
+                        plan.wall_offset);
   }
   for (const std::size_t host : schedule_.mute_hosts) {
     history_.add("host {} may not publish", host + 1);
@@ -99,7 +104,8 @@ World::World(const Profile& profile, std::uint64_t seed, bool with_history, loca
     history_.add("host {} may not subscribe", host + 1);
     hosts_[host].may_subscribe = false;
   }
-  for (const PathPlan& plan : schedule_.paths) paths_.emplace_back(plan.delay, plan.jitter, plan.stragglers, Random(random_.bits()));
+  for (const PathPlan& plan : schedule_.paths)
+    paths_.emplace_back(plan.delay, plan.jitter, plan.stragglers, Random(random_.bits()));
 }
 
 World::~World() {
@@ -119,12 +125,15 @@ std::shared_ptr<ServerSet> World::new_electorate(Process& process, Duration serv
     endpoint.port = static_cast<std::uint16_t>(server);
     redis::RedisServerOptions options;
     options.introduces_itself = schedule_.introduces_itself && schedule_.configured.size() > 1;
-    auto product = std::make_unique<redis::RedisServer>(timeline_.executor(), process, std::move(endpoint), std::move(options));
-    servers.push_back(std::make_unique<Witness>(std::move(product), referees_, process, servers.size()));
+    auto product = std::make_unique<redis::RedisServer>(timeline_.executor(), process,
+                                                        std::move(endpoint), std::move(options));
+    servers.push_back(
+        std::make_unique<Witness>(std::move(product), referees_, process, servers.size()));
   }
   RandomBits random = [random = Random(random_.bits())]() mutable { return random.bits(); };
-  return electorates_.emplace_back(std::make_shared<ServerSet>(timeline_.executor(), process, std::move(random), std::move(servers),
-                                                                server_timeout, schedule_.restart_guard));
+  return electorates_.emplace_back(
+      std::make_shared<ServerSet>(timeline_.executor(), process, std::move(random),
+                                  std::move(servers), server_timeout, schedule_.restart_guard));
 }
 
 std::shared_ptr<Wire> World::dial(Process& process, std::size_t server) {
@@ -137,8 +146,10 @@ std::optional<Violation> World::run() {
   plan_mishaps();
   timeline_.at(schedule_.calm, [this] { calm_down(); });
   const auto timeout = static_cast<int>(sessions_.size() + 2);
-  const Duration end = std::max(schedule_.calm, schedule_.progress_from) + schedule_.bound * timeout + schedule_.work();
-  const std::size_t max_allowed = schedule_.shape == Schedule::Shape::line ? max_scripts_in_line : max_scripts;
+  const Duration end = std::max(schedule_.calm, schedule_.progress_from) +
+                       schedule_.bound * timeout + schedule_.work();
+  const std::size_t max_allowed =
+      schedule_.shape == Schedule::Shape::line ? max_scripts_in_line : max_scripts;
   std::size_t events = 0;
   std::optional<Duration> over_since;
   while (!referees_.any_violation() && timeline_.step()) {
@@ -157,7 +168,8 @@ std::optional<Violation> World::run() {
 
 void World::plan_sessions() {
   for (const SessionPlan& plan : schedule_.sessions) {
-    Session& session = sessions_.emplace_back(*this, plan, fmt::format("c{}", sessions_.size() + 1));
+    Session& session =
+        sessions_.emplace_back(*this, plan, fmt::format("c{}", sessions_.size() + 1));
     timeline_.at(plan.start, [this, &session] { start([&session] { return session.live(); }); });
     if (!plan.dies_at) continue;
     timeline_.at(*plan.dies_at, [this, &session] { kill(session); });
@@ -166,8 +178,10 @@ void World::plan_sessions() {
 
 void World::kill(Session& session) {
   const bool keeps_waiting =
-      session.waiting() && referee_.kept_out_until(session.plan().mode, session.process()) > timeline_.now() + hang_up_time;
-  // Those behind it may have been told to leave it to this one; of one that notified nothing, only its entry's end tells.
+      session.waiting() && referee_.kept_out_until(session.plan().mode, session.process()) >
+                               timeline_.now() + hang_up_time;
+  // Those behind it may have been told to leave it to this one; of one that notified nothing, only
+  // its entry's end tells.
   if (!session.over() && !keeps_waiting) schedule_.bound += standby_delay;
   // Readers behind it learn only by looking that nobody keeps them from those who read.
   const bool keeps_readers = session.waiting() && !session.plan().mode.shared;
@@ -186,7 +200,8 @@ void World::plan_mishaps() {
       for (std::size_t server = 0; server < servers_.size(); ++server) {
         const bool this_host = host == mishap.host;
         const bool this_server = server == mishap.server;
-        if ((mishap.kind == Mishap::Kind::outage && this_host && this_server) || (mishap.kind == Mishap::Kind::isolate_host && this_host) ||
+        if ((mishap.kind == Mishap::Kind::outage && this_host && this_server) ||
+            (mishap.kind == Mishap::Kind::isolate_host && this_host) ||
             (mishap.kind == Mishap::Kind::isolate_server && this_server)) {
           path(host, server).go_out(mishap.at, end);
         }
@@ -255,7 +270,8 @@ void World::befall(const Mishap& mishap) {
       return;
     case Mishap::Kind::refuse:
       server.refuse(mishap.refusal);
-      if (mishap.refusal == Refusal::no_rights) referees_.each([&server](Referee& referee) { referee.lose_rights(server); });
+      if (mishap.refusal == Refusal::no_rights)
+        referees_.each([&server](Referee& referee) { referee.lose_rights(server); });
       in(mishap.span, [&server] { server.refuse(Refusal::none); });
       return;
     case Mishap::Kind::power_loss:
@@ -312,7 +328,8 @@ void World::put_newer_waiter_in_line(Duration span) {
   for (Server& server : servers_) {
     const std::string ends = std::to_string((server.wall() + life).count());
     run_at(server, {"ZADD", keys.queue(), "1", newer_waiter});
-    run_at(server, {"HSET", keys.waiters(), newer_waiter, "exclusive subscribed " + ends + " and what else it has"});
+    run_at(server, {"HSET", keys.waiters(), newer_waiter,
+                    "exclusive subscribed " + ends + " and what else it has"});
     for (const std::string& key : {keys.queue(), keys.waiters()}) {
       run_at(server, {"PEXPIRE", key, std::to_string(queue_life.count())});
     }
@@ -327,7 +344,8 @@ void World::check_newer_waiter() {
   for (Server& server : servers_) {
     const local::Entry* queue = server.keyspace().find(HelperKeys(resource_).queue());
     if (queue != nullptr && std::get<local::SortedSet>(queue->value).score(newer_waiter)) continue;
-    referee_.violate("line", fmt::format("s{} threw out a waiter of a newer version", server.number() + 1));
+    referee_.violate("line",
+                     fmt::format("s{} threw out a waiter of a newer version", server.number() + 1));
   }
 }
 
@@ -370,7 +388,8 @@ void World::foreign_lock(const Mishap& mishap) {
       const local::Entry* entry = server.keyspace().find(resource_.key());
       if (entry == nullptr) continue;
       const auto* text = std::get_if<std::string>(&entry->value);
-      if (text != nullptr ? *text == value : std::get<local::Hash>(entry->value).front().first == value)
+      if (text != nullptr ? *text == value
+                          : std::get<local::Hash>(entry->value).front().first == value)
         server.keyspace().erase(resource_.key());
     }
   };
@@ -398,7 +417,8 @@ void World::calm_down() {
 }
 
 bool World::all_over() const {
-  return std::all_of(sessions_.begin(), sessions_.end(), [](const Session& session) { return session.over(); });
+  return std::all_of(sessions_.begin(), sessions_.end(),
+                     [](const Session& session) { return session.over(); });
 }
 
 void World::note_grant(const Session& session) {
@@ -412,7 +432,9 @@ void World::note_giving_up(const Session& session) {
   if (is_first(session)) check_delay(session);
   // Whoever is first now, and may not come in yet, is told to look in a while.
   for (Session& other : sessions_) {
-    if (!other.waiting() || referee_.kept_out_until(other.plan().mode, other.process()) <= timeline_.now()) continue;
+    if (!other.waiting() ||
+        referee_.kept_out_until(other.plan().mode, other.process()) <= timeline_.now())
+      continue;
     other.stands_by_until(timeline_.now() + standby_delay);
   }
 }
@@ -425,31 +447,39 @@ bool World::is_first(const Session& session) const {
 
 /// Whoever may enter is told so: its own timers are not to find out.
 void World::check_delay(const Session& session) {
-  Duration since = std::max(referee_.kept_out_until(session.plan().mode, session.process()), session.can_enter_since());
+  Duration since = std::max(referee_.kept_out_until(session.plan().mode, session.process()),
+                            session.can_enter_since());
   Duration bound = schedule_.bound;
   for (const Session& other : sessions_) {
-    const bool may_be_before = other.plan().start <= session.queued_since().value_or(timeline_.now());
+    const bool may_be_before =
+        other.plan().start <= session.queued_since().value_or(timeline_.now());
     if (&other == &session || !may_be_before) continue;
     if (other.waited_until()) since = std::max(since, *other.waited_until());
-    // Who is passed over because it cannot be notified kept the others out until it could have entered itself.
+    // Who is passed over because it cannot be notified kept the others out until it could have
+    // entered itself.
     if (other.waiting() && !other.plan().undisturbed) {
       since = std::max(since, referee_.kept_out_until(other.plan().mode, other.process()));
     }
-    // Those behind it are told to stand by, and find out by themselves that there is no slot for it.
+    // Those behind it are told to stand by, and find out by themselves that there is no slot for
+    // it.
     if (other.waiting() && other.plan().mode.slots > 0) bound = schedule_.bound + standby_delay;
   }
   if (timeline_.now() <= since + bound) return;
-  referee_.violate("delay", fmt::format("{} could have entered since {:.0f} ms", session.name(), in_ms(since)));
+  referee_.violate(
+      "delay", fmt::format("{} could have entered since {:.0f} ms", session.name(), in_ms(since)));
 }
 
 void World::check_order(const Session& session) {
   for (const Session& other : sessions_) {
     const bool came_first = other.queued_since() && *other.queued_since() < session.plan().start;
-    if (!came_first || !other.waiting() || !other.plan().undisturbed || referee_.was_robbed(other.process())) continue;
+    if (!came_first || !other.waiting() || !other.plan().undisturbed ||
+        referee_.was_robbed(other.process()))
+      continue;
     // Of two who may have it together, the network decides who hears of it first.
     if (other.plan().mode.shared && session.plan().mode.shared) continue;
-    referee_.violate("order", fmt::format("{} overtook {}, who was in the queue since {:.0f} ms", session.name(), other.name(),
-                                          in_ms(*other.queued_since())));
+    referee_.violate(
+        "order", fmt::format("{} overtook {}, who was in the queue since {:.0f} ms", session.name(),
+                             other.name(), in_ms(*other.queued_since())));
   }
 }
 
@@ -462,7 +492,9 @@ void World::check_progress(const Session& session) {
     bound += schedule_.bound;
   }
   if (timeline_.now() <= since + bound) return;
-  referee_.violate("progress", fmt::format("nobody held the lock since {:.0f} ms, though somebody waited", in_ms(since)));
+  referee_.violate(
+      "progress",
+      fmt::format("nobody held the lock since {:.0f} ms, though somebody waited", in_ms(since)));
 }
 
 void World::check_outcome() {
@@ -477,26 +509,39 @@ void World::check_outcome() {
     using Why = AttemptFailure::Why;
     if (schedule_.shape == Schedule::Shape::duplicate) {
       // Granted, when a quorum of others was faster. Broken by force, it may fail otherwise.
-      if (why && why != Why::duplicate && schedule_.mishaps.empty()) referee_.violate("duplicate", "a server that was given twice was not told");
+      if (why && why != Why::duplicate && schedule_.mishaps.empty())
+        referee_.violate("duplicate", "a server that was given twice was not told");
       continue;
     }
-    const auto moved = [](const Mishap& mishap) { return mishap.kind == Mishap::Kind::move_address; };
+    const auto moved = [](const Mishap& mishap) {
+      return mishap.kind == Mishap::Kind::move_address;
+    };
     if (why == Why::duplicate && std::ranges::any_of(schedule_.mishaps, moved)) continue;
-    const bool may_be_denied = std::ranges::any_of(
-        schedule_.mishaps, [](const Mishap& mishap) { return mishap.refusal == Refusal::no_rights; });
+    const bool may_be_denied = std::ranges::any_of(schedule_.mishaps, [](const Mishap& mishap) {
+      return mishap.refusal == Refusal::no_rights;
+    });
     if (why == Why::denied && may_be_denied) continue;
-    const auto spoiled = [](const Mishap& mishap) { return mishap.kind == Mishap::Kind::spoil_counter; };
+    const auto spoiled = [](const Mishap& mishap) {
+      return mishap.kind == Mishap::Kind::spoil_counter;
+    };
     if (why == Why::misconfigured && std::ranges::any_of(schedule_.mishaps, spoiled)) continue;
-    if (why == Why::duplicate || why == Why::denied || why == Why::misconfigured) referee_.violate("answer", "a failure that cannot be");
+    if (why == Why::duplicate || why == Why::denied || why == Why::misconfigured)
+      referee_.violate("answer", "a failure that cannot be");
     const bool unavailable = why == Why::unavailable || why == Why::too_slow;
-    if (why && session.patient() && !unavailable) referee_.violate("answer", "somebody gave up who waits for ever");
-    if (unavailable && session.plan().start > schedule_.calm) referee_.violate("answer", "no quorum though nothing was wrong");
+    if (why && session.patient() && !unavailable)
+      referee_.violate("answer", "somebody gave up who waits for ever");
+    if (unavailable && session.plan().start > schedule_.calm)
+      referee_.violate("answer", "no quorum though nothing was wrong");
   }
-  if (schedule_.shape == Schedule::Shape::line && schedule_.mishaps.empty() && referee_.hasty_attempts() > max_hasty_attempts) {
-    referee_.violate("load", fmt::format("{} times somebody did not wait for the other servers' calls", referee_.hasty_attempts()));
+  if (schedule_.shape == Schedule::Shape::line && schedule_.mishaps.empty() &&
+      referee_.hasty_attempts() > max_hasty_attempts) {
+    referee_.violate("load",
+                     fmt::format("{} times somebody did not wait for the other servers' calls",
+                                 referee_.hasty_attempts()));
   }
   if (schedule_.shape == Schedule::Shape::cron && holders != 1) {
-    referee_.violate("split", fmt::format("{} of those that started together got the lock", holders));
+    referee_.violate("split",
+                     fmt::format("{} of those that started together got the lock", holders));
   }
 }
 

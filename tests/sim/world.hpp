@@ -67,7 +67,9 @@ class World final : public Network {
 
  private:
   std::shared_ptr<Wire> dial(Process& process, std::size_t server) override;
-  [[nodiscard]] Path& path(std::size_t host, std::size_t server) { return paths_[host * servers_.size() + server]; }
+  [[nodiscard]] Path& path(std::size_t host, std::size_t server) {
+    return paths_[host * servers_.size() + server];
+  }
 
   void plan_sessions();
   void kill(Session& session);

@@ -1,4 +1,5 @@
-// A command that loads its machine, for tests of what happens to it when its lease cannot be renewed:
+// A command that loads its machine, for tests of what happens to it when its lease cannot be
+// renewed:
 //
 //   load-tree KIND COUNT [--sessions] [--polite]
 //
@@ -7,8 +8,9 @@
 //   fat COUNT     one process that has written to COUNT MiB of memory
 //   forks COUNT   processes that fork all the time
 //
-// All ignore TERM, HUP and INT, but with --polite. They share the process group of the first, or with --sessions have sessions of
-// their own. `ready` on stdout says that all of them are up. None ends by itself.
+// All ignore TERM, HUP and INT, but with --polite. They share the process group of the first, or
+// with --sessions have sessions of their own. `ready` on stdout says that all of them are up. None
+// ends by itself.
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/mman.h>
@@ -44,7 +46,8 @@ namespace {
 
 [[noreturn]] void grow(long mebibytes) {
   const auto size = static_cast<std::size_t>(mebibytes) << 20;
-  void* const memory = ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+  void* const memory = ::mmap(nullptr, size, PROT_READ | PROT_WRITE,
+                              MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
   if (memory == MAP_FAILED) ::_exit(1);
   std::puts("ready");
   std::fflush(stdout);
@@ -74,7 +77,10 @@ int main(int argc, char** argv) {
   }
   if (kind == "fat") grow(count);
 
-  const auto live = kind == "busy" ? loop : kind == "idle" ? idle : kind == "forks" ? fork_for_ever : nullptr;
+  const auto live = kind == "busy"    ? loop
+                    : kind == "idle"  ? idle
+                    : kind == "forks" ? fork_for_ever
+                                      : nullptr;
   if (live == nullptr) return usage();
   // Nobody begins before all are there: else the last of thousands would take for ever.
   std::array<int, 2> start{};

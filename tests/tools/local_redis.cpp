@@ -1,5 +1,6 @@
-// redis-cli for locks on this host: local-redis DIRECTORY COMMAND [ARGUMENT…] does at the lock file that the first argument's key belongs
-// to what redis-cli would do at a server, and prints the reply as redis-cli --raw does. Knows EXISTS, KEYS * and DBSIZE, too. For tests.
+// redis-cli for locks on this host: local-redis DIRECTORY COMMAND [ARGUMENT…] does at the lock file
+// that the first argument's key belongs to what redis-cli would do at a server, and prints the
+// reply as redis-cli --raw does. Knows EXISTS, KEYS * and DBSIZE, too. For tests.
 #include <unistd.h>
 
 #include <cctype>
@@ -80,7 +81,8 @@ Reply execute_at(const Directory& directory, const std::vector<std::string>& wor
   if (!found) fail(found.error());
   Keyspace keyspace = load(directory, *found);
   Reply reply = execute_here(keyspace, words);
-  if (auto stored = file->store(*found, boot_id, format::encode(keyspace.live())); !stored) fail(stored.error());
+  if (auto stored = file->store(*found, boot_id, format::encode(keyspace.live())); !stored)
+    fail(stored.error());
   return reply;
 }
 
@@ -111,7 +113,8 @@ void print(const Reply& reply) {
 
 int main(int argc, char** argv) {
   const std::vector<std::string> words(argv + std::min(argc, 2), argv + argc);
-  if (words.empty()) fail({FaultKind::misconfigured, "usage: local-redis DIRECTORY COMMAND [ARGUMENT...]"});
+  if (words.empty())
+    fail({FaultKind::misconfigured, "usage: local-redis DIRECTORY COMMAND [ARGUMENT...]"});
   const auto directory = open_directory({argv[1], false});
   if (!directory) fail(directory.error());
   if (words[0] == "keys" || words[0] == "dbsize") {
@@ -124,7 +127,8 @@ int main(int argc, char** argv) {
     // EXISTS and DEL may name keys of several files.
     const bool counts = words[0] == "exists" || words[0] == "del";
     std::int64_t sum = 0;
-    for (std::size_t i = 1; counts && i < words.size(); ++i) sum += execute_at(*directory, {words[0], words[i]}).integer;
+    for (std::size_t i = 1; counts && i < words.size(); ++i)
+      sum += execute_at(*directory, {words[0], words[i]}).integer;
     if (counts) std::cout << sum << "\n";
     if (!counts) print(execute_at(*directory, words));
   }

@@ -83,7 +83,8 @@ std::set<pid_t> descendants() {
   return found;
 }
 
-/// What redlock-cli leaves behind on purpose, until its lease has expired: it is ended, and no failure.
+/// What redlock-cli leaves behind on purpose, until its lease has expired: it is ended, and no
+/// failure.
 bool is_releaser(pid_t pid) {
   return content_of("/proc/" + std::to_string(pid) + "/comm") == "lock-releaser\n";
 }

@@ -201,9 +201,8 @@ void LocalServer::run_later(ScriptCall call, NotUndone not_undone) {
         });
 }
 
-asio::awaitable<std::optional<Fault>> LocalServer::subscribe(Resource resource, std::string waiter,
-                                                          std::function<void(Notification)> notified,
-                                                          Instant) {
+asio::awaitable<std::optional<Fault>> LocalServer::subscribe(
+    Resource resource, std::string waiter, std::function<void(Notification)> notified, Instant) {
   unsubscribe();
   const auto directory = open_directory(place_);
   if (!directory) co_return directory.error();

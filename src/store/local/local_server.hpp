@@ -38,8 +38,8 @@ class LocalServer final : public ScriptedServer {
   [[nodiscard]] const std::string& name() const override { return name_; }
   asio::awaitable<Result<LockList, Fault>> list(Instant deadline) override;
   asio::awaitable<std::optional<Fault>> subscribe(Resource resource, std::string waiter,
-                                               std::function<void(Notification)> notified,
-                                               Instant deadline) override;
+                                                  std::function<void(Notification)> notified,
+                                                  Instant deadline) override;
   void unsubscribe() override;
   asio::awaitable<void> close(Instant deadline) override;
 

@@ -19,8 +19,8 @@ namespace redlock::local {
 /// The directory of this host's locks, as a URL names it.
 struct Place {
   std::string directory;  ///< absolute, in one spelling
-  bool is_own = false;  ///< this user's, created when missing; otherwise it must exist, and users
-                        ///< who may write to it share its locks
+  bool is_own = false;    ///< this user's, created when missing; otherwise it must exist, and users
+                          ///< who may write to it share its locks
 
   /// For people and fingerprints.
   [[nodiscard]] std::string name() const { return "local:" + directory; }

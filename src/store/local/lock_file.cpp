@@ -10,9 +10,9 @@
 #include <cerrno>
 #include <optional>
 
+#include "support/hex.hpp"
 #include "support/number.hpp"
 #include "support/random.hpp"
-#include "support/hex.hpp"
 #include "support/text.hpp"
 
 namespace redlock::local {

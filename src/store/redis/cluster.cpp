@@ -20,7 +20,8 @@ constexpr ReplyLimits slots_limits{4, 16384, 64 * 1024, 32 * 1024 * 1024};
 /// keys do no harm, and the scripts treat an undeclared key as missing (PROTOCOL D1). For a share
 /// the scripts then answer that they cannot tell.
 bool may_go_alone(const ScriptCall& call) {
-  return call.keys.size() > 1 && (call.script == &scripts::extend || call.script == &scripts::release);
+  return call.keys.size() > 1 &&
+         (call.script == &scripts::extend || call.script == &scripts::release);
 }
 
 Fault at(const Address& address, Fault fault) {
@@ -29,13 +30,19 @@ Fault at(const Address& address, Fault fault) {
 }
 
 void add_new(std::vector<Address>& addresses, const Address& address) {
-  if (std::find(addresses.begin(), addresses.end(), address) == addresses.end()) addresses.push_back(address);
+  if (std::find(addresses.begin(), addresses.end(), address) == addresses.end())
+    addresses.push_back(address);
 }
 
 }  // namespace
 
-ClusterServer::ClusterServer(asio::any_io_executor executor, const Clock& clock, Endpoint endpoint, RedisServerOptions options)
-    : executor_(std::move(executor)), clock_(clock), endpoint_(std::move(endpoint)), options_(std::move(options)), name_(endpoint_.name()) {
+ClusterServer::ClusterServer(asio::any_io_executor executor, const Clock& clock, Endpoint endpoint,
+                             RedisServerOptions options)
+    : executor_(std::move(executor)),
+      clock_(clock),
+      endpoint_(std::move(endpoint)),
+      options_(std::move(options)),
+      name_(endpoint_.name()) {
   options_.slots_move = true;
 }
 
@@ -57,7 +64,8 @@ asio::awaitable<ScriptReply> ClusterServer::follow(ScriptCall call, Instant dead
   bool asking = false;
   for (int redirects = 0;;) {
     // An undo that was sent meanwhile must not arrive after the compare-and-delete.
-    if (!token.empty() && !undecided_.contains(token)) co_return unexpected(Fault{FaultKind::silent, "taken back before it was done"});
+    if (!token.empty() && !undecided_.contains(token))
+      co_return unexpected(Fault{FaultKind::silent, "taken back before it was done"});
     RedisServer& server = node(place);
     const auto reply = co_await server.ask(call, asking, deadline);
     if (!reply) {
@@ -83,27 +91,34 @@ asio::awaitable<ScriptReply> ClusterServer::follow(ScriptCall call, Instant dead
     }
     if (++redirects > max_redirects) {
       slots_.clear();
-      co_return unexpected(Fault{FaultKind::unavailable,
-                                 "its servers do not agree who has this key: more than " + std::to_string(max_redirects) + " redirects"});
+      co_return unexpected(
+          Fault{FaultKind::unavailable, "its servers do not agree who has this key: more than " +
+                                            std::to_string(max_redirects) + " redirects"});
     }
     place = (*redirect)->to;
     asking = (*redirect)->ask;
     if (asking) continue;
     owner = place;
     if (subscribed_at_ && *subscribed_at_ != place) node(*subscribed_at_).drop_subscription();
-    std::erase_if(slots_, [slot](const SlotRange& range) { return range.first == slot && range.last == slot; });
+    std::erase_if(slots_, [slot](const SlotRange& range) {
+      return range.first == slot && range.last == slot;
+    });
     slots_.insert(slots_.begin(), SlotRange{slot, slot, place, {}});
   }
 }
 
 asio::awaitable<Result<Address, Fault>> ClusterServer::locate(std::string key, Instant deadline) {
   const std::uint16_t slot = hash_slot(key);
-  const auto has_slot = [slot](const SlotRange& range) { return range.first <= slot && slot <= range.last; };
+  const auto has_slot = [slot](const SlotRange& range) {
+    return range.first <= slot && slot <= range.last;
+  };
   if (std::none_of(slots_.begin(), slots_.end(), has_slot)) {
     if (auto fault = co_await discover_topology(deadline)) co_return unexpected(std::move(*fault));
   }
   const auto range = std::find_if(slots_.begin(), slots_.end(), has_slot);
-  if (range == slots_.end()) co_return unexpected(Fault{FaultKind::unavailable, "no server of its cluster has the slot of this key"});
+  if (range == slots_.end())
+    co_return unexpected(
+        Fault{FaultKind::unavailable, "no server of its cluster has the slot of this key"});
   co_return range->master;
 }
 
@@ -119,7 +134,8 @@ asio::awaitable<std::optional<Fault>> ClusterServer::discover_topology(Instant d
   co_return none;
 }
 
-asio::awaitable<std::optional<Fault>> ClusterServer::ask_for_slots(Address member, Instant deadline) {
+asio::awaitable<std::optional<Fault>> ClusterServer::ask_for_slots(Address member,
+                                                                   Instant deadline) {
   Command question{"CLUSTER", "SLOTS"};
   const auto reply = co_await node(member).ask(std::move(question), slots_limits, deadline);
   if (!reply) co_return reply.error();
@@ -150,7 +166,9 @@ std::vector<Address> ClusterServer::known_masters() const {
 
 RedisServer& ClusterServer::node(const Address& address) {
   auto& server = nodes_[address];
-  if (!server) server = std::make_unique<RedisServer>(executor_, clock_, endpoint_.server_at(address), options_);
+  if (!server)
+    server =
+        std::make_unique<RedisServer>(executor_, clock_, endpoint_.server_at(address), options_);
   return *server;
 }
 
@@ -161,7 +179,8 @@ void ClusterServer::post(ScriptCall call, NotUndone not_undone) {
 
 void ClusterServer::post_to_late(ScriptCall call, bool only_unanswered, NotUndone not_undone) {
   undecided_.erase(undone_by(call));
-  for (const auto& [address, server] : nodes_) server->post_to_late(call, only_unanswered, not_undone);
+  for (const auto& [address, server] : nodes_)
+    server->post_to_late(call, only_unanswered, not_undone);
 }
 
 asio::awaitable<Result<LockList, Fault>> ClusterServer::list(Instant deadline) {
@@ -175,7 +194,8 @@ asio::awaitable<Result<LockList, Fault>> ClusterServer::list(Instant deadline) {
   co_return list;
 }
 
-asio::awaitable<Result<std::vector<RedisVote::Master>, Fault>> ClusterServer::masters(Instant deadline) {
+asio::awaitable<Result<std::vector<RedisVote::Master>, Fault>> ClusterServer::masters(
+    Instant deadline) {
   if (auto fault = co_await discover_topology(deadline)) co_return unexpected(std::move(*fault));
   std::vector<Master> all;
   for (const Address& master : known_masters()) {
@@ -184,14 +204,16 @@ asio::awaitable<Result<std::vector<RedisVote::Master>, Fault>> ClusterServer::ma
   co_return all;
 }
 
-asio::awaitable<Result<RedisServer*, Fault>> ClusterServer::master_of(std::string key, Instant deadline) {
+asio::awaitable<Result<RedisServer*, Fault>> ClusterServer::master_of(std::string key,
+                                                                      Instant deadline) {
   const auto owner = co_await locate(std::move(key), deadline);
   if (!owner) co_return unexpected(owner.error());
   co_return &node(*owner);
 }
 
-asio::awaitable<std::optional<Fault>> ClusterServer::subscribe(Resource resource, std::string waiter, std::function<void(Notification)> notified,
-                                                            Instant deadline) {
+asio::awaitable<std::optional<Fault>> ClusterServer::subscribe(
+    Resource resource, std::string waiter, std::function<void(Notification)> notified,
+    Instant deadline) {
   // PUBLISH counts only clients that are subscribed at the same server (PROTOCOL D1).
   unsubscribe();
   const std::size_t turn = ++listenings_;
@@ -199,7 +221,8 @@ asio::awaitable<std::optional<Fault>> ClusterServer::subscribe(Resource resource
   if (!owner) co_return owner.error();
   if (turn != listenings_) co_return Fault{FaultKind::silent, "nobody wants to listen any more"};
   subscribed_at_ = *owner;
-  co_return co_await node(*owner).subscribe(std::move(resource), std::move(waiter), std::move(notified), deadline);
+  co_return co_await node(*owner).subscribe(std::move(resource), std::move(waiter),
+                                            std::move(notified), deadline);
 }
 
 void ClusterServer::unsubscribe() {
@@ -211,9 +234,11 @@ asio::awaitable<void> ClusterServer::close(Instant deadline) {
   for (const auto& [address, server] : nodes_) co_await server->close(deadline);
 }
 
-std::unique_ptr<RedisVote> make_server(asio::any_io_executor executor, const Clock& clock, const Endpoint& endpoint,
+std::unique_ptr<RedisVote> make_server(asio::any_io_executor executor, const Clock& clock,
+                                       const Endpoint& endpoint,
                                        const RedisServerOptions& options) {
-  if (endpoint.kind == Endpoint::Kind::cluster) return std::make_unique<ClusterServer>(std::move(executor), clock, endpoint, options);
+  if (endpoint.kind == Endpoint::Kind::cluster)
+    return std::make_unique<ClusterServer>(std::move(executor), clock, endpoint, options);
   return std::make_unique<RedisServer>(std::move(executor), clock, endpoint, options);
 }
 

@@ -18,15 +18,18 @@ namespace redlock::redis {
 class ClusterServer final : public RedisVote {
  public:
   /// `endpoint` is of kind cluster. `clock` must outlive the server.
-  ClusterServer(asio::any_io_executor executor, const Clock& clock, Endpoint endpoint, RedisServerOptions options = {});
+  ClusterServer(asio::any_io_executor executor, const Clock& clock, Endpoint endpoint,
+                RedisServerOptions options = {});
 
   [[nodiscard]] const std::string& name() const override { return name_; }
   /// From every master.
   asio::awaitable<Result<LockList, Fault>> list(Instant deadline) override;
   asio::awaitable<Result<std::vector<Master>, Fault>> masters(Instant deadline) override;
-  asio::awaitable<Result<RedisServer*, Fault>> master_of(std::string key, Instant deadline) override;
-  asio::awaitable<std::optional<Fault>> subscribe(Resource resource, std::string waiter, std::function<void(Notification)> notified,
-                                               Instant deadline) override;
+  asio::awaitable<Result<RedisServer*, Fault>> master_of(std::string key,
+                                                         Instant deadline) override;
+  asio::awaitable<std::optional<Fault>> subscribe(Resource resource, std::string waiter,
+                                                  std::function<void(Notification)> notified,
+                                                  Instant deadline) override;
   void unsubscribe() override;
   asio::awaitable<void> close(Instant deadline) override;
 
@@ -59,14 +62,14 @@ class ClusterServer final : public RedisVote {
   ServerFacts facts_;  ///< of the server that gave the last reply
   std::map<Address, std::unique_ptr<RedisServer>> nodes_;  ///< all that were ever asked
   std::vector<SlotRange> slots_;                           ///< the first that fits a slot is right
-  std::vector<Address> acquaintances_;  ///< from the last answer with slot ranges
+  std::vector<Address> acquaintances_;    ///< from the last answer with slot ranges
   std::optional<Address> subscribed_at_;  ///< the server with the current subscription
-  std::size_t listenings_ = 0;                             ///< how often that server has changed
+  std::size_t listenings_ = 0;            ///< how often that server has changed
   std::set<std::string> undecided_;  ///< tokens of acquires and heals under way that are not undone
 };
 
 /// The vote for this endpoint, of any kind.
-std::unique_ptr<RedisVote> make_server(asio::any_io_executor executor, const Clock& clock, const Endpoint& endpoint,
-                                       const RedisServerOptions& options);
+std::unique_ptr<RedisVote> make_server(asio::any_io_executor executor, const Clock& clock,
+                                       const Endpoint& endpoint, const RedisServerOptions& options);
 
 }  // namespace redlock::redis

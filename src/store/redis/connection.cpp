@@ -13,9 +13,11 @@ namespace {
 /// What is wrong with this answer to ROLE from a server that must be a master.
 std::optional<Fault> objection_to(const Reply& role) {
   if (role.type == Reply::Type::error) return fault_of_error(role.text);
-  if (role.type != Reply::Type::array || role.elements.empty()) return Fault{FaultKind::garbage, "an answer that no ROLE gives"};
+  if (role.type != Reply::Type::array || role.elements.empty())
+    return Fault{FaultKind::garbage, "an answer that no ROLE gives"};
   if (role.elements[0].text == "master") return std::nullopt;
-  return Fault{FaultKind::unavailable, "it is no master (any more), by its own word; is a failover under way?"};
+  return Fault{FaultKind::unavailable,
+               "it is no master (any more), by its own word; is a failover under way?"};
 }
 
 }  // namespace
@@ -23,12 +25,13 @@ std::optional<Fault> objection_to(const Reply& role) {
 struct Connection::Open {
   ReplyLimits limits;
   std::unique_ptr<Event> answered;  ///< null: no coroutine waits
-  Answered then;                   ///< null: no callback
+  Answered then;                    ///< null: no callback
   std::optional<Result<Reply, Fault>> answer;
 };
 
-Connection::Connection(asio::any_io_executor executor, const Clock& clock, std::unique_ptr<Transport> transport,
-                       const std::vector<Command>& login, const std::optional<Command>& greeting, bool demands_master)
+Connection::Connection(asio::any_io_executor executor, const Clock& clock,
+                       std::unique_ptr<Transport> transport, const std::vector<Command>& login,
+                       const std::optional<Command>& greeting, bool demands_master)
     : executor_(std::move(executor)),
       clock_(clock),
       transport_(std::move(transport)),
@@ -46,7 +49,8 @@ void Connection::start(Instant deadline) {
   spawn(executor_, [self = shared_from_this(), deadline] { return self->serve(deadline); });
 }
 
-asio::awaitable<Result<Reply, Fault>> Connection::request(Command command, ReplyLimits limits, Instant deadline) {
+asio::awaitable<Result<Reply, Fault>> Connection::request(Command command, ReplyLimits limits,
+                                                          Instant deadline) {
   const auto self = shared_from_this();
   const Instant asked = clock_.now();
   auto open = std::make_shared<Open>();
@@ -219,7 +223,8 @@ void Connection::fail(Fault fault) {
   if (broken_) return;
   broken_ = std::move(fault);
   transport_->close();
-  for (const auto& open : std::exchange(open_, {})) finish(*open, unexpected(login_fault_ ? *login_fault_ : *broken_));
+  for (const auto& open : std::exchange(open_, {}))
+    finish(*open, unexpected(login_fault_ ? *login_fault_ : *broken_));
   unsent_.clear();
   progress_->notify();
   if (const auto notified = std::exchange(heard_, nullptr)) notified(nullptr);

@@ -35,7 +35,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
     Instant at;
   };
 
-  Connection(asio::any_io_executor executor, const Clock& clock, std::unique_ptr<Transport> transport, const std::vector<Command>& login,
+  Connection(asio::any_io_executor executor, const Clock& clock,
+             std::unique_ptr<Transport> transport, const std::vector<Command>& login,
              const std::optional<Command>& greeting = std::nullopt, bool demands_master = false);
 
   /// A login that fails because the server has no password does not count as failed: `told` runs
@@ -47,7 +48,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
 
   /// Sends a command and waits for its reply until `deadline`. Error replies are returned as
   /// replies; if the login was refused, every answer is that fault.
-  asio::awaitable<Result<Reply, Fault>> request(Command command, ReplyLimits limits, Instant deadline);
+  asio::awaitable<Result<Reply, Fault>> request(Command command, ReplyLimits limits,
+                                                Instant deadline);
 
   /// The result of a posted command: the reply, or the fault that ended the connection before it.
   using Answered = std::function<void(const Result<Reply, Fault>&)>;

@@ -65,7 +65,8 @@ std::string scheme_of(std::string_view url) {
 }
 
 bool has_control(std::string_view text) {
-  return std::any_of(text.begin(), text.end(), [](char c) { return static_cast<unsigned char>(c) < ' ' || c == 0x7f; });
+  return std::any_of(text.begin(), text.end(),
+                     [](char c) { return static_cast<unsigned char>(c) < ' ' || c == 0x7f; });
 }
 
 /// An IPv6 address, with its %zone if it has one, in the one spelling of RFC 5952; nothing for any
@@ -73,14 +74,16 @@ bool has_control(std::string_view text) {
 std::optional<std::string> canonical_v6(std::string_view text) {
   const std::size_t zone = std::min(text.find('%'), text.size());
   in6_addr address{};
-  if (::inet_pton(AF_INET6, std::string(text.substr(0, zone)).c_str(), &address) != 1) return std::nullopt;
+  if (::inet_pton(AF_INET6, std::string(text.substr(0, zone)).c_str(), &address) != 1)
+    return std::nullopt;
   std::array<char, INET6_ADDRSTRLEN> spelled{};
   ::inet_ntop(AF_INET6, &address, spelled.data(), spelled.size());
   return std::string(spelled.data()).append(text.substr(zone));
 }
 
 /// Takes `user[:password]@` off the front of `rest`.
-std::optional<std::string> take_login(std::string_view& rest, std::string_view authority, Endpoint& endpoint) {
+std::optional<std::string> take_login(std::string_view& rest, std::string_view authority,
+                                      Endpoint& endpoint) {
   const std::size_t at = authority.rfind('@');
   if (at == std::string_view::npos) return std::nullopt;
   const std::string_view login = authority.substr(0, at);
@@ -114,7 +117,8 @@ std::optional<std::string> read_address(std::string_view text, Address& address)
     if (!v6) return "what stands in its [ ] is no IPv6 address";
     address.host = *v6;
     const std::string_view after = text.substr(bracket + 1);
-    if (!after.empty() && after[0] != ':') return "after the ] of its IPv6 address only :port may follow";
+    if (!after.empty() && after[0] != ':')
+      return "after the ] of its IPv6 address only :port may follow";
     has_port = !after.empty();
     port = has_port ? after.substr(1) : after;
   } else {
@@ -158,7 +162,8 @@ Result<Endpoint, std::string> parse_tcp(std::string_view rest, bool tls) {
 }
 
 /// `host[:port],host[:port],...`
-std::optional<std::string> read_members(std::string_view text, std::uint16_t default_port, Endpoint& endpoint) {
+std::optional<std::string> read_members(std::string_view text, std::uint16_t default_port,
+                                        Endpoint& endpoint) {
   for (;;) {
     const std::size_t comma = text.find(',');
     Address address{"", default_port};
@@ -195,7 +200,10 @@ std::optional<std::string> read_sentinel_login(std::string_view query, Endpoint&
 
 /// As Sentinel documents it.
 bool is_master_name(std::string_view name) {
-  return !name.empty() && name.find_first_not_of("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789.-_") == std::string::npos;
+  return !name.empty() &&
+         name.find_first_not_of(
+             "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789.-_") ==
+             std::string::npos;
 }
 
 Result<Endpoint, std::string> parse_sentinel(std::string_view rest, bool tls) {
@@ -208,12 +216,15 @@ Result<Endpoint, std::string> parse_sentinel(std::string_view rest, bool tls) {
   }
   if (auto wrong = take_login_before_hosts(rest, endpoint)) return Failure(*wrong);
   const std::size_t slash = rest.find('/');
-  if (auto wrong = read_members(rest.substr(0, slash), sentinel_port, endpoint)) return Failure(*wrong);
-  std::string_view path = slash == std::string_view::npos ? std::string_view() : rest.substr(slash + 1);
+  if (auto wrong = read_members(rest.substr(0, slash), sentinel_port, endpoint))
+    return Failure(*wrong);
+  std::string_view path =
+      slash == std::string_view::npos ? std::string_view() : rest.substr(slash + 1);
   const std::size_t end = path.find('/');
   endpoint.master = path.substr(0, end);
   if (!is_master_name(endpoint.master))
-    return Failure("it must name the master (letters, digits, . - _), as the sentinels do: sentinel://host,host,host/mymaster");
+    return Failure(
+        "it must name the master (letters, digits, . - _), as the sentinels do: sentinel://host,host,host/mymaster");
   if (end == std::string_view::npos || end + 1 == path.size()) return endpoint;
   if (auto wrong = read_database(path.substr(end + 1), endpoint)) return Failure(*wrong);
   return endpoint;
@@ -225,9 +236,11 @@ Result<Endpoint, std::string> parse_cluster(std::string_view rest, bool tls) {
   endpoint.tls = tls;
   if (auto wrong = take_login_before_hosts(rest, endpoint)) return Failure(*wrong);
   const std::size_t slash = std::min(rest.find('/'), rest.size());
-  if (auto wrong = read_members(rest.substr(0, slash), redis_port, endpoint)) return Failure(*wrong);
+  if (auto wrong = read_members(rest.substr(0, slash), redis_port, endpoint))
+    return Failure(*wrong);
   const std::string_view path = rest.substr(slash);
-  if (!path.empty() && path != "/" && path != "/0") return Failure("a cluster has database 0 only, so nothing may follow its hosts");
+  if (!path.empty() && path != "/" && path != "/0")
+    return Failure("a cluster has database 0 only, so nothing may follow its hosts");
   return endpoint;
 }
 
@@ -235,14 +248,17 @@ Result<Endpoint, std::string> parse_unix(std::string_view rest) {
   Endpoint endpoint;
   endpoint.kind = Endpoint::Kind::unix_socket;
   const std::size_t slash = rest.starts_with('/') ? 0 : rest.find("@/");
-  if (slash == std::string_view::npos) return Failure("it needs an absolute path: unix:///run/redis/redis.sock");
+  if (slash == std::string_view::npos)
+    return Failure("it needs an absolute path: unix:///run/redis/redis.sock");
   if (!rest.starts_with('/')) {
     if (auto wrong = take_login(rest, rest.substr(0, slash + 1), endpoint)) return Failure(*wrong);
   }
   const std::size_t query = rest.find('?');
   const auto path = percent_decode(rest.substr(0, query));
-  if (!path || has_control(*path)) return Failure("its path is not percent-encoded correctly, or holds control characters");
-  if (path->size() >= sizeof(sockaddr_un::sun_path)) return Failure("its path is too long for a unix socket (107 bytes)");
+  if (!path || has_control(*path))
+    return Failure("its path is not percent-encoded correctly, or holds control characters");
+  if (path->size() >= sizeof(sockaddr_un::sun_path))
+    return Failure("its path is too long for a unix socket (107 bytes)");
   endpoint.path = *path;
   if (query == std::string_view::npos) return endpoint;
   const std::string_view parameter = rest.substr(query + 1);
@@ -317,7 +333,8 @@ Result<Endpoint, std::string> parse_endpoint(std::string_view url) {
   const std::string_view rest = url.substr(separator + 3);
   if (scheme == "redis" || scheme == "rediss") return parse_tcp(rest, scheme == "rediss");
   if (scheme == "unix") return parse_unix(rest);
-  if (scheme == "sentinel" || scheme == "sentinels") return parse_sentinel(rest, scheme == "sentinels");
+  if (scheme == "sentinel" || scheme == "sentinels")
+    return parse_sentinel(rest, scheme == "sentinels");
   if (scheme == "cluster" || scheme == "clusters") return parse_cluster(rest, scheme == "clusters");
   // Not repeated: the text before :// may contain a login.
   return Failure(no_scheme);

@@ -16,23 +16,30 @@ struct Meaning {
   bool refused = false;
 };
 
-constexpr std::string_view key_advice = "the user may not touch the key, or the keys redlock:* that belong to it";
+constexpr std::string_view key_advice =
+    "the user may not touch the key, or the keys redlock:* that belong to it";
 
-constexpr std::string_view sentinel_advice = "it runs no scripts; if it is a Sentinel, write sentinel://HOST:PORT/MASTER";
+constexpr std::string_view sentinel_advice =
+    "it runs no scripts; if it is a Sentinel, write sentinel://HOST:PORT/MASTER";
 
 constexpr std::array meanings{
     Meaning{"WRONGPASS", FaultKind::denied, "wrong user or password"},
-    Meaning{"NOAUTH", FaultKind::denied, "it wants a password: set REDISCLI_AUTH or --password-file"},
+    Meaning{"NOAUTH", FaultKind::denied,
+            "it wants a password: set REDISCLI_AUTH or --password-file"},
     // Redis 7 takes no command of our size before the login.
     Meaning{"unauthenticated", FaultKind::denied,
             "it wants a password: set REDISCLI_AUTH or --password-file"},
     Meaning{"invalid password", FaultKind::denied, "wrong password"},
-    Meaning{"without any password configured", FaultKind::denied,
-            "a password was given, but the server has none: unset REDISCLI_AUTH or drop it from the URL"},
-    Meaning{"DENIED", FaultKind::denied, "it accepts connections from its own host only (protected mode)"},
-    Meaning{"no password is set", FaultKind::denied,  // Redis 5
-            "a password was given, but the server has none: unset REDISCLI_AUTH or drop it from the URL"},
-    Meaning{"wrong number of arguments for 'auth'", FaultKind::denied, "it knows no users (Redis before 6): give the password alone"},
+    Meaning{
+        "without any password configured", FaultKind::denied,
+        "a password was given, but the server has none: unset REDISCLI_AUTH or drop it from the URL"},
+    Meaning{"DENIED", FaultKind::denied,
+            "it accepts connections from its own host only (protected mode)"},
+    Meaning{
+        "no password is set", FaultKind::denied,  // Redis 5
+        "a password was given, but the server has none: unset REDISCLI_AUTH or drop it from the URL"},
+    Meaning{"wrong number of arguments for 'auth'", FaultKind::denied,
+            "it knows no users (Redis before 6): give the password alone"},
     Meaning{"to access one of the keys", FaultKind::denied, key_advice},
     Meaning{"permissions to access a key", FaultKind::denied, key_advice},
     Meaning{"NOPERM", FaultKind::denied, ""},
@@ -47,24 +54,37 @@ constexpr std::array meanings{
     Meaning{"BUSY", FaultKind::unavailable, "it is busy with somebody's script", true},
     Meaning{"READONLY", FaultKind::unavailable, "it is a read-only replica: name its master", true},
     Meaning{"OOM", FaultKind::unavailable, "it is out of memory (maxmemory): give it more"},
-    Meaning{"MISCONF", FaultKind::unavailable, "it cannot save to disk, and refuses writes for that: see its log", true},
-    Meaning{"NOREPLICAS", FaultKind::unavailable, "it has too few replicas to accept writes (min-replicas-to-write)", true},
-    Meaning{"MASTERDOWN", FaultKind::unavailable, "it is a replica that lost its master: name the master", true},
+    Meaning{"MISCONF", FaultKind::unavailable,
+            "it cannot save to disk, and refuses writes for that: see its log", true},
+    Meaning{"NOREPLICAS", FaultKind::unavailable,
+            "it has too few replicas to accept writes (min-replicas-to-write)", true},
+    Meaning{"MASTERDOWN", FaultKind::unavailable,
+            "it is a replica that lost its master: name the master", true},
     Meaning{"CLUSTERDOWN", FaultKind::unavailable, "its cluster is down", true},
     Meaning{"TRYAGAIN", FaultKind::unavailable, "its cluster is moving this key", true},
-    Meaning{"max number of clients", FaultKind::unavailable, "it has too many clients (maxclients)", true},
-    Meaning{"cluster support disabled", FaultKind::misconfigured, "it is part of no cluster: write redis://"},
-    Meaning{"MOVED", FaultKind::misconfigured, "it is part of a Redis Cluster, and this key belongs to another server: write cluster://"},
-    Meaning{"ASK", FaultKind::misconfigured, "it is part of a Redis Cluster, and this key is moving to another server: write cluster://"},
+    Meaning{"max number of clients", FaultKind::unavailable, "it has too many clients (maxclients)",
+            true},
+    Meaning{"cluster support disabled", FaultKind::misconfigured,
+            "it is part of no cluster: write redis://"},
+    Meaning{
+        "MOVED", FaultKind::misconfigured,
+        "it is part of a Redis Cluster, and this key belongs to another server: write cluster://"},
+    Meaning{
+        "ASK", FaultKind::misconfigured,
+        "it is part of a Redis Cluster, and this key is moving to another server: write cluster://"},
     Meaning{"DB index is out of range", FaultKind::misconfigured, "it has no such database"},
     Meaning{"invalid DB index", FaultKind::misconfigured, "it has no such database"},
-    Meaning{"SELECT is not allowed in cluster mode", FaultKind::misconfigured, "it is part of a Redis Cluster, which has database 0 only"},
+    Meaning{"SELECT is not allowed in cluster mode", FaultKind::misconfigured,
+            "it is part of a Redis Cluster, which has database 0 only"},
     Meaning{"unknown command 'EVAL", FaultKind::misconfigured, sentinel_advice},
     Meaning{"unknown command `EVAL", FaultKind::misconfigured, sentinel_advice},  // Redis 5
-    Meaning{"unknown command 'SENTINEL'", FaultKind::misconfigured, "it is no Sentinel: write redis://, or cluster:// for a Redis Cluster"},
-    Meaning{"unknown command `SENTINEL`", FaultKind::misconfigured, "it is no Sentinel: write redis://, or cluster:// for a Redis Cluster"},
+    Meaning{"unknown command 'SENTINEL'", FaultKind::misconfigured,
+            "it is no Sentinel: write redis://, or cluster:// for a Redis Cluster"},
+    Meaning{"unknown command `SENTINEL`", FaultKind::misconfigured,
+            "it is no Sentinel: write redis://, or cluster:// for a Redis Cluster"},
     Meaning{"unknown command", FaultKind::misconfigured, ""},
-    Meaning{"FENCE", FaultKind::misconfigured, "the fence counter of this key was overwritten by somebody: delete it"},
+    Meaning{"FENCE", FaultKind::misconfigured,
+            "the fence counter of this key was overwritten by somebody: delete it"},
 };
 
 /// The server's own text, without the parts that repeat ours: the arguments of an unknown command
@@ -106,7 +126,8 @@ bool is_read_only(std::string_view error_text) {
 }
 
 bool is_redirect(std::string_view error_text) {
-  return error_text.starts_with("MOVED ") || error_text.starts_with("ASK ") || error_text.starts_with("TRYAGAIN");
+  return error_text.starts_with("MOVED ") || error_text.starts_with("ASK ") ||
+         error_text.starts_with("TRYAGAIN");
 }
 
 }  // namespace redlock::redis

@@ -21,11 +21,13 @@ std::string last_error() {
 Result<OpenSsl, std::string> load_all() {
   // libcrypto comes with it, and is searched with it.
   void* const library = ::dlopen(library_name, RTLD_NOW | RTLD_LOCAL);
-  if (library == nullptr) return unexpected("TLS needs OpenSSL, which cannot be loaded: " + last_error());
+  if (library == nullptr)
+    return unexpected("TLS needs OpenSSL, which cannot be loaded: " + last_error());
   OpenSsl functions;
 #define REDLOCK_LOAD(name)                                                              \
   functions.name = reinterpret_cast<decltype(functions.name)>(::dlsym(library, #name)); \
-  if (functions.name == nullptr) return unexpected("TLS needs OpenSSL 3, which is not what is here: " + last_error());
+  if (functions.name == nullptr)                                                        \
+    return unexpected("TLS needs OpenSSL 3, which is not what is here: " + last_error());
   REDLOCK_OPENSSL_FUNCTIONS(REDLOCK_LOAD)
 #undef REDLOCK_LOAD
   return functions;

@@ -55,8 +55,10 @@ class PlainTransport final : public Transport {
     co_return Fault{FaultKind::silent, "cannot connect: " + error.message()};
   }
 
-  asio::awaitable<std::size_t> read_some(asio::mutable_buffer buffer, asio::error_code& error) override {
-    const std::size_t length = co_await socket_.async_read_some(buffer, asio::redirect_error(asio::use_awaitable, error));
+  asio::awaitable<std::size_t> read_some(asio::mutable_buffer buffer,
+                                         asio::error_code& error) override {
+    const std::size_t length =
+        co_await socket_.async_read_some(buffer, asio::redirect_error(asio::use_awaitable, error));
     answered_ = answered_ || length > 0;
     co_return length;
   }
@@ -86,10 +88,12 @@ class PlainTransport final : public Transport {
 
   [[nodiscard]] Fault explain(const asio::error_code& error) const override {
     const bool ended = error == asio::error::eof;
-    std::string text = ended ? "it closed the connection" : "the connection broke: " + error.message();
+    std::string text =
+        ended ? "it closed the connection" : "the connection broke: " + error.message();
     // A TLS port also does this when it gets plain text.
     const bool may_be_tls = !answered_ && (ended || error == asio::error::connection_reset);
-    if (may_be_tls && endpoint_.kind == Endpoint::Kind::tcp) text += "; if it speaks TLS, write rediss:// (sentinels://, clusters://)";
+    if (may_be_tls && endpoint_.kind == Endpoint::Kind::tcp)
+      text += "; if it speaks TLS, write rediss:// (sentinels://, clusters://)";
     return {FaultKind::silent, std::move(text)};
   }
 
@@ -114,7 +118,9 @@ class PlainTransport final : public Transport {
     // A connection that only receives would never learn that the other end, or a firewall on the
     // way, has forgotten it.
     socket_.set_option(asio::socket_base::keep_alive(true), ignored);
-    const auto set = [this](int option, int value) { ::setsockopt(socket_.native_handle(), IPPROTO_TCP, option, &value, sizeof value); };
+    const auto set = [this](int option, int value) {
+      ::setsockopt(socket_.native_handle(), IPPROTO_TCP, option, &value, sizeof value);
+    };
     set(TCP_KEEPIDLE, seconds_until_probe);
     set(TCP_KEEPINTVL, seconds_between_probes);
     set(TCP_KEEPCNT, max_probes);
@@ -143,7 +149,8 @@ class PlainTransport final : public Transport {
 
 }  // namespace
 
-std::unique_ptr<Transport> make_plain_transport(asio::any_io_executor executor, const Clock& clock, Endpoint endpoint) {
+std::unique_ptr<Transport> make_plain_transport(asio::any_io_executor executor, const Clock& clock,
+                                                Endpoint endpoint) {
   return std::make_unique<PlainTransport>(std::move(executor), clock, std::move(endpoint));
 }
 

@@ -42,7 +42,8 @@ bool needs_replicas(const ScriptCall& call, const Reply& reply) {
 }
 
 bool is_page(const Reply& reply) {
-  return reply.type == Reply::Type::array && reply.elements.size() == 2 && reply.elements[0].type == Reply::Type::text &&
+  return reply.type == Reply::Type::array && reply.elements.size() == 2 &&
+         reply.elements[0].type == Reply::Type::text &&
          reply.elements[1].type == Reply::Type::array;
 }
 
@@ -64,25 +65,31 @@ asio::awaitable<ScriptReply> RedisServer::call(ScriptCall call, Instant deadline
   co_return std::move(*reply);
 }
 
-asio::awaitable<Result<Reply, Fault>> RedisServer::ask(ScriptCall call, bool asking, Instant deadline) {
+asio::awaitable<Result<Reply, Fault>> RedisServer::ask(ScriptCall call, bool asking,
+                                                       Instant deadline) {
   const bool was_connected = links_.is_connected();
   auto reply = co_await ask_once(call, asking, deadline);
   // The server may have stopped being a master since we connected. Then nothing was done, and
   // another may be the master by now.
-  if (was_connected && reply && is_read_only_reply(*reply)) reply = co_await ask_once(call, asking, deadline);
+  if (was_connected && reply && is_read_only_reply(*reply))
+    reply = co_await ask_once(call, asking, deadline);
   co_return reply;
 }
 
-asio::awaitable<Result<Reply, Fault>> RedisServer::ask(Command command, ReplyLimits limits, Instant deadline) {
+asio::awaitable<Result<Reply, Fault>> RedisServer::ask(Command command, ReplyLimits limits,
+                                                       Instant deadline) {
   const std::shared_ptr<Connection> connection = links_.usable_link(deadline)->connection;
   co_return co_await connection->request(std::move(command), limits, deadline);
 }
 
-asio::awaitable<Result<Reply, Fault>> RedisServer::run_script(std::shared_ptr<Link> link, const ScriptCall& call, bool asking,
+asio::awaitable<Result<Reply, Fault>> RedisServer::run_script(std::shared_ptr<Link> link,
+                                                              const ScriptCall& call, bool asking,
                                                               Instant deadline) {
   Connection& connection = *link->connection;
   const UndoTarget undo_target = undo_target_of(call);
-  const auto was_undone = [&](const std::string& what) { return !what.empty() && !link->left.contains(what); };
+  const auto was_undone = [&](const std::string& what) {
+    return !what.empty() && !link->left.contains(what);
+  };
   const Command asking_command{"ASKING"};  // for one command
 
   if (asking) connection.post(asking_command);
@@ -100,7 +107,8 @@ asio::awaitable<Result<Reply, Fault>> RedisServer::run_script(std::shared_ptr<Li
   co_return co_await connection.request(script_command(call), ReplyLimits{}, deadline);
 }
 
-asio::awaitable<Result<Reply, Fault>> RedisServer::ask_once(ScriptCall call, bool asking, Instant deadline) {
+asio::awaitable<Result<Reply, Fault>> RedisServer::ask_once(ScriptCall call, bool asking,
+                                                            Instant deadline) {
   const std::shared_ptr<Link> link = links_.usable_link(deadline);
   Connection& connection = *link->connection;
   const UndoTarget undo_target = undo_target_of(call);
@@ -137,16 +145,19 @@ asio::awaitable<Result<Reply, Fault>> RedisServer::ask_once(ScriptCall call, boo
   }
   facts_ = greeted_facts(connection.greeting(), clock_.now());
   if (options_.replicas > 0 && needs_replicas(call, *reply)) {
-    if (auto fault = co_await missing_replicas(link, deadline)) co_return unexpected(std::move(*fault));
+    if (auto fault = co_await missing_replicas(link, deadline))
+      co_return unexpected(std::move(*fault));
   }
   co_return std::move(*reply);
 }
 
-asio::awaitable<std::optional<Fault>> RedisServer::missing_replicas(std::shared_ptr<Link> link, Instant deadline) {
+asio::awaitable<std::optional<Fault>> RedisServer::missing_replicas(std::shared_ptr<Link> link,
+                                                                    Instant deadline) {
   const Duration left = deadline - clock_.now();
   // Leave the rest of the time for the answer: too few confirmations are not the same as silence. 0
   // would wait forever.
-  const auto timeout = std::max(Milliseconds(1), std::chrono::duration_cast<Milliseconds>(left / 4 * 3));
+  const auto timeout =
+      std::max(Milliseconds(1), std::chrono::duration_cast<Milliseconds>(left / 4 * 3));
   Command wait{"WAIT", std::to_string(options_.replicas), std::to_string(timeout.count())};
   link->waits = true;
   link->waits_until = deadline;
@@ -154,11 +165,13 @@ asio::awaitable<std::optional<Fault>> RedisServer::missing_replicas(std::shared_
   if (!reply) co_return reply.error();
   link->waits = false;
   if (reply->type == Reply::Type::error) co_return fault_of_error(reply->text);
-  if (reply->type != Reply::Type::integer) co_return Fault{FaultKind::garbage, "an answer that no WAIT gives"};
+  if (reply->type != Reply::Type::integer)
+    co_return Fault{FaultKind::garbage, "an answer that no WAIT gives"};
   if (reply->integer >= static_cast<std::int64_t>(options_.replicas)) co_return std::nullopt;
   const std::string confirmed = std::to_string(std::max<std::int64_t>(reply->integer, 0));
-  co_return Fault{FaultKind::unavailable, "only " + confirmed + " of the " + std::to_string(options_.replicas) +
-                                              " replicas that --replicas wants have confirmed it in time"};
+  co_return Fault{FaultKind::unavailable,
+                  "only " + confirmed + " of the " + std::to_string(options_.replicas) +
+                      " replicas that --replicas wants have confirmed it in time"};
 }
 
 asio::awaitable<Result<LockList, Fault>> RedisServer::list(Instant deadline) {
@@ -167,11 +180,14 @@ asio::awaitable<Result<LockList, Fault>> RedisServer::list(Instant deadline) {
   std::string cursor = "0";
   std::size_t listed = 0;
   do {
-    Command scan{"SCAN", cursor, "MATCH", std::string(HelperKeys::every_owner), "COUNT", std::string(scan_page)};
+    Command scan{"SCAN",  cursor,
+                 "MATCH", std::string(HelperKeys::every_owner),
+                 "COUNT", std::string(scan_page)};
     auto reply = co_await connection->request(std::move(scan), scan_limits, deadline);
     if (!reply) co_return unexpected(reply.error());
     if (reply->type == Reply::Type::error) co_return unexpected(fault_of_error(reply->text));
-    if (!is_page(*reply)) co_return unexpected(Fault{FaultKind::garbage, "an answer that no SCAN gives"});
+    if (!is_page(*reply))
+      co_return unexpected(Fault{FaultKind::garbage, "an answer that no SCAN gives"});
     for (const Reply& key : reply->elements[1].elements) {
       auto resource = HelperKeys::resource_of_owner(key.text);
       if (!resource) continue;
@@ -190,8 +206,9 @@ asio::awaitable<Result<LockList, Fault>> RedisServer::list(Instant deadline) {
   co_return LockList{std::move(resources), {}};
 }
 
-asio::awaitable<std::optional<Fault>> RedisServer::subscribe(Resource resource, std::string waiter,
-                                                          std::function<void(Notification)> notified, Instant deadline) {
+asio::awaitable<std::optional<Fault>> RedisServer::subscribe(
+    Resource resource, std::string waiter, std::function<void(Notification)> notified,
+    Instant deadline) {
   return subscription_.start(HelperKeys(resource).wake(waiter), std::move(notified), deadline);
 }
 
@@ -200,11 +217,13 @@ asio::awaitable<void> RedisServer::close(Instant deadline) {
   co_await links_.close(deadline);
 }
 
-asio::awaitable<Result<std::vector<RedisVote::Master>, Fault>> RedisServer::masters(Instant /*deadline*/) {
+asio::awaitable<Result<std::vector<RedisVote::Master>, Fault>> RedisServer::masters(
+    Instant /*deadline*/) {
   co_return std::vector<Master>{{this, ""}};
 }
 
-asio::awaitable<Result<RedisServer*, Fault>> RedisServer::master_of(std::string /*key*/, Instant /*deadline*/) {
+asio::awaitable<Result<RedisServer*, Fault>> RedisServer::master_of(std::string /*key*/,
+                                                                    Instant /*deadline*/) {
   co_return this;
 }
 

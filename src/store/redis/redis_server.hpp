@@ -31,7 +31,8 @@ class RedisVote : public ScriptedServer {
   virtual asio::awaitable<Result<std::vector<Master>, Fault>> masters(Instant deadline) = 0;
 
   /// The server that has this key.
-  virtual asio::awaitable<Result<RedisServer*, Fault>> master_of(std::string key, Instant deadline) = 0;
+  virtual asio::awaitable<Result<RedisServer*, Fault>> master_of(std::string key,
+                                                                 Instant deadline) = 0;
 };
 
 /// One Redis or Valkey server, or the one that its sentinels currently name as the master. Connects
@@ -40,12 +41,14 @@ class RedisVote : public ScriptedServer {
 class RedisServer final : public RedisVote {
  public:
   /// `endpoint` is of any kind but cluster. `clock` must outlive the server.
-  RedisServer(asio::any_io_executor executor, const Clock& clock, Endpoint endpoint, RedisServerOptions options = {});
+  RedisServer(asio::any_io_executor executor, const Clock& clock, Endpoint endpoint,
+              RedisServerOptions options = {});
 
   [[nodiscard]] const std::string& name() const override { return name_; }
   asio::awaitable<Result<LockList, Fault>> list(Instant deadline) override;
-  asio::awaitable<std::optional<Fault>> subscribe(Resource resource, std::string waiter, std::function<void(Notification)> notified,
-                                               Instant deadline) override;
+  asio::awaitable<std::optional<Fault>> subscribe(Resource resource, std::string waiter,
+                                                  std::function<void(Notification)> notified,
+                                                  Instant deadline) override;
   void unsubscribe() override { subscription_.stop(); }
 
   /// Ends a subscription at the wrong server: the subscriber is notified of
@@ -54,7 +57,8 @@ class RedisServer final : public RedisVote {
   asio::awaitable<void> close(Instant deadline) override;
 
   asio::awaitable<Result<std::vector<Master>, Fault>> masters(Instant deadline) override;
-  asio::awaitable<Result<RedisServer*, Fault>> master_of(std::string key, Instant deadline) override;
+  asio::awaitable<Result<RedisServer*, Fault>> master_of(std::string key,
+                                                         Instant deadline) override;
 
   /// The server's own answer, even an error. `asking`: after ASKING, as for a slot that it is
   /// importing.
@@ -75,10 +79,13 @@ class RedisServer final : public RedisVote {
 
   /// Runs the script by its digest. A server that does not know it gets the text first, by a
   /// command of its own: an attempt and its undo must stay small (decision 0075).
-  asio::awaitable<Result<Reply, Fault>> run_script(std::shared_ptr<Link> link, const ScriptCall& call, bool asking, Instant deadline);
+  asio::awaitable<Result<Reply, Fault>> run_script(std::shared_ptr<Link> link,
+                                                   const ScriptCall& call, bool asking,
+                                                   Instant deadline);
 
   /// Nothing when enough replicas have what was last written on this connection.
-  asio::awaitable<std::optional<Fault>> missing_replicas(std::shared_ptr<Link> link, Instant deadline);
+  asio::awaitable<std::optional<Fault>> missing_replicas(std::shared_ptr<Link> link,
+                                                         Instant deadline);
 
   const Clock& clock_;
   RedisServerOptions options_;

@@ -68,7 +68,8 @@ void* create_array(const redisReadTask* task, Count count) {
   if constexpr (std::is_signed_v<Count>) {
     if (count < 0) return nullptr;
   }
-  if (static_cast<std::size_t>(count) > limits.elements || depth_of(task) > limits.depth) return nullptr;
+  if (static_cast<std::size_t>(count) > limits.elements || depth_of(task) > limits.depth)
+    return nullptr;
   if (!budget_of(task).spend(static_cast<std::size_t>(count) * sizeof(Reply))) return nullptr;
   Reply* reply = place(task);
   if (reply == nullptr) return nullptr;
@@ -97,14 +98,19 @@ template <class Hooks>
 Hooks make_hooks() {
   Hooks hooks{};  // what stays null (doubles and booleans) is set below where hiredis has it
   hooks.createString = create_string;
-  hooks.createArray = [](const redisReadTask* task, auto count) { return create_array(task, count); };
+  hooks.createArray = [](const redisReadTask* task, auto count) {
+    return create_array(task, count);
+  };
   hooks.createInteger = create_integer;
   hooks.createNil = create_nil;
   hooks.freeObject = free_object;
   // RESP3 types were never asked for; without a hook hiredis would hand out a number as a pointer.
   if constexpr (requires { hooks.createDouble; })
-    hooks.createDouble = [](const redisReadTask*, double, char*, std::size_t) -> void* { return nullptr; };
-  if constexpr (requires { hooks.createBool; }) hooks.createBool = [](const redisReadTask*, int) -> void* { return nullptr; };
+    hooks.createDouble = [](const redisReadTask*, double, char*, std::size_t) -> void* {
+      return nullptr;
+    };
+  if constexpr (requires { hooks.createBool; })
+    hooks.createBool = [](const redisReadTask*, int) -> void* { return nullptr; };
   return hooks;
 }
 
@@ -131,7 +137,8 @@ std::string encode(const Command& command) {
     lengths.push_back(word.size());
   }
   sds bytes = nullptr;
-  const auto length = redisFormatSdsCommandArgv(&bytes, static_cast<int>(words.size()), words.data(), lengths.data());
+  const auto length = redisFormatSdsCommandArgv(&bytes, static_cast<int>(words.size()),
+                                                words.data(), lengths.data());
   if (length < 0) throw std::bad_alloc();
   std::string encoded(bytes, static_cast<std::size_t>(length));
   redisFreeSdsCommand(bytes);
@@ -160,7 +167,9 @@ Result<std::optional<Reply>, std::string> ReplyReader::next(const ReplyLimits& l
   budget_.spent = std::min(budget_.spent, limits.total);  // a caller may have become stricter
   void* object = nullptr;
   const int status = redisReaderGetReply(reader_.get(), &object);
-  if (status != REDIS_OK) return unexpected(std::string("an answer that is not Redis protocol, or is larger than any answer to us"));
+  if (status != REDIS_OK)
+    return unexpected(
+        std::string("an answer that is not Redis protocol, or is larger than any answer to us"));
   if (object == nullptr) {
     const bool hoards = reader_->len - reader_->pos > limits.bulk + around_a_string;
     if (hoards || pending_ > limits.total) {

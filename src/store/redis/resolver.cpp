@@ -41,7 +41,8 @@ void look_up(const std::shared_ptr<Lookup>& lookup) {
   addrinfo* list = nullptr;
   const int status = ::getaddrinfo(lookup->host.c_str(), nullptr, &hints, &list);
   const std::lock_guard lock(lookup->mutex);
-  if (status != 0) lookup->error = status == EAI_SYSTEM ? std::strerror(errno) : ::gai_strerror(status);
+  if (status != 0)
+    lookup->error = status == EAI_SYSTEM ? std::strerror(errno) : ::gai_strerror(status);
   for (const addrinfo* entry = list; entry != nullptr; entry = entry->ai_next) {
     asio::ip::tcp::endpoint endpoint;
     if (entry->ai_addrlen > endpoint.capacity()) continue;
@@ -76,13 +77,16 @@ asio::awaitable<Result<Endpoints, Fault>> resolve(std::string host, std::uint16_
     shortage = error.what();
   }
   // The command has used up our processes or descriptors: temporary while a lease is kept.
-  if (!shortage.empty()) co_return unexpected(Fault{FaultKind::silent, "cannot look up " + escape_for_terminal(host) + ": " + shortage});
+  if (!shortage.empty())
+    co_return unexpected(
+        Fault{FaultKind::silent, "cannot look up " + escape_for_terminal(host) + ": " + shortage});
 
   co_await answered->wait();
   const std::lock_guard lock(lookup->mutex);
   if (lookup->found.empty()) {
-    co_return unexpected(Fault{
-        FaultKind::silent, "cannot look up " + escape_for_terminal(host) + ": " + (lookup->error.empty() ? "no address" : lookup->error)});
+    co_return unexpected(
+        Fault{FaultKind::silent, "cannot look up " + escape_for_terminal(host) + ": " +
+                                     (lookup->error.empty() ? "no address" : lookup->error)});
   }
   co_return std::move(lookup->found);
 }

@@ -32,7 +32,8 @@ std::vector<Command> right_probes(const std::string& unused_key) {
       {"zrange", unused_key, "0", "0"},
       {"zrangebyscore", unused_key, "0", "0"},
       {"zremrangebyscore", unused_key, "0", "0"},
-      {"publish", HelperKeys(*Resource::from(unused_key)).wake("doctor"), std::string(protocol::word::recheck)},
+      {"publish", HelperKeys(*Resource::from(unused_key)).wake("doctor"),
+       std::string(protocol::word::recheck)},
       {"time"},
       {"del", unused_key},
   };

@@ -16,7 +16,8 @@ namespace redlock::redis {
 class Sentinels {
  public:
   /// `clock` must outlive it; `context` is for sentinels with TLS.
-  Sentinels(asio::any_io_executor executor, const Clock& clock, Endpoint endpoint, std::shared_ptr<const TlsContext> context);
+  Sentinels(asio::any_io_executor executor, const Clock& clock, Endpoint endpoint,
+            std::shared_ptr<const TlsContext> context);
 
   /// The master's endpoint, from the first sentinel that knows it; the one that answered last is
   /// asked first. Each gets a part of the time until `deadline`, so that some is left for the
@@ -33,7 +34,9 @@ class Sentinels {
 };
 
 /// A transport to the server that is the master when it opens.
-std::unique_ptr<Transport> make_sentinel_transport(asio::any_io_executor executor, const Clock& clock, std::shared_ptr<Sentinels> sentinels,
+std::unique_ptr<Transport> make_sentinel_transport(asio::any_io_executor executor,
+                                                   const Clock& clock,
+                                                   std::shared_ptr<Sentinels> sentinels,
                                                    std::shared_ptr<const TlsContext> context);
 
 }  // namespace redlock::redis

@@ -13,7 +13,8 @@ std::optional<std::string_view> ServerInfo::field(std::string_view name) const {
     std::string_view line = rest.substr(0, end);
     rest.remove_prefix(std::min(end + 1, rest.size()));
     if (line.ends_with('\r')) line.remove_suffix(1);
-    if (line.starts_with(name) && line.substr(name.size()).starts_with(':')) return line.substr(name.size() + 1);
+    if (line.starts_with(name) && line.substr(name.size()).starts_with(':'))
+      return line.substr(name.size() + 1);
   }
   return std::nullopt;
 }

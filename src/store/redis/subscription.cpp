@@ -7,9 +7,8 @@
 
 namespace redlock::redis {
 
-asio::awaitable<std::optional<Fault>> Subscription::start(std::string channel,
-                                                          std::function<void(Notification)> notified,
-                                                          Instant deadline) {
+asio::awaitable<std::optional<Fault>> Subscription::start(
+    std::string channel, std::function<void(Notification)> notified, Instant deadline) {
   stop();
   const auto connection = connector_.open(deadline, std::nullopt);
   connection_ = connection;

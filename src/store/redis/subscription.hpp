@@ -18,7 +18,8 @@ class Subscription {
   explicit Subscription(const Connector& connector) : connector_(connector) {}
 
   /// See LockServer::listen. Ends the one before.
-  asio::awaitable<std::optional<Fault>> start(std::string channel, std::function<void(Notification)> notified,
+  asio::awaitable<std::optional<Fault>> start(std::string channel,
+                                              std::function<void(Notification)> notified,
                                               Instant deadline);
 
   /// Ends it; nothing more is notified.

@@ -17,7 +17,8 @@ struct OpenSsl;
 /// for a passphrase.
 class TlsContext final : public Tls {
  public:
-  static Result<std::shared_ptr<const TlsContext>, TlsSettingError> make(const TlsSettings& settings);
+  static Result<std::shared_ptr<const TlsContext>, TlsSettingError> make(
+      const TlsSettings& settings);
 
   TlsContext(const OpenSsl& openssl, const TlsSettings& settings);
   ~TlsContext() override;

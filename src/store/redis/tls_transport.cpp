@@ -28,14 +28,16 @@ std::string verified_name(std::string host) {
 
 bool is_address(const std::string& host) {
   std::array<unsigned char, sizeof(in6_addr)> address{};
-  return ::inet_pton(AF_INET, host.c_str(), address.data()) == 1 || ::inet_pton(AF_INET6, host.c_str(), address.data()) == 1;
+  return ::inet_pton(AF_INET, host.c_str(), address.data()) == 1 ||
+         ::inet_pton(AF_INET6, host.c_str(), address.data()) == 1;
 }
 
 /// OpenSSL over memory: it encrypts and decrypts, the plain transport below carries. What is
 /// encrypted waits in `sealed_` until the socket takes it.
 class TlsTransport final : public Transport {
  public:
-  TlsTransport(std::unique_ptr<Transport> below, std::shared_ptr<const TlsContext> context, const std::string& host)
+  TlsTransport(std::unique_ptr<Transport> below, std::shared_ptr<const TlsContext> context,
+               const std::string& host)
       : below_(std::move(below)),
         context_(std::move(context)),
         openssl_(context_->openssl()),
@@ -75,7 +77,8 @@ class TlsTransport final : public Transport {
     co_return std::nullopt;
   }
 
-  asio::awaitable<std::size_t> read_some(asio::mutable_buffer buffer, asio::error_code& error) override {
+  asio::awaitable<std::size_t> read_some(asio::mutable_buffer buffer,
+                                         asio::error_code& error) override {
     const int room = static_cast<int>(std::min(buffer.size(), static_cast<std::size_t>(INT_MAX)));
     for (;;) {
       openssl_.ERR_clear_error();
@@ -126,18 +129,23 @@ class TlsTransport final : public Transport {
   void close() override { below_->close(); }
 
   [[nodiscard]] std::string_view awaited() const override {
-    return connected_ ? "TLS handshake (if it does not speak TLS, write redis://)" : below_->awaited();
+    return connected_ ? "TLS handshake (if it does not speak TLS, write redis://)"
+                      : below_->awaited();
   }
 
   [[nodiscard]] Fault explain(const asio::error_code& error) const override {
     if (failure_) return *failure_;
     if (!shaken_ && connected_) {
-      return {FaultKind::garbage, "it ended the connection in the TLS handshake; if it does not speak TLS, write redis://"};
+      return {
+          FaultKind::garbage,
+          "it ended the connection in the TLS handshake; if it does not speak TLS, write redis://"};
     }
     if (!answered_ && (error == asio::error::eof || error == asio::error::connection_reset)) {
       // TLS 1.3 lets us finish before the server has checked our certificate; its verdict may get
       // lost in the reset.
-      return {FaultKind::silent, "it closed the connection after the TLS handshake; does it want a client certificate (--cert)?"};
+      return {
+          FaultKind::silent,
+          "it closed the connection after the TLS handshake; does it want a client certificate (--cert)?"};
     }
     return below_->explain(error);
   }
@@ -155,7 +163,8 @@ class TlsTransport final : public Transport {
     // names.
     openssl_.SSL_set_hostflags(
         ssl_, X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS | X509_CHECK_FLAG_NEVER_CHECK_SUBJECT);
-    const int done = by_address ? openssl_.X509_VERIFY_PARAM_set1_ip_asc(openssl_.SSL_get0_param(ssl_), name_.c_str())
+    const int done = by_address ? openssl_.X509_VERIFY_PARAM_set1_ip_asc(
+                                      openssl_.SSL_get0_param(ssl_), name_.c_str())
                                 : openssl_.SSL_set1_host(ssl_, name_.c_str());
     if (done != 1) throw std::bad_alloc();  // without it any name would do
   }
@@ -211,9 +220,11 @@ class TlsTransport final : public Transport {
       case SSL_R_WRONG_VERSION_NUMBER:
       case SSL_R_HTTP_REQUEST:
       case SSL_R_UNEXPECTED_MESSAGE:
-        return {FaultKind::garbage, "it does not speak TLS; if that is as it should be, write redis://"};
+        return {FaultKind::garbage,
+                "it does not speak TLS; if that is as it should be, write redis://"};
       case SSL_R_TLSV13_ALERT_CERTIFICATE_REQUIRED:
-        return {FaultKind::denied, "it wants a client certificate: name one with --cert and --cert-key"};
+        return {FaultKind::denied,
+                "it wants a client certificate: name one with --cert and --cert-key"};
       case SSL_R_SSLV3_ALERT_HANDSHAKE_FAILURE:
       case SSL_R_SSLV3_ALERT_BAD_CERTIFICATE:
       case SSL_R_SSLV3_ALERT_UNSUPPORTED_CERTIFICATE:
@@ -223,7 +234,9 @@ class TlsTransport final : public Transport {
       case SSL_R_TLSV1_ALERT_UNKNOWN_CA:
       case SSL_R_TLSV1_ALERT_ACCESS_DENIED:
       case SSL_R_TLSV1_ALERT_DECRYPT_ERROR:
-        return {FaultKind::denied, "it refused us in the TLS handshake, perhaps for our certificate (--cert): " + said(text)};
+        return {FaultKind::denied,
+                "it refused us in the TLS handshake, perhaps for our certificate (--cert): " +
+                    said(text)};
       case SSL_R_TLSV1_ALERT_PROTOCOL_VERSION:
       case SSL_R_UNSUPPORTED_PROTOCOL:
         return {FaultKind::denied, "it speaks no TLS that we accept (1.2 or later): " + said(text)};
@@ -232,7 +245,9 @@ class TlsTransport final : public Transport {
     }
   }
 
-  static std::string said(const char* text) { return escape_for_terminal(text != nullptr ? text : "unknown error"); }
+  static std::string said(const char* text) {
+    return escape_for_terminal(text != nullptr ? text : "unknown error");
+  }
 
   [[nodiscard]] std::string verification_text(long result) const {
     const std::string name = escape_for_terminal(name_);
@@ -252,7 +267,8 @@ class TlsTransport final : public Transport {
       case X509_V_ERR_UNABLE_TO_VERIFY_LEAF_SIGNATURE:
         return "its certificate is signed by nobody that we trust; name its CA with --cacert";
       default:
-        return "its certificate is not good: " + said(openssl_.X509_verify_cert_error_string(result));
+        return "its certificate is not good: " +
+               said(openssl_.X509_verify_cert_error_string(result));
     }
   }
 
@@ -274,7 +290,8 @@ class TlsTransport final : public Transport {
 
 }  // namespace
 
-std::unique_ptr<Transport> make_tls_transport(std::unique_ptr<Transport> below, std::shared_ptr<const TlsContext> context,
+std::unique_ptr<Transport> make_tls_transport(std::unique_ptr<Transport> below,
+                                              std::shared_ptr<const TlsContext> context,
                                               const std::string& host) {
   return std::make_unique<TlsTransport>(std::move(below), std::move(context), host);
 }

@@ -15,17 +15,22 @@ constexpr std::int64_t last_slot = 16383;
 
 /// Not a name that a resolver could be asked for.
 bool is_no_host(std::string_view host) {
-  return host.empty() || host == "?" || std::any_of(host.begin(), host.end(), [](char c) { return static_cast<unsigned char>(c) <= ' '; });
+  return host.empty() || host == "?" || std::any_of(host.begin(), host.end(), [](char c) {
+           return static_cast<unsigned char>(c) <= ' ';
+         });
 }
 
 std::optional<Address> at_port(std::string_view host, std::int64_t port) {
-  if (is_no_host(host) || port < 1 || port > std::numeric_limits<std::uint16_t>::max()) return std::nullopt;
+  if (is_no_host(host) || port < 1 || port > std::numeric_limits<std::uint16_t>::max())
+    return std::nullopt;
   return Address{std::string(host), static_cast<std::uint16_t>(port)};
 }
 
 /// {host, port, …}: the host is nil or empty where the server does not know its own.
 std::optional<Address> node_from(const Reply& node, const Address& from) {
-  if (node.type != Reply::Type::array || node.elements.size() < 2 || node.elements[1].type != Reply::Type::integer) return std::nullopt;
+  if (node.type != Reply::Type::array || node.elements.size() < 2 ||
+      node.elements[1].type != Reply::Type::integer)
+    return std::nullopt;
   const std::string& host = node.elements[0].text;
   return at_port(host.empty() ? from.host : host, node.elements[1].integer);
 }
@@ -40,17 +45,22 @@ std::optional<Address> announced(std::string_view host, std::string_view port) {
   return at_port(host, whole_number(port).value_or(0));
 }
 
-Result<std::optional<Redirect>, Fault> redirect_from(std::string_view error_text, const Address& from) {
+Result<std::optional<Redirect>, Fault> redirect_from(std::string_view error_text,
+                                                     const Address& from) {
   const bool ask = error_text.starts_with("ASK ");
   if (!ask && !error_text.starts_with("MOVED ")) return std::optional<Redirect>();
   const std::size_t space = error_text.rfind(' ');
   const std::string_view place = error_text.substr(space + 1);
   const std::size_t colon = place.rfind(':');
   const std::string_view host = place.substr(0, std::min(colon, place.size()));
-  const auto to = colon == std::string_view::npos ? std::nullopt : announced(host.empty() ? from.host : host, place.substr(colon + 1));
+  const auto to = colon == std::string_view::npos
+                      ? std::nullopt
+                      : announced(host.empty() ? from.host : host, place.substr(colon + 1));
   if (!to) {
-    return unexpected(Fault{FaultKind::misconfigured, "its cluster sends us nowhere: " + escape_for_terminal(error_text.substr(0, 200)) +
-                                                          "; does it speak TLS only (clusters://)?"});
+    return unexpected(
+        Fault{FaultKind::misconfigured,
+              "its cluster sends us nowhere: " + escape_for_terminal(error_text.substr(0, 200)) +
+                  "; does it speak TLS only (clusters://)?"});
   }
   return Redirect{*to, ask};
 }
@@ -68,11 +78,14 @@ Result<std::vector<SlotRange>, Fault> slots_from(const Reply& reply, const Addre
     if (range.type != Reply::Type::array || part.size() < 3) return unexpected(no_slots());
     const std::int64_t first = part[0].integer;
     const std::int64_t last = part[1].integer;
-    const bool are_numbers = part[0].type == Reply::Type::integer && part[1].type == Reply::Type::integer;
-    if (!are_numbers || first < 0 || last < first || last > last_slot) return unexpected(no_slots());
+    const bool are_numbers =
+        part[0].type == Reply::Type::integer && part[1].type == Reply::Type::integer;
+    if (!are_numbers || first < 0 || last < first || last > last_slot)
+      return unexpected(no_slots());
     const auto master = node_from(part[2], from);
     if (!master) continue;
-    SlotRange found{static_cast<std::uint16_t>(first), static_cast<std::uint16_t>(last), *master, {}};
+    SlotRange found{
+        static_cast<std::uint16_t>(first), static_cast<std::uint16_t>(last), *master, {}};
     for (std::size_t i = 3; i < part.size(); ++i) {
       if (const auto replica = node_from(part[i], from)) found.replicas.push_back(*replica);
     }

@@ -32,7 +32,8 @@ struct Redirect {
 
 /// The redirect in an error reply; nothing when it is not a redirect; a Fault when its address is
 /// unusable. `from` is the server that answered: an empty host is its own.
-Result<std::optional<Redirect>, Fault> redirect_from(std::string_view error_text, const Address& from);
+Result<std::optional<Redirect>, Fault> redirect_from(std::string_view error_text,
+                                                     const Address& from);
 
 /// Whether the key's slot is moving, and only some of several keys are here.
 bool is_try_again(std::string_view error_text);

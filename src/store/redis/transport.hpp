@@ -25,7 +25,8 @@ class Transport {
   /// gets its share of the time until `deadline`.
   virtual asio::awaitable<std::optional<Fault>> open(Instant deadline) = 0;
 
-  virtual asio::awaitable<std::size_t> read_some(asio::mutable_buffer buffer, asio::error_code& error) = 0;
+  virtual asio::awaitable<std::size_t> read_some(asio::mutable_buffer buffer,
+                                                 asio::error_code& error) = 0;
   virtual asio::awaitable<void> write(asio::const_buffer buffer, asio::error_code& error) = 0;
 
   /// Writes what can be written without waiting; 0 when nothing can. The next write must begin with
@@ -45,17 +46,20 @@ class Transport {
 };
 
 /// TCP or unix socket, as the endpoint says, without encryption.
-std::unique_ptr<Transport> make_plain_transport(asio::any_io_executor executor, const Clock& clock, Endpoint endpoint);
+std::unique_ptr<Transport> make_plain_transport(asio::any_io_executor executor, const Clock& clock,
+                                                Endpoint endpoint);
 
 class TlsContext;
 
 /// TLS over another transport, with the server that `host` names: a name or an address, as the
 /// context wants it verified.
-std::unique_ptr<Transport> make_tls_transport(std::unique_ptr<Transport> below, std::shared_ptr<const TlsContext> context,
+std::unique_ptr<Transport> make_tls_transport(std::unique_ptr<Transport> below,
+                                              std::shared_ptr<const TlsContext> context,
                                               const std::string& host);
 
 /// What reaches this tcp or unix_socket endpoint; `context` is for one with TLS.
-std::unique_ptr<Transport> make_transport(asio::any_io_executor executor, const Clock& clock, const Endpoint& endpoint,
+std::unique_ptr<Transport> make_transport(asio::any_io_executor executor, const Clock& clock,
+                                          const Endpoint& endpoint,
                                           std::shared_ptr<const TlsContext> context);
 
 }  // namespace redlock::redis

@@ -19,12 +19,14 @@ constexpr const char* hybrid =
     "41 31 0:38 / /sys/fs/cgroup/unified rw,relatime shared:9 - cgroup2 cgroup2 rw\n";
 
 TEST(FindCgroup, BelowTheMountOfTheHierarchy) {
-  EXPECT_EQ(find_cgroup("30 23 0:26 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw,nsdelegate\n", "0::/user.slice/a.scope\n"),
+  EXPECT_EQ(find_cgroup("30 23 0:26 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw,nsdelegate\n",
+                        "0::/user.slice/a.scope\n"),
             "/sys/fs/cgroup/user.slice/a.scope");
 }
 
 TEST(FindCgroup, WhereverItIsMounted) {
-  EXPECT_EQ(find_cgroup(hybrid, "9:name=systemd:/x\n4:memory:/y\n0::/\n"), "/sys/fs/cgroup/unified");
+  EXPECT_EQ(find_cgroup(hybrid, "9:name=systemd:/x\n4:memory:/y\n0::/\n"),
+            "/sys/fs/cgroup/unified");
   EXPECT_EQ(find_cgroup(hybrid, "4:memory:/y\n0::/a\n"), "/sys/fs/cgroup/unified/a");
 }
 
@@ -37,13 +39,16 @@ TEST(FindCgroup, AMountOfAPartShowsThatPart) {
 }
 
 TEST(FindCgroup, BlanksInAPathAreEscaped) {
-  EXPECT_EQ(find_cgroup("30 23 0:26 / /mnt/my\\040groups\\134 rw - cgroup2 none rw\n", "0::/a b\n"), "/mnt/my groups\\/a b");
+  EXPECT_EQ(find_cgroup("30 23 0:26 / /mnt/my\\040groups\\134 rw - cgroup2 none rw\n", "0::/a b\n"),
+            "/mnt/my groups\\/a b");
 }
 
 TEST(FindCgroup, NothingWhenThereIsNone) {
   EXPECT_EQ(find_cgroup("", ""), std::nullopt);
-  EXPECT_EQ(find_cgroup("36 31 0:33 / /sys/fs/cgroup rw - cgroup cgroup rw,devices\n", "0::/\n"), std::nullopt);
-  EXPECT_EQ(find_cgroup("36 31 0:33 / /a\\040-\\040cgroup2 rw - tmpfs cgroup2 rw\n", "0::/\n"), std::nullopt);
+  EXPECT_EQ(find_cgroup("36 31 0:33 / /sys/fs/cgroup rw - cgroup cgroup rw,devices\n", "0::/\n"),
+            std::nullopt);
+  EXPECT_EQ(find_cgroup("36 31 0:33 / /a\\040-\\040cgroup2 rw - tmpfs cgroup2 rw\n", "0::/\n"),
+            std::nullopt);
   EXPECT_EQ(find_cgroup(hybrid, "4:memory:/y\n"), std::nullopt);
   EXPECT_EQ(find_cgroup(hybrid, "0::/../outside\n"), std::nullopt);
   EXPECT_EQ(find_cgroup("garbage\n - cgroup2 \n30", "0::/\n"), std::nullopt);
@@ -55,7 +60,8 @@ class OldCgroup {
   OldCgroup() { set_populated(true); }
 
   void set_populated(bool populated) const {
-    std::ofstream(path() + "/cgroup.events") << "populated " << (populated ? 1 : 0) << "\nfrozen 0\n";
+    std::ofstream(path() + "/cgroup.events")
+        << "populated " << (populated ? 1 : 0) << "\nfrozen 0\n";
   }
   [[nodiscard]] const std::string& path() const { return directory_.path(); }
   void list(pid_t pid) const { std::ofstream(path() + "/cgroup.procs") << "0\n" << pid << "\n"; }
@@ -114,7 +120,8 @@ TEST(Cgroup, HoldsACommandFromItsFirstInstructionToItsDeath) {
     EXPECT_FALSE(cgroup->populated());
     SpawnOptions options{environment_with({}), ::getpgrp()};
     options.cgroup = &*cgroup;
-    const auto command = spawn(shell("(setsid sleep 1000 &) ; exec sleep 1000"), options, InheritedSignals::capture());
+    const auto command = spawn(shell("(setsid sleep 1000 &) ; exec sleep 1000"), options,
+                               InheritedSignals::capture());
     ASSERT_TRUE(command);
     EXPECT_TRUE(cgroup->populated());
     CommandTarget none;

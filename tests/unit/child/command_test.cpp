@@ -20,7 +20,8 @@ int exit_code_of_find(const std::string& name) {
 }
 
 ExecFailure failed_spawn(const Command& command) {
-  const auto child = spawn(command, {environment_with({}), ::getpgrp()}, InheritedSignals::capture());
+  const auto child =
+      spawn(command, {environment_with({}), ::getpgrp()}, InheritedSignals::capture());
   EXPECT_FALSE(child) << "it started";
   return child ? ExecFailure{0, ""} : child.error();
 }
@@ -88,7 +89,8 @@ TEST(FindProgram, FoundButUnusableIs126) {
     const std::string plain = directory.file("plain", "", 0644);
     std::filesystem::create_directory(directory.path() + "/sub");
     ::setenv("PATH", ("/nowhere:" + directory.path()).c_str(), 1);
-    for (const std::string& name : {plain, std::string("plain"), directory.path() + "/sub", std::string("sub"), std::string("/dev/null")}) {
+    for (const std::string& name : {plain, std::string("plain"), directory.path() + "/sub",
+                                    std::string("sub"), std::string("/dev/null")}) {
       EXPECT_EQ(exit_code_of_find(name), 126) << name;
     }
     EXPECT_EQ(find_program("plain").error().text, "plain: permission denied");
@@ -115,20 +117,28 @@ TEST(FindProgram, NameIsEscapedForTheTerminal) {
 
 TEST(EnvironmentWith, ReplacesAndAppendsOurs) {
   in_child([] {
-    std::array<char*, 4> inherited{const_cast<char*>("A=1"), const_cast<char*>("KEY=old"), const_cast<char*>("KEYS=2"), nullptr};
+    std::array<char*, 4> inherited{const_cast<char*>("A=1"), const_cast<char*>("KEY=old"),
+                                   const_cast<char*>("KEYS=2"), nullptr};
     environ = inherited.data();
-    EXPECT_EQ(environment_with({{"KEY", "new"}, {"OTHER", ""}}), (std::vector<std::string>{"A=1", "KEYS=2", "KEY=new", "OTHER="}));
+    EXPECT_EQ(environment_with({{"KEY", "new"}, {"OTHER", ""}}),
+              (std::vector<std::string>{"A=1", "KEYS=2", "KEY=new", "OTHER="}));
   });
 }
 
 TEST(EnvironmentWith, PassesOddEntriesUntouchedAndInOrder) {
   in_child([] {
-    std::array<char*, 8> odd{
-        const_cast<char*>("Z=1"), const_cast<char*>("no-value"), const_cast<char*>("=empty name"), const_cast<char*>("Z=again"),
-        const_cast<char*>(""),    const_cast<char*>("KEY"),      const_cast<char*>("b\n=\xff"),    nullptr};
+    std::array<char*, 8> odd{const_cast<char*>("Z=1"),
+                             const_cast<char*>("no-value"),
+                             const_cast<char*>("=empty name"),
+                             const_cast<char*>("Z=again"),
+                             const_cast<char*>(""),
+                             const_cast<char*>("KEY"),
+                             const_cast<char*>("b\n=\xff"),
+                             nullptr};
     environ = odd.data();
     EXPECT_EQ(environment_with({{"KEY", "x"}}),
-              (std::vector<std::string>{"Z=1", "no-value", "=empty name", "Z=again", "", "KEY", "b\n=\xff", "KEY=x"}));
+              (std::vector<std::string>{"Z=1", "no-value", "=empty name", "Z=again", "", "KEY",
+                                        "b\n=\xff", "KEY=x"}));
   });
 }
 
@@ -141,7 +151,9 @@ TEST(EnvironmentWith, ClearedEnvironment) {
 
 TEST(Spawn, ArgumentsArriveUntouched) {
   in_child([] {
-    const Command command{"/bin/sh", {"odd name", "-c", "cat /proc/$$/cmdline; :", "", "a\nb", " c ", "-x", "\xff", "*"}};
+    const Command command{
+        "/bin/sh",
+        {"odd name", "-c", "cat /proc/$$/cmdline; :", "", "a\nb", " c ", "-x", "\xff", "*"}};
     std::string expected;
     for (const auto& argument : command.arguments) expected += argument + '\0';
     EXPECT_EQ(output_of(command), expected);
@@ -154,7 +166,8 @@ TEST(Spawn, EnvironmentIsTheGivenOne) {
     pid_t child = -1;
     {
       const StdoutTo redirected(pipe);
-      child = spawn({"/bin/cat", {"cat", "/proc/self/environ"}}, {{"B=2", "odd", "A=1"}, ::getpgrp()}, InheritedSignals::capture())
+      child = spawn({"/bin/cat", {"cat", "/proc/self/environ"}},
+                    {{"B=2", "odd", "A=1"}, ::getpgrp()}, InheritedSignals::capture())
                   .value_or(-1);
     }
     pipe.write_end.reset();
@@ -202,9 +215,11 @@ TEST(Spawn, ClosedStandardDescriptorsStayClosed) {
       saved.at(static_cast<std::size_t>(fd)).reset(::fcntl(fd, F_DUPFD_CLOEXEC, 60));
       ::close(fd);
     }
-    const auto child = spawn(shell("for n in 0 1 2; do test -e /proc/$$/fd/$n && exit 1; done; exit 0"),
-                             {environment_with({}), ::getpgrp()}, InheritedSignals::capture());
-    const auto missing = spawn({"/nowhere/tool", {"tool"}}, {{}, ::getpgrp()}, InheritedSignals::capture());
+    const auto child =
+        spawn(shell("for n in 0 1 2; do test -e /proc/$$/fd/$n && exit 1; done; exit 0"),
+              {environment_with({}), ::getpgrp()}, InheritedSignals::capture());
+    const auto missing =
+        spawn({"/nowhere/tool", {"tool"}}, {{}, ::getpgrp()}, InheritedSignals::capture());
     for (int fd = 0; fd < 3; ++fd) ::dup2(saved.at(static_cast<std::size_t>(fd)).get(), fd);
     ASSERT_TRUE(child);
     EXPECT_EQ(status_of(*child), 0);
@@ -230,7 +245,8 @@ TEST(Spawn, FailedExecIsReportedAndLeavesNoChild) {
 TEST(Spawn, MissingInterpreterIs126AndSaysSo) {
   in_child([] {
     const Directory directory;
-    const auto failure = failed_spawn({directory.file("script", "#!/nowhere/interpreter\n", 0755), {"script"}});
+    const auto failure =
+        failed_spawn({directory.file("script", "#!/nowhere/interpreter\n", 0755), {"script"}});
     EXPECT_EQ(failure.exit_code, 126);
     EXPECT_EQ(failure.text, directory.path() + "/script: its interpreter is missing");
   });
@@ -305,7 +321,8 @@ TEST(Spawn, DoesNotWaitForAChildThatIsStoppedBeforeItsExec) {
     Pipe go;
     const pid_t spawner = forked([&] {
       EXPECT_EQ(go.read(1), "x");
-      const auto child = spawn({"/nowhere/tool", {"tool"}}, {{}, ::getpgrp()}, InheritedSignals::capture());
+      const auto child =
+          spawn({"/nowhere/tool", {"tool"}}, {{}, ::getpgrp()}, InheritedSignals::capture());
       EXPECT_EQ(::write(result.write_end.get(), child ? "s" : "f", 1), 1);
       return child ? WEXITSTATUS(status_of(*child)) : 0;
     });

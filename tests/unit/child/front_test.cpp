@@ -10,8 +10,10 @@ namespace {
 
 using namespace testing;
 
-/// Front in a process of its own, over a holder that says that the command runs until `deadline`, and then does what `holder` says.
-void guard_holder(const StopPlan& plan, const std::function<void(SharedPage&, const Channel&, Instant deadline)>& holder,
+/// Front in a process of its own, over a holder that says that the command runs until `deadline`,
+/// and then does what `holder` says.
+void guard_holder(const StopPlan& plan,
+                  const std::function<void(SharedPage&, const Channel&, Instant deadline)>& holder,
                   const std::function<void(const Verdict&, Instant deadline)>& then) {
   in_child([&] {
     const InheritedSignals inherited = InheritedSignals::capture();
@@ -58,13 +60,18 @@ TEST(Front, LeavesTheHolderTimeToActFirst) {
   const StopPlan plan = with_margin(Milliseconds(400));
   guard_holder(
       plan, [](SharedPage&, const Channel&, Instant) { hang(); },
-      [&](const Verdict&, Instant deadline) { EXPECT_GT(BootClock::now(), deadline - plan.margin); });
+      [&](const Verdict&, Instant deadline) {
+        EXPECT_GT(BootClock::now(), deadline - plan.margin);
+      });
 }
 
 TEST(Front, TellsAStoppedHolderFromOneThatHangs) {
   guard_holder(
-      with_margin(Milliseconds(1000)), [](SharedPage&, const Channel&, Instant) { ::raise(SIGSTOP); },
-      [](const Verdict& verdict, Instant) { EXPECT_EQ(verdict.source, Verdict::Source::holder_stopped); });
+      with_margin(Milliseconds(1000)),
+      [](SharedPage&, const Channel&, Instant) { ::raise(SIGSTOP); },
+      [](const Verdict& verdict, Instant) {
+        EXPECT_EQ(verdict.source, Verdict::Source::holder_stopped);
+      });
 }
 
 TEST(Front, HelpsAHolderThatKillsAndLeavesItsReportToIt) {
@@ -99,18 +106,21 @@ TEST(Front, SaysByHowMuchItWasTooLate) {
       });
 }
 
-/// What a shell leaves us with: `helper & exec redlock-cli run …`. The helper ends, and its child is orphaned and comes to front.
+/// What a shell leaves us with: `helper & exec redlock-cli run …`. The helper ends, and its child
+/// is orphaned and comes to front.
 TEST(Front, ADeadHoldersTreeIsKilledAndBystandersAreNot) {
   in_child([] {
     const InheritedSignals inherited = InheritedSignals::capture();
     SignalGate gate(inherited);
     const Running helper("sleep 1000 & echo up; wait", 1);
     Pipe pids;
-    Front front(gate, with_margin(Milliseconds(1000)), /*shares_group=*/false, std::nullopt, nullptr);
+    Front front(gate, with_margin(Milliseconds(1000)), /*shares_group=*/false, std::nullopt,
+                nullptr);
     if (front.fork_holder(0, nullptr)) {
       const Running command("setsid sh -c 'echo $$; exec sleep 1000' & exec sleep 1000", 1);
       const std::string line = command.line(0) + "\n";
-      EXPECT_EQ(::write(pids.write_end.get(), line.data(), line.size()), static_cast<ssize_t>(line.size()));
+      EXPECT_EQ(::write(pids.write_end.get(), line.data(), line.size()),
+                static_cast<ssize_t>(line.size()));
       ::raise(SIGKILL);
     }
     const pid_t daemon = std::stoi(pids.read_line());

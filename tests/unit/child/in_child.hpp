@@ -64,11 +64,14 @@ inline void in_child(const std::function<void()>& body) {
   };
   std::fflush(nullptr);
   const pid_t reaper = ::fork();
-  if (reaper == 0) ::_exit(redlock::testing::run_and_reap(judged, kHangLimit, redlock::testing::Leftovers::expected));
+  if (reaper == 0)
+    ::_exit(
+        redlock::testing::run_and_reap(judged, kHangLimit, redlock::testing::Leftovers::expected));
   const int status = status_of(reaper);
   ASSERT_TRUE(WIFEXITED(status));
   if (WEXITSTATUS(status) == kSkipped) GTEST_SKIP() << "see above";
-  EXPECT_EQ(WEXITSTATUS(status), 0) << "see the failures above; 124: it took too long, 128 + n: it died of signal n";
+  EXPECT_EQ(WEXITSTATUS(status), 0)
+      << "see the failures above; 124: it took too long, 128 + n: it died of signal n";
 }
 
 /// Polls until `done()`; false when it never comes.
@@ -143,7 +146,8 @@ class Directory {
   [[nodiscard]] const std::string& path() const { return path_; }
 
   /// Writes a file; its path.
-  [[nodiscard]] std::string file(const std::string& name, const std::string& content, mode_t mode) const {
+  [[nodiscard]] std::string file(const std::string& name, const std::string& content,
+                                 mode_t mode) const {
     const std::string path = path_ + "/" + name;
     std::ofstream(path) << content;
     EXPECT_EQ(::chmod(path.c_str(), mode), 0);
@@ -159,7 +163,8 @@ inline Command shell(const std::string& script) {
 }
 
 /// Prepares a command and starts it.
-inline Result<pid_t, ExecFailure> spawn(const Command& command, const SpawnOptions& options, const InheritedSignals& inherited) {
+inline Result<pid_t, ExecFailure> spawn(const Command& command, const SpawnOptions& options,
+                                        const InheritedSignals& inherited) {
   auto ready = ReadyCommand::prepare(command, options, inherited);
   if (!ready) return unexpected<ExecFailure>(ready.error());
   const pid_t pid = ready->pid();
@@ -168,14 +173,19 @@ inline Result<pid_t, ExecFailure> spawn(const Command& command, const SpawnOptio
 }
 
 /// Starts a command that is expected to start.
-inline pid_t started(const Command& command, const InheritedSignals& inherited = InheritedSignals::capture(), bool own_group = false) {
-  const auto child = spawn(command, {environment_with({}), own_group ? std::nullopt : std::optional(::getpgrp())}, inherited);
+inline pid_t started(const Command& command,
+                     const InheritedSignals& inherited = InheritedSignals::capture(),
+                     bool own_group = false) {
+  const auto child =
+      spawn(command, {environment_with({}), own_group ? std::nullopt : std::optional(::getpgrp())},
+            inherited);
   if (!child) ADD_FAILURE() << child.error().text;
   return child.value_or(-1);
 }
 
 /// Runs a command that is expected to succeed; what it wrote.
-inline std::string output_of(const Command& command, const InheritedSignals& inherited = InheritedSignals::capture()) {
+inline std::string output_of(const Command& command,
+                             const InheritedSignals& inherited = InheritedSignals::capture()) {
   Pipe pipe;
   pid_t child = -1;
   {
@@ -188,7 +198,8 @@ inline std::string output_of(const Command& command, const InheritedSignals& inh
   return text;
 }
 
-/// A command whose processes each write a line when they are up; the pipe ends when all of them are dead.
+/// A command whose processes each write a line when they are up; the pipe ends when all of them are
+/// dead.
 class Running {
  public:
   Running(const std::string& script, int lines) {

@@ -31,7 +31,9 @@ pid_t start_in(const PidNamespace& space, const std::string& script) {
 
 TEST(PidNamespace, TheCommandIsOurChildAndHasAProcOfItsOwn) {
   with_namespace([](PidNamespace& space) {
-    EXPECT_EQ(WEXITSTATUS(status_of(start_in(space, "set /proc/[0-9]*; [ $# = 2 ] && [ $PPID = 0 ] && [ $$ = 2 ] && exit 7"))), 7);
+    EXPECT_EQ(WEXITSTATUS(status_of(start_in(
+                  space, "set /proc/[0-9]*; [ $# = 2 ] && [ $PPID = 0 ] && [ $$ = 2 ] && exit 7"))),
+              7);
     EXPECT_NE(::access(("/proc/" + std::to_string(::getpid())).c_str(), F_OK), -1);
     EXPECT_EQ(status_of(forked([] { return 5; })), 5 << 8);  // what we start else is outside
     space.end();
@@ -98,7 +100,9 @@ TEST(PidNamespace, WithoutRightsItSaysWhyAndWhatToDo) {
     become_ordinary();
     const auto works = PidNamespace::check();
     ASSERT_FALSE(works);
-    EXPECT_EQ(works.error(), "cannot make a pid namespace: operation not permitted; run it as root, in a container with CAP_SYS_ADMIN");
+    EXPECT_EQ(
+        works.error(),
+        "cannot make a pid namespace: operation not permitted; run it as root, in a container with CAP_SYS_ADMIN");
   });
 }
 

@@ -15,7 +15,8 @@ std::string signal_state(const std::string& status) {
   std::string state;
   for (const char* field : {"SigBlk:", "SigIgn:"}) {
     const auto start = status.find(field);
-    if (start != std::string::npos) state += status.substr(start, status.find('\n', start) - start) + "\n";
+    if (start != std::string::npos)
+      state += status.substr(start, status.find('\n', start) - start) + "\n";
   }
   return state;
 }
@@ -46,7 +47,8 @@ void expect_same_state_in_command(const std::function<void()>& prepare) {
     const auto inherited = InheritedSignals::capture();
     const SignalGate gate(inherited);
     EXPECT_NE(our_signal_state(), at_start);
-    EXPECT_EQ(signal_state(output_of({"/bin/cat", {"cat", "/proc/self/status"}}, inherited)), at_start);
+    EXPECT_EQ(signal_state(output_of({"/bin/cat", {"cat", "/proc/self/status"}}, inherited)),
+              at_start);
   });
 }
 
@@ -69,7 +71,8 @@ TEST(InheritedSignals, CommandStartsWithDefaults) {
 
 TEST(InheritedSignals, CommandStartsWithIgnoredSignals) {
   expect_same_state_in_command([] {
-    for (const int signal : {SIGCHLD, SIGPIPE, SIGHUP, SIGUSR1, SIGTSTP, SIGRTMIN + 2}) ::signal(signal, SIG_IGN);
+    for (const int signal : {SIGCHLD, SIGPIPE, SIGHUP, SIGUSR1, SIGTSTP, SIGRTMIN + 2})
+      ::signal(signal, SIG_IGN);
   });
 }
 
@@ -90,7 +93,8 @@ TEST(SignalGate, ReadsNothingWhenNothingIsPending) {
 TEST(SignalGate, CollectsWithSender) {
   in_child([] {
     SignalGate gate(InheritedSignals::capture());
-    for (const int signal : {SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGCONT, SIGWINCH}) {
+    for (const int signal :
+         {SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGCONT, SIGWINCH}) {
       ::kill(::getpid(), signal);
       const auto received = next(gate);
       ASSERT_TRUE(received);
@@ -106,10 +110,12 @@ TEST(SignalGate, TellsTheTerminal) {
   in_child([] {
     ::setsid();
     const UniqueFd master(::posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC));
-    if (!master || ::grantpt(master.get()) != 0 || ::unlockpt(master.get()) != 0) GTEST_SKIP() << "no pseudo terminals here";
+    if (!master || ::grantpt(master.get()) != 0 || ::unlockpt(master.get()) != 0)
+      GTEST_SKIP() << "no pseudo terminals here";
     SignalGate gate(InheritedSignals::capture());
     const UniqueFd terminal(
-        ::open(::ptsname(master.get()), O_RDWR | O_CLOEXEC));  // the first terminal that a session leader opens is its own
+        ::open(::ptsname(master.get()),
+               O_RDWR | O_CLOEXEC));  // the first terminal that a session leader opens is its own
     ASSERT_TRUE(terminal);
     ASSERT_EQ(::write(master.get(), "\x03", 1), 1);
     const auto received = next(gate);
@@ -196,14 +202,19 @@ TEST(DieOf, LeavesTheSignalInTheStatusAndNoCore) {
 
 TEST(DieOf, ReturnsForSignalsThatDoNotKill) {
   in_child([] {
-    for (const int signal : {SIGCHLD, SIGCONT, SIGWINCH, SIGSTOP, SIGTSTP, SIGTTIN, SIGTTOU}) EXPECT_EQ(die_of(signal), 128 + signal);
+    for (const int signal : {SIGCHLD, SIGCONT, SIGWINCH, SIGSTOP, SIGTSTP, SIGTTIN, SIGTTOU})
+      EXPECT_EQ(die_of(signal), 128 + signal);
   });
 }
 
 TEST(DieOf, ReturnsAsInitOfANamespace) {
   in_child([] {
-    if (::unshare(CLONE_NEWPID) != 0 && ::unshare(CLONE_NEWUSER | CLONE_NEWPID) != 0) GTEST_SKIP() << "no pid namespaces here";
-    EXPECT_EQ(status_of(forked([] { return die_of(SIGTERM) == 128 + SIGTERM && die_of(SIGKILL) == 128 + SIGKILL ? 0 : 1; })), 0);
+    if (::unshare(CLONE_NEWPID) != 0 && ::unshare(CLONE_NEWUSER | CLONE_NEWPID) != 0)
+      GTEST_SKIP() << "no pid namespaces here";
+    EXPECT_EQ(status_of(forked([] {
+                return die_of(SIGTERM) == 128 + SIGTERM && die_of(SIGKILL) == 128 + SIGKILL ? 0 : 1;
+              })),
+              0);
   });
 }
 
@@ -213,17 +224,20 @@ TEST(ParseSignal, NamesAndNumbers) {
     int signal;
   };
   for (const auto& [text, signal] :
-       {Case{"TERM", SIGTERM}, Case{"SIGTERM", SIGTERM}, Case{"term", SIGTERM}, Case{"SigTerm", SIGTERM}, Case{"15", SIGTERM},
-        Case{"kill", SIGKILL}, Case{"9", 9}, Case{"USR1", SIGUSR1}, Case{"CLD", SIGCHLD}, Case{"POLL", SIGIO}, Case{"RTMIN", SIGRTMIN},
-        Case{"SIGRTMIN+3", SIGRTMIN + 3}, Case{"rtmax-1", SIGRTMAX - 1}, Case{"RTMAX", SIGRTMAX}, Case{"64", 64}}) {
+       {Case{"TERM", SIGTERM}, Case{"SIGTERM", SIGTERM}, Case{"term", SIGTERM},
+        Case{"SigTerm", SIGTERM}, Case{"15", SIGTERM}, Case{"kill", SIGKILL}, Case{"9", 9},
+        Case{"USR1", SIGUSR1}, Case{"CLD", SIGCHLD}, Case{"POLL", SIGIO}, Case{"RTMIN", SIGRTMIN},
+        Case{"SIGRTMIN+3", SIGRTMIN + 3}, Case{"rtmax-1", SIGRTMAX - 1}, Case{"RTMAX", SIGRTMAX},
+        Case{"64", 64}}) {
     EXPECT_EQ(parse_signal(text), signal) << text;
   }
 }
 
 TEST(ParseSignal, RefusesWhatIsNoSignal) {
   for (const char* text :
-       {"",    "0",     "-1",         "+15",   "15 ",  " TERM",   "TERM ",  "65",       "32",      "99999999999", "0x0f",
-        "SIG", "SIG15", "SIGSIGTERM", "TERMS", "EXIT", "RTMIN-1", "RTMIN+", "RTMIN+31", "RTMAX+1", "RTMAX-99",    "RTMIN+-1"}) {
+       {"",        "0",           "-1",       "+15",     "15 ",      " TERM",      "TERM ", "65",
+        "32",      "99999999999", "0x0f",     "SIG",     "SIG15",    "SIGSIGTERM", "TERMS", "EXIT",
+        "RTMIN-1", "RTMIN+",      "RTMIN+31", "RTMAX+1", "RTMAX-99", "RTMIN+-1"}) {
     EXPECT_FALSE(parse_signal(text)) << text;
   }
 }

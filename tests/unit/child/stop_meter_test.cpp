@@ -46,9 +46,11 @@ TEST(StopMeter, SeesProcessesWaitForACpu) {
     ASSERT_EQ(::sched_setaffinity(0, sizeof cpus, &cpus), 0);
     const Running command("for i in 1 2 3; do (while :; do :; done) & done; echo up; wait", 1);
     StopMeter meter(1ms, start);
-    EXPECT_TRUE(eventually([&] { return measure(meter, {::getpid()}).contention > 1.5; })) << "three on one CPU";
+    EXPECT_TRUE(eventually([&] { return measure(meter, {::getpid()}).contention > 1.5; }))
+        << "three on one CPU";
     for (const pid_t pid : living_descendants({::getpid()})) ::kill(pid, SIGSTOP);
-    EXPECT_TRUE(eventually([&] { return measure(meter, {::getpid()}).contention < 1.1; })) << "only what was lately counts";
+    EXPECT_TRUE(eventually([&] { return measure(meter, {::getpid()}).contention < 1.1; }))
+        << "only what was lately counts";
     for (const pid_t pid : living_descendants({::getpid()})) ::kill(pid, SIGKILL);
   });
 }

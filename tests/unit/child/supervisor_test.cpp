@@ -14,7 +14,8 @@ namespace {
 using namespace testing;
 using namespace std::chrono_literals;
 
-/// The boot clock, which a test can put forward, as waking from suspend does: waits that have gone by end at once.
+/// The boot clock, which a test can put forward, as waking from suspend does: waits that have gone
+/// by end at once.
 class JumpingClock final : public Clock {
  public:
   explicit JumpingClock(asio::any_io_executor executor) : real_(std::move(executor)) {}
@@ -30,7 +31,9 @@ class JumpingClock final : public Clock {
     return real_.now() + ahead_;
   }
   [[nodiscard]] Milliseconds wall() const override { return real_.wall(); }
-  [[nodiscard]] std::unique_ptr<Event> make_event() const override { return std::make_unique<JumpingBell>(*this); }
+  [[nodiscard]] std::unique_ptr<Event> make_event() const override {
+    return std::make_unique<JumpingBell>(*this);
+  }
 
   void jump(Duration span) {
     ahead_ += span;
@@ -43,7 +46,10 @@ class JumpingClock final : public Clock {
  private:
   class JumpingBell final : public Event {
    public:
-    explicit JumpingBell(const JumpingClock& clock) : clock_(clock), event_(clock.real_.make_event()) { clock_.waiting_.push_back(this); }
+    explicit JumpingBell(const JumpingClock& clock)
+        : clock_(clock), event_(clock.real_.make_event()) {
+      clock_.waiting_.push_back(this);
+    }
     ~JumpingBell() override { std::erase(clock_.waiting_, this); }
     JumpingBell(const JumpingBell&) = delete;
     JumpingBell& operator=(const JumpingBell&) = delete;
@@ -76,9 +82,10 @@ struct Scene {
 
 enum class When { while_it_runs, when_it_has_ended };
 
-/// Runs a command, which writes a line when it is up, in a process of its own; then the scene changes. What became of it goes to
-/// `then`.
-void supervise(const StopPlan& with, const std::string& script, When when, const std::function<void(Scene)>& change,
+/// Runs a command, which writes a line when it is up, in a process of its own; then the scene
+/// changes. What became of it goes to `then`.
+void supervise(const StopPlan& with, const std::string& script, When when,
+               const std::function<void(Scene)>& change,
                const std::function<void(const Ending&, const SharedPage&)>& then) {
   in_child([&] {
     const InheritedSignals inherited = InheritedSignals::capture();
@@ -154,7 +161,8 @@ TEST(Supervisor, TellsTheCommandFirstWhenTheClockHasJumpedIntoTheGrace) {
 
 TEST(Supervisor, AnEndThatWasNotSeenBeforeTheDeadlineIsLate) {
   supervise(
-      plan, "echo", When::when_it_has_ended, [](Scene scene) { scene.clock.jump(lease_length + 1min); },
+      plan, "echo", When::when_it_has_ended,
+      [](Scene scene) { scene.clock.jump(lease_length + 1min); },
       [](const Ending& ending, const SharedPage&) {
         EXPECT_TRUE(ending.lease_gone) << "it may have run on without its lease";
         EXPECT_GT(ending.late, Duration::zero());
@@ -163,7 +171,8 @@ TEST(Supervisor, AnEndThatWasNotSeenBeforeTheDeadlineIsLate) {
 
 TEST(Supervisor, AnEndThatFrontBroughtAboutIsNotItsOwn) {
   supervise(
-      plan, "echo", When::when_it_has_ended, [](Scene scene) { scene.page.stopped_by_front = true; },
+      plan, "echo", When::when_it_has_ended,
+      [](Scene scene) { scene.page.stopped_by_front = true; },
       [](const Ending& ending, const SharedPage&) {
         EXPECT_TRUE(ending.lease_gone);
         EXPECT_EQ(ending.late, Duration::zero());
@@ -239,7 +248,8 @@ TEST(Supervisor, StartsNothingWhenTheDeadlineIsTooNear) {
     const SharedPagePtr page = make_shared_page();
     const auto isolation = Isolation::make(IsolationMode::none, false);
     Supervisor supervisor(clock, plan, *page, *isolation, {});
-    ASSERT_TRUE(supervisor.prepare({"/bin/sh", {"sh", "-c", "exit 9"}}, {{}, std::nullopt}, inherited));
+    ASSERT_TRUE(
+        supervisor.prepare({"/bin/sh", {"sh", "-c", "exit 9"}}, {{}, std::nullopt}, inherited));
     supervisor.arm(clock.now() + plan.grace + plan.margin);
     EXPECT_EQ(*supervisor.start(), false);
     supervisor.drop();

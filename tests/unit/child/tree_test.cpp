@@ -53,7 +53,9 @@ TEST(ProcessTree, NothingStartedMeansNothingLeft) {
 }
 
 TEST(ProcessTree, KillsChildrenOfAShell) {
-  expect_killed("(echo a; sleep 1000; :) & (echo b; (echo c; sleep 1000; :) & sleep 1000; :) & echo d; wait", 4);
+  expect_killed(
+      "(echo a; sleep 1000; :) & (echo b; (echo c; sleep 1000; :) & sleep 1000; :) & echo d; wait",
+      4);
 }
 
 TEST(ProcessTree, KillsADaemonInASessionOfItsOwn) {
@@ -73,7 +75,8 @@ TEST(ProcessTree, KillsAStoppedProcess) {
 }
 
 TEST(ProcessTree, KillsWhatForksAllTheTime) {
-  expect_killed("f() { echo a; while :; do (sleep 0.01) & (:); wait; done; }; f & f & f & (f &) ; wait", 4);
+  expect_killed(
+      "f() { echo a; while :; do (sleep 0.01) & (:); wait; done; }; f & f & f & (f &) ; wait", 4);
 }
 
 TEST(ProcessTree, ListsParentsBeforeChildren) {
@@ -103,7 +106,8 @@ TEST(ProcessTree, AProcessWhoseFirstThreadEndedIsLiving) {
     ProcessTree tree(no_target);
     const pid_t child = forked([] {
       std::thread([] { ::sleep(kHangSeconds); }).detach();
-      return static_cast<int>(::syscall(SYS_exit, 0));  // only this thread; pthread_exit would unwind through the test
+      return static_cast<int>(
+          ::syscall(SYS_exit, 0));  // only this thread; pthread_exit would unwind through the test
     });
     EXPECT_TRUE(eventually([&] { return state_of(child) == 'Z'; }));
     EXPECT_TRUE(contains(tree.descendants(), child));
@@ -199,7 +203,8 @@ TEST(ProcessTree, ReapHandsOutOrphans) {
     const Running command("(sh -c 'echo $$; exit 4' &) ; exit 0", 1);
     const pid_t orphan = command.pid_in_queue(0);
     std::optional<Ended> ended;
-    EXPECT_TRUE(eventually([&] { return (ended = tree.reap()).has_value() && ended->pid == orphan; }));
+    EXPECT_TRUE(
+        eventually([&] { return (ended = tree.reap()).has_value() && ended->pid == orphan; }));
     EXPECT_EQ(WEXITSTATUS(ended->status), 4);
     EXPECT_TRUE(eventually([&] { return tree.kill_and_reap(Instant::max()); }));
   });
@@ -221,7 +226,8 @@ TEST(ProcessTree, KillKeepsTheCommandsStatusForReap) {
   });
 }
 
-/// A command that leads a process group of its own; what it runs writes so many lines when it is up.
+/// A command that leads a process group of its own; what it runs writes so many lines when it is
+/// up.
 struct InOwnGroup {
   InOwnGroup(const std::string& script, int lines) {
     {
@@ -257,7 +263,8 @@ TEST(ProcessTree, TheStopSignalReachesTheGroupWhenThereIsNoTimeForAWalk) {
   });
 }
 
-/// How many of this blocked signal wait for the process, once there is one. Of real-time signals each counts.
+/// How many of this blocked signal wait for the process, once there is one. Of real-time signals
+/// each counts.
 int number_waiting(int signal) {
   sigset_t set;
   ::sigemptyset(&set);
@@ -365,7 +372,8 @@ TEST(ProcessTree, WhatItKillsHasAPriorityBelowItsOwn) {
     claim_cpu_share();
     sched_param own{};
     ASSERT_EQ(::sched_getparam(0, &own), 0);
-    if (::sched_getscheduler(0) != SCHED_RR) GTEST_SKIP() << "without real-time priorities there is nothing to have";
+    if (::sched_getscheduler(0) != SCHED_RR)
+      GTEST_SKIP() << "without real-time priorities there is nothing to have";
     tree.kill(Instant::max());
     sched_param killed{};
     EXPECT_EQ(::sched_getparam(command.pid(), &killed), 0) << "nobody has reaped it";
@@ -395,7 +403,8 @@ TEST(ProcessTree, BelowARootNothingElseIsTouched) {
 
 TEST(ProcessTree, WhatMayNotBeSignalledIsLeftOutAndNotDead) {
   in_child([] {
-    if (::geteuid() != 0) GTEST_SKIP() << "needs root to make a process that we then may not signal";
+    if (::geteuid() != 0)
+      GTEST_SKIP() << "needs root to make a process that we then may not signal";
     ProcessTree tree(no_target);
     Pipe hold;
     const pid_t untouchable = forked([&] {
@@ -418,7 +427,8 @@ TEST(ProcessTree, WhatMayNotBeSignalledIsLeftOutAndNotDead) {
 
 TEST(ProcessTree, WhatProcHidesAndWeMayNotSignalIsLiving) {
   in_child([] {
-    if (::unshare(CLONE_NEWNS) != 0 || ::mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0 ||
+    if (::unshare(CLONE_NEWNS) != 0 ||
+        ::mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0 ||
         ::mount("proc", "/proc", "proc", 0, "hidepid=2") != 0) {
       GTEST_SKIP() << "needs root to hide processes";
     }
@@ -439,7 +449,8 @@ TEST(ProcessTree, WhatProcHidesAndWeMayNotSignalIsLiving) {
 
 TEST(ProcessTree, WithoutProcItKillsNobodyAndClaimsNothing) {
   in_child([] {
-    if (::unshare(CLONE_NEWNS) != 0 || ::mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0 ||
+    if (::unshare(CLONE_NEWNS) != 0 ||
+        ::mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0 ||
         ::mount("none", "/proc", "tmpfs", 0, nullptr) != 0) {
       GTEST_SKIP() << "needs root to hide /proc";
     }

@@ -10,8 +10,8 @@
 #include <algorithm>
 #include <thread>
 
-#include "child/tree.hpp"
 #include "child/descendants.hpp"
+#include "child/tree.hpp"
 #include "in_child.hpp"
 
 namespace redlock::child {
@@ -19,7 +19,8 @@ namespace {
 
 using namespace testing;
 
-/// The process to watch; it must be there. Orphans of it come to us, so that nothing is left when the test ends.
+/// The process to watch; it must be there. Orphans of it come to us, so that nothing is left when
+/// the test ends.
 WatchedProcess watch(pid_t pid) {
   ::prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
   auto process = WatchedProcess::open(pid);
@@ -64,7 +65,8 @@ TEST(WatchedProcess, OneThatIsNotThereIsRefused) {
 
 TEST(WatchedProcess, OneThatMayNotBeSignalledIsRefused) {
   in_child([] {
-    if (::geteuid() != 0) GTEST_SKIP() << "needs root to make a process that we then may not signal";
+    if (::geteuid() != 0)
+      GTEST_SKIP() << "needs root to make a process that we then may not signal";
     Pipe hold;
     const pid_t untouchable = forked([&] {
       hold.write_end.reset();
@@ -97,7 +99,9 @@ TEST(WatchedProcess, TellsItsEndThoughNobodyHasReapedIt) {
 TEST(WatchedProcess, KillingOneThatEndedByItselfTouchesNobody) {
   in_child([] {
     const Directory directory;
-    Running command("(echo up; until [ -e " + directory.path() + "/end ]; do sleep 0.01; done; echo alive) & exit", 1);
+    Running command("(echo up; until [ -e " + directory.path() +
+                        "/end ]; do sleep 0.01; done; echo alive) & exit",
+                    1);
     WatchedProcess process = watch(command.pid());
     EXPECT_TRUE(eventually([&] { return process.ended(); }));
     EXPECT_TRUE(killed(process));
@@ -115,7 +119,8 @@ TEST(WatchedProcess, SignalReachesItAndItsDescendantsAndWakesThem) {
     WatchedProcess process = watch(command.pid());
     const auto one_is_stopped = [&] {
       const auto family = living_descendants({command.pid()});
-      return std::any_of(family.begin(), family.end(), [](pid_t pid) { return state_of(pid) == 'T'; });
+      return std::any_of(family.begin(), family.end(),
+                         [](pid_t pid) { return state_of(pid) == 'T'; });
     };
     EXPECT_TRUE(eventually(one_is_stopped));
     terminate(process);
@@ -140,7 +145,8 @@ TEST(WatchedProcess, KillTakesIt) {
 }
 
 TEST(WatchedProcess, KillTakesItsDescendants) {
-  expect_killed("(echo up; sleep 1000) & setsid sh -c 'echo up; (sleep 1000; :) & sleep 1000; :' & wait", 2);
+  expect_killed(
+      "(echo up; sleep 1000) & setsid sh -c 'echo up; (sleep 1000; :) & sleep 1000; :' & wait", 2);
 }
 
 TEST(WatchedProcess, KillTakesWhatIgnoresSignals) {
@@ -169,7 +175,9 @@ TEST(WatchedProcess, KillTakesWhatLostItsParentSinceTheSignal) {
 
 TEST(WatchedProcess, KillTakesWhatTheseForkedSinceTheSignal) {
   in_child([] {
-    Running command("(trap '(trap \"\" TERM; echo down; sleep 1000; :) &' TERM; echo up; while :; do wait; done) & echo up; wait", 2);
+    Running command(
+        "(trap '(trap \"\" TERM; echo down; sleep 1000; :) &' TERM; echo up; while :; do wait; done) & echo up; wait",
+        2);
     WatchedProcess process = watch(command.pid());
     terminate(process);
     EXPECT_TRUE(eventually([&] { return process.ended(); }));
@@ -343,7 +351,8 @@ TEST(WatchedProcess, WhoWatchesFromBelowSparesHimself) {
 
 TEST(WatchedProcess, WithoutProcItIsKilledAlone) {
   in_child([] {
-    if (::unshare(CLONE_NEWNS) != 0 || ::mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0 ||
+    if (::unshare(CLONE_NEWNS) != 0 ||
+        ::mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0 ||
         ::mount("none", "/proc", "tmpfs", 0, nullptr) != 0) {
       GTEST_SKIP() << "needs root to hide /proc";
     }

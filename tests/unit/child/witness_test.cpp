@@ -102,7 +102,8 @@ TEST(Witness, DoesNotDieOfWhatItSees) {
       listen_to(witness);
       EXPECT_TRUE(witness.saw(signal)) << signal;
     }
-    for (const int signal : {SIGTSTP, SIGTTIN, SIGPIPE, SIGALRM, SIGWINCH, SIGRTMIN}) ::kill(witness.pid(), signal);
+    for (const int signal : {SIGTSTP, SIGTTIN, SIGPIPE, SIGALRM, SIGWINCH, SIGRTMIN})
+      ::kill(witness.pid(), signal);
     listen_to(witness);
     EXPECT_EQ(::waitpid(witness.pid(), nullptr, WNOHANG), 0);
   });
@@ -181,7 +182,8 @@ TEST(Witness, DoesNotOutliveAParentThatWasKilled) {
       return ::kill(::getpid(), SIGKILL);
     });
     pid_t witness = 0;
-    ASSERT_EQ(::read(name.read_end.get(), &witness, sizeof witness), static_cast<ssize_t>(sizeof witness));
+    ASSERT_EQ(::read(name.read_end.get(), &witness, sizeof witness),
+              static_cast<ssize_t>(sizeof witness));
     EXPECT_EQ(WTERMSIG(status_of(parent)), SIGKILL);
     // It has come to us.
     const int status = status_of(witness);

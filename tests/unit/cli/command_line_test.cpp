@@ -2,8 +2,8 @@
 
 #include <gtest/gtest.h>
 
-#include "run/command_error.hpp"
 #include "cli/options.hpp"
+#include "run/command_error.hpp"
 
 namespace redlock::cli {
 namespace {

@@ -41,7 +41,8 @@ void expect_spread(const Extent& extent, Duration from, Duration to) {
 }
 
 TEST(Jittered, SpreadsFromHalfToOneAndAHalf) {
-  expect_spread(extent_of([](std::uint64_t random) { return jittered(100ms, random); }), 50ms, 150ms);
+  expect_spread(extent_of([](std::uint64_t random) { return jittered(100ms, random); }), 50ms,
+                150ms);
 }
 
 TEST(Jittered, ReachesBothEnds) {
@@ -64,14 +65,16 @@ TEST(Jittered, TakesAnySpan) {
 }
 
 TEST(SplitDelay, SpreadsFromOneToTwoRoundTrips) {
-  expect_spread(extent_of([](std::uint64_t random) { return split_delay(0, 10ms, random); }), 10ms, 20ms);
+  expect_spread(extent_of([](std::uint64_t random) { return split_delay(0, 10ms, random); }), 10ms,
+                20ms);
 }
 
 TEST(SplitDelay, GrowsByHalfARound) {
   EXPECT_EQ(split_delay(1, 16ms, 0), 24ms);
   EXPECT_EQ(split_delay(2, 16ms, 0), 36ms);
   EXPECT_EQ(split_delay(3, 16ms, 0), 54ms);
-  expect_spread(extent_of([](std::uint64_t random) { return split_delay(3, 16ms, random); }), 54ms, 108ms);
+  expect_spread(extent_of([](std::uint64_t random) { return split_delay(3, 16ms, random); }), 54ms,
+                108ms);
 }
 
 TEST(SplitDelay, StopsGrowingAfterEightRounds) {
@@ -81,7 +84,8 @@ TEST(SplitDelay, StopsGrowingAfterEightRounds) {
 }
 
 TEST(SplitDelay, TakesARoundTripForAMillisecondAtLeast) {
-  for (const Duration trip : {Duration(-1s), Duration(0s), Duration(20us), Duration(1ms)}) EXPECT_EQ(split_delay(0, trip, 0), 1ms);
+  for (const Duration trip : {Duration(-1s), Duration(0s), Duration(20us), Duration(1ms)})
+    EXPECT_EQ(split_delay(0, trip, 0), 1ms);
   EXPECT_EQ(split_delay(0, 1001us, 0), 1001us);
 }
 
@@ -91,12 +95,14 @@ TEST(SplitDelay, NeverOverflows) {
 
 TEST(UnavailableDelay, DoublesFromTwentyToFiveHundredMilliseconds) {
   const Duration expected[] = {20ms, 40ms, 80ms, 160ms, 320ms, 500ms, 500ms};
-  for (unsigned k = 0; k < std::size(expected); ++k) EXPECT_EQ(unavailable_delay(k, 0), expected[k] / 2) << k;
+  for (unsigned k = 0; k < std::size(expected); ++k)
+    EXPECT_EQ(unavailable_delay(k, 0), expected[k] / 2) << k;
   EXPECT_EQ(unavailable_delay(std::numeric_limits<unsigned>::max(), 0), 250ms);
 }
 
 TEST(UnavailableDelay, IsJittered) {
-  expect_spread(extent_of([](std::uint64_t random) { return unavailable_delay(1, random); }), 20ms, 60ms);
+  expect_spread(extent_of([](std::uint64_t random) { return unavailable_delay(1, random); }), 20ms,
+                60ms);
 }
 
 }  // namespace

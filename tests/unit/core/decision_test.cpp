@@ -14,8 +14,9 @@
 namespace redlock {
 
 void PrintTo(AcquireDecision decision, std::ostream* out) {
-  static constexpr const char* names[] = {"undecided",   "granted", "busy",          "maybe_busy", "split",
-                                          "unavailable", "denied",  "misconfigured", "duplicate",  "guarded"};
+  static constexpr const char* names[] = {"undecided", "granted",     "busy",   "maybe_busy",
+                                          "split",     "unavailable", "denied", "misconfigured",
+                                          "duplicate", "guarded"};
   *out << names[static_cast<std::size_t>(decision)];
 }
 
@@ -39,8 +40,9 @@ Fault fault(FaultKind kind) {
   return Fault{kind, {}};
 }
 
-/// One letter a server: `.` missing, `g` granted, `A` `B` `C` held by a lease, `F` `G` held by a foreign one, `2` duplicate,
-/// `s` silent, `d` denied, `u` unavailable, `m` misconfigured, `x` garbage.
+/// One letter a server: `.` missing, `g` granted, `A` `B` `C` held by a lease, `F` `G` held by a
+/// foreign one, `2` duplicate, `s` silent, `d` denied, `u` unavailable, `m` misconfigured, `x`
+/// garbage.
 AcquireVote acquire_vote(char letter) {
   switch (letter) {
     case 'g':
@@ -118,7 +120,12 @@ TEST(AcquireTally, IsGrantedByAQuorumWhateverTheOthersSay) {
 }
 
 TEST(AcquireTally, NeverTakesHalfForAQuorum) {
-  expect_decisions({{"gA", split}, {"ggAA", split}, {"ggsA", split}, {"gs", unavailable}, {"ggss", unavailable}, {"ggAs.", undecided}});
+  expect_decisions({{"gA", split},
+                    {"ggAA", split},
+                    {"ggsA", split},
+                    {"gs", unavailable},
+                    {"ggss", unavailable},
+                    {"ggAs.", undecided}});
 }
 
 TEST(AcquireTally, IsBusyWhenOneLeaseHasAQuorum) {
@@ -144,15 +151,30 @@ TEST(AcquireTally, HearsAQuorumBeforeItSaysWhyItFailed) {
 }
 
 TEST(AcquireTally, IsMaybeBusyWhenSilentServersMayMakeUpTheQuorum) {
-  expect_decisions({{"gAs", maybe_busy}, {"ABs", maybe_busy}, {"gAAs", maybe_busy}, {"ggAAs", maybe_busy}, {"gABsA", maybe_busy}});
+  expect_decisions({{"gAs", maybe_busy},
+                    {"ABs", maybe_busy},
+                    {"gAAs", maybe_busy},
+                    {"ggAAs", maybe_busy},
+                    {"gABsA", maybe_busy}});
 }
 
 TEST(AcquireTally, TakesAForeignLeaseForBusyWhenItMayHaveAQuorum) {
-  expect_decisions({{"F", busy}, {"FF.", busy}, {"gFs", busy}, {"gFFs", busy}, {"ggF", granted}, {"FGg", split}, {"gF", split}});
+  expect_decisions({{"F", busy},
+                    {"FF.", busy},
+                    {"gFs", busy},
+                    {"gFFs", busy},
+                    {"ggF", granted},
+                    {"FGg", split},
+                    {"gF", split}});
 }
 
 TEST(AcquireTally, TakesNoFaultButSilenceForAHiddenVote) {
-  expect_decisions({{"gAd", split}, {"gAu", split}, {"gAm", split}, {"gAx", split}, {"gAAu", split}, {"gFu", split}});
+  expect_decisions({{"gAd", split},
+                    {"gAu", split},
+                    {"gAm", split},
+                    {"gAx", split},
+                    {"gAAu", split},
+                    {"gFu", split}});
 }
 
 TEST(AcquireTally, IsSplitWhenNoOtherLeaseCanHaveAQuorum) {
@@ -202,7 +224,11 @@ TEST(AcquireTally, IsDeniedOrMisconfiguredWhenNoQuorumIsLeft) {
 }
 
 TEST(AcquireTally, SeesADuplicateBeforeAllElse) {
-  expect_decisions({{"g2", duplicate}, {"gg2", duplicate}, {"2..", duplicate}, {"dd2", duplicate}, {"AA2..", duplicate}});
+  expect_decisions({{"g2", duplicate},
+                    {"gg2", duplicate},
+                    {"2..", duplicate},
+                    {"dd2", duplicate},
+                    {"AA2..", duplicate}});
 }
 
 TEST(AcquireTally, ReplacesAnEarlierVoteOfTheSameServer) {
@@ -221,7 +247,8 @@ AcquireVote granted_by(Duration up, std::string run_id = {}, Fence fence = Fence
   return Granted{fence, LeaseId{"ours"}, ServerFacts{std::move(run_id), up}};
 }
 
-/// As tally_of, with a restart guard; besides `o` an old server that granted, `y` one that restarted, `?` one that does not tell.
+/// As tally_of, with a restart guard; besides `o` an old server that granted, `y` one that
+/// restarted, `?` one that does not tell.
 AcquireDecision decide_guarded(std::string_view letters) {
   AcquireTally tally(letters.size(), guard);
   for (std::size_t server = 0; server < letters.size(); ++server) {
@@ -237,10 +264,12 @@ AcquireDecision decide_guarded(std::string_view letters) {
 
 TEST(AcquireTally, CountsNoGrantOfAServerThatRestarted) {
   const std::vector<Row> rows{
-      {"ooo", granted},     {"oo.", granted},     {"oy.", undecided},   {"yy.", guarded},   {"yyy", guarded},     {"oyy", guarded},
-      {"ooy", granted},     {"oys", guarded},     {"oyA", guarded},     {"yAA", busy},      {"yss", unavailable}, {"AAooy", guarded},
-      {"AAoy.", undecided}, {"Ayy..", undecided}, {"Ayyoo", guarded},   {"AAAyy", busy},    {"yyyss", guarded},   {"yysss", unavailable},
-      {"oyy22", duplicate}, {"ooo..", granted},   {"ooyy.", undecided}, {"ooyyA", guarded},
+      {"ooo", granted},     {"oo.", granted},       {"oy.", undecided},   {"yy.", guarded},
+      {"yyy", guarded},     {"oyy", guarded},       {"ooy", granted},     {"oys", guarded},
+      {"oyA", guarded},     {"yAA", busy},          {"yss", unavailable}, {"AAooy", guarded},
+      {"AAoy.", undecided}, {"Ayy..", undecided},   {"Ayyoo", guarded},   {"AAAyy", busy},
+      {"yyyss", guarded},   {"yysss", unavailable}, {"oyy22", duplicate}, {"ooo..", granted},
+      {"ooyy.", undecided}, {"ooyyA", guarded},
   };
   for (const Row& row : rows) EXPECT_EQ(decide_guarded(row.votes), row.decision) << row.votes;
 }
@@ -366,7 +395,8 @@ bool is_success(AcquireDecision decision) {
   return decision == granted;
 }
 
-void for_each_combination(std::size_t length, std::string_view letters, const std::function<void(const std::string&)>& visit) {
+void for_each_combination(std::size_t length, std::string_view letters,
+                          const std::function<void(const std::string&)>& visit) {
   std::string votes(length, letters.front());
   std::vector<std::size_t> at(length, 0);
   for (;;) {
@@ -392,8 +422,10 @@ TEST(AcquireTallyOverAllVotes, NeverGrantsBelowAQuorumAndAlwaysDecidesInTheEnd) 
       const AcquireDecision decision = decide(votes);
       ASSERT_EQ(decision == granted, 2 * count_of(votes, 'g') > servers) << votes;
       const std::size_t missing = count_of(votes, '.');
-      const std::size_t answers = count_of(votes, 'g') + count_of(votes, 'A') + count_of(votes, 'B');
-      const bool may_be_granted = decision != granted && 2 * (count_of(votes, 'g') + missing) > servers;
+      const std::size_t answers =
+          count_of(votes, 'g') + count_of(votes, 'A') + count_of(votes, 'B');
+      const bool may_be_granted =
+          decision != granted && 2 * (count_of(votes, 'g') + missing) > servers;
       const bool cannot_tell_why_not = 2 * answers <= servers && 2 * (answers + missing) > servers;
       ASSERT_EQ(decision == undecided, may_be_granted || cannot_tell_why_not) << votes;
       if (count_of(votes, '.') == 0) {
@@ -417,7 +449,8 @@ TEST(AcquireTallyOverAllVotes, NeverTurnsSuccessIntoFailureOrBack) {
           ASSERT_NE(after, undecided) << votes << " -> " << more;
           ASSERT_EQ(is_success(after), is_success(before)) << votes << " -> " << more;
           if (before == busy || before == denied || before == unavailable) {
-            // Certain whatever arrives, but for rights, which may turn out to be the reason for too few answers.
+            // Certain whatever arrives, but for rights, which may turn out to be the reason for too
+            // few answers.
             ASSERT_TRUE(after == before || after == denied) << votes << " -> " << more;
           }
         }
@@ -458,14 +491,19 @@ ExtendDecision decide_extend(std::string_view letters) {
 TEST(ExtendTally, DecidesAsSoonAsItIsCertain) {
   using enum ExtendDecision;
   const std::vector<std::pair<std::string_view, ExtendDecision>> rows{
-      {".", undecided},       {"e", confirmed},     {"n", lost},           {"s", unconfirmed},    {"..", undecided},
-      {"e.", undecided},      {"ee", confirmed},    {"n.", lost},          {"en", lost},          {"es", unconfirmed},
-      {"s.", undecided},      {"ss", unconfirmed},  {"ee.", confirmed},    {"en.", undecided},    {"nn.", lost},
-      {"ens", unconfirmed},   {"es.", undecided},   {"ss.", unconfirmed},  {"ns.", undecided},    {"nsn", lost},
-      {"nse", unconfirmed},   {"sss", unconfirmed}, {"eee.", confirmed},   {"ee..", undecided},   {"een.", undecided},
-      {"eens", unconfirmed},  {"nn..", lost},       {"eenn", lost},        {"ess.", unconfirmed}, {"nss.", undecided},
-      {"eee..", confirmed},   {"nnn..", lost},      {"ees..", undecided},  {"eess.", undecided},  {"eesss", unconfirmed},
-      {"esss.", unconfirmed}, {"nnss.", undecided}, {"nssss", unconfirmed}};
+      {".", undecided},     {"e", confirmed},       {"n", lost},
+      {"s", unconfirmed},   {"..", undecided},      {"e.", undecided},
+      {"ee", confirmed},    {"n.", lost},           {"en", lost},
+      {"es", unconfirmed},  {"s.", undecided},      {"ss", unconfirmed},
+      {"ee.", confirmed},   {"en.", undecided},     {"nn.", lost},
+      {"ens", unconfirmed}, {"es.", undecided},     {"ss.", unconfirmed},
+      {"ns.", undecided},   {"nsn", lost},          {"nse", unconfirmed},
+      {"sss", unconfirmed}, {"eee.", confirmed},    {"ee..", undecided},
+      {"een.", undecided},  {"eens", unconfirmed},  {"nn..", lost},
+      {"eenn", lost},       {"ess.", unconfirmed},  {"nss.", undecided},
+      {"eee..", confirmed}, {"nnn..", lost},        {"ees..", undecided},
+      {"eess.", undecided}, {"eesss", unconfirmed}, {"esss.", unconfirmed},
+      {"nnss.", undecided}, {"nssss", unconfirmed}};
   for (const auto& [votes, decision] : rows) EXPECT_EQ(decide_extend(votes), decision) << votes;
 }
 
@@ -501,7 +539,9 @@ TEST(ExtendTally, CountsTheLastVoteOfAServer) {
 }
 
 TEST(ExtendTally, CountsAServerOnceWhateverItsNames) {
-  const auto extended_by = [](const std::string& run_id) { return Extended{{}, {}, ServerFacts{run_id, {}}}; };
+  const auto extended_by = [](const std::string& run_id) {
+    return Extended{{}, {}, ServerFacts{run_id, {}}};
+  };
   ExtendTally moved(3);
   moved.count(0, extended_by("one"));
   moved.count(1, extended_by("one"));
@@ -538,25 +578,26 @@ ReleaseDecision decide_release_of(std::string_view letters) {
 
 TEST(DecideRelease, CountsQuorums) {
   using enum ReleaseDecision;
-  const std::vector<std::pair<std::string_view, ReleaseDecision>> rows{{"r", released},
-                                                                       {"n", not_ours},
-                                                                       {"s", ReleaseDecision::unavailable},
-                                                                       {"v", supervised},
-                                                                       {"rr", released},
-                                                                       {"rn", not_ours},
-                                                                       {"rs", ReleaseDecision::unavailable},
-                                                                       {"rrn", released},
-                                                                       {"rrs", released},
-                                                                       {"rnn", not_ours},
-                                                                       {"rns", ReleaseDecision::unavailable},
-                                                                       {"rss", ReleaseDecision::unavailable},
-                                                                       {"rrv", supervised},
-                                                                       {"nnv", supervised},
-                                                                       {"ssv", supervised},
-                                                                       {"rrnn", not_ours},
-                                                                       {"rrrn", released},
-                                                                       {"rrns", ReleaseDecision::unavailable},
-                                                                       {"", ReleaseDecision::unavailable}};
+  const std::vector<std::pair<std::string_view, ReleaseDecision>> rows{
+      {"r", released},
+      {"n", not_ours},
+      {"s", ReleaseDecision::unavailable},
+      {"v", supervised},
+      {"rr", released},
+      {"rn", not_ours},
+      {"rs", ReleaseDecision::unavailable},
+      {"rrn", released},
+      {"rrs", released},
+      {"rnn", not_ours},
+      {"rns", ReleaseDecision::unavailable},
+      {"rss", ReleaseDecision::unavailable},
+      {"rrv", supervised},
+      {"nnv", supervised},
+      {"ssv", supervised},
+      {"rrnn", not_ours},
+      {"rrrn", released},
+      {"rrns", ReleaseDecision::unavailable},
+      {"", ReleaseDecision::unavailable}};
   for (const auto& [votes, decision] : rows) EXPECT_EQ(decide_release_of(votes), decision) << votes;
 }
 
@@ -581,31 +622,33 @@ TEST(Summarize, CountsAServerUnderTwoNamesOnce) {
   const Taken taken{held_by('A').holder};
   EXPECT_EQ(summarize({Free{{}, one}, Free{{}, one}, taken}).state, InspectState::partly_held);
   EXPECT_EQ(summarize({Free{{}, one}, Free{{}, two}, taken}).state, InspectState::free);
-  EXPECT_EQ(summarize({Free{}, Free{}, taken}).state, InspectState::free) << "those that do not tell";
+  EXPECT_EQ(summarize({Free{}, Free{}, taken}).state, InspectState::free)
+      << "those that do not tell";
 }
 
 TEST(Summarize, TellsFreeFromHeldFromNeither) {
   using enum InspectState;
-  const std::vector<std::pair<std::string_view, InspectState>> rows{{"f", free},
-                                                                    {"A", held},
-                                                                    {"s", InspectState::unavailable},
-                                                                    {"ff", free},
-                                                                    {"fA", partly_held},
-                                                                    {"AB", partly_held},
-                                                                    {"fs", InspectState::unavailable},
-                                                                    {"ffA", free},
-                                                                    {"ffs", free},
-                                                                    {"AAs", held},
-                                                                    {"AAf", held},
-                                                                    {"ABf", partly_held},
-                                                                    {"fAs", partly_held},
-                                                                    {"ABs", partly_held},
-                                                                    {"Ass", InspectState::unavailable},
-                                                                    {"ffAA", partly_held},
-                                                                    {"AAAf", held},
-                                                                    {"ffff", free},
-                                                                    {"AAss", InspectState::unavailable},
-                                                                    {"", InspectState::unavailable}};
+  const std::vector<std::pair<std::string_view, InspectState>> rows{
+      {"f", free},
+      {"A", held},
+      {"s", InspectState::unavailable},
+      {"ff", free},
+      {"fA", partly_held},
+      {"AB", partly_held},
+      {"fs", InspectState::unavailable},
+      {"ffA", free},
+      {"ffs", free},
+      {"AAs", held},
+      {"AAf", held},
+      {"ABf", partly_held},
+      {"fAs", partly_held},
+      {"ABs", partly_held},
+      {"Ass", InspectState::unavailable},
+      {"ffAA", partly_held},
+      {"AAAf", held},
+      {"ffff", free},
+      {"AAss", InspectState::unavailable},
+      {"", InspectState::unavailable}};
   for (const auto& [votes, state] : rows) EXPECT_EQ(inspection_of(votes).state, state) << votes;
 }
 

@@ -40,7 +40,8 @@ TEST(HashSlot, HashesTheWholeKeyWithoutATag) {
   EXPECT_NE(hash_slot("foo}bar{"), hash_slot("bar"));
 }
 
-/// Short texts over the characters that matter, all of them; longer and binary ones at random, the same every time.
+/// Short texts over the characters that matter, all of them; longer and binary ones at random, the
+/// same every time.
 std::vector<std::string> odd_keys() {
   std::set<std::string> keys{"deploy",
                              "a b",
@@ -81,8 +82,9 @@ std::vector<std::string> odd_keys() {
 
 TEST(HelperKeys, HaveTheDocumentedForm) {
   const std::vector<std::pair<std::string, std::string>> rows{
-      {"foo", "redlock:owner:{foo}"},      {"a{b", "redlock:owner:{a{b}"},       {"{foo}", "redlock:owner:{foo}{foo}"},
-      {"x{y}z", "redlock:owner:{y}x{y}z"}, {"{{b}}", "redlock:owner:{{b}{{b}}"},
+      {"foo", "redlock:owner:{foo}"},        {"a{b", "redlock:owner:{a{b}"},
+      {"{foo}", "redlock:owner:{foo}{foo}"}, {"x{y}z", "redlock:owner:{y}x{y}z"},
+      {"{{b}}", "redlock:owner:{{b}{{b}}"},
   };
   for (const auto& [key, owner] : rows) EXPECT_EQ(HelperKeys(resource(key)).owner(), owner);
   EXPECT_EQ(HelperKeys(resource("k")).fence(), "redlock:fence:{k}");
@@ -93,7 +95,8 @@ TEST(HelperKeys, UseTheSmallestNumberInTheSlotOfAKeyWithoutATag) {
   for (const std::string key : {"a}b", "}", "{}", "foo{}{bar}", "}{"}) {
     unsigned number = 0;
     while (hash_slot(std::to_string(number)) != hash_slot(key)) ++number;
-    EXPECT_EQ(HelperKeys(resource(key)).owner(), "redlock:owner:{" + std::to_string(number) + "}" + key);
+    EXPECT_EQ(HelperKeys(resource(key)).owner(),
+              "redlock:owner:{" + std::to_string(number) + "}" + key);
   }
 }
 
@@ -112,7 +115,8 @@ TEST(HelperKeys, BelongToOneResourceOnly) {
     for (const std::string& helper : {helpers.fence(), helpers.owner(), helpers.released()}) {
       const auto [at, is_new] = seen.emplace(helper, key);
       EXPECT_TRUE(is_new) << helper << " belongs to " << key << " and to " << at->second;
-      EXPECT_FALSE(Resource::from(helper).has_value()) << "a helper key could be locked: " << helper;
+      EXPECT_FALSE(Resource::from(helper).has_value())
+          << "a helper key could be locked: " << helper;
     }
   }
 }
@@ -120,23 +124,30 @@ TEST(HelperKeys, BelongToOneResourceOnly) {
 TEST(HelperKeys, GiveTheResourceBackFromItsOwnerKey) {
   const auto keys = odd_keys();
   ASSERT_GT(keys.size(), 700U);
-  for (const std::string& key : keys) EXPECT_EQ(HelperKeys::resource_of_owner(HelperKeys(resource(key)).owner()), resource(key)) << key;
+  for (const std::string& key : keys)
+    EXPECT_EQ(HelperKeys::resource_of_owner(HelperKeys(resource(key)).owner()), resource(key))
+        << key;
 }
 
 TEST(HelperKeys, AreMatchedByTheScanPattern) {
-  const std::string_view beginning = HelperKeys::every_owner.substr(0, HelperKeys::every_owner.size() - 1);
+  const std::string_view beginning =
+      HelperKeys::every_owner.substr(0, HelperKeys::every_owner.size() - 1);
   EXPECT_EQ(HelperKeys::every_owner.back(), '*');
-  for (const std::string& key : odd_keys()) EXPECT_TRUE(HelperKeys(resource(key)).owner().starts_with(beginning)) << key;
+  for (const std::string& key : odd_keys())
+    EXPECT_TRUE(HelperKeys(resource(key)).owner().starts_with(beginning)) << key;
 }
 
 TEST(HelperKeys, KnowAnOwnerKeyThatTheyDidNotWrite) {
   for (const std::string_view key :
-       {"", "foo", "redlock:owner:", "redlock:owner:{", "redlock:owner:{}", "redlock:owner:{foo", "redlock:owner:foo}",
-        "redlock:fence:{foo}", "redlock:owner:{foo}bar", "redlock:owner:{foo}x{bar}", "redlock:owner:{}{}", "redlock:owner:{1}a}b",
+       {"", "foo", "redlock:owner:", "redlock:owner:{", "redlock:owner:{}", "redlock:owner:{foo",
+        "redlock:owner:foo}", "redlock:fence:{foo}", "redlock:owner:{foo}bar",
+        "redlock:owner:{foo}x{bar}", "redlock:owner:{}{}", "redlock:owner:{1}a}b",
         "redlock:owner:{redlock:x}", "xredlock:owner:{foo}", "redlock:owner:{foo}}"}) {
     EXPECT_EQ(HelperKeys::resource_of_owner(key), std::nullopt) << key;
   }
-  EXPECT_EQ(HelperKeys::resource_of_owner("redlock:owner:{" + std::string(Resource::max_bytes + 1, 'x') + "}"), std::nullopt);
+  EXPECT_EQ(HelperKeys::resource_of_owner("redlock:owner:{" +
+                                          std::string(Resource::max_bytes + 1, 'x') + "}"),
+            std::nullopt);
 }
 
 }  // namespace

@@ -9,10 +9,12 @@ namespace redlock {
 namespace {
 
 constexpr std::string_view secret = "0123456789abcdef0123456789abcdef";
-constexpr std::string_view good = "1.x.85944171f73967e8.ZGVwbG95.0123456789abcdef0123456789abcdef.42";
+constexpr std::string_view good =
+    "1.x.85944171f73967e8.ZGVwbG95.0123456789abcdef0123456789abcdef.42";
 
 LeaseHandle handle_of(std::string_view key) {
-  return {{{Resource::from(key).value(), Token::from_text(secret).value(), Fence(42)}}, server_set_fingerprint({"foobar"})};
+  return {{{Resource::from(key).value(), Token::from_text(secret).value(), Fence(42)}},
+          server_set_fingerprint({"foobar"})};
 }
 
 std::string good_with(std::string_view part, std::string_view replacement) {
@@ -46,8 +48,8 @@ TEST(LeaseHandle, HasTheDocumentedForm) {
 TEST(LeaseHandle, GivesEveryPartBack) {
   std::string binary;
   for (int value = 0; value < 256; ++value) binary += static_cast<char>(value);
-  for (const std::string& key :
-       std::vector<std::string>{"deploy", "a.b.c", "line\nbreak", "it's {a} key", binary, std::string(4096, '.')}) {
+  for (const std::string& key : std::vector<std::string>{
+           "deploy", "a.b.c", "line\nbreak", "it's {a} key", binary, std::string(4096, '.')}) {
     const auto handle = LeaseHandle::from_text(handle_of(key).text());
     ASSERT_TRUE(handle.has_value());
     ASSERT_EQ(handle->parts.size(), 1U);
@@ -60,7 +62,8 @@ TEST(LeaseHandle, GivesEveryPartBack) {
 
 TEST(LeaseHandle, HoldsSeveralKeys) {
   LeaseHandle several = handle_of("deploy");
-  several.parts.push_back({Resource::from("z.z").value(), Token::from_text("ffffffffffffffffffffffffffffffff").value(), Fence(7)});
+  several.parts.push_back({Resource::from("z.z").value(),
+                           Token::from_text("ffffffffffffffffffffffffffffffff").value(), Fence(7)});
   EXPECT_EQ(several.text(), good_with("1.x", "1.xx") + ".ei56.ffffffffffffffffffffffffffffffff.7");
   const auto again = LeaseHandle::from_text(several.text());
   ASSERT_TRUE(again.has_value());
@@ -85,11 +88,14 @@ TEST(LeaseHandle, RefusesKeysThatAreNotInOrderOrTwice) {
 
 TEST(LeaseHandle, IsASafeWordForAnyKey) {
   const std::string text = handle_of("'; rm -rf / #\n\xff").text();
-  EXPECT_EQ(text.find_first_not_of("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_."), std::string::npos);
+  EXPECT_EQ(
+      text.find_first_not_of("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_."),
+      std::string::npos);
 }
 
 TEST(LeaseHandle, KeepsHowEachLockIsHeld) {
-  for (const Hold hold : {Hold{false, std::nullopt}, Hold{true, std::nullopt}, Hold{true, 0}, Hold{true, 999}}) {
+  for (const Hold hold :
+       {Hold{false, std::nullopt}, Hold{true, std::nullopt}, Hold{true, 0}, Hold{true, 999}}) {
     LeaseHandle handle = *LeaseHandle::from_text(good);
     handle.parts.front().hold = hold;
     const auto again = LeaseHandle::from_text(handle.text());
@@ -141,12 +147,14 @@ TEST(LeaseHandle, RefusesWhatItDidNotWrite) {
       good_with(".42", "."),
       good_with(".42", ".4503599627370497"),
   };
-  for (const std::string& text : texts) EXPECT_EQ(LeaseHandle::from_text(text).has_value(), false) << text;
+  for (const std::string& text : texts)
+    EXPECT_EQ(LeaseHandle::from_text(text).has_value(), false) << text;
 }
 
 TEST(LeaseHandle, RefusesEveryTextThatIsCutShort) {
   // A fence cut short is a fence still, so the last digit is not among them.
-  for (std::size_t size = 0; size + 1 < good.size(); ++size) EXPECT_FALSE(LeaseHandle::from_text(good.substr(0, size)).has_value()) << size;
+  for (std::size_t size = 0; size + 1 < good.size(); ++size)
+    EXPECT_FALSE(LeaseHandle::from_text(good.substr(0, size)).has_value()) << size;
 }
 
 }  // namespace

@@ -6,7 +6,8 @@ namespace redlock {
 namespace {
 
 constexpr std::string_view boot = "0d1a5e7e-1f0c-4c7a-9a61-0123456789ab";
-constexpr std::string_view handle = "1.x.85944171f73967e8.ZGVwbG95.0123456789abcdef0123456789abcdef.42";
+constexpr std::string_view handle =
+    "1.x.85944171f73967e8.ZGVwbG95.0123456789abcdef0123456789abcdef.42";
 
 std::string entry() {
   return "1:" + std::string(boot) + ":4711:98765:30000:" + std::string(handle);
@@ -27,15 +28,17 @@ TEST(ParentLease, LeavesOutWhatItDoesNotUnderstand) {
     std::string text = good;
     return text.replace(text.find(part), part.size(), other);
   };
-  for (const std::string& bad :
-       std::vector<std::string>{"", " ", "x", "1", ":::::", with("1:0d", "2:0d"), with(":4711:", ":-4711:"), with(":4711:", ":0:"),
-                                with(":4711:", ":47a:"), with(":98765:", "::"), with(":30000:", ":0:"),
-                                with(":30000:", ":99999999999999999999:"), with("1.x", "1.q"), good + ":", with(boot, "")}) {
+  for (const std::string& bad : std::vector<std::string>{
+           "", " ", "x", "1", ":::::", with("1:0d", "2:0d"), with(":4711:", ":-4711:"),
+           with(":4711:", ":0:"), with(":4711:", ":47a:"), with(":98765:", "::"),
+           with(":30000:", ":0:"), with(":30000:", ":99999999999999999999:"), with("1.x", "1.q"),
+           good + ":", with(boot, "")}) {
     EXPECT_TRUE(read_held(bad).empty()) << bad;
     const auto leases = read_held(bad + " " + good + " " + bad);
     EXPECT_EQ(leases.size(), 1U) << bad;
   }
-  for (std::size_t size = 0; size + 1 < good.size(); ++size) EXPECT_TRUE(read_held(good.substr(0, size)).empty()) << size;
+  for (std::size_t size = 0; size + 1 < good.size(); ++size)
+    EXPECT_TRUE(read_held(good.substr(0, size)).empty()) << size;
 }
 
 }  // namespace

@@ -7,7 +7,8 @@ namespace {
 
 using namespace std::chrono_literals;
 
-QueueStatus word(Milliseconds time, std::optional<Ticket> largest = std::nullopt, std::size_t ahead = 0) {
+QueueStatus word(Milliseconds time, std::optional<Ticket> largest = std::nullopt,
+                 std::size_t ahead = 0) {
   QueueStatus status;
   status.time = time;
   status.max_ticket = largest;
@@ -96,7 +97,8 @@ TEST(QueueView, IsMuteUnlessAQuorumCanBeNotified) {
 }
 
 TEST(NextLook, IsAsSoonAsTheOneNotifiedIsLateWhereverWeStand) {
-  for (const std::size_t ahead : {0U, 1U, 2U, 99U}) EXPECT_EQ(next_poll(ahead, 1s, true), 1s + expiry_slack) << ahead;
+  for (const std::size_t ahead : {0U, 1U, 2U, 99U})
+    EXPECT_EQ(next_poll(ahead, 1s, true), 1s + expiry_slack) << ahead;
 }
 
 TEST(NextLook, IsRarerFurtherBehind) {

@@ -12,8 +12,9 @@ namespace {
 using namespace std::chrono_literals;
 
 TEST(Resource, TakesAnyBytesVerbatim) {
-  for (const std::string& key : std::vector<std::string>{"a", "deploy", "line\nbreak", std::string("\0\xff", 2), "{a}b", "redlock",
-                                                         "Redlock:x", "xredlock:", " redlock:", std::string(4096, 'x')}) {
+  for (const std::string& key : std::vector<std::string>{
+           "a", "deploy", "line\nbreak", std::string("\0\xff", 2), "{a}b", "redlock", "Redlock:x",
+           "xredlock:", " redlock:", std::string(4096, 'x')}) {
     const auto resource = Resource::from(key);
     ASSERT_TRUE(resource.has_value()) << key;
     EXPECT_EQ(resource->key(), key);
@@ -49,8 +50,9 @@ TEST(Token, ReadsItsOwnTextOnly) {
   ASSERT_TRUE(Token::from_text(text).has_value());
   EXPECT_EQ(Token::from_text(text)->secret(), text);
   for (const std::string_view other :
-       {"", "00112233445566778899aabbccddeef", "00112233445566778899aabbccddeeff0", "00112233445566778899AABBCCDDEEFF",
-        "00112233445566778899aabbccddeefg", "0x112233445566778899aabbccddeeff", "00112233445566778899aabbccddeef\n"}) {
+       {"", "00112233445566778899aabbccddeef", "00112233445566778899aabbccddeeff0",
+        "00112233445566778899AABBCCDDEEFF", "00112233445566778899aabbccddeefg",
+        "0x112233445566778899aabbccddeeff", "00112233445566778899aabbccddeef\n"}) {
     EXPECT_FALSE(Token::from_text(other).has_value()) << other;
   }
 }
@@ -60,13 +62,15 @@ TEST(Fence, ReadsDecimalDigitsUpToItsLargestValue) {
   EXPECT_EQ(Fence::from_text("42"), Fence(42));
   EXPECT_EQ(Fence::from_text("4503599627370496"), Fence(Fence::max));
   for (const std::string_view text :
-       {"", "4503599627370497", "18446744073709551617", "99999999999999999999999", "-1", "+1", " 1", "1 ", "1.0", "1e3", "0x1", "1\n"}) {
+       {"", "4503599627370497", "18446744073709551617", "99999999999999999999999", "-1", "+1", " 1",
+        "1 ", "1.0", "1e3", "0x1", "1\n"}) {
     EXPECT_EQ(Fence::from_text(text), std::nullopt) << text;
   }
 }
 
 TEST(Fence, WritesWhatItReads) {
-  for (const std::string_view text : {"0", "1", "1700000000000", "4503599627370496"}) EXPECT_EQ(Fence::from_text(text)->text(), text);
+  for (const std::string_view text : {"0", "1", "1700000000000", "4503599627370496"})
+    EXPECT_EQ(Fence::from_text(text)->text(), text);
 }
 
 TEST(Fence, IsOrderedByValue) {
@@ -82,8 +86,8 @@ TEST(Ttl, IsCutToMilliseconds) {
 }
 
 TEST(Ttl, RefusesWhatIsTooShortOrTooLong) {
-  for (const Duration span :
-       {Duration(0ns), Duration(1ms - 1ns), Duration(-1s), Duration::min(), Duration::max(), Duration(24h * 365 + 1ms)}) {
+  for (const Duration span : {Duration(0ns), Duration(1ms - 1ns), Duration(-1s), Duration::min(),
+                              Duration::max(), Duration(24h * 365 + 1ms)}) {
     EXPECT_EQ(Ttl::from(span), std::nullopt) << span.count();
   }
 }

@@ -50,7 +50,8 @@ TEST(Validity, ExtendsEveryThirdOfTheTtl) {
 }
 
 TEST(LeavesRoom, CountsEveryDemand) {
-  // 9 s: 3 s to the first extend, 250 ms margin, 92 ms drift leave 5658 ms for three timeouts and the grace.
+  // 9 s: 3 s to the first extend, 250 ms margin, 92 ms drift leave 5658 ms for three timeouts and
+  // the grace.
   EXPECT_TRUE(leaves_room(ttl(9s), {1s, 2658ms}));
   EXPECT_FALSE(leaves_room(ttl(9s), {1s, 2658ms + 1ns}));
   EXPECT_FALSE(leaves_room(ttl(9s), {1s + 1ns, 2658ms}));
@@ -96,7 +97,8 @@ TEST(LeavesRoom, BearsDemandsBeyondAnyTtl) {
 
 std::vector<TtlDemands> many_demands() {
   std::vector<TtlDemands> demands;
-  const std::vector<std::optional<Duration>> spans{std::nullopt, 0s, 1ns, 1ms, 50ms, 333ms + 1ns, 1s, 5s, 61s, 1h};
+  const std::vector<std::optional<Duration>> spans{std::nullopt, 0s, 1ns, 1ms, 50ms,
+                                                   333ms + 1ns,  1s, 5s,  61s, 1h};
   for (const auto& timeout : spans) {
     for (const auto& grace : spans) demands.push_back({timeout, grace});
   }
@@ -109,7 +111,8 @@ TEST(SmallestTtl, IsTheSmallestThatLeavesRoom) {
     ASSERT_TRUE(smallest.has_value());
     EXPECT_TRUE(leaves_room(*smallest, demands));
     if (smallest->length() > 1ms) {
-      EXPECT_FALSE(leaves_room(ttl(smallest->length() - 1ms), demands)) << smallest->length().count();
+      EXPECT_FALSE(leaves_room(ttl(smallest->length() - 1ms), demands))
+          << smallest->length().count();
     }
   }
 }

@@ -66,7 +66,8 @@ TEST_P(AttemptOnServers, LocksAllOfThemAndTheLeaseSaysWhatWasGranted) {
   ASSERT_TRUE(lease);
   world.settle();
   ASSERT_EQ(world.stores_in_use(resource()), servers);
-  for (std::size_t i = 0; i < servers; ++i) EXPECT_EQ(world.store(i).lock(resource())->value, lease->token.secret());
+  for (std::size_t i = 0; i < servers; ++i)
+    EXPECT_EQ(world.store(i).lock(resource())->value, lease->token.secret());
   EXPECT_EQ(lease->deadline, deadline(t0, ttl(10s)));
   EXPECT_EQ(lease->id, id_of(lease->token.secret()));
   EXPECT_EQ(lease->ttl, ttl(10s));
@@ -75,7 +76,8 @@ TEST_P(AttemptOnServers, LocksAllOfThemAndTheLeaseSaysWhatWasGranted) {
 }
 
 TEST_P(AttemptOnServers, IsGrantedWithTheAnswerThatMakesTheQuorum) {
-  for (std::size_t i = 0; i < servers; ++i) client.server(i).line = i < quorum ? Line{.reply = (i + 1) * 10ms} : silence;
+  for (std::size_t i = 0; i < servers; ++i)
+    client.server(i).line = i < quorum ? Line{.reply = (i + 1) * 10ms} : silence;
   const Outcome lease = try_once(world, client);
   ASSERT_TRUE(lease);
   EXPECT_EQ(world.since_start(), quorum * 10ms);
@@ -134,7 +136,8 @@ TEST(Attempt, IsTooSlowWhenTheFenceTookTooLongToWriteBack) {
   World world;
   Client& client = world.client();
   world.store(0).set_counter(resource(), Fence::max / 2);
-  for (const std::size_t i : {1U, 2U}) client.server(i).line_for[Question::raise_fence] = {.reply = 450ms};
+  for (const std::size_t i : {1U, 2U})
+    client.server(i).line_for[Question::raise_fence] = {.reply = 450ms};
   EXPECT_EQ(why_of(try_once(world, client, order(1s, 600ms))), Why::too_slow);
   expect_no_ghosts(world);
 }
@@ -152,7 +155,8 @@ TEST(Attempt, IsTooSlowWhenTheMachineStoodStillBetweenTheAnswersAndTheGrant) {
 TEST(Attempt, HasANewTokenEachTimeAndTheSameForEveryServer) {
   World world;
   Client& client = world.client();
-  for (std::size_t i = 0; i < 3; ++i) world.store(i).hold_foreign(resource(), "theirs", std::nullopt);
+  for (std::size_t i = 0; i < 3; ++i)
+    world.store(i).hold_foreign(resource(), "theirs", std::nullopt);
   for (int i = 0; i < 3; ++i) try_once(world, client);
   const auto tokens = client.server(0).tokens(Question::acquire);
   EXPECT_EQ(std::set<std::string>(tokens.begin(), tokens.end()).size(), 3);
@@ -205,7 +209,8 @@ class AttemptToFence : public testing::Test {
 
   std::size_t at_or_above(Fence fence) {
     std::size_t stores = 0;
-    for (std::size_t i = 0; i < world.size(); ++i) stores += world.store(i).counter(resource()) >= fence.value() ? 1 : 0;
+    for (std::size_t i = 0; i < world.size(); ++i)
+      stores += world.store(i).counter(resource()) >= fence.value() ? 1 : 0;
     return stores;
   }
 
@@ -227,7 +232,8 @@ TEST_F(AttemptToFence, HasTheLargestFenceAndRaisesTheOthersBeforeTheGrant) {
 TEST_F(AttemptToFence, RaisesNothingWhenTheFencesAgree) {
   for (const std::size_t i : {1U, 2U}) world.store(i).set_counter(resource(), high - 1);
   ASSERT_TRUE(try_once(world, client));
-  for (const FakeServer* server : client.servers) EXPECT_TRUE(server->asked(Question::raise_fence).empty());
+  for (const FakeServer* server : client.servers)
+    EXPECT_TRUE(server->asked(Question::raise_fence).empty());
 }
 
 TEST_F(AttemptToFence, NeedsNoRaiseOnceLateGrantsMakeAQuorumWithTheFence) {
@@ -235,13 +241,15 @@ TEST_F(AttemptToFence, NeedsNoRaiseOnceLateGrantsMakeAQuorumWithTheFence) {
   Client& other = five.client();
   for (const std::size_t i : {0U, 3U, 4U}) five.store(i).set_counter(resource(), high - 1);
   for (const std::size_t i : {3U, 4U}) other.server(i).line.reply = 20ms;
-  for (const std::size_t i : {1U, 2U}) other.server(i).line_for[Question::raise_fence] = {.reply = 400ms};
+  for (const std::size_t i : {1U, 2U})
+    other.server(i).line_for[Question::raise_fence] = {.reply = 400ms};
   ASSERT_TRUE(try_once(five, other));
   EXPECT_EQ(five.since_start(), 20ms);
 }
 
 TEST_F(AttemptToFence, IsRefusedWhenNoQuorumCanHaveTheFence) {
-  for (const std::size_t i : {1U, 2U}) client.server(i).line_for[Question::raise_fence] = answers(FaultKind::unavailable);
+  for (const std::size_t i : {1U, 2U})
+    client.server(i).line_for[Question::raise_fence] = answers(FaultKind::unavailable);
   const Outcome outcome = try_once(world, client);
   EXPECT_EQ(why_of(outcome), Why::unavailable);
   EXPECT_EQ(names_of(outcome.error().faults), (std::vector<std::string>{"fake://1", "fake://2"}));
@@ -259,7 +267,8 @@ TEST_F(AttemptToFence, CountsNoRaiseByAnotherServerThanTheOneThatGranted) {
 TEST_F(AttemptToFence, IsRefusedWhenAServerShowsItselfTwiceBeforeTheOthersHaveTheFence) {
   Client& twice = world.client_of({0, 1, 2, 2});
   twice.server(3).line = {.request = 5ms};
-  for (const std::size_t i : {1U, 2U}) twice.server(i).line_for[Question::raise_fence] = {.request = 20ms};
+  for (const std::size_t i : {1U, 2U})
+    twice.server(i).line_for[Question::raise_fence] = {.request = 20ms};
   EXPECT_EQ(why_of(try_once(world, twice)), Why::duplicate);
 }
 
@@ -272,7 +281,8 @@ TEST_F(AttemptToFence, IsGrantedWhenOneOfTwoRaisesFails) {
 }
 
 TEST_F(AttemptToFence, IsRefusedWhenTheLeaseIsGoneBeforeItsFenceWasWritten) {
-  for (const std::size_t i : {1U, 2U}) client.server(i).line_for[Question::raise_fence] = {.request = 50ms};
+  for (const std::size_t i : {1U, 2U})
+    client.server(i).line_for[Question::raise_fence] = {.request = 50ms};
   world.in(20ms, [this] {
     for (const std::size_t i : {1U, 2U}) world.store(i).drop(resource());
   });
@@ -320,9 +330,10 @@ TEST(Attempt, NeverCountsAServerThatWasGivenTwiceForTwoVotes) {
 }
 
 TEST(Attempt, SaysWhatKeepsTheServersFromVotingAndWhichTheyAre) {
-  for (const auto& [kind, expected] :
-       {std::pair{FaultKind::denied, Why::denied}, std::pair{FaultKind::misconfigured, Why::misconfigured},
-        std::pair{FaultKind::unavailable, Why::unavailable}, std::pair{FaultKind::garbage, Why::unavailable}}) {
+  for (const auto& [kind, expected] : {std::pair{FaultKind::denied, Why::denied},
+                                       std::pair{FaultKind::misconfigured, Why::misconfigured},
+                                       std::pair{FaultKind::unavailable, Why::unavailable},
+                                       std::pair{FaultKind::garbage, Why::unavailable}}) {
     World world;
     Client& client = world.client();
     for (const std::size_t i : {0U, 2U}) client.server(i).line = answers(kind);
@@ -378,7 +389,8 @@ TEST(Attempt, IsSplitWhenNobodyCanHaveAQuorumAndTheSmallestGoesFirst) {
   for (const std::size_t servers : {2U, 4U}) {
     for (const auto& [theirs, goes_first] : {std::pair{"zzz", true}, std::pair{"!", false}}) {
       World world(servers);
-      for (std::size_t i = 0; i < servers / 2; ++i) world.store(i).hold_foreign(resource(), theirs, 60s);
+      for (std::size_t i = 0; i < servers / 2; ++i)
+        world.store(i).hold_foreign(resource(), theirs, 60s);
       const Outcome outcome = try_once(world, world.client());
       EXPECT_EQ(why_of(outcome), Why::split);
       EXPECT_EQ(outcome.error().goes_first, goes_first) << theirs;
@@ -390,7 +402,8 @@ TEST(Attempt, IsSplitWhenNobodyCanHaveAQuorumAndTheSmallestGoesFirst) {
 
 TEST(Attempt, DoesNotGoFirstWithoutAnyVote) {
   World world;
-  for (std::size_t i = 0; i < 3; ++i) world.store(i).hold_foreign(resource(), "other" + std::to_string(i), 60s);
+  for (std::size_t i = 0; i < 3; ++i)
+    world.store(i).hold_foreign(resource(), "other" + std::to_string(i), 60s);
   const Outcome outcome = try_once(world, world.client());
   EXPECT_EQ(why_of(outcome), Why::split);
   EXPECT_FALSE(outcome.error().goes_first);
@@ -423,7 +436,8 @@ TEST(Attempt, AsksEveryServerOnce) {
   client.server(3).line.reply = 100ms;
   ASSERT_TRUE(try_once(world, client));
   world.settle_for(2s);
-  for (const FakeServer* server : client.servers) EXPECT_EQ(server->asked(Question::acquire), std::vector{world.now() - 2s});
+  for (const FakeServer* server : client.servers)
+    EXPECT_EQ(server->asked(Question::acquire), std::vector{world.now() - 2s});
 }
 
 TEST(Attempt, RemembersWhichServersAnswered) {

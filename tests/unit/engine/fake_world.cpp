@@ -21,7 +21,9 @@ constexpr std::size_t max_events = 2'000'000;
 constexpr Milliseconds epoch{1'700'000'000'000};
 
 RandomBits seeded(std::uint64_t seed) {
-  return [engine = std::mt19937_64(seed)]() mutable { return engine(); };  // NOLINT: reproducible on purpose
+  return [engine = std::mt19937_64(seed)]() mutable {
+    return engine();
+  };  // NOLINT: reproducible on purpose
 }
 
 }  // namespace
@@ -54,7 +56,9 @@ class FakeBell final : public Event {
         [this, when](auto handler) {
           const auto resume = std::make_shared<decltype(handler)>(std::move(handler));
           asleep_ = clock_.sleepers_.emplace(
-              when, FakeClock::Sleeper{this, [resume, &io = clock_.io_] { asio::post(io, [resume] { std::move (*resume)(); }); }});
+              when, FakeClock::Sleeper{this, [resume, &io = clock_.io_] {
+                                         asio::post(io, [resume] { std::move (*resume)(); });
+                                       }});
         },
         asio::use_awaitable);
   }
@@ -82,7 +86,8 @@ bool FakeClock::advance() {
     const auto action = actions_.extract(actions_.begin());
     action.mapped()();
   }
-  while (!sleepers_.empty() && sleepers_.begin()->first <= now_) sleepers_.begin()->second.event->wake();
+  while (!sleepers_.empty() && sleepers_.begin()->first <= now_)
+    sleepers_.begin()->second.event->wake();
   return true;
 }
 
@@ -99,7 +104,9 @@ LeaseId id_of(const std::string& value) {
 }
 
 FakeStore::FakeStore(const FakeClock& clock)
-    : clock_(clock), began_(clock.now()), keyspace_([this](std::string_view channel, std::string_view message) -> std::int64_t {
+    : clock_(clock),
+      began_(clock.now()),
+      keyspace_([this](std::string_view channel, std::string_view message) -> std::int64_t {
         const auto found = subscribers_.find(channel);
         if (found == subscribers_.end()) return 0;
         found->second(message);
@@ -108,13 +115,18 @@ FakeStore::FakeStore(const FakeClock& clock)
 
 void FakeStore::set_time() {
   const auto elapsed = static_cast<double>(Duration(clock_.now() - began_).count()) * rate;
-  const auto since = std::chrono::duration_cast<std::chrono::microseconds>(Duration(static_cast<Duration::rep>(elapsed)));
-  keyspace_.set_time(epoch + std::chrono::duration_cast<Milliseconds>(began_.time_since_epoch()) + wall_offset + since);
+  const auto since = std::chrono::duration_cast<std::chrono::microseconds>(
+      Duration(static_cast<Duration::rep>(elapsed)));
+  keyspace_.set_time(epoch + std::chrono::duration_cast<Milliseconds>(began_.time_since_epoch()) +
+                     wall_offset + since);
 }
 
 Instant FakeStore::instant_of(Milliseconds wall) const {
-  const Milliseconds since = wall - epoch - std::chrono::duration_cast<Milliseconds>(began_.time_since_epoch()) - wall_offset;
-  return began_ + Duration(static_cast<Duration::rep>(static_cast<double>(Duration(since).count()) / rate));
+  const Milliseconds since = wall - epoch -
+                             std::chrono::duration_cast<Milliseconds>(began_.time_since_epoch()) -
+                             wall_offset;
+  return began_ +
+         Duration(static_cast<Duration::rep>(static_cast<double>(Duration(since).count()) / rate));
 }
 
 Reply FakeStore::run(const ScriptCall& call) {
@@ -132,7 +144,8 @@ std::vector<Resource> FakeStore::list() {
   set_time();
   std::vector<Resource> resources;
   for (const auto& [key, entry] : keyspace_.live()) {
-    if (auto resource = HelperKeys::resource_of_owner(key)) resources.push_back(std::move(*resource));
+    if (auto resource = HelperKeys::resource_of_owner(key))
+      resources.push_back(std::move(*resource));
   }
   std::ranges::reverse(resources);  // SCAN has no order either
   return resources;
@@ -145,7 +158,8 @@ std::optional<FakeStore::Lock> FakeStore::lock(const Resource& resource) {
   lock.value = value.text;
   const local::Entry* entry = keyspace_.find(resource.key());
   if (entry->expires) lock.expires = instant_of(*entry->expires);
-  const Reply owner = tell({"HMGET", HelperKeys(resource).owner(), "lease", "fence", "since", "supervised", "record"});
+  const Reply owner = tell(
+      {"HMGET", HelperKeys(resource).owner(), "lease", "fence", "since", "supervised", "record"});
   lock.foreign = owner.elements[0].text != id_of(value.text).text;
   if (lock.foreign) return lock;
   lock.fence = Fence::from_text(owner.elements[1].text).value_or(Fence());
@@ -175,10 +189,12 @@ std::vector<std::string> FakeStore::waiting(const Resource& resource) {
   return names;
 }
 
-void FakeStore::hold_foreign(const Resource& resource, const std::string& value, std::optional<Duration> remaining) {
+void FakeStore::hold_foreign(const Resource& resource, const std::string& value,
+                             std::optional<Duration> remaining) {
   std::vector<std::string> set{"SET", resource.key(), value};
   if (remaining) {
-    const auto life = std::chrono::ceil<Milliseconds>(Duration(static_cast<Duration::rep>(static_cast<double>(remaining->count()) * rate)));
+    const auto life = std::chrono::ceil<Milliseconds>(
+        Duration(static_cast<Duration::rep>(static_cast<double>(remaining->count()) * rate)));
     set.insert(set.end(), {"PX", std::to_string(life.count())});
   }
   tell(set);
@@ -211,7 +227,8 @@ Question question_of(const ScriptCall& call) {
 }  // namespace
 
 template <class Answer, class Act>
-asio::awaitable<Result<Answer, Fault>> FakeServer::ask(Question question, std::string token, Instant deadline, Act act) {
+asio::awaitable<Result<Answer, Fault>> FakeServer::ask(Question question, std::string token,
+                                                       Instant deadline, Act act) {
   struct Mail {
     std::unique_ptr<Event> event;
     std::optional<Result<Answer, Fault>> answer;
@@ -223,7 +240,8 @@ asio::awaitable<Result<Answer, Fault>> FakeServer::ask(Question question, std::s
     // Travels by itself: it arrives and is done whether or not anybody still waits for the answer.
     clock_.at(arrival(fate.request), [this, fate, mail, act] {
       if (!store_.up) return;
-      Result<Answer, Fault> answer = fate.fault ? Result<Answer, Fault>(unexpected(*fate.fault)) : act(store_);
+      Result<Answer, Fault> answer =
+          fate.fault ? Result<Answer, Fault>(unexpected(*fate.fault)) : act(store_);
       if (fate.reply_lost) return;
       clock_.at(clock_.now() + fate.reply, [mail, answer = std::move(answer)] {
         mail->answer = answer;
@@ -240,11 +258,13 @@ asio::awaitable<ScriptReply> FakeServer::call(ScriptCall call, Instant deadline)
   const UndoTarget undo_target = undo_target_of(call);
   left_.insert({undo_target.token, undo_target.waiter});
   const std::string token = call.arguments.empty() ? "" : call.arguments.front();
-  return ask<Reply>(question_of(call), token, deadline, [call](FakeStore& store) -> Result<Reply, Fault> {
-    Reply reply = store.run(call);
-    if (reply.type == Reply::Type::error) return unexpected(Fault{FaultKind::garbage, reply.text});
-    return reply;
-  });
+  return ask<Reply>(question_of(call), token, deadline,
+                    [call](FakeStore& store) -> Result<Reply, Fault> {
+                      Reply reply = store.run(call);
+                      if (reply.type == Reply::Type::error)
+                        return unexpected(Fault{FaultKind::garbage, reply.text});
+                      return reply;
+                    });
 }
 
 void FakeServer::post(ScriptCall call, NotUndone not_undone) {
@@ -252,7 +272,8 @@ void FakeServer::post(ScriptCall call, NotUndone not_undone) {
   const Question question = call.script == &scripts::release ? Question::undo : Question::leave;
   log_.push_back({question, clock_.now(), what});
   const Line fate = route(question);
-  if (fate.fault && fate.fault->refused && not_undone && left_.contains(what)) clock_.at(clock_.now() + fate.request, not_undone);
+  if (fate.fault && fate.fault->refused && not_undone && left_.contains(what))
+    clock_.at(clock_.now() + fate.request, not_undone);
   if (fate.silent || fate.fault || !left_.contains(what)) return;
   clock_.at(arrival(fate.request), [this, call] {
     if (store_.up) store_.run(call);
@@ -265,14 +286,17 @@ asio::awaitable<Result<LockList, Fault>> FakeServer::list(Instant deadline) {
   });
 }
 
-asio::awaitable<std::optional<Fault>> FakeServer::subscribe(Resource resource, std::string waiter, std::function<void(Notification)> notified,
-                                                         Instant deadline) {
+asio::awaitable<std::optional<Fault>> FakeServer::subscribe(
+    Resource resource, std::string waiter, std::function<void(Notification)> notified,
+    Instant deadline) {
   const std::string channel = HelperKeys(resource).wake(waiter);
   ear_ = channel;
   const auto act = [this, channel, notified](FakeStore& store) -> Result<bool, Fault> {
     store.subscribe(channel, [this, notified](std::string_view word) {
       const auto call = notification_from(word);
-      if (call) clock_.at(clock_.now() + route(Question::listen).reply, [notified, call] { notified(*call); });
+      if (call)
+        clock_.at(clock_.now() + route(Question::listen).reply,
+                  [notified, call] { notified(*call); });
     });
     return true;
   };
@@ -309,11 +333,13 @@ std::vector<std::string> FakeServer::tokens(Question question) const {
 
 namespace {
 
-std::vector<std::unique_ptr<LockServer>> connect(FakeClock& clock, const std::vector<FakeStore*>& stores,
+std::vector<std::unique_ptr<LockServer>> connect(FakeClock& clock,
+                                                 const std::vector<FakeStore*>& stores,
                                                  std::vector<FakeServer*>& servers) {
   std::vector<std::unique_ptr<LockServer>> owned;
   for (FakeStore* store : stores) {
-    auto server = std::make_unique<FakeServer>(clock, *store, "fake://" + std::to_string(owned.size()));
+    auto server =
+        std::make_unique<FakeServer>(clock, *store, "fake://" + std::to_string(owned.size()));
     servers.push_back(server.get());
     owned.push_back(std::move(server));
   }
@@ -322,10 +348,12 @@ std::vector<std::unique_ptr<LockServer>> connect(FakeClock& clock, const std::ve
 
 }  // namespace
 
-Client::Client(asio::any_io_executor executor, FakeClock& world_clock, const std::vector<FakeStore*>& stores, std::uint64_t seed,
-               Duration timeout, Duration restart_guard)
+Client::Client(asio::any_io_executor executor, FakeClock& world_clock,
+               const std::vector<FakeStore*>& stores, std::uint64_t seed, Duration timeout,
+               Duration restart_guard)
     : own_clock(world_clock),
-      server_set(std::move(executor), own_clock, seeded(seed), connect(world_clock, stores, servers), timeout, restart_guard) {}
+      server_set(std::move(executor), own_clock, seeded(seed),
+                 connect(world_clock, stores, servers), timeout, restart_guard) {}
 
 void Client::every_queue(const Line& fate) const {
   for (FakeServer* server : servers) server->line = fate;
@@ -359,7 +387,8 @@ constexpr std::uint64_t guarded_seed = 4711;
 Client& World::guarded_client(Duration restart_guard) {
   std::vector<FakeStore*> all;
   for (FakeStore& store : stores_) all.push_back(&store);
-  return clients_.emplace_back(io_->get_executor(), clock_, all, guarded_seed, server_timeout, restart_guard);
+  return clients_.emplace_back(io_->get_executor(), clock_, all, guarded_seed, server_timeout,
+                               restart_guard);
 }
 
 void World::count_event() {
@@ -389,7 +418,8 @@ void World::settle_for(Duration span) {
 }
 
 std::size_t World::stores_in_use(const Resource& resource) {
-  return static_cast<std::size_t>(std::ranges::count_if(stores_, [&](FakeStore& store) { return !store.is_free(resource); }));
+  return static_cast<std::size_t>(
+      std::ranges::count_if(stores_, [&](FakeStore& store) { return !store.is_free(resource); }));
 }
 
 Resource resource(std::string_view key) {

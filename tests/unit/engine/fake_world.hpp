@@ -13,15 +13,16 @@
 #include <vector>
 
 #include "engine/attempt.hpp"
-#include "engine/server_set.hpp"
 #include "engine/interrupt.hpp"
+#include "engine/server_set.hpp"
 #include "store/local/keyspace.hpp"
 #include "store/scripted_server.hpp"
 #include "support/clock.hpp"
 #include "support/spawn.hpp"
 
-/// A world for the engine without a network and without real time: a clock that jumps from event to event, stores in memory that run the
-/// scripts, and lines to them that delay and lose what they carry. The same test always takes the same course.
+/// A world for the engine without a network and without real time: a clock that jumps from event to
+/// event, stores in memory that run the scripts, and lines to them that delay and lose what they
+/// carry. The same test always takes the same course.
 namespace redlock::fake {
 
 class FakeBell;
@@ -103,7 +104,8 @@ class FakeStore {
   std::vector<std::string> waiting(const Resource& resource);
 
   /// A lock that another library took; without `remaining` it never ends.
-  void hold_foreign(const Resource& resource, const std::string& value, std::optional<Duration> remaining);
+  void hold_foreign(const Resource& resource, const std::string& value,
+                    std::optional<Duration> remaining);
   void drop(const Resource& resource) { tell({"DEL", resource.key()}); }
   void forget_owner(const Resource& resource);  ///< the lock's record, not the lock
   void lose_everything() { keyspace_.load({}); }
@@ -112,7 +114,9 @@ class FakeStore {
     started = clock_.now();
   }
 
-  void subscribe(const std::string& channel, std::function<void(std::string_view)> notified) { subscribers_[channel] = std::move(notified); }
+  void subscribe(const std::string& channel, std::function<void(std::string_view)> notified) {
+    subscribers_[channel] = std::move(notified);
+  }
   void unsubscribe(const std::string& channel) { subscribers_.erase(channel); }
   /// Tells the word to all who listen here.
   void call_everybody(std::string_view word) const {
@@ -137,7 +141,19 @@ class FakeStore {
 
 LeaseId id_of(const std::string& value);
 
-enum class Question { acquire, raise_fence, extend, heal, release, break_lock, inspect, list, undo, leave, listen };
+enum class Question {
+  acquire,
+  raise_fence,
+  extend,
+  heal,
+  release,
+  break_lock,
+  inspect,
+  list,
+  undo,
+  leave,
+  listen
+};
 
 /// How one question fares.
 struct Line {
@@ -157,12 +173,14 @@ class FakeServer final : public ScriptedServer {
     std::string token;
   };
 
-  FakeServer(FakeClock& clock, FakeStore& store, std::string name) : clock_(clock), store_(store), name_(std::move(name)) {}
+  FakeServer(FakeClock& clock, FakeStore& store, std::string name)
+      : clock_(clock), store_(store), name_(std::move(name)) {}
 
   [[nodiscard]] const std::string& name() const override { return name_; }
   asio::awaitable<Result<LockList, Fault>> list(Instant deadline) override;
-  asio::awaitable<std::optional<Fault>> subscribe(Resource resource, std::string waiter, std::function<void(Notification)> notified,
-                                               Instant deadline) override;
+  asio::awaitable<std::optional<Fault>> subscribe(Resource resource, std::string waiter,
+                                                  std::function<void(Notification)> notified,
+                                                  Instant deadline) override;
   void unsubscribe() override;
   void lose_subscription() { store_.unsubscribe(*ear_); }  ///< and nobody is told
   asio::awaitable<void> close(Instant deadline) override;
@@ -176,19 +194,25 @@ class FakeServer final : public ScriptedServer {
   std::map<Question, Line> line_for;      ///< unless this has one
   std::function<Line()> random_line;      ///< unless this is set
   std::optional<Instant> close_deadline;  ///< what close() was told
-  std::string run_id;                     ///< of the process that the address leads to; empty: it does not tell
+  std::string run_id;  ///< of the process that the address leads to; empty: it does not tell
 
  protected:
   asio::awaitable<ScriptReply> call(ScriptCall call, Instant deadline) override;
   void post(ScriptCall call, NotUndone not_undone) override;
-  void post_to_late(ScriptCall, bool, NotUndone) override {}  // one connection, which keeps its order
-  [[nodiscard]] ServerFacts facts() const override { return {run_id, clock_.now() - store_.started}; }
+  void post_to_late(ScriptCall, bool, NotUndone) override {
+  }  // one connection, which keeps its order
+  [[nodiscard]] ServerFacts facts() const override {
+    return {run_id, clock_.now() - store_.started};
+  }
 
  private:
   template <class Answer, class Act>
-  asio::awaitable<Result<Answer, Fault>> ask(Question question, std::string token, Instant deadline, Act act);
+  asio::awaitable<Result<Answer, Fault>> ask(Question question, std::string token, Instant deadline,
+                                             Act act);
   Line route(Question question) const;
-  Instant arrival(Duration delay) { return last_arrival_ = std::max(last_arrival_, clock_.now() + delay); }
+  Instant arrival(Duration delay) {
+    return last_arrival_ = std::max(last_arrival_, clock_.now() + delay);
+  }
 
   FakeClock& clock_;
   FakeStore& store_;
@@ -201,8 +225,9 @@ class FakeServer final : public ScriptedServer {
 
 /// One process: its servers, in configured order, and its server_set.
 struct Client {
-  Client(asio::any_io_executor executor, FakeClock& world_clock, const std::vector<FakeStore*>& stores, std::uint64_t seed,
-         Duration timeout, Duration restart_guard = Duration::zero());
+  Client(asio::any_io_executor executor, FakeClock& world_clock,
+         const std::vector<FakeStore*>& stores, std::uint64_t seed, Duration timeout,
+         Duration restart_guard = Duration::zero());
 
   [[nodiscard]] FakeServer& server(std::size_t index) const { return *servers[index]; }
   void every_queue(const Line& fate) const;
@@ -234,13 +259,17 @@ class World {
   Client& guarded_client(Duration restart_guard);
 
   /// Has the world do something that long from now.
-  void in(Duration delay, std::function<void()> action) { clock_.at(clock_.now() + delay, std::move(action)); }
+  void in(Duration delay, std::function<void()> action) {
+    clock_.at(clock_.now() + delay, std::move(action));
+  }
 
   /// Runs the coroutine to its end, and everything else for as long. Throws when it is stuck.
   template <class T>
   T run(asio::awaitable<T> task) {
     std::optional<T> result;
-    spawn(io_->get_executor(), [&result, &task]() -> asio::awaitable<void> { result.emplace(co_await std::move(task)); });
+    spawn(io_->get_executor(), [&result, &task]() -> asio::awaitable<void> {
+      result.emplace(co_await std::move(task));
+    });
     drive([&] { return result.has_value(); });
     return std::move(*result);
   }
@@ -273,6 +302,7 @@ class World {
 
 Resource resource(std::string_view key = "deploy");
 Ttl ttl(Duration span);
-AcquireOrder order(Duration length = std::chrono::seconds(10), Duration needed_validity = Duration::zero());
+AcquireOrder order(Duration length = std::chrono::seconds(10),
+                   Duration needed_validity = Duration::zero());
 
 }  // namespace redlock::fake

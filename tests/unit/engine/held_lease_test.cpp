@@ -57,7 +57,9 @@ class SupervisedLease : public HeldLeaseTest {
 };
 
 TEST_F(HeldLeaseTest, IsExtendedWithTheAnswerThatMakesTheQuorum) {
-  for (std::size_t i = 0; i < 3; ++i) client.server(i).line = i < 2 ? Line{.request = 20ms, .reply = (i + 1) * 10ms} : Line{.silent = true};
+  for (std::size_t i = 0; i < 3; ++i)
+    client.server(i).line =
+        i < 2 ? Line{.request = 20ms, .reply = (i + 1) * 10ms} : Line{.silent = true};
   const Instant t0 = world.now();
   const ExtendResult result = extend();
   EXPECT_EQ(result.decision, ExtendDecision::confirmed);
@@ -174,7 +176,8 @@ TEST_F(HeldLeaseTest, CountsAServerThatGotItBackInTheNextRoundOnly) {
 
 TEST_F(HeldLeaseTest, IsNotGivenBackAfterItsRelease) {
   world.store(2).lose_everything();
-  client.server(2).line_for[Question::extend] = {.reply = 300ms};  // "gone", when the lease is released already
+  client.server(2).line_for[Question::extend] = {
+      .reply = 300ms};  // "gone", when the lease is released already
   EXPECT_EQ(extend().decision, ExtendDecision::confirmed);
   EXPECT_EQ(release().decision, ReleaseDecision::released);
   world.settle_for(2s);
@@ -204,7 +207,8 @@ TEST_F(HeldLeaseTest, IsReleasedEverywhere) {
 }
 
 TEST_F(HeldLeaseTest, WaitsInItsReleaseForTheServersThatAnsweredLastAndForNoOther) {
-  for (std::size_t i = 0; i < 3; ++i) client.server(i).line = i < 2 ? Line{.reply = (i + 1) * 100ms} : Line{.silent = true};
+  for (std::size_t i = 0; i < 3; ++i)
+    client.server(i).line = i < 2 ? Line{.reply = (i + 1) * 100ms} : Line{.silent = true};
   EXPECT_EQ(extend().decision, ExtendDecision::confirmed);
   const Instant began = world.now();
   EXPECT_EQ(release().decision, ReleaseDecision::released);
@@ -356,7 +360,8 @@ TEST_F(Closing, WaitsForAllWhenSomethingWasTakenBack) {
   EXPECT_EQ(close(CloseMode::drain), server_timeout);
 }
 
-/// A server that does not know the scripts takes more than one question, so its connection must not be half-closed before it has answered.
+/// A server that does not know the scripts takes more than one question, so its connection must not
+/// be half-closed before it has answered.
 TEST(ClosingAfterAGrant, WaitsForASlowServersAnswerBeforeItEndsTheConnection) {
   World world;
   Client& client = world.client();

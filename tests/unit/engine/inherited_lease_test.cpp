@@ -12,7 +12,8 @@ namespace {
 
 using namespace std::chrono_literals;
 
-/// An outer lease of nine seconds, taken by a `run` or by hand, and another client that runs under it.
+/// An outer lease of nine seconds, taken by a `run` or by hand, and another client that runs under
+/// it.
 class BorrowedLeaseTest : public testing::Test {
  protected:
   explicit BorrowedLeaseTest(bool supervised = true) {
@@ -126,7 +127,8 @@ TEST_F(BorrowedLeaseTest, LastsAsLongAsItsGuardKeepsIt) {
   auto kept = std::make_shared<HeldSet>(keeper.server_set);
   kept->add(*outer);
   const auto quiet = [] {
-    return SetEvents{[](bool) {}, [](const Resource&, const LeaseInTrouble&) {}, [](const Resource&, const LeaseEnded&) {}};
+    return SetEvents{[](bool) {}, [](const Resource&, const LeaseInTrouble&) {},
+                     [](const Resource&, const LeaseEnded&) {}};
   };
   kept->keep(quiet());
   const auto set = std::get<std::shared_ptr<HeldSet>>(take(nested(/*guarded=*/true)));
@@ -141,7 +143,8 @@ TEST_F(BorrowedLeaseTest, LastsAsLongAsItsGuardKeepsIt) {
 
 TEST_F(LeftByHand, IsExtendedButNotReleased) {
   const auto set = std::get<std::shared_ptr<HeldSet>>(take(nested(/*guarded=*/false)));
-  set->keep({[](bool) {}, [](const Resource&, const LeaseInTrouble&) {}, [](const Resource&, const LeaseEnded&) {}});
+  set->keep({[](bool) {}, [](const Resource&, const LeaseInTrouble&) {},
+             [](const Resource&, const LeaseEnded&) {}});
   world.settle_for(30s);
   EXPECT_FALSE(set->lost());
   (void)world.run(set->release(/*by_hand=*/false));

@@ -1,5 +1,5 @@
-#include "engine/held_lease.hpp"
 #include "engine/inspect.hpp"
+#include "engine/held_lease.hpp"
 
 #include <gtest/gtest.h>
 
@@ -57,9 +57,11 @@ TEST_F(Survey, BreaksOnlyTheLeaseWithThatFence) {
   const auto lease = world.run(attempt(client.server_set, order(), client.interrupt));
   world.settle_for(10ms);
   const Fence other(lease->fence.value() + 1);
-  EXPECT_TRUE(std::holds_alternative<OtherFence>(world.run(break_lock(client.server_set, {resource(), other})).at(0)));
+  EXPECT_TRUE(std::holds_alternative<OtherFence>(
+      world.run(break_lock(client.server_set, {resource(), other})).at(0)));
   EXPECT_EQ(world.stores_in_use(resource()), 3);
-  EXPECT_TRUE(std::holds_alternative<Broken>(world.run(break_lock(client.server_set, {resource(), lease->fence})).at(0)));
+  EXPECT_TRUE(std::holds_alternative<Broken>(
+      world.run(break_lock(client.server_set, {resource(), lease->fence})).at(0)));
   EXPECT_EQ(world.stores_in_use(resource()), 0);
 }
 
@@ -81,7 +83,8 @@ class LateGrant : public Survey {
 TEST_F(LateGrant, IsShownWithTheLeasesFence) {
   ASSERT_LT(world.store(2).lock(resource())->fence, lease->fence);
   Client& other = world.client_of({2, 1, 0});
-  EXPECT_EQ(summarize(world.run(inspect(other.server_set, resource()))).holder->fence, lease->fence);
+  EXPECT_EQ(summarize(world.run(inspect(other.server_set, resource()))).holder->fence,
+            lease->fence);
 }
 
 TEST_F(LateGrant, IsBrokenWithTheLease) {

@@ -134,7 +134,8 @@ TEST_F(LeaseKeeperTest, ExpiresExactlyAtTheDeadlineWhenServersFail) {
 }
 
 TEST_F(LeaseKeeperTest, ExpiresExactlyAtTheDeadlineInTheMiddleOfARound) {
-  // Whatever the phase of the rounds: one of these outages has a round under way when the lease ends.
+  // Whatever the phase of the rounds: one of these outages has a round under way when the lease
+  // ends.
   for (Duration reply = 0ms; reply < 500ms; reply += 70ms) {
     World other;
     Client& slow = other.client();
@@ -209,14 +210,18 @@ TEST(Expiry, NeverComesBeforeTheDeadlineAtServersWhoseClocksAreOnePercentFast) {
   const auto lease = world.run(attempt(holder.server_set, order(10s), holder.interrupt));
   ASSERT_TRUE(lease);
   Client& next = world.client(2);
-  Waiter waiter(next.server_set, order(10s), {.wait = std::nullopt, .unavailable_wait = 10s, .retry_delay = 1ms}, next.interrupt);
+  Waiter waiter(next.server_set, order(10s),
+                {.wait = std::nullopt, .unavailable_wait = 10s, .retry_delay = 1ms},
+                next.interrupt);
   while (!std::holds_alternative<Lease>(world.run(waiter.next()))) {
   }
   EXPECT_GE(world.now(), lease->deadline);
-  EXPECT_LT(world.now(), lease->deadline + 110ms);  // the waiter takes the servers' milliseconds for its own
+  EXPECT_LT(world.now(),
+            lease->deadline + 110ms);  // the waiter takes the servers' milliseconds for its own
 }
 
-/// Clients that take, keep and release one lock while the world goes wrong: the two promises of a lock.
+/// Clients that take, keep and release one lock while the world goes wrong: the two promises of a
+/// lock.
 class Rivals {
  public:
   Rivals(std::size_t servers, std::uint64_t seed) : world_(servers), random_(seed) {
@@ -247,7 +252,9 @@ class Rivals {
   static constexpr Duration lifetime = 5s;
 
   std::uint64_t below(std::uint64_t limit) { return random_() % limit; }
-  Duration up_to(Duration longest) { return Duration(static_cast<Duration::rep>(below(static_cast<std::uint64_t>(longest.count())))); }
+  Duration up_to(Duration longest) {
+    return Duration(static_cast<Duration::rep>(below(static_cast<std::uint64_t>(longest.count()))));
+  }
 
   Line any_line() {
     Line line{.request = up_to(3ms), .reply = up_to(3ms)};
@@ -270,7 +277,9 @@ class Rivals {
 
   /// Whether another's lease is valid now by what it knows itself.
   bool overlaps_another(const Client& client) {
-    return std::ranges::any_of(valid_until_, [&](const auto& other) { return other.first != &client && world_.now() < other.second; });
+    return std::ranges::any_of(valid_until_, [&](const auto& other) {
+      return other.first != &client && world_.now() < other.second;
+    });
   }
 
   void granted(const Client& client, const Lease& lease) {
@@ -283,7 +292,8 @@ class Rivals {
 
   asio::awaitable<void> live(Client& client) {
     while (world_.since_start() < lifetime) {
-      Waiter waiter(client.server_set, order(600ms, 100ms), {.wait = std::nullopt, .unavailable_wait = 1h, .retry_delay = 40ms},
+      Waiter waiter(client.server_set, order(600ms, 100ms),
+                    {.wait = std::nullopt, .unavailable_wait = 1h, .retry_delay = 40ms},
                     client.interrupt);
       std::optional<Lease> lease;
       while (!lease && world_.since_start() < lifetime) {
@@ -352,7 +362,9 @@ TEST_P(RivalKeepers, NeverHoldAtOnceAndTheirFencesGrow) {
   EXPECT_GT(expiries, 0);
 }
 
-INSTANTIATE_TEST_SUITE_P(On, RivalKeepers, testing::Combine(testing::Values(3, 5), testing::Range<std::uint64_t>(0, 2)));
+INSTANTIATE_TEST_SUITE_P(On, RivalKeepers,
+                         testing::Combine(testing::Values(3, 5),
+                                          testing::Range<std::uint64_t>(0, 2)));
 
 }  // namespace
 }  // namespace redlock::fake

@@ -24,7 +24,8 @@ class Leftovers : public testing::Test {
   }
 
   ReleaseResult release(Duration keep = Duration::zero()) {
-    held.emplace(client.server_set, lease->resource, lease->token, lease->fence, lease->hold, lease->ttl);
+    held.emplace(client.server_set, lease->resource, lease->token, lease->fence, lease->hold,
+                 lease->ttl);
     return world.run(held->release(/*by_hand=*/false, keep));
   }
   ReleaseResult release_by_hand() {
@@ -82,7 +83,8 @@ TEST_F(Leftovers, OfSeveralLeasesDelayTheEndNoLongerThanThoseOfOne) {
   world.settle_for(1s);
   on_release({0, 1}, refusing);
   const Instant began = world.now();
-  EXPECT_EQ(world.run(set->release(/*by_hand=*/false)).result.decision, ReleaseDecision::unavailable);
+  EXPECT_EQ(world.run(set->release(/*by_hand=*/false)).result.decision,
+            ReleaseDecision::unavailable);
   EXPECT_LE(world.now() - began, server_timeout);
   EXPECT_EQ(leftovers(), 6U);
 }
@@ -168,7 +170,8 @@ TEST_F(Leftovers, WhatMustBeKeptForAWhileIsKeptToTheSameInstant) {
   serve_again();
   world.settle_for(1s);
   ASSERT_FALSE(world.store(0).is_free(resource()));
-  EXPECT_NEAR(static_cast<double>((*world.store(0).lock(resource())->expires - until).count()), 0, 1e9);
+  EXPECT_NEAR(static_cast<double>((*world.store(0).lock(resource())->expires - until).count()), 0,
+              1e9);
 }
 
 TEST_F(Leftovers, AnUndoThatWasRefusedIsRepeated) {
@@ -186,7 +189,8 @@ TEST_F(Leftovers, AnUndoThatWasRefusedIsRepeated) {
 }
 
 TEST_F(Leftovers, OfAnotherSlotTakeNoCopyOfTheLeaseWithThem) {
-  // Server 2 alone has slot 0 taken, so it grants slot 1, and the undo of that is refused for a while.
+  // Server 2 alone has slot 0 taken, so it grants slot 1, and the undo of that is refused for a
+  // while.
   AcquireOrder in_slot = order(lease_ttl);
   in_slot.mode = {true, 2};
   Client& other = world.client_of({2});
@@ -203,7 +207,8 @@ TEST_F(Leftovers, OfAnotherSlotTakeNoCopyOfTheLeaseWithThem) {
   HeldLease theirs(other.server_set, others.resource, others.token, others.fence, others.hold);
   world.run(theirs.release(/*by_hand=*/false));
 
-  held.emplace(client.server_set, lease->resource, lease->token, lease->fence, lease->hold, lease->ttl);
+  held.emplace(client.server_set, lease->resource, lease->token, lease->fence, lease->hold,
+               lease->ttl);
   const auto heals = [this] { return client.server(2).asked(Question::heal).size(); };
   world.run(held->extend(ttl(lease_ttl)));
   world.settle_for(1s);
@@ -263,7 +268,8 @@ class LongKeys : public Leftovers {
 
   /// The releases that server 2 gets from now on, in a ttl.
   std::vector<Instant> releases() {
-    const auto before = static_cast<std::ptrdiff_t>(client.server(2).asked(Question::release).size());
+    const auto before =
+        static_cast<std::ptrdiff_t>(client.server(2).asked(Question::release).size());
     client.server(2).line.silent = false;
     world.settle();
     const std::vector<Instant> all = client.server(2).asked(Question::release);
@@ -284,8 +290,10 @@ TEST_F(LongKeys, AreReleasedOnceMoreASecondAfterAServerThatNeverAnsweredIsBack) 
 }
 
 TEST_F(LongKeys, OfAFailedAttemptAreNotReleasedWhileTheConnectionCarriesTheUndo) {
-  for (const std::size_t i : {0U, 1U}) world.store(i).hold_foreign(long_order.resource, "theirs", 1s);
-  for (int i = 0; i < 10; ++i) EXPECT_FALSE(world.run(attempt(client.server_set, long_order, client.interrupt)));
+  for (const std::size_t i : {0U, 1U})
+    world.store(i).hold_foreign(long_order.resource, "theirs", 1s);
+  for (int i = 0; i < 10; ++i)
+    EXPECT_FALSE(world.run(attempt(client.server_set, long_order, client.interrupt)));
   EXPECT_EQ(leftovers(), 0U);
 }
 

@@ -1,4 +1,5 @@
-// Who waits: in which order they are served, what becomes of those that end or stop, and what all of it costs the servers (PROTOCOL Q).
+// Who waits: in which order they are served, what becomes of those that end or stop, and what all
+// of it costs the servers (PROTOCOL Q).
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -31,7 +32,8 @@ class Crowd {
   };
 
   /// Somebody who begins to wait now.
-  Member& comes(WaitPolicy policy = for_ever, Mode mode = {}, Duration ttl_length = 30s, const std::string& host = "here") {
+  Member& comes(WaitPolicy policy = for_ever, Mode mode = {}, Duration ttl_length = 30s,
+                const std::string& host = "here") {
     Client& client = world.client(1000 + members.size());
     AcquireOrder wanted = order(ttl_length);
     wanted.mode = mode;
@@ -73,7 +75,9 @@ class Crowd {
     }
   }
 
-  Member& member(std::size_t number) { return *std::next(members.begin(), static_cast<std::ptrdiff_t>(number)); }
+  Member& member(std::size_t number) {
+    return *std::next(members.begin(), static_cast<std::ptrdiff_t>(number));
+  }
 
   void releases(Member& member) {
     const Lease lease = *member.lease;
@@ -99,8 +103,8 @@ class Crowd {
     while (served.size() < many && world.now() < end) world.settle_for(1ms);
   }
 
-  /// The one served last gives it to the next, and so on; whom `skipped` names is dead or stopped. The longest time between a release and
-  /// the next grant.
+  /// The one served last gives it to the next, and so on; whom `skipped` names is dead or stopped.
+  /// The longest time between a release and the next grant.
   Duration hand_on_to_all(const std::vector<std::size_t>& skipped = {}) {
     Duration longest{};
     while (served.size() + skipped.size() < members.size()) {
@@ -158,11 +162,13 @@ TEST(Queue, KeepsItsOrderAlthoughTheServersClocksDisagree) {
   for (std::uint64_t seed = 0; seed < 4; ++seed) {
     Crowd crowd(5);
     std::mt19937_64 random(seed);  // NOLINT: reproducible on purpose
-    for (std::size_t i = 0; i < 5; ++i) crowd.world.store(i).wall_offset = Milliseconds(static_cast<int>(random() % 401) - 200);
+    for (std::size_t i = 0; i < 5; ++i)
+      crowd.world.store(i).wall_offset = Milliseconds(static_cast<int>(random() % 401) - 200);
     for (std::size_t i = 0; i < 12; ++i) {
       Client& client = crowd.comes().client;
       for (FakeServer* server : client.servers) {
-        server->line = {.request = std::chrono::microseconds(random() % 3000), .reply = std::chrono::microseconds(random() % 3000)};
+        server->line = {.request = std::chrono::microseconds(random() % 3000),
+                        .reply = std::chrono::microseconds(random() % 3000)};
       }
       crowd.world.settle_for(40ms);
     }
@@ -236,7 +242,8 @@ TEST(Queue, EachStoppedOneDelaysTheOthersByOneAndAHalfSecondsAtMost) {
         std::vector<std::size_t> skipped(stopped);
         std::iota(skipped.begin(), skipped.end(), 1);
         for (const std::size_t number : skipped) Crowd::stops(crowd.member(number));
-        EXPECT_LE(crowd.hand_on_to_all(skipped), stopped * 1500ms) << stores << " stores, " << stopped << " stopped";
+        EXPECT_LE(crowd.hand_on_to_all(skipped), stopped * 1500ms)
+            << stores << " stores, " << stopped << " stopped";
         EXPECT_EQ(crowd.served, (std::vector<std::size_t>{0, stopped + 1}));
       }
     }
@@ -275,7 +282,8 @@ TEST(Queue, WhoStandsByDoesNotLookAtALockThatIsTaken) {
     EXPECT_LE(crowd.questions_to(0) - before, (stores == 1 ? 4U : 8U) + 20U);
     const auto looks_of = [&](std::size_t number) {
       const auto looks = crowd.member(number).client.server(0).asked(Question::acquire);
-      return std::ranges::count_if(looks, [&](Instant when) { return when > *crowd.member(1).granted; });
+      return std::ranges::count_if(looks,
+                                   [&](Instant when) { return when > *crowd.member(1).granted; });
     };
     EXPECT_EQ(looks_of(3) + looks_of(199), 0) << stores;
     // The new first learns when the lease ends.
@@ -299,7 +307,8 @@ TEST(Queue, TheSecondFindsAForeignLockFreeWhenTheFirstIsDead) {
 TEST(Queue, ASubscriptionThatTheServerForgotIsMadeAnew) {
   Crowd crowd(1);
   crowd.come(3);
-  // Nothing tells the client; somebody who is let in calls nobody, and the next finds that it was passed over.
+  // Nothing tells the client; somebody who is let in calls nobody, and the next finds that it was
+  // passed over.
   crowd.member(1).client.server(0).lose_subscription();
   crowd.releases(crowd.member(0));
   crowd.wait_for(2, 5s);
@@ -354,9 +363,12 @@ TEST(Queue, AHolderThatEndsTogetherWithTheFirstTwoStallsTheThirdByTwoSecondsAtMo
 TEST(Queue, WhoIsCalledInVainByOneServerTakesItsTime) {
   Crowd crowd(3);
   crowd.come(2);
-  const auto looks = [&] { return crowd.member(1).client.server(2).asked(Question::acquire).size(); };
+  const auto looks = [&] {
+    return crowd.member(1).client.server(2).asked(Question::acquire).size();
+  };
   const std::size_t before = looks();
-  for (Duration at{}; at < 2s; at += 5ms) crowd.world.in(at, [&] { crowd.world.store(2).call_everybody("granted"); });
+  for (Duration at{}; at < 2s; at += 5ms)
+    crowd.world.in(at, [&] { crowd.world.store(2).call_everybody("granted"); });
   crowd.world.settle_for(2s);
   EXPECT_GT(looks() - before, 10U);
   EXPECT_LE(looks() - before, 60U);
@@ -373,7 +385,8 @@ TEST(Queue, WhoGivesUpBlocksNobody) {
   crowd.world.settle_for(1s);
   EXPECT_TRUE(crowd.member(1).ended);
   EXPECT_TRUE(crowd.member(3).ended);
-  for (std::size_t i = 0; i < 3; ++i) EXPECT_EQ(crowd.world.store(i).waiting(resource()), std::vector<std::string>{"2"}) << i;
+  for (std::size_t i = 0; i < 3; ++i)
+    EXPECT_EQ(crowd.world.store(i).waiting(resource()), std::vector<std::string>{"2"}) << i;
   crowd.releases(crowd.member(0));
   crowd.wait_for(2, 5s);
   EXPECT_EQ(crowd.served, (std::vector<std::size_t>{0, 2}));
@@ -391,7 +404,8 @@ TEST(Queue, ANewcomerThatDoesNotWaitIsNotLetInBeforeThoseWhoDo) {
   EXPECT_TRUE(hasty.ended);
   crowd.world.settle_for(2s);
   EXPECT_TRUE(crowd.world.store(0).is_free(resource()));
-  EXPECT_TRUE(crowd.comes({.wait = 0s, .unavailable_wait = 0s, .retry_delay = 100ms}).client.servers.size() == 1);
+  EXPECT_TRUE(crowd.comes({.wait = 0s, .unavailable_wait = 0s, .retry_delay = 100ms})
+                  .client.servers.size() == 1);
   crowd.world.settle_for(10ms);
   EXPECT_EQ(crowd.served, (std::vector<std::size_t>{0, 3}));
 }
@@ -416,7 +430,9 @@ TEST(Queue, TwoGroupsThatComeTogetherNeverLiveLock) {
       for (std::size_t store = 0; store < 3; ++store) {
         // Each group is nearer to another server.
         const bool near = store == i % 2;
-        client.server(store).line = {.request = std::chrono::microseconds(near ? 100 : 2000 + random() % 1000), .reply = 100us};
+        client.server(store).line = {
+            .request = std::chrono::microseconds(near ? 100 : 2000 + random() % 1000),
+            .reply = 100us};
       }
     }
     crowd.wait_for(1, 5s);
@@ -468,10 +484,13 @@ TEST(Queue, IdleWaitersCostLittleHoweverShortTheLease) {
       crowd.world.settle_for(20s);
       std::size_t before = 0;
       std::size_t after = 0;
-      for (auto& member : crowd.members) before += &member == &crowd.member(0) ? 0 : member.client.server(0).log().size();
+      for (auto& member : crowd.members)
+        before += &member == &crowd.member(0) ? 0 : member.client.server(0).log().size();
       crowd.world.settle_for(60s);
-      for (auto& member : crowd.members) after += &member == &crowd.member(0) ? 0 : member.client.server(0).log().size();
-      EXPECT_LE(static_cast<double>(after - before) / 60, 2.5 + static_cast<double>(waiting) / 15) << waiting;
+      for (auto& member : crowd.members)
+        after += &member == &crowd.member(0) ? 0 : member.client.server(0).log().size();
+      EXPECT_LE(static_cast<double>(after - before) / 60, 2.5 + static_cast<double>(waiting) / 15)
+          << waiting;
       over = true;
       crowd.world.settle_for(length);
     }
@@ -482,7 +501,9 @@ TEST(Queue, AForeignHolderIsFoundByTheFirstAlone) {
   Crowd crowd(1);
   crowd.world.store(0).hold_foreign(resource(), "theirs", std::nullopt);
   crowd.come(4);
-  const auto looks = [&](std::size_t number) { return crowd.member(number).client.server(0).asked(Question::acquire).size(); };
+  const auto looks = [&](std::size_t number) {
+    return crowd.member(number).client.server(0).asked(Question::acquire).size();
+  };
   crowd.world.settle_for(10s);
   EXPECT_GE(looks(0), 60U);
   for (const std::size_t number : {1U, 2U, 3U}) EXPECT_LE(looks(number), 10U) << number;
@@ -497,7 +518,8 @@ TEST(Queue, WhoMayNotListenLooksInsteadAndKeepsItsPlace) {
   Crowd crowd(1);
   crowd.come(1);
   for (int i = 0; i < 3; ++i) {
-    crowd.comes().client.server(0).line_for[Question::listen].fault = Fault{FaultKind::denied, "no channels"};
+    crowd.comes().client.server(0).line_for[Question::listen].fault =
+        Fault{FaultKind::denied, "no channels"};
     crowd.world.settle_for(20ms);
   }
   crowd.world.settle_for(10s);
@@ -584,7 +606,8 @@ TEST(SharedLock, AStoppedWriterInLineKeepsReadersOutForAMoment) {
   EXPECT_EQ(crowd.served, (std::vector<std::size_t>{0, 2}));
 }
 
-/// Readers and writers, or holders of slots, that take, hold and release one lock while messages are slow or lost and a server is dead.
+/// Readers and writers, or holders of slots, that take, hold and release one lock while messages
+/// are slow or lost and a server is dead.
 class Traffic {
  public:
   Traffic(std::uint64_t seed, std::size_t stores) : world_(stores), random_(seed) {}
@@ -593,18 +616,22 @@ class Traffic {
   void kill_a_server() { world_.store(below(world_.size())).up = false; }
 
   /// `cut_off`: the server that the client never reaches, if any.
-  void start(std::uint64_t number, const std::function<Mode()>& mode, std::optional<std::size_t> cut_off = std::nullopt) {
+  void start(std::uint64_t number, const std::function<Mode()>& mode,
+             std::optional<std::size_t> cut_off = std::nullopt) {
     Client& client = world_.client(random_(), 50ms);
     for (std::size_t i = 0; i < client.servers.size(); ++i) {
       FakeServer* const server = client.servers[i];
       server->random_line = [this, silent = cut_off == i] {
-        Line line{.request = std::chrono::microseconds(below(3000)), .reply = std::chrono::microseconds(below(3000))};
+        Line line{.request = std::chrono::microseconds(below(3000)),
+                  .reply = std::chrono::microseconds(below(3000))};
         line.silent = silent || below(100) < 1;
         line.reply_lost = below(100) < 1;
         return line;
       };
     }
-    world_.start([this, &client, mode, number]() -> asio::awaitable<void> { co_await live(client, mode, number); });
+    world_.start([this, &client, mode, number]() -> asio::awaitable<void> {
+      co_await live(client, mode, number);
+    });
   }
 
   void run() { world_.settle_for(6s); }

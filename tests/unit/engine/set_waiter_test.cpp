@@ -18,7 +18,8 @@ struct Ending {
   std::vector<SetFailure> waited;  ///< the attempts that failed on the way
 };
 
-asio::awaitable<Ending> to_the_end(Client& client, std::vector<AcquireOrder> orders, WaitPolicy policy) {
+asio::awaitable<Ending> to_the_end(Client& client, std::vector<AcquireOrder> orders,
+                                   WaitPolicy policy) {
   SetWaiter waiter(client.server_set, std::move(orders), policy, client.interrupt);
   Ending ending;
   for (;;) {
@@ -59,7 +60,8 @@ class SetWaiterTest : public testing::Test {
   Ending wait(const WaitPolicy& policy) { return world.run(to_the_end(client, orders(), policy)); }
 
   void hold(std::string_view key, std::optional<Duration> remaining) {
-    for (std::size_t i = 0; i < world.size(); ++i) world.store(i).hold_foreign(resource(key), "theirs", remaining);
+    for (std::size_t i = 0; i < world.size(); ++i)
+      world.store(i).hold_foreign(resource(key), "theirs", remaining);
   }
   void drop(std::string_view key) {
     for (std::size_t i = 0; i < world.size(); ++i) world.store(i).drop(resource(key));
@@ -80,7 +82,8 @@ TEST_F(SetWaiterTest, TakesAllInTheGivenOrder) {
   EXPECT_EQ(ending.set->leases()[0].resource, resource("a"));
   EXPECT_EQ(ending.set->leases()[1].resource, resource("b"));
   EXPECT_NE(ending.set->leases()[0].token, ending.set->leases()[1].token);
-  EXPECT_EQ(ending.set->deadline(), std::min(ending.set->leases()[0].deadline, ending.set->leases()[1].deadline));
+  EXPECT_EQ(ending.set->deadline(),
+            std::min(ending.set->leases()[0].deadline, ending.set->leases()[1].deadline));
 }
 
 TEST_F(SetWaiterTest, KeepsNothingWhenOneIsBusy) {
@@ -128,7 +131,8 @@ TEST_F(SetWaiterTest, BeginsAgainWhenOneIsLostMeanwhile) {
   EXPECT_TRUE(is_ours("b"));
   // What it held when it found out was given back: it waited for a again.
   EXPECT_TRUE(
-      std::any_of(ending.waited.begin(), ending.waited.end(), [](const SetFailure& failure) { return failure.resource == resource("a"); }));
+      std::any_of(ending.waited.begin(), ending.waited.end(),
+                  [](const SetFailure& failure) { return failure.resource == resource("a"); }));
 }
 
 TEST_F(SetWaiterTest, GivesEverythingBackWhenItIsInterrupted) {
@@ -194,7 +198,8 @@ TEST_F(HeldSetTest, KeepsAllAliveUntilItIsReleased) {
 TEST_F(HeldSetTest, IsOverAsSoonAsOneIs) {
   set->keep(events());
   drop("b");
-  for (std::size_t i = 0; i < world.size(); ++i) world.store(i).hold_foreign(resource("b"), "theirs", std::nullopt);
+  for (std::size_t i = 0; i < world.size(); ++i)
+    world.store(i).hold_foreign(resource("b"), "theirs", std::nullopt);
   world.settle_for(20s);
   EXPECT_EQ(ended, std::vector<Resource>{resource("b")});
   EXPECT_EQ(states, std::vector<LeaseState>{LeaseState::lost});

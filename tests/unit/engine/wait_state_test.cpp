@@ -13,8 +13,11 @@ using Split = WaitState::Split;
 using Outage = WaitState::Outage;
 using Guarded = WaitState::Guarded;
 
-/// No jitter above the least: jittered(d) is d/2, split_delay one round trip, unavailable_delay half.
-std::uint64_t no_bits() { return 0; }
+/// No jitter above the least: jittered(d) is d/2, split_delay one round trip, unavailable_delay
+/// half.
+std::uint64_t no_bits() {
+  return 0;
+}
 
 constexpr Instant start{100s};
 constexpr Instant no_end = Instant::max();
@@ -80,7 +83,12 @@ TEST(WaitState, JoinsTheQueueWhenAQuorumAnswersAndLeavesItAfterTwoOutages) {
   AttemptFailure split_with_ticket = busy_behind(0);
   split_with_ticket.why = Why::split;
   expect_rows({
-      {"a newcomer meets a holder", {Queue::outside, Held{}}, busy_behind(0), {Queue::joining, Held{}}, 0s, Why::busy},
+      {"a newcomer meets a holder",
+       {Queue::outside, Held{}},
+       busy_behind(0),
+       {Queue::joining, Held{}},
+       0s,
+       Why::busy},
       {"a newcomer meets split votes",
        {Queue::outside, Held{}},
        split_with_ticket,
@@ -131,14 +139,24 @@ TEST(WaitState, TriesSplitVotesAgainForASecond) {
   AttemptFailure first = split;
   first.goes_first = true;
   expect_rows({
-      {"who goes first tries at once", {Queue::queued, Held{}}, first, {Queue::queued, Split{start, 1}}, 0s, Why::split},
+      {"who goes first tries at once",
+       {Queue::queued, Held{}},
+       first,
+       {Queue::queued, Split{start, 1}},
+       0s,
+       Why::split},
       {"but only once",
        {Queue::queued, Split{start, 1}},
        first,
        {Queue::queued, Split{start, 2}},
        15ms,
        Why::split},
-      {"the others stand back", {Queue::queued, Held{}}, split, {Queue::queued, Split{start, 1}}, 10ms, Why::split},
+      {"the others stand back",
+       {Queue::queued, Held{}},
+       split,
+       {Queue::queued, Split{start, 1}},
+       10ms,
+       Why::split},
       {"after a second the lock is busy",
        {Queue::queued, Split{start - 1s, 4}},
        split,
@@ -170,7 +188,9 @@ TEST(WaitState, TriesSplitVotesAgainForASecond) {
 }
 
 TEST(WaitState, TakesAMaybeBusyLockForBusyWhereItsHolderIsNoAttempt) {
-  const auto maybe = [](const Holder& holder) { return of_holder(failed(Why::maybe_busy), holder); };
+  const auto maybe = [](const Holder& holder) {
+    return of_holder(failed(Why::maybe_busy), holder);
+  };
   AttemptFailure in_queue = failed(Why::maybe_busy);
   in_queue.queue.queued = true;
   AttemptFailure granted_some = in_queue;
@@ -181,7 +201,12 @@ TEST(WaitState, TakesAMaybeBusyLockForBusyWhereItsHolderIsNoAttempt) {
   const WaitState queued{Queue::queued, Held{}};
   expect_rows({
       {"older than an attempt lasts", outside, maybe(aged(2s)), outside, 50ms, Why::busy},
-      {"as old as an attempt", outside, maybe(aged(1s)), {Queue::outside, Split{start, 1}}, 10ms, Why::maybe_busy},
+      {"as old as an attempt",
+       outside,
+       maybe(aged(1s)),
+       {Queue::outside, Split{start, 1}},
+       10ms,
+       Why::maybe_busy},
       {"an old shared lock with a slot left",
        outside,
        slot_left,
@@ -211,12 +236,16 @@ TEST(WaitState, PollsWhereNobodyNotifies) {
   AttemptFailure slot_free = of_holder(busy_behind(0), aged(3s, true));
   slot_free.queue.slot = 2;
   expect_rows({
-      {"the first, when the lease ends", queued, busy_behind(0, 3s), queued, 3s + expiry_slack, Why::busy},
+      {"the first, when the lease ends", queued, busy_behind(0, 3s), queued, 3s + expiry_slack,
+       Why::busy},
       {"the second, a little later", queued, busy_behind(1, 3s), queued, 3250ms, Why::busy},
       {"the fifth, later yet", queued, busy_behind(4, 3s), queued, 12500ms, Why::busy},
-      {"a foreign holder, the first", queued, of_holder(busy_behind(0), foreign), queued, 50ms, Why::busy},
-      {"a foreign holder, the second", queued, of_holder(busy_behind(1), foreign), queued, 1500ms, Why::busy},
-      {"a foreign holder, the third", queued, of_holder(busy_behind(2), foreign), queued, 15s, Why::busy},
+      {"a foreign holder, the first", queued, of_holder(busy_behind(0), foreign), queued, 50ms,
+       Why::busy},
+      {"a foreign holder, the second", queued, of_holder(busy_behind(1), foreign), queued, 1500ms,
+       Why::busy},
+      {"a foreign holder, the third", queued, of_holder(busy_behind(2), foreign), queued, 15s,
+       Why::busy},
       {"a mute holder, the first", queued, mute_first, queued, 50ms, Why::busy},
       {"a mute holder, the second", queued, mute_second, queued, 1500ms, Why::busy},
       {"no subscription", queued, busy_behind(3), queued, 50ms, Why::busy, Duration::max(), false},
@@ -233,7 +262,8 @@ TEST(WaitState, WaitsForTheRestartGuardNoLongerThanItLasts) {
   expect_rows({
       {"a poll", queued, failed(Why::guarded), guarded, 500ms, Why::guarded},
       {"its end", queued, soon, guarded, 200ms + expiry_slack, Why::guarded},
-      {"another's lease is in the way, too", queued, of_holder(soon, {}), guarded, 50ms, Why::guarded},
+      {"another's lease is in the way, too", queued, of_holder(soon, {}), guarded, 50ms,
+       Why::guarded},
   });
 }
 
@@ -242,14 +272,30 @@ TEST(WaitState, GivesUpWhenTheWaitIsOver) {
   const WaitState borne{Queue::left, Outage{start - 10s, 20}};
   expect_rows({
       {"busy", queued, busy_behind(0), queued, std::nullopt, Why::busy, 0s},
-      {"guarded", queued, failed(Why::guarded), {Queue::queued, Guarded{}}, std::nullopt, Why::guarded, 0s},
-      {"an outage", queued, failed(Why::unavailable), {Queue::queued, Outage{start, 0}}, std::nullopt, Why::unavailable, 0s},
-      {"an outage that was borne for long enough", borne, failed(Why::unavailable), borne, std::nullopt, Why::unavailable},
+      {"guarded",
+       queued,
+       failed(Why::guarded),
+       {Queue::queued, Guarded{}},
+       std::nullopt,
+       Why::guarded,
+       0s},
+      {"an outage",
+       queued,
+       failed(Why::unavailable),
+       {Queue::queued, Outage{start, 0}},
+       std::nullopt,
+       Why::unavailable,
+       0s},
+      {"an outage that was borne for long enough", borne, failed(Why::unavailable), borne,
+       std::nullopt, Why::unavailable},
       {"no right", queued, failed(Why::denied), queued, std::nullopt, Why::denied},
-      {"a wrong setting", queued, failed(Why::misconfigured), queued, std::nullopt, Why::misconfigured},
-      {"the same server twice", queued, failed(Why::duplicate), queued, std::nullopt, Why::duplicate},
+      {"a wrong setting", queued, failed(Why::misconfigured), queued, std::nullopt,
+       Why::misconfigured},
+      {"the same server twice", queued, failed(Why::duplicate), queued, std::nullopt,
+       Why::duplicate},
       {"the user", queued, failed(Why::interrupted), queued, std::nullopt, Why::interrupted},
-      {"not before: the last attempt is at the end", queued, busy_behind(0), queued, 30ms, Why::busy, 30ms},
+      {"not before: the last attempt is at the end", queued, busy_behind(0), queued, 30ms,
+       Why::busy, 30ms},
   });
 }
 

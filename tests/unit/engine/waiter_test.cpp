@@ -21,7 +21,8 @@ struct Ending {
   Instant at;
 };
 
-asio::awaitable<Ending> to_the_end(World& world, Client& client, AcquireOrder wanted, WaitPolicy policy) {
+asio::awaitable<Ending> to_the_end(World& world, Client& client, AcquireOrder wanted,
+                                   WaitPolicy policy) {
   Waiter waiter(client.server_set, std::move(wanted), policy, client.interrupt);
   Ending ending;
   for (;;) {
@@ -44,10 +45,13 @@ constexpr WaitPolicy for_ever{.wait = std::nullopt, .unavailable_wait = 10s, .re
 
 class WaiterTest : public testing::Test {
  protected:
-  Ending wait(const WaitPolicy& policy) { return world.run(to_the_end(world, client, order(), policy)); }
+  Ending wait(const WaitPolicy& policy) {
+    return world.run(to_the_end(world, client, order(), policy));
+  }
 
   void hold_all(std::optional<Duration> remaining) {
-    for (std::size_t i = 0; i < world.size(); ++i) world.store(i).hold_foreign(resource(), "theirs", remaining);
+    for (std::size_t i = 0; i < world.size(); ++i)
+      world.store(i).hold_foreign(resource(), "theirs", remaining);
   }
   void release_all() {
     for (std::size_t i = 0; i < world.size(); ++i) world.store(i).drop(resource());
@@ -125,7 +129,8 @@ TEST_F(WaiterTest, LooksWhenTheHoldersLeaseEndsIfThatIsSooner) {
 }
 
 TEST_F(WaiterTest, WaitsForEverByDefaultAndWhenTheWaitIsBeyondTheEndOfTime) {
-  for (const std::optional<Duration> wait_for : {std::optional<Duration>(), std::optional<Duration>(Duration::max())}) {
+  for (const std::optional<Duration> wait_for :
+       {std::optional<Duration>(), std::optional<Duration>(Duration::max())}) {
     World forever;
     for (std::size_t i = 0; i < 3; ++i) forever.store(i).hold_foreign(resource(), "theirs", 2h);
     const WaitPolicy policy{.wait = wait_for, .unavailable_wait = 10s, .retry_delay = 60s};
@@ -156,14 +161,17 @@ TEST_F(WaiterTest, BearsAnOutageNoLongerThanTheWait) {
   Line loading;
   loading.fault = Fault{FaultKind::unavailable, "loading"};
   client.every_queue(loading);
-  expect_gave_up(wait({.wait = 2s, .unavailable_wait = 10s, .retry_delay = 100ms}), Why::unavailable);
+  expect_gave_up(wait({.wait = 2s, .unavailable_wait = 10s, .retry_delay = 100ms}),
+                 Why::unavailable);
   EXPECT_EQ(world.since_start(), 2s);
 }
 
 TEST_F(WaiterTest, BearsAnOutageWithoutEnd) {
   down(true);
   world.in(60s, [this] { down(false); });
-  EXPECT_TRUE(wait({.wait = std::nullopt, .unavailable_wait = Duration::max(), .retry_delay = 100ms}).lease);
+  EXPECT_TRUE(
+      wait({.wait = std::nullopt, .unavailable_wait = Duration::max(), .retry_delay = 100ms})
+          .lease);
   // Backs off to half a second and its jitter, beside what an attempt takes.
   EXPECT_GE(client.server(0).asked(Question::acquire).size(), 48);
   EXPECT_LE(client.server(0).asked(Question::acquire).size(), 75);
@@ -194,7 +202,8 @@ TEST_F(WaiterTest, CountsAnOutageAsOneHoweverManyAttempts) {
 }
 
 TEST_F(WaiterTest, GivesUpAtOnceWhenWaitingCannotHelp) {
-  for (const auto& [kind, why] : {std::pair{FaultKind::denied, Why::denied}, std::pair{FaultKind::misconfigured, Why::misconfigured}}) {
+  for (const auto& [kind, why] : {std::pair{FaultKind::denied, Why::denied},
+                                  std::pair{FaultKind::misconfigured, Why::misconfigured}}) {
     Line line;
     line.fault = Fault{kind, "no"};
     client.every_queue(line);
@@ -240,10 +249,12 @@ TEST_F(WaiterTest, TriesAgainWhenTheHolderMayBeAnAttemptThatFails) {
 }
 
 TEST(Waiter, TreatsALockThatNobodyCanHaveAsBusyWithinASecond) {
-  for (const WaitPolicy& policy : {once, WaitPolicy{.wait = 500ms, .unavailable_wait = 10s, .retry_delay = 100ms}}) {
+  for (const WaitPolicy& policy :
+       {once, WaitPolicy{.wait = 500ms, .unavailable_wait = 10s, .retry_delay = 100ms}}) {
     World world(4);
     Client& client = world.client();
-    for (const std::size_t i : {0U, 1U}) world.store(i).hold_foreign(resource(), "theirs", std::nullopt);
+    for (const std::size_t i : {0U, 1U})
+      world.store(i).hold_foreign(resource(), "theirs", std::nullopt);
     const Ending ending = world.run(to_the_end(world, client, order(), policy));
     expect_gave_up(ending, Why::busy);
     EXPECT_GT(ending.waited.size(), 3);
@@ -277,7 +288,9 @@ class RestartedServer : public testing::Test {
     lease = world.run(to_the_end(world, first, order(15s), once)).lease;
     world.store(2).restart();
   }
-  Ending wait(Client& second, const WaitPolicy& policy) { return world.run(to_the_end(world, second, order(1s), policy)); }
+  Ending wait(Client& second, const WaitPolicy& policy) {
+    return world.run(to_the_end(world, second, order(1s), policy));
+  }
 
   World world{5};
   std::optional<Lease> lease;
@@ -308,15 +321,18 @@ TEST_F(RestartedServer, IsWaitedForButNeverLongerThanItTakes) {
   ASSERT_TRUE(ending.lease);
   EXPECT_GE(ending.at, lease->deadline);
   EXPECT_LE(ending.at, restarted + guard + 2s);
-  for (const AttemptFailure& failure : ending.waited) EXPECT_TRUE(failure.why == Why::guarded || failure.why == Why::busy);
+  for (const AttemptFailure& failure : ending.waited)
+    EXPECT_TRUE(failure.why == Why::guarded || failure.why == Why::busy);
 }
 
 TEST_F(RestartedServer, EndsAWaitAsUnavailableNotAsBusy) {
   Client& second = world.guarded_client(guard);
-  expect_gave_up(wait(second, WaitPolicy{.wait = 2s, .unavailable_wait = 0s, .retry_delay = 100ms}), Why::guarded);
+  expect_gave_up(wait(second, WaitPolicy{.wait = 2s, .unavailable_wait = 0s, .retry_delay = 100ms}),
+                 Why::guarded);
 }
 
-/// Three that start together, each on its own way to the same servers: one gets it, whatever the order in which they arrive (R8).
+/// Three that start together, each on its own way to the same servers: one gets it, whatever the
+/// order in which they arrive (R8).
 class SimultaneousWaiters : public testing::TestWithParam<std::size_t> {};
 
 TEST_P(SimultaneousWaiters, EndWithExactlyOneLease) {
@@ -324,22 +340,29 @@ TEST_P(SimultaneousWaiters, EndWithExactlyOneLease) {
     World world(GetParam());
     std::mt19937_64 random(seed);  // NOLINT: reproducible on purpose
     const auto between = [&random](Duration shortest, Duration longest) {
-      return shortest + Duration(static_cast<Duration::rep>(random() % static_cast<std::uint64_t>((longest - shortest).count())));
+      return shortest + Duration(static_cast<Duration::rep>(
+                            random() % static_cast<std::uint64_t>((longest - shortest).count())));
     };
     std::vector<Ending> endings;
     for (std::uint64_t i = 0; i < 3; ++i) {
       Client& client = world.client(seed * 3 + i);
       for (FakeServer* server : client.servers) {
-        server->random_line = [&between] { return Line{.request = between(100us, 3ms), .reply = between(100us, 3ms)}; };
+        server->random_line = [&between] {
+          return Line{.request = between(100us, 3ms), .reply = between(100us, 3ms)};
+        };
       }
-      world.start([&world, &client, &endings, delay = between(0ms, 1ms)]() -> asio::awaitable<void> {
-        co_await sleep_until(world.clock(), world.now() + delay);
-        endings.push_back(co_await to_the_end(world, client, order(), once));
-      });
+      world.start(
+          [&world, &client, &endings, delay = between(0ms, 1ms)]() -> asio::awaitable<void> {
+            co_await sleep_until(world.clock(), world.now() + delay);
+            endings.push_back(co_await to_the_end(world, client, order(), once));
+          });
     }
     world.settle_for(2s);
     ASSERT_EQ(endings.size(), 3) << "seed " << seed;
-    EXPECT_EQ(std::ranges::count_if(endings, [](const Ending& ending) { return ending.lease.has_value(); }), 1) << "seed " << seed;
+    EXPECT_EQ(std::ranges::count_if(endings,
+                                    [](const Ending& ending) { return ending.lease.has_value(); }),
+              1)
+        << "seed " << seed;
     for (const Ending& ending : endings) {
       if (!ending.lease) expect_gave_up(ending, Why::busy);
     }
@@ -348,14 +371,17 @@ TEST_P(SimultaneousWaiters, EndWithExactlyOneLease) {
 
 INSTANTIATE_TEST_SUITE_P(On, SimultaneousWaiters, testing::Values(1, 2, 3, 4, 5));
 
-/// With a server timeout of five seconds and a dead server, an attempt takes as long; one that began two seconds before us fails, too.
+/// With a server timeout of five seconds and a dead server, an attempt takes as long; one that
+/// began two seconds before us fails, too.
 TEST(LongServerTimeout, AnAttemptOfAnotherIsNotTakenForALease) {
   World world;
   Client& other = world.client(1, 5s);
   Client& client = world.client(2, 5s);
   for (Client* each : {&other, &client}) each->server(2).line.silent = true;
   other.server(1).line.request = 3s;  // by then we have it
-  world.start([&other]() -> asio::awaitable<void> { (void)co_await attempt(other.server_set, order(60s), other.interrupt); });
+  world.start([&other]() -> asio::awaitable<void> {
+    (void)co_await attempt(other.server_set, order(60s), other.interrupt);
+  });
   world.settle_for(2s);
   other.server(1).line.request = 0s;
   const Ending ending = world.run(to_the_end(world, client, order(60s), once));

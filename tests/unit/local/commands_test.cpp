@@ -84,7 +84,8 @@ class RandomCommands {
     return words;
   }
   Words limited(Words words) {
-    if (one_in(2)) words.insert(words.end(), {"LIMIT", pick({"0", "1", "2"}), pick({"0", "1", "5"})});
+    if (one_in(2))
+      words.insert(words.end(), {"LIMIT", pick({"0", "1", "2"}), pick({"0", "1", "5"})});
     return words;
   }
   template <class Draw>
@@ -116,7 +117,9 @@ class RandomCommands {
     return pick({"nan", "abc", "[1", "0x10"});
   }
 
-  std::size_t draw(std::size_t choices) { return std::uniform_int_distribution<std::size_t>(0, choices - 1)(engine_); }
+  std::size_t draw(std::size_t choices) {
+    return std::uniform_int_distribution<std::size_t>(0, choices - 1)(engine_);
+  }
   bool one_in(std::size_t n) { return draw(n) == 0; }
   std::string pick(const std::vector<std::string>& from) { return from[draw(from.size())]; }
 
@@ -148,7 +151,8 @@ TEST(CommandsTest, AllCommandsOfTheScriptsAreKnown) {
   const std::string text(scripts::text);
   const std::regex call("redis\\.p?call\\('([A-Z]+)'");
   std::set<std::string> names;
-  for (std::sregex_iterator at(text.begin(), text.end(), call), end; at != end; ++at) names.insert((*at)[1]);
+  for (std::sregex_iterator at(text.begin(), text.end(), call), end; at != end; ++at)
+    names.insert((*at)[1]);
   EXPECT_GE(names.size(), 20U);
   for (const std::string& name : names) {
     Keyspace keyspace;
@@ -157,11 +161,20 @@ TEST(CommandsTest, AllCommandsOfTheScriptsAreKnown) {
 }
 
 TEST(CommandsTest, AValueOfAnotherTypeIsSaidToBeSo) {
-  for (const Words& words : std::vector<Words>{{"GET", "hash"}, {"HGET", "zset", "a"}, {"HMGET", "text", "a"},
-                                               {"HSET", "text", "a", "b"}, {"HDEL", "zset", "a"}, {"ZADD", "hash", "1", "a"},
-                                               {"ZSCORE", "text", "a"}, {"ZRANK", "hash", "a"}, {"ZREM", "text", "a"},
-                                               {"ZCARD", "hash"}, {"ZCOUNT", "text", "0", "1"}, {"ZRANGE", "hash", "0", "1"},
-                                               {"ZRANGEBYSCORE", "hash", "0", "1"}, {"ZREMRANGEBYSCORE", "text", "0", "1"}}) {
+  for (const Words& words : std::vector<Words>{{"GET", "hash"},
+                                               {"HGET", "zset", "a"},
+                                               {"HMGET", "text", "a"},
+                                               {"HSET", "text", "a", "b"},
+                                               {"HDEL", "zset", "a"},
+                                               {"ZADD", "hash", "1", "a"},
+                                               {"ZSCORE", "text", "a"},
+                                               {"ZRANK", "hash", "a"},
+                                               {"ZREM", "text", "a"},
+                                               {"ZCARD", "hash"},
+                                               {"ZCOUNT", "text", "0", "1"},
+                                               {"ZRANGE", "hash", "0", "1"},
+                                               {"ZRANGEBYSCORE", "hash", "0", "1"},
+                                               {"ZREMRANGEBYSCORE", "text", "0", "1"}}) {
     Keyspace keyspace;
     run(keyspace, {"SET", "text", "x"});
     run(keyspace, {"HSET", "hash", "a", "b"});

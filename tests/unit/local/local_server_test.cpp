@@ -46,8 +46,10 @@ class ShiftedClock final : public Clock {
 
 class LocalServerTest : public ::testing::Test {
  protected:
-  [[nodiscard]] asio::awaitable<AcquireVote> ask_acquire(Token with, Instant deadline, std::string_view key = "deploy") {
-    return server_.acquire({named(key), std::move(with), Ttl::from(30s).value(), Owner{"web1", "alice", "sh", "", 1, false}},
+  [[nodiscard]] asio::awaitable<AcquireVote> ask_acquire(Token with, Instant deadline,
+                                                         std::string_view key = "deploy") {
+    return server_.acquire({named(key), std::move(with), Ttl::from(30s).value(),
+                            Owner{"web1", "alice", "sh", "", 1, false}},
                            deadline);
   }
   AcquireVote acquire(Token with = token(), std::string_view key = "deploy") {
@@ -60,18 +62,27 @@ class LocalServerTest : public ::testing::Test {
     EXPECT_NE(grant, nullptr) << vote.index();
     return grant != nullptr ? grant->fence : Fence();
   }
-  InspectVote inspect(std::string_view key = "deploy") { return drive_.run(server_.inspect(named(key), std::nullopt, drive_.soon())); }
-  bool is_free(std::string_view key = "deploy") { return std::holds_alternative<Free>(inspect(key)); }
+  InspectVote inspect(std::string_view key = "deploy") {
+    return drive_.run(server_.inspect(named(key), std::nullopt, drive_.soon()));
+  }
+  bool is_free(std::string_view key = "deploy") {
+    return std::holds_alternative<Free>(inspect(key));
+  }
   ReleaseVote release(Token with = token()) {
     return drive_.run(server_.release({named("deploy"), std::move(with), false}, drive_.soon()));
   }
   ExtendVote extend(Token with = token()) {
-    return drive_.run(server_.extend({named("deploy"), std::move(with), Ttl::from(30s).value()}, drive_.soon()));
+    return drive_.run(
+        server_.extend({named("deploy"), std::move(with), Ttl::from(30s).value()}, drive_.soon()));
   }
   void close() { drive_.run(server_.close(drive_.soon())); }
 
-  [[nodiscard]] std::string file(std::string_view key = "deploy") const { return root_.file(sha256_hex(key)); }
-  [[nodiscard]] std::size_t files() const { return lock_files_in(*open_directory({root_.file("."), false})).size(); }
+  [[nodiscard]] std::string file(std::string_view key = "deploy") const {
+    return root_.file(sha256_hex(key));
+  }
+  [[nodiscard]] std::size_t files() const {
+    return lock_files_in(*open_directory({root_.file("."), false})).size();
+  }
   /// As another process would have it.
   [[nodiscard]] UniqueFd occupy() const {
     UniqueFd fd(::open(file().c_str(), O_RDWR | O_CLOEXEC));
@@ -188,7 +199,9 @@ TEST_F(LocalServerTest, LookingMakesNoFile) {
 
 TEST_F(LocalServerTest, ListNamesTheLocksThereAre) {
   const std::string brackets = "a}b{c";
-  for (const std::string& key : {std::string("deploy"), brackets, std::string(Resource::max_bytes, 'x')}) acquired(token(), key);
+  for (const std::string& key :
+       {std::string("deploy"), brackets, std::string(Resource::max_bytes, 'x')})
+    acquired(token(), key);
   release();
   std::ofstream(root_.file("README")) << "not a lock";
   const auto listed = drive_.run(server_.list(drive_.soon()));
@@ -259,7 +272,8 @@ TEST_F(LocalServerTest, ADamagedFileIsNoFreeLock) {
   const auto vote = acquire(token('b'));
   ASSERT_NE(fault_in(vote), nullptr);
   EXPECT_EQ(fault_in(vote)->kind, FaultKind::garbage);
-  EXPECT_NE(fault_in(vote)->text.find(sha256_hex("deploy")), std::string::npos) << "the user must be able to find it";
+  EXPECT_NE(fault_in(vote)->text.find(sha256_hex("deploy")), std::string::npos)
+      << "the user must be able to find it";
   acquired(token(), "other");
   const auto listed = drive_.run(server_.list(drive_.soon()));
   ASSERT_TRUE(listed.has_value());
@@ -288,7 +302,8 @@ TEST_F(LocalServerTest, AReboot) {
     const std::string body = format::encode(std::get<format::Stored>(*found).entries);
     const std::string earlier(boot_id_size, 'e');
     ASSERT_EQ(::ftruncate(UniqueFd(::open(file().c_str(), O_RDWR)).get(), 0), 0);
-    for (int i = 0; i < 2; ++i) ASSERT_TRUE(lock.store(*lock.load(earlier), earlier, body).has_value());
+    for (int i = 0; i < 2; ++i)
+      ASSERT_TRUE(lock.store(*lock.load(earlier), earlier, body).has_value());
   }
   EXPECT_TRUE(drive_.run(server_.list(drive_.soon()))->resources.empty());
   acquired(token('b'));
@@ -297,7 +312,8 @@ TEST_F(LocalServerTest, AReboot) {
 
 TEST_F(LocalServerTest, ADirectoryThatCannotBeUsedIsAFault) {
   LocalServer nowhere(drive_.executor(), clock_, Place{root_.file("none"), false});
-  const InspectVote vote = drive_.run(nowhere.inspect(named("deploy"), std::nullopt, drive_.soon()));
+  const InspectVote vote =
+      drive_.run(nowhere.inspect(named("deploy"), std::nullopt, drive_.soon()));
   ASSERT_TRUE(std::holds_alternative<Fault>(vote));
   EXPECT_EQ(std::get<Fault>(vote).kind, FaultKind::misconfigured);
 }
@@ -307,13 +323,16 @@ TEST_F(LocalServerTest, ADirectoryThatWasMovedAwayHoldsNothing) {
   ASSERT_EQ(::mkdir(place.c_str(), 0700), 0);
   LocalServer server(drive_.executor(), clock_, Place{place, false});
   const auto ask = [&](Token with) {
-    return drive_.run(server.acquire({named("deploy"), std::move(with), Ttl::from(30s).value(), {}}, drive_.soon()));
+    return drive_.run(server.acquire({named("deploy"), std::move(with), Ttl::from(30s).value(), {}},
+                                     drive_.soon()));
   };
   ASSERT_TRUE(std::holds_alternative<Granted>(ask(token('a'))));
   std::filesystem::rename(place, root_.file("moved"));
   ASSERT_EQ(::mkdir(place.c_str(), 0700), 0);
-  const ExtendVote vote = drive_.run(server.extend({named("deploy"), token('a'), Ttl::from(30s).value()}, drive_.soon()));
-  EXPECT_TRUE(std::holds_alternative<NotOurs>(vote)) << "the new directory counts for its holder, too";
+  const ExtendVote vote = drive_.run(
+      server.extend({named("deploy"), token('a'), Ttl::from(30s).value()}, drive_.soon()));
+  EXPECT_TRUE(std::holds_alternative<NotOurs>(vote))
+      << "the new directory counts for its holder, too";
 }
 
 }  // namespace

@@ -18,7 +18,8 @@ TEST(PlaceTest, LocalAloneIsThisUsersOwn) {
 }
 
 TEST(PlaceTest, ADirectoryHasOneName) {
-  for (const std::string_view url : {"local:/srv/locks", "local:/srv/locks/", "local:///srv//locks//"}) {
+  for (const std::string_view url :
+       {"local:/srv/locks", "local:/srv/locks/", "local:///srv//locks//"}) {
     const auto place = parse_place(url);
     ASSERT_TRUE(place.has_value()) << url;
     EXPECT_EQ(place->name(), "local:/srv/locks");
@@ -109,7 +110,8 @@ TEST_F(DirectoryTest, ASharedOneIsNeverMade) {
 }
 
 TEST_F(DirectoryTest, FilesAreForThoseWhoMayWriteToTheDirectory) {
-  const std::vector<std::pair<mode_t, mode_t>> modes{{0700, 0600}, {0755, 0600}, {02770, 0660}, {02775, 0660}, {01777, 0666}};
+  const std::vector<std::pair<mode_t, mode_t>> modes{
+      {0700, 0600}, {0755, 0600}, {02770, 0660}, {02775, 0660}, {01777, 0666}};
   for (const auto& [mode, file_mode] : modes) {
     make(shared(), mode);
     const auto directory = open_directory(shared());
@@ -124,12 +126,14 @@ TEST_F(DirectoryTest, WhereAnybodyMayRemoveFilesIsRefused) {
 }
 
 TEST(FileSystemTest, OnlyThisHostsOwnWillDo) {
-  for (const std::uint32_t type :
-       std::vector<std::uint32_t>{NFS_SUPER_MAGIC, SMB_SUPER_MAGIC, V9FS_MAGIC, AFS_SUPER_MAGIC, CODA_SUPER_MAGIC}) {
+  for (const std::uint32_t type : std::vector<std::uint32_t>{
+           NFS_SUPER_MAGIC, SMB_SUPER_MAGIC, V9FS_MAGIC, AFS_SUPER_MAGIC, CODA_SUPER_MAGIC}) {
     EXPECT_TRUE(reaches_beyond_this_host(type)) << std::hex << type;
   }
-  for (const std::uint32_t type : {0xff534d42U, 0xfe534d42U, 0x65735546U}) EXPECT_TRUE(reaches_beyond_this_host(type)) << std::hex << type;
-  for (const std::uint32_t type : std::vector<std::uint32_t>{TMPFS_MAGIC, EXT4_SUPER_MAGIC, OVERLAYFS_SUPER_MAGIC, XFS_SUPER_MAGIC}) {
+  for (const std::uint32_t type : {0xff534d42U, 0xfe534d42U, 0x65735546U})
+    EXPECT_TRUE(reaches_beyond_this_host(type)) << std::hex << type;
+  for (const std::uint32_t type : std::vector<std::uint32_t>{
+           TMPFS_MAGIC, EXT4_SUPER_MAGIC, OVERLAYFS_SUPER_MAGIC, XFS_SUPER_MAGIC}) {
     EXPECT_FALSE(reaches_beyond_this_host(type)) << std::hex << type;
   }
 }

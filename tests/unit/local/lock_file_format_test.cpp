@@ -27,18 +27,21 @@ class File {
     return format::read(
         [this](std::size_t offset, std::span<char> into) {
           if (offset + into.size() > bytes.size()) return false;
-          std::copy_n(bytes.begin() + static_cast<std::ptrdiff_t>(offset), into.size(), into.begin());
+          std::copy_n(bytes.begin() + static_cast<std::ptrdiff_t>(offset), into.size(),
+                      into.begin());
           return true;
         },
         bytes.size(), boot_id);
   }
 
-  [[nodiscard]] std::vector<Write> plan(const Keyspace::Entries& entries, std::string_view boot_id = this_boot) const {
+  [[nodiscard]] std::vector<Write> plan(const Keyspace::Entries& entries,
+                                        std::string_view boot_id = this_boot) const {
     return format::plan(read(boot_id), boot_id, encode(entries));
   }
 
   /// As far as the first `count` bytes of the writes.
-  void apply(const std::vector<Write>& writes, std::size_t count = std::numeric_limits<std::size_t>::max()) {
+  void apply(const std::vector<Write>& writes,
+             std::size_t count = std::numeric_limits<std::size_t>::max()) {
     if (bytes.empty()) bytes.assign(file_size, '\0');
     for (const Write& write : writes) {
       const std::size_t part = std::min(count, write.bytes.size());
@@ -62,7 +65,8 @@ std::string seen(const Found& found) {
 TEST(LockFileFormatTest, WhatIsEncodedIsDecoded) {
   Keyspace::Entries entries;
   entries[""] = Entry{std::string(), std::nullopt};
-  entries["text"] = Entry{std::string("a\0b", 3), Milliseconds(std::numeric_limits<std::int64_t>::max())};
+  entries["text"] =
+      Entry{std::string("a\0b", 3), Milliseconds(std::numeric_limits<std::int64_t>::max())};
   entries["hash"] = Entry{Hash{{"z", "1"}, {"a", ""}, {"", "2"}}, 0ms};
   SortedSet zset;
   zset.put("low", -std::numeric_limits<double>::infinity());
@@ -81,7 +85,8 @@ TEST(LockFileFormatTest, WhatIsEncodedIsDecoded) {
 
 TEST(LockFileFormatTest, BytesThatNobodyEncodesAreRefused) {
   const std::string good = encode(one_key("token"));
-  for (std::size_t size = 0; size < good.size(); ++size) EXPECT_FALSE(decode(good.substr(0, size)).has_value()) << size;
+  for (std::size_t size = 0; size < good.size(); ++size)
+    EXPECT_FALSE(decode(good.substr(0, size)).has_value()) << size;
   EXPECT_FALSE(decode(good + "x").has_value());
   EXPECT_FALSE(decode(std::string(8, '\xff')).has_value());
   std::string type = good;
@@ -101,11 +106,13 @@ TEST(LockFileFormatTest, TheLastOfManyCopiesCounts) {
   }
 }
 
-/// The death of the writer at any byte leaves what was there before, or what it wrote if nothing was missing.
+/// The death of the writer at any byte leaves what was there before, or what it wrote if nothing
+/// was missing.
 TEST(LockFileFormatTest, ACrashAtAnyByteLeavesTheCopyFromBefore) {
   File file;
   std::string before = "nothing";
-  for (const std::string& next : {std::string("first"), std::string(300, 's'), std::string("third"), std::string("fourth")}) {
+  for (const std::string& next :
+       {std::string("first"), std::string(300, 's'), std::string("third"), std::string("fourth")}) {
     const std::vector<Write> writes = file.plan(one_key(next));
     std::size_t total = 0;
     for (const Write& write : writes) total += write.bytes.size();
@@ -167,7 +174,8 @@ TEST(LockFileFormatTest, WhatWasWrittenInAnotherBootIsNotThere) {
   file.store(one_key("c"));
   EXPECT_EQ(seen(file.read(other_boot)), "nothing");
   file.apply(file.plan(one_key("new"), other_boot));
-  EXPECT_EQ(seen(file.read(other_boot)), "new") << "although the old copies have larger generations";
+  EXPECT_EQ(seen(file.read(other_boot)), "new")
+      << "although the old copies have larger generations";
 }
 
 TEST(LockFileFormatTest, TheLargestBodyFits) {

@@ -49,7 +49,8 @@ class LockFileTest : public ::testing::Test {
   void expect_fault(const std::string& why) const {
     const auto opened = try_open();
     ASSERT_TRUE(std::holds_alternative<Fault>(opened)) << opened.index();
-    EXPECT_NE(std::get<Fault>(opened).text.find(why), std::string::npos) << std::get<Fault>(opened).text;
+    EXPECT_NE(std::get<Fault>(opened).text.find(why), std::string::npos)
+        << std::get<Fault>(opened).text;
   }
   [[nodiscard]] std::string path() const { return root_.file("lock"); }
 
@@ -97,7 +98,8 @@ TEST_F(LockFileTest, CreatingIsNoHarmWhenAnotherWasFirst) {
   ASSERT_TRUE(write(std::get<LockFile>(try_open()), "theirs").has_value());
   create();
   EXPECT_EQ(read(std::get<LockFile>(try_open())), "theirs");
-  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(root_.file("")), {}), 1) << "no temporary name is left";
+  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(root_.file("")), {}), 1)
+      << "no temporary name is left";
 }
 
 TEST_F(LockFileTest, AFileThatLostItsNameIsNotTheLock) {
@@ -143,7 +145,8 @@ TEST_F(LockFileTest, WhatIsNoPlainFileOfOneNameIsRefused) {
 
 TEST_F(LockFileTest, FilesAreMadeForThoseWhoMayWriteToTheDirectory) {
   const mode_t before = ::umask(077);
-  for (const auto& [directory_mode, file_mode] : std::vector<std::pair<mode_t, mode_t>>{{0700, 0600}, {02770, 0660}, {01777, 0666}}) {
+  for (const auto& [directory_mode, file_mode] :
+       std::vector<std::pair<mode_t, mode_t>>{{0700, 0600}, {02770, 0660}, {01777, 0666}}) {
     open_with_mode(directory_mode);
     create();
     struct stat status {};
@@ -158,7 +161,8 @@ TEST_F(LockFileTest, ADamagedFileIsNamed) {
   create();
   ASSERT_TRUE(write(std::get<LockFile>(try_open()), "x").has_value());
   ASSERT_EQ(::truncate(path().c_str(), 4000), 0);
-  EXPECT_NE(read(std::get<LockFile>(try_open())).find("somebody damaged its file lock"), std::string::npos);
+  EXPECT_NE(read(std::get<LockFile>(try_open())).find("somebody damaged its file lock"),
+            std::string::npos);
 }
 
 TEST_F(LockFileTest, MoreThanFitsIsRefusedAndChangesNothing) {

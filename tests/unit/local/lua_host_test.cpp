@@ -43,35 +43,36 @@ class LuaHostDifferentialTest : public ::testing::Test {
 };
 
 TEST_F(LuaHostDifferentialTest, ValuesAreConvertedAsInRedis) {
-  for (const std::string_view script : {
-           "return 1",
-           "return 1.9",
-           "return -1.9",
-           "return 1e300",
-           "return 0/0",
-           "return false",
-           "return nil",
-           "return",
-           "",
-           "return 'a\\0b'",
-           "return {}",
-           "return {1, 2.5, 'x', false, 'y'}",
-           "return {1, nil, 3}",
-           "return {{1, {2}}, {}}",
-           "return {err = 'NO way'}",
-           "return {a = 1}",
-           "return redis.error_reply('FENCE broken')",
-           "return redis.sha1hex('')",
-           "return redis.sha1hex('abc')",
-           "return redis.sha1hex(5)",
-           "return #KEYS",
-           "return KEYS[1]",
-           "return {tostring(1e15), tostring(2^53), tostring(0.1)}",
-           "return {tostring(math.floor(2.5)), tostring(math.floor(-2.5)), tostring(math.floor(2^52 + 1)), tostring(math.floor(-0.0))}",
-           "return {tostring(math.max(1, 3, 2)), tostring(math.min(3, 1, 2)), tostring(-math.huge), tostring(math.floor(1/0))}",
-           "return string.format('%.0f', 2^52 + 0.5)",
-           "return {type(redis.call('GET', 'text'))}",
-       }) {
+  for (
+      const std::string_view script : {
+          "return 1",
+          "return 1.9",
+          "return -1.9",
+          "return 1e300",
+          "return 0/0",
+          "return false",
+          "return nil",
+          "return",
+          "",
+          "return 'a\\0b'",
+          "return {}",
+          "return {1, 2.5, 'x', false, 'y'}",
+          "return {1, nil, 3}",
+          "return {{1, {2}}, {}}",
+          "return {err = 'NO way'}",
+          "return {a = 1}",
+          "return redis.error_reply('FENCE broken')",
+          "return redis.sha1hex('')",
+          "return redis.sha1hex('abc')",
+          "return redis.sha1hex(5)",
+          "return #KEYS",
+          "return KEYS[1]",
+          "return {tostring(1e15), tostring(2^53), tostring(0.1)}",
+          "return {tostring(math.floor(2.5)), tostring(math.floor(-2.5)), tostring(math.floor(2^52 + 1)), tostring(math.floor(-0.0))}",
+          "return {tostring(math.max(1, 3, 2)), tostring(math.min(3, 1, 2)), tostring(-math.huge), tostring(math.floor(1/0))}",
+          "return string.format('%.0f', 2^52 + 0.5)",
+          "return {type(redis.call('GET', 'text'))}",
+      }) {
     agree(script);
   }
 }
@@ -82,14 +83,16 @@ TEST_F(LuaHostDifferentialTest, RepliesReachTheScriptAsInRedis) {
   agree("redis.call('HSET', KEYS[1], 'a', 1, 'b', 2.5, 'c', 1e20, 'd', -0.1)", {"hash"});
   agree("redis.call('ZADD', KEYS[1], 1.5, 'a')", {"zset"});
   for (const std::string_view call :
-       {"'GET', 'text'", "'GET', 'none'", "'GET', 'hash'", "'HMGET', 'hash', 'a', 'x', 'b'", "'PTTL', 'none'",
-        "'ZSCORE', 'zset', 'a'", "'ZRANGE', 'zset', 0, -1", "'NOSUCH', 1", "'GET'", "'GET', 1, 2",
-        "'SET', 'text', 'y', 'BAD'"}) {
+       {"'GET', 'text'", "'GET', 'none'", "'GET', 'hash'", "'HMGET', 'hash', 'a', 'x', 'b'",
+        "'PTTL', 'none'", "'ZSCORE', 'zset', 'a'", "'ZRANGE', 'zset', 0, -1", "'NOSUCH', 1",
+        "'GET'", "'GET', 1, 2", "'SET', 'text', 'y', 'BAD'"}) {
     const std::string arguments(call);
     agree("return redis.call(" + arguments + ")");
-    agree("local r = redis.pcall(" + arguments + ") return {type(r), type(r) == 'table' and not r.err and #r or 0}");
+    agree("local r = redis.pcall(" + arguments +
+          ") return {type(r), type(r) == 'table' and not r.err and #r or 0}");
   }
-  for (const std::string_view words : {"", "{}", "'GET', true", "'GET', nil"}) agree("return redis.call(" + std::string(words) + ")");
+  for (const std::string_view words : {"", "{}", "'GET', true", "'GET', nil"})
+    agree("return redis.call(" + std::string(words) + ")");
   agree("return redis.call('TYPE', 'zset').ok");
   agree("return redis.call('SET', 'text', 'z').ok");
 }
@@ -108,7 +111,8 @@ TEST_F(LuaHostDifferentialTest, ErrorsEndTheScriptAsInRedis) {
   }
 }
 
-/// Argument lists for the real scripts: mostly plausible, always of the right length, since that is what the program sends.
+/// Argument lists for the real scripts: mostly plausible, always of the right length, since that is
+/// what the program sends.
 class RandomCalls {
  public:
   explicit RandomCalls(std::uint64_t seed) : engine_(seed) {}
@@ -123,17 +127,18 @@ class RandomCalls {
       case 0:
       case 1:
       case 2:
-        return with_name(scripts::acquire,
-                         {token(), ttl(), flag(), record(), mode(), slots(), slot(), waiter(), ticket(), flag(), life()});
+        return with_name(scripts::acquire, {token(), ttl(), flag(), record(), mode(), slots(),
+                                            slot(), waiter(), ticket(), flag(), life()});
       case 3:
         return with_name(scripts::extend, {token(), ttl(), slot(), fence()});
       case 4:
-        return with_name(scripts::heal, {token(), ttl(), fence(), ttl(), flag(), record(), mode(), slot()});
+        return with_name(scripts::heal,
+                         {token(), ttl(), fence(), ttl(), flag(), record(), mode(), slot()});
       case 5:
         return with_name(scripts::raise_fence, {token(), fence(), ttl()});
       case 6:
-        return with_name(scripts::release,
-                         {token(), flag(), draw(3) == 0 ? ttl() : "0", waiter(), ticket(), flag(), life(), mode(), record()});
+        return with_name(scripts::release, {token(), flag(), draw(3) == 0 ? ttl() : "0", waiter(),
+                                            ticket(), flag(), life(), mode(), record()});
       case 7:
         return with_name(scripts::leave, {waiter()});
       case 8:
@@ -152,9 +157,13 @@ class RandomCalls {
       case 1:
         return {"SET", key, token(), "PX", ttl()};
       case 2:
-        return {"HSET", key, pick({"lease", "fence", "since", "supervised", "record"}), pick({"x", "", "17"})};
+        return {"HSET", key, pick({"lease", "fence", "since", "supervised", "record"}),
+                pick({"x", "", "17"})};
       case 3:
-        return {"ZADD", key, pick({"12", "1700000000000", "1900000000000", std::to_string(wall_clock_now().count())}), pick({sha1_hex(token()), "one"})};
+        return {"ZADD", key,
+                pick({"12", "1700000000000", "1900000000000",
+                      std::to_string(wall_clock_now().count())}),
+                pick({sha1_hex(token()), "one"})};
       case 4:
         return {"PERSIST", key};
       default:
@@ -176,13 +185,20 @@ class RandomCalls {
   std::string waiter() { return pick({"", "one", "two", "three"}); }
   std::string ticket() { return pick({"1", "17", "1700000000000"}); }
   std::string life() { return pick({"1", "2000", "35000"}); }
-  std::string token() { return pick({std::string(32, 'a'), std::string(32, 'b'), std::string(32, 'c')}); }
+  std::string token() {
+    return pick({std::string(32, 'a'), std::string(32, 'b'), std::string(32, 'c')});
+  }
   std::string ttl() { return pick({"1", "2", "5", "30000", "60000", "31536000000"}); }
-  std::string fence() { return pick({"1", "17", "1700000000000", "1900000000000", "4503599627370495", "4503599627370496"}); }
+  std::string fence() {
+    return pick(
+        {"1", "17", "1700000000000", "1900000000000", "4503599627370495", "4503599627370496"});
+  }
   std::string flag() { return pick({"0", "1"}); }
   std::string record() { return pick({"", "{}", R"({"host":"web1","note":"\u0000"})"}); }
 
-  std::size_t draw(std::size_t choices) { return std::uniform_int_distribution<std::size_t>(0, choices - 1)(engine_); }
+  std::size_t draw(std::size_t choices) {
+    return std::uniform_int_distribution<std::size_t>(0, choices - 1)(engine_);
+  }
   std::string pick(const Words& from) { return from[draw(from.size())]; }
 
   std::mt19937_64 engine_;
@@ -204,7 +220,9 @@ TEST(ScriptsDifferentialTest, TheRealScriptsDoTheSameHereAndInRedis) {
       }
       const RandomCalls::Notification call = calls.next();
       ASSERT_TRUE(twin.agree(eval(scripts::text, keys, call.arguments),
-                             [&](Keyspace& keyspace) { return host.run(keyspace, compiled_scripts, keys, call.arguments); }))
+                             [&](Keyspace& keyspace) {
+                               return host.run(keyspace, compiled_scripts, keys, call.arguments);
+                             }))
           << call.script->name << ", seed " << seed << ", step " << step;
     }
   }
@@ -239,7 +257,8 @@ TEST_F(LuaHostTest, AQueueOfThousandsThatAreGoneIsPassedInOneRun) {
   keyspace_.put(helper.waiters(), waiters);
 
   const Reply reply =
-      run(compiled_scripts, keys, {std::string(32, 'a'), "30000", "1", "{}", "x", "0", "-1", "", "0", "0", "0", "acquire"});
+      run(compiled_scripts, keys,
+          {std::string(32, 'a'), "30000", "1", "{}", "x", "0", "-1", "", "0", "0", "0", "acquire"});
   ASSERT_EQ(reply.type, Reply::Type::array) << reply.text;
   EXPECT_EQ(reply.elements[0].text, "granted");
   EXPECT_EQ(execute(keyspace_, Words{"ZCARD", helper.queue()}).integer, 0);

@@ -16,8 +16,9 @@ namespace redlock::local {
 
 using Words = std::vector<std::string>;
 
-/// A reply in one line that shows its types, too. Of an error only the code, and no difference between wrong words and a wrong type: which
-/// of them is found first does not matter to the scripts.
+/// A reply in one line that shows its types, too. Of an error only the code, and no difference
+/// between wrong words and a wrong type: which of them is found first does not matter to the
+/// scripts.
 inline std::string show(const Reply& reply) {
   switch (reply.type) {
     case Reply::Type::nil:
@@ -29,7 +30,9 @@ inline std::string show(const Reply& reply) {
     case Reply::Type::status:
       return "+" + reply.text;
     case Reply::Type::error:
-      return reply.text.starts_with("WRONGTYPE ") ? "-ERR" : "-" + reply.text.substr(0, reply.text.find(' '));
+      return reply.text.starts_with("WRONGTYPE ")
+                 ? "-ERR"
+                 : "-" + reply.text.substr(0, reply.text.find(' '));
     case Reply::Type::array:
       break;
   }
@@ -45,7 +48,8 @@ inline Reply from_hiredis(const redisReply& from) {
     reply.integer = from.integer;
   } else if (from.type == REDIS_REPLY_ARRAY) {
     reply.type = Reply::Type::array;
-    for (std::size_t i = 0; i < from.elements; ++i) reply.elements.push_back(from_hiredis(*from.element[i]));
+    for (std::size_t i = 0; i < from.elements; ++i)
+      reply.elements.push_back(from_hiredis(*from.element[i]));
   } else if (from.type != REDIS_REPLY_NIL) {
     reply.type = from.type == REDIS_REPLY_STRING   ? Reply::Type::text
                  : from.type == REDIS_REPLY_STATUS ? Reply::Type::status
@@ -57,10 +61,11 @@ inline Reply from_hiredis(const redisReply& from) {
 
 /// A real Redis and a Keyspace that are told the same and must answer the same and hold the same.
 ///
-/// Time makes that exact instead of almost so: each step is sent between two TIMEs, in one write, and counts only when all of it fell
-/// within one millisecond of the server's clock; the keyspace then runs it at that millisecond. A step that did not is undone at the
-/// server, from what the keyspace holds, and tried again. So any ttl will do, and a key expires on both sides at the same instant or the
-/// test fails.
+/// Time makes that exact instead of almost so: each step is sent between two TIMEs, in one write,
+/// and counts only when all of it fell within one millisecond of the server's clock; the keyspace
+/// then runs it at that millisecond. A step that did not is undone at the server, from what the
+/// keyspace holds, and tried again. So any ttl will do, and a key expires on both sides at the same
+/// instant or the test fails.
 class Twin {
  public:
   /// Only these keys are looked at when states are compared.
@@ -73,7 +78,9 @@ class Twin {
 
   /// Both answer `words`; false, and a failure, when they differ.
   bool agree(const Words& words) {
-    return agree(words, [&](Keyspace& keyspace) { return words[0] == "PERSIST" ? persist(keyspace, words[1]) : execute(keyspace, words); });
+    return agree(words, [&](Keyspace& keyspace) {
+      return words[0] == "PERSIST" ? persist(keyspace, words[1]) : execute(keyspace, words);
+    });
   }
 
   /// The same for something that the keyspace's side does in its own way.
@@ -85,17 +92,20 @@ class Twin {
       commands.push_back({"TIME"});
       const auto replies = ask(commands);
       const auto before = time_of(replies.front());
-      if (std::chrono::floor<Milliseconds>(before) == std::chrono::floor<Milliseconds>(time_of(replies.back()))) {
+      if (std::chrono::floor<Milliseconds>(before) ==
+          std::chrono::floor<Milliseconds>(time_of(replies.back()))) {
         keyspace_.set_time(before);
         const std::string held = state_here();
         const Reply reply = here(keyspace_);
         const std::string state = state_there(replies);
         if (show(reply) == show(replies[1]) && state_here() == state) return true;
-        ADD_FAILURE() << ::testing::PrintToString(words) << "\nbefore    " << held << "\nredis     " << show(replies[1]) << "\nkeyspace  "
-                      << show(reply) << "\nredis     " << state << "\nkeyspace  " << state_here();
+        ADD_FAILURE() << ::testing::PrintToString(words) << "\nbefore    " << held << "\nredis     "
+                      << show(replies[1]) << "\nkeyspace  " << show(reply) << "\nredis     "
+                      << state << "\nkeyspace  " << state_here();
         return false;
       }
-      if (std::chrono::steady_clock::now() > end) throw std::runtime_error("never within one millisecond");
+      if (std::chrono::steady_clock::now() > end)
+        throw std::runtime_error("never within one millisecond");
       restore();
     }
   }
@@ -122,7 +132,8 @@ class Twin {
         data.push_back(word.data());
         sizes.push_back(word.size());
       }
-      redisAppendCommandArgv(socket_.get(), static_cast<int>(words.size()), data.data(), sizes.data());
+      redisAppendCommandArgv(socket_.get(), static_cast<int>(words.size()), data.data(),
+                             sizes.data());
     }
     std::vector<Reply> replies;
     for (std::size_t i = 0; i < commands.size(); ++i) {
@@ -135,7 +146,8 @@ class Twin {
   }
 
   static std::chrono::microseconds time_of(const Reply& reply) {
-    return std::chrono::seconds(std::stoll(reply.elements.at(0).text)) + std::chrono::microseconds(std::stoll(reply.elements.at(1).text));
+    return std::chrono::seconds(std::stoll(reply.elements.at(0).text)) +
+           std::chrono::microseconds(std::stoll(reply.elements.at(1).text));
   }
 
   /// {type, contents} for each key.
@@ -168,7 +180,8 @@ class Twin {
   /// Redis gives a hash's fields in no order once one of them is long.
   static Reply in_order(const Reply& fields) {
     std::map<std::string, Reply> values;
-    for (std::size_t i = 0; i + 1 < fields.elements.size(); i += 2) values.emplace(fields.elements[i].text, fields.elements[i + 1]);
+    for (std::size_t i = 0; i + 1 < fields.elements.size(); i += 2)
+      values.emplace(fields.elements[i].text, fields.elements[i + 1]);
     Reply ordered = fields;
     ordered.elements.clear();
     for (auto& [name, value] : values) {
@@ -186,7 +199,8 @@ class Twin {
       const Reply& held = replies.at(2).elements.at(i);
       const std::string& type = held.elements.at(0).text;
       const Reply& contents = held.elements.at(1);
-      state += keys_[i] + ": " + type + " " + show(replies.at(3 + i)) + " " + show(type == "hash" ? in_order(contents) : contents) + "; ";
+      state += keys_[i] + ": " + type + " " + show(replies.at(3 + i)) + " " +
+               show(type == "hash" ? in_order(contents) : contents) + "; ";
     }
     return state;
   }
@@ -197,39 +211,50 @@ class Twin {
       const std::string type = execute(keyspace_, Words{"TYPE", key}).text;
       std::string contents = "[]";
       if (type == "string") contents = "[" + show(execute(keyspace_, Words{"GET", key})) + " ]";
-      if (type == "zset") contents = show(execute(keyspace_, Words{"ZRANGE", key, "0", "-1", "WITHSCORES"}));
+      if (type == "zset")
+        contents = show(execute(keyspace_, Words{"ZRANGE", key, "0", "-1", "WITHSCORES"}));
       const Entry* entry = keyspace_.find(key);
       if (type == "hash") contents = show(in_order(fields_of(std::get<Hash>(entry->value))));
-      const std::int64_t end = entry == nullptr ? -2 : entry->expires ? entry->expires->count() : -1;
+      const std::int64_t end = entry == nullptr ? -2
+                               : entry->expires ? entry->expires->count()
+                                                : -1;
       state += key + ": " + type + " :" + std::to_string(end) + " " + contents + "; ";
     }
     return state;
   }
 
-  /// Gives the server what the keyspace holds. A key in its last milliseconds can't be made there, so its end is awaited.
+  /// Gives the server what the keyspace holds. A key in its last milliseconds can't be made there,
+  /// so its end is awaited.
   void restore() {
     std::vector<Words> commands{{"FLUSHALL"}};
     for (const auto& [key, entry] : keyspace_.live()) {
-      while (entry.expires && *entry.expires < server_time() + std::chrono::milliseconds(5) && *entry.expires >= server_time()) {
+      while (entry.expires && *entry.expires < server_time() + std::chrono::milliseconds(5) &&
+             *entry.expires >= server_time()) {
       }
       if (entry.expires && *entry.expires < server_time()) continue;
-      if (const auto* text = std::get_if<std::string>(&entry.value)) commands.push_back({"SET", key, *text});
+      if (const auto* text = std::get_if<std::string>(&entry.value))
+        commands.push_back({"SET", key, *text});
       if (const auto* hash = std::get_if<Hash>(&entry.value)) {
         for (const auto& [field, value] : *hash) commands.push_back({"HSET", key, field, value});
       }
       if (const auto* zset = std::get_if<SortedSet>(&entry.value)) {
-        for (const auto& [score, member] : zset->ranking()) commands.push_back({"ZADD", key, exact(score), member});
+        for (const auto& [score, member] : zset->ranking())
+          commands.push_back({"ZADD", key, exact(score), member});
       }
-      if (entry.expires) commands.push_back({"PEXPIREAT", key, std::to_string(entry.expires->count())});
+      if (entry.expires)
+        commands.push_back({"PEXPIREAT", key, std::to_string(entry.expires->count())});
     }
     ask(commands);
-    // Should a key have reached its end just then, it is gone on both sides from the next millisecond on.
+    // Should a key have reached its end just then, it is gone on both sides from the next
+    // millisecond on.
     const Milliseconds restored = server_time();
     while (server_time() == restored) {
     }
   }
 
-  Milliseconds server_time() { return std::chrono::floor<Milliseconds>(time_of(ask({{"TIME"}}).front())); }
+  Milliseconds server_time() {
+    return std::chrono::floor<Milliseconds>(time_of(ask({{"TIME"}}).front()));
+  }
 
   static std::string exact(double number) {
     std::array<char, 32> text{};

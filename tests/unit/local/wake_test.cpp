@@ -27,7 +27,9 @@ class WakeTest : public ::testing::Test {
     pollfd waiting{subscription.fd(), POLLIN, 0};
     return ::poll(&waiting, 1, 0) == 1 && waiting.revents == POLLIN;
   }
-  [[nodiscard]] std::ptrdiff_t files() const { return std::distance(std::filesystem::directory_iterator(root_.file("")), {}); }
+  [[nodiscard]] std::ptrdiff_t files() const {
+    return std::distance(std::filesystem::directory_iterator(root_.file("")), {});
+  }
 
   testing::Directory root_;
   Directory directory_;
@@ -100,7 +102,8 @@ TEST_F(WakeTest, WhoMayTakeTheLockMayWake) {
   EXPECT_EQ(::chmod(root_.file("").c_str(), 02770), 0);
   directory_ = std::move(open_directory({root_.file("."), false}).value());
   const Subscription subscription = subscribe("shared");
-  EXPECT_EQ(std::filesystem::status(std::filesystem::directory_iterator(root_.file(""))->path()).permissions(),
+  EXPECT_EQ(std::filesystem::status(std::filesystem::directory_iterator(root_.file(""))->path())
+                .permissions(),
             static_cast<std::filesystem::perms>(0660));
 }
 

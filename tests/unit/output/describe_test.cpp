@@ -19,12 +19,14 @@ Holder running() {
   Holder holder;
   holder.remaining = 28s;
   holder.age = 4min;
-  holder.owner = Owner{"ci-7", "deploy", "deploy.sh", "release 1.2", 4711, /*supervised=*/true, 30s};
+  holder.owner =
+      Owner{"ci-7", "deploy", "deploy.sh", "release 1.2", 4711, /*supervised=*/true, 30s};
   return holder;
 }
 
 TEST(HeldText, NamesTheRunAndThatItRenews) {
-  EXPECT_EQ(held_text(running()), "held by deploy@ci-7 (run pid 4711: deploy.sh), \"release 1.2\", renewed, for 4m");
+  EXPECT_EQ(held_text(running()),
+            "held by deploy@ci-7 (run pid 4711: deploy.sh), \"release 1.2\", renewed, for 4m");
 }
 
 TEST(HeldText, SaysWhenARenewalIsOverdue) {
@@ -32,15 +34,18 @@ TEST(HeldText, SaysWhenARenewalIsOverdue) {
   holder.remaining = 15s;  // the next is due with 20 s left
   EXPECT_NE(held_text(holder).find(", renewed, "), std::string::npos);
   holder.remaining = 12s;
-  EXPECT_EQ(held_text(holder),
-            "held by deploy@ci-7 (run pid 4711: deploy.sh), \"release 1.2\", for 4m, not renewed for 18s, expires in 12s");
+  EXPECT_EQ(
+      held_text(holder),
+      "held by deploy@ci-7 (run pid 4711: deploy.sh), \"release 1.2\", for 4m, not renewed for 18s, expires in 12s");
 }
 
 TEST(HeldText, GivesTheEndOfALeaseThatNothingRenews) {
   Holder holder = running();
-  holder.owner = Owner{"ci-7", "deploy", "release.sh", "", 4711, /*supervised=*/false, Duration::zero()};
+  holder.owner =
+      Owner{"ci-7", "deploy", "release.sh", "", 4711, /*supervised=*/false, Duration::zero()};
   holder.remaining = 58s;
-  EXPECT_EQ(held_text(holder), "held by deploy@ci-7 (pid 4711: release.sh), for 4m, expires in 58s");
+  EXPECT_EQ(held_text(holder),
+            "held by deploy@ci-7 (pid 4711: release.sh), for 4m, expires in 58s");
 }
 
 TEST(HeldText, DoesNotKnowOfForeignClientsAndOlderRecordsWhetherTheyRenew) {
@@ -52,7 +57,8 @@ TEST(HeldText, DoesNotKnowOfForeignClientsAndOlderRecordsWhetherTheyRenew) {
   holder.owner->renewed_for.reset();
   EXPECT_NE(held_text(holder).find(", renewed, "), std::string::npos) << "every run renews";
   holder.owner->supervised = false;
-  EXPECT_NE(held_text(holder).find(", for 4m, expires in 28s unless it is renewed"), std::string::npos);
+  EXPECT_NE(held_text(holder).find(", for 4m, expires in 28s unless it is renewed"),
+            std::string::npos);
 }
 
 TEST(HeldText, OfAKeptLeaseSaysUntilWhenAndHowTheCommandEnded) {
@@ -63,7 +69,9 @@ TEST(HeldText, OfAKeptLeaseSaysUntilWhenAndHowTheCommandEnded) {
   holder.remaining = 47s;
   const std::string text = held_text(holder);
   EXPECT_TRUE(text.starts_with("kept until ")) << text;
-  EXPECT_TRUE(text.ends_with(" by --min-hold of deploy@ci-7 (deploy.sh), \"release 1.2\"; finished 13s ago with 0")) << text;
+  EXPECT_TRUE(text.ends_with(
+      " by --min-hold of deploy@ci-7 (deploy.sh), \"release 1.2\"; finished 13s ago with 0"))
+      << text;
   holder.owner->finished = Finished{60s, std::nullopt, 9};
   EXPECT_TRUE(held_text(holder).ends_with("; finished 13s ago by signal 9"));
 }
@@ -74,23 +82,26 @@ TEST(HeldText, OfAKeptLeaseGivesTheTimeOfDay) {
   Holder holder = running();
   holder.owner->finished = Finished{10h, 0, std::nullopt};
   const auto expected = [&] {
-    const std::time_t end = std::chrono::ceil<std::chrono::seconds>(wall_clock_now() + *holder.remaining).count();
+    const std::time_t end =
+        std::chrono::ceil<std::chrono::seconds>(wall_clock_now() + *holder.remaining).count();
     std::array<char, 32> text{};
     std::strftime(text.data(), text.size(), "%H:%M:%S by", std::gmtime(&end));
     return std::string(text.data());
   };
   holder.remaining = 1h;
   // Once more, should a second have passed in between.
-  const bool found = held_text(holder).find(expected()) != std::string::npos || held_text(holder).find(expected()) != std::string::npos;
+  const bool found = held_text(holder).find(expected()) != std::string::npos ||
+                     held_text(holder).find(expected()) != std::string::npos;
   EXPECT_TRUE(found) << held_text(holder);
 }
 
 TEST(HeldText, TellsToUpgradeWhenANewerVersionHoldsIt) {
   Holder holder = running();
   holder.owner->newer = true;
-  EXPECT_EQ(held_text(holder),
-            "held by deploy@ci-7 (run pid 4711: deploy.sh), \"release 1.2\", renewed, for 4m; a newer version holds it: upgrade "
-            "redlock-cli");
+  EXPECT_EQ(
+      held_text(holder),
+      "held by deploy@ci-7 (run pid 4711: deploy.sh), \"release 1.2\", renewed, for 4m; a newer version holds it: upgrade "
+      "redlock-cli");
 }
 
 TEST(FailureText, TellsToUpgradeWhenANewerVersionComesFirst) {
@@ -104,7 +115,9 @@ TEST(FailureText, TellsToUpgradeWhenANewerVersionComesFirst) {
 TEST(HeldText, OfAllWhoShareItGivesNoEnd) {
   Holder holder = running();
   holder.shared = true;
-  EXPECT_EQ(held_text(holder), "held by some who share it, the latest deploy@ci-7 (run pid 4711: deploy.sh), \"release 1.2\", for 4m");
+  EXPECT_EQ(
+      held_text(holder),
+      "held by some who share it, the latest deploy@ci-7 (run pid 4711: deploy.sh), \"release 1.2\", for 4m");
 }
 
 TEST(InspectionText, DoesNotSayFreeAndThenNameHolders) {
@@ -114,15 +127,18 @@ TEST(InspectionText, DoesNotSayFreeAndThenNameHolders) {
   taken.parties.shares = 1;
   taken.parties.first_shares.push_back({running(), 0});
   const Inspection inspection = summarize({Free{}, taken, Free{}});
-  EXPECT_EQ(inspection_text(resource(), inspection), "free, but for what is left on less than a quorum of servers:");
+  EXPECT_EQ(inspection_text(resource(), inspection),
+            "free, but for what is left on less than a quorum of servers:");
   EXPECT_EQ(inspection_text(resource(), summarize({Free{}, Free{}, Free{}})), "free");
 }
 
 TEST(BreakingAdvice, IsForWhatNeverEndsAndCanBeTyped) {
   Holder holder;
   holder.foreign = true;
-  EXPECT_EQ(breaking_advice(resource("it's mine"), holder), "; `redlock-cli release -k 'it'\\''s mine' --force` breaks it");
-  EXPECT_EQ(breaking_advice(resource("-n"), holder), "; `redlock-cli release --key=-n --force` breaks it");
+  EXPECT_EQ(breaking_advice(resource("it's mine"), holder),
+            "; `redlock-cli release -k 'it'\\''s mine' --force` breaks it");
+  EXPECT_EQ(breaking_advice(resource("-n"), holder),
+            "; `redlock-cli release --key=-n --force` breaks it");
   holder.remaining = 1s;
   EXPECT_EQ(breaking_advice(resource(), holder), "");
 }

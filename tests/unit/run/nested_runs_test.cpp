@@ -27,24 +27,28 @@ Token a_token() {
 /// A parent and a nested run of it, in one process.
 struct Nested : ::testing::Test {
   Nested() {
-    runs = std::make_shared<NestedRuns>(io.get_executor(), clock, std::vector<Lease>{lease}, [this] { ++changes; });
+    runs = std::make_shared<NestedRuns>(io.get_executor(), clock, std::vector<Lease>{lease},
+                                        [this] { ++changes; });
     links = make_links();
   }
 
   std::shared_ptr<ParentLinks> make_links() {
-    return std::make_shared<ParentLinks>(io.get_executor(), clock, interrupt, [this](int signal) { signals.push_back(signal); });
+    return std::make_shared<ParentLinks>(io.get_executor(), clock, interrupt,
+                                         [this](int signal) { signals.push_back(signal); });
   }
 
   /// What HELD says of the parent: this process, but for its pid, perhaps.
   [[nodiscard]] ParentLease held_by(long pid) const {
     const LeaseHandle::Part part{lease.resource, lease.token, Fence()};
-    return {ProcessIdentity{"boot", pid, 1}, *Ttl::from(std::chrono::seconds(30)), LeaseHandle{{part}, "servers"}};
+    return {ProcessIdentity{"boot", pid, 1}, *Ttl::from(std::chrono::seconds(30)),
+            LeaseHandle{{part}, "servers"}};
   }
 
   /// Whether the nested run was let in.
   bool join(const ParentLease& held) {
     std::optional<bool> joined;
-    spawn(io.get_executor(), [&]() -> asio::awaitable<void> { joined = co_await links->join(held); });
+    spawn(io.get_executor(),
+          [&]() -> asio::awaitable<void> { joined = co_await links->join(held); });
     run_until([&] { return joined.has_value(); });
     return *joined;
   }
@@ -58,7 +62,12 @@ struct Nested : ::testing::Test {
   asio::io_context io;
   SystemClock clock{io.get_executor()};
   Interrupt interrupt;
-  Lease lease{*Resource::from("demo"), a_token(), LeaseId(), Fence(), *Ttl::from(std::chrono::seconds(30)), Instant()};
+  Lease lease{*Resource::from("demo"),
+              a_token(),
+              LeaseId(),
+              Fence(),
+              *Ttl::from(std::chrono::seconds(30)),
+              Instant()};
   int changes = 0;
   std::vector<int> signals;
   std::shared_ptr<NestedRuns> runs;
@@ -89,7 +98,8 @@ TEST_F(Nested, IsForgottenWhenItEnds) {
     const UnixName name(parent_socket_name(lease.token));
     const std::string secret = lease.token.secret();
     char answer = 0;
-    const bool joined = ::connect(fd, name.address(), name.size()) == 0 && ::send(fd, secret.data(), secret.size(), 0) > 0 &&
+    const bool joined = ::connect(fd, name.address(), name.size()) == 0 &&
+                        ::send(fd, secret.data(), secret.size(), 0) > 0 &&
                         ::recv(fd, &answer, 1, 0) == 1;
     ::_exit(joined ? 0 : 1);
   }

@@ -36,12 +36,16 @@ class WaitReportTest : public testing::Test {
  protected:
   WaitReport report_{began, 1};
 
-  /// What one looking in every second sees on something that is no terminal, while `failure_at` says what an attempt brought just before.
-  std::vector<std::string> lines(int seconds, const std::function<std::optional<AttemptFailure>(int)>& failure_at) {
+  /// What one looking in every second sees on something that is no terminal, while `failure_at`
+  /// says what an attempt brought just before.
+  std::vector<std::string> lines(
+      int seconds, const std::function<std::optional<AttemptFailure>(int)>& failure_at) {
     std::vector<std::string> all;
     for (int i = 0; i <= seconds; ++i) {
-      if (const auto failure = failure_at(i)) report_.learn(demo, *failure, began + std::chrono::seconds(i));
-      if (auto line = report_.news(began + std::chrono::seconds(i))) all.push_back(std::move(*line));
+      if (const auto failure = failure_at(i))
+        report_.learn(demo, *failure, began + std::chrono::seconds(i));
+      if (auto line = report_.news(began + std::chrono::seconds(i)))
+        all.push_back(std::move(*line));
     }
     return all;
   }
@@ -58,8 +62,12 @@ TEST_F(WaitReportTest, TellsNothingBeforeASecondHasPassed) {
 
 TEST_F(WaitReportTest, GoesOnFromWhatIsKnown) {
   report_.learn(demo, held_by("a"), began);
-  EXPECT_EQ(report_.line(began + 1s), "waiting for demo (1s, 2nd in queue): held by a@host (run pid 7: job), renewed, for 11s");
-  EXPECT_EQ(report_.line(began + 14s), "waiting for demo (14s, 2nd in queue): held by a@host (run pid 7: job), renewed, for 24s");
+  EXPECT_EQ(
+      report_.line(began + 1s),
+      "waiting for demo (1s, 2nd in queue): held by a@host (run pid 7: job), renewed, for 11s");
+  EXPECT_EQ(
+      report_.line(began + 14s),
+      "waiting for demo (14s, 2nd in queue): held by a@host (run pid 7: job), renewed, for 24s");
 }
 
 TEST_F(WaitReportTest, CountsDownWhatNothingRenews) {
@@ -67,15 +75,21 @@ TEST_F(WaitReportTest, CountsDownWhatNothingRenews) {
   failure.holder->owner->supervised = false;
   failure.holder->owner->renewed_for = Duration::zero();
   report_.learn(demo, failure, began);
-  EXPECT_EQ(report_.line(began + 5s), "waiting for demo (5s, 2nd in queue): held by a@host (pid 7: job), for 15s, expires in 15s");
-  EXPECT_EQ(report_.line(began + 25s), "waiting for demo (25s, 2nd in queue): held by a@host (pid 7: job), for 35s, expires in 0s");
+  EXPECT_EQ(
+      report_.line(began + 5s),
+      "waiting for demo (5s, 2nd in queue): held by a@host (pid 7: job), for 15s, expires in 15s");
+  EXPECT_EQ(
+      report_.line(began + 25s),
+      "waiting for demo (25s, 2nd in queue): held by a@host (pid 7: job), for 35s, expires in 0s");
 }
 
 TEST_F(WaitReportTest, DoesNotNameWhoHeldItWhenNobodyDoes) {
   report_.learn(demo, held_by("a"), began);
   for (const Why why : {Why::busy, Why::split, Why::maybe_busy}) {
     report_.learn(demo, nobody(why), began + 2s);
-    EXPECT_EQ(report_.line(began + 3s), "waiting for demo (3s, 1st in queue): free at the moment, and on its way to the next in the queue");
+    EXPECT_EQ(
+        report_.line(began + 3s),
+        "waiting for demo (3s, 1st in queue): free at the moment, and on its way to the next in the queue");
     EXPECT_EQ(report_.news(began + 3s), std::nullopt);
   }
 }
@@ -83,11 +97,15 @@ TEST_F(WaitReportTest, DoesNotNameWhoHeldItWhenNobodyDoes) {
 TEST_F(WaitReportTest, TellsOneHolderOnceAMinute) {
   const auto told = lines(125, [](int) { return held_by("a"); });
   ASSERT_EQ(told.size(), 3U);
-  EXPECT_EQ(told[0], "waiting for demo: held by a@host (run pid 7: job), renewed, for 10s; 2nd in queue, for 1s");
+  EXPECT_EQ(
+      told[0],
+      "waiting for demo: held by a@host (run pid 7: job), renewed, for 10s; 2nd in queue, for 1s");
 }
 
 TEST_F(WaitReportTest, ShortSpellsWithoutAHolderAreNoNews) {
-  const auto told = lines(55, [](int i) { return i % 3 == 2 ? nobody(i % 2 == 0 ? Why::busy : Why::maybe_busy) : held_by("a"); });
+  const auto told = lines(55, [](int i) {
+    return i % 3 == 2 ? nobody(i % 2 == 0 ? Why::busy : Why::maybe_busy) : held_by("a");
+  });
   EXPECT_EQ(told.size(), 1U);
 }
 
@@ -102,7 +120,8 @@ TEST_F(WaitReportTest, DoesNotTellOfHoldersThatStayForAMoment) {
 }
 
 TEST_F(WaitReportTest, TellsAnOutageAndTheHolderAgainOnlyAfterAMinute) {
-  const auto told = lines(58, [](int i) { return i / 5 % 2 == 1 ? nobody(Why::unavailable) : held_by("a"); });
+  const auto told =
+      lines(58, [](int i) { return i / 5 % 2 == 1 ? nobody(Why::unavailable) : held_by("a"); });
   ASSERT_EQ(told.size(), 2U);
   EXPECT_NE(told[1].find("no quorum"), std::string::npos);
 }
@@ -114,8 +133,9 @@ TEST_F(WaitReportTest, WhatWasShownIsNoNews) {
 }
 
 TEST_F(WaitReportTest, CountsInEnglish) {
-  const std::vector<std::pair<std::size_t, std::string>> expected{{1, "1st"},   {2, "2nd"},   {3, "3rd"},   {4, "4th"},     {11, "11th"},
-                                                                  {12, "12th"}, {13, "13th"}, {21, "21st"}, {102, "102nd"}, {111, "111th"}};
+  const std::vector<std::pair<std::size_t, std::string>> expected{
+      {1, "1st"},   {2, "2nd"},   {3, "3rd"},   {4, "4th"},     {11, "11th"},
+      {12, "12th"}, {13, "13th"}, {21, "21st"}, {102, "102nd"}, {111, "111th"}};
   for (const auto& [number, text] : expected) {
     report_.learn(demo, nobody(Why::busy, number - 1), began);
     EXPECT_NE(report_.line(began + 1s).find(", " + text + " in queue)"), std::string::npos) << text;

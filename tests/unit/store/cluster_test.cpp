@@ -8,7 +8,8 @@ namespace {
 using namespace testing;
 
 constexpr std::string_view released = "*1\r\n$8\r\nreleased\r\n";
-constexpr std::string_view try_again = "-TRYAGAIN Multiple keys request during rehashing of slot\r\n";
+constexpr std::string_view try_again =
+    "-TRYAGAIN Multiple keys request during rehashing of slot\r\n";
 
 const Resource& resource() {
   static const Resource value = Resource::from("deploy").value();
@@ -20,7 +21,8 @@ Token token() {
 
 /// All slots are at this server.
 std::string all_slots_at(const Address& address) {
-  return "*1\r\n*3\r\n:0\r\n:16383\r\n*2\r\n$9\r\n" + address.host + "\r\n:" + std::to_string(address.port) + "\r\n";
+  return "*1\r\n*3\r\n:0\r\n:16383\r\n*2\r\n$9\r\n" + address.host +
+         "\r\n:" + std::to_string(address.port) + "\r\n";
 }
 std::string moved_to(const Address& address) {
   return "-MOVED 1 " + address.text() + "\r\n";
@@ -56,17 +58,21 @@ class ClusterTest : public ::testing::Test {
   }
 
   asio::awaitable<AcquireVote> acquire() {
-    return server_->acquire(AcquireRequest{resource(), token(), Ttl::from(30s).value(), {}}, clock_.now() + 3s);
+    return server_->acquire(AcquireRequest{resource(), token(), Ttl::from(30s).value(), {}},
+                            clock_.now() + 3s);
   }
   asio::awaitable<ReleaseVote> release() {
-    return server_->release(ReleaseRequest{resource(), token(), /*by_hand=*/false, Duration::zero()}, clock_.now() + 3s);
+    return server_->release(
+        ReleaseRequest{resource(), token(), /*by_hand=*/false, Duration::zero()},
+        clock_.now() + 3s);
   }
 
   Drive drive_;
   ManualClock clock_{drive_.clock()};
   FakeTcpServer a_{drive_};
   FakeTcpServer b_{drive_};
-  std::unique_ptr<ClusterServer> server_ = std::make_unique<ClusterServer>(drive_.executor(), clock_, endpoint());
+  std::unique_ptr<ClusterServer> server_ =
+      std::make_unique<ClusterServer>(drive_.executor(), clock_, endpoint());
 };
 
 TEST_F(ClusterTest, AsksForTheSlotsOnceAndThenTheirMaster) {
@@ -155,7 +161,8 @@ TEST_F(ClusterTest, PutsAReleaseForTheKeyAloneToTheSlotsMasterWhenHelperKeysAreO
     auto vote = drive_.start(release());
     Peer a = co_await asked_for_slots(a_.address());
     expect_script(co_await a.read_command(), scripts::release, "9");
-    co_await a.send(ask_at(b_.address()));  // Redis before 7 says so of keys of which some are still here
+    co_await a.send(
+        ask_at(b_.address()));  // Redis before 7 says so of keys of which some are still here
     Peer b = co_await b_.accept();
     co_await b.expect(wire("ASKING"));
     expect_script(co_await b.read_command(), scripts::release, "9");

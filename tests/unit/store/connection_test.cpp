@@ -15,10 +15,14 @@ using Commands = std::vector<Command>;
 /// Hands everything on, and notes what was written at once.
 class RecordingTransport final : public Transport {
  public:
-  RecordingTransport(std::unique_ptr<Transport> inner, std::vector<std::string>& writes) : inner_(std::move(inner)), writes_(writes) {}
+  RecordingTransport(std::unique_ptr<Transport> inner, std::vector<std::string>& writes)
+      : inner_(std::move(inner)), writes_(writes) {}
 
-  asio::awaitable<std::optional<Fault>> open(Instant deadline) override { return inner_->open(deadline); }
-  asio::awaitable<std::size_t> read_some(asio::mutable_buffer buffer, asio::error_code& error) override {
+  asio::awaitable<std::optional<Fault>> open(Instant deadline) override {
+    return inner_->open(deadline);
+  }
+  asio::awaitable<std::size_t> read_some(asio::mutable_buffer buffer,
+                                         asio::error_code& error) override {
     return inner_->read_some(buffer, error);
   }
   asio::awaitable<void> write(asio::const_buffer buffer, asio::error_code& error) override {
@@ -32,7 +36,9 @@ class RecordingTransport final : public Transport {
   void end_sending() override { inner_->end_sending(); }
   void close() override { inner_->close(); }
   [[nodiscard]] std::string_view awaited() const override { return inner_->awaited(); }
-  [[nodiscard]] Fault explain(const asio::error_code& error) const override { return inner_->explain(error); }
+  [[nodiscard]] Fault explain(const asio::error_code& error) const override {
+    return inner_->explain(error);
+  }
 
  private:
   std::unique_ptr<Transport> inner_;
@@ -43,8 +49,10 @@ class ConnectionTest : public ::testing::Test {
  protected:
   template <class... Lines>
   std::shared_ptr<Connection> connect(Lines... login) {
-    auto transport = std::make_unique<RecordingTransport>(make_plain_transport(drive_.executor(), clock_, server_.endpoint()), writes_);
-    auto connection = std::make_shared<Connection>(drive_.executor(), clock_, std::move(transport), Commands{words(login)...});
+    auto transport = std::make_unique<RecordingTransport>(
+        make_plain_transport(drive_.executor(), clock_, server_.endpoint()), writes_);
+    auto connection = std::make_shared<Connection>(drive_.executor(), clock_, std::move(transport),
+                                                   Commands{words(login)...});
     connection->start(Instant::max());
     return connection;
   }
@@ -52,7 +60,8 @@ class ConnectionTest : public ::testing::Test {
   Eventual<Answer> ask(const std::shared_ptr<Connection>& connection, std::string_view line) {
     return ask(connection, line, Instant::max());
   }
-  Eventual<Answer> ask(const std::shared_ptr<Connection>& connection, std::string_view line, Instant deadline) {
+  Eventual<Answer> ask(const std::shared_ptr<Connection>& connection, std::string_view line,
+                       Instant deadline) {
     return drive_.start(connection->request(words(line), ReplyLimits{}, deadline));
   }
 
@@ -111,7 +120,8 @@ TEST_F(ConnectionTest, AnswersWithTheLoginsFault) {
     auto second = ask(connection, "EVAL 2");
     Peer peer = co_await server_.accept();
     co_await peer.expect(wire("AUTH wrong", "EVAL 1", "EVAL 2"));
-    co_await peer.send("-WRONGPASS invalid username-password pair\r\n$7\r\ngranted\r\n-NOAUTH Authentication required.\r\n");
+    co_await peer.send(
+        "-WRONGPASS invalid username-password pair\r\n$7\r\ngranted\r\n-NOAUTH Authentication required.\r\n");
     expect_fault(co_await first.get(), FaultKind::denied, "wrong user or password");
     expect_fault(co_await second.get(), FaultKind::denied, "wrong user or password");
   }());
@@ -187,7 +197,8 @@ TEST_F(ConnectionTest, SaysWhetherItWasTheConnectThatTookTooLong) {
   // Nobody runs the connection before the deadline has passed.
   const auto connection = connect();
   drive_.run([&]() -> asio::awaitable<void> {
-    const Answer answer = co_await connection->request(words("EVAL 1"), ReplyLimits{}, clock_.now());
+    const Answer answer =
+        co_await connection->request(words("EVAL 1"), ReplyLimits{}, clock_.now());
     expect_fault(answer, FaultKind::silent, "no connection within");
     EXPECT_TRUE(connection->broken());
     EXPECT_FALSE(connection->broke_off());
@@ -208,7 +219,8 @@ TEST_F(ConnectionTest, AnswersEverythingWhenTheServerCloses) {
     expect_fault(co_await second.get(), FaultKind::silent, "closed the connection");
     expect_fault(co_await third.get(), FaultKind::silent, "closed the connection");
     EXPECT_TRUE(connection->broke_off());
-    expect_fault(co_await connection->request(words("EVAL 4"), ReplyLimits{}, Instant::max()), FaultKind::silent, "closed the connection");
+    expect_fault(co_await connection->request(words("EVAL 4"), ReplyLimits{}, Instant::max()),
+                 FaultKind::silent, "closed the connection");
   }());
 }
 
@@ -249,8 +261,8 @@ TEST_F(ConnectionTest, BreaksOffAtAnAnswerToNothing) {
     co_await peer.expect_end();
     EXPECT_TRUE(connection->broken());
     // Asked too late, it answers at once.
-    expect_fault(co_await connection->request(words("EVAL 1"), ReplyLimits{}, Instant::max()), FaultKind::garbage,
-                 "nothing that was asked");
+    expect_fault(co_await connection->request(words("EVAL 1"), ReplyLimits{}, Instant::max()),
+                 FaultKind::garbage, "nothing that was asked");
   }());
 }
 
@@ -270,10 +282,12 @@ TEST_F(ConnectionTest, SaysWhyItCannotConnect) {
   Endpoint nowhere = server_.endpoint();
   nowhere.path += "-not";
   drive_.run([&, this]() -> asio::awaitable<void> {
-    const auto connection = std::make_shared<Connection>(drive_.executor(), drive_.clock(),
-                                                         make_plain_transport(drive_.executor(), drive_.clock(), nowhere), Commands{});
+    const auto connection = std::make_shared<Connection>(
+        drive_.executor(), drive_.clock(),
+        make_plain_transport(drive_.executor(), drive_.clock(), nowhere), Commands{});
     connection->start(Instant::max());
-    const Answer answer = co_await connection->request(words("EVAL 1"), ReplyLimits{}, Instant::max());
+    const Answer answer =
+        co_await connection->request(words("EVAL 1"), ReplyLimits{}, Instant::max());
     expect_fault(answer, FaultKind::silent, "cannot connect: No such file");
     EXPECT_TRUE(connection->broken());
     EXPECT_FALSE(connection->broke_off());
@@ -293,7 +307,8 @@ TEST_F(ConnectionTest, KeepsTheOrderOfManyRequests) {
       EXPECT_EQ(command, words("ECHO " + std::to_string(i)));
       co_await peer.send("+" + command.back() + "\r\n");
     }
-    for (int i = 0; i < count; ++i) expect_text(co_await answers[static_cast<std::size_t>(i)].get(), std::to_string(i));
+    for (int i = 0; i < count; ++i)
+      expect_text(co_await answers[static_cast<std::size_t>(i)].get(), std::to_string(i));
   }());
 }
 
@@ -303,7 +318,8 @@ TEST_F(ConnectionTest, KeepsTheOrderOfMoreThanTheSocketTakes) {
     const std::string filler(100'000, 'x');
     const auto connection = connect();
     Peer peer = co_await opened(connection);
-    for (int i = 0; i < count; ++i) connection->post(words("ECHO " + std::to_string(i) + " " + filler));
+    for (int i = 0; i < count; ++i)
+      connection->post(words("ECHO " + std::to_string(i) + " " + filler));
     auto last = ask(connection, "PING");
     for (int i = 0; i < count; ++i) {
       const Command command = co_await peer.read_command();
@@ -397,7 +413,9 @@ TEST_F(ConnectionTest, DoesNotWaitToOpenForWhatNeverLeft) {
 TEST_F(ConnectionTest, TellsOnceWhatBecameOfWhatWasPosted) {
   const auto connection = connect("AUTH x");
   std::vector<std::string> told;
-  const auto note = [&](const Answer& answer) { told.push_back(answer ? answer->text : answer.error().text); };
+  const auto note = [&](const Answer& answer) {
+    told.push_back(answer ? answer->text : answer.error().text);
+  };
   connection->post(words("EVAL 1"), note);
   connection->post(words("EVAL 2"), note);
   drive_.run([&, this]() -> asio::awaitable<void> {
@@ -408,7 +426,8 @@ TEST_F(ConnectionTest, TellsOnceWhatBecameOfWhatWasPosted) {
     co_await connection->close(Instant::max());
   }());
   connection->post(words("EVAL 3"), note);
-  EXPECT_EQ(told, (std::vector<std::string>{"done", "it closed the connection", "it closed the connection"}));
+  EXPECT_EQ(told, (std::vector<std::string>{"done", "it closed the connection",
+                                            "it closed the connection"}));
 }
 
 }  // namespace

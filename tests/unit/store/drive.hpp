@@ -48,7 +48,9 @@ class Directory {
 template <class T>
 class Eventual {
  public:
-  explicit Eventual(const Clock& clock) : state_(std::make_shared<State>()) { state_->done = clock.make_event(); }
+  explicit Eventual(const Clock& clock) : state_(std::make_shared<State>()) {
+    state_->done = clock.make_event();
+  }
 
   [[nodiscard]] bool ready() const { return state_->value.has_value(); }
 
@@ -87,7 +89,8 @@ class Drive {
     });
     run_until([&] { return result.ready(); });
     std::optional<T> value;
-    asio::co_spawn(context_, result.get(), [&value](std::exception_ptr, T got) { value = std::move(got); });
+    asio::co_spawn(context_, result.get(),
+                   [&value](std::exception_ptr, T got) { value = std::move(got); });
     run_until([&] { return value.has_value(); });
     return std::move(*value);
   }
@@ -105,10 +108,11 @@ class Drive {
   template <class T>
   Eventual<T> start(asio::awaitable<T> coroutine) {
     Eventual<T> result(clock_);
-    asio::co_spawn(context_, std::move(coroutine), [result](std::exception_ptr failure, T value) mutable {
-      if (failure) std::rethrow_exception(failure);
-      result.set(std::move(value));
-    });
+    asio::co_spawn(context_, std::move(coroutine),
+                   [result](std::exception_ptr failure, T value) mutable {
+                     if (failure) std::rethrow_exception(failure);
+                     result.set(std::move(value));
+                   });
     return result;
   }
 

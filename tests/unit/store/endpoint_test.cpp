@@ -8,13 +8,15 @@
 namespace redlock::redis {
 
 bool operator==(const Endpoint& a, const Endpoint& b) {
-  return a.kind == b.kind && a.host == b.host && a.port == b.port && a.path == b.path && a.members == b.members && a.master == b.master &&
-         a.database == b.database && a.user == b.user && a.password == b.password && a.sentinel_user == b.sentinel_user &&
+  return a.kind == b.kind && a.host == b.host && a.port == b.port && a.path == b.path &&
+         a.members == b.members && a.master == b.master && a.database == b.database &&
+         a.user == b.user && a.password == b.password && a.sentinel_user == b.sentinel_user &&
          a.sentinel_password == b.sentinel_password && a.tls == b.tls;
 }
 
 void PrintTo(const Endpoint& endpoint, std::ostream* out) {
-  *out << endpoint.name() << " user " << endpoint.user.value_or("-") << " password " << endpoint.password.value_or("-");
+  *out << endpoint.name() << " user " << endpoint.user.value_or("-") << " password "
+       << endpoint.password.value_or("-");
 }
 
 namespace {
@@ -58,13 +60,15 @@ Endpoint cluster(std::vector<Address> members) {
   return endpoint;
 }
 
-Endpoint with_sentinel_login(Endpoint endpoint, std::optional<std::string> user, std::optional<std::string> password) {
+Endpoint with_sentinel_login(Endpoint endpoint, std::optional<std::string> user,
+                             std::optional<std::string> password) {
   endpoint.sentinel_user = std::move(user);
   endpoint.sentinel_password = std::move(password);
   return endpoint;
 }
 
-Endpoint with_login(Endpoint endpoint, std::optional<std::string> user, std::optional<std::string> password) {
+Endpoint with_login(Endpoint endpoint, std::optional<std::string> user,
+                    std::optional<std::string> password) {
   endpoint.user = std::move(user);
   endpoint.password = std::move(password);
   return endpoint;
@@ -83,13 +87,14 @@ const std::vector<Good>& good_urls() {
       {"redis://cache:1", tcp("cache", 1), "redis://cache:1"},
       {"redis://cache:65535", tcp("cache", 65535), "redis://cache:65535"},
       {"redis://cache:06380", tcp("cache", 6380), "redis://cache:6380"},
-      {"redis://Cache.Example.ORG:6380/", tcp("cache.example.org", 6380), "redis://cache.example.org:6380"},
+      {"redis://Cache.Example.ORG:6380/", tcp("cache.example.org", 6380),
+       "redis://cache.example.org:6380"},
       {"redis://10.0.0.1:6379/2", tcp("10.0.0.1", 6379, 2), "redis://10.0.0.1:6379/2"},
       {"redis://cache/0", tcp("cache"), "redis://cache:6379"},
       {"rediss://cache", tls(tcp("cache")), "rediss://cache:6379"},
       {"rediss://[::1]:6390/3", tls(tcp("::1", 6390, 3)), "rediss://[::1]:6390/3"},
-      {"rediss://alice:" + std::string(secret) + "@cache", with_login(tls(tcp("cache")), "alice", std::string(secret)),
-       "rediss://cache:6379"},
+      {"rediss://alice:" + std::string(secret) + "@cache",
+       with_login(tls(tcp("cache")), "alice", std::string(secret)), "rediss://cache:6379"},
       {"redis://cache/00", tcp("cache"), "redis://cache:6379"},
       {"redis://c%61che", tcp("cache"), "redis://cache:6379"},
       // IPv6
@@ -100,45 +105,67 @@ const std::vector<Good>& good_urls() {
       {"redis://[fe80::1%eth0]:6379", tcp("fe80::1%eth0"), "redis://[fe80::1%eth0]:6379"},
       // logins
       {"redis://@cache", tcp("cache"), "redis://cache:6379"},
-      {"redis://alice@cache", with_login(tcp("cache"), "alice", std::nullopt), "redis://cache:6379"},
-      {"redis://:hunter2@cache", with_login(tcp("cache"), std::nullopt, "hunter2"), "redis://cache:6379"},
-      {"redis://alice:hunter2@cache:6380/1", with_login(tcp("cache", 6380, 1), "alice", "hunter2"), "redis://cache:6380/1"},
-      {"redis://alice:hunter2@[::1]", with_login(tcp("::1"), "alice", "hunter2"), "redis://[::1]:6379"},
-      {"redis://al%3Aice:hunter2%40%2f%25@cache", with_login(tcp("cache"), "al:ice", "hunter2@/%"), "redis://cache:6379"},
-      {"redis://alice:hunter2:x@cache", with_login(tcp("cache"), "alice", "hunter2:x"), "redis://cache:6379"},
-      {"redis://alice:hunter2@x@cache", with_login(tcp("cache"), "alice", "hunter2@x"), "redis://cache:6379"},
-      {"redis://alice:hunter2/x@cache/4", with_login(tcp("cache", 6379, 4), "alice", "hunter2/x"), "redis://cache:6379/4"},
+      {"redis://alice@cache", with_login(tcp("cache"), "alice", std::nullopt),
+       "redis://cache:6379"},
+      {"redis://:hunter2@cache", with_login(tcp("cache"), std::nullopt, "hunter2"),
+       "redis://cache:6379"},
+      {"redis://alice:hunter2@cache:6380/1", with_login(tcp("cache", 6380, 1), "alice", "hunter2"),
+       "redis://cache:6380/1"},
+      {"redis://alice:hunter2@[::1]", with_login(tcp("::1"), "alice", "hunter2"),
+       "redis://[::1]:6379"},
+      {"redis://al%3Aice:hunter2%40%2f%25@cache", with_login(tcp("cache"), "al:ice", "hunter2@/%"),
+       "redis://cache:6379"},
+      {"redis://alice:hunter2:x@cache", with_login(tcp("cache"), "alice", "hunter2:x"),
+       "redis://cache:6379"},
+      {"redis://alice:hunter2@x@cache", with_login(tcp("cache"), "alice", "hunter2@x"),
+       "redis://cache:6379"},
+      {"redis://alice:hunter2/x@cache/4", with_login(tcp("cache", 6379, 4), "alice", "hunter2/x"),
+       "redis://cache:6379/4"},
       // An empty password is still one: the server refuses it, and nobody goes in without a login.
       {"redis://:@cache", with_login(tcp("cache"), std::nullopt, ""), "redis://cache:6379"},
       {"redis://alice:@cache", with_login(tcp("cache"), "alice", ""), "redis://cache:6379"},
       // unix sockets
       {"unix:///run/redis.sock", unix_socket("/run/redis.sock"), "unix:///run/redis.sock"},
-      {"unix:///run/redis.sock?db=7", unix_socket("/run/redis.sock", 7), "unix:///run/redis.sock?db=7"},
+      {"unix:///run/redis.sock?db=7", unix_socket("/run/redis.sock", 7),
+       "unix:///run/redis.sock?db=7"},
       {"unix:///run/redis.sock?db=0", unix_socket("/run/redis.sock"), "unix:///run/redis.sock"},
-      {"unix:///run/my%20redis.sock", unix_socket("/run/my redis.sock"), "unix:///run/my redis.sock"},
+      {"unix:///run/my%20redis.sock", unix_socket("/run/my redis.sock"),
+       "unix:///run/my redis.sock"},
       {"unix:///run/a@b.sock", unix_socket("/run/a@b.sock"), "unix:///run/a@b.sock"},
-      {"unix://:hunter2@/run/redis.sock?db=1", with_login(unix_socket("/run/redis.sock", 1), std::nullopt, "hunter2"),
+      {"unix://:hunter2@/run/redis.sock?db=1",
+       with_login(unix_socket("/run/redis.sock", 1), std::nullopt, "hunter2"),
        "unix:///run/redis.sock?db=1"},
       {"unix://@/run/redis.sock", unix_socket("/run/redis.sock"), "unix:///run/redis.sock"},
-      {"unix://alice@/run/redis.sock", with_login(unix_socket("/run/redis.sock"), "alice", std::nullopt), "unix:///run/redis.sock"},
-      {"unix://alice:hunter2@/run/redis.sock", with_login(unix_socket("/run/redis.sock"), "alice", "hunter2"), "unix:///run/redis.sock"},
-      {"unix:///" + std::string(106, 'x'), unix_socket("/" + std::string(106, 'x')), "unix:///" + std::string(106, 'x')},
+      {"unix://alice@/run/redis.sock",
+       with_login(unix_socket("/run/redis.sock"), "alice", std::nullopt), "unix:///run/redis.sock"},
+      {"unix://alice:hunter2@/run/redis.sock",
+       with_login(unix_socket("/run/redis.sock"), "alice", "hunter2"), "unix:///run/redis.sock"},
+      {"unix:///" + std::string(106, 'x'), unix_socket("/" + std::string(106, 'x')),
+       "unix:///" + std::string(106, 'x')},
       // sentinels, in the name in one order
-      {"sentinel://s1/mymaster", sentinel({{"s1", 26379}}, "mymaster"), "sentinel://s1:26379/mymaster"},
-      {"sentinel://s1,s2:26380,[::1]:1/my-master_1.x/2", sentinel({{"s1", 26379}, {"s2", 26380}, {"::1", 1}}, "my-master_1.x", 2),
+      {"sentinel://s1/mymaster", sentinel({{"s1", 26379}}, "mymaster"),
+       "sentinel://s1:26379/mymaster"},
+      {"sentinel://s1,s2:26380,[::1]:1/my-master_1.x/2",
+       sentinel({{"s1", 26379}, {"s2", 26380}, {"::1", 1}}, "my-master_1.x", 2),
        "sentinel://[::1]:1,s1:26379,s2:26380/my-master_1.x/2"},
-      {"sentinel://s2,s1/m/", sentinel({{"s2", 26379}, {"s1", 26379}}, "m"), "sentinel://s1:26379,s2:26379/m"},
-      {"sentinels://alice:hunter2@s1,s2/m", with_login(tls(sentinel({{"s1", 26379}, {"s2", 26379}}, "m")), "alice", "hunter2"),
+      {"sentinel://s2,s1/m/", sentinel({{"s2", 26379}, {"s1", 26379}}, "m"),
+       "sentinel://s1:26379,s2:26379/m"},
+      {"sentinels://alice:hunter2@s1,s2/m",
+       with_login(tls(sentinel({{"s1", 26379}, {"s2", 26379}}, "m")), "alice", "hunter2"),
        "sentinels://s1:26379,s2:26379/m"},
       {"sentinel://:hunter2@s1/m?sentinel-password=hunter2%26",
-       with_sentinel_login(with_login(sentinel({{"s1", 26379}}, "m"), std::nullopt, "hunter2"), std::nullopt, "hunter2&"),
+       with_sentinel_login(with_login(sentinel({{"s1", 26379}}, "m"), std::nullopt, "hunter2"),
+                           std::nullopt, "hunter2&"),
        "sentinel://s1:26379/m"},
       {"sentinel://s1/m/3?sentinel-user=alice&sentinel-password=hunt@er2/",
-       with_sentinel_login(sentinel({{"s1", 26379}}, "m", 3), "alice", "hunt@er2/"), "sentinel://s1:26379/m/3"},
+       with_sentinel_login(sentinel({{"s1", 26379}}, "m", 3), "alice", "hunt@er2/"),
+       "sentinel://s1:26379/m/3"},
       // clusters
       {"cluster://c1", cluster({{"c1", 6379}}), "cluster://c1:6379"},
-      {"cluster://c2:7001,C1,c1:6379/", cluster({{"c2", 7001}, {"c1", 6379}, {"c1", 6379}}), "cluster://c1:6379,c2:7001"},
-      {"clusters://alice:hunter2@[::1]:7000,c1/0", with_login(tls(cluster({{"::1", 7000}, {"c1", 6379}})), "alice", "hunter2"),
+      {"cluster://c2:7001,C1,c1:6379/", cluster({{"c2", 7001}, {"c1", 6379}, {"c1", 6379}}),
+       "cluster://c1:6379,c2:7001"},
+      {"clusters://alice:hunter2@[::1]:7000,c1/0",
+       with_login(tls(cluster({{"::1", 7000}, {"c1", 6379}})), "alice", "hunter2"),
        "clusters://[::1]:7000,c1:6379"},
   };
   return rows;
@@ -158,13 +185,15 @@ TEST(Endpoint, IsReadFromEveryGoodForm) {
 
 TEST(Endpoint, IsReadFromItsOwnName) {
   for (const Good& row : good_urls()) {
-    if (row.name.find(' ') != std::string::npos) continue;  // a name is for people, so it is not percent-encoded
+    if (row.name.find(' ') != std::string::npos)
+      continue;  // a name is for people, so it is not percent-encoded
     const auto endpoint = parse_endpoint(row.name);
     if (!endpoint) {
       ADD_FAILURE() << row.name << ": " << endpoint.error();
       continue;
     }
-    Endpoint without_logins = with_sentinel_login(with_login(row.endpoint, std::nullopt, std::nullopt), std::nullopt, std::nullopt);
+    Endpoint without_logins = with_sentinel_login(
+        with_login(row.endpoint, std::nullopt, std::nullopt), std::nullopt, std::nullopt);
     // What the name orders, it orders for the reader too.
     without_logins.members = endpoint->members;
     EXPECT_EQ(*endpoint, without_logins) << row.name;
@@ -294,13 +323,17 @@ const std::vector<Bad>& bad_urls() {
 }
 
 TEST(Endpoint, LeadsToTheServersWithTheirOwnLogins) {
-  const auto sentinels = parse_endpoint("sentinels://alice:hunter2@s1/m/3?sentinel-user=carol&sentinel-password=swordfish");
+  const auto sentinels = parse_endpoint(
+      "sentinels://alice:hunter2@s1/m/3?sentinel-user=carol&sentinel-password=swordfish");
   ASSERT_TRUE(sentinels);
-  EXPECT_EQ(sentinels->server_at({"10.0.0.1", 6380}), with_login(tls(tcp("10.0.0.1", 6380, 3)), "alice", "hunter2"));
-  EXPECT_EQ(sentinels->sentinel_at({"s1", 26379}), with_login(tls(tcp("s1", 26379)), "carol", "swordfish"));
+  EXPECT_EQ(sentinels->server_at({"10.0.0.1", 6380}),
+            with_login(tls(tcp("10.0.0.1", 6380, 3)), "alice", "hunter2"));
+  EXPECT_EQ(sentinels->sentinel_at({"s1", 26379}),
+            with_login(tls(tcp("s1", 26379)), "carol", "swordfish"));
   const auto cluster = parse_endpoint("cluster://:hunter2@c1");
   ASSERT_TRUE(cluster);
-  EXPECT_EQ(cluster->server_at({"::1", 7001}), with_login(tcp("::1", 7001), std::nullopt, "hunter2"));
+  EXPECT_EQ(cluster->server_at({"::1", 7001}),
+            with_login(tcp("::1", 7001), std::nullopt, "hunter2"));
 }
 
 TEST(Endpoint, IsNotReadFromAnythingElse) {
@@ -310,7 +343,8 @@ TEST(Endpoint, IsNotReadFromAnythingElse) {
       ADD_FAILURE() << row.url << " was read as " << endpoint->name();
       continue;
     }
-    EXPECT_NE(endpoint.error().find(row.complaint), std::string::npos) << row.url << ": " << endpoint.error();
+    EXPECT_NE(endpoint.error().find(row.complaint), std::string::npos)
+        << row.url << ": " << endpoint.error();
   }
 }
 
@@ -324,11 +358,12 @@ TEST(Endpoint, ComplainsInOnePrintableClauseWithoutThePassword) {
 }
 
 TEST(Endpoint, SpeaksOfValkeyAsOfRedisAndKnowsCapitals) {
-  const std::vector<std::pair<std::string, std::string>> same{{"valkey://h", "redis://h:6379"},
-                                                              {"valkeys://h:1/2", "rediss://h:1/2"},
-                                                              {"REDIS://H", "redis://h:6379"},
-                                                              {"Sentinel://A,b/m", "sentinel://a:26379,b:26379/m"},
-                                                              {"UNIX:///Run/s", "unix:///Run/s"}};
+  const std::vector<std::pair<std::string, std::string>> same{
+      {"valkey://h", "redis://h:6379"},
+      {"valkeys://h:1/2", "rediss://h:1/2"},
+      {"REDIS://H", "redis://h:6379"},
+      {"Sentinel://A,b/m", "sentinel://a:26379,b:26379/m"},
+      {"UNIX:///Run/s", "unix:///Run/s"}};
   for (const auto& [url, name] : same) {
     const auto endpoint = parse_endpoint(url);
     ASSERT_TRUE(endpoint.has_value()) << url;

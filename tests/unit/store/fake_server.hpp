@@ -15,7 +15,8 @@
 
 namespace redlock::testing {
 
-/// What the scripts answer, on the wire: a lease with fence 42 that stands in no line, and a lock that nobody has or waits for.
+/// What the scripts answer, on the wire: a lease with fence 42 that stands in no line, and a lock
+/// that nobody has or waits for.
 inline constexpr std::string_view granted =
     "*5\r\n$7\r\ngranted\r\n$2\r\n42\r\n$2\r\nid\r\n:-1\r\n*8\r\n$2\r\n17\r\n$0\r\n\r\n:0\r\n:0\r\n:-1\r\n$0\r\n\r\n:0\r\n:0\r\n";
 inline constexpr std::string_view is_free = "*2\r\n$4\r\nfree\r\n*4\r\n:0\r\n*0\r\n:0\r\n*0\r\n";
@@ -27,7 +28,9 @@ class ManualClock final : public Clock {
 
   [[nodiscard]] Instant now() const override { return now_; }
   [[nodiscard]] Milliseconds wall() const override { return 1ms; }
-  [[nodiscard]] std::unique_ptr<Event> make_event() const override { return std::make_unique<ManualBell>(*this); }
+  [[nodiscard]] std::unique_ptr<Event> make_event() const override {
+    return std::make_unique<ManualBell>(*this);
+  }
 
   void advance(Duration span) {
     now_ += span;
@@ -37,7 +40,8 @@ class ManualClock final : public Clock {
  private:
   class ManualBell final : public Event {
    public:
-    explicit ManualBell(const ManualClock& clock) : clock_(clock), made_(clock.made_), event_(clock.bells_.make_event()) {
+    explicit ManualBell(const ManualClock& clock)
+        : clock_(clock), made_(clock.made_), event_(clock.bells_.make_event()) {
       made_->insert(this);
     }
     ~ManualBell() override { made_->erase(this); }
@@ -100,7 +104,8 @@ class Peer {
   asio::awaitable<std::string> read(std::size_t count) {
     std::string bytes(count, '\0');
     asio::error_code error;
-    const std::size_t got = co_await asio::async_read(socket_, asio::buffer(bytes), asio::redirect_error(asio::use_awaitable, error));
+    const std::size_t got = co_await asio::async_read(
+        socket_, asio::buffer(bytes), asio::redirect_error(asio::use_awaitable, error));
     bytes.resize(got);
     co_return bytes;
   }
@@ -120,7 +125,8 @@ class Peer {
 
   asio::awaitable<void> send(std::string bytes) {
     asio::error_code ignored;
-    co_await asio::async_write(socket_, asio::buffer(bytes), asio::redirect_error(asio::use_awaitable, ignored));
+    co_await asio::async_write(socket_, asio::buffer(bytes),
+                               asio::redirect_error(asio::use_awaitable, ignored));
   }
 
   /// The client must send nothing more and end.
@@ -148,7 +154,8 @@ class Peer {
 /// A server that does what the test says, on a socket of its own.
 class FakeServer {
  public:
-  explicit FakeServer(Drive& drive) : acceptor_(drive.executor(), asio::local::stream_protocol::endpoint(directory_.file("s"))) {}
+  explicit FakeServer(Drive& drive)
+      : acceptor_(drive.executor(), asio::local::stream_protocol::endpoint(directory_.file("s"))) {}
 
   [[nodiscard]] redis::Endpoint endpoint() const {
     redis::Endpoint endpoint;
@@ -157,7 +164,9 @@ class FakeServer {
     return endpoint;
   }
 
-  asio::awaitable<Peer> accept() { co_return Peer(co_await acceptor_.async_accept(asio::use_awaitable)); }
+  asio::awaitable<Peer> accept() {
+    co_return Peer(co_await acceptor_.async_accept(asio::use_awaitable));
+  }
 
   /// Refuses connections from now on.
   void stop() { acceptor_.close(); }
@@ -179,9 +188,12 @@ class FakeServer {
 /// The same on a free port of 127.0.0.1, as one of several that know each other by their addresses.
 class FakeTcpServer {
  public:
-  explicit FakeTcpServer(Drive& drive) : acceptor_(drive.executor(), {asio::ip::make_address("127.0.0.1"), 0}) {}
+  explicit FakeTcpServer(Drive& drive)
+      : acceptor_(drive.executor(), {asio::ip::make_address("127.0.0.1"), 0}) {}
 
-  [[nodiscard]] redis::Address address() const { return {"127.0.0.1", acceptor_.local_endpoint().port()}; }
+  [[nodiscard]] redis::Address address() const {
+    return {"127.0.0.1", acceptor_.local_endpoint().port()};
+  }
 
   asio::awaitable<Peer> accept() {
     asio::ip::tcp::socket socket = co_await acceptor_.async_accept(asio::use_awaitable);

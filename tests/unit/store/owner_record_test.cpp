@@ -15,7 +15,9 @@ Owner example() {
 }
 
 TEST(OwnerRecord, HasTheDocumentedForm) {
-  EXPECT_EQ(encode_owner(example()), R"({"command":"backup.sh","host":"web1","note":"nightly","pid":4711,"user":"alice","v":1})");
+  EXPECT_EQ(
+      encode_owner(example()),
+      R"({"command":"backup.sh","host":"web1","note":"nightly","pid":4711,"user":"alice","v":1})");
 }
 
 TEST(OwnerRecord, GivesEveryFieldBack) {
@@ -42,7 +44,9 @@ TEST(OwnerRecord, TellsARunAndHowLongItIsRenewedFor) {
   owner.supervised = true;
   owner.renewed_for = 30s;
   const std::string record = encode_owner(owner);
-  EXPECT_EQ(record, R"({"command":"backup.sh","host":"web1","note":"nightly","pid":4711,"renewed_ms":30000,"run":true,"user":"alice","v":1})");
+  EXPECT_EQ(
+      record,
+      R"({"command":"backup.sh","host":"web1","note":"nightly","pid":4711,"renewed_ms":30000,"run":true,"user":"alice","v":1})");
   EXPECT_TRUE(decode_owner(record)->supervised);
   EXPECT_EQ(decode_owner(record)->renewed_for, 30s);
   EXPECT_FALSE(decode_owner(record)->finished.has_value());
@@ -69,7 +73,8 @@ TEST(OwnerRecord, KnowsNoMoreThanAnOlderOneTells) {
   EXPECT_FALSE(owner->supervised);
   EXPECT_FALSE(owner->renewed_for.has_value());
   EXPECT_FALSE(owner->finished.has_value());
-  for (const char* odd : {R"({"run":1,"renewed_ms":-1,"kept_ms":"x"})", R"({"renewed_ms":99999999999999999,"kept_ms":1.5})"}) {
+  for (const char* odd : {R"({"run":1,"renewed_ms":-1,"kept_ms":"x"})",
+                          R"({"renewed_ms":99999999999999999,"kept_ms":1.5})"}) {
     const auto strange = decode_owner(odd);
     EXPECT_FALSE(strange->supervised) << odd;
     EXPECT_FALSE(strange->renewed_for.has_value()) << odd;
@@ -93,7 +98,8 @@ TEST(OwnerRecord, CutsWhatOthersMadeTooLong) {
   const auto owner = decode_owner(R"({"host":")" + std::string(max_owner_field + 1, 'x') + R"("})");
   EXPECT_EQ(owner->host.size(), max_owner_field);
   // In the middle of a character the rest of it is replaced.
-  const auto cut = decode_owner(R"({"host":")" + std::string(max_owner_field - 1, 'x') + "\xc3\xa4" + R"("})");
+  const auto cut =
+      decode_owner(R"({"host":")" + std::string(max_owner_field - 1, 'x') + "\xc3\xa4" + R"("})");
   EXPECT_EQ(cut->host, std::string(max_owner_field - 1, 'x') + "\xef\xbf\xbd");
 }
 
@@ -108,26 +114,30 @@ TEST(OwnerRecord, IsReadFromAnyObject) {
 TEST(OwnerRecord, SaysWhetherANewerVersionWroteIt) {
   EXPECT_TRUE(decode_owner(R"({"v":2})")->newer);
   EXPECT_FALSE(decode_owner(encode_owner(example()))->newer);
-  for (const char* other : {R"({})", R"({"v":-1})", R"({"v":"2"})"}) EXPECT_FALSE(decode_owner(other)->newer) << other;
+  for (const char* other : {R"({})", R"({"v":-1})", R"({"v":"2"})"})
+    EXPECT_FALSE(decode_owner(other)->newer) << other;
 }
 
 TEST(OwnerRecord, LeavesFieldsOfTheWrongTypeEmpty) {
-  const auto owner = decode_owner(R"({"host":1,"user":null,"command":["x"],"note":{"a":1},"pid":"12"})");
+  const auto owner =
+      decode_owner(R"({"host":1,"user":null,"command":["x"],"note":{"a":1},"pid":"12"})");
   ASSERT_TRUE(owner.has_value());
   EXPECT_EQ(owner->host + owner->user + owner->command + owner->note, "");
   EXPECT_EQ(owner->pid, 0);
 }
 
 TEST(OwnerRecord, HasNoProcessThatCannotBe) {
-  for (const char* pid : {"-1", "1.5", "1e3", "2147483648", "4294967297", "18446744073709551615", "99999999999999999999", "true"}) {
+  for (const char* pid : {"-1", "1.5", "1e3", "2147483648", "4294967297", "18446744073709551615",
+                          "99999999999999999999", "true"}) {
     EXPECT_EQ(decode_owner(std::string(R"({"pid":)") + pid + "}")->pid, 0) << pid;
   }
   EXPECT_EQ(decode_owner(R"({"pid":2147483647})")->pid, 2147483647);
 }
 
 TEST(OwnerRecord, IsNotReadFromAnythingElse) {
-  for (const std::string& text : std::vector<std::string>{"", " ", "null", "1", "\"x\"", "[]", "{", "{}}", "{\"host\":\"\xff\"}",
-                                                          "{'host':1}", "host", std::string(60'000, '[')}) {
+  for (const std::string& text : std::vector<std::string>{
+           "", " ", "null", "1", "\"x\"", "[]", "{", "{}}", "{\"host\":\"\xff\"}", "{'host':1}",
+           "host", std::string(60'000, '[')}) {
     EXPECT_FALSE(decode_owner(text).has_value()) << text.substr(0, 20);
   }
 }

@@ -16,7 +16,8 @@
 
 namespace redlock::testing {
 
-/// A redis-server of the test's own, on a unix socket, empty and in memory only; it ends with the test, however that ends.
+/// A redis-server of the test's own, on a unix socket, empty and in memory only; it ends with the
+/// test, however that ends.
 class RealRedis {
  public:
   explicit RealRedis(Drive& drive) : drive_(drive) {
@@ -47,7 +48,8 @@ class RealRedis {
     return endpoint;
   }
 
-  /// The reply to a command that the test sends beside the code under test; it must not be an error.
+  /// The reply to a command that the test sends beside the code under test; it must not be an
+  /// error.
   Reply operator()(redis::Command command) {
     const std::string name = command.front();
     auto reply = ask(std::move(command));
@@ -69,8 +71,9 @@ class RealRedis {
   void start() {
     const std::string socket = directory_.file("s");
     const std::string folder = directory_.file("");
-    const std::array<const char*, 10> arguments{"redis-server", "--port", "0",     "--unixsocket", socket.c_str(),
-                                                "--save",       "",       "--dir", folder.c_str(), nullptr};
+    const std::array<const char*, 10> arguments{"redis-server", "--port", "0", "--unixsocket",
+                                                socket.c_str(), "--save", "",  "--dir",
+                                                folder.c_str(), nullptr};
     const pid_t parent = ::getpid();
     pid_ = ::fork();
     if (pid_ != 0) return;
@@ -83,12 +86,14 @@ class RealRedis {
 
   Result<Reply, Fault> ask(redis::Command command) {
     if (!connection_ || !connection_->usable()) {
-      connection_ = std::make_shared<redis::Connection>(drive_.executor(), drive_.clock(),
-                                                        redis::make_plain_transport(drive_.executor(), drive_.clock(), endpoint()),
-                                                        std::vector<redis::Command>{});
+      connection_ = std::make_shared<redis::Connection>(
+          drive_.executor(), drive_.clock(),
+          redis::make_plain_transport(drive_.executor(), drive_.clock(), endpoint()),
+          std::vector<redis::Command>{});
       connection_->start(drive_.soon());
     }
-    return drive_.run(connection_->request(std::move(command), redis::ReplyLimits{}, drive_.soon()));
+    return drive_.run(
+        connection_->request(std::move(command), redis::ReplyLimits{}, drive_.soon()));
   }
 
   Drive& drive_;

@@ -52,19 +52,26 @@ void expect_teaching(const Command& command) {
 
 /// What follows a release that nobody waits for.
 void expect_undo(const Command& command, const Token& token) {
-  const Command undo{"EVAL", std::string(scripts::undo), "2", "deploy", "redlock:readers:{deploy}", token.secret()};
+  const Command undo{"EVAL",   std::string(scripts::undo), "2",
+                     "deploy", "redlock:readers:{deploy}", token.secret()};
   EXPECT_EQ(command, undo);
 }
 
 class RedisServerTest : public ::testing::Test {
  protected:
-  std::unique_ptr<RedisServer> make_server() { return std::make_unique<RedisServer>(drive_.executor(), clock_, fake_.endpoint()); }
+  std::unique_ptr<RedisServer> make_server() {
+    return std::make_unique<RedisServer>(drive_.executor(), clock_, fake_.endpoint());
+  }
 
   asio::awaitable<AcquireVote> acquire(Token with, Instant deadline) {
     return server_->acquire(AcquireRequest{resource(), std::move(with), ttl(), {}}, deadline);
   }
-  Eventual<AcquireVote> start_acquire(Token with = token()) { return drive_.start(acquire(std::move(with), Instant::max())); }
-  Eventual<InspectVote> start_inspect() { return drive_.start(server_->inspect(resource(), std::nullopt, Instant::max())); }
+  Eventual<AcquireVote> start_acquire(Token with = token()) {
+    return drive_.start(acquire(std::move(with), Instant::max()));
+  }
+  Eventual<InspectVote> start_inspect() {
+    return drive_.start(server_->inspect(resource(), std::nullopt, Instant::max()));
+  }
 
   /// A whole acquire that the server grants.
   asio::awaitable<Peer> granted_on_new_connection() {
@@ -125,7 +132,8 @@ TEST_F(RedisServerTest, TakesItForARefusalWhenAServerCannotLearn) {
   }());
 }
 
-/// An attempt and its undo lie in one read of any server, whatever came before it (R3): a server that wakes when we are gone runs both.
+/// An attempt and its undo lie in one read of any server, whatever came before it (R3): a server
+/// that wakes when we are gone runs both.
 TEST_F(RedisServerTest, AnAttemptAndItsUndoAreSmall) {
   static constexpr std::size_t small = 2048;
   drive_.run([this]() -> asio::awaitable<void> {
@@ -184,7 +192,10 @@ RedisServerOptions introducing() {
 
 class IntroductionTest : public RedisServerTest {
  protected:
-  IntroductionTest() { server_ = std::make_unique<RedisServer>(drive_.executor(), clock_, fake_.endpoint(), introducing()); }
+  IntroductionTest() {
+    server_ =
+        std::make_unique<RedisServer>(drive_.executor(), clock_, fake_.endpoint(), introducing());
+  }
 
   /// What a grant says of a server that answers INFO so.
   ServerFacts facts_after(std::string reply, Duration later = 0s) {
@@ -209,7 +220,8 @@ class IntroductionTest : public RedisServerTest {
 };
 
 TEST_F(IntroductionTest, TellsWhoTheServerIsAndForHowLongItIsUp) {
-  const ServerFacts facts = facts_after(info("# Server\r\nrun_id:abc\r\nuptime_in_seconds:40\r\nuptime_in_days:0\r\n"), 30s);
+  const ServerFacts facts = facts_after(
+      info("# Server\r\nrun_id:abc\r\nuptime_in_seconds:40\r\nuptime_in_days:0\r\n"), 30s);
   EXPECT_EQ(facts.run_id, "abc");
   EXPECT_EQ(facts.up, 70s);
 }
@@ -225,8 +237,10 @@ TEST_F(IntroductionTest, BelievesNoUptimeThatCannotBe) {
 TEST_F(IntroductionTest, LeavesOpenWhatTheServerDoesNotTell) {
   for (const std::string& reply :
        {info("nonsense"), info("run_id:\r\nuptime_in_seconds:1x\r\n"), info(""),
-        std::string("-NOPERM this user has no permissions to run the 'info' command\r\n"), std::string(":1\r\n")}) {
-    server_ = std::make_unique<RedisServer>(drive_.executor(), clock_, fake_.endpoint(), introducing());
+        std::string("-NOPERM this user has no permissions to run the 'info' command\r\n"),
+        std::string(":1\r\n")}) {
+    server_ =
+        std::make_unique<RedisServer>(drive_.executor(), clock_, fake_.endpoint(), introducing());
     const ServerFacts facts = facts_after(reply);
     EXPECT_EQ(facts.run_id, "") << reply;
     EXPECT_FALSE(facts.up) << reply;
@@ -331,11 +345,13 @@ TEST_F(ReplicasTest, WithoutThemAGrantIsNone) {
   const AcquireVote vote = vote_after(":1\r\n");
   ASSERT_TRUE(std::holds_alternative<Fault>(vote));
   EXPECT_EQ(std::get<Fault>(vote).kind, FaultKind::unavailable);
-  EXPECT_EQ(std::get<Fault>(vote).text, "only 1 of the 2 replicas that --replicas wants have confirmed it in time");
+  EXPECT_EQ(std::get<Fault>(vote).text,
+            "only 1 of the 2 replicas that --replicas wants have confirmed it in time");
 }
 
 TEST_F(ReplicasTest, AreNotAskedForWhenWaitIsDenied) {
-  const AcquireVote vote = vote_after("-NOPERM this user has no permissions to run the 'wait' command\r\n");
+  const AcquireVote vote =
+      vote_after("-NOPERM this user has no permissions to run the 'wait' command\r\n");
   ASSERT_TRUE(std::holds_alternative<Fault>(vote));
   EXPECT_EQ(std::get<Fault>(vote).kind, FaultKind::denied);
 }
@@ -355,10 +371,12 @@ TEST_F(ReplicasTest, DoNotMatterToARefusal) {
 
 TEST_F(ReplicasTest, MustConfirmAnExtension) {
   drive_.run([this]() -> asio::awaitable<void> {
-    auto vote = drive_.start(server_->extend(ExtendRequest{resource(), token(), ttl()}, clock_.now() + 1ms));
+    auto vote = drive_.start(
+        server_->extend(ExtendRequest{resource(), token(), ttl()}, clock_.now() + 1ms));
     Peer peer = co_await fake_.accept();
     co_await peer.read_command();
-    co_await peer.send("*9\r\n$8\r\nextended\r\n$2\r\nid\r\n$6\r\nstring\r\n:9\r\n:1\r\n$1\r\n7\r\n:1\r\n:0\r\n$0\r\n\r\n");
+    co_await peer.send(
+        "*9\r\n$8\r\nextended\r\n$2\r\nid\r\n$6\r\nstring\r\n:9\r\n:1\r\n$1\r\n7\r\n:1\r\n:0\r\n$0\r\n\r\n");
     co_await peer.expect(wire("WAIT 2 1"));  // never 0
     co_await peer.send(":0\r\n");
     const ExtendVote answer = co_await vote.get();
@@ -436,7 +454,8 @@ TEST_F(RedisServerTest, DoesNotSendAgainWhatWasTakenBack) {
     server_->undo(resource(), token());
     expect_evalsha(co_await peer.read_command(), scripts::release, token());
     expect_undo(co_await peer.read_command(), token());
-    // The server does not know the script: the compare-and-delete came first, so the acquire must not follow.
+    // The server does not know the script: the compare-and-delete came first, so the acquire must
+    // not follow.
     co_await peer.send(std::string(noscript) + std::string(noscript) + ":1\r\n");
     expect_teaching(co_await peer.read_command());
     co_await peer.send("$-1\r\n");
@@ -453,7 +472,8 @@ TEST_F(RedisServerTest, DoesNotSendAgainWhatWasReleased) {
     auto vote = start_acquire();
     Peer peer = co_await fake_.accept();
     expect_evalsha(co_await peer.read_command(), scripts::acquire, token());
-    auto released = drive_.start(server_->release(ReleaseRequest{resource(), token(), false, Duration::zero()}, Instant::max()));
+    auto released = drive_.start(server_->release(
+        ReleaseRequest{resource(), token(), false, Duration::zero()}, Instant::max()));
     expect_evalsha(co_await peer.read_command(), scripts::release, token());
     co_await peer.send(std::string(noscript) + std::string(noscript));
     expect_teaching(co_await peer.read_command());
@@ -480,7 +500,8 @@ class UndoTest : public RedisServerTest {
     co_return peer;
   }
 
-  /// How often it was told that it is not undone, when the server answers so and then all is closed.
+  /// How often it was told that it is not undone, when the server answers so and then all is
+  /// closed.
   int after(std::string replies) {
     drive_.run([&, this]() -> asio::awaitable<void> {
       Peer peer = co_await undone_on_new_connection();
@@ -585,13 +606,16 @@ TEST_F(UndoTest, LiesBehindTheAcquireAtAServerThatNeverAnswered) {
 
 TEST_F(UndoTest, MayBeCutOffBehindAnother) {
   drive_.run([this]() -> asio::awaitable<void> {
-    auto first = drive_.start(server_->acquire(AcquireRequest{resource(), token('0'), ttl(), {}}, clock_.now() + 1s));
+    auto first = drive_.start(
+        server_->acquire(AcquireRequest{resource(), token('0'), ttl(), {}}, clock_.now() + 1s));
     Peer peer = co_await fake_.accept();
     co_await peer.read_command();
-    server_->undo(resource(), token('0'), std::nullopt, [this] { ADD_FAILURE() << "it lies in one read"; });
+    server_->undo(resource(), token('0'), std::nullopt,
+                  [this] { ADD_FAILURE() << "it lies in one read"; });
     co_await peer.read_command();
     co_await peer.read_command();
-    auto second = drive_.start(server_->acquire(AcquireRequest{resource(), token('1'), ttl(), {}}, clock_.now() + 1s));
+    auto second = drive_.start(
+        server_->acquire(AcquireRequest{resource(), token('1'), ttl(), {}}, clock_.now() + 1s));
     co_await peer.read_command();
     server_->undo(resource(), token('1'), std::nullopt, [this] { ++not_undone_; });
     co_await server_->close(clock_.now());
@@ -604,7 +628,8 @@ TEST_F(UndoTest, MayBeCutOffBehindAnother) {
 TEST_F(UndoTest, MayBeCutOffFromALongAttempt) {
   const Resource longest = Resource::from(std::string(Resource::max_bytes, 'k')).value();
   drive_.run([&, this]() -> asio::awaitable<void> {
-    auto vote = drive_.start(server_->acquire(AcquireRequest{longest, token(), ttl(), {}}, clock_.now() + 1s));
+    auto vote = drive_.start(
+        server_->acquire(AcquireRequest{longest, token(), ttl(), {}}, clock_.now() + 1s));
     Peer peer = co_await fake_.accept();
     co_await peer.read_command();
     clock_.advance(1s);
@@ -675,7 +700,8 @@ TEST_F(RedisServerTest, TakesBackOverAnotherConnectionWhatWasGrantedBeforeItBrok
 TEST_F(RedisServerTest, ReleasesWhereItMayStillBeAcquired) {
   drive_.run([this]() -> asio::awaitable<void> {
     Peer first = co_await late_on_new_connection();
-    auto released = drive_.start(server_->release(ReleaseRequest{resource(), token(), false, Duration::zero()}, Instant::max()));
+    auto released = drive_.start(server_->release(
+        ReleaseRequest{resource(), token(), false, Duration::zero()}, Instant::max()));
     Peer second = co_await fake_.accept();
     expect_evalsha(co_await first.read_command(), scripts::release, token());
     expect_undo(co_await first.read_command(), token());
@@ -707,7 +733,8 @@ TEST_F(RedisServerTest, TakesNothingBackWhereNothingArrived) {
   drive_.run([&, this]() -> asio::awaitable<void> {
     const AcquireVote vote = co_await acquire(token(), Instant::max());
     EXPECT_TRUE(std::holds_alternative<Fault>(vote));
-    asio::local::stream_protocol::acceptor now_there(drive_.executor(), asio::local::stream_protocol::endpoint(later.path));
+    asio::local::stream_protocol::acceptor now_there(
+        drive_.executor(), asio::local::stream_protocol::endpoint(later.path));
     server_->undo(resource(), token());
     co_await server_->close(Instant::max());
     now_there.non_blocking(true);
@@ -749,7 +776,8 @@ TEST_F(RedisServerTest, ListsEveryPageOnce) {
     auto listed = drive_.start(server_->list(Instant::max()));
     Peer peer = co_await fake_.accept();
     co_await peer.expect(wire("SCAN 0 MATCH redlock:owner:{* COUNT 512"));
-    co_await peer.send("*2\r\n$2\r\n17\r\n*3\r\n$17\r\nredlock:owner:{b}\r\n$17\r\nredlock:owner:{a}\r\n$17\r\nredlock:owner:x}y\r\n");
+    co_await peer.send(
+        "*2\r\n$2\r\n17\r\n*3\r\n$17\r\nredlock:owner:{b}\r\n$17\r\nredlock:owner:{a}\r\n$17\r\nredlock:owner:x}y\r\n");
     co_await peer.expect(wire("SCAN 17 MATCH redlock:owner:{* COUNT 512"));
     co_await peer.send("*2\r\n$1\r\n0\r\n*1\r\n$17\r\nredlock:owner:{b}\r\n");
     const auto list = co_await listed.get();
@@ -764,7 +792,8 @@ TEST_F(RedisServerTest, ListsEveryPageOnce) {
 }
 
 TEST_F(RedisServerTest, ListsNothingFromWhatNoScanAnswers) {
-  for (const std::string bytes : {"+OK\r\n", "*0\r\n", "*2\r\n:0\r\n*0\r\n", "*2\r\n$1\r\n0\r\n$1\r\n0\r\n", "*1\r\n$1\r\n0\r\n"}) {
+  for (const std::string bytes : {"+OK\r\n", "*0\r\n", "*2\r\n:0\r\n*0\r\n",
+                                  "*2\r\n$1\r\n0\r\n$1\r\n0\r\n", "*1\r\n$1\r\n0\r\n"}) {
     server_ = make_server();
     drive_.run([&, this]() -> asio::awaitable<void> {
       auto listed = drive_.start(server_->list(Instant::max()));

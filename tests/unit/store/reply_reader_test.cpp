@@ -59,7 +59,8 @@ std::string repeated(std::size_t times, std::string_view unit) {
 }
 
 /// What a fresh reader makes of the bytes.
-Result<std::optional<Reply>, std::string> read(std::string_view bytes, const ReplyLimits& limits = {}) {
+Result<std::optional<Reply>, std::string> read(std::string_view bytes,
+                                               const ReplyLimits& limits = {}) {
   ReplyReader reader;
   reader.feed(bytes);
   return reader.next(limits);
@@ -80,7 +81,8 @@ void expect_reply(std::string_view bytes, const Reply& expected, const ReplyLimi
   EXPECT_EQ(**reply, expected) << bytes.substr(0, 80);
 }
 
-/// Fed in pieces as they come from a socket, until it is refused; false when the reader takes it all.
+/// Fed in pieces as they come from a socket, until it is refused; false when the reader takes it
+/// all.
 bool is_refused(std::string_view bytes, const ReplyLimits& limits = {}) {
   constexpr std::size_t piece = 4096;
   ReplyReader reader;
@@ -131,14 +133,17 @@ TEST(ReplyReader, KeepsRepliesApart) {
 }
 
 TEST(ReplyReader, DoesNotCareWhereTheBytesAreSplit) {
-  const std::string bytes = "*4\r\n$7\r\ngranted\r\n:1234\r\n*2\r\n$-1\r\n-ERR x\r\n+OK\r\n$2\r\n\r\n\r\n";
-  const Reply first = array({text("granted"), integer(1234), array({nil(), error("ERR x")}), status("OK")});
+  const std::string bytes =
+      "*4\r\n$7\r\ngranted\r\n:1234\r\n*2\r\n$-1\r\n-ERR x\r\n+OK\r\n$2\r\n\r\n\r\n";
+  const Reply first =
+      array({text("granted"), integer(1234), array({nil(), error("ERR x")}), status("OK")});
   for (std::size_t split = 0; split <= bytes.size(); ++split) {
     ReplyReader reader;
     std::vector<Reply> replies;
     for (const std::string& part : {bytes.substr(0, split), bytes.substr(split)}) {
       reader.feed(part);
-      for (auto reply = reader.next({}); reply && *reply; reply = reader.next({})) replies.push_back(std::move(**reply));
+      for (auto reply = reader.next({}); reply && *reply; reply = reader.next({}))
+        replies.push_back(std::move(**reply));
     }
     EXPECT_EQ(replies, (std::vector{first, text("\r\n")})) << "split at " << split;
   }
@@ -192,7 +197,8 @@ TEST(ReplyReader, BoundsWhatItKeeps) {
   EXPECT_TRUE(is_refused(filler));
   // Every string and every array is small enough, but not all of them together.
   EXPECT_TRUE(is_refused("*64\r\n" + repeated(5, bulk(std::string(limits.bulk, 'x')))));
-  EXPECT_TRUE(is_refused("*64\r\n" + repeated(64, "*64\r\n" + repeated(64, bulk(std::string(64, 'x'))))));
+  EXPECT_TRUE(
+      is_refused("*64\r\n" + repeated(64, "*64\r\n" + repeated(64, bulk(std::string(64, 'x'))))));
 }
 
 /// How much more of the heap was in use, at most, while a reader got this in pieces.
@@ -277,14 +283,16 @@ TEST(ReplyReader, RefusesWhatIsNotRedisProtocol) {
 
 TEST(ReplyReader, RefusesTypesThatWereNeverAskedFor) {
   for (const std::string_view bytes :
-       {"%1\r\n+a\r\n:1\r\n", "~1\r\n:1\r\n", "_\r\n", ",1.5\r\n", "#t\r\n", "(12345678901234567890\r\n", ">1\r\n+message\r\n",
-        "=5\r\ntxt:x\r\n", "|1\r\n+a\r\n:1\r\n", "!3\r\nERR\r\n", "*1\r\n_\r\n", "*1\r\n%1\r\n+a\r\n:1\r\n"}) {
+       {"%1\r\n+a\r\n:1\r\n", "~1\r\n:1\r\n", "_\r\n", ",1.5\r\n", "#t\r\n",
+        "(12345678901234567890\r\n", ">1\r\n+message\r\n", "=5\r\ntxt:x\r\n", "|1\r\n+a\r\n:1\r\n",
+        "!3\r\nERR\r\n", "*1\r\n_\r\n", "*1\r\n%1\r\n+a\r\n:1\r\n"}) {
     EXPECT_TRUE(is_refused(bytes)) << bytes;
   }
 }
 
 TEST(ReplyReader, DoesNotRepeatTheBytesInItsErrors) {
-  for (const std::string_view bytes : {"secret\x1b[31m\r\n", "*65\r\nsecret\x1b", "$-7\r\nsecret\x1b"}) {
+  for (const std::string_view bytes :
+       {"secret\x1b[31m\r\n", "*65\r\nsecret\x1b", "$-7\r\nsecret\x1b"}) {
     const auto reply = read(bytes);
     ASSERT_FALSE(reply.has_value());
     EXPECT_EQ(reply.error().find("secret"), std::string::npos);
@@ -295,7 +303,8 @@ TEST(ReplyReader, DoesNotRepeatTheBytesInItsErrors) {
 TEST(Encode, WritesTheCommandAsAnArrayOfBulkStrings) {
   EXPECT_EQ(encode({"PING"}), "*1\r\n$4\r\nPING\r\n");
   EXPECT_EQ(encode({"SET", "a key", ""}), "*3\r\n$3\r\nSET\r\n$5\r\na key\r\n$0\r\n\r\n");
-  EXPECT_EQ(encode({"GET", std::string("\0\r\n\xff", 4)}), std::string("*2\r\n$3\r\nGET\r\n$4\r\n\0\r\n\xff\r\n", 23));
+  EXPECT_EQ(encode({"GET", std::string("\0\r\n\xff", 4)}),
+            std::string("*2\r\n$3\r\nGET\r\n$4\r\n\0\r\n\xff\r\n", 23));
 }
 
 }  // namespace

@@ -43,10 +43,14 @@ Reply error(std::string text) {
 }
 
 TEST(CommandDenied, IsToldFromOtherErrors) {
-  EXPECT_TRUE(is_command_denied(error("NOPERM User default has no permissions to run the 'hset' command"), "hset"));
-  EXPECT_TRUE(is_command_denied(error("NOPERM this user has no permissions to run the 'hset' command or its subcommand"), "hset"));
+  EXPECT_TRUE(is_command_denied(
+      error("NOPERM User default has no permissions to run the 'hset' command"), "hset"));
+  EXPECT_TRUE(is_command_denied(
+      error("NOPERM this user has no permissions to run the 'hset' command or its subcommand"),
+      "hset"));
   EXPECT_FALSE(is_command_denied(error("NOPERM No permissions to access a key"), "hset"));
-  EXPECT_FALSE(is_command_denied(error("WRONGTYPE Operation against a key holding the wrong kind of value"), "hset"));
+  EXPECT_FALSE(is_command_denied(
+      error("WRONGTYPE Operation against a key holding the wrong kind of value"), "hset"));
   Reply text = error("NOPERM 'hset'");
   text.type = Reply::Type::text;
   EXPECT_FALSE(is_command_denied(text, "hset"));

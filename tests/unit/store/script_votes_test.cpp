@@ -15,7 +15,8 @@ using Type = Reply::Type;
 using Strings = std::vector<std::string>;
 
 constexpr std::string_view secret = "0123456789abcdef0123456789abcdef";
-const std::string record = R"({"v":1,"host":"web1","user":"alice","pid":7,"command":"sh","note":"why"})";
+const std::string record =
+    R"({"v":1,"host":"web1","user":"alice","pid":7,"command":"sh","note":"why"})";
 
 Reply integer(std::int64_t value) {
   return {Type::integer, value, {}, {}};
@@ -29,13 +30,13 @@ Reply array(std::vector<Reply> elements) {
 
 /// What describe() in prelude.lua gives for a lease of ours.
 Reply ours(std::string word, std::int64_t supervised = 0) {
-  return array({text(std::move(word)), text("id"), text("string"), integer(5000), integer(1), text("42"), integer(1500),
-                integer(supervised), text(record)});
+  return array({text(std::move(word)), text("id"), text("string"), integer(5000), integer(1),
+                text("42"), integer(1500), integer(supervised), text(record)});
 }
 
 Reply foreign(std::string word, std::string type = "string", std::int64_t left = -1) {
-  return array(
-      {text(std::move(word)), text("id"), text(std::move(type)), integer(left), integer(0), text(""), integer(-1), integer(0), text("")});
+  return array({text(std::move(word)), text("id"), text(std::move(type)), integer(left), integer(0),
+                text(""), integer(-1), integer(0), text("")});
 }
 
 Reply gone(std::int64_t released) {
@@ -68,7 +69,8 @@ void expect_ours(const Holder& holder, bool supervised = false) {
 
 /// Of the second of two waiters, when one of three slots is free.
 Reply queue() {
-  return array({text("1700000000000"), text("1699999999999"), integer(2), integer(1), integer(1500), text("010"), integer(1), integer(1)});
+  return array({text("1700000000000"), text("1699999999999"), integer(2), integer(1), integer(1500),
+                text("010"), integer(1), integer(1)});
 }
 Reply with_queue(Reply reply) {
   reply.elements.push_back(queue());
@@ -125,12 +127,19 @@ TEST(ScriptCalls, HaveTheArgumentsOfTheirScripts) {
   const Owner owner{"web1", "alice", "sh", "why", 7, true};
   const ScriptCall acquire = acquire_call({resource(), token(), ttl(), owner});
   EXPECT_EQ(acquire.script, &scripts::acquire);
-  EXPECT_EQ(acquire.arguments,
-            (Strings{token_text, "30000", "1", encode_owner(owner), "x", "0", "-1", "", "0", "0", "0", "acquire"}));
+  EXPECT_EQ(acquire.arguments, (Strings{token_text, "30000", "1", encode_owner(owner), "x", "0",
+                                        "-1", "", "0", "0", "0", "acquire"}));
   EXPECT_EQ(acquire_call({resource(), token(), ttl(), {}}).arguments[2], "0");
-  AcquireRequest slot{resource(), token(), ttl(), {}, Mode{true, 4}, 2, QueueEntry{"me", 1'700'000'000'000, true, 2000ms}};
+  AcquireRequest slot{resource(),
+                      token(),
+                      ttl(),
+                      {},
+                      Mode{true, 4},
+                      2,
+                      QueueEntry{"me", 1'700'000'000'000, true, 2000ms}};
   const Strings modes = acquire_call(slot).arguments;
-  EXPECT_EQ(Strings(modes.begin() + 4, modes.end()), (Strings{"s", "4", "2", "me", "1700000000000", "1", "2000", "acquire"}));
+  EXPECT_EQ(Strings(modes.begin() + 4, modes.end()),
+            (Strings{"s", "4", "2", "me", "1700000000000", "1", "2000", "acquire"}));
 
   const ScriptCall raise = raise_fence_call({resource(), token(), Fence(Fence::max), ttl()});
   EXPECT_EQ(raise.script, &scripts::raise_fence);
@@ -139,30 +148,37 @@ TEST(ScriptCalls, HaveTheArgumentsOfTheirScripts) {
   const ScriptCall extend = extend_call({resource(), token(), ttl()});
   EXPECT_EQ(extend.script, &scripts::extend);
   EXPECT_EQ(extend.arguments, (Strings{token_text, "30000", "-1", "0", "extend"}));
-  EXPECT_EQ(extend_call({resource(), token(), ttl(), 3, Fence(42)}).arguments, (Strings{token_text, "30000", "3", "42", "extend"}));
+  EXPECT_EQ(extend_call({resource(), token(), ttl(), 3, Fence(42)}).arguments,
+            (Strings{token_text, "30000", "3", "42", "extend"}));
 
-  const ScriptCall heal = heal_call({resource(), token(), ttl(), Fence(42), {1500ms, true, record}});
+  const ScriptCall heal =
+      heal_call({resource(), token(), ttl(), Fence(42), {1500ms, true, record}});
   EXPECT_EQ(heal.script, &scripts::heal);
-  EXPECT_EQ(heal.arguments, (Strings{token_text, "30000", "42", "1500", "1", record, "x", "-1", "heal"}));
-  EXPECT_EQ(heal_call({resource(), token(), ttl(), Fence(42), {}, Hold{true, 3}}).arguments[7], "3");
+  EXPECT_EQ(heal.arguments,
+            (Strings{token_text, "30000", "42", "1500", "1", record, "x", "-1", "heal"}));
+  EXPECT_EQ(heal_call({resource(), token(), ttl(), Fence(42), {}, Hold{true, 3}}).arguments[7],
+            "3");
 
   EXPECT_EQ(release_call({resource(), token(), false}).script, &scripts::release);
   EXPECT_EQ(release_call({resource(), token(), false, 0s}).arguments,
             (Strings{token_text, "0", "0", "", "0", "0", "0", "x", "", "release"}));
   EXPECT_EQ(release_call({resource(), token(), true, 0s}).arguments,
             (Strings{token_text, "1", "0", "", "0", "0", "0", "x", "", "release"}));
-  EXPECT_EQ(release_call({resource(), token(), false, 1500us}).arguments,
-            (Strings{token_text, "0", "2", "", "0", "0", "0", "x", "", "release"}));  // never too short
+  EXPECT_EQ(
+      release_call({resource(), token(), false, 1500us}).arguments,
+      (Strings{token_text, "0", "2", "", "0", "0", "0", "x", "", "release"}));  // never too short
   ReleaseRequest back{resource(), token()};
   back.requeue.emplace(Requeue{QueueEntry{"me", 17, false, 35s}, Mode{true, 0}, owner});
-  EXPECT_EQ(release_call(back).arguments, (Strings{token_text, "0", "0", "me", "17", "0", "35000", "s", encode_owner(owner), "release"}));
+  EXPECT_EQ(release_call(back).arguments, (Strings{token_text, "0", "0", "me", "17", "0", "35000",
+                                                   "s", encode_owner(owner), "release"}));
 
   EXPECT_EQ(leave_call(resource(), "me").script, &scripts::leave);
   EXPECT_EQ(leave_call(resource(), "me").arguments, (Strings{"me", "leave"}));
 
   EXPECT_EQ(break_call({resource()}).script, &scripts::break_lock);
   EXPECT_EQ(break_call({resource()}).arguments, (Strings{"", encode_owner({}), "break_lock"}));
-  EXPECT_EQ(break_call({resource(), Fence(42)}).arguments, (Strings{"42", encode_owner({}), "break_lock"}));
+  EXPECT_EQ(break_call({resource(), Fence(42)}).arguments,
+            (Strings{"42", encode_owner({}), "break_lock"}));
 
   EXPECT_EQ(inspect_call(resource(), std::nullopt).script, &scripts::inspect);
   EXPECT_EQ(inspect_call(resource(), std::nullopt).arguments, (Strings{"", "inspect"}));
@@ -170,12 +186,14 @@ TEST(ScriptCalls, HaveTheArgumentsOfTheirScripts) {
 }
 
 TEST(AcquireVote, IsReadFromEveryReply) {
-  const auto granted = acquire_vote(array({text("granted"), text("42"), text("id"), integer(-1), queue()}));
+  const auto granted =
+      acquire_vote(array({text("granted"), text("42"), text("id"), integer(-1), queue()}));
   ASSERT_TRUE(std::holds_alternative<Granted>(granted));
   EXPECT_EQ(std::get<Granted>(granted).fence, Fence(42));
   EXPECT_EQ(std::get<Granted>(granted).id, LeaseId{"id"});
   EXPECT_EQ(std::get<Granted>(granted).slot, std::nullopt);
-  const auto slotted = acquire_vote(array({text("granted"), text("42"), text("id"), integer(3), queue()}));
+  const auto slotted =
+      acquire_vote(array({text("granted"), text("42"), text("id"), integer(3), queue()}));
   EXPECT_EQ(std::get<Granted>(slotted).slot, 3U);
 
   const auto queued = acquire_vote(array({text("queued"), queue()}));
@@ -287,7 +305,8 @@ TEST(InspectVote, TellsWhoSharesAndWhoWaits) {
   Reply share = ours("share");
   share.elements.push_back(integer(3));
   const Reply waiter = array({text("s"), integer(1500), text(std::string(record))});
-  const auto vote = inspect_vote(array({text("free"), array({integer(20), array({waiter}), integer(30), array({share})})}));
+  const auto vote = inspect_vote(
+      array({text("free"), array({integer(20), array({waiter}), integer(30), array({share})})}));
   ASSERT_TRUE(std::holds_alternative<Free>(vote));
   const LockParties& seen = std::get<Free>(vote).parties;
   EXPECT_EQ(seen.waiters, 20U);
@@ -337,7 +356,9 @@ TEST(Votes, AreNotReadFromWhatNoScriptAnswers) {
 TEST(Votes, AreNotReadFromAnotherScriptsReply) {
   EXPECT_EQ(kind_of(acquire_vote(array({text("released")}))), FaultKind::garbage);
   EXPECT_EQ(kind_of(acquire_vote(gone(0))), FaultKind::garbage);
-  EXPECT_EQ(kind_of(extend_vote(array({text("granted"), text("42"), text("id"), integer(-1), queue()}))), FaultKind::garbage);
+  EXPECT_EQ(
+      kind_of(extend_vote(array({text("granted"), text("42"), text("id"), integer(-1), queue()}))),
+      FaultKind::garbage);
   EXPECT_EQ(kind_of(release_vote(array({text("healed")}))), FaultKind::garbage);
   EXPECT_EQ(kind_of(inspect_vote(ours("broken"))), FaultKind::garbage);
 }
@@ -388,7 +409,8 @@ TEST(Votes, SurviveAnUnreadableOwnerRecord) {
 }
 
 TEST(Votes, KeepEverySpanInsideTheClock) {
-  for (const std::int64_t extreme : {INT64_MAX, INT64_MAX / 1000, std::int64_t{9'300'000'000'000}}) {
+  for (const std::int64_t extreme :
+       {INT64_MAX, INT64_MAX / 1000, std::int64_t{9'300'000'000'000}}) {
     Reply reply = with_company(ours("held"));
     reply.elements[3] = integer(extreme);
     reply.elements[6] = integer(extreme);

@@ -35,29 +35,40 @@ Owner somebody() {
 
 class ScriptsTest : public ::testing::Test {
  protected:
-  explicit ScriptsTest(std::string_view key = "deploy") : resource_(named(key)), helper_(resource_) {}
+  explicit ScriptsTest(std::string_view key = "deploy")
+      : resource_(named(key)), helper_(resource_) {}
 
   AcquireVote acquire(Token with, Ttl length = ttl(), Owner owner = somebody()) {
-    return drive_.run(server_.acquire({resource_, std::move(with), length, std::move(owner)}, drive_.soon()));
+    return drive_.run(
+        server_.acquire({resource_, std::move(with), length, std::move(owner)}, drive_.soon()));
   }
   ExtendVote extend(Token with, Ttl length = ttl()) {
     return drive_.run(server_.extend({resource_, std::move(with), length}, drive_.soon()));
   }
   RaiseVote raise(Token with, Fence fence) {
-    return drive_.run(server_.raise_fence({resource_, std::move(with), fence, ttl()}, drive_.soon()));
+    return drive_.run(
+        server_.raise_fence({resource_, std::move(with), fence, ttl()}, drive_.soon()));
   }
   HealVote heal(Token with, Fence fence, Provenance from = {1500ms, true, "{}"}) {
-    return drive_.run(server_.heal({resource_, std::move(with), ttl(), fence, std::move(from)}, drive_.soon()));
+    return drive_.run(
+        server_.heal({resource_, std::move(with), ttl(), fence, std::move(from)}, drive_.soon()));
   }
-  ReleaseVote release(Token with) { return drive_.run(server_.release({resource_, std::move(with), false}, drive_.soon())); }
-  ReleaseVote release_by_hand(Token with) { return drive_.run(server_.release({resource_, std::move(with), true}, drive_.soon())); }
+  ReleaseVote release(Token with) {
+    return drive_.run(server_.release({resource_, std::move(with), false}, drive_.soon()));
+  }
+  ReleaseVote release_by_hand(Token with) {
+    return drive_.run(server_.release({resource_, std::move(with), true}, drive_.soon()));
+  }
   ReleaseVote release_after(Duration keep, Token with) {
-    return drive_.run(server_.release({resource_, std::move(with), /*by_hand=*/false, keep}, drive_.soon()));
+    return drive_.run(
+        server_.release({resource_, std::move(with), /*by_hand=*/false, keep}, drive_.soon()));
   }
   BreakVote break_lock(std::optional<Fence> only_if = {}, Owner breaker = {}) {
     return drive_.run(server_.break_lock({resource_, only_if, std::move(breaker)}, drive_.soon()));
   }
-  InspectVote inspect() { return drive_.run(server_.inspect(resource_, std::nullopt, drive_.soon())); }
+  InspectVote inspect() {
+    return drive_.run(server_.inspect(resource_, std::nullopt, drive_.soon()));
+  }
 
   std::vector<std::string> list() {
     const auto list = drive_.run(server_.list(drive_.soon()));
@@ -81,7 +92,8 @@ class ScriptsTest : public ::testing::Test {
   std::int64_t pttl(const std::string& key) { return redis_({"PTTL", key}).integer; }
   Milliseconds server_time() {
     const Reply time = redis_({"TIME"});
-    return std::chrono::seconds(std::stoll(time.elements.at(0).text)) + Milliseconds(std::stoll(time.elements.at(1).text) / 1000);
+    return std::chrono::seconds(std::stoll(time.elements.at(0).text)) +
+           Milliseconds(std::stoll(time.elements.at(1).text) / 1000);
   }
 
   Drive drive_;
@@ -136,7 +148,8 @@ NotOurs not_ours(const Vote& vote) {
 TEST_F(ScriptsTest, AcquireTakesAFreeLock) {
   const auto vote = acquire(token());
   ASSERT_TRUE(std::holds_alternative<Granted>(vote));
-  EXPECT_EQ(std::get<Granted>(vote).id.text, redis_({"EVAL", "return redis.sha1hex(ARGV[1])", "0", token().secret()}).text);
+  EXPECT_EQ(std::get<Granted>(vote).id.text,
+            redis_({"EVAL", "return redis.sha1hex(ARGV[1])", "0", token().secret()}).text);
   EXPECT_EQ(redis_({"GET", "deploy"}).text, token().secret());
   EXPECT_GT(pttl("deploy"), 20'000);
   EXPECT_LE(pttl("deploy"), 30'000);
@@ -175,8 +188,9 @@ TEST_F(ScriptsTest, AcquireIsRefusedByForeignLocks) {
       {{"ZADD", "deploy", "1", "x"}, false},
       {{"XADD", "deploy", "*", "a", "b"}, false},
   };
-  const std::map<std::string, std::string> type_of{{"SET", "string"}, {"HSET", "hash"}, {"RPUSH", "list"},
-                                                   {"SADD", "set"},   {"ZADD", "zset"}, {"XADD", "stream"}};
+  const std::map<std::string, std::string> type_of{{"SET", "string"}, {"HSET", "hash"},
+                                                   {"RPUSH", "list"}, {"SADD", "set"},
+                                                   {"ZADD", "zset"},  {"XADD", "stream"}};
   for (const auto& [command, expires] : foreign_locks) {
     redis_({"DEL", "deploy"});
     redis_(command);
@@ -219,7 +233,8 @@ TEST_F(ScriptsTest, EveryKeyHasAnEnd) {
   redis_({"DEL", helper_.owner()});
   raise(token('b'), fence_in(120s));  // must not make a record without an end
   heal(token('b'), Fence(1));
-  for (const std::string& key : {std::string("deploy"), helper_.fence(), helper_.owner(), helper_.released()}) {
+  for (const std::string& key :
+       {std::string("deploy"), helper_.fence(), helper_.owner(), helper_.released()}) {
     EXPECT_GT(pttl(key), 0) << key;
   }
   constexpr std::int64_t month = 30LL * 24 * 3600 * 1000;
@@ -290,8 +305,9 @@ TEST_F(ScriptsTest, TheLastFenceThereIsCanBeGranted) {
 }
 
 TEST_F(ScriptsTest, AnUnusableCounterGrantsNothingAndLeavesNothing) {
-  for (const std::string value : {"garbage", "", "-1", "1.5", "nan", "inf", "4503599627370496", "4503599627370497", "9007199254740993",
-                                  "1e300", "99999999999999999999999"}) {
+  for (const std::string value :
+       {"garbage", "", "-1", "1.5", "nan", "inf", "4503599627370496", "4503599627370497",
+        "9007199254740993", "1e300", "99999999999999999999999"}) {
     redis_({"SET", helper_.fence(), value});
     EXPECT_EQ(fault_of(acquire(token())).kind, FaultKind::misconfigured) << value;
     EXPECT_FALSE(exists("deploy")) << value;
@@ -347,7 +363,8 @@ TEST_F(ScriptsTest, ExtendExtends) {
 TEST_F(ScriptsTest, ExtendKeepsTheLeasesFenceAndNeverLowersTheCounter) {
   const Fence late = acquired(token());
   const auto extend_with = [&](Fence fence) {
-    const auto vote = drive_.run(server_.extend({resource_, token(), ttl(), {}, fence}, drive_.soon()));
+    const auto vote =
+        drive_.run(server_.extend({resource_, token(), ttl(), {}, fence}, drive_.soon()));
     const auto* extended = std::get_if<Extended>(&vote);
     return extended != nullptr ? extended->fence : Fence();
   };
@@ -362,7 +379,8 @@ TEST_F(ScriptsTest, ExtendKeepsTheLeasesFenceAndNeverLowersTheCounter) {
 
   redis_({"FLUSHALL"});
   const Mode shared{true, 0};
-  ASSERT_TRUE(std::holds_alternative<Granted>(drive_.run(server_.acquire({resource_, token(), ttl(), somebody(), shared}, drive_.soon()))));
+  ASSERT_TRUE(std::holds_alternative<Granted>(
+      drive_.run(server_.acquire({resource_, token(), ttl(), somebody(), shared}, drive_.soon()))));
   EXPECT_EQ(extend_with(larger), larger);
   EXPECT_EQ(redis_({"HGET", helper_.owner(), "fence"}).text, larger.text());
 }
@@ -432,7 +450,8 @@ TEST_F(ScriptsTest, ExtendSaysThatItWasReleasedByHandThoughAnotherHoldsItNow) {
 TEST_F(ScriptsTest, HealGivesALostLeaseBack) {
   const Fence fence = acquired(token());
   redis_({"FLUSHALL"});
-  EXPECT_TRUE(std::holds_alternative<Healed>(heal(token(), fence, {1500ms, true, encode_owner(somebody())})));
+  EXPECT_TRUE(std::holds_alternative<Healed>(
+      heal(token(), fence, {1500ms, true, encode_owner(somebody())})));
   EXPECT_EQ(redis_({"GET", "deploy"}).text, token().secret());
   EXPECT_GT(pttl("deploy"), 20'000);
   const auto vote = inspect();
@@ -588,7 +607,9 @@ TEST_F(ScriptsTest, ReleaseByHandLeavesATombstoneForAsLongAsTheLeaseHad) {
   EXPECT_FALSE(exists("deploy"));
   EXPECT_GT(pttl(helper_.released()), 20'000);
   EXPECT_LE(pttl(helper_.released()), 30'000);
-  EXPECT_EQ(redis_({"ZRANGE", helper_.released(), "0", "-1"}).elements.at(0).text.find(token().secret()), std::string::npos);
+  EXPECT_EQ(
+      redis_({"ZRANGE", helper_.released(), "0", "-1"}).elements.at(0).text.find(token().secret()),
+      std::string::npos);
 }
 
 TEST_F(ScriptsTest, TombstonesGoWhenTheyHaveServed) {
@@ -645,7 +666,8 @@ TEST_F(ScriptsTest, BreakIsToldToWhoeverHadTheLease) {
   acquired(token('a'));
   break_lock({}, breaker);
   const auto is_told = [](const NotOurs& answer) {
-    return answer.breaker && answer.breaker->host == "ops1" && answer.breaker->note == "stuck since noon";
+    return answer.breaker && answer.breaker->host == "ops1" &&
+           answer.breaker->note == "stuck since noon";
   };
   EXPECT_TRUE(is_told(not_ours(extend(token('a')))));
   EXPECT_EQ(not_ours(extend(token('a'))).why, NotOurs::Why::gone);
@@ -664,7 +686,8 @@ TEST_F(ScriptsTest, BreakIsToldToAllWhoSharedTheLock) {
   for (const char digit : {'a', 'b', 'c'}) {
     AcquireRequest request{resource_, token(digit), ttl(), somebody()};
     request.mode.shared = true;
-    EXPECT_TRUE(std::holds_alternative<Granted>(drive_.run(server_.acquire(request, drive_.soon()))));
+    EXPECT_TRUE(
+        std::holds_alternative<Granted>(drive_.run(server_.acquire(request, drive_.soon()))));
   }
   break_lock({}, {"ops1", "root", "", "", 0});
   for (const char digit : {'a', 'b', 'c'}) {
@@ -676,7 +699,8 @@ TEST_F(ScriptsTest, BreakIsToldToAllWhoSharedTheLock) {
 
 TEST_F(ScriptsTest, BreakTakesForeignLocks) {
   for (const Command& command :
-       {Command{"SET", "deploy", "foreign"}, Command{"HSET", "deploy", "a", "b"}, Command{"RPUSH", "deploy", "x"}}) {
+       {Command{"SET", "deploy", "foreign"}, Command{"HSET", "deploy", "a", "b"},
+        Command{"RPUSH", "deploy", "x"}}) {
     redis_(command);
     const auto vote = break_lock();
     ASSERT_TRUE(std::holds_alternative<Broken>(vote)) << command.front();
@@ -712,11 +736,13 @@ TEST_F(ScriptsTest, InspectChangesNothing) {
 
 TEST_F(ScriptsTest, ListFindsEveryLockOfOurs) {
   EXPECT_EQ(list(), std::vector<std::string>{});
-  const std::vector<std::string> keys{std::string("\0\xff\n*?[", 6), "a key", "deploy", "{tag}rest", "{}x", "}{", "}"};
+  const std::vector<std::string> keys{
+      std::string("\0\xff\n*?[", 6), "a key", "deploy", "{tag}rest", "{}x", "}{", "}"};
   std::vector<std::string> expected(keys);
   std::sort(expected.begin(), expected.end());
   for (const std::string& key : keys) {
-    const auto vote = drive_.run(server_.acquire({named(key), token(), ttl(), somebody()}, drive_.soon()));
+    const auto vote =
+        drive_.run(server_.acquire({named(key), token(), ttl(), somebody()}, drive_.soon()));
     ASSERT_TRUE(std::holds_alternative<Granted>(vote)) << key;
   }
   redis_({"SET", "foreign", "x"});
@@ -746,7 +772,8 @@ TEST_F(ScriptsTest, BinaryKeysAreKeysLikeAnyOther) {
 TEST_F(ScriptsTest, WithoutMemoryNothingIsAcquiredButLeasesLiveOn) {
   acquired(token('a'));
   redis_({"CONFIG", "SET", "maxmemory-policy", "noeviction", "maxmemory", "1kb"});
-  const auto other = drive_.run(server_.acquire({named("other"), token('b'), ttl(), somebody()}, drive_.soon()));
+  const auto other =
+      drive_.run(server_.acquire({named("other"), token('b'), ttl(), somebody()}, drive_.soon()));
   EXPECT_EQ(fault_of(other).kind, FaultKind::unavailable);
   EXPECT_NE(fault_of(other).text.find("out of memory"), std::string::npos);
   EXPECT_FALSE(exists("other"));
@@ -762,15 +789,19 @@ TEST_F(ScriptsTest, WithoutMemoryNothingIsAcquiredButLeasesLiveOn) {
 TEST_F(ScriptsTest, WithoutMemorySharesLiveOn) {
   for (const Mode mode : {Mode{true, 0}, Mode{true, 2}}) {
     redis_({"CONFIG", "SET", "maxmemory", "0"});
-    const std::optional<std::size_t> slot = mode.slots > 0 ? std::optional<std::size_t>(0) : std::nullopt;
-    const auto share = drive_.run(server_.acquire({resource_, token(), ttl(30s), somebody(), mode}, drive_.soon()));
+    const std::optional<std::size_t> slot =
+        mode.slots > 0 ? std::optional<std::size_t>(0) : std::nullopt;
+    const auto share = drive_.run(
+        server_.acquire({resource_, token(), ttl(30s), somebody(), mode}, drive_.soon()));
     ASSERT_TRUE(std::holds_alternative<Granted>(share));
     redis_({"CONFIG", "SET", "maxmemory", "1"});
-    const auto extended = drive_.run(server_.extend({resource_, token(), ttl(60s), slot}, drive_.soon()));
+    const auto extended =
+        drive_.run(server_.extend({resource_, token(), ttl(60s), slot}, drive_.soon()));
     EXPECT_TRUE(std::holds_alternative<Extended>(extended));
     EXPECT_GT(pttl("deploy"), 30'000);
     redis_({"DEL", "deploy"});  // the marker alone
-    EXPECT_TRUE(std::holds_alternative<Extended>(drive_.run(server_.extend({resource_, token(), ttl(60s), slot}, drive_.soon()))));
+    EXPECT_TRUE(std::holds_alternative<Extended>(
+        drive_.run(server_.extend({resource_, token(), ttl(60s), slot}, drive_.soon()))));
     EXPECT_GT(pttl("deploy"), 30'000);
     EXPECT_TRUE(std::holds_alternative<Released>(release_after(5s, token())));
     EXPECT_LE(pttl("deploy"), 5000);
@@ -822,9 +853,11 @@ TEST_F(ScriptsTest, AMuteHolderIsKnownToThoseWhoWait) {
   // Of those who share it one is enough, also when others come later who are not.
   redis_({"FLUSHALL"});
   const Mode shared{true, 0};
-  ASSERT_TRUE(std::holds_alternative<Granted>(drive_.run(server_.acquire({resource_, token('a'), ttl(), somebody(), shared}, drive_.soon()))));
+  ASSERT_TRUE(std::holds_alternative<Granted>(drive_.run(
+      server_.acquire({resource_, token('a'), ttl(), somebody(), shared}, drive_.soon()))));
   redis_({"ACL", "SETUSER", "default", "+publish"});
-  ASSERT_TRUE(std::holds_alternative<Granted>(drive_.run(server_.acquire({resource_, token('b'), ttl(), somebody(), shared}, drive_.soon()))));
+  ASSERT_TRUE(std::holds_alternative<Granted>(drive_.run(
+      server_.acquire({resource_, token('b'), ttl(), somebody(), shared}, drive_.soon()))));
   EXPECT_TRUE(mute_is_seen({}));
 }
 
@@ -839,7 +872,8 @@ TEST_F(ScriptsTest, ALockIsOfferedOnlyWhenTheFirstWasNotified) {
   EXPECT_TRUE(std::holds_alternative<Held>(wants('b', slot, "taker", 1)));
   EXPECT_TRUE(std::holds_alternative<Held>(wants('c', {}, "writer", 2)));
   EXPECT_TRUE(std::holds_alternative<Held>(wants('b', slot, "taker", 1)));
-  // The writer is asked whether it is there. The taker, who comes first, was told nothing since it looked.
+  // The writer is asked whether it is there. The taker, who comes first, was told nothing since it
+  // looked.
   const AcquireVote vote = wants('d', {true, 0}, "", 0);
   ASSERT_TRUE(std::holds_alternative<Held>(vote));
   EXPECT_FALSE(std::get<Held>(vote).queue.offered);
@@ -899,7 +933,10 @@ TEST_F(NewerEntryTest, IsOverWhenItSaysSo) {
 
 TEST_F(NewerEntryTest, ThatDoesNotSayWhenItEndsLivesAsLongAsSomebodyListens) {
   is_first("{\"mode\":\"exclusive\"}");
-  EXPECT_FALSE(drive_.run(server_.subscribe(resource_, newer, [](Notification) {}, drive_.soon())).has_value());
+  EXPECT_FALSE(drive_
+                   .run(server_.subscribe(
+                       resource_, newer, [](Notification) {}, drive_.soon()))
+                   .has_value());
   expect_kept();
   server_.unsubscribe();
   while (!redis_({"PUBSUB", "CHANNELS"}).elements.empty()) {
@@ -938,8 +975,9 @@ TEST_F(ScriptsTest, NoLockAppearsAfterItWasTakenBack) {
   };
   const int before = calls();
   redis_.pause();
-  const auto vote = drive_.run(
-      server_.acquire({resource_, token(), ttl(), somebody()}, drive_.clock().now() + std::chrono::milliseconds(100)));
+  const auto vote =
+      drive_.run(server_.acquire({resource_, token(), ttl(), somebody()},
+                                 drive_.clock().now() + std::chrono::milliseconds(100)));
   EXPECT_EQ(fault_of(vote).kind, FaultKind::silent);
   server_.undo(resource_, token());
   drive_.run(server_.close(drive_.clock().now() + std::chrono::milliseconds(100)));
@@ -986,7 +1024,8 @@ class RightsTest : public ScriptsTest {
   }
 
   std::string story_of_user_with(const std::vector<std::string>& rights,
-                                 const Command& keys = {"~deploy*", "~redlock:*", "&redlock:wake:*"}) {
+                                 const Command& keys = {"~deploy*", "~redlock:*",
+                                                        "&redlock:wake:*"}) {
     redis_({"FLUSHALL"});
     redis_({"SCRIPT", "FLUSH"});
     Command set_user{"ACL", "SETUSER", "deploy", "reset", "on", ">hunter2", "-@all"};
@@ -1007,10 +1046,12 @@ class RightsTest : public ScriptsTest {
       }
       using Vote = std::decay_t<decltype(vote)>;
       if constexpr (std::is_same_v<Vote, ExtendVote> || std::is_same_v<Vote, HealVote>) {
-        if (const auto* answer = std::get_if<NotOurs>(&vote)) story += std::to_string(static_cast<int>(answer->why));
+        if (const auto* answer = std::get_if<NotOurs>(&vote))
+          story += std::to_string(static_cast<int>(answer->why));
       }
       if constexpr (std::is_same_v<Vote, InspectVote>) {
-        if (const auto* answer = std::get_if<Taken>(&vote)) story += answer->holder.foreign ? 'f' : 'o';
+        if (const auto* answer = std::get_if<Taken>(&vote))
+          story += answer->holder.foreign ? 'f' : 'o';
       }
       story += ' ';
     };
@@ -1019,7 +1060,8 @@ class RightsTest : public ScriptsTest {
     };
     acquire_as('a');
     acquire_as('b');
-    tell(drive_.run(server.raise_fence({resource_, token('a'), fence_in(60s), ttl()}, drive_.soon())));
+    tell(drive_.run(
+        server.raise_fence({resource_, token('a'), fence_in(60s), ttl()}, drive_.soon())));
     tell(drive_.run(server.extend({resource_, token('a'), ttl(60s)}, drive_.soon())));
     tell(drive_.run(server.inspect(resource_, std::nullopt, drive_.soon())));
     story += (pttl("deploy") > 40'000 ? "extended " : "");
@@ -1061,7 +1103,8 @@ class RightsTest : public ScriptsTest {
     return story;
   }
 
-  static std::vector<std::string> without(std::vector<std::string> rights, const std::string& right) {
+  static std::vector<std::string> without(std::vector<std::string> rights,
+                                          const std::string& right) {
     std::erase(rights, right);
     return rights;
   }
@@ -1073,7 +1116,8 @@ TEST_F(RightsTest, TheDocumentedOnesAreEnough) {
 
 TEST_F(RightsTest, NoneOfTheDocumentedOnesIsInVain) {
   const std::string whole = story_of_user_with(needed());
-  for (const std::string& right : needed()) EXPECT_NE(story_of_user_with(without(needed(), right)), whole) << right;
+  for (const std::string& right : needed())
+    EXPECT_NE(story_of_user_with(without(needed(), right)), whole) << right;
 }
 
 TEST_F(RightsTest, WithoutThemNothingStaysBehind) {
@@ -1085,7 +1129,8 @@ TEST_F(RightsTest, WithoutThemNothingStaysBehind) {
 
 TEST_F(RightsTest, ListNeedsScan) {
   acquired(token());
-  redis_({"ACL", "SETUSER", "deploy", "reset", "on", ">hunter2", "-@all", "~deploy*", "~redlock:*", "+eval"});
+  redis_({"ACL", "SETUSER", "deploy", "reset", "on", ">hunter2", "-@all", "~deploy*", "~redlock:*",
+          "+eval"});
   Endpoint endpoint = redis_.endpoint();
   endpoint.user = "deploy";
   endpoint.password = "hunter2";
@@ -1120,7 +1165,9 @@ class ScriptsAloneTest : public ScriptsTest {
     if (reply && reply->type == Reply::Type::error) ADD_FAILURE() << reply->text;
     return reply;
   }
-  ExtendVote extend_alone(Token with, Ttl length) { return extend_vote(alone(extend_call({resource_, std::move(with), length}))); }
+  ExtendVote extend_alone(Token with, Ttl length) {
+    return extend_vote(alone(extend_call({resource_, std::move(with), length})));
+  }
   ReleaseVote release_alone(Token with, bool by_hand, Duration keep = {}) {
     return release_vote(alone(release_call({resource_, std::move(with), by_hand, keep})));
   }

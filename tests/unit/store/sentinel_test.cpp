@@ -9,13 +9,14 @@ namespace {
 using namespace testing;
 
 constexpr std::string_view is_master = "*3\r\n$6\r\nmaster\r\n:0\r\n*0\r\n";
-constexpr std::string_view is_replica = "*5\r\n$5\r\nslave\r\n$9\r\n127.0.0.1\r\n:1\r\n$9\r\nconnected\r\n:0\r\n";
+constexpr std::string_view is_replica =
+    "*5\r\n$5\r\nslave\r\n$9\r\n127.0.0.1\r\n:1\r\n$9\r\nconnected\r\n:0\r\n";
 constexpr std::string_view read_only = "-READONLY You can't write against a read only replica.\r\n";
 
 std::string announcement(const Address& address) {
   const std::string port = std::to_string(address.port);
-  return "*2\r\n$" + std::to_string(address.host.size()) + "\r\n" + address.host + "\r\n$" + std::to_string(port.size()) + "\r\n" + port +
-         "\r\n";
+  return "*2\r\n$" + std::to_string(address.host.size()) + "\r\n" + address.host + "\r\n$" +
+         std::to_string(port.size()) + "\r\n" + port + "\r\n";
 }
 
 const Resource& resource() {
@@ -45,7 +46,8 @@ class SentinelTest : public ::testing::Test {
   }
 
   /// A script arrives behind ROLE, which is answered so.
-  static asio::awaitable<Peer> connected(FakeTcpServer& server, std::string_view role, std::string_view reply) {
+  static asio::awaitable<Peer> connected(FakeTcpServer& server, std::string_view role,
+                                         std::string_view reply) {
     Peer peer = co_await server.accept();
     co_await peer.expect(wire("ROLE"));
     const Command script = co_await peer.read_command();
@@ -54,9 +56,12 @@ class SentinelTest : public ::testing::Test {
     co_return peer;
   }
 
-  Eventual<InspectVote> start_inspect() { return drive_.start(server_->inspect(resource(), std::nullopt, clock_.now() + 3s)); }
+  Eventual<InspectVote> start_inspect() {
+    return drive_.start(server_->inspect(resource(), std::nullopt, clock_.now() + 3s));
+  }
   Eventual<AcquireVote> start_acquire() {
-    return drive_.start(server_->acquire(AcquireRequest{resource(), token(), Ttl::from(30s).value(), {}}, clock_.now() + 3s));
+    return drive_.start(server_->acquire(
+        AcquireRequest{resource(), token(), Ttl::from(30s).value(), {}}, clock_.now() + 3s));
   }
 
   Drive drive_;
@@ -65,7 +70,8 @@ class SentinelTest : public ::testing::Test {
   FakeTcpServer second_{drive_};
   FakeTcpServer master_{drive_};
   FakeTcpServer replica_{drive_};
-  std::unique_ptr<RedisServer> server_ = std::make_unique<RedisServer>(drive_.executor(), clock_, endpoint());
+  std::unique_ptr<RedisServer> server_ =
+      std::make_unique<RedisServer>(drive_.executor(), clock_, endpoint());
 };
 
 TEST_F(SentinelTest, TheMasterThatIsAnnouncedIsAskedBehindRole) {
@@ -78,7 +84,8 @@ TEST_F(SentinelTest, TheMasterThatIsAnnouncedIsAskedBehindRole) {
   }());
 }
 
-TEST_F(SentinelTest, ASentinelThatIsSilentOrKnowsNothingIsPassedOverAndTheOtherIsAskedFirstFromThenOn) {
+TEST_F(SentinelTest,
+       ASentinelThatIsSilentOrKnowsNothingIsPassedOverAndTheOtherIsAskedFirstFromThenOn) {
   drive_.run([this]() -> asio::awaitable<void> {
     auto vote = start_inspect();
     Peer silent = co_await first_.accept();
@@ -107,11 +114,13 @@ TEST_F(SentinelTest, WhoIsNoMasterGivesNoVoteAndTheSentinelsAreAskedAgain) {
   drive_.run([this]() -> asio::awaitable<void> {
     auto vote = start_acquire();
     co_await answer(first_, announcement(replica_.address()));
-    // A replica that is promoted between the two questions grants; that does not count, and it is taken back there.
+    // A replica that is promoted between the two questions grants; that does not count, and it is
+    // taken back there.
     Peer peer = co_await connected(replica_, is_replica, granted);
     const AcquireVote refused = co_await vote.get();
     const auto* fault = std::get_if<Fault>(&refused);
-    EXPECT_TRUE(fault != nullptr && fault->kind == FaultKind::unavailable && fault->text.find("no master") != std::string::npos);
+    EXPECT_TRUE(fault != nullptr && fault->kind == FaultKind::unavailable &&
+                fault->text.find("no master") != std::string::npos);
     server_->undo(resource(), token());
     const Command taken_back = co_await peer.read_command();
     EXPECT_EQ(taken_back.back(), scripts::release.name);

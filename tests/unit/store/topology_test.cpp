@@ -47,7 +47,8 @@ TEST(Redirect, WithoutAHostStaysAtTheHostThatSentUs) {
 }
 
 TEST(Redirect, IsNotEveryError) {
-  for (const char* other : {"", "MOVED", "MOVEDTO 1 h:1", "ERR MOVED 1 h:1", "ASKING", "TRYAGAIN x", "CLUSTERDOWN x"}) {
+  for (const char* other :
+       {"", "MOVED", "MOVEDTO 1 h:1", "ERR MOVED 1 h:1", "ASKING", "TRYAGAIN x", "CLUSTERDOWN x"}) {
     const auto redirect = redirect_from(other, here);
     ASSERT_TRUE(redirect) << other;
     EXPECT_FALSE(*redirect) << other;
@@ -55,8 +56,9 @@ TEST(Redirect, IsNotEveryError) {
 }
 
 TEST(Redirect, ThatLeadsNowhereIsAFault) {
-  for (const char* bad : {"MOVED 1 h:0", "MOVED 1 :0", "MOVED 1 h:65536", "MOVED 1 h:", "MOVED 1 h", "MOVED 1 ", "ASK 1 h:-1", "ASK 1 h:1x",
-                          "MOVED 1 ?:7000", "MOVED h\x1b[2J:0", "MOVED 1 h:99999999999999999999"}) {
+  for (const char* bad : {"MOVED 1 h:0", "MOVED 1 :0", "MOVED 1 h:65536", "MOVED 1 h:", "MOVED 1 h",
+                          "MOVED 1 ", "ASK 1 h:-1", "ASK 1 h:1x", "MOVED 1 ?:7000",
+                          "MOVED h\x1b[2J:0", "MOVED 1 h:99999999999999999999"}) {
     const auto redirect = redirect_from(bad, here);
     ASSERT_FALSE(redirect) << bad;
     EXPECT_EQ(redirect.error().kind, FaultKind::misconfigured);
@@ -66,10 +68,12 @@ TEST(Redirect, ThatLeadsNowhereIsAFault) {
 
 TEST(Slots, AreReadFromEveryVersionsAnswer) {
   const Reply meta = array({text("hostname"), text("node-1")});
-  const auto slots = slots_from(array({array({integer(0), integer(5460), array({text("10.0.0.1"), integer(7001), text("id"), meta}),
-                                              array({text("10.0.0.2"), integer(7002), text("id"), array({})})}),
-                                       array({integer(5461), integer(16383), array({text("10.0.0.3"), integer(7003)})})}),
-                                here);
+  const auto slots = slots_from(
+      array({array({integer(0), integer(5460),
+                    array({text("10.0.0.1"), integer(7001), text("id"), meta}),
+                    array({text("10.0.0.2"), integer(7002), text("id"), array({})})}),
+             array({integer(5461), integer(16383), array({text("10.0.0.3"), integer(7003)})})}),
+      here);
   ASSERT_TRUE(slots);
   ASSERT_EQ(slots->size(), 2U);
   EXPECT_EQ(slots->at(0).first, 0);
@@ -81,15 +85,16 @@ TEST(Slots, AreReadFromEveryVersionsAnswer) {
 
 TEST(Slots, OfAServerThatDoesNotKnowItsHostAreAtTheHostThatWasAsked) {
   for (const Reply& host : {Reply{}, text("")}) {
-    const auto slots = slots_from(array({array({integer(0), integer(1), array({host, integer(7001)})})}), here);
+    const auto slots =
+        slots_from(array({array({integer(0), integer(1), array({host, integer(7001)})})}), here);
     ASSERT_TRUE(slots && slots->size() == 1);
     EXPECT_EQ(slots->front().master, (Address{"10.0.0.9", 7001}));
   }
 }
 
 TEST(Slots, WhoseMasterHasNoAddressAreNobodys) {
-  for (const Reply& node :
-       {array({text("?"), integer(7001)}), array({text("h"), integer(0)}), array({text("h"), text("7001")}), array({})}) {
+  for (const Reply& node : {array({text("?"), integer(7001)}), array({text("h"), integer(0)}),
+                            array({text("h"), text("7001")}), array({})}) {
     const auto slots = slots_from(array({array({integer(0), integer(1), node})}), here);
     ASSERT_TRUE(slots);
     EXPECT_TRUE(slots->empty());
@@ -98,9 +103,12 @@ TEST(Slots, WhoseMasterHasNoAddressAreNobodys) {
 
 TEST(Slots, AreNotReadFromAnythingElse) {
   const Reply node = array({text("h"), integer(1)});
-  for (const Reply& bad : {Reply{}, integer(1), array({integer(1)}), array({array({integer(0), integer(1)})}),
-                           array({array({integer(0), integer(16384), node})}), array({array({integer(-1), integer(1), node})}),
-                           array({array({integer(2), integer(1), node})}), array({array({text("0"), integer(1), node})})}) {
+  for (const Reply& bad :
+       {Reply{}, integer(1), array({integer(1)}), array({array({integer(0), integer(1)})}),
+        array({array({integer(0), integer(16384), node})}),
+        array({array({integer(-1), integer(1), node})}),
+        array({array({integer(2), integer(1), node})}),
+        array({array({text("0"), integer(1), node})})}) {
     const auto slots = slots_from(bad, here);
     ASSERT_FALSE(slots);
     EXPECT_EQ(slots.error().kind, FaultKind::garbage);

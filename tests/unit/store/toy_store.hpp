@@ -78,7 +78,7 @@ struct Server final : LockServer {
     co_return list;
   }
   void undo(const Resource& resource, const Token& token, std::optional<Requeue> line,
-                 NotUndone) override {
+            NotUndone) override {
     end({resource, token, /*by_hand=*/false, {}, std::move(line)});
   }
   void leave(const Resource& resource, const std::string& id) override { drop(at(resource), id); }

@@ -13,15 +13,23 @@ using namespace std::chrono_literals;
 
 TEST(ParseDuration, ReadsEveryUnit) {
   const std::vector<std::pair<std::string, Duration>> rows{
-      {"500ms", 500ms}, {"30s", 30s}, {"5m", 5min}, {"2h", 2h}, {"1d", 24h}, {"7", 7s}, {"0", 0s}, {"0ms", 0s}, {"007", 7s},
+      {"500ms", 500ms}, {"30s", 30s}, {"5m", 5min}, {"2h", 2h},  {"1d", 24h},
+      {"7", 7s},        {"0", 0s},    {"0ms", 0s},  {"007", 7s},
   };
   for (const auto& [text, span] : rows) EXPECT_EQ(parse_duration(text), span) << text;
 }
 
 TEST(ParseDuration, ReadsFractionsExactly) {
   const std::vector<std::pair<std::string, Duration>> rows{
-      {"1.5h", 90min},           {".5s", 500ms},       {"0.1", 100ms},   {".25", 250ms}, {"0.3ms", 300us}, {"1.000000001s", 1s + 1ns},
-      {"0.000000001d", 86400ns}, {"0.1d", 2h + 24min}, {"8.7s", 8700ms},
+      {"1.5h", 90min},
+      {".5s", 500ms},
+      {"0.1", 100ms},
+      {".25", 250ms},
+      {"0.3ms", 300us},
+      {"1.000000001s", 1s + 1ns},
+      {"0.000000001d", 86400ns},
+      {"0.1d", 2h + 24min},
+      {"8.7s", 8700ms},
   };
   for (const auto& [text, span] : rows) EXPECT_EQ(parse_duration(text), span) << text;
 }
@@ -34,7 +42,8 @@ TEST(ParseDuration, CutsOffWhatIsFinerThanANanosecond) {
 }
 
 TEST(ParseDuration, LosesNothingToManyDigits) {
-  // A third of a day is 28800 s: cut anywhere among the threes it is one nanosecond less, and never two.
+  // A third of a day is 28800 s: cut anywhere among the threes it is one nanosecond less, and never
+  // two.
   EXPECT_EQ(parse_duration("0." + std::string(400, '3') + "d"), 28800s - 1ns);
   // The last digit alone makes this a whole number of nanoseconds.
   EXPECT_EQ(parse_duration("0.0000000000000115740740740740740740740740740741d"), 1ns);
@@ -46,9 +55,10 @@ TEST(ParseDuration, ReadsUpToTheLongestDurationAndNoFurther) {
   EXPECT_EQ(parse_duration("9223372036.8547758079s"), Duration::max());
   EXPECT_EQ(parse_duration("106751d"), 24h * 106751);
   EXPECT_EQ(parse_duration(std::string(5000, '0') + "1s"), 1s);
-  for (const std::string& text :
-       std::vector<std::string>{"9223372036.854775808s", "9223372037", "106752d", "99999999999999999999999ms", "9223372036854775808ms",
-                                "18446744073709551616s", "18446744073709551617s", "100000000000000000000h", std::string(5000, '9') + "d"}) {
+  for (const std::string& text : std::vector<std::string>{
+           "9223372036.854775808s", "9223372037", "106752d", "99999999999999999999999ms",
+           "9223372036854775808ms", "18446744073709551616s", "18446744073709551617s",
+           "100000000000000000000h", std::string(5000, '9') + "d"}) {
     EXPECT_EQ(parse_duration(text), unexpected(DurationError::too_large)) << text;
   }
 }
@@ -85,12 +95,15 @@ TEST(ParseDuration, TellsWhatIsWrong) {
       {"1\xc2\xb5s", DurationError::unknown_unit},
       {std::string("1s\0", 3), DurationError::unknown_unit},
   };
-  for (const auto& [text, error] : rows) EXPECT_EQ(parse_duration(text), unexpected(error)) << '"' << text << '"';
+  for (const auto& [text, error] : rows)
+    EXPECT_EQ(parse_duration(text), unexpected(error)) << '"' << text << '"';
 }
 
 TEST(DescribeDurationError, QuotesTheTextEscapedAndNamesTheUnits) {
-  EXPECT_EQ(describe(DurationError::unknown_unit, "5\x1b"), "'5\\x1b' has an unknown unit; the units are ms, s, m, h and d");
-  for (const auto error : {DurationError::empty, DurationError::malformed, DurationError::unknown_unit, DurationError::too_large}) {
+  EXPECT_EQ(describe(DurationError::unknown_unit, "5\x1b"),
+            "'5\\x1b' has an unknown unit; the units are ms, s, m, h and d");
+  for (const auto error : {DurationError::empty, DurationError::malformed,
+                           DurationError::unknown_unit, DurationError::too_large}) {
     EXPECT_EQ(describe(error, "1\n2").find('\n'), std::string::npos);
   }
 }

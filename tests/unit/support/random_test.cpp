@@ -16,7 +16,9 @@ TEST(FillRandom, FillsTheWholeSpanHoweverLong) {
   fill_random(bytes);
   for (std::size_t at = 0; at < bytes.size(); at += 64) {
     const auto piece = std::span(bytes).subspan(at, 64);
-    ASSERT_TRUE(std::any_of(piece.begin(), piece.end(), [](std::byte byte) { return byte != std::byte{0}; })) << at;
+    ASSERT_TRUE(std::any_of(piece.begin(), piece.end(), [](std::byte byte) {
+      return byte != std::byte{0};
+    })) << at;
   }
 }
 

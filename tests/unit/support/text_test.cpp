@@ -12,7 +12,9 @@ namespace {
 using Rows = std::vector<std::pair<std::string, std::string>>;
 
 std::string utf8(char32_t c) {
-  const auto tail = [c](unsigned shift) { return static_cast<char>(0x80U | ((c >> shift) & 0x3fU)); };
+  const auto tail = [c](unsigned shift) {
+    return static_cast<char>(0x80U | ((c >> shift) & 0x3fU));
+  };
   if (c < 0x80) return {static_cast<char>(c)};
   if (c < 0x800) return {static_cast<char>(0xc0U | (c >> 6)), tail(0)};
   if (c < 0x10000) return {static_cast<char>(0xe0U | (c >> 12)), tail(6), tail(0)};
@@ -44,18 +46,21 @@ TEST(EscapeForTerminal, ShowsControls) {
 }
 
 TEST(EscapeForTerminal, ShowsExactlyTheDeceptiveCharacters) {
-  const std::vector<std::pair<char32_t, char32_t>> deceptive{{0x80, 0x9f},     {0x61c, 0x61c},   {0x200b, 0x200f}, {0x2028, 0x2029},
-                                                             {0x202a, 0x202e}, {0x2060, 0x2060}, {0x2066, 0x2069}, {0xfeff, 0xfeff}};
+  const std::vector<std::pair<char32_t, char32_t>> deceptive{
+      {0x80, 0x9f},     {0x61c, 0x61c},   {0x200b, 0x200f}, {0x2028, 0x2029},
+      {0x202a, 0x202e}, {0x2060, 0x2060}, {0x2066, 0x2069}, {0xfeff, 0xfeff}};
   for (char32_t c = 0x80; c <= 0x10ffff; ++c) {
     if (c == 0xd800) c = 0xe000;
     bool escaped = false;
     for (const auto& [first, last] : deceptive) escaped = escaped || (first <= c && c <= last);
-    ASSERT_EQ(escape_for_terminal(utf8(c)), escaped ? "\\u" + four_digits(c) : utf8(c)) << four_digits(c);
+    ASSERT_EQ(escape_for_terminal(utf8(c)), escaped ? "\\u" + four_digits(c) : utf8(c))
+        << four_digits(c);
   }
 }
 
 TEST(EscapeForTerminal, LeavesOrdinaryTextAlone) {
-  for (const std::string_view text : {"", "deploy", " ~'\"$`", "\xc3\xa4\xe2\x82\xac\xf0\x9f\x94\x92", "\xc2\xa0"}) {
+  for (const std::string_view text :
+       {"", "deploy", " ~'\"$`", "\xc3\xa4\xe2\x82\xac\xf0\x9f\x94\x92", "\xc2\xa0"}) {
     EXPECT_EQ(escape_for_terminal(text), text);
   }
 }
@@ -88,7 +93,8 @@ TEST(EscapeForTerminal, ShowsBytesThatAreNotUtf8) {
 }
 
 TEST(ToValidUtf8, LeavesValidTextAloneWhateverItDoes) {
-  for (const std::string& text : {std::string(), std::string("a\0\x1b\\", 4), std::string("\xe2\x80\xae\xf4\x8f\xbf\xbf\xef\xbf\xbd")}) {
+  for (const std::string& text : {std::string(), std::string("a\0\x1b\\", 4),
+                                  std::string("\xe2\x80\xae\xf4\x8f\xbf\xbf\xef\xbf\xbd")}) {
     EXPECT_EQ(to_valid_utf8(text), text);
   }
 }
@@ -109,7 +115,8 @@ TEST(ToValidUtf8, ReplacesEachBrokenSequence) {
 TEST(ToValidUtf8, GivesTextThatNeedsNoSecondPassForAnyTwoBytes) {
   for (int a = 0; a < 256; ++a) {
     for (int b = 0; b < 256; ++b) {
-      const std::string once = to_valid_utf8(std::string{static_cast<char>(a), static_cast<char>(b)});
+      const std::string once =
+          to_valid_utf8(std::string{static_cast<char>(a), static_cast<char>(b)});
       ASSERT_EQ(to_valid_utf8(once), once);
       ASSERT_EQ(escape_for_terminal(once).find("\\x8"), std::string::npos);
     }
@@ -117,7 +124,11 @@ TEST(ToValidUtf8, GivesTextThatNeedsNoSecondPassForAnyTwoBytes) {
 }
 
 TEST(ShellQuote, AlwaysUsesSingleQuotes) {
-  const Rows rows{{"", "''"}, {"a", "'a'"}, {"it's", "'it'\\''s'"}, {"'", "''\\'''"}, {"a b$c`d\"\\\n!*", "'a b$c`d\"\\\n!*'"}};
+  const Rows rows{{"", "''"},
+                  {"a", "'a'"},
+                  {"it's", "'it'\\''s'"},
+                  {"'", "''\\'''"},
+                  {"a b$c`d\"\\\n!*", "'a b$c`d\"\\\n!*'"}};
   for (const auto& [text, word] : rows) EXPECT_EQ(shell_quote(text), word);
 }
 
