@@ -52,7 +52,7 @@ inline constexpr Text token_file{
     {"FILE"}};
 
 inline constexpr Flag force{{"--force", for_release, OptionSource::line, Section::lock,
-                             "Break the lock on KEY, whoever holds it"},
+                             "Break the lock on KEY, whichever process holds it"},
                             {},
                             false};
 
@@ -108,7 +108,7 @@ inline constexpr DefaultOption<DurationType> unavailable_wait{
 
 inline constexpr DefaultOption<DurationType> retry_delay{
     {"--retry-delay", takes_lock, OptionSource::anywhere, Section::lock,
-     "How often to poll while a foreign client, which notifies nobody, holds the lock"},
+     "How often to poll while a foreign client, which notifies no waiter, holds the lock"},
     {Milliseconds(1)},
     Milliseconds(100)};
 

@@ -162,8 +162,8 @@ bool load_tls(const Settings& settings, std::vector<run::ServerSource>& servers)
   if (!tls) return false;
   if (tls->insecure) {
     make_console(settings).error(settings.find(option::insecure)->where +
-                                 ": certificates are not verified; whoever is in between can read "
-                                 "all and grant a lock that is none");
+                                 ": certificate verification is off: an attacker on the network "
+                                 "can grant fake locks");
   }
   return true;
 }

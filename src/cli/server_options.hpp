@@ -8,7 +8,7 @@ namespace redlock::cli {
 /// Throws CommandError. Config when no server is set at all, a URL is wrong, a server that must be
 /// alone stands beside another, or a password, CA, certificate or key file cannot be used. Usage
 /// when a URL on the command line is wrong or holds a password, or an option needs a feature that
-/// none of the servers has (TLS, replicas). Warns when certificates are not verified.
+/// none of the servers has (TLS, replicas). Warns when certificate verification is off.
 run::ServerOptions read_server_options(const Settings& settings);
 
 /// Makes the restart guard, where there is one, at least as long as a lease may last (`span`):

@@ -84,7 +84,7 @@ std::string restarted_text(const std::vector<RestartedVote>& servers) {
 std::string who_text(const Holder& holder) {
   if (holder.foreign) return foreign_text(holder);
   if (holder.shared && !holder.owner) return "some who share it";
-  if (!holder.owner) return "somebody whose owner record cannot be read";
+  if (!holder.owner) return "a holder whose owner record cannot be read";
   return (holder.shared ? "some who share it, the latest " : "") + owner_text(*holder.owner);
 }
 
@@ -274,7 +274,7 @@ std::vector<std::string> parties_lines(const LockParties& parties) {
     lines.push_back(fmt::format("and {} more", parties.shares - parties.first_shares.size()));
   for (const Waiting& waiting : parties.first_waiters) {
     lines.push_back(fmt::format("waiting{}: {}, for {}", waiting.shared ? " to share it" : "",
-                                waiting.owner ? owner_text(*waiting.owner) : "somebody",
+                                waiting.owner ? owner_text(*waiting.owner) : "a waiter",
                                 format_duration(waiting.since)));
   }
   if (parties.waiters > parties.first_waiters.size()) {

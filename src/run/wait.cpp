@@ -31,7 +31,7 @@ class Reporter {
     session_.console().debug(text);
     if (!failure.unsubscribed.empty() && !std::exchange(told_unsubscribed_, true)) {
       session_.console().detail(
-          fmt::format("{}: cannot be called when it is our turn, so we look again and again: {}",
+          fmt::format("{}: cannot be notified when it is our turn, so we poll: {}",
                       output::key_text(resource), output::faults_text(failure.unsubscribed)));
     }
     if (failure.queue.mute && !std::exchange(told_mute_, true)) {

@@ -51,7 +51,7 @@ bool LockProbe::passed(const Vote& vote, const char* step) {
   fail(step, fault != nullptr
                  ? *fault
                  : Fault{FaultKind::garbage,
-                         "the answer is not what it should be; did somebody interfere?"});
+                         "the answer is not what it should be; did another client interfere?"});
   return false;
 }
 
@@ -111,7 +111,7 @@ Finding LockProbe::finding(const std::vector<std::string>& missing) const {
     return {Level::warning, probe, "a lock can be held, but these rights are missing:" + rights};
   }
   if (held_)
-    return {Level::unknown, probe, "somebody holds the key; what a holder does was not tried"};
+    return {Level::unknown, probe, "another process holds the key; what a holder does was not tried"};
   return {Level::good, probe, "a lock can be taken, extended, healed and released"};
 }
 

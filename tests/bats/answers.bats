@@ -40,7 +40,7 @@ means() {
 @test "it cannot serve now: 69, and why" {
   start_servers 2
   means 69 "it is loading its data" stay '-LOADING Redis is loading the dataset in memory\r\n'
-  means 69 "it is busy with somebody's script" stay '-BUSY Redis is busy running a script.\r\n'
+  means 69 "it is busy with a script of another client" stay '-BUSY Redis is busy running a script.\r\n'
   means 69 "it is a read-only replica: name its master" stay "-READONLY You can't write against a read only replica.\r\n"
   means 69 "it is out of memory (maxmemory)" stay "-OOM command not allowed when used memory > 'maxmemory'.\r\n"
   means 69 "it cannot save to disk, and refuses writes for that: see its log" stay '-MISCONF Redis is configured to save RDB snapshots.\r\n'

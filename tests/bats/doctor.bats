@@ -156,7 +156,7 @@ assert_nothing_left() {
   # Somebody's lock is left alone.
   eval "$(redlock-cli acquire -S "$SERVERS" -k job:probe -t 1m --export)"
   run -0 redlock-cli doctor -S "$SERVERS" -k job:probe
-  assert_output --partial "unknown: ${SERVER_URL[0]}: somebody holds the key"
+  assert_output --partial "unknown: ${SERVER_URL[0]}: another process holds the key"
   run -0 redlock-cli extend -S "$SERVERS" -t 2m
 }
 

@@ -181,7 +181,7 @@ all_end() {
   joins b
   release_hold first
   all_end a
-  assert_regex "$stderr" "cannot be called when it is our turn, so we look again and again: unix:.*NOPERM"
+  assert_regex "$stderr" "cannot be notified when it is our turn, so we poll: unix:.*NOPERM"
   all_end b
   assert_equal "$(order)" "a b"
 }

@@ -245,10 +245,10 @@ assert_refuses() {
   local round
   for round in 1 2; do
     run -0 --separate-stderr redlock-cli run -q -S "$SERVERS" -k demo --insecure -- true
-    assert_equal "$stderr" "redlock-cli: --insecure: certificates are not verified; whoever is in between can read all and grant a lock that is none"
+    assert_equal "$stderr" "redlock-cli: --insecure: certificate verification is off: an attacker on the network can grant fake locks"
   done
   REDLOCK_INSECURE=1 run -0 --separate-stderr redlock-cli status -q -S "$SERVERS" -k demo
-  assert_regex "$stderr" "^redlock-cli: REDLOCK_INSECURE: certificates are not verified"
+  assert_regex "$stderr" "^redlock-cli: REDLOCK_INSECURE: certificate verification is off"
   REDLOCK_INSECURE=0 run -77 redlock-cli status -q -S "$SERVERS" -k demo
 }
 

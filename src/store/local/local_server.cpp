@@ -26,7 +26,7 @@ Fault out_of_turn() {
 }
 
 Fault taken_back() {
-  return {FaultKind::silent, "taken back before it was done"};
+  return {FaultKind::silent, "undone before it was done"};
 }
 
 Fault no_boot_id() {
@@ -172,7 +172,7 @@ ScriptReply LocalServer::run_in(const Directory& directory, const LockFile& file
     if (auto written = file.store(*found, *boot_id_, after); !written)
       return unexpected(written.error());
     if (!file.is_named(directory))
-      return unexpected(Fault{FaultKind::silent, "somebody removed the lock's file just now"});
+      return unexpected(Fault{FaultKind::silent, "another process removed the lock file just now"});
   }
   return answer(std::move(reply));
 }

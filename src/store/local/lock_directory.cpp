@@ -189,7 +189,7 @@ Result<std::optional<microseconds>, Fault> read_base(const Directory& directory,
   if (!base) {
     return unexpected(Fault{
         FaultKind::garbage,
-        "somebody damaged its file " + name + "; when nothing runs under its locks, remove it"});
+        "its file is damaged: " + name + "; when nothing runs under its locks, remove it"});
   }
   if (base->time_namespace != time_namespace()) {
     return unexpected(Fault{FaultKind::misconfigured,

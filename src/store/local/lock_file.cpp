@@ -136,7 +136,7 @@ Result<format::Found, Fault> LockFile::load(std::string_view boot_id) const {
   if (std::holds_alternative<format::Damaged>(found)) {
     return unexpected(Fault{
         FaultKind::garbage,
-        "somebody damaged its file " + name_ + "; when nothing runs under that lock, remove it"});
+        "its file is damaged: " + name_ + "; when nothing runs under that lock, remove it"});
   }
   return found;
 }

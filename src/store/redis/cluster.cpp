@@ -65,7 +65,7 @@ asio::awaitable<ScriptReply> ClusterServer::follow(ScriptCall call, Instant dead
   for (int redirects = 0;;) {
     // An undo that was sent meanwhile must not arrive after the compare-and-delete.
     if (!token.empty() && !undecided_.contains(token))
-      co_return unexpected(Fault{FaultKind::silent, "taken back before it was done"});
+      co_return unexpected(Fault{FaultKind::silent, "undone before it was done"});
     RedisServer& server = node(place);
     const auto reply = co_await server.ask(call, asking, deadline);
     if (!reply) {
@@ -219,7 +219,7 @@ asio::awaitable<std::optional<Fault>> ClusterServer::subscribe(
   const std::size_t turn = ++listenings_;
   const auto owner = co_await locate(resource.key(), deadline);
   if (!owner) co_return owner.error();
-  if (turn != listenings_) co_return Fault{FaultKind::silent, "nobody wants to listen any more"};
+  if (turn != listenings_) co_return Fault{FaultKind::silent, "the subscription was ended"};
   subscribed_at_ = *owner;
   co_return co_await node(*owner).subscribe(std::move(resource), std::move(waiter),
                                             std::move(notified), deadline);

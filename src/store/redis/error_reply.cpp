@@ -51,7 +51,7 @@ constexpr std::array meanings{
             "a right is missing, `redlock-cli doctor` names it"},
     Meaning{"can't access at least one of the keys", FaultKind::denied, key_advice},
     Meaning{"LOADING", FaultKind::unavailable, "it is loading its data", true},
-    Meaning{"BUSY", FaultKind::unavailable, "it is busy with somebody's script", true},
+    Meaning{"BUSY", FaultKind::unavailable, "it is busy with a script of another client", true},
     Meaning{"READONLY", FaultKind::unavailable, "it is a read-only replica: name its master", true},
     Meaning{"OOM", FaultKind::unavailable, "it is out of memory (maxmemory): give it more"},
     Meaning{"MISCONF", FaultKind::unavailable,
@@ -84,7 +84,7 @@ constexpr std::array meanings{
             "it is no Sentinel: write redis://, or cluster:// for a Redis Cluster"},
     Meaning{"unknown command", FaultKind::misconfigured, ""},
     Meaning{"FENCE", FaultKind::misconfigured,
-            "the fence counter of this key was overwritten by somebody: delete it"},
+            "the fence counter of this key was overwritten by another client: delete it"},
 };
 
 /// The server's own text, without the parts that repeat ours: the arguments of an unknown command

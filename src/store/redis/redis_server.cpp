@@ -101,7 +101,7 @@ asio::awaitable<Result<Reply, Fault>> RedisServer::run_script(std::shared_ptr<Li
   if (!taught || taught->type == Reply::Type::error) co_return taught;
   // An undo or a release that was sent meanwhile must not arrive after the compare-and-delete.
   if (was_undone(undo_target.token) || was_undone(undo_target.waiter)) {
-    co_return unexpected(Fault{FaultKind::silent, "taken back before it was done"});
+    co_return unexpected(Fault{FaultKind::silent, "undone before it was done"});
   }
   if (asking) connection.post(asking_command);
   co_return co_await connection.request(script_command(call), ReplyLimits{}, deadline);
@@ -125,7 +125,7 @@ asio::awaitable<Result<Reply, Fault>> RedisServer::ask_once(ScriptCall call, boo
     // Nothing was done here, so there is nothing to undo: what is done elsewhere is undone there.
     const bool leads_on = is_read_only_reply(*reply) || is_redirect(reply->text);
     if (leads_on && !undo_target.token.empty() && link->left.erase(undo_target.token) == 0) {
-      co_return unexpected(Fault{FaultKind::silent, "taken back before it was done"});
+      co_return unexpected(Fault{FaultKind::silent, "undone before it was done"});
     }
     if (fault_of_error(reply->text).refused) link->left.erase(undo_target.token);
     co_return std::move(*reply);

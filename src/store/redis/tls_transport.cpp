@@ -265,7 +265,7 @@ class TlsTransport final : public Transport {
       case X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT:
       case X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT_LOCALLY:
       case X509_V_ERR_UNABLE_TO_VERIFY_LEAF_SIGNATURE:
-        return "its certificate is signed by nobody that we trust; name its CA with --cacert";
+        return "its certificate is not signed by a trusted CA; name its CA with --cacert";
       default:
         return "its certificate is not good: " +
                said(openssl_.X509_verify_cert_error_string(result));
