@@ -27,9 +27,13 @@ print("seed", seed)
 rng = random.Random(seed)
 
 
+# Of the two threads that ask for the witness only one at a time has it, or each would take the other for the command.
+asking = threading.Lock()
+
+
 def is_dead():
-    """Whether nobody holds the witness."""
-    with open(witness) as file:
+    """Whether no process holds the witness."""
+    with asking, open(witness) as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             return True
