@@ -15,7 +15,7 @@ Installs the packages that are missing, then:
   asan   builds preset asan (AddressSanitizer, UndefinedBehaviorSanitizer), runs the unit tests
   fuzz   builds preset fuzz (Clang, libFuzzer), runs every fuzz target for a few seconds
   servers  the tests of what goes over the wire once more, with the newest Redis and the newest Valkey that Debian has
-  mutants  two of the mutants of tests/mutants/list, others each day; each that a test notices counts as passed
+  mutants  one of the mutants of tests/mutants/list, another each day; it counts as passed when a test notices it
   user   when root: the bats tests of dev once more as an ordinary user without a home, but for those about servers and on two stores
   tsan   only on demand: builds preset tsan (ThreadSanitizer), runs the tests labelled unit or smoke
 END

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Tries the mutants of tests/mutants/list whose turn it is by the day of the year, or those named. It compiles only the file that is broken, and
+# Tries the mutants of tests/mutants/list whose turn it is (one, unless told) by the day of the year, or those named. It compiles only the file that is broken, and
 # links it in front of the build that is there: seconds each. Left out, unless named, are those in headers and scripts, which more hangs on, and
 # those that only bats tests notice, which take minutes: tests/mutants/run.sh tries them all.
 # usage: tests/mutants/rotation.sh [-n COUNT] [-d DAY] [NAME…]     (of build/dev, or of the build directory in BUILD)
@@ -9,7 +9,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 source tests/mutants/lib.sh
 
 readonly BUILD=${BUILD:-$PWD/build/dev}
-count=2
+count=1
 day=$(date +%j)
 while getopts n:d: option; do
   case $option in
