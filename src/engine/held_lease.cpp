@@ -3,7 +3,7 @@
 #include "core/backoff.hpp"
 #include "core/validity.hpp"
 #include "engine/ballot.hpp"
-#include "store/script_votes.hpp"
+#include "store/script_calls.hpp"
 
 namespace redlock {
 namespace {

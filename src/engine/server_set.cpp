@@ -9,7 +9,7 @@
 #include "core/decision.hpp"
 #include "core/validity.hpp"
 #include "engine/ballot.hpp"
-#include "store/script_votes.hpp"
+#include "store/script_calls.hpp"
 #include "support/spawn.hpp"
 
 namespace redlock {

@@ -2,81 +2,22 @@
 
 #include <algorithm>
 
-#include "core/helper_keys.hpp"
+#include "core/mode.hpp"
 #include "core/protocol.hpp"
+#include "core/queue.hpp"
 #include "store/owner_record.hpp"
 #include "support/number.hpp"
-#include "support/text.hpp"
 
 namespace redlock {
 namespace {
 
-namespace argument = protocol::argument;
 namespace reply_at = protocol::reply;
 namespace word = protocol::word;
 
 using Type = Reply::Type;
-using Arguments = std::vector<std::string>;
-
-std::vector<std::string> keys_of(const Resource& resource) {
-  std::vector<std::string> keys = HelperKeys(resource).all();
-  keys.insert(keys.begin(), resource.key());
-  return keys;
-}
-
-std::string decimal(Milliseconds span) {
-  return std::to_string(span.count());
-}
-std::string decimal(Ttl ttl) {
-  return decimal(ttl.length());
-}
-std::string flag(bool value) {
-  return value ? "1" : "0";
-}
-
-/// An attempt and its undo contain the lock's key, or a key made from it, twenty times; servers
-/// read 16 KiB at a time.
-constexpr std::size_t max_key_for_one_read = 512;
-
-std::string letter(bool shared) {
-  return std::string(shared ? word::shared : word::alone);
-}
-
-/// -1 means none.
-std::string number(const std::optional<std::size_t>& slot) {
-  return slot ? std::to_string(*slot) : "-1";
-}
-
-/// This many empty arguments, with room for the script's name.
-Arguments empty_arguments(std::size_t count) {
-  Arguments arguments;
-  arguments.reserve(count + 1);
-  arguments.resize(count);
-  return arguments;
-}
-
-/// The positions of a waiter's entry in a call's arguments.
-struct EntryAt {
-  std::size_t waiter;
-  std::size_t ticket;
-  std::size_t polls;
-  std::size_t life;
-};
-
-void put_entry(Arguments& arguments, const EntryAt& at, const QueueEntry* entry) {
-  if (entry != nullptr) arguments[at.waiter] = entry->id;
-  arguments[at.ticket] = std::to_string(entry != nullptr ? entry->ticket : 0);
-  arguments[at.polls] = flag(entry != nullptr && entry->polls);
-  arguments[at.life] = decimal(entry != nullptr ? entry->life : Milliseconds(0));
-}
-
-ScriptCall call_of(const Script& script, const Resource& resource, Arguments arguments) {
-  arguments.emplace_back(script.name);
-  return {&script, keys_of(resource), std::move(arguments)};
-}
 
 Fault garbage() {
-  return {FaultKind::garbage, "an answer that no lock script gives"};
+  return {FaultKind::garbage, "malformed reply to a lock script"};
 }
 
 /// A time span from a server. Limited so that it cannot overflow, whatever the server's clock or a
@@ -148,7 +89,7 @@ std::optional<std::size_t> slot_of(const Reply& reply) {
 }
 
 /// See acquire.lua.
-std::optional<QueueStatus> line_of(const Reply& reply) {
+std::optional<QueueStatus> queue_status_of(const Reply& reply) {
   namespace at = reply_at::queue;
   const auto& part = reply.elements;
   if (reply.type != Type::array ||
@@ -209,7 +150,7 @@ std::optional<LockParties> parties_of(const Reply& reply) {
 AcquireVote held_vote(const ScriptReply& reply) {
   auto holder = holder_of(reply);
   if (!holder || reply->elements.size() <= reply_at::holder::behind) return garbage();
-  auto queue = line_of(reply->elements[reply_at::holder::behind]);
+  auto queue = queue_status_of(reply->elements[reply_at::holder::behind]);
   if (!queue) return garbage();
   return Held{std::move(*holder), std::move(*queue)};
 }
@@ -241,27 +182,6 @@ Vote not_ours_or_fault(const ScriptReply& reply) {
 
 }  // namespace
 
-UndoTarget undo_target_of(const ScriptCall& call) {
-  if (call.script == &scripts::acquire) {
-    return {call.arguments[argument::acquire::token], call.arguments[argument::acquire::waiter]};
-  }
-  if (call.script == &scripts::heal) return {call.arguments[argument::heal::token], {}};
-  return {};
-}
-
-const std::string& undone_by(const ScriptCall& call) {
-  const bool leaves = call.script == &scripts::leave;
-  return call.arguments[leaves ? argument::leave::waiter : argument::release::token];
-}
-
-bool fits_into_one_read(const Resource& resource) {
-  return resource.key().size() <= max_key_for_one_read;
-}
-
-bool fits_into_one_read(const ScriptCall& call) {
-  return call.keys[protocol::key::lock].size() <= max_key_for_one_read;
-}
-
 bool left_no_lease(const Reply& reply) {
   if (reply.type != Type::array || reply.elements.empty()) return false;
   return reply.elements[0].text == word::held || reply.elements[0].text == word::queued;
@@ -276,105 +196,13 @@ std::optional<Notification> notification_from(std::string_view said) {
   return std::nullopt;
 }
 
-ScriptCall acquire_call(const AcquireRequest& request) {
-  namespace at = argument::acquire;
-  Arguments arguments = empty_arguments(at::count);
-  arguments[at::token] = request.token.secret();
-  arguments[at::ttl] = decimal(request.ttl);
-  arguments[at::supervised] = flag(request.owner.supervised);
-  arguments[at::record] = encode_owner(request.owner);
-  arguments[at::mode] = letter(request.mode.shared);
-  arguments[at::slots] = std::to_string(request.mode.slots);
-  arguments[at::slot] = number(request.slot);
-  put_entry(arguments, {at::waiter, at::ticket, at::polls, at::life},
-            request.entry ? &*request.entry : nullptr);
-  return call_of(scripts::acquire, request.resource, std::move(arguments));
-}
-
-ScriptCall raise_fence_call(const RaiseRequest& request) {
-  namespace at = argument::raise_fence;
-  Arguments arguments = empty_arguments(at::count);
-  arguments[at::token] = request.token.secret();
-  arguments[at::fence] = request.fence.text();
-  arguments[at::ttl] = decimal(request.ttl);
-  return call_of(scripts::raise_fence, request.resource, std::move(arguments));
-}
-
-ScriptCall extend_call(const ExtendRequest& request) {
-  namespace at = argument::extend;
-  Arguments arguments = empty_arguments(at::count);
-  arguments[at::token] = request.token.secret();
-  arguments[at::ttl] = decimal(request.ttl);
-  arguments[at::slot] = number(request.slot);
-  arguments[at::fence] = request.fence.text();
-  return call_of(scripts::extend, request.resource, std::move(arguments));
-}
-
-ScriptCall heal_call(const HealRequest& request) {
-  namespace at = argument::heal;
-  const Provenance& from = request.provenance;
-  Arguments arguments = empty_arguments(at::count);
-  arguments[at::token] = request.token.secret();
-  arguments[at::ttl] = decimal(request.ttl);
-  arguments[at::fence] = request.fence.text();
-  arguments[at::age] = decimal(std::chrono::duration_cast<Milliseconds>(from.age));
-  arguments[at::supervised] = flag(from.supervised);
-  arguments[at::record] = from.record;
-  arguments[at::mode] = letter(request.hold.shared);
-  arguments[at::slot] = number(request.hold.slot);
-  return call_of(scripts::heal, request.resource, std::move(arguments));
-}
-
-bool keeps_the_key(const ScriptCall& call) {
-  return call.script == &scripts::release && call.arguments.at(argument::release::keep) != "0";
-}
-
-ScriptCall release_call(const ReleaseRequest& request) {
-  namespace at = argument::release;
-  const auto& requeue = request.requeue;
-  const Owner* const owner = requeue            ? &requeue->owner
-                             : request.finished ? &*request.finished
-                                                : nullptr;
-  Arguments arguments = empty_arguments(at::count);
-  arguments[at::token] = request.token.secret();
-  arguments[at::by_hand] = flag(request.by_hand);
-  arguments[at::keep] = decimal(std::chrono::ceil<Milliseconds>(request.keep));
-  put_entry(arguments, {at::waiter, at::ticket, at::polls, at::life},
-            requeue ? &requeue->entry : nullptr);
-  const bool slotted = requeue && requeue->mode.slots > 0;
-  arguments[at::mode] =
-      slotted ? std::string(word::slotted) : letter(requeue && requeue->mode.shared);
-  if (owner != nullptr) arguments[at::record] = encode_owner(*owner);
-  return call_of(scripts::release, request.resource, std::move(arguments));
-}
-
-ScriptCall break_call(const BreakRequest& request) {
-  namespace at = argument::break_lock;
-  Arguments arguments = empty_arguments(at::count);
-  if (request.only_if) arguments[at::fence] = request.only_if->text();
-  arguments[at::breaker] = encode_owner(request.breaker);
-  return call_of(scripts::break_lock, request.resource, std::move(arguments));
-}
-
-ScriptCall inspect_call(const Resource& resource, const std::optional<LeaseId>& share) {
-  Arguments arguments = empty_arguments(argument::inspect::count);
-  if (share) arguments[argument::inspect::share] = share->text;
-  return call_of(scripts::inspect, resource, std::move(arguments));
-}
-
-ScriptCall leave_call(const Resource& resource, const std::string& waiter) {
-  Arguments arguments = empty_arguments(argument::leave::count);
-  arguments[argument::leave::waiter] = waiter;
-  return call_of(scripts::leave, resource, std::move(arguments));
-}
-
 AcquireVote acquire_vote(const ScriptReply& reply) {
   const std::string_view said = word_of(reply);
   if (said == word::granted &&
       has_form(reply->elements, {Type::text, Type::text, Type::text, Type::integer, Type::array})) {
     namespace at = reply_at::granted;
     const auto fence = Fence::from_text(reply->elements[at::fence].text);
-    auto queue = line_of(reply->elements[at::queue]);
+    auto queue = queue_status_of(reply->elements[at::queue]);
     if (fence && queue) {
       Granted granted{*fence, LeaseId{reply->elements[at::id].text}};
       granted.slot = slot_of(reply->elements[at::slot]);
@@ -383,7 +211,7 @@ AcquireVote acquire_vote(const ScriptReply& reply) {
     }
   }
   if (said == word::queued && has_form(reply->elements, {Type::text, Type::array})) {
-    if (auto queue = line_of(reply->elements[reply_at::queued::queue]))
+    if (auto queue = queue_status_of(reply->elements[reply_at::queued::queue]))
       return Queued{std::move(*queue)};
   }
   if (said == word::duplicate) return Duplicate{};

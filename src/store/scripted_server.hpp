@@ -1,6 +1,7 @@
 #pragma once
 
 #include "store/lock_server.hpp"
+#include "store/script_calls.hpp"
 #include "store/script_votes.hpp"
 
 namespace redlock {

@@ -7,7 +7,7 @@
 #include <string>
 
 #include "store/redis/connector.hpp"
-#include "store/script_votes.hpp"
+#include "store/script_calls.hpp"
 
 namespace redlock::redis {
 

@@ -1,3 +1,4 @@
+#include "store/script_calls.hpp"
 #include "store/script_votes.hpp"
 
 #include <gtest/gtest.h>
