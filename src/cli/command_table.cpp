@@ -57,7 +57,7 @@ by `run` alone.
 
   redlock-cli release
 
-With --force it breaks the lock on KEY, whoever holds it, and says whose it was; with --if-fence
+With --force it breaks another's lock on KEY and says whose it was; with --if-fence
 only if it is still that one; --reason is told to the holder.
 
   redlock-cli release deploy --force

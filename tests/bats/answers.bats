@@ -73,7 +73,7 @@ means() {
     '*3\r\n$7\r\ngranted\r\n$1\r\n1\r\n:1\r\n' '*3\r\n$7\r\ngranted\r\n$2\r\n-1\r\n$2\r\nid\r\n' \
     '*3\r\n$7\r\ngranted\r\n$16\r\n4503599627370497\r\n$2\r\nid\r\n' '*3\r\n+granted\r\n$1\r\n1\r\n$2\r\nid\r\n' \
     '*1\r\n*3\r\n$7\r\ngranted\r\n$1\r\n1\r\n$2\r\nid\r\n'; do
-    means 69 "an answer that no lock script gives" stay "$bytes"
+    means 69 "malformed reply to a lock script" stay "$bytes"
   done
 }
 
@@ -99,7 +99,7 @@ means() {
 
 @test "a server that never stops talking is left alone" {
   means 69 "larger than any answer to us" flood '*64\r\n$60000\r\n'"$(printf '%060000d' 0)"'\r\n'
-  means 69 "an answer that no lock script gives" flood '+OK\r\n'
+  means 69 "malformed reply to a lock script" flood '+OK\r\n'
 }
 
 @test "many small replies in a large one cost no more memory than the large one may" {

@@ -54,6 +54,6 @@ means() {
   local bytes
   for bytes in '+OK\r\n' ':1\r\n' '*1\r\n:1\r\n' '*1\r\n*2\r\n:0\r\n:1\r\n' '*1\r\n*3\r\n:0\r\n:16384\r\n*2\r\n$1\r\nh\r\n:1\r\n' \
     '*1\r\n*3\r\n:-1\r\n:1\r\n*2\r\n$1\r\nh\r\n:1\r\n' '*1\r\n*3\r\n:9\r\n:1\r\n*2\r\n$1\r\nh\r\n:1\r\n'; do
-    means 69 "an answer that no CLUSTER SLOTS gives" "$bytes" x
+    means 69 "malformed CLUSTER SLOTS reply" "$bytes" x
   done
 }

@@ -14,7 +14,7 @@ namespace {
 std::optional<Fault> objection_to(const Reply& role) {
   if (role.type == Reply::Type::error) return fault_of_error(role.text);
   if (role.type != Reply::Type::array || role.elements.empty())
-    return Fault{FaultKind::garbage, "an answer that no ROLE gives"};
+    return Fault{FaultKind::garbage, "malformed ROLE reply"};
   if (role.elements[0].text == "master") return std::nullopt;
   return Fault{FaultKind::unavailable,
                "it is no master (any more), by its own word; is a failover under way?"};

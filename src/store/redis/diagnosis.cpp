@@ -118,8 +118,8 @@ class Probe {
 
   /// Waiters can do without notifications, so this checks only the right to subscribe.
   asio::awaitable<void> subscribe(Resource key, std::vector<std::string>& missing) {
-    const std::function<void(Notification)> nobody = [](Notification) {};
-    const auto fault = co_await vote_.subscribe(std::move(key), "doctor", nobody, deadline());
+    const std::function<void(Notification)> ignore = [](Notification) {};
+    const auto fault = co_await vote_.subscribe(std::move(key), "doctor", ignore, deadline());
     vote_.unsubscribe();
     if (!fault || fault->kind != FaultKind::denied) co_return;
     const bool command = fault->text.find("'subscribe'") != std::string::npos;

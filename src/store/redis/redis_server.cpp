@@ -166,7 +166,7 @@ asio::awaitable<std::optional<Fault>> RedisServer::missing_replicas(std::shared_
   link->waits = false;
   if (reply->type == Reply::Type::error) co_return fault_of_error(reply->text);
   if (reply->type != Reply::Type::integer)
-    co_return Fault{FaultKind::garbage, "an answer that no WAIT gives"};
+    co_return Fault{FaultKind::garbage, "malformed WAIT reply"};
   if (reply->integer >= static_cast<std::int64_t>(options_.replicas)) co_return std::nullopt;
   const std::string confirmed = std::to_string(std::max<std::int64_t>(reply->integer, 0));
   co_return Fault{FaultKind::unavailable,
@@ -187,7 +187,7 @@ asio::awaitable<Result<LockList, Fault>> RedisServer::list(Instant deadline) {
     if (!reply) co_return unexpected(reply.error());
     if (reply->type == Reply::Type::error) co_return unexpected(fault_of_error(reply->text));
     if (!is_page(*reply))
-      co_return unexpected(Fault{FaultKind::garbage, "an answer that no SCAN gives"});
+      co_return unexpected(Fault{FaultKind::garbage, "malformed SCAN reply"});
     for (const Reply& key : reply->elements[1].elements) {
       auto resource = HelperKeys::resource_of_owner(key.text);
       if (!resource) continue;

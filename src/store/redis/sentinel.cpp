@@ -20,7 +20,7 @@ Result<Address, Fault> master_from(const Reply& reply, const std::string& master
     if (auto address = announced(reply.elements[0].text, reply.elements[1].text))
       return std::move(*address);
   }
-  return unexpected(Fault{FaultKind::garbage, "an answer that no sentinel gives"});
+  return unexpected(Fault{FaultKind::garbage, "malformed Sentinel reply"});
 }
 
 class SentinelTransport final : public Transport {

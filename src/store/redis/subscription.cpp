@@ -27,7 +27,7 @@ asio::awaitable<std::optional<Fault>> Subscription::start(
   } else if (reply->type == Reply::Type::error) {
     fault = fault_of_error(reply->text);
   } else if (reply->type != Reply::Type::array) {
-    fault = Fault{FaultKind::garbage, "an answer that no SUBSCRIBE gives"};
+    fault = Fault{FaultKind::garbage, "malformed SUBSCRIBE reply"};
   } else if (connection_ != connection || !connection->usable()) {
     fault = Fault{FaultKind::silent, "the connection ended at once"};
   }

@@ -36,7 +36,7 @@ std::optional<Address> node_from(const Reply& node, const Address& from) {
 }
 
 Fault no_slots() {
-  return {FaultKind::garbage, "an answer that no CLUSTER SLOTS gives"};
+  return {FaultKind::garbage, "malformed CLUSTER SLOTS reply"};
 }
 
 }  // namespace
