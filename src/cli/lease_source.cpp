@@ -66,10 +66,10 @@ LeaseHandle find_lease(const Settings& settings, const run::ServerOptions& serve
   auto handle = from_file(settings);
   if (!handle) handle = from_environment(settings, servers);
   if (!handle) {
-    throw CommandError(
-        ExitCode::usage,
-        "no lease: neither --token-file nor REDLOCK_LEASE (nor REDLOCK_KEY and REDLOCK_TOKEN) is set; `redlock-cli acquire "
-        "--export` sets them");
+    throw CommandError(ExitCode::usage,
+                       "no lease: neither --token-file nor REDLOCK_LEASE (nor REDLOCK_KEY and "
+                       "REDLOCK_TOKEN) is set; `redlock-cli acquire "
+                       "--export` sets them");
   }
   std::vector<Resource> resources;
   for (const LeaseHandle::Part& part : handle->parts) resources.push_back(part.resource);
@@ -79,13 +79,13 @@ LeaseHandle find_lease(const Settings& settings, const run::ServerOptions& serve
                                    output::keys_text(read_keys(settings))));
   }
   if (handle->servers != run::fingerprint(servers)) {
-    throw CommandError(
-        ExitCode::config,
-        fmt::format(
-            "the lease on {} was taken on another set of servers, or on the same spelled otherwise; set them as they "
-            "were when it was acquired. Now set: {}",
-            output::keys_text(resources),
-            escape_for_terminal(fmt::format("{}", fmt::join(run::names_of(servers), ", ")))));
+    throw CommandError(ExitCode::config,
+                       fmt::format("the lease on {} was taken on another set of servers, or on the "
+                                   "same spelled otherwise; set them as they "
+                                   "were when it was acquired. Now set: {}",
+                                   output::keys_text(resources),
+                                   escape_for_terminal(fmt::format(
+                                       "{}", fmt::join(run::names_of(servers), ", ")))));
   }
   return *handle;
 }

@@ -134,11 +134,10 @@ std::optional<Ttl> read_ttl(const Settings& settings, const TtlDemands& demands)
 
 Ttl require_room(Ttl fallback, const TtlDemands& demands) {
   if (leaves_room(fallback, demands)) return fallback;
-  throw CommandError(
-      ExitCode::usage,
-      fmt::format(
-          "the default --ttl of {} is too short for this --grace and --server-timeout; set a longer --ttl",
-          format_duration(fallback.length())));
+  throw CommandError(ExitCode::usage,
+                     fmt::format("the default --ttl of {} is too short for this --grace and "
+                                 "--server-timeout; set a longer --ttl",
+                                 format_duration(fallback.length())));
 }
 
 Ttl require_ttl(const Settings& settings, const TtlDemands& demands, std::string_view why) {

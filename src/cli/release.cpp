@@ -84,12 +84,11 @@ output::Outcome outcome_of_release(const Resource& resource, const ReleaseResult
       if (result.not_ours) outcome.holder = result.not_ours->holder;
       break;
     case ReleaseDecision::supervised:
-      outcome = output::outcome_of(
-          "release", {resource}, output::Result::usage,
-          fmt::format(
-              "this lease is held by `redlock-cli run`, which releases it when its command ends; `redlock-cli "
-              "release {} --force` breaks it",
-              output::key_option(resource)));
+      outcome = output::outcome_of("release", {resource}, output::Result::usage,
+                                   fmt::format("this lease is held by `redlock-cli run`, which "
+                                               "releases it when its command ends; `redlock-cli "
+                                               "release {} --force` breaks it",
+                                               output::key_option(resource)));
       outcome.holder = result.supervisor;
       break;
     case ReleaseDecision::unavailable:

@@ -175,10 +175,10 @@ AcquireTally::AcquireTally(std::size_t servers, Duration restart_guard)
 void AcquireTally::count(std::size_t server, AcquireVote vote) {
   const Granted* granted = std::get_if<Granted>(&vote);
   if (restart_guard_ > Duration::zero() && granted != nullptr && !granted->server.up) {
-    vote = Fault{
-        FaultKind::denied,
-        "it does not tell for how long it is up, so --restart-guard cannot tell whether it forgot a lock: allow INFO (+info), or set "
-        "--restart-guard 0 for all clients"};
+    vote = Fault{FaultKind::denied,
+                 "it does not tell for how long it is up, so --restart-guard cannot tell whether "
+                 "it forgot a lock: allow INFO (+info), or set "
+                 "--restart-guard 0 for all clients"};
   }
   votes_.at(server) = std::move(vote);
 }

@@ -73,10 +73,10 @@ Finish without_holder(const SessionOptions& about, const RunOptions& options,
 /// Without /proc only the command itself could be stopped when the lock is lost.
 void require_visible_processes() {
   if (child::proc_shows_descendants()) return;
-  throw CommandError(
-      ExitCode::os_error,
-      "/proc does not show the processes of the command, so they could not be stopped if the lock is lost; mount "
-      "/proc of this pid namespace, or use --on-lost term");
+  throw CommandError(ExitCode::os_error,
+                     "/proc does not show the processes of the command, so they could not be "
+                     "stopped if the lock is lost; mount "
+                     "/proc of this pid namespace, or use --on-lost term");
 }
 
 child::Isolation isolate(const RunOptions& options, bool has_terminal) {

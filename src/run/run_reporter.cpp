@@ -108,7 +108,8 @@ Finish RunReporter::released(const HeldSet& leases, const SetReleaseResult& rele
   }
   if (!is_known_to_be_lost() && result.decision == ReleaseDecision::unavailable) {
     session_.console().notice(fmt::format(
-        "{}: no quorum confirmed the release yet; it is repeated in the background until what is left expires, within {}; {}",
+        "{}: no quorum confirmed the release yet; it is repeated in the background until what is "
+        "left expires, within {}; {}",
         key_, format_duration(options_.ttl.length()), output::faults_text(result.faults)));
   }
   return finish;
@@ -157,10 +158,11 @@ void RunReporter::stopping(const child::Delay& delay) {
 }
 
 void RunReporter::strained(const StopCost& cost, Duration needed) const {
-  session_.console().notice(fmt::format(
-      "{}: to stop the command's {} processes ({} MiB) may take {}, more than --ttl {} leaves; use a longer --ttl",
-      key_, cost.processes, cost.private_bytes >> mebibyte_shift, format_duration(needed),
-      format_duration(options_.ttl.length())));
+  session_.console().notice(
+      fmt::format("{}: to stop the command's {} processes ({} MiB) may take {}, more than --ttl {} "
+                  "leaves; use a longer --ttl",
+                  key_, cost.processes, cost.private_bytes >> mebibyte_shift,
+                  format_duration(needed), format_duration(options_.ttl.length())));
 }
 
 void RunReporter::unkillable(const std::vector<pid_t>& pids) const {

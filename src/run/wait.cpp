@@ -35,9 +35,10 @@ class Reporter {
                       output::key_text(resource), output::faults_text(failure.unsubscribed)));
     }
     if (failure.queue.mute && !std::exchange(told_mute_, true)) {
-      session_.console().detail(fmt::format(
-          "{}: the holder may not notify us when it releases it (it lacks +publish, or the channels &redlock:wake:*), so we poll",
-          output::key_text(resource)));
+      session_.console().detail(
+          fmt::format("{}: the holder may not notify us when it releases it (it lacks +publish, or "
+                      "the channels &redlock:wake:*), so we poll",
+                      output::key_text(resource)));
     }
     report_.learn(resource, failure, session_.clock().now());
   }

@@ -111,7 +111,8 @@ Finding LockProbe::finding(const std::vector<std::string>& missing) const {
     return {Level::warning, probe, "a lock can be held, but these rights are missing:" + rights};
   }
   if (held_)
-    return {Level::unknown, probe, "another process holds the key; what a holder does was not tried"};
+    return {Level::unknown, probe,
+            "another process holds the key; what a holder does was not tried"};
   return {Level::good, probe, "a lock can be taken, extended, healed and released"};
 }
 

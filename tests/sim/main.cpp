@@ -13,13 +13,16 @@ namespace redlock::sim {
 namespace {
 
 constexpr std::string_view usage =
-    "usage: redlock_sim [--profile NAME] [--seeds FROM-TO | --seed N] [-v] [--expect-violation] [--rate] [--coverage]\n"
+    "usage: redlock_sim [--profile NAME] [--seeds FROM-TO | --seed N] [-v] [--expect-violation] "
+    "[--rate] [--coverage]\n"
     "\n"
-    "Runs the schedules of these seeds (1-2000); stops at the first that violates a rule, prints its history, and exits 1.\n"
+    "Runs the schedules of these seeds (1-2000); stops at the first that violates a rule, prints "
+    "its history, and exits 1.\n"
     "  --seed N             this one, with its history\n"
     "  -v                   the history of each\n"
     "  --expect-violation   exit 1 when none of them violates a rule\n"
-    "  --rate               how many there were, what happened in them, and schedules for each second of processor time\n"
+    "  --rate               how many there were, what happened in them, and schedules for each "
+    "second of processor time\n"
     "  --coverage           which lines of the scripts none of them reached\n"
     "  --quiet              no history, one line\n"
     "profiles:\n";

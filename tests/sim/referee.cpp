@@ -558,11 +558,10 @@ void Referee::extended(Process& process, const Token& token, Instant deadline, D
   facts.until = std::max(facts.until, until);
   check_support(token.secret(), facts);
   if (facts.broken_since && *facts.broken_since < asked && is_quorum(facts.broken)) {
-    violate(
-        "resurrection",
-        fmt::format(
-            "{} was taken away by force at {:.3f} ms and extended by a round that began at {:.3f} ms",
-            name_of(token.secret()), in_ms(*facts.broken_since), in_ms(asked)));
+    violate("resurrection",
+            fmt::format("{} was taken away by force at {:.3f} ms and extended by a round that "
+                        "began at {:.3f} ms",
+                        name_of(token.secret()), in_ms(*facts.broken_since), in_ms(asked)));
   }
   check_overlap(token.secret(), facts);
 }

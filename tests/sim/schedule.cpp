@@ -714,7 +714,8 @@ Schedule draw(const Profile& profile, std::uint64_t seed) {
 std::string describe(const Schedule& schedule) {
   constexpr std::array shapes{"chaos", "cron", "line", "a server given twice"};
   return fmt::format(
-      "{}: {} servers, {} hosts, {} sessions, {} mishaps, restart guard {:.0f} ms, calm from {:.0f} ms",
+      "{}: {} servers, {} hosts, {} sessions, {} mishaps, restart guard {:.0f} ms, calm from "
+      "{:.0f} ms",
       shapes[static_cast<std::size_t>(schedule.shape)], schedule.servers, schedule.hosts.size(),
       schedule.sessions.size(), schedule.mishaps.size(), in_ms(schedule.restart_guard),
       in_ms(schedule.calm));

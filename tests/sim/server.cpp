@@ -77,7 +77,8 @@ std::string_view error_in_script(Refusal refusal) {
     case Refusal::read_only:
       return "READONLY You can't write against a read only replica.";
     case Refusal::misconf:
-      return "MISCONF Redis is configured to save RDB snapshots, but it's currently unable to persist to disk.";
+      return "MISCONF Redis is configured to save RDB snapshots, but it's currently unable to "
+             "persist to disk.";
     case Refusal::oom:
       return "OOM command not allowed when used memory > 'maxmemory'.";
     case Refusal::none:
@@ -95,7 +96,8 @@ std::string refusing(std::string_view script, Refusal refusal, bool may_publish)
   constexpr std::string_view front =
       "local redis = (function(real, refusal, is_oom, may_publish) "
       "local wrote = false "
-      "local write = {{SET = 2, HSET = 2, ZADD = 2, DEL = 1, PEXPIRE = 1, HDEL = 1, ZREM = 1, ZREMRANGEBYSCORE = 1}} "
+      "local write = {{SET = 2, HSET = 2, ZADD = 2, DEL = 1, PEXPIRE = 1, HDEL = 1, ZREM = 1, "
+      "ZREMRANGEBYSCORE = 1}} "
       "local function refused(name) "
       "if name == 'PUBLISH' and not may_publish then "
       "return \"ERR The user executing the script can't run this command or subcommand\" end "

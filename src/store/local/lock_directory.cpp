@@ -187,9 +187,9 @@ Result<std::optional<microseconds>, Fault> read_base(const Directory& directory,
   if (size < 0) return fault_of_errno("cannot read the file " + name, errno);
   const auto base = decode({text.data(), static_cast<std::size_t>(size)});
   if (!base) {
-    return unexpected(Fault{
-        FaultKind::garbage,
-        "its file is damaged: " + name + "; when nothing runs under its locks, remove it"});
+    return unexpected(
+        Fault{FaultKind::garbage,
+              "its file is damaged: " + name + "; when nothing runs under its locks, remove it"});
   }
   if (base->time_namespace != time_namespace()) {
     return unexpected(Fault{FaultKind::misconfigured,

@@ -134,9 +134,9 @@ Result<format::Found, Fault> LockFile::load(std::string_view boot_id) const {
   };
   format::Found found = format::read(read_at, static_cast<std::size_t>(status.st_size), boot_id);
   if (std::holds_alternative<format::Damaged>(found)) {
-    return unexpected(Fault{
-        FaultKind::garbage,
-        "its file is damaged: " + name_ + "; when nothing runs under that lock, remove it"});
+    return unexpected(
+        Fault{FaultKind::garbage,
+              "its file is damaged: " + name_ + "; when nothing runs under that lock, remove it"});
   }
   return found;
 }

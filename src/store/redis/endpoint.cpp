@@ -224,7 +224,8 @@ Result<Endpoint, std::string> parse_sentinel(std::string_view rest, bool tls) {
   endpoint.master = path.substr(0, end);
   if (!is_master_name(endpoint.master))
     return Failure(
-        "it must name the master (letters, digits, . - _), as the sentinels do: sentinel://host,host,host/mymaster");
+        "it must name the master (letters, digits, . - _), as the sentinels do: "
+        "sentinel://host,host,host/mymaster");
   if (end == std::string_view::npos || end + 1 == path.size()) return endpoint;
   if (auto wrong = read_database(path.substr(end + 1), endpoint)) return Failure(*wrong);
   return endpoint;

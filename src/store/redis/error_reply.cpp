@@ -30,14 +30,14 @@ constexpr std::array meanings{
     Meaning{"unauthenticated", FaultKind::denied,
             "it wants a password: set REDISCLI_AUTH or --password-file"},
     Meaning{"invalid password", FaultKind::denied, "wrong password"},
-    Meaning{
-        "without any password configured", FaultKind::denied,
-        "a password was given, but the server has none: unset REDISCLI_AUTH or drop it from the URL"},
+    Meaning{"without any password configured", FaultKind::denied,
+            "a password was given, but the server has none: unset REDISCLI_AUTH or drop it from "
+            "the URL"},
     Meaning{"DENIED", FaultKind::denied,
             "it accepts connections from its own host only (protected mode)"},
-    Meaning{
-        "no password is set", FaultKind::denied,  // Redis 5
-        "a password was given, but the server has none: unset REDISCLI_AUTH or drop it from the URL"},
+    Meaning{"no password is set", FaultKind::denied,  // Redis 5
+            "a password was given, but the server has none: unset REDISCLI_AUTH or drop it from "
+            "the URL"},
     Meaning{"wrong number of arguments for 'auth'", FaultKind::denied,
             "it knows no users (Redis before 6): give the password alone"},
     Meaning{"to access one of the keys", FaultKind::denied, key_advice},
@@ -69,9 +69,9 @@ constexpr std::array meanings{
     Meaning{
         "MOVED", FaultKind::misconfigured,
         "it is part of a Redis Cluster, and this key belongs to another server: write cluster://"},
-    Meaning{
-        "ASK", FaultKind::misconfigured,
-        "it is part of a Redis Cluster, and this key is moving to another server: write cluster://"},
+    Meaning{"ASK", FaultKind::misconfigured,
+            "it is part of a Redis Cluster, and this key is moving to another server: write "
+            "cluster://"},
     Meaning{"DB index is out of range", FaultKind::misconfigured, "it has no such database"},
     Meaning{"invalid DB index", FaultKind::misconfigured, "it has no such database"},
     Meaning{"SELECT is not allowed in cluster mode", FaultKind::misconfigured,

@@ -1,7 +1,7 @@
 #include "store/redis/script_commands.hpp"
 
 #include "core/protocol.hpp"
-#include "store/script_votes.hpp"
+#include "store/script_calls.hpp"
 
 namespace redlock::redis {
 Command script_command(const ScriptCall& call) {

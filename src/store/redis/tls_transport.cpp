@@ -143,9 +143,9 @@ class TlsTransport final : public Transport {
     if (!answered_ && (error == asio::error::eof || error == asio::error::connection_reset)) {
       // TLS 1.3 lets us finish before the server has checked our certificate; its verdict may get
       // lost in the reset.
-      return {
-          FaultKind::silent,
-          "it closed the connection after the TLS handshake; does it want a client certificate (--cert)?"};
+      return {FaultKind::silent,
+              "it closed the connection after the TLS handshake; does it want a client certificate "
+              "(--cert)?"};
     }
     return below_->explain(error);
   }

@@ -26,30 +26,36 @@ if limit > 0 then
 end
 
 local was_queued = false
-local function line(may_change, offered)
+local function queue_status(may_change, offered)
   local largest = redis.call('ZRANGE', QUEUE, -1, -1, 'WITHSCORES')[2]
   local rank = waiter ~= '' and redis.call('ZRANK', QUEUE, waiter)
-  return {decimal(time), largest or '', rank or redis.call('ZCARD', QUEUE), rank and (was_queued and 2 or 1) or 0, may_change, free,
-    offered or 0,
-    is_mute() and 1 or 0}
+  return {
+    decimal(time), largest or '', rank or redis.call('ZCARD', QUEUE),
+    rank and (was_queued and 2 or 1) or 0, may_change, free, offered or 0, is_mute() and 1 or 0
+  }
 end
 
 local may_enter = admits(state, mode) and slot
-if not (may_enter and is_our_turn(state, time, waiter, ticket, state == 'shared' and limit == 0)) then
-  if waiter ~= '' then was_queued = enqueue(waiter, ticket, limit > 0 and WORD.slotted or mode, ARGV.polls, tonumber(ARGV.life), ARGV.record, time) end
+local beside_readers = state == 'shared' and limit == 0
+if not (may_enter and is_our_turn(state, time, waiter, ticket, beside_readers)) then
+  if waiter ~= '' then
+    local wanted = limit > 0 and WORD.slotted or mode
+    was_queued = enqueue(waiter, ticket, wanted, ARGV.polls, tonumber(ARGV.life), ARGV.record, time)
+  end
   local may_change, offered
   if may_enter then
     local first = first_in_queue(time)
-    offered = first and (first.opaque and 2 or first.called > 0 and admits(state, first.mode) and 1) or 0
-    may_change = first and first.called > 0 and first.called + NOTIFY_TIMEOUT + 1 - time or NOTIFY_TIMEOUT
+    local notified = first and first.called > 0
+    offered = first and (first.opaque and 2 or notified and admits(state, first.mode) and 1) or 0
+    may_change = notified and first.called + NOTIFY_TIMEOUT + 1 - time or NOTIFY_TIMEOUT
   else
     -- No slot for us means none for the first waiter either.
     if slot then call_next(state, time, waiter) end
     may_change = first_end and state == 'shared' and first_end - time or left(time)
   end
-  if state == 'free' then return {WORD.queued, line(may_change, offered)} end
+  if state == 'free' then return {WORD.queued, queue_status(may_change, offered)} end
   local refusal = describe(WORD.held, value, type_name, time)
-  refusal[REPLY.holder.behind] = line(may_change, offered)
+  refusal[REPLY.holder.behind] = queue_status(may_change, offered)
   return refusal
 end
 
@@ -86,7 +92,7 @@ if not is_error(failure) then
 end
 if is_error(failure) then return give_up(failure) end
 
-local standing_in_queue = line(-1)
+local standing_in_queue = queue_status(-1)
 if waiter ~= '' then drop(waiter) end
 if mode == WORD.shared then call_next('shared', time) end
 -- The waiter that is first now last polled when it was further back, or when another lease held the

@@ -11,7 +11,8 @@ if ARGV.fence ~= '' and holder[REPLY.holder.fence] ~= ARGV.fence then
   holder[REPLY.holder.word] = WORD.other
   return holder
 end
-local broken = state == 'shared' and redis.call('ZRANGE', READERS, 0, -1) or {holder[REPLY.holder.id]}
+local broken = state == 'shared' and redis.call('ZRANGE', READERS, 0, -1)
+  or {holder[REPLY.holder.id]}
 redis.call('DEL', LOCK)
 if state == 'shared' then redis.call('DEL', READERS, SHARES, SLOTS) end
 if holder[REPLY.holder.ours] == 1 then

@@ -25,7 +25,9 @@ if how == 'exclusive' then
 end
 
 write_without_memory()
-if describe_share('', id, ends, time)[REPLY.holder.behind] ~= tonumber(ARGV.slot) then return {WORD.gone, NUMBER.gone_unknown} end
+if describe_share('', id, ends, time)[REPLY.holder.behind] ~= tonumber(ARGV.slot) then
+  return {WORD.gone, NUMBER.gone_unknown}
+end
 if ends < time + ttl then
   ends = time + ttl
   local added = redis.pcall('ZADD', READERS, decimal(ends), id)

@@ -3,7 +3,9 @@
 -- -> {'healed'} | {'gone', 1} when it was released by hand meanwhile | {'held', …} | an error
 local token, ttl, slot = ARGV.token, tonumber(ARGV.ttl), tonumber(ARGV.slot)
 local id, time = redis.sha1hex(token), now()
-if type(redis.pcall('ZSCORE', RELEASED, id)) == 'string' then return {WORD.gone, NUMBER.gone_released} end
+if type(redis.pcall('ZSCORE', RELEASED, id)) == 'string' then
+  return {WORD.gone, NUMBER.gone_released}
+end
 
 local state, value, type_name = standing(time)
 if not state then return value end
@@ -11,7 +13,9 @@ local last = counter()
 local since = time - tonumber(ARGV.age)
 
 if ARGV.mode == WORD.alone then
-  if state == 'shared' or state == 'held' and value ~= token then return describe(WORD.held, value, type_name, time) end
+  if state == 'shared' or state == 'held' and value ~= token then
+    return describe(WORD.held, value, type_name, time)
+  end
   local set = redis.pcall('SET', LOCK, token, 'NX', 'PX', ARGV.ttl)
   if is_error(set) then return set end
   write_owner(id, ARGV.fence, since, ARGV.supervised, ARGV.record, ttl)
@@ -19,7 +23,9 @@ else
   if state == 'held' then return describe(WORD.held, value, type_name, time) end
   if slot >= 0 then
     local sitting = redis.call('HGET', SLOTS, slot)
-    if sitting and sitting ~= id and share_end(sitting, time) then return describe(WORD.held, SHARED, nil, time) end
+    if sitting and sitting ~= id and share_end(sitting, time) then
+      return describe(WORD.held, SHARED, nil, time)
+    end
   end
   local failure = add_share(id, ttl, ARGV.fence, since, ARGV.supervised, slot, ARGV.record, time)
   if failure then return failure end

@@ -23,7 +23,8 @@
 -- named 'shared'.
 -- Times and durations are in ms; times are this server's.
 local LOCK, FENCE, OWNER, RELEASED, READERS, SHARES, SLOTS, QUEUE, WAITERS =
-  KEYS.lock, KEYS.fence, KEYS.owner, KEYS.released, KEYS.readers, KEYS.shares, KEYS.slots, KEYS.queue, KEYS.waiters
+  KEYS.lock, KEYS.fence, KEYS.owner, KEYS.released, KEYS.readers, KEYS.shares, KEYS.slots,
+  KEYS.queue, KEYS.waiters
 
 local SHARED = 'redlock:shared'
 local MAX_FENCE = NUMBER.max_fence
@@ -95,21 +96,28 @@ end
 -- the latest reader's.
 local function describe(word, value, type_name, time)
   local shared = value == SHARED
-  local id = type_name and 'type:' .. type_name or shared and WORD.all_shares or redis.sha1hex(value)
+  local id = type_name and 'type:' .. type_name or shared and WORD.all_shares
+    or redis.sha1hex(value)
   local owner = redis.pcall('HMGET', OWNER, 'lease', 'fence', 'since', 'supervised', 'record')
   if is_error(owner) or owner[1] ~= id then
     return {word, id, type_name or 'string', left(time), shared and 1 or 0, '', -1, 0, ''}
   end
   local age = math.max(0, time - (tonumber(owner[3]) or 0))
-  return {word, id, 'string', left(time), 1, owner[2] or '', age, tonumber(owner[4]) or 0, owner[5] or ''}
+  return {
+    word, id, 'string', left(time), 1, owner[2] or '', age, tonumber(owner[4]) or 0, owner[5] or ''
+  }
 end
 
 -- The same for one share, with its slot at the end.
 local function describe_share(word, id, ends, time)
   local stored = redis.pcall('HGET', SHARES, id)
-  local fence, since, supervised, slot, record = string.match(type(stored) == 'string' and stored or '', '^(%d+) (%d+) (%d) (%-?%d+) (.*)$')
+  local fence, since, supervised, slot, record = string.match(
+    type(stored) == 'string' and stored or '', '^(%d+) (%d+) (%d) (%-?%d+) (.*)$')
   local age = since and math.max(0, time - tonumber(since)) or -1
-  return {word, id, 'string', ends - time, 1, fence or '', age, tonumber(supervised) or 0, record or '', tonumber(slot) or -1}
+  return {
+    word, id, 'string', ends - time, 1, fence or '', age, tonumber(supervised) or 0, record or '',
+    tonumber(slot) or -1
+  }
 end
 
 -- The owner record of the process that broke this lease by force ('': the record is unreadable), or
@@ -128,7 +136,9 @@ local function leave_tombstones(members, rest, time)
   local life = rest > 0 and rest or OWNER and redis.call('PTTL', OWNER) or 0
   if life <= 0 then life = TOMBSTONE_LIFE end
   redis.pcall('ZREMRANGEBYSCORE', RELEASED, '-inf', decimal(time))
-  for _, member in ipairs(members) do redis.pcall('ZADD', RELEASED, decimal(time + life), member) end
+  for _, member in ipairs(members) do
+    redis.pcall('ZADD', RELEASED, decimal(time + life), member)
+  end
   local kept = redis.pcall('PTTL', RELEASED)
   if type(kept) == 'number' and kept < life then redis.pcall('PEXPIRE', RELEASED, decimal(life)) end
 end
@@ -137,7 +147,9 @@ end
 -- lease came after; otherwise the holder, or {'gone', 0}. When it was broken by force, the breaker
 -- is at the end: {'held', …, breaker} or {'gone', 2, breaker}.
 local function not_ours(id, value, type_name, time)
-  if type(redis.pcall('ZSCORE', RELEASED, id)) == 'string' then return {WORD.gone, NUMBER.gone_released} end
+  if type(redis.pcall('ZSCORE', RELEASED, id)) == 'string' then
+    return {WORD.gone, NUMBER.gone_released}
+  end
   local breaker = breaker_of(id)
   if value and value ~= SHARED then
     local reply = describe(WORD.held, value, type_name, time)
@@ -155,7 +167,9 @@ local function mine(token, time)
   if is_error(value) then return nil, value end
   if value == token then return 'exclusive' end
   local id = redis.sha1hex(token)
-  if value == SHARED and not READERS then return nil, redis.error_reply('TRYAGAIN the shares are elsewhere') end
+  if value == SHARED and not READERS then
+    return nil, redis.error_reply('TRYAGAIN the shares are elsewhere')
+  end
   if not value or value == SHARED then
     local ends = share_end(id, time)
     if ends then return 'shared', ends end
@@ -166,10 +180,14 @@ end
 -- The fence counter, 0 when there is none; or nil and the error to return.
 local function counter()
   local stored = redis.pcall('GET', FENCE)
-  if is_error(stored) and not string.find(stored.err, 'WRONGTYPE', 1, true) then return nil, stored end
+  if is_error(stored) and not string.find(stored.err, 'WRONGTYPE', 1, true) then
+    return nil, stored
+  end
   if not stored then return 0 end
   local number = type(stored) == 'string' and tonumber(stored)
-  if number and number >= 0 and number < MAX_FENCE and number == math.floor(number) then return number end
+  if number and number >= 0 and number < MAX_FENCE and number == math.floor(number) then
+    return number
+  end
   return nil, redis.error_reply('FENCE the fence counter is not a number below 2^52')
 end
 
@@ -195,12 +213,14 @@ local function lift_fence(how, id, fence, ttl)
   return first_error(
     redis.pcall('HSET', SHARES, id, (string.gsub(stored, '^%d+', fence))),
     -- The owner record shows the latest reader's fence, which is the largest.
-    owner[1] == WORD.all_shares and (tonumber(owner[2]) or 0) < tonumber(fence) and redis.pcall('HSET', OWNER, 'fence', fence))
+    owner[1] == WORD.all_shares and (tonumber(owner[2]) or 0) < tonumber(fence)
+      and redis.pcall('HSET', OWNER, 'fence', fence))
 end
 
 -- Notifies a waiter. The channel's name has the same tail as the helper keys.
 local function publish(id, word)
-  return redis.pcall('PUBLISH', WORD.wake_prefix .. id .. ':' .. string.match(FENCE, '^redlock:fence:(.*)$'), word)
+  local key = string.match(FENCE, '^redlock:fence:(.*)$')
+  return redis.pcall('PUBLISH', WORD.wake_prefix .. id .. ':' .. key, word)
 end
 
 -- A holder that may not publish is mute: it notifies no waiter when it releases, so waiters must
@@ -209,7 +229,8 @@ local function write_owner(id, fence, since, supervised, record, ttl, others_are
   local mute = (others_are_mute or is_error(publish('', WORD.recheck))) and '1' or '0'
   return first_error(
     redis.pcall('DEL', OWNER),
-    redis.pcall('HSET', OWNER, 'lease', id, 'fence', fence, 'since', decimal(since), 'supervised', supervised, 'record', record, 'mute', mute),
+    redis.pcall('HSET', OWNER, 'lease', id, 'fence', fence, 'since', decimal(since),
+      'supervised', supervised, 'record', record, 'mute', mute),
     redis.pcall('PEXPIRE', OWNER, ttl))
 end
 
@@ -230,7 +251,9 @@ end
 -- Lets the marker and all data of the shares expire with the last share, and deletes both once
 -- there is none. -> an error or nil
 local function bound_shares(time)
-  for _, id in ipairs(redis.call('ZRANGEBYSCORE', READERS, '-inf', decimal(time))) do forget_share(id) end
+  for _, id in ipairs(redis.call('ZRANGEBYSCORE', READERS, '-inf', decimal(time))) do
+    forget_share(id)
+  end
   local last = redis.call('ZRANGE', READERS, -1, -1, 'WITHSCORES')
   if not last[2] then
     redis.call('DEL', LOCK)
@@ -250,9 +273,11 @@ local function add_share(id, ttl, fence, since, supervised, slot, record, time)
   if is_error(others) or others[1] ~= WORD.all_shares then others = {} end
   return first_error(
     redis.pcall('ZADD', READERS, decimal(time + ttl), id),
-    redis.pcall('HSET', SHARES, id, fence .. ' ' .. decimal(since) .. ' ' .. supervised .. ' ' .. slot .. ' ' .. record),
+    redis.pcall('HSET', SHARES, id,
+      fence .. ' ' .. decimal(since) .. ' ' .. supervised .. ' ' .. slot .. ' ' .. record),
     slot >= 0 and redis.pcall('HSET', SLOTS, slot, id),
-    write_owner(WORD.all_shares, fence, tonumber(others[2]) or since, supervised, record, ttl, others[3] == '1'),
+    write_owner(WORD.all_shares, fence, tonumber(others[2]) or since, supervised, record, ttl,
+      others[3] == '1'),
     bound_shares(time))
 end
 

@@ -24,19 +24,27 @@ end
 -- position until it ends. If it does not say when, it keeps it while its waiter is subscribed.
 local function opaque_entry(id, stored)
   local ends = tonumber(string.match(stored, '^%S+ %S+ (%d+)'))
-  return {id = id, mode = WORD.alone, polls = ends ~= nil, ends = ends or math.huge, called = 0, opaque = true}
+  return {
+    id = id, mode = WORD.alone, polls = ends ~= nil, ends = ends or math.huge, called = 0,
+    opaque = true
+  }
 end
 
 local function entry_of(id)
   local stored = redis.call('HGET', WAITERS, id)
   if not stored then return nil end
-  local mode, polls, ends, called, since, record = string.match(stored, '^([xsn]) ([01]) (%d+) (%d+) (%d+) (.*)$')
+  local mode, polls, ends, called, since, record = string.match(
+    stored, '^([xsn]) ([01]) (%d+) (%d+) (%d+) (.*)$')
   if not mode then return opaque_entry(id, stored) end
-  return {id = id, mode = mode, polls = polls == '1', ends = tonumber(ends), called = tonumber(called), since = tonumber(since), record = record}
+  return {
+    id = id, mode = mode, polls = polls == '1', ends = tonumber(ends), called = tonumber(called),
+    since = tonumber(since), record = record
+  }
 end
 
 local function keep_entry(entry)
-  local text = string.format('%s %d %.0f %.0f %.0f ', entry.mode, entry.polls and 1 or 0, entry.ends, entry.called, entry.since)
+  local text = string.format('%s %d %.0f %.0f %.0f ', entry.mode, entry.polls and 1 or 0,
+    entry.ends, entry.called, entry.since)
   return redis.pcall('HSET', WAITERS, entry.id, text .. entry.record)
 end
 
@@ -46,7 +54,8 @@ local function drop(id)
 end
 
 local function is_over(entry, time)
-  return not entry or entry.ends <= time or entry.called > 0 and time - entry.called > NOTIFY_TIMEOUT
+  return not entry or entry.ends <= time
+    or entry.called > 0 and time - entry.called > NOTIFY_TIMEOUT
 end
 
 local function host_of(id)
@@ -162,7 +171,10 @@ local function call_next(state, time, except)
   while true do
     local entry = first_in_queue(time)
     if not entry or not admits(state, entry.mode) then return end
-    if entry.id == except then return tell_standbys(1, host_of(except), WORD.standby, WORD.standby_later, time, except) end
+    if entry.id == except then
+      local host = host_of(except)
+      return tell_standbys(1, host, WORD.standby, WORD.standby_later, time, except)
+    end
     if call_first(entry, state, time, except) then return end
   end
 end
@@ -182,7 +194,9 @@ local function only_takers_before(time, comes_before)
     local at = redis.call('ZRANGE', QUEUE, rank, rank, 'WITHSCORES')
     local entry = at[1] and living(at[1], time)
     if not at[1] or entry and not comes_before(entry, tonumber(at[2])) then return true end
-    if entry and entry.mode ~= WORD.slotted and call(entry, time, WORD.recheck, is_mute()) then return false end
+    if entry and entry.mode ~= WORD.slotted and call(entry, time, WORD.recheck, is_mute()) then
+      return false
+    end
     if entry and entry.mode == WORD.slotted then rank = rank + 1 end
   end
   return true
@@ -193,7 +207,8 @@ end
 -- so a waiter for a slot is not in our way.
 local function is_our_turn(state, time, id, ticket, beside)
   local function comes_before(entry, its_ticket)
-    return entry.id ~= id and (id == '' or its_ticket < ticket or its_ticket == ticket and entry.id < id)
+    return entry.id ~= id
+      and (id == '' or its_ticket < ticket or its_ticket == ticket and entry.id < id)
   end
   while true do
     local entry, first_ticket = first_in_queue(time)
@@ -211,7 +226,10 @@ local function enqueue(id, ticket, mode, polls, life, record, time)
   local before = entry_of(id)
   local failure = first_error(
     redis.pcall('ZADD', QUEUE, ticket, id),
-    keep_entry({id = id, mode = mode, polls = polls == '1', ends = time + life, called = 0, since = before and before.since or time, record = record}))
+    keep_entry({
+      id = id, mode = mode, polls = polls == '1', ends = time + life, called = 0,
+      since = before and before.since or time, record = record
+    }))
   if failure then
     drop(id)
     return false

@@ -8,17 +8,23 @@
 --       owner record ('': none): of the queue entry, or with keep the record of the lease from
 --       now on
 -- -> {'released'} | {'supervised', …} as `held` | {'gone', …} | {'held', …} | an error
-local token, by_hand, keep, waiter = ARGV.token, ARGV.by_hand == '1', tonumber(ARGV.keep), ARGV.waiter
+local token, by_hand, keep = ARGV.token, ARGV.by_hand == '1', tonumber(ARGV.keep)
+local waiter = ARGV.waiter
 local id, time = redis.sha1hex(token), now()
 write_without_memory()
 -- Before any waiter is notified: a failed attempt must not lose its position to the waiter behind
 -- it.
-if waiter ~= '' and QUEUE then enqueue(waiter, tonumber(ARGV.ticket), ARGV.mode, ARGV.polls, tonumber(ARGV.life), ARGV.record, time) end
+if waiter ~= '' and QUEUE then
+  enqueue(
+    waiter, tonumber(ARGV.ticket), ARGV.mode, ARGV.polls, tonumber(ARGV.life), ARGV.record, time)
+end
 local how, ends = mine(token, time)
 if not how then return ends end
 
-local ours = how == 'exclusive' and describe(WORD.supervised, token, nil, time) or describe_share(WORD.supervised, id, ends, time)
-local rest, owned, supervised = ours[REPLY.holder.left], ours[REPLY.holder.ours] == 1, ours[REPLY.holder.supervised] == 1
+local ours = how == 'exclusive' and describe(WORD.supervised, token, nil, time)
+  or describe_share(WORD.supervised, id, ends, time)
+local rest, owned = ours[REPLY.holder.left], ours[REPLY.holder.ours] == 1
+local supervised = ours[REPLY.holder.supervised] == 1
 if by_hand and supervised then return ours end
 
 if keep > 0 then

@@ -100,9 +100,9 @@ TEST(PidNamespace, WithoutRightsItSaysWhyAndWhatToDo) {
     become_ordinary();
     const auto works = PidNamespace::check();
     ASSERT_FALSE(works);
-    EXPECT_EQ(
-        works.error(),
-        "cannot make a pid namespace: operation not permitted; run it as root, in a container with CAP_SYS_ADMIN");
+    EXPECT_EQ(works.error(),
+              "cannot make a pid namespace: operation not permitted; run it as root, in a "
+              "container with CAP_SYS_ADMIN");
   });
 }
 

@@ -113,8 +113,10 @@ TEST(WatchedProcess, KillingOneThatEndedByItselfTouchesNobody) {
 TEST(WatchedProcess, SignalReachesItAndItsDescendantsAndWakesThem) {
   in_child([] {
     Running command(
-        "trap 'echo told; exit' TERM; (trap 'echo told; exit' TERM; echo up; while :; do sleep 0.01; done) & "
-        "sh -c \"trap 'echo told; exit' TERM; echo up; kill -STOP \\$\\$; while :; do sleep 0.01; done\" & wait",
+        "trap 'echo told; exit' TERM; (trap 'echo told; exit' TERM; echo up; while :; do sleep "
+        "0.01; done) & "
+        "sh -c \"trap 'echo told; exit' TERM; echo up; kill -STOP \\$\\$; while :; do sleep 0.01; "
+        "done\" & wait",
         2);
     WatchedProcess process = watch(command.pid());
     const auto one_is_stopped = [&] {
@@ -176,7 +178,8 @@ TEST(WatchedProcess, KillTakesWhatLostItsParentSinceTheSignal) {
 TEST(WatchedProcess, KillTakesWhatTheseForkedSinceTheSignal) {
   in_child([] {
     Running command(
-        "(trap '(trap \"\" TERM; echo down; sleep 1000; :) &' TERM; echo up; while :; do wait; done) & echo up; wait",
+        "(trap '(trap \"\" TERM; echo down; sleep 1000; :) &' TERM; echo up; while :; do wait; "
+        "done) & echo up; wait",
         2);
     WatchedProcess process = watch(command.pid());
     terminate(process);

@@ -43,36 +43,37 @@ class LuaHostDifferentialTest : public ::testing::Test {
 };
 
 TEST_F(LuaHostDifferentialTest, ValuesAreConvertedAsInRedis) {
-  for (
-      const std::string_view script : {
-          "return 1",
-          "return 1.9",
-          "return -1.9",
-          "return 1e300",
-          "return 0/0",
-          "return false",
-          "return nil",
-          "return",
-          "",
-          "return 'a\\0b'",
-          "return {}",
-          "return {1, 2.5, 'x', false, 'y'}",
-          "return {1, nil, 3}",
-          "return {{1, {2}}, {}}",
-          "return {err = 'NO way'}",
-          "return {a = 1}",
-          "return redis.error_reply('FENCE broken')",
-          "return redis.sha1hex('')",
-          "return redis.sha1hex('abc')",
-          "return redis.sha1hex(5)",
-          "return #KEYS",
-          "return KEYS[1]",
-          "return {tostring(1e15), tostring(2^53), tostring(0.1)}",
-          "return {tostring(math.floor(2.5)), tostring(math.floor(-2.5)), tostring(math.floor(2^52 + 1)), tostring(math.floor(-0.0))}",
-          "return {tostring(math.max(1, 3, 2)), tostring(math.min(3, 1, 2)), tostring(-math.huge), tostring(math.floor(1/0))}",
-          "return string.format('%.0f', 2^52 + 0.5)",
-          "return {type(redis.call('GET', 'text'))}",
-      }) {
+  for (const std::string_view script : {
+           "return 1",
+           "return 1.9",
+           "return -1.9",
+           "return 1e300",
+           "return 0/0",
+           "return false",
+           "return nil",
+           "return",
+           "",
+           "return 'a\\0b'",
+           "return {}",
+           "return {1, 2.5, 'x', false, 'y'}",
+           "return {1, nil, 3}",
+           "return {{1, {2}}, {}}",
+           "return {err = 'NO way'}",
+           "return {a = 1}",
+           "return redis.error_reply('FENCE broken')",
+           "return redis.sha1hex('')",
+           "return redis.sha1hex('abc')",
+           "return redis.sha1hex(5)",
+           "return #KEYS",
+           "return KEYS[1]",
+           "return {tostring(1e15), tostring(2^53), tostring(0.1)}",
+           "return {tostring(math.floor(2.5)), tostring(math.floor(-2.5)), "
+           "tostring(math.floor(2^52 + 1)), tostring(math.floor(-0.0))}",
+           "return {tostring(math.max(1, 3, 2)), tostring(math.min(3, 1, 2)), "
+           "tostring(-math.huge), tostring(math.floor(1/0))}",
+           "return string.format('%.0f', 2^52 + 0.5)",
+           "return {type(redis.call('GET', 'text'))}",
+       }) {
     agree(script);
   }
 }

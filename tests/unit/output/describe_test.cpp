@@ -34,9 +34,9 @@ TEST(HeldText, SaysWhenARenewalIsOverdue) {
   holder.remaining = 15s;  // the next is due with 20 s left
   EXPECT_NE(held_text(holder).find(", renewed, "), std::string::npos);
   holder.remaining = 12s;
-  EXPECT_EQ(
-      held_text(holder),
-      "held by deploy@ci-7 (run pid 4711: deploy.sh), \"release 1.2\", for 4m, not renewed for 18s, expires in 12s");
+  EXPECT_EQ(held_text(holder),
+            "held by deploy@ci-7 (run pid 4711: deploy.sh), \"release 1.2\", for 4m, not renewed "
+            "for 18s, expires in 12s");
 }
 
 TEST(HeldText, GivesTheEndOfALeaseThatNothingRenews) {
@@ -98,10 +98,10 @@ TEST(HeldText, OfAKeptLeaseGivesTheTimeOfDay) {
 TEST(HeldText, TellsToUpgradeWhenANewerVersionHoldsIt) {
   Holder holder = running();
   holder.owner->newer = true;
-  EXPECT_EQ(
-      held_text(holder),
-      "held by deploy@ci-7 (run pid 4711: deploy.sh), \"release 1.2\", renewed, for 4m; a newer version holds it: upgrade "
-      "redlock-cli");
+  EXPECT_EQ(held_text(holder),
+            "held by deploy@ci-7 (run pid 4711: deploy.sh), \"release 1.2\", renewed, for 4m; a "
+            "newer version holds it: upgrade "
+            "redlock-cli");
 }
 
 TEST(FailureText, TellsToUpgradeWhenANewerVersionComesFirst) {
@@ -115,9 +115,9 @@ TEST(FailureText, TellsToUpgradeWhenANewerVersionComesFirst) {
 TEST(HeldText, OfAllWhoShareItGivesNoEnd) {
   Holder holder = running();
   holder.shared = true;
-  EXPECT_EQ(
-      held_text(holder),
-      "held by some who share it, the latest deploy@ci-7 (run pid 4711: deploy.sh), \"release 1.2\", for 4m");
+  EXPECT_EQ(held_text(holder),
+            "held by some who share it, the latest deploy@ci-7 (run pid 4711: deploy.sh), "
+            "\"release 1.2\", for 4m");
 }
 
 TEST(InspectionText, DoesNotSayFreeAndThenNameHolders) {

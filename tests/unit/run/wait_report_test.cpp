@@ -87,9 +87,9 @@ TEST_F(WaitReportTest, DoesNotNameWhoHeldItWhenNobodyDoes) {
   report_.learn(demo, held_by("a"), began);
   for (const Why why : {Why::busy, Why::split, Why::maybe_busy}) {
     report_.learn(demo, nobody(why), began + 2s);
-    EXPECT_EQ(
-        report_.line(began + 3s),
-        "waiting for demo (3s, 1st in queue): free at the moment, and on its way to the next in the queue");
+    EXPECT_EQ(report_.line(began + 3s),
+              "waiting for demo (3s, 1st in queue): free at the moment, and on its way to the next "
+              "in the queue");
     EXPECT_EQ(report_.news(began + 3s), std::nullopt);
   }
 }

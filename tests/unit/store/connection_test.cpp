@@ -121,7 +121,8 @@ TEST_F(ConnectionTest, AnswersWithTheLoginsFault) {
     Peer peer = co_await server_.accept();
     co_await peer.expect(wire("AUTH wrong", "EVAL 1", "EVAL 2"));
     co_await peer.send(
-        "-WRONGPASS invalid username-password pair\r\n$7\r\ngranted\r\n-NOAUTH Authentication required.\r\n");
+        "-WRONGPASS invalid username-password pair\r\n$7\r\ngranted\r\n-NOAUTH Authentication "
+        "required.\r\n");
     expect_fault(co_await first.get(), FaultKind::denied, "wrong user or password");
     expect_fault(co_await second.get(), FaultKind::denied, "wrong user or password");
   }());

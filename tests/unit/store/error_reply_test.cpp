@@ -25,10 +25,12 @@ const std::vector<Row>& rows() {
       {"READONLY You can't write against a read only replica. script: 5ecf, on @user_script:44.",
        unavailable, "read-only replica"},
       {"OOM command not allowed when used memory > 'maxmemory'.", unavailable, "out of memory"},
-      {"ERR Error running script (call to f_5ecf): @user_script:44: @user_script: 44: -OOM command not allowed when used memory > "
+      {"ERR Error running script (call to f_5ecf): @user_script:44: @user_script: 44: -OOM command "
+       "not allowed when used memory > "
        "'maxmemory'.",
        unavailable, "out of memory"},
-      {"MISCONF Redis is configured to save RDB snapshots, but it's currently unable to persist to disk.",
+      {"MISCONF Redis is configured to save RDB snapshots, but it's currently unable to persist to "
+       "disk.",
        unavailable, "save to disk"},
       {"NOREPLICAS Not enough good replicas to write.", unavailable, "replicas"},
       {"MASTERDOWN Link with MASTER is down and replica-serve-stale-data is set to 'no'.",
@@ -41,7 +43,8 @@ const std::vector<Row>& rows() {
       {"WRONGPASS invalid username-password pair or user is disabled.", denied,
        "wrong user or password"},
       {"ERR invalid password", denied, "wrong password"},
-      {"ERR AUTH <password> called without any password configured for the default user. Are you sure your configuration is correct?",
+      {"ERR AUTH <password> called without any password configured for the default user. Are you "
+       "sure your configuration is correct?",
        denied, "the server has none"},
       {"ERR Client sent AUTH, but no password is set", denied, "the server has none"},
       {"ERR wrong number of arguments for 'auth' command", denied, "no users"},
@@ -50,16 +53,21 @@ const std::vector<Row>& rows() {
       {"NOPERM User deploy has no permissions to run the 'eval' command", denied, "NOPERM"},
       {"NOPERM this user has no permissions to access one of the keys used as arguments", denied,
        "NOPERM"},
-      {"ERR The user executing the script can't run this command or subcommand script: 5ecf, on @user_script:44.",
+      {"ERR The user executing the script can't run this command or subcommand script: 5ecf, on "
+       "@user_script:44.",
        denied, "can't run this command"},
-      {"ERR The user executing the script can't access at least one of the keys mentioned in the command arguments",
+      {"ERR The user executing the script can't access at least one of the keys mentioned in the "
+       "command arguments",
        denied, "at least one of the keys"},
-      {"ERR ACL failure in script: User deploy has no permissions to run the 'hset' command script: 5ecf, on @user_script:44.",
+      {"ERR ACL failure in script: User deploy has no permissions to run the 'hset' command "
+       "script: 5ecf, on @user_script:44.",
        denied, "permissions to run the 'hset' command"},
-      {"ERR ACL failure in script: User deploy has no permissions to access one of the keys used as arguments script: 5ecf, on "
+      {"ERR ACL failure in script: User deploy has no permissions to access one of the keys used "
+       "as arguments script: 5ecf, on "
        "@user_script:44.",
        denied, "may not touch the key"},
-      {"DENIED Redis is running in protected mode because protected mode is enabled and no password is set for the default user.",
+      {"DENIED Redis is running in protected mode because protected mode is enabled and no "
+       "password is set for the default user.",
        denied, "protected mode"},
       {"MOVED 3999 127.0.0.1:6381", misconfigured, "Redis Cluster"},
       {"ASK 3999 127.0.0.1:6381", misconfigured, "Redis Cluster"},
@@ -157,8 +165,9 @@ TEST(IsReadOnly, KnowsTheErrorOutsideAndInsideOfAScript) {
   EXPECT_TRUE(is_read_only("READONLY You can't write against a read only replica."));
   EXPECT_TRUE(is_read_only(
       "READONLY You can't write against a read only replica. script: 5ec, on @user_script:12."));
-  EXPECT_TRUE(is_read_only(
-      "ERR Error running script (call to f_1): @user_script:9: -READONLY You can't write against a read only slave."));
+  EXPECT_TRUE(
+      is_read_only("ERR Error running script (call to f_1): @user_script:9: -READONLY You can't "
+                   "write against a read only slave."));
   EXPECT_FALSE(is_read_only(
       "MASTERDOWN Link with MASTER is down and replica-serve-stale-data is set to 'no'."));
 }

@@ -8,7 +8,8 @@ namespace {
 using namespace testing;
 
 constexpr std::string_view held =
-    "*10\r\n$4\r\nheld\r\n$2\r\nid\r\n$6\r\nstring\r\n:-1\r\n:0\r\n$0\r\n\r\n:-1\r\n:0\r\n$0\r\n\r\n*8\r\n$2\r\n17\r\n$0\r\n\r\n:0\r\n:"
+    "*10\r\n$4\r\nheld\r\n$2\r\nid\r\n$6\r\nstring\r\n:-1\r\n:0\r\n$0\r\n\r\n:-1\r\n:0\r\n$"
+    "0\r\n\r\n*8\r\n$2\r\n17\r\n$0\r\n\r\n:0\r\n:"
     "0\r\n:-1\r\n$0\r\n\r\n:0\r\n:0\r\n";
 constexpr std::string_view gone = "*2\r\n$4\r\ngone\r\n:0\r\n";
 constexpr std::string_view busy = "-BUSY Redis is busy running a script.\r\n";
@@ -376,7 +377,8 @@ TEST_F(ReplicasTest, MustConfirmAnExtension) {
     Peer peer = co_await fake_.accept();
     co_await peer.read_command();
     co_await peer.send(
-        "*9\r\n$8\r\nextended\r\n$2\r\nid\r\n$6\r\nstring\r\n:9\r\n:1\r\n$1\r\n7\r\n:1\r\n:0\r\n$0\r\n\r\n");
+        "*9\r\n$8\r\nextended\r\n$2\r\nid\r\n$6\r\nstring\r\n:9\r\n:1\r\n$1\r\n7\r\n:1\r\n:0\r\n$"
+        "0\r\n\r\n");
     co_await peer.expect(wire("WAIT 2 1"));  // never 0
     co_await peer.send(":0\r\n");
     const ExtendVote answer = co_await vote.get();
@@ -777,7 +779,8 @@ TEST_F(RedisServerTest, ListsEveryPageOnce) {
     Peer peer = co_await fake_.accept();
     co_await peer.expect(wire("SCAN 0 MATCH redlock:owner:{* COUNT 512"));
     co_await peer.send(
-        "*2\r\n$2\r\n17\r\n*3\r\n$17\r\nredlock:owner:{b}\r\n$17\r\nredlock:owner:{a}\r\n$17\r\nredlock:owner:x}y\r\n");
+        "*2\r\n$2\r\n17\r\n*3\r\n$17\r\nredlock:owner:{b}\r\n$17\r\nredlock:owner:{a}\r\n$"
+        "17\r\nredlock:owner:x}y\r\n");
     co_await peer.expect(wire("SCAN 17 MATCH redlock:owner:{* COUNT 512"));
     co_await peer.send("*2\r\n$1\r\n0\r\n*1\r\n$17\r\nredlock:owner:{b}\r\n");
     const auto list = co_await listed.get();
