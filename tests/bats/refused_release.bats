@@ -59,8 +59,8 @@ start_hold() {
 }
 
 @test "silence that turns into a refusal when the command has ended" {
-  start_servers 3 --lua-time-limit 3000
-  start_hold --server-timeout 100ms
+  start_servers 3 --lua-time-limit 6000
+  start_hold --server-timeout 2s
   start_background busy redis-cli -s "${SERVER_SOCKET[0]}" eval 'while true do end' 0
   wait_until server_is_silent 0
   touch "$go"
