@@ -109,12 +109,20 @@ bool is_enough(const Hold& hold, const Mode& mode) {
   return mode.slots == 0 || (hold.slot && *hold.slot < mode.slots);
 }
 
+Inheritance unanswered(std::vector<ServerFault> faults) {
+  Inheritance inheritance;
+  inheritance.unconfirmed = true;
+  inheritance.faults = std::move(faults);
+  return inheritance;
+}
+
 }  // namespace
 
 asio::awaitable<Inheritance> inherit(ServerSet& server_set, const AcquireOrder& order) {
   const ParentClaim parent_claim = *order.parent_claim;
-  const Look found = co_await look(server_set, order.resource, parent_claim.id);
+  Look found = co_await look(server_set, order.resource, parent_claim.id);
   Inheritance inheritance;
+  if (found.decision == ExtendDecision::unconfirmed) co_return unanswered(std::move(found.faults));
   if (found.decision != ExtendDecision::confirmed) co_return inheritance;
   if (found.supervised && !parent_claim.guarded) co_return inheritance;
   if (!is_enough(parent_claim.hold, order.mode)) {
@@ -126,7 +134,9 @@ asio::awaitable<Inheritance> inherit(ServerSet& server_set, const AcquireOrder& 
     // No other process renews it, so it gets the ttl that is wanted here.
     HeldLease held(server_set, order.resource, parent_claim.token, parent_claim.fence,
                    parent_claim.hold);
-    const ExtendResult extended = co_await held.extend(order.ttl);
+    ExtendResult extended = co_await held.extend(order.ttl);
+    if (extended.decision == ExtendDecision::unconfirmed)
+      co_return unanswered(std::move(extended.faults));
     if (extended.decision != ExtendDecision::confirmed) co_return inheritance;
     deadline = redlock::deadline(extended.t0, order.ttl);
   }

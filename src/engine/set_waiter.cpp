@@ -17,16 +17,19 @@ SetWaiter::SetWaiter(ServerSet& server_set, std::vector<AcquireOrder> orders, Wa
 
 asio::awaitable<std::variant<std::shared_ptr<HeldSet>, SetFailure>> SetWaiter::next() {
   for (;;) {
-    // A guarded parent lease is checked before every attempt: otherwise we would wait for
-    // ourselves.
-    if (current().parent_claim && (!waiter_ || current().parent_claim->guarded)) {
-      const Inheritance inheritance = co_await inherit(server_set_, current());
+    // A guarded parent lease is checked before every attempt, and so is one that no quorum has told
+    // of yet: otherwise we would wait for ourselves.
+    const auto& parent_claim = current().parent_claim;
+    if (parent_claim && (!waiter_ || parent_claim->guarded || parent_unconfirmed_)) {
+      Inheritance inheritance = co_await inherit(server_set_, current());
+      parent_unconfirmed_ = inheritance.unconfirmed;
+      parent_faults_ = std::move(inheritance.faults);
       if (inheritance.too_short || inheritance.too_weak) {
         AttemptFailure why{};
         why.why = inheritance.too_weak ? AttemptFailure::Why::parent_too_weak
                                        : AttemptFailure::Why::parent_too_short;
         SetFailure failure{current().resource, std::move(why), true};
-        co_await give_back();
+        co_await release_held();
         co_return failure;
       }
       if (inheritance.lease) {
@@ -38,17 +41,28 @@ asio::awaitable<std::variant<std::shared_ptr<HeldSet>, SetFailure>> SetWaiter::n
     if (!waiter_) waiter_.emplace(server_set_, current(), remaining_policy(), interrupt_);
     auto step = co_await waiter_->next();
     if (auto* waiting = std::get_if<StillWaiting>(&step)) {
+      blame_silence(waiting->failure);
       SetFailure failure{current().resource, std::move(waiting->failure), false};
       co_return failure;
     }
     waiter_.reset();
     if (auto* gave_up = std::get_if<GaveUp>(&step)) {
+      blame_silence(gave_up->failure);
       SetFailure failure{current().resource, std::move(gave_up->failure), true};
-      co_await give_back();
+      co_await release_held();
       co_return failure;
     }
     if (co_await complete_with(std::get<Lease>(step))) co_return set_;
   }
+}
+
+/// A lock that only our own parent lease holds is not busy: it is ours, had a quorum said so.
+void SetWaiter::blame_silence(AttemptFailure& failure) const {
+  const bool by_parent =
+      parent_unconfirmed_ && failure.holder && failure.holder->id == current().parent_claim->id;
+  if (!by_parent) return;
+  failure.why = AttemptFailure::Why::unavailable;
+  failure.faults = parent_faults_;
 }
 
 /// Adds the lease of the current order. True when the set is complete and good.
@@ -60,7 +74,7 @@ asio::awaitable<bool> SetWaiter::complete_with(Lease lease) {
     co_return false;
   }
   if (is_good()) co_return true;
-  co_await give_back();
+  co_await release_held();
   co_return false;
 }
 
@@ -77,7 +91,7 @@ bool SetWaiter::is_good() const {
          server_set_.clock().now() + orders_.front().needed_validity < set_->deadline();
 }
 
-asio::awaitable<void> SetWaiter::give_back() {
+asio::awaitable<void> SetWaiter::release_held() {
   if (set_->leases().empty()) co_return;
   (void)co_await set_->release(/*by_hand=*/false);
   set_ = std::make_shared<HeldSet>(server_set_);

@@ -41,7 +41,8 @@ class SetWaiter {
   [[nodiscard]] WaitPolicy remaining_policy() const;
   [[nodiscard]] bool is_good() const;
   asio::awaitable<bool> complete_with(Lease lease);
-  asio::awaitable<void> give_back();
+  asio::awaitable<void> release_held();
+  void blame_silence(AttemptFailure& failure) const;
 
   ServerSet& server_set_;
   std::vector<AcquireOrder> orders_;
@@ -49,7 +50,9 @@ class SetWaiter {
   Interrupt& interrupt_;
   Instant began_;
   std::shared_ptr<HeldSet> set_;
-  std::optional<Waiter> waiter_;  ///< for the current order
+  std::optional<Waiter> waiter_;              ///< for the current order
+  bool parent_unconfirmed_ = false;           ///< when the parent lease was last asked for
+  std::vector<ServerFault> parent_faults_{};  ///< of those who did not answer then
 };
 
 }  // namespace redlock

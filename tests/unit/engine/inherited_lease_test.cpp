@@ -164,5 +164,25 @@ TEST_F(BorrowedLeaseTest, GivesWayToAnOrdinaryAcquireWhenItIsGone) {
   EXPECT_NE(set->leases().front().token, outer->token);
 }
 
+TEST_F(BorrowedLeaseTest, IsNotBusyWhenNoQuorumTellsOfIt) {
+  for (std::size_t i = 1; i < world.size(); ++i)
+    client.server(i).line_for[Question::inspect].silent = true;
+  const auto failure = std::get<SetFailure>(take(nested(/*guarded=*/true))).failure;
+  EXPECT_EQ(failure.why, AttemptFailure::Why::unavailable);
+  EXPECT_EQ(failure.faults.size(), 2U);
+}
+
+TEST_F(LeftByHand, IsAskedForAgainUntilAQuorumAnswers) {
+  for (std::size_t i = 1; i < world.size(); ++i)
+    client.server(i).line_for[Question::inspect].silent = true;
+  constexpr WaitPolicy patient{.wait = 1h, .unavailable_wait = 10s, .retry_delay = 100ms};
+  std::vector<AcquireOrder> orders{nested(/*guarded=*/false)};
+  waiter.emplace(client.server_set, std::move(orders), patient, client.interrupt);
+  EXPECT_FALSE(std::get<SetFailure>(world.run(waiter->next())).final);
+  for (std::size_t i = 1; i < world.size(); ++i) client.server(i).line_for.clear();
+  const auto set = std::get<std::shared_ptr<HeldSet>>(world.run(waiter->next()));
+  EXPECT_EQ(set->leases().front().keeping, Keeping::handed_over);
+}
+
 }  // namespace
 }  // namespace redlock::fake
