@@ -90,8 +90,8 @@ asio::awaitable<ExtendResult> HeldLease::extend(Ttl ttl, Instant end, bool by_ha
   if (shared_->over) co_return result;
   const Instant deadline = std::min(end, result.t0 + server_set_.server_timeout());
 
-  const auto give_back = [&server_set = server_set_, shared = shared_](std::size_t i,
-                                                                       const HealRequest& request) {
+  const auto heal_at = [&server_set = server_set_, shared = shared_](std::size_t i,
+                                                                     const HealRequest& request) {
     if (shared->over) return;
     // A repeated release of another slot's grant, which goes by token, would delete this copy as
     // well.
@@ -107,8 +107,8 @@ asio::awaitable<ExtendResult> HeldLease::extend(Ttl ttl, Instant end, bool by_ha
     ask(
         server_set_, std::shared_ptr<Ballot<ExtendTally>>(ballot), i,
         [request, deadline](LockServer& server) { return server.extend(request, deadline); },
-        [i, ballot, give_back](const ExtendVote& vote) {
-          if (ballot->heal && lost_the_key(vote)) give_back(i, *ballot->heal);
+        [i, ballot, heal_at](const ExtendVote& vote) {
+          if (ballot->heal && lost_the_key(vote)) heal_at(i, *ballot->heal);
         });
   }
   while (ballot->tally.decision() == ExtendDecision::undecided)
@@ -131,7 +131,7 @@ asio::awaitable<ExtendResult> HeldLease::extend(Ttl ttl, Instant end, bool by_ha
     }
     for (std::size_t i = 0; i < server_set_.size(); ++i) {
       if (const auto* vote = vote_of(i); vote != nullptr && lost_the_key(*vote))
-        give_back(i, *ballot->heal);
+        heal_at(i, *ballot->heal);
     }
     const Instant timeout = end_of_lingering(server_set_.clock(), result.t0);
     bool in_time = by_hand;

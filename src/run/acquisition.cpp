@@ -35,17 +35,17 @@ asio::awaitable<Handout> Acquisition::acquire() {
   if (!leases) co_return fail(leases.error());
   if (!session_.interrupt().raised() && (*leases)->leases().size() > 1) {
     if (auto failure = co_await renew_all(**leases)) {
-      co_await give_back(**leases);
+      co_await release(**leases);
       co_return std::move(*failure);
     }
   }
   if (session_.interrupt().raised()) {
-    co_await give_back(**leases);
+    co_await release(**leases);
     co_return interrupted();
   }
   done_ = true;
   Handout handout = hand_out(*leases);
-  if (!handout.leases) co_await give_back(**leases);
+  if (!handout.leases) co_await release(**leases);
   co_return handout;
 }
 
@@ -66,7 +66,7 @@ asio::awaitable<std::optional<Handout>> Acquisition::renew_all(HeldSet& leases) 
 }
 
 asio::awaitable<Handout> Acquisition::undo(std::shared_ptr<HeldSet> leases, std::string why) {
-  co_await give_back(*leases);
+  co_await release(*leases);
   const std::string message = why + "; the lock was released again";
   co_return conclude(
       output::outcome_of("acquire", options_.resources, output::Result::os_error, message),
@@ -106,7 +106,7 @@ Handout Acquisition::hand_out(std::shared_ptr<HeldSet> leases) {
   return {Finish{}, std::move(output), std::move(leases)};
 }
 
-asio::awaitable<void> Acquisition::give_back(HeldSet& leases) {
+asio::awaitable<void> Acquisition::release(HeldSet& leases) {
   (void)co_await leases.release(/*by_hand=*/false);
   if (wrote_file_) ::unlink(options_.token_file->c_str());
 }

@@ -52,7 +52,7 @@ class Acquisition {
   asio::awaitable<std::optional<Handout>> renew_all(HeldSet& leases);
   [[nodiscard]] Handout interrupted() const;
   [[nodiscard]] Handout conclude(const output::Outcome& outcome, bool busy) const;
-  asio::awaitable<void> give_back(HeldSet& leases);
+  asio::awaitable<void> release(HeldSet& leases);
 
   Session& session_;
   const AcquireOptions& options_;

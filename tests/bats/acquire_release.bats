@@ -221,7 +221,7 @@ eval_fails() {
 
 @test "extend never shortens a lease" {
   acquire demo 10m
-  run -0 redlock-cli extend --ttl 1s
+  run -0 redlock-cli extend --ttl 20s
   assert_in_range "$(redis 0 pttl demo)" 500000 600000
 }
 
@@ -583,7 +583,7 @@ eval_fails() {
   run -0 --separate-stderr redlock-cli run -k outer -- sh -c '
     l=$(redlock-cli acquire -k outer --ttl 5s --export) && eval "$l" && redlock-cli extend --ttl 5s --json -v'
   assert_equal "$stderr" "redlock-cli: outer: the lease is kept by the run around this one, and still stands; nothing was extended"
-  assert_equal "$(json '(j["result"], "valid_ms" in j)')" "('enclosed', False)"
+  assert_equal "$(json '(j["result"], "valid_ms" in j)')" "('inherited', False)"
 }
 
 @test "the line that a run's lease is refused with works as it stands" {

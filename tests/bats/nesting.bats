@@ -41,7 +41,7 @@ token() { redis 0 get demo; }
 
 @test "the inner run tells that it did not release" {
   run redlock-cli run -k demo -- sh -c 'redlock-cli run --json -n -k demo -- true 2>&1'
-  assert_equal "$(jq -r '"\(.result) \(.released) \(.exit_code)"' <<<"$output")" "enclosed false 0"
+  assert_equal "$(jq -r '"\(.result) \(.released) \(.exit_code)"' <<<"$output")" "inherited false 0"
 }
 
 @test "REDLOCK_HELD survives odd keys" {
@@ -185,8 +185,8 @@ token() { redis 0 get demo; }
 
 # bats test_tags=redis
 @test "run under a lease from acquire renews it and leaves it to who acquired it" {
-  eval "$(redlock-cli acquire -k demo -t 3s --export)"
-  run redlock-cli run -n -t 3s -k demo -- sh -c 'sleep 4; redis-cli -s "$0" get demo' "${SERVER_SOCKET[0]}"
+  eval "$(redlock-cli acquire -k demo -t 8s --export)"
+  run redlock-cli run -n -t 8s --server-timeout 1s -k demo -- sh -c 'sleep 9; redis-cli -s "$0" get demo' "${SERVER_SOCKET[0]}"
   assert_success
   assert_output "$REDLOCK_TOKEN"
   assert_equal "$(token)" "$REDLOCK_TOKEN"

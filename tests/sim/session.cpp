@@ -10,7 +10,7 @@ namespace {
 
 constexpr const char* words[] = {"busy",     "maybe busy",    "split",     "unavailable",
                                  "denied",   "misconfigured", "duplicate", "guarded",
-                                 "too slow", "interrupted",   "outgrown",  "enclosed"};
+                                 "too slow", "interrupted",   "outgrown",  "inherited"};
 
 std::string describe(const SessionPlan& plan) {
   const std::string mode = plan.mode.slots > 0 ? fmt::format(", one of {} slots", plan.mode.slots)

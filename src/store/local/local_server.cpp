@@ -54,10 +54,10 @@ Milliseconds next_pause(Milliseconds pause) {
 }  // namespace
 
 /// A subscription and its subscriber.
-class LocalServer::Ear : public std::enable_shared_from_this<Ear> {
+class LocalServer::Subscriber : public std::enable_shared_from_this<Subscriber> {
  public:
-  Ear(const asio::any_io_executor& executor, Subscription subscription,
-      std::function<void(Notification)> notified)
+  Subscriber(const asio::any_io_executor& executor, Subscription subscription,
+             std::function<void(Notification)> notified)
       : subscription_(std::move(subscription)),
         readable_(executor, subscription_.fd()),
         heard_(std::move(notified)) {}
@@ -208,13 +208,14 @@ asio::awaitable<std::optional<Fault>> LocalServer::subscribe(
   if (!directory) co_return directory.error();
   auto subscription = Subscription::open(*directory, HelperKeys(resource).wake(waiter));
   if (!subscription) co_return subscription.error();
-  ear_ = std::make_shared<Ear>(executor_, std::move(*subscription), std::move(notified));
-  spawn(executor_, [ear = ear_] { return ear->subscribe(); });
+  subscriber_ =
+      std::make_shared<Subscriber>(executor_, std::move(*subscription), std::move(notified));
+  spawn(executor_, [subscriber = subscriber_] { return subscriber->subscribe(); });
   co_return std::nullopt;
 }
 
 void LocalServer::unsubscribe() {
-  if (ear_) std::exchange(ear_, nullptr)->end();
+  if (subscriber_) std::exchange(subscriber_, nullptr)->end();
 }
 
 asio::awaitable<Result<LockList, Fault>> LocalServer::list(Instant deadline) {

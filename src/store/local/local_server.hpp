@@ -56,7 +56,7 @@ class LocalServer final : public ScriptedServer {
   /// Nothing while another process has the file.
   using Tried = std::optional<ScriptReply>;
 
-  class Ear;
+  class Subscriber;
 
   void run_later(ScriptCall call, NotUndone not_undone);
   asio::awaitable<ScriptReply> ask(ScriptCall call, Instant deadline);
@@ -78,7 +78,7 @@ class LocalServer final : public ScriptedServer {
   std::map<std::string, Carried> carried_;  ///< by token
   std::size_t posts_under_way_ = 0;
   std::unique_ptr<Event> posted_;
-  std::shared_ptr<Ear> ear_;
+  std::shared_ptr<Subscriber> subscriber_;
 };
 
 }  // namespace redlock::local

@@ -216,17 +216,17 @@ asio::awaitable<std::optional<Fault>> ClusterServer::subscribe(
     Instant deadline) {
   // PUBLISH counts only clients that are subscribed at the same server (PROTOCOL D1).
   unsubscribe();
-  const std::size_t turn = ++listenings_;
+  const std::size_t turn = ++subscription_turn_;
   const auto owner = co_await locate(resource.key(), deadline);
   if (!owner) co_return owner.error();
-  if (turn != listenings_) co_return Fault{FaultKind::silent, "the subscription was ended"};
+  if (turn != subscription_turn_) co_return Fault{FaultKind::silent, "the subscription was ended"};
   subscribed_at_ = *owner;
   co_return co_await node(*owner).subscribe(std::move(resource), std::move(waiter),
                                             std::move(notified), deadline);
 }
 
 void ClusterServer::unsubscribe() {
-  ++listenings_;
+  ++subscription_turn_;
   if (subscribed_at_) node(*std::exchange(subscribed_at_, std::nullopt)).unsubscribe();
 }
 

@@ -64,7 +64,7 @@ class ClusterServer final : public RedisVote {
   std::vector<SlotRange> slots_;                           ///< the first that fits a slot is right
   std::vector<Address> acquaintances_;    ///< from the last answer with slot ranges
   std::optional<Address> subscribed_at_;  ///< the server with the current subscription
-  std::size_t listenings_ = 0;            ///< how often that server has changed
+  std::size_t subscription_turn_ = 0;     ///< how often that server has changed
   std::set<std::string> undecided_;  ///< tokens of acquires and heals under way that are not undone
 };
 

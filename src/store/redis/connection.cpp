@@ -179,7 +179,7 @@ asio::awaitable<void> Connection::write_rest() {
 }
 
 void Connection::deliver(Reply reply) {
-  if (open_.empty() && heard_) return heard_(&reply);
+  if (open_.empty() && on_message_) return on_message_(&reply);
   if (open_.empty()) return fail(Fault{FaultKind::garbage, "an answer to nothing that was asked"});
   const std::shared_ptr<Open> open = std::move(open_.front());
   open_.pop_front();
@@ -227,7 +227,7 @@ void Connection::fail(Fault fault) {
     finish(*open, unexpected(login_fault_ ? *login_fault_ : *broken_));
   unsent_.clear();
   progress_->notify();
-  if (const auto notified = std::exchange(heard_, nullptr)) notified(nullptr);
+  if (const auto notified = std::exchange(on_message_, nullptr)) notified(nullptr);
 }
 
 }  // namespace redlock::redis

@@ -60,7 +60,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
 
   /// Receives the messages of a subscription, which answer no question; and a null pointer when the
   /// connection ends. Without it such a message is garbage and ends the connection.
-  void on_message(std::function<void(const Reply*)> notified) { heard_ = std::move(notified); }
+  void on_message(std::function<void(const Reply*)> notified) { on_message_ = std::move(notified); }
 
   /// Whether something may be asked here: not broken, not late, not closed.
   [[nodiscard]] bool usable() const noexcept { return !broken_ && !late_; }
@@ -114,7 +114,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   std::optional<Fault> login_fault_;
   std::function<void()> needless_password_;
   std::optional<Fault> broken_;
-  std::function<void(const Reply*)> heard_;
+  std::function<void(const Reply*)> on_message_;
   std::unique_ptr<Event> progress_;  ///< notified when it opens, when something is written, and at
                                      ///< the end; for close()
   std::size_t login_replies_left_;

@@ -290,7 +290,7 @@ asio::awaitable<std::optional<Fault>> FakeServer::subscribe(
     Resource resource, std::string waiter, std::function<void(Notification)> notified,
     Instant deadline) {
   const std::string channel = HelperKeys(resource).wake(waiter);
-  ear_ = channel;
+  channel_ = channel;
   const auto act = [this, channel, notified](FakeStore& store) -> Result<bool, Fault> {
     store.subscribe(channel, [this, notified](std::string_view word) {
       const auto call = notification_from(word);
@@ -307,7 +307,7 @@ asio::awaitable<std::optional<Fault>> FakeServer::subscribe(
 }
 
 void FakeServer::unsubscribe() {
-  if (ear_) store_.unsubscribe(*std::exchange(ear_, std::nullopt));
+  if (channel_) store_.unsubscribe(*std::exchange(channel_, std::nullopt));
 }
 
 asio::awaitable<void> FakeServer::close(Instant deadline) {

@@ -182,7 +182,7 @@ class FakeServer final : public ScriptedServer {
                                                   std::function<void(Notification)> notified,
                                                   Instant deadline) override;
   void unsubscribe() override;
-  void lose_subscription() { store_.unsubscribe(*ear_); }  ///< and nobody is told
+  void lose_subscription() { store_.unsubscribe(*channel_); }  ///< and nobody is told
   asio::awaitable<void> close(Instant deadline) override;
 
   /// Everything that was sent, in order; and when a kind of question was.
@@ -218,8 +218,8 @@ class FakeServer final : public ScriptedServer {
   FakeStore& store_;
   std::string name_;
   std::vector<Asked> log_;
-  std::set<std::string> left_;      ///< what was carried that can be taken back: see UndoTarget
-  std::optional<std::string> ear_;  ///< the channel that is listened to
+  std::set<std::string> left_;          ///< what was carried that can be taken back: see UndoTarget
+  std::optional<std::string> channel_;  ///< subscribed to
   Instant last_arrival_{};
 };
 
