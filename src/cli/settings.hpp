@@ -12,7 +12,9 @@ namespace redlock::cli {
 
 /// A setting's value and its origin.
 struct Setting {
-  enum class Origin { line, variable, file, weaker_file };  // strongest first
+  /// Strongest first, as elsewhere: the nearer to this one command. `file`: of the files there are,
+  /// the stronger one (config_paths.hpp).
+  enum class Origin { line, variable, file, weaker_file };
 
   Origin origin;
   std::string where;  ///< for messages: `--ttl`, `REDLOCK_TTL`, `/etc/redlock-cli.toml: ttl`

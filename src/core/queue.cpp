@@ -57,16 +57,16 @@ QueueView view_of(const std::vector<const QueueStatus*>& statuses,
   return view;
 }
 
-Duration until_next_poll(const QueueView& status) {
-  if (!status.may_change) return max_poll_interval;
-  const Duration may_change = *status.may_change;
-  const std::size_t ahead = status.ahead;
+Duration until_next_poll(const QueueView& view) {
+  if (!view.may_change) return max_poll_interval;
+  const Duration may_change = *view.may_change;
+  const std::size_t ahead = view.ahead;
   // No other process may be there to see that the notified waiter does not poll.
-  if (status.offered) return may_change + expiry_slack;
+  if (view.offered) return may_change + expiry_slack;
   Duration span = may_change + expiry_slack;
   if (ahead == 1) span = may_change + second_slack;
   if (ahead > 1) {
-    // The sum of 2/n² over all positions is below 1: at most this many polls a second.
+    // The sum of 2/n² from the third position on is below 1: so many polls a second at most.
     const auto place = static_cast<Milliseconds::rep>(std::min<std::size_t>(ahead + 1, 100));
     span = std::max<Duration>(may_change + others_slack, Milliseconds(500 * place * place));
   }

@@ -43,7 +43,7 @@ QueueView view_of(const std::vector<const QueueStatus*>& statuses,
 /// poll each per max_poll_interval (PROTOCOL Q7). A waiter that knows that the lock is offered to
 /// another polls when that one's time ends, whatever its own position. So a free lock passes over
 /// one stopped waiter a second, as long as any waiter polls.
-Duration until_next_poll(const QueueView& status);
+Duration until_next_poll(const QueueView& view);
 
 /// The second waiter polls at least this often where a holder is mute: no other process notices
 /// that the first is dead.
