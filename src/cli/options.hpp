@@ -14,7 +14,7 @@
 
 /// The options, one row each. The row is all that the parser, the variables, the configuration
 /// files, --help, `doctor --settings` and the completion know of an option; the manual is compared
-/// with it. A new option needs a row, its entry in all_options, and code that reads it.
+/// with it. CONTRIBUTING.md tells what else a new option needs.
 namespace redlock::cli::option {
 
 inline constexpr unsigned has_guard = takes_lock | for_extend | for_doctor;

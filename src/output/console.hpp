@@ -8,8 +8,10 @@ namespace redlock::output {
 /// writes.
 bool write_all(int fd, std::string_view bytes);
 
-/// Messages to stderr, one line each: `redlock-cli: TEXT`. A stderr that is closed, full or a
-/// broken pipe never changes what the program does.
+/// Messages to stderr, one line each: `redlock-cli: TEXT`. A stderr that is closed, a broken pipe or
+/// on a full disk never changes what the program does, but writing may block (a paused terminal, a
+/// full pipe): never write between a loss and the stop signal. Texts are safe for a terminal: what
+/// comes from outside is escaped by escape_for_terminal(). `--json` silences no message.
 class Console {
  public:
   Console(bool quiet, unsigned verbosity) : quiet_(quiet), verbosity_(verbosity) {}
