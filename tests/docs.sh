@@ -192,7 +192,8 @@ for command in ./packaging/quickstart.sh ./tests/run.sh; do
 done
 
 version=$(sed -En 's/^project\(.* VERSION ([0-9.]+).*/\1/p' CMakeLists.txt)
-[[ "redlock-cli $version" == "$("$cli" --version)" ]] || problem "CMakeLists.txt has version $version, --version says $("$cli" --version)"
+said=$("$cli" --version | head -n 1)
+[[ "redlock-cli $version" == "$said" ]] || problem "CMakeLists.txt has version $version, --version says $said"
 
 decisions=0
 for file in docs/decisions/[0-9]*.md; do

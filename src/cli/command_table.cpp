@@ -83,7 +83,8 @@ no key behind. KEY is for a user who may lock nothing else.
   redlock-cli doctor --settings   # every setting and where it comes from)"},
     CommandSpec{for_help, "help", Operands::topic, "[COMMAND]", "explain a command",
                 "Prints what `redlock-cli COMMAND --help` prints."},
-    CommandSpec{for_version, "version", Operands::none, "", "print the version",
+    CommandSpec{for_version, "version", Operands::none, "",
+                "print the version, and what this build is made of",
                 "Prints what `redlock-cli --version` prints."},
 };
 

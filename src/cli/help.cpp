@@ -9,6 +9,7 @@
 #include <sstream>
 
 #include "cli/options.hpp"
+#include "cli/version.hpp"
 #include "output/exit_code.hpp"
 
 namespace redlock::cli {
@@ -160,8 +161,7 @@ std::size_t terminal_width() {
 }  // namespace
 
 std::string information(const CommandLine& line) {
-  if (line.find(option::version) != nullptr)
-    return fmt::format("redlock-cli {}\n", REDLOCK_VERSION);
+  if (line.find(option::version) != nullptr) return version_text();
   if (line.find(option::help) == nullptr) return {};
   const std::size_t width = terminal_width();
   return line.command == nullptr ? program_help(width) : command_help(*line.command, width);

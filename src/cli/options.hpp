@@ -289,10 +289,10 @@ inline constexpr Flag help{
     {},
     false};
 
-inline constexpr Flag version{
-    {"-V,--version", without_command, OptionSource::line, Section::output, "Print the version"},
-    {},
-    false};
+inline constexpr Flag version{{"-V,--version", without_command, OptionSource::line, Section::output,
+                               "Print the version, and what this build is made of"},
+                              {},
+                              false};
 
 /// All of them, in the order in which --help shows those of a section: the common ones first.
 inline constexpr std::array<const OptionRow*, 46> all_options{

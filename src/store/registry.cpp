@@ -88,6 +88,16 @@ bool StoreRegistry::may_hold_login(std::string_view text) const {
   });
 }
 
+std::vector<std::string_view> StoreRegistry::prefixes() const {
+  std::vector<std::string_view> prefixes;
+  for (const Store* store : rows_) {
+    for (const Scheme& scheme : store->schemes) {
+      if (!scheme.is_alias) prefixes.push_back(scheme.prefix);
+    }
+  }
+  return prefixes;
+}
+
 std::string StoreRegistry::encrypting_schemes() const {
   std::vector<std::string_view> prefixes;
   for (const Store* store : rows_) {

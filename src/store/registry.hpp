@@ -152,6 +152,9 @@ class StoreRegistry {
   /// Whether a URL of a store with logins may begin anywhere in the text.
   [[nodiscard]] bool may_hold_login(std::string_view text) const;
 
+  /// How a URL may begin: the prefixes of all schemes but the aliases, in the order of the rows.
+  [[nodiscard]] std::vector<std::string_view> prefixes() const;
+
   /// The prefixes of the schemes that encrypt, as `a, b or c`.
   [[nodiscard]] std::string encrypting_schemes() const;
 

@@ -30,6 +30,20 @@ setup() { setup_one_server; }
   done
 }
 
+@test "--version names the commit, the libraries and what the build can do, a line each" {
+  run -0 --separate-stderr redlock-cli --version
+  assert_line --index 0 --regexp '^redlock-cli [0-9]+\.[0-9]+\.[0-9]+$'
+  assert_line --index 1 --regexp '^commit: ([0-9a-f]{7,40}(\+changes)?|unknown)$'
+  assert_line --index 2 --regexp '^compiler: [A-Za-z]+ [0-9.]+$'
+  assert_line --regexp '^(shared|linked in): hiredis [0-9.]+ \(BSD-3-Clause\)'
+  assert_line --regexp '^linked in: .*Lua 5\.[0-9.]+ \(MIT\), .*Asio [0-9.]+'
+  assert_line --regexp '^loaded when a server wants TLS: OpenSSL 3[0-9.]+ \(Apache-2.0\)$'
+  assert_line --regexp '^servers: .*redis:// .*local:$'
+  assert_line "isolation: none|cgroup|pidns"
+  refute_line --partial unknown\ 
+  assert_equal "$stderr" ""
+}
+
 @test "help is had whatever else is wrong, and without a look at the settings" {
   export REDLOCK_CONFIG=/no/such/file
   run -0 redlock-cli run --bogus --ttl 5x --help

@@ -1,0 +1,53 @@
+#include "cli/version.hpp"
+
+#include <fmt/format.h>
+
+#include <vector>
+
+#include "cli/build.hpp"
+#include "cli/options.hpp"
+#include "store/registry.hpp"
+
+namespace redlock::cli {
+namespace {
+
+/// `Lua 5.1.5 (MIT), Asio 1.22.1 (BSL-1.0)`: those that come in this way.
+std::string components_that_are(std::string_view how) {
+  std::string text;
+  for (const Component& component : build::components) {
+    if (component.how != how) continue;
+    text += fmt::format("{}{} {} ({})", text.empty() ? "" : ", ", component.name,
+                        component.version, component.licence);
+  }
+  return text;
+}
+
+/// The ways in which they come, in the order in which they are first named.
+std::vector<std::string_view> ways() {
+  std::vector<std::string_view> found;
+  for (const Component& component : build::components) {
+    bool is_new = true;
+    for (const std::string_view way : found) is_new = is_new && way != component.how;
+    if (is_new) found.push_back(component.how);
+  }
+  return found;
+}
+
+}  // namespace
+
+std::string version_text() {
+  std::string text = fmt::format("redlock-cli {}\n", REDLOCK_VERSION);
+  text += fmt::format("commit: {}\n", build::commit);
+  text += fmt::format("compiler: {}\n", build::compiler);
+  for (const std::string_view way : ways()) {
+    text += fmt::format("{}: {}\n", way, components_that_are(way));
+  }
+  std::string servers;
+  for (const std::string_view prefix : stores().prefixes()) {
+    servers += fmt::format("{}{}", servers.empty() ? "" : " ", prefix);
+  }
+  text += fmt::format("servers: {}\n", servers);
+  return text + fmt::format("isolation: {}\n", option::isolate.operand());
+}
+
+}  // namespace redlock::cli
