@@ -64,13 +64,15 @@ plant src/store/scripts/inspect.lua "\$a redis.call('PLANTED', LOCK)" "$page: ri
 plant $page 's/^Default: 10s\.$/Default: 11s./' "$page: --unavailable-wait: missing: Default: 10s."
 
 completion=completions/redlock-cli.bash
-plant $completion 's#s/,/ /g#s/,/ /g; s/--status-fd//#' "$completion: options of run: missing: --status-fd"
-plant $completion "s/words\\+=' --'/words+=' -- --planted'/" "$completion: options of run: unknown to the program: --planted"
-plant $completion 's/Commands:/Nothing:/' "$completion: commands: missing: acquire"
-plant $completion 's/return 0/return 1/' "$completion: run offers options as the value of -k"
 # shellcheck disable=SC2016  # the text of the completion
-plant $completion 's/echo "\$i" && return/return/' "$completion: run -k a: options are offered behind the command"
-plant $completion 's#operand//\|/ #operand//|/,#' "$completion: --on-lost: missing: kill"
+{
+  plant $completion 's#^  case \$kind in$#  words=("${words[@]/--status-fd/}")\n&#' "$completion: options of run: missing: --status-fd"
+  plant $completion 's#^  case \$kind in$#  words+=(--planted)\n&#' "$completion: options of run: unknown to the program: --planted"
+  plant $completion 's/^    words\)/    nothing)/' "$completion: commands: missing: acquire"
+  plant $completion 's/completion suggest "\$\{typed/&[@]:1:1}" "${typed/' "$completion: --on-lost: missing: kill"
+  plant $completion 's/^      _redlock_cli_offer_command .*/      _redlock_cli_offer --key mandoc/; s/== "\$current"\*/== */' "$completion: run -k a: options are offered behind the command"
+  plant $completion 's/^      _redlock_cli_offer_command .*//' "$completion: run -k a: no command is offered"
+}
 
 plant README.md 's/^\| 79 \|/| 99 |/' 'README.md: exit codes: missing: 79'
 plant README.md '/^\.\/tests\/run\.sh$/d' 'README.md: the command ./tests/run.sh is missing'

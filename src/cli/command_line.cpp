@@ -29,17 +29,6 @@ bool looks_like_option(const std::string& word) {
   return word.size() > 1 && word.front() == '-';
 }
 
-/// The spellings of an option, one after the other.
-std::vector<std::string_view> spellings_of(const OptionRow& option) {
-  std::vector<std::string_view> spellings;
-  std::string_view rest = option.spec().flags;
-  while (!rest.empty()) {
-    spellings.push_back(rest.substr(0, rest.find(',')));
-    rest.remove_prefix(std::min(spellings.back().size() + 1, rest.size()));
-  }
-  return spellings;
-}
-
 /// `-s` means a shared lock to flock(1) users, and a server to others.
 [[noreturn]] void hint_at_server_option(const std::string& url, const std::string& more = {}) {
   refuse(fmt::format("a server is named with a capital -S: -S {}{}", shell_word(shown_word(url)),
@@ -296,7 +285,7 @@ std::vector<std::string> words_among(const std::vector<std::string>& rest, Comma
     }
     if (words.empty()) refuse_server(line, *word);
     words.push_back(*word);
-    if (line.command->operands != Operands::command) continue;
+    if (!ends_options(line.command->operands)) continue;
     words.insert(words.end(), word + 1, rest.end());
     break;
   }
@@ -314,6 +303,7 @@ void explain(const std::vector<std::string>& words, CommandLine& line) {
 void take_words(std::vector<std::string> words, CommandLine& line) {
   switch (line.command->operands) {
     case Operands::command:
+    case Operands::shell:
       line.words = std::move(words);
       return;
     case Operands::topic:
@@ -363,8 +353,8 @@ void read_command_line(const std::vector<std::string>& arguments, CommandLine& l
   }
 
   rest.erase(rest.begin());
-  const bool takes_command = line.command->operands == Operands::command;
-  const auto until = takes_command ? Reader::Until::first_word : Reader::Until::end;
+  const auto until =
+      ends_options(line.command->operands) ? Reader::Until::first_word : Reader::Until::end;
   Reader behind_name(std::move(rest), line.command->bit, until, line);
   rest = behind_name.read();
   if (behind_name.asks_to_be_told()) return;

@@ -81,6 +81,17 @@ no key behind. KEY is for a user who may lock nothing else.
   redlock-cli doctor
   redlock-cli doctor job:probe
   redlock-cli doctor --settings   # every setting and where it comes from)"},
+    CommandSpec{for_completion, "completion", Operands::shell, "SHELL",
+                "print what completes redlock-cli in bash, zsh or fish",
+                R"(Packages install it. Otherwise load it where your shell is set up: ~/.bashrc;
+~/.zshrc, behind compinit; ~/.config/fish/config.fish:
+
+  source <(redlock-cli completion bash)
+  source <(redlock-cli completion zsh)
+  redlock-cli completion fish | source
+
+It completes commands, options and their values, the command of `run`, and the keys that are
+locked at the servers, if these answer at once.)"},
     CommandSpec{for_help, "help", Operands::topic, "[COMMAND]", "explain a command",
                 "Prints what `redlock-cli COMMAND --help` prints."},
     CommandSpec{for_version, "version", Operands::none, "",

@@ -13,7 +13,13 @@ enum class Operands {
   command,  ///< CMD and its arguments: the first of them ends the options
   keys,     ///< as if each followed -k
   topic,    ///< the command to explain
+  shell,    ///< a shell; or `suggest` and the words of a command line
 };
+
+/// Whether the first of these words ends the options.
+constexpr bool ends_options(Operands operands) {
+  return operands == Operands::command || operands == Operands::shell;
+}
 
 struct CommandSpec {
   Commands bit;

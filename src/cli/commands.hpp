@@ -13,5 +13,6 @@ run::Finish extend_command(const Settings& settings);
 run::Finish release_command(const Settings& settings);
 run::Finish status_command(const Settings& settings);
 run::Finish doctor_command(const Settings& settings);
+run::Finish completion_command(const CommandLine& line);
 
 }  // namespace redlock::cli

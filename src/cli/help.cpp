@@ -20,7 +20,8 @@ constexpr std::size_t default_width = 80;
 /// On narrower terminals the text is better too long than unreadable.
 constexpr std::size_t min_width = 40;
 
-/// The columns where the descriptions of options and of exit codes begin.
+/// The columns where the descriptions of commands, of options and of exit codes begin.
+constexpr std::size_t command_column = 14;
 constexpr std::size_t option_column = 30;
 constexpr std::size_t code_column = 12;
 
@@ -145,7 +146,7 @@ std::string program_help(std::size_t width) {
       "A lock for shell scripts, cron jobs and CI pipelines, on Redis or Valkey\n\n"
       "Usage: redlock-cli COMMAND [OPTIONS]\n\nCommands:\n";
   for (const CommandSpec& command : command_table()) {
-    text += folded(fmt::format("  {}", command.name), code_column, command.summary, width);
+    text += folded(fmt::format("  {}", command.name), command_column, command.summary, width);
   }
   text += options_help(without_command, width);
   return text + "\n`redlock-cli help COMMAND` explains a command.\n" + exit_codes_help(width);

@@ -41,8 +41,12 @@ void occupy_standard_descriptors() {
   }
 }
 
-run::Finish dispatch(const Settings& settings, const run::Start& start) {
-  switch (settings.line().command->bit) {
+run::Finish dispatch(const CommandLine& line, const run::Start& start) {
+  // Shells ask for it at their start, whatever is wrong with the settings.
+  if (line.command->bit == for_completion) return completion_command(line);
+
+  const Settings settings(line);
+  switch (line.command->bit) {
     case for_run:
       return run_command(settings, start);
     case for_acquire:
@@ -108,7 +112,7 @@ run::Finish run_program(const std::vector<std::string>& arguments, const run::St
       }
       return {};
     }
-    return dispatch(Settings(line), start);
+    return dispatch(line, start);
   } catch (const CommandError& error) {
     code = error.code();
     text = error.what();

@@ -26,6 +26,16 @@ std::optional<std::uint64_t> parse_number(std::string_view text) {
 
 }  // namespace
 
+std::vector<std::string_view> spellings_of(const OptionRow& option) {
+  std::vector<std::string_view> spellings;
+  std::string_view rest = option.spec().flags;
+  while (!rest.empty()) {
+    spellings.push_back(rest.substr(0, rest.find(',')));
+    rest.remove_prefix(std::min(spellings.back().size() + 1, rest.size()));
+  }
+  return spellings;
+}
+
 ReadValue<bool> FlagType::read(const std::string& text, const std::string&) const {
   for (const std::string_view yes : {"1", "true", "yes", "on"}) {
     if (text == yes) return true;

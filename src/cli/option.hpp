@@ -22,12 +22,14 @@ enum Commands : unsigned {
   for_doctor = 1U << 5U,
   for_help = 1U << 6U,
   for_version = 1U << 7U,
-  without_command = 1U << 8U,  ///< before the command's name
+  for_completion = 1U << 8U,
+  without_command = 1U << 9U,  ///< before the command's name
 };
 inline constexpr unsigned takes_lock = for_run | for_acquire;
 inline constexpr unsigned has_lease = for_extend | for_release;
 inline constexpr unsigned asks_servers = takes_lock | has_lease | for_status | for_doctor;
-inline constexpr unsigned everywhere = asks_servers | for_help | for_version | without_command;
+inline constexpr unsigned everywhere =
+    asks_servers | for_help | for_version | for_completion | without_command;
 
 /// Where an option may be set, besides the command line.
 enum class OptionSource {
@@ -105,6 +107,9 @@ class OptionRow {
   std::string_view name_;
   std::array<char, 48> variable_{};
 };
+
+/// The spellings of an option, one after the other.
+std::vector<std::string_view> spellings_of(const OptionRow& option);
 
 /// The types of values. Each has a Value, its name in --help (operand) and its spelling (text), and
 /// reads one: a value, or why `text` is none, in one clause that shows it as `shown`.

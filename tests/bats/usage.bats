@@ -24,7 +24,7 @@ setup() { setup_one_server; }
   assert_equal "$(redlock-cli help)" "$(redlock-cli -h)"
   assert_equal "$(redlock-cli version)" "$(redlock-cli --version)"
   assert_equal "$(redlock-cli version)" "$(redlock-cli -V)"
-  for command in run acquire extend release status doctor help version; do
+  for command in run acquire extend release status doctor completion help version; do
     assert_equal "$(redlock-cli help "$command")" "$(redlock-cli "$command" --help)"
     assert_equal "$(redlock-cli help "$command")" "$(redlock-cli "$command" -h)"
   done

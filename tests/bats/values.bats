@@ -292,7 +292,7 @@ locks_verbatim() {
   assert_regex "$output" '^redlock-cli [0-9]+\.[0-9]+'
   run -0 --separate-stderr redlock-cli --help
   assert_equal "$stderr" ""
-  for command in run acquire extend release status doctor help version; do
+  for command in run acquire extend release status doctor completion help version; do
     run -0 --separate-stderr redlock-cli "$command" --help
     assert_line --partial "Usage: redlock-cli $command"
     assert_equal "$stderr" ""

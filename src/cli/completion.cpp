@@ -1,0 +1,117 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "cli/commands.hpp"
+#include "cli/completion_scripts.hpp"
+#include "cli/console.hpp"
+#include "cli/redact.hpp"
+#include "cli/server_options.hpp"
+#include "cli/suggestions.hpp"
+#include "engine/inspect.hpp"
+#include "run/command_error.hpp"
+#include "run/session.hpp"
+#include "support/text.hpp"
+
+namespace redlock::cli {
+namespace {
+
+using Kind = Suggestions::Kind;
+
+/// Long enough for servers nearby. It also bounds how much a server with many keys is asked to
+/// look through: for a person who waits for this, no keys are better than late ones.
+constexpr std::chrono::milliseconds keys_timeout{300};
+
+/// What the scripts in completions/ call the kinds, in the order of the enumeration.
+constexpr std::array<std::string_view, 7> kind_names{"words",       "beginnings", "words",  "files",
+                                                     "directories", "pid",        "command"};
+
+asio::awaitable<Listing> list(run::Session& session) {
+  Listing listing = co_await list_resources(session.server_set());
+  co_await session.server_set().close(CloseMode::immediate);
+  co_return listing;
+}
+
+/// The keys that are locked at the servers which these words, or the settings, name.
+std::vector<std::string> locked_keys(const std::vector<std::string>& words) {
+  CommandLine line;
+  try {
+    read_command_line(words, line);
+  } catch (const CommandError&) {  // it is not finished
+  }
+  if (line.command == nullptr) return {};
+  const Settings settings(line);
+  const run::ServerOptions servers = read_server_options(settings);
+  run::SessionOptions options = session_options(settings);
+  options.identifies_servers = false;
+  run::Session session(options, servers, keys_timeout);
+  std::vector<std::string> keys;
+  for (const Resource& resource : session.run(list(session)).resources) {
+    keys.push_back(resource.key());
+  }
+  return keys;
+}
+
+bool fits_on_a_line(const std::string& text) {
+  return std::none_of(text.begin(), text.end(), [](char c) { return c == '\n' || c == '\t'; });
+}
+
+/// The first line: the kind, and the prefix or the number of the command's first word. Then a line
+/// for each suggestion, with what it means behind a tab.
+std::string suggestions_text(const std::vector<std::string>& words) {
+  Suggestions suggestions = suggest(words);
+  std::string text =
+      fmt::format("{}\t{}\n", kind_names.at(static_cast<std::size_t>(suggestions.kind)),
+                  suggestions.kind == Kind::command ? std::to_string(suggestions.command_word)
+                                                    : suggestions.prefix);
+  if (suggestions.kind == Kind::keys) {
+    std::vector<std::string> keys;
+    try {
+      keys = locked_keys({words.begin(), words.end() - 1});
+    } catch (const std::exception&) {  // there is nothing to suggest then
+    }
+    for (const std::string& key : keys) {
+      if (fits_on_a_line(key)) text += key + "\n";
+    }
+  }
+  for (const Suggestions::Word& word : suggestions.words) {
+    text += word.text + (word.help.empty() ? "" : "\t" + word.help) + "\n";
+  }
+  return text;
+}
+
+std::string names_of_shells() {
+  std::vector<std::string_view> names;
+  for (const CompletionScript& script : completion_scripts()) names.push_back(script.shell);
+  return one_of(names);
+}
+
+}  // namespace
+
+run::Finish completion_command(const CommandLine& line) {
+  if (line.words.empty()) {
+    throw CommandError(ExitCode::usage, "completion: name a shell: " + names_of_shells());
+  }
+  const std::string& word = line.words.front();
+  if (word == "suggest") {
+    std::vector<std::string> words(line.words.begin() + 1, line.words.end());
+    if (words.empty()) words.emplace_back();
+    print_result(suggestions_text(words));
+    return {};
+  }
+  if (line.words.size() > 1) {
+    throw CommandError(ExitCode::usage,
+                       "unexpected argument " + shell_word(shown_word(line.words[1])));
+  }
+  for (const CompletionScript& script : completion_scripts()) {
+    if (word != script.shell) continue;
+    print_result(script.text);
+    return {};
+  }
+  throw CommandError(ExitCode::usage,
+                     fmt::format("completion: there is none for {}; the shell is {}",
+                                 shell_word(shown_word(word)), names_of_shells()));
+}
+
+}  // namespace redlock::cli

@@ -1,0 +1,147 @@
+#!/usr/bin/env bats
+# shellcheck disable=SC2016,SC2030,SC2031,SC2154  # the shells expand; each test is a subshell; bats sets stderr
+# What completes redlock-cli, in real shells at a real terminal.
+load helper/common
+load helper/redis
+load helper/checks
+load helper/locks
+load helper/terminal
+
+setup() { setup_one_server; }
+
+# Each learns `got`, which writes down the words of a command line, and that `greet` is followed by `hello-world`.
+open_bash() {
+  open_terminal
+  type_and_see_status '. /usr/share/bash-completion/bash_completion' 0
+  type_and_see_status 'source <(redlock-cli completion bash)' 0
+  type_and_see_status 'complete -W hello-world greet; got() { printf "<%s>" "$@" >got.new; mv got.new got; }' 0
+}
+
+open_zsh() {
+  open_terminal zsh -f -i
+  type_line 'PS1="[%?]> "'
+  type_line 'autoload -U compinit && compinit -u -D && source <(redlock-cli completion zsh)'
+  type_line 'compdef "compadd hello-world" greet; got() { printf "<%s>" "$@" >got.new; mv got.new got; }'
+  type_line 'print rea""dy'
+  see ready
+}
+
+open_fish() {
+  open_terminal fish --private --no-config -i
+  type_line 'set -g fish_autosuggestion_enabled 0; redlock-cli completion fish | source'
+  type_line 'complete -c greet -f -a hello-world; function got; printf "<%s>" $argv >got.new; mv got.new got; end'
+  type_line 'echo rea""dy'
+  see ready
+}
+
+# completed LINE WORDS: when Tab was pressed behind it, the line consists of these words.
+completed() {
+  rm -f "$BATS_TEST_TMPDIR/got"
+  # To its beginning, and to its end again.
+  press "$1"$'\t\001got \005\r'
+  wait_until test -e "$BATS_TEST_TMPDIR/got"
+  assert_equal "$1: $(<"$BATS_TEST_TMPDIR/got")" "$1: $2"
+}
+
+# The same in each of them.
+complete_everything() {
+  mkdir -p "$BATS_TEST_TMPDIR/a-directory"
+  : >"$BATS_TEST_TMPDIR/a-file.toml"
+  completed 'redlock-cli sta' '<redlock-cli><status>'
+  completed 'redlock-cli run --on-l' '<redlock-cli><run><--on-lost>'
+  completed 'redlock-cli run --on-lost te' '<redlock-cli><run><--on-lost><term>'
+  completed 'redlock-cli run --descendants=wa' '<redlock-cli><run><--descendants=wait>'
+  completed 'redlock-cli run --stop-signal WIN' '<redlock-cli><run><--stop-signal><WINCH>'
+  completed 'redlock-cli status --config a-f' '<redlock-cli><status><--config><a-file.toml>'
+  completed 'redlock-cli status --config=a-f' '<redlock-cli><status><--config=a-file.toml>'
+  completed 'redlock-cli completion f' '<redlock-cli><completion><fish>'
+  completed 'redlock-cli help rel' '<redlock-cli><help><release>'
+  # Keys that are locked.
+  completed 'redlock-cli run -k nigh' '<redlock-cli><run><-k><nightly:backup>'
+  completed 'redlock-cli run -nknigh' '<redlock-cli><run><-nknightly:backup>'
+  completed 'redlock-cli status nigh' '<redlock-cli><status><nightly:backup>'
+  completed 'redlock-cli release two' '<redlock-cli><release><two words>'
+  # The command of run.
+  completed 'redlock-cli run -k a mktem' '<redlock-cli><run><-k><a><mktemp>'
+  completed 'redlock-cli run -k a greet he' '<redlock-cli><run><-k><a><greet><hello-world>'
+  completed 'redlock-cli run -S redis://h:1 -nk a -- greet he' \
+    '<redlock-cli><run><-S><redis://h:1><-nk><a><--><greet><hello-world>'
+  # Nothing fits, and nothing is said.
+  completed 'redlock-cli run --no-such' '<redlock-cli><run><--no-such>'
+  completed 'redlock-cli status -S redis://127.0.0.1:1 nigh' '<redlock-cli><status><-S><redis://127.0.0.1:1><nigh>'
+  ask shown '(?i)refused|not found|error'
+  assert_equal "$REPLY" never
+}
+
+hold_two_keys() {
+  run -0 redlock-cli acquire -k nightly:backup -k 'two words' --ttl 10m
+}
+
+@test "bash completes commands, options, values, files, keys and the command of run" {
+  hold_two_keys
+  open_bash
+  complete_everything
+}
+
+@test "zsh completes commands, options, values, files, keys and the command of run" {
+  hold_two_keys
+  open_zsh
+  complete_everything
+}
+
+@test "fish completes commands, options, values, files, keys and the command of run" {
+  hold_two_keys
+  open_fish
+  complete_everything
+}
+
+@test "zsh and fish show what commands and options mean" {
+  run -0 fish --no-config -c 'redlock-cli completion fish | source; complete -C "redlock-cli run --on-lost "; complete -C "redlock-cli "'
+  assert_line kill
+  assert_line --partial $'run\trun a command while holding a lock'
+  open_zsh
+  press $'redlock-cli \t'
+  see 'run +-- run a command while holding a lock'
+}
+
+@test "suggestions are those of the program that is called: a line for the kind, then one for each" {
+  run -0 --separate-stderr redlock-cli completion suggest run --isolate ''
+  assert_equal "$output" $'words\t\nnone\ncgroup\npidns'
+  run -0 redlock-cli completion suggest run -k a --
+  assert_line --index 0 $'words\t'
+  run -0 redlock-cli completion suggest run -k a -- sh -c
+  assert_equal "$output" $'command\t4'
+  run -0 redlock-cli completion suggest run --ttl=
+  assert_equal "$output" $'words\t--ttl='
+  run -0 redlock-cli completion suggest acquire -S local:/ru
+  assert_equal "$output" $'directories\tlocal:'
+}
+
+@test "keys are suggested without a word of what is wrong, and only if the servers answer at once" {
+  local before after
+  run -0 --separate-stderr env REDLOCK_CONFIG=/no/such/file redlock-cli completion suggest run -k ''
+  assert_equal "$output$stderr" $'words\t'
+  run -0 --separate-stderr env -u REDLOCK_SERVER redlock-cli completion suggest run -k ''
+  assert_equal "$output$stderr" $'words\t'
+  run -0 --separate-stderr redlock-cli completion suggest run -S bogus -S no://server -k ''
+  assert_equal "$output$stderr" $'words\t'
+}
+
+# bats test_tags=redis
+@test "a server that is silent, or has many keys, keeps nobody waiting for keys" {
+  redis 0 eval 'for i = 1, 200000 do redis.call("SET", "other:" .. i, "") end' 0
+  run -0 redlock-cli acquire -k nightly --ttl 10m
+  # Whichever it is: all keys in time, or none.
+  run -0 --separate-stderr timeout 10 redlock-cli completion suggest status ''
+  assert_equal "$stderr" ""
+  pause_server 0
+  run -0 --separate-stderr timeout 10 redlock-cli completion suggest run -k ''
+  assert_equal "$output$stderr" $'words\t'
+  resume_server 0
+}
+
+@test "completion needs a shell that it knows: 64" {
+  assert_refused 64 "name a shell: bash, zsh or fish" redlock-cli completion
+  assert_refused 64 "bash, zsh or fish" redlock-cli completion tcsh
+  assert_refused 64 "unexpected argument" redlock-cli completion bash zsh
+}
