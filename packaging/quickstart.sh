@@ -65,7 +65,7 @@ say "Build (a minute or two the first time)"
 mkdir -p build
 log=build/quickstart.log
 # Without the tests: they need more packages than the program does.
-cmake --preset release -DREDLOCK_TESTS=OFF >"$log" 2>&1 || die "configuring failed; see $log"
+cmake --preset release -DBUILD_TESTING=OFF >"$log" 2>&1 || die "configuring failed; see $log"
 cmake --build --preset release >>"$log" 2>&1 || die "building failed; see $log"
 redlock_cli=$PWD/build/release/src/redlock-cli
 [[ -x $redlock_cli ]] || die "the build made no ${redlock_cli#"$PWD"/}"

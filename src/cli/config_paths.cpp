@@ -6,12 +6,9 @@
 
 #include <cerrno>
 #include <cstdlib>
-#include <string_view>
 
 namespace redlock::cli {
 namespace {
-
-constexpr std::string_view system_config = "/etc/redlock-cli.toml";
 
 struct UserDirectory {
   std::string home;    ///< as the environment gives it

@@ -2,9 +2,13 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace redlock::cli {
+
+/// The system's file, for all users; the directory is chosen when this is built.
+inline constexpr std::string_view system_config = REDLOCK_SYSCONFDIR "/redlock-cli.toml";
 
 /// The files to read: `chosen` alone when it is set, else the user's and the system's.
 struct ConfigPaths {

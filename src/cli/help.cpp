@@ -8,6 +8,7 @@
 #include <array>
 #include <sstream>
 
+#include "cli/config_paths.hpp"
 #include "cli/options.hpp"
 #include "cli/version.hpp"
 #include "output/exit_code.hpp"
@@ -134,9 +135,11 @@ std::string command_help(const CommandSpec& command, std::size_t width) {
   if ((command.bit & asks_servers) == 0) return text;
   text += "\n";
   text += folded_paragraphs(
-      "Durations: 500ms, 30s, 5m, 2h, 1d; a bare number is seconds. Most options can also be set "
-      "as REDLOCK_NAME, in ~/.config/redlock-cli/config.toml or in /etc/redlock-cli.toml. The "
-      "manual: man redlock-cli",
+      fmt::format(
+          "Durations: 500ms, 30s, 5m, 2h, 1d; a bare number is seconds. Most options can also be "
+          "set as REDLOCK_NAME, in ~/.config/redlock-cli/config.toml or in {}. The manual: man "
+          "redlock-cli",
+          system_config),
       width);
   return text + exit_codes_help(width);
 }

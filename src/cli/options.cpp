@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "cli/config_paths.hpp"
 #include "core/validity.hpp"
 #include "support/duration.hpp"
 
@@ -38,7 +39,7 @@ std::string sni_default() {
 }
 
 std::string config_default() {
-  return "~/.config/redlock-cli/config.toml, then /etc/redlock-cli.toml";
+  return fmt::format("~/.config/redlock-cli/config.toml, then {}", system_config);
 }
 
 }  // namespace redlock::cli::option

@@ -10,6 +10,7 @@
 #include <optional>
 #include <set>
 
+#include "cli/config_paths.hpp"
 #include "cli/console.hpp"
 #include "cli/options.hpp"
 #include "cli/redact.hpp"
@@ -26,8 +27,8 @@ std::string no_server() {
   const std::string url = stores().example();
   return fmt::format(
       "no server is set; name one with -S {}, in REDLOCK_SERVER, or as server = \"{}\" in "
-      "~/.config/redlock-cli/config.toml or /etc/redlock-cli.toml; {}",
-      url, url, stores().stand_alone_hint());
+      "~/.config/redlock-cli/config.toml or {}; {}",
+      url, url, system_config, stores().stand_alone_hint());
 }
 
 std::vector<std::string> urls_of(const Setting& setting) {

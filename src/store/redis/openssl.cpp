@@ -4,11 +4,23 @@
 
 #include "support/text.hpp"
 
-namespace redlock::redis {
-namespace {
-
 #define REDLOCK_TEXT_OF(macro) #macro
 #define REDLOCK_TEXT(macro) REDLOCK_TEXT_OF(macro)
+
+// Tells packagers' tools that the program loads it on demand: a note as systemd's "ELF dlopen
+// metadata" describes it, with the owner FDO.
+asm(".pushsection .note.dlopen, \"a\", %note\n"
+    ".balign 4\n"
+    ".long 4, 2f - 1f, 0x407c0c0a\n"
+    ".asciz \"FDO\"\n"
+    "1: .asciz \"[{\\\"feature\\\":\\\"tls\\\",\\\"description\\\":\\\"TLS to servers\\\","
+    "\\\"priority\\\":\\\"recommended\\\",\\\"soname\\\":[\\\"libssl.so." REDLOCK_TEXT(
+        OPENSSL_SHLIB_VERSION) "\\\"]}]\"\n"
+    "2: .balign 4\n"
+    ".popsection\n");
+
+namespace redlock::redis {
+namespace {
 
 /// By the version whose headers we were built with: another has another ABI.
 constexpr const char* library_name = "libssl.so." REDLOCK_TEXT(OPENSSL_SHLIB_VERSION);

@@ -1,0 +1,72 @@
+#!/usr/bin/env bash
+# Fails unless `cmake --install` installs exactly what it should, and the program that it installs works and is hardened.
+# usage: tests/install.sh BUILD-DIRECTORY
+set -euo pipefail
+export LC_ALL=C.UTF-8
+
+build=$(realpath "${1:?usage: tests/install.sh BUILD-DIRECTORY}")
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+for variable in "${!REDLOCK_@}"; do unset "$variable"; done
+prefix=$(mktemp -d)
+trap 'rm -rf "$prefix"' EXIT
+
+cmake --install "$build" --prefix "$prefix" >"$prefix/log" || {
+  cat "$prefix/log" >&2
+  exit 1
+}
+rm "$prefix/log"
+
+expected=$(
+  cat <<'FILES'
+bin/redlock-cli
+lib/tmpfiles.d/redlock-cli.conf
+share/bash-completion/completions/redlock-cli
+share/doc/redlock-cli/CHANGELOG.md
+share/doc/redlock-cli/LICENSE
+share/doc/redlock-cli/README.md
+share/doc/redlock-cli/SECURITY.md
+share/doc/redlock-cli/THIRD-PARTY-LICENSES
+share/doc/redlock-cli/examples/redlock-cli.toml
+share/fish/vendor_completions.d/redlock-cli.fish
+share/zsh/site-functions/_redlock-cli
+FILES
+  for manual in man/*.[1-8]; do echo "share/man/man${manual##*.}/${manual##*/}"; done
+  find docs -name decisions -prune -o -name '*.md' -printf 'share/doc/redlock-cli/%P\n'
+)
+installed=$(cd "$prefix" && find . -type f -printf '%P\n')
+differences=$(diff <(sort <<<"$expected") <(sort <<<"$installed")) || {
+  printf 'install: not what should be installed (<), or more (>):\n%s\n' "$differences" >&2
+  exit 1
+}
+
+problems=0
+problem() {
+  echo "install: $*" >&2
+  problems=$((problems + 1))
+}
+
+for shell in bash zsh fish; do
+  case $shell in
+    bash) file=share/bash-completion/completions/redlock-cli ;;
+    zsh) file=share/zsh/site-functions/_redlock-cli ;;
+    fish) file=share/fish/vendor_completions.d/redlock-cli.fish ;;
+  esac
+  cmp <("$prefix/bin/redlock-cli" completion "$shell") "$prefix/$file" || problem "$file is not what the program prints"
+done
+
+# The example, as it stands and with all that it proposes.
+example=$prefix/share/doc/redlock-cli/examples/redlock-cli.toml
+sed -E '/^server/d; s/^#([a-z-]+ =)/\1/' "$example" >"$prefix/all.toml"
+for file in "$example" "$prefix/all.toml"; do
+  "$prefix/bin/redlock-cli" doctor --settings --config "$file" >/dev/null || problem "$file is no configuration"
+done
+
+mkdir -m 700 "$prefix/locks"
+[[ $("$prefix/bin/redlock-cli" run -S "local:$prefix/locks" -k install -- echo works) == works ]] || problem "it does not work"
+tests/hardening.sh "$prefix/bin/redlock-cli" || problem "it is not hardened"
+
+readelf --string-dump=.note.dlopen "$prefix/bin/redlock-cli" 2>/dev/null | grep -q 'libssl\.so\.3' ||
+  problem "it does not note that it loads OpenSSL"
+
+((problems == 0)) || exit 1
+echo "install: $(wc -l <<<"$installed") files, as they should be"

@@ -1,0 +1,210 @@
+#!/usr/bin/env bash
+# Builds what a release offers and tries it: the .deb in clean Debian roots (installed, used, upgraded, removed with nothing left, the tarball's
+# program beside it), the .rpm unpacked, lintian, the checksums, and that a second build elsewhere gives the same bytes.
+# usage: tests/packages.sh [--dist DIRECTORY] [SUITE…]   (as root; SUITE: bookworm, trixie and sid, unless named)
+# --dist: tries what packaging/release.sh has made there, and builds nothing.
+# On demand, as it takes many minutes: `cmake --build --preset release --target check-packages`. The roots come from the mirror that this
+# machine's apt uses. What is built is the last commit.
+# shellcheck disable=SC2016  # the roots' shells expand
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+root=$PWD
+. packaging/dependencies.sh
+export LC_ALL=C.UTF-8
+
+dist=
+if [[ ${1-} == --dist ]]; then
+  dist=$(realpath "${2:?a directory}")
+  shift 2
+fi
+suites=(bookworm trixie sid)
+(($# == 0)) || suites=("$@")
+((EUID == 0)) || { echo "packages.sh: needs root, to make roots" >&2; exit 77; }
+ensure_packages "${BUILD_PACKAGES[@]}" debootstrap lintian rpm cpio git file
+
+work=$(mktemp -d /tmp/redlock-packages.XXXXXX)
+chmod 755 "$work"
+clean_up() { rm -rf --one-file-system "$work"; }
+trap clean_up EXIT
+trap 'exit 130' INT
+trap 'exit 143' TERM
+
+passed=0
+failed=0
+# check WHAT CMD…
+check() {
+  local what=$1
+  shift
+  if "$@" >"$work/log" 2>&1; then
+    passed=$((passed + 1))
+    echo "ok      $what"
+  else
+    failed=$((failed + 1))
+    echo "FAILED  $what"
+    tail -n 40 "$work/log" | sed 's/^/          /'
+  fi
+}
+
+# make_release NAME: everything, of a fresh clone in a directory of this name.
+make_release() {
+  git clone -q "$root" "$work/$1"
+  (cd "$work/$1" && packaging/release.sh "$work/$1-dist")
+}
+
+export DEBFULLNAME=${DEBFULLNAME:-Package Test} DEBEMAIL=${DEBEMAIL:-package-test@debian.org}
+rebuild=
+if [[ -z $dist ]]; then
+  rebuild=1
+  dist=$work/first-dist
+  check "a release is made with one command" make_release first
+fi
+[[ -s $dist/SHA256SUMS ]] || { echo "packages.sh: there is no release in $dist" >&2; exit 1; }
+deb=$(echo "$dist"/*.deb)
+rpm=$(echo "$dist"/*.rpm)
+
+check "SHA256SUMS fits" sh -c 'cd "$1" && sha256sum -c SHA256SUMS && [ "$(wc -l <SHA256SUMS)" = 5 ]' sh "$dist"
+check "lintian has nothing to say" lintian --fail-on error,warning,info --info --display-info "$deb"
+
+check "the list of components is SPDX, and names those of the program" python3 -c '
+import json, sys
+document = json.load(open(sys.argv[1]))
+names = {package["name"] for package in document["packages"]}
+assert document["spdxVersion"] == "SPDX-2.3"
+assert {"redlock-cli", "hiredis", "Lua", "libmd", "Asio", "fmt", "CLI11", "toml++", "OpenSSL", "libstdc++"} <= names, names
+known = {package["SPDXID"] for package in document["packages"]} | {"SPDXRef-DOCUMENT"}
+for relation in document["relationships"]:
+    assert relation["spdxElementId"] in known and relation["relatedSpdxElement"] in known, relation
+' "$(echo "$dist"/*.spdx.json)"
+
+# --- The .rpm ---
+
+unpack_rpm() {
+  mkdir "$work/rpm"
+  (cd "$work/rpm" && rpm2cpio "$rpm" | cpio -idm --quiet)
+}
+check "the .rpm can be unpacked" unpack_rpm
+check "the program in it works" "$work/rpm/usr/bin/redlock-cli" --version
+check "it is hardened" tests/hardening.sh "$work/rpm/usr/bin/redlock-cli"
+
+# Nothing but libc, which every distribution has.
+rpm_needs_libc_alone() {
+  local needs
+  needs=$(rpm -qp --requires "$rpm" | grep -vE '^(lib(c|m)\.so\.6|ld-linux-[a-z0-9-]+\.so\.[0-9])(\(|$)|^rpmlib\(|^rtld\(GNU_HASH\)' || true)
+  [[ -z $needs ]] || { echo "needs: $needs"; return 1; }
+}
+check "the .rpm needs libc alone" rpm_needs_libc_alone
+rpm_owns_no_directory_of_others() {
+  local directories
+  directories=$(rpm -qp --queryformat '[%{FILEMODES:perms} %{FILENAMES}\n]' "$rpm" | sed -n 's/^d[^ ]* //p' | grep -v '/doc/redlock-cli' || true)
+  [[ -z $directories ]] || { echo "owns: $directories"; return 1; }
+}
+check "the .rpm owns no directory of others" rpm_owns_no_directory_of_others
+
+# --- The .deb, in clean roots ---
+
+mirror() {
+  apt-get indextargets --format '$(REPO_URI)' 'Created-By: Packages' | grep -v security | head -n 1
+}
+
+# The same package as of an earlier version, to upgrade from.
+make_earlier() {
+  dpkg-deb -R "$deb" "$work/earlier"
+  sed -i 's/^Version: .*/Version: 0.0.1-1/' "$work/earlier/DEBIAN/control"
+  dpkg-deb --root-owner-group -b "$work/earlier" "$work/earlier.deb"
+}
+check "an earlier version, to upgrade from" make_earlier
+
+# What is in the root, but for what a package manager keeps for itself.
+contents() {
+  (cd "$1" && find . -xdev \( -path ./proc -o -path ./sys -o -path ./dev -o -path ./tmp -o -path ./var/lib/dpkg -o -path ./var/log -o \
+    -path ./var/cache -o -path ./var/lib/apt -o -path ./etc/ld.so.cache \) -prune -o -print | sort)
+}
+
+# in_root SUITE SCRIPT: as root there, with /proc and a /run of its own; packages lie in /tmp.
+in_root() {
+  unshare --mount --pid --fork --propagation private -- sh -euc '
+    mount -t proc proc "$1/proc"
+    mount --rbind /dev "$1/dev"
+    mount -t tmpfs tmpfs "$1/run"
+    mkdir -m 1777 "$1/run/lock"
+    exec chroot "$1" env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LC_ALL=C.UTF-8 DEBIAN_FRONTEND=noninteractive sh -exc "$2"
+  ' sh "$work/$1" "$2"
+}
+
+nothing_left() {
+  contents "$work/$1" >"$work/$1.after"
+  diff "$work/$1.before" "$work/$1.after"
+}
+
+for suite in "${suites[@]}"; do
+  if ! debootstrap --variant=minbase "$suite" "$work/$suite" "$(mirror)" >"$work/log" 2>&1; then
+    echo "SKIPPED $suite: the mirror gives us no root: $(tail -n 1 "$work/log")"
+    continue
+  fi
+  cp /etc/resolv.conf /etc/hosts "$work/$suite/etc/"
+  contents "$work/$suite" >"$work/$suite.before"
+  cp "$deb" "$work/$suite/tmp/redlock-cli.deb"
+  cp "$work/earlier.deb" "$work/$suite/tmp/earlier.deb"
+  cp "$dist"/redlock-cli-*-linux-*.tar.gz "$work/$suite/tmp/portable.tar.gz"
+
+  check "$suite: the tarball's program starts on a bare root" in_root "$suite" '
+    mkdir /tmp/portable
+    tar -C /tmp/portable -xzf /tmp/portable.tar.gz --strip-components=1
+    /tmp/portable/bin/redlock-cli --version
+    /tmp/portable/bin/redlock-cli run -S local: -k a -- true
+    rm -rf /tmp/portable'
+  check "$suite: the .deb installs on a bare root" in_root "$suite" '
+    dpkg -i /tmp/earlier.deb
+    dpkg -s redlock-cli | grep "^Version: 0.0.1"'
+  check "$suite: it is upgraded" in_root "$suite" '
+    dpkg -i /tmp/redlock-cli.deb
+    dpkg -s redlock-cli | grep "^Version: [1-9]\|^Version: 0\.[1-9]"'
+  check "$suite: it locks on this host" in_root "$suite" '
+    export REDLOCK_SERVER=local:
+    redlock-cli run -k deploy -- sh -c "redlock-cli status deploy --exit-code -q || test \$? = 75"
+    redlock-cli acquire -k deploy --ttl 1m >/dev/null
+    code=0
+    redlock-cli run -k deploy -n -- true || code=$?
+    test "$code" = 75
+    redlock-cli release deploy --force
+    redlock-cli status deploy --exit-code -q
+    redlock-cli completion bash | cmp - /usr/share/bash-completion/completions/redlock-cli
+    cp /usr/share/doc/redlock-cli/examples/redlock-cli.toml /etc/redlock-cli.toml
+    env -u REDLOCK_SERVER redlock-cli doctor --settings | grep "redis://localhost"
+    rm /etc/redlock-cli.toml'
+  check "$suite: removed, it leaves nothing" in_root "$suite" 'dpkg --purge redlock-cli'
+  check "$suite: nothing is left" nothing_left "$suite"
+
+  # As its users do, with what is recommended: TLS and servers.
+  check "$suite: apt-get installs it with what it recommends" in_root "$suite" '
+    printf "#!/bin/sh\nexit 101\n" >/usr/sbin/policy-rc.d
+    chmod 755 /usr/sbin/policy-rc.d
+    apt-get -q=2 update
+    apt-get -q -y install /tmp/redlock-cli.deb
+    test -n "$(ls /usr/lib/*/libssl.so.3)"
+    apt-get -q -y --no-install-recommends install redis-server || apt-get -q -y --no-install-recommends install valkey-server'
+  check "$suite: it locks with this suite's server, and over TLS" in_root "$suite" '
+    server=$(command -v redis-server || command -v valkey-server)
+    client=$(command -v redis-cli || command -v valkey-cli)
+    openssl req -x509 -newkey rsa:2048 -nodes -keyout /tmp/key -out /tmp/cert -days 2 -subj /CN=test -addext subjectAltName=DNS:localhost 2>/dev/null
+    $server --port 0 --unixsocket /tmp/redis.sock --tls-port 16379 --bind 127.0.0.1 --tls-cert-file /tmp/cert --tls-key-file /tmp/key \
+      --tls-ca-cert-file /tmp/cert --tls-auth-clients no --save "" --daemonize yes --dir /tmp --pidfile /tmp/redis.pid
+    for i in 1 2 3 4 5 6 7 8 9 10; do $client -s /tmp/redis.sock ping && break; sleep 0.3; done
+    redlock-cli run -S unix:///tmp/redis.sock -k a -- true
+    export REDLOCK_SERVER=rediss://localhost:16379 REDLOCK_CACERT=/tmp/cert
+    redlock-cli run -k a -c "redlock-cli status a" | grep held
+    $client -s /tmp/redis.sock shutdown nosave'
+  rm -rf --one-file-system "${work:?}/$suite"
+done
+
+# --- Once more ---
+
+if [[ -n $rebuild ]]; then
+  # Not what a cache remembers.
+  export CCACHE_DISABLE=1
+  check "a second build, in a directory of another name" make_release a-second-directory
+  check "it gave the same bytes" diff "$dist/SHA256SUMS" "$work/a-second-directory-dist/SHA256SUMS"
+fi
+
+echo "$passed passed, $failed failed"
+((failed == 0))
