@@ -202,11 +202,11 @@ for file in docs/decisions/[0-9]*.md; do
 done
 
 links=0
-for document in README.md ARCHITECTURE.md CONTRIBUTING.md CHANGELOG.md docs/decisions/*.md; do
+for document in ./*.md docs/*.md docs/*/*.md; do
   while read -r link; do
     [[ -n $link && $link != *://* && $link != '#'* ]] || continue
     links=$((links + 1))
-    [[ -e $(dirname "$document")/${link%%#*} ]] || problem "$document: there is no $link"
+    [[ -e $(dirname "$document")/${link%%#*} ]] || problem "${document#./}: there is no $link"
   done < <(grep -oE '\]\([^) ]+\)' "$document" | sed 's/^](//; s/)$//')
 done
 

@@ -1,0 +1,35 @@
+#!/usr/bin/env bash
+# The step of action.yml, which says what the variables mean.
+set -euo pipefail
+
+die() {
+  echo "::error::$*"
+  exit 64
+}
+[[ -n ${LOCK_KEY//[[:space:]]/} ]] || die "redlock-cli: the input key is empty"
+# A secret that is missing is an empty text.
+[[ -n ${REDLOCK_SERVER-} ]] || die "redlock-cli: the input servers is empty; is the secret set, and may this workflow read it?"
+
+if [[ -n ${LOCK_PACKAGE-} ]]; then
+  [[ -n ${LOCK_SHA256-} ]] || die "redlock-cli: the input package needs sha256 beside it"
+  place=${RUNNER_TEMP:?}/redlock-cli
+  mkdir -p "$place"
+  curl -fsSL --retry 3 -o "$place.tar.gz" "$LOCK_PACKAGE"
+  echo "$LOCK_SHA256  $place.tar.gz" | sha256sum --check --quiet
+  tar -C "$place" -xzf "$place.tar.gz" --strip-components=1
+  PATH=$place/bin:$PATH
+fi
+command -v redlock-cli >/dev/null || die "redlock-cli is not installed on this runner; name a release with the input package"
+
+arguments=(--note "${GITHUB_SERVER_URL-}/${GITHUB_REPOSITORY-}/actions/runs/${GITHUB_RUN_ID-}")
+while IFS= read -r key; do
+  [[ -z $key ]] || arguments+=(-k "$key")
+done <<<"$LOCK_KEY"
+[[ -z ${LOCK_WAIT-} ]] || arguments+=(-w "$LOCK_WAIT")
+while IFS= read -r option; do
+  [[ -z $option ]] || arguments+=("$option")
+done <<<"${LOCK_OPTIONS-}"
+
+command=$LOCK_RUN
+unset "${!LOCK_@}"
+exec redlock-cli run "${arguments[@]}" -- bash --noprofile --norc -eo pipefail -c "$command"

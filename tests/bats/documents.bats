@@ -1,0 +1,379 @@
+#!/usr/bin/env bats
+# shellcheck disable=SC2016,SC2030,SC2031,SC2154  # the documents' shells expand; each test is a subshell; bats sets stderr
+# Runs what the documents tell to run: each fenced block with a name behind its language, ```sh run=NAME.
+load helper/common
+load helper/redis
+load helper/locks
+load helper/checks
+
+setup() {
+  setup_one_server
+  DOCS=$BATS_TEST_DIRNAME/../../docs
+  # Programs that a test makes come first, and the documents' own places are not this machine's.
+  BIN=$BATS_TEST_TMPDIR/bin
+  mkdir "$BIN"
+  PATH=$BIN:$PATH
+  cd "$BATS_TEST_TMPDIR" || return
+}
+
+teardown() {
+  stop_postgresql
+  common_teardown
+}
+
+# block FILE NAME: the text of that block, without the indentation of the whole.
+block() {
+  awk -v name="run=$2" '
+    /^ *```/ { if (inside) exit; inside = $2 == name; found = found || inside; next }
+    inside
+    END { exit !found }' "$DOCS/$1" || fail "$1 has no block $2"
+}
+
+# program NAME: a program in PATH, from stdin.
+program() {
+  cat >"$BIN/$1"
+  chmod 755 "$BIN/$1"
+}
+
+# script FILE NAME AS: a block as a program in this directory.
+script() {
+  block "$1" "$2" >"$3"
+  chmod 755 "$3"
+}
+
+# crontab_command NAME: the command of a line of the recipe for cron, with programs of ours.
+crontab_command() { block recipes/cron.md "$1" | sed -E 's/^[^ ]+( [^ ]+){4} //; s|/usr/local/bin/||g'; }
+
+# A job that says that it runs and goes on until it is let go.
+slow_job() {
+  program "$1" <<'END_OF_JOB'
+#!/bin/sh
+echo run >>runs
+until [ -e enough ]; do sleep 0.02; done
+END_OF_JOB
+}
+
+count_runs() { [[ $(wc -l <runs) == "$1" ]]; }
+
+@test "each block with a name is run by a test here" {
+  local names name
+  names=$(grep -rhoE '^ *```[a-z]+ run=[^ ]+$' "$DOCS" | sed 's/.*run=//')
+  (($(wc -l <<<"$names") > 30)) || fail "there are $(wc -l <<<"$names") only"
+  assert_equal "$(sort <<<"$names" | uniq -d)" ""
+  for name in $names; do
+    grep -qE "(block|script) [a-z/-]+\.md $name\b|crontab_command $name\b|unit_command $name\b" "$BATS_TEST_FILENAME" || fail "$name is run nowhere"
+  done
+}
+
+# --- cron ---
+
+@test "cron: of two hosts one does the work, the other says nothing and succeeds" {
+  slow_job backup
+  start_background one sh -c "$(crontab_command nightly)"
+  wait_until count_runs 1
+  run -0 --separate-stderr sh -c "$(crontab_command nightly)"
+  assert_equal "$output$stderr" ""
+  : >enough
+  wait_background one
+  assert_equal "$status" 0
+  # It ended at once, and others are kept out for a minute more.
+  run -0 sh -c "$(crontab_command nightly)"
+  assert count_runs 1
+}
+
+@test "cron: in turn, without overlap, with chronic and with a monitor" {
+  program backup <<<$'#!/bin/sh\necho run >>runs'
+  program sync-files <<<$'#!/bin/sh\necho sync >>syncs'
+  program chronic <<<$'#!/bin/sh\n"$@" >chronic.out'
+  program curl <<<$'#!/bin/sh\necho "$@" >>pings'
+  run -0 sh -c "$(crontab_command in-turn)"
+  run -0 sh -c "$(crontab_command in-turn)"
+  assert count_runs 2
+  mkdir -m 700 locks
+  run -0 sh -c "$(crontab_command no-overlap | sed "s|local:|local:$PWD/locks|")"
+  assert_equal "$(<syncs)" sync
+  run -0 sh -c "$(crontab_command chronic)"
+  assert count_runs 3
+  redis 0 del nightly >/dev/null
+  PING_URL=https://monitor.example/1 run -0 sh -c "$(crontab_command healthchecks)"
+  assert_regex "$(<pings)" 'https://monitor.example/1$'
+  # Skipped: no ping.
+  PING_URL=https://monitor.example/2 run -0 sh -c "$(crontab_command healthchecks)"
+  assert_equal "$(wc -l <pings)" 1
+}
+
+@test "cron: the configuration is one" {
+  block recipes/cron.md configuration >system.toml
+  run -0 env -u REDLOCK_SERVER redlock-cli doctor --settings --config system.toml
+  assert_output --partial redis://10.0.0.1
+}
+
+# --- systemd ---
+
+# unit_command NAME: the ExecStart of a unit, with programs of ours.
+unit_command() { block recipes/systemd.md "$1" | sed -En 's/^ExecStart=//p' | sed 's|/usr/bin/||; s|/usr/local/bin/||'; }
+
+@test "systemd: the units are in order where systemd-analyze can tell" {
+  command -v systemd-analyze >/dev/null || skip "no systemd-analyze here"
+  block recipes/systemd.md timer-service | sed 's|^ExecStart=.*|ExecStart=/bin/true|' >report.service
+  block recipes/systemd.md timer >report.timer
+  block recipes/systemd.md standby | sed 's|^ExecStart=.*|ExecStart=/bin/true|' >importer.service
+  run -0 systemd-analyze --man=no verify ./report.service ./report.timer ./importer.service
+}
+
+@test "systemd: the timer's second host ends with 75" {
+  assert_regex "$(block recipes/systemd.md timer)" 'OnCalendar='
+  slow_job report
+  start_background one sh -c "exec $(unit_command timer-service)"
+  wait_until count_runs 1
+  run -75 sh -c "exec $(unit_command timer-service)"
+  : >enough
+  wait_background one
+}
+
+@test "systemd: the standby starts when the first is stopped with TERM" {
+  program importer <<'END_OF_JOB'
+#!/bin/sh
+echo run >>runs
+exec sleep 1000
+END_OF_JOB
+  start_background first sh -c "exec $(unit_command standby)"
+  wait_until count_runs 1
+  start_background second sh -c "exec $(unit_command standby)"
+  wait_until test "$(redis 0 zcard 'redlock:queue:{importer}')" -ge 0
+  kill -TERM "${BACKGROUND_PID[first]}"
+  wait_until count_runs 2
+  kill -TERM "${BACKGROUND_PID[second]}"
+  wait_background second
+}
+
+# --- CI ---
+
+@test "CI: the action runs its command under the lock, waits, and passes on how it ended" {
+  local action=$BATS_TEST_DIRNAME/../../packaging/github-action
+  assert_regex "$(<"$action/action.yml")" 'GITHUB_ACTION_PATH/run.sh'
+  LOCK_KEY=$'staging\nschema' LOCK_RUN='echo "$REDLOCK_KEY" ${LOCK_KEY-unset}; exit 7' LOCK_WAIT=5s run -7 "$action/run.sh"
+  assert_output --partial unset
+  redlock-cli acquire -k staging --ttl 1m >/dev/null
+  LOCK_KEY=staging LOCK_RUN=true LOCK_WAIT=0 LOCK_OPTIONS=$'--retry-delay\n1s' run -75 "$action/run.sh"
+}
+
+@test "CI: the action does not run without servers, a key or the checksum of what it loads" {
+  local action=$BATS_TEST_DIRNAME/../../packaging/github-action
+  REDLOCK_SERVER='' LOCK_KEY=a LOCK_RUN='echo ran' run -64 "$action/run.sh"
+  assert_output --partial "input servers is empty"
+  LOCK_KEY='' LOCK_RUN='echo ran' run -64 "$action/run.sh"
+  assert_output --partial "input key is empty"
+  LOCK_KEY=a LOCK_RUN='echo ran' LOCK_PACKAGE=http://x run -64 "$action/run.sh"
+  assert_output --partial sha256
+}
+
+@test "CI: the lock of a job is held over its steps and released when the worker ends" {
+  block recipes/ci.md job-lock >step-1
+  echo 'touch second-step; until [ -e enough ]; do sleep 0.02; done' >step-2
+  program Runner.Worker <<'END_OF_WORKER'
+#!/bin/bash
+bash step-1
+bash step-2
+END_OF_WORKER
+  RUNNER_TEMP=$PWD start_background worker Runner.Worker
+  wait_until test -e second-step
+  run -0 redlock-cli status staging
+  assert_output --partial held
+  : >enough
+  wait_background worker
+  wait_for_no_key 0 staging
+}
+
+@test "CI: a line at the beginning of GitLab's shell holds the lock until it ends" {
+  block recipes/ci.md gitlab-job >job
+  echo 'redlock-cli status staging --exit-code -q; echo "status $?"' >>job
+  CI_JOB_URL=https://gitlab.example/1 CI_JOB_ID=1 TMPDIR=$PWD run -0 bash job
+  assert_output --partial "status 75"
+  wait_for_no_key 0 staging
+}
+
+@test "CI: two keys" {
+  program make <<<$'#!/bin/sh\necho "$REDLOCK_KEY: $*"'
+  run -0 sh -c "$(block recipes/ci.md two-keys)"
+  assert_output --partial "deploy migrate"
+  wait_for_no_key 0 deploy:staging
+}
+
+# --- Kubernetes ---
+
+@test "Kubernetes: the CronJob's command does its work once in two clusters" {
+  local command
+  command=$(block recipes/kubernetes.md cronjob | sed -En 's/^ *command: //p' | tr -d '[],"' | sed 's|/app/||')
+  slow_job nightly
+  start_background one sh -c "exec $command"
+  wait_until count_runs 1
+  run -0 sh -c "exec $command"
+  : >enough
+  wait_background one
+  assert_equal "$status" 0
+  assert count_runs 1
+}
+
+# --- make ---
+
+# makefile NAME: the block, as the Makefile here.
+makefile() { sed 's/^  *\(redlock-cli\|+\|\.\)/\t\1/' >Makefile; }
+
+@test "make: a target takes the lock itself" {
+  { block recipes/make.md deploy; echo 'build:'; } | makefile
+  executable deploy.sh <<<$'#!/bin/sh\necho "$REDLOCK_KEY"' >/dev/null
+  run -0 make -s deploy
+  assert_line deploy:staging
+}
+
+@test "make -j: targets of one key exclude each other, slots have numbers" {
+  mkdir -m 700 locks
+  { block recipes/make.md parallel; echo; block recipes/make.md slots; } | sed "s|local:|local:$PWD/locks|" | makefile
+  # Whoever comes while another is inside says so.
+  executable test.sh >/dev/null <<'END_OF_TEST'
+#!/bin/sh
+[ "$1" = unit ] && exit
+mkdir inside || exit
+sleep 0.2
+rmdir inside
+echo "$1" >>done
+END_OF_TEST
+  executable simulate.sh >/dev/null <<<$'#!/bin/sh\necho "slot $3" >>slots'
+  run -0 make -s -j 4 tests
+  assert_equal "$(sort done | paste -sd ' ')" "browser integration"
+  run -0 make -s -j 6 simulations
+  assert_equal "$(wc -l <slots)" 6
+  assert_equal "$(grep -cxE 'slot [01]' slots)" 6
+}
+
+@test "make: a make below redlock-cli has the jobs of the one above" {
+  mkdir sub
+  block recipes/make.md jobserver | makefile
+  printf 'all:\n\t@echo "flags $(MAKEFLAGS)"\n' >sub/Makefile
+  run -0 make -s -j 3
+  assert_output --regexp 'jobserver'
+  refute_output --partial "jobserver unavailable"
+}
+
+# --- Databases ---
+
+PSQL_PID=
+# start_postgresql: a server of our own on a socket here; psql finds it by the environment.
+start_postgresql() {
+  local bin as=()
+  bin=$(find /usr/lib/postgresql -name initdb -printf '%h\n' 2>/dev/null | sort -V | tail -n 1)
+  [[ -n $bin ]] || fail "PostgreSQL's server is not installed"
+  PGHOST=$(mktemp -d /tmp/rl-pg.XXXXXX) # the path of a socket is short
+  chmod 755 "$PGHOST"
+  # It does not run as root.
+  if ((EUID == 0)); then
+    chown 65534:65534 "$PGHOST"
+    as=(setpriv --reuid 65534 --regid 65534 --clear-groups)
+  fi
+  (cd / && "${as[@]}" "$bin/initdb" -D "$PGHOST/data" -A trust -U test --no-sync >"$BATS_TEST_TMPDIR/initdb" 2>&1) || cat "$BATS_TEST_TMPDIR/initdb"
+  start_background postgresql "${as[@]}" "$bin/postgres" -D "$PGHOST/data" -k "$PGHOST" -c listen_addresses= -c fsync=off
+  PSQL_PID=${BACKGROUND_PID[postgresql]}
+  export PGHOST PGUSER=test PGDATABASE=postgres
+  wait_until psql -qAtc 'SELECT 1'
+}
+stop_postgresql() {
+  [[ -n $PSQL_PID ]] || return 0
+  kill -INT "$PSQL_PID" 2>/dev/null || true
+  wait "$PSQL_PID" 2>/dev/null || true
+  rm -rf "$PGHOST"
+}
+
+@test "databases: a migration of an earlier fence is rolled back" {
+  start_postgresql
+  psql -q -v ON_ERROR_STOP=1 -c 'CREATE TABLE orders (id bigint)' -f <(block recipes/databases.md guard)
+  script recipes/databases.md migrate.sh migrate.sh
+  block recipes/databases.md migration.sql >migration.sql
+  GIT_COMMIT=abc run -0 sh -c "$(block recipes/databases.md migrate)"
+  assert_equal "$(psql -qAtc 'SELECT note FROM orders')" ""
+  # One that was paused since before comes back.
+  sed -i 's/note/late/' migration.sql
+  REDLOCK_FENCE=5 run -3 ./migrate.sh
+  assert_output --partial "fence 5 is too old"
+  run psql -qAtc 'SELECT late FROM orders'
+  assert_failure
+}
+
+@test "fencing: PostgreSQL refuses a write of an earlier fence" {
+  start_postgresql
+  psql -q -v ON_ERROR_STOP=1 -f <(block fencing.md postgresql.sql)
+  script fencing.md postgresql.sh publish.sh
+  run -0 redlock-cli run -k publish -- ./publish.sh "it's new"
+  REDLOCK_FENCE=5 run -1 ./publish.sh late
+  assert_output "refused: a later run was here"
+  assert_equal "$(psql -qAtc 'SELECT config FROM site')" "it's new"
+}
+
+@test "fencing: SQLite refuses a write of an earlier fence" {
+  sqlite3 site.db <<<"$(block fencing.md sqlite.sql)"
+  script fencing.md sqlite.sh publish.sh
+  echo new >new.conf
+  run -0 sh -c "$(block fencing.md sqlite)"
+  echo late >new.conf
+  REDLOCK_FENCE=5 run -1 ./publish.sh
+  assert_output "refused: a later run was here"
+  assert_equal "$(sqlite3 site.db 'SELECT config FROM site')" new
+  # The same holder once more.
+  echo newer >new.conf
+  REDLOCK_FENCE=$(sqlite3 site.db 'SELECT fence FROM site') run -0 ./publish.sh
+  assert_equal "$(sqlite3 site.db 'SELECT config FROM site')" newer
+}
+
+@test "fencing: readers of a directory take the file with the largest fence" {
+  script fencing.md directory.sh export.sh
+  executable make-prices <<<$'#!/bin/sh\necho "$PRICES"' >/dev/null
+  mkdir prices
+  PRICES=new redlock-cli run -k prices -- ./export.sh prices
+  PRICES=late REDLOCK_FENCE=999 ./export.sh prices
+  cd prices
+  eval "$(block ../../docs/fencing.md directory-reader 2>/dev/null || block fencing.md directory-reader)"
+  assert_equal "$(<"$newest")" new
+}
+
+# --- Migration ---
+
+@test "migration: both locks during the change exclude those who have either" {
+  mkdir -p "$BATS_TEST_TMPDIR/lock"
+  slow_job nightly.sh
+  cp "$BIN/nightly.sh" .
+  local both
+  both=$(block migration.md flock-both | sed "s|/run/lock|$BATS_TEST_TMPDIR/lock|")
+  start_background both sh -c "$both"
+  wait_until count_runs 1
+  run -1 flock -n "$BATS_TEST_TMPDIR/lock/nightly.lock" true
+  run -75 sh -c "$(block migration.md flock-after | sed 's/-k/-n -k/')"
+  : >enough
+  wait_background both
+  assert_equal "$status" 0
+}
+
+# bats test_tags=redis
+@test "migration: SET NX PX, SETNX and INCR exclude us, and are excluded" {
+  executable job.sh <<<$'#!/bin/sh\ntrue' >/dev/null
+  program redis-cli <<END_OF_CLI
+#!/bin/sh
+exec $(command -v redis-cli) -s "${SERVER_SOCKET[0]}" "\$@"
+END_OF_CLI
+  run -75 sh -c "$(block migration.md foreign)"
+  assert_output --partial foreign
+  redis 0 del job
+  redis 0 setnx job 1
+  run -75 redlock-cli run -k job -n -- true
+  redis 0 del job
+  redis 0 incr job
+  run -75 redlock-cli run -k job -n -- true
+  redis 0 del job
+  redis 0 hset job a 1
+  run -75 redlock-cli run -k job -n -- true
+  redis 0 del job
+  redlock-cli acquire -k job --ttl 1m >/dev/null
+  assert_equal "$(redis 0 setnx job 1)" 0
+  assert_equal "$(redis 0 set job 1 nx px 1000)" ""
+  run redis 0 incr job
+  assert_output --partial "not an integer"
+}
