@@ -12,44 +12,18 @@ die() {
 names=()
 declare -A value_of=() old_of=() new_of=()
 
-# read_list FILE KEY…: reads the blocks that tests/mutants/list describes in its head. A block has all these keys; value_of[NAME.KEY] is
-# what a key says.
+# read_list FILE KEY…: a list and the keys of its mutants; value_of[NAME.KEY] is what one says to a key.
 read_list() {
-  local list=$1 line number=0 state=between name='' key
+  local fields name key i=0
+  mapfile -d '' -t fields < <(tests/mutants/mutants.py read "$@")
+  wait $! || exit
   shift
-  while IFS= read -r line || [[ -n $line ]]; do
-    number=$((number + 1))
-    case $state,$line in
-      old,----) state=new ;;
-      new,====)
-        state=between
-        [[ -n ${old_of[$name]} ]] || die "$list:$number: $name replaces nothing"
-        [[ ${old_of[$name]} != "${new_of[$name]}" ]] || die "$list:$number: $name changes nothing"
-        ;;
-      old,*) old_of[$name]+=${old_of[$name]:+$'\n'}$line ;;
-      new,*) new_of[$name]+=${new_of[$name]:+$'\n'}$line ;;
-      between, | between,'#'*) ;;
-      between,'mutant: '*)
-        name=${line#mutant: }
-        [[ -z ${old_of[$name]+set} ]] || die "$list:$number: a second $name"
-        names+=("$name")
-        old_of[$name]='' new_of[$name]=''
-        state=keys
-        ;;
-      keys,====)
-        for key; do [[ -n ${value_of[$name.$key]:-} ]] || die "$list:$number: $name needs $key:"; done
-        state=old
-        ;;
-      keys,*': '*)
-        key=${line%%: *}
-        [[ " $* " == *" $key "* ]] || die "$list:$number: not expected here: $line"
-        value_of[$name.$key]=${line#*: }
-        ;;
-      *) die "$list:$number: not expected here: $line" ;;
-    esac
-  done <"$list"
-  [[ $state == between ]] || die "$list: $name has no end"
-  ((${#names[@]})) || die "$list: no mutants"
+  while ((i < ${#fields[@]})); do
+    name=${fields[i++]}
+    names+=("$name")
+    for key; do value_of[$name.$key]=${fields[i++]}; done
+    old_of[$name]=${fields[i++]} new_of[$name]=${fields[i++]}
+  done
 }
 
 # choose NAME…: leaves in names only those, if there are any.
@@ -102,7 +76,7 @@ mutate() {
   [[ -f $file ]] || { problem="no file ${value_of[$name.file]}"; return; }
   read_file "$file"
   whole=$content
-  problem=$(OLD=${old_of[$name]} NEW=${new_of[$name]} python3 tests/mutants/replace.py "$file")
+  problem=$(OLD=${old_of[$name]} NEW=${new_of[$name]} tests/mutants/mutants.py replace "$file")
   [[ -z $problem ]] || problem+=" in ${value_of[$name.file]}"
 }
 
