@@ -1,0 +1,371 @@
+#!/usr/bin/python3
+"""Fails when the documents and the program say different things: the options of each command (man page, completion), their defaults, the exit
+codes (man page, README), the rights that the scripts need, the version; when the man page is not clean, or a link leads nowhere.
+
+usage: REDLOCK_CLI=build/dev/src/redlock-cli tests/docs.py [ROOT]   (ROOT: the repository, or a copy of it)
+"""
+import functools
+import glob
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+
+PAGE = "man/redlock-cli.1"
+COMPLETION = "completions/redlock-cli.bash"
+
+# What is compared, of which no setting of the caller's shall be seen.
+if "REDLOCK_CLI" not in os.environ:
+    sys.exit("docs: REDLOCK_CLI must name the program to compare with")
+CLI = os.path.realpath(os.environ["REDLOCK_CLI"])
+ENVIRONMENT = {name: value for name, value in os.environ.items() if not name.startswith("REDLOCK_") and name != "BASH_ENV"}
+ENVIRONMENT["LC_ALL"] = "C.UTF-8"
+
+
+class Tree:
+    """The files of a repository, with other texts in the place of some."""
+
+    def __init__(self, root, changed=None):
+        self.root = root
+        self.changed = changed or {}
+
+    def path(self, name):
+        return os.path.join(self.root, name)
+
+    def text(self, name):
+        if name in self.changed:
+            return self.changed[name]
+        with open(self.path(name), encoding="utf-8") as file:
+            return file.read()
+
+    def glob(self, pattern):
+        return sorted(glob.glob(pattern, root_dir=self.root))
+
+
+class Problems(list):
+    """A line each."""
+
+    def same(self, what, expected, found):
+        """In any order: says what is missing and what is too much."""
+        expected, found = set(expected), set(found)
+        if not expected:
+            self.append(f"{what}: nothing to compare with")
+        if missing := sorted(expected - found):
+            self.append(f"{what}: missing: {'; '.join(missing)}")
+        if extra := sorted(found - expected):
+            self.append(f"{what}: unknown to the program: {'; '.join(extra)}")
+
+
+def output_of(*command, text=""):
+    return subprocess.run(command, input=text, env=ENVIRONMENT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, encoding="utf-8").stdout
+
+
+# --- What the program says. ---
+
+
+@functools.cache
+def help_text(*command):
+    return output_of(CLI, *command, "--help")
+
+
+def commands():
+    block = re.search(r"^Commands:\n(.*?)(?:\n\n|\Z)", help_text(), re.M | re.S)
+    return re.findall(r"^  ([a-z]+) ", block[1], re.M) if block else []
+
+
+def help_options(*command):
+    """Its options as `--help` shows them: `-w,--wait,--timeout DUR`."""
+    return [line.split("  ")[0] for line in re.findall(r"^  (-.*)", help_text(*command), re.M)]
+
+
+def flags_of(options):
+    return [flag for option in options for flag in option.split(" ")[0].split(",")]
+
+
+def help_defaults(command):
+    """(name, default) of each option that has one."""
+    options = re.findall(r"^  -.*(?:\n {6}.*)*", help_text(command), re.M)
+    for option in options:
+        text = re.sub(r"\n +", " ", option)
+        if default := re.search(r"\(default: (.*)\)$", text):
+            yield re.search(r"--[a-z-]+", option)[0], default[1]
+
+
+def help_exit_codes():
+    """`CODE: MEANING`."""
+    block = re.search(r"^Exit codes:\n(.*?)(?:\n\n|\Z)", help_text(), re.M | re.S)
+    lines = re.sub(r"\n {12}", " ", block[1]) if block else ""
+    return [f"{code}: {meaning}" for code, meaning in re.findall(r"^ +([0-9]+(?:, [0-9]+)*)  +(.*)", lines, re.M)]
+
+
+# --- What the man page says, as it is shown, a paragraph a line. ---
+
+
+@functools.cache
+def lint(page):
+    return output_of("mandoc", "-Tlint", "-W", "warning", text=page).strip().replace("<stdin>", PAGE)
+
+
+@functools.cache
+def shown(page, device):
+    """Overstruck letters are how a terminal shows bold and underlined ones."""
+    text = subprocess.run(["mandoc", "-T" + device, "-Owidth=900"], input=page, env=ENVIRONMENT, stdout=subprocess.PIPE,
+                          stderr=subprocess.DEVNULL, encoding="utf-8").stdout
+    return re.sub(r".\x08", "", text)
+
+
+def section(page, title):
+    """Its lines."""
+    inside = False
+    for line in shown(page, "ascii").splitlines():
+        if re.match(r"[A-Z]", line):
+            inside = line == title
+        elif inside:
+            yield line
+
+
+def man_options(page, command=None):
+    """The options in the subsections of OPTIONS whose title names the command."""
+    mine = False
+    for line in section(page, "OPTIONS"):
+        if re.match(r" {3}[A-Z]", line):
+            words = f" {line} ".replace(",", " ")
+            mine = " without a command " in words if command is None else \
+                bool(re.search(r"every command | {}\s".format(command), words))
+        elif mine and re.match(r" {5}-", line):
+            yield line.strip().split("  ")[0].replace(", ", ",")
+
+
+def man_defaults(page):
+    """`--name TEXT` for each option, with all that is said of it."""
+    name = None
+    for line in section(page, "OPTIONS"):
+        if re.match(r" {5}-", line):
+            long = re.search(r"--[a-z-]+", line)
+            name = long and long[0]
+        elif re.match(r" {3}[A-Z]", line):
+            name = None
+        elif name and line.strip():
+            yield f"{name} {line.strip()}"
+
+
+def man_exit_codes(page):
+    for line in section(page, "EXIT STATUS"):
+        if code := re.match(r" {5}([0-9]+(?:, [0-9]+)*|128\+n) +(.*)", line):
+            yield f"{code[1]}: {code[2]}"
+
+
+def man_commands(page):
+    for line in section(page, "COMMANDS"):
+        if (command := re.match(r" {5}([a-z]+)(?: .*|$)", line)) and not command[1].startswith("extend and"):
+            yield command[1]
+
+
+def man_rights(page):
+    lines = "\n".join(section(page, "SERVERS"))
+    rights = re.search(r"ACL SETUSER.*?(?:\n\n|\Z)", lines, re.S)
+    return re.findall(r"\+([a-z]+)", rights[0]) if rights else []
+
+
+def check_page(tree, problems):
+    page = tree.text(PAGE)
+    if lint(page):
+        problems.append(f"{PAGE}: {lint(page)}")
+    # Quotes within parentheses on one line of a macro are shown as one inside the other.
+    if broken := re.findall("‘[^’\n]*‘[^’\n]*|’’", shown(page, "utf8")):
+        problems.append(f"{PAGE}: quotes within quotes: {'; '.join(broken)}")
+
+    problems.same(f"{PAGE}: commands", commands(), man_commands(page))
+    problems.same(f"{PAGE}: options without a command", help_options(), man_options(page))
+    for command in commands():
+        options = help_options(command)
+        if options != ["-h,--help"]:  # none of its own
+            problems.same(f"{PAGE}: options of {command}", options, man_options(page, command))
+
+    defaults = sorted({default for command in commands() for default in help_defaults(command)})
+    told = list(man_defaults(page))
+    for name, default in defaults:
+        if not any(f"{name} " in line and f"Default: {default}." in line for line in told):
+            problems.append(f"{PAGE}: {name}: missing: Default: {default}.")
+    if len(defaults) <= 15:
+        problems.append(f"--help: {len(defaults)} defaults")
+
+    codes = list(man_exit_codes(page))
+    problems.same(f"{PAGE}: EXIT STATUS", help_exit_codes(), [code for code in codes if not code.startswith("128+n: ")])
+    if not any(code.startswith("128+n: ") for code in codes):
+        problems.append(f"{PAGE}: EXIT STATUS: 128+n is missing")
+
+    # The rights of an ACL user: the commands that the scripts call, those that carry the scripts, and what whoever waits listens with.
+    scripts = "".join(tree.text(script) for script in tree.glob("src/store/scripts/*.lua"))
+    called = [name.lower() for name in re.findall(r"redis\.p?call\('([A-Z]+)'", scripts)]
+    problems.same(f"{PAGE}: rights", called and [*called, "eval", "evalsha", "subscribe"], man_rights(page))
+
+
+# --- What the completion offers. ---
+
+# A bash that has loaded the completion, and a function `offered` that prints what it offers for a command line of these words, the last one
+# being typed, a line each; behind each answer stands a line with a record separator.
+ASKING = r"""
+offered() {
+  (
+    COMP_WORDS=(redlock-cli "$@") COMP_CWORD=$#
+    _redlock_cli redlock-cli "${COMP_WORDS[COMP_CWORD]}" "${COMP_WORDS[COMP_CWORD - 1]}" 2>/dev/null
+    printf '%s\n' "${COMPREPLY[@]}"
+  )
+  echo $'\036'
+}
+echo $$
+"""
+
+
+class Completion:
+    """What it offers, asked for all at once."""
+
+    def __init__(self, text):
+        self.text = text
+        self.questions = []
+
+    def ask(self, *words, line=""):
+        """A question; its number is for `answer`."""
+        self.questions.append(f"COMP_LINE={shlex.quote(line)} offered {shlex.join(words)}")
+        return len(self.questions) - 1
+
+    def listen(self):
+        script = "\n".join([self.text, ASKING, *self.questions])
+        answers = subprocess.run(["bash", "--norc", "--noprofile", "-s"], input=script, stdout=subprocess.PIPE, encoding="utf-8",
+                                 env={**ENVIRONMENT, "PATH": os.path.dirname(CLI) + ":" + ENVIRONMENT["PATH"]}).stdout
+        self.shell, _, answers = answers.partition("\n")
+        self.answers = [answer.splitlines() for answer in answers.split("\x1e\n")]
+
+    def answer(self, question):
+        return [word for word in self.answers[question] if word] if question < len(self.answers) else []
+
+
+# Command lines behind which the command of run may stand, as Readline separates their words: at `:` and `=` too.
+BEFORE_A_COMMAND = ["-k a", "-n -k a --", "--wait = 5s --on-lost kill", "-S redis : //h : 6379 -k a", "-nk a", "-nka", "-knk",
+                    "-k a -S local : --", "--server = redis : //h : 6379 -nqk a : b"]
+
+
+@functools.cache
+def completion_problems(text):
+    """Those of a completion with this text."""
+    problems = Problems()
+    completion = Completion(text)
+    checks = []
+
+    def later(question, check):
+        checks.append((question, check))
+
+    def same(what, expected, *words, but=()):
+        later(completion.ask(*words),
+              lambda words: problems.same(f"{COMPLETION}: {what}", expected, [word for word in words if word not in but]))
+
+    def demand(is_right, what, *words, line=""):
+        def check(words):
+            if not is_right(words):
+                problems.append(f"{COMPLETION}: {what}")
+        later(completion.ask(*words, line=line), check)
+
+    same("commands", commands(), "")
+    same("options without a command", flags_of(help_options()), "-")
+    for command in commands():
+        options = help_options(command)
+        if options == ["-h,--help"]:
+            continue
+        same(f"options of {command}", flags_of(options), command, "-", but=["--"])
+        for flag in flags_of(option for option in options if " " in option):
+            demand(lambda words: "--help" not in words, f"{command} offers options as the value of {flag}", command, flag, "")
+    for option in ["--on-lost", "--descendants", "--isolate"]:
+        values = [line.removeprefix(option + " ").split("|") for line in help_options("run") if line.startswith(option + " ")]
+        same(option, sum(values, []), "run", option, "")
+
+    demand(lambda words: words == [completion.shell], "--while-pid: not the shell alone", "acquire", "--while-pid", "")
+
+    # The command of run, with and without --, and none of our options behind it.
+    for words in BEFORE_A_COMMAND:
+        demand(lambda offered: "mandoc" in offered, f"run {words}: no command is offered", "run", *words.split(), "mandoc")
+        demand(lambda offered: "--key" not in offered, f"run {words}: options are offered behind the command",
+               "run", *words.split(), "mandoc", "--")
+
+    # A colon of its own is a word, and what is offered stands behind the last one.
+    demand(lambda words: any("mandoc" in word for word in words), "run -k :: no command is offered", "run", "-k", ":", "mandoc",
+           line="redlock-cli run -k : mandoc")
+    same("-S redis:", ["//"], "run", "-S", "redis", ":")
+    same("--server=cluster:/", ["//"], "run", "--server", "=", "cluster", ":", "/")
+    same("--on-lost=t", ["term"], "run", "-k", "a", "--on-lost", "=", "t")
+    short = completion.ask("run", "-n", "-")
+    later(completion.ask("run", "-ns", "-"), lambda words: problems.same(f"{COMPLETION}: -ns", completion.answer(short), words))
+
+    completion.listen()
+    for question, check in checks:
+        check(completion.answer(question))
+    return problems
+
+
+# --- The rest. ---
+
+
+def check_readme(tree, problems):
+    readme = tree.text("README.md")
+    rows = re.findall(r"^\| ([0-9]+(?:, [0-9]+)*) \| (.*) \|$", readme, re.M)
+    problems.same("README.md: exit codes", help_exit_codes(), [f"{code}: {meaning}".replace("`", "") for code, meaning in rows])
+    for command in ["./packaging/quickstart.sh", "./tests/run.sh"]:
+        if command not in readme.splitlines():
+            problems.append(f"README.md: the command {command} is missing")
+        if not os.access(tree.path(command), os.X_OK):
+            problems.append(f"README.md: {command} is no program")
+
+
+def check_version(tree, problems):
+    version = re.search(r"^project\(.* VERSION ([0-9.]+)", tree.text("CMakeLists.txt"), re.M)
+    version = version[1] if version else "none"
+    said = output_of(CLI, "--version").partition("\n")[0]
+    if said != f"redlock-cli {version}":
+        problems.append(f"CMakeLists.txt has version {version}, --version says {said}")
+
+
+def decisions(tree):
+    return tree.glob("docs/decisions/[0-9]*.md")
+
+
+def links(tree):
+    """(document, link) for each within the repository."""
+    for document in [*tree.glob("*.md"), *tree.glob("docs/*.md"), *tree.glob("docs/*/*.md")]:
+        for link in re.findall(r"\]\(([^) \n]+)\)", tree.text(document)):
+            if "://" not in link and not link.startswith("#"):
+                yield document, link
+
+
+def check_links(tree, problems):
+    architecture = tree.text("ARCHITECTURE.md")
+    problems += [f"{file}: ARCHITECTURE.md does not list it" for file in decisions(tree) if f"({file})" not in architecture]
+    problems += [f"{document}: there is no {link}" for document, link in links(tree)
+                 if not os.path.exists(os.path.join(os.path.dirname(tree.path(document)), link.partition("#")[0]))]
+
+
+def problems_of(tree):
+    problems = Problems()
+    check_page(tree, problems)
+    problems += completion_problems(tree.text(COMPLETION))
+    check_readme(tree, problems)
+    check_version(tree, problems)
+    check_links(tree, problems)
+    return problems
+
+
+def main():
+    if not shutil.which("mandoc"):
+        sys.exit("docs: mandoc is not installed")
+    tree = Tree(sys.argv[1] if len(sys.argv) > 1 else os.path.join(os.path.dirname(__file__), ".."))
+    problems = problems_of(tree)
+    for problem in problems:
+        print("docs:", problem, file=sys.stderr)
+    if problems:
+        sys.exit(f"docs: {len(problems)} problems")
+    print(f"docs: {len(commands())} commands, {len(decisions(tree))} decisions, {len(list(links(tree)))} links: all agree")
+
+
+if __name__ == "__main__":
+    main()
