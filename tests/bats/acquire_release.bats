@@ -406,7 +406,7 @@ eval_fails() {
   ln -s nowhere "$dir/dangling"
   ln -s /dev/null "$dir/null"
   mkfifo "$dir/pipe"
-  python3 -c 'import socket, sys; socket.socket(socket.AF_UNIX).bind(sys.argv[1])' "$dir/socket"
+  /usr/bin/python3 -c 'import socket, sys; socket.socket(socket.AF_UNIX).bind(sys.argv[1])' "$dir/socket"
   # Root could replace /dev/null itself: this one stands for it.
   if [[ $EUID == 0 ]] && mknod "$dir/device" c 1 3; then name=device; else name=; fi
   local before

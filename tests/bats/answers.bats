@@ -16,7 +16,7 @@ start_scripted() {
 # serve_file HOW FILE: the same with the bytes of a file.
 serve_file() {
   local name=scripted$((++scripted))
-  start_background "$name" python3 "$BATS_TEST_DIRNAME/helper/scripted_server.py" "$@"
+  start_background "$name" /usr/bin/python3 "$BATS_TEST_DIRNAME/helper/scripted_server.py" "$@"
   wait_until grep -q . "$(background_stdout "$name")"
   SCRIPTED_URL=redis://127.0.0.1:$(<"$(background_stdout "$name")")
 }

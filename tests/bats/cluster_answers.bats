@@ -9,7 +9,7 @@ load helper/checks
 # means CODE TEXT SLOTS ERROR: see scripted_cluster.py.
 means() {
   local name=scripted$((++scripted)) url
-  start_background "$name" python3 "$BATS_TEST_DIRNAME/helper/scripted_cluster.py" "$3" "$4"
+  start_background "$name" /usr/bin/python3 "$BATS_TEST_DIRNAME/helper/scripted_cluster.py" "$3" "$4"
   wait_until grep -q . "$(background_stdout "$name")"
   url=cluster://127.0.0.1:$(<"$(background_stdout "$name")")
   assert_refused "$1" "$2" redlock-cli run -S "$url" -k demo -n --server-timeout 700ms -- touch "$BATS_TEST_TMPDIR/ran"

@@ -86,7 +86,7 @@ assert_nothing_left() {
   local offset text
   for offset in 5 -5; do
     [[ $offset == 5 ]] && text=ahead || text=behind
-    start_background "relay$offset" python3 "$BATS_TEST_DIRNAME/helper/wrong_clock.py" "${SERVER_PORT[0]}" "$offset"
+    start_background "relay$offset" /usr/bin/python3 "$BATS_TEST_DIRNAME/helper/wrong_clock.py" "${SERVER_PORT[0]}" "$offset"
     wait_until grep -q . "$(background_stdout "relay$offset")"
     doctor_says 1 "its clock is " -S "redis://127.0.0.1:$(<"$(background_stdout "relay$offset")")"
     assert_output --regexp "its clock is (4\.9|5|5\.[0-9])s $text of ours|its clock is (4\.9|5|5\.[0-9])s $text ours"

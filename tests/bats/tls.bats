@@ -121,7 +121,7 @@ assert_refuses() {
 
 @test "the server name is asked for when the host is a name, and not when it is an address" {
   local port file=$BATS_TEST_TMPDIR/names
-  start_background server python3 "$BATS_TEST_DIRNAME/helper/sni.py" "$TLS/good.crt" "$TLS/good.key"
+  start_background server /usr/bin/python3 "$BATS_TEST_DIRNAME/helper/sni.py" "$TLS/good.crt" "$TLS/good.key"
   wait_until grep -q . "$(background_stdout server)"
   port=$(head -n 1 "$(background_stdout server)")
   run -69 redlock-cli status -k demo -S "rediss://localhost:$port" --cacert "$TLS/ca.crt"
@@ -160,7 +160,7 @@ assert_refuses() {
   printf '%s\n' 'openssl_conf = a' '[a]' 'ssl_conf = b' '[b]' 'system_default = c' '[c]' 'MinProtocol = None' \
     'CipherString = DEFAULT@SECLEVEL=0' >"$TLS/lax.cnf"
   export OPENSSL_CONF=$TLS/lax.cnf
-  start_background server python3 "$BATS_TEST_DIRNAME/helper/sni.py" "$TLS/good.crt" "$TLS/good.key" old
+  start_background server /usr/bin/python3 "$BATS_TEST_DIRNAME/helper/sni.py" "$TLS/good.crt" "$TLS/good.key" old
   wait_until grep -q . "$(background_stdout server)"
   assert_refuses 77 "TLS that we accept" -S "rediss://127.0.0.1:$(head -n 1 "$(background_stdout server)")" --cacert "$TLS/ca.crt"
 }

@@ -33,5 +33,5 @@ fence_at() { redis "$1" get "redlock:fence:{$2}"; }
 
 # json EXPRESSION: what the Python expression yields for the one line of JSON in $output, which it knows as `j`.
 json() {
-  python3 -c 'import json, sys; j = json.loads(sys.argv[1]); print(eval(sys.argv[2]))' "$output" "$1"
+  /usr/bin/python3 -ISc 'import json, sys; j = json.loads(sys.argv[1]); print(eval(sys.argv[2]))' "$output" "$1"
 }

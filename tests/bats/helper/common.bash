@@ -6,9 +6,12 @@
 # A file with a setup() or teardown() of its own calls common_setup and common_teardown there.
 
 bats_require_minimum_version 1.5.0
-export BATS_LIB_PATH=${BATS_LIB_PATH:-/usr/lib/bats}
-bats_load_library bats-support
-bats_load_library bats-assert
+# Not by bats_load_library: their own load.bash starts a process for each of their files, and does so for each test.
+for library_file in "${BATS_LIB_PATH:=/usr/lib/bats}"/bats-{support,assert}/src/*.bash; do
+  # shellcheck source=/dev/null
+  source "$library_file"
+done
+unset library_file
 
 # How long a helper waits for anything, in seconds, before it says what did not happen.
 WAIT_LIMIT=20
@@ -54,7 +57,7 @@ find_binary() {
     echo "no program at $REDLOCK_CLI: build it, or name it in REDLOCK_CLI" >&2
     return 1
   fi
-  PATH=$(dirname "$REDLOCK_CLI"):$PATH
+  PATH=${REDLOCK_CLI%/*}:$PATH
 }
 
 # wait_until CONDITION…: runs the command until it succeeds; fails after WAIT_LIMIT seconds, saying for what it waited.
@@ -68,8 +71,15 @@ wait_until() {
       } >&2
       return 1
     fi
-    sleep 0.05
+    nap
   done
+}
+
+# Sleeps for 50 ms, without a process: at a pipe that nobody writes to.
+nap() {
+  local silent=$BATS_FILE_TMPDIR/silent
+  [[ -p $silent ]] || mkfifo "$silent"
+  read -rt 0.05 <>"$silent" || true
 }
 
 # start_background NAME CMD…: runs CMD beside the test, with stdin from /dev/null, and records its pid in BACKGROUND_PID[NAME].
@@ -114,11 +124,12 @@ background_has_ended() { ! is_running_child "${BACKGROUND_PID[$1]}"; }
 
 # Whether PID is a child of this shell that has not ended. A pid that bash has reaped may be anybody's by now: never signal it.
 is_running_child() {
-  local pid
-  for pid in $(jobs -rp) $(jobs -sp); do
-    [[ $pid != "$1" ]] || return 0
-  done
-  return 1
+  local pids
+  # Through a file, as $(…) would be a process.
+  { jobs -rp && jobs -sp; } >"$BATS_TEST_TMPDIR/jobs"
+  mapfile -t pids <"$BATS_TEST_TMPDIR/jobs"
+  local IFS=' '
+  [[ " ${pids[*]} " == *" $1 "* ]]
 }
 
 # end_child PID: TERM, and KILL to what is still there two seconds later.
@@ -128,7 +139,7 @@ end_child() {
     is_running_child "$pid" || break
     ((tries)) || kill -TERM "$pid" 2>/dev/null || true
     kill -CONT "$pid" 2>/dev/null || true
-    sleep 0.05
+    nap
   done
   kill_child "$pid"
 }

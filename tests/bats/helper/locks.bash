@@ -15,7 +15,7 @@ hold() {
   shift
   # shellcheck disable=SC2016
   start_background "$name" redlock-cli run -k demo "$@" -- \
-    sh -c 'echo entered; until [ -e "$0" ]; do sleep 0.02; done' "$BATS_TEST_TMPDIR/$name.end"
+    sh -c 'echo entered; until [ -e "$0" ]; do sleep 0.05; done' "$BATS_TEST_TMPDIR/$name.end"
   wait_until grep -q entered "$(background_stdout "$name")"
 }
 

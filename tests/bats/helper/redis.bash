@@ -56,7 +56,7 @@ start_tcp_server() {
 # start_local_store: no server, but a directory for local: in the place of server 0. The program local-redis, built with the tests, does there
 # what redis-cli does at a server.
 start_local_store() {
-  : "${LOCAL_REDIS:=$(dirname "$REDLOCK_CLI")/../tests/local-redis}"
+  : "${LOCAL_REDIS:=${REDLOCK_CLI%/*}/../tests/local-redis}"
   LOCAL_STORE=$BATS_TEST_TMPDIR/local-store
   mkdir -m 700 "$LOCAL_STORE" || return
   SERVER_URL[0]=local:$LOCAL_STORE
@@ -110,7 +110,8 @@ prepare_server() {
   local i=$1
   if [[ -z $SERVER_DIR ]]; then
     if ((${#BATS_TEST_TMPDIR} < 80)); then
-      SERVER_DIR=$(mktemp -d "$BATS_TEST_TMPDIR/redis.XXXX")
+      SERVER_DIR=$BATS_TEST_TMPDIR/redis
+      mkdir "$SERVER_DIR"
     else
       SERVER_DIR=$(mktemp -d /tmp/rl.XXXXXX)
     fi || return
@@ -126,7 +127,7 @@ random_port() { echo $((20000 + SRANDOM % 12000)); }
 launch_server() {
   local i=$1 arguments
   mapfile -d '' -t arguments <"${SERVER_ARGUMENTS[i]}"
-  rm -f "${SERVER_SOCKET[i]}"
+  [[ ! -e ${SERVER_SOCKET[i]} ]] || rm "${SERVER_SOCKET[i]}" || return
   setpriv --pdeathsig KILL redis-server --unixsocket "${SERVER_SOCKET[i]}" --unixsocketperm 700 \
     --save '' --appendonly no --daemonize no --dir "$SERVER_DIR" --logfile "$SERVER_DIR/$i.log" --dbfilename "$i.rdb" \
     "${arguments[@]}" </dev/null >"$SERVER_DIR/$i.out" 2>&1 3>&- &
@@ -142,11 +143,13 @@ wait_for_server() {
   return 1
 }
 
-server_answers_or_is_down() { server_is_down "$1" || [[ $(redis "$1" ping 2>&1) =~ ^(PONG|NOAUTH|NOPERM) ]]; }
+server_answers_or_is_down() {
+  server_is_down "$1" || [[ -S ${SERVER_SOCKET[$1]} && $(redis "$1" ping 2>&1) =~ ^(PONG|NOAUTH|NOPERM) ]]
+}
 
 server_is_down() { ! is_running_child "${SERVER_PID[$1]}"; }
 
-server_is_paused() { [[ $(ps -o stat= -p "${SERVER_PID[$1]}") == T* ]]; }
+server_is_paused() { [[ $(<"/proc/${SERVER_PID[$1]}/stat") == *') T '* ]]; }
 
 # Whether it is server I that listens on its port, by the kernel's word: the server itself may want a login.
 owns_port() {

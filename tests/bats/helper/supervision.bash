@@ -94,8 +94,13 @@ holder_of() {
 report() { cat "$BATS_TEST_TMPDIR/report"; }
 
 # Not a zombie, and there.
-is_alive() { [[ $(sed 's/.*) \(.\).*/\1/' "/proc/$1/stat" 2>/dev/null) == [^ZX] ]]; }
-is_stopped() { [[ $(sed 's/.*) \(.\).*/\1/' "/proc/$1/stat") == T ]]; }
+is_alive() {
+  local stat=
+  { read -rd '' stat <"/proc/$1/stat"; } 2>/dev/null || true
+  stat=${stat##*) }
+  [[ ${stat:0:1} == [^ZX] ]]
+}
+is_stopped() { [[ $(<"/proc/$1/stat") == *') T '* ]]; }
 is_dead() { ! is_alive "$1"; }
 
 # All of them, and whatever else they may have started.

@@ -52,7 +52,7 @@ start_tls_server() {
 
 # start_relay NAME PORT BYTES: a relay to PORT of 127.0.0.1 that passes on BYTES bytes at a time, both ways; $RELAY_PORT is its own.
 start_relay() {
-  start_background "$1" python3 "$BATS_TEST_DIRNAME/helper/relay.py" "$2" "$3"
+  start_background "$1" /usr/bin/python3 "$BATS_TEST_DIRNAME/helper/relay.py" "$2" "$3"
   wait_until grep -q . "$(background_stdout "$1")"
   RELAY_PORT=$(<"$(background_stdout "$1")")
 }
