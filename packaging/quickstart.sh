@@ -20,6 +20,18 @@ show() {
   "$redlock_cli" "$@"
 }
 
+# Copies what the build says to its log, and shows how far it is, on a terminal in one line: `[57/117]`.
+# shellcheck disable=SC2031  # it only reads log
+show_progress() {
+  local line end=$'\n'
+  [[ ! -t 1 ]] || end=$'\r'
+  while IFS= read -r line; do
+    printf '%s\n' "$line" >>"$log"
+    [[ ! $line =~ ^\[[0-9]+/[0-9]+\] ]] || printf '%s%s' "${BASH_REMATCH[0]}" "$end"
+  done
+  [[ $end == $'\n' ]] || echo
+}
+
 dir=
 server_pid=
 holder_pid=
@@ -66,10 +78,11 @@ mkdir -p build
 log=build/quickstart.log
 # Without the tests: they need more packages than the program does.
 cmake --preset release -DBUILD_TESTING=OFF >"$log" 2>&1 || die "configuring failed; see $log"
-cmake --build --preset release >>"$log" 2>&1 || die "building failed; see $log"
+began=$SECONDS
+NINJA_STATUS='[%f/%t] ' cmake --build --preset release 2>&1 | show_progress || die "building failed; see $log"
 redlock_cli=$PWD/build/release/src/redlock-cli
 [[ -x $redlock_cli ]] || die "the build made no ${redlock_cli#"$PWD"/}"
-echo "built ${redlock_cli#"$PWD"/}"
+echo "built ${redlock_cli#"$PWD"/} in $((SECONDS - began)) seconds"
 
 dir=$(mktemp -d /tmp/redlock-quickstart.XXXXXX)
 # Another quickstart beside this one has another lock.
