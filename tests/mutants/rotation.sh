@@ -23,7 +23,7 @@ shift $((OPTIND - 1))
 # compile FILE OBJECT: the file of the copy, as the build compiles that of the tree.
 compile() {
   local command
-  command=$(python3 -c 'import json, sys
+  command=$(/usr/bin/python3 -c 'import json, sys
 print(next(c["command"] for c in json.load(open(sys.argv[1])) if c["file"] == sys.argv[2]))' "$BUILD/compile_commands.json" "$PWD/$1")
   (cd "$BUILD" && eval "${command% -o *} -Wno-error -o '$2' -c '$copy/$1'")
 }
