@@ -16,7 +16,7 @@ BUILD_PACKAGES=(
 TEST_PACKAGES=(
   redis-server libgtest-dev bats bats-assert bats-support python3-redis
   zsh fish bash-completion dash mandoc binutils clang iproute2 procps util-linux strace spin less openssl
-  make sqlite3 postgresql
+  make sqlite3 postgresql tmux
 )
 
 readonly DEPENDENCIES_SH=${BASH_SOURCE[0]}

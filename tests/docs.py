@@ -275,7 +275,7 @@ def completion_problems(text):
         if options == ["-h,--help"]:
             continue
         same(f"options of {command}", flags_of(options), command, "-", but=["--"])
-        for flag in flags_of(option for option in options if " " in option):
+        for flag in flags_of(option for option in options if " " in option and " [" not in option):
             demand(lambda words: "--help" not in words, f"{command} offers options as the value of {flag}", command, flag, "")
     for option in ["--on-lost", "--descendants", "--isolate"]:
         values = [line.removeprefix(option + " ").split("|") for line in help_options("run") if line.startswith(option + " ")]

@@ -112,7 +112,7 @@ class Reader {
       added->expected(0, 1);  // so that it leaves alone a word that resembles an option
     }
     added->transform([this, &option](const std::string& text) { return value_of(option, text); });
-    if (option.kind() != OptionKind::value) return;
+    if (option.kind() == OptionKind::flag || option.kind() == OptionKind::list) return;
     added->check(
         [&option](const std::string& text) { return option.problem(text, shown_word(text)); });
   }
@@ -139,6 +139,11 @@ class Reader {
       }
       return "true";
     }
+    const bool is_optional = option.kind() == OptionKind::optional_value;
+    if (is_optional && word == text && !option.problem(text, text).empty()) {
+      unread_.push_back(text);
+      return option.bare_value();
+    }
     if (word == text) {
       // `--name=` followed by a word: most often an unset variable, and a separate word.
       if (last > 0 && has_empty_value(words_[last - 1])) {
@@ -150,6 +155,7 @@ class Reader {
     }
     if (word.ends_with(text)) return text;  // `--name=text`, `-Ntext`
     if (has_empty_value(word)) return {};
+    if (is_optional) return option.bare_value();
     if (!unread_.empty()) refuse_unclear(option, last + 1);
     refuse(option.spelling() + " needs a value");
   }
@@ -179,7 +185,8 @@ class Reader {
       line_.given.push_back({&option, {std::move(value)}});
       return;
     }
-    if (option.kind() == OptionKind::value) refuse(option.spelling() + " is given twice");
+    const bool may_repeat = option.kind() == OptionKind::flag || option.kind() == OptionKind::list;
+    if (!may_repeat) refuse(option.spelling() + " is given twice");
     given->values.push_back(std::move(value));
   }
 

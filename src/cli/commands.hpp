@@ -11,7 +11,7 @@ run::Finish run_command(const Settings& settings, const run::Start& start);
 run::Finish acquire_command(const Settings& settings, const run::Start& start);
 run::Finish extend_command(const Settings& settings);
 run::Finish release_command(const Settings& settings);
-run::Finish status_command(const Settings& settings);
+run::Finish status_command(const Settings& settings, const run::Start& start);
 run::Finish doctor_command(const Settings& settings);
 run::Finish completion_command(const CommandLine& line);
 

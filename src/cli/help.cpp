@@ -1,7 +1,6 @@
 #include "cli/help.hpp"
 
 #include <fmt/format.h>
-#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -12,11 +11,10 @@
 #include "cli/options.hpp"
 #include "cli/version.hpp"
 #include "output/exit_code.hpp"
+#include "output/terminal.hpp"
 
 namespace redlock::cli {
 namespace {
-
-constexpr std::size_t default_width = 80;
 
 /// On narrower terminals the text is better too long than unreadable.
 constexpr std::size_t min_width = 40;
@@ -155,19 +153,12 @@ std::string program_help(std::size_t width) {
   return text + "\n`redlock-cli help COMMAND` explains a command.\n" + exit_codes_help(width);
 }
 
-/// The width of the terminal that stdout is.
-std::size_t terminal_width() {
-  winsize size{};
-  if (::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_col == 0) return default_width;
-  return std::max<std::size_t>(size.ws_col, min_width);
-}
-
 }  // namespace
 
 std::string information(const CommandLine& line) {
   if (line.find(option::version) != nullptr) return version_text();
   if (line.find(option::help) == nullptr) return {};
-  const std::size_t width = terminal_width();
+  const std::size_t width = std::max(output::terminal_size(STDOUT_FILENO).columns, min_width);
   return line.command == nullptr ? program_help(width) : command_help(*line.command, width);
 }
 

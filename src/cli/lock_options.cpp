@@ -151,6 +151,7 @@ run::LockOptions read_lock_options(const Settings& settings, std::vector<Resourc
   raise_restart_guard(settings, servers, option::ttl, ttl.length());
   const Duration timeout = servers.timeout.value_or(default_server_timeout(ttl));
   const Mode mode = read_mode(settings, resources);
+  owner.slots = mode.slots;
   return {std::move(resources),
           ttl,
           read_wait_policy(settings),

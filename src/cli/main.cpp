@@ -56,7 +56,7 @@ run::Finish dispatch(const CommandLine& line, const run::Start& start) {
     case for_release:
       return release_command(settings);
     case for_status:
-      return status_command(settings);
+      return status_command(settings, start);
     case for_doctor:
       return doctor_command(settings);
     default:

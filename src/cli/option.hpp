@@ -42,9 +42,10 @@ enum class OptionSource {
 enum class Section { lock, command, servers, tls, output };
 
 enum class OptionKind {
-  flag,   ///< no value
-  value,  ///< one value; given twice is an error
-  list,   ///< may be repeated
+  flag,            ///< no value
+  value,           ///< one value; given twice is an error
+  optional_value,  ///< the same, or none; a word behind it is its value if it can be one
+  list,            ///< may be repeated
 };
 
 /// The properties that an option of any type has.
@@ -89,6 +90,9 @@ class OptionRow {
 
   /// The name of the value in --help: `DUR`, `kill|term|warn`; empty for a flag.
   [[nodiscard]] virtual std::string operand() const = 0;
+
+  /// What it means without a value; only of an optional one.
+  [[nodiscard]] virtual std::string bare_value() const { return {}; }
 
   /// The value that applies where it is set nowhere; empty: none.
   [[nodiscard]] virtual std::string default_text() const = 0;
@@ -165,6 +169,13 @@ struct DurationType {
   [[nodiscard]] ReadValue<Duration> read(const std::string& text, const std::string& shown) const;
 };
 
+/// A duration that may be left out.
+struct OptionalDurationType : DurationType {
+  static constexpr OptionKind kind = OptionKind::optional_value;
+  Duration bare{};
+  [[nodiscard]] std::string operand() const { return "[DUR]"; }
+};
+
 struct NumberType {
   using Value = std::uint64_t;
   static constexpr OptionKind kind = OptionKind::value;
@@ -229,6 +240,10 @@ class TypedOption : public OptionRow {
       : OptionRow(spec, Type::kind), type_(type) {}
 
   [[nodiscard]] std::string operand() const override { return type_.operand(); }
+  [[nodiscard]] std::string bare_value() const override {
+    if constexpr (Type::kind == OptionKind::optional_value) return type_.text(type_.bare);
+    return {};
+  }
   [[nodiscard]] std::string problem(const std::string& text,
                                     const std::string& shown) const override {
     const auto value = type_.read(text, shown);

@@ -88,7 +88,7 @@ inline constexpr Flag exclusive{{"-x,-e,--exclusive", takes_lock, OptionSource::
                                 true};
 
 inline constexpr Option<NumberType> slots{
-    {"--slots", takes_lock, OptionSource::anywhere, Section::lock,
+    {"--slots", takes_lock | for_status, OptionSource::anywhere, Section::lock,
      "Let up to N (at most 1000) hold the lock at the same time; the number of the slot, from 0 "
      "on, is in REDLOCK_SLOT"},
     {1, Mode::max_slots}};
@@ -241,15 +241,20 @@ inline constexpr Flag export_lease{{"--export", for_acquire, OptionSource::line,
                                    {},
                                    false};
 
-inline constexpr Flag exit_code{{"--exit-code", for_status, OptionSource::line, Section::output,
-                                 "Exit with 0 if the lock is free, with 75 if it is held"},
-                                {},
-                                false};
+inline constexpr Flag exit_code{
+    {"--exit-code", for_status, OptionSource::line, Section::output,
+     "Exit with 0 if the lock (with --slots: one of them) is free, with 75 if it is held"},
+    {},
+    false};
 
-inline constexpr Flag watch{{"--watch", for_status, OptionSource::line, Section::output,
-                             "Show it again every second until interrupted"},
-                            {},
-                            false};
+inline constexpr Text prefix{{"--prefix", for_status, OptionSource::line, Section::output,
+                              "Only locks whose keys begin with TEXT"},
+                             {"TEXT"}};
+
+inline constexpr Option<OptionalDurationType> watch{
+    {"--watch", for_status, OptionSource::line, Section::output,
+     "Show it again every DUR (1s) until interrupted; on a terminal in place"},
+    {{Milliseconds(100)}, std::chrono::seconds(1)}};
 
 inline constexpr Flag settings{
     {"--settings", for_doctor, OptionSource::line, Section::output,
@@ -295,16 +300,16 @@ inline constexpr Flag version{{"-V,--version", without_command, OptionSource::li
                               false};
 
 /// All of them, in the order in which --help shows those of a section: the common ones first.
-inline constexpr std::array<const OptionRow*, 46> all_options{
-    &key,          &nonblock,      &wait,          &ttl,      &token_file,
-    &force,        &if_fence,      &reason,        &note,     &conflict_exit_code,
-    &shared,       &exclusive,     &slots,         &min_hold, &unavailable_wait,
-    &retry_delay,  &command,       &while_pid,     &on_lost,  &grace,
-    &stop_signal,  &descendants,   &isolate,       &server,   &server_timeout,
-    &user,         &password_file, &restart_guard, &replicas, &cacert,
-    &cacertdir,    &cert,          &cert_key,      &sni,      &insecure,
-    &export_lease, &exit_code,     &watch,         &settings, &json,
-    &quiet,        &verbose,       &status_fd,     &config,   &help,
-    &version};
+inline constexpr std::array<const OptionRow*, 47> all_options{
+    &key,          &nonblock,      &wait,          &ttl,       &token_file,
+    &force,        &if_fence,      &reason,        &note,      &conflict_exit_code,
+    &shared,       &exclusive,     &slots,         &min_hold,  &unavailable_wait,
+    &retry_delay,  &command,       &while_pid,     &on_lost,   &grace,
+    &stop_signal,  &descendants,   &isolate,       &server,    &server_timeout,
+    &user,         &password_file, &restart_guard, &replicas,  &cacert,
+    &cacertdir,    &cert,          &cert_key,      &sni,       &insecure,
+    &export_lease, &exit_code,     &prefix,        &watch,     &settings,
+    &json,         &quiet,         &verbose,       &status_fd, &config,
+    &help,         &version};
 
 }  // namespace redlock::cli::option

@@ -1,7 +1,7 @@
-#include <fmt/format.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <memory>
 
 #include "cli/commands.hpp"
 #include "cli/console.hpp"
@@ -12,116 +12,115 @@
 #include "output/describe.hpp"
 #include "output/json.hpp"
 #include "output/outcome.hpp"
+#include "output/status.hpp"
+#include "output/terminal.hpp"
 #include "run/command_error.hpp"
 #include "run/session.hpp"
+#include "run/watch.hpp"
 
 namespace redlock::cli {
 namespace {
 
-constexpr std::chrono::seconds watch_interval{1};
-
-/// More lines would hide the locks that could be read.
-constexpr std::size_t max_skipped_lines = 10;
-
-/// Home and clear: each screen replaces the one before on a terminal.
-constexpr std::string_view clear_screen = "\x1b[H\x1b[2J";
-
 struct StatusOptions {
   std::vector<Resource> resources;  ///< empty: all locks
+  std::string prefix;               ///< of the keys of these
+  std::optional<std::size_t> slots;
   bool exit_code;
-  bool watch;
+  std::optional<Duration> watch;  ///< show it again after this time
+  bool verbose;
 };
 
-struct Picture {
-  std::vector<output::KeyStatus> keys;
-  std::vector<ServerFault> faults;   ///< of listing, or of the first key
-  std::vector<ServerFault> skipped;  ///< keys that may be locks, too, but could not be read
-};
-
-asio::awaitable<Picture> take_picture(run::Session& session, std::vector<Resource> resources) {
-  Picture picture;
+asio::awaitable<output::StatusReport> inspect_locks(run::Session& session,
+                                                    const StatusOptions& options) {
+  ServerSet& server_set = session.server_set();
+  output::StatusReport report;
+  std::vector<Resource> resources = options.resources;
   if (resources.empty()) {
-    Listing listing = co_await list_resources(session.server_set());
+    Listing listing = co_await list_resources(server_set);
     resources = std::move(listing.resources);
-    picture.faults = std::move(listing.faults);
-    picture.skipped = std::move(listing.skipped);
+    std::erase_if(resources, [&](const Resource& resource) {
+      return !resource.key().starts_with(options.prefix);
+    });
+    report.faults = std::move(listing.faults);
+    report.skipped = std::move(listing.skipped);
   }
-  for (const Resource& resource : resources) {
-    std::vector<InspectVote> votes = co_await inspect(session.server_set(), resource);
-    if (picture.faults.empty())
-      picture.faults = faults_among(session.server_set(), [&](std::size_t i) { return &votes[i]; });
-    picture.keys.push_back(
-        {resource, summarize(votes), session.server_set().names(), std::move(votes)});
+  auto all_votes = co_await inspect_all(server_set, resources);
+  for (std::size_t i = 0; i < resources.size(); ++i) {
+    std::vector<InspectVote>& votes = all_votes[i];
+    if (report.faults.empty())
+      report.faults = faults_among(server_set, [&](std::size_t s) { return &votes[s]; });
+    report.keys.push_back({resources[i], summarize(votes), server_set.names(), std::move(votes)});
   }
-  co_return picture;
+  report.at = session.clock().wall();
+  co_return report;
 }
 
-std::string text_of(const Picture& picture, std::size_t servers, bool listed) {
-  std::string text;
-  for (const output::KeyStatus& key : picture.keys) {
-    text += fmt::format("{}: {}\n", output::key_text(key.resource),
-                        output::inspection_text(key.resource, key.inspection));
-    if (key.inspection.holder && key.inspection.holder->fence)
-      text += fmt::format("  fence {}\n", key.inspection.holder->fence->text());
-    for (const std::string& line : output::parties_lines(key.inspection.parties))
-      text += fmt::format("  {}\n", line);
-    if (servers == 1 && key.inspection.state != InspectState::unavailable) continue;
-    for (std::size_t i = 0; i < key.votes.size(); ++i)
-      text += fmt::format("  {}: {}\n", key.servers[i], output::vote_text(key.votes[i]));
-  }
-  for (std::size_t i = 0; i < std::min(picture.skipped.size(), max_skipped_lines); ++i) {
-    text += fmt::format("not read: {}\n", output::faults_text({picture.skipped[i]}));
-  }
-  if (picture.skipped.size() > max_skipped_lines) {
-    text += fmt::format("not read: {} more\n", picture.skipped.size() - max_skipped_lines);
-  }
-  if (listed && !picture.faults.empty())
-    text += fmt::format("not asked in full: {}\n", output::faults_text(picture.faults));
-  if (listed && picture.keys.empty() && picture.skipped.empty() && picture.faults.size() < servers)
-    text += "no locks\n";
-  return text;
-}
-
-ExitCode code_of(const Picture& picture, const StatusOptions& options, std::size_t servers) {
-  const auto any = [&](auto test) {
-    return std::any_of(picture.keys.begin(), picture.keys.end(), test);
-  };
+ExitCode code_of(const output::StatusReport& report, const StatusOptions& options,
+                 std::size_t servers) {
+  const auto any = [&](auto test) { return std::ranges::any_of(report.keys, test); };
   const bool unknown = any([](const output::KeyStatus& key) {
     return key.inspection.state == InspectState::unavailable;
   });
-  if (unknown || servers - picture.faults.size() < quorum_of(servers)) {
-    return output::code_of(output::result_for_faults(picture.faults, servers));
+  if (unknown || servers - report.faults.size() < quorum_of(servers)) {
+    return output::code_of(output::result_for_faults(report.faults, servers));
   }
-  const bool taken =
-      any([](const output::KeyStatus& key) { return key.inspection.state != InspectState::free; });
+  const bool taken = any([&](const output::KeyStatus& key) {
+    if (options.slots) return free_slots(key.votes, *options.slots) == 0;
+    return key.inspection.state != InspectState::free;
+  });
   if (!options.exit_code) return ExitCode::done;
   if (taken) return ExitCode::busy;
-  return picture.skipped.empty() ? ExitCode::done : ExitCode::unavailable;  // not known to be free
+  return report.skipped.empty() ? ExitCode::done : ExitCode::unavailable;  // not known to be free
 }
 
-asio::awaitable<run::Finish> show(run::Session& session, const StatusOptions& options) {
-  const std::size_t servers = session.server_set().size();
+output::StatusView view_of(const run::Session& session, const StatusOptions& options,
+                           std::size_t servers) {
   const bool listed = options.resources.empty();
+  return {listed, options.verbose && !session.json(), servers, options.slots};
+}
+
+/// Where lines are for people to see at once, they are folded.
+std::size_t width_of_stdout() {
+  return ::isatty(STDOUT_FILENO) == 1 ? output::terminal_size(STDOUT_FILENO).columns
+                                      : output::any_width;
+}
+
+/// Prints it once, or, without a terminal to draw on, again and again.
+asio::awaitable<run::Finish> print(run::Session& session, const StatusOptions& options) {
+  const std::size_t servers = session.server_set().size();
+  const output::StatusView view = view_of(session, options, servers);
   for (;;) {
-    const Picture picture = co_await take_picture(session, options.resources);
-    const ExitCode code = code_of(picture, options, servers);
-    std::string text = session.json() ? output::status_json(picture.keys, picture.faults,
-                                                            picture.skipped, to_int(code)) +
-                                            "\n"
-                                      : text_of(picture, servers, listed);
-    if (options.watch && !session.json() && ::isatty(STDOUT_FILENO) == 1)
-      text.insert(0, clear_screen);
+    const output::StatusReport report = co_await inspect_locks(session, options);
+    const ExitCode code = code_of(report, options, servers);
+    const std::string text =
+        session.json()
+            ? output::status_json(report.keys, report.faults, report.skipped, to_int(code)) + "\n"
+            : output::status_text(report, view, width_of_stdout());
     if (!session.console().is_quiet()) print_result(text);
     if (options.watch) {
-      co_await sleep_until(session.clock(), session.clock().now() + watch_interval);
+      co_await sleep_until(session.clock(), session.clock().now() + *options.watch);
       continue;
     }
     const bool no_quorum =
-        code != ExitCode::done && code != ExitCode::busy && !picture.faults.empty();
-    if (no_quorum) session.console().error("no quorum; " + output::faults_text(picture.faults));
+        code != ExitCode::done && code != ExitCode::busy && !report.faults.empty();
+    if (no_quorum) session.console().error("no quorum; " + output::faults_text(report.faults));
     co_await session.server_set().close(CloseMode::immediate);
     co_return run::Finish{to_int(code)};
   }
+}
+
+asio::awaitable<run::Finish> draw(run::Session& session, const StatusOptions& options,
+                                  const child::InheritedSignals& inherited) {
+  const auto report = std::make_shared<output::StatusReport>();
+  const output::StatusView view = view_of(session, options, session.server_set().size());
+  const run::Watched watched{[&session, &options, report]() -> asio::awaitable<void> {
+                               *report = co_await inspect_locks(session, options);
+                             },
+                             [&options, report, view](output::TerminalSize size) {
+                               return output::status_screen(*report, view, *options.watch,
+                                                            size.rows, size.columns);
+                             }};
+  co_return co_await run::watch(session, inherited, *options.watch, watched);
 }
 
 StatusOptions read_options(const Settings& settings) {
@@ -133,20 +132,29 @@ StatusOptions read_options(const Settings& settings) {
       options.resources.push_back(std::move(*resource));
     }
   }
+  const auto prefix = settings.get(option::prefix);
+  if (prefix && !options.resources.empty()) {
+    throw CommandError(ExitCode::usage, "--prefix chooses among all locks; give either it or keys");
+  }
+  options.prefix = prefix.value_or("");
+  options.slots = settings.get(option::slots);
   options.exit_code = settings.get(option::exit_code);
   options.watch = settings.get(option::watch);
+  options.verbose = settings.get(option::verbose) > 0;
   return options;
 }
 
 }  // namespace
 
-run::Finish status_command(const Settings& settings) {
+run::Finish status_command(const Settings& settings, const run::Start& start) {
   const StatusOptions options = read_options(settings);
   const run::ServerOptions servers = read_server_options(settings);
   // There is no ttl of ours to derive it from: use the longest default.
   run::Session session(session_options(settings), servers,
                        servers.timeout.value_or(default_server_timeout(*Ttl::from(Ttl::max))));
-  return session.run(show(session, options));
+  const bool in_place = options.watch && !session.json() && !session.console().is_quiet() &&
+                        output::can_draw_on(STDOUT_FILENO);
+  return session.run(in_place ? draw(session, options, start.inherited) : print(session, options));
 }
 
 }  // namespace redlock::cli

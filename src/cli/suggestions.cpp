@@ -38,7 +38,8 @@ OptionWord read_option_word(unsigned commands, const std::string& word) {
     const std::size_t equals = word.find('=');
     const OptionRow* option = find_option(commands, word.substr(0, equals));
     if (option == nullptr || option->kind() == OptionKind::flag) return {};
-    if (equals == std::string::npos) return {option, true};
+    const bool needs_value = option->kind() != OptionKind::optional_value;
+    if (equals == std::string::npos) return needs_value ? OptionWord{option, true} : OptionWord{};
     return {option, false, word.substr(0, equals + 1)};
   }
   for (std::size_t i = 1; i < word.size(); ++i) {

@@ -345,4 +345,21 @@ Inspection summarize(const std::vector<InspectVote>& all_votes) {
   return inspection;
 }
 
+std::size_t free_slots(const std::vector<InspectVote>& all_votes, std::size_t slots) {
+  const std::vector<InspectVote> counted = without_twins(all_votes);
+  const auto is_free = [](const InspectVote& vote, std::size_t slot) {
+    const auto* taken = std::get_if<Taken>(&vote);
+    if (taken == nullptr) return std::holds_alternative<Free>(vote);
+    const std::string& digits = taken->parties.free_slots;
+    return taken->holder.shared && (slot >= digits.size() || digits[slot] == '1');
+  };
+  std::size_t free = 0;
+  for (std::size_t slot = 0; slot < slots; ++slot) {
+    const auto count = std::count_if(counted.begin(), counted.end(),
+                                     [&](const InspectVote& vote) { return is_free(vote, slot); });
+    if (static_cast<std::size_t>(count) >= quorum_of(counted.size())) ++free;
+  }
+  return free;
+}
+
 }  // namespace redlock

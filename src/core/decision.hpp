@@ -162,4 +162,7 @@ struct Inspection {
 };
 Inspection summarize(const std::vector<InspectVote>& votes);
 
+/// How many of the slots below `slots` are free on a quorum.
+std::size_t free_slots(const std::vector<InspectVote>& votes, std::size_t slots);
+
 }  // namespace redlock

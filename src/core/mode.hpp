@@ -3,13 +3,14 @@
 #include <cstddef>
 #include <optional>
 
+#include "core/protocol.hpp"
+
 namespace redlock {
 
 /// How a lock is wanted: exclusive, or shared with other readers (PROTOCOL M1); in one of a number
 /// of slots, if there is one (M2).
 struct Mode {
-  /// More are a mistake, and a reply has a digit for each slot.
-  static constexpr std::size_t max_slots = 1000;
+  static constexpr std::size_t max_slots = protocol::max_slots;
 
   bool shared = false;
   std::size_t slots = 0;  ///< number of slots; more than zero only with `shared`

@@ -32,7 +32,8 @@ struct Owner {
   std::optional<Duration> renewed_for{};  ///< the ttl that it is renewed with; zero: it is not
                                           ///< renewed; nothing: unknown
   std::optional<Finished> finished{};     ///< no process runs under it any more
-  bool newer = false;  ///< written by a version with a higher protocol number than ours
+  bool newer = false;     ///< written by a version with a higher protocol number than ours
+  std::size_t slots = 0;  ///< of how many slots it took one; zero: of none
 };
 
 /// The lease, ours or foreign, that a server shows under a key.
@@ -187,6 +188,7 @@ struct LockParties {
   std::vector<Waiting> first_waiters{};
   std::size_t shares = 0;
   std::vector<Share> first_shares{};
+  std::string free_slots{};  ///< a digit for each slot up to the last taken one, 1: it is free
 };
 
 /// One server's answer to "inspect".

@@ -7,6 +7,9 @@
 namespace redlock {
 namespace {
 
+/// How many resources are asked about at once: a reply may be some KiB long.
+constexpr std::size_t max_at_once = 64;
+
 template <class Vote, class Question>
 asio::awaitable<std::vector<Vote>> ask_everybody(ServerSet& server_set, Question question) {
   const auto ballot = std::make_shared<Ballot<VoteList<Vote>>>(server_set);
@@ -30,6 +33,30 @@ asio::awaitable<std::vector<InspectVote>> inspect(ServerSet& server_set, Resourc
   return ask_everybody<InspectVote>(server_set, [resource, deadline](LockServer& server) {
     return server.inspect(resource, std::nullopt, deadline);
   });
+}
+
+asio::awaitable<std::vector<std::vector<InspectVote>>> inspect_all(
+    ServerSet& server_set, const std::vector<Resource>& resources) {
+  struct Round {
+    std::vector<std::vector<InspectVote>> votes;
+    std::size_t open = 0;
+    std::unique_ptr<Event> event;
+  };
+  const auto round = std::make_shared<Round>();
+  round->votes.resize(resources.size());
+  round->event = server_set.clock().make_event();
+  for (std::size_t i = 0; i < resources.size(); ++i) {
+    while (round->open == max_at_once) co_await round->event->wait_until(Instant::max());
+    ++round->open;
+    spawn(server_set.executor(),
+          [&server_set, round, i, resource = resources[i]]() -> asio::awaitable<void> {
+            round->votes[i] = co_await inspect(server_set, resource);
+            --round->open;
+            round->event->notify();
+          });
+  }
+  while (round->open > 0) co_await round->event->wait_until(Instant::max());
+  co_return std::move(round->votes);
 }
 
 asio::awaitable<std::vector<BreakVote>> break_lock(ServerSet& server_set, BreakRequest request) {

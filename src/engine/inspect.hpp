@@ -15,6 +15,11 @@ namespace redlock {
 /// Tells who holds the resource, server by server; summarize() combines the votes.
 asio::awaitable<std::vector<InspectVote>> inspect(ServerSet& server_set, Resource resource);
 
+/// The same for several resources, some at a time: a server that does not answer delays all of them
+/// hardly longer than one. In their order.
+asio::awaitable<std::vector<std::vector<InspectVote>>> inspect_all(
+    ServerSet& server_set, const std::vector<Resource>& resources);
+
 /// Breaks the lease that holds the lock. With `only_if` it breaks only the lease with that fence.
 /// Once a quorum did so, it also breaks the same lease on servers that show another fence.
 asio::awaitable<std::vector<BreakVote>> break_lock(ServerSet& server_set, BreakRequest request);

@@ -108,18 +108,34 @@ std::string holder_text(const Holder& holder) {
   // Of several shares the last one to end need not be the owner's.
   if (holder.shared) return text + age;
   const std::string expiry = ", expires in " + format_duration(*holder.remaining);
-  const auto renewed_for = holder.owner ? holder.owner->renewed_for : std::nullopt;
-  const bool is_renewed =
-      renewed_for ? *renewed_for > Duration::zero() : holder.owner && holder.owner->supervised;
-  if (!is_renewed) return text + age + expiry + (renewed_for ? "" : " unless it is renewed");
-  if (!renewed_for || *holder.remaining >= *renewed_for / overdue_part)
-    return text + ", renewed" + age;
-  return text + age +
-         fmt::format(", not renewed for {}", format_duration(*renewed_for - *holder.remaining)) +
-         expiry;
+  switch (renewal_of(holder)) {
+    case Renewal::renewed:
+      return text + ", renewed" + age;
+    case Renewal::overdue:
+      return text + age +
+             fmt::format(", not renewed for {}",
+                         format_duration(*holder.owner->renewed_for - *holder.remaining)) +
+             expiry;
+    case Renewal::none:
+      return text + age + expiry;
+    case Renewal::unknown:
+      break;
+  }
+  return text + age + expiry + " unless it is renewed";
 }
 
 }  // namespace
+
+Renewal renewal_of(const Holder& holder) {
+  const auto renewed_for = holder.owner ? holder.owner->renewed_for : std::nullopt;
+  if (!renewed_for) {
+    const bool is_run = holder.owner && holder.owner->supervised;
+    return is_run ? Renewal::renewed : Renewal::unknown;
+  }
+  if (*renewed_for == Duration::zero()) return Renewal::none;
+  const bool is_overdue = holder.remaining && *holder.remaining < *renewed_for / overdue_part;
+  return is_overdue ? Renewal::overdue : Renewal::renewed;
+}
 
 std::string key_text(const Resource& resource) {
   return safe(resource.key());

@@ -26,6 +26,15 @@ std::string keys_text(const std::vector<Resource>& resources);
 /// What is unknown is left out. The time of day is local time.
 std::string held_text(const Holder& holder);
 
+/// Whether a lease is renewed, as far as its holder's record tells.
+enum class Renewal {
+  none,
+  renewed,
+  overdue,  ///< it should have been renewed by now
+  unknown,
+};
+Renewal renewal_of(const Holder& holder);
+
 /// `-k demo` as a user would type it, `--key=-n` where it must be.
 std::string key_option(const Resource& resource);
 

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "output/table.hpp"
 #include "support/text.hpp"
 
 namespace redlock::output {
@@ -45,21 +46,6 @@ Row row_of(const std::string& name, const Diagnosis& server,
     row.push_back(cell == server.cells.end() ? "-" : escape_for_terminal(cell->text));
   }
   return row;
-}
-
-std::string table(const std::vector<Row>& rows) {
-  std::vector<std::size_t> widths(rows.front().size());
-  for (const Row& row : rows) {
-    for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], row[i].size());
-  }
-  std::string text;
-  for (const Row& row : rows) {
-    std::string line;
-    for (std::size_t i = 0; i < row.size(); ++i) line += fmt::format("{:<{}}  ", row[i], widths[i]);
-    line.erase(line.find_last_not_of(' ') + 1);
-    text += line + "\n";
-  }
-  return text;
 }
 
 std::string_view word_of(Level level) {
@@ -128,12 +114,18 @@ Json server_json(const std::string& name, const Diagnosis& server,
 
 std::string diagnosis_text(const SetDiagnosis& set) {
   const std::vector<std::string> headings = names_in(set, &Diagnosis::cells, &Cell::heading);
-  std::vector<Row> rows{{"SERVER", "VOTES", "ANSWERS"}};
-  rows.front().insert(rows.front().end(), headings.begin(), headings.end());
+  Row all_headings{"SERVER", "VOTES", "ANSWERS"};
+  all_headings.insert(all_headings.end(), headings.begin(), headings.end());
+  Table table(std::move(all_headings));
   for (std::size_t i = 0; i < set.servers.size(); ++i) {
-    rows.push_back(row_of(set.names[i], set.servers[i], headings));
+    table.add(row_of(set.names[i], set.servers[i], headings));
   }
-  std::string text = table(rows);
+  std::string text;
+  const Table::Lines lines = table.lines(any_width);
+  for (const std::string& line : lines.headings) text += line + "\n";
+  for (const std::vector<std::string>& row : lines.rows) {
+    for (const std::string& line : row) text += line + "\n";
+  }
 
   for (const Level level : {Level::bad, Level::warning, Level::unknown}) {
     for (std::size_t i = 0; i < set.servers.size(); ++i) {

@@ -4,6 +4,7 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 
+#include "core/mode.hpp"
 #include "core/types.hpp"
 #include "support/text.hpp"
 
@@ -62,6 +63,7 @@ std::string encode_owner(const Owner& owner) {
               {"note", to_valid_utf8(owner.note)}};
   if (owner.supervised) record["run"] = true;
   if (owner.renewed_for) record["renewed_ms"] = milliseconds(*owner.renewed_for);
+  if (owner.slots > 0) record["slots"] = owner.slots;
   if (owner.finished) {
     record["kept_ms"] = milliseconds(owner.finished->kept);
     if (owner.finished->exit_code) record["exit"] = *owner.finished->exit_code;
@@ -84,6 +86,7 @@ std::optional<Owner> decode_owner(std::string_view record) {
   const auto run = parsed.find("run");
   owner.supervised = run != parsed.end() && run->is_boolean() && run->get<bool>();
   owner.renewed_for = duration_field(parsed, "renewed_ms");
+  owner.slots = number_field(parsed, "slots", Mode::max_slots).value_or(0);
   if (const auto kept = duration_field(parsed, "kept_ms")) {
     owner.finished = Finished{*kept, small_field(parsed, "exit"), small_field(parsed, "signal")};
   }

@@ -11,7 +11,8 @@ namespace redlock {
 /// The owner record as the servers store it: one line of JSON with short, stable names
 /// {"v":1,"host":…,"user":…,"pid":…,"command":…,"note":…}. `v` is the protocol number (PROTOCOL
 /// D3). Bytes that are not UTF-8 are replaced. Where they apply, it also has "run":true (the pid is
-/// a `run`'s), "renewed_ms" (Owner::renewed_for), "kept_ms" with "exit" or "signal" (Finished).
+/// a `run`'s), "renewed_ms" (Owner::renewed_for), "slots" (Owner::slots), "kept_ms" with "exit" or
+/// "signal" (Finished).
 std::string encode_owner(const Owner& owner);
 
 /// The inverse, for any text: nothing when it is not such a record. A field of the wrong type is

@@ -126,7 +126,7 @@ std::optional<LockParties> parties_of(const Reply& reply) {
   namespace at = reply_at::parties;
   const auto& part = reply.elements;
   if (reply.type != Type::array ||
-      !has_form(part, {Type::integer, Type::array, Type::integer, Type::array}))
+      !has_form(part, {Type::integer, Type::array, Type::integer, Type::array, Type::text}))
     return std::nullopt;
   LockParties parties;
   parties.waiters = count_of(part[at::waiters]);
@@ -144,6 +144,7 @@ std::optional<LockParties> parties_of(const Reply& reply) {
     parties.first_shares.push_back(
         {std::move(*holder), slot_of(share.elements[reply_at::holder::behind])});
   }
+  parties.free_slots = part[at::free_slots].text;
   return parties;
 }
 

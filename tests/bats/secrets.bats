@@ -280,7 +280,7 @@ in_argv_of() { tr '\0' ' ' <"/proc/$1/cmdline"; }
   run -0 redlock-cli extend -t 60s
   run -0 redlock-cli status -k demo
   run -0 redlock-cli status
-  assert_output --partial "demo: held by"
+  assert_line --regexp '^demo +held '
   run -0 redlock-cli release
   run -0 redlock-cli release -k demo --force
 }

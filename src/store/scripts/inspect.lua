@@ -2,7 +2,8 @@
 -- ARGV: the id of a lease; if that lease is a share, it is described instead of all shares together
 -- -> {'free', parties} | {'held', …, parties} | an error
 --    parties: {number of waiters, {{mode, ms waited, record}, …},
---              number of shares, {as `held` with the slot at the end, …}};
+--              number of shares, {as `held` with the slot at the end, …},
+--              a digit for each slot up to the last taken one, 1: it is free};
 --              each list has the first MOST
 local MOST = 16
 local time = now()
@@ -25,7 +26,13 @@ if state == 'shared' then
   end
 end
 local share_count = redis.call('ZCOUNT', READERS, '(' .. decimal(time), '+inf')
-local parties = {redis.call('ZCARD', QUEUE), waiters, share_count, shares}
+local free_slots = ''
+if state == 'shared' then
+  local _, digits = find_slot(NUMBER.max_slots, -1, time)
+  if is_error(digits) then return digits end
+  free_slots = string.match(digits, '^(.*0)1*$') or ''
+end
+local parties = {redis.call('ZCARD', QUEUE), waiters, share_count, shares, free_slots}
 
 if state == 'free' then return {WORD.free, parties} end
 local ends = state == 'shared' and ARGV.share ~= '' and share_end(ARGV.share, time)

@@ -86,6 +86,21 @@ TEST(CommandLine, KeepsAnEmptyValueFromTakingTheNextWord) {
   }
 }
 
+TEST(CommandLine, TakesAValueThatMayBeLeftOutWhereTheNextWordIsOne) {
+  const auto watch_of = [](const Words& words) { return values(read(words), option::watch); };
+  EXPECT_EQ(watch_of({"status", "--watch"}), Words{"1s"});
+  EXPECT_EQ(watch_of({"status", "--watch", "5s"}), Words{"5s"});
+  EXPECT_EQ(watch_of({"status", "--watch=250ms", "deploy"}), Words{"250ms"});
+  EXPECT_EQ(watch_of({"status", "--watch", "-v"}), Words{"1s"});
+  EXPECT_EQ(watch_of({"status", "--watch", "--", "5s"}), Words{"1s"});
+  const CommandLine line = read({"status", "--watch", "deploy", "-v"});
+  EXPECT_EQ(values(line, option::watch), Words{"1s"});
+  EXPECT_EQ(values(line, option::key), Words{"deploy"});
+  EXPECT_NE(error_of({"status", "--watch=soon"}), "");
+  EXPECT_NE(error_of({"status", "--watch="}), "");
+  EXPECT_NE(error_of({"status", "--watch", "--watch"}), "");
+}
+
 TEST(CommandLine, TakesNoValueThatLooksLikeAnOption) {
   for (const std::string word : {"-n", "-1s", "--", "--bogus", "-Z", "- x", "--=", "--key=a"}) {
     EXPECT_EQ(error_of({"run", "-k", word, "cmd"}),

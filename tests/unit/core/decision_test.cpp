@@ -626,6 +626,24 @@ TEST(Summarize, CountsAServerUnderTwoNamesOnce) {
       << "those that do not tell";
 }
 
+TEST(FreeSlots, AreThoseThatAreFreeOnAQuorum) {
+  const auto slots = [](const std::string& free) {
+    Taken taken{held_by('A').holder};
+    taken.holder.shared = true;
+    taken.parties.free_slots = free;
+    return taken;
+  };
+  const Taken alone{held_by('A').holder};
+  const Fault silent = fault(FaultKind::silent);
+  EXPECT_EQ(free_slots({Free{}}, 4), 4U);
+  EXPECT_EQ(free_slots({alone}, 4), 0U);
+  EXPECT_EQ(free_slots({slots("0010")}, 4), 1U);
+  EXPECT_EQ(free_slots({slots("0010")}, 2), 0U);
+  EXPECT_EQ(free_slots({slots("0010")}, 6), 3U) << "behind the last taken one all are free";
+  EXPECT_EQ(free_slots({slots("01"), slots("10"), Free{}}, 2), 2U) << "a quorum for each";
+  EXPECT_EQ(free_slots({slots("01"), slots("10"), silent}, 2), 0U);
+}
+
 TEST(Summarize, TellsFreeFromHeldFromNeither) {
   using enum InspectState;
   const std::vector<std::pair<std::string_view, InspectState>> rows{

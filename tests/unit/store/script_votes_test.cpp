@@ -78,7 +78,7 @@ Reply with_queue(Reply reply) {
   return reply;
 }
 Reply parties() {
-  return array({integer(0), array({}), integer(0), array({})});
+  return array({integer(0), array({}), integer(0), array({}), text("")});
 }
 Reply with_company(Reply reply) {
   reply.elements.push_back(parties());
@@ -307,7 +307,8 @@ TEST(InspectVote, TellsWhoSharesAndWhoWaits) {
   share.elements.push_back(integer(3));
   const Reply waiter = array({text("s"), integer(1500), text(std::string(record))});
   const auto vote = inspect_vote(
-      array({text("free"), array({integer(20), array({waiter}), integer(30), array({share})})}));
+      array({text("free"),
+             array({integer(20), array({waiter}), integer(30), array({share}), text("1110")})}));
   ASSERT_TRUE(std::holds_alternative<Free>(vote));
   const LockParties& seen = std::get<Free>(vote).parties;
   EXPECT_EQ(seen.waiters, 20U);
@@ -319,6 +320,7 @@ TEST(InspectVote, TellsWhoSharesAndWhoWaits) {
   ASSERT_EQ(seen.first_shares.size(), 1U);
   expect_ours(seen.first_shares[0].holder);
   EXPECT_EQ(seen.first_shares[0].slot, 3U);
+  EXPECT_EQ(seen.free_slots, "1110");
 }
 
 TEST(Votes, HandOnTheFaultOfTheServer) {

@@ -1,0 +1,311 @@
+#include "output/status.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <ctime>
+#include <iterator>
+
+#include "output/describe.hpp"
+#include "support/columns.hpp"
+#include "support/duration.hpp"
+#include "support/natural_order.hpp"
+#include "support/text.hpp"
+
+namespace redlock::output {
+namespace {
+
+/// More lines would hide the locks that could be read.
+constexpr std::size_t max_skipped_lines = 10;
+
+/// In a folded paragraph, all lines but the first.
+constexpr std::size_t hanging_indent = 4;
+
+using Lines = std::vector<std::string>;
+
+void append(Lines& lines, Lines more) {
+  std::ranges::move(more, std::back_inserter(lines));
+}
+
+std::tm local_time(Milliseconds wall) {
+  const std::time_t seconds = std::chrono::floor<std::chrono::seconds>(wall).count();
+  std::tm fields{};
+  ::localtime_r(&seconds, &fields);
+  return fields;
+}
+
+std::string date_text(const std::tm& time) {
+  return fmt::format("{}-{:02}-{:02}", time.tm_year + 1900, time.tm_mon + 1, time.tm_mday);
+}
+
+std::string clock_text(const std::tm& time) {
+  return fmt::format("{:02}:{:02}:{:02}", time.tm_hour, time.tm_min, time.tm_sec);
+}
+
+/// The first and largest unit alone: `4m`, `3d`.
+std::string short_duration(Duration span) {
+  const std::string text = format_duration(std::chrono::floor<std::chrono::seconds>(span));
+  return text.substr(0, text.find(' '));
+}
+
+/// `08:12:01 4m`; before today `2026-11-21 3d`.
+std::string since_text(Milliseconds now, Duration age) {
+  const std::tm then = local_time(now - std::chrono::duration_cast<Milliseconds>(age));
+  const std::string date = date_text(then);
+  const bool is_today = date == date_text(local_time(now));
+  return fmt::format("{} {}", is_today ? clock_text(then) : date, short_duration(age));
+}
+
+std::string owner_cell(const Owner& owner) {
+  const std::string user = owner.user.empty() ? "?" : escape_for_terminal(owner.user);
+  const std::string host = owner.host.empty() ? "?" : escape_for_terminal(owner.host);
+  std::string text = user + "@" + host;
+  if (!owner.command.empty()) text += " " + escape_for_terminal(owner.command);
+  if (!owner.note.empty()) text += fmt::format(" \"{}\"", escape_for_terminal(owner.note));
+  return text;
+}
+
+std::string holder_cell(const Inspection& inspection) {
+  if (!inspection.holder) return {};
+  const Holder& holder = *inspection.holder;
+  std::string text = holder.owner ? owner_cell(*holder.owner) : std::string();
+  if (holder.foreign && holder.type != "string") text = escape_for_terminal(holder.type);
+  const std::size_t shares = inspection.parties.shares;
+  if (holder.shared && shares > 1) {
+    text += text.empty() ? fmt::format("{}", shares) : fmt::format(" and {} more", shares - 1);
+  }
+  return text;
+}
+
+std::string lease_cell(const Holder& holder) {
+  if (!holder.remaining) return "no expiry";
+  const std::string left = short_duration(*holder.remaining) + " left";
+  if (holder.owner && holder.owner->finished) return left;
+  switch (renewal_of(holder)) {
+    case Renewal::renewed:
+      return "renewed";
+    case Renewal::overdue:
+      return left + ", overdue";
+    case Renewal::none:
+    case Renewal::unknown:
+      break;
+  }
+  return left;
+}
+
+/// The states, in the order in which totals name them.
+constexpr std::array<std::string_view, 8> states{"held",    "shared", "slots",   "kept",
+                                                 "foreign", "partly", "unknown", "free"};
+
+std::string_view state_cell(const Inspection& inspection) {
+  const auto& holder = inspection.holder;
+  switch (inspection.state) {
+    case InspectState::free:
+      return "free";
+    case InspectState::unavailable:
+      return "unknown";
+    case InspectState::partly_held:
+      return "partly";
+    case InspectState::held:
+      break;
+  }
+  if (holder->foreign) return "foreign";
+  if (!inspection.parties.free_slots.empty()) return "slots";
+  if (holder->shared) return "shared";
+  return holder->owner && holder->owner->finished ? "kept" : "held";
+}
+
+/// `3 of 4`.
+std::string slots_cell(const LockParties& parties, std::optional<std::size_t> slots) {
+  const std::string& free = parties.free_slots;
+  if (free.empty()) return {};
+  std::size_t limit = slots.value_or(0);
+  for (const Share& share : parties.first_shares) {
+    if (!slots && share.holder.owner) limit = std::max(limit, share.holder.owner->slots);
+  }
+  const auto end = limit > 0 && limit < free.size()
+                       ? free.begin() + static_cast<std::ptrdiff_t>(limit)
+                       : free.end();
+  const auto count = std::count(free.begin(), end, '0');
+  return limit > 0 ? fmt::format("{} of {}", count, limit) : std::to_string(count);
+}
+
+Lines server_lines(const KeyStatus& key) {
+  Lines lines;
+  for (std::size_t i = 0; i < key.votes.size(); ++i) {
+    lines.push_back(
+        fmt::format("{}: {}", escape_for_terminal(key.servers[i]), vote_text(key.votes[i])));
+  }
+  return lines;
+}
+
+/// What one line has no room for.
+Lines details_of(const KeyStatus& key, bool with_servers) {
+  Lines lines;
+  if (key.inspection.holder && key.inspection.holder->fence)
+    lines.push_back("fence " + key.inspection.holder->fence->text());
+  append(lines, parties_lines(key.inspection.parties));
+  if (with_servers) append(lines, server_lines(key));
+  return lines;
+}
+
+/// The lines for each lock, and those above all of them.
+struct Body {
+  Lines headings;
+  std::vector<Lines> locks;
+};
+
+Lines fold_hanging(const std::string& text, std::size_t indent, std::size_t width) {
+  Lines lines;
+  const std::size_t rest = indent + hanging_indent;
+  if (width == any_width || width <= 2 * rest) return {std::string(indent, ' ') + text};
+  for (const std::string& line : fold(text, width - rest)) {
+    lines.push_back(std::string(lines.empty() ? indent : rest, ' ') + line);
+  }
+  return lines;
+}
+
+Body paragraphs(const StatusReport& report, const StatusView& view, std::size_t width) {
+  Body body;
+  for (const KeyStatus& key : report.keys) {
+    Lines& lines = body.locks.emplace_back(fold_hanging(
+        key_text(key.resource) + ": " + inspection_text(key.resource, key.inspection), 0, width));
+    const bool with_servers =
+        view.verbose || view.servers > 1 || key.inspection.state == InspectState::unavailable;
+    for (const std::string& line : details_of(key, with_servers))
+      append(lines, fold_hanging(line, 2, width));
+  }
+  return body;
+}
+
+std::vector<const KeyStatus*> in_natural_order(const std::vector<KeyStatus>& keys) {
+  std::vector<const KeyStatus*> ordered;
+  for (const KeyStatus& key : keys) ordered.push_back(&key);
+  std::ranges::sort(ordered, [](const KeyStatus* a, const KeyStatus* b) {
+    return comes_before(a->resource.key(), b->resource.key());
+  });
+  return ordered;
+}
+
+Body rows(const StatusReport& report, const StatusView& view, std::size_t width) {
+  Table table({"KEY", "STATE", "HOLDER", "SINCE", "LEASE", "WAITING", "SLOTS"});
+  for (const KeyStatus* key : in_natural_order(report.keys)) {
+    const Inspection& inspection = key->inspection;
+    const Holder* const holder = inspection.holder ? &*inspection.holder : nullptr;
+    const std::size_t waiters = inspection.parties.waiters;
+    table.add(
+        {key_text(key->resource), std::string(state_cell(inspection)), holder_cell(inspection),
+         holder != nullptr && holder->age ? since_text(report.at, *holder->age) : "",
+         holder != nullptr ? lease_cell(*holder) : "", waiters > 0 ? std::to_string(waiters) : "",
+         slots_cell(inspection.parties, view.slots)},
+        view.verbose ? details_of(*key, true) : Lines{});
+  }
+  Table::Lines lines = table.lines(width);
+  if (report.keys.empty()) lines.headings.clear();
+  return {std::move(lines.headings), std::move(lines.rows)};
+}
+
+Body body_of(const StatusReport& report, const StatusView& view, std::size_t width) {
+  return view.listed ? rows(report, view, width) : paragraphs(report, view, width);
+}
+
+/// `40 locks: 31 held, 9 free; 12 waiting`.
+std::string totals(const StatusReport& report) {
+  std::array<std::size_t, states.size()> counts{};
+  std::size_t waiters = 0;
+  for (const KeyStatus& key : report.keys) {
+    const auto* const state = std::ranges::find(states, state_cell(key.inspection));
+    ++counts.at(static_cast<std::size_t>(state - states.begin()));
+    waiters += key.inspection.parties.waiters;
+  }
+  std::string text =
+      fmt::format("{} lock{}", report.keys.size(), report.keys.size() == 1 ? "" : "s");
+  bool is_first = true;
+  for (std::size_t i = 0; i < states.size(); ++i) {
+    if (counts.at(i) == 0) continue;
+    text += fmt::format("{} {} {}", is_first ? ":" : ",", counts.at(i), states.at(i));
+    is_first = false;
+  }
+  return waiters > 0 ? text + fmt::format("; {} waiting", waiters) : text;
+}
+
+/// All servers could be silent, and then nothing is known.
+bool is_known(const StatusReport& report, const StatusView& view) {
+  return report.skipped.empty() && report.faults.size() < view.servers;
+}
+
+Lines summary_of(const StatusReport& report, const StatusView& view) {
+  if (!view.listed) return {};
+  if (!report.keys.empty()) return {totals(report)};
+  return is_known(report, view) ? Lines{"no locks"} : Lines{};
+}
+
+Lines problems_of(const StatusReport& report, const StatusView& view) {
+  Lines lines;
+  for (std::size_t i = 0; i < std::min(report.skipped.size(), max_skipped_lines); ++i)
+    lines.push_back("not read: " + faults_text({report.skipped[i]}));
+  if (report.skipped.size() > max_skipped_lines) {
+    lines.push_back(fmt::format("not read: {} more", report.skipped.size() - max_skipped_lines));
+  }
+  if (view.listed && !report.faults.empty())
+    lines.push_back("not asked in full: " + faults_text(report.faults));
+  return lines;
+}
+
+std::string joined(const Lines& lines) {
+  std::string text;
+  for (const std::string& line : lines) text += line + "\n";
+  return text;
+}
+
+}  // namespace
+
+std::string status_text(const StatusReport& report, const StatusView& view, std::size_t width) {
+  Body body = body_of(report, view, width);
+  Lines lines = std::move(body.headings);
+  for (Lines& lock : body.locks) append(lines, std::move(lock));
+  for (const std::string& line : problems_of(report, view))
+    append(lines, fold_hanging(line, 0, width));
+  append(lines, summary_of(report, view));
+  return joined(lines);
+}
+
+std::vector<std::string> status_screen(const StatusReport& report, const StatusView& view,
+                                       Duration interval, std::size_t rows, std::size_t columns) {
+  const std::tm now = local_time(report.at);
+  Lines lines = fold(
+      fmt::format("{} {}, every {}", date_text(now), clock_text(now), format_duration(interval)),
+      columns);
+  for (const std::string& line : summary_of(report, view)) append(lines, fold(line, columns));
+  for (const std::string& line : problems_of(report, view))
+    append(lines, fold_hanging(line, 0, columns));
+
+  Body body = body_of(report, view, columns);
+  lines.emplace_back();
+  append(lines, std::move(body.headings));
+  std::size_t shown = 0;
+  for (Lines& lock : body.locks) {
+    // The last line is for the number of those that do not fit, unless this is the last of them.
+    const std::size_t reserved = shown + 1 < body.locks.size() ? 1 : 0;
+    const bool fits = lines.size() + lock.size() + reserved <= rows;
+    if (!fits && shown > 0) break;
+    append(lines, std::move(lock));
+    if (!fits) break;
+    ++shown;
+  }
+  if (shown < body.locks.size()) {
+    lines.resize(std::min(lines.size(), rows > 0 ? rows - 1 : 0));
+    const std::size_t hidden = body.locks.size() - shown;
+    lines.push_back(fmt::format("{} lock{} not shown in full: the terminal has no room", hidden,
+                                hidden == 1 ? "" : "s"));
+  }
+  lines.resize(std::min(lines.size(), rows));
+  // A word or an indent that leaves no room is cut.
+  for (std::string& line : lines) {
+    if (columns_of(line) > columns) line = fold(line, columns).front();
+  }
+  return lines;
+}
+
+}  // namespace redlock::output

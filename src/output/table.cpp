@@ -1,0 +1,107 @@
+#include "output/table.hpp"
+
+#include <algorithm>
+#include <numeric>
+#include <optional>
+
+#include "support/columns.hpp"
+
+namespace redlock::output {
+namespace {
+
+constexpr std::size_t gap = 2;
+constexpr std::size_t indent = 2;
+
+/// Words that are longer are broken, so that one of them does not take the room of all others.
+constexpr std::size_t max_unbroken = 12;
+
+struct Column {
+  std::size_t index;
+  std::size_t width;
+  std::size_t min_width;
+};
+
+std::size_t longest_word(std::string_view text) {
+  std::size_t longest = 0;
+  while (!text.empty()) {
+    const std::string_view word = text.substr(0, text.find(' '));
+    longest = std::max(longest, columns_of(word));
+    text.remove_prefix(std::min(word.size() + 1, text.size()));
+  }
+  return longest;
+}
+
+/// Takes columns from the widest that still has some to give, until all fit or none has.
+void narrow(std::vector<Column>& columns, std::size_t width) {
+  const auto total = [&] {
+    return std::accumulate(
+        columns.begin(), columns.end(), gap * (columns.size() - 1),
+        [](std::size_t sum, const Column& column) { return sum + column.width; });
+  };
+  for (std::size_t all = columns.empty() ? 0 : total(); all > width; --all) {
+    Column* widest = nullptr;
+    for (Column& column : columns) {
+      if (column.width <= column.min_width) continue;
+      if (widest == nullptr || column.width > widest->width) widest = &column;
+    }
+    if (widest == nullptr) return;
+    --widest->width;
+  }
+}
+
+std::vector<std::string> folded_row(const std::vector<std::string>& cells,
+                                    const std::vector<Column>& columns) {
+  std::vector<std::vector<std::string>> folded;
+  std::size_t height = 0;
+  for (const Column& column : columns) {
+    folded.push_back(fold(cells[column.index], column.width));
+    height = std::max(height, folded.back().size());
+  }
+  std::vector<std::string> lines(height);
+  std::size_t start = 0;
+  for (std::size_t i = 0; i < columns.size(); ++i) {
+    for (std::size_t line = 0; line < folded[i].size(); ++line) {
+      if (folded[i][line].empty()) continue;
+      lines[line].append(start - columns_of(lines[line]), ' ').append(folded[i][line]);
+    }
+    start += columns[i].width + gap;
+  }
+  return lines;
+}
+
+}  // namespace
+
+void Table::add(std::vector<std::string> cells, std::vector<std::string> below) {
+  rows_.push_back({std::move(cells), std::move(below)});
+}
+
+Table::Lines Table::lines(std::size_t width) const {
+  std::vector<Column> columns;
+  for (std::size_t i = 0; i < headings_.size(); ++i) {
+    Column column{i, 0, 0};
+    std::size_t longest = columns_of(headings_[i]);
+    for (const Row& row : rows_) {
+      column.width = std::max(column.width, columns_of(row.cells[i]));
+      longest = std::max(longest, std::min(longest_word(row.cells[i]), max_unbroken));
+    }
+    if (column.width == 0) continue;
+    column.width = std::max(column.width, columns_of(headings_[i]));
+    column.min_width = longest;
+    columns.push_back(column);
+  }
+  narrow(columns, width);
+
+  Lines lines{folded_row(headings_, columns), {}};
+  for (const Row& row : rows_) {
+    std::vector<std::string>& own = lines.rows.emplace_back(folded_row(row.cells, columns));
+    for (const std::string& text : row.below) {
+      const std::size_t room = width == any_width ? width : width - std::min(width, indent);
+      for (const std::string& line : fold(text, room)) {
+        own.push_back(std::string(indent, ' ') + line);
+      }
+    }
+  }
+  return lines;
+}
+
+}  // namespace redlock::output

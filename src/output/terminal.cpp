@@ -1,0 +1,29 @@
+#include "output/terminal.hpp"
+
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <string_view>
+
+namespace redlock::output {
+namespace {
+
+constexpr TerminalSize usual_size{24, 80};
+
+}  // namespace
+
+bool can_draw_on(int fd) {
+  const char* const term = std::getenv("TERM");
+  return ::isatty(fd) == 1 && term != nullptr && term[0] != '\0' &&
+         std::string_view(term) != "dumb";
+}
+
+TerminalSize terminal_size(int fd) {
+  winsize size{};
+  if (::ioctl(fd, TIOCGWINSZ, &size) != 0) return usual_size;
+  return {size.ws_row == 0 ? usual_size.rows : size.ws_row,
+          size.ws_col == 0 ? usual_size.columns : size.ws_col};
+}
+
+}  // namespace redlock::output

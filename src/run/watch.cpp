@@ -1,0 +1,92 @@
+#include "run/watch.hpp"
+
+#include <signal.h>
+#include <unistd.h>
+
+#include <array>
+#include <asio/signal_set.hpp>
+#include <asio/use_awaitable.hpp>
+#include <cerrno>
+
+#include "run/command_error.hpp"
+#include "support/text.hpp"
+
+namespace redlock::run {
+namespace {
+
+/// Those that end us, and that leave the terminal to somebody.
+constexpr std::array ending_signals{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
+
+/// What happens between two refreshments, for the one coroutine that draws.
+struct News {
+  explicit News(const Clock& clock) : event(clock.make_event()) {}
+
+  std::unique_ptr<Event> event;
+  int ended_by = 0;
+  bool redraw = false;
+  bool refreshing = false;
+};
+
+/// Collects signals as long as the executor runs.
+asio::awaitable<void> listen(asio::any_io_executor executor,
+                             const child::InheritedSignals& inherited, Screen& screen,
+                             std::shared_ptr<News> news) {
+  asio::signal_set signals(executor);
+  for (const int signal : ending_signals) {
+    if (!inherited.ignored(signal)) signals.add(signal);
+  }
+  for (const int signal : {SIGWINCH, SIGCONT}) signals.add(signal);
+  const bool stops = !inherited.ignored(SIGTSTP);
+  if (stops) signals.add(SIGTSTP);
+  for (;;) {
+    const int signal = co_await signals.async_wait(asio::use_awaitable);
+    if (signal == SIGTSTP) {
+      screen.leave();
+      signals.remove(SIGTSTP);  // its default action stops us here
+      ::raise(SIGTSTP);
+      signals.add(SIGTSTP);
+    }
+    const bool ends = signal != SIGTSTP && signal != SIGWINCH && signal != SIGCONT;
+    if (ends) news->ended_by = signal;
+    news->redraw = true;
+    news->event->notify();
+  }
+}
+
+asio::awaitable<void> refresh(std::shared_ptr<News> news,
+                              std::function<asio::awaitable<void>()> what) {
+  co_await what();
+  news->refreshing = false;
+  news->redraw = true;
+  news->event->notify();
+}
+
+}  // namespace
+
+asio::awaitable<Finish> watch(Session& session, const child::InheritedSignals& inherited,
+                              Duration interval, Watched watched) {
+  const Clock& clock = session.clock();
+  const asio::any_io_executor executor = session.server_set().executor();
+  Screen screen(STDOUT_FILENO);
+  const auto news = std::make_shared<News>(clock);
+  spawn(executor, [&] { return listen(executor, inherited, screen, news); });
+
+  bool has_lines = false;
+  Instant due = clock.now();
+  for (;;) {
+    if (!news->refreshing && clock.now() >= due) {
+      news->refreshing = true;
+      due = clock.now() + interval;
+      spawn(executor, [&] { return refresh(news, watched.refresh); });
+    }
+    co_await news->event->wait_until(news->refreshing ? Instant::max() : due);
+    if (news->ended_by != 0) co_return Finish{0, news->ended_by};
+    if (!news->redraw) continue;
+    has_lines = has_lines || !news->refreshing;
+    news->redraw = false;
+    if (has_lines && !screen.draw(watched.lines(screen.size())))
+      throw CommandError(ExitCode::os_error, "cannot write to stdout: " + errno_text(errno));
+  }
+}
+
+}  // namespace redlock::run

@@ -1,0 +1,18 @@
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace redlock {
+
+/// The columns that UTF-8 text without control characters takes on a terminal: none for a combining
+/// mark, two for a wide character. A byte that is not UTF-8 counts as one.
+std::size_t columns_of(std::string_view text);
+
+/// Folds text into lines of at most `width` columns (at least 2), at blanks where possible. Always
+/// at least one line.
+std::vector<std::string> fold(std::string_view text, std::size_t width);
+
+}  // namespace redlock

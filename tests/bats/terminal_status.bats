@@ -1,0 +1,226 @@
+#!/usr/bin/env bats
+# shellcheck disable=SC2016,SC2154  # the commands' own shells expand; bats sets output
+# What `status` shows on a terminal: the screen as tmux sees it, and what was sent to get there.
+load helper/common
+load helper/redis
+load helper/locks
+load helper/checks
+load helper/terminal
+
+setup() { setup_one_server; }
+
+teardown() {
+  [[ ! -S $BATS_TEST_TMPDIR/tmux ]] || tmux_here kill-server || true
+  common_teardown
+}
+
+tmux_here() { env -u TMUX tmux -S "$BATS_TEST_TMPDIR/tmux" -f /dev/null "$@"; }
+
+# open_tmux COLUMNS ROWS: a shell on a terminal of this size; its prompt is `$ `.
+open_tmux() {
+  PS1='$ ' tmux_here new-session -d -x "$1" -y "$2" env PS1='$ ' HISTFILE= INPUTRC=/dev/null bash --norc --noprofile -i
+  wait_until shows '^\$'
+}
+
+type_in_tmux() { tmux_here send-keys -l "$1" && tmux_here send-keys Enter; }
+press_in_tmux() { tmux_here send-keys "$1"; }
+
+# screen: what is on it now, times and who we are made equal on all machines, columns pushed together.
+screen() {
+  tmux_here capture-pane -p | sed -E "s/$(id -un)@$(hostname)/ME/g
+    s/[0-9]{4}-[0-9]{2}-[0-9]{2} [0-9:]{8}/DATE TIME/; s/[0-9:]{8} [0-9]+[smh]/TIME AGE/g; s/[0-9]+m? ?[0-9]*[smh] left/LEFT/g; s/ +/ /g; s/ $//"
+}
+
+shows() { screen | grep -qE -- "$1"; }
+shows_not() { ! shows "$1"; }
+
+# see_on_screen REGEX
+see_on_screen() { wait_until shows "$1" || { screen; fail "no line is like $1"; }; }
+
+forty_locks() {
+  local i keys=()
+  for ((i = 1; i <= 40; ++i)); do keys+=(-k "job$i"); done
+  redlock-cli acquire "${keys[@]}" --ttl 1h --note "release 4.2" >/dev/null
+}
+
+@test "80 by 24: no lock, one, and forty" {
+  open_tmux 80 24
+  type_in_tmux 'clear; redlock-cli status'
+  see_on_screen '^no locks$'
+  redlock-cli acquire -k 'größe 日本' --ttl 1h --note "release 4.2" --token-file "$BATS_TEST_TMPDIR/lease"
+  type_in_tmux 'clear; redlock-cli status'
+  see_on_screen '^1 lock: 1 held$'
+  assert_equal "$(screen | sed '/^$/d')" 'KEY STATE HOLDER SINCE LEASE
+größe 日本 held ME bash "release 4.2" TIME AGE LEFT
+1 lock: 1 held
+$'
+  redlock-cli release --token-file "$BATS_TEST_TMPDIR/lease"
+  forty_locks
+  type_in_tmux 'clear; redlock-cli status | head -3; redlock-cli status | tail -3'
+  see_on_screen '^40 locks: 40 held$'
+  assert_equal "$(screen | sed '/^$/d')" 'KEY STATE HOLDER SINCE LEASE
+job1 held ME bash "release 4.2" TIME AGE LEFT
+job2 held ME bash "release 4.2" TIME AGE LEFT
+job39 held ME bash "release 4.2" TIME AGE LEFT
+job40 held ME bash "release 4.2" TIME AGE LEFT
+40 locks: 40 held
+$'
+}
+
+@test "a narrow terminal folds within the columns" {
+  redlock-cli acquire -k a-key-that-is-rather-long --ttl 1h --note "a reason of several words" >/dev/null
+  open_tmux 60 24
+  type_in_tmux 'clear; redlock-cli status'
+  see_on_screen '^1 lock: 1 held$'
+  run tmux_here capture-pane -p
+  assert_line --regexp '^KEY +STATE +HOLDER +SINCE +LEASE$'
+  assert_line --regexp '^ +[^ ]+( [^ ]+)*$' # the rest of a cell, below it
+  run awk 'length > 60' <<<"$output"
+  assert_output ""
+}
+
+@test "--watch fills the screen, follows its size, and leaves it as it was" {
+  forty_locks
+  open_tmux 80 24
+  type_in_tmux 'clear; echo before'
+  see_on_screen '^before$'
+  type_in_tmux 'redlock-cli status --watch 0.2'
+  see_on_screen '^DATE TIME, every 200ms$'
+  # How many lines a lock takes depends on how long our names are.
+  assert_equal "$(screen | sed -n '1,4p; $p' | sed '$s/[0-9]*/N/')" 'DATE TIME, every 200ms
+40 locks: 40 held
+
+KEY STATE HOLDER SINCE LEASE
+N locks not shown in full: the terminal has no room'
+  assert_equal "$(tmux_here display-message -p '#{cursor_flag} #{alternate_on}')" "0 1"
+
+  tmux_here resize-window -x 200 -y 50
+  see_on_screen '^job40 held'
+  run screen
+  assert_line 'job1 held ME bash "release 4.2" TIME AGE LEFT'
+  refute_output --partial "not shown"
+  tmux_here resize-window -x 80 -y 24
+  see_on_screen '^[0-9]+ locks not shown'
+
+  press_in_tmux C-z
+  see_on_screen 'Stopped'
+  assert_equal "$(screen | sed -n 1p)" before
+  assert_equal "$(tmux_here display-message -p '#{cursor_flag} #{alternate_on}')" "1 0"
+  type_in_tmux fg
+  see_on_screen '^[0-9]+ locks not shown'
+  press_in_tmux C-c
+  see_on_screen '^before$'
+  type_in_tmux 'echo "status $?"'
+  see_on_screen '^status 130$'
+  assert_equal "$(tmux_here display-message -p '#{cursor_flag} #{alternate_on}')" "1 0"
+}
+
+# bats test_tags=redis
+@test "--watch shows that a server dies, and goes on" {
+  start_servers 2
+  export REDLOCK_SERVER=$SERVERS
+  redlock-cli acquire -k demo --ttl 1h >/dev/null
+  open_tmux 200 50
+  type_in_tmux 'redlock-cli status --watch=200ms'
+  see_on_screen '^demo held '
+  assert_equal "$(screen | sed -n '2,4s/$/|/p')" $'1 lock: 1 held|\n|\nKEY STATE HOLDER SINCE LEASE|'
+  kill_server 1
+  see_on_screen "^not asked in full: ${SERVER_URL[1]}: "
+  see_on_screen '^demo held '
+  kill_server 2
+  see_on_screen "^not asked in full: .*; ${SERVER_URL[2]}: "
+  see_on_screen '^demo unknown'
+  press_in_tmux C-c
+  wait_until shows_not '^demo'
+}
+
+@test "--watch of a key shows its details, and a signal ends it with the cursor shown" {
+  open_terminal
+  ask resize 24 40
+  type_line 'export TERM=xterm'
+  see_status 0
+  type_line 'redlock-cli status demo --watch 0.1'
+  see '\x1b\[\?1049h\x1b\[\?25l'
+  see '\x1b\[Kdemo: free'
+  hold first --note "release 4.2"
+  see '\x1b\[Kdemo: held by [^\r]*\r+\n\x1b\[K    [^ ]'
+  kill -TERM "$(foreground)"
+  see '\x1b\[\?25h\x1b\[\?1049l'
+  see_status 143
+  release_hold first
+}
+
+@test "nothing is drawn in the background" {
+  open_terminal
+  type_line 'export TERM=xterm'
+  see_status 0
+  type_line 'redlock-cli status --watch 0.1'
+  see '\x1b\[Kno locks'
+  press "$CTRL_Z"
+  see '\x1b\[\?25h\x1b\[\?1049l'
+  see_status 148
+  type_and_see_status bg 0
+  redlock-cli acquire -k demo --ttl 1h >/dev/null
+  type_line 'sleep 0.5; echo "quiet"ly'
+  see 'quietly'
+  ask shown 'bg\r\n.*\x1b\[\?1049h'
+  assert_equal "$REPLY" never
+  type_line fg
+  see '\x1b\[\?1049h'
+  see '\x1b\[Kdemo +held'
+  press "$CTRL_C"
+  see_status 130
+}
+
+@test "TERM=dumb and a pipe get no escape codes" {
+  open_terminal
+  type_line 'redlock-cli status --watch 0.1' # the terminal is a dumb one
+  see 'no locks\r\nno locks'
+  press "$CTRL_C"
+  see_status 130
+  type_line 'export TERM=xterm; (redlock-cli status --watch=0.1 & sleep 1; kill $!) | cat'
+  see 'no locks\r\nno locks'
+  ask shown '\x1b'
+  assert_equal "$REPLY" never
+}
+
+@test "--prefix chooses locks, and not together with a key" {
+  forty_locks
+  run -0 redlock-cli status --prefix job3
+  assert_line '11 locks: 11 held'
+  run -75 redlock-cli status --prefix job3 --exit-code -q
+  run -0 redlock-cli status --prefix none --exit-code
+  assert_output "no locks"
+  run -0 redlock-cli status --prefix job4 --json
+  assert_equal "$(jq -r '[.locks[].key] | join(" ")' <<<"$output")" "job4 job40"
+  assert_refused 64 "--prefix chooses among all locks; give either it or keys" redlock-cli status job1 --prefix job
+}
+
+@test "--exit-code --slots: is one free" {
+  run -0 redlock-cli status demo --exit-code --slots 2
+  hold first --slots 2
+  run -75 redlock-cli status demo --exit-code
+  run -0 redlock-cli status demo --exit-code --slots 2
+  run -75 redlock-cli status demo --exit-code --slots 1
+  run -0 redlock-cli status
+  assert_line --regexp '^demo +slots .* 1 of 2$'
+  hold second --slots 2
+  run -75 redlock-cli status demo --exit-code --slots 2
+  run -0 redlock-cli status demo --exit-code --slots 3
+  run -0 redlock-cli status --slots 3
+  assert_line --regexp '^demo +slots .* and 1 more .* 2 of 3$'
+  release_hold first
+  release_hold second
+  hold alone
+  run -75 redlock-cli status demo --exit-code --slots 5
+  release_hold alone
+}
+
+@test "--watch takes a duration, and else leaves the next word alone" {
+  assert_refused 64 "--watch: must be at least 100ms" redlock-cli status --watch=0
+  assert_refused 64 "--watch: " redlock-cli status --watch=soon
+  start_background watcher redlock-cli status --watch demo
+  wait_until grep -q "demo: free" "$(background_stdout watcher)"
+  kill -INT "${BACKGROUND_PID[watcher]}"
+  wait_background watcher
+}

@@ -1,0 +1,225 @@
+#include "output/status.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <ctime>
+#include <fstream>
+#include <sstream>
+
+#include "support/columns.hpp"
+
+namespace redlock::output {
+namespace {
+
+using namespace std::chrono_literals;
+
+/// 2026-11-22 08:30:00 UTC.
+constexpr Milliseconds at{1795336200000};
+
+std::string joined(const std::vector<std::string>& lines) {
+  std::string text;
+  for (const std::string& line : lines) text += line + "\n";
+  return text;
+}
+
+KeyStatus free_lock(const std::string& key) {
+  const InspectVote vote = Free{};
+  return {Resource::from(key).value(), summarize({vote}), {"redis://a:6379"}, {vote}};
+}
+
+KeyStatus held_lock(const std::string& key, Holder holder, LockParties parties = {}) {
+  const InspectVote vote = Taken{std::move(holder), std::move(parties)};
+  return {Resource::from(key).value(), summarize({vote}), {"redis://a:6379"}, {vote}};
+}
+
+/// Held for four minutes by a `run` with a ttl of 30 s.
+Holder running(const std::string& note = "release 4.2") {
+  Holder holder;
+  holder.remaining = 28s;
+  holder.age = 4min;
+  holder.fence = Fence(42);
+  holder.owner = Owner{"runner-9", "ci", "deploy.sh", note, 4711, /*supervised=*/true, 30s};
+  return holder;
+}
+
+LockParties slots_taken(const std::string& free_slots, std::size_t limit) {
+  LockParties parties;
+  parties.free_slots = free_slots;
+  for (std::size_t slot = 0; slot < free_slots.size(); ++slot) {
+    if (free_slots[slot] == '1') continue;
+    Share share{running(), slot};
+    share.holder.shared = true;
+    share.holder.owner->slots = limit;
+    parties.first_shares.push_back(share);
+    ++parties.shares;
+  }
+  return parties;
+}
+
+StatusReport report_of(std::vector<KeyStatus> keys) {
+  return {std::move(keys), {}, {}, at};
+}
+
+class StatusText : public testing::Test {
+ protected:
+  StatusText() {
+    ::setenv("TZ", "UTC", 1);
+    ::tzset();
+  }
+};
+
+TEST_F(StatusText, SaysThatThereAreNoLocks) {
+  EXPECT_EQ(status_text(report_of({}), {}, any_width), "no locks\n");
+}
+
+TEST_F(StatusText, HasARowForEachLockAndTotals) {
+  Holder foreign;
+  foreign.foreign = true;
+  Holder kept = running("");
+  kept.owner->finished = Finished{50s, 0, {}};
+  kept.remaining = 40s;
+  Holder by_hand = running("");
+  by_hand.owner->renewed_for = Duration::zero();
+  by_hand.remaining = 75s;
+  by_hand.age = std::chrono::hours(50);
+  Holder shared = running();
+  shared.shared = true;
+  LockParties waiting;
+  waiting.waiters = 12;
+  StatusReport report =
+      report_of({held_lock("job10", by_hand), held_lock("job9", running(), waiting),
+                 held_lock("theirs", foreign), held_lock("nightly", kept), free_lock("left"),
+                 held_lock("gpu", shared, slots_taken("0010", 4))});
+  EXPECT_EQ(status_text(report, {}, any_width),
+            "KEY      STATE    HOLDER                                          SINCE "
+            "         LEASE      WAITING  SLOTS\n"
+            "gpu      slots    ci@runner-9 deploy.sh \"release 4.2\" and 2 more  08:2"
+            "6:00 4m    renewed             3 of 4\n"
+            "job9     held     ci@runner-9 deploy.sh \"release 4.2\"             08:2"
+            "6:00 4m    renewed    12\n"
+            "job10    held     ci@runner-9 deploy.sh                           2026-1"
+            "1-20 2d  1m left\n"
+            "left     free\n"
+            "nightly  kept     ci@runner-9 deploy.sh                           08:26:"
+            "00 4m    40s left\n"
+            "theirs   foreign                                                        "
+            "         no expiry\n"
+            "6 locks: 2 held, 1 slots, 1 kept, 1 foreign, 1 free; 12 waiting\n");
+}
+
+TEST_F(StatusText, FoldsRowsToTheWidth) {
+  const StatusReport report = report_of(
+      {held_lock("a-key-that-is-much-too-long-for-this", running("a note of some length"))});
+  EXPECT_EQ(status_text(report, {}, 60),
+            "KEY             STATE  HOLDER           SINCE        LEASE\n"
+            "a-key-that-is-  held   ci@runner-9      08:26:00 4m  renewed\n"
+            "much-too-long-         deploy.sh \"a\n"
+            "for-this               note of some\n"
+            "                       length\"\n"
+            "1 lock: 1 held\n");
+}
+
+TEST_F(StatusText, EscapesWhatATerminalWouldActOn) {
+  const StatusReport report = report_of({held_lock("x\ny\x1b[2J", running("\u202egnp.exe"))});
+  const std::string text = status_text(report, {}, any_width);
+  EXPECT_NE(text.find("x\\ny\\x1b[2J"), std::string::npos);
+  EXPECT_NE(text.find("\\u202egnp.exe"), std::string::npos);
+}
+
+TEST_F(StatusText, AlignsWideCharacters) {
+  const StatusReport report = report_of({free_lock("日本"), free_lock("abcd"), free_lock("é")});
+  EXPECT_EQ(status_text(report, {}, any_width),
+            "KEY   STATE\nabcd  free\né     free\n日本  free\n3 locks: 3 free\n");
+}
+
+TEST_F(StatusText, CountsSlotsAsAskedFor) {
+  Holder shared = running();
+  shared.shared = true;
+  StatusView view;
+  view.slots = 2;
+  const std::string text =
+      status_text(report_of({held_lock("gpu", shared, slots_taken("0010", 4))}), view, any_width);
+  EXPECT_NE(text.find("2 of 2"), std::string::npos) << text;
+}
+
+TEST_F(StatusText, ShowsServersWhenVerbose) {
+  StatusView view;
+  view.verbose = true;
+  EXPECT_EQ(status_text(report_of({held_lock("deploy", running(""))}), view, any_width),
+            "KEY     STATE  HOLDER                 SINCE        LEASE\n"
+            "deploy  held   ci@runner-9 deploy.sh  08:26:00 4m  renewed\n"
+            "  fence 42\n"
+            "  redis://a:6379: held by ci@runner-9 (run pid 4711: deploy.sh), renewed, for 4m\n"
+            "1 lock: 1 held\n");
+}
+
+TEST_F(StatusText, ShowsAParagraphForAKeyThatIsNamed) {
+  StatusView view;
+  view.listed = false;
+  EXPECT_EQ(status_text(report_of({held_lock("deploy", running())}), view, any_width),
+            "deploy: held by ci@runner-9 (run pid 4711: deploy.sh), \"release 4.2\", renewed, for "
+            "4m\n  fence 42\n");
+  EXPECT_EQ(status_text(report_of({held_lock("deploy", running())}), view, 50),
+            "deploy: held by ci@runner-9 (run pid 4711:\n"
+            "    deploy.sh), \"release 4.2\", renewed, for 4m\n"
+            "  fence 42\n");
+}
+
+TEST_F(StatusText, TellsWhatCouldNotBeRead) {
+  StatusReport report = report_of({});
+  report.faults.push_back({"redis://c:6379", Fault{FaultKind::silent, "connection refused"}});
+  StatusView view;
+  view.servers = 3;
+  EXPECT_EQ(status_text(report, view, any_width),
+            "not asked in full: redis://c:6379: connection refused\nno locks\n");
+  view.servers = 1;
+  EXPECT_EQ(status_text(report, view, any_width),
+            "not asked in full: redis://c:6379: connection refused\n")
+      << "nothing is known";
+}
+
+StatusReport forty_locks() {
+  std::vector<KeyStatus> keys;
+  for (int i = 1; i <= 40; ++i) {
+    LockParties waiting;
+    waiting.waiters = static_cast<std::size_t>(i % 3);
+    keys.push_back(held_lock("job" + std::to_string(i), running(), waiting));
+  }
+  StatusReport report = report_of(std::move(keys));
+  report.faults.push_back({"redis://c:6379", Fault{FaultKind::silent, "connection refused"}});
+  return report;
+}
+
+/// A screen as tests/expected has it.
+std::string expected(const std::string& name) {
+  std::ifstream file(std::string(REDLOCK_TESTS) + "/expected/" + name);
+  std::stringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
+TEST_F(StatusText, FillsAScreenAndSaysHowMuchDoesNotFit) {
+  StatusView view;
+  view.servers = 3;
+  EXPECT_EQ(joined(status_screen(forty_locks(), view, 1s, 24, 80)), expected("watch-40-80x24.txt"));
+  EXPECT_EQ(joined(status_screen(forty_locks(), view, 1s, 50, 200)),
+            expected("watch-40-200x50.txt"));
+  EXPECT_EQ(joined(status_screen(report_of({}), view, 2s, 24, 80)),
+            "2026-11-22 08:30:00, every 2s\nno locks\n\n");
+}
+
+TEST_F(StatusText, NeverExceedsAScreenOfAnySize) {
+  StatusView view;
+  view.verbose = true;
+  for (std::size_t rows = 1; rows < 60; rows += 3) {
+    for (std::size_t columns = 2; columns < 120; columns += 7) {
+      const auto lines = status_screen(forty_locks(), view, 1s, rows, columns);
+      EXPECT_LE(lines.size(), rows);
+      for (const std::string& line : lines) EXPECT_LE(columns_of(line), columns) << line;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace redlock::output

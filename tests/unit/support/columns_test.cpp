@@ -1,0 +1,32 @@
+#include "support/columns.hpp"
+
+#include <gtest/gtest.h>
+
+namespace redlock {
+namespace {
+
+TEST(Columns, CountCharactersAsATerminalShowsThem) {
+  EXPECT_EQ(columns_of(""), 0U);
+  EXPECT_EQ(columns_of("deploy"), 6U);
+  EXPECT_EQ(columns_of("größe"), 5U);
+  EXPECT_EQ(columns_of("e\u0301"), 1U) << "a combining mark";
+  EXPECT_EQ(columns_of("日本"), 4U);
+  EXPECT_EQ(columns_of("🔒 x"), 4U);
+  EXPECT_EQ(columns_of("\xff\xc3"), 2U) << "no UTF-8";
+}
+
+TEST(Fold, BreaksLinesAtBlanks) {
+  EXPECT_EQ(fold("", 10), std::vector<std::string>{""});
+  EXPECT_EQ(fold("one two", 10), std::vector<std::string>{"one two"});
+  EXPECT_EQ(fold("one two three", 7), (std::vector<std::string>{"one two", "three"}));
+  EXPECT_EQ(fold("one two   three", 9), (std::vector<std::string>{"one two", "three"}));
+}
+
+TEST(Fold, BreaksWordsThatAreTooLong) {
+  EXPECT_EQ(fold("abcdefgh ij", 4), (std::vector<std::string>{"abcd", "efgh", "ij"}));
+  EXPECT_EQ(fold("日本語", 5), (std::vector<std::string>{"日本", "語"}));
+  EXPECT_EQ(fold("日本", 1), (std::vector<std::string>{"日", "本"})) << "no loop without end";
+}
+
+}  // namespace
+}  // namespace redlock
