@@ -60,6 +60,22 @@ WaitPolicy read_wait_policy(const Settings& settings) {
   return policy;
 }
 
+/// Only what waits, and for the lock alone, can take another's place.
+void check_supersede(const Settings& settings, const WaitPolicy& wait, const Mode& mode) {
+  if (!settings.get(option::supersede)) return;
+  if (wait.wait == Duration::zero()) {
+    throw CommandError(
+        ExitCode::usage,
+        "--supersede takes the place of older waiters, and -n (or --wait 0) does not "
+        "wait; leave one of them out");
+  }
+  if (mode.shared) {
+    throw CommandError(ExitCode::usage,
+                       "--supersede is for a lock that one holds alone: with -s or --slots several "
+                       "that wait get in; leave one of them out");
+  }
+}
+
 /// -x, -s and --slots: the one from the strongest source wins; two from the same source are a usage
 /// error.
 Mode read_mode(const Settings& settings, const std::vector<Resource>& resources) {
@@ -151,15 +167,11 @@ run::LockOptions read_lock_options(const Settings& settings, std::vector<Resourc
   raise_restart_guard(settings, servers, option::ttl, ttl.length());
   const Duration timeout = servers.timeout.value_or(default_server_timeout(ttl));
   const Mode mode = read_mode(settings, resources);
+  const WaitPolicy wait = read_wait_policy(settings);
+  check_supersede(settings, wait, mode);
   owner.slots = mode.slots;
-  return {std::move(resources),
-          ttl,
-          read_wait_policy(settings),
-          read_conflict_exit_code(settings),
-          std::move(owner),
-          std::move(servers),
-          timeout,
-          mode};
+  return {std::move(resources), ttl,     wait, read_conflict_exit_code(settings), std::move(owner),
+          std::move(servers),   timeout, mode, settings.get(option::supersede)};
 }
 
 Owner this_user() {

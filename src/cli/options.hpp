@@ -93,6 +93,13 @@ inline constexpr Option<NumberType> slots{
      "on, is in REDLOCK_SLOT"},
     {1, Mode::max_slots}};
 
+inline constexpr Flag supersede{
+    {"--supersede", takes_lock, OptionSource::line, Section::lock,
+     "Newest wins: those that wait for the lock with --supersede longer than this one give up with "
+     "75; the one that holds it is left alone"},
+    {},
+    false};
+
 inline constexpr DefaultOption<DurationType> min_hold{
     {"--min-hold", for_run, OptionSource::anywhere, Section::lock,
      "Keep others out at least this long, even if CMD ends sooner; run exits at once (cron: longer "
@@ -300,16 +307,29 @@ inline constexpr Flag version{{"-V,--version", without_command, OptionSource::li
                               false};
 
 /// All of them, in the order in which --help shows those of a section: the common ones first.
-inline constexpr std::array<const OptionRow*, 47> all_options{
-    &key,          &nonblock,      &wait,          &ttl,       &token_file,
-    &force,        &if_fence,      &reason,        &note,      &conflict_exit_code,
-    &shared,       &exclusive,     &slots,         &min_hold,  &unavailable_wait,
-    &retry_delay,  &command,       &while_pid,     &on_lost,   &grace,
-    &stop_signal,  &descendants,   &isolate,       &server,    &server_timeout,
-    &user,         &password_file, &restart_guard, &replicas,  &cacert,
-    &cacertdir,    &cert,          &cert_key,      &sni,       &insecure,
-    &export_lease, &exit_code,     &prefix,        &watch,     &settings,
-    &json,         &quiet,         &verbose,       &status_fd, &config,
-    &help,         &version};
+inline constexpr std::array<const OptionRow*, 48> all_options{&key,           &nonblock,
+                                                              &wait,          &ttl,
+                                                              &token_file,    &force,
+                                                              &if_fence,      &reason,
+                                                              &note,          &conflict_exit_code,
+                                                              &shared,        &exclusive,
+                                                              &slots,         &supersede,
+                                                              &min_hold,      &unavailable_wait,
+                                                              &retry_delay,   &command,
+                                                              &while_pid,     &on_lost,
+                                                              &grace,         &stop_signal,
+                                                              &descendants,   &isolate,
+                                                              &server,        &server_timeout,
+                                                              &user,          &password_file,
+                                                              &restart_guard, &replicas,
+                                                              &cacert,        &cacertdir,
+                                                              &cert,          &cert_key,
+                                                              &sni,           &insecure,
+                                                              &export_lease,  &exit_code,
+                                                              &prefix,        &watch,
+                                                              &settings,      &json,
+                                                              &quiet,         &verbose,
+                                                              &status_fd,     &config,
+                                                              &help,          &version};
 
 }  // namespace redlock::cli::option

@@ -25,6 +25,8 @@ QueueView view_of(const std::vector<const QueueStatus*>& statuses,
   std::size_t offered = 0;
   std::size_t mute = 0;
   Ticket above_all = 0;
+  std::size_t not_superseded = 0;
+  const QueueStatus* superseder = nullptr;
   for (std::size_t i = 0; i < statuses.size(); ++i) {
     const QueueStatus* status = statuses[i];
     if (status == nullptr) continue;
@@ -33,6 +35,11 @@ QueueView view_of(const std::vector<const QueueStatus*>& statuses,
     if (status->queued || granted[i]) ++queued;
     if (status->offered || granted[i]) ++offered;
     if (status->mute) ++mute;
+    if (status->superseder.empty()) {
+      ++not_superseded;
+    } else {
+      superseder = status;
+    }
     view.newer = view.newer || status->newer;
     fewest = std::min(fewest.value_or(status->ahead), status->ahead);
     if (granted[i]) changes.push_back(Duration::zero());
@@ -41,6 +48,8 @@ QueueView view_of(const std::vector<const QueueStatus*>& statuses,
     for (std::size_t slot = 0; slot < status->free_slots.size(); ++slot)
       free[slot] += status->free_slots[slot] == '1' ? 1 : 0;
   }
+  if (superseder != nullptr && not_superseded < quorum)
+    view.superseded_by = superseder->superseded_by.value_or(Owner());
   view.ahead = fewest.value_or(0);
   view.queued = queued >= quorum;
   view.offered = offered >= quorum;

@@ -85,10 +85,12 @@ struct QueueStatus {
   std::optional<Duration> may_change{};       ///< until a waiter may acquire without a
                                               ///< notification; nothing: never by itself
   std::string free_slots{};                   ///< a digit for each slot, 1: it is free
-  bool offered = false;  ///< the lock is free, and the first waiter is notified
-  bool newer = false;    ///< the lock is free, and the first waiter is of a
-                         ///< newer version than we know
-  bool mute = false;     ///< a holder may not notify waiters when it releases
+  bool offered = false;                  ///< the lock is free, and the first waiter is notified
+  bool newer = false;                    ///< the lock is free, and the first waiter is of a
+                                         ///< newer version than we know
+  bool mute = false;                     ///< a holder may not notify waiters when it releases
+  std::string superseder{};              ///< the id of the waiter that supersedes us; empty: none
+  std::optional<Owner> superseded_by{};  ///< whose that is
 };
 
 /// One server's answer to "acquire".

@@ -81,8 +81,11 @@ class Attempt {
     if (interrupt_.raised())
       co_return unexpected<AttemptFailure>(AttemptFailure{Why::interrupted, std::nullopt, {}});
     ask_all();
-    while (tally().decision() == AcquireDecision::undecided && !interrupt_.raised())
+    while ((tally().decision() == AcquireDecision::undecided || may_be_superseded()) &&
+           !interrupt_.raised())
       co_await ballot_->event->wait_until(Instant::max());
+    if (order_.supersedes && !interrupt_.raised() && queue_view().superseded_by)
+      co_return fail(Why::superseded);
     const AcquireDecision decision = tally().decision();
     if (decision != AcquireDecision::granted)
       co_return fail(interrupt_.raised() ? Why::interrupted : why(decision));
@@ -107,8 +110,8 @@ class Attempt {
   [[nodiscard]] const AcquireTally& tally() const { return ballot_->tally; }
 
   void ask_all() {
-    AcquireRequest request{order_.resource, token_,         order_.ttl,  order_.owner,
-                           order_.mode,     approach_.slot, std::nullopt};
+    AcquireRequest request{order_.resource, token_,         order_.ttl,   order_.owner,
+                           order_.mode,     approach_.slot, std::nullopt, order_.supersedes};
     const Instant deadline = t0_ + server_set_.server_timeout();
     for (std::size_t i = 0; i < server_set_.size(); ++i) {
       if (approach_.member != nullptr) request.entry = approach_.member->entry(i);
@@ -183,7 +186,7 @@ class Attempt {
           (std::holds_alternative<Held>(*vote) || std::holds_alternative<Queued>(*vote)))
         continue;
       std::optional<Requeue> requeue;
-      if (approach_.member != nullptr)
+      if (approach_.member != nullptr && why != Why::superseded)
         requeue.emplace(Requeue{approach_.member->entry(i), order_.mode, order_.owner});
       server_set_.undo(i, order_.resource, token_, order_.ttl, std::move(requeue));
     }
@@ -207,20 +210,37 @@ class Attempt {
   }
 
   void check_queue(AttemptFailure& failure) const {
-    std::vector<const QueueStatus*> lines(server_set_.size());
-    std::vector<bool> granted(server_set_.size());
     failure.silent.resize(server_set_.size());
     failure.forgotten.resize(server_set_.size());
     for (std::size_t i = 0; i < server_set_.size(); ++i) {
       const AcquireVote* vote = tally().vote_of(i);
       if (vote == nullptr) continue;
-      granted[i] = std::holds_alternative<Granted>(*vote);
-      failure.granted_some = failure.granted_some || granted[i];
+      failure.granted_some = failure.granted_some || std::holds_alternative<Granted>(*vote);
       failure.silent[i] = !is_answer(*vote);
-      lines[i] = line_in(*vote);
-      failure.forgotten[i] = lines[i] != nullptr && lines[i]->queued && !lines[i]->was_queued;
+      const QueueStatus* status = line_in(*vote);
+      failure.forgotten[i] = status != nullptr && status->queued && !status->was_queued;
     }
-    failure.queue = view_of(lines, granted);
+    failure.queue = queue_view();
+  }
+
+  [[nodiscard]] QueueView queue_view() const {
+    std::vector<const QueueStatus*> statuses(server_set_.size());
+    std::vector<bool> granted(server_set_.size());
+    for (std::size_t i = 0; i < server_set_.size(); ++i) {
+      const AcquireVote* vote = tally().vote_of(i);
+      if (vote == nullptr) continue;
+      granted[i] = std::holds_alternative<Granted>(*vote);
+      statuses[i] = line_in(*vote);
+    }
+    return view_of(statuses, granted);
+  }
+
+  /// Whether only a missing vote can still show that a quorum would let us in.
+  [[nodiscard]] bool may_be_superseded() const {
+    if (!order_.supersedes || !queue_view().superseded_by) return false;
+    for (std::size_t i = 0; i < server_set_.size(); ++i)
+      if (tally().vote_of(i) == nullptr) return true;
+    return false;
   }
 
   static const QueueStatus* line_in(const AcquireVote& vote) {

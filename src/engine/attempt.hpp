@@ -31,6 +31,7 @@ struct AcquireOrder {
   Duration needed_validity;  ///< a lease that ends sooner is no use and counts as a failure
   std::optional<ParentClaim> parent_claim{};
   Mode mode{};
+  bool supersedes = false;  ///< as a waiter it supersedes older ones, and may be superseded
 };
 
 /// How an attempt fits into a wait.
@@ -62,6 +63,7 @@ struct AttemptFailure {
     interrupted,
     parent_too_weak,   ///< the parent lease is shared, and the order wants more
     parent_too_short,  ///< the parent lease ends too soon for the order
+    superseded,        ///< a newer waiter took our place: QueueView::superseded_by
   };
   Why why;
   std::optional<Holder> holder;     ///< the main other lease, if there is one

@@ -32,7 +32,7 @@ bool is_outage(Why why) {
 
 bool is_final(Why why) {
   return why == Why::denied || why == Why::misconfigured || why == Why::duplicate ||
-         why == Why::interrupted;
+         why == Why::interrupted || why == Why::superseded;
 }
 
 bool has_ticket(Queue queue) {

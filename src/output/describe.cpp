@@ -209,6 +209,8 @@ std::string failure_text(const Resource& resource, const AttemptFailure& failure
       return fmt::format(
           "the servers took {} to grant it, too much of its ttl; use a longer --ttl{}{}",
           format_duration(failure.round_trip), faults.empty() ? "" : "; ", faults);
+    case Why::superseded:
+      return "superseded by " + owner_text(failure.queue.superseded_by.value_or(Owner()));
     case Why::interrupted:
       return "interrupted";
     case Why::parent_too_weak:

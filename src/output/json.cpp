@@ -100,6 +100,7 @@ Json to_json(const Outcome& outcome) {
   json["exit_code"] = outcome.exit_code;
   if (!outcome.message.empty()) json["message"] = to_valid_utf8(outcome.message);
   if (outcome.holder) json["holder"] = holder_json(*outcome.holder);
+  if (outcome.superseded_by) set_owner(json["superseded_by"], *outcome.superseded_by);
   if (!outcome.faults.empty()) json["faults"] = faults_json(outcome.faults);
   return json;
 }

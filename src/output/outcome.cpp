@@ -31,6 +31,8 @@ Result result_of(Why why) {
     case Why::misconfigured:
     case Why::duplicate:
       return Result::config;
+    case Why::superseded:
+      return Result::superseded;
     case Why::interrupted:
       return Result::interrupted;
     case Why::parent_too_weak:

@@ -23,6 +23,7 @@ struct Outcome {
   std::string message;  ///< for people; empty: none
   std::optional<Holder> holder;
   std::vector<ServerFault> faults;
+  std::optional<Owner> superseded_by;
 };
 
 /// An outcome of this command for these keys, or one of them, with the exit code of the result.

@@ -26,6 +26,7 @@ constexpr std::array meanings{
     Meaning{Result::internal, "internal", ExitCode::internal},
     Meaning{Result::os_error, "os_error", ExitCode::os_error},
     Meaning{Result::busy, "busy", ExitCode::busy},
+    Meaning{Result::superseded, "superseded", ExitCode::busy},
     Meaning{Result::denied, "denied", ExitCode::denied},
     Meaning{Result::config, "config", ExitCode::config},
     Meaning{Result::lost, "lost", ExitCode::lost},

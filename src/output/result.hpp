@@ -23,6 +23,7 @@ enum class Result {
   internal,
   os_error,
   busy,
+  superseded,  ///< a newer waiter took its place
   denied,
   config,
   lost,

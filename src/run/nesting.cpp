@@ -74,6 +74,7 @@ asio::awaitable<std::vector<AcquireOrder>> make_orders(const LockOptions& option
   for (const Resource& resource : options.resources) {
     AcquireOrder order{resource, options.ttl, options.owner, needed_validity};
     order.mode = options.mode;
+    order.supersedes = options.supersedes;
     orders.push_back(std::move(order));
   }
 

@@ -25,6 +25,7 @@ struct LockOptions {
   ServerOptions servers;
   Duration server_timeout;
   Mode mode;
+  bool supersedes;  ///< newest wins: older waiters that supersede, too, give up
 };
 
 /// All options of `run`.

@@ -109,9 +109,10 @@ output::Outcome outcome_of_wait(std::string_view command, const LockOptions& opt
   std::string text = output::failure_text(failed.resource, failure, servers);
   if (is_busy) text += end_of_wait_text(options.wait);
   output::Outcome outcome = output::outcome_of(command, {failed.resource}, how, std::move(text));
-  if (is_busy) outcome.exit_code = options.conflict_exit_code;
+  if (is_busy || how == output::Result::superseded) outcome.exit_code = options.conflict_exit_code;
   outcome.holder = failure.holder;
   outcome.faults = failure.faults;
+  outcome.superseded_by = failure.queue.superseded_by;
   return outcome;
 }
 

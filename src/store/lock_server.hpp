@@ -32,6 +32,7 @@ struct AcquireRequest {
   std::optional<std::size_t> slot{};  ///< the one wanted, of several; nothing: the lowest free one
   std::optional<QueueEntry> entry{};  ///< what to queue if it is refused; nothing: we do not wait,
                                       ///< and acquire only where no waiter comes first
+  bool supersedes = false;  ///< older waiters that supersede, too, give up for us
 };
 
 /// What to queue again when an attempt is undone.

@@ -83,6 +83,7 @@ ScriptCall acquire_call(const AcquireRequest& request) {
   arguments[at::slot] = number(request.slot);
   put_entry(arguments, {at::waiter, at::ticket, at::polls, at::life},
             request.entry ? &*request.entry : nullptr);
+  arguments[at::supersedes] = flag(request.supersedes);
   return call_of(scripts::acquire, request.resource, std::move(arguments));
 }
 

@@ -94,7 +94,7 @@ std::optional<QueueStatus> queue_status_of(const Reply& reply) {
   const auto& part = reply.elements;
   if (reply.type != Type::array ||
       !has_form(part, {Type::text, Type::text, Type::integer, Type::integer, Type::integer,
-                       Type::text, Type::integer, Type::integer})) {
+                       Type::text, Type::integer, Type::integer, Type::text, Type::text})) {
     return std::nullopt;
   }
   const auto time = whole_number(part[at::time].text);
@@ -113,6 +113,9 @@ std::optional<QueueStatus> queue_status_of(const Reply& reply) {
   queue.offered = part[at::offered].integer == 1;
   queue.newer = part[at::offered].integer == 2;
   queue.mute = part[at::mute].integer > 0;
+  queue.superseder = part[at::superseder].text;
+  if (!queue.superseder.empty())
+    queue.superseded_by = decode_owner(part[at::superseder_record].text);
   return queue;
 }
 

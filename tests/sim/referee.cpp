@@ -127,6 +127,7 @@ void Referee::after(const Run& run, const Reply& reply) {
   if (reply.type == Reply::Type::error) broken_links_.insert({&run.process, &run.server});
   check_script(run, before_, after, reply);
   check_expiries(run, after);
+  if (run.script == "acquire" && reply.type != Reply::Type::error) note_superseder(run);
   if (run.script == "release" && reply.type != Reply::Type::error) check_place(run);
   if (run.script == "break_lock" || run.script == "release") note_removals(run, before_, after);
   if (run.script == "heal") {
@@ -254,6 +255,50 @@ void Referee::check_place(const Run& run) {
                               run.process.name(), run.server.number() + 1));
 }
 
+void Referee::note_superseder(const Run& run) {
+  const std::string& waiter = run.arguments[7];
+  if (run.arguments[11] != "1" || waiter.empty()) return;
+  Superseder& superseder = superseders_[waiter];
+  superseder.process = &run.process;
+  superseder.ticket = std::stoull(run.arguments[8]);
+  const local::Entry* waiters = run.server.keyspace().find(waiting_);
+  if (waiters == nullptr) return;
+  for (const auto& [field, value] : std::get<local::Hash>(waiters->value)) {
+    const bool is_newest = field == "+" && value.starts_with(run.arguments[8] + " " + waiter + " ");
+    if (is_newest) superseder.servers |= bit_of(run.server);
+  }
+  if (!superseder.since && is_quorum(superseder.servers)) superseder.since = timeline_.now();
+}
+
+std::vector<const Referee::Superseder*> Referee::newer_than(const Process& process) const {
+  using Place = std::pair<Ticket, std::string>;
+  std::optional<Place> own;
+  for (const auto& [id, one] : superseders_) {
+    if (one.process == &process) own = std::max(own, std::optional(Place(one.ticket, id)));
+  }
+  std::vector<const Superseder*> newer;
+  for (const auto& [id, one] : superseders_) {
+    if (own && one.process != &process && Place(one.ticket, id) > *own) newer.push_back(&one);
+  }
+  return newer;
+}
+
+void Referee::gave_way(const Process& process) {
+  const auto is_known = [](const Superseder* one) { return one->servers != 0; };
+  if (attempts_[&process].without_newer >= quorum_)
+    violate("superseded", process.name() + " gives up although a quorum would let it in");
+  if (std::ranges::any_of(newer_than(process), is_known)) return;
+  violate("superseded", process.name() + " gives up, but nobody newer supersedes it");
+}
+
+std::optional<Duration> Referee::superseded_since(const Process& process) const {
+  std::optional<Duration> since;
+  for (const Superseder* one : newer_than(process)) {
+    if (one->since) since = std::min(since.value_or(*one->since), *one->since);
+  }
+  return data_lost_ ? std::nullopt : since;
+}
+
 void Referee::check_healed(const Run& run, const Facts& facts) {
   const local::Entry* counter = run.server.keyspace().find(counter_);
   if (counter != nullptr && fence_in(std::get<std::string>(counter->value)) >= facts.fence) return;
@@ -336,6 +381,7 @@ void Referee::hears_answer(const Process& process, const Token& token, const Que
   Attempts& attempts = attempts_[&process];
   if (attempts.token == token.secret())
     attempts.last_tickets.push_back(line.max_ticket.value_or(0));
+  if (attempts.token == token.secret() && line.superseder.empty()) ++attempts.without_newer;
 }
 
 void Referee::hears_call(const Process& process, std::size_t server, Notification call) {
@@ -514,6 +560,8 @@ void Referee::granted(Process& process, const Lease& lease) {
   facts.process = &process;
   facts.granted = true;
   facts.granted_at = timeline_.now();
+  if (const auto since = superseded_since(process); since && *since < facts.asked_at)
+    violate("superseded", process.name() + " gets the lock although a newer waiter came");
   facts.hold = lease.hold;
   facts.fence = lease.fence;
   facts.until = process.true_time(lease.deadline);

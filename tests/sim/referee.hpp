@@ -62,6 +62,9 @@ struct Violation {
 ///   slot          an extension counts for a slot that the lease has not at that server; or a
 ///   server keeps another slot for it than the one
 ///                 that counts, though the holder knew
+///   superseded    a waiter gives up for a newer one that no server knew of, or although a quorum
+///   told it of none; or it is granted the
+///   lock, asked for after a quorum of servers knew of a newer one, or waits on
 ///   inspect       a lease that lasted all the while is shown as free, or as another's
 ///
 /// The world adds what only it can see: progress, order, and delay: a waiter that could enter is
@@ -78,6 +81,7 @@ class Referee final : public Watcher {
         readers_(HelperKeys(resource_).readers()),
         slots_(HelperKeys(resource_).slots()),
         queue_(HelperKeys(resource_).queue()),
+        waiting_(HelperKeys(resource_).waiters()),
         counter_(HelperKeys(resource_).fence()),
         tombstones_(HelperKeys(resource_).released()),
         quorum_(quorum) {}
@@ -149,6 +153,11 @@ class Referee final : public Watcher {
   /// Something of nobody's keeps others out until then.
   void keeps_out_until(Duration when) { orphaned_until_ = std::max(orphaned_until_, when); }
 
+  /// It gave up for a newer waiter.
+  void gave_way(const Process& process);
+  /// Since when a quorum of servers knows of a newer waiter that supersedes it.
+  [[nodiscard]] std::optional<Duration> superseded_since(const Process& process) const;
+
   // A client of another library.
   void foreign_granted(const std::string& value, Duration until);
   void foreign_ended(const std::string& value);
@@ -203,12 +212,20 @@ class Referee final : public Watcher {
     bool given_back = false;
     std::uint32_t strays = 0;  ///< servers of which it notified that it has another slot there
   };
+  /// A waiter that supersedes older ones.
+  struct Superseder {
+    const Process* process = nullptr;
+    Ticket ticket = 0;
+    std::uint32_t servers = 0;        ///< that knew of it as the newest
+    std::optional<Duration> since{};  ///< a quorum of them did
+  };
   struct Attempts {
     std::string token;
     std::vector<Ticket>
         last_tickets;  ///< of each answer, the largest in that server's line; 0: nobody was there
-    std::size_t outages = 0;  ///< in a row, before this one
-    bool queued = false;      ///< it has been, at least
+    std::size_t outages = 0;        ///< in a row, before this one
+    bool queued = false;            ///< it has been, at least
+    std::size_t without_newer = 0;  ///< answers that told of no newer waiter
   };
   struct Calls {
     std::uint32_t servers = 0;  ///< that called it since it last asked
@@ -239,6 +256,9 @@ class Referee final : public Watcher {
   void check_expiries(const Run& run, const Standing& after);
   void check_counter(const Run& run, const std::string& what);
   void check_place(const Run& run);
+  void note_superseder(const Run& run);
+  /// Those that are newer than any waiter of this process.
+  [[nodiscard]] std::vector<const Superseder*> newer_than(const Process& process) const;
   void check_healed(const Run& run, const Facts& facts);
   void check_tombstone(const Run& run, const Facts& facts);
   void note_end(const Run& run, Facts& facts, const Standing& after);
@@ -267,6 +287,7 @@ class Referee final : public Watcher {
   std::string readers_;
   std::string slots_;
   std::string queue_;
+  std::string waiting_;
   std::string counter_;
   std::string tombstones_;
   std::size_t quorum_;
@@ -278,6 +299,7 @@ class Referee final : public Watcher {
   std::size_t grants_ = 0;
   std::map<const Process*, Attempts> attempts_;
   std::map<const Process*, Calls> calls_;
+  std::map<std::string, Superseder> superseders_;  ///< by waiter id
   std::size_t hasty_attempts_ = 0;
   std::map<const Process*, std::set<std::string>> waiters_;  ///< their ids in the queue
   std::map<std::pair<const Process*, std::string>, Round> rounds_;

@@ -44,7 +44,8 @@ constexpr milliseconds looks_of_three{4600};
 
 class Draw {
  public:
-  Draw(const Profile& profile, std::uint64_t seed) : profile_(profile), random_(seed) {}
+  Draw(const Profile& profile, std::uint64_t seed)
+      : profile_(profile), random_(seed), extra_(seed ^ 0x5059) {}
 
   Schedule make() {
     const std::size_t shape = random_.below(100);
@@ -79,6 +80,7 @@ class Draw {
     mixes_modes_ = random_.chance(400);
     if (profile_.in_promise && random_.chance(120)) schedule_.keys = 2;
     add_sessions();
+    if (schedule_.keys == 1 && extra_.chance(200)) let_the_newest_win();
     add_machines();
     add_paths(/*may_straggle=*/true);
     add_mishaps();
@@ -437,6 +439,28 @@ class Draw {
     schedule_.sessions.push_back(last);
   }
 
+  /// Those that wait for the lock alone supersede each other, and some more of them come at about
+  /// the same time.
+  void let_the_newest_win() {
+    const Duration around = extra_.between(Duration::zero(), span_);
+    const std::size_t more = 2 + extra_.below(5);
+    for (std::size_t i = 0; i < more; ++i) {
+      SessionPlan plan =
+          race_session(around + extra_.between(Duration::zero(),
+                                               Duration(milliseconds(20)) * (1 + extra_.below(9))));
+      plan.host = extra_.below(hosts_);
+      plan.mode = Mode{};
+      if (extra_.chance(300)) plan.wait.wait = extra_.between(plan.ttl / 4, 3 * plan.ttl);
+      if (extra_.chance(200))
+        plan.dies_at = plan.start + extra_.between(Duration::zero(), Duration(base_ttl_));
+      schedule_.sessions.insert(schedule_.sessions.begin(), plan);
+    }
+    for (SessionPlan& plan : schedule_.sessions) {
+      const bool waits = !plan.wait.wait || *plan.wait.wait > Duration::zero();
+      plan.supersedes = waits && !plan.mode.shared;
+    }
+  }
+
   SessionPlan session(Duration start) {
     SessionPlan plan;
     plan.host = random_.below(hosts_);
@@ -686,6 +710,7 @@ class Draw {
 
   const Profile& profile_;
   Random random_;
+  Random extra_;  ///< for what came later, so that the rest of a seed's schedule stays as it was
   Schedule schedule_;
   std::size_t hosts_ = 1;
   Milliseconds base_ttl_{};

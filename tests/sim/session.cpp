@@ -8,9 +8,10 @@
 namespace redlock::sim {
 namespace {
 
-constexpr const char* words[] = {"busy",     "maybe busy",    "split",     "unavailable",
-                                 "denied",   "misconfigured", "duplicate", "guarded",
-                                 "too slow", "interrupted",   "outgrown",  "inherited"};
+constexpr const char* words[] = {"busy",      "maybe busy",    "split",     "unavailable",
+                                 "denied",    "misconfigured", "duplicate", "guarded",
+                                 "too slow",  "interrupted",   "outgrown",  "inherited",
+                                 "superseded"};
 
 std::string describe(const SessionPlan& plan) {
   const std::string mode = plan.mode.slots > 0 ? fmt::format(", one of {} slots", plan.mode.slots)
@@ -21,8 +22,8 @@ std::string describe(const SessionPlan& plan) {
   const std::string keys = plan.keys > 1        ? ", both locks"
                            : plan.first_key > 0 ? ", the second lock"
                                                 : "";
-  return fmt::format("ttl {} ms, work {:.0f} ms, {}{}{}", plan.ttl.count(), in_ms(plan.work), wait,
-                     mode, keys);
+  return fmt::format("ttl {} ms, work {:.0f} ms, {}{}{}{}", plan.ttl.count(), in_ms(plan.work),
+                     wait, mode, keys, plan.supersedes ? ", newest wins" : "");
 }
 
 }  // namespace
@@ -95,6 +96,7 @@ AcquireOrder Session::order(std::size_t key) const {
   owner.supervised = plan_.style == SessionPlan::Style::run;
   AcquireOrder order{world_.resource(key), ttl, owner, margin(ttl)};
   order.mode = plan_.mode;
+  order.supersedes = plan_.supersedes;
   return order;
 }
 
@@ -124,6 +126,8 @@ bool Session::note_failure(const AttemptFailure& failure, bool final) {
   waiting_ = false;
   waited_until_ = world_.timeline().now();
   gave_up_ = failure.why;
+  if (failure.why == AttemptFailure::Why::superseded)
+    world_.referee(world_.resource(plan_.first_key)).gave_way(*process_);
   world_.note_giving_up(*this);
   return true;
 }

@@ -25,6 +25,7 @@ struct SessionPlan {
   std::size_t keys =
       1;  ///< so many from there on, one after the other; by hand only the first is dealt with
   Mode mode;
+  bool supersedes = false;  ///< as a waiter; then it takes one lock alone
   Milliseconds ttl{};
   Duration server_timeout{};
   WaitPolicy wait;

@@ -502,6 +502,11 @@ void World::check_outcome() {
   for (const Session& session : sessions_) {
     holders += session.held() ? 1 : 0;
     const auto why = session.gave_up();
+    const auto superseded = referee_.superseded_since(session.process());
+    if (session.waiting() && superseded &&
+        timeline_.now() > std::max(*superseded, schedule_.progress_from) + schedule_.bound) {
+      referee_.violate("superseded", session.name() + " waits on although a newer waiter came");
+    }
     if (session.waiting() && session.patient()) {
       if (schedule_.shape != Schedule::Shape::line) check_progress(session);
       if (schedule_.shape == Schedule::Shape::line && is_first(session)) check_delay(session);
@@ -528,6 +533,7 @@ void World::check_outcome() {
     if (why == Why::duplicate || why == Why::denied || why == Why::misconfigured)
       referee_.violate("answer", "a failure that cannot be");
     const bool unavailable = why == Why::unavailable || why == Why::too_slow;
+    if (why == Why::superseded) continue;
     if (why && session.patient() && !unavailable)
       referee_.violate("answer", "somebody gave up who waits for ever");
     if (unavailable && session.plan().start > schedule_.calm)

@@ -23,7 +23,7 @@ struct Totals {
   std::size_t scripts = 0;
   std::size_t grants = 0;
   std::size_t failures = 0;
-  std::array<std::size_t, 12> failures_by_why{};
+  std::array<std::size_t, 13> failures_by_why{};
   Duration virtual_time{};
 };
 
@@ -107,7 +107,7 @@ class World final : public Network {
   std::deque<Process> processes_;
   std::vector<std::shared_ptr<ServerSet>> electorates_;
   std::deque<Session> sessions_;
-  std::array<std::size_t, 12> failures_{};
+  std::array<std::size_t, 13> failures_{};
   std::size_t foreign_clients_ = 0;
 };
 

@@ -2,7 +2,8 @@
 -- Otherwise it puts us in the queue, if we want to wait.
 -- ARGV: token, ttl, supervised (0 or 1), owner record,
 --       mode (x or s), number of slots (0: none wanted), the slot wanted (-1: the lowest free one),
---       our waiter id ('': we do not wait), ticket, polls (0 or 1), life of the entry in ms
+--       our waiter id ('': we do not wait), ticket, polls (0 or 1), life of the entry in ms,
+--       whether we supersede older waiters that would supersede us (0 or 1)
 -- -> {'granted', fence, id, slot or -1, queue} | {'held', …, queue}
 --    | {'queued', queue}: the lock is free for us, but other waiters come first
 --    | {'duplicate'}: this very token already holds it | an error
@@ -10,7 +11,8 @@
 --            whether we are in the queue (2: we were before this attempt),
 --            ms until something may change without a notification or -1, free slots,
 --            whether the lock is free for the first waiter and that one is notified
---            (2: a newer version's waiter is first), whether a holder is mute}
+--            (2: a newer version's waiter is first), whether a holder is mute,
+--            id and owner record of the waiter that supersedes us or '' ''}
 local token, ttl, mode = ARGV.token, tonumber(ARGV.ttl), ARGV.mode
 local limit, waiter, ticket = tonumber(ARGV.slots), ARGV.waiter, tonumber(ARGV.ticket)
 local id, time = redis.sha1hex(token), now()
@@ -25,20 +27,34 @@ if limit > 0 then
   if is_error(free) then return free end
 end
 
+local supersedes = ARGV.supersedes == '1'
+local superseder, superseder_record
+if supersedes and waiter ~= '' then
+  superseder, superseder_record =
+    supersede(waiter, ticket, ARGV.record, tonumber(ARGV.life), state, time)
+end
+
 local was_queued = false
 local function queue_status(may_change, offered)
   local largest = redis.call('ZRANGE', QUEUE, -1, -1, 'WITHSCORES')[2]
+  if supersedes then
+    -- A ticket is above that of the newest one so far, also when that one waits no more.
+    local newest = newest_superseder()
+    if newest and newest > (tonumber(largest) or 0) then largest = decimal(newest) end
+  end
   local rank = waiter ~= '' and redis.call('ZRANK', QUEUE, waiter)
   return {
     decimal(time), largest or '', rank or redis.call('ZCARD', QUEUE),
-    rank and (was_queued and 2 or 1) or 0, may_change, free, offered or 0, is_mute() and 1 or 0
+    rank and (was_queued and 2 or 1) or 0, may_change, free, offered or 0, is_mute() and 1 or 0,
+    superseder or '', superseder_record or ''
   }
 end
 
 local may_enter = admits(state, mode) and slot
 local beside_readers = state == 'shared' and limit == 0
-if not (may_enter and is_our_turn(state, time, waiter, ticket, beside_readers)) then
-  if waiter ~= '' then
+if superseder or not (may_enter and is_our_turn(state, time, waiter, ticket, beside_readers)) then
+  if superseder and may_enter then call_next(state, time, waiter) end
+  if waiter ~= '' and not superseder then
     local wanted = limit > 0 and WORD.slotted or mode
     was_queued = enqueue(waiter, ticket, wanted, ARGV.polls, tonumber(ARGV.life), ARGV.record, time)
   end

@@ -7,14 +7,17 @@
 --   since   when the waiter first joined the queue
 -- A waiter subscribes to its channel. Notifications: 'granted' (acquire now), 'standby' and
 -- 'standby_later' (poll after a while), 'taken' (no need to poll, the lock is taken) and 'recheck'
--- (poll: show that you are there, or see that the lock's end has changed). A waiter's id begins
--- with a hash of its host and a dot.
+-- (poll: show that you are there, or see that the lock's end has changed, or that you are
+-- superseded). A waiter's id begins with a hash of its host and a dot.
 -- Two things hold for later formats of the entry: the third word is `ends`, and every waiter
 -- understands 'recheck' (D3).
 local NOTIFY_TIMEOUT = 1000 -- how long a notified waiter may take to poll
 local QUEUE_IDLE = 35000    -- how long the queue outlives the last poll at least
 -- Limit of a search for a waiter of another host, or one that wants more than a slot.
 local MANY = 64
+-- The field of WAITERS with the newest waiter so far that supersedes older ones: 'ticket id record'.
+-- It may have left the queue since.
+local NEWEST = '+'
 
 local function admits(state, mode)
   return state == 'free' or state == 'shared' and mode ~= WORD.alone
@@ -244,4 +247,36 @@ local function enqueue(id, ticket, mode, polls, life, record, time)
     if living(neighbour, time) then break end
   end
   return before ~= nil
+end
+
+-- -> ticket, id and record of the newest waiter so far that supersedes older ones; nil: none
+local function newest_superseder()
+  local ticket, id, record = string.match(
+    redis.call('HGET', WAITERS, NEWEST) or '', '^(%d+) (%S+) (.*)$')
+  return tonumber(ticket), id, record
+end
+
+-- Lets the waiter supersede the newest so far that does so, too: that one leaves the queue, and is
+-- notified to see it. Unless that one is the newer of the two by ticket and id: then this one leaves.
+-- So each server remembers the newest, and the newest of all is superseded nowhere.
+-- -> id and record of the one that supersedes this one; nil: none
+local function supersede(id, ticket, record, life, state, time)
+  local function leave(loser)
+    local rank = redis.call('ZRANK', QUEUE, loser)
+    drop(loser)
+    if rank == 0 then tell_first_of_end(state, time) end
+  end
+  local its_ticket, other, its_record = newest_superseder()
+  if other == id then return nil end
+  if other and (its_ticket > ticket or its_ticket == ticket and other > id) then
+    leave(id)
+    return other, its_record
+  end
+  redis.pcall('HSET', WAITERS, NEWEST, decimal(ticket) .. ' ' .. id .. ' ' .. record)
+  local idle = math.max(QUEUE_IDLE, life)
+  if redis.call('PTTL', WAITERS) < idle then redis.pcall('PEXPIRE', WAITERS, decimal(idle)) end
+  if other then
+    publish(other, WORD.recheck)
+    leave(other)
+  end
 end

@@ -29,14 +29,16 @@ class Crowd {
     std::optional<Lease> lease;
     std::optional<Instant> granted;
     bool ended = false;  ///< gave up
+    std::optional<AttemptFailure> why{};
   };
 
   /// Somebody who begins to wait now.
   Member& comes(WaitPolicy policy = for_ever, Mode mode = {}, Duration ttl_length = 30s,
-                const std::string& host = "here") {
+                const std::string& host = "here", bool supersedes = false) {
     Client& client = world.client(1000 + members.size());
     AcquireOrder wanted = order(ttl_length);
     wanted.mode = mode;
+    wanted.supersedes = supersedes;
     wanted.owner.command = std::to_string(members.size());
     wanted.owner.host = host;
     Member& member = members.emplace_back(Member{client, wanted, {}, {}});
@@ -50,13 +52,28 @@ class Crowd {
           served.push_back(number);
           co_return;
         }
-        if (std::holds_alternative<GaveUp>(step)) {
+        if (auto* gave_up = std::get_if<GaveUp>(&step)) {
           member.ended = true;
+          member.why = gave_up->failure;
           co_return;
         }
       }
     });
     return member;
+  }
+
+  /// Somebody for whom older ones of its kind give up.
+  Member& supersedes(WaitPolicy policy = for_ever) {
+    return comes(policy, {}, 30s, "host" + std::to_string(members.size()), true);
+  }
+
+  /// The numbers of those that neither hold the lock nor gave up.
+  [[nodiscard]] std::vector<std::size_t> waiting() {
+    std::vector<std::size_t> numbers;
+    for (std::size_t i = 0; i < members.size(); ++i) {
+      if (!member(i).ended && !member(i).granted) numbers.push_back(i);
+    }
+    return numbers;
   }
 
   /// So many, each in the queue before the next one comes.
@@ -539,6 +556,139 @@ TEST(Queue, NothingIsLeftInItForEver) {
 // --- shared locks and slots ---
 
 constexpr Mode shared{true, 0};
+
+void expect_superseded(const Crowd::Member& member, const std::string& by) {
+  ASSERT_TRUE(member.ended);
+  EXPECT_EQ(member.why->why, AttemptFailure::Why::superseded);
+  ASSERT_TRUE(member.why->queue.superseded_by.has_value());
+  EXPECT_EQ(member.why->queue.superseded_by->command, by);
+}
+
+TEST(Supersede, TheOlderOfTwoGivesUpAtOnceAndTheHolderIsLeftAlone) {
+  for (const std::size_t servers : {1, 3, 4, 5}) {
+    Crowd crowd(servers);
+    crowd.come(1);
+    crowd.supersedes();
+    crowd.world.settle_for(1s);
+    EXPECT_FALSE(crowd.member(1).ended);
+    crowd.supersedes();
+    crowd.world.settle_for(30ms);
+    expect_superseded(crowd.member(1), "2");
+    EXPECT_TRUE(crowd.member(0).lease.has_value());
+    crowd.releases(crowd.member(0));
+    crowd.wait_for(2, 100ms);
+    EXPECT_EQ(crowd.served, (std::vector<std::size_t>{0, 2})) << servers;
+  }
+}
+
+TEST(Supersede, OfAHundredThatComeTogetherOneStays) {
+  for (std::uint64_t seed = 0; seed < 5; ++seed) {
+    Crowd crowd(3);
+    crowd.come(1);
+    std::mt19937_64 random(seed);  // NOLINT: reproducible on purpose
+    for (std::size_t i = 0; i < 100; ++i) {
+      Client& client = crowd.supersedes().client;
+      for (FakeServer* server : client.servers) {
+        server->line = {.request = std::chrono::microseconds(random() % 20'000),
+                        .reply = std::chrono::microseconds(random() % 20'000)};
+      }
+      crowd.world.settle_for(std::chrono::microseconds(random() % 3000));
+    }
+    crowd.world.settle_for(5s);
+    EXPECT_EQ(crowd.waiting().size(), 1U) << seed;
+    EXPECT_EQ(crowd.served, std::vector<std::size_t>{0}) << "nobody started out of turn";
+    crowd.releases(crowd.member(0));
+    crowd.wait_for(2, 1s);
+    EXPECT_EQ(crowd.served.size(), 2U) << seed;
+  }
+}
+
+TEST(Supersede, AHandOverCostsTheSameHoweverManyGaveUp) {
+  const auto cost = [](std::size_t superseded) {
+    Crowd crowd(3);
+    crowd.come(1);
+    for (std::size_t i = 0; i <= superseded; ++i) {
+      crowd.supersedes();
+      crowd.world.settle_for(20ms);
+    }
+    crowd.world.settle_for(1s);
+    const std::size_t before = crowd.questions_to(0);
+    crowd.releases(crowd.member(0));
+    crowd.wait_for(2, 1s);
+    EXPECT_EQ(crowd.served.back(), superseded + 1);
+    return crowd.questions_to(0) - before;
+  };
+  EXPECT_EQ(cost(60), cost(1));
+}
+
+TEST(Supersede, OthersKeepTheirPlaces) {
+  Crowd crowd(3);
+  crowd.come(2);
+  crowd.supersedes();
+  crowd.world.settle_for(20ms);
+  crowd.come(1);
+  crowd.supersedes();
+  crowd.world.settle_for(100ms);
+  expect_superseded(crowd.member(2), "4");
+  EXPECT_EQ(crowd.waiting(), (std::vector<std::size_t>{1, 3, 4}));
+  for (int i = 0; i < 3; ++i) {
+    crowd.releases(crowd.member(crowd.served.back()));
+    crowd.wait_for(crowd.served.size() + 1, 1s);
+  }
+  EXPECT_EQ(crowd.served, (std::vector<std::size_t>{0, 1, 3, 4}));
+}
+
+TEST(Supersede, OneThatReachesOnlyAMinoritySupersedesNobody) {
+  Crowd crowd(3);
+  crowd.come(1);
+  crowd.supersedes();
+  crowd.world.settle_for(100ms);
+  Crowd::Member& cut_off =
+      crowd.supersedes({.wait = {}, .unavailable_wait = 1s, .retry_delay = 100ms});
+  cut_off.client.server(1).line.silent = true;
+  cut_off.client.server(2).line.silent = true;
+  crowd.world.settle_for(10s);
+  EXPECT_TRUE(cut_off.ended);
+  EXPECT_FALSE(crowd.member(1).ended);
+  crowd.releases(crowd.member(0));
+  crowd.wait_for(2, 1s);
+  EXPECT_EQ(crowd.served.back(), 1U);
+}
+
+TEST(Supersede, OneThatWasStoppedGivesUpAlsoWhenTheNewerOneHasEnded) {
+  Crowd crowd(3);
+  crowd.come(1);
+  Crowd::Member& stopped = crowd.supersedes();
+  crowd.world.settle_for(100ms);
+  Crowd::stops(stopped);
+  crowd.supersedes();
+  crowd.world.settle_for(100ms);
+  crowd.releases(crowd.member(0));
+  crowd.wait_for(2, 5s);
+  ASSERT_EQ(crowd.served.back(), 2U);
+  crowd.releases(crowd.member(2));
+  stopped.client.every_queue({});
+  crowd.world.settle_for(20s);
+  expect_superseded(stopped, "2");
+  EXPECT_EQ(crowd.served.size(), 2U);
+}
+
+TEST(Supersede, ANewOneThatCameAfterTheEndOfAnotherIsTheNewestWhateverTheClocksSay) {
+  Crowd crowd(3);
+  for (std::size_t i = 0; i < 3; ++i)
+    crowd.world.store(i).wall_offset = Milliseconds(static_cast<int>(i) * 200);
+  crowd.come(1);
+  Crowd::Member& first = crowd.supersedes();
+  first.client.server(0).line.silent = true;  // its ticket is by the faster clocks
+  crowd.world.settle_for(50ms);
+  crowd.releases(crowd.member(0));
+  crowd.wait_for(2, 2s);
+  ASSERT_EQ(crowd.served.back(), 1U);
+  Crowd::Member& second = crowd.supersedes();
+  second.client.server(2).line.silent = true;
+  crowd.world.settle_for(2s);
+  EXPECT_FALSE(second.ended);
+}
 
 TEST(SharedLock, LetsReadersInTogetherAndKeepsAWriterOut) {
   Crowd crowd(3);

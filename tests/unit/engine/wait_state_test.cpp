@@ -294,6 +294,7 @@ TEST(WaitState, GivesUpWhenTheWaitIsOver) {
       {"the same server twice", queued, failed(Why::duplicate), queued, std::nullopt,
        Why::duplicate},
       {"the user", queued, failed(Why::interrupted), queued, std::nullopt, Why::interrupted},
+      {"a newer waiter", queued, failed(Why::superseded), queued, std::nullopt, Why::superseded},
       {"not before: the last attempt is at the end", queued, busy_behind(0), queued, 30ms,
        Why::busy, 30ms},
   });

@@ -290,6 +290,40 @@ TEST_P(ContractTest, WaitersComeInByTheirTickets) {
   granted(wait_in_line('c', 2));
 }
 
+TEST_P(ContractTest, TheNewestWaiterSupersedesThoseThatSupersedeToo) {
+  const auto supersede = [this](char digit, Ticket ticket) {
+    AcquireRequest waiting = request(digit);
+    waiting.entry = entry(digit, ticket);
+    waiting.supersedes = true;
+    return acquire(std::move(waiting));
+  };
+  granted(acquire('a'));
+  ASSERT_TRUE(is<Held>(wait_in_line('p', 1)));
+  AcquireVote vote = supersede('b', 2);
+  ASSERT_TRUE(is<Held>(vote));
+  EXPECT_EQ(std::get<Held>(vote).queue.superseder, "");
+  ASSERT_TRUE(is<Held>(supersede('c', 3)));
+  EXPECT_EQ(std::get<Taken>(inspect()).parties.waiters, 2U) << "b is gone";
+
+  vote = supersede('b', 2);
+  ASSERT_TRUE(is<Held>(vote));
+  EXPECT_EQ(std::get<Held>(vote).queue.superseder, entry('c', 3).id);
+  ASSERT_TRUE(std::get<Held>(vote).queue.superseded_by.has_value());
+  EXPECT_EQ(std::get<Held>(vote).queue.superseded_by->host, somebody().host);
+  EXPECT_FALSE(std::get<Held>(vote).queue.queued);
+
+  EXPECT_TRUE(is<Released>(release('a')));
+  EXPECT_TRUE(is<Queued>(supersede('b', 2)));
+  granted(wait_in_line('p', 1));
+  EXPECT_TRUE(is<Released>(release('p')));
+  granted(supersede('c', 3));
+  EXPECT_TRUE(is<Released>(release('c')));
+  vote = supersede('b', 2);
+  ASSERT_TRUE(is<Queued>(vote)) << "it was superseded, whatever became of c";
+  EXPECT_EQ(std::get<Queued>(vote).queue.superseder, entry('c', 3).id);
+  granted(supersede('d', 4));
+}
+
 TEST_P(ContractTest, WhoLeavesTheLineHoldsUpNobody) {
   granted(acquire('a'));
   ASSERT_TRUE(is<Held>(wait_in_line('b', 1)));

@@ -71,7 +71,7 @@ void expect_ours(const Holder& holder, bool supervised = false) {
 /// Of the second of two waiters, when one of three slots is free.
 Reply queue() {
   return array({text("1700000000000"), text("1699999999999"), integer(2), integer(1), integer(1500),
-                text("010"), integer(1), integer(1)});
+                text("010"), integer(1), integer(1), text("w7"), text(std::string(record))});
 }
 Reply with_queue(Reply reply) {
   reply.elements.push_back(queue());
@@ -208,6 +208,9 @@ TEST(AcquireVote, IsReadFromEveryReply) {
   EXPECT_EQ(word.free_slots, "010");
   EXPECT_TRUE(word.offered);
   EXPECT_TRUE(word.mute);
+  EXPECT_EQ(word.superseder, "w7");
+  ASSERT_TRUE(word.superseded_by.has_value());
+  EXPECT_EQ(word.superseded_by->host, "web1");
 
   const auto held = acquire_vote(with_queue(ours("held", 1)));
   ASSERT_TRUE(std::holds_alternative<Held>(held));

@@ -1,0 +1,114 @@
+#!/usr/bin/env bats
+# shellcheck disable=SC2016,SC2154  # the commands' own shells expand; bats sets status, output, stderr
+# run --supersede: of those that wait, the newest wins.
+load helper/common
+load helper/redis
+load helper/locks
+load helper/checks
+
+setup() { setup_one_server; }
+
+# supersedes NAME [OPTION…]: waits in the background for the key demo, and says in `ran` that it had it.
+supersedes() {
+  local name=$1
+  shift
+  start_background "$name" redlock-cli run -k demo --supersede "$@" -- sh -c 'echo "$0" >>"$1"' "$name" "$BATS_TEST_TMPDIR/ran"
+}
+
+waiters_are() { [[ $(redlock-cli status demo --json | jq '.locks[0].waiters.count // 0') == "$1" ]]; }
+note_waits() { redlock-cli status demo --json | jq -e --arg note "$1" 'any(.locks[0].waiters.first[]?; .note == $note)' >/dev/null; }
+
+# ran: who had the lock, in order
+ran() { paste -sd ' ' "$BATS_TEST_TMPDIR/ran"; }
+
+@test "the older of two that wait gives up with 75 and says for whom; what runs is left alone" {
+  hold holder
+  supersedes old --note "commit 1"
+  wait_until note_waits "commit 1"
+  supersedes new --note "commit 2"
+  wait_background old
+  assert_equal "$status" 75
+  assert_regex "$stderr" "demo: superseded by $(id -un)@$(hostname) \(run pid ${BACKGROUND_PID[new]}: sh\), \"commit 2\""
+  wait_until waiters_are 1
+  kill -0 "${BACKGROUND_PID[holder]}"
+  release_hold holder
+  assert_equal "$status" 0
+  wait_background new
+  assert_equal "$status" 0
+  assert_equal "$(ran)" new
+}
+
+@test "waiters without it are neither superseded nor passed" {
+  hold holder
+  start_background plain redlock-cli run -k demo --note plain -- sh -c 'echo plain >>"$0"' "$BATS_TEST_TMPDIR/ran"
+  wait_until note_waits plain
+  supersedes old --note old
+  wait_until note_waits old
+  supersedes new --note new
+  wait_background old
+  assert_equal "$status" 75
+  release_hold holder
+  wait_background plain
+  assert_equal "$status" 0
+  wait_background new
+  assert_equal "$(ran)" "plain new"
+}
+
+@test "-E and --json tell it, too" {
+  hold holder
+  start_background old redlock-cli run -k demo --supersede -E 9 --json --note old -- true
+  wait_until note_waits old
+  supersedes new --note "commit 2"
+  wait_background old
+  assert_equal "$status" 9
+  assert_equal "$(jq -r '[.result, .exit_code, .superseded_by.note] | join(" ")' <<<"$stderr")" "superseded 9 commit 2"
+  release_hold holder
+  wait_background new
+}
+
+@test "acquire has it, too" {
+  hold holder
+  start_background old redlock-cli acquire -k demo --ttl 1m --supersede --note old
+  wait_until note_waits old
+  supersedes new
+  wait_background old
+  assert_equal "$status $output" "75 "
+  release_hold holder
+  wait_background new
+}
+
+@test "a lock that is free is simply acquired, time and again" {
+  local i
+  for i in 1 2 3; do run -0 redlock-cli run -k demo --supersede -- true; done
+}
+
+# bats test_tags=redis
+@test "of a hundred that come together on three servers one stays, and nobody starts out of turn" {
+  local i alive
+  start_servers 2
+  export REDLOCK_SERVER=$SERVERS
+  hold holder
+  for ((i = 0; i < 100; ++i)); do supersedes "w$i" -q; done
+  one_is_left() {
+    alive=()
+    for ((i = 0; i < 100; ++i)); do background_has_ended "w$i" || alive+=("w$i"); done
+    ((${#alive[@]} == 1))
+  }
+  WAIT_LIMIT=120 wait_until one_is_left
+  assert [ ! -e "$BATS_TEST_TMPDIR/ran" ]
+  for ((i = 0; i < 100; ++i)); do
+    [[ w$i != "${alive[0]}" ]] || continue
+    wait_background "w$i"
+    assert_equal "w$i: $status" "w$i: 75"
+  done
+  release_hold holder
+  wait_background "${alive[0]}"
+  assert_equal "$status $(ran)" "0 ${alive[0]}"
+}
+
+@test "it is for those who wait, and for a lock that one holds alone" {
+  assert_refused 64 "--supersede takes the place of older waiters, and -n (or --wait 0) does not wait" redlock-cli run -k demo --supersede -n -- true
+  assert_refused 64 "--supersede takes the place of older waiters" redlock-cli run -k demo --supersede -w 0 -- true
+  assert_refused 64 "--supersede is for a lock that one holds alone" redlock-cli run -k demo --supersede -s -- true
+  assert_refused 64 "--supersede is for a lock that one holds alone" redlock-cli run -k demo --supersede --slots 2 -- true
+}
