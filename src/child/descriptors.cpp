@@ -53,6 +53,12 @@ void close_inherited(std::optional<int> keep) {
   }
 }
 
+void let_go_of_caller() {
+  close_inherited(std::nullopt);
+  const UniqueFd null(::open("/dev/null", O_WRONLY | O_CLOEXEC));
+  if (null) ::dup2(null.get(), STDERR_FILENO);
+}
+
 void close_all_but(int kept) {
   for (const int fd : open_descriptors()) {
     if (fd != kept) ::close(fd);

@@ -67,6 +67,31 @@ std::optional<run::WhilePid> watch(const Settings& settings, std::optional<pid_t
   return run::WhilePid{open_process(settings, *pid), read_stop_plan(settings, ttl, demands)};
 }
 
+std::optional<run::Detached> read_detached(const Settings& settings, Ttl ttl,
+                                           const TtlDemands& demands) {
+  if (!settings.get(option::detach)) return std::nullopt;
+  return run::Detached{*settings.get(option::max_hold), read_stop_plan(settings, ttl, demands)};
+}
+
+/// What no process ends must have a limit, and a way to be released before.
+void check_detach(const Settings& settings) {
+  const auto refuse = [](const char* why) { throw CommandError(ExitCode::usage, why); };
+  if (!settings.get(option::detach)) {
+    if (const auto given = settings.find(option::max_hold);
+        given && given->origin == Setting::Origin::line)
+      Settings::refuse(*given, "goes with --detach");
+    return;
+  }
+  if (settings.get(option::while_pid)) {
+    refuse("--detach is bound to no process, and --while-pid to one; leave one of them out");
+  }
+  if (!settings.get(option::max_hold)) {
+    refuse("--detach needs --max-hold DUR: no process ends it, so a forgotten one would never end");
+  }
+  if (!settings.get(option::token_file))
+    refuse("--detach needs --token-file FILE, with which `redlock-cli release` ends it");
+}
+
 std::optional<std::string> read_token_file(const Settings& settings) {
   auto path = settings.get(option::token_file);
   if (!path) return path;
@@ -81,11 +106,13 @@ run::AcquireOptions read_options(const Settings& settings) {
   run::ServerOptions servers = read_server_options(settings);
   if (settings.get(option::json) && settings.get(option::export_lease))
     throw CommandError(ExitCode::usage, "--json and --export: choose one of them");
+  check_detach(settings);
   const auto pid = read_pid(settings);
+  const bool is_kept = pid || settings.get(option::detach);
   const TtlDemands demands{servers.timeout, pid ? settings.get(option::grace) : Duration::zero(),
-                           pid.has_value()};
+                           is_kept};
   auto ttl = read_ttl(settings, demands);
-  if (!ttl && !pid) {
+  if (!ttl && !is_kept) {
     throw CommandError(ExitCode::usage,
                        "acquire needs --ttl DUR (nothing renews the lease, so it must last as long "
                        "as the work) or --while-pid PID (it is "
@@ -94,11 +121,12 @@ run::AcquireOptions read_options(const Settings& settings) {
   if (!ttl) ttl = require_room(Ttl::from(option::default_ttl).value(), demands);
   Owner owner = read_owner(settings);
   name_the_script(owner, pid.value_or(::getppid()));
-  owner.renewed_for = pid ? Duration(ttl->length()) : Duration::zero();
+  owner.renewed_for = is_kept ? Duration(ttl->length()) : Duration::zero();
+  owner.detached = is_kept && !pid;
   return {
       read_lock_options(settings, std::move(resources), *ttl, std::move(servers), std::move(owner)),
       settings.get(option::export_lease), read_token_file(settings),
-      watch(settings, pid, *ttl, demands)};
+      watch(settings, pid, *ttl, demands), read_detached(settings, *ttl, demands)};
 }
 
 }  // namespace

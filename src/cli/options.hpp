@@ -131,6 +131,18 @@ inline constexpr Option<NumberType> while_pid{
      "script itself, any other must be an ancestor of this command"},
     {1, std::numeric_limits<pid_t>::max(), "PID"}};
 
+inline constexpr Flag detach{
+    {"--detach", for_acquire, OptionSource::line, Section::command,
+     "Renew the lease in the background until `release --token-file` or the end of --max-hold; "
+     "nothing stops what runs under it if it is lost"},
+    {},
+    false};
+
+inline constexpr Option<DurationType> max_hold{
+    {"--max-hold", for_acquire, OptionSource::anywhere, Section::lock,
+     "With --detach: hold the lock no longer than this"},
+    {Milliseconds(1)}};
+
 inline constexpr DefaultOption<ChoiceType<child::OnLost, 3>> on_lost{
     {"--on-lost", takes_lock, OptionSource::anywhere, Section::command,
      "What to do to what runs under the lock when the lock is lost: kill (TERM, then KILL), term, "
@@ -307,7 +319,7 @@ inline constexpr Flag version{{"-V,--version", without_command, OptionSource::li
                               false};
 
 /// All of them, in the order in which --help shows those of a section: the common ones first.
-inline constexpr std::array<const OptionRow*, 48> all_options{&key,           &nonblock,
+inline constexpr std::array<const OptionRow*, 50> all_options{&key,           &nonblock,
                                                               &wait,          &ttl,
                                                               &token_file,    &force,
                                                               &if_fence,      &reason,
@@ -316,7 +328,8 @@ inline constexpr std::array<const OptionRow*, 48> all_options{&key,           &n
                                                               &slots,         &supersede,
                                                               &min_hold,      &unavailable_wait,
                                                               &retry_delay,   &command,
-                                                              &while_pid,     &on_lost,
+                                                              &while_pid,     &detach,
+                                                              &max_hold,      &on_lost,
                                                               &grace,         &stop_signal,
                                                               &descendants,   &isolate,
                                                               &server,        &server_timeout,

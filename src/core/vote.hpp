@@ -34,6 +34,7 @@ struct Owner {
   std::optional<Finished> finished{};     ///< no process runs under it any more
   bool newer = false;     ///< written by a version with a higher protocol number than ours
   std::size_t slots = 0;  ///< of how many slots it took one; zero: of none
+  bool detached = false;  ///< it is bound to no process: the pid is that of the holder process
 };
 
 /// The lease, ours or foreign, that a server shows under a key.

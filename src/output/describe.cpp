@@ -32,10 +32,14 @@ std::string note_text(const Owner& owner) {
   return owner.note.empty() ? std::string() : fmt::format(", \"{}\"", safe(owner.note));
 }
 
-/// The pid of a `run` is the one to signal: its command ends with it.
+/// The pid of a `run` is the one to signal: its command ends with it. That of a detached holder is
+/// its own.
 std::string owner_text(const Owner& owner) {
-  std::string text =
-      fmt::format("{} ({}pid {}", person_text(owner), owner.supervised ? "run " : "", owner.pid);
+  std::string text = fmt::format("{} ({}pid {}", person_text(owner),
+                                 owner.supervised ? "run "
+                                 : owner.detached ? "detached holder "
+                                                  : "",
+                                 owner.pid);
   if (!owner.command.empty()) text += ": " + safe(owner.command);
   return text + ")" + note_text(owner);
 }

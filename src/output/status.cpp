@@ -62,6 +62,7 @@ std::string owner_cell(const Owner& owner) {
   const std::string host = owner.host.empty() ? "?" : escape_for_terminal(owner.host);
   std::string text = user + "@" + host;
   if (!owner.command.empty()) text += " " + escape_for_terminal(owner.command);
+  if (owner.detached) text += " (detached)";
   if (!owner.note.empty()) text += fmt::format(" \"{}\"", escape_for_terminal(owner.note));
   return text;
 }

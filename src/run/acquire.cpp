@@ -11,6 +11,7 @@
 #include "output/console.hpp"
 #include "run/acquisition.hpp"
 #include "run/command_error.hpp"
+#include "run/detached.hpp"
 #include "run/leftovers.hpp"
 #include "run/while_pid.hpp"
 
@@ -42,11 +43,15 @@ Finish acquire_here(const AcquireOptions& options, const SessionOptions& about,
   return finish;
 }
 
-/// With --while-pid: a holder process acquires and stays; we print what it acquired, and end.
+/// With --while-pid or --detach: a holder process acquires and stays; we print what it acquired,
+/// and end.
 Finish acquire_behind(AcquireOptions& options, const SessionOptions& about, child::SignalGate& gate,
                       const Start& start) {
-  child::Front front(gate, options.while_pid->stop, /*shares_group=*/false, std::nullopt, nullptr);
+  const child::StopPlan& stop =
+      options.while_pid ? options.while_pid->stop : options.detached->stop;
+  child::Front front(gate, stop, /*shares_group=*/false, std::nullopt, nullptr);
   if (front.fork_holder(start.argc, start.argv)) {
+    if (options.detached) keep_detached(about, options, front.take_channel(), gate);
     keep_while_pid(about, options, front.take_channel(), gate);
   }
   const child::Verdict verdict = front.guard();
@@ -69,7 +74,7 @@ Finish acquire_behind(AcquireOptions& options, const SessionOptions& about, chil
 
 Finish acquire(AcquireOptions options, const SessionOptions& about, const Start& start) {
   child::SignalGate gate(start.inherited);
-  if (options.while_pid) return acquire_behind(options, about, gate, start);
+  if (options.while_pid || options.detached) return acquire_behind(options, about, gate, start);
   return acquire_here(options, about, gate);
 }
 

@@ -44,11 +44,18 @@ struct WhilePid {
   child::StopPlan stop;
 };
 
+/// A lease that a holder process keeps for no process in particular.
+struct Detached {
+  Duration max_hold;     ///< from the grant on
+  child::StopPlan stop;  ///< for the front process, until it has handed over
+};
+
 /// All options of `acquire`.
 struct AcquireOptions : LockOptions {
   bool prints_export;
   std::optional<std::string> token_file;
   std::optional<WhilePid> while_pid;
+  std::optional<Detached> detached;
 };
 
 }  // namespace redlock::run

@@ -1,6 +1,5 @@
 #include "run/while_pid.hpp"
 
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -85,15 +84,8 @@ class PidHolder {
     return link_->report(finish.exit_code, finish.signal, handout.text);
   }
 
-  /// Command substitution returns when the last writer closes the pipe: that must not be us.
-  static void let_go() {
-    child::close_inherited(std::nullopt);
-    const UniqueFd null(::open("/dev/null", O_WRONLY | O_CLOEXEC));
-    if (null) ::dup2(null.get(), STDERR_FILENO);
-  }
-
   asio::awaitable<void> keep(std::shared_ptr<HeldSet> leases) {
-    let_go();
+    child::let_go_of_caller();
     const bool dead = co_await guard();
     // The other locks of several must not become free while the process, told to stop or not, still
     // runs under them.

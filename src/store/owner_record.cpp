@@ -64,6 +64,7 @@ std::string encode_owner(const Owner& owner) {
   if (owner.supervised) record["run"] = true;
   if (owner.renewed_for) record["renewed_ms"] = milliseconds(*owner.renewed_for);
   if (owner.slots > 0) record["slots"] = owner.slots;
+  if (owner.detached) record["detached"] = true;
   if (owner.finished) {
     record["kept_ms"] = milliseconds(owner.finished->kept);
     if (owner.finished->exit_code) record["exit"] = *owner.finished->exit_code;
@@ -85,6 +86,8 @@ std::optional<Owner> decode_owner(std::string_view record) {
   owner.pid = static_cast<long>(number_field(parsed, "pid", max_pid).value_or(0));
   const auto run = parsed.find("run");
   owner.supervised = run != parsed.end() && run->is_boolean() && run->get<bool>();
+  const auto detached = parsed.find("detached");
+  owner.detached = detached != parsed.end() && detached->is_boolean() && detached->get<bool>();
   owner.renewed_for = duration_field(parsed, "renewed_ms");
   owner.slots = number_field(parsed, "slots", Mode::max_slots).value_or(0);
   if (const auto kept = duration_field(parsed, "kept_ms")) {

@@ -1,0 +1,95 @@
+#include "run/detached.hpp"
+
+#include <unistd.h>
+
+#include "child/cpu_share.hpp"
+#include "child/descriptors.hpp"
+#include "child/front_link.hpp"
+#include "run/leftovers.hpp"
+#include "support/text.hpp"
+
+namespace redlock::run {
+namespace {
+
+class DetachedHolder {
+ public:
+  DetachedHolder(Session& session, AcquireOptions& options, std::shared_ptr<child::FrontLink> link)
+      : session_(session),
+        options_(options),
+        link_(std::move(link)),
+        job_group_(::getpgid(::getppid())),
+        acquisition_(session, options, job_group_),
+        event_(session.clock().make_event()) {}
+
+  asio::awaitable<int> live() {
+    link_->start({[this](int signal) { acquisition_.on_signal(signal); }, [] {},
+                  [this] { session_.interrupt().raise(); }});
+    Handout handout = co_await acquisition_.acquire();
+    if (handout.leases) {
+      end_ = later(session_.clock().now(), options_.detached->max_hold);
+      child::leave_session(job_group_);
+      child::claim_cpu_share();
+      renew(handout.leases);
+    }
+    const bool reported =
+        link_->report(handout.finish.exit_code, handout.finish.signal, handout.text);
+    bool reached = false;
+    if (reported && handout.leases) reached = co_await link_->until_handed_over();
+    if (reached) {
+      co_await keep(handout.leases);
+    } else if (handout.leases) {
+      (void)co_await acquisition_.undo(handout.leases, "the lease could not be handed over");
+    }
+    co_await session_.server_set().close(CloseMode::drain);
+    co_return 0;
+  }
+
+ private:
+  void renew(const std::shared_ptr<HeldSet>& leases) {
+    leases->keep({[](bool) {}, [](const Resource&, const LeaseInTrouble&) {},
+                  [this](const Resource&, const LeaseEnded&) {
+                    is_over_ = true;
+                    event_->notify();
+                  }});
+  }
+
+  /// Until the limit, or until the lease has ended: of several locks none is of use without the
+  /// others.
+  asio::awaitable<void> keep(std::shared_ptr<HeldSet> leases) {
+    child::let_go_of_caller();
+    while (!is_over_ && session_.clock().now() < end_) co_await event_->wait_until(end_);
+    (void)co_await leases->release(/*by_hand=*/false);
+  }
+
+  Session& session_;
+  AcquireOptions& options_;
+  std::shared_ptr<child::FrontLink> link_;
+  pid_t job_group_;
+  Acquisition acquisition_;
+  std::unique_ptr<Event> event_;
+  Instant end_{};  ///< of --max-hold
+  bool is_over_ = false;
+};
+
+}  // namespace
+
+void keep_detached(const SessionOptions& about, AcquireOptions& options, child::Channel channel,
+                   child::SignalGate& gate) {
+  ::setpgid(0, 0);
+  child::ignore_all();
+  options.owner.pid = ::getpid();
+  try {
+    Session session(about, options.servers, options.server_timeout);
+    const auto link = std::make_shared<child::FrontLink>(session.io().get_executor(),
+                                                         session.clock(), std::move(channel), gate);
+    DetachedHolder holder(session, options, link);
+    session.run(holder.live());
+    clear_away_behind(about, options.servers, session);
+  } catch (const std::exception& error) {
+    // The front process learns of it from our end.
+    about.console.error(escape_for_terminal(error.what()));
+  }
+  ::_exit(0);
+}
+
+}  // namespace redlock::run

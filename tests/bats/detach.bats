@@ -1,0 +1,83 @@
+#!/usr/bin/env bats
+# shellcheck disable=SC2154  # bats sets status, output
+# acquire --detach: a lease that renews itself, bound to no process.
+load helper/common
+load helper/redis
+load helper/locks
+load helper/checks
+
+setup() {
+  setup_one_server
+  FILE=$BATS_TEST_TMPDIR/lease
+}
+
+# detach OPTION…: the pid of the holder process is HOLDER then. It has to let go of our pipe, or this would wait for it.
+detach() {
+  local printed
+  printed=$(redlock-cli acquire -k demo --detach --token-file "$FILE" "$@")
+  assert_equal "$printed" ""
+  HOLDER=$(redlock-cli status demo --json | jq .locks[0].holder.pid)
+  kill -0 "$HOLDER"
+}
+
+has_ended() { ! kill -0 "$1" 2>/dev/null; }
+is_older_than() { redlock-cli status demo --json | jq -e --argjson ms "$1" '.locks[0].holder.age_ms > $ms' >/dev/null; }
+
+# Should a test fail, its holder must not stay.
+teardown() {
+  [[ -z ${HOLDER-} ]] || kill -KILL "$HOLDER" 2>/dev/null || true
+  common_teardown
+}
+
+@test "the lease outlives its ttl and whoever took it, until it is released" {
+  local token
+  detach --max-hold 1h --ttl 1s --note "three steps"
+  token=$(redis 0 get demo)
+  run -0 redlock-cli status demo
+  assert_line --regexp "^demo: held by .* \\(detached holder pid $HOLDER: .*\\), \"three steps\", renewed, for "
+  run -0 redlock-cli status
+  assert_line --regexp '^demo +held +.* \(detached\) "three steps" .* renewed$'
+  wait_until is_older_than 2500
+  assert_equal "$(redis 0 get demo)" "$token"
+  run -0 redlock-cli release --token-file "$FILE"
+  assert_unlocked demo 0
+  wait_until has_ended "$HOLDER"
+}
+
+@test "it is released at the end of --max-hold" {
+  detach --max-hold 1500ms --ttl 1h
+  wait_for_no_key 0 demo
+  wait_until has_ended "$HOLDER"
+  run -79 redlock-cli release --token-file "$FILE"
+}
+
+@test "one that is killed leaves the lock until its ttl" {
+  detach --max-hold 1h --ttl 2s
+  kill -KILL "$HOLDER"
+  run -75 redlock-cli status demo --exit-code
+  wait_for_no_key 0 demo
+}
+
+@test "a lock that is broken ends it, and no signal of the terminal does" {
+  detach --max-hold 1h --ttl 1s
+  kill -HUP "$HOLDER"
+  kill -INT "$HOLDER"
+  kill -TERM "$HOLDER"
+  wait_until is_older_than 1500
+  run -0 redlock-cli release demo --force
+  wait_until has_ended "$HOLDER"
+}
+
+@test "a lock that is held is waited for, or is 75" {
+  hold other
+  run -75 redlock-cli acquire -k demo --detach --max-hold 1h --token-file "$FILE" -n
+  assert [ ! -e "$FILE" ]
+  release_hold other
+}
+
+@test "it needs a limit, a file, and no process" {
+  assert_refused 64 "--detach needs --max-hold DUR" redlock-cli acquire -k demo --detach --token-file "$FILE"
+  assert_refused 64 "--detach needs --token-file FILE" redlock-cli acquire -k demo --detach --max-hold 1h
+  assert_refused 64 "--detach is bound to no process" redlock-cli acquire -k demo --detach --max-hold 1h --token-file "$FILE" --while-pid $$
+  assert_refused 64 "--max-hold: goes with --detach" redlock-cli acquire -k demo --ttl 1m --max-hold 1h
+}
