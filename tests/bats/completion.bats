@@ -34,13 +34,28 @@ open_fish() {
   see ready
 }
 
-# completed LINE WORDS: when Tab was pressed behind it, the line consists of these words.
-completed() {
+# complete_line LINE: $completed gets the words that it consists of when Tab was pressed behind it.
+complete_line() {
   rm -f "$BATS_TEST_TMPDIR/got"
   # To its beginning, and to its end again.
   press "$1"$'\t\001got \005\r'
   wait_until test -e "$BATS_TEST_TMPDIR/got"
-  assert_equal "$1: $(<"$BATS_TEST_TMPDIR/got")" "$1: $2"
+  completed=$(<"$BATS_TEST_TMPDIR/got")
+}
+
+completed() {
+  complete_line "$1"
+  assert_equal "$1: $completed" "$1: $2"
+}
+
+# The same for a key. On a busy machine the server may take longer than a person is kept waiting: then Tab is pressed once more.
+completed_key() {
+  local tries
+  for ((tries = 0; tries < 20; ++tries)); do
+    complete_line "$1"
+    [[ $completed != "$2" ]] || return 0
+  done
+  assert_equal "$1: $completed" "$1: $2"
 }
 
 # The same in each of them.
@@ -57,10 +72,10 @@ complete_everything() {
   completed 'redlock-cli completion f' '<redlock-cli><completion><fish>'
   completed 'redlock-cli help rel' '<redlock-cli><help><release>'
   # Keys that are locked.
-  completed 'redlock-cli run -k nigh' '<redlock-cli><run><-k><nightly:backup>'
-  completed 'redlock-cli run -nknigh' '<redlock-cli><run><-nknightly:backup>'
-  completed 'redlock-cli status nigh' '<redlock-cli><status><nightly:backup>'
-  completed 'redlock-cli release two' '<redlock-cli><release><two words>'
+  completed_key 'redlock-cli run -k nigh' '<redlock-cli><run><-k><nightly:backup>'
+  completed_key 'redlock-cli run -nknigh' '<redlock-cli><run><-nknightly:backup>'
+  completed_key 'redlock-cli status nigh' '<redlock-cli><status><nightly:backup>'
+  completed_key 'redlock-cli release two' '<redlock-cli><release><two words>'
   # The command of run.
   completed 'redlock-cli run -k a mktem' '<redlock-cli><run><-k><a><mktemp>'
   completed 'redlock-cli run -k a greet he' '<redlock-cli><run><-k><a><greet><hello-world>'
@@ -118,7 +133,6 @@ hold_two_keys() {
 }
 
 @test "keys are suggested without a word of what is wrong, and only if the servers answer at once" {
-  local before after
   run -0 --separate-stderr env REDLOCK_CONFIG=/no/such/file redlock-cli completion suggest run -k ''
   assert_equal "$output$stderr" $'words\t'
   run -0 --separate-stderr env -u REDLOCK_SERVER redlock-cli completion suggest run -k ''
