@@ -131,6 +131,8 @@ unit_command() { block recipes/systemd.md "$1" | sed -En 's/^ExecStart=//p' | se
   wait_background one
 }
 
+standby_waits() { [[ $(redis 0 zcard 'redlock:queue:{importer}') == 1 ]]; }
+
 @test "systemd: the standby starts when the first is stopped with TERM" {
   program importer <<'END_OF_JOB'
 #!/bin/sh
@@ -140,7 +142,7 @@ END_OF_JOB
   start_background first sh -c "exec $(unit_command standby)"
   wait_until count_runs 1
   start_background second sh -c "exec $(unit_command standby)"
-  wait_until test "$(redis 0 zcard 'redlock:queue:{importer}')" -ge 0
+  wait_until standby_waits
   kill -TERM "${BACKGROUND_PID[first]}"
   wait_until count_runs 2
   kill -TERM "${BACKGROUND_PID[second]}"
@@ -237,11 +239,11 @@ makefile() { sed 's/^  *\(redlock-cli\|+\|\.\)/\t\1/' >Makefile; }
 mkdir inside || exit
 sleep 0.2
 rmdir inside
-echo "$1" >>done
+echo "$1" >>ended
 END_OF_TEST
   executable simulate.sh >/dev/null <<<$'#!/bin/sh\necho "slot $3" >>slots'
   run -0 make -s -j 4 tests
-  assert_equal "$(sort done | paste -sd ' ')" "browser integration"
+  assert_equal "$(sort ended | paste -sd ' ')" "browser integration"
   run -0 make -s -j 6 simulations
   assert_equal "$(wc -l <slots)" 6
   assert_equal "$(grep -cxE 'slot [01]' slots)" 6
@@ -288,6 +290,7 @@ stop_postgresql() {
   start_postgresql
   psql -q -v ON_ERROR_STOP=1 -c 'CREATE TABLE orders (id bigint)' -f <(block recipes/databases.md guard)
   script recipes/databases.md migrate.sh migrate.sh
+  # shellcheck disable=SC2094  # the name of a block, and of a file
   block recipes/databases.md migration.sql >migration.sql
   GIT_COMMIT=abc run -0 sh -c "$(block recipes/databases.md migrate)"
   assert_equal "$(psql -qAtc 'SELECT note FROM orders')" ""
