@@ -134,7 +134,8 @@ std::string command_help(const CommandSpec& command, std::size_t width) {
   text += "\n";
   text += folded_paragraphs(
       fmt::format(
-          "Durations: 500ms, 30s, 5m, 2h, 1d; a bare number is seconds. Most options can also be "
+          "Durations: 500ms, 30s, 5m, 1h30m, 2d, 1w; a bare number is seconds. Most options can "
+          "also be "
           "set as REDLOCK_NAME, in ~/.config/redlock-cli/config.toml or in {}. The manual: man "
           "redlock-cli",
           system_config),

@@ -48,6 +48,7 @@ std::string user_name() {
 WaitPolicy read_wait_policy(const Settings& settings) {
   WaitPolicy policy;
   policy.wait = settings.get(option::wait);
+  if (policy.wait == infinite_duration) policy.wait.reset();
   if (settings.get(option::nonblock)) {
     const auto wait = settings.find(option::wait);
     const auto nonblock = settings.find(option::nonblock);

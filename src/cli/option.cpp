@@ -61,14 +61,14 @@ ReadValue<std::string> TextType::read(const std::string& text, const std::string
 }
 
 std::string DurationType::text(Duration value) const {
-  using std::chrono::seconds;
-  if (value % seconds(1) == Duration::zero()) return fmt::format("{}s", value / seconds(1));
-  return fmt::format("{}ms", value / Milliseconds(1));
+  return exact_duration(value);
 }
 
 ReadValue<Duration> DurationType::read(const std::string& text, const std::string& shown) const {
   const auto value = parse_duration(text);
   if (!value) return unexpected(describe(value.error(), shown));
+  if (*value == infinite_duration && !may_be_infinite)
+    return unexpected(std::string("cannot be infinite"));
   if (*value < min) return unexpected("must be at least " + format_duration(min));
   if (*value > max) return unexpected("must be at most " + format_duration(max));
   return *value;

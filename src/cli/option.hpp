@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "support/boot_clock.hpp"
+#include "support/duration.hpp"
 #include "support/result.hpp"
 
 namespace redlock::cli {
@@ -163,7 +163,8 @@ struct DurationType {
   using Value = Duration;
   static constexpr OptionKind kind = OptionKind::value;
   Duration min = Duration::zero();
-  Duration max = Duration::max();
+  Duration max = infinite_duration;
+  bool may_be_infinite = false;
   [[nodiscard]] std::string operand() const { return "DUR"; }
   [[nodiscard]] std::string text(Duration value) const;
   [[nodiscard]] ReadValue<Duration> read(const std::string& text, const std::string& shown) const;

@@ -9,7 +9,7 @@
 namespace redlock::cli::option {
 
 std::string wait_default() {
-  return "for ever";
+  return format_duration(infinite_duration);
 }
 
 std::string ttl_default() {

@@ -19,6 +19,9 @@ namespace redlock::cli::option {
 
 inline constexpr unsigned has_guard = takes_lock | for_extend | for_doctor;
 
+/// Of what is a time to wait: `infinity` is one, too.
+inline constexpr DurationType forever_too{Duration::zero(), infinite_duration, true};
+
 // --- The lock ---
 
 inline constexpr List key{
@@ -36,7 +39,7 @@ std::string wait_default();
 inline constexpr Option<DurationType> wait{
     {"-w,--wait,--timeout", takes_lock, OptionSource::anywhere, Section::lock,
      "How long to wait for the lock at most; 0 tries once", wait_default},
-    {}};
+    forever_too};
 
 /// Of `run`, and of `acquire --while-pid`.
 inline constexpr std::chrono::seconds default_ttl{30};
@@ -110,7 +113,7 @@ inline constexpr DefaultOption<DurationType> min_hold{
 inline constexpr DefaultOption<DurationType> unavailable_wait{
     {"--unavailable-wait", takes_lock, OptionSource::anywhere, Section::lock,
      "How long to tolerate losing the quorum while waiting, then exit with 69; not at all with -n"},
-    {},
+    forever_too,
     std::chrono::seconds(10)};
 
 inline constexpr DefaultOption<DurationType> retry_delay{

@@ -185,7 +185,7 @@ assert_nothing_left() {
 @test "--settings shows the default of what is set nowhere" {
   run -0 redlock-cli doctor --settings
   local line expected=(
-    'nonblock = false (default)' 'wait = for ever (default)' 'unavailable-wait = 10s (default)' 'conflict-exit-code = 75 (default)'
+    'nonblock = false (default)' 'wait = infinity (default)' 'unavailable-wait = 10s (default)' 'conflict-exit-code = 75 (default)'
     'shared = false (default)' 'exclusive = true (default)' 'slots (not set)' 'note (not set)' 'retry-delay = 100ms (default)'
     'stop-signal = TERM (default)' 'on-lost = kill (default)' 'descendants = leave (default)' 'min-hold = 0s (default)'
     'isolate = none (default)' 'status-fd (not set)' 'server (not set)' 'replicas = 0 (default)' 'user (not set)' 'json = false (default)'
@@ -193,7 +193,7 @@ assert_nothing_left() {
   for line in "${expected[@]}"; do assert_line "$line"; done
   refute_line --regexp '^[a-z-]+ \(default\)$'
   run -0 env -u REDLOCK_RESTART_GUARD redlock-cli doctor --settings
-  assert_line 'restart-guard = 60s (default)'
+  assert_line 'restart-guard = 1m (default)'
   run -0 redlock-cli doctor --settings --json
   assert_equal "$(json '[(s["value"], s["where"], s["default"]) for s in j["settings"] if s["name"] == "on-lost"]')" "[(None, None, 'kill')]"
 }

@@ -83,7 +83,7 @@ setup() { setup_one_server; }
   run -0 bash -c 'redlock-cli run --help | tr -s "\n " " "'
   assert_output --regexp '-E,--conflict-exit-code N [^(]*\([^(]*\) [^(]*\(default: 75\)'
   assert_output --regexp '--on-lost kill.term.warn .*\(default: kill\) --grace DUR .*\(default: a fifth of the ttl, at most 5s\)'
-  assert_output --partial '(default: for ever)'
+  assert_output --partial '(default: infinity)'
   run -0 redlock-cli --help
   refute_line Servers:
 }

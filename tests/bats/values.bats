@@ -21,13 +21,13 @@ refuses_each() {
 
 # --- durations ---
 
-BAD_DURATIONS=(1e3 -1 +1 5x "" "1 s" " 1s" "1s " 99999999999999999999 99999999999999999999d inf nan infinity -0 0x10 1h30m 1.2.3 1,5s . .s s ms
+BAD_DURATIONS=(1e3 -1 +1 5x "" "1 s" " 1s" "1s " 99999999999999999999 99999999999999999999d inf nan Infinity -0 0x10 1h30 30m1h 1h1h 1.2.3 1,5s . .s s ms
   5S 5Ms "5 m" 1_000 ½s $'1\n' $'5\e[31ms' '1;')
 
 @test "good durations are understood by --ttl, and mean what they say" {
   local row text ms
   for row in 500ms=500 1500ms=1500 30s=30000 30=30000 1.5m=90000 2h=7200000 1d=86400000 .5s=500 0.5=500 007s=7000 0.5h=1800000 \
-    1.0005s=1000; do
+    1.0005s=1000 1h30m=5400000 10min=600000 90sec=90000 2days=172800000 1w=604800000 1m1.5s=61500; do
     text=${row%=*}
     ms=${row#*=}
     run -0 --separate-stderr redlock-cli acquire -k "ttl $text" --ttl "$text" --json
@@ -38,7 +38,7 @@ BAD_DURATIONS=(1e3 -1 +1 5x "" "1 s" " 1s" "1s " 99999999999999999999 9999999999
 
 @test "good durations are understood by --wait" {
   local text
-  for text in 500ms 30s 1.5m 2h 1d .5s 0 0s 0ms 0.0 10000d; do
+  for text in 500ms 30s 1.5m 2h 1d .5s 0 0s 0ms 0.0 10000d 1h30m 1w infinity; do
     run -0 redlock-cli run -k demo --wait "$text" -- true
     run -0 redlock-cli run -k demo --wait="$text" -- true
   done
@@ -51,6 +51,15 @@ BAD_DURATIONS=(1e3 -1 +1 5x "" "1 s" " 1s" "1s " 99999999999999999999 9999999999
   refuses_each --server-timeout 5x -1 "" 0
   refuses_each --retry-delay 5x -1 "" 0
   refuses_each --unavailable-wait 5x -1 ""
+}
+
+@test "only a time to wait may be infinite" {
+  redis 0 set demo x px 300
+  run -0 redlock-cli run -k demo -w infinity --unavailable-wait infinity -- true
+  refuses_each --ttl infinity
+  refuses_each --grace infinity
+  refuses_each --min-hold infinity
+  assert_refused 64 "--min-hold: cannot be infinite" redlock-cli run -k demo --min-hold infinity -- true
 }
 
 @test "--wait 0 tries once" {
