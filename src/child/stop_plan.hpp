@@ -1,5 +1,7 @@
 #pragma once
 
+#include <optional>
+
 #include "support/boot_clock.hpp"
 
 namespace redlock::child {
@@ -27,6 +29,12 @@ inline constexpr Milliseconds death_timeout{500};
 inline constexpr Milliseconds kill_interval{2};
 inline constexpr Milliseconds max_kill_interval{20};
 
+/// Why a command is stopped.
+enum class StopReason {
+  lease,     ///< the lease is lost, or cannot be renewed
+  max_hold,  ///< the lease stands, and was held for as long as it may be
+};
+
 /// When and how a command is stopped, relative to the deadline of its lease.
 struct StopPlan {
   Duration grace;               ///< between the stop signal and KILL
@@ -37,6 +45,8 @@ struct StopPlan {
   int stop_signal = 0;
   OnLost on_lost = OnLost::kill;
   Descendants descendants = Descendants::leave;
+  std::optional<Duration> max_hold{};  ///< from the grant to the stop signal; KILL follows after
+                                       ///< the grace whatever on_lost says
 };
 
 }  // namespace redlock::child

@@ -56,8 +56,9 @@ Result<void, ExecFailure> Supervisor::prepare(const Command& command, SpawnOptio
   return {};
 }
 
-void Supervisor::arm(Instant deadline) {
+void Supervisor::arm(Instant deadline, Instant granted) {
   deadline_ = deadline;
+  if (plan_.max_hold) hold_until_ = later(granted, *plan_.max_hold);
   page_.set_margin(margin_);
   page_.set_deadline(deadline_);
 }
@@ -126,8 +127,7 @@ asio::awaitable<Ending> Supervisor::finish() {
     reap();
     const Instant now = clock_.now();
     if (status_ && !is_stopping() && !page_.stopped_by_front && may_leave(now)) break;
-    if (!is_stopping() && (lease_gone_ || page_.stopped_by_front || now >= terminate_at()))
-      stop(now);
+    if (const auto reason = reason_to_stop(now)) stop(*reason, now);
     if (is_stopping() && now >= *kill_at_) {
       dead = co_await kill_all();
       break;
@@ -142,7 +142,7 @@ asio::awaitable<Ending> Supervisor::finish() {
   // It ended by itself, but we checked only after the lease expired: it may have run on without the
   // lease.
   if (over > deadline_) lease_gone_ = true;
-  const bool is_promised = lease_gone_ && plan_.on_lost == OnLost::kill;
+  const bool is_promised = (lease_gone_ || timed_out_) && plan_.on_lost == OnLost::kill;
 
   std::vector<pid_t> swept;
   if (pid_namespace_ && dead) {
@@ -151,7 +151,8 @@ asio::awaitable<Ending> Supervisor::finish() {
     if (is_stopping()) over = clock_.now();
   }
   page_.clear_deadline();
-  Ending ending{status_.value_or(SIGKILL), lease_gone_, !dead, {}, {}, std::move(swept)};
+  Ending ending{status_.value_or(SIGKILL), lease_gone_, timed_out_, !dead, {}, {},
+                std::move(swept)};
   if (is_promised) ending.late = std::max(Duration::zero(), over - deadline_);
   if (!tree_.nothing_left()) ending.left = tree_.descendants();
   co_return ending;
@@ -159,6 +160,16 @@ asio::awaitable<Ending> Supervisor::finish() {
 
 asio::awaitable<bool> Supervisor::kill_rest() {
   return kill_all();
+}
+
+asio::awaitable<bool> Supervisor::stop_rest() {
+  const Instant kill_at = grace_end(clock_.now());
+  tree_.signal(plan_.stop_signal, kill_at);
+  do {
+    reap();
+    if (tree_.nothing_left()) co_return true;
+  } while (co_await event_->wait_until(kill_at));
+  co_return co_await kill_all();
 }
 
 /// True when no process is left. While a process cannot be killed (setuid, D state), the lease is
@@ -194,36 +205,47 @@ bool Supervisor::all_ended() const {
 }
 
 Instant Supervisor::next_poll(Instant now) const {
-  const Instant next = is_stopping() ? *kill_at_ : std::min(terminate_at(), meter_.next());
+  const Instant next =
+      is_stopping() ? *kill_at_ : std::min({terminate_at(), hold_until_, meter_.next()});
   return pid_namespace_ && status_ ? std::min(next, now + orphan_interval) : next;
 }
 
 bool Supervisor::may_leave(Instant now) {
   if (plan_.descendants == Descendants::leave || all_ended()) return true;
   if (plan_.descendants == Descendants::kill) {
-    kill_at_ = std::min(now + plan_.grace, kill_by());
+    kill_at_ = grace_end(now);
     tree_.signal(plan_.stop_signal, *kill_at_);
   }
   return false;
+}
+
+/// Of two reasons the one that came first: it decides what becomes of the command, and the exit
+/// code.
+std::optional<StopReason> Supervisor::reason_to_stop(Instant now) const {
+  if (is_stopping()) return std::nullopt;
+  if (lease_gone_ || page_.stopped_by_front) return StopReason::lease;
+  if (now < std::min(terminate_at(), hold_until_)) return std::nullopt;
+  return hold_until_ <= terminate_at() ? StopReason::max_hold : StopReason::lease;
 }
 
 void Supervisor::reap() {
   while (const auto ended = tree_.reap()) {
     if (ended->pid != pid_ || status_) continue;
     status_ = ended->status;
-    events_.ended(lease_gone_);
+    events_.ended(lease_gone_ || timed_out_);
   }
 }
 
-void Supervisor::stop(Instant now) {
-  lease_gone_ = true;
+void Supervisor::stop(StopReason reason, Instant now) {
+  timed_out_ = reason == StopReason::max_hold;
+  lease_gone_ = !timed_out_;
+  // What --on-lost lets run on without the lock must end all the same before the lock is released.
+  const OnLost how = timed_out_ ? OnLost::kill : plan_.on_lost;
   page_.stopping = true;
-  kill_at_ =
-      plan_.on_lost == OnLost::kill ? std::min(now + plan_.grace, kill_by()) : Instant::max();
-  if (plan_.on_lost != OnLost::warn && !page_.stopped_by_front)
-    tree_.signal(plan_.stop_signal, *kill_at_);
+  kill_at_ = how == OnLost::kill ? grace_end(now) : Instant::max();
+  if (how != OnLost::warn && !page_.stopped_by_front) tree_.signal(plan_.stop_signal, *kill_at_);
   // After the signal: a message can block at a terminal that is paused (^S).
-  events_.stopping(meter_.worst_delay());
+  events_.stopping(reason, meter_.worst_delay());
 }
 
 void Supervisor::measure(Instant now) {

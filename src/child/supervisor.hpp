@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <asio/awaitable.hpp>
 #include <functional>
 #include <memory>
@@ -23,6 +24,8 @@ struct Ending {
   int status = 0;            ///< of the command, as waitpid gives it
   bool lease_gone = false;   ///< the lease was lost, or the command was stopped so as not to
                              ///< outlive it
+  bool timed_out = false;    ///< it was stopped at the end of max_hold, before anything happened to
+                             ///< the lease
   bool unconfirmed = false;  ///< the lease ended, and a process of the tree could not be killed
   Duration late{};           ///< how long after the deadline the last of the tree was seen dead;
                              ///< zero: in time, or not promised
@@ -35,9 +38,8 @@ struct Ending {
 struct SupervisorEvents {
   /// The command itself has ended; its descendants may live on.
   std::function<void(bool stopped_by_us)> ended;
-  /// The stop signal was sent: the lease ended or soon will; with the longest recent delay of this
-  /// process; reported once.
-  std::function<void(const Delay&)> stopping;
+  /// The stop signal was sent; with the longest recent delay of this process; reported once.
+  std::function<void(StopReason, const Delay&)> stopping;
   /// These survive KILL; reported after a second, then every minute.
   std::function<void(const std::vector<pid_t>&)> unkillable;
   /// Stopping may take longer than the ttl allows; reported once.
@@ -50,9 +52,10 @@ struct SupervisorEvents {
 /// The stop signal and CONT go to the whole tree at deadline - grace - margin, KILL at deadline -
 /// margin, repeated until the tree is empty. The margin grows with the measurements (StopMeter). A
 /// stop signal that was sent is final. A lease that is lost stops the command at once, with KILL
-/// after the grace or at deadline - margin, whichever is sooner. When the front process is gone,
-/// KILL is sent at once. A pid namespace ends with the command: processes that the command leaves
-/// running in it are killed.
+/// after the grace or at deadline - margin, whichever is sooner. So does the end of max_hold, while
+/// the lease is kept until the tree is dead; of that and a loss, the first decides. When the front
+/// process is gone, KILL is sent at once. A pid namespace ends with the command: processes that the
+/// command leaves running in it are killed.
 class Supervisor {
  public:
   /// All must outlive it.
@@ -66,11 +69,18 @@ class Supervisor {
   /// After finish(): kills all that is left. True when nothing is left.
   asio::awaitable<bool> kill_rest();
 
+  /// After finish(): stops all that is left, as at the end of max_hold. True when nothing is left.
+  asio::awaitable<bool> stop_rest();
+
   /// The command, from prepare() on.
   [[nodiscard]] pid_t command() const noexcept { return pid_; }
 
-  /// Publishes the deadline: from here on both guards watch over what is prepared.
-  void arm(Instant deadline);
+  /// Publishes the deadline: from here on both guards watch over what is prepared. `granted`:
+  /// max_hold counts from there.
+  void arm(Instant deadline, Instant granted);
+
+  /// When max_hold ends; Instant::max(): it has no end.
+  [[nodiscard]] Instant hold_until() const noexcept { return hold_until_; }
 
   /// Starts the command under the lease that it was armed with. False: the deadline is too near to
   /// run in; then nothing was started.
@@ -99,7 +109,8 @@ class Supervisor {
 
  private:
   void reap();
-  void stop(Instant now);
+  [[nodiscard]] std::optional<StopReason> reason_to_stop(Instant now) const;
+  void stop(StopReason reason, Instant now);
   void measure(Instant now);
   void set_margin(Duration margin);
   void end_namespace();
@@ -113,6 +124,9 @@ class Supervisor {
   [[nodiscard]] bool is_stopping() const noexcept { return kill_at_.has_value(); }
   [[nodiscard]] Instant kill_by() const { return deadline_ - margin_; }
   [[nodiscard]] Instant terminate_at() const { return kill_by() - plan_.grace; }
+  [[nodiscard]] Instant grace_end(Instant now) const {
+    return std::min(now + plan_.grace, kill_by());
+  }
 
   const Clock& clock_;
   StopPlan plan_;
@@ -126,11 +140,13 @@ class Supervisor {
   std::optional<PidNamespace> pid_namespace_;
   std::optional<ReadyCommand> ready_;
   Instant deadline_;
+  Instant hold_until_ = Instant::max();
   std::optional<Instant> kill_at_;  ///< set by the stop signal; Instant::max(): never
   std::optional<int> status_;
   pid_t pid_ = 0;
   bool leads_group_ = false;
   bool lease_gone_ = false;
+  bool timed_out_ = false;
   bool strained_ = false;  ///< already reported
 };
 

@@ -14,6 +14,7 @@
 #include "run/acquire.hpp"
 #include "run/command_error.hpp"
 #include "run/lease_file.hpp"
+#include "support/duration.hpp"
 
 namespace redlock::cli {
 namespace {
@@ -70,22 +71,17 @@ std::optional<run::WhilePid> watch(const Settings& settings, std::optional<pid_t
 std::optional<run::Detached> read_detached(const Settings& settings, Ttl ttl,
                                            const TtlDemands& demands) {
   if (!settings.get(option::detach)) return std::nullopt;
-  return run::Detached{*settings.get(option::max_hold), read_stop_plan(settings, ttl, demands)};
+  return run::Detached{*read_max_hold(settings), read_stop_plan(settings, ttl, demands)};
 }
 
 /// What no process ends must have a limit, and a way to be released before.
 void check_detach(const Settings& settings) {
   const auto refuse = [](const char* why) { throw CommandError(ExitCode::usage, why); };
-  if (!settings.get(option::detach)) {
-    if (const auto given = settings.find(option::max_hold);
-        given && given->origin == Setting::Origin::line)
-      Settings::refuse(*given, "goes with --detach");
-    return;
-  }
+  if (!settings.get(option::detach)) return;
   if (settings.get(option::while_pid)) {
     refuse("--detach is bound to no process, and --while-pid to one; leave one of them out");
   }
-  if (!settings.get(option::max_hold)) {
+  if (!read_max_hold(settings)) {
     refuse("--detach needs --max-hold DUR: no process ends it, so a forgotten one would never end");
   }
   if (!settings.get(option::token_file))
@@ -119,6 +115,13 @@ run::AcquireOptions read_options(const Settings& settings) {
                        "renewed while that process lives); or use `redlock-cli run`");
   }
   if (!ttl) ttl = require_room(Ttl::from(option::default_ttl).value(), demands);
+  // Nothing stops what a script does by hand, but its lease must not outlast the limit.
+  if (const auto max_hold = read_max_hold(settings);
+      max_hold && !is_kept && ttl->length() > *max_hold) {
+    Settings::refuse(*settings.find(option::ttl),
+                     fmt::format("{} is longer than the --max-hold of {}",
+                                 format_duration(ttl->length()), format_duration(*max_hold)));
+  }
   Owner owner = read_owner(settings);
   name_the_script(owner, pid.value_or(::getppid()));
   owner.renewed_for = is_kept ? Duration(ttl->length()) : Duration::zero();

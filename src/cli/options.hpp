@@ -110,6 +110,12 @@ inline constexpr DefaultOption<DurationType> min_hold{
     {Duration::zero(), Ttl::max},
     Duration::zero()};
 
+inline constexpr Option<DurationType> max_hold{
+    {"--max-hold", takes_lock, OptionSource::anywhere, Section::lock,
+     "Hold the lock no longer than this: then stop what runs under it (TERM, after --grace KILL), "
+     "release, and exit with 124"},
+    {Milliseconds(1), infinite_duration, true}};
+
 inline constexpr DefaultOption<DurationType> unavailable_wait{
     {"--unavailable-wait", takes_lock, OptionSource::anywhere, Section::lock,
      "How long to tolerate losing the quorum while waiting, then exit with 69; not at all with -n"},
@@ -140,11 +146,6 @@ inline constexpr Flag detach{
      "nothing stops what runs under it if it is lost"},
     {},
     false};
-
-inline constexpr Option<DurationType> max_hold{
-    {"--max-hold", for_acquire, OptionSource::anywhere, Section::lock,
-     "With --detach: hold the lock no longer than this"},
-    {Milliseconds(1)}};
 
 inline constexpr DefaultOption<ChoiceType<child::OnLost, 3>> on_lost{
     {"--on-lost", takes_lock, OptionSource::anywhere, Section::command,
@@ -322,30 +323,55 @@ inline constexpr Flag version{{"-V,--version", without_command, OptionSource::li
                               false};
 
 /// All of them, in the order in which --help shows those of a section: the common ones first.
-inline constexpr std::array<const OptionRow*, 50> all_options{&key,           &nonblock,
-                                                              &wait,          &ttl,
-                                                              &token_file,    &force,
-                                                              &if_fence,      &reason,
-                                                              &note,          &conflict_exit_code,
-                                                              &shared,        &exclusive,
-                                                              &slots,         &supersede,
-                                                              &min_hold,      &unavailable_wait,
-                                                              &retry_delay,   &command,
-                                                              &while_pid,     &detach,
-                                                              &max_hold,      &on_lost,
-                                                              &grace,         &stop_signal,
-                                                              &descendants,   &isolate,
-                                                              &server,        &server_timeout,
-                                                              &user,          &password_file,
-                                                              &restart_guard, &replicas,
-                                                              &cacert,        &cacertdir,
-                                                              &cert,          &cert_key,
-                                                              &sni,           &insecure,
-                                                              &export_lease,  &exit_code,
-                                                              &prefix,        &watch,
-                                                              &settings,      &json,
-                                                              &quiet,         &verbose,
-                                                              &status_fd,     &config,
-                                                              &help,          &version};
+inline constexpr std::array<const OptionRow*, 50> all_options{&key,
+                                                              &nonblock,
+                                                              &wait,
+                                                              &ttl,
+                                                              &token_file,
+                                                              &force,
+                                                              &if_fence,
+                                                              &reason,
+                                                              &note,
+                                                              &conflict_exit_code,
+                                                              &shared,
+                                                              &exclusive,
+                                                              &slots,
+                                                              &supersede,
+                                                              &min_hold,
+                                                              &max_hold,
+                                                              &unavailable_wait,
+                                                              &retry_delay,
+                                                              &command,
+                                                              &while_pid,
+                                                              &detach,
+                                                              &on_lost,
+                                                              &grace,
+                                                              &stop_signal,
+                                                              &descendants,
+                                                              &isolate,
+                                                              &server,
+                                                              &server_timeout,
+                                                              &user,
+                                                              &password_file,
+                                                              &restart_guard,
+                                                              &replicas,
+                                                              &cacert,
+                                                              &cacertdir,
+                                                              &cert,
+                                                              &cert_key,
+                                                              &sni,
+                                                              &insecure,
+                                                              &export_lease,
+                                                              &exit_code,
+                                                              &prefix,
+                                                              &watch,
+                                                              &settings,
+                                                              &json,
+                                                              &quiet,
+                                                              &verbose,
+                                                              &status_fd,
+                                                              &config,
+                                                              &help,
+                                                              &version};
 
 }  // namespace redlock::cli::option

@@ -13,6 +13,7 @@
 #include "cli/server_options.hpp"
 #include "run/command_error.hpp"
 #include "run/nesting.hpp"
+#include "support/duration.hpp"
 #include "support/text.hpp"
 
 namespace redlock::cli {
@@ -88,6 +89,11 @@ bool is_given_for_writing(int fd) {
   return mode >= 0 && (mode & O_ACCMODE) != O_RDONLY && (::fcntl(fd, F_GETFD) & FD_CLOEXEC) == 0;
 }
 
+std::optional<Duration> read_max_hold(const Settings& settings) {
+  const auto max_hold = settings.get(option::max_hold);
+  return max_hold == infinite_duration ? std::nullopt : max_hold;
+}
+
 child::StopPlan read_stop_plan(const Settings& settings, Ttl ttl, const TtlDemands& demands) {
   const child::OnLost on_lost = settings.get(option::on_lost);
   // Without the promise to kill in time, there is nothing to measure.
@@ -99,7 +105,8 @@ child::StopPlan read_stop_plan(const Settings& settings, Ttl ttl, const TtlDeman
           measure_interval,
           settings.get(option::stop_signal),
           on_lost,
-          settings.get(option::descendants)};
+          settings.get(option::descendants),
+          read_max_hold(settings)};
 }
 
 run::RunOptions read_run_options(const Settings& settings) {
@@ -117,6 +124,11 @@ run::RunOptions read_run_options(const Settings& settings) {
   owner.supervised = true;
   owner.renewed_for = ttl.length();
   const Duration min_hold = settings.get(option::min_hold);
+  if (const auto max_hold = read_max_hold(settings); max_hold && min_hold > *max_hold) {
+    Settings::refuse(*settings.find(option::min_hold),
+                     fmt::format("{} is longer than the --max-hold of {}",
+                                 format_duration(min_hold), format_duration(*max_hold)));
+  }
   raise_restart_guard(settings, servers, option::min_hold, min_hold);
   return {
       read_lock_options(settings, std::move(resources), ttl, std::move(servers), std::move(owner)),

@@ -1,12 +1,17 @@
 #pragma once
 
+#include <optional>
+
 #include "cli/settings.hpp"
 #include "core/validity.hpp"
 #include "run/options.hpp"
 
 namespace redlock::cli {
 
-/// --grace, --stop-signal, --on-lost and --descendants.
+/// --max-hold; nothing when there is no limit.
+std::optional<Duration> read_max_hold(const Settings& settings);
+
+/// --grace, --stop-signal, --on-lost, --descendants and --max-hold.
 child::StopPlan read_stop_plan(const Settings& settings, Ttl ttl, const TtlDemands& demands);
 
 /// Whether the caller gave us this descriptor to write to.

@@ -178,8 +178,4 @@ WaitStep after_failure(const WaitState& state, const AttemptFailure& failure,
   return Transition(state, failure, policy, context, random).step();
 }
 
-Instant later(Instant from, Duration span) {
-  return span < Instant::max() - from ? from + span : Instant::max();
-}
-
 }  // namespace redlock

@@ -80,8 +80,4 @@ WaitStep after_failure(const WaitState& state, const AttemptFailure& failure,
                        const WaitPolicy& policy, const WaitContext& context,
                        const RandomBits& random);
 
-/// The instant `span` after `from`, or Instant::max() where that would overflow: a wait may be of
-/// any length.
-Instant later(Instant from, Duration span);
-
 }  // namespace redlock

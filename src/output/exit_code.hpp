@@ -17,6 +17,7 @@ enum class ExitCode {
   config = 78,
   lost = 79,
   unconfirmed = 80,
+  timed_out = 124,
   not_executable = 126,
   not_found = 127,
 };
@@ -42,6 +43,7 @@ inline constexpr std::array exit_codes{
     ExitCodeMeaning{
         ExitCode::unconfirmed,
         "unconfirmed: a process of the command was not seen dead before the lock could expire"},
+    ExitCodeMeaning{ExitCode::timed_out, "timed out: --max-hold ended; the command was stopped"},
 };
 
 /// How shells report a death by signal n: 128 + n.

@@ -31,6 +31,7 @@ constexpr std::array meanings{
     Meaning{Result::config, "config", ExitCode::config},
     Meaning{Result::lost, "lost", ExitCode::lost},
     Meaning{Result::unconfirmed, "unconfirmed", ExitCode::unconfirmed},
+    Meaning{Result::timed_out, "timed_out", ExitCode::timed_out},
     Meaning{Result::not_started, "not_started", ExitCode::not_executable},
     Meaning{Result::not_started, "not_started", ExitCode::not_found},
 };

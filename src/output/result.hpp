@@ -28,6 +28,7 @@ enum class Result {
   config,
   lost,
   unconfirmed,
+  timed_out,  ///< the command was stopped at the end of --max-hold
 };
 
 /// Its name in JSON.

@@ -80,6 +80,8 @@ Finish RunReporter::ended() {
   if (ending_.late > Duration::zero()) {
     return conclude(Result::unconfirmed, output::unsafe_text(/*dead=*/true, {}, ending_.late));
   }
+  if (ending_.timed_out)
+    return conclude(Result::timed_out, "the command was stopped at the end of --max-hold");
   if (ending_.lease_gone) {
     const bool ran_on = options_.stop.on_lost == child::OnLost::warn;
     return conclude(Result::lost,
@@ -141,6 +143,7 @@ void RunReporter::in_trouble(const Resource& resource, const LeaseInTrouble& tro
 void RunReporter::lost(const Resource& resource, const LeaseEnded& end) {
   report_.reason = output::ended_text(end);
   lost_ = resource;
+  if (ending_.timed_out) tell_loss();  // its stop signal was sent
 }
 
 /// Why the command is being stopped: the lease was lost, it could not be renewed, or we did not
@@ -155,6 +158,13 @@ void RunReporter::stopping(const child::Delay& delay) {
   if (report_.reason.empty())
     report_.reason = "cannot renew: no answer yet from a quorum of servers";
   session_.console().error(fmt::format("{}: {}", key_, report_.reason));
+}
+
+void RunReporter::timed_out() {
+  ending_.timed_out = true;
+  session_.console().error(
+      fmt::format("{}: held for {}, the --max-hold; stopping what runs under it", key_,
+                  format_duration(*options_.stop.max_hold)));
 }
 
 void RunReporter::strained(const StopCost& cost, Duration needed) const {
@@ -238,7 +248,8 @@ void RunReporter::tell_missing_votes() {
 }
 
 bool RunReporter::is_known_to_be_lost() const {
-  return report_.outcome.result == Result::lost || report_.outcome.result == Result::unconfirmed;
+  return ending_.lease_gone || report_.outcome.result == Result::lost ||
+         report_.outcome.result == Result::unconfirmed;
 }
 
 }  // namespace redlock::run

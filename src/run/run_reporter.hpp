@@ -41,6 +41,7 @@ class RunReporter {
   void in_trouble(const Resource& resource, const LeaseInTrouble& trouble);
   void lost(const Resource& resource, const LeaseEnded& end);
   void stopping(const child::Delay& delay);
+  void timed_out();  ///< at the end of --max-hold
   void strained(const StopCost& cost, Duration needed) const;
   void unkillable(const std::vector<pid_t>& pids) const;
   void outlasting(const std::vector<pid_t>& nested_runs) const;

@@ -64,6 +64,7 @@ asio::awaitable<Result<std::shared_ptr<HeldSet>, SetFailure>> Tenancy::wait() {
 
 /// Returns nothing when the job was stopped, so that the lock was released: then wait again.
 asio::awaitable<std::optional<Finish>> Tenancy::run_under(std::shared_ptr<HeldSet> leases) {
+  granted_ = now();
   const auto stay = std::make_shared<Stay>(std::move(leases), parts_, options_.stop,
                                            supervisor_events(), [this] { changed_->notify(); });
   stay_ = stay;  // the job knows its supervisor until the end
@@ -74,7 +75,7 @@ asio::awaitable<std::optional<Finish>> Tenancy::run_under(std::shared_ptr<HeldSe
 
   // Both guards watch from here on. The front process may be stopped, so ask it before anything
   // runs.
-  supervisor.arm(stay->leases->deadline());
+  supervisor.arm(stay->leases->deadline(), granted_);
   const bool may_start = co_await parts_.job.may_start();
   if (parts_.session.interrupt().raised()) {
     supervisor.drop();
@@ -101,7 +102,10 @@ asio::awaitable<std::optional<Finish>> Tenancy::run_under(std::shared_ptr<HeldSe
     stay->end();
     co_return parts_.reporter.unconfirmed();
   }
-  co_await outlast_nested_runs(*stay);
+  if (!co_await outlast_nested_runs(*stay)) {
+    stay->end();
+    co_return parts_.reporter.unconfirmed();
+  }
   co_return co_await release(*stay, parts_.reporter.ended(), left_of_min_hold(ending));
 }
 
@@ -117,7 +121,6 @@ Result<void, child::ExecFailure> Tenancy::prepare(Stay& stay) {
 /// False: the deadline is too near to run in.
 Result<bool, child::ExecFailure> Tenancy::start(Stay& stay) {
   parts_.reporter.granted(stay.leases->leases());
-  granted_ = now();
   if (stay.leases->lost()) return false;  // one of several, while the front process was asked
   auto started = stay.supervisor.start();
   if (!started || !*started) return started;
@@ -147,17 +150,25 @@ void Tenancy::keep(const std::shared_ptr<Stay>& stay) {
 }
 
 /// Nested runs that the command left behind may live on our lease: they notice its end only at
-/// their next check, too late.
-asio::awaitable<void> Tenancy::outlast_nested_runs(Stay& stay) {
+/// their next check, too late. False when some had to be stopped and could not be.
+asio::awaitable<bool> Tenancy::outlast_nested_runs(Stay& stay) {
   stay.nested->close();
-  if (stay.nested->empty() || stay.leases->lost()) co_return;
+  if (stay.nested->empty() || stay.leases->lost()) co_return true;
   parts_.reporter.outlasting(stay.nested->holders());
   parts_.job.set_nested_runs(stay.nested);
 
   const Interrupt::Listener front_gone(parts_.session.interrupt(), *changed_);
-  while (!stay.nested->empty() && !stay.leases->lost() && !parts_.job.front_is_gone())
-    co_await changed_->wait_until(Instant::max());
-  if (parts_.job.front_is_gone()) (void)co_await stay.supervisor.kill_rest();
+  const Instant hold_until = stay.supervisor.hold_until();
+  while (!stay.nested->empty() && !stay.leases->lost() && !parts_.job.front_is_gone() &&
+         now() < hold_until)
+    co_await changed_->wait_until(hold_until);
+  if (parts_.job.front_is_gone()) {
+    (void)co_await stay.supervisor.kill_rest();
+  } else if (!stay.nested->empty() && !stay.leases->lost()) {
+    parts_.reporter.timed_out();
+    co_return co_await stay.supervisor.stop_rest();
+  }
+  co_return true;
 }
 
 /// The job is stopped: others may have the lock until it continues.
@@ -185,7 +196,10 @@ Duration Tenancy::left_of_min_hold(const child::Ending& ending) const {
 child::SupervisorEvents Tenancy::supervisor_events() {
   child::SupervisorEvents events;
   events.ended = [this](bool stopped_by_us) { parts_.job.command_ended(stopped_by_us); };
-  events.stopping = [this](const child::Delay& delay) { parts_.reporter.stopping(delay); };
+  events.stopping = [this](child::StopReason reason, const child::Delay& delay) {
+    reason == child::StopReason::max_hold ? parts_.reporter.timed_out()
+                                          : parts_.reporter.stopping(delay);
+  };
   events.strained = [this](const StopCost& cost, Duration needed) {
     parts_.reporter.strained(cost, needed);
   };

@@ -48,7 +48,7 @@ class Tenancy {
   Result<void, child::ExecFailure> prepare(Stay& stay);
   Result<bool, child::ExecFailure> start(Stay& stay);
   void keep(const std::shared_ptr<Stay>& stay);
-  asio::awaitable<void> outlast_nested_runs(Stay& stay);
+  asio::awaitable<bool> outlast_nested_runs(Stay& stay);
   asio::awaitable<void> give_up_turn(Stay& stay);
   asio::awaitable<Finish> release(Stay& stay, Finish finish, Duration keep = Duration::zero());
   [[nodiscard]] Duration left_of_min_hold(const child::Ending& ending) const;

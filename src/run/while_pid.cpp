@@ -47,6 +47,7 @@ class PidHolder {
     spawn(session_.server_set().executor(), [this] { return watch(); });
     Handout handout = co_await acquisition_.acquire();
     if (handout.leases) {
+      if (plan().max_hold) hold_until_ = later(session_.clock().now(), *plan().max_hold);
       child::leave_session(job_group_);
       child::claim_cpu_share();
       // From now on: the front process may be stopped by its job for longer than the lease lasts.
@@ -124,26 +125,28 @@ class PidHolder {
     link_->give_up_hand_over();
   }
 
-  /// Until the process has ended, or the lease has ended and the plan is carried out. False when a
-  /// process outlives the lease that should not.
+  /// Until the process has ended, or the lease has, or the time for which it may be held, and the
+  /// plan is carried out. False when a process outlives the lease that should not.
   asio::awaitable<bool> guard() {
     const child::OnLost on_lost = plan().on_lost;
     std::optional<Instant> stopping_since;
+    bool timed_out = false;
     child::StopMeter meter(plan().measure_interval, session_.clock().now());
     while (!process().ended() && !released_by_others_ && !stopping_since) {
       const Instant terminate_at =
           on_lost == child::OnLost::warn ? Instant::max() : deadline_ - margin_ - plan().grace;
-      if (lease_over_ || session_.clock().now() >= terminate_at) {
+      if (lease_over_ || session_.clock().now() >= std::min(terminate_at, hold_until_)) {
         stopping_since = session_.clock().now();
+        timed_out = !lease_over_ && hold_until_ <= terminate_at;
       } else {
         if (session_.clock().now() >= meter.next()) measure(meter);
-        const Instant next = std::min(terminate_at, meter.next());
+        const Instant next = std::min({terminate_at, hold_until_, meter.next()});
         if (!co_await event_->wait_until(next)) meter.note_timer(next, session_.clock().now());
       }
     }
     if (!stopping_since) co_return true;
-    tell_loss();
-    if (on_lost == child::OnLost::kill)
+    timed_out ? tell_limit() : tell_loss();
+    if (on_lost == child::OnLost::kill || timed_out)
       co_return co_await stop_all(std::min(*stopping_since + plan().grace, deadline_ - margin_));
     if (on_lost == child::OnLost::term)
       co_await tell_all(session_.clock().now() + plan().grace, child::WatchedProcess::Reach::met);
@@ -168,6 +171,13 @@ class PidHolder {
         trouble_.empty() ? fmt::format("{}: cannot renew", output::keys_text(options_.resources))
                          : trouble_;
     tell(fmt::format("{}; process {} was to have the lock: {}", why, process().pid(), what_next));
+  }
+
+  void tell_limit() {
+    tell(fmt::format(
+        "{}: held for {}, the --max-hold; stopping process {} with all that descends "
+        "from it",
+        output::keys_text(options_.resources), format_duration(*plan().max_hold), process().pid()));
   }
 
   void tell(const std::string& text) { child::post_notice(process(), text); }
@@ -244,6 +254,7 @@ class PidHolder {
   Duration margin_;  ///< grows with the measurements
   std::unique_ptr<Event> event_;
   Instant deadline_;
+  Instant hold_until_ = Instant::max();
   std::string trouble_;  ///< why it was lost, or the last round failed; empty when it did not
   bool lease_over_ = false;
   bool released_by_others_ = false;

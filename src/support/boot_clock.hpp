@@ -25,6 +25,12 @@ using Duration = std::chrono::nanoseconds;
 
 using Milliseconds = std::chrono::milliseconds;
 
+/// The instant `span` after `from`, or Instant::max() where that would overflow: a wait may be of
+/// any length.
+constexpr Instant later(Instant from, Duration span) noexcept {
+  return span < Instant::max() - from ? from + span : Instant::max();
+}
+
 /// How long the machine has been suspended since it started (CLOCK_BOOTTIME less CLOCK_MONOTONIC).
 Duration time_suspended() noexcept;
 

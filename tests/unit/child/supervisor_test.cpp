@@ -96,7 +96,7 @@ void supervise(const StopPlan& with, const std::string& script, When when,
     const auto isolation = Isolation::make(IsolationMode::none, false);
     SupervisorEvents events;
     events.ended = [](bool) {};
-    events.stopping = [](const Delay&) {};
+    events.stopping = [](StopReason, const Delay&) {};
     events.strained = [](const StopCost&, Duration) {};
     Supervisor supervisor(clock, with, *page, *isolation, std::move(events));
     const auto pump = std::make_shared<SignalPump>(io.get_executor(), gate);
@@ -106,7 +106,7 @@ void supervise(const StopPlan& with, const std::string& script, When when,
     const StdoutTo out(ready);
     const Command command{"/bin/sh", {"sh", "-c", script}};
     ASSERT_TRUE(supervisor.prepare(command, {{"PATH=/usr/bin:/bin"}, std::nullopt}, inherited));
-    supervisor.arm(clock.now() + lease_length);
+    supervisor.arm(clock.now() + lease_length, clock.now());
     ASSERT_EQ(*supervisor.start(), true);
     ready.read(1);
     siginfo_t info{};
@@ -206,6 +206,52 @@ TEST(Supervisor, WhatGetsOnDyingIsNotGivenUpHoweverLateItIs) {
       });
 }
 
+StopPlan at_most(Duration span) {
+  StopPlan limited = plan;
+  limited.max_hold = span;
+  return limited;
+}
+
+TEST(Supervisor, WhatIsHeldForTooLongIsToldAndThenKilledWhileTheLeaseStands) {
+  StopPlan limited = at_most(3min);
+  limited.grace = 200ms;
+  supervise(
+      limited, running("trap '' TERM"), When::while_it_runs,
+      [](Scene scene) { scene.clock.jump(3min); },
+      [](const Ending& ending, const SharedPage& page) {
+        EXPECT_TRUE(ending.timed_out);
+        EXPECT_FALSE(ending.lease_gone);
+        EXPECT_EQ(WTERMSIG(ending.status), SIGKILL);
+        EXPECT_TRUE(ending.left.empty());
+        EXPECT_EQ(ending.late, Duration::zero());
+        EXPECT_TRUE(page.stopping) << "the front process need not send its stop signal";
+      });
+}
+
+TEST(Supervisor, OfTheLimitAndTheEndOfTheLeaseTheFirstDecides) {
+  const std::string ends_well = running("trap 'exit 0' TERM");
+  const auto expect = [](bool timed_out) {
+    return [timed_out](const Ending& ending) {
+      EXPECT_EQ(ending.timed_out, timed_out);
+      EXPECT_EQ(ending.lease_gone, !timed_out);
+    };
+  };
+  // The stop signal is due a grace and a margin before the deadline.
+  jump(ends_well, lease_length - 3s, expect(true), at_most(lease_length - 6s));
+  jump(ends_well, lease_length - 3s, expect(false), at_most(lease_length - 4s));
+}
+
+TEST(Supervisor, WhatIsToldAtTheLimitIsDeadBeforeTheDeadlineAllTheSame) {
+  jump(
+      running("trap '' TERM"), lease_length - 400ms,
+      [](const Ending& ending) {
+        EXPECT_TRUE(ending.timed_out);
+        EXPECT_EQ(WTERMSIG(ending.status), SIGKILL);
+        EXPECT_EQ(ending.late, Duration::zero());
+      },
+      at_most(1min));
+}
+
 TEST(Supervisor, TheDeadlineMovesForwardOnly) {
   supervise(
       plan, running("trap 'exit 3' USR1"), When::while_it_runs,
@@ -250,7 +296,7 @@ TEST(Supervisor, StartsNothingWhenTheDeadlineIsTooNear) {
     Supervisor supervisor(clock, plan, *page, *isolation, {});
     ASSERT_TRUE(
         supervisor.prepare({"/bin/sh", {"sh", "-c", "exit 9"}}, {{}, std::nullopt}, inherited));
-    supervisor.arm(clock.now() + plan.grace + plan.margin);
+    supervisor.arm(clock.now() + plan.grace + plan.margin, clock.now());
     EXPECT_EQ(*supervisor.start(), false);
     supervisor.drop();
     EXPECT_EQ(page->get_deadline(), Instant::max());

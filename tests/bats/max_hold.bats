@@ -1,0 +1,159 @@
+#!/usr/bin/env bats
+# shellcheck disable=SC2016,SC2030,SC2031,SC2034,SC2154  # the commands' own shells expand; each test is a subshell; bats and helpers set variables
+# --max-hold: nobody holds a lock for longer, and it is released only when all that ran under it is dead.
+load helper/common
+load helper/redis
+load helper/locks
+load helper/checks
+load helper/supervision
+load helper/while_pid
+
+# reported EXPRESSION: of the line that --status-fd got.
+reported() {
+  output=$(report)
+  json "$1"
+}
+
+# bats test_tags=redis
+@test "at the end of it the whole tree is told, then killed, and dead before the lock is free; 124" {
+  start_tree ours --max-hold 3s --grace 300ms
+  watch_lock
+  wait_background ours
+  assert_equal "$status $output" "124 ready"
+  assert_regex "$stderr" "redlock-cli: demo: held for 3s, the --max-hold; stopping what runs under it"
+  assert_tree_dead
+  assert_dead_before_free
+  assert_equal "$(keys_at 0)" ""
+  assert_equal "$(reported '(j["result"], j["exit_code"], j["command_signal"], j["released"], j["left"])')" \
+    "('timed_out', 124, 15, True, [])"
+  assert_in_range "$(reported 'j["held_ms"]')" 3000 60000
+}
+
+# bats test_tags=redis
+@test "a command that ignores TERM has the grace, and forks meanwhile in vain" {
+  start_under_witness ours -k demo --max-hold 4s --grace 400ms -- bash -c '
+    trap "" TERM
+    echo $$ >"$0"
+    echo ready
+    while :; do setsid sleep 1000 & sleep 0.1; done' "$BATS_TEST_TMPDIR/pids"
+  watch_lock
+  wait_background ours
+  assert_equal "$status" 124
+  assert_dead_before_free
+  run -0 redlock-cli run -n -k demo -- true
+}
+
+@test "it counts from the grant, not from the start of the wait" {
+  hold theirs
+  start_background ours redlock-cli run -k demo --max-hold 100s -- echo entered
+  wait_until queued_are 1
+  release_hold theirs
+  wait_background ours
+  assert_equal "$status $output" "0 entered"
+}
+
+@test "a command that ends in time notices nothing, and keeps its exit status" {
+  run -5 --separate-stderr redlock-cli run -k demo --max-hold 100s -- sh -c 'exit 5'
+  assert_equal "$output$stderr" ""
+}
+
+@test "a command that ends well when it is told has not done its work: 124" {
+  run -124 redlock-cli run -k demo --max-hold 3s --status-fd 8 -- \
+    bash -c 'trap "exit 0" TERM; while :; do sleep 0.02; done' 8>"$BATS_TEST_TMPDIR/report"
+  assert_equal "$(reported '(j["result"], j["exit_code"], j["command_exit"])')" "('timed_out', 124, 0)"
+}
+
+@test "--stop-signal is what is sent first" {
+  run -124 --separate-stderr redlock-cli run -k demo --max-hold 3s --stop-signal USR1 -- \
+    bash -c 'trap "echo USR1; exit 3" USR1; trap "echo TERM" TERM; while :; do sleep 0.02; done'
+  assert_output USR1
+}
+
+@test "a stopped command is stopped all the same: the time counts" {
+  start_background ours redlock-cli run -k demo --max-hold 1s --grace 300ms -- bash -c 'echo ready; kill -STOP $$; echo went on'
+  wait_background ours
+  assert_equal "$status $output" "124 ready"
+  assert_equal "$(keys_at 0)" ""
+}
+
+@test "whatever --on-lost says" {
+  local on_lost
+  for on_lost in term warn; do
+    run -124 redlock-cli run -k demo --on-lost "$on_lost" --max-hold 200ms --grace 200ms -- \
+      bash -c 'trap "" TERM; while :; do sleep 0.02; done'
+    assert_equal "$(keys_at 0)" ""
+  done
+}
+
+@test "a lease that is lost first: 79" {
+  start_tree ours --max-hold 100s -t 2s --grace 300ms
+  redis 0 del demo
+  wait_background ours
+  assert_equal "$status" 79
+  assert_equal "$(reported 'j["result"]')" lost
+  assert_tree_dead
+}
+
+@test "a lease that is lost while the command is being stopped: 124, and the report tells of both" {
+  start_background ours redlock-cli run -k demo -t 14s --max-hold 3s --grace 6s --status-fd 8 -- \
+    bash -c 'trap "echo told" TERM; while :; do sleep 0.02; done' 8>"$BATS_TEST_TMPDIR/report"
+  wait_until grep -q told "$(background_stdout ours)"
+  redis 0 set demo theirs
+  wait_until grep -q lost "$(background_stderr ours)"
+  wait_background ours
+  assert_equal "$status" 124
+  assert_equal "$(reported '(j["result"], j["released"], "reason" in j)')" "('timed_out', False, True)"
+  assert_equal "$(redis 0 get demo)" theirs
+}
+
+@test "--descendants wait: what is waited for is bounded, too" {
+  run -124 redlock-cli run -k demo --max-hold 3s --grace 200ms --descendants wait --status-fd 8 -- \
+    bash -c "(trap '' TERM; exec sleep 1000) &" 8>"$BATS_TEST_TMPDIR/report"
+  assert_equal "$(reported '(j["result"], j["command_exit"], j["left"], j["released"])')" "('timed_out', 0, [], True)"
+}
+
+@test "a run within it that the command left behind is bounded, too" {
+  run -124 redlock-cli run -k demo --max-hold 2s --grace 200ms --status-fd 8 -- \
+    bash -c 'redlock-cli run -k demo -- sh -c "touch $0; trap \"\" TERM; while :; do sleep 0.02; done" &
+      until [[ -e $0 ]]; do sleep 0.02; done' "$BATS_TEST_TMPDIR/up" 8>"$BATS_TEST_TMPDIR/report"
+  assert_equal "$(reported '(j["result"], j["command_exit"], j["released"])')" "('timed_out', 0, True)"
+  assert_equal "$(keys_at 0)" ""
+}
+
+@test "--min-hold goes on after it" {
+  run -124 redlock-cli run -k demo --max-hold 300ms --grace 100ms --min-hold 300ms -- sleep 1000
+  assert_refused 64 "--min-hold: 2s is longer than the --max-hold of 1s" redlock-cli run -k demo --max-hold 1s --min-hold 2s -- true
+}
+
+@test "a configuration bounds all, and a run of its own says otherwise" {
+  echo 'max-hold = "300ms"' >"$BATS_TEST_TMPDIR/config.toml"
+  run -124 redlock-cli run --config "$BATS_TEST_TMPDIR/config.toml" -k demo --grace 100ms -- sleep 1000
+  run -0 redlock-cli run --config "$BATS_TEST_TMPDIR/config.toml" -k demo --max-hold infinity -- sleep 0.6
+  REDLOCK_MAX_HOLD=300ms run -124 redlock-cli run -k demo -- sleep 1000
+  # What a script holds by hand nothing can stop: its lease must not last longer.
+  assert_refused 64 "--ttl: 10s is longer than the --max-hold of 300ms" \
+    redlock-cli acquire --config "$BATS_TEST_TMPDIR/config.toml" -k demo -t 10s
+  run -0 redlock-cli acquire --max-hold 10s -k demo -t 10s
+}
+
+@test "it takes a duration above zero" {
+  assert_refused 64 "must be at least 1ms" redlock-cli run -k demo --max-hold 0 -- true
+  assert_refused 64 "is not a duration" redlock-cli run -k demo --max-hold soon -- true
+}
+
+@test "--while-pid: the script and all that descends from it is dead, and then the lock is free" {
+  start_script ours --max-hold 3s --grace 300ms
+  wait_until is_dead "$HOLDER"
+  assert_tree_dead
+  wait_background ours
+  assert_equal "$status" 143
+  assert_regex "$stderr" "redlock-cli: demo: held for 3s, the --max-hold; stopping process $SCRIPT with all that descends from it"
+  assert_equal "$(keys_at 0)" ""
+}
+
+@test "--while-pid: whatever --on-lost says" {
+  start_script ours --max-hold 3s --grace 300ms --on-lost warn
+  wait_until is_dead "$HOLDER"
+  assert_tree_dead
+  assert_equal "$(keys_at 0)" ""
+}
