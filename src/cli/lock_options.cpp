@@ -10,6 +10,7 @@
 #include <cstdio>
 #include <memory>
 
+#include "cli/ci_job.hpp"
 #include "cli/options.hpp"
 #include "run/command_error.hpp"
 #include "store/owner_record.hpp"
@@ -184,7 +185,8 @@ Owner this_user() {
 
 Owner read_owner(const Settings& settings) {
   Owner owner = this_user();
-  owner.note = settings.get(option::note).value_or("");
+  const auto note = settings.get(option::note);
+  owner.note = note ? *note : ci_job_url();
   return owner;
 }
 

@@ -30,7 +30,7 @@ Ttl require_ttl(const Settings& settings, const TtlDemands& demands, std::string
 /// Host and user.
 Owner this_user();
 
-/// Host, user and --note; the caller fills in pid and command.
+/// Host, user and --note, or else the CI job's URL; the caller fills in pid and command.
 Owner read_owner(const Settings& settings);
 
 }  // namespace redlock::cli

@@ -68,9 +68,10 @@ inline constexpr Text reason{{"--reason", for_release, OptionSource::line, Secti
                               "With --force: why, told to the holder (at most 512 bytes)"},
                              {"TEXT", max_owner_field}};
 
+std::string note_default();
 inline constexpr Text note{
     {"--note", takes_lock, OptionSource::anywhere, Section::lock,
-     "Why the lock is held: shown to waiters and in status (at most 512 bytes)"},
+     "Why the lock is held: shown to waiters and in status (at most 512 bytes)", note_default},
     {"TEXT", max_owner_field}};
 
 inline constexpr DefaultOption<NumberType> conflict_exit_code{

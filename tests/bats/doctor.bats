@@ -186,7 +186,7 @@ assert_nothing_left() {
   run -0 redlock-cli doctor --settings
   local line expected=(
     'nonblock = false (default)' 'wait = infinity (default)' 'unavailable-wait = 10s (default)' 'conflict-exit-code = 75 (default)'
-    'shared = false (default)' 'exclusive = true (default)' 'slots (not set)' 'note (not set)' 'retry-delay = 100ms (default)'
+    'shared = false (default)' 'exclusive = true (default)' 'slots (not set)' 'note = the URL of the CI job that runs us (default)' 'retry-delay = 100ms (default)'
     'stop-signal = TERM (default)' 'on-lost = kill (default)' 'descendants = leave (default)' 'min-hold = 0s (default)'
     'isolate = none (default)' 'status-fd (not set)' 'server (not set)' 'replicas = 0 (default)' 'user (not set)' 'json = false (default)'
     'quiet = false (default)' 'verbose = 0 (default)')

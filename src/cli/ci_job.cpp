@@ -1,0 +1,79 @@
+#include "cli/ci_job.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+#include <string_view>
+
+#include "store/owner_record.hpp"
+
+namespace redlock::cli {
+namespace {
+
+std::string variable(const char* name) {
+  const char* const value = std::getenv(name);
+  return value != nullptr ? value : "";
+}
+
+/// GitHub has no variable for it, and Forgejo and Gitea follow it.
+std::string github_url() {
+  const std::string server = variable("GITHUB_SERVER_URL");
+  const std::string repository = variable("GITHUB_REPOSITORY");
+  const std::string run = variable("GITHUB_RUN_ID");
+  if (server.empty() || repository.empty() || run.empty()) return {};
+  return server + "/" + repository + "/actions/runs/" + run;
+}
+
+std::string buildkite_url() {
+  const std::string build = variable("BUILDKITE_BUILD_URL");
+  const std::string job = variable("BUILDKITE_JOB_ID");
+  return build.empty() || job.empty() ? build : build + "#" + job;
+}
+
+std::string azure_url() {
+  const std::string collection = variable("SYSTEM_COLLECTIONURI");
+  const std::string project = variable("SYSTEM_TEAMPROJECTID");
+  const std::string build = variable("BUILD_BUILDID");
+  if (collection.empty() || project.empty() || build.empty()) return {};
+  return collection + (collection.ends_with('/') ? "" : "/") + project +
+         "/_build/results?buildId=" + build;
+}
+
+/// BUILD_URL alone might be anything.
+std::string jenkins_url() {
+  return variable("JENKINS_URL").empty() ? std::string() : variable("BUILD_URL");
+}
+
+/// A URL that may be shown to all who see the lock.
+bool is_presentable(std::string_view url) {
+  std::string_view rest;
+  for (const std::string_view scheme : {"https://", "http://"}) {
+    if (url.starts_with(scheme)) rest = url.substr(scheme.size());
+  }
+  const std::string_view host = rest.substr(0, rest.find_first_of("/?#"));
+  const bool is_one_word =
+      std::all_of(url.begin(), url.end(), [](char c) { return c > ' ' && c < '\x7f'; });
+  return !host.empty() && host.find('@') == std::string_view::npos && is_one_word &&
+         url.size() <= max_owner_field;
+}
+
+}  // namespace
+
+std::string ci_job_url() {
+  const std::array candidates{
+      github_url(),
+      variable("CI_JOB_URL"),  // GitLab
+      buildkite_url(),
+      variable("CIRCLE_BUILD_URL"),
+      azure_url(),
+      variable("DRONE_BUILD_LINK"),
+      variable("CI_PIPELINE_URL"),  // Woodpecker; GitLab has it, too
+      jenkins_url(),
+  };
+  const auto* const found =
+      std::find_if(candidates.begin(), candidates.end(),
+                   [](const std::string& url) { return is_presentable(url); });
+  return found == candidates.end() ? std::string() : *found;
+}
+
+}  // namespace redlock::cli

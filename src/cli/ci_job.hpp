@@ -1,0 +1,11 @@
+#pragma once
+
+#include <string>
+
+namespace redlock::cli {
+
+/// The URL of the CI job that we run in, as its environment names it; empty where we run in none,
+/// or it is none to show: longer than a note may be, with a login, or not of one printable word.
+std::string ci_job_url();
+
+}  // namespace redlock::cli
