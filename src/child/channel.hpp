@@ -20,6 +20,8 @@ struct Message {
     waiting,      ///< holder process: the answer was late, so it waits for the lock again
     started,      ///< holder process: the command runs
     stopped,      ///< holder process: the command was stopped; `number` is the signal
+    notify,       ///< holder process: `text` for the service manager
+    notified,     ///< front process: it has passed that on
     ended,        ///< holder process: the command has ended; its descendants may live on
     exited,       ///< holder process: final report; `number`: exit code, `text`: for --status-fd or
                   ///< stdout

@@ -16,6 +16,7 @@
 
 #include "child/cpu_share.hpp"
 #include "child/descriptors.hpp"
+#include "child/notify_socket.hpp"
 #include "child/process_stat.hpp"
 #include "child/shield.hpp"
 #include "child/title.hpp"
@@ -192,6 +193,10 @@ void Front::on_message(const Message& message) {
       claim_cpu_share();
       close_inherited(keep_fd_);
       break;
+    case Message::Kind::notify:
+      tell_service_manager(message.text);
+      front_end_->send({Message::Kind::notified, 0, {}});
+      break;
     case Message::Kind::exited:
       verdict_.emplace();
       verdict_->exit_code = message.number;
@@ -204,6 +209,7 @@ void Front::on_message(const Message& message) {
       break;
     case Message::Kind::signal:
     case Message::Kind::handed_over:
+    case Message::Kind::notified:
     case Message::Kind::go:
       break;  // only we send these
   }

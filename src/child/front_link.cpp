@@ -45,6 +45,19 @@ void FrontLink::ask() {
   channel_.send({Message::Kind::granted, questions_, {}});
 }
 
+void FrontLink::notify_service(const std::string& name, std::string value) {
+  notification_[name] = std::move(value);
+  send_notification();
+}
+
+void FrontLink::send_notification() {
+  if (notifying_ || notification_.empty()) return;
+  std::string text;
+  for (const auto& [name, value] : notification_) text += name + "=" + value + "\n";
+  notifying_ = channel_.send({Message::Kind::notify, 0, std::move(text)});
+  notification_.clear();
+}
+
 asio::awaitable<void> FrontLink::until_continued() {
   while (!answered() && !gone_) co_await event_->wait_until(Instant::max());
 }
@@ -73,6 +86,9 @@ asio::awaitable<void> FrontLink::listen_to_front() {
     } else if (message->kind == Message::Kind::handed_over) {
       handed_over_ = true;
       event_->notify();
+    } else if (message->kind == Message::Kind::notified) {
+      notifying_ = false;
+      send_notification();
     } else if (message->kind == Message::Kind::go) {
       answers_ = message->number;
       event_->notify();

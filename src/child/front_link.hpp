@@ -53,6 +53,10 @@ class FrontLink : public std::enable_shared_from_this<FrontLink> {
   /// Forgets the signals that got_ourselves() would report.
   void forget_signals();
 
+  /// For the service manager: NAME=value. One message is under way at a time, since a stopped front
+  /// process reads none; meanwhile the newest value of each name is kept.
+  void notify_service(const std::string& name, std::string value);
+
   void tell_waiting() const { channel_.send({Message::Kind::waiting, 0, {}}); }
   void tell_started() const { channel_.send({Message::Kind::started, 0, {}}); }
   void tell_ended() const { channel_.send({Message::Kind::ended, 0, {}}); }
@@ -60,13 +64,16 @@ class FrontLink : public std::enable_shared_from_this<FrontLink> {
 
   /// Sends the final report: what to exit with, or the signal to die of (0: none), and the text for
   /// --status-fd or stdout. False when it cannot be sent.
-  bool report(int exit_code, int signal, std::string text) const {
+  bool report(int exit_code, int signal, std::string text) {
+    notifying_ = false;
+    send_notification();
     if (signal != 0) return channel_.send({Message::Kind::died, signal, std::move(text)});
     return channel_.send({Message::Kind::exited, exit_code, std::move(text)});
   }
 
  private:
   void ask();
+  void send_notification();
   void on_signal(const ReceivedSignal& signal);
   asio::awaitable<void> listen_to_front();
   [[nodiscard]] bool answered() const noexcept { return answers_ == questions_; }
@@ -80,6 +87,8 @@ class FrontLink : public std::enable_shared_from_this<FrontLink> {
   std::unique_ptr<Event> event_;  ///< notified at an answer and at the end
   Handlers handlers_;
   std::map<int, Instant> got_;  ///< signals to this process, and when they were last read
+  std::map<std::string, std::string> notification_;  ///< not sent yet
+  bool notifying_ = false;                           ///< one is under way
   int questions_ = 0;
   int answers_ = 0;  ///< the number of the last question that was answered
   bool handed_over_ = false;

@@ -16,6 +16,7 @@ extern "C" {
 #include <thread>
 
 #include "support/boot_clock.hpp"
+#include "support/syslog.hpp"
 
 namespace redlock::child {
 namespace {
@@ -24,10 +25,8 @@ namespace {
 /// as the servers may be) must not keep a process running whose lease is lost.
 constexpr Milliseconds max_delay{100};
 
-void write_to_syslog(const std::string& text) {
-  ::openlog("redlock-cli", LOG_PID, LOG_USER);
-  ::syslog(LOG_ERR, "%s", text.c_str());
-}
+/// Between two attempts to write to a log that is busy.
+constexpr Milliseconds log_interval{5};
 
 void write_to_stderr_of(pid_t pid, const UniqueFd& pidfd, const std::string& line) {
   // Its own descriptor if we may: then its later output follows our line even in a file that it
@@ -60,7 +59,10 @@ std::future<void> begin(std::function<void()> work) {
 
 void post_notice(const WatchedProcess& process, const std::string& text) {
   const auto last = std::chrono::steady_clock::now() + max_delay;
-  const auto logged = begin([text] { write_to_syslog(text); });
+  const auto logged = begin([text, last] {
+    while (!write_to_syslog(LOG_ERR, text) && std::chrono::steady_clock::now() < last)
+      std::this_thread::sleep_for(log_interval);
+  });
   // A hanging call may outlive the process and our data about it.
   const auto pidfd = std::make_shared<UniqueFd>(::fcntl(process.fd(), F_DUPFD_CLOEXEC, 0));
   const auto written = begin([pid = process.pid(), pidfd, line = "redlock-cli: " + text + "\n"] {

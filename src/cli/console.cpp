@@ -26,7 +26,9 @@ run::SessionOptions session_options(const Settings& settings) {
 }
 
 output::Console make_console(const Settings& settings) {
-  return {settings.get(option::quiet), settings.get(option::verbose)};
+  const bool locks = (settings.line().command->bit & option::syslog.spec().commands) != 0;
+  return {settings.get(option::quiet), settings.get(option::verbose),
+          locks && settings.get(option::syslog)};
 }
 
 }  // namespace redlock::cli

@@ -308,6 +308,23 @@ inline constexpr Option<NumberType> status_fd{
      "At the end write one line of JSON to file descriptor N: what really happened"},
     {0, std::numeric_limits<int>::max()}};
 
+inline constexpr Option<NumberType> events_fd{
+    {"--events-fd", for_run, OptionSource::line, Section::output,
+     "Write a line of JSON to file descriptor N for each thing that happens, when it does"},
+    {0, std::numeric_limits<int>::max()}};
+
+inline constexpr Flag sd_notify{
+    {"--sd-notify", for_run, OptionSource::anywhere, Section::output,
+     "As a service of systemd (Type=notify): be ready when the lock is granted, and show who holds "
+     "it meanwhile"},
+    {},
+    false};
+
+inline constexpr Flag syslog{{"--syslog", takes_lock, OptionSource::anywhere, Section::output,
+                              "Send the messages to the system log, too; there even with -q"},
+                             {},
+                             false};
+
 std::string config_default();
 inline constexpr Text config{{"--config", asks_servers, OptionSource::variable, Section::output,
                               "Read settings from FILE alone", config_default},
@@ -324,7 +341,7 @@ inline constexpr Flag version{{"-V,--version", without_command, OptionSource::li
                               false};
 
 /// All of them, in the order in which --help shows those of a section: the common ones first.
-inline constexpr std::array<const OptionRow*, 50> all_options{&key,
+inline constexpr std::array<const OptionRow*, 53> all_options{&key,
                                                               &nonblock,
                                                               &wait,
                                                               &ttl,
@@ -370,7 +387,10 @@ inline constexpr std::array<const OptionRow*, 50> all_options{&key,
                                                               &json,
                                                               &quiet,
                                                               &verbose,
+                                                              &syslog,
                                                               &status_fd,
+                                                              &events_fd,
+                                                              &sd_notify,
                                                               &config,
                                                               &help,
                                                               &version};

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cstdlib>
 
+#include "child/notify_socket.hpp"
 #include "cli/lock_options.hpp"
 #include "cli/options.hpp"
 #include "cli/redact.hpp"
@@ -70,12 +71,12 @@ std::string isolation_source(const Settings& settings) {
   return setting ? setting->where + " " + setting->values.front() : std::string();
 }
 
-std::optional<int> read_status_fd(const Settings& settings) {
-  const auto number = settings.get(option::status_fd);
+std::optional<int> read_descriptor(const Settings& settings, const Option<NumberType>& option) {
+  const auto number = settings.get(option);
   if (!number) return std::nullopt;
   const int fd = static_cast<int>(*number);
   if (!is_given_for_writing(fd)) {
-    Settings::refuse(*settings.find(option::status_fd),
+    Settings::refuse(*settings.find(option),
                      fmt::format("descriptor {} is not open for writing", fd));
   }
   return fd;
@@ -136,7 +137,9 @@ run::RunOptions read_run_options(const Settings& settings) {
       std::move(command),
       settings.get(option::isolate),
       isolation_source(settings),
-      read_status_fd(settings),
+      read_descriptor(settings, option::status_fd),
+      read_descriptor(settings, option::events_fd),
+      settings.get(option::sd_notify) && child::has_service_manager(),
       min_hold};
 }
 

@@ -104,6 +104,11 @@ class ServerSet {
     faults_[server] = std::move(fault);
   }
 
+  /// Whether a server gave a vote to its last question. While a question is under way, it has not.
+  [[nodiscard]] bool votes(std::size_t server) const {
+    return answered_[server] && !faults_[server];
+  }
+
   /// The servers that gave no vote to their last question that has ended.
   [[nodiscard]] std::vector<ServerFault> faults() const;
 

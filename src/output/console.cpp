@@ -1,22 +1,14 @@
 #include "output/console.hpp"
 
+#include <syslog.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <string>
 
+#include "support/syslog.hpp"
+
 namespace redlock::output {
-namespace {
-
-void say(std::string_view text) {
-  std::string line = "redlock-cli: ";
-  line += text;
-  line += '\n';
-  (void)write_all(STDERR_FILENO, line);
-}
-
-}  // namespace
-
 bool write_all(int fd, std::string_view bytes) {
   while (!bytes.empty()) {
     const ssize_t written = ::write(fd, bytes.data(), bytes.size());
@@ -27,20 +19,29 @@ bool write_all(int fd, std::string_view bytes) {
   return true;
 }
 
+void Console::say(int level, bool shown, std::string_view text) const {
+  if (to_syslog_) (void)write_to_syslog(level, text);
+  if (!shown) return;
+  std::string line = "redlock-cli: ";
+  line += text;
+  line += '\n';
+  (void)write_all(STDERR_FILENO, line);
+}
+
 void Console::error(std::string_view text) const {
-  say(text);
+  say(LOG_ERR, true, text);
 }
 
 void Console::notice(std::string_view text) const {
-  if (!quiet_) say(text);
+  say(LOG_NOTICE, !quiet_, text);
 }
 
 void Console::detail(std::string_view text) const {
-  if (!quiet_ && verbosity_ >= 1) say(text);
+  if (verbosity_ >= 1) say(LOG_INFO, !quiet_, text);
 }
 
 void Console::debug(std::string_view text) const {
-  if (!quiet_ && verbosity_ >= 2) say(text);
+  if (verbosity_ >= 2) say(LOG_DEBUG, !quiet_, text);
 }
 
 }  // namespace redlock::output

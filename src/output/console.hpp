@@ -8,13 +8,16 @@ namespace redlock::output {
 /// writes.
 bool write_all(int fd, std::string_view bytes);
 
-/// Messages to stderr, one line each: `redlock-cli: TEXT`. A stderr that is closed, a broken pipe or
-/// on a full disk never changes what the program does, but writing may block (a paused terminal, a
-/// full pipe): never write between a loss and the stop signal. Texts are safe for a terminal: what
-/// comes from outside is escaped by escape_for_terminal(). `--json` silences no message.
+/// Messages to stderr, one line each: `redlock-cli: TEXT`, and to the system log where that is
+/// wanted. A stderr that is closed, a broken pipe or on a full disk never changes what the program
+/// does, but writing may block (a paused terminal, a full pipe): never write between a loss and the
+/// stop signal. Texts are safe for a terminal: what comes from outside is escaped by
+/// escape_for_terminal(). `--json` silences no message.
 class Console {
  public:
-  Console(bool quiet, unsigned verbosity) : quiet_(quiet), verbosity_(verbosity) {}
+  /// `to_syslog`: the system log gets the messages, too, whether quiet or not.
+  Console(bool quiet, unsigned verbosity, bool to_syslog = false)
+      : quiet_(quiet), verbosity_(verbosity), to_syslog_(to_syslog) {}
 
   /// What the user must know: shown even with -q.
   void error(std::string_view text) const;
@@ -27,11 +30,16 @@ class Console {
   void debug(std::string_view text) const;
 
   [[nodiscard]] bool is_quiet() const noexcept { return quiet_; }
+  /// Whether nothing but errors gets anywhere.
+  [[nodiscard]] bool is_silent() const noexcept { return quiet_ && !to_syslog_; }
   [[nodiscard]] bool is_verbose() const noexcept { return verbosity_ > 0; }
 
  private:
+  void say(int level, bool shown, std::string_view text) const;
+
   bool quiet_;
   unsigned verbosity_;
+  bool to_syslog_;
 };
 
 }  // namespace redlock::output

@@ -5,6 +5,7 @@
 
 #include "support/base64url.hpp"
 #include "support/text.hpp"
+#include "support/timestamp.hpp"
 
 namespace redlock::output {
 namespace {
@@ -22,6 +23,20 @@ void set_key(Json& json, const Resource& resource) {
   if (shown != resource.key()) json["key_base64"] = encode_base64url(resource.key());
 }
 
+/// The time of the wall clock that is `span` from now.
+std::string time_in(Duration span) {
+  return timestamp(wall_clock_now() + std::chrono::floor<Milliseconds>(span));
+}
+
+/// How the lease is kept alive; nothing where that is not known, or no process lives under it.
+std::string_view keeping_word(const Owner& owner) {
+  if (owner.finished) return {};
+  if (owner.supervised) return "run";
+  if (owner.detached) return "detached";
+  if (!owner.renewed_for) return {};
+  return *owner.renewed_for > Duration::zero() ? "while-pid" : "by hand";
+}
+
 void set_owner(Json& json, const Owner& owner) {
   json["host"] = to_valid_utf8(owner.host);
   json["user"] = to_valid_utf8(owner.user);
@@ -31,8 +46,10 @@ void set_owner(Json& json, const Owner& owner) {
 }
 
 void set_finished(Json& json, const Finished& finished, std::optional<Duration> remaining) {
-  json["finished_ms"] =
-      milliseconds(std::max(Duration::zero(), finished.kept - remaining.value_or(finished.kept)));
+  const Duration ago =
+      std::max(Duration::zero(), finished.kept - remaining.value_or(finished.kept));
+  json["finished_ms"] = milliseconds(ago);
+  json["ended_at"] = time_in(-ago);
   if (finished.exit_code) json["command_exit"] = *finished.exit_code;
   if (finished.signal) json["command_signal"] = *finished.signal;
 }
@@ -44,11 +61,16 @@ Json holder_json(const Holder& holder) {
   json["shared"] = holder.shared;
   json["type"] = to_valid_utf8(holder.type);
   json["remaining_ms"] = holder.remaining ? Json(milliseconds(*holder.remaining)) : Json(nullptr);
-  if (holder.age) json["age_ms"] = milliseconds(*holder.age);
+  if (holder.remaining) json["expires_at"] = time_in(*holder.remaining);
+  if (holder.age) {
+    json["age_ms"] = milliseconds(*holder.age);
+    json["acquired_at"] = time_in(-*holder.age);
+  }
   if (holder.fence) json["fence"] = holder.fence->value();
   if (holder.owner) {
     set_owner(json, *holder.owner);
     json["supervised"] = holder.owner->supervised;
+    if (const auto word = keeping_word(*holder.owner); !word.empty()) json["kept_by"] = word;
     if (holder.owner->renewed_for) json["renewed"] = *holder.owner->renewed_for > Duration::zero();
     if (holder.owner->finished) set_finished(json, *holder.owner->finished, holder.remaining);
   }
@@ -75,6 +97,7 @@ void set_parties(Json& json, const LockParties& parties) {
     Json entry;
     entry["shared"] = waiting.shared;
     entry["waited_ms"] = milliseconds(waiting.since);
+    entry["waiting_since"] = time_in(-waiting.since);
     if (waiting.owner) set_owner(entry, *waiting.owner);
     waiters["first"].push_back(std::move(entry));
   }
@@ -88,14 +111,17 @@ Json faults_json(const std::vector<ServerFault>& faults) {
   return list;
 }
 
+void set_keys(Json& json, const std::vector<Resource>& resources) {
+  if (resources.size() == 1) set_key(json, resources.front());
+  if (resources.size() > 1) {
+    for (const Resource& resource : resources) set_key(json["keys"].emplace_back(), resource);
+  }
+}
+
 Json to_json(const Outcome& outcome) {
   Json json;
   json["command"] = to_valid_utf8(outcome.command);
-  if (outcome.resources.size() == 1) set_key(json, outcome.resources.front());
-  if (outcome.resources.size() > 1) {
-    for (const Resource& resource : outcome.resources)
-      set_key(json["keys"].emplace_back(), resource);
-  }
+  set_keys(json, outcome.resources);
   json["result"] = word_of(outcome.result);
   json["exit_code"] = outcome.exit_code;
   if (!outcome.message.empty()) json["message"] = to_valid_utf8(outcome.message);
@@ -148,7 +174,103 @@ Json& place_for(Json& json, const Lease& lease, std::size_t leases) {
   return place;
 }
 
+/// The leases without what proves them.
+void set_fences(Json& json, const std::vector<Lease>& leases) {
+  for (const Lease& lease : leases) {
+    Json& place = place_for(json, lease, leases.size());
+    place["fence"] = lease.fence.value();
+    set_hold(place, lease.hold);
+  }
+}
+
+// --- The fields of each event ---
+
+void set_event(Json& json, const event::Waiting& waiting) {
+  if (waiting.position) json["position"] = *waiting.position;
+  json["waited_ms"] = milliseconds(waiting.waited);
+  json["message"] = to_valid_utf8(waiting.obstacle);
+  if (waiting.holder) json["holder"] = holder_json(*waiting.holder);
+  if (!waiting.faults.empty()) json["faults"] = faults_json(waiting.faults);
+}
+
+void set_event(Json&, const event::WaitShown&) {}
+
+void set_event(Json& json, const event::Acquired& acquired) {
+  json["waited_ms"] = milliseconds(acquired.waited);
+  json["votes"] = acquired.votes;
+  json["servers"] = acquired.servers;
+  if (!acquired.faults.empty()) json["faults"] = faults_json(acquired.faults);
+}
+
+void set_event(Json& json, const event::RenewalFailed& failed) {
+  json["faults"] = faults_json(failed.faults);
+}
+
+void set_event(Json&, const event::RenewedAgain&) {}
+
+void set_event(Json& json, const event::Lost& lost) {
+  json["reason"] = to_valid_utf8(lost.reason);
+}
+
+void set_event(Json& json, const event::Stopping& stopping) {
+  json["why"] = stopping.why == child::StopReason::max_hold ? "max_hold" : "lost";
+}
+
+void set_event(Json& json, const event::Ended& ended) {
+  if (ended.exit_code) json["command_exit"] = *ended.exit_code;
+  if (ended.signal) json["command_signal"] = *ended.signal;
+  json["held_ms"] = milliseconds(ended.held);
+  json["left"] = ended.left;
+}
+
+void set_event(Json& json, const event::Released& released) {
+  json["confirmed"] = released.confirmed;
+  json["held_ms"] = milliseconds(released.held);
+  if (released.kept > Duration::zero()) json["kept_ms"] = milliseconds(released.kept);
+}
+
+struct EventName {
+  std::string_view operator()(const event::Waiting&) const { return "waiting"; }
+  std::string_view operator()(const event::WaitShown&) const { return {}; }
+  std::string_view operator()(const event::Acquired&) const { return "acquired"; }
+  std::string_view operator()(const event::RenewalFailed&) const { return "renewal_failed"; }
+  std::string_view operator()(const event::RenewedAgain&) const { return "renewed_again"; }
+  std::string_view operator()(const event::Lost&) const { return "lost"; }
+  std::string_view operator()(const event::Stopping&) const { return "stopping"; }
+  std::string_view operator()(const event::Ended&) const { return "ended"; }
+  std::string_view operator()(const event::Released&) const { return "released"; }
+};
+
+/// The one key that an event is about, where it is about one of several.
+std::optional<Resource> subject_of(const event::Any& event) {
+  if (const auto* waiting = std::get_if<event::Waiting>(&event)) return waiting->resource;
+  if (const auto* failed = std::get_if<event::RenewalFailed>(&event)) return failed->resource;
+  if (const auto* lost = std::get_if<event::Lost>(&event)) return lost->resource;
+  return std::nullopt;
+}
+
 }  // namespace
+
+std::string event_json(const event::Any& event, const EventContext& context) {
+  const std::string_view name = std::visit(EventName(), event);
+  if (name.empty()) return {};
+  Json json;
+  json["event"] = name;
+  json["at"] = timestamp(context.at);
+  const auto subject = subject_of(event);
+  if (subject) {
+    set_key(json, *subject);
+    for (const Lease& lease : context.leases) {
+      if (lease.resource == *subject) json["fence"] = lease.fence.value();
+    }
+  } else {
+    set_keys(json, context.resources);
+    set_fences(json, context.leases);
+  }
+  std::visit([&json](const auto& what) { set_event(json, what); }, event);
+  if (context.dropped > 0) json["dropped"] = context.dropped;
+  return json.dump();
+}
 
 std::string outcome_json(const Outcome& outcome) {
   return to_json(outcome).dump();
@@ -165,27 +287,31 @@ std::string lease_json(const Outcome& outcome, const std::vector<Lease>& leases,
   }
   json["lease"] = handle;
   json["ttl_ms"] = leases.front().ttl.length().count();
+  json["acquired_at"] = time_in(Duration::zero());
+  json["expires_at"] = time_in(leases.front().ttl.length());
   return json.dump();
 }
 
 std::string extend_json(const Outcome& outcome, std::optional<Duration> valid) {
   Json json = to_json(outcome);
-  if (valid) json["valid_ms"] = milliseconds(*valid);
+  if (valid) {
+    json["valid_ms"] = milliseconds(*valid);
+    json["expires_at"] = time_in(*valid);
+  }
   return json.dump();
 }
 
 std::string run_json(const RunReport& report) {
   Json json = to_json(report.outcome);
-  for (const Lease& lease : report.leases) {
-    Json& place = place_for(json, lease, report.leases.size());
-    place["fence"] = lease.fence.value();
-    set_hold(place, lease.hold);
-  }
+  set_fences(json, report.leases);
   if (report.command_exit) json["command_exit"] = *report.command_exit;
   if (report.command_signal) json["command_signal"] = *report.command_signal;
   json["released"] = report.released;
   json["waited_ms"] = milliseconds(report.waited);
   json["held_ms"] = milliseconds(report.held);
+  if (report.acquired_at) json["acquired_at"] = timestamp(*report.acquired_at);
+  if (report.started_at) json["started_at"] = timestamp(*report.started_at);
+  if (report.ended_at) json["ended_at"] = timestamp(*report.ended_at);
   json["left"] = report.left;
   if (!report.reason.empty()) json["reason"] = report.reason;
   if (report.late > Duration::zero()) json["late_ms"] = milliseconds(report.late);

@@ -7,45 +7,63 @@
 #include "core/decision.hpp"
 #include "core/lease.hpp"
 #include "core/vote.hpp"
+#include "output/event.hpp"
 #include "output/outcome.hpp"
 
 namespace redlock::output {
 
-/// The JSON of `--json` and `--status-fd`: one object on one line, without a newline. The shapes
-/// are documented in the man page and only grow. Pure. Keys that are not UTF-8 are shown with
-/// replacement characters and, exactly, as `key_base64`.
+/// The JSON of `--json`, `--status-fd` and `--events-fd`: one object on one line, without a
+/// newline. The shapes are documented in the man page and in docs/output.schema.json, and only
+/// grow. Every span that ends or begins now also stands there as a time of the wall clock
+/// (timestamp()). Pure except for that. Keys that are not UTF-8 are shown with replacement
+/// characters and, exactly, as `key_base64`.
 
 /// The fields of every result: {"command","key","result","exit_code"} and, where there is one,
 /// "message". When the result is about several keys, "keys":[{"key"},…] replaces "key".
 std::string outcome_json(const Outcome& outcome);
 
-/// acquire: the outcome with "token", "fence", "shared", with --slots "slot", "lease" (the handle)
-/// and "ttl_ms". With several keys, "leases":[{"key","token","fence"},…] replaces the first two.
+/// acquire: the outcome with "token", "fence", "shared", with --slots "slot", "lease" (the handle),
+/// "ttl_ms", "acquired_at" and "expires_at". With several keys,
+/// "leases":[{"key","token","fence"},…] replaces the first two.
 std::string lease_json(const Outcome& outcome, const std::vector<Lease>& leases,
                        const std::string& handle);
 
-/// A successful extend: the outcome with "valid_ms", how long the leases are valid from now, where
-/// one was extended.
+/// A successful extend: the outcome with "valid_ms", how long the leases are valid from now, and
+/// "expires_at", where one was extended.
 std::string extend_json(const Outcome& outcome, std::optional<Duration> valid);
 
 /// What `run` did, for --status-fd and `run --json`.
 struct RunReport {
-  Outcome outcome;                    ///< also why the command never ran
-  std::vector<Lease> leases;          ///< under which the command ran; empty: it did not
-  std::optional<int> command_exit;    ///< the command's exit code
-  std::optional<int> command_signal;  ///< or the signal that it died of
-  bool released = false;              ///< the servers confirmed the release
-  Duration waited{};                  ///< from the start to the grant, or to giving up
-  Duration held{};                    ///< from the grant to the end of the command
-  std::vector<long> left;             ///< pids of descendants that still ran at the end
-  std::string reason;                 ///< why the lease was lost; empty: it was not
-  Duration late{};                    ///< how long after the lease's deadline the last process was
-                                      ///< seen dead; zero: in time
+  Outcome outcome;                            ///< also why the command never ran
+  std::vector<Lease> leases;                  ///< under which the command ran; empty: it did not
+  std::optional<int> command_exit;            ///< the command's exit code
+  std::optional<int> command_signal;          ///< or the signal that it died of
+  bool released = false;                      ///< the servers confirmed the release
+  Duration waited{};                          ///< from the start to the grant, or to giving up
+  Duration held{};                            ///< from the grant to the end of the command
+  std::optional<Milliseconds> acquired_at{};  ///< by the wall clock, like the next two
+  std::optional<Milliseconds> started_at{};   ///< the command
+  std::optional<Milliseconds> ended_at{};     ///< the command
+  std::vector<long> left;                     ///< pids of descendants that still ran at the end
+  std::string reason;                         ///< why the lease was lost; empty: it was not
+  Duration late{};  ///< how long after the lease's deadline the last process was
+                    ///< seen dead; zero: in time
 };
 
 /// "fence" is that of the lease, accompanied by "shared" and perhaps "slot". With several keys
 /// there is "leases":[{"key","fence",…},…] instead.
 std::string run_json(const RunReport& report);
+
+/// What an event's JSON has besides the event's own fields.
+struct EventContext {
+  const std::vector<Resource>& resources;
+  const std::vector<Lease>& leases;  ///< those granted
+  Milliseconds at;                   ///< wall clock
+  std::size_t dropped;               ///< number of events before it that were not written
+};
+
+/// {"event","at",…}; empty for an event that is for messages alone.
+std::string event_json(const event::Any& event, const EventContext& context);
 
 /// One key's part of `status`.
 struct KeyStatus {

@@ -44,6 +44,7 @@ asio::awaitable<Handout> Acquisition::acquire() {
     co_return interrupted();
   }
   done_ = true;
+  report_acquired(session_, (*leases)->leases(), session_.clock().now() - began_);
   Handout handout = hand_out(*leases);
   if (!handout.leases) co_await release(**leases);
   co_return handout;

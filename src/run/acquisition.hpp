@@ -13,6 +13,7 @@
 #include "run/options.hpp"
 #include "run/parent_links.hpp"
 #include "run/session.hpp"
+#include "run/story.hpp"
 
 namespace redlock::run {
 
@@ -30,9 +31,13 @@ class Acquisition {
   Acquisition(Session& session, const AcquireOptions& options, pid_t job_group)
       : session_(session),
         options_(options),
+        story_(session.console(), options, std::nullopt),
+        began_(session.clock().now()),
         job_group_(job_group),
         parents_(std::make_shared<ParentLinks>(session.io().get_executor(), session.clock(),
-                                               session.interrupt(), [](int) {})) {}
+                                               session.interrupt(), [](int) {})) {
+    session.events().add(story_);
+  }
 
   /// Ends the wait. Once there is a lease to hand out, a signal changes nothing.
   void on_signal(int signal);
@@ -56,6 +61,8 @@ class Acquisition {
 
   Session& session_;
   const AcquireOptions& options_;
+  Story story_;
+  Instant began_;
   pid_t job_group_;
   std::shared_ptr<ParentLinks> parents_;  ///< with --while-pid; a signal to the parent run is not
                                           ///< meant for the watched process

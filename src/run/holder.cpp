@@ -5,6 +5,8 @@
 #include "run/job.hpp"
 #include "run/leftovers.hpp"
 #include "run/run_reporter.hpp"
+#include "run/service_status.hpp"
+#include "run/story.hpp"
 #include "run/tenancy.hpp"
 #include "support/text.hpp"
 
@@ -30,6 +32,13 @@ void hold(const SessionOptions& about, const RunOptions& options, HolderParts pa
     Job job(session, std::move(parts.channel), parts.gate, parts.page, parts.front,
             parts.job_group);
     RunReporter reporter(session, options);
+    Story story(session.console(), options, options.stop.max_hold);
+    session.events().add(story);
+    if (parts.event_writer != nullptr) session.events().add(*parts.event_writer);
+    ServiceStatus service(options.resources, [&job](const std::string& name, std::string value) {
+      job.notify_service(name, std::move(value));
+    });
+    if (options.notifies_service) session.events().add(service);
     Tenancy tenancy({session, job, reporter, parts.page, parts.inherited, parts.isolation},
                     options);
     session.run(live(session, job, reporter, tenancy));

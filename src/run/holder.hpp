@@ -4,6 +4,7 @@
 #include "child/isolation.hpp"
 #include "child/shared_page.hpp"
 #include "child/signals.hpp"
+#include "run/event_writer.hpp"
 #include "run/options.hpp"
 #include "run/session.hpp"
 
@@ -16,8 +17,9 @@ struct HolderParts {
   child::SignalGate& gate;
   const child::InheritedSignals& inherited;
   const child::Isolation& isolation;
-  pid_t front;      ///< the front process
-  pid_t job_group;  ///< the group that the command joins, 0: none
+  pid_t front;                ///< the front process
+  EventWriter* event_writer;  ///< of --events-fd, or null
+  pid_t job_group;            ///< the group that the command joins, 0: none
 };
 
 /// The whole life of the holder process: wait, start the command, renew, release. Reports to the

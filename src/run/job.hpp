@@ -58,6 +58,11 @@ class Job {
   /// Handles a signal that the front process, or the parent run, passes on.
   void on_signal(int signal);
 
+  /// See child::FrontLink::notify_service().
+  void notify_service(const std::string& name, std::string value) {
+    link_->notify_service(name, std::move(value));
+  }
+
   /// Sends the final report to the front process, which ends in the same way and writes the text to
   /// --status-fd.
   void report(const Finish& finish, std::string text) const;

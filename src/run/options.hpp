@@ -35,7 +35,9 @@ struct RunOptions : LockOptions {
   child::IsolationMode isolation;
   std::string isolation_source;  ///< where the isolation was requested, for messages
   std::optional<int> status_fd;
-  Duration min_hold{};  ///< from the grant on
+  std::optional<int> events_fd;
+  bool notifies_service;  ///< --sd-notify, and there is a service manager
+  Duration min_hold{};    ///< from the grant on
 };
 
 /// A process that `acquire` keeps the lease for.

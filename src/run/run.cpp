@@ -1,7 +1,10 @@
 #include "run/run.hpp"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <unistd.h>
+
+#include <memory>
 
 #include "child/descendants.hpp"
 #include "child/descriptors.hpp"
@@ -10,6 +13,7 @@
 #include "output/json.hpp"
 #include "output/outcome.hpp"
 #include "run/command_error.hpp"
+#include "run/event_writer.hpp"
 #include "run/holder.hpp"
 
 namespace redlock::run {
@@ -70,6 +74,16 @@ Finish without_holder(const SessionOptions& about, const RunOptions& options,
   return Finish{report.outcome.exit_code};
 }
 
+/// For the events of both processes. The command does not inherit the descriptor, unless it is one
+/// of its own three.
+std::unique_ptr<EventWriter> write_events(const RunOptions& options) {
+  if (!options.events_fd) return nullptr;
+  auto writer = std::make_unique<EventWriter>(*options.events_fd, options.resources);
+  const bool is_for_command = *options.events_fd <= STDERR_FILENO;
+  if (!is_for_command) ::fcntl(*options.events_fd, F_SETFD, FD_CLOEXEC);
+  return writer;
+}
+
 /// Without /proc only the command itself could be stopped when the lock is lost.
 void require_visible_processes() {
   if (child::proc_shows_descendants()) return;
@@ -93,6 +107,7 @@ Finish run(const RunOptions& options, const SessionOptions& about, const Start& 
       descriptors_of_holder + descriptors_per_server * options.servers.servers.size();
   if (options.isolation != child::IsolationMode::none) descriptors += descriptors_of_isolation;
   child::require_spare_descriptors(descriptors);
+  const auto event_writer = write_events(options);
   const bool in_job = child::has_controlling_terminal();
   // Before there is a process to watch, and before anything is locked.
   const child::Isolation isolation = isolate(options, in_job);
@@ -106,11 +121,14 @@ Finish run(const RunOptions& options, const SessionOptions& about, const Start& 
   if (front.fork_holder(start.argc, start.argv)) {
     hold(about, options,
          {front.take_channel(), front.page(), gate, start.inherited, isolation, front_pid,
-          job_group});
+          event_writer.get(), job_group});
   }
   child::Verdict verdict = front.guard();
   front.wait_for_holder();
   const bool reported = verdict.source == child::Verdict::Source::report;
+  if (!reported && event_writer)
+    event_writer->on(output::event::Lost{std::nullopt, std::string(describe(verdict.source))},
+                     wall_clock_now());
   const Finish finish = reported ? Finish{verdict.exit_code, verdict.signal}
                                  : without_holder(about, options, verdict);
   if (options.status_fd && !output::write_all(*options.status_fd, verdict.report))

@@ -67,7 +67,6 @@ Finish RunReporter::unconfirmed() {
 }
 
 Finish RunReporter::ended() {
-  if (lost_) tell_loss();
   if (!ending_.left.empty()) {
     session_.console().notice(fmt::format("{}: processes that the command left running: {}", key_,
                                           fmt::join(ending_.left, " ")));
@@ -92,13 +91,17 @@ Finish RunReporter::ended() {
   return Finish{*report_.command_exit};
 }
 
-Finish RunReporter::released(const HeldSet& leases, const SetReleaseResult& released,
-                             Finish finish) {
+Finish RunReporter::released(const HeldSet& leases, const SetReleaseResult& released, Finish finish,
+                             Duration keep) {
   const ReleaseResult& result = released.result;
   const bool is_ours = has_kept(leases, Keeping::own);
   report_.released = is_ours && result.decision == ReleaseDecision::released;
   if (report_.outcome.result == Result::released && !report_.released) {
     report_.outcome.result = is_ours ? Result::unreleased : Result::inherited;
+  }
+  if (was_granted()) {
+    session_.events().report(
+        output::event::Released{report_.released, !is_ours, report_.held, keep});
   }
   if (!is_known_to_be_lost() && result.decision == ReleaseDecision::not_ours) {
     report_.outcome =
@@ -119,6 +122,11 @@ Finish RunReporter::released(const HeldSet& leases, const SetReleaseResult& rele
 
 // --- While it runs ---
 
+void RunReporter::granted(const std::vector<Lease>& leases) {
+  report_.leases = leases;
+  report_acquired(session_, leases, report_.waited);
+}
+
 void RunReporter::gave_up_turn() const {
   session_.console().detail(fmt::format("{}: the job is stopped, so it gave up its turn", key_));
 }
@@ -126,17 +134,14 @@ void RunReporter::gave_up_turn() const {
 void RunReporter::extended(bool after_trouble) {
   trouble_.clear();
   tell_missing_votes();
-  session_.console().debug(
-      fmt::format("{}: {}", key_, after_trouble ? "renewed again" : "extended"));
+  after_trouble ? session_.events().report(output::event::RenewedAgain{})
+                : session_.console().debug(fmt::format("{}: extended", key_));
 }
 
-/// An outage that is shorter than the lease is only a detail; a longer one is reported when the
-/// command is stopped.
 void RunReporter::in_trouble(const Resource& resource, const LeaseInTrouble& trouble) {
   trouble_ = output::faults_text(trouble.faults);
   if (trouble.first)
-    session_.console().detail(
-        fmt::format("{}: cannot renew, trying on: {}", output::key_text(resource), trouble_));
+    session_.events().report(output::event::RenewalFailed{resource, trouble.faults});
 }
 
 /// Reported only after the stop signal: a write can block for as long as a terminal is paused (^S).
@@ -149,7 +154,10 @@ void RunReporter::lost(const Resource& resource, const LeaseEnded& end) {
 /// Why the command is being stopped: the lease was lost, it could not be renewed, or we did not
 /// run.
 void RunReporter::stopping(const child::Delay& delay) {
-  if (lost_) return tell_loss();
+  if (lost_) {
+    tell_loss();
+    return stopping_for_the_lease();
+  }
   const bool delayed = delay.length >= min_told_delay;
   if (delayed) report_.reason = output::delay_text(delay.length, delay.suspended);
   if (!trouble_.empty()) {
@@ -157,14 +165,13 @@ void RunReporter::stopping(const child::Delay& delay) {
   }
   if (report_.reason.empty())
     report_.reason = "cannot renew: no answer yet from a quorum of servers";
-  session_.console().error(fmt::format("{}: {}", key_, report_.reason));
+  session_.events().report(output::event::Lost{std::nullopt, report_.reason});
+  stopping_for_the_lease();
 }
 
 void RunReporter::timed_out() {
   ending_.timed_out = true;
-  session_.console().error(
-      fmt::format("{}: held for {}, the --max-hold; stopping what runs under it", key_,
-                  format_duration(*options_.stop.max_hold)));
+  session_.events().report(output::event::Stopping{child::StopReason::max_hold});
 }
 
 void RunReporter::strained(const StopCost& cost, Duration needed) const {
@@ -188,13 +195,18 @@ void RunReporter::outlasting(const std::vector<pid_t>& nested_runs) const {
 }
 
 void RunReporter::command_ended(const child::Ending& ending, Duration held) {
+  if (lost_) tell_loss();
   ending_ = ending;
   report_.held = held;
+  report_.ended_at = session_.clock().wall();
   report_.late = ending.late;
   report_.left.assign(ending.left.begin(), ending.left.end());
-  if (ending.unconfirmed) return;  // its status tells nothing
-  if (WIFEXITED(ending.status)) report_.command_exit = WEXITSTATUS(ending.status);
-  if (WIFSIGNALED(ending.status)) report_.command_signal = WTERMSIG(ending.status);
+  if (!ending.unconfirmed) {  // else its status tells nothing
+    if (WIFEXITED(ending.status)) report_.command_exit = WEXITSTATUS(ending.status);
+    if (WIFSIGNALED(ending.status)) report_.command_signal = WTERMSIG(ending.status);
+  }
+  session_.events().report(
+      output::event::Ended{report_.command_exit, report_.command_signal, held, report_.left});
 }
 
 std::optional<Owner> RunReporter::finished_owner(Duration keep) const {
@@ -232,8 +244,14 @@ void RunReporter::say() const {
 }
 
 void RunReporter::tell_loss() {
-  session_.console().error(fmt::format("{}: lost: {}", output::key_text(*lost_), report_.reason));
+  session_.events().report(output::event::Lost{lost_, report_.reason});
   lost_.reset();
+}
+
+/// With --on-lost warn the command runs on.
+void RunReporter::stopping_for_the_lease() const {
+  if (options_.stop.on_lost == child::OnLost::warn) return;
+  session_.events().report(output::event::Stopping{child::StopReason::lease});
 }
 
 /// A quorum is enough, but with some servers missing it may soon be lost. Reported once for each

@@ -31,12 +31,15 @@ class RunReporter {
   Finish ended();
 
   /// What happened to the lease at the end. `keep`: it is left to expire after that time.
-  Finish released(const HeldSet& leases, const SetReleaseResult& released, Finish finish);
+  Finish released(const HeldSet& leases, const SetReleaseResult& released, Finish finish,
+                  Duration keep);
 
   // While it runs.
   void waited(Duration span) { report_.waited = span; }
   void gave_up_turn() const;
-  void granted(const std::vector<Lease>& leases) { report_.leases = leases; }
+  void acquired() { report_.acquired_at = session_.clock().wall(); }
+  void granted(const std::vector<Lease>& leases);
+  void started() { report_.started_at = session_.clock().wall(); }
   void extended(bool after_trouble);
   void in_trouble(const Resource& resource, const LeaseInTrouble& trouble);
   void lost(const Resource& resource, const LeaseEnded& end);
@@ -61,6 +64,7 @@ class RunReporter {
   Finish conclude(output::Result result, std::string message);
   void say() const;
   void tell_loss();
+  void stopping_for_the_lease() const;
   void tell_missing_votes();
   [[nodiscard]] bool is_known_to_be_lost() const;
 

@@ -8,6 +8,7 @@
 #include "engine/interrupt.hpp"
 #include "engine/server_set.hpp"
 #include "output/console.hpp"
+#include "output/event.hpp"
 #include "run/servers.hpp"
 #include "support/clock.hpp"
 #include "support/spawn.hpp"
@@ -35,6 +36,8 @@ class Session {
   [[nodiscard]] Interrupt& interrupt() noexcept { return interrupt_; }
   [[nodiscard]] const output::Console& console() const noexcept { return console_; }
   [[nodiscard]] bool json() const noexcept { return json_; }
+  [[nodiscard]] output::Events& events() noexcept { return events_; }
+  [[nodiscard]] const output::Events& events() const noexcept { return events_; }
 
   /// Runs a coroutine that returns a T to its end; coroutines that it left running in the
   /// background are dropped then. After an exception the process must end.
@@ -59,6 +62,7 @@ class Session {
 
  private:
   output::Console console_;
+  output::Events events_;
   bool json_;
   // The order matters: io_ destroys suspended coroutines, and they may read the interrupt then.
   Interrupt interrupt_;

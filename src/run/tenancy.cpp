@@ -65,6 +65,7 @@ asio::awaitable<Result<std::shared_ptr<HeldSet>, SetFailure>> Tenancy::wait() {
 /// Returns nothing when the job was stopped, so that the lock was released: then wait again.
 asio::awaitable<std::optional<Finish>> Tenancy::run_under(std::shared_ptr<HeldSet> leases) {
   granted_ = now();
+  parts_.reporter.acquired();
   const auto stay = std::make_shared<Stay>(std::move(leases), parts_, options_.stop,
                                            supervisor_events(), [this] { changed_->notify(); });
   stay_ = stay;  // the job knows its supervisor until the end
@@ -124,6 +125,7 @@ Result<bool, child::ExecFailure> Tenancy::start(Stay& stay) {
   if (stay.leases->lost()) return false;  // one of several, while the front process was asked
   auto started = stay.supervisor.start();
   if (!started || !*started) return started;
+  parts_.reporter.started();
   parts_.job.command_started(stay.supervisor);
   child::close_inherited(std::nullopt);
   return true;
@@ -185,7 +187,7 @@ asio::awaitable<Finish> Tenancy::release(Stay& stay, Finish finish, Duration kee
   stay.end();
   const auto owner = parts_.reporter.finished_owner(keep);
   const SetReleaseResult released = co_await stay.leases->release(/*by_hand=*/false, keep, owner);
-  co_return parts_.reporter.released(*stay.leases, released, finish);
+  co_return parts_.reporter.released(*stay.leases, released, finish, keep);
 }
 
 Duration Tenancy::left_of_min_hold(const child::Ending& ending) const {

@@ -13,12 +13,36 @@ namespace {
 
 constexpr std::chrono::seconds redraw_interval{1};
 
+/// Whether an attempt shows anything but what the last one showed.
+class WaitNews {
+ public:
+  bool differs(const Resource& resource, const AttemptFailure& failure) {
+    State state{resource.key(), failure.why, failure.queue.queued, failure.queue.ahead,
+                failure.holder ? failure.holder->id.text : std::string()};
+    return std::exchange(last_, state) != state;
+  }
+
+ private:
+  struct State {
+    std::string key;
+    AttemptFailure::Why why;
+    bool queued;
+    std::size_t ahead;
+    std::string holder;
+    friend bool operator==(const State&, const State&) = default;
+  };
+  std::optional<State> last_;
+};
+
 /// Reports a wait to the user: every second on a terminal, whenever the last attempt was; elsewhere
 /// only news.
 class Reporter {
  public:
   Reporter(const Session& session, std::size_t servers, pid_t job_group)
-      : session_(session), servers_(servers), report_(session.clock().now(), servers) {
+      : session_(session),
+        servers_(servers),
+        began_(session.clock().now()),
+        report_(began_, servers) {
     const output::Console& console = session.console();
     if (!console.is_quiet() && !console.is_verbose() && !session.json()) line_.emplace(job_group);
   }
@@ -40,7 +64,9 @@ class Reporter {
                       "the channels &redlock:wake:*), so we poll",
                       output::key_text(resource)));
     }
-    report_.learn(resource, failure, session_.clock().now());
+    const Instant now = session_.clock().now();
+    report_.learn(resource, failure, now);
+    if (news_.differs(resource, failure)) report_waiting(resource, failure, now);
   }
 
   /// Runs until end(), which clears the line on the terminal.
@@ -60,13 +86,28 @@ class Reporter {
   void tell_now() {
     const Instant now = session_.clock().now();
     const std::string line = report_.line(now);
-    if (line_ && !line.empty() && line_->draw("redlock-cli: " + line)) return report_.shown(now);
-    if (const auto news = report_.news(now)) session_.console().notice(*news);
+    if (line_ && !line.empty() && line_->draw("redlock-cli: " + line)) {
+      report_.shown(now);
+      session_.events().report(output::event::WaitShown{});
+    } else if (const auto news = report_.news(now)) {
+      session_.console().notice(*news);
+      session_.events().report(output::event::WaitShown{});
+    }
+  }
+
+  void report_waiting(const Resource& resource, const AttemptFailure& failure, Instant now) {
+    std::optional<std::size_t> position;
+    if (failure.queue.queued) position = failure.queue.ahead + 1;
+    session_.events().report(
+        output::event::Waiting{resource, failure.holder, position, failure.faults,
+                               output::failure_text(resource, failure, servers_), now - began_});
   }
 
   const Session& session_;
   std::size_t servers_;
+  Instant began_;
   WaitReport report_;
+  WaitNews news_;
   std::optional<WaitLine> line_;
   bool told_unsubscribed_ = false;
   bool told_mute_ = false;
@@ -78,7 +119,7 @@ class Reporting {
  public:
   Reporting(Session& session, pid_t job_group)
       : reporter_(std::make_shared<Reporter>(session, session.server_set().size(), job_group)) {
-    if (session.console().is_quiet()) return;
+    if (session.console().is_silent()) return;
     spawn(session.server_set().executor(),
           [reporter = reporter_] { return Reporter::tell(reporter); });
   }
@@ -114,6 +155,16 @@ output::Outcome outcome_of_wait(std::string_view command, const LockOptions& opt
   outcome.faults = failure.faults;
   outcome.superseded_by = failure.queue.superseded_by;
   return outcome;
+}
+
+void report_acquired(Session& session, const std::vector<Lease>& leases, Duration waited) {
+  const ServerSet& servers = session.server_set();
+  std::vector<ServerFault> faults = servers.faults();
+  // A server whose answer is on its way may have granted it, too; it does not count.
+  std::size_t votes = 0;
+  for (std::size_t i = 0; i < servers.size(); ++i) votes += servers.votes(i) ? 1 : 0;
+  session.events().report(
+      output::event::Acquired{leases, waited, votes, servers.size(), std::move(faults)});
 }
 
 asio::awaitable<Result<std::shared_ptr<HeldSet>, SetFailure>> wait_for_locks(

@@ -16,6 +16,9 @@ namespace redlock::run {
 output::Outcome outcome_of_wait(std::string_view command, const LockOptions& options,
                                 const SetFailure& failed, std::size_t servers);
 
+/// Reports that the locks are granted, with the votes that are known so far.
+void report_acquired(Session& session, const std::vector<Lease>& leases, Duration waited);
+
 /// Waits for the locks, all or none, as the policy says, and reports the wait to the user: on a
 /// terminal in one line that is redrawn, elsewhere in one line at the start and one a minute.
 /// `job_group`: the process group by which the terminal knows us.

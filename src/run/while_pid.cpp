@@ -47,7 +47,8 @@ class PidHolder {
     spawn(session_.server_set().executor(), [this] { return watch(); });
     Handout handout = co_await acquisition_.acquire();
     if (handout.leases) {
-      if (plan().max_hold) hold_until_ = later(session_.clock().now(), *plan().max_hold);
+      granted_ = session_.clock().now();
+      if (plan().max_hold) hold_until_ = later(granted_, *plan().max_hold);
       child::leave_session(job_group_);
       child::claim_cpu_share();
       // From now on: the front process may be stopped by its job for longer than the lease lasts.
@@ -92,18 +93,25 @@ class PidHolder {
     // runs under them.
     while (leases->leases().size() > 1 && !released_by_others_ && !process().ended())
       co_await event_->wait_until(Instant::max());
-    if (dead) (void)co_await leases->release(/*by_hand=*/false);
+    if (!dead) co_return;
+    const auto released = co_await leases->release(/*by_hand=*/false);
+    session_.events().report(output::event::Released{
+        released.result.decision == ReleaseDecision::released, /*inherited=*/false,
+        session_.clock().now() - granted_, Duration::zero()});
   }
 
   void renew(const std::shared_ptr<HeldSet>& leases) {
     deadline_ = leases->deadline();
     SetEvents events;
-    events.extended = [this, set = leases.get()](bool) {
+    events.extended = [this, set = leases.get()](bool after_trouble) {
+      if (after_trouble) session_.events().report(output::event::RenewedAgain{});
       deadline_ = std::max(deadline_, set->deadline());
       trouble_.clear();
       event_->notify();
     };
     events.in_trouble = [this](const Resource& resource, const LeaseInTrouble& trouble) {
+      if (trouble.first)
+        session_.events().report(output::event::RenewalFailed{resource, trouble.faults});
       trouble_ = fmt::format("{}: cannot renew: {}", output::key_text(resource),
                              output::faults_text(trouble.faults));
     };
@@ -254,6 +262,7 @@ class PidHolder {
   Duration margin_;  ///< grows with the measurements
   std::unique_ptr<Event> event_;
   Instant deadline_;
+  Instant granted_;
   Instant hold_until_ = Instant::max();
   std::string trouble_;  ///< why it was lost, or the last round failed; empty when it did not
   bool lease_over_ = false;

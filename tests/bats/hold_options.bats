@@ -392,7 +392,7 @@ run_reported() {
   run_reported -- sh -c 'sleep 0.3; exit 3'
   assert_equal "$status" 3
   assert_equal "$(json 'sorted(j)')" \
-    "['command', 'command_exit', 'exit_code', 'fence', 'held_ms', 'key', 'left', 'released', 'result', 'shared', 'waited_ms']"
+    "['acquired_at', 'command', 'command_exit', 'ended_at', 'exit_code', 'fence', 'held_ms', 'key', 'left', 'released', 'result', 'shared', 'started_at', 'waited_ms']"
   assert_equal "$(json '(j["command"], j["key"], j["result"], j["exit_code"], j["command_exit"], j["released"], j["left"])')" \
     "('run', 'demo', 'released', 3, 3, True, [])"
   assert_equal "$(json 'j["fence"]')" "$(fence_at 0 demo)"

@@ -28,7 +28,7 @@ end_hold() {
   see '\rredlock-cli: waiting for demo \(\d+s(?:, \d+\w\w in queue)?\): held by [^\r\n]*"release 4.2", renewed, for [0-9.]+m?s[^\r\n]*\x1b\[K'
   see '\rredlock-cli: waiting for demo \(\d+s(?:, \d+\w\w in queue)?\): held by [^\r\n]*"release 4.2", renewed, for [0-9.]+s[^\r\n]*\x1b\[K'
   end_hold
-  see '\r\x1b\[Kentered'
+  see '\r\x1b\[Kredlock-cli: demo: acquired after [0-9.]+m?s\r\nentered'
   see_status 0
   ask shown 'waiting for demo[^\r]*\r\n'
   assert_equal "$REPLY" never
@@ -40,7 +40,7 @@ end_hold() {
   type_line 'export TERM=vt100; token=$(redlock-cli acquire -k demo -t 9s); echo "got ${#token}"'
   see '\rredlock-cli: waiting for demo \(\d+s(?:, \d+\w\w in queue)?\): held by '
   end_hold
-  see '\r\x1b\[Kgot 32'
+  see '\r\x1b\[Kredlock-cli: demo: acquired after [0-9.]+m?s\r\ngot 32'
 }
 
 @test "it is drawn again every second, however rarely the lock is looked at, and after fg" {

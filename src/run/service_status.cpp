@@ -1,0 +1,32 @@
+#include "run/service_status.hpp"
+
+#include <fmt/format.h>
+
+#include "output/describe.hpp"
+
+namespace redlock::run {
+
+namespace event = output::event;
+
+ServiceStatus::ServiceStatus(const std::vector<Resource>& resources, Tell tell)
+    : key_(output::keys_text(resources)), tell_(std::move(tell)) {}
+
+void ServiceStatus::on(const event::Any& event, Milliseconds) {
+  if (const auto* waiting = std::get_if<event::Waiting>(&event)) {
+    status(
+        fmt::format("waiting for {}: {}", output::key_text(waiting->resource), waiting->obstacle));
+  } else if (const auto* acquired = std::get_if<event::Acquired>(&event)) {
+    std::string text = "holds " + key_;
+    if (acquired->leases.size() == 1)
+      text += fmt::format(", fence {}", acquired->leases.front().fence.value());
+    status(std::move(text));
+    tell_("READY", "1");
+  } else if (const auto* lost = std::get_if<event::Lost>(&event)) {
+    status(fmt::format("lost {}: {}", key_, lost->reason));
+  } else if (std::holds_alternative<event::Stopping>(event) ||
+             std::holds_alternative<event::Ended>(event)) {
+    tell_("STOPPING", "1");
+  }
+}
+
+}  // namespace redlock::run

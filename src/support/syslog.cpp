@@ -1,0 +1,49 @@
+#include "support/syslog.hpp"
+
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <syslog.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <ctime>
+#include <string>
+
+#include "support/unique_fd.hpp"
+
+namespace redlock {
+namespace {
+
+constexpr std::string_view log_path = "/dev/log";
+
+/// `Nov 22 08:55:01`, as every log daemon reads it, in whatever locale.
+std::string time_of_log() {
+  const std::time_t now = std::time(nullptr);
+  std::tm fields{};
+  ::localtime_r(&now, &fields);
+  constexpr std::array months{"Jan", "Feb", "Mar", "Apr", "May", "Jun",
+                              "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"};
+  std::array<char, 32> text{};
+  (void)std::strftime(text.data(), text.size(), " %e %H:%M:%S", &fields);
+  return months.at(static_cast<std::size_t>(fields.tm_mon)) + std::string(text.data());
+}
+
+}  // namespace
+
+bool write_to_syslog(int level, std::string_view text) {
+  const UniqueFd socket(::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (!socket) return true;
+  sockaddr_un to{};
+  to.sun_family = AF_UNIX;
+  std::memcpy(static_cast<char*>(to.sun_path), log_path.data(), log_path.size());
+  const std::string line = "<" + std::to_string(LOG_USER | level) + ">" + time_of_log() +
+                           " redlock-cli[" + std::to_string(::getpid()) + "]: " + std::string(text);
+  const void* const where = &to;
+  const ssize_t sent = ::sendto(socket.get(), line.data(), line.size(), MSG_NOSIGNAL | MSG_DONTWAIT,
+                                static_cast<const sockaddr*>(where), sizeof to);
+  return sent >= 0 || errno != EAGAIN;
+}
+
+}  // namespace redlock

@@ -1,0 +1,219 @@
+#!/usr/bin/env bats
+# shellcheck disable=SC2016,SC2030,SC2031,SC2154  # the commands' own shells expand; each test is a subshell; bats and helpers set variables
+# --events-fd: a line of JSON for each thing that happens; and the schema of all JSON that the program writes.
+load helper/common
+load helper/redis
+load helper/locks
+load helper/checks
+load helper/supervision
+
+setup() {
+  setup_supervision
+  EVENTS=$BATS_TEST_TMPDIR/events
+  : >"$EVENTS"
+}
+teardown() { teardown_supervision; }
+
+valid() { /usr/bin/python3 "$BATS_TEST_DIRNAME/helper/valid_output.py"; }
+
+# The names of the events in the file EVENTS, in one line.
+happened() { jq -r .event "$EVENTS" | paste -sd ' '; }
+has_happened() { grep -q "\"event\":\"$1\"" "$EVENTS"; }
+# of EVENT FILTER: what jq finds in the first event of that name.
+of() { jq -rs "[.[] | select(.event == \"$1\")][0] | $2" "$EVENTS"; }
+
+@test "a lock that is free: acquired, ended, released, each with time, key and fence" {
+  run -3 --separate-stderr redlock-cli run -k demo --events-fd 8 -- sh -c 'exit 3' 8>"$EVENTS"
+  assert_equal "$output$stderr" ""
+  assert_equal "$(happened)" "acquired ended released"
+  valid <"$EVENTS"
+  assert_equal "$(jq -s 'map(.key == "demo" and .fence > 0) | all' "$EVENTS")" true
+  assert_equal "$(jq -rs 'map(.at) == (map(.at) | sort)' "$EVENTS")" true
+  assert_equal "$(of acquired '"\(.votes) \(.servers)"')" "1 1"
+  assert_equal "$(of ended '"\(.command_exit) \(.left)"')" "3 []"
+  assert_equal "$(of released .confirmed)" true
+}
+
+@test "a wait: waiting with holder and position, and again when that changes" {
+  hold first --note "for now"
+  hold_in_queue second
+  start_background third redlock-cli run -k demo --events-fd 8 -- true 8>"$EVENTS"
+  wait_until has_position 2
+  release_hold first
+  wait_until has_position 1
+  release_hold second
+  wait_background third
+  assert_equal "$status" 0
+  valid <"$EVENTS"
+  assert_equal "$(of waiting '"\(.holder.note) \(.holder.kept_by)"')" "for now run"
+  assert_regex "$(happened)" '^waiting (waiting )+acquired ended released$'
+  assert [ "$(of acquired .waited_ms)" -gt 0 ]
+}
+
+hold_in_queue() {
+  start_background "$1" redlock-cli run -k demo -- sh -c 'until [ -e "$0" ]; do sleep 0.02; done' "$BATS_TEST_TMPDIR/$1.end"
+  wait_until queued_are 1
+}
+has_position() { jq -e "select(.position == $1)" "$EVENTS" >/dev/null; }
+
+@test "a lease that is lost: lost with the reason, stopping, ended, released" {
+  start_background ours redlock-cli run -k demo -t 2s --events-fd 8 -- sleep 1000 8>"$EVENTS"
+  wait_until has_happened acquired
+  redis 0 set demo theirs
+  wait_background ours
+  assert_equal "$status" 79
+  valid <"$EVENTS"
+  assert_regex "$(happened)" "^(waiting )*acquired lost stopping ended released$"
+  assert_equal "$(of stopping .why) $(of released .confirmed)" "lost false"
+  assert_regex "$(of lost .reason)" "foreign"
+}
+
+@test "--on-lost warn stops nothing" {
+  start_background ours redlock-cli run -k demo -t 2s --on-lost warn --events-fd 8 -- \
+    sh -c 'until [ -e "$0" ]; do sleep 0.02; done' "$BATS_TEST_TMPDIR/end" 8>"$EVENTS"
+  wait_until has_happened acquired
+  redis 0 set demo theirs
+  wait_until has_happened lost
+  touch "$BATS_TEST_TMPDIR/end"
+  wait_background ours
+  assert_regex "$(happened)" "^(waiting )*acquired lost ended released$"
+}
+
+# bats test_tags=redis
+@test "an outage: renewal_failed with the faults, then renewed_again" {
+  start_background ours redlock-cli run -k demo -t 20s --server-timeout 200ms --events-fd 8 -- \
+    sh -c 'until [ -e "$0" ]; do sleep 0.02; done' "$BATS_TEST_TMPDIR/end" 8>"$EVENTS"
+  wait_until has_happened acquired
+  pause_server 0
+  wait_until has_happened renewal_failed
+  resume_server 0
+  wait_until has_happened renewed_again
+  touch "$BATS_TEST_TMPDIR/end"
+  wait_background ours
+  assert_equal "$status" 0
+  valid <"$EVENTS"
+  assert_equal "$(happened)" "acquired renewal_failed renewed_again ended released"
+  assert_equal "$(of renewal_failed '.faults | length')" 1
+}
+
+@test "--max-hold: stopping says why" {
+  run -124 redlock-cli run -k demo --max-hold 300ms --events-fd 8 -- sleep 1000 8>"$EVENTS"
+  valid <"$EVENTS"
+  assert_equal "$(happened)" "acquired stopping ended released"
+  assert_equal "$(of stopping .why) $(of ended .command_signal)" "max_hold 15"
+}
+
+@test "the holder is killed: the front process tells that it is lost" {
+  start_background ours redlock-cli run -k demo --events-fd 8 -- sleep 1000 8>"$EVENTS"
+  wait_until has_happened acquired
+  kill -KILL "$(holder_of "${BACKGROUND_PID[ours]}")"
+  wait_background ours
+  assert_equal "$status" 71
+  valid <"$EVENTS"
+  assert_equal "$(happened)" "acquired lost"
+}
+
+@test "several keys: leases instead of fence, and what concerns one names it" {
+  run -0 redlock-cli run -k demo -k other --events-fd 8 -- true 8>"$EVENTS"
+  valid <"$EVENTS"
+  assert_equal "$(of ended '[.leases[].key] | join(" ")') $(of ended 'has("fence")')" "demo other false"
+}
+
+@test "the command does not get the descriptor, unless it is stdout or stderr" {
+  run -0 redlock-cli run -k demo --events-fd 8 -- sh -c '[ ! -e /proc/self/fd/8 ]' 8>"$EVENTS"
+  run -0 sh -c 'redlock-cli run -k demo --events-fd 2 -- sh -c "echo from the command >&2" 2>"$0"' "$EVENTS"
+  assert_equal "$(grep -c "^from the command" "$EVENTS")" 1
+  sed -i '/^from/d' "$EVENTS"
+  assert_equal "$(happened)" "acquired ended released"
+  run -0 --separate-stderr redlock-cli run -k demo --events-fd 1 -- echo from the command
+  assert_regex "$output" '"acquired".*from the command.*"ended".*"released"'
+}
+
+@test "a descriptor that is not open for writing is refused before anything is locked" {
+  assert_refused 64 "--events-fd: descriptor 8 is not open for writing" redlock-cli run -k demo --events-fd 8 -- true
+  run --separate-stderr redlock-cli run -k demo --events-fd 8 -- true 8</dev/null
+  assert_equal "$status" 64
+  assert_refused 64 "whole number" redlock-cli run -k demo --events-fd=-1 -- true
+  assert_refused 64 "whole number" redlock-cli run -k demo --events-fd x -- true
+  assert_equal "$(redis 0 exists demo)" 0
+}
+
+@test "a reader that reads nothing holds nothing up, and learns how much it missed" {
+  mkfifo "$BATS_TEST_TMPDIR/pipe"
+  exec 7<>"$BATS_TEST_TMPDIR/pipe"
+  # Full but for what no event fits into.
+  /usr/bin/python3 -c '
+import fcntl, os
+os.set_blocking(7, False)
+fcntl.fcntl(7, 1031, 4096)
+os.write(7, b"x" * 4095 + b"\n")
+os.set_blocking(7, True)'
+  start_background ours redlock-cli run -k demo -t 2s --events-fd 7 -- \
+    sh -c 'echo ready; until [ -e "$0" ]; do sleep 0.02; done' "$BATS_TEST_TMPDIR/end"
+  wait_until grep -q ready "$(background_stdout ours)"
+  # Nobody has made it non-blocking for us.
+  assert_equal "$((8#$(awk '/flags/ { print $2 }' /proc/self/fdinfo/7) & 8#4000))" 0
+  head -c 4096 <&7 >/dev/null
+  touch "$BATS_TEST_TMPDIR/end"
+  wait_background ours
+  assert_equal "$status" 0
+  timeout 20 head -n 2 <&7 >"$EVENTS"
+  valid <"$EVENTS"
+  assert_equal "$(happened) $(of ended .dropped) $(of released .dropped)" "ended released 1 null"
+}
+
+@test "a reader that is gone changes nothing" {
+  run -0 bash -c 'redlock-cli run -k demo --events-fd 8 -- sh -c "sleep 0.1" 8> >(:)'
+  assert_equal "$(keys_at 0)" ""
+}
+
+@test "a socket is as good as a pipe" {
+  run -0 /usr/bin/python3 -c '
+import socket, subprocess, sys
+ours, theirs = socket.socketpair()
+subprocess.run(["redlock-cli", "run", "-k", "demo", "--events-fd", str(theirs.fileno()), "--", "true"], pass_fds=[theirs.fileno()], check=True)
+theirs.close()
+while text := ours.recv(65536): sys.stdout.write(text.decode())'
+  echo "$output" >"$EVENTS"
+  assert_equal "$(happened)" "acquired ended released"
+}
+
+@test "what is written as JSON anywhere has the documented shape, with times beside spans" {
+  local key=$'odd \xff key'
+  {
+    redlock-cli run -k demo --status-fd 8 -- true 8>&1
+    redlock-cli run -k "$key" -k demo --json -- true 2>&1
+    redlock-cli acquire -k "$key" --ttl 60s --note why --json --token-file "$BATS_TEST_TMPDIR/lease"
+    redlock-cli extend --ttl 70s --json --token-file "$BATS_TEST_TMPDIR/lease"
+    redlock-cli status --json
+    redlock-cli release --json --token-file "$BATS_TEST_TMPDIR/lease"
+    redlock-cli acquire -k demo -k other -s --ttl 60s --json
+    redlock-cli status -k demo -k none --json
+    redlock-cli run -n -k demo --json -- true 2>&1 || true
+    redlock-cli release demo other --force --json
+    redlock-cli run -k slot --slots 2 --min-hold 60s --json -- sh -c 'exit 3' 2>&1 || true
+    redlock-cli status -k slot --json
+    redlock-cli doctor --json || true
+    redlock-cli doctor --settings --json
+    redlock-cli run --json -k demo --ttl never -- true 2>/dev/null || true
+    redlock-cli run -k demo --status-fd 8 -- /nonexistent 8>&1 2>/dev/null || true
+  } >"$BATS_TEST_TMPDIR/all"
+  grep '^{' "$BATS_TEST_TMPDIR/all" | valid
+  assert_equal "$(grep -c '^{' "$BATS_TEST_TMPDIR/all")" 15
+  output=$(head -n 1 "$BATS_TEST_TMPDIR/all")
+  assert_equal "$(json 'j["acquired_at"] <= j["started_at"] <= j["ended_at"]')" True
+}
+
+@test "how a lease is kept: run, while-pid, by hand" {
+  run -0 redlock-cli run -k demo -- redlock-cli status -k demo --json
+  assert_equal "$(json 'j["locks"][0]["holder"]["kept_by"]')" run
+  redlock-cli acquire -k two --ttl 60s
+  run -0 redlock-cli status -k two --json
+  assert_equal "$(json 'j["locks"][0]["holder"]["kept_by"]')" "by hand"
+  start_background pet bash -c 'redlock-cli acquire -k three --while-pid $$; until [[ -e $0 ]]; do sleep 0.02; done' "$BATS_TEST_TMPDIR/end"
+  wait_until test -s "$(background_stdout pet)"
+  run -0 redlock-cli status -k three --json
+  assert_equal "$(json 'j["locks"][0]["holder"]["kept_by"]')" while-pid
+  touch "$BATS_TEST_TMPDIR/end"
+  wait_background pet
+}

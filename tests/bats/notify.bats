@@ -1,0 +1,92 @@
+#!/usr/bin/env bats
+# shellcheck disable=SC2016,SC2030,SC2031,SC2154  # the commands' own shells expand; each test is a subshell; bats and helpers set variables
+# --sd-notify: what a service manager learns.
+load helper/common
+load helper/redis
+load helper/locks
+load helper/checks
+load helper/supervision
+
+setup() { setup_supervision; }
+teardown() { teardown_supervision; }
+
+# start_manager ADDRESS: listens there as systemd does; each message is a line that begins with the sender's pid.
+start_manager() {
+  start_background manager /usr/bin/python3 -uc '
+import socket, struct, sys
+manager = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+manager.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)
+manager.bind(sys.argv[1].replace("@", "\0"))
+print("up")
+while True:
+    text, extra, *_ = manager.recvmsg(65536, 1024)
+    print(struct.unpack("3i", extra[0][2])[0], text.decode().strip().replace("\n", "|"))' "$1"
+  wait_until grep -q up "$(background_stdout manager)"
+  export NOTIFY_SOCKET=$1
+}
+told() { grep -qE "$1" "$(background_stdout manager)"; }
+
+@test "a standby says what it waits for, and is ready when it leads; all from the main process" {
+  start_manager "$BATS_TEST_TMPDIR/notify"
+  hold leader --note "on a"
+  start_background standby redlock-cli run -k demo --sd-notify -- sh -c 'echo entered; exec sleep 1000'
+  local pid=${BACKGROUND_PID[standby]}
+  wait_until told "^$pid STATUS=waiting for demo: held by .*\"on a\""
+  assert [ "$(grep -c READY "$(background_stdout manager)")" = 0 ]
+  release_hold leader
+  wait_until told "^$pid READY=1"
+  wait_until told "^$pid STATUS=holds demo, fence [0-9]+\$"
+  wait_until grep -q entered "$(background_stdout standby)"
+  kill -TERM "$pid"
+  wait_background standby
+  wait_until told "^$pid STOPPING=1"
+  assert_equal "$(grep -vc "^$pid \|^up" "$(background_stdout manager)")" 0
+}
+
+@test "an address in the abstract namespace" {
+  start_manager "@redlock-test-$$-$BATS_TEST_NUMBER"
+  run -0 redlock-cli run -k demo --sd-notify -- true
+  wait_until told "READY=1"
+  wait_until told "STOPPING=1"
+}
+
+@test "a lease that is lost: the status says why" {
+  start_manager "$BATS_TEST_TMPDIR/notify"
+  start_background ours redlock-cli run -k demo -t 2s --sd-notify -- sleep 1000
+  wait_until told READY=1
+  redis 0 set demo theirs
+  wait_background ours
+  assert_equal "$status" 79
+  wait_until told "STATUS=lost demo: "
+  wait_until told "STOPPING=1"
+}
+
+@test "without a manager, with one that is gone, or hangs, nothing changes" {
+  local address
+  for address in "" relative "vsock:2:1" "$BATS_TEST_TMPDIR/nobody" "/$(printf 'x%.0s' {1..200})"; do
+    NOTIFY_SOCKET=$address run -0 --separate-stderr redlock-cli run -k demo --sd-notify -- sh -c 'echo "$NOTIFY_SOCKET"'
+    assert_equal "$output$stderr" "$address"
+  done
+  # One that reads nothing: its queue is full.
+  start_background full /usr/bin/python3 -uc '
+import socket, sys, time
+manager = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+manager.bind(sys.argv[1])
+writer = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+writer.connect(sys.argv[1])
+writer.setblocking(False)
+try:
+    while True: writer.send(b"x" * 1000)
+except BlockingIOError: print("up")
+time.sleep(1000)' "$BATS_TEST_TMPDIR/full"
+  wait_until grep -q up "$(background_stdout full)"
+  NOTIFY_SOCKET=$BATS_TEST_TMPDIR/full run -0 redlock-cli run -k demo --sd-notify -- true
+}
+
+@test "without --sd-notify no word" {
+  start_manager "$BATS_TEST_TMPDIR/notify"
+  run -0 redlock-cli run -k demo -- true
+  run -0 redlock-cli run -k demo --sd-notify -- true
+  wait_until told STOPPING=1
+  assert_equal "$(grep -c READY=1 "$(background_stdout manager)")" 1
+}

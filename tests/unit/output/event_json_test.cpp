@@ -1,0 +1,62 @@
+#include <gtest/gtest.h>
+
+#include "output/json.hpp"
+
+namespace redlock::output {
+namespace {
+
+using namespace std::chrono_literals;
+
+const std::vector<Resource> one{Resource::from("deploy").value()};
+const std::vector<Lease> no_leases;
+constexpr Milliseconds at{1'700'000'000'007};
+
+std::string json_of(const event::Any& event, std::size_t dropped = 0) {
+  return event_json(event, {one, no_leases, at, dropped});
+}
+
+TEST(EventJson, NamesTheEventTheTimeAndTheKey) {
+  EXPECT_EQ(json_of(event::RenewedAgain{}),
+            R"({"event":"renewed_again","at":"2023-11-14T22:13:20.007Z","key":"deploy"})");
+}
+
+TEST(EventJson, TellsHowManyEventsWereDroppedBefore) {
+  EXPECT_NE(json_of(event::RenewedAgain{}, 3).find(R"("dropped":3)"), std::string::npos);
+}
+
+TEST(EventJson, IsEmptyForWhatIsForMessagesAlone) {
+  EXPECT_EQ(json_of(event::WaitShown{}), "");
+}
+
+TEST(EventJson, LeavesOutAPositionThatThereIsNot) {
+  event::Waiting waiting{one.front(), std::nullopt, std::nullopt, {}, "no quorum", 1500ms};
+  EXPECT_EQ(json_of(waiting).find("position"), std::string::npos);
+  EXPECT_NE(json_of(waiting).find(R"("waited_ms":1500)"), std::string::npos);
+  waiting.position = 2;
+  EXPECT_NE(json_of(waiting).find(R"("position":2)"), std::string::npos);
+}
+
+TEST(EventJson, SaysWhyTheCommandIsStopped) {
+  EXPECT_NE(json_of(event::Stopping{child::StopReason::max_hold}).find(R"("why":"max_hold")"),
+            std::string::npos);
+  EXPECT_NE(json_of(event::Stopping{child::StopReason::lease}).find(R"("why":"lost")"),
+            std::string::npos);
+}
+
+TEST(EventJson, ShowsAKeyThatIsNoTextTwice) {
+  const std::vector<Resource> odd{Resource::from("a\xff").value()};
+  const std::string json = event_json(event::Lost{std::nullopt, "gone"}, {odd, no_leases, at, 0});
+  EXPECT_NE(json.find(R"("key_base64":"Yf8")"), std::string::npos) << json;
+}
+
+TEST(EventJson, TellsOfSeveralKeysTogetherAndOfOneAlone) {
+  const std::vector<Resource> two{Resource::from("a").value(), Resource::from("b").value()};
+  const EventContext context{two, no_leases, at, 0};
+  EXPECT_NE(event_json(event::RenewedAgain{}, context).find(R"("keys":[{"key":"a"},{"key":"b"}])"),
+            std::string::npos);
+  EXPECT_NE(event_json(event::Lost{two[1], "gone"}, context).find(R"("key":"b")"),
+            std::string::npos);
+}
+
+}  // namespace
+}  // namespace redlock::output
