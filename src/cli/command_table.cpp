@@ -22,9 +22,9 @@ is no shell unless -c asks for one. Waiters are served in order of arrival.
   redlock-cli run -k deploy -w 10m -c 'make && make install'
   redlock-cli run -k gpu --slots 4 -c 'train --device "$REDLOCK_SLOT"'
 
-In a crontab, where only one host is to do it, and clocks differ by less than a minute:
+In a crontab, where one host is to do it, once a night:
 
-  redlock-cli run -k nightly -n -E 0 -q --min-hold 1m -- backup)"},
+  redlock-cli run -k nightly -n -E 0 -q --once-per 20h -- backup)"},
     CommandSpec{for_acquire, "acquire", Operands::none,
                 "-k KEY {--ttl DUR | --while-pid PID | --detach} [OPTIONS]",
                 "take a lock and hand it to the script",
@@ -74,7 +74,8 @@ only if it is still that one; --reason is told to the holder.
 server says. Without KEY: every lock that this tool made at these servers.
 
   redlock-cli status deploy
-  redlock-cli status deploy --exit-code -q   # 0 free, 75 held)"},
+  redlock-cli status deploy --exit-code -q   # 0 free, 75 held
+  redlock-cli status nightly --max-age 26h   # 0 if it succeeded since, else 1)"},
     CommandSpec{
         for_doctor, "doctor", Operands::keys, "[KEY] [OPTIONS]",
         "check whether the servers are fit to hold locks",

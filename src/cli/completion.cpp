@@ -28,7 +28,7 @@ constexpr std::array<std::string_view, 7> kind_names{"words",       "beginnings"
                                                      "directories", "pid",        "command"};
 
 asio::awaitable<Listing> list(run::Session& session) {
-  Listing listing = co_await list_resources(session.server_set());
+  Listing listing = co_await list_resources(session.server_set(), Listed::held);
   co_await session.server_set().close(CloseMode::immediate);
   co_return listing;
 }

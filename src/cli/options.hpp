@@ -103,6 +103,17 @@ inline constexpr Flag supersede{
      "75; the one that holds it is left alone"},
     {},
     false};
+inline constexpr Option<DurationType> once_per{
+    {"--once-per", for_run, OptionSource::line, Section::lock,
+     "Do not run CMD if a run of this lock that exited with 0, on any host, started less than DUR "
+     "ago: exit with 0 at once"},
+    {Milliseconds(1), Ttl::max}};
+
+inline constexpr DefaultOption<NumberType> fresh_exit_code{
+    {"--fresh-exit-code", for_run, OptionSource::anywhere, Section::lock,
+     "With --once-per: exit with N (0 to 255) if CMD need not run"},
+    {0, 255},
+    to_int(ExitCode::done)};
 
 inline constexpr DefaultOption<DurationType> min_hold{
     {"--min-hold", for_run, OptionSource::anywhere, Section::lock,
@@ -275,6 +286,17 @@ inline constexpr Text prefix{{"--prefix", for_status, OptionSource::line, Sectio
                               "Only locks whose keys begin with TEXT"},
                              {"TEXT"}};
 
+inline constexpr Option<DurationType> max_age{
+    {"--max-age", for_status, OptionSource::line, Section::output,
+     "Exit with 0 if the last successful run started less than DUR ago, else with 1, and say so in "
+     "one line: a monitoring check"},
+    {Milliseconds(1), Ttl::max}};
+
+inline constexpr Flag all{{"--all", for_status, OptionSource::line, Section::output,
+                           "Without KEY: also show locks that are free, but were used lately"},
+                          {},
+                          false};
+
 inline constexpr Option<OptionalDurationType> watch{
     {"--watch", for_status, OptionSource::line, Section::output,
      "Show it again every DUR (1s) until interrupted; on a terminal in place"},
@@ -341,7 +363,7 @@ inline constexpr Flag version{{"-V,--version", without_command, OptionSource::li
                               false};
 
 /// All of them, in the order in which --help shows those of a section: the common ones first.
-inline constexpr std::array<const OptionRow*, 53> all_options{&key,
+inline constexpr std::array<const OptionRow*, 57> all_options{&key,
                                                               &nonblock,
                                                               &wait,
                                                               &ttl,
@@ -355,6 +377,8 @@ inline constexpr std::array<const OptionRow*, 53> all_options{&key,
                                                               &exclusive,
                                                               &slots,
                                                               &supersede,
+                                                              &once_per,
+                                                              &fresh_exit_code,
                                                               &min_hold,
                                                               &max_hold,
                                                               &unavailable_wait,
@@ -382,6 +406,8 @@ inline constexpr std::array<const OptionRow*, 53> all_options{&key,
                                                               &export_lease,
                                                               &exit_code,
                                                               &prefix,
+                                                              &max_age,
+                                                              &all,
                                                               &watch,
                                                               &settings,
                                                               &json,

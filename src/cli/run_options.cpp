@@ -82,6 +82,16 @@ std::optional<int> read_descriptor(const Settings& settings, const Option<Number
   return fd;
 }
 
+std::optional<Duration> read_once_per(const Settings& settings, const Mode& mode) {
+  const auto period = settings.get(option::once_per);
+  if (period && mode.shared) {
+    Settings::refuse(*settings.find(option::once_per),
+                     "needs the lock alone, without --shared or --slots: runs side by side cannot "
+                     "tell which of them will succeed");
+  }
+  return period;
+}
+
 }  // namespace
 
 bool is_given_for_writing(int fd) {
@@ -131,16 +141,20 @@ run::RunOptions read_run_options(const Settings& settings) {
                                  format_duration(min_hold), format_duration(*max_hold)));
   }
   raise_restart_guard(settings, servers, option::min_hold, min_hold);
-  return {
-      read_lock_options(settings, std::move(resources), ttl, std::move(servers), std::move(owner)),
-      read_stop_plan(settings, ttl, demands),
-      std::move(command),
-      settings.get(option::isolate),
-      isolation_source(settings),
-      read_descriptor(settings, option::status_fd),
-      read_descriptor(settings, option::events_fd),
-      settings.get(option::sd_notify) && child::has_service_manager(),
-      min_hold};
+  run::LockOptions lock =
+      read_lock_options(settings, std::move(resources), ttl, std::move(servers), std::move(owner));
+  const auto once_per = read_once_per(settings, lock.mode);
+  return {std::move(lock),
+          read_stop_plan(settings, ttl, demands),
+          std::move(command),
+          settings.get(option::isolate),
+          isolation_source(settings),
+          read_descriptor(settings, option::status_fd),
+          read_descriptor(settings, option::events_fd),
+          settings.get(option::sd_notify) && child::has_service_manager(),
+          min_hold,
+          once_per,
+          static_cast<int>(settings.get(option::fresh_exit_code))};
 }
 
 }  // namespace redlock::cli

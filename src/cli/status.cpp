@@ -1,5 +1,7 @@
 #include <unistd.h>
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <memory>
 
@@ -7,6 +9,7 @@
 #include "cli/console.hpp"
 #include "cli/lock_options.hpp"
 #include "cli/options.hpp"
+#include "core/last_runs.hpp"
 #include "engine/ballot.hpp"
 #include "engine/inspect.hpp"
 #include "output/describe.hpp"
@@ -21,13 +24,18 @@
 namespace redlock::cli {
 namespace {
 
+/// With --max-age. As a monitoring system reads it: a warning.
+constexpr int exit_too_old = 1;
+
 struct StatusOptions {
   std::vector<Resource> resources;  ///< empty: all locks
   std::string prefix;               ///< of the keys of these
+  Listed listed;                    ///< which of these
   std::optional<std::size_t> slots;
   bool exit_code;
   std::optional<Duration> watch;  ///< show it again after this time
   bool verbose;
+  std::optional<Duration> max_age;  ///< of the last success, for a monitoring check
 };
 
 asio::awaitable<output::StatusReport> inspect_locks(run::Session& session,
@@ -36,7 +44,7 @@ asio::awaitable<output::StatusReport> inspect_locks(run::Session& session,
   output::StatusReport report;
   std::vector<Resource> resources = options.resources;
   if (resources.empty()) {
-    Listing listing = co_await list_resources(server_set);
+    Listing listing = co_await list_resources(server_set, options.listed);
     resources = std::move(listing.resources);
     std::erase_if(resources, [&](const Resource& resource) {
       return !resource.key().starts_with(options.prefix);
@@ -73,6 +81,30 @@ ExitCode code_of(const output::StatusReport& report, const StatusOptions& option
   return report.skipped.empty() ? ExitCode::done : ExitCode::unavailable;  // not known to be free
 }
 
+/// The check that --max-age makes of one key.
+bool is_recent(const output::KeyStatus& key, Duration max_age) {
+  return fresh_success({key.inspection.runs}, max_age).has_value();
+}
+
+/// One line for each key, as a monitoring system shows it.
+std::string check_text(const output::StatusReport& report, Duration max_age) {
+  std::string text;
+  for (const output::KeyStatus& key : report.keys) {
+    const bool unknown = key.inspection.state == InspectState::unavailable;
+    text += fmt::format(
+        "{}: {}\n", output::key_text(key.resource),
+        unknown ? output::inspection_text(key.resource, key.inspection)
+                : output::check_text(key.inspection.runs, max_age, is_recent(key, max_age)));
+  }
+  return text;
+}
+
+int code_of_check(const output::StatusReport& report, Duration max_age) {
+  const bool all_recent = std::ranges::all_of(
+      report.keys, [max_age](const auto& key) { return is_recent(key, max_age); });
+  return all_recent ? to_int(ExitCode::done) : exit_too_old;
+}
+
 output::StatusView view_of(const run::Session& session, const StatusOptions& options,
                            std::size_t servers) {
   const bool listed = options.resources.empty();
@@ -92,20 +124,23 @@ asio::awaitable<run::Finish> print(run::Session& session, const StatusOptions& o
   for (;;) {
     const output::StatusReport report = co_await inspect_locks(session, options);
     const ExitCode code = code_of(report, options, servers);
+    const bool answered = code == ExitCode::done || code == ExitCode::busy;
+    const int exit_code =
+        options.max_age && answered ? code_of_check(report, *options.max_age) : to_int(code);
     const std::string text =
         session.json()
-            ? output::status_json(report.keys, report.faults, report.skipped, to_int(code)) + "\n"
-            : output::status_text(report, view, width_of_stdout());
+            ? output::status_json(report.keys, report.faults, report.skipped, exit_code) + "\n"
+        : options.max_age ? check_text(report, *options.max_age)
+                          : output::status_text(report, view, width_of_stdout());
     if (!session.console().is_quiet()) print_result(text);
     if (options.watch) {
       co_await sleep_until(session.clock(), session.clock().now() + *options.watch);
       continue;
     }
-    const bool no_quorum =
-        code != ExitCode::done && code != ExitCode::busy && !report.faults.empty();
+    const bool no_quorum = !answered && !report.faults.empty();
     if (no_quorum) session.console().error("no quorum; " + output::faults_text(report.faults));
     co_await session.server_set().close(CloseMode::immediate);
-    co_return run::Finish{to_int(code)};
+    co_return run::Finish{exit_code};
   }
 }
 
@@ -121,6 +156,15 @@ asio::awaitable<run::Finish> draw(run::Session& session, const StatusOptions& op
                                                             size.rows, size.columns);
                              }};
   co_return co_await run::watch(session, inherited, *options.watch, watched);
+}
+
+/// It answers another question than the other options.
+void check_max_age(const Settings& settings, const StatusOptions& options) {
+  const Setting setting = *settings.find(option::max_age);
+  if (options.resources.empty())
+    Settings::refuse(setting, "needs KEY: the lock whose runs it checks");
+  if (options.exit_code) Settings::refuse(setting, "with --exit-code: choose one of them");
+  if (options.watch) Settings::refuse(setting, "with --watch: choose one of them");
 }
 
 StatusOptions read_options(const Settings& settings) {
@@ -141,6 +185,12 @@ StatusOptions read_options(const Settings& settings) {
   options.exit_code = settings.get(option::exit_code);
   options.watch = settings.get(option::watch);
   options.verbose = settings.get(option::verbose) > 0;
+  const bool all = settings.get(option::all);
+  options.listed = all ? Listed::used : Listed::held;
+  if (all && !options.resources.empty())
+    Settings::refuse(*settings.find(option::all), "shows every lock: leave out KEY");
+  options.max_age = settings.get(option::max_age);
+  if (options.max_age) check_max_age(settings, options);
   return options;
 }
 

@@ -5,6 +5,8 @@
 #include <string_view>
 #include <utility>
 
+#include "core/last_runs.hpp"
+
 namespace redlock {
 namespace {
 
@@ -107,6 +109,12 @@ const LockParties* parties_in(const InspectVote& vote) {
   if (const auto* taken = std::get_if<Taken>(&vote)) return &taken->parties;
   const auto* free = std::get_if<Free>(&vote);
   return free != nullptr ? &free->parties : nullptr;
+}
+
+const LastRuns* runs_in(const InspectVote& vote) {
+  if (const auto* taken = std::get_if<Taken>(&vote)) return &taken->runs;
+  const auto* free = std::get_if<Free>(&vote);
+  return free != nullptr ? &free->runs : nullptr;
 }
 
 /// The fence that most servers show for a lease; of several such fences, the largest. A server that
@@ -259,6 +267,14 @@ const Holder* AcquireTally::main_holder() const {
   return leading<Held>(votes_).holder;
 }
 
+std::vector<LastRuns> AcquireTally::runs() const {
+  std::vector<LastRuns> runs;
+  for (const auto& vote : votes_) {
+    if (const Granted* granted = as<Granted>(vote)) runs.push_back(granted->runs);
+  }
+  return runs;
+}
+
 const AcquireVote* AcquireTally::vote_of(std::size_t server) const {
   const auto& vote = votes_.at(server);
   return vote ? &*vote : nullptr;
@@ -302,6 +318,14 @@ ReleaseDecision decide_release(const std::vector<ReleaseVote>& votes) {
   return ReleaseDecision::unavailable;
 }
 
+bool is_recorded(const std::vector<ReleaseVote>& votes) {
+  const auto recorded = std::ranges::count_if(votes, [](const ReleaseVote& vote) {
+    const Released* released = as<Released>(vote);
+    return released != nullptr && released->recorded;
+  });
+  return static_cast<std::size_t>(recorded) >= quorum_of(votes.size());
+}
+
 const Holder* broken_by_quorum(const std::vector<BreakVote>& votes) {
   const Standing broken = leading<Broken>(votes);
   return broken.votes >= quorum_of(votes.size()) ? broken.holder : nullptr;
@@ -329,12 +353,15 @@ Inspection summarize(const std::vector<InspectVote>& all_votes) {
     inspection.holder = *lead.holder;
     inspection.holder->fence = fence_of_most(votes, lead.holder->id);
   }
+  std::vector<LastRuns> runs;
   for (const InspectVote& vote : votes) {
+    if (const LastRuns* some = runs_in(vote)) runs.push_back(*some);
     const LockParties* parties = parties_in(vote);
     const auto size = [](const LockParties& some) { return some.waiters + some.shares; };
     if (parties != nullptr && size(*parties) > size(inspection.parties))
       inspection.parties = *parties;
   }
+  inspection.runs = latest_of(runs);
   if (free >= quorum) {
     inspection.state = InspectState::free;
   } else if (lead.votes >= quorum) {

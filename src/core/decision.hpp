@@ -93,6 +93,9 @@ class AcquireTally {
   /// messages; nullptr when there is none.
   [[nodiscard]] const Holder* main_holder() const;
 
+  /// What the servers that granted remember of earlier runs.
+  [[nodiscard]] std::vector<LastRuns> runs() const;
+
   /// Every vote so far, by server; nullptr: missing.
   [[nodiscard]] const AcquireVote* vote_of(std::size_t server) const;
 
@@ -139,6 +142,10 @@ enum class ReleaseDecision {
 /// unavailable.
 ReleaseDecision decide_release(const std::vector<ReleaseVote>& votes);
 
+/// Whether a quorum remembers the run that ended with the release. Each did so under its lease, and
+/// a later lease has the grant of one of them.
+bool is_recorded(const std::vector<ReleaseVote>& votes);
+
 /// The lease that a quorum of servers broke; nullptr: none.
 const Holder* broken_by_quorum(const std::vector<BreakVote>& votes);
 
@@ -159,6 +166,7 @@ struct Inspection {
   InspectState state = InspectState::unavailable;
   std::optional<Holder> holder;
   LockParties parties;  ///< from the server that knows of the most
+  LastRuns runs{};
 };
 Inspection summarize(const std::vector<InspectVote>& votes);
 

@@ -82,15 +82,24 @@ HelperKeys::HelperKeys(const Resource& resource) {
 }
 
 std::optional<Resource> HelperKeys::resource_of_owner(std::string_view owner_key) {
-  constexpr std::string_view beginning = every_owner.substr(0, every_owner.size() - 1);
-  if (!owner_key.starts_with(beginning)) return std::nullopt;
-  const std::string_view tail = owner_key.substr(beginning.size());
+  return resource_of(protocol::key::owner, owner_key);
+}
+
+std::optional<Resource> HelperKeys::resource_of_last(std::string_view last_key) {
+  return resource_of(protocol::key::last, last_key);
+}
+
+std::optional<Resource> HelperKeys::resource_of(std::size_t key, std::string_view helper_key) {
+  const std::string beginning =
+      std::string(Resource::reserved_prefix).append(protocol::key::names[key]).append(":{");
+  if (!helper_key.starts_with(beginning)) return std::nullopt;
+  const std::string_view tail = helper_key.substr(beginning.size());
   const auto close = tail.find('}');
   if (close == std::string_view::npos) return std::nullopt;
   const std::string_view after = tail.substr(close + 1);
   const auto resource = Resource::from(after.empty() ? tail.substr(0, close) : after);
   // Other clients may write keys that look like ours; accept only what we would write ourselves.
-  if (!resource || HelperKeys(*resource).owner() != owner_key) return std::nullopt;
+  if (!resource || HelperKeys(*resource).named(key) != helper_key) return std::nullopt;
   return *resource;
 }
 

@@ -39,6 +39,9 @@ class HelperKeys {
   /// Hash: the entry of each waiter.
   [[nodiscard]] std::string waiters() const { return named(protocol::key::waiters); }
 
+  /// String: the last runs.
+  [[nodiscard]] std::string last() const { return named(protocol::key::last); }
+
   /// All of them, in the order in which the scripts have them after the lock.
   [[nodiscard]] std::vector<std::string> all() const;
 
@@ -51,10 +54,18 @@ class HelperKeys {
   /// Matches every existing owner key, as a SCAN pattern.
   static constexpr std::string_view every_owner = "redlock:owner:{*";
 
+  /// Matches every existing helper key, as a SCAN pattern.
+  static constexpr std::string_view every_helper = "redlock:*:{*";
+
   /// The resource whose owner key this is; nothing for any other key.
   static std::optional<Resource> resource_of_owner(std::string_view owner_key);
 
+  /// The resource whose last runs this key has; nothing for any other key.
+  static std::optional<Resource> resource_of_last(std::string_view last_key);
+
  private:
+  static std::optional<Resource> resource_of(std::size_t key, std::string_view helper_key);
+
   /// `key`: a position in KEYS.
   [[nodiscard]] std::string named(std::size_t key) const;
   std::string tail_;  ///< from the brace on

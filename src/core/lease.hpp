@@ -2,6 +2,7 @@
 
 #include "core/mode.hpp"
 #include "core/types.hpp"
+#include "core/vote.hpp"
 #include "support/boot_clock.hpp"
 
 namespace redlock {
@@ -23,6 +24,9 @@ struct Lease {
   Instant deadline;  ///< t0 + ttl - drift of the last confirmed round; moves forward only
   Keeping keeping = Keeping::own;
   Hold hold{};
+  /// The success that closes the period of AcquireOrder::once_per. Servers that forgot it learn of
+  /// it when the lease is released.
+  std::optional<RunRecord> fresh{};
 };
 
 enum class LeaseState { held, lost, expired };

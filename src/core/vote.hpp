@@ -37,6 +37,36 @@ struct Owner {
   bool detached = false;  ///< it is bound to no process: the pid is that of the holder process
 };
 
+/// A run that has ended, as a server remembers it. All times are by that server's own clock: when
+/// the clock was set back, a run may have started less than no time ago.
+struct PastRun {
+  Fence fence;                      ///< of two runs, the later one has the larger
+  Duration started{};               ///< how long ago
+  std::optional<Duration> ended{};  ///< how long ago; nothing: a newer version knows
+  Duration waited{};                ///< for the lock
+  std::string result{};             ///< as in the JSON of `run`
+  std::optional<int> exit_code{};
+  std::optional<int> signal{};
+  std::optional<Owner> owner{};
+};
+
+/// What a server remembers of the runs of a lock.
+struct LastRuns {
+  std::optional<PastRun> last{};
+  std::optional<PastRun> success{};  ///< the last one that ended with exit code 0
+  bool newer = false;                ///< written by a newer version, so that not all of it is known
+};
+
+/// What a release records of the run that ends with it.
+struct RunRecord {
+  PastRun run;  ///< the ages are those at `as_of`
+  Instant as_of;
+  bool success = false;
+  Duration keep{};         ///< how long it must be remembered at least
+  bool passed_on = false;  ///< another lease's run, which this server may have forgotten; otherwise
+                           ///< the server fills in the owner of the lease
+};
+
 /// The lease, ours or foreign, that a server shows under a key.
 struct Holder {
   LeaseId id;
@@ -101,6 +131,7 @@ struct Granted {
   ServerFacts server{};
   std::optional<std::size_t> slot{};
   QueueStatus queue{};
+  LastRuns runs{};  ///< if they were asked for
 };
 struct Held {
   Holder holder;
@@ -156,7 +187,9 @@ enum class Notification {
 };
 
 /// One server's answer to "release".
-struct Released {};
+struct Released {
+  bool recorded = false;  ///< the run that ended with it is remembered
+};
 struct Supervised {
   Holder holder;  ///< a living `run` holds this lease: it is not to be released by hand (R9)
 };
@@ -198,11 +231,13 @@ struct LockParties {
 struct Free {
   LockParties parties{};
   ServerFacts server{};
+  LastRuns runs{};
 };
 struct Taken {
   Holder holder;
   LockParties parties{};
   ServerFacts server{};
+  LastRuns runs{};
 };
 using InspectVote = std::variant<Free, Taken, Fault>;
 

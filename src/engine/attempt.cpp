@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "core/last_runs.hpp"
 #include "core/validity.hpp"
 #include "engine/ballot.hpp"
 
@@ -103,6 +104,7 @@ class Attempt {
     clear_strays();
     Lease lease{order_.resource, token_, own_id(), fence, order_.ttl, deadline};
     lease.hold = Hold{order_.mode.shared, tally().slot()};
+    if (order_.once_per) lease.fresh = fresh_run(*order_.once_per);
     co_return lease;
   }
 
@@ -112,6 +114,7 @@ class Attempt {
   void ask_all() {
     AcquireRequest request{order_.resource, token_,         order_.ttl,   order_.owner,
                            order_.mode,     approach_.slot, std::nullopt, order_.supersedes};
+    request.wants_runs = order_.once_per.has_value();
     const Instant deadline = t0_ + server_set_.server_timeout();
     for (std::size_t i = 0; i < server_set_.size(); ++i) {
       if (approach_.member != nullptr) request.entry = approach_.member->entry(i);
@@ -152,6 +155,13 @@ class Attempt {
 
   [[nodiscard]] std::size_t at_or_above(Fence fence) const {
     return tally().grants() - tally().granted_below(fence).size() + raised_->done;
+  }
+
+  [[nodiscard]] std::optional<RunRecord> fresh_run(Duration period) const {
+    auto success = fresh_success(tally().runs(), period);
+    if (!success) return std::nullopt;
+    return RunRecord{std::move(*success), server_set_.clock().now(), /*success=*/true, period,
+                     /*passed_on=*/true};
   }
 
   [[nodiscard]] LeaseId own_id() const {

@@ -32,6 +32,7 @@ struct AcquireOrder {
   std::optional<ParentClaim> parent_claim{};
   Mode mode{};
   bool supersedes = false;  ///< as a waiter it supersedes older ones, and may be superseded
+  std::optional<Duration> once_per{};  ///< look whether a run succeeded that started within it
 };
 
 /// How an attempt fits into a wait.

@@ -1,6 +1,7 @@
 #include "engine/held_lease.hpp"
 
 #include "core/backoff.hpp"
+#include "core/last_runs.hpp"
 #include "core/validity.hpp"
 #include "engine/ballot.hpp"
 #include "store/script_calls.hpp"
@@ -142,8 +143,10 @@ asio::awaitable<ExtendResult> HeldLease::extend(Ttl ttl, Instant end, bool by_ha
 }
 
 asio::awaitable<ReleaseResult> HeldLease::release(bool by_hand, Duration keep, Instant repeat_until,
-                                                  std::optional<Owner> finished) {
+                                                  std::optional<Owner> finished,
+                                                  std::optional<RunRecord> run) {
   shared_->over = true;
+  if (run && !run->passed_on) run->run.fence = fence_;
   const auto ballot = std::make_shared<Ballot<VoteList<ReleaseVote>>>(server_set_);
   const auto awaited = std::make_shared<std::vector<bool>>();
   // A release by hand is our first question: no server is known to answer until it refuses.
@@ -155,7 +158,9 @@ asio::awaitable<ReleaseResult> HeldLease::release(bool by_hand, Duration keep, I
   for (std::size_t i = 0; i < server_set_.size(); ++i) {
     ReleaseRequest request{resource_, token_, by_hand, keep};
     request.finished = finished;
+    if (run) request.run = as_of(*run, t0);
     Leftover leftover{i, resource_, token_, t0, t0 + keep};
+    leftover.run = run;
     leftover.unread = !fits_into_one_read(resource_);
     if (ttl_) leftover.until = t0 + max_stay(*ttl_);
     if (ttl_)
@@ -186,13 +191,14 @@ asio::awaitable<ReleaseResult> HeldLease::release(bool by_hand, Duration keep, I
   for (std::size_t i = 0; ttl_ && i < votes.size(); ++i) {
     const bool fits = fits_into_one_read(resource_);
     if (is_final(votes[i]) || (fits && !server_set_.ever_answered(i))) continue;
-    server_set_.clear_away({i, resource_, token_, t0 + max_stay(*ttl_), t0 + keep, !fits});
+    server_set_.clear_away({i, resource_, token_, t0 + max_stay(*ttl_), t0 + keep, !fits, run});
   }
   const auto vote_of = [&](std::size_t i) { return &votes[i]; };
   ReleaseResult result;
   result.decision = decide_release(votes);
   result.not_ours = first_not_ours(votes.size(), vote_of);
   result.faults = faults_among(server_set_, vote_of);
+  result.recorded = is_recorded(votes);
   for (const ReleaseVote& vote : votes) {
     if (const auto* supervised = std::get_if<Supervised>(&vote))
       result.supervisor = supervised->holder;

@@ -23,6 +23,7 @@ struct ReleaseResult {
   std::optional<NotOurs> not_ours;   ///< the first such answer
   std::optional<Holder> supervisor;  ///< for ReleaseDecision::supervised
   std::vector<ServerFault> faults;
+  bool recorded = false;  ///< a quorum remembers the run that ended with it
 };
 
 /// A lease on the servers: extends and releases it, in single rounds. The LeaseKeeper or the user
@@ -50,9 +51,11 @@ class HeldLease {
   /// `keep` more than zero: the lease stays and expires after this time. `repeat_until`: a refused
   /// release is not repeated after this instant, as when others are to be released next.
   /// `finished`: the owner record while the lease is kept.
+  /// `run`: what the servers are to remember of the run that ends with it; its fence is filled in.
   asio::awaitable<ReleaseResult> release(bool by_hand, Duration keep = Duration::zero(),
                                          Instant repeat_until = Instant::max(),
-                                         std::optional<Owner> finished = std::nullopt);
+                                         std::optional<Owner> finished = std::nullopt,
+                                         std::optional<RunRecord> run = std::nullopt);
 
  private:
   struct Shared;  ///< shared with the coroutines in the background

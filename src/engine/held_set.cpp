@@ -109,20 +109,26 @@ asio::awaitable<ExtendResult> HeldSet::extend() {
 }
 
 asio::awaitable<SetReleaseResult> HeldSet::release(bool by_hand, Duration keep,
-                                                   std::optional<Owner> finished) {
+                                                   std::optional<Owner> finished,
+                                                   std::optional<RunRecord> run) {
   over_ = true;
+  std::size_t released = 0;
+  std::size_t recorded = 0;
   const Instant repeat_until = server_set_.clock().now() + server_set_.server_timeout();
   ReleaseResult nothing_to_do;
   nothing_to_do.decision = ReleaseDecision::released;
-  SetReleaseResult worst{members_.back()->resource, std::move(nothing_to_do)};
+  SetReleaseResult worst{members_.back()->resource, std::move(nothing_to_do), false};
   for (std::size_t i = members_.size(); i-- > 0;) {
     if (members_[i]->keeping != Keeping::own) continue;
-    ReleaseResult result =
-        co_await members_[i]->held.release(by_hand, keep, repeat_until, finished);
+    ReleaseResult result = co_await members_[i]->held.release(by_hand, keep, repeat_until, finished,
+                                                              run ? run : leases_[i].fresh);
+    ++released;
+    if (result.recorded) ++recorded;
     if (severity(result.decision) < severity(worst.result.decision)) continue;
     worst.resource = members_[i]->resource;
     worst.result = std::move(result);
   }
+  worst.recorded = released > 0 && recorded == released;
   co_return worst;
 }
 

@@ -23,6 +23,7 @@ struct SetEvents {
 struct SetReleaseResult {
   Resource resource;  ///< the resource with this result
   ReleaseResult result;
+  bool recorded = false;  ///< see ReleaseResult::recorded; for each of our own leases, at least one
 };
 
 /// Several leases that count as one: good while all of them are. Usually it is one. Each is kept on
@@ -53,9 +54,10 @@ class HeldSet : public std::enable_shared_from_this<HeldSet> {
   asio::awaitable<ExtendResult> extend();
 
   /// Compare-and-delete of our own leases, the last first; see HeldLease::release. Call it once,
-  /// and nothing after it.
+  /// and nothing after it. Without a run of its own each passes on its Lease::fresh.
   asio::awaitable<SetReleaseResult> release(bool by_hand, Duration keep = Duration::zero(),
-                                            std::optional<Owner> finished = std::nullopt);
+                                            std::optional<Owner> finished = std::nullopt,
+                                            std::optional<RunRecord> run = std::nullopt);
 
  private:
   struct Member;

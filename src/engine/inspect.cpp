@@ -20,8 +20,8 @@ asio::awaitable<std::vector<Vote>> ask_everybody(ServerSet& server_set, Question
 
 using ListVote = std::variant<LockList, Fault>;
 
-asio::awaitable<ListVote> list_one(LockServer& server, Instant deadline) {
-  auto listed = co_await server.list(deadline);
+asio::awaitable<ListVote> list_one(LockServer& server, Listed what, Instant deadline) {
+  auto listed = co_await server.list(what, deadline);
   if (!listed) co_return listed.error();
   co_return std::move(*listed);
 }
@@ -79,10 +79,11 @@ asio::awaitable<std::vector<BreakVote>> break_lock(ServerSet& server_set, BreakR
   co_return votes;
 }
 
-asio::awaitable<Listing> list_resources(ServerSet& server_set) {
+asio::awaitable<Listing> list_resources(ServerSet& server_set, Listed what) {
   const Instant deadline = server_set.clock().now() + server_set.server_timeout();
   const auto votes = co_await ask_everybody<ListVote>(
-      server_set, [deadline](LockServer& server) { return list_one(server, deadline); });
+      server_set,
+      [what, deadline](LockServer& server) { return list_one(server, what, deadline); });
   std::set<Resource> resources;
   Listing listing;
   for (std::size_t i = 0; i < votes.size(); ++i) {

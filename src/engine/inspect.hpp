@@ -30,7 +30,7 @@ struct Listing {
   std::vector<ServerFault> skipped;  ///< keys that may be locks but could not be read, one by one
 };
 
-/// Every resource that this tool has locked on any of the servers.
-asio::awaitable<Listing> list_resources(ServerSet& server_set);
+/// Every resource that this tool has locked, or used lately, on any of the servers.
+asio::awaitable<Listing> list_resources(ServerSet& server_set, Listed what);
 
 }  // namespace redlock

@@ -7,6 +7,7 @@
 
 #include "core/backoff.hpp"
 #include "core/decision.hpp"
+#include "core/last_runs.hpp"
 #include "core/validity.hpp"
 #include "engine/ballot.hpp"
 #include "store/script_calls.hpp"
@@ -60,6 +61,7 @@ void ServerSet::clear_away(Leftover leftover) {
     if (same->token != leftover.token) continue;
     same->until = std::max(same->until, leftover.until);
     same->keep_until = std::max(same->keep_until, leftover.keep_until);
+    if (leftover.run) same->run = std::move(leftover.run);
     same->unread = true;  // the release under way may be too early for the new leftover
     return;
   }
@@ -82,6 +84,7 @@ asio::awaitable<void> ServerSet::release_again(std::size_t server, Resource reso
       if (clock_.now() < leftover->until) {
         ReleaseRequest request{resource, leftover->token};
         request.keep = std::max(Duration::zero(), leftover->keep_until - clock_.now());
+        if (leftover->run) request.run = as_of(*leftover->run, clock_.now());
         const ReleaseVote vote =
             co_await servers_[server]->release(request, clock_.now() + server_timeout_);
         if (closing_ && !is_final(vote)) co_return;

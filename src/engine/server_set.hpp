@@ -34,6 +34,7 @@ struct Leftover {
   Instant keep_until{};  ///< no other client may acquire the lock sooner; see ReleaseRequest::keep
   bool unread = false;   ///< the server may read the request for it later than a release on another
                          ///< connection
+  std::optional<RunRecord> run{};  ///< to be remembered with the release
 };
 
 /// How long close() waits for servers that have not answered.

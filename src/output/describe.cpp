@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <ctime>
 
+#include "output/result.hpp"
 #include "support/duration.hpp"
 #include "support/text.hpp"
 
@@ -42,6 +43,16 @@ std::string owner_text(const Owner& owner) {
                                  owner.pid);
   if (!owner.command.empty()) text += ": " + safe(owner.command);
   return text + ")" + note_text(owner);
+}
+
+/// ` (12m, exit 0)`; nothing where it is not known.
+std::string end_of_run_text(const PastRun& run) {
+  if (!run.ended) return {};
+  std::string text = " (" + format_duration(run.started - *run.ended);
+  if (run.exit_code) text += fmt::format(", exit {}", *run.exit_code);
+  if (run.signal) text += fmt::format(", signal {}", *run.signal);
+  if (run.result != word_of(Result::released)) text += ", " + safe(run.result);
+  return text + ")";
 }
 
 /// Its program has ended, so its pid means nothing any more.
@@ -306,6 +317,36 @@ std::vector<std::string> parties_lines(const LockParties& parties) {
         fmt::format("and {} more in the queue", parties.waiters - parties.first_waiters.size()));
   }
   return lines;
+}
+
+std::string past_run_text(const PastRun& run) {
+  std::string text = format_duration(run.started) + " ago";
+  if (run.owner && !run.owner->host.empty()) text += " on " + safe(run.owner->host);
+  return text + end_of_run_text(run);
+}
+
+std::vector<std::string> runs_lines(const LastRuns& runs) {
+  std::vector<std::string> lines;
+  const auto add = [&](std::string_view name, const PastRun& run) {
+    lines.push_back(fmt::format("{} {} ago{}{}", name, format_duration(run.started),
+                                run.owner ? ": " + former_owner_text(*run.owner) : "",
+                                end_of_run_text(run)));
+  };
+  if (runs.last) add("last run", *runs.last);
+  if (runs.newer) lines.emplace_back("last run known to a newer version only: upgrade redlock-cli");
+  const bool is_last = runs.last && runs.success && runs.last->fence == runs.success->fence;
+  if (runs.success && !is_last) add("last success", *runs.success);
+  return lines;
+}
+
+std::string check_text(const LastRuns& runs, Duration max_age, bool recent) {
+  std::string text = runs.success ? "last success " + past_run_text(*runs.success)
+                                  : std::string("no successful run is known");
+  if (runs.success)
+    text += fmt::format(", {} {}", recent ? "within" : "not within", format_duration(max_age));
+  const bool failed_since = runs.last && (!runs.success || runs.last->fence != runs.success->fence);
+  if (failed_since) text += "; last run " + past_run_text(*runs.last);
+  return text;
 }
 
 std::string vote_text(const InspectVote& vote) {

@@ -73,6 +73,16 @@ std::string inspection_text(const Resource& resource, const Inspection& inspecti
 /// The processes that share the lock and those that wait for it, one line each.
 std::vector<std::string> parties_lines(const LockParties& parties);
 
+/// `3h ago on db2 (12m, exit 0)`.
+std::string past_run_text(const PastRun& run);
+
+/// The last run, and the last success where that was another one, one line each.
+std::vector<std::string> runs_lines(const LastRuns& runs);
+
+/// What `status --max-age` says: `last success 3h ago on db2 (12m, exit 0), within 26h`. `recent`:
+/// whether it is within.
+std::string check_text(const LastRuns& runs, Duration max_age, bool recent);
+
 /// One server's answer in `status`.
 std::string vote_text(const InspectVote& vote);
 

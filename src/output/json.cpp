@@ -54,6 +54,26 @@ void set_finished(Json& json, const Finished& finished, std::optional<Duration> 
   if (finished.signal) json["command_signal"] = *finished.signal;
 }
 
+Json past_run_json(const PastRun& run) {
+  Json json;
+  if (run.owner) set_owner(json, *run.owner);
+  json["fence"] = run.fence.value();
+  json["started_ago_ms"] = milliseconds(run.started);
+  if (!run.ended) return json;
+  json["ended_ago_ms"] = milliseconds(*run.ended);
+  json["waited_ms"] = milliseconds(run.waited);
+  json["result"] = to_valid_utf8(run.result);
+  if (run.exit_code) json["command_exit"] = *run.exit_code;
+  if (run.signal) json["command_signal"] = *run.signal;
+  return json;
+}
+
+/// Adds "last" and "last_success" where they are known.
+void set_runs(Json& json, const LastRuns& runs) {
+  if (runs.last) json["last"] = past_run_json(*runs.last);
+  if (runs.success) json["last_success"] = past_run_json(*runs.success);
+}
+
 Json holder_json(const Holder& holder) {
   Json json;
   json["lease_id"] = to_valid_utf8(holder.id.text);
@@ -306,6 +326,7 @@ std::string run_json(const RunReport& report) {
   set_fences(json, report.leases);
   if (report.command_exit) json["command_exit"] = *report.command_exit;
   if (report.command_signal) json["command_signal"] = *report.command_signal;
+  if (report.fresh) json["last"] = past_run_json(*report.fresh);
   json["released"] = report.released;
   json["waited_ms"] = milliseconds(report.waited);
   json["held_ms"] = milliseconds(report.held);
@@ -330,6 +351,7 @@ std::string status_json(const std::vector<KeyStatus>& keys, const std::vector<Se
     lock["state"] = state_name(key.inspection.state);
     if (key.inspection.holder) lock["holder"] = holder_json(*key.inspection.holder);
     set_parties(lock, key.inspection.parties);
+    set_runs(lock, key.inspection.runs);
     lock["servers"] = Json::array();
     for (std::size_t i = 0; i < key.votes.size(); ++i)
       lock["servers"].push_back(vote_json(key.servers[i], key.votes[i]));

@@ -46,8 +46,9 @@ struct RunReport {
   std::optional<Milliseconds> ended_at{};     ///< the command
   std::vector<long> left;                     ///< pids of descendants that still ran at the end
   std::string reason;                         ///< why the lease was lost; empty: it was not
-  Duration late{};  ///< how long after the lease's deadline the last process was
-                    ///< seen dead; zero: in time
+  Duration late{};                 ///< how long after the lease's deadline the last process was
+                                   ///< seen dead; zero: in time
+  std::optional<PastRun> fresh{};  ///< the success because of which the command did not run
 };
 
 /// "fence" is that of the lease, accompanied by "shared" and perhaps "slot". With several keys
@@ -75,7 +76,7 @@ struct KeyStatus {
 
 /// status:
 /// {"command","exit_code","locks":[{"key","state","holder",
-/// "shares":{"count","first":[…]},"waiters":{"count","first":[…]},"servers":[…]}],
+/// "shares":{"count","first":[…]},"waiters":{"count","first":[…]},"last","last_success","servers":[…]}],
 /// "faults":[…]}.
 std::string status_json(const std::vector<KeyStatus>& keys, const std::vector<ServerFault>& faults,
                         const std::vector<ServerFault>& skipped, int exit_code);

@@ -17,6 +17,7 @@ constexpr std::array meanings{
     Meaning{Result::extended, "extended", ExitCode::done},
     Meaning{Result::released, "released", ExitCode::done},
     Meaning{Result::unreleased, "unreleased", ExitCode::done},
+    Meaning{Result::fresh, "fresh", ExitCode::done},
     Meaning{Result::inherited, "inherited", ExitCode::done},
     Meaning{Result::broken, "broken", ExitCode::done},
     Meaning{Result::free, "free", ExitCode::done},

@@ -68,6 +68,8 @@ std::string owner_cell(const Owner& owner) {
 }
 
 std::string holder_cell(const Inspection& inspection) {
+  if (inspection.state == InspectState::free && inspection.runs.last)
+    return "last run " + past_run_text(*inspection.runs.last);
   if (!inspection.holder) return {};
   const Holder& holder = *inspection.holder;
   std::string text = holder.owner ? owner_cell(*holder.owner) : std::string();
@@ -147,6 +149,7 @@ Lines details_of(const KeyStatus& key, bool with_servers) {
   if (key.inspection.holder && key.inspection.holder->fence)
     lines.push_back("fence " + key.inspection.holder->fence->text());
   append(lines, parties_lines(key.inspection.parties));
+  if (key.inspection.state == InspectState::free) append(lines, runs_lines(key.inspection.runs));
   if (with_servers) append(lines, server_lines(key));
   return lines;
 }

@@ -36,8 +36,10 @@ struct RunOptions : LockOptions {
   std::string isolation_source;  ///< where the isolation was requested, for messages
   std::optional<int> status_fd;
   std::optional<int> events_fd;
-  bool notifies_service;  ///< --sd-notify, and there is a service manager
-  Duration min_hold{};    ///< from the grant on
+  bool notifies_service;               ///< --sd-notify, and there is a service manager
+  Duration min_hold{};                 ///< from the grant on
+  std::optional<Duration> once_per{};  ///< at most one successful run in it
+  int fresh_exit_code = 0;             ///< the exit code when the command need not run
 };
 
 /// A process that `acquire` keeps the lease for.

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 
+#include "core/last_runs.hpp"
 #include "output/describe.hpp"
 #include "output/outcome.hpp"
 #include "run/wait.hpp"
@@ -44,6 +45,30 @@ Finish RunReporter::not_acquired(const SetFailure& failed) {
 Finish RunReporter::interrupted(int signal) {
   report_.outcome.result = Result::interrupted;
   return Finish{0, signal};
+}
+
+/// --once-per: a run succeeded recently. Of several keys, the one whose period ends first.
+Finish RunReporter::fresh(const std::vector<Lease>& leases, const SetReleaseResult& released) {
+  report_.released = released.result.decision == ReleaseDecision::released;
+  const Instant now = session_.clock().now();
+  const auto first = std::ranges::max_element(
+      leases, {}, [now](const Lease& lease) { return as_of(*lease.fresh, now).run.started; });
+  const PastRun run = as_of(*first->fresh, now).run;
+  report_.outcome = output::outcome_of(
+      "run", options_.resources, Result::fresh,
+      fmt::format("already ran {}; next run possible in {}", output::past_run_text(run),
+                  format_duration(*options_.once_per - run.started)));
+  report_.outcome.exit_code = options_.fresh_exit_code;
+  report_.fresh = run;
+  say();
+  return Finish{report_.outcome.exit_code};
+}
+
+/// --once-per under a lease that we do not release.
+Finish RunReporter::not_recordable() {
+  return conclude(Result::usage,
+                  "--once-per needs a lease of its own, and the run or acquire around this one "
+                  "holds the lock: give --once-per to that run");
 }
 
 Finish RunReporter::not_started(const child::ExecFailure& failure) {
@@ -117,6 +142,7 @@ Finish RunReporter::released(const HeldSet& leases, const SetReleaseResult& rele
         "left expires, within {}; {}",
         key_, format_duration(options_.ttl.length()), output::faults_text(result.faults)));
   }
+  if (!released.recorded) tell_unrecorded();
   return finish;
 }
 
@@ -217,6 +243,20 @@ std::optional<Owner> RunReporter::finished_owner(Duration keep) const {
   return owner;
 }
 
+RunRecord RunReporter::run_record(Instant ended) const {
+  PastRun run;
+  run.started = report_.held;
+  run.ended = Duration::zero();
+  run.waited = report_.waited;
+  run.result = output::word_of(report_.outcome.result);
+  run.exit_code = report_.command_exit;
+  run.signal = report_.command_signal;
+  RunRecord record{std::move(run), ended};
+  record.keep = options_.once_per.value_or(Duration::zero());
+  record.success = report_.outcome.result == Result::released && report_.command_exit == 0;
+  return record;
+}
+
 std::string RunReporter::tell(const Finish& finish) {
   if (report_.released) tell_missing_votes();
   report_.outcome.exit_code =
@@ -234,13 +274,14 @@ Finish RunReporter::conclude(Result result, std::string message) {
   return Finish{report_.outcome.exit_code};
 }
 
-/// A busy lock is an expected answer; any other failure is an error.
+/// A busy lock and a run that is not needed are expected answers; any other failure is an error.
 void RunReporter::say() const {
   if (session_.json()) return;  // the report says it
   const std::string line =
       fmt::format("{}: {}", output::keys_text(report_.outcome.resources), report_.outcome.message);
-  report_.outcome.result == Result::busy ? session_.console().notice(line)
-                                         : session_.console().error(line);
+  const bool expected =
+      report_.outcome.result == Result::busy || report_.outcome.result == Result::fresh;
+  expected ? session_.console().notice(line) : session_.console().error(line);
 }
 
 void RunReporter::tell_loss() {
@@ -263,6 +304,16 @@ void RunReporter::tell_missing_votes() {
   missing_votes_ = std::move(text);
   session_.console().detail(fmt::format(
       "{}: {}", key_, missing_votes_.empty() ? "all servers vote again" : missing_votes_));
+}
+
+/// Without a quorum that remembers a success, the next run may not learn of it.
+void RunReporter::tell_unrecorded() const {
+  const bool succeeded = report_.command_exit == 0 && !is_known_to_be_lost();
+  if (!options_.once_per || !succeeded) return;
+  session_.console().error(
+      fmt::format("{}: the command succeeded, but no quorum of servers has recorded it yet: it may "
+                  "run again within --once-per {}",
+                  key_, format_duration(*options_.once_per)));
 }
 
 bool RunReporter::is_known_to_be_lost() const {

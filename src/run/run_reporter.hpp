@@ -25,6 +25,8 @@ class RunReporter {
   // How it ended. The last of these calls counts.
   Finish not_acquired(const SetFailure& failed);
   Finish interrupted(int signal);
+  Finish fresh(const std::vector<Lease>& leases, const SetReleaseResult& released);
+  Finish not_recordable();
   Finish not_started(const child::ExecFailure& failure);
   Finish too_late_to_start();
   Finish unconfirmed();
@@ -54,6 +56,9 @@ class RunReporter {
   /// not kept.
   [[nodiscard]] std::optional<Owner> finished_owner(Duration keep) const;
 
+  /// What the servers are to remember of the run. `ended`: when the command did.
+  [[nodiscard]] RunRecord run_record(Instant ended) const;
+
   /// Whether there never was a lease, so that servers need not be waited for.
   [[nodiscard]] bool was_granted() const noexcept { return !report_.leases.empty(); }
 
@@ -66,6 +71,7 @@ class RunReporter {
   void tell_loss();
   void stopping_for_the_lease() const;
   void tell_missing_votes();
+  void tell_unrecorded() const;
   [[nodiscard]] bool is_known_to_be_lost() const;
 
   Session& session_;

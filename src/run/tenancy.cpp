@@ -48,6 +48,7 @@ asio::awaitable<Finish> Tenancy::live() {
       co_return interrupted ? parts_.reporter.interrupted(parts_.job.ended_by())
                             : parts_.reporter.not_acquired(leases.error());
     }
+    if (const auto finish = co_await skip_if_fresh(**leases)) co_return *finish;
     if (const auto finish = co_await run_under(std::move(*leases))) co_return *finish;
   }
 }
@@ -56,10 +57,25 @@ asio::awaitable<Finish> Tenancy::live() {
 asio::awaitable<Result<std::shared_ptr<HeldSet>, SetFailure>> Tenancy::wait() {
   auto orders =
       co_await make_orders(options_, options_.stop.grace + options_.stop.margin, parents_.get());
+  for (AcquireOrder& order : orders) order.once_per = options_.once_per;
   WaitPolicy policy = options_.wait;
   if (policy.wait) policy.wait = std::max(Duration::zero(), *policy.wait - (now() - began_));
   co_return co_await wait_for_locks(parts_.session, std::move(orders), policy,
                                     parts_.job.group().value_or(0));
+}
+
+/// --once-per. Returns nothing when the command is to run. A success counts that each key knows of:
+/// a run records it with all of its keys.
+asio::awaitable<std::optional<Finish>> Tenancy::skip_if_fresh(HeldSet& leases) {
+  if (!options_.once_per) co_return std::nullopt;
+  const auto& all = leases.leases();
+  const bool all_ours =
+      std::ranges::all_of(all, [](const Lease& lease) { return lease.keeping == Keeping::own; });
+  const bool all_fresh =
+      std::ranges::all_of(all, [](const Lease& lease) { return lease.fresh.has_value(); });
+  if (all_ours && !all_fresh) co_return std::nullopt;
+  const SetReleaseResult released = co_await leases.release(/*by_hand=*/false);
+  co_return all_ours ? parts_.reporter.fresh(all, released) : parts_.reporter.not_recordable();
 }
 
 /// Returns nothing when the job was stopped, so that the lock was released: then wait again.
@@ -97,7 +113,8 @@ asio::awaitable<std::optional<Finish>> Tenancy::run_under(std::shared_ptr<HeldSe
 
   keep(stay);
   const child::Ending ending = co_await supervisor.finish();
-  parts_.reporter.command_ended(ending, now() - granted_);
+  const Instant ended = now();
+  parts_.reporter.command_ended(ending, ended - granted_);
   if (ending.unconfirmed) {
     // Not released: the processes that still run must have the lock as long as possible.
     stay->end();
@@ -107,7 +124,7 @@ asio::awaitable<std::optional<Finish>> Tenancy::run_under(std::shared_ptr<HeldSe
     stay->end();
     co_return parts_.reporter.unconfirmed();
   }
-  co_return co_await release(*stay, parts_.reporter.ended(), left_of_min_hold(ending));
+  co_return co_await release(*stay, parts_.reporter.ended(), left_of_min_hold(ending), ended);
 }
 
 Result<void, child::ExecFailure> Tenancy::prepare(Stay& stay) {
@@ -181,12 +198,17 @@ asio::awaitable<void> Tenancy::give_up_turn(Stay& stay) {
   co_await parts_.job.until_continued();
 }
 
-/// Releases the lease, or leaves it to expire after `keep`. A lease that turns out to be no longer
-/// ours was lost while the command ran.
-asio::awaitable<Finish> Tenancy::release(Stay& stay, Finish finish, Duration keep) {
+/// Releases the lease, or leaves it to expire after `keep`. `ended`: when the command ended;
+/// nothing: it never ran. A lease that turns out to be no longer ours was lost while the command
+/// ran.
+asio::awaitable<Finish> Tenancy::release(Stay& stay, Finish finish, Duration keep,
+                                         std::optional<Instant> ended) {
   stay.end();
   const auto owner = parts_.reporter.finished_owner(keep);
-  const SetReleaseResult released = co_await stay.leases->release(/*by_hand=*/false, keep, owner);
+  std::optional<RunRecord> run;
+  if (ended) run = parts_.reporter.run_record(*ended);
+  const SetReleaseResult released =
+      co_await stay.leases->release(/*by_hand=*/false, keep, owner, std::move(run));
   co_return parts_.reporter.released(*stay.leases, released, finish, keep);
 }
 

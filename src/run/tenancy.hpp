@@ -44,13 +44,15 @@ class Tenancy {
   struct Stay;
 
   asio::awaitable<Result<std::shared_ptr<HeldSet>, SetFailure>> wait();
+  asio::awaitable<std::optional<Finish>> skip_if_fresh(HeldSet& leases);
   asio::awaitable<std::optional<Finish>> run_under(std::shared_ptr<HeldSet> leases);
   Result<void, child::ExecFailure> prepare(Stay& stay);
   Result<bool, child::ExecFailure> start(Stay& stay);
   void keep(const std::shared_ptr<Stay>& stay);
   asio::awaitable<bool> outlast_nested_runs(Stay& stay);
   asio::awaitable<void> give_up_turn(Stay& stay);
-  asio::awaitable<Finish> release(Stay& stay, Finish finish, Duration keep = Duration::zero());
+  asio::awaitable<Finish> release(Stay& stay, Finish finish, Duration keep = Duration::zero(),
+                                  std::optional<Instant> ended = std::nullopt);
   [[nodiscard]] Duration left_of_min_hold(const child::Ending& ending) const;
   child::SupervisorEvents supervisor_events();
   [[nodiscard]] Instant now() const { return parts_.session.clock().now(); }

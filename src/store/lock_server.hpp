@@ -32,7 +32,8 @@ struct AcquireRequest {
   std::optional<std::size_t> slot{};  ///< the one wanted, of several; nothing: the lowest free one
   std::optional<QueueEntry> entry{};  ///< what to queue if it is refused; nothing: we do not wait,
                                       ///< and acquire only where no waiter comes first
-  bool supersedes = false;  ///< older waiters that supersede, too, give up for us
+  bool supersedes = false;            ///< older waiters that supersede, too, give up for us
+  bool wants_runs = false;            ///< tell Granted::runs
 };
 
 /// What to queue again when an attempt is undone.
@@ -82,12 +83,20 @@ struct ReleaseRequest {
   std::optional<Requeue> requeue{};  ///< the queue entry with which a failed attempt keeps waiting
   NotUndone not_undone{};            ///< for what earlier connections may still deliver
   std::optional<Owner> finished{};   ///< with `keep`: the owner record from then on
+  std::optional<RunRecord> run{};    ///< to be remembered, if the lease is still ours there; its
+                                     ///< ages are those of now
 };
 
 struct BreakRequest {
   Resource resource;
   std::optional<Fence> only_if{};  ///< only the lease with this fence
   Owner breaker{};                 ///< who breaks it, with the reason as the note
+};
+
+/// Which locks a list has.
+enum class Listed {
+  held,  ///< now or until a moment ago
+  used,  ///< these, and those whose last run is remembered
 };
 
 /// The locks of one server.
@@ -120,9 +129,9 @@ class LockServer {
   virtual asio::awaitable<InspectVote> inspect(Resource resource, std::optional<LeaseId> share,
                                                Instant deadline) = 0;
 
-  /// Every resource with an owner record here: locked by this tool now or until a moment ago, and
-  /// the keys that could not be read. A fault when the server cannot list them.
-  virtual asio::awaitable<Result<LockList, Fault>> list(Instant deadline) = 0;
+  /// Every resource with an owner record here, or with last runs, and the keys that could not be
+  /// read. A fault when the server cannot list them.
+  virtual asio::awaitable<Result<LockList, Fault>> list(Listed listed, Instant deadline) = 0;
 
   /// Undoes whatever an acquire or a heal with this token did or may still do here: sends a
   /// compare-and-delete after it on every connection that carried it. Returns at once.

@@ -1,5 +1,7 @@
 #include "store/script_calls.hpp"
 
+#include <algorithm>
+
 #include "core/helper_keys.hpp"
 #include "core/protocol.hpp"
 #include "store/owner_record.hpp"
@@ -64,6 +66,24 @@ void put_entry(Arguments& arguments, const EntryAt& at, const QueueEntry* entry)
   arguments[at.life] = decimal(entry != nullptr ? entry->life : Milliseconds(0));
 }
 
+/// See record_run() in runs.lua. A run has ended by now, whatever a clock says.
+std::string encode_run(const RunRecord& record) {
+  const PastRun& run = record.run;
+  const Duration ended = run.ended.value_or(run.started);
+  const auto whole = [](Duration span) {
+    return decimal(std::chrono::duration_cast<Milliseconds>(std::max(Duration::zero(), span)));
+  };
+  const auto optional = [](const std::optional<int>& value) {
+    return value ? std::to_string(*value) : std::string("-");
+  };
+  std::string text = whole(record.keep) + ' ' + flag(record.success) + ' ' + run.fence.text() +
+                     ' ' + whole(run.started - ended) + ' ' + whole(ended) + ' ' +
+                     whole(run.waited) + ' ' + run.result + ' ' + optional(run.exit_code) + ' ' +
+                     optional(run.signal);
+  if (record.passed_on) text += ' ' + encode_owner(run.owner.value_or(Owner()));
+  return text;
+}
+
 ScriptCall call_of(const Script& script, const Resource& resource, Arguments arguments) {
   arguments.emplace_back(script.name);
   return {&script, keys_of(resource), std::move(arguments)};
@@ -84,6 +104,7 @@ ScriptCall acquire_call(const AcquireRequest& request) {
   put_entry(arguments, {at::waiter, at::ticket, at::polls, at::life},
             request.entry ? &*request.entry : nullptr);
   arguments[at::supersedes] = flag(request.supersedes);
+  arguments[at::wants_runs] = flag(request.wants_runs);
   return call_of(scripts::acquire, request.resource, std::move(arguments));
 }
 
@@ -137,6 +158,7 @@ ScriptCall release_call(const ReleaseRequest& request) {
   arguments[at::mode] =
       slotted ? std::string(word::slotted) : letter(requeue && requeue->mode.shared);
   if (owner != nullptr) arguments[at::record] = encode_owner(*owner);
+  if (request.run) arguments[at::run] = encode_run(*request.run);
   return call_of(scripts::release, request.resource, std::move(arguments));
 }
 

@@ -1,6 +1,7 @@
 #include "store/script_votes.hpp"
 
 #include <algorithm>
+#include <array>
 
 #include "core/mode.hpp"
 #include "core/protocol.hpp"
@@ -15,6 +16,8 @@ namespace reply_at = protocol::reply;
 namespace word = protocol::word;
 
 using Type = Reply::Type;
+
+constexpr std::int64_t max_exit_code = 255;
 
 Fault garbage() {
   return {FaultKind::garbage, "malformed reply to a lock script"};
@@ -129,7 +132,9 @@ std::optional<LockParties> parties_of(const Reply& reply) {
   namespace at = reply_at::parties;
   const auto& part = reply.elements;
   if (reply.type != Type::array ||
-      !has_form(part, {Type::integer, Type::array, Type::integer, Type::array, Type::text}))
+      !has_form(part, {Type::integer, Type::array, Type::integer, Type::array, Type::text,
+                       Type::text, Type::text}) ||
+      !whole_number(part[at::time].text))
     return std::nullopt;
   LockParties parties;
   parties.waiters = count_of(part[at::waiters]);
@@ -149,6 +154,63 @@ std::optional<LockParties> parties_of(const Reply& reply) {
   }
   parties.free_slots = part[at::free_slots].text;
   return parties;
+}
+
+/// A run as record_run() in runs.lua stores it; nothing for a line in another format.
+std::optional<PastRun> run_of(std::string_view line, Duration time) {
+  std::array<std::string_view, 8> words;
+  for (std::string_view& word : words) {
+    const auto space = line.find(' ');
+    if (space == std::string_view::npos) return std::nullopt;
+    word = line.substr(0, space);
+    line.remove_prefix(space + 1);
+  }
+  const auto& [format, fence, started, ended, waited, result, exit_code, signal] = words;
+  const auto fence_read = Fence::from_text(fence);
+  const auto started_at = whole_number(started);
+  const auto ended_at = whole_number(ended);
+  const auto waited_for = whole_number(waited);
+  if (format != word::run_format || !fence_read || !started_at || !ended_at || !waited_for)
+    return std::nullopt;
+  const auto small = [](std::string_view text) -> std::optional<int> {
+    const auto number = whole_number(text);
+    if (!number || *number < 0 || *number > max_exit_code) return std::nullopt;
+    return static_cast<int>(*number);
+  };
+  return PastRun{*fence_read,
+                 time - from_wire(*started_at),
+                 time - from_wire(*ended_at),
+                 from_wire(*waited_for),
+                 std::string(result),
+                 small(exit_code),
+                 small(signal),
+                 decode_owner(line)};
+}
+
+/// See runs.lua. Text that it cannot have written is no record.
+LastRuns last_runs_of(std::string_view text, Duration time) {
+  std::array<std::string_view, 3> lines;
+  for (std::string_view& line : lines) {
+    line = text.substr(0, text.find('\n'));
+    text.remove_prefix(std::min(text.size(), line.size() + 1));
+  }
+  const auto [head, last, success] = lines;
+  LastRuns runs;
+  const auto first_space = std::min(head.find(' '), head.size());
+  const auto second_space = std::min(head.find(' ', first_space + 1), head.size());
+  if (second_space == head.size()) return runs;
+  const auto started = whole_number(head.substr(first_space + 1, second_space - first_space - 1));
+  const auto fence_word = head.substr(second_space + 1);
+  const auto fence = Fence::from_text(fence_word.substr(0, fence_word.find(' ')));
+  if (!started || *started < 0 || !fence) return runs;
+  runs.last = run_of(last, time);
+  runs.newer = !last.empty() && !runs.last;
+  if (*fence == Fence()) return runs;
+  runs.success = PastRun{*fence, time - from_wire(*started)};
+  for (const auto& run : {runs.last, run_of(success, time)}) {
+    if (run && run->fence == *fence) runs.success = run;
+  }
+  return runs;
 }
 
 AcquireVote held_vote(const ScriptReply& reply) {
@@ -203,13 +265,15 @@ std::optional<Notification> notification_from(std::string_view said) {
 AcquireVote acquire_vote(const ScriptReply& reply) {
   const std::string_view said = word_of(reply);
   if (said == word::granted &&
-      has_form(reply->elements, {Type::text, Type::text, Type::text, Type::integer, Type::array})) {
+      has_form(reply->elements,
+               {Type::text, Type::text, Type::text, Type::integer, Type::array, Type::text})) {
     namespace at = reply_at::granted;
     const auto fence = Fence::from_text(reply->elements[at::fence].text);
     auto queue = queue_status_of(reply->elements[at::queue]);
     if (fence && queue) {
       Granted granted{*fence, LeaseId{reply->elements[at::id].text}};
       granted.slot = slot_of(reply->elements[at::slot]);
+      granted.runs = last_runs_of(reply->elements[at::runs].text, queue->time);
       granted.queue = std::move(*queue);
       return granted;
     }
@@ -248,7 +312,8 @@ HealVote heal_vote(const ScriptReply& reply) {
 
 ReleaseVote release_vote(const ScriptReply& reply) {
   const std::string_view said = word_of(reply);
-  if (said == word::released) return Released{};
+  if (said == word::released && has_form(reply->elements, {Type::text, Type::integer}))
+    return Released{reply->elements[reply_at::released::recorded].integer == 1};
   if (said == word::supervised) {
     if (auto holder = holder_of(reply)) return Supervised{std::move(*holder)};
   }
@@ -272,10 +337,13 @@ InspectVote inspect_vote(const ScriptReply& reply) {
   if (said != word::free && said != word::held) return fault_of(reply);
   auto parties = parties_of(reply->elements.back());
   if (!parties) return garbage();
-  if (said == word::free) return Free{std::move(*parties)};
+  const auto& told = reply->elements.back().elements;
+  LastRuns runs = last_runs_of(told[reply_at::parties::runs].text,
+                               from_wire(*whole_number(told[reply_at::parties::time].text)));
+  if (said == word::free) return Free{std::move(*parties), {}, std::move(runs)};
   auto holder = holder_of(reply);
   if (!holder) return garbage();
-  return Taken{std::move(*holder), std::move(*parties)};
+  return Taken{std::move(*holder), std::move(*parties), {}, std::move(runs)};
 }
 
 }  // namespace redlock

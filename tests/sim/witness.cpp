@@ -50,8 +50,8 @@ asio::awaitable<InspectVote> Witness::inspect(Resource resource, std::optional<L
                                               Instant deadline) {
   return server_->inspect(std::move(resource), std::move(share), deadline);
 }
-asio::awaitable<Result<LockList, Fault>> Witness::list(Instant deadline) {
-  return server_->list(deadline);
+asio::awaitable<Result<LockList, Fault>> Witness::list(Listed listed, Instant deadline) {
+  return server_->list(listed, deadline);
 }
 void Witness::undo(const Resource& resource, const Token& token, std::optional<Requeue> requeue,
                    NotUndone not_undone) {

@@ -218,7 +218,7 @@ void LocalServer::unsubscribe() {
   if (subscriber_) std::exchange(subscriber_, nullptr)->end();
 }
 
-asio::awaitable<Result<LockList, Fault>> LocalServer::list(Instant deadline) {
+asio::awaitable<Result<LockList, Fault>> LocalServer::list(Listed listed, Instant deadline) {
   if (!boot_id_) co_return unexpected(no_boot_id());
   const auto directory = open_directory(place_);
   if (!directory) co_return unexpected(directory.error());
@@ -229,7 +229,7 @@ asio::awaitable<Result<LockList, Fault>> LocalServer::list(Instant deadline) {
   std::vector<std::string> left = lock_files_in(*directory);
   for (Milliseconds pause = first_pause; !left.empty(); pause = next_pause(pause)) {
     std::erase_if(left, [&](const std::string& name) {
-      const auto read = try_read(*directory, name);
+      const auto read = try_read(*directory, name, listed);
       if (!read) return false;
       if (*read) {
         list.resources.insert(list.resources.end(), (*read)->begin(), (*read)->end());
@@ -247,7 +247,7 @@ asio::awaitable<Result<LockList, Fault>> LocalServer::list(Instant deadline) {
 }
 
 std::optional<Result<std::vector<Resource>, Fault>> LocalServer::try_read(
-    const Directory& directory, const std::string& file_name) {
+    const Directory& directory, const std::string& file_name, Listed listed) {
   std::vector<Resource> resources;
   const auto opened = LockFile::try_open(directory, file_name);
   if (std::holds_alternative<LockFile::Busy>(opened)) return std::nullopt;
@@ -264,9 +264,12 @@ std::optional<Result<std::vector<Resource>, Fault>> LocalServer::try_read(
   keyspace.load(stored->entries);
   keyspace.set_time(*now);
   for (const auto& [key, entry] : keyspace.live()) {
-    if (auto resource = HelperKeys::resource_of_owner(key))
-      resources.push_back(std::move(*resource));
+    auto resource = HelperKeys::resource_of_owner(key);
+    if (!resource && listed == Listed::used) resource = HelperKeys::resource_of_last(key);
+    if (resource) resources.push_back(std::move(*resource));
   }
+  std::sort(resources.begin(), resources.end());
+  resources.erase(std::unique(resources.begin(), resources.end()), resources.end());
   return resources;
 }
 

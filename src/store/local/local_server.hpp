@@ -36,7 +36,7 @@ class LocalServer final : public ScriptedServer {
   LocalServer& operator=(const LocalServer&) = delete;
 
   [[nodiscard]] const std::string& name() const override { return name_; }
-  asio::awaitable<Result<LockList, Fault>> list(Instant deadline) override;
+  asio::awaitable<Result<LockList, Fault>> list(Listed listed, Instant deadline) override;
   asio::awaitable<std::optional<Fault>> subscribe(Resource resource, std::string waiter,
                                                   std::function<void(Notification)> notified,
                                                   Instant deadline) override;
@@ -66,7 +66,8 @@ class LocalServer final : public ScriptedServer {
                      std::chrono::microseconds now);
   /// Nothing while another process has the file.
   std::optional<Result<std::vector<Resource>, Fault>> try_read(const Directory& directory,
-                                                               const std::string& file_name);
+                                                               const std::string& file_name,
+                                                               Listed listed);
   [[nodiscard]] bool is_revoked(const ScriptCall& call) const;
 
   asio::any_io_executor executor_;

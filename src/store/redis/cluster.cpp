@@ -183,13 +183,13 @@ void ClusterServer::post_to_late(ScriptCall call, bool only_unanswered, NotUndon
     server->post_to_late(call, only_unanswered, not_undone);
 }
 
-asio::awaitable<Result<LockList, Fault>> ClusterServer::list(Instant deadline) {
+asio::awaitable<Result<LockList, Fault>> ClusterServer::list(Listed listed, Instant deadline) {
   if (auto fault = co_await discover_topology(deadline)) co_return unexpected(std::move(*fault));
   LockList list;
   for (const Address& master : known_masters()) {
-    const auto listed = co_await node(master).list(deadline);
-    if (!listed) co_return unexpected(at(master, listed.error()));
-    list.resources.insert(list.resources.end(), listed->resources.begin(), listed->resources.end());
+    const auto part = co_await node(master).list(listed, deadline);
+    if (!part) co_return unexpected(at(master, part.error()));
+    list.resources.insert(list.resources.end(), part->resources.begin(), part->resources.end());
   }
   co_return list;
 }

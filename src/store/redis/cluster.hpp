@@ -23,7 +23,7 @@ class ClusterServer final : public RedisVote {
 
   [[nodiscard]] const std::string& name() const override { return name_; }
   /// From every master.
-  asio::awaitable<Result<LockList, Fault>> list(Instant deadline) override;
+  asio::awaitable<Result<LockList, Fault>> list(Listed listed, Instant deadline) override;
   asio::awaitable<Result<std::vector<Master>, Fault>> masters(Instant deadline) override;
   asio::awaitable<Result<RedisServer*, Fault>> master_of(std::string key,
                                                          Instant deadline) override;

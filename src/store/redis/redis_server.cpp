@@ -174,22 +174,22 @@ asio::awaitable<std::optional<Fault>> RedisServer::missing_replicas(std::shared_
                       " replicas that --replicas wants have confirmed it in time"};
 }
 
-asio::awaitable<Result<LockList, Fault>> RedisServer::list(Instant deadline) {
+asio::awaitable<Result<LockList, Fault>> RedisServer::list(Listed what, Instant deadline) {
   const std::shared_ptr<Connection> connection = links_.usable_link(deadline)->connection;
+  const bool wants_used = what == Listed::used;
+  const std::string_view pattern = wants_used ? HelperKeys::every_helper : HelperKeys::every_owner;
   std::vector<Resource> resources;
   std::string cursor = "0";
   std::size_t listed = 0;
   do {
-    Command scan{"SCAN",  cursor,
-                 "MATCH", std::string(HelperKeys::every_owner),
-                 "COUNT", std::string(scan_page)};
+    Command scan{"SCAN", cursor, "MATCH", std::string(pattern), "COUNT", std::string(scan_page)};
     auto reply = co_await connection->request(std::move(scan), scan_limits, deadline);
     if (!reply) co_return unexpected(reply.error());
     if (reply->type == Reply::Type::error) co_return unexpected(fault_of_error(reply->text));
-    if (!is_page(*reply))
-      co_return unexpected(Fault{FaultKind::garbage, "malformed SCAN reply"});
+    if (!is_page(*reply)) co_return unexpected(Fault{FaultKind::garbage, "malformed SCAN reply"});
     for (const Reply& key : reply->elements[1].elements) {
       auto resource = HelperKeys::resource_of_owner(key.text);
+      if (!resource && wants_used) resource = HelperKeys::resource_of_last(key.text);
       if (!resource) continue;
       listed += sizeof(Resource) + resource->key().size();
       resources.push_back(std::move(*resource));

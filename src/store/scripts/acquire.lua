@@ -3,8 +3,9 @@
 -- ARGV: token, ttl, supervised (0 or 1), owner record,
 --       mode (x or s), number of slots (0: none wanted), the slot wanted (-1: the lowest free one),
 --       our waiter id ('': we do not wait), ticket, polls (0 or 1), life of the entry in ms,
---       whether we supersede older waiters that would supersede us (0 or 1)
--- -> {'granted', fence, id, slot or -1, queue} | {'held', …, queue}
+--       whether we supersede older waiters that would supersede us (0 or 1),
+--       whether to tell the last runs (0 or 1)
+-- -> {'granted', fence, id, slot or -1, queue, the last runs or ''} | {'held', …, queue}
 --    | {'queued', queue}: the lock is free for us, but other waiters come first
 --    | {'duplicate'}: this very token already holds it | an error
 --    queue: {time, largest ticket or '', number of waiters before us,
@@ -75,6 +76,12 @@ if superseder or not (may_enter and is_our_turn(state, time, waiter, ticket, bes
   return refusal
 end
 
+local runs, unreadable = '', nil
+if ARGV.wants_runs == '1' then
+  runs, unreadable = stored_runs()
+  if not runs then return unreadable end
+end
+
 if mode == WORD.alone then
   local set = redis.pcall('SET', LOCK, token, 'NX', 'PX', ARGV.ttl)
   if is_error(set) then return set end
@@ -118,4 +125,4 @@ if waiter ~= '' and mode == WORD.alone then
 elseif waiter ~= '' then
   tell_first_of_end('shared', time)
 end
-return {WORD.granted, decimal(fence), id, slot, standing_in_queue}
+return {WORD.granted, decimal(fence), id, slot, standing_in_queue, runs}

@@ -3,12 +3,15 @@
 -- -> {'free', parties} | {'held', …, parties} | an error
 --    parties: {number of waiters, {{mode, ms waited, record}, …},
 --              number of shares, {as `held` with the slot at the end, …},
---              a digit for each slot up to the last taken one, 1: it is free};
+--              a digit for each slot up to the last taken one, 1: it is free,
+--              time, the last runs or ''};
 --              each list has the first MOST
 local MOST = 16
 local time = now()
 local state, value, type_name = standing(time)
 if not state then return value end
+local runs, unreadable = stored_runs()
+if not runs then return unreadable end
 
 local waiters = {}
 for _, id in ipairs(redis.call('ZRANGE', QUEUE, 0, MOST - 1)) do
@@ -32,7 +35,9 @@ if state == 'shared' then
   if is_error(digits) then return digits end
   free_slots = string.match(digits, '^(.*0)1*$') or ''
 end
-local parties = {redis.call('ZCARD', QUEUE), waiters, share_count, shares, free_slots}
+local parties = {
+  redis.call('ZCARD', QUEUE), waiters, share_count, shares, free_slots, decimal(time), runs
+}
 
 if state == 'free' then return {WORD.free, parties} end
 local ends = state == 'shared' and ARGV.share ~= '' and share_end(ARGV.share, time)

@@ -1,4 +1,4 @@
--- Comes before every script, followed by queue.lua. Together they define the lock.
+-- Comes before every script, followed by queue.lua and runs.lua. Together they define the lock.
 -- KEYS.…, ARGV.…, REPLY.…, WORD.… and NUMBER.… are not tables: the build replaces each by what it
 -- stands for (core/protocol.txt).
 -- KEYS.lock      the lock: a plain string key with an expiry; its value is the token of the lease,
@@ -17,14 +17,15 @@
 --                that id is no longer a reader
 -- KEYS.queue     queue: a sorted set, ids of waiters, scored with their tickets
 -- KEYS.waiters   waiters: a hash, a waiter's id -> its entry, see queue.lua
+-- KEYS.last      the last runs: a string, see runs.lua
 -- While a cluster moves the keys to another server, extend and release of an exclusive lease get
 -- KEYS.lock alone (D1).
 -- The public name of a lease is its id, the SHA-1 of its token. All shares of a lock together are
 -- named 'shared'.
 -- Times and durations are in ms; times are this server's.
-local LOCK, FENCE, OWNER, RELEASED, READERS, SHARES, SLOTS, QUEUE, WAITERS =
+local LOCK, FENCE, OWNER, RELEASED, READERS, SHARES, SLOTS, QUEUE, WAITERS, LAST =
   KEYS.lock, KEYS.fence, KEYS.owner, KEYS.released, KEYS.readers, KEYS.shares, KEYS.slots,
-  KEYS.queue, KEYS.waiters
+  KEYS.queue, KEYS.waiters, KEYS.last
 
 local SHARED = 'redlock:shared'
 local MAX_FENCE = NUMBER.max_fence

@@ -6,8 +6,10 @@
 --       our waiter id ('': we do not wait), and to queue again: ticket, polls, life, mode as in
 --       queue.lua,
 --       owner record ('': none): of the queue entry, or with keep the record of the lease from
---       now on
--- -> {'released'} | {'supervised', …} as `held` | {'gone', …} | {'held', …} | an error
+--       now on,
+--       the run that ends with this lease ('': none), see runs.lua
+-- -> {'released', whether the run is recorded} | {'supervised', …} as `held` | {'gone', …}
+--    | {'held', …} | an error
 local token, by_hand, keep = ARGV.token, ARGV.by_hand == '1', tonumber(ARGV.keep)
 local waiter = ARGV.waiter
 local id, time = redis.sha1hex(token), now()
@@ -21,11 +23,27 @@ end
 local how, ends = mine(token, time)
 if not how then return ends end
 
-local ours = how == 'exclusive' and describe(WORD.supervised, token, nil, time)
-  or describe_share(WORD.supervised, id, ends, time)
-local rest, owned = ours[REPLY.holder.left], ours[REPLY.holder.ours] == 1
-local supervised = ours[REPLY.holder.supervised] == 1
-if by_hand and supervised then return ours end
+local rest
+if by_hand then
+  local ours = how == 'exclusive' and describe(WORD.supervised, token, nil, time)
+    or describe_share(WORD.supervised, id, ends, time)
+  if ours[REPLY.holder.supervised] == 1 then return ours end
+  rest = ours[REPLY.holder.left]
+end
+
+-- What the server knows of our lease, or nil.
+local function own_record()
+  if how == 'exclusive' then
+    local owner = redis.pcall('HMGET', OWNER, 'lease', 'record')
+    return owner[1] == id and (owner[2] or '') or nil
+  end
+  local stored = redis.pcall('HGET', SHARES, id)
+  return type(stored) == 'string' and string.match(stored, '^%d+ %d+ %d %-?%d+ (.*)$') or nil
+end
+local record = own_record()
+local owned = record ~= nil
+-- Only under our lease: whoever acquires later at this server sees it.
+local recorded = ARGV.run ~= '' and record_run(ARGV.run, record or '', time) and 1 or 0
 
 if keep > 0 then
   if how == 'exclusive' then
@@ -42,14 +60,15 @@ if keep > 0 then
   -- The first waiter waits for the end of the lease, and that end has changed.
   local first = first_in_queue(time)
   if first then hears(first, WORD.recheck) end
-  return {WORD.released}
+  return {WORD.released, recorded}
 end
 
 -- A process that keeps this lease learns that it was released, not lost.
 if by_hand then leave_tombstones({id}, rest, time) end
-if how == 'exclusive' then
+if owned and how == 'exclusive' then
+  redis.call('DEL', LOCK, OWNER)
+elseif how == 'exclusive' then
   redis.call('DEL', LOCK)
-  if owned then redis.pcall('DEL', OWNER) end
 else
   forget_share(id)
   bound_shares(time)
@@ -57,4 +76,4 @@ end
 local state = standing(time)
 call_next(state, time, waiter)
 if how == 'shared' and state == 'shared' then tell_first_of_end(state, time) end
-return {WORD.released}
+return {WORD.released, recorded}

@@ -43,8 +43,8 @@ open_broken_pipe() {
   exec {reader}<&-
 }
 
-# Everything at server I but the fence counters, which outlive their locks by design; sorted, in one line.
-keys_at() { redis "$1" --raw keys '*' | grep -v '^redlock:fence:' | sort | paste -sd ' '; }
+# Everything at server I but the fence counters and the last runs, which outlive their locks by design; sorted, in one line.
+keys_at() { redis "$1" --raw keys '*' | grep -Ev '^redlock:(fence|last):' | sort | paste -sd ' '; }
 
 # How many scripts server I has run: every attempt is at least one.
 scripts_run() { redis "$1" info commandstats | awk -F '[=,]' '/^cmdstat_eval/ { calls += $2 } END { print calls + 0 }'; }

@@ -280,7 +280,7 @@ void FakeServer::post(ScriptCall call, NotUndone not_undone) {
   });
 }
 
-asio::awaitable<Result<LockList, Fault>> FakeServer::list(Instant deadline) {
+asio::awaitable<Result<LockList, Fault>> FakeServer::list(Listed /*listed*/, Instant deadline) {
   return ask<LockList>(Question::list, {}, deadline, [](FakeStore& store) {
     return LockList{store.list(), {}};
   });

@@ -177,7 +177,7 @@ class FakeServer final : public ScriptedServer {
       : clock_(clock), store_(store), name_(std::move(name)) {}
 
   [[nodiscard]] const std::string& name() const override { return name_; }
-  asio::awaitable<Result<LockList, Fault>> list(Instant deadline) override;
+  asio::awaitable<Result<LockList, Fault>> list(Listed listed, Instant deadline) override;
   asio::awaitable<std::optional<Fault>> subscribe(Resource resource, std::string waiter,
                                                   std::function<void(Notification)> notified,
                                                   Instant deadline) override;

@@ -108,7 +108,7 @@ TEST_F(Survey, ListsEveryResourceOnceAndSorted) {
   lock(1, "c");
   lock(1, "a");
   client.server(2).line.fault = Fault{FaultKind::denied, "no rights"};
-  const Listing listing = world.run(list_resources(client.server_set));
+  const Listing listing = world.run(list_resources(client.server_set, Listed::held));
   EXPECT_EQ(listing.resources, (std::vector{resource("a"), resource("b"), resource("c")}));
   ASSERT_EQ(listing.faults.size(), 1);
   EXPECT_EQ(listing.faults[0].server, "fake://2");
@@ -118,7 +118,7 @@ TEST_F(Survey, ListsEveryResourceOnceAndSorted) {
 TEST_F(Survey, ListsWhatTheOthersHaveWhenOneIsSilent) {
   lock(0, "b");
   client.server(1).line.silent = true;
-  const Listing listing = world.run(list_resources(client.server_set));
+  const Listing listing = world.run(list_resources(client.server_set, Listed::held));
   EXPECT_EQ(listing.resources, std::vector{resource("b")});
   EXPECT_EQ(listing.faults.size(), 1);
   EXPECT_EQ(world.since_start(), server_timeout);

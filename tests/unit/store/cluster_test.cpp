@@ -7,7 +7,7 @@ namespace {
 
 using namespace testing;
 
-constexpr std::string_view released = "*1\r\n$8\r\nreleased\r\n";
+constexpr std::string_view released = "*2\r\n$8\r\nreleased\r\n:0\r\n";
 constexpr std::string_view try_again =
     "-TRYAGAIN Multiple keys request during rehashing of slot\r\n";
 
@@ -80,7 +80,7 @@ TEST_F(ClusterTest, AsksForTheSlotsOnceAndThenTheirMaster) {
     auto first = drive_.start(server_->inspect(resource(), std::nullopt, clock_.now() + 3s));
     Peer a = co_await asked_for_slots(b_.address());
     Peer b = co_await b_.accept();
-    expect_script(co_await b.read_command(), scripts::inspect, "9");
+    expect_script(co_await b.read_command(), scripts::inspect, "10");
     co_await b.send(std::string(is_free));
     const InspectVote vote = co_await first.get();
     EXPECT_TRUE(std::holds_alternative<Free>(vote));
@@ -96,17 +96,17 @@ TEST_F(ClusterTest, FollowsMovedAndTakesBackOnlyWhereTheAcquireWasDone) {
   drive_.run([this]() -> asio::awaitable<void> {
     auto vote = drive_.start(acquire());
     Peer a = co_await asked_for_slots(a_.address());
-    expect_script(co_await a.read_command(), scripts::acquire, "9");
+    expect_script(co_await a.read_command(), scripts::acquire, "10");
     co_await a.send(moved_to(b_.address()));
     Peer b = co_await b_.accept();
-    expect_script(co_await b.read_command(), scripts::acquire, "9");
+    expect_script(co_await b.read_command(), scripts::acquire, "10");
     co_await b.send(std::string(granted));
     const AcquireVote answer = co_await vote.get();
     EXPECT_TRUE(std::holds_alternative<Granted>(answer));
 
     server_->undo(resource(), token());
     // And once more for a slot that has begun to move.
-    expect_script(co_await b.read_command(), scripts::release, "9");
+    expect_script(co_await b.read_command(), scripts::release, "10");
     const Command undo{"EVAL", std::string(scripts::undo), "1", "deploy", token().secret()};
     EXPECT_EQ(co_await b.read_command(), undo);
     b.close();
@@ -128,9 +128,9 @@ TEST_F(ClusterTest, AnAcquireThatWasTakenBackIsSentToNobodyAnyMore) {
 
     // While a redirect is on its way: only what takes it back follows.
     auto again = drive_.start(acquire());
-    expect_script(co_await a.read_command(), scripts::acquire, "9");
+    expect_script(co_await a.read_command(), scripts::acquire, "10");
     server_->undo(resource(), token());
-    expect_script(co_await a.read_command(), scripts::release, "9");
+    expect_script(co_await a.read_command(), scripts::release, "10");
     co_await a.send(moved_to(b_.address()));
     const AcquireVote second = co_await again.get();
     EXPECT_TRUE(std::holds_alternative<Fault>(second));
@@ -141,16 +141,16 @@ TEST_F(ClusterTest, FollowsAskForThisOnceBehindAsking) {
   drive_.run([this]() -> asio::awaitable<void> {
     auto vote = drive_.start(server_->inspect(resource(), std::nullopt, clock_.now() + 3s));
     Peer a = co_await asked_for_slots(a_.address());
-    expect_script(co_await a.read_command(), scripts::inspect, "9");
+    expect_script(co_await a.read_command(), scripts::inspect, "10");
     co_await a.send(ask_at(b_.address()));
     Peer b = co_await b_.accept();
     co_await b.expect(wire("ASKING"));
-    expect_script(co_await b.read_command(), scripts::inspect, "9");
+    expect_script(co_await b.read_command(), scripts::inspect, "10");
     co_await b.send("+OK\r\n" + std::string(is_free));
     co_await vote.get();
 
     auto again = drive_.start(server_->inspect(resource(), std::nullopt, clock_.now() + 3s));
-    expect_script(co_await a.read_command(), scripts::inspect, "9");
+    expect_script(co_await a.read_command(), scripts::inspect, "10");
     co_await a.send(std::string(is_free));
     co_await again.get();
   }());
@@ -160,12 +160,12 @@ TEST_F(ClusterTest, PutsAReleaseForTheKeyAloneToTheSlotsMasterWhenHelperKeysAreO
   drive_.run([this]() -> asio::awaitable<void> {
     auto vote = drive_.start(release());
     Peer a = co_await asked_for_slots(a_.address());
-    expect_script(co_await a.read_command(), scripts::release, "9");
+    expect_script(co_await a.read_command(), scripts::release, "10");
     co_await a.send(
         ask_at(b_.address()));  // Redis before 7 says so of keys of which some are still here
     Peer b = co_await b_.accept();
     co_await b.expect(wire("ASKING"));
-    expect_script(co_await b.read_command(), scripts::release, "9");
+    expect_script(co_await b.read_command(), scripts::release, "10");
     co_await b.send("+OK\r\n" + std::string(try_again));
     // Not here, where the key may not have arrived: that would look like a lease that was lost.
     expect_script(co_await a.read_command(), scripts::release, "1");
@@ -179,7 +179,7 @@ TEST_F(ClusterTest, AnAcquireIsNotPutForTheKeyAlone) {
   drive_.run([this]() -> asio::awaitable<void> {
     auto vote = drive_.start(acquire());
     Peer a = co_await asked_for_slots(a_.address());
-    expect_script(co_await a.read_command(), scripts::acquire, "9");
+    expect_script(co_await a.read_command(), scripts::acquire, "10");
     co_await a.send(std::string(try_again));
     const AcquireVote answer = co_await vote.get();
     EXPECT_EQ(std::get<Fault>(answer).kind, FaultKind::unavailable);
@@ -208,7 +208,7 @@ TEST_F(ClusterTest, AsksAnotherForTheSlotsWhenOneIsSilent) {
     Peer b = co_await b_.accept();
     co_await b.expect(wire("CLUSTER SLOTS"));
     co_await b.send(all_slots_at(b_.address()));
-    expect_script(co_await b.read_command(), scripts::inspect, "9");
+    expect_script(co_await b.read_command(), scripts::inspect, "10");
     co_await b.send(std::string(is_free));
     const InspectVote answer = co_await vote.get();
     EXPECT_TRUE(std::holds_alternative<Free>(answer));
@@ -221,7 +221,7 @@ TEST_F(ClusterTest, LooksAroundAgainWhenAMasterFails) {
     Peer a = co_await asked_for_slots(b_.address());
     {
       Peer b = co_await b_.accept();
-      expect_script(co_await b.read_command(), scripts::inspect, "9");
+      expect_script(co_await b.read_command(), scripts::inspect, "10");
     }
     const InspectVote broke = co_await vote.get();
     EXPECT_TRUE(std::holds_alternative<Fault>(broke));
@@ -229,7 +229,7 @@ TEST_F(ClusterTest, LooksAroundAgainWhenAMasterFails) {
     auto again = drive_.start(server_->inspect(resource(), std::nullopt, clock_.now() + 3s));
     co_await a.expect(wire("CLUSTER SLOTS"));
     co_await a.send(all_slots_at(a_.address()));
-    expect_script(co_await a.read_command(), scripts::inspect, "9");
+    expect_script(co_await a.read_command(), scripts::inspect, "10");
     co_await a.send(std::string(is_free));
     const InspectVote answer = co_await again.get();
     EXPECT_TRUE(std::holds_alternative<Free>(answer));

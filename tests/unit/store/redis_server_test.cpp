@@ -36,9 +36,9 @@ void expect_evalsha(const Command& command, const Script& script) {
 /// What the command is about: the word behind its nine keys.
 void expect_about(const Command& command, const Token& token) {
   ASSERT_GT(command.size(), 12U) << ::testing::PrintToString(command);
-  EXPECT_EQ(command[2], "9");
+  EXPECT_EQ(command[2], "10");
   EXPECT_EQ(command[3], "deploy");
-  EXPECT_EQ(command[12], token.secret());
+  EXPECT_EQ(command[13], token.secret());
 }
 void expect_evalsha(const Command& command, const Script& script, const Token& token) {
   expect_evalsha(command, script);
@@ -404,7 +404,7 @@ TEST_F(ReplicasTest, TheConnectionStaysUntilWhatIsBehindTheWaitIsAnswered) {
     }(peer));
     EXPECT_FALSE(closed.ready());
     EXPECT_FALSE(end.ready());
-    co_await peer.send(":2\r\n*1\r\n$8\r\nreleased\r\n:1\r\n");
+    co_await peer.send(":2\r\n*2\r\n$8\r\nreleased\r\n:0\r\n:1\r\n");
     co_await end.get();
     peer.close();
     co_await closed.get();
@@ -443,7 +443,7 @@ TEST_F(RedisServerTest, TakesBackBehindTheAcquireOnTheSameConnection) {
     server_->undo(resource(), token());
     expect_evalsha(co_await peer.read_command(), scripts::release, token());
     expect_undo(co_await peer.read_command(), token());
-    co_await peer.send(std::string(granted) + "*1\r\n$8\r\nreleased\r\n:1\r\n");
+    co_await peer.send(std::string(granted) + "*2\r\n$8\r\nreleased\r\n:0\r\n:1\r\n");
     co_await vote.get();
   }());
 }
@@ -775,7 +775,7 @@ TEST_F(RedisServerTest, DoesNotCollectSilentConnections) {
 
 TEST_F(RedisServerTest, ListsEveryPageOnce) {
   drive_.run([this]() -> asio::awaitable<void> {
-    auto listed = drive_.start(server_->list(Instant::max()));
+    auto listed = drive_.start(server_->list(Listed::held, Instant::max()));
     Peer peer = co_await fake_.accept();
     co_await peer.expect(wire("SCAN 0 MATCH redlock:owner:{* COUNT 512"));
     co_await peer.send(
@@ -799,7 +799,7 @@ TEST_F(RedisServerTest, ListsNothingFromWhatNoScanAnswers) {
                                   "*2\r\n$1\r\n0\r\n$1\r\n0\r\n", "*1\r\n$1\r\n0\r\n"}) {
     server_ = make_server();
     drive_.run([&, this]() -> asio::awaitable<void> {
-      auto listed = drive_.start(server_->list(Instant::max()));
+      auto listed = drive_.start(server_->list(Listed::held, Instant::max()));
       Peer peer = co_await fake_.accept();
       co_await peer.send(bytes);
       const auto resources = co_await listed.get();

@@ -1,5 +1,5 @@
-#include "store/script_calls.hpp"
 #include "store/script_votes.hpp"
+#include "store/script_calls.hpp"
 
 #include <gtest/gtest.h>
 
@@ -78,7 +78,8 @@ Reply with_queue(Reply reply) {
   return reply;
 }
 Reply parties() {
-  return array({integer(0), array({}), integer(0), array({}), text("")});
+  return array(
+      {integer(0), array({}), integer(0), array({}), text(""), text("1700000000000"), text("")});
 }
 Reply with_company(Reply reply) {
   reply.elements.push_back(parties());
@@ -111,7 +112,8 @@ TEST(ScriptCalls, HaveTheKeysInTheOrderOfThePrelude) {
                      "redlock:shares:{deploy}",
                      "redlock:slots:{deploy}",
                      "redlock:queue:{deploy}",
-                     "redlock:waiters:{deploy}"};
+                     "redlock:waiters:{deploy}",
+                     "redlock:last:{deploy}"};
   const Provenance provenance{1500ms, true, record};
   EXPECT_EQ(acquire_call({resource(), token(), ttl(), {}}).keys, keys);
   EXPECT_EQ(raise_fence_call({resource(), token(), Fence(1), ttl()}).keys, keys);
@@ -129,7 +131,7 @@ TEST(ScriptCalls, HaveTheArgumentsOfTheirScripts) {
   const ScriptCall acquire = acquire_call({resource(), token(), ttl(), owner});
   EXPECT_EQ(acquire.script, &scripts::acquire);
   EXPECT_EQ(acquire.arguments, (Strings{token_text, "30000", "1", encode_owner(owner), "x", "0",
-                                        "-1", "", "0", "0", "0", "acquire"}));
+                                        "-1", "", "0", "0", "0", "0", "acquire"}));
   EXPECT_EQ(acquire_call({resource(), token(), ttl(), {}}).arguments[2], "0");
   AcquireRequest slot{resource(),
                       token(),
@@ -140,7 +142,7 @@ TEST(ScriptCalls, HaveTheArgumentsOfTheirScripts) {
                       QueueEntry{"me", 1'700'000'000'000, true, 2000ms}};
   const Strings modes = acquire_call(slot).arguments;
   EXPECT_EQ(Strings(modes.begin() + 4, modes.end()),
-            (Strings{"s", "4", "2", "me", "1700000000000", "1", "2000", "acquire"}));
+            (Strings{"s", "4", "2", "me", "1700000000000", "1", "2000", "0", "acquire"}));
 
   const ScriptCall raise = raise_fence_call({resource(), token(), Fence(Fence::max), ttl()});
   EXPECT_EQ(raise.script, &scripts::raise_fence);
@@ -162,16 +164,16 @@ TEST(ScriptCalls, HaveTheArgumentsOfTheirScripts) {
 
   EXPECT_EQ(release_call({resource(), token(), false}).script, &scripts::release);
   EXPECT_EQ(release_call({resource(), token(), false, 0s}).arguments,
-            (Strings{token_text, "0", "0", "", "0", "0", "0", "x", "", "release"}));
+            (Strings{token_text, "0", "0", "", "0", "0", "0", "x", "", "", "release"}));
   EXPECT_EQ(release_call({resource(), token(), true, 0s}).arguments,
-            (Strings{token_text, "1", "0", "", "0", "0", "0", "x", "", "release"}));
-  EXPECT_EQ(
-      release_call({resource(), token(), false, 1500us}).arguments,
-      (Strings{token_text, "0", "2", "", "0", "0", "0", "x", "", "release"}));  // never too short
+            (Strings{token_text, "1", "0", "", "0", "0", "0", "x", "", "", "release"}));
+  EXPECT_EQ(release_call({resource(), token(), false, 1500us}).arguments,
+            (Strings{token_text, "0", "2", "", "0", "0", "0", "x", "", "",
+                     "release"}));  // never too short
   ReleaseRequest back{resource(), token()};
   back.requeue.emplace(Requeue{QueueEntry{"me", 17, false, 35s}, Mode{true, 0}, owner});
   EXPECT_EQ(release_call(back).arguments, (Strings{token_text, "0", "0", "me", "17", "0", "35000",
-                                                   "s", encode_owner(owner), "release"}));
+                                                   "s", encode_owner(owner), "", "release"}));
 
   EXPECT_EQ(leave_call(resource(), "me").script, &scripts::leave);
   EXPECT_EQ(leave_call(resource(), "me").arguments, (Strings{"me", "leave"}));
@@ -187,14 +189,14 @@ TEST(ScriptCalls, HaveTheArgumentsOfTheirScripts) {
 }
 
 TEST(AcquireVote, IsReadFromEveryReply) {
-  const auto granted =
-      acquire_vote(array({text("granted"), text("42"), text("id"), integer(-1), queue()}));
+  const auto granted = acquire_vote(
+      array({text("granted"), text("42"), text("id"), integer(-1), queue(), text("")}));
   ASSERT_TRUE(std::holds_alternative<Granted>(granted));
   EXPECT_EQ(std::get<Granted>(granted).fence, Fence(42));
   EXPECT_EQ(std::get<Granted>(granted).id, LeaseId{"id"});
   EXPECT_EQ(std::get<Granted>(granted).slot, std::nullopt);
   const auto slotted =
-      acquire_vote(array({text("granted"), text("42"), text("id"), integer(3), queue()}));
+      acquire_vote(array({text("granted"), text("42"), text("id"), integer(3), queue(), text("")}));
   EXPECT_EQ(std::get<Granted>(slotted).slot, 3U);
 
   const auto queued = acquire_vote(array({text("queued"), queue()}));
@@ -282,7 +284,11 @@ TEST(HealVote, IsReadFromEveryReply) {
 }
 
 TEST(ReleaseVote, IsReadFromEveryReply) {
-  EXPECT_TRUE(std::holds_alternative<Released>(release_vote(array({text("released")}))));
+  for (const int recorded : {0, 1}) {
+    const auto vote = release_vote(array({text("released"), integer(recorded)}));
+    ASSERT_TRUE(std::holds_alternative<Released>(vote));
+    EXPECT_EQ(std::get<Released>(vote).recorded, recorded == 1);
+  }
   const auto supervised = release_vote(ours("supervised", 1));
   ASSERT_TRUE(std::holds_alternative<Supervised>(supervised));
   expect_ours(std::get<Supervised>(supervised).holder, /*supervised=*/true);
@@ -310,8 +316,8 @@ TEST(InspectVote, TellsWhoSharesAndWhoWaits) {
   share.elements.push_back(integer(3));
   const Reply waiter = array({text("s"), integer(1500), text(std::string(record))});
   const auto vote = inspect_vote(
-      array({text("free"),
-             array({integer(20), array({waiter}), integer(30), array({share}), text("1110")})}));
+      array({text("free"), array({integer(20), array({waiter}), integer(30), array({share}),
+                                  text("1110"), text("1700000000000"), text("")})}));
   ASSERT_TRUE(std::holds_alternative<Free>(vote));
   const LockParties& seen = std::get<Free>(vote).parties;
   EXPECT_EQ(seen.waiters, 20U);
@@ -324,6 +330,100 @@ TEST(InspectVote, TellsWhoSharesAndWhoWaits) {
   expect_ours(seen.first_shares[0].holder);
   EXPECT_EQ(seen.first_shares[0].slot, 3U);
   EXPECT_EQ(seen.free_slots, "1110");
+}
+
+/// What a server shows that has this text about the last runs.
+LastRuns runs_in(const std::string& stored) {
+  const auto vote =
+      inspect_vote(array({text("free"), array({integer(0), array({}), integer(0), array({}),
+                                               text("1700000000000"), text(stored)})}));
+  return std::get<Free>(vote).runs;
+}
+
+const std::string succeeded = "1 7 1699989200000 1699989920000 1500 released 0 - ";
+const std::string failed = "1 9 1699996400000 1699996401000 0 lost - 15 ";
+
+TEST(LastRuns, AreReadWithTheirAges) {
+  const LastRuns runs = runs_in("0 1699989200000 7\n" + failed + std::string(record) + "\n" +
+                                succeeded + std::string(record));
+  ASSERT_TRUE(runs.last && runs.success);
+  EXPECT_EQ(runs.last->fence, Fence(9));
+  EXPECT_EQ(runs.last->started, 1h);
+  EXPECT_EQ(runs.last->result, "lost");
+  EXPECT_EQ(runs.last->exit_code, std::nullopt);
+  EXPECT_EQ(runs.last->signal, 15);
+  EXPECT_EQ(runs.success->fence, Fence(7));
+  EXPECT_EQ(runs.success->started, 3h);
+  EXPECT_EQ(runs.success->ended, 3h - 12min);
+  EXPECT_EQ(runs.success->waited, 1500ms);
+  EXPECT_EQ(runs.success->exit_code, 0);
+  EXPECT_EQ(runs.success->owner->host, "web1");
+  EXPECT_FALSE(runs.newer);
+}
+
+TEST(LastRuns, MayBeOne) {
+  const LastRuns runs = runs_in("72000000 1699989200000 7\n" + succeeded + "{}");
+  EXPECT_EQ(runs.last->fence, Fence(7));
+  EXPECT_EQ(runs.success->started, 3h);
+  const LastRuns failure = runs_in("0 0 0\n" + failed + "{}");
+  EXPECT_EQ(failure.last->fence, Fence(9));
+  EXPECT_FALSE(failure.success);
+}
+
+TEST(LastRuns, OfANewerVersionTellWhenTheLastSuccessStarted) {
+  const LastRuns runs = runs_in("0 1699989200000 7 and more\n2 7 what only it knows");
+  EXPECT_TRUE(runs.newer);
+  EXPECT_FALSE(runs.last);
+  ASSERT_TRUE(runs.success.has_value());
+  EXPECT_EQ(runs.success->started, 3h);
+  EXPECT_EQ(runs.success->fence, Fence(7));
+  EXPECT_EQ(runs.success->ended, std::nullopt);
+}
+
+TEST(LastRuns, ByAClockThatWasSetBackStartInTheFuture) {
+  EXPECT_EQ(runs_in("0 1700003600000 7\n" + succeeded + "{}").success->started, 3h);
+  EXPECT_EQ(runs_in("0 1700003600000 7\n1 7 1700003600000 1700003700000 0 released 0 - {}")
+                .success->started,
+            -1h);
+}
+
+TEST(LastRuns, AreNotReadFromWhatNoScriptWrites) {
+  for (const std::string stored :
+       {"", " ", "  ", "\n\n\n", "7", "0 7", "0 x 7", "0 -5 7", "0 1699989200000 x",
+        "0 1699989200000 4503599627370497", "0 99999999999999999999 7", "no record at all"}) {
+    const LastRuns runs = runs_in(stored);
+    EXPECT_FALSE(runs.last || runs.success || runs.newer) << stored;
+  }
+  for (const std::string line :
+       {"1", "1 9 1 2 3", "1 x 1 2 3 released 0 - {}", "1 9 x 2 3 released 0 - {}"})
+    EXPECT_FALSE(runs_in("0 0 0\n" + line).last) << line;
+  const LastRuns odd = runs_in("0 0 0\n1 9 1 2 3 released 256 -1 no record");
+  ASSERT_TRUE(odd.last.has_value());
+  EXPECT_EQ(odd.last->exit_code, std::nullopt);
+  EXPECT_EQ(odd.last->signal, std::nullopt);
+  EXPECT_FALSE(odd.last->owner);
+}
+
+TEST(LastRuns, ComeWithAGrantThatAskedForThem) {
+  const auto vote = acquire_vote(array({text("granted"), text("42"), text("id"), integer(-1),
+                                        queue(), text("0 1699989200000 7\n" + succeeded + "{}")}));
+  EXPECT_EQ(std::get<Granted>(vote).runs.success->started, 3h);
+}
+
+TEST(ReleaseCall, TellsTheRunThatEnds) {
+  PastRun run{Fence(7), 12min, Duration::zero(), 1500ms, "released", 0};
+  ReleaseRequest request{resource(), token()};
+  EXPECT_EQ(release_call(request).arguments.at(protocol::argument::release::run), "");
+  request.run = RunRecord{run, Instant(), /*success=*/true, 20h};
+  EXPECT_EQ(release_call(request).arguments.at(protocol::argument::release::run),
+            "72000000 1 7 720000 0 1500 released 0 -");
+  run.exit_code.reset();
+  run.signal = 15;
+  run.result = "lost";
+  run.ended = 2s;
+  request.run = RunRecord{run, Instant()};
+  EXPECT_EQ(release_call(request).arguments.at(protocol::argument::release::run),
+            "0 0 7 718000 2000 1500 lost - 15");
 }
 
 TEST(Votes, HandOnTheFaultOfTheServer) {
@@ -377,11 +477,15 @@ TEST(AcquireVote, IsNoGrantUnlessItIsWhole) {
            array({text("granted"), text("42"), text("id"), integer(-1), array({})}),
            array({text("granted"), text("42"), text("id"), queue(), integer(-1)}),
            array({text("granted"), integer(42), text("id"), integer(-1), queue()}),
-           array({text("granted"), text("42"), text("id"), integer(-1), queue(), text("more")}),
-           array({text("granted"), text(""), text("id"), integer(-1), queue()}),
-           array({text("granted"), text("-1"), text("id"), integer(-1), queue()}),
-           array({text("granted"), text("1e3"), text("id"), integer(-1), queue()}),
-           array({text("granted"), text("4503599627370497"), text("id"), integer(-1), queue()}),
+           array({text("granted"), text("42"), text("id"), integer(-1), queue()}),
+           array({text("granted"), text("42"), text("id"), integer(-1), queue(), integer(0)}),
+           array(
+               {text("granted"), text("42"), text("id"), integer(-1), queue(), text(""), text("")}),
+           array({text("granted"), text(""), text("id"), integer(-1), queue(), text("")}),
+           array({text("granted"), text("-1"), text("id"), integer(-1), queue(), text("")}),
+           array({text("granted"), text("1e3"), text("id"), integer(-1), queue(), text("")}),
+           array({text("granted"), text("4503599627370497"), text("id"), integer(-1), queue(),
+                  text("")}),
        }) {
     EXPECT_EQ(kind_of(acquire_vote(reply)), FaultKind::garbage);
   }

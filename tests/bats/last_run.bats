@@ -1,0 +1,111 @@
+#!/usr/bin/env bats
+# shellcheck disable=SC2016,SC2030,SC2031,SC2034,SC2154
+# What the servers remember of the last run, and status shows: text, JSON, --max-age, --all.
+load helper/common
+load helper/redis
+load helper/locks
+load helper/checks
+
+setup() { setup_one_server; }
+
+@test "status shows the last run of a free lock, and the last success if that was another" {
+  run -0 redlock-cli status demo
+  assert_output "demo: free"
+  run -0 redlock-cli run -k demo --note 'release 4' -- true
+  run -0 redlock-cli status demo
+  assert_regex "$output" $'^demo: free\n  last run [0-9.ms]+ ago: '"$(id -un)@$(hostname)"' \(true\), "release 4" \([0-9.ms]+, exit 0\)$'
+  run -3 redlock-cli run -k demo -- sh -c 'exit 3'
+  run -0 redlock-cli status demo
+  assert_line --regexp '^  last run .* \(sh\) \([0-9.ms]+, exit 3\)$'
+  assert_line --regexp '^  last success .* \(true\), "release 4" \([0-9.ms]+, exit 0\)$'
+}
+
+@test "--json has last and last_success, while the lock is held as well" {
+  run -0 redlock-cli run -k demo -- true
+  run -143 redlock-cli run -k demo --note why -- sh -c 'kill -TERM $$'
+  hold ours
+  run -0 redlock-cli status demo --json
+  assert_equal "$(json '[j["locks"][0][name][field] for name, field in (("last", "command_signal"), ("last", "result"), ("last", "note"),
+    ("last", "program"), ("last_success", "command_exit"), ("last_success", "program"))]')" "[15, 'released', 'why', 'sh', 0, 'true']"
+  assert_equal "$(json 'j["locks"][0]["state"], j["locks"][0]["last"]["fence"] > j["locks"][0]["last_success"]["fence"]')" "('held', True)"
+  assert_equal "$(json '[j["locks"][0]["last"][ago] >= 0 for ago in ("started_ago_ms", "ended_ago_ms", "waited_ms")]')" "[True, True, True]"
+  run -0 redlock-cli status demo
+  refute_output --partial "last run"
+  release_hold ours
+}
+
+@test "a run that lost its lock is no success" {
+  run -0 redlock-cli run -k demo -- true
+  run -79 redlock-cli run -k demo --ttl 2s -- sh -c 'redlock-cli release demo --force -q; exec sleep 100'
+  run -0 redlock-cli status demo
+  assert_line --regexp 'last (run|success) .* \(true\)'
+  refute_line --regexp 'last success .* \(sh\)'
+}
+
+@test "--max-age is a check in one line: 0 when the last success is recent, else 1" {
+  run -1 redlock-cli status demo --max-age 26h
+  assert_output "demo: no successful run is known"
+  run -7 redlock-cli run -k demo -- sh -c 'exit 7'
+  run -1 redlock-cli status demo --max-age 26h
+  assert_output --regexp '^demo: no successful run is known; last run [0-9.ms]+ ago on .* \([0-9.ms]+, exit 7\)$'
+  run -0 redlock-cli run -k demo -- true
+  run -0 redlock-cli status demo --max-age 26h
+  assert_output --regexp '^demo: last success [0-9.ms]+ ago on .* \([0-9.ms]+, exit 0\), within 1d 2h$'
+  run -1 redlock-cli status demo --max-age 1ms
+  assert_output --regexp '^demo: last success .*, not within 1ms$'
+  run -1 redlock-cli status demo other --max-age 26h
+  assert_line "other: no successful run is known"
+  run -0 redlock-cli status demo --max-age 26h -q
+  assert_output ""
+  hold ours
+  run -0 redlock-cli status demo --max-age 26h
+  release_hold ours
+}
+
+@test "--max-age contradicts --watch, --exit-code and a status of all locks" {
+  assert_refused 64 "needs KEY" redlock-cli status --max-age 26h
+  assert_refused 64 "choose one of them" redlock-cli status demo --max-age 26h --exit-code
+  assert_refused 64 "choose one of them" redlock-cli status demo --max-age 26h --watch
+  assert_refused 64 "leave out KEY" redlock-cli status demo --all
+}
+
+# bats test_tags=redis
+@test "--max-age without a quorum is 69, not a verdict" {
+  stop_server 0
+  run -69 --separate-stderr redlock-cli status demo --max-age 26h
+  assert_output "demo: unknown: no quorum of servers answered"
+}
+
+@test "status --all lists locks that were used lately, status those that are held" {
+  run -0 redlock-cli run -k 'used}lately' -- true
+  hold ours
+  run -0 redlock-cli status
+  assert_line --partial "demo: held by"
+  refute_line --partial "used}lately"
+  run -0 redlock-cli status --all
+  assert_line --partial "demo: held by"
+  assert_line "used}lately: free"
+  assert_line --partial "last run "
+  release_hold ours
+  run -0 redlock-cli status --all
+  assert_line "demo: free"
+  run -0 redlock-cli status
+  assert_output "no locks"
+}
+
+@test "shared runs and slots are remembered, the one that started last as the last" {
+  run -0 redlock-cli run -k demo -s -- true
+  run -0 redlock-cli status demo --max-age 1h
+  run -0 redlock-cli run -k demo --slots 2 -- redlock-cli run -k demo --slots 2 --note inner -- sh -c 'exit 0'
+  run -0 redlock-cli status demo
+  assert_line --partial "last run"
+}
+
+# bats test_tags=redis
+@test "the record costs the server nothing: a run calls 26 commands, those within its two scripts included" {
+  calls() { redis 0 info commandstats | awk -F '[=,]' '/^cmdstat_/ && !/info|config/ { calls += $2 } END { print calls }'; }
+  run -0 redlock-cli run -k demo -- true
+  redis 0 config resetstat >/dev/null
+  run -0 redlock-cli run -k demo -- true
+  assert_equal "$(calls)" 26
+}

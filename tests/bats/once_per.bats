@@ -1,0 +1,190 @@
+#!/usr/bin/env bats
+# shellcheck disable=SC2016,SC2030,SC2031,SC2034,SC2154  # the commands' own shells expand; each test is a subshell; bats and helpers set variables
+# run --once-per: at most one successful run in a period, on one server or on local:. What a quorum makes of it is in once_per_quorum.bats.
+load helper/common
+load helper/redis
+load helper/locks
+load helper/checks
+
+setup() { setup_one_server; }
+
+# once PERIOD CMD…: a run of the key demo that says `ran` if it does.
+once() { redlock-cli run -k demo --once-per "$1" -- "${@:2}"; }
+
+@test "a run that succeeded closes the period for the next, which says so and exits with 0" {
+  run -0 --separate-stderr once 20h echo ran
+  assert_equal "$output$stderr" "ran"
+  run -0 --separate-stderr once 20h echo ran
+  assert_equal "$output" ""
+  assert_regex "$stderr" "^redlock-cli: demo: already ran [0-9.ms]+ ago on $(hostname) \([0-9.ms]+, exit 0\); next run possible in 19h 59m$"
+  assert_equal "$(keys_at 0)" ""
+}
+
+@test "the period ends: the next run is made" {
+  run -0 once 20h true
+  run -0 redlock-cli run -k demo --once-per 1ms -- echo ran
+  assert_output ran
+}
+
+@test "-q is silent, --fresh-exit-code replaces the 0, and --json tells the run" {
+  run -0 once 20h true
+  run -0 redlock-cli run -k demo --once-per 20h -q -- echo ran
+  assert_output ""
+  run -9 redlock-cli run -k demo --once-per 20h -q --fresh-exit-code 9 -- echo ran
+  assert_output ""
+  run -9 --separate-stderr redlock-cli run -k demo --once-per 20h --json --fresh-exit-code 9 -- echo ran
+  output=$stderr
+  assert_equal "$(json '(j["result"], j["exit_code"], j["last"]["result"], j["last"]["command_exit"], j["last"]["program"])')" \
+    "('fresh', 9, 'released', 0, 'true')"
+}
+
+@test "a failed, a killed and a lost run leave the period open" {
+  run -3 once 20h sh -c 'exit 3'
+  run -137 once 20h sh -c 'kill -9 $$'
+  # Broken by force at the end: nothing may be recorded under another's lease.
+  run -79 once 20h sh -c 'redlock-cli release demo --force -q; exit 0'
+  run -127 once 20h /no/such/command
+  run -0 once 20h echo ran
+  assert_output ran
+}
+
+@test "a run that is killed with all its processes leaves the period open" {
+  hold ours --once-per 20h --ttl 1s
+  kill -9 -- "$(ps -o ppid= -p "$(pgrep -P "${BACKGROUND_PID[ours]}")")" $(pgrep -P "${BACKGROUND_PID[ours]}")
+  wait_background ours
+  run -0 once 20h echo ran
+  assert_output ran
+}
+
+@test "whoever waits behind a run that succeeds finds it fresh; behind one that fails it runs" {
+  local code expected
+  for code in 4 0; do
+    rm -f "$BATS_TEST_TMPDIR/end"
+    start_background first redlock-cli run -k demo --once-per 20h -- \
+      sh -c 'echo entered; until [ -e "$0" ]; do sleep 0.02; done; exit '"$code" "$BATS_TEST_TMPDIR/end"
+    wait_until grep -q entered "$(background_stdout first)"
+    start_background second redlock-cli run -k demo --once-per 20h -- sh -c 'echo ran; exit 5'
+    wait_until queued_are 1
+    touch "$BATS_TEST_TMPDIR/end"
+    wait_background first
+    wait_background second
+    if ((code == 0)); then expected="0 "; else expected="5 ran"; fi
+    assert_equal "$status $output" "$expected"
+  done
+}
+
+@test "a run without --once-per closes the period as well, and so does one with another period" {
+  run -0 redlock-cli run -k demo -- true
+  run -0 once 20h echo ran
+  refute_line ran
+  run -0 redlock-cli run -k other --once-per 1ms -- true
+  run -0 redlock-cli run -k other --once-per 1h -- echo ran
+  refute_line ran
+}
+
+@test "a failure after a success does not open the period" {
+  run -0 redlock-cli run -k demo -- true
+  run -1 redlock-cli run -k demo -- false
+  run -0 once 20h echo ran
+  refute_line ran
+}
+
+@test "a success of --min-hold counts when the lock is free again" {
+  run -0 redlock-cli run -k demo --min-hold 100ms --once-per 20h -- true
+  run -0 once 20h echo ran
+  refute_line ran
+}
+
+@test "with several keys each of them must know of a success" {
+  run -0 redlock-cli run -k one -- true
+  run -0 redlock-cli run -k one -k two --once-per 20h -- echo ran
+  assert_output ran
+  run -0 redlock-cli run -k two -- true
+  run -0 redlock-cli run -k one -k two --once-per 20h -- echo ran
+  refute_line ran
+  assert_line --partial "one, two: already ran"
+}
+
+@test "-s and --slots with --once-per are refused with the reason" {
+  assert_refused 64 "needs the lock alone" redlock-cli run -k demo --once-per 20h -s -- true
+  assert_refused 64 "needs the lock alone" redlock-cli run -k demo --once-per 20h --slots 2 -- true
+  assert_refused 64 "--once-per" redlock-cli run -k demo --once-per 0 -- true
+  assert_refused 64 "--once-per" redlock-cli run -k demo --once-per never -- true
+}
+
+@test "within a run of the same key --once-per is refused: the outer run records" {
+  run -64 --separate-stderr redlock-cli run -k demo -- redlock-cli run -k demo --once-per 20h -- echo ran
+  assert_equal "$output" ""
+  assert_regex "$stderr" "give --once-per to that run"
+}
+
+@test "acquire and release by hand record no run" {
+  run -0 --separate-stderr redlock-cli acquire -k demo -t 60s --export
+  eval "$output"
+  run -0 redlock-cli release
+  unset REDLOCK_KEY REDLOCK_TOKEN REDLOCK_FENCE REDLOCK_LEASE
+  run -0 once 20h echo ran
+  assert_output ran
+}
+
+@test "the record is kept for 30 days, or for as long as the longest --once-per asks" {
+  local days
+  run -0 redlock-cli run -k demo -- true
+  days=$(($(redis 0 pttl 'redlock:last:{demo}') / 86400000))
+  assert_in_range "$days" 29 30
+  run -0 redlock-cli run -k demo --once-per 60d -- true # finds it fresh, and passes it on
+  run -0 redlock-cli run -k demo -- true
+  days=$(($(redis 0 pttl 'redlock:last:{demo}') / 86400000))
+  assert_in_range "$days" 59 60
+}
+
+# bats test_tags=redis
+@test "the record of a newer version tells when the last success started" {
+  local now
+  now=$(redis 0 time | head -n 1)
+  redis 0 set 'redlock:last:{demo}' "0 $(((now - 3600) * 1000)) 7 more"$'\n''2 7 what only it knows' >/dev/null
+  run -0 --separate-stderr once 20h echo ran
+  assert_equal "$output" ""
+  assert_regex "$stderr" "already ran 1h ago; next run possible in 18h 59m"
+  run -0 redlock-cli status demo
+  assert_output --partial "upgrade redlock-cli"
+  run -0 once 30m echo ran
+  assert_output ran
+}
+
+# bats test_tags=redis
+@test "what is no record counts for nothing, and is replaced" {
+  local value
+  for value in "rubbish" "0 x 7" ""; do
+    redis 0 set 'redlock:last:{demo}' "$value" >/dev/null
+    run -0 once 20h echo ran
+    assert_output ran
+    run -0 once 20h echo ran
+    refute_line ran
+  done
+  redis 0 del 'redlock:last:{demo}' >/dev/null
+  redis 0 rpush 'redlock:last:{demo}' x >/dev/null
+  run -0 once 20h echo ran
+  assert_output ran
+  run -0 once 20h echo ran
+  refute_line ran
+}
+
+# bats test_tags=redis
+@test "by a clock that was set back a success counts for longer, and one far in the future for nothing" {
+  local now line='released 0 - {}'
+  now=$(($(redis 0 time | head -n 1) * 1000))
+  redis 0 set 'redlock:last:{demo}' "0 $((now + 3600000)) 7"$'\n'"1 7 $((now + 3600000)) $((now + 3600000)) 0 $line" >/dev/null
+  run -0 once 20h echo ran
+  refute_line ran
+  run -0 once 30m echo ran
+  assert_output ran
+}
+
+# bats test_tags=redis
+@test "who may not read the record is denied, and nothing is locked" {
+  redis 0 acl setuser narrow on nopass '~demo' '~redlock:[^l]*' '&*' +@all >/dev/null
+  run -77 redlock-cli run -k demo --user narrow --once-per 20h -- echo ran
+  refute_line ran
+  assert_equal "$(keys_at 0)" ""
+}

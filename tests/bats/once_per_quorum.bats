@@ -1,0 +1,97 @@
+#!/usr/bin/env bats
+# shellcheck disable=SC2016,SC2030,SC2031,SC2034,SC2154
+# run --once-per on several servers: any quorum knows of a success that a quorum recorded.
+load helper/common
+load helper/redis
+load helper/locks
+load helper/checks
+
+setup() {
+  common_setup
+  start_servers 3
+  export REDLOCK_SERVER=$SERVERS REDLOCK_RESTART_GUARD=0
+}
+
+once() { redlock-cli run -k demo --once-per 20h -- "$@"; }
+learns() { redlock-cli run -k demo --once-per 20h -q -- false && knows "$1"; }
+knows() { [[ $(redis "$1" exists 'redlock:last:{demo}') == 1 ]]; }
+
+@test "a success that two servers recorded is found by any two" {
+  local down
+  kill_server 2
+  run -0 once echo ran
+  assert_output ran
+  restart_server 2
+  for down in 0 1 2; do
+    pause_server "$down"
+    run -0 once echo ran
+    refute_line ran
+    resume_server "$down"
+  done
+}
+
+@test "one server that is left with the record is enough for a quorum, and the other learns of it" {
+  run -0 once true
+  wait_until knows 0
+  restart_server 1
+  pause_server 2
+  run -0 once echo ran
+  refute_line ran
+  # A server that grants only when a quorum has decided learns of it from a later run.
+  wait_until learns 1
+  resume_server 2
+  restart_server 2
+  kill_server 0
+  run -0 once echo ran
+  refute_line ran
+}
+
+@test "a success that no quorum recorded is told, and may be repeated" {
+  local one=${SERVER_PID[1]} two=${SERVER_PID[2]}
+  # Both stand still from before the release until the lease is over.
+  run -0 --separate-stderr redlock-cli run -k demo --once-per 20h --ttl 3s --server-timeout 300ms -- sh -c 'kill -STOP "$@"' sh "$one" "$two"
+  assert_regex "$stderr" "no quorum of servers has recorded it yet: it may run again within --once-per 20h"
+  resume_server 1
+  resume_server 2
+  # What is repeated in the background records it after all.
+  wait_until knows 1
+  run -0 once echo ran
+  refute_line ran
+}
+
+@test "a server whose clock was set back or forward does not outvote the others" {
+  local i now
+  run -0 once true
+  for i in 0 1 2; do wait_until knows "$i"; done
+  now=$(($(redis 0 time | head -n 1) * 1000))
+  # As if server 1's clock had been set forward by two days since, and server 2's back by three.
+  redis 1 set 'redlock:last:{demo}' "0 $((now - 172800000)) 1"$'\n'"1 1 $((now - 172800000)) $((now - 172800000)) 0 released 0 - {}" >/dev/null
+  redis 2 set 'redlock:last:{demo}' "0 $((now + 259200000)) 1"$'\n'"1 1 $((now + 259200000)) $((now + 259200000)) 0 released 0 - {}" >/dev/null
+  run -0 redlock-cli run -k demo --once-per 20h -- echo ran
+  refute_line ran
+}
+
+# a_day_later: as if it were, by the servers' clocks: what they know of runs is a day older.
+a_day_later() {
+  local i
+  for i in 0 1 2; do
+    redis "$i" eval "local runs = redis.call('GET', KEYS[1]) or ''
+      return redis.call('SET', KEYS[1], (string.gsub(runs, '%d%d%d%d%d%d%d%d%d%d%d%d%d', function(time)
+        return string.format('%.0f', time - 86400000)
+      end)))" 1 'redlock:last:{demo}' >/dev/null
+  done
+}
+
+@test "ten hosts for ten days, one failing and one killing itself each day: one success a day" {
+  local day host log=$BATS_TEST_TMPDIR/log
+  : >"$log"
+  for day in {1..10}; do
+    for host in {0..9}; do
+      start_background "c$day.$host" redlock-cli run -k demo --once-per 20h -q -- \
+        sh -c 'case $1 in 0) exit 3 ;; 1) kill -9 $$ ;; esac; echo "$0" >>"$2"' "$day" "$host" "$log"
+    done
+    for host in {0..9}; do wait_background "c$day.$host"; done
+    assert_equal "$day: $(grep -cx "$day" "$log")" "$day: 1"
+    a_day_later
+  done
+}
