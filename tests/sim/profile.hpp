@@ -18,6 +18,7 @@ struct Profile {
   bool wipes_unguarded = false;  ///< servers lose their data, and nobody has a restart guard
   bool servers_jump_forward = false;  ///< their wall clock, which ends keys
   bool one_that_forgets = false;      ///< a single server, which loses its data
+  bool nightly = false;               ///< the same job once a day, with --once-per
   std::string_view judged = {};       ///< the only rule that is promised all the same; empty: all
 };
 
@@ -28,7 +29,9 @@ inline constexpr Profile profiles[] = {
     {"forward-jumps", "wall clocks of servers that jump forward", false, 4900, false, true},
     {"one-forgets",
      "a single server that loses its data: fences rise, whatever clients' clocks say", false, 4900,
-     false, false, true, "fence"},
+     false, false, true, false, "fence"},
+    {"nightly", "within the promise, the same job on many hosts once a day, with --once-per", true,
+     4900, false, false, false, true},
 };
 
 inline const Profile* find_profile(std::string_view name) {

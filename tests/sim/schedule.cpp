@@ -7,6 +7,7 @@
 
 #include "core/validity.hpp"
 #include "history.hpp"
+#include "nightly.hpp"
 #include "random.hpp"
 
 namespace redlock::sim {
@@ -733,11 +734,11 @@ Duration Schedule::work() const {
 }
 
 Schedule draw(const Profile& profile, std::uint64_t seed) {
-  return Draw(profile, seed).make();
+  return profile.nightly ? draw_nightly(profile, seed) : Draw(profile, seed).make();
 }
 
 std::string describe(const Schedule& schedule) {
-  constexpr std::array shapes{"chaos", "cron", "line", "a server given twice"};
+  constexpr std::array shapes{"chaos", "cron", "line", "a server given twice", "nightly"};
   return fmt::format(
       "{}: {} servers, {} hosts, {} sessions, {} mishaps, restart guard {:.0f} ms, calm from "
       "{:.0f} ms",

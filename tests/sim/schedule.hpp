@@ -73,6 +73,7 @@ struct Schedule {
     line,  ///< some wait for ever, and all servers are well: they get it in order, one right after
            ///< the other
     duplicate,  ///< one server was given twice: nobody gets it
+    nightly,    ///< see nightly.hpp
   };
   Shape shape = Shape::chaos;
   std::size_t servers = 3;
@@ -87,6 +88,7 @@ struct Schedule {
   std::vector<PathPlan> paths;          ///< host * servers + server
   std::vector<SessionPlan> sessions;
   std::vector<Mishap> mishaps;
+  std::vector<bool> quiet_days{};  ///< of nightly: nothing happens to servers or hosts
   /// What all sessions need for themselves.
   [[nodiscard]] Duration work() const;
 

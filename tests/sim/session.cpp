@@ -54,7 +54,11 @@ asio::awaitable<void> Session::live() {
     if (lease) co_await work_by_hand(*lease);
   } else {
     const std::shared_ptr<HeldSet> set = co_await acquire(*server_set);
-    if (set) co_await work_under(set);
+    if (set && set->leases().front().fresh) {
+      co_await leave_out(set);
+    } else if (set) {
+      co_await work_under(set);
+    }
     world_.finished(*process_);
     co_await server_set->close(set ? CloseMode::linger : CloseMode::drain);
     leave_behind(server_set->leftovers());
@@ -97,6 +101,7 @@ AcquireOrder Session::order(std::size_t key) const {
   AcquireOrder order{world_.resource(key), ttl, owner, margin(ttl)};
   order.mode = plan_.mode;
   order.supersedes = plan_.supersedes;
+  order.once_per = plan_.once_per;
   return order;
 }
 
@@ -186,6 +191,24 @@ void Session::keep(const std::shared_ptr<HeldSet>& set) {
   set->keep(std::move(events));
 }
 
+asio::awaitable<void> Session::leave_out(std::shared_ptr<HeldSet> set) {
+  world_.left_out(*this);
+  stopped_ = true;
+  const Lease lease = set->leases().front();
+  world_.referee(lease.resource).stopped(*process_, lease.token);
+  const SetReleaseResult result = co_await set->release(/*by_hand=*/false);
+  world_.referee(lease.resource).released(lease.token, result.result);
+}
+
+RunRecord Session::record_of(Instant began) const {
+  PastRun run;
+  run.started = process_->now() - began;
+  run.ended = Duration::zero();
+  run.result = lease_ended_ ? "lost" : "released";
+  run.exit_code = plan_.fails ? 1 : 0;
+  return {std::move(run), process_->now(), !plan_.fails && !lease_ended_, *plan_.once_per};
+}
+
 asio::awaitable<void> Session::work_under(std::shared_ptr<HeldSet> set) {
   const Lease lease = set->leases().front();
   keep(set);
@@ -204,7 +227,9 @@ asio::awaitable<void> Session::work_under(std::shared_ptr<HeldSet> set) {
         world_.start([this, lease] { return nest(lease); });
     });
   }
-  const Instant end = process_->now() + plan_.work;
+  const Instant began = process_->now();
+  const Duration started = world_.timeline().now();
+  const Instant end = began + plan_.work;
   // It waits for the runs below it before it releases.
   while (!lease_ended_ && (process_->now() < end || nested_ != nullptr)) {
     // Whoever supervises reads the clock before anything else; a lease that is over ends the work
@@ -218,7 +243,11 @@ asio::awaitable<void> Session::work_under(std::shared_ptr<HeldSet> set) {
   if (nested_ != nullptr) std::exchange(nested_, nullptr)->end();
   const std::vector<Lease> leases = set->leases();
   for (const Lease& one : leases) world_.referee(one.resource).stopped(*process_, one.token, kept);
-  const SetReleaseResult result = co_await set->release(/*by_hand=*/false, kept);
+  std::optional<RunRecord> run;
+  if (plan_.once_per) run = record_of(began);
+  if (run && run->success) world_.ended_well(started);
+  const SetReleaseResult result = co_await set->release(/*by_hand=*/false, kept, std::nullopt, run);
+  if (run && run->success && result.recorded) world_.recorded(*this, started);
   if (kept > Duration::zero()) co_return;
   for (const Lease& one : leases) world_.referee(one.resource).released(one.token, result.result);
 }

@@ -38,8 +38,10 @@ struct SessionPlan {
   std::optional<Duration> hand_release_at;  ///< after the grant
   std::optional<Duration> nested_at;        ///< after the grant: a run of the same key below it
   Duration nested_work{};
-  bool undisturbed = false;  ///< nothing happens to it or its host
-  Duration away_until{};     ///< by then its host goes on, or has its servers back
+  std::optional<Duration> once_per;  ///< --once-per
+  bool fails = false;                ///< the command does not end with 0
+  bool undisturbed = false;          ///< nothing happens to it or its host
+  Duration away_until{};             ///< by then its host goes on, or has its servers back
 };
 
 class World;
@@ -97,6 +99,9 @@ class Session {
   /// True when that was the last try.
   bool note_failure(const AttemptFailure& failure, bool final);
   asio::awaitable<void> work_under(std::shared_ptr<HeldSet> set);
+  /// The command need not run.
+  asio::awaitable<void> leave_out(std::shared_ptr<HeldSet> set);
+  [[nodiscard]] RunRecord record_of(Instant began) const;
   asio::awaitable<void> work_by_hand(Lease lease);
   void keep(const std::shared_ptr<HeldSet>& set);
   /// A `run` below this one, as its command starts it: it relies on our lease as long as that

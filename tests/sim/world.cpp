@@ -79,7 +79,8 @@ World::World(const Profile& profile, std::uint64_t seed, bool with_history, loca
       resource_(resources_.front()),
       referees_(timeline_, history_, resources_, majority(schedule_.configured.size()),
                 profile.judged),
-      referee_(referees_.first()) {
+      referee_(referees_.first()),
+      nights_(schedule_) {
   history_.add("{}", describe(schedule_));
   for (const MachinePlan& plan : schedule_.server_plans) {
     history_.add("s{}: rate {:+} ppm, wall clock {:+} ms", servers_.size() + 1, plan.ppm,
@@ -148,12 +149,14 @@ std::optional<Violation> World::run() {
   const auto timeout = static_cast<int>(sessions_.size() + 2);
   const Duration end = std::max(schedule_.calm, schedule_.progress_from) +
                        schedule_.bound * timeout + schedule_.work();
+  const bool nightly = schedule_.shape == Schedule::Shape::nightly;
+  const std::size_t scale = nightly ? sessions_.size() : 1;
   const std::size_t max_allowed =
-      schedule_.shape == Schedule::Shape::line ? max_scripts_in_line : max_scripts;
+      scale * (schedule_.shape == Schedule::Shape::line ? max_scripts_in_line : max_scripts);
   std::size_t events = 0;
   std::optional<Duration> over_since;
   while (!referees_.any_violation() && timeline_.step()) {
-    if (++events > max_events) referee_.violate("progress", "it runs in circles");
+    if (++events > scale * max_events) referee_.violate("progress", "it runs in circles");
     if (referees_.scripts() > max_allowed) referee_.violate("load", "they ask without end");
     if (!over_since && all_over() && timeline_.now() > schedule_.calm) over_since = timeline_.now();
     if (over_since && timeline_.now() > *over_since + settling_time) break;
@@ -427,6 +430,18 @@ void World::note_grant(const Session& session) {
   check_delay(session);
 }
 
+void World::recorded(const Session& session, Duration started) {
+  history_.add("{} succeeded, and a quorum knows", session.name());
+  if (std::string text = nights_.recorded(started); !text.empty())
+    referee_.violate("once", session.name() + ": " + text);
+}
+
+void World::left_out(const Session& session) {
+  history_.add("{} need not run", session.name());
+  if (std::string text = nights_.left_out(timeline_.now()); !text.empty())
+    referee_.violate("fresh", session.name() + ": " + text);
+}
+
 void World::note_giving_up(const Session& session) {
   if (schedule_.shape != Schedule::Shape::line) return;
   if (is_first(session)) check_delay(session);
@@ -552,6 +567,7 @@ void World::check_outcome() {
 }
 
 void World::check_leftovers() {
+  if (std::string text = nights_.missing(); !text.empty()) referee_.violate("daily", text);
   for (Server& server : servers_) {
     server.step_wall(for_ever);
     for (const auto& [key, entry] : server.keyspace().live()) {

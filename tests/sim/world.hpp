@@ -9,6 +9,7 @@
 #include "history.hpp"
 #include "machine.hpp"
 #include "network.hpp"
+#include "nightly.hpp"
 #include "referees.hpp"
 #include "schedule.hpp"
 #include "server.hpp"
@@ -64,6 +65,10 @@ class World final : public Network {
   /// It is about to hold the lock.
   void note_grant(const Session& session);
   void note_giving_up(const Session& session);
+  // Of --once-per: see Nights.
+  void ended_well(Duration started) { nights_.ended_well(started); }
+  void recorded(const Session& session, Duration started);
+  void left_out(const Session& session);
 
  private:
   std::shared_ptr<Wire> dial(Process& process, std::size_t server) override;
@@ -109,6 +114,7 @@ class World final : public Network {
   std::deque<Session> sessions_;
   std::array<std::size_t, 13> failures_{};
   std::size_t foreign_clients_ = 0;
+  Nights nights_;
 };
 
 }  // namespace redlock::sim

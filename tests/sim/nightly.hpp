@@ -1,0 +1,40 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "schedule.hpp"
+
+namespace redlock::sim {
+
+/// Some hosts start the same line of a crontab once a day, by clocks that differ by up to 90 s:
+/// `run --once-per 20h`. Jobs fail, processes are killed, hosts and servers are away for minutes.
+/// Most schedules are small; one in sixty has forty hosts and twenty days.
+Schedule draw_nightly(const Profile& profile, std::uint64_t seed);
+
+/// What must be true of these days. The world tells it what the sessions do.
+///
+///   once    two runs that a quorum recorded as successes started within the period
+///   fresh   a run was left out though none that ended with 0 had started within the period
+///   daily   a day without a success, though nothing was wrong and somebody waited who would
+///   succeed
+class Nights {
+ public:
+  explicit Nights(const Schedule& schedule) : schedule_(schedule) {}
+
+  /// The command of this run, which started then, ended with 0.
+  void ended_well(Duration started) { ended_well_.push_back(started); }
+  /// A quorum released and recorded it. -> what it violates, or nothing
+  [[nodiscard]] std::string recorded(Duration started);
+  /// A run was left out. -> what it violates, or nothing
+  [[nodiscard]] std::string left_out(Duration now) const;
+  /// At the end. -> the first day without a success that should have one, or nothing
+  [[nodiscard]] std::string missing() const;
+
+ private:
+  const Schedule& schedule_;
+  std::vector<Duration> ended_well_;
+  std::vector<Duration> recorded_;
+};
+
+}  // namespace redlock::sim
