@@ -5,7 +5,10 @@
 #include <unistd.h>
 
 #include <ctime>
+#include <optional>
+#include <string_view>
 
+#include "child/process_stat.hpp"
 #include "support/unique_fd.hpp"
 
 namespace redlock::child {
@@ -33,8 +36,8 @@ bool FrontJobControl::command_stopped(int signal) {
 
   hold_signals();
   ::raise(signal == SIGSTOP ? SIGTSTP : signal);
-  if (page_.stopped_group == 0) discard_signals();  // the command runs again already
-  release_signals();                                // we stop here, and later continue here
+  if (!is_command_stopped()) discard_signals();  // it runs again already
+  release_signals();                             // we stop here, and later continue here
   hold_signals();
 
   if (group == 0 || group == ours) return false;
@@ -42,6 +45,19 @@ bool FrontJobControl::command_stopped(int signal) {
   // group alone.
   if (had_terminal && ::tcgetpgrp(terminal.get()) == ours) ::tcsetpgrp(terminal.get(), group);
   return true;
+}
+
+/// The kernel knows it, too, and sooner: after `fg` the holder process may get a CPU later than we,
+/// and clear the page only then.
+bool FrontJobControl::is_command_stopped() const {
+  if (page_.stopped_group == 0) return false;
+  const pid_t command = page_.target.kill_argument;
+  if (command == 0) return false;  // reaped
+  const auto stat = proc_is_ours() ? read_process_stat(command) : std::nullopt;
+  if (!stat) return true;
+  // A stopped process may also be traced (t), or its first thread may have ended (Z).
+  constexpr std::string_view running = "RSD";
+  return stat->living && running.find(stat->state) == std::string_view::npos;
 }
 
 void FrontJobControl::command_ended() noexcept {

@@ -45,6 +45,7 @@ class FrontJobControl {
   void back_to_waiting() noexcept { release_signals(); }
 
  private:
+  [[nodiscard]] bool is_command_stopped() const;
   void hold_signals() noexcept;
   void release_signals() noexcept;
   void discard_signals() noexcept;

@@ -5,6 +5,7 @@ load helper/common
 load helper/redis
 load helper/checks
 load helper/locks
+load helper/supervision
 load helper/terminal
 
 setup() { setup_one_server; }
@@ -123,6 +124,34 @@ echo \"ended with \$?\""
   see 'ended with 137'
   wait_for_no_key 0 demo
 }
+
+@test "the whole job is stopped by another process, and fg goes on, however late the holder comes" {
+  open_terminal
+  type_line "redlock-cli run -k demo -- $(counter INT)"
+  wait_for_counter
+  local front holder
+  front=$(foreground)
+  holder=$(holder_of "$front")
+  kill -STOP -- "-$front"
+  see_status 147
+  wait_until is_stopped "$COUNTER"
+  # It has told front, which cannot read it yet, and does not come to see that both were continued.
+  wait_until has_no_news "$holder"
+  kill -STOP "$holder"
+  wait_until is_stopped "$holder"
+  type_line fg
+  see 'redlock-cli run'
+  # Front continues the holder to pass on a signal.
+  assert_heard "$front"
+  wait_until goes_on "$holder"
+  press "$CTRL_C"
+  assert_heard "$front" INT
+  end_counter
+  see_status 23
+}
+
+# It waits, and no SIGCHLD is pending.
+has_no_news() { [[ $(state_of "$1") == S ]] && ! grep -q '^ShdPnd:.*[13579bdf]....$' "/proc/$1/status"; }
 
 @test "stopped and continued before we could follow: the job goes on" {
   open_terminal
