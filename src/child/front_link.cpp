@@ -1,7 +1,5 @@
 #include "child/front_link.hpp"
 
-#include <unistd.h>
-
 #include <csignal>
 
 #include "support/spawn.hpp"
@@ -16,10 +14,10 @@ constexpr Milliseconds sweep_memory{1000};
 }  // namespace
 
 FrontLink::FrontLink(asio::any_io_executor executor, const Clock& clock, Channel channel,
-                     SignalGate& gate)
+                     SignalGate& gate, pid_t front)
     : executor_(std::move(executor)),
       clock_(clock),
-      front_(::getppid()),
+      front_(front),
       channel_(std::move(channel)),
       channel_readable_(executor_, channel_.fd()),
       signals_(std::make_shared<SignalPump>(executor_, gate)),

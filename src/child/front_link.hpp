@@ -1,5 +1,7 @@
 #pragma once
 
+#include <sys/types.h>
+
 #include <asio/any_io_executor.hpp>
 #include <asio/awaitable.hpp>
 #include <functional>
@@ -24,8 +26,10 @@ class FrontLink : public std::enable_shared_from_this<FrontLink> {
     std::function<void()> front_gone;  ///< the front process was killed; reported once
   };
 
-  /// `gate` and `clock` must outlive the executor's run().
-  FrontLink(asio::any_io_executor executor, const Clock& clock, Channel channel, SignalGate& gate);
+  /// `gate` and `clock` must outlive the executor's run(). `front`: the front process; under a
+  /// Shield it is not our parent.
+  FrontLink(asio::any_io_executor executor, const Clock& clock, Channel channel, SignalGate& gate,
+            pid_t front);
 
   /// Starts reading.
   void start(Handlers handlers);

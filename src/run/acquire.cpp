@@ -50,9 +50,10 @@ Finish acquire_behind(AcquireOptions& options, const SessionOptions& about, chil
   const child::StopPlan& stop =
       options.while_pid ? options.while_pid->stop : options.detached->stop;
   child::Front front(gate, stop, /*shares_group=*/false, std::nullopt, nullptr);
+  const pid_t front_pid = ::getpid();  // before the fork: a shield may be the holder's parent
   if (front.fork_holder(start.argc, start.argv)) {
-    if (options.detached) keep_detached(about, options, front.take_channel(), gate);
-    keep_while_pid(about, options, front.take_channel(), gate);
+    if (options.detached) keep_detached(about, options, front.take_channel(), gate, front_pid);
+    keep_while_pid(about, options, front.take_channel(), gate, front_pid);
   }
   const child::Verdict verdict = front.guard();
   if (verdict.source != child::Verdict::Source::report) {

@@ -74,14 +74,14 @@ class DetachedHolder {
 }  // namespace
 
 void keep_detached(const SessionOptions& about, AcquireOptions& options, child::Channel channel,
-                   child::SignalGate& gate) {
+                   child::SignalGate& gate, pid_t front) {
   ::setpgid(0, 0);
   child::ignore_all();
   options.owner.pid = ::getpid();
   try {
     Session session(about, options.servers, options.server_timeout);
-    const auto link = std::make_shared<child::FrontLink>(session.io().get_executor(),
-                                                         session.clock(), std::move(channel), gate);
+    const auto link = std::make_shared<child::FrontLink>(
+        session.io().get_executor(), session.clock(), std::move(channel), gate, front);
     DetachedHolder holder(session, options, link);
     session.run(holder.live());
     clear_away_behind(about, options.servers, session);

@@ -19,7 +19,7 @@ Job::Job(Session& session, child::Channel channel, child::SignalGate& gate, chil
          pid_t front, pid_t group)
     : session_(session),
       link_(std::make_shared<child::FrontLink>(session.io().get_executor(), session.clock(),
-                                               std::move(channel), gate)) {
+                                               std::move(channel), gate, front)) {
   if (group == 0) return;
   group_ = group;
   control_.emplace(page, link_, front);

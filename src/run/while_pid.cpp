@@ -32,11 +32,12 @@ constexpr Milliseconds grace_interval{10};
 /// The holder of a lease that lasts as long as a process.
 class PidHolder {
  public:
-  PidHolder(Session& session, AcquireOptions& options, std::shared_ptr<child::FrontLink> link)
+  PidHolder(Session& session, AcquireOptions& options, std::shared_ptr<child::FrontLink> link,
+            pid_t front)
       : session_(session),
         options_(options),
         link_(std::move(link)),
-        job_group_(::getpgid(::getppid())),
+        job_group_(::getpgid(front)),
         acquisition_(session, options, job_group_),
         margin_(plan().margin),
         event_(session.clock().make_event()) {}
@@ -272,14 +273,14 @@ class PidHolder {
 }  // namespace
 
 void keep_while_pid(const SessionOptions& about, AcquireOptions& options, child::Channel channel,
-                    child::SignalGate& gate) {
+                    child::SignalGate& gate, pid_t front) {
   ::setpgid(0, 0);
   child::ignore_all();
   try {
     Session session(about, options.servers, options.server_timeout);
-    const auto link = std::make_shared<child::FrontLink>(session.io().get_executor(),
-                                                         session.clock(), std::move(channel), gate);
-    PidHolder holder(session, options, link);
+    const auto link = std::make_shared<child::FrontLink>(
+        session.io().get_executor(), session.clock(), std::move(channel), gate, front);
+    PidHolder holder(session, options, link, front);
     session.run(holder.live());
     clear_away_behind(about, options.servers, session);
   } catch (const std::exception& error) {

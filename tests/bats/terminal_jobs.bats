@@ -62,6 +62,23 @@ uptime_in_ms() { awk '{ printf "%d\n", $1 * 1000 }' /proc/uptime; }
   wait_for_no_key 0 demo
 }
 
+@test "the same beside a background job from before, which we never touch" {
+  open_terminal
+  type_line "(sleep 1000 & echo \$! >helper; exec redlock-cli run -k demo -- bash --norc --noprofile)"
+  see_status 0
+  type_line suspend
+  see Stopped
+  see_status 148
+  type_line fg
+  type_line 'echo "under: $REDLOCK_KEY"'
+  see "^under: demo"
+  see_status 0
+  type_line 'exit 9'
+  see_status 9
+  wait_for_no_key 0 demo
+  type_and_see_status 'kill -KILL $(<helper)' 0
+}
+
 @test "^Z that the command ignores stops nobody" {
   open_terminal
   type_line "redlock-cli run -k demo -- bash -c 'trap \"\" TSTP; echo deaf; read -r line; exit 4'"
