@@ -126,7 +126,6 @@ void Front::on_signal(const ReceivedSignal& signal) {
     // alone, which may be us. An alarm or a resource limit of the kernel signals us alone.
     const bool keyboard = signal.number == SIGINT || signal.number == SIGQUIT;
     const bool delivered = signal.from_kernel && keyboard;
-    if (delivered) left_to_command_.insert(signal.number);
     held_.try_emplace(signal.number, Held{delivered, until, 0}).first->second.delivered |=
         delivered;
     return;
@@ -159,7 +158,11 @@ void Front::decide_held(Instant now) {
     }
     // Ask the witness even when we know: the signal that it saw must not be taken for a later one.
     const bool witnessed = witness_->saw(number);
-    if (!witnessed && !held.delivered) pass_on(number);
+    if (!witnessed && !held.delivered) {
+      pass_on(number);
+    } else {
+      left_to_command_.insert(number);
+    }
     next = held_.erase(next);
   }
 }
@@ -179,7 +182,9 @@ void Front::on_message(const Message& message) {
       break;
     case Message::Kind::waiting:
       phase_ = Phase::waiting;
-      // There was no command to receive them.
+      // There was no command to receive them, and none will receive those not decided yet.
+      for (const auto& [number, held] : held_) left_to_command_.insert(number);
+      held_.clear();
       for (const int number : left_to_command_) pass_on(number);
       job_control_.back_to_waiting();
       break;

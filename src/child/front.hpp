@@ -128,7 +128,7 @@ class Front {
   std::map<int, Held> held_;          ///< with a witness, by signal: until it answers
   std::map<int, Instant> passed_on_;  ///< without one, by signal: until then a repeat counts as the
                                       ///< same signal
-  std::set<int> left_to_command_;     ///< not passed on since `go`: the command got them itself
+  std::set<int> left_to_command_;     ///< not passed on since `go`: a command got them itself
   bool shares_group_;
   bool terminated_ = false;  ///< the command got its stop signal from us
   std::optional<Verdict> verdict_;

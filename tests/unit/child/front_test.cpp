@@ -1,5 +1,8 @@
 #include "child/front.hpp"
 
+#include <poll.h>
+
+#include <set>
 #include <thread>
 
 #include "child/descendants.hpp"
@@ -104,6 +107,57 @@ TEST(Front, SaysByHowMuchItWasTooLate) {
         EXPECT_GE(verdict.late, Milliseconds(700));
         EXPECT_FALSE(verdict.unconfirmed);
       });
+}
+
+/// The next message; nothing when none comes.
+std::optional<Message> next_message(const Channel& channel) {
+  pollfd readable{channel.fd(), POLLIN, 0};
+  if (::poll(&readable, 1, static_cast<int>(kHangSeconds) * 500) != 1) return std::nullopt;
+  return channel.receive().first;
+}
+
+/// The signals that front passes on until it passes on this one.
+std::set<int> signals_until(const Channel& channel, int last) {
+  std::set<int> signals;
+  for (auto next = next_message(channel); next && next->number != last;
+       next = next_message(channel)) {
+    if (next->kind == Message::Kind::signal) signals.insert(next->number);
+  }
+  return signals;
+}
+
+/// The answer to `granted` was late: the command was dropped. What its group got is front's to pass
+/// on, be it left to the command already or not.
+TEST(Front, PassesOnWhatTheGroupGotBeforeItWaitsAgain) {
+  in_child([] {
+    ::setpgid(0, 0);
+    const pid_t group = ::getpid();
+    const InheritedSignals inherited = InheritedSignals::capture();
+    SignalGate gate(inherited);
+    Front front(gate, with_margin(Milliseconds(1000)), /*shares_group=*/true, std::nullopt,
+                nullptr);
+    if (front.fork_holder(0, nullptr)) {
+      ::setpgid(0, 0);
+      // It has the highest number: front is done with the others when it passes this one on.
+      const int last = SIGRTMIN;
+      const Channel channel = front.take_channel();
+      channel.send({Message::Kind::granted, 1, {}});
+      const auto go = next_message(channel);
+      const bool started = go && go->kind == Message::Kind::go;
+
+      ::kill(-group, SIGTERM);
+      ::kill(group, last);
+      const bool was_left = signals_until(channel, last).empty();
+      ::kill(-group, SIGHUP);
+      channel.send({Message::Kind::waiting, 0, {}});
+      ::kill(group, last);
+      const bool passed_on = signals_until(channel, last) == std::set<int>{SIGHUP, SIGTERM};
+      channel.send({Message::Kind::exited, started && was_left && passed_on ? 0 : 1, {}});
+      ::_exit(0);
+    }
+    EXPECT_EQ(front.guard().exit_code, 0);
+    front.wait_for_holder();
+  });
 }
 
 /// What a shell leaves us with: `helper & exec redlock-cli run …`. The helper ends, and its child
