@@ -69,7 +69,7 @@ class HolderJobControl {
   /// After SIGCHLD, before the command may be reaped.
   void on_child();
 
-  /// `stopped_by_us`: we caused the end.
+  /// `stopped_by_us`: a guard sent it the stop signal.
   void command_ended(bool stopped_by_us);
 
  private:

@@ -23,8 +23,8 @@ struct SharedPage {
   /// Written by the holder process.
   std::atomic<std::int64_t> margin{0};
 
-  /// The holder process has begun to stop the command: the front process need not. Written by the
-  /// holder process.
+  /// The holder process has sent the stop signal: the front process need not. Written by the holder
+  /// process.
   std::atomic<bool> stopping{false};
 
   /// When the holder process was last seen killing, in nanoseconds of the boot clock; 0: not yet.

@@ -232,7 +232,7 @@ void Supervisor::reap() {
   while (const auto ended = tree_.reap()) {
     if (ended->pid != pid_ || status_) continue;
     status_ = ended->status;
-    events_.ended(lease_gone_ || timed_out_);
+    events_.ended(page_.stopping || page_.stopped_by_front);
   }
 }
 
@@ -241,7 +241,7 @@ void Supervisor::stop(StopReason reason, Instant now) {
   lease_gone_ = !timed_out_;
   // What --on-lost lets run on without the lock must end all the same before the lock is released.
   const OnLost how = timed_out_ ? OnLost::kill : plan_.on_lost;
-  page_.stopping = true;
+  page_.stopping = how != OnLost::warn;
   kill_at_ = how == OnLost::kill ? grace_end(now) : Instant::max();
   if (how != OnLost::warn && !page_.stopped_by_front) tree_.signal(plan_.stop_signal, *kill_at_);
   // After the signal: a message can block at a terminal that is paused (^S).

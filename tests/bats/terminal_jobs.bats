@@ -142,6 +142,23 @@ echo \"ended with \$?\""
   wait_for_no_key 0 demo
 }
 
+@test "a command that runs on without its lock, and is killed while it is stopped, ends a script that waits for us" {
+  open_terminal
+  executable script >/dev/null <<<"#!/bin/sh
+redlock-cli run -t 1s --on-lost warn -k demo -- $(counter INT)
+echo \"ended with \$?\""
+  type_line ./script
+  wait_for_counter
+  kill -STOP "$COUNTER"
+  wait_until is_stopped "$COUNTER"
+  wait_until is_stopped "$(pgrep -P "$(foreground)")"
+  redis 0 del demo
+  see 'demo: lost'
+  assert is_stopped "$COUNTER"
+  kill -KILL "$COUNTER"
+  see 'ended with 79'
+}
+
 @test "the whole job is stopped by another process, and fg goes on, however late the holder comes" {
   open_terminal
   type_line "redlock-cli run -k demo -- $(counter INT)"
