@@ -100,8 +100,9 @@ void HolderJobControl::on_child() {
     page_.stopped_group = stopped ? ::getpgid(command_) : 0;
     if (stopped) {
       link_->tell_stopped(info.si_status);
-    } else if (!link_->gone()) {
-      ::kill(front_, SIGCONT);  // another process continued the command alone
+    } else if (!page_.stopping && !link_->gone()) {
+      // Another process continued the command alone; not we, so that it acts on its stop signal.
+      ::kill(front_, SIGCONT);
     }
   }
 }

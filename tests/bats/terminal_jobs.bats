@@ -283,6 +283,32 @@ has_foreground_job() { [[ $(ps -o comm= -p "$(foreground)") != bash ]]; }
   wait_for_no_key 0 demo
 }
 
+@test "stopped while the lease is lost: however long the command takes to clean up, fg shows 79" {
+  open_terminal
+  type_line "redlock-cli run -t 3s -k demo -- bash -c 'trap \"until [ -e cleaned ]; do sleep 0.02; done; exit 3\" TERM; echo \$\$ >pid; echo read\"\"y; while :; do sleep 0.02; done'"
+  see ready
+  local front holder command
+  front=$(foreground)
+  holder=$(holder_of "$front")
+  read -r command <pid
+  press "$CTRL_Z"
+  see_status 148
+  wait_until is_stopped "$command"
+  wait_until is_stopped "$front"
+  redis 0 del demo
+  wait_until goes_on "$command"
+  # The holder has seen that, too.
+  wait_until has_no_news "$holder"
+  assert is_stopped "$front"
+  touch cleaned
+  wait_until is_dead "$holder"
+  assert is_stopped "$front"
+  type_line fg
+  see 'demo: .*stopped'
+  see_status 79
+  wait_for_no_key 0 demo
+}
+
 @test "a wait that is stopped does not start the command, and does not keep the lock from others" {
   redis 0 set demo x
   open_terminal
