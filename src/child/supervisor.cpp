@@ -59,14 +59,20 @@ Result<void, ExecFailure> Supervisor::prepare(const Command& command, SpawnOptio
 void Supervisor::arm(Instant deadline, Instant granted) {
   deadline_ = deadline;
   if (plan_.max_hold) hold_until_ = later(granted, *plan_.max_hold);
+  armed_ = true;
   page_.set_margin(margin_);
   page_.set_deadline(deadline_);
+}
+
+void Supervisor::disarm() {
+  armed_ = false;
+  page_.clear_deadline();
 }
 
 void Supervisor::drop() {
   ready_.reset();
   end_namespace();
-  page_.clear_deadline();
+  disarm();
 }
 
 Result<bool, ExecFailure> Supervisor::start() {
@@ -79,7 +85,7 @@ Result<bool, ExecFailure> Supervisor::start() {
   claim_cpu_share();
   if (auto started = ready_->start(); !started) {
     page_.target.kill_argument = 0;
-    page_.clear_deadline();
+    disarm();
     end_namespace();
     return unexpected<ExecFailure>(std::move(started.error()));
   }
@@ -94,7 +100,7 @@ void Supervisor::end_namespace() {
 
 void Supervisor::move_deadline(Instant deadline) {
   deadline_ = std::max(deadline_, deadline);
-  if (pid_ != 0) page_.set_deadline(deadline_);
+  if (armed_) page_.set_deadline(deadline_);
   event_->notify();
 }
 
@@ -150,7 +156,9 @@ asio::awaitable<Ending> Supervisor::finish() {
     dead = co_await kill_all();
     if (is_stopping()) over = clock_.now();
   }
-  page_.clear_deadline();
+  // What it left may live on, and nested runs look after themselves, however long we renew for
+  // them.
+  disarm();
   Ending ending{status_.value_or(SIGKILL), lease_gone_, timed_out_, !dead, {}, {},
                 std::move(swept)};
   if (is_promised) ending.late = std::max(Duration::zero(), over - deadline_);

@@ -90,7 +90,7 @@ class Supervisor {
   /// Drops a command that was prepared and not started.
   void drop();
 
-  /// The lease was extended. Only forward.
+  /// The lease was extended. Only forward; the guards watch over nothing any more after finish().
   void move_deadline(Instant deadline);
 
   /// The lease was lost before its deadline.
@@ -114,6 +114,7 @@ class Supervisor {
   void stop(StopReason reason, Instant now);
   void measure(Instant now);
   void set_margin(Duration margin);
+  void disarm();
   void end_namespace();
   asio::awaitable<bool> kill_all();
   [[nodiscard]] bool all_ended() const;
@@ -146,6 +147,7 @@ class Supervisor {
   std::optional<int> status_;
   pid_t pid_ = 0;
   bool leads_group_ = false;
+  bool armed_ = false;  ///< the page has the deadline
   bool lease_gone_ = false;
   bool timed_out_ = false;
   bool strained_ = false;  ///< already reported

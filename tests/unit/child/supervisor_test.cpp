@@ -266,6 +266,18 @@ TEST(Supervisor, TheDeadlineMovesForwardOnly) {
       [](const Ending& ending, const SharedPage&) { EXPECT_EQ(WEXITSTATUS(ending.status), 3); });
 }
 
+/// We may renew on for nested runs that the command left. Other processes that it left may live.
+TEST(Supervisor, TheDeadlineIsNotPublishedAfterTheEnd) {
+  Supervisor* supervisor = nullptr;
+  supervise(
+      plan, "echo", When::when_it_has_ended, [&](Scene scene) { supervisor = &scene.supervisor; },
+      [&](const Ending&, const SharedPage& page) {
+        EXPECT_EQ(page.get_deadline(), Instant::max());
+        supervisor->move_deadline(BootClock::now() + 2 * lease_length);
+        EXPECT_EQ(page.get_deadline(), Instant::max());
+      });
+}
+
 TEST(Supervisor, TheMarginGrowsWithWhatIsMeasured) {
   StopPlan measuring = plan;
   measuring.measure_interval = 10ms;
