@@ -221,6 +221,7 @@ Instant Supervisor::next_poll(Instant now) const {
 bool Supervisor::may_leave(Instant now) {
   if (plan_.descendants == Descendants::leave || all_ended()) return true;
   if (plan_.descendants == Descendants::kill) {
+    page_.stopping = true;
     kill_at_ = grace_end(now);
     tree_.signal(plan_.stop_signal, *kill_at_);
   }

@@ -266,6 +266,19 @@ TEST(Supervisor, TheDeadlineMovesForwardOnly) {
       [](const Ending& ending, const SharedPage&) { EXPECT_EQ(WEXITSTATUS(ending.status), 3); });
 }
 
+/// The front process must not do it, too, if the lease cannot be renewed during the grace.
+TEST(Supervisor, WhatIsLeftRunningIsToldToEndOnce) {
+  StopPlan killing = plan;
+  killing.descendants = Descendants::kill;
+  supervise(
+      killing, "sleep 1000 & echo", When::when_it_has_ended, [](Scene) {},
+      [](const Ending& ending, const SharedPage& page) {
+        EXPECT_EQ(ending.status, 0);
+        EXPECT_TRUE(ending.left.empty());
+        EXPECT_TRUE(page.stopping);
+      });
+}
+
 /// We may renew on for nested runs that the command left. Other processes that it left may live.
 TEST(Supervisor, TheDeadlineIsNotPublishedAfterTheEnd) {
   Supervisor* supervisor = nullptr;
