@@ -107,14 +107,14 @@ void HolderJobControl::on_child() {
   }
 }
 
-void HolderJobControl::command_ended(bool stopped_by_us) {
+void HolderJobControl::command_ended(bool told_to_end) {
   command_ = 0;
   const bool was_stopped = page_.stopped_group.exchange(0) != 0;
   link_->tell_ended();
 
-  // It was killed while it was stopped: the parent that waits for us must learn that. A stop of our
+  // It was killed while it was stopped: the parent that waits for us must learn that. An end of our
   // own doing is reported when the job continues.
-  if (was_stopped && !stopped_by_us && !link_->gone()) ::kill(front_, SIGCONT);
+  if (was_stopped && !told_to_end && !link_->gone()) ::kill(front_, SIGCONT);
 }
 
 }  // namespace redlock::child

@@ -69,8 +69,8 @@ class HolderJobControl {
   /// After SIGCHLD, before the command may be reaped.
   void on_child();
 
-  /// `stopped_by_us`: a guard sent it the stop signal.
-  void command_ended(bool stopped_by_us);
+  /// `told_to_end`: a guard sent it the stop signal.
+  void command_ended(bool told_to_end);
 
  private:
   SharedPage& page_;

@@ -36,9 +36,9 @@ struct Ending {
 
 /// Events that the user should learn of while they happen.
 struct SupervisorEvents {
-  /// The command itself has ended; its descendants may live on. `stopped_by_us`: a guard sent it
+  /// The command itself has ended; its descendants may live on. `told_to_end`: a guard sent it
   /// the stop signal.
-  std::function<void(bool stopped_by_us)> ended;
+  std::function<void(bool told_to_end)> ended;
   /// The stop signal was sent; with the longest recent delay of this process; reported once.
   std::function<void(StopReason, const Delay&)> stopping;
   /// These survive KILL; reported after a second, then every minute.

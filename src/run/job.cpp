@@ -78,8 +78,8 @@ void Job::command_started(child::Supervisor& supervisor) {
   link_->tell_started();
 }
 
-void Job::command_ended(bool stopped_by_us) {
-  if (control_) control_->command_ended(stopped_by_us);
+void Job::command_ended(bool told_to_end) {
+  if (control_) control_->command_ended(told_to_end);
 }
 
 void Job::report(const Finish& finish, std::string text) const {

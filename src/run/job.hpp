@@ -50,7 +50,7 @@ class Job {
   void command_started(child::Supervisor& supervisor);
 
   /// The command itself has ended; its supervisor still learns of descendants that end later.
-  void command_ended(bool stopped_by_us);
+  void command_ended(bool told_to_end);
 
   /// Nested runs that the command left behind: from now on signals go to them, too.
   void set_nested_runs(std::shared_ptr<NestedRuns> runs) { nested_runs_ = std::move(runs); }

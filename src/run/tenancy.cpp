@@ -219,7 +219,7 @@ Duration Tenancy::left_of_min_hold(const child::Ending& ending) const {
 
 child::SupervisorEvents Tenancy::supervisor_events() {
   child::SupervisorEvents events;
-  events.ended = [this](bool stopped_by_us) { parts_.job.command_ended(stopped_by_us); };
+  events.ended = [this](bool told_to_end) { parts_.job.command_ended(told_to_end); };
   events.stopping = [this](child::StopReason reason, const child::Delay& delay) {
     reason == child::StopReason::max_hold ? parts_.reporter.timed_out()
                                           : parts_.reporter.stopping(delay);
