@@ -22,7 +22,7 @@ class FrontLink : public std::enable_shared_from_this<FrontLink> {
  public:
   struct Handlers {
     std::function<void(int)> signal;   ///< a signal for the wait, or for the command
-    std::function<void()> child;       ///< a child ended (SIGCHLD)
+    std::function<void()> child;       ///< a child changed its state: SIGCHLD
     std::function<void()> front_gone;  ///< the front process was killed; reported once
   };
 

@@ -102,7 +102,7 @@ class Supervisor {
   /// Passes a signal on to the command: to its group when it leads one, else to it alone.
   void pass_on(int signal);
 
-  /// A child has ended.
+  /// A child changed its state (SIGCHLD): it ended, stopped or continued.
   void on_child();
 
   /// Waits for the end. Call it after start().
