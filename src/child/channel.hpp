@@ -14,8 +14,8 @@ struct Message {
     signal,       ///< front process: a signal for the wait, or for the command; `number`
     handed_over,  ///< front process: the script has the report
     go,           ///< front process: start the command; a stopped one does not answer; `number` as
-                  ///< in granted
-    granted,      ///< holder process: locks granted; may the command start? `number` counts
+                  ///< in may_start
+    may_start,    ///< holder process: the locks are granted; may the command start? `number` counts
                   ///< questions
     waiting,      ///< holder process: the answer was late, so it waits for the lock again
     started,      ///< holder process: the command runs

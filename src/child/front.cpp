@@ -169,7 +169,7 @@ void Front::decide_held(Instant now) {
 
 void Front::on_message(const Message& message) {
   switch (message.kind) {
-    case Message::Kind::granted:
+    case Message::Kind::may_start:
       // We pass on every signal up to here before this message, and it ends the wait. From here on
       // the command, forked and in its group, gets its own. The witness forgets first: what it saw
       // and we have not read is read now.

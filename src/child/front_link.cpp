@@ -40,7 +40,7 @@ asio::awaitable<bool> FrontLink::may_start(Instant timeout) {
 
 void FrontLink::ask() {
   ++questions_;
-  channel_.send({Message::Kind::granted, questions_, {}});
+  channel_.send({Message::Kind::may_start, questions_, {}});
 }
 
 void FrontLink::notify_service(const std::string& name, std::string value) {

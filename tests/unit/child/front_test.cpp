@@ -126,7 +126,7 @@ std::set<int> signals_until(const Channel& channel, int last) {
   return signals;
 }
 
-/// The answer to `granted` was late: the command was dropped. What its group got is front's to pass
+/// The answer to `may_start` was late: the command was dropped. What its group got is front's to pass
 /// on, be it left to the command already or not.
 TEST(Front, PassesOnWhatTheGroupGotBeforeItWaitsAgain) {
   in_child([] {
@@ -141,7 +141,7 @@ TEST(Front, PassesOnWhatTheGroupGotBeforeItWaitsAgain) {
       // It has the highest number: front is done with the others when it passes this one on.
       const int last = SIGRTMIN;
       const Channel channel = front.take_channel();
-      channel.send({Message::Kind::granted, 1, {}});
+      channel.send({Message::Kind::may_start, 1, {}});
       const auto go = next_message(channel);
       const bool started = go && go->kind == Message::Kind::go;
 
