@@ -13,13 +13,13 @@ struct Message {
   enum class Kind : int {
     signal,       ///< front process: a signal for the wait, or for the command; `number`
     handed_over,  ///< front process: the script has the report
-    go,           ///< front process: start the command; a stopped one does not answer; `number` as
+    go,           ///< front process: start the command; a paused one does not answer; `number` as
                   ///< in may_start
     may_start,    ///< holder process: the locks are granted; may the command start? `number` counts
                   ///< questions
     waiting,      ///< holder process: the answer was late, so it waits for the lock again
     started,      ///< holder process: the command runs
-    stopped,      ///< holder process: the command was stopped; `number` is the signal
+    paused,       ///< holder process: the command is paused; `number` is the signal
     notify,       ///< holder process: `text` for the service manager
     notified,     ///< front process: it has passed that on
     ended,        ///< holder process: the command has ended; its descendants may live on

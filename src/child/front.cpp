@@ -188,8 +188,8 @@ void Front::on_message(const Message& message) {
       for (const int number : left_to_command_) pass_on(number);
       job_control_.back_to_waiting();
       break;
-    case Message::Kind::stopped:
-      if (job_control_.command_stopped(message.number)) pass_on(SIGCONT);
+    case Message::Kind::paused:
+      if (job_control_.command_paused(message.number)) pass_on(SIGCONT);
       break;
     case Message::Kind::ended:
       job_control_.command_ended();

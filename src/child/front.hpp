@@ -48,8 +48,8 @@ struct Verdict {
 ///    10 ms later);
 ///  - a signal that arrives twice within 10 ms (`timeout` sends it to us and to our group) counts
 ///    once.
-/// When a command in our group is stopped (^Z, a read from the background, its own `suspend`), we
-/// stop, too, and no sooner than that.
+/// When a command in our group is paused (^Z, a read from the background, its own `suspend`), we
+/// pause, too, and no sooner than that.
 /// If the holder process does not stop the command in time, the front process does, a quarter of
 /// the margin later; if the holder process dies, at once. While the holder process is killing, the
 /// front process helps it. Only a holder process that makes no progress for a quarter of the margin

@@ -35,7 +35,7 @@ class FrontLink : public std::enable_shared_from_this<FrontLink> {
   void start(Handlers handlers);
 
   /// Asks whether the command may start; true when the front process agrees before `timeout` ends.
-  /// A front process that is stopped (^Z) does not answer.
+  /// A front process that is paused (^Z) does not answer.
   asio::awaitable<bool> may_start(Instant timeout);
 
   /// After may_start() was false: waits until the front process continues (or is gone).
@@ -64,7 +64,7 @@ class FrontLink : public std::enable_shared_from_this<FrontLink> {
   void tell_waiting() const { channel_.send({Message::Kind::waiting, 0, {}}); }
   void tell_started() const { channel_.send({Message::Kind::started, 0, {}}); }
   void tell_ended() const { channel_.send({Message::Kind::ended, 0, {}}); }
-  void tell_stopped(int signal) const { channel_.send({Message::Kind::stopped, signal, {}}); }
+  void tell_paused(int signal) const { channel_.send({Message::Kind::paused, signal, {}}); }
 
   /// Sends the final report: what to exit with, or the signal to die of (0: none), and the text for
   /// --status-fd or stdout. False when it cannot be sent.

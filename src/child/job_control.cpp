@@ -14,7 +14,7 @@
 namespace redlock::child {
 namespace {
 
-sigset_t stop_signals() noexcept {
+sigset_t pause_signals() noexcept {
   sigset_t set;
   sigemptyset(&set);
   for (const int signal : {SIGTSTP, SIGTTIN, SIGTTOU}) sigaddset(&set, signal);
@@ -27,17 +27,17 @@ void FrontJobControl::command_starts() noexcept {
   if (shares_group_) hold_signals();
 }
 
-bool FrontJobControl::command_stopped(int signal) {
+bool FrontJobControl::command_paused(int signal) {
   if (!shares_group_) return false;
-  const pid_t group = page_.stopped_group;
+  const pid_t group = page_.paused_group;
   const pid_t ours = ::getpgrp();
   const UniqueFd terminal(::open("/dev/tty", O_RDWR | O_NOCTTY | O_CLOEXEC));
   const bool had_terminal = terminal && group != ours && ::tcgetpgrp(terminal.get()) == group;
 
   hold_signals();
   ::raise(signal == SIGSTOP ? SIGTSTP : signal);
-  if (!is_command_stopped()) discard_signals();  // it runs again already
-  release_signals();                             // we stop here, and later continue here
+  if (!is_command_paused()) discard_signals();  // it runs again already
+  release_signals();                            // we pause here, and later continue here
   hold_signals();
 
   if (group == 0 || group == ours) return false;
@@ -49,13 +49,13 @@ bool FrontJobControl::command_stopped(int signal) {
 
 /// The kernel knows it, too, and sooner: after `fg` the holder process may get a CPU later than we,
 /// and clear the page only then.
-bool FrontJobControl::is_command_stopped() const {
-  if (page_.stopped_group == 0) return false;
+bool FrontJobControl::is_command_paused() const {
+  if (page_.paused_group == 0) return false;
   const pid_t command = page_.target.kill_argument;
   if (command == 0) return false;  // reaped
   const auto stat = proc_is_ours() ? read_process_stat(command) : std::nullopt;
   if (!stat) return true;
-  // A stopped process may also be traced (t), or its first thread may have ended (Z).
+  // A paused process may also be traced (t), or its first thread may have ended (Z).
   constexpr std::string_view running = "RSD";
   return stat->living && running.find(stat->state) == std::string_view::npos;
 }
@@ -67,8 +67,8 @@ void FrontJobControl::command_ended() noexcept {
 
 void FrontJobControl::hold_signals() noexcept {
   if (holds_) return;
-  const sigset_t stops = stop_signals();
-  ::pthread_sigmask(SIG_BLOCK, &stops, &mask_before_);
+  const sigset_t pauses = pause_signals();
+  ::pthread_sigmask(SIG_BLOCK, &pauses, &mask_before_);
   holds_ = true;
 }
 
@@ -79,9 +79,9 @@ void FrontJobControl::release_signals() noexcept {
 }
 
 void FrontJobControl::discard_signals() noexcept {
-  const sigset_t stops = stop_signals();
+  const sigset_t pauses = pause_signals();
   const timespec at_once{};
-  while (holds_ && ::sigtimedwait(&stops, nullptr, &at_once) > 0) {
+  while (holds_ && ::sigtimedwait(&pauses, nullptr, &at_once) > 0) {
   }
 }
 
@@ -95,11 +95,11 @@ void HolderJobControl::on_child() {
            info.si_pid != 0;
   };
   while (next_change()) {
-    // The page first: the front process reads it while its own stop is under way.
-    const bool stopped = info.si_code == CLD_STOPPED;
-    page_.stopped_group = stopped ? ::getpgid(command_) : 0;
-    if (stopped) {
-      link_->tell_stopped(info.si_status);
+    // The page first: the front process reads it while its own pause is under way.
+    const bool paused = info.si_code == CLD_STOPPED;
+    page_.paused_group = paused ? ::getpgid(command_) : 0;
+    if (paused) {
+      link_->tell_paused(info.si_status);
     } else if (!page_.stopping && !link_->gone()) {
       // Another process continued the command alone; not we, so that it acts on its stop signal.
       ::kill(front_, SIGCONT);
@@ -109,12 +109,12 @@ void HolderJobControl::on_child() {
 
 void HolderJobControl::command_ended(bool told_to_end) {
   command_ = 0;
-  const bool was_stopped = page_.stopped_group.exchange(0) != 0;
+  const bool was_paused = page_.paused_group.exchange(0) != 0;
   link_->tell_ended();
 
-  // It was killed while it was stopped: the parent that waits for us must learn that. An end of our
+  // It was killed while it was paused: the parent that waits for us must learn that. An end of our
   // own doing is reported when the job continues.
-  if (was_stopped && !told_to_end && !link_->gone()) ::kill(front_, SIGCONT);
+  if (was_paused && !told_to_end && !link_->gone()) ::kill(front_, SIGCONT);
 }
 
 }  // namespace redlock::child

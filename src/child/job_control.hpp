@@ -9,11 +9,13 @@
 #include "child/front_link.hpp"
 #include "child/shared_page.hpp"
 
-/// All of job control (^Z, fg, bg). The command comes first. When it has stopped, the front process
-/// stops as it did, and no sooner: otherwise the shell would reclaim the terminal while a
-/// full-screen program still restores it. When one of them is continued, so is the other.
+/// All of job control (^Z, fg, bg). A process that job control has stopped is called paused here:
+/// stopping a command means telling it to end. The command comes first. When it is paused, the
+/// front process pauses as it did, and no sooner: otherwise the shell would reclaim the terminal
+/// while a full-screen program still restores it. When one of them is continued, so is the other.
 ///
-///     ^Z -> command stops -> SIGCHLD to the holder process -> page, message -> front process stops
+///     ^Z -> command pauses -> SIGCHLD to the holder process -> page, message -> front process
+///     pauses
 ///        -> shell
 ///     fg -> CONT to the job: both continue
 ///     kill -CONT COMMAND -> holder process -> CONT to the front process
@@ -27,25 +29,25 @@ class FrontJobControl {
   FrontJobControl(const SharedPage& page, bool shares_group) noexcept
       : page_(page), shares_group_(shares_group) {}
 
-  /// From here on TSTP, TTIN and TTOU stay pending until the command has stopped because of them.
+  /// From here on TSTP, TTIN and TTOU stay pending until the command has paused because of them.
   /// Those that were blocked at the start are left alone.
   void command_starts() noexcept;
 
-  /// The command has stopped by `signal`. We stop in the same way, for SIGSTOP as by TSTP. We do
-  /// not stop if the command runs again already: a CONT that arrives later discards the signal.
-  /// Returns when we continue; at once where the kernel stops no process (an orphaned group) or the
+  /// `signal` has paused the command. We pause in the same way, for SIGSTOP as by TSTP. We do not
+  /// if the command runs again already: a CONT that arrives later discards the signal. Returns when
+  /// we continue; at once where the kernel pauses no process (an orphaned group) or the
   /// signal is ignored. True when the command still has to be continued: a shell that suspended
   /// itself, in a group of its own.
-  [[nodiscard]] bool command_stopped(int signal);
+  [[nodiscard]] bool command_paused(int signal);
 
-  /// The pending signals were for the command, which did not stop because of them.
+  /// The pending signals were for the command, which did not pause because of them.
   void command_ended() noexcept;
 
-  /// There was no command: the pending signals stop us now.
+  /// There was no command: the pending signals pause us now.
   void back_to_waiting() noexcept { release_signals(); }
 
  private:
-  [[nodiscard]] bool is_command_stopped() const;
+  [[nodiscard]] bool is_command_paused() const;
   void hold_signals() noexcept;
   void release_signals() noexcept;
   void discard_signals() noexcept;
@@ -76,7 +78,7 @@ class HolderJobControl {
   SharedPage& page_;
   std::shared_ptr<FrontLink> link_;
   pid_t front_;
-  pid_t command_ = 0;  ///< 0: none that could stop
+  pid_t command_ = 0;  ///< 0: none that could pause
 };
 
 }  // namespace redlock::child

@@ -42,9 +42,9 @@ struct SharedPage {
   /// command no longer counts as ended by itself. Written by the front process.
   std::atomic<bool> stopped_by_front{false};
 
-  /// The process group of the command while it is stopped (^Z), so that the front process may stop,
-  /// too; 0 while it is not stopped. Written by the holder process.
-  std::atomic<pid_t> stopped_group{0};
+  /// The process group of the command while it is paused (^Z), so that the front process may pause,
+  /// too; 0 while it is not paused. Written by the holder process.
+  std::atomic<pid_t> paused_group{0};
 
   static_assert(std::atomic<std::int64_t>::is_always_lock_free &&
                 std::atomic<bool>::is_always_lock_free && std::atomic<pid_t>::is_always_lock_free);

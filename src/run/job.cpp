@@ -5,7 +5,7 @@
 namespace redlock::run {
 namespace {
 
-/// How long the front process may take to say that the command may start. A stopped one (^Z) does
+/// How long the front process may take to say that the command may start. A paused one (^Z) does
 /// not answer; the lock is released then.
 constexpr Milliseconds go_timeout{500};
 

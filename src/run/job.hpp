@@ -40,7 +40,7 @@ class Job {
   [[nodiscard]] bool front_is_gone() const noexcept { return link_->gone(); }
 
   /// Asks the front process whether the command may start. False when it does not answer: the job
-  /// is stopped, or the front process is gone.
+  /// is paused, or the front process is gone.
   asio::awaitable<bool> may_start();
 
   /// After may_start() was false: waits until the job continues.

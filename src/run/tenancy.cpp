@@ -53,7 +53,7 @@ asio::awaitable<Finish> Tenancy::live() {
   }
 }
 
-/// Waits with the rest of --wait, which keeps counting while the job is stopped.
+/// Waits with the rest of --wait, which keeps counting while the job is paused.
 asio::awaitable<Result<std::shared_ptr<HeldSet>, SetFailure>> Tenancy::wait() {
   auto orders =
       co_await make_orders(options_, options_.stop.grace + options_.stop.margin, parents_.get());
@@ -78,7 +78,7 @@ asio::awaitable<std::optional<Finish>> Tenancy::skip_if_fresh(HeldSet& leases) {
   co_return all_ours ? parts_.reporter.fresh(all, released) : parts_.reporter.not_recordable();
 }
 
-/// Returns nothing when the job was stopped, so that the lock was released: then wait again.
+/// Returns nothing when the job was paused, so that the lock was released: then wait again.
 asio::awaitable<std::optional<Finish>> Tenancy::run_under(std::shared_ptr<HeldSet> leases) {
   granted_ = now();
   parts_.reporter.acquired();
@@ -90,7 +90,7 @@ asio::awaitable<std::optional<Finish>> Tenancy::run_under(std::shared_ptr<HeldSe
   if (const auto ready = prepare(*stay); !ready)
     co_return co_await release(*stay, parts_.reporter.not_started(ready.error()));
 
-  // Both guards watch from here on. The front process may be stopped, so ask it before anything
+  // Both guards watch from here on. The front process may be paused, so ask it before anything
   // runs.
   supervisor.arm(stay->leases->deadline(), granted_);
   const bool may_start = co_await parts_.job.may_start();
@@ -190,7 +190,7 @@ asio::awaitable<bool> Tenancy::outlast_nested_runs(Stay& stay) {
   co_return true;
 }
 
-/// The job is stopped: others may have the lock until it continues.
+/// The job is paused: others may have the lock until it continues.
 asio::awaitable<void> Tenancy::give_up_turn(Stay& stay) {
   stay.end();
   (void)co_await stay.leases->release(/*by_hand=*/false);
