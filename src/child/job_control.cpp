@@ -21,6 +21,10 @@ sigset_t pause_signals() noexcept {
   return set;
 }
 
+UniqueFd controlling_terminal() {
+  return UniqueFd(::open("/dev/tty", O_RDWR | O_NOCTTY | O_CLOEXEC));
+}
+
 }  // namespace
 
 void FrontJobControl::command_starts() noexcept {
@@ -30,21 +34,25 @@ void FrontJobControl::command_starts() noexcept {
 bool FrontJobControl::command_paused(int signal) {
   if (!shares_group_) return false;
   const pid_t group = page_.paused_group;
-  const pid_t ours = ::getpgrp();
-  const UniqueFd terminal(::open("/dev/tty", O_RDWR | O_NOCTTY | O_CLOEXEC));
-  const bool had_terminal = terminal && group != ours && ::tcgetpgrp(terminal.get()) == group;
+  const bool is_foreign = group != 0 && group != ::getpgrp();
+  const UniqueFd terminal = is_foreign ? controlling_terminal() : UniqueFd();
+  const bool had_terminal = terminal && ::tcgetpgrp(terminal.get()) == group;
 
-  hold_signals();
-  ::raise(signal == SIGSTOP ? SIGTSTP : signal);
-  if (!is_command_paused()) discard_signals();  // it runs again already
-  release_signals();                            // we pause here, and later continue here
-  hold_signals();
+  pause(signal == SIGSTOP ? SIGTSTP : signal);
 
-  if (group == 0 || group == ours) return false;
   // A shell that suspended itself, in a group of its own: `fg` gave the terminal, and CONT, to our
   // group alone.
-  if (had_terminal && ::tcgetpgrp(terminal.get()) == ours) ::tcsetpgrp(terminal.get(), group);
-  return true;
+  if (had_terminal && ::tcgetpgrp(terminal.get()) == ::getpgrp())
+    ::tcsetpgrp(terminal.get(), group);
+  return is_foreign;
+}
+
+/// Returns when we continue.
+void FrontJobControl::pause(int signal) {
+  ::raise(signal);  // pending, as are those of the terminal
+  if (!is_command_paused()) discard_signals();
+  release_signals();  // we pause here
+  hold_signals();
 }
 
 /// The kernel knows it, too, and sooner: after `fg` the holder process may get a CPU later than we,

@@ -47,6 +47,7 @@ class FrontJobControl {
   void back_to_waiting() noexcept { release_signals(); }
 
  private:
+  void pause(int signal);
   [[nodiscard]] bool is_command_paused() const;
   void hold_signals() noexcept;
   void release_signals() noexcept;
