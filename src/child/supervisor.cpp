@@ -132,7 +132,10 @@ asio::awaitable<Ending> Supervisor::finish() {
   for (;;) {
     reap();
     const Instant now = clock_.now();
-    if (status_ && !is_stopping() && !page_.stopped_by_front && may_leave(now)) break;
+    if (status_ && !is_stopping() && !page_.stopped_by_front) {
+      if (may_leave()) break;
+      if (plan_.descendants == Descendants::kill) tell_rest_to_end(now);
+    }
     if (const auto reason = reason_to_stop(now)) stop(*reason, now);
     if (is_stopping() && now >= *kill_at_) {
       dead = co_await kill_all();
@@ -218,14 +221,14 @@ Instant Supervisor::next_poll(Instant now) const {
   return pid_namespace_ && status_ ? std::min(next, now + orphan_interval) : next;
 }
 
-bool Supervisor::may_leave(Instant now) {
-  if (plan_.descendants == Descendants::leave || all_ended()) return true;
-  if (plan_.descendants == Descendants::kill) {
-    page_.stopping = true;
-    kill_at_ = grace_end(now);
-    tree_.signal(plan_.stop_signal, *kill_at_);
-  }
-  return false;
+bool Supervisor::may_leave() const {
+  return plan_.descendants == Descendants::leave || all_ended();
+}
+
+void Supervisor::tell_rest_to_end(Instant now) {
+  page_.stopping = true;
+  kill_at_ = grace_end(now);
+  tree_.signal(plan_.stop_signal, *kill_at_);
 }
 
 /// Of two reasons the one that came first: it decides what becomes of the command, and the exit

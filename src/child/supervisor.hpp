@@ -120,9 +120,9 @@ class Supervisor {
   [[nodiscard]] bool all_ended() const;
   [[nodiscard]] Instant next_poll(Instant now) const;
 
-  /// The command has ended by itself: whether the processes that it left may stay, too. Begins to
-  /// end them where that is the plan.
-  bool may_leave(Instant now);
+  /// The command has ended by itself: whether the processes that it left may stay, too.
+  [[nodiscard]] bool may_leave() const;
+  void tell_rest_to_end(Instant now);
   [[nodiscard]] bool is_stopping() const noexcept { return kill_at_.has_value(); }
   [[nodiscard]] Instant kill_by() const { return deadline_ - margin_; }
   [[nodiscard]] Instant terminate_at() const { return kill_by() - plan_.grace; }
