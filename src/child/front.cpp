@@ -31,6 +31,18 @@ constexpr Milliseconds group_delivery{10};
 /// it for ever.
 constexpr Milliseconds witness_timeout{3000};
 
+/// Shares of the margin, as divisors. By so much the front process kills later than the holder
+/// process is to: that must have the time to act first.
+constexpr int head_start = 4;
+
+/// For so long a holder process that has not begun to kill may go without doing so, before it is
+/// killed, too: half of the margin is left then.
+constexpr int start_timeout = 4;
+
+/// The same for one that has begun and makes no progress. It may have to wait for a CPU; its
+/// command is being killed meanwhile, so there is time.
+constexpr int progress_timeout = 2;
+
 /// The interval between two kills in the holder process's place: it must have some CPU for it, too.
 constexpr Milliseconds help_interval{20};
 
@@ -221,7 +233,8 @@ void Front::on_message(const Message& message) {
 }
 
 Instant Front::kill_at(Instant deadline) const {
-  return deadline - page_->get_margin() * 3 / 4;
+  const Duration margin = page_->get_margin();
+  return deadline - (margin - margin / head_start);
 }
 
 /// Its parent has not reaped it: its pid is still its own.
@@ -242,11 +255,10 @@ void Front::watch(Instant now) {
   const Instant kill = kill_at(deadline);
   if (plan_.on_lost != OnLost::kill || now < kill) return;
 
-  // A holder process that has begun to kill may have to wait for a CPU. Its command is being killed
-  // meanwhile, so there is time.
   const Instant progress = page_->last_seen_killing();
-  const Duration progress_timeout = page_->get_margin() / (progress < kill ? 4 : 2);
-  if (now - std::max(progress, kill) >= progress_timeout) return take_over(state_of_holder());
+  const Duration timeout =
+      page_->get_margin() / (progress < kill ? start_timeout : progress_timeout);
+  if (now - std::max(progress, kill) >= timeout) return take_over(state_of_holder());
   if (now < helped_ + help_interval) return;
   // Not while it makes progress: the processes that it kills need the CPU to die.
   if (now - progress >= help_interval) tree_.kill(now + death_timeout);

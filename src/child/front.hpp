@@ -52,8 +52,9 @@ struct Verdict {
 /// pause, too, and no sooner than that.
 /// If the holder process does not stop the command in time, the front process does, a quarter of
 /// the margin later; if the holder process dies, at once. While the holder process is killing, the
-/// front process helps it. Only a holder process that makes no progress for a quarter of the margin
-/// is killed, too, and its descendants become ours to reap.
+/// front process helps it. Only a holder process that does not begin to kill for another quarter of
+/// the margin, or makes no progress for half of it, is killed, too, and its descendants become ours
+/// to reap.
 class Front {
  public:
   /// Inherited descriptors except `keep_fd` are closed as soon as the command runs, so that pipes
