@@ -24,13 +24,6 @@
 namespace redlock::child {
 namespace {
 
-/// How long a signal to the whole group may take to reach its other members.
-constexpr Milliseconds group_delivery{10};
-
-/// How long the witness may take to be scheduled. Passing a signal on twice is better than holding
-/// it for ever.
-constexpr Milliseconds witness_timeout{3000};
-
 /// Shares of the margin, as divisors. By so much the front process kills later than the holder
 /// process is to: that must have the time to act first.
 constexpr int head_start = 4;
@@ -55,13 +48,13 @@ constexpr Milliseconds help_interval{20};
 Front::Front(SignalGate& gate, StopPlan plan, bool shares_group, std::optional<int> keep_fd,
              const Cgroup* cgroup)
     : gate_(gate),
+      relay_(gate, shares_group),
       plan_(plan),
       keep_fd_(keep_fd),
       page_(make_shared_page()),
       job_control_(*page_, shares_group),
       tree_(page_->target),
-      timer_(::timerfd_create(CLOCK_BOOTTIME, TFD_NONBLOCK | TFD_CLOEXEC)),
-      shares_group_(shares_group) {
+      timer_(::timerfd_create(CLOCK_BOOTTIME, TFD_NONBLOCK | TFD_CLOEXEC)) {
   if (!timer_) fail("timerfd_create");
   if (cgroup != nullptr) tree_.confine_to(*cgroup);
   page_->set_margin(plan_.margin);
@@ -72,7 +65,7 @@ Front::Front(SignalGate& gate, StopPlan plan, bool shares_group, std::optional<i
 
 bool Front::fork_holder(int argc, char** argv) {
   shielded_ = may_have_foreign_children();
-  if (shares_group_) witness_ = std::make_unique<Witness>();
+  const pid_t witness = relay_.start_witness();
   child_ = ::fork();
   if (child_ < 0) fail("fork");
   if (child_ == 0) {
@@ -88,15 +81,14 @@ bool Front::fork_holder(int argc, char** argv) {
 
   tree_.add_guard(child_);
   if (shielded_) tree_.set_root(child_);
-  if (witness_) tree_.add_guard(witness_->pid());
+  if (witness != 0) tree_.add_guard(witness);
   return false;
 }
 
 Verdict Front::guard() {
   while (!verdict_) {
     wait_for_event();
-    while (const auto signal = gate_.read()) on_signal(*signal);
-    decide_held(BootClock::now());
+    pass_on(relay_.due());
     for (;;) {
       const auto [message, empty] = front_end_->receive();
       if (message) {
@@ -123,30 +115,8 @@ void Front::dismiss_holder() {
   wait_for_holder();
 }
 
-void Front::on_signal(const ReceivedSignal& signal) {
-  if (signal.number == SIGCHLD) return;  // the end of the channel says it
-  if (phase_ == Phase::waiting) {
-    if (ends_a_wait(signal.number)) pass_on(signal.number);
-    return;
-  }
-  const Instant now = BootClock::now();
-  const Instant until = now + group_delivery;
-  if (shares_group_) {
-    // Shells and terminals send the other signals to whole groups.
-    if (!ends_a_wait(signal.number)) return;
-    // INT and QUIT of the terminal go to its foreground group. Its HUP goes to the session leader
-    // alone, which may be us. An alarm or a resource limit of the kernel signals us alone.
-    const bool keyboard = signal.number == SIGINT || signal.number == SIGQUIT;
-    const bool delivered = signal.from_kernel && keyboard;
-    held_.try_emplace(signal.number, Held{delivered, until, 0}).first->second.delivered |=
-        delivered;
-    return;
-  }
-  if (const auto last = passed_on_.find(signal.number);
-      last != passed_on_.end() && now < last->second)
-    return;
-  passed_on_[signal.number] = until;
-  pass_on(signal.number);
+void Front::pass_on(const std::vector<int>& signals) {
+  for (const int signal : signals) pass_on(signal);
 }
 
 void Front::pass_on(int signal) {
@@ -155,49 +125,16 @@ void Front::pass_on(int signal) {
   if (holder() != 0) ::kill(holder(), SIGCONT);
 }
 
-void Front::decide_held(Instant now) {
-  if (witness_) witness_->listen();
-  for (auto next = held_.begin(); next != held_.end();) {
-    auto& [number, held] = *next;
-    if (now >= held.until && held.question == 0) {
-      held.question = witness_->ask();
-      held.until = now + witness_timeout;
-    }
-    const bool answered = held.question != 0 && witness_->answered(held.question);
-    if (!answered && now < held.until) {
-      ++next;
-      continue;
-    }
-    // Ask the witness even when we know: the signal that it saw must not be taken for a later one.
-    const bool witnessed = witness_->saw(number);
-    if (!witnessed && !held.delivered) {
-      pass_on(number);
-    } else {
-      left_to_command_.insert(number);
-    }
-    next = held_.erase(next);
-  }
-}
-
 void Front::on_message(const Message& message) {
   switch (message.kind) {
     case Message::Kind::may_start:
-      // We pass on every signal up to here before this message, and it ends the wait. From here on
-      // the command, forked and in its group, gets its own. The witness forgets first: what it saw
-      // and we have not read is read now.
-      if (witness_) witness_->forget();
-      while (const auto signal = gate_.read()) on_signal(*signal);
+      // We pass on every signal up to here before this message, and it ends the wait.
+      pass_on(relay_.command_starts());
       job_control_.command_starts();
       front_end_->send({Message::Kind::go, message.number, {}});
-      phase_ = Phase::running;
-      left_to_command_.clear();
       break;
     case Message::Kind::waiting:
-      phase_ = Phase::waiting;
-      // There was no command to receive them, and none will receive those not decided yet.
-      for (const auto& [number, held] : held_) left_to_command_.insert(number);
-      held_.clear();
-      for (const int number : left_to_command_) pass_on(number);
+      pass_on(relay_.back_to_waiting());
       job_control_.back_to_waiting();
       break;
     case Message::Kind::paused:
@@ -307,8 +244,7 @@ bool Front::kill_and_confirm(Instant until) {
 }
 
 Instant Front::next_instant() const {
-  Instant next = Instant::max();
-  for (const auto& [number, held] : held_) next = std::min(next, held.until);
+  Instant next = relay_.next_instant();
   const Instant deadline = page_->get_deadline();
   if (deadline == Instant::max() || plan_.on_lost == OnLost::warn) return next;
   const bool may_terminate = !terminated_ && !page_->stopping.load();
@@ -329,8 +265,7 @@ void Front::wait_for_event() {
   if (::timerfd_settime(timer_.get(), TFD_TIMER_ABSTIME, &at, nullptr) != 0)
     fail("timerfd_settime");
   std::array<pollfd, 4> ready{pollfd{gate_.fd(), POLLIN, 0}, pollfd{front_end_->fd(), POLLIN, 0},
-                              pollfd{timer_.get(), POLLIN, 0},
-                              pollfd{held_.empty() ? -1 : witness_->fd(), POLLIN, 0}};
+                              pollfd{timer_.get(), POLLIN, 0}, pollfd{relay_.fd(), POLLIN, 0}};
   if (::poll(ready.data(), ready.size(), -1) < 0 && errno != EINTR) fail("poll");
 }
 

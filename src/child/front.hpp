@@ -2,20 +2,17 @@
 
 #include <sys/types.h>
 
-#include <map>
-#include <memory>
 #include <optional>
-#include <set>
 #include <string>
 #include <vector>
 
 #include "child/channel.hpp"
 #include "child/job_control.hpp"
 #include "child/shared_page.hpp"
+#include "child/signal_relay.hpp"
 #include "child/signals.hpp"
 #include "child/stop_plan.hpp"
 #include "child/tree.hpp"
-#include "child/witness.hpp"
 
 namespace redlock::child {
 
@@ -42,12 +39,8 @@ struct Verdict {
 
 /// The guard between the user and the holder process: it owns the terminal, the signals and the
 /// exit status, and is a watchdog over the holder process. It has no network and no threads. It
-/// passes signals to the holder process, which alone signals the command, each exactly once:
-///  - a signal of the keyboard (INT, QUIT) has already reached the command in our group;
-///  - with a controlling terminal, so has a signal to our whole group (the witness is asked
-///    10 ms later);
-///  - a signal that arrives twice within 10 ms (`timeout` sends it to us and to our group) counts
-///    once.
+/// passes signals to the holder process, which alone signals the command, each exactly once
+/// (SignalRelay).
 /// When a command in our group is paused (^Z, a read from the background, its own `suspend`), we
 /// pause, too, and no sooner than that.
 /// If the holder process does not stop the command in time, the front process does, a quarter of
@@ -86,18 +79,8 @@ class Front {
   void tell_handed_over() const { front_end_->send({Message::Kind::handed_over, 0, {}}); }
 
  private:
-  enum class Phase { waiting, running };
-
-  /// A signal that is not passed on yet: it may have been sent to the whole group.
-  struct Held {
-    bool delivered;  ///< the terminal sent it: the command has it
-    Instant until;   ///< when the witness is asked; after that: the limit for its answer
-    int question;    ///< its number at the witness; 0: not asked yet
-  };
-
-  void on_signal(const ReceivedSignal& signal);
+  void pass_on(const std::vector<int>& signals);
   void pass_on(int signal);
-  void decide_held(Instant now);
   void on_message(const Message& message);
   void watch(Instant now);
   void take_over(Verdict::Source source);
@@ -112,6 +95,7 @@ class Front {
   void wait_for_event();
 
   SignalGate& gate_;
+  SignalRelay relay_;
   StopPlan plan_;
   std::optional<int> keep_fd_;
   SharedPagePtr page_;
@@ -119,18 +103,11 @@ class Front {
   ProcessTree tree_;
   std::optional<Channel> front_end_;
   std::optional<Channel> holder_end_;
-  std::unique_ptr<Witness> witness_;
   UniqueFd timer_;
   pid_t child_ = 0;  ///< the holder process, or its shield
   bool shielded_ = false;
-  bool reaped_ = false;  ///< whether child_ was reaped
-  Instant helped_;       ///< when we last helped the holder process to kill
-  Phase phase_ = Phase::waiting;
-  std::map<int, Held> held_;          ///< with a witness, by signal: until it answers
-  std::map<int, Instant> passed_on_;  ///< without one, by signal: until then a repeat counts as the
-                                      ///< same signal
-  std::set<int> left_to_command_;     ///< not passed on since `go`: a command got them itself
-  bool shares_group_;
+  bool reaped_ = false;      ///< whether child_ was reaped
+  Instant helped_;           ///< when we last helped the holder process to kill
   bool terminated_ = false;  ///< the command got its stop signal from us
   std::optional<Verdict> verdict_;
 };
