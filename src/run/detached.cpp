@@ -13,11 +13,12 @@ namespace {
 
 class DetachedHolder {
  public:
-  DetachedHolder(Session& session, AcquireOptions& options, std::shared_ptr<child::FrontLink> link)
+  DetachedHolder(Session& session, AcquireOptions& options, std::shared_ptr<child::FrontLink> link,
+                 pid_t front)
       : session_(session),
         options_(options),
         link_(std::move(link)),
-        job_group_(::getpgid(::getppid())),
+        job_group_(::getpgid(front)),
         acquisition_(session, options, job_group_),
         event_(session.clock().make_event()) {}
 
@@ -82,7 +83,7 @@ void keep_detached(const SessionOptions& about, AcquireOptions& options, child::
     Session session(about, options.servers, options.server_timeout);
     const auto link = std::make_shared<child::FrontLink>(
         session.io().get_executor(), session.clock(), std::move(channel), gate, front);
-    DetachedHolder holder(session, options, link);
+    DetachedHolder holder(session, options, link, front);
     session.run(holder.live());
     clear_away_behind(about, options.servers, session);
   } catch (const std::exception& error) {
