@@ -46,7 +46,8 @@ std::string clock_text(const std::tm& time) {
 /// The first and largest unit alone: `4m`, `3d`.
 std::string short_duration(Duration span) {
   const std::string text = format_duration(std::chrono::floor<std::chrono::seconds>(span));
-  return text.substr(0, text.find(' '));
+  const std::size_t unit = text.find_first_not_of("0123456789.");
+  return text.substr(0, text.find_first_of("0123456789", unit));
 }
 
 /// `08:12:01 4m`; before today `2026-11-21 3d`.
