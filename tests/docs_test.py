@@ -44,7 +44,7 @@ def plant(file, pattern, replacement, *words, count=0):
 
 plant(PAGE, r"^\.It Fl -grace Ar DUR\n", "", f"{PAGE}: options of run: missing: --grace DUR",
       f"{PAGE}: options of acquire: missing: --grace DUR", f"{PAGE}: --grace: missing: Default: ")
-plant(PAGE, r"^\.It Fl -watch$", r"\g<0>\n.It Fl -planted", f"{PAGE}: options of status: unknown to the program: --planted")
+plant(PAGE, r"^\.It Fl -watch Op Ar DUR$", r"\g<0>\n.It Fl -planted", f"{PAGE}: options of status: unknown to the program: --planted")
 plant(PAGE, r"^\.Ss Options of release$", ".Ss Options of extend", f"{PAGE}: options of release: missing: --force",
       f"{PAGE}: options of extend: unknown to the program: --force")
 plant(PAGE, r" , Fl -timeout Ar DUR", " Ar DUR", f"{PAGE}: options of run: missing: -w,--wait,--timeout DUR",
