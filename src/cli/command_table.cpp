@@ -26,7 +26,7 @@ In a crontab, where one host is to do it, once a night:
 
   redlock-cli run -k nightly -n -E 0 -q --once-per 20h -- backup)"},
     CommandSpec{for_acquire, "acquire", Operands::none,
-                "-k KEY {--ttl DUR | --while-pid PID | --detach} [OPTIONS]",
+                "-k KEY {--ttl DUR|--while-pid PID|--detach} [OPTIONS]",
                 "take a lock and hand it to the script",
                 R"(Takes the lock for DUR and prints its token. Nothing renews it: use `redlock-cli
 extend`, or choose DUR long enough, and `redlock-cli release` at the end. Or let it be renewed while
@@ -47,7 +47,7 @@ says.
 With --detach it is renewed until then, or until the end of --max-hold, and bound to no process:
 nothing stops the work if the lease is lost.
 
-  redlock-cli acquire -k deploy --detach --max-hold 2h --token-file /run/deploy.lease)"},
+  redlock-cli acquire -k a --detach --max-hold 2h --token-file /run/a.lease)"},
     CommandSpec{
         for_extend, "extend", Operands::none, "--ttl DUR [OPTIONS]", "give a lease a new ttl",
         R"(Extends the lease found in --token-file, else in the environment (REDLOCK_LEASE, or

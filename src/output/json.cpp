@@ -59,8 +59,10 @@ Json past_run_json(const PastRun& run) {
   if (run.owner) set_owner(json, *run.owner);
   json["fence"] = run.fence.value();
   json["started_ago_ms"] = milliseconds(run.started);
+  json["started_at"] = time_in(-run.started);
   if (!run.ended) return json;
   json["ended_ago_ms"] = milliseconds(*run.ended);
+  json["ended_at"] = time_in(-*run.ended);
   json["waited_ms"] = milliseconds(run.waited);
   json["result"] = to_valid_utf8(run.result);
   if (run.exit_code) json["command_exit"] = *run.exit_code;

@@ -609,7 +609,7 @@ eval_fails() {
   acquire demo 90s
   run -0 --separate-stderr redlock-cli status -k demo
   assert_line --partial "demo: held by $(id -un)@$(hostname) (pid "
-  assert_line --regexp '^demo: held by .*, for [0-9.]+m?s, expires in 1m( [0-9]+s)?$'
+  assert_line --regexp '^demo: held by .*, for [0-9.]+m?s, expires in 1m([0-9]+s)?$'
   assert_line "  fence $REDLOCK_FENCE"
   assert_equal "$stderr" ""
 }

@@ -94,7 +94,7 @@ means() {
   means 69 "no answer within " stay '*3\r\n$7\r\ngranted\r\n$1\r\n1\r\n$2\r\ni'
   means 69 "no answer within " stay ''
   means 69 "no answer within " stay '$99999999999\r\n'
-  means 69 "no answer within " drip '*6\r\n$7\r\ngranted\r\n$1\r\n1\r\n$2\r\nid\r\n:-1\r\n*8\r\n$1\r\n1\r\n$0\r\n\r\n:0\r\n:0\r\n:-1\r\n$0\r\n\r\n:0\r\n:0\r\n'
+  means 69 "no answer within " drip '*6\r\n$7\r\ngranted\r\n$1\r\n1\r\n$2\r\nid\r\n:-1\r\n*10\r\n$1\r\n1\r\n$0\r\n\r\n:0\r\n:0\r\n:-1\r\n$0\r\n\r\n:0\r\n:0\r\n$0\r\n\r\n$0\r\n\r\n'
 }
 
 @test "a server that never stops talking is left alone" {
@@ -125,6 +125,6 @@ print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss, said)' "$@"
 @test "escape sequences in what it says do not reach the terminal" {
   means 69 '\x1b]0;title\x07' stay '-ERR \033]0;title\007\302\233\342\200\256\r\n'
   # A foreign lock is busy, by whatever name its type goes; a line tells it.
-  start_scripted stay '*10\r\n$4\r\nheld\r\n$2\r\nid\r\n$7\r\n\033[2Jset\r\n:-1\r\n:0\r\n$0\r\n\r\n:-1\r\n:0\r\n$0\r\n\r\n*8\r\n$1\r\n1\r\n$0\r\n\r\n:0\r\n:0\r\n:-1\r\n$0\r\n\r\n:0\r\n:0\r\n'
+  start_scripted stay '*10\r\n$4\r\nheld\r\n$2\r\nid\r\n$7\r\n\033[2Jset\r\n:-1\r\n:0\r\n$0\r\n\r\n:-1\r\n:0\r\n$0\r\n\r\n*10\r\n$1\r\n1\r\n$0\r\n\r\n:0\r\n:0\r\n:-1\r\n$0\r\n\r\n:0\r\n:0\r\n$0\r\n\r\n$0\r\n\r\n'
   assert_refused 75 '\x1b[2Jset' redlock-cli run -S "$SCRIPTED_URL" -k demo -n -- true
 }

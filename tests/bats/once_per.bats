@@ -16,7 +16,7 @@ once() { redlock-cli run -k demo --once-per "$1" -- "${@:2}"; }
   assert_equal "$output$stderr" "ran"
   run -0 --separate-stderr once 20h echo ran
   assert_equal "$output" ""
-  assert_regex "$stderr" "^redlock-cli: demo: already ran [0-9.ms]+ ago on $(hostname) \([0-9.ms]+, exit 0\); next run possible in 19h 59m$"
+  assert_regex "$stderr" "^redlock-cli: demo: already ran [0-9.ms]+ ago on $(hostname) \([0-9.ms]+, exit 0\); next run possible in 19h59m$"
   assert_equal "$(keys_at 0)" ""
 }
 
@@ -145,7 +145,7 @@ once() { redlock-cli run -k demo --once-per "$1" -- "${@:2}"; }
   redis 0 set 'redlock:last:{demo}' "0 $(((now - 3600) * 1000)) 7 more"$'\n''2 7 what only it knows' >/dev/null
   run -0 --separate-stderr once 20h echo ran
   assert_equal "$output" ""
-  assert_regex "$stderr" "already ran 1h ago; next run possible in 18h 59m"
+  assert_regex "$stderr" "already ran 1h ago; next run possible in 18h59m"
   run -0 redlock-cli status demo
   assert_output --partial "upgrade redlock-cli"
   run -0 once 30m echo ran

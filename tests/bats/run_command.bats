@@ -260,7 +260,7 @@ END
 
 @test "options that take a value are told from those that do not, whether -- follows or not" {
   local options
-  for options in -n -w5s '--wait=5s -q' '--on-lost warn -E 0' -x '-nE 3' -qnE3 '--note=' '--note why' '-v -v'; do
+  for options in -n -w5s '--wait=5s -q' '--on-lost warn -E 0' -x '-nE 3' -qnE3 '--note=' '--note why' '-q -q'; do
     # shellcheck disable=SC2086
     run -0 locked $options echo -n --note -- x
     assert_output -- "--note -- x"

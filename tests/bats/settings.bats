@@ -505,7 +505,7 @@ options_from_anywhere() {
 # A value that works, and one that does not ('' where every value does).
 declare -gA GOOD=(
   [max-hold]=1h30m [syslog]=false [sd-notify]=true
-  [nonblock]=true [wait]=5s [unavailable-wait]=5s [ttl]=40s [conflict-exit-code]=3 [exclusive]=true [shared]=true [slots]=2 [note]=why
+  [nonblock]=true [wait]=5s [unavailable-wait]=5s [ttl]=40s [conflict-exit-code]=3 [fresh-exit-code]=3 [exclusive]=true [shared]=true [slots]=2 [note]=why
   [retry-delay]=50ms [grace]=1s [stop-signal]=INT [on-lost]=warn [server-timeout]=700ms [user]=default [json]=true
   [quiet]=true [verbose]=2 [descendants]=kill [min-hold]=10ms
   [isolate]=none [restart-guard]=5m [replicas]=0 [insecure]=true
@@ -514,7 +514,7 @@ declare -gA GOOD=(
 )
 declare -gA BAD=(
   [max-hold]=0 [syslog]=perhaps [sd-notify]=perhaps
-  [nonblock]=maybe [wait]=5x [unavailable-wait]=5x [ttl]=5x [conflict-exit-code]=256 [exclusive]=maybe [shared]=maybe [slots]=0
+  [nonblock]=maybe [wait]=5x [unavailable-wait]=5x [ttl]=5x [conflict-exit-code]=256 [fresh-exit-code]=256 [exclusive]=maybe [shared]=maybe [slots]=0
   [retry-delay]=0 [grace]=5x [stop-signal]=NONSENSE [on-lost]=maybe [server]=nonsense [server-timeout]=5x [user]=''
   [password-file]=/no/such/file [json]=maybe [quiet]=maybe [verbose]=maybe [descendants]=maybe [min-hold]=5x
   [isolate]=maybe [restart-guard]=5x [replicas]=x [insecure]=maybe [cacert]='' [cacertdir]='' [cert]='' [cert-key]='' [sni]=''

@@ -120,7 +120,7 @@ has_more_sockets() { (($(sockets_of_holder) >= SOCKETS + $1)); }
   touch "$BATS_TEST_TMPDIR/end"
   wait_background ours
   assert_equal "$status" 23
-  assert_equal "$(grep -c "renew" <<<"$stderr")" 1
+  assert_equal "$(grep -c "cannot renew" <<<"$stderr")" 1
   wait_background observer
 }
 

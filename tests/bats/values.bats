@@ -123,12 +123,12 @@ min_ttl() {
 
 # --- keys ---
 
-# locks_verbatim KEY: while a command runs, the key lies in the server byte by byte; afterwards nothing but the counter does.
+# locks_verbatim KEY: while a command runs, the key lies in the server byte by byte; afterwards nothing but the counter and the last run do.
 locks_verbatim() {
   redis 0 flushall >/dev/null
   run -0 redlock-cli run --key="$1" -- redis-cli -s "$SERVER_SOCKET" exists "$1"
   assert_output 1
-  assert_equal "$(redis 0 eval 'return #redis.call("KEYS", "redlock:fence:*")' 0) of $(redis 0 dbsize)" "1 of 1"
+  assert_equal "$(redis 0 eval 'return #redis.call("KEYS", "redlock:fence:*")' 0) of $(redis 0 dbsize)" "1 of 2"
   run -0 redlock-cli acquire --key="$1" -t 60s
   run -75 redlock-cli acquire --key="$1" -t 60s -n
   run -75 redlock-cli status --key="$1" --exit-code
@@ -173,9 +173,9 @@ locks_verbatim() {
 @test "the helper keys bear the lock's name in braces, or its own tag and then its name" {
   # What was broken by force leaves who did it.
   locks_verbatim foo
-  assert_equal "$(redis 0 --raw keys 'redlock:*' | sort)" $'redlock:fence:{foo}\nredlock:released:{foo}'
+  assert_equal "$(redis 0 --raw keys 'redlock:*' | sort)" $'redlock:fence:{foo}\nredlock:last:{foo}\nredlock:released:{foo}'
   locks_verbatim '{a}b'
-  assert_equal "$(redis 0 --raw keys 'redlock:*' | sort)" $'redlock:fence:{a}{a}b\nredlock:released:{a}{a}b'
+  assert_equal "$(redis 0 --raw keys 'redlock:*' | sort)" $'redlock:fence:{a}{a}b\nredlock:last:{a}{a}b\nredlock:released:{a}{a}b'
 }
 
 @test "a key with escape sequences, in messages, is shown escaped" {

@@ -134,6 +134,13 @@ class ContractTest : public ::testing::TestWithParam<Kind> {
 INSTANTIATE_TEST_SUITE_P(Store, ContractTest, ::testing::ValuesIn(kinds),
                          [](const auto& about) { return about.param.name; });
 
+/// For what the toy store leaves out.
+class ContractOfScriptsTest : public ContractTest {};
+
+INSTANTIATE_TEST_SUITE_P(Store, ContractOfScriptsTest,
+                         ::testing::ValuesIn(std::begin(kinds) + 1, std::end(kinds)),
+                         [](const auto& about) { return about.param.name; });
+
 template <class Vote, class... Votes>
 bool is(const std::variant<Votes...>& vote) {
   return std::holds_alternative<Vote>(vote);
@@ -290,7 +297,7 @@ TEST_P(ContractTest, WaitersComeInByTheirTickets) {
   granted(wait_in_line('c', 2));
 }
 
-TEST_P(ContractTest, TheNewestWaiterSupersedesThoseThatSupersedeToo) {
+TEST_P(ContractOfScriptsTest, TheNewestWaiterSupersedesThoseThatSupersedeToo) {
   const auto supersede = [this](char digit, Ticket ticket) {
     AcquireRequest waiting = request(digit);
     waiting.entry = entry(digit, ticket);
@@ -298,7 +305,7 @@ TEST_P(ContractTest, TheNewestWaiterSupersedesThoseThatSupersedeToo) {
     return acquire(std::move(waiting));
   };
   granted(acquire('a'));
-  ASSERT_TRUE(is<Held>(wait_in_line('p', 1)));
+  ASSERT_TRUE(is<Held>(wait_in_line('e', 1)));
   AcquireVote vote = supersede('b', 2);
   ASSERT_TRUE(is<Held>(vote));
   EXPECT_EQ(std::get<Held>(vote).queue.superseder, "");
@@ -314,8 +321,8 @@ TEST_P(ContractTest, TheNewestWaiterSupersedesThoseThatSupersedeToo) {
 
   EXPECT_TRUE(is<Released>(release('a')));
   EXPECT_TRUE(is<Queued>(supersede('b', 2)));
-  granted(wait_in_line('p', 1));
-  EXPECT_TRUE(is<Released>(release('p')));
+  granted(wait_in_line('e', 1));
+  EXPECT_TRUE(is<Released>(release('e')));
   granted(supersede('c', 3));
   EXPECT_TRUE(is<Released>(release('c')));
   vote = supersede('b', 2);

@@ -131,7 +131,7 @@ TEST(ScriptCalls, HaveTheArgumentsOfTheirScripts) {
   const ScriptCall acquire = acquire_call({resource(), token(), ttl(), owner});
   EXPECT_EQ(acquire.script, &scripts::acquire);
   EXPECT_EQ(acquire.arguments, (Strings{token_text, "30000", "1", encode_owner(owner), "x", "0",
-                                        "-1", "", "0", "0", "0", "0", "acquire"}));
+                                        "-1", "", "0", "0", "0", "0", "0", "acquire"}));
   EXPECT_EQ(acquire_call({resource(), token(), ttl(), {}}).arguments[2], "0");
   AcquireRequest slot{resource(),
                       token(),
@@ -142,7 +142,7 @@ TEST(ScriptCalls, HaveTheArgumentsOfTheirScripts) {
                       QueueEntry{"me", 1'700'000'000'000, true, 2000ms}};
   const Strings modes = acquire_call(slot).arguments;
   EXPECT_EQ(Strings(modes.begin() + 4, modes.end()),
-            (Strings{"s", "4", "2", "me", "1700000000000", "1", "2000", "0", "acquire"}));
+            (Strings{"s", "4", "2", "me", "1700000000000", "1", "2000", "0", "0", "acquire"}));
 
   const ScriptCall raise = raise_fence_call({resource(), token(), Fence(Fence::max), ttl()});
   EXPECT_EQ(raise.script, &scripts::raise_fence);
@@ -336,7 +336,7 @@ TEST(InspectVote, TellsWhoSharesAndWhoWaits) {
 LastRuns runs_in(const std::string& stored) {
   const auto vote =
       inspect_vote(array({text("free"), array({integer(0), array({}), integer(0), array({}),
-                                               text("1700000000000"), text(stored)})}));
+                                               text(""), text("1700000000000"), text(stored)})}));
   return std::get<Free>(vote).runs;
 }
 
