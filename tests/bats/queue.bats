@@ -218,17 +218,24 @@ nothing_at() { [[ -z $(keys_at "$1") ]]; }
 
 # bats test_tags=redis
 @test "three hosts that start at the same instant with -n on three servers: exactly one runs" {
-  local i round
+  local i round ran ended
   for i in 1 2; do start_server; done
   export REDLOCK_SERVER=$SERVERS
   for round in $(seq 15); do
+    ran=$BATS_TEST_TMPDIR/ran$round ended=$BATS_TEST_TMPDIR/ended$round
+    touch "$ended"
     for i in a b c; do
-      start_background "$i" redlock-cli run -n -q -k demo -- sh -c 'echo ran >>"$0"; sleep 0.5' "$BATS_TEST_TMPDIR/ran$round"
+      # It holds the lock until the others have given up, however late they start.
+      start_background "$i" sh -c 'redlock-cli run -n -q -k demo -- sh -c "echo ran >>$0; until test -e $1.go; do sleep 0.02; done"
+        echo "$?" >>"$1"' "$ran" "$ended"
     done
+    wait_until lines_are 2 "$ended"
+    touch "$ended.go"
     for i in a b c; do wait_background "$i"; done
-    assert_equal "$round: $(wc -l <"$BATS_TEST_TMPDIR/ran$round")" "$round: 1"
+    assert_equal "$round: $(wc -l <"$ran"), $(sort -n "$ended" | xargs)" "$round: 1, 0 75 75"
   done
 }
+lines_are() { [[ $(wc -l <"$2") -eq $1 ]]; }
 
 @test "a and b against b and a: no deadlock, and none stays locked" {
   local i loop='for i in $(seq 10); do redlock-cli run -k "$0" -k "$1" -- true || exit; done'
