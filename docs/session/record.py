@@ -1,0 +1,176 @@
+#!/usr/bin/env python3
+"""Records a real session in tmux and draws it as an animated SVG.
+
+usage: REDLOCK_CLI=build/release/src/redlock-cli docs/session/record.py >docs/session.svg
+
+Two panes show two hosts' terminals (both here, with a lock directory of their own): one deploys, the other waits for
+its turn. Every screen is what tmux shows; nothing is drawn by hand.
+"""
+import html
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import time
+
+COLUMNS, ROWS = 104, 16
+CELL_WIDTH, CELL_HEIGHT, MARGIN = 8.4, 18, 12
+BACKGROUND, FOREGROUND = "#1d1f21", "#c5c8c6"
+COLOURS = ["#282a2e", "#cc6666", "#b5bd68", "#f0c674", "#81a2be", "#b294bb", "#8abeb7", "#c5c8c6"]
+STEP = 0.1  # seconds between two looks at the screen
+LAST_SCREEN = 4.0  # seconds
+
+
+class Terminal:
+    """A tmux server of our own with two panes, one above the other."""
+
+    def __init__(self, directory, environment):
+        self.environment = environment
+        self.socket = os.path.join(directory, "tmux")
+        startup = os.path.join(directory, "bashrc")
+        with open(startup, "w") as file:
+            file.write(f"PS1='\\[\\e[1;32m\\]$\\[\\e[0m\\] '; cd {directory}; HISTFILE=; clear\n")
+        shell = f"bash --noprofile --rcfile {startup}"
+        self.tmux("new-session", "-d", "-x", str(COLUMNS), "-y", str(ROWS), shell)
+        self.tmux("set", "-g", "status", "off")
+        self.tmux("split-window", "-v", shell)
+
+    def tmux(self, *words):
+        command = ["tmux", "-f", "/dev/null", "-S", self.socket, *words]
+        return subprocess.run(command, env=self.environment, check=True, capture_output=True, text=True).stdout
+
+    def type(self, pane, text):
+        self.tmux("send-keys", "-t", str(pane), "-l", text)
+        self.tmux("send-keys", "-t", str(pane), "Enter")
+
+    def pane(self, number):
+        return self.tmux("capture-pane", "-e", "-p", "-t", str(number)).split("\n")[:-1]
+
+    def screen(self):
+        return self.pane(0) + ["\x1b[2m" + "─" * COLUMNS + "\x1b[0m"] + self.pane(1)
+
+    def end(self):
+        self.tmux("kill-server")
+
+
+class Recording:
+    def __init__(self, terminal):
+        self.terminal = terminal
+        self.frames = []  # (seconds since the start, lines)
+        self.start = time.monotonic()
+
+    def look(self):
+        screen = self.terminal.screen()
+        if not self.frames or screen != self.frames[-1][1]:
+            self.frames.append((time.monotonic() - self.start, screen))
+        return "\n".join(screen)
+
+    def until(self, pattern, limit=30):
+        """Records until the screen, without its colours, shows the pattern."""
+        end = time.monotonic() + limit
+        while not re.search(pattern, re.sub(r"\x1b\[[0-9;]*m", "", self.look())):
+            if time.monotonic() > end:
+                sys.exit(f"record.py: the screen never showed {pattern!r}:\n" + "\n".join(self.frames[-1][1]))
+            time.sleep(STEP)
+
+    def rest(self, seconds):
+        end = time.monotonic() + seconds
+        while time.monotonic() < end:
+            self.look()
+            time.sleep(STEP)
+
+
+def spans(line):
+    """The parts of a line between changes of colour: (text, class names)."""
+    bold = dim = False
+    colour = None
+    column = 0
+    for text, codes in re.findall(r"([^\x1b]+)|\x1b\[([0-9;]*)m", line):
+        if text:
+            names = [f"c{colour}"] if colour is not None else []
+            yield column, text, " ".join(names + ["b"] * bold + ["d"] * dim)
+            column += len(text)
+            continue
+        for code in (int(code or 0) for code in codes.split(";")):
+            if code == 0:
+                bold, dim, colour = False, False, None
+            elif code == 1:
+                bold = True
+            elif code == 2:
+                dim = True
+            elif code == 22:
+                bold = dim = False
+            elif 30 <= code <= 37:
+                colour = code - 30
+            elif code == 39:
+                colour = None
+
+
+def drawn(lines):
+    for row, line in enumerate(lines):
+        y = MARGIN + (row + 0.75) * CELL_HEIGHT
+        for column, text, names in spans(line):
+            if text.strip():
+                attribute = f' class="{names}"' if names else ""
+                x = MARGIN + column * CELL_WIDTH
+                length = len(text) * CELL_WIDTH
+                yield (f'<text x="{x:.1f}" y="{y:.1f}" textLength="{length:.1f}"{attribute}>'
+                       f"{html.escape(text)}</text>")
+
+
+def svg(frames, whole):
+    width, height = COLUMNS * CELL_WIDTH + 2 * MARGIN, (ROWS + 1) * CELL_HEIGHT + 2 * MARGIN
+    out = [f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:.0f} {height:.0f}" width="{width:.0f}">',
+           "<title>Two deploys: the second waits for the first</title>", "<style>",
+           f"text{{font:14px monospace;fill:{FOREGROUND};white-space:pre}}.b{{font-weight:bold}}.d{{opacity:.6}}"]
+    out += [f".c{number}{{fill:{colour}}}" for number, colour in enumerate(COLOURS)]
+    for number, (start, _) in enumerate(frames):
+        end = frames[number + 1][0] if number + 1 < len(frames) else whole
+        a, b = 100 * start / whole, 100 * end / whole
+        out.append(f"@keyframes f{number}{{0%{{visibility:hidden}}{a:.2f}%{{visibility:visible}}"
+                   f"{b:.2f}%,100%{{visibility:hidden}}}}"
+                   f"#f{number}{{visibility:hidden;animation:f{number} {whole:.1f}s step-end infinite}}")
+    # Without animation, as in print: the last screen.
+    out.append("@media (prefers-reduced-motion:reduce){g{animation:none!important}"
+               f"#f{len(frames) - 1}{{visibility:visible!important}}}}")
+    out += ["</style>", f'<rect width="100%" height="100%" rx="6" fill="{BACKGROUND}"/>']
+    for number, (_, lines) in enumerate(frames):
+        out += [f'<g id="f{number}" xml:space="preserve">', *drawn(lines), "</g>"]
+    return "\n".join(out + ["</svg>"])
+
+
+def main():
+    cli = os.path.realpath(os.environ.get("REDLOCK_CLI") or sys.exit("record.py: REDLOCK_CLI: the program to show"))
+    with tempfile.TemporaryDirectory() as directory:
+        locks = os.path.join(directory, "locks")
+        os.mkdir(locks, 0o700)
+        script = os.path.join(directory, "deploy.sh")
+        with open(script, "w") as file:
+            file.write('#!/bin/sh\nfor step in build upload switch; do echo "$step"; sleep 1.2; done\n')
+        os.chmod(script, 0o755)
+        environment = {"PATH": os.path.dirname(cli) + ":" + os.environ["PATH"], "HOME": directory, "TERM": "tmux-256color",
+                       "LANG": "C.UTF-8", "REDLOCK_SERVER": "local:" + locks,
+                       "SHELL": "/bin/bash"}
+        terminal = Terminal(directory, environment)
+        try:
+            recording = Recording(terminal)
+            recording.until(r"(?s)^\$.*\n\$")
+            recording.frames.clear()
+            recording.start = time.monotonic()
+            recording.rest(0.8)
+            terminal.type(0, "redlock-cli run -k deploy --note 4.2 ./deploy.sh")
+            recording.until("(?m)^build$")
+            terminal.type(1, "redlock-cli run -k deploy --note 4.3 ./deploy.sh")
+            recording.until("waiting")
+            recording.until(r"(?ms)─$.*^build$")
+            terminal.type(0, "redlock-cli status deploy")
+            recording.until(r"(?ms)─$.*^switch$.*^\$ *$")
+            recording.rest(0.5)
+            whole = recording.frames[-1][0] + LAST_SCREEN
+            print(svg(recording.frames, whole))
+        finally:
+            terminal.end()
+
+
+main()
