@@ -147,13 +147,17 @@ run_ctest() {
   enter_results "$1" "$status"
 }
 
+# Each preset once: configuring writes ctest's lists anew, under the eyes of a ctest that runs beside.
+declare -A built=()
 build() {
+  [[ -z ${built[$PWD/$1]-} ]] || return 0
   printf '\n== build %s\n' "$1"
   cmake --preset "$1" >"$work/configure.$1.log" 2>&1 || {
     cat "$work/configure.$1.log"
     return 1
   }
-  cmake --build --preset "$1" -j "$jobs"
+  cmake --build --preset "$1" -j "$jobs" || return
+  built[$PWD/$1]=yes
 }
 
 # Builds what is tested later, while other tests run: they wait for something most of the time. What it has to say is said when it is
