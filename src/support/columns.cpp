@@ -3,17 +3,14 @@
 #include <algorithm>
 #include <array>
 
+#include "support/utf8.hpp"
+
 namespace redlock {
 namespace {
 
-struct Range {
-  char32_t first;
-  char32_t last;
-};
-
 /// The blocks of combining marks and variation selectors. Unicode has more marks, among the letters
 /// of their scripts; where one of those is used, a line may come out too short, never too long.
-constexpr std::array<Range, 7> without_width{{
+constexpr std::array<CodePointRange, 7> without_width{{
     {0x0300, 0x036f},
     {0x0483, 0x0489},
     {0x1ab0, 0x1aff},
@@ -24,7 +21,7 @@ constexpr std::array<Range, 7> without_width{{
 }};
 
 /// Wide and fullwidth characters (UAX #11), by blocks.
-constexpr std::array<Range, 15> wide{{
+constexpr std::array<CodePointRange, 15> wide{{
     {0x1100, 0x115f},
     {0x231a, 0x231b},
     {0x23e9, 0x23ec},
@@ -43,29 +40,15 @@ constexpr std::array<Range, 15> wide{{
 }};
 
 template <std::size_t count>
-bool among(const std::array<Range, count>& ranges, char32_t code_point) {
-  return std::ranges::any_of(ranges, [=](const Range& range) {
-    return range.first <= code_point && code_point <= range.last;
-  });
+bool among(const std::array<CodePointRange, count>& ranges, char32_t code_point) {
+  return std::ranges::any_of(
+      ranges, [=](const CodePointRange& range) { return contains(range, code_point); });
 }
 
-struct Character {
-  std::size_t bytes;
-  std::size_t columns;
-};
-
-Character first_character(std::string_view text) {
-  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
-  const unsigned lead = byte(0);
-  const std::size_t length = lead < 0xc0 ? 1 : lead < 0xe0 ? 2 : lead < 0xf0 ? 3 : 4;
-  if (length == 1 || length > text.size()) return {1, 1};
-  char32_t code_point = lead & (0x7fU >> length);
-  for (std::size_t i = 1; i < length; ++i) {
-    if ((byte(i) & 0xc0U) != 0x80U) return {1, 1};
-    code_point = (code_point << 6U) | (byte(i) & 0x3fU);
-  }
-  if (among(without_width, code_point)) return {length, 0};
-  return {length, among(wide, code_point) ? std::size_t{2} : std::size_t{1}};
+std::size_t columns_of(const Character& character) {
+  if (!character.code_point) return character.bytes.size();
+  if (among(without_width, *character.code_point)) return 0;
+  return among(wide, *character.code_point) ? 2 : 1;
 }
 
 /// How many bytes of the text fit into `width` columns.
@@ -74,9 +57,9 @@ std::size_t fitting(std::string_view text, std::size_t width) {
   std::size_t used = 0;
   while (bytes < text.size()) {
     const Character next = first_character(text.substr(bytes));
-    used += next.columns;
+    used += columns_of(next);
     if (used > width) break;
-    bytes += next.bytes;
+    bytes += next.bytes.size();
   }
   return bytes;
 }
@@ -91,8 +74,8 @@ std::size_t columns_of(std::string_view text) {
   std::size_t columns = 0;
   while (!text.empty()) {
     const Character next = first_character(text);
-    columns += next.columns;
-    text.remove_prefix(next.bytes);
+    columns += columns_of(next);
+    text.remove_prefix(next.bytes.size());
   }
   return columns;
 }

@@ -7,68 +7,14 @@
 #include <system_error>
 
 #include "support/hex.hpp"
+#include "support/utf8.hpp"
 
 namespace redlock {
 namespace {
 
-unsigned byte_at(std::string_view text, std::size_t index) {
-  return static_cast<unsigned char>(text[index]);
-}
-
-struct Range {
-  char32_t first;
-  char32_t last;
-};
-
-bool contains(const Range& range, char32_t value) {
-  return range.first <= value && value <= range.last;
-}
-
-/// What a lead byte demands. The range of the second byte excludes overlong forms, surrogates and
-/// everything above U+10FFFF. Source: The Unicode Standard, table 3-7.
-struct Lead {
-  std::size_t length;
-  char32_t bits;
-  Range second;
-};
-
-constexpr Range continuation{0x80, 0xbf};
-
-std::optional<Lead> classify(unsigned byte) {
-  if (byte < 0x80) return Lead{1, byte, continuation};
-  if (byte < 0xc2) return std::nullopt;
-  if (byte < 0xe0) return Lead{2, byte & 0x1fU, continuation};
-  if (byte < 0xf0)
-    return Lead{3, byte & 0x0fU, {byte == 0xe0 ? 0xa0U : 0x80U, byte == 0xed ? 0x9fU : 0xbfU}};
-  if (byte < 0xf5)
-    return Lead{4, byte & 0x07U, {byte == 0xf0 ? 0x90U : 0x80U, byte == 0xf4 ? 0x8fU : 0xbfU}};
-  return std::nullopt;
-}
-
-/// The first character of a text: its bytes, and what they stand for when they are UTF-8.
-struct Character {
-  std::string_view bytes;
-  std::optional<char32_t> code_point;
-};
-
-/// When the bytes are not UTF-8, takes as many as could have begun a character (at least one), as
-/// decoders are advised to.
-Character first_character(std::string_view text) {
-  const auto lead = classify(byte_at(text, 0));
-  if (!lead) return {text.substr(0, 1), std::nullopt};
-  char32_t code_point = lead->bits;
-  for (std::size_t i = 1; i < lead->length; ++i) {
-    const Range& allowed = i == 1 ? lead->second : continuation;
-    if (i == text.size() || !contains(allowed, byte_at(text, i)))
-      return {text.substr(0, i), std::nullopt};
-    code_point = (code_point << 6) | (byte_at(text, i) & 0x3fU);
-  }
-  return {text.substr(0, lead->length), code_point};
-}
-
 /// Characters that can mislead a terminal or a reader, beyond C0 and DEL.
 bool is_deceptive(char32_t code_point) {
-  static constexpr std::array<Range, 8> ranges{{
+  static constexpr std::array<CodePointRange, 8> ranges{{
       {0x0080, 0x009f},  // C1 controls
       {0x061c, 0x061c},  // Arabic letter mark
       {0x200b, 0x200f},  // zero-width characters, directional marks
@@ -78,8 +24,8 @@ bool is_deceptive(char32_t code_point) {
       {0x2066, 0x2069},  // bidi isolates
       {0xfeff, 0xfeff},  // zero-width no-break space
   }};
-  return std::ranges::any_of(ranges,
-                             [=](const Range& range) { return contains(range, code_point); });
+  return std::ranges::any_of(
+      ranges, [=](const CodePointRange& range) { return contains(range, code_point); });
 }
 
 void append_bytes_escaped(std::string& out, std::string_view bytes) {
