@@ -4,19 +4,17 @@
 #include <sys/un.h>
 
 #include <cstddef>
-#include <cstdlib>
 #include <cstring>
-#include <string_view>
 
+#include "support/environment.hpp"
 #include "support/unique_fd.hpp"
 
 namespace redlock::child {
 namespace {
 
 /// A path, or a name in the abstract namespace that is written with an `@`; else empty (vsock:…).
-std::string_view address() {
-  const char* const variable = std::getenv("NOTIFY_SOCKET");
-  const std::string_view text = variable != nullptr ? variable : "";
+std::string address() {
+  const std::string text = environment_value("NOTIFY_SOCKET");
   const bool is_known = text.starts_with('/') || text.starts_with('@');
   return is_known && text.size() > 1 && text.size() < sizeof(sockaddr_un::sun_path) ? text : "";
 }
@@ -28,7 +26,7 @@ bool has_service_manager() {
 }
 
 void tell_service_manager(const std::string& state) {
-  const std::string_view name = address();
+  const std::string name = address();
   if (name.empty()) return;
   sockaddr_un to{};
   to.sun_family = AF_UNIX;

@@ -2,38 +2,33 @@
 
 #include <algorithm>
 #include <array>
-#include <cstdlib>
 #include <string_view>
 
 #include "store/owner_record.hpp"
+#include "support/environment.hpp"
 
 namespace redlock::cli {
 namespace {
 
-std::string variable(const char* name) {
-  const char* const value = std::getenv(name);
-  return value != nullptr ? value : "";
-}
-
 /// GitHub has no variable for it, and Forgejo and Gitea follow it.
 std::string github_url() {
-  const std::string server = variable("GITHUB_SERVER_URL");
-  const std::string repository = variable("GITHUB_REPOSITORY");
-  const std::string run = variable("GITHUB_RUN_ID");
+  const std::string server = environment_value("GITHUB_SERVER_URL");
+  const std::string repository = environment_value("GITHUB_REPOSITORY");
+  const std::string run = environment_value("GITHUB_RUN_ID");
   if (server.empty() || repository.empty() || run.empty()) return {};
   return server + "/" + repository + "/actions/runs/" + run;
 }
 
 std::string buildkite_url() {
-  const std::string build = variable("BUILDKITE_BUILD_URL");
-  const std::string job = variable("BUILDKITE_JOB_ID");
+  const std::string build = environment_value("BUILDKITE_BUILD_URL");
+  const std::string job = environment_value("BUILDKITE_JOB_ID");
   return build.empty() || job.empty() ? build : build + "#" + job;
 }
 
 std::string azure_url() {
-  const std::string collection = variable("SYSTEM_COLLECTIONURI");
-  const std::string project = variable("SYSTEM_TEAMPROJECTID");
-  const std::string build = variable("BUILD_BUILDID");
+  const std::string collection = environment_value("SYSTEM_COLLECTIONURI");
+  const std::string project = environment_value("SYSTEM_TEAMPROJECTID");
+  const std::string build = environment_value("BUILD_BUILDID");
   if (collection.empty() || project.empty() || build.empty()) return {};
   return collection + (collection.ends_with('/') ? "" : "/") + project +
          "/_build/results?buildId=" + build;
@@ -41,7 +36,7 @@ std::string azure_url() {
 
 /// BUILD_URL alone might be anything.
 std::string jenkins_url() {
-  return variable("JENKINS_URL").empty() ? std::string() : variable("BUILD_URL");
+  return environment_value("JENKINS_URL").empty() ? std::string() : environment_value("BUILD_URL");
 }
 
 /// A URL that may be shown to all who see the lock.
@@ -62,12 +57,12 @@ bool is_presentable(std::string_view url) {
 std::string ci_job_url() {
   const std::array candidates{
       github_url(),
-      variable("CI_JOB_URL"),  // GitLab
+      environment_value("CI_JOB_URL"),  // GitLab
       buildkite_url(),
-      variable("CIRCLE_BUILD_URL"),
+      environment_value("CIRCLE_BUILD_URL"),
       azure_url(),
-      variable("DRONE_BUILD_LINK"),
-      variable("CI_PIPELINE_URL"),  // Woodpecker; GitLab has it, too
+      environment_value("DRONE_BUILD_LINK"),
+      environment_value("CI_PIPELINE_URL"),  // Woodpecker; GitLab has it, too
       jenkins_url(),
   };
   const auto* const found =

@@ -25,10 +25,6 @@ std::string shown(const std::string& word) {
   return escape_for_terminal(shown_word(word));
 }
 
-bool looks_like_option(const std::string& word) {
-  return word.size() > 1 && word.front() == '-';
-}
-
 /// `-s` means a shared lock to flock(1) users, and a server to others.
 [[noreturn]] void hint_at_server_option(const std::string& url, const std::string& more = {}) {
   refuse(fmt::format("a server is named with a capital -S: -S {}{}", shell_word(shown_word(url)),

@@ -2,29 +2,22 @@
 
 #include <fmt/format.h>
 
-#include <cstdlib>
-
 #include "cli/lock_options.hpp"
 #include "cli/options.hpp"
 #include "output/describe.hpp"
 #include "run/command_error.hpp"
 #include "run/lease_file.hpp"
+#include "support/environment.hpp"
 #include "support/text.hpp"
 
 namespace redlock::cli {
 namespace {
 
-std::optional<std::string> variable(const char* name) {
-  const char* value = std::getenv(name);
-  if (value == nullptr || value[0] == '\0') return std::nullopt;
-  return std::string(value);
-}
-
 /// Made from the key and the token alone; the other parts of a handle are unknown then.
 std::optional<LeaseHandle> from_parts(const Settings& settings, const run::ServerOptions& servers) {
-  const auto text = variable("REDLOCK_TOKEN");
-  const auto token = text ? Token::from_text(*text) : std::nullopt;
-  if (text && !token)
+  const std::string text = environment_value("REDLOCK_TOKEN");
+  const auto token = Token::from_text(text);
+  if (!text.empty() && !token)
     throw CommandError(ExitCode::usage, "REDLOCK_TOKEN is not a token of redlock-cli");
   if (!token) return std::nullopt;
   if (settings.find(option::key)) {
@@ -34,18 +27,18 @@ std::optional<LeaseHandle> from_parts(const Settings& settings, const run::Serve
                          "--key: REDLOCK_TOKEN is for one key; REDLOCK_LEASE holds several");
     return LeaseHandle{{{resources.front(), *token, Fence()}}, run::fingerprint(servers)};
   }
-  const auto key = variable("REDLOCK_KEY");
-  if (!key) return std::nullopt;
-  auto resource = Resource::from(*key);
+  const std::string key = environment_value("REDLOCK_KEY");
+  if (key.empty()) return std::nullopt;
+  auto resource = Resource::from(key);
   if (!resource) throw CommandError(ExitCode::usage, "REDLOCK_KEY: " + describe(resource.error()));
   return LeaseHandle{{{std::move(*resource), *token, Fence()}}, run::fingerprint(servers)};
 }
 
 std::optional<LeaseHandle> from_environment(const Settings& settings,
                                             const run::ServerOptions& servers) {
-  const auto text = variable("REDLOCK_LEASE");
-  if (!text) return from_parts(settings, servers);
-  auto handle = LeaseHandle::from_text(*text);
+  const std::string text = environment_value("REDLOCK_LEASE");
+  if (text.empty()) return from_parts(settings, servers);
+  auto handle = LeaseHandle::from_text(text);
   if (!handle)
     throw CommandError(ExitCode::usage,
                        "REDLOCK_LEASE is not a lease of this version of redlock-cli");

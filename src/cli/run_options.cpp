@@ -5,7 +5,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstdlib>
 
 #include "child/notify_socket.hpp"
 #include "cli/lock_options.hpp"
@@ -15,6 +14,7 @@
 #include "run/command_error.hpp"
 #include "run/nesting.hpp"
 #include "support/duration.hpp"
+#include "support/environment.hpp"
 #include "support/text.hpp"
 
 namespace redlock::cli {
@@ -54,8 +54,8 @@ std::vector<std::string> read_words(const Settings& settings) {
                                    "too many: put all of it in quotes",
                                    word));
   }
-  const char* shell = std::getenv("SHELL");
-  return {shell != nullptr && shell[0] != '\0' ? shell : "/bin/sh", "-c", *text};
+  const std::string shell = environment_value("SHELL");
+  return {shell.empty() ? "/bin/sh" : shell, "-c", *text};
 }
 
 child::Command read_command(const Settings& settings) {

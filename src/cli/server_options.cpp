@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cstdlib>
 #include <fstream>
 #include <map>
 #include <optional>
@@ -18,6 +17,7 @@
 #include "core/lease_handle.hpp"
 #include "run/command_error.hpp"
 #include "support/duration.hpp"
+#include "support/environment.hpp"
 #include "support/text.hpp"
 
 namespace redlock::cli {
@@ -52,8 +52,8 @@ DefaultLogin default_login(const Settings& settings) {
     login.password = std::move(password);
     return login;
   }
-  const char* password = std::getenv("REDISCLI_AUTH");
-  if (password == nullptr || password[0] == '\0') return login;
+  const std::string password = environment_value("REDISCLI_AUTH");
+  if (password.empty()) return login;
   login.password = password;
   login.password_is_general = true;
   return login;

@@ -8,6 +8,7 @@
 #include "cli/command_table.hpp"
 #include "cli/completion_scripts.hpp"
 #include "cli/options.hpp"
+#include "cli/spelling.hpp"
 #include "store/registry.hpp"
 
 namespace redlock::cli {
@@ -50,10 +51,6 @@ OptionWord read_option_word(unsigned commands, const std::string& word) {
     return {option, false, word.substr(0, i + 1)};
   }
   return {};
-}
-
-bool looks_like_option(const std::string& word) {
-  return word.size() > 1 && word.front() == '-';
 }
 
 Suggestions servers_like(std::string_view typed) {

@@ -3,8 +3,9 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-#include <cstdlib>
-#include <string_view>
+#include <string>
+
+#include "support/environment.hpp"
 
 namespace redlock::output {
 namespace {
@@ -14,9 +15,8 @@ constexpr TerminalSize usual_size{24, 80};
 }  // namespace
 
 bool can_draw_on(int fd) {
-  const char* const term = std::getenv("TERM");
-  return ::isatty(fd) == 1 && term != nullptr && term[0] != '\0' &&
-         std::string_view(term) != "dumb";
+  const std::string term = environment_value("TERM");
+  return ::isatty(fd) == 1 && !term.empty() && term != "dumb";
 }
 
 TerminalSize terminal_size(int fd) {

@@ -3,24 +3,19 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstdlib>
 
 #include "child/ancestry.hpp"
 #include "run/lease_file.hpp"
 #include "support/digest.hpp"
+#include "support/environment.hpp"
 
 namespace redlock::run {
 namespace {
 
-std::string variable(const char* name) {
-  const char* const value = std::getenv(name);
-  return value != nullptr ? value : "";
-}
-
 /// The leases of all servers whose guard is an ancestor. Of the others it is unknown whether they
 /// are still leases of a parent run.
 std::vector<ParentLease> confirmed_leases() {
-  std::vector<ParentLease> leases = read_held(variable("REDLOCK_HELD"));
+  std::vector<ParentLease> leases = read_held(environment_value("REDLOCK_HELD"));
   std::erase_if(leases, [](const ParentLease& lease) { return !child::is_ancestor(lease.guard); });
   return leases;
 }
@@ -87,7 +82,7 @@ asio::awaitable<std::vector<AcquireOrder>> make_orders(const LockOptions& option
     }
   }
 
-  const auto left_to_us = LeaseHandle::from_text(variable("REDLOCK_LEASE"));
+  const auto left_to_us = LeaseHandle::from_text(environment_value("REDLOCK_LEASE"));
   if (left_to_us && left_to_us->servers == fingerprint(options.servers)) {
     for (AcquireOrder& order : orders) {
       if (!order.parent_claim) order.parent_claim = find_in(*left_to_us, order, /*guarded=*/false);
