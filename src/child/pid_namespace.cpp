@@ -23,7 +23,7 @@ namespace redlock::child {
 namespace {
 
 /// The guess for kernels without close_range where no limit bounds the descriptors.
-constexpr rlim_t guessed_end = 65536;
+constexpr rlim_t fallback_limit = 65536;
 
 /// Init needs microseconds, unless another process stopped it. The caller has a lease to extend.
 constexpr int timeout_ms = 500;
@@ -41,8 +41,9 @@ pid_t clone_process(unsigned long flags) noexcept {
 void close_from(unsigned first) noexcept {
   if (::close_range(first, ~0U, 0) == 0) return;
   rlimit limit{};
-  const rlim_t end =
-      ::getrlimit(RLIMIT_NOFILE, &limit) == 0 ? std::min(limit.rlim_cur, guessed_end) : guessed_end;
+  const rlim_t end = ::getrlimit(RLIMIT_NOFILE, &limit) == 0
+                         ? std::min(limit.rlim_cur, fallback_limit)
+                         : fallback_limit;
   for (auto fd = static_cast<int>(first); fd < static_cast<int>(end); ++fd) ::close(fd);
 }
 

@@ -6,7 +6,7 @@
 namespace redlock::cli {
 namespace {
 
-constexpr std::array commands{
+constexpr std::array specs{
     CommandSpec{
         for_run, "run", Operands::command, "-k KEY [OPTIONS] [--] CMD [ARG...]",
         "run a command while holding a lock",
@@ -108,13 +108,13 @@ locked at the servers, if these answer at once.)"},
 }  // namespace
 
 std::span<const CommandSpec> command_table() {
-  return commands;
+  return specs;
 }
 
 const CommandSpec* find_command(std::string_view name) {
-  const auto* found = std::find_if(commands.begin(), commands.end(),
+  const auto* found = std::find_if(specs.begin(), specs.end(),
                                    [&](const CommandSpec& spec) { return spec.name == name; });
-  return found == commands.end() ? nullptr : found;
+  return found == specs.end() ? nullptr : found;
 }
 
 }  // namespace redlock::cli

@@ -167,7 +167,7 @@ void check_max_age(const Settings& settings, const StatusOptions& options) {
   if (options.watch) Settings::refuse(setting, "with --watch: choose one of them");
 }
 
-StatusOptions read_options(const Settings& settings) {
+StatusOptions read_status_options(const Settings& settings) {
   StatusOptions options;
   if (const auto keys = settings.find(option::key)) {
     for (const std::string& key : keys->values) {
@@ -197,7 +197,7 @@ StatusOptions read_options(const Settings& settings) {
 }  // namespace
 
 run::Finish status_command(const Settings& settings, const run::Start& start) {
-  const StatusOptions options = read_options(settings);
+  const StatusOptions options = read_status_options(settings);
   const run::ServerOptions servers = read_server_options(settings);
   // There is no ttl of ours to derive it from: use the longest default.
   run::Session session(session_options(settings), servers,

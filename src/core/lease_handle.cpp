@@ -12,7 +12,7 @@
 namespace redlock {
 namespace {
 
-constexpr std::string_view version = "1";
+constexpr std::string_view handle_format = "1";
 constexpr char exclusive = 'x';
 constexpr char shared = 's';
 constexpr char slotted = 'n';
@@ -68,7 +68,7 @@ std::string server_set_fingerprint(std::vector<std::string> identities) {
 
 std::string LeaseHandle::text() const {
   std::string text;
-  text.append(version).append(".");
+  text.append(handle_format).append(".");
   for (const Part& part : parts) text += letter_of(part);
   text.append(".").append(servers);
   for (const Part& part : parts) {
@@ -86,7 +86,8 @@ std::optional<LeaseHandle> LeaseHandle::from_text(std::string_view text) {
   const auto fields = split_at_dots(text);
   if (fields.size() < head_fields + part_fields) return std::nullopt;
   const std::string_view modes = fields[1];
-  if (fields[0] != version || modes.empty() || !is_fingerprint(fields[2])) return std::nullopt;
+  if (fields[0] != handle_format || modes.empty() || !is_fingerprint(fields[2]))
+    return std::nullopt;
   LeaseHandle handle{{}, std::string(fields[2])};
   std::size_t next = head_fields;
   for (const char mode : modes) {

@@ -8,7 +8,7 @@
 namespace redlock {
 namespace {
 
-constexpr std::string_view version = "1";
+constexpr std::string_view entry_format = "1";
 constexpr std::size_t fields_before_handle = 5;
 
 std::string_view next_word(std::string_view& rest, char separator) {
@@ -30,12 +30,12 @@ std::optional<ParentLease> read_entry(std::string_view text) {
   std::array<std::string_view, fields_before_handle> fields;
   for (auto& field : fields) field = next_word(text, ':');
   const auto& [format, boot, pid_text, start_text, ttl_text] = fields;
-  if (format != version || boot.empty()) return std::nullopt;
+  if (format != entry_format || boot.empty()) return std::nullopt;
   const auto pid = read_number<long>(pid_text);
   const auto start = read_number<unsigned long long>(start_text);
-  const auto milliseconds = read_number<long long>(ttl_text);
-  if (!pid || !start || !milliseconds || *milliseconds > Ttl::max.count()) return std::nullopt;
-  const auto ttl = Ttl::from(Milliseconds(*milliseconds));
+  const auto ttl_ms = read_number<long long>(ttl_text);
+  if (!pid || !start || !ttl_ms || *ttl_ms > Ttl::max.count()) return std::nullopt;
+  const auto ttl = Ttl::from(Milliseconds(*ttl_ms));
   auto handle = LeaseHandle::from_text(text);
   if (!ttl || !handle) return std::nullopt;
   return ParentLease{{std::string(boot), *pid, *start}, *ttl, std::move(*handle)};
@@ -47,7 +47,7 @@ std::string held_text(const std::vector<ParentLease>& leases) {
   std::string text;
   for (const ParentLease& lease : leases) {
     if (!text.empty()) text += ' ';
-    text.append(version)
+    text.append(entry_format)
         .append(":")
         .append(lease.guard.boot)
         .append(":")

@@ -17,7 +17,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 using Row = std::vector<std::string>;
 
-double milliseconds(Duration span) {
+double fractional_ms(Duration span) {
   // Microseconds are precise enough and stay readable.
   return static_cast<double>(std::chrono::duration_cast<std::chrono::microseconds>(span).count()) /
          1000;
@@ -40,7 +40,7 @@ std::vector<std::string> names_in(const SetDiagnosis& set,
 Row row_of(const std::string& name, const Diagnosis& server,
            const std::vector<std::string>& headings) {
   Row row{escape_for_terminal(name), server.votes ? "yes" : "no",
-          server.latency ? fmt::format("{:.1f}ms", milliseconds(*server.latency)) : "-"};
+          server.latency ? fmt::format("{:.1f}ms", fractional_ms(*server.latency)) : "-"};
   for (const std::string& heading : headings) {
     const auto cell = std::ranges::find(server.cells, heading, &Cell::heading);
     row.push_back(cell == server.cells.end() ? "-" : escape_for_terminal(cell->text));
@@ -86,7 +86,7 @@ struct JsonOf {
 };
 
 Json milliseconds_json(const std::optional<Duration>& span) {
-  return span ? Json(milliseconds(*span)) : Json(nullptr);
+  return span ? Json(fractional_ms(*span)) : Json(nullptr);
 }
 
 Json server_json(const std::string& name, const Diagnosis& server,

@@ -14,7 +14,7 @@
 namespace redlock::run {
 namespace {
 
-constexpr std::string_view name = "lock-releaser";
+constexpr std::string_view process_name = "lock-releaser";
 
 /// A lease may be granted for months; an unknown process should not stay for so long.
 constexpr std::chrono::minutes max_life{10};
@@ -49,7 +49,7 @@ void clear_away_behind(const SessionOptions& options, const ServerOptions& serve
     sigset_t none;
     sigemptyset(&none);
     ::sigprocmask(SIG_SETMASK, &none, nullptr);
-    child::set_name(name);
+    child::set_name(process_name);
     let_go();
     if (::chdir("/") != 0) ::_exit(0);  // a mount must not stay busy
     for (Leftover& leftover : leftovers)

@@ -17,7 +17,7 @@ namespace word = protocol::word;
 
 using Type = Reply::Type;
 
-constexpr std::int64_t max_exit_code = 255;
+constexpr std::int64_t max_status = 255;
 
 Fault garbage() {
   return {FaultKind::garbage, "malformed reply to a lock script"};
@@ -174,7 +174,7 @@ std::optional<PastRun> run_of(std::string_view line, Duration time) {
     return std::nullopt;
   const auto small = [](std::string_view text) -> std::optional<int> {
     const auto number = whole_number(text);
-    if (!number || *number < 0 || *number > max_exit_code) return std::nullopt;
+    if (!number || *number < 0 || *number > max_status) return std::nullopt;
     return static_cast<int>(*number);
   };
   return PastRun{*fence_read,

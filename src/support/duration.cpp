@@ -12,7 +12,7 @@
 namespace redlock {
 namespace {
 
-constexpr std::string_view digits = "0123456789";
+constexpr std::string_view decimal_digits = "0123456789";
 
 constexpr std::string_view infinity = "infinity";
 
@@ -38,7 +38,7 @@ struct Parts {
 };
 
 std::string_view take_digits(std::string_view& text) {
-  const std::string_view taken = text.substr(0, text.find_first_not_of(digits));
+  const std::string_view taken = text.substr(0, text.find_first_not_of(decimal_digits));
   text.remove_prefix(taken.size());
   return taken;
 }

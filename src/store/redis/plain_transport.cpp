@@ -24,7 +24,7 @@ constexpr int seconds_between_probes = 5;
 constexpr int max_probes = 2;
 
 using Socket = asio::generic::stream_protocol::socket;
-using Address = asio::generic::stream_protocol::endpoint;
+using SocketAddress = asio::generic::stream_protocol::endpoint;
 
 class PlainTransport final : public Transport {
  public:
@@ -32,7 +32,7 @@ class PlainTransport final : public Transport {
       : clock_(clock), endpoint_(std::move(endpoint)), socket_(std::move(executor)) {}
 
   asio::awaitable<std::optional<Fault>> open(Instant deadline) override {
-    std::vector<Address> addresses;
+    std::vector<SocketAddress> addresses;
     if (endpoint_.kind == Endpoint::Kind::unix_socket) {
       addresses.emplace_back(asio::local::stream_protocol::endpoint(endpoint_.path));
     } else {
@@ -98,7 +98,7 @@ class PlainTransport final : public Transport {
   }
 
  private:
-  asio::awaitable<asio::error_code> connect(Address address) {
+  asio::awaitable<asio::error_code> connect(SocketAddress address) {
     asio::error_code error;
     asio::error_code ignored;
     socket_.close(ignored);
@@ -128,7 +128,7 @@ class PlainTransport final : public Transport {
 
   /// For an address after which another may be tried: one that drops packets must not use up all
   /// the time.
-  asio::awaitable<asio::error_code> connect_before(Instant until, Address address) {
+  asio::awaitable<asio::error_code> connect_before(Instant until, SocketAddress address) {
     const std::shared_ptr<Event> done = clock_.make_event();
     spawn(socket_.get_executor(), [done, until, &socket = socket_]() -> asio::awaitable<void> {
       if (co_await done->wait_until(until)) co_return;
