@@ -131,7 +131,7 @@ TEST(WatchedProcess, SignalReachesItAndItsDescendantsAndWakesThem) {
 }
 
 /// Runs the script until it has written so many lines, kills it as a whole, and sees it dead.
-void expect_killed(const std::string& script, int lines) {
+void expect_watched_killed(const std::string& script, int lines) {
   in_child([&] {
     Running command(script, lines);
     WatchedProcess process = watch(command.pid());
@@ -143,24 +143,24 @@ void expect_killed(const std::string& script, int lines) {
 }
 
 TEST(WatchedProcess, KillTakesIt) {
-  expect_killed("echo up; exec sleep 1000", 1);
+  expect_watched_killed("echo up; exec sleep 1000", 1);
 }
 
 TEST(WatchedProcess, KillTakesItsDescendants) {
-  expect_killed(
+  expect_watched_killed(
       "(echo up; sleep 1000) & setsid sh -c 'echo up; (sleep 1000; :) & sleep 1000; :' & wait", 2);
 }
 
 TEST(WatchedProcess, KillTakesWhatIgnoresSignals) {
-  expect_killed("trap '' HUP INT TERM; (echo up; sleep 1000; :) & wait", 1);
+  expect_watched_killed("trap '' HUP INT TERM; (echo up; sleep 1000; :) & wait", 1);
 }
 
 TEST(WatchedProcess, KillTakesWhatIsStopped) {
-  expect_killed("sh -c 'echo up; kill -STOP $$; exit' & echo up; kill -STOP $$; exit", 2);
+  expect_watched_killed("sh -c 'echo up; kill -STOP $$; exit' & echo up; kill -STOP $$; exit", 2);
 }
 
 TEST(WatchedProcess, KillTakesWhatForksAllTheTime) {
-  expect_killed("echo up; while :; do (sleep 0.01) & done", 1);
+  expect_watched_killed("echo up; while :; do (sleep 0.01) & done", 1);
 }
 
 TEST(WatchedProcess, KillTakesWhatLostItsParentSinceTheSignal) {

@@ -12,7 +12,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr std::uint64_t most = std::numeric_limits<std::uint64_t>::max();
+constexpr std::uint64_t largest_draw = std::numeric_limits<std::uint64_t>::max();
 
 struct Extent {
   Duration shortest = Duration::max();
@@ -56,9 +56,9 @@ TEST(Jittered, GivesTheSameForTheSameBits) {
 }
 
 TEST(Jittered, TakesAnySpan) {
-  EXPECT_EQ(jittered(0ns, most), 0ns);
-  EXPECT_EQ(jittered(-5s, most), 0ns);
-  for (const std::uint64_t random : {std::uint64_t{0}, most / 2, most}) {
+  EXPECT_EQ(jittered(0ns, largest_draw), 0ns);
+  EXPECT_EQ(jittered(-5s, largest_draw), 0ns);
+  for (const std::uint64_t random : {std::uint64_t{0}, largest_draw / 2, largest_draw}) {
     EXPECT_GT(jittered(Duration::max(), random), 24h * 365 * 10);
     EXPECT_LT(jittered(Duration::max(), random), 24h * 365 * 100);
   }
@@ -90,7 +90,7 @@ TEST(SplitDelay, TakesARoundTripForAMillisecondAtLeast) {
 }
 
 TEST(SplitDelay, NeverOverflows) {
-  EXPECT_GT(split_delay(8, Duration::max(), most), 24h * 365);
+  EXPECT_GT(split_delay(8, Duration::max(), largest_draw), 24h * 365);
 }
 
 TEST(UnavailableDelay, DoublesFromTwentyToFiveHundredMilliseconds) {

@@ -10,12 +10,12 @@
 #include <utility>
 #include <vector>
 
+#include "../samples.hpp"
+
 namespace redlock {
 namespace {
 
-Resource resource(std::string_view key) {
-  return Resource::from(key).value();
-}
+using testing::resource;
 
 TEST(HashSlot, MatchesPublishedValues) {
   EXPECT_EQ(hash_slot("123456789"), 0x31c3 % 16384);

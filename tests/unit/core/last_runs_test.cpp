@@ -32,12 +32,12 @@ std::uint64_t closed_by(const std::vector<LastRuns>& servers) {
 }
 
 TEST(FreshSuccess, ClosesThePeriodWhateverServerKnowsOfIt) {
-  struct Row {
+  struct Period {
     std::string what;
     std::vector<LastRuns> servers;
     std::uint64_t closed_by;
   };
-  const std::vector<Row> rows{
+  const std::vector<Period> rows{
       {"nothing known", {{}, {}}, 0},
       {"no server", {}, 0},
       {"one server", {success(7, 3h)}, 7},
@@ -55,7 +55,7 @@ TEST(FreshSuccess, ClosesThePeriodWhateverServerKnowsOfIt) {
       {"a clock that was set back a lot", {success(7, -period)}, 0},
       {"a clock that was set forward, and a good one", {success(7, 300h), success(7, 3h)}, 7},
   };
-  for (const Row& row : rows) EXPECT_EQ(closed_by(row.servers), row.closed_by) << row.what;
+  for (const Period& row : rows) EXPECT_EQ(closed_by(row.servers), row.closed_by) << row.what;
 }
 
 TEST(FreshSuccess, IsTheMostRecentAccountOfARun) {

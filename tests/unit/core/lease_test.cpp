@@ -2,16 +2,15 @@
 
 #include <gtest/gtest.h>
 
+#include "../samples.hpp"
+
 namespace redlock {
 namespace {
 
 using namespace std::chrono_literals;
+using testing::ttl;
 
 constexpr Instant start{1000s};
-
-Ttl ttl(Duration span) {
-  return Ttl::from(span).value();
-}
 
 /// 10 s less 100 ms for the rates and 2 ms for rounding.
 constexpr Duration ten_seconds_less_drift = 9898ms;

@@ -6,11 +6,11 @@ namespace redlock {
 namespace {
 
 constexpr std::string_view boot = "0d1a5e7e-1f0c-4c7a-9a61-0123456789ab";
-constexpr std::string_view handle =
+constexpr std::string_view handle_text =
     "1.x.85944171f73967e8.ZGVwbG95.0123456789abcdef0123456789abcdef.42";
 
 std::string entry() {
-  return "1:" + std::string(boot) + ":4711:98765:30000:" + std::string(handle);
+  return "1:" + std::string(boot) + ":4711:98765:30000:" + std::string(handle_text);
 }
 
 TEST(ParentLease, IsReadAsItWasWritten) {
@@ -18,7 +18,7 @@ TEST(ParentLease, IsReadAsItWasWritten) {
   ASSERT_EQ(leases.size(), 2U);
   EXPECT_EQ(leases[0].guard, (ProcessIdentity{std::string(boot), 4711, 98765}));
   EXPECT_EQ(leases[0].ttl, Ttl::from(std::chrono::seconds(30)));
-  EXPECT_EQ(leases[0].handle.text(), handle);
+  EXPECT_EQ(leases[0].handle.text(), handle_text);
   EXPECT_EQ(held_text(leases), entry() + " " + entry());
 }
 

@@ -4,14 +4,13 @@
 
 #include <vector>
 
+#include "../samples.hpp"
+
 namespace redlock {
 namespace {
 
 using namespace std::chrono_literals;
-
-Ttl ttl(Duration span) {
-  return Ttl::from(span).value();
-}
+using testing::ttl;
 
 struct Times {
   Duration length, drift, margin, grace, timeout;

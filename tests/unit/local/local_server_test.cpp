@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "../samples.hpp"
 #include "../store/drive.hpp"
 #include "support/boot_id.hpp"
 #include "support/digest.hpp"
@@ -17,13 +18,8 @@ namespace {
 using namespace std::chrono_literals;
 using testing::Drive;
 using testing::Eventual;
-
-Token token(char digit = 'a') {
-  return Token::from_text(std::string(Token::digits, digit)).value();
-}
-Resource named(std::string_view key) {
-  return Resource::from(key).value();
-}
+using testing::resource;
+using testing::token;
 
 /// The system's clocks, set to other times.
 class ShiftedClock final : public Clock {
@@ -48,7 +44,7 @@ class LocalServerTest : public ::testing::Test {
  protected:
   [[nodiscard]] asio::awaitable<AcquireVote> ask_acquire(Token with, Instant deadline,
                                                          std::string_view key = "deploy") {
-    return server_.acquire({named(key), std::move(with), Ttl::from(30s).value(),
+    return server_.acquire({resource(key), std::move(with), Ttl::from(30s).value(),
                             Owner{"web1", "alice", "sh", "", 1, false}},
                            deadline);
   }
@@ -63,17 +59,17 @@ class LocalServerTest : public ::testing::Test {
     return grant != nullptr ? grant->fence : Fence();
   }
   InspectVote inspect(std::string_view key = "deploy") {
-    return drive_.run(server_.inspect(named(key), std::nullopt, drive_.soon()));
+    return drive_.run(server_.inspect(resource(key), std::nullopt, drive_.soon()));
   }
   bool is_free(std::string_view key = "deploy") {
     return std::holds_alternative<Free>(inspect(key));
   }
   ReleaseVote release(Token with = token()) {
-    return drive_.run(server_.release({named("deploy"), std::move(with), false}, drive_.soon()));
+    return drive_.run(server_.release({resource("deploy"), std::move(with), false}, drive_.soon()));
   }
   ExtendVote extend(Token with = token()) {
-    return drive_.run(
-        server_.extend({named("deploy"), std::move(with), Ttl::from(30s).value()}, drive_.soon()));
+    return drive_.run(server_.extend({resource("deploy"), std::move(with), Ttl::from(30s).value()},
+                                     drive_.soon()));
   }
   void close() { drive_.run(server_.close(drive_.soon())); }
 
@@ -126,7 +122,8 @@ TEST_F(LocalServerTest, AFileThatIsRemovedWhileItIsWrittenGrantsNothing) {
 TEST_F(LocalServerTest, AnotherServerObjectSeesTheSameLocks) {
   acquired();
   LocalServer other(drive_.executor(), clock_, Place{root_.file("."), false});
-  const InspectVote vote = drive_.run(other.inspect(named("deploy"), std::nullopt, drive_.soon()));
+  const InspectVote vote =
+      drive_.run(other.inspect(resource("deploy"), std::nullopt, drive_.soon()));
   EXPECT_TRUE(std::holds_alternative<Taken>(vote));
 }
 
@@ -166,9 +163,9 @@ TEST_F(LocalServerTest, FilesOfLocksThatMatterAreKept) {
   clock_.boot_shift = 20s;
   clock_.wall_shift = 20s;
   acquired(token('a'), "just released");
-  drive_.run(server_.release({named("just released"), token('a'), false}, drive_.soon()));
+  drive_.run(server_.release({resource("just released"), token('a'), false}, drive_.soon()));
   acquired(token('a'), "released by hand");
-  drive_.run(server_.release({named("released by hand"), token('a'), true}, drive_.soon()));
+  drive_.run(server_.release({resource("released by hand"), token('a'), true}, drive_.soon()));
   for (int i = 0; i < 50; ++i) acquired(token('b'), "other " + std::to_string(i));
   EXPECT_TRUE(std::filesystem::exists(file("held")));
   EXPECT_TRUE(std::filesystem::exists(file("just released")));
@@ -207,8 +204,9 @@ TEST_F(LocalServerTest, ListNamesTheLocksThereAre) {
   const auto listed = drive_.run(server_.list(Listed::held, drive_.soon()));
   ASSERT_TRUE(listed.has_value()) << listed.error().text;
   EXPECT_TRUE(listed->skipped.empty());
-  EXPECT_EQ(listed->resources,
-            (std::vector<Resource>{named(brackets), named(std::string(Resource::max_bytes, 'x'))}));
+  EXPECT_EQ(
+      listed->resources,
+      (std::vector<Resource>{resource(brackets), resource(std::string(Resource::max_bytes, 'x'))}));
 }
 
 TEST_F(LocalServerTest, AFileThatAnotherProcessKeepsIsSilence) {
@@ -220,7 +218,7 @@ TEST_F(LocalServerTest, AFileThatAnotherProcessKeepsIsSilence) {
   acquired(token(), "other");
   const auto listed = drive_.run(server_.list(Listed::held, clock_.now() + 50ms));
   ASSERT_TRUE(listed.has_value());
-  EXPECT_EQ(listed->resources, std::vector<Resource>{named("other")});
+  EXPECT_EQ(listed->resources, std::vector<Resource>{resource("other")});
   ASSERT_EQ(listed->skipped.size(), 1U);
   EXPECT_EQ(listed->skipped.front().kind, FaultKind::silent);
 }
@@ -242,7 +240,7 @@ TEST_F(LocalServerTest, WhatIsTakenBackBeforeItIsDoneIsNotDone) {
   UniqueFd other = occupy();
   Eventual<AcquireVote> vote = drive_.start(ask_acquire(token('b'), drive_.soon()));
   drive_.run(sleep_until(drive_.clock(), drive_.clock().now() + 5ms));
-  server_.undo(named("deploy"), token('b'));
+  server_.undo(resource("deploy"), token('b'));
   other.reset();
   EXPECT_NE(fault_in(drive_.run(vote.get())), nullptr);
   close();
@@ -251,10 +249,10 @@ TEST_F(LocalServerTest, WhatIsTakenBackBeforeItIsDoneIsNotDone) {
 
 TEST_F(LocalServerTest, WhatIsTakenBackAfterItWasDoneIsUndoneBeforeTheEnd) {
   acquired(token('a'));
-  server_.undo(named("deploy"), token('b'));  // never asked for: touches nothing
+  server_.undo(resource("deploy"), token('b'));  // never asked for: touches nothing
   close();
   EXPECT_FALSE(is_free());
-  server_.undo(named("deploy"), token('a'));
+  server_.undo(resource("deploy"), token('a'));
   close();
   EXPECT_TRUE(is_free());
 }
@@ -262,7 +260,7 @@ TEST_F(LocalServerTest, WhatIsTakenBackAfterItWasDoneIsUndoneBeforeTheEnd) {
 TEST_F(LocalServerTest, ClosingDoesNotWaitLongerThanItsDeadline) {
   acquired();
   const UniqueFd other = occupy();
-  server_.undo(named("deploy"), token());
+  server_.undo(resource("deploy"), token());
   drive_.run(server_.close(clock_.now() + 20ms));
 }
 
@@ -277,7 +275,7 @@ TEST_F(LocalServerTest, ADamagedFileIsNoFreeLock) {
   acquired(token(), "other");
   const auto listed = drive_.run(server_.list(Listed::held, drive_.soon()));
   ASSERT_TRUE(listed.has_value());
-  EXPECT_EQ(listed->resources, std::vector<Resource>{named("other")});
+  EXPECT_EQ(listed->resources, std::vector<Resource>{resource("other")});
   ASSERT_EQ(listed->skipped.size(), 1U);
   EXPECT_EQ(listed->skipped.front().kind, FaultKind::garbage);
 }
@@ -313,7 +311,7 @@ TEST_F(LocalServerTest, AReboot) {
 TEST_F(LocalServerTest, ADirectoryThatCannotBeUsedIsAFault) {
   LocalServer nowhere(drive_.executor(), clock_, Place{root_.file("none"), false});
   const InspectVote vote =
-      drive_.run(nowhere.inspect(named("deploy"), std::nullopt, drive_.soon()));
+      drive_.run(nowhere.inspect(resource("deploy"), std::nullopt, drive_.soon()));
   ASSERT_TRUE(std::holds_alternative<Fault>(vote));
   EXPECT_EQ(std::get<Fault>(vote).kind, FaultKind::misconfigured);
 }
@@ -323,14 +321,14 @@ TEST_F(LocalServerTest, ADirectoryThatWasMovedAwayHoldsNothing) {
   ASSERT_EQ(::mkdir(place.c_str(), 0700), 0);
   LocalServer server(drive_.executor(), clock_, Place{place, false});
   const auto ask = [&](Token with) {
-    return drive_.run(server.acquire({named("deploy"), std::move(with), Ttl::from(30s).value(), {}},
-                                     drive_.soon()));
+    return drive_.run(server.acquire(
+        {resource("deploy"), std::move(with), Ttl::from(30s).value(), {}}, drive_.soon()));
   };
   ASSERT_TRUE(std::holds_alternative<Granted>(ask(token('a'))));
   std::filesystem::rename(place, root_.file("moved"));
   ASSERT_EQ(::mkdir(place.c_str(), 0700), 0);
   const ExtendVote vote = drive_.run(
-      server.extend({named("deploy"), token('a'), Ttl::from(30s).value()}, drive_.soon()));
+      server.extend({resource("deploy"), token('a'), Ttl::from(30s).value()}, drive_.soon()));
   EXPECT_TRUE(std::holds_alternative<NotOurs>(vote))
       << "the new directory counts for its holder, too";
 }

@@ -5,14 +5,13 @@
 #include <cstdlib>
 #include <ctime>
 
+#include "../samples.hpp"
+
 namespace redlock::output {
 namespace {
 
 using namespace std::chrono_literals;
-
-Resource resource(const std::string& key = "deploy") {
-  return Resource::from(key).value();
-}
+using testing::resource;
 
 /// Held for four minutes by a `run` with a ttl of 30 s.
 Holder running() {

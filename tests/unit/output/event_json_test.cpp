@@ -9,10 +9,10 @@ using namespace std::chrono_literals;
 
 const std::vector<Resource> one{Resource::from("deploy").value()};
 const std::vector<Lease> no_leases;
-constexpr Milliseconds at{1'700'000'000'007};
+constexpr Milliseconds event_time{1'700'000'000'007};
 
 std::string json_of(const event::Any& event, std::size_t dropped = 0) {
-  return event_json(event, {one, no_leases, at, dropped});
+  return event_json(event, {one, no_leases, event_time, dropped});
 }
 
 TEST(EventJson, NamesTheEventTheTimeAndTheKey) {
@@ -45,13 +45,14 @@ TEST(EventJson, SaysWhyTheCommandIsStopped) {
 
 TEST(EventJson, ShowsAKeyThatIsNoTextTwice) {
   const std::vector<Resource> odd{Resource::from("a\xff").value()};
-  const std::string json = event_json(event::Lost{std::nullopt, "gone"}, {odd, no_leases, at, 0});
+  const std::string json =
+      event_json(event::Lost{std::nullopt, "gone"}, {odd, no_leases, event_time, 0});
   EXPECT_NE(json.find(R"("key_base64":"Yf8")"), std::string::npos) << json;
 }
 
 TEST(EventJson, TellsOfSeveralKeysTogetherAndOfOneAlone) {
   const std::vector<Resource> two{Resource::from("a").value(), Resource::from("b").value()};
-  const EventContext context{two, no_leases, at, 0};
+  const EventContext context{two, no_leases, event_time, 0};
   EXPECT_NE(event_json(event::RenewedAgain{}, context).find(R"("keys":[{"key":"a"},{"key":"b"}])"),
             std::string::npos);
   EXPECT_NE(event_json(event::Lost{two[1], "gone"}, context).find(R"("key":"b")"),

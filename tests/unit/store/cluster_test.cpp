@@ -1,5 +1,6 @@
 #include "store/redis/cluster.hpp"
 
+#include "../samples.hpp"
 #include "fake_server.hpp"
 
 namespace redlock::redis {
@@ -7,17 +8,9 @@ namespace {
 
 using namespace testing;
 
-constexpr std::string_view released = "*2\r\n$8\r\nreleased\r\n:0\r\n";
+constexpr std::string_view released_reply = "*2\r\n$8\r\nreleased\r\n:0\r\n";
 constexpr std::string_view try_again =
     "-TRYAGAIN Multiple keys request during rehashing of slot\r\n";
-
-const Resource& resource() {
-  static const Resource value = Resource::from("deploy").value();
-  return value;
-}
-Token token() {
-  return Token::from_text(std::string(Token::digits, 'a')).value();
-}
 
 /// All slots are at this server.
 std::string all_slots_at(const Address& address) {
@@ -58,13 +51,12 @@ class ClusterTest : public ::testing::Test {
   }
 
   asio::awaitable<AcquireVote> acquire() {
-    return server_->acquire(AcquireRequest{resource(), token(), Ttl::from(30s).value(), {}},
+    return server_->acquire(AcquireRequest{deploy(), token(), Ttl::from(30s).value(), {}},
                             clock_.now() + 3s);
   }
   asio::awaitable<ReleaseVote> release() {
-    return server_->release(
-        ReleaseRequest{resource(), token(), /*by_hand=*/false, Duration::zero()},
-        clock_.now() + 3s);
+    return server_->release(ReleaseRequest{deploy(), token(), /*by_hand=*/false, Duration::zero()},
+                            clock_.now() + 3s);
   }
 
   Drive drive_;
@@ -77,7 +69,7 @@ class ClusterTest : public ::testing::Test {
 
 TEST_F(ClusterTest, AsksForTheSlotsOnceAndThenTheirMaster) {
   drive_.run([this]() -> asio::awaitable<void> {
-    auto first = drive_.start(server_->inspect(resource(), std::nullopt, clock_.now() + 3s));
+    auto first = drive_.start(server_->inspect(deploy(), std::nullopt, clock_.now() + 3s));
     Peer a = co_await asked_for_slots(b_.address());
     Peer b = co_await b_.accept();
     expect_script(co_await b.read_command(), scripts::inspect, "10");
@@ -85,7 +77,7 @@ TEST_F(ClusterTest, AsksForTheSlotsOnceAndThenTheirMaster) {
     const InspectVote vote = co_await first.get();
     EXPECT_TRUE(std::holds_alternative<Free>(vote));
 
-    auto second = drive_.start(server_->inspect(resource(), std::nullopt, clock_.now() + 3s));
+    auto second = drive_.start(server_->inspect(deploy(), std::nullopt, clock_.now() + 3s));
     EXPECT_EQ((co_await b.read_command()).at(0), "EVALSHA");
     co_await b.send(std::string(is_free));
     co_await second.get();
@@ -104,7 +96,7 @@ TEST_F(ClusterTest, FollowsMovedAndTakesBackOnlyWhereTheAcquireWasDone) {
     const AcquireVote answer = co_await vote.get();
     EXPECT_TRUE(std::holds_alternative<Granted>(answer));
 
-    server_->undo(resource(), token());
+    server_->undo(deploy(), token());
     // And once more for a slot that has begun to move.
     expect_script(co_await b.read_command(), scripts::release, "10");
     const Command undo{"EVAL", std::string(scripts::undo), "1", "deploy", token().secret()};
@@ -121,7 +113,7 @@ TEST_F(ClusterTest, AnAcquireThatWasTakenBackIsSentToNobodyAnyMore) {
     auto vote = drive_.start(acquire());
     Peer a = co_await a_.accept();
     co_await a.expect(wire("CLUSTER SLOTS"));
-    server_->undo(resource(), token());
+    server_->undo(deploy(), token());
     co_await a.send(all_slots_at(a_.address()));
     const AcquireVote first = co_await vote.get();
     EXPECT_TRUE(std::holds_alternative<Fault>(first));
@@ -129,7 +121,7 @@ TEST_F(ClusterTest, AnAcquireThatWasTakenBackIsSentToNobodyAnyMore) {
     // While a redirect is on its way: only what takes it back follows.
     auto again = drive_.start(acquire());
     expect_script(co_await a.read_command(), scripts::acquire, "10");
-    server_->undo(resource(), token());
+    server_->undo(deploy(), token());
     expect_script(co_await a.read_command(), scripts::release, "10");
     co_await a.send(moved_to(b_.address()));
     const AcquireVote second = co_await again.get();
@@ -139,7 +131,7 @@ TEST_F(ClusterTest, AnAcquireThatWasTakenBackIsSentToNobodyAnyMore) {
 
 TEST_F(ClusterTest, FollowsAskForThisOnceBehindAsking) {
   drive_.run([this]() -> asio::awaitable<void> {
-    auto vote = drive_.start(server_->inspect(resource(), std::nullopt, clock_.now() + 3s));
+    auto vote = drive_.start(server_->inspect(deploy(), std::nullopt, clock_.now() + 3s));
     Peer a = co_await asked_for_slots(a_.address());
     expect_script(co_await a.read_command(), scripts::inspect, "10");
     co_await a.send(ask_at(b_.address()));
@@ -149,7 +141,7 @@ TEST_F(ClusterTest, FollowsAskForThisOnceBehindAsking) {
     co_await b.send("+OK\r\n" + std::string(is_free));
     co_await vote.get();
 
-    auto again = drive_.start(server_->inspect(resource(), std::nullopt, clock_.now() + 3s));
+    auto again = drive_.start(server_->inspect(deploy(), std::nullopt, clock_.now() + 3s));
     expect_script(co_await a.read_command(), scripts::inspect, "10");
     co_await a.send(std::string(is_free));
     co_await again.get();
@@ -169,7 +161,7 @@ TEST_F(ClusterTest, PutsAReleaseForTheKeyAloneToTheSlotsMasterWhenHelperKeysAreO
     co_await b.send("+OK\r\n" + std::string(try_again));
     // Not here, where the key may not have arrived: that would look like a lease that was lost.
     expect_script(co_await a.read_command(), scripts::release, "1");
-    co_await a.send(std::string(released));
+    co_await a.send(std::string(released_reply));
     const ReleaseVote answer = co_await vote.get();
     EXPECT_TRUE(std::holds_alternative<Released>(answer));
   }());
@@ -188,7 +180,7 @@ TEST_F(ClusterTest, AnAcquireIsNotPutForTheKeyAlone) {
 
 TEST_F(ClusterTest, GivesUpAfterFiveRedirects) {
   drive_.run([this]() -> asio::awaitable<void> {
-    auto vote = drive_.start(server_->inspect(resource(), std::nullopt, clock_.now() + 3s));
+    auto vote = drive_.start(server_->inspect(deploy(), std::nullopt, clock_.now() + 3s));
     Peer a = co_await asked_for_slots(a_.address());
     for (int questions = 0; questions < 6; ++questions) {
       EXPECT_FALSE((co_await a.read_command()).empty());
@@ -201,7 +193,7 @@ TEST_F(ClusterTest, GivesUpAfterFiveRedirects) {
 
 TEST_F(ClusterTest, AsksAnotherForTheSlotsWhenOneIsSilent) {
   drive_.run([this]() -> asio::awaitable<void> {
-    auto vote = drive_.start(server_->inspect(resource(), std::nullopt, clock_.now() + 3s));
+    auto vote = drive_.start(server_->inspect(deploy(), std::nullopt, clock_.now() + 3s));
     Peer a = co_await a_.accept();
     co_await a.expect(wire("CLUSTER SLOTS"));
     clock_.advance(1s);
@@ -217,7 +209,7 @@ TEST_F(ClusterTest, AsksAnotherForTheSlotsWhenOneIsSilent) {
 
 TEST_F(ClusterTest, LooksAroundAgainWhenAMasterFails) {
   drive_.run([this]() -> asio::awaitable<void> {
-    auto vote = drive_.start(server_->inspect(resource(), std::nullopt, clock_.now() + 3s));
+    auto vote = drive_.start(server_->inspect(deploy(), std::nullopt, clock_.now() + 3s));
     Peer a = co_await asked_for_slots(b_.address());
     {
       Peer b = co_await b_.accept();
@@ -226,7 +218,7 @@ TEST_F(ClusterTest, LooksAroundAgainWhenAMasterFails) {
     const InspectVote broke = co_await vote.get();
     EXPECT_TRUE(std::holds_alternative<Fault>(broke));
 
-    auto again = drive_.start(server_->inspect(resource(), std::nullopt, clock_.now() + 3s));
+    auto again = drive_.start(server_->inspect(deploy(), std::nullopt, clock_.now() + 3s));
     co_await a.expect(wire("CLUSTER SLOTS"));
     co_await a.send(all_slots_at(a_.address()));
     expect_script(co_await a.read_command(), scripts::inspect, "10");

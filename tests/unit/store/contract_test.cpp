@@ -2,12 +2,9 @@
 // toy.
 #include <gtest/gtest.h>
 
-#include <array>
-
+#include "../samples.hpp"
+#include "every_store.hpp"
 #include "real_redis.hpp"
-#include "store/local/local_store.hpp"
-#include "store/redis/redis_store.hpp"
-#include "store/registry.hpp"
 #include "toy_store.hpp"
 
 namespace redlock {
@@ -15,19 +12,10 @@ namespace {
 
 using namespace std::chrono_literals;
 using testing::Drive;
-
-constexpr std::array<const Store*, 3> rows{&redis::store, &local::store, &toy::store};
-constexpr StoreRegistry registry{rows};
-
-Token token(char digit) {
-  return Token::from_text(std::string(Token::digits, digit)).value();
-}
-Ttl ttl(Duration length = 30s) {
-  return Ttl::from(length).value();
-}
-Owner somebody() {
-  return {"web1", "alice", "backup.sh", "nightly", 4711, /*supervised=*/false};
-}
+using testing::registry;
+using testing::some_owner;
+using testing::token;
+using testing::ttl;
 
 /// A server of each store, and its URL.
 struct Kind {
@@ -70,7 +58,7 @@ class ContractTest : public ::testing::TestWithParam<Kind> {
   }
 
   AcquireRequest request(char digit, Duration length = 30s) const {
-    return {resource_, token(digit), ttl(length), somebody()};
+    return {resource_, token(digit), ttl(length), some_owner()};
   }
   AcquireVote acquire(AcquireRequest request) {
     return drive_.run(server_->acquire(std::move(request), drive_.soon()));
@@ -94,11 +82,11 @@ class ContractTest : public ::testing::TestWithParam<Kind> {
     return drive_.run(server_->release({resource_, token(digit), by_hand}, drive_.soon()));
   }
   HealVote heal(char digit, Fence fence = Fence(42)) {
-    const Provenance from{1500ms, true, encode_owner(somebody())};
+    const Provenance from{1500ms, true, encode_owner(some_owner())};
     return drive_.run(server_->heal({resource_, token(digit), ttl(), fence, from}, drive_.soon()));
   }
   BreakVote break_lock(std::optional<Fence> only_if = {}) {
-    Owner breaker = somebody();
+    Owner breaker = some_owner();
     breaker.note = "stuck";
     return drive_.run(server_->break_lock({resource_, only_if, breaker}, drive_.soon()));
   }
@@ -316,7 +304,7 @@ TEST_P(ContractOfScriptsTest, TheNewestWaiterSupersedesThoseThatSupersedeToo) {
   ASSERT_TRUE(is<Held>(vote));
   EXPECT_EQ(std::get<Held>(vote).queue.superseder, entry('c', 3).id);
   ASSERT_TRUE(std::get<Held>(vote).queue.superseded_by.has_value());
-  EXPECT_EQ(std::get<Held>(vote).queue.superseded_by->host, somebody().host);
+  EXPECT_EQ(std::get<Held>(vote).queue.superseded_by->host, some_owner().host);
   EXPECT_FALSE(std::get<Held>(vote).queue.queued);
 
   EXPECT_TRUE(is<Released>(release('a')));
@@ -350,7 +338,7 @@ TEST_P(ContractTest, AnAttemptThatFailedElsewhereIsUndone) {
 
 TEST_P(ContractTest, WhoseAttemptIsUndoneWaitsOn) {
   granted(acquire('a'));
-  server_->undo(resource_, token('a'), Requeue{entry('a', 1), Mode(), somebody()});
+  server_->undo(resource_, token('a'), Requeue{entry('a', 1), Mode(), some_owner()});
   EXPECT_TRUE(is<Queued>(wait_in_line('b', 2)));
   granted(wait_in_line('a', 1));
 }

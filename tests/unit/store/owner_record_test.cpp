@@ -5,23 +5,22 @@
 #include <string>
 #include <vector>
 
+#include "../samples.hpp"
+
 namespace redlock {
 namespace {
 
 using namespace std::chrono_literals;
-
-Owner example() {
-  return {"web1", "alice", "backup.sh", "nightly", 4711, /*supervised=*/false};
-}
+using testing::some_owner;
 
 TEST(OwnerRecord, HasTheDocumentedForm) {
   EXPECT_EQ(
-      encode_owner(example()),
+      encode_owner(some_owner()),
       R"({"command":"backup.sh","host":"web1","note":"nightly","pid":4711,"user":"alice","v":1})");
 }
 
 TEST(OwnerRecord, GivesEveryFieldBack) {
-  Owner owner = example();
+  Owner owner = some_owner();
   owner.note = "quotes \" \\ line\nbreak \x1b[31m \xc3\xa4 \xe2\x80\xae \xf0\x9f\x94\x92";
   owner.host = "";
   const auto back = decode_owner(encode_owner(owner));
@@ -34,13 +33,13 @@ TEST(OwnerRecord, GivesEveryFieldBack) {
 }
 
 TEST(OwnerRecord, IsOneLine) {
-  Owner owner = example();
+  Owner owner = some_owner();
   owner.note = "a\nb\rc";
   EXPECT_EQ(encode_owner(owner).find_first_of("\r\n"), std::string::npos);
 }
 
 TEST(OwnerRecord, TellsARunAndHowLongItIsRenewedFor) {
-  Owner owner = example();
+  Owner owner = some_owner();
   owner.supervised = true;
   owner.renewed_for = 30s;
   const std::string record = encode_owner(owner);
@@ -53,7 +52,7 @@ TEST(OwnerRecord, TellsARunAndHowLongItIsRenewedFor) {
 }
 
 TEST(OwnerRecord, TellsHowACommandEndedWhoseLeaseIsKept) {
-  Owner owner = example();
+  Owner owner = some_owner();
   owner.renewed_for = Duration::zero();
   owner.finished = Finished{90s, 3, std::nullopt};
   auto back = decode_owner(encode_owner(owner));
@@ -69,7 +68,7 @@ TEST(OwnerRecord, TellsHowACommandEndedWhoseLeaseIsKept) {
 }
 
 TEST(OwnerRecord, KnowsNoMoreThanAnOlderOneTells) {
-  const auto owner = decode_owner(encode_owner(example()));
+  const auto owner = decode_owner(encode_owner(some_owner()));
   EXPECT_FALSE(owner->supervised);
   EXPECT_FALSE(owner->renewed_for.has_value());
   EXPECT_FALSE(owner->finished.has_value());
@@ -83,13 +82,13 @@ TEST(OwnerRecord, KnowsNoMoreThanAnOlderOneTells) {
 }
 
 TEST(OwnerRecord, ReplacesWhatIsNotUtf8) {
-  Owner owner = example();
+  Owner owner = some_owner();
   owner.command = "a\xff\xc3";
   EXPECT_EQ(decode_owner(encode_owner(owner))->command, "a\xef\xbf\xbd\xef\xbf\xbd");
 }
 
 TEST(OwnerRecord, KeepsALongNote) {
-  Owner owner = example();
+  Owner owner = some_owner();
   owner.note = std::string(max_owner_field, 'x');
   EXPECT_EQ(decode_owner(encode_owner(owner))->note, owner.note);
 }
@@ -113,7 +112,7 @@ TEST(OwnerRecord, IsReadFromAnyObject) {
 
 TEST(OwnerRecord, SaysWhetherANewerVersionWroteIt) {
   EXPECT_TRUE(decode_owner(R"({"v":2})")->newer);
-  EXPECT_FALSE(decode_owner(encode_owner(example()))->newer);
+  EXPECT_FALSE(decode_owner(encode_owner(some_owner()))->newer);
   for (const char* other : {R"({})", R"({"v":-1})", R"({"v":"2"})"})
     EXPECT_FALSE(decode_owner(other)->newer) << other;
 }

@@ -1,5 +1,6 @@
 #include "store/redis/redis_server.hpp"
 
+#include "../samples.hpp"
 #include "fake_server.hpp"
 
 namespace redlock::redis {
@@ -14,16 +15,6 @@ constexpr std::string_view held =
 constexpr std::string_view gone = "*2\r\n$4\r\ngone\r\n:0\r\n";
 constexpr std::string_view busy = "-BUSY Redis is busy running a script.\r\n";
 constexpr std::string_view noscript = "-NOSCRIPT No matching script. Please use EVAL.\r\n";
-
-Resource resource() {
-  return Resource::from("deploy").value();
-}
-Ttl ttl() {
-  return Ttl::from(30s).value();
-}
-Token token(char digit = 'a') {
-  return Token::from_text(std::string(Token::digits, digit)).value();
-}
 
 /// Whether the command runs this script by its digest.
 void expect_evalsha(const Command& command, const Script& script) {

@@ -2,17 +2,12 @@
 
 #include <gtest/gtest.h>
 
-#include <array>
-
-#include "store/local/local_store.hpp"
-#include "store/redis/redis_store.hpp"
-#include "toy_store.hpp"
+#include "every_store.hpp"
 
 namespace redlock {
 namespace {
 
-constexpr std::array<const Store*, 3> rows{&redis::store, &local::store, &toy::store};
-constexpr StoreRegistry registry{rows};
+using testing::registry;
 
 TEST(Registry, LeadsToTheStoreOfTheScheme) {
   const std::vector<std::pair<std::string, std::pair<const Store*, std::string>>> urls{

@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <ostream>
 
+#include "replies.hpp"
+
 namespace redlock {
 
 bool operator==(const Reply& a, const Reply& b) {
@@ -21,25 +23,15 @@ void PrintTo(const Reply& reply, std::ostream* out) {
 namespace redis {
 namespace {
 
+using namespace testing;
+
 using Type = Reply::Type;
 
 Reply nil() {
   return {};
 }
-Reply integer(std::int64_t value) {
-  return {Type::integer, value, {}, {}};
-}
-Reply text(std::string value) {
-  return {Type::text, 0, std::move(value), {}};
-}
 Reply status(std::string value) {
   return {Type::status, 0, std::move(value), {}};
-}
-Reply error(std::string value) {
-  return {Type::error, 0, std::move(value), {}};
-}
-Reply array(std::vector<Reply> elements) {
-  return {Type::array, 0, {}, std::move(elements)};
 }
 
 std::string bulk(std::string_view value) {

@@ -5,10 +5,13 @@
 #include <regex>
 #include <set>
 
+#include "replies.hpp"
 #include "store/script.hpp"
 
 namespace redlock::redis {
 namespace {
+
+using testing::error;
 
 std::set<std::string> tried() {
   std::set<std::string> names;
@@ -33,13 +36,6 @@ TEST(RightProbes, BeginWithAKeyThatEndsByItselfAndEndWithDeletingIt) {
   const auto probes = right_probes("k");
   EXPECT_EQ(probes.front(), (Command{"set", "k", "x", "NX", "PX", "5000"}));
   EXPECT_EQ(probes.back(), (Command{"del", "k"}));
-}
-
-Reply error(std::string text) {
-  Reply reply;
-  reply.type = Reply::Type::error;
-  reply.text = std::move(text);
-  return reply;
 }
 
 TEST(CommandDenied, IsToldFromOtherErrors) {

@@ -6,12 +6,15 @@
 #include <string>
 #include <vector>
 
+#include "../samples.hpp"
+#include "replies.hpp"
 #include "store/owner_record.hpp"
 
 namespace redlock {
 namespace {
 
 using namespace std::chrono_literals;
+using namespace testing;
 using Type = Reply::Type;
 using Strings = std::vector<std::string>;
 
@@ -19,14 +22,8 @@ constexpr std::string_view secret = "0123456789abcdef0123456789abcdef";
 const std::string record =
     R"({"v":1,"host":"web1","user":"alice","pid":7,"command":"sh","note":"why"})";
 
-Reply integer(std::int64_t value) {
-  return {Type::integer, value, {}, {}};
-}
-Reply text(std::string value) {
-  return {Type::text, 0, std::move(value), {}};
-}
-Reply array(std::vector<Reply> elements) {
-  return {Type::array, 0, {}, std::move(elements)};
+Token secret_token() {
+  return Token::from_text(secret).value();
 }
 
 /// What describe() in prelude.lua gives for a lease of ours.
@@ -42,16 +39,6 @@ Reply foreign(std::string word, std::string type = "string", std::int64_t left =
 
 Reply gone(std::int64_t released) {
   return array({text("gone"), integer(released)});
-}
-
-Resource resource() {
-  return Resource::from("deploy").value();
-}
-Token token() {
-  return Token::from_text(secret).value();
-}
-Ttl ttl() {
-  return Ttl::from(30s).value();
 }
 
 void expect_ours(const Holder& holder, bool supervised = false) {
@@ -115,11 +102,11 @@ TEST(ScriptCalls, HaveTheKeysInTheOrderOfThePrelude) {
                      "redlock:waiters:{deploy}",
                      "redlock:last:{deploy}"};
   const Provenance provenance{1500ms, true, record};
-  EXPECT_EQ(acquire_call({resource(), token(), ttl(), {}}).keys, keys);
-  EXPECT_EQ(raise_fence_call({resource(), token(), Fence(1), ttl()}).keys, keys);
-  EXPECT_EQ(extend_call({resource(), token(), ttl()}).keys, keys);
-  EXPECT_EQ(heal_call({resource(), token(), ttl(), Fence(1), provenance}).keys, keys);
-  EXPECT_EQ(release_call({resource(), token(), true}).keys, keys);
+  EXPECT_EQ(acquire_call({resource(), secret_token(), ttl(), {}}).keys, keys);
+  EXPECT_EQ(raise_fence_call({resource(), secret_token(), Fence(1), ttl()}).keys, keys);
+  EXPECT_EQ(extend_call({resource(), secret_token(), ttl()}).keys, keys);
+  EXPECT_EQ(heal_call({resource(), secret_token(), ttl(), Fence(1), provenance}).keys, keys);
+  EXPECT_EQ(release_call({resource(), secret_token(), true}).keys, keys);
   EXPECT_EQ(break_call({resource()}).keys, keys);
   EXPECT_EQ(inspect_call(resource(), std::nullopt).keys, keys);
   EXPECT_EQ(leave_call(resource(), "me").keys, keys);
@@ -128,13 +115,13 @@ TEST(ScriptCalls, HaveTheKeysInTheOrderOfThePrelude) {
 TEST(ScriptCalls, HaveTheArgumentsOfTheirScripts) {
   const std::string token_text(secret);
   const Owner owner{"web1", "alice", "sh", "why", 7, true};
-  const ScriptCall acquire = acquire_call({resource(), token(), ttl(), owner});
+  const ScriptCall acquire = acquire_call({resource(), secret_token(), ttl(), owner});
   EXPECT_EQ(acquire.script, &scripts::acquire);
   EXPECT_EQ(acquire.arguments, (Strings{token_text, "30000", "1", encode_owner(owner), "x", "0",
                                         "-1", "", "0", "0", "0", "0", "0", "acquire"}));
-  EXPECT_EQ(acquire_call({resource(), token(), ttl(), {}}).arguments[2], "0");
+  EXPECT_EQ(acquire_call({resource(), secret_token(), ttl(), {}}).arguments[2], "0");
   AcquireRequest slot{resource(),
-                      token(),
+                      secret_token(),
                       ttl(),
                       {},
                       Mode{true, 4},
@@ -144,33 +131,34 @@ TEST(ScriptCalls, HaveTheArgumentsOfTheirScripts) {
   EXPECT_EQ(Strings(modes.begin() + 4, modes.end()),
             (Strings{"s", "4", "2", "me", "1700000000000", "1", "2000", "0", "0", "acquire"}));
 
-  const ScriptCall raise = raise_fence_call({resource(), token(), Fence(Fence::max), ttl()});
+  const ScriptCall raise = raise_fence_call({resource(), secret_token(), Fence(Fence::max), ttl()});
   EXPECT_EQ(raise.script, &scripts::raise_fence);
   EXPECT_EQ(raise.arguments, (Strings{token_text, "4503599627370496", "30000", "raise_fence"}));
 
-  const ScriptCall extend = extend_call({resource(), token(), ttl()});
+  const ScriptCall extend = extend_call({resource(), secret_token(), ttl()});
   EXPECT_EQ(extend.script, &scripts::extend);
   EXPECT_EQ(extend.arguments, (Strings{token_text, "30000", "-1", "0", "extend"}));
-  EXPECT_EQ(extend_call({resource(), token(), ttl(), 3, Fence(42)}).arguments,
+  EXPECT_EQ(extend_call({resource(), secret_token(), ttl(), 3, Fence(42)}).arguments,
             (Strings{token_text, "30000", "3", "42", "extend"}));
 
   const ScriptCall heal =
-      heal_call({resource(), token(), ttl(), Fence(42), {1500ms, true, record}});
+      heal_call({resource(), secret_token(), ttl(), Fence(42), {1500ms, true, record}});
   EXPECT_EQ(heal.script, &scripts::heal);
   EXPECT_EQ(heal.arguments,
             (Strings{token_text, "30000", "42", "1500", "1", record, "x", "-1", "heal"}));
-  EXPECT_EQ(heal_call({resource(), token(), ttl(), Fence(42), {}, Hold{true, 3}}).arguments[7],
-            "3");
+  EXPECT_EQ(
+      heal_call({resource(), secret_token(), ttl(), Fence(42), {}, Hold{true, 3}}).arguments[7],
+      "3");
 
-  EXPECT_EQ(release_call({resource(), token(), false}).script, &scripts::release);
-  EXPECT_EQ(release_call({resource(), token(), false, 0s}).arguments,
+  EXPECT_EQ(release_call({resource(), secret_token(), false}).script, &scripts::release);
+  EXPECT_EQ(release_call({resource(), secret_token(), false, 0s}).arguments,
             (Strings{token_text, "0", "0", "", "0", "0", "0", "x", "", "", "release"}));
-  EXPECT_EQ(release_call({resource(), token(), true, 0s}).arguments,
+  EXPECT_EQ(release_call({resource(), secret_token(), true, 0s}).arguments,
             (Strings{token_text, "1", "0", "", "0", "0", "0", "x", "", "", "release"}));
-  EXPECT_EQ(release_call({resource(), token(), false, 1500us}).arguments,
+  EXPECT_EQ(release_call({resource(), secret_token(), false, 1500us}).arguments,
             (Strings{token_text, "0", "2", "", "0", "0", "0", "x", "", "",
                      "release"}));  // never too short
-  ReleaseRequest back{resource(), token()};
+  ReleaseRequest back{resource(), secret_token()};
   back.requeue.emplace(Requeue{QueueEntry{"me", 17, false, 35s}, Mode{true, 0}, owner});
   EXPECT_EQ(release_call(back).arguments, (Strings{token_text, "0", "0", "me", "17", "0", "35000",
                                                    "s", encode_owner(owner), "", "release"}));
@@ -412,7 +400,7 @@ TEST(LastRuns, ComeWithAGrantThatAskedForThem) {
 
 TEST(ReleaseCall, TellsTheRunThatEnds) {
   PastRun run{Fence(7), 12min, Duration::zero(), 1500ms, "released", 0};
-  ReleaseRequest request{resource(), token()};
+  ReleaseRequest request{resource(), secret_token()};
   EXPECT_EQ(release_call(request).arguments.at(protocol::argument::release::run), "");
   request.run = RunRecord{run, Instant(), /*success=*/true, 20h};
   EXPECT_EQ(release_call(request).arguments.at(protocol::argument::release::run),

@@ -2,6 +2,7 @@
 #include <map>
 #include <sstream>
 
+#include "../samples.hpp"
 #include "core/helper_keys.hpp"
 #include "real_redis.hpp"
 #include "store/owner_record.hpp"
@@ -14,31 +15,17 @@ using namespace testing;
 
 constexpr std::string_view random_digits = "0123456789abcdef";
 
-/// A token that differs from every other letter's.
-Token token(char digit = 'a') {
-  return Token::from_text(std::string(Token::digits, digit)).value();
-}
-Ttl ttl(Duration length = 30s) {
-  return Ttl::from(length).value();
-}
 /// The fence that a clock shows after this time.
 Fence fence_in(Milliseconds span) {
   return Fence(static_cast<std::uint64_t>((wall_clock_now() + span).count()));
-}
-Resource named(std::string_view key) {
-  return Resource::from(key).value();
-}
-
-Owner somebody() {
-  return {"web1", "alice", "backup.sh", "nightly", 4711, /*supervised=*/false};
 }
 
 class ScriptsTest : public ::testing::Test {
  protected:
   explicit ScriptsTest(std::string_view key = "deploy")
-      : resource_(named(key)), helper_(resource_) {}
+      : resource_(resource(key)), helper_(resource_) {}
 
-  AcquireVote acquire(Token with, Ttl length = ttl(), Owner owner = somebody()) {
+  AcquireVote acquire(Token with, Ttl length = ttl(), Owner owner = some_owner()) {
     return drive_.run(
         server_.acquire({resource_, std::move(with), length, std::move(owner)}, drive_.soon()));
   }
@@ -80,7 +67,7 @@ class ScriptsTest : public ::testing::Test {
     return keys;
   }
 
-  Fence acquired(Token with, Owner owner = somebody()) {
+  Fence acquired(Token with, Owner owner = some_owner()) {
     const auto vote = acquire(std::move(with), ttl(), std::move(owner));
     if (const auto* fault = std::get_if<Fault>(&vote)) ADD_FAILURE() << fault->text;
     const auto* grant = std::get_if<Granted>(&vote);
@@ -114,7 +101,7 @@ void expect_somebody(const Holder& holder, Fence fence) {
   EXPECT_GE(*holder.age, 0s);
   EXPECT_LT(*holder.age, timeout);
   ASSERT_TRUE(holder.owner.has_value());
-  Owner expected = somebody();
+  Owner expected = some_owner();
   expected.supervised = holder.owner->supervised;
   EXPECT_EQ(encode_owner(*holder.owner), encode_owner(expected));
 }
@@ -169,7 +156,7 @@ TEST_F(ScriptsTest, AcquireKnowsItsOwnToken) {
 }
 
 TEST_F(ScriptsTest, AcquireSaysThatARunHoldsTheLock) {
-  Owner owner = somebody();
+  Owner owner = some_owner();
   owner.supervised = true;
   acquired(token('a'), owner);
   const auto vote = acquire(token('b'));
@@ -352,7 +339,7 @@ TEST_F(ScriptsTest, ExtendExtends) {
   const auto vote = extend(token(), ttl(60s));
   ASSERT_TRUE(std::holds_alternative<Extended>(vote));
   EXPECT_EQ(std::get<Extended>(vote).fence, fence);
-  EXPECT_EQ(std::get<Extended>(vote).provenance.record, encode_owner(somebody()));
+  EXPECT_EQ(std::get<Extended>(vote).provenance.record, encode_owner(some_owner()));
   EXPECT_FALSE(std::get<Extended>(vote).provenance.supervised);
   for (const std::string& key : {std::string("deploy"), helper_.owner()}) {
     EXPECT_GT(pttl(key), 50'000) << key;
@@ -379,8 +366,8 @@ TEST_F(ScriptsTest, ExtendKeepsTheLeasesFenceAndNeverLowersTheCounter) {
 
   redis_({"FLUSHALL"});
   const Mode shared{true, 0};
-  ASSERT_TRUE(std::holds_alternative<Granted>(
-      drive_.run(server_.acquire({resource_, token(), ttl(), somebody(), shared}, drive_.soon()))));
+  ASSERT_TRUE(std::holds_alternative<Granted>(drive_.run(
+      server_.acquire({resource_, token(), ttl(), some_owner(), shared}, drive_.soon()))));
   EXPECT_EQ(extend_with(larger), larger);
   EXPECT_EQ(redis_({"HGET", helper_.owner(), "fence"}).text, larger.text());
 }
@@ -451,7 +438,7 @@ TEST_F(ScriptsTest, HealGivesALostLeaseBack) {
   const Fence fence = acquired(token());
   redis_({"FLUSHALL"});
   EXPECT_TRUE(std::holds_alternative<Healed>(
-      heal(token(), fence, {1500ms, true, encode_owner(somebody())})));
+      heal(token(), fence, {1500ms, true, encode_owner(some_owner())})));
   EXPECT_EQ(redis_({"GET", "deploy"}).text, token().secret());
   EXPECT_GT(pttl("deploy"), 20'000);
   const auto vote = inspect();
@@ -527,7 +514,7 @@ TEST_F(ScriptsTest, ReleaseLeavesAnotherLeasesRecordAlone) {
 }
 
 TEST_F(ScriptsTest, ARunsLeaseIsNotReleasedByHand) {
-  Owner owner = somebody();
+  Owner owner = some_owner();
   owner.supervised = true;
   const Fence fence = acquired(token(), owner);
   const auto vote = release_by_hand(token());
@@ -539,7 +526,7 @@ TEST_F(ScriptsTest, ARunsLeaseIsNotReleasedByHand) {
 }
 
 TEST_F(ScriptsTest, AReleaseThatKeepsLeavesTheLeaseToEndByItself) {
-  Owner owner = somebody();
+  Owner owner = some_owner();
   owner.supervised = true;
   const Fence fence = acquired(token('a'), owner);
   EXPECT_TRUE(std::holds_alternative<Released>(release_after(10s, token('a'))));
@@ -554,11 +541,11 @@ TEST_F(ScriptsTest, AReleaseThatKeepsLeavesTheLeaseToEndByItself) {
   ASSERT_TRUE(std::holds_alternative<Held>(vote));
   EXPECT_EQ(std::get<Held>(vote).holder.fence, fence);
   ASSERT_TRUE(std::get<Held>(vote).holder.owner.has_value());
-  EXPECT_EQ(std::get<Held>(vote).holder.owner->host, somebody().host);
+  EXPECT_EQ(std::get<Held>(vote).holder.owner->host, some_owner().host);
 }
 
 TEST_F(ScriptsTest, AReleaseThatKeepsSaysHowTheCommandEnded) {
-  Owner owner = somebody();
+  Owner owner = some_owner();
   owner.supervised = true;
   acquired(token('a'), owner);
   owner.finished = Finished{10s, 3, std::nullopt};
@@ -684,7 +671,7 @@ TEST_F(ScriptsTest, BreakIsToldToWhoeverHadTheLease) {
 
 TEST_F(ScriptsTest, BreakIsToldToAllWhoSharedTheLock) {
   for (const char digit : {'a', 'b', 'c'}) {
-    AcquireRequest request{resource_, token(digit), ttl(), somebody()};
+    AcquireRequest request{resource_, token(digit), ttl(), some_owner()};
     request.mode.shared = true;
     EXPECT_TRUE(
         std::holds_alternative<Granted>(drive_.run(server_.acquire(request, drive_.soon()))));
@@ -742,7 +729,7 @@ TEST_F(ScriptsTest, ListFindsEveryLockOfOurs) {
   std::sort(expected.begin(), expected.end());
   for (const std::string& key : keys) {
     const auto vote =
-        drive_.run(server_.acquire({named(key), token(), ttl(), somebody()}, drive_.soon()));
+        drive_.run(server_.acquire({resource(key), token(), ttl(), some_owner()}, drive_.soon()));
     ASSERT_TRUE(std::holds_alternative<Granted>(vote)) << key;
   }
   redis_({"SET", "foreign", "x"});
@@ -760,7 +747,7 @@ TEST_F(ScriptsTest, ListTakesManyPages) {
 }
 
 TEST_F(ScriptsTest, BinaryKeysAreKeysLikeAnyOther) {
-  resource_ = named(std::string_view("\0\r\n{\xff}\"'", 8));
+  resource_ = resource(std::string_view("\0\r\n{\xff}\"'", 8));
   const Fence fence = acquired(token());
   EXPECT_EQ(redis_({"GET", resource_.key()}).text, token().secret());
   EXPECT_EQ(std::get<Taken>(inspect()).holder.fence, fence);
@@ -772,12 +759,12 @@ TEST_F(ScriptsTest, BinaryKeysAreKeysLikeAnyOther) {
 TEST_F(ScriptsTest, WithoutMemoryNothingIsAcquiredButLeasesLiveOn) {
   acquired(token('a'));
   redis_({"CONFIG", "SET", "maxmemory-policy", "noeviction", "maxmemory", "1kb"});
-  const auto other =
-      drive_.run(server_.acquire({named("other"), token('b'), ttl(), somebody()}, drive_.soon()));
+  const auto other = drive_.run(
+      server_.acquire({resource("other"), token('b'), ttl(), some_owner()}, drive_.soon()));
   EXPECT_EQ(fault_of(other).kind, FaultKind::unavailable);
   EXPECT_NE(fault_of(other).text.find("out of memory"), std::string::npos);
   EXPECT_FALSE(exists("other"));
-  EXPECT_FALSE(exists(HelperKeys(named("other")).owner()));
+  EXPECT_FALSE(exists(HelperKeys(resource("other")).owner()));
 
   EXPECT_TRUE(std::holds_alternative<Extended>(extend(token('a'), ttl(60s))));
   EXPECT_GT(pttl("deploy"), 50'000);
@@ -792,7 +779,7 @@ TEST_F(ScriptsTest, WithoutMemorySharesLiveOn) {
     const std::optional<std::size_t> slot =
         mode.slots > 0 ? std::optional<std::size_t>(0) : std::nullopt;
     const auto share = drive_.run(
-        server_.acquire({resource_, token(), ttl(30s), somebody(), mode}, drive_.soon()));
+        server_.acquire({resource_, token(), ttl(30s), some_owner(), mode}, drive_.soon()));
     ASSERT_TRUE(std::holds_alternative<Granted>(share));
     redis_({"CONFIG", "SET", "maxmemory", "1"});
     const auto extended =
@@ -812,12 +799,12 @@ TEST_F(ScriptsTest, WithoutMemorySharesLiveOn) {
 }
 
 TEST_F(ScriptsTest, AFailedAttemptKeepsItsPlaceInLineWithoutMemory) {
-  AcquireRequest wanted{resource_, token(), ttl(), somebody()};
+  AcquireRequest wanted{resource_, token(), ttl(), some_owner()};
   wanted.entry = QueueEntry{"me", 1, true, 30s};
   ASSERT_TRUE(std::holds_alternative<Granted>(drive_.run(server_.acquire(wanted, drive_.soon()))));
   redis_({"CONFIG", "SET", "maxmemory", "1"});
   ReleaseRequest back{resource_, token()};
-  back.requeue = Requeue{*wanted.entry, Mode{}, somebody()};
+  back.requeue = Requeue{*wanted.entry, Mode{}, some_owner()};
   EXPECT_TRUE(std::holds_alternative<Released>(drive_.run(server_.release(back, drive_.soon()))));
   EXPECT_EQ(redis_({"ZCARD", helper_.queue()}).integer, 1);
   EXPECT_EQ(redis_({"HLEN", helper_.waiters()}).integer, 1);
@@ -826,7 +813,7 @@ TEST_F(ScriptsTest, AFailedAttemptKeepsItsPlaceInLineWithoutMemory) {
 
 TEST_F(ScriptsTest, AMuteHolderIsKnownToThoseWhoWait) {
   const auto mute_is_seen = [&](Mode mode) {
-    AcquireRequest wanted{resource_, token('c'), ttl(), somebody(), mode};
+    AcquireRequest wanted{resource_, token('c'), ttl(), some_owner(), mode};
     wanted.entry = QueueEntry{"me", 1, false, 30s};
     const auto vote = drive_.run(server_.acquire(wanted, drive_.soon()));
     const auto* refused = std::get_if<Held>(&vote);
@@ -854,17 +841,17 @@ TEST_F(ScriptsTest, AMuteHolderIsKnownToThoseWhoWait) {
   redis_({"FLUSHALL"});
   const Mode shared{true, 0};
   ASSERT_TRUE(std::holds_alternative<Granted>(drive_.run(
-      server_.acquire({resource_, token('a'), ttl(), somebody(), shared}, drive_.soon()))));
+      server_.acquire({resource_, token('a'), ttl(), some_owner(), shared}, drive_.soon()))));
   redis_({"ACL", "SETUSER", "default", "+publish"});
   ASSERT_TRUE(std::holds_alternative<Granted>(drive_.run(
-      server_.acquire({resource_, token('b'), ttl(), somebody(), shared}, drive_.soon()))));
+      server_.acquire({resource_, token('b'), ttl(), some_owner(), shared}, drive_.soon()))));
   EXPECT_TRUE(mute_is_seen({}));
 }
 
 TEST_F(ScriptsTest, ALockIsOfferedOnlyWhenTheFirstWasNotified) {
   const Mode slot{true, 1};
   const auto wants = [&](char digit, Mode mode, const char* waiter, Ticket ticket) {
-    AcquireRequest wanted{resource_, token(digit), ttl(), somebody(), mode};
+    AcquireRequest wanted{resource_, token(digit), ttl(), some_owner(), mode};
     if (ticket > 0) wanted.entry = QueueEntry{waiter, ticket, true, 30s};
     return drive_.run(server_.acquire(wanted, drive_.soon()));
   };
@@ -893,7 +880,7 @@ class NewerEntryTest : public ScriptsTest {
 
   /// What somebody behind is told.
   AcquireVote come_behind() {
-    AcquireRequest wanted{resource_, token('b'), ttl(), somebody()};
+    AcquireRequest wanted{resource_, token('b'), ttl(), some_owner()};
     wanted.entry = QueueEntry{"me", 2, true, 30s};
     return drive_.run(server_.acquire(wanted, drive_.soon()));
   }
@@ -976,7 +963,7 @@ TEST_F(ScriptsTest, NoLockAppearsAfterItWasTakenBack) {
   const int before = calls();
   redis_.pause();
   const auto vote =
-      drive_.run(server_.acquire({resource_, token(), ttl(), somebody()},
+      drive_.run(server_.acquire({resource_, token(), ttl(), some_owner()},
                                  drive_.clock().now() + std::chrono::milliseconds(100)));
   EXPECT_EQ(fault_of(vote).kind, FaultKind::silent);
   server_.undo(resource_, token());
@@ -1056,7 +1043,8 @@ class RightsTest : public ScriptsTest {
       story += ' ';
     };
     const auto acquire_as = [&](char digit) {
-      tell(drive_.run(server.acquire({resource_, token(digit), ttl(), somebody()}, drive_.soon())));
+      tell(drive_.run(
+          server.acquire({resource_, token(digit), ttl(), some_owner()}, drive_.soon())));
     };
     acquire_as('a');
     acquire_as('b');
@@ -1081,13 +1069,13 @@ class RightsTest : public ScriptsTest {
     tell(drive_.run(server.inspect(resource_, std::nullopt, drive_.soon())));
     redis_({"DEL", "deploy"});
     const auto share_as = [&](char digit) {
-      const AcquireRequest request{resource_, token(digit), ttl(), somebody(), Mode{true, 2}};
+      const AcquireRequest request{resource_, token(digit), ttl(), some_owner(), Mode{true, 2}};
       tell(drive_.run(server.acquire(request, drive_.soon())));
     };
     share_as('1');
     share_as('2');
     tell(drive_.run(server.extend({resource_, token('1'), ttl(60s), 0}, drive_.soon())));
-    AcquireRequest waiting{resource_, token('3'), ttl(), somebody()};
+    AcquireRequest waiting{resource_, token('3'), ttl(), some_owner()};
     waiting.entry = QueueEntry{"me", 17, false, 35s};
     tell(drive_.run(server.acquire(waiting, drive_.soon())));
     server.leave(resource_, "me");

@@ -1,5 +1,6 @@
 #include "store/redis/sentinel.hpp"
 
+#include "../samples.hpp"
 #include "fake_server.hpp"
 #include "store/redis/redis_server.hpp"
 
@@ -17,14 +18,6 @@ std::string announcement(const Address& address) {
   const std::string port = std::to_string(address.port);
   return "*2\r\n$" + std::to_string(address.host.size()) + "\r\n" + address.host + "\r\n$" +
          std::to_string(port.size()) + "\r\n" + port + "\r\n";
-}
-
-const Resource& resource() {
-  static const Resource value = Resource::from("deploy").value();
-  return value;
-}
-Token token() {
-  return Token::from_text(std::string(Token::digits, 'a')).value();
 }
 
 class SentinelTest : public ::testing::Test {
@@ -57,11 +50,11 @@ class SentinelTest : public ::testing::Test {
   }
 
   Eventual<InspectVote> start_inspect() {
-    return drive_.start(server_->inspect(resource(), std::nullopt, clock_.now() + 3s));
+    return drive_.start(server_->inspect(deploy(), std::nullopt, clock_.now() + 3s));
   }
   Eventual<AcquireVote> start_acquire() {
     return drive_.start(server_->acquire(
-        AcquireRequest{resource(), token(), Ttl::from(30s).value(), {}}, clock_.now() + 3s));
+        AcquireRequest{deploy(), token(), Ttl::from(30s).value(), {}}, clock_.now() + 3s));
   }
 
   Drive drive_;
@@ -121,7 +114,7 @@ TEST_F(SentinelTest, WhoIsNoMasterGivesNoVoteAndTheSentinelsAreAskedAgain) {
     const auto* fault = std::get_if<Fault>(&refused);
     EXPECT_TRUE(fault != nullptr && fault->kind == FaultKind::unavailable &&
                 fault->text.find("no master") != std::string::npos);
-    server_->undo(resource(), token());
+    server_->undo(deploy(), token());
     const Command taken_back = co_await peer.read_command();
     EXPECT_EQ(taken_back.back(), scripts::release.name);
 
@@ -149,7 +142,7 @@ TEST_F(SentinelTest, AConnectionThatHasBecomeReadOnlyIsLeftAndTheQuestionPutToTh
     const AcquireVote answer = co_await vote.get();
     EXPECT_TRUE(std::holds_alternative<Granted>(answer));
     // Where nothing was done nothing is taken back.
-    server_->undo(resource(), token());
+    server_->undo(deploy(), token());
     EXPECT_EQ((co_await peer.read_command()).back(), scripts::release.name);
     peer.close();
     co_await server_->close(clock_.now());

@@ -2,29 +2,14 @@
 
 #include <gtest/gtest.h>
 
+#include "replies.hpp"
+
 namespace redlock::redis {
 namespace {
 
-const Address here{"10.0.0.9", 7000};
+using namespace testing;
 
-Reply integer(std::int64_t value) {
-  Reply reply;
-  reply.type = Reply::Type::integer;
-  reply.integer = value;
-  return reply;
-}
-Reply text(std::string value) {
-  Reply reply;
-  reply.type = Reply::Type::text;
-  reply.text = std::move(value);
-  return reply;
-}
-Reply array(std::vector<Reply> elements) {
-  Reply reply;
-  reply.type = Reply::Type::array;
-  reply.elements = std::move(elements);
-  return reply;
-}
+const Address here{"10.0.0.9", 7000};
 
 TEST(Redirect, IsReadFromWhatServersSay) {
   const auto moved = redirect_from("MOVED 3999 127.0.0.1:6381", here);
