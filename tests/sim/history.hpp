@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "timeline.hpp"
+#include "virtual/timeline.hpp"
 
 namespace redlock::sim {
 

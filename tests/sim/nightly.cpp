@@ -6,7 +6,7 @@
 #include <array>
 
 #include "core/validity.hpp"
-#include "random.hpp"
+#include "virtual/random.hpp"
 
 namespace redlock::sim {
 namespace {

@@ -14,7 +14,7 @@
 #include "engine/held_lease.hpp"
 #include "engine/lease_keeper.hpp"
 #include "history.hpp"
-#include "server.hpp"
+#include "virtual/server.hpp"
 
 namespace redlock::sim {
 

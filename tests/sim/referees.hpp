@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "coverage.hpp"
 #include "referee.hpp"
 
 namespace redlock::sim {
@@ -46,6 +47,7 @@ class Referees final : public Watcher {
   }
 
   void before(const Run& run) override {
+    coverage::runs(run.script == "undo");
     if (Referee* referee = find(run.keys.front())) referee->before(run);
   }
   void after(const Run& run, const Reply& reply) override {

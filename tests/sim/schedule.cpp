@@ -8,7 +8,7 @@
 #include "core/validity.hpp"
 #include "history.hpp"
 #include "nightly.hpp"
-#include "random.hpp"
+#include "virtual/random.hpp"
 
 namespace redlock::sim {
 namespace {

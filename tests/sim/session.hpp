@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "engine/set_waiter.hpp"
-#include "machine.hpp"
 #include "referee.hpp"
+#include "virtual/machine.hpp"
 
 namespace redlock::sim {
 

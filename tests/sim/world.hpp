@@ -7,14 +7,14 @@
 #include <vector>
 
 #include "history.hpp"
-#include "machine.hpp"
-#include "network.hpp"
 #include "nightly.hpp"
 #include "referees.hpp"
 #include "schedule.hpp"
-#include "server.hpp"
 #include "session.hpp"
 #include "support/spawn.hpp"
+#include "virtual/machine.hpp"
+#include "virtual/network.hpp"
+#include "virtual/server.hpp"
 
 namespace redlock::sim {
 

@@ -7,7 +7,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-QueueStatus word(Milliseconds time, std::optional<Ticket> largest = std::nullopt,
+QueueStatus said(Milliseconds time, std::optional<Ticket> largest = std::nullopt,
                  std::size_t ahead = 0) {
   QueueStatus status;
   status.time = time;
@@ -16,55 +16,55 @@ QueueStatus word(Milliseconds time, std::optional<Ticket> largest = std::nullopt
   return status;
 }
 
-QueueView view(const std::vector<QueueStatus>& words, std::size_t servers) {
+QueueView view(const std::vector<QueueStatus>& answers, std::size_t servers) {
   std::vector<const QueueStatus*> statuses(servers);
-  for (std::size_t i = 0; i < words.size(); ++i) statuses[i] = &words[i];
+  for (std::size_t i = 0; i < answers.size(); ++i) statuses[i] = &answers[i];
   return view_of(statuses, std::vector<bool>(servers));
 }
 
 TEST(QueueView, GivesATicketFromTheMiddleOfTheClocks) {
-  EXPECT_EQ(view({word(1000ms)}, 1).next_ticket, 1000U);
-  EXPECT_EQ(view({word(5000ms), word(1000ms), word(3000ms)}, 3).next_ticket, 3000U);
+  EXPECT_EQ(view({said(1000ms)}, 1).next_ticket, 1000U);
+  EXPECT_EQ(view({said(5000ms), said(1000ms), said(3000ms)}, 3).next_ticket, 3000U);
 }
 
-TEST(QueueView, GivesATicketBehindEverybodyWhoStandsInLine) {
-  EXPECT_EQ(view({word(1000ms, 4000), word(1000ms), word(1000ms, 2000)}, 3).next_ticket, 4001U);
+TEST(QueueView, GivesATicketBehindEverybodyInTheQueue) {
+  EXPECT_EQ(view({said(1000ms, 4000), said(1000ms), said(1000ms, 2000)}, 3).next_ticket, 4001U);
 }
 
 TEST(QueueView, GivesNoTicketBeforeAQuorumHasAnswered) {
-  EXPECT_FALSE(view({word(1000ms)}, 3).next_ticket);
-  EXPECT_TRUE(view({word(1000ms), word(1000ms)}, 3).next_ticket);
+  EXPECT_FALSE(view({said(1000ms)}, 3).next_ticket);
+  EXPECT_TRUE(view({said(1000ms), said(1000ms)}, 3).next_ticket);
 }
 
 TEST(QueueView, CountsThoseAheadWhereTheyAreFewest) {
-  EXPECT_EQ(view({word(1ms, {}, 4), word(1ms, {}, 2), word(1ms, {}, 3)}, 3).ahead, 2U);
+  EXPECT_EQ(view({said(1ms, {}, 4), said(1ms, {}, 2), said(1ms, {}, 3)}, 3).ahead, 2U);
 }
 
-TEST(QueueView, IsInLineWhereAQuorumHasUs) {
-  QueueStatus in = word(1ms);
+TEST(QueueView, IsQueuedWhereAQuorumHasUs) {
+  QueueStatus in = said(1ms);
   in.queued = true;
-  EXPECT_TRUE(view({in, in, word(1ms)}, 3).queued);
-  EXPECT_FALSE(view({in, word(1ms), word(1ms)}, 3).queued);
+  EXPECT_TRUE(view({in, in, said(1ms)}, 3).queued);
+  EXPECT_FALSE(view({in, said(1ms), said(1ms)}, 3).queued);
 }
 
 TEST(QueueView, MayChangeWhenAQuorumMayHaveChanged) {
-  QueueStatus soon = word(1ms);
+  QueueStatus soon = said(1ms);
   soon.may_change = 100ms;
-  QueueStatus later = word(1ms);
+  QueueStatus later = said(1ms);
   later.may_change = 900ms;
-  EXPECT_EQ(view({soon, later, word(1ms)}, 3).may_change, 900ms);
-  EXPECT_FALSE(view({soon, word(1ms), word(1ms)}, 3).may_change);  // two never change by themselves
+  EXPECT_EQ(view({soon, later, said(1ms)}, 3).may_change, 900ms);
+  EXPECT_FALSE(view({soon, said(1ms), said(1ms)}, 3).may_change);  // two never change by themselves
   const std::vector<const QueueStatus*> statuses{&soon, &later, &later};
   EXPECT_EQ(view_of(statuses, {true, false, false}).may_change, 900ms);  // what was granted is free
   EXPECT_EQ(view_of(statuses, {true, true, false}).may_change, 0ms);
 }
 
-TEST(QueueView, NamesTheLowestSeatThatAQuorumHasFree) {
-  QueueStatus a = word(1ms);
+TEST(QueueView, NamesTheLowestSlotThatAQuorumHasFree) {
+  QueueStatus a = said(1ms);
   a.free_slots = "1011";
-  QueueStatus b = word(1ms);
+  QueueStatus b = said(1ms);
   b.free_slots = "0101";
-  QueueStatus c = word(1ms);
+  QueueStatus c = said(1ms);
   c.free_slots = "0011";
   EXPECT_EQ(view({a, b, c}, 3).slot, 2U);
   EXPECT_FALSE(view({a}, 3).slot);
@@ -79,29 +79,29 @@ Duration next_poll(std::size_t ahead, std::optional<Duration> may_change, bool o
 }
 
 TEST(QueueView, IsOfferedWhereAQuorumIs) {
-  QueueStatus offered = word(1ms);
+  QueueStatus offered = said(1ms);
   offered.offered = true;
-  EXPECT_TRUE(view({offered, offered, word(1ms)}, 3).offered);
-  EXPECT_FALSE(view({offered, word(1ms), word(1ms)}, 3).offered);
+  EXPECT_TRUE(view({offered, offered, said(1ms)}, 3).offered);
+  EXPECT_FALSE(view({offered, said(1ms), said(1ms)}, 3).offered);
   const std::vector<const QueueStatus*> statuses{&offered, &offered, nullptr};
   EXPECT_TRUE(view_of(statuses, {true, false, false}).offered);  // what was granted is free
 }
 
 TEST(QueueView, IsMuteUnlessAQuorumCanBeNotified) {
-  QueueStatus mute = word(1ms);
+  QueueStatus mute = said(1ms);
   mute.mute = true;
   EXPECT_TRUE(view({mute}, 1).mute);
-  EXPECT_FALSE(view({word(1ms)}, 1).mute);
-  EXPECT_FALSE(view({mute, word(1ms), word(1ms)}, 3).mute);
-  EXPECT_TRUE(view({mute, mute, word(1ms)}, 3).mute);
+  EXPECT_FALSE(view({said(1ms)}, 1).mute);
+  EXPECT_FALSE(view({mute, said(1ms), said(1ms)}, 3).mute);
+  EXPECT_TRUE(view({mute, mute, said(1ms)}, 3).mute);
 }
 
-TEST(NextLook, IsAsSoonAsTheOneNotifiedIsLateWhereverWeStand) {
+TEST(NextPoll, IsAsSoonAsTheOneNotifiedIsLateWhereverWeStand) {
   for (const std::size_t ahead : {0U, 1U, 2U, 99U})
     EXPECT_EQ(next_poll(ahead, 1s, true), 1s + expiry_slack) << ahead;
 }
 
-TEST(NextLook, IsRarerFurtherBehind) {
+TEST(NextPoll, IsRarerFurtherBehind) {
   EXPECT_EQ(next_poll(0, 1s), 1s + expiry_slack);
   Duration before = next_poll(0, 1s);
   for (std::size_t ahead = 1; ahead < 6; ++ahead) {
@@ -110,7 +110,7 @@ TEST(NextLook, IsRarerFurtherBehind) {
   }
 }
 
-TEST(NextLook, IsNeverLaterThanTheEntryLives) {
+TEST(NextPoll, IsNeverLaterThanTheEntryLives) {
   EXPECT_EQ(next_poll(0, std::nullopt), max_poll_interval);
   EXPECT_EQ(next_poll(0, 24h), max_poll_interval);
   EXPECT_EQ(next_poll(1'000'000, 1s), max_poll_interval);
@@ -118,15 +118,15 @@ TEST(NextLook, IsNeverLaterThanTheEntryLives) {
   EXPECT_LT(2 * max_unnotified_poll_interval, polling_entry_ttl);
 }
 
-TEST(NextLook, KeepsAllTogetherUnderTheAllowance) {
+TEST(NextPoll, KeepsAllTogetherUnderTheAllowance) {
   for (const Duration lease : {Duration(700ms), Duration(2s), Duration(30s)}) {
     for (const std::size_t waiters : {1U, 10U, 1000U}) {
-      double looks = 0;  // a second
+      double polls = 0;  // a second
       for (std::size_t ahead = 0; ahead < waiters; ++ahead)
-        looks += 1e9 / static_cast<double>(next_poll(ahead, lease * 2 / 3).count());
+        polls += 1e9 / static_cast<double>(next_poll(ahead, lease * 2 / 3).count());
       // The shortest leases there are cost a little more.
       const double allowed = lease < 2s ? 5.0 : 2.5;
-      EXPECT_LE(looks, allowed + static_cast<double>(waiters) / 15) << waiters;
+      EXPECT_LE(polls, allowed + static_cast<double>(waiters) / 15) << waiters;
     }
   }
 }

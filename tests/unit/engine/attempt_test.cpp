@@ -4,11 +4,12 @@
 
 #include <algorithm>
 #include <set>
+#include <tuple>
 
 #include "core/validity.hpp"
-#include "fake_world.hpp"
+#include "world.hpp"
 
-namespace redlock::fake {
+namespace redlock::unit {
 namespace {
 
 using namespace std::chrono_literals;
@@ -43,14 +44,8 @@ std::vector<std::string> names_of(const std::vector<ServerFault>& faults) {
   return names;
 }
 
-Line answers(FaultKind kind) {
-  Line line;
-  line.fault = Fault{kind, "no"};
-  return line;
-}
-
-constexpr Line silence{.silent = true};
-constexpr Line ghost{.reply_lost = true};
+const Fate silence{.silent = true};
+const Fate ghost{.reply_lost = true};
 
 class AttemptOnServers : public testing::TestWithParam<std::size_t> {
  protected:
@@ -77,14 +72,14 @@ TEST_P(AttemptOnServers, LocksAllOfThemAndTheLeaseSaysWhatWasGranted) {
 
 TEST_P(AttemptOnServers, IsGrantedWithTheAnswerThatMakesTheQuorum) {
   for (std::size_t i = 0; i < servers; ++i)
-    client.server(i).line = i < quorum ? Line{.reply = (i + 1) * 10ms} : silence;
+    client.server(i).fate = i < quorum ? Fate{.reply = (i + 1) * 10ms} : silence;
   const Outcome lease = try_once(world, client);
   ASSERT_TRUE(lease);
   EXPECT_EQ(world.since_start(), quorum * 10ms);
 }
 
 TEST_P(AttemptOnServers, IsUnavailableWithOneAnswerLess) {
-  for (std::size_t i = quorum - 1; i < servers; ++i) client.server(i).line = silence;
+  for (std::size_t i = quorum - 1; i < servers; ++i) client.server(i).fate = silence;
   const Outcome outcome = try_once(world, client);
   EXPECT_EQ(why_of(outcome), Why::unavailable);
   EXPECT_EQ(world.since_start(), server_timeout);
@@ -94,7 +89,7 @@ TEST_P(AttemptOnServers, IsUnavailableWithOneAnswerLess) {
 
 TEST_P(AttemptOnServers, FailsAsSoonAsTooManyAreHeldAndAQuorumHasAnswered) {
   const std::size_t enough = servers - quorum + 1;
-  for (std::size_t i = 0; i < servers; ++i) client.server(i).line.reply = i < enough ? 5ms : 100ms;
+  for (std::size_t i = 0; i < servers; ++i) client.server(i).fate.reply = i < enough ? 5ms : 100ms;
   for (std::size_t i = 0; i < enough; ++i) world.store(i).hold_foreign(resource(), "theirs", 60s);
   const Outcome outcome = try_once(world, client);
   EXPECT_EQ(why_of(outcome), enough >= quorum ? Why::busy : Why::split);
@@ -108,7 +103,7 @@ INSTANTIATE_TEST_SUITE_P(From, AttemptOnServers, testing::Values(1, 2, 3, 4, 5))
 TEST(Attempt, CountsTheLeaseFromBeforeTheRequestWasSent) {
   World world;
   Client& client = world.client();
-  client.every_queue({.request = 200ms, .reply = 100ms});
+  client.every_server({.request = 200ms, .reply = 100ms});
   const Instant t0 = world.now();
   const Outcome lease = try_once(world, client);
   ASSERT_TRUE(lease);
@@ -121,7 +116,7 @@ TEST(Attempt, IsTooSlowWhenTheNeededValidityIsNotLeft) {
   for (const auto& [needed, granted] : {std::pair{587ms, true}, std::pair{588ms, false}}) {
     World world;
     Client& client = world.client();
-    client.every_queue({.request = 100ms, .reply = 300ms});
+    client.every_server({.request = 100ms, .reply = 300ms});
     const Outcome outcome = try_once(world, client, order(1s, needed));
     EXPECT_EQ(outcome.has_value(), granted) << needed.count();
     if (granted) continue;
@@ -137,7 +132,7 @@ TEST(Attempt, IsTooSlowWhenTheFenceTookTooLongToWriteBack) {
   Client& client = world.client();
   world.store(0).set_counter(resource(), Fence::max / 2);
   for (const std::size_t i : {1U, 2U})
-    client.server(i).line_for[Question::raise_fence] = {.reply = 450ms};
+    client.server(i).fate_for[Question::raise_fence] = {.reply = 450ms};
   EXPECT_EQ(why_of(try_once(world, client, order(1s, 600ms))), Why::too_slow);
   expect_no_ghosts(world);
 }
@@ -145,8 +140,8 @@ TEST(Attempt, IsTooSlowWhenTheFenceTookTooLongToWriteBack) {
 TEST(Attempt, IsTooSlowWhenTheMachineStoodStillBetweenTheAnswersAndTheGrant) {
   World world;
   Client& client = world.client();
-  client.every_queue({.reply = 10ms});
-  world.in(5ms, [&] { world.clock().pause(9s); });
+  client.every_server({.reply = 10ms});
+  world.in(5ms, [&] { client.stop_for(9s); });
   EXPECT_EQ(why_of(try_once(world, client, order(10s, 1s))), Why::too_slow);
   world.settle_for(10ms);
   EXPECT_EQ(world.stores_in_use(resource()), 0);
@@ -168,9 +163,9 @@ TEST(Attempt, TakesBackWhereverTheAnswerWasNotHeld) {
   World world(5);
   Client& client = world.client();
   for (const std::size_t i : {0U, 1U}) world.store(i).hold_foreign(resource(), "theirs", 60s);
-  for (const std::size_t i : {0U, 1U}) client.server(i).line.reply = 10ms;
-  client.server(2).line = answers(FaultKind::unavailable);
-  client.server(4).line = silence;
+  for (const std::size_t i : {0U, 1U}) client.server(i).fate.reply = 10ms;
+  client.server(2).fate = out_of_memory;
+  client.server(4).fate = silence;
   ASSERT_FALSE(try_once(world, client));
   EXPECT_EQ(taken_back(client), (std::vector<std::size_t>{2, 3, 4}));
   EXPECT_EQ(client.server(3).tokens(Question::undo), client.server(3).tokens(Question::acquire));
@@ -179,7 +174,7 @@ TEST(Attempt, TakesBackWhereverTheAnswerWasNotHeld) {
 TEST(Attempt, LeavesNoGhostWhenAnswersAreLost) {
   World world;
   Client& client = world.client();
-  for (const std::size_t i : {0U, 1U}) client.server(i).line = ghost;
+  for (const std::size_t i : {0U, 1U}) client.server(i).fate = ghost;
   EXPECT_EQ(why_of(try_once(world, client)), Why::unavailable);
   expect_no_ghosts(world);
 }
@@ -187,8 +182,8 @@ TEST(Attempt, LeavesNoGhostWhenAnswersAreLost) {
 TEST(Attempt, LeavesNoGhostWhenAnswersAreLate) {
   World world;
   Client& client = world.client();
-  client.server(0).line.reply = server_timeout + 1ms;
-  client.server(1).line.request = 2s;
+  client.server(0).fate.reply = server_timeout + 1ms;
+  client.server(1).fate.request = 2s;
   EXPECT_EQ(why_of(try_once(world, client)), Why::unavailable);
   expect_no_ghosts(world);
 }
@@ -197,7 +192,7 @@ TEST(Attempt, LeavesNoGhostWhenTheGrantComesAfterTheFailureWasCertain) {
   World world;
   Client& client = world.client();
   for (const std::size_t i : {0U, 1U}) world.store(i).hold_foreign(resource(), "theirs", 1s);
-  client.server(2).line = {.request = 200ms, .reply = 100ms};
+  client.server(2).fate = {.request = 200ms, .reply = 100ms};
   EXPECT_EQ(why_of(try_once(world, client)), Why::busy);
   EXPECT_EQ(world.since_start(), 0ms);
   expect_no_ghosts(world);
@@ -206,6 +201,13 @@ TEST(Attempt, LeavesNoGhostWhenTheGrantComesAfterTheFailureWasCertain) {
 class AttemptToFence : public testing::Test {
  protected:
   void SetUp() override { world.store(0).set_counter(resource(), high - 1); }
+
+  /// Who stood still meanwhile finds all answers to its acquire at once, and counts them together.
+  void answers_come_together() {
+    for (AskedServer* server : client.servers)
+      server->fate_for[Question::acquire] = {.reply = 10ms};
+    world.in(5ms, [this] { client.stop_for(10ms); });
+  }
 
   std::size_t at_or_above(Fence fence) {
     std::size_t stores = 0;
@@ -220,7 +222,7 @@ class AttemptToFence : public testing::Test {
 };
 
 TEST_F(AttemptToFence, HasTheLargestFenceAndRaisesTheOthersBeforeTheGrant) {
-  client.every_queue({.reply = 10ms});
+  client.every_server({.reply = 10ms});
   const Outcome lease = try_once(world, client);
   ASSERT_TRUE(lease);
   EXPECT_EQ(lease->fence, Fence(high));
@@ -232,7 +234,7 @@ TEST_F(AttemptToFence, HasTheLargestFenceAndRaisesTheOthersBeforeTheGrant) {
 TEST_F(AttemptToFence, RaisesNothingWhenTheFencesAgree) {
   for (const std::size_t i : {1U, 2U}) world.store(i).set_counter(resource(), high - 1);
   ASSERT_TRUE(try_once(world, client));
-  for (const FakeServer* server : client.servers)
+  for (const AskedServer* server : client.servers)
     EXPECT_TRUE(server->asked(Question::raise_fence).empty());
 }
 
@@ -240,41 +242,48 @@ TEST_F(AttemptToFence, NeedsNoRaiseOnceLateGrantsMakeAQuorumWithTheFence) {
   World five(5);
   Client& other = five.client();
   for (const std::size_t i : {0U, 3U, 4U}) five.store(i).set_counter(resource(), high - 1);
-  for (const std::size_t i : {3U, 4U}) other.server(i).line.reply = 20ms;
+  for (const std::size_t i : {3U, 4U}) other.server(i).fate.reply = 20ms;
   for (const std::size_t i : {1U, 2U})
-    other.server(i).line_for[Question::raise_fence] = {.reply = 400ms};
+    other.server(i).fate_for[Question::raise_fence] = {.reply = 400ms};
   ASSERT_TRUE(try_once(five, other));
   EXPECT_EQ(five.since_start(), 20ms);
 }
 
 TEST_F(AttemptToFence, IsRefusedWhenNoQuorumCanHaveTheFence) {
   for (const std::size_t i : {1U, 2U})
-    client.server(i).line_for[Question::raise_fence] = answers(FaultKind::unavailable);
+    client.server(i).fate_for[Question::raise_fence] = out_of_memory;
+  answers_come_together();
   const Outcome outcome = try_once(world, client);
   EXPECT_EQ(why_of(outcome), Why::unavailable);
-  EXPECT_EQ(names_of(outcome.error().faults), (std::vector<std::string>{"fake://1", "fake://2"}));
+  EXPECT_EQ(names_of(outcome.error().faults),
+            (std::vector<std::string>{client.server(1).name(), client.server(2).name()}));
   expect_no_ghosts(world);
 }
 
 TEST_F(AttemptToFence, CountsNoRaiseByAnotherServerThanTheOneThatGranted) {
-  for (std::size_t i = 0; i < 3; ++i) client.server(i).run_id = std::to_string(i);
-  client.server(1).line_for[Question::raise_fence] = {.request = 20ms};
-  client.server(2).line_for[Question::raise_fence] = answers(FaultKind::unavailable);
-  world.in(10ms, [this] { client.server(1).run_id = "0"; });  // its address has moved
-  EXPECT_EQ(why_of(try_once(world, client)), Why::unavailable);
+  Client& introduced = world.client(ClientOptions{.introduces_itself = true});
+  introduced.server(0).fate_for[Question::acquire] = {.reply = 20ms};
+  introduced.server(2).fate = silence;
+  world.in(10ms, [&] {  // the address of a server that granted moves to another that did
+    introduced.leads_to[1] = 0;
+    world.server(1).cut_all();
+  });
+  EXPECT_EQ(why_of(try_once(world, introduced)), Why::unavailable);
+  EXPECT_FALSE(introduced.server(1).asked(Question::raise_fence).empty());
 }
 
 TEST_F(AttemptToFence, IsRefusedWhenAServerShowsItselfTwiceBeforeTheOthersHaveTheFence) {
   Client& twice = world.client_of({0, 1, 2, 2});
-  twice.server(3).line = {.request = 5ms};
+  twice.server(3).fate = {.request = 5ms};
   for (const std::size_t i : {1U, 2U})
-    twice.server(i).line_for[Question::raise_fence] = {.request = 20ms};
+    twice.server(i).fate_for[Question::raise_fence] = {.request = 20ms};
   EXPECT_EQ(why_of(try_once(world, twice)), Why::duplicate);
 }
 
 TEST_F(AttemptToFence, IsGrantedWhenOneOfTwoRaisesFails) {
-  client.server(1).line_for[Question::raise_fence] = answers(FaultKind::unavailable);
-  client.server(2).line_for[Question::raise_fence] = {.reply = 30ms};
+  client.server(1).fate_for[Question::raise_fence] = out_of_memory;
+  client.server(2).fate_for[Question::raise_fence] = {.reply = 30ms};
+  answers_come_together();
   const Outcome lease = try_once(world, client);
   ASSERT_TRUE(lease);
   EXPECT_EQ(at_or_above(lease->fence), 2);
@@ -282,7 +291,7 @@ TEST_F(AttemptToFence, IsGrantedWhenOneOfTwoRaisesFails) {
 
 TEST_F(AttemptToFence, IsRefusedWhenTheLeaseIsGoneBeforeItsFenceWasWritten) {
   for (const std::size_t i : {1U, 2U})
-    client.server(i).line_for[Question::raise_fence] = {.request = 50ms};
+    client.server(i).fate_for[Question::raise_fence] = {.request = 50ms};
   world.in(20ms, [this] {
     for (const std::size_t i : {1U, 2U}) world.store(i).drop(resource());
   });
@@ -291,7 +300,8 @@ TEST_F(AttemptToFence, IsRefusedWhenTheLeaseIsGoneBeforeItsFenceWasWritten) {
 }
 
 TEST_F(AttemptToFence, CanBeInterruptedWhileItWritesBack) {
-  for (const std::size_t i : {1U, 2U}) client.server(i).line_for[Question::raise_fence] = silence;
+  for (const std::size_t i : {1U, 2U})
+    client.server(i).fate_for[Question::raise_fence] = {.request = 1s};
   world.in(30ms, [this] { client.interrupt.raise(); });
   EXPECT_EQ(why_of(try_once(world, client)), Why::interrupted);
   EXPECT_EQ(world.since_start(), 30ms);
@@ -303,7 +313,7 @@ TEST(Attempt, GetsFencesThatRiseWhateverClientsClocksSayAndServersForget) {
   Fence last;
   for (const Milliseconds offset : {8s, -8s, 0s, -3600s}) {
     Client& client = world.client(static_cast<std::uint64_t>(offset.count()));
-    client.own_clock.wall_offset = offset;
+    client.set_wall_offset(offset);
     const Outcome lease = try_once(world, client);
     ASSERT_TRUE(lease);
     EXPECT_GT(lease->fence, last) << offset.count();
@@ -316,7 +326,7 @@ TEST(Attempt, GetsFencesThatRiseWhateverClientsClocksSayAndServersForget) {
 TEST(Attempt, RefusesAServerThatWasGivenTwice) {
   World world;
   Client& client = world.client_of({0, 0, 1});
-  client.server(2).line.reply = 100ms;
+  client.server(2).fate.reply = 100ms;
   EXPECT_EQ(why_of(try_once(world, client)), Why::duplicate);
   EXPECT_EQ(world.since_start(), 0ms);
   expect_no_ghosts(world);
@@ -330,17 +340,19 @@ TEST(Attempt, NeverCountsAServerThatWasGivenTwiceForTwoVotes) {
 }
 
 TEST(Attempt, SaysWhatKeepsTheServersFromVotingAndWhichTheyAre) {
-  for (const auto& [kind, expected] : {std::pair{FaultKind::denied, Why::denied},
-                                       std::pair{FaultKind::misconfigured, Why::misconfigured},
-                                       std::pair{FaultKind::unavailable, Why::unavailable},
-                                       std::pair{FaultKind::garbage, Why::unavailable}}) {
+  for (const auto& [fate, expected, words] :
+       {std::tuple{denied, Why::denied, "NOPERM"},
+        std::tuple{misconfigured, Why::misconfigured, "unknown command"},
+        std::tuple{out_of_memory, Why::unavailable, "OOM"},
+        std::tuple{malformed, Why::unavailable, "malformed"}}) {
     World world;
     Client& client = world.client();
-    for (const std::size_t i : {0U, 2U}) client.server(i).line = answers(kind);
+    for (const std::size_t i : {0U, 2U}) client.server(i).fate = fate;
     const Outcome outcome = try_once(world, client);
     EXPECT_EQ(why_of(outcome), expected);
-    EXPECT_EQ(names_of(outcome.error().faults), (std::vector<std::string>{"fake://0", "fake://2"}));
-    EXPECT_EQ(outcome.error().faults[0].fault.text, "no");
+    EXPECT_EQ(names_of(outcome.error().faults),
+              (std::vector<std::string>{client.server(0).name(), client.server(2).name()}));
+    EXPECT_NE(outcome.error().faults[0].fault.text.find(words), std::string::npos);
     expect_no_ghosts(world);
   }
 }
@@ -348,7 +360,7 @@ TEST(Attempt, SaysWhatKeepsTheServersFromVotingAndWhichTheyAre) {
 TEST(Attempt, BearsAMinorityOfFaults) {
   World world;
   Client& client = world.client();
-  client.server(0).line = answers(FaultKind::denied);
+  client.server(0).fate = denied;
   EXPECT_TRUE(try_once(world, client));
 }
 
@@ -373,7 +385,7 @@ TEST(Attempt, IsMaybeBusyWhenASilentServerCouldMakeTheQuorumOfAnother) {
   world.settle_for(10ms);
   Client& client = world.client(3);
   world.store(1).drop(resource());
-  client.server(2).line = silence;
+  client.server(2).fate = silence;
   EXPECT_EQ(why_of(try_once(world, client)), Why::maybe_busy);
 }
 
@@ -381,7 +393,7 @@ TEST(Attempt, IsBusyWhenASilentServerCouldMakeTheQuorumOfAForeignLock) {
   World world;
   Client& client = world.client();
   world.store(0).hold_foreign(resource(), "theirs", 60s);
-  client.server(2).line = silence;
+  client.server(2).fate = silence;
   EXPECT_EQ(why_of(try_once(world, client)), Why::busy);
 }
 
@@ -412,8 +424,8 @@ TEST(Attempt, DoesNotGoFirstWithoutAnyVote) {
 TEST(Attempt, EndsAtOnceWhenInterruptedAndTakesEverythingBack) {
   World world;
   Client& client = world.client();
-  client.server(0).line = ghost;
-  client.server(1).line.request = 300ms;
+  client.server(0).fate = ghost;
+  client.server(1).fate.request = 300ms;
   world.in(100ms, [&] { client.interrupt.raise(); });
   EXPECT_EQ(why_of(try_once(world, client)), Why::interrupted);
   EXPECT_EQ(world.since_start(), 100ms);
@@ -426,26 +438,26 @@ TEST(Attempt, AsksNobodyWhenItWasInterruptedBefore) {
   Client& client = world.client();
   client.interrupt.raise();
   EXPECT_EQ(why_of(try_once(world, client)), Why::interrupted);
-  for (const FakeServer* server : client.servers) EXPECT_TRUE(server->log().empty());
+  for (const AskedServer* server : client.servers) EXPECT_TRUE(server->log().empty());
 }
 
 TEST(Attempt, AsksEveryServerOnce) {
   World world(5);
   Client& client = world.client();
-  client.server(4).line = silence;
-  client.server(3).line.reply = 100ms;
+  client.server(4).fate = silence;
+  client.server(3).fate.reply = 100ms;
   ASSERT_TRUE(try_once(world, client));
   world.settle_for(2s);
-  for (const FakeServer* server : client.servers)
+  for (const AskedServer* server : client.servers)
     EXPECT_EQ(server->asked(Question::acquire), std::vector{world.now() - 2s});
 }
 
 TEST(Attempt, RemembersWhichServersAnswered) {
   World world;
   Client& client = world.client();
-  client.server(0).line = answers(FaultKind::unavailable);
-  client.server(1).line = {.reply = 100ms};
-  client.server(2).line = silence;
+  client.server(0).fate = out_of_memory;
+  client.server(1).fate = {.reply = 100ms};
+  client.server(2).fate = silence;
   ASSERT_FALSE(try_once(world, client));
   EXPECT_TRUE(client.server_set.answered(0));
   EXPECT_TRUE(client.server_set.answered(1));
@@ -453,4 +465,4 @@ TEST(Attempt, RemembersWhichServersAnswered) {
 }
 
 }  // namespace
-}  // namespace redlock::fake
+}  // namespace redlock::unit

@@ -2,9 +2,9 @@
 
 #include <gtest/gtest.h>
 
-#include "fake_world.hpp"
+#include "world.hpp"
 
-namespace redlock::fake {
+namespace redlock::unit {
 namespace {
 
 using namespace std::chrono_literals;
@@ -34,7 +34,7 @@ class HeldLeaseTest : public testing::Test {
   }
   std::size_t heals() {
     std::size_t sent = 0;
-    for (const FakeServer* server : client.servers) sent += server->asked(Question::heal).size();
+    for (const AskedServer* server : client.servers) sent += server->asked(Question::heal).size();
     return sent;
   }
 
@@ -58,8 +58,8 @@ class SupervisedLease : public HeldLeaseTest {
 
 TEST_F(HeldLeaseTest, IsExtendedWithTheAnswerThatMakesTheQuorum) {
   for (std::size_t i = 0; i < 3; ++i)
-    client.server(i).line =
-        i < 2 ? Line{.request = 20ms, .reply = (i + 1) * 10ms} : Line{.silent = true};
+    client.server(i).fate =
+        i < 2 ? Fate{.request = 20ms, .reply = (i + 1) * 10ms} : Fate{.silent = true};
   const Instant t0 = world.now();
   const ExtendResult result = extend();
   EXPECT_EQ(result.decision, ExtendDecision::confirmed);
@@ -74,19 +74,19 @@ TEST_F(HeldLeaseTest, IsNeverShortened) {
 }
 
 TEST_F(HeldLeaseTest, IsUnconfirmedWithoutAQuorumOfAnswersWithinTheServerTimeout) {
-  client.server(0).line.silent = true;
-  client.server(2).line.fault = Fault{FaultKind::unavailable, "loading"};
+  client.server(0).fate.silent = true;
+  client.server(2).fate = out_of_memory;
   const Instant t0 = world.now();
   const ExtendResult result = extend();
   EXPECT_EQ(result.decision, ExtendDecision::unconfirmed);
   EXPECT_EQ(result.faults.size(), 2);
-  EXPECT_EQ(result.faults.back().server, "fake://2");
+  EXPECT_EQ(result.faults.back().server, client.server(2).name());
   EXPECT_FALSE(result.not_ours);
   EXPECT_EQ(world.now() - t0, server_timeout);
 }
 
 TEST_F(HeldLeaseTest, IsLostAtOnceWhenAQuorumSaysSo) {
-  client.server(2).line.silent = true;
+  client.server(2).fate.silent = true;
   take_over(0);
   world.store(1).drop(resource());
   const Instant t0 = world.now();
@@ -112,7 +112,7 @@ TEST_F(HeldLeaseTest, IsGivenBackToAMinorityThatLostIt) {
   world.settle_for(10ms);
   ASSERT_TRUE(remaining(2));
   EXPECT_EQ(*remaining(2), 10s - 10ms);
-  const FakeStore::Lock healed = *world.store(2).lock(resource());
+  const Store::Lock healed = *world.store(2).lock(resource());
   EXPECT_EQ(healed.fence, lease->fence);
   EXPECT_EQ(world.now() - healed.since, 1s + 10ms);
   EXPECT_EQ(healed.owner.command, "make");
@@ -138,7 +138,7 @@ TEST_F(HeldLeaseTest, IsGivenBackWithTheRecordOfAServerThatHasIt) {
 
 TEST_F(HeldLeaseTest, IsGivenBackToAServerThatSaysSoAfterTheDecision) {
   world.store(2).lose_everything();
-  client.server(2).line.reply = 300ms;
+  client.server(2).fate.reply = 300ms;
   EXPECT_EQ(extend().decision, ExtendDecision::confirmed);
   EXPECT_EQ(heals(), 0);
   world.settle_for(1s);
@@ -155,7 +155,7 @@ TEST_F(HeldLeaseTest, IsNotTakenFromAnotherThatHasItOnAMinority) {
 
 TEST_F(HeldLeaseTest, IsNotGivenBackInARoundThatWasNotConfirmed) {
   world.store(2).lose_everything();
-  client.server(0).line.silent = true;
+  client.server(0).fate.silent = true;
   EXPECT_EQ(extend().decision, ExtendDecision::unconfirmed);
   world.settle_for(2s);
   EXPECT_EQ(heals(), 0);
@@ -164,19 +164,19 @@ TEST_F(HeldLeaseTest, IsNotGivenBackInARoundThatWasNotConfirmed) {
 
 TEST_F(HeldLeaseTest, CountsAServerThatGotItBackInTheNextRoundOnly) {
   world.store(2).lose_everything();
-  client.server(0).line.silent = true;
+  client.server(0).fate.silent = true;
   // One extended it and one lost it: were its heal a vote, this would be a quorum.
   EXPECT_EQ(extend().decision, ExtendDecision::unconfirmed);
-  client.server(0).line.silent = false;
+  client.server(0).fate.silent = false;
   EXPECT_EQ(extend().decision, ExtendDecision::confirmed);
   world.settle_for(10ms);
-  client.server(0).line.silent = true;
+  client.server(0).fate.silent = true;
   EXPECT_EQ(extend().decision, ExtendDecision::confirmed);
 }
 
 TEST_F(HeldLeaseTest, IsNotGivenBackAfterItsRelease) {
   world.store(2).lose_everything();
-  client.server(2).line_for[Question::extend] = {
+  client.server(2).fate_for[Question::extend] = {
       .reply = 300ms};  // "gone", when the lease is released already
   EXPECT_EQ(extend().decision, ExtendDecision::confirmed);
   EXPECT_EQ(release().decision, ReleaseDecision::released);
@@ -187,7 +187,7 @@ TEST_F(HeldLeaseTest, IsNotGivenBackAfterItsRelease) {
 
 TEST_F(HeldLeaseTest, IsGoneAlsoWhereItWasJustGivenBack) {
   world.store(2).lose_everything();
-  client.server(2).line_for[Question::heal] = {.request = 200ms};
+  client.server(2).fate_for[Question::heal] = {.request = 200ms};
   EXPECT_EQ(extend().decision, ExtendDecision::confirmed);
   EXPECT_EQ(release().decision, ReleaseDecision::released);
   world.settle_for(2s);
@@ -195,7 +195,7 @@ TEST_F(HeldLeaseTest, IsGoneAlsoWhereItWasJustGivenBack) {
 }
 
 TEST_F(HeldLeaseTest, IsUnconfirmedAtTheEndOfItsTimeWhateverTheServerTimeout) {
-  client.every_queue({.silent = true});
+  client.every_server({.silent = true});
   const Instant t0 = world.now();
   EXPECT_EQ(world.run(held().extend(ttl(10s), t0 + 100ms)).decision, ExtendDecision::unconfirmed);
   EXPECT_EQ(world.now() - t0, 100ms);
@@ -208,7 +208,7 @@ TEST_F(HeldLeaseTest, IsReleasedEverywhere) {
 
 TEST_F(HeldLeaseTest, WaitsInItsReleaseForTheServersThatAnsweredLastAndForNoOther) {
   for (std::size_t i = 0; i < 3; ++i)
-    client.server(i).line = i < 2 ? Line{.reply = (i + 1) * 100ms} : Line{.silent = true};
+    client.server(i).fate = i < 2 ? Fate{.reply = (i + 1) * 100ms} : Fate{.silent = true};
   EXPECT_EQ(extend().decision, ExtendDecision::confirmed);
   const Instant began = world.now();
   EXPECT_EQ(release().decision, ReleaseDecision::released);
@@ -218,7 +218,7 @@ TEST_F(HeldLeaseTest, WaitsInItsReleaseForTheServersThatAnsweredLastAndForNoOthe
 TEST_F(HeldLeaseTest, WaitsInItsReleaseForMoreThanAQuorumWhenTheyAnsweredLast) {
   EXPECT_EQ(extend().decision, ExtendDecision::confirmed);
   world.settle_for(1s);
-  client.server(2).line.reply = 300ms;
+  client.server(2).fate.reply = 300ms;
   const Instant began = world.now();
   EXPECT_EQ(release().decision, ReleaseDecision::released);
   EXPECT_EQ(world.now() - began, 300ms);
@@ -226,8 +226,8 @@ TEST_F(HeldLeaseTest, WaitsInItsReleaseForMoreThanAQuorumWhenTheyAnsweredLast) {
 
 TEST_F(HeldLeaseTest, ReleasedByHandGivesTheSilentAsLongAgainAsTheQuorumTook) {
   Client& other = world.client(2);
-  for (std::size_t i = 0; i < 2; ++i) other.server(i).line.reply = 100ms;
-  other.server(2).line.silent = true;
+  for (std::size_t i = 0; i < 2; ++i) other.server(i).fate.reply = 100ms;
+  other.server(2).fate.silent = true;
   HeldLease elsewhere(other.server_set, lease->resource, lease->token, lease->fence);
   const Instant began = world.now();
   EXPECT_EQ(world.run(elsewhere.release(true)).decision, ReleaseDecision::released);
@@ -236,7 +236,7 @@ TEST_F(HeldLeaseTest, ReleasedByHandGivesTheSilentAsLongAgainAsTheQuorumTook) {
 
 TEST_F(HeldLeaseTest, ReleasedByHandWaitsForServersThatAreMerelySlower) {
   Client& other = world.client(2);
-  for (std::size_t i = 0; i < 3; ++i) other.server(i).line.reply = (i + 1) * 100ms;
+  for (std::size_t i = 0; i < 3; ++i) other.server(i).fate.reply = (i + 1) * 100ms;
   HeldLease elsewhere(other.server_set, lease->resource, lease->token, lease->fence);
   const Instant began = world.now();
   EXPECT_EQ(world.run(elsewhere.release(true)).decision, ReleaseDecision::released);
@@ -244,10 +244,11 @@ TEST_F(HeldLeaseTest, ReleasedByHandWaitsForServersThatAreMerelySlower) {
 }
 
 TEST_F(HeldLeaseTest, WaitsInItsReleaseForAServerThatWasSilentWhenOthersGiveNoDecision) {
-  client.server(2).line.silent = true;
+  client.server(2).fate.silent = true;
   EXPECT_EQ(extend().decision, ExtendDecision::confirmed);
-  client.server(2).line = {.reply = 100ms};
-  client.server(0).line.fault = Fault{FaultKind::unavailable, "loading"};
+  world.settle_for(server_timeout);
+  client.server(2).fate = {.reply = 100ms};
+  client.server(0).fate = out_of_memory;
   EXPECT_EQ(release().decision, ReleaseDecision::released);
 }
 
@@ -262,7 +263,7 @@ TEST_F(HeldLeaseTest, IsNotOursToReleaseWhenAQuorumSaysSo) {
 }
 
 TEST_F(HeldLeaseTest, IsUnavailableForReleaseWithoutAQuorumOfAnswers) {
-  for (const std::size_t i : {0U, 1U}) client.server(i).line.silent = true;
+  for (const std::size_t i : {0U, 1U}) client.server(i).fate.silent = true;
   const Instant began = world.now();
   const ReleaseResult result = release();
   EXPECT_EQ(result.decision, ReleaseDecision::unavailable);
@@ -314,7 +315,7 @@ TEST_F(SupervisedLease, StaysSupervisedWhereItWasGivenBack) {
 
 TEST_F(HeldLeaseOnFive, BearsTwoThatLostItAndGivesItBackToBoth) {
   for (const std::size_t i : {1U, 3U}) world.store(i).lose_everything();
-  client.server(3).line.reply = 50ms;
+  client.server(3).fate.reply = 50ms;
   EXPECT_EQ(extend().decision, ExtendDecision::confirmed);
   world.settle_for(200ms);
   EXPECT_EQ(world.stores_in_use(resource()), 5);
@@ -322,7 +323,7 @@ TEST_F(HeldLeaseOnFive, BearsTwoThatLostItAndGivesItBackToBoth) {
 
 TEST_F(HeldLeaseOnFive, IsNotLostWhileAQuorumMayStillHaveIt) {
   for (const std::size_t i : {0U, 1U}) world.store(i).lose_everything();
-  for (const std::size_t i : {3U, 4U}) client.server(i).line.silent = true;
+  for (const std::size_t i : {3U, 4U}) client.server(i).fate.silent = true;
   EXPECT_EQ(extend().decision, ExtendDecision::unconfirmed);
 }
 
@@ -334,7 +335,7 @@ asio::awaitable<bool> closed(ServerSet& server_set, CloseMode close_mode) {
 class Closing : public testing::Test {
  protected:
   Closing() {
-    client.server(2).line.silent = true;
+    client.server(2).fate.silent = true;
     EXPECT_TRUE(world.run(attempt(client.server_set, order(), client.interrupt)));
     world.settle_for(1s);
   }
@@ -365,7 +366,7 @@ TEST_F(Closing, WaitsForAllWhenSomethingWasTakenBack) {
 TEST(ClosingAfterAGrant, WaitsForASlowServersAnswerBeforeItEndsTheConnection) {
   World world;
   Client& client = world.client();
-  client.server(2).line.reply = 50ms;
+  client.server(2).fate.reply = 50ms;
   EXPECT_TRUE(world.run(attempt(client.server_set, order(), client.interrupt)));
   const Instant granted = world.now();
   world.run(closed(client.server_set, CloseMode::linger));
@@ -374,4 +375,4 @@ TEST(ClosingAfterAGrant, WaitsForASlowServersAnswerBeforeItEndsTheConnection) {
 }
 
 }  // namespace
-}  // namespace redlock::fake
+}  // namespace redlock::unit

@@ -5,18 +5,18 @@
 #include "core/validity.hpp"
 #include "engine/held_set.hpp"
 #include "engine/set_waiter.hpp"
-#include "fake_world.hpp"
+#include "world.hpp"
 
-namespace redlock::fake {
+namespace redlock::unit {
 namespace {
 
 using namespace std::chrono_literals;
 
 /// An outer lease of nine seconds, taken by a `run` or by hand, and another client that runs under
 /// it.
-class BorrowedLeaseTest : public testing::Test {
+class InheritedLeaseTest : public testing::Test {
  protected:
-  explicit BorrowedLeaseTest(bool supervised = true) {
+  explicit InheritedLeaseTest(bool supervised = true) {
     AcquireOrder wanted = order(9s);
     wanted.owner.supervised = supervised;
     outer = world.run(attempt(keeper.server_set, wanted, keeper.interrupt)).value();
@@ -49,12 +49,12 @@ class BorrowedLeaseTest : public testing::Test {
   std::optional<SetWaiter> waiter;
 };
 
-class LeftByHand : public BorrowedLeaseTest {
+class LeftByHand : public InheritedLeaseTest {
  protected:
-  LeftByHand() : BorrowedLeaseTest(false) {}
+  LeftByHand() : InheritedLeaseTest(false) {}
 };
 
-TEST_F(BorrowedLeaseTest, IsGrantedWhileItStandsAndEndsWithIt) {
+TEST_F(InheritedLeaseTest, IsGrantedWhileItStandsAndEndsWithIt) {
   const Instant t0 = world.now();
   const Inheritance inheritance = ask(/*guarded=*/true);
   ASSERT_TRUE(inheritance.lease);
@@ -64,30 +64,34 @@ TEST_F(BorrowedLeaseTest, IsGrantedWhileItStandsAndEndsWithIt) {
   EXPECT_LT(inheritance.lease->deadline, t0 + 8s);  // of nine, one has gone by
 }
 
-TEST_F(BorrowedLeaseTest, IsNotGrantedByOneServerUnderTwoNames) {
-  for (const std::size_t i : {0U, 1U}) client.server(i).run_id = "the same";
-  client.server(2).line.silent = true;
-  EXPECT_FALSE(ask(/*guarded=*/true).lease);
+TEST_F(InheritedLeaseTest, IsNotGrantedByOneServerUnderTwoNames) {
+  const auto inherits = [this](const std::vector<std::size_t>& servers) {
+    Client& introduced = world.client(ClientOptions{.introduces_itself = true, .servers = servers});
+    introduced.server(2).fate.silent = true;
+    return world.run(inherit(introduced.server_set, nested(/*guarded=*/true))).lease.has_value();
+  };
+  EXPECT_TRUE(inherits({0, 1, 2}));
+  EXPECT_FALSE(inherits({0, 0, 2}));
 }
 
-TEST_F(BorrowedLeaseTest, IsRefusedWhenItsGuardIsNotKnown) {
+TEST_F(InheritedLeaseTest, IsRefusedWhenItsGuardIsNotKnown) {
   EXPECT_FALSE(ask(/*guarded=*/false).lease);
 }
 
-TEST_F(LeftByHand, IsAdopted) {
+TEST_F(LeftByHand, IsHandedOver) {
   const Inheritance inheritance = ask(/*guarded=*/false);
   ASSERT_TRUE(inheritance.lease);
   EXPECT_EQ(inheritance.lease->keeping, Keeping::handed_over);
 }
 
-TEST_F(BorrowedLeaseTest, NeedsAQuorum) {
+TEST_F(InheritedLeaseTest, NeedsAQuorum) {
   take_over(0);
   EXPECT_TRUE(ask(/*guarded=*/true).lease);
   take_over(1);
   EXPECT_FALSE(ask(/*guarded=*/true).lease);
 }
 
-TEST_F(BorrowedLeaseTest, CountsTheEndThatAQuorumShows) {
+TEST_F(InheritedLeaseTest, CountsTheEndThatAQuorumShows) {
   // One server was healed later, and keeps it longer.
   world.run(HeldLease(keeper.server_set, resource(), outer->token, outer->fence).extend(ttl(9s)));
   world.store(0).hold_foreign(resource(), outer->token.secret(), 100s);
@@ -97,14 +101,14 @@ TEST_F(BorrowedLeaseTest, CountsTheEndThatAQuorumShows) {
   EXPECT_LE(inheritance.lease->deadline, deadline(t0, ttl(9s)));
 }
 
-TEST_F(BorrowedLeaseTest, TellsOneThatEndsTooSoonFromOneThatIsGone) {
+TEST_F(InheritedLeaseTest, TellsOneThatEndsTooSoonFromOneThatIsGone) {
   EXPECT_TRUE(ask(/*guarded=*/true, 20s).too_short);
   EXPECT_FALSE(ask(/*guarded=*/true, 20s).lease);
   for (std::size_t i = 0; i < world.size(); ++i) world.store(i).drop(resource());
   EXPECT_FALSE(ask(/*guarded=*/true, 20s).too_short);
 }
 
-TEST_F(BorrowedLeaseTest, IsNeitherExtendedNorReleased) {
+TEST_F(InheritedLeaseTest, IsNeitherExtendedNorReleased) {
   const auto step = take(nested(/*guarded=*/true));
   const auto set = std::get<std::shared_ptr<HeldSet>>(step);
   bool ended = false;
@@ -123,7 +127,7 @@ TEST_F(BorrowedLeaseTest, IsNeitherExtendedNorReleased) {
   EXPECT_TRUE(client.server(0).asked(Question::release).empty());
 }
 
-TEST_F(BorrowedLeaseTest, LastsAsLongAsItsGuardKeepsIt) {
+TEST_F(InheritedLeaseTest, LastsAsLongAsItsGuardKeepsIt) {
   auto kept = std::make_shared<HeldSet>(keeper.server_set);
   kept->add(*outer);
   const auto quiet = [] {
@@ -151,22 +155,22 @@ TEST_F(LeftByHand, IsExtendedButNotReleased) {
   EXPECT_EQ(world.store(0).lock(resource())->value, outer->token.secret());
 }
 
-TEST_F(BorrowedLeaseTest, IsNoReasonToWaitForOurselves) {
+TEST_F(InheritedLeaseTest, IsNoReasonToWaitForOurselves) {
   const auto step = take(nested(/*guarded=*/true, 20s));
   EXPECT_EQ(std::get<SetFailure>(step).failure.why, AttemptFailure::Why::parent_too_short);
   EXPECT_TRUE(std::get<SetFailure>(step).final);
 }
 
-TEST_F(BorrowedLeaseTest, GivesWayToAnOrdinaryAcquireWhenItIsGone) {
+TEST_F(InheritedLeaseTest, GivesWayToAnOrdinaryAcquireWhenItIsGone) {
   for (std::size_t i = 0; i < world.size(); ++i) world.store(i).drop(resource());
   const auto set = std::get<std::shared_ptr<HeldSet>>(take(nested(/*guarded=*/true)));
   EXPECT_EQ(set->leases().front().keeping, Keeping::own);
   EXPECT_NE(set->leases().front().token, outer->token);
 }
 
-TEST_F(BorrowedLeaseTest, IsNotBusyWhenNoQuorumTellsOfIt) {
+TEST_F(InheritedLeaseTest, IsNotBusyWhenNoQuorumTellsOfIt) {
   for (std::size_t i = 1; i < world.size(); ++i)
-    client.server(i).line_for[Question::inspect].silent = true;
+    client.server(i).fate_for[Question::inspect].silent = true;
   const auto failure = std::get<SetFailure>(take(nested(/*guarded=*/true))).failure;
   EXPECT_EQ(failure.why, AttemptFailure::Why::unavailable);
   EXPECT_EQ(failure.faults.size(), 2U);
@@ -174,15 +178,15 @@ TEST_F(BorrowedLeaseTest, IsNotBusyWhenNoQuorumTellsOfIt) {
 
 TEST_F(LeftByHand, IsAskedForAgainUntilAQuorumAnswers) {
   for (std::size_t i = 1; i < world.size(); ++i)
-    client.server(i).line_for[Question::inspect].silent = true;
+    client.server(i).fate_for[Question::inspect].silent = true;
   constexpr WaitPolicy patient{.wait = 1h, .unavailable_wait = 10s, .retry_delay = 100ms};
   std::vector<AcquireOrder> orders{nested(/*guarded=*/false)};
   waiter.emplace(client.server_set, std::move(orders), patient, client.interrupt);
   EXPECT_FALSE(std::get<SetFailure>(world.run(waiter->next())).final);
-  for (std::size_t i = 1; i < world.size(); ++i) client.server(i).line_for.clear();
+  for (std::size_t i = 1; i < world.size(); ++i) client.server(i).fate_for.clear();
   const auto set = std::get<std::shared_ptr<HeldSet>>(world.run(waiter->next()));
   EXPECT_EQ(set->leases().front().keeping, Keeping::handed_over);
 }
 
 }  // namespace
-}  // namespace redlock::fake
+}  // namespace redlock::unit

@@ -3,9 +3,9 @@
 
 #include <gtest/gtest.h>
 
-#include "fake_world.hpp"
+#include "world.hpp"
 
-namespace redlock::fake {
+namespace redlock::unit {
 namespace {
 
 using namespace std::chrono_literals;
@@ -26,8 +26,8 @@ class Survey : public testing::Test {
 
 TEST_F(Survey, InspectsEveryServerAndWaitsForAll) {
   world.store(0).hold_foreign(resource(), "theirs", 60s);
-  client.server(1).line.reply = 300ms;
-  client.server(2).line.silent = true;
+  client.server(1).fate.reply = 300ms;
+  client.server(2).fate.silent = true;
   const auto votes = world.run(inspect(client.server_set, resource()));
   EXPECT_EQ(world.since_start(), server_timeout);
   ASSERT_EQ(votes.size(), 3);
@@ -39,7 +39,7 @@ TEST_F(Survey, InspectsEveryServerAndWaitsForAll) {
 }
 
 TEST_F(Survey, DoesNotWaitLongerThanTheSlowestAnswer) {
-  client.server(1).line.reply = 300ms;
+  client.server(1).fate.reply = 300ms;
   world.run(inspect(client.server_set, resource()));
   EXPECT_EQ(world.since_start(), 300ms);
 }
@@ -70,10 +70,10 @@ class LateGrant : public Survey {
  protected:
   LateGrant() {
     for (const std::size_t i : {0U, 1U}) world.store(i).set_counter(resource(), largest);
-    client.server(2).line.request = 50ms;
+    client.server(2).fate.request = 50ms;
     lease = world.run(attempt(client.server_set, order(), client.interrupt)).value();
     world.settle_for(100ms);
-    client.server(2).line = {};
+    client.server(2).fate = {};
   }
 
   static constexpr std::uint64_t largest = 4'000'000'000'000;
@@ -107,17 +107,17 @@ TEST_F(Survey, ListsEveryResourceOnceAndSorted) {
   lock(0, "c");
   lock(1, "c");
   lock(1, "a");
-  client.server(2).line.fault = Fault{FaultKind::denied, "no rights"};
+  client.server(2).fate = denied;
   const Listing listing = world.run(list_resources(client.server_set, Listed::held));
   EXPECT_EQ(listing.resources, (std::vector{resource("a"), resource("b"), resource("c")}));
   ASSERT_EQ(listing.faults.size(), 1);
-  EXPECT_EQ(listing.faults[0].server, "fake://2");
+  EXPECT_EQ(listing.faults[0].server, client.server(2).name());
   EXPECT_EQ(listing.faults[0].fault.kind, FaultKind::denied);
 }
 
 TEST_F(Survey, ListsWhatTheOthersHaveWhenOneIsSilent) {
   lock(0, "b");
-  client.server(1).line.silent = true;
+  client.server(1).fate.silent = true;
   const Listing listing = world.run(list_resources(client.server_set, Listed::held));
   EXPECT_EQ(listing.resources, std::vector{resource("b")});
   EXPECT_EQ(listing.faults.size(), 1);
@@ -125,4 +125,4 @@ TEST_F(Survey, ListsWhatTheOthersHaveWhenOneIsSilent) {
 }
 
 }  // namespace
-}  // namespace redlock::fake
+}  // namespace redlock::unit

@@ -3,15 +3,12 @@
 #include "core/validity.hpp"
 #include "engine/held_lease.hpp"
 #include "engine/held_set.hpp"
-#include "fake_world.hpp"
+#include "world.hpp"
 
-namespace redlock::fake {
+namespace redlock::unit {
 namespace {
 
 using namespace std::chrono_literals;
-
-const Line refusing{.fault = Fault{FaultKind::unavailable, "it is busy", /*refused=*/true}};
-const Line denying{.fault = Fault{FaultKind::denied, "no right"}};
 
 /// A lease on three servers, and what becomes of its release.
 class Leftovers : public testing::Test {
@@ -33,11 +30,11 @@ class Leftovers : public testing::Test {
     return world.run(held->release(/*by_hand=*/true));
   }
 
-  void on_release(std::initializer_list<std::size_t> servers, const Line& fate) {
-    for (const std::size_t i : servers) client.server(i).line_for[Question::release] = fate;
+  void on_release(std::initializer_list<std::size_t> servers, const Fate& fate) {
+    for (const std::size_t i : servers) client.server(i).fate_for[Question::release] = fate;
   }
   void serve_again() {
-    for (FakeServer* server : client.servers) server->line_for.clear();
+    for (AskedServer* server : client.servers) server->fate_for.clear();
   }
 
   std::size_t leftovers() { return client.server_set.leftovers().size(); }
@@ -51,7 +48,7 @@ class Leftovers : public testing::Test {
 
 TEST_F(Leftovers, ARefusedReleaseIsRepeatedWithinTheServerTimeout) {
   grant();
-  on_release({0, 1, 2}, refusing);
+  on_release({0, 1, 2}, refused);
   world.in(server_timeout / 2, [this] { serve_again(); });
   EXPECT_EQ(release().decision, ReleaseDecision::released);
   EXPECT_EQ(world.stores_in_use(resource()), 0U);
@@ -60,7 +57,7 @@ TEST_F(Leftovers, ARefusedReleaseIsRepeatedWithinTheServerTimeout) {
 
 TEST_F(Leftovers, ARefusedReleaseGoesOnInTheBackground) {
   grant();
-  on_release({0, 1}, refusing);
+  on_release({0, 1}, refused);
   const Instant began = world.now();
   EXPECT_EQ(release().decision, ReleaseDecision::unavailable);
   EXPECT_LE(world.now() - began, server_timeout);
@@ -77,11 +74,11 @@ TEST_F(Leftovers, OfSeveralLeasesDelayTheEndNoLongerThanThoseOfOne) {
   const auto set = std::make_shared<HeldSet>(client.server_set);
   for (const char* key : {"a", "b", "c"}) {
     AcquireOrder one = order(lease_ttl);
-    one.resource = fake::resource(key);
+    one.resource = unit::resource(key);
     set->add(*world.run(attempt(client.server_set, one, client.interrupt)));
   }
   world.settle_for(1s);
-  on_release({0, 1}, refusing);
+  on_release({0, 1}, refused);
   const Instant began = world.now();
   EXPECT_EQ(world.run(set->release(/*by_hand=*/false)).result.decision,
             ReleaseDecision::unavailable);
@@ -91,7 +88,7 @@ TEST_F(Leftovers, OfSeveralLeasesDelayTheEndNoLongerThanThoseOfOne) {
 
 TEST_F(Leftovers, ItIsRepeatedWithBackOff) {
   grant();
-  on_release({0}, refusing);
+  on_release({0}, refused);
   release();
   world.settle_for(5s);
   const std::size_t asked = client.server(0).asked(Question::release).size();
@@ -101,7 +98,7 @@ TEST_F(Leftovers, ItIsRepeatedWithBackOff) {
 
 TEST_F(Leftovers, ItIsRepeatedUntilItHasExpiredThere) {
   grant();
-  on_release({0, 1, 2}, refusing);
+  on_release({0, 1, 2}, refused);
   const Instant began = world.now();
   release();
   world.settle_for(lease_ttl - 1s);
@@ -123,7 +120,7 @@ TEST_F(Leftovers, SilenceOfAServerThatMayHaveItIsFollowedByAnotherRelease) {
 }
 
 TEST_F(Leftovers, AServerThatNeverAnsweredHasNone) {
-  client.server(2).line.silent = true;
+  client.server(2).fate.silent = true;
   grant();
   EXPECT_EQ(release().decision, ReleaseDecision::released);
   EXPECT_EQ(leftovers(), 0U);
@@ -137,14 +134,14 @@ TEST_F(Leftovers, WhatWasReleasedUnheardIsNotTakenForLost) {
 
 TEST_F(Leftovers, WhereThereIsNoRightItIsNotRepeated) {
   grant();
-  on_release({0, 1, 2}, denying);
+  on_release({0, 1, 2}, denied);
   EXPECT_EQ(release().decision, ReleaseDecision::unavailable);
   EXPECT_EQ(leftovers(), 0U);
 }
 
 TEST_F(Leftovers, ByHandARefusalIsWaitedForAndThenTold) {
   grant();
-  on_release({0}, refusing);
+  on_release({0}, refused);
   const ReleaseResult result = release_by_hand();
   EXPECT_EQ(result.decision, ReleaseDecision::released);
   ASSERT_EQ(result.faults.size(), 1U);
@@ -155,7 +152,7 @@ TEST_F(Leftovers, ByHandARefusalIsWaitedForAndThenTold) {
 
 TEST_F(Leftovers, ByHandARefusalThatEndsInTimeCostsNothing) {
   grant();
-  on_release({0}, refusing);
+  on_release({0}, refused);
   world.in(server_timeout / 2, [this] { serve_again(); });
   EXPECT_TRUE(release_by_hand().faults.empty());
   EXPECT_EQ(world.stores_in_use(resource()), 0U);
@@ -163,7 +160,7 @@ TEST_F(Leftovers, ByHandARefusalThatEndsInTimeCostsNothing) {
 
 TEST_F(Leftovers, WhatMustBeKeptForAWhileIsKeptToTheSameInstant) {
   grant();
-  on_release({0, 1, 2}, refusing);
+  on_release({0, 1, 2}, refused);
   const Instant until = world.now() + 4s;
   release(4s);
   world.settle_for(2s);
@@ -176,8 +173,8 @@ TEST_F(Leftovers, WhatMustBeKeptForAWhileIsKeptToTheSameInstant) {
 
 TEST_F(Leftovers, AnUndoThatWasRefusedIsRepeated) {
   for (const std::size_t i : {1U, 2U}) world.store(i).hold_foreign(resource(), "theirs", 1s);
-  client.server(0).line_for[Question::undo] = refusing;
-  client.server(0).line_for[Question::release] = refusing;
+  client.server(0).fate_for[Question::undo] = refused;
+  client.server(0).fate_for[Question::release] = refused;
   EXPECT_FALSE(world.run(attempt(client.server_set, order(lease_ttl), client.interrupt)));
   world.settle_for(2s);
   EXPECT_FALSE(world.store(0).is_free(resource()));
@@ -196,8 +193,12 @@ TEST_F(Leftovers, OfAnotherSlotTakeNoCopyOfTheLeaseWithThem) {
   Client& other = world.client_of({2});
   (void)other.server_set.random();  // the same seed makes the same tokens
   const Lease others = *world.run(attempt(other.server_set, in_slot, other.interrupt));
-  on_release({2}, refusing);
-  client.server(2).line_for[Question::undo] = refusing;
+  on_release({2}, refused);
+  client.server(2).fate_for[Question::undo] = refused;
+  // It stands still, and so finds all answers at once.
+  client.every_server({.reply = 10ms});
+  client.server(2).fate_for[Question::acquire] = {.reply = 10ms};
+  world.in(5ms, [this] { client.stop_for(10ms); });
   const auto granted = world.run(attempt(client.server_set, in_slot, client.interrupt));
   ASSERT_TRUE(granted);
   lease = *granted;
@@ -242,7 +243,7 @@ TEST_F(Leftovers, OfManyAttemptsAskASilentServerOneAtATime) {
 
 TEST_F(Leftovers, AreKnownAfterTheEndForWhoeverGoesOn) {
   grant();
-  on_release({0}, refusing);
+  on_release({0}, refused);
   release();
   const auto close = [](ServerSet& server_set) -> asio::awaitable<bool> {
     co_await server_set.close(CloseMode::immediate);
@@ -262,15 +263,15 @@ TEST_F(Leftovers, AreKnownAfterTheEndForWhoeverGoesOn) {
 class LongKeys : public Leftovers {
  protected:
   LongKeys() {
-    long_order.resource = fake::resource(std::string(Resource::max_bytes, 'k'));
-    client.server(2).line.silent = true;
+    long_order.resource = unit::resource(std::string(Resource::max_bytes, 'k'));
+    client.server(2).fate.silent = true;
   }
 
   /// The releases that server 2 gets from now on, in a ttl.
   std::vector<Instant> releases() {
     const auto before =
         static_cast<std::ptrdiff_t>(client.server(2).asked(Question::release).size());
-    client.server(2).line.silent = false;
+    client.server(2).fate.silent = false;
     world.settle();
     const std::vector<Instant> all = client.server(2).asked(Question::release);
     return {all.begin() + before, all.end()};
@@ -298,4 +299,4 @@ TEST_F(LongKeys, OfAFailedAttemptAreNotReleasedWhileTheConnectionCarriesTheUndo)
 }
 
 }  // namespace
-}  // namespace redlock::fake
+}  // namespace redlock::unit

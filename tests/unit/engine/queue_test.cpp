@@ -9,9 +9,9 @@
 
 #include "engine/held_lease.hpp"
 #include "engine/waiter.hpp"
-#include "fake_world.hpp"
+#include "world.hpp"
 
-namespace redlock::fake {
+namespace redlock::unit {
 namespace {
 
 using namespace std::chrono_literals;
@@ -106,13 +106,10 @@ class Crowd {
   }
 
   /// As with kill -9: nothing more is sent, and its connections end.
-  static void dies(Member& member) {
-    stops(member);
-    for (FakeServer* server : member.client.servers) server->unsubscribe();
-  }
+  static void dies(Member& member) { member.client.die(); }
 
   /// As with SIGSTOP: nothing more is sent, but it stays connected.
-  static void stops(Member& member) { member.client.every_queue({.silent = true}); }
+  static void stops(Member& member) { member.client.stop(); }
 
   /// Until that many were served, at most for `limit`.
   void wait_for(std::size_t many, Duration limit) {
@@ -165,8 +162,8 @@ TEST(Queue, ServesFiftyInTheOrderInWhichTheyCameOnOneServer) {
 
 TEST(Queue, ServesFiftyInTheOrderInWhichTheyCameOnFiveServersOfWhichTwoAreDead) {
   Crowd crowd(5);
-  crowd.world.store(1).up = false;
-  crowd.world.store(4).up = false;
+  crowd.world.server(1).freeze();
+  crowd.world.server(4).freeze();
   for (std::size_t i = 0; i < many; ++i) {
     crowd.comes();
     crowd.world.settle_for(2 * server_timeout);
@@ -180,11 +177,11 @@ TEST(Queue, KeepsItsOrderAlthoughTheServersClocksDisagree) {
     Crowd crowd(5);
     std::mt19937_64 random(seed);  // NOLINT: reproducible on purpose
     for (std::size_t i = 0; i < 5; ++i)
-      crowd.world.store(i).wall_offset = Milliseconds(static_cast<int>(random() % 401) - 200);
+      crowd.world.server(i).step_wall(Milliseconds(static_cast<int>(random() % 401) - 200));
     for (std::size_t i = 0; i < 12; ++i) {
       Client& client = crowd.comes().client;
-      for (FakeServer* server : client.servers) {
-        server->line = {.request = std::chrono::microseconds(random() % 3000),
+      for (AskedServer* server : client.servers) {
+        server->fate = {.request = std::chrono::microseconds(random() % 3000),
                         .reply = std::chrono::microseconds(random() % 3000)};
       }
       crowd.world.settle_for(40ms);
@@ -287,7 +284,7 @@ TEST(Queue, AHostThatStoppedDelaysTheOthersByThreeSecondsAtMostHoweverManyWaitTh
   }
 }
 
-TEST(Queue, WhoStandsByDoesNotLookAtALockThatIsTaken) {
+TEST(Queue, WhoStandsByDoesNotPollALockThatIsTaken) {
   for (const std::size_t stores : {1U, 5U}) {
     Crowd crowd(stores);
     crowd.come_from_elsewhere(200);
@@ -295,16 +292,16 @@ TEST(Queue, WhoStandsByDoesNotLookAtALockThatIsTaken) {
     crowd.releases(crowd.member(0));
     crowd.world.settle_for(1500ms);
     ASSERT_EQ(crowd.served, up_to(2));
-    // Of themselves some 200 look every 15 s.
+    // Of themselves some 200 poll every 15 s.
     EXPECT_LE(crowd.questions_to(0) - before, (stores == 1 ? 4U : 8U) + 20U);
-    const auto looks_of = [&](std::size_t number) {
-      const auto looks = crowd.member(number).client.server(0).asked(Question::acquire);
-      return std::ranges::count_if(looks,
+    const auto polls_of = [&](std::size_t number) {
+      const auto polls = crowd.member(number).client.server(0).asked(Question::acquire);
+      return std::ranges::count_if(polls,
                                    [&](Instant when) { return when > *crowd.member(1).granted; });
     };
-    EXPECT_EQ(looks_of(3) + looks_of(199), 0) << stores;
+    EXPECT_EQ(polls_of(3) + polls_of(199), 0) << stores;
     // The new first learns when the lease ends.
-    EXPECT_EQ(looks_of(2), 1) << stores;
+    EXPECT_EQ(polls_of(2), 1) << stores;
   }
 }
 
@@ -324,13 +321,13 @@ TEST(Queue, TheSecondFindsAForeignLockFreeWhenTheFirstIsDead) {
 TEST(Queue, ASubscriptionThatTheServerForgotIsMadeAnew) {
   Crowd crowd(1);
   crowd.come(3);
-  // Nothing tells the client; somebody who is let in calls nobody, and the next finds that it was
-  // passed over.
-  crowd.member(1).client.server(0).lose_subscription();
+  // Nothing tells the client; a waiter that is let in notifies nobody, and the next finds that it
+  // was passed over.
+  crowd.world.server(0).forget_subscriptions(crowd.member(1).client.host);
   crowd.releases(crowd.member(0));
   crowd.wait_for(2, 5s);
   ASSERT_EQ(crowd.served.back(), 2U);
-  crowd.world.settle_for(20s);  // it looks, and listens again
+  crowd.world.settle_for(20s);  // it polls, and subscribes again
   crowd.releases(crowd.member(2));
   const Instant released = crowd.world.now();
   crowd.wait_for(3, 5s);
@@ -338,15 +335,15 @@ TEST(Queue, ASubscriptionThatTheServerForgotIsMadeAnew) {
   EXPECT_LE(crowd.world.now() - released, 100ms);
 }
 
-TEST(Queue, WhoWasStoppedComesBackToItsOldPlace) {
+TEST(Queue, WhoWasStoppedComesBackToItsOldPosition) {
   Crowd crowd(3);
   crowd.come(5);
   Crowd::stops(crowd.member(1));
   crowd.releases(crowd.member(0));
   crowd.wait_for(2, 5s);
   ASSERT_EQ(crowd.served.back(), 2U);
-  crowd.member(1).client.every_queue({});
-  crowd.world.settle_for(30s);  // it looks again
+  crowd.member(1).client.go_on();
+  crowd.world.settle_for(30s);  // it polls again
   crowd.hand_on_to_all();
   EXPECT_EQ(crowd.served, (std::vector<std::size_t>{0, 2, 1, 3, 4}));
 }
@@ -377,18 +374,18 @@ TEST(Queue, AHolderThatEndsTogetherWithTheFirstTwoStallsTheThirdByTwoSecondsAtMo
   EXPECT_LE(*crowd.member(3).granted - over, 2s);
 }
 
-TEST(Queue, WhoIsCalledInVainByOneServerTakesItsTime) {
+TEST(Queue, WhoIsNotifiedInVainByOneServerTakesItsTime) {
   Crowd crowd(3);
   crowd.come(2);
-  const auto looks = [&] {
+  const auto polls = [&] {
     return crowd.member(1).client.server(2).asked(Question::acquire).size();
   };
-  const std::size_t before = looks();
+  const std::size_t before = polls();
   for (Duration at{}; at < 2s; at += 5ms)
-    crowd.world.in(at, [&] { crowd.world.store(2).call_everybody("granted"); });
+    crowd.world.in(at, [&] { crowd.world.server(2).publish_to_all("granted"); });
   crowd.world.settle_for(2s);
-  EXPECT_GT(looks() - before, 10U);
-  EXPECT_LE(looks() - before, 60U);
+  EXPECT_GT(polls() - before, 10U);
+  EXPECT_LE(polls() - before, 60U);
 }
 
 TEST(Queue, WhoGivesUpBlocksNobody) {
@@ -413,7 +410,7 @@ TEST(Queue, WhoGivesUpBlocksNobody) {
 TEST(Queue, ANewcomerThatDoesNotWaitIsNotLetInBeforeThoseWhoDo) {
   Crowd crowd(1);
   crowd.come(2);
-  Crowd::stops(crowd.member(1));  // it is called, and does not come
+  Crowd::stops(crowd.member(1));  // it is notified, and does not come
   crowd.releases(crowd.member(0));
   crowd.world.settle_for(10ms);
   Crowd::Member& hasty = crowd.comes({.wait = 0s, .unavailable_wait = 0s, .retry_delay = 100ms});
@@ -431,7 +428,7 @@ TEST(Queue, AWaiterThatReachesOnlyAMinorityStallsNobody) {
   Crowd crowd(3);
   crowd.come(2);
   // The second in the queue is cut off from two servers, and stays first at the third.
-  for (const std::size_t i : {0U, 1U}) crowd.member(1).client.server(i).line.silent = true;
+  for (const std::size_t i : {0U, 1U}) crowd.member(1).client.server(i).fate.silent = true;
   crowd.come(2);
   crowd.world.settle_for(60s);
   EXPECT_LE(crowd.hand_on_to_all({1}), 2s);
@@ -447,7 +444,7 @@ TEST(Queue, TwoGroupsThatComeTogetherNeverLiveLock) {
       for (std::size_t store = 0; store < 3; ++store) {
         // Each group is nearer to another server.
         const bool near = store == i % 2;
-        client.server(store).line = {
+        client.server(store).fate = {
             .request = std::chrono::microseconds(near ? 100 : 2000 + random() % 1000),
             .reply = 100us};
       }
@@ -494,7 +491,7 @@ TEST(Queue, IdleWaitersCostLittleHoweverShortTheLease) {
         HeldLease held(client.server_set, lease.resource, lease.token, lease.fence);
         while (!over) {
           (void)co_await held.extend(ttl(length));
-          co_await sleep_until(client.own_clock, crowd.world.now() + length / 3);
+          co_await sleep_until(client.process, crowd.world.now() + length / 3);
         }
       });
       crowd.come(waiting);
@@ -518,12 +515,12 @@ TEST(Queue, AForeignHolderIsFoundByTheFirstAlone) {
   Crowd crowd(1);
   crowd.world.store(0).hold_foreign(resource(), "theirs", std::nullopt);
   crowd.come(4);
-  const auto looks = [&](std::size_t number) {
+  const auto polls = [&](std::size_t number) {
     return crowd.member(number).client.server(0).asked(Question::acquire).size();
   };
   crowd.world.settle_for(10s);
-  EXPECT_GE(looks(0), 60U);
-  for (const std::size_t number : {1U, 2U, 3U}) EXPECT_LE(looks(number), 10U) << number;
+  EXPECT_GE(polls(0), 60U);
+  for (const std::size_t number : {1U, 2U, 3U}) EXPECT_LE(polls(number), 10U) << number;
   crowd.world.store(0).drop(resource());
   const Instant dropped = crowd.world.now();
   crowd.wait_for(1, 5s);
@@ -531,12 +528,11 @@ TEST(Queue, AForeignHolderIsFoundByTheFirstAlone) {
   EXPECT_LE(crowd.world.now() - dropped, 151ms);
 }
 
-TEST(Queue, WhoMayNotListenLooksInsteadAndKeepsItsPlace) {
+TEST(Queue, WhoMayNotSubscribePollsInsteadAndKeepsItsPosition) {
   Crowd crowd(1);
   crowd.come(1);
   for (int i = 0; i < 3; ++i) {
-    crowd.comes().client.server(0).line_for[Question::listen].fault =
-        Fault{FaultKind::denied, "no channels"};
+    crowd.comes().client.host.may_subscribe = false;
     crowd.world.settle_for(20ms);
   }
   crowd.world.settle_for(10s);
@@ -588,8 +584,8 @@ TEST(Supersede, OfAHundredThatComeTogetherOneStays) {
     std::mt19937_64 random(seed);  // NOLINT: reproducible on purpose
     for (std::size_t i = 0; i < 100; ++i) {
       Client& client = crowd.supersedes().client;
-      for (FakeServer* server : client.servers) {
-        server->line = {.request = std::chrono::microseconds(random() % 20'000),
+      for (AskedServer* server : client.servers) {
+        server->fate = {.request = std::chrono::microseconds(random() % 20'000),
                         .reply = std::chrono::microseconds(random() % 20'000)};
       }
       crowd.world.settle_for(std::chrono::microseconds(random() % 3000));
@@ -621,7 +617,7 @@ TEST(Supersede, AHandOverCostsTheSameHoweverManyGaveUp) {
   EXPECT_EQ(cost(60), cost(1));
 }
 
-TEST(Supersede, OthersKeepTheirPlaces) {
+TEST(Supersede, OthersKeepTheirPositions) {
   Crowd crowd(3);
   crowd.come(2);
   crowd.supersedes();
@@ -645,8 +641,14 @@ TEST(Supersede, OneThatReachesOnlyAMinoritySupersedesNobody) {
   crowd.world.settle_for(100ms);
   Crowd::Member& cut_off =
       crowd.supersedes({.wait = {}, .unavailable_wait = 1s, .retry_delay = 100ms});
-  cut_off.client.server(1).line.silent = true;
-  cut_off.client.server(2).line.silent = true;
+  // It gets a ticket from all of them, and then queues at one.
+  for (AskedServer* server : cut_off.client.servers)
+    server->fate_for[Question::subscribe] = {.reply = 10ms};
+  crowd.world.in(5ms, [&] {
+    for (const std::size_t i : {1U, 2U}) cut_off.client.server(i).fate.silent = true;
+  });
+  crowd.world.settle_for(100ms);
+  EXPECT_EQ(crowd.world.store(0).waiting(resource()), std::vector<std::string>{"2"});
   crowd.world.settle_for(10s);
   EXPECT_TRUE(cut_off.ended);
   EXPECT_FALSE(crowd.member(1).ended);
@@ -667,7 +669,7 @@ TEST(Supersede, OneThatWasStoppedGivesUpAlsoWhenTheNewerOneHasEnded) {
   crowd.wait_for(2, 5s);
   ASSERT_EQ(crowd.served.back(), 2U);
   crowd.releases(crowd.member(2));
-  stopped.client.every_queue({});
+  stopped.client.go_on();
   crowd.world.settle_for(20s);
   expect_superseded(stopped, "2");
   EXPECT_EQ(crowd.served.size(), 2U);
@@ -676,16 +678,16 @@ TEST(Supersede, OneThatWasStoppedGivesUpAlsoWhenTheNewerOneHasEnded) {
 TEST(Supersede, ANewOneThatCameAfterTheEndOfAnotherIsTheNewestWhateverTheClocksSay) {
   Crowd crowd(3);
   for (std::size_t i = 0; i < 3; ++i)
-    crowd.world.store(i).wall_offset = Milliseconds(static_cast<int>(i) * 200);
+    crowd.world.server(i).step_wall(Milliseconds(static_cast<int>(i) * 200));
   crowd.come(1);
   Crowd::Member& first = crowd.supersedes();
-  first.client.server(0).line.silent = true;  // its ticket is by the faster clocks
+  first.client.server(0).fate.silent = true;  // its ticket is by the faster clocks
   crowd.world.settle_for(50ms);
   crowd.releases(crowd.member(0));
   crowd.wait_for(2, 2s);
   ASSERT_EQ(crowd.served.back(), 1U);
   Crowd::Member& second = crowd.supersedes();
-  second.client.server(2).line.silent = true;
+  second.client.server(2).fate.silent = true;
   crowd.world.settle_for(2s);
   EXPECT_FALSE(second.ended);
 }
@@ -736,7 +738,7 @@ TEST(SharedLock, AReaderThatEndsWithoutAReleaseKeepsItOnlyForItsOwnTtl) {
   EXPECT_TRUE(writer.lease);
 }
 
-TEST(SharedLock, AWriterThatDiedInLineBlocksReadersForTwoSecondsAtMost) {
+TEST(SharedLock, AWriterThatDiedInTheQueueBlocksReadersForTwoSecondsAtMost) {
   Crowd crowd(1);
   crowd.come(1, shared);
   crowd.come(1);
@@ -746,7 +748,7 @@ TEST(SharedLock, AWriterThatDiedInLineBlocksReadersForTwoSecondsAtMost) {
   EXPECT_EQ(crowd.served, (std::vector<std::size_t>{0, 2, 3}));
 }
 
-TEST(SharedLock, AStoppedWriterInLineKeepsReadersOutForAMoment) {
+TEST(SharedLock, AStoppedWriterInTheQueueKeepsReadersOutForAMoment) {
   Crowd crowd(1);
   crowd.come(1, shared);
   crowd.come(1);
@@ -763,20 +765,20 @@ class Traffic {
   Traffic(std::uint64_t seed, std::size_t stores) : world_(stores), random_(seed) {}
 
   std::uint64_t below(std::uint64_t limit) { return random_() % limit; }
-  void kill_a_server() { world_.store(below(world_.size())).up = false; }
+  void kill_a_server() { world_.server(below(world_.size())).freeze(); }
 
   /// `cut_off`: the server that the client never reaches, if any.
   void start(std::uint64_t number, const std::function<Mode()>& mode,
              std::optional<std::size_t> cut_off = std::nullopt) {
     Client& client = world_.client(random_(), 50ms);
     for (std::size_t i = 0; i < client.servers.size(); ++i) {
-      FakeServer* const server = client.servers[i];
-      server->random_line = [this, silent = cut_off == i] {
-        Line line{.request = std::chrono::microseconds(below(3000)),
+      AskedServer* const server = client.servers[i];
+      server->random_fate = [this, silent = cut_off == i] {
+        Fate fate{.request = std::chrono::microseconds(below(3000)),
                   .reply = std::chrono::microseconds(below(3000))};
-        line.silent = silent || below(100) < 1;
-        line.reply_lost = below(100) < 1;
-        return line;
+        fate.silent = silent || below(100) < 1;
+        fate.reply_lost = below(100) < 1;
+        return fate;
       };
     }
     world_.start([this, &client, mode, number]() -> asio::awaitable<void> {
@@ -789,7 +791,7 @@ class Traffic {
   int grants = 0;
   int writers_served = 0;
   int violations = 0;
-  std::size_t max_seats_taken = 0;
+  std::size_t max_slots_taken = 0;
 
  private:
   struct Held {
@@ -808,11 +810,11 @@ class Traffic {
         if (auto* granted = std::get_if<Lease>(&step)) lease = *granted;
       }
       enter(number, *lease);
-      co_await sleep_until(client.own_clock, world_.now() + Milliseconds(below(200)));
+      co_await sleep_until(client.process, world_.now() + Milliseconds(below(200)));
       holders_.erase(number);
       HeldLease held(client.server_set, lease->resource, lease->token, lease->fence, lease->hold);
       (void)co_await held.release(/*by_hand=*/false);
-      co_await sleep_until(client.own_clock, world_.now() + Milliseconds(below(100)));
+      co_await sleep_until(client.process, world_.now() + Milliseconds(below(100)));
     }
   }
 
@@ -826,7 +828,7 @@ class Traffic {
       if (held.hold.slot && held.hold.slot == lease.hold.slot) ++violations;
       if (held.hold.slot) ++slots;
     }
-    max_seats_taken = std::max(max_seats_taken, slots);
+    max_slots_taken = std::max(max_slots_taken, slots);
     holders_[number] = Held{lease.hold, lease.deadline};
   }
 
@@ -862,7 +864,7 @@ TEST(Slots, AreNeverMoreThanThereAreAlthoughEachClientMissesAnotherServer) {
     }
     traffic.run();
     EXPECT_EQ(traffic.violations, 0) << seed;
-    EXPECT_EQ(traffic.max_seats_taken, 2U) << seed;
+    EXPECT_EQ(traffic.max_slots_taken, 2U) << seed;
     EXPECT_GT(traffic.grants, 10) << seed;
   }
 }
@@ -958,4 +960,4 @@ TEST(Slots, StandBesideReadersAndKeepAWriterOut) {
 }
 
 }  // namespace
-}  // namespace redlock::fake
+}  // namespace redlock::unit

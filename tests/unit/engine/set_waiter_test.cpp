@@ -4,9 +4,9 @@
 
 #include <algorithm>
 
-#include "fake_world.hpp"
+#include "world.hpp"
 
-namespace redlock::fake {
+namespace redlock::unit {
 namespace {
 
 using namespace std::chrono_literals;
@@ -248,4 +248,4 @@ TEST_F(HeldSetTest, ExtendsAllByHand) {
 }
 
 }  // namespace
-}  // namespace redlock::fake
+}  // namespace redlock::unit

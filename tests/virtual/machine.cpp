@@ -8,26 +8,26 @@
 namespace redlock::sim {
 namespace {
 
-class SimBell final : public Event {
+class SimEvent final : public Event {
  public:
-  explicit SimBell(Process& process) : process_(process), parking_(process) {}
-  ~SimBell() override { disarm(); }
-  SimBell(const SimBell&) = delete;
-  SimBell& operator=(const SimBell&) = delete;
+  explicit SimEvent(Process& process) : process_(process), parking_(process) {}
+  ~SimEvent() override { disarm(); }
+  SimEvent(const SimEvent&) = delete;
+  SimEvent& operator=(const SimEvent&) = delete;
 
   void notify() override {
-    rung_ = true;
+    notified_ = true;
     parking_.unpark();
   }
 
   asio::awaitable<bool> wait_until(Instant when) override {
-    while (!rung_ && process_.now() < when) {
+    while (!notified_ && process_.now() < when) {
       if (when != Instant::max())
         timer_ = process_.timeline().at(process_.true_time(when), [this] { parking_.unpark(); });
       co_await parking_.park();
       disarm();
     }
-    co_return std::exchange(rung_, false);
+    co_return std::exchange(notified_, false);
   }
 
  private:
@@ -38,7 +38,7 @@ class SimBell final : public Event {
   Process& process_;
   Parking parking_;
   std::optional<Timeline::Id> timer_;
-  bool rung_ = false;
+  bool notified_ = false;
 };
 
 }  // namespace
@@ -66,7 +66,7 @@ void Host::go_on() {
 
 std::unique_ptr<Event> Process::make_event() const {
   // The engine has clocks that it may read only; ours are the world's, which nobody made constant.
-  return std::make_unique<SimBell>(const_cast<Process&>(*this));
+  return std::make_unique<SimEvent>(const_cast<Process&>(*this));
 }
 
 std::shared_ptr<Wire> Process::dial(std::size_t server) {

@@ -2,7 +2,7 @@
 
 #include <asio/buffer.hpp>
 #include <asio/error_code.hpp>
-#include <deque>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -12,6 +12,7 @@
 #include "core/vote.hpp"
 #include "machine.hpp"
 #include "random.hpp"
+#include "store/reply.hpp"
 
 namespace redlock::sim {
 
@@ -42,6 +43,15 @@ class Path {
   std::vector<std::pair<Duration, Duration>> outages_;
 };
 
+/// How one request fares, for tests that say so request by request.
+struct Fate {
+  Duration request{};   ///< how much longer it takes to the server
+  Duration reply{};     ///< and its reply back
+  bool silent = false;  ///< it never arrives, nor does anything sent behind it on this connection
+  bool reply_lost = false;  ///< the server acts on it, but sends nothing more on this connection
+  std::optional<Reply> answer{};  ///< the server does nothing and answers this
+};
+
 /// One connection between a process and a server: bytes in order, each way.
 class Wire : public std::enable_shared_from_this<Wire> {
  public:
@@ -67,7 +77,13 @@ class Wire : public std::enable_shared_from_this<Wire> {
   void close();
 
   // The server's end.
-  void reply(std::string bytes);
+  /// `delay`: how much longer than usual it is under way.
+  void reply(std::string bytes, Duration delay = Duration::zero());
+  /// No later reply arrives.
+  void lose_replies() { replies_lost_ = true; }
+  /// When the server reads a request that it gets now, in order; nothing: never.
+  std::optional<Duration> read_at(const Fate& fate);
+  [[nodiscard]] std::optional<Duration> last_read() const;
   /// Answers the client's end with its own, behind all replies.
   void finish();
   [[nodiscard]] bool cut() const noexcept { return cut_; }
@@ -81,6 +97,10 @@ class Wire : public std::enable_shared_from_this<Wire> {
   void cut(bool delivers);
   /// The same, and the client learns of it only when it sends something.
   void vanish();
+
+  /// How a request fares: by the name of the script, or of the command that runs none; `message`
+  /// is one that the server publishes, which can only be delayed. Null: all fare well.
+  std::function<Fate(std::string_view request)> fate_of;
 
   std::string channel;   ///< subscribed to, if any
   std::string received;  ///< what the server did not understand yet: an incomplete command
@@ -97,6 +117,9 @@ class Wire : public std::enable_shared_from_this<Wire> {
   std::string inbox_;
   Duration last_up_{};
   Duration last_down_{};
+  Duration last_read_{};  ///< of the requests that had a fate
+  bool silent_ = false;   ///< one of them never arrived
+  bool replies_lost_ = false;
   bool open_ = false;
   bool refused_ = false;
   bool closed_ = false;  ///< by the client

@@ -80,12 +80,18 @@ class Server {
   void thaw();
   [[nodiscard]] bool answers() const noexcept { return up_ && !frozen_; }
   [[nodiscard]] bool frozen() const noexcept { return frozen_; }
-  void flush_scripts();
+  void flush_scripts() { knows_scripts_ = false; }
+  /// As if it had run one before.
+  void load_scripts() { knows_scripts_ = true; }
   void cut_one(bool delivers);
   /// Breaks every connection.
   void cut_all();
   /// Breaks the connections on which the host's processes listen.
   void cut_subscriptions(const Host& host);
+  /// Drops the host's subscriptions; nobody is told.
+  void forget_subscriptions(const Host& host);
+  /// Sends this to all who subscribed to anything.
+  void publish_to_all(std::string_view message);
   /// Loses power and comes back at once with its data; nobody is told.
   void lose_power();
   void refuse(Refusal refusal) { refusal_ = refusal; }
@@ -99,10 +105,14 @@ class Server {
   /// answer any more, it drops the rest.
   void wake_to(const std::shared_ptr<Wire>& wire);
   std::string answer(Wire& wire, const redis::Command& command);
+  /// Answers as the wire's fate_of says.
+  void answer_by_fate(Wire& wire, const redis::Command& command);
   Reply run(Wire& wire, const redis::Command& command);
+  Reply scan();
   Reply run_script(Wire& wire, const redis::Command& command, std::string_view text,
                    std::string_view name);
   std::int64_t publish(std::string_view channel, std::string_view message);
+  static void publish_on(Wire& wire, std::string_view message);
   void forget(const std::shared_ptr<Wire>& wire);
   [[nodiscard]] std::optional<Reply> refused(const redis::Command& command) const;
 

@@ -133,14 +133,24 @@ void Wire::close() {
   reader_.unpark();
 }
 
-void Wire::reply(std::string bytes) {
-  if (closed_ || cut_) return;
-  last_down_ = std::max(last_down_, path_.arrival(process_.timeline().now()));
+void Wire::reply(std::string bytes, Duration delay) {
+  if (closed_ || cut_ || replies_lost_) return;
+  last_down_ = std::max(last_down_, path_.arrival(process_.timeline().now()) + delay);
   process_.timeline().at(last_down_, [self = shared_from_this(), bytes = std::move(bytes)] {
     if (self->cut_) return;
     self->inbox_ += bytes;
     self->reader_.unpark();
   });
+}
+
+std::optional<Duration> Wire::read_at(const Fate& fate) {
+  silent_ = silent_ || fate.silent;
+  last_read_ = std::max(last_read_, process_.timeline().now() + fate.request);
+  return last_read();
+}
+
+std::optional<Duration> Wire::last_read() const {
+  return silent_ ? std::nullopt : std::optional(last_read_);
 }
 
 void Wire::finish() {

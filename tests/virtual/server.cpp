@@ -6,7 +6,6 @@
 #include <charconv>
 #include <optional>
 
-#include "coverage.hpp"
 #include "store/local/commands.hpp"
 #include "store/script.hpp"
 
@@ -184,6 +183,14 @@ void Server::see_end(const std::shared_ptr<Wire>& wire) {
     backlog_.emplace_back([this, wire] { see_end(wire); });
     return;
   }
+  if (wire->fate_of) {
+    const auto last_read = wire->last_read();
+    if (!last_read) return;
+    if (*last_read > timeline_.now()) {
+      timeline_.at(*last_read, [this, wire] { see_end(wire); });
+      return;
+    }
+  }
   wire->finish();
   forget(wire);
   if (watcher != nullptr) watcher->saw_end(*this, wire->process());
@@ -216,10 +223,6 @@ void Server::thaw() {
   for (const auto& step : std::exchange(backlog_, {})) step();
 }
 
-void Server::flush_scripts() {
-  knows_scripts_ = false;
-}
-
 void Server::cut_one(bool delivers) {
   if (wires_.empty()) return;
   const std::shared_ptr<Wire> wire = wires_[random_.below(wires_.size())];
@@ -240,7 +243,13 @@ bool Server::serve(Wire& wire, std::string_view bytes) {
   std::string_view rest = bytes;
   if (!wire.received.empty()) rest = wire.received += bytes;
   std::string replies;
-  while (const auto command = take_command(rest)) replies += answer(wire, *command);
+  while (const auto command = take_command(rest)) {
+    if (wire.fate_of) {
+      answer_by_fate(wire, *command);
+    } else {
+      replies += answer(wire, *command);
+    }
+  }
   wire.received = std::string(rest);
   const bool answers = !replies.empty();
   if (answers) wire.reply(std::move(replies));
@@ -252,6 +261,12 @@ void Server::cut_subscriptions(const Host& host) {
     if (wire->channel.empty() || &wire->process().host() != &host) continue;
     wire->cut(/*delivers=*/false);
     forget(wire);
+  }
+}
+
+void Server::forget_subscriptions(const Host& host) {
+  for (const auto& wire : wires_) {
+    if (&wire->process().host() == &host) wire->channel.clear();
   }
 }
 
@@ -297,6 +312,31 @@ std::string Server::answer(Wire& wire, const redis::Command& command) {
   return bytes;
 }
 
+void Server::answer_by_fate(Wire& wire, const redis::Command& command) {
+  const bool is_undo = command[0] == "EVAL" && command[1] == scripts::undo;
+  const bool is_script = command[0] == "EVAL" || command[0] == "EVALSHA";
+  const Fate fate = wire.fate_of(is_undo ? "undo" : is_script ? command.back() : command[0]);
+  const auto when = wire.read_at(fate);
+  if (!when) return;
+  timeline_.at(*when, [this, wire = wire.shared_from_this(), command, fate] {
+    const auto step = [this, wire, command, fate] {
+      std::string bytes;
+      if (fate.answer) {
+        encode_to(bytes, *fate.answer);
+      } else {
+        bytes = answer(*wire, command);
+      }
+      if (fate.reply_lost) wire->lose_replies();
+      wire->reply(std::move(bytes), fate.reply);
+    };
+    if (frozen_) {
+      backlog_.emplace_back(step);
+    } else if (std::ranges::find(wires_, wire) != wires_.end()) {
+      step();
+    }
+  });
+}
+
 Reply Server::run(Wire& wire, const redis::Command& command) {
   if (command[0] == "EVAL" && command[1] == scripts::undo)
     return run_script(wire, command, scripts::undo, "undo");
@@ -315,7 +355,15 @@ Reply Server::run(Wire& wire, const redis::Command& command) {
     return local::text_reply(
         fmt::format("# Server\r\nrun_id:{}\r\nuptime_in_seconds:{}\r\n", run_id_, up.count()));
   }
+  if (command[0] == "SCAN") return scan();
   return local::execute(keyspace(), command);
+}
+
+Reply Server::scan() {
+  std::vector<Reply> keys;
+  for (const auto& [key, entry] : keyspace().live()) keys.push_back(local::text_reply(key));
+  std::ranges::reverse(keys);  // it promises no order
+  return local::array_reply({local::text_reply("0"), local::array_reply(std::move(keys))});
 }
 
 Reply Server::run_script(Wire& wire, const redis::Command& command, std::string_view text,
@@ -325,7 +373,6 @@ Reply Server::run_script(Wire& wire, const redis::Command& command, std::string_
   const local::Arguments words(command);
   const Run run{*this, wire.process(), name, words.subspan(3, count), words.subspan(3 + count)};
   if (watcher != nullptr) watcher->before(run);
-  coverage::runs(name == "undo");
   const std::string_view in_script = error_in_script(refusal_);
   const bool may_publish = wire.process().host().may_publish;
   Reply reply =
@@ -340,12 +387,22 @@ std::int64_t Server::publish(std::string_view channel, std::string_view message)
   std::int64_t notified = 0;
   for (const auto& wire : wires_) {
     if (wire->channel != channel) continue;
-    std::string bytes = push("message", channel);
-    encode_to(bytes, local::text_reply(std::string(message)));
-    wire->reply(std::move(bytes));
+    publish_on(*wire, message);
     ++notified;
   }
   return notified;
+}
+
+void Server::publish_to_all(std::string_view message) {
+  for (const auto& wire : wires_) {
+    if (!wire->channel.empty()) publish_on(*wire, message);
+  }
+}
+
+void Server::publish_on(Wire& wire, std::string_view message) {
+  std::string bytes = push("message", wire.channel);
+  encode_to(bytes, local::text_reply(std::string(message)));
+  wire.reply(std::move(bytes), wire.fate_of ? wire.fate_of("message").reply : Duration::zero());
 }
 
 }  // namespace redlock::sim

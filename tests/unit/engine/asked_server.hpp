@@ -1,0 +1,84 @@
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "store/lock_server.hpp"
+#include "virtual/network.hpp"
+
+namespace redlock::unit {
+
+enum class Question {
+  acquire,
+  raise_fence,
+  extend,
+  heal,
+  release,
+  break_lock,
+  inspect,
+  list,
+  undo,
+  leave,
+  subscribe
+};
+
+/// A server as one client has it: the product's, with a record of what it was asked. A test says
+/// how each of its requests fares.
+class AskedServer final : public LockServer {
+ public:
+  struct Asked {
+    Question question;
+    Instant at;
+    std::string token;
+  };
+
+  AskedServer(std::unique_ptr<LockServer> server, const Clock& clock)
+      : server_(std::move(server)), clock_(clock) {}
+
+  /// All questions, in order; and when those of a kind were asked.
+  [[nodiscard]] const std::vector<Asked>& log() const noexcept { return log_; }
+  [[nodiscard]] std::vector<Instant> asked(Question question) const;
+  [[nodiscard]] std::vector<std::string> tokens(Question question) const;
+
+  sim::Fate fate;  ///< of every request
+  /// Of those of a kind, instead. An undo is a release, and a request that is named `undo`.
+  std::map<Question, sim::Fate> fate_for;
+  std::function<sim::Fate()> random_fate;  ///< instead of both
+  std::optional<Instant> close_deadline;   ///< what close() was told
+
+  /// For the connections.
+  [[nodiscard]] sim::Fate fate_of(std::string_view request) const;
+
+  [[nodiscard]] const std::string& name() const override { return server_->name(); }
+  asio::awaitable<AcquireVote> acquire(AcquireRequest request, Instant deadline) override;
+  asio::awaitable<RaiseVote> raise_fence(RaiseRequest request, Instant deadline) override;
+  asio::awaitable<ExtendVote> extend(ExtendRequest request, Instant deadline) override;
+  asio::awaitable<HealVote> heal(HealRequest request, Instant deadline) override;
+  asio::awaitable<ReleaseVote> release(ReleaseRequest request, Instant deadline) override;
+  asio::awaitable<BreakVote> break_lock(BreakRequest request, Instant deadline) override;
+  asio::awaitable<InspectVote> inspect(Resource resource, std::optional<LeaseId> share,
+                                       Instant deadline) override;
+  asio::awaitable<Result<LockList, Fault>> list(Listed listed, Instant deadline) override;
+  void undo(const Resource& resource, const Token& token, std::optional<Requeue> requeue,
+            NotUndone not_undone) override;
+  void leave(const Resource& resource, const std::string& waiter) override;
+  asio::awaitable<std::optional<Fault>> subscribe(Resource resource, std::string waiter,
+                                                  std::function<void(Notification)> notified,
+                                                  Instant deadline) override;
+  void unsubscribe() override { server_->unsubscribe(); }
+  asio::awaitable<void> close(Instant deadline) override;
+
+ private:
+  void note(Question question, std::string token = {});
+
+  std::unique_ptr<LockServer> server_;
+  const Clock& clock_;
+  std::vector<Asked> log_;
+};
+
+}  // namespace redlock::unit
