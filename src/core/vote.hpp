@@ -14,7 +14,7 @@ namespace redlock {
 
 /// The end of a command whose `run` left its lease to expire (--min-hold).
 struct Finished {
-  Duration kept{};               ///< how long the lease was to last from then on
+  Duration expire_in{};          ///< how long the lease was to last from then on
   std::optional<int> exit_code;  ///< of the command, or
   std::optional<int> signal;     ///< the signal that ended it
 };
@@ -62,7 +62,7 @@ struct RunRecord {
   PastRun run;  ///< the ages are those at `as_of`
   Instant as_of;
   bool success = false;
-  Duration keep{};         ///< how long it must be remembered at least
+  Duration remember_for{};  ///< how long it must be remembered at least
   bool passed_on = false;  ///< another lease's run, which this server may have forgotten; otherwise
                            ///< the server fills in the owner of the lease
 };

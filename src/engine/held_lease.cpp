@@ -142,7 +142,8 @@ asio::awaitable<ExtendResult> HeldLease::extend(Ttl ttl, Instant end, bool by_ha
   co_return result;
 }
 
-asio::awaitable<ReleaseResult> HeldLease::release(bool by_hand, Duration keep, Instant repeat_until,
+asio::awaitable<ReleaseResult> HeldLease::release(bool by_hand, Duration expire_in,
+                                                  Instant repeat_until,
                                                   std::optional<Owner> finished,
                                                   std::optional<RunRecord> run) {
   shared_->over = true;
@@ -156,10 +157,10 @@ asio::awaitable<ReleaseResult> HeldLease::release(bool by_hand, Duration keep, I
   const Instant t0 = server_set_.clock().now();
   const Instant deadline = t0 + server_set_.server_timeout();
   for (std::size_t i = 0; i < server_set_.size(); ++i) {
-    ReleaseRequest request{resource_, token_, by_hand, keep};
+    ReleaseRequest request{resource_, token_, by_hand, expire_in};
     request.finished = finished;
     if (run) request.run = as_of(*run, t0);
-    Leftover leftover{i, resource_, token_, t0, t0 + keep};
+    Leftover leftover{i, resource_, token_, t0, t0 + expire_in};
     leftover.run = run;
     leftover.unread = !fits_into_one_read(resource_);
     if (ttl_) leftover.until = t0 + max_stay(*ttl_);
@@ -191,7 +192,8 @@ asio::awaitable<ReleaseResult> HeldLease::release(bool by_hand, Duration keep, I
   for (std::size_t i = 0; ttl_ && i < votes.size(); ++i) {
     const bool fits = fits_into_one_read(resource_);
     if (is_final(votes[i]) || (fits && !server_set_.ever_answered(i))) continue;
-    server_set_.clear_away({i, resource_, token_, t0 + max_stay(*ttl_), t0 + keep, !fits, run});
+    server_set_.clear_away(
+        {i, resource_, token_, t0 + max_stay(*ttl_), t0 + expire_in, !fits, run});
   }
   const auto vote_of = [&](std::size_t i) { return &votes[i]; };
   ReleaseResult result;

@@ -108,7 +108,7 @@ asio::awaitable<ExtendResult> HeldSet::extend() {
   co_return result;
 }
 
-asio::awaitable<SetReleaseResult> HeldSet::release(bool by_hand, Duration keep,
+asio::awaitable<SetReleaseResult> HeldSet::release(bool by_hand, Duration expire_in,
                                                    std::optional<Owner> finished,
                                                    std::optional<RunRecord> run) {
   over_ = true;
@@ -120,8 +120,8 @@ asio::awaitable<SetReleaseResult> HeldSet::release(bool by_hand, Duration keep,
   SetReleaseResult worst{members_.back()->resource, std::move(nothing_to_do), false};
   for (std::size_t i = members_.size(); i-- > 0;) {
     if (members_[i]->keeping != Keeping::own) continue;
-    ReleaseResult result = co_await members_[i]->held.release(by_hand, keep, repeat_until, finished,
-                                                              run ? run : leases_[i].fresh);
+    ReleaseResult result = co_await members_[i]->held.release(
+        by_hand, expire_in, repeat_until, finished, run ? run : leases_[i].fresh);
     ++released;
     if (result.recorded) ++recorded;
     if (severity(result.decision) < severity(worst.result.decision)) continue;

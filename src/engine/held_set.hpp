@@ -55,7 +55,7 @@ class HeldSet : public std::enable_shared_from_this<HeldSet> {
 
   /// Compare-and-delete of our own leases, the last first; see HeldLease::release. Call it once,
   /// and nothing after it. Without a run of its own each passes on its Lease::fresh.
-  asio::awaitable<SetReleaseResult> release(bool by_hand, Duration keep = Duration::zero(),
+  asio::awaitable<SetReleaseResult> release(bool by_hand, Duration expire_in = Duration::zero(),
                                             std::optional<Owner> finished = std::nullopt,
                                             std::optional<RunRecord> run = std::nullopt);
 

@@ -60,7 +60,7 @@ void ServerSet::clear_away(Leftover leftover) {
   for (const auto& same : others) {
     if (same->token != leftover.token) continue;
     same->until = std::max(same->until, leftover.until);
-    same->keep_until = std::max(same->keep_until, leftover.keep_until);
+    same->expire_at = std::max(same->expire_at, leftover.expire_at);
     if (leftover.run) same->run = std::move(leftover.run);
     same->unread = true;  // the release under way may be too early for the new leftover
     return;
@@ -83,7 +83,7 @@ asio::awaitable<void> ServerSet::release_again(std::size_t server, Resource reso
     for (const auto& leftover : left) {
       if (clock_.now() < leftover->until) {
         ReleaseRequest request{resource, leftover->token};
-        request.keep = std::max(Duration::zero(), leftover->keep_until - clock_.now());
+        request.expire_in = std::max(Duration::zero(), leftover->expire_at - clock_.now());
         if (leftover->run) request.run = as_of(*leftover->run, clock_.now());
         const ReleaseVote vote =
             co_await servers_[server]->release(request, clock_.now() + server_timeout_);

@@ -30,10 +30,13 @@ struct Leftover {
   std::size_t server;
   Resource resource;
   Token token;
-  Instant until;         ///< it has expired there by then
-  Instant keep_until{};  ///< no other client may acquire the lock sooner; see ReleaseRequest::keep
-  bool unread = false;   ///< the server may read the request for it later than a release on another
-                         ///< connection
+  Instant until;  ///< it has expired there by then
+
+  /// No other client may acquire the lock sooner; see ReleaseRequest::expire_in.
+  Instant expire_at{};
+
+  bool unread = false;  ///< the server may read the request for it later than a release on another
+                        ///< connection
   std::optional<RunRecord> run{};  ///< to be remembered with the release
 };
 

@@ -105,11 +105,12 @@ std::string who_text(const Holder& holder) {
 
 std::string kept_text(const Owner& owner, const Finished& finished,
                       std::optional<Duration> remaining) {
-  const Duration left = remaining.value_or(finished.kept);
+  const Duration left = remaining.value_or(finished.expire_in);
   const auto end = std::chrono::ceil<std::chrono::seconds>(wall_clock_now() + left);
-  std::string text = fmt::format("kept until {} by --min-hold of {}; finished {} ago",
-                                 time_of_day(end), former_owner_text(owner),
-                                 format_duration(std::max(Duration::zero(), finished.kept - left)));
+  std::string text =
+      fmt::format("kept until {} by --min-hold of {}; finished {} ago", time_of_day(end),
+                  former_owner_text(owner),
+                  format_duration(std::max(Duration::zero(), finished.expire_in - left)));
   if (finished.exit_code) text += fmt::format(" with {}", *finished.exit_code);
   if (finished.signal) text += fmt::format(" by signal {}", *finished.signal);
   return text;

@@ -73,7 +73,7 @@ struct Released {
   bool confirmed;  ///< by a quorum
   bool inherited;  ///< there was nothing to release: the lease is the run's around this one
   Duration held;
-  Duration kept;  ///< for which it was left to expire (--min-hold)
+  Duration expire_in;  ///< for which it was left to expire (--min-hold)
 };
 
 using Any = std::variant<Waiting, WaitShown, Acquired, RenewalFailed, RenewedAgain, Lost, Stopping,

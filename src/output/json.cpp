@@ -47,7 +47,7 @@ void set_owner(Json& json, const Owner& owner) {
 
 void set_finished(Json& json, const Finished& finished, std::optional<Duration> remaining) {
   const Duration ago =
-      std::max(Duration::zero(), finished.kept - remaining.value_or(finished.kept));
+      std::max(Duration::zero(), finished.expire_in - remaining.value_or(finished.expire_in));
   json["finished_ms"] = milliseconds(ago);
   json["ended_at"] = time_in(-ago);
   if (finished.exit_code) json["command_exit"] = *finished.exit_code;
@@ -248,7 +248,7 @@ void set_event(Json& json, const event::Ended& ended) {
 void set_event(Json& json, const event::Released& released) {
   json["confirmed"] = released.confirmed;
   json["held_ms"] = milliseconds(released.held);
-  if (released.kept > Duration::zero()) json["kept_ms"] = milliseconds(released.kept);
+  if (released.expire_in > Duration::zero()) json["kept_ms"] = milliseconds(released.expire_in);
 }
 
 struct EventName {

@@ -85,7 +85,7 @@ Finish RunReporter::too_late_to_start() {
       "the lease was over, or nearly, before the command could start; it was not started");
 }
 
-/// A process of the command may still run, so we keep the lock until it expires.
+/// A process of the command may still run, so the lock is left to expire.
 Finish RunReporter::unconfirmed() {
   return conclude(Result::unconfirmed,
                   output::unsafe_text(/*dead=*/false, report_.left, report_.late));
@@ -117,7 +117,7 @@ Finish RunReporter::ended() {
 }
 
 Finish RunReporter::released(const HeldSet& leases, const SetReleaseResult& released, Finish finish,
-                             Duration keep) {
+                             Duration expire_in) {
   const ReleaseResult& result = released.result;
   const bool is_ours = has_kept(leases, Keeping::own);
   report_.released = is_ours && result.decision == ReleaseDecision::released;
@@ -126,7 +126,7 @@ Finish RunReporter::released(const HeldSet& leases, const SetReleaseResult& rele
   }
   if (was_granted()) {
     session_.events().report(
-        output::event::Released{report_.released, !is_ours, report_.held, keep});
+        output::event::Released{report_.released, !is_ours, report_.held, expire_in});
   }
   if (!is_known_to_be_lost() && result.decision == ReleaseDecision::not_ours) {
     report_.outcome =
@@ -235,11 +235,11 @@ void RunReporter::command_ended(const child::Ending& ending, Duration held) {
       output::event::Ended{report_.command_exit, report_.command_signal, held, report_.left});
 }
 
-std::optional<Owner> RunReporter::finished_owner(Duration keep) const {
-  if (keep <= Duration::zero()) return std::nullopt;
+std::optional<Owner> RunReporter::finished_owner(Duration expire_in) const {
+  if (expire_in <= Duration::zero()) return std::nullopt;
   Owner owner = options_.owner;
   owner.renewed_for = Duration::zero();
-  owner.finished = Finished{keep, report_.command_exit, report_.command_signal};
+  owner.finished = Finished{expire_in, report_.command_exit, report_.command_signal};
   return owner;
 }
 
@@ -252,7 +252,7 @@ RunRecord RunReporter::run_record(Instant ended) const {
   run.exit_code = report_.command_exit;
   run.signal = report_.command_signal;
   RunRecord record{std::move(run), ended};
-  record.keep = options_.once_per.value_or(Duration::zero());
+  record.remember_for = options_.once_per.value_or(Duration::zero());
   record.success = report_.outcome.result == Result::released && report_.command_exit == 0;
   return record;
 }

@@ -32,9 +32,9 @@ class RunReporter {
   Finish unconfirmed();
   Finish ended();
 
-  /// What happened to the lease at the end. `keep`: it is left to expire after that time.
+  /// What happened to the lease at the end. `expire_in`: it is left to expire after that time.
   Finish released(const HeldSet& leases, const SetReleaseResult& released, Finish finish,
-                  Duration keep);
+                  Duration expire_in);
 
   // While it runs.
   void waited(Duration span) { report_.waited = span; }
@@ -54,7 +54,7 @@ class RunReporter {
 
   /// The owner record for as long as the lease is kept after the command's end; nothing when it is
   /// not kept.
-  [[nodiscard]] std::optional<Owner> finished_owner(Duration keep) const;
+  [[nodiscard]] std::optional<Owner> finished_owner(Duration expire_in) const;
 
   /// What the servers are to remember of the run. `ended`: when the command did.
   [[nodiscard]] RunRecord run_record(Instant ended) const;

@@ -75,9 +75,9 @@ void Story::tell(const event::Released& released) {
   if (released.inherited) {
     console_.detail(fmt::format("{}: done after {}{}; the run around this one keeps the lock", key_,
                                 held, status_));
-  } else if (released.kept > Duration::zero()) {
+  } else if (released.expire_in > Duration::zero()) {
     console_.detail(fmt::format("{}: done after {}{}; kept for another {} (--min-hold)", key_, held,
-                                status_, format_duration(released.kept)));
+                                status_, format_duration(released.expire_in)));
   } else if (released.confirmed) {
     console_.detail(fmt::format("{}: released after {}{}", key_, held, status_));
   }

@@ -198,18 +198,18 @@ asio::awaitable<void> Tenancy::give_up_turn(Stay& stay) {
   co_await parts_.job.until_continued();
 }
 
-/// Releases the lease, or leaves it to expire after `keep`. `ended`: when the command ended;
+/// Releases the lease, or leaves it to expire after `expire_in`. `ended`: when the command ended;
 /// nothing: it never ran. A lease that turns out to be no longer ours was lost while the command
 /// ran.
-asio::awaitable<Finish> Tenancy::release(Stay& stay, Finish finish, Duration keep,
+asio::awaitable<Finish> Tenancy::release(Stay& stay, Finish finish, Duration expire_in,
                                          std::optional<Instant> ended) {
   stay.end();
-  const auto owner = parts_.reporter.finished_owner(keep);
+  const auto owner = parts_.reporter.finished_owner(expire_in);
   std::optional<RunRecord> run;
   if (ended) run = parts_.reporter.run_record(*ended);
   const SetReleaseResult released =
-      co_await stay.leases->release(/*by_hand=*/false, keep, owner, std::move(run));
-  co_return parts_.reporter.released(*stay.leases, released, finish, keep);
+      co_await stay.leases->release(/*by_hand=*/false, expire_in, owner, std::move(run));
+  co_return parts_.reporter.released(*stay.leases, released, finish, expire_in);
 }
 
 Duration Tenancy::left_of_min_hold(const child::Ending& ending) const {

@@ -51,7 +51,7 @@ class Tenancy {
   void keep(const std::shared_ptr<Stay>& stay);
   asio::awaitable<bool> outlast_nested_runs(Stay& stay);
   asio::awaitable<void> give_up_turn(Stay& stay);
-  asio::awaitable<Finish> release(Stay& stay, Finish finish, Duration keep = Duration::zero(),
+  asio::awaitable<Finish> release(Stay& stay, Finish finish, Duration expire_in = Duration::zero(),
                                   std::optional<Instant> ended = std::nullopt);
   [[nodiscard]] Duration left_of_min_hold(const child::Ending& ending) const;
   child::SupervisorEvents supervisor_events();

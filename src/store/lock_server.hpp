@@ -79,10 +79,10 @@ struct ReleaseRequest {
   /// Another process than the one that keeps the lease asks: a `run`'s lease is refused, a
   /// tombstone is left.
   bool by_hand = false;
-  Duration keep{};  ///< more than zero: the key is not deleted, but expires after this time
+  Duration expire_in{};  ///< more than zero: the key is not deleted, but expires after this time
   std::optional<Requeue> requeue{};  ///< the queue entry with which a failed attempt keeps waiting
   NotUndone not_undone{};            ///< for what earlier connections may still deliver
-  std::optional<Owner> finished{};   ///< with `keep`: the owner record from then on
+  std::optional<Owner> finished{};   ///< with `expire_in`: the owner record from then on
   std::optional<RunRecord> run{};    ///< to be remembered, if the lease is still ours there; its
                                      ///< ages are those of now
 };

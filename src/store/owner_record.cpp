@@ -66,7 +66,7 @@ std::string encode_owner(const Owner& owner) {
   if (owner.slots > 0) record["slots"] = owner.slots;
   if (owner.detached) record["detached"] = true;
   if (owner.finished) {
-    record["kept_ms"] = milliseconds(owner.finished->kept);
+    record["kept_ms"] = milliseconds(owner.finished->expire_in);
     if (owner.finished->exit_code) record["exit"] = *owner.finished->exit_code;
     if (owner.finished->signal) record["signal"] = *owner.finished->signal;
   }

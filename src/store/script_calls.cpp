@@ -76,10 +76,10 @@ std::string encode_run(const RunRecord& record) {
   const auto optional = [](const std::optional<int>& value) {
     return value ? std::to_string(*value) : std::string("-");
   };
-  std::string text = whole(record.keep) + ' ' + flag(record.success) + ' ' + run.fence.text() +
-                     ' ' + whole(run.started - ended) + ' ' + whole(ended) + ' ' +
-                     whole(run.waited) + ' ' + run.result + ' ' + optional(run.exit_code) + ' ' +
-                     optional(run.signal);
+  std::string text = whole(record.remember_for) + ' ' + flag(record.success) + ' ' +
+                     run.fence.text() + ' ' + whole(run.started - ended) + ' ' + whole(ended) +
+                     ' ' + whole(run.waited) + ' ' + run.result + ' ' + optional(run.exit_code) +
+                     ' ' + optional(run.signal);
   if (record.passed_on) text += ' ' + encode_owner(run.owner.value_or(Owner()));
   return text;
 }
@@ -151,7 +151,7 @@ ScriptCall release_call(const ReleaseRequest& request) {
   Arguments arguments = empty_arguments(at::count);
   arguments[at::token] = request.token.secret();
   arguments[at::by_hand] = flag(request.by_hand);
-  arguments[at::keep] = decimal(std::chrono::ceil<Milliseconds>(request.keep));
+  arguments[at::expire_in] = decimal(std::chrono::ceil<Milliseconds>(request.expire_in));
   put_entry(arguments, {at::waiter, at::ticket, at::polls, at::life},
             requeue ? &requeue->entry : nullptr);
   const bool slotted = requeue && requeue->mode.slots > 0;
@@ -204,7 +204,7 @@ bool fits_into_one_read(const ScriptCall& call) {
 }
 
 bool keeps_the_key(const ScriptCall& call) {
-  return call.script == &scripts::release && call.arguments.at(argument::release::keep) != "0";
+  return call.script == &scripts::release && call.arguments.at(argument::release::expire_in) != "0";
 }
 
 }  // namespace redlock

@@ -31,7 +31,7 @@ UndoTarget undo_target_of(const ScriptCall& call);
 /// The token or the waiter's id that a release or a leave removes.
 const std::string& undone_by(const ScriptCall& call);
 
-/// Whether this release leaves the key there for a while (ReleaseRequest::keep).
+/// Whether this release leaves the key there for a while (ReleaseRequest::expire_in).
 bool keeps_the_key(const ScriptCall& call);
 
 /// Whether an attempt on it and its undo, with the login before them, fit into one read of a

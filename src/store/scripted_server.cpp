@@ -29,7 +29,7 @@ asio::awaitable<ReleaseVote> ScriptedServer::release(ReleaseRequest request, Ins
   // An acquire or a heal still on its way on a late connection must not outlive the lease. Send it
   // only there: if the server read a second compare-and-delete first, the one that counts would
   // answer "gone".
-  ReleaseRequest late{request.resource, request.token, /*by_hand=*/false, request.keep};
+  ReleaseRequest late{request.resource, request.token, /*by_hand=*/false, request.expire_in};
   late.run = request.run;
   post_to_late(release_call(late), /*only_unanswered=*/true, request.not_undone);
   co_return release_vote(co_await call(release_call(request), deadline));

@@ -602,7 +602,7 @@ void Referee::extended(Process& process, const Token& token, Instant deadline, D
   const Duration until = process.true_time(deadline);
   history_.add("{} extended {} until {:.3f} ms", process.name(), token.secret().substr(0, 4),
                in_ms(until));
-  if (facts.kept) return;
+  if (facts.left_to_expire) return;
   facts.until = std::max(facts.until, until);
   check_support(token.secret(), facts);
   if (facts.broken_since && *facts.broken_since < asked && is_quorum(facts.broken)) {
@@ -633,16 +633,16 @@ void Referee::ended(Process& process, const Token& token, const LeaseEnded& end)
   }
 }
 
-void Referee::stopped(const Process& process, const Token& token, Duration keep) {
+void Referee::stopped(const Process& process, const Token& token, Duration expire_in) {
   Facts& facts = facts_[token.secret()];
   history_.add("{} stops, releases{}", name_of(token.secret()),
-               keep > Duration::zero() ? fmt::format(" in {:.3f} ms", in_ms(keep)) : "");
-  if (keep == Duration::zero()) return finish(facts);
+               expire_in > Duration::zero() ? fmt::format(" in {:.3f} ms", in_ms(expire_in)) : "");
+  if (expire_in == Duration::zero()) return finish(facts);
   // By the holder's clock, which may be slower than the servers'.
-  const Duration kept = keep - keep / 100 - Milliseconds(2);
+  const Duration left = expire_in - expire_in / 100 - Milliseconds(2);
   facts.until =
-      std::min(facts.until, process.true_time(process.now() + std::max(kept, Duration::zero())));
-  facts.kept = true;
+      std::min(facts.until, process.true_time(process.now() + std::max(left, Duration::zero())));
+  facts.left_to_expire = true;
 }
 
 void Referee::relied_on(const Process& process, const Token& token, Instant deadline) {

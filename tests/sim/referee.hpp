@@ -128,9 +128,9 @@ class Referee final : public Watcher {
   void extended(Process& process, const Token& token, Instant deadline, Duration asked);
   void in_trouble(Process& process, const LeaseInTrouble& trouble);
   void ended(Process& process, const Token& token, const LeaseEnded& end);
-  /// The holder does nothing under the lease any more, and calls release now. `keep`: nobody else
-  /// may have the lock for so long all the same.
-  void stopped(const Process& process, const Token& token, Duration keep = Duration::zero());
+  /// The holder does nothing under the lease any more, and calls release now. `expire_in`: nobody
+  /// else may have the lock for so long all the same.
+  void stopped(const Process& process, const Token& token, Duration expire_in = Duration::zero());
   /// SIGKILL: what servers have of it stays until it expires.
   void killed(const Process& process);
   /// Another process extends it as well. Its round may straddle the holder's release, and heal a
@@ -187,7 +187,7 @@ class Referee final : public Watcher {
     bool supervised = false;
     bool granted = false;
     bool over = false;  ///< the holder stopped, or a quorum is free of it by somebody's hand
-    bool kept = false;  ///< the holder stopped, and has it kept from others for a while
+    bool left_to_expire = false;  ///< the holder stopped, and released it for later
     Duration granted_at{};
     bool shared = false;           ///< another process extends it, too
     bool gone_everywhere = false;  ///< every server confirmed its release

@@ -177,7 +177,7 @@ class Draw {
     for (std::size_t i = 0; i < waiters; ++i) schedule_.sessions.push_back(waiter());
     schedule_.bound = hand_over + Duration(base_ttl_) / 50;
     const auto leaves_a_share = [](const SessionPlan& plan) {
-      return plan.mode.shared && plan.keep > Duration::zero();
+      return plan.mode.shared && plan.expire_in > Duration::zero();
     };
     if (std::ranges::any_of(schedule_.sessions, leaves_a_share)) schedule_.bound += standby_delay;
     disturb_waiters();
@@ -199,7 +199,7 @@ class Draw {
     plan.wait.retry_delay = milliseconds(100);
     plan.work = random_.between(Duration(base_ttl_) / 20, Duration(base_ttl_) / 2);
     if (random_.chance(150))
-      plan.keep = random_.between(Duration(milliseconds(1)), Duration(base_ttl_) / 2);
+      plan.expire_in = random_.between(Duration(milliseconds(1)), Duration(base_ttl_) / 2);
     plan.mode = any_mode();
     plan.undisturbed = true;
     return plan;
@@ -334,7 +334,7 @@ class Draw {
 
   /// Who is told of an end that came nearer may be the one that dies.
   void keep_nothing() {
-    for (SessionPlan& plan : schedule_.sessions) plan.keep = Duration::zero();
+    for (SessionPlan& plan : schedule_.sessions) plan.expire_in = Duration::zero();
   }
 
   /// Who waits to have the lock alone does not lose its place to a reader that cannot tell it
@@ -483,7 +483,7 @@ class Draw {
     plan.wait.retry_delay = std::max<Duration>(milliseconds(100), ttl / 4);
     plan.work = random_.between(ttl / 20, keeps ? 5 * ttl / 4 : 4 * ttl / 5);
     if (keeps && random_.chance(80))
-      plan.keep = random_.between(Duration(milliseconds(1)), ttl / 2);
+      plan.expire_in = random_.between(Duration(milliseconds(1)), ttl / 2);
     if (keeps && profile_.in_promise && random_.chance(60)) {
       plan.nested_at = random_.between(Duration::zero(), plan.work);
       plan.nested_work = random_.between(Duration::zero(), ttl);
@@ -576,7 +576,7 @@ class Draw {
     victim.style = SessionPlan::Style::handed;
     victim.keys = 1;
     victim.nested_at.reset();
-    victim.keep = Duration::zero();
+    victim.expire_in = Duration::zero();
     victim.dies_at.reset();
     victim.server_timeout = 2 * victim.ttl;
     Mishap pause;

@@ -238,17 +238,19 @@ asio::awaitable<void> Session::work_under(std::shared_ptr<HeldSet> set) {
     if (process_->now() >= set->deadline()) break;
     co_await event_->wait_until(until);
   }
-  const Duration kept = lease_ended_ ? Duration::zero() : plan_.keep;
+  const Duration expire_in = lease_ended_ ? Duration::zero() : plan_.expire_in;
   stopped_ = true;
   if (nested_ != nullptr) std::exchange(nested_, nullptr)->end();
   const std::vector<Lease> leases = set->leases();
-  for (const Lease& one : leases) world_.referee(one.resource).stopped(*process_, one.token, kept);
+  for (const Lease& one : leases)
+    world_.referee(one.resource).stopped(*process_, one.token, expire_in);
   std::optional<RunRecord> run;
   if (plan_.once_per) run = record_of(began);
   if (run && run->success) world_.ended_well(started);
-  const SetReleaseResult result = co_await set->release(/*by_hand=*/false, kept, std::nullopt, run);
+  const SetReleaseResult result =
+      co_await set->release(/*by_hand=*/false, expire_in, std::nullopt, run);
   if (run && run->success && result.recorded) world_.recorded(*this, started);
-  if (kept > Duration::zero()) co_return;
+  if (expire_in > Duration::zero()) co_return;
   for (const Lease& one : leases) world_.referee(one.resource).released(one.token, result.result);
 }
 

@@ -30,7 +30,7 @@ struct SessionPlan {
   Duration server_timeout{};
   WaitPolicy wait;
   Duration work{};
-  Duration keep{};                  ///< --min-hold, what is left of it
+  Duration expire_in{};             ///< --min-hold, what is left of it
   std::optional<Duration> dies_at;  ///< true time
   std::optional<Duration>
       hand_extend_at;  ///< after the grant: somebody with the token gives it another ttl

@@ -1,16 +1,16 @@
 -- Compare and delete.
 -- ARGV: token,
 --       by hand (0 or 1: asked for by another process than the one that keeps the lease),
---       keep in ms (not 0: no client may acquire the lock sooner, so the lease expires after this
---       time),
+--       expire_in, in ms (not 0: no client may acquire the lock sooner, so the lease expires after
+--       this time),
 --       our waiter id ('': we do not wait), and to queue again: ticket, polls, life, mode as in
 --       queue.lua,
---       owner record ('': none): of the queue entry, or with keep the record of the lease from
+--       owner record ('': none): of the queue entry, or with expire_in the record of the lease from
 --       now on,
 --       the run that ends with this lease ('': none), see runs.lua
 -- -> {'released', whether the run is recorded} | {'supervised', …} as `held` | {'gone', …}
 --    | {'held', …} | an error
-local token, by_hand, keep = ARGV.token, ARGV.by_hand == '1', tonumber(ARGV.keep)
+local token, by_hand, expire_in = ARGV.token, ARGV.by_hand == '1', tonumber(ARGV.expire_in)
 local waiter = ARGV.waiter
 local id, time = redis.sha1hex(token), now()
 write_without_memory()
@@ -45,13 +45,13 @@ local owned = record ~= nil
 -- Only under our lease: whoever acquires later at this server sees it.
 local recorded = ARGV.run ~= '' and record_run(ARGV.run, record or '', time) and 1 or 0
 
-if keep > 0 then
+if expire_in > 0 then
   if how == 'exclusive' then
-    redis.call('PEXPIRE', LOCK, ARGV.keep)
-    redis.pcall('PEXPIRE', OWNER, ARGV.keep)
+    redis.call('PEXPIRE', LOCK, ARGV.expire_in)
+    redis.pcall('PEXPIRE', OWNER, ARGV.expire_in)
     if owned and ARGV.record ~= '' then redis.pcall('HSET', OWNER, 'record', ARGV.record) end
   else
-    redis.call('ZADD', READERS, decimal(time + keep), id)
+    redis.call('ZADD', READERS, decimal(time + expire_in), id)
     bound_shares(time)
     local known = ARGV.record ~= '' and redis.call('HGET', SHARES, id)
     local head = known and string.match(known, '^%d+ %d+ %d %-?%d+ ')

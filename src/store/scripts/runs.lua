@@ -1,8 +1,8 @@
 -- Follows queue.lua: the last runs of a lock, for people and for --once-per. Nothing here decides
 -- which client may acquire.
 -- KEYS.last is a string of lines:
---   keep started fence
---              of the last success (0 0: none); keep: for how many ms the string is to be kept
+--   remember_for started fence
+--              of the last success (0 0: none); remember_for: how long the string is to stay, in ms
 --   1 fence started ended waited result exit signal record
 --              the last run; exit and signal are '-' where there is none
 --   the same   the last success, unless that was the last run
@@ -23,22 +23,24 @@ local function fence_of_run(line)
   return tonumber(string.match(line, '^%S+ (%d+) ')) or 0
 end
 
--- Records a run: 'keep success fence ran ended_ago waited result exit signal', perhaps with the
--- owner record of another lease at the end. What is stored of later runs stays. -> whether it is
--- recorded
+-- Records a run: 'remember_for success fence ran ended_ago waited result exit signal', perhaps with
+-- the owner record of another lease at the end. What is stored of later runs stays. -> whether it
+-- is recorded
 local function record_run(run, record, time)
-  local keep, success, fence, ran, ended_ago, rest, other = string.match(
+  local remember_for, success, fence, ran, ended_ago, rest, other = string.match(
     run, '^(%d+) ([01]) (%d+) (%d+) (%d+) (%d+ %S+ %S+ %S+) ?(.*)$')
   local stored = LAST and stored_runs()
-  if not keep or not stored then return false end
+  if not remember_for or not stored then return false end
   local ended = math.max(0, time - tonumber(ended_ago))
   local started = decimal(math.max(0, ended - tonumber(ran)))
   local owner = string.gsub(other ~= '' and other or record, '%c', ' ')
   local line = table.concat({WORD.run_format, fence, started, decimal(ended), rest, owner}, ' ')
 
-  local kept, best_started, best_fence, last, best = string.match(
+  local remembered, best_started, best_fence, last, best = string.match(
     stored, '^(%d+) (%d+) (%d+)[^\n]*\n?([^\n]*)\n?([^\n]*)')
-  if not kept then kept, best_started, best_fence, last, best = '0', '0', '0', '', '' end
+  if not remembered then
+    remembered, best_started, best_fence, last, best = '0', '0', '0', '', ''
+  end
   if best == '' and fence_of_run(last) == tonumber(best_fence) then best = last end
   -- A run of another lease only fills a gap: the account that is here is by this server's clock.
   local lead = tonumber(fence) - (other ~= '' and 1 or 0)
@@ -47,7 +49,7 @@ local function record_run(run, record, time)
   end
   if lead >= fence_of_run(last) then last = line end
 
-  local life = math.min(math.max(tonumber(kept), tonumber(keep)), MAX_FENCE)
+  local life = math.min(math.max(tonumber(remembered), tonumber(remember_for)), MAX_FENCE)
   local text = decimal(life) .. ' ' .. best_started .. ' ' .. best_fence .. '\n' .. last
   if best ~= '' and best ~= last then text = text .. '\n' .. best end
   return not is_error(redis.pcall('SET', LAST, text, 'PX', decimal(math.max(FENCE_IDLE, life))))

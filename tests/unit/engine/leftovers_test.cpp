@@ -20,10 +20,10 @@ class Leftovers : public testing::Test {
     world.settle_for(1s);
   }
 
-  ReleaseResult release(Duration keep = Duration::zero()) {
+  ReleaseResult release(Duration expire_in = Duration::zero()) {
     held.emplace(client.server_set, lease->resource, lease->token, lease->fence, lease->hold,
                  lease->ttl);
-    return world.run(held->release(/*by_hand=*/false, keep));
+    return world.run(held->release(/*by_hand=*/false, expire_in));
   }
   ReleaseResult release_by_hand() {
     held.emplace(client.server_set, lease->resource, lease->token, lease->fence);

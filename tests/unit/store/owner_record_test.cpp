@@ -58,7 +58,7 @@ TEST(OwnerRecord, TellsHowACommandEndedWhoseLeaseIsKept) {
   auto back = decode_owner(encode_owner(owner));
   EXPECT_EQ(back->renewed_for, Duration::zero());
   ASSERT_TRUE(back->finished.has_value());
-  EXPECT_EQ(back->finished->kept, 90s);
+  EXPECT_EQ(back->finished->expire_in, 90s);
   EXPECT_EQ(back->finished->exit_code, 3);
   EXPECT_EQ(back->finished->signal, std::nullopt);
   owner.finished = Finished{90s, std::nullopt, 15};

@@ -46,9 +46,9 @@ class ScriptsTest : public ::testing::Test {
   ReleaseVote release_by_hand(Token with) {
     return drive_.run(server_.release({resource_, std::move(with), true}, drive_.soon()));
   }
-  ReleaseVote release_after(Duration keep, Token with) {
+  ReleaseVote release_after(Duration expire_in, Token with) {
     return drive_.run(
-        server_.release({resource_, std::move(with), /*by_hand=*/false, keep}, drive_.soon()));
+        server_.release({resource_, std::move(with), /*by_hand=*/false, expire_in}, drive_.soon()));
   }
   BreakVote break_lock(std::optional<Fence> only_if = {}, Owner breaker = {}) {
     return drive_.run(server_.break_lock({resource_, only_if, std::move(breaker)}, drive_.soon()));
@@ -557,7 +557,7 @@ TEST_F(ScriptsTest, AReleaseThatKeepsSaysHowTheCommandEnded) {
   const auto& known = std::get<Held>(vote).holder.owner;
   ASSERT_TRUE(known.has_value() && known->finished.has_value());
   EXPECT_EQ(known->finished->exit_code, 3);
-  EXPECT_EQ(known->finished->kept, 10s);
+  EXPECT_EQ(known->finished->expire_in, 10s);
   EXPECT_TRUE(known->supervised);
 }
 
@@ -1156,8 +1156,8 @@ class ScriptsAloneTest : public ScriptsTest {
   ExtendVote extend_alone(Token with, Ttl length) {
     return extend_vote(alone(extend_call({resource_, std::move(with), length})));
   }
-  ReleaseVote release_alone(Token with, bool by_hand, Duration keep = {}) {
-    return release_vote(alone(release_call({resource_, std::move(with), by_hand, keep})));
+  ReleaseVote release_alone(Token with, bool by_hand, Duration expire_in = {}) {
+    return release_vote(alone(release_call({resource_, std::move(with), by_hand, expire_in})));
   }
 };
 

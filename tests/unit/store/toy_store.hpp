@@ -121,7 +121,7 @@ struct Server final : LockServer {
     if (lock.token != ask.token) return not_ours(lock, ask.token);
     if (ask.by_hand && lock.owner.supervised) return Supervised{shown(lock)};
     if (ask.by_hand) lock.ended[ask.token.secret()] = std::nullopt;
-    lock.until = clock_.now() + ask.keep;
+    lock.until = clock_.now() + ask.expire_in;
     return Released{};
   }
   const std::string url_;
