@@ -82,7 +82,7 @@ Verdict Front::guard() {
 }
 
 void Front::wait_for_holder() {
-  if (!verdict_ || !verdict_->unconfirmed) watchdog_.wait_for_holder();
+  if (!verdict_ || !verdict_->unkillable) watchdog_.wait_for_holder();
 }
 
 void Front::dismiss_holder() {

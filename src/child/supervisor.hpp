@@ -26,7 +26,7 @@ struct Ending {
                              ///< outlive it
   bool timed_out = false;    ///< it was stopped at the end of max_hold, before anything happened to
                              ///< the lease
-  bool unconfirmed = false;  ///< the lease ended, and a process of the tree could not be killed
+  bool unkillable = false;   ///< the lease ended, and a process of the tree could not be killed
   Duration late{};           ///< how long after the deadline the last of the tree was seen dead;
                              ///< zero: in time, or not promised
   std::vector<pid_t> left;   ///< descendants that still run

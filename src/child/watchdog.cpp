@@ -101,10 +101,10 @@ Verdict Watchdog::take_over(Verdict::Source source) {
     if (tree_.got_on()) got_on = now;
     const Instant last = deadline == Instant::max() ? got_on : std::max(deadline, got_on);
     if (!dead && now >= last + death_timeout) {
-      verdict.unconfirmed = true;
+      verdict.unkillable = true;
       verdict.left = tree_.descendants();
     }
-    if (dead || verdict.unconfirmed) break;
+    if (dead || verdict.unkillable) break;
     std::this_thread::sleep_for(std::clamp<Duration>(now - pass, kill_interval, max_kill_interval));
   }
   return verdict;

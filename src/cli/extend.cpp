@@ -33,7 +33,7 @@ Meaning meaning_of(const ExtendResult& result, std::size_t servers) {
     case ExtendDecision::lost:
       return {output::Result::lost, "cannot extend: " + output::not_ours_text(result.not_ours)};
     case ExtendDecision::undecided:
-    case ExtendDecision::unconfirmed:
+    case ExtendDecision::too_few_answers:
       break;
   }
   return {output::result_for_faults(result.faults, servers),

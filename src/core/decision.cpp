@@ -303,7 +303,7 @@ ExtendDecision ExtendTally::decision() const {
   if (no_quorum_without(not_ours, servers)) return ExtendDecision::lost;
   const bool may_confirm = extended + missing >= quorum;
   const bool may_lose = missing > 0 && no_quorum_without(not_ours + missing, servers);
-  return may_confirm || may_lose ? ExtendDecision::undecided : ExtendDecision::unconfirmed;
+  return may_confirm || may_lose ? ExtendDecision::undecided : ExtendDecision::too_few_answers;
 }
 
 const ExtendVote* ExtendTally::vote_of(std::size_t server) const {

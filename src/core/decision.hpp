@@ -108,9 +108,9 @@ class AcquireTally {
 
 enum class ExtendDecision {
   undecided,
-  confirmed,    ///< a quorum extended it: the deadline moves
-  lost,         ///< so many say "not yours" that no quorum is left
-  unconfirmed,  ///< neither: too few answers; try again while there is time
+  confirmed,        ///< a quorum extended it: the deadline moves
+  lost,             ///< so many say "not yours" that no quorum is left
+  too_few_answers,  ///< neither: try again while there is time
 };
 
 /// The votes of one round of extending.

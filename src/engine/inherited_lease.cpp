@@ -49,7 +49,7 @@ class LeaseCheckTally {
     }
     if (standing >= quorum_of(votes.size())) return ExtendDecision::confirmed;
     if (votes.size() - gone < quorum_of(votes.size())) return ExtendDecision::lost;
-    return votes_.complete() ? ExtendDecision::unconfirmed : ExtendDecision::undecided;
+    return votes_.complete() ? ExtendDecision::too_few_answers : ExtendDecision::undecided;
   }
 
   [[nodiscard]] std::vector<InspectVote> votes() const { return without_twins(votes_.votes()); }
@@ -87,7 +87,7 @@ asio::awaitable<Look> look(ServerSet& server_set, Resource resource, LeaseId id)
   if (found.decision != ExtendDecision::confirmed) co_return found;
   // A lease without an expiry shows no end: another client removed it, and the keeper will set one.
   if (remaining.size() < quorum_of(votes.size())) {
-    found.decision = ExtendDecision::unconfirmed;
+    found.decision = ExtendDecision::too_few_answers;
     co_return found;
   }
   std::ranges::sort(remaining, std::greater<>());
@@ -111,7 +111,7 @@ bool is_enough(const Hold& hold, const Mode& mode) {
 
 Inheritance unanswered(std::vector<ServerFault> faults) {
   Inheritance inheritance;
-  inheritance.unconfirmed = true;
+  inheritance.unanswered = true;
   inheritance.faults = std::move(faults);
   return inheritance;
 }
@@ -122,7 +122,8 @@ asio::awaitable<Inheritance> inherit(ServerSet& server_set, const AcquireOrder& 
   const ParentClaim parent_claim = *order.parent_claim;
   Look found = co_await look(server_set, order.resource, parent_claim.id);
   Inheritance inheritance;
-  if (found.decision == ExtendDecision::unconfirmed) co_return unanswered(std::move(found.faults));
+  if (found.decision == ExtendDecision::too_few_answers)
+    co_return unanswered(std::move(found.faults));
   if (found.decision != ExtendDecision::confirmed) co_return inheritance;
   if (found.supervised && !parent_claim.guarded) co_return inheritance;
   if (!is_enough(parent_claim.hold, order.mode)) {
@@ -135,7 +136,7 @@ asio::awaitable<Inheritance> inherit(ServerSet& server_set, const AcquireOrder& 
     HeldLease held(server_set, order.resource, parent_claim.token, parent_claim.fence,
                    parent_claim.hold);
     ExtendResult extended = co_await held.extend(order.ttl);
-    if (extended.decision == ExtendDecision::unconfirmed)
+    if (extended.decision == ExtendDecision::too_few_answers)
       co_return unanswered(std::move(extended.faults));
     if (extended.decision != ExtendDecision::confirmed) co_return inheritance;
     deadline = redlock::deadline(extended.t0, order.ttl);

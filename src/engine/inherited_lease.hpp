@@ -18,8 +18,8 @@ struct Inheritance {
                                ///< process that waits for us
   bool too_short = false;      ///< its guard keeps it, but not long enough for the order: we would
                                ///< wait for ourselves
-  bool unconfirmed = false;    ///< no quorum answered: it may well stand
-  std::vector<ServerFault> faults{};  ///< of the servers that did not answer, if unconfirmed
+  bool unanswered = false;     ///< no quorum answered: it may well stand
+  std::vector<ServerFault> faults{};  ///< of the servers that did not answer, if unanswered
 };
 
 /// Asks once whether the parent lease of the order stands; a quorum must show it. A lease of a

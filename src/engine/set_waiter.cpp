@@ -20,9 +20,9 @@ asio::awaitable<std::variant<std::shared_ptr<HeldSet>, SetFailure>> SetWaiter::n
     // A guarded parent lease is checked before every attempt, and so is one that no quorum has told
     // of yet: otherwise we would wait for ourselves.
     const auto& parent_claim = current().parent_claim;
-    if (parent_claim && (!waiter_ || parent_claim->guarded || parent_unconfirmed_)) {
+    if (parent_claim && (!waiter_ || parent_claim->guarded || parent_unanswered_)) {
       Inheritance inheritance = co_await inherit(server_set_, current());
-      parent_unconfirmed_ = inheritance.unconfirmed;
+      parent_unanswered_ = inheritance.unanswered;
       parent_faults_ = std::move(inheritance.faults);
       if (inheritance.too_short || inheritance.too_weak) {
         AttemptFailure why{};
@@ -59,7 +59,7 @@ asio::awaitable<std::variant<std::shared_ptr<HeldSet>, SetFailure>> SetWaiter::n
 /// A lock that only our own parent lease holds is not busy: it is ours, had a quorum said so.
 void SetWaiter::blame_silence(AttemptFailure& failure) const {
   const bool by_parent =
-      parent_unconfirmed_ && failure.holder && failure.holder->id == current().parent_claim->id;
+      parent_unanswered_ && failure.holder && failure.holder->id == current().parent_claim->id;
   if (!by_parent) return;
   failure.why = AttemptFailure::Why::unavailable;
   failure.faults = parent_faults_;

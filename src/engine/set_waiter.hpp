@@ -51,7 +51,7 @@ class SetWaiter {
   Instant began_;
   std::shared_ptr<HeldSet> set_;
   std::optional<Waiter> waiter_;              ///< for the current order
-  bool parent_unconfirmed_ = false;           ///< when the parent lease was last asked for
+  bool parent_unanswered_ = false;            ///< when the parent lease was last asked for
   std::vector<ServerFault> parent_faults_{};  ///< of those who did not answer then
 };
 

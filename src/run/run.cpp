@@ -48,7 +48,7 @@ std::string_view describe(child::Verdict::Source source) {
 Finish without_holder(const SessionOptions& about, const RunOptions& options,
                       child::Verdict& verdict) {
   const bool died = verdict.source == child::Verdict::Source::holder_died;
-  const bool unsafe = verdict.unconfirmed || verdict.late > Duration::zero();
+  const bool unsafe = verdict.unkillable || verdict.late > Duration::zero();
   output::RunReport report;
   report.reason = describe(verdict.source);
   report.late = verdict.late;
@@ -58,7 +58,7 @@ Finish without_holder(const SessionOptions& about, const RunOptions& options,
   if (unsafe) {
     result = output::Result::unconfirmed;
     message =
-        output::unsafe_text(!verdict.unconfirmed, report.left, report.late) + "; " + report.reason;
+        output::unsafe_text(!verdict.unkillable, report.left, report.late) + "; " + report.reason;
   } else if (died) {
     message += "; the command was killed, and the lock expires by itself";
   } else {

@@ -227,7 +227,7 @@ void RunReporter::command_ended(const child::Ending& ending, Duration held) {
   report_.ended_at = session_.clock().wall();
   report_.late = ending.late;
   report_.left.assign(ending.left.begin(), ending.left.end());
-  if (!ending.unconfirmed) {  // else its status tells nothing
+  if (!ending.unkillable) {  // else its status tells nothing
     if (WIFEXITED(ending.status)) report_.command_exit = WEXITSTATUS(ending.status);
     if (WIFSIGNALED(ending.status)) report_.command_signal = WTERMSIG(ending.status);
   }

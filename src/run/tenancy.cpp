@@ -115,7 +115,7 @@ asio::awaitable<std::optional<Finish>> Tenancy::run_under(std::shared_ptr<HeldSe
   const child::Ending ending = co_await supervisor.finish();
   const Instant ended = now();
   parts_.reporter.command_ended(ending, ended - granted_);
-  if (ending.unconfirmed) {
+  if (ending.unkillable) {
     // Not released: the processes that still run must have the lock as long as possible.
     stay->end();
     co_return parts_.reporter.unconfirmed();

@@ -105,7 +105,7 @@ TEST(Front, SaysByHowMuchItWasTooLate) {
       },
       [](const Verdict& verdict, Instant) {
         EXPECT_GE(verdict.late, Milliseconds(700));
-        EXPECT_FALSE(verdict.unconfirmed);
+        EXPECT_FALSE(verdict.unkillable);
       });
 }
 
@@ -126,8 +126,8 @@ std::set<int> signals_until(const Channel& channel, int last) {
   return signals;
 }
 
-/// The answer to `may_start` was late: the command was dropped. What its group got is front's to pass
-/// on, be it left to the command already or not.
+/// The answer to `may_start` was late: the command was dropped. What its group got is front's to
+/// pass on, be it left to the command already or not.
 TEST(Front, PassesOnWhatTheGroupGotBeforeItWaitsAgain) {
   in_child([] {
     ::setpgid(0, 0);

@@ -201,7 +201,7 @@ TEST(Supervisor, WhatGetsOnDyingIsNotGivenUpHoweverLateItIs) {
         scene.clock.jump(lease_length);
       },
       [](const Ending& ending, const SharedPage&) {
-        EXPECT_FALSE(ending.unconfirmed);
+        EXPECT_FALSE(ending.unkillable);
         EXPECT_GE(ending.late, 1min);
       });
 }

@@ -21,7 +21,7 @@ void PrintTo(AcquireDecision decision, std::ostream* out) {
 }
 
 void PrintTo(ExtendDecision decision, std::ostream* out) {
-  static constexpr const char* names[] = {"undecided", "confirmed", "lost", "unconfirmed"};
+  static constexpr const char* names[] = {"undecided", "confirmed", "lost", "too_few_answers"};
   *out << names[static_cast<std::size_t>(decision)];
 }
 
@@ -490,20 +490,18 @@ ExtendDecision decide_extend(std::string_view letters) {
 
 TEST(ExtendTally, DecidesAsSoonAsItIsCertain) {
   using enum ExtendDecision;
+  constexpr ExtendDecision too_few = too_few_answers;
   const std::vector<std::pair<std::string_view, ExtendDecision>> rows{
-      {".", undecided},     {"e", confirmed},       {"n", lost},
-      {"s", unconfirmed},   {"..", undecided},      {"e.", undecided},
-      {"ee", confirmed},    {"n.", lost},           {"en", lost},
-      {"es", unconfirmed},  {"s.", undecided},      {"ss", unconfirmed},
-      {"ee.", confirmed},   {"en.", undecided},     {"nn.", lost},
-      {"ens", unconfirmed}, {"es.", undecided},     {"ss.", unconfirmed},
-      {"ns.", undecided},   {"nsn", lost},          {"nse", unconfirmed},
-      {"sss", unconfirmed}, {"eee.", confirmed},    {"ee..", undecided},
-      {"een.", undecided},  {"eens", unconfirmed},  {"nn..", lost},
-      {"eenn", lost},       {"ess.", unconfirmed},  {"nss.", undecided},
-      {"eee..", confirmed}, {"nnn..", lost},        {"ees..", undecided},
-      {"eess.", undecided}, {"eesss", unconfirmed}, {"esss.", unconfirmed},
-      {"nnss.", undecided}, {"nssss", unconfirmed}};
+      {".", undecided},     {"e", confirmed},     {"n", lost},          {"s", too_few},
+      {"..", undecided},    {"e.", undecided},    {"ee", confirmed},    {"n.", lost},
+      {"en", lost},         {"es", too_few},      {"s.", undecided},    {"ss", too_few},
+      {"ee.", confirmed},   {"en.", undecided},   {"nn.", lost},        {"ens", too_few},
+      {"es.", undecided},   {"ss.", too_few},     {"ns.", undecided},   {"nsn", lost},
+      {"nse", too_few},     {"sss", too_few},     {"eee.", confirmed},  {"ee..", undecided},
+      {"een.", undecided},  {"eens", too_few},    {"nn..", lost},       {"eenn", lost},
+      {"ess.", too_few},    {"nss.", undecided},  {"eee..", confirmed}, {"nnn..", lost},
+      {"ees..", undecided}, {"eess.", undecided}, {"eesss", too_few},   {"esss.", too_few},
+      {"nnss.", undecided}, {"nssss", too_few}};
   for (const auto& [votes, decision] : rows) EXPECT_EQ(decide_extend(votes), decision) << votes;
 }
 
@@ -550,13 +548,13 @@ TEST(ExtendTally, CountsAServerOnceWhateverItsNames) {
   EXPECT_TRUE(std::holds_alternative<Extended>(*moved.vote_of(0)));
   EXPECT_TRUE(std::holds_alternative<Fault>(*moved.vote_of(1)));
   moved.count(2, fault(FaultKind::silent));
-  EXPECT_EQ(moved.decision(), ExtendDecision::unconfirmed);
+  EXPECT_EQ(moved.decision(), ExtendDecision::too_few_answers);
 
   ExtendTally gone(3);  // what one server lost is not lost by a quorum
   gone.count(0, NotOurs{NotOurs::Why::gone, {}, {}, ServerFacts{"one", {}}});
   gone.count(1, NotOurs{NotOurs::Why::gone, {}, {}, ServerFacts{"one", {}}});
   gone.count(2, extended_by("two"));
-  EXPECT_EQ(gone.decision(), ExtendDecision::unconfirmed);
+  EXPECT_EQ(gone.decision(), ExtendDecision::too_few_answers);
 
   ExtendTally unknown(3);  // they do not tell
   unknown.count(0, extended_by(""));

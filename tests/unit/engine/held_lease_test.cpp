@@ -73,12 +73,12 @@ TEST_F(HeldLeaseTest, IsNeverShortened) {
   EXPECT_EQ(remaining(0), 9s);
 }
 
-TEST_F(HeldLeaseTest, IsUnconfirmedWithoutAQuorumOfAnswersWithinTheServerTimeout) {
+TEST_F(HeldLeaseTest, HasTooFewAnswersWithoutAQuorumWithinTheServerTimeout) {
   client.server(0).fate.silent = true;
   client.server(2).fate = out_of_memory;
   const Instant t0 = world.now();
   const ExtendResult result = extend();
-  EXPECT_EQ(result.decision, ExtendDecision::unconfirmed);
+  EXPECT_EQ(result.decision, ExtendDecision::too_few_answers);
   EXPECT_EQ(result.faults.size(), 2);
   EXPECT_EQ(result.faults.back().server, client.server(2).name());
   EXPECT_FALSE(result.not_ours);
@@ -156,7 +156,7 @@ TEST_F(HeldLeaseTest, IsNotTakenFromAnotherThatHasItOnAMinority) {
 TEST_F(HeldLeaseTest, IsNotGivenBackInARoundThatWasNotConfirmed) {
   world.store(2).lose_everything();
   client.server(0).fate.silent = true;
-  EXPECT_EQ(extend().decision, ExtendDecision::unconfirmed);
+  EXPECT_EQ(extend().decision, ExtendDecision::too_few_answers);
   world.settle_for(2s);
   EXPECT_EQ(heals(), 0);
   EXPECT_FALSE(remaining(2));
@@ -166,7 +166,7 @@ TEST_F(HeldLeaseTest, CountsAServerThatGotItBackInTheNextRoundOnly) {
   world.store(2).lose_everything();
   client.server(0).fate.silent = true;
   // One extended it and one lost it: were its heal a vote, this would be a quorum.
-  EXPECT_EQ(extend().decision, ExtendDecision::unconfirmed);
+  EXPECT_EQ(extend().decision, ExtendDecision::too_few_answers);
   client.server(0).fate.silent = false;
   EXPECT_EQ(extend().decision, ExtendDecision::confirmed);
   world.settle_for(10ms);
@@ -194,10 +194,11 @@ TEST_F(HeldLeaseTest, IsGoneAlsoWhereItWasJustGivenBack) {
   EXPECT_EQ(world.stores_in_use(resource()), 0);
 }
 
-TEST_F(HeldLeaseTest, IsUnconfirmedAtTheEndOfItsTimeWhateverTheServerTimeout) {
+TEST_F(HeldLeaseTest, HasTooFewAnswersAtTheEndOfItsTimeWhateverTheServerTimeout) {
   client.every_server({.silent = true});
   const Instant t0 = world.now();
-  EXPECT_EQ(world.run(held().extend(ttl(10s), t0 + 100ms)).decision, ExtendDecision::unconfirmed);
+  EXPECT_EQ(world.run(held().extend(ttl(10s), t0 + 100ms)).decision,
+            ExtendDecision::too_few_answers);
   EXPECT_EQ(world.now() - t0, 100ms);
 }
 
@@ -324,7 +325,7 @@ TEST_F(HeldLeaseOnFive, BearsTwoThatLostItAndGivesItBackToBoth) {
 TEST_F(HeldLeaseOnFive, IsNotLostWhileAQuorumMayStillHaveIt) {
   for (const std::size_t i : {0U, 1U}) world.store(i).lose_everything();
   for (const std::size_t i : {3U, 4U}) client.server(i).fate.silent = true;
-  EXPECT_EQ(extend().decision, ExtendDecision::unconfirmed);
+  EXPECT_EQ(extend().decision, ExtendDecision::too_few_answers);
 }
 
 asio::awaitable<bool> closed(ServerSet& server_set, CloseMode close_mode) {
