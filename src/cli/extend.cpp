@@ -22,16 +22,17 @@ namespace {
 
 /// The result of the round for the command, with its message.
 struct Meaning {
-  output::Result result;
+  output::CommandResult result;
   std::string message;
 };
 
 Meaning meaning_of(const ExtendResult& result, std::size_t servers) {
   switch (result.decision) {
     case ExtendDecision::confirmed:
-      return {output::Result::extended, {}};
+      return {output::CommandResult::extended, {}};
     case ExtendDecision::lost:
-      return {output::Result::lost, "cannot extend: " + output::not_ours_text(result.not_ours)};
+      return {output::CommandResult::lost,
+              "cannot extend: " + output::not_ours_text(result.not_ours)};
     case ExtendDecision::undecided:
     case ExtendDecision::too_few_answers:
       break;
@@ -92,7 +93,8 @@ asio::awaitable<run::Finish> extend(run::Session& session, const LeaseHandle& ha
   }
   co_await session.server_set().close(CloseMode::immediate);
   output::Outcome all = output::outcome_of(
-      "extend", resources, end ? output::Result::extended : output::Result::inherited, {});
+      "extend", resources, end ? output::CommandResult::extended : output::CommandResult::inherited,
+      {});
   all.faults = std::move(faults);
   if (!failure)
     session.console().detail(

@@ -52,8 +52,8 @@ class Report {
 
  private:
   /// A key for which nothing was done says nothing about the others.
-  static bool is_weak(output::Result result) {
-    return result == output::Result::inherited || result == output::Result::free;
+  static bool is_weak(output::CommandResult result) {
+    return result == output::CommandResult::inherited || result == output::CommandResult::free;
   }
 
   const run::Session& session_;
@@ -75,16 +75,16 @@ output::Outcome outcome_of_release(const Resource& resource, const ReleaseResult
   output::Outcome outcome;
   switch (result.decision) {
     case ReleaseDecision::released:
-      outcome =
-          output::outcome_of("release", {resource}, output::Result::released, left_behind(result));
+      outcome = output::outcome_of("release", {resource}, output::CommandResult::released,
+                                   left_behind(result));
       break;
     case ReleaseDecision::not_ours:
-      outcome = output::outcome_of("release", {resource}, output::Result::lost,
+      outcome = output::outcome_of("release", {resource}, output::CommandResult::lost,
                                    "cannot release: " + output::not_ours_text(result.not_ours));
       if (result.not_ours) outcome.holder = result.not_ours->holder;
       break;
     case ReleaseDecision::supervised:
-      outcome = output::outcome_of("release", {resource}, output::Result::usage,
+      outcome = output::outcome_of("release", {resource}, output::CommandResult::usage,
                                    fmt::format("this lease is held by `redlock-cli run`, which "
                                                "releases it when its command ends; `redlock-cli "
                                                "release {} --force` breaks it",
@@ -107,7 +107,8 @@ asio::awaitable<run::Finish> release(run::Session& session, const LeaseHandle& h
   for (std::size_t i = handle.parts.size(); i-- > 0;) {
     const LeaseHandle::Part& part = handle.parts[i];
     if (part.inherited) {
-      report.add(output::outcome_of("release", {part.resource}, output::Result::inherited, {}));
+      report.add(
+          output::outcome_of("release", {part.resource}, output::CommandResult::inherited, {}));
       continue;
     }
     HeldLease held(session.server_set(), part.resource, part.token, part.fence, part.hold);
@@ -139,15 +140,15 @@ output::Outcome outcome_of_break(const Resource& resource, const std::vector<Bre
                            "no quorum answered; " + output::faults_text(faults));
   } else if (other && broken && broken_by_quorum(votes) == nullptr) {
     outcome = output::outcome_of(
-        "release", {resource}, output::Result::lost,
+        "release", {resource}, output::CommandResult::lost,
         fmt::format("broken at {} of {} servers only, the others have another fence: {}",
                     times_broken, votes.size(), output::held_text(*other)));
   } else if (other && !broken) {
-    outcome = output::outcome_of("release", {resource}, output::Result::lost,
+    outcome = output::outcome_of("release", {resource}, output::CommandResult::lost,
                                  "left alone, it has another fence: " + output::held_text(*other));
   } else {
     outcome = output::outcome_of(
-        "release", {resource}, broken ? output::Result::broken : output::Result::free,
+        "release", {resource}, broken ? output::CommandResult::broken : output::CommandResult::free,
         broken ? "broken; it was " + output::held_text(*broken) : "nothing to break: it is free");
   }
   outcome.holder = broken ? broken : other;

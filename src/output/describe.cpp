@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <ctime>
 
-#include "output/result.hpp"
+#include "output/command_result.hpp"
 #include "support/duration.hpp"
 #include "support/text.hpp"
 
@@ -51,7 +51,7 @@ std::string end_of_run_text(const PastRun& run) {
   std::string text = " (" + format_duration(run.started - *run.ended);
   if (run.exit_code) text += fmt::format(", exit {}", *run.exit_code);
   if (run.signal) text += fmt::format(", signal {}", *run.signal);
-  if (run.result != word_of(Result::released)) text += ", " + safe(run.result);
+  if (run.result != word_of(CommandResult::released)) text += ", " + safe(run.result);
   return text + ")";
 }
 

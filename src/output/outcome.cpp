@@ -9,7 +9,7 @@ namespace redlock::output {
 
 using Why = AttemptFailure::Why;
 
-Outcome outcome_of(std::string_view command, std::vector<Resource> resources, Result result,
+Outcome outcome_of(std::string_view command, std::vector<Resource> resources, CommandResult result,
                    std::string message) {
   Outcome outcome;
   outcome.command = command;
@@ -20,42 +20,42 @@ Outcome outcome_of(std::string_view command, std::vector<Resource> resources, Re
   return outcome;
 }
 
-Result result_of(Why why) {
+CommandResult result_of(Why why) {
   switch (why) {
     case Why::busy:
     case Why::maybe_busy:
     case Why::split:
-      return Result::busy;
+      return CommandResult::busy;
     case Why::denied:
-      return Result::denied;
+      return CommandResult::denied;
     case Why::misconfigured:
     case Why::duplicate:
-      return Result::config;
+      return CommandResult::config;
     case Why::superseded:
-      return Result::superseded;
+      return CommandResult::superseded;
     case Why::interrupted:
-      return Result::interrupted;
+      return CommandResult::interrupted;
     case Why::parent_too_weak:
     case Why::parent_too_short:
-      return Result::usage;
+      return CommandResult::usage;
     case Why::unavailable:
     case Why::guarded:
     case Why::too_slow:
       break;
   }
-  return Result::unavailable;
+  return CommandResult::unavailable;
 }
 
-Result result_for_faults(const std::vector<ServerFault>& faults, std::size_t servers) {
+CommandResult result_for_faults(const std::vector<ServerFault>& faults, std::size_t servers) {
   const auto blocks = [&](FaultKind kind) {
     const auto count = std::count_if(faults.begin(), faults.end(), [&](const ServerFault& fault) {
       return fault.fault.kind == kind;
     });
     return servers - static_cast<std::size_t>(count) < quorum_of(servers);
   };
-  if (blocks(FaultKind::denied)) return Result::denied;
-  if (blocks(FaultKind::misconfigured)) return Result::config;
-  return Result::unavailable;
+  if (blocks(FaultKind::denied)) return CommandResult::denied;
+  if (blocks(FaultKind::misconfigured)) return CommandResult::config;
+  return CommandResult::unavailable;
 }
 
 }  // namespace redlock::output

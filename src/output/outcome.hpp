@@ -9,8 +9,8 @@
 #include "core/types.hpp"
 #include "core/vote.hpp"
 #include "engine/attempt.hpp"
+#include "output/command_result.hpp"
 #include "output/exit_code.hpp"
-#include "output/result.hpp"
 
 namespace redlock::output {
 
@@ -18,7 +18,7 @@ namespace redlock::output {
 struct Outcome {
   std::string command;
   std::vector<Resource> resources;
-  Result result = Result::internal;
+  CommandResult result = CommandResult::internal;
   int exit_code = 0;
   std::string message;  ///< for people; empty: none
   std::optional<Holder> holder;
@@ -27,14 +27,14 @@ struct Outcome {
 };
 
 /// An outcome of this command for these keys, or one of them, with the exit code of the result.
-Outcome outcome_of(std::string_view command, std::vector<Resource> resources, Result result,
+Outcome outcome_of(std::string_view command, std::vector<Resource> resources, CommandResult result,
                    std::string message);
 
 /// How a failed acquire ends the command.
-Result result_of(AttemptFailure::Why why);
+CommandResult result_of(AttemptFailure::Why why);
 
 /// How a command ends when too few servers answered: denied, config or unavailable, depending on
 /// what prevents a quorum.
-Result result_for_faults(const std::vector<ServerFault>& faults, std::size_t servers);
+CommandResult result_for_faults(const std::vector<ServerFault>& faults, std::size_t servers);
 
 }  // namespace redlock::output

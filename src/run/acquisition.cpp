@@ -55,8 +55,8 @@ asio::awaitable<std::optional<Handout>> Acquisition::renew_all(HeldSet& leases) 
   const ExtendResult renewed = co_await leases.extend();
   if (renewed.decision == ExtendDecision::confirmed) co_return std::nullopt;
   const bool lost = renewed.decision == ExtendDecision::lost;
-  const output::Result how =
-      lost ? output::Result::lost
+  const output::CommandResult how =
+      lost ? output::CommandResult::lost
            : output::result_for_faults(renewed.faults, session_.server_set().size());
   const std::string why = lost ? output::not_ours_text(renewed.not_ours)
                                : "no quorum; " + output::faults_text(renewed.faults);
@@ -70,7 +70,7 @@ asio::awaitable<Handout> Acquisition::undo(std::shared_ptr<HeldSet> leases, std:
   co_await release(*leases);
   const std::string message = why + "; the lock was released again";
   co_return conclude(
-      output::outcome_of("acquire", options_.resources, output::Result::os_error, message),
+      output::outcome_of("acquire", options_.resources, output::CommandResult::os_error, message),
       /*busy=*/false);
 }
 
@@ -78,7 +78,7 @@ Handout Acquisition::fail(const SetFailure& failed) const {
   if (failed.failure.why == AttemptFailure::Why::interrupted) return interrupted();
   const output::Outcome outcome =
       outcome_of_wait("acquire", options_, failed, session_.server_set().size());
-  return conclude(outcome, outcome.result == output::Result::busy);
+  return conclude(outcome, outcome.result == output::CommandResult::busy);
 }
 
 Handout Acquisition::hand_out(std::shared_ptr<HeldSet> leases) {
@@ -88,16 +88,16 @@ Handout Acquisition::hand_out(std::shared_ptr<HeldSet> leases) {
     if (!written) {
       const std::string message =
           "cannot write the lease to " + written.error() + "; the lock was released again";
-      return conclude(
-          output::outcome_of("acquire", options_.resources, output::Result::os_error, message),
-          /*busy=*/false);
+      return conclude(output::outcome_of("acquire", options_.resources,
+                                         output::CommandResult::os_error, message),
+                      /*busy=*/false);
     }
     wrote_file_ = true;
   }
   std::string output;
   if (session_.json()) {
     const output::Outcome outcome =
-        output::outcome_of("acquire", options_.resources, output::Result::acquired, {});
+        output::outcome_of("acquire", options_.resources, output::CommandResult::acquired, {});
     output = output::lease_json(outcome, leases->leases(), handle.text()) + "\n";
   } else if (options_.prints_export) {
     output = export_line(handle);
@@ -114,9 +114,9 @@ asio::awaitable<void> Acquisition::release(HeldSet& leases) {
 
 Handout Acquisition::interrupted() const {
   if (ended_by_ == 0)
-    return conclude(
-        output::outcome_of("acquire", options_.resources, output::Result::os_error, called_off_),
-        /*busy=*/false);
+    return conclude(output::outcome_of("acquire", options_.resources,
+                                       output::CommandResult::os_error, called_off_),
+                    /*busy=*/false);
   return {Finish{0, ended_by_},
           options_.prints_export ? failed_export_line(signal_exit_base + ended_by_) : std::string(),
           nullptr};

@@ -54,9 +54,10 @@ Finish without_holder(const SessionOptions& about, const RunOptions& options,
   report.late = verdict.late;
   report.left.assign(verdict.left.begin(), verdict.left.end());
   std::string message = report.reason;
-  output::Result result = died ? output::Result::os_error : output::Result::lost;
+  output::CommandResult result =
+      died ? output::CommandResult::os_error : output::CommandResult::lost;
   if (unsafe) {
-    result = output::Result::unconfirmed;
+    result = output::CommandResult::unconfirmed;
     message =
         output::unsafe_text(!verdict.unkillable, report.left, report.late) + "; " + report.reason;
   } else if (died) {

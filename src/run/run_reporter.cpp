@@ -15,7 +15,7 @@
 namespace redlock::run {
 namespace {
 
-using output::Result;
+using output::CommandResult;
 
 /// A shorter delay of our own timers is no reason to lose a lease.
 constexpr Milliseconds min_told_delay{100};
@@ -31,7 +31,7 @@ bool has_kept(const HeldSet& set, Keeping keeping) {
 
 RunReporter::RunReporter(Session& session, const RunOptions& options)
     : session_(session), options_(options), key_(output::keys_text(options.resources)) {
-  report_.outcome = output::outcome_of("run", options.resources, Result::internal, {});
+  report_.outcome = output::outcome_of("run", options.resources, CommandResult::internal, {});
 }
 
 // --- How it ended ---
@@ -43,7 +43,7 @@ Finish RunReporter::not_acquired(const SetFailure& failed) {
 }
 
 Finish RunReporter::interrupted(int signal) {
-  report_.outcome.result = Result::interrupted;
+  report_.outcome.result = CommandResult::interrupted;
   return Finish{0, signal};
 }
 
@@ -55,7 +55,7 @@ Finish RunReporter::fresh(const std::vector<Lease>& leases, const SetReleaseResu
       leases, {}, [now](const Lease& lease) { return as_of(*lease.fresh, now).run.started; });
   const PastRun run = as_of(*first->fresh, now).run;
   report_.outcome = output::outcome_of(
-      "run", options_.resources, Result::fresh,
+      "run", options_.resources, CommandResult::fresh,
       fmt::format("already ran {}; next run possible in {}", output::past_run_text(run),
                   format_duration(*options_.once_per - run.started)));
   report_.outcome.exit_code = options_.fresh_exit_code;
@@ -66,14 +66,14 @@ Finish RunReporter::fresh(const std::vector<Lease>& leases, const SetReleaseResu
 
 /// --once-per under a lease that we do not release.
 Finish RunReporter::not_recordable() {
-  return conclude(Result::usage,
+  return conclude(CommandResult::usage,
                   "--once-per needs a lease of its own, and the run or acquire around this one "
                   "holds the lock: give --once-per to that run");
 }
 
 Finish RunReporter::not_started(const child::ExecFailure& failure) {
   report_.outcome =
-      output::outcome_of("run", options_.resources, Result::not_started, failure.text);
+      output::outcome_of("run", options_.resources, CommandResult::not_started, failure.text);
   report_.outcome.exit_code = failure.exit_code;
   say();
   return Finish{failure.exit_code};
@@ -81,13 +81,13 @@ Finish RunReporter::not_started(const child::ExecFailure& failure) {
 
 Finish RunReporter::too_late_to_start() {
   return conclude(
-      Result::lost,
+      CommandResult::lost,
       "the lease was over, or nearly, before the command could start; it was not started");
 }
 
 /// A process of the command may still run, so the lock is left to expire.
 Finish RunReporter::unconfirmed() {
-  return conclude(Result::unconfirmed,
+  return conclude(CommandResult::unconfirmed,
                   output::unsafe_text(/*dead=*/false, report_.left, report_.late));
 }
 
@@ -102,16 +102,17 @@ Finish RunReporter::ended() {
         fmt::join(ending_.swept, " ")));
   }
   if (ending_.late > Duration::zero()) {
-    return conclude(Result::unconfirmed, output::unsafe_text(/*dead=*/true, {}, ending_.late));
+    return conclude(CommandResult::unconfirmed,
+                    output::unsafe_text(/*dead=*/true, {}, ending_.late));
   }
   if (ending_.timed_out)
-    return conclude(Result::timed_out, "the command was stopped at the end of --max-hold");
+    return conclude(CommandResult::timed_out, "the command was stopped at the end of --max-hold");
   if (ending_.lease_gone) {
     const bool ran_on = options_.stop.on_lost == child::OnLost::warn;
-    return conclude(Result::lost,
+    return conclude(CommandResult::lost,
                     ran_on ? "the command ran on without the lock" : "the command was stopped");
   }
-  report_.outcome = output::outcome_of("run", options_.resources, Result::released, {});
+  report_.outcome = output::outcome_of("run", options_.resources, CommandResult::released, {});
   if (report_.command_signal) return Finish{0, *report_.command_signal};
   return Finish{*report_.command_exit};
 }
@@ -121,8 +122,8 @@ Finish RunReporter::released(const HeldSet& leases, const SetReleaseResult& rele
   const ReleaseResult& result = released.result;
   const bool is_ours = has_kept(leases, Keeping::own);
   report_.released = is_ours && result.decision == ReleaseDecision::released;
-  if (report_.outcome.result == Result::released && !report_.released) {
-    report_.outcome.result = is_ours ? Result::unreleased : Result::inherited;
+  if (report_.outcome.result == CommandResult::released && !report_.released) {
+    report_.outcome.result = is_ours ? CommandResult::unreleased : CommandResult::inherited;
   }
   if (was_granted()) {
     session_.events().report(
@@ -130,7 +131,7 @@ Finish RunReporter::released(const HeldSet& leases, const SetReleaseResult& rele
   }
   if (!is_known_to_be_lost() && result.decision == ReleaseDecision::not_ours) {
     report_.outcome =
-        output::outcome_of("run", {released.resource}, Result::lost,
+        output::outcome_of("run", {released.resource}, CommandResult::lost,
                            "lost while the command ran: " + output::not_ours_text(result.not_ours));
     if (result.not_ours) report_.outcome.holder = result.not_ours->holder;
     say();
@@ -253,7 +254,7 @@ RunRecord RunReporter::run_record(Instant ended) const {
   run.signal = report_.command_signal;
   RunRecord record{std::move(run), ended};
   record.remember_for = options_.once_per.value_or(Duration::zero());
-  record.success = report_.outcome.result == Result::released && report_.command_exit == 0;
+  record.success = report_.outcome.result == CommandResult::released && report_.command_exit == 0;
   return record;
 }
 
@@ -268,7 +269,7 @@ std::string RunReporter::tell(const Finish& finish) {
 
 // --- Helpers ---
 
-Finish RunReporter::conclude(Result result, std::string message) {
+Finish RunReporter::conclude(CommandResult result, std::string message) {
   report_.outcome = output::outcome_of("run", options_.resources, result, std::move(message));
   say();
   return Finish{report_.outcome.exit_code};
@@ -279,8 +280,8 @@ void RunReporter::say() const {
   if (session_.json()) return;  // the report says it
   const std::string line =
       fmt::format("{}: {}", output::keys_text(report_.outcome.resources), report_.outcome.message);
-  const bool expected =
-      report_.outcome.result == Result::busy || report_.outcome.result == Result::fresh;
+  const bool expected = report_.outcome.result == CommandResult::busy ||
+                        report_.outcome.result == CommandResult::fresh;
   expected ? session_.console().notice(line) : session_.console().error(line);
 }
 
@@ -317,8 +318,8 @@ void RunReporter::tell_unrecorded() const {
 }
 
 bool RunReporter::is_known_to_be_lost() const {
-  return ending_.lease_gone || report_.outcome.result == Result::lost ||
-         report_.outcome.result == Result::unconfirmed;
+  return ending_.lease_gone || report_.outcome.result == CommandResult::lost ||
+         report_.outcome.result == CommandResult::unconfirmed;
 }
 
 }  // namespace redlock::run

@@ -66,7 +66,7 @@ class RunReporter {
   std::string tell(const Finish& finish);
 
  private:
-  Finish conclude(output::Result result, std::string message);
+  Finish conclude(output::CommandResult result, std::string message);
   void say() const;
   void tell_loss();
   void stopping_for_the_lease() const;

@@ -145,12 +145,13 @@ std::string end_of_wait_text(const WaitPolicy& policy) {
 output::Outcome outcome_of_wait(std::string_view command, const LockOptions& options,
                                 const SetFailure& failed, std::size_t servers) {
   const AttemptFailure& failure = failed.failure;
-  const output::Result how = output::result_of(failure.why);
-  const bool is_busy = how == output::Result::busy;
+  const output::CommandResult how = output::result_of(failure.why);
+  const bool is_busy = how == output::CommandResult::busy;
   std::string text = output::failure_text(failed.resource, failure, servers);
   if (is_busy) text += end_of_wait_text(options.wait);
   output::Outcome outcome = output::outcome_of(command, {failed.resource}, how, std::move(text));
-  if (is_busy || how == output::Result::superseded) outcome.exit_code = options.conflict_exit_code;
+  if (is_busy || how == output::CommandResult::superseded)
+    outcome.exit_code = options.conflict_exit_code;
   outcome.holder = failure.holder;
   outcome.faults = failure.faults;
   outcome.superseded_by = failure.queue.superseded_by;

@@ -6,9 +6,9 @@
 
 namespace redlock::output {
 
-/// How a command ended. One table (result.cpp) maps each result to its word in JSON and its exit
-/// code.
-enum class Result {
+/// How a command ended. One table (command_result.cpp) maps each result to its word in JSON and its
+/// exit code.
+enum class CommandResult {
   acquired,
   extended,
   released,
@@ -33,12 +33,12 @@ enum class Result {
 };
 
 /// Its name in JSON.
-std::string_view word_of(Result result);
+std::string_view word_of(CommandResult result);
 
 /// Its exit code, unless something else decides: the command's own end, -E, a signal.
-ExitCode code_of(Result result);
+ExitCode code_of(CommandResult result);
 
 /// What ended a command before it began its work.
-Result result_of(ExitCode code);
+CommandResult result_of(ExitCode code);
 
 }  // namespace redlock::output
