@@ -37,8 +37,8 @@ struct QueueMember::Subscriptions {
   struct Subscription {
     bool active = false;
     bool answered = false;  ///< to the first attempt, with or without a fault
-    bool called = false;
-    bool stood_down = false;  ///< the lock was taken there after our last poll
+    bool notified = false;  ///< since our last poll
+    bool taken = false;     ///< the lock was taken there after our last poll
     std::optional<Fault> fault;
     std::unique_ptr<Event> renew;  ///< notified when it is to subscribe again, and at the end
   };
@@ -48,17 +48,17 @@ struct QueueMember::Subscriptions {
   std::string id;
   std::vector<Subscription> subscriptions;
   std::unique_ptr<Event> event;  ///< for the waiter
-  std::optional<Instant> first_call;
+  std::optional<Instant> first_notification;
   std::optional<Instant> stand_by_until;
   bool over = false;
 
-  void hear(std::size_t server, Notification call) {
+  void receive(std::size_t server, Notification notification) {
     Subscription& subscription = subscriptions[server];
-    switch (call) {
+    switch (notification) {
       case Notification::granted:
       case Notification::recheck:
-        subscription.called = true;
-        if (!first_call) first_call = server_set.clock().now();
+        subscription.notified = true;
+        if (!first_notification) first_notification = server_set.clock().now();
         break;
       case Notification::standby:
         stand_by(subscription, standby_delay);
@@ -67,8 +67,8 @@ struct QueueMember::Subscriptions {
         stand_by(subscription, later_standby_delay);
         break;
       case Notification::taken:
-        subscription.stood_down = true;
-        if (number_where(&Subscription::stood_down) >= quorum_of(subscriptions.size()))
+        subscription.taken = true;
+        if (number_where(&Subscription::taken) >= quorum_of(subscriptions.size()))
           stand_by_until.reset();
         break;
       case Notification::disconnected:
@@ -80,7 +80,7 @@ struct QueueMember::Subscriptions {
   }
 
   void stand_by(Subscription& subscription, Duration delay) {
-    subscription.stood_down = false;
+    subscription.taken = false;
     if (!stand_by_until) stand_by_until = server_set.clock().now() + delay;
   }
 
@@ -137,18 +137,18 @@ asio::awaitable<void> QueueMember::keep_subscribed(std::shared_ptr<Subscriptions
   while (!subscriptions->over) {
     Subscriptions::Subscription& subscription = subscriptions->subscriptions[server];
     const std::weak_ptr<Subscriptions> weak = subscriptions;
-    const std::function<void(Notification)> notified = [weak, server](Notification call) {
-      if (const auto all = weak.lock(); all && !all->over) all->hear(server, call);
+    const std::function<void(Notification)> receive = [weak, server](Notification notification) {
+      if (const auto all = weak.lock(); all && !all->over) all->receive(server, notification);
     };
     const Instant deadline = clock.now() + server_set.server_timeout();
     const std::optional<Fault> fault = co_await server_set.server(server).subscribe(
-        subscriptions->resource, subscriptions->id, notified, deadline);
+        subscriptions->resource, subscriptions->id, receive, deadline);
     if (subscriptions->over) co_return;
     subscription.answered = true;
     subscription.fault = fault;
     subscription.active = !fault.has_value();
     // Notifications sent meanwhile were lost.
-    if (subscription.active && again) subscriptions->hear(server, Notification::recheck);
+    if (subscription.active && again) subscriptions->receive(server, Notification::recheck);
     again = true;
     subscriptions->event->notify();
     bool cut_off = !subscription.active;
@@ -215,8 +215,8 @@ std::vector<ServerFault> QueueMember::unsubscribed() const {
 void QueueMember::begin_attempt() {
   queued_ = true;
   for (Subscriptions::Subscription& subscription : subscriptions_->subscriptions)
-    subscription.called = subscription.stood_down = false;
-  subscriptions_->first_call.reset();
+    subscription.notified = subscription.taken = false;
+  subscriptions_->first_notification.reset();
   subscriptions_->stand_by_until.reset();
 }
 
@@ -224,13 +224,13 @@ asio::awaitable<bool> QueueMember::wait(Instant when, Duration gathering, Interr
   const Clock& clock = server_set_.clock();
   const Interrupt::Listener listener(interrupt, *subscriptions_->event);
   while (!interrupt.raised()) {
-    if (subscriptions_->number_where(&Subscriptions::Subscription::called) >=
+    if (subscriptions_->number_where(&Subscriptions::Subscription::notified) >=
         quorum_of(server_set_.size()))
       co_return false;
     Instant end = std::min(when, subscriptions_->stand_by_until.value_or(when));
-    if (subscriptions_->first_call) end = std::min(end, *subscriptions_->first_call + gathering);
-    if (clock.now() >= end)
-      co_return subscriptions_->first_call&& end == *subscriptions_->first_call + gathering;
+    const std::optional<Instant> first = subscriptions_->first_notification;
+    if (first) end = std::min(end, *first + gathering);
+    if (clock.now() >= end) co_return first.has_value() && end == *first + gathering;
     co_await subscriptions_->event->wait_until(end);
   }
   co_return false;

@@ -13,7 +13,7 @@ namespace {
 /// What lies under a lock that is shared.
 constexpr std::string_view shared_marker = "redlock:shared";
 
-/// Those who are called gather the calls of the others for as long at least.
+/// Those who are notified gather the notifications of other servers for as long at least.
 constexpr std::chrono::microseconds gathering{900};
 
 /// How long the fence counter outlives the last use of a lease at least (PROTOCOL K3).

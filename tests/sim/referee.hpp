@@ -228,7 +228,7 @@ class Referee final : public Watcher {
     std::size_t without_newer = 0;  ///< answers that told of no newer waiter
   };
   struct Calls {
-    std::uint32_t servers = 0;  ///< that called it since it last asked
+    std::uint32_t servers = 0;  ///< that notified it since it last asked
     Duration first{};
   };
   struct Round {

@@ -54,7 +54,7 @@ end
 local may_enter = admits(state, mode) and slot
 local beside_readers = state == 'shared' and limit == 0
 if superseder or not (may_enter and is_our_turn(state, time, waiter, ticket, beside_readers)) then
-  if superseder and may_enter then call_next(state, time, waiter) end
+  if superseder and may_enter then notify_next(state, time, waiter) end
   if waiter ~= '' and not superseder then
     local wanted = limit > 0 and WORD.slotted or mode
     was_queued = enqueue(waiter, ticket, wanted, ARGV.polls, tonumber(ARGV.life), ARGV.record, time)
@@ -62,12 +62,12 @@ if superseder or not (may_enter and is_our_turn(state, time, waiter, ticket, bes
   local may_change, offered
   if may_enter then
     local first = first_in_queue(time)
-    local notified = first and first.called > 0
-    offered = first and (first.opaque and 2 or notified and admits(state, first.mode) and 1) or 0
-    may_change = notified and first.called + NOTIFY_TIMEOUT + 1 - time or NOTIFY_TIMEOUT
+    local due = first and first.notified > 0 and first.notified + NOTIFY_TIMEOUT + 1
+    offered = first and (first.opaque and 2 or due and admits(state, first.mode) and 1) or 0
+    may_change = due and due - time or NOTIFY_TIMEOUT
   else
     -- No slot for us means none for the first waiter either.
-    if slot then call_next(state, time, waiter) end
+    if slot then notify_next(state, time, waiter) end
     may_change = first_end and state == 'shared' and first_end - time or left(time)
   end
   if state == 'free' then return {WORD.queued, queue_status(may_change, offered)} end
@@ -117,12 +117,12 @@ if is_error(failure) then return give_up(failure) end
 
 local standing_in_queue = queue_status(-1)
 if waiter ~= '' then drop(waiter) end
-if mode == WORD.shared then call_next('shared', time) end
+if mode == WORD.shared then notify_next('shared', time) end
 -- The waiter that is first now last polled when it was further back, or when another lease held the
 -- lock.
 if waiter ~= '' and mode == WORD.alone then
-  tell_standbys(0, host_of(waiter), WORD.standby, WORD.taken, time)
+  notify_standbys(0, host_of(waiter), WORD.standby, WORD.taken, time)
 elseif waiter ~= '' then
-  tell_first_of_end('shared', time)
+  notify_first_of_end('shared', time)
 end
 return {WORD.granted, decimal(fence), id, slot, standing_in_queue, runs}

@@ -22,5 +22,5 @@ if holder[REPLY.holder.ours] == 1 then
   leave_tombstones(tombstones, holder[REPLY.holder.left], time)
   redis.pcall('DEL', OWNER)
 end
-call_next('free', time)
+notify_next('free', time)
 return holder

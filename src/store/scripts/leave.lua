@@ -6,6 +6,6 @@ local was_first = redis.call('ZRANK', QUEUE, ARGV.waiter) == 0
 drop(ARGV.waiter)
 local state, failure = standing(time)
 if not state then return failure end
-call_next(state, time)
-if was_first then tell_first_of_end(state, time) end
+notify_next(state, time)
+if was_first then notify_first_of_end(state, time) end
 return {WORD.left}

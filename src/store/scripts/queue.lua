@@ -1,10 +1,10 @@
 -- Follows prelude.lua: the queue. It decides which waiter may acquire first, never whether one may.
--- A waiter's entry is 'mode polls ends called since record':
---   mode    x (alone), s (shared) or n (shared, in a slot)
---   polls   1: the waiter gets no notifications, so it polls often
---   ends    the entry expires then unless the waiter polls again
---   called  when the waiter was notified, if it has not polled since; otherwise 0
---   since   when the waiter first joined the queue
+-- A waiter's entry is 'mode polls ends notified since record':
+--   mode      x (alone), s (shared) or n (shared, in a slot)
+--   polls     1: the waiter gets no notifications, so it polls often
+--   ends      the entry expires then unless the waiter polls again
+--   notified  when the waiter was notified, if it has not polled since; otherwise 0
+--   since     when the waiter first joined the queue
 -- A waiter subscribes to its channel. Notifications: 'granted' (acquire now), 'standby' and
 -- 'standby_later' (poll after a while), 'taken' (no need to poll, the lock is taken) and 'recheck'
 -- (poll: show that you are there, or see that the lock's end has changed, or that you are
@@ -15,8 +15,8 @@ local NOTIFY_TIMEOUT = 1000 -- how long a notified waiter may take to poll
 local QUEUE_IDLE = 35000    -- how long the queue outlives the last poll at least
 -- Limit of a search for a waiter of another host, or one that wants more than a slot.
 local MANY = 64
--- The field of WAITERS with the newest waiter so far that supersedes older ones: 'ticket id record'.
--- It may have left the queue since.
+-- The field of WAITERS with the newest waiter so far that supersedes older ones:
+-- 'ticket id record'. It may have left the queue since.
 local NEWEST = '+'
 
 local function admits(state, mode)
@@ -28,7 +28,7 @@ end
 local function opaque_entry(id, stored)
   local ends = tonumber(string.match(stored, '^%S+ %S+ (%d+)'))
   return {
-    id = id, mode = WORD.alone, polls = ends ~= nil, ends = ends or math.huge, called = 0,
+    id = id, mode = WORD.alone, polls = ends ~= nil, ends = ends or math.huge, notified = 0,
     opaque = true
   }
 end
@@ -36,18 +36,18 @@ end
 local function entry_of(id)
   local stored = redis.call('HGET', WAITERS, id)
   if not stored then return nil end
-  local mode, polls, ends, called, since, record = string.match(
+  local mode, polls, ends, notified, since, record = string.match(
     stored, '^([xsn]) ([01]) (%d+) (%d+) (%d+) (.*)$')
   if not mode then return opaque_entry(id, stored) end
   return {
-    id = id, mode = mode, polls = polls == '1', ends = tonumber(ends), called = tonumber(called),
-    since = tonumber(since), record = record
+    id = id, mode = mode, polls = polls == '1', ends = tonumber(ends),
+    notified = tonumber(notified), since = tonumber(since), record = record
   }
 end
 
-local function keep_entry(entry)
+local function store_entry(entry)
   local text = string.format('%s %d %.0f %.0f %.0f ', entry.mode, entry.polls and 1 or 0,
-    entry.ends, entry.called, entry.since)
+    entry.ends, entry.notified, entry.since)
   return redis.pcall('HSET', WAITERS, entry.id, text .. entry.record)
 end
 
@@ -58,7 +58,7 @@ end
 
 local function is_over(entry, time)
   return not entry or entry.ends <= time
-    or entry.called > 0 and time - entry.called > NOTIFY_TIMEOUT
+    or entry.notified > 0 and time - entry.notified > NOTIFY_TIMEOUT
 end
 
 local function host_of(id)
@@ -72,7 +72,7 @@ local absent_host
 local function living(id, time)
   local entry = entry_of(id)
   if not is_over(entry, time) then return entry end
-  if entry and entry.called > 0 then absent_host = host_of(id) end
+  if entry and entry.notified > 0 then absent_host = host_of(id) end
   drop(id)
 end
 
@@ -89,7 +89,7 @@ end
 
 -- Publishes the word to the waiter. Drops a waiter that neither subscribes nor polls: it has ended.
 -- -> whether it is there; nil: unknown, because we may not publish
-local function hears(entry, word)
+local function deliver(entry, word)
   local listeners = publish(entry.id, word)
   if is_error(listeners) then return nil end
   if listeners > 0 or entry.polls then return true end
@@ -106,14 +106,14 @@ end
 -- waiter is there. A client without the right to publish notifies no waiter when it releases. But
 -- where such a client polls, the waiter before it may know of a mute holder, and poll by itself
 -- (`polled`).
-local function call(entry, time, word, polled)
-  if entry.called > 0 then return true end
-  local heard = hears(entry, word)
-  if heard == false then return false end
+local function notify(entry, time, word, polled)
+  if entry.notified > 0 then return true end
+  local delivered = deliver(entry, word)
+  if delivered == false then return false end
   if entry.opaque then return true end
-  if heard or polled then
-    entry.called = time
-    keep_entry(entry)
+  if delivered or polled then
+    entry.notified = time
+    store_entry(entry)
   end
   return true
 end
@@ -121,7 +121,7 @@ end
 -- Publishes `word` to the first waiter from `rank` on, and `others` to the first one of another
 -- host and to the last one. If the notified waiter does not poll, one of these notices. Leaves out
 -- `except`, which knows already.
-local function tell_standbys(rank, host, word, others, time, except)
+local function notify_standbys(rank, host, word, others, time, except)
   local function second()
     return redis.call('ZRANGE', QUEUE, rank, rank)[1]
   end
@@ -138,7 +138,7 @@ local function tell_standbys(rank, host, word, others, time, except)
     local id = choose()
     while id and not told[id] do
       local entry = living(id, time)
-      if entry and (entry.called > 0 or hears(entry, word) ~= false) then
+      if entry and (entry.notified > 0 or deliver(entry, word) ~= false) then
         told[id] = true
       else
         id = choose()
@@ -152,40 +152,41 @@ end
 -- did not poll, all waiters of that host right behind it are notified as well. So a host that is
 -- gone costs two timeouts, however many of its waiters are queued. -> whether the first waiter is
 -- there
-local function call_first(entry, state, time, except, polled)
-  if entry.called > 0 then return true end
+local function notify_first(entry, state, time, except, polled)
+  if entry.notified > 0 then return true end
   local may_enter = admits(state, entry.mode)
-  if not call(entry, time, may_enter and WORD.granted or WORD.recheck, polled) then return false end
+  local word = may_enter and WORD.granted or WORD.recheck
+  if not notify(entry, time, word, polled) then return false end
   if not may_enter then return true end
   local host, rank = host_of(entry.id), 1
   while host == absent_host do
     local id = redis.call('ZRANGE', QUEUE, rank, rank)[1]
     if not id or id == except or host_of(id) ~= host then break end
     local neighbour = living(id, time)
-    if neighbour and call(neighbour, time, WORD.granted, polled) then rank = rank + 1 end
+    if neighbour and notify(neighbour, time, WORD.granted, polled) then rank = rank + 1 end
   end
-  tell_standbys(1, host, WORD.standby, WORD.standby_later, time, except)
+  notify_standbys(1, host, WORD.standby, WORD.standby_later, time, except)
   return true
 end
 
 -- Notifies the first waiter if the state of the lock admits it. Leaves out `except`, which polls by
 -- itself.
-local function call_next(state, time, except)
+local function notify_next(state, time, except)
   while true do
     local entry = first_in_queue(time)
     if not entry or not admits(state, entry.mode) then return end
     if entry.id == except then
       local host = host_of(except)
-      return tell_standbys(1, host, WORD.standby, WORD.standby_later, time, except)
+      return notify_standbys(1, host, WORD.standby, WORD.standby_later, time, except)
     end
-    if call_first(entry, state, time, except) then return end
+    if notify_first(entry, state, time, except) then return end
   end
 end
 
 -- Puts the first waiter on standby unless it may acquire: it may not know when the lock ends.
-local function tell_first_of_end(state, time)
+local function notify_first_of_end(state, time)
   local entry = first_in_queue(time)
-  if entry and not admits(state, entry.mode) then hears(entry, WORD.standby) end
+  if entry and not admits(state, entry.mode) then deliver(entry, WORD.standby) end
 end
 
 -- Whether all waiters before us want slots only, or are too many to check. A waiter behind all of
@@ -197,7 +198,7 @@ local function only_takers_before(time, comes_before)
     local at = redis.call('ZRANGE', QUEUE, rank, rank, 'WITHSCORES')
     local entry = at[1] and living(at[1], time)
     if not at[1] or entry and not comes_before(entry, tonumber(at[2])) then return true end
-    if entry and entry.mode ~= WORD.slotted and call(entry, time, WORD.recheck, is_mute()) then
+    if entry and entry.mode ~= WORD.slotted and notify(entry, time, WORD.recheck, is_mute()) then
       return false
     end
     if entry and entry.mode == WORD.slotted then rank = rank + 1 end
@@ -218,7 +219,7 @@ local function is_our_turn(state, time, id, ticket, beside)
     if not entry or not comes_before(entry, first_ticket) then return true end
     if beside and entry.mode == WORD.slotted then return only_takers_before(time, comes_before) end
     -- A free lock does not show any more which lease held it, so its holder may have been mute.
-    if call_first(entry, state, time, id, state == 'free' or is_mute()) then return false end
+    if notify_first(entry, state, time, id, state == 'free' or is_mute()) then return false end
   end
 end
 
@@ -229,8 +230,8 @@ local function enqueue(id, ticket, mode, polls, life, record, time)
   local before = entry_of(id)
   local failure = first_error(
     redis.pcall('ZADD', QUEUE, ticket, id),
-    keep_entry({
-      id = id, mode = mode, polls = polls == '1', ends = time + life, called = 0,
+    store_entry({
+      id = id, mode = mode, polls = polls == '1', ends = time + life, notified = 0,
       since = before and before.since or time, record = record
     }))
   if failure then
@@ -257,14 +258,14 @@ local function newest_superseder()
 end
 
 -- Lets the waiter supersede the newest so far that does so, too: that one leaves the queue, and is
--- notified to see it. Unless that one is the newer of the two by ticket and id: then this one leaves.
--- So each server remembers the newest, and the newest of all is superseded nowhere.
+-- notified to see it. Unless that one is the newer of the two by ticket and id: then this one
+-- leaves. So each server remembers the newest, and the newest of all is superseded nowhere.
 -- -> id and record of the one that supersedes this one; nil: none
 local function supersede(id, ticket, record, life, state, time)
   local function leave(loser)
     local rank = redis.call('ZRANK', QUEUE, loser)
     drop(loser)
-    if rank == 0 then tell_first_of_end(state, time) end
+    if rank == 0 then notify_first_of_end(state, time) end
   end
   local its_ticket, other, its_record = newest_superseder()
   if other == id then return nil end

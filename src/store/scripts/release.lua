@@ -59,7 +59,7 @@ if expire_in > 0 then
   end
   -- The first waiter waits for the end of the lease, and that end has changed.
   local first = first_in_queue(time)
-  if first then hears(first, WORD.recheck) end
+  if first then deliver(first, WORD.recheck) end
   return {WORD.released, recorded}
 end
 
@@ -74,6 +74,6 @@ else
   bound_shares(time)
 end
 local state = standing(time)
-call_next(state, time, waiter)
-if how == 'shared' and state == 'shared' then tell_first_of_end(state, time) end
+notify_next(state, time, waiter)
+if how == 'shared' and state == 'shared' then notify_first_of_end(state, time) end
 return {WORD.released, recorded}

@@ -821,9 +821,9 @@ TEST_F(ScriptsTest, AMuteHolderIsKnownToThoseWhoWait) {
   };
   const auto called_at = [&] {
     std::istringstream entry(redis_({"HGET", helper_.waiters(), "me"}).text);
-    std::string mode, polls, ends, called;
-    entry >> mode >> polls >> ends >> called;
-    return called;
+    std::string mode, polls, ends, notified;
+    entry >> mode >> polls >> ends >> notified;
+    return notified;
   };
   acquired(token('a'));
   EXPECT_FALSE(mute_is_seen({}));
