@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <optional>
 
-#include "cli/options.hpp"
+#include "cli/option_rows.hpp"
 #include "cli/redact.hpp"
 #include "cli/spelling.hpp"
 #include "run/command_error.hpp"

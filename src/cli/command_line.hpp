@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "cli/command_table.hpp"
-#include "cli/option.hpp"
+#include "cli/option_types.hpp"
 
 namespace redlock::cli {
 

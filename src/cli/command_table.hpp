@@ -3,7 +3,7 @@
 #include <span>
 #include <string_view>
 
-#include "cli/option.hpp"
+#include "cli/option_types.hpp"
 
 namespace redlock::cli {
 

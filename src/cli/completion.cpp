@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <array>
 
+#include "cli/command_session.hpp"
 #include "cli/commands.hpp"
 #include "cli/completion_scripts.hpp"
-#include "cli/console.hpp"
+#include "cli/read_server_options.hpp"
 #include "cli/redact.hpp"
-#include "cli/server_options.hpp"
 #include "cli/suggestions.hpp"
 #include "engine/inspect.hpp"
 #include "run/command_error.hpp"

@@ -17,7 +17,7 @@
 #include <cerrno>
 #include <cstring>
 
-#include "cli/options.hpp"
+#include "cli/option_rows.hpp"
 #include "cli/spelling.hpp"
 #include "run/command_error.hpp"
 #include "store/registry.hpp"

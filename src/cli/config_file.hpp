@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "cli/option.hpp"
+#include "cli/option_types.hpp"
 
 namespace redlock::cli {
 

@@ -2,10 +2,10 @@
 
 #include <nlohmann/json.hpp>
 
+#include "cli/command_session.hpp"
 #include "cli/commands.hpp"
-#include "cli/console.hpp"
-#include "cli/lock_options.hpp"
-#include "cli/options.hpp"
+#include "cli/option_rows.hpp"
+#include "cli/read_lock_options.hpp"
 #include "cli/redact.hpp"
 #include "core/validity.hpp"
 #include "output/diagnosis.hpp"

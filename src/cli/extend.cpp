@@ -2,11 +2,11 @@
 
 #include <algorithm>
 
+#include "cli/command_session.hpp"
 #include "cli/commands.hpp"
-#include "cli/console.hpp"
 #include "cli/lease_source.hpp"
-#include "cli/lock_options.hpp"
-#include "cli/options.hpp"
+#include "cli/option_rows.hpp"
+#include "cli/read_lock_options.hpp"
 #include "core/validity.hpp"
 #include "engine/held_lease.hpp"
 #include "engine/inherited_lease.hpp"

@@ -8,7 +8,7 @@
 #include <sstream>
 
 #include "cli/config_paths.hpp"
-#include "cli/options.hpp"
+#include "cli/option_rows.hpp"
 #include "cli/version.hpp"
 #include "output/exit_code.hpp"
 #include "output/terminal.hpp"

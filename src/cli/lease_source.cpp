@@ -2,8 +2,8 @@
 
 #include <fmt/format.h>
 
-#include "cli/lock_options.hpp"
-#include "cli/options.hpp"
+#include "cli/option_rows.hpp"
+#include "cli/read_lock_options.hpp"
 #include "output/describe.hpp"
 #include "run/command_error.hpp"
 #include "run/lease_file.hpp"

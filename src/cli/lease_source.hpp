@@ -1,6 +1,6 @@
 #pragma once
 
-#include "cli/server_options.hpp"
+#include "cli/read_server_options.hpp"
 #include "cli/settings.hpp"
 #include "core/lease_handle.hpp"
 

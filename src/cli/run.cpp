@@ -1,8 +1,8 @@
 #include "run/run.hpp"
 
+#include "cli/command_session.hpp"
 #include "cli/commands.hpp"
-#include "cli/console.hpp"
-#include "cli/run_options.hpp"
+#include "cli/read_run_options.hpp"
 
 namespace redlock::cli {
 

@@ -4,9 +4,9 @@
 
 #include <cstdlib>
 
+#include "cli/command_session.hpp"
 #include "cli/config_paths.hpp"
-#include "cli/console.hpp"
-#include "cli/options.hpp"
+#include "cli/option_rows.hpp"
 #include "cli/redact.hpp"
 #include "run/command_error.hpp"
 #include "support/text.hpp"

@@ -6,7 +6,7 @@
 
 #include "cli/command_line.hpp"
 #include "cli/config_file.hpp"
-#include "cli/option.hpp"
+#include "cli/option_types.hpp"
 
 namespace redlock::cli {
 
@@ -26,7 +26,7 @@ struct Setting {
 };
 
 /// All settings of one program run: the command line's, else the environment's, else the
-/// configuration files'. A value is text until it is read through its row of options.hpp. An
+/// configuration files'. A value is text until it is read through its row of option_rows.hpp. An
 /// invalid value ends the command with one line that names its origin: usage (64) on the command
 /// line, configuration (78) elsewhere. All functions may throw CommandError.
 class Settings {

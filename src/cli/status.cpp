@@ -5,10 +5,10 @@
 #include <algorithm>
 #include <memory>
 
+#include "cli/command_session.hpp"
 #include "cli/commands.hpp"
-#include "cli/console.hpp"
-#include "cli/lock_options.hpp"
-#include "cli/options.hpp"
+#include "cli/option_rows.hpp"
+#include "cli/read_lock_options.hpp"
 #include "core/last_runs.hpp"
 #include "engine/ballot.hpp"
 #include "engine/inspect.hpp"

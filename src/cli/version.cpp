@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "cli/build.hpp"
-#include "cli/options.hpp"
+#include "cli/option_rows.hpp"
 #include "store/registry.hpp"
 
 namespace redlock::cli {
@@ -16,8 +16,8 @@ std::string components_that_are(std::string_view how) {
   std::string text;
   for (const Component& component : build::components) {
     if (component.how != how) continue;
-    text += fmt::format("{}{} {} ({})", text.empty() ? "" : ", ", component.name,
-                        component.version, component.licence);
+    text += fmt::format("{}{} {} ({})", text.empty() ? "" : ", ", component.name, component.version,
+                        component.licence);
   }
   return text;
 }

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "cli/options.hpp"
+#include "cli/option_rows.hpp"
 #include "run/command_error.hpp"
 
 namespace redlock::cli {

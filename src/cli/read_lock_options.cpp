@@ -1,4 +1,4 @@
-#include "cli/lock_options.hpp"
+#include "cli/read_lock_options.hpp"
 
 #include <fmt/format.h>
 #include <pwd.h>
@@ -11,7 +11,7 @@
 #include <memory>
 
 #include "cli/ci_job.hpp"
-#include "cli/options.hpp"
+#include "cli/option_rows.hpp"
 #include "run/command_error.hpp"
 #include "store/owner_record.hpp"
 #include "support/duration.hpp"

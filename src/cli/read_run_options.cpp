@@ -1,4 +1,4 @@
-#include "cli/run_options.hpp"
+#include "cli/read_run_options.hpp"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -7,10 +7,10 @@
 #include <algorithm>
 
 #include "child/notify_socket.hpp"
-#include "cli/lock_options.hpp"
-#include "cli/options.hpp"
+#include "cli/option_rows.hpp"
+#include "cli/read_lock_options.hpp"
+#include "cli/read_server_options.hpp"
 #include "cli/redact.hpp"
-#include "cli/server_options.hpp"
 #include "run/command_error.hpp"
 #include "run/nesting.hpp"
 #include "support/duration.hpp"

@@ -1,4 +1,4 @@
-#include "cli/console.hpp"
+#include "cli/command_session.hpp"
 
 #include <fmt/format.h>
 #include <unistd.h>
@@ -6,7 +6,7 @@
 #include <cerrno>
 #include <cstring>
 
-#include "cli/options.hpp"
+#include "cli/option_rows.hpp"
 #include "run/command_error.hpp"
 
 namespace redlock::cli {

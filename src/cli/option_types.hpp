@@ -60,7 +60,7 @@ struct OptionSpec {
   std::string (*default_words)() = nullptr;
 };
 
-/// One option, whatever its type: a row of options.hpp.
+/// One option, whatever its type: a row of option_rows.hpp.
 class OptionRow {
  public:
   constexpr OptionRow(const OptionSpec& spec, OptionKind kind) : spec_(spec), kind_(kind) {

@@ -1,4 +1,4 @@
-#include "cli/option.hpp"
+#include "cli/option_types.hpp"
 
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-#include "cli/server_options.hpp"
+#include "cli/read_server_options.hpp"
 
 #include <fmt/format.h>
 
@@ -9,9 +9,9 @@
 #include <optional>
 #include <set>
 
+#include "cli/command_session.hpp"
 #include "cli/config_paths.hpp"
-#include "cli/console.hpp"
-#include "cli/options.hpp"
+#include "cli/option_rows.hpp"
 #include "cli/redact.hpp"
 #include "core/decision.hpp"
 #include "core/lease_handle.hpp"
