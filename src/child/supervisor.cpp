@@ -104,8 +104,8 @@ void Supervisor::move_deadline(Instant deadline) {
   event_->notify();
 }
 
-void Supervisor::lease_is_over() {
-  lease_gone_ = true;
+void Supervisor::lease_is_lost() {
+  stops_for_lease_ = true;
   event_->notify();
 }
 
@@ -150,8 +150,8 @@ asio::awaitable<Ending> Supervisor::finish() {
   Instant over = clock_.now();
   // It ended by itself, but we checked only after the lease expired: it may have run on without the
   // lease.
-  if (over > deadline_) lease_gone_ = true;
-  const bool is_promised = (lease_gone_ || timed_out_) && plan_.on_lost == OnLost::kill;
+  if (over > deadline_) stops_for_lease_ = true;
+  const bool is_promised = (stops_for_lease_ || timed_out_) && plan_.on_lost == OnLost::kill;
 
   std::vector<pid_t> swept;
   if (pid_namespace_ && dead) {
@@ -162,7 +162,7 @@ asio::awaitable<Ending> Supervisor::finish() {
   // What it left may live on, and nested runs look after themselves, however long we renew for
   // them.
   disarm();
-  Ending ending{status_.value_or(SIGKILL), lease_gone_, timed_out_, !dead, {}, {},
+  Ending ending{status_.value_or(SIGKILL), stops_for_lease_, timed_out_, !dead, {}, {},
                 std::move(swept)};
   if (is_promised) ending.late = std::max(Duration::zero(), over - deadline_);
   if (!tree_.nothing_left()) ending.left = tree_.descendants();
@@ -235,7 +235,7 @@ void Supervisor::tell_rest_to_end(Instant now) {
 /// code.
 std::optional<StopReason> Supervisor::reason_to_stop(Instant now) const {
   if (is_stopping()) return std::nullopt;
-  if (lease_gone_ || page_.stopped_by_front) return StopReason::lease;
+  if (stops_for_lease_ || page_.stopped_by_front) return StopReason::lease;
   if (now < std::min(terminate_at(), hold_until_)) return std::nullopt;
   return hold_until_ <= terminate_at() ? StopReason::max_hold : StopReason::lease;
 }
@@ -250,7 +250,7 @@ void Supervisor::reap() {
 
 void Supervisor::stop(StopReason reason, Instant now) {
   timed_out_ = reason == StopReason::max_hold;
-  lease_gone_ = !timed_out_;
+  stops_for_lease_ = !timed_out_;
   // What --on-lost lets run on without the lock must end all the same before the lock is released.
   const OnLost how = timed_out_ ? OnLost::kill : plan_.on_lost;
   page_.stopping = how != OnLost::warn;

@@ -21,9 +21,9 @@ namespace redlock::child {
 
 /// How a command ended.
 struct Ending {
-  int status = 0;            ///< of the command, as waitpid gives it
-  bool lease_gone = false;   ///< the lease was lost, or the command was stopped so as not to
-                             ///< outlive it
+  int status = 0;                  ///< of the command, as waitpid gives it
+  bool stopped_for_lease = false;  ///< the lease was lost, or the command was stopped so as not
+                                   ///< to outlive it; with OnLost::warn it ran on
   bool timed_out = false;    ///< it was stopped at the end of max_hold, before anything happened to
                              ///< the lease
   bool unkillable = false;   ///< the lease ended, and a process of the tree could not be killed
@@ -94,7 +94,7 @@ class Supervisor {
   void move_deadline(Instant deadline);
 
   /// The lease was lost before its deadline.
-  void lease_is_over();
+  void lease_is_lost();
 
   /// The command is no longer wanted: kill it now.
   void front_is_gone();
@@ -148,7 +148,7 @@ class Supervisor {
   pid_t pid_ = 0;
   bool leads_group_ = false;
   bool armed_ = false;  ///< the page has the deadline
-  bool lease_gone_ = false;
+  bool stops_for_lease_ = false;
   bool timed_out_ = false;
   bool strained_ = false;  ///< already reported
 };

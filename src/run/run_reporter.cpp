@@ -107,7 +107,7 @@ Finish RunReporter::ended() {
   }
   if (ending_.timed_out)
     return conclude(CommandResult::timed_out, "the command was stopped at the end of --max-hold");
-  if (ending_.lease_gone) {
+  if (ending_.stopped_for_lease) {
     const bool ran_on = options_.stop.on_lost == child::OnLost::warn;
     return conclude(CommandResult::lost,
                     ran_on ? "the command ran on without the lock" : "the command was stopped");
@@ -318,7 +318,7 @@ void RunReporter::tell_unrecorded() const {
 }
 
 bool RunReporter::is_known_to_be_lost() const {
-  return ending_.lease_gone || report_.outcome.result == CommandResult::lost ||
+  return ending_.stopped_for_lease || report_.outcome.result == CommandResult::lost ||
          report_.outcome.result == CommandResult::unconfirmed;
 }
 

@@ -162,7 +162,7 @@ void Tenancy::keep(const std::shared_ptr<Stay>& stay) {
   events.ended = [this, stay](const Resource& resource, const LeaseEnded& end) {
     if (stay->over) return;
     parts_.reporter.lost(resource, end);
-    stay->supervisor.lease_is_over();
+    stay->supervisor.lease_is_lost();
     changed_->notify();
   };
   stay->leases->keep(std::move(events));
@@ -213,8 +213,9 @@ asio::awaitable<Finish> Tenancy::release(Stay& stay, Finish finish, Duration exp
 }
 
 Duration Tenancy::left_of_min_hold(const child::Ending& ending) const {
-  return ending.lease_gone ? Duration::zero()
-                           : std::max(Duration::zero(), options_.min_hold - (now() - granted_));
+  return ending.stopped_for_lease
+             ? Duration::zero()
+             : std::max(Duration::zero(), options_.min_hold - (now() - granted_));
 }
 
 child::SupervisorEvents Tenancy::supervisor_events() {

@@ -142,7 +142,7 @@ std::string running(const std::string& trap) {
 
 TEST(Supervisor, KillsAtOnceWhenTheClockHasJumpedPastTheDeadline) {
   jump(running("trap '' TERM"), lease_length + 1min, [](const Ending& ending) {
-    EXPECT_TRUE(ending.lease_gone);
+    EXPECT_TRUE(ending.stopped_for_lease);
     EXPECT_TRUE(WIFSIGNALED(ending.status));
     EXPECT_EQ(WTERMSIG(ending.status), SIGKILL);
     EXPECT_TRUE(ending.left.empty());
@@ -152,7 +152,7 @@ TEST(Supervisor, KillsAtOnceWhenTheClockHasJumpedPastTheDeadline) {
 
 TEST(Supervisor, TellsTheCommandFirstWhenTheClockHasJumpedIntoTheGrace) {
   jump(running("trap 'exit 7' TERM"), lease_length - 3s, [](const Ending& ending) {
-    EXPECT_TRUE(ending.lease_gone);
+    EXPECT_TRUE(ending.stopped_for_lease);
     EXPECT_TRUE(WIFEXITED(ending.status));
     EXPECT_EQ(WEXITSTATUS(ending.status), 7);
     EXPECT_EQ(ending.late, Duration::zero());
@@ -164,7 +164,7 @@ TEST(Supervisor, AnEndThatWasNotSeenBeforeTheDeadlineIsLate) {
       plan, "echo", When::when_it_has_ended,
       [](Scene scene) { scene.clock.jump(lease_length + 1min); },
       [](const Ending& ending, const SharedPage&) {
-        EXPECT_TRUE(ending.lease_gone) << "it may have run on without its lease";
+        EXPECT_TRUE(ending.stopped_for_lease) << "it may have run on without its lease";
         EXPECT_GT(ending.late, Duration::zero());
       });
 }
@@ -174,7 +174,7 @@ TEST(Supervisor, AnEndThatFrontBroughtAboutIsNotItsOwn) {
       plan, "echo", When::when_it_has_ended,
       [](Scene scene) { scene.page.stopped_by_front = true; },
       [](const Ending& ending, const SharedPage&) {
-        EXPECT_TRUE(ending.lease_gone);
+        EXPECT_TRUE(ending.stopped_for_lease);
         EXPECT_EQ(ending.late, Duration::zero());
       });
 }
@@ -220,7 +220,7 @@ TEST(Supervisor, WhatIsHeldForTooLongIsToldAndThenKilledWhileTheLeaseStands) {
       [](Scene scene) { scene.clock.jump(3min); },
       [](const Ending& ending, const SharedPage& page) {
         EXPECT_TRUE(ending.timed_out);
-        EXPECT_FALSE(ending.lease_gone);
+        EXPECT_FALSE(ending.stopped_for_lease);
         EXPECT_EQ(WTERMSIG(ending.status), SIGKILL);
         EXPECT_TRUE(ending.left.empty());
         EXPECT_EQ(ending.late, Duration::zero());
@@ -233,7 +233,7 @@ TEST(Supervisor, OfTheLimitAndTheEndOfTheLeaseTheFirstDecides) {
   const auto expect = [](bool timed_out) {
     return [timed_out](const Ending& ending) {
       EXPECT_EQ(ending.timed_out, timed_out);
-      EXPECT_EQ(ending.lease_gone, !timed_out);
+      EXPECT_EQ(ending.stopped_for_lease, !timed_out);
     };
   };
   // The stop signal is due a grace and a margin before the deadline.
