@@ -18,7 +18,7 @@ asio::awaitable<int> live(Session& session, Job& job, RunReporter& reporter, Ten
   const Finish finish = co_await tenancy.live();
   co_await session.server_set().close(reporter.was_granted() ? CloseMode::immediate
                                                              : CloseMode::drain);
-  job.report(finish, reporter.tell(finish));
+  job.report(finish, reporter.write_report(finish));
   co_return 0;
 }
 

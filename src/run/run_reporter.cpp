@@ -36,19 +36,20 @@ RunReporter::RunReporter(Session& session, const RunOptions& options)
 
 // --- How it ended ---
 
-Finish RunReporter::not_acquired(const SetFailure& failed) {
+Finish RunReporter::conclude_not_acquired(const SetFailure& failed) {
   report_.outcome = outcome_of_wait("run", options_, failed, session_.server_set().size());
   say();
   return Finish{report_.outcome.exit_code};
 }
 
-Finish RunReporter::interrupted(int signal) {
+Finish RunReporter::conclude_interrupted(int signal) {
   report_.outcome.result = CommandResult::interrupted;
   return Finish{0, signal};
 }
 
 /// --once-per: a run succeeded recently. Of several keys, the one whose period ends first.
-Finish RunReporter::fresh(const std::vector<Lease>& leases, const SetReleaseResult& released) {
+Finish RunReporter::conclude_fresh(const std::vector<Lease>& leases,
+                                   const SetReleaseResult& released) {
   report_.released = released.result.decision == ReleaseDecision::released;
   const Instant now = session_.clock().now();
   const auto first = std::ranges::max_element(
@@ -65,13 +66,13 @@ Finish RunReporter::fresh(const std::vector<Lease>& leases, const SetReleaseResu
 }
 
 /// --once-per under a lease that we do not release.
-Finish RunReporter::not_recordable() {
+Finish RunReporter::conclude_not_recordable() {
   return conclude(CommandResult::usage,
                   "--once-per needs a lease of its own, and the run or acquire around this one "
                   "holds the lock: give --once-per to that run");
 }
 
-Finish RunReporter::not_started(const child::ExecFailure& failure) {
+Finish RunReporter::conclude_not_started(const child::ExecFailure& failure) {
   report_.outcome =
       output::outcome_of("run", options_.resources, CommandResult::not_started, failure.text);
   report_.outcome.exit_code = failure.exit_code;
@@ -79,19 +80,19 @@ Finish RunReporter::not_started(const child::ExecFailure& failure) {
   return Finish{failure.exit_code};
 }
 
-Finish RunReporter::too_late_to_start() {
+Finish RunReporter::conclude_too_late() {
   return conclude(
       CommandResult::lost,
       "the lease was over, or nearly, before the command could start; it was not started");
 }
 
 /// A process of the command may still run, so the lock is left to expire.
-Finish RunReporter::unconfirmed() {
+Finish RunReporter::conclude_unkillable() {
   return conclude(CommandResult::unconfirmed,
                   output::unsafe_text(/*dead=*/false, report_.left, report_.late));
 }
 
-Finish RunReporter::ended() {
+Finish RunReporter::conclude_ended() {
   if (!ending_.left.empty()) {
     session_.console().notice(fmt::format("{}: processes that the command left running: {}", key_,
                                           fmt::join(ending_.left, " ")));
@@ -117,8 +118,8 @@ Finish RunReporter::ended() {
   return Finish{*report_.command_exit};
 }
 
-Finish RunReporter::released(const HeldSet& leases, const SetReleaseResult& released, Finish finish,
-                             Duration expire_in) {
+Finish RunReporter::conclude_released(const HeldSet& leases, const SetReleaseResult& released,
+                                      Finish finish, Duration expire_in) {
   const ReleaseResult& result = released.result;
   const bool is_ours = has_kept(leases, Keeping::own);
   report_.released = is_ours && result.decision == ReleaseDecision::released;
@@ -143,47 +144,47 @@ Finish RunReporter::released(const HeldSet& leases, const SetReleaseResult& rele
         "left expires, within {}; {}",
         key_, format_duration(options_.ttl.length()), output::faults_text(result.faults)));
   }
-  if (!released.recorded) tell_unrecorded();
+  if (!released.recorded) report_unrecorded();
   return finish;
 }
 
 // --- While it runs ---
 
-void RunReporter::granted(const std::vector<Lease>& leases) {
+void RunReporter::report_granted(const std::vector<Lease>& leases) {
   report_.leases = leases;
   report_acquired(session_, leases, report_.waited);
 }
 
-void RunReporter::gave_up_turn() const {
+void RunReporter::report_turn_given_up() const {
   session_.console().detail(fmt::format("{}: the job is stopped, so it gave up its turn", key_));
 }
 
-void RunReporter::extended(bool after_trouble) {
+void RunReporter::report_extended(bool after_trouble) {
   trouble_.clear();
-  tell_missing_votes();
+  report_missing_votes();
   after_trouble ? session_.events().report(output::event::RenewedAgain{})
                 : session_.console().debug(fmt::format("{}: extended", key_));
 }
 
-void RunReporter::in_trouble(const Resource& resource, const LeaseInTrouble& trouble) {
+void RunReporter::report_trouble(const Resource& resource, const LeaseInTrouble& trouble) {
   trouble_ = output::faults_text(trouble.faults);
   if (trouble.first)
     session_.events().report(output::event::RenewalFailed{resource, trouble.faults});
 }
 
 /// Reported only after the stop signal: a write can block for as long as a terminal is paused (^S).
-void RunReporter::lost(const Resource& resource, const LeaseEnded& end) {
+void RunReporter::note_lost(const Resource& resource, const LeaseEnded& end) {
   report_.reason = output::ended_text(end);
   lost_ = resource;
-  if (ending_.timed_out) tell_loss();  // its stop signal was sent
+  if (ending_.timed_out) report_loss();  // its stop signal was sent
 }
 
 /// Why the command is being stopped: the lease was lost, it could not be renewed, or we did not
 /// run.
-void RunReporter::stopping(const child::Delay& delay) {
+void RunReporter::report_stopping(const child::Delay& delay) {
   if (lost_) {
-    tell_loss();
-    return stopping_for_the_lease();
+    report_loss();
+    return report_stopping_for_lease();
   }
   const bool delayed = delay.length >= min_told_delay;
   if (delayed) report_.reason = output::delay_text(delay.length, delay.suspended);
@@ -193,15 +194,15 @@ void RunReporter::stopping(const child::Delay& delay) {
   if (report_.reason.empty())
     report_.reason = "cannot renew: no answer yet from a quorum of servers";
   session_.events().report(output::event::Lost{std::nullopt, report_.reason});
-  stopping_for_the_lease();
+  report_stopping_for_lease();
 }
 
-void RunReporter::timed_out() {
+void RunReporter::report_max_hold() {
   ending_.timed_out = true;
   session_.events().report(output::event::Stopping{child::StopReason::max_hold});
 }
 
-void RunReporter::strained(const StopCost& cost, Duration needed) const {
+void RunReporter::report_strained(const StopCost& cost, Duration needed) const {
   session_.console().notice(
       fmt::format("{}: to stop the command's {} processes ({} MiB) may take {}, more than --ttl {} "
                   "leaves; use a longer --ttl",
@@ -209,20 +210,20 @@ void RunReporter::strained(const StopCost& cost, Duration needed) const {
                   format_duration(needed), format_duration(options_.ttl.length())));
 }
 
-void RunReporter::unkillable(const std::vector<pid_t>& pids) const {
+void RunReporter::report_unkillable(const std::vector<pid_t>& pids) const {
   session_.console().error(
       fmt::format("{}: cannot be killed; the lock is kept as long as it can be: {}", key_,
                   fmt::join(pids, " ")));
 }
 
-void RunReporter::outlasting(const std::vector<pid_t>& nested_runs) const {
+void RunReporter::report_outlasting(const std::vector<pid_t>& nested_runs) const {
   session_.console().notice(
       fmt::format("{}: the lock is kept for runs within this one that still run: {}", key_,
                   fmt::join(nested_runs, " ")));
 }
 
-void RunReporter::command_ended(const child::Ending& ending, Duration held) {
-  if (lost_) tell_loss();
+void RunReporter::report_command_ended(const child::Ending& ending, Duration held) {
+  if (lost_) report_loss();
   ending_ = ending;
   report_.held = held;
   report_.ended_at = session_.clock().wall();
@@ -258,8 +259,8 @@ RunRecord RunReporter::run_record(Instant ended) const {
   return record;
 }
 
-std::string RunReporter::tell(const Finish& finish) {
-  if (report_.released) tell_missing_votes();
+std::string RunReporter::write_report(const Finish& finish) {
+  if (report_.released) report_missing_votes();
   report_.outcome.exit_code =
       finish.signal != 0 ? signal_exit_base + finish.signal : finish.exit_code;
   std::string line = output::run_json(report_) + "\n";
@@ -285,20 +286,20 @@ void RunReporter::say() const {
   expected ? session_.console().notice(line) : session_.console().error(line);
 }
 
-void RunReporter::tell_loss() {
+void RunReporter::report_loss() {
   session_.events().report(output::event::Lost{lost_, report_.reason});
   lost_.reset();
 }
 
 /// With --on-lost warn the command runs on.
-void RunReporter::stopping_for_the_lease() const {
+void RunReporter::report_stopping_for_lease() const {
   if (options_.stop.on_lost == child::OnLost::warn) return;
   session_.events().report(output::event::Stopping{child::StopReason::lease});
 }
 
 /// A quorum is enough, but with some servers missing it may soon be lost. Reported once for each
 /// state.
-void RunReporter::tell_missing_votes() {
+void RunReporter::report_missing_votes() {
   std::string text =
       output::missing_votes_text(session_.server_set().faults(), session_.server_set().size());
   if (text == missing_votes_) return;
@@ -308,7 +309,7 @@ void RunReporter::tell_missing_votes() {
 }
 
 /// Without a quorum that remembers a success, the next run may not learn of it.
-void RunReporter::tell_unrecorded() const {
+void RunReporter::report_unrecorded() const {
   const bool succeeded = report_.command_exit == 0 && !is_known_to_be_lost();
   if (!options_.once_per || !succeeded) return;
   session_.console().error(

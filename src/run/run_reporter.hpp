@@ -17,61 +17,102 @@ namespace redlock::run {
 
 /// The output of one `run`: lines for the user while it runs, and the report for --json and
 /// --status-fd at its end. It chooses the words and the exit codes; it decides nothing else.
+/// What it is told by `note_…` waits for the report, by `report_…` the user learns of it at once,
+/// and `conclude_…` says how the run ends.
 class RunReporter {
  public:
   /// Both must outlive it.
   RunReporter(Session& session, const RunOptions& options);
 
-  // How it ended. The last of these calls counts.
-  Finish not_acquired(const SetFailure& failed);
-  Finish interrupted(int signal);
-  Finish fresh(const std::vector<Lease>& leases, const SetReleaseResult& released);
-  Finish not_recordable();
-  Finish not_started(const child::ExecFailure& failure);
-  Finish too_late_to_start();
-  Finish unconfirmed();
-  Finish ended();
+  // --- Before the command runs, in this order; again from the first on, after a turn given up ---
 
-  /// What happened to the lease at the end. `expire_in`: it is left to expire after that time.
-  Finish released(const HeldSet& leases, const SetReleaseResult& released, Finish finish,
-                  Duration expire_in);
+  /// The wait has ended, with the locks or without. `span`: since the run began.
+  void note_waited(Duration span) { report_.waited = span; }
 
-  // While it runs.
-  void waited(Duration span) { report_.waited = span; }
-  void gave_up_turn() const;
-  void acquired() { report_.acquired_at = session_.clock().wall(); }
-  void granted(const std::vector<Lease>& leases);
-  void started() { report_.started_at = session_.clock().wall(); }
-  void extended(bool after_trouble);
-  void in_trouble(const Resource& resource, const LeaseInTrouble& trouble);
-  void lost(const Resource& resource, const LeaseEnded& end);
-  void stopping(const child::Delay& delay);
-  void timed_out();  ///< at the end of --max-hold
-  void strained(const StopCost& cost, Duration needed) const;
-  void unkillable(const std::vector<pid_t>& pids) const;
-  void outlasting(const std::vector<pid_t>& nested_runs) const;
-  void command_ended(const child::Ending& ending, Duration held);
+  /// The last lock was granted, and the command is to run under them.
+  void note_acquired() { report_.acquired_at = session_.clock().wall(); }
 
-  /// The owner record for as long as the lease is kept after the command's end; nothing when it is
-  /// not kept.
+  /// The job is stopped: the locks were released, and the run waits for them again.
+  void report_turn_given_up() const;
+
+  /// The front process lets the command start.
+  void report_granted(const std::vector<Lease>& leases);
+
+  /// The command was started.
+  void note_started() { report_.started_at = session_.clock().wall(); }
+
+  // --- While it runs ---
+
+  /// A quorum confirmed a renewal.
+  void report_extended(bool after_trouble);
+
+  /// A round of renewal found no quorum.
+  void report_trouble(const Resource& resource, const LeaseInTrouble& trouble);
+
+  /// The lease is lost: before the supervisor knows, so that the stop signal is sent first.
+  void note_lost(const Resource& resource, const LeaseEnded& end);
+
+  /// The stop signal was sent because of the lease.
+  void report_stopping(const child::Delay& delay);
+
+  /// The stop signal was sent, or is about to be, at the end of --max-hold.
+  void report_max_hold();
+
+  /// Stopping the command may take longer than the ttl leaves; once.
+  void report_strained(const StopCost& cost, Duration needed) const;
+
+  /// These processes survive KILL: after a second, then every minute.
+  void report_unkillable(const std::vector<pid_t>& pids) const;
+
+  // --- Behind it ---
+
+  /// The command has ended, and what is to be stopped with it was stopped. `held`: since the last
+  /// lock was granted.
+  void report_command_ended(const child::Ending& ending, Duration held);
+
+  /// Nested runs go on, and the lease with them; before they are waited for.
+  void report_outlasting(const std::vector<pid_t>& nested_runs) const;
+
+  /// The owner record for as long as the lease lasts after the command's end; nothing when it is
+  /// released at once. Before the release.
   [[nodiscard]] std::optional<Owner> finished_owner(Duration expire_in) const;
 
-  /// What the servers are to remember of the run. `ended`: when the command did.
+  /// What the servers are to remember of the run. `ended`: when the command did. Before the
+  /// release.
   [[nodiscard]] RunRecord run_record(Instant ended) const;
 
-  /// Whether there never was a lease, so that servers need not be waited for.
+  // --- How it ends. One of these, where it is known; of several the last counts ---
+
+  Finish conclude_not_acquired(const SetFailure& failed);
+  Finish conclude_interrupted(int signal);
+  Finish conclude_fresh(const std::vector<Lease>& leases, const SetReleaseResult& released);
+  Finish conclude_not_recordable();
+  Finish conclude_not_started(const child::ExecFailure& failure);
+  Finish conclude_too_late();
+  Finish conclude_unkillable();
+  Finish conclude_ended();
+
+  /// What became of the lease, behind one of those above; may change how the run ends.
+  /// `expire_in`: it is left to expire after that time.
+  Finish conclude_released(const HeldSet& leases, const SetReleaseResult& released, Finish finish,
+                           Duration expire_in);
+
+  // --- At the end ---
+
+  /// Whether there was a lease: then the servers have been asked to release it, and answered or
+  /// not.
   [[nodiscard]] bool was_granted() const noexcept { return !report_.leases.empty(); }
 
-  /// The report as one line of JSON; also to stderr, with --json.
-  std::string tell(const Finish& finish);
+  /// The report as one line of JSON; writes it to stderr, too, with --json. Once, as the last.
+  std::string write_report(const Finish& finish);
 
  private:
   Finish conclude(output::CommandResult result, std::string message);
   void say() const;
-  void tell_loss();
-  void stopping_for_the_lease() const;
-  void tell_missing_votes();
-  void tell_unrecorded() const;
+  void report_loss();
+  void report_stopping_for_lease() const;
+  void report_missing_votes();
+  void report_unrecorded() const;
   [[nodiscard]] bool is_known_to_be_lost() const;
 
   Session& session_;

@@ -42,11 +42,11 @@ Tenancy::Tenancy(const TenancyParts& parts, const RunOptions& options)
 asio::awaitable<Finish> Tenancy::live() {
   for (;;) {
     auto leases = co_await wait();
-    parts_.reporter.waited(now() - began_);
+    parts_.reporter.note_waited(now() - began_);
     if (!leases) {
       const bool interrupted = leases.error().failure.why == AttemptFailure::Why::interrupted;
-      co_return interrupted ? parts_.reporter.interrupted(parts_.job.ended_by())
-                            : parts_.reporter.not_acquired(leases.error());
+      co_return interrupted ? parts_.reporter.conclude_interrupted(parts_.job.ended_by())
+                            : parts_.reporter.conclude_not_acquired(leases.error());
     }
     if (const auto finish = co_await skip_if_fresh(**leases)) co_return *finish;
     if (const auto finish = co_await run_under(std::move(*leases))) co_return *finish;
@@ -75,20 +75,21 @@ asio::awaitable<std::optional<Finish>> Tenancy::skip_if_fresh(HeldSet& leases) {
       std::ranges::all_of(all, [](const Lease& lease) { return lease.fresh.has_value(); });
   if (all_ours && !all_fresh) co_return std::nullopt;
   const SetReleaseResult released = co_await leases.release(/*by_hand=*/false);
-  co_return all_ours ? parts_.reporter.fresh(all, released) : parts_.reporter.not_recordable();
+  co_return all_ours ? parts_.reporter.conclude_fresh(all, released)
+                     : parts_.reporter.conclude_not_recordable();
 }
 
 /// Returns nothing when the job was paused, so that the lock was released: then wait again.
 asio::awaitable<std::optional<Finish>> Tenancy::run_under(std::shared_ptr<HeldSet> leases) {
   granted_ = now();
-  parts_.reporter.acquired();
+  parts_.reporter.note_acquired();
   const auto stay = std::make_shared<Stay>(std::move(leases), parts_, options_.stop,
                                            supervisor_events(), [this] { changed_->notify(); });
   stay_ = stay;  // the job knows its supervisor until the end
   child::Supervisor& supervisor = stay->supervisor;
 
   if (const auto ready = prepare(*stay); !ready)
-    co_return co_await release(*stay, parts_.reporter.not_started(ready.error()));
+    co_return co_await release(*stay, parts_.reporter.conclude_not_started(ready.error()));
 
   // Both guards watch from here on. The front process may be paused, so ask it before anything
   // runs.
@@ -96,7 +97,7 @@ asio::awaitable<std::optional<Finish>> Tenancy::run_under(std::shared_ptr<HeldSe
   const bool may_start = co_await parts_.job.may_start();
   if (parts_.session.interrupt().raised()) {
     supervisor.drop();
-    co_return co_await release(*stay, parts_.reporter.interrupted(parts_.job.ended_by()));
+    co_return co_await release(*stay, parts_.reporter.conclude_interrupted(parts_.job.ended_by()));
   }
   if (!may_start) {
     supervisor.drop();
@@ -105,26 +106,28 @@ asio::awaitable<std::optional<Finish>> Tenancy::run_under(std::shared_ptr<HeldSe
   }
 
   const auto started = start(*stay);
-  if (!started) co_return co_await release(*stay, parts_.reporter.not_started(started.error()));
+  if (!started)
+    co_return co_await release(*stay, parts_.reporter.conclude_not_started(started.error()));
   if (!*started) {
     supervisor.drop();
-    co_return co_await release(*stay, parts_.reporter.too_late_to_start());
+    co_return co_await release(*stay, parts_.reporter.conclude_too_late());
   }
 
   keep(stay);
   const child::Ending ending = co_await supervisor.finish();
   const Instant ended = now();
-  parts_.reporter.command_ended(ending, ended - granted_);
+  parts_.reporter.report_command_ended(ending, ended - granted_);
   if (ending.unkillable) {
     // Not released: the processes that still run must have the lock as long as possible.
     stay->end();
-    co_return parts_.reporter.unconfirmed();
+    co_return parts_.reporter.conclude_unkillable();
   }
   if (!co_await outlast_nested_runs(*stay)) {
     stay->end();
-    co_return parts_.reporter.unconfirmed();
+    co_return parts_.reporter.conclude_unkillable();
   }
-  co_return co_await release(*stay, parts_.reporter.ended(), left_of_min_hold(ending), ended);
+  co_return co_await release(*stay, parts_.reporter.conclude_ended(), left_of_min_hold(ending),
+                             ended);
 }
 
 Result<void, child::ExecFailure> Tenancy::prepare(Stay& stay) {
@@ -138,11 +141,11 @@ Result<void, child::ExecFailure> Tenancy::prepare(Stay& stay) {
 
 /// False: the deadline is too near to run in.
 Result<bool, child::ExecFailure> Tenancy::start(Stay& stay) {
-  parts_.reporter.granted(stay.leases->leases());
+  parts_.reporter.report_granted(stay.leases->leases());
   if (stay.leases->lost()) return false;  // one of several, while the front process was asked
   auto started = stay.supervisor.start();
   if (!started || !*started) return started;
-  parts_.reporter.started();
+  parts_.reporter.note_started();
   parts_.job.command_started(stay.supervisor);
   child::close_inherited(std::nullopt);
   return true;
@@ -154,14 +157,14 @@ void Tenancy::keep(const std::shared_ptr<Stay>& stay) {
   events.extended = [this, stay](bool after_trouble) {
     if (stay->over) return;
     stay->supervisor.move_deadline(stay->leases->deadline());
-    parts_.reporter.extended(after_trouble);
+    parts_.reporter.report_extended(after_trouble);
   };
   events.in_trouble = [this, stay](const Resource& resource, const LeaseInTrouble& trouble) {
-    if (!stay->over) parts_.reporter.in_trouble(resource, trouble);
+    if (!stay->over) parts_.reporter.report_trouble(resource, trouble);
   };
   events.ended = [this, stay](const Resource& resource, const LeaseEnded& end) {
     if (stay->over) return;
-    parts_.reporter.lost(resource, end);
+    parts_.reporter.note_lost(resource, end);
     stay->supervisor.lease_is_lost();
     changed_->notify();
   };
@@ -173,7 +176,7 @@ void Tenancy::keep(const std::shared_ptr<Stay>& stay) {
 asio::awaitable<bool> Tenancy::outlast_nested_runs(Stay& stay) {
   stay.nested->close();
   if (stay.nested->empty() || stay.leases->lost()) co_return true;
-  parts_.reporter.outlasting(stay.nested->holders());
+  parts_.reporter.report_outlasting(stay.nested->holders());
   parts_.job.set_nested_runs(stay.nested);
 
   const Interrupt::Listener front_gone(parts_.session.interrupt(), *changed_);
@@ -184,7 +187,7 @@ asio::awaitable<bool> Tenancy::outlast_nested_runs(Stay& stay) {
   if (parts_.job.front_is_gone()) {
     (void)co_await stay.supervisor.kill_rest();
   } else if (!stay.nested->empty() && !stay.leases->lost()) {
-    parts_.reporter.timed_out();
+    parts_.reporter.report_max_hold();
     co_return co_await stay.supervisor.stop_rest();
   }
   co_return true;
@@ -194,7 +197,7 @@ asio::awaitable<bool> Tenancy::outlast_nested_runs(Stay& stay) {
 asio::awaitable<void> Tenancy::give_up_turn(Stay& stay) {
   stay.end();
   (void)co_await stay.leases->release(/*by_hand=*/false);
-  parts_.reporter.gave_up_turn();
+  parts_.reporter.report_turn_given_up();
   co_await parts_.job.until_continued();
 }
 
@@ -209,7 +212,7 @@ asio::awaitable<Finish> Tenancy::release(Stay& stay, Finish finish, Duration exp
   if (ended) run = parts_.reporter.run_record(*ended);
   const SetReleaseResult released =
       co_await stay.leases->release(/*by_hand=*/false, expire_in, owner, std::move(run));
-  co_return parts_.reporter.released(*stay.leases, released, finish, expire_in);
+  co_return parts_.reporter.conclude_released(*stay.leases, released, finish, expire_in);
 }
 
 Duration Tenancy::left_of_min_hold(const child::Ending& ending) const {
@@ -222,13 +225,15 @@ child::SupervisorEvents Tenancy::supervisor_events() {
   child::SupervisorEvents events;
   events.ended = [this](bool told_to_end) { parts_.job.command_ended(told_to_end); };
   events.stopping = [this](child::StopReason reason, const child::Delay& delay) {
-    reason == child::StopReason::max_hold ? parts_.reporter.timed_out()
-                                          : parts_.reporter.stopping(delay);
+    reason == child::StopReason::max_hold ? parts_.reporter.report_max_hold()
+                                          : parts_.reporter.report_stopping(delay);
   };
   events.strained = [this](const StopCost& cost, Duration needed) {
-    parts_.reporter.strained(cost, needed);
+    parts_.reporter.report_strained(cost, needed);
   };
-  events.unkillable = [this](const std::vector<pid_t>& pids) { parts_.reporter.unkillable(pids); };
+  events.unkillable = [this](const std::vector<pid_t>& pids) {
+    parts_.reporter.report_unkillable(pids);
+  };
   return events;
 }
 
