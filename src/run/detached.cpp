@@ -5,8 +5,7 @@
 #include "child/cpu_share.hpp"
 #include "child/descriptors.hpp"
 #include "child/front_link.hpp"
-#include "run/leftovers.hpp"
-#include "support/text.hpp"
+#include "run/background_holder.hpp"
 
 namespace redlock::run {
 namespace {
@@ -76,21 +75,8 @@ class DetachedHolder {
 
 void keep_detached(const SessionOptions& about, AcquireOptions& options, child::Channel channel,
                    child::SignalGate& gate, pid_t front) {
-  ::setpgid(0, 0);
-  child::ignore_all();
   options.owner.pid = ::getpid();
-  try {
-    Session session(about, options.servers, options.server_timeout);
-    const auto link = std::make_shared<child::FrontLink>(
-        session.io().get_executor(), session.clock(), std::move(channel), gate, front);
-    DetachedHolder holder(session, options, link, front);
-    session.run(holder.live());
-    clear_away_behind(about, options.servers, session);
-  } catch (const std::exception& error) {
-    // The front process learns of it from our end.
-    about.console.error(escape_for_terminal(error.what()));
-  }
-  ::_exit(0);
+  live_in_background<DetachedHolder>(about, options, std::move(channel), gate, front);
 }
 
 }  // namespace redlock::run

@@ -15,10 +15,9 @@
 #include "child/stop_plan.hpp"
 #include "core/validity.hpp"
 #include "output/describe.hpp"
-#include "run/leftovers.hpp"
+#include "run/background_holder.hpp"
 #include "support/duration.hpp"
 #include "support/readable.hpp"
-#include "support/text.hpp"
 
 namespace redlock::run {
 namespace {
@@ -274,20 +273,7 @@ class PidHolder {
 
 void keep_while_pid(const SessionOptions& about, AcquireOptions& options, child::Channel channel,
                     child::SignalGate& gate, pid_t front) {
-  ::setpgid(0, 0);
-  child::ignore_all();
-  try {
-    Session session(about, options.servers, options.server_timeout);
-    const auto link = std::make_shared<child::FrontLink>(
-        session.io().get_executor(), session.clock(), std::move(channel), gate, front);
-    PidHolder holder(session, options, link, front);
-    session.run(holder.live());
-    clear_away_behind(about, options.servers, session);
-  } catch (const std::exception& error) {
-    // The front process learns of it from our end.
-    about.console.error(escape_for_terminal(error.what()));
-  }
-  ::_exit(0);
+  live_in_background<PidHolder>(about, options, std::move(channel), gate, front);
 }
 
 }  // namespace redlock::run
