@@ -1,4 +1,5 @@
 # Writes which commit this is, as C++: cmake -DSOURCE=… -DCOMPONENTS=a|1.0|linked in|MIT;… -DCOMPILER=… -DOUTPUT=… -P WriteBuild.cmake
+include(${CMAKE_CURRENT_LIST_DIR}/WriteIfChanged.cmake)
 
 # An archive that git made has no repository, but git wrote the commit into this file.
 file(STRINGS "${SOURCE}/cmake/commit.txt" commit LIMIT_COUNT 1)
@@ -35,10 +36,4 @@ ${rows}};
 ")
 
 # It is made anew by each build; nothing is compiled unless it has changed.
-set(before "")
-if(EXISTS "${OUTPUT}")
-  file(READ "${OUTPUT}" before)
-endif()
-if(NOT before STREQUAL header)
-  file(WRITE "${OUTPUT}" "${header}")
-endif()
+write_if_changed("${OUTPUT}" "${header}")

@@ -1,5 +1,6 @@
 # Writes what C++ knows of core/protocol.txt: cmake -DPROTOCOL=… -DOUTPUT=… -P WriteProtocolHeader.cmake
 include(${CMAKE_CURRENT_LIST_DIR}/Protocol.cmake)
+include(${CMAKE_CURRENT_LIST_DIR}/WriteIfChanged.cmake)
 load_protocol("${PROTOCOL}")
 
 function(write_positions names result)
@@ -53,10 +54,4 @@ ${source}
 ")
 
 # Nearly everything includes it, so it stays as it is when only a comment has changed.
-set(before "")
-if(EXISTS "${OUTPUT}")
-  file(READ "${OUTPUT}" before)
-endif()
-if(NOT before STREQUAL header)
-  file(WRITE "${OUTPUT}" "${header}")
-endif()
+write_if_changed("${OUTPUT}" "${header}")
