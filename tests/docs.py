@@ -13,6 +13,9 @@ import shutil
 import subprocess
 import sys
 
+sys.dont_write_bytecode = True
+import tree_rules
+
 PAGE = "man/redlock-cli.1"
 COMPLETION = "completions/redlock-cli.bash"
 
@@ -358,13 +361,9 @@ def problems_of(tree):
 def main():
     if not shutil.which("mandoc"):
         sys.exit("docs: mandoc is not installed")
-    tree = Tree(sys.argv[1] if len(sys.argv) > 1 else os.path.join(os.path.dirname(__file__), ".."))
-    problems = problems_of(tree)
-    for problem in problems:
-        print("docs:", problem, file=sys.stderr)
-    if problems:
-        sys.exit(f"docs: {len(problems)} problems")
-    print(f"docs: {len(commands())} commands, {len(decisions(tree))} decisions, {len(list(links(tree)))} links: all agree")
+    tree = Tree(tree_rules.root_argument())
+    tree_rules.exit_with("docs", problems_of(tree), "problems",
+                         f"{len(commands())} commands, {len(decisions(tree))} decisions, {len(list(links(tree)))} links: all agree")
 
 
 if __name__ == "__main__":

@@ -3,43 +3,37 @@
 
 usage: REDLOCK_CLI=build/dev/src/redlock-cli tests/docs_test.py
 """
-import os
 import re
-import subprocess
 import sys
 
 sys.dont_write_bytecode = True
 import docs
+from tree_rules import ROOT, Checks
 
-ROOT = os.path.join(os.path.dirname(__file__), "..")
 PAGE = docs.PAGE
 COMPLETION = docs.COMPLETION
 
-checks = 0
-failures = 0
+checks = Checks("docs_test")
 
 
-def complain(what):
-    global failures
-    failures += 1
-    print(f"docs_test: {what}", file=sys.stderr)
+def missed(file, pattern, replacement, words, count):
+    """What is wrong with what is said of a change, or None."""
+    text = docs.Tree(ROOT).text(file)
+    changed = re.sub(pattern, replacement, text, count=count, flags=re.M)
+    if changed == text:
+        return f"{file}: {pattern} changes nothing"
+    problems = docs.problems_of(docs.Tree(ROOT, {file: changed}))
+    # For this, and for nothing else.
+    if not all(any(word in problem for problem in problems) for word in words) or \
+            not all(any(word in problem for word in words) for problem in problems):
+        return f"{file}: {pattern}: expected {words}, found {problems}"
+    return None
 
 
 def plant(file, pattern, replacement, *words, count=0):
     """A change that must be found: in what is said of it each of WORDS is a line's, and each line has one of them. One that changes nothing
     is a mistake of this test."""
-    global checks
-    checks += 1
-    text = docs.Tree(ROOT).text(file)
-    changed = re.sub(pattern, replacement, text, count=count, flags=re.M)
-    if changed == text:
-        complain(f"{file}: {pattern} changes nothing")
-        return
-    problems = docs.problems_of(docs.Tree(ROOT, {file: changed}))
-    # For this, and for nothing else.
-    if not all(any(word in problem for problem in problems) for word in words) or \
-            not all(any(word in problem for word in words) for problem in problems):
-        complain(f"{file}: {pattern}: expected {words}, found {problems}")
+    checks.count(missed(file, pattern, replacement, words, count))
 
 
 plant(PAGE, r"^\.It Fl -grace Ar DUR\n", "", f"{PAGE}: options of run: missing: --grace DUR",
@@ -79,5 +73,4 @@ plant("CMakeLists.txt", r" VERSION [0-9.]+ ", " VERSION 99.0.0 ", "CMakeLists.tx
 plant("ARCHITECTURE.md", r"\(docs/decisions/0001-[^)]*\)", "()",
       "docs/decisions/0001-eval-first-on-a-connection.md: ARCHITECTURE.md does not list it")
 
-print(f"docs_test: {checks} checks, {failures} failures")
-sys.exit(failures > 0 or checks == 0)
+checks.exit()

@@ -8,6 +8,9 @@ import os
 import re
 import sys
 
+sys.dont_write_bytecode = True
+import tree_rules
+
 # The folders there are. A file's layer is its folder.
 FOLDERS = "cli run output child engine store store/redis store/local store/scripts core support".split()
 
@@ -112,14 +115,9 @@ def violations(folders, files):
 
 
 def main():
-    root = sys.argv[1] if len(sys.argv) > 1 else os.path.join(os.path.dirname(__file__), "..")
-    folders, files = read_tree(root)
-    found = violations(folders, files)
-    for violation in found:
-        print("layers:", violation, file=sys.stderr)
-    if found:
-        sys.exit(f"layers: {len(found)} violations")
-    print(f"layers: {len(files)} files, {sum(len(includes(text)) for text in files.values())} includes, none upward")
+    folders, files = read_tree(tree_rules.root_argument())
+    number = sum(len(includes(text)) for text in files.values())
+    tree_rules.exit_with("layers", violations(folders, files), "violations", f"{len(files)} files, {number} includes, none upward")
 
 
 if __name__ == "__main__":

@@ -9,20 +9,15 @@ import tempfile
 
 sys.dont_write_bytecode = True
 import layers
+from tree_rules import ROOT, Checks
 
-ROOT = os.path.join(os.path.dirname(__file__), "..")
 FOLDERS, FILES = layers.read_tree(ROOT)
 
-checks = 0
-failures = 0
+checks = Checks("layers_test")
 
 
 def count(verdict, expected, what, output):
-    global checks, failures
-    checks += 1
-    if verdict != expected:
-        failures += 1
-        print(f"layers_test: {what}: {verdict}, expected {expected}: {output}", file=sys.stderr)
+    checks.count(verdict != expected and f"{what}: {verdict}, expected {expected}: {output}")
 
 
 def judge(found, file):
@@ -131,5 +126,4 @@ with tempfile.TemporaryDirectory() as copy:
     src.mkdir()
     check_program("refused", copy, "nothing was checked")
 
-print(f"layers_test: {checks} checks, {failures} failures")
-sys.exit(failures > 0 or checks == 0)
+checks.exit()
