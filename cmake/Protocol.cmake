@@ -4,7 +4,9 @@
 # protocol_replies, protocol_reply_REPLY, protocol_words, protocol_word_NAME, protocol_numbers and
 # protocol_number_NAME for the caller.
 macro(load_protocol protocol_file)
-  file(STRINGS "${protocol_file}" protocol_lines REGEX "^[a-z]")
+  file(STRINGS "${protocol_file}" protocol_lines REGEX "^ *[a-z]")
+  # An indented line continues the one before it.
+  string(REGEX REPLACE ";  +" " " protocol_lines "${protocol_lines}")
   foreach(protocol_line IN LISTS protocol_lines)
     if(protocol_line MATCHES "^keys (.+)$")
       string(REPLACE " " ";" protocol_keys "${CMAKE_MATCH_1}")
@@ -33,7 +35,8 @@ function(replace_name name value text)
   set(${text} "${${text}}" PARENT_SCOPE)
 endfunction()
 
-# replace_positions(PREFIX BEFORE AFTER NAMES TEXT): each PREFIX.NAME by BEFORE, its position from 1, AFTER.
+# replace_positions(PREFIX BEFORE AFTER NAMES TEXT): each PREFIX.NAME by BEFORE, its position from
+# 1, AFTER.
 function(replace_positions prefix before after names text)
   set(position 0)
   foreach(name IN LISTS ${names})
@@ -43,8 +46,8 @@ function(replace_positions prefix before after names text)
   set(${text} "${${text}}" PARENT_SCOPE)
 endfunction()
 
-# resolve_protocol(SCRIPT TEXT): in the variable TEXT, puts what it stands for in the place of each name.
-# SCRIPT: whose arguments ARGV has; empty: it has none.
+# resolve_protocol(SCRIPT TEXT): in the variable TEXT, puts what it stands for in the place of each
+# name. SCRIPT: whose arguments ARGV has; empty: it has none.
 function(resolve_protocol script text)
   replace_positions(KEYS "KEYS[" "]" protocol_keys ${text})
   if(script)

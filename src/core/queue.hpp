@@ -29,8 +29,8 @@ struct QueueView {
   bool mute = false;                ///< a holder cannot notify a quorum's waiters when it releases
   bool newer = false;               ///< a waiter of a newer version comes first
   bool offered = false;  ///< a quorum is free, but the first waiter was notified and comes first
-  std::optional<Owner> superseded_by{};  ///< whose waiter supersedes us: servers know of it, and the
-                                         ///< others that answered are no quorum
+  /// Whose waiter supersedes us: servers know of it, and the others that answered are no quorum.
+  std::optional<Owner> superseded_by{};
 };
 
 /// `statuses[i]`: the status of server i, if it gave one; `granted[i]`: it granted, and that grant

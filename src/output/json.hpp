@@ -75,9 +75,8 @@ struct KeyStatus {
 };
 
 /// status:
-/// {"command","exit_code","locks":[{"key","state","holder",
-/// "shares":{"count","first":[…]},"waiters":{"count","first":[…]},"last","last_success","servers":[…]}],
-/// "faults":[…]}.
+/// {"command","exit_code","locks":[{"key","state","holder","shares":{"count","first":[…]},
+/// "waiters":{"count","first":[…]},"last","last_success","servers":[…]}],"faults":[…]}.
 std::string status_json(const std::vector<KeyStatus>& keys, const std::vector<ServerFault>& faults,
                         const std::vector<ServerFault>& skipped, int exit_code);
 
