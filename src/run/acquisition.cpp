@@ -33,6 +33,7 @@ asio::awaitable<Handout> Acquisition::acquire() {
       co_await make_orders(options_, needed, options_.while_pid ? parents_.get() : nullptr);
   auto leases = co_await wait_for_locks(session_, std::move(orders), options_.wait, job_group_);
   if (!leases) co_return fail(leases.error());
+  granted_at_ = session_.clock().now();
   if (!session_.interrupt().raised() && (*leases)->leases().size() > 1) {
     if (auto failure = co_await renew_all(**leases)) {
       co_await release(**leases);
@@ -44,7 +45,7 @@ asio::awaitable<Handout> Acquisition::acquire() {
     co_return interrupted();
   }
   done_ = true;
-  report_acquired(session_, (*leases)->leases(), session_.clock().now() - began_);
+  report_acquired(session_, (*leases)->leases(), granted_at_ - began_);
   Handout handout = hand_out(*leases);
   if (!handout.leases) co_await release(**leases);
   co_return handout;

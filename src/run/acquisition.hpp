@@ -47,6 +47,10 @@ class Acquisition {
 
   asio::awaitable<Handout> acquire();
 
+  /// When the last lock was granted: held times count from there. After an acquire() that has
+  /// leases.
+  [[nodiscard]] Instant granted_at() const noexcept { return granted_at_; }
+
   /// The handout did not reach the script: releases the lease and removes the token file. `why` is
   /// for the user.
   asio::awaitable<Handout> undo(std::shared_ptr<HeldSet> leases, std::string why);
@@ -63,6 +67,7 @@ class Acquisition {
   const AcquireOptions& options_;
   Story story_;
   Instant began_;
+  Instant granted_at_;
   pid_t job_group_;
   std::shared_ptr<ParentLinks> parents_;  ///< with --while-pid; a signal to the parent run is not
                                           ///< meant for the watched process

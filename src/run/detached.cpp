@@ -26,7 +26,7 @@ class DetachedHolder {
                   [this] { session_.interrupt().raise(); }});
     Handout handout = co_await acquisition_.acquire();
     if (handout.leases) {
-      end_ = later(session_.clock().now(), options_.detached->max_hold);
+      end_ = later(acquisition_.granted_at(), options_.detached->max_hold);
       child::leave_session(job_group_);
       child::claim_cpu_share();
       renew(handout.leases);

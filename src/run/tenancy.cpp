@@ -42,12 +42,14 @@ Tenancy::Tenancy(const TenancyParts& parts, const RunOptions& options)
 asio::awaitable<Finish> Tenancy::live() {
   for (;;) {
     auto leases = co_await wait();
-    parts_.reporter.note_waited(now() - began_);
+    const Instant wait_ended = now();
+    parts_.reporter.note_waited(wait_ended - began_);
     if (!leases) {
       const bool interrupted = leases.error().failure.why == AttemptFailure::Why::interrupted;
       co_return interrupted ? parts_.reporter.conclude_interrupted(parts_.job.ended_by())
                             : parts_.reporter.conclude_not_acquired(leases.error());
     }
+    granted_at_ = wait_ended;
     if (const auto finish = co_await skip_if_fresh(**leases)) co_return *finish;
     if (const auto finish = co_await run_under(std::move(*leases))) co_return *finish;
   }
@@ -81,7 +83,6 @@ asio::awaitable<std::optional<Finish>> Tenancy::skip_if_fresh(HeldSet& leases) {
 
 /// Returns nothing when the job was paused, so that the lock was released: then wait again.
 asio::awaitable<std::optional<Finish>> Tenancy::run_under(std::shared_ptr<HeldSet> leases) {
-  granted_ = now();
   parts_.reporter.note_acquired();
   const auto stay = std::make_shared<Stay>(std::move(leases), parts_, options_.stop,
                                            supervisor_events(), [this] { changed_->notify(); });
@@ -93,7 +94,7 @@ asio::awaitable<std::optional<Finish>> Tenancy::run_under(std::shared_ptr<HeldSe
 
   // Both guards watch from here on. The front process may be paused, so ask it before anything
   // runs.
-  supervisor.arm(stay->leases->deadline(), granted_);
+  supervisor.arm(stay->leases->deadline(), granted_at_);
   const bool may_start = co_await parts_.job.may_start();
   if (parts_.session.interrupt().raised()) {
     supervisor.drop();
@@ -116,7 +117,7 @@ asio::awaitable<std::optional<Finish>> Tenancy::run_under(std::shared_ptr<HeldSe
   keep(stay);
   const child::Ending ending = co_await supervisor.finish();
   const Instant ended = now();
-  parts_.reporter.report_command_ended(ending, ended - granted_);
+  parts_.reporter.report_command_ended(ending, ended - granted_at_);
   if (ending.unkillable) {
     // Not released: the processes that still run must have the lock as long as possible.
     stay->end();
@@ -218,7 +219,7 @@ asio::awaitable<Finish> Tenancy::release(Stay& stay, Finish finish, Duration exp
 Duration Tenancy::left_of_min_hold(const child::Ending& ending) const {
   return ending.stopped_for_lease
              ? Duration::zero()
-             : std::max(Duration::zero(), options_.min_hold - (now() - granted_));
+             : std::max(Duration::zero(), options_.min_hold - (now() - granted_at_));
 }
 
 child::SupervisorEvents Tenancy::supervisor_events() {

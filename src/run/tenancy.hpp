@@ -63,7 +63,7 @@ class Tenancy {
   std::shared_ptr<Stay> stay_;            ///< the current one, or the last
   std::unique_ptr<Event> changed_;        ///< the event that outlast_nested_runs() waits for
   Instant began_;
-  Instant granted_;
+  Instant granted_at_;  ///< when the last lock was granted: held times count from there
 };
 
 }  // namespace redlock::run

@@ -47,8 +47,7 @@ class PidHolder {
     spawn(session_.server_set().executor(), [this] { return watch(); });
     Handout handout = co_await acquisition_.acquire();
     if (handout.leases) {
-      granted_ = session_.clock().now();
-      if (plan().max_hold) hold_until_ = later(granted_, *plan().max_hold);
+      if (plan().max_hold) hold_until_ = later(acquisition_.granted_at(), *plan().max_hold);
       child::leave_session(job_group_);
       child::claim_cpu_share();
       // From now on: the front process may be stopped by its job for longer than the lease lasts.
@@ -97,7 +96,7 @@ class PidHolder {
     const auto released = co_await leases->release(/*by_hand=*/false);
     session_.events().report(output::event::Released{
         released.result.decision == ReleaseDecision::released, /*inherited=*/false,
-        session_.clock().now() - granted_, Duration::zero()});
+        session_.clock().now() - acquisition_.granted_at(), Duration::zero()});
   }
 
   void renew(const std::shared_ptr<HeldSet>& leases) {
@@ -262,7 +261,6 @@ class PidHolder {
   Duration margin_;  ///< grows with the measurements
   std::unique_ptr<Event> event_;
   Instant deadline_;
-  Instant granted_;
   Instant hold_until_ = Instant::max();
   std::string trouble_;  ///< why it was lost, or the last round failed; empty when it did not
   bool lease_over_ = false;
