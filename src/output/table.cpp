@@ -21,14 +21,15 @@ struct Column {
   std::size_t min_width;
 };
 
-std::size_t longest_word(std::string_view text) {
-  std::size_t longest = 0;
+/// Of the widest word, in columns of a terminal.
+std::size_t max_word_width(std::string_view text) {
+  std::size_t width = 0;
   while (!text.empty()) {
     const std::string_view word = text.substr(0, text.find(' '));
-    longest = std::max(longest, columns_of(word));
+    width = std::max(width, columns_of(word));
     text.remove_prefix(std::min(word.size() + 1, text.size()));
   }
-  return longest;
+  return width;
 }
 
 /// Takes columns from the widest that still has some to give, until all fit or none has.
@@ -78,15 +79,14 @@ void Table::add(std::vector<std::string> cells, std::vector<std::string> below) 
 Table::Lines Table::lines(std::size_t width) const {
   std::vector<Column> columns;
   for (std::size_t i = 0; i < headings_.size(); ++i) {
-    Column column{i, 0, 0};
-    std::size_t longest = columns_of(headings_[i]);
+    Column column{i, 0, columns_of(headings_[i])};
     for (const Row& row : rows_) {
       column.width = std::max(column.width, columns_of(row.cells[i]));
-      longest = std::max(longest, std::min(longest_word(row.cells[i]), max_unbroken));
+      const std::size_t unbroken = std::min(max_word_width(row.cells[i]), max_unbroken);
+      column.min_width = std::max(column.min_width, unbroken);
     }
     if (column.width == 0) continue;
     column.width = std::max(column.width, columns_of(headings_[i]));
-    column.min_width = longest;
     columns.push_back(column);
   }
   narrow(columns, width);

@@ -45,7 +45,7 @@ void Screen::leave() {
 
 bool Screen::in_foreground() const {
   const pid_t group = ::tcgetpgrp(fd_);
-  return group < 0 || group == ::getpgrp();  // not our controlling terminal: nobody else's turn
+  return group < 0 || group == ::getpgrp();  // not our controlling terminal: no other job's turn
 }
 
 }  // namespace redlock::run

@@ -14,7 +14,7 @@
 namespace redlock::run {
 namespace {
 
-/// Those that end us, and that leave the terminal to somebody.
+/// Those that end us; the terminal is restored first.
 constexpr std::array ending_signals{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 
 /// What happens between two refreshments, for the one coroutine that draws.

@@ -42,7 +42,7 @@ local function own_record()
 end
 local record = own_record()
 local owned = record ~= nil
--- Only under our lease: whoever acquires later at this server sees it.
+-- Only under our lease: a client that acquires later at this server sees it.
 local recorded = ARGV.run ~= '' and record_run(ARGV.run, record or '', time) and 1 or 0
 
 if expire_in > 0 then
