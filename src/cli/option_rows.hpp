@@ -136,7 +136,8 @@ inline constexpr DefaultOption<DurationType> unavailable_wait{
 
 inline constexpr DefaultOption<DurationType> retry_delay{
     {"--retry-delay", takes_lock, OptionSource::anywhere, Section::lock,
-     "How often to poll while a foreign client, which notifies no waiter, holds the lock"},
+     "About how often to poll where no notification will come, as while a foreign client holds "
+     "the lock"},
     {Milliseconds(1)},
     Milliseconds(100)};
 
