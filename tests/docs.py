@@ -1,6 +1,7 @@
 #!/usr/bin/python3
-"""Fails when the documents and the program say different things: the options of each command (man page, completion), their defaults, the exit
-codes (man page, README), the rights that the scripts need, the version; when the man page is not clean, or a link leads nowhere.
+"""Fails when the documents and the program say different things: the options of each command (man page, completion), their defaults, what may
+be set where, the exit codes (man page, README), the rights that the scripts need, the version; when the man page is not clean, or a link leads
+nowhere.
 
 usage: REDLOCK_CLI=build/dev/src/redlock-cli tests/docs.py [ROOT]   (ROOT: the repository, or a copy of it)
 """
@@ -12,6 +13,7 @@ import shlex
 import shutil
 import subprocess
 import sys
+import tempfile
 
 sys.dont_write_bytecode = True
 import tree_rules
@@ -96,6 +98,35 @@ def help_defaults(command):
             yield re.search(r"--[a-z-]+", option)[0], default[1]
 
 
+@functools.cache
+def long_names():
+    """The name of each option, by each of its spellings; but for those that ask what the program is."""
+    options = {option for command in commands() for option in help_options(command)}
+    spellings = [option.split(" ")[0].split(",") for option in options]
+    names = {flag: next(flag for flag in flags if flag.startswith("--")) for flags in spellings for flag in flags}
+    return {flag: name for flag, name in names.items() if name not in ["--help", "--version"]}
+
+
+@functools.cache
+def variable_options():
+    """The options that a variable may set."""
+    return [f"--{line.split(' ')[0]}" for line in output_of(CLI, "doctor", "--settings", "--config", "/dev/null").splitlines()]
+
+
+@functools.cache
+def file_options():
+    """Those of them that a file may set, too."""
+    names = []
+    with tempfile.NamedTemporaryFile("w", suffix=".toml") as file:
+        for name in variable_options():
+            file.seek(0)
+            file.truncate()
+            print(f'{name[2:]} = "planted"', file=file, flush=True)
+            if "not in a file" not in output_of(CLI, "doctor", "--settings", "--config", file.name):
+                names.append(name)
+    return names
+
+
 def help_exit_codes():
     """`CODE: MEANING`."""
     block = re.search(r"^Exit codes:\n(.*?)(?:\n\n|\Z)", help_text(), re.M | re.S)
@@ -160,6 +191,13 @@ def man_exit_codes(page):
             yield f"{code[1]}: {code[2]}"
 
 
+def man_settings(page, title):
+    """The options of a list in SETTINGS, by their names."""
+    listed = re.search(re.escape(title) + r": (.*?)\.(?: |$)", "\n".join(section(page, "SETTINGS")), re.M)
+    names = long_names()
+    return [names.get(flag, flag) for flag in re.findall(r"-[-a-z]+", listed[1])] if listed else []
+
+
 def man_commands(page):
     for line in section(page, "COMMANDS"):
         if (command := re.match(r" {5}([a-z]+)(?: .*|$)", line)) and not command[1].startswith("extend and"):
@@ -194,6 +232,10 @@ def check_page(tree, problems):
             problems.append(f"{PAGE}: {name}: missing: Default: {default}.")
     if len(defaults) <= 15:
         problems.append(f"--help: {len(defaults)} defaults")
+
+    for title, names in [("On the command line alone", set(long_names().values()) - set(variable_options())),
+                         ("On the command line or in a variable, not in a file", set(variable_options()) - set(file_options()))]:
+        problems.same(f"{PAGE}: {title}", names, man_settings(page, title))
 
     codes = list(man_exit_codes(page))
     problems.same(f"{PAGE}: EXIT STATUS", help_exit_codes(), [code for code in codes if not code.startswith("128+n: ")])

@@ -48,6 +48,11 @@ plant(PAGE, r"^(\.It Fl -if-fence) Ar N", r"\1 Ar M", f"{PAGE}: options of relea
 plant(PAGE, r" , Fl -version$", "", f"{PAGE}: options without a command: missing: -V,--version",
       f"{PAGE}: options without a command: unknown to the program: -V")
 plant(PAGE, r"^\.It Cm status$", ".It Cm stat", f"{PAGE}: commands: missing: status", f"{PAGE}: commands: unknown to the program: stat")
+plant(PAGE, r"^\.Fl -reason ,\n", "", f"{PAGE}: On the command line alone: missing: --reason")
+plant(PAGE, r"^\.Fl -detach ,\n", r"\g<0>.Fl -note ,\n", f"{PAGE}: On the command line alone: unknown to the program: --note")
+plant(PAGE, r"^(\.Fl -config\nand\n)\.Fl -status-fd ", r"\1.Fl -events-fd ",
+      f"{PAGE}: On the command line or in a variable, not in a file: missing: --status-fd",
+      f"{PAGE}: On the command line or in a variable, not in a file: unknown to the program: --events-fd")
 plant(PAGE, r"^\.It 79\n.*\n", "", f"{PAGE}: EXIT STATUS: missing: 79")
 plant(PAGE, r"^denied: login, rights, or TLS verification$", "denied: login", f"{PAGE}: EXIT STATUS: missing: 77",
       f"{PAGE}: EXIT STATUS: unknown to the program: 77: denied: login")
