@@ -1,5 +1,6 @@
 /*
- * The supervision of `run`: front, holder, the command with one descendant, and the lease at the servers.
+ * The supervision of `run`: the front process (Front), the holder process (Holder), the command with one descendant, and the
+ * lease at the servers.
  *
  * Checked: while a process of the command runs, the lease stands, neither expired nor released (a descendant that the command
  * left behind by ending itself is outside the promise). And everything ends: where nothing can happen any more, both guards
@@ -16,13 +17,13 @@
  * does so, a quarter of the margin after it: that lets nothing live longer. It takes over at FRONT_KILL_AT.
  *
  * Each of these macros changes the design or the faults; run.sh says what must come of it:
- *   NO_WATCHDOG          front watches no deadline
- *   FRONT_KILLS_LATE     front kills at the deadline, not half a margin before it
- *   RELEASE_EARLY        the holder releases when it has sent KILL, without waiting for the death
- *   KILL_COMMAND_ONLY    the holder kills and awaits the command alone, not the tree
+ *   NO_WATCHDOG          the front process watches no deadline
+ *   FRONT_KILLS_LATE     the front process kills at the deadline, not half a margin before it
+ *   RELEASE_EARLY        the holder process releases when it has sent KILL, without waiting for the death
+ *   KILL_COMMAND_ONLY    the holder process kills and awaits the command alone, not the tree
  *   DEADLINE_FROM_REPLY  the deadline counts from the reply, not from the question
- *   DEADLINE_AFTER_GO    the page has the deadline only when the command starts, after front went to sleep
- *   STOP_UNTOLD          front does not tell the holder that it has sent the stop signal
+ *   DEADLINE_AFTER_GO    the page has the deadline only when the command starts, after the front process went to sleep
+ *   STOP_UNTOLD          the front process does not tell the holder process that it has sent the stop signal
  *   NO_PDEATHSIG, NO_GETPPID   the command does not die with its parent; does not look whether it is dead already
  *   BOTH_KILLED, BOTH_STOPPED  faults may hit both guards at once
  *   COMMAND_ONLY         demand it of the command itself only, not of its descendant
@@ -46,13 +47,13 @@
 #define NONE 255
 
 #define RENEW_AT (TTL - TTL / 3)
-#define STOP_AT (GRACE + MARGIN)          /* deadline - grace - margin: the holder's stop signal */
-#define FRONT_STOP_AT (STOP_AT - 1)       /* front's, a quarter of the margin later */
-#define KILL_AT MARGIN                    /* the holder's KILL */
+#define STOP_AT (GRACE + MARGIN)          /* deadline - grace - margin: the holder process's stop signal */
+#define FRONT_STOP_AT (STOP_AT - 1)       /* the front process's, a quarter of the margin later */
+#define KILL_AT MARGIN                    /* the holder process's KILL */
 #ifdef FRONT_KILLS_LATE
 #define FRONT_KILL_AT 0
 #else
-#define FRONT_KILL_AT (MARGIN / 2)        /* front takes over from a holder that makes no progress */
+#define FRONT_KILL_AT (MARGIN / 2)        /* the front process takes over from a holder process that makes no progress */
 #endif
 
 mtype = { ALIVE, STOPPED, DEAD, ENDED };                    /* a guard; DEAD: killed */
@@ -70,13 +71,13 @@ byte lease;                     /* ticks until a quorum of servers has let it ex
 mtype renewal = NOTHING;
 byte asked;                     /* ticks until the deadline that the question under way, or just answered, gives */
 byte page = NONE;               /* shared: ticks until the deadline; NONE: there is none */
-bool stopping;                  /* shared, the holder's: it has begun to stop the command */
-bool front_stops;               /* shared, front's: so has front */
+bool stopping;                  /* shared, the holder process's: it has begun to stop the command */
+bool front_stops;               /* shared, the front process's: so has that */
 
-bool armed;                     /* front sleeps with a timer */
+bool armed;                     /* the front process sleeps with a timer */
 bool front_busy, holder_busy = true;        /* in the middle of something */
 bool front_killing, holder_killing;         /* kills until the tree is dead */
-bool guarding;                              /* the holder: in Supervisor::finish() */
+bool guarding;                              /* the holder process: in Supervisor::finish() */
 bool stop_sent, own_end;        /* for the proof: a guard sent the stop signal; the command had ended before that */
 byte renewals = RENEWALS, grants = 2, pauses = PAUSES, kills = KILLS;
 
@@ -123,7 +124,7 @@ inline kill_holder() {
   }
 }
 
-/* ---- Front: Front::guard(). ---- */
+/* ---- The front process: Front::guard(). ---- */
 
 #ifdef NO_WATCHDOG
 #define front_must_stop false
@@ -137,7 +138,7 @@ inline kill_holder() {
 #define kill_due (tree_dead || tree_runs)
 #define front_due (front == ALIVE && (front_busy || (front_killing -> kill_due : front_wakes)))
 
-/* The timer is set by what the page says now; a page that changes later does not wake front. */
+/* The timer is set by what the page says now; a page that changes later does not wake the front process. */
 #define arm armed = (page != NONE)
 inline front_sleeps() {
   arm;
@@ -169,7 +170,7 @@ active proctype Front() provided (front == ALIVE) {
   atomic { armed = false; front_killing = false; front = ENDED }
 }
 
-/* ---- The holder: Holder::run_under(), LeaseKeeper and Supervisor::finish(). ---- */
+/* ---- The holder process: Tenancy::run_under(), LeaseKeeper and Supervisor::finish(). ---- */
 
 #ifdef STOP_UNTOLD
 #define told false
@@ -222,7 +223,7 @@ wait:
   if
   :: atomic { to_holder?GO -> holder_busy = true }
   :: atomic { is_over(front) -> holder_busy = true }; drop(); goto report
-  :: atomic { front == STOPPED -> holder_busy = true };         /* its patience is over: the job is stopped */
+  :: atomic { front == STOPPED -> holder_busy = true };         /* go_timeout: the job is stopped */
     drop();
     holder_busy = false;
     if
@@ -312,7 +313,7 @@ active proctype World() {
       check() }
   /* Faults. */
   :: d_step { pauses > 0 && front == ALIVE && may_stop(holder) -> pauses--; front = STOPPED }
-  :: d_step { pauses > 0 && holder == ALIVE && may_stop(front) -> pauses--; holder = STOPPED; arm }     /* SIGCHLD wakes front */
+  :: d_step { pauses > 0 && holder == ALIVE && may_stop(front) -> pauses--; holder = STOPPED; arm }     /* SIGCHLD wakes the front process */
   :: d_step { front == STOPPED -> front = ALIVE; arm }
   :: d_step { holder == STOPPED -> holder = ALIVE; arm }
   :: d_step { kills > 0 && (front == ALIVE || front == STOPPED) && may_kill(holder) -> kills--; front = DEAD }
