@@ -89,7 +89,7 @@ class Referee final : public Watcher {
   /// Each server, before anything happens.
   void add(Server& server) { servers_.push_back(&server); }
 
-  // What the servers do.
+  // What the servers do: referee_scripts.cpp.
   void before(const Run& run) override;
   void after(const Run& run, const Reply& reply) override;
   void saw_end(Server& server, Process& process) override;
@@ -105,7 +105,7 @@ class Referee final : public Watcher {
   /// A server forgot everything: it cannot know of tombstones either.
   void lost_data() { data_lost_ = true; }
 
-  // What a process asks its servers, and hears from them.
+  // What a process asks its servers, and hears from them: referee_processes.cpp.
   /// `ticket`: if it waits in the queue.
   void attempts(const Process& process, const Token& token, std::optional<Ticket> ticket);
   void hears_answer(const Process& process, const Token& token, const QueueStatus& line);
@@ -244,6 +244,7 @@ class Referee final : public Watcher {
     std::map<std::string, std::string> slots;  ///< who is in it, of those that live
   };
 
+  static std::uint32_t bit_of(const Server& server) { return std::uint32_t{1} << server.number(); }
   [[nodiscard]] Standing look(Server& server) const;
   [[nodiscard]] static bool has(const Standing& standing, const std::string& token,
                                 const Facts& facts);

@@ -18,6 +18,14 @@
 
 namespace redlock::sim {
 
+/// How long those behind somebody who was notified leave it to that one (PROTOCOL Q5).
+inline constexpr Milliseconds standby_delay{1300};
+
+/// Not the product's own quorum_of(): that may be what is wrong.
+inline std::size_t majority(std::size_t servers) {
+  return servers / 2 + 1;
+}
+
 /// What happened in many schedules: shows that the net reaches where it should.
 struct Totals {
   std::size_t schedules = 0;
@@ -78,6 +86,8 @@ class World final : public Network {
 
   void plan_sessions();
   void kill(Session& session);
+
+  // What goes wrong: world_mishaps.cpp.
   void plan_mishaps();
   void befall(const Mishap& mishap);
   asio::awaitable<void> break_by_force(Mishap mishap);
@@ -88,7 +98,10 @@ class World final : public Network {
   void put_newer_waiter_in_line(Duration span);
   void check_newer_waiter();
   void calm_down();
+
   [[nodiscard]] bool all_over() const;
+
+  // What must be true of it: world_checks.cpp.
   void check_order(const Session& session);
   void check_delay(const Session& session);
   /// Nobody who came before it waits.

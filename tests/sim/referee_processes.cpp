@@ -1,0 +1,253 @@
+// What the processes ask, hear and say.
+#include "referee.hpp"
+
+#include <algorithm>
+
+namespace redlock::sim {
+namespace {
+
+/// Those who are notified gather the notifications of other servers for as long at least.
+constexpr std::chrono::microseconds gathering{900};
+
+}  // namespace
+
+std::vector<const Referee::Superseder*> Referee::newer_than(const Process& process) const {
+  using Place = std::pair<Ticket, std::string>;
+  std::optional<Place> own;
+  for (const auto& [id, one] : superseders_) {
+    if (one.process == &process) own = std::max(own, std::optional(Place(one.ticket, id)));
+  }
+  std::vector<const Superseder*> newer;
+  for (const auto& [id, one] : superseders_) {
+    if (own && one.process != &process && Place(one.ticket, id) > *own) newer.push_back(&one);
+  }
+  return newer;
+}
+
+void Referee::gave_way(const Process& process) {
+  const auto is_known = [](const Superseder* one) { return one->servers != 0; };
+  if (attempts_[&process].without_newer >= quorum_)
+    violate("superseded", process.name() + " gives up although a quorum would let it in");
+  if (std::ranges::any_of(newer_than(process), is_known)) return;
+  violate("superseded", process.name() + " gives up, but nobody newer supersedes it");
+}
+
+std::optional<Duration> Referee::superseded_since(const Process& process) const {
+  std::optional<Duration> since;
+  for (const Superseder* one : newer_than(process)) {
+    if (one->since) since = std::min(since.value_or(*one->since), *one->since);
+  }
+  return data_lost_ ? std::nullopt : since;
+}
+
+void Referee::killed(const Process& process) {
+  for (const auto& [token, facts] : facts_) {
+    if (facts.process != &process) continue;
+    for (Server* server : servers_) {
+      const Standing standing = look(*server);
+      if (!has(standing, token, facts)) continue;
+      orphaned_until_ = std::max(orphaned_until_, end_of(*server, facts, standing));
+    }
+  }
+}
+
+void Referee::attempts(const Process& process, const Token& token, std::optional<Ticket> ticket) {
+  Attempts& attempts = attempts_[&process];
+  if (attempts.token == token.secret()) return;
+  const Attempts last = std::exchange(attempts, Attempts{});
+  facts_[token.secret()].process = &process;
+  facts_[token.secret()].asked_at = timeline_.now();
+  attempts.token = token.secret();
+  const Calls calls = std::exchange(calls_[&process], Calls{});
+  if (ticket && calls.servers != 0 && !is_quorum(calls.servers) &&
+      timeline_.now() < calls.first + gathering)
+    ++hasty_attempts_;
+  attempts.outages =
+      !last.token.empty() && last.last_tickets.size() < quorum_ ? last.outages + 1 : 0;
+  attempts.queued = last.queued || ticket;
+  if (!ticket) return;
+  if (attempts.outages >= 2)
+    violate("line", process.name() + " stays in the queue though no quorum answers it");
+  // One that answered behind the decision could not be asked.
+  const auto behind =
+      std::ranges::count_if(last.last_tickets, [&](Ticket largest) { return largest < *ticket; });
+  if (!last.queued && static_cast<std::size_t>(behind) < quorum_) {
+    violate("line", process.name() + " draws a ticket that is not behind those in the queue");
+  }
+}
+
+void Referee::hears_answer(const Process& process, const Token& token, const QueueStatus& line) {
+  Attempts& attempts = attempts_[&process];
+  if (attempts.token == token.secret())
+    attempts.last_tickets.push_back(line.max_ticket.value_or(0));
+  if (attempts.token == token.secret() && line.superseder.empty()) ++attempts.without_newer;
+}
+
+void Referee::hears_call(const Process& process, std::size_t server, Notification call) {
+  if (call != Notification::granted && call != Notification::recheck) return;
+  Calls& calls = calls_[&process];
+  if (calls.servers == 0) calls.first = timeline_.now();
+  calls.servers |= std::uint32_t{1} << server;
+}
+
+Duration Referee::begins_to_extend(const Process& process, const Token& token) {
+  Round& round = rounds_[{&process, token.secret()}];
+  if (round.began != timeline_.now()) round = Round{timeline_.now(), 0};
+  return round.began;
+}
+
+void Referee::hears_extended(const Process& process, const Token& token, Duration began,
+                             std::size_t server) {
+  Round& round = rounds_[{&process, token.secret()}];
+  if (round.began == began) round.extended |= std::uint32_t{1} << server;
+}
+
+void Referee::heals(const Process& process, const Token& token) {
+  if (is_quorum(rounds_[{&process, token.secret()}].extended)) return;
+  violate("resurrection",
+          process.name() +
+              " gives its lease back to a server though no quorum extended it in this round");
+}
+
+void Referee::granted(Process& process, const Lease& lease) {
+  const std::string& token = lease.token.secret();
+  Facts& facts = facts_[token];
+  facts.process = &process;
+  facts.granted = true;
+  facts.granted_at = timeline_.now();
+  if (const auto since = superseded_since(process); since && *since < facts.asked_at)
+    violate("superseded", process.name() + " gets the lock although a newer waiter came");
+  facts.hold = lease.hold;
+  facts.fence = lease.fence;
+  facts.until = process.true_time(lease.deadline);
+  const std::string how = lease.hold.slot     ? fmt::format(" in slot {}", *lease.hold.slot)
+                          : lease.hold.shared ? " with others"
+                                              : "";
+  history_.add("{} HOLDS {}{} with fence {} until {:.3f} ms", process.name(), token.substr(0, 4),
+               how, lease.fence.text(), in_ms(facts.until));
+  ++grants_;
+  if (facts.until <= timeline_.now())
+    violate("grant", name_of(token) + " was over when it was granted");
+  const std::uint32_t votes =
+      facts.votes[lease.hold.slot ? static_cast<std::int64_t>(*lease.hold.slot) : -1];
+  if (!is_quorum(votes))
+    violate("quorum",
+            fmt::format("{} has {} votes of {}", name_of(token), std::popcount(votes), quorum_));
+  const auto below = std::ranges::count_if(
+      facts.granted_fences, [&](const auto& fence) { return fence && *fence <= lease.fence; });
+  if (static_cast<std::size_t>(below) < quorum_)
+    violate("fence", name_of(token) + " has a fence below those of its votes");
+  const auto known = std::ranges::count_if(
+      facts.known_fences, [&](const Fence& fence) { return fence >= lease.fence; });
+  if (static_cast<std::size_t>(known) < quorum_) {
+    violate("fence", fmt::format("{} has {}, of which only {} servers know", name_of(token),
+                                 lease.fence.text(), known));
+  }
+  for (std::size_t server = 0; server < facts.heard_slots.size(); ++server) {
+    const auto& slot = facts.heard_slots[server];
+    if (slot && slot != lease.hold.slot) facts.strays |= std::uint32_t{1} << server;
+  }
+  check_support(token, facts);
+  check_overlap(token, facts);
+  check_fence(token, facts);
+}
+
+void Referee::extended(Process& process, const Token& token, Instant deadline, Duration asked) {
+  Facts& facts = facts_[token.secret()];
+  const Duration until = process.true_time(deadline);
+  history_.add("{} extended {} until {:.3f} ms", process.name(), token.secret().substr(0, 4),
+               in_ms(until));
+  if (facts.left_to_expire) return;
+  facts.until = std::max(facts.until, until);
+  check_support(token.secret(), facts);
+  if (facts.broken_since && *facts.broken_since < asked && is_quorum(facts.broken)) {
+    violate("resurrection",
+            fmt::format("{} was taken away by force at {:.3f} ms and extended by a round that "
+                        "began at {:.3f} ms",
+                        name_of(token.secret()), in_ms(*facts.broken_since), in_ms(asked)));
+  }
+  check_overlap(token.secret(), facts);
+}
+
+void Referee::in_trouble(Process& process, const LeaseInTrouble& trouble) {
+  history_.add("{} cannot extend: {} faults", process.name(), trouble.faults.size());
+  if (trouble.faults.empty())
+    violate("trouble", process.name() + " cannot extend though every server answered");
+}
+
+void Referee::ended(Process& process, const Token& token, const LeaseEnded& end) {
+  const bool lost = end.state == LeaseState::lost;
+  const bool by_hand = end.not_ours && end.not_ours->why == NotOurs::Why::released;
+  history_.add("{} {} {}{}", process.name(), lost ? "LOST" : "outlived",
+               token.secret().substr(0, 4), by_hand ? ", released by hand" : "");
+  Facts& facts = facts_[token.secret()];
+  finish(facts);
+  const bool was = is_quorum(facts.released_by_hand);
+  if (lost && was && !by_hand && facts.broken == 0 && !data_lost_) {
+    violate("tombstone", process.name() + " was not told that its lease was released by hand");
+  }
+}
+
+void Referee::stopped(const Process& process, const Token& token, Duration expire_in) {
+  Facts& facts = facts_[token.secret()];
+  history_.add("{} stops, releases{}", name_of(token.secret()),
+               expire_in > Duration::zero() ? fmt::format(" in {:.3f} ms", in_ms(expire_in)) : "");
+  if (expire_in == Duration::zero()) return finish(facts);
+  // By the holder's clock, which may be slower than the servers'.
+  const Duration left = expire_in - expire_in / 100 - Milliseconds(2);
+  facts.until =
+      std::min(facts.until, process.true_time(process.now() + std::max(left, Duration::zero())));
+  facts.left_to_expire = true;
+}
+
+void Referee::relied_on(const Process& process, const Token& token, Instant deadline) {
+  Facts facts = facts_[token.secret()];
+  facts.until = process.true_time(deadline);
+  // A clock that was set back since lets it end later.
+  for (Server* server : servers_) {
+    const Standing standing = look(*server);
+    Duration& end = facts.ends[server->number()];
+    if (has(standing, token.secret(), facts)) end = std::max(end, end_of(*server, facts, standing));
+  }
+  history_.add("{} relies on {} until {:.3f} ms", process.name(), token.secret().substr(0, 4),
+               in_ms(facts.until));
+  check_support(token.secret(), facts);
+}
+
+void Referee::left_nothing(const Process& process) {
+  if (addresses_lost_) return;
+  for (const auto& [token, facts] : facts_) {
+    if (facts.process != &process || facts.granted) continue;
+    for (Server* server : servers_) {
+      // It ended here long ago, had the server's clock not been set back.
+      if (facts.ends[server->number()] < timeline_.now()) continue;
+      // The kernel has the undo.
+      if (!process.is_heard_by(*server)) continue;
+      if ((facts.notified & ~rights_lost_ & bit_of(*server)) == 0 ||
+          !has(look(*server), token, facts))
+        continue;
+      violate("ghost", fmt::format("s{} keeps {}, and {} knew that it granted it",
+                                   server->number() + 1, name_of(token), process.name()));
+    }
+  }
+}
+
+void Referee::released(const Token& token, const ReleaseResult& result) {
+  if (result.decision == ReleaseDecision::released && result.faults.empty())
+    facts_[token.secret()].gone_everywhere = true;
+}
+
+void Referee::foreign_granted(const std::string& value, Duration until) {
+  Facts& facts = facts_[value];
+  facts.granted = true;
+  facts.until = until;
+  history_.add("a foreign client HOLDS {} until {:.3f} ms", value.substr(0, 4), in_ms(until));
+  check_overlap(value, facts);
+}
+
+void Referee::foreign_ended(const std::string& value) {
+  history_.add("the foreign client with {} is done", value.substr(0, 4));
+  finish(facts_[value]);
+}
+
+}  // namespace redlock::sim
