@@ -15,9 +15,6 @@ using std::chrono::seconds;
 /// From the end of a lease until the next one, all being well: less than any timer of a waiter's.
 constexpr milliseconds hand_over{250};
 
-/// Until a waiter looks that was told to do so in a while.
-constexpr milliseconds standby_delay{1300};
-
 /// By so much the waiters of one host hold up the others when it stands still or is gone (PROTOCOL
 /// Q5).
 constexpr seconds of_one_host{3};

@@ -86,10 +86,10 @@ std::optional<Options> read(int count, char** words) {
 double processor_time() {
   rusage used{};
   ::getrusage(RUSAGE_SELF, &used);
-  const auto seconds = [](const timeval& time) {
+  const auto in_seconds = [](const timeval& time) {
     return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) * 1e-6;
   };
-  return seconds(used.ru_utime) + seconds(used.ru_stime);
+  return in_seconds(used.ru_utime) + in_seconds(used.ru_stime);
 }
 
 void show_history(const Options& options, std::uint64_t seed, local::LuaHost& lua) {
@@ -98,12 +98,12 @@ void show_history(const Options& options, std::uint64_t seed, local::LuaHost& lu
   for (const std::string& line : world.history().lines()) fmt::print("{}\n", line);
 }
 
-void show_rate(const Totals& totals, double seconds) {
+void show_rate(const Totals& totals, double taken) {
   const auto each = [&](std::size_t number) {
     return static_cast<double>(number) / static_cast<double>(totals.schedules);
   };
   fmt::print("{} schedules in {:.2f} s of processor time: {:.0f} a second\n", totals.schedules,
-             seconds, static_cast<double>(totals.schedules) / seconds);
+             taken, static_cast<double>(totals.schedules) / taken);
   fmt::print("each: {:.1f} scripts, {:.2f} grants, {:.1f} s of virtual time\n",
              each(totals.scripts), each(totals.grants),
              in_ms(totals.virtual_time) / 1000 / static_cast<double>(totals.schedules));

@@ -22,7 +22,7 @@ constexpr hours period{20};
 /// The crontab's time, so that no clock starts before the schedule does.
 constexpr minutes first_start{5};
 constexpr seconds clock_error{90};
-constexpr seconds ttl{30};
+constexpr seconds job_ttl{30};
 constexpr minutes longest_mishap{3};
 
 /// Servers measure the period, by clocks that run wrong by half a percent, in milliseconds.
@@ -43,7 +43,7 @@ class DrawNightly {
     hosts_ = full ? 40 : 3 + random_.below(5);
     // A server that forgets is the only trouble then: two at a time are outside of the promise.
     forgets_ = schedule_.servers >= min_guarded_servers && random_.chance(250);
-    if (forgets_) schedule_.restart_guard = ttl;
+    if (forgets_) schedule_.restart_guard = job_ttl;
     for (std::size_t i = 0; i < schedule_.servers; ++i) {
       schedule_.configured.push_back(i);
       schedule_.server_plans.push_back(machine());
@@ -85,7 +85,7 @@ class DrawNightly {
     SessionPlan plan;
     plan.host = host;
     plan.start = start - schedule_.hosts[host].wall_offset;
-    plan.ttl = ttl;
+    plan.ttl = job_ttl;
     plan.server_timeout = default_server_timeout(Ttl::from(plan.ttl).value());
     plan.wait.wait = random_.chance(300) ? Duration::zero() : Duration(patience);
     plan.wait.unavailable_wait = seconds(10);
@@ -120,7 +120,7 @@ class DrawNightly {
     mishap.server = forgets_ ? 0 : random_.below(schedule_.servers);
     const bool stands_still = mishap.kind == Kind::freeze;
     mishap.span = random_.between(Duration(milliseconds(1)),
-                                  stands_still ? Duration(ttl) / 2 : Duration(longest_mishap));
+                                  stands_still ? Duration(job_ttl) / 2 : Duration(longest_mishap));
     mishap.refusal = Refusal::busy;
     schedule_.mishaps.push_back(mishap);
   }

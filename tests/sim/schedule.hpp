@@ -9,6 +9,9 @@
 
 namespace redlock::sim {
 
+/// How long those behind somebody who was notified leave it to that one (PROTOCOL Q5).
+inline constexpr Milliseconds standby_delay{1300};
+
 struct MachinePlan {
   Duration clock_origin{};
   std::int64_t ppm = 0;

@@ -18,9 +18,6 @@
 
 namespace redlock::sim {
 
-/// How long those behind somebody who was notified leave it to that one (PROTOCOL Q5).
-inline constexpr Milliseconds standby_delay{1300};
-
 /// Not the product's own quorum_of(): that may be what is wrong.
 inline std::size_t majority(std::size_t servers) {
   return servers / 2 + 1;

@@ -15,7 +15,7 @@ constexpr Fence nobodys_fence{std::uint64_t{1} << 51};
 
 /// Above 2^52, so it is no fence.
 const std::string unusable_counter = "9007199254740993";
-constexpr Milliseconds counter_life = std::chrono::hours(30 * 24);
+constexpr Milliseconds planted_life = std::chrono::hours(30 * 24);
 
 /// The id of a waiter of a later version, and how long the queues live behind it.
 const std::string newer_waiter = "00000000.newer";
@@ -153,11 +153,11 @@ void World::spoil_counter(Server& server, Duration span) {
   const local::Entry* found = server.keyspace().find(key);
   if (found == nullptr) return;
   const std::string saved = std::get<std::string>(found->value);
-  run_at(server, {"SET", key, unusable_counter, "PX", std::to_string(counter_life.count())});
+  run_at(server, {"SET", key, unusable_counter, "PX", std::to_string(planted_life.count())});
   in(span, [&server, key, saved] {
     const local::Entry* entry = server.keyspace().find(key);
     if (entry == nullptr || std::get<std::string>(entry->value) != unusable_counter) return;
-    run_at(server, {"SET", key, saved, "PX", std::to_string(counter_life.count())});
+    run_at(server, {"SET", key, saved, "PX", std::to_string(planted_life.count())});
   });
 }
 

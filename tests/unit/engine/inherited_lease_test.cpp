@@ -35,7 +35,6 @@ class InheritedLeaseTest : public testing::Test {
 
   std::variant<std::shared_ptr<HeldSet>, SetFailure> take(const AcquireOrder& wanted) {
     std::vector<AcquireOrder> orders{wanted};
-    constexpr WaitPolicy once{.wait = 0s, .unavailable_wait = 10s, .retry_delay = 100ms};
     waiter.emplace(client.server_set, std::move(orders), once, client.interrupt);
     return world.run(waiter->next());
   }

@@ -16,7 +16,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr WaitPolicy for_ever{.wait = std::nullopt, .unavailable_wait = 1h, .retry_delay = 100ms};
+constexpr WaitPolicy for_hours{.wait = std::nullopt, .unavailable_wait = 1h, .retry_delay = 100ms};
 
 /// Everybody who wants the lock in a test, by the number in which they came.
 class Crowd {
@@ -33,7 +33,7 @@ class Crowd {
   };
 
   /// Somebody who begins to wait now.
-  Member& comes(WaitPolicy policy = for_ever, Mode mode = {}, Duration ttl_length = 30s,
+  Member& comes(WaitPolicy policy = for_hours, Mode mode = {}, Duration ttl_length = 30s,
                 const std::string& host = "here", bool supersedes = false) {
     Client& client = world.client(1000 + members.size());
     AcquireOrder wanted = order(ttl_length);
@@ -63,7 +63,7 @@ class Crowd {
   }
 
   /// Somebody for whom older ones of its kind give up.
-  Member& supersedes(WaitPolicy policy = for_ever) {
+  Member& supersedes(WaitPolicy policy = for_hours) {
     return comes(policy, {}, 30s, "host" + std::to_string(members.size()), true);
   }
 
@@ -79,7 +79,7 @@ class Crowd {
   /// So many, each in the queue before the next one comes.
   void come(std::size_t many, Mode mode = {}) {
     for (std::size_t i = 0; i < many; ++i) {
-      comes(for_ever, mode);
+      comes(for_hours, mode);
       world.settle_for(20ms);
     }
   }
@@ -87,7 +87,7 @@ class Crowd {
   /// The same, each from a host of its own; or all from this one.
   void come_from_elsewhere(std::size_t many, const std::string& host = "") {
     for (std::size_t i = 0; i < many; ++i) {
-      comes(for_ever, {}, 30s, host.empty() ? "host" + std::to_string(members.size()) : host);
+      comes(for_hours, {}, 30s, host.empty() ? "host" + std::to_string(members.size()) : host);
       world.settle_for(20ms);
     }
   }
@@ -351,7 +351,7 @@ TEST(Queue, WhoWasStoppedComesBackToItsOldPosition) {
 TEST(Queue, AHolderThatEndsWithoutAReleaseStallsNobodyBeyondItsLease) {
   for (const std::size_t stores : {1U, 3U}) {
     Crowd crowd(stores);
-    crowd.comes(for_ever, {}, 10s);
+    crowd.comes(for_hours, {}, 10s);
     crowd.world.settle_for(20ms);
     crowd.come(3);
     const Instant over = *crowd.member(0).granted + 10s;
@@ -364,7 +364,7 @@ TEST(Queue, AHolderThatEndsWithoutAReleaseStallsNobodyBeyondItsLease) {
 
 TEST(Queue, AHolderThatEndsTogetherWithTheFirstTwoStallsTheThirdByTwoSecondsAtMost) {
   Crowd crowd(3);
-  crowd.comes(for_ever, {}, 10s);
+  crowd.comes(for_hours, {}, 10s);
   crowd.world.settle_for(20ms);
   crowd.come(4);
   const Instant over = *crowd.member(0).granted + 10s;
@@ -482,7 +482,7 @@ TEST(Queue, IdleWaitersCostLittleHoweverShortTheLease) {
   for (const Duration length : {Duration(30s), Duration(2s)}) {
     for (const std::size_t waiting : {3U, 30U}) {
       Crowd crowd(1);
-      crowd.comes(for_ever, {}, length);
+      crowd.comes(for_hours, {}, length);
       crowd.world.settle_for(20ms);
       bool over = false;
       crowd.world.start([&crowd, &over, length]() -> asio::awaitable<void> {
@@ -725,8 +725,8 @@ TEST(SharedLock, AWaitingWriterStopsNewReadersAndIsNotStarved) {
 
 TEST(SharedLock, AReaderThatEndsWithoutAReleaseKeepsItOnlyForItsOwnTtl) {
   Crowd crowd(3);
-  crowd.comes(for_ever, shared, 5s);
-  crowd.comes(for_ever, shared, 30s);
+  crowd.comes(for_hours, shared, 5s);
+  crowd.comes(for_hours, shared, 30s);
   crowd.world.settle_for(20ms);
   Crowd::Member& writer = crowd.comes();
   crowd.world.settle_for(20ms);
@@ -753,7 +753,7 @@ TEST(SharedLock, AStoppedWriterInTheQueueKeepsReadersOutForAMoment) {
   crowd.come(1, shared);
   crowd.come(1);
   Crowd::stops(crowd.member(1));
-  crowd.comes(for_ever, shared);
+  crowd.comes(for_hours, shared);
   crowd.wait_for(2, 4s);
   EXPECT_EQ(crowd.served, (std::vector<std::size_t>{0, 2}));
 }
@@ -803,7 +803,7 @@ class Traffic {
     for (;;) {
       AcquireOrder wanted = order(3s);
       wanted.mode = mode();
-      Waiter waiter(client.server_set, wanted, for_ever, client.interrupt);
+      Waiter waiter(client.server_set, wanted, for_hours, client.interrupt);
       std::optional<Lease> lease;
       while (!lease) {
         auto step = co_await waiter.next();
@@ -898,10 +898,10 @@ TEST(Slots, AreGivenToAllWhoWaitedForTheWholeLock) {
 
 TEST(Slots, OfOneThatEndedWithoutAReleaseAreFreeWhenItsLeaseIsOver) {
   Crowd crowd(1);
-  crowd.comes(for_ever, {true, 2}, 5s);
-  crowd.comes(for_ever, {true, 2}, 60s);
+  crowd.comes(for_hours, {true, 2}, 5s);
+  crowd.comes(for_hours, {true, 2}, 60s);
   crowd.world.settle_for(20ms);
-  crowd.comes(for_ever, {true, 2});
+  crowd.comes(for_hours, {true, 2});
   Crowd::dies(crowd.member(0));
   crowd.world.settle_for(6s);
   ASSERT_EQ(crowd.served, up_to(3));
@@ -909,37 +909,37 @@ TEST(Slots, OfOneThatEndedWithoutAReleaseAreFreeWhenItsLeaseIsOver) {
 }
 
 TEST(Slots, ThatSomebodyWaitsForAreNotInAReadersWay) {
-  constexpr WaitPolicy once{.wait = 0s, .unavailable_wait = 0s, .retry_delay = 100ms};
+  constexpr WaitPolicy at_once{.wait = 0s, .unavailable_wait = 0s, .retry_delay = 100ms};
   Crowd crowd(3);
   crowd.come(3, {true, 1});
   EXPECT_EQ(crowd.served, up_to(1));
-  crowd.comes(once, shared);
+  crowd.comes(at_once, shared);
   crowd.world.settle_for(1500ms);
   EXPECT_EQ(crowd.served, (std::vector<std::size_t>{0, 3}));
   crowd.come(1);  // a writer, behind those who wait for the slot
-  Crowd::Member& late = crowd.comes(once, shared);
+  Crowd::Member& late = crowd.comes(at_once, shared);
   crowd.world.settle_for(1500ms);
   EXPECT_TRUE(late.ended);
   EXPECT_EQ(crowd.served, (std::vector<std::size_t>{0, 3}));
 }
 
 TEST(Slots, ThatManyWaitForAreNotInAReadersWay) {
-  constexpr WaitPolicy once{.wait = 0s, .unavailable_wait = 0s, .retry_delay = 100ms};
+  constexpr WaitPolicy at_once{.wait = 0s, .unavailable_wait = 0s, .retry_delay = 100ms};
   Crowd crowd(1);
   crowd.come(70, {true, 1});
-  crowd.comes(once, shared);
+  crowd.comes(at_once, shared);
   crowd.world.settle_for(1500ms);
   EXPECT_EQ(crowd.served, (std::vector<std::size_t>{0, 70}));
   // Readers pass a writer only while so many have their turn before it.
   crowd.come(1);
-  crowd.comes(once, shared);
+  crowd.comes(at_once, shared);
   crowd.world.settle_for(1500ms);
   EXPECT_EQ(crowd.served.back(), 72U);
   for (std::size_t i = 0; i < 10; ++i) {
     crowd.releases(crowd.member(i));
     crowd.world.settle_for(100ms);
   }
-  Crowd::Member& late = crowd.comes(once, shared);
+  Crowd::Member& late = crowd.comes(at_once, shared);
   crowd.world.settle_for(1500ms);
   EXPECT_TRUE(late.ended);
 }

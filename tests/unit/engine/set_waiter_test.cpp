@@ -12,16 +12,16 @@ namespace {
 using namespace std::chrono_literals;
 using Why = AttemptFailure::Why;
 
-struct Ending {
+struct SetEnding {
   std::shared_ptr<HeldSet> set;
   std::optional<SetFailure> gave_up;
   std::vector<SetFailure> waited;  ///< the attempts that failed on the way
 };
 
-asio::awaitable<Ending> to_the_end(Client& client, std::vector<AcquireOrder> orders,
+asio::awaitable<SetEnding> set_to_the_end(Client& client, std::vector<AcquireOrder> orders,
                                    WaitPolicy policy) {
   SetWaiter waiter(client.server_set, std::move(orders), policy, client.interrupt);
-  Ending ending;
+  SetEnding ending;
   for (;;) {
     auto step = co_await waiter.next();
     if (auto* set = std::get_if<std::shared_ptr<HeldSet>>(&step)) {
@@ -36,9 +36,6 @@ asio::awaitable<Ending> to_the_end(Client& client, std::vector<AcquireOrder> ord
     ending.waited.push_back(failure);
   }
 }
-
-constexpr WaitPolicy once{.wait = 0s, .unavailable_wait = 10s, .retry_delay = 100ms};
-constexpr WaitPolicy for_ever{.wait = std::nullopt, .unavailable_wait = 10s, .retry_delay = 100ms};
 
 WaitPolicy at_most(Duration span) {
   WaitPolicy policy = for_ever;
@@ -57,7 +54,7 @@ class SetWaiterTest : public testing::Test {
     return orders;
   }
 
-  Ending wait(const WaitPolicy& policy) { return world.run(to_the_end(client, orders(), policy)); }
+  SetEnding wait(const WaitPolicy& policy) { return world.run(set_to_the_end(client, orders(), policy)); }
 
   void hold(std::string_view key, std::optional<Duration> remaining) {
     for (std::size_t i = 0; i < world.size(); ++i)
@@ -76,7 +73,7 @@ class SetWaiterTest : public testing::Test {
 };
 
 TEST_F(SetWaiterTest, TakesAllInTheGivenOrder) {
-  const Ending ending = wait(once);
+  const SetEnding ending = wait(once);
   ASSERT_TRUE(ending.set);
   ASSERT_EQ(ending.set->leases().size(), 2U);
   EXPECT_EQ(ending.set->leases()[0].resource, resource("a"));
@@ -88,7 +85,7 @@ TEST_F(SetWaiterTest, TakesAllInTheGivenOrder) {
 
 TEST_F(SetWaiterTest, KeepsNothingWhenOneIsBusy) {
   hold("b", std::nullopt);
-  const Ending ending = wait(once);
+  const SetEnding ending = wait(once);
   ASSERT_TRUE(ending.gave_up);
   EXPECT_EQ(ending.gave_up->failure.why, Why::busy);
   EXPECT_EQ(ending.gave_up->resource, resource("b"));
@@ -101,7 +98,7 @@ TEST_F(SetWaiterTest, KeepsTheFirstAliveWhileItWaitsForTheSecond) {
   for (Duration at = 1s; at < 10s; at += 100ms) {
     world.in(at, [this, &ours_throughout] { ours_throughout = ours_throughout && is_ours("a"); });
   }
-  const Ending ending = wait(for_ever);
+  const SetEnding ending = wait(for_ever);
   ASSERT_TRUE(ending.set);
   EXPECT_TRUE(ours_throughout);
   EXPECT_GE(world.since_start(), 10s);
@@ -111,7 +108,7 @@ TEST_F(SetWaiterTest, KeepsTheFirstAliveWhileItWaitsForTheSecond) {
 TEST_F(SetWaiterTest, HasOneWaitOverAll) {
   hold("a", 3s);
   hold("b", std::nullopt);
-  const Ending ending = wait(at_most(4s));
+  const SetEnding ending = wait(at_most(4s));
   ASSERT_TRUE(ending.gave_up);
   EXPECT_EQ(ending.gave_up->resource, resource("b"));
   EXPECT_GE(world.since_start(), 4s);
@@ -123,7 +120,7 @@ TEST_F(SetWaiterTest, BeginsAgainWhenOneIsLostMeanwhile) {
   hold("b", 4s);
   // So late that by the deadline it could still be ours when b is granted.
   world.in(2500ms, [this] { hold("a", 10s); });
-  const Ending ending = wait(for_ever);
+  const SetEnding ending = wait(for_ever);
   ASSERT_TRUE(ending.set);
   EXPECT_FALSE(ending.set->lost());
   EXPECT_GE(world.since_start(), 12s);
@@ -138,7 +135,7 @@ TEST_F(SetWaiterTest, BeginsAgainWhenOneIsLostMeanwhile) {
 TEST_F(SetWaiterTest, GivesEverythingBackWhenItIsInterrupted) {
   hold("b", std::nullopt);
   world.in(2s, [this] { client.interrupt.raise(); });
-  const Ending ending = wait(for_ever);
+  const SetEnding ending = wait(for_ever);
   ASSERT_TRUE(ending.gave_up);
   EXPECT_EQ(ending.gave_up->failure.why, Why::interrupted);
   world.settle_for(5s);
@@ -146,16 +143,16 @@ TEST_F(SetWaiterTest, GivesEverythingBackWhenItIsInterrupted) {
 }
 
 TEST_F(SetWaiterTest, NeverDeadlocksWithOthersThatSort) {
-  std::vector<Ending> endings(4);
+  std::vector<SetEnding> endings(4);
   for (std::size_t i = 0; i < endings.size(); ++i) {
     Client& other = world.client(i + 2);
     world.start([this, &ending = endings[i], &other]() -> asio::awaitable<void> {
-      ending = co_await to_the_end(other, orders(), for_ever);
+      ending = co_await set_to_the_end(other, orders(), for_ever);
       if (ending.set) (void)co_await ending.set->release(/*by_hand=*/false);
     });
   }
   world.settle_for(60s);
-  for (const Ending& ending : endings) EXPECT_TRUE(ending.set);
+  for (const SetEnding& ending : endings) EXPECT_TRUE(ending.set);
   EXPECT_EQ(world.stores_in_use(resource("a")), 0U);
   EXPECT_EQ(world.stores_in_use(resource("b")), 0U);
 }

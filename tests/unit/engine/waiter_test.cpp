@@ -40,9 +40,6 @@ asio::awaitable<Ending> to_the_end(World& world, Client& client, AcquireOrder wa
   }
 }
 
-constexpr WaitPolicy once{.wait = 0s, .unavailable_wait = 10s, .retry_delay = 100ms};
-constexpr WaitPolicy for_ever{.wait = std::nullopt, .unavailable_wait = 10s, .retry_delay = 100ms};
-
 class WaiterTest : public testing::Test {
  protected:
   Ending wait(const WaitPolicy& policy) {

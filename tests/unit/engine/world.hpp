@@ -13,6 +13,7 @@
 #include "engine/attempt.hpp"
 #include "engine/interrupt.hpp"
 #include "engine/server_set.hpp"
+#include "engine/wait_state.hpp"
 #include "store/local/commands.hpp"
 #include "support/spawn.hpp"
 #include "virtual/machine.hpp"
@@ -185,6 +186,14 @@ class World final : public sim::Network {
   std::map<const sim::Process*, Client*> clients_by_process_;
   std::size_t events_ = 0;
 };
+
+/// One attempt, and waiting without end.
+inline constexpr WaitPolicy once{.wait = Duration::zero(),
+                                 .unavailable_wait = std::chrono::seconds(10),
+                                 .retry_delay = Milliseconds(100)};
+inline constexpr WaitPolicy for_ever{.wait = std::nullopt,
+                                     .unavailable_wait = std::chrono::seconds(10),
+                                     .retry_delay = Milliseconds(100)};
 
 Resource resource(std::string_view key = "deploy");
 Ttl ttl(Duration span);

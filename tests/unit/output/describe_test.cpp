@@ -14,7 +14,7 @@ using namespace std::chrono_literals;
 using testing::resource;
 
 /// Held for four minutes by a `run` with a ttl of 30 s.
-Holder running() {
+Holder held_by_run() {
   Holder holder;
   holder.remaining = 28s;
   holder.age = 4min;
@@ -24,12 +24,12 @@ Holder running() {
 }
 
 TEST(HeldText, NamesTheRunAndThatItRenews) {
-  EXPECT_EQ(held_text(running()),
+  EXPECT_EQ(held_text(held_by_run()),
             "held by deploy@ci-7 (run pid 4711: deploy.sh), \"release 1.2\", renewed, for 4m");
 }
 
 TEST(HeldText, SaysWhenARenewalIsOverdue) {
-  Holder holder = running();
+  Holder holder = held_by_run();
   holder.remaining = 15s;  // the next is due with 20 s left
   EXPECT_NE(held_text(holder).find(", renewed, "), std::string::npos);
   holder.remaining = 12s;
@@ -39,7 +39,7 @@ TEST(HeldText, SaysWhenARenewalIsOverdue) {
 }
 
 TEST(HeldText, GivesTheEndOfALeaseThatNothingRenews) {
-  Holder holder = running();
+  Holder holder = held_by_run();
   holder.owner =
       Owner{"ci-7", "deploy", "release.sh", "", 4711, /*supervised=*/false, Duration::zero()};
   holder.remaining = 58s;
@@ -52,7 +52,7 @@ TEST(HeldText, DoesNotKnowOfForeignClientsAndOlderRecordsWhetherTheyRenew) {
   holder.foreign = true;
   holder.remaining = 58s;
   EXPECT_EQ(held_text(holder), "held by a foreign client, expires in 58s unless it is renewed");
-  holder = running();
+  holder = held_by_run();
   holder.owner->renewed_for.reset();
   EXPECT_NE(held_text(holder).find(", renewed, "), std::string::npos) << "every run renews";
   holder.owner->supervised = false;
@@ -63,7 +63,7 @@ TEST(HeldText, DoesNotKnowOfForeignClientsAndOlderRecordsWhetherTheyRenew) {
 TEST(HeldText, OfAKeptLeaseSaysUntilWhenAndHowTheCommandEnded) {
   ::setenv("TZ", "UTC", 1);
   ::tzset();
-  Holder holder = running();
+  Holder holder = held_by_run();
   holder.owner->finished = Finished{60s, 0, std::nullopt};
   holder.remaining = 47s;
   const std::string text = held_text(holder);
@@ -78,7 +78,7 @@ TEST(HeldText, OfAKeptLeaseSaysUntilWhenAndHowTheCommandEnded) {
 TEST(HeldText, OfAKeptLeaseGivesTheTimeOfDay) {
   ::setenv("TZ", "UTC", 1);
   ::tzset();
-  Holder holder = running();
+  Holder holder = held_by_run();
   holder.owner->finished = Finished{10h, 0, std::nullopt};
   const auto expected = [&] {
     const std::time_t end =
@@ -95,7 +95,7 @@ TEST(HeldText, OfAKeptLeaseGivesTheTimeOfDay) {
 }
 
 TEST(HeldText, TellsToUpgradeWhenANewerVersionHoldsIt) {
-  Holder holder = running();
+  Holder holder = held_by_run();
   holder.owner->newer = true;
   EXPECT_EQ(held_text(holder),
             "held by deploy@ci-7 (run pid 4711: deploy.sh), \"release 1.2\", renewed, for 4m; a "
@@ -112,7 +112,7 @@ TEST(FailureText, TellsToUpgradeWhenANewerVersionComesFirst) {
 }
 
 TEST(HeldText, OfAllWhoShareItGivesNoEnd) {
-  Holder holder = running();
+  Holder holder = held_by_run();
   holder.shared = true;
   EXPECT_EQ(held_text(holder),
             "held by some who share it, the latest deploy@ci-7 (run pid 4711: deploy.sh), "
@@ -124,7 +124,7 @@ TEST(InspectionText, DoesNotSayFreeAndThenNameHolders) {
   Taken taken;
   taken.holder.shared = true;
   taken.parties.shares = 1;
-  taken.parties.first_shares.push_back({running(), 0});
+  taken.parties.first_shares.push_back({held_by_run(), 0});
   const Inspection inspection = summarize({Free{}, taken, Free{}});
   EXPECT_EQ(inspection_text(resource(), inspection),
             "free, but for what is left on less than a quorum of servers:");

@@ -61,7 +61,7 @@ StatusReport report_of(std::vector<KeyStatus> keys) {
   return {std::move(keys), {}, {}, at};
 }
 
-class StatusText : public testing::Test {
+class StatusText : public ::testing::Test {
  protected:
   StatusText() {
     ::setenv("TZ", "UTC", 1);
