@@ -6,6 +6,10 @@ target_compile_options(redlock-flags INTERFACE -Wall -Wextra -Wconversion -Wshad
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
   target_compile_options(redlock-flags INTERFACE -Wno-restrict)  # false alarms on string + char*: GCC bug 105651
 endif()
+if(CMAKE_UNITY_BUILD AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  # It takes the sources that a batch includes for headers.
+  target_compile_options(redlock-flags INTERFACE -Wno-subobject-linkage)
+endif()
 if(REDLOCK_WERROR)
   target_compile_options(redlock-flags INTERFACE -Werror)
 endif()
