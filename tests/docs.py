@@ -1,12 +1,12 @@
 #!/usr/bin/python3
-"""Fails when the documents and the program say different things: the options of each command (man page, completion), their defaults, what may
-be set where, the exit codes (man page, README), the rights that the scripts need, the version; when the man page is not clean, or a link leads
-nowhere.
+"""Fails when the documents and the program say different things: the options of each command (manual, completion), their defaults, the exit
+codes (manual, README), the settings, the rights that the scripts need, the version; when a manual page is not clean, or a link leads nowhere.
 
 usage: REDLOCK_CLI=build/dev/src/redlock-cli tests/docs.py [ROOT]   (ROOT: the repository, or a copy of it)
 """
 import functools
 import glob
+import json
 import os
 import re
 import shlex
@@ -18,7 +18,12 @@ import tempfile
 sys.dont_write_bytecode = True
 import tree_rules
 
-PAGE = "man/redlock-cli.1"
+# The manual: what concerns every command, and the page of each command that has options of its own.
+OVERVIEW = "man/redlock-cli.1"
+PAGE_OF = {"run": "man/redlock-cli-run.1", "acquire": "man/redlock-cli-acquire.1", "extend": "man/redlock-cli-acquire.1",
+           "release": "man/redlock-cli-acquire.1", "status": "man/redlock-cli-status.1", "doctor": "man/redlock-cli-doctor.1"}
+CONCEPTS = "man/redlock-cli.7"
+SETTINGS = "man/redlock-cli.toml.5"
 COMPLETION = "completions/redlock-cli.bash"
 
 # What is compared, of which no setting of the caller's shall be seen.
@@ -107,26 +112,6 @@ def long_names():
     return {flag: name for flag, name in names.items() if name not in ["--help", "--version"]}
 
 
-@functools.cache
-def variable_options():
-    """The options that a variable may set."""
-    return [f"--{line.split(' ')[0]}" for line in output_of(CLI, "doctor", "--settings", "--config", "/dev/null").splitlines()]
-
-
-@functools.cache
-def file_options():
-    """Those of them that a file may set, too."""
-    names = []
-    with tempfile.NamedTemporaryFile("w", suffix=".toml") as file:
-        for name in variable_options():
-            file.seek(0)
-            file.truncate()
-            print(f'{name[2:]} = "planted"', file=file, flush=True)
-            if "not in a file" not in output_of(CLI, "doctor", "--settings", "--config", file.name):
-                names.append(name)
-    return names
-
-
 def help_exit_codes():
     """`CODE: MEANING`."""
     block = re.search(r"^Exit codes:\n(.*?)(?:\n\n|\Z)", help_text(), re.M | re.S)
@@ -134,18 +119,40 @@ def help_exit_codes():
     return [f"{code}: {meaning}" for code, meaning in re.findall(r"^ +([0-9]+(?:, [0-9]+)*)  +(.*)", lines, re.M)]
 
 
-# --- What the man page says, as it is shown, a paragraph a line. ---
+def settings():
+    """(name, default or None) of each option that may be set in a variable."""
+    return {setting["name"]: setting["default"] for setting in json.loads(output_of(CLI, "doctor", "--settings", "--json"))["settings"]}
+
+
+@functools.cache
+def file_options():
+    """Those of them that a file may set, too."""
+    names = []
+    with tempfile.NamedTemporaryFile("w", suffix=".toml") as file:
+        for name in settings():
+            file.seek(0)
+            file.truncate()
+            print(f'{name} = "planted"', file=file, flush=True)
+            if "not in a file" not in output_of(CLI, "doctor", "--settings", "--config", file.name):
+                names.append(name)
+    return names
+
+
+# --- What the manual says, as it is shown, a paragraph a line. ---
 
 
 @functools.cache
 def lint(page):
-    return output_of("mandoc", "-Tlint", "-W", "warning", text=page).strip().replace("<stdin>", PAGE)
+    """What mandoc and groff have to say, but for whether the manuals of other programs are installed here."""
+    mandoc = output_of("mandoc", "-Tlint", "-W", "style", text=page).replace("<stdin>", "line")
+    groff = output_of("groff", "-mandoc", "-ww", "-z", "-", text=page).replace("<standard input>", "line")
+    return "; ".join(line for line in (mandoc + groff).splitlines() if "referenced manual not found" not in line and "mandoc.db" not in line)
 
 
 @functools.cache
-def shown(page, device):
+def shown(page, device, width=900):
     """Overstruck letters are how a terminal shows bold and underlined ones."""
-    text = subprocess.run(["mandoc", "-T" + device, "-Owidth=900"], input=page, env=ENVIRONMENT, stdout=subprocess.PIPE,
+    text = subprocess.run(["mandoc", "-T" + device, f"-Owidth={width}"], input=page, env=ENVIRONMENT, stdout=subprocess.PIPE,
                           stderr=subprocess.DEVNULL, encoding="utf-8").stdout
     return re.sub(r".\x08", "", text)
 
@@ -160,92 +167,152 @@ def section(page, title):
             yield line
 
 
-def man_options(page, command=None):
-    """The options in the subsections of OPTIONS whose title names the command."""
-    mine = False
+def titles(page):
+    """Of its sections and subsections."""
+    return {line.strip() for line in shown(page, "ascii").splitlines() if re.match(r"([A-Z]| {3}\S)", line)}
+
+
+def is_of(subsection, command):
+    """Whether the options in it are for the command."""
+    words = f" {subsection} ".replace(",", " ")
+    if command is None or " without a command " in words:
+        return command is None and " without a command " in words
+    return not words.startswith(" Options of ") or " every command " in words or f" {command} " in words
+
+
+def option_lines(page, command):
+    """The lines of OPTIONS that are for the command."""
+    mine = is_of("", command)
     for line in section(page, "OPTIONS"):
         if re.match(r" {3}[A-Z]", line):
-            words = f" {line} ".replace(",", " ")
-            mine = " without a command " in words if command is None else \
-                bool(re.search(r"every command | {}\s".format(command), words))
-        elif mine and re.match(r" {5}-", line):
-            yield line.strip().split("  ")[0].replace(", ", ",")
+            mine = is_of(line.strip(), command)
+        elif mine:
+            yield line
 
 
-def man_defaults(page):
-    """`--name TEXT` for each option, with all that is said of it."""
+def man_options(page, command=None):
+    return [line.strip().split("  ")[0].replace(", ", ",") for line in option_lines(page, command) if re.match(r" {5}-", line)]
+
+
+def man_defaults(page, command):
+    """`--name TEXT` for each paragraph about an option."""
     name = None
-    for line in section(page, "OPTIONS"):
+    for line in option_lines(page, command):
         if re.match(r" {5}-", line):
             long = re.search(r"--[a-z-]+", line)
             name = long and long[0]
-        elif re.match(r" {3}[A-Z]", line):
-            name = None
         elif name and line.strip():
             yield f"{name} {line.strip()}"
 
 
+def man_settings(page):
+    """(name, default or None)."""
+    for line in section(page, "SETTINGS"):
+        if setting := re.match(r" {5}([a-z-]+) {2,}(.*)", line):
+            default = re.search(r" Default: (.*)\.$", setting[2])
+            yield setting[1], default and default[1]
+
+
+def man_listed(page, title):
+    """The options of a list in DESCRIPTION, by their names."""
+    listed = re.search(re.escape(title) + r": (.*?)\.(?: |$)", "\n".join(section(page, "DESCRIPTION")), re.M)
+    return [long_names().get(flag, flag) for flag in re.findall(r"-[-a-z]+", listed[1])] if listed else []
+
+
 def man_exit_codes(page):
-    for line in section(page, "EXIT STATUS"):
+    for line in section(page, "EXIT CODES"):
         if code := re.match(r" {5}([0-9]+(?:, [0-9]+)*|128\+n) +(.*)", line):
             yield f"{code[1]}: {code[2]}"
 
 
-def man_settings(page, title):
-    """The options of a list in SETTINGS, by their names."""
-    listed = re.search(re.escape(title) + r": (.*?)\.(?: |$)", "\n".join(section(page, "SETTINGS")), re.M)
-    names = long_names()
-    return [names.get(flag, flag) for flag in re.findall(r"-[-a-z]+", listed[1])] if listed else []
-
-
 def man_commands(page):
     for line in section(page, "COMMANDS"):
-        if (command := re.match(r" {5}([a-z]+)(?: .*|$)", line)) and not command[1].startswith("extend and"):
+        if command := re.match(r" {5}([a-z]+)(?: {2}.*| SHELL|$)", line):
             yield command[1]
 
 
 def man_rights(page):
-    lines = "\n".join(section(page, "SERVERS"))
+    lines = "\n".join(section(page, "DEPLOYMENTS"))
     rights = re.search(r"ACL SETUSER.*?(?:\n\n|\Z)", lines, re.S)
     return re.findall(r"\+([a-z]+)", rights[0]) if rights else []
 
 
-def check_page(tree, problems):
-    page = tree.text(PAGE)
-    if lint(page):
-        problems.append(f"{PAGE}: {lint(page)}")
-    # Quotes within parentheses on one line of a macro are shown as one inside the other.
-    if broken := re.findall("‘[^’\n]*‘[^’\n]*|’’", shown(page, "utf8")):
-        problems.append(f"{PAGE}: quotes within quotes: {'; '.join(broken)}")
+def pages(tree):
+    """The file of each page, by how it is referred to: `redlock-cli 1`."""
+    return {re.sub(r"\.([1-8])$", r" \1", os.path.basename(file)): file for file in tree.glob("man/*.[1-8]")}
 
-    problems.same(f"{PAGE}: commands", commands(), man_commands(page))
-    problems.same(f"{PAGE}: options without a command", help_options(), man_options(page))
+
+def check_form(tree, problems):
+    """Each page, for itself and with those that it refers to."""
+    known = pages(tree)
+    for file in known.values():
+        page = tree.text(file)
+        if lint(page):
+            problems.append(f"{file}: {lint(page)}")
+        # Quotes within parentheses on one line of a macro are shown as one inside the other.
+        if broken := re.findall("‘[^’\n]*‘[^’\n]*|’’", shown(page, "utf8")):
+            problems.append(f"{file}: quotes within quotes: {'; '.join(broken)}")
+        for name in re.findall(r"^\.(?:Xr|Pq see Xr) (redlock-cli\S* [0-9])", page, re.M):
+            if name not in known:
+                problems.append(f"{file}: there is no page {name}")
+        for title in re.findall(r"^\.Sx (.*?)(?: [.,:;)]+)?$", page, re.M):
+            if title not in titles(page):
+                problems.append(f"{file}: there is no section {title}")
+        for title, name in re.findall(r"^\.Em (.*)\nin\n\.Xr (redlock-cli\S* [0-9])", page, re.M):
+            if name in known and title not in titles(tree.text(known[name])):
+                problems.append(f"{file}: {name} has no section {title}")
+    for document in ["README.md", "SECURITY.md", "CONTRIBUTING.md", "ARCHITECTURE.md", *tree.glob("docs/*.md"), *tree.glob("docs/recipes/*.md")]:
+        for name, number in re.findall(r"(?<![\w/.-])(redlock-cli[a-z.-]*)\(([0-9])\)", tree.text(document)):
+            if f"{name} {number}" not in known:
+                problems.append(f"{document}: there is no page {name}({number})")
+    screen = shown(tree.text(OVERVIEW), "ascii", 80).splitlines()[:24]
+    if "EXAMPLES" not in screen or not any("redlock-cli run -k deploy" in line for line in screen):
+        problems.append(f"{OVERVIEW}: no example on the first screen")
+
+
+def check_settings(tree, problems):
+    """The list of settings, and that of what can be set on the command line alone."""
+    page = tree.text(SETTINGS)
+    told = dict(man_settings(page))
+    problems.same(f"{SETTINGS}: settings", file_options(), told)
+    for name in set(file_options()) & told.keys():
+        if settings()[name] != told[name]:
+            problems.append(f"{SETTINGS}: {name}: the default is {settings()[name]}, not {told[name]}")
+    in_variables = {f"--{name}" for name in settings()}
+    for title, names in [("On the command line alone", set(long_names().values()) - in_variables),
+                         ("On the command line or in a variable, not in a file", in_variables - {f"--{name}" for name in file_options()})]:
+        problems.same(f"{SETTINGS}: {title}", names, man_listed(page, title))
+
+
+def check_manual(tree, problems):
+    overview = tree.text(OVERVIEW)
+    problems.same(f"{OVERVIEW}: commands", commands(), man_commands(overview))
+    problems.same(f"{OVERVIEW}: options without a command", help_options(), man_options(overview))
+    count = 0
     for command in commands():
         options = help_options(command)
-        if options != ["-h,--help"]:  # none of its own
-            problems.same(f"{PAGE}: options of {command}", options, man_options(page, command))
+        if options == ["-h,--help"]:  # none of its own
+            continue
+        file = PAGE_OF[command]
+        page = tree.text(file)
+        problems.same(f"{file}: options of {command}", options, man_options(overview, command) + man_options(page, command))
+        told = [*man_defaults(overview, command), *man_defaults(page, command)]
+        for name, default in help_defaults(command):
+            count += 1
+            if not any(f"{name} " in line and f"Default: {default}." in line for line in told):
+                problems.append(f"{file}: {command}: {name}: missing: Default: {default}.")
+    if count <= 40:
+        problems.append(f"--help: {count} defaults")
 
-    defaults = sorted({default for command in commands() for default in help_defaults(command)})
-    told = list(man_defaults(page))
-    for name, default in defaults:
-        if not any(f"{name} " in line and f"Default: {default}." in line for line in told):
-            problems.append(f"{PAGE}: {name}: missing: Default: {default}.")
-    if len(defaults) <= 15:
-        problems.append(f"--help: {len(defaults)} defaults")
-
-    for title, names in [("On the command line alone", set(long_names().values()) - set(variable_options())),
-                         ("On the command line or in a variable, not in a file", set(variable_options()) - set(file_options()))]:
-        problems.same(f"{PAGE}: {title}", names, man_settings(page, title))
-
-    codes = list(man_exit_codes(page))
-    problems.same(f"{PAGE}: EXIT STATUS", help_exit_codes(), [code for code in codes if not code.startswith("128+n: ")])
+    codes = list(man_exit_codes(overview))
+    problems.same(f"{OVERVIEW}: EXIT CODES", help_exit_codes(), [code for code in codes if not code.startswith("128+n: ")])
     if not any(code.startswith("128+n: ") for code in codes):
-        problems.append(f"{PAGE}: EXIT STATUS: 128+n is missing")
+        problems.append(f"{OVERVIEW}: EXIT CODES: 128+n is missing")
 
     # The rights of an ACL user: the commands that the scripts call, those that carry the scripts, and what whoever waits listens with.
     scripts = "".join(tree.text(script) for script in tree.glob("src/store/scripts/*.lua"))
     called = [name.lower() for name in re.findall(r"redis\.p?call\('([A-Z]+)'", scripts)]
-    problems.same(f"{PAGE}: rights", called and [*called, "eval", "evalsha", "subscribe"], man_rights(page))
+    problems.same(f"{CONCEPTS}: rights", called and [*called, "eval", "evalsha", "subscribe"], man_rights(tree.text(CONCEPTS)))
 
 
 # --- What the completion offers. ---
@@ -375,6 +442,11 @@ def decisions(tree):
     return tree.glob("docs/decisions/[0-9]*.md")
 
 
+def anchors(text):
+    """Of its headings, as GitHub makes them."""
+    return {re.sub(r"[^a-z0-9 _-]", "", heading.lower()).replace(" ", "-") for heading in re.findall(r"^#+ (.*)", text, re.M)}
+
+
 def links(tree):
     """(document, link) for each within the repository."""
     for document in [*tree.glob("*.md"), *tree.glob("docs/*.md"), *tree.glob("docs/*/*.md")]:
@@ -386,13 +458,18 @@ def links(tree):
 def check_links(tree, problems):
     architecture = tree.text("ARCHITECTURE.md")
     problems += [f"{file}: ARCHITECTURE.md does not list it" for file in decisions(tree) if f"({file})" not in architecture]
-    problems += [f"{document}: there is no {link}" for document, link in links(tree)
-                 if not os.path.exists(os.path.join(os.path.dirname(tree.path(document)), link.partition("#")[0]))]
+    for document, link in links(tree):
+        file, _, anchor = link.partition("#")
+        file = os.path.normpath(os.path.join(os.path.dirname(document), file))
+        if not os.path.exists(tree.path(file)) or anchor and anchor not in anchors(tree.text(file)):
+            problems.append(f"{document}: there is no {link}")
 
 
 def problems_of(tree):
     problems = Problems()
-    check_page(tree, problems)
+    check_form(tree, problems)
+    check_manual(tree, problems)
+    check_settings(tree, problems)
     problems += completion_problems(tree.text(COMPLETION))
     check_readme(tree, problems)
     check_version(tree, problems)
@@ -401,11 +478,13 @@ def problems_of(tree):
 
 
 def main():
-    if not shutil.which("mandoc"):
-        sys.exit("docs: mandoc is not installed")
+    for tool in ["mandoc", "groff"]:
+        if not shutil.which(tool):
+            sys.exit(f"docs: {tool} is not installed")
     tree = Tree(tree_rules.root_argument())
     tree_rules.exit_with("docs", problems_of(tree), "problems",
-                         f"{len(commands())} commands, {len(decisions(tree))} decisions, {len(list(links(tree)))} links: all agree")
+                         f"{len(commands())} commands, {len(pages(tree))} manual pages, {len(decisions(tree))} decisions, "
+                         f"{len(list(links(tree)))} links: all agree")
 
 
 if __name__ == "__main__":

@@ -10,7 +10,12 @@ sys.dont_write_bytecode = True
 import docs
 from tree_rules import ROOT, Checks
 
-PAGE = docs.PAGE
+OVERVIEW = docs.OVERVIEW
+RUN = docs.PAGE_OF["run"]
+ACQUIRE = docs.PAGE_OF["acquire"]
+STATUS = docs.PAGE_OF["status"]
+CONCEPTS = docs.CONCEPTS
+SETTINGS = docs.SETTINGS
 COMPLETION = docs.COMPLETION
 
 checks = Checks("docs_test")
@@ -36,33 +41,42 @@ def plant(file, pattern, replacement, *words, count=0):
     checks.count(missed(file, pattern, replacement, words, count))
 
 
-plant(PAGE, r"^\.It Fl -grace Ar DUR\n", "", f"{PAGE}: options of run: missing: --grace DUR",
-      f"{PAGE}: options of acquire: missing: --grace DUR", f"{PAGE}: --grace: missing: Default: ")
-plant(PAGE, r"^\.It Fl -watch Op Ar DUR$", r"\g<0>\n.It Fl -planted", f"{PAGE}: options of status: unknown to the program: --planted")
-plant(PAGE, r"^\.Ss Options of release$", ".Ss Options of extend", f"{PAGE}: options of release: missing: --force",
-      f"{PAGE}: options of extend: unknown to the program: --force")
-plant(PAGE, r" , Fl -timeout Ar DUR", " Ar DUR", f"{PAGE}: options of run: missing: -w,--wait,--timeout DUR",
-      f"{PAGE}: options of run: unknown to the program: -w,--wait DUR", f"{PAGE}: options of acquire: ")
-plant(PAGE, r"^(\.It Fl -if-fence) Ar N", r"\1 Ar M", f"{PAGE}: options of release: missing: --if-fence N",
-      f"{PAGE}: options of release: unknown to the program: --if-fence M")
-plant(PAGE, r" , Fl -version$", "", f"{PAGE}: options without a command: missing: -V,--version",
-      f"{PAGE}: options without a command: unknown to the program: -V")
-plant(PAGE, r"^\.It Cm status$", ".It Cm stat", f"{PAGE}: commands: missing: status", f"{PAGE}: commands: unknown to the program: stat")
-plant(PAGE, r"^\.Fl -reason ,\n", "", f"{PAGE}: On the command line alone: missing: --reason")
-plant(PAGE, r"^\.Fl -detach ,\n", r"\g<0>.Fl -note ,\n", f"{PAGE}: On the command line alone: unknown to the program: --note")
-plant(PAGE, r"^(\.Fl -config\nand\n)\.Fl -status-fd ", r"\1.Fl -events-fd ",
-      f"{PAGE}: On the command line or in a variable, not in a file: missing: --status-fd",
-      f"{PAGE}: On the command line or in a variable, not in a file: unknown to the program: --events-fd")
-plant(PAGE, r"^\.It 79\n.*\n", "", f"{PAGE}: EXIT STATUS: missing: 79")
-plant(PAGE, r"^denied: login, rights, or TLS verification$", "denied: login", f"{PAGE}: EXIT STATUS: missing: 77",
-      f"{PAGE}: EXIT STATUS: unknown to the program: 77: denied: login")
-plant(PAGE, r"^\.It 77$", r".It 80\nunconfirmed\n\g<0>", f"{PAGE}: EXIT STATUS: unknown to the program: 80")
-plant(PAGE, r"^\.It 128\+n\n.*\n", "", f"{PAGE}: EXIT STATUS: 128+n is missing")
-plant(PAGE, r" \+pttl ", " ", f"{PAGE}: rights: missing: pttl")
-plant(PAGE, r"^\.Sh NOTES$", r"\g<0>\n.Planted", f"{PAGE}: mandoc: {PAGE}:")
-plant(PAGE, r"^\.Sh NOTES$", r"\g<0>\n.Pq Ql one , Ql two", f"{PAGE}: quotes within quotes")
-plant(PAGE, r"^Default: 10s\.$", "Default: 11s.", f"{PAGE}: --unavailable-wait: missing: Default: 10s.")
-plant("src/store/scripts/inspect.lua", r"\Z", "redis.call('PLANTED', LOCK)\n", f"{PAGE}: rights: missing: planted")
+plant(RUN, r"^\.It Fl -grace Ar DUR\n", "", f"{RUN}: options of run: missing: --grace DUR", f"{RUN}: run: --grace: missing: Default: ")
+plant(ACQUIRE, r"^\.It Fl -grace Ar DUR\n", "", f"{ACQUIRE}: options of acquire: missing: --grace DUR",
+      f"{ACQUIRE}: acquire: --grace: missing: Default: ")
+plant(STATUS, r"^\.It Fl -watch Op Ar DUR$", r"\g<0>\n.It Fl -planted", f"{STATUS}: options of status: unknown to the program: --planted")
+plant(ACQUIRE, r"^\.Ss Options of release$", ".Ss Options of extend", f"{ACQUIRE}: options of release: missing: --force",
+      f"{ACQUIRE}: options of extend: unknown to the program: --force")
+plant(RUN, r" , Fl -timeout Ar DUR", " Ar DUR", f"{RUN}: options of run: missing: -w,--wait,--timeout DUR",
+      f"{RUN}: options of run: unknown to the program: -w,--wait DUR")
+plant(ACQUIRE, r"^(\.It Fl -if-fence) Ar N", r"\1 Ar M", f"{ACQUIRE}: options of release: missing: --if-fence N",
+      f"{ACQUIRE}: options of release: unknown to the program: --if-fence M")
+plant(OVERVIEW, r" , Fl -version$", "", f"{OVERVIEW}: options without a command: missing: -V,--version",
+      f"{OVERVIEW}: options without a command: unknown to the program: -V")
+plant(OVERVIEW, r"^\.It Fl -sni Ar NAME$", ".It Fl -sni Ar HOST", *[f"{page}: options of {command}: {what}: --sni"
+      for command, page in docs.PAGE_OF.items() for what in ["missing", "unknown to the program"]])
+plant(OVERVIEW, r"^\.It Cm status$", ".It Cm stat", f"{OVERVIEW}: commands: missing: status", f"{OVERVIEW}: commands: unknown to the program: stat")
+plant(OVERVIEW, r"^\.It 79\n.*\n", "", f"{OVERVIEW}: EXIT CODES: missing: 79")
+plant(OVERVIEW, r"^denied: login, rights, or TLS verification$", "denied: login", f"{OVERVIEW}: EXIT CODES: missing: 77",
+      f"{OVERVIEW}: EXIT CODES: unknown to the program: 77: denied: login")
+plant(OVERVIEW, r"^\.It 77$", r".It 80\nunconfirmed\n\g<0>", f"{OVERVIEW}: EXIT CODES: unknown to the program: 80")
+plant(OVERVIEW, r"^\.It 128\+n\n.*\n", "", f"{OVERVIEW}: EXIT CODES: 128+n is missing")
+plant(OVERVIEW, r"^\.Sh EXAMPLES$", ".Sh COURSES", f"{OVERVIEW}: no example on the first screen")
+plant(OVERVIEW, r"^\.Sh SEE ALSO$", r".Planted\n\g<0>", f"{OVERVIEW}: mandoc: ")
+plant(RUN, r"^\.Sh NOTES$", r"\g<0>\n.Pq Ql one , Ql two", f"{RUN}: quotes within quotes")
+plant(RUN, r"^Default: 10s\.$", "Default: 11s.", f"{RUN}: run: --unavailable-wait: missing: Default: 10s.")
+plant(RUN, r"^\.Xr redlock-cli 1 ,$", ".Xr redlock-cli 2 ,", f"{RUN}: there is no page redlock-cli 2", count=1)
+plant(RUN, r"^\.Sx ISOLATION", ".Sx ISOLATED", f"{RUN}: there is no section ISOLATED")
+plant(CONCEPTS, r"^\.Sh THE QUEUE$", ".Sh QUEUES", f"{RUN}: redlock-cli 7 has no section THE QUEUE")
+plant(CONCEPTS, r" \+pttl ", " ", f"{CONCEPTS}: rights: missing: pttl")
+plant(SETTINGS, r"^\.It Li replicas$", ".It Li replica", f"{SETTINGS}: settings: missing: replicas", f"{SETTINGS}: settings: unknown to the program: replica")
+plant(SETTINGS, r"^Default: TERM\.$", "Default: INT.", f"{SETTINGS}: stop-signal: the default is TERM, not INT")
+plant(SETTINGS, r"^\.Fl -supersede ,\n", "", f"{SETTINGS}: On the command line alone: missing: --supersede")
+plant(SETTINGS, r"^\.Fl -supersede ,\n", r"\g<0>.Fl -ttl ,\n", f"{SETTINGS}: On the command line alone: unknown to the program: --ttl")
+plant(SETTINGS, r"^\.Fl -status-fd \.$", ".Fl -events-fd .",
+      f"{SETTINGS}: On the command line or in a variable, not in a file: missing: --status-fd",
+      f"{SETTINGS}: On the command line or in a variable, not in a file: unknown to the program: --events-fd")
+plant("src/store/scripts/inspect.lua", r"\Z", "redis.call('PLANTED', LOCK)\n", f"{CONCEPTS}: rights: missing: planted")
 
 plant(COMPLETION, r"^  case \$kind in$", r'  words=("${words[@]/--status-fd/}")\n\g<0>', f"{COMPLETION}: options of run: missing: --status-fd")
 plant(COMPLETION, r"^  case \$kind in$", r"  words+=(--planted)\n\g<0>", f"{COMPLETION}: options of run: unknown to the program: --planted", ": unknown to the program: --planted")
@@ -73,6 +87,8 @@ plant(COMPLETION, r"^      _redlock_cli_offer_command .*", "", f"{COMPLETION}: r
 
 plant("README.md", r"^\| 79 \|", "| 99 |", "README.md: exit codes: missing: 79", "README.md: exit codes: unknown to the program: 99")
 plant("README.md", r"^\./tests/run\.sh\n", "", "README.md: the command ./tests/run.sh is missing")
+plant("README.md", r"redlock-cli\.toml\(5\)", "redlock-cli.toml(4)", "README.md: there is no page redlock-cli.toml(4)")
+plant("SECURITY.md", r"#limits\)", "#limit)", "SECURITY.md: there is no docs/guarantees.md#limit")
 plant("README.md", r"\]\(LICENSE\)", "](PLANTED)", "README.md: there is no PLANTED")
 plant("CMakeLists.txt", r" VERSION [0-9.]+ ", " VERSION 99.0.0 ", "CMakeLists.txt has version 99.0.0")
 plant("ARCHITECTURE.md", r"\(docs/decisions/0001-[^)]*\)", "()",

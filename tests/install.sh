@@ -34,7 +34,7 @@ FILES
   for manual in man/*.[1-8]; do echo "share/man/man${manual##*.}/${manual##*/}"; done
   find docs -name decisions -prune -o -name '*.md' -printf 'share/doc/redlock-cli/%P\n'
 )
-installed=$(cd "$prefix" && find . -type f -printf '%P\n')
+installed=$(cd "$prefix" && find . ! -type d -printf '%P\n')
 differences=$(diff <(sort <<<"$expected") <(sort <<<"$installed")) || {
   printf 'install: not what should be installed (<), or more (>):\n%s\n' "$differences" >&2
   exit 1
@@ -45,6 +45,11 @@ problem() {
   echo "install: $*" >&2
   problems=$((problems + 1))
 }
+
+for manual in "$prefix"/share/man/man*/*; do
+  [[ -s $manual ]] || problem "${manual#"$prefix/"} is empty, or leads nowhere"
+done
+grep -q '^\.Nm redlock-cli-release$' "$prefix/share/man/man1/redlock-cli-release.1" || problem "the page of release is another"
 
 for shell in bash zsh fish; do
   case $shell in

@@ -135,10 +135,9 @@ std::string command_help(const CommandSpec& command, std::size_t width) {
   text += folded_paragraphs(
       fmt::format(
           "Durations: 500ms, 30s, 5m, 1h30m, 2d, 1w; a bare number is seconds. Most options can "
-          "also be "
-          "set as REDLOCK_NAME, in ~/.config/redlock-cli/config.toml or in {}. The manual: man "
-          "redlock-cli",
-          system_config),
+          "also be set as REDLOCK_NAME, in ~/.config/redlock-cli/config.toml or in {}: see "
+          "redlock-cli.toml(5). The manual: man redlock-cli-{}",
+          system_config, command.name),
       width);
   return text + exit_codes_help(width);
 }
@@ -151,7 +150,8 @@ std::string program_help(std::size_t width) {
     text += folded(fmt::format("  {}", command.name), command_column, command.summary, width);
   }
   text += options_help(without_command, width);
-  return text + "\n`redlock-cli help COMMAND` explains a command.\n" + exit_codes_help(width);
+  return text + "\n`redlock-cli help COMMAND` explains a command; the manual: man redlock-cli\n" +
+         exit_codes_help(width);
 }
 
 }  // namespace

@@ -27,7 +27,7 @@ struct ExitCodeMeaning {
   std::string_view meaning;
 };
 
-/// The one table; --help shows it, and a test compares the man page with it.
+/// The one table; --help shows it, and a test compares redlock-cli(1) with it.
 inline constexpr std::array exit_codes{
     ExitCodeMeaning{ExitCode::done, "done"},
     ExitCodeMeaning{ExitCode::usage, "usage: the command line is wrong"},

@@ -13,7 +13,7 @@
 namespace redlock::output {
 
 /// The JSON of `--json`, `--status-fd` and `--events-fd`: one object on one line, without a
-/// newline. The shapes are documented in the man page and in docs/output.schema.json, and only
+/// newline. The shapes are documented in the manual and in docs/output.schema.json, and only
 /// grow. Every span that ends or begins now also stands there as a time of the wall clock
 /// (timestamp()). Pure except for that. Keys that are not UTF-8 are shown with replacement
 /// characters and, exactly, as `key_base64`.

@@ -10,14 +10,14 @@ load helper/checks
 setup() {
   common_setup
   # The rule as the manual shows it, a word a line; without the user's name and password.
-  mapfile -t RULE < <(mandoc -Tascii -Owidth=200 "$BATS_TEST_DIRNAME/../../man/redlock-cli.1" | sed 's/.\x08//g' |
+  mapfile -t RULE < <(mandoc -Tascii -Owidth=200 "$BATS_TEST_DIRNAME/../../man/redlock-cli.7" | sed 's/.\x08//g' |
     sed -n '/ACL SETUSER locker/,/^$/p' | tr -s ' ' '\n' | grep -vxE '|ACL|SETUSER|locker|on|>PASSWORD')
   assert [ "${#RULE[@]}" -ge 15 ]
 }
 
 # more_for FEATURE: the rights that the manual adds for it.
 more_for() {
-  mandoc -Tascii -Owidth=200 "$BATS_TEST_DIRNAME/../../man/redlock-cli.1" | sed 's/.\x08//g' |
+  mandoc -Tascii -Owidth=200 "$BATS_TEST_DIRNAME/../../man/redlock-cli.7" | sed 's/.\x08//g' |
     sed -n '/ Add, for$/,/Where a right/p' | grep -A1 "^ *$1\( \|\$\)" | grep -m 1 -oE '\+[a-z][a-z +|]*' | head -n 1
 }
 

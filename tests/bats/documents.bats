@@ -5,15 +5,11 @@ load helper/common
 load helper/redis
 load helper/locks
 load helper/checks
+load helper/documents
 
 setup() {
-  setup_one_server
   DOCS=$BATS_TEST_DIRNAME/../../docs
-  # Programs that a test makes come first, and the documents' own places are not this machine's.
-  BIN=$BATS_TEST_TMPDIR/bin
-  mkdir "$BIN"
-  PATH=$BIN:$PATH
-  cd "$BATS_TEST_TMPDIR" || return
+  setup_documents
 }
 
 teardown() {
@@ -29,12 +25,6 @@ block() {
     END { exit !found }' "$DOCS/$1" || fail "$1 has no block $2"
 }
 
-# program NAME: a program in PATH, from stdin.
-program() {
-  cat >"$BIN/$1"
-  chmod 755 "$BIN/$1"
-}
-
 # script FILE NAME AS: a block as a program in this directory.
 script() {
   block "$1" "$2" >"$3"
@@ -43,17 +33,6 @@ script() {
 
 # crontab_command NAME: the command of a line of the recipe for cron, with programs of ours.
 crontab_command() { block recipes/cron.md "$1" | sed -E 's/^[^ ]+( [^ ]+){4} //; s|/usr/local/bin/||g'; }
-
-# A job that says that it runs and goes on until it is let go.
-slow_job() {
-  program "$1" <<'END_OF_JOB'
-#!/bin/sh
-echo run >>runs
-until [ -e enough ]; do sleep 0.02; done
-END_OF_JOB
-}
-
-count_runs() { [[ $(wc -l <runs) == "$1" ]]; }
 
 @test "each block with a name is run by a test here" {
   local names name

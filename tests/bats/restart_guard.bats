@@ -144,7 +144,7 @@ wait_until_extended_by() {
 # Each line of a document that calls redlock-cli with one of these options, as a crontab or a script has it.
 lines_with() {
   local root=$BATS_TEST_DIRNAME/../..
-  { grep -h -- "$1" "$root/README.md" "$root/man/redlock-cli.1"; redlock-cli run --help; redlock-cli acquire --help; } |
+  { grep -h -- "$1" "$root"/README.md "$root"/man/*.[157]; redlock-cli run --help; redlock-cli acquire --help; } |
     grep -oE "redlock-cli (run|acquire) .*$1.*"
 }
 
@@ -169,7 +169,7 @@ lines_with() {
   while read -r line; do
     [[ $line == *" --min-hold "* || $line == *" --once-per "* ]] || fail "neither --min-hold nor --once-per: $line"
     count=$((count + 1))
-  done < <({ cat "$root/README.md" "$root/man/redlock-cli.1"; redlock-cli run --help; } | grep -E 'redlock-cli run .*-E 0')
+  done < <({ cat "$root"/README.md "$root"/man/*.[157]; redlock-cli run --help; } | grep -E 'redlock-cli run .*-E 0')
   assert_in_range "$count" 4 20
 }
 

@@ -1,0 +1,28 @@
+# shellcheck shell=bash
+# For tests that run what documents tell to run: one server, and the programs that they name.
+
+setup_documents() {
+  setup_one_server
+  # Programs that a test makes come first, and the documents' own places are not this machine's.
+  BIN=$BATS_TEST_TMPDIR/bin
+  mkdir "$BIN"
+  PATH=$BIN:$PATH
+  cd "$BATS_TEST_TMPDIR" || return
+}
+
+# program NAME: a program in PATH, from stdin.
+program() {
+  cat >"$BIN/$1"
+  chmod 755 "$BIN/$1"
+}
+
+# A job that says that it runs and goes on until it is let go.
+slow_job() {
+  program "$1" <<'END_OF_JOB'
+#!/bin/sh
+echo run >>runs
+until [ -e enough ]; do sleep 0.02; done
+END_OF_JOB
+}
+
+count_runs() { [[ $(wc -l <runs) == "$1" ]]; }

@@ -1,0 +1,258 @@
+#!/usr/bin/env bats
+# shellcheck disable=SC2016,SC2030,SC2031,SC2154  # the examples' shells expand; each test is a subshell; bats sets output
+# Runs the examples of the manual: each literal display, named by the comment above it, .\" run=NAME.
+load helper/common
+load helper/redis
+load helper/locks
+load helper/checks
+load helper/documents
+
+setup() {
+  MAN=$BATS_TEST_DIRNAME/../../man
+  setup_documents
+}
+
+# example PAGE NAME: its text, as the page shows it.
+example() {
+  local text
+  text=$(awk -v name=".\\\\\" run=$2" '
+    $0 == name { found = 1; next }
+    found && /^\.Bd / { inside = 1; next }
+    inside && /^\.Ed/ { exit }
+    inside' "$MAN/redlock-cli$1" | sed 's/^\\&//')
+  [[ -n $text ]] || fail "redlock-cli$1 has no example $2"
+  [[ $text != *\\* ]] || fail "an escape that this test does not know: $text"
+  echo "$text"
+}
+
+# crontab_command PAGE NAME: the command of a line of a crontab.
+crontab_command() { example "$1" "$2" | sed -E 's/^[^ ]+( [^ ]+){4} //'; }
+
+@test "each example has a name of its own and is run by a test here" {
+  local page name names=()
+  for page in "$MAN"/*.[157]; do
+    [[ ! -L $page ]] || continue
+    run -0 awk '/^\.D[1l] / || (/^\.Bd -(literal|unfilled)/ && before !~ /^\.\\" run=/) { print FILENAME ":" FNR } { before = $0 }' "$page"
+    assert_equal "$output" ""
+    while read -r name; do
+      names+=("$name")
+      grep -qE "(example|crontab_command) ${page##*/redlock-cli} $name\b" "$BATS_TEST_FILENAME" || fail "$page: $name is run nowhere"
+    done < <(sed -n 's/^\.\\" run=//p' "$page")
+  done
+  assert_in_range "${#names[@]}" 20 100
+  assert_equal "$(printf '%s\n' "${names[@]}" | sort | uniq -d)" ""
+}
+
+# --- redlock-cli(1) ---
+
+@test "the overview: a quick start" {
+  executable deploy.sh <<<$'#!/bin/sh\nredlock-cli status' >/dev/null
+  example .1 quick-start | sed "s|redis://10.0.0.1|$REDLOCK_SERVER|" >start
+  run bash start
+  assert_line --regexp '^deploy +held '
+  assert_line --partial "no locks"
+  assert_line --partial "can vote"
+  assert_in_range "$status" 0 1 # a server of the tests keeps nothing on a disk, of which doctor warns
+}
+
+@test "the overview and run: a job of the night is done by one host" {
+  slow_job backup
+  start_background one sh -c "$(crontab_command .1 nightly)"
+  wait_until count_runs 1
+  run -0 --separate-stderr sh -c "$(crontab_command -run.1 backup)"
+  assert_equal "$output$stderr" ""
+  : >enough
+  wait_background one
+  assert_equal "$status" 0
+  run -0 sh -c "$(crontab_command .1 nightly)"
+  assert count_runs 1
+}
+
+@test "the overview and acquire: a script holds the lock until it ends" {
+  assert_equal "$(example .1 script)" "$(example -acquire.1 while-pid)"
+  { example .1 script; echo 'redlock-cli status deploy --exit-code -q; echo "status $?"'; } >job
+  run -0 bash job
+  assert_output --partial "status 75"
+  wait_for_no_key 0 deploy
+}
+
+@test "the overview: each shell loads its completion" {
+  example .1 completion >lines
+  run -0 bash --norc -c "$(sed -n 1p lines); complete -p redlock-cli"
+  assert_output --partial redlock
+  run -0 zsh -f -c "autoload -U compinit; compinit -u -D; $(sed -n 2p lines); print \$_comps[redlock-cli]"
+  assert_output --partial redlock
+  run -0 fish -N -c "$(sed -n 3p lines); complete -c redlock-cli"
+  assert_output --partial redlock-cli
+}
+
+# --- redlock-cli-run(1) ---
+
+@test "run: a deployment, with its arguments" {
+  executable deploy.sh <<<$'#!/bin/sh\necho "deploys $*"; redlock-cli status deploy' >/dev/null
+  run -0 sh -c "$(example -run.1 deploy)"
+  assert_line "deploys --prod"
+  assert_output --partial "release 4.2"
+}
+
+@test "run: a job of each minute is not done twice" {
+  program tick <<<$'#!/bin/sh\necho run >>runs'
+  run -0 sh -c "$(crontab_command -run.1 tick)"
+  run -0 sh -c "$(crontab_command -run.1 tick)"
+  assert count_runs 1
+}
+
+@test "run: a CI job runs under the lock, and not without its secret" {
+  program make <<<$'#!/bin/sh\necho "$REDLOCK_KEY: $*"'
+  local command
+  command=$(example -run.1 ci | sed -n 's/^run: //p')
+  run -0 sh -c "$command"
+  assert_output "staging: deploy"
+  REDLOCK_SERVER='' run -78 sh -c "$command"
+  refute_output --partial "deploy"
+}
+
+@test "run: what really happened" {
+  executable job <<<$'#!/bin/sh\nexit 7' >/dev/null
+  run -7 sh -c "$(example -run.1 status-fd)"
+  assert_equal "$(jq -r '.result, .command_exit' job.status | paste -sd ' ')" "released 7"
+}
+
+@test "run: what is written for other tools, and for us" {
+  executable job <<<$'#!/bin/sh\ntrue' >/dev/null
+  local line theirs ours count=0
+  while read -r line; do
+    theirs=${line%%  *}
+    ours=redlock-cli${line#*redlock-cli}
+    run -0 sh -c "$ours"
+    [[ $theirs == flock* ]] || continue
+    # Both get their lock, and give up with the same status.
+    theirs=${theirs/\/run/.}
+    run -0 sh -c "$theirs"
+    redlock-cli acquire -k job --ttl 1m --token-file lease >/dev/null
+    run -1 sh -c "${ours/-w 10/-w 0.1}"
+    redlock-cli release --token-file lease
+    run -1 flock job.lock sh -c "${theirs/-w 10/-w 0.1}"
+    count=$((count + 1))
+  done < <(example -run.1 others)
+  assert_equal "$count" 2
+}
+
+@test "run: the unit is in order, and its command runs" {
+  example -run.1 unit >import.service
+  program import <<<$'#!/bin/sh\necho "$REDLOCK_KEY"'
+  run -0 sh -c "exec $(sed -n 's|^ExecStart=||; s|/usr/bin/||; s|/usr/local/bin/||p' import.service)"
+  assert_output import
+  command -v systemd-analyze >/dev/null || skip "no systemd-analyze here"
+  sed -i 's|^ExecStart=.*|ExecStart=/bin/true|' import.service
+  run -0 systemd-analyze --man=no verify ./import.service
+}
+
+# --- redlock-cli-acquire(1) ---
+
+@test "acquire: several steps of a script" {
+  executable build.sh <<<$'#!/bin/sh\nredlock-cli status deploy --exit-code -q || echo "built under the lock"' >/dev/null
+  executable publish.sh <<<$'#!/bin/sh\necho "published with $*"' >/dev/null
+  example -acquire.1 steps >script
+  run -0 bash script
+  assert_line "built under the lock"
+  assert_line --regexp '^published with --fence [0-9]+$'
+  wait_for_no_key 0 deploy
+}
+
+@test "acquire: separate processes, with a lease that is renewed or not" {
+  example -acquire.1 token-file >not
+  example -acquire.1 detach >renewed
+  local kind
+  for kind in not renewed; do
+    run -0 sh -c "$(sed -n 1p "$kind")"
+    run -75 redlock-cli status deploy --exit-code
+    run -0 sh -c "$(sed -n 2p "$kind")"
+    run -0 redlock-cli status deploy --exit-code
+  done
+}
+
+@test "acquire: a lock is broken if it is still the one that was seen" {
+  redlock-cli acquire -k deploy --ttl 1m >/dev/null
+  example -acquire.1 break >lines
+  run -79 sh -e lines
+  assert_output --partial held
+  sed -i -E "s/(--if-fence) [0-9]+/\1 $(fence_at 0 deploy)/" lines
+  run -0 sh -e lines
+  wait_for_no_key 0 deploy
+}
+
+# --- redlock-cli-status(1), redlock-cli-doctor(1) ---
+
+@test "status: who holds it, and whether it is free" {
+  run -0 sh -c "$(example -status.1 status)"
+  assert_line free
+  redlock-cli acquire -k deploy --ttl 1m >/dev/null
+  run -75 sh -c "$(example -status.1 status)"
+  assert_output --partial held
+  refute_line free
+}
+
+@test "status: whether the job succeeded lately" {
+  run -1 sh -c "$(example -status.1 max-age)"
+  redlock-cli run -k nightly -- true
+  run -0 sh -c "$(example -status.1 max-age)"
+}
+
+has_shown() { grep -q "$1" "$(background_stdout watch)"; }
+
+@test "status: what is held, again and again" {
+  redlock-cli acquire -k job:1 --ttl 1m >/dev/null
+  redlock-cli acquire -k other --ttl 1m >/dev/null
+  start_background watch sh -c "exec $(example -status.1 watch)"
+  wait_until has_shown job:1
+  redlock-cli acquire -k job:2 --ttl 1m >/dev/null
+  wait_until has_shown job:2
+  has_shown other && fail "another lock is shown"
+  end_background watch
+}
+
+@test "doctor: all that it says, and where the settings come from" {
+  example -doctor.1 doctor >lines
+  run bash lines
+  assert_output --partial "can vote"
+  assert_output --partial "server = $REDLOCK_SERVER"
+  assert_equal "$status" 0
+}
+
+# bats test_tags=redis
+@test "doctor and redlock-cli(7): as a user with the rights that the manual names" {
+  start_servers 2
+  local nr
+  echo PASSWORD >locker.password
+  chmod 600 locker.password
+  for nr in 0 1 2; do
+    # shellcheck disable=SC2046  # a word each
+    assert_equal "$(redis "$nr" $(example .7 acl))" OK
+    redis "$nr" acl setuser locker +info '+config|get' >/dev/null
+  done
+  export SERVERS
+  run sh -c "$(example -doctor.1 doctor-user)"
+  assert_in_range "$status" 0 1
+  assert_output --partial "3 of 3"
+}
+
+# --- The rest ---
+
+@test "fencing: a write of an earlier fence changes nothing" {
+  example .7 update >update.sql
+  sqlite3 site.db 'CREATE TABLE site (config TEXT, fence INTEGER); INSERT INTO site VALUES ("first", 0)'
+  local fence
+  for fence in 7 5; do
+    sqlite3 site.db ".parameter set :new 'of-$fence'" ".parameter set :fence $fence" "$(<update.sql)"
+  done
+  assert_equal "$(sqlite3 site.db 'SELECT config FROM site')" of-7
+}
+
+@test "redlock-cli.toml(5): the file is one, and says what it seems to say" {
+  example .toml.5 file >system.toml
+  run -0 env -u REDLOCK_SERVER redlock-cli doctor --settings --config system.toml
+  assert_line --partial "server = redis://10.0.0.1"
+  assert_line --partial "ttl = 20s"
+  assert_line --partial "user = locker"
+}
