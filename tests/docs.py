@@ -119,6 +119,7 @@ def help_exit_codes():
     return [f"{code}: {meaning}" for code, meaning in re.findall(r"^ +([0-9]+(?:, [0-9]+)*)  +(.*)", lines, re.M)]
 
 
+@functools.cache
 def settings():
     """(name, default or None) of each option that may be set in a variable."""
     return {setting["name"]: setting["default"] for setting in json.loads(output_of(CLI, "doctor", "--settings", "--json"))["settings"]}
@@ -438,6 +439,19 @@ def check_version(tree, problems):
         problems.append(f"CMakeLists.txt has version {version}, --version says {said}")
 
 
+def check_changelog(tree, problems):
+    """A section for what is not released, then a dated one for each version; in each, one part of a kind."""
+    sections = re.split(r"^## (.*)\n", tree.text("CHANGELOG.md"), flags=re.M)[1:]
+    titles = sections[::2]
+    if titles[:1] != ["[Unreleased]"]:
+        problems.append("CHANGELOG.md: does not begin with [Unreleased]")
+    problems += [f"CHANGELOG.md: {title}: not [X.Y.Z] - YYYY-MM-DD" for title in titles[1:]
+                 if not re.fullmatch(r"\[[0-9]+\.[0-9]+\.[0-9]+\] - [0-9]{4}-[0-9]{2}-[0-9]{2}", title)]
+    for title, text in zip(titles, sections[1::2]):
+        kinds = re.findall(r"^### (.*)", text, re.M)
+        problems += [f"CHANGELOG.md: {title}: {kind} twice" for kind in sorted(set(kinds)) if kinds.count(kind) > 1]
+
+
 def decisions(tree):
     return tree.glob("docs/decisions/[0-9]*.md")
 
@@ -473,6 +487,7 @@ def problems_of(tree):
     problems += completion_problems(tree.text(COMPLETION))
     check_readme(tree, problems)
     check_version(tree, problems)
+    check_changelog(tree, problems)
     check_links(tree, problems)
     return problems
 

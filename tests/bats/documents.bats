@@ -319,6 +319,19 @@ stop_postgresql() {
 
 # --- Migration ---
 
+@test "migration: the table has every option of this machine's flock" {
+  local option
+  for option in $(flock --help | grep -oE '^ +(-[a-zA-Z], |    )--[a-z-]+' | grep -oE -- '--[a-z-]+' | grep -vxE -- '--(help|version)'); do
+    sed -n '/^## flock/,/^## /p' "$DOCS/migration.md" | grep -qE "^\|.*\`$option\`" || fail "$option"
+  done
+  # What the page says of two that both have.
+  : >lock
+  flock lock redlock-cli run -k lock -- true
+  run -3 flock lock flock -w 0 -E 3 lock true
+  redlock-cli acquire -k lock --ttl 1m >/dev/null
+  run -3 redlock-cli run -k lock -w 0 -E 3 -- true
+}
+
 @test "migration: both locks during the change exclude those who have either" {
   mkdir -p "$BATS_TEST_TMPDIR/lock"
   slow_job nightly.sh
