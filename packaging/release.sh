@@ -24,6 +24,16 @@ if [[ -n $(git status --porcelain) ]]; then
   echo "release: the tree differs from its commit; commit or stash first" >&2
   exit 65
 fi
+version=$(sed -En 's/^project\(.* VERSION ([0-9.]+).*/\1/p' CMakeLists.txt)
+tag=$(git tag --points-at HEAD --list 'v*')
+if [[ -n $tag && $tag != "v$version" ]]; then
+  echo "release: CMakeLists.txt has version $version, the tag is $tag" >&2
+  exit 65
+fi
+if [[ -n $tag ]] && ! grep -qE "^## \[$version\] - [0-9]{4}-[0-9]{2}-[0-9]{2}$" CHANGELOG.md; then
+  echo "release: CHANGELOG.md has no dated section for $version" >&2
+  exit 65
+fi
 ensure_packages "${BUILD_PACKAGES[@]}" git dpkg-dev rpm file
 
 preset=${BUILD_PRESET:-release}
@@ -31,7 +41,6 @@ build=build/$preset
 # Whoever builds this commit later writes the same time.
 SOURCE_DATE_EPOCH=$(git log -1 --format=%ct)
 export SOURCE_DATE_EPOCH
-version=$(sed -En 's/^project\(.* VERSION ([0-9.]+).*/\1/p' CMakeLists.txt)
 
 cmake --preset "$preset" -DBUILD_TESTING=OFF
 cmake --build --preset "$preset"

@@ -91,6 +91,9 @@ plant("README.md", r"redlock-cli\.toml\(5\)", "redlock-cli.toml(4)", "README.md:
 plant("SECURITY.md", r"#limits\)", "#limit)", "SECURITY.md: there is no docs/guarantees.md#limit")
 plant("README.md", r"\]\(LICENSE\)", "](PLANTED)", "README.md: there is no PLANTED")
 plant("CMakeLists.txt", r" VERSION [0-9.]+ ", " VERSION 99.0.0 ", "CMakeLists.txt has version 99.0.0")
+plant("CHANGELOG.md", r"^### Fixed$", "### Added", "CHANGELOG.md: [Unreleased]: Added twice")
+plant("CHANGELOG.md", r"^## \[Unreleased\]$", "## [0.1.0]", "CHANGELOG.md: does not begin with [Unreleased]")
+plant("CHANGELOG.md", r"^### Fixed$", "## [0.0.1]", "CHANGELOG.md: [0.0.1]: not [X.Y.Z]")
 plant("ARCHITECTURE.md", r"\(docs/decisions/0001-[^)]*\)", "()",
       "docs/decisions/0001-eval-first-on-a-connection.md: ARCHITECTURE.md does not list it")
 
