@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Builds what a release offers and tries it: the .deb in clean Debian roots (installed, used, upgraded, removed with nothing left, the tarball's
-# program beside it), the .rpm unpacked, lintian, the checksums, and that a second build elsewhere gives the same bytes.
+# program beside it), the .rpm unpacked, the root file system of a container, lintian, the checksums, and that a second build elsewhere gives the
+# same bytes.
 # usage: tests/packages.sh [--dist DIRECTORY] [SUITE…]   (as root; SUITE: bookworm, trixie and sid, unless named)
 # --dist: tries what packaging/release.sh has made there, and builds nothing.
 # On demand, as it takes many minutes: `cmake --build --preset release --target check-packages`. The roots come from the mirror that this
@@ -99,6 +100,23 @@ rpm_owns_no_directory_of_others() {
   [[ -z $directories ]] || { echo "owns: $directories"; return 1; }
 }
 check "the .rpm owns no directory of others" rpm_owns_no_directory_of_others
+
+# --- A container ---
+
+ensure_packages redis-server redis-tools openssl ca-certificates
+check "the root file system of a container, with the program as process 1" tests/container.sh "$work/rpm/usr/bin/redlock-cli"
+
+# --- A release that does not fit ---
+
+# A fresh clone, whose commit has the tag of another version.
+wrong_tag_is_refused() {
+  git clone -q "$root" "$work/wrong-tag"
+  git -C "$work/wrong-tag" tag v99.0.0
+  local code=0
+  (cd "$work/wrong-tag" && packaging/release.sh "$work/wrong-tag-dist") || code=$?
+  ((code == 65)) && [[ ! -e $work/wrong-tag-dist ]]
+}
+check "a tag that is not the version's is refused" wrong_tag_is_refused
 
 # --- The .deb, in clean roots ---
 
