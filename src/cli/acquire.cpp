@@ -97,6 +97,17 @@ std::optional<std::string> read_token_file(const Settings& settings) {
   return path;
 }
 
+/// Stdout is for the lease, and a holder process that keeps stderr open would keep a reader of the
+/// caller's output waiting until the lock is released.
+std::optional<int> read_events_fd(const Settings& settings) {
+  const auto fd = read_descriptor(settings, option::events_fd);
+  if (fd && *fd <= STDERR_FILENO) {
+    Settings::refuse(*settings.find(option::events_fd),
+                     "acquire needs a descriptor for the events alone, from 3 on");
+  }
+  return fd;
+}
+
 run::AcquireOptions read_options(const Settings& settings) {
   std::vector<Resource> resources = read_keys(settings);
   run::ServerOptions servers = read_server_options(settings);
@@ -128,8 +139,11 @@ run::AcquireOptions read_options(const Settings& settings) {
   owner.detached = is_kept && !pid;
   return {
       read_lock_options(settings, std::move(resources), *ttl, std::move(servers), std::move(owner)),
-      settings.get(option::export_lease), read_token_file(settings),
-      watch(settings, pid, *ttl, demands), read_detached(settings, *ttl, demands)};
+      settings.get(option::export_lease),
+      read_token_file(settings),
+      read_events_fd(settings),
+      watch(settings, pid, *ttl, demands),
+      read_detached(settings, *ttl, demands)};
 }
 
 }  // namespace

@@ -332,7 +332,7 @@ inline constexpr Option<NumberType> status_fd{
     {0, std::numeric_limits<int>::max()}};
 
 inline constexpr Option<NumberType> events_fd{
-    {"--events-fd", for_run, OptionSource::line, Section::output,
+    {"--events-fd", takes_lock, OptionSource::line, Section::output,
      "Write a line of JSON to file descriptor N for each thing that happens, when it does"},
     {0, std::numeric_limits<int>::max()}};
 

@@ -71,17 +71,6 @@ std::string isolation_source(const Settings& settings) {
   return setting ? setting->where + " " + setting->values.front() : std::string();
 }
 
-std::optional<int> read_descriptor(const Settings& settings, const Option<NumberType>& option) {
-  const auto number = settings.get(option);
-  if (!number) return std::nullopt;
-  const int fd = static_cast<int>(*number);
-  if (!is_given_for_writing(fd)) {
-    Settings::refuse(*settings.find(option),
-                     fmt::format("descriptor {} is not open for writing", fd));
-  }
-  return fd;
-}
-
 std::optional<Duration> read_once_per(const Settings& settings, const Mode& mode) {
   const auto period = settings.get(option::once_per);
   if (period && mode.shared) {
@@ -98,6 +87,17 @@ bool is_given_for_writing(int fd) {
   const int mode = ::fcntl(fd, F_GETFL);
   // Close-on-exec: then it is not the caller's, but one that we opened ourselves.
   return mode >= 0 && (mode & O_ACCMODE) != O_RDONLY && (::fcntl(fd, F_GETFD) & FD_CLOEXEC) == 0;
+}
+
+std::optional<int> read_descriptor(const Settings& settings, const Option<NumberType>& option) {
+  const auto number = settings.get(option);
+  if (!number) return std::nullopt;
+  const int fd = static_cast<int>(*number);
+  if (!is_given_for_writing(fd)) {
+    Settings::refuse(*settings.find(option),
+                     fmt::format("descriptor {} is not open for writing", fd));
+  }
+  return fd;
 }
 
 std::optional<Duration> read_max_hold(const Settings& settings) {

@@ -2,6 +2,7 @@
 
 #include <optional>
 
+#include "cli/option_types.hpp"
 #include "cli/settings.hpp"
 #include "core/validity.hpp"
 #include "run/options.hpp"
@@ -16,6 +17,10 @@ child::StopPlan read_stop_plan(const Settings& settings, Ttl ttl, const TtlDeman
 
 /// Whether the caller gave us this descriptor to write to.
 bool is_given_for_writing(int fd);
+
+/// Of an option that takes the number of a descriptor to write to. Throws CommandError unless the
+/// caller gave us that.
+std::optional<int> read_descriptor(const Settings& settings, const Option<NumberType>& option);
 
 /// Throws CommandError, also when the command cannot be found (127) or executed (126): these errors
 /// are reported before the wait.

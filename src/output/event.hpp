@@ -32,6 +32,19 @@ struct Waiting {
 /// The user was shown that we wait. For messages alone.
 struct WaitShown {};
 
+/// A newer waiter took our place (--supersede): the wait is over.
+struct Superseded {
+  Resource resource;
+  std::optional<Owner> by;  ///< nothing: not known
+  Duration waited;
+};
+
+/// A run succeeded within --once-per: the command does not run, and nothing else happens.
+struct Fresh {
+  PastRun last;
+  Duration waited;
+};
+
 /// All locks are granted.
 struct Acquired {
   std::vector<Lease> leases;
@@ -76,8 +89,8 @@ struct Released {
   Duration expire_in;  ///< for which it was left to expire (--min-hold)
 };
 
-using Any = std::variant<Waiting, WaitShown, Acquired, RenewalFailed, RenewedAgain, Lost, Stopping,
-                         Ended, Released>;
+using Any = std::variant<Waiting, WaitShown, Superseded, Fresh, Acquired, RenewalFailed,
+                         RenewedAgain, Lost, Stopping, Ended, Released>;
 
 }  // namespace event
 

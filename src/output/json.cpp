@@ -217,6 +217,16 @@ void set_event(Json& json, const event::Waiting& waiting) {
 
 void set_event(Json&, const event::WaitShown&) {}
 
+void set_event(Json& json, const event::Superseded& superseded) {
+  json["waited_ms"] = milliseconds(superseded.waited);
+  if (superseded.by) set_owner(json["superseded_by"], *superseded.by);
+}
+
+void set_event(Json& json, const event::Fresh& fresh) {
+  json["waited_ms"] = milliseconds(fresh.waited);
+  json["last"] = past_run_json(fresh.last);
+}
+
 void set_event(Json& json, const event::Acquired& acquired) {
   json["waited_ms"] = milliseconds(acquired.waited);
   json["votes"] = acquired.votes;
@@ -254,6 +264,8 @@ void set_event(Json& json, const event::Released& released) {
 struct EventName {
   std::string_view operator()(const event::Waiting&) const { return "waiting"; }
   std::string_view operator()(const event::WaitShown&) const { return {}; }
+  std::string_view operator()(const event::Superseded&) const { return "superseded"; }
+  std::string_view operator()(const event::Fresh&) const { return "fresh"; }
   std::string_view operator()(const event::Acquired&) const { return "acquired"; }
   std::string_view operator()(const event::RenewalFailed&) const { return "renewal_failed"; }
   std::string_view operator()(const event::RenewedAgain&) const { return "renewed_again"; }
@@ -266,6 +278,7 @@ struct EventName {
 /// The one key that an event is about, where it is about one of several.
 std::optional<Resource> subject_of(const event::Any& event) {
   if (const auto* waiting = std::get_if<event::Waiting>(&event)) return waiting->resource;
+  if (const auto* superseded = std::get_if<event::Superseded>(&event)) return superseded->resource;
   if (const auto* failed = std::get_if<event::RenewalFailed>(&event)) return failed->resource;
   if (const auto* lost = std::get_if<event::Lost>(&event)) return lost->resource;
   return std::nullopt;

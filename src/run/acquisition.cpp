@@ -36,18 +36,18 @@ asio::awaitable<Handout> Acquisition::acquire() {
   granted_at_ = session_.clock().now();
   if (!session_.interrupt().raised() && (*leases)->leases().size() > 1) {
     if (auto failure = co_await renew_all(**leases)) {
-      co_await release(**leases);
+      co_await take_back(**leases);
       co_return std::move(*failure);
     }
   }
   if (session_.interrupt().raised()) {
-    co_await release(**leases);
+    co_await take_back(**leases);
     co_return interrupted();
   }
   done_ = true;
   report_acquired(session_, (*leases)->leases(), granted_at_ - began_);
   Handout handout = hand_out(*leases);
-  if (!handout.leases) co_await release(**leases);
+  if (!handout.leases) co_await take_back(**leases);
   co_return handout;
 }
 
@@ -68,7 +68,7 @@ asio::awaitable<std::optional<Handout>> Acquisition::renew_all(HeldSet& leases) 
 }
 
 asio::awaitable<Handout> Acquisition::undo(std::shared_ptr<HeldSet> leases, std::string why) {
-  co_await release(*leases);
+  co_await take_back(*leases);
   const std::string message = why + "; the lock was released again";
   co_return conclude(
       output::outcome_of("acquire", options_.resources, output::CommandResult::os_error, message),
@@ -109,7 +109,24 @@ Handout Acquisition::hand_out(std::shared_ptr<HeldSet> leases) {
 }
 
 asio::awaitable<void> Acquisition::release(HeldSet& leases) {
-  (void)co_await leases.release(/*by_hand=*/false);
+  const ReleaseResult released = (co_await leases.release(/*by_hand=*/false)).result;
+  const bool by_hand = released.not_ours && released.not_ours->why == NotOurs::Why::released;
+  session_.events().report(output::event::Released{
+      by_hand || released.decision == ReleaseDecision::released,
+      /*inherited=*/false, session_.clock().now() - granted_at_, Duration::zero()});
+}
+
+void Acquisition::write_event(const output::event::Any& event) {
+  if (event_writer_) event_writer_->on(event, wall_clock_now());
+}
+
+/// It does not reach the script.
+asio::awaitable<void> Acquisition::take_back(HeldSet& leases) {
+  if (done_) {
+    co_await release(leases);
+  } else {
+    (void)co_await leases.release(/*by_hand=*/false);
+  }
   if (wrote_file_) ::unlink(options_.token_file->c_str());
 }
 

@@ -9,6 +9,7 @@
 #include "child/watched_process.hpp"
 #include "engine/set_waiter.hpp"
 #include "output/json.hpp"
+#include "run/event_writer.hpp"
 #include "run/finish.hpp"
 #include "run/options.hpp"
 #include "run/parent_links.hpp"
@@ -24,10 +25,11 @@ struct Handout {
   std::shared_ptr<HeldSet> leases;  ///< empty: there are none
 };
 
-/// One `acquire` from the wait to the handout. Writes the token file; the caller writes stdout.
+/// One `acquire` from the wait to the handout, and its events. Writes the token file; the caller
+/// writes stdout.
 class Acquisition {
  public:
-  /// `job_group`: see wait_for_locks().
+  /// `job_group`: see wait_for_locks(). Throws std::system_error.
   Acquisition(Session& session, const AcquireOptions& options, pid_t job_group)
       : session_(session),
         options_(options),
@@ -37,6 +39,10 @@ class Acquisition {
         parents_(std::make_shared<ParentLinks>(session.io().get_executor(), session.clock(),
                                                session.interrupt(), [](int) {})) {
     session.events().add(story_);
+    if (options.events_fd) {
+      event_writer_.emplace(*options.events_fd, options.resources);
+      session.events().add(*event_writer_);
+    }
   }
 
   /// Ends the wait. Once there is a lease to hand out, a signal changes nothing.
@@ -55,17 +61,24 @@ class Acquisition {
   /// for the user.
   asio::awaitable<Handout> undo(std::shared_ptr<HeldSet> leases, std::string why);
 
+  /// The lease was handed out, and is no longer needed.
+  asio::awaitable<void> release(HeldSet& leases);
+
+  /// For --events-fd alone: an event that the user is told of in another way.
+  void write_event(const output::event::Any& event);
+
  private:
   Handout fail(const SetFailure& failed) const;
   Handout hand_out(std::shared_ptr<HeldSet> leases);
   asio::awaitable<std::optional<Handout>> renew_all(HeldSet& leases);
   [[nodiscard]] Handout interrupted() const;
   [[nodiscard]] Handout conclude(const output::Outcome& outcome, bool busy) const;
-  asio::awaitable<void> release(HeldSet& leases);
+  asio::awaitable<void> take_back(HeldSet& leases);
 
   Session& session_;
   const AcquireOptions& options_;
   Story story_;
+  std::optional<EventWriter> event_writer_;  ///< of --events-fd
   Instant began_;
   Instant granted_at_;
   pid_t job_group_;

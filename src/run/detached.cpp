@@ -5,6 +5,7 @@
 #include "child/cpu_share.hpp"
 #include "child/descriptors.hpp"
 #include "child/front_link.hpp"
+#include "output/describe.hpp"
 #include "run/background_holder.hpp"
 
 namespace redlock::run {
@@ -46,11 +47,22 @@ class DetachedHolder {
 
  private:
   void renew(const std::shared_ptr<HeldSet>& leases) {
-    leases->keep({[](bool) {}, [](const Resource&, const LeaseInTrouble&) {},
-                  [this](const Resource&, const LeaseEnded&) {
-                    is_over_ = true;
-                    event_->notify();
-                  }});
+    SetEvents events;
+    events.extended = [this](bool after_trouble) {
+      if (after_trouble) session_.events().report(output::event::RenewedAgain{});
+    };
+    events.in_trouble = [this](const Resource& resource, const LeaseInTrouble& trouble) {
+      if (trouble.first)
+        session_.events().report(output::event::RenewalFailed{resource, trouble.faults});
+    };
+    events.ended = [this](const Resource& resource, const LeaseEnded& end) {
+      const bool by_hand = end.not_ours && end.not_ours->why == NotOurs::Why::released;
+      if (!by_hand)
+        session_.events().report(output::event::Lost{resource, output::ended_text(end)});
+      is_over_ = true;
+      event_->notify();
+    };
+    leases->keep(std::move(events));
   }
 
   /// Until the limit, or until the lease has ended: of several locks none is of use without the
@@ -58,7 +70,7 @@ class DetachedHolder {
   asio::awaitable<void> keep(std::shared_ptr<HeldSet> leases) {
     child::let_go_of_caller();
     while (!is_over_ && session_.clock().now() < end_) co_await event_->wait_until(end_);
-    (void)co_await leases->release(/*by_hand=*/false);
+    co_await acquisition_.release(*leases);
   }
 
   Session& session_;

@@ -58,6 +58,7 @@ struct Detached {
 struct AcquireOptions : LockOptions {
   bool prints_export;
   std::optional<std::string> token_file;
+  std::optional<int> events_fd;
   std::optional<WhilePid> while_pid;
   std::optional<Detached> detached;
 };

@@ -61,6 +61,7 @@ Finish RunReporter::conclude_fresh(const std::vector<Lease>& leases,
                   format_duration(*options_.once_per - run.started)));
   report_.outcome.exit_code = options_.fresh_exit_code;
   report_.fresh = run;
+  session_.events().report(output::event::Fresh{run, report_.waited});
   say();
   return Finish{report_.outcome.exit_code};
 }

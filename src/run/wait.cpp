@@ -170,13 +170,20 @@ void report_acquired(Session& session, const std::vector<Lease>& leases, Duratio
 
 asio::awaitable<Result<std::shared_ptr<HeldSet>, SetFailure>> wait_for_locks(
     Session& session, std::vector<AcquireOrder> orders, WaitPolicy policy, pid_t job_group) {
+  const Instant began = session.clock().now();
   std::optional<Reporting> reporting;
   SetWaiter waiter(session.server_set(), std::move(orders), policy, session.interrupt());
   for (;;) {
     auto step = co_await waiter.next();
     if (auto* set = std::get_if<std::shared_ptr<HeldSet>>(&step)) co_return std::move(*set);
     SetFailure& failure = std::get<SetFailure>(step);
-    if (failure.final) co_return unexpected<SetFailure>(std::move(failure));
+    if (failure.final) {
+      if (failure.failure.why == AttemptFailure::Why::superseded) {
+        session.events().report(output::event::Superseded{
+            failure.resource, failure.failure.queue.superseded_by, session.clock().now() - began});
+      }
+      co_return unexpected<SetFailure>(std::move(failure));
+    }
     // Most locks are free: then there is no timer to set.
     if (!reporting) reporting.emplace(session, job_group);
     (*reporting)->learn(failure.resource, failure.failure);

@@ -28,6 +28,14 @@ constexpr Milliseconds stop_interval{1};
 /// Polls the processes that were told to stop: none of them is our child, so we get no SIGCHLD.
 constexpr Milliseconds grace_interval{10};
 
+constexpr std::string_view cannot_renew = "cannot renew";
+
+/// A lease that was lost, or cannot be renewed.
+struct Trouble {
+  Resource resource;
+  std::string reason;
+};
+
 /// The holder of a lease that lasts as long as a process.
 class PidHolder {
  public:
@@ -93,10 +101,7 @@ class PidHolder {
     while (leases->leases().size() > 1 && !released_by_others_ && !process().ended())
       co_await event_->wait_until(Instant::max());
     if (!dead) co_return;
-    const auto released = co_await leases->release(/*by_hand=*/false);
-    session_.events().report(output::event::Released{
-        released.result.decision == ReleaseDecision::released, /*inherited=*/false,
-        session_.clock().now() - acquisition_.granted_at(), Duration::zero()});
+    co_await acquisition_.release(*leases);
   }
 
   void renew(const std::shared_ptr<HeldSet>& leases) {
@@ -105,18 +110,17 @@ class PidHolder {
     events.extended = [this, set = leases.get()](bool after_trouble) {
       if (after_trouble) session_.events().report(output::event::RenewedAgain{});
       deadline_ = std::max(deadline_, set->deadline());
-      trouble_.clear();
+      trouble_.reset();
       event_->notify();
     };
     events.in_trouble = [this](const Resource& resource, const LeaseInTrouble& trouble) {
       if (trouble.first)
         session_.events().report(output::event::RenewalFailed{resource, trouble.faults});
-      trouble_ = fmt::format("{}: cannot renew: {}", output::key_text(resource),
-                             output::faults_text(trouble.faults));
+      trouble_ = Trouble{resource, "cannot renew: " + output::faults_text(trouble.faults)};
     };
     events.ended = [this](const Resource& resource, const LeaseEnded& end) {
       released_by_others_ = end.not_ours && end.not_ours->why == NotOurs::Why::released;
-      trouble_ = fmt::format("{}: lost: {}", output::key_text(resource), output::ended_text(end));
+      trouble_ = Trouble{resource, output::ended_text(end)};
       lease_over_ = true;
       event_->notify();
     };
@@ -153,10 +157,15 @@ class PidHolder {
     }
     if (!stopping_since) co_return true;
     timed_out ? tell_limit() : tell_loss();
-    if (on_lost == child::OnLost::kill || timed_out)
-      co_return co_await stop_all(std::min(*stopping_since + plan().grace, deadline_ - margin_));
+    const child::StopReason why =
+        timed_out ? child::StopReason::max_hold : child::StopReason::lease;
+    if (on_lost == child::OnLost::kill || timed_out) {
+      co_return co_await stop_all(std::min(*stopping_since + plan().grace, deadline_ - margin_),
+                                  why);
+    }
     if (on_lost == child::OnLost::term)
       co_await tell_all(session_.clock().now() + plan().grace, child::WatchedProcess::Reach::met);
+    write_stop(why);
     while (!process().ended() && !lease_over_) co_await event_->wait_until(Instant::max());
     co_return true;
   }
@@ -175,8 +184,9 @@ class PidHolder {
         : plan().on_lost == child::OnLost::term ? "telling it to stop"
                                                 : "it runs on without the lock";
     const std::string why =
-        trouble_.empty() ? fmt::format("{}: cannot renew", output::keys_text(options_.resources))
-                         : trouble_;
+        trouble_ ? fmt::format("{}: {}{}", output::key_text(trouble_->resource),
+                               lease_over_ ? "lost: " : "", trouble_->reason)
+                 : fmt::format("{}: {}", output::keys_text(options_.resources), cannot_renew);
     tell(fmt::format("{}; process {} was to have the lock: {}", why, process().pid(), what_next));
   }
 
@@ -188,6 +198,18 @@ class PidHolder {
   }
 
   void tell(const std::string& text) { child::post_notice(process(), text); }
+
+  /// For --events-fd, of which nothing may wait between a loss and the stop signal.
+  void write_stop(child::StopReason why) {
+    if (why == child::StopReason::lease) {
+      const std::optional<Resource> lost =
+          lease_over_ ? std::optional(trouble_->resource) : std::nullopt;
+      acquisition_.write_event(
+          output::event::Lost{lost, trouble_ ? trouble_->reason : std::string(cannot_renew)});
+      if (plan().on_lost == child::OnLost::warn) return;
+    }
+    acquisition_.write_event(output::event::Stopping{why});
+  }
 
   /// Holds the processes still for at most half of the time until `kill_at`, then sends the stop
   /// signal and CONT. At `kill_at` no time is left to hold them.
@@ -207,8 +229,9 @@ class PidHolder {
 
   /// The stop signal, the grace, KILL. Reports a failure and returns false unless all processes
   /// were seen dead before the deadline.
-  asio::awaitable<bool> stop_all(Instant kill_at) {
+  asio::awaitable<bool> stop_all(Instant kill_at, child::StopReason why) {
     co_await tell_all(kill_at, child::WatchedProcess::Reach::stopped);
+    write_stop(why);
     // Descendants that outlive the stopped process have its grace, too, and must not outlive the
     // lease either.
     while (!process().living().empty() && session_.clock().now() < kill_at) {
@@ -262,7 +285,7 @@ class PidHolder {
   std::unique_ptr<Event> event_;
   Instant deadline_;
   Instant hold_until_ = Instant::max();
-  std::string trouble_;  ///< why it was lost, or the last round failed; empty when it did not
+  std::optional<Trouble> trouble_;  ///< why it was lost, or the last round failed
   bool lease_over_ = false;
   bool released_by_others_ = false;
 };

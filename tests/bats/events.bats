@@ -50,6 +50,30 @@ of() { jq -rs "[.[] | select(.event == \"$1\")][0] | $2" "$EVENTS"; }
   assert [ "$(of acquired .waited_ms)" -gt 0 ]
 }
 
+@test "a waiter that is superseded: superseded says for whom, and is the last" {
+  hold first
+  start_background old redlock-cli run -k demo --supersede --events-fd 8 -- true 8>"$EVENTS"
+  wait_until has_position 1
+  start_background new redlock-cli run -k demo --supersede --note "commit 2" -- true
+  wait_background old
+  assert_equal "$status" 75
+  valid <"$EVENTS"
+  assert_regex "$(happened)" '^waiting (waiting )*superseded$'
+  assert_equal "$(of superseded '"\(.key) \(.superseded_by.note) \(.superseded_by.pid)"')" "demo commit 2 ${BACKGROUND_PID[new]}"
+  assert [ "$(of superseded .waited_ms)" -gt 0 ]
+  release_hold first
+  wait_background new
+}
+
+@test "a run that is not needed: fresh tells the one that was, and is all" {
+  run -0 redlock-cli run -k demo --once-per 20h --note "the first" -- true
+  run -0 redlock-cli run -k demo --once-per 20h -q --events-fd 8 -- echo ran 8>"$EVENTS"
+  assert_output ""
+  valid <"$EVENTS"
+  assert_equal "$(happened)" fresh
+  assert_equal "$(of fresh '"\(.key) \(.last.note) \(.last.command_exit) \(.last.fence > 0)"')" "demo the first 0 true"
+}
+
 hold_in_queue() {
   start_background "$1" redlock-cli run -k demo -- sh -c 'until [ -e "$0" ]; do sleep 0.02; done' "$BATS_TEST_TMPDIR/$1.end"
   wait_until queued_are 1

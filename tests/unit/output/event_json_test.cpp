@@ -43,6 +43,28 @@ TEST(EventJson, SaysWhyTheCommandIsStopped) {
             std::string::npos);
 }
 
+TEST(EventJson, TellsForWhomAWaiterWasSuperseded) {
+  Owner newer;
+  newer.note = "commit 2";
+  EXPECT_EQ(
+      json_of(event::Superseded{one.front(), newer, 1500ms}),
+      R"({"event":"superseded","at":"2023-11-14T22:13:20.007Z","key":"deploy","waited_ms":1500,)"
+      R"("superseded_by":{"host":"","user":"","pid":0,"program":"","note":"commit 2"}})");
+  EXPECT_EQ(json_of(event::Superseded{one.front(), std::nullopt, 1500ms}).find("superseded_by"),
+            std::string::npos);
+}
+
+TEST(EventJson, TellsOfTheRunThatMakesThisOneFresh) {
+  PastRun last;
+  last.fence = Fence(7);
+  last.started = 1h;
+  const std::string json = json_of(event::Fresh{last, 20ms});
+  EXPECT_NE(
+      json.find(R"("key":"deploy","waited_ms":20,"last":{"fence":7,"started_ago_ms":3600000)"),
+      std::string::npos)
+      << json;
+}
+
 TEST(EventJson, ShowsAKeyThatIsNoTextTwice) {
   const std::vector<Resource> odd{Resource::from("a\xff").value()};
   const std::string json =

@@ -1,0 +1,162 @@
+#!/usr/bin/env bats
+# shellcheck disable=SC2016,SC2030,SC2031,SC2154  # the commands' own shells expand; each test is a subshell; bats and helpers set variables
+# acquire --events-fd: what happens to the lease, also after acquire has ended.
+load helper/common
+load helper/redis
+load helper/locks
+load helper/checks
+load helper/supervision
+load helper/while_pid
+
+setup() {
+  setup_supervision
+  EVENTS=$BATS_TEST_TMPDIR/events
+  FILE=$BATS_TEST_TMPDIR/lease
+  exec 8>>"$EVENTS"
+}
+
+valid() { /usr/bin/python3 "$BATS_TEST_DIRNAME/helper/valid_output.py" <"$EVENTS"; }
+
+# The names of the events, in one line.
+happened() { jq -r .event "$EVENTS" | paste -sd ' '; }
+has_happened() { grep -q "\"event\":\"$1\"" "$EVENTS"; }
+# of EVENT FILTER: what jq finds in the first event of that name.
+of() { jq -rs "[.[] | select(.event == \"$1\")][0] | $2" "$EVENTS"; }
+
+# detach MAX-HOLD [OPTION…]
+detach() { run -0 redlock-cli acquire -k demo --detach --max-hold "$1" --token-file "$FILE" --events-fd 8 "${@:2}"; }
+
+@test "by hand: the wait and the grant, and no more" {
+  hold first
+  start_background ours redlock-cli acquire -k demo -t 1m --events-fd 8
+  wait_until has_happened waiting
+  release_hold first
+  wait_background ours
+  assert_equal "$status" 0
+  run -0 redlock-cli release demo --force
+  valid
+  assert_regex "$(happened)" '^waiting (waiting )*acquired$'
+  assert [ "$(of acquired .fence)" -gt 0 ]
+}
+
+@test "a waiter that is superseded" {
+  hold first
+  start_background old redlock-cli acquire -k demo -t 1m --supersede --events-fd 8
+  wait_until has_happened waiting
+  start_background new redlock-cli run -k demo --supersede --note "commit 2" -- true
+  wait_background old
+  assert_equal "$status" 75
+  release_hold first
+  wait_background new
+  valid
+  assert_regex "$(happened)" '^waiting (waiting )*superseded$'
+  assert_equal "$(of superseded .superseded_by.note)" "commit 2"
+}
+
+@test "a lease that cannot be handed over is released" {
+  local option
+  for option in "" "--while-pid $$" "--detach --max-hold 1h --token-file $FILE --json"; do
+    : >"$EVENTS"
+    # shellcheck disable=SC2086
+    run -71 sh -c 'redlock-cli acquire -k demo -t 1m --events-fd 8 "$@" >/dev/full' - $option
+    valid
+    assert_equal "$(happened) $(of released .confirmed)" "acquired released true"
+  done
+}
+
+@test "--while-pid: released when the process has ended" {
+  start_script ours --events-fd 8
+  assert_equal "$(happened)" acquired
+  touch "$BATS_TEST_TMPDIR/end"
+  wait_background ours
+  wait_until no_holders
+  valid
+  assert_equal "$(happened) $(of released .confirmed)" "acquired released true"
+  assert_equal "$(jq -s 'map(.key == "demo" and .fence > 0) | all' "$EVENTS")" true
+}
+
+@test "--while-pid: a lease that is lost" {
+  start_script ours -t 2s --events-fd 8
+  redis 0 set demo theirs
+  wait_until no_holders
+  assert_tree_dead
+  valid
+  assert_equal "$(happened) $(of stopping .why) $(of released .confirmed)" "acquired lost stopping released lost false"
+  assert_regex "$(of lost .reason)" foreign
+}
+
+@test "--while-pid: --on-lost warn stops nothing" {
+  start_script ours -t 2s --on-lost warn --events-fd 8
+  redis 0 set demo theirs
+  wait_until no_holders
+  assert_equal "$(happened)" "acquired lost released"
+  touch "$BATS_TEST_TMPDIR/end"
+  wait_background ours
+  assert_equal "$status" 23
+}
+
+@test "--while-pid: the end of --max-hold" {
+  start_script ours --max-hold 10s --grace 300ms --events-fd 8
+  wait_until no_holders
+  assert_tree_dead
+  valid
+  assert_equal "$(happened) $(of stopping .why) $(of released .confirmed)" "acquired stopping released max_hold true"
+  assert [ "$(of released .held_ms)" -ge 10000 ]
+}
+
+@test "--detach: released by hand, or at the end of --max-hold" {
+  detach 1h
+  run -0 redlock-cli release --token-file "$FILE"
+  wait_until has_happened released
+  valid
+  assert_equal "$(happened) $(of released .confirmed)" "acquired released true"
+  : >"$EVENTS"
+  detach 300ms
+  wait_until has_happened released
+  assert_equal "$(happened) $(of released .confirmed)" "acquired released true"
+  assert [ "$(of released .held_ms)" -ge 300 ]
+}
+
+@test "--detach: a lock that is broken is lost" {
+  detach 1h -t 1s
+  run -0 redlock-cli release demo --force --reason "in the way"
+  wait_until has_happened released
+  valid
+  assert_equal "$(happened) $(of released .confirmed)" "acquired lost released false"
+  assert_regex "$(of lost .reason)" "in the way"
+}
+
+# bats test_tags=redis
+@test "--detach: an outage that the lease survives" {
+  detach 1h -t 20s --server-timeout 200ms
+  pause_server 0
+  wait_until has_happened renewal_failed
+  resume_server 0
+  wait_until has_happened renewed_again
+  run -0 redlock-cli release --token-file "$FILE"
+  wait_until has_happened released
+  valid
+  assert_equal "$(happened)" "acquired renewal_failed renewed_again released"
+}
+
+@test "whoever reads it from a pipe sees the end when the lock is released" {
+  mkfifo "$BATS_TEST_TMPDIR/pipe"
+  start_background reader cat "$BATS_TEST_TMPDIR/pipe"
+  exec 8>"$BATS_TEST_TMPDIR/pipe"
+  detach 1h
+  exec 8>&-
+  run -0 redlock-cli release --token-file "$FILE"
+  wait_background reader
+  EVENTS=$(background_stdout reader)
+  assert_equal "$(happened)" "acquired released"
+}
+
+@test "what is not open for writing, or not for the events alone, is refused before anything is locked" {
+  local fd
+  for fd in 1 2; do
+    assert_refused 64 "--events-fd: acquire needs a descriptor for the events alone, from 3 on" \
+      redlock-cli acquire -k demo -t 1m --events-fd "$fd"
+  done
+  assert_refused 64 "--events-fd: descriptor 9 is not open for writing" redlock-cli acquire -k demo -t 1m --events-fd 9
+  assert_equal "$(redis 0 exists demo)" 0
+}
