@@ -76,6 +76,17 @@ setup() { setup_one_server; }
   assert_output "demo: unknown: no quorum of servers answered"
 }
 
+# bats test_tags=redis
+@test "whoever may not read the record is denied, not told that there is none" {
+  run -0 redlock-cli run -k demo -- true
+  redis 0 acl setuser narrow on nopass '~demo' '~redlock:[^l]*' '&*' +@all >/dev/null
+  run -77 --separate-stderr redlock-cli status demo --user narrow --max-age 26h
+  assert_output "demo: unknown: no quorum of servers answered"
+  assert_regex "$stderr" "the user may not touch the key, or the keys redlock:\* that belong to it"
+  run -77 redlock-cli status demo --user narrow
+  refute_output --partial "last run"
+}
+
 @test "status --all lists locks that were used lately, status those that are held" {
   run -0 redlock-cli run -k 'used}lately' -- true
   hold ours

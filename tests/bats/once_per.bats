@@ -118,6 +118,22 @@ once() { redlock-cli run -k demo --once-per "$1" -- "${@:2}"; }
   assert_regex "$stderr" "give --once-per to that run"
 }
 
+@test "under a lease of acquire it is refused, too" {
+  eval "$(redlock-cli acquire -k demo -t 60s --export)"
+  assert_refused 64 "the run or acquire around this one holds the lock" once 20h echo ran
+  run -0 redlock-cli release
+}
+
+@test "hosts with different periods each count by their own" {
+  run -0 once 20h true
+  run -0 once 1ms echo ran
+  assert_output ran
+  run -0 once 10h echo ran
+  refute_line ran
+  run -0 once 60d echo ran
+  refute_line ran
+}
+
 @test "acquire and release by hand record no run" {
   run -0 --separate-stderr redlock-cli acquire -k demo -t 60s --export
   eval "$output"
@@ -168,6 +184,25 @@ once() { redlock-cli run -k demo --once-per "$1" -- "${@:2}"; }
   assert_output ran
   run -0 once 20h echo ran
   refute_line ran
+}
+
+# bats test_tags=redis
+@test "a server that lost the record opens the period" {
+  run -0 once 20h true
+  restart_server 0
+  run -0 once 20h echo ran
+  assert_output ran
+  run -0 once 20h echo ran
+  refute_line ran
+}
+
+# bats test_tags=redis
+@test "a clock that was set forward opens the period" {
+  local now line='released 0 - {}'
+  now=$(($(redis 0 time | head -n 1) * 1000))
+  redis 0 set 'redlock:last:{demo}' "0 $((now - 172800000)) 7"$'\n'"1 7 $((now - 172800000)) $((now - 172800000)) 0 $line" >/dev/null
+  run -0 once 20h echo ran
+  assert_output ran
 }
 
 # bats test_tags=redis

@@ -46,6 +46,21 @@ knows() { [[ $(redis "$1" exists 'redlock:last:{demo}') == 1 ]]; }
   refute_line ran
 }
 
+@test "a quorum that lost the record opens the period" {
+  local i
+  run -0 once true
+  for i in 0 1 2; do wait_until knows "$i"; done
+  restart_server 1
+  restart_server 2
+  pause_server 0
+  run -0 once echo ran
+  assert_output ran
+  resume_server 0
+  # Of the two successes the later one counts.
+  run -0 once echo ran
+  refute_line ran
+}
+
 @test "a success that no quorum recorded is told, and may be repeated" {
   local one=${SERVER_PID[1]} two=${SERVER_PID[2]}
   # Both stand still from before the release until the lease is over.
@@ -92,6 +107,38 @@ a_day_later() {
     done
     for host in {0..9}; do wait_background "c$day.$host"; done
     assert_equal "$day: $(grep -cx "$day" "$log")" "$day: 1"
+    a_day_later
+  done
+}
+
+# What a host of these nights runs; $1 is its number, $2 the night, $3 the log. Never two at once: whoever fails to lock $3 alone says so.
+nightly_job() {
+  executable job <<'EOF'
+#!/bin/bash
+exec 9>>"$3.alone"
+flock -n 9 || echo overlap >>"$3"
+case $1 in 38) exit 3 ;; 39) kill -9 $$ ;; esac
+echo "$2" >>"$3"
+EOF
+}
+
+@test "forty hosts for three nights, their clocks up to 90 s off, a server down in one: one success a night, and no overlap" {
+  local night host job shift log=$BATS_TEST_TMPDIR/log
+  : >"$log"
+  c++ -x c -shared -fPIC -o "$BATS_TEST_TMPDIR/shifted_clock.so" "$BATS_TEST_DIRNAME/helper/shifted_clock.c"
+  job=$(nightly_job)
+  shifted() { LD_PRELOAD=$BATS_TEST_TMPDIR/shifted_clock.so CLOCK_IS_OFF=$1 "${@:2}"; }
+  assert_in_range "$(($(shifted 90 /usr/bin/python3 -c 'import time; print(int(time.time()))') - $(date +%s)))" 85 95
+  for night in 1 2 3; do
+    ((night != 2)) || kill_server 1
+    # Whose clock is ahead begins first.
+    for host in {39..0}; do
+      shift=$((host * 180 / 39 - 90))
+      start_background "c$night.$host" shifted "$shift" redlock-cli run -k demo --once-per 20h -q -- "$job" "$host" "$night" "$log"
+    done
+    for host in {0..39}; do wait_background "c$night.$host"; done
+    ((night != 2)) || restart_server 1
+    assert_equal "$(grep -cx "$night" "$log") $(grep -c . "$log")" "1 $night"
     a_day_later
   done
 }
