@@ -55,6 +55,36 @@ setup() {
   assert_equal "$status" 79
 }
 
+@test "the newest waiter wins, and the last run is remembered, at each key's own master" {
+  local nr key
+  for nr in 0 1 2; do
+    key=${CLUSTER_KEY[nr]}
+    start_background "holder$nr" redlock-cli run -k "$key" -- sh -c 'until [ -e "$0" ]; do sleep 0.02; done' "$BATS_TEST_TMPDIR/end"
+    wait_for_key "$nr" "$key"
+    start_background "old$nr" redlock-cli run -k "$key" --supersede -- echo entered
+    wait_until waits_at "$nr" "$key"
+    start_background "new$nr" redlock-cli run -k "$key" --supersede -- echo entered
+    wait_background "old$nr"
+    assert_equal "$status $output" "75 "
+  done
+  touch "$BATS_TEST_TMPDIR/end"
+  for nr in 0 1 2; do
+    key=${CLUSTER_KEY[nr]}
+    wait_background "new$nr"
+    assert_equal "$status $output" "0 entered"
+    assert_equal "$(redis "$nr" exists "redlock:last:{$key}")" 1
+    run -0 redlock-cli run -k "$key" --once-per 20h -- echo ran
+    refute_line ran
+    assert_line --partial "$key: already ran"
+  done
+  # Of the three together.
+  run -0 redlock-cli run -k "${CLUSTER_KEY[0]}" -k "${CLUSTER_KEY[1]}" -k "${CLUSTER_KEY[2]}" --once-per 20h -- echo ran
+  refute_line ran
+  run -0 redlock-cli status "${CLUSTER_KEY[@]}" --max-age 1h
+}
+
+waits_at() { [[ $(redis "$1" zcard "redlock:queue:{$2}") == 1 ]]; }
+
 @test "doctor examines all masters, and tries a lock" {
   run -1 redlock-cli doctor
   assert_output --partial "1 of 1 servers can vote"

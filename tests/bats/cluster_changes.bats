@@ -33,6 +33,15 @@ replica_has() { [[ $(printf 'readonly\nexists %s\n' "$1" | redis 3 | tail -n 1) 
   assert_unlocked demo 1
 }
 
+@test "a slot that moves takes the last run with it" {
+  run -0 redlock-cli run -k demo --once-per 20h -- true
+  begin_migration "${CLUSTER_SLOT[0]}" 0 1
+  move_keys 0 1 'redlock:fence:{demo}' 'redlock:last:{demo}'
+  end_migration "${CLUSTER_SLOT[0]}" 1
+  run -0 redlock-cli run -k demo --once-per 20h -- echo ran
+  refute_line ran
+}
+
 @test "while a slot is on its way a lease is extended and released wherever its key is, and none is granted" {
   eval "$(redlock-cli acquire -k demo -t 1m --export)"
   begin_migration "${CLUSTER_SLOT[0]}" 0 1

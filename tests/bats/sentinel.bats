@@ -98,6 +98,40 @@ start_deployment() {
   assert_equal "$status: $output" "0: entered"
 }
 
+@test "the newest waiter wins at the new master, too" {
+  start_deployment
+  hold holder -t 20s --replicas 1
+  start_background old redlock-cli run -k demo --supersede -- echo entered
+  wait_until queued_are 1
+  start_background new redlock-cli run -k demo --supersede -- echo entered
+  wait_background old
+  assert_equal "$status $output" "75 "
+  kill_server 0
+  wait_until master_is 1
+  start_background newer redlock-cli run -k demo --supersede -- echo entered
+  wait_background new
+  assert_equal "$status $output" "75 "
+  release_hold holder
+  wait_background newer
+  assert_equal "$status $output" "0 entered"
+}
+
+@test "the last run goes with the master, as far as its replica has it" {
+  start_deployment
+  run -0 redlock-cli run -k demo --once-per 20h -- true
+  wait_for_key 1 'redlock:last:{demo}'
+  # It stays in the sentinels' eyes a good replica.
+  redis 1 replicaof no one >/dev/null
+  run -0 redlock-cli run -k other --once-per 20h -- true
+  assert_equal "$(redis 0 exists 'redlock:last:{other}') $(redis 1 exists 'redlock:last:{other}')" "1 0"
+  kill_server 0
+  wait_until master_is 1
+  run -0 redlock-cli run -k demo --once-per 20h -- echo ran
+  refute_line ran
+  run -0 redlock-cli run -k other --once-per 20h -- echo ran
+  assert_output ran
+}
+
 @test "a master that becomes a replica while a command runs is left for the new one" {
   start_deployment
   hold holder -t 20s
