@@ -6,65 +6,44 @@ load helper/redis
 load helper/locks
 load helper/checks
 load helper/terminal
+load helper/tmux
 
 setup() { setup_one_server; }
-
-teardown() {
-  [[ ! -S $BATS_TEST_TMPDIR/tmux ]] || tmux_here kill-server || true
-  common_teardown
-}
-
-tmux_here() { env -u TMUX tmux -S "$BATS_TEST_TMPDIR/tmux" -f /dev/null "$@"; }
-
-# open_tmux COLUMNS ROWS: a shell on a terminal of this size; its prompt is `$ `.
-open_tmux() {
-  PS1='$ ' tmux_here new-session -d -x "$1" -y "$2" env PS1='$ ' HISTFILE= INPUTRC=/dev/null bash --norc --noprofile -i
-  wait_until shows '^\$'
-}
-
-type_in_tmux() { tmux_here send-keys -l "$1" && tmux_here send-keys Enter; }
-press_in_tmux() { tmux_here send-keys "$1"; }
-
-# screen: what is on it now, times and who we are made equal on all machines, columns pushed together.
-screen() {
-  tmux_here capture-pane -p | sed -E "s/$(id -un)@$(hostname)/ME/g
-    s/[0-9]{4}-[0-9]{2}-[0-9]{2} [0-9:]{8}/DATE TIME/; s/[0-9:]{8} [0-9]+[smh]/TIME AGE/g; s/[0-9]+m? ?[0-9]*[smh] left/LEFT/g; s/ +/ /g; s/ $//"
-}
-
-shows() { screen | grep -qE -- "$1"; }
-shows_not() { ! shows "$1"; }
-
-# see_on_screen REGEX
-see_on_screen() { wait_until shows "$1" || { screen; fail "no line is like $1"; }; }
 
 forty_locks() {
   local i keys=()
   for ((i = 1; i <= 40; ++i)); do keys+=(-k "job$i"); done
-  redlock-cli acquire "${keys[@]}" --ttl 1h --note "release 4.2" >/dev/null
+  redlock-cli acquire "${keys[@]}" --ttl 1h --note "release 4.2" --token-file "$BATS_TEST_TMPDIR/forty"
 }
 
-@test "80 by 24: no lock, one, and forty" {
-  open_tmux 80 24
-  type_in_tmux 'clear; redlock-cli status'
-  see_on_screen '^no locks$'
-  redlock-cli acquire -k 'größe 日本' --ttl 1h --note "release 4.2" --token-file "$BATS_TEST_TMPDIR/lease"
-  type_in_tmux 'clear; redlock-cli status'
-  see_on_screen '^1 lock: 1 held$'
-  assert_equal "$(screen | sed '/^$/d')" 'KEY STATE HOLDER SINCE LEASE
+@test "80 by 24 and 200 by 50: no lock, one, and forty" {
+  local size
+  for size in "80 24" "200 50"; do
+    # shellcheck disable=SC2086
+    open_tmux $size
+    type_in_tmux 'clear; redlock-cli status'
+    see_on_screen '^no locks$'
+    redlock-cli acquire -k 'größe 日本' --ttl 1h --note "release 4.2" --token-file "$BATS_TEST_TMPDIR/lease"
+    type_in_tmux 'clear; redlock-cli status'
+    see_on_screen '^1 lock: 1 held$'
+    assert_equal "$(screen | sed '/^$/d')" 'KEY STATE HOLDER SINCE LEASE
 größe 日本 held ME bash "release 4.2" TIME AGE LEFT
 1 lock: 1 held
 $'
-  redlock-cli release --token-file "$BATS_TEST_TMPDIR/lease"
-  forty_locks
-  type_in_tmux 'clear; redlock-cli status | head -3; redlock-cli status | tail -3'
-  see_on_screen '^40 locks: 40 held$'
-  assert_equal "$(screen | sed '/^$/d')" 'KEY STATE HOLDER SINCE LEASE
+    redlock-cli release --token-file "$BATS_TEST_TMPDIR/lease"
+    forty_locks
+    type_in_tmux 'clear; redlock-cli status | head -3; redlock-cli status | tail -3'
+    see_on_screen '^40 locks: 40 held$'
+    assert_equal "$(screen | sed '/^$/d')" 'KEY STATE HOLDER SINCE LEASE
 job1 held ME bash "release 4.2" TIME AGE LEFT
 job2 held ME bash "release 4.2" TIME AGE LEFT
 job39 held ME bash "release 4.2" TIME AGE LEFT
 job40 held ME bash "release 4.2" TIME AGE LEFT
 40 locks: 40 held
 $'
+    redlock-cli release --token-file "$BATS_TEST_TMPDIR/forty"
+    tmux_here kill-server
+  done
 }
 
 @test "a narrow terminal folds within the columns" {
@@ -129,6 +108,9 @@ N locks not shown in full: the terminal has no room'
   see_on_screen '^demo held '
   kill_server 2
   see_on_screen "^not asked in full: .*; ${SERVER_URL[2]}: "
+  see_on_screen '^demo unknown'
+  tmux_here resize-window -x 80 -y 24
+  see_on_screen '^DATE TIME, every 200ms$'
   see_on_screen '^demo unknown'
   press_in_tmux C-c
   wait_until shows_not '^demo'

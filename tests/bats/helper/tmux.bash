@@ -1,0 +1,31 @@
+# shellcheck shell=bash
+# shellcheck disable=SC2154  # bats sets output
+# A shell in tmux, which shows its screen as a user sees it. `load helper/common` comes first.
+
+teardown() {
+  [[ ! -S $BATS_TEST_TMPDIR/tmux ]] || tmux_here kill-server || true
+  common_teardown
+}
+
+tmux_here() { env -u TMUX tmux -S "$BATS_TEST_TMPDIR/tmux" -f /dev/null "$@"; }
+
+# open_tmux COLUMNS ROWS: a shell on a terminal of this size; its prompt is `$ `.
+open_tmux() {
+  PS1='$ ' tmux_here new-session -d -x "$1" -y "$2" env PS1='$ ' HISTFILE= INPUTRC=/dev/null bash --norc --noprofile -i
+  wait_until shows '^\$'
+}
+
+type_in_tmux() { tmux_here send-keys -l "$1" && tmux_here send-keys Enter; }
+press_in_tmux() { tmux_here send-keys "$1"; }
+
+# screen: what is on it now, times and who we are made equal on all machines, columns pushed together.
+screen() {
+  tmux_here capture-pane -p | sed -E "s/$(id -un)@$(hostname)/ME/g
+    s/[0-9]{4}-[0-9]{2}-[0-9]{2} [0-9:]{8}/DATE TIME/; s/[0-9:]{8} [0-9]+[smh]/TIME AGE/g; s/[0-9]+m? ?[0-9]*[smh] left/LEFT/g; s/ +/ /g; s/ $//"
+}
+
+shows() { screen | grep -qE -- "$1"; }
+shows_not() { ! shows "$1"; }
+
+# see_on_screen REGEX
+see_on_screen() { wait_until shows "$1" || { screen; fail "no line is like $1"; }; }
