@@ -31,15 +31,18 @@ reported() {
 
 # bats test_tags=redis
 @test "a command that ignores TERM has the grace, and forks meanwhile in vain" {
-  start_under_witness ours -k demo --max-hold 12s --grace 400ms -- bash -c '
+  local events=$BATS_TEST_TMPDIR/events
+  start_under_witness ours -k demo --max-hold 12s --grace 400ms --events-fd 7 -- bash -c '
     trap "" TERM
     echo $$ >"$0"
     echo ready
-    while :; do setsid sleep 1000 & sleep 0.1; done' "$BATS_TEST_TMPDIR/pids"
+    while :; do setsid sleep 1000 & sleep 0.1; done' "$BATS_TEST_TMPDIR/pids" 7>"$events"
   watch_lock
   wait_background ours
   assert_equal "$status" 124
   assert_dead_before_free
+  assert_equal "$(jq -r '[.event, .why, .command_signal, .left] | map(select(. != null) | tostring) | join(" ")' "$events" | paste -sd ,)" \
+    "acquired,stopping max_hold,ended 9 [],released"
   run -0 redlock-cli run -n -k demo -- true
 }
 
