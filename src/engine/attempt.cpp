@@ -117,7 +117,12 @@ class Attempt {
     request.wants_runs = order_.once_per.has_value();
     const Instant deadline = t0_ + server_set_.server_timeout();
     for (std::size_t i = 0; i < server_set_.size(); ++i) {
-      if (approach_.member != nullptr) request.entry = approach_.member->entry(i);
+      if (approach_.member != nullptr) {
+        request.entry = approach_.member->entry(i);
+      } else if (approach_.outside != nullptr) {
+        request.entry = approach_.outside->entry(i);
+        request.entry->life = Milliseconds::zero();
+      }
       ask(
           server_set_, std::shared_ptr<Ballot<AcquireTally>>(ballot_), i,
           [request, deadline](LockServer& server) { return server.acquire(request, deadline); },

@@ -37,9 +37,11 @@ struct AcquireOrder {
 
 /// How an attempt fits into a wait.
 struct Approach {
-  const QueueMember* member = nullptr;  ///< our queue entry if the attempt fails; null: we are
-                                        ///< not queued, and get no lock that others wait for
-  std::optional<std::size_t> slot{};    ///< the one wanted, of several
+  const QueueMember* member = nullptr;   ///< our queue entry if the attempt fails; null: we are
+                                         ///< not queued, and get no lock that others wait for
+  std::optional<std::size_t> slot{};     ///< the one wanted, of several
+  const QueueMember* outside = nullptr;  ///< without `member`: our place, which is shown and not
+                                         ///< queued, so that a newer waiter supersedes us there
 };
 
 /// A server that granted, but restarted so recently that its vote does not count yet.

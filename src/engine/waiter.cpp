@@ -30,8 +30,9 @@ asio::awaitable<std::variant<Lease, StillWaiting, GaveUp>> Waiter::next() {
   if (try_at_) co_await rest();
   const bool was_queued = is_queued() && member_->in_queue();
   if (is_queued()) member_->begin_attempt();
-  auto result =
-      co_await attempt(server_set_, order_, interrupt_, {is_queued() ? &*member_ : nullptr, slot_});
+  Approach approach{is_queued() ? &*member_ : nullptr, slot_};
+  if (order_.supersedes && state_.queue == Queue::left) approach.outside = &*member_;
+  auto result = co_await attempt(server_set_, order_, interrupt_, approach);
   if (result) {
     if (member_) member_->served();
     member_.reset();

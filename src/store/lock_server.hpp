@@ -20,7 +20,8 @@ struct QueueEntry {
   std::string id;  ///< random; proves nothing
   Ticket ticket;
   bool polls;  ///< it gets no notifications, so other waiters wait for it only until its next poll
-  Milliseconds life;  ///< the entry ends after this long without a poll
+  Milliseconds life;  ///< the entry ends after this long without a poll; zero: it is not queued,
+                      ///< and says only which waiters it supersedes
 };
 
 struct AcquireRequest {

@@ -5,8 +5,8 @@ namespace redlock::sim {
 asio::awaitable<AcquireVote> Witness::acquire(AcquireRequest request, Instant deadline) {
   const Token token = request.token;
   Referee& referee = referees_.of(request.resource);
-  referee.attempts(process_, token,
-                   request.entry ? std::optional(request.entry->ticket) : std::nullopt);
+  const bool queues = request.entry && request.entry->life > Milliseconds::zero();
+  referee.attempts(process_, token, queues ? std::optional(request.entry->ticket) : std::nullopt);
   AcquireVote vote = co_await server_->acquire(std::move(request), deadline);
   if (const auto* granted = std::get_if<Granted>(&vote)) {
     referee.hears_answer(process_, token, granted->queue);

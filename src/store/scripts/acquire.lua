@@ -2,7 +2,8 @@
 -- Otherwise it puts us in the queue, if we want to wait.
 -- ARGV: token, ttl, supervised (0 or 1), owner record,
 --       mode (x or s), number of slots (0: none wanted), the slot wanted (-1: the lowest free one),
---       our waiter id ('': we do not wait), ticket, polls (0 or 1), life of the entry in ms,
+--       our waiter id ('': we do not wait), ticket, polls (0 or 1), life of the entry in ms (0: we
+--       are not to be queued, but may be superseded),
 --       whether we supersede older waiters that would supersede us (0 or 1),
 --       whether to tell the last runs (0 or 1)
 -- -> {'granted', fence, id, slot or -1, queue, the last runs or ''} | {'held', …, queue}
@@ -34,6 +35,7 @@ if supersedes and waiter ~= '' then
   superseder, superseder_record =
     supersede(waiter, ticket, ARGV.record, tonumber(ARGV.life), state, time)
 end
+if ARGV.life == '0' then waiter = '' end
 
 local was_queued = false
 local function queue_status(may_change, offered)

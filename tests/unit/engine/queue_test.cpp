@@ -675,6 +675,26 @@ TEST(Supersede, OneThatWasStoppedGivesUpAlsoWhenTheNewerOneHasEnded) {
   EXPECT_EQ(crowd.served.size(), 2U);
 }
 
+TEST(Supersede, OneThatLeftTheQueueGivesUpAlsoWhenTheNewerOneHasEnded) {
+  Crowd crowd(3);
+  crowd.come(1);
+  Crowd::Member& cut_off = crowd.supersedes();
+  crowd.world.settle_for(100ms);
+  cut_off.client.every_server({.silent = true});
+  crowd.supersedes();
+  crowd.world.settle_for(100ms);
+  crowd.releases(crowd.member(0));
+  crowd.wait_for(2, 5s);
+  ASSERT_EQ(crowd.served.back(), 2U);
+  crowd.releases(crowd.member(2));
+  crowd.world.settle_for(10s);  // for two rounds without a quorum
+  EXPECT_FALSE(cut_off.ended);
+  cut_off.client.every_server({});
+  crowd.world.settle_for(20s);
+  expect_superseded(cut_off, "2");
+  EXPECT_EQ(crowd.served.size(), 2U);
+}
+
 TEST(Supersede, ANewOneThatCameAfterTheEndOfAnotherIsTheNewestWhateverTheClocksSay) {
   Crowd crowd(3);
   for (std::size_t i = 0; i < 3; ++i)
