@@ -123,6 +123,18 @@ reported() {
   assert_equal "$(keys_at 0)" ""
 }
 
+# bats test_tags=redis
+@test "a run within it that the command left behind is dead before the lock is free" {
+  start_under_witness ours -k demo --max-hold 12s --grace 300ms -- bash -c '
+    redlock-cli run -k demo -- sh -c "trap \"\" TERM; echo \$\$ >>$0; while :; do sleep 0.02; done" &
+    until [[ -s $0 ]]; do sleep 0.02; done
+    echo ready' "$BATS_TEST_TMPDIR/pids"
+  watch_lock
+  wait_background ours
+  assert_equal "$status" 124
+  assert_dead_before_free
+}
+
 @test "--min-hold goes on after it" {
   run -124 redlock-cli run -k demo --max-hold 300ms --grace 100ms --min-hold 300ms -- sleep 1000
   assert_refused 64 "--min-hold: 2s is longer than the --max-hold of 1s" redlock-cli run -k demo --max-hold 1s --min-hold 2s -- true
