@@ -63,13 +63,32 @@ knows() { [[ $(redis "$1" exists 'redlock:last:{demo}') == 1 ]]; }
 
 @test "a success that no quorum recorded is told, and may be repeated" {
   local one=${SERVER_PID[1]} two=${SERVER_PID[2]}
-  # Both stand still from before the release until the lease is over.
+  # Both stand still from before the release until the run has given up.
   run -0 --separate-stderr redlock-cli run -k demo --once-per 20h --ttl 3s --server-timeout 300ms -- sh -c 'kill -STOP "$@"' sh "$one" "$two"
   assert_regex "$stderr" "no quorum of servers has recorded it yet: it may run again within --once-per 20h"
   resume_server 1
   resume_server 2
-  # What is repeated in the background records it after all.
+  # What they had not read yet records it after all.
   wait_until knows 1
+  run -0 once echo ran
+  refute_line ran
+}
+
+@test "a release that is refused records the success when it is repeated in the background" {
+  local i
+  start_background ours redlock-cli run -k demo --once-per 20h --ttl 5m --server-timeout 300ms -- \
+    sh -c 'echo entered; until [ -e "$0" ]; do sleep 0.02; done' "$BATS_TEST_TMPDIR/end"
+  wait_until grep -q entered "$(background_stdout ours)"
+  for i in 1 2; do
+    redis "$i" config set lua-time-limit 50 >/dev/null
+    make_busy "$i"
+  done
+  touch "$BATS_TEST_TMPDIR/end"
+  wait_background ours
+  assert_equal "$status" 0
+  assert_regex "$stderr" "no quorum of servers has recorded it yet"
+  for i in 1 2; do end_busy "$i"; done
+  for i in 1 2; do wait_until knows "$i"; done
   run -0 once echo ran
   refute_line ran
 }

@@ -12,16 +12,6 @@ setup() {
   export REDLOCK_TTL=5m
 }
 
-# It answers only BUSY, until end_busy.
-make_busy() {
-  start_background "busy$1" redis-cli -s "${SERVER_SOCKET[$1]}" eval 'while true do end' 0
-  wait_until says "$1" BUSY ping
-}
-end_busy() { redis "$1" script kill >/dev/null; }
-
-# says I TEXT CMD…
-says() { [[ $(redis "$1" "${@:3}" 2>&1) == *"$2"* ]]; }
-
 # start_hold [OPTION…]: a run whose command ends when $go is there.
 start_hold() {
   go=$BATS_TEST_TMPDIR/go

@@ -100,6 +100,16 @@ restart_server() {
   [[ -z ${SERVER_PORT[$1]} ]] || owns_port "$1"
 }
 
+# The server answers only BUSY, until end_busy. It is to have been started with a short --lua-time-limit, or told of it.
+make_busy() {
+  start_background "busy$1" redis-cli -s "${SERVER_SOCKET[$1]}" eval 'while true do end' 0
+  wait_until says "$1" BUSY ping
+}
+end_busy() { redis "$1" script kill >/dev/null; }
+
+# says I TEXT CMD…
+says() { [[ $(redis "$1" "${@:3}" 2>&1) == *"$2"* ]]; }
+
 wait_for_key() { wait_until key_count_is 1 "$@"; }
 wait_for_no_key() { wait_until key_count_is 0 "$@"; }
 
