@@ -20,6 +20,12 @@ std::optional<Fault> objection_to(const Reply& role) {
                "it is no master (any more), by its own word; is a failover under way?"};
 }
 
+/// Rounded, as the question is put a moment after the deadline is set.
+std::string time_given(Duration span) {
+  if (span <= Duration::zero()) return "0s: this host was too busy to ask in time";
+  return format_duration(std::chrono::ceil<Milliseconds>(span));
+}
+
 }  // namespace
 
 struct Connection::Open {
@@ -66,8 +72,7 @@ asio::awaitable<Result<Reply, Fault>> Connection::request(Command command, Reply
   if (open->answer) co_return std::move(*open->answer);
 
   late_ = true;
-  // Rounded: the question was put a moment after the deadline was set.
-  const std::string span = format_duration(std::chrono::ceil<Milliseconds>(deadline - asked));
+  const std::string span = time_given(deadline - asked);
   if (connected_) co_return unexpected(Fault{FaultKind::silent, "no answer within " + span});
   const std::string awaited(transport_->awaited());
   // Nothing was sent yet, so there is nothing to undo except for an earlier connection.
