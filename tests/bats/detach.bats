@@ -20,7 +20,6 @@ detach() {
   kill -0 "$HOLDER"
 }
 
-has_ended() { ! kill -0 "$1" 2>/dev/null; }
 is_older_than() { redlock-cli status demo --json | jq -e --argjson ms "$1" '.locks[0].holder.age_ms > $ms' >/dev/null; }
 
 # Should a test fail, its holder must not stay.

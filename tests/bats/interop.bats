@@ -85,7 +85,7 @@ stay_out_while_we_hold() {
 }
 
 @test "the timestamp lock of SETNX and GETSET takes what is not its own, by design: our command is stopped, and the status is 79" {
-  start_background ours redlock-cli run -t 2s -k demo -- sleep 1000
+  start_background ours redlock-cli run -t 9s --server-timeout 1s -k demo -- sleep 1000
   wait_for_key 0 demo
   local token
   token=$(recipe getset acquire demo)

@@ -163,13 +163,16 @@ crontab_command() { example "$1" "$2" | sed -E 's/^[^ ]+( [^ ]+){4} //'; }
 @test "acquire: separate processes, with a lease that is renewed or not" {
   example -acquire.1 token-file >not
   example -acquire.1 detach >renewed
-  local kind
+  local kind holder
   for kind in not renewed; do
-    run -0 sh -c "$(sed -n 1p "$kind")"
+    REDLOCK_TTL=1s run -0 sh -c "$(sed -n 1p "$kind")"
     run -75 redlock-cli status deploy --exit-code
+    holder=$(redlock-cli status deploy --json | jq .locks[0].holder.pid)
     run -0 sh -c "$(sed -n 2p "$kind")"
     run -0 redlock-cli status deploy --exit-code
   done
+  # It learns at its next renewal that its lease was released.
+  wait_until has_ended "$holder"
 }
 
 @test "acquire: a lock is broken if it is still the one that was seen" {

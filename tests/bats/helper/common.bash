@@ -122,6 +122,9 @@ wait_background() {
   unset "BACKGROUND_PID[$name]"
 }
 
+# has_ended PID: the process, a child of ours or not, has ended.
+has_ended() { ! kill -0 "$1" 2>/dev/null; }
+
 background_has_ended() { ! is_running_child "${BACKGROUND_PID[$1]}"; }
 
 # Whether PID is a child of this shell that has not ended. A pid that bash has reaped may be anybody's by now: never signal it.
