@@ -20,12 +20,18 @@ while getopts n:d: option; do
 done
 shift $((OPTIND - 1))
 
-# compile FILE OBJECT: the file of the copy, as the build compiles that of the tree.
+# compile FILE OBJECT: the file of the copy, with the others of its batch, as the build compiles that of the tree.
 compile() {
-  local command
+  local source=$PWD/$1 mutant=$copy/$1 batch command
+  batch=$(grep -lF "\"$source\"" "$BUILD"/src/CMakeFiles/*/Unity/*.cxx) || true
+  if [[ -n $batch ]]; then
+    mutant=$copy/mutant.cxx
+    sed "s|\"$source\"|\"$copy/$1\"|" "$batch" >"$mutant"
+    source=$batch
+  fi
   command=$(/usr/bin/python3 -c 'import json, sys
-print(next(c["command"] for c in json.load(open(sys.argv[1])) if c["file"] == sys.argv[2]))' "$BUILD/compile_commands.json" "$PWD/$1")
-  (cd "$BUILD" && eval "${command% -o *} -Wno-error -o '$2' -c '$copy/$1'")
+print(next(c["command"] for c in json.load(open(sys.argv[1])) if c["file"] == sys.argv[2]))' "$BUILD/compile_commands.json" "$source")
+  (cd "$BUILD" && eval "${command% -o *} -Wno-error -o '$2' -c '$mutant'")
 }
 
 # link PROGRAM OBJECT OUTPUT: the program as it was built, but for the object: being first, it takes the place of the library's.
