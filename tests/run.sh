@@ -309,7 +309,11 @@ for part in "${parts[@]}"; do
     tsan) run_preset tsan -L '^(unit|smoke)$' ;;
     servers) start_servers ;;
     mutants) start_mutants ;;
-    user) run_as_user ;;
+    user)
+      # The commands that load the machine would hold up their servers.
+      finish_servers
+      run_as_user
+      ;;
   esac
 done
 finish_servers
