@@ -13,6 +13,10 @@ for library_file in "${BATS_LIB_PATH:=/usr/lib/bats}"/bats-{support,assert}/src/
 done
 unset library_file
 
+# A failure is shown at the line of its test: bats notes the place of each command, which takes longer than most of ours.
+bats_add_debug_exclude_path "$BATS_LIB_PATH"
+bats_add_debug_exclude_path "${BASH_SOURCE[0]%/*}"
+
 # How long a helper waits for anything, in seconds, before it says what did not happen.
 WAIT_LIMIT=20
 
