@@ -24,7 +24,7 @@ and without a word all of these but the last:
 END
 }
 
-parts=(dev servers mutants asan fuzz user)
+parts=(dev servers mutants user asan fuzz)
 case "$#,${1-}" in
   0,) ;;
   1,-h | 1,--help)
