@@ -211,12 +211,13 @@ makefile() { sed 's/^  *\(redlock-cli\|+\|\.\)/\t\1/' >Makefile; }
 @test "make -j: targets of one key exclude each other, slots have numbers" {
   mkdir -m 700 locks
   { block recipes/make.md parallel; echo; block recipes/make.md slots; } | sed "s|local:|local:$PWD/locks|" | makefile
-  # Whoever comes while another is inside says so.
+  # The first stays inside until the second waits; one that came in meanwhile would end without a word.
+  executable second_waits >/dev/null <<<$'#!/bin/sh\nredlock-cli status "$REDLOCK_KEY" --json | jq -e ".locks[0].waiters.count > 0"'
   executable test.sh >/dev/null <<'END_OF_TEST'
 #!/bin/sh
 [ "$1" = unit ] && exit
 mkdir inside || exit
-sleep 0.2
+[ -e ended ] || timeout 20 sh -c 'until ./second_waits; do sleep 0.02; done' >&2
 rmdir inside
 echo "$1" >>ended
 END_OF_TEST
