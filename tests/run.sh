@@ -79,11 +79,15 @@ fail_part() {
   note "$1" "FAILED: $2"
 }
 
-# Counts what a ctest run wrote: tests that ran and passed, the rest, and every skip inside a test that passed.
+# Counts what a ctest run wrote: tests that ran and passed, the rest, and every skip inside a test that passed. What the failed ones said
+# is kept for the end.
 count_results() {
-  /usr/bin/python3 - "$1" <<'END'
+  /usr/bin/python3 - "$1" "$work/failures" <<'END'
 import re, sys, xml.etree.ElementTree as tree
+failures = open(sys.argv[2], "a")
 passed, failed, skipped = 0, [], []
+def told(output):  # of a failure: what bats says of each test that failed, or else the end
+    return re.findall(r"^not ok .*\n(?:# .*\n)*", output, re.M) or [output[-4000:]]
 for case in tree.parse(sys.argv[1]).iter("testcase"):
     name, output = case.get("name"), case.findtext("system-out") or ""
     if case.get("status") == "run":
@@ -95,6 +99,7 @@ for case in tree.parse(sys.argv[1]).iter("testcase"):
         skipped.append(name)
     else:
         failed.append(f"{name} ({case.get('status')})")
+        failures.writelines(f"\n== failed: {name}\n{text}" for text in told(output))
 print(passed, len(failed), len(skipped))
 for line in skipped: print("  skipped:", line)
 for line in failed: print("  failed:", line)
@@ -321,5 +326,6 @@ finish_mutants
 
 printf '\n== summary\n'
 printf '%s\n' "${summary[@]}"
+[[ ! -s $work/failures ]] || cat "$work/failures"
 echo "$passed passed, $failed failed"
 ((failed == 0 && passed > 0))
