@@ -132,7 +132,7 @@ in_mounts() { unshare --mount --propagation private bash -euo pipefail -c "$@"; 
 }
 
 @test "a lease nobody renews ends by itself" {
-  redlock-cli acquire -k demo -t 1s
+  redlock-cli acquire -k demo -t 3s
   run -75 redlock-cli run -k demo -n -- true
   run -0 redlock-cli run -k demo -w 20 -- true
 }

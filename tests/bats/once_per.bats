@@ -49,7 +49,7 @@ once() { redlock-cli run -k demo --once-per "$1" -- "${@:2}"; }
 }
 
 @test "a run that is killed with all its processes leaves the period open" {
-  hold ours --once-per 20h --ttl 1s
+  hold ours --once-per 20h --ttl 3s
   kill -9 -- "$(ps -o ppid= -p "$(pgrep -P "${BACKGROUND_PID[ours]}")")" $(pgrep -P "${BACKGROUND_PID[ours]}")
   wait_background ours
   run -0 once 20h echo ran

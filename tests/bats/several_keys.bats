@@ -37,9 +37,9 @@ setup() { setup_one_server; }
 
 @test "while it waits for one, it keeps the others for longer than their ttl" {
   redis 0 set b theirs
-  start_background ours redlock-cli run -t 1s -k a -k b -- echo entered
+  start_background ours redlock-cli run -t 3s -k a -k b -- echo entered
   wait_until grep -q "waiting for b" "$(background_stderr ours)"
-  redis 0 set timer x px 2500
+  redis 0 set timer x px 4500
   wait_for_no_key 0 timer
   run redlock-cli run -n -k a -- true
   assert_failure 75

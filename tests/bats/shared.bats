@@ -45,9 +45,9 @@ setup() { setup_one_server; }
 }
 
 @test "a share is renewed while its command runs, and ends with its own ttl when its guards are killed" {
-  start_background short redlock-cli run -s -t 1s -k demo -- sleep 60
+  start_background short redlock-cli run -s -t 3s -k demo -- sleep 60
   wait_for_key 0 demo
-  redis 0 set timer x px 1500
+  redis 0 set timer x px 4000
   wait_for_no_key 0 timer
   run -75 redlock-cli run -n -k demo -- true
   kill -KILL "${BACKGROUND_PID[short]}" "$(holder_of "${BACKGROUND_PID[short]}")"
@@ -206,7 +206,7 @@ setup() { setup_one_server; }
   local i
   for i in 1 2 3 4; do start_server; done
   export REDLOCK_SERVER=$SERVERS
-  hold one --slots 2 -t 1500ms
+  hold one --slots 2 -t 4s
   redis 3 flushall >/dev/null
   redis 4 flushall >/dev/null
   for i in 3 4; do wait_until eval '[[ $(redis '"$i"' hget "redlock:slots:{demo}" 0) == "$(redis 0 hget "redlock:slots:{demo}" 0)" ]]'; done

@@ -21,7 +21,7 @@ uptime_in_ms() { awk '{ printf "%d\n", $1 * 1000 }' /proc/uptime; }
 
 @test "^Z stops the command and us, the lock is kept for longer than a ttl, and fg goes on" {
   open_terminal
-  type_line "redlock-cli run -t 1s -k demo -- $(counter INT)"
+  type_line "redlock-cli run -t 3s -k demo -- $(counter INT)"
   wait_for_counter
   local front
   front=$(foreground)
@@ -145,7 +145,7 @@ echo \"ended with \$?\""
 @test "a command that runs on without its lock, and is killed while it is stopped, ends a script that waits for us" {
   open_terminal
   executable script >/dev/null <<<"#!/bin/sh
-redlock-cli run -t 1s --on-lost warn -k demo -- $(counter INT)
+redlock-cli run -t 3s --on-lost warn -k demo -- $(counter INT)
 echo \"ended with \$?\""
   type_line ./script
   wait_for_counter
@@ -189,7 +189,7 @@ has_no_news() { [[ $(state_of "$1") == S ]] && ! grep -q '^ShdPnd:.*[13579bdf]..
 
 @test "stopped and continued before we could follow: the job goes on" {
   open_terminal
-  type_line "redlock-cli run -t 1s -k demo -- $(counter INT)"
+  type_line "redlock-cli run -t 3s -k demo -- $(counter INT)"
   wait_for_counter
   local front before
   front=$(foreground)
@@ -399,7 +399,7 @@ is_granted() { [[ -n $(fence_at 0 demo) ]]; }
   redis 0 set demo x
   open_terminal
   type_and_see_status 'stty tostop' 0
-  type_line "redlock-cli run -t 1s -k demo -- $(counter) &"
+  type_line "redlock-cli run -t 3s -k demo -- $(counter) &"
   see_status 0
   see 'waiting for demo'
   redis 0 del demo
@@ -415,7 +415,7 @@ is_granted() { [[ -n $(fence_at 0 demo) ]]; }
 @test "a command in the background that writes stops where the terminal says so, and keeps its lock" {
   open_terminal
   type_and_see_status 'stty tostop' 0
-  type_line "redlock-cli run -t 1s -k demo -- sh -c 'echo writ\"\"ten; (exit 9)' &"
+  type_line "redlock-cli run -t 3s -k demo -- sh -c 'echo writ\"\"ten; (exit 9)' &"
   see '\[1\] \d+'
   local front
   front=$(grep -o '[0-9]*' <<<"${REPLY#*]}")

@@ -423,7 +423,7 @@ lets_go_of_everything() {
 
 @test "a holder that is killed: the lock expires by itself, and the process is not touched" {
   start_pet
-  by_pet redlock-cli acquire -k demo --while-pid "$PET" -t 1s
+  by_pet redlock-cli acquire -k demo --while-pid "$PET" -t 3s
   find_holder
   kill -KILL "$HOLDER"
   wait_for_no_key 0 demo
