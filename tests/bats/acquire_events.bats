@@ -118,7 +118,7 @@ detach() { run -0 redlock-cli acquire -k demo --detach --max-hold "$1" --token-f
 }
 
 @test "--detach: a lock that is broken is lost" {
-  detach 1h -t 3s
+  detach 1h -t 10s
   run -0 redlock-cli release demo --force --reason "in the way"
   wait_until has_happened released
   valid

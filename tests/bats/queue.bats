@@ -87,9 +87,10 @@ all_end() {
 
 # bats test_tags=redis
 @test "when the holder dies without a release, the first in line has it when the lease is over" {
-  redis 0 set demo x px 1000
+  redis 0 set demo x px 60000
   joins a
   joins b
+  redis 0 pexpire demo 500
   all_end a b
   assert_equal "$(order)" "a b"
 }

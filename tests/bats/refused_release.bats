@@ -105,20 +105,24 @@ server_is_silent() { ! timeout 0.2 redis-cli -s "${SERVER_SOCKET[$1]}" ping >/de
 }
 
 @test "release by hand is repeated within the server timeout, and then says what is left" {
-  start_servers 3 --lua-time-limit 50
-  export REDLOCK_SERVER=$SERVERS
+  start_tcp_server --lua-time-limit 50
+  start_servers 2
+  start_background relay /usr/bin/python3 "$BATS_TEST_DIRNAME/helper/relay.py" "${SERVER_PORT[0]}" 65536 BUSY
+  wait_until grep -q . "$(background_stdout relay)"
+  local relay i
+  read -r relay <"$(background_stdout relay)"
+  export REDLOCK_SERVER=redis://127.0.0.1:$relay,${SERVER_URL[1]},${SERVER_URL[2]}
   eval "$(redlock-cli acquire -k demo -t 5m --export)"
-  local i
   for i in 0 1 2; do wait_for_key "$i" demo; done
   make_busy 0
-  # The third confirms last, long after the first refused.
+  # The quorum's second server confirms after the first one's refusal was read: it was asked again.
   pause_server 1
-  start_background release redlock-cli release --server-timeout 5s
-  wait_for_no_key 2 demo
+  start_background release redlock-cli release --server-timeout 8s
+  wait_until has_refused 2
   resume_server 1
   wait_background release
   assert_equal "$status" 0
-  assert_regex "$stderr" "not confirmed by .*${SERVER_SOCKET[0]}.*busy.*; there it expires by itself"
+  assert_regex "$stderr" "not confirmed by .*:$relay.*busy.*; there it expires by itself"
   assert_unlocked demo 1 2
   end_busy 0
   assert_equal "$(redis 0 exists demo)" 1
@@ -126,14 +130,21 @@ server_is_silent() { ! timeout 0.2 redis-cli -s "${SERVER_SOCKET[$1]}" ping >/de
   redis 0 del demo
   eval "$(redlock-cli acquire -k demo -t 5m --export)"
   for i in 0 1 2; do wait_for_key "$i" demo; done
-  make_busy 1
+  wait_background busy0
+  make_busy 0
+  pause_server 1
+  local refusals
+  refusals=$(grep -c BUSY "$(background_stdout relay)")
   start_background release redlock-cli release --server-timeout 20s
+  wait_until has_refused $((refusals + 2))
+  end_busy 0
   wait_for_no_key 0 demo
-  end_busy 1
+  resume_server 1
   wait_background release
   assert_equal "$status: $stderr" "0: "
   assert_unlocked demo 0 1 2
 }
+has_refused() { (($(grep -c BUSY "$(background_stdout relay)") >= $1)); }
 
 @test "a server is busy when the process ends that a lock was kept for" {
   start_servers 1 --lua-time-limit 50

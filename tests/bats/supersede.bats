@@ -61,7 +61,7 @@ ran() { paste -sd ' ' "$BATS_TEST_TMPDIR/ran"; }
   supersedes new --note "commit 2"
   wait_background old
   assert_equal "$status" 9
-  assert_equal "$(jq -r '[.result, .exit_code, .superseded_by.note] | join(" ")' <<<"$stderr")" "superseded 9 commit 2"
+  assert_equal "$(jq -r '[.result, .exit_code, .superseded_by.note] | join(" ")' <<<"${stderr##*$'\n'}")" "superseded 9 commit 2"
   release_hold holder
   wait_background new
 }
