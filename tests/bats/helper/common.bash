@@ -17,6 +17,14 @@ unset library_file
 bats_add_debug_exclude_path "$BATS_LIB_PATH"
 bats_add_debug_exclude_path "${BASH_SOURCE[0]%/*}"
 
+# The debug trap goes through every command in `run`, too, which takes longer than most of ours: not from here.
+eval "bats_$(declare -f run)"
+run() {
+  local -
+  set +T
+  bats_run "$@"
+}
+
 # How long a helper waits for anything, in seconds, before it says what did not happen.
 WAIT_LIMIT=20
 
@@ -27,11 +35,15 @@ setup() { common_setup; }
 teardown() { common_teardown; }
 
 common_setup() {
+  local -
+  set +T
   isolate_environment
   find_binary
 }
 
 common_teardown() {
+  local -
+  set +T
   end_background
   if declare -F end_servers >/dev/null; then end_servers; fi
 }
@@ -68,6 +80,8 @@ find_binary() {
 
 # wait_until CONDITION…: runs the command until it succeeds; fails after WAIT_LIMIT seconds, saying for what it waited.
 wait_until() {
+  local -
+  set +T
   local end=$((SECONDS + WAIT_LIMIT + 1)) said=$BATS_TEST_TMPDIR/wait_until
   until "$@" >"$said" 2>&1; do
     if ((SECONDS >= end)); then
