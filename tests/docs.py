@@ -20,8 +20,14 @@ import tree_rules
 
 # The manual: what concerns every command, and the page of each command that has options of its own.
 OVERVIEW = "man/redlock-cli.1"
-PAGE_OF = {"run": "man/redlock-cli-run.1", "acquire": "man/redlock-cli-acquire.1", "extend": "man/redlock-cli-acquire.1",
-           "release": "man/redlock-cli-acquire.1", "status": "man/redlock-cli-status.1", "doctor": "man/redlock-cli-doctor.1"}
+PAGE_OF = {
+    "run": "man/redlock-cli-run.1",
+    "acquire": "man/redlock-cli-acquire.1",
+    "extend": "man/redlock-cli-acquire.1",
+    "release": "man/redlock-cli-acquire.1",
+    "status": "man/redlock-cli-status.1",
+    "doctor": "man/redlock-cli-doctor.1",
+}
 CONCEPTS = "man/redlock-cli.7"
 SETTINGS = "man/redlock-cli.toml.5"
 COMPLETION = "completions/redlock-cli.bash"
@@ -30,7 +36,11 @@ COMPLETION = "completions/redlock-cli.bash"
 if "REDLOCK_CLI" not in os.environ:
     sys.exit("docs: REDLOCK_CLI must name the program to compare with")
 CLI = os.path.realpath(os.environ["REDLOCK_CLI"])
-ENVIRONMENT = {name: value for name, value in os.environ.items() if not name.startswith("REDLOCK_") and name != "BASH_ENV"}
+ENVIRONMENT = {
+    name: value
+    for name, value in os.environ.items()
+    if not name.startswith("REDLOCK_") and name != "BASH_ENV"
+}
 ENVIRONMENT["LC_ALL"] = "C.UTF-8"
 
 
@@ -69,7 +79,14 @@ class Problems(list):
 
 
 def output_of(*command, text=""):
-    return subprocess.run(command, input=text, env=ENVIRONMENT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, encoding="utf-8").stdout
+    return subprocess.run(
+        command,
+        input=text,
+        env=ENVIRONMENT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        encoding="utf-8",
+    ).stdout
 
 
 # --- What the program says. ---
@@ -108,7 +125,11 @@ def long_names():
     """The name of each option, by each of its spellings; but for those that ask what the program is."""
     options = {option for command in commands() for option in help_options(command)}
     spellings = [option.split(" ")[0].split(",") for option in options]
-    names = {flag: next(flag for flag in flags if flag.startswith("--")) for flags in spellings for flag in flags}
+    names = {
+        flag: next(flag for flag in flags if flag.startswith("--"))
+        for flags in spellings
+        for flag in flags
+    }
     return {flag: name for flag, name in names.items() if name not in ["--help", "--version"]}
 
 
@@ -116,13 +137,19 @@ def help_exit_codes():
     """`CODE: MEANING`."""
     block = re.search(r"^Exit codes:\n(.*?)(?:\n\n|\Z)", help_text(), re.M | re.S)
     lines = re.sub(r"\n {12}", " ", block[1]) if block else ""
-    return [f"{code}: {meaning}" for code, meaning in re.findall(r"^ +([0-9]+(?:, [0-9]+)*)  +(.*)", lines, re.M)]
+    return [
+        f"{code}: {meaning}"
+        for code, meaning in re.findall(r"^ +([0-9]+(?:, [0-9]+)*)  +(.*)", lines, re.M)
+    ]
 
 
 @functools.cache
 def settings():
     """(name, default or None) of each option that may be set in a variable."""
-    return {setting["name"]: setting["default"] for setting in json.loads(output_of(CLI, "doctor", "--settings", "--json"))["settings"]}
+    return {
+        setting["name"]: setting["default"]
+        for setting in json.loads(output_of(CLI, "doctor", "--settings", "--json"))["settings"]
+    }
 
 
 @functools.cache
@@ -146,15 +173,27 @@ def file_options():
 def lint(page):
     """What mandoc and groff have to say, but for whether the manuals of other programs are installed here."""
     mandoc = output_of("mandoc", "-Tlint", "-W", "style", text=page).replace("<stdin>", "line")
-    groff = output_of("groff", "-mandoc", "-ww", "-z", "-", text=page).replace("<standard input>", "line")
-    return "; ".join(line for line in (mandoc + groff).splitlines() if "referenced manual not found" not in line and "mandoc.db" not in line)
+    groff = output_of("groff", "-mandoc", "-ww", "-z", "-", text=page).replace(
+        "<standard input>", "line"
+    )
+    return "; ".join(
+        line
+        for line in (mandoc + groff).splitlines()
+        if "referenced manual not found" not in line and "mandoc.db" not in line
+    )
 
 
 @functools.cache
 def shown(page, device, width=900):
     """Overstruck letters are how a terminal shows bold and underlined ones."""
-    text = subprocess.run(["mandoc", "-T" + device, f"-Owidth={width}"], input=page, env=ENVIRONMENT, stdout=subprocess.PIPE,
-                          stderr=subprocess.DEVNULL, encoding="utf-8").stdout
+    text = subprocess.run(
+        ["mandoc", "-T" + device, f"-Owidth={width}"],
+        input=page,
+        env=ENVIRONMENT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        encoding="utf-8",
+    ).stdout
     return re.sub(r".\x08", "", text)
 
 
@@ -170,7 +209,11 @@ def section(page, title):
 
 def titles(page):
     """Of its sections and subsections."""
-    return {line.strip() for line in shown(page, "ascii").splitlines() if re.match(r"([A-Z]| {3}\S)", line)}
+    return {
+        line.strip()
+        for line in shown(page, "ascii").splitlines()
+        if re.match(r"([A-Z]| {3}\S)", line)
+    }
 
 
 def is_of(subsection, command):
@@ -178,7 +221,11 @@ def is_of(subsection, command):
     words = f" {subsection} ".replace(",", " ")
     if command is None or " without a command " in words:
         return command is None and " without a command " in words
-    return not words.startswith(" Options of ") or " every command " in words or f" {command} " in words
+    return (
+        not words.startswith(" Options of ")
+        or " every command " in words
+        or f" {command} " in words
+    )
 
 
 def option_lines(page, command):
@@ -192,7 +239,11 @@ def option_lines(page, command):
 
 
 def man_options(page, command=None):
-    return [line.strip().split("  ")[0].replace(", ", ",") for line in option_lines(page, command) if re.match(r" {5}-", line)]
+    return [
+        line.strip().split("  ")[0].replace(", ", ",")
+        for line in option_lines(page, command)
+        if re.match(r" {5}-", line)
+    ]
 
 
 def man_defaults(page, command):
@@ -216,8 +267,14 @@ def man_settings(page):
 
 def man_listed(page, title):
     """The options of a list in DESCRIPTION, by their names."""
-    listed = re.search(re.escape(title) + r": (.*?)\.(?: |$)", "\n".join(section(page, "DESCRIPTION")), re.M)
-    return [long_names().get(flag, flag) for flag in re.findall(r"-[-a-z]+", listed[1])] if listed else []
+    listed = re.search(
+        re.escape(title) + r": (.*?)\.(?: |$)", "\n".join(section(page, "DESCRIPTION")), re.M
+    )
+    return (
+        [long_names().get(flag, flag) for flag in re.findall(r"-[-a-z]+", listed[1])]
+        if listed
+        else []
+    )
 
 
 def man_exit_codes(page):
@@ -240,7 +297,10 @@ def man_rights(page):
 
 def pages(tree):
     """The file of each page, by how it is referred to: `redlock-cli 1`."""
-    return {re.sub(r"\.([1-8])$", r" \1", os.path.basename(file)): file for file in tree.glob("man/*.[1-8]")}
+    return {
+        re.sub(r"\.([1-8])$", r" \1", os.path.basename(file)): file
+        for file in tree.glob("man/*.[1-8]")
+    }
 
 
 def check_form(tree, problems):
@@ -262,8 +322,17 @@ def check_form(tree, problems):
         for title, name in re.findall(r"^\.Em (.*)\nin\n\.Xr (redlock-cli\S* [0-9])", page, re.M):
             if name in known and title not in titles(tree.text(known[name])):
                 problems.append(f"{file}: {name} has no section {title}")
-    for document in ["README.md", "SECURITY.md", "CONTRIBUTING.md", "ARCHITECTURE.md", *tree.glob("docs/*.md"), *tree.glob("docs/recipes/*.md")]:
-        for name, number in re.findall(r"(?<![\w/.-])(redlock-cli[a-z.-]*)\(([0-9])\)", tree.text(document)):
+    for document in [
+        "README.md",
+        "SECURITY.md",
+        "CONTRIBUTING.md",
+        "ARCHITECTURE.md",
+        *tree.glob("docs/*.md"),
+        *tree.glob("docs/recipes/*.md"),
+    ]:
+        for name, number in re.findall(
+            r"(?<![\w/.-])(redlock-cli[a-z.-]*)\(([0-9])\)", tree.text(document)
+        ):
             if f"{name} {number}" not in known:
                 problems.append(f"{document}: there is no page {name}({number})")
     screen = shown(tree.text(OVERVIEW), "ascii", 80).splitlines()[:24]
@@ -278,10 +347,17 @@ def check_settings(tree, problems):
     problems.same(f"{SETTINGS}: settings", file_options(), told)
     for name in set(file_options()) & told.keys():
         if settings()[name] != told[name]:
-            problems.append(f"{SETTINGS}: {name}: the default is {settings()[name]}, not {told[name]}")
+            problems.append(
+                f"{SETTINGS}: {name}: the default is {settings()[name]}, not {told[name]}"
+            )
     in_variables = {f"--{name}" for name in settings()}
-    for title, names in [("On the command line alone", set(long_names().values()) - in_variables),
-                         ("On the command line or in a variable, not in a file", in_variables - {f"--{name}" for name in file_options()})]:
+    for title, names in [
+        ("On the command line alone", set(long_names().values()) - in_variables),
+        (
+            "On the command line or in a variable, not in a file",
+            in_variables - {f"--{name}" for name in file_options()},
+        ),
+    ]:
         problems.same(f"{SETTINGS}: {title}", names, man_listed(page, title))
 
 
@@ -296,7 +372,11 @@ def check_manual(tree, problems):
             continue
         file = PAGE_OF[command]
         page = tree.text(file)
-        problems.same(f"{file}: options of {command}", options, man_options(overview, command) + man_options(page, command))
+        problems.same(
+            f"{file}: options of {command}",
+            options,
+            man_options(overview, command) + man_options(page, command),
+        )
         told = [*man_defaults(overview, command), *man_defaults(page, command)]
         for name, default in help_defaults(command):
             count += 1
@@ -306,14 +386,22 @@ def check_manual(tree, problems):
         problems.append(f"--help: {count} defaults")
 
     codes = list(man_exit_codes(overview))
-    problems.same(f"{OVERVIEW}: EXIT CODES", help_exit_codes(), [code for code in codes if not code.startswith("128+n: ")])
+    problems.same(
+        f"{OVERVIEW}: EXIT CODES",
+        help_exit_codes(),
+        [code for code in codes if not code.startswith("128+n: ")],
+    )
     if not any(code.startswith("128+n: ") for code in codes):
         problems.append(f"{OVERVIEW}: EXIT CODES: 128+n is missing")
 
     # The rights of an ACL user: the commands that the scripts call, those that carry the scripts, and what whoever waits listens with.
     scripts = "".join(tree.text(script) for script in tree.glob("src/store/scripts/*.lua"))
     called = [name.lower() for name in re.findall(r"redis\.p?call\('([A-Z]+)'", scripts)]
-    problems.same(f"{CONCEPTS}: rights", called and [*called, "eval", "evalsha", "subscribe"], man_rights(tree.text(CONCEPTS)))
+    problems.same(
+        f"{CONCEPTS}: rights",
+        called and [*called, "eval", "evalsha", "subscribe"],
+        man_rights(tree.text(CONCEPTS)),
+    )
 
 
 # --- What the completion offers. ---
@@ -347,18 +435,36 @@ class Completion:
 
     def listen(self):
         script = "\n".join([self.text, ASKING, *self.questions])
-        answers = subprocess.run(["bash", "--norc", "--noprofile", "-s"], input=script, stdout=subprocess.PIPE, encoding="utf-8",
-                                 env={**ENVIRONMENT, "PATH": os.path.dirname(CLI) + ":" + ENVIRONMENT["PATH"]}).stdout
+        answers = subprocess.run(
+            ["bash", "--norc", "--noprofile", "-s"],
+            input=script,
+            stdout=subprocess.PIPE,
+            encoding="utf-8",
+            env={**ENVIRONMENT, "PATH": os.path.dirname(CLI) + ":" + ENVIRONMENT["PATH"]},
+        ).stdout
         self.shell, _, answers = answers.partition("\n")
         self.answers = [answer.splitlines() for answer in answers.split("\x1e\n")]
 
     def answer(self, question):
-        return [word for word in self.answers[question] if word] if question < len(self.answers) else []
+        return (
+            [word for word in self.answers[question] if word]
+            if question < len(self.answers)
+            else []
+        )
 
 
 # Command lines behind which the command of run may stand, as Readline separates their words: at `:` and `=` too.
-BEFORE_A_COMMAND = ["-k a", "-n -k a --", "--wait = 5s --on-lost kill", "-S redis : //h : 6379 -k a", "-nk a", "-nka", "-knk",
-                    "-k a -S local : --", "--server = redis : //h : 6379 -nqk a : b"]
+BEFORE_A_COMMAND = [
+    "-k a",
+    "-n -k a --",
+    "--wait = 5s --on-lost kill",
+    "-S redis : //h : 6379 -k a",
+    "-nk a",
+    "-nka",
+    "-knk",
+    "-k a -S local : --",
+    "--server = redis : //h : 6379 -nqk a : b",
+]
 
 
 @functools.cache
@@ -372,13 +478,18 @@ def completion_problems(text):
         checks.append((question, check))
 
     def same(what, expected, *words, but=()):
-        later(completion.ask(*words),
-              lambda words: problems.same(f"{COMPLETION}: {what}", expected, [word for word in words if word not in but]))
+        later(
+            completion.ask(*words),
+            lambda words: problems.same(
+                f"{COMPLETION}: {what}", expected, [word for word in words if word not in but]
+            ),
+        )
 
     def demand(is_right, what, *words, line=""):
         def check(words):
             if not is_right(words):
                 problems.append(f"{COMPLETION}: {what}")
+
         later(completion.ask(*words, line=line), check)
 
     same("commands", commands(), "")
@@ -389,27 +500,65 @@ def completion_problems(text):
             continue
         same(f"options of {command}", flags_of(options), command, "-", but=["--"])
         for flag in flags_of(option for option in options if " " in option and " [" not in option):
-            demand(lambda words: "--help" not in words, f"{command} offers options as the value of {flag}", command, flag, "")
+            demand(
+                lambda words: "--help" not in words,
+                f"{command} offers options as the value of {flag}",
+                command,
+                flag,
+                "",
+            )
     for option in ["--on-lost", "--descendants", "--isolate"]:
-        values = [line.removeprefix(option + " ").split("|") for line in help_options("run") if line.startswith(option + " ")]
+        values = [
+            line.removeprefix(option + " ").split("|")
+            for line in help_options("run")
+            if line.startswith(option + " ")
+        ]
         same(option, sum(values, []), "run", option, "")
 
-    demand(lambda words: words == [completion.shell], "--while-pid: not the shell alone", "acquire", "--while-pid", "")
+    demand(
+        lambda words: words == [completion.shell],
+        "--while-pid: not the shell alone",
+        "acquire",
+        "--while-pid",
+        "",
+    )
 
     # The command of run, with and without --, and none of our options behind it.
     for words in BEFORE_A_COMMAND:
-        demand(lambda offered: "mandoc" in offered, f"run {words}: no command is offered", "run", *words.split(), "mandoc")
-        demand(lambda offered: "--key" not in offered, f"run {words}: options are offered behind the command",
-               "run", *words.split(), "mandoc", "--")
+        demand(
+            lambda offered: "mandoc" in offered,
+            f"run {words}: no command is offered",
+            "run",
+            *words.split(),
+            "mandoc",
+        )
+        demand(
+            lambda offered: "--key" not in offered,
+            f"run {words}: options are offered behind the command",
+            "run",
+            *words.split(),
+            "mandoc",
+            "--",
+        )
 
     # A colon of its own is a word, and what is offered stands behind the last one.
-    demand(lambda words: any("mandoc" in word for word in words), "run -k :: no command is offered", "run", "-k", ":", "mandoc",
-           line="redlock-cli run -k : mandoc")
+    demand(
+        lambda words: any("mandoc" in word for word in words),
+        "run -k :: no command is offered",
+        "run",
+        "-k",
+        ":",
+        "mandoc",
+        line="redlock-cli run -k : mandoc",
+    )
     same("-S redis:", ["//"], "run", "-S", "redis", ":")
     same("--server=cluster:/", ["//"], "run", "--server", "=", "cluster", ":", "/")
     same("--on-lost=t", ["term"], "run", "-k", "a", "--on-lost", "=", "t")
     short = completion.ask("run", "-n", "-")
-    later(completion.ask("run", "-ns", "-"), lambda words: problems.same(f"{COMPLETION}: -ns", completion.answer(short), words))
+    later(
+        completion.ask("run", "-ns", "-"),
+        lambda words: problems.same(f"{COMPLETION}: -ns", completion.answer(short), words),
+    )
 
     completion.listen()
     for question, check in checks:
@@ -423,7 +572,11 @@ def completion_problems(text):
 def check_readme(tree, problems):
     readme = tree.text("README.md")
     rows = re.findall(r"^\| ([0-9]+(?:, [0-9]+)*) \| (.*) \|$", readme, re.M)
-    problems.same("README.md: exit codes", help_exit_codes(), [f"{code}: {meaning}".replace("`", "") for code, meaning in rows])
+    problems.same(
+        "README.md: exit codes",
+        help_exit_codes(),
+        [f"{code}: {meaning}".replace("`", "") for code, meaning in rows],
+    )
     for command in ["./packaging/quickstart.sh", "./tests/run.sh"]:
         if command not in readme.splitlines():
             problems.append(f"README.md: the command {command} is missing")
@@ -445,11 +598,18 @@ def check_changelog(tree, problems):
     titles = sections[::2]
     if titles[:1] != ["[Unreleased]"]:
         problems.append("CHANGELOG.md: does not begin with [Unreleased]")
-    problems += [f"CHANGELOG.md: {title}: not [X.Y.Z] - YYYY-MM-DD" for title in titles[1:]
-                 if not re.fullmatch(r"\[[0-9]+\.[0-9]+\.[0-9]+\] - [0-9]{4}-[0-9]{2}-[0-9]{2}", title)]
+    problems += [
+        f"CHANGELOG.md: {title}: not [X.Y.Z] - YYYY-MM-DD"
+        for title in titles[1:]
+        if not re.fullmatch(r"\[[0-9]+\.[0-9]+\.[0-9]+\] - [0-9]{4}-[0-9]{2}-[0-9]{2}", title)
+    ]
     for title, text in zip(titles, sections[1::2]):
         kinds = re.findall(r"^### (.*)", text, re.M)
-        problems += [f"CHANGELOG.md: {title}: {kind} twice" for kind in sorted(set(kinds)) if kinds.count(kind) > 1]
+        problems += [
+            f"CHANGELOG.md: {title}: {kind} twice"
+            for kind in sorted(set(kinds))
+            if kinds.count(kind) > 1
+        ]
 
 
 def decisions(tree):
@@ -458,7 +618,10 @@ def decisions(tree):
 
 def anchors(text):
     """Of its headings, as GitHub makes them."""
-    return {re.sub(r"[^a-z0-9 _-]", "", heading.lower()).replace(" ", "-") for heading in re.findall(r"^#+ (.*)", text, re.M)}
+    return {
+        re.sub(r"[^a-z0-9 _-]", "", heading.lower()).replace(" ", "-")
+        for heading in re.findall(r"^#+ (.*)", text, re.M)
+    }
 
 
 def links(tree):
@@ -471,7 +634,11 @@ def links(tree):
 
 def check_links(tree, problems):
     architecture = tree.text("ARCHITECTURE.md")
-    problems += [f"{file}: ARCHITECTURE.md does not list it" for file in decisions(tree) if f"({file})" not in architecture]
+    problems += [
+        f"{file}: ARCHITECTURE.md does not list it"
+        for file in decisions(tree)
+        if f"({file})" not in architecture
+    ]
     for document, link in links(tree):
         file, _, anchor = link.partition("#")
         file = os.path.normpath(os.path.join(os.path.dirname(document), file))
@@ -497,9 +664,13 @@ def main():
         if not shutil.which(tool):
             sys.exit(f"docs: {tool} is not installed")
     tree = Tree(tree_rules.root_argument())
-    tree_rules.exit_with("docs", problems_of(tree), "problems",
-                         f"{len(commands())} commands, {len(pages(tree))} manual pages, {len(decisions(tree))} decisions, "
-                         f"{len(list(links(tree)))} links: all agree")
+    tree_rules.exit_with(
+        "docs",
+        problems_of(tree),
+        "problems",
+        f"{len(commands())} commands, {len(pages(tree))} manual pages, {len(decisions(tree))} decisions, "
+        f"{len(list(links(tree)))} links: all agree",
+    )
 
 
 if __name__ == "__main__":

@@ -12,7 +12,9 @@ sys.dont_write_bytecode = True
 import tree_rules
 
 # The folders there are. A file's layer is its folder.
-FOLDERS = "cli run output child engine store store/redis store/local store/scripts core support".split()
+FOLDERS = (
+    "cli run output child engine store store/redis store/local store/scripts core support".split()
+)
 
 # Which layers a layer may include, besides itself.
 ALLOWED = {
@@ -64,7 +66,9 @@ def includes(text):
         directive = DIRECTIVE.match(line)
         if directive:
             header = re.match(r'"[^"]+"|<[^>]+>', directive[1])
-            found.append((number, header[0][0], header[0][1:-1]) if header else (number, "?", directive[1]))
+            found.append(
+                (number, header[0][0], header[0][1:-1]) if header else (number, "?", directive[1])
+            )
     return tuple(found)
 
 
@@ -99,8 +103,11 @@ def check_include(layer, quote, header):
 
 def violations(folders, files):
     """A line for each rule that is broken."""
-    found = [f"src/{folder}: an unknown folder; tests/layers.py must have a rule for it" for folder in folders
-             if folder not in FOLDERS]
+    found = [
+        f"src/{folder}: an unknown folder; tests/layers.py must have a rule for it"
+        for folder in folders
+        if folder not in FOLDERS
+    ]
     if not files:
         found.append("no source files under src/: nothing was checked")
     for file in sorted(files):
@@ -117,7 +124,12 @@ def violations(folders, files):
 def main():
     folders, files = read_tree(tree_rules.root_argument())
     number = sum(len(includes(text)) for text in files.values())
-    tree_rules.exit_with("layers", violations(folders, files), "violations", f"{len(files)} files, {number} includes, none upward")
+    tree_rules.exit_with(
+        "layers",
+        violations(folders, files),
+        "violations",
+        f"{len(files)} files, {number} includes, none upward",
+    )
 
 
 if __name__ == "__main__":

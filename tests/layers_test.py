@@ -52,7 +52,11 @@ MAY_INCLUDE = {
 for layer in MAY_INCLUDE:
     for other in MAY_INCLUDE:
         may = other == layer or other in MAY_INCLUDE[layer].split()
-        check("accepted" if may else "refused", f"{layer}/planted.cpp", f'#include "{other}/planted.hpp"')
+        check(
+            "accepted" if may else "refused",
+            f"{layer}/planted.cpp",
+            f'#include "{other}/planted.hpp"',
+        )
 
 check("accepted", "main.cpp", '#include "cli/planted.hpp"')
 check("refused", "main.cpp", '#include "engine/planted.hpp"')
@@ -105,8 +109,12 @@ check("accepted", "core/planted.cpp", "#include <tl/expected.hpp>")
 
 def check_program(expected, root, words):
     """What the program says of the tree at ROOT; WORDS are in the message of a refusal."""
-    ran = subprocess.run([os.path.join(ROOT, "tests/layers.py"), root], capture_output=True, text=True)
-    verdict = {0: "accepted", 1: "refused" if words in ran.stderr else "misjudged"}.get(ran.returncode, "crashed")
+    ran = subprocess.run(
+        [os.path.join(ROOT, "tests/layers.py"), root], capture_output=True, text=True
+    )
+    verdict = {0: "accepted", 1: "refused" if words in ran.stderr else "misjudged"}.get(
+        ran.returncode, "crashed"
+    )
     count(verdict, expected, words, ran.stderr)
 
 

@@ -38,7 +38,9 @@ class Terminal:
 
     def tmux(self, *words):
         command = ["tmux", "-f", "/dev/null", "-S", self.socket, *words]
-        return subprocess.run(command, env=self.environment, check=True, capture_output=True, text=True).stdout
+        return subprocess.run(
+            command, env=self.environment, check=True, capture_output=True, text=True
+        ).stdout
 
     def type(self, pane, text):
         self.tmux("send-keys", "-t", str(pane), "-l", text)
@@ -71,7 +73,10 @@ class Recording:
         end = time.monotonic() + limit
         while not re.search(pattern, re.sub(r"\x1b\[[0-9;]*m", "", self.look())):
             if time.monotonic() > end:
-                sys.exit(f"record.py: the screen never showed {pattern!r}:\n" + "\n".join(self.frames[-1][1]))
+                sys.exit(
+                    f"record.py: the screen never showed {pattern!r}:\n"
+                    + "\n".join(self.frames[-1][1])
+                )
             time.sleep(STEP)
 
     def rest(self, seconds):
@@ -115,25 +120,34 @@ def drawn(lines):
                 attribute = f' class="{names}"' if names else ""
                 x = MARGIN + column * CELL_WIDTH
                 length = len(text) * CELL_WIDTH
-                yield (f'<text x="{x:.1f}" y="{y:.1f}" textLength="{length:.1f}"{attribute}>'
-                       f"{html.escape(text)}</text>")
+                yield (
+                    f'<text x="{x:.1f}" y="{y:.1f}" textLength="{length:.1f}"{attribute}>'
+                    f"{html.escape(text)}</text>"
+                )
 
 
 def svg(frames, whole):
     width, height = COLUMNS * CELL_WIDTH + 2 * MARGIN, (ROWS + 1) * CELL_HEIGHT + 2 * MARGIN
-    out = [f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:.0f} {height:.0f}" width="{width:.0f}">',
-           "<title>Two deploys: the second waits for the first</title>", "<style>",
-           f"text{{font:14px monospace;fill:{FOREGROUND};white-space:pre}}.b{{font-weight:bold}}.d{{opacity:.6}}"]
+    out = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:.0f} {height:.0f}" width="{width:.0f}">',
+        "<title>Two deploys: the second waits for the first</title>",
+        "<style>",
+        f"text{{font:14px monospace;fill:{FOREGROUND};white-space:pre}}.b{{font-weight:bold}}.d{{opacity:.6}}",
+    ]
     out += [f".c{number}{{fill:{colour}}}" for number, colour in enumerate(COLOURS)]
     for number, (start, _) in enumerate(frames):
         end = frames[number + 1][0] if number + 1 < len(frames) else whole
         a, b = 100 * start / whole, 100 * end / whole
-        out.append(f"@keyframes f{number}{{0%{{visibility:hidden}}{a:.2f}%{{visibility:visible}}"
-                   f"{b:.2f}%,100%{{visibility:hidden}}}}"
-                   f"#f{number}{{visibility:hidden;animation:f{number} {whole:.1f}s step-end infinite}}")
+        out.append(
+            f"@keyframes f{number}{{0%{{visibility:hidden}}{a:.2f}%{{visibility:visible}}"
+            f"{b:.2f}%,100%{{visibility:hidden}}}}"
+            f"#f{number}{{visibility:hidden;animation:f{number} {whole:.1f}s step-end infinite}}"
+        )
     # Without animation, as in print: the last screen.
-    out.append("@media (prefers-reduced-motion:reduce){g{animation:none!important}"
-               f"#f{len(frames) - 1}{{visibility:visible!important}}}}")
+    out.append(
+        "@media (prefers-reduced-motion:reduce){g{animation:none!important}"
+        f"#f{len(frames) - 1}{{visibility:visible!important}}}}"
+    )
     out += ["</style>", f'<rect width="100%" height="100%" rx="6" fill="{BACKGROUND}"/>']
     for number, (_, lines) in enumerate(frames):
         out += [f'<g id="f{number}" xml:space="preserve">', *drawn(lines), "</g>"]
@@ -141,17 +155,26 @@ def svg(frames, whole):
 
 
 def main():
-    cli = os.path.realpath(os.environ.get("REDLOCK_CLI") or sys.exit("record.py: REDLOCK_CLI: the program to show"))
+    cli = os.path.realpath(
+        os.environ.get("REDLOCK_CLI") or sys.exit("record.py: REDLOCK_CLI: the program to show")
+    )
     with tempfile.TemporaryDirectory() as directory:
         locks = os.path.join(directory, "locks")
         os.mkdir(locks, 0o700)
         script = os.path.join(directory, "deploy.sh")
         with open(script, "w") as file:
-            file.write('#!/bin/sh\nfor step in build upload switch; do echo "$step"; sleep 1.2; done\n')
+            file.write(
+                '#!/bin/sh\nfor step in build upload switch; do echo "$step"; sleep 1.2; done\n'
+            )
         os.chmod(script, 0o755)
-        environment = {"PATH": os.path.dirname(cli) + ":" + os.environ["PATH"], "HOME": directory, "TERM": "tmux-256color",
-                       "LANG": "C.UTF-8", "REDLOCK_SERVER": "local:" + locks,
-                       "SHELL": "/bin/bash"}
+        environment = {
+            "PATH": os.path.dirname(cli) + ":" + os.environ["PATH"],
+            "HOME": directory,
+            "TERM": "tmux-256color",
+            "LANG": "C.UTF-8",
+            "REDLOCK_SERVER": "local:" + locks,
+            "SHELL": "/bin/bash",
+        }
         terminal = Terminal(directory, environment)
         try:
             recording = Recording(terminal)

@@ -35,10 +35,24 @@ class Server:
     def __init__(self, directory, number):
         self.socket = f"{directory}/{number}.sock"
         self.process = subprocess.Popen(
-            ["redis-server", "--port", "0", "--unixsocket", self.socket, "--save", "", "--dir", directory],
-            stdout=subprocess.DEVNULL)
+            [
+                "redis-server",
+                "--port",
+                "0",
+                "--unixsocket",
+                self.socket,
+                "--save",
+                "",
+                "--dir",
+                directory,
+            ],
+            stdout=subprocess.DEVNULL,
+        )
         deadline = time.monotonic() + 20
-        while subprocess.run(["redis-cli", "-s", self.socket, "PING"], capture_output=True).stdout != b"PONG\n":
+        while (
+            subprocess.run(["redis-cli", "-s", self.socket, "PING"], capture_output=True).stdout
+            != b"PONG\n"
+        ):
             if time.monotonic() > deadline:
                 raise SystemExit("redis-server did not start")
 
@@ -61,8 +75,11 @@ def ratio(contestant, peer):
 
 def held_memory(url):
     """PSS in MiB of front and holder while a command runs."""
-    run = subprocess.Popen([PROGRAM, "run", "-S", url, "-k", "bench-memory", "--", "sh", "-c", "echo up; read line"],
-                           stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    run = subprocess.Popen(
+        [PROGRAM, "run", "-S", url, "-k", "bench-memory", "--", "sh", "-c", "echo up; read line"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    )
     run.stdout.readline()
     with open(f"/proc/{run.pid}/task/{run.pid}/children", encoding="ascii") as children:
         guards = [run.pid] + [int(pid) for pid in children.read().split()]
@@ -77,19 +94,53 @@ def held_memory(url):
 def hand_over(server, directory, waiting=50):
     """The median time in ms from the release of a lock to the start of the next one's command, with so many in line, who must be served in
     the order in which they came."""
-    holder = subprocess.Popen([PROGRAM, "run", "-S", server.url, "-k", "bench-line", "--", "sh", "-c", "echo up; read line"],
-                              stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    holder = subprocess.Popen(
+        [
+            PROGRAM,
+            "run",
+            "-S",
+            server.url,
+            "-k",
+            "bench-line",
+            "--",
+            "sh",
+            "-c",
+            "echo up; read line",
+        ],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    )
     holder.stdout.readline()
 
     def queued():
-        queue = subprocess.run(["redis-cli", "-s", server.socket, "ZCARD", "redlock:queue:{bench-line}"], capture_output=True, check=True)
+        queue = subprocess.run(
+            ["redis-cli", "-s", server.socket, "ZCARD", "redlock:queue:{bench-line}"],
+            capture_output=True,
+            check=True,
+        )
         return int(queue.stdout)
 
     times, runs = [], []
     for number in range(waiting):
         times.append(f"{directory}/time-{number}")
         with open(times[-1], "wb") as out:
-            runs.append(subprocess.Popen([PROGRAM, "run", "-q", "-S", server.url, "-k", "bench-line", "--", "date", "+%s%N"], stdout=out))
+            runs.append(
+                subprocess.Popen(
+                    [
+                        PROGRAM,
+                        "run",
+                        "-q",
+                        "-S",
+                        server.url,
+                        "-k",
+                        "bench-line",
+                        "--",
+                        "date",
+                        "+%s%N",
+                    ],
+                    stdout=out,
+                )
+            )
         while queued() <= number:
             time.sleep(0.002)
     holder.communicate(b"\n")
@@ -100,7 +151,10 @@ def hand_over(server, directory, waiting=50):
         raise SystemExit("not served in the order in which they came")
     # Between two starts lie one command and one hand-over.
     command = statistics.median(timed(["date", "+%s%N"]) for _ in range(ROUNDS)) * 1e3
-    return statistics.median(after - before for before, after in zip(served, served[1:])) / 1e6 - command
+    return (
+        statistics.median(after - before for before, after in zip(served, served[1:])) / 1e6
+        - command
+    )
 
 
 def main():
@@ -114,8 +168,16 @@ def main():
             return [PROGRAM, "run", "-S", urls, "-k", "bench", "--", "true"]
 
         rows = [
-            ("run -- true / flock f true", ratio(run(one), ["flock", f"{directory}/f", "true"]), 1.5),
-            ("run -- true / the redis-cli recipe", ratio(run(one), ["bash", "-c", RECIPE, "bash", servers[0].socket]), 0.25),
+            (
+                "run -- true / flock f true",
+                ratio(run(one), ["flock", f"{directory}/f", "true"]),
+                1.5,
+            ),
+            (
+                "run -- true / the redis-cli recipe",
+                ratio(run(one), ["bash", "-c", RECIPE, "bash", servers[0].socket]),
+                0.25,
+            ),
             ("five servers / one server", ratio(run(five), run(one)), 1.3),
         ]
         alone = ",".join(server.url for server in servers[:3])

@@ -27,7 +27,9 @@ WAIT_LIMIT = 120
 
 
 def redis_call(connection, *words):
-    request = b"*%d\r\n" % len(words) + b"".join(b"$%d\r\n%s\r\n" % (len(w), w) for w in (str(x).encode() for x in words))
+    request = b"*%d\r\n" % len(words) + b"".join(
+        b"$%d\r\n%s\r\n" % (len(w), w) for w in (str(x).encode() for x in words)
+    )
     connection.sendall(request)
     reply = b""
     while not reply.endswith(b"\r\n"):
@@ -47,8 +49,22 @@ class Server:
     def __init__(self, directory):
         self.path = os.path.join(directory, "redis.sock")
         self.process = subprocess.Popen(
-            ["redis-server", "--port", "0", "--unixsocket", self.path, "--unixsocketperm", "777", "--save", "", "--dir", directory],
-            stdout=subprocess.DEVNULL, stdin=subprocess.DEVNULL)
+            [
+                "redis-server",
+                "--port",
+                "0",
+                "--unixsocket",
+                self.path,
+                "--unixsocketperm",
+                "777",
+                "--save",
+                "",
+                "--dir",
+                directory,
+            ],
+            stdout=subprocess.DEVNULL,
+            stdin=subprocess.DEVNULL,
+        )
         wait_for("the server's socket", lambda: os.path.exists(self.path))
         self.connection = socket.socket(socket.AF_UNIX)
         wait_for("the server", lambda: self.connection.connect_ex(self.path) == 0)
@@ -96,6 +112,7 @@ def throttle(quota):
         def enter():
             with open(os.path.join(directory, "cgroup.procs"), "w") as file:
                 file.write("0")
+
         return enter, directory
     raise SystemExit("strike: no cgroup with a quota can be made here")
 
@@ -112,21 +129,38 @@ def states(program):
         except OSError:
             continue
         if line.startswith(os.path.dirname(program)):
-            name = fields[0] if line.startswith(program) else f"guard {pid} {fields[0]} {fields[11]}+{fields[12]}"
+            name = (
+                fields[0]
+                if line.startswith(program)
+                else f"guard {pid} {fields[0]} {fields[11]}+{fields[12]}"
+            )
             count[name] = count.get(name, 0) + 1
     return count
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--program", default=os.environ.get("REDLOCK_CLI", "redlock-cli"))
     parser.add_argument("--tree", default=os.environ.get("LOAD_TREE", "load-tree"))
     parser.add_argument("--ttl", default="5s")
-    parser.add_argument("--option", action="append", default=[], help="a word for `run`, as often as needed")
+    parser.add_argument(
+        "--option", action="append", default=[], help="a word for `run`, as often as needed"
+    )
     parser.add_argument("--terminal", action="store_true", help="at a terminal, in the foreground")
     parser.add_argument("--user", type=int, help="run as this uid")
-    parser.add_argument("--quota", type=float, help="in a cgroup with so much of a CPU; 0: with the controller, without a quota")
-    parser.add_argument("--settle", type=float, default=0, help="seconds between the tree's word that it is up and the strike")
+    parser.add_argument(
+        "--quota",
+        type=float,
+        help="in a cgroup with so much of a CPU; 0: with the controller, without a quota",
+    )
+    parser.add_argument(
+        "--settle",
+        type=float,
+        default=0,
+        help="seconds between the tree's word that it is up and the strike",
+    )
     parser.add_argument("load", nargs=argparse.REMAINDER, help="what load-tree is told")
     options = parser.parse_args()
 
@@ -144,8 +178,24 @@ def main():
     enter, cgroup = throttle(options.quota) if options.quota is not None else (None, None)
 
     # The command itself writes to a file, also at a terminal: the terminal is for job control.
-    inner = [program, "run", "-S", "unix://" + server.path, "-k", "demo", "-t", options.ttl, *options.option, "--",
-             "sh", "-c", 'exec "$@" >"$0"', words_path, tree, *options.load]
+    inner = [
+        program,
+        "run",
+        "-S",
+        "unix://" + server.path,
+        "-k",
+        "demo",
+        "-t",
+        options.ttl,
+        *options.option,
+        "--",
+        "sh",
+        "-c",
+        'exec "$@" >"$0"',
+        words_path,
+        tree,
+        *options.load,
+    ]
 
     def begin():
         if enter:
@@ -158,7 +208,9 @@ def main():
             os.setgroups([])
             os.setgid(options.user)
             os.setuid(options.user)
-        environment = {name: value for name, value in os.environ.items() if name != "XDG_CONFIG_HOME"}
+        environment = {
+            name: value for name, value in os.environ.items() if name != "XDG_CONFIG_HOME"
+        }
         os.execvpe(inner[0], inner, dict(environment, HOME="/nonexistent"))
 
     open(words_path, "w").close()
@@ -174,6 +226,7 @@ def main():
                     pass
             except OSError:
                 pass
+
         threading.Thread(target=drain, daemon=True).start()
     else:
         pid = os.fork()
@@ -184,11 +237,15 @@ def main():
 
     survivors = {}
     try:
+
         def is_up():
             ended, code = os.waitpid(pid, os.WNOHANG)
             if ended:
-                raise SystemExit(f"strike: the command ended early: {os.waitstatus_to_exitcode(code)}: {open(errors_path).read()}")
+                raise SystemExit(
+                    f"strike: the command ended early: {os.waitstatus_to_exitcode(code)}: {open(errors_path).read()}"
+                )
             return "ready" in open(words_path).read()
+
         wait_for("the tree is up", is_up)
         time.sleep(options.settle)
         server.cut_off()
@@ -203,6 +260,7 @@ def main():
                 return True
             except BlockingIOError:
                 return False
+
         in_time = all_dead()
         if not in_time:
             survivors = states(tree)
@@ -217,15 +275,33 @@ def main():
             pass
         server.end()
         if cgroup:
-            wait_for("the cgroup is empty", lambda: not open(os.path.join(cgroup, "cgroup.procs")).read().strip(), 20)
+            wait_for(
+                "the cgroup is empty",
+                lambda: not open(os.path.join(cgroup, "cgroup.procs")).read().strip(),
+                20,
+            )
             os.rmdir(cgroup)
         shutil.rmtree(directory)
     # 80 is true as well when it was seen dead too late: the deadline is earlier than the expiry, and a guard may have to wait for a CPU
     # to see it. Who wants 79 has to ask for it.
     truthful = status in ((79, 80) if in_time else (80,)) and ("UNSAFE" in stderr) == (status == 80)
-    print(json.dumps({"in_time": in_time, "late_ms": round(late, 1), "survivors": survivors, "status": status, "truthful": truthful, "load": options.load,
-                      "ttl": options.ttl, "terminal": options.terminal, "user": options.user, "quota": options.quota,
-                      "stderr": stderr}))
+    print(
+        json.dumps(
+            {
+                "in_time": in_time,
+                "late_ms": round(late, 1),
+                "survivors": survivors,
+                "status": status,
+                "truthful": truthful,
+                "load": options.load,
+                "ttl": options.ttl,
+                "terminal": options.terminal,
+                "user": options.user,
+                "quota": options.quota,
+                "stderr": stderr,
+            }
+        )
+    )
     sys.exit(0 if truthful else 1)
 
 

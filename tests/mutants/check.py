@@ -20,8 +20,12 @@ LISTS = {"tests/mutants/list": ["file", "test"], "tests/sim/mutants/list": ["fil
 @functools.cache
 def tracked():
     """What git tracks, and what it would if added: what the mutants are tried on."""
-    names = subprocess.run(["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"], cwd=ROOT, check=True,
-                           capture_output=True).stdout
+    names = subprocess.run(
+        ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
+        cwd=ROOT,
+        check=True,
+        capture_output=True,
+    ).stdout
     return set(names.decode().split("\0"))
 
 

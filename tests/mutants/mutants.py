@@ -86,7 +86,7 @@ def replace(path, old, new):
     if problem:
         return problem
     with open(path, "w", encoding="utf-8") as file:
-        file.write(source[:place[0]] + new + source[place[1]:])
+        file.write(source[: place[0]] + new + source[place[1] :])
     return ""
 
 

@@ -16,7 +16,14 @@ import time
 
 import redis
 
-SIGNALS = [signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM, signal.SIGUSR1, signal.SIGUSR2]
+SIGNALS = [
+    signal.SIGHUP,
+    signal.SIGINT,
+    signal.SIGQUIT,
+    signal.SIGTERM,
+    signal.SIGUSR1,
+    signal.SIGUSR2,
+]
 LATEST = 0.06
 KEY = "demo"
 HANGS = 30
@@ -52,7 +59,12 @@ class Watch(threading.Thread):
 
     def look(self):
         """Whether the key is there, and the fence, which grows with every lock."""
-        return self.server.pipeline(transaction=True).exists(KEY).get(f"redlock:fence:{{{KEY}}}").execute()
+        return (
+            self.server.pipeline(transaction=True)
+            .exists(KEY)
+            .get(f"redlock:fence:{{{KEY}}}")
+            .execute()
+        )
 
     def run(self):
         had = False
@@ -95,7 +107,9 @@ def one_run(server):
     if server.get(KEY) not in (None, b"another"):
         wrong.append("the lock is left")
     ended = "by the signal" if status < 0 else "by itself"
-    return (f"{number.name} after {delay * 1000:.1f} ms, sleep {length}: " + ", ".join(wrong)) if wrong else None, ended
+    return (
+        f"{number.name} after {delay * 1000:.1f} ms, sleep {length}: " + ", ".join(wrong)
+    ) if wrong else None, ended
 
 
 def main():

@@ -69,7 +69,9 @@ def expired(value):
 
 def acquire_getset(server, key, token):
     """SETNX a timestamp; take over one that has passed."""
-    return server.setnx(key, token) or (expired(server.get(key)) and expired(server.getset(key, token)))
+    return server.setnx(key, token) or (
+        expired(server.get(key)) and expired(server.getset(key, token))
+    )
 
 
 def acquire_redis_py(server, key, token):

@@ -39,12 +39,18 @@ def main():
     slots, error = sys.argv[1:]
     listener = socket.create_server(("127.0.0.1", 0))
     port = listener.getsockname()[1]
-    slots_bytes = (ALL if slots == "all" else slots.encode().decode("unicode_escape")).format(port=port).encode()
+    slots_bytes = (
+        (ALL if slots == "all" else slots.encode().decode("unicode_escape"))
+        .format(port=port)
+        .encode()
+    )
     error_bytes = f"-{error.format(port=port)}\r\n".encode()
     print(port, flush=True)
     while True:
         connection, _ = listener.accept()
-        threading.Thread(target=serve, args=(connection, slots_bytes, error_bytes), daemon=True).start()
+        threading.Thread(
+            target=serve, args=(connection, slots_bytes, error_bytes), daemon=True
+        ).start()
 
 
 main()

@@ -14,7 +14,9 @@ def main():
         context.minimum_version = ssl.TLSVersion.TLSv1
         context.maximum_version = ssl.TLSVersion.TLSv1_1
     context.load_cert_chain(sys.argv[1], sys.argv[2])
-    context.sni_callback = lambda _socket, name, _context: print(f"asked for {name or 'nothing'}", flush=True)
+    context.sni_callback = lambda _socket, name, _context: print(
+        f"asked for {name or 'nothing'}", flush=True
+    )
     listener = socket.create_server(("127.0.0.1", 0))
     print(listener.getsockname()[1], flush=True)
     while True:

@@ -111,7 +111,9 @@ class Terminal:
 class Driver:
     def __init__(self, ask, answer, command):
         ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
-        self.ask, self.answer = os.open(ask, os.O_RDWR | os.O_CLOEXEC), os.open(answer, os.O_RDWR | os.O_CLOEXEC)
+        self.ask, self.answer = os.open(ask, os.O_RDWR | os.O_CLOEXEC), os.open(
+            answer, os.O_RDWR | os.O_CLOEXEC
+        )
         self.requests = b""
         self.terminal = Terminal(command)
 
@@ -126,7 +128,9 @@ class Driver:
     def pump(self, timeout):
         """Waits for the screen to change, or for requests."""
         terminal = self.terminal
-        ready, _, _ = select.select([self.ask] + ([terminal.master] if terminal.master is not None else []), [], [], timeout)
+        ready, _, _ = select.select(
+            [self.ask] + ([terminal.master] if terminal.master is not None else []), [], [], timeout
+        )
         if self.ask in ready:
             self.requests += os.read(self.ask, 65536)
         if terminal.master in ready:
@@ -157,7 +161,7 @@ class Driver:
         end = time.monotonic() + PATIENCE
         while not (match := self.terminal.find(pattern)):
             if time.monotonic() > end:
-                return False, repr(self.terminal.screen[self.terminal.seen:]).encode()
+                return False, repr(self.terminal.screen[self.terminal.seen :]).encode()
             self.pump(0.2)
         return True, repr(match.group()).encode()
 

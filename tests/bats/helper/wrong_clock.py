@@ -11,6 +11,7 @@ import threading
 def serve(client, server, offset):
     asked_time = False
     try:
+
         def questions():
             nonlocal asked_time
             while data := client.recv(65536):
@@ -21,7 +22,12 @@ def serve(client, server, offset):
         threading.Thread(target=questions, daemon=True).start()
         while data := server.recv(65536):
             if asked_time:
-                data = re.sub(rb"\r\n(\d{10})\r\n", lambda time: b"\r\n%d\r\n" % (int(time[1]) + offset), data, count=1)
+                data = re.sub(
+                    rb"\r\n(\d{10})\r\n",
+                    lambda time: b"\r\n%d\r\n" % (int(time[1]) + offset),
+                    data,
+                    count=1,
+                )
             client.sendall(data)
         client.close()
     except OSError:
