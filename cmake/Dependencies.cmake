@@ -15,8 +15,8 @@ endif()
 pkg_check_modules(openssl REQUIRED openssl>=3.0)
 find_path(ASIO_INCLUDE_DIR asio.hpp REQUIRED)
 find_path(TOMLPLUSPLUS_INCLUDE_DIR toml++/toml.h REQUIRED)
-# Both statically, as Debian offers them, so that the loader has nothing to do for them. Lua as built with a C++ compiler: its errors are
-# exceptions then, which destroy what lies on our stack.
+# Both statically, as Debian offers them, so that the loader has nothing to do for them. Lua as
+# built with a C++ compiler: its errors are exceptions then, which destroy what lies on our stack.
 find_path(LUA_INCLUDE_DIR lua5.1/lua.hpp REQUIRED)
 find_library(LUA_LIBRARY liblua5.1-c++.a REQUIRED)
 find_path(MD_INCLUDE_DIR sha2.h REQUIRED)
@@ -32,16 +32,19 @@ target_link_libraries(redlock-md INTERFACE ${MD_LIBRARY})
 
 add_library(redlock-asio INTERFACE)
 target_include_directories(redlock-asio SYSTEM INTERFACE ${ASIO_INCLUDE_DIR})
-# Whether it takes coroutine frames from std::aligned_alloc hangs on what a source includes before it, so it would differ between sources that
-# free each other's; operator new aligns enough for all that we give it.
+# Whether it takes coroutine frames from std::aligned_alloc hangs on what a source includes before
+# it, so it would differ between sources that free each other's; operator new aligns enough for all
+# that we give it.
 target_compile_definitions(redlock-asio INTERFACE ASIO_STANDALONE ASIO_NO_DEPRECATED ASIO_DISABLE_STD_ALIGNED_ALLOC)
 target_link_libraries(redlock-asio INTERFACE Threads::Threads)
-# Asio 1.22 looks for <experimental/coroutine> under Clang, which libstdc++ never had and Clang no longer needs.
+# Asio 1.22 looks for <experimental/coroutine> under Clang, which libstdc++ never had and Clang no
+# longer needs.
 if(CMAKE_CXX_COMPILER_ID MATCHES "Clang")
   target_compile_definitions(redlock-asio INTERFACE ASIO_HAS_CO_AWAIT=1 ASIO_HAS_STD_COROUTINE=1)
 endif()
 
-# The headers alone: only a command with a configuration file needs them, and every start would load the shared library.
+# The headers alone: only a command with a configuration file needs them, and every start would load
+# the shared library.
 add_library(redlock-toml INTERFACE)
 target_include_directories(redlock-toml SYSTEM INTERFACE ${TOMLPLUSPLUS_INCLUDE_DIR})
 
@@ -49,7 +52,8 @@ target_include_directories(redlock-toml SYSTEM INTERFACE ${TOMLPLUSPLUS_INCLUDE_
 add_library(redlock-fmt INTERFACE)
 target_link_libraries(redlock-fmt INTERFACE $<IF:$<BOOL:${REDLOCK_STATIC_RUNTIME}>,fmt::fmt-header-only,fmt::fmt>)
 
-# What the program is made of, for --version, the software bill of materials and the licences: `NAME|VERSION|how it comes|SPDX licence`.
+# What the program is made of, for --version, the software bill of materials and the licences:
+# `NAME|VERSION|how it comes|SPDX licence`.
 set(redlock_components "")
 function(redlock_component name version how licence)
   if(NOT version)

@@ -1,4 +1,5 @@
-# Writes the completions of all shells as C++: cmake -DSCRIPTS=….bash;….zsh -DOUTPUT=… -P EmbedCompletions.cmake
+# Writes the completions of all shells as C++:
+# cmake -DSCRIPTS=….bash;….zsh -DOUTPUT=… -P EmbedCompletions.cmake
 set(rows "")
 foreach(script IN LISTS SCRIPTS)
   file(READ "${script}" text)

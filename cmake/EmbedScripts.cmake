@@ -1,7 +1,7 @@
 # Writes one C++ source with all scripts as one text, and its SHA-1:
 #   cmake -DPROTOCOL=… -DPRELUDES=…;… -DSCRIPTS=a.lua;b.lua -DUNDO=… -DOUTPUT=… -P EmbedScripts.cmake
-# Comment lines, indentation and the names of core/protocol.txt are for readers of the source; they do not
-# travel to the servers.
+# Comment lines, indentation and the names of core/protocol.txt are for readers of the source; they
+# do not travel to the servers.
 include(${CMAKE_CURRENT_LIST_DIR}/Protocol.cmake)
 load_protocol("${PROTOCOL}")
 
@@ -21,7 +21,8 @@ foreach(file IN LISTS PRELUDES)
   resolve_protocol("" part)
   string(APPEND text "${part}")
 endforeach()
-# No function for each script: a closure that uses thirty locals of the prelude takes longer to make than most scripts to run.
+# No function for each script: a closure that uses thirty locals of the prelude takes longer to make
+# than most scripts to run.
 string(APPEND text "local script = ARGV[#ARGV]\n")
 set(source "")
 foreach(file IN LISTS SCRIPTS)

@@ -1,8 +1,10 @@
-# What a program that root runs from cron is expected to be compiled with. tests/hardening.sh looks for it in the program. Everything gets it, in
-# all presets, so that the tests run what users get; _FORTIFY_SOURCE alone needs an optimising compiler.
+# What a program that root runs from cron is expected to be compiled with. tests/hardening.sh looks
+# for it in the program. Everything gets it, in all presets, so that the tests run what users get;
+# _FORTIFY_SOURCE alone needs an optimising compiler.
 include(CheckCXXCompilerFlag)
 
-# Not CMAKE_POSITION_INDEPENDENT_CODE: the layers are libraries only while building, and -fPIC would cost them what only shared ones need.
+# Not CMAKE_POSITION_INDEPENDENT_CODE: the layers are libraries only while building, and -fPIC would
+# cost them what only shared ones need.
 target_compile_options(redlock-flags INTERFACE -fPIE)
 target_link_options(redlock-flags INTERFACE -pie)
 
@@ -21,14 +23,16 @@ foreach(flag -fstack-protector-strong -fstack-clash-protection ${redlock_branch_
 endforeach()
 
 target_compile_definitions(redlock-flags INTERFACE _GLIBCXX_ASSERTIONS)
-# Level 3 also bounds what only the running program knows the size of; before GCC 12 it means 2. Some distributions' compilers define one
-# themselves, and the sanitizers intercept the functions that it replaces.
+# Level 3 also bounds what only the running program knows the size of; before GCC 12 it means 2.
+# Some distributions' compilers define one themselves, and the sanitizers intercept the functions
+# that it replaces.
 if(NOT REDLOCK_SANITIZE)
   target_compile_options(redlock-flags INTERFACE
     $<$<NOT:$<CONFIG:Debug>>:-U_FORTIFY_SOURCE> $<$<NOT:$<CONFIG:Debug>>:-D_FORTIFY_SOURCE=3>)
 endif()
-# A position-independent program has thousands of addresses to add its own to: packed, they take a fifth of the loader's work, and 140 kB less. Needs a
-# loader that knows it (glibc 2.36), so a program is run to find out.
+# A position-independent program has thousands of addresses to add its own to: packed, they take a
+# fifth of the loader's work, and 140 kB less. Needs a loader that knows it (glibc 2.36), so a
+# program is run to find out.
 if(NOT CMAKE_CROSSCOMPILING)
   include(CheckCXXSourceRuns)
   set(CMAKE_REQUIRED_LINK_OPTIONS -pie -Wl,-z,pack-relative-relocs -Wl,--fatal-warnings)

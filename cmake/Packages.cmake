@@ -1,5 +1,6 @@
-# What `cpack` packs: a tarball to be unpacked anywhere (TGZ), a .deb and a .rpm. packaging/release.sh makes all of them; packaging/cpack.cmake is
-# what a Debian package wants otherwise than `cmake --install` lays it out.
+# What `cpack` packs: a tarball to be unpacked anywhere (TGZ), a .deb and a .rpm.
+# packaging/release.sh makes all of them; packaging/cpack.cmake is what a Debian package wants
+# otherwise than `cmake --install` lays it out.
 set(CPACK_PACKAGE_VENDOR "the redlock-cli authors")
 # Debian and Red Hat want whoever packs it: DEBFULLNAME and DEBEMAIL, as for Debian's own tools.
 set(packager "the redlock-cli authors")
@@ -33,7 +34,8 @@ set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
 set(CPACK_DEBIAN_PACKAGE_RELEASE 1)
 set(CPACK_DEBIAN_PACKAGE_SECTION admin)
 set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
-# Loaded when needed, so that no tool finds it; the first is its name from Debian 13 and Ubuntu 24.04 on.
+# Loaded when needed, so that no tool finds it; the first is its name from Debian 13 and Ubuntu
+# 24.04 on.
 set(CPACK_DEBIAN_PACKAGE_RECOMMENDS "libssl3t64 | libssl3, ca-certificates")
 set(CPACK_DEBIAN_PACKAGE_SUGGESTS "redis-server | valkey-server")
 

@@ -1,4 +1,5 @@
-# Writes which commit this is, as C++: cmake -DSOURCE=… -DCOMPONENTS=a|1.0|linked in|MIT;… -DCOMPILER=… -DOUTPUT=… -P WriteBuild.cmake
+# Writes which commit this is, as C++:
+# cmake -DSOURCE=… -DCOMPONENTS=a|1.0|linked in|MIT;… -DCOMPILER=… -DOUTPUT=… -P WriteBuild.cmake
 include(${CMAKE_CURRENT_LIST_DIR}/WriteIfChanged.cmake)
 
 # An archive that git made has no repository, but git wrote the commit into this file.

@@ -1,4 +1,5 @@
-# Writes what C++ knows of core/protocol.txt: cmake -DPROTOCOL=… -DOUTPUT=… -P WriteProtocolHeader.cmake
+# Writes what C++ knows of core/protocol.txt:
+# cmake -DPROTOCOL=… -DOUTPUT=… -P WriteProtocolHeader.cmake
 include(${CMAKE_CURRENT_LIST_DIR}/Protocol.cmake)
 include(${CMAKE_CURRENT_LIST_DIR}/WriteIfChanged.cmake)
 load_protocol("${PROTOCOL}")

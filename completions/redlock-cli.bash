@@ -1,5 +1,7 @@
-# bash completion for redlock-cli(1). Needs bash 4; uses bash-completion's helpers where they are loaded, and does without them.
-# What may be typed is asked of the program (`redlock-cli completion suggest WORD...`), so there is nothing to keep up here.
+# bash completion for redlock-cli(1). Needs bash 4; uses bash-completion's helpers where they are
+# loaded, and does without them.
+# What may be typed is asked of the program (`redlock-cli completion suggest WORD...`), so there is
+# nothing to keep up here.
 
 # Readline separates words at `:` and `=` too. `typed` gets them as the shell will see them, up to
 # the one being typed, and `starts` where each of them begins in COMP_WORDS.
@@ -23,7 +25,8 @@ _redlock_cli_rejoin() {
   done
 }
 
-# Offers those of the words that begin with what was typed. `prefix` stands before each of them; readline leaves alone what is `kept`.
+# Offers those of the words that begin with what was typed. `prefix` stands before each of them;
+# readline leaves alone what is `kept`.
 _redlock_cli_offer() {
   local word
   for word; do

@@ -1,4 +1,5 @@
-# Run by cpack when all files are in place, before a package is made of them. Gives a Debian package the form that Debian's policy asks for.
+# Run by cpack when all files are in place, before a package is made of them. Gives a Debian package
+# the form that Debian's policy asks for.
 
 # Which compiler it was, `--version` says.
 file(GLOB_RECURSE programs ${CPACK_TEMPORARY_INSTALL_DIRECTORY}/*/redlock-cli)
@@ -40,7 +41,8 @@ file(WRITE ${docs}/copyright "redlock-cli\n\n${licence}\n${others}
 On Debian systems, the GNU General Public License is in /usr/share/common-licenses/GPL-3.\n")
 file(REMOVE ${docs}/LICENSE ${docs}/THIRD-PARTY-LICENSES)
 
-# Not for Debian's archive, so there is no bug to close; and the linker lets one message stand in pieces that spell "keept".
+# Not for Debian's archive, so there is no bug to close; and the linker lets one message stand in
+# pieces that spell "keept".
 file(WRITE ${share}/lintian/overrides/redlock-cli
 "redlock-cli: initial-upload-closes-no-bugs
 redlock-cli: spelling-error-in-binary keept kept *

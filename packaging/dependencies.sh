@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# The Debian packages that redlock-cli needs, in one place, and what installs those that are missing.
+# The Debian packages that redlock-cli needs, in one place, and what installs those that are
+# missing.
 #
 #   packaging/dependencies.sh            install what building and testing need
 #   packaging/dependencies.sh build      … what building needs
@@ -12,7 +13,8 @@ BUILD_PACKAGES=(
   libtomlplusplus-dev liblua5.1-0-dev libmd-dev
 )
 
-# Beyond BUILD_PACKAGES; clang's runtime, whose name carries a version, is added by ensure_test_packages.
+# Beyond BUILD_PACKAGES; clang's runtime, whose name carries a version, is added by
+# ensure_test_packages.
 TEST_PACKAGES=(
   redis-server libgtest-dev bats bats-assert bats-support python3-redis python3-jsonschema jq
   zsh fish bash-completion dash mandoc groff-base binutils clang iproute2 procps util-linux strace spin less openssl
@@ -35,7 +37,8 @@ missing_packages() {
   done
 }
 
-# Sees to it that all packages named are installed. Says in one line what it installs, or why it cannot; then returns 69.
+# Sees to it that all packages named are installed. Says in one line what it installs, or why it
+# cannot; then returns 69.
 ensure_packages() {
   local me=${0##*/}
   if ! command -v dpkg-query >/dev/null || ! command -v apt-get >/dev/null; then
@@ -92,8 +95,9 @@ install_as_root() (
   trap 'exit 143' TERM
   export DEBIAN_FRONTEND=noninteractive
 
-  # No daemon starts merely because tests need its program: policy-rc.d is asked by invoke-rc.d and by systemd's helper
-  # alike; runlevel 1 stops invoke-rc.d where the administrator has a policy of his own.
+  # No daemon starts merely because tests need its program: policy-rc.d is asked by invoke-rc.d and
+  # by systemd's helper alike; runlevel 1 stops invoke-rc.d where the administrator has a policy of
+  # his own.
   export RUNLEVEL=1
   if [[ ! -e /usr/sbin/policy-rc.d ]]; then
     policy=/usr/sbin/policy-rc.d
@@ -104,7 +108,8 @@ install_as_root() (
   redis_is_new=
   for package; do [[ $package != redis-server ]] || redis_is_new=1; done
 
-  # The package lists are fetched when they know nothing of a package, or are so old that a download fails.
+  # The package lists are fetched when they know nothing of a package, or are so old that a download
+  # fails.
   fetched=
   if ! apt-cache show --no-all-versions "$@" >/dev/null 2>&1; then
     apt-get -q update >"$log" 2>&1 || complain "$log"

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# From a fresh checkout to a lock that works, in one go: installs what is missing, builds, and shows redlock-cli at work without
-# any server; where there is a redis-server, once more with one of its own on a private socket. Leaves nothing behind but the
-# build and a small file until the next boot; may be run again.
+# From a fresh checkout to a lock that works, in one go: installs what is missing, builds, and shows
+# redlock-cli at work without any server; where there is a redis-server, once more with one of its
+# own on a private socket. Leaves nothing behind but the build and a small file until the next boot;
+# may be run again.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 . packaging/dependencies.sh
@@ -20,7 +21,8 @@ show() {
   "$redlock_cli" "$@"
 }
 
-# Copies what the build says to its log, and shows how far it is, on a terminal in one line: `[57/117]`.
+# Copies what the build says to its log, and shows how far it is, on a terminal in one line:
+# `[57/117]`.
 # shellcheck disable=SC2031  # it only reads log
 show_progress() {
   local line end=$'\n'

@@ -8,7 +8,8 @@
 #
 #   packaging/release.sh [DIRECTORY]          DIRECTORY: dist, unless named; must not exist
 #
-# The same commit, compiler and libraries give the same bytes, wherever the tree lies. DEBFULLNAME and DEBEMAIL say who packed it.
+# The same commit, compiler and libraries give the same bytes, wherever the tree lies. DEBFULLNAME
+# and DEBEMAIL say who packed it.
 # BUILD_PRESET=other: not from preset release (tests).
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Runs a part of the tests with other servers, and with other compilers and libraries, than this machine's distribution has. They come as Debian
-# packages, from the mirror that this machine's apt uses; nothing is installed here but debootstrap. On demand; needs root for `debian`.
+# Runs a part of the tests with other servers, and with other compilers and libraries, than this
+# machine's distribution has. They come as Debian packages, from the mirror that this machine's apt
+# uses; nothing is installed here but debootstrap. On demand; needs root for `debian`.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 root=$PWD
@@ -80,7 +81,8 @@ debian() {
     cmake --preset dev -DCMAKE_UNITY_BUILD=OFF -DREDLOCK_PCH=OFF >/tmp/log || { cat /tmp/log; exit 1; }
     cmake --build --preset dev -j "$(nproc)" >/tmp/log || { tail -n 60 /tmp/log; exit 1; }
     status=0
-    # The store of local: is held against the Redis that it was made after; Redis 8 writes and reads some numbers otherwise.
+    # The store of local: is held against the Redis that it was made after; Redis 8 writes and reads
+    # some numbers otherwise.
     ctest --test-dir build/dev -L unit -E Differential -Q -O /tmp/log || status=1
     grep -E "tests passed|\\((Failed|Timeout)\\)" /tmp/log
     bats "${@/#/tests/bats/}" || status=1

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Tries what packaging/container makes, without a container engine: the same root file system, the same user, redlock-cli as process 1 of a pid
-# namespace, and a server on loopback, with and without TLS.
+# Tries what packaging/container makes, without a container engine: the same root file system, the
+# same user, redlock-cli as process 1 of a pid namespace, and a server on loopback, with and without
+# TLS.
 # usage: tests/container.sh PROGRAM   (as root; PROGRAM: of a release)
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."

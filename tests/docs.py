@@ -1,6 +1,7 @@
 #!/usr/bin/python3
-"""Fails when the documents and the program say different things: the options of each command (manual, completion), their defaults, the exit
-codes (manual, README), the settings, the rights that the scripts need, the version; when a manual page is not clean, or a link leads nowhere.
+"""Fails when the documents and the program say different things: the options of each command
+(manual, completion), their defaults, the exit codes (manual, README), the settings, the rights that
+the scripts need, the version; when a manual page is not clean, or a link leads nowhere.
 
 usage: REDLOCK_CLI=build/dev/src/redlock-cli tests/docs.py [ROOT]   (ROOT: the repository, or a copy of it)
 """
@@ -122,7 +123,8 @@ def help_defaults(command):
 
 @functools.cache
 def long_names():
-    """The name of each option, by each of its spellings; but for those that ask what the program is."""
+    """The name of each option, by each of its spellings; but for those that ask what the program
+    is."""
     options = {option for command in commands() for option in help_options(command)}
     spellings = [option.split(" ")[0].split(",") for option in options]
     names = {
@@ -171,7 +173,8 @@ def file_options():
 
 @functools.cache
 def lint(page):
-    """What mandoc and groff have to say, but for whether the manuals of other programs are installed here."""
+    """What mandoc and groff have to say, but for whether the manuals of other programs are
+    installed here."""
     mandoc = output_of("mandoc", "-Tlint", "-W", "style", text=page).replace("<stdin>", "line")
     groff = output_of("groff", "-mandoc", "-ww", "-z", "-", text=page).replace(
         "<standard input>", "line"
@@ -394,7 +397,8 @@ def check_manual(tree, problems):
     if not any(code.startswith("128+n: ") for code in codes):
         problems.append(f"{OVERVIEW}: EXIT CODES: 128+n is missing")
 
-    # The rights of an ACL user: the commands that the scripts call, those that carry the scripts, and what whoever waits listens with.
+    # The rights of an ACL user: the commands that the scripts call, those that carry the scripts,
+    # and what whoever waits listens with.
     scripts = "".join(tree.text(script) for script in tree.glob("src/store/scripts/*.lua"))
     called = [name.lower() for name in re.findall(r"redis\.p?call\('([A-Z]+)'", scripts)]
     problems.same(
@@ -406,8 +410,9 @@ def check_manual(tree, problems):
 
 # --- What the completion offers. ---
 
-# A bash that has loaded the completion, and a function `offered` that prints what it offers for a command line of these words, the last one
-# being typed, a line each; behind each answer stands a line with a record separator.
+# A bash that has loaded the completion, and a function `offered` that prints what it offers for a
+# command line of these words, the last one being typed, a line each; behind each answer stands a
+# line with a record separator.
 ASKING = r"""
 offered() {
   (
@@ -453,7 +458,8 @@ class Completion:
         )
 
 
-# Command lines behind which the command of run may stand, as Readline separates their words: at `:` and `=` too.
+# Command lines behind which the command of run may stand, as Readline separates their words: at `:`
+# and `=` too.
 BEFORE_A_COMMAND = [
     "-k a",
     "-n -k a --",
@@ -593,7 +599,8 @@ def check_version(tree, problems):
 
 
 def check_changelog(tree, problems):
-    """A section for what is not released, then a dated one for each version; in each, one part of a kind."""
+    """A section for what is not released, then a dated one for each version; in each, one part of a
+    kind."""
     sections = re.split(r"^## (.*)\n", tree.text("CHANGELOG.md"), flags=re.M)[1:]
     titles = sections[::2]
     if titles[:1] != ["[Unreleased]"]:

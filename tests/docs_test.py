@@ -1,5 +1,6 @@
 #!/usr/bin/python3
-"""Shows that tests/docs.py finds what it is there to find: changes what it has read of the documents, one thing at a time.
+"""Shows that tests/docs.py finds what it is there to find: changes what it has read of the
+documents, one thing at a time.
 
 usage: REDLOCK_CLI=build/dev/src/redlock-cli tests/docs_test.py
 """
@@ -37,8 +38,8 @@ def missed(file, pattern, replacement, words, count):
 
 
 def plant(file, pattern, replacement, *words, count=0):
-    """A change that must be found: in what is said of it each of WORDS is a line's, and each line has one of them. One that changes nothing
-    is a mistake of this test."""
+    """A change that must be found: in what is said of it each of WORDS is a line's, and each line
+    has one of them. One that changes nothing is a mistake of this test."""
     checks.count(missed(file, pattern, replacement, words, count))
 
 

@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # Fails when a program lacks what cmake/Hardening.cmake gives it.
 # usage: tests/hardening.sh PROGRAM [BUILD-DIRECTORY]
-# PROGRAM: built or installed. With the directory that it was built in, also what a program does not show: that each of our sources was compiled
-# so. EXPECT_FORTIFIED=0: built without optimisation, which _FORTIFY_SOURCE needs.
+# PROGRAM: built or installed. With the directory that it was built in, also what a program does not
+# show: that each of our sources was compiled so. EXPECT_FORTIFIED=0: built without optimisation,
+# which _FORTIFY_SOURCE needs.
 set -euo pipefail
 export LC_ALL=C.UTF-8
 

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Fails unless `cmake --install` installs exactly what it should, and the program that it installs works and is hardened.
+# Fails unless `cmake --install` installs exactly what it should, and the program that it installs
+# works and is hardened.
 # usage: tests/install.sh BUILD-DIRECTORY
 set -euo pipefail
 export LC_ALL=C.UTF-8

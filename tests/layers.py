@@ -1,5 +1,6 @@
 #!/usr/bin/python3
-"""Fails when a layer under src/ includes what it must not know: the rules are in ALLOWED and library_rule().
+"""Fails when a layer under src/ includes what it must not know: the rules are in ALLOWED and
+library_rule().
 
 usage: tests/layers.py [ROOT]   (ROOT: the repository, or a copy of it)
 """
@@ -52,7 +53,8 @@ def library_rule(layer, header):
     for beginning, layers, rule in LIBRARIES:
         if re.match(beginning, header):
             return None if layer in layers else rule
-    # Standard headers have no extension and no folder; tl::expected is what support/result.hpp brings.
+    # Standard headers have no extension and no folder; tl::expected is what support/result.hpp
+    # brings.
     if layer == "core" and header != "tl/expected.hpp" and re.search(r"[/.]", header):
         return "core knows the C++ standard library and nothing else"
     return None

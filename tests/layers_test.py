@@ -1,5 +1,6 @@
 #!/usr/bin/python3
-"""Shows that tests/layers.py finds what it is there to find: plants includes in what it has read of src/, one at a time."""
+"""Shows that tests/layers.py finds what it is there to find: plants includes in what it has read of
+src/, one at a time."""
 import os
 import pathlib
 import shutil

@@ -1,11 +1,13 @@
 #!/usr/bin/env bash
-# Builds what a release offers and tries it: the .deb in clean Debian roots (installed, used, upgraded, removed with nothing left, the tarball's
-# program beside it), the .rpm unpacked, the root file system of a container, lintian, the checksums, and that a second build elsewhere gives the
+# Builds what a release offers and tries it: the .deb in clean Debian roots (installed, used,
+# upgraded, removed with nothing left, the tarball's program beside it), the .rpm unpacked, the root
+# file system of a container, lintian, the checksums, and that a second build elsewhere gives the
 # same bytes.
-# usage: tests/packages.sh [--dist DIRECTORY] [SUITE…]   (as root; SUITE: bookworm, trixie and sid, unless named)
+# usage: tests/packages.sh [--dist DIRECTORY] [SUITE…]   (as root; SUITE: bookworm, trixie and sid,
+# unless named)
 # --dist: tries what packaging/release.sh has made there, and builds nothing.
-# On demand, as it takes many minutes: `cmake --build --preset release --target check-packages`. The roots come from the mirror that this
-# machine's apt uses. What is built is the last commit.
+# On demand, as it takes many minutes: `cmake --build --preset release --target check-packages`. The
+# roots come from the mirror that this machine's apt uses. What is built is the last commit.
 # shellcheck disable=SC2016  # the roots' shells expand
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."

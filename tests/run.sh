@@ -79,8 +79,8 @@ fail_part() {
   note "$1" "FAILED: $2"
 }
 
-# Counts what a ctest run wrote: tests that ran and passed, the rest, and every skip inside a test that passed. What the failed ones said
-# is kept for the end.
+# Counts what a ctest run wrote: tests that ran and passed, the rest, and every skip inside a test
+# that passed. What the failed ones said is kept for the end.
 count_results() {
   /usr/bin/python3 - "$1" "$work/failures" <<'END'
 import re, sys, xml.etree.ElementTree as tree
@@ -106,7 +106,8 @@ for line in failed: print("  failed:", line)
 END
 }
 
-# start_ctest PART [COMMAND…] -- CTEST-ARGUMENT…: runs ctest, under COMMAND if there is one; its results are for enter_results.
+# start_ctest PART [COMMAND…] -- CTEST-ARGUMENT…: runs ctest, under COMMAND if there is one; its
+# results are for enter_results.
 start_ctest() {
   local part=$1 before=()
   shift
@@ -152,7 +153,8 @@ run_ctest() {
   enter_results "$1" "$status"
 }
 
-# Each preset once: configuring writes ctest's lists anew, under the eyes of a ctest that runs beside.
+# Each preset once: configuring writes ctest's lists anew, under the eyes of a ctest that runs
+# beside.
 declare -A built=()
 build() {
   [[ -z ${built[$PWD/$1]-} ]] || return 0
@@ -165,8 +167,8 @@ build() {
   built[$PWD/$1]=yes
 }
 
-# Builds what is tested later, while other tests run: they wait for something most of the time. What it has to say is said when it is
-# built once more, for its tests.
+# Builds what is tested later, while other tests run: they wait for something most of the time. What
+# it has to say is said when it is built once more, for its tests.
 build_ahead() {
   set -m # in a process group of its own
   (
@@ -262,7 +264,8 @@ finish_mutants() {
   note mutants "$caught passed, $((survived + untried)) failed, 0 skipped"
 }
 
-# Everything that an ordinary user is not: no rights, no groups, no home, and no environment but PATH and a place for files.
+# Everything that an ordinary user is not: no rights, no groups, no home, and no environment but
+# PATH and a place for files.
 as_user() {
   setpriv --reuid "$ORDINARY_UID" --regid "$ORDINARY_UID" --clear-groups --inh-caps=-all \
     env -i PATH="$PATH" TMPDIR="$user_tmp" "$@"

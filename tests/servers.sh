@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
-# Unpacks the newest Redis or Valkey that Debian has, from the mirror that this machine's apt uses; nothing is
-# installed. Prints the directory that is to stand first in PATH: its redis-server is that server.
+# Unpacks the newest Redis or Valkey that Debian has, from the mirror that this machine's apt uses;
+# nothing is installed. Prints the directory that is to stand first in PATH: its redis-server is
+# that server.
 # usage: tests/servers.sh redis|valkey
-# Exits 69 when there is none, neither from the mirror nor from before. What was unpacked stays in the user's cache,
-# where it is looked for; the mirror is asked for a newer one once a week.
+# Exits 69 when there is none, neither from the mirror nor from before. What was unpacked stays in
+# the user's cache, where it is looked for; the mirror is asked for a newer one once a week.
 set -euo pipefail
 
 if [[ $#,${1-} != 1,redis && $#,${1-} != 1,valkey ]]; then
@@ -12,7 +13,8 @@ if [[ $#,${1-} != 1,redis && $#,${1-} != 1,valkey ]]; then
 fi
 readonly what=$1 suite=sid days=7
 
-# Another layout of this directory gets another number. A directory for each version, and a file that names the newest.
+# Another layout of this directory gets another number. A directory for each version, and a file
+# that names the newest.
 readonly cache=${XDG_CACHE_HOME:-${HOME:?}/.cache}/redlock-cli-tests/1
 readonly newest=$cache/$what.newest
 mkdir -p "$cache"

@@ -1,4 +1,5 @@
-"""What the tests of the tree itself share: which tree they read, and how they say what they found."""
+"""What the tests of the tree itself share: which tree they read, and how they say what they
+found."""
 import os
 import sys
 
@@ -12,7 +13,8 @@ def root_argument():
 
 
 def exit_with(name, found, what, summary):
-    """Prints what a rule found, a line each, and fails if there is anything; else prints the summary. `what`: several of them."""
+    """Prints what a rule found, a line each, and fails if there is anything; else prints the
+    summary. `what`: several of them."""
     for line in found:
         print(f"{name}: {line}", file=sys.stderr)
     if found:

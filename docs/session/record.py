@@ -3,8 +3,8 @@
 
 usage: REDLOCK_CLI=build/release/src/redlock-cli docs/session/record.py >docs/session.svg
 
-Two panes show two hosts' terminals (both here, with a lock directory of their own): one deploys, the other waits for
-its turn. Every screen is what tmux shows; nothing is drawn by hand.
+Two panes show two hosts' terminals (both here, with a lock directory of their own): one deploys,
+the other waits for its turn. Every screen is what tmux shows; nothing is drawn by hand.
 """
 import html
 import os

@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
-# Lays out all that a container needs in which redlock-cli runs alone: the program, libc, OpenSSL with the certificates of CAs, a user without
-# rights, and the licences.
+# Lays out all that a container needs in which redlock-cli runs alone: the program, libc, OpenSSL
+# with the certificates of CAs, a user without rights, and the licences.
 #
 #   packaging/container/rootfs.sh PROGRAM DIRECTORY      DIRECTORY must not exist
 #
-# Libraries and certificates are those of the machine that this runs on, which must have libssl3 and ca-certificates.
+# Libraries and certificates are those of the machine that this runs on, which must have libssl3 and
+# ca-certificates.
 set -euo pipefail
 umask 022
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)

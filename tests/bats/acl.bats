@@ -1,6 +1,7 @@
 #!/usr/bin/env bats
 # shellcheck disable=SC2030,SC2031,SC2034,SC2153,SC2154
-# The ACL rules of the manual: each feature works with exactly these rights, and says which one is missing.
+# The ACL rules of the manual: each feature works with exactly these rights, and says which one is
+# missing.
 load helper/common
 load helper/redis
 load helper/deployments
@@ -21,7 +22,8 @@ more_for() {
     sed -n '/ Add, for$/,/Where a right/p' | grep -A1 "^ *$1\( \|\$\)" | grep -m 1 -oE '\+[a-z][a-z +|]*' | head -n 1
 }
 
-# allow I RIGHT…: the user `locker` of server I has these rights, and REDLOCK_SERVER names it as the only one.
+# allow I RIGHT…: the user `locker` of server I has these rights, and REDLOCK_SERVER names it as the
+# only one.
 allow() {
   local nr=$1
   shift

@@ -137,7 +137,8 @@ SHELLS=(bash dash zsh)
   done
 }
 
-# eval_fails CODE OPTION…: eval of an acquire that fails with CODE gives CODE and unsets the variables; in every shell, also with set -e.
+# eval_fails CODE OPTION…: eval of an acquire that fails with CODE gives CODE and unsets the
+# variables; in every shell, also with set -e.
 eval_fails() {
   local code=$1 shell
   shift

@@ -6,7 +6,8 @@ load helper/common
 load helper/redis
 load helper/checks
 
-# start_scripted HOW BYTES: a server that answers so (with escapes as for printf %b); SCRIPTED_URL names it.
+# start_scripted HOW BYTES: a server that answers so (with escapes as for printf %b); SCRIPTED_URL
+# names it.
 start_scripted() {
   local name=scripted$((++scripted))
   printf '%b' "$2" >"$BATS_TEST_TMPDIR/$name"
@@ -21,8 +22,8 @@ serve_file() {
   SCRIPTED_URL=redis://127.0.0.1:$(<"$(background_stdout "$name")")
 }
 
-# means CODE TEXT HOW BYTES: such a server alone ends `run -n` with CODE and one line that says TEXT, and nothing runs; and as one of
-# three it keeps nobody from the lock and gives nobody a vote.
+# means CODE TEXT HOW BYTES: such a server alone ends `run -n` with CODE and one line that says
+# TEXT, and nothing runs; and as one of three it keeps nobody from the lock and gives nobody a vote.
 means() {
   local code=$1 text=$2
   start_scripted "$3" "$4"

@@ -9,7 +9,8 @@ load helper/terminal
 
 setup() { setup_one_server; }
 
-# Each learns `got`, which writes down the words of a command line, and that `greet` is followed by `hello-world`.
+# Each learns `got`, which writes down the words of a command line, and that `greet` is followed by
+# `hello-world`.
 open_bash() {
   open_terminal
   type_and_see_status '. /usr/share/bash-completion/bash_completion' 0
@@ -48,7 +49,8 @@ completed() {
   assert_equal "$1: $completed" "$1: $2"
 }
 
-# The same for a key. On a busy machine the server may take longer than a person is kept waiting: then Tab is pressed once more.
+# The same for a key. On a busy machine the server may take longer than a person is kept waiting:
+# then Tab is pressed once more.
 completed_key() {
   local tries
   for ((tries = 0; tries < 20; ++tries)); do

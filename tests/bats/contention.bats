@@ -11,7 +11,8 @@ setup() { setup_one_server; }
 has_lines() { (($(wc -l <"$2") >= $1)); }
 
 @test "a command of eight seconds holds a lock of two throughout" {
-  # The command itself looks: each line is the key's value and what is left of its ttl, at one instant.
+  # The command itself looks: each line is the key's value and what is left of its ttl, at one
+  # instant.
   local seen=$BATS_TEST_TMPDIR/seen at start=$SECONDS
   start_background holder redlock-cli run -t 2s -k demo -- sh -c '
     echo "$REDLOCK_TOKEN"
@@ -29,7 +30,8 @@ has_lines() { (($(wc -l <"$2") >= $1)); }
   assert [ ! -e "$BATS_TEST_TMPDIR/entered" ]
   assert [ $((SECONDS - start)) -ge 7 ]
 
-  # Never gone (the script would have failed), never another's, never without expiry or with a longer one.
+  # Never gone (the script would have failed), never another's, never without expiry or with a
+  # longer one.
   assert_equal "${#lines[@]}" 801
   local token=${lines[0]}
   run awk -v token="$token" '

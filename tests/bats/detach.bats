@@ -11,7 +11,8 @@ setup() {
   FILE=$BATS_TEST_TMPDIR/lease
 }
 
-# detach OPTION…: the pid of the holder process is HOLDER then. It has to let go of our pipe, or this would wait for it.
+# detach OPTION…: the pid of the holder process is HOLDER then. It has to let go of our pipe, or
+# this would wait for it.
 detach() {
   local printed
   printed=$(redlock-cli acquire -k demo --detach --token-file "$FILE" "$@")

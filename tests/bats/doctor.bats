@@ -19,7 +19,8 @@ doctor_says() {
   assert_output --partial "$text"
 }
 
-# The grades and checks of all findings that are not good, as `2 warning eviction`, sorted, in one line.
+# The grades and checks of all findings that are not good, as `2 warning eviction`, sorted, in one
+# line.
 findings() {
   json '", ".join(sorted("%d %s %s" % (i, f["grade"], f["check"]) for i, s in enumerate(j["servers"]) for f in s["findings"] if f["grade"] != "good"))'
 }

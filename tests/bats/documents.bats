@@ -1,6 +1,7 @@
 #!/usr/bin/env bats
 # shellcheck disable=SC2016,SC2030,SC2031,SC2154  # the documents' shells expand; each test is a subshell; bats sets stderr
-# Runs what the documents tell to run: each fenced block with a name behind its language, ```sh run=NAME.
+# Runs what the documents tell to run: each fenced block with a name behind its language, ```sh
+# run=NAME.
 load helper/common
 load helper/redis
 load helper/locks
@@ -211,7 +212,8 @@ makefile() { sed 's/^  *\(redlock-cli\|+\|\.\)/\t\1/' >Makefile; }
 @test "make -j: targets of one key exclude each other, slots have numbers" {
   mkdir -m 700 locks
   { block recipes/make.md parallel; echo; block recipes/make.md slots; } | sed "s|local:|local:$PWD/locks|" | makefile
-  # The first stays inside until the second waits; one that came in meanwhile would end without a word.
+  # The first stays inside until the second waits; one that came in meanwhile would end without a
+  # word.
   executable second_waits >/dev/null <<<$'#!/bin/sh\nredlock-cli status "$REDLOCK_KEY" --json | jq -e ".locks[0].waiters.count > 0"'
   executable test.sh >/dev/null <<'END_OF_TEST'
 #!/bin/sh

@@ -1,6 +1,7 @@
 #!/usr/bin/env bats
 # shellcheck disable=SC2016,SC2030,SC2031,SC2154  # the commands' own shells expand; each test is a subshell; bats and helpers set variables
-# --events-fd: a line of JSON for each thing that happens; and the schema of all JSON that the program writes.
+# --events-fd: a line of JSON for each thing that happens; and the schema of all JSON that the
+# program writes.
 load helper/common
 load helper/redis
 load helper/locks

@@ -1,7 +1,8 @@
 #!/usr/bin/env bats
 # bats file_tags=smoke
 # shellcheck disable=SC2016,SC2030,SC2031,SC2154  # the commands' own shells expand; each test is a subshell; bats sets stderr
-# The exit status: the command's own, or the one that the table of exit codes gives to what went wrong.
+# The exit status: the command's own, or the one that the table of exit codes gives to what went
+# wrong.
 load helper/common
 load helper/redis
 load helper/locks
@@ -21,7 +22,8 @@ setup() { setup_one_server; }
   assert_equal "$(keys_at 0)" ""
 }
 
-# What a shell in which a command died of each signal that kills would see, and what we make of it; one line each.
+# What a shell in which a command died of each signal that kills would see, and what we make of it;
+# one line each.
 all_deaths() {
   /usr/bin/python3 - "$@" <<'END'
 import signal, subprocess, sys

@@ -6,8 +6,8 @@ load helper/common
 load helper/redis
 load helper/checks
 
-# next_fence: takes the lock, with the fence in $fence; fails unless it is above the one before. Without -n, so that a first
-# attempt that was too slow on a busy machine is repeated.
+# next_fence: takes the lock, with the fence in $fence; fails unless it is above the one before.
+# Without -n, so that a first attempt that was too slow on a busy machine is repeated.
 fence=0
 next_fence() {
   local before=$fence
@@ -75,7 +75,8 @@ counters_at_least() {
   start_servers 3
   export REDLOCK_SERVER=$SERVERS
   local ahead=$(($(date +%s%3N) + 10000000000)) high low other
-  # Two servers decide; one of them is far ahead. Then the one that was ahead is out, and what it knew must not be.
+  # Two servers decide; one of them is far ahead. Then the one that was ahead is out, and what it
+  # knew must not be.
   for high in 0 1 2; do
     low=$(((high + 1) % 3))
     other=$(((high + 2) % 3))

@@ -1,7 +1,8 @@
 #!/usr/bin/env bats
 # shellcheck disable=SC2016,SC2030,SC2031,SC2034,SC2153,SC2154
-# A server that stands still while we lock and release, and reads all of it when we are gone: nothing may be left there. How much of it a
-# server reads at a time, and what it does when nobody hears its answer, differs from one to the next.
+# A server that stands still while we lock and release, and reads all of it when we are gone:
+# nothing may be left there. How much of it a server reads at a time, and what it does when nobody
+# hears its answer, differs from one to the next.
 load helper/common
 load helper/redis
 load helper/checks
@@ -77,8 +78,8 @@ a_busy_run() { run -75 redlock-cli run -k demo -n -- true; }
   leaves_nothing 2 a_run_that_waits
 }
 
-# An attempt on the longest of keys is 37 KB, more than any server reads at a time. This one comes without a greeting before it, whose
-# answer would tell the server sooner that nobody is there.
+# An attempt on the longest of keys is 37 KB, more than any server reads at a time. This one comes
+# without a greeting before it, whose answer would tell the server sooner that nobody is there.
 @test "a run that had waited for the longest of keys leaves nothing at a server that stood still" {
   printf -v long '%04096d' 0
   prepare 3 start_server

@@ -1,6 +1,7 @@
 #!/usr/bin/env bats
 # shellcheck disable=SC2016,SC2030,SC2031,SC2034,SC2154  # the commands' own shells expand; each test is a subshell; bats and helpers set variables
-# How long run keeps the lock, and how it ends what runs under it: --descendants, --min-hold, --grace, --stop-signal, --on-lost, --status-fd.
+# How long run keeps the lock, and how it ends what runs under it: --descendants, --min-hold,
+# --grace, --stop-signal, --on-lost, --status-fd.
 load helper/common
 load helper/redis
 load helper/locks
@@ -10,8 +11,9 @@ load helper/supervision
 setup() { setup_supervision; }
 teardown() { teardown_supervision; }
 
-# A command that leaves three processes: one that says what it was told when it gets TERM, one in a session of its own that has lost its
-# parent, and, the last in the file $1, one that ignores TERM. When the file $2 appears it ends with the code $3.
+# A command that leaves three processes: one that says what it was told when it gets TERM, one in a
+# session of its own that has lost its parent, and, the last in the file $1, one that ignores TERM.
+# When the file $2 appears it ends with the code $3.
 leaver() {
   executable leaver <<'EOF'
 #!/bin/bash
@@ -278,7 +280,8 @@ reported() {
 
 # --- --grace and --stop-signal ---
 
-# told NAME OPTION…: a command that says which signal it was told with, and ends with 7; the lock demo is taken from it.
+# told NAME OPTION…: a command that says which signal it was told with, and ends with 7; the lock
+# demo is taken from it.
 told() {
   start_background ours redlock-cli run -k demo -t 3s "$@" -- bash -c '
     for signal in HUP INT QUIT USR1 TERM RTMIN+1 RTMAX; do trap "echo $signal; exit 7" "$signal"; done
@@ -381,7 +384,8 @@ END
 
 # --- --status-fd ---
 
-# run_reported OPTION… -- CMD: what --status-fd says of it is then in $output, and in $status what it exited with.
+# run_reported OPTION… -- CMD: what --status-fd says of it is then in $output, and in $status what
+# it exited with.
 run_reported() {
   run redlock-cli run -k demo --status-fd 8 "$@" 8>"$BATS_TEST_TMPDIR/report"
   output=$(report)

@@ -1,6 +1,7 @@
 #!/usr/bin/env bats
 # shellcheck disable=SC2016,SC2030,SC2031,SC2154  # the commands' own shells expand; each test is a subshell; bats sets stderr
-# Other clients of the same servers, with the locks that the literature describes: on one key they exclude us, and we them.
+# Other clients of the same servers, with the locks that the literature describes: on one key they
+# exclude us, and we them.
 load helper/common
 load helper/redis
 load helper/locks

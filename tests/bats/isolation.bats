@@ -17,7 +17,8 @@ teardown() {
 
 # --- What this machine can do ---
 
-# Where our own cgroup (version 2) lies. A mount that shows a part of the hierarchy only is none that our tests run under.
+# Where our own cgroup (version 2) lies. A mount that shows a part of the hierarchy only is none
+# that our tests run under.
 our_cgroup() {
   local mount path
   mount=$(awk '$4 == "/" && / - cgroup2 / { print $5; exit }' /proc/self/mountinfo)
@@ -60,7 +61,8 @@ cgroup_of_run() { compgen -G "$(our_cgroup)/redlock-$1-*"; }
 
 no_cgroup_left() { ! compgen -G "$(our_cgroup)/redlock-*"; }
 
-# In a pid namespace the tree's pids are others than here. Afterwards TREE and COMMAND are as we see them.
+# In a pid namespace the tree's pids are others than here. Afterwards TREE and COMMAND are as we see
+# them.
 find_tree() {
   local file pid inside child
   TREE=()
@@ -195,7 +197,8 @@ as_nobody() {
   (cd / && PATH=$PUBLIC:$PATH setpriv --reuid 65534 --regid 65534 --clear-groups env HOME=/nonexistent XDG_CONFIG_HOME=/nonexistent "$@")
 }
 
-# assert_cannot_isolate MODE REASON CMD…: run under CMD says why not before it waits, and asks no server anything.
+# assert_cannot_isolate MODE REASON CMD…: run under CMD says why not before it waits, and asks no
+# server anything.
 assert_cannot_isolate() {
   local mode=$1 reason=$2
   shift 2
@@ -329,7 +332,8 @@ empty_cgroup() {
   assert no_cgroup_left
 }
 
-# A process in the command's cgroup that does not descend from it, as a service manager can put there.
+# A process in the command's cgroup that does not descend from it, as a service manager can put
+# there.
 add_stranger() {
   start_background stranger sleep 1000
   STRANGER=${BACKGROUND_PID[stranger]}
@@ -380,7 +384,8 @@ no_keys() { [[ -z $(keys_at 0) ]]; }
   wait_background ours
   assert_equal "$status" 23
   assert no_cgroup_left
-  # Those in its own group die with it, since one of them is stopped (of SIGHUP, as always); the daemons do not.
+  # Those in its own group die with it, since one of them is stopped (of SIGHUP, as always); the
+  # daemons do not.
   local -i left=0
   for pid in "${TREE[@]:1}"; do
     is_alive "$pid" || continue
@@ -495,7 +500,8 @@ namespace_is_gone() { [[ -z $(in_namespace "$1") ]]; }
 
 @test "pidns: holder stopped: the tree is dead before the lease can end" {
   needs_pidns
-  # Init is dead only when all in it are dead and reaped: on a loaded machine that takes a little longer than without.
+  # Init is dead only when all in it are dead and reaped: on a loaded machine that takes a little
+  # longer than without.
   start_isolated_tree ours pidns -t 5s --grace 300ms
   watch_lock
   kill -STOP "$HOLDER"

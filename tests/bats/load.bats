@@ -1,6 +1,7 @@
 #!/usr/bin/env bats
 # shellcheck disable=SC2154  # bats and helpers set variables
-# A command that loads its machine is dead before its lease can expire, or the exit status says that it was not.
+# A command that loads its machine is dead before its lease can expire, or the exit status says that
+# it was not.
 load helper/common
 
 setup() {
@@ -27,7 +28,8 @@ with_quota() {
   grep -qsw cpu /sys/fs/cgroup/cgroup.subtree_control || skip "no cgroup has the cpu controller here"
 }
 
-# How this process is scheduled, and where it is: its session, policy, priority, nice level, and limits.
+# How this process is scheduled, and where it is: its session, policy, priority, nice level, and
+# limits.
 place_of() { ps -o sid=,cls=,rtprio=,ni= -p "$1" && sed -n '/nice\|real-time/p' "/proc/$1/limits"; }
 
 @test "the guards are scheduled apart from the command, and the command sees nothing of it" {
@@ -75,7 +77,8 @@ place_of() { ps -o sid=,cls=,rtprio=,ni= -p "$1" && sed -n '/nice\|real-time/p' 
 
 @test "however busy they are and however late it is, none of them is left alive" {
   with_quota
-  # Nobody but the walk reaches them, with a share of the CPU that is too small for it. The strike waits until the last is dead.
+  # Nobody but the walk reaches them, with a share of the CPU that is too small for it. The strike
+  # waits until the last is dead.
   strike --user 65534 --terminal --ttl 3s --quota 0.2 busy 100
   assert_success
   assert_output --partial '"truthful": true'

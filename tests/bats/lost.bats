@@ -1,6 +1,7 @@
 #!/usr/bin/env bats
 # shellcheck disable=SC2016,SC2030,SC2031,SC2154  # the commands' own shells expand; each test is a subshell; bats sets stderr
-# A lock that is lost, or about to be, while the command runs: the command is stopped in time, and the status is 79.
+# A lock that is lost, or about to be, while the command runs: the command is stopped in time, and
+# the status is 79.
 load helper/common
 load helper/redis
 load helper/locks
@@ -20,8 +21,9 @@ teardown() {
   common_teardown
 }
 
-# A command with descendants of every kind: a shell, its child, one in a session of its own, one forked twice. Their pids go to $1, a
-# line each, and `ready` to stdout. $2 is what each does about TERM: die, or ignore it.
+# A command with descendants of every kind: a shell, its child, one in a session of its own, one
+# forked twice. Their pids go to $1, a line each, and `ready` to stdout. $2 is what each does about
+# TERM: die, or ignore it.
 family() {
   executable family <<'END'
 #!/bin/bash
@@ -39,7 +41,8 @@ wait
 END
 }
 
-# start_family NAME OPTION… [-- WHAT]: runs it under the lock demo, with a status file. Its pids are then in FAMILY.
+# start_family NAME OPTION… [-- WHAT]: runs it under the lock demo, with a status file. Its pids are
+# then in FAMILY.
 start_family() {
   local name=$1 what=die
   shift
@@ -261,8 +264,8 @@ outlast_the_lease() {
 
 # --- About to be lost: no server confirms the lease any more ---
 
-# silence_servers I…: in one step each server says when the key expires and falls silent. EXPIRES is when the last of
-# those keys does, in milliseconds.
+# silence_servers I…: in one step each server says when the key expires and falls silent. EXPIRES is
+# when the last of those keys does, in milliseconds.
 silence_servers() {
   local i at
   EXPIRES=0
@@ -344,7 +347,8 @@ assert_dead_at_expiry() {
   silence_servers 0
   wait_background ours
   assert_equal "$status" 79
-  # Told not before: grace, margin, drift, and the time that the answer may have taken, before the key's end. Later is another test.
+  # Told not before: grace, margin, drift, and the time that the answer may have taken, before the
+  # key's end. Later is another test.
   local told=${lines[1]}
   assert [ "$told" -ge $((EXPIRES - 500 - 250 - 62 - 300 - 50)) ]
 }

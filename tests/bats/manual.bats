@@ -1,6 +1,7 @@
 #!/usr/bin/env bats
 # shellcheck disable=SC2016,SC2030,SC2031,SC2154  # the examples' shells expand; each test is a subshell; bats sets output
-# Runs the examples of the manual: each literal display, named by the comment above it, .\" run=NAME.
+# Runs the examples of the manual: each literal display, named by the comment above it, .\"
+# run=NAME.
 load helper/common
 load helper/redis
 load helper/locks

@@ -1,6 +1,7 @@
 #!/usr/bin/env bats
 # shellcheck disable=SC2016,SC2030,SC2031,SC2034,SC2154  # the commands' own shells expand; each test is a subshell; bats and helpers set variables
-# --max-hold: nobody holds a lock for longer, and it is released only when all that ran under it is dead.
+# --max-hold: nobody holds a lock for longer, and it is released only when all that ran under it is
+# dead.
 load helper/common
 load helper/redis
 load helper/locks

@@ -10,7 +10,8 @@ load helper/supervision
 setup() { setup_supervision; }
 teardown() { teardown_supervision; }
 
-# start_manager ADDRESS: listens there as systemd does; each message is a line that begins with the sender's pid.
+# start_manager ADDRESS: listens there as systemd does; each message is a line that begins with the
+# sender's pid.
 start_manager() {
   start_background manager /usr/bin/python3 -uc '
 import socket, struct, sys

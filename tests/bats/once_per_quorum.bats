@@ -99,7 +99,8 @@ knows() { [[ $(redis "$1" exists 'redlock:last:{demo}') == 1 ]]; }
   for i in 0 1 2; do wait_until knows "$i"; done
   record=$(redis 1 get 'redlock:last:{demo}')
   now=$(($(redis 0 time | head -n 1) * 1000))
-  # As if server 1's clock had been set forward by two days since, and back by three; the other two may answer first, or one of them last.
+  # As if server 1's clock had been set forward by two days since, and back by three; the other two
+  # may answer first, or one of them last.
   for then in $((now - 172800000)) $((now + 259200000)); do
     redis 1 set 'redlock:last:{demo}' "0 $then 1"$'\n'"1 1 $then $then 0 released 0 - {}" >/dev/null
     run -0 redlock-cli run -k demo --once-per 20h -- echo ran
@@ -133,7 +134,8 @@ a_day_later() {
   done
 }
 
-# What a host of these nights runs; $1 is its number, $2 the night, $3 the log. Never two at once: whoever fails to lock $3 alone says so.
+# What a host of these nights runs; $1 is its number, $2 the night, $3 the log. Never two at once:
+# whoever fails to lock $3 alone says so.
 nightly_job() {
   executable job <<'EOF'
 #!/bin/bash

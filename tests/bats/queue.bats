@@ -9,7 +9,8 @@ load helper/supervision
 
 setup() { setup_one_server; }
 
-# joins NAME [OPTION…]: a `run` that notes its name when it has the lock; returns when it stands in line (at LAST_SERVER, of several).
+# joins NAME [OPTION…]: a `run` that notes its name when it has the lock; returns when it stands in
+# line (at LAST_SERVER, of several).
 joins() {
   local name=$1 before
   shift

@@ -136,7 +136,8 @@ ends_later_than() { (($(redis "$2" pexpiretime demo) > $1)); }
   assert_regex "$stderr" "${SERVER_URL[2]}"
 }
 
-# Warm servers hold the scripts already, so that what is written to a silent one would lock it later.
+# Warm servers hold the scripts already, so that what is written to a silent one would lock it
+# later.
 three_silent_servers_of_five() {
   export REDLOCK_SERVER=$SERVERS
   run -0 redlock-cli status -k warm
@@ -321,7 +322,8 @@ connections_are() { redis "$2" info clients | grep -q "^connected_clients:$1[[:s
   assert_unlocked demo 0 2
 }
 
-# Starts three `run -n` that wait for the lock on $gate, and lets them go together. Whoever gets in stays until $leave exists.
+# Starts three `run -n` that wait for the lock on $gate, and lets them go together. Whoever gets in
+# stays until $leave exists.
 start_three() {
   local name gate=$BATS_TEST_TMPDIR/gate leave=$1 door
   exec {door}>"$gate"

@@ -67,7 +67,8 @@ replica_is_in_step() { [[ $(redis "$1" wait 1 100) == 1 ]] && redis "$1" info re
     wait_until replica_is_in_step "$nr"
   done
   start_server
-  # Its WAIT lasts for most of the server's time, far beyond the end of the command; the release lies behind it.
+  # Its WAIT lasts for most of the server's time, far beyond the end of the command; the release
+  # lies behind it.
   run -0 redlock-cli run -S "${SERVER_URL[0]},${SERVER_URL[2]},${SERVER_URL[4]}" -k demo --replicas 1 --server-timeout 2s -- true
   assert_unlocked demo 0 2 4
 }

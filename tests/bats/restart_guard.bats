@@ -1,6 +1,7 @@
 #!/usr/bin/env bats
 # shellcheck disable=SC2016,SC2030,SC2031,SC2034,SC2153,SC2154
-# A server that restarted may have forgotten a lock: for a while its vote for a new one does not count.
+# A server that restarted may have forgotten a lock: for a while its vote for a new one does not
+# count.
 load helper/common
 load helper/redis
 load helper/locks
@@ -13,7 +14,8 @@ uptime() { redis "$1" info server | tr -d '\r' | sed -n 's/^uptime_in_seconds://
 # Whether server I is so old that its vote counts under $GUARD.
 is_old() { (($(uptime "$1") > GUARD + 1)); }
 
-# Five servers whose votes count; a lease lies on the first three of them, of a client that reaches no others, for as long as the guard.
+# Five servers whose votes count; a lease lies on the first three of them, of a client that reaches
+# no others, for as long as the guard.
 # Then one of these three restarts, empty.
 lock_three_and_restart_one() {
   local nr
@@ -141,7 +143,8 @@ wait_until_extended_by() {
   assert_output --partial "every client of this key needs --restart-guard 2h"
 }
 
-# Each line of a document that calls redlock-cli with one of these options, as a crontab or a script has it.
+# Each line of a document that calls redlock-cli with one of these options, as a crontab or a script
+# has it.
 lines_with() {
   local root=$BATS_TEST_DIRNAME/../..
   { grep -h -- "$1" "$root"/README.md "$root"/man/*.[157]; redlock-cli run --help; redlock-cli acquire --help; } |

@@ -5,14 +5,16 @@
 load helper/common
 load helper/redis
 
-# agree_on_fences COUNT [REDIS-CLI-OPTION…]: the servers grant the same fence, whatever their clocks say, so that none is raised.
+# agree_on_fences COUNT [REDIS-CLI-OPTION…]: the servers grant the same fence, whatever their clocks
+# say, so that none is raised.
 agree_on_fences() {
   local count=$1 i
   shift
   for ((i = 0; i < count; ++i)); do redis "$i" "$@" set 'redlock:fence:{demo}' 4000000000000 >/dev/null; done
 }
 
-# watch_commands I [REDIS-CLI-OPTION…]: from now on $(commands_seen) are the commands that clients send to server I.
+# watch_commands I [REDIS-CLI-OPTION…]: from now on $(commands_seen) are the commands that clients
+# send to server I.
 watch_commands() {
   local i=$1
   shift
@@ -20,7 +22,8 @@ watch_commands() {
   wait_until grep -qx OK "$(background_stdout monitor)"
 }
 
-# end_watch I [REDIS-CLI-OPTION…]: the names of the commands, one a line, in $seen. What a script calls is marked "lua" and does not count.
+# end_watch I [REDIS-CLI-OPTION…]: the names of the commands, one a line, in $seen. What a script
+# calls is marked "lua" and does not count.
 end_watch() {
   local i=$1
   shift

@@ -440,7 +440,8 @@ END
   assert_equal "$(keys_at 0)" ""
 }
 
-# same_signals WRAPPER…: below it, signal mask and ignored signals are the same with us and without us.
+# same_signals WRAPPER…: below it, signal mask and ignored signals are the same with us and without
+# us.
 same_signals() {
   local look=(grep -E '^Sig(Blk|Ign):' /proc/self/status) outside
   outside=$("$@" "${look[@]}")

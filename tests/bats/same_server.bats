@@ -39,7 +39,8 @@ assert_found_out() {
   assert_found_out "${SERVER_URL[0]},unix://${SERVER_SOCKET[0]}"
 }
 
-# moving ADDRESS I: an address that leads to server I from now on, whatever is connected over it already.
+# moving ADDRESS I: an address that leads to server I from now on, whatever is connected over it
+# already.
 moving() { ln -sfn "${SERVER_SOCKET[$2]}" "$1"; }
 
 @test "an address that moves onto another server while a lease lives gives that server no second vote" {

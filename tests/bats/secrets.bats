@@ -10,7 +10,8 @@ load helper/checks
 PASSWORD='s3cr3t/p@ss:wörd %41'
 ENCODED='s3cr3t%2Fp%40ss%3Aw%C3%B6rd%20%2541'
 
-# A server with the password for everybody, and one with the user alice; both without a password in SERVERS.
+# A server with the password for everybody, and one with the user alice; both without a password in
+# SERVERS.
 setup() {
   common_setup
   start_tcp_server --requirepass "$PASSWORD"

@@ -136,7 +136,8 @@ start_deployment() {
   start_deployment
   hold holder -t 20s
   wait_for_key 1 demo
-  # By the sentinels, who cut the connections of clients; the old master is a replica afterwards, and alive.
+  # By the sentinels, who cut the connections of clients; the old master is a replica afterwards,
+  # and alive.
   redis "$SENTINEL" sentinel failover mymaster >/dev/null
   wait_until master_is 1
   wait_until is_linked_replica 0

@@ -34,7 +34,8 @@ ends_with() {
   assert_equal "$status" "$code"
 }
 
-# As root of a mount namespace of one's own, in which /etc is a copy with the system's configuration file in it.
+# As root of a mount namespace of one's own, in which /etc is a copy with the system's configuration
+# file in it.
 with_system_file() {
   local etc=$BATS_TEST_TMPDIR/etc name private=(unshare --mount)
   ((EUID == 0)) || private=(unshare --user --map-root-user --mount)

@@ -1,6 +1,7 @@
 #!/usr/bin/env bats
 # shellcheck disable=SC2016,SC2030,SC2031,SC2154  # the commands' own shells expand; each test is a subshell; bats sets stderr
-# Signals to redlock-cli, without a controlling terminal: they end a wait, and reach a running command once.
+# Signals to redlock-cli, without a controlling terminal: they end a wait, and reach a running
+# command once.
 load helper/common
 load helper/redis
 load helper/locks
@@ -13,7 +14,8 @@ readonly -A NUMBER=([HUP]=1 [INT]=2 [QUIT]=3 [USR1]=10 [USR2]=12 [TERM]=15)
 readonly -A RARE_NUMBER=([ALRM]=14 [STKFLT]=16 [XCPU]=24 [XFSZ]=25 [VTALRM]=26 [PROF]=27 [IO]=29
   [PWR]=30 [RTMIN]=34 [RTMIN+5]=39 [RTMAX]=64)
 
-# start_ours NAME WORD…: redlock-cli in a session of its own; its pid is then in PID, and wait_background says how it really ended.
+# start_ours NAME WORD…: redlock-cli in a session of its own; its pid is then in PID, and
+# wait_background says how it really ended.
 start_ours() {
   local name=$1
   shift
@@ -173,7 +175,8 @@ heard() { [[ $(grep -cx "$1" "$(background_stdout witness)") == "$2" ]]; }
 @test "a signal reaches the command exactly once, and its status comes back" {
   start_witness
   local signal round
-  # Never the same twice in a row: within a hundredth of a second that may be one signal, sent to a process and to its group.
+  # Never the same twice in a row: within a hundredth of a second that may be one signal, sent to a
+  # process and to its group.
   for round in 1 2 3; do
     for signal in "${!NUMBER[@]}"; do
       kill -s "$signal" "$PID"

@@ -8,7 +8,8 @@ load helper/checks
 
 setup() { setup_one_server; }
 
-# supersedes NAME [OPTION…]: waits in the background for the key demo, and says in `ran` that it had it.
+# supersedes NAME [OPTION…]: waits in the background for the key demo, and says in `ran` that it had
+# it.
 supersedes() {
   local name=$1
   shift

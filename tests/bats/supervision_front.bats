@@ -1,6 +1,7 @@
 #!/usr/bin/env bats
 # shellcheck disable=SC2016,SC2030,SC2031,SC2154  # the commands' own shells expand; each test is a subshell; bats and helpers set variables
-# The guard in front is killed, or stopped: the one behind it holds the lock, and the command, on its own.
+# The guard in front is killed, or stopped: the one behind it holds the lock, and the command, on
+# its own.
 load helper/common
 load helper/redis
 load helper/locks

@@ -107,7 +107,8 @@ teardown() { teardown_supervision; }
 
 @test "both guards killed in the same instant: the command dies, and its descendants alone are left" {
   start_tree ours -t 3s
-  # The kernel itself sends HUP to a group that has a stopped process when the command, its last tie to its session, dies.
+  # The kernel itself sends HUP to a group that has a stopped process when the command, its last tie
+  # to its session, dies.
   kill -CONT "${TREE[@]}"
   # Stopped first, neither has time for a last deed.
   kill -STOP "$FRONT" "$HOLDER"
@@ -124,7 +125,8 @@ teardown() { teardown_supervision; }
 }
 
 @test "children that were there before, and their orphans, outlive a holder that is killed" {
-  # The shell becomes redlock-cli, with a helper as its child; the helper ends, and what it started is orphaned.
+  # The shell becomes redlock-cli, with a helper as its child; the helper ends, and what it started
+  # is orphaned.
   start_background ours bash -c '
     bash -c "sleep 1000 & echo \$! >\"\$0\"; exec sleep 1000" "$0/orphan" & echo $! >"$0/helper"
     until [[ -s $0/orphan ]]; do sleep 0.02; done

@@ -10,7 +10,8 @@ load helper/supervision
 setup() { setup_supervision; }
 teardown() { teardown_supervision; }
 
-# A command that says `ready` when its pids are in the file pids, and ends with 5 when the file end appears. $1: what it does before.
+# A command that says `ready` when its pids are in the file pids, and ends with 5 when the file end
+# appears. $1: what it does before.
 until_end() {
   echo "$1"' echo $$ >>"$0/pids"; echo ready; until [ -e "$0/end" ]; do sleep 0.02; done; exit 5'
 }
@@ -60,7 +61,8 @@ for fd in sorted(os.listdir("/proc/self/fd")):
   assert_equal "$(<"$file")" "$outside"
 }
 
-# born_with NAME OPTION…: a shell that has a child, and then becomes the run of $COMMAND_TEXT. CHILD is that child's pid.
+# born_with NAME OPTION…: a shell that has a child, and then becomes the run of $COMMAND_TEXT. CHILD
+# is that child's pid.
 born_with() {
   local name=$1
   shift

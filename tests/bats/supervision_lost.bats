@@ -1,6 +1,7 @@
 #!/usr/bin/env bats
 # shellcheck disable=SC2016,SC2030,SC2031,SC2154  # the commands' own shells expand; each test is a subshell; bats and helpers set variables
-# The network is gone, or the lock itself: the command and all that descends from it is dead in time.
+# The network is gone, or the lock itself: the command and all that descends from it is dead in
+# time.
 load helper/common
 load helper/checks
 load helper/redis
@@ -94,7 +95,8 @@ has_more_sockets() { (($(sockets_of_holder) >= SOCKETS + $1)); }
   watch_lock
   count_sockets
   pause_server 0
-  # Rounds enough for a line, were there one: each that stays unanswered leaves its connection and opens another.
+  # Rounds enough for a line, were there one: each that stays unanswered leaves its connection and
+  # opens another.
   wait_until has_more_sockets 2
   resume_server 0
   wait_until expires_after 0 "$before"

@@ -23,7 +23,8 @@ teardown() {
   teardown_supervision
 }
 
-# Runs as an ordinary user; the command starts a process of root's, which writes its pid to the file unkillable and then does $work.
+# Runs as an ordinary user; the command starts a process of root's, which writes its pid to the file
+# unkillable and then does $work.
 work='exec sleep 1000'
 start_unkillable() {
   install -m 666 /dev/null "$BATS_TEST_TMPDIR/unkillable"

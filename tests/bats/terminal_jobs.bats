@@ -10,7 +10,8 @@ load helper/terminal
 
 setup() { setup_one_server; }
 
-# The lock was renewed so often that without it the ttl would be over twice: it is every third of a ttl.
+# The lock was renewed so often that without it the ttl would be over twice: it is every third of a
+# ttl.
 renewed_for_two_ttls() {
   local before
   before=$(scripts_run 0)

@@ -18,8 +18,9 @@ assert_sane_terminal() {
   see_status 0
 }
 
-# A full-screen program that shows the key that was pressed; `q` ends it. While it draws, curses ignores signals of the terminal: what was
-# seen on the screen is no sign that it is done. The file drawn-N is, when it has drawn for the Nth time.
+# A full-screen program that shows the key that was pressed; `q` ends it. While it draws, curses
+# ignores signals of the terminal: what was seen on the screen is no sign that it is done. The file
+# drawn-N is, when it has drawn for the Nth time.
 full_screen_program() {
   executable full-screen >/dev/null <<'END_OF_PROGRAM'
 #!/usr/bin/python3

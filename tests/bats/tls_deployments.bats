@@ -17,7 +17,8 @@ setup() {
   make_certificate named ca DNS:localhost
 }
 
-# start_tls_cluster CERTIFICATE: a cluster of one server, with TLS only; its URL names localhost, it announces 127.0.0.1.
+# start_tls_cluster CERTIFICATE: a cluster of one server, with TLS only; its URL names localhost, it
+# announces 127.0.0.1.
 start_tls_cluster() {
   start_tls_server "$1" ca --tls-auth-clients no --tls-cluster yes --cluster-enabled yes --cluster-config-file nodes.conf \
     --cluster-announce-ip 127.0.0.1

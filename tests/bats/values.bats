@@ -1,6 +1,7 @@
 #!/usr/bin/env bats
 # shellcheck disable=SC1003,SC2016,SC2030,SC2031,SC2034,SC2054,SC2154,SC2258
-# Every kind of value: what is understood, and that all else gets one clear line and the right exit code.
+# Every kind of value: what is understood, and that all else gets one clear line and the right exit
+# code.
 load helper/common
 load helper/redis
 load helper/locks
@@ -8,7 +9,8 @@ load helper/checks
 
 setup() { setup_one_server; }
 
-# refuses_each OPTION VALUE…: `run OPTION VALUE` is refused with 64, the option is named, and nothing runs or stays locked.
+# refuses_each OPTION VALUE…: `run OPTION VALUE` is refused with 64, the option is named, and
+# nothing runs or stays locked.
 refuses_each() {
   local option=$1 value
   shift
@@ -77,7 +79,8 @@ BAD_DURATIONS=(1e3 -1 +1 5x "" "1 s" " 1s" "1s " 99999999999999999999 9999999999
 
 # --- bounds of the ttl ---
 
-# Nobody listens there: with a ttl this small a server might have no time to answer on a busy machine.
+# Nobody listens there: with a ttl this small a server might have no time to answer on a busy
+# machine.
 NOWHERE=unix:///nonexistent.sock
 
 # min_ttl OPTION…: the smallest ttl in ms that `run OPTION…` names when it refuses one of 1 ms.
@@ -124,7 +127,8 @@ min_ttl() {
 
 # --- keys ---
 
-# locks_verbatim KEY: while a command runs, the key lies in the server byte by byte; afterwards nothing but the counter and the last run do.
+# locks_verbatim KEY: while a command runs, the key lies in the server byte by byte; afterwards
+# nothing but the counter and the last run do.
 locks_verbatim() {
   redis 0 flushall >/dev/null
   run -0 redlock-cli run --key="$1" -- redis-cli -s "$SERVER_SOCKET" exists "$1"

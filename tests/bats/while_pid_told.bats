@@ -84,7 +84,8 @@ redlock-cli: demo: lost: .*
   done
 }
 
-# A program `with_log DIRECTORY CMD…` that runs CMD with a /dev of its own, in DIRECTORY, where start_log has made a log.
+# A program `with_log DIRECTORY CMD…` that runs CMD with a /dev of its own, in DIRECTORY, where
+# start_log has made a log.
 with_log() {
   executable with_log <<'EOF'
 #!/bin/bash
@@ -97,7 +98,8 @@ mount --rbind "$dev" /dev && exec "$@"
 EOF
 }
 
-# start_log read|full: a system log; background_stdout log is what it gets, unless nobody reads it and it is full.
+# start_log read|full: a system log; background_stdout log is what it gets, unless nobody reads it
+# and it is full.
 start_log() {
   mkdir "$BATS_TEST_TMPDIR/dev"
   start_background log /usr/bin/python3 -uc '

@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
-"""Measures redlock-cli against its peers, as ratios within one run (absolute times mean nothing on a shared machine).
+"""Measures redlock-cli against its peers, as ratios within one run (absolute times mean nothing on
+a shared machine).
 
 Usage: tests/bench/run.py [PATH/TO/redlock-cli] [ROUNDS]
 
-Every round times each contestant once, in turn, so that a machine that gets slower slows them all; what counts is the
-median of the ratios round by round. Prints a table with the budget of each line; exits 1 when one is over its budget.
+Every round times each contestant once, in turn, so that a machine that gets slower slows them all;
+what counts is the median of the ratios round by round. Prints a table with the budget of each line;
+exits 1 when one is over its budget.
 """
 import os
 import re
@@ -92,7 +94,8 @@ def held_memory(url):
 
 
 def hand_over(server, directory, waiting=50):
-    """The median time in ms from the release of a lock to the start of the next one's command, with so many in line, who must be served in
+    """The median time in ms from the release of a lock to the start of the next one's command, with
+    so many in line, who must be served in
     the order in which they came."""
     holder = subprocess.Popen(
         [

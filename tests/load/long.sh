@@ -1,6 +1,8 @@
 #!/usr/bin/env bash
-# The promise under load at full size: each row many times, as root and as an ordinary user, beside eight busy loops. Takes hours.
-# usage: tests/load/long.sh [TIMES [TIMES-OF-LONG-ROWS]]    (default 20 5; needs REDLOCK_CLI, LOAD_TREE and root)
+# The promise under load at full size: each row many times, as root and as an ordinary user, beside
+# eight busy loops. Takes hours.
+# usage: tests/load/long.sh [TIMES [TIMES-OF-LONG-ROWS]]    (default 20 5; needs REDLOCK_CLI,
+# LOAD_TREE and root)
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")"
 times=${1:-20} long_times=${2:-5}

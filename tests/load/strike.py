@@ -1,13 +1,15 @@
 #!/usr/bin/env python3
 """Strikes a lease whose command loads the machine, and says who was dead when.
 
-The command, a tests/tools/load_tree, runs under `redlock-cli run` on a Redis of its own. Its processes inherit a flock(2) on a
-witness file. When all are up, the servers become unreachable for the holder process, and this program, at a real-time priority
-where it may, looks at the witness in the instant in which the key expires. One line of JSON says what it saw:
+The command, a tests/tools/load_tree, runs under `redlock-cli run` on a Redis of its own. Its
+processes inherit a flock(2) on a witness file. When all are up, the servers become unreachable for
+the holder process, and this program, at a real-time priority where it may, looks at the witness in
+the instant in which the key expires. One line of JSON says what it saw:
 
     {"in_time": true, "late_ms": 0, "status": 79, "stderr": "...", "ttl": "5s", ...}
 
-Exit status: 0 when the exit status of `run` told the truth (79 only in time, else 80 and UNSAFE), else 1.
+Exit status: 0 when the exit status of `run` told the truth (79 only in time, else 80 and UNSAFE),
+else 1.
 """
 import argparse
 import fcntl
@@ -92,7 +94,8 @@ def real_time():
 
 
 def throttle(quota):
-    """Makes a cgroup with so much of a CPU; the function that puts the calling process into it, and the directories to remove."""
+    """Makes a cgroup with so much of a CPU; the function that puts the calling process into it, and
+    the directories to remove."""
     for base, limit in (("/sys/fs/cgroup/cpu", "v1"), ("/sys/fs/cgroup", "v2")):
         directory = os.path.join(base, f"redlock-strike-{os.getpid()}")
         if limit == "v2" and not os.path.exists(os.path.join(base, "cgroup.controllers")):
@@ -118,7 +121,8 @@ def throttle(quota):
 
 
 def states(program):
-    """How many processes of this program are in which state, and what the front process had of the CPU so far, in ticks."""
+    """How many processes of this program are in which state, and what the front process had of the
+    CPU so far, in ticks."""
     count = {}
     for pid in filter(str.isdigit, os.listdir("/proc")):
         try:
@@ -282,8 +286,8 @@ def main():
             )
             os.rmdir(cgroup)
         shutil.rmtree(directory)
-    # 80 is true as well when it was seen dead too late: the deadline is earlier than the expiry, and a guard may have to wait for a CPU
-    # to see it. Who wants 79 has to ask for it.
+    # 80 is true as well when it was seen dead too late: the deadline is earlier than the expiry,
+    # and a guard may have to wait for a CPU to see it. Who wants 79 has to ask for it.
     truthful = status in ((79, 80) if in_time else (80,)) and ("UNSAFE" in stderr) == (status == 80)
     print(
         json.dumps(

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Checks the model of the supervision with Spin: the design must have no error, and each change that breaks it must have one.
+# Checks the model of the supervision with Spin: the design must have no error, and each change that
+# breaks it must have one.
 # usage: tests/model/run.sh
 set -euo pipefail
 export LC_ALL=C
@@ -34,8 +35,8 @@ cases=(
   'NO_GETPPID, both killed              |fails|NO_GETPPID BOTH_KILLED COMMAND_ONLY KILLS=2 PAUSES=0'
 )
 
-# verify MACRO…: the whole state space, or up to the first error. -E: what a dead guard leaves undone is no deadlock; the model
-# itself says what must have come to its end.
+# verify MACRO…: the whole state space, or up to the first error. -E: what a dead guard leaves
+# undone is no deadlock; the model itself says what must have come to its end.
 verify() {
   local defines=("${@/#/-D}")
   rm -f pan pan.log

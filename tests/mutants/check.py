@@ -1,5 +1,6 @@
 #!/usr/bin/python3
-"""Whether every mutant still applies to the source: its text occurs exactly once in its file. Tries none of them.
+"""Whether every mutant still applies to the source: its text occurs exactly once in its file. Tries
+none of them.
 
 usage: tests/mutants/check.py
 """

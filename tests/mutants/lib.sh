@@ -1,6 +1,6 @@
 # shellcheck shell=bash
-# For scripts that break the code on purpose, in a copy of the tree: tests/mutants/run.sh and tests/sim/mutants.sh. To be sourced from the
-# root of the repository, with `set -euo pipefail`.
+# For scripts that break the code on purpose, in a copy of the tree: tests/mutants/run.sh and
+# tests/sim/mutants.sh. To be sourced from the root of the repository, with `set -euo pipefail`.
 
 die() {
   echo "mutants: $*" >&2
@@ -12,7 +12,8 @@ die() {
 names=()
 declare -A value_of=() old_of=() new_of=()
 
-# read_list FILE KEY…: a list and the keys of its mutants; value_of[NAME.KEY] is what one says to a key.
+# read_list FILE KEY…: a list and the keys of its mutants; value_of[NAME.KEY] is what one says to a
+# key.
 read_list() {
   local fields name key i=0
   mapfile -d '' -t fields < <(tests/mutants/mutants.py read "$@")
@@ -84,8 +85,8 @@ restore() { printf '%s' "$whole" >"$copy/${value_of[$1.file]}"; }
 
 # --- All of them ---
 
-# Tries each mutant that was chosen, with the function `try`, and prints its rule (if it has one), its name and what came of it. Fails
-# unless all were caught.
+# Tries each mutant that was chosen, with the function `try`, and prints its rule (if it has one),
+# its name and what came of it. Fails unless all were caught.
 try_all() {
   local name verdict caught=0 survived=0 errors=0
   for name in "${names[@]}"; do

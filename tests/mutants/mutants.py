@@ -2,7 +2,8 @@
 """Reads lists of mutants, and makes the change that one is.
 
 usage: mutants.py read LIST KEY…           (the blocks that tests/mutants/list describes in its head: for each mutant its name, what it
-                                            says to each KEY, the old text and the new one, all ended by NUL)
+                                            says to each KEY, the old text and the new one, all
+                                            ended by NUL)
        OLD=… NEW=… mutants.py replace FILE  (in the file; says on stdout why not, if so)
 """
 import os
@@ -15,7 +16,8 @@ class BadList(Exception):
 
 
 def read_list(path, keys):
-    """Its mutants by their names, in order: dictionaries with `keys`, `old` and `new`. Each has all keys."""
+    """Its mutants by their names, in order: dictionaries with `keys`, `old` and `new`. Each has all
+    keys."""
     mutants = {}
     state = "between"
     with open(path, encoding="utf-8") as file:
@@ -71,8 +73,9 @@ def pattern_of(text):
 
 
 def place_of(old, source):
-    """Where the one place that reads as `old` begins and ends, and why there is none. Space between words and signs does not count, so that
-    a text that was wrapped in another way is still found."""
+    """Where the one place that reads as `old` begins and ends, and why there is none. Space between
+    words and signs does not count, so that a text that was wrapped in another way is still
+    found."""
     places = [match.span() for match in re.finditer(pattern_of(old), source)]
     if len(places) == 1:
         return places[0], ""

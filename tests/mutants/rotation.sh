@@ -1,8 +1,11 @@
 #!/usr/bin/env bash
-# Tries the mutants of tests/mutants/list whose turn it is (one, unless told) by the day of the year, or those named. It compiles only the file that is broken, and
-# links it in front of the build that is there: seconds each. Left out, unless named, are those in headers and scripts, which more hangs on, and
-# those that only bats tests notice, which take minutes: tests/mutants/run.sh tries them all.
-# usage: tests/mutants/rotation.sh [-n COUNT] [-d DAY] [NAME…]     (of build/dev, or of the build directory in BUILD)
+# Tries the mutants of tests/mutants/list whose turn it is (one, unless told) by the day of the
+# year, or those named. It compiles only the file that is broken, and links it in front of the build
+# that is there: seconds each. Left out, unless named, are those in headers and scripts, which more
+# hangs on, and those that only bats tests notice, which take minutes: tests/mutants/run.sh tries
+# them all.
+# usage: tests/mutants/rotation.sh [-n COUNT] [-d DAY] [NAME…]     (of build/dev, or of the build
+# directory in BUILD)
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 # shellcheck source=tests/mutants/lib.sh
@@ -20,7 +23,8 @@ while getopts n:d: option; do
 done
 shift $((OPTIND - 1))
 
-# compile FILE OBJECT: the file of the copy, with the others of its batch, as the build compiles that of the tree.
+# compile FILE OBJECT: the file of the copy, with the others of its batch, as the build compiles
+# that of the tree.
 compile() {
   local source=$PWD/$1 mutant=$copy/$1 batch command
   batch=$(grep -lF "\"$source\"" "$BUILD"/src/CMakeFiles/*/Unity/*.cxx) || true
@@ -34,7 +38,8 @@ print(next(c["command"] for c in json.load(open(sys.argv[1])) if c["file"] == sy
   (cd "$BUILD" && eval "${command% -o *} -Wno-error -o '$2' -c '$mutant'")
 }
 
-# link PROGRAM OBJECT OUTPUT: the program as it was built, but for the object: being first, it takes the place of the library's.
+# link PROGRAM OBJECT OUTPUT: the program as it was built, but for the object: being first, it takes
+# the place of the library's.
 link() {
   local command
   command=$(ninja -C "$BUILD" -t commands "$1" | tail -n 1)

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Breaks the code on purpose, one change at a time, and demands that the tests notice. Works on a copy of the tree.
+# Breaks the code on purpose, one change at a time, and demands that the tests notice. Works on a
+# copy of the tree.
 # usage: tests/mutants/run.sh [NAME…]   (all mutants of tests/mutants/list, or those named)
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
@@ -38,7 +39,8 @@ echo "mutants: building the tree as it is"
 configure || die_with_log "the tree does not configure"
 build all || die_with_log "the tree does not build"
 
-# Every test must be green while nothing is broken, and there must be one for every mutant: else a failure would prove nothing.
+# Every test must be green while nothing is broken, and there must be one for every mutant: else a
+# failure would prove nothing.
 all=
 for name in "${names[@]}"; do
   all+=${all:+|}${value_of[$name.test]}

@@ -1,18 +1,20 @@
 #!/usr/bin/env bash
-# Breaks one rule of the protocol at a time, in a copy of the tree, and demands that the simulation finds it: prints for each what was
-# violated, and how many seeds that took.
-# usage: [SEEDS=N] tests/sim/mutants.sh [NAME…]   (all mutants of tests/sim/mutants/list, or those named)
+# Breaks one rule of the protocol at a time, in a copy of the tree, and demands that the simulation
+# finds it: prints for each what was violated, and how many seeds that took.
+# usage: [SEEDS=N] tests/sim/mutants.sh [NAME…]   (all mutants of tests/sim/mutants/list, or those
+# named)
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 # shellcheck source=tests/mutants/lib.sh
 source tests/mutants/lib.sh
 
 readonly seeds=${SEEDS:-20000}
-# Seconds for all of them, several times what they take; a schedule without an end is a way to be caught, too.
+# Seconds for all of them, several times what they take; a schedule without an end is a way to be
+# caught, too.
 readonly longest=300
 
-# What is promised: all of it, what is left of it when the only server forgets, and one success a day; of the last a twentieth as many,
-# since they are as much longer.
+# What is promised: all of it, what is left of it when the only server forgets, and one success a
+# day; of the last a twentieth as many, since they are as much longer.
 simulate() {
   local profile number
   for profile in promise one-forgets nightly; do
@@ -22,7 +24,8 @@ simulate() {
   done
 }
 
-# Prints what became of mutant NAME: `caught`, by which rule and at which seed; `survived`; or why it could not be tried.
+# Prints what became of mutant NAME: `caught`, by which rule and at which seed; `survived`; or why
+# it could not be tried.
 try() {
   local name=$1 problem whole verdict status=0
   mutate "$name"

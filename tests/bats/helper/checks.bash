@@ -1,8 +1,9 @@
 # shellcheck shell=bash
-# What tests say about redlock-cli again and again. `load helper/common` and `load helper/redis` come first.
+# What tests say about redlock-cli again and again. `load helper/common` and `load helper/redis`
+# come first.
 
-# assert_refused CODE TEXT CMD…: CMD exits with CODE, prints nothing, and says TEXT in one line on stderr: of this tool, without
-# control characters.
+# assert_refused CODE TEXT CMD…: CMD exits with CODE, prints nothing, and says TEXT in one line on
+# stderr: of this tool, without control characters.
 assert_refused() {
   local code=$1 text=$2 said=$BATS_TEST_TMPDIR/refusal
   shift 2
@@ -21,7 +22,8 @@ assert_refused() {
   fi
 }
 
-# assert_unlocked KEY I…: neither the lock nor its owner record lies in these servers. For keys without `}`.
+# assert_unlocked KEY I…: neither the lock nor its owner record lies in these servers. For keys
+# without `}`.
 assert_unlocked() {
   local key=$1 i
   shift
@@ -34,7 +36,8 @@ assert_in_range() { (($1 >= $2 && $1 <= $3)) || fail "$1 is not between $2 and $
 # fence_at I KEY: the fence counter in server I.
 fence_at() { redis "$1" get "redlock:fence:{$2}"; }
 
-# json EXPRESSION: what the Python expression yields for the one line of JSON in $output, which it knows as `j`.
+# json EXPRESSION: what the Python expression yields for the one line of JSON in $output, which it
+# knows as `j`.
 json() {
   /usr/bin/python3 -ISc 'import json, sys; j = json.loads(sys.argv[1]); print(eval(sys.argv[2]))' "$output" "$1"
 }

@@ -1,23 +1,27 @@
 # shellcheck shell=bash
 # What every bats file needs; begin it with `load helper/common`.
 #
-# Each test gets a HOME of its own and none of the caller's settings; `redlock-cli` in PATH is the binary under test, which
-# REDLOCK_CLI names. Whatever a test starts through these helpers is ended by its pid when the test ends, passed or failed.
+# Each test gets a HOME of its own and none of the caller's settings; `redlock-cli` in PATH is the
+# binary under test, which REDLOCK_CLI names. Whatever a test starts through these helpers is ended
+# by its pid when the test ends, passed or failed.
 # A file with a setup() or teardown() of its own calls common_setup and common_teardown there.
 
 bats_require_minimum_version 1.5.0
-# Not by bats_load_library: their own load.bash starts a process for each of their files, and does so for each test.
+# Not by bats_load_library: their own load.bash starts a process for each of their files, and does
+# so for each test.
 for library_file in "${BATS_LIB_PATH:=/usr/lib/bats}"/bats-{support,assert}/src/*.bash; do
   # shellcheck source=/dev/null
   source "$library_file"
 done
 unset library_file
 
-# A failure is shown at the line of its test: bats notes the place of each command, which takes longer than most of ours.
+# A failure is shown at the line of its test: bats notes the place of each command, which takes
+# longer than most of ours.
 bats_add_debug_exclude_path "$BATS_LIB_PATH"
 bats_add_debug_exclude_path "${BASH_SOURCE[0]%/*}"
 
-# The debug trap goes through every command in `run`, too, which takes longer than most of ours: not from here.
+# The debug trap goes through every command in `run`, too, which takes longer than most of ours: not
+# from here.
 eval "bats_$(declare -f run)"
 run() {
   local -
@@ -48,8 +52,8 @@ common_teardown() {
   if declare -F end_servers >/dev/null; then end_servers; fi
 }
 
-# Nothing of the caller's settings reaches the test: no HOME, no REDLOCK_* (REDLOCK_CLI becomes a plain shell variable) but what is set
-# here.
+# Nothing of the caller's settings reaches the test: no HOME, no REDLOCK_* (REDLOCK_CLI becomes a
+# plain shell variable) but what is set here.
 isolate_environment() {
   local variable
   export -n REDLOCK_CLI
@@ -59,7 +63,8 @@ isolate_environment() {
   unset REDISCLI_AUTH NO_COLOR NOTIFY_SOCKET
   # Those that name a CI job.
   unset "${!GITHUB_@}" "${!CI_@}" "${!BUILDKITE_@}" "${!CIRCLE_@}" "${!SYSTEM_@}" "${!DRONE_@}" BUILD_URL BUILD_BUILDID JENKINS_URL
-  # A test's servers have just been started: with the guard none of three would have a vote for a minute. Tests of the guard set their own.
+  # A test's servers have just been started: with the guard none of three would have a vote for a
+  # minute. Tests of the guard set their own.
   export REDLOCK_RESTART_GUARD=0
   export HOME=$BATS_TEST_TMPDIR/home
   export XDG_CONFIG_HOME=$HOME/.config
@@ -78,7 +83,8 @@ find_binary() {
   PATH=${REDLOCK_CLI%/*}:$PATH
 }
 
-# wait_until CONDITION…: runs the command until it succeeds; fails after WAIT_LIMIT seconds, saying for what it waited.
+# wait_until CONDITION…: runs the command until it succeeds; fails after WAIT_LIMIT seconds, saying
+# for what it waited.
 wait_until() {
   local -
   set +T
@@ -102,8 +108,10 @@ nap() {
   read -rt 0.05 <>"$silent" || true
 }
 
-# start_background NAME CMD…: runs CMD beside the test, with stdin from /dev/null, and records its pid in BACKGROUND_PID[NAME].
-# Unlike after a plain `&` it does not ignore INT and QUIT. What it writes goes to background_stdout and background_stderr NAME.
+# start_background NAME CMD…: runs CMD beside the test, with stdin from /dev/null, and records its
+# pid in BACKGROUND_PID[NAME].
+# Unlike after a plain `&` it does not ignore INT and QUIT. What it writes goes to background_stdout
+# and background_stderr NAME.
 start_background() {
   local name=$1 dir
   shift
@@ -123,7 +131,8 @@ start_background() {
 background_stdout() { echo "${BACKGROUND_DIR[$1]}/stdout"; }
 background_stderr() { echo "${BACKGROUND_DIR[$1]}/stderr"; }
 
-# wait_background NAME: waits for its end, at most WAIT_LIMIT seconds; then $status, $output and $stderr are what it left.
+# wait_background NAME: waits for its end, at most WAIT_LIMIT seconds; then $status, $output and
+# $stderr are what it left.
 # Succeeds whatever the status, like `run`. The name is free again afterwards.
 # shellcheck disable=SC2034  # status, output, lines and stderr are for the test
 wait_background() {
@@ -145,7 +154,8 @@ has_ended() { ! kill -0 "$1" 2>/dev/null; }
 
 background_has_ended() { ! is_running_child "${BACKGROUND_PID[$1]}"; }
 
-# Whether PID is a child of this shell that has not ended. A pid that bash has reaped may be anybody's by now: never signal it.
+# Whether PID is a child of this shell that has not ended. A pid that bash has reaped may be
+# anybody's by now: never signal it.
 is_running_child() {
   local pids
   # Through a file, as $(…) would be a process.

@@ -1,7 +1,7 @@
 # shellcheck shell=bash
 # shellcheck disable=SC2034,SC2153  # what is set is for the tests; what is used is redis.bash's
-# Sentinels and clusters of real servers. `load helper/common` and `load helper/redis` come first; these servers have numbers like all
-# others, and end with the test as they do.
+# Sentinels and clusters of real servers. `load helper/common` and `load helper/redis` come first;
+# these servers have numbers like all others, and end with the test as they do.
 
 # start_replica I [OPTION…]: one more server, on a port, a replica of server I that has caught up.
 start_replica() {
@@ -11,8 +11,10 @@ start_replica() {
   wait_until is_linked_replica "$((${#SERVER_PID[@]} - 1))"
 }
 
-# start_sentinels N [LINE…]: N sentinels, which watch server 0 under the name `mymaster`, and know its replica, server 1 (if there is one yet),
-# and each other. A server that is silent for half a second is down. SENTINEL_URL names them; the first is server SENTINEL. LINE: more for their configuration.
+# start_sentinels N [LINE…]: N sentinels, which watch server 0 under the name `mymaster`, and know
+# its replica, server 1 (if there is one yet), and each other. A server that is silent for half a
+# second is down. SENTINEL_URL names them; the first is server SENTINEL. LINE: more for their
+# configuration.
 # With SENTINEL_TLS set they speak TLS only.
 start_sentinels() {
   local n=$1 i first=${#SERVER_PID[@]} hosts=
@@ -26,7 +28,8 @@ start_sentinels() {
   for ((i = first; i < first + n; ++i)); do launch_sentinel "$i" "$first" "$n" "$@" || return; done
   for ((i = first; i < first + n; ++i)); do
     wait_for_server "$i" && owns_port "$i" || return
-    # Faster than anybody wants them in earnest. (With a shorter ping-period no replica would be fresh enough to be promoted.)
+    # Faster than anybody wants them in earnest. (With a shorter ping-period no replica would be
+    # fresh enough to be promoted.)
     redis "$i" sentinel debug ask-period 100 info-period 200 >/dev/null || return
   done
   # A sentinel that does not know its replica well promotes none for long.
@@ -34,8 +37,8 @@ start_sentinels() {
   SENTINEL_URL=sentinel://$hosts/mymaster
 }
 
-# start_cluster [OPTION…]: three masters, servers 0 to 2, each with a third of the slots. CLUSTER_URL names them; CLUSTER_KEY[I] is a key of
-# server I's, CLUSTER_SLOT[I] its slot.
+# start_cluster [OPTION…]: three masters, servers 0 to 2, each with a third of the slots.
+# CLUSTER_URL names them; CLUSTER_KEY[I] is a key of server I's, CLUSTER_SLOT[I] its slot.
 start_cluster() {
   local i range=('0 5460' '5461 10922' '10923 16383')
   CLUSTER_KEY=(demo key1 key0)
@@ -53,7 +56,8 @@ start_cluster() {
   CLUSTER_URL=cluster://127.0.0.1:${SERVER_PORT[0]},127.0.0.1:${SERVER_PORT[1]},127.0.0.1:${SERVER_PORT[2]}
 }
 
-# start_cluster_replica I [OPTION…]: one more server of the cluster, a replica of server I that has caught up.
+# start_cluster_replica I [OPTION…]: one more server of the cluster, a replica of server I that has
+# caught up.
 start_cluster_replica() {
   local of=$1 i=${#SERVER_PID[@]}
   shift
@@ -64,7 +68,8 @@ start_cluster_replica() {
   for i in 0 1 2; do wait_until knows_replica_of "$i" "$of" || return; done
 }
 
-# begin_migration SLOT FROM TO: the slot is on its way from then on. end_migration SLOT TO: it is there. move_keys FROM TO KEY…: in between.
+# begin_migration SLOT FROM TO: the slot is on its way from then on. end_migration SLOT TO: it is
+# there. move_keys FROM TO KEY…: in between.
 begin_migration() {
   redis "$3" cluster setslot "$1" importing "$(node_id "$2")" >/dev/null &&
     redis "$2" cluster setslot "$1" migrating "$(node_id "$3")" >/dev/null

@@ -1,7 +1,9 @@
-"""ending.py PIDFILE CMD...: how a program really ended, which a shell's $? cannot tell from an exit code above 128.
+"""ending.py PIDFILE CMD...: how a program really ended, which a shell's $? cannot tell from an exit
+code above 128.
 
-Runs CMD in a session of its own, without a controlling terminal, and writes its pid to PIDFILE. The last line on stdout is `exit N`
-or `signal N`, with ` core` behind it when the program left one. CMD does not outlive this process; TERM is handed on to it.
+Runs CMD in a session of its own, without a controlling terminal, and writes its pid to PIDFILE. The
+last line on stdout is `exit N` or `signal N`, with ` core` behind it when the program left one. CMD
+does not outlive this process; TERM is handed on to it.
 """
 
 import os

@@ -1,15 +1,17 @@
 # shellcheck shell=bash
 # What tests about held locks share. `load helper/common` and `load helper/redis` come first.
 
-# One server, and REDLOCK_SERVER names it: a setup() for files that need no more. With BATS_STORE=local in the environment it is no server but
-# this host; a test that is about Redis itself has the tag redis and is left out then (tests/CMakeLists.txt).
+# One server, and REDLOCK_SERVER names it: a setup() for files that need no more. With
+# BATS_STORE=local in the environment it is no server but this host; a test that is about Redis
+# itself has the tag redis and is left out then (tests/CMakeLists.txt).
 setup_one_server() {
   common_setup
   if [[ ${BATS_STORE-} == local ]]; then start_local_store; else start_servers 1; fi
   export REDLOCK_SERVER=$SERVERS
 }
 
-# hold NAME [OPTION…]: `run` holds the key demo in the background, until release_hold NAME; its pid is BACKGROUND_PID[NAME].
+# hold NAME [OPTION…]: `run` holds the key demo in the background, until release_hold NAME; its pid
+# is BACKGROUND_PID[NAME].
 hold() {
   local name=$1
   shift
@@ -43,7 +45,8 @@ open_broken_pipe() {
   exec {reader}<&-
 }
 
-# Everything at server I but the fence counters and the last runs, which outlive their locks by design; sorted, in one line.
+# Everything at server I but the fence counters and the last runs, which outlive their locks by
+# design; sorted, in one line.
 keys_at() { redis "$1" --raw keys '*' | grep -Ev '^redlock:(fence|last):' | sort | paste -sd ' '; }
 
 # How many scripts server I has run: every attempt is at least one.

@@ -1,14 +1,17 @@
 """Looks on from outside: is anything of a command alive when its lock may be another's?
 
-Every process of the command holds a shared flock(2) on the file WITNESS. Whoever can take it exclusively knows that all are dead.
+Every process of the command holds a shared flock(2) on the file WITNESS. Whoever can take it
+exclusively knows that all are dead.
 
 observer.py gone WITNESS KEY SOCKET...
-    Prints `watching` when a quorum of the servers has KEY with one and the same token, and then looks as often as it can. At the very
-    moment when that is over: `dead LEFT`, or `ALIVE LEFT` and status 1. LEFT is what the lease had left at the last look before, in ms.
+    Prints `watching` when a quorum of the servers has KEY with one and the same token, and then
+    looks as often as it can. At the very moment when that is over: `dead LEFT`, or `ALIVE LEFT` and
+    status 1. LEFT is what the lease had left at the last look before, in ms.
 
 observer.py stop WITNESS KEY TTL SOCKET=PID...
-    Stops the servers, each just after it extended KEY, and well before the next extension is due (TTL in ms); prints `stopped EXPIRES`, the
-    first instant (ms since 1970) at which none of them has KEY any more. Then: `dead` or `ALIVE`, as seen at that instant.
+    Stops the servers, each just after it extended KEY, and well before the next extension is due
+    (TTL in ms); prints `stopped EXPIRES`, the first instant (ms since 1970) at which none of them
+    has KEY any more. Then: `dead` or `ALIVE`, as seen at that instant.
 """
 
 import fcntl

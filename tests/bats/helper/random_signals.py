@@ -1,6 +1,8 @@
-"""random_signals.py RUNS WITNESS SOCKET REDLOCK_CLI [SEED]: sends signals to `redlock-cli run` at random moments, and looks on.
+"""random_signals.py RUNS WITNESS SOCKET REDLOCK_CLI [SEED]: sends signals to `redlock-cli run` at
+random moments, and looks on.
 
-The command holds a shared flock(2) on the file WITNESS. Prints the seed, then every run that went wrong, then how the runs ended.
+The command holds a shared flock(2) on the file WITNESS. Prints the seed, then every run that went
+wrong, then how the runs ended.
 Status 1 when one went wrong.
 """
 
@@ -34,7 +36,8 @@ print("seed", seed)
 rng = random.Random(seed)
 
 
-# Of the two threads that ask for the witness only one at a time has it, or each would take the other for the command.
+# Of the two threads that ask for the witness only one at a time has it, or each would take the
+# other for the command.
 asking = threading.Lock()
 
 
@@ -78,7 +81,8 @@ class Watch(threading.Thread):
 
 def one_run(server):
     """What went wrong, and how it ended."""
-    # Some end by themselves about when the signal comes. flock: it is the command itself that holds the witness, not its guards.
+    # Some end by themselves about when the signal comes. flock: it is the command itself that holds
+    # the witness, not its guards.
     length = rng.choice(["1000", "1000", "0.01", "0.03"])
     command = ["flock", "-s", "-F", witness, "sleep", length]
     taken = rng.random() < 0.15

@@ -1,6 +1,8 @@
-"""recipes.py SOCKET RECIPE acquire|release KEY [TOKEN]: the locks of the literature, done as it tells.
+"""recipes.py SOCKET RECIPE acquire|release KEY [TOKEN]: the locks of the literature, done as it
+tells.
 
-acquire prints the token and exits 0, or exits 1 when another holds the lock; release exits 1 when the lock is not the token's.
+acquire prints the token and exits 0, or exits 1 when another holds the lock; release exits 1 when
+the lock is not the token's.
 """
 
 import sys

@@ -1,9 +1,11 @@
 # shellcheck shell=bash
-# Real Redis servers for a test: private, empty, in memory only, ended with the test. `load helper/common` comes first.
+# Real Redis servers for a test: private, empty, in memory only, ended with the test. `load
+# helper/common` comes first.
 #
 # Servers are numbered from 0 in the order in which they were started:
 #   SERVER_URL[I]  SERVER_PID[I]  SERVER_SOCKET[I]  SERVER_PORT[I] (empty without TCP), and SERVERS, all URLs as a comma list.
-# To be called from a test or its setup(), not through `run` or $(…): a server dies with the shell that started it.
+# To be called from a test or its setup(), not through `run` or $(…): a server dies with the shell
+# that started it.
 
 SERVER_URL=()
 SERVER_PID=()
@@ -15,7 +17,8 @@ SERVER_DIR=
 # With start_local_store: the directory that stands for server 0.
 LOCAL_STORE=
 
-# start_servers N [OPTION…]: N servers on unix sockets; options are redis-server's, e.g. --requirepass secret.
+# start_servers N [OPTION…]: N servers on unix sockets; options are redis-server's, e.g.
+# --requirepass secret.
 start_servers() {
   local n=$1 i
   shift
@@ -33,7 +36,8 @@ start_server() {
   join_servers
 }
 
-# start_tcp_server [OPTION…]: one more server, on a free port of 127.0.0.1 (its URL) and on a unix socket (for `redis`).
+# start_tcp_server [OPTION…]: one more server, on a free port of 127.0.0.1 (its URL) and on a unix
+# socket (for `redis`).
 start_tcp_server() {
   local i=${#SERVER_PID[@]} tries
   prepare_server "$i" || return
@@ -53,8 +57,8 @@ start_tcp_server() {
   return 1
 }
 
-# start_local_store: no server, but a directory for local: in the place of server 0. The program local-redis, built with the tests, does there
-# what redis-cli does at a server.
+# start_local_store: no server, but a directory for local: in the place of server 0. The program
+# local-redis, built with the tests, does there what redis-cli does at a server.
 start_local_store() {
   : "${LOCAL_REDIS:=${REDLOCK_CLI%/*}/../tests/local-redis}"
   LOCAL_STORE=$BATS_TEST_TMPDIR/local-store
@@ -75,7 +79,8 @@ redis() {
   redis-cli -s "${SERVER_SOCKET[i]}" "$@"
 }
 
-# The server shuts down as if its administrator had asked for it: connections are closed, nothing is saved.
+# The server shuts down as if its administrator had asked for it: connections are closed, nothing is
+# saved.
 stop_server() {
   kill -TERM "${SERVER_PID[$1]}"
   wait_until server_is_down "$1"
@@ -100,7 +105,8 @@ restart_server() {
   [[ -z ${SERVER_PORT[$1]} ]] || owns_port "$1"
 }
 
-# The server answers only BUSY, until end_busy. It is to have been started with a short --lua-time-limit, or told of it.
+# The server answers only BUSY, until end_busy. It is to have been started with a short
+# --lua-time-limit, or told of it.
 make_busy() {
   start_background "busy$1" redis-cli -s "${SERVER_SOCKET[$1]}" eval 'while true do end' 0
   wait_until says "$1" BUSY ping
@@ -161,7 +167,8 @@ server_is_down() { ! is_running_child "${SERVER_PID[$1]}"; }
 
 server_is_paused() { [[ $(<"/proc/${SERVER_PID[$1]}/stat") == *') T '* ]]; }
 
-# Whether it is server I that listens on its port, by the kernel's word: the server itself may want a login.
+# Whether it is server I that listens on its port, by the kernel's word: the server itself may want
+# a login.
 owns_port() {
   ss -Hltnp "sport = :${SERVER_PORT[$1]}" | grep -q "pid=${SERVER_PID[$1]},"
 }

@@ -1,7 +1,8 @@
 """A cluster of one server that has all slots, and answers every script with the same error.
 
 usage: scripted_cluster.py SLOTS ERROR   (prints the port that it listens on)
-SLOTS: what CLUSTER SLOTS answers, as a format string with {port}, or `all`. ERROR: an error reply's text, with {port}.
+SLOTS: what CLUSTER SLOTS answers, as a format string with {port}, or `all`. ERROR: an error reply's
+text, with {port}.
 """
 import socket
 import sys

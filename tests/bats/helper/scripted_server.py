@@ -1,7 +1,8 @@
 """Answers the first words of each connection with the same bytes, whatever they are.
 
 usage: scripted_server.py HOW FILE   (prints the port that it listens on)
-FILE holds the bytes. HOW: stay (and say no more), close (behind them), drip (a byte at a time, slowly), flood (again and again).
+FILE holds the bytes. HOW: stay (and say no more), close (behind them), drip (a byte at a time,
+slowly), flood (again and again).
 """
 import socket
 import sys

@@ -1,8 +1,10 @@
 # shellcheck shell=bash
-# A command with descendants of every kind, and what becomes of it. `load helper/common`, helper/redis and helper/locks come first.
+# A command with descendants of every kind, and what becomes of it. `load helper/common`,
+# helper/redis and helper/locks come first.
 #
-# All of them hold a shared lock on the file $WITNESS through a descriptor that they inherit; so whoever gets it alone knows that they are
-# dead, and helper/observer.py tries so at the moment that matters. The guards have let go of it when start_tree returns.
+# All of them hold a shared lock on the file $WITNESS through a descriptor that they inherit; so
+# whoever gets it alone knows that they are dead, and helper/observer.py tries so at the moment that
+# matters. The guards have let go of it when start_tree returns.
 
 # Their pids, once start_tree has returned: of the command, and of all that descends from it.
 COMMAND=
@@ -35,8 +37,9 @@ end_tree() {
 
 holds_witness() { [[ -e /proc/$1/fd/9 && /proc/$1/fd/9 -ef $WITNESS ]]; }
 
-# The command: a shell with a child, a daemon in a session of its own, a double-forked one, one that ignores TERM, one that is stopped, and
-# one so large that it takes long to die. Each writes its pid to $1; all are up when it says `ready`. It ends with 23 when the file $2 appears.
+# The command: a shell with a child, a daemon in a session of its own, a double-forked one, one that
+# ignores TERM, one that is stopped, and one so large that it takes long to die. Each writes its pid
+# to $1; all are up when it says `ready`. It ends with 23 when the file $2 appears.
 tree() {
   executable tree <<'EOF'
 #!/bin/bash
@@ -64,7 +67,8 @@ EOF
 # start_tree NAME OPTION…: runs it under the lock demo.
 start_tree() { start_under_witness "$1" -k demo --status-fd 8 "${@:2}" -- "$(tree)" "$BATS_TEST_TMPDIR/pids" "$BATS_TEST_TMPDIR/end"; }
 
-# start_under_witness NAME WORD…: `redlock-cli run WORD…`, of which the command says `ready` when all its pids are in the file pids.
+# start_under_witness NAME WORD…: `redlock-cli run WORD…`, of which the command says `ready` when
+# all its pids are in the file pids.
 start_under_witness() {
   local name=$1
   shift
@@ -80,7 +84,8 @@ start_under_witness() {
 
 guards_hold_nothing() { ! holds_witness "$FRONT" && ! holds_witness "$HOLDER"; }
 
-# The process that keeps the lock for the `run` with this pid; where that has children of others, it is behind a shield.
+# The process that keeps the lock for the `run` with this pid; where that has children of others, it
+# is behind a shield.
 holder_of() {
   local child
   for child in $(<"/proc/$1/task/$1/children"); do
@@ -127,7 +132,8 @@ watch_lock() {
   wait_until grep -q watching "$(background_stdout observer)"
 }
 
-# assert_dead_before_free: at the very moment when the lock became free, all were dead. LEFT is what the lease had left then, in ms.
+# assert_dead_before_free: at the very moment when the lock became free, all were dead. LEFT is what
+# the lease had left then, in ms.
 assert_dead_before_free() {
   wait_background observer
   # shellcheck disable=SC2154  # set by wait_background
@@ -136,7 +142,8 @@ assert_dead_before_free() {
   LEFT=${lines[1]#* }
 }
 
-# stop_servers_for_good TTL I…: the network is gone, for a ttl in ms. What watch_lock does otherwise this does, too.
+# stop_servers_for_good TTL I…: the network is gone, for a ttl in ms. What watch_lock does otherwise
+# this does, too.
 stop_servers_for_good() {
   local ttl=$1 i
   local -a servers=()
@@ -146,7 +153,8 @@ stop_servers_for_good() {
   wait_until grep -q stopped "$(background_stdout observer)"
 }
 
-# assert_dead_before_expiry: when the stopped servers could have given the lock to another, all were dead.
+# assert_dead_before_expiry: when the stopped servers could have given the lock to another, all were
+# dead.
 assert_dead_before_expiry() {
   wait_background observer
   assert_equal "$status ${lines[1]} $stderr" "0 dead "

@@ -3,8 +3,9 @@ order, and to its front alone.
 
 usage: sweep.py HEARD ROUNDS FRONT HOLDER COMMAND
 HEARD is the file in which the command writes a line for each signal that it gets. Prints how many
-TERM it should hold at the end, and how many sweeps were slower than SWEEP: a signal that reaches one
-process so much later than another is not told from a second one, so each of them may have given one more.
+TERM it should hold at the end, and how many sweeps were slower than SWEEP: a signal that reaches
+one process so much later than another is not told from a second one, so each of them may have given
+one more.
 """
 import itertools
 import os

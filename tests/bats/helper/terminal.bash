@@ -1,9 +1,10 @@
 # shellcheck shell=bash
 # shellcheck disable=SC2034  # the keys are for the tests
-# A user at a real terminal. `load helper/common`, `load helper/redis` and `load helper/locks` come first.
+# A user at a real terminal. `load helper/common`, `load helper/redis` and `load helper/locks` come
+# first.
 #
-# The prompt of the shell there is `[STATUS]> `, with the exit status of the last command. What is typed shows on the screen like
-# everything else: never wait for words that were typed.
+# The prompt of the shell there is `[STATUS]> `, with the exit status of the last command. What is
+# typed shows on the screen like everything else: never wait for words that were typed.
 
 readonly CTRL_C=$'\003' CTRL_D=$'\004' CTRL_Z=$'\032' CTRL_BACKSLASH=$'\034'
 
@@ -63,8 +64,8 @@ nothing_left() {
 
 # --- A command that counts its signals ---
 
-# counter SIGNAL…: the command line of a program that writes down each of these signals and every USR1, until end_counter; then it
-# exits with 23.
+# counter SIGNAL…: the command line of a program that writes down each of these signals and every
+# USR1, until end_counter; then it exits with 23.
 counter() {
   [[ -e $BATS_TEST_TMPDIR/counter ]] || executable counter >/dev/null <<'END_OF_COUNTER'
 #!/usr/bin/python3
@@ -93,8 +94,9 @@ wait_for_counter() {
 
 end_counter() { kill -USR2 "$COUNTER"; }
 
-# assert_heard FRONT SIGNAL…: it heard these signals since its start, each exactly as often as it stands here, in any order. Passes a
-# signal of its own through FRONT first, which what is under way cannot overtake.
+# assert_heard FRONT SIGNAL…: it heard these signals since its start, each exactly as often as it
+# stands here, in any order. Passes a signal of its own through FRONT first, which what is under way
+# cannot overtake.
 assert_heard() {
   local front=$1
   shift

@@ -1,7 +1,7 @@
 """terminal.py ASK ANSWER CMD...: a user at a terminal, for tests.
 
-Runs CMD as the leader of a session of its own on a pseudo-terminal, and does what the fifo ASK says. A request ends with a NUL, its
-answer with a newline: `ok ...` or `no ...`.
+Runs CMD as the leader of a session of its own on a pseudo-terminal, and does what the fifo ASK
+says. A request ends with a NUL, its answer with a newline: `ok ...` or `no ...`.
 
   press TEXT       types it, control characters included
   see REGEX        waits until the screen shows it, behind what was seen last
@@ -11,7 +11,8 @@ answer with a newline: `ok ...` or `no ...`.
   close            takes the terminal away
   left             the pids of everything that CMD started, directly or not, and that still lives
 
-At TERM it shows on stderr what was on the screen, takes the terminal away, and kills everything that is left, each by its pid.
+At TERM it shows on stderr what was on the screen, takes the terminal away, and kills everything
+that is left, each by its pid.
 """
 
 import ctypes
@@ -46,7 +47,8 @@ def parents():
 
 
 def descendants():
-    """Orphans come to us, so whatever was started below us is found. A stopped parent keeps its children."""
+    """Orphans come to us, so whatever was started below us is found. A stopped parent keeps its
+    children."""
     by_pid = parents()
     known, grown = {os.getpid()}, True
     while grown:

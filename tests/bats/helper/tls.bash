@@ -1,6 +1,7 @@
 # shellcheck shell=bash
 # shellcheck disable=SC2034  # SERVER_URL, RELAY_PORT: for the tests
-# Redis servers that speak TLS, and the certificates for them. `load helper/common` and `load helper/redis` come first.
+# Redis servers that speak TLS, and the certificates for them. `load helper/common` and `load
+# helper/redis` come first.
 #
 # Files of make_authority and make_certificate lie in $TLS: NAME.crt and NAME.key.
 
@@ -17,8 +18,8 @@ make_authority() {
     -keyout "$TLS/$1.key" -out "$TLS/$1.crt" 2>"$TLS/log" || { cat "$TLS/log" >&2; return 1; }
 }
 
-# make_certificate NAME CA SUBJECT-ALT-NAMES [DAYS]: a certificate that CA signs, e.g. for DNS:localhost,IP:127.0.0.1. With DAYS 0 it is
-# over when it is made.
+# make_certificate NAME CA SUBJECT-ALT-NAMES [DAYS]: a certificate that CA signs, e.g. for
+# DNS:localhost,IP:127.0.0.1. With DAYS 0 it is over when it is made.
 make_certificate() {
   {
     openssl req -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -subj "/CN=$1" -addext "subjectAltName=$3" \
@@ -28,8 +29,9 @@ make_certificate() {
   } 2>"$TLS/log" || { cat "$TLS/log" >&2; return 1; }
 }
 
-# start_tls_server CERTIFICATE CA [OPTION…]: one more server, with TLS on a free port of 127.0.0.1 and ::1 (its URL) and with a unix
-# socket (for `redis`). It wants a certificate that CA signed, unless an option says otherwise.
+# start_tls_server CERTIFICATE CA [OPTION…]: one more server, with TLS on a free port of 127.0.0.1
+# and ::1 (its URL) and with a unix socket (for `redis`). It wants a certificate that CA signed,
+# unless an option says otherwise.
 start_tls_server() {
   local certificate=$1 ca=$2 i=${#SERVER_PID[@]} tries
   shift 2
@@ -50,7 +52,8 @@ start_tls_server() {
   return 1
 }
 
-# start_relay NAME PORT BYTES: a relay to PORT of 127.0.0.1 that passes on BYTES bytes at a time, both ways; $RELAY_PORT is its own.
+# start_relay NAME PORT BYTES: a relay to PORT of 127.0.0.1 that passes on BYTES bytes at a time,
+# both ways; $RELAY_PORT is its own.
 start_relay() {
   start_background "$1" /usr/bin/python3 "$BATS_TEST_DIRNAME/helper/relay.py" "$2" "$3"
   wait_until grep -q . "$(background_stdout "$1")"

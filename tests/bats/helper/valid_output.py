@@ -1,4 +1,5 @@
-"""Fails unless each line of stdin is JSON of the shape that docs/output.schema.json describes, and there is one."""
+"""Fails unless each line of stdin is JSON of the shape that docs/output.schema.json describes, and
+there is one."""
 import json
 import pathlib
 import sys
@@ -10,7 +11,8 @@ jsonschema.Draft202012Validator.check_schema(schema)
 
 
 def part_for(output):
-    """That of the alternatives which is meant: of `oneOf` a validator can only say that none fits."""
+    """That of the alternatives which is meant: of `oneOf` a validator can only say that none
+    fits."""
     for part in "event", "settings":
         if part in output:
             return part

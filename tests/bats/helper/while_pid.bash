@@ -1,7 +1,7 @@
 # shellcheck shell=bash
 # shellcheck disable=SC2004,SC2016,SC2034,SC2119,SC2120,SC2153,SC2154  # the scripts' own shells expand; bats, helpers and tests set and read variables
-# Scripts that keep a lock for themselves, for tests of acquire --while-pid. `load helper/common`, helper/redis, helper/locks and
-# helper/supervision come first.
+# Scripts that keep a lock for themselves, for tests of acquire --while-pid. `load helper/common`,
+# helper/redis, helper/locks and helper/supervision come first.
 
 setup() { setup_supervision; }
 
@@ -29,8 +29,10 @@ find_holder() {
 
 no_holders() { [[ -z $(holders) ]]; }
 
-# A script that takes the lock demo for itself, and has a child, one in a session of its own, one that ignores TERM and one that is stopped.
-# Each writes its pid to $1; all are up when it says `ready`. It ends with 23 when the file $2 appears. $3… are for acquire.
+# A script that takes the lock demo for itself, and has a child, one in a session of its own, one
+# that ignores TERM and one that is stopped.
+# Each writes its pid to $1; all are up when it says `ready`. It ends with 23 when the file $2
+# appears. $3… are for acquire.
 script() {
   executable script <<'EOF'
 #!/bin/bash
@@ -63,7 +65,8 @@ start_script() {
   mapfile -t TREE <"$BATS_TEST_TMPDIR/pids"
 }
 
-# start_watched NAME CMD…: runs a script that takes the lock itself, until it says `ready`. It and what descends from it hold the witness.
+# start_watched NAME CMD…: runs a script that takes the lock itself, until it says `ready`. It and
+# what descends from it hold the witness.
 start_watched() {
   local name=$1
   shift
@@ -91,7 +94,8 @@ start_pet() {
   PET=${BACKGROUND_PID[pet]}
 }
 
-# pet_begins NAME CMD…: the pet runs CMD; background_stdout and background_stderr NAME are what it writes, JOB_PID[NAME] is its pid.
+# pet_begins NAME CMD…: the pet runs CMD; background_stdout and background_stderr NAME are what it
+# writes, JOB_PID[NAME] is its pid.
 pet_begins() {
   local name=$1 dir
   shift
@@ -108,7 +112,8 @@ pet_begins() {
   JOB_PID[$name]=$(<"$dir/pid")
 }
 
-# pet_ends NAME: waits for the end of what it runs; then $status, $output, $stderr and $lines are what it left.
+# pet_ends NAME: waits for the end of what it runs; then $status, $output, $stderr and $lines are
+# what it left.
 pet_ends() {
   local dir=${BACKGROUND_DIR[$1]}
   wait_until test -s "$dir/status"
