@@ -306,7 +306,7 @@ END
 }
 
 @test "--stop-signal is what the guard in front sends, too, when the holder hangs" {
-  start_background ours redlock-cli run -k demo -t 3s --grace 1s --stop-signal INT --status-fd 8 -- bash -c '
+  start_background ours redlock-cli run -k demo -t 9s --grace 4s --stop-signal INT --status-fd 8 -- bash -c '
     trap "echo INT; exit 7" INT; trap "echo TERM" TERM; echo ready; while :; do sleep 0.02; done' 8>"$BATS_TEST_TMPDIR/report"
   wait_until grep -q ready "$(background_stdout ours)"
   kill -STOP "$(holder_of "${BACKGROUND_PID[ours]}")"
@@ -336,7 +336,7 @@ END
   local choice wanted
   while read -r choice wanted; do
     rm -f "$BATS_TEST_TMPDIR/end"
-    start_background ours redlock-cli run -k demo -t 2s --grace 100ms --on-lost "$choice" --status-fd 8 -- bash -c '
+    start_background ours redlock-cli run -k demo -t 4s --grace 100ms --on-lost "$choice" --status-fd 8 -- bash -c '
       trap "echo told" TERM; echo ready; until [[ -e $0 ]]; do sleep 0.02; done; echo ended; exit 3' "$BATS_TEST_TMPDIR/end" \
       8>"$BATS_TEST_TMPDIR/report"
     wait_until grep -q ready "$(background_stdout ours)"
@@ -361,7 +361,7 @@ END
   local first
   for first in FRONT HOLDER; do
     rm -f "$BATS_TEST_TMPDIR/pids"
-    start_tree ours -t 2s --grace 100ms
+    start_tree ours -t 4s --grace 100ms
     kill -STOP "$FRONT" "$HOLDER"
     wait_for_no_key 0 demo
     kill -CONT "${!first}"

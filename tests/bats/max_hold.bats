@@ -90,7 +90,7 @@ reported() {
 }
 
 @test "a lease that is lost first: 79" {
-  start_tree ours --max-hold 100s -t 2s --grace 300ms
+  start_tree ours --max-hold 100s -t 6s --grace 300ms
   redis 0 del demo
   wait_background ours
   assert_equal "$status" 79

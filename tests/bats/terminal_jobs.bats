@@ -286,7 +286,7 @@ has_foreground_job() { [[ $(ps -o comm= -p "$(foreground)") != bash ]]; }
 
 @test "stopped while the lease is lost: however long the command takes to clean up, fg shows 79" {
   open_terminal
-  type_line "redlock-cli run -t 3s -k demo -- bash -c 'trap \"until [ -e cleaned ]; do sleep 0.02; done; exit 3\" TERM; echo \$\$ >pid; echo read\"\"y; while :; do sleep 0.02; done'"
+  type_line "redlock-cli run -t 12s --grace 5s -k demo -- bash -c 'trap \"until [ -e cleaned ]; do sleep 0.02; done; exit 3\" TERM; echo \$\$ >pid; echo read\"\"y; while :; do sleep 0.02; done'"
   see ready
   local front holder command
   front=$(foreground)

@@ -132,7 +132,7 @@ EOF
 
 @test "--stop-signal is what the script is told with" {
   start_watched ours bash -c '
-    redlock-cli acquire -k demo --while-pid $$ -t 6s --grace 1s --stop-signal USR1 --token-file "$0/lease"
+    redlock-cli acquire -k demo --while-pid $$ -t 12s --grace 5s --stop-signal USR1 --token-file "$0/lease"
     trap "echo USR1; exit 7" USR1; trap "echo TERM" TERM; echo ready; while :; do sleep 0.02; done' "$BATS_TEST_TMPDIR"
   redis 0 del demo
   wait_background ours
@@ -142,7 +142,7 @@ EOF
 
 @test "--on-lost term: the script and its descendants are told, and may end in their own time" {
   start_watched ours bash -c '
-    redlock-cli acquire -k demo --while-pid $$ -t 2s --grace 100ms --on-lost term --token-file "$0/lease"
+    redlock-cli acquire -k demo --while-pid $$ -t 4s --grace 100ms --on-lost term --token-file "$0/lease"
     bash -c "trap \"echo child\" TERM; echo up; until [[ -e \$0/end ]]; do sleep 0.02; done" "$0" &
     trap "echo told" TERM; echo ready; until [[ -e $0/end ]]; do sleep 0.02; done; exit 5' "$BATS_TEST_TMPDIR"
   wait_until grep -q up "$(background_stdout ours)"
@@ -150,7 +150,7 @@ EOF
   wait_until is_dead "$HOLDER"
   wait_until grep -q told "$(background_stdout ours)"
   wait_until grep -q child "$(background_stdout ours)"
-  redis 0 set timer x px 2500
+  redis 0 set timer x px 4500
   wait_for_no_key 0 timer
   assert is_alive "$SCRIPT"
   touch "$BATS_TEST_TMPDIR/end"
@@ -160,7 +160,7 @@ EOF
 
 @test "--on-lost warn: nobody is told, and the holder goes" {
   start_pet
-  by_pet redlock-cli acquire -k demo --while-pid "$PET" -t 2s --on-lost warn
+  by_pet redlock-cli acquire -k demo --while-pid "$PET" -t 4s --on-lost warn
   find_holder
   redis 0 set demo theirs
   wait_until is_dead "$HOLDER"
