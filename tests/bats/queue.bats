@@ -99,7 +99,7 @@ all_end() {
 @test "who gives up blocks nobody: by the end of its wait, by a signal" {
   hold first
   joins a
-  joins b -w 1s
+  joins b -w 6s
   joins c
   kill -TERM "${BACKGROUND_PID[a]}"
   wait_background a
