@@ -13,10 +13,10 @@ means() {
   start_background "$name" /usr/bin/python3 "$BATS_TEST_DIRNAME/helper/scripted_cluster.py" "$3" "$4"
   wait_until grep -q . "$(background_stdout "$name")"
   url=cluster://127.0.0.1:$(<"$(background_stdout "$name")")
-  assert_refused "$1" "$2" redlock-cli run -S "$url" -k demo -n --server-timeout 700ms -- touch "$BATS_TEST_TMPDIR/ran"
+  assert_refused "$1" "$2" redlock-cli run -S "$url" -k demo -n --server-timeout 3s -- touch "$BATS_TEST_TMPDIR/ran"
   # As one of three it keeps nobody from the lock.
   ((${#SERVER_PID[@]})) || return 0
-  run -0 redlock-cli run -S "$url,${SERVER_URL[0]},${SERVER_URL[1]}" -k demo -n --server-timeout 700ms -- true
+  run -0 redlock-cli run -S "$url,${SERVER_URL[0]},${SERVER_URL[1]}" -k demo -n --server-timeout 3s -- true
   assert [ ! -e "$BATS_TEST_TMPDIR/ran" ]
   assert_unlocked demo 0 1
 }

@@ -7,7 +7,7 @@ load helper/redis
 load helper/locks
 load helper/checks
 
-readonly GUARD=3
+readonly GUARD=6
 
 uptime() { redis "$1" info server | tr -d '\r' | sed -n 's/^uptime_in_seconds://p'; }
 
@@ -42,8 +42,8 @@ second_client() { redlock-cli run -S "$SERVERS" -k demo "$@" -- sh -c 'redis-cli
 @test "with the guard it does not, whatever the second client's ttl" {
   lock_three_and_restart_one
   local ttl
-  for ttl in 1s 3s; do
-    run --separate-stderr -69 second_client -n --restart-guard "$GUARD" -t "$ttl"
+  for ttl in 3s 6s; do
+    run --separate-stderr -69 second_client -n --restart-guard "$GUARD" -t "$ttl" --server-timeout 400ms
     assert_equal "$output" ""
     assert_regex "$stderr" "^redlock-cli: demo: held back by --restart-guard: ${SERVER_URL[2]} started [0-9.]+m?s ago and may have forgotten a lock, its vote counts in [0-9.]+s$"
   done
