@@ -30,3 +30,12 @@ shows_not() { ! shows "$1"; }
 
 # see_on_screen REGEX
 see_on_screen() { wait_until shows "$1" || { screen; fail "no line is like $1"; }; }
+
+# see_screen EXPECTED SED-ARGUMENT…: what sed makes of the screen. Line by line it would be a chance
+# whether the rest of it, and the shell's prompt, are there yet.
+see_screen() {
+  local expected=$1
+  shift
+  wait_until is_screen "$expected" "$@" || assert_equal "$(screen | sed "$@")" "$expected"
+}
+is_screen() { [[ $(screen | sed "${@:2}") == "$1" ]]; }
