@@ -162,7 +162,7 @@ token() { redis 0 get demo; }
 }
 
 @test "an inner run lives by the ttl of the outer one, however short" {
-  run redlock-cli run -t 2s -k demo -- redlock-cli run -n -k demo -- sh -c 'sleep 3; echo survived'
+  run redlock-cli run -t 4s -k demo -- redlock-cli run -n -k demo -- sh -c 'sleep 5; echo survived'
   assert_success
   assert_output survived
 }
