@@ -64,26 +64,36 @@ bool Referee::is_given_up(const Facts& facts, const Server& server) const {
 void Referee::check_overlap(const std::string& token, const Facts& facts) {
   if (facts.over) return;
   for (const auto& [other, theirs] : facts_) {
-    if (other == token || !is_valid(theirs)) continue;
-    if (facts.hold.shared && theirs.hold.shared &&
-        (!facts.hold.slot || facts.hold.slot != theirs.hold.slot))
-      continue;
+    if (other == token || !is_valid(theirs) || may_be_together(facts, theirs)) continue;
     violate("exclusion", fmt::format("{} until {:.3f} ms, and {} until {:.3f} ms", name_of(other),
                                      in_ms(theirs.until), name_of(token), in_ms(facts.until)));
   }
 }
 
+bool Referee::may_be_together(const Facts& one, const Facts& other) {
+  const bool share = one.hold.shared && other.hold.shared;
+  return share && (!one.hold.slot || one.hold.slot != other.hold.slot);
+}
+
+Referee::Votes Referee::votes_of(const Facts& facts) {
+  const auto found =
+      facts.votes.find(facts.hold.slot ? static_cast<std::int64_t>(*facts.hold.slot) : -1);
+  return found == facts.votes.end() ? Votes{} : found->second;
+}
+
+/// A holder that stands still may learn of its grant behind those of later ones, once its server
+/// forgot it.
 void Referee::check_fence(const std::string& token, const Facts& facts) {
-  Fence above = facts.hold.shared ? largest_alone_ : largest_;
-  if (facts.hold.slot) above = std::max(above, largest_in_seat_[*facts.hold.slot]);
-  if (!facts.over && facts.fence <= above) {
-    violate("fence", fmt::format("{} has {}, and one that comes before it had {}", name_of(token),
-                                 facts.fence.text(), above.text()));
+  if (facts.over) return;
+  const std::size_t quorum_at = votes_of(facts).quorum_at;
+  for (const auto& [other, theirs] : facts_) {
+    const bool is_ours = theirs.granted && theirs.process != nullptr;
+    if (other == token || !is_ours || may_be_together(facts, theirs)) continue;
+    const bool is_later = votes_of(theirs).quorum_at > quorum_at;
+    if (is_later ? facts.fence < theirs.fence : facts.fence > theirs.fence) continue;
+    violate("fence", fmt::format("{} has {}, and {} one has {}", name_of(token), facts.fence.text(),
+                                 is_later ? "a later" : "an earlier", theirs.fence.text()));
   }
-  largest_ = std::max(largest_, facts.fence);
-  if (!facts.hold.shared) largest_alone_ = std::max(largest_alone_, facts.fence);
-  if (facts.hold.slot)
-    largest_in_seat_[*facts.hold.slot] = std::max(largest_in_seat_[*facts.hold.slot], facts.fence);
 }
 
 /// As long as it keeps a quorum from others.

@@ -27,44 +27,41 @@ struct Violation {
 /// must never be, and nothing of how the product goes about it.
 ///
 ///   exclusion     two leases valid at once that must not be, each by its holder's own clock: one
-///   alone and any other, or two in one slot;
-///   a
-///                 foreign holder's counts as one alone. One that is kept behind its end
-///                 (--min-hold) counts for so long, and one of which copies were removed by force
-///                 as long as the others keep a quorum from anybody else
+///                 alone and any other, or two in one slot; a foreign holder's counts as one alone.
+///                 One that is kept behind its end (--min-hold) counts for so long, and one of
+///                 which copies were removed by force as long as the others keep a quorum from
+///                 anybody else
 ///   grant         a lease that is over already, or that no server knows of
 ///   quorum        a lease without the votes of so many different servers
-///   fence         fences do not rise in the order of the grants: one alone is above all before it,
-///   a shared one above those alone before it,
-///                 one in a slot above those before it in the slot
-///                 it is granted though no quorum knows of its fence, or with one below those of a
-///                 quorum of its votes; or a server gets the lease back without its fence
+///   fence         fences do not rise in the order in which quorums were complete, whenever each
+///                 holder learns of its grant: one alone is above all before it, a shared one above
+///                 those alone before it, one in a slot above those before it in the slot. It is
+///                 granted though no quorum knows of its fence, or with one below those of a quorum
+///                 of its votes; or a server gets the lease back without its fence
 ///   resurrection  a lease comes back that was over: its key is made anew where it was gone, it is
-///   extended after it was taken away, or it
-///                 is given back to a server before a quorum extended it in the same round
+///                 extended after it was taken away, or it is given back to a server before a
+///                 quorum extended it in the same round
 ///   theft         a script changes what is another's
 ///   shortening    an extension brings an end nearer
 ///   expiry        a key of ours without an end, or a marker that ends before a share
 ///   ghost         a server keeps what was taken back or released, though it read everything,
-///   unless it read several attempts after their ttl; or a grant that the process knew of, when it
-///   and
-///                 those that went on behind it have ended
+///                 unless it read several attempts after their ttl; or a grant that the process
+///                 knew of, when it and those that went on behind it have ended
 ///   tombstone     the keeper of a lease that was released by hand is told something else; or a
-///   server that knows of the release gets the
-///                 lease back
+///                 server that knows of the release gets the lease back
 ///   deadline      a holder, or a run nested in it, relies on its lease for longer than a quorum of
-///   servers, by their clocks, would keep it line          a waiter draws a ticket that is not
-///   behind those of whom a quorum of servers told it; is not put back into its place with what it
-///   takes back, or stays in the queue after two attempts in a row without a
-///                 quorum of answers; or a server keeps it in the queue though it is gone and read
-///                 everything
+///                 servers, by their clocks, would keep it
+///   line          a waiter draws a ticket that is not behind those of whom a quorum of servers
+///                 told it; is not put back into its place with what it takes back, or stays in the
+///                 queue after two attempts in a row without a quorum of answers; or a server keeps
+///                 it in the queue though it is gone and read everything
 ///   trouble       a round of extending fails though every server answered
 ///   slot          an extension counts for a slot that the lease has not at that server; or a
-///   server keeps another slot for it than the one
-///                 that counts, though the holder knew
+///                 server keeps another slot for it than the one that counts, though the holder
+///                 knew
 ///   superseded    a waiter gives up for a newer one that no server knew of, or although a quorum
-///   told it of none; or it is granted the
-///   lock, asked for after a quorum of servers knew of a newer one, or waits on
+///                 told it of none; or it is granted the lock, asked for after a quorum of servers
+///                 knew of a newer one, or waits on
 ///   inspect       a lease that lasted all the while is shown as free, or as another's
 ///
 /// The world adds what only it can see: progress, order, and delay: a waiter that could enter is
@@ -181,6 +178,11 @@ class Referee final : public Watcher {
   /// As many servers as a schedule may have, and one given twice.
   static constexpr std::size_t max_servers = 8;
 
+  struct Votes {
+    std::uint32_t servers = 0;  ///< that granted it, a bit each
+    std::size_t quorum_at = 0;  ///< the script that made them a quorum, by number; 0: none yet
+  };
+
   struct Facts {
     const Process* process = nullptr;  ///< whose attempt it was
     std::string id;                    ///< as servers name it
@@ -194,10 +196,9 @@ class Referee final : public Watcher {
     Hold hold;
     Fence fence;
     Duration until{};  ///< by the holder's clock, as true time; or when it was over
-    std::map<std::int64_t, std::uint32_t>
-        votes{};               ///< servers that granted it, a bit each, by slot; -1: none
-    std::uint32_t broken = 0;  ///< servers where it was taken away by force
-    std::optional<Duration> broken_since;  ///< by a quorum of them
+    std::map<std::int64_t, Votes> votes{};  ///< by slot; -1: none
+    std::uint32_t broken = 0;               ///< servers where it was taken away by force
+    std::optional<Duration> broken_since;   ///< by a quorum of them
     std::uint32_t released_by_hand = 0;
     std::array<std::optional<Fence>, max_servers> granted_fences{};  ///< by server
     std::array<Fence, max_servers>
@@ -270,6 +271,8 @@ class Referee final : public Watcher {
   void check_support(const std::string& token, const Facts& facts);
   void check_overlap(const std::string& token, const Facts& facts);
   void check_fence(const std::string& token, const Facts& facts);
+  [[nodiscard]] static bool may_be_together(const Facts& one, const Facts& other);
+  [[nodiscard]] static Votes votes_of(const Facts& facts);
   void finish(Facts& facts) const;
   void note_removals(const Run& run, const Standing& before, const Standing& after);
   [[nodiscard]] bool is_valid(const Facts& facts) const {
@@ -294,9 +297,6 @@ class Referee final : public Watcher {
   std::size_t quorum_;
   Standing before_;
   std::map<std::string, Facts> facts_;  ///< by token; a foreign client's, too
-  Fence largest_;                       ///< of all grants
-  Fence largest_alone_;
-  std::map<std::size_t, Fence> largest_in_seat_;
   std::size_t grants_ = 0;
   std::map<const Process*, Attempts> attempts_;
   std::map<const Process*, Calls> calls_;

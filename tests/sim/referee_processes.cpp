@@ -128,8 +128,7 @@ void Referee::granted(Process& process, const Lease& lease) {
   ++grants_;
   if (facts.until <= timeline_.now())
     violate("grant", name_of(token) + " was over when it was granted");
-  const std::uint32_t votes =
-      facts.votes[lease.hold.slot ? static_cast<std::int64_t>(*lease.hold.slot) : -1];
+  const std::uint32_t votes = votes_of(facts).servers;
   if (!is_quorum(votes))
     violate("quorum",
             fmt::format("{} has {} votes of {}", name_of(token), std::popcount(votes), quorum_));

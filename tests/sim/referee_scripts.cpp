@@ -144,7 +144,9 @@ void Referee::check_script(const Run& run, const Standing& before, const Standin
     violate("resurrection", what + " brought " + name_of(token) + " back");
   }
   if (says(reply, "granted")) {
-    facts.votes[reply.elements[3].integer] |= bit_of(run.server);
+    Votes& votes = facts.votes[reply.elements[3].integer];
+    votes.servers |= bit_of(run.server);
+    if (votes.quorum_at == 0 && is_quorum(votes.servers)) votes.quorum_at = scripts_;
     if (!has(after, token, facts)) violate("grant", what + " granted nothing");
     const Fence fence = fence_in(reply.elements[1].text);
     // Of two it notified of the first: the other came behind its decision.
@@ -339,8 +341,9 @@ bool Referee::has_granted(const Server& server, const Process& process) const {
   return std::ranges::any_of(facts_, [&](const auto& known) {
     const Facts& facts = known.second;
     if (!facts.granted || facts.process != &process) return false;
-    return std::ranges::any_of(
-        facts.votes, [&](const auto& votes) { return (votes.second & bit_of(server)) != 0; });
+    return std::ranges::any_of(facts.votes, [&](const auto& votes) {
+      return (votes.second.servers & bit_of(server)) != 0;
+    });
   });
 }
 
