@@ -21,6 +21,12 @@ void ServiceStatus::on(const event::Any& event, Milliseconds) {
       text += fmt::format(", fence {}", acquired->leases.front().fence.value());
     status(std::move(text));
     tell_("READY", "1");
+  } else if (const auto* fresh = std::get_if<event::Fresh>(&event)) {
+    // It had the lock and has done its work: without READY=1 systemd would call an exit with 0 a
+    // breach of the protocol.
+    status(key_ + " already ran " + output::past_run_text(fresh->last));
+    tell_("READY", "1");
+    tell_("STOPPING", "1");
   } else if (const auto* lost = std::get_if<event::Lost>(&event)) {
     status(fmt::format("lost {}: {}", key_, lost->reason));
   } else if (std::holds_alternative<event::Stopping>(event) ||

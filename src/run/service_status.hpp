@@ -10,7 +10,8 @@
 namespace redlock::run {
 
 /// --sd-notify: what the service manager is to know of us, so that a standby can be told from the
-/// leader. READY=1 at the grant, STOPPING=1 when the command is stopped or has ended.
+/// leader. READY=1 at the grant, STOPPING=1 when the command is stopped or has ended; both when it
+/// has run already (--once-per).
 class ServiceStatus final : public output::EventListener {
  public:
   /// `tell(name, value)` brings it to the front process.

@@ -62,6 +62,17 @@ told() { grep -qE "$1" "$(background_stdout manager)"; }
   wait_until told "STOPPING=1"
 }
 
+@test "a run that is left out was ready, too: a service that exits before is a failed one" {
+  start_manager "$BATS_TEST_TMPDIR/notify"
+  run -0 redlock-cli run -k demo --once-per 20h -- true
+  run -0 redlock-cli run -k demo --once-per 20h --sd-notify -q -- echo ran
+  assert_output ""
+  wait_until told "STOPPING=1"
+  # How many of them are in one message is a matter of time.
+  run sed -E '1d; s/^[0-9]+ //; s/ran [0-9.ms]+ ago[^|]*/ran/; s/\|/\n/g' "$(background_stdout manager)"
+  assert_output $'STATUS=demo already ran\nREADY=1\nSTOPPING=1'
+}
+
 @test "without a manager, with one that is gone, or hangs, nothing changes" {
   local address
   for address in "" relative "vsock:2:1" "$BATS_TEST_TMPDIR/nobody" "/$(printf 'x%.0s' {1..200})"; do
