@@ -38,6 +38,16 @@ struct StatusOptions {
   std::optional<Duration> max_age;  ///< of the last success, for a monitoring check
 };
 
+/// A server that does not tell the last runs has no vote where they are what is asked for.
+void demand_runs(std::vector<InspectVote>& votes) {
+  for (InspectVote& vote : votes) {
+    const LastRuns* runs = nullptr;
+    if (const auto* free = std::get_if<Free>(&vote)) runs = &free->runs;
+    if (const auto* taken = std::get_if<Taken>(&vote)) runs = &taken->runs;
+    if (runs != nullptr && runs->unreadable) vote = Fault(*runs->unreadable);
+  }
+}
+
 asio::awaitable<output::StatusReport> inspect_locks(run::Session& session,
                                                     const StatusOptions& options) {
   ServerSet& server_set = session.server_set();
@@ -55,6 +65,7 @@ asio::awaitable<output::StatusReport> inspect_locks(run::Session& session,
   auto all_votes = co_await inspect_all(server_set, resources);
   for (std::size_t i = 0; i < resources.size(); ++i) {
     std::vector<InspectVote>& votes = all_votes[i];
+    if (options.max_age) demand_runs(votes);
     if (report.faults.empty())
       report.faults = faults_among(server_set, [&](std::size_t s) { return &votes[s]; });
     report.keys.push_back({resources[i], summarize(votes), server_set.names(), std::move(votes)});

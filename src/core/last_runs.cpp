@@ -29,6 +29,7 @@ LastRuns latest_of(const std::vector<LastRuns>& servers) {
     keep_later(latest.last, runs.last);
     keep_later(latest.success, runs.success);
     latest.newer = latest.newer || runs.newer;
+    if (runs.unreadable) latest.unreadable = runs.unreadable;
   }
   return latest;
 }

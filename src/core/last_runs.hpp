@@ -17,7 +17,8 @@ namespace redlock {
 /// further ahead shows only that the clock is wrong.
 std::optional<PastRun> fresh_success(const std::vector<LastRuns>& servers, Duration period);
 
-/// The last run and the last success of all. Of one run, the most recent account.
+/// The last run and the last success of all. Of one run, the most recent account. `unreadable`: at
+/// one of the servers.
 LastRuns latest_of(const std::vector<LastRuns>& servers);
 
 /// The same, with the ages that it has at `now`.

@@ -50,11 +50,30 @@ struct PastRun {
   std::optional<Owner> owner{};
 };
 
+enum class FaultKind {
+  silent,         ///< no answer in time, or no connection at all: the only fault that may hide
+                  ///< another client's lock
+  denied,         ///< login, rights
+  unavailable,    ///< it answered that it cannot serve now: loading, read-only, out of memory, …
+  misconfigured,  ///< it can never serve what we were told to ask: no such database, not a Redis, …
+  garbage,        ///< a malformed reply: protocol error, limits exceeded
+};
+
+/// Why a server gave no vote. `text` is one clause for people, escaped for the terminal, without
+/// any secret.
+struct Fault {
+  FaultKind kind = FaultKind::silent;
+  std::string text;
+  bool refused = false;  ///< the server refused before it did anything: the same may be asked again
+                         ///< (R3)
+};
+
 /// What a server remembers of the runs of a lock.
 struct LastRuns {
   std::optional<PastRun> last{};
   std::optional<PastRun> success{};  ///< the last one that ended with exit code 0
   bool newer = false;                ///< written by a newer version, so that not all of it is known
+  std::optional<Fault> unreadable{};  ///< why the server does not tell them
 };
 
 /// What a release records of the run that ends with it.
@@ -79,24 +98,6 @@ struct Holder {
   std::optional<Duration> age;  ///< since it was acquired, by the server's own clock; only for ours
   std::optional<Fence> fence;   ///< only for ours
   std::optional<Owner> owner;   ///< only for ours, when its record can be read
-};
-
-enum class FaultKind {
-  silent,         ///< no answer in time, or no connection at all: the only fault that may hide
-                  ///< another client's lock
-  denied,         ///< login, rights
-  unavailable,    ///< it answered that it cannot serve now: loading, read-only, out of memory, …
-  misconfigured,  ///< it can never serve what we were told to ask: no such database, not a Redis, …
-  garbage,        ///< a malformed reply: protocol error, limits exceeded
-};
-
-/// Why a server gave no vote. `text` is one clause for people, escaped for the terminal, without
-/// any secret.
-struct Fault {
-  FaultKind kind = FaultKind::silent;
-  std::string text;
-  bool refused = false;  ///< the server refused before it did anything: the same may be asked again
-                         ///< (R3)
 };
 
 /// What a server reports of itself when a connection to it opens. Facts that were not asked for, or

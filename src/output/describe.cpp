@@ -334,6 +334,8 @@ std::vector<std::string> runs_lines(const LastRuns& runs) {
                                 end_of_run_text(run)));
   };
   if (runs.last) add("last run", *runs.last);
+  if (!runs.last && runs.unreadable)
+    lines.push_back("last run not shown: " + runs.unreadable->text);
   if (runs.newer) lines.emplace_back("last run known to a newer version only: upgrade redlock-cli");
   const bool is_last = runs.last && runs.success && runs.last->fence == runs.success->fence;
   if (runs.success && !is_last) add("last success", *runs.success);

@@ -78,6 +78,7 @@ asio::awaitable<void> LockProbe::run() {
 
   const InspectVote seen = co_await server_.inspect(key_, std::nullopt, deadline());
   if (!passed<Taken>(seen, "see who holds a lock")) co_return;
+  runs_unreadable_ = std::get<Taken>(seen).runs.unreadable;
 
   const ReleaseRequest release{key_, token_, /*by_hand=*/false, Duration::zero()};
   const ReleaseVote released = co_await server_.release(release, deadline());
@@ -109,6 +110,11 @@ Finding LockProbe::finding(const std::vector<std::string>& missing) const {
   }
   if (!rights.empty()) {
     return {Level::warning, probe, "a lock can be held, but these rights are missing:" + rights};
+  }
+  if (runs_unreadable_) {
+    return {Level::warning, probe,
+            "a lock can be held, but the last run cannot be remembered (--once-per, --max-age): " +
+                runs_unreadable_->text};
   }
   if (held_)
     return {Level::unknown, probe,

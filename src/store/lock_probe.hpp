@@ -55,7 +55,8 @@ class LockProbe {
   Resource key_;
   std::string step_;  ///< what failed, as `take a lock`
   std::optional<Fault> fault_;
-  bool held_ = false;  ///< another client holds the key
+  std::optional<Fault> runs_unreadable_;  ///< why the server does not tell the last runs
+  bool held_ = false;                     ///< another client holds the key
 };
 
 }  // namespace redlock

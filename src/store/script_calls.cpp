@@ -14,9 +14,15 @@ namespace word = protocol::word;
 
 using Arguments = std::vector<std::string>;
 
-std::vector<std::string> keys_of(const Resource& resource) {
+/// Whether the script reads or writes the last runs. The others do without their key: servers
+/// refuse the whole script to a user who may not touch one of its keys.
+enum class Runs { none, wanted };
+
+std::vector<std::string> keys_of(const Resource& resource, Runs runs) {
+  static_assert(protocol::key::last + 1 == protocol::key::names.size());
   std::vector<std::string> keys = HelperKeys(resource).all();
   keys.insert(keys.begin(), resource.key());
+  if (runs == Runs::none) keys.pop_back();
   return keys;
 }
 
@@ -30,8 +36,8 @@ std::string flag(bool value) {
   return value ? "1" : "0";
 }
 
-/// An attempt and its undo contain the lock's key, or a key made from it, twenty times; servers
-/// read 16 KiB at a time.
+/// An attempt and its undo contain the lock's key, or a key made from it, up to twenty times;
+/// servers read 16 KiB at a time.
 constexpr std::size_t max_key_for_one_read = 512;
 
 std::string letter(bool shared) {
@@ -84,9 +90,10 @@ std::string encode_run(const RunRecord& record) {
   return text;
 }
 
-ScriptCall call_of(const Script& script, const Resource& resource, Arguments arguments) {
+ScriptCall call_of(const Script& script, const Resource& resource, Arguments arguments,
+                   Runs runs = Runs::none) {
   arguments.emplace_back(script.name);
-  return {&script, keys_of(resource), std::move(arguments)};
+  return {&script, keys_of(resource, runs), std::move(arguments)};
 }
 
 }  // namespace
@@ -105,7 +112,8 @@ ScriptCall acquire_call(const AcquireRequest& request) {
             request.entry ? &*request.entry : nullptr);
   arguments[at::supersedes] = flag(request.supersedes);
   arguments[at::wants_runs] = flag(request.wants_runs);
-  return call_of(scripts::acquire, request.resource, std::move(arguments));
+  const Runs runs = request.wants_runs ? Runs::wanted : Runs::none;
+  return call_of(scripts::acquire, request.resource, std::move(arguments), runs);
 }
 
 ScriptCall raise_fence_call(const RaiseRequest& request) {
@@ -159,7 +167,8 @@ ScriptCall release_call(const ReleaseRequest& request) {
       slotted ? std::string(word::slotted) : letter(requeue && requeue->mode.shared);
   if (owner != nullptr) arguments[at::record] = encode_owner(*owner);
   if (request.run) arguments[at::run] = encode_run(*request.run);
-  return call_of(scripts::release, request.resource, std::move(arguments));
+  const Runs runs = request.run ? Runs::wanted : Runs::none;
+  return call_of(scripts::release, request.resource, std::move(arguments), runs);
 }
 
 ScriptCall break_call(const BreakRequest& request) {
@@ -170,10 +179,12 @@ ScriptCall break_call(const BreakRequest& request) {
   return call_of(scripts::break_lock, request.resource, std::move(arguments));
 }
 
-ScriptCall inspect_call(const Resource& resource, const std::optional<LeaseId>& share) {
+ScriptCall inspect_call(const Resource& resource, const std::optional<LeaseId>& share,
+                        bool wants_runs) {
   Arguments arguments = empty_arguments(argument::inspect::count);
   if (share) arguments[argument::inspect::share] = share->text;
-  return call_of(scripts::inspect, resource, std::move(arguments));
+  const Runs runs = wants_runs ? Runs::wanted : Runs::none;
+  return call_of(scripts::inspect, resource, std::move(arguments), runs);
 }
 
 ScriptCall leave_call(const Resource& resource, const std::string& waiter) {

@@ -17,7 +17,8 @@ ScriptCall extend_call(const ExtendRequest& request);
 ScriptCall heal_call(const HealRequest& request);
 ScriptCall release_call(const ReleaseRequest& request);
 ScriptCall break_call(const BreakRequest& request);
-ScriptCall inspect_call(const Resource& resource, const std::optional<LeaseId>& share);
+ScriptCall inspect_call(const Resource& resource, const std::optional<LeaseId>& share,
+                        bool wants_runs);
 ScriptCall leave_call(const Resource& resource, const std::string& waiter);
 
 /// What an acquire or a heal may leave on a server even if its answer is lost, and what identifies

@@ -1,6 +1,15 @@
 #include "store/scripted_server.hpp"
 
 namespace redlock {
+namespace {
+
+template <class Vote>
+const Fault* denial_in(const Vote& vote) {
+  const Fault* const fault = std::get_if<Fault>(&vote);
+  return fault != nullptr && fault->kind == FaultKind::denied ? fault : nullptr;
+}
+
+}  // namespace
 
 asio::awaitable<AcquireVote> ScriptedServer::acquire(AcquireRequest request, Instant deadline) {
   AcquireVote vote = acquire_vote(co_await call(acquire_call(request), deadline));
@@ -32,7 +41,13 @@ asio::awaitable<ReleaseVote> ScriptedServer::release(ReleaseRequest request, Ins
   ReleaseRequest late{request.resource, request.token, /*by_hand=*/false, request.expire_in};
   late.run = request.run;
   post_to_late(release_call(late), /*only_unanswered=*/true, request.not_undone);
-  co_return release_vote(co_await call(release_call(request), deadline));
+  ReleaseVote vote = release_vote(co_await call(release_call(request), deadline));
+  // Who may not record the run releases the lock all the same.
+  if (request.run && denial_in(vote) != nullptr) {
+    request.run.reset();
+    vote = release_vote(co_await call(release_call(request), deadline));
+  }
+  co_return vote;
 }
 
 asio::awaitable<BreakVote> ScriptedServer::break_lock(BreakRequest request, Instant deadline) {
@@ -42,9 +57,21 @@ asio::awaitable<BreakVote> ScriptedServer::break_lock(BreakRequest request, Inst
 asio::awaitable<InspectVote> ScriptedServer::inspect(Resource resource,
                                                      std::optional<LeaseId> share,
                                                      Instant deadline) {
-  InspectVote vote = inspect_vote(co_await call(inspect_call(resource, share), deadline));
-  if (auto* free = std::get_if<Free>(&vote)) free->server = facts();
-  if (auto* taken = std::get_if<Taken>(&vote)) taken->server = facts();
+  InspectVote vote =
+      inspect_vote(co_await call(inspect_call(resource, share, /*wants_runs=*/true), deadline));
+  std::optional<Fault> unreadable;
+  if (const Fault* const denial = denial_in(vote)) {
+    unreadable = *denial;
+    vote =
+        inspect_vote(co_await call(inspect_call(resource, share, /*wants_runs=*/false), deadline));
+  }
+  if (auto* free = std::get_if<Free>(&vote)) {
+    free->server = facts();
+    free->runs.unreadable = std::move(unreadable);
+  } else if (auto* taken = std::get_if<Taken>(&vote)) {
+    taken->server = facts();
+    taken->runs.unreadable = std::move(unreadable);
+  }
   co_return vote;
 }
 

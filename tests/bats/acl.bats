@@ -77,6 +77,45 @@ without() { printf '%s\n' "${RULE[@]}" | grep -vxF -- "$1"; }
   assert_equal "$(redis 0 exists deploy)" 0
 }
 
+# The rule as somebody wrote it who allowed each key by its name, before there were keys for the
+# last runs.
+without_last_runs() {
+  printf '%s\n' "${RULE[@]}" | sed 's/^~redlock:.*//'
+  printf '~redlock:%s:{deploy}\n' fence owner released readers shares slots queue waiters
+}
+
+@test "where the last run may not be recorded, all works that does not ask for it" {
+  start_server
+  local rights
+  mapfile -t rights < <(without_last_runs | grep .)
+  allow 0 "${rights[@]}"
+  run -0 --separate-stderr redlock-cli run -k deploy -- true
+  assert_equal "$stderr" ""
+  run -0 redlock-cli run -k deploy --min-hold 1ms -- true
+  assert_equal "$(redis 0 exists deploy 'redlock:last:{deploy}')" 0
+  eval "$(redlock-cli acquire -k deploy -t 1m --export)"
+  run -0 redlock-cli extend -t 2m
+  run -75 redlock-cli status deploy --exit-code
+  run -0 redlock-cli release
+  run -0 redlock-cli status deploy
+  assert_line "deploy: free"
+  assert_line --partial "last run not shown: the user may not touch the key"
+}
+
+@test "where the last run may not be recorded, --once-per and --max-age are refused with the reason" {
+  start_server
+  local rights
+  mapfile -t rights < <(without_last_runs | grep .)
+  allow 0 "${rights[@]}"
+  assert_refused 77 "the keys redlock:*" redlock-cli run -k deploy --once-per 20h -- true
+  assert_equal "$(redis 0 exists deploy)" 0
+  run -77 --separate-stderr redlock-cli status deploy --max-age 26h
+  assert_output "deploy: unknown: no quorum of servers answered"
+  assert_regex "$stderr" "the keys redlock:\*"
+  run -1 redlock-cli doctor -k deploy
+  assert_output --partial "a lock can be held, but the last run cannot be remembered"
+}
+
 @test "names with a common beginning can be allowed together" {
   start_server
   allow 0 "${RULE[@]}" resetkeys '~job:*' '~redlock:*:{job:*' resetchannels '&redlock:wake:*:{job:*'

@@ -127,11 +127,13 @@ class Probe {
   }
 
   /// Deletes all data under the key, even the fence counter: no other client can have used it.
+  /// There are no last runs, and we may have no right to their key.
   asio::awaitable<std::optional<Fault>> erase(Resource key) {
     const Instant end = deadline();
     const auto server = co_await vote_.master_of(key.key(), end);
     if (!server) co_return server.error();
     std::vector<std::string> keys = HelperKeys(key).all();
+    std::erase(keys, HelperKeys(key).last());
     keys.push_back(key.key());
     Command del{"DEL"};
     del.insert(del.end(), keys.begin(), keys.end());

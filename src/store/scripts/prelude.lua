@@ -17,7 +17,7 @@
 --                that id is no longer a reader
 -- KEYS.queue     queue: a sorted set, ids of waiters, scored with their tickets
 -- KEYS.waiters   waiters: a hash, a waiter's id -> its entry, see queue.lua
--- KEYS.last      the last runs: a string, see runs.lua
+-- KEYS.last      the last runs: a string, see runs.lua; only for a client that wants them
 -- While a cluster moves the keys to another server, extend and release of an exclusive lease get
 -- KEYS.lock alone (D1).
 -- The public name of a lease is its id, the SHA-1 of its token. All shares of a lock together are

@@ -9,9 +9,9 @@
 -- Of two runs the later one has the larger fence. Two things hold for later formats: the string
 -- begins with the three numbers, and a line begins with the number of its format and the fence.
 
--- The string, '' when there is none; or nil and the error.
+-- The string, '' when there is none or the client asks for none; or nil and the error.
 local function stored_runs()
-  local stored = redis.pcall('GET', LAST)
+  local stored = LAST and redis.pcall('GET', LAST)
   if is_error(stored) then
     if not string.find(stored.err, 'WRONGTYPE', 1, true) then return nil, stored end
     return ''

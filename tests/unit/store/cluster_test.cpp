@@ -88,17 +88,17 @@ TEST_F(ClusterTest, FollowsMovedAndTakesBackOnlyWhereTheAcquireWasDone) {
   drive_.run([this]() -> asio::awaitable<void> {
     auto vote = drive_.start(acquire());
     Peer a = co_await asked_for_slots(a_.address());
-    expect_script(co_await a.read_command(), scripts::acquire, "10");
+    expect_script(co_await a.read_command(), scripts::acquire, "9");
     co_await a.send(moved_to(b_.address()));
     Peer b = co_await b_.accept();
-    expect_script(co_await b.read_command(), scripts::acquire, "10");
+    expect_script(co_await b.read_command(), scripts::acquire, "9");
     co_await b.send(std::string(granted));
     const AcquireVote answer = co_await vote.get();
     EXPECT_TRUE(std::holds_alternative<Granted>(answer));
 
     server_->undo(deploy(), token());
     // And once more for a slot that has begun to move.
-    expect_script(co_await b.read_command(), scripts::release, "10");
+    expect_script(co_await b.read_command(), scripts::release, "9");
     const Command undo{"EVAL", std::string(scripts::undo), "1", "deploy", token().secret()};
     EXPECT_EQ(co_await b.read_command(), undo);
     b.close();
@@ -120,9 +120,9 @@ TEST_F(ClusterTest, AnAcquireThatWasTakenBackIsSentToNobodyAnyMore) {
 
     // While a redirect is on its way: only what takes it back follows.
     auto again = drive_.start(acquire());
-    expect_script(co_await a.read_command(), scripts::acquire, "10");
+    expect_script(co_await a.read_command(), scripts::acquire, "9");
     server_->undo(deploy(), token());
-    expect_script(co_await a.read_command(), scripts::release, "10");
+    expect_script(co_await a.read_command(), scripts::release, "9");
     co_await a.send(moved_to(b_.address()));
     const AcquireVote second = co_await again.get();
     EXPECT_TRUE(std::holds_alternative<Fault>(second));
@@ -152,12 +152,12 @@ TEST_F(ClusterTest, PutsAReleaseForTheKeyAloneToTheSlotsMasterWhenHelperKeysAreO
   drive_.run([this]() -> asio::awaitable<void> {
     auto vote = drive_.start(release());
     Peer a = co_await asked_for_slots(a_.address());
-    expect_script(co_await a.read_command(), scripts::release, "10");
+    expect_script(co_await a.read_command(), scripts::release, "9");
     co_await a.send(
         ask_at(b_.address()));  // Redis before 7 says so of keys of which some are still here
     Peer b = co_await b_.accept();
     co_await b.expect(wire("ASKING"));
-    expect_script(co_await b.read_command(), scripts::release, "10");
+    expect_script(co_await b.read_command(), scripts::release, "9");
     co_await b.send("+OK\r\n" + std::string(try_again));
     // Not here, where the key may not have arrived: that would look like a lease that was lost.
     expect_script(co_await a.read_command(), scripts::release, "1");
@@ -171,7 +171,7 @@ TEST_F(ClusterTest, AnAcquireIsNotPutForTheKeyAlone) {
   drive_.run([this]() -> asio::awaitable<void> {
     auto vote = drive_.start(acquire());
     Peer a = co_await asked_for_slots(a_.address());
-    expect_script(co_await a.read_command(), scripts::acquire, "10");
+    expect_script(co_await a.read_command(), scripts::acquire, "9");
     co_await a.send(std::string(try_again));
     const AcquireVote answer = co_await vote.get();
     EXPECT_EQ(std::get<Fault>(answer).kind, FaultKind::unavailable);

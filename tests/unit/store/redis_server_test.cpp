@@ -24,12 +24,12 @@ void expect_evalsha(const Command& command, const Script& script) {
   EXPECT_EQ(command.back(), script.name);
 }
 
-/// What the command is about: the word behind its nine keys.
+/// What the command is about: the word behind the nine keys.
 void expect_about(const Command& command, const Token& token) {
   ASSERT_GT(command.size(), 12U) << ::testing::PrintToString(command);
-  EXPECT_EQ(command[2], "10");
+  EXPECT_EQ(command[2], "9");
   EXPECT_EQ(command[3], "deploy");
-  EXPECT_EQ(command[13], token.secret());
+  EXPECT_EQ(command[12], token.secret());
 }
 void expect_evalsha(const Command& command, const Script& script, const Token& token) {
   expect_evalsha(command, script);

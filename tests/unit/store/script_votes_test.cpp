@@ -99,8 +99,7 @@ TEST(ScriptCalls, HaveTheKeysInTheOrderOfThePrelude) {
                      "redlock:shares:{deploy}",
                      "redlock:slots:{deploy}",
                      "redlock:queue:{deploy}",
-                     "redlock:waiters:{deploy}",
-                     "redlock:last:{deploy}"};
+                     "redlock:waiters:{deploy}"};
   const Provenance provenance{1500ms, true, record};
   EXPECT_EQ(acquire_call({resource(), secret_token(), ttl(), {}}).keys, keys);
   EXPECT_EQ(raise_fence_call({resource(), secret_token(), Fence(1), ttl()}).keys, keys);
@@ -108,8 +107,20 @@ TEST(ScriptCalls, HaveTheKeysInTheOrderOfThePrelude) {
   EXPECT_EQ(heal_call({resource(), secret_token(), ttl(), Fence(1), provenance}).keys, keys);
   EXPECT_EQ(release_call({resource(), secret_token(), true}).keys, keys);
   EXPECT_EQ(break_call({resource()}).keys, keys);
-  EXPECT_EQ(inspect_call(resource(), std::nullopt).keys, keys);
+  EXPECT_EQ(inspect_call(resource(), std::nullopt, /*wants_runs=*/false).keys, keys);
   EXPECT_EQ(leave_call(resource(), "me").keys, keys);
+}
+
+TEST(ScriptCalls, HaveTheKeyOfTheLastRunsWhereTheyAreWanted) {
+  AcquireRequest asks{resource(), secret_token(), ttl(), {}};
+  asks.wants_runs = true;
+  ReleaseRequest tells{resource(), secret_token()};
+  tells.run.emplace();
+  for (const ScriptCall& call : {acquire_call(asks), release_call(tells),
+                                 inspect_call(resource(), std::nullopt, /*wants_runs=*/true)}) {
+    ASSERT_EQ(call.keys.size(), 10U);
+    EXPECT_EQ(call.keys.back(), "redlock:last:{deploy}");
+  }
 }
 
 TEST(ScriptCalls, HaveTheArgumentsOfTheirScripts) {
@@ -171,9 +182,11 @@ TEST(ScriptCalls, HaveTheArgumentsOfTheirScripts) {
   EXPECT_EQ(break_call({resource(), Fence(42)}).arguments,
             (Strings{"42", encode_owner({}), "break_lock"}));
 
-  EXPECT_EQ(inspect_call(resource(), std::nullopt).script, &scripts::inspect);
-  EXPECT_EQ(inspect_call(resource(), std::nullopt).arguments, (Strings{"", "inspect"}));
-  EXPECT_EQ(inspect_call(resource(), LeaseId{"id"}).arguments, (Strings{"id", "inspect"}));
+  EXPECT_EQ(inspect_call(resource(), std::nullopt, /*wants_runs=*/true).script, &scripts::inspect);
+  EXPECT_EQ(inspect_call(resource(), std::nullopt, /*wants_runs=*/true).arguments,
+            (Strings{"", "inspect"}));
+  EXPECT_EQ(inspect_call(resource(), LeaseId{"id"}, /*wants_runs=*/true).arguments,
+            (Strings{"id", "inspect"}));
 }
 
 TEST(AcquireVote, IsReadFromEveryReply) {
