@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <span>
 
 #include "core/validity.hpp"
 #include "virtual/random.hpp"
@@ -33,7 +34,8 @@ constexpr hours patience{4};
 
 class DrawNightly {
  public:
-  DrawNightly(const Profile& profile, std::uint64_t seed) : profile_(profile), random_(seed) {}
+  DrawNightly(const Profile& profile, std::uint64_t seed)
+      : profile_(profile), random_(seed), extra_(seed ^ 0x5059) {}
 
   Schedule make() {
     schedule_.shape = Schedule::Shape::nightly;
@@ -79,6 +81,8 @@ class DrawNightly {
     if (quiet) return;
     const std::size_t count = 1 + random_.below(3);
     for (std::size_t i = 0; i < count; ++i) add_mishap(start);
+    const bool has_minority = schedule_.servers > 1;
+    if (has_minority && !forgets_ && extra_.chance(150)) have_a_minority_record();
   }
 
   void add_session(std::size_t host, Duration start, bool quiet) {
@@ -125,8 +129,32 @@ class DrawNightly {
     schedule_.mishaps.push_back(mishap);
   }
 
+  /// The release of the day's first run reaches one server alone. That one is gone while the others
+  /// let the next run in, and they know nothing of the first.
+  void have_a_minority_record() {
+    const auto todays = std::span(schedule_.sessions).last(hosts_);
+    SessionPlan& first = *std::ranges::min_element(todays, {}, &SessionPlan::start);
+    first.work = seconds(1);
+    first.fails = false;
+    first.dies_at.reset();
+    const std::size_t only = extra_.below(schedule_.servers);
+    Mishap mishap;
+    mishap.kind = Kind::outage;
+    mishap.host = first.host;
+    mishap.at = first.start + first.work / 2;
+    mishap.span = 2 * job_ttl;
+    for (mishap.server = 0; mishap.server < schedule_.servers; ++mishap.server)
+      if (mishap.server != only) schedule_.mishaps.push_back(mishap);
+    mishap.kind = Kind::isolate_server;
+    mishap.server = only;
+    mishap.at = first.start + 2 * first.work;
+    mishap.span = longest_mishap;
+    schedule_.mishaps.push_back(mishap);
+  }
+
   const Profile& profile_;
   Random random_;
+  Random extra_;  ///< for what came later, as in Draw
   Schedule schedule_;
   std::size_t days_ = 0;
   std::size_t hosts_ = 0;
