@@ -12,6 +12,21 @@ setup() { setup_one_server; }
 # once PERIOD CMD…: a run of the key demo that says `ran` if it does.
 once() { redlock-cli run -k demo --once-per "$1" -- "${@:2}"; }
 
+# The period is open, and closed by a run that succeeds now.
+assert_runs_once() {
+  run -0 once 20h echo ran
+  assert_output ran
+  run -0 once 20h echo ran
+  refute_line ran
+}
+
+# record_success IN: the server knows of a success that starts in so many ms by its clock; negative:
+# so many ms ago.
+record_success() {
+  local at=$(($(redis 0 time | head -n 1) * 1000 + $1))
+  redis 0 set 'redlock:last:{demo}' "0 $at 7"$'\n'"1 7 $at $at 0 released 0 - {}" >/dev/null
+}
+
 @test "a run that succeeded closes the period for the next, which says so and exits with 0" {
   run -0 --separate-stderr once 20h echo ran
   assert_equal "$output$stderr" "ran"
@@ -174,43 +189,30 @@ once() { redlock-cli run -k demo --once-per "$1" -- "${@:2}"; }
   local value
   for value in "rubbish" "0 x 7" ""; do
     redis 0 set 'redlock:last:{demo}' "$value" >/dev/null
-    run -0 once 20h echo ran
-    assert_output ran
-    run -0 once 20h echo ran
-    refute_line ran
+    assert_runs_once
   done
   redis 0 del 'redlock:last:{demo}' >/dev/null
   redis 0 rpush 'redlock:last:{demo}' x >/dev/null
-  run -0 once 20h echo ran
-  assert_output ran
-  run -0 once 20h echo ran
-  refute_line ran
+  assert_runs_once
 }
 
 # bats test_tags=redis
 @test "a server that lost the record opens the period" {
   run -0 once 20h true
   restart_server 0
-  run -0 once 20h echo ran
-  assert_output ran
-  run -0 once 20h echo ran
-  refute_line ran
+  assert_runs_once
 }
 
 # bats test_tags=redis
 @test "a clock that was set forward opens the period" {
-  local now line='released 0 - {}'
-  now=$(($(redis 0 time | head -n 1) * 1000))
-  redis 0 set 'redlock:last:{demo}' "0 $((now - 172800000)) 7"$'\n'"1 7 $((now - 172800000)) $((now - 172800000)) 0 $line" >/dev/null
+  record_success -172800000
   run -0 once 20h echo ran
   assert_output ran
 }
 
 # bats test_tags=redis
 @test "by a clock that was set back a success counts for longer, and one far in the future for nothing" {
-  local now line='released 0 - {}'
-  now=$(($(redis 0 time | head -n 1) * 1000))
-  redis 0 set 'redlock:last:{demo}' "0 $((now + 3600000)) 7"$'\n'"1 7 $((now + 3600000)) $((now + 3600000)) 0 $line" >/dev/null
+  record_success 3600000
   run -0 once 20h echo ran
   refute_line ran
   run -0 once 30m echo ran

@@ -46,9 +46,10 @@ uptime_in_ms() { awk '{ printf "%d\n", $1 * 1000 }' /proc/uptime; }
   wait_for_no_key 0 demo
 }
 
-@test "a shell under the lock: suspend gives the terminal back, fg returns to it" {
+# suspend_shell COMMAND: it starts a shell under the lock, which is suspended, goes on and exits.
+suspend_shell() {
   open_terminal
-  type_line "redlock-cli run -k demo -- bash --norc --noprofile"
+  type_line "$1"
   see_status 0
   type_line suspend
   see Stopped
@@ -63,20 +64,12 @@ uptime_in_ms() { awk '{ printf "%d\n", $1 * 1000 }' /proc/uptime; }
   wait_for_no_key 0 demo
 }
 
+@test "a shell under the lock: suspend gives the terminal back, fg returns to it" {
+  suspend_shell "redlock-cli run -k demo -- bash --norc --noprofile"
+}
+
 @test "the same beside a background job from before, which we never touch" {
-  open_terminal
-  type_line "(sleep 1000 & echo \$! >helper; exec redlock-cli run -k demo -- bash --norc --noprofile)"
-  see_status 0
-  type_line suspend
-  see Stopped
-  see_status 148
-  type_line fg
-  type_line 'echo "under: $REDLOCK_KEY"'
-  see "^under: demo"
-  see_status 0
-  type_line 'exit 9'
-  see_status 9
-  wait_for_no_key 0 demo
+  suspend_shell "(sleep 1000 & echo \$! >helper; exec redlock-cli run -k demo -- bash --norc --noprofile)"
   type_and_see_status 'kill -KILL $(<helper)' 0
 }
 
