@@ -326,12 +326,13 @@ std::string past_run_text(const PastRun& run) {
   return text + end_of_run_text(run);
 }
 
-std::vector<std::string> runs_lines(const LastRuns& runs) {
+std::vector<std::string> runs_lines(const LastRuns& runs,
+                                    const std::function<std::string(Duration ago)>& moment) {
   std::vector<std::string> lines;
   const auto add = [&](std::string_view name, const PastRun& run) {
-    lines.push_back(fmt::format("{} {} ago{}{}", name, format_duration(run.started),
-                                run.owner ? ": " + former_owner_text(*run.owner) : "",
-                                end_of_run_text(run)));
+    lines.push_back(
+        fmt::format("{} {} ago, at {}{}{}", name, format_duration(run.started), moment(run.started),
+                    run.owner ? ": " + former_owner_text(*run.owner) : "", end_of_run_text(run)));
   };
   if (runs.last) add("last run", *runs.last);
   if (!runs.last && runs.unreadable)

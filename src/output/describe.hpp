@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -77,7 +78,8 @@ std::vector<std::string> parties_lines(const LockParties& parties);
 std::string past_run_text(const PastRun& run);
 
 /// The last run, and the last success where that was another one, one line each.
-std::vector<std::string> runs_lines(const LastRuns& runs);
+std::vector<std::string> runs_lines(const LastRuns& runs,
+                                    const std::function<std::string(Duration ago)>& moment);
 
 /// What `status --max-age` says: `last success 3h ago on db2 (12m, exit 0), within 26h`. `recent`:
 /// whether it is within.

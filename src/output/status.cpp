@@ -50,6 +50,13 @@ std::string short_duration(Duration span) {
   return text.substr(0, text.find_first_of("0123456789", unit));
 }
 
+/// `08:12:01`; before today `2026-11-21 08:12:01`.
+std::string moment_text(Milliseconds now, Duration age) {
+  const std::tm then = local_time(now - std::chrono::duration_cast<Milliseconds>(age));
+  const std::string date = date_text(then);
+  return (date == date_text(local_time(now)) ? "" : date + " ") + clock_text(then);
+}
+
 /// `08:12:01 4m`; before today `2026-11-21 3d`.
 std::string since_text(Milliseconds now, Duration age) {
   const std::tm then = local_time(now - std::chrono::duration_cast<Milliseconds>(age));
@@ -145,12 +152,14 @@ Lines server_lines(const KeyStatus& key) {
 }
 
 /// What one line has no room for.
-Lines details_of(const KeyStatus& key, bool with_servers) {
+Lines details_of(const KeyStatus& key, Milliseconds now, bool with_servers) {
   Lines lines;
   if (key.inspection.holder && key.inspection.holder->fence)
     lines.push_back("fence " + key.inspection.holder->fence->text());
   append(lines, parties_lines(key.inspection.parties));
-  if (key.inspection.state == InspectState::free) append(lines, runs_lines(key.inspection.runs));
+  const auto moment = [now](Duration ago) { return moment_text(now, ago); };
+  if (key.inspection.state == InspectState::free)
+    append(lines, runs_lines(key.inspection.runs, moment));
   if (with_servers) append(lines, server_lines(key));
   return lines;
 }
@@ -178,7 +187,9 @@ Body paragraphs(const StatusReport& report, const StatusView& view, std::size_t 
         key_text(key.resource) + ": " + inspection_text(key.resource, key.inspection), 0, width));
     const bool with_servers =
         view.verbose || view.servers > 1 || key.inspection.state == InspectState::unavailable;
-    for (const std::string& line : details_of(key, with_servers))
+    const auto& holder = key.inspection.holder;
+    if (holder && holder->age) lines.push_back("  since " + moment_text(report.at, *holder->age));
+    for (const std::string& line : details_of(key, report.at, with_servers))
       append(lines, fold_hanging(line, 2, width));
   }
   return body;
@@ -204,7 +215,7 @@ Body rows(const StatusReport& report, const StatusView& view, std::size_t width)
          holder != nullptr && holder->age ? since_text(report.at, *holder->age) : "",
          holder != nullptr ? lease_cell(*holder) : "", waiters > 0 ? std::to_string(waiters) : "",
          slots_cell(inspection.parties, view.slots)},
-        view.verbose ? details_of(*key, true) : Lines{});
+        view.verbose ? details_of(*key, report.at, true) : Lines{});
   }
   Table::Lines lines = table.lines(width);
   if (report.keys.empty()) lines.headings.clear();

@@ -13,7 +13,7 @@ setup() { setup_one_server; }
   assert_output "demo: free"
   run -0 redlock-cli run -k demo --note 'release 4' -- true
   run -0 redlock-cli status demo
-  assert_regex "$output" $'^demo: free\n  last run [0-9.ms]+ ago: '"$(id -un)@$(hostname)"' \(true\), "release 4" \([0-9.ms]+, exit 0\)$'
+  assert_regex "$output" $'^demo: free\n  last run [0-9.ms]+ ago, at [0-9:]{8}: '"$(id -un)@$(hostname)"' \(true\), "release 4" \([0-9.ms]+, exit 0\)$'
   run -3 redlock-cli run -k demo -- sh -c 'exit 3'
   run -0 redlock-cli status demo
   assert_line --regexp '^  last run .* \(sh\) \([0-9.ms]+, exit 3\)$'

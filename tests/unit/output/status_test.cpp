@@ -159,10 +159,11 @@ TEST_F(StatusText, ShowsAParagraphForAKeyThatIsNamed) {
   view.listed = false;
   EXPECT_EQ(status_text(report_of({held_lock("deploy", running())}), view, any_width),
             "deploy: held by ci@runner-9 (run pid 4711: deploy.sh), \"release 4.2\", renewed, for "
-            "4m\n  fence 42\n");
+            "4m\n  since 08:26:00\n  fence 42\n");
   EXPECT_EQ(status_text(report_of({held_lock("deploy", running())}), view, 50),
             "deploy: held by ci@runner-9 (run pid 4711:\n"
             "    deploy.sh), \"release 4.2\", renewed, for 4m\n"
+            "  since 08:26:00\n"
             "  fence 42\n");
 }
 
