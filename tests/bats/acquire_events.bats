@@ -19,6 +19,9 @@ valid() { /usr/bin/python3 "$BATS_TEST_DIRNAME/helper/valid_output.py" <"$EVENTS
 
 # The names of the events, in one line.
 happened() { jq -r .event "$EVENTS" | paste -sd ' '; }
+# The same without what a busy machine may put in front of it where the lock is free: attempts that
+# took too long.
+happened_at_last() { happened | sed -E 's/^(waiting )+//'; }
 has_happened() { grep -q "\"event\":\"$1\"" "$EVENTS"; }
 # of EVENT FILTER: what jq finds in the first event of that name.
 of() { jq -rs "[.[] | select(.event == \"$1\")][0] | $2" "$EVENTS"; }
@@ -42,7 +45,7 @@ detach() { run -0 redlock-cli acquire -k demo --detach --max-hold "$1" --token-f
 @test "a waiter that is superseded" {
   hold first
   start_background old redlock-cli acquire -k demo -t 1m --supersede --events-fd 8
-  wait_until has_happened waiting
+  wait_until queued_are 1
   start_background new redlock-cli run -k demo --supersede --note "commit 2" -- true
   wait_background old
   assert_equal "$status" 75
@@ -60,18 +63,18 @@ detach() { run -0 redlock-cli acquire -k demo --detach --max-hold "$1" --token-f
     # shellcheck disable=SC2086
     run -71 sh -c 'redlock-cli acquire -k demo -t 1m --events-fd 8 "$@" >/dev/full' - $option
     valid
-    assert_equal "$(happened) $(of released .confirmed)" "acquired released true"
+    assert_equal "$(happened_at_last) $(of released .confirmed)" "acquired released true"
   done
 }
 
 @test "--while-pid: released when the process has ended" {
   start_script ours --events-fd 8
-  assert_equal "$(happened)" acquired
+  assert_equal "$(happened_at_last)" acquired
   touch "$BATS_TEST_TMPDIR/end"
   wait_background ours
   wait_until no_holders
   valid
-  assert_equal "$(happened) $(of released .confirmed)" "acquired released true"
+  assert_equal "$(happened_at_last) $(of released .confirmed)" "acquired released true"
   assert_equal "$(jq -s 'map(.key == "demo" and .fence > 0) | all' "$EVENTS")" true
 }
 
@@ -81,7 +84,7 @@ detach() { run -0 redlock-cli acquire -k demo --detach --max-hold "$1" --token-f
   wait_until no_holders
   assert_tree_dead
   valid
-  assert_equal "$(happened) $(of stopping .why) $(of released .confirmed)" "acquired lost stopping released lost false"
+  assert_regex "$(happened_at_last) $(of stopping .why) $(of released .confirmed)" "^acquired (renewal_failed )?lost stopping released lost false$"
   assert_regex "$(of lost .reason)" foreign
 }
 
@@ -89,7 +92,7 @@ detach() { run -0 redlock-cli acquire -k demo --detach --max-hold "$1" --token-f
   start_script ours -t 2s --on-lost warn --events-fd 8
   redis 0 set demo theirs
   wait_until no_holders
-  assert_equal "$(happened)" "acquired lost released"
+  assert_regex "$(happened_at_last)" "^acquired (renewal_failed )?lost released$"
   touch "$BATS_TEST_TMPDIR/end"
   wait_background ours
   assert_equal "$status" 23
@@ -100,7 +103,7 @@ detach() { run -0 redlock-cli acquire -k demo --detach --max-hold "$1" --token-f
   wait_until no_holders
   assert_tree_dead
   valid
-  assert_equal "$(happened) $(of stopping .why) $(of released .confirmed)" "acquired stopping released max_hold true"
+  assert_equal "$(happened_at_last) $(of stopping .why) $(of released .confirmed)" "acquired stopping released max_hold true"
   assert [ "$(of released .held_ms)" -ge 10000 ]
 }
 
@@ -109,11 +112,11 @@ detach() { run -0 redlock-cli acquire -k demo --detach --max-hold "$1" --token-f
   run -0 redlock-cli release --token-file "$FILE"
   wait_until has_happened released
   valid
-  assert_equal "$(happened) $(of released .confirmed)" "acquired released true"
+  assert_equal "$(happened_at_last) $(of released .confirmed)" "acquired released true"
   : >"$EVENTS"
   detach 300ms
   wait_until has_happened released
-  assert_equal "$(happened) $(of released .confirmed)" "acquired released true"
+  assert_equal "$(happened_at_last) $(of released .confirmed)" "acquired released true"
   assert [ "$(of released .held_ms)" -ge 300 ]
 }
 
@@ -122,7 +125,7 @@ detach() { run -0 redlock-cli acquire -k demo --detach --max-hold "$1" --token-f
   run -0 redlock-cli release demo --force --reason "in the way"
   wait_until has_happened released
   valid
-  assert_equal "$(happened) $(of released .confirmed)" "acquired lost released false"
+  assert_regex "$(happened_at_last) $(of released .confirmed)" "^acquired (renewal_failed )?lost released false$"
   assert_regex "$(of lost .reason)" "in the way"
 }
 
@@ -136,7 +139,7 @@ detach() { run -0 redlock-cli acquire -k demo --detach --max-hold "$1" --token-f
   run -0 redlock-cli release --token-file "$FILE"
   wait_until has_happened released
   valid
-  assert_equal "$(happened)" "acquired renewal_failed renewed_again released"
+  assert_regex "$(happened_at_last)" "^acquired (renewal_failed renewed_again )+released$"
 }
 
 @test "whoever reads it from a pipe sees the end when the lock is released" {
@@ -148,7 +151,7 @@ detach() { run -0 redlock-cli acquire -k demo --detach --max-hold "$1" --token-f
   run -0 redlock-cli release --token-file "$FILE"
   wait_background reader
   EVENTS=$(background_stdout reader)
-  assert_equal "$(happened)" "acquired released"
+  assert_equal "$(happened_at_last)" "acquired released"
 }
 
 @test "what is not open for writing, or not for the events alone, is refused before anything is locked" {

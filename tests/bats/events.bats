@@ -19,6 +19,9 @@ valid() { /usr/bin/python3 "$BATS_TEST_DIRNAME/helper/valid_output.py"; }
 
 # The names of the events in the file EVENTS, in one line.
 happened() { jq -r .event "$EVENTS" | paste -sd ' '; }
+# The same without what a busy machine may put in front of it where the lock is free: attempts that
+# took too long.
+happened_at_last() { happened | sed -E 's/^(waiting )+//'; }
 has_happened() { grep -q "\"event\":\"$1\"" "$EVENTS"; }
 # of EVENT FILTER: what jq finds in the first event of that name.
 of() { jq -rs "[.[] | select(.event == \"$1\")][0] | $2" "$EVENTS"; }
@@ -26,7 +29,7 @@ of() { jq -rs "[.[] | select(.event == \"$1\")][0] | $2" "$EVENTS"; }
 @test "a lock that is free: acquired, ended, released, each with time, key and fence" {
   run -3 --separate-stderr redlock-cli run -k demo --events-fd 8 -- sh -c 'exit 3' 8>"$EVENTS"
   assert_equal "$output$stderr" ""
-  assert_equal "$(happened)" "acquired ended released"
+  assert_equal "$(happened_at_last)" "acquired ended released"
   valid <"$EVENTS"
   assert_equal "$(jq -s 'map(.key == "demo" and .fence > 0) | all' "$EVENTS")" true
   assert_equal "$(jq -rs 'map(.at) == (map(.at) | sort)' "$EVENTS")" true
@@ -46,7 +49,7 @@ of() { jq -rs "[.[] | select(.event == \"$1\")][0] | $2" "$EVENTS"; }
   wait_background third
   assert_equal "$status" 0
   valid <"$EVENTS"
-  assert_equal "$(of waiting '"\(.holder.note) \(.holder.kept_by)"')" "for now run"
+  assert_equal "$(jq -rs '[.[].holder | values][0] | "\(.note) \(.kept_by)"' "$EVENTS")" "for now run"
   assert_regex "$(happened)" '^waiting (waiting )+acquired ended released$'
   assert [ "$(of acquired .waited_ms)" -gt 0 ]
 }
@@ -71,7 +74,7 @@ of() { jq -rs "[.[] | select(.event == \"$1\")][0] | $2" "$EVENTS"; }
   run -0 redlock-cli run -k demo --once-per 20h -q --events-fd 8 -- echo ran 8>"$EVENTS"
   assert_output ""
   valid <"$EVENTS"
-  assert_equal "$(happened)" fresh
+  assert_equal "$(happened_at_last)" fresh
   assert_equal "$(of fresh '"\(.key) \(.last.note) \(.last.command_exit) \(.last.fence > 0)"')" "demo the first 0 true"
 }
 
@@ -88,7 +91,7 @@ has_position() { jq -e "select(.position == $1)" "$EVENTS" >/dev/null; }
   wait_background ours
   assert_equal "$status" 79
   valid <"$EVENTS"
-  assert_regex "$(happened)" "^(waiting )*acquired lost stopping ended released$"
+  assert_regex "$(happened_at_last)" "^acquired (renewal_failed )?lost stopping ended released$"
   assert_equal "$(of stopping .why) $(of released .confirmed)" "lost false"
   assert_regex "$(of lost .reason)" "foreign"
 }
@@ -101,7 +104,7 @@ has_position() { jq -e "select(.position == $1)" "$EVENTS" >/dev/null; }
   wait_until has_happened lost
   touch "$BATS_TEST_TMPDIR/end"
   wait_background ours
-  assert_regex "$(happened)" "^(waiting )*acquired lost ended released$"
+  assert_regex "$(happened_at_last)" "^acquired (renewal_failed )?lost ended released$"
 }
 
 # bats test_tags=redis
@@ -117,14 +120,14 @@ has_position() { jq -e "select(.position == $1)" "$EVENTS" >/dev/null; }
   wait_background ours
   assert_equal "$status" 0
   valid <"$EVENTS"
-  assert_equal "$(happened)" "acquired renewal_failed renewed_again ended released"
+  assert_regex "$(happened_at_last)" "^acquired (renewal_failed renewed_again )+ended released$"
   assert_equal "$(of renewal_failed '.faults | length')" 1
 }
 
 @test "--max-hold: stopping says why" {
   run -124 redlock-cli run -k demo --max-hold 300ms --events-fd 8 -- sleep 1000 8>"$EVENTS"
   valid <"$EVENTS"
-  assert_equal "$(happened)" "acquired stopping ended released"
+  assert_equal "$(happened_at_last)" "acquired stopping ended released"
   assert_equal "$(of stopping .why) $(of ended .command_signal)" "max_hold 15"
 }
 
@@ -135,7 +138,7 @@ has_position() { jq -e "select(.position == $1)" "$EVENTS" >/dev/null; }
   wait_background ours
   assert_equal "$status" 71
   valid <"$EVENTS"
-  assert_equal "$(happened)" "acquired lost"
+  assert_equal "$(happened_at_last)" "acquired lost"
 }
 
 @test "several keys: leases instead of fence, and what concerns one names it" {
@@ -149,7 +152,7 @@ has_position() { jq -e "select(.position == $1)" "$EVENTS" >/dev/null; }
   run -0 sh -c 'redlock-cli run -k demo --events-fd 2 -- sh -c "echo from the command >&2" 2>"$0"' "$EVENTS"
   assert_equal "$(grep -c "^from the command" "$EVENTS")" 1
   sed -i '/^from/d' "$EVENTS"
-  assert_equal "$(happened)" "acquired ended released"
+  assert_equal "$(happened_at_last)" "acquired ended released"
   run -0 --separate-stderr redlock-cli run -k demo --events-fd 1 -- echo from the command
   assert_regex "$output" '"acquired".*from the command.*"ended".*"released"'
 }
@@ -184,7 +187,8 @@ os.set_blocking(7, True)'
   assert_equal "$status" 0
   timeout 20 head -n 2 <&7 >"$EVENTS"
   valid <"$EVENTS"
-  assert_equal "$(happened) $(of ended .dropped) $(of released .dropped)" "ended released 1 null"
+  # The grant, and on a busy machine attempts before it that took too long.
+  assert_regex "$(happened) $(of ended .dropped) $(of released .dropped)" "^ended released [1-9] null$"
 }
 
 @test "a reader that is gone changes nothing" {
@@ -200,7 +204,7 @@ subprocess.run(["redlock-cli", "run", "-k", "demo", "--events-fd", str(theirs.fi
 theirs.close()
 while text := ours.recv(65536): sys.stdout.write(text.decode())'
   echo "$output" >"$EVENTS"
-  assert_equal "$(happened)" "acquired ended released"
+  assert_equal "$(happened_at_last)" "acquired ended released"
 }
 
 @test "what is written as JSON anywhere has the documented shape, with times beside spans" {
