@@ -17,8 +17,8 @@ reported() {
 
 # bats test_tags=redis
 @test "at the end of it the whole tree is told, then killed, and dead before the lock is free; 124" {
+  await_lock
   start_tree ours --max-hold 12s --grace 300ms
-  watch_lock
   wait_background ours
   assert_equal "$status $output" "124 ready"
   assert_regex "$stderr" "redlock-cli: demo: held for 12s, the --max-hold; stopping what runs under it"
@@ -33,12 +33,12 @@ reported() {
 # bats test_tags=redis
 @test "a command that ignores TERM has the grace, and forks meanwhile in vain" {
   local events=$BATS_TEST_TMPDIR/events
+  await_lock
   start_under_witness ours -k demo --max-hold 12s --grace 400ms --events-fd 7 -- bash -c '
     trap "" TERM
     echo $$ >"$0"
     echo ready
     while :; do setsid sleep 1000 & sleep 0.1; done' "$BATS_TEST_TMPDIR/pids" 7>"$events"
-  watch_lock
   wait_background ours
   assert_equal "$status" 124
   assert_dead_before_free
@@ -126,11 +126,11 @@ reported() {
 
 # bats test_tags=redis
 @test "a run within it that the command left behind is dead before the lock is free" {
+  await_lock
   start_under_witness ours -k demo --max-hold 12s --grace 300ms -- bash -c '
     redlock-cli run -k demo -- sh -c "trap \"\" TERM; echo \$\$ >>$0; while :; do sleep 0.02; done" &
     until [[ -s $0 ]]; do sleep 0.02; done
     echo ready' "$BATS_TEST_TMPDIR/pids"
-  watch_lock
   wait_background ours
   assert_equal "$status" 124
   assert_dead_before_free

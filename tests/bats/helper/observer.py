@@ -4,9 +4,9 @@ Every process of the command holds a shared flock(2) on the file WITNESS. Whoeve
 exclusively knows that all are dead.
 
 observer.py gone WITNESS KEY SOCKET...
-    Prints `watching` when a quorum of the servers has KEY with one and the same token, and then
-    looks as often as it can. At the very moment when that is over: `dead LEFT`, or `ALIVE LEFT` and
-    status 1. LEFT is what the lease had left at the last look before, in ms.
+    Prints `looking` when the servers answer, and `watching` when a quorum of them has KEY with one
+    and the same token. Looks as often as it can. At the very moment when that is over: `dead LEFT`,
+    or `ALIVE LEFT` and status 1. LEFT is what the lease had left at the last look before, in ms.
 
 observer.py stop WITNESS KEY TTL SOCKET=PID...
     Stops the servers, each just after it extended KEY, and well before the next extension is due
@@ -51,6 +51,8 @@ def has_quorum(tokens, token):
 
 def gone(witness, key, *sockets):
     servers = [redis.Redis(unix_socket_path=socket) for socket in sockets]
+    look(servers, key)
+    say("looking")
     token = None
     while token is None:
         tokens, left = look(servers, key)
