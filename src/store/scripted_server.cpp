@@ -61,9 +61,12 @@ asio::awaitable<InspectVote> ScriptedServer::inspect(Resource resource,
       inspect_vote(co_await call(inspect_call(resource, share, /*wants_runs=*/true), deadline));
   std::optional<Fault> unreadable;
   if (const Fault* const denial = denial_in(vote)) {
-    unreadable = *denial;
-    vote =
+    InspectVote rest =
         inspect_vote(co_await call(inspect_call(resource, share, /*wants_runs=*/false), deadline));
+    // Whoever may not look at all is told of that.
+    if (std::holds_alternative<Fault>(rest)) co_return vote;
+    unreadable = *denial;
+    vote = std::move(rest);
   }
   if (auto* free = std::get_if<Free>(&vote)) {
     free->server = facts();
