@@ -1,7 +1,8 @@
 # Writes one C++ source with all scripts as one text, and its SHA-1:
-#   cmake -DPROTOCOL=… -DPRELUDES=…;… -DSCRIPTS=a.lua;b.lua -DUNDO=… -DOUTPUT=… -P EmbedScripts.cmake
+#   cmake -DPROTOCOL=… -DSCRIPTS=a.lua;b.lua -DUNDO=… -DOUTPUT=… -P EmbedScripts.cmake
 # Comment lines, indentation and the names of core/protocol.txt are for readers of the source; they
 # do not travel to the servers.
+cmake_minimum_required(VERSION 3.22)
 include(${CMAKE_CURRENT_LIST_DIR}/Protocol.cmake)
 load_protocol("${PROTOCOL}")
 
@@ -15,21 +16,27 @@ function(load_script file result)
   set(${result} "${text}" PARENT_SCOPE)
 endfunction()
 
-set(text "")
-foreach(file IN LISTS PRELUDES)
-  load_script("${file}" part)
-  resolve_protocol("" part)
-  string(APPEND text "${part}")
-endforeach()
-# No function for each script: a closure that uses thirty locals of the prelude takes longer to make
+# What is a script runs if it is the one that is called; the others are for all that follow.
+# No function for each script: a closure that uses thirty locals of the others takes longer to make
 # than most scripts to run.
-string(APPEND text "local script = ARGV[#ARGV]\n")
-set(source "")
+set(text "local script = ARGV[#ARGV]\n")
+set(names "")
 foreach(file IN LISTS SCRIPTS)
   get_filename_component(name "${file}" NAME_WE)
+  string(REGEX REPLACE "_uncontended$" "" name ${name})
   load_script("${file}" body)
-  resolve_protocol(${name} body)
-  string(APPEND text "if script == '${name}' then\n${body}end\n")
+  if(name IN_LIST protocol_scripts)
+    resolve_protocol(${name} body)
+    string(APPEND text "if script == '${name}' then\n${body}end\n")
+    list(APPEND names ${name})
+  else()
+    resolve_protocol("" body)
+    string(APPEND text "${body}")
+  endif()
+endforeach()
+list(REMOVE_DUPLICATES names)
+set(source "")
+foreach(name IN LISTS names)
   string(APPEND source "extern const Script ${name};\nconst Script ${name}{\"${name}\"};\n\n")
 endforeach()
 string(SHA1 digest "${text}")

@@ -58,7 +58,7 @@ bool begins_with(const std::vector<Reply>& elements, std::initializer_list<Type>
                   form);
 }
 
-/// See describe() in prelude.lua.
+/// See describe() in lock.lua.
 std::optional<Holder> holder_of(const std::vector<Reply>& part) {
   namespace at = reply_at::holder;
   if (!begins_with(part, {Type::text, Type::text, Type::text, Type::integer, Type::integer,

@@ -84,38 +84,21 @@ if ARGV.wants_runs == '1' then
   if not runs then return unreadable end
 end
 
+local fence, failure
 if mode == WORD.alone then
-  local set = redis.pcall('SET', LOCK, token, 'NX', 'PX', ARGV.ttl)
-  if is_error(set) then return set end
-end
-
--- A failure from here on must leave nothing behind.
-local function give_up(failure)
-  if mode == WORD.alone then
-    redis.pcall('DEL', LOCK)
-  else
+  fence, failure = grant_exclusive(token, id, ttl, ARGV.supervised, ARGV.record, time)
+  if not fence then return failure end
+else
+  fence, failure = next_fence(time, ttl)
+  failure = failure
+    or add_share(id, ttl, fence, time, ARGV.supervised, slot, ARGV.record, time)
+  if failure then
+    -- Nothing of it must stay.
     forget_share(id)
     bound_shares(time)
-  end
-  return failure
-end
-
-local last, unusable = counter()
-if not last then return give_up(unusable) end
-
--- The server's clock makes fences grow even after all data was lost. Clients' clocks differ too
--- much for that.
-local fence = math.max(last + 1, time)
-
-local failure = set_counter(fence, ttl)
-if not is_error(failure) then
-  if mode == WORD.alone then
-    failure = write_owner(id, decimal(fence), time, ARGV.supervised, ARGV.record, ttl)
-  else
-    failure = add_share(id, ttl, decimal(fence), time, ARGV.supervised, slot, ARGV.record, time)
+    return failure
   end
 end
-if is_error(failure) then return give_up(failure) end
 
 local standing_in_queue = queue_status(-1)
 if waiter ~= '' then drop(waiter) end
@@ -127,4 +110,4 @@ if waiter ~= '' and mode == WORD.alone then
 elseif waiter ~= '' then
   notify_first_of_end('shared', time)
 end
-return {WORD.granted, decimal(fence), id, slot, standing_in_queue, runs}
+return {WORD.granted, fence, id, slot, standing_in_queue, runs}

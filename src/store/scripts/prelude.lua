@@ -1,4 +1,7 @@
--- Comes before every script, followed by queue.lua and runs.lua. Together they define the lock.
+-- Comes first. runs.lua, lock.lua and queue.lua follow; together they define the lock.
+-- Making all their functions takes a server longer than most scripts take to run. So each script
+-- stands right behind what it uses (src/CMakeLists.txt), and the usual case of acquire and release
+-- before most of it.
 -- KEYS.…, ARGV.…, REPLY.…, WORD.… and NUMBER.… are not tables: the build replaces each by what it
 -- stands for (core/protocol.txt).
 -- KEYS.lock      the lock: a plain string key with an expiry; its value is the token of the lease,
@@ -29,16 +32,18 @@ local LOCK, FENCE, OWNER, RELEASED, READERS, SHARES, SLOTS, QUEUE, WAITERS, LAST
 
 local SHARED = 'redlock:shared'
 local MAX_FENCE = NUMBER.max_fence
-local FENCE_IDLE = 2592000000      -- 30 days: how long the counter outlives the last lease
-local TOMBSTONE_LIFE = 35000       -- for a lease without a known end: more than a ttl of 30 s
+local FENCE_IDLE = 2592000000 -- 30 days: how long the counter outlives the last lease
 
 local function now()
   local time = redis.call('TIME')
   return time[1] * 1000 + math.floor(time[2] / 1000)
 end
 
+-- Remembers the last result: a script writes the same time in several places.
+local last_number, last_text
 local function decimal(number)
-  return string.format('%.0f', number)
+  if number ~= last_number then last_number, last_text = number, string.format('%.0f', number) end
+  return last_text
 end
 
 local function is_error(reply)
@@ -51,131 +56,6 @@ local function first_error(...)
     local reply = select(i, ...)
     if is_error(reply) then return reply end
   end
-end
-
--- Reads the lock key: false when it does not exist; its value; or, with the type's name as second
--- result, true for a key that is not a string. Any error other than a wrong type (such as missing
--- rights) is returned as it is.
-local function look()
-  local value = redis.pcall('GET', LOCK)
-  if is_error(value) and string.find(value.err, 'WRONGTYPE', 1, true) then
-    return true, redis.call('TYPE', LOCK).ok
-  end
-  return value
-end
-
--- When the share ends, if it has not ended.
-local function share_end(id, time)
-  local score = redis.pcall('ZSCORE', READERS, id)
-  local ends = type(score) == 'string' and tonumber(score)
-  if ends and ends > time then return ends end
-end
-
--- The state of the lock: 'free'; 'shared', SHARED; 'held' with the results of look(); or nil and
--- the error. Without its marker the lock is still shared while shares live; without shares it is
--- shared while the marker lives. So losing one of the two keys does not lose both.
-local function standing(time)
-  local value, type_name = look()
-  if is_error(value) then return nil, value end
-  if value and value ~= SHARED then return 'held', value, type_name end
-  local shares = redis.pcall('ZCOUNT', READERS, '(' .. decimal(time), '+inf')
-  if is_error(shares) then return nil, shares end
-  if value or shares > 0 then return 'shared', SHARED end
-  return 'free', false
-end
-
--- ms until the lock ends, -1 for never: the marker's expiry, or without a marker the last share's.
-local function left(time)
-  local marker = redis.call('PTTL', LOCK)
-  if marker ~= -2 then return marker end
-  local last = redis.call('ZRANGE', READERS, -1, -1, 'WITHSCORES')
-  return last[2] and math.max(0, tonumber(last[2]) - time) or -1
-end
-
--- The reply that names the holder: {word, id, type, ms left or -1, ours, fence, age or -1,
--- supervised, record}. For a shared lock the age is the time since it became shared; the rest is
--- the latest reader's.
-local function describe(word, value, type_name, time)
-  local shared = value == SHARED
-  local id = type_name and 'type:' .. type_name or shared and WORD.all_shares
-    or redis.sha1hex(value)
-  local owner = redis.pcall('HMGET', OWNER, 'lease', 'fence', 'since', 'supervised', 'record')
-  if is_error(owner) or owner[1] ~= id then
-    return {word, id, type_name or 'string', left(time), shared and 1 or 0, '', -1, 0, ''}
-  end
-  local age = math.max(0, time - (tonumber(owner[3]) or 0))
-  return {
-    word, id, 'string', left(time), 1, owner[2] or '', age, tonumber(owner[4]) or 0, owner[5] or ''
-  }
-end
-
--- The same for one share, with its slot at the end.
-local function describe_share(word, id, ends, time)
-  local stored = redis.pcall('HGET', SHARES, id)
-  local fence, since, supervised, slot, record = string.match(
-    type(stored) == 'string' and stored or '', '^(%d+) (%d+) (%d) (%-?%d+) (.*)$')
-  local age = since and math.max(0, time - tonumber(since)) or -1
-  return {
-    word, id, 'string', ends - time, 1, fence or '', age, tonumber(supervised) or 0, record or '',
-    tonumber(slot) or -1
-  }
-end
-
--- The owner record of the process that broke this lease by force ('': the record is unreadable), or
--- nil.
-local function breaker_of(id)
-  local ends = redis.pcall('ZSCORE', RELEASED, 'broken:' .. id)
-  if type(ends) ~= 'string' then return nil end
-  local first = redis.pcall('ZRANGEBYSCORE', RELEASED, ends, ends, 'LIMIT', 0, 1)[1]
-  return string.match(first or '', '^!(.*)$') or ''
-end
-
--- Leaves tombstones for as long as the lease would have lasted, so that a process that keeps it
--- learns what became of it (R9). Another client may have removed the lock's expiry; then the
--- record's expiry counts. So this must run before the record is deleted.
-local function leave_tombstones(members, rest, time)
-  local life = rest > 0 and rest or OWNER and redis.call('PTTL', OWNER) or 0
-  if life <= 0 then life = TOMBSTONE_LIFE end
-  redis.pcall('ZREMRANGEBYSCORE', RELEASED, '-inf', decimal(time))
-  for _, member in ipairs(members) do
-    redis.pcall('ZADD', RELEASED, decimal(time + life), member)
-  end
-  local kept = redis.pcall('PTTL', RELEASED)
-  if type(kept) == 'number' and kept < life then redis.pcall('PEXPIRE', RELEASED, decimal(life)) end
-end
-
--- The reply when the caller's lease is not here: {'gone', 1} when it was released by hand, whatever
--- lease came after; otherwise the holder, or {'gone', 0}. When it was broken by force, the breaker
--- is at the end: {'held', …, breaker} or {'gone', 2, breaker}.
-local function not_ours(id, value, type_name, time)
-  if type(redis.pcall('ZSCORE', RELEASED, id)) == 'string' then
-    return {WORD.gone, NUMBER.gone_released}
-  end
-  local breaker = breaker_of(id)
-  if value and value ~= SHARED then
-    local reply = describe(WORD.held, value, type_name, time)
-    reply[REPLY.holder.behind] = breaker
-    return reply
-  end
-  if breaker then return {WORD.gone, NUMBER.gone_broken, breaker} end
-  return {WORD.gone, NUMBER.gone_unknown}
-end
-
--- 'exclusive', or 'shared' and when the share ends, if the lease of this token is here; otherwise
--- nil and the reply to its holder.
-local function mine(token, time)
-  local value, type_name = look()
-  if is_error(value) then return nil, value end
-  if value == token then return 'exclusive' end
-  local id = redis.sha1hex(token)
-  if value == SHARED and not READERS then
-    return nil, redis.error_reply('TRYAGAIN the shares are elsewhere')
-  end
-  if not value or value == SHARED then
-    local ends = share_end(id, time)
-    if ends then return 'shared', ends end
-  end
-  return nil, not_ours(id, value, type_name, time)
 end
 
 -- The fence counter, 0 when there is none; or nil and the error to return.
@@ -194,112 +74,55 @@ end
 
 -- Keeps the counter for as long as any lease may still need a larger fence than an old one.
 local function set_counter(fence, ttl)
-  return redis.pcall('SET', FENCE, decimal(fence), 'PX', decimal(FENCE_IDLE + ttl))
+  return redis.pcall('SET', FENCE, decimal(fence), 'PX', FENCE_IDLE + ttl)
 end
 
--- Raises the fence counter to our lease's fence, and writes that fence to the records. -> an error
--- or nil
-local function lift_fence(how, id, fence, ttl)
+-- Raises the counter to a new fence. -> the fence, or nil and an error
+local function next_fence(time, ttl)
   local last, unusable = counter()
-  if not last then return unusable end
-  local lifted = last < tonumber(fence) and set_counter(tonumber(fence), ttl)
-  if is_error(lifted) then return lifted end
-  local owner = redis.pcall('HMGET', OWNER, 'lease', 'fence')
-  if how == 'exclusive' then
-    if owner[1] ~= id or owner[2] == fence then return end
-    return first_error(redis.pcall('HSET', OWNER, 'fence', fence))
-  end
-  local stored = redis.pcall('HGET', SHARES, id)
-  if type(stored) ~= 'string' or string.match(stored, '^%d+') == fence then return end
-  return first_error(
-    redis.pcall('HSET', SHARES, id, (string.gsub(stored, '^%d+', fence))),
-    -- The owner record shows the latest reader's fence, which is the largest.
-    owner[1] == WORD.all_shares and (tonumber(owner[2]) or 0) < tonumber(fence)
-      and redis.pcall('HSET', OWNER, 'fence', fence))
+  if not last then return nil, unusable end
+  -- The server's clock makes fences grow even after all data was lost. Clients' clocks differ too
+  -- much for that.
+  local fence = math.max(last + 1, time)
+  local set = set_counter(fence, ttl)
+  if is_error(set) then return nil, set end
+  return decimal(fence)
 end
 
 -- Notifies a waiter. The channel's name has the same tail as the helper keys.
 local function publish(id, word)
-  local key = string.match(FENCE, '^redlock:fence:(.*)$')
+  local key = string.sub(FENCE, #'redlock:fence:' + 1)
   return redis.pcall('PUBLISH', WORD.wake_prefix .. id .. ':' .. key, word)
 end
 
 -- A holder that may not publish is mute: it notifies no waiter when it releases, so waiters must
--- know beforehand. One mute holder of several is enough.
+-- know beforehand. One mute holder of several is enough. -> an error or nil, and whether it is mute
 local function write_owner(id, fence, since, supervised, record, ttl, others_are_mute)
-  local mute = (others_are_mute or is_error(publish('', WORD.recheck))) and '1' or '0'
-  return first_error(
-    redis.pcall('DEL', OWNER),
-    redis.pcall('HSET', OWNER, 'lease', id, 'fence', fence, 'since', decimal(since),
-      'supervised', supervised, 'record', record, 'mute', mute),
-    redis.pcall('PEXPIRE', OWNER, ttl))
-end
-
-local function forget_share(id)
-  redis.call('ZREM', READERS, id)
-  local stored = redis.call('HGET', SHARES, id)
-  local slot = stored and string.match(stored, '^%d+ %d+ %d (%d+) ')
-  if slot and redis.call('HGET', SLOTS, slot) == id then redis.call('HDEL', SLOTS, slot) end
-  redis.call('HDEL', SHARES, id)
-end
-
--- A server that is out of memory lets a script write once its first write was one that needs no
--- memory. This one changes nothing.
-local function write_without_memory()
-  if READERS then redis.pcall('ZREM', READERS, '') end
-end
-
--- Lets the marker and all data of the shares expire with the last share, and deletes both once
--- there is none. -> an error or nil
-local function bound_shares(time)
-  for _, id in ipairs(redis.call('ZRANGEBYSCORE', READERS, '-inf', decimal(time))) do
-    forget_share(id)
+  local is_mute = others_are_mute or is_error(publish('', WORD.recheck))
+  local fields = {
+    'lease', id, 'fence', fence, 'since', decimal(since), 'supervised', supervised,
+    'record', record, 'mute', is_mute and '1' or '0'
+  }
+  local written = redis.pcall('HSET', OWNER, unpack(fields))
+  if written ~= #fields / 2 then
+    -- Something was there, maybe with other fields, or no hash at all.
+    redis.pcall('DEL', OWNER)
+    written = redis.pcall('HSET', OWNER, unpack(fields))
   end
-  local last = redis.call('ZRANGE', READERS, -1, -1, 'WITHSCORES')
-  if not last[2] then
-    redis.call('DEL', LOCK)
-    redis.call('DEL', OWNER)
-    return
-  end
-  local rest = decimal(tonumber(last[2]) - time)
-  for _, key in ipairs({READERS, SHARES, SLOTS, OWNER}) do redis.pcall('PEXPIRE', key, rest) end
-  if redis.pcall('PEXPIRE', LOCK, rest) == 1 then return end
-  return first_error(redis.pcall('SET', LOCK, SHARED, 'NX', 'PX', rest))
+  return first_error(written, redis.pcall('PEXPIRE', OWNER, ttl)), is_mute
 end
 
--- Adds a reader. Only while no exclusive lease holds the lock. -> an error or nil
-local function add_share(id, ttl, fence, since, supervised, slot, record, time)
-  forget_share(id)
-  local others = redis.pcall('HMGET', OWNER, 'lease', 'since', 'mute')
-  if is_error(others) or others[1] ~= WORD.all_shares then others = {} end
-  return first_error(
-    redis.pcall('ZADD', READERS, decimal(time + ttl), id),
-    redis.pcall('HSET', SHARES, id,
-      fence .. ' ' .. decimal(since) .. ' ' .. supervised .. ' ' .. slot .. ' ' .. record),
-    slot >= 0 and redis.pcall('HSET', SLOTS, slot, id),
-    write_owner(WORD.all_shares, fence, tonumber(others[2]) or since, supervised, record, ttl,
-      others[3] == '1'),
-    bound_shares(time))
-end
-
--- Of the slots 0 to limit - 1: the wanted one, or the lowest (wanted -1), if it is free; which
--- slots are free, as '0110…'; and when the first of the taken slots ends, if there is one. Or nil
--- and the error.
-local function find_slot(limit, wanted, time)
-  local numbers = {}
-  for slot = 0, limit - 1 do numbers[slot + 1] = slot end
-  local readers = redis.pcall('HMGET', SLOTS, unpack(numbers))
-  if is_error(readers) then return nil, readers end
-  local found, free, soonest = nil, {}, nil
-  for slot = 0, limit - 1 do
-    local id = readers[slot + 1]
-    local ends = id and share_end(id, time)
-    free[slot + 1] = ends and '0' or '1'
-    if ends then
-      soonest = math.min(soonest or ends, ends)
-    elseif not found and (wanted == -1 or wanted == slot) then
-      found = slot
-    end
+-- Grants an exclusive lease of a lock that is free. A failure leaves nothing behind.
+-- -> its fence, nil, and whether the holder is mute; or nil and an error
+local function grant_exclusive(token, id, ttl, supervised, record, time)
+  local set = redis.pcall('SET', LOCK, token, 'NX', 'PX', ttl)
+  if is_error(set) then return nil, set end
+  local fence, failure = next_fence(time, ttl)
+  local is_mute
+  if fence then failure, is_mute = write_owner(id, fence, time, supervised, record, ttl) end
+  if failure then
+    redis.pcall('DEL', LOCK)
+    return nil, failure
   end
-  return found, table.concat(free), soonest
+  return fence, nil, is_mute
 end

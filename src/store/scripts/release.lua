@@ -31,17 +31,21 @@ if by_hand then
   rest = ours[REPLY.holder.left]
 end
 
+-- A process that keeps this lease learns that it was released, not lost.
+if by_hand and expire_in == 0 then leave_tombstones({id}, rest, time) end
+if how == 'exclusive' and expire_in == 0 then
+  local recorded = delete_exclusive(id, ARGV.run, time)
+  notify_next(standing(time), time, waiter)
+  return {WORD.released, recorded}
+end
+
 -- What the server knows of our lease, or nil.
 local function own_record()
-  if how == 'exclusive' then
-    local owner = redis.pcall('HMGET', OWNER, 'lease', 'record')
-    return owner[1] == id and (owner[2] or '') or nil
-  end
+  if how == 'exclusive' then return owner_of(id) end
   local stored = redis.pcall('HGET', SHARES, id)
   return type(stored) == 'string' and string.match(stored, '^%d+ %d+ %d %-?%d+ (.*)$') or nil
 end
 local record = own_record()
-local owned = record ~= nil
 -- Only under our lease: a client that acquires later at this server sees it.
 local recorded = ARGV.run ~= '' and record_run(ARGV.run, record or '', time) and 1 or 0
 
@@ -49,7 +53,7 @@ if expire_in > 0 then
   if how == 'exclusive' then
     redis.call('PEXPIRE', LOCK, ARGV.expire_in)
     redis.pcall('PEXPIRE', OWNER, ARGV.expire_in)
-    if owned and ARGV.record ~= '' then redis.pcall('HSET', OWNER, 'record', ARGV.record) end
+    if record and ARGV.record ~= '' then redis.pcall('HSET', OWNER, 'record', ARGV.record) end
   else
     redis.call('ZADD', READERS, decimal(time + expire_in), id)
     bound_shares(time)
@@ -63,17 +67,9 @@ if expire_in > 0 then
   return {WORD.released, recorded}
 end
 
--- A process that keeps this lease learns that it was released, not lost.
-if by_hand then leave_tombstones({id}, rest, time) end
-if owned and how == 'exclusive' then
-  redis.call('DEL', LOCK, OWNER)
-elseif how == 'exclusive' then
-  redis.call('DEL', LOCK)
-else
-  forget_share(id)
-  bound_shares(time)
-end
+forget_share(id)
+bound_shares(time)
 local state = standing(time)
 notify_next(state, time, waiter)
-if how == 'shared' and state == 'shared' then notify_first_of_end(state, time) end
+if state == 'shared' then notify_first_of_end(state, time) end
 return {WORD.released, recorded}

@@ -1,4 +1,4 @@
--- Follows queue.lua: the last runs of a lock, for people and for --once-per. Nothing here decides
+-- Follows prelude.lua: the last runs of a lock, for people and for --once-per. Nothing here decides
 -- which client may acquire.
 -- KEYS.last is a string of lines:
 --   remember_for started fence
@@ -23,6 +23,12 @@ local function fence_of_run(line)
   return tonumber(string.match(line, '^%S+ (%d+) ')) or 0
 end
 
+-- The line that begins there, and where the next one begins.
+local function line_from(text, first)
+  local newline = string.find(text, '\n', first, true) or #text + 1
+  return string.sub(text, first, newline - 1), newline + 1
+end
+
 -- Records a run: 'remember_for success fence ran ended_ago waited result exit signal', perhaps with
 -- the owner record of another lease at the end. What is stored of later runs stays. -> whether it
 -- is recorded
@@ -33,13 +39,18 @@ local function record_run(run, record, time)
   if not remember_for or not stored then return false end
   local ended = math.max(0, time - tonumber(ended_ago))
   local started = decimal(math.max(0, ended - tonumber(ran)))
-  local owner = string.gsub(other ~= '' and other or record, '%c', ' ')
+  local owner = other ~= '' and other or record
+  if string.find(owner, '\n', 1, true) then owner = string.gsub(owner, '%c', ' ') end
   local line = table.concat({WORD.run_format, fence, started, decimal(ended), rest, owner}, ' ')
 
-  local remembered, best_started, best_fence, last, best = string.match(
-    stored, '^(%d+) (%d+) (%d+)[^\n]*\n?([^\n]*)\n?([^\n]*)')
-  if not remembered then
-    remembered, best_started, best_fence, last, best = '0', '0', '0', '', ''
+  local remembered, best_started, best_fence = string.match(stored, '^(%d+) (%d+) (%d+)')
+  local last, best = '', ''
+  if remembered then
+    local _, after = line_from(stored, 1)
+    last, after = line_from(stored, after)
+    best = line_from(stored, after)
+  else
+    remembered, best_started, best_fence = '0', '0', '0'
   end
   if best == '' and fence_of_run(last) == tonumber(best_fence) then best = last end
   -- A run of another lease only fills a gap: the account that is here is by this server's clock.
@@ -52,5 +63,21 @@ local function record_run(run, record, time)
   local life = math.min(math.max(tonumber(remembered), tonumber(remember_for)), MAX_FENCE)
   local text = decimal(life) .. ' ' .. best_started .. ' ' .. best_fence .. '\n' .. last
   if best ~= '' and best ~= last then text = text .. '\n' .. best end
-  return not is_error(redis.pcall('SET', LAST, text, 'PX', decimal(math.max(FENCE_IDLE, life))))
+  return not is_error(redis.pcall('SET', LAST, text, 'PX', math.max(FENCE_IDLE, life)))
+end
+
+-- The record of the owner of this exclusive lease, '' when it has none, nil when it is not known.
+local function owner_of(id)
+  local owner = redis.pcall('HMGET', OWNER, 'lease', 'record')
+  return owner[1] == id and (owner[2] or '') or nil
+end
+
+-- Deletes the exclusive lease that is here, and records the run that ends with it ('': none): only
+-- under our lease, so that a client that acquires later at this server sees it. Deleting comes
+-- first, as a server that is out of memory lets a script write once it has. -> 1 if the run is
+-- recorded, otherwise 0
+local function delete_exclusive(id, run, time)
+  local owner = owner_of(id)
+  if owner then redis.call('DEL', LOCK, OWNER) else redis.call('DEL', LOCK) end
+  return run ~= '' and record_run(run, owner or '', time) and 1 or 0
 end

@@ -26,7 +26,7 @@ Token secret_token() {
   return Token::from_text(secret).value();
 }
 
-/// What describe() in prelude.lua gives for a lease of ours.
+/// What describe() in lock.lua gives for a lease of ours.
 Reply ours(std::string word, std::int64_t supervised = 0) {
   return array({text(std::move(word)), text("id"), text("string"), integer(5000), integer(1),
                 text("42"), integer(1500), integer(supervised), text(record)});

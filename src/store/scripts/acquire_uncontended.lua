@@ -1,0 +1,13 @@
+-- The usual case: an exclusive lease of a lock that no client holds, shares or waits for. Anything
+-- else falls through to acquire.lua, which describes arguments and reply.
+if ARGV.mode == WORD.alone and ARGV.waiter == '' and ARGV.supersedes == '0'
+  and ARGV.wants_runs == '0' and not redis.pcall('GET', LOCK)
+  and redis.pcall('ZCARD', READERS) == 0 and redis.pcall('ZCARD', QUEUE) == 0 then
+  local id, time = redis.sha1hex(ARGV.token), now()
+  local fence, failure, is_mute =
+    grant_exclusive(ARGV.token, id, tonumber(ARGV.ttl), ARGV.supervised, ARGV.record, time)
+  if not fence then return failure end
+
+  local queue = {decimal(time), '', 0, 0, -1, '', 0, is_mute and 1 or 0, '', ''}
+  return {WORD.granted, fence, id, -1, queue, ''}
+end
