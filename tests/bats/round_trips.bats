@@ -4,6 +4,9 @@
 # What an uncontended lock costs, counted at the server and at the socket.
 load helper/common
 load helper/redis
+load helper/tls
+load helper/deployments
+load helper/wire
 
 # agree_on_fences COUNT [REDIS-CLI-OPTION…]: the servers grant the same fence, whatever their clocks
 # say, so that none is raised.
@@ -132,4 +135,98 @@ teach() { run -0 redlock-cli status -S "$SERVERS" -k demo; }
   done
   run -0 sed -n 3,4p "$calls.server"
   assert_output --regexp '\\r\\nEVALSHA\\r\\n'
+}
+
+# --- Over a network of packets of 1500 bytes. The round trip of connect does not count. ---
+
+# costs ROUNDS: each connection took at most so many round trips, and carried at most 1.5 KB either
+# way.
+costs() {
+  local i
+  for i in "${!WIRE_ROUNDS[@]}"; do
+    echo "port ${WIRE_PORT[i]}: ${WIRE_ROUNDS[i]} round trips, ${WIRE_SENT[i]} bytes there," \
+      "${WIRE_RECEIVED[i]} back"
+    ((WIRE_ROUNDS[i] <= $1 && WIRE_SENT[i] <= 1500 && WIRE_RECEIVED[i] <= 1500)) || return
+  done
+}
+
+@test "a run takes two round trips, and three more at a server that does not know the scripts" {
+  start_wire
+  start_tcp_server --protected-mode no
+  local trips
+  # NOSCRIPT, and the text, which takes two.
+  for trips in 5 2 2; do
+    on_wire 1 redlock-cli run -S "$SERVERS" -k demo -- true
+    assert_equal "${WIRE_ROUNDS[*]}" "$trips"
+  done
+  costs 2
+  on_wire 1 redlock-cli run -S "$SERVERS" -k demo -- redis-cli -s "${SERVER_SOCKET[0]}" script flush
+  assert_equal "${WIRE_ROUNDS[*]}" 5
+  on_wire 1 redlock-cli run -S "$SERVERS" -k demo -- true
+  costs 2
+}
+
+@test "with three servers, a login, a database and INFO it is two, and 1.5 KB either way" {
+  start_wire
+  local i
+  for i in 1 2 3; do start_tcp_server --requirepass secret; done
+  export REDISCLI_AUTH=secret
+  local databases=${SERVER_URL[0]}/2,${SERVER_URL[1]}/2,${SERVER_URL[2]}/2
+  on_wire 3 redlock-cli run -S "$databases" -k demo -- true
+  agree_on_fences 3 -n 2
+  on_wire 3 redlock-cli run -S "$databases" -k demo -- true
+  costs 2
+  assert_equal "${#WIRE_ROUNDS[@]}" 3
+}
+
+@test "with TLS it is one more, for its handshake" {
+  start_wire
+  prepare_tls
+  make_authority ca
+  make_certificate good ca DNS:localhost,IP:127.0.0.1
+  start_tls_server good ca --tls-auth-clients no --protected-mode no
+  local trips
+  for trips in 6 3; do
+    on_wire 1 redlock-cli run -S "$SERVERS" --cacert "$TLS/ca.crt" -k demo -- true
+    assert_equal "${WIRE_ROUNDS[*]}" "$trips"
+  done
+}
+
+@test "in a cluster it is two at the key's master, and one at the server that names it" {
+  start_wire
+  start_cluster --protected-mode no
+  local trips
+  # The first server that is asked is the master of no such key.
+  for trips in 5 2; do
+    on_wire 2 redlock-cli run -S "$CLUSTER_URL" -k "${CLUSTER_KEY[1]}" -- true
+    local -A at=(["${WIRE_PORT[0]}"]=${WIRE_ROUNDS[0]} ["${WIRE_PORT[1]}"]=${WIRE_ROUNDS[1]})
+    assert_equal "${at[${SERVER_PORT[0]}]}, ${at[${SERVER_PORT[1]}]}" "1, $trips"
+  done
+  costs 2
+}
+
+@test "behind a sentinel it is two at the master, which is asked whether it is one" {
+  start_wire
+  start_tcp_server --protected-mode no
+  start_sentinels 1 'protected-mode no'
+  local trips
+  for trips in 5 2; do
+    on_wire 2 redlock-cli run -S "$SENTINEL_URL" -k demo -- true
+    local -A at=(["${WIRE_PORT[0]}"]=${WIRE_ROUNDS[0]} ["${WIRE_PORT[1]}"]=${WIRE_ROUNDS[1]})
+    assert_equal "${at[${SERVER_PORT[SENTINEL]}]}, ${at[${SERVER_PORT[0]}]}" "1, $trips"
+  done
+  costs 2
+}
+
+@test "a replica that became the master is told the scripts" {
+  start_wire
+  start_tcp_server --protected-mode no
+  start_replica 0 --protected-mode no
+  on_wire 1 redlock-cli run -S "${SERVER_URL[0]}" -k demo -- true
+  redis 1 replicaof no one >/dev/null
+  # A replica is not told of scripts.
+  on_wire 1 redlock-cli run -S "${SERVER_URL[1]}" -k demo -- true
+  assert_equal "${WIRE_ROUNDS[*]}" 5
+  on_wire 1 redlock-cli run -S "${SERVER_URL[1]}" -k demo -- true
+  costs 2
 }

@@ -88,7 +88,7 @@ move_keys() {
 
 reserve_port() {
   SERVER_PORT[$1]=$(random_port)
-  while ss -Hltn "sport = :${SERVER_PORT[$1]}" | grep -q .; do SERVER_PORT[$1]=$(random_port); done
+  while "${SERVER_NET[@]}" ss -Hltn "sport = :${SERVER_PORT[$1]}" | grep -q .; do SERVER_PORT[$1]=$(random_port); done
 }
 
 sentinel_id() { printf '%040d' "$1"; }
@@ -108,7 +108,7 @@ launch_sentinel() {
     for line; do echo "$line"; done
   } >"$SERVER_DIR/sentinel-$i.conf"
   SERVER_URL[i]=redis://127.0.0.1:${SERVER_PORT[i]}
-  setpriv --pdeathsig KILL redis-server "$SERVER_DIR/sentinel-$i.conf" --sentinel </dev/null >"$SERVER_DIR/$i.out" 2>&1 3>&- &
+  "${SERVER_NET[@]}" setpriv --pdeathsig KILL redis-server "$SERVER_DIR/sentinel-$i.conf" --sentinel </dev/null >"$SERVER_DIR/$i.out" 2>&1 3>&- &
   SERVER_PID[i]=$!
 }
 

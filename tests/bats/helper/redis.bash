@@ -14,6 +14,7 @@ SERVER_PORT=()
 SERVER_ARGUMENTS=() # a file each, NUL-separated: how to start it again
 SERVERS=
 SERVER_DIR=
+SERVER_NET=() # what runs a command in the servers' network, if that is not ours (wire.bash)
 # With start_local_store: the directory that stands for server 0.
 LOCAL_STORE=
 
@@ -144,7 +145,7 @@ launch_server() {
   local i=$1 arguments
   mapfile -d '' -t arguments <"${SERVER_ARGUMENTS[i]}"
   [[ ! -e ${SERVER_SOCKET[i]} ]] || rm "${SERVER_SOCKET[i]}" || return
-  setpriv --pdeathsig KILL redis-server --unixsocket "${SERVER_SOCKET[i]}" --unixsocketperm 700 \
+  "${SERVER_NET[@]}" setpriv --pdeathsig KILL redis-server --unixsocket "${SERVER_SOCKET[i]}" --unixsocketperm 700 \
     --save '' --appendonly no --daemonize no --dir "$SERVER_DIR" --logfile "$SERVER_DIR/$i.log" --dbfilename "$i.rdb" \
     "${arguments[@]}" </dev/null >"$SERVER_DIR/$i.out" 2>&1 3>&- &
   SERVER_PID[i]=$!
@@ -170,7 +171,7 @@ server_is_paused() { [[ $(<"/proc/${SERVER_PID[$1]}/stat") == *') T '* ]]; }
 # Whether it is server I that listens on its port, by the kernel's word: the server itself may want
 # a login.
 owns_port() {
-  ss -Hltnp "sport = :${SERVER_PORT[$1]}" | grep -q "pid=${SERVER_PID[$1]},"
+  "${SERVER_NET[@]}" ss -Hltnp "sport = :${SERVER_PORT[$1]}" | grep -q "pid=${SERVER_PID[$1]},"
 }
 
 key_count_is() { [[ $(redis "$2" exists "$3") == "$1" ]]; }
