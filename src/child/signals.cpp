@@ -44,6 +44,11 @@ void set_disposition(int signal, void (*handler)(int)) noexcept {
   ::sigaction(signal, &action, nullptr);
 }
 
+bool is_ignored(int signal) noexcept {
+  struct sigaction action {};
+  return ::sigaction(signal, nullptr, &action) == 0 && action.sa_handler == SIG_IGN;
+}
+
 void throw_errno(const char* what) {
   throw std::system_error(errno, std::generic_category(), what);
 }
@@ -97,18 +102,16 @@ std::string upper_case(std::string_view text) {
 
 InheritedSignals InheritedSignals::capture() {
   InheritedSignals inherited;
-  sigemptyset(&inherited.ignored_);
   ::pthread_sigmask(SIG_BLOCK, nullptr, &inherited.mask_);
-  for (int signal = 1; signal <= last_signal; ++signal) {
-    struct sigaction action {};
-    if (::sigaction(signal, nullptr, &action) == 0 && action.sa_handler == SIG_IGN)
-      sigaddset(&inherited.ignored_, signal);
-  }
+  inherited.ignored_child_ = is_ignored(SIGCHLD);
+  inherited.ignored_pipe_ = is_ignored(SIGPIPE);
   return inherited;
 }
 
 bool InheritedSignals::ignored(int signal) const noexcept {
-  return sigismember(&ignored_, signal) == 1;
+  if (signal == SIGCHLD) return ignored_child_;
+  if (signal == SIGPIPE) return ignored_pipe_;
+  return is_ignored(signal);
 }
 
 bool InheritedSignals::blocked(int signal) const noexcept {
@@ -116,8 +119,8 @@ bool InheritedSignals::blocked(int signal) const noexcept {
 }
 
 void InheritedSignals::restore_dispositions() const noexcept {
-  for (int signal = 1; signal <= last_signal; ++signal)
-    set_disposition(signal, ignored(signal) ? SIG_IGN : SIG_DFL);
+  if (ignored_child_) set_disposition(SIGCHLD, SIG_IGN);
+  if (!ignored_pipe_) set_disposition(SIGPIPE, SIG_DFL);
 }
 
 void InheritedSignals::restore_mask() const noexcept {
@@ -130,37 +133,39 @@ SignalGate::SignalGate(const InheritedSignals& inherited) {
   sigaddset(&collected, SIGCHLD);
   for (int signal = 1; signal <= last_signal; ++signal) {
     const bool wanted = ends_a_wait(signal) || signal == SIGCONT || signal == SIGWINCH;
-    if (wanted && !inherited.ignored(signal) && !inherited.blocked(signal))
-      sigaddset(&collected, signal);
+    if (wanted && !inherited.blocked(signal)) sigaddset(&collected, signal);
   }
   if (const int error = ::pthread_sigmask(SIG_BLOCK, &collected, nullptr); error != 0) {
     throw std::system_error(error, std::generic_category(), "pthread_sigmask");
   }
-  set_disposition(SIGCHLD, SIG_DFL);
+  if (inherited.ignored(SIGCHLD)) set_disposition(SIGCHLD, SIG_DFL);
   set_disposition(SIGPIPE, SIG_IGN);
   fd_ = UniqueFd(::signalfd(-1, &collected, SFD_NONBLOCK | SFD_CLOEXEC));
   if (!fd_) throw_errno("signalfd");
 }
 
 std::optional<ReceivedSignal> SignalGate::read() {
-  signalfd_siginfo info{};
-  ssize_t got = 0;
-  do {
-    got = ::read(fd_.get(), &info, sizeof info);
-  } while (got < 0 && errno == EINTR);
-  if (got < 0 && errno != EAGAIN) throw_errno("read signalfd");
-  if (got != static_cast<ssize_t>(sizeof info)) return std::nullopt;
-  const bool from_kernel = info.ssi_code == SI_KERNEL;
-  return ReceivedSignal{static_cast<int>(info.ssi_signo), from_kernel,
-                        from_kernel ? 0 : static_cast<pid_t>(info.ssi_pid)};
+  for (;;) {
+    signalfd_siginfo info{};
+    const ssize_t got = ::read(fd_.get(), &info, sizeof info);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0 && errno != EAGAIN) throw_errno("read signalfd");
+    if (got != static_cast<ssize_t>(sizeof info)) return std::nullopt;
+    const int signal = static_cast<int>(info.ssi_signo);
+    // A blocked signal is pending even when it is ignored. To ask for the few that arrive costs
+    // less than to ask for all at the start.
+    if (signal != SIGCHLD && is_ignored(signal)) continue;
+    const bool from_kernel = info.ssi_code == SI_KERNEL;
+    return ReceivedSignal{signal, from_kernel, from_kernel ? 0 : static_cast<pid_t>(info.ssi_pid)};
+  }
 }
 
 void ignore_all() noexcept {
-  constexpr std::array kept{SIGCHLD, SIGKILL, SIGSTOP, SIGSEGV, SIGBUS,
-                            SIGFPE,  SIGILL,  SIGABRT, SIGTRAP, SIGSYS};
-  for (int signal = 1; signal <= last_signal; ++signal) {
-    if (std::find(kept.begin(), kept.end(), signal) == kept.end()) set_disposition(signal, SIG_IGN);
-  }
+  sigset_t ignored;
+  sigfillset(&ignored);
+  for (const int signal : {SIGCHLD, SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGTRAP, SIGSYS})
+    sigdelset(&ignored, signal);
+  ::pthread_sigmask(SIG_BLOCK, &ignored, nullptr);
 }
 
 bool has_controlling_terminal() noexcept {

@@ -13,7 +13,8 @@
 namespace redlock::child {
 
 /// The signal mask and the ignored signals that this process was started with: a command must start
-/// with exactly these.
+/// with exactly these. Only the dispositions of CHLD and PIPE are ever changed while there may be a
+/// command; every other signal that must not act on us is blocked. So those two alone are recorded.
 class InheritedSignals {
  public:
   /// Reads the state of this process; call it before any code changes it.
@@ -29,7 +30,8 @@ class InheritedSignals {
 
  private:
   sigset_t mask_{};
-  sigset_t ignored_{};
+  bool ignored_child_ = false;
+  bool ignored_pipe_ = false;
 };
 
 struct ReceivedSignal {
@@ -39,11 +41,11 @@ struct ReceivedSignal {
 };
 
 /// Collects signals synchronously. From its construction on, every signal that ends_a_wait(), CONT,
-/// WINCH and CHLD are blocked and readable from fd(). A signal that was ignored or blocked at the
-/// start is left alone (except CHLD, whose ignored disposition is set to default: otherwise no
-/// child could be waited for). SIGPIPE is ignored: a closed stderr must not end us. TSTP, TTIN and
-/// TTOU belong to FrontJobControl. A fork shares the object, but each process reads its own signals
-/// from it.
+/// WINCH and CHLD are blocked and readable from fd(). A signal that was blocked at the start is
+/// left alone, and one that was ignored is dropped (except CHLD, whose ignored disposition is set
+/// to default: otherwise no child could be waited for). SIGPIPE is ignored: a closed stderr must
+/// not end us. TSTP, TTIN and TTOU belong to FrontJobControl. A fork shares the object, but each
+/// process reads its own signals from it.
 class SignalGate {
  public:
   explicit SignalGate(const InheritedSignals& inherited);
@@ -60,9 +62,9 @@ class SignalGate {
   UniqueFd fd_;
 };
 
-/// Ignores every signal that can be ignored but CHLD, for a process that others may only kill. A
-/// signal meant for the job must not end it, nor stop it when it writes to the terminal. Errors of
-/// our own (SEGV and the like) keep their dispositions.
+/// Ignores every signal that can be ignored but CHLD, for a process that others may only kill, by
+/// blocking them. A signal meant for the job must not end it, nor stop it when it writes to the
+/// terminal. Errors of our own (SEGV and the like) still end it. Call it before there are threads.
 void ignore_all() noexcept;
 
 /// Whether this process has a terminal that can send it signals.

@@ -46,9 +46,10 @@ void clear_away_behind(const SessionOptions& options, const ServerOptions& serve
     child::ignore_all();
     // Ending this process loses nothing but what expires by itself.
     ::signal(SIGTERM, SIG_DFL);
-    sigset_t none;
-    sigemptyset(&none);
-    ::sigprocmask(SIG_SETMASK, &none, nullptr);
+    sigset_t term;
+    sigemptyset(&term);
+    sigaddset(&term, SIGTERM);
+    ::sigprocmask(SIG_UNBLOCK, &term, nullptr);
     child::set_name(process_name);
     let_go();
     if (::chdir("/") != 0) ::_exit(0);  // a mount must not stay busy
