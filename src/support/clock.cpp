@@ -2,61 +2,183 @@
 
 #include <sys/timerfd.h>
 
+#include <algorithm>
+#include <asio/execution_context.hpp>
 #include <asio/posix/stream_descriptor.hpp>
-#include <asio/redirect_error.hpp>
+#include <asio/post.hpp>
+#include <asio/prefer.hpp>
+#include <asio/query.hpp>
 #include <asio/use_awaitable.hpp>
 #include <cerrno>
+#include <optional>
+#include <set>
 #include <system_error>
+#include <utility>
+
+#include "support/unique_fd.hpp"
 
 namespace redlock {
 namespace {
 
-class TimerfdEvent final : public Event {
+/// A coroutine that waits, as something that is resumed once, or destroyed.
+class Parked {
  public:
-  explicit TimerfdEvent(asio::any_io_executor executor) : timer_(std::move(executor)) {}
+  virtual ~Parked() = default;
+  /// Lets the executor resume it.
+  virtual void post() = 0;
+};
+
+template <class Handler>
+class ParkedHandler final : public Parked {
+ public:
+  ParkedHandler(const asio::any_io_executor& executor, Handler handler)
+      : work_(asio::prefer(executor, asio::execution::outstanding_work.tracked)),
+        handler_(std::move(handler)) {}
+  void post() override { asio::post(std::move(handler_)); }
+
+ private:
+  asio::any_io_executor work_;  ///< the executor's run() does not return before
+  Handler handler_;
+};
+
+class TimerQueue;
+
+class QueuedEvent final : public Event {
+ public:
+  explicit QueuedEvent(asio::any_io_executor executor);
+  ~QueuedEvent() override;
+  QueuedEvent(const QueuedEvent&) = delete;
+  QueuedEvent& operator=(const QueuedEvent&) = delete;
 
   void notify() override {
-    rung_ = true;
-    if (timer_.is_open()) timer_.cancel();
+    notified_ = true;
+    resume();
   }
 
-  asio::awaitable<bool> wait_until(Instant when) override {
-    while (!rung_ && (when == Instant::max() || BootClock::now() < when)) {
-      arm(when);
-      asio::error_code ignored;  // cancelled by notify(), or expired: the loop condition tells
-      co_await timer_.async_wait(asio::posix::descriptor_base::wait_read,
-                                 asio::redirect_error(asio::use_awaitable, ignored));
+  asio::awaitable<bool> wait_until(Instant when) override;
+
+  void resume() {
+    if (parked_) leave()->post();
+  }
+
+  /// Takes the coroutine out of the queue.
+  std::unique_ptr<Parked> leave();
+
+ private:
+  asio::any_io_executor executor_;
+  TimerQueue& queue_;
+  Instant until_{};
+  std::unique_ptr<Parked> parked_;
+  bool notified_ = false;
+};
+
+/// All waits of an executor, on one timer: a descriptor of its own would cost each wait seven
+/// system calls. As a service of the executor's context it lives as long as what waits.
+class TimerQueue final : public asio::execution_context::service {
+ public:
+  inline static asio::execution_context::id id;
+
+  explicit TimerQueue(asio::execution_context& context)
+      : asio::execution_context::service(context) {}
+
+  /// Makes sure that the timer expires by then. Throws std::system_error when no descriptors are
+  /// left.
+  void arm(const asio::any_io_executor& executor, Instant when) {
+    if (!timer_) {
+      UniqueFd fd(::timerfd_create(CLOCK_BOOTTIME, TFD_NONBLOCK | TFD_CLOEXEC));
+      if (!fd) throw std::system_error(errno, std::generic_category(), "timerfd_create");
+      timer_.emplace(executor, fd.get());
+      (void)fd.release();
     }
-    co_return std::exchange(rung_, false);
+    // Left as it is behind a wait that ended early: it expires once in vain, and mostly the next
+    // wait ends before that.
+    if (when < armed_) set(when);
+    if (!listening_) listen();
+  }
+
+  void add(Instant when, QueuedEvent* event) { waits_.emplace(when, event); }
+
+  void remove(Instant when, QueuedEvent* event) {
+    waits_.erase({when, event});
+    // Else the executor's run() would go on for the timer alone.
+    if (waits_.empty() && listening_) timer_->cancel();
   }
 
  private:
-  void arm(Instant when) {
-    if (!timer_.is_open()) {
-      int fd = ::timerfd_create(CLOCK_BOOTTIME, TFD_NONBLOCK | TFD_CLOEXEC);
-      if (fd < 0) throw std::system_error(errno, std::generic_category(), "timerfd_create");
-      timer_.assign(fd);
-    }
-    itimerspec at{};  // all zero: disarmed, for a wait without a limit
-    if (when != Instant::max()) {
-      const auto since_boot = when.time_since_epoch();
-      const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(since_boot);
-      at.it_value.tv_sec = seconds.count();
-      at.it_value.tv_nsec = (since_boot - seconds).count();
-    }
-    if (::timerfd_settime(timer_.native_handle(), TFD_TIMER_ABSTIME, &at, nullptr) != 0) {
-      throw std::system_error(errno, std::generic_category(), "timerfd_settime");
-    }
+  void shutdown() override {
+    // A coroutine that is destroyed may destroy others.
+    while (!waits_.empty()) waits_.begin()->second->leave();
+    timer_.reset();
   }
 
-  asio::posix::stream_descriptor timer_;
-  bool rung_ = false;
+  void listen() {
+    listening_ = true;
+    timer_->async_wait(asio::posix::descriptor_base::wait_read, [this](asio::error_code) {
+      listening_ = false;
+      expire();
+    });
+  }
+
+  void expire() {
+    const Instant now = BootClock::now();
+    if (armed_ <= now) armed_ = Instant::max();
+    while (!waits_.empty() && waits_.begin()->first <= now) waits_.begin()->second->resume();
+    if (waits_.empty() || waits_.begin()->first == Instant::max()) return;
+    if (waits_.begin()->first < armed_) set(waits_.begin()->first);
+    if (!listening_) listen();
+  }
+
+  void set(Instant when) {
+    const auto since_boot = std::max(when.time_since_epoch(), Duration(1));  // 0 would disarm it
+    const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(since_boot);
+    itimerspec at{};
+    at.it_value.tv_sec = seconds.count();
+    at.it_value.tv_nsec = (since_boot - seconds).count();
+    if (::timerfd_settime(timer_->native_handle(), TFD_TIMER_ABSTIME, &at, nullptr) != 0) {
+      throw std::system_error(errno, std::generic_category(), "timerfd_settime");
+    }
+    armed_ = when;
+  }
+
+  std::optional<asio::posix::stream_descriptor> timer_;
+  std::set<std::pair<Instant, QueuedEvent*>> waits_;
+  Instant armed_ = Instant::max();
+  bool listening_ = false;
 };
+
+QueuedEvent::QueuedEvent(asio::any_io_executor executor)
+    : executor_(std::move(executor)),
+      queue_(asio::use_service<TimerQueue>(asio::query(executor_, asio::execution::context))) {}
+
+QueuedEvent::~QueuedEvent() {
+  if (parked_) leave();
+}
+
+asio::awaitable<bool> QueuedEvent::wait_until(Instant when) {
+  while (!notified_ && (when == Instant::max() || BootClock::now() < when)) {
+    if (when != Instant::max()) queue_.arm(executor_, when);
+    co_await asio::async_initiate<const asio::use_awaitable_t<>, void()>(
+        [this, when](auto handler) {
+          parked_ =
+              std::make_unique<ParkedHandler<decltype(handler)>>(executor_, std::move(handler));
+          until_ = when;
+          queue_.add(when, this);
+        },
+        asio::use_awaitable);
+  }
+  co_return std::exchange(notified_, false);
+}
+
+std::unique_ptr<Parked> QueuedEvent::leave() {
+  auto parked = std::move(parked_);
+  queue_.remove(until_, this);
+  return parked;
+}
 
 }  // namespace
 
 std::unique_ptr<Event> SystemClock::make_event() const {
-  return std::make_unique<TimerfdEvent>(executor_);
+  return std::make_unique<QueuedEvent>(executor_);
 }
 
 asio::awaitable<void> sleep_until(const Clock& clock, Instant when) {

@@ -32,7 +32,7 @@ class Clock {
 };
 
 /// CLOCK_BOOTTIME through timerfd, so that a wait that spans a suspend ends right after it. (Asio's
-/// own timers stop counting during a suspend.)
+/// own timers stop counting during a suspend.) All events of an executor share one descriptor.
 class SystemClock final : public Clock {
  public:
   explicit SystemClock(asio::any_io_executor executor) : executor_(std::move(executor)) {}
