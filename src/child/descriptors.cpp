@@ -1,6 +1,8 @@
 #include "child/descriptors.hpp"
 
 #include <fcntl.h>
+#include <poll.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -19,9 +21,33 @@ constexpr int first_inherited = STDERR_FILENO + 1;
 /// A limit for systems without /proc, high enough for all but contrived programs.
 constexpr int guessed_end = 1024;
 
+/// How many a first look covers: mostly all that are open.
+constexpr std::size_t first_look = 64;
+
+/// Which of so many of the lowest descriptors are open, as one call of poll(2) tells; it refuses
+/// more than the limit allows.
+std::optional<std::vector<int>> open_below(std::size_t end) {
+  std::vector<pollfd> lowest(end);
+  for (std::size_t i = 0; i < end; ++i) lowest[i].fd = static_cast<int>(i);
+  if (::poll(lowest.data(), end, 0) < 0) return std::nullopt;
+  std::vector<int> open;
+  for (const pollfd& entry : lowest) {
+    if ((entry.revents & POLLNVAL) == 0) open.push_back(entry.fd);
+  }
+  return open;
+}
+
+/// How many descriptors are open; 0 where the kernel does not tell (before Linux 6.2).
+std::size_t count_open() {
+  struct stat directory {};
+  return ::stat("/proc/self/fd", &directory) == 0 ? static_cast<std::size_t>(directory.st_size) : 0;
+}
+
 std::vector<int> open_descriptors() {
-  // One of them was open only to read the directory.
-  auto descriptors = numbers_in("/proc/self/fd");
+  auto descriptors = open_below(first_look);
+  // One of those listed was open only to read the directory.
+  if (!descriptors || descriptors->size() != count_open())
+    descriptors = numbers_in("/proc/self/fd");
   if (!descriptors) {
     descriptors.emplace(guessed_end);
     std::iota(descriptors->begin(), descriptors->end(), 0);
@@ -39,18 +65,37 @@ bool has_record_lock(int fd) {
   return ::fcntl(fd, F_OFD_GETLK, &lock) == 0 && lock.l_type != F_UNLCK && lock.l_pid == ::getpid();
 }
 
+/// False where it takes a longer look.
+bool are_surely_spare(std::size_t count) {
+  const std::size_t end = first_inherited + 2 * count;
+  const auto open = open_below(end);
+  return open && open->size() + count <= end;
+}
+
 }  // namespace
 
-void close_inherited(std::optional<int> keep) {
+InheritedDescriptors InheritedDescriptors::capture() {
+  InheritedDescriptors inherited;
   for (const int fd : open_descriptors()) {
     const int flags = ::fcntl(fd, F_GETFD);
-    if (flags >= 0 && (flags & FD_CLOEXEC) == 0 && fd != keep && !has_record_lock(fd)) ::close(fd);
+    if (flags >= 0 && (flags & FD_CLOEXEC) == 0) inherited.open_.push_back(fd);
+  }
+  return inherited;
+}
+
+void InheritedDescriptors::close(std::optional<int> keep) const {
+  for (const int fd : open_) {
+    if (fd != keep && !has_record_lock(fd)) ::close(fd);
   }
   const UniqueFd null(::open("/dev/null", O_RDWR | O_CLOEXEC));
   if (!null) return;
   for (const int fd : {STDIN_FILENO, STDOUT_FILENO}) {
     if (fd != keep && !has_record_lock(fd)) ::dup2(null.get(), fd);
   }
+}
+
+void close_inherited(std::optional<int> keep) {
+  InheritedDescriptors::capture().close(keep);
 }
 
 void let_go_of_caller() {
@@ -69,6 +114,7 @@ void close_all_but(int kept) {
 }
 
 void require_spare_descriptors(std::size_t count) {
+  if (are_surely_spare(count)) return;
   std::vector<UniqueFd> spare;
   while (spare.size() < count) {
     spare.emplace_back(::fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, first_inherited));

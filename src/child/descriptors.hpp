@@ -2,8 +2,23 @@
 
 #include <cstddef>
 #include <optional>
+#include <vector>
 
 namespace redlock::child {
+
+/// The descriptors from 3 on that this process was started with and has not made its own, for those
+/// that close them in several processes: to list them takes longer than to close them.
+class InheritedDescriptors {
+ public:
+  /// Those that are open now without close-on-exec: all that we open have it.
+  static InheritedDescriptors capture();
+
+  /// As close_inherited() below, which captures them, too.
+  void close(std::optional<int> keep) const;
+
+ private:
+  std::vector<int> open_;
+};
 
 /// Closes every inherited descriptor except stderr, as soon as the command has it: stdin and stdout
 /// become /dev/null, and descriptors from 3 on are closed (those without close-on-exec: all of ours

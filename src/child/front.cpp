@@ -12,7 +12,6 @@
 #include <utility>
 
 #include "child/cpu_share.hpp"
-#include "child/descriptors.hpp"
 #include "child/notify_socket.hpp"
 #include "child/shield.hpp"
 #include "child/title.hpp"
@@ -120,7 +119,7 @@ void Front::on_message(const Message& message) {
       break;
     case Message::Kind::started:
       claim_cpu_share();
-      close_inherited(keep_fd_);
+      inherited_.close(keep_fd_);
       break;
     case Message::Kind::notify:
       tell_service_manager(message.text);
@@ -145,19 +144,25 @@ void Front::on_message(const Message& message) {
 }
 
 void Front::wait_for_event() {
-  itimerspec at{};
   const Instant next = std::min(relay_.next_instant(), watchdog_.next_instant());
-  if (next != Instant::max()) {
-    const auto since_boot = std::max(next.time_since_epoch(), Duration(1));
+  if (next != armed_) arm(next);
+  std::array<pollfd, 4> ready{pollfd{gate_.fd(), POLLIN, 0}, pollfd{front_end_->fd(), POLLIN, 0},
+                              pollfd{timer_.get(), POLLIN, 0}, pollfd{relay_.fd(), POLLIN, 0}};
+  if (::poll(ready.data(), ready.size(), -1) < 0 && errno != EINTR) fail("poll");
+}
+
+/// Instant::max(): never.
+void Front::arm(Instant when) {
+  itimerspec at{};
+  if (when != Instant::max()) {
+    const auto since_boot = std::max(when.time_since_epoch(), Duration(1));
     const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(since_boot);
     at.it_value.tv_sec = seconds.count();
     at.it_value.tv_nsec = (since_boot - seconds).count();
   }
   if (::timerfd_settime(timer_.get(), TFD_TIMER_ABSTIME, &at, nullptr) != 0)
     fail("timerfd_settime");
-  std::array<pollfd, 4> ready{pollfd{gate_.fd(), POLLIN, 0}, pollfd{front_end_->fd(), POLLIN, 0},
-                              pollfd{timer_.get(), POLLIN, 0}, pollfd{relay_.fd(), POLLIN, 0}};
-  if (::poll(ready.data(), ready.size(), -1) < 0 && errno != EINTR) fail("poll");
+  armed_ = when;
 }
 
 }  // namespace redlock::child

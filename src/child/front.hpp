@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "child/channel.hpp"
+#include "child/descriptors.hpp"
 #include "child/job_control.hpp"
 #include "child/shared_page.hpp"
 #include "child/signal_relay.hpp"
@@ -27,13 +28,15 @@ class Front {
         const Cgroup* cgroup);
 
   /// Forks; returns true in the holder process, which then takes its end of the channel and the
-  /// page. Call it once. Where we have children that do not belong to the command, a Shield is
-  /// forked in between. `argc` and `argv` are main's: both processes get names of their own, so
-  /// that a signal aimed at this program or its arguments misses them.
+  /// page, and closes the inherited descriptors when the command runs. Call it once. Where we have
+  /// children that do not belong to the command, a Shield is forked in between. `argc` and `argv`
+  /// are main's: both processes get names of their own, so that a signal aimed at this program or
+  /// its arguments misses them.
   bool fork_holder(int argc, char** argv);
 
   [[nodiscard]] Channel take_channel() { return std::move(*holder_end_); }
   [[nodiscard]] SharedPage& page() noexcept { return *page_; }
+  [[nodiscard]] const InheritedDescriptors& inherited() const noexcept { return inherited_; }
 
   /// Stands guard until the holder process has reported how it ended, or failed.
   Verdict guard();
@@ -54,9 +57,11 @@ class Front {
   void pass_on(int signal);
   void on_message(const Message& message);
   void wait_for_event();
+  void arm(Instant when);
 
   SignalGate& gate_;
   SignalRelay relay_;
+  InheritedDescriptors inherited_ = InheritedDescriptors::capture();
   std::optional<int> keep_fd_;
   SharedPagePtr page_;
   FrontJobControl job_control_;
@@ -64,6 +69,7 @@ class Front {
   std::optional<Channel> front_end_;
   std::optional<Channel> holder_end_;
   UniqueFd timer_;
+  Instant armed_ = Instant::max();  ///< what the timer is set to
   std::optional<Verdict> verdict_;
 };
 

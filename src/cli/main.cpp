@@ -1,10 +1,12 @@
 #include "cli/main.hpp"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstdlib>
 #include <exception>
@@ -34,8 +36,11 @@ namespace {
 /// server. The placeholders can neither be read nor written, so they fail as closed descriptors do,
 /// and close-on-exec gives the command the same descriptors that we were given.
 void occupy_standard_descriptors() {
-  for (const int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
-    if (::fcntl(fd, F_GETFD) >= 0) continue;
+  std::array<pollfd, 3> standard{pollfd{STDIN_FILENO, 0, 0}, pollfd{STDOUT_FILENO, 0, 0},
+                                 pollfd{STDERR_FILENO, 0, 0}};
+  ::poll(standard.data(), standard.size(), 0);
+  for (const auto& [fd, asked, found] : standard) {
+    if ((found & POLLNVAL) == 0) continue;
     const int mode = fd == STDIN_FILENO ? O_WRONLY : O_RDONLY;
     if (::open("/dev/null", mode | O_CLOEXEC) < 0) return;  // no /dev: there is no better fallback
   }

@@ -39,7 +39,8 @@ void hold(const SessionOptions& about, const RunOptions& options, HolderParts pa
       job.notify_service(name, std::move(value));
     });
     if (options.notifies_service) session.events().add(service);
-    Tenancy tenancy({session, job, reporter, parts.page, parts.inherited, parts.isolation},
+    Tenancy tenancy({session, job, reporter, parts.page, parts.inherited,
+                     parts.inherited_descriptors, parts.isolation},
                     options);
     session.run(live(session, job, reporter, tenancy));
     parts.isolation.clear_away();

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "child/channel.hpp"
+#include "child/descriptors.hpp"
 #include "child/isolation.hpp"
 #include "child/shared_page.hpp"
 #include "child/signals.hpp"
@@ -16,6 +17,7 @@ struct HolderParts {
   child::SharedPage& page;
   child::SignalGate& gate;
   const child::InheritedSignals& inherited;
+  const child::InheritedDescriptors& inherited_descriptors;
   const child::Isolation& isolation;
   pid_t front;                ///< the front process
   EventWriter* event_writer;  ///< of --events-fd, or null

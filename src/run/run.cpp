@@ -19,8 +19,8 @@
 namespace redlock::run {
 namespace {
 
-/// The descriptors that the holder process opens, with some spare: the event loop, its timers and
-/// the command's pipes; per server a connection, its timer and its successor.
+/// The descriptors that the holder process opens, with some spare: the event loop, its timer and
+/// the command's socket; per server a connection and its successor, and what they wait for.
 constexpr std::size_t descriptors_of_holder = 24;
 constexpr std::size_t descriptors_per_server = 4;
 
@@ -121,8 +121,8 @@ Finish run(const RunOptions& options, const SessionOptions& about, const Start& 
   const pid_t job_group = in_job ? ::getpgrp() : 0;
   if (front.fork_holder(start.argc, start.argv)) {
     hold(about, options,
-         {front.take_channel(), front.page(), gate, start.inherited, isolation, front_pid,
-          event_writer.get(), job_group});
+         {front.take_channel(), front.page(), gate, start.inherited, front.inherited(), isolation,
+          front_pid, event_writer.get(), job_group});
   }
   child::Verdict verdict = front.guard();
   front.wait_for_holder();

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <functional>
 
-#include "child/descriptors.hpp"
 #include "run/nested_runs.hpp"
 #include "run/nesting.hpp"
 #include "run/wait.hpp"
@@ -148,7 +147,7 @@ Result<bool, child::ExecFailure> Tenancy::start(Stay& stay) {
   if (!started || !*started) return started;
   parts_.reporter.note_started();
   parts_.job.command_started(stay.supervisor);
-  child::close_inherited(std::nullopt);
+  parts_.inherited_descriptors.close(std::nullopt);
   return true;
 }
 

@@ -4,6 +4,7 @@
 #include <memory>
 #include <optional>
 
+#include "child/descriptors.hpp"
 #include "child/isolation.hpp"
 #include "child/shared_page.hpp"
 #include "child/signals.hpp"
@@ -25,6 +26,7 @@ struct TenancyParts {
   RunReporter& reporter;
   child::SharedPage& page;
   const child::InheritedSignals& inherited;
+  const child::InheritedDescriptors& inherited_descriptors;
   const child::Isolation& isolation;
 };
 

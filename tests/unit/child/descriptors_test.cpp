@@ -5,6 +5,7 @@
 
 #include <filesystem>
 #include <system_error>
+#include <vector>
 
 #include "in_child.hpp"
 
@@ -139,6 +140,34 @@ TEST(RequireSpareDescriptors, ThrowsUnlessThereAreSoMany) {
     EXPECT_NO_THROW(require_spare_descriptors(5)) << "it keeps none";
     EXPECT_THROW(require_spare_descriptors(6), std::system_error);
     EXPECT_NO_THROW(require_spare_descriptors(5));
+  });
+}
+
+TEST(RequireSpareDescriptors, CountsThoseThatAreTaken) {
+  in_child([] {
+    const rlimit limit{64, 64};
+    ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &limit), 0);
+    std::vector<UniqueFd> taken;
+    do {
+      taken.emplace_back(::open("/dev/zero", O_RDONLY | O_CLOEXEC));
+    } while (taken.back());
+    ASSERT_GT(taken.size(), 6U);
+    taken.resize(taken.size() - 6);  // the last is none
+    EXPECT_NO_THROW(require_spare_descriptors(5));
+    EXPECT_THROW(require_spare_descriptors(6), std::system_error);
+  });
+}
+
+TEST(InheritedDescriptors, AreThoseOfTheTimeOfTheirCapture) {
+  in_child([] {
+    for (const int fd : {5, 70}) inherit(fd);
+    const auto inherited = InheritedDescriptors::capture();
+    inherit(6);
+    const Pipe ours;
+    inherited.close(std::nullopt);
+    for (const int fd : {5, 70}) EXPECT_EQ(target(fd), "");
+    EXPECT_EQ(target(6), "/dev/zero");
+    EXPECT_GE(::fcntl(ours.read_end.get(), F_GETFD), 0);
   });
 }
 
