@@ -45,12 +45,13 @@ void hold(const SessionOptions& about, const RunOptions& options, HolderParts pa
     session.run(live(session, job, reporter, tenancy));
     parts.isolation.clear_away();
     clear_away_behind(about, options.servers, session);
+    // All that others could see is done: the kernel frees the rest faster than we.
+    ::_exit(0);
   } catch (const std::exception& error) {
     // The front process learns of it from our end.
     about.console.error(escape_for_terminal(error.what()));
     ::_exit(to_int(ExitCode::internal));
   }
-  ::_exit(0);
 }
 
 }  // namespace redlock::run

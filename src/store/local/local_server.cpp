@@ -59,14 +59,15 @@ class LocalServer::Subscriber : public std::enable_shared_from_this<Subscriber> 
   Subscriber(const asio::any_io_executor& executor, Subscription subscription,
              std::function<void(Notification)> notified)
       : subscription_(std::move(subscription)),
-        readable_(executor, subscription_.fd()),
+        readable_(executor, subscription_->fd()),
         heard_(std::move(notified)) {}
 
   asio::awaitable<void> subscribe() {
     const auto self = shared_from_this();
     while (heard_) {
       co_await readable_.wait();
-      for (const std::string& message : subscription_.messages()) {
+      if (!subscription_) break;
+      for (const std::string& message : subscription_->messages()) {
         if (const auto call = notification_from(message); call && heard_) heard_(*call);
       }
     }
@@ -74,11 +75,12 @@ class LocalServer::Subscriber : public std::enable_shared_from_this<Subscriber> 
 
   void end() {
     heard_ = nullptr;
+    subscription_.reset();  // its name goes now, not when the coroutine does
     readable_.cancel();
   }
 
  private:
-  Subscription subscription_;
+  std::optional<Subscription> subscription_;
   Readable readable_;
   std::function<void(Notification)> heard_;
 };
