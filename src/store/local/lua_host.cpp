@@ -181,7 +181,11 @@ void LuaHost::push_compiled(lua_State* lua, std::string_view script) {
     lua_rawgeti(lua, LUA_REGISTRYINDEX, known->second);
     return;
   }
-  if (luaL_loadbuffer(lua, script.data(), script.size(), "@user_script") != 0) lua_error(lua);
+  // What is loaded is no garbage: to look for some meanwhile would be in vain.
+  lua_gc(lua, LUA_GCSTOP, 0);
+  const int status = luaL_loadbuffer(lua, script.data(), script.size(), "@user_script");
+  lua_gc(lua, LUA_GCRESTART, 0);
+  if (status != 0) lua_error(lua);
   lua_pushvalue(lua, -1);
   compiled_.emplace(script, luaL_ref(lua, LUA_REGISTRYINDEX));
 }
