@@ -4,6 +4,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -77,7 +78,8 @@ Result<std::string, ExecFailure> search_path(std::string_view directories,
     // An unsearchable directory does not prove that the program exists: only an existing file makes
     // the code 126.
     struct stat info {};
-    if (worst.exit_code == not_found_code && ::stat(candidate.c_str(), &info) == 0)
+    const bool may_exist = found.error().exit_code != not_found_code;
+    if (may_exist && worst.exit_code == not_found_code && ::stat(candidate.c_str(), &info) == 0)
       worst = found.error();
     more = colon != std::string_view::npos;
     if (more) directories.remove_prefix(colon + 1);
@@ -144,9 +146,8 @@ struct Complaint {
 
 /// The data of the child besides its command.
 struct Wiring {
-  pid_t parent;   ///< as getppid() gives it
-  int gate;       ///< to read: a byte, or end of file
-  int report_to;  ///< to write: a Complaint
+  pid_t parent;  ///< as getppid() gives it
+  int link;      ///< to read: a byte, or end of file; to write: a Complaint
 };
 
 [[noreturn]] void become(const Prepared& prepared, const SpawnOptions& options,
@@ -159,12 +160,12 @@ struct Wiring {
   inherited.restore_dispositions();
   if (options.pid_namespace != nullptr) {
     if (const int error = PidNamespace::mount_proc(); error != 0)
-      report_and_exit(wiring.report_to, {Complaint::Step::mount_proc, error});
+      report_and_exit(wiring.link, {Complaint::Step::mount_proc, error});
   }
   char byte = 0;
   ssize_t got = 0;
   do {
-    got = ::read(wiring.gate, &byte, 1);
+    got = ::read(wiring.link, &byte, 1);
   } while (got < 0 && errno == EINTR);
   if (got != 1) ::_exit(cannot_start_code);
   // Last: a signal that is pending since the fork must meet the disposition that the command would
@@ -172,7 +173,7 @@ struct Wiring {
   inherited.restore_mask();
   ::execve(prepared.path, prepared.arguments.data(), prepared.environment.data());
   if (errno == ENOEXEC) ::execve(shell_path, prepared.shell.data(), prepared.environment.data());
-  report_and_exit(wiring.report_to, {Complaint::Step::exec, errno});
+  report_and_exit(wiring.link, {Complaint::Step::exec, errno});
 }
 
 /// None when the exec succeeded, the child died before it, or it takes too long.
@@ -239,18 +240,17 @@ std::vector<std::string> environment_with(const std::vector<Variable>& ours) {
   return environment;
 }
 
-ReadyCommand::ReadyCommand(Command command, pid_t pid, UniqueFd gate, UniqueFd report)
-    : command_(std::move(command)), pid_(pid), gate_(std::move(gate)), report_(std::move(report)) {}
+ReadyCommand::ReadyCommand(Command command, pid_t pid, UniqueFd link)
+    : command_(std::move(command)), pid_(pid), link_(std::move(link)) {}
 
 ReadyCommand::ReadyCommand(ReadyCommand&& other) noexcept
     : command_(std::move(other.command_)),
       pid_(std::exchange(other.pid_, 0)),
-      gate_(std::move(other.gate_)),
-      report_(std::move(other.report_)) {}
+      link_(std::move(other.link_)) {}
 
 ReadyCommand::~ReadyCommand() {
   if (pid_ == 0) return;
-  gate_.reset();
+  link_.reset();
   ::kill(pid_, SIGKILL);  // even if stopped
   reap(pid_);
 }
@@ -259,16 +259,13 @@ Result<ReadyCommand, ExecFailure> ReadyCommand::prepare(const Command& command,
                                                         const SpawnOptions& options,
                                                         const InheritedSignals& inherited) {
   const Prepared prepared(command, options);
-  std::array<int, 2> gate{};
-  std::array<int, 2> report{};
-  if (::pipe2(gate.data(), O_CLOEXEC) != 0)
-    return unexpected(cannot_start(command, "cannot make a pipe", errno));
-  const UniqueFd gate_out(gate[0]);
-  UniqueFd gate_in(gate[1]);
-  if (::pipe2(report.data(), O_CLOEXEC) != 0)
-    return unexpected(cannot_start(command, "cannot make a pipe", errno));
-  UniqueFd report_out(report[0]);
-  UniqueFd report_in(report[1]);
+  // One for both directions: the child waits for our byte, then complains or closes its end by its
+  // exec.
+  std::array<int, 2> ends{};
+  if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()) != 0)
+    return unexpected(cannot_start(command, "cannot make a socket", errno));
+  UniqueFd ours(ends[0]);
+  const UniqueFd of_child(ends[1]);
 
   // All blocked: a signal that arrives before the command has its own dispositions and mask stays
   // pending until then.
@@ -280,8 +277,8 @@ Result<ReadyCommand, ExecFailure> ReadyCommand::prepare(const Command& command,
   const pid_t child = options.pid_namespace != nullptr ? options.pid_namespace->fork() : ::fork();
   const int error = errno;
   if (child == 0) {
-    gate_in.reset();  // else the child would never read end of file
-    become(prepared, options, inherited, {parent, gate_out.get(), report_in.get()});
+    ours.reset();  // else the child would never read end of file
+    become(prepared, options, inherited, {parent, of_child.get()});
   }
   ::sigprocmask(SIG_SETMASK, &before, nullptr);
   if (child < 0) return unexpected(cannot_start(command, "cannot fork", error));
@@ -289,7 +286,7 @@ Result<ReadyCommand, ExecFailure> ReadyCommand::prepare(const Command& command,
   // In both processes: whichever is first, the group exists when we return. EACCES means that the
   // child was first.
   ::setpgid(child, options.join_group.value_or(child));
-  ReadyCommand ready(command, child, std::move(gate_in), std::move(report_out));
+  ReadyCommand ready(command, child, std::move(ours));
   // Before it runs, so that none of its children is ever outside.
   if (options.cgroup != nullptr) {
     if (const int refused = options.cgroup->add(child); refused != 0) {
@@ -302,9 +299,9 @@ Result<ReadyCommand, ExecFailure> ReadyCommand::prepare(const Command& command,
 Result<void, ExecFailure> ReadyCommand::start() {
   const pid_t child = std::exchange(pid_, 0);
   const char byte = 1;
-  // Cannot fail: we are the writer of an empty pipe.
-  [[maybe_unused]] const auto written = ::write(gate_.get(), &byte, 1);
-  const Complaint complaint = wait_for_exec(report_.get());
+  // Nothing else was sent, so there is room; when the child is dead, it needs none.
+  [[maybe_unused]] const auto written = ::send(link_.get(), &byte, 1, MSG_NOSIGNAL);
+  const Complaint complaint = wait_for_exec(link_.get());
   if (complaint.step == Complaint::Step::none) return {};
   reap(child);
   return unexpected(explain(command_, complaint));

@@ -75,19 +75,19 @@ class ReadyCommand {
 
   /// Starts the command with the signal mask and dispositions that we were started with, and the
   /// descriptors that we inherited (ours are all close-on-exec). A script without `#!` runs under
-  /// /bin/sh, as with execvp. A failed exec is reported here (through a close-on-exec pipe), not as
-  /// a child's exit status. We do not wait for an exec that takes longer than half a second
+  /// /bin/sh, as with execvp. A failed exec is reported here (through a close-on-exec socket), not
+  /// as a child's exit status. We do not wait for an exec that takes longer than half a second
   /// (stopped by ^Z before it, a dead mount): then the child ends with 126 or 127. From then on the
   /// caller reaps it.
   Result<void, ExecFailure> start();
 
  private:
-  ReadyCommand(Command command, pid_t pid, UniqueFd gate, UniqueFd report);
+  ReadyCommand(Command command, pid_t pid, UniqueFd link);
 
   Command command_;
-  pid_t pid_;        ///< 0: started, or moved from
-  UniqueFd gate_;    ///< a byte starts the command; end of file ends it
-  UniqueFd report_;  ///< carries the reason of a failed exec
+  pid_t pid_;  ///< 0: started, or moved from
+  UniqueFd
+      link_;  ///< a byte starts the command, end of file ends it; why an exec failed comes back
 };
 
 }  // namespace redlock::child
