@@ -18,6 +18,9 @@ constexpr std::uint64_t short_slice_ns = 1'000'000;
 
 constexpr int highest_nice = -20;
 
+/// sched(7): on Linux always; sched_get_priority_max(2) would ask the kernel.
+constexpr std::uint32_t highest_priority = 99;
+
 /// SCHED_FLAG_RESET_ON_FORK of Linux 3.14, which libc does not declare.
 constexpr std::uint64_t reset_on_fork = 1;
 
@@ -79,8 +82,7 @@ void claim_cpu_share() noexcept {
   const bool is_real_time = is_real_time_policy(attributes.policy);
   SchedulingAttributes real_time = attributes;
   real_time.policy = is_real_time ? attributes.policy : SCHED_RR;
-  real_time.priority = std::min(attributes.priority + levels_above,
-                                static_cast<std::uint32_t>(::sched_get_priority_max(SCHED_RR)));
+  real_time.priority = std::min(attributes.priority + levels_above, highest_priority);
   real_time.runtime = 0;
   if (real_time_is_unlimited() && set(real_time)) return;
   if (is_real_time) return;

@@ -26,7 +26,7 @@ std::string children_file(pid_t pid, pid_t thread) {
 
 /// Kernels without CONFIG_PROC_CHILDREN do not have it.
 bool have_children_files() {
-  return ::access(children_file(::getpid(), ::getpid()).c_str(), R_OK) == 0;
+  return ::access("/proc/thread-self/children", R_OK) == 0;
 }
 
 bool is_living(pid_t pid) {

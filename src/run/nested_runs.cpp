@@ -102,6 +102,8 @@ void NestedRuns::close() {
 
 asio::awaitable<void> NestedRuns::accept_all() {
   while (socket_) {
+    co_await connects_->wait();
+    if (!socket_) break;
     UniqueFd connection(::accept4(socket_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
     if (connection) {
       if (!may_connect(connection) || guests_ >= max_guests || runs_.size() >= max_runs()) continue;
@@ -111,9 +113,7 @@ asio::awaitable<void> NestedRuns::accept_all() {
       } catch (const std::system_error&) {
         close();
       }
-    } else if (errno == EAGAIN) {
-      co_await connects_->wait();
-    } else if (errno != EINTR && errno != ECONNABORTED) {
+    } else if (errno != EAGAIN && errno != EINTR && errno != ECONNABORTED) {
       close();  // no descriptors, no memory: it would only fail again at once
     }
   }
