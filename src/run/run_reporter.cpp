@@ -264,6 +264,7 @@ std::string RunReporter::write_report(const Finish& finish) {
   if (report_.released) report_missing_votes();
   report_.outcome.exit_code =
       finish.signal != 0 ? signal_exit_base + finish.signal : finish.exit_code;
+  if (!session_.json() && !options_.status_fd) return {};
   std::string line = output::run_json(report_) + "\n";
   if (session_.json()) output::write_all(STDERR_FILENO, line);
   return line;

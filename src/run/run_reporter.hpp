@@ -103,7 +103,8 @@ class RunReporter {
   /// not.
   [[nodiscard]] bool was_granted() const noexcept { return !report_.leases.empty(); }
 
-  /// The report as one line of JSON; writes it to stderr, too, with --json. Once, as the last.
+  /// The report as one line of JSON, for --status-fd; writes it to stderr, too, with --json. Empty
+  /// when neither is set. Once, as the last.
   std::string write_report(const Finish& finish);
 
  private:

@@ -1,20 +1,22 @@
 #include "support/timestamp.hpp"
 
 #include <array>
+#include <chrono>
 #include <cstdio>
-#include <ctime>
 
 namespace redlock {
 
+// By the calendar of <chrono>: gmtime(3) would read the file of the time zone.
 std::string timestamp(Milliseconds wall) {
-  const auto seconds = std::chrono::floor<std::chrono::seconds>(wall);
-  const std::time_t time = seconds.count();
-  std::tm fields{};
-  ::gmtime_r(&time, &fields);
+  const auto days = std::chrono::floor<std::chrono::days>(wall);
+  const std::chrono::year_month_day date{std::chrono::sys_days(days)};
+  const std::chrono::hh_mm_ss time(wall - days);
   std::array<char, 80> text{};
-  std::snprintf(text.data(), text.size(), "%04d-%02d-%02dT%02d:%02d:%02d.%03dZ",
-                fields.tm_year + 1900, fields.tm_mon + 1, fields.tm_mday, fields.tm_hour,
-                fields.tm_min, fields.tm_sec, static_cast<int>((wall - seconds).count()));
+  std::snprintf(text.data(), text.size(), "%04d-%02u-%02uT%02d:%02d:%02d.%03dZ",
+                static_cast<int>(date.year()), static_cast<unsigned>(date.month()),
+                static_cast<unsigned>(date.day()), static_cast<int>(time.hours().count()),
+                static_cast<int>(time.minutes().count()), static_cast<int>(time.seconds().count()),
+                static_cast<int>(time.subseconds().count()));
   return text.data();
 }
 
