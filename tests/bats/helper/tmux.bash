@@ -3,14 +3,16 @@
 # A shell in tmux, which shows its screen as a user sees it. `load helper/common` comes first.
 
 teardown() {
-  [[ ! -S $BATS_TEST_TMPDIR/tmux ]] || tmux_here kill-server || true
+  [[ ! -S ${TMUX_SOCKET-} ]] || tmux_here kill-server || true
   common_teardown
 }
 
-tmux_here() { env -u TMUX tmux -S "$BATS_TEST_TMPDIR/tmux" -f /dev/null "$@"; }
+tmux_here() { env -u TMUX tmux -S "$TMUX_SOCKET" -f /dev/null "$@"; }
 
-# open_tmux COLUMNS ROWS: a shell on a terminal of this size; its prompt is `$ `.
+# open_tmux COLUMNS ROWS: a shell on a terminal of this size; its prompt is `$ `. On a socket of its
+# own: at that of a server that is ending a new one would end, too.
 open_tmux() {
+  TMUX_SOCKET=$BATS_TEST_TMPDIR/tmux.$((++tmuxes))
   PS1='$ ' tmux_here new-session -d -x "$1" -y "$2" env PS1='$ ' HISTFILE= INPUTRC=/dev/null bash --norc --noprofile -i
   wait_until shows '^\$'
 }
