@@ -157,8 +157,8 @@ TEST_F(ScriptsTest, TheUsualCaseLeavesWhatAllOthersLeave) {
     redis_({"DEL", helper_.readers()});
     return redis_({"EVAL", std::string(all), "0"}).text;
   };
-  std::vector<std::string> held;
-  std::vector<std::string> released;
+  std::vector<std::string> left_by_acquire;
+  std::vector<std::string> left_by_release;
   for (const bool usual : {true, false}) {
     redis_({"FLUSHALL"});
     AcquireRequest acquire{resource_, token(), ttl(), some_owner()};
@@ -166,7 +166,7 @@ TEST_F(ScriptsTest, TheUsualCaseLeavesWhatAllOthersLeave) {
     const auto vote = drive_.run(server_.acquire(acquire, drive_.soon()));
     ASSERT_TRUE(std::holds_alternative<Granted>(vote));
     const Granted& grant = std::get<Granted>(vote);
-    held.push_back(what_is_left());
+    left_by_acquire.push_back(what_is_left());
     EXPECT_FALSE(grant.queue.max_ticket || grant.queue.ahead || grant.queue.queued);
     EXPECT_FALSE(grant.queue.may_change || grant.queue.offered || grant.queue.mute);
 
@@ -174,11 +174,12 @@ TEST_F(ScriptsTest, TheUsualCaseLeavesWhatAllOthersLeave) {
     const ReleaseRequest release = release_of_run(grant.fence);
     EXPECT_TRUE(
         std::holds_alternative<Released>(drive_.run(server_.release(release, drive_.soon()))));
-    released.push_back(what_is_left());
+    left_by_release.push_back(what_is_left());
   }
-  EXPECT_EQ(held[0], held[1]);
-  EXPECT_EQ(released[0], released[1]);
-  EXPECT_NE(released[0].find(helper_.last() + " expires: "), std::string::npos) << released[0];
+  EXPECT_EQ(left_by_acquire[0], left_by_acquire[1]);
+  EXPECT_EQ(left_by_release[0], left_by_release[1]);
+  EXPECT_NE(left_by_release[0].find(helper_.last() + " expires: "), std::string::npos)
+      << left_by_release[0];
 }
 
 TEST_F(ScriptsTest, AcquireTakesAFreeLock) {
