@@ -185,15 +185,19 @@ heard() { [[ $(grep -cx "$1" "$(background_stdout ours)") == "$2" ]]; }
 
 # --- Where it cannot be ---
 
-# As an ordinary user without any rights, who can run the program under test.
+# The program under test where everybody may run it, until the end of the test.
+publish_program() {
+  PUBLIC=$(mktemp -d /tmp/redlock-public.XXXXXX)
+  chmod 755 "$PUBLIC"
+  install -m 755 "$REDLOCK_CLI" "$PUBLIC/redlock-cli"
+}
+
+# As an ordinary user without any rights; for root, behind publish_program.
 as_nobody() {
   if ((EUID != 0)); then
     "$@"
     return
   fi
-  PUBLIC=$(mktemp -d /tmp/redlock-public.XXXXXX)
-  chmod 755 "$PUBLIC"
-  install -m 755 "$REDLOCK_CLI" "$PUBLIC/redlock-cli"
   (cd / && PATH=$PUBLIC:$PATH setpriv --reuid 65534 --regid 65534 --clear-groups env HOME=/nonexistent XDG_CONFIG_HOME=/nonexistent "$@")
 }
 
@@ -209,6 +213,7 @@ assert_cannot_isolate() {
 }
 
 @test "pidns without the rights: 71 before the wait, the reason, and no lock" {
+  publish_program
   assert_cannot_isolate pidns "cannot make a pid namespace: operation not permitted; run it as root" as_nobody
 }
 
@@ -216,6 +221,7 @@ assert_cannot_isolate() {
   local ours
   ours=$(our_cgroup) || skip "no cgroup v2 is mounted"
   ((EUID == 0)) || [[ ! -w $ours ]] || skip "the cgroup is delegated"
+  publish_program
   assert_cannot_isolate cgroup "cannot make a cgroup in $ours: permission denied; run it as root" as_nobody
 }
 
@@ -228,9 +234,7 @@ assert_cannot_isolate() {
   mkdir "$ours/half"
   chown 65534 "$ours/half"
   local status=0
-  PUBLIC=$(mktemp -d /tmp/redlock-public.XXXXXX)
-  chmod 755 "$PUBLIC"
-  install -m 755 "$REDLOCK_CLI" "$PUBLIC/redlock-cli"
+  publish_program
   (
     echo "$BASHPID" >"$ours/half/cgroup.procs"
     cd /
@@ -263,6 +267,7 @@ root, or in a cgroup that is delegated to you (systemd: Delegate=yes)"
 }
 
 @test "what cannot be isolated is told in JSON, too" {
+  publish_program
   run --separate-stderr as_nobody redlock-cli run -k demo --isolate pidns --json -- true
   assert_failure 71
   assert_regex "$stderr" '"result":"os_error","exit_code":71,"message":"--isolate pidns: '
