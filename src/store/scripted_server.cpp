@@ -63,7 +63,7 @@ asio::awaitable<InspectVote> ScriptedServer::inspect(Resource resource,
   if (const Fault* const denial = denial_in(vote)) {
     InspectVote rest =
         inspect_vote(co_await call(inspect_call(resource, share, /*wants_runs=*/false), deadline));
-    // Whoever may not look at all is told of that.
+    // A user who may not look at all is told of that.
     if (std::holds_alternative<Fault>(rest)) co_return vote;
     unreadable = *denial;
     vote = std::move(rest);
