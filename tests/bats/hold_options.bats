@@ -228,7 +228,7 @@ reported() {
 @test "--min-hold holds at every server" {
   start_servers 2
   export REDLOCK_SERVER=$SERVERS
-  run -0 redlock-cli run -k demo --min-hold 100s -- true
+  run -0 redlock-cli run -k demo --min-hold 100s -- "$(granted_by_all)" true
   local i
   for i in 0 1 2; do assert_in_range "$(redis "$i" pttl demo)" 50000 100000; done
   assert_refused 75 "kept until" redlock-cli run -k demo -n -- true

@@ -16,6 +16,12 @@ once() { redlock-cli run -k demo --once-per 20h -- "$@"; }
 learns() { redlock-cli run -k demo --once-per 20h -q -- false && knows "$1"; }
 knows() { [[ $(redis "$1" exists 'redlock:last:{demo}') == 1 ]]; }
 
+succeed_at_all_servers() {
+  local nr
+  run -0 once "$(granted_by_all)" true
+  for nr in 0 1 2; do wait_until knows "$nr"; done
+}
+
 @test "a success that two servers recorded is found by any two" {
   local down
   kill_server 2
@@ -31,13 +37,11 @@ knows() { [[ $(redis "$1" exists 'redlock:last:{demo}') == 1 ]]; }
 }
 
 @test "one server that is left with the record is enough for a quorum, and the other learns of it" {
-  run -0 once true
-  wait_until knows 0
+  succeed_at_all_servers
   restart_server 1
   pause_server 2
   run -0 once echo ran
   refute_line ran
-  # A server that grants only when a quorum has decided learns of it from a later run.
   wait_until learns 1
   resume_server 2
   restart_server 2
@@ -47,9 +51,7 @@ knows() { [[ $(redis "$1" exists 'redlock:last:{demo}') == 1 ]]; }
 }
 
 @test "a quorum that lost the record opens the period" {
-  local i
-  run -0 once true
-  for i in 0 1 2; do wait_until knows "$i"; done
+  succeed_at_all_servers
   restart_server 1
   restart_server 2
   pause_server 0
@@ -64,7 +66,8 @@ knows() { [[ $(redis "$1" exists 'redlock:last:{demo}') == 1 ]]; }
 @test "a success that no quorum recorded is told, and may be repeated" {
   local one=${SERVER_PID[1]} two=${SERVER_PID[2]}
   # Both stand still from before the release until the run has given up.
-  run -0 --separate-stderr redlock-cli run -k demo --once-per 20h --ttl 3s --server-timeout 300ms -- sh -c 'kill -STOP "$@"' sh "$one" "$two"
+  run -0 --separate-stderr redlock-cli run -k demo --once-per 20h --ttl 3s --server-timeout 300ms -- \
+    "$(granted_by_all)" kill -STOP "$one" "$two"
   assert_regex "$stderr" "no quorum of servers has recorded it yet: it may run again within --once-per 20h"
   resume_server 1
   resume_server 2
@@ -76,8 +79,8 @@ knows() { [[ $(redis "$1" exists 'redlock:last:{demo}') == 1 ]]; }
 
 @test "a release that is refused records the success when it is repeated in the background" {
   local i
-  start_background ours redlock-cli run -k demo --once-per 20h --ttl 5m --server-timeout 300ms -- \
-    sh -c 'echo entered; until [ -e "$0" ]; do sleep 0.02; done' "$BATS_TEST_TMPDIR/end"
+  start_background ours redlock-cli run -k demo --once-per 20h --ttl 1m --server-timeout 1s -- \
+    "$(granted_by_all)" sh -c 'echo entered; until [ -e "$0" ]; do sleep 0.02; done' "$BATS_TEST_TMPDIR/end"
   wait_until grep -q entered "$(background_stdout ours)"
   for i in 1 2; do
     redis "$i" config set lua-time-limit 50 >/dev/null
@@ -94,9 +97,8 @@ knows() { [[ $(redis "$1" exists 'redlock:last:{demo}') == 1 ]]; }
 }
 
 @test "a server whose clock was set back or forward does not outvote the others" {
-  local i now then record
-  run -0 once true
-  for i in 0 1 2; do wait_until knows "$i"; done
+  local now then record
+  succeed_at_all_servers
   record=$(redis 1 get 'redlock:last:{demo}')
   now=$(($(redis 0 time | head -n 1) * 1000))
   # As if server 1's clock had been set forward by two days since, and back by three; the other two

@@ -23,12 +23,17 @@ assert_refused() {
 }
 
 # assert_unlocked KEY I…: neither the lock nor its owner record lies in these servers. For keys
-# without `}`.
+# without `}`. Of several servers one may still have to read the release of a process that has
+# ended; it closes the connection when it has read everything, so no client may be left.
 assert_unlocked() {
   local key=$1 i
   shift
+  (($# < 2)) || for i; do wait_until is_without_clients "$i"; done
   for i; do assert_equal "server $i: $(redis "$i" exists "$key" "redlock:owner:{$key}")" "server $i: 0"; done
 }
+
+# Whether nobody but who asks is connected to server I.
+is_without_clients() { [[ $(redis "$1" client list | wc -l) == 1 ]]; }
 
 # assert_in_range NUMBER LOWEST HIGHEST
 assert_in_range() { (($1 >= $2 && $1 <= $3)) || fail "$1 is not between $2 and $3"; }

@@ -27,6 +27,18 @@ release_hold() {
   wait_background "$1"
 }
 
+# The path of a program that runs its arguments when every server has granted the key demo. A quorum
+# is enough to run a command, and a server that has not granted when it ends keeps nothing.
+granted_by_all() {
+  executable granted_by_all <<END
+#!/bin/sh
+for socket in ${SERVER_SOCKET[*]}; do
+  until [ "\$(redis-cli -s "\$socket" exists demo)" = 1 ]; do sleep 0.02; done
+done
+exec "\$@"
+END
+}
+
 # executable NAME: a file for a command that a test makes, from stdin; prints its path.
 executable() {
   local path=$BATS_TEST_TMPDIR/$1

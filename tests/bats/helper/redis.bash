@@ -14,15 +14,18 @@ SERVER_PORT=()
 SERVER_ARGUMENTS=() # a file each, NUL-separated: how to start it again
 SERVERS=
 SERVER_DIR=
+SERVER_PRELOAD=() # a library for server I
 SERVER_NET=() # what runs a command in the servers' network, if that is not ours (wire.bash)
 # With start_local_store: the directory that stands for server 0.
 LOCAL_STORE=
 
 # start_servers N [OPTION…]: N servers on unix sockets; options are redis-server's, e.g.
-# --requirepass secret.
+# --requirepass secret. With LATE_SERVER=I in the environment server I of several answers after the
+# others.
 start_servers() {
   local n=$1 i
   shift
+  [[ $n == 1 || -z ${LATE_SERVER-} ]] || SERVER_PRELOAD[LATE_SERVER]=$(late_server) || return
   for ((i = 0; i < n; ++i)); do start_server "$@" || return; done
 }
 
@@ -140,12 +143,19 @@ prepare_server() {
 # Below the range from which the kernel takes ports for outgoing connections.
 random_port() { echo $((20000 + SRANDOM % 12000)); }
 
+# The path of a library that makes a server late.
+late_server() {
+  cc -shared -fPIC -o "$BATS_TEST_TMPDIR/late_server.so" "$BATS_TEST_DIRNAME/helper/late_server.c"
+  echo "$BATS_TEST_TMPDIR/late_server.so"
+}
+
 # Dies with this shell, however that ends.
 launch_server() {
-  local i=$1 arguments
+  local i=$1 arguments preload=()
   mapfile -d '' -t arguments <"${SERVER_ARGUMENTS[i]}"
+  [[ -z ${SERVER_PRELOAD[i]-} ]] || preload=(env "LD_PRELOAD=${SERVER_PRELOAD[i]}")
   [[ ! -e ${SERVER_SOCKET[i]} ]] || rm "${SERVER_SOCKET[i]}" || return
-  "${SERVER_NET[@]}" setpriv --pdeathsig KILL redis-server --unixsocket "${SERVER_SOCKET[i]}" --unixsocketperm 700 \
+  "${SERVER_NET[@]}" setpriv --pdeathsig KILL "${preload[@]}" redis-server --unixsocket "${SERVER_SOCKET[i]}" --unixsocketperm 700 \
     --save '' --appendonly no --daemonize no --dir "$SERVER_DIR" --logfile "$SERVER_DIR/$i.log" --dbfilename "$i.rdb" \
     "${arguments[@]}" </dev/null >"$SERVER_DIR/$i.out" 2>&1 3>&- &
   SERVER_PID[i]=$!
