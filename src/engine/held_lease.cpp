@@ -42,6 +42,10 @@ bool lost_the_key(const ExtendVote& vote) {
 /// as the decision took, and long enough that scheduling alone does not make a server late.
 constexpr Milliseconds min_lingering{20};
 
+/// How long a server may take from reading an acquire to answering it. If the client has gone by
+/// then, the server drops the release behind it.
+constexpr Milliseconds longest_execution{3000};
+
 Instant end_of_lingering(const Clock& clock, Instant t0) {
   const Instant now = clock.now();
   return now + std::max<Duration>(now - t0, min_lingering);
@@ -190,10 +194,14 @@ asio::awaitable<ReleaseResult> HeldLease::release(bool by_hand, Duration expire_
 
   const std::vector<ReleaseVote> votes = ballot->tally.votes();
   for (std::size_t i = 0; ttl_ && i < votes.size(); ++i) {
-    const bool fits = fits_into_one_read(resource_);
-    if (is_final(votes[i]) || (fits && !server_set_.ever_answered(i))) continue;
-    server_set_.clear_away(
-        {i, resource_, token_, t0 + max_stay(*ttl_), t0 + expire_in, !fits, run});
+    if (is_final(votes[i])) continue;
+    Leftover leftover{i, resource_, token_, t0 + max_stay(*ttl_), t0 + expire_in, false, run};
+    leftover.unread = !server_set_.ever_answered(i);
+    if (leftover.unread && !server_set_.server(i).was_reached()) continue;
+    // Had it read neither by now, it will read both at once.
+    if (leftover.unread && fits_into_one_read(resource_))
+      leftover.until = std::min(leftover.until, t0 + longest_execution);
+    server_set_.clear_away(leftover);
   }
   const auto vote_of = [&](std::size_t i) { return &votes[i]; };
   ReleaseResult result;

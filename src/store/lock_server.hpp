@@ -155,6 +155,10 @@ class LockServer {
   }
   virtual void unsubscribe() {}
 
+  /// Whether a connection to it was ever open: it may have read what it was sent, even if it never
+  /// answered.
+  [[nodiscard]] virtual bool was_reached() const = 0;
+
   /// Sends what is still to be sent, shuts down the sending half and waits for the server to do the
   /// same, at most until `deadline` (an instant that has passed: send what the socket takes at
   /// once). Nothing may be asked afterwards.

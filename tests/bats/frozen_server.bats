@@ -5,6 +5,7 @@
 # hears its answer, differs from one to the next.
 load helper/common
 load helper/redis
+load helper/locks
 load helper/checks
 
 setup() {
@@ -13,8 +14,7 @@ setup() {
   export REDLOCK_TTL=5m
 }
 
-# Scripts that server I has run, or was asked for in vain; while it stands still nobody can ask.
-scripts_run() { redis "$1" info commandstats | sed -n 's/^cmdstat_evalsha:calls=\([0-9]*\),.*/\1/p'; }
+# While a server stands still nobody can ask it.
 ran_more_than() { (($(scripts_run "$1") > $2)); }
 
 # leaves_nothing I CMD…: CMD, while server I stands still. It goes on when CMD has ended.
@@ -26,7 +26,7 @@ leaves_nothing() {
   "$@"
   resume_server "$frozen"
   # It has read the attempt when it has run a script.
-  wait_until ran_more_than "$frozen" "${before:-0}"
+  wait_until ran_more_than "$frozen" "$before"
   wait_for_no_key "$frozen" demo
 }
 
@@ -76,6 +76,20 @@ a_busy_run() { run -75 redlock-cli run -k demo -n -- true; }
     a_run
   }
   leaves_nothing 2 a_run_that_waits
+}
+
+# A slow server has read the attempt when the run ends, and answers it when nobody is there any more.
+@test "a run leaves nothing at a server that answers when the run has ended" {
+  LATE_SERVER=1 start_servers 3
+  export REDLOCK_SERVER=$SERVERS
+  run -0 redlock-cli run -k demo -- "$(granted_by_all)" true
+  local nr before
+  for nr in 1 2 3; do
+    before=$(scripts_run 1)
+    a_run
+    wait_until ran_more_than 1 "$before"
+    wait_for_no_key 1 demo
+  done
 }
 
 # An attempt on the longest of keys is 37 KB, more than any server reads at a time. This one comes

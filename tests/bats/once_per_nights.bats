@@ -10,7 +10,7 @@ setup() {
   common_setup
   start_servers 3
   # Forty clients at once may keep a server busy for longer than the usual timeout.
-  export REDLOCK_SERVER=$SERVERS REDLOCK_RESTART_GUARD=0 REDLOCK_SERVER_TIMEOUT=5s
+  export REDLOCK_SERVER=$SERVERS REDLOCK_RESTART_GUARD=0 REDLOCK_SERVER_TIMEOUT=3s
 }
 
 # a_day_later: as if it were, by the servers' clocks: what they know of runs is a day older.

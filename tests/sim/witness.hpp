@@ -33,6 +33,7 @@ class Witness final : public LockServer {
                                                   std::function<void(Notification)> notified,
                                                   Instant deadline) override;
   void unsubscribe() override;
+  [[nodiscard]] bool was_reached() const override { return server_->was_reached(); }
   asio::awaitable<void> close(Instant deadline) override;
 
  private:

@@ -41,6 +41,7 @@ class LocalServer final : public ScriptedServer {
                                                   std::function<void(Notification)> notified,
                                                   Instant deadline) override;
   void unsubscribe() override;
+  [[nodiscard]] bool was_reached() const override { return true; }
   asio::awaitable<void> close(Instant deadline) override;
 
  protected:

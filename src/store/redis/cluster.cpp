@@ -230,6 +230,10 @@ void ClusterServer::unsubscribe() {
   if (subscribed_at_) node(*std::exchange(subscribed_at_, std::nullopt)).unsubscribe();
 }
 
+bool ClusterServer::was_reached() const {
+  return std::ranges::any_of(nodes_, [](const auto& node) { return node.second->was_reached(); });
+}
+
 asio::awaitable<void> ClusterServer::close(Instant deadline) {
   for (const auto& [address, server] : nodes_) co_await server->close(deadline);
 }

@@ -31,6 +31,7 @@ class ClusterServer final : public RedisVote {
                                                   std::function<void(Notification)> notified,
                                                   Instant deadline) override;
   void unsubscribe() override;
+  [[nodiscard]] bool was_reached() const override;
   asio::awaitable<void> close(Instant deadline) override;
 
   /// The master of the key's slot, as far as known; asks the cluster when it is unknown.

@@ -72,6 +72,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
   /// was asked here.
   [[nodiscard]] bool broke_off() const noexcept { return broken_ && connected_; }
 
+  [[nodiscard]] bool was_open() const noexcept { return connected_; }
+
   [[nodiscard]] bool broken() const noexcept { return broken_.has_value(); }
 
   /// Nothing until it arrives. It has arrived when any requested answer has.

@@ -33,6 +33,7 @@ void Link::inherit(Link& from) {
 
 std::shared_ptr<Link> Links::usable_link(Instant deadline) {
   retire_unusable();
+  reached_ = was_reached();
   if (!current_) current_ = connect(deadline);
   std::erase_if(late_, [this](const auto& link) {
     if (link->connection->broken()) current_->inherit(*link);
@@ -115,6 +116,11 @@ void Links::post_on(Link& link, const ScriptCall& call, const NotUndone& not_und
   link.connection->post(undo, [judge, forgotten](const Result<Reply, Fault>& reply) {
     if (*forgotten) judge(reply);
   });
+}
+
+bool Links::was_reached() const {
+  const auto was_open = [](const auto& link) { return link && link->connection->was_open(); };
+  return reached_ || was_open(current_) || std::ranges::any_of(late_, was_open);
 }
 
 asio::awaitable<void> Links::close(Instant deadline) {

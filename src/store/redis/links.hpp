@@ -54,6 +54,7 @@ class Links {
   void post_to_late(const ScriptCall& call, bool only_unanswered, const NotUndone& not_undone);
 
   /// See LockServer.
+  [[nodiscard]] bool was_reached() const;
   asio::awaitable<void> close(Instant deadline);
 
  private:
@@ -64,6 +65,7 @@ class Links {
   const Connector& connector_;
   std::shared_ptr<Link> current_;
   std::deque<std::shared_ptr<Link>> late_;  ///< oldest first
+  bool reached_ = false;                    ///< over one that is neither of these any more
 };
 
 }  // namespace redlock::redis

@@ -32,8 +32,8 @@ assert_unlocked() {
   for i; do assert_equal "server $i: $(redis "$i" exists "$key" "redlock:owner:{$key}")" "server $i: 0"; done
 }
 
-# Whether nobody but who asks is connected to server I.
-is_without_clients() { [[ $(redis "$1" client list | wc -l) == 1 ]]; }
+# Whether nobody but who asks and Redis' own processes are connected to server I.
+is_without_clients() { [[ $(redis "$1" client list type normal | grep -vc ' name=sentinel-') == 1 ]]; }
 
 # assert_in_range NUMBER LOWEST HIGHEST
 assert_in_range() { (($1 >= $2 && $1 <= $3)) || fail "$1 is not between $2 and $3"; }

@@ -71,6 +71,7 @@ class AskedServer final : public LockServer {
                                                   std::function<void(Notification)> notified,
                                                   Instant deadline) override;
   void unsubscribe() override { server_->unsubscribe(); }
+  [[nodiscard]] bool was_reached() const override { return server_->was_reached(); }
   asio::awaitable<void> close(Instant deadline) override;
 
  private:

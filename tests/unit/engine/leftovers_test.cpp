@@ -119,11 +119,33 @@ TEST_F(Leftovers, SilenceOfAServerThatMayHaveItIsFollowedByAnotherRelease) {
   EXPECT_EQ(world.stores_in_use(resource()), 0U);
 }
 
-TEST_F(Leftovers, AServerThatNeverAnsweredHasNone) {
-  client.server(2).fate.silent = true;
+TEST_F(Leftovers, AServerThatWasNeverReachedHasNone) {
+  world.server(2).crash(/*loses_everything=*/true);
   grant();
   EXPECT_EQ(release().decision, ReleaseDecision::released);
   EXPECT_EQ(leftovers(), 0U);
+}
+
+TEST_F(Leftovers, AServerThatNeverAnsweredIsGivenSecondsAndNoTtl) {
+  client.server(2).fate.silent = true;
+  grant();
+  const Instant began = world.now();
+  EXPECT_EQ(release().decision, ReleaseDecision::released);
+  EXPECT_EQ(leftovers(), 1U);
+  world.settle();
+  EXPECT_EQ(leftovers(), 0U);
+  EXPECT_LT(world.now() - began, lease_ttl / 2);
+}
+
+TEST_F(Leftovers, AServerThatWasSlowerThanTheCommandIsReleasedOverAnotherConnection) {
+  client.server(2).fate_for[Question::acquire] = {.request = server_timeout / 2};
+  lease = *world.run(attempt(client.server_set, order(lease_ttl), client.interrupt));
+  // It reads the acquire now, and runs it when nobody is there to read the answer.
+  on_release({2}, {.silent = true});
+  release();
+  serve_again();
+  world.settle_for(3s);
+  EXPECT_EQ(world.stores_in_use(resource()), 0U);
 }
 
 TEST_F(Leftovers, WhatWasReleasedUnheardIsNotTakenForLost) {
