@@ -11,15 +11,18 @@ load helper/checks
 setup() {
   common_setup
   # The rule as the manual shows it, a word a line; without the user's name and password.
-  mapfile -t RULE < <(mandoc -Tascii -Owidth=200 "$BATS_TEST_DIRNAME/../../man/redlock-cli.7" | sed 's/.\x08//g' |
-    sed -n '/ACL SETUSER locker/,/^$/p' | tr -s ' ' '\n' | grep -vxE '|ACL|SETUSER|locker|on|>PASSWORD')
+  mapfile -t RULE < <(mandoc -Tascii -Owidth=200 "$BATS_TEST_DIRNAME/../../man/redlock-cli.7" |
+    sed 's/.\x08//g' |
+    sed -n '/ACL SETUSER locker/,/^$/p' | tr -s ' ' '\n' |
+    grep -vxE '|ACL|SETUSER|locker|on|>PASSWORD')
   assert [ "${#RULE[@]}" -ge 15 ]
 }
 
 # more_for FEATURE: the rights that the manual adds for it.
 more_for() {
   mandoc -Tascii -Owidth=200 "$BATS_TEST_DIRNAME/../../man/redlock-cli.7" | sed 's/.\x08//g' |
-    sed -n '/ Add, for$/,/Where a right/p' | grep -A1 "^ *$1\( \|\$\)" | grep -m 1 -oE '\+[a-z][a-z +|]*' | head -n 1
+    sed -n '/ Add, for$/,/Where a right/p' | grep -A1 "^ *$1\( \|\$\)" |
+    grep -m 1 -oE '\+[a-z][a-z +|]*' | head -n 1
 }
 
 # allow I RIGHT…: the user `locker` of server I has these rights, and REDLOCK_SERVER names it as the
@@ -215,11 +218,13 @@ without_last_runs() {
   start_sentinels 1 'user asker on >geheim resetchannels -@all +sentinel|get-master-addr-by-name'
   rest=${SENTINEL_URL#sentinel://}'?sentinel-user=asker&sentinel-password=geheim'
   allow 0 "${RULE[@]}"
-  REDLOCK_SERVER=sentinel://locker:geheim@$rest assert_refused 77 "'role' command" redlock-cli run -k deploy -n -- true
+  REDLOCK_SERVER=sentinel://locker:geheim@$rest assert_refused 77 "'role' command" \
+    redlock-cli run -k deploy -n -- true
   allow 0 "${RULE[@]}" +role
   REDLOCK_SERVER=sentinel://locker:geheim@$rest run -0 redlock-cli run -k deploy -n -- true
   redis "$SENTINEL" acl setuser asker -@all >/dev/null
-  REDLOCK_SERVER=sentinel://locker:geheim@$rest assert_refused 77 "the sentinel 127.0.0.1" redlock-cli run -k deploy -n -- true
+  REDLOCK_SERVER=sentinel://locker:geheim@$rest assert_refused 77 "the sentinel 127.0.0.1" \
+    redlock-cli run -k deploy -n -- true
 }
 
 @test "a cluster needs two rights more" {
@@ -245,7 +250,8 @@ mute() { redis 0 acl setuser mute on nopass '~*' '&*' +@all "$@" >/dev/null; }
 # A waiter is not told of the release, and yet has the lock long before it would look by itself.
 assert_waiter_is_served() {
   # shellcheck disable=SC2016
-  REDLOCK_SERVER=unix://mute:x@${SERVER_SOCKET[0]} start_background holder redlock-cli run -k demo -- \
+  REDLOCK_SERVER=unix://mute:x@${SERVER_SOCKET[0]} start_background holder \
+    redlock-cli run -k demo -- \
     sh -c 'echo entered; until [ -e "$0" ]; do sleep 0.02; done' "$BATS_TEST_TMPDIR/end"
   wait_until grep -q entered "$(background_stdout holder)"
   start_background waiter redlock-cli run -v -S "unix://${SERVER_SOCKET[0]}" -k demo -- true

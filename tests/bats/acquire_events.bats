@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
-# shellcheck disable=SC2016,SC2030,SC2031,SC2154  # the commands' own shells expand; each test is a subshell; bats and helpers set variables
+# The commands' own shells expand; each test is a subshell; bats and helpers set variables:
+# shellcheck disable=SC2016,SC2030,SC2031,SC2154
 # acquire --events-fd: what happens to the lease, also after acquire has ended.
 load helper/common
 load helper/redis
@@ -27,7 +28,10 @@ has_happened() { grep -q "\"event\":\"$1\"" "$EVENTS"; }
 of() { jq -rs "[.[] | select(.event == \"$1\")][0] | $2" "$EVENTS"; }
 
 # detach MAX-HOLD [OPTION…]
-detach() { run -0 redlock-cli acquire -k demo --detach --max-hold "$1" --token-file "$FILE" --events-fd 8 "${@:2}"; }
+detach() {
+  run -0 redlock-cli acquire -k demo --detach --max-hold "$1" --token-file "$FILE" \
+    --events-fd 8 "${@:2}"
+}
 
 @test "by hand: the wait and the grant, and no more" {
   hold first
@@ -84,7 +88,8 @@ detach() { run -0 redlock-cli acquire -k demo --detach --max-hold "$1" --token-f
   wait_until no_holders
   assert_tree_dead
   valid
-  assert_regex "$(happened_at_last) $(of stopping .why) $(of released .confirmed)" "^acquired (renewal_failed )?lost stopping released lost false$"
+  assert_regex "$(happened_at_last) $(of stopping .why) $(of released .confirmed)" \
+    "^acquired (renewal_failed )?lost stopping released lost false$"
   assert_regex "$(of lost .reason)" foreign
 }
 
@@ -103,7 +108,8 @@ detach() { run -0 redlock-cli acquire -k demo --detach --max-hold "$1" --token-f
   wait_until no_holders
   assert_tree_dead
   valid
-  assert_equal "$(happened_at_last) $(of stopping .why) $(of released .confirmed)" "acquired stopping released max_hold true"
+  assert_equal "$(happened_at_last) $(of stopping .why) $(of released .confirmed)" \
+    "acquired stopping released max_hold true"
   assert [ "$(of released .held_ms)" -ge 10000 ]
 }
 
@@ -125,7 +131,8 @@ detach() { run -0 redlock-cli acquire -k demo --detach --max-hold "$1" --token-f
   run -0 redlock-cli release demo --force --reason "in the way"
   wait_until has_happened released
   valid
-  assert_regex "$(happened_at_last) $(of released .confirmed)" "^acquired (renewal_failed )?lost released false$"
+  assert_regex "$(happened_at_last) $(of released .confirmed)" \
+    "^acquired (renewal_failed )?lost released false$"
   assert_regex "$(of lost .reason)" "in the way"
 }
 
@@ -160,6 +167,7 @@ detach() { run -0 redlock-cli acquire -k demo --detach --max-hold "$1" --token-f
     assert_refused 64 "--events-fd: acquire needs a descriptor for the events alone, from 3 on" \
       redlock-cli acquire -k demo -t 1m --events-fd "$fd"
   done
-  assert_refused 64 "--events-fd: descriptor 9 is not open for writing" redlock-cli acquire -k demo -t 1m --events-fd 9
+  assert_refused 64 "--events-fd: descriptor 9 is not open for writing" \
+    redlock-cli acquire -k demo -t 1m --events-fd 9
   assert_equal "$(redis 0 exists demo)" 0
 }

@@ -59,7 +59,9 @@ SHELLS=(bash dash zsh)
 @test "an acquired lock keeps others out and says whose it is" {
   run -0 redlock-cli acquire -k demo --ttl 60s --note "weekly backup"
   assert_refused 75 "weekly backup" redlock-cli acquire -k demo --ttl 60s -n
-  assert_regex "$stderr" "held by $(id -un)@$(hostname) \\(pid [0-9]+: [^)]+\\), \"weekly backup\", for [0-9.]+m?s, expires in [0-9.]+m?s?"
+  assert_regex "$stderr" \
+    "held by $(id -un)@$(hostname) \\(pid [0-9]+: [^)]+\\), \"weekly backup\", for [0-9.]+m?s, \
+expires in [0-9.]+m?s?"
   assert_refused 75 "weekly backup" redlock-cli run -k demo -n -- true
   run -9 --separate-stderr redlock-cli acquire -k demo --ttl 60s -n -E 9 -q
   assert_equal "$output$stderr" ""
@@ -95,7 +97,8 @@ SHELLS=(bash dash zsh)
 @test "a lease that cannot be written to its token file is released again: 71" {
   local path
   for path in "$BATS_TEST_TMPDIR/no/such/place" /proc/lease ""; do
-    assert_refused 71 "the lock was released again" redlock-cli acquire -k demo --ttl 60s --token-file "$path"
+    assert_refused 71 "the lock was released again" \
+      redlock-cli acquire -k demo --ttl 60s --token-file "$path"
     assert_equal "$(keys_at 0)" ""
   done
 }
@@ -147,9 +150,11 @@ eval_fails() {
       REDLOCK_KEY=old REDLOCK_TOKEN=old REDLOCK_FENCE=old REDLOCK_LEASE=old
       export REDLOCK_KEY REDLOCK_TOKEN REDLOCK_FENCE REDLOCK_LEASE
       eval "$(redlock-cli acquire "$@" --export)"
-      echo "$? ${REDLOCK_KEY-unset} ${REDLOCK_TOKEN-unset} ${REDLOCK_FENCE-unset} ${REDLOCK_LEASE-unset}"' "$@"
+      echo "$? ${REDLOCK_KEY-unset} ${REDLOCK_TOKEN-unset} ${REDLOCK_FENCE-unset}" \
+        "${REDLOCK_LEASE-unset}"' "$@"
     assert_equal "$shell $*: $output" "$shell $*: $code unset unset unset unset"
-    run --separate-stderr in_shell "$shell" 'set -e; eval "$(redlock-cli acquire "$@" --export)"; echo survived' "$@"
+    run --separate-stderr in_shell "$shell" \
+      'set -e; eval "$(redlock-cli acquire "$@" --export)"; echo survived' "$@"
     assert_equal "$shell -e $*: $status $output" "$shell -e $*: $code "
   done
 }
@@ -200,7 +205,8 @@ eval_fails() {
   run -0 redlock-cli acquire -k demo --ttl 60s
   local shell
   for shell in "${SHELLS[@]}"; do
-    run -0 --separate-stderr in_shell "$shell" 'REDLOCK_TOKEN=old; eval "$(redlock-cli acquire -k demo --ttl 60s -n -E 0 --export)" &&
+    run -0 --separate-stderr in_shell "$shell" \
+      'REDLOCK_TOKEN=old; eval "$(redlock-cli acquire -k demo --ttl 60s -n -E 0 --export)" &&
       echo "${REDLOCK_TOKEN-unset}"'
     assert_equal "$output" unset
   done
@@ -292,7 +298,8 @@ eval_fails() {
 @test "a handle that is no lease is refused" {
   local handle
   acquire demo 60s
-  for handle in nonsense "${REDLOCK_LEASE}0x" "9${REDLOCK_LEASE}" "${REDLOCK_LEASE%.*}" "$REDLOCK_LEASE "; do
+  for handle in nonsense "${REDLOCK_LEASE}0x" "9${REDLOCK_LEASE}" "${REDLOCK_LEASE%.*}" \
+    "$REDLOCK_LEASE "; do
     assert_refused 64 "REDLOCK_LEASE" env REDLOCK_LEASE="$handle" redlock-cli release
   done
   assert_refused 64 "REDLOCK_TOKEN" env -u REDLOCK_LEASE REDLOCK_TOKEN=nonsense redlock-cli release
@@ -309,12 +316,14 @@ eval_fails() {
   token=$(redlock-cli acquire -k demo --ttl 60s)
   run -0 env REDLOCK_TOKEN="$token" REDLOCK_KEY=demo redlock-cli release
   assert_unlocked demo 0
-  assert_refused 79 "it was released" env REDLOCK_TOKEN="$token" REDLOCK_KEY=demo redlock-cli release
+  assert_refused 79 "it was released" env REDLOCK_TOKEN="$token" REDLOCK_KEY=demo \
+    redlock-cli release
 }
 
 @test "somebody else's token releases nothing" {
   run -0 redlock-cli acquire -k demo --ttl 60s
-  assert_refused 79 "held by" env REDLOCK_TOKEN=0123456789abcdef0123456789abcdef redlock-cli release -k demo
+  assert_refused 79 "held by" env REDLOCK_TOKEN=0123456789abcdef0123456789abcdef \
+    redlock-cli release -k demo
   assert_equal "$(redis 0 exists demo)" 1
 }
 
@@ -333,7 +342,8 @@ eval_fails() {
   acquire demo 60s
   assert_refused 78 "another set of servers" redlock-cli release -S "$SERVER_URL"
   assert_regex "$stderr" "spelled otherwise.* Now set: $SERVER_URL$"
-  assert_refused 78 "another set of servers" redlock-cli extend -S "${SERVER_URL[0]},${SERVER_URL[1]}" --ttl 60s
+  assert_refused 78 "another set of servers" \
+    redlock-cli extend -S "${SERVER_URL[0]},${SERVER_URL[1]}" --ttl 60s
   assert_equal "$(redis 0 exists demo)" 1
   # In another order they are the same set.
   run -0 redlock-cli release -S "${SERVER_URL[2]},${SERVER_URL[0]},${SERVER_URL[1]}"
@@ -343,7 +353,8 @@ eval_fails() {
 @test "the lease of a living run is released by run alone: 64, and it goes on" {
   local lease
   lease=$BATS_TEST_TMPDIR/lease
-  start_background holder redlock-cli run -k demo -- sh -c 'echo "$REDLOCK_LEASE"; until [ -e "$0" ]; do sleep 0.02; done' "$lease.end"
+  start_background holder redlock-cli run -k demo \
+    -- sh -c 'echo "$REDLOCK_LEASE"; until [ -e "$0" ]; do sleep 0.02; done' "$lease.end"
   wait_until grep -q . "$(background_stdout holder)"
   REDLOCK_LEASE=$(<"$(background_stdout holder)")
   export REDLOCK_LEASE
@@ -363,7 +374,8 @@ eval_fails() {
   run -0 --separate-stderr redlock-cli acquire -k demo --ttl 60s --token-file "$file"
   assert_equal "$output$stderr" ""
   cd /
-  run -0 env -i PATH="$PATH" HOME="$HOME" redlock-cli extend -S "$SERVERS" --token-file "$file" --ttl 10m
+  run -0 env -i PATH="$PATH" HOME="$HOME" \
+    redlock-cli extend -S "$SERVERS" --token-file "$file" --ttl 10m
   assert_in_range "$(redis 0 pttl demo)" 500000 600000
   run -0 env -i PATH="$PATH" HOME="$HOME" redlock-cli release -S "$SERVERS" --token-file "$file"
   assert_unlocked demo 0
@@ -407,16 +419,19 @@ eval_fails() {
   ln -s nowhere "$dir/dangling"
   ln -s /dev/null "$dir/null"
   mkfifo "$dir/pipe"
-  /usr/bin/python3 -c 'import socket, sys; socket.socket(socket.AF_UNIX).bind(sys.argv[1])' "$dir/socket"
+  /usr/bin/python3 -c 'import socket, sys; socket.socket(socket.AF_UNIX).bind(sys.argv[1])' \
+    "$dir/socket"
   # Root could replace /dev/null itself: this one stands for it.
   if [[ $EUID == 0 ]] && mknod "$dir/device" c 1 3; then name=device; else name=; fi
   local before
   before=$(cd "$dir" && stat -c '%N %i' -- *)
   for name in directory pipe socket $name; do
-    assert_refused 78 "$dir/$name: is not a regular file" redlock-cli acquire -k demo --ttl 60s --token-file "$dir/$name"
+    assert_refused 78 "$dir/$name: is not a regular file" \
+      redlock-cli acquire -k demo --ttl 60s --token-file "$dir/$name"
   done
   for name in link dangling null; do
-    assert_refused 78 "$dir/$name: is a symbolic link" redlock-cli acquire -k demo --ttl 60s --token-file "$dir/$name"
+    assert_refused 78 "$dir/$name: is a symbolic link" \
+      redlock-cli acquire -k demo --ttl 60s --token-file "$dir/$name"
   done
   assert_equal "$(cd "$dir" && stat -c '%N %i' -- *)" "$before"
   assert_equal "$(<"$dir/target")" precious
@@ -428,8 +443,11 @@ eval_fails() {
   cd "$BATS_TEST_TMPDIR"
   run -0 redlock-cli acquire -k "$HARD_KEY" --ttl 60s --token-file "$file"
   for shell in "${SHELLS[@]}"; do
-    run -0 in_shell "$shell" '. "$1"; [ "$REDLOCK_KEY" = "$2" ] && echo "$REDLOCK_TOKEN $REDLOCK_FENCE"' "$file" "$HARD_KEY"
-    assert_equal "$shell $output" "$shell $(redis 0 get "$HARD_KEY") $(redis 0 hget "redlock:owner:{$HARD_KEY}" fence)"
+    run -0 in_shell "$shell" \
+      '. "$1"; [ "$REDLOCK_KEY" = "$2" ] && echo "$REDLOCK_TOKEN $REDLOCK_FENCE"' \
+      "$file" "$HARD_KEY"
+    assert_equal "$shell $output" \
+      "$shell $(redis 0 get "$HARD_KEY") $(redis 0 hget "redlock:owner:{$HARD_KEY}" fence)"
   done
   run -0 in_shell dash 'set -a; . "$1"; redlock-cli extend --ttl 60s && redlock-cli release' "$file"
   assert_equal "$(redis 0 exists "$HARD_KEY")" 0
@@ -457,8 +475,10 @@ eval_fails() {
   mkdir "$BATS_TEST_TMPDIR/directory"
   mkfifo -m 600 "$BATS_TEST_TMPDIR/pipe"
   assert_refused 78 "symbolic link" redlock-cli release --token-file "$BATS_TEST_TMPDIR/link"
-  assert_refused 78 "not a regular file" redlock-cli release --token-file "$BATS_TEST_TMPDIR/directory"
-  assert_refused 78 "not a regular file" redlock-cli extend --ttl 60s --token-file "$BATS_TEST_TMPDIR/pipe"
+  assert_refused 78 "not a regular file" \
+    redlock-cli release --token-file "$BATS_TEST_TMPDIR/directory"
+  assert_refused 78 "not a regular file" \
+    redlock-cli extend --ttl 60s --token-file "$BATS_TEST_TMPDIR/pipe"
   assert_refused 78 "No such file" redlock-cli release --token-file "$BATS_TEST_TMPDIR/missing"
   assert_equal "$(redis 0 exists demo)" 1
 }
@@ -476,7 +496,8 @@ eval_fails() {
   local file=$BATS_TEST_TMPDIR/lease good content
   run -0 redlock-cli acquire -k demo --ttl 60s --token-file "$file"
   good=$(<"$file")
-  for content in "" x "REDLOCK_LEASE='secret'"$'\n' "REDLOCK_LEASE=''"$'\n' "REDLOCK_LEASE='" "${good:0:40}" "${good#*$'\n'}" \
+  for content in "" x "REDLOCK_LEASE='secret'"$'\n' "REDLOCK_LEASE=''"$'\n' "REDLOCK_LEASE='" \
+    "${good:0:40}" "${good#*$'\n'}" \
     $'\n'"$good" "${good/REDLOCK_LEASE=/REDLOCK_LEASE =}"; do
     printf '%s' "$content" >"$file"
     assert_refused 78 "$file: is not a lease file" redlock-cli release --token-file "$file"
@@ -491,7 +512,8 @@ eval_fails() {
 @test "a key with lines that look like a token file cannot stand in for the lease" {
   local file=$BATS_TEST_TMPDIR/lease
   acquire victim 60s
-  run -0 redlock-cli acquire -k $'x\n'"REDLOCK_LEASE='$REDLOCK_LEASE'"$'\n' --ttl 60s --token-file "$file"
+  run -0 redlock-cli acquire -k $'x\n'"REDLOCK_LEASE='$REDLOCK_LEASE'"$'\n' --ttl 60s \
+    --token-file "$file"
   run -0 redlock-cli release --token-file "$file"
   assert_equal "$(redis 0 exists victim)" 1
 }
@@ -501,7 +523,8 @@ eval_fails() {
 @test "release --force breaks anybody's lock and prints whose it was" {
   run -0 redlock-cli acquire -k demo --ttl 60s --note "weekly backup"
   run -0 redlock-cli release -k demo --force
-  assert_output --regexp "demo: broken; it was held by $(id -un)@$(hostname) \\(pid [0-9]+.*\"weekly backup\""
+  assert_output --regexp \
+    "demo: broken; it was held by $(id -un)@$(hostname) \\(pid [0-9]+.*\"weekly backup\""
   assert_unlocked demo 0
   run -0 redlock-cli release -k demo --force
   assert_output --partial "nothing to break"
@@ -521,7 +544,9 @@ eval_fails() {
 @test "a key without expiry is named as such, and can be broken" {
   redis 0 set demo orphan
   run -0 redlock-cli status -k demo
-  assert_output --partial "held by a foreign client, without expiry: it never ends by itself; \`redlock-cli release -k demo --force\` breaks it"
+  assert_output --partial \
+    "held by a foreign client, without expiry: it never ends by itself; \
+\`redlock-cli release -k demo --force\` breaks it"
   assert_refused 75 "without expiry" redlock-cli run -k demo -n -- true
   run -0 redlock-cli release -k demo --force
   assert_equal "$(keys_at 0)" ""
@@ -551,7 +576,8 @@ eval_fails() {
 
 @test "--if-fence breaks the lock only if it is still that one" {
   acquire demo 60s
-  assert_refused 79 "left alone, it has another fence" redlock-cli release -k demo --force --if-fence $((REDLOCK_FENCE - 1))
+  assert_refused 79 "left alone, it has another fence" \
+    redlock-cli release -k demo --force --if-fence $((REDLOCK_FENCE - 1))
   assert_regex "$stderr" "held by $(id -un)@"
   assert_equal "$(redis 0 exists demo)" 1
   run -0 redlock-cli release -k demo --force --if-fence "$REDLOCK_FENCE"
@@ -582,8 +608,11 @@ eval_fails() {
   assert_output "redlock-cli: demo: the lease lasts for at least 10s from now on"
   assert_in_range "$(redis 0 pttl demo)" 20000 90000
   run -0 --separate-stderr redlock-cli run -k outer -- sh -c '
-    l=$(redlock-cli acquire -k outer --ttl 5s --export) && eval "$l" && redlock-cli extend --ttl 5s --json -v'
-  assert_equal "$stderr" "redlock-cli: outer: the lease is kept by the run around this one, and still stands; nothing was extended"
+    l=$(redlock-cli acquire -k outer --ttl 5s --export) && eval "$l" &&
+      redlock-cli extend --ttl 5s --json -v'
+  assert_equal "$stderr" \
+    "redlock-cli: outer: the lease is kept by the run around this one, and still stands; \
+nothing was extended"
   assert_equal "$(json '(j["result"], "valid_ms" in j)')" "('inherited', False)"
 }
 
@@ -618,7 +647,9 @@ eval_fails() {
 @test "status names the command that a run holds the lock for" {
   hold holder --note "nightly build"
   run -0 redlock-cli status -k demo
-  assert_line --regexp "^demo: held by $(id -un)@$(hostname) \\(run pid ${BACKGROUND_PID[holder]}: sh\\), \"nightly build\", renewed, for"
+  assert_line --regexp \
+    "^demo: held by $(id -un)@$(hostname) \\(run pid ${BACKGROUND_PID[holder]}: sh\\), \
+\"nightly build\", renewed, for"
   release_hold holder
 }
 
@@ -683,24 +714,30 @@ eval_fails() {
 
 @test "acquire --json tells the lease, and that it is busy" {
   run -0 --separate-stderr redlock-cli acquire -k demo --ttl 60s --json
-  assert_equal "$(json '[j[f] for f in ("command", "key", "result", "exit_code", "ttl_ms")]')" "['acquire', 'demo', 'acquired', 0, 60000]"
+  assert_equal "$(json '[j[f] for f in ("command", "key", "result", "exit_code", "ttl_ms")]')" \
+    "['acquire', 'demo', 'acquired', 0, 60000]"
   assert_equal "$(json 'j["token"]')" "$(redis 0 get demo)"
   assert_equal "$(json 'j["fence"]')" "$(redis 0 get 'redlock:fence:{demo}')"
   REDLOCK_LEASE=$(json 'j["lease"]') run -0 redlock-cli extend --ttl 60s
   run -75 --separate-stderr redlock-cli acquire -k demo --ttl 60s --json -n
-  assert_equal "$(json '[j[f] for f in ("command", "key", "result", "exit_code")]')" "['acquire', 'demo', 'busy', 75]"
-  assert_equal "$(json '[j["holder"][f] for f in ("user", "host", "foreign", "supervised")]')" "['$(id -un)', '$(hostname)', False, False]"
+  assert_equal "$(json '[j[f] for f in ("command", "key", "result", "exit_code")]')" \
+    "['acquire', 'demo', 'busy', 75]"
+  assert_equal "$(json '[j["holder"][f] for f in ("user", "host", "foreign", "supervised")]')" \
+    "['$(id -un)', '$(hostname)', False, False]"
   assert_equal "$(json 'sorted(set(j) & {"token", "lease"})')" "[]"
 }
 
 @test "extend --json and release --json tell how it ended" {
   acquire demo 60s
   run -0 --separate-stderr redlock-cli extend --ttl 60s --json
-  assert_equal "$(json '[j[f] for f in ("command", "key", "result", "exit_code")]')" "['extend', 'demo', 'extended', 0]"
+  assert_equal "$(json '[j[f] for f in ("command", "key", "result", "exit_code")]')" \
+    "['extend', 'demo', 'extended', 0]"
   run -0 --separate-stderr redlock-cli release --json
-  assert_equal "$(json '[j[f] for f in ("command", "key", "result", "exit_code")]')" "['release', 'demo', 'released', 0]"
+  assert_equal "$(json '[j[f] for f in ("command", "key", "result", "exit_code")]')" \
+    "['release', 'demo', 'released', 0]"
   run -79 --separate-stderr redlock-cli release --json
-  assert_equal "$(json '[j[f] for f in ("command", "key", "result", "exit_code")]')" "['release', 'demo', 'lost', 79]"
+  assert_equal "$(json '[j[f] for f in ("command", "key", "result", "exit_code")]')" \
+    "['release', 'demo', 'lost', 79]"
   run -79 --separate-stderr redlock-cli extend --ttl 60s --json
   assert_equal "$(json '[j["result"], "released" in j["message"]]')" "['lost', True]"
 }
@@ -708,7 +745,9 @@ eval_fails() {
 @test "release --force --json tells whose lock it was" {
   hold holder --ttl 60s --note "their work"
   run -0 --separate-stderr redlock-cli release -k demo --force --json
-  assert_equal "$(json '[j["result"], j["holder"]["note"], j["holder"]["program"], j["holder"]["supervised"]]')" \
+  assert_equal \
+    "$(json '[j["result"],
+      j["holder"]["note"], j["holder"]["program"], j["holder"]["supervised"]]')" \
     "['broken', 'their work', 'sh', True]"
   run -0 --separate-stderr redlock-cli release -k demo --force --json
   assert_equal "$(json '[j["result"], j["exit_code"]]')" "['free', 0]"
@@ -721,10 +760,13 @@ eval_fails() {
   export REDLOCK_SERVER=$SERVERS
   acquire demo 60s
   run -0 --separate-stderr redlock-cli status -k demo -k other --json
-  assert_equal "$(json '[j["command"], j["exit_code"], [(l["key"], l["state"]) for l in j["locks"]]]')" \
+  assert_equal \
+    "$(json '[j["command"], j["exit_code"], [(l["key"], l["state"]) for l in j["locks"]]]')" \
     "['status', 0, [('demo', 'held'), ('other', 'free')]]"
-  assert_equal "$(json '[s["state"] for s in j["locks"][0]["servers"]]')" "['held', 'held', 'fault']"
-  assert_equal "$(json '[s["server"] for s in j["locks"][0]["servers"]]')" "['${SERVER_URL[0]}', '${SERVER_URL[1]}', '${SERVER_URL[2]}']"
+  assert_equal "$(json '[s["state"] for s in j["locks"][0]["servers"]]')" \
+    "['held', 'held', 'fault']"
+  assert_equal "$(json '[s["server"] for s in j["locks"][0]["servers"]]')" \
+    "['${SERVER_URL[0]}', '${SERVER_URL[1]}', '${SERVER_URL[2]}']"
   assert_equal "$(json 'j["locks"][0]["holder"]["fence"]')" "$REDLOCK_FENCE"
   assert_equal "$(json '0 < j["locks"][0]["holder"]["remaining_ms"] <= 60000')" True
   assert_equal "$(json 'j["faults"][0]["server"]')" "${SERVER_URL[2]}"
@@ -732,7 +774,8 @@ eval_fails() {
 
 @test "JSON is valid also for a key that is no UTF-8" {
   run -0 --separate-stderr redlock-cli acquire -k $'\x01\xff"\\' --ttl 60s --json
-  assert_equal "$(json '__import__("base64").urlsafe_b64decode(j["key_base64"] + "==")')" "b'\\x01\\xff\"\\\\'"
+  assert_equal "$(json '__import__("base64").urlsafe_b64decode(j["key_base64"] + "==")')" \
+    "b'\\x01\\xff\"\\\\'"
   run -0 --separate-stderr redlock-cli status --json
   assert_equal "$(json 'j["locks"][0]["state"]')" held
 }
@@ -741,7 +784,8 @@ eval_fails() {
 @test "without a quorum the JSON names each server's fault" {
   kill_server 0
   run -69 --separate-stderr redlock-cli acquire -k demo --ttl 60s -n --json
-  assert_equal "$(json '[j["result"], j["faults"][0]["server"]]')" "['unavailable', '${SERVER_URL[0]}']"
+  assert_equal "$(json '[j["result"], j["faults"][0]["server"]]')" \
+    "['unavailable', '${SERVER_URL[0]}']"
   run -69 --separate-stderr redlock-cli status -k demo --json
   assert_equal "$(json 'j["locks"][0]["state"]')" unavailable
 }

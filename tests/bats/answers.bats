@@ -29,11 +29,14 @@ means() {
   start_scripted "$3" "$4"
   # Time enough for an answer of a slow machine; what is never answered takes it all.
   [[ $text != "no answer"* ]] || patience=700ms
-  assert_refused "$code" "$text" redlock-cli run -S "$SCRIPTED_URL" -k demo -n --server-timeout "$patience" -- touch "$BATS_TEST_TMPDIR/ran"
+  assert_refused "$code" "$text" redlock-cli run -S "$SCRIPTED_URL" -k demo -n \
+    --server-timeout "$patience" -- touch "$BATS_TEST_TMPDIR/ran"
   [[ $stderr == *"$SCRIPTED_URL: "* ]]
   ((${#SERVER_PID[@]})) || return 0
-  run -0 redlock-cli run -S "$SCRIPTED_URL,${SERVER_URL[0]},${SERVER_URL[1]}" -k demo -n --server-timeout 3s -- true
-  run redlock-cli run -S "$SCRIPTED_URL,${SERVER_URL[0]},redis://127.0.0.1:1" -k demo -n --server-timeout "$patience" -- touch "$BATS_TEST_TMPDIR/ran"
+  run -0 redlock-cli run -S "$SCRIPTED_URL,${SERVER_URL[0]},${SERVER_URL[1]}" -k demo -n \
+    --server-timeout 3s -- true
+  run redlock-cli run -S "$SCRIPTED_URL,${SERVER_URL[0]},redis://127.0.0.1:1" -k demo -n \
+    --server-timeout "$patience" -- touch "$BATS_TEST_TMPDIR/ran"
   assert_equal "with one vote of three: $status" "with one vote of three: 69"
   assert [ ! -e "$BATS_TEST_TMPDIR/ran" ]
   assert_unlocked demo 0 1
@@ -42,21 +45,30 @@ means() {
 @test "it cannot serve now: 69, and why" {
   start_servers 2
   means 69 "it is loading its data" stay '-LOADING Redis is loading the dataset in memory\r\n'
-  means 69 "it is busy with a script of another client" stay '-BUSY Redis is busy running a script.\r\n'
-  means 69 "it is a read-only replica: name its master" stay "-READONLY You can't write against a read only replica.\r\n"
-  means 69 "it is out of memory (maxmemory)" stay "-OOM command not allowed when used memory > 'maxmemory'.\r\n"
-  means 69 "it cannot save to disk, and refuses writes for that: see its log" stay '-MISCONF Redis is configured to save RDB snapshots.\r\n'
-  means 69 "it has too few replicas to accept writes (min-replicas-to-write)" stay '-NOREPLICAS Not enough good replicas to write.\r\n'
-  means 69 "it is a replica that lost its master: name the master" stay '-MASTERDOWN Link with MASTER is down.\r\n'
+  means 69 "it is busy with a script of another client" stay \
+    '-BUSY Redis is busy running a script.\r\n'
+  means 69 "it is a read-only replica: name its master" stay \
+    "-READONLY You can't write against a read only replica.\r\n"
+  means 69 "it is out of memory (maxmemory)" stay \
+    "-OOM command not allowed when used memory > 'maxmemory'.\r\n"
+  means 69 "it cannot save to disk, and refuses writes for that: see its log" stay \
+    '-MISCONF Redis is configured to save RDB snapshots.\r\n'
+  means 69 "it has too few replicas to accept writes (min-replicas-to-write)" stay \
+    '-NOREPLICAS Not enough good replicas to write.\r\n'
+  means 69 "it is a replica that lost its master: name the master" stay \
+    '-MASTERDOWN Link with MASTER is down.\r\n'
   means 69 "its cluster is down" stay '-CLUSTERDOWN Hash slot not served\r\n'
-  means 69 "its cluster is moving this key" stay '-TRYAGAIN Multiple keys request during rehashing of slot\r\n'
+  means 69 "its cluster is moving this key" stay \
+    '-TRYAGAIN Multiple keys request during rehashing of slot\r\n'
   means 69 "it answered: ERR something new" stay '-ERR something new\r\n'
 }
 
 @test "it does not let us: 77" {
   means 77 "set REDISCLI_AUTH or --password-file" stay '-NOAUTH Authentication required.\r\n'
-  means 77 "wrong user or password" stay '-WRONGPASS invalid username-password pair or user is disabled.\r\n'
-  means 77 "'eval' command" stay "-NOPERM this user has no permissions to run the 'eval' command\r\n"
+  means 77 "wrong user or password" stay \
+    '-WRONGPASS invalid username-password pair or user is disabled.\r\n'
+  means 77 "'eval' command" stay \
+    "-NOPERM this user has no permissions to run the 'eval' command\r\n"
   means 77 "protected mode" close '-DENIED Redis is running in protected mode.\r\n'
 }
 
@@ -65,15 +77,18 @@ means() {
   means 78 "it is part of a Redis Cluster" stay '-MOVED 3999 :0\r\n'
   means 78 "it is part of a Redis Cluster" stay '-MOVED 99999999999999999999 [::]:-1\r\n'
   means 78 "it is part of a Redis Cluster" stay '-ASK 3999 127.0.0.1:0\r\n'
-  means 78 "unknown command" stay "-ERR unknown command 'EVAL', with args beginning with: 'secret' \r\n"
+  means 78 "unknown command" stay \
+    "-ERR unknown command 'EVAL', with args beginning with: 'secret' \r\n"
 }
 
 @test "an answer that no lock script gives is no vote" {
   start_servers 2
   local bytes
-  for bytes in '+OK\r\n' ':1\r\n' '$-1\r\n' '*-1\r\n' '*0\r\n' '$7\r\ngranted\r\n' '*1\r\n$7\r\ngranted\r\n' \
+  for bytes in '+OK\r\n' ':1\r\n' '$-1\r\n' '*-1\r\n' '*0\r\n' '$7\r\ngranted\r\n' \
+    '*1\r\n$7\r\ngranted\r\n' \
     '*3\r\n$7\r\ngranted\r\n$1\r\n1\r\n:1\r\n' '*3\r\n$7\r\ngranted\r\n$2\r\n-1\r\n$2\r\nid\r\n' \
-    '*3\r\n$7\r\ngranted\r\n$16\r\n4503599627370497\r\n$2\r\nid\r\n' '*3\r\n+granted\r\n$1\r\n1\r\n$2\r\nid\r\n' \
+    '*3\r\n$7\r\ngranted\r\n$16\r\n4503599627370497\r\n$2\r\nid\r\n' \
+    '*3\r\n+granted\r\n$1\r\n1\r\n$2\r\nid\r\n' \
     '*1\r\n*3\r\n$7\r\ngranted\r\n$1\r\n1\r\n$2\r\nid\r\n'; do
     means 69 "malformed reply to a lock script" stay "$bytes"
   done
@@ -82,10 +97,13 @@ means() {
 @test "what is not Redis protocol, or is larger than any answer, ends the connection" {
   start_servers 2
   local bytes
-  for bytes in 'HTTP/1.1 400 Bad Request\r\n\r\n' 'SSH-2.0-OpenSSH_9.2\r\n' '220 mail.example ESMTP\r\n' '\0\0\0\0\0\0\0\0' '*2147483647\r\n' \
-    '*-7\r\n' '$65537\r\n'"$(printf '%065537d' 0)"'\r\n' '>2\r\n$4\r\npush\r\n$1\r\nx\r\n' '%1\r\n$1\r\na\r\n$1\r\nb\r\n' ',1.5\r\n' '#t\r\n' '_\r\n' \
+  for bytes in 'HTTP/1.1 400 Bad Request\r\n\r\n' 'SSH-2.0-OpenSSH_9.2\r\n' \
+    '220 mail.example ESMTP\r\n' '\0\0\0\0\0\0\0\0' '*2147483647\r\n' \
+    '*-7\r\n' '$65537\r\n'"$(printf '%065537d' 0)"'\r\n' '>2\r\n$4\r\npush\r\n$1\r\nx\r\n' \
+    '%1\r\n$1\r\na\r\n$1\r\nb\r\n' ',1.5\r\n' '#t\r\n' '_\r\n' \
     '*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n:1\r\n'; do
-    means 69 "an answer that is not Redis protocol, or is larger than any answer to us" stay "$bytes"
+    means 69 "an answer that is not Redis protocol, or is larger than any answer to us" stay \
+      "$bytes"
   done
 }
 
@@ -96,7 +114,9 @@ means() {
   means 69 "no answer within " stay '*3\r\n$7\r\ngranted\r\n$1\r\n1\r\n$2\r\ni'
   means 69 "no answer within " stay ''
   means 69 "no answer within " stay '$99999999999\r\n'
-  means 69 "no answer within " drip '*6\r\n$7\r\ngranted\r\n$1\r\n1\r\n$2\r\nid\r\n:-1\r\n*10\r\n$1\r\n1\r\n$0\r\n\r\n:0\r\n:0\r\n:-1\r\n$0\r\n\r\n:0\r\n:0\r\n$0\r\n\r\n$0\r\n\r\n'
+  means 69 "no answer within " drip \
+    '*6\r\n$7\r\ngranted\r\n$1\r\n1\r\n$2\r\nid\r\n:-1\r\n*10\r\n$1\r\n1\r\n$0\r\n\r\n'\
+':0\r\n:0\r\n:-1\r\n$0\r\n\r\n:0\r\n:0\r\n$0\r\n\r\n$0\r\n\r\n'
 }
 
 @test "a server that never stops talking is left alone" {
@@ -127,6 +147,9 @@ print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss, said)' "$@"
 @test "escape sequences in what it says do not reach the terminal" {
   means 69 '\x1b]0;title\x07' stay '-ERR \033]0;title\007\302\233\342\200\256\r\n'
   # A foreign lock is busy, by whatever name its type goes; a line tells it.
-  start_scripted stay '*10\r\n$4\r\nheld\r\n$2\r\nid\r\n$7\r\n\033[2Jset\r\n:-1\r\n:0\r\n$0\r\n\r\n:-1\r\n:0\r\n$0\r\n\r\n*10\r\n$1\r\n1\r\n$0\r\n\r\n:0\r\n:0\r\n:-1\r\n$0\r\n\r\n:0\r\n:0\r\n$0\r\n\r\n$0\r\n\r\n'
+  start_scripted stay \
+    '*10\r\n$4\r\nheld\r\n$2\r\nid\r\n$7\r\n\033[2Jset\r\n:-1\r\n:0\r\n$0\r\n\r\n'\
+':-1\r\n:0\r\n$0\r\n\r\n'\
+'*10\r\n$1\r\n1\r\n$0\r\n\r\n:0\r\n:0\r\n:-1\r\n$0\r\n\r\n:0\r\n:0\r\n$0\r\n\r\n$0\r\n\r\n'
   assert_refused 75 '\x1b[2Jset' redlock-cli run -S "$SCRIPTED_URL" -k demo -n -- true
 }

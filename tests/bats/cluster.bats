@@ -35,7 +35,8 @@ setup() {
 
 @test "several keys of all masters are taken together, shown, extended and released" {
   local nr
-  eval "$(redlock-cli acquire -k "${CLUSTER_KEY[0]}" -k "${CLUSTER_KEY[1]}" -k "${CLUSTER_KEY[2]}" -t 1m --export)"
+  eval "$(redlock-cli acquire -k "${CLUSTER_KEY[0]}" -k "${CLUSTER_KEY[1]}" \
+    -k "${CLUSTER_KEY[2]}" -t 1m --export)"
   run -0 redlock-cli status
   for nr in 0 1 2; do assert_output --partial "${CLUSTER_KEY[nr]}"; done
   run -0 redlock-cli extend -t 2m
@@ -59,7 +60,8 @@ setup() {
   local nr key
   for nr in 0 1 2; do
     key=${CLUSTER_KEY[nr]}
-    start_background "holder$nr" redlock-cli run -k "$key" -- sh -c 'until [ -e "$0" ]; do sleep 0.02; done' "$BATS_TEST_TMPDIR/end"
+    start_background "holder$nr" redlock-cli run -k "$key" \
+      -- sh -c 'until [ -e "$0" ]; do sleep 0.02; done' "$BATS_TEST_TMPDIR/end"
     wait_for_key "$nr" "$key"
     start_background "old$nr" redlock-cli run -k "$key" --supersede -- echo entered
     wait_until waits_at "$nr" "$key"
@@ -78,7 +80,8 @@ setup() {
     assert_line --partial "$key: already ran"
   done
   # Of the three together.
-  run -0 redlock-cli run -k "${CLUSTER_KEY[0]}" -k "${CLUSTER_KEY[1]}" -k "${CLUSTER_KEY[2]}" --once-per 20h -- echo ran
+  run -0 redlock-cli run -k "${CLUSTER_KEY[0]}" -k "${CLUSTER_KEY[1]}" -k "${CLUSTER_KEY[2]}" \
+    --once-per 20h -- echo ran
   refute_line ran
   run -0 redlock-cli status "${CLUSTER_KEY[@]}" --max-age 1h
 }
@@ -94,24 +97,30 @@ waits_at() { [[ $(redis "$1" zcard "redlock:queue:{$2}") == 1 ]]; }
   assert_output --partial "0 of its replicas are in step; --replicas wants 1"
   redis 1 config set maxmemory-policy allkeys-lru >/dev/null
   run -1 redlock-cli doctor --json
-  assert_equal "$(json '[f["grade"] for f in j["servers"][0]["findings"] if f["check"] == "eviction"]')" "['warning']"
+  assert_equal \
+    "$(json '[f["grade"] for f in j["servers"][0]["findings"] if f["check"] == "eviction"]')" \
+    "['warning']"
 }
 
 @test "servers that are gone are passed over as long as the key's own is there; then it is down" {
   redis 0 config set cluster-require-full-coverage no >/dev/null
   kill_server 2
   pause_server 1
-  run -0 redlock-cli run -S "cluster://127.0.0.1:${SERVER_PORT[2]},127.0.0.1:${SERVER_PORT[1]},127.0.0.1:${SERVER_PORT[0]}" -k demo -n \
-    --server-timeout 1500ms -- true
-  assert_refused 69 "127.0.0.1:${SERVER_PORT[2]}: cannot connect" redlock-cli run -k "${CLUSTER_KEY[2]}" -n -- true
+  run -0 redlock-cli run -S "cluster://127.0.0.1:${SERVER_PORT[2]},127.0.0.1:${SERVER_PORT[1]},\
+127.0.0.1:${SERVER_PORT[0]}" -k demo -n --server-timeout 1500ms -- true
+  assert_refused 69 "127.0.0.1:${SERVER_PORT[2]}: cannot connect" \
+    redlock-cli run -k "${CLUSTER_KEY[2]}" -n -- true
   redis 0 config set cluster-require-full-coverage yes >/dev/null
   wait_until cluster_is fail 0
-  assert_refused 69 "its cluster is down" redlock-cli run -S "cluster://127.0.0.1:${SERVER_PORT[0]}" -k demo -n -- true
+  assert_refused 69 "its cluster is down" \
+    redlock-cli run -S "cluster://127.0.0.1:${SERVER_PORT[0]}" -k demo -n -- true
 }
 
 @test "what is no cluster, and redis:// to one, say what to write" {
   start_tcp_server
-  assert_refused 78 "it is part of no cluster: write redis://" redlock-cli run -S "cluster://127.0.0.1:${SERVER_PORT[3]}" -k demo -n -- true
-  assert_refused 78 "write cluster://" redlock-cli run -S "redis://127.0.0.1:${SERVER_PORT[1]}" -k demo -n -- true
+  assert_refused 78 "it is part of no cluster: write redis://" \
+    redlock-cli run -S "cluster://127.0.0.1:${SERVER_PORT[3]}" -k demo -n -- true
+  assert_refused 78 "write cluster://" \
+    redlock-cli run -S "redis://127.0.0.1:${SERVER_PORT[1]}" -k demo -n -- true
   assert_refused 78 "database 0 only" redlock-cli run -S "$CLUSTER_URL/1" -k demo -n -- true
 }

@@ -10,13 +10,16 @@ load helper/checks
 # means CODE TEXT SLOTS ERROR: see scripted_cluster.py.
 means() {
   local name=scripted$((++scripted)) url
-  start_background "$name" /usr/bin/python3 "$BATS_TEST_DIRNAME/helper/scripted_cluster.py" "$3" "$4"
+  start_background "$name" \
+    /usr/bin/python3 "$BATS_TEST_DIRNAME/helper/scripted_cluster.py" "$3" "$4"
   wait_until grep -q . "$(background_stdout "$name")"
   url=cluster://127.0.0.1:$(<"$(background_stdout "$name")")
-  assert_refused "$1" "$2" redlock-cli run -S "$url" -k demo -n --server-timeout 3s -- touch "$BATS_TEST_TMPDIR/ran"
+  assert_refused "$1" "$2" redlock-cli run -S "$url" -k demo -n --server-timeout 3s \
+    -- touch "$BATS_TEST_TMPDIR/ran"
   # As one of three it keeps nobody from the lock.
   ((${#SERVER_PID[@]})) || return 0
-  run -0 redlock-cli run -S "$url,${SERVER_URL[0]},${SERVER_URL[1]}" -k demo -n --server-timeout 3s -- true
+  run -0 redlock-cli run -S "$url,${SERVER_URL[0]},${SERVER_URL[1]}" -k demo -n \
+    --server-timeout 3s -- true
   assert [ ! -e "$BATS_TEST_TMPDIR/ran" ]
   assert_unlocked demo 0 1
 }
@@ -43,18 +46,23 @@ means() {
 @test "a cluster that cannot serve the key" {
   start_servers 2
   means 69 "its cluster is down" all 'CLUSTERDOWN The cluster is down'
-  means 69 "its cluster is moving this key" all 'TRYAGAIN Multiple keys request during rehashing of slot'
-  means 69 "no server of its cluster has the slot" '*1\r\n*3\r\n:1000\r\n:16383\r\n*2\r\n$9\r\n127.0.0.1\r\n:{port}\r\n' x
+  means 69 "its cluster is moving this key" all \
+    'TRYAGAIN Multiple keys request during rehashing of slot'
+  means 69 "no server of its cluster has the slot" \
+    '*1\r\n*3\r\n:1000\r\n:16383\r\n*2\r\n$9\r\n127.0.0.1\r\n:{port}\r\n' x
   means 69 "no server of its cluster has the slot" '*0\r\n' x
-  means 69 "no server of its cluster has the slot" '*1\r\n*3\r\n:0\r\n:16383\r\n*2\r\n$9\r\n127.0.0.1\r\n:0\r\n' x
+  means 69 "no server of its cluster has the slot" \
+    '*1\r\n*3\r\n:0\r\n:16383\r\n*2\r\n$9\r\n127.0.0.1\r\n:0\r\n' x
   means 77 "NOPERM" "-NOPERM this user has no permissions to run the 'cluster|slots' command\r\n" x
 }
 
 @test "an answer that no CLUSTER SLOTS gives is no vote" {
   start_servers 2
   local bytes
-  for bytes in '+OK\r\n' ':1\r\n' '*1\r\n:1\r\n' '*1\r\n*2\r\n:0\r\n:1\r\n' '*1\r\n*3\r\n:0\r\n:16384\r\n*2\r\n$1\r\nh\r\n:1\r\n' \
-    '*1\r\n*3\r\n:-1\r\n:1\r\n*2\r\n$1\r\nh\r\n:1\r\n' '*1\r\n*3\r\n:9\r\n:1\r\n*2\r\n$1\r\nh\r\n:1\r\n'; do
+  for bytes in '+OK\r\n' ':1\r\n' '*1\r\n:1\r\n' '*1\r\n*2\r\n:0\r\n:1\r\n' \
+    '*1\r\n*3\r\n:0\r\n:16384\r\n*2\r\n$1\r\nh\r\n:1\r\n' \
+    '*1\r\n*3\r\n:-1\r\n:1\r\n*2\r\n$1\r\nh\r\n:1\r\n' \
+    '*1\r\n*3\r\n:9\r\n:1\r\n*2\r\n$1\r\nh\r\n:1\r\n'; do
     means 69 "malformed CLUSTER SLOTS reply" "$bytes" x
   done
 }

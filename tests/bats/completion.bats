@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
-# shellcheck disable=SC2016,SC2030,SC2031,SC2154  # the shells expand; each test is a subshell; bats sets stderr
+# The shells expand; each test is a subshell; bats sets stderr:
+# shellcheck disable=SC2016,SC2030,SC2031,SC2154
 # What completes redlock-cli, in real shells at a real terminal.
 load helper/common
 load helper/redis
@@ -15,14 +16,16 @@ open_bash() {
   open_terminal
   type_and_see_status '. /usr/share/bash-completion/bash_completion' 0
   type_and_see_status 'source <(redlock-cli completion bash)' 0
-  type_and_see_status 'complete -W hello-world greet; got() { printf "<%s>" "$@" >got.new; mv got.new got; }' 0
+  type_and_see_status \
+    'complete -W hello-world greet; got() { printf "<%s>" "$@" >got.new; mv got.new got; }' 0
 }
 
 open_zsh() {
   open_terminal zsh -f -i
   type_line 'PS1="[%?]> "'
   type_line 'autoload -U compinit && compinit -u -D && source <(redlock-cli completion zsh)'
-  type_line 'compdef "compadd hello-world" greet; got() { printf "<%s>" "$@" >got.new; mv got.new got; }'
+  type_line \
+    'compdef "compadd hello-world" greet; got() { printf "<%s>" "$@" >got.new; mv got.new got; }'
   type_line 'print rea""dy'
   see ready
 }
@@ -30,7 +33,8 @@ open_zsh() {
 open_fish() {
   open_terminal fish --private --no-config -i
   type_line 'set -g fish_autosuggestion_enabled 0; redlock-cli completion fish | source'
-  type_line 'complete -c greet -f -a hello-world; function got; printf "<%s>" $argv >got.new; mv got.new got; end'
+  type_line 'complete -c greet -f -a hello-world; '\
+'function got; printf "<%s>" $argv >got.new; mv got.new got; end'
   type_line 'echo rea""dy'
   see ready
 }
@@ -85,7 +89,8 @@ complete_everything() {
     '<redlock-cli><run><-S><redis://h:1><-nk><a><--><greet><hello-world>'
   # Nothing fits, and nothing is said.
   completed 'redlock-cli run --no-such' '<redlock-cli><run><--no-such>'
-  completed 'redlock-cli status -S redis://127.0.0.1:1 nigh' '<redlock-cli><status><-S><redis://127.0.0.1:1><nigh>'
+  completed 'redlock-cli status -S redis://127.0.0.1:1 nigh' \
+    '<redlock-cli><status><-S><redis://127.0.0.1:1><nigh>'
   ask shown '(?i)refused|not found|error'
   assert_equal "$REPLY" never
 }
@@ -113,7 +118,9 @@ hold_two_keys() {
 }
 
 @test "zsh and fish show what commands and options mean" {
-  run -0 fish --no-config -c 'redlock-cli completion fish | source; complete -C "redlock-cli run --on-lost "; complete -C "redlock-cli "'
+  run -0 fish --no-config -c 'redlock-cli completion fish | source
+    complete -C "redlock-cli run --on-lost "
+    complete -C "redlock-cli "'
   assert_line kill
   assert_line --partial $'run\trun a command while holding a lock'
   open_zsh

@@ -1,6 +1,7 @@
 #!/usr/bin/env bats
 # bats file_tags=smoke
-# shellcheck disable=SC2016,SC2030,SC2031,SC2154  # the commands' own shells expand; each test is a subshell; bats sets stderr
+# The commands' own shells expand; each test is a subshell; bats sets stderr:
+# shellcheck disable=SC2016,SC2030,SC2031,SC2154
 # One lock that several want: who holds it keeps it, and the others learn who that is.
 load helper/common
 load helper/redis
@@ -16,7 +17,8 @@ has_lines() { (($(wc -l <"$2") >= $1)); }
   local seen=$BATS_TEST_TMPDIR/seen at start=$SECONDS
   start_background holder redlock-cli run -t 2s -k demo -- sh -c '
     echo "$REDLOCK_TOKEN"
-    exec redis-cli -s "$0" -r 800 -i 0.01 eval "return redis.call(\"get\", KEYS[1]) .. \" \" .. redis.call(\"pttl\", KEYS[1])" 1 demo' \
+    exec redis-cli -s "$0" -r 800 -i 0.01 eval \
+      "return redis.call(\"get\", KEYS[1]) .. \" \" .. redis.call(\"pttl\", KEYS[1])" 1 demo' \
     "$SERVER_SOCKET"
   seen=$(background_stdout holder)
   for at in 2 200 400 600; do
@@ -51,7 +53,8 @@ has_lines() { (($(wc -l <"$2") >= $1)); }
   assert_equal "$output" ""
   assert_equal "${#stderr_lines[@]}" 1
   assert_regex "$stderr" "^redlock-cli: demo: held by "
-  assert_regex "$stderr" " $(id -un 2>/dev/null || id -u)@$(uname -n) \\(run pid ${BACKGROUND_PID[first]}: sh\\)"
+  assert_regex "$stderr" \
+    " $(id -un 2>/dev/null || id -u)@$(uname -n) \\(run pid ${BACKGROUND_PID[first]}: sh\\)"
   assert_regex "$stderr" '"release 1.2"'
   assert [ ! -e "$BATS_TEST_TMPDIR/entered" ]
   release_hold first
@@ -173,7 +176,8 @@ has_lines() { (($(wc -l <"$2") >= $1)); }
   for worker in {1..8}; do
     # mkdir fails for who is not alone; the counter is read and written with time in between.
     start_background "$worker" redlock-cli run -q -k demo --retry-delay 10ms -- sh -c '
-      mkdir "$0" && n=$(cat "$1") && sleep 0.02 && echo $((n + 1)) >"$1" && rmdir "$0"' "$inside" "$count"
+      mkdir "$0" && n=$(cat "$1") && sleep 0.02 && echo $((n + 1)) >"$1" && rmdir "$0"' \
+      "$inside" "$count"
   done
   for worker in {1..8}; do
     wait_background "$worker"

@@ -21,7 +21,10 @@ detach() {
   kill -0 "$HOLDER"
 }
 
-is_older_than() { redlock-cli status demo --json | jq -e --argjson ms "$1" '.locks[0].holder.age_ms > $ms' >/dev/null; }
+is_older_than() {
+  redlock-cli status demo --json |
+    jq -e --argjson ms "$1" '.locks[0].holder.age_ms > $ms' >/dev/null
+}
 
 # Should a test fail, its holder must not stay.
 teardown() {
@@ -34,7 +37,8 @@ teardown() {
   detach --max-hold 1h --ttl 3s --note "three steps"
   token=$(redis 0 get demo)
   run -0 redlock-cli status demo
-  assert_line --regexp "^demo: held by .* \\(detached holder pid $HOLDER: .*\\), \"three steps\", renewed, for "
+  assert_line --regexp \
+    "^demo: held by .* \\(detached holder pid $HOLDER: .*\\), \"three steps\", renewed, for "
   run -0 redlock-cli status
   assert_line --regexp '^demo +held +.* \(detached\) "three steps" .* renewed$'
   wait_until is_older_than 4500
@@ -76,8 +80,12 @@ teardown() {
 }
 
 @test "it needs a limit, a file, and no process" {
-  assert_refused 64 "--detach needs --max-hold DUR" redlock-cli acquire -k demo --detach --token-file "$FILE"
-  assert_refused 64 "--detach needs --token-file FILE" redlock-cli acquire -k demo --detach --max-hold 1h
-  assert_refused 64 "--detach is bound to no process" redlock-cli acquire -k demo --detach --max-hold 1h --token-file "$FILE" --while-pid $$
-  assert_refused 64 "--detach needs --max-hold DUR" redlock-cli acquire -k demo --detach --max-hold infinity --token-file "$FILE"
+  assert_refused 64 "--detach needs --max-hold DUR" \
+    redlock-cli acquire -k demo --detach --token-file "$FILE"
+  assert_refused 64 "--detach needs --token-file FILE" \
+    redlock-cli acquire -k demo --detach --max-hold 1h
+  assert_refused 64 "--detach is bound to no process" \
+    redlock-cli acquire -k demo --detach --max-hold 1h --token-file "$FILE" --while-pid $$
+  assert_refused 64 "--detach needs --max-hold DUR" \
+    redlock-cli acquire -k demo --detach --max-hold infinity --token-file "$FILE"
 }

@@ -22,12 +22,15 @@ doctor_says() {
 # The grades and checks of all findings that are not good, as `2 warning eviction`, sorted, in one
 # line.
 findings() {
-  json '", ".join(sorted("%d %s %s" % (i, f["grade"], f["check"]) for i, s in enumerate(j["servers"]) for f in s["findings"] if f["grade"] != "good"))'
+  json '", ".join(sorted("%d %s %s" % (i, f["grade"], f["check"])
+    for i, s in enumerate(j["servers"]) for f in s["findings"] if f["grade"] != "good"))'
 }
 
 assert_nothing_left() {
   local nr
-  for nr in "${!SERVER_PID[@]}"; do assert_equal "server $nr: $(redis "$nr" keys '*')" "server $nr: "; done
+  for nr in "${!SERVER_PID[@]}"; do
+    assert_equal "server $nr: $(redis "$nr" keys '*')" "server $nr: "
+  done
 }
 
 @test "a server that keeps its data and evicts nothing is fit" {
@@ -35,9 +38,13 @@ assert_nothing_left() {
   export REDLOCK_SERVER=$SERVERS
   doctor_says 0 "fit: 1 of 1 servers can vote now, 1 must"
   assert_line --regexp "^SERVER +VOTES +ANSWERS +SOFTWARE +ROLE +UP +KEEPS +EVICTS$"
-  assert_line --regexp "^${SERVER_URL[0]} +yes +[0-9.]+ms +(redis|valkey) [0-9.]+ +master +[0-9].* +aof always +noeviction$"
+  assert_line --regexp \
+    "^${SERVER_URL[0]} +yes +[0-9.]+ms +(redis|valkey) [0-9.]+ +master +[0-9].* +aof always \
++noeviction$"
   run -0 redlock-cli doctor --json
-  assert_equal "$(json '[j["result"], j["exit_code"], j["voting"], j["needed"], j["servers"][0]["votes"], j["servers"][0]["role"]]')" \
+  assert_equal \
+    "$(json '[j["result"], j["exit_code"], j["voting"], j["needed"],
+      j["servers"][0]["votes"], j["servers"][0]["role"]]')" \
     "['fit', 0, 1, 1, True, 'master']"
   assert_equal "$(findings)" ""
   assert_nothing_left
@@ -54,12 +61,19 @@ assert_nothing_left() {
 
 @test "eviction, no persistence and fsync now and then are found" {
   start_server --maxmemory-policy allkeys-lru
-  start_server --maxmemory 100mb --maxmemory-policy volatile-lru --appendonly yes --appendfsync everysec
+  start_server --maxmemory 100mb --maxmemory-policy volatile-lru --appendonly yes \
+    --appendfsync everysec
   run -1 redlock-cli doctor -S "$SERVERS" --json
-  assert_equal "$(findings)" "0 warning eviction, 0 warning persistence, 1 warning eviction, 1 warning persistence"
-  doctor_says 1 "warning: ${SERVER_URL[0]}: it evicts locks once it has a maxmemory (allkeys-lru): set maxmemory-policy noeviction" -S "$SERVERS"
-  assert_line "warning: ${SERVER_URL[1]}: it evicts locks when its memory is full (volatile-lru): set maxmemory-policy noeviction"
-  assert_line --partial "${SERVER_URL[1]}: a crash of its host loses the last locks: set appendfsync always"
+  assert_equal "$(findings)" \
+    "0 warning eviction, 0 warning persistence, 1 warning eviction, 1 warning persistence"
+  doctor_says 1 \
+    "warning: ${SERVER_URL[0]}: it evicts locks once it has a maxmemory (allkeys-lru): \
+set maxmemory-policy noeviction" -S "$SERVERS"
+  assert_line \
+    "warning: ${SERVER_URL[1]}: it evicts locks when its memory is full (volatile-lru): \
+set maxmemory-policy noeviction"
+  assert_line --partial \
+    "${SERVER_URL[1]}: a crash of its host loses the last locks: set appendfsync always"
 }
 
 @test "a replica given as an independent server is found" {
@@ -67,8 +81,11 @@ assert_nothing_left() {
   start_server "${DURABLE[@]}" --replicaof 127.0.0.1 "${SERVER_PORT[0]}"
   wait_until eval 'redis 1 info replication | grep -q master_link_status:up'
   start_server "${DURABLE[@]}"
-  doctor_says 1 "bad: ${SERVER_URL[1]}: it is a replica of 127.0.0.1:${SERVER_PORT[0]}: name the master instead" -S "$SERVERS"
-  assert_line --partial "${SERVER_URL[1]}: it is not independent: it and ${SERVER_URL[0]} are replicas of each other"
+  doctor_says 1 \
+    "bad: ${SERVER_URL[1]}: it is a replica of 127.0.0.1:${SERVER_PORT[0]}: \
+name the master instead" -S "$SERVERS"
+  assert_line --partial \
+    "${SERVER_URL[1]}: it is not independent: it and ${SERVER_URL[0]} are replicas of each other"
   assert_line "fit, with warnings: 2 of 3 servers can vote now, 2 must"
   # One that takes writes is no better.
   redis 1 config set replica-read-only no
@@ -78,7 +95,8 @@ assert_nothing_left() {
 
 @test "one server under two names is found" {
   start_tcp_server "${DURABLE[@]}"
-  doctor_says 69 "it is the same server as ${SERVER_URL[0]}, which has but one vote" -S "${SERVER_URL[0]},unix://${SERVER_SOCKET[0]}?db=1"
+  doctor_says 69 "it is the same server as ${SERVER_URL[0]}, which has but one vote" \
+    -S "${SERVER_URL[0]},unix://${SERVER_SOCKET[0]}?db=1"
   assert_nothing_left
 }
 
@@ -87,17 +105,21 @@ assert_nothing_left() {
   local offset text
   for offset in 5 -5; do
     [[ $offset == 5 ]] && text=ahead || text=behind
-    start_background "relay$offset" /usr/bin/python3 "$BATS_TEST_DIRNAME/helper/wrong_clock.py" "${SERVER_PORT[0]}" "$offset"
+    start_background "relay$offset" \
+      /usr/bin/python3 "$BATS_TEST_DIRNAME/helper/wrong_clock.py" "${SERVER_PORT[0]}" "$offset"
     wait_until grep -q . "$(background_stdout "relay$offset")"
     doctor_says 1 "its clock is " -S "redis://127.0.0.1:$(<"$(background_stdout "relay$offset")")"
-    assert_output --regexp "its clock is (4\.9|5|5\.[0-9])s $text of ours|its clock is (4\.9|5|5\.[0-9])s $text ours"
+    assert_output --regexp \
+      "its clock is (4\.9|5|5\.[0-9])s $text of ours|its clock is (4\.9|5|5\.[0-9])s $text ours"
   done
 }
 
 @test "a server that has just restarted has no vote yet" {
   start_servers 3
   doctor_says 69 "started " -S "$SERVERS" --restart-guard 1h
-  assert_output --regexp "warning: ${SERVER_URL[1]}: it started [0-9.]+m?s ago, its vote counts in (1h|59m[0-9]+s) \(--restart-guard\)"
+  assert_output --regexp \
+    "warning: ${SERVER_URL[1]}: it started [0-9.]+m?s ago, its vote counts in (1h|59m[0-9]+s) \
+\(--restart-guard\)"
   assert_line "no quorum: 0 of 3 servers can vote now, 2 must"
 }
 
@@ -143,7 +165,9 @@ assert_nothing_left() {
   assert_line --regexp "^${SERVER_URL[0]} +yes +[0-9.]+ms +\? +\? +\? +\? +\?$"
   assert_line "unknown: ${SERVER_URL[0]}: it does not tell its maxmemory-policy"
   run -0 redlock-cli doctor -S "$SERVERS" --json
-  assert_equal "$(findings)" "0 unknown eviction, 0 unknown persistence, 0 unknown role, 0 unknown software, 0 unknown uptime"
+  assert_equal "$(findings)" \
+    "0 unknown eviction, 0 unknown persistence, 0 unknown role, 0 unknown software, \
+0 unknown uptime"
   assert_equal "$(json 'j["servers"][0]["eviction_policy"]')" None
 }
 
@@ -173,30 +197,39 @@ assert_nothing_left() {
   mkdir -p "$XDG_CONFIG_HOME/redlock-cli"
   echo 'server = ["redis://:hunter2@a", "redis://b"]' >"$XDG_CONFIG_HOME/redlock-cli/config.toml"
   REDLOCK_TTL=40s run -0 redlock-cli doctor --settings --server-timeout 2s
-  assert_line "server = redis://...@a:6379,redis://b:6379 ($XDG_CONFIG_HOME/redlock-cli/config.toml: server)"
+  assert_line \
+    "server = redis://...@a:6379,redis://b:6379 ($XDG_CONFIG_HOME/redlock-cli/config.toml: server)"
   assert_line "ttl = 40s (REDLOCK_TTL)"
   assert_line "server-timeout = 2s (--server-timeout)"
   assert_line "grace = a fifth of the ttl, at most 5s (default)"
   refute_output --partial hunter2
   run -0 redlock-cli doctor --settings --json
-  assert_equal "$(json '[s["value"] for s in j["settings"] if s["name"] == "server"]')" "['redis://...@a:6379,redis://b:6379']"
+  assert_equal "$(json '[s["value"] for s in j["settings"] if s["name"] == "server"]')" \
+    "['redis://...@a:6379,redis://b:6379']"
 }
 
 # The help of every command says "default X" of a setting where --settings does, and the same.
 @test "--settings shows the default of what is set nowhere" {
   run -0 redlock-cli doctor --settings
   local line expected=(
-    'nonblock = false (default)' 'wait = infinity (default)' 'unavailable-wait = 10s (default)' 'conflict-exit-code = 75 (default)'
-    'shared = false (default)' 'exclusive = true (default)' 'slots (not set)' 'note = the URL of the CI job that runs us (default)' 'retry-delay = 100ms (default)'
-    'stop-signal = TERM (default)' 'on-lost = kill (default)' 'descendants = leave (default)' 'min-hold = 0s (default)'
-    'isolate = none (default)' 'status-fd (not set)' 'server (not set)' 'replicas = 0 (default)' 'user (not set)' 'json = false (default)'
+    'nonblock = false (default)' 'wait = infinity (default)' 'unavailable-wait = 10s (default)'
+    'conflict-exit-code = 75 (default)'
+    'shared = false (default)' 'exclusive = true (default)' 'slots (not set)'
+    'note = the URL of the CI job that runs us (default)' 'retry-delay = 100ms (default)'
+    'stop-signal = TERM (default)' 'on-lost = kill (default)' 'descendants = leave (default)'
+    'min-hold = 0s (default)'
+    'isolate = none (default)' 'status-fd (not set)' 'server (not set)' 'replicas = 0 (default)'
+    'user (not set)' 'json = false (default)'
     'quiet = false (default)' 'verbose = 0 (default)')
   for line in "${expected[@]}"; do assert_line "$line"; done
   refute_line --regexp '^[a-z-]+ \(default\)$'
   run -0 env -u REDLOCK_RESTART_GUARD redlock-cli doctor --settings
   assert_line 'restart-guard = 1m (default)'
   run -0 redlock-cli doctor --settings --json
-  assert_equal "$(json '[(s["value"], s["where"], s["default"]) for s in j["settings"] if s["name"] == "on-lost"]')" "[(None, None, 'kill')]"
+  assert_equal \
+    "$(json '[(s["value"], s["where"], s["default"])
+      for s in j["settings"] if s["name"] == "on-lost"]')" \
+    "[(None, None, 'kill')]"
 }
 
 @test "each default, set as a value, is accepted" {
@@ -207,7 +240,8 @@ assert_nothing_left() {
     [[ $value != *' '* ]] || continue # said in words
     setting=${setting^^}
     run -0 env "REDLOCK_${setting//-/_}=$value" redlock-cli run -k demo -S "$SERVERS" -- true
-  done < <(env -u REDLOCK_RESTART_GUARD redlock-cli doctor --settings | grep ' = .*(default)$' | grep -v '^config')
+  done < <(env -u REDLOCK_RESTART_GUARD redlock-cli doctor --settings | grep ' = .*(default)$' |
+    grep -v '^config')
 }
 
 @test "without a server it is 78, as for every command" {

@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
-# shellcheck disable=SC2016,SC2030,SC2031,SC2154  # the documents' shells expand; each test is a subshell; bats sets stderr
+# The documents' shells expand; each test is a subshell; bats sets stderr:
+# shellcheck disable=SC2016,SC2030,SC2031,SC2154
 # Runs what the documents tell to run: each fenced block with a name behind its language, ```sh
 # run=NAME.
 load helper/common
@@ -33,7 +34,9 @@ script() {
 }
 
 # crontab_command NAME: the command of a line of the recipe for cron, with programs of ours.
-crontab_command() { block recipes/cron.md "$1" | sed -E 's/^[^ ]+( [^ ]+){4} //; s|/usr/local/bin/||g'; }
+crontab_command() {
+  block recipes/cron.md "$1" | sed -E 's/^[^ ]+( [^ ]+){4} //; s|/usr/local/bin/||g'
+}
 
 @test "each block with a name is run by a test here" {
   local names name
@@ -41,7 +44,8 @@ crontab_command() { block recipes/cron.md "$1" | sed -E 's/^[^ ]+( [^ ]+){4} //;
   (($(wc -l <<<"$names") > 30)) || fail "there are $(wc -l <<<"$names") only"
   assert_equal "$(sort <<<"$names" | uniq -d)" ""
   for name in $names; do
-    grep -qE "(block|script) [a-z/-]+\.md $name\b|crontab_command $name\b|unit_command $name\b" "$BATS_TEST_FILENAME" || fail "$name is run nowhere"
+    grep -qE "(block|script) [a-z/-]+\.md $name\b|crontab_command $name\b|unit_command $name\b" \
+      "$BATS_TEST_FILENAME" || fail "$name is run nowhere"
   done
 }
 
@@ -91,11 +95,15 @@ crontab_command() { block recipes/cron.md "$1" | sed -E 's/^[^ ]+( [^ ]+){4} //;
 # --- systemd ---
 
 # unit_command NAME: the ExecStart of a unit, with programs of ours.
-unit_command() { block recipes/systemd.md "$1" | sed -En 's/^ExecStart=//p' | sed 's|/usr/bin/||; s|/usr/local/bin/||'; }
+unit_command() {
+  block recipes/systemd.md "$1" | sed -En 's/^ExecStart=//p' |
+    sed 's|/usr/bin/||; s|/usr/local/bin/||'
+}
 
 @test "systemd: the units are in order where systemd-analyze can tell" {
   command -v systemd-analyze >/dev/null || skip "no systemd-analyze here"
-  block recipes/systemd.md timer-service | sed 's|^ExecStart=.*|ExecStart=/bin/true|' >report.service
+  block recipes/systemd.md timer-service |
+    sed 's|^ExecStart=.*|ExecStart=/bin/true|' >report.service
   block recipes/systemd.md timer >report.timer
   block recipes/systemd.md standby | sed 's|^ExecStart=.*|ExecStart=/bin/true|' >importer.service
   run -0 systemd-analyze --man=no verify ./report.service ./report.timer ./importer.service
@@ -134,10 +142,12 @@ END_OF_JOB
 @test "CI: the action runs its command under the lock, waits, and passes on how it ended" {
   local action=$BATS_TEST_DIRNAME/../../packaging/github-action
   assert_regex "$(<"$action/action.yml")" 'GITHUB_ACTION_PATH/run.sh'
-  LOCK_KEY=$'staging\nschema' LOCK_RUN='echo "$REDLOCK_KEY" ${LOCK_KEY-unset}; exit 7' LOCK_WAIT=5s run -7 "$action/run.sh"
+  LOCK_KEY=$'staging\nschema' LOCK_RUN='echo "$REDLOCK_KEY" ${LOCK_KEY-unset}; exit 7' \
+    LOCK_WAIT=5s run -7 "$action/run.sh"
   assert_output --partial unset
   redlock-cli acquire -k staging --ttl 1m >/dev/null
-  LOCK_KEY=staging LOCK_RUN=true LOCK_WAIT=0 LOCK_OPTIONS=$'--retry-delay\n1s' run -75 "$action/run.sh"
+  LOCK_KEY=staging LOCK_RUN=true LOCK_WAIT=0 LOCK_OPTIONS=$'--retry-delay\n1s' \
+    run -75 "$action/run.sh"
 }
 
 @test "CI: the action does not run without servers, a key or the checksum of what it loads" {
@@ -186,7 +196,8 @@ END_OF_WORKER
 
 @test "Kubernetes: the CronJob's command does its work once in two clusters" {
   local command
-  command=$(block recipes/kubernetes.md cronjob | sed -En 's/^ *command: //p' | tr -d '[],"' | sed 's|/app/||')
+  command=$(block recipes/kubernetes.md cronjob | sed -En 's/^ *command: //p' | tr -d '[],"' |
+    sed 's|/app/||')
   slow_job nightly
   start_background one sh -c "exec $command"
   wait_until count_runs 1
@@ -211,10 +222,12 @@ makefile() { sed 's/^  *\(redlock-cli\|+\|\.\)/\t\1/' >Makefile; }
 
 @test "make -j: targets of one key exclude each other, slots have numbers" {
   mkdir -m 700 locks
-  { block recipes/make.md parallel; echo; block recipes/make.md slots; } | sed "s|local:|local:$PWD/locks|" | makefile
+  { block recipes/make.md parallel; echo; block recipes/make.md slots; } |
+    sed "s|local:|local:$PWD/locks|" | makefile
   # The first stays inside until the second waits; one that came in meanwhile would end without a
   # word.
-  executable second_waits >/dev/null <<<$'#!/bin/sh\nredlock-cli status "$REDLOCK_KEY" --json | jq -e ".locks[0].waiters.count > 0"'
+  executable second_waits >/dev/null \
+    <<<$'#!/bin/sh\nredlock-cli status "$REDLOCK_KEY" --json | jq -e ".locks[0].waiters.count > 0"'
   executable test.sh >/dev/null <<'END_OF_TEST'
 #!/bin/sh
 [ "$1" = unit ] && exit
@@ -255,8 +268,11 @@ start_postgresql() {
     chown 65534:65534 "$PGHOST"
     as=(setpriv --reuid 65534 --regid 65534 --clear-groups)
   fi
-  (cd / && "${as[@]}" "$bin/initdb" -D "$PGHOST/data" -A trust -U test --no-sync >"$BATS_TEST_TMPDIR/initdb" 2>&1) || cat "$BATS_TEST_TMPDIR/initdb"
-  start_background postgresql "${as[@]}" "$bin/postgres" -D "$PGHOST/data" -k "$PGHOST" -c listen_addresses= -c fsync=off
+  (cd / &&
+    "${as[@]}" "$bin/initdb" -D "$PGHOST/data" -A trust -U test --no-sync \
+      >"$BATS_TEST_TMPDIR/initdb" 2>&1) || cat "$BATS_TEST_TMPDIR/initdb"
+  start_background postgresql "${as[@]}" "$bin/postgres" -D "$PGHOST/data" \
+    -k "$PGHOST" -c listen_addresses= -c fsync=off
   PSQL_PID=${BACKGROUND_PID[postgresql]}
   export PGHOST PGUSER=test PGDATABASE=postgres
   wait_until psql -qAtc 'SELECT 1'
@@ -270,7 +286,8 @@ stop_postgresql() {
 
 @test "databases: a migration of an earlier fence is rolled back" {
   start_postgresql
-  psql -q -v ON_ERROR_STOP=1 -c 'CREATE TABLE orders (id bigint)' -f <(block recipes/databases.md guard)
+  psql -q -v ON_ERROR_STOP=1 -c 'CREATE TABLE orders (id bigint)' \
+    -f <(block recipes/databases.md guard)
   script recipes/databases.md migrate.sh migrate.sh
   # shellcheck disable=SC2094  # the name of a block, and of a file
   block recipes/databases.md migration.sql >migration.sql
@@ -316,7 +333,8 @@ stop_postgresql() {
   PRICES=new redlock-cli run -k prices -- ./export.sh prices
   PRICES=late REDLOCK_FENCE=999 ./export.sh prices
   cd prices
-  eval "$(block ../../docs/fencing.md directory-reader 2>/dev/null || block fencing.md directory-reader)"
+  eval "$(block ../../docs/fencing.md directory-reader 2>/dev/null ||
+    block fencing.md directory-reader)"
   assert_equal "$(<"$newest")" new
 }
 
@@ -324,8 +342,10 @@ stop_postgresql() {
 
 @test "migration: the table has every option of this machine's flock" {
   local option
-  for option in $(flock --help | grep -oE '^ +(-[a-zA-Z], |    )--[a-z-]+' | grep -oE -- '--[a-z-]+' | grep -vxE -- '--(help|version)'); do
-    sed -n '/^## flock/,/^## /p' "$DOCS/migration.md" | grep -qE "^\|.*\`$option\`" || fail "$option"
+  for option in $(flock --help | grep -oE '^ +(-[a-zA-Z], |    )--[a-z-]+' |
+    grep -oE -- '--[a-z-]+' | grep -vxE -- '--(help|version)'); do
+    sed -n '/^## flock/,/^## /p' "$DOCS/migration.md" | grep -qE "^\|.*\`$option\`" ||
+      fail "$option"
   done
   # What the page says of two that both have.
   : >lock

@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
-# shellcheck disable=SC2016,SC2030,SC2031,SC2154  # the commands' own shells expand; each test is a subshell; bats and helpers set variables
+# The commands' own shells expand; each test is a subshell; bats and helpers set variables:
+# shellcheck disable=SC2016,SC2030,SC2031,SC2154
 # --events-fd: a line of JSON for each thing that happens; and the schema of all JSON that the
 # program writes.
 load helper/common
@@ -49,7 +50,8 @@ of() { jq -rs "[.[] | select(.event == \"$1\")][0] | $2" "$EVENTS"; }
   wait_background third
   assert_equal "$status" 0
   valid <"$EVENTS"
-  assert_equal "$(jq -rs '[.[].holder | values][0] | "\(.note) \(.kept_by)"' "$EVENTS")" "for now run"
+  assert_equal "$(jq -rs '[.[].holder | values][0] | "\(.note) \(.kept_by)"' "$EVENTS")" \
+    "for now run"
   assert_regex "$(happened)" '^waiting (waiting )+acquired ended released$'
   assert [ "$(of acquired .waited_ms)" -gt 0 ]
 }
@@ -63,7 +65,8 @@ of() { jq -rs "[.[] | select(.event == \"$1\")][0] | $2" "$EVENTS"; }
   assert_equal "$status" 75
   valid <"$EVENTS"
   assert_regex "$(happened)" '^waiting (waiting )*superseded$'
-  assert_equal "$(of superseded '"\(.key) \(.superseded_by.note) \(.superseded_by.pid)"')" "demo commit 2 ${BACKGROUND_PID[new]}"
+  assert_equal "$(of superseded '"\(.key) \(.superseded_by.note) \(.superseded_by.pid)"')" \
+    "demo commit 2 ${BACKGROUND_PID[new]}"
   assert [ "$(of superseded .waited_ms)" -gt 0 ]
   release_hold first
   wait_background new
@@ -75,11 +78,13 @@ of() { jq -rs "[.[] | select(.event == \"$1\")][0] | $2" "$EVENTS"; }
   assert_output ""
   valid <"$EVENTS"
   assert_equal "$(happened_at_last)" fresh
-  assert_equal "$(of fresh '"\(.key) \(.last.note) \(.last.command_exit) \(.last.fence > 0)"')" "demo the first 0 true"
+  assert_equal "$(of fresh '"\(.key) \(.last.note) \(.last.command_exit) \(.last.fence > 0)"')" \
+    "demo the first 0 true"
 }
 
 hold_in_queue() {
-  start_background "$1" redlock-cli run -k demo -- sh -c 'until [ -e "$0" ]; do sleep 0.02; done' "$BATS_TEST_TMPDIR/$1.end"
+  start_background "$1" redlock-cli run -k demo \
+    -- sh -c 'until [ -e "$0" ]; do sleep 0.02; done' "$BATS_TEST_TMPDIR/$1.end"
   wait_until queued_are 1
 }
 has_position() { jq -e "select(.position == $1)" "$EVENTS" >/dev/null; }
@@ -144,12 +149,14 @@ has_position() { jq -e "select(.position == $1)" "$EVENTS" >/dev/null; }
 @test "several keys: leases instead of fence, and what concerns one names it" {
   run -0 redlock-cli run -k demo -k other --events-fd 8 -- true 8>"$EVENTS"
   valid <"$EVENTS"
-  assert_equal "$(of ended '[.leases[].key] | join(" ")') $(of ended 'has("fence")')" "demo other false"
+  assert_equal "$(of ended '[.leases[].key] | join(" ")') $(of ended 'has("fence")')" \
+    "demo other false"
 }
 
 @test "the command does not get the descriptor, unless it is stdout or stderr" {
   run -0 redlock-cli run -k demo --events-fd 8 -- sh -c '[ ! -e /proc/self/fd/8 ]' 8>"$EVENTS"
-  run -0 sh -c 'redlock-cli run -k demo --events-fd 2 -- sh -c "echo from the command >&2" 2>"$0"' "$EVENTS"
+  run -0 sh -c 'redlock-cli run -k demo --events-fd 2 -- sh -c "echo from the command >&2" 2>"$0"' \
+    "$EVENTS"
   assert_equal "$(grep -c "^from the command" "$EVENTS")" 1
   sed -i '/^from/d' "$EVENTS"
   assert_equal "$(happened_at_last)" "acquired ended released"
@@ -158,7 +165,8 @@ has_position() { jq -e "select(.position == $1)" "$EVENTS" >/dev/null; }
 }
 
 @test "a descriptor that is not open for writing is refused before anything is locked" {
-  assert_refused 64 "--events-fd: descriptor 8 is not open for writing" redlock-cli run -k demo --events-fd 8 -- true
+  assert_refused 64 "--events-fd: descriptor 8 is not open for writing" \
+    redlock-cli run -k demo --events-fd 8 -- true
   run --separate-stderr redlock-cli run -k demo --events-fd 8 -- true 8</dev/null
   assert_equal "$status" 64
   assert_refused 64 "whole number" redlock-cli run -k demo --events-fd=-1 -- true
@@ -188,7 +196,8 @@ os.set_blocking(7, True)'
   timeout 20 head -n 2 <&7 >"$EVENTS"
   valid <"$EVENTS"
   # The grant, and on a busy machine attempts before it that took too long.
-  assert_regex "$(happened) $(of ended .dropped) $(of released .dropped)" "^ended released [1-9] null$"
+  assert_regex "$(happened) $(of ended .dropped) $(of released .dropped)" \
+    "^ended released [1-9] null$"
 }
 
 @test "a reader that is gone changes nothing" {
@@ -200,7 +209,9 @@ os.set_blocking(7, True)'
   run -0 /usr/bin/python3 -c '
 import socket, subprocess, sys
 ours, theirs = socket.socketpair()
-subprocess.run(["redlock-cli", "run", "-k", "demo", "--events-fd", str(theirs.fileno()), "--", "true"], pass_fds=[theirs.fileno()], check=True)
+subprocess.run(
+    ["redlock-cli", "run", "-k", "demo", "--events-fd", str(theirs.fileno()), "--", "true"],
+    pass_fds=[theirs.fileno()], check=True)
 theirs.close()
 while text := ours.recv(65536): sys.stdout.write(text.decode())'
   echo "$output" >"$EVENTS"
@@ -239,7 +250,9 @@ while text := ours.recv(65536): sys.stdout.write(text.decode())'
   redlock-cli acquire -k two --ttl 60s
   run -0 redlock-cli status -k two --json
   assert_equal "$(json 'j["locks"][0]["holder"]["kept_by"]')" "by hand"
-  start_background pet bash -c 'redlock-cli acquire -k three --while-pid $$; until [[ -e $0 ]]; do sleep 0.02; done' "$BATS_TEST_TMPDIR/end"
+  start_background pet \
+    bash -c 'redlock-cli acquire -k three --while-pid $$; until [[ -e $0 ]]; do sleep 0.02; done' \
+    "$BATS_TEST_TMPDIR/end"
   wait_until test -s "$(background_stdout pet)"
   run -0 redlock-cli status -k three --json
   assert_equal "$(json 'j["locks"][0]["holder"]["kept_by"]')" while-pid

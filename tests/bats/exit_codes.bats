@@ -1,6 +1,7 @@
 #!/usr/bin/env bats
 # bats file_tags=smoke
-# shellcheck disable=SC2016,SC2030,SC2031,SC2154  # the commands' own shells expand; each test is a subshell; bats sets stderr
+# The commands' own shells expand; each test is a subshell; bats sets stderr:
+# shellcheck disable=SC2016,SC2030,SC2031,SC2154
 # The exit status: the command's own, or the one that the table of exit codes gives to what went
 # wrong.
 load helper/common
@@ -28,7 +29,8 @@ all_deaths() {
   /usr/bin/python3 - "$@" <<'END'
 import signal, subprocess, sys
 for number in sorted(signal.valid_signals()):
-    if number in (signal.SIGCHLD, signal.SIGCONT, signal.SIGURG, signal.SIGWINCH):  # ignored by default
+    # Ignored by default.
+    if number in (signal.SIGCHLD, signal.SIGCONT, signal.SIGURG, signal.SIGWINCH):
         continue
     if number in (signal.SIGSTOP, signal.SIGTSTP, signal.SIGTTIN, signal.SIGTTOU):
         continue
@@ -50,7 +52,8 @@ END
 }
 
 @test "a signal that was ignored at the start and yet killed the command kills us too" {
-  run /usr/bin/python3 "$BATS_TEST_DIRNAME/helper/ending.py" "$BATS_TEST_TMPDIR/pid" env --ignore-signal=USR1,TERM \
+  run /usr/bin/python3 "$BATS_TEST_DIRNAME/helper/ending.py" "$BATS_TEST_TMPDIR/pid" \
+    env --ignore-signal=USR1,TERM \
     "$REDLOCK_CLI" run -k demo -- env --default-signal=USR1 sh -c 'kill -USR1 $$'
   assert_output "signal 10"
 }
@@ -65,7 +68,8 @@ END
   ulimit -c unlimited 2>/dev/null || skip "this user may not have cores"
   run /usr/bin/python3 "$BATS_TEST_DIRNAME/helper/ending.py" pid sh -c 'kill -QUIT $$'
   [[ $output == "signal 3 core" ]] || skip "this system leaves no cores: $output"
-  run /usr/bin/python3 "$BATS_TEST_DIRNAME/helper/ending.py" pid "$REDLOCK_CLI" run -k demo -- sh -c 'kill -QUIT $$'
+  run /usr/bin/python3 "$BATS_TEST_DIRNAME/helper/ending.py" pid "$REDLOCK_CLI" run -k demo \
+    -- sh -c 'kill -QUIT $$'
   assert_output "signal 3"
 }
 
@@ -117,7 +121,8 @@ END
 
 @test "69: no quorum of servers answers" {
   kill_server 0
-  local -a lines_to_try=('run -n -k demo -- touch entered' 'run --unavailable-wait 300ms -k demo -- touch entered'
+  local -a lines_to_try=('run -n -k demo -- touch entered'
+    'run --unavailable-wait 300ms -k demo -- touch entered'
     'acquire -n -k demo --ttl 10s' 'status -k demo' 'status' 'release --force -k demo')
   local line
   cd "$BATS_TEST_TMPDIR"
@@ -141,8 +146,10 @@ END
 @test "71: a lease that cannot be handed over is released" {
   local way
   open_broken_pipe 7
-  for way in '>/dev/full' '>&-' '>&7' '--export >/dev/full' '--json >/dev/full' '--token-file /no/such/directory/lease'; do
-    run --separate-stderr env --default-signal=PIPE sh -c "redlock-cli acquire -k demo --ttl 60s $way"
+  for way in '>/dev/full' '>&-' '>&7' '--export >/dev/full' '--json >/dev/full' \
+    '--token-file /no/such/directory/lease'; do
+    run --separate-stderr env --default-signal=PIPE \
+      sh -c "redlock-cli acquire -k demo --ttl 60s $way"
     assert_equal "$way: $status" "$way: 71"
     assert_regex "$stderr" '^redlock-cli: [^'$'\n'']+$'
     assert_equal "$way: $(keys_at 0)" "$way: "
@@ -154,8 +161,10 @@ END
 @test "71: a result that cannot be written" {
   local command lease
   lease=$(redlock-cli acquire -k demo --ttl 60s)
-  for command in status 'status --json' 'doctor --settings' doctor 'extend --json -t 60s' 'release --json'; do
-    REDLOCK_KEY=demo REDLOCK_TOKEN=$lease run --separate-stderr sh -c "redlock-cli $command >/dev/full"
+  for command in status 'status --json' 'doctor --settings' doctor 'extend --json -t 60s' \
+    'release --json'; do
+    REDLOCK_KEY=demo REDLOCK_TOKEN=$lease \
+      run --separate-stderr sh -c "redlock-cli $command >/dev/full"
     assert_equal "$command: $status" "$command: 71"
     assert_regex "$stderr" '^redlock-cli: cannot write to stdout: [^'$'\n'']+$'
   done
@@ -179,7 +188,8 @@ END
 @test "77: no password, or the wrong one" {
   start_server --requirepass right
   export REDLOCK_SERVER=${SERVER_URL[1]}
-  local -a lines_to_try=('run -n -k demo -- true' 'run -w 1h -k demo -- true' 'acquire -k demo --ttl 10s' 'status -k demo' 'status'
+  local -a lines_to_try=('run -n -k demo -- true' 'run -w 1h -k demo -- true'
+    'acquire -k demo --ttl 10s' 'status -k demo' 'status'
     'release -k demo --force')
   local line
   for line in "${lines_to_try[@]}"; do
@@ -207,7 +217,8 @@ END
   unset REDLOCK_SERVER
   [[ ! -e /etc/redlock-cli.toml ]] || skip "this machine has a /etc/redlock-cli.toml"
   local line
-  for line in 'run -k demo -- touch entered' 'acquire -k demo --ttl 10s' 'status' 'release -k demo --force'; do
+  for line in 'run -k demo -- touch entered' 'acquire -k demo --ttl 10s' 'status' \
+    'release -k demo --force'; do
     # shellcheck disable=SC2086
     run redlock-cli $line
     assert_equal "$line: $status" "$line: 78"
@@ -241,7 +252,8 @@ END
 
 @test "78: a server URL that is wrong" {
   local url
-  for url in nonsense http://127.0.0.1 redis:// redis://127.0.0.1:99999 redis://127.0.0.1/x unix://relative "$SERVERS,$SERVERS"; do
+  for url in nonsense http://127.0.0.1 redis:// redis://127.0.0.1:99999 redis://127.0.0.1/x \
+    unix://relative "$SERVERS,$SERVERS"; do
     run redlock-cli run -S "$url" -k demo -- true
     assert_equal "$url: $status" "$url: 78"
     assert_equal "${#lines[@]}" 1
@@ -257,7 +269,8 @@ END
 
 @test "78: a configuration file with a setting that there is none of, or that belongs on the command line" {
   local config=$BATS_TEST_TMPDIR/config.toml setting
-  for setting in 'no-such-setting = 1' 'tll = "5s"' 'key = "demo"' 'force = true' 'token-file = "x"' 'export = true' \
+  for setting in 'no-such-setting = 1' 'tll = "5s"' 'key = "demo"' 'force = true' \
+    'token-file = "x"' 'export = true' \
     $'ttl = "10s"\nttl = "20s"' $'[section]\nttl = "10s"'; do
     echo "$setting" >"$config"
     run redlock-cli run --config "$config" -k demo -- true
@@ -310,7 +323,8 @@ END
 }
 
 @test "79 and the others stay what they are when nobody reads stderr" {
-  redlock-cli acquire -k demo --ttl 60s --token-file "$BATS_TEST_TMPDIR/lease" >"$BATS_TEST_TMPDIR/out"
+  redlock-cli acquire -k demo --ttl 60s \
+    --token-file "$BATS_TEST_TMPDIR/lease" >"$BATS_TEST_TMPDIR/out"
   redis 0 del demo
   open_broken_pipe 7
   local line

@@ -141,9 +141,11 @@ counters_at_least() {
   local garbage
   for garbage in junk -5 1.5 "" nan inf 9007199254740993 4503599627370496; do
     redis 0 set 'redlock:fence:{demo}' "$garbage"
-    assert_refused 78 "the fence counter of this key was overwritten" redlock-cli run -k demo -n -- touch "$BATS_TEST_TMPDIR/ran"
+    assert_refused 78 "the fence counter of this key was overwritten" redlock-cli run -k demo -n \
+      -- touch "$BATS_TEST_TMPDIR/ran"
     assert_unlocked demo 0
-    assert_refused 78 "the fence counter of this key was overwritten" redlock-cli acquire -k demo -t 60s
+    assert_refused 78 "the fence counter of this key was overwritten" \
+      redlock-cli acquire -k demo -t 60s
     assert_unlocked demo 0
     assert_equal "$(redis 0 get 'redlock:fence:{demo}')" "$garbage"
   done

@@ -78,7 +78,8 @@ a_busy_run() { run -75 redlock-cli run -k demo -n -- true; }
   leaves_nothing 2 a_run_that_waits
 }
 
-# A slow server has read the attempt when the run ends, and answers it when nobody is there any more.
+# A slow server has read the attempt when the run ends, and answers it when nobody is there any
+# more.
 @test "a run leaves nothing at a server that answers when the run has ended" {
   LATE_SERVER=1 start_servers 3
   export REDLOCK_SERVER=$SERVERS

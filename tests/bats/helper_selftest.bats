@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
-# shellcheck disable=SC2030,SC2031,SC2034,SC2154  # each test is a subshell; the helpers read and set variables
+# Each test is a subshell; the helpers read and set variables:
+# shellcheck disable=SC2030,SC2031,SC2034,SC2154
 # The helpers that all other files rely on, with real servers.
 load helper/common
 load helper/redis
@@ -47,7 +48,8 @@ setup() { isolate_environment; }
   start_tcp_server
   assert [ "$(wc -l <"$draws")" -ge 2 ]
   assert [ "${SERVER_PORT[1]}" -gt "$taken" ]
-  assert_equal "$(redis-cli -u "${SERVER_URL[1]}" info server | grep -c "process_id:${SERVER_PID[1]}")" 1
+  assert_equal \
+    "$(redis-cli -u "${SERVER_URL[1]}" info server | grep -c "process_id:${SERVER_PID[1]}")" 1
 }
 
 @test "a server that does not start says why" {
@@ -101,7 +103,8 @@ setup() { isolate_environment; }
 @test "servers die with the test's shell, even when that is killed" {
   local pid
   # shellcheck disable=SC2016
-  pid=$(bash -c '. "$1"; declare -A BACKGROUND_PID; '"$(declare -f wait_until is_running_child kill_child)"'
+  pid=$(bash -c '. "$1"; declare -A BACKGROUND_PID
+    '"$(declare -f wait_until is_running_child kill_child)"'
     WAIT_LIMIT=5 BATS_TEST_TMPDIR=$2
     start_servers 1
     pause_server 0

@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
-# shellcheck disable=SC2016,SC2030,SC2031,SC2034,SC2154  # the commands' own shells expand; each test is a subshell; bats and helpers set variables
+# The commands' own shells expand; each test is a subshell; bats and helpers set variables:
+# shellcheck disable=SC2016,SC2030,SC2031,SC2034,SC2154
 # How long run keeps the lock, and how it ends what runs under it: --descendants, --min-hold,
 # --grace, --stop-signal, --on-lost, --status-fd.
 load helper/common
@@ -35,7 +36,8 @@ EOF
 start_leaver() {
   local code=$1
   shift
-  start_under_witness ours -k demo --status-fd 8 "$@" -- "$(leaver)" "$BATS_TEST_TMPDIR/pids" "$BATS_TEST_TMPDIR/end" "$code"
+  start_under_witness ours -k demo --status-fd 8 "$@" \
+    -- "$(leaver)" "$BATS_TEST_TMPDIR/pids" "$BATS_TEST_TMPDIR/end" "$code"
   LEFT_PIDS=("${TREE[@]:1}")
 }
 
@@ -66,8 +68,10 @@ reported() {
       assert is_alive "$pid"
       assert_regex "$stderr " " $pid "
     done
-    assert_equal "$(reported 'sorted(j["left"])')" "$(printf '%s\n' "${LEFT_PIDS[@]}" | sort -n | paste -sd , | sed 's/,/, /g; s/.*/[&]/')"
-    assert_equal "$(reported '(j["result"], j["exit_code"], j["released"])')" "('released', 5, True)"
+    assert_equal "$(reported 'sorted(j["left"])')" \
+      "$(printf '%s\n' "${LEFT_PIDS[@]}" | sort -n | paste -sd , | sed 's/,/, /g; s/.*/[&]/')"
+    assert_equal "$(reported '(j["result"], j["exit_code"], j["released"])')" \
+      "('released', 5, True)"
     run -0 redlock-cli run -k demo -n -- true
     end_tree
   done
@@ -93,7 +97,8 @@ reported() {
   wait_background ours
   assert_equal "$status $stderr" "5 "
   assert_equal "$(keys_at 0)" ""
-  assert_equal "$(reported '(j["result"], j["exit_code"], j["command_exit"], j["left"])')" "('released', 5, 5, [])"
+  assert_equal "$(reported '(j["result"], j["exit_code"], j["command_exit"], j["left"])')" \
+    "('released', 5, 5, [])"
 }
 
 @test "--descendants wait: a signal that the command died of is passed on when the rest has ended" {
@@ -103,7 +108,8 @@ reported() {
   kill -KILL "${LEFT_PIDS[@]}"
   wait_background ours
   assert_equal "$status" 137
-  assert_equal "$(reported '(j["result"], j["exit_code"], j["command_signal"])')" "('released', 137, 9)"
+  assert_equal "$(reported '(j["result"], j["exit_code"], j["command_signal"])')" \
+    "('released', 137, 9)"
 }
 
 @test "--descendants wait: a signal reaches those that are waited for" {
@@ -125,7 +131,8 @@ reported() {
   wait_background ours
   assert_equal "$status" 79
   assert_tree_dead
-  assert_equal "$(reported '(j["result"], j["exit_code"], j["command_exit"], j["left"])')" "('lost', 79, 0, [])"
+  assert_equal "$(reported '(j["result"], j["exit_code"], j["command_exit"], j["left"])')" \
+    "('lost', 79, 0, [])"
 }
 
 # bats test_tags=redis
@@ -139,7 +146,9 @@ reported() {
   assert_tree_dead
   assert_dead_before_free
   assert_equal "$(keys_at 0)" ""
-  assert_equal "$(reported '(j["result"], j["exit_code"], j["command_exit"], j["released"], j["left"])')" "('released', 0, 0, True, [])"
+  assert_equal \
+    "$(reported '(j["result"], j["exit_code"], j["command_exit"], j["released"], j["left"])')" \
+    "('released', 0, 0, True, [])"
 }
 
 @test "--descendants kill waits for the grace no longer than anything lives" {
@@ -155,7 +164,8 @@ reported() {
 
 @test "--descendants kill tells them with --stop-signal" {
   start_background ours redlock-cli run -k demo --stop-signal USR1 --descendants kill -- bash -c '
-    bash -c "trap \"echo USR1; exit\" USR1; trap \"echo TERM\" TERM; echo ready; while :; do sleep 0.02; done" &
+    bash -c "trap \"echo USR1; exit\" USR1; trap \"echo TERM\" TERM
+      echo ready; while :; do sleep 0.02; done" &
     until [[ -e $0 ]]; do sleep 0.02; done' "$BATS_TEST_TMPDIR/end"
   wait_until grep -q ready "$(background_stdout ours)"
   touch "$BATS_TEST_TMPDIR/end"
@@ -166,9 +176,11 @@ reported() {
 @test "--descendants takes nothing else" {
   local value
   for value in never Leave "" "leave " 1; do
-    assert_refused 64 "must be leave, wait or kill" redlock-cli run -k demo --descendants="$value" -- true
+    assert_refused 64 "must be leave, wait or kill" \
+      redlock-cli run -k demo --descendants="$value" -- true
   done
-  REDLOCK_DESCENDANTS=never assert_refused 78 "must be leave, wait or kill" redlock-cli run -k demo -- true
+  REDLOCK_DESCENDANTS=never assert_refused 78 "must be leave, wait or kill" \
+    redlock-cli run -k demo -- true
   assert_equal "$(redis 0 dbsize)" 0
 }
 
@@ -176,20 +188,26 @@ reported() {
 
 @test "--min-hold: run exits at once, and others wait for the rest" {
   local left
-  run -0 --separate-stderr redlock-cli run -k demo -t 2s --min-hold 100s --note "once a night" -- true
+  run -0 --separate-stderr redlock-cli run -k demo -t 2s --min-hold 100s \
+    --note "once a night" -- true
   assert_equal "$output$stderr" ""
   left=$(redis 0 pttl demo)
   assert_in_range "$left" 50000 100000
   assert_refused 75 "once a night" redlock-cli run -k demo -n -- true
   assert_refused 75 "(true)" redlock-cli acquire -k demo --ttl 10s -n
-  local until='kept until ([0-9]{4}-[0-9]{2}-[0-9]{2} )?[0-9]{2}:[0-9]{2}:[0-9]{2} by --min-hold of '
+  local until='kept until ([0-9]{4}-[0-9]{2}-[0-9]{2} )?[0-9]{2}:[0-9]{2}:[0-9]{2} '\
+'by --min-hold of '
   run -0 redlock-cli status -k demo
-  assert_line --regexp "^demo: ${until}$(id -un)@$(hostname) \\(true\\), \"once a night\"; finished [0-9.]+m?s ago with 0$"
+  assert_line --regexp \
+    "^demo: ${until}$(id -un)@$(hostname) \\(true\\), \"once a night\"; \
+finished [0-9.]+m?s ago with 0$"
   refute_output --partial "held by"
   run -75 --separate-stderr redlock-cli status -k demo --exit-code --json
-  assert_equal "$(json '[j["locks"][0]["holder"][name] for name in ("renewed", "command_exit")]')" "[False, 0]"
+  assert_equal "$(json '[j["locks"][0]["holder"][name] for name in ("renewed", "command_exit")]')" \
+    "[False, 0]"
   assert_in_range "$(json 'j["locks"][0]["holder"]["finished_ms"]')" 0 20000
-  assert_equal "$(json '[j["locks"][0]["holder"][name] for name in ("program", "note")]')" "['true', 'once a night']"
+  assert_equal "$(json '[j["locks"][0]["holder"][name] for name in ("program", "note")]')" \
+    "['true', 'once a night']"
   assert [ "$(redis 0 pttl demo)" -le "$left" ]
 }
 
@@ -221,7 +239,8 @@ reported() {
 @test "--min-hold: a slot that is kept says so, too" {
   run -0 redlock-cli run -k demo --slots 2 --min-hold 100s -- true
   run -0 redlock-cli status -k demo
-  assert_line --regexp "^  slot 0: kept until .* by --min-hold of .* \\(true\\); finished [0-9.]+m?s ago with 0$"
+  assert_line --regexp \
+    "^  slot 0: kept until .* by --min-hold of .* \\(true\\); finished [0-9.]+m?s ago with 0$"
 }
 
 # bats test_tags=redis
@@ -243,7 +262,8 @@ reported() {
 }
 
 @test "--min-hold is not applied to a command that was stopped since the lock was lost" {
-  start_background ours redlock-cli run -k demo -t 2s --min-hold 100s -- sh -c 'echo ready; exec sleep 1000'
+  start_background ours redlock-cli run -k demo -t 2s --min-hold 100s \
+    -- sh -c 'echo ready; exec sleep 1000'
   wait_until grep -q ready "$(background_stdout ours)"
   redis 0 set demo theirs
   wait_background ours
@@ -262,7 +282,9 @@ reported() {
 @test "--min-hold is a duration of at most 365 days" {
   assert_refused 64 "at most 365d" redlock-cli run -k demo --min-hold 400d -- true
   local value
-  for value in never -1s ""; do assert_refused 64 "min-hold" redlock-cli run -k demo --min-hold="$value" -- true; done
+  for value in never -1s ""; do
+    assert_refused 64 "min-hold" redlock-cli run -k demo --min-hold="$value" -- true
+  done
   assert_refused 64 "min-hold" redlock-cli acquire -k demo --ttl 10s --min-hold 1s
   assert_equal "$(redis 0 dbsize)" 0
   run -0 redlock-cli run -k demo --min-hold 0 -- true
@@ -284,7 +306,9 @@ reported() {
 # demo is taken from it.
 told() {
   start_background ours redlock-cli run -k demo -t 3s "$@" -- bash -c '
-    for signal in HUP INT QUIT USR1 TERM RTMIN+1 RTMAX; do trap "echo $signal; exit 7" "$signal"; done
+    for signal in HUP INT QUIT USR1 TERM RTMIN+1 RTMAX; do
+      trap "echo $signal; exit 7" "$signal"
+    done
     echo ready; while :; do sleep 0.02; done'
   wait_until grep -q ready "$(background_stdout ours)"
   redis 0 del demo
@@ -306,8 +330,10 @@ END
 }
 
 @test "--stop-signal is what the guard in front sends, too, when the holder hangs" {
-  start_background ours redlock-cli run -k demo -t 9s --grace 4s --stop-signal INT --status-fd 8 -- bash -c '
-    trap "echo INT; exit 7" INT; trap "echo TERM" TERM; echo ready; while :; do sleep 0.02; done' 8>"$BATS_TEST_TMPDIR/report"
+  start_background ours redlock-cli run -k demo -t 9s --grace 4s --stop-signal INT \
+    --status-fd 8 -- bash -c '
+    trap "echo INT; exit 7" INT; trap "echo TERM" TERM; echo ready; while :; do sleep 0.02; done' \
+    8>"$BATS_TEST_TMPDIR/report"
   wait_until grep -q ready "$(background_stdout ours)"
   kill -STOP "$(holder_of "${BACKGROUND_PID[ours]}")"
   wait_background ours
@@ -336,16 +362,19 @@ END
   local choice wanted
   while read -r choice wanted; do
     rm -f "$BATS_TEST_TMPDIR/end"
-    start_background ours redlock-cli run -k demo -t 4s --grace 100ms --on-lost "$choice" --status-fd 8 -- bash -c '
-      trap "echo told" TERM; echo ready; until [[ -e $0 ]]; do sleep 0.02; done; echo ended; exit 3' "$BATS_TEST_TMPDIR/end" \
-      8>"$BATS_TEST_TMPDIR/report"
+    start_background ours redlock-cli run -k demo -t 4s --grace 100ms --on-lost "$choice" \
+      --status-fd 8 -- bash -c '
+      trap "echo told" TERM; echo ready; until [[ -e $0 ]]; do sleep 0.02; done; echo ended
+      exit 3' "$BATS_TEST_TMPDIR/end" 8>"$BATS_TEST_TMPDIR/report"
     wait_until grep -q ready "$(background_stdout ours)"
     redis 0 set demo theirs
     wait_until grep -q "demo: lost" "$(background_stderr ours)"
     [[ $choice == kill ]] || touch "$BATS_TEST_TMPDIR/end"
     wait_background ours
     assert_equal "$choice: $status" "$choice: 79"
-    assert_equal "$choice: $(reported '(j["result"], j["exit_code"], j.get("command_exit"), j.get("command_signal"), j["released"])')" \
+    assert_equal \
+      "$choice: $(reported '(j["result"], j["exit_code"], j.get("command_exit"),
+        j.get("command_signal"), j["released"])')" \
       "$choice: $wanted"
     [[ $choice != warn ]] || assert_equal "${lines[*]}" "ready ended"
     assert_equal "$(redis 0 get demo)" theirs
@@ -372,14 +401,19 @@ END
     wait_background ours
     assert_equal "$first: $status" "$first: 80"
     assert_tree_dead
-    assert_regex "$stderr" "UNSAFE: the last process of the command was seen dead [0-9.]+(ms|s) after the lock could expire"
-    assert_equal "$(reported '(j["result"], j["exit_code"], j["late_ms"] > 0, j["reason"] != "")')" "('unconfirmed', 80, True, True)"
+    assert_regex "$stderr" \
+      "UNSAFE: the last process of the command was seen dead [0-9.]+(ms|s) after the lock could \
+expire"
+    assert_equal \
+      "$(reported '(j["result"], j["exit_code"], j["late_ms"] > 0, j["reason"] != "")')" \
+      "('unconfirmed', 80, True, True)"
   done
 }
 
 @test "--on-lost takes nothing else" {
   assert_refused 64 "must be kill, term or warn" redlock-cli run -k demo --on-lost never -- true
-  REDLOCK_ON_LOST=never assert_refused 78 "must be kill, term or warn" redlock-cli run -k demo -- true
+  REDLOCK_ON_LOST=never assert_refused 78 "must be kill, term or warn" \
+    redlock-cli run -k demo -- true
 }
 
 # --- --status-fd ---
@@ -396,8 +430,11 @@ run_reported() {
   run_reported -- sh -c 'sleep 0.3; exit 3'
   assert_equal "$status" 3
   assert_equal "$(json 'sorted(j)')" \
-    "['acquired_at', 'command', 'command_exit', 'ended_at', 'exit_code', 'fence', 'held_ms', 'key', 'left', 'released', 'result', 'shared', 'started_at', 'waited_ms']"
-  assert_equal "$(json '(j["command"], j["key"], j["result"], j["exit_code"], j["command_exit"], j["released"], j["left"])')" \
+    "['acquired_at', 'command', 'command_exit', 'ended_at', 'exit_code', 'fence', 'held_ms', \
+'key', 'left', 'released', 'result', 'shared', 'started_at', 'waited_ms']"
+  assert_equal \
+    "$(json '(j["command"], j["key"], j["result"], j["exit_code"], j["command_exit"],
+      j["released"], j["left"])')" \
     "('run', 'demo', 'released', 3, 3, True, [])"
   assert_equal "$(json 'j["fence"]')" "$(fence_at 0 demo)"
   assert [ "$(json 'j["held_ms"]')" -ge 300 ]
@@ -407,7 +444,8 @@ run_reported() {
 @test "--status-fd: a command that died of a signal" {
   run_reported -- sh -c 'kill -KILL $$'
   assert_equal "$status" 137
-  assert_equal "$(json '(j["result"], j["exit_code"], j["command_signal"], "command_exit" in j)')" "('released', 137, 9, False)"
+  assert_equal "$(json '(j["result"], j["exit_code"], j["command_signal"], "command_exit" in j)')" \
+    "('released', 137, 9, False)"
 }
 
 @test "--status-fd: the time that was waited" {
@@ -422,7 +460,9 @@ run_reported() {
   redis 0 set demo theirs
   run_reported -n -- true
   assert_equal "$status" 75
-  assert_equal "$(json '(j["result"], j["exit_code"], j["released"], j["holder"]["foreign"], "fence" in j, "command_exit" in j)')" \
+  assert_equal \
+    "$(json '(j["result"], j["exit_code"], j["released"], j["holder"]["foreign"],
+      "fence" in j, "command_exit" in j)')" \
     "('busy', 75, False, True, False, False)"
   run_reported -n -E 0 -- true
   assert_equal "$status $(json '(j["result"], j["exit_code"])')" "0 ('busy', 0)"
@@ -431,9 +471,12 @@ run_reported() {
 @test "--status-fd: a command that could not be executed, and one whose own status is ours" {
   run_reported -- "$(executable script <<<'#!/no/such/interpreter')"
   assert_in_range "$status" 126 127
-  assert_equal "$(json '(j["result"], j["exit_code"] == '"$status"', j["released"], "command_exit" in j)')" "('not_started', True, True, False)"
+  assert_equal \
+    "$(json '(j["result"], j["exit_code"] == '"$status"', j["released"], "command_exit" in j)')" \
+    "('not_started', True, True, False)"
   run_reported -- sh -c 'exit 75'
-  assert_equal "$status $(json '(j["result"], j["exit_code"], j["command_exit"])')" "75 ('released', 75, 75)"
+  assert_equal "$status $(json '(j["result"], j["exit_code"], j["command_exit"])')" \
+    "75 ('released', 75, 75)"
 }
 
 @test "--status-fd: an error that is found before the wait" {
@@ -458,7 +501,8 @@ run_reported() {
 
 check_early() {
   assert_equal "$status" "$1"
-  assert_equal "$(json '[j["command"], j["result"], j["exit_code"], j["released"], len(j["message"]) > 0]')" \
+  assert_equal \
+    "$(json '[j["command"], j["result"], j["exit_code"], j["released"], len(j["message"]) > 0]')" \
     "['run', '${result[$1]}', $1, False, True]"
 }
 

@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
-# shellcheck disable=SC2016,SC2030,SC2031,SC2154  # the commands' own shells expand; each test is a subshell; bats sets stderr
+# The commands' own shells expand; each test is a subshell; bats sets stderr:
+# shellcheck disable=SC2016,SC2030,SC2031,SC2154
 # Other clients of the same servers, with the locks that the literature describes: on one key they
 # exclude us, and we them.
 load helper/common
@@ -61,8 +62,13 @@ stay_out_while_we_hold() {
   refute_entering
 }
 
-@test "SETNX and EXPIRE, released under WATCH and MULTI: they hold" { stays_out_while_they_hold setnx-expire; }
-@test "SETNX and EXPIRE, released under WATCH and MULTI: we hold" { stay_out_while_we_hold setnx-expire; }
+@test "SETNX and EXPIRE, released under WATCH and MULTI: they hold" {
+  stays_out_while_they_hold setnx-expire
+}
+
+@test "SETNX and EXPIRE, released under WATCH and MULTI: we hold" {
+  stay_out_while_we_hold setnx-expire
+}
 
 @test "SET NX EX: they hold" { stays_out_while_they_hold set-nx-ex; }
 @test "SET NX EX: we hold" { stay_out_while_we_hold set-nx-ex; }
@@ -125,7 +131,9 @@ sys.exit(0 if lock.owned() else 1)' "$SERVER_SOCKET"
   assert_equal "${lines[*]}" "waits entered"
 }
 
-has_set_more_often_than() { (($(redis 0 info commandstats | sed -n 's/^cmdstat_set:calls=\([0-9]*\).*/\1/p') > $1)); }
+has_set_more_often_than() {
+  (($(redis 0 info commandstats | sed -n 's/^cmdstat_set:calls=\([0-9]*\).*/\1/p') > $1))
+}
 
 @test "redis-py's Lock without a timeout is an orphan in waiting: held, without expiry" {
   /usr/bin/python3 -c '
@@ -137,7 +145,8 @@ assert redis.Redis(unix_socket_path=sys.argv[1]).lock("demo").acquire()' "$SERVE
 }
 
 @test "a key of any other type is held by a foreign client, and stays as it is" {
-  local -A made_by=([hash]="hset demo uuid:1 1" [list]="rpush demo x" [set]="sadd demo x" [zset]="zadd demo 1 x"
+  local -A made_by=([hash]="hset demo uuid:1 1" [list]="rpush demo x" [set]="sadd demo x"
+    [zset]="zadd demo 1 x"
     [stream]="xadd demo 1-1 a b")
   local type
   for type in "${!made_by[@]}"; do
@@ -159,7 +168,8 @@ assert redis.Redis(unix_socket_path=sys.argv[1]).lock("demo").acquire()' "$SERVE
   redis 0 hset demo uuid:1 1
   redis 0 pexpire demo 60000
   start_background waiter redlock-cli run -k demo -- true
-  wait_until grep -q "waiting for demo: held by a foreign client (a key of type hash)" "$(background_stderr waiter)"
+  wait_until grep -q "waiting for demo: held by a foreign client (a key of type hash)" \
+    "$(background_stderr waiter)"
   redis 0 del demo
   wait_background waiter
   assert_equal "$status" 0

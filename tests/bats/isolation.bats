@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
-# shellcheck disable=SC2016,SC2030,SC2031,SC2153,SC2154  # the commands' own shells expand; each test is a subshell; bats and helpers set variables
+# The commands' own shells expand; each test is a subshell; bats and helpers set variables:
+# shellcheck disable=SC2016,SC2030,SC2031,SC2153,SC2154
 # --isolate: the command in a cgroup of its own, or in a pid namespace; else as without.
 load helper/common
 load helper/redis
@@ -31,7 +32,8 @@ our_cgroup() {
 needs_cgroup() {
   local ours
   ours=$(our_cgroup) || skip "no cgroup v2 is mounted"
-  mkdir "$ours/isolation-test-$BASHPID" 2>/dev/null || skip "needs root, or a cgroup that is delegated"
+  mkdir "$ours/isolation-test-$BASHPID" 2>/dev/null ||
+    skip "needs root, or a cgroup that is delegated"
   TEST_CGROUP=$ours/isolation-test-$BASHPID
   # That of this very shell.
   if ! { echo "$BASHPID" >"$TEST_CGROUP/cgroup.procs"; } 2>/dev/null; then
@@ -91,10 +93,13 @@ assert_inherits_as_without() {
   show=$(executable show <<'END'
 #!/usr/bin/python3
 import os, resource, signal, stat, sys
-print(sys.argv, os.getcwd(), os.umask(0), os.getgroups(), os.getuid(), os.nice(0), resource.getrlimit(resource.RLIMIT_NOFILE))
-print(sorted(name for name in os.environ if name.startswith("REDLOCK")), os.getpgrp() == os.getpid(), os.getsid(0) == os.getpid())
+print(sys.argv, os.getcwd(), os.umask(0), os.getgroups(), os.getuid(), os.nice(0),
+      resource.getrlimit(resource.RLIMIT_NOFILE))
+print(sorted(name for name in os.environ if name.startswith("REDLOCK")),
+      os.getpgrp() == os.getpid(), os.getsid(0) == os.getpid())
 with open("/proc/self/status") as file:
-    print([line.strip() for line in file if line.startswith(("SigB", "SigI", "SigP", "Shd", "Cap", "NoNewPrivs"))])
+    print([line.strip() for line in file
+           if line.startswith(("SigB", "SigI", "SigP", "Shd", "Cap", "NoNewPrivs"))])
 for fd in sorted(map(int, os.listdir("/proc/self/fd"))):
     try:
         info = os.fstat(fd)
@@ -105,7 +110,8 @@ print(sys.stdin.read())
 END
 )
   for mode in none "$1"; do
-    env --ignore-signal=USR1,CHLD,PIPE --block-signal=HUP,ALRM redlock-cli run -k demo --isolate "$mode" -- "$show" 'an argument' \
+    env --ignore-signal=USR1,CHLD,PIPE --block-signal=HUP,ALRM \
+      redlock-cli run -k demo --isolate "$mode" -- "$show" 'an argument' \
       <<<'the input' 7<"$WITNESS" 9<>"$BATS_TEST_TMPDIR/nine" >"$BATS_TEST_TMPDIR/$mode.shown" 2>&1
   done
   # Those are other files each time.
@@ -139,7 +145,8 @@ assert_exec_failures_as_without() {
   plain=$(executable plain <<<'echo "plain $1"; exit 9')
   run -127 --separate-stderr redlock-cli run -k demo --isolate "$1" -- no-such-program
   assert_equal "$output$stderr" "redlock-cli: no-such-program: not found"
-  assert_refused 126 "its interpreter is missing" redlock-cli run -k demo --isolate "$1" -- "$broken"
+  assert_refused 126 "its interpreter is missing" \
+    redlock-cli run -k demo --isolate "$1" -- "$broken"
   run redlock-cli run -k demo --isolate "$1" -- "$plain" script
   assert_equal "$status $output" "9 plain script"
   assert_equal "$(keys_at 0)" ""
@@ -152,13 +159,15 @@ assert_each_signal_once() {
 #!/usr/bin/python3 -u
 import signal, sys, time
 for name in sys.argv[1:]:
-    signal.signal(getattr(signal, "SIG" + name), lambda number, _: print(signal.Signals(number).name[3:]))
+    signal.signal(getattr(signal, "SIG" + name),
+                  lambda number, _: print(signal.Signals(number).name[3:]))
 print("ready")
 while True:
     time.sleep(0.02)
 END
 )
-  start_background ours setsid redlock-cli run -t 3s --grace 300ms -k demo --isolate "$1" -- "$witness" HUP INT QUIT TERM USR1 USR2
+  start_background ours setsid redlock-cli run -t 3s --grace 300ms -k demo --isolate "$1" \
+    -- "$witness" HUP INT QUIT TERM USR1 USR2
   wait_until grep -q ready "$(background_stdout ours)"
   for round in 1 2 3; do
     for signal in HUP INT QUIT TERM USR1 USR2; do
@@ -169,7 +178,8 @@ END
   redis 0 del demo
   wait_background ours
   assert_equal "$status" 79
-  assert_equal "$(sort <<<"$output" | uniq -c | tr -s ' ' | paste -sd ,)" " 3 HUP, 3 INT, 3 QUIT, 4 TERM, 3 USR1, 3 USR2, 1 ready"
+  assert_equal "$(sort <<<"$output" | uniq -c | tr -s ' ' | paste -sd ,)" \
+    " 3 HUP, 3 INT, 3 QUIT, 4 TERM, 3 USR1, 3 USR2, 1 ready"
 }
 
 heard() { [[ $(grep -cx "$1" "$(background_stdout ours)") == "$2" ]]; }
@@ -177,8 +187,10 @@ heard() { [[ $(grep -cx "$1" "$(background_stdout ours)") == "$2" ]]; }
 # --- The option ---
 
 @test "what --isolate does not know is refused" {
-  assert_refused 64 "--isolate: must be none, cgroup or pidns" redlock-cli run -k demo --isolate jail -- true
-  REDLOCK_ISOLATE=jail assert_refused 78 "REDLOCK_ISOLATE: must be none, cgroup or pidns" redlock-cli run -k demo -- true
+  assert_refused 64 "--isolate: must be none, cgroup or pidns" \
+    redlock-cli run -k demo --isolate jail -- true
+  REDLOCK_ISOLATE=jail assert_refused 78 "REDLOCK_ISOLATE: must be none, cgroup or pidns" \
+    redlock-cli run -k demo -- true
   run redlock-cli run -k demo --isolate none -- sh -c 'exit 5'
   assert_failure 5
 }
@@ -198,7 +210,8 @@ as_nobody() {
     "$@"
     return
   fi
-  (cd / && PATH=$PUBLIC:$PATH setpriv --reuid 65534 --regid 65534 --clear-groups env HOME=/nonexistent XDG_CONFIG_HOME=/nonexistent "$@")
+  (cd / && PATH=$PUBLIC:$PATH setpriv --reuid 65534 --regid 65534 --clear-groups \
+    env HOME=/nonexistent XDG_CONFIG_HOME=/nonexistent "$@")
 }
 
 # assert_cannot_isolate MODE REASON CMD…: run under CMD says why not before it waits, and asks no
@@ -214,7 +227,8 @@ assert_cannot_isolate() {
 
 @test "pidns without the rights: 71 before the wait, the reason, and no lock" {
   publish_program
-  assert_cannot_isolate pidns "cannot make a pid namespace: operation not permitted; run it as root" as_nobody
+  assert_cannot_isolate pidns \
+    "cannot make a pid namespace: operation not permitted; run it as root" as_nobody
 }
 
 @test "cgroup without the rights: 71 before the wait, the reason, and no lock" {
@@ -222,7 +236,8 @@ assert_cannot_isolate() {
   ours=$(our_cgroup) || skip "no cgroup v2 is mounted"
   ((EUID == 0)) || [[ ! -w $ours ]] || skip "the cgroup is delegated"
   publish_program
-  assert_cannot_isolate cgroup "cannot make a cgroup in $ours: permission denied; run it as root" as_nobody
+  assert_cannot_isolate cgroup \
+    "cannot make a cgroup in $ours: permission denied; run it as root" as_nobody
 }
 
 @test "cgroup where one may be made, but not be entered: 71, and it is gone again" {
@@ -238,13 +253,16 @@ assert_cannot_isolate() {
   (
     echo "$BASHPID" >"$ours/half/cgroup.procs"
     cd /
-    setpriv --reuid 65534 --regid 65534 --clear-groups env HOME=/nonexistent XDG_CONFIG_HOME=/nonexistent \
+    setpriv --reuid 65534 --regid 65534 --clear-groups \
+      env HOME=/nonexistent XDG_CONFIG_HOME=/nonexistent \
       "$PUBLIC/redlock-cli" run -k demo --isolate cgroup -- true
   ) 2>"$BATS_TEST_TMPDIR/stderr" || status=$?
   assert_equal "$status" 71
   run cat "$BATS_TEST_TMPDIR/stderr"
-  assert_output "redlock-cli: --isolate cgroup: cannot put a process into a cgroup in $ours/half: permission denied; run it as \
-root, or in a cgroup that is delegated to you (systemd: Delegate=yes)"
+  assert_output \
+    "redlock-cli: --isolate cgroup: cannot put a process into a cgroup in $ours/half: \
+permission denied; run it as root, or in a cgroup that is delegated to you \
+(systemd: Delegate=yes)"
   assert_equal "$(keys_at 0)" ""
   # With anything in it, it would stay.
   wait_until rmdir "$ours/half"
@@ -404,8 +422,10 @@ no_keys() { [[ -z $(keys_at 0) ]]; }
   needs_cgroup
   # The inner one has a descriptor 8 of its own.
   start_under_witness ours -t 3s --grace 300ms -k outer --isolate cgroup -- \
-    redlock-cli run -k inner --isolate cgroup -- "$(tree)" "$BATS_TEST_TMPDIR/pids" "$BATS_TEST_TMPDIR/end"
-  assert grep -qE "^0::.*/redlock-$FRONT-[0-9a-f]+/redlock-[0-9]+-[0-9a-f]+$" "/proc/$COMMAND/cgroup"
+    redlock-cli run -k inner --isolate cgroup \
+    -- "$(tree)" "$BATS_TEST_TMPDIR/pids" "$BATS_TEST_TMPDIR/end"
+  assert grep -qE "^0::.*/redlock-$FRONT-[0-9a-f]+/redlock-[0-9]+-[0-9a-f]+$" \
+    "/proc/$COMMAND/cgroup"
   # The inner guards have no time to clear away.
   echo 1 >"$(cgroup_of_run "$FRONT")/cgroup.freeze"
   redlock-cli release -k outer --force
@@ -438,7 +458,8 @@ namespace_is_gone() { [[ -z $(in_namespace "$1") ]]; }
   needs_pidns
   local before
   before=$(</proc/self/mountinfo)
-  run redlock-cli run -k demo --isolate pidns -- sh -c 'cat /proc/1/comm; echo "$$"; readlink /proc/self; echo /proc/[0-9]*'
+  run redlock-cli run -k demo --isolate pidns \
+    -- sh -c 'cat /proc/1/comm; echo "$$"; readlink /proc/self; echo /proc/[0-9]*'
   assert_success
   # The number of readlink is as good as any.
   assert_output --regexp $'^lock-init\n2\n[0-9]+\n/proc/1 /proc/2$'
@@ -459,7 +480,8 @@ namespace_is_gone() { [[ -z $(in_namespace "$1") ]]; }
   local place=$BATS_TEST_TMPDIR/place
   mkdir "$place"
   run unshare --mount --propagation shared sh -c '
-    redlock-cli run -k demo --isolate pidns -- mount -t tmpfs none "$1" && mountpoint "$1" && readlink /proc/self >/dev/null' - "$place"
+    redlock-cli run -k demo --isolate pidns -- mount -t tmpfs none "$1" &&
+      mountpoint "$1" && readlink /proc/self >/dev/null' - "$place"
   assert_success
 }
 
@@ -540,7 +562,8 @@ namespace_is_gone() { [[ -z $(in_namespace "$1") ]]; }
 @test "pidns: an orphan that ends on TERM ends the wait for it" {
   needs_pidns
   start_background ours redlock-cli run -t 12s --grace 5s -k demo --isolate pidns -- sh -c '
-    (trap "sleep 0.3; date +%s%3N; exit" TERM; echo ready; while :; do sleep 0.02; done) & exec sleep 1000'
+    (trap "sleep 0.3; date +%s%3N; exit" TERM; echo ready; while :; do sleep 0.02; done) &
+    exec sleep 1000'
   wait_until grep -q ready "$(background_stdout ours)"
   redlock-cli release -k demo --force
   wait_background ours
@@ -553,7 +576,9 @@ namespace_is_gone() { [[ -z $(in_namespace "$1") ]]; }
   needs_pidns
   start_isolated_tree ours pidns -t 60s
   local signal
-  for signal in HUP INT QUIT TERM USR1 USR2 PIPE ALRM CHLD SEGV ABRT; do kill -s "$signal" "$INIT"; done
+  for signal in HUP INT QUIT TERM USR1 USR2 PIPE ALRM CHLD SEGV ABRT; do
+    kill -s "$signal" "$INIT"
+  done
   assert is_alive "$COMMAND"
   assert is_alive "$INIT"
   kill -KILL "$INIT"
@@ -569,7 +594,9 @@ namespace_is_gone() { [[ -z $(in_namespace "$1") ]]; }
   touch "$BATS_TEST_TMPDIR/end"
   wait_background ours
   assert_equal "$status" 23
-  assert_regex "$stderr" "^redlock-cli: demo: processes that the command left running, killed with its pid namespace: [0-9 ]+$"
+  assert_regex "$stderr" \
+    "^redlock-cli: demo: processes that the command left running, killed with its pid namespace: \
+[0-9 ]+$"
   assert_tree_dead
   run report
   assert_output --partial '"left":[]'

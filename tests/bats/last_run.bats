@@ -13,7 +13,9 @@ setup() { setup_one_server; }
   assert_output "demo: free"
   run -0 redlock-cli run -k demo --note 'release 4' -- true
   run -0 redlock-cli status demo
-  assert_regex "$output" $'^demo: free\n  last run [0-9.ms]+ ago, at [0-9:]{8}: '"$(id -un)@$(hostname)"' \(true\), "release 4" \([0-9.ms]+, exit 0\)$'
+  assert_regex "$output" \
+    $'^demo: free\n  last run [0-9.ms]+ ago, at [0-9:]{8}: '"$(id -un)@$(hostname)"\
+' \(true\), "release 4" \([0-9.ms]+, exit 0\)$'
   run -3 redlock-cli run -k demo -- sh -c 'exit 3'
   run -0 redlock-cli status demo
   assert_line --regexp '^  last run .* \(sh\) \([0-9.ms]+, exit 3\)$'
@@ -25,10 +27,19 @@ setup() { setup_one_server; }
   run -143 redlock-cli run -k demo --note why -- sh -c 'kill -TERM $$'
   hold ours
   run -0 redlock-cli status demo --json
-  assert_equal "$(json '[j["locks"][0][name][field] for name, field in (("last", "command_signal"), ("last", "result"), ("last", "note"),
-    ("last", "program"), ("last_success", "command_exit"), ("last_success", "program"))]')" "[15, 'released', 'why', 'sh', 0, 'true']"
-  assert_equal "$(json 'j["locks"][0]["state"], j["locks"][0]["last"]["fence"] > j["locks"][0]["last_success"]["fence"]')" "('held', True)"
-  assert_equal "$(json '[j["locks"][0]["last"][ago] >= 0 for ago in ("started_ago_ms", "ended_ago_ms", "waited_ms")]')" "[True, True, True]"
+  assert_equal \
+    "$(json '[j["locks"][0][name][field] for name, field in (("last", "command_signal"),
+      ("last", "result"), ("last", "note"), ("last", "program"),
+      ("last_success", "command_exit"), ("last_success", "program"))]')" \
+    "[15, 'released', 'why', 'sh', 0, 'true']"
+  assert_equal \
+    "$(json '(j["locks"][0]["state"],
+      j["locks"][0]["last"]["fence"] > j["locks"][0]["last_success"]["fence"])')" \
+    "('held', True)"
+  assert_equal \
+    "$(json '[j["locks"][0]["last"][ago] >= 0
+      for ago in ("started_ago_ms", "ended_ago_ms", "waited_ms")]')" \
+    "[True, True, True]"
   run -0 redlock-cli status demo
   refute_output --partial "last run"
   release_hold ours
@@ -36,7 +47,8 @@ setup() { setup_one_server; }
 
 @test "a run that lost its lock is no success" {
   run -0 redlock-cli run -k demo -- true
-  run -79 redlock-cli run -k demo --ttl 2s -- sh -c 'redlock-cli release demo --force -q; exec sleep 100'
+  run -79 redlock-cli run -k demo --ttl 2s \
+    -- sh -c 'redlock-cli release demo --force -q; exec sleep 100'
   run -0 redlock-cli status demo
   assert_line --regexp 'last (run|success) .* \(true\)'
   refute_line --regexp 'last success .* \(sh\)'
@@ -47,10 +59,12 @@ setup() { setup_one_server; }
   assert_output "demo: no successful run is known"
   run -7 redlock-cli run -k demo -- sh -c 'exit 7'
   run -1 redlock-cli status demo --max-age 26h
-  assert_output --regexp '^demo: no successful run is known; last run [0-9.ms]+ ago on .* \([0-9.ms]+, exit 7\)$'
+  assert_output --regexp \
+    '^demo: no successful run is known; last run [0-9.ms]+ ago on .* \([0-9.ms]+, exit 7\)$'
   run -0 redlock-cli run -k demo -- true
   run -0 redlock-cli status demo --max-age 26h
-  assert_output --regexp '^demo: last success [0-9.ms]+ ago on .* \([0-9.ms]+, exit 0\), within 1d2h$'
+  assert_output --regexp \
+    '^demo: last success [0-9.ms]+ ago on .* \([0-9.ms]+, exit 0\), within 1d2h$'
   run -1 redlock-cli status demo --max-age 1ms
   assert_output --regexp '^demo: last success .*, not within 1ms$'
   run -1 redlock-cli status demo other --max-age 26h
@@ -108,14 +122,18 @@ setup() { setup_one_server; }
 @test "shared runs and slots are remembered, the one that started last as the last" {
   run -0 redlock-cli run -k demo -s -- true
   run -0 redlock-cli status demo --max-age 1h
-  run -0 redlock-cli run -k demo --slots 2 -- redlock-cli run -k demo --slots 2 --note inner -- sh -c 'exit 0'
+  run -0 redlock-cli run -k demo --slots 2 -- redlock-cli run -k demo --slots 2 --note inner \
+    -- sh -c 'exit 0'
   run -0 redlock-cli status demo
   assert_line --partial "last run"
 }
 
 # bats test_tags=redis
 @test "the record costs two calls: a run calls 20 commands, those within its two scripts included" {
-  calls() { redis 0 info commandstats | awk -F '[=,]' '/^cmdstat_/ && !/info|config/ { calls += $2 } END { print calls }'; }
+  calls() {
+    redis 0 info commandstats |
+      awk -F '[=,]' '/^cmdstat_/ && !/info|config/ { calls += $2 } END { print calls }'
+  }
   run -0 redlock-cli run -k demo -- true
   redis 0 config resetstat >/dev/null
   run -0 redlock-cli run -k demo -- true

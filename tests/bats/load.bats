@@ -10,10 +10,14 @@ setup() {
 }
 
 # strike WORD…: cuts the holder process off while the load runs under a lease of 5 s; see there.
-strike() { run --separate-stderr timeout 120 /usr/bin/python3 "$STRIKE" --program "$REDLOCK_CLI" --tree "$LOAD_TREE" "$@"; }
+strike() {
+  run --separate-stderr timeout 120 \
+    /usr/bin/python3 "$STRIKE" --program "$REDLOCK_CLI" --tree "$LOAD_TREE" "$@"
+}
 
 assert_in_time() {
-  [[ $status == 0 && $output == *'"in_time": true'*'"status": 79'* ]] || fail "$status: $output $stderr"
+  [[ $status == 0 && $output == *'"in_time": true'*'"status": 79'* ]] ||
+    fail "$status: $output $stderr"
 }
 
 as_root() { ((EUID == 0)) || skip "needs root"; }
@@ -25,7 +29,8 @@ with_quota() {
   for directory in /sys/fs/cgroup/cpu /sys/fs/cgroup; do
     [[ ! -e $directory/cpu.cfs_quota_us && ! -e $directory/cpu.max ]] || return 0
   done
-  grep -qsw cpu /sys/fs/cgroup/cgroup.subtree_control || skip "no cgroup has the cpu controller here"
+  grep -qsw cpu /sys/fs/cgroup/cgroup.subtree_control ||
+    skip "no cgroup has the cpu controller here"
 }
 
 # How this process is scheduled, and where it is: its session, policy, priority, nice level, and
@@ -38,7 +43,8 @@ place_of() { ps -o sid=,cls=,rtprio=,ni= -p "$1" && sed -n '/nice\|real-time/p' 
   load helper/locks
   load helper/supervision
   setup_supervision
-  start_under_witness ours -k demo -- bash -c 'echo "$$" >"$0/pids"; echo ready; exec sleep 1000' "$BATS_TEST_TMPDIR"
+  start_under_witness ours -k demo \
+    -- bash -c 'echo "$$" >"$0/pids"; echo ready; exec sleep 1000' "$BATS_TEST_TMPDIR"
   assert_equal "$(place_of "$COMMAND")" "$(place_of "$$")"
   holder=$(ps -o sid= -p "$HOLDER")
   front=$(ps -o sid= -p "$FRONT")

@@ -1,6 +1,7 @@
 #!/usr/bin/env bats
 # bats file_tags=smoke
-# shellcheck disable=SC2016,SC2030,SC2031,SC2154  # the commands' own shells expand; each test is a subshell; bats sets stderr
+# The commands' own shells expand; each test is a subshell; bats sets stderr:
+# shellcheck disable=SC2016,SC2030,SC2031,SC2154
 # Locks on this host alone, without a server.
 load helper/common
 load helper/checks
@@ -159,7 +160,8 @@ in_mounts() { unshare --mount --propagation private bash -euo pipefail -c "$@"; 
   lease=$(redlock-cli acquire -k demo -t 30s --export)
   eval "$lease"
   mkdir "$BATS_TEST_TMPDIR/elsewhere"
-  assert_refused 78 "another set of servers" redlock-cli release -S "local:$BATS_TEST_TMPDIR/elsewhere"
+  assert_refused 78 "another set of servers" \
+    redlock-cli release -S "local:$BATS_TEST_TMPDIR/elsewhere"
   run -0 redlock-cli release -S "local:$STORE//"
 }
 
@@ -167,7 +169,8 @@ in_mounts() { unshare --mount --propagation private bash -euo pipefail -c "$@"; 
 
 @test "-S local: needs no server, no variables and no certain directory" {
   use_own_place
-  start_background first redlock-cli run -S local: -k "$OWN_KEY" -- sh -c 'echo entered; until [ -e "$0" ]; do sleep 0.02; done' "$BATS_TEST_TMPDIR/end"
+  start_background first redlock-cli run -S local: -k "$OWN_KEY" \
+    -- sh -c 'echo entered; until [ -e "$0" ]; do sleep 0.02; done' "$BATS_TEST_TMPDIR/end"
   wait_until grep -q entered "$(background_stdout first)"
   cd /
   run -75 env -i "$REDLOCK_CLI" run -S local: -k "$OWN_KEY" -n -- true
@@ -181,11 +184,13 @@ in_mounts() { unshare --mount --propagation private bash -euo pipefail -c "$@"; 
   ((EUID == 0)) || skip "only root can be two users"
   use_own_place
   local nobody=(setpriv --reuid 65534 --regid 65534 --clear-groups env -i -C / "$REDLOCK_CLI")
-  "${nobody[@]}" --version >/dev/null 2>&1 || skip "an ordinary user cannot reach the program under test"
+  "${nobody[@]}" --version >/dev/null 2>&1 ||
+    skip "an ordinary user cannot reach the program under test"
   local shared
   shared=$(mktemp -d /tmp/rl-local.XXXXXX)
   chmod 1777 "$shared"
-  start_background first redlock-cli run -S local: -k "$OWN_KEY" -- redlock-cli run -S "local:$shared" -k demo -- \
+  start_background first redlock-cli run -S local: -k "$OWN_KEY" \
+    -- redlock-cli run -S "local:$shared" -k demo -- \
     sh -c 'echo entered; until [ -e "$0" ]; do sleep 0.02; done' "$BATS_TEST_TMPDIR/end"
   wait_until grep -q entered "$(background_stdout first)"
   run -0 "${nobody[@]}" run -S local: -k "$OWN_KEY" -n -- true
@@ -209,19 +214,23 @@ in_mounts() { unshare --mount --propagation private bash -euo pipefail -c "$@"; 
 }
 
 @test "local: is never one of several servers" {
-  for servers in "local:,redis://h" "redis://h,local:" "local:,local:" "local:$STORE,local:$STORE"; do
+  for servers in "local:,redis://h" "redis://h,local:" "local:,local:" \
+    "local:$STORE,local:$STORE"; do
     assert_refused 78 "cannot be one of several" redlock-cli run -S "$servers" -k demo -- true
   done
-  assert_refused 78 "cannot be one of several" redlock-cli run -S local: -S redis://h -k demo -- true
+  assert_refused 78 "cannot be one of several" \
+    redlock-cli run -S local: -S redis://h -k demo -- true
 }
 
 @test "a place that is none is 78" {
   assert_refused 78 "absolute path" redlock-cli run -S local:relative -k demo -- true
-  assert_refused 78 "no such file or directory" redlock-cli run -S "local:$STORE/none" -k demo -- true
+  assert_refused 78 "no such file or directory" \
+    redlock-cli run -S "local:$STORE/none" -k demo -- true
   touch "$BATS_TEST_TMPDIR/file"
   assert_refused 78 "no directory" redlock-cli run -S "local:$BATS_TEST_TMPDIR/file" -k demo -- true
   ln -s "$STORE" "$BATS_TEST_TMPDIR/link"
-  assert_refused 78 "symbolic link" redlock-cli run -S "local:$BATS_TEST_TMPDIR/link" -k demo -- true
+  assert_refused 78 "symbolic link" \
+    redlock-cli run -S "local:$BATS_TEST_TMPDIR/link" -k demo -- true
   chmod 777 "$STORE"
   assert_refused 78 "anybody may remove files" redlock-cli run -k demo -- true
 }
@@ -233,7 +242,10 @@ in_mounts() { unshare --mount --propagation private bash -euo pipefail -c "$@"; 
     refused() {
       local said status=0
       said=$("$0" run -S local: -k demo -- true 2>&1) || status=$?
-      [[ $status == 78 && $said == *"$1"* && $said == *local:/DIRECTORY* ]] || { echo "$status: $said"; exit 1; }
+      [[ $status == 78 && $said == *"$1"* && $said == *local:/DIRECTORY* ]] || {
+        echo "$status: $said"
+        exit 1
+      }
     }
     own=/run/lock/redlock-cli-0
     mkdir -m 755 "$own"; refused "alone"
@@ -248,7 +260,8 @@ in_mounts() { unshare --mount --propagation private bash -euo pipefail -c "$@"; 
 
 @test "without the kernel's boot id it is 78" {
   needs_mounts
-  run -78 in_mounts 'mount -t tmpfs none /proc/sys/kernel/random && exec "$0" run -k demo -- true' "$REDLOCK_CLI"
+  run -78 in_mounts 'mount -t tmpfs none /proc/sys/kernel/random && exec "$0" run -k demo -- true' \
+    "$REDLOCK_CLI"
   assert_output --partial "boot_id"
 }
 
@@ -264,7 +277,10 @@ in_mounts() { unshare --mount --propagation private bash -euo pipefail -c "$@"; 
     cat /dev/zero >"$1/fill" 2>/dev/null || true
     status=0
     said=$("$0" run -k other -n -- echo ran 2>&1) || status=$?
-    [[ $status == 69 && $said == *"no space left"* && $said != *ran* ]] || { echo "$status: $said"; exit 1; }
+    [[ $status == 69 && $said == *"no space left"* && $said != *ran* ]] || {
+      echo "$status: $said"
+      exit 1
+    }
     "$0" extend -t 90s --token-file "$token"
     "$0" release --token-file "$token"
     "$0" run -k demo -n -- true
@@ -286,7 +302,8 @@ in_mounts() { unshare --mount --propagation private bash -euo pipefail -c "$@"; 
   file=$STORE/$(file_of demo)
   hold first -t 60s
   cp --sparse=always "$file" "$BATS_TEST_TMPDIR/whole"
-  for size in 1 8 64 199 200 201 300 1000 4096 262143 262144 262145 262343 262344 262500 300000 524287 524289; do
+  for size in 1 8 64 199 200 201 300 1000 4096 262143 262144 262145 262343 262344 262500 300000 \
+    524287 524289; do
     truncate -s "$size" "$file"
     run -69 redlock-cli run -k demo -n -- touch "$BATS_TEST_TMPDIR/ran"
     assert_output --partial "$(file_of demo)"
@@ -304,8 +321,10 @@ in_mounts() { unshare --mount --propagation private bash -euo pipefail -c "$@"; 
   # Reads, waits, writes: an overlap loses a count.
   local add='n=$(cat "$0"); sleep 0.002; echo $((n + 1)) >"$0"'
   for worker in 1 2 3 4; do
-    start_background "$worker" bash -ec 'for ((i = 0; i < 15; ++i)); do redlock-cli run -k demo -w 60 --retry-delay 5ms -- sh -c "$0" "$1"; done' \
-      "$add" "$counter"
+    start_background "$worker" bash -ec '
+      for ((i = 0; i < 15; ++i)); do
+        redlock-cli run -k demo -w 60 --retry-delay 5ms -- sh -c "$0" "$1"
+      done' "$add" "$counter"
   done
   for worker in 1 2 3 4; do
     wait_background "$worker"
@@ -317,10 +336,14 @@ in_mounts() { unshare --mount --propagation private bash -euo pipefail -c "$@"; 
 @test "kill -9 of everything at any moment neither wedges the lock nor lets two in" {
   local i front holder witness=$BATS_TEST_TMPDIR/witness
   touch "$witness"
-  start_background steady bash -c 'until [[ -e $0 ]]; do redlock-cli run -k demo -t 2s -w 60 --retry-delay 5ms -- flock -n "$1" sleep 0.005 || echo "overlap or error $?"; done' \
-    "$BATS_TEST_TMPDIR/enough" "$witness"
+  start_background steady bash -c '
+    until [[ -e $0 ]]; do
+      redlock-cli run -k demo -t 2s -w 60 --retry-delay 5ms -- flock -n "$1" sleep 0.005 ||
+        echo "overlap or error $?"
+    done' "$BATS_TEST_TMPDIR/enough" "$witness"
   for ((i = 0; i < 25; ++i)); do
-    redlock-cli run -k demo -t 2s -w 60 --retry-delay 5ms -- flock -n "$witness" sleep 0.05 2>/dev/null &
+    redlock-cli run -k demo -t 2s -w 60 --retry-delay 5ms \
+      -- flock -n "$witness" sleep 0.05 2>/dev/null &
     front=$!
     sleep "0.0$((SRANDOM % 60 + 10))"
     holder=$(cat "/proc/$front/task/$front/children" 2>/dev/null) || true
@@ -338,7 +361,8 @@ in_mounts() { unshare --mount --propagation private bash -euo pipefail -c "$@"; 
   unshare --time --boottime 100000 true 2>/dev/null || skip "this user may not make time namespaces"
   hold holder -t 30s
   local command=(redlock-cli run -k demo -n -- touch "$BATS_TEST_TMPDIR/ran")
-  assert_refused 78 "it is used in another time namespace than ours" unshare --time --boottime 100000 --fork "${command[@]}"
+  assert_refused 78 "it is used in another time namespace than ours" \
+    unshare --time --boottime 100000 --fork "${command[@]}"
   assert [ ! -e "$BATS_TEST_TMPDIR/ran" ]
   run -75 "${command[@]}"
   release_hold holder

@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
-# shellcheck disable=SC2016,SC2030,SC2031,SC2154  # the commands' own shells expand; each test is a subshell; bats sets stderr
+# The commands' own shells expand; each test is a subshell; bats sets stderr:
+# shellcheck disable=SC2016,SC2030,SC2031,SC2154
 # A lock that is lost, or about to be, while the command runs: the command is stopped in time, and
 # the status is 79.
 load helper/common
@@ -52,7 +53,8 @@ start_family() {
     shift
   done
   (($# < 2)) || what=$2
-  start_background "$name" redlock-cli run -k demo --status-fd 9 "${options[@]}" -- "$(family)" "$BATS_TEST_TMPDIR/pids" "$what" \
+  start_background "$name" redlock-cli run -k demo --status-fd 9 "${options[@]}" \
+    -- "$(family)" "$BATS_TEST_TMPDIR/pids" "$what" \
     9>"$BATS_TEST_TMPDIR/report"
   wait_until grep -q ready "$(background_stdout "$name")"
   mapfile -t FAMILY <"$BATS_TEST_TMPDIR/pids"
@@ -118,24 +120,29 @@ has_expiry() { (($(redis 0 pttl demo) > 0)); }
   wait_background ours
   assert_equal "$status" 79
   assert_family_dead
-  assert_regex "$stderr" "lost: $(id -un)@$(uname -n) broke it with \`release --force\` \\(\"stuck since noon\"\\); now it is held by .*\"the next one\""
+  assert_regex "$stderr" \
+    "lost: $(id -un)@$(uname -n) broke it with \`release --force\` \\(\"stuck since noon\"\\); \
+now it is held by .*\"the next one\""
   assert_equal "$(redis 0 get demo)" "$(<"$BATS_TEST_TMPDIR/token")"
 }
 
 @test "a lock that is broken while the command ends is told as such, too" {
   run -79 --separate-stderr redlock-cli run -k demo -- sh -c 'redlock-cli release -k demo --force'
-  assert_regex "$stderr" "lost while the command ran: $(id -un)@$(uname -n) broke it with \`release --force\`$"
+  assert_regex "$stderr" \
+    "lost while the command ran: $(id -un)@$(uname -n) broke it with \`release --force\`$"
 }
 
 @test "--reason goes with --force, and is no longer than a note" {
   assert_refused 64 "--reason: goes with --force" redlock-cli release -k demo --reason why
-  assert_refused 64 "--reason: longer than 512 bytes" redlock-cli release -k demo --force --reason "$(printf '%0513d' 0)"
+  assert_refused 64 "--reason: longer than 512 bytes" \
+    redlock-cli release -k demo --force --reason "$(printf '%0513d' 0)"
 }
 
 @test "a lock that was lost unnoticed is 79 all the same, whatever the command's own status" {
   local code
   for code in 0 3; do
-    run redlock-cli run -k demo --status-fd 9 -- sh -c 'redis-cli -s "$0" del demo; exit "$1"' "$SERVER_SOCKET" "$code" \
+    run redlock-cli run -k demo --status-fd 9 \
+      -- sh -c 'redis-cli -s "$0" del demo; exit "$1"' "$SERVER_SOCKET" "$code" \
       9>"$BATS_TEST_TMPDIR/report"
     assert_failure 79
     assert_output --partial "lost while the command ran"
@@ -160,8 +167,8 @@ has_expiry() { (($(redis 0 pttl demo) > 0)); }
 
 @test "--stop-signal is what it is told with" {
   start_background ours redlock-cli run -t 2s --stop-signal USR1 -k demo --status-fd 9 -- \
-    bash -c 'trap "echo USR1; exit 7" USR1; trap "echo TERM" TERM; echo ready; while :; do sleep 0.02; done' \
-    9>"$BATS_TEST_TMPDIR/report"
+    bash -c 'trap "echo USR1; exit 7" USR1; trap "echo TERM" TERM
+      echo ready; while :; do sleep 0.02; done' 9>"$BATS_TEST_TMPDIR/report"
   wait_until grep -q ready "$(background_stdout ours)"
   redis 0 del demo
   wait_background ours
@@ -206,7 +213,9 @@ while True:
   wait_background ours
   assert_equal "$status" 79
   # From being told to the last sign of life, less what one of a hundred signs a second may miss.
-  run awk '$1 == "told" { told = $2; ++times } { last = $2 } END { print times, (last - told > 2.5 ? "lived" : last - told) }' <<<"$output"
+  run awk '$1 == "told" { told = $2; ++times }
+    { last = $2 }
+    END { print times, (last - told > 2.5 ? "lived" : last - told) }' <<<"$output"
   assert_output "1 lived"
 }
 
@@ -217,9 +226,10 @@ outlast_the_lease() {
 }
 
 @test "--on-lost term: the command is told, and may end in its own time" {
-  start_background ours redlock-cli run -t 4s --grace 100ms --on-lost term -k demo --status-fd 9 -- \
-    bash -c 'trap "echo told" TERM; echo ready; until [[ -e $0 ]]; do sleep 0.02; done; echo ended' "$BATS_TEST_TMPDIR/end" \
-    9>"$BATS_TEST_TMPDIR/report"
+  start_background ours redlock-cli run -t 4s --grace 100ms --on-lost term -k demo \
+    --status-fd 9 -- \
+    bash -c 'trap "echo told" TERM; echo ready; until [[ -e $0 ]]; do sleep 0.02; done
+      echo ended' "$BATS_TEST_TMPDIR/end" 9>"$BATS_TEST_TMPDIR/report"
   wait_until grep -q ready "$(background_stdout ours)"
   redis 0 del demo
   wait_until grep -q told "$(background_stdout ours)"
@@ -234,9 +244,10 @@ outlast_the_lease() {
 }
 
 @test "--on-lost warn: the command is left alone, and the status is 79 nonetheless" {
-  start_background ours redlock-cli run -t 4s --grace 100ms --on-lost warn -k demo --status-fd 9 -- \
-    bash -c 'trap "echo told" TERM; echo ready; until [[ -e $0 ]]; do sleep 0.02; done; echo ended' "$BATS_TEST_TMPDIR/end" \
-    9>"$BATS_TEST_TMPDIR/report"
+  start_background ours redlock-cli run -t 4s --grace 100ms --on-lost warn -k demo \
+    --status-fd 9 -- \
+    bash -c 'trap "echo told" TERM; echo ready; until [[ -e $0 ]]; do sleep 0.02; done
+      echo ended' "$BATS_TEST_TMPDIR/end" 9>"$BATS_TEST_TMPDIR/report"
   wait_until grep -q ready "$(background_stdout ours)"
   redis 0 del demo
   wait_until grep -q "demo: lost: it is gone" "$(background_stderr ours)"
@@ -253,7 +264,8 @@ outlast_the_lease() {
 
 @test "a signal while the command is being stopped does not save it" {
   start_background ours redlock-cli run -t 3s --grace 500ms -k demo -- \
-    bash -c 'trap "echo told" TERM; trap "echo interrupted" INT; echo ready; while :; do sleep 0.02; done'
+    bash -c 'trap "echo told" TERM; trap "echo interrupted" INT
+      echo ready; while :; do sleep 0.02; done'
   wait_until grep -q ready "$(background_stdout ours)"
   redis 0 del demo
   wait_until grep -q told "$(background_stdout ours)"

@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
-# shellcheck disable=SC2016,SC2030,SC2031,SC2154  # the examples' shells expand; each test is a subshell; bats sets output
+# The examples' shells expand; each test is a subshell; bats sets output:
+# shellcheck disable=SC2016,SC2030,SC2031,SC2154
 # Runs the examples of the manual: each literal display, named by the comment above it, .\"
 # run=NAME.
 load helper/common
@@ -33,11 +34,15 @@ crontab_command() { example "$1" "$2" | sed -E 's/^[^ ]+( [^ ]+){4} //'; }
   local page name names=()
   for page in "$MAN"/*.[157]; do
     [[ ! -L $page ]] || continue
-    run -0 awk '/^\.D[1l] / || (/^\.Bd -(literal|unfilled)/ && before !~ /^\.\\" run=/) { print FILENAME ":" FNR } { before = $0 }' "$page"
+    run -0 awk '/^\.D[1l] / || (/^\.Bd -(literal|unfilled)/ && before !~ /^\.\\" run=/) {
+        print FILENAME ":" FNR
+      }
+      { before = $0 }' "$page"
     assert_equal "$output" ""
     while read -r name; do
       names+=("$name")
-      grep -qE "(example|crontab_command) ${page##*/redlock-cli} $name\b" "$BATS_TEST_FILENAME" || fail "$page: $name is run nowhere"
+      grep -qE "(example|crontab_command) ${page##*/redlock-cli} $name\b" "$BATS_TEST_FILENAME" ||
+        fail "$page: $name is run nowhere"
     done < <(sed -n 's/^\.\\" run=//p' "$page")
   done
   assert_in_range "${#names[@]}" 20 100
@@ -53,7 +58,8 @@ crontab_command() { example "$1" "$2" | sed -E 's/^[^ ]+( [^ ]+){4} //'; }
   assert_line --regexp '^deploy +held '
   assert_line --partial "no locks"
   assert_line --partial "can vote"
-  assert_in_range "$status" 0 1 # a server of the tests keeps nothing on a disk, of which doctor warns
+  # A server of the tests keeps nothing on a disk, of which doctor warns.
+  assert_in_range "$status" 0 1
 }
 
 @test "the overview and run: a job of the night is done by one host" {
@@ -81,7 +87,8 @@ crontab_command() { example "$1" "$2" | sed -E 's/^[^ ]+( [^ ]+){4} //'; }
   example .1 completion >lines
   run -0 bash --norc -c "$(sed -n 1p lines); complete -p redlock-cli"
   assert_output --partial redlock
-  run -0 zsh -f -c "autoload -U compinit; compinit -u -D; $(sed -n 2p lines); print \$_comps[redlock-cli]"
+  run -0 zsh -f -c \
+    "autoload -U compinit; compinit -u -D; $(sed -n 2p lines); print \$_comps[redlock-cli]"
   assert_output --partial redlock
   run -0 fish -N -c "$(sed -n 3p lines); complete -c redlock-cli"
   assert_output --partial redlock-cli
@@ -142,7 +149,8 @@ crontab_command() { example "$1" "$2" | sed -E 's/^[^ ]+( [^ ]+){4} //'; }
 @test "run: the unit is in order, and its command runs" {
   example -run.1 unit >import.service
   program import <<<$'#!/bin/sh\necho "$REDLOCK_KEY"'
-  run -0 sh -c "exec $(sed -n 's|^ExecStart=||; s|/usr/bin/||; s|/usr/local/bin/||p' import.service)"
+  run -0 sh -c \
+    "exec $(sed -n 's|^ExecStart=||; s|/usr/bin/||; s|/usr/local/bin/||p' import.service)"
   assert_output import
   command -v systemd-analyze >/dev/null || skip "no systemd-analyze here"
   sed -i 's|^ExecStart=.*|ExecStart=/bin/true|' import.service
@@ -152,7 +160,8 @@ crontab_command() { example "$1" "$2" | sed -E 's/^[^ ]+( [^ ]+){4} //'; }
 # --- redlock-cli-acquire(1) ---
 
 @test "acquire: several steps of a script" {
-  executable build.sh <<<$'#!/bin/sh\nredlock-cli status deploy --exit-code -q || echo "built under the lock"' >/dev/null
+  executable build.sh >/dev/null \
+    <<<$'#!/bin/sh\nredlock-cli status deploy --exit-code -q || echo "built under the lock"'
   executable publish.sh <<<$'#!/bin/sh\necho "published with $*"' >/dev/null
   example -acquire.1 steps >script
   run -0 bash script
@@ -245,10 +254,12 @@ has_shown() { grep -q "$1" "$(background_stdout watch)"; }
 
 @test "fencing: a write of an earlier fence changes nothing" {
   example .7 update >update.sql
-  sqlite3 site.db 'CREATE TABLE site (config TEXT, fence INTEGER); INSERT INTO site VALUES ("first", 0)'
+  sqlite3 site.db \
+    'CREATE TABLE site (config TEXT, fence INTEGER); INSERT INTO site VALUES ("first", 0)'
   local fence
   for fence in 7 5; do
-    sqlite3 site.db ".parameter set :new 'of-$fence'" ".parameter set :fence $fence" "$(<update.sql)"
+    sqlite3 site.db ".parameter set :new 'of-$fence'" ".parameter set :fence $fence" \
+      "$(<update.sql)"
   done
   assert_equal "$(sqlite3 site.db 'SELECT config FROM site')" of-7
 }

@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
-# shellcheck disable=SC2016,SC2030,SC2031,SC2034,SC2154  # the commands' own shells expand; each test is a subshell; bats and helpers set variables
+# The commands' own shells expand; each test is a subshell; bats and helpers set variables:
+# shellcheck disable=SC2016,SC2030,SC2031,SC2034,SC2154
 # --max-hold: nobody holds a lock for longer, and it is released only when all that ran under it is
 # dead.
 load helper/common
@@ -21,11 +22,13 @@ reported() {
   start_tree ours --max-hold 12s --grace 300ms
   wait_background ours
   assert_equal "$status $output" "124 ready"
-  assert_regex "$stderr" "redlock-cli: demo: held for 12s, the --max-hold; stopping what runs under it"
+  assert_regex "$stderr" \
+    "redlock-cli: demo: held for 12s, the --max-hold; stopping what runs under it"
   assert_tree_dead
   assert_dead_before_free
   assert_equal "$(keys_at 0)" ""
-  assert_equal "$(reported '(j["result"], j["exit_code"], j["command_signal"], j["released"], j["left"])')" \
+  assert_equal \
+    "$(reported '(j["result"], j["exit_code"], j["command_signal"], j["released"], j["left"])')" \
     "('timed_out', 124, 15, True, [])"
   assert_in_range "$(reported 'j["held_ms"]')" 12000 100000
 }
@@ -42,7 +45,9 @@ reported() {
   wait_background ours
   assert_equal "$status" 124
   assert_dead_before_free
-  assert_equal "$(jq -r '[.event, .why, .command_signal, .left] | map(select(. != null) | tostring) | join(" ")' "$events" | paste -sd ,)" \
+  assert_equal \
+    "$(jq -r '[.event, .why, .command_signal, .left] | map(select(. != null) | tostring) |
+      join(" ")' "$events" | paste -sd ,)" \
     "acquired,stopping max_hold,ended 9 [],released"
   run -0 redlock-cli run -n -k demo -- true
 }
@@ -64,7 +69,8 @@ reported() {
 @test "a command that ends well when it is told has not done its work: 124" {
   run -124 redlock-cli run -k demo --max-hold 3s --status-fd 8 -- \
     bash -c 'trap "exit 0" TERM; while :; do sleep 0.02; done' 8>"$BATS_TEST_TMPDIR/report"
-  assert_equal "$(reported '(j["result"], j["exit_code"], j["command_exit"])')" "('timed_out', 124, 0)"
+  assert_equal "$(reported '(j["result"], j["exit_code"], j["command_exit"])')" \
+    "('timed_out', 124, 0)"
 }
 
 @test "--stop-signal is what is sent first" {
@@ -74,7 +80,8 @@ reported() {
 }
 
 @test "a stopped command is stopped all the same: the time counts" {
-  start_background ours redlock-cli run -k demo --max-hold 1s --grace 300ms -- bash -c 'echo ready; kill -STOP $$; echo went on'
+  start_background ours redlock-cli run -k demo --max-hold 1s --grace 300ms \
+    -- bash -c 'echo ready; kill -STOP $$; echo went on'
   wait_background ours
   assert_equal "$status $output" "124 ready"
   assert_equal "$(keys_at 0)" ""
@@ -106,21 +113,25 @@ reported() {
   wait_until grep -q lost "$(background_stderr ours)"
   wait_background ours
   assert_equal "$status" 124
-  assert_equal "$(reported '(j["result"], j["released"], "reason" in j)')" "('timed_out', False, True)"
+  assert_equal "$(reported '(j["result"], j["released"], "reason" in j)')" \
+    "('timed_out', False, True)"
   assert_equal "$(redis 0 get demo)" theirs
 }
 
 @test "--descendants wait: what is waited for is bounded, too" {
   run -124 redlock-cli run -k demo --max-hold 3s --grace 200ms --descendants wait --status-fd 8 -- \
     bash -c "(trap '' TERM; exec sleep 1000) &" 8>"$BATS_TEST_TMPDIR/report"
-  assert_equal "$(reported '(j["result"], j["command_exit"], j["left"], j["released"])')" "('timed_out', 0, [], True)"
+  assert_equal "$(reported '(j["result"], j["command_exit"], j["left"], j["released"])')" \
+    "('timed_out', 0, [], True)"
 }
 
 @test "a run within it that the command left behind is bounded, too" {
   run -124 redlock-cli run -k demo --max-hold 2s --grace 200ms --status-fd 8 -- \
-    bash -c 'redlock-cli run -k demo -- sh -c "touch $0; trap \"\" TERM; while :; do sleep 0.02; done" &
+    bash -c '
+      redlock-cli run -k demo -- sh -c "touch $0; trap \"\" TERM; while :; do sleep 0.02; done" &
       until [[ -e $0 ]]; do sleep 0.02; done' "$BATS_TEST_TMPDIR/up" 8>"$BATS_TEST_TMPDIR/report"
-  assert_equal "$(reported '(j["result"], j["command_exit"], j["released"])')" "('timed_out', 0, True)"
+  assert_equal "$(reported '(j["result"], j["command_exit"], j["released"])')" \
+    "('timed_out', 0, True)"
   assert_equal "$(keys_at 0)" ""
 }
 
@@ -128,7 +139,8 @@ reported() {
 @test "a run within it that the command left behind is dead before the lock is free" {
   await_lock
   start_under_witness ours -k demo --max-hold 12s --grace 300ms -- bash -c '
-    redlock-cli run -k demo -- sh -c "trap \"\" TERM; echo \$\$ >>$0; while :; do sleep 0.02; done" &
+    redlock-cli run -k demo -- sh -c "trap \"\" TERM; echo \$\$ >>$0
+      while :; do sleep 0.02; done" &
     until [[ -s $0 ]]; do sleep 0.02; done
     echo ready' "$BATS_TEST_TMPDIR/pids"
   wait_background ours
@@ -138,13 +150,16 @@ reported() {
 
 @test "--min-hold goes on after it" {
   run -124 redlock-cli run -k demo --max-hold 300ms --grace 100ms --min-hold 300ms -- sleep 1000
-  assert_refused 64 "--min-hold: 2s is longer than the --max-hold of 1s" redlock-cli run -k demo --max-hold 1s --min-hold 2s -- true
+  assert_refused 64 "--min-hold: 2s is longer than the --max-hold of 1s" \
+    redlock-cli run -k demo --max-hold 1s --min-hold 2s -- true
 }
 
 @test "a configuration bounds all, and a run of its own says otherwise" {
   echo 'max-hold = "300ms"' >"$BATS_TEST_TMPDIR/config.toml"
-  run -124 redlock-cli run --config "$BATS_TEST_TMPDIR/config.toml" -k demo --grace 100ms -- sleep 1000
-  run -0 redlock-cli run --config "$BATS_TEST_TMPDIR/config.toml" -k demo --max-hold infinity -- sleep 0.6
+  run -124 redlock-cli run --config "$BATS_TEST_TMPDIR/config.toml" -k demo \
+    --grace 100ms -- sleep 1000
+  run -0 redlock-cli run --config "$BATS_TEST_TMPDIR/config.toml" -k demo \
+    --max-hold infinity -- sleep 0.6
   REDLOCK_MAX_HOLD=300ms run -124 redlock-cli run -k demo -- sleep 1000
   # What a script holds by hand nothing can stop: its lease must not last longer.
   assert_refused 64 "--ttl: 10s is longer than the --max-hold of 300ms" \
@@ -163,7 +178,9 @@ reported() {
   assert_tree_dead
   wait_background ours
   assert_equal "$status" 143
-  assert_regex "$stderr" "redlock-cli: demo: held for 10s, the --max-hold; stopping process $SCRIPT with all that descends from it"
+  assert_regex "$stderr" \
+    "redlock-cli: demo: held for 10s, the --max-hold; stopping process $SCRIPT with all that \
+descends from it"
   assert_equal "$(keys_at 0)" ""
 }
 

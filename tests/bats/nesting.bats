@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
-# shellcheck disable=SC2016,SC2030,SC2031,SC2154  # the commands' own shells expand; each test is a subshell; bats and helpers set variables
+# The commands' own shells expand; each test is a subshell; bats and helpers set variables:
+# shellcheck disable=SC2016,SC2030,SC2031,SC2154
 # A lock within the same lock: a Makefile that calls itself must not wait for itself.
 load helper/common
 load helper/redis
@@ -15,7 +16,8 @@ token() { redis 0 get demo; }
 
 # bats test_tags=redis
 @test "run in run of the same key runs at once, under the outer lease" {
-  run redlock-cli run -k demo -- sh -c 'echo "$REDLOCK_TOKEN"; redlock-cli run -n -k demo -- sh -c "echo \$REDLOCK_TOKEN; exit 3"; echo $?
+  run redlock-cli run -k demo -- sh -c 'echo "$REDLOCK_TOKEN"
+    redlock-cli run -n -k demo -- sh -c "echo \$REDLOCK_TOKEN; exit 3"; echo $?
     redis-cli -s "$0" get demo' "${SERVER_SOCKET[0]}"
   assert_success
   assert_equal "${lines[0]}" "${lines[1]}"
@@ -26,7 +28,8 @@ token() { redis 0 get demo; }
 }
 
 @test "as deep as one likes, and through another lock" {
-  run redlock-cli run -k demo -- redlock-cli run -k other -- redlock-cli run -n -k demo -- redlock-cli run -n -k other -k demo -- echo here
+  run redlock-cli run -k demo -- redlock-cli run -k other -- redlock-cli run -n -k demo \
+    -- redlock-cli run -n -k other -k demo -- echo here
   assert_success
   assert_output here
   assert_equal "$(redis 0 exists demo other)" 0
@@ -34,7 +37,8 @@ token() { redis 0 get demo; }
 
 # bats test_tags=redis
 @test "of several keys those that enclose it are inherited, the others acquired and released" {
-  run redlock-cli run -k demo -- redlock-cli run -n -k demo -k other -- sh -c 'redis-cli -s "$0" exists demo other' "${SERVER_SOCKET[0]}"
+  run redlock-cli run -k demo -- redlock-cli run -n -k demo -k other \
+    -- sh -c 'redis-cli -s "$0" exists demo other' "${SERVER_SOCKET[0]}"
   assert_output 2
   assert_equal "$(redis 0 exists demo other)" 0
 }
@@ -46,14 +50,16 @@ token() { redis 0 get demo; }
 
 @test "REDLOCK_HELD survives odd keys" {
   local key=$'it\'s a {key}; $(true)\n: \\ \xff'
-  run redlock-cli run -k "$key" -- redlock-cli run -k "b c" -- redlock-cli run -n -k "$key" -k "b c" -- echo here
+  run redlock-cli run -k "$key" -- redlock-cli run -k "b c" \
+    -- redlock-cli run -n -k "$key" -k "b c" -- echo here
   assert_success
   assert_output here
 }
 
 @test "a process that only inherited the variable acquires for itself" {
   # As a tmux does that was started under the lock and outlives it.
-  start_background outer redlock-cli run -k demo -- sh -c 'env -0 >"$0/env"; echo ready; exec sleep 1000' "$BATS_TEST_TMPDIR"
+  start_background outer redlock-cli run -k demo \
+    -- sh -c 'env -0 >"$0/env"; echo ready; exec sleep 1000' "$BATS_TEST_TMPDIR"
   wait_until grep -q ready "$(background_stdout outer)"
   local -a inherited
   mapfile -d '' -t inherited < <(grep -z '^REDLOCK_' "$BATS_TEST_TMPDIR/env")
@@ -70,7 +76,9 @@ token() { redis 0 get demo; }
 @test "forged and stale values grant nothing" {
   redis 0 set demo theirs
   local value
-  for value in x ' ' "1:$(</proc/sys/kernel/random/boot_id):$$:1:30000:1.x.0123456789abcdef.ZGVtbw.0123456789abcdef0123456789abcdef.1" \
+  for value in x ' ' \
+    "1:$(</proc/sys/kernel/random/boot_id):$$:1:30000:\
+1.x.0123456789abcdef.ZGVtbw.0123456789abcdef0123456789abcdef.1" \
     "$(printf 'x%.0s' {1..5000})"; do
     run env REDLOCK_HELD="$value" redlock-cli run -n -k demo -- true
     assert_failure 75
@@ -78,7 +86,8 @@ token() { redis 0 get demo; }
 }
 
 @test "when the outer lease is lost, the inner command is stopped, too, and nothing is granted on its account" {
-  start_background outer redlock-cli run -t 3s -k demo -- redlock-cli run -k demo -- sh -c 'echo $$ ready; exec sleep 1000'
+  start_background outer redlock-cli run -t 3s -k demo -- redlock-cli run -k demo \
+    -- sh -c 'echo $$ ready; exec sleep 1000'
   wait_until grep -q ready "$(background_stdout outer)"
   local inner
   inner=$(sed 's/ .*//' "$(background_stdout outer)")
@@ -91,7 +100,8 @@ token() { redis 0 get demo; }
 
 @test "an inner run that starts when the outer lease is gone does not run on its account" {
   start_background outer redlock-cli run -t 6s --on-lost warn -k demo -- sh -c '
-    until [ -e "$0/gone" ]; do sleep 0.05; done; redlock-cli run -n -k demo -- touch "$0/ran"; echo "inner $?"' "$BATS_TEST_TMPDIR"
+    until [ -e "$0/gone" ]; do sleep 0.05; done
+    redlock-cli run -n -k demo -- touch "$0/ran"; echo "inner $?"' "$BATS_TEST_TMPDIR"
   wait_for_key 0 demo
   redis 0 set demo theirs
   touch "$BATS_TEST_TMPDIR/gone"
@@ -102,8 +112,10 @@ token() { redis 0 get demo; }
 
 @test "the outer run waits for inner ones that are left behind before it releases" {
   start_background outer redlock-cli run -k demo -- sh -c '
-    redlock-cli run -k demo -- sh -c "echo \$\$ ready; until [ -e \$0/end ]; do sleep 0.05; done" "$0" &
-    until grep -q ready "$0/background.outer" 2>/dev/null || [ -e "$0/go" ]; do sleep 0.05; done' "$BATS_TEST_TMPDIR"
+    redlock-cli run -k demo -- sh -c "echo \$\$ ready
+      until [ -e \$0/end ]; do sleep 0.05; done" "$0" &
+    until grep -q ready "$0/background.outer" 2>/dev/null || [ -e "$0/go" ]; do sleep 0.05; done' \
+    "$BATS_TEST_TMPDIR"
   wait_until grep -q ready "$(background_stdout outer)"
   touch "$BATS_TEST_TMPDIR/go"
   wait_until grep -q "the lock is kept for runs within this one" "$(background_stderr outer)"
@@ -119,7 +131,8 @@ token() { redis 0 get demo; }
 @test "the outer run waits also for an inner one that still waits for another key" {
   redis 0 set other theirs
   start_background outer redlock-cli run -k demo -- sh -c '
-    redlock-cli run -k demo -k other -- redis-cli -s "$0" exists demo & sleep 0.3; until [ -e "$1/go" ]; do sleep 0.05; done' \
+    redlock-cli run -k demo -k other -- redis-cli -s "$0" exists demo &
+    sleep 0.3; until [ -e "$1/go" ]; do sleep 0.05; done' \
     "${SERVER_SOCKET[0]}" "$BATS_TEST_TMPDIR"
   wait_until grep -q "waiting for other" "$(background_stderr outer)"
   touch "$BATS_TEST_TMPDIR/go"
@@ -132,7 +145,8 @@ token() { redis 0 get demo; }
 
 @test "TERM ends inner runs that the outer one waits for" {
   start_background outer redlock-cli run -k demo -- sh -c '
-    redlock-cli run -k demo -- sh -c "echo \$\$ ready; exec sleep 1000" & sleep 0.3; until [ -e "$0/go" ]; do sleep 0.05; done' "$BATS_TEST_TMPDIR"
+    redlock-cli run -k demo -- sh -c "echo \$\$ ready; exec sleep 1000" &
+    sleep 0.3; until [ -e "$0/go" ]; do sleep 0.05; done' "$BATS_TEST_TMPDIR"
   wait_until grep -q ready "$(background_stdout outer)"
   touch "$BATS_TEST_TMPDIR/go"
   wait_until grep -q "the lock is kept for runs within this one" "$(background_stderr outer)"
@@ -145,7 +159,8 @@ token() { redis 0 get demo; }
 
 @test "killed while it waits for inner runs, it takes them with it" {
   start_background outer redlock-cli run -k demo -- sh -c '
-    redlock-cli run -k demo -- sh -c "echo \$\$ ready; exec sleep 1000" & sleep 0.3; until [ -e "$0/go" ]; do sleep 0.05; done' "$BATS_TEST_TMPDIR"
+    redlock-cli run -k demo -- sh -c "echo \$\$ ready; exec sleep 1000" &
+    sleep 0.3; until [ -e "$0/go" ]; do sleep 0.05; done' "$BATS_TEST_TMPDIR"
   wait_until grep -q ready "$(background_stdout outer)"
   touch "$BATS_TEST_TMPDIR/go"
   wait_until grep -q "the lock is kept for runs within this one" "$(background_stderr outer)"
@@ -156,7 +171,8 @@ token() { redis 0 get demo; }
 }
 
 @test "an inner run with a longer ttl looks often enough" {
-  run redlock-cli run -t 6s -k demo -- redlock-cli run -n -t 60s --grace 500ms -k demo -- sh -c 'sleep 8; echo survived'
+  run redlock-cli run -t 6s -k demo -- redlock-cli run -n -t 60s --grace 500ms -k demo \
+    -- sh -c 'sleep 8; echo survived'
   assert_success
   assert_output survived
 }
@@ -176,9 +192,12 @@ token() { redis 0 get demo; }
 # bats test_tags=redis
 @test "acquire within run: its lease is inherited, and releasing it changes nothing" {
   run redlock-cli run -k demo -- sh -c 'set -e
-    lease=$(redlock-cli acquire -n -k demo -t 9s --export); eval "$lease"; [ "$REDLOCK_TOKEN" = "$(redis-cli -s "$0" get demo)" ]
-    redlock-cli extend -t 60s; redlock-cli release; redlock-cli release; redis-cli -s "$0" exists demo
-    redis-cli -s "$0" del demo >/dev/null; redlock-cli extend -t 60s || echo "extend $?"' "${SERVER_SOCKET[0]}"
+    lease=$(redlock-cli acquire -n -k demo -t 9s --export); eval "$lease"
+    [ "$REDLOCK_TOKEN" = "$(redis-cli -s "$0" get demo)" ]
+    redlock-cli extend -t 60s; redlock-cli release; redlock-cli release
+    redis-cli -s "$0" exists demo
+    redis-cli -s "$0" del demo >/dev/null; redlock-cli extend -t 60s || echo "extend $?"' \
+    "${SERVER_SOCKET[0]}"
   assert_line 1
   assert_line "extend 79"
 }
@@ -186,7 +205,8 @@ token() { redis 0 get demo; }
 # bats test_tags=redis
 @test "run under a lease from acquire renews it and leaves it to who acquired it" {
   eval "$(redlock-cli acquire -k demo -t 8s --export)"
-  run redlock-cli run -n -t 8s --server-timeout 1s -k demo -- sh -c 'sleep 9; redis-cli -s "$0" get demo' "${SERVER_SOCKET[0]}"
+  run redlock-cli run -n -t 8s --server-timeout 1s -k demo \
+    -- sh -c 'sleep 9; redis-cli -s "$0" get demo' "${SERVER_SOCKET[0]}"
   assert_success
   assert_output "$REDLOCK_TOKEN"
   assert_equal "$(token)" "$REDLOCK_TOKEN"
@@ -209,6 +229,7 @@ token() { redis 0 get demo; }
 # bats test_tags=redis
 @test "another set of servers is another lock" {
   start_servers 1
-  run redlock-cli run -k demo -- redlock-cli run -n -S "${SERVER_URL[1]}" -k demo -- sh -c 'redis-cli -s "$0" exists demo' "${SERVER_SOCKET[1]}"
+  run redlock-cli run -k demo -- redlock-cli run -n -S "${SERVER_URL[1]}" -k demo \
+    -- sh -c 'redis-cli -s "$0" exists demo' "${SERVER_SOCKET[1]}"
   assert_output 1
 }

@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
-# shellcheck disable=SC2016,SC2030,SC2031,SC2154  # the commands' own shells expand; each test is a subshell; bats and helpers set variables
+# The commands' own shells expand; each test is a subshell; bats and helpers set variables:
+# shellcheck disable=SC2016,SC2030,SC2031,SC2154
 # --sd-notify: what a service manager learns.
 load helper/common
 load helper/redis
@@ -30,7 +31,8 @@ told() { grep -qE "$1" "$(background_stdout manager)"; }
 @test "a standby says what it waits for, and is ready when it leads; all from the main process" {
   start_manager "$BATS_TEST_TMPDIR/notify"
   hold leader --note "on a"
-  start_background standby redlock-cli run -k demo --sd-notify -- sh -c 'echo entered; exec sleep 1000'
+  start_background standby redlock-cli run -k demo --sd-notify \
+    -- sh -c 'echo entered; exec sleep 1000'
   local pid=${BACKGROUND_PID[standby]}
   wait_until told "^$pid STATUS=waiting for demo: held by .*\"on a\""
   assert [ "$(grep -c READY "$(background_stdout manager)")" = 0 ]
@@ -69,14 +71,17 @@ told() { grep -qE "$1" "$(background_stdout manager)"; }
   assert_output ""
   wait_until told "STOPPING=1"
   # How many of them are in one message is a matter of time.
-  run sed -E '1d; s/^[0-9]+ //; s/ran [0-9.ms]+ ago[^|]*/ran/; s/\|/\n/g' "$(background_stdout manager)"
+  run sed -E '1d; s/^[0-9]+ //; s/ran [0-9.ms]+ ago[^|]*/ran/; s/\|/\n/g' \
+    "$(background_stdout manager)"
   assert_output $'STATUS=demo already ran\nREADY=1\nSTOPPING=1'
 }
 
 @test "without a manager, with one that is gone, or hangs, nothing changes" {
   local address
-  for address in "" relative "vsock:2:1" "$BATS_TEST_TMPDIR/nobody" "/$(printf 'x%.0s' {1..200})"; do
-    NOTIFY_SOCKET=$address run -0 --separate-stderr redlock-cli run -k demo --sd-notify -- sh -c 'echo "$NOTIFY_SOCKET"'
+  for address in "" relative "vsock:2:1" "$BATS_TEST_TMPDIR/nobody" \
+    "/$(printf 'x%.0s' {1..200})"; do
+    NOTIFY_SOCKET=$address run -0 --separate-stderr redlock-cli run -k demo --sd-notify \
+      -- sh -c 'echo "$NOTIFY_SOCKET"'
     assert_equal "$output$stderr" "$address"
   done
   # One that reads nothing: its queue is full.

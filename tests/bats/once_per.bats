@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
-# shellcheck disable=SC2016,SC2030,SC2031,SC2034,SC2154  # the commands' own shells expand; each test is a subshell; bats and helpers set variables
+# The commands' own shells expand; each test is a subshell; bats and helpers set variables:
+# shellcheck disable=SC2016,SC2030,SC2031,SC2034,SC2154
 # run --once-per: at most one successful run in a period, on one server or on local:. What a quorum
 # makes of it is in once_per_quorum.bats.
 load helper/common
@@ -32,7 +33,9 @@ record_success() {
   assert_equal "$output$stderr" "ran"
   run -0 --separate-stderr once 20h echo ran
   assert_equal "$output" ""
-  assert_regex "$stderr" "^redlock-cli: demo: already ran [0-9.ms]+ ago on $(hostname) \([0-9.ms]+, exit 0\); next run possible in 19h59m$"
+  assert_regex "$stderr" \
+    "^redlock-cli: demo: already ran [0-9.ms]+ ago on $(hostname) \([0-9.ms]+, exit 0\); \
+next run possible in 19h59m$"
   assert_equal "$(keys_at 0)" ""
 }
 
@@ -48,9 +51,12 @@ record_success() {
   assert_output ""
   run -9 redlock-cli run -k demo --once-per 20h -q --fresh-exit-code 9 -- echo ran
   assert_output ""
-  run -9 --separate-stderr redlock-cli run -k demo --once-per 20h --json --fresh-exit-code 9 -- echo ran
+  run -9 --separate-stderr redlock-cli run -k demo --once-per 20h --json \
+    --fresh-exit-code 9 -- echo ran
   output=$stderr
-  assert_equal "$(json '(j["result"], j["exit_code"], j["last"]["result"], j["last"]["command_exit"], j["last"]["program"])')" \
+  assert_equal \
+    "$(json '(j["result"], j["exit_code"],
+      j["last"]["result"], j["last"]["command_exit"], j["last"]["program"])')" \
     "('fresh', 9, 'released', 0, 'true')"
 }
 
@@ -66,7 +72,8 @@ record_success() {
 
 @test "a run that is killed with all its processes leaves the period open" {
   hold ours --once-per 20h --ttl 3s
-  kill -9 -- "$(ps -o ppid= -p "$(pgrep -P "${BACKGROUND_PID[ours]}")")" $(pgrep -P "${BACKGROUND_PID[ours]}")
+  kill -9 -- "$(ps -o ppid= -p "$(pgrep -P "${BACKGROUND_PID[ours]}")")" \
+    $(pgrep -P "${BACKGROUND_PID[ours]}")
   wait_background ours
   run -0 once 20h echo ran
   assert_line ran
@@ -77,7 +84,8 @@ record_success() {
   for code in 4 0; do
     rm -f "$BATS_TEST_TMPDIR/end"
     start_background first redlock-cli run -k demo --once-per 20h -- \
-      sh -c 'echo entered; until [ -e "$0" ]; do sleep 0.02; done; exit '"$code" "$BATS_TEST_TMPDIR/end"
+      sh -c 'echo entered; until [ -e "$0" ]; do sleep 0.02; done; exit '"$code" \
+      "$BATS_TEST_TMPDIR/end"
     wait_until grep -q entered "$(background_stdout first)"
     start_background second redlock-cli run -k demo --once-per 20h -- sh -c 'echo ran; exit 5'
     wait_until queued_are 1
@@ -129,7 +137,8 @@ record_success() {
 }
 
 @test "within a run of the same key --once-per is refused: the outer run records" {
-  run -64 --separate-stderr redlock-cli run -k demo -- redlock-cli run -k demo --once-per 20h -- echo ran
+  run -64 --separate-stderr redlock-cli run -k demo \
+    -- redlock-cli run -k demo --once-per 20h -- echo ran
   assert_equal "$output" ""
   assert_regex "$stderr" "give --once-per to that run"
 }
@@ -174,7 +183,8 @@ record_success() {
 @test "the record of a newer version tells when the last success started" {
   local now
   now=$(redis 0 time | head -n 1)
-  redis 0 set 'redlock:last:{demo}' "0 $(((now - 3600) * 1000)) 7 more"$'\n''2 7 what only it knows' >/dev/null
+  redis 0 set 'redlock:last:{demo}' \
+    "0 $(((now - 3600) * 1000)) 7 more"$'\n''2 7 what only it knows' >/dev/null
   run -0 --separate-stderr once 20h echo ran
   assert_equal "$output" ""
   assert_regex "$stderr" "already ran 1h ago; next run possible in 18h59m"

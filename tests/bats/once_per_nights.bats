@@ -18,9 +18,10 @@ a_day_later() {
   local i
   for i in 0 1 2; do
     redis "$i" eval "local runs = redis.call('GET', KEYS[1]) or ''
-      return redis.call('SET', KEYS[1], (string.gsub(runs, '%d%d%d%d%d%d%d%d%d%d%d%d%d', function(time)
-        return string.format('%.0f', time - 86400000)
-      end)))" 1 'redlock:last:{demo}' >/dev/null
+      return redis.call('SET', KEYS[1], (string.gsub(runs, '%d%d%d%d%d%d%d%d%d%d%d%d%d',
+        function(time)
+          return string.format('%.0f', time - 86400000)
+        end)))" 1 'redlock:last:{demo}' >/dev/null
   done
 }
 
@@ -30,7 +31,8 @@ a_day_later() {
   for day in {1..10}; do
     for host in {0..9}; do
       start_background "c$day.$host" redlock-cli run -k demo --once-per 20h -q -- \
-        sh -c 'case $1 in 0) exit 3 ;; 1) kill -9 $$ ;; esac; echo "$0" >>"$2"' "$day" "$host" "$log"
+        sh -c 'case $1 in 0) exit 3 ;; 1) kill -9 $$ ;; esac; echo "$0" >>"$2"' "$day" \
+        "$host" "$log"
     done
     for host in {0..9}; do wait_background "c$day.$host"; done
     assert_equal "$day: $(grep -cx "$day" "$log")" "$day: 1"
@@ -53,16 +55,20 @@ EOF
 @test "forty hosts for three nights, their clocks up to 90 s off, a server down in one: one success a night, and no overlap" {
   local night host job shift log=$BATS_TEST_TMPDIR/log
   : >"$log"
-  c++ -x c -shared -fPIC -o "$BATS_TEST_TMPDIR/shifted_clock.so" "$BATS_TEST_DIRNAME/helper/shifted_clock.c"
+  c++ -x c -shared -fPIC -o "$BATS_TEST_TMPDIR/shifted_clock.so" \
+    "$BATS_TEST_DIRNAME/helper/shifted_clock.c"
   job=$(nightly_job)
   shifted() { LD_PRELOAD=$BATS_TEST_TMPDIR/shifted_clock.so CLOCK_IS_OFF=$1 "${@:2}"; }
-  assert_in_range "$(($(shifted 90 /usr/bin/python3 -c 'import time; print(int(time.time()))') - $(date +%s)))" 85 95
+  assert_in_range \
+    "$(($(shifted 90 /usr/bin/python3 -c 'import time; print(int(time.time()))') - $(date +%s)))" \
+    85 95
   for night in 1 2 3; do
     ((night != 2)) || kill_server 1
     # Whose clock is ahead begins first.
     for host in {39..0}; do
       shift=$((host * 180 / 39 - 90))
-      start_background "c$night.$host" shifted "$shift" redlock-cli run -k demo --once-per 20h -q -- "$job" "$host" "$night" "$log"
+      start_background "c$night.$host" shifted "$shift" redlock-cli run -k demo --once-per 20h -q \
+        -- "$job" "$host" "$night" "$log"
     done
     for host in {0..39}; do wait_background "c$night.$host"; done
     ((night != 2)) || restart_server 1

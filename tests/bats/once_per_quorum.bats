@@ -66,9 +66,11 @@ succeed_at_all_servers() {
 @test "a success that no quorum recorded is told, and may be repeated" {
   local one=${SERVER_PID[1]} two=${SERVER_PID[2]}
   # Both stand still from before the release until the run has given up.
-  run -0 --separate-stderr redlock-cli run -k demo --once-per 20h --ttl 3s --server-timeout 300ms -- \
+  run -0 --separate-stderr redlock-cli run -k demo --once-per 20h --ttl 3s \
+    --server-timeout 300ms -- \
     "$(granted_by_all)" kill -STOP "$one" "$two"
-  assert_regex "$stderr" "no quorum of servers has recorded it yet: it may run again within --once-per 20h"
+  assert_regex "$stderr" \
+    "no quorum of servers has recorded it yet: it may run again within --once-per 20h"
   resume_server 1
   resume_server 2
   # What they had not read yet records it after all.
@@ -80,7 +82,8 @@ succeed_at_all_servers() {
 @test "a release that is refused records the success when it is repeated in the background" {
   local i
   start_background ours redlock-cli run -k demo --once-per 20h --ttl 1m --server-timeout 1s -- \
-    "$(granted_by_all)" sh -c 'echo entered; until [ -e "$0" ]; do sleep 0.02; done' "$BATS_TEST_TMPDIR/end"
+    "$(granted_by_all)" sh -c 'echo entered; until [ -e "$0" ]; do sleep 0.02; done' \
+    "$BATS_TEST_TMPDIR/end"
   wait_until grep -q entered "$(background_stdout ours)"
   for i in 1 2; do
     redis "$i" config set lua-time-limit 50 >/dev/null

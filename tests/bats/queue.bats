@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
-# shellcheck disable=SC2016,SC2030,SC2031,SC2154  # the commands' own shells expand; each test is a subshell; bats and helpers set variables
+# The commands' own shells expand; each test is a subshell; bats and helpers set variables:
+# shellcheck disable=SC2016,SC2030,SC2031,SC2154
 # Who waits stands in line: first in, first out.
 load helper/common
 load helper/redis
@@ -15,7 +16,8 @@ joins() {
   local name=$1 before
   shift
   before=$(redis "${LAST_SERVER:-0}" zcard 'redlock:queue:{demo}')
-  start_background "$name" redlock-cli run -k demo "$@" -- sh -c 'echo "$0" >>"$1"' "$name" "$BATS_TEST_TMPDIR/order"
+  start_background "$name" redlock-cli run -k demo "$@" \
+    -- sh -c 'echo "$0" >>"$1"' "$name" "$BATS_TEST_TMPDIR/order"
   wait_until queued_are $((before + 1)) "${LAST_SERVER:-0}"
 }
 
@@ -157,10 +159,13 @@ all_end() {
   joins b -s
   run redlock-cli status -k demo
   assert_success
-  assert_line --regexp "^  waiting: .*run pid ${BACKGROUND_PID[a]}: sh\\), \"the nightly one\", for "
+  assert_line --regexp \
+    "^  waiting: .*run pid ${BACKGROUND_PID[a]}: sh\\), \"the nightly one\", for "
   assert_line --regexp "^  waiting to share it: .*run pid ${BACKGROUND_PID[b]}: "
   run redlock-cli status -k demo --json
-  assert_equal "$(jq -c '.locks[0].waiters | [.count, .first[0].note, .first[0].shared, .first[1].shared]' <<<"$output")" \
+  assert_equal \
+    "$(jq -c '.locks[0].waiters | [.count, .first[0].note, .first[0].shared, .first[1].shared]' \
+      <<<"$output")" \
     '[2,"the nightly one",false,true]'
   release_hold first
   all_end a b
@@ -228,7 +233,9 @@ nothing_at() { [[ -z $(keys_at "$1") ]]; }
     touch "$ended"
     for i in a b c; do
       # It holds the lock until the others have given up, however late they start.
-      start_background "$i" sh -c 'redlock-cli run -n -q -k demo -- sh -c "echo ran >>$0; until test -e $1.go; do sleep 0.02; done"
+      start_background "$i" sh -c '
+        redlock-cli run -n -q -k demo -- sh -c "echo ran >>$0
+          until test -e $1.go; do sleep 0.02; done"
         echo "$?" >>"$1"' "$ran" "$ended"
     done
     wait_until lines_are 2 "$ended"

@@ -113,7 +113,8 @@ ends_later_than() { (($(redis "$2" pexpiretime demo) > $1)); }
   start_servers 5
   local nr
   for nr in 0 2 4; do kill_server "$nr"; done
-  assert_refused 69 "3 of 5 servers must answer" redlock-cli run -S "$SERVERS" -k demo -n -- touch "$BATS_TEST_TMPDIR/ran"
+  assert_refused 69 "3 of 5 servers must answer" redlock-cli run -S "$SERVERS" -k demo -n \
+    -- touch "$BATS_TEST_TMPDIR/ran"
   for nr in 0 2 4; do assert_regex "$stderr" "${SERVER_URL[nr]}: cannot connect: [A-Z]"; done
   for nr in 1 3; do [[ $stderr != *"${SERVER_URL[nr]}"* ]]; done
   assert_unlocked demo 1 3
@@ -143,7 +144,8 @@ three_silent_servers_of_five() {
   run -0 redlock-cli status -k warm
   local nr
   for nr in 0 1 2; do pause_server "$nr"; done
-  assert_refused 69 "3 of 5 servers must answer" redlock-cli run -k demo -n --server-timeout 500ms -- true
+  assert_refused 69 "3 of 5 servers must answer" \
+    redlock-cli run -k demo -n --server-timeout 500ms -- true
   for nr in 0 1 2; do assert_regex "$stderr" "${SERVER_URL[nr]}: no answer"; done
   assert_unlocked demo 3 4
   for nr in 0 1 2; do
@@ -191,7 +193,8 @@ connections_are() { redis "$2" info clients | grep -q "^connected_clients:$1[[:s
   start_servers 4
   run -0 redlock-cli acquire -S "${SERVER_URL[0]},${SERVER_URL[1]}" -k demo -t 5m
   start_background marker sleep 15
-  assert_refused 75 "held by" redlock-cli run -S "$SERVERS" -k demo -n -- touch "$BATS_TEST_TMPDIR/ran"
+  assert_refused 75 "held by" redlock-cli run -S "$SERVERS" -k demo -n \
+    -- touch "$BATS_TEST_TMPDIR/ran"
   assert_unlocked demo 2 3
   run -75 redlock-cli acquire -S "$SERVERS" -k demo -w 500ms -t 60s
   refute background_has_ended marker
@@ -215,7 +218,8 @@ connections_are() { redis "$2" info clients | grep -q "^connected_clients:$1[[:s
   start_servers 4
   pause_server 1
   pause_server 2
-  assert_refused 69 "3 of 4 servers must answer" redlock-cli run -S "$SERVERS" -k demo -n --server-timeout 500ms -- true
+  assert_refused 69 "3 of 4 servers must answer" \
+    redlock-cli run -S "$SERVERS" -k demo -n --server-timeout 500ms -- true
   assert_unlocked demo 0 3
 }
 
@@ -368,24 +372,31 @@ two_have_ended() {
 @test "one server under two names is no quorum: 78, and nothing stays locked" {
   start_tcp_server
   start_server
-  assert_refused 78 "the same one" redlock-cli run -S "${SERVER_URL[0]},unix://${SERVER_SOCKET[0]}" -k demo -n -- touch "$BATS_TEST_TMPDIR/ran"
+  assert_refused 78 "the same one" \
+    redlock-cli run -S "${SERVER_URL[0]},unix://${SERVER_SOCKET[0]}" -k demo -n \
+    -- touch "$BATS_TEST_TMPDIR/ran"
   assert_unlocked demo 0
-  assert_refused 78 "the same one" redlock-cli run -S "${SERVER_URL[0]},redis://localhost:${SERVER_PORT[0]}" -k demo -n -- true
+  assert_refused 78 "the same one" \
+    redlock-cli run -S "${SERVER_URL[0]},redis://localhost:${SERVER_PORT[0]}" -k demo -n -- true
   assert_unlocked demo 0
   assert [ ! -e "$BATS_TEST_TMPDIR/ran" ]
 }
 
 @test "the same URL twice is refused before anybody is asked" {
-  assert_refused 78 "redis://h:6379 is named twice" redlock-cli run -S redis://h -S redis://h -k demo -- true
-  assert_refused 78 "is named twice" redlock-cli run -S redis://h:6379,redis://g,redis://H/ -k demo -- true
-  assert_refused 78 "is named twice" redlock-cli acquire -S 'redis://[::1],redis://[0:0::1]:6379' -k demo -t 60s
+  assert_refused 78 "redis://h:6379 is named twice" \
+    redlock-cli run -S redis://h -S redis://h -k demo -- true
+  assert_refused 78 "is named twice" \
+    redlock-cli run -S redis://h:6379,redis://g,redis://H/ -k demo -- true
+  assert_refused 78 "is named twice" \
+    redlock-cli acquire -S 'redis://[::1],redis://[0:0::1]:6379' -k demo -t 60s
   assert_refused 78 "is named twice" redlock-cli status -S unix:///tmp/x,unix:///tmp/x
   assert_refused 78 "is named twice" env REDLOCK_SERVER=redis://h,redis://h redlock-cli status
 }
 
 @test "two databases of one server are one server" {
   start_tcp_server
-  assert_refused 78 "same" redlock-cli run -S "${SERVER_URL[0]}/1,${SERVER_URL[0]}/2" -k demo -n -- true
+  assert_refused 78 "same" redlock-cli run -S "${SERVER_URL[0]}/1,${SERVER_URL[0]}/2" \
+    -k demo -n -- true
   assert_equal "$(redis 0 -n 1 exists demo) $(redis 0 -n 2 exists demo)" "0 0"
 }
 
@@ -393,7 +404,8 @@ two_have_ended() {
   start_servers 3
   local nr dead=unix://$BATS_TEST_TMPDIR/none
   run -0 redlock-cli run -v -k demo -S "${SERVER_URL[0]},${SERVER_URL[1]},$dead" -- true
-  assert_output --partial "redlock-cli: demo: 1 of 3 servers gives no vote, and at most 1 may: $dead: "
+  assert_output --partial \
+    "redlock-cli: demo: 1 of 3 servers gives no vote, and at most 1 may: $dead: "
   run -0 redlock-cli run -v -k demo -S "$SERVERS" -- true
   refute_output --partial "no vote"
   # And while it runs, when that changes.
@@ -431,6 +443,7 @@ shows_fence() { redis "$1" hset 'redlock:owner:{demo}' fence "$2" >/dev/null; }
   export REDLOCK_SERVER=$SERVERS
   eval "$(redlock-cli acquire -k demo -t 60s --restart-guard 0 --export)"
   shows_fence 0 5
-  assert_refused 79 "broken at 1 of 3 servers only, the others have another fence" redlock-cli release -k demo --force --if-fence 5
+  assert_refused 79 "broken at 1 of 3 servers only, the others have another fence" \
+    redlock-cli release -k demo --force --if-fence 5
   run -0 redlock-cli extend -t 60s
 }

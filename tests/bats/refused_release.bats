@@ -16,7 +16,8 @@ setup() {
 # start_hold [OPTION…]: a run whose command ends when $go is there.
 start_hold() {
   go=$BATS_TEST_TMPDIR/go
-  start_background hold redlock-cli run -S "$SERVERS" -k demo "$@" -- sh -c 'until test -e "$0"; do sleep 0.02; done' "$go"
+  start_background hold redlock-cli run -S "$SERVERS" -k demo "$@" \
+    -- sh -c 'until test -e "$0"; do sleep 0.02; done' "$go"
   local i
   for i in "${!SERVER_PID[@]}"; do wait_for_key "$i" demo; done
 }
@@ -97,7 +98,8 @@ server_is_silent() { ! timeout 0.2 redis-cli -s "${SERVER_SOCKET[$1]}" ping >/de
   redlock-cli run -S "$SERVERS" -k demo -- sh -c '
     echo said
     redis-cli -s "$0" eval "while true do end" 0 >/dev/null 2>&1 8>&- &
-    until redis-cli -s "$0" ping 2>&1 | grep -q BUSY; do sleep 0.02; done' "${SERVER_SOCKET[0]}" >"$pipe" 2>&1 8>"$pipe"
+    until redis-cli -s "$0" ping 2>&1 | grep -q BUSY; do sleep 0.02; done' \
+    "${SERVER_SOCKET[0]}" >"$pipe" 2>&1 8>"$pipe"
   wait_background reader
   assert_regex "$output" '^said'
   assert says 0 BUSY ping
@@ -108,7 +110,8 @@ server_is_silent() { ! timeout 0.2 redis-cli -s "${SERVER_SOCKET[$1]}" ping >/de
 @test "release by hand is repeated within the server timeout, and then says what is left" {
   start_tcp_server --lua-time-limit 50
   start_servers 2
-  start_background relay /usr/bin/python3 "$BATS_TEST_DIRNAME/helper/relay.py" "${SERVER_PORT[0]}" 65536 BUSY
+  start_background relay /usr/bin/python3 "$BATS_TEST_DIRNAME/helper/relay.py" \
+    "${SERVER_PORT[0]}" 65536 BUSY
   wait_until grep -q . "$(background_stdout relay)"
   local relay i
   read -r relay <"$(background_stdout relay)"
@@ -150,7 +153,8 @@ has_refused() { (($(grep -c BUSY "$(background_stdout relay)") >= $1)); }
 @test "a server is busy when the process ends that a lock was kept for" {
   start_servers 1 --lua-time-limit 50
   # shellcheck disable=SC2016
-  start_background script bash -c 'redlock-cli acquire -S "$0" -k demo --while-pid $$ && exec sleep infinity' "$SERVERS"
+  start_background script \
+    bash -c 'redlock-cli acquire -S "$0" -k demo --while-pid $$ && exec sleep infinity' "$SERVERS"
   wait_until grep -q . "$(background_stdout script)"
   make_busy 0
   kill_child "${BACKGROUND_PID[script]}"

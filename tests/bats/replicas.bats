@@ -14,7 +14,10 @@ start_pair() {
   export REDLOCK_SERVER=${SERVER_URL[0]}
 }
 
-replica_is_in_step() { [[ $(redis "$1" wait 1 100) == 1 ]] && redis "$1" info replication | grep -q 'slave0:.*state=online'; }
+replica_is_in_step() {
+  [[ $(redis "$1" wait 1 100) == 1 ]] &&
+    redis "$1" info replication | grep -q 'slave0:.*state=online'
+}
 
 @test "a lock is granted when the replica has it" {
   start_pair
@@ -69,7 +72,8 @@ replica_is_in_step() { [[ $(redis "$1" wait 1 100) == 1 ]] && redis "$1" info re
   start_server
   # Its WAIT lasts for most of the server's time, far beyond the end of the command; the release
   # lies behind it.
-  run -0 redlock-cli run -S "${SERVER_URL[0]},${SERVER_URL[2]},${SERVER_URL[4]}" -k demo --replicas 1 --server-timeout 2s -- true
+  run -0 redlock-cli run -S "${SERVER_URL[0]},${SERVER_URL[2]},${SERVER_URL[4]}" -k demo \
+    --replicas 1 --server-timeout 2s -- true
   assert_unlocked demo 0 2 4
 }
 
@@ -82,5 +86,8 @@ replica_is_in_step() { [[ $(redis "$1" wait 1 100) == 1 ]] && redis "$1" info re
 
 @test "a number that is none is refused" {
   local text
-  for text in -1 x 1.5 1001 ''; do assert_refused 64 "--replicas" redlock-cli run -S redis://127.0.0.1:1 -k demo "--replicas=$text" -- true; done
+  for text in -1 x 1.5 1001 ''; do
+    assert_refused 64 "--replicas" \
+      redlock-cli run -S redis://127.0.0.1:1 -k demo "--replicas=$text" -- true
+  done
 }

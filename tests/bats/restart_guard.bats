@@ -22,7 +22,8 @@ lock_three_and_restart_one() {
   start_servers 5
   for nr in 0 1 2 3 4; do wait_until is_old "$nr"; done
   local dead=unix://$BATS_TEST_TMPDIR/none
-  run -0 redlock-cli acquire -k demo -t "${GUARD}s" --restart-guard "$GUARD" -S "${SERVER_URL[0]},${SERVER_URL[1]},${SERVER_URL[2]},${dead}1,${dead}2"
+  run -0 redlock-cli acquire -k demo -t "${GUARD}s" --restart-guard "$GUARD" \
+    -S "${SERVER_URL[0]},${SERVER_URL[1]},${SERVER_URL[2]},${dead}1,${dead}2"
   restart_server 2
   assert_equal "$(redis 2 exists demo)" 0
 }
@@ -47,9 +48,12 @@ second_client() {
   lock_three_and_restart_one
   local ttl
   for ttl in 3s 6s; do
-    run --separate-stderr -69 second_client -n --restart-guard "$GUARD" -t "$ttl" --server-timeout 400ms
+    run --separate-stderr -69 second_client -n --restart-guard "$GUARD" -t "$ttl" \
+      --server-timeout 400ms
     assert_equal "$output" ""
-    assert_regex "$stderr" "^redlock-cli: demo: held back by --restart-guard: ${SERVER_URL[2]} started [0-9.]+m?s ago and may have forgotten a lock, its vote counts in [0-9.]+s$"
+    assert_regex "$stderr" \
+      "^redlock-cli: demo: held back by --restart-guard: ${SERVER_URL[2]} started [0-9.]+m?s ago \
+and may have forgotten a lock, its vote counts in [0-9.]+s$"
   done
   # And nothing of it stays.
   assert_unlocked demo 2 3 4
@@ -68,7 +72,8 @@ second_client() {
 
 @test "who waits is let in when the guard is over" {
   start_servers 3
-  run -0 --separate-stderr redlock-cli run -S "$SERVERS" -k demo -vv -t 2s --restart-guard "$GUARD" -- true
+  run -0 --separate-stderr redlock-cli run -S "$SERVERS" -k demo -vv -t 2s \
+    --restart-guard "$GUARD" -- true
   assert_regex "$stderr" "demo: held back by --restart-guard: "
   assert_in_range "$(uptime 0)" $((GUARD + 1)) 60
 }
@@ -77,7 +82,8 @@ second_client() {
   start_servers 3
   run -69 redlock-cli run -S "$SERVERS" -k demo -w 300ms --restart-guard 1h -- true
   assert_line --regexp "held back by --restart-guard: .* started .*; .* started "
-  run -69 --separate-stderr redlock-cli acquire -S "$SERVERS" -k demo -n --restart-guard 1h -t 1m --json
+  run -69 --separate-stderr \
+    redlock-cli acquire -S "$SERVERS" -k demo -n --restart-guard 1h -t 1m --json
   assert_equal "$(json 'j["result"]')" unavailable
 }
 
@@ -130,7 +136,9 @@ wait_until_extended_by() {
   for option in '--ttl 1h' '--min-hold 1h'; do
     # shellcheck disable=SC2086
     run -69 redlock-cli run -S "$SERVERS" -k demo -n -v --restart-guard 1s $option -- true
-    assert_output --regexp "redlock-cli: --restart-guard is raised from 1s to 1h, the ${option% *}: every client of this key needs --restart-guard 1h"
+    assert_output --regexp \
+      "redlock-cli: --restart-guard is raised from 1s to 1h, the ${option% *}: \
+every client of this key needs --restart-guard 1h"
     assert_output --regexp "its vote counts in (1h|59m)"
   done
   run -69 redlock-cli acquire -S "$SERVERS" -k demo -n --restart-guard 1s --ttl 1h
@@ -151,8 +159,11 @@ wait_until_extended_by() {
 # has it.
 lines_with() {
   local root=$BATS_TEST_DIRNAME/../..
-  { grep -h -- "$1" "$root"/README.md "$root"/man/*.[157]; redlock-cli run --help; redlock-cli acquire --help; } |
-    grep -oE "redlock-cli (run|acquire) .*$1.*"
+  {
+    grep -h -- "$1" "$root"/README.md "$root"/man/*.[157]
+    redlock-cli run --help
+    redlock-cli acquire --help
+  } | grep -oE "redlock-cli (run|acquire) .*$1.*"
 }
 
 @test "the examples with a long ttl or a --min-hold work as printed on three servers" {
@@ -174,9 +185,11 @@ lines_with() {
 @test "every crontab line says for how long it keeps the others out" {
   local line root=$BATS_TEST_DIRNAME/../.. count=0
   while read -r line; do
-    [[ $line == *" --min-hold "* || $line == *" --once-per "* ]] || fail "neither --min-hold nor --once-per: $line"
+    [[ $line == *" --min-hold "* || $line == *" --once-per "* ]] ||
+      fail "neither --min-hold nor --once-per: $line"
     count=$((count + 1))
-  done < <({ cat "$root"/README.md "$root"/man/*.[157]; redlock-cli run --help; } | grep -E 'redlock-cli run .*-E 0')
+  done < <({ cat "$root"/README.md "$root"/man/*.[157]; redlock-cli run --help; } |
+    grep -E 'redlock-cli run .*-E 0')
   assert_in_range "$count" 4 20
 }
 
@@ -186,6 +199,7 @@ lines_with() {
     start_server
     redis "$nr" acl setuser default -info >/dev/null
   done
-  assert_refused 77 "allow INFO (+info)" redlock-cli run -S "$SERVERS" -k demo -n --restart-guard 60s -- true
+  assert_refused 77 "allow INFO (+info)" \
+    redlock-cli run -S "$SERVERS" -k demo -n --restart-guard 60s -- true
   run -0 redlock-cli run -S "$SERVERS" -k demo -n --restart-guard 0 -- true
 }

@@ -14,7 +14,9 @@ load helper/wire
 agree_on_fences() {
   local count=$1 i
   shift
-  for ((i = 0; i < count; ++i)); do redis "$i" "$@" set 'redlock:fence:{demo}' 4000000000000 >/dev/null; done
+  for ((i = 0; i < count; ++i)); do
+    redis "$i" "$@" set 'redlock:fence:{demo}' 4000000000000 >/dev/null
+  done
 }
 
 # watch_commands I [REDIS-CLI-OPTION…]: from now on $(commands_seen) are the commands that clients
@@ -33,7 +35,8 @@ end_watch() {
   shift
   redis "$i" "$@" echo end-of-watch >/dev/null
   wait_until grep -q end-of-watch "$(background_stdout monitor)"
-  seen=$(sed -n '/end-of-watch/q; /^[0-9.]* \[[0-9]* lua\]/d; s/^[0-9.]* \[[^]]*\] "\([^"]*\)".*/\1/p' "$(background_stdout monitor)" |
+  seen=$(sed -n '/end-of-watch/q; /^[0-9.]* \[[0-9]* lua\]/d
+    s/^[0-9.]* \[[^]]*\] "\([^"]*\)".*/\1/p' "$(background_stdout monitor)" |
     tr '[:lower:]' '[:upper:]')
   end_child "${BACKGROUND_PID[monitor]}"
   unset "BACKGROUND_PID[monitor]"
@@ -64,7 +67,8 @@ teach() { run -0 redlock-cli status -S "$SERVERS" -k demo; }
   start_tcp_server
   teach
   local calls=$BATS_TEST_TMPDIR/calls lengths
-  run -0 env ASAN_OPTIONS="${ASAN_OPTIONS:+$ASAN_OPTIONS:}detect_leaks=0" strace -f -s 100 -o "$calls" -e trace=write,writev,send,sendto,sendmsg,sendmmsg \
+  run -0 env ASAN_OPTIONS="${ASAN_OPTIONS:+$ASAN_OPTIONS:}detect_leaks=0" \
+    strace -f -s 100 -o "$calls" -e trace=write,writev,send,sendto,sendmsg,sendmmsg \
     redlock-cli run -S "$SERVERS" -k demo -- true
   mapfile -t lengths < <(sed -n '/"\*[0-9]*\\r\\n/s/.* = //p' "$calls")
   assert_equal "${#lengths[@]}" 2
@@ -112,7 +116,8 @@ teach() { run -0 redlock-cli status -S "$SERVERS" -k demo; }
   run -0 env REDISCLI_AUTH=secret redlock-cli run -S "${SERVER_URL[0]}/2" -k demo -- true
   end_watch 0 --no-auth-warning -a secret
   # MONITOR never shows AUTH.
-  assert_equal "$(grep -v '^AUTH$' <<<"$seen" | sed 's/EVALSHA/EVAL/' | paste -sd ' ')" "SELECT EVAL EVAL"
+  assert_equal "$(grep -v '^AUTH$' <<<"$seen" | sed 's/EVALSHA/EVAL/' | paste -sd ' ')" \
+    "SELECT EVAL EVAL"
 }
 
 @test "AUTH, SELECT, INFO and the script are one write" {
@@ -123,7 +128,8 @@ teach() { run -0 redlock-cli status -S "$SERVERS" -k demo; }
   local calls=$BATS_TEST_TMPDIR/calls
   agree_on_fences 2 --no-auth-warning -a secret -n 2
   # A build with AddressSanitizer cannot look for leaks under strace.
-  run -0 env REDISCLI_AUTH=secret ASAN_OPTIONS="${ASAN_OPTIONS:+$ASAN_OPTIONS:}detect_leaks=0" strace -f -s 1000000 -o "$calls" -e trace=write,writev,send,sendto,sendmsg,sendmmsg \
+  run -0 env REDISCLI_AUTH=secret ASAN_OPTIONS="${ASAN_OPTIONS:+$ASAN_OPTIONS:}detect_leaks=0" \
+    strace -f -s 1000000 -o "$calls" -e trace=write,writev,send,sendto,sendmsg,sendmmsg \
     redlock-cli run -S "${SERVER_URL[0]}/2,${SERVER_URL[1]}/2" -k demo -- true
   # What goes to the server begins with a RESP array.
   grep '"\*[0-9]*\\r\\n' "$calls" >"$calls.server"
@@ -131,7 +137,9 @@ teach() { run -0 redlock-cli status -S "$SERVERS" -k demo; }
   local line
   for line in 1 2; do
     run -0 sed -n "${line}p" "$calls.server"
-    assert_output --regexp '"\*[0-9]+\\r\\n\$4\\r\\nAUTH\\r\\n.*\$6\\r\\nSELECT\\r\\n.*\$4\\r\\nINFO\\r\\n.*\$7\\r\\nEVALSHA\\r\\n'
+    assert_output --regexp \
+      '"\*[0-9]+\\r\\n\$4\\r\\nAUTH\\r\\n.*\$6\\r\\nSELECT\\r\\n'\
+'.*\$4\\r\\nINFO\\r\\n.*\$7\\r\\nEVALSHA\\r\\n'
   done
   run -0 sed -n 3,4p "$calls.server"
   assert_output --regexp '\\r\\nEVALSHA\\r\\n'

@@ -1,6 +1,7 @@
 #!/usr/bin/env bats
 # bats file_tags=smoke
-# shellcheck disable=SC2016,SC2030,SC2031,SC2154  # the commands' own shells expand; each test is a subshell; bats sets stderr
+# The commands' own shells expand; each test is a subshell; bats sets stderr:
+# shellcheck disable=SC2016,SC2030,SC2031,SC2154
 # What the command of `run` gets, and what comes back of it.
 load helper/common
 load helper/redis
@@ -25,7 +26,8 @@ END
 @test "arguments reach the command untouched" {
   local show
   show=$(show_arguments)
-  local -a arguments=(-xzf --help '' $'two\nlines' $'ends in a newline\n' -- -k other -n --json -- ' ' '*' '$HOME' "it's" \\ -h
+  local -a arguments=(-xzf --help '' $'two\nlines' $'ends in a newline\n' -- -k other -n --json --
+    ' ' '*' '$HOME' "it's" \\ -h
     --version $'\xff\xfe\x01')
   run --keep-empty-lines -- "$show" "${arguments[@]}"
   local expected=$output
@@ -63,7 +65,10 @@ END
 }
 
 @test "nothing of stdin is read but by the command" {
-  run sh -c 'printf "first\nsecond\n" | { redlock-cli run -k demo -- sh -c "read line; echo command: \$line"; cat; }'
+  run sh -c 'printf "first\nsecond\n" | {
+    redlock-cli run -k demo -- sh -c "read line; echo command: \$line"
+    cat
+  }'
   assert_output $'command: first\nsecond'
 }
 
@@ -101,7 +106,8 @@ END
 @test "a nested run shows the inner lock" {
   run redlock-cli run -k outer -- redlock-cli run -k inner -- sh -c '
     echo "$REDLOCK_KEY"
-    test "$(redis-cli -s "$0" get inner)" = "$REDLOCK_TOKEN" && redis-cli -s "$0" exists inner outer' "$SERVER_SOCKET"
+    test "$(redis-cli -s "$0" get inner)" = "$REDLOCK_TOKEN" &&
+      redis-cli -s "$0" exists inner outer' "$SERVER_SOCKET"
   assert_success
   assert_output $'inner\n2'
 }
@@ -111,7 +117,8 @@ END
 # bats test_tags=redis
 @test "while the command runs the key holds its token and has an expiry, and afterwards nothing is left" {
   run locked -t 20s -- sh -c '
-    test "$(redis-cli -s "$0" get demo)" = "$REDLOCK_TOKEN" && redis-cli -s "$0" pttl demo' "$SERVER_SOCKET"
+    test "$(redis-cli -s "$0" get demo)" = "$REDLOCK_TOKEN" && redis-cli -s "$0" pttl demo' \
+    "$SERVER_SOCKET"
   assert_success
   assert [ "$output" -gt 0 ]
   assert [ "$output" -le 20000 ]
@@ -132,7 +139,8 @@ END
 @test "a key of any bytes is locked as it is" {
   local key=$'a b{c}\n\xff}'
   run redlock-cli run -k "$key" -- sh -c '
-    test "$REDLOCK_KEY" = "$1" && test "$(redis-cli -s "$0" get "$1")" = "$REDLOCK_TOKEN"' "$SERVER_SOCKET" "$key"
+    test "$REDLOCK_KEY" = "$1" && test "$(redis-cli -s "$0" get "$1")" = "$REDLOCK_TOKEN"' \
+    "$SERVER_SOCKET" "$key"
   assert_success
 }
 
@@ -140,7 +148,8 @@ END
 
 @test "the command inherits our descriptors" {
   echo input >"$BATS_TEST_TMPDIR/in"
-  locked -- sh -c 'cat <&8; echo output >&9' 8<"$BATS_TEST_TMPDIR/in" 9>"$BATS_TEST_TMPDIR/out" >"$BATS_TEST_TMPDIR/stdout"
+  locked -- sh -c 'cat <&8; echo output >&9' 8<"$BATS_TEST_TMPDIR/in" 9>"$BATS_TEST_TMPDIR/out" \
+    >"$BATS_TEST_TMPDIR/stdout"
   assert_equal "$(<"$BATS_TEST_TMPDIR/stdout")" input
   assert_equal "$(<"$BATS_TEST_TMPDIR/out")" output
 }
@@ -161,7 +170,8 @@ END
     for stdout in '' '>&-'; do
       for stderr in '' '2>&-'; do
         rm -f "$out"
-        run sh -c "redlock-cli run -vv -k demo -- sh -c 'cd /proc/\$\$/fd; echo * >$out' $stdin $stdout $stderr"
+        run sh -c "redlock-cli run -vv -k demo -- sh -c 'cd /proc/\$\$/fd; echo * >$out' \
+$stdin $stdout $stderr"
         assert_success
         local inside
         inside=$(<"$out")
@@ -178,7 +188,8 @@ END
 # bats test_tags=redis
 @test "a wait with closed standard descriptors works too" {
   redis 0 set demo x
-  start_background waiter sh -c 'exec redlock-cli run -vv -k demo -- sh -c "echo entered >\"\$0\"" "$0" <&- >&- 2>&-' \
+  start_background waiter \
+    sh -c 'exec redlock-cli run -vv -k demo -- sh -c "echo entered >\"\$0\"" "$0" <&- >&- 2>&-' \
     "$BATS_TEST_TMPDIR/entered"
   wait_until has_run_scripts 0 "$(($(scripts_run 0) + 2))"
   assert [ ! -e "$BATS_TEST_TMPDIR/entered" ]
@@ -197,7 +208,8 @@ END
     run sh -c "redlock-cli run -vv -k demo -- sh -c 'exit 3' 2>&$fd"
     assert_equal "$status" 3
     # There is something to say about what is left.
-    run sh -c "redlock-cli run -k demo -- sh -c 'sleep 1 </dev/null >/dev/null 2>&1 & exit 4' 2>&$fd"
+    run sh -c "redlock-cli run -k demo -- \
+sh -c 'sleep 1 </dev/null >/dev/null 2>&1 & exit 4' 2>&$fd"
     assert_equal "$status" 4
     redis 0 set demo x
     run sh -c "redlock-cli run -n -k demo -- true 2>&$fd"
@@ -260,7 +272,8 @@ END
 
 @test "options that take a value are told from those that do not, whether -- follows or not" {
   local options
-  for options in -n -w5s '--wait=5s -q' '--on-lost warn -E 0' -x '-nE 3' -qnE3 '--note=' '--note why' '-q -q'; do
+  for options in -n -w5s '--wait=5s -q' '--on-lost warn -E 0' -x '-nE 3' \
+    -qnE3 '--note=' '--note why' '-q -q'; do
     # shellcheck disable=SC2086
     run -0 locked $options echo -n --note -- x
     assert_output -- "--note -- x"
@@ -295,12 +308,16 @@ END
 }
 
 @test "-c with more than one word says what to do about it" {
-  assert_refused 64 "-c takes one word, the whole text for the shell, and x is one too many: put all of it in quotes" \
+  assert_refused 64 \
+    "-c takes one word, the whole text for the shell, and x is one too many: \
+put all of it in quotes" \
     redlock-cli run -k demo -c 'echo a' x y
 }
 
 @test "an option behind one without its value is not taken for the value" {
-  assert_refused 64 "--key needs a value, and -n looks like an option; if it is the value, write --key=-n" redlock-cli run -k -n -- true
+  assert_refused 64 \
+    "--key needs a value, and -n looks like an option; if it is the value, write --key=-n" \
+    redlock-cli run -k -n -- true
   assert_refused 64 "write --note='-a b'" redlock-cli acquire -k demo --ttl 5s --note '-a b'
   assert_refused 64 "write --wait=-1s" redlock-cli run -k demo -nw -1s -- true
   assert_refused 64 "write --server=-k" redlock-cli status -S -k demo
@@ -375,7 +392,8 @@ END
   echo no >"$BATS_TEST_TMPDIR/a/tool"
   mkdir "$BATS_TEST_TMPDIR/b/tool"
   executable c/tool <<<'echo found' >/dev/null
-  PATH=$BATS_TEST_TMPDIR/no:$BATS_TEST_TMPDIR/a:$BATS_TEST_TMPDIR/b:$BATS_TEST_TMPDIR/c:$PATH run locked -- tool
+  PATH=$BATS_TEST_TMPDIR/no:$BATS_TEST_TMPDIR/a:$BATS_TEST_TMPDIR/b:$BATS_TEST_TMPDIR/c:$PATH \
+    run locked -- tool
   assert_success
   assert_output found
 }
@@ -396,7 +414,8 @@ END
   local broken
   broken=$(executable broken <<<'#!/no/such/interpreter')
   redis 0 set demo x # let there be a wait: the lookup is over before it
-  start_background waiter redlock-cli run -k demo --status-fd 9 -- "$broken" 9>"$BATS_TEST_TMPDIR/report"
+  start_background waiter redlock-cli run -k demo --status-fd 9 \
+    -- "$broken" 9>"$BATS_TEST_TMPDIR/report"
   wait_until grep -q "waiting for demo" "$(background_stderr waiter)"
   redis 0 del demo
   wait_background waiter
@@ -434,7 +453,8 @@ END
 # --- Signals ---
 
 @test "a pipe that closes kills the command as it does without us" {
-  run env --default-signal=PIPE bash -c 'redlock-cli run -k demo -- yes | head -n 1; exit "${PIPESTATUS[0]}"'
+  run env --default-signal=PIPE \
+    bash -c 'redlock-cli run -k demo -- yes | head -n 1; exit "${PIPESTATUS[0]}"'
   assert_equal "$status" 141
   assert_output y
   assert_equal "$(keys_at 0)" ""
@@ -453,7 +473,8 @@ same_signals() {
 @test "the command has the signal mask and the ignored signals that we were started with" {
   same_signals env --default-signal
   same_signals env --default-signal --ignore-signal=PIPE
-  same_signals env --default-signal --ignore-signal=HUP,INT,QUIT,TERM,USR1,USR2,TSTP,TTIN,TTOU,WINCH,CONT
+  same_signals env --default-signal \
+    --ignore-signal=HUP,INT,QUIT,TERM,USR1,USR2,TSTP,TTIN,TTOU,WINCH,CONT
   same_signals env --default-signal --block-signal=HUP,INT,USR1,WINCH,ALRM
   same_signals env --ignore-signal --block-signal
 }
@@ -466,7 +487,8 @@ same_signals() {
 }
 
 @test "nohup passes" {
-  run --separate-stderr nohup "$REDLOCK_CLI" run -k demo -- sed -n 's/^SigIgn:.*\(.\)$/\1/p' /proc/self/status
+  run --separate-stderr nohup "$REDLOCK_CLI" run -k demo \
+    -- sed -n 's/^SigIgn:.*\(.\)$/\1/p' /proc/self/status
   assert_success
   assert_regex "$output" '^[13579bdf]$'
 }

@@ -14,7 +14,8 @@ setup() {
 
 # Nothing runs, and nothing stays locked in either database of the server.
 assert_found_out() {
-  assert_refused 78 "two of the servers given are the same one" redlock-cli run -S "$1" -k demo -n -- touch "$BATS_TEST_TMPDIR/ran"
+  assert_refused 78 "two of the servers given are the same one" redlock-cli run -S "$1" -k demo -n \
+    -- touch "$BATS_TEST_TMPDIR/ran"
   assert [ ! -e "$BATS_TEST_TMPDIR/ran" ]
   assert_unlocked demo 0
   assert_equal "$(redis 0 -n 1 exists demo)" 0
@@ -46,8 +47,9 @@ moving() { ln -sfn "${SERVER_SOCKET[$2]}" "$1"; }
 @test "an address that moves onto another server while a lease lives gives that server no second vote" {
   local address=$BATS_TEST_TMPDIR/address
   moving "$address" 1
-  start_background held redlock-cli run -S "unix://${SERVER_SOCKET[0]},unix://$address,unix://${SERVER_SOCKET[2]}" -k demo -t 3s --restart-guard 0 \
-    --grace 100ms -- sh -c 'echo ready; exec sleep 1000'
+  start_background held redlock-cli run \
+    -S "unix://${SERVER_SOCKET[0]},unix://$address,unix://${SERVER_SOCKET[2]}" \
+    -k demo -t 3s --restart-guard 0 --grace 100ms -- sh -c 'echo ready; exec sleep 1000'
   wait_until grep -q ready "$(background_stdout held)"
   kill_server 2
   moving "$address" 0
@@ -64,7 +66,8 @@ moving() { ln -sfn "${SERVER_SOCKET[$2]}" "$1"; }
   redlock-cli acquire -k demo -t 60s --restart-guard 0 --token-file "$BATS_TEST_TMPDIR/lease"
   kill_server 2
   moving "$address" 0
-  assert_refused 69 "its address leads to the same server as another one given" redlock-cli extend -t 60s --token-file "$BATS_TEST_TMPDIR/lease"
+  assert_refused 69 "its address leads to the same server as another one given" \
+    redlock-cli extend -t 60s --token-file "$BATS_TEST_TMPDIR/lease"
 }
 
 @test "different servers are not taken for one" {

@@ -119,19 +119,24 @@ quiet() {
 }
 
 @test "an unreachable or unwilling server is named without its login" {
-  quiet 69 env REDLOCK_SERVER="redis://alice:$ENCODED@127.0.0.1:1" redlock-cli run -k demo -n -vv -- true
+  quiet 69 env REDLOCK_SERVER="redis://alice:$ENCODED@127.0.0.1:1" \
+    redlock-cli run -k demo -n -vv -- true
   assert_regex "$stderr" "redis://127.0.0.1:1: cannot connect"
   quiet 69 env REDLOCK_SERVER="unix://alice:$ENCODED@/no/such/socket" redlock-cli status -k demo -vv
   keeps_secrets "$output" stdout
-  quiet 77 env REDLOCK_SERVER="redis://mallory:$ENCODED@127.0.0.1:${SERVER_PORT[0]}" redlock-cli run -k demo -n -vv -- true
+  quiet 77 env REDLOCK_SERVER="redis://mallory:$ENCODED@127.0.0.1:${SERVER_PORT[0]}" \
+    redlock-cli run -k demo -n -vv -- true
   pause_server 0
-  quiet 69 env REDLOCK_SERVER="$WITH_PASSWORD" redlock-cli run -k demo -n -vv --server-timeout 200ms -- true
+  quiet 69 env REDLOCK_SERVER="$WITH_PASSWORD" \
+    redlock-cli run -k demo -n -vv --server-timeout 200ms -- true
 }
 
 @test "a URL with a password that is wrong in another way is refused without repeating the password" {
   local url
-  for url in "redis://alice:$ENCODED@h:port" "redis://alice:$ENCODED@" "redis://alice:$ENCODED@h/x" "redis://alice:s3cr3t%zz@h" "redis://alice:s3cr3t" \
-    "alice:$ENCODED@h" "nonsense://alice:$ENCODED@h" "redis:/alice:$ENCODED@h" "redis://:s3cr3t@h:1:2" "unix://alice:s3cr3t@relative" \
+  for url in "redis://alice:$ENCODED@h:port" "redis://alice:$ENCODED@" \
+    "redis://alice:$ENCODED@h/x" "redis://alice:s3cr3t%zz@h" "redis://alice:s3cr3t" \
+    "alice:$ENCODED@h" "nonsense://alice:$ENCODED@h" "redis:/alice:$ENCODED@h" \
+    "redis://:s3cr3t@h:1:2" "unix://alice:s3cr3t@relative" \
     "redis://:s3cr3t@h,redis://:s3cr3t@h" "alice:s3cr3t@redis://h" "redis://h,s3cr3t"; do
     quiet 78 env REDLOCK_SERVER="$url" redlock-cli run -k demo -n -vv -- true
     printf '%s\n' "server = '$url'" >"$BATS_TEST_TMPDIR/config.toml"
@@ -141,10 +146,12 @@ quiet() {
 
 @test "a broken file with a password in it is refused without repeating the password" {
   local line
-  for line in "server = \"$WITH_PASSWORD" "servr = \"$WITH_PASSWORD\"" "server \"$WITH_PASSWORD\"" "[server \"$WITH_PASSWORD\"]" \
+  for line in "server = \"$WITH_PASSWORD" "servr = \"$WITH_PASSWORD\"" "server \"$WITH_PASSWORD\"" \
+    "[server \"$WITH_PASSWORD\"]" \
     "server = [\"$WITH_PASSWORD\"" "\"$WITH_PASSWORD\" = server"; do
     printf '%s\n' "$line" >"$BATS_TEST_TMPDIR/config.toml"
-    run --separate-stderr redlock-cli run --config "$BATS_TEST_TMPDIR/config.toml" -k demo -n -vv -- true
+    run --separate-stderr redlock-cli run --config "$BATS_TEST_TMPDIR/config.toml" -k demo \
+      -n -vv -- true
     keeps_secrets "$stderr" "stderr for $line"
   done
 }
@@ -207,7 +214,8 @@ in_argv_of() { tr '\0' ' ' <"/proc/$1/cmdline"; }
 
 @test "a password in a URL on the command line is refused and not repeated: 64" {
   local url
-  for url in "$WITH_PASSWORD" "$WITH_USER" redis://:s3cr3t@h "unix://u:s3cr3t@/tmp/x" "redis://h,redis://:s3cr3t@g"; do
+  for url in "$WITH_PASSWORD" "$WITH_USER" redis://:s3cr3t@h "unix://u:s3cr3t@/tmp/x" \
+    "redis://h,redis://:s3cr3t@g"; do
     quiet 64 redlock-cli run -S "$url" -k demo -n -- true
     assert_regex "$stderr" "password on the command line"
     quiet 64 redlock-cli acquire "-S$url" -k demo -n -t 60s
@@ -216,7 +224,8 @@ in_argv_of() { tr '\0' ' ' <"/proc/$1/cmdline"; }
     quiet 64 redlock-cli release -S redis://ok -S "$url"
   done
   # A user alone is no secret.
-  quiet 77 env REDISCLI_AUTH=wrong redlock-cli status -S "redis://alice@127.0.0.1:${SERVER_PORT[1]}" -k demo
+  quiet 77 env REDISCLI_AUTH=wrong \
+    redlock-cli status -S "redis://alice@127.0.0.1:${SERVER_PORT[1]}" -k demo
 }
 
 @test "a wrong command line is refused without repeating a password in it" {
@@ -252,10 +261,12 @@ in_argv_of() { tr '\0' ' ' <"/proc/$1/cmdline"; }
   REDLOCK_SERVER=$WITH_PASSWORD run -0 redlock-cli run -k demo -- true
   REDLOCK_SERVER=$WITH_USER run -0 redlock-cli run -k demo -- true
   REDLOCK_SERVER=$WITH_USER,$WITH_PASSWORD run -0 redlock-cli run -k demo -- true
-  REDLOCK_SERVER=redis://default:$ENCODED@127.0.0.1:${SERVER_PORT[0]} run -0 redlock-cli run -k demo -- true
+  REDLOCK_SERVER=redis://default:$ENCODED@127.0.0.1:${SERVER_PORT[0]} run -0 \
+    redlock-cli run -k demo -- true
   REDLOCK_SERVER=unix://alice:$ENCODED@${SERVER_SOCKET[1]} run -0 redlock-cli run -k demo -- true
   # What a careless hand did not encode works as long as the last @ is the one before the host.
-  REDLOCK_SERVER="redis://alice:${PASSWORD/\%41/%2541}@127.0.0.1:${SERVER_PORT[1]}" run -0 redlock-cli run -k demo -- true
+  REDLOCK_SERVER="redis://alice:${PASSWORD/\%41/%2541}@127.0.0.1:${SERVER_PORT[1]}" run -0 \
+    redlock-cli run -k demo -- true
   printf '%s\n' "server = '$WITH_USER'" >"$BATS_TEST_TMPDIR/config.toml"
   run -0 redlock-cli run --config "$BATS_TEST_TMPDIR/config.toml" -k demo -- true
 }
@@ -265,11 +276,13 @@ in_argv_of() { tr '\0' ' ' <"/proc/$1/cmdline"; }
   printf '%s\nsecond line\n' "$PASSWORD" >"$file"
   REDISCLI_AUTH=$PASSWORD run -0 redlock-cli run -S "${SERVER_URL[0]}" -k demo -- true
   REDISCLI_AUTH=$PASSWORD run -0 redlock-cli run -S "${SERVER_URL[1]}" --user alice -k demo -- true
-  REDISCLI_AUTH=$PASSWORD run -0 redlock-cli run -S "redis://alice@127.0.0.1:${SERVER_PORT[1]}" -k demo -- true
+  REDISCLI_AUTH=$PASSWORD run -0 \
+    redlock-cli run -S "redis://alice@127.0.0.1:${SERVER_PORT[1]}" -k demo -- true
   run -0 redlock-cli run -S "${SERVER_URL[0]}" --password-file "$file" -k demo -- true
   run -0 redlock-cli run -S "${SERVER_URL[1]}" --user alice --password-file "$file" -k demo -- true
   # The nearest wins: URL, then file, then REDISCLI_AUTH.
-  REDISCLI_AUTH=wrong run -0 redlock-cli run -S "${SERVER_URL[0]}" --password-file "$file" -k demo -- true
+  REDISCLI_AUTH=wrong run -0 \
+    redlock-cli run -S "${SERVER_URL[0]}" --password-file "$file" -k demo -- true
   REDISCLI_AUTH=wrong REDLOCK_SERVER=$WITH_PASSWORD run -0 redlock-cli run -k demo -- true
   printf '%s' "$PASSWORD" >"$file"
   run -0 redlock-cli run -S "${SERVER_URL[0]}" --password-file "$file" -k demo -- true
@@ -289,15 +302,19 @@ in_argv_of() { tr '\0' ' ' <"/proc/$1/cmdline"; }
 @test "a wrong login is denied: 77, at once and not retried" {
   local server
   start_background marker sleep 9
-  for server in "redis://:wrong@127.0.0.1:${SERVER_PORT[0]}" "redis://bob:$ENCODED@127.0.0.1:${SERVER_PORT[0]}" \
-    "redis://alice:wrong@127.0.0.1:${SERVER_PORT[1]}" "redis://:$ENCODED@127.0.0.1:${SERVER_PORT[1]}"; do
+  for server in "redis://:wrong@127.0.0.1:${SERVER_PORT[0]}" \
+    "redis://bob:$ENCODED@127.0.0.1:${SERVER_PORT[0]}" \
+    "redis://alice:wrong@127.0.0.1:${SERVER_PORT[1]}" \
+    "redis://:$ENCODED@127.0.0.1:${SERVER_PORT[1]}"; do
     REDLOCK_SERVER=$server quiet 77 redlock-cli run -k demo -- true
     assert_regex "$stderr" "denied: redis://127.0.0.1:"
     REDLOCK_SERVER=$server quiet 77 redlock-cli acquire -k demo -t 60s
     REDLOCK_SERVER=$server quiet 77 redlock-cli status -k demo
     REDLOCK_SERVER=$server quiet 77 redlock-cli release -k demo --force
-    REDLOCK_SERVER=$server quiet 77 env REDLOCK_TOKEN=0123456789abcdef0123456789abcdef redlock-cli release -k demo
-    REDLOCK_SERVER=$server quiet 77 env REDLOCK_TOKEN=0123456789abcdef0123456789abcdef redlock-cli extend -k demo -t 60s
+    REDLOCK_SERVER=$server quiet 77 env REDLOCK_TOKEN=0123456789abcdef0123456789abcdef \
+      redlock-cli release -k demo
+    REDLOCK_SERVER=$server quiet 77 env REDLOCK_TOKEN=0123456789abcdef0123456789abcdef \
+      redlock-cli extend -k demo -t 60s
   done
   refute background_has_ended marker
 }
@@ -320,35 +337,45 @@ in_argv_of() { tr '\0' ' ' <"/proc/$1/cmdline"; }
 
 @test "one wrong login of three is one vote less, two are no quorum" {
   start_server
-  REDLOCK_SERVER=redis://:wrong@127.0.0.1:${SERVER_PORT[0]},$WITH_USER,${SERVER_URL[2]} quiet 0 redlock-cli run -k demo -- true
-  REDLOCK_SERVER=redis://:wrong@127.0.0.1:${SERVER_PORT[0]},redis://x:wrong@127.0.0.1:${SERVER_PORT[1]},${SERVER_URL[2]} \
+  REDLOCK_SERVER=redis://:wrong@127.0.0.1:${SERVER_PORT[0]},$WITH_USER,${SERVER_URL[2]} quiet 0 \
+    redlock-cli run -k demo -- true
+  REDLOCK_SERVER=redis://:wrong@127.0.0.1:${SERVER_PORT[0]},\
+redis://x:wrong@127.0.0.1:${SERVER_PORT[1]},${SERVER_URL[2]} \
     quiet 77 redlock-cli run -k demo -n -- true
   assert_unlocked demo 2
 }
 
 @test "a password that was meant for a server that wants none is denied, not ignored" {
   start_server
-  quiet 77 env REDLOCK_SERVER="${SERVER_URL[2]/\/\//\/\/:needless@}" redlock-cli run -k demo -n -- true
+  quiet 77 env REDLOCK_SERVER="${SERVER_URL[2]/\/\//\/\/:needless@}" \
+    redlock-cli run -k demo -n -- true
   echo needless >"$BATS_TEST_TMPDIR/password"
-  quiet 77 redlock-cli run -S "${SERVER_URL[2]}" --password-file "$BATS_TEST_TMPDIR/password" -k demo -n -- true
-  quiet 77 env REDISCLI_AUTH=needless redlock-cli run -S "${SERVER_URL[2]}" --user nobody -k demo -n -- true
+  quiet 77 redlock-cli run -S "${SERVER_URL[2]}" --password-file "$BATS_TEST_TMPDIR/password" \
+    -k demo -n -- true
+  quiet 77 env REDISCLI_AUTH=needless \
+    redlock-cli run -S "${SERVER_URL[2]}" --user nobody -k demo -n -- true
 }
 
 @test "REDISCLI_AUTH and a server without a password: one line, and the lock, as redis-cli does" {
   start_server
   start_server
-  REDISCLI_AUTH=needless run -0 --separate-stderr redlock-cli run -S "${SERVER_URL[2]},${SERVER_URL[3]}" -k demo -n -- echo ran
+  REDISCLI_AUTH=needless run -0 --separate-stderr \
+    redlock-cli run -S "${SERVER_URL[2]},${SERVER_URL[3]}" -k demo -n -- echo ran
   assert_equal "$output" ran
-  assert_regex "$stderr" "^redlock-cli: unix:///[^ ]* has no password, so REDISCLI_AUTH is not used$"
-  REDISCLI_AUTH=needless run -0 --separate-stderr redlock-cli run -q -S "${SERVER_URL[2]}" -k demo -n -- true
+  assert_regex "$stderr" \
+    "^redlock-cli: unix:///[^ ]* has no password, so REDISCLI_AUTH is not used$"
+  REDISCLI_AUTH=needless run -0 --separate-stderr \
+    redlock-cli run -q -S "${SERVER_URL[2]}" -k demo -n -- true
   assert_equal "$stderr" ""
 }
 
 @test "a password file that cannot be read is an error, and never no password" {
   quiet 64 redlock-cli run -S "${SERVER_URL[0]}" --password-file /no/such/file -k demo -n -- true
-  quiet 64 redlock-cli run -S "${SERVER_URL[0]}" --password-file "$BATS_TEST_TMPDIR" -k demo -n -- true
+  quiet 64 redlock-cli run -S "${SERVER_URL[0]}" --password-file "$BATS_TEST_TMPDIR" \
+    -k demo -n -- true
   : >"$BATS_TEST_TMPDIR/empty"
-  quiet 64 redlock-cli run -S "${SERVER_URL[0]}" --password-file "$BATS_TEST_TMPDIR/empty" -k demo -n -- true
+  quiet 64 redlock-cli run -S "${SERVER_URL[0]}" --password-file "$BATS_TEST_TMPDIR/empty" \
+    -k demo -n -- true
 }
 
 @test "neither file nor URL passwords reach the command's environment" {
@@ -356,6 +383,7 @@ in_argv_of() { tr '\0' ' ' <"/proc/$1/cmdline"; }
   run -0 --separate-stderr redlock-cli run --config "$BATS_TEST_TMPDIR/config.toml" -k demo -- env
   keeps_secrets "$output" "the command's environment"
   printf '%s\n' "$PASSWORD" >"$BATS_TEST_TMPDIR/password"
-  run -0 --separate-stderr redlock-cli run -S "${SERVER_URL[0]}" --password-file "$BATS_TEST_TMPDIR/password" -k demo -- env
+  run -0 --separate-stderr redlock-cli run -S "${SERVER_URL[0]}" \
+    --password-file "$BATS_TEST_TMPDIR/password" -k demo -- env
   keeps_secrets "$output" "the command's environment"
 }

@@ -33,14 +33,16 @@ start_deployment() {
   run -0 redlock-cli run -k demo -n --server-timeout 3s -- true
   kill_server 3
   kill_server 4
-  assert_refused 69 "the sentinel 127.0.0.1:${SERVER_PORT[2]}: cannot connect" redlock-cli run -k demo -n -- true
+  assert_refused 69 "the sentinel 127.0.0.1:${SERVER_PORT[2]}: cannot connect" \
+    redlock-cli run -k demo -n -- true
 }
 
 @test "a name that the sentinels do not know is a wrong configuration, and what is no sentinel says so" {
   start_deployment
   local url=${SENTINEL_URL/mymaster/other}
   assert_refused 78 "it knows no master other" redlock-cli run -S "$url" -k demo -n -- true
-  assert_refused 78 "it is no Sentinel: write redis://" redlock-cli run -S "sentinel://127.0.0.1:${SERVER_PORT[0]}/mymaster" -k demo -n -- true
+  assert_refused 78 "it is no Sentinel: write redis://" \
+    redlock-cli run -S "sentinel://127.0.0.1:${SERVER_PORT[0]}/mymaster" -k demo -n -- true
 }
 
 @test "the master fails while a command runs, the replica has the lease: the command goes on" {
@@ -123,7 +125,8 @@ start_deployment() {
   # It stays in the sentinels' eyes a good replica.
   redis 1 replicaof no one >/dev/null
   run -0 redlock-cli run -k other --once-per 20h -- true
-  assert_equal "$(redis 0 exists 'redlock:last:{other}') $(redis 1 exists 'redlock:last:{other}')" "1 0"
+  assert_equal "$(redis 0 exists 'redlock:last:{other}') $(redis 1 exists 'redlock:last:{other}')" \
+    "1 0"
   kill_server 0
   wait_until master_is 1
   run -0 redlock-cli run -k demo --once-per 20h -- echo ran
@@ -153,7 +156,8 @@ start_deployment() {
   redis 0 replicaof 127.0.0.1 1 >/dev/null
   # Else a replica answers such questions.
   redis 0 config set replica-read-only no >/dev/null
-  assert_refused 69 "it is no master (any more), by its own word" redlock-cli run -S "${SENTINEL_URL/mymaster/other}" -k demo -n -- true
+  assert_refused 69 "it is no master (any more), by its own word" \
+    redlock-cli run -S "${SENTINEL_URL/mymaster/other}" -k demo -n -- true
   run -69 redlock-cli status -S "${SENTINEL_URL/mymaster/other}" -k demo
   assert_unlocked demo 0
 }
@@ -173,11 +177,15 @@ start_deployment() {
 
 @test "logins for the master and for the sentinels are their own" {
   start_tcp_server --requirepass of-the-master
-  REDISCLI_AUTH=of-the-sentinels start_sentinels 1 'requirepass of-the-sentinels' 'sentinel auth-pass mymaster of-the-master'
-  export REDLOCK_SERVER="${SENTINEL_URL/:\/\//://:of-the-master@}?sentinel-password=of-the-sentinels"
+  REDISCLI_AUTH=of-the-sentinels start_sentinels 1 'requirepass of-the-sentinels' \
+    'sentinel auth-pass mymaster of-the-master'
+  export REDLOCK_SERVER="${SENTINEL_URL/:\/\//://:of-the-master@}\
+?sentinel-password=of-the-sentinels"
   run -0 redlock-cli run -k demo -n -- true
-  REDLOCK_SERVER="${SENTINEL_URL/:\/\//://:of-the-master@}" assert_refused 77 "the sentinel 127.0.0.1" redlock-cli run -k demo -n -- true
-  REDLOCK_SERVER="$SENTINEL_URL?sentinel-password=of-the-sentinels" assert_refused 77 "it wants a password" redlock-cli run -k demo -n -- true
+  REDLOCK_SERVER="${SENTINEL_URL/:\/\//://:of-the-master@}" \
+    assert_refused 77 "the sentinel 127.0.0.1" redlock-cli run -k demo -n -- true
+  REDLOCK_SERVER="$SENTINEL_URL?sentinel-password=of-the-sentinels" \
+    assert_refused 77 "it wants a password" redlock-cli run -k demo -n -- true
 }
 
 @test "a sentinel's password on the command line is refused, and shown nowhere" {
@@ -207,7 +215,9 @@ start_deployment() {
 @test "doctor counts the replicas that --replicas wants" {
   start_deployment
   run -1 redlock-cli doctor --replicas 1 --server-timeout 3s --json
-  assert_equal "$(json '[f["grade"] for f in j["servers"][0]["findings"] if f["check"] == "replicas"]')" "['good']"
+  assert_equal \
+    "$(json '[f["grade"] for f in j["servers"][0]["findings"] if f["check"] == "replicas"]')" \
+    "['good']"
   run -69 redlock-cli doctor --replicas 2 --server-timeout 1s
   assert_output --partial "1 of its replicas are in step; --replicas wants 2"
 }
@@ -215,9 +225,11 @@ start_deployment() {
 @test "masters of sentinels and plain servers are a quorum together" {
   start_deployment
   start_servers 2
-  run -0 redlock-cli run -S "$SENTINEL_URL,${SERVER_URL[5]},${SERVER_URL[6]}" -k demo -n -- redlock-cli status -k demo -S "$SENTINEL_URL,${SERVER_URL[5]},${SERVER_URL[6]}"
+  run -0 redlock-cli run -S "$SENTINEL_URL,${SERVER_URL[5]},${SERVER_URL[6]}" -k demo -n \
+    -- redlock-cli status -k demo -S "$SENTINEL_URL,${SERVER_URL[5]},${SERVER_URL[6]}"
   assert_output --partial "held"
   assert_unlocked demo 0 5 6
   # The same server under two names has but one vote.
-  assert_refused 78 "two of the servers given are the same one" redlock-cli run -S "$SENTINEL_URL,${SERVER_URL[0]}" -k demo -n -- true
+  assert_refused 78 "two of the servers given are the same one" \
+    redlock-cli run -S "$SENTINEL_URL,${SERVER_URL[0]}" -k demo -n -- true
 }

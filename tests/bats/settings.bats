@@ -77,11 +77,14 @@ with_system_file() {
   ((EUID == 0)) || skip "only root makes a file that others cannot read"
   echo "server = \"$SERVERS\"" >"$BATS_TEST_TMPDIR/system.toml"
   chmod 600 "$BATS_TEST_TMPDIR/system.toml"
-  local -a as_user=(setpriv --reuid=65534 --regid=65534 --clear-groups --bounding-set=-all env HOME=/nonexistent XDG_CONFIG_HOME=/nonexistent)
-  "${as_user[@]}" test -x "$REDLOCK_CLI" || skip "an ordinary user cannot reach the program under test"
+  local -a as_user=(setpriv --reuid=65534 --regid=65534 --clear-groups --bounding-set=-all env
+    HOME=/nonexistent XDG_CONFIG_HOME=/nonexistent)
+  "${as_user[@]}" test -x "$REDLOCK_CLI" ||
+    skip "an ordinary user cannot reach the program under test"
   local place=$BATS_TEST_TMPDIR/place
   mkdir -m 1777 "$place"
-  chmod a+x "$BATS_TEST_TMPDIR" "$(dirname "$BATS_TEST_TMPDIR")" "$(dirname "$(dirname "$BATS_TEST_TMPDIR")")"
+  chmod a+x "$BATS_TEST_TMPDIR" "$(dirname "$BATS_TEST_TMPDIR")" \
+    "$(dirname "$(dirname "$BATS_TEST_TMPDIR")")"
   "${as_user[@]}" test -w "$place" || skip "an ordinary user cannot reach the test's directory"
   run -0 with_system_file "${as_user[@]}" "$REDLOCK_CLI" run -S "local:$place" -k demo -- true
   assert_output "redlock-cli: /etc/redlock-cli.toml: permission denied; its settings are not used"
@@ -90,7 +93,8 @@ with_system_file() {
   # Without them it is as wrong as ever, and so is a file that was asked for.
   run -78 with_system_file "${as_user[@]}" env -u REDLOCK_SERVER "$REDLOCK_CLI" run -k demo -- true
   assert_output --partial "/etc/redlock-cli.toml: Permission denied"
-  run -78 with_system_file "${as_user[@]}" "$REDLOCK_CLI" run -S "local:$place" --config /etc/redlock-cli.toml -k demo -- true
+  run -78 with_system_file "${as_user[@]}" "$REDLOCK_CLI" run -S "local:$place" \
+    --config /etc/redlock-cli.toml -k demo -- true
 }
 
 @test "--config /dev/null means no settings" {
@@ -151,9 +155,11 @@ with_system_file() {
 @test "servers are not added up over sources: the strongest source alone counts" {
   start_server
   user_file "server = \"${SERVER_URL[1]}\""
-  REDLOCK_SERVER=${SERVER_URL[0]} run -0 redlock-cli run -k demo -- sh -c 'redis-cli -s "$0" exists demo' "${SERVER_SOCKET[1]}"
+  REDLOCK_SERVER=${SERVER_URL[0]} run -0 redlock-cli run -k demo \
+    -- sh -c 'redis-cli -s "$0" exists demo' "${SERVER_SOCKET[1]}"
   assert_output 0
-  REDLOCK_SERVER=${SERVER_URL[0]} run -0 redlock-cli run -S "${SERVER_URL[1]}" -k demo -- sh -c 'redis-cli -s "$0" exists demo' "${SERVER_SOCKET[0]}"
+  REDLOCK_SERVER=${SERVER_URL[0]} run -0 redlock-cli run -S "${SERVER_URL[1]}" -k demo \
+    -- sh -c 'redis-cli -s "$0" exists demo' "${SERVER_SOCKET[0]}"
   assert_output 0
 }
 
@@ -213,7 +219,8 @@ with_system_file() {
   assert_refused 78 "/no/such/file" env REDLOCK_CONFIG=/no/such/file redlock-cli run -k demo -- true
   assert_refused 78 "/no/such/file" redlock-cli run -k demo --config /no/such/file -- true
   assert_refused 78 "REDLOCK_CONFIG" env REDLOCK_CONFIG= redlock-cli run -k demo -- true
-  assert_refused 78 "not a regular file" redlock-cli run -k demo --config "$BATS_TEST_TMPDIR" -- true
+  assert_refused 78 "not a regular file" \
+    redlock-cli run -k demo --config "$BATS_TEST_TMPDIR" -- true
 }
 
 @test "a user's file that cannot be read is 78, and not skipped" {
@@ -235,14 +242,16 @@ with_system_file() {
 
 @test "--config is a variable, but no line of a file" {
   user_file 'config = "/dev/null"'
-  assert_refused 78 "$USER_FILE: line 1, column 1: config belongs on the command line" redlock-cli status
+  assert_refused 78 "$USER_FILE: line 1, column 1: config belongs on the command line" \
+    redlock-cli status
 }
 
 # --- empty values ---
 
 @test "an empty server value is an error wherever it comes from: 78" {
   local text="the server is empty"
-  assert_refused 78 "REDLOCK_SERVER: $text" env REDLOCK_SERVER= redlock-cli run -k demo -- touch "$BATS_TEST_TMPDIR/ran"
+  assert_refused 78 "REDLOCK_SERVER: $text" env REDLOCK_SERVER= redlock-cli run -k demo \
+    -- touch "$BATS_TEST_TMPDIR/ran"
   assert_refused 78 "$text" redlock-cli run -S '' -k demo -- touch "$BATS_TEST_TMPDIR/ran"
   assert_refused 78 "$text" redlock-cli run -S "$SERVERS," -k demo -- touch "$BATS_TEST_TMPDIR/ran"
   assert_refused 78 "$text" env REDLOCK_SERVER=, redlock-cli status
@@ -262,12 +271,14 @@ with_system_file() {
 }
 
 @test "a value may end in =, and begin like an option" {
-  run -0 --separate-stderr redlock-cli run --key=dGVzdA== --note='--a=' -- redis-cli -s "${SERVER_SOCKET[0]}" exists dGVzdA==
+  run -0 --separate-stderr redlock-cli run --key=dGVzdA== --note='--a=' \
+    -- redis-cli -s "${SERVER_SOCKET[0]}" exists dGVzdA==
   assert_output 1
 }
 
 @test "an empty value behind = is the value, and the next word is not taken for it" {
-  assert_refused 78 "the server is empty" redlock-cli run --server= -k demo -- touch "$BATS_TEST_TMPDIR/ran"
+  assert_refused 78 "the server is empty" redlock-cli run --server= -k demo \
+    -- touch "$BATS_TEST_TMPDIR/ran"
   assert_refused 64 "--ttl" redlock-cli acquire --ttl= -k demo
   assert_refused 64 "the key is empty" redlock-cli run --key= -n -- touch "$BATS_TEST_TMPDIR/ran"
   run -0 redlock-cli run --note= -k demo -- true
@@ -277,7 +288,8 @@ with_system_file() {
 @test "an empty variable hides what lies in a file: it is set" {
   user_file 'ttl = "30s"' 'conflict-exit-code = 13' "server = \"$SERVERS\""
   assert_refused 78 "REDLOCK_TTL" env REDLOCK_TTL= redlock-cli run -k demo -- true
-  assert_refused 78 "REDLOCK_CONFLICT_EXIT_CODE" env REDLOCK_CONFLICT_EXIT_CODE= redlock-cli run -k demo -- true
+  assert_refused 78 "REDLOCK_CONFLICT_EXIT_CODE" env REDLOCK_CONFLICT_EXIT_CODE= \
+    redlock-cli run -k demo -- true
   assert_refused 78 "REDLOCK_NONBLOCK" env REDLOCK_NONBLOCK= redlock-cli run -k demo -- true
   assert_refused 78 "REDLOCK_ON_LOST" env REDLOCK_ON_LOST= redlock-cli run -k demo -- true
   assert_refused 78 "REDLOCK_STOP_SIGNAL" env REDLOCK_STOP_SIGNAL= redlock-cli run -k demo -- true
@@ -297,7 +309,8 @@ with_system_file() {
 }
 
 @test "options of one call are no variables" {
-  export REDLOCK_FORCE=1 REDLOCK_EXPORT=1 REDLOCK_TOKEN_FILE=$BATS_TEST_TMPDIR/lease REDLOCK_COMMAND=false REDLOCK_EXIT_CODE=1
+  export REDLOCK_FORCE=1 REDLOCK_EXPORT=1 REDLOCK_TOKEN_FILE=$BATS_TEST_TMPDIR/lease \
+    REDLOCK_COMMAND=false REDLOCK_EXIT_CODE=1
   export REDLOCK_IF_FENCE=1 REDLOCK_WATCH=1
   run -0 redlock-cli acquire -k demo -t 60s
   assert_regex "$output" '^[0-9a-f]{32}$'
@@ -310,10 +323,13 @@ with_system_file() {
 
 @test "options of one call are refused in a file" {
   local line
-  for line in 'key = "demo"' 'force = true' 'token-file = "x"' 'export = true' 'command = "true"' 'if-fence = 1' 'exit-code = true' \
+  for line in 'key = "demo"' 'force = true' 'token-file = "x"' 'export = true' 'command = "true"' \
+    'if-fence = 1' 'exit-code = true' \
     'watch = true' 'status-fd = 1'; do
     user_file "$line"
-    assert_refused 78 "$USER_FILE: line 1, column 1: ${line%% *} belongs on the command line, not in a file" redlock-cli run -k demo -- true
+    assert_refused 78 \
+      "$USER_FILE: line 1, column 1: ${line%% *} belongs on the command line, not in a file" \
+      redlock-cli run -k demo -- true
     assert_refused 78 "$USER_FILE: line 1, column 1: ${line%% *}" redlock-cli status
   done
   for line in 'while-pid = 1' 'token = "x"' 'fence = 1' 'lease = "x"' 'held = "x"'; do
@@ -324,17 +340,24 @@ with_system_file() {
 
 @test "an unknown setting, a section and a name twice are refused with line and column: 78" {
   user_file 'no-such-setting = 1'
-  assert_refused 78 "$USER_FILE: line 1, column 1: this is no setting; expected are lines such as: server" redlock-cli run -k demo -- true
+  assert_refused 78 \
+    "$USER_FILE: line 1, column 1: this is no setting; expected are lines such as: server" \
+    redlock-cli run -k demo -- true
   user_file '# a comment' '' '[run]' 'ttl = "30s"'
-  assert_refused 78 "$USER_FILE: line 3, column 2: sections are not known" redlock-cli run -k demo -- true
+  assert_refused 78 "$USER_FILE: line 3, column 2: sections are not known" \
+    redlock-cli run -k demo -- true
   user_file 'run.ttl = "30s"'
-  assert_refused 78 "$USER_FILE: line 1, column 1: sections are not known" redlock-cli run -k demo -- true
+  assert_refused 78 "$USER_FILE: line 1, column 1: sections are not known" \
+    redlock-cli run -k demo -- true
   user_file '[[server]]' 'url = "redis://h"'
-  assert_refused 78 "$USER_FILE: line 1, column 3: sections are not known" redlock-cli run -k demo -- true
+  assert_refused 78 "$USER_FILE: line 1, column 3: sections are not known" \
+    redlock-cli run -k demo -- true
   user_file 'ttl = "30s"' 'ttl = "40s"'
-  assert_refused 78 "$USER_FILE: line 2, column 7: this name was set before" redlock-cli run -k demo -- true
+  assert_refused 78 "$USER_FILE: line 2, column 7: this name was set before" \
+    redlock-cli run -k demo -- true
   user_file 'TTL = "30s"'
-  assert_refused 78 "$USER_FILE: line 1, column 1: this is no setting" redlock-cli run -k demo -- true
+  assert_refused 78 "$USER_FILE: line 1, column 1: this is no setting" \
+    redlock-cli run -k demo -- true
   user_file 'quiet = true' ' servr = "redis://h"'
   assert_refused 78 "line 2, column 2: this is no setting; expected are lines such as: \
 server = \"redis://host:6379\"; did you mean 'server'?" redlock-cli run -k demo -- true
@@ -344,7 +367,8 @@ server = \"redis://host:6379\"; did you mean 'server'?" redlock-cli run -k demo 
 
 @test "what is not TOML is refused with line and column: 78" {
   local line text="not TOML; expected are lines such as: server = \"redis://host:6379\""
-  for line in 'ttl = 30s' 'ttl = "30s' "note = don't" 'ttl "30s"' 'server = ["redis://h"' '; a comment' $'note = "a\x01b"' $'note = "\x80"' \
+  for line in 'ttl = 30s' 'ttl = "30s' "note = don't" 'ttl "30s"' 'server = ["redis://h"' \
+    '; a comment' $'note = "a\x01b"' $'note = "\x80"' \
     'note = "\q"'; do
     user_file '# first' "$line"
     assert_refused 78 "$USER_FILE: line " redlock-cli run -k demo -- true
@@ -368,7 +392,8 @@ server = \"redis://host:6379\"; did you mean 'server'?" redlock-cli run -k demo 
   run -0 redlock-cli doctor --settings
   assert_line "grace = 1.50 ($USER_FILE: grace)"
   assert_line "note = 2.20 ($USER_FILE: note)"
-  for line in 'ttl = 1e3' 'ttl = +30' 'ttl = 0x1E' 'ttl = 1_000' 'ttl = inf' 'ttl = -1' 'ttl = 0o7'; do
+  for line in 'ttl = 1e3' 'ttl = +30' 'ttl = 0x1E' 'ttl = 1_000' 'ttl = inf' 'ttl = -1' \
+    'ttl = 0o7'; do
     user_file '' "$line"
     assert_refused 78 "$USER_FILE: line 2, column 7: a number is digits" redlock-cli status
   done
@@ -459,13 +484,15 @@ $dots = 1"; do
 }
 
 @test "comments, blank lines and both kinds of quotes are understood" {
-  user_file '# a comment' '' "server = '$SERVERS' # the only one" 'conflict-exit-code=13' '  ttl = "30s"'
+  user_file '# a comment' '' "server = '$SERVERS' # the only one" 'conflict-exit-code=13' \
+    '  ttl = "30s"'
   unset REDLOCK_SERVER
   ends_with 13
 }
 
 @test "a list may have several lines with comments, and a # within quotes is none" {
-  user_file 'server = [ # all of them' "  \"$SERVERS\", # the first #" ']' "note = 'deploy #42'" 'conflict-exit-code = 13 # "busy"'
+  user_file 'server = [ # all of them' "  \"$SERVERS\", # the first #" ']' "note = 'deploy #42'" \
+    'conflict-exit-code = 13 # "busy"'
   unset REDLOCK_SERVER
   ends_with 13
   run -0 redlock-cli acquire -k demo -t 60s
@@ -476,7 +503,8 @@ $dots = 1"; do
 }
 
 @test "escapes, texts of several lines and every kind of number are understood" {
-  user_file 'note = "a \u00fc\t\"b\" \\"' 'wait = 1.5' 'ttl = 40' 'restart-guard = 0' 'nonblock = false' 'verbose = 1' 'quiet = true'
+  user_file 'note = "a \u00fc\t\"b\" \\"' 'wait = 1.5' 'ttl = 40' 'restart-guard = 0' \
+    'nonblock = false' 'verbose = 1' 'quiet = true'
   run -0 redlock-cli doctor --settings
   assert_line "note = a ü\\t\"b\" \\\\ ($USER_FILE: note)"
   assert_line "wait = 1.5 ($USER_FILE: wait)"
@@ -506,8 +534,10 @@ options_from_anywhere() {
 # A value that works, and one that does not ('' where every value does).
 declare -gA GOOD=(
   [max-hold]=1h30m [syslog]=false [sd-notify]=true
-  [nonblock]=true [wait]=5s [unavailable-wait]=5s [ttl]=40s [conflict-exit-code]=3 [fresh-exit-code]=3 [exclusive]=true [shared]=true [slots]=2 [note]=why
-  [retry-delay]=50ms [grace]=1s [stop-signal]=INT [on-lost]=warn [server-timeout]=700ms [user]=default [json]=true
+  [nonblock]=true [wait]=5s [unavailable-wait]=5s [ttl]=40s [conflict-exit-code]=3
+  [fresh-exit-code]=3 [exclusive]=true [shared]=true [slots]=2 [note]=why
+  [retry-delay]=50ms [grace]=1s [stop-signal]=INT [on-lost]=warn [server-timeout]=700ms
+  [user]=default [json]=true
   [quiet]=true [verbose]=2 [descendants]=kill [min-hold]=10ms
   [isolate]=none [restart-guard]=5m [replicas]=0 [insecure]=true
   # Without a server that has TLS nobody looks at these; tls.bats does.
@@ -515,10 +545,14 @@ declare -gA GOOD=(
 )
 declare -gA BAD=(
   [max-hold]=0 [syslog]=perhaps [sd-notify]=perhaps
-  [nonblock]=maybe [wait]=5x [unavailable-wait]=5x [ttl]=5x [conflict-exit-code]=256 [fresh-exit-code]=256 [exclusive]=maybe [shared]=maybe [slots]=0
-  [retry-delay]=0 [grace]=5x [stop-signal]=NONSENSE [on-lost]=maybe [server]=nonsense [server-timeout]=5x [user]=''
-  [password-file]=/no/such/file [json]=maybe [quiet]=maybe [verbose]=maybe [descendants]=maybe [min-hold]=5x
-  [isolate]=maybe [restart-guard]=5x [replicas]=x [insecure]=maybe [cacert]='' [cacertdir]='' [cert]='' [cert-key]='' [sni]=''
+  [nonblock]=maybe [wait]=5x [unavailable-wait]=5x [ttl]=5x [conflict-exit-code]=256
+  [fresh-exit-code]=256 [exclusive]=maybe [shared]=maybe [slots]=0
+  [retry-delay]=0 [grace]=5x [stop-signal]=NONSENSE [on-lost]=maybe [server]=nonsense
+  [server-timeout]=5x [user]=''
+  [password-file]=/no/such/file [json]=maybe [quiet]=maybe [verbose]=maybe
+  [descendants]=maybe [min-hold]=5x
+  [isolate]=maybe [restart-guard]=5x [replicas]=x [insecure]=maybe [cacert]='' [cacertdir]=''
+  [cert]='' [cert-key]='' [sni]=''
 )
 
 @test "every option that may come from anywhere works from a variable and from a file, and its value is looked at" {
@@ -553,14 +587,19 @@ declare -gA BAD=(
 
 @test "flags understand yes and no, and no is no" {
   local value
-  for value in 1 true yes on; do REDLOCK_NONBLOCK=$value run -75 redlock-cli run -k busy -- true; done
+  for value in 1 true yes on; do
+    REDLOCK_NONBLOCK=$value run -75 redlock-cli run -k busy -- true
+  done
   for value in 0 false no off; do
     REDLOCK_NONBLOCK=$value start_background waiter redlock-cli run -k busy -- true
     wait_until grep -q "waiting for" "$(background_stderr waiter)"
     kill -TERM "${BACKGROUND_PID[waiter]}"
     wait_background waiter
   done
-  for value in 2 TRUE " 1" x; do assert_refused 78 "REDLOCK_NONBLOCK" env REDLOCK_NONBLOCK="$value" redlock-cli run -k busy -- true; done
+  for value in 2 TRUE " 1" x; do
+    assert_refused 78 "REDLOCK_NONBLOCK" env REDLOCK_NONBLOCK="$value" \
+      redlock-cli run -k busy -- true
+  done
 }
 
 @test "the settings do what their options do" {

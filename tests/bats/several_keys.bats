@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
-# shellcheck disable=SC2016,SC2030,SC2031,SC2154  # the commands' own shells expand; each test is a subshell; bats and helpers set variables
+# The commands' own shells expand; each test is a subshell; bats and helpers set variables:
+# shellcheck disable=SC2016,SC2030,SC2031,SC2154
 # Several keys at once: all or none.
 load helper/common
 load helper/redis
@@ -9,7 +10,9 @@ load helper/locks
 setup() { setup_one_server; }
 
 @test "the command runs when all are locked, and all are free again when it has ended" {
-  run redlock-cli run -k b -k a -k b -- sh -c 'redlock-cli status --exit-code -q -k a; echo $?; redlock-cli status --exit-code -q -k b; echo $?'
+  run redlock-cli run -k b -k a -k b -- sh -c '
+    redlock-cli status --exit-code -q -k a; echo $?
+    redlock-cli status --exit-code -q -k b; echo $?'
   assert_success
   assert_output $'75\n75'
   assert_equal "$(redis 0 exists a b)" 0
@@ -17,8 +20,10 @@ setup() { setup_one_server; }
 
 # bats test_tags=redis
 @test "the command gets keys, tokens and fences on a line each, sorted, and one handle" {
-  run redlock-cli run -k b -k a -- sh -c 'echo "$REDLOCK_KEY"; [ "$(redis-cli -s "$0" mget a b)" = "$REDLOCK_TOKEN" ] && echo tokens
-    [ "$(redis-cli -s "$0" mget "redlock:fence:{a}" "redlock:fence:{b}")" = "$REDLOCK_FENCE" ] && echo fences
+  run redlock-cli run -k b -k a -- sh -c 'echo "$REDLOCK_KEY"
+    [ "$(redis-cli -s "$0" mget a b)" = "$REDLOCK_TOKEN" ] && echo tokens
+    [ "$(redis-cli -s "$0" mget "redlock:fence:{a}" "redlock:fence:{b}")" = "$REDLOCK_FENCE" ] &&
+      echo fences
     redlock-cli extend -t 9s' "${SERVER_SOCKET[0]}"
   assert_success
   assert_output $'a\nb\ntokens\nfences'
@@ -80,7 +85,8 @@ setup() { setup_one_server; }
     echo "run -n -k c -k a -- true"
   done >"$BATS_TEST_TMPDIR/lines"
   # Busy (75) is fine for those that do not wait; a deadlock would be a 75 for those that do.
-  run xargs -a "$BATS_TEST_TMPDIR/lines" -P 6 -L 1 sh -c 'shift; redlock-cli run -q "$@"; s=$?; [ $s = 0 ] || echo "$1 $s"' -
+  run xargs -a "$BATS_TEST_TMPDIR/lines" -P 6 -L 1 \
+    sh -c 'shift; redlock-cli run -q "$@"; s=$?; [ $s = 0 ] || echo "$1 $s"' -
   refute_line --regexp '^-w'
   refute_line --regexp ' (64|69|7[016-9])$'
   assert_equal "$(redis 0 exists a b c)" 0
@@ -116,7 +122,8 @@ setup() { setup_one_server; }
 
 @test "acquire --json and run --json name each lease" {
   run redlock-cli acquire -t 20s --json -k b -k a
-  assert_equal "$(jq -r '[.leases[] | .key, .token] | join(" ")' <<<"$output")" "a $(redis 0 get a) b $(redis 0 get b)"
+  assert_equal "$(jq -r '[.leases[] | .key, .token] | join(" ")' <<<"$output")" \
+    "a $(redis 0 get a) b $(redis 0 get b)"
   redlock-cli release --force -q -k a -k b
   run --separate-stderr redlock-cli run --json -k b -k a -- true
   assert_equal "$(jq -r '[.leases[] | .key, .fence] | join(" ")' <<<"$stderr")" \
@@ -157,7 +164,9 @@ setup() { setup_one_server; }
 }
 
 @test "for a process: all are kept, and all are released when it ends" {
-  start_background shell bash -c 'redlock-cli acquire -t 2s -k a -k b --while-pid $$ >/dev/null; echo ready; exec sleep 1000'
+  start_background shell \
+    bash -c 'redlock-cli acquire -t 2s -k a -k b --while-pid $$ >/dev/null
+      echo ready; exec sleep 1000'
   wait_until grep -q ready "$(background_stdout shell)"
   redis 0 set timer x px 3000
   wait_for_no_key 0 timer

@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
-# shellcheck disable=SC2016,SC2030,SC2031,SC2154  # the commands' own shells expand; each test is a subshell; bats and helpers set variables
+# The commands' own shells expand; each test is a subshell; bats and helpers set variables:
+# shellcheck disable=SC2016,SC2030,SC2031,SC2154
 # Shared locks and slots.
 load helper/common
 load helper/redis
@@ -14,7 +15,8 @@ setup() { setup_one_server; }
   hold two -s
   run --separate-stderr redlock-cli run -n -k demo -- true
   assert_failure 75
-  assert_regex "$stderr" "demo: held by some who share it, the latest .*run pid ${BACKGROUND_PID[two]}: "
+  assert_regex "$stderr" \
+    "demo: held by some who share it, the latest .*run pid ${BACKGROUND_PID[two]}: "
   run -0 redlock-cli run -n -s -k demo -- true
   release_hold one
   run -75 redlock-cli run -n -x -k demo -- true
@@ -32,11 +34,13 @@ setup() { setup_one_server; }
 
 @test "a writer that waits comes before readers that come later" {
   hold reader -s
-  start_background writer redlock-cli run -k demo -- sh -c 'echo writer >>"$0"' "$BATS_TEST_TMPDIR/order"
+  start_background writer redlock-cli run -k demo \
+    -- sh -c 'echo writer >>"$0"' "$BATS_TEST_TMPDIR/order"
   wait_until queued_are 1
   run --separate-stderr redlock-cli run -n -s -k demo -- true
   assert_failure 75
-  start_background late redlock-cli run -s -k demo -- sh -c 'echo reader >>"$0"' "$BATS_TEST_TMPDIR/order"
+  start_background late redlock-cli run -s -k demo \
+    -- sh -c 'echo reader >>"$0"' "$BATS_TEST_TMPDIR/order"
   wait_until queued_are 2
   release_hold reader
   wait_background writer
@@ -85,7 +89,8 @@ setup() { setup_one_server; }
 }
 
 @test "release by hand refuses the share of a run, and --force ends them all" {
-  start_background one redlock-cli run -s -t 2s -k demo -- sh -c 'env >"$0.new"; mv "$0.new" "$0"; sleep 60' "$BATS_TEST_TMPDIR/env"
+  start_background one redlock-cli run -s -t 2s -k demo \
+    -- sh -c 'env >"$0.new"; mv "$0.new" "$0"; sleep 60' "$BATS_TEST_TMPDIR/env"
   wait_until test -s "$BATS_TEST_TMPDIR/env"
   run -64 env "$(grep ^REDLOCK_LEASE= "$BATS_TEST_TMPDIR/env")" redlock-cli release
   run -0 redlock-cli release -k demo --force
@@ -115,7 +120,8 @@ setup() { setup_one_server; }
   hold one --slots 1
   local name
   for name in a b c; do
-    start_background "$name" redlock-cli run --slots 1 -k demo -- sh -c 'echo "$0" >>"$1"' "$name" "$BATS_TEST_TMPDIR/order"
+    start_background "$name" redlock-cli run --slots 1 -k demo \
+      -- sh -c 'echo "$0" >>"$1"' "$name" "$BATS_TEST_TMPDIR/order"
     wait_until queued_are "$((++count))"
   done
   release_hold one
@@ -130,7 +136,9 @@ setup() { setup_one_server; }
   assert_line --regexp '^  shared: .*"a long report", renewed, for '
   assert_line --regexp "^  slot 0: .*run pid ${BACKGROUND_PID[slotted]}: "
   run redlock-cli status -k demo --json
-  assert_equal "$(jq -c '.locks[0] | [.holder.shared, .shares.count, ([.shares.first[].slot] | sort)]' <<<"$output")" '[true,2,[null,0]]'
+  assert_equal \
+    "$(jq -c '.locks[0] | [.holder.shared, .shares.count, ([.shares.first[].slot] | sort)]' \
+      <<<"$output")" '[true,2,[null,0]]'
   run -75 redlock-cli status -k demo --exit-code
   release_hold reader
   release_hold slotted
@@ -148,16 +156,20 @@ setup() { setup_one_server; }
   run --separate-stderr redlock-cli run -s -k demo -- redlock-cli run -k demo -- true
   assert_failure 64
   assert_regex "$stderr" "the run around this one only shares it"
-  assert_refused 64 "nor another slot" redlock-cli run -s -k demo -- redlock-cli run --slots 2 -k demo -- true
+  assert_refused 64 "nor another slot" redlock-cli run -s -k demo \
+    -- redlock-cli run --slots 2 -k demo -- true
   run -0 redlock-cli run -k demo -- redlock-cli run -s -n -k demo -- true
-  run redlock-cli run --slots 2 -k demo -- redlock-cli run --slots 2 -n -k demo -- sh -c 'echo "$REDLOCK_SLOT"'
+  run redlock-cli run --slots 2 -k demo -- redlock-cli run --slots 2 -n -k demo \
+    -- sh -c 'echo "$REDLOCK_SLOT"'
   assert_output 0
-  run redlock-cli run -k demo -- redlock-cli run --slots 2 -n -k demo -- sh -c 'echo "$REDLOCK_SLOT"'
+  run redlock-cli run -k demo -- redlock-cli run --slots 2 -n -k demo \
+    -- sh -c 'echo "$REDLOCK_SLOT"'
   assert_output 0
 }
 
 @test "a slot of an outer run is not passed on to a command under another lock" {
-  run redlock-cli run --slots 2 -k demo -- redlock-cli run -k other -- sh -c 'echo "${REDLOCK_SLOT-none}"'
+  run redlock-cli run --slots 2 -k demo -- redlock-cli run -k other \
+    -- sh -c 'echo "${REDLOCK_SLOT-none}"'
   assert_output none
 }
 
@@ -171,7 +183,8 @@ setup() { setup_one_server; }
 }
 
 @test "several keys can be shared together" {
-  run redlock-cli run -s -k a -k b -- sh -c 'env -u REDLOCK_HELD -u REDLOCK_LEASE redlock-cli run -n -s -k b -k a -- echo inside
+  run redlock-cli run -s -k a -k b \
+    -- sh -c 'env -u REDLOCK_HELD -u REDLOCK_LEASE redlock-cli run -n -s -k b -k a -- echo inside
     env -u REDLOCK_HELD -u REDLOCK_LEASE redlock-cli run -n -q -k b -- true; echo $?'
   assert_output $'inside\n75'
 }
@@ -209,7 +222,10 @@ setup() { setup_one_server; }
   hold one --slots 2 -t 4s
   redis 3 flushall >/dev/null
   redis 4 flushall >/dev/null
-  for i in 3 4; do wait_until eval '[[ $(redis '"$i"' hget "redlock:slots:{demo}" 0) == "$(redis 0 hget "redlock:slots:{demo}" 0)" ]]'; done
+  for i in 3 4; do
+    wait_until eval '[[ $(redis '"$i"' hget "redlock:slots:{demo}" 0) == \
+      "$(redis 0 hget "redlock:slots:{demo}" 0)" ]]'
+  done
   run redlock-cli run -n --slots 2 -k demo -- sh -c 'echo "$REDLOCK_SLOT"'
   assert_output 1
   release_hold one

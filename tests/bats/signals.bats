@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
-# shellcheck disable=SC2016,SC2030,SC2031,SC2154  # the commands' own shells expand; each test is a subshell; bats sets stderr
+# The commands' own shells expand; each test is a subshell; bats sets stderr:
+# shellcheck disable=SC2016,SC2030,SC2031,SC2154
 # Signals to redlock-cli, without a controlling terminal: they end a wait, and reach a running
 # command once.
 load helper/common
@@ -19,7 +20,8 @@ readonly -A RARE_NUMBER=([ALRM]=14 [STKFLT]=16 [XCPU]=24 [XFSZ]=25 [VTALRM]=26 [
 start_ours() {
   local name=$1
   shift
-  start_background "$name" /usr/bin/python3 -u "$BATS_TEST_DIRNAME/helper/ending.py" "$BATS_TEST_TMPDIR/$name.pid" "$@"
+  start_background "$name" \
+    /usr/bin/python3 -u "$BATS_TEST_DIRNAME/helper/ending.py" "$BATS_TEST_TMPDIR/$name.pid" "$@"
   wait_until test -e "$BATS_TEST_TMPDIR/$name.pid"
   PID=$(<"$BATS_TEST_TMPDIR/$name.pid")
 }
@@ -56,7 +58,8 @@ start_ours() {
 
 @test "a signal ends the wait for a server that does not answer, and no lock appears when it does" {
   pause_server 0
-  start_ours waiter redlock-cli run --server-timeout 200ms --unavailable-wait 1h -k demo -- touch "$BATS_TEST_TMPDIR/entered"
+  start_ours waiter redlock-cli run --server-timeout 200ms --unavailable-wait 1h -k demo \
+    -- touch "$BATS_TEST_TMPDIR/entered"
   wait_until grep -q "waiting for demo" "$(background_stderr waiter)"
   kill -TERM "$PID"
   wait_background waiter
@@ -82,7 +85,9 @@ start_ours() {
 }
 
 # A connection to the server's socket that is not yet accepted, or not read.
-server_has_unread_bytes() { ss -Hxl "src $SERVER_SOCKET" | awk '$3 > 0 { found = 1 } END { exit !found }'; }
+server_has_unread_bytes() {
+  ss -Hxl "src $SERVER_SOCKET" | awk '$3 > 0 { found = 1 } END { exit !found }'
+}
 
 @test "acquire too is ended by a signal, and prints nothing" {
   redis 0 set demo x
@@ -104,7 +109,8 @@ server_has_unread_bytes() { ss -Hxl "src $SERVER_SOCKET" | awk '$3 > 0 { found =
   kill -TERM "$PID"
   wait_background waiter
   assert_equal "${lines[1]}" "signal 15"
-  assert_equal "${lines[0]}" "unset REDLOCK_KEY REDLOCK_TOKEN REDLOCK_FENCE REDLOCK_LEASE; (exit 143)"
+  assert_equal "${lines[0]}" \
+    "unset REDLOCK_KEY REDLOCK_TOKEN REDLOCK_FENCE REDLOCK_LEASE; (exit 143)"
 }
 
 @test "a signal that was ignored at the start does not end the wait" {
@@ -121,7 +127,8 @@ server_has_unread_bytes() { ss -Hxl "src $SERVER_SOCKET" | awk '$3 > 0 { found =
 
 @test "nohup keeps a wait and a command alive" {
   redis 0 set demo x
-  start_ours waiter nohup redlock-cli run -k demo -- sh -c 'kill -HUP $$; kill -HUP $PPID; echo survived'
+  start_ours waiter nohup redlock-cli run -k demo \
+    -- sh -c 'kill -HUP $$; kill -HUP $PPID; echo survived'
   wait_until grep -q "waiting for demo" "$(background_stderr waiter)"
   kill -HUP "$PID"
   redis 0 del demo
@@ -150,7 +157,8 @@ witness() {
 #!/usr/bin/python3
 import os, signal, sys, time
 for name in sys.argv[2:]:
-    signal.signal(getattr(signal, "SIG" + name), lambda number, _: os.write(1, signal.Signals(number).name[3:].encode() + b"\n"))
+    signal.signal(getattr(signal, "SIG" + name), lambda number, _:
+                  os.write(1, signal.Signals(number).name[3:].encode() + b"\n"))
 os.write(1, b"ready\n")
 while not os.path.exists(sys.argv[1]):
     time.sleep(0.02)

@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
-# shellcheck disable=SC2016,SC2030,SC2031,SC2154  # the commands' own shells expand; each test is a subshell; bats and helpers set variables
+# The commands' own shells expand; each test is a subshell; bats and helpers set variables:
+# shellcheck disable=SC2016,SC2030,SC2031,SC2154
 # What a log tells of a lock from the wait to the release; the note of a CI job; the system log.
 load helper/common
 load helper/redis
@@ -16,7 +17,8 @@ readonly SPAN='[0-9.]+(ms|s|m[0-9]*s?)'
   wait_until grep -q "waiting for demo" "$(background_stderr ours)"
   release_hold theirs
   wait_background ours
-  assert_regex "$stderr" "waiting for demo: held by .*"$'\n'"redlock-cli: demo: acquired after $SPAN\$"
+  assert_regex "$stderr" \
+    "waiting for demo: held by .*"$'\n'"redlock-cli: demo: acquired after $SPAN\$"
 }
 
 @test "a wait that was not announced, or with -q, leaves nothing" {
@@ -41,23 +43,29 @@ readonly SPAN='[0-9.]+(ms|s|m[0-9]*s?)'
 
 @test "-v: fence and votes at the grant, time and status at the end" {
   run -3 --separate-stderr redlock-cli run -v -k demo -- sh -c 'exit 3'
-  assert_regex "$stderr" "^redlock-cli: demo: acquired after $SPAN; fence [0-9]+; 1 of 1 server"$'\n'"redlock-cli: demo: released after $SPAN; exit status 3\$"
+  assert_regex "$stderr" \
+    "^redlock-cli: demo: acquired after $SPAN; fence [0-9]+; 1 of 1 server"$'\n'\
+"redlock-cli: demo: released after $SPAN; exit status 3\$"
   run --separate-stderr redlock-cli run -v -k demo -- sh -c 'kill -KILL $$'
   assert_regex "$stderr" "released after $SPAN; died of SIGKILL\$"
   run -0 --separate-stderr redlock-cli run -v -k demo --min-hold 2s -- true
-  assert_regex "$stderr" "done after $SPAN; exit status 0; kept for another $SPAN \\(--min-hold\\)\$"
+  assert_regex "$stderr" \
+    "done after $SPAN; exit status 0; kept for another $SPAN \\(--min-hold\\)\$"
 }
 
 @test "-v: a run within another tells that it released nothing" {
   run -0 --separate-stderr redlock-cli run -k demo -- redlock-cli run -v -k demo -- true
-  assert_regex "$stderr" "demo: done after $SPAN; exit status 0; the run around this one keeps the lock\$"
+  assert_regex "$stderr" \
+    "demo: done after $SPAN; exit status 0; the run around this one keeps the lock\$"
 }
 
 # bats test_tags=redis
 @test "-v: of several servers those that did not vote are named" {
   start_servers 1
-  run -0 --separate-stderr redlock-cli run -v -S "$SERVERS" -S unix:///nonexistent/redis -k demo -- true
-  assert_regex "$stderr" "acquired after $SPAN; fence [0-9]+; 2 of 3 servers; unix:///nonexistent/redis: "
+  run -0 --separate-stderr redlock-cli run -v -S "$SERVERS" -S unix:///nonexistent/redis \
+    -k demo -- true
+  assert_regex "$stderr" \
+    "acquired after $SPAN; fence [0-9]+; 2 of 3 servers; unix:///nonexistent/redis: "
 }
 
 # --- the note of a CI job ---
@@ -71,15 +79,23 @@ note() {
 }
 
 @test "the URL of a CI job is the note" {
-  assert_equal "$(note GITHUB_SERVER_URL=https://github.com GITHUB_REPOSITORY=a/b GITHUB_RUN_ID=7)" https://github.com/a/b/actions/runs/7
-  assert_equal "$(note CI_JOB_URL=https://gitlab/j/1 CI_PIPELINE_URL=https://gitlab/p/1)" https://gitlab/j/1
+  assert_equal \
+    "$(note GITHUB_SERVER_URL=https://github.com GITHUB_REPOSITORY=a/b GITHUB_RUN_ID=7)" \
+    https://github.com/a/b/actions/runs/7
+  assert_equal "$(note CI_JOB_URL=https://gitlab/j/1 CI_PIPELINE_URL=https://gitlab/p/1)" \
+    https://gitlab/j/1
   assert_equal "$(note JENKINS_URL=http://ci/ BUILD_URL=http://ci/job/x/3/)" http://ci/job/x/3/
-  assert_equal "$(note BUILDKITE_BUILD_URL=https://buildkite.com/o/p/builds/1 BUILDKITE_JOB_ID=0f)" 'https://buildkite.com/o/p/builds/1#0f'
-  assert_equal "$(note CIRCLE_BUILD_URL=https://circleci.com/gh/a/b/1)" https://circleci.com/gh/a/b/1
-  assert_equal "$(note SYSTEM_COLLECTIONURI=https://dev.azure.com/o/ SYSTEM_TEAMPROJECTID=p BUILD_BUILDID=9)" \
+  assert_equal \
+    "$(note BUILDKITE_BUILD_URL=https://buildkite.com/o/p/builds/1 BUILDKITE_JOB_ID=0f)" \
+    'https://buildkite.com/o/p/builds/1#0f'
+  assert_equal "$(note CIRCLE_BUILD_URL=https://circleci.com/gh/a/b/1)" \
+    https://circleci.com/gh/a/b/1
+  assert_equal \
+    "$(note SYSTEM_COLLECTIONURI=https://dev.azure.com/o/ SYSTEM_TEAMPROJECTID=p BUILD_BUILDID=9)" \
     'https://dev.azure.com/o/p/_build/results?buildId=9'
   assert_equal "$(note DRONE_BUILD_LINK=https://drone/a/b/2)" https://drone/a/b/2
-  assert_equal "$(note CI_PIPELINE_URL=https://woodpecker/repos/1/pipeline/2)" https://woodpecker/repos/1/pipeline/2
+  assert_equal "$(note CI_PIPELINE_URL=https://woodpecker/repos/1/pipeline/2)" \
+    https://woodpecker/repos/1/pipeline/2
 }
 
 @test "--note is stronger, and an empty one turns it off" {
@@ -90,7 +106,8 @@ note() {
 
 @test "what is no URL to show is no note" {
   local value
-  for value in "" gitlab "https://" "https://user:secret@gitlab/j/1" "javascript:x" "https://a b" $'https://a\e[31m' "https://$(printf 'x%.0s' {1..600})"; do
+  for value in "" gitlab "https://" "https://user:secret@gitlab/j/1" "javascript:x" "https://a b" \
+    $'https://a\e[31m' "https://$(printf 'x%.0s' {1..600})"; do
     assert_equal "$(note CI_JOB_URL="$value")" ""
   done
   assert_equal "$(note BUILD_URL=https://elsewhere/1)" ""
@@ -111,7 +128,8 @@ while True: print(log.recv(65536).decode())' "$BATS_TEST_TMPDIR/log"
   wait_until grep -q up "$(background_stdout log)"
   unshare --mount --propagation private sh -c '
     mkdir "$0/dev" && touch "$0/dev/log" "$0/dev/null" &&
-    mount --bind /dev/null "$0/dev/null" && mount --bind "$0/log" "$0/dev/log" && mount --rbind "$0/dev" /dev && exec "$@"' \
+    mount --bind /dev/null "$0/dev/null" && mount --bind "$0/log" "$0/dev/log" &&
+    mount --rbind "$0/dev" /dev && exec "$@"' \
     "$BATS_TEST_TMPDIR" "$@"
 }
 logged() { grep -qE "$1" "$(background_stdout log)"; }
@@ -120,12 +138,14 @@ logged() { grep -qE "$1" "$(background_stdout log)"; }
   with_log redlock-cli run -q -v --syslog -k demo -- true 2>"$BATS_TEST_TMPDIR/stderr"
   assert_equal "$(cat "$BATS_TEST_TMPDIR/stderr")" ""
   # user.info and the form that log daemons read.
-  wait_until logged "^<14>[A-Z][a-z]{2} [ 0-9][0-9] [0-9:]{8} redlock-cli\[[0-9]+\]: demo: acquired after "
+  wait_until logged \
+    "^<14>[A-Z][a-z]{2} [ 0-9][0-9] [0-9:]{8} redlock-cli\[[0-9]+\]: demo: acquired after "
   wait_until logged "redlock-cli\[[0-9]+\]: demo: released after .*; exit status 0$"
 }
 
 @test "--syslog: errors are errors there, and a missing log changes nothing" {
-  with_log sh -c 'redlock-cli run --syslog -k demo --max-hold 200ms -- sleep 1000; echo $?' >"$BATS_TEST_TMPDIR/status"
+  with_log sh -c 'redlock-cli run --syslog -k demo --max-hold 200ms -- sleep 1000; echo $?' \
+    >"$BATS_TEST_TMPDIR/status"
   assert_equal "$(cat "$BATS_TEST_TMPDIR/status")" 124
   wait_until logged "^<11>.*demo: held for 200ms, the --max-hold"
 }

@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
-# shellcheck disable=SC2016,SC2154  # the commands' own shells expand; bats sets status, output, stderr
+# The commands' own shells expand; bats sets status, output, stderr:
+# shellcheck disable=SC2016,SC2154
 # run --supersede: of those that wait, the newest wins.
 load helper/common
 load helper/redis
@@ -13,11 +14,17 @@ setup() { setup_one_server; }
 supersedes() {
   local name=$1
   shift
-  start_background "$name" redlock-cli run -k demo --supersede "$@" -- sh -c 'echo "$0" >>"$1"' "$name" "$BATS_TEST_TMPDIR/ran"
+  start_background "$name" redlock-cli run -k demo --supersede "$@" \
+    -- sh -c 'echo "$0" >>"$1"' "$name" "$BATS_TEST_TMPDIR/ran"
 }
 
-waiters_are() { [[ $(redlock-cli status demo --json | jq '.locks[0].waiters.count // 0') == "$1" ]]; }
-note_waits() { redlock-cli status demo --json | jq -e --arg note "$1" 'any(.locks[0].waiters.first[]?; .note == $note)' >/dev/null; }
+waiters_are() {
+  [[ $(redlock-cli status demo --json | jq '.locks[0].waiters.count // 0') == "$1" ]]
+}
+note_waits() {
+  redlock-cli status demo --json |
+    jq -e --arg note "$1" 'any(.locks[0].waiters.first[]?; .note == $note)' >/dev/null
+}
 
 # ran: who had the lock, in order
 ran() { paste -sd ' ' "$BATS_TEST_TMPDIR/ran"; }
@@ -29,7 +36,8 @@ ran() { paste -sd ' ' "$BATS_TEST_TMPDIR/ran"; }
   supersedes new --note "commit 2"
   wait_background old
   assert_equal "$status" 75
-  assert_regex "$stderr" "demo: superseded by $(id -un)@$(hostname) \(run pid ${BACKGROUND_PID[new]}: sh\), \"commit 2\""
+  assert_regex "$stderr" \
+    "demo: superseded by $(id -un)@$(hostname) \(run pid ${BACKGROUND_PID[new]}: sh\), \"commit 2\""
   wait_until waiters_are 1
   kill -0 "${BACKGROUND_PID[holder]}"
   release_hold holder
@@ -41,7 +49,8 @@ ran() { paste -sd ' ' "$BATS_TEST_TMPDIR/ran"; }
 
 @test "waiters without it are neither superseded nor passed" {
   hold holder
-  start_background plain redlock-cli run -k demo --note plain -- sh -c 'echo plain >>"$0"' "$BATS_TEST_TMPDIR/ran"
+  start_background plain redlock-cli run -k demo --note plain \
+    -- sh -c 'echo plain >>"$0"' "$BATS_TEST_TMPDIR/ran"
   wait_until note_waits plain
   supersedes old --note old
   wait_until note_waits old
@@ -62,7 +71,9 @@ ran() { paste -sd ' ' "$BATS_TEST_TMPDIR/ran"; }
   supersedes new --note "commit 2"
   wait_background old
   assert_equal "$status" 9
-  assert_equal "$(jq -r '[.result, .exit_code, .superseded_by.note] | join(" ")' <<<"${stderr##*$'\n'}")" "superseded 9 commit 2"
+  assert_equal \
+    "$(jq -r '[.result, .exit_code, .superseded_by.note] | join(" ")' <<<"${stderr##*$'\n'}")" \
+    "superseded 9 commit 2"
   release_hold holder
   wait_background new
 }
@@ -108,8 +119,13 @@ ran() { paste -sd ' ' "$BATS_TEST_TMPDIR/ran"; }
 }
 
 @test "it is for those who wait, and for a lock that one holds alone" {
-  assert_refused 64 "--supersede takes the place of older waiters, and -n (or --wait 0) does not wait" redlock-cli run -k demo --supersede -n -- true
-  assert_refused 64 "--supersede takes the place of older waiters" redlock-cli run -k demo --supersede -w 0 -- true
-  assert_refused 64 "--supersede is for a lock that one holds alone" redlock-cli run -k demo --supersede -s -- true
-  assert_refused 64 "--supersede is for a lock that one holds alone" redlock-cli run -k demo --supersede --slots 2 -- true
+  assert_refused 64 \
+    "--supersede takes the place of older waiters, and -n (or --wait 0) does not wait" \
+    redlock-cli run -k demo --supersede -n -- true
+  assert_refused 64 "--supersede takes the place of older waiters" \
+    redlock-cli run -k demo --supersede -w 0 -- true
+  assert_refused 64 "--supersede is for a lock that one holds alone" \
+    redlock-cli run -k demo --supersede -s -- true
+  assert_refused 64 "--supersede is for a lock that one holds alone" \
+    redlock-cli run -k demo --supersede --slots 2 -- true
 }

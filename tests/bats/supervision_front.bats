@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
-# shellcheck disable=SC2016,SC2030,SC2031,SC2154  # the commands' own shells expand; each test is a subshell; bats and helpers set variables
+# The commands' own shells expand; each test is a subshell; bats and helpers set variables:
+# shellcheck disable=SC2016,SC2030,SC2031,SC2154
 # The guard in front is killed, or stopped: the one behind it holds the lock, and the command, on
 # its own.
 load helper/common
@@ -53,7 +54,8 @@ teardown() { teardown_supervision; }
 }
 
 @test "front stopped when the command ends: the lock is released all the same" {
-  start_under_witness ours -k demo -- sh -c 'echo $$ >"$0/pids"; echo ready; until [ -e "$0/end" ]; do sleep 0.02; done; exit 5' \
+  start_under_witness ours -k demo \
+    -- sh -c 'echo $$ >"$0/pids"; echo ready; until [ -e "$0/end" ]; do sleep 0.02; done; exit 5' \
     "$BATS_TEST_TMPDIR"
   watch_lock
   kill -STOP "$FRONT"

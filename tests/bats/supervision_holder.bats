@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
-# shellcheck disable=SC2016,SC2030,SC2031,SC2154  # the commands' own shells expand; each test is a subshell; bats and helpers set variables
+# The commands' own shells expand; each test is a subshell; bats and helpers set variables:
+# shellcheck disable=SC2016,SC2030,SC2031,SC2154
 # The guard that holds the lock is killed, or stopped: the one in front ends the command on its own.
 load helper/common
 load helper/redis
@@ -57,7 +58,9 @@ teardown() { teardown_supervision; }
   assert_equal "$status" 79
   assert_tree_dead
   assert is_dead "$HOLDER"
-  assert_regex "$stderr" "the process that keeps the lock was stopped \(SIGSTOP\); the command was stopped before the lock could expire"
+  assert_regex "$stderr" \
+    "the process that keeps the lock was stopped \(SIGSTOP\); \
+the command was stopped before the lock could expire"
   run report
   assert_output --partial '"exit_code":79'
 }
@@ -99,7 +102,9 @@ teardown() { teardown_supervision; }
   assert_equal "$(<"/proc/$HOLDER/comm")" lock-holder
   refute grep -qa redlock "/proc/$HOLDER/cmdline"
   local signal
-  for signal in HUP INT QUIT TERM USR1 USR2 PIPE ALRM TSTP TTIN TTOU; do kill -s "$signal" "$HOLDER"; done
+  for signal in HUP INT QUIT TERM USR1 USR2 PIPE ALRM TSTP TTIN TTOU; do
+    kill -s "$signal" "$HOLDER"
+  done
   touch "$BATS_TEST_TMPDIR/end"
   wait_background ours
   assert_equal "$status" 23
@@ -130,7 +135,8 @@ teardown() { teardown_supervision; }
   start_background ours bash -c '
     bash -c "sleep 1000 & echo \$! >\"\$0\"; exec sleep 1000" "$0/orphan" & echo $! >"$0/helper"
     until [[ -s $0/orphan ]]; do sleep 0.02; done
-    exec redlock-cli run -k demo -- bash -c "setsid sleep 1000 & echo \$! >\"\$0\"; echo ready; exec sleep 1000" "$0/ours"' \
+    exec redlock-cli run -k demo -- bash -c "
+      setsid sleep 1000 & echo \$! >\"\$0\"; echo ready; exec sleep 1000" "$0/ours"' \
     "$BATS_TEST_TMPDIR"
   wait_until grep -q ready "$(background_stdout ours)"
   local helper orphan daemon

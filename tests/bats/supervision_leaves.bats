@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
-# shellcheck disable=SC2016,SC2030,SC2031,SC2154  # the commands' own shells expand; each test is a subshell; bats and helpers set variables
+# The commands' own shells expand; each test is a subshell; bats and helpers set variables:
+# shellcheck disable=SC2016,SC2030,SC2031,SC2154
 # What the guards hold, what they leave alone, and what is left when the command ends by itself.
 load helper/common
 load helper/checks
@@ -36,7 +37,8 @@ until_end() {
   start_background out cat "$BATS_TEST_TMPDIR/out"
   start_background other cat "$BATS_TEST_TMPDIR/other"
   start_background in sh -c 'exec yes >"$0"' "$BATS_TEST_TMPDIR/in"
-  start_background ours sh -c 'exec redlock-cli run -k demo -- sh -c "$1" "$0" <"$0/in" >"$0/out" 7>"$0/other"' \
+  start_background ours \
+    sh -c 'exec redlock-cli run -k demo -- sh -c "$1" "$0" <"$0/in" >"$0/out" 7>"$0/other"' \
     "$BATS_TEST_TMPDIR" 'exec <&- >&- 7>&-; until [ -e "$0/end" ]; do sleep 0.02; done; exit 5'
   wait_background out
   wait_background other
@@ -57,7 +59,8 @@ for fd in sorted(os.listdir("/proc/self/fd")):
   "${list[@]}" 5</dev/zero 9<"$WITNESS" 12>/dev/full </dev/null >"$file" 2>/dev/full
   local outside
   outside=$(<"$file")
-  redlock-cli run -k demo -- "${list[@]}" 5</dev/zero 9<"$WITNESS" 12>/dev/full </dev/null >"$file" 2>/dev/full
+  redlock-cli run -k demo -- "${list[@]}" 5</dev/zero 9<"$WITNESS" \
+    12>/dev/full </dev/null >"$file" 2>/dev/full
   assert_equal "$(<"$file")" "$outside"
 }
 
@@ -66,7 +69,9 @@ for fd in sorted(os.listdir("/proc/self/fd")):
 born_with() {
   local name=$1
   shift
-  start_background "$name" sh -c 'flock -s 9; sleep 1000 9<&- & echo $! >"$0/child"; exec redlock-cli run "$@"' "$BATS_TEST_TMPDIR" \
+  start_background "$name" \
+    sh -c 'flock -s 9; sleep 1000 9<&- & echo $! >"$0/child"; exec redlock-cli run "$@"' \
+    "$BATS_TEST_TMPDIR" \
     -k demo "$@" -- sh -c "$(until_end)" "$BATS_TEST_TMPDIR" 9<"$WITNESS"
   wait_until grep -q ready "$(background_stdout "$name")"
   CHILD=$(<"$BATS_TEST_TMPDIR/child")
@@ -109,7 +114,8 @@ end_child_that_was_there() {
 }
 
 @test "orphans of the command are reaped while it runs" {
-  start_under_witness ours -k demo -- bash -c "$(until_end 'for i in {1..20}; do (true & ); done;')" "$BATS_TEST_TMPDIR"
+  start_under_witness ours -k demo \
+    -- bash -c "$(until_end 'for i in {1..20}; do (true & ); done;')" "$BATS_TEST_TMPDIR"
   wait_until holder_has_no_zombies
   touch "$BATS_TEST_TMPDIR/end"
   wait_background ours
@@ -121,7 +127,8 @@ holder_has_no_zombies() { [[ $(ps -o stat= --ppid "$HOLDER") != *Z* ]]; }
 @test "with children from before, what the command leaves running is left all the same" {
   run --separate-stderr bash -c '
     sleep 1000 >/dev/null 2>&1 & echo $! >"$0/helper"
-    exec redlock-cli run -k demo -- sh -c "setsid sleep 1000 >/dev/null 2>&1 3>&- & echo \$!"' "$BATS_TEST_TMPDIR" 3>&-
+    exec redlock-cli run -k demo -- sh -c "setsid sleep 1000 >/dev/null 2>&1 3>&- & echo \$!"' \
+    "$BATS_TEST_TMPDIR" 3>&-
   local daemon=$output
   kill -KILL "$(<"$BATS_TEST_TMPDIR/helper")"
   assert_equal "$status" 0

@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
-# shellcheck disable=SC2016,SC2030,SC2031,SC2154  # the commands' own shells expand; each test is a subshell; bats and helpers set variables
+# The commands' own shells expand; each test is a subshell; bats and helpers set variables:
+# shellcheck disable=SC2016,SC2030,SC2031,SC2154
 # Where the system gives less than usual, or we are process 1.
 load helper/common
 load helper/checks
@@ -55,10 +56,12 @@ limited() {
 @test "however few files may be open: the command runs once, or an error says why, and no lock is left" {
   local limit
   for limit in {6..40}; do
-    run --separate-stderr bash -c 'exec 3>&-; ulimit -n "$0"; exec redlock-cli run -n -k demo -- echo entered' "$limit"
+    run --separate-stderr \
+      bash -c 'exec 3>&-; ulimit -n "$0"; exec redlock-cli run -n -k demo -- echo entered' "$limit"
     if [[ $status != 0 || $output != entered ]]; then
       assert_equal "$limit: $output" "$limit: "
-      assert_regex "$limit: $status $stderr" "^$limit: (71 redlock-cli: .*many open files|127 .*shared libraries)"
+      assert_regex "$limit: $status $stderr" \
+        "^$limit: (71 redlock-cli: .*many open files|127 .*shared libraries)"
     fi
     assert_equal "$limit: $(keys_at 0)" "$limit: "
   done
@@ -67,13 +70,16 @@ limited() {
 }
 
 # without_proc CMD…: with an empty /proc.
-without_proc() { unshare --mount --propagation private sh -c 'mount -t tmpfs none /proc; exec "$@"' - "$@"; }
+without_proc() {
+  unshare --mount --propagation private sh -c 'mount -t tmpfs none /proc; exec "$@"' - "$@"
+}
 
 @test "without /proc nothing but the command could be stopped: 71, and no lock" {
   as_root
   run --separate-stderr without_proc redlock-cli run -k demo -- echo entered
   assert_equal "$status $output" "71 "
-  assert_regex "$stderr" "^redlock-cli: /proc does not show the processes of the command, .*mount /proc .*--on-lost term"
+  assert_regex "$stderr" \
+    "^redlock-cli: /proc does not show the processes of the command, .*mount /proc .*--on-lost term"
   assert_equal "$(redis 0 keys '*')" ""
 }
 

@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
-# shellcheck disable=SC2016,SC2030,SC2031,SC2154  # the commands' own shells expand; each test is a subshell; bats and helpers set variables
+# The commands' own shells expand; each test is a subshell; bats and helpers set variables:
+# shellcheck disable=SC2016,SC2030,SC2031,SC2154
 # The network is gone, or the lock itself: the command and all that descends from it is dead in
 # time.
 load helper/common
@@ -23,7 +24,8 @@ teardown() { teardown_supervision; }
   assert_output --partial '"released":false'
   # What we asked of it lies in its sockets still.
   resume_server 0
-  run redlock-cli run -w 10s -k demo -- sh -c 'redis-cli -s "$0" get demo | grep -qxF "$REDLOCK_TOKEN"' "$SERVER_SOCKET"
+  run redlock-cli run -w 10s -k demo \
+    -- sh -c 'redis-cli -s "$0" get demo | grep -qxF "$REDLOCK_TOKEN"' "$SERVER_SOCKET"
   assert_success
   assert_equal "$(keys_at 0)" ""
 }

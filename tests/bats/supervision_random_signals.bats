@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
-# shellcheck disable=SC2016,SC2030,SC2031,SC2154  # the commands' own shells expand; each test is a subshell; bats and helpers set variables
+# The commands' own shells expand; each test is a subshell; bats and helpers set variables:
+# shellcheck disable=SC2016,SC2030,SC2031,SC2154
 # Signals at random moments: connecting, waiting, starting, running, ending.
 load helper/common
 load helper/checks
@@ -11,7 +12,8 @@ setup() { setup_supervision; }
 teardown() { teardown_supervision; }
 
 @test "a signal at any moment: no orphan, no lock left, no lock gone while the command lives" {
-  run /usr/bin/python3 "$BATS_TEST_DIRNAME/helper/random_signals.py" 150 "$WITNESS" "$SERVER_SOCKET" "$(command -v redlock-cli)"
+  run /usr/bin/python3 "$BATS_TEST_DIRNAME/helper/random_signals.py" 150 "$WITNESS" \
+    "$SERVER_SOCKET" "$(command -v redlock-cli)"
   # The seed, to try the same again.
   echo "$output"
   assert_success

@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
-# shellcheck disable=SC2016,SC2030,SC2031,SC2154  # the commands' own shells expand; each test is a subshell; bats and helpers set variables
+# The commands' own shells expand; each test is a subshell; bats and helpers set variables:
+# shellcheck disable=SC2016,SC2030,SC2031,SC2154
 # What we may not kill: a process that became another user's.
 load helper/common
 load helper/redis
@@ -14,12 +15,14 @@ setup() {
   chmod 755 "$BATS_RUN_TMPDIR" "$BATS_TEST_TMPDIR" "$BATS_TEST_TMPDIR/.." "${BATS_TEST_TMPDIR%/*/*}"
   chmod 755 "${SERVER_SOCKET[0]%/*}"
   chmod 777 "${SERVER_SOCKET[0]}"
-  [[ $(findmnt -no OPTIONS -T "$BATS_TEST_TMPDIR") != *nosuid* ]] || skip "setuid programs have no effect here"
+  [[ $(findmnt -no OPTIONS -T "$BATS_TEST_TMPDIR") != *nosuid* ]] ||
+    skip "setuid programs have no effect here"
   install -m 4755 "$(command -v setpriv)" "$BATS_TEST_TMPDIR/become"
 }
 
 teardown() {
-  [[ ! -s $BATS_TEST_TMPDIR/unkillable ]] || kill -KILL "$(<"$BATS_TEST_TMPDIR/unkillable")" 2>/dev/null || true
+  [[ ! -s $BATS_TEST_TMPDIR/unkillable ]] ||
+    kill -KILL "$(<"$BATS_TEST_TMPDIR/unkillable")" 2>/dev/null || true
   teardown_supervision
 }
 
@@ -29,7 +32,8 @@ work='exec sleep 1000'
 start_unkillable() {
   install -m 666 /dev/null "$BATS_TEST_TMPDIR/unkillable"
   install -m 666 /dev/null "$BATS_TEST_TMPDIR/report"
-  start_background ours env -u HOME setpriv --reuid "$ORDINARY_UID" --regid "$ORDINARY_UID" --clear-groups \
+  start_background ours env -u HOME setpriv --reuid "$ORDINARY_UID" --regid "$ORDINARY_UID" \
+    --clear-groups \
     redlock-cli run -k demo --status-fd 8 "$@" -- bash -c '
     "$1/become" --reuid 0 --regid 0 --clear-groups bash -c "echo \$\$ >$1/unkillable; $2" &
     until [[ -s $1/unkillable ]]; do sleep 0.02; done
@@ -47,7 +51,9 @@ start_unkillable() {
   wait_until grep -q "cannot be killed" "$(background_stderr ours)"
   before=$(expires_at 0)
   wait_until expires_after 0 "$before"
-  assert_equal "$(grep -c "cannot be killed; the lock is kept as long as it can be: $UNKILLABLE" "$(background_stderr ours)")" 1
+  assert_equal \
+    "$(grep -c "cannot be killed; the lock is kept as long as it can be: $UNKILLABLE" \
+      "$(background_stderr ours)")" 1
   kill -KILL "$UNKILLABLE"
   wait_for_no_key 0 demo
   wait_until is_dead "$HOLDER"

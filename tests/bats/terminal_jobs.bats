@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
-# shellcheck disable=SC2016,SC2030,SC2031,SC2154  # the commands' own shells expand; each test is a subshell; bats sets stderr
+# The commands' own shells expand; each test is a subshell; bats sets stderr:
+# shellcheck disable=SC2016,SC2030,SC2031,SC2154
 # Job control at a real terminal: stop, fg, bg, and what becomes of the lock meanwhile.
 load helper/common
 load helper/redis
@@ -69,7 +70,8 @@ suspend_shell() {
 }
 
 @test "the same beside a background job from before, which we never touch" {
-  suspend_shell "(sleep 1000 & echo \$! >helper; exec redlock-cli run -k demo -- bash --norc --noprofile)"
+  suspend_shell \
+    "(sleep 1000 & echo \$! >helper; exec redlock-cli run -k demo -- bash --norc --noprofile)"
   type_and_see_status 'kill -KILL $(<helper)' 0
 }
 
@@ -108,7 +110,9 @@ suspend_shell() {
 
 @test "^Z while we wait for what the command left stops us, and fg goes on" {
   open_terminal
-  type_line "redlock-cli run --descendants wait -k demo -- sh -c 'sh -c \"until [ -e \$PWD/end ]; do sleep 0.05; done\" & echo left'"
+  type_line \
+    "redlock-cli run --descendants wait -k demo -- \
+sh -c 'sh -c \"until [ -e \$PWD/end ]; do sleep 0.05; done\" & echo left'"
   see '^left'
   local front
   front=$(foreground)
@@ -179,7 +183,9 @@ echo \"ended with \$?\""
 }
 
 # It waits, and no SIGCHLD is pending.
-has_no_news() { [[ $(state_of "$1") == S ]] && ! grep -q '^ShdPnd:.*[13579bdf]....$' "/proc/$1/status"; }
+has_no_news() {
+  [[ $(state_of "$1") == S ]] && ! grep -q '^ShdPnd:.*[13579bdf]....$' "/proc/$1/status"
+}
 
 @test "stopped and continued before we could follow: the job goes on" {
   open_terminal
@@ -254,7 +260,9 @@ has_foreground_job() { [[ $(ps -o comm= -p "$(foreground)") != bash ]]; }
 
 @test "stopped while the lease cannot be renewed: the tree is dead before it could expire, and fg shows 79" {
   open_terminal
-  type_line "redlock-cli run -t 3s --server-timeout 200ms -k demo -- sh -c 'sleep 1000 & echo \$! \$\$ >pids; echo read\"\"y; wait'"
+  type_line \
+    "redlock-cli run -t 3s --server-timeout 200ms -k demo -- \
+sh -c 'sleep 1000 & echo \$! \$\$ >pids; echo read\"\"y; wait'"
   see ready
   local front tree end
   front=$(foreground)
@@ -279,7 +287,10 @@ has_foreground_job() { [[ $(ps -o comm= -p "$(foreground)") != bash ]]; }
 
 @test "stopped while the lease is lost: however long the command takes to clean up, fg shows 79" {
   open_terminal
-  type_line "redlock-cli run -t 12s --grace 5s -k demo -- bash -c 'trap \"until [ -e cleaned ]; do sleep 0.02; done; exit 3\" TERM; echo \$\$ >pid; echo read\"\"y; while :; do sleep 0.02; done'"
+  type_line \
+    "redlock-cli run -t 12s --grace 5s -k demo -- \
+bash -c 'trap \"until [ -e cleaned ]; do sleep 0.02; done; exit 3\" TERM; \
+echo \$\$ >pid; echo read\"\"y; while :; do sleep 0.02; done'"
   see ready
   local front holder command
   front=$(foreground)

@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
-# shellcheck disable=SC2016,SC2030,SC2031,SC2154  # the commands' own shells expand; each test is a subshell; bats sets stderr
+# The commands' own shells expand; each test is a subshell; bats sets stderr:
+# shellcheck disable=SC2016,SC2030,SC2031,SC2154
 # Programs that use the terminal do so as without us.
 load helper/common
 load helper/redis
@@ -137,7 +138,9 @@ END_OF_PROGRAM
 }
 
 @test "a password prompt of bash does not echo" {
-  type_line "redlock-cli run -k demo -- bash -c 'read -rsp \"Pass\"\"word: \" word; echo; echo \"length \${#word}\"'"
+  type_line \
+    "redlock-cli run -k demo -- \
+bash -c 'read -rsp \"Pass\"\"word: \" word; echo; echo \"length \${#word}\"'"
   see 'Password: '
   press $'sesame\r'
   see 'length 6'
@@ -148,7 +151,8 @@ END_OF_PROGRAM
 }
 
 @test "a password prompt of Python does not echo, whatever stdin and stdout are" {
-  executable ask-password >/dev/null <<<$'#!/usr/bin/python3\nimport getpass\nopen("length", "w").write(str(len(getpass.getpass())))'
+  executable ask-password >/dev/null \
+    <<<$'#!/usr/bin/python3\nimport getpass\nopen("length", "w").write(str(len(getpass.getpass())))'
   type_line "redlock-cli run -k demo -- ./ask-password </dev/null | cat"
   see 'Password: '
   press $'sesame\r'

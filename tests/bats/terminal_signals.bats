@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
-# shellcheck disable=SC2016,SC2030,SC2031,SC2154  # the commands' own shells expand; each test is a subshell; bats sets stderr
+# The commands' own shells expand; each test is a subshell; bats sets stderr:
+# shellcheck disable=SC2016,SC2030,SC2031,SC2154
 # Signals to a job at a real terminal: the command gets each exactly once, and the shell sees what
 # it would see without us.
 load helper/common
@@ -48,7 +49,9 @@ end_of_counting_behind() {
 }
 
 # The process in the group of FRONT that is neither FRONT nor the command.
-group_watcher() { ps -o pid=,pgid= --ppid "$FRONT" | awk -v group="$FRONT" '$2 == group { print $1 }'; }
+group_watcher() {
+  ps -o pid=,pgid= --ppid "$FRONT" | awk -v group="$FRONT" '$2 == group { print $1 }'
+}
 
 only_child() { ps -o pid= --ppid "$1" | tr -d ' '; }
 
@@ -56,7 +59,9 @@ only_child() { ps -o pid= --ppid "$1" | tr -d ' '; }
 
 @test "with a background job from before, the command is in the foreground all the same" {
   open_terminal
-  type_line "(sleep 1000 & echo \$! >helper; exec redlock-cli run -k demo -- sh -c 'echo read\"\"y; read line; echo \"got \$line\"; exec sleep 1000')"
+  type_line \
+    "(sleep 1000 & echo \$! >helper; exec redlock-cli run -k demo -- \
+sh -c 'echo read\"\"y; read line; echo \"got \$line\"; exec sleep 1000')"
   see 'ready'
   type_line 'a line'
   see 'got a line'
@@ -109,7 +114,8 @@ only_child() { ps -o pid= --ppid "$1" | tr -d ' '; }
 
 @test "^C aborts the script that called us, and the shell shows 130" {
   open_terminal
-  executable script <<<$'#!/bin/bash\nredlock-cli run -k demo -- '"$SLEEPER"$'\ntouch went-on' >/dev/null
+  executable script <<<$'#!/bin/bash\nredlock-cli run -k demo -- '"$SLEEPER"$'\ntouch went-on' \
+    >/dev/null
   type_line ./script
   see ready
   press "$CTRL_C"
@@ -122,7 +128,8 @@ only_child() { ps -o pid= --ppid "$1" | tr -d ' '; }
 @test "a script goes on when the command survives ^C" {
   open_terminal
   counter >/dev/null
-  executable script <<<$'#!/bin/bash\nredlock-cli run -k demo -- ./counter INT\necho "went on: $?"' >/dev/null
+  executable script \
+    <<<$'#!/bin/bash\nredlock-cli run -k demo -- ./counter INT\necho "went on: $?"' >/dev/null
   type_line ./script
   wait_for_counter
   press "$CTRL_C"
@@ -135,7 +142,8 @@ only_child() { ps -o pid= --ppid "$1" | tr -d ' '; }
 @test "^C ends a wait, too, and aborts the script that called us" {
   redis 0 set demo x
   open_terminal
-  executable script <<<$'#!/bin/bash\nredlock-cli run -k demo -- touch entered\ntouch went-on' >/dev/null
+  executable script <<<$'#!/bin/bash\nredlock-cli run -k demo -- touch entered\ntouch went-on' \
+    >/dev/null
   type_line ./script
   see 'waiting for demo'
   press "$CTRL_C"
@@ -311,7 +319,8 @@ is_asked() { grep -q '^ShdPnd:[[:space:]]*[89a-f]' "/proc/$1/status"; }
 
 @test "TERM to a script whose command we run reaches neither us nor the command" {
   open_terminal
-  executable script <<<$'#!/bin/bash\ntrap "echo tra\'\'pped" TERM\nredlock-cli run -k demo -- ./counter TERM' >/dev/null
+  executable script >/dev/null \
+    <<<$'#!/bin/bash\ntrap "echo tra\'\'pped" TERM\nredlock-cli run -k demo -- ./counter TERM'
   counter >/dev/null
   type_line ./script
   wait_for_counter

@@ -13,7 +13,8 @@ setup() { setup_one_server; }
 forty_locks() {
   local i keys=()
   for ((i = 1; i <= 40; ++i)); do keys+=(-k "job$i"); done
-  redlock-cli acquire "${keys[@]}" --ttl 1h --note "release 4.2" --token-file "$BATS_TEST_TMPDIR/forty"
+  redlock-cli acquire "${keys[@]}" --ttl 1h --note "release 4.2" \
+    --token-file "$BATS_TEST_TMPDIR/forty"
 }
 
 @test "80 by 24 and 200 by 50: no lock, one, and forty" {
@@ -23,7 +24,8 @@ forty_locks() {
     open_tmux $size
     type_in_tmux 'clear; redlock-cli status'
     see_on_screen '^no locks$'
-    redlock-cli acquire -k 'größe 日本' --ttl 1h --note "release 4.2" --token-file "$BATS_TEST_TMPDIR/lease"
+    redlock-cli acquire -k 'größe 日本' --ttl 1h --note "release 4.2" \
+      --token-file "$BATS_TEST_TMPDIR/lease"
     type_in_tmux 'clear; redlock-cli status'
     see_screen 'KEY STATE HOLDER SINCE LEASE
 größe 日本 held ME bash "release 4.2" TIME AGE LEFT
@@ -45,7 +47,8 @@ $' '/^$/d'
 }
 
 @test "a narrow terminal folds within the columns" {
-  redlock-cli acquire -k a-key-that-is-rather-long --ttl 1h --note "a reason of several words" >/dev/null
+  redlock-cli acquire -k a-key-that-is-rather-long --ttl 1h \
+    --note "a reason of several words" >/dev/null
   open_tmux 60 24
   type_in_tmux 'clear; redlock-cli status'
   see_on_screen '^1 lock: 1 held$'
@@ -157,7 +160,8 @@ N locks not shown in full: the terminal has no room' -n '1,4p; ${s/[0-9]*/N/; p}
   see 'no locks\r\nno locks'
   press "$CTRL_C"
   see_status 130
-  type_line 'export TERM=xterm; (redlock-cli status --watch=0.1 & until [ -e seen ]; do sleep 0.02; done; kill $!) | cat'
+  type_line 'export TERM=xterm; '\
+'(redlock-cli status --watch=0.1 & until [ -e seen ]; do sleep 0.02; done; kill $!) | cat'
   see 'no locks\r\nno locks'
   touch seen
   ask shown '\x1b'
@@ -173,7 +177,8 @@ N locks not shown in full: the terminal has no room' -n '1,4p; ${s/[0-9]*/N/; p}
   assert_output "no locks"
   run -0 redlock-cli status --prefix job4 --json
   assert_equal "$(jq -r '[.locks[].key] | join(" ")' <<<"$output")" "job4 job40"
-  assert_refused 64 "--prefix chooses among all locks; give either it or keys" redlock-cli status job1 --prefix job
+  assert_refused 64 "--prefix chooses among all locks; give either it or keys" \
+    redlock-cli status job1 --prefix job
 }
 
 @test "--exit-code --slots: is one free" {

@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
-# shellcheck disable=SC2016,SC2030,SC2031,SC2154  # the commands' own shells expand; each test is a subshell; bats sets stderr
+# The commands' own shells expand; each test is a subshell; bats sets stderr:
+# shellcheck disable=SC2016,SC2030,SC2031,SC2154
 # What a wait shows on a terminal.
 load helper/common
 load helper/redis
@@ -25,8 +26,12 @@ end_hold() {
   type_line 'export TERM=vt100'
   see_status 0
   type_line 'redlock-cli run -k demo -- echo entered'
-  see '\rredlock-cli: waiting for demo \(\d+s(?:, \d+\w\w in queue)?\): held by [^\r\n]*"release 4.2", renewed, for [0-9.]+m?s[^\r\n]*\x1b\[K'
-  see '\rredlock-cli: waiting for demo \(\d+s(?:, \d+\w\w in queue)?\): held by [^\r\n]*"release 4.2", renewed, for [0-9.]+s[^\r\n]*\x1b\[K'
+  see \
+    '\rredlock-cli: waiting for demo \(\d+s(?:, \d+\w\w in queue)?\): held by '\
+'[^\r\n]*"release 4.2", renewed, for [0-9.]+m?s[^\r\n]*\x1b\[K'
+  see \
+    '\rredlock-cli: waiting for demo \(\d+s(?:, \d+\w\w in queue)?\): held by '\
+'[^\r\n]*"release 4.2", renewed, for [0-9.]+s[^\r\n]*\x1b\[K'
   end_hold
   see '\r\x1b\[Kredlock-cli: demo: acquired after [0-9.]+m?s\r\nentered'
   see_status 0
@@ -52,7 +57,11 @@ end_hold() {
   type_line 'redlock-cli run -k demo -- echo entered'
   see '\rredlock-cli: waiting for demo \((\d+)s, 1st in queue\)'
   before=$(scripts_run 0)
-  for second in 1 2 3; do see '\rredlock-cli: waiting for demo \(\d+s, 1st in queue\): held by [^\r\n]*, renewed, for [^\r\n]*\x1b\[K'; done
+  for second in 1 2 3; do
+    see \
+      '\rredlock-cli: waiting for demo \(\d+s, 1st in queue\): held by '\
+'[^\r\n]*, renewed, for [^\r\n]*\x1b\[K'
+  done
   press "$CTRL_Z"
   see_status 148
   type_line fg

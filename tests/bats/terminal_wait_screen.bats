@@ -9,12 +9,17 @@ load helper/tmux
 setup() { setup_one_server; }
 
 # wait_screen: without what differs from time to time
-wait_screen() { screen | sed -E 's/\([0-9]+s/(N/; s/pid [0-9]+/pid N/; s/, for [0-9.ms]+/, for T/; s/after [0-9.ms]+/after T/; /^$/d'; }
+wait_screen() {
+  screen |
+    sed -E 's/\([0-9]+s/(N/; s/pid [0-9]+/pid N/; s/, for [0-9.ms]+/, for T/
+      s/after [0-9.ms]+/after T/; /^$/d'
+}
 
 is_on_screen() { [[ $(wait_screen) == "$1" ]]; }
 see_screen() { wait_until is_on_screen "$1" || { wait_screen; fail "the screen is not: $1"; }; }
 
-readonly full='redlock-cli: waiting for demo (N, 1st in queue): held by ME (run pid N: sh), "release 4.2", renewed, for T'
+readonly full='redlock-cli: waiting for demo (N, 1st in queue): held by ME (run pid N: sh), '\
+'"release 4.2", renewed, for T'
 
 @test "200 by 50: one line, and nothing of it when the lock is there" {
   hold holder --note "release 4.2"
@@ -28,14 +33,16 @@ $'
 }
 
 @test "80 by 24: the line is cut, and longer when the terminal grows" {
-  hold holder --note "release 4.2, which has more to say about itself than fits on a terminal of eighty columns"
+  hold holder --note "release 4.2, which has more to say about itself than fits on a terminal \
+of eighty columns"
   open_tmux 80 24
   type_in_tmux 'clear; redlock-cli run -k demo -- echo entered'
   see_on_screen '^redlock-cli: waiting for demo \([0-9]+s, 1st in queue\): held by '
   assert_equal "$(tmux_here capture-pane -p | grep -c .)" 1
   assert [ "$(tmux_here capture-pane -p | head -n 1 | wc -m)" -le 81 ]
   tmux_here resize-window -x 250 -y 24
-  see_screen "${full/4.2/4.2, which has more to say about itself than fits on a terminal of eighty columns}"
+  see_screen \
+    "${full/4.2/4.2, which has more to say about itself than fits on a terminal of eighty columns}"
   press_in_tmux C-c
   see_on_screen '^\$$'
   type_in_tmux 'echo "status $?"'

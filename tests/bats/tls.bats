@@ -38,7 +38,8 @@ assert_refuses() {
   start_tls_server good ca --tls-auth-clients no
   local url
   export REDLOCK_CACERT=$TLS/ca.crt
-  for url in "rediss://127.0.0.1:${SERVER_PORT[0]}" "rediss://localhost:${SERVER_PORT[0]}/2" "rediss://LOCALHOST:${SERVER_PORT[0]}"; do
+  for url in "rediss://127.0.0.1:${SERVER_PORT[0]}" "rediss://localhost:${SERVER_PORT[0]}/2" \
+    "rediss://LOCALHOST:${SERVER_PORT[0]}"; do
     REDLOCK_SERVER=$url
     export REDLOCK_SERVER
     use_all_commands
@@ -61,7 +62,8 @@ assert_refuses() {
   start_tls_server good ca --requirepass secret
   make_certificate client ca DNS:client
   export REDISCLI_AUTH=secret
-  run -0 redlock-cli run -S "$SERVERS" -k demo --cacert "$TLS/ca.crt" --cert "$TLS/client.crt" --cert-key "$TLS/client.key" -- true
+  run -0 redlock-cli run -S "$SERVERS" -k demo --cacert "$TLS/ca.crt" --cert "$TLS/client.crt" \
+    --cert-key "$TLS/client.key" -- true
   cat "$TLS/client.crt" "$TLS/client.key" >"$TLS/both.pem"
   run -0 redlock-cli run -S "$SERVERS" -k demo --cacert "$TLS/ca.crt" --cert "$TLS/both.pem" -- true
 }
@@ -72,7 +74,8 @@ assert_refuses() {
   cp "$TLS/ca.crt" "$TLS/cas/$(openssl x509 -noout -subject_hash -in "$TLS/ca.crt").0"
   run -0 redlock-cli run -S "$SERVERS" -k demo --cacertdir "$TLS/cas" -- true
   mkdir -p "$XDG_CONFIG_HOME/redlock-cli"
-  printf 'server = "%s"\ncacert = "%s"\n' "$SERVERS" "$TLS/ca.crt" >"$XDG_CONFIG_HOME/redlock-cli/config.toml"
+  printf 'server = "%s"\ncacert = "%s"\n' "$SERVERS" "$TLS/ca.crt" \
+    >"$XDG_CONFIG_HOME/redlock-cli/config.toml"
   run -0 redlock-cli run -k demo -- true
   rm "$XDG_CONFIG_HOME/redlock-cli/config.toml"
   SSL_CERT_FILE=$TLS/ca.crt run -0 redlock-cli run -S "$SERVERS" -k demo -- true
@@ -106,23 +109,28 @@ assert_refuses() {
 }
 
 @test "IPv6 addresses are verified too" {
-  [[ -e /proc/net/if_inet6 ]] && grep -q '^0\{31\}1 ' /proc/net/if_inet6 || skip "no IPv6 loopback here"
+  [[ -e /proc/net/if_inet6 ]] && grep -q '^0\{31\}1 ' /proc/net/if_inet6 ||
+    skip "no IPv6 loopback here"
   make_certificate six ca IP:::1
   start_tls_server six ca --tls-auth-clients no
-  run -0 redlock-cli run -S "rediss://[::1]:${SERVER_PORT[0]}" -k demo --cacert "$TLS/ca.crt" -- true
+  run -0 redlock-cli run -S "rediss://[::1]:${SERVER_PORT[0]}" -k demo \
+    --cacert "$TLS/ca.crt" -- true
   assert_refuses 77 "its certificate is not for 127.0.0.1" -S "$SERVERS" --cacert "$TLS/ca.crt"
 }
 
 @test "--sni names the server otherwise than the URL, and that name is verified" {
   make_certificate elsewhere ca DNS:elsewhere.example
   start_tls_server elsewhere ca --tls-auth-clients no
-  run -0 redlock-cli run -S "$SERVERS" -k demo --cacert "$TLS/ca.crt" --sni elsewhere.example -- true
-  assert_refuses 77 "its certificate is not for other.example" -S "$SERVERS" --cacert "$TLS/ca.crt" --sni other.example
+  run -0 redlock-cli run -S "$SERVERS" -k demo --cacert "$TLS/ca.crt" \
+    --sni elsewhere.example -- true
+  assert_refuses 77 "its certificate is not for other.example" -S "$SERVERS" \
+    --cacert "$TLS/ca.crt" --sni other.example
 }
 
 @test "the server name is asked for when the host is a name, and not when it is an address" {
   local port file=$BATS_TEST_TMPDIR/names
-  start_background server /usr/bin/python3 "$BATS_TEST_DIRNAME/helper/sni.py" "$TLS/good.crt" "$TLS/good.key"
+  start_background server /usr/bin/python3 "$BATS_TEST_DIRNAME/helper/sni.py" "$TLS/good.crt" \
+    "$TLS/good.key"
   wait_until grep -q . "$(background_stdout server)"
   port=$(head -n 1 "$(background_stdout server)")
   run -69 redlock-cli status -k demo -S "rediss://localhost:$port" --cacert "$TLS/ca.crt"
@@ -145,11 +153,13 @@ assert_refuses() {
   make_certificate stranger other DNS:stranger
   local code
   for code in 1 2 3; do
-    run --separate-stderr redlock-cli run -S "$SERVERS" -k demo -n --cacert "$TLS/ca.crt" -- touch "$BATS_TEST_TMPDIR/ran"
+    run --separate-stderr redlock-cli run -S "$SERVERS" -k demo -n --cacert "$TLS/ca.crt" \
+      -- touch "$BATS_TEST_TMPDIR/ran"
     # Its refusal may be lost when it resets the connection.
     [[ $status == 77 || $status == 69 ]]
     assert_regex "$stderr" '\(?--cert'
-    run --separate-stderr redlock-cli run -S "$SERVERS" -k demo -n --cacert "$TLS/ca.crt" --cert "$TLS/stranger.crt" --cert-key "$TLS/stranger.key" -- touch "$BATS_TEST_TMPDIR/ran"
+    run --separate-stderr redlock-cli run -S "$SERVERS" -k demo -n --cacert "$TLS/ca.crt" \
+      --cert "$TLS/stranger.crt" --cert-key "$TLS/stranger.key" -- touch "$BATS_TEST_TMPDIR/ran"
     [[ $status == 77 || $status == 69 ]]
     assert_regex "$stderr" '\(?--cert'
   done
@@ -158,18 +168,22 @@ assert_refuses() {
 
 @test "TLS before 1.2 is refused" {
   # It is we who refuse it, not what the distribution set as OpenSSL's default.
-  printf '%s\n' 'openssl_conf = a' '[a]' 'ssl_conf = b' '[b]' 'system_default = c' '[c]' 'MinProtocol = None' \
+  printf '%s\n' 'openssl_conf = a' '[a]' 'ssl_conf = b' '[b]' 'system_default = c' '[c]' \
+    'MinProtocol = None' \
     'CipherString = DEFAULT@SECLEVEL=0' >"$TLS/lax.cnf"
   export OPENSSL_CONF=$TLS/lax.cnf
-  start_background server /usr/bin/python3 "$BATS_TEST_DIRNAME/helper/sni.py" "$TLS/good.crt" "$TLS/good.key" old
+  start_background server /usr/bin/python3 "$BATS_TEST_DIRNAME/helper/sni.py" "$TLS/good.crt" \
+    "$TLS/good.key" old
   wait_until grep -q . "$(background_stdout server)"
-  assert_refuses 77 "TLS that we accept" -S "rediss://127.0.0.1:$(head -n 1 "$(background_stdout server)")" --cacert "$TLS/ca.crt"
+  assert_refuses 77 "TLS that we accept" \
+    -S "rediss://127.0.0.1:$(head -n 1 "$(background_stdout server)")" --cacert "$TLS/ca.crt"
 }
 
 @test "rediss:// to a port without TLS, and redis:// to one with it, say what to write" {
   start_tcp_server
   start_tls_server good ca --tls-auth-clients no
-  assert_refuses 69 "write redis://" -S "rediss://127.0.0.1:${SERVER_PORT[0]}" --cacert "$TLS/ca.crt"
+  assert_refuses 69 "write redis://" -S "rediss://127.0.0.1:${SERVER_PORT[0]}" \
+    --cacert "$TLS/ca.crt"
   assert_refuses 69 "write rediss://" -S "redis://127.0.0.1:${SERVER_PORT[1]}"
 }
 
@@ -187,7 +201,8 @@ assert_refuses() {
   pause_server 0
   pause_server 4
   start_background limit sleep 15
-  run -0 redlock-cli run -S "$SERVERS" -k demo --cacert "$TLS/ca.crt" --server-timeout 20s -t 2m -- true
+  run -0 redlock-cli run -S "$SERVERS" -k demo --cacert "$TLS/ca.crt" \
+    --server-timeout 20s -t 2m -- true
   refute background_has_ended limit
 }
 
@@ -213,7 +228,8 @@ assert_refuses() {
     export REDLOCK_SERVER=rediss://127.0.0.1:$RELAY_PORT
     run -0 redlock-cli run -k demo -t 60s -- true
     # An answer of several records, and a question of several.
-    run -0 redlock-cli run -k "$(printf '%04000d' 7)" -t 60s --note "$(printf '%0500d' 7)" -- redlock-cli status
+    run -0 redlock-cli run -k "$(printf '%04000d' 7)" -t 60s --note "$(printf '%0500d' 7)" \
+      -- redlock-cli status
     assert_unlocked demo 0
   done
 }
@@ -246,7 +262,9 @@ assert_refuses() {
   local round
   for round in 1 2; do
     run -0 --separate-stderr redlock-cli run -q -S "$SERVERS" -k demo --insecure -- true
-    assert_equal "$stderr" "redlock-cli: --insecure: certificate verification is off: an attacker on the network can grant fake locks"
+    assert_equal "$stderr" \
+      "redlock-cli: --insecure: certificate verification is off: \
+an attacker on the network can grant fake locks"
   done
   REDLOCK_INSECURE=1 run -0 --separate-stderr redlock-cli status -q -S "$SERVERS" -k demo
   assert_regex "$stderr" "^redlock-cli: REDLOCK_INSECURE: certificate verification is off"
@@ -257,22 +275,28 @@ assert_refuses() {
   local url=rediss://127.0.0.1:1
   echo nonsense >"$TLS/nonsense"
   openssl ec -in "$TLS/good.key" -aes128 -passout pass:x -out "$TLS/locked.key" 2>/dev/null
-  assert_refuses 64 "--cacert: cannot use /nowhere/ca.crt: no such file" -S "$url" --cacert /nowhere/ca.crt
+  assert_refuses 64 "--cacert: cannot use /nowhere/ca.crt: no such file" -S "$url" \
+    --cacert /nowhere/ca.crt
   assert_refuses 64 "--cacert: cannot use $TLS/nonsense: " -S "$url" --cacert "$TLS/nonsense"
   assert_refuses 64 "--cacertdir: cannot use /nowhere: no such file" -S "$url" --cacertdir /nowhere
   assert_refuses 64 "--cert: cannot use $TLS/nonsense: " -S "$url" --cert "$TLS/nonsense"
   assert_refuses 64 "--cert: cannot use $TLS/good.crt: " -S "$url" --cert "$TLS/good.crt"
-  assert_refuses 64 "--cert-key: cannot use $TLS/ca.key: " -S "$url" --cert "$TLS/good.crt" --cert-key "$TLS/ca.key"
+  assert_refuses 64 "--cert-key: cannot use $TLS/ca.key: " -S "$url" --cert "$TLS/good.crt" \
+    --cert-key "$TLS/ca.key"
   assert_refuses 64 "--cert-key: a key needs its certificate" -S "$url" --cert-key "$TLS/good.key"
   # No question for a passphrase, not even with a terminal.
-  run -64 script -qec "redlock-cli run -S $url -k demo --cert $TLS/good.crt --cert-key $TLS/locked.key -- true" /dev/null
+  run -64 script -qec \
+    "redlock-cli run -S $url -k demo --cert $TLS/good.crt --cert-key $TLS/locked.key -- true" \
+    /dev/null
   assert_output --partial "--cert-key: cannot use $TLS/locked.key: "
-  REDLOCK_CACERT=/nowhere/ca.crt assert_refuses 78 "REDLOCK_CACERT: cannot use /nowhere/ca.crt" -S "$url"
+  REDLOCK_CACERT=/nowhere/ca.crt assert_refuses 78 \
+    "REDLOCK_CACERT: cannot use /nowhere/ca.crt" -S "$url"
 }
 
 @test "options for TLS without a server that has it are refused on the command line, and no harm as a setting" {
   start_servers 1
-  assert_refuses 64 "--cacert: no server is named with rediss://" -S "$SERVERS" --cacert "$TLS/ca.crt"
+  assert_refuses 64 "--cacert: no server is named with rediss://" -S "$SERVERS" \
+    --cacert "$TLS/ca.crt"
   assert_refuses 64 "--insecure: no server is named with rediss://" -S "$SERVERS" --insecure
   REDLOCK_CACERT=$TLS/ca.crt run -0 redlock-cli run -S "$SERVERS" -k demo -- true
 }
@@ -281,7 +305,8 @@ assert_refuses() {
   strace -f -o "$BATS_TEST_TMPDIR/probe" true 2>/dev/null || skip "strace cannot run here"
   start_servers 1
   local calls=$BATS_TEST_TMPDIR/calls
-  ASAN_OPTIONS="${ASAN_OPTIONS:+$ASAN_OPTIONS:}detect_leaks=0" run -0 strace -f -o "$calls" -e trace=open,openat redlock-cli run -S "$SERVERS" -k demo -- true
+  ASAN_OPTIONS="${ASAN_OPTIONS:+$ASAN_OPTIONS:}detect_leaks=0" \
+    run -0 strace -f -o "$calls" -e trace=open,openat redlock-cli run -S "$SERVERS" -k demo -- true
   run -0 cat "$calls"
   refute_output --regexp 'lib(ssl|crypto)'
 }

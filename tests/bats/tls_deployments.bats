@@ -20,7 +20,8 @@ setup() {
 # start_tls_cluster CERTIFICATE: a cluster of one server, with TLS only; its URL names localhost, it
 # announces 127.0.0.1.
 start_tls_cluster() {
-  start_tls_server "$1" ca --tls-auth-clients no --tls-cluster yes --cluster-enabled yes --cluster-config-file nodes.conf \
+  start_tls_server "$1" ca --tls-auth-clients no --tls-cluster yes --cluster-enabled yes \
+    --cluster-config-file nodes.conf \
     --cluster-announce-ip 127.0.0.1
   redis 0 cluster addslotsrange 0 16383 >/dev/null
   wait_until cluster_is ok 0
@@ -30,7 +31,8 @@ start_tls_cluster() {
 # start_tls_sentinel CERTIFICATE: a master with TLS only, and a sentinel with TLS too.
 start_tls_sentinel() {
   start_tls_server "$1" ca --tls-auth-clients no
-  start_sentinels 1 'tls-replication yes' "tls-cert-file $TLS/good.crt" "tls-key-file $TLS/good.key" "tls-ca-cert-file $TLS/ca.crt" \
+  start_sentinels 1 'tls-replication yes' "tls-cert-file $TLS/good.crt" \
+    "tls-key-file $TLS/good.key" "tls-ca-cert-file $TLS/ca.crt" \
     'tls-auth-clients no'
   URL=sentinels://localhost:${SERVER_PORT[SENTINEL]}/mymaster
 }
@@ -45,7 +47,8 @@ start_tls_sentinel() {
 
 @test "a cluster's server whose certificate is not for the address that is announced gets no vote" {
   start_tls_cluster named
-  assert_refused 77 "its certificate is not for 127.0.0.1" redlock-cli run -S "$URL" --cacert "$TLS/ca.crt" -k demo -n -- true
+  assert_refused 77 "its certificate is not for 127.0.0.1" \
+    redlock-cli run -S "$URL" --cacert "$TLS/ca.crt" -k demo -n -- true
   run -0 redlock-cli run -S "$URL" --cacert "$TLS/ca.crt" --sni localhost -k demo -n -- true
 }
 
@@ -58,5 +61,6 @@ start_tls_sentinel() {
 
 @test "a master whose certificate is not for the address that the sentinel announces gets no vote" {
   SENTINEL_TLS=yes start_tls_sentinel named
-  assert_refused 77 "its certificate is not for 127.0.0.1" redlock-cli run -S "$URL" --cacert "$TLS/ca.crt" -k demo -n -- true
+  assert_refused 77 "its certificate is not for 127.0.0.1" \
+    redlock-cli run -S "$URL" --cacert "$TLS/ca.crt" -k demo -n -- true
 }

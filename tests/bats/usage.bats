@@ -58,12 +58,14 @@ setup() { setup_one_server; }
 
 @test "a value that is refused, or a letter of a cluster, is no wish for help: 64" {
   local why="needs a value, and" ran=$BATS_TEST_TMPDIR/ran
-  assert_refused 64 "--key $why -hotfix looks like an option" redlock-cli run -S local: -k -hotfix -- touch "$ran"
+  assert_refused 64 "--key $why -hotfix looks like an option" redlock-cli run -S local: -k -hotfix \
+    -- touch "$ran"
   assert_refused 64 "--key $why -h looks like an option" redlock-cli status -k -h --exit-code
   run -64 --separate-stderr redlock-cli acquire --ttl 5s --export -k --help
   assert_output "unset REDLOCK_KEY REDLOCK_TOKEN REDLOCK_FENCE REDLOCK_LEASE; (exit 64)"
   assert_regex "$stderr" "--key $why --help looks like an option"
-  assert_refused 64 "--wait $why -h looks like an option" redlock-cli run -k demo -w -h -- touch "$ran"
+  assert_refused 64 "--wait $why -h looks like an option" redlock-cli run -k demo -w -h \
+    -- touch "$ran"
   assert_refused 64 "--command $why -hello looks like an option" redlock-cli run -k demo -c '-hello'
   assert_refused 64 "unknown option" redlock-cli -hello run
   assert_refused 64 "unknown option" redlock-cli -Vz
@@ -82,7 +84,9 @@ setup() { setup_one_server; }
   assert_line --regexp '^  --on-lost kill\|term\|warn '
   run -0 bash -c 'redlock-cli run --help | tr -s "\n " " "'
   assert_output --regexp '-E,--conflict-exit-code N [^(]*\([^(]*\) [^(]*\(default: 75\)'
-  assert_output --regexp '--on-lost kill.term.warn .*\(default: kill\) --grace DUR .*\(default: a fifth of the ttl, at most 5s\)'
+  assert_output --regexp \
+    '--on-lost kill.term.warn .*\(default: kill\) '\
+'--grace DUR .*\(default: a fifth of the ttl, at most 5s\)'
   assert_output --partial '(default: infinity)'
   run -0 redlock-cli --help
   refute_line Servers:
@@ -90,13 +94,18 @@ setup() { setup_one_server; }
 
 @test "help is folded to the width of the terminal, to 80 columns without one" {
   local columns
-  run -0 bash -c 'for c in run acquire extend release status doctor help; do redlock-cli help $c; done | awk "length > 80"'
+  run -0 bash -c 'for c in run acquire extend release status doctor help; do
+      redlock-cli help $c
+    done | awk "length > 80"'
   assert_output ""
   for columns in 60 120; do
     run -0 script -qec "stty cols $columns; redlock-cli run --help" /dev/null
     # Examples stay as they are, and so does the list of spellings of an option.
-    assert_equal "$(tr -d '\r' <<<"$output" | grep -vE '^  (redlock-cli|-)' | awk -v columns="$columns" 'length > columns')" ""
-    assert [ "$(tr -d '\r' <<<"$output" | awk '{ if (length > longest) longest = length } END { print longest }')" -gt $((columns - 12)) ]
+    assert_equal "$(tr -d '\r' <<<"$output" | grep -vE '^  (redlock-cli|-)' |
+      awk -v columns="$columns" 'length > columns')" ""
+    assert [ "$(tr -d '\r' <<<"$output" |
+      awk '{ if (length > longest) longest = length } END { print longest }')" -gt \
+      $((columns - 12)) ]
   done
 }
 
@@ -109,13 +118,18 @@ setup() { setup_one_server; }
 # --- Words that are not known ---
 
 @test "a misspelt command or option is named, with the one that was meant: 64" {
-  assert_refused 64 "there is no command rnu; the commands are run, acquire" redlock-cli rnu -k demo true
+  assert_refused 64 "there is no command rnu; the commands are run, acquire" \
+    redlock-cli rnu -k demo true
   assert_refused 64 "there is no command rum; did you mean 'run'?" redlock-cli rum -k demo true
   assert_refused 64 "there is no command statsu; did you mean 'status'?" redlock-cli statsu
   assert_refused 64 "there is no command relase; did you mean 'release'?" redlock-cli help relase
-  assert_refused 64 "unknown option --wiat; did you mean '--wait'?" redlock-cli run -k demo --wiat 5s true
-  assert_refused 64 "unknown option --nonblok; did you mean '--nonblock'? See \`redlock-cli run --help\`" redlock-cli run -k demo --nonblok=x true
-  assert_refused 64 "unknown option -Z; see \`redlock-cli run --help\`" redlock-cli run -k demo -nZ true
+  assert_refused 64 "unknown option --wiat; did you mean '--wait'?" \
+    redlock-cli run -k demo --wiat 5s true
+  assert_refused 64 \
+    "unknown option --nonblok; did you mean '--nonblock'? See \`redlock-cli run --help\`" \
+    redlock-cli run -k demo --nonblok=x true
+  assert_refused 64 "unknown option -Z; see \`redlock-cli run --help\`" \
+    redlock-cli run -k demo -nZ true
   assert_refused 64 "unknown option --versoin" redlock-cli --versoin
   assert_refused 64 "unknown option --exit; did you mean '--exit-code'?" redlock-cli status --exit
   assert_refused 64 "there is no command ''; the commands are run" redlock-cli ''
@@ -123,13 +137,15 @@ setup() { setup_one_server; }
 }
 
 @test "an option of another command, or before the command, is told where it belongs" {
-  assert_refused 64 "--export is not an option of run, but of acquire" redlock-cli run -k demo --export true
+  assert_refused 64 "--export is not an option of run, but of acquire" \
+    redlock-cli run -k demo --export true
   assert_refused 64 "-k belongs after the command: run, acquire" redlock-cli -k demo run true
   assert_refused 64 "name a command: run, acquire" redlock-cli --
 }
 
 @test "a word too many is told: 64" {
-  assert_refused 64 "unexpected argument bogus: acquire takes options alone" redlock-cli acquire -k demo -t 5s bogus
+  assert_refused 64 "unexpected argument bogus: acquire takes options alone" \
+    redlock-cli acquire -k demo -t 5s bogus
   assert_refused 64 "unexpected argument bogus" redlock-cli help run bogus
 }
 
@@ -140,7 +156,8 @@ setup() { setup_one_server; }
   assert_equal "$(json '[j["command"], j["result"], j["exit_code"]]')" "['status', 'usage', 64]"
   run -64 --separate-stderr redlock-cli acquire -k demo --ttl -n --wait 5x --export
   assert_output "unset REDLOCK_KEY REDLOCK_TOKEN REDLOCK_FENCE REDLOCK_LEASE; (exit 64)"
-  run -64 --separate-stderr redlock-cli run --bogus 5s -k --status-fd 8 -- true 8>"$BATS_TEST_TMPDIR/report"
+  run -64 --separate-stderr redlock-cli run --bogus 5s -k --status-fd 8 \
+    -- true 8>"$BATS_TEST_TMPDIR/report"
   output=$(<"$BATS_TEST_TMPDIR/report")
   assert_equal "$(json '[j["command"], j["result"], j["exit_code"]]')" "['run', 'usage', 64]"
   # Of a command that nobody knows, eval fails, too; run has no --export.
@@ -159,7 +176,8 @@ setup() { setup_one_server; }
   run -0 redlock-cli acquire -k one -t 60s
   run -0 redlock-cli acquire -k two -t 60s
   run -0 --separate-stderr redlock-cli status one --json two -k three
-  assert_equal "$(json 'sorted((k["key"], k["state"]) for k in j["locks"])')" "[('one', 'held'), ('three', 'free'), ('two', 'held')]"
+  assert_equal "$(json 'sorted((k["key"], k["state"]) for k in j["locks"])')" \
+    "[('one', 'held'), ('three', 'free'), ('two', 'held')]"
   run -75 redlock-cli status one --exit-code
   run -0 redlock-cli release --force one -- two
   assert_equal "$(redis 0 exists one two)" 0
@@ -174,7 +192,8 @@ setup() { setup_one_server; }
 }
 
 @test "a plain word that looks like a server is no key: 64" {
-  assert_refused 64 "-S redis://h:1; a key like this is named with -k" redlock-cli status redis://h:1
+  assert_refused 64 "-S redis://h:1; a key like this is named with -k" \
+    redlock-cli status redis://h:1
   assert_refused 64 "-S redis://h:1" redlock-cli run -k demo redis://h:1
   assert_refused 64 "-S local:" redlock-cli run -s local: -k demo true
   local command

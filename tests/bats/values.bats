@@ -15,7 +15,8 @@ refuses_each() {
   local option=$1 value
   shift
   for value; do
-    assert_refused 64 "$option" redlock-cli run -k demo "$option" "$value" -- touch "$BATS_TEST_TMPDIR/ran"
+    assert_refused 64 "$option" redlock-cli run -k demo "$option" "$value" \
+      -- touch "$BATS_TEST_TMPDIR/ran"
   done
   assert [ ! -e "$BATS_TEST_TMPDIR/ran" ]
   assert_equal "$(keys_at 0)" ""
@@ -23,13 +24,16 @@ refuses_each() {
 
 # --- durations ---
 
-BAD_DURATIONS=(1e3 -1 +1 5x "" "1 s" " 1s" "1s " 99999999999999999999 99999999999999999999d inf nan Infinity -0 0x10 1h30 30m1h 1h1h 1.2.3 1,5s . .s s ms
+BAD_DURATIONS=(1e3 -1 +1 5x "" "1 s" " 1s" "1s " 99999999999999999999 99999999999999999999d inf nan
+  Infinity -0 0x10 1h30 30m1h 1h1h 1.2.3 1,5s . .s s ms
   5S 5Ms "5 m" 1_000 ½s $'1\n' $'5\e[31ms' '1;')
 
 @test "good durations are understood by --ttl, and mean what they say" {
   local row text ms
-  for row in 500ms=500 1500ms=1500 30s=30000 30=30000 1.5m=90000 2h=7200000 1d=86400000 .5s=500 0.5=500 007s=7000 0.5h=1800000 \
-    1.0005s=1000 1h30m=5400000 10min=600000 90sec=90000 2days=172800000 1w=604800000 1m1.5s=61500; do
+  for row in 500ms=500 1500ms=1500 30s=30000 30=30000 1.5m=90000 2h=7200000 1d=86400000 .5s=500 \
+    0.5=500 007s=7000 0.5h=1800000 \
+    1.0005s=1000 1h30m=5400000 10min=600000 90sec=90000 2days=172800000 1w=604800000 \
+    1m1.5s=61500; do
     text=${row%=*}
     ms=${row#*=}
     run -0 --separate-stderr redlock-cli acquire -k "ttl $text" --ttl "$text" --json
@@ -61,7 +65,8 @@ BAD_DURATIONS=(1e3 -1 +1 5x "" "1 s" " 1s" "1s " 99999999999999999999 9999999999
   refuses_each --ttl infinity
   refuses_each --grace infinity
   refuses_each --min-hold infinity
-  assert_refused 64 "--min-hold: cannot be infinite" redlock-cli run -k demo --min-hold infinity -- true
+  assert_refused 64 "--min-hold: cannot be infinite" \
+    redlock-cli run -k demo --min-hold infinity -- true
 }
 
 @test "--wait 0 tries once" {
@@ -92,14 +97,16 @@ min_ttl() {
 
 @test "a ttl too short to renew in time is refused, naming the smallest that works, and that one is taken" {
   local smallest options
-  for options in "" "--grace 1s" "--server-timeout 300ms" "--server-timeout 1s --grace 30s" "--grace 0"; do
+  for options in "" "--grace 1s" "--server-timeout 300ms" "--server-timeout 1s --grace 30s" \
+    "--grace 0"; do
     # shellcheck disable=SC2086  # words
     min_ttl $options
     # What is accepted goes on to find no server.
     # shellcheck disable=SC2086
     run -69 redlock-cli run -S "$NOWHERE" -k demo -n $options -t "${smallest}ms" -- true
     # shellcheck disable=SC2086
-    assert_refused 64 "${smallest}ms" redlock-cli run -k busy -n $options -t "$((smallest - 1))ms" -- true
+    assert_refused 64 "${smallest}ms" \
+      redlock-cli run -k busy -n $options -t "$((smallest - 1))ms" -- true
   done
 }
 
@@ -133,7 +140,9 @@ locks_verbatim() {
   redis 0 flushall >/dev/null
   run -0 redlock-cli run --key="$1" -- redis-cli -s "$SERVER_SOCKET" exists "$1"
   assert_output 1
-  assert_equal "$(redis 0 eval 'return #redis.call("KEYS", "redlock:fence:*")' 0) of $(redis 0 dbsize)" "1 of 2"
+  assert_equal \
+    "$(redis 0 eval 'return #redis.call("KEYS", "redlock:fence:*")' 0) of $(redis 0 dbsize)" \
+    "1 of 2"
   run -0 redlock-cli acquire --key="$1" -t 60s
   run -75 redlock-cli acquire --key="$1" -t 60s -n
   run -75 redlock-cli status --key="$1" --exit-code
@@ -142,7 +151,8 @@ locks_verbatim() {
 
 @test "any bytes are a key, and lie at the server as they are" {
   local key
-  for key in x 'a b' $'new\nline' $'\n' $'\x01\xff' $'\xff\xfe\xfd' '{a}b' 'a}b' '{}x' '{' '}' '}{' '{{a}}' 'a{b}c{d}' ' ' '-k' '--help' '*' '"' "'" \
+  for key in x 'a b' $'new\nline' $'\n' $'\x01\xff' $'\xff\xfe\xfd' '{a}b' 'a}b' '{}x' '{' '}' \
+    '}{' '{{a}}' 'a{b}c{d}' ' ' '-k' '--help' '*' '"' "'" \
     '\' 'ünï/cödé 🔒' redlock redlock-cli 'Redlock:x'; do
     locks_verbatim "$key"
   done
@@ -171,25 +181,33 @@ locks_verbatim() {
 
 @test "keys that differ in braces alone are different locks" {
   local key
-  for key in foo '{foo}' '{foo}foo' 'foo}' '{foo' '{foo}}'; do run -0 redlock-cli acquire -k "$key" -t 60s -n; done
-  for key in foo '{foo}' '{foo}foo' 'foo}' '{foo' '{foo}}'; do run -75 redlock-cli acquire -k "$key" -t 60s -n; done
+  for key in foo '{foo}' '{foo}foo' 'foo}' '{foo' '{foo}}'; do
+    run -0 redlock-cli acquire -k "$key" -t 60s -n
+  done
+  for key in foo '{foo}' '{foo}foo' 'foo}' '{foo' '{foo}}'; do
+    run -75 redlock-cli acquire -k "$key" -t 60s -n
+  done
 }
 
 @test "the helper keys bear the lock's name in braces, or its own tag and then its name" {
   # What was broken by force leaves who did it.
   locks_verbatim foo
-  assert_equal "$(redis 0 --raw keys 'redlock:*' | sort)" $'redlock:fence:{foo}\nredlock:last:{foo}\nredlock:released:{foo}'
+  assert_equal "$(redis 0 --raw keys 'redlock:*' | sort)" \
+    $'redlock:fence:{foo}\nredlock:last:{foo}\nredlock:released:{foo}'
   locks_verbatim '{a}b'
-  assert_equal "$(redis 0 --raw keys 'redlock:*' | sort)" $'redlock:fence:{a}{a}b\nredlock:last:{a}{a}b\nredlock:released:{a}{a}b'
+  assert_equal "$(redis 0 --raw keys 'redlock:*' | sort)" \
+    $'redlock:fence:{a}{a}b\nredlock:last:{a}{a}b\nredlock:released:{a}{a}b'
 }
 
 @test "a key with escape sequences, in messages, is shown escaped" {
-  local key=$'a\e[31m\x07b\x7f\xc2\x9b\r\n\xe2\x80\xae\xff' shown='a\x1b[31m\x07b\x7f\u009b\r\n\u202e\xff'
+  local key=$'a\e[31m\x07b\x7f\xc2\x9b\r\n\xe2\x80\xae\xff' \
+    shown='a\x1b[31m\x07b\x7f\u009b\r\n\u202e\xff'
   run -0 redlock-cli acquire -k "$key" -t 60s --note "$key"
   assert_refused 75 "$shown: held by" redlock-cli run -k "$key" -n -- true
   assert_regex "$stderr" '"a\\x1b\[31m'
   assert_refused 75 "$shown: held by" redlock-cli acquire -k "$key" -n -t 60s
-  assert_refused 64 "$shown" env REDLOCK_LEASE="$(redlock-cli acquire -k plain -t 60s --json | sed 's/.*"lease":"\([^"]*\)".*/\1/')" \
+  assert_refused 64 "$shown" env REDLOCK_LEASE="$(redlock-cli acquire -k plain -t 60s --json |
+    sed 's/.*"lease":"\([^"]*\)".*/\1/')" \
     redlock-cli release -k "$key"
   run -0 redlock-cli status -k "$key"
   assert_line --partial "$shown: held by"
@@ -223,7 +241,9 @@ locks_verbatim() {
 
 @test "all spellings of a signal are understood" {
   local name
-  for name in TERM SIGTERM 15 INT HUP USR1 KILL; do run -0 redlock-cli run -k demo --stop-signal "$name" -- true; done
+  for name in TERM SIGTERM 15 INT HUP USR1 KILL; do
+    run -0 redlock-cli run -k demo --stop-signal "$name" -- true
+  done
 }
 
 @test "--status-fd must be open for writing" {
@@ -317,10 +337,14 @@ locks_verbatim() {
 
 @test "wrong URLs are refused: 78" {
   local url
-  for url in nonsense localhost:6379 127.0.0.1 http://h rediss:/h redis:h redis:/h redis:// redis:///0 redis://:6379 redis://h:0 redis://h:65536 \
-    redis://h:x redis://h:-1 redis://h:+1 redis://h: redis://h/x redis://h/-1 redis://h/1/2 redis://h/99999999999999999999 'redis://[::1' \
-    'redis://[::zz]' 'redis://[]' 'redis://[::1]x' redis://::1 redis://h%zz redis://h% redis://h%00 'redis://h?db=1' 'redis://h#x' 'redis://a b' \
-    $'redis://h\e[31m' $'redis://h\nx' unix:// unix://relative unix:/x 'unix:///p?x=1' 'unix:///p?db=x' unix:///p%00 unix:///p%zz $'unix:///p\nx' \
+  for url in nonsense localhost:6379 127.0.0.1 http://h rediss:/h redis:h redis:/h redis:// \
+    redis:///0 redis://:6379 redis://h:0 redis://h:65536 \
+    redis://h:x redis://h:-1 redis://h:+1 redis://h: redis://h/x redis://h/-1 redis://h/1/2 \
+    redis://h/99999999999999999999 'redis://[::1' \
+    'redis://[::zz]' 'redis://[]' 'redis://[::1]x' redis://::1 redis://h%zz redis://h% \
+    redis://h%00 'redis://h?db=1' 'redis://h#x' 'redis://a b' \
+    $'redis://h\e[31m' $'redis://h\nx' unix:// unix://relative unix:/x 'unix:///p?x=1' \
+    'unix:///p?db=x' unix:///p%00 unix:///p%zz $'unix:///p\nx' \
     "unix:///$(printf '%0110d' 0)" redis://h,, ,redis://h foo://h '://h'; do
     assert_refused 78 "" redlock-cli run -S "$url" -k demo -- touch "$BATS_TEST_TMPDIR/ran"
     assert_regex "$stderr" "^redlock-cli: --server: "
@@ -331,7 +355,8 @@ locks_verbatim() {
 
 @test "servers can be given one by one, in a list, or both" {
   start_servers 3
-  run -0 redlock-cli status -S "${SERVER_URL[0]}" -S "${SERVER_URL[1]},${SERVER_URL[2]}" --server "${SERVER_URL[3]}" -k demo
+  run -0 redlock-cli status -S "${SERVER_URL[0]}" -S "${SERVER_URL[1]},${SERVER_URL[2]}" \
+    --server "${SERVER_URL[3]}" -k demo
   local nr
   for nr in 0 1 2 3; do assert_line --partial "${SERVER_URL[nr]}: free"; done
 }
@@ -376,6 +401,7 @@ locks_at() {
 }
 
 @test "a host that cannot be found is an unavailable server, not a wrong URL" {
-  assert_refused 69 "no.such.host.invalid" redlock-cli run -S redis://no.such.host.invalid -k demo -n -- true
+  assert_refused 69 "no.such.host.invalid" \
+    redlock-cli run -S redis://no.such.host.invalid -k demo -n -- true
   assert_refused 69 "cannot connect" redlock-cli run -S unix:///no/such/socket -k demo -n -- true
 }

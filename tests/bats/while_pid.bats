@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
-# shellcheck disable=SC2016,SC2030,SC2031,SC2034,SC2154  # the scripts' own shells expand; each test is a subshell; bats and helpers set variables
+# The scripts' own shells expand; each test is a subshell; bats and helpers set variables:
+# shellcheck disable=SC2016,SC2030,SC2031,SC2034,SC2154
 # acquire --while-pid: a lease that is renewed for as long as a process lives.
 load helper/common
 load helper/redis
@@ -41,7 +42,8 @@ load helper/while_pid
   wait_until is_dead "$HOLDER"
   assert_equal "$(keys_at 0)" ""
 
-  start_background ours bash -c 'redlock-cli acquire -k demo --while-pid $$ && exec /no/such/program'
+  start_background ours \
+    bash -c 'redlock-cli acquire -k demo --while-pid $$ && exec /no/such/program'
   wait_background ours
   assert_equal "$status" 127
   assert_regex "$output" '^[0-9a-f]{32}$'
@@ -57,7 +59,8 @@ load helper/while_pid
   touch "$BATS_TEST_TMPDIR/end"
   wait_background pet
   pet_ends waiter
-  assert_equal "$status $output" "71 unset REDLOCK_KEY REDLOCK_TOKEN REDLOCK_FENCE REDLOCK_LEASE; (exit 71)"
+  assert_equal "$status $output" \
+    "71 unset REDLOCK_KEY REDLOCK_TOKEN REDLOCK_FENCE REDLOCK_LEASE; (exit 71)"
   assert_regex "$stderr" "process $PET has ended"
   assert queued_are 0
   release_hold other
@@ -68,7 +71,9 @@ load helper/while_pid
 @test "several locks for one process are all kept, and all released" {
   start_pet
   local key
-  for key in demo second third; do by_pet redlock-cli acquire -k "$key" -t 60s --while-pid "$PET"; done
+  for key in demo second third; do
+    by_pet redlock-cli acquire -k "$key" -t 60s --while-pid "$PET"
+  done
   find_holder 3
   assert_equal "$(redis 0 exists demo second third)" 3
   touch "$BATS_TEST_TMPDIR/end"
@@ -97,7 +102,9 @@ is_clean() { [[ -z $(keys_at "$1") ]]; }
 
 @test "the caller's stdout, stderr and inherited descriptors are let go of: nobody who reads them waits" {
   start_pet
-  run -0 by_pet bash -c 'token=$(redlock-cli acquire -k demo --while-pid "$0" 9<"$1"); echo "<$token>"' "$PET" "$WITNESS"
+  run -0 by_pet \
+    bash -c 'token=$(redlock-cli acquire -k demo --while-pid "$0" 9<"$1"); echo "<$token>"' \
+    "$PET" "$WITNESS"
   assert_equal "$output" "<$(redis 0 get demo)>"
   find_holder
   # Neither is it kept from others by a lock on what was inherited.
@@ -117,7 +124,9 @@ lets_go_of_everything() {
 @test "the lease is handed out as it always is: token, --export, --token-file, --json" {
   start_pet
   local file=$BATS_TEST_TMPDIR/lease exports
-  keep() { run -0 --separate-stderr by_pet redlock-cli acquire -k demo -t 60s --while-pid "$PET" "$@"; }
+  keep() {
+    run -0 --separate-stderr by_pet redlock-cli acquire -k demo -t 60s --while-pid "$PET" "$@"
+  }
   # Released by hand, it takes the holder along; here nobody waits for the next renewal.
   end() {
     find_holder
@@ -156,7 +165,8 @@ lets_go_of_everything() {
   for i in {1..8}; do keys+=(-k "$quotes$i"); done
   run -0 --separate-stderr bash -c '
     lease=$(redlock-cli acquire "$@" --while-pid $$ --export) || exit
-    eval "$lease" && [[ $(redis-cli -s "$0" dbsize) != 0 ]] && redlock-cli release' "${SERVER_SOCKET[0]}" "${keys[@]}"
+    eval "$lease" && [[ $(redis-cli -s "$0" dbsize) != 0 ]] && redlock-cli release' \
+    "${SERVER_SOCKET[0]}" "${keys[@]}"
   assert_equal "$output$stderr" ""
   wait_until no_holders
   for i in {1..8}; do assert_equal "$(redis 0 exists "$quotes$i")" 0; done
@@ -166,7 +176,8 @@ lets_go_of_everything() {
   local -a keys=()
   local i
   for i in {1..60}; do keys+=(-k "k$i"); done
-  run -71 --separate-stderr bash -c 'ulimit -f 1; redlock-cli acquire "$@" --while-pid $$ --export; exit' - "${keys[@]}"
+  run -71 --separate-stderr \
+    bash -c 'ulimit -f 1; redlock-cli acquire "$@" --while-pid $$ --export; exit' - "${keys[@]}"
   assert_output "unset REDLOCK_KEY REDLOCK_TOKEN REDLOCK_FENCE REDLOCK_LEASE; (exit 71)"
   assert_regex "$stderr" "could not be handed over; the lock was released again"
   wait_until no_holders
@@ -174,7 +185,8 @@ lets_go_of_everything() {
 }
 
 @test "others see for whom the lock is kept" {
-  start_background pet bash -c 'redlock-cli acquire -k demo --while-pid $$ --note "night shift" && exec sleep 1000'
+  start_background pet \
+    bash -c 'redlock-cli acquire -k demo --while-pid $$ --note "night shift" && exec sleep 1000'
   wait_for_key 0 demo
   run -0 redlock-cli status -k demo --json
   assert_equal "$(json '[j["locks"][0]["holder"][name] for name in ("pid", "program", "note")]')" \
@@ -192,13 +204,17 @@ lets_go_of_everything() {
 @test "a lease that does not reach the caller is released, and nobody keeps it: 71" {
   start_pet
   local redirection
-  for redirection in '>/dev/full' '>/dev/full --export' '>/dev/full --json' '>&-' '--token-file /no/such/place/lease'; do
-    run -71 by_pet bash -c 'eval "redlock-cli acquire -k demo -t 60s --while-pid $0 $1"' "$PET" "$redirection"
+  for redirection in '>/dev/full' '>/dev/full --export' '>/dev/full --json' '>&-' \
+    '--token-file /no/such/place/lease'; do
+    run -71 by_pet bash -c 'eval "redlock-cli acquire -k demo -t 60s --while-pid $0 $1"' "$PET" \
+      "$redirection"
     assert_output --partial "the lock was released again"
     assert_equal "$redirection: $(keys_at 0)" "$redirection: "
     wait_until no_holders
   done
-  run -71 by_pet bash -c 'redlock-cli acquire -k demo --while-pid "$0" --json --token-file "$1" >/dev/full' "$PET" "$BATS_TEST_TMPDIR/lease"
+  run -71 by_pet \
+    bash -c 'redlock-cli acquire -k demo --while-pid "$0" --json --token-file "$1" >/dev/full' \
+    "$PET" "$BATS_TEST_TMPDIR/lease"
   assert [ ! -e "$BATS_TEST_TMPDIR/lease" ]
   assert_equal "$(keys_at 0)" ""
   assert_pet_untouched
@@ -229,7 +245,9 @@ lets_go_of_everything() {
     wait_until grep -q "waiting for" "$(background_stderr waiter)"
     kill -s "$signal" "${JOB_PID[waiter]}"
     pet_ends waiter
-    assert_equal "$status $output" "$((128 + $(kill -l "$signal"))) unset REDLOCK_KEY REDLOCK_TOKEN REDLOCK_FENCE REDLOCK_LEASE; (exit $((128 + $(kill -l "$signal"))))"
+    assert_equal "$status $output" \
+      "$((128 + $(kill -l "$signal"))) unset REDLOCK_KEY REDLOCK_TOKEN REDLOCK_FENCE \
+REDLOCK_LEASE; (exit $((128 + $(kill -l "$signal"))))"
   done
   pet_begins waiter redlock-cli acquire -k demo --while-pid "$PET"
   wait_until grep -q "waiting for" "$(background_stderr waiter)"
@@ -253,7 +271,8 @@ lets_go_of_everything() {
 
 @test "a process that is not there, or is no process, is refused, and no lock taken" {
   local pid
-  assert_refused 64 "there is no such process" redlock-cli acquire -k demo --while-pid "$(</proc/sys/kernel/pid_max)"
+  assert_refused 64 "there is no such process" \
+    redlock-cli acquire -k demo --while-pid "$(</proc/sys/kernel/pid_max)"
   assert_refused 64 "must be at least 1" redlock-cli acquire -k demo --while-pid 0
   for pid in self -1 1.5 "" 99999999999 0x1 "1 2"; do
     assert_refused 64 "while-pid" redlock-cli acquire -k demo --while-pid="$pid"
@@ -274,7 +293,8 @@ lets_go_of_everything() {
   start_background stranger sleep 1000
   assert_refused 64 "is no ancestor of this command; give that of the script, \$\$" \
     redlock-cli acquire -k demo --while-pid "${BACKGROUND_PID[stranger]}"
-  assert_refused 64 "is no ancestor" bash -c 'sleep 1000 & redlock-cli acquire -k demo --while-pid $!; code=$?; kill $!; exit $code'
+  assert_refused 64 "is no ancestor" \
+    bash -c 'sleep 1000 & redlock-cli acquire -k demo --while-pid $!; code=$?; kill $!; exit $code'
   assert_equal "$(redis 0 dbsize)" 0
 }
 
@@ -296,7 +316,8 @@ lets_go_of_everything() {
   fi
   as_root
   start_background container unshare --pid --fork --mount-proc bash -c '
-    redlock-cli acquire -k demo --while-pid $$ && echo "ready as $$"; until [[ -e $0 ]]; do sleep 0.02; done' "$BATS_TEST_TMPDIR/end"
+    redlock-cli acquire -k demo --while-pid $$ && echo "ready as $$"
+    until [[ -e $0 ]]; do sleep 0.02; done' "$BATS_TEST_TMPDIR/end"
   wait_until grep -q ready "$(background_stdout container)"
   assert_equal "$(tail -n 1 "$(background_stdout container)")" "ready as 1"
   assert_equal "$(redis 0 exists demo)" 1
@@ -308,11 +329,13 @@ lets_go_of_everything() {
 @test "without a /proc that shows our processes it is refused, and no lock taken; a lease that nobody watches needs none" {
   as_root
   # shellcheck disable=SC2016
-  run -71 --separate-stderr unshare --mount bash -c 'mount -t tmpfs none /proc; redlock-cli acquire -k demo --while-pid $$'
+  run -71 --separate-stderr unshare --mount \
+    bash -c 'mount -t tmpfs none /proc; redlock-cli acquire -k demo --while-pid $$'
   assert_equal "$output" ""
   assert_regex "$stderr" "--while-pid needs a /proc"
   # shellcheck disable=SC2016
-  run -71 --separate-stderr unshare --pid --fork bash -c 'redlock-cli acquire -k demo --while-pid $$; exit'
+  run -71 --separate-stderr unshare --pid --fork \
+    bash -c 'redlock-cli acquire -k demo --while-pid $$; exit'
   assert_regex "$stderr" "--while-pid needs a /proc"
   run -71 unshare --pid --fork bash -c 'redlock-cli acquire -k demo --while-pid $$ --export; exit'
   assert_line "unset REDLOCK_KEY REDLOCK_TOKEN REDLOCK_FENCE REDLOCK_LEASE; (exit 71)"
@@ -324,14 +347,16 @@ lets_go_of_everything() {
 @test "options are read before anything is locked: a ttl too short for the grace is 64" {
   start_pet
   assert_refused 64 "ttl" by_pet redlock-cli acquire -k demo -t 1s --grace 5s --while-pid "$PET"
-  assert_refused 64 "unknown signal" by_pet redlock-cli acquire -k demo --stop-signal NONE --while-pid "$PET"
+  assert_refused 64 "unknown signal" by_pet \
+    redlock-cli acquire -k demo --stop-signal NONE --while-pid "$PET"
   assert_refused 64 "on-lost" by_pet redlock-cli acquire -k demo --on-lost never --while-pid "$PET"
   assert_equal "$(redis 0 dbsize)" 0
 }
 
 @test "a grace for which the default ttl is too short is 64" {
   start_pet
-  assert_refused 64 "the default --ttl of 30s is too short" by_pet redlock-cli acquire -k demo --grace 25s --while-pid "$PET"
+  assert_refused 64 "the default --ttl of 30s is too short" by_pet \
+    redlock-cli acquire -k demo --grace 25s --while-pid "$PET"
   assert_equal "$(redis 0 dbsize)" 0
 }
 
@@ -414,7 +439,9 @@ lets_go_of_everything() {
   assert_equal "$(ps -o comm= -p "$HOLDER")" lock-holder
   refute grep -qaE 'redlock|demo' "/proc/$HOLDER/cmdline"
   local signal
-  for signal in HUP INT QUIT TERM USR1 USR2 PIPE ALRM TSTP TTIN TTOU; do kill -s "$signal" "$HOLDER"; done
+  for signal in HUP INT QUIT TERM USR1 USR2 PIPE ALRM TSTP TTIN TTOU; do
+    kill -s "$signal" "$HOLDER"
+  done
   # Whoever acts on signals has done so when it releases.
   touch "$BATS_TEST_TMPDIR/end"
   wait_until is_dead "$HOLDER"

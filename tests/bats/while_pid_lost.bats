@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
-# shellcheck disable=SC2016,SC2030,SC2031,SC2034,SC2154  # the scripts' own shells expand; each test is a subshell; bats and helpers set variables
+# The scripts' own shells expand; each test is a subshell; bats and helpers set variables:
+# shellcheck disable=SC2016,SC2030,SC2031,SC2034,SC2154
 # What becomes of the process that acquire --while-pid keeps a lease for when the lease is lost.
 load helper/common
 load helper/redis
@@ -48,8 +49,11 @@ load helper/while_pid
 
 @test "a script that ignores TERM, or is stopped, is dead before the lock is free" {
   local manner
-  for manner in 'trap "" TERM; echo ready; while :; do sleep 0.02; done' 'echo ready; kill -STOP $$; echo went on; sleep 1000'; do
-    start_watched ours bash -c 'redlock-cli acquire -k demo --while-pid $$ -t 4s --grace 300ms --token-file "$0/lease"; '"$manner" "$BATS_TEST_TMPDIR"
+  for manner in 'trap "" TERM; echo ready; while :; do sleep 0.02; done' \
+    'echo ready; kill -STOP $$; echo went on; sleep 1000'; do
+    start_watched ours bash -c '
+      redlock-cli acquire -k demo --while-pid $$ -t 4s --grace 300ms --token-file "$0/lease"
+      '"$manner" "$BATS_TEST_TMPDIR"
     redis 0 pexpire demo 1
     wait_until is_dead "$HOLDER"
     flock -xn "$WITNESS" true
@@ -62,8 +66,9 @@ load helper/while_pid
 @test "a script that forks all the time loses none of them" {
   start_watched ours /usr/bin/python3 -c '
 import os, signal, subprocess, sys, time
-subprocess.run(["redlock-cli", "acquire", "-k", "demo", "--while-pid", str(os.getpid()), "-t", "6s", "--grace", "1s",
-                "--token-file", sys.argv[1]], check=True, close_fds=False)
+subprocess.run(["redlock-cli", "acquire", "-k", "demo", "--while-pid", str(os.getpid()),
+                "-t", "6s", "--grace", "1s", "--token-file", sys.argv[1]],
+               check=True, close_fds=False)
 print("ready", flush=True)
 while not os.path.exists(sys.argv[2]):
     time.sleep(0.001)
@@ -90,8 +95,9 @@ time.sleep(1000)' "$BATS_TEST_TMPDIR/lease" "$BATS_TEST_TMPDIR/go"
   cat >"$BATS_TEST_TMPDIR/forks.py" <<'EOF'
 import os, signal, subprocess, sys
 memory = b"x" * (400 << 20)
-subprocess.run(["redlock-cli", "acquire", "-k", "demo", "--while-pid", str(os.getpid()), "-t", "6s", "--grace", "1s",
-                "--token-file", sys.argv[1]], check=True, close_fds=False)
+subprocess.run(["redlock-cli", "acquire", "-k", "demo", "--while-pid", str(os.getpid()),
+                "-t", "6s", "--grace", "1s", "--token-file", sys.argv[1]],
+               check=True, close_fds=False)
 print("ready", flush=True)
 while not os.path.exists(sys.argv[2]):
     pass
@@ -106,7 +112,8 @@ while True:
 EOF
   for round in 1 2 3; do
     rm -f "$BATS_TEST_TMPDIR/go"
-    start_watched ours /usr/bin/python3 "$BATS_TEST_TMPDIR/forks.py" "$BATS_TEST_TMPDIR/lease" "$BATS_TEST_TMPDIR/go"
+    start_watched ours /usr/bin/python3 "$BATS_TEST_TMPDIR/forks.py" "$BATS_TEST_TMPDIR/lease" \
+      "$BATS_TEST_TMPDIR/go"
     # Its next renewal, which is due when it goes on, finds that the key is gone.
     kill -STOP "$HOLDER"
     redis 0 del demo
@@ -123,7 +130,8 @@ EOF
 @test "what descends from the script has its grace, though the script itself ends at once" {
   start_watched ours bash -c '
     redlock-cli acquire -k demo --while-pid $$ -t 12s --grace 3s --token-file "$0/lease"
-    bash -c "trap \"sleep 0.5; touch \$0/cleaned; exit\" TERM; echo ready; while :; do sleep 0.02; done" "$0"
+    bash -c "trap \"sleep 0.5; touch \$0/cleaned; exit\" TERM
+      echo ready; while :; do sleep 0.02; done" "$0"
     exit 3' "$BATS_TEST_TMPDIR"
   redis 0 del demo
   wait_until is_dead "$SCRIPT"
@@ -134,8 +142,10 @@ EOF
 
 @test "--stop-signal is what the script is told with" {
   start_watched ours bash -c '
-    redlock-cli acquire -k demo --while-pid $$ -t 12s --grace 5s --stop-signal USR1 --token-file "$0/lease"
-    trap "echo USR1; exit 7" USR1; trap "echo TERM" TERM; echo ready; while :; do sleep 0.02; done' "$BATS_TEST_TMPDIR"
+    redlock-cli acquire -k demo --while-pid $$ -t 12s --grace 5s --stop-signal USR1 \
+      --token-file "$0/lease"
+    trap "echo USR1; exit 7" USR1; trap "echo TERM" TERM
+    echo ready; while :; do sleep 0.02; done' "$BATS_TEST_TMPDIR"
   redis 0 del demo
   wait_background ours
   assert_equal "$status ${lines[*]}" "7 ready USR1"
@@ -144,9 +154,11 @@ EOF
 
 @test "--on-lost term: the script and its descendants are told, and may end in their own time" {
   start_watched ours bash -c '
-    redlock-cli acquire -k demo --while-pid $$ -t 4s --grace 100ms --on-lost term --token-file "$0/lease"
+    redlock-cli acquire -k demo --while-pid $$ -t 4s --grace 100ms --on-lost term \
+      --token-file "$0/lease"
     bash -c "trap \"echo child\" TERM; echo up; until [[ -e \$0/end ]]; do sleep 0.02; done" "$0" &
-    trap "echo told" TERM; echo ready; until [[ -e $0/end ]]; do sleep 0.02; done; exit 5' "$BATS_TEST_TMPDIR"
+    trap "echo told" TERM; echo ready; until [[ -e $0/end ]]; do sleep 0.02; done; exit 5' \
+    "$BATS_TEST_TMPDIR"
   wait_until grep -q up "$(background_stdout ours)"
   redis 0 del demo
   wait_until is_dead "$HOLDER"

@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
-# shellcheck disable=SC2016,SC2030,SC2031,SC2034,SC2154  # the scripts' own shells expand; each test is a subshell; bats and helpers set variables
+# The scripts' own shells expand; each test is a subshell; bats and helpers set variables:
+# shellcheck disable=SC2016,SC2030,SC2031,SC2034,SC2154
 # Who hears of a lease that is lost when acquire --while-pid kept it.
 load helper/common
 load helper/redis
@@ -28,7 +29,9 @@ said() { grep -vx Terminated "$BATS_TEST_TMPDIR/lease.said"; }
   redis 0 set demo theirs ex 60
   wait_background ours
   assert_equal "$status" 7
-  assert_regex "$(said)" "^redlock-cli: demo: lost: it is held by a foreign client.*; process $SCRIPT was to have the lock: \
+  assert_regex "$(said)" \
+    "^redlock-cli: demo: lost: it is held by a foreign client.*; \
+process $SCRIPT was to have the lock: \
 stopping it with all that descends from it
 stop signal$"
 }
@@ -39,7 +42,8 @@ stop signal$"
   wait_background ours
   assert_equal "$status" 7
   run said
-  assert_line --index 0 --regexp "^redlock-cli: demo: cannot renew: .*; process $SCRIPT was to have the lock: stopping it "
+  assert_line --index 0 --regexp \
+    "^redlock-cli: demo: cannot renew: .*; process $SCRIPT was to have the lock: stopping it "
   assert_line --index 1 "stop signal"
   resume_server 0
 }
@@ -61,20 +65,23 @@ redlock-cli: demo: lost: .*
   start_pet
   by_pet redlock-cli acquire -k demo --while-pid "$PET" -t 2s --on-lost warn
   redis 0 set demo theirs
-  wait_until grep -q "lost: .*process $PET was to have the lock: it runs on without the lock" "$(background_stderr pet)"
+  wait_until grep -q "lost: .*process $PET was to have the lock: it runs on without the lock" \
+    "$(background_stderr pet)"
   redis 0 del demo
   by_pet redlock-cli acquire -k demo --while-pid "$PET" -t 2s --grace 100ms --on-lost term
   redis 0 set demo theirs
-  wait_until grep -q "lost: .*process $PET was to have the lock: telling it to stop" "$(background_stderr pet)"
+  wait_until grep -q "lost: .*process $PET was to have the lock: telling it to stop" \
+    "$(background_stderr pet)"
   wait_until grep -q told "$(background_stdout pet)"
 }
 
 @test "a stderr that is closed, full, or nobody's any more holds nothing up" {
   local manner
-  for manner in 'exec 2>&-' 'mkfifo "$1.full"; exec 2<>"$1.full"; timeout 1 cat /dev/zero >&2' 'exec 2> >(exit 0)'; do
+  for manner in 'exec 2>&-' 'mkfifo "$1.full"; exec 2<>"$1.full"; timeout 1 cat /dev/zero >&2' \
+    'exec 2> >(exit 0)'; do
     start_watched ours bash -c "$manner"'
-      redlock-cli acquire -k demo --while-pid $$ -t 6s --grace 2s --token-file "$1"; echo ready; while :; do sleep 0.02; done' - \
-      "$BATS_TEST_TMPDIR/lease"
+      redlock-cli acquire -k demo --while-pid $$ -t 6s --grace 2s --token-file "$1"
+      echo ready; while :; do sleep 0.02; done' - "$BATS_TEST_TMPDIR/lease"
     redis 0 pexpire demo 1
     wait_until is_dead "$HOLDER"
     flock -xn "$WITNESS" true
@@ -92,7 +99,9 @@ with_log() {
 if [[ $1 != inside ]]; then exec unshare --mount "$0" inside "$@"; fi
 dev=$2
 shift 2
-for name in null zero full random urandom tty; do touch "$dev/$name" && mount --bind "/dev/$name" "$dev/$name" || exit; done
+for name in null zero full random urandom tty; do
+  touch "$dev/$name" && mount --bind "/dev/$name" "$dev/$name" || exit
+done
 ln -sf /proc/self/fd "$dev/fd"
 mount --rbind "$dev" /dev && exec "$@"
 EOF
@@ -130,7 +139,9 @@ start_logged() { start_watched ours "$(with_log)" "$BATS_TEST_TMPDIR/dev" "$@"; 
   start_logged "$(telltale)" "$BATS_TEST_TMPDIR/lease"
   redis 0 set demo theirs ex 60
   wait_background ours
-  wait_until grep -q "^<11>.* redlock-cli\[[0-9]*\]: demo: lost: it is held by a foreign client.*; process [0-9]* was to have the lock: " \
+  wait_until grep -q \
+    "^<11>.* redlock-cli\[[0-9]*\]: demo: lost: it is held by a foreign client.*; \
+process [0-9]* was to have the lock: " \
     "$(background_stdout log)"
   wait_until is_dead "$HOLDER"
   refute grep -q UNSAFE "$(background_stdout log)"
@@ -157,7 +168,9 @@ stop signal$"
   kill -CONT "$HOLDER"
   wait_until is_dead "$HOLDER"
   wait_background ours
-  wait_until grep -q "^<11>.*: demo: UNSAFE: what descends from process [0-9]* was dead only [0-9.]*m\?s after the end of the lease" \
+  wait_until grep -q \
+    "^<11>.*: demo: UNSAFE: what descends from process [0-9]* was dead only [0-9.]*m\?s after \
+the end of the lease" \
     "$(background_stdout log)"
 }
 
@@ -175,7 +188,9 @@ stop signal$"
   pause_server 0
   wait_until is_dead "$HOLDER"
   resume_server 0
-  wait_until grep -q "UNSAFE: processes could not be killed and still run, .* after the end of the lease: $other" "$(background_stdout log)"
+  wait_until grep -q \
+    "UNSAFE: processes could not be killed and still run, .* after the end of the lease: \
+$other" "$(background_stdout log)"
   assert is_alive "$other"
   kill -KILL "$other"
   wait_background ours
