@@ -12,7 +12,8 @@ assert_refused() {
   output=$("$@" 2>"$said") || status=$?
   IFS= read -rd '' stderr <"$said" || true
   stderr=${stderr%$'\n'}
-  if [[ $status != "$code" || -n $output || $stderr != "redlock-cli: "*"$text"* || $stderr =~ [[:cntrl:]] ]]; then
+  if [[ $status != "$code" || -n $output || $stderr != "redlock-cli: "*"$text"* ||
+    $stderr =~ [[:cntrl:]] ]]; then
     fail "$(
       printf 'command: %q' "$1"
       printf ' %q' "${@:2}"
@@ -29,11 +30,15 @@ assert_unlocked() {
   local key=$1 i
   shift
   (($# < 2)) || for i; do wait_until is_without_clients "$i"; done
-  for i; do assert_equal "server $i: $(redis "$i" exists "$key" "redlock:owner:{$key}")" "server $i: 0"; done
+  for i; do
+    assert_equal "server $i: $(redis "$i" exists "$key" "redlock:owner:{$key}")" "server $i: 0"
+  done
 }
 
 # Whether nobody but who asks and Redis' own processes are connected to server I.
-is_without_clients() { [[ $(redis "$1" client list type normal | grep -vc ' name=sentinel-') == 1 ]]; }
+is_without_clients() {
+  [[ $(redis "$1" client list type normal | grep -vc ' name=sentinel-') == 1 ]]
+}
 
 # assert_in_range NUMBER LOWEST HIGHEST
 assert_in_range() { (($1 >= $2 && $1 <= $3)) || fail "$1 is not between $2 and $3"; }
@@ -44,5 +49,6 @@ fence_at() { redis "$1" get "redlock:fence:{$2}"; }
 # json EXPRESSION: what the Python expression yields for the one line of JSON in $output, which it
 # knows as `j`.
 json() {
-  /usr/bin/python3 -ISc 'import json, sys; j = json.loads(sys.argv[1]); print(eval(sys.argv[2]))' "$output" "$1"
+  /usr/bin/python3 -ISc 'import json, sys; j = json.loads(sys.argv[1]); print(eval(sys.argv[2]))' \
+    "$output" "$1"
 }

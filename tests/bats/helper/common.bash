@@ -62,7 +62,8 @@ isolate_environment() {
   done
   unset REDISCLI_AUTH NO_COLOR NOTIFY_SOCKET
   # Those that name a CI job.
-  unset "${!GITHUB_@}" "${!CI_@}" "${!BUILDKITE_@}" "${!CIRCLE_@}" "${!SYSTEM_@}" "${!DRONE_@}" BUILD_URL BUILD_BUILDID JENKINS_URL
+  unset "${!GITHUB_@}" "${!CI_@}" "${!BUILDKITE_@}" "${!CIRCLE_@}" "${!SYSTEM_@}" "${!DRONE_@}" \
+    BUILD_URL BUILD_BUILDID JENKINS_URL
   # A test's servers have just been started: with the guard none of three would have a vote for a
   # minute. Tests of the guard set their own.
   export REDLOCK_RESTART_GUARD=0

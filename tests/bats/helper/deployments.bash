@@ -7,7 +7,8 @@
 start_replica() {
   local of=$1
   shift
-  start_tcp_server --replicaof 127.0.0.1 "${SERVER_PORT[of]}" --repl-diskless-sync-delay 0 "$@" || return
+  start_tcp_server --replicaof 127.0.0.1 "${SERVER_PORT[of]}" --repl-diskless-sync-delay 0 "$@" ||
+    return
   wait_until is_linked_replica "$((${#SERVER_PID[@]} - 1))"
 }
 
@@ -33,7 +34,9 @@ start_sentinels() {
     redis "$i" sentinel debug ask-period 100 info-period 200 >/dev/null || return
   done
   # A sentinel that does not know its replica well promotes none for long.
-  for ((i = first; i < first + n; ++i)); do wait_until sentinel_is_ready "$i" "$first" || return; done
+  for ((i = first; i < first + n; ++i)); do
+    wait_until sentinel_is_ready "$i" "$first" || return
+  done
   SENTINEL_URL=sentinel://$hosts/mymaster
 }
 
@@ -43,17 +46,20 @@ start_cluster() {
   local i range=('0 5460' '5461 10922' '10923 16383')
   CLUSTER_KEY=(demo key1 key0)
   for i in 0 1 2; do
-    start_tcp_server --cluster-enabled yes --cluster-config-file "nodes-$BATS_TEST_NUMBER-$i.conf" --cluster-node-timeout 1000 \
+    start_tcp_server --cluster-enabled yes --cluster-config-file "nodes-$BATS_TEST_NUMBER-$i.conf" \
+      --cluster-node-timeout 1000 \
       --repl-diskless-sync-delay 0 "$@" || return
     # shellcheck disable=SC2086
-    redis "$i" cluster addslotsrange ${range[i]} >/dev/null && redis "$i" cluster set-config-epoch "$((i + 1))" >/dev/null || return
+    redis "$i" cluster addslotsrange ${range[i]} >/dev/null &&
+      redis "$i" cluster set-config-epoch "$((i + 1))" >/dev/null || return
   done
   join_cluster 0 1 2
   for i in 0 1 2; do
     wait_until cluster_is ok "$i" || return
     CLUSTER_SLOT[i]=$(redis "$i" cluster keyslot "${CLUSTER_KEY[i]}")
   done
-  CLUSTER_URL=cluster://127.0.0.1:${SERVER_PORT[0]},127.0.0.1:${SERVER_PORT[1]},127.0.0.1:${SERVER_PORT[2]}
+  CLUSTER_URL=cluster://127.0.0.1:${SERVER_PORT[0]},127.0.0.1:${SERVER_PORT[1]},\
+127.0.0.1:${SERVER_PORT[2]}
 }
 
 # start_cluster_replica I [OPTION…]: one more server of the cluster, a replica of server I that has
@@ -61,7 +67,8 @@ start_cluster() {
 start_cluster_replica() {
   local of=$1 i=${#SERVER_PID[@]}
   shift
-  start_tcp_server --cluster-enabled yes --cluster-config-file "nodes-$BATS_TEST_NUMBER-$i.conf" --cluster-node-timeout 1000 "$@" || return
+  start_tcp_server --cluster-enabled yes --cluster-config-file "nodes-$BATS_TEST_NUMBER-$i.conf" \
+    --cluster-node-timeout 1000 "$@" || return
   join_cluster 0 "$i" || return
   wait_until redis_says "$i" OK cluster replicate "$(node_id "$of")" || return
   wait_until is_linked_replica "$i"
@@ -76,7 +83,9 @@ begin_migration() {
 }
 end_migration() {
   local i
-  for i in "$2" 0 1 2; do redis "$i" cluster setslot "$1" node "$(node_id "$2")" >/dev/null || return; done
+  for i in "$2" 0 1 2; do
+    redis "$i" cluster setslot "$1" node "$(node_id "$2")" >/dev/null || return
+  done
 }
 move_keys() {
   local from=$1 to=$2
@@ -88,7 +97,9 @@ move_keys() {
 
 reserve_port() {
   SERVER_PORT[$1]=$(random_port)
-  while "${SERVER_NET[@]}" ss -Hltn "sport = :${SERVER_PORT[$1]}" | grep -q .; do SERVER_PORT[$1]=$(random_port); done
+  while "${SERVER_NET[@]}" ss -Hltn "sport = :${SERVER_PORT[$1]}" | grep -q .; do
+    SERVER_PORT[$1]=$(random_port)
+  done
 }
 
 sentinel_id() { printf '%040d' "$1"; }
@@ -97,24 +108,34 @@ launch_sentinel() {
   local i=$1 first=$2 n=$3 other line
   shift 3
   {
-    if [[ -n ${SENTINEL_TLS-} ]]; then printf '%s\n' 'port 0' "tls-port ${SERVER_PORT[i]}"; else echo "port ${SERVER_PORT[i]}"; fi
-    printf '%s\n' 'bind 127.0.0.1' "unixsocket ${SERVER_SOCKET[i]}" "dir $SERVER_DIR" "logfile $SERVER_DIR/$i.log" \
-      "sentinel monitor mymaster 127.0.0.1 ${SERVER_PORT[0]} $((n / 2 + 1))" "sentinel myid $(sentinel_id "$i")" \
+    if [[ -n ${SENTINEL_TLS-} ]]; then
+      printf '%s\n' 'port 0' "tls-port ${SERVER_PORT[i]}"
+    else
+      echo "port ${SERVER_PORT[i]}"
+    fi
+    printf '%s\n' 'bind 127.0.0.1' "unixsocket ${SERVER_SOCKET[i]}" "dir $SERVER_DIR" \
+      "logfile $SERVER_DIR/$i.log" \
+      "sentinel monitor mymaster 127.0.0.1 ${SERVER_PORT[0]} $((n / 2 + 1))" \
+      "sentinel myid $(sentinel_id "$i")" \
       'sentinel down-after-milliseconds mymaster 500' 'sentinel failover-timeout mymaster 5000'
     ((first == 1)) || echo "sentinel known-replica mymaster 127.0.0.1 ${SERVER_PORT[1]}"
     for ((other = first; other < first + n; ++other)); do
-      ((other == i)) || echo "sentinel known-sentinel mymaster 127.0.0.1 ${SERVER_PORT[other]} $(sentinel_id "$other")"
+      ((other == i)) ||
+        echo "sentinel known-sentinel mymaster 127.0.0.1 ${SERVER_PORT[other]} \
+$(sentinel_id "$other")"
     done
     for line; do echo "$line"; done
   } >"$SERVER_DIR/sentinel-$i.conf"
   SERVER_URL[i]=redis://127.0.0.1:${SERVER_PORT[i]}
-  "${SERVER_NET[@]}" setpriv --pdeathsig KILL redis-server "$SERVER_DIR/sentinel-$i.conf" --sentinel </dev/null >"$SERVER_DIR/$i.out" 2>&1 3>&- &
+  "${SERVER_NET[@]}" setpriv --pdeathsig KILL redis-server "$SERVER_DIR/sentinel-$i.conf" \
+    --sentinel </dev/null >"$SERVER_DIR/$i.out" 2>&1 3>&- &
   SERVER_PID[i]=$!
 }
 
 sentinel_is_ready() {
   redis "$1" sentinel ckquorum mymaster | grep -q '^OK' || return
-  (($2 == 1)) || redis "$1" sentinel replicas mymaster | grep -A 1 -x master-link-status | grep -qx ok
+  (($2 == 1)) ||
+    redis "$1" sentinel replicas mymaster | grep -A 1 -x master-link-status | grep -qx ok
 }
 
 join_cluster() {
@@ -133,7 +154,10 @@ knows_replica_of() { [[ -n $(redis "$1" cluster replicas "$(node_id "$2")") ]]; 
 master_is() {
   local i
   for ((i = SENTINEL; i < ${#SERVER_PID[@]}; ++i)); do
-    server_is_down "$i" || [[ $(redis "$i" sentinel get-master-addr-by-name mymaster | tail -n 1) == "${SERVER_PORT[$1]}" ]] || return
+    server_is_down "$i" ||
+      [[ $(redis "$i" sentinel get-master-addr-by-name mymaster |
+        tail -n 1) == "${SERVER_PORT[$1]}" ]] ||
+      return
   done
   is_master "$1"
 }

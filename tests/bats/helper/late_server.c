@@ -1,4 +1,5 @@
-/* To be preloaded: whatever arrives at a socket is noticed 20 ms later, so that of several servers this one answers last. */
+/* To be preloaded: whatever arrives at a socket is noticed 20 ms later, so that of several servers
+   this one answers last. */
 #define _GNU_SOURCE
 #include <sys/stat.h>
 #include <sys/syscall.h>

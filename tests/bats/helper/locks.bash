@@ -62,7 +62,10 @@ open_broken_pipe() {
 keys_at() { redis "$1" --raw keys '*' | grep -Ev '^redlock:(fence|last):' | sort | paste -sd ' '; }
 
 # How many scripts server I has run: every attempt is at least one.
-scripts_run() { redis "$1" info commandstats | awk -F '[=,]' '/^cmdstat_eval/ { calls += $2 } END { print calls + 0 }'; }
+scripts_run() {
+  redis "$1" info commandstats |
+    awk -F '[=,]' '/^cmdstat_eval/ { calls += $2 } END { print calls + 0 }'
+}
 
 has_run_scripts() { (($(scripts_run "$1") >= $2)); }
 

@@ -3,7 +3,8 @@
 # helper/common` comes first.
 #
 # Servers are numbered from 0 in the order in which they were started:
-#   SERVER_URL[I]  SERVER_PID[I]  SERVER_SOCKET[I]  SERVER_PORT[I] (empty without TCP), and SERVERS, all URLs as a comma list.
+#   SERVER_URL[I]  SERVER_PID[I]  SERVER_SOCKET[I]  SERVER_PORT[I] (empty without TCP), and SERVERS,
+#   all URLs as a comma list.
 # To be called from a test or its setup(), not through `run` or $(…): a server dies with the shell
 # that started it.
 
@@ -155,8 +156,10 @@ launch_server() {
   mapfile -d '' -t arguments <"${SERVER_ARGUMENTS[i]}"
   [[ -z ${SERVER_PRELOAD[i]-} ]] || preload=(env "LD_PRELOAD=${SERVER_PRELOAD[i]}")
   [[ ! -e ${SERVER_SOCKET[i]} ]] || rm "${SERVER_SOCKET[i]}" || return
-  "${SERVER_NET[@]}" setpriv --pdeathsig KILL "${preload[@]}" redis-server --unixsocket "${SERVER_SOCKET[i]}" --unixsocketperm 700 \
-    --save '' --appendonly no --daemonize no --dir "$SERVER_DIR" --logfile "$SERVER_DIR/$i.log" --dbfilename "$i.rdb" \
+  "${SERVER_NET[@]}" setpriv --pdeathsig KILL "${preload[@]}" redis-server \
+    --unixsocket "${SERVER_SOCKET[i]}" --unixsocketperm 700 \
+    --save '' --appendonly no --daemonize no --dir "$SERVER_DIR" --logfile "$SERVER_DIR/$i.log" \
+    --dbfilename "$i.rdb" \
     "${arguments[@]}" </dev/null >"$SERVER_DIR/$i.out" 2>&1 3>&- &
   SERVER_PID[i]=$!
 }
@@ -166,12 +169,14 @@ wait_for_server() {
   local i=$1
   wait_until server_answers_or_is_down "$i"
   server_is_down "$i" || return 0
-  echo "server $i did not start: $(tail -qn 1 "$SERVER_DIR/$i.log" "$SERVER_DIR/$i.out" 2>/dev/null)" >&2
+  echo "server $i did not start: \
+$(tail -qn 1 "$SERVER_DIR/$i.log" "$SERVER_DIR/$i.out" 2>/dev/null)" >&2
   return 1
 }
 
 server_answers_or_is_down() {
-  server_is_down "$1" || [[ -S ${SERVER_SOCKET[$1]} && $(redis "$1" ping 2>&1) =~ ^(PONG|NOAUTH|NOPERM) ]]
+  server_is_down "$1" ||
+    [[ -S ${SERVER_SOCKET[$1]} && $(redis "$1" ping 2>&1) =~ ^(PONG|NOAUTH|NOPERM) ]]
 }
 
 server_is_down() { ! is_running_child "${SERVER_PID[$1]}"; }

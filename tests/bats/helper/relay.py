@@ -1,7 +1,8 @@
 """Relays TCP connections to a port of 127.0.0.1, a few bytes at a time, both ways, and passes on
 each side's end.
 
-usage: relay.py PORT BYTES [WORD]   (prints the port that it listens on, and WORD whenever it passes on an answer with it)
+usage: relay.py PORT BYTES [WORD]   (prints the port that it listens on, and WORD whenever it passes
+                                     on an answer with it)
 """
 import socket
 import sys

@@ -1,4 +1,5 @@
-/* To be preloaded: the wall clock is off by as many seconds as CLOCK_IS_OFF says. Whatever else tells a time does so as ever. */
+/* To be preloaded: the wall clock is off by as many seconds as CLOCK_IS_OFF says. Whatever else
+   tells a time does so as ever. */
 #define _GNU_SOURCE
 #include <stdlib.h>
 #include <sys/syscall.h>

@@ -65,14 +65,18 @@ EOF
 }
 
 # start_tree NAME OPTION…: runs it under the lock demo.
-start_tree() { start_under_witness "$1" -k demo --status-fd 8 "${@:2}" -- "$(tree)" "$BATS_TEST_TMPDIR/pids" "$BATS_TEST_TMPDIR/end"; }
+start_tree() {
+  start_under_witness "$1" -k demo --status-fd 8 "${@:2}" \
+    -- "$(tree)" "$BATS_TEST_TMPDIR/pids" "$BATS_TEST_TMPDIR/end"
+}
 
 # start_under_witness NAME WORD…: `redlock-cli run WORD…`, of which the command says `ready` when
 # all its pids are in the file pids.
 start_under_witness() {
   local name=$1
   shift
-  start_background "$name" sh -c 'flock -s 9; exec redlock-cli run "$@"' - "$@" 8>"$BATS_TEST_TMPDIR/report" 9<"$WITNESS"
+  start_background "$name" sh -c 'flock -s 9; exec redlock-cli run "$@"' - \
+    "$@" 8>"$BATS_TEST_TMPDIR/report" 9<"$WITNESS"
   wait_until grep -q ready "$(background_stdout "$name")"
   mapfile -t TREE <"$BATS_TEST_TMPDIR/pids"
   # shellcheck disable=SC2034  # for the test
@@ -120,7 +124,9 @@ assert_tree_dead() {
 
 # --- The observer ---
 
-observe() { start_background observer /usr/bin/python3 "$BATS_TEST_DIRNAME/helper/observer.py" "$@"; }
+observe() {
+  start_background observer /usr/bin/python3 "$BATS_TEST_DIRNAME/helper/observer.py" "$@"
+}
 
 # watch_lock [I…]: looks on from now on, at the servers given (default: the only one), which have
 # the lock.

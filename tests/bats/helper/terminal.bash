@@ -15,7 +15,8 @@ open_terminal() {
   mkfifo "$BATS_TEST_TMPDIR/ask" "$BATS_TEST_TMPDIR/answer"
   exec {ASK}<>"$BATS_TEST_TMPDIR/ask" {ANSWER}<>"$BATS_TEST_TMPDIR/answer"
   cd "$BATS_TEST_TMPDIR" || return
-  start_background terminal /usr/bin/python3 -u "$BATS_TEST_DIRNAME/helper/terminal.py" ask answer "$@"
+  start_background terminal \
+    /usr/bin/python3 -u "$BATS_TEST_DIRNAME/helper/terminal.py" ask answer "$@"
   ((own_shell)) || see_status 0
 }
 

@@ -22,9 +22,11 @@ make_authority() {
 # DNS:localhost,IP:127.0.0.1. With DAYS 0 it is over when it is made.
 make_certificate() {
   {
-    openssl req -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -subj "/CN=$1" -addext "subjectAltName=$3" \
+    openssl req -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -subj "/CN=$1" \
+      -addext "subjectAltName=$3" \
       -keyout "$TLS/$1.key" -out "$TLS/$1.csr" &&
-      openssl x509 -req -in "$TLS/$1.csr" -CA "$TLS/$2.crt" -CAkey "$TLS/$2.key" -CAcreateserial -days "${4-30}" \
+      openssl x509 -req -in "$TLS/$1.csr" -CA "$TLS/$2.crt" -CAkey "$TLS/$2.key" -CAcreateserial \
+      -days "${4-30}" \
         -copy_extensions copy -out "$TLS/$1.crt"
   } 2>"$TLS/log" || { cat "$TLS/log" >&2; return 1; }
 }
@@ -39,8 +41,10 @@ start_tls_server() {
   for ((tries = 0; tries < 20; ++tries)); do
     SERVER_PORT[i]=$(random_port)
     SERVER_URL[i]=rediss://127.0.0.1:${SERVER_PORT[i]}
-    printf '%s\0' --bind 127.0.0.1 -::1 --port 0 --tls-port "${SERVER_PORT[i]}" --tls-cert-file "$TLS/$certificate.crt" \
-      --tls-key-file "$TLS/$certificate.key" --tls-ca-cert-file "$TLS/$ca.crt" "$@" >"${SERVER_ARGUMENTS[i]}"
+    printf '%s\0' --bind 127.0.0.1 -::1 --port 0 --tls-port "${SERVER_PORT[i]}" \
+      --tls-cert-file "$TLS/$certificate.crt" \
+      --tls-key-file "$TLS/$certificate.key" \
+      --tls-ca-cert-file "$TLS/$ca.crt" "$@" >"${SERVER_ARGUMENTS[i]}"
     launch_server "$i" || return
     if wait_for_server "$i" 2>/dev/null && owns_port "$i"; then
       join_servers

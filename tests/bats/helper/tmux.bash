@@ -13,7 +13,8 @@ tmux_here() { env -u TMUX tmux -S "$TMUX_SOCKET" -f /dev/null "$@"; }
 # own: at that of a server that is ending a new one would end, too.
 open_tmux() {
   TMUX_SOCKET=$BATS_TEST_TMPDIR/tmux.$((++tmuxes))
-  PS1='$ ' tmux_here new-session -d -x "$1" -y "$2" env PS1='$ ' HISTFILE= INPUTRC=/dev/null bash --norc --noprofile -i
+  PS1='$ ' tmux_here new-session -d -x "$1" -y "$2" \
+    env PS1='$ ' HISTFILE= INPUTRC=/dev/null bash --norc --noprofile -i
   wait_until shows '^\$'
 }
 
@@ -24,7 +25,8 @@ press_in_tmux() { tmux_here send-keys "$1"; }
 # together.
 screen() {
   tmux_here capture-pane -p | sed -E "s/$(id -un)@$(hostname)/ME/g
-    s/[0-9]{4}-[0-9]{2}-[0-9]{2} [0-9:]{8}/DATE TIME/; s/[0-9:]{8} [0-9]+[smh]/TIME AGE/g; s/[0-9]+m? ?[0-9]*[smh] left/LEFT/g; s/ +/ /g; s/ $//"
+    s/[0-9]{4}-[0-9]{2}-[0-9]{2} [0-9:]{8}/DATE TIME/; s/[0-9:]{8} [0-9]+[smh]/TIME AGE/g
+    s/[0-9]+m? ?[0-9]*[smh] left/LEFT/g; s/ +/ /g; s/ $//"
 }
 
 shows() { screen | grep -qE -- "$1"; }

@@ -1,5 +1,6 @@
 # shellcheck shell=bash
-# shellcheck disable=SC2004,SC2016,SC2034,SC2119,SC2120,SC2153,SC2154  # the scripts' own shells expand; bats, helpers and tests set and read variables
+# The scripts' own shells expand; bats, helpers and tests set and read variables:
+# shellcheck disable=SC2004,SC2016,SC2034,SC2119,SC2120,SC2153,SC2154
 # Scripts that keep a lock for themselves, for tests of acquire --while-pid. `load helper/common`,
 # helper/redis, helper/locks and helper/supervision come first.
 
@@ -17,7 +18,9 @@ holders() {
   local file process
   for file in $(grep -slx lock-holder /proc/[0-9]*/comm || true); do
     process=${file%/comm}
-    if grep -qszxF "HOME=$HOME" "$process/environ" && is_alive "${process#/proc/}"; then echo "${process#/proc/}"; fi
+    if grep -qszxF "HOME=$HOME" "$process/environ" && is_alive "${process#/proc/}"; then
+      echo "${process#/proc/}"
+    fi
   done
 }
 

@@ -1,7 +1,8 @@
 """Relays TCP connections to a Redis server on a port of 127.0.0.1, and changes the time that it
 tells.
 
-usage: wrong_clock.py PORT SECONDS   (prints the port that it listens on; for clients that ask one question at a time)
+usage: wrong_clock.py PORT SECONDS   (prints the port that it listens on; for clients that ask one
+                                      question at a time)
 """
 import re
 import socket
