@@ -4,7 +4,8 @@
 #
 #   packaging/dependencies.sh            install what building and testing need
 #   packaging/dependencies.sh build      … what building needs
-#   . packaging/dependencies.sh          only define BUILD_PACKAGES, TEST_PACKAGES, ensure_packages, ensure_test_packages
+#   . packaging/dependencies.sh          only define BUILD_PACKAGES, TEST_PACKAGES, ensure_packages,
+#                                        ensure_test_packages
 
 # shellcheck disable=SC2034  # read by those who source this file
 BUILD_PACKAGES=(
@@ -17,7 +18,8 @@ BUILD_PACKAGES=(
 # ensure_test_packages.
 TEST_PACKAGES=(
   redis-server libgtest-dev bats bats-assert bats-support python3-redis python3-jsonschema jq
-  zsh fish bash-completion dash mandoc groff-base binutils clang iproute2 procps util-linux strace spin less openssl
+  zsh fish bash-completion dash mandoc groff-base binutils clang iproute2 procps util-linux strace
+  spin less openssl
   make sqlite3 postgresql tmux
 )
 
@@ -31,7 +33,8 @@ missing_packages() {
   local package
   local -A installed=()
   while read -r package; do installed[$package]=1; done < <(
-    dpkg-query -W -f '${Package} ${db:Status-Status}\n' "$@" 2>/dev/null | sed -n 's/ installed$//p')
+    dpkg-query -W -f '${Package} ${db:Status-Status}\n' "$@" 2>/dev/null |
+      sed -n 's/ installed$//p')
   for package; do
     [[ -v installed[$package] ]] || printf '%s\n' "$package"
   done
@@ -116,7 +119,9 @@ install_as_root() (
     fetched=1
   fi
   if ! apt_install "$@" >"$log" 2>&1; then
-    if [[ -n $fetched ]] || ! apt-get -q update >"$log" 2>&1 || ! apt_install "$@" >"$log" 2>&1; then
+    if [[ -n $fetched ]] ||
+      ! apt-get -q update >"$log" 2>&1 ||
+      ! apt_install "$@" >"$log" 2>&1; then
       complain "$log"
       exit "$EX_UNAVAILABLE"
     fi

@@ -81,7 +81,8 @@ log=build/quickstart.log
 # Without the tests: they need more packages than the program does.
 cmake --preset release -DBUILD_TESTING=OFF >"$log" 2>&1 || die "configuring failed; see $log"
 began=$SECONDS
-NINJA_STATUS='[%f/%t] ' cmake --build --preset release 2>&1 | show_progress || die "building failed; see $log"
+NINJA_STATUS='[%f/%t] ' cmake --build --preset release 2>&1 | show_progress ||
+  die "building failed; see $log"
 redlock_cli=$PWD/build/release/src/redlock-cli
 [[ -x $redlock_cli ]] || die "the build made no ${redlock_cli#"$PWD"/}"
 echo "built ${redlock_cli#"$PWD"/} in $((SECONDS - began)) seconds"
@@ -110,7 +111,8 @@ command='
   : >"$0/held"
   until [ -e "$0/enough" ]; do sleep 0.05; done
   echo "the command is done"'
-printf '$ redlock-cli run -k %s -- sh -c %s &\n' "$key" "'echo \"key \$REDLOCK_KEY, fence \$REDLOCK_FENCE\"; …'"
+printf '$ redlock-cli run -k %s -- sh -c %s &\n' "$key" \
+  "'echo \"key \$REDLOCK_KEY, fence \$REDLOCK_FENCE\"; …'"
 "$redlock_cli" run -k "$key" -- sh -c "$command" "$dir" &
 holder_pid=$!
 wait_for "the command did not get the lock" "$holder_pid" test -e "$dir/held"
@@ -136,19 +138,23 @@ echo "exit status 0; the lock is free"
 if command -v redis-server >/dev/null && command -v redis-cli >/dev/null; then
   say "The same with a Redis: here one of our own, on a private socket, in memory only"
   socket=$dir/redis.sock
-  redis-server --port 0 --unixsocket "$socket" --unixsocketperm 700 --save '' --appendonly no --daemonize no \
+  redis-server --port 0 --unixsocket "$socket" --unixsocketperm 700 --save '' --appendonly no \
+    --daemonize no \
     --dir "$dir" --logfile "$dir/redis.log" &
   server_pid=$!
-  wait_for "redis-server did not start: $(tail -n 1 "$dir/redis.log" 2>/dev/null)" "$server_pid" redis-cli -s "$socket" ping
+  wait_for "redis-server did not start: $(tail -n 1 "$dir/redis.log" 2>/dev/null)" "$server_pid" \
+    redis-cli -s "$socket" ping
   # shellcheck disable=SC2016  # for the inner shell
-  show run -S "unix://$socket" -k "$key" -- sh -c 'echo "key $REDLOCK_KEY, fence $REDLOCK_FENCE"' || die "run failed with exit status $?"
+  show run -S "unix://$socket" -k "$key" -- sh -c 'echo "key $REDLOCK_KEY, fence $REDLOCK_FENCE"' ||
+    die "run failed with exit status $?"
 fi
 
 cat <<'END'
 
 == It works. Now say where your locks lie:
   redlock-cli run -S local: -k KEY -- COMMAND                 on this host, without a server
-  redlock-cli run -S redis://host:6379 -k KEY -- COMMAND      at a Redis or Valkey, for all hosts that reach it
+  redlock-cli run -S redis://host:6379 -k KEY -- COMMAND      at a Redis or Valkey, for all hosts
+                                                              that reach it
   redlock-cli run -S redis://a -S redis://b -S redis://c …    at a quorum of independent ones
   export REDLOCK_SERVER=redis://host:6379                     the same for this shell
   /etc/redlock-cli.toml:  server = "redis://host:6379"        for cron, sudo and everybody

@@ -54,11 +54,13 @@ for generator in TGZ DEB RPM; do
   cpack --config "$build/CPackConfig.cmake" -G "$generator" -B "$work/$generator"
 done
 mv "$work"/TGZ/*.tar.gz "$work"/DEB/*.deb "$work"/RPM/*.rpm "$work/dist"
-git archive --format=tar --prefix="redlock-cli-$version/" HEAD | gzip -9n >"$work/dist/redlock-cli-$version.tar.gz"
+git archive --format=tar --prefix="redlock-cli-$version/" HEAD |
+  gzip -9n >"$work/dist/redlock-cli-$version.tar.gz"
 # Of the program as it is packed.
 mkdir "$work/unpacked"
 tar -C "$work/unpacked" -xzf "$work"/dist/redlock-cli-"$version"-linux-*.tar.gz --strip-components=1
-cmake -DPROGRAM="$work/unpacked/bin/redlock-cli" -DVERSION="$version" -DOUTPUT="$work/dist/redlock-cli-$version.spdx.json" \
+cmake -DPROGRAM="$work/unpacked/bin/redlock-cli" -DVERSION="$version" \
+  -DOUTPUT="$work/dist/redlock-cli-$version.spdx.json" \
   -P packaging/sbom.cmake
 (cd "$work/dist" && sha256sum -- * >../SHA256SUMS && mv ../SHA256SUMS .)
 mkdir -p "$(dirname "$out")"

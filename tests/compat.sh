@@ -13,14 +13,17 @@ usage: tests/compat.sh valkey|redis|debian [NAME…]
 
   valkey   tests/bats with the newest Valkey that Debian has
   redis    tests/bats with its newest Redis
-  debian   builds preset dev in a clean trixie, each source by itself, and runs the unit tests and tests/bats there
+  debian   builds preset dev in a clean trixie, each source by itself, and runs the unit tests and
+           tests/bats there
 
-NAME…: which files of tests/bats; by default those of locks, quorums and runs. For valkey and redis, preset dev must have been built.
+NAME…: which files of tests/bats; by default those of locks, quorums and runs. For valkey and redis,
+preset dev must have been built.
 END
 }
 
 # What the servers have the largest part in.
-names=(acquire_release quorum fence run_command restart_guard interop sentinel cluster cluster_changes)
+names=(acquire_release quorum fence run_command restart_guard interop sentinel cluster
+  cluster_changes)
 
 (($# >= 1)) || { usage >&2; exit 64; }
 what=$1
@@ -52,8 +55,11 @@ debian() {
   ((EUID == 0)) || { echo "compat.sh: debian needs root" >&2; exit 77; }
   ensure_packages debootstrap
   # Without what only fuzzing and the model need.
-  for package in "${TEST_PACKAGES[@]}"; do [[ $package == clang || $package == spin ]] || tests+=("$package"); done
-  debootstrap --variant=minbase --include=ca-certificates trixie "$work/root" "$(mirror)" >"$work/debootstrap.log" 2>&1 || {
+  for package in "${TEST_PACKAGES[@]}"; do
+    [[ $package == clang || $package == spin ]] || tests+=("$package")
+  done
+  debootstrap --variant=minbase --include=ca-certificates trixie "$work/root" "$(mirror)" \
+    >"$work/debootstrap.log" 2>&1 || {
     tail -n 5 "$work/debootstrap.log" >&2
     exit 71
   }
@@ -67,7 +73,8 @@ debian() {
     mount -t proc proc "$root/proc"
     mount --rbind /dev "$root/dev"
     mount --rbind /sys "$root/sys"
-    exec chroot "$root" env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LC_ALL=C.UTF-8 bash -euc "$@"
+    exec chroot "$root" env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LC_ALL=C.UTF-8 \
+      bash -euc "$@"
   ' sh "$work/root" '
     cd /src
     . packaging/dependencies.sh
@@ -78,7 +85,10 @@ debian() {
     shift "$n"
     c++ --version | head -n 1
     redis-server --version
-    cmake --preset dev -DCMAKE_UNITY_BUILD=OFF -DREDLOCK_PCH=OFF >/tmp/log || { cat /tmp/log; exit 1; }
+    cmake --preset dev -DCMAKE_UNITY_BUILD=OFF -DREDLOCK_PCH=OFF >/tmp/log || {
+      cat /tmp/log
+      exit 1
+    }
     cmake --build --preset dev -j "$(nproc)" >/tmp/log || { tail -n 60 /tmp/log; exit 1; }
     status=0
     # The store of local: is held against the Redis that it was made after; Redis 8 writes and reads

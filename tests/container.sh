@@ -39,15 +39,19 @@ user=$(sed -n 's/^USER //p' packaging/container/Dockerfile)
 entry=$(sed -n 's/^ENTRYPOINT \["\(.*\)"\]$/\1/p' packaging/container/Dockerfile)
 
 # A server that anybody may reach, whose certificate is by a CA that the image trusts.
-openssl req -x509 -newkey rsa:2048 -nodes -keyout "$work/key" -out "$work/cert" -days 2 -subj /CN=test -addext subjectAltName=IP:127.0.0.1 2>/dev/null
+openssl req -x509 -newkey rsa:2048 -nodes -keyout "$work/key" -out "$work/cert" -days 2 \
+  -subj /CN=test -addext subjectAltName=IP:127.0.0.1 2>/dev/null
 cat "$work/cert" >>"$root/etc/ssl/certs/ca-certificates.crt"
 redis() { redis-cli -p "$port" "$@" 2>/dev/null; }
 for _ in {1..20}; do
   port=$((20000 + SRANDOM % 12000))
-  redis-server --bind 127.0.0.1 --port "$port" --tls-port "$((port + 1))" --tls-cert-file "$work/cert" --tls-key-file "$work/key" \
+  redis-server --bind 127.0.0.1 --port "$port" --tls-port "$((port + 1))" \
+    --tls-cert-file "$work/cert" --tls-key-file "$work/key" \
     --tls-auth-clients no --save '' --dir "$work" >"$work/server" 2>&1 &
   server=$!
-  while kill -0 "$server" 2>/dev/null && [[ $(redis config get pidfile >/dev/null && redis info server | tr -d '\r' | sed -n 's/^process_id://p') != "$server" ]]; do
+  while kill -0 "$server" 2>/dev/null &&
+    [[ $(redis config get pidfile >/dev/null && redis info server | tr -d '\r' |
+      sed -n 's/^process_id://p') != "$server" ]]; do
     sleep 0.05
   done
   ! kill -0 "$server" 2>/dev/null || break
@@ -84,10 +88,13 @@ exits_with() {
 
 check "--version" contained -- --version
 check "no server is configured" exits_with 78 contained -- status
-check "the lock of a command, which sees it" exits_with 75 contained "$plain" -- run -k a -- redlock-cli status a --exit-code
-check "the same over TLS, with the image's CAs" exits_with 75 contained "$tls" -- run -k a -- redlock-cli status a --exit-code
+check "the lock of a command, which sees it" exits_with 75 contained "$plain" -- run -k a \
+  -- redlock-cli status a --exit-code
+check "the same over TLS, with the image's CAs" exits_with 75 contained "$tls" -- run -k a \
+  -- redlock-cli status a --exit-code
 check "doctor" exits_with 1 contained "$plain" -- doctor
-check "a lock on this host" exits_with 75 contained REDLOCK_SERVER=local: -- run -k a -- redlock-cli status a --exit-code
+check "a lock on this host" exits_with 75 contained REDLOCK_SERVER=local: -- run -k a \
+  -- redlock-cli status a --exit-code
 
 holder_is() {
   contained "$plain" -- run -k a -- redlock-cli status a --json >"$work/status" && python3 -c '
@@ -116,9 +123,11 @@ is_stopped_by_term() {
   local namespace=$! first
   wait_until queued 1 || return
   first=$(pgrep -P "$(pgrep -P "$namespace")") # below the shell of this function, and unshare
-  ! gone a && kill -TERM "$first" && exits_with 143 wait "$namespace" && wait_until gone a && wait_until queued 0
+  ! gone a && kill -TERM "$first" && exits_with 143 wait "$namespace" && wait_until gone a &&
+    wait_until queued 0
 }
 check "TERM to process 1 stops the command, and the lock is released" is_stopped_by_term
 
 ((problems == 0)) || exit 1
-echo "container: $(find "$root" -type f | wc -l) files, $(du -sm "$root" | cut -f1) MB: all checks hold"
+echo "container: $(find "$root" -type f | wc -l) files, $(du -sm "$root" | cut -f1) MB: \
+all checks hold"

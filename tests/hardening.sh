@@ -24,17 +24,21 @@ expect() {
 headers=$(readelf --wide --file-header --program-headers "$program")
 dynamic=$(readelf --wide --dynamic "$program")
 # The symbols that it takes from libc: these remain when it is stripped.
-imported=$(readelf --wide --dyn-syms "$program" | awk '$7 == "UND" { sub(/@.*/, "", $8); print $8 }')
+imported=$(readelf --wide --dyn-syms "$program" |
+  awk '$7 == "UND" { sub(/@.*/, "", $8); print $8 }')
 
 expect 'not position-independent' '^ *Type: +DYN ' "$headers"
 expect 'not marked as a position-independent program' 'FLAGS_1.* PIE' "$dynamic"
 expect 'no part is read-only after relocation' '^ *GNU_RELRO ' "$headers"
-expect 'symbols are looked up late, so their table stays writable' 'FLAGS_1.* NOW|BIND_NOW' "$dynamic"
+expect 'symbols are looked up late, so their table stays writable' \
+  'FLAGS_1.* NOW|BIND_NOW' "$dynamic"
 expect 'the stack is executable' '^ *GNU_STACK .* RW +0x' "$headers"
 expect 'no stack protector' '^__stack_chk_fail$' "$imported"
-((expect_fortified == 0)) || expect 'no _FORTIFY_SOURCE' '^__(memcpy|read|snprintf|strcpy|memset|longjmp)_chk$' "$imported"
+((expect_fortified == 0)) ||
+  expect 'no _FORTIFY_SOURCE' '^__(memcpy|read|snprintf|strcpy|memset|longjmp)_chk$' "$imported"
 # An assertion keeps its text.
-expect 'no libstdc++ assertions' '__n < this->size\(\)' "$(grep -aoE '__n < this->size\(\)' "$program" | head -n 1)"
+expect 'no libstdc++ assertions' '__n < this->size\(\)' \
+  "$(grep -aoE '__n < this->size\(\)' "$program" | head -n 1)"
 
 if [[ -n $build ]]; then
   case $(uname -m) in
@@ -44,14 +48,16 @@ if [[ -n $build ]]; then
   esac
   flags="-fPIE -fstack-protector-strong -fstack-clash-protection -D_GLIBCXX_ASSERTIONS $branches"
   ((expect_fortified == 0)) || flags+=' -D_FORTIFY_SOURCE=3'
-  commands=$(grep -E '"command": .*/src/[a-z_/]+\.cpp(\\"|"| |$)' "$build/compile_commands.json" | grep -v '/tests/' || true)
+  commands=$(grep -E '"command": .*/src/[a-z_/]+\.cpp(\\"|"| |$)' "$build/compile_commands.json" |
+    grep -v '/tests/' || true)
   expect "$build: no sources" . "$commands"
   for flag in $flags; do
     without=$(grep -vF -- " $flag " <<<"$commands" || true)
     checks=$((checks + 1))
     [[ -z $without ]] && continue
     problems=$((problems + 1))
-    echo "hardening: compiled without $flag: $(head -n 1 <<<"$without" | grep -oE '[^ ]+\.cpp' | tail -n 1)" >&2
+    echo "hardening: compiled without $flag: \
+$(head -n 1 <<<"$without" | grep -oE '[^ ]+\.cpp' | tail -n 1)" >&2
   done
 fi
 

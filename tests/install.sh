@@ -50,7 +50,8 @@ problem() {
 for manual in "$prefix"/share/man/man*/*; do
   [[ -s $manual ]] || problem "${manual#"$prefix/"} is empty, or leads nowhere"
 done
-grep -q '^\.Nm redlock-cli-release$' "$prefix/share/man/man1/redlock-cli-release.1" || problem "the page of release is another"
+grep -q '^\.Nm redlock-cli-release$' "$prefix/share/man/man1/redlock-cli-release.1" ||
+  problem "the page of release is another"
 
 for shell in bash zsh fish; do
   case $shell in
@@ -58,21 +59,25 @@ for shell in bash zsh fish; do
     zsh) file=share/zsh/site-functions/_redlock-cli ;;
     fish) file=share/fish/vendor_completions.d/redlock-cli.fish ;;
   esac
-  cmp <("$prefix/bin/redlock-cli" completion "$shell") "$prefix/$file" || problem "$file is not what the program prints"
+  cmp <("$prefix/bin/redlock-cli" completion "$shell") "$prefix/$file" ||
+    problem "$file is not what the program prints"
 done
 
 # The example, as it stands and with all that it proposes.
 example=$prefix/share/doc/redlock-cli/examples/redlock-cli.toml
 sed -E '/^server/d; s/^#([a-z-]+ =)/\1/' "$example" >"$prefix/all.toml"
 for file in "$example" "$prefix/all.toml"; do
-  "$prefix/bin/redlock-cli" doctor --settings --config "$file" >/dev/null || problem "$file is no configuration"
+  "$prefix/bin/redlock-cli" doctor --settings --config "$file" >/dev/null ||
+    problem "$file is no configuration"
 done
 
 mkdir -m 700 "$prefix/locks"
-[[ $("$prefix/bin/redlock-cli" run -S "local:$prefix/locks" -k install -- echo works) == works ]] || problem "it does not work"
+[[ $("$prefix/bin/redlock-cli" run -S "local:$prefix/locks" -k install -- echo works) == works ]] ||
+  problem "it does not work"
 tests/hardening.sh "$prefix/bin/redlock-cli" || problem "it is not hardened"
 
-readelf --string-dump=.note.dlopen "$prefix/bin/redlock-cli" 2>/dev/null | grep -q 'libssl\.so\.3' ||
+readelf --string-dump=.note.dlopen "$prefix/bin/redlock-cli" 2>/dev/null |
+  grep -q 'libssl\.so\.3' ||
   problem "it does not note that it loads OpenSSL"
 
 ((problems == 0)) || exit 1

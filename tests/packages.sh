@@ -65,7 +65,8 @@ fi
 deb=$(echo "$dist"/*.deb)
 rpm=$(echo "$dist"/*.rpm)
 
-check "SHA256SUMS fits" sh -c 'cd "$1" && sha256sum -c SHA256SUMS && [ "$(wc -l <SHA256SUMS)" = 5 ]' sh "$dist"
+check "SHA256SUMS fits" \
+  sh -c 'cd "$1" && sha256sum -c SHA256SUMS && [ "$(wc -l <SHA256SUMS)" = 5 ]' sh "$dist"
 check "lintian has nothing to say" lintian --fail-on error,warning,info --info --display-info "$deb"
 
 check "the list of components is SPDX, and names those of the program" python3 -c '
@@ -73,7 +74,8 @@ import json, sys
 document = json.load(open(sys.argv[1]))
 names = {package["name"] for package in document["packages"]}
 assert document["spdxVersion"] == "SPDX-2.3"
-assert {"redlock-cli", "hiredis", "Lua", "libmd", "Asio", "fmt", "CLI11", "toml++", "OpenSSL", "libstdc++"} <= names, names
+assert {"redlock-cli", "hiredis", "Lua", "libmd", "Asio", "fmt", "CLI11", "toml++", "OpenSSL",
+        "libstdc++"} <= names, names
 known = {package["SPDXID"] for package in document["packages"]} | {"SPDXRef-DOCUMENT"}
 for relation in document["relationships"]:
     assert relation["spdxElementId"] in known and relation["relatedSpdxElement"] in known, relation
@@ -92,13 +94,16 @@ check "it is hardened" tests/hardening.sh "$work/rpm/usr/bin/redlock-cli"
 # Nothing but libc, which every distribution has.
 rpm_needs_libc_alone() {
   local needs
-  needs=$(rpm -qp --requires "$rpm" | grep -vE '^(lib(c|m)\.so\.6|ld-linux-[a-z0-9-]+\.so\.[0-9])(\(|$)|^rpmlib\(|^rtld\(GNU_HASH\)' || true)
+  needs=$(rpm -qp --requires "$rpm" |
+    grep -vE '^(lib(c|m)\.so\.6|ld-linux-[a-z0-9-]+\.so\.[0-9])(\(|$)|'\
+'^rpmlib\(|^rtld\(GNU_HASH\)' || true)
   [[ -z $needs ]] || { echo "needs: $needs"; return 1; }
 }
 check "the .rpm needs libc alone" rpm_needs_libc_alone
 rpm_owns_no_directory_of_others() {
   local directories
-  directories=$(rpm -qp --queryformat '[%{FILEMODES:perms} %{FILENAMES}\n]' "$rpm" | sed -n 's/^d[^ ]* //p' | grep -v '/doc/redlock-cli' || true)
+  directories=$(rpm -qp --queryformat '[%{FILEMODES:perms} %{FILENAMES}\n]' "$rpm" |
+    sed -n 's/^d[^ ]* //p' | grep -v '/doc/redlock-cli' || true)
   [[ -z $directories ]] || { echo "owns: $directories"; return 1; }
 }
 check "the .rpm owns no directory of others" rpm_owns_no_directory_of_others
@@ -106,7 +111,8 @@ check "the .rpm owns no directory of others" rpm_owns_no_directory_of_others
 # --- A container ---
 
 ensure_packages redis-server redis-tools openssl ca-certificates
-check "the root file system of a container, with the program as process 1" tests/container.sh "$work/rpm/usr/bin/redlock-cli"
+check "the root file system of a container, with the program as process 1" tests/container.sh \
+  "$work/rpm/usr/bin/redlock-cli"
 
 # --- A release that does not fit ---
 
@@ -136,8 +142,10 @@ check "an earlier version, to upgrade from" make_earlier
 
 # What is in the root, but for what a package manager keeps for itself.
 contents() {
-  (cd "$1" && find . -xdev \( -path ./proc -o -path ./sys -o -path ./dev -o -path ./tmp -o -path ./var/lib/dpkg -o -path ./var/log -o \
-    -path ./var/cache -o -path ./var/lib/apt -o -path ./etc/ld.so.cache \) -prune -o -print | sort)
+  (cd "$1" &&
+    find . -xdev \( -path ./proc -o -path ./sys -o -path ./dev -o -path ./tmp \
+      -o -path ./var/lib/dpkg -o -path ./var/log -o -path ./var/cache -o -path ./var/lib/apt \
+      -o -path ./etc/ld.so.cache \) -prune -o -print | sort)
 }
 
 # in_root SUITE SCRIPT: as root there, with /proc and a /run of its own; packages lie in /tmp.
@@ -147,7 +155,8 @@ in_root() {
     mount --rbind /dev "$1/dev"
     mount -t tmpfs tmpfs "$1/run"
     mkdir -m 1777 "$1/run/lock"
-    exec chroot "$1" env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LC_ALL=C.UTF-8 DEBIAN_FRONTEND=noninteractive sh -exc "$2"
+    exec chroot "$1" env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LC_ALL=C.UTF-8 \
+      DEBIAN_FRONTEND=noninteractive sh -exc "$2"
   ' sh "$work/$1" "$2"
 }
 
@@ -202,13 +211,16 @@ for suite in "${suites[@]}"; do
     apt-get -q=2 -o Acquire::Check-Valid-Until=false update  # a mirror may be behind
     apt-get -q -y install /tmp/redlock-cli.deb
     test -n "$(ls /usr/lib/*/libssl.so.3)"
-    apt-get -q -y --no-install-recommends install redis-server || apt-get -q -y --no-install-recommends install valkey-server'
+    apt-get -q -y --no-install-recommends install redis-server ||
+      apt-get -q -y --no-install-recommends install valkey-server'
   check "$suite: it locks with this suite's server, and over TLS" in_root "$suite" '
     server=$(command -v redis-server || command -v valkey-server)
     client=$(command -v redis-cli || command -v valkey-cli)
-    openssl req -x509 -newkey rsa:2048 -nodes -keyout /tmp/key -out /tmp/cert -days 2 -subj /CN=test -addext subjectAltName=DNS:localhost 2>/dev/null
-    $server --port 0 --unixsocket /tmp/redis.sock --tls-port 16379 --bind 127.0.0.1 --tls-cert-file /tmp/cert --tls-key-file /tmp/key \
-      --tls-ca-cert-file /tmp/cert --tls-auth-clients no --save "" --daemonize yes --dir /tmp --pidfile /tmp/redis.pid
+    openssl req -x509 -newkey rsa:2048 -nodes -keyout /tmp/key -out /tmp/cert -days 2 \
+      -subj /CN=test -addext subjectAltName=DNS:localhost 2>/dev/null
+    $server --port 0 --unixsocket /tmp/redis.sock --tls-port 16379 --bind 127.0.0.1 \
+      --tls-cert-file /tmp/cert --tls-key-file /tmp/key --tls-ca-cert-file /tmp/cert \
+      --tls-auth-clients no --save "" --daemonize yes --dir /tmp --pidfile /tmp/redis.pid
     for i in 1 2 3 4 5 6 7 8 9 10; do $client -s /tmp/redis.sock ping && break; sleep 0.3; done
     redlock-cli run -S unix:///tmp/redis.sock -k a -- true
     export REDLOCK_SERVER=rediss://localhost:16379 REDLOCK_CACERT=/tmp/cert

@@ -11,15 +11,18 @@ usage() {
 usage: tests/run.sh [quick | --only dev|asan|fuzz|servers|mutants|user|tsan]
 
 Installs the packages that are missing, then:
-  quick  builds preset dev and runs the unit tests, 200 schedules of the simulation and a few bats tests: a minute or two when nothing else
-         is to be done; for those who change a line
+  quick  builds preset dev and runs the unit tests, 200 schedules of the simulation and a few bats
+         tests: a minute or two when nothing else is to be done; for those who change a line
 and without a word all of these but the last:
   dev    builds preset dev, runs all tests
   asan   builds preset asan (AddressSanitizer, UndefinedBehaviorSanitizer), runs the unit tests
   fuzz   builds preset fuzz (Clang, libFuzzer), runs every fuzz target for a few seconds
-  servers  the tests of what goes over the wire once more, with the newest Redis and the newest Valkey that Debian has
-  mutants  one of the mutants of tests/mutants/list, another each day; it counts as passed when a test notices it
-  user   when root: the bats tests of dev once more as an ordinary user without a home, but for those to which the user does not matter
+  servers  the tests of what goes over the wire once more, with the newest Redis and the newest
+         Valkey that Debian has
+  mutants  one of the mutants of tests/mutants/list, another each day; it counts as passed when a
+         test notices it
+  user   when root: the bats tests of dev once more as an ordinary user without a home, but for
+         those to which the user does not matter
   tsan   only on demand: builds preset tsan (ThreadSanitizer), runs the tests labelled unit or smoke
 END
 }
@@ -92,8 +95,10 @@ for case in tree.parse(sys.argv[1]).iter("testcase"):
     name, output = case.get("name"), case.findtext("system-out") or ""
     if case.get("status") == "run":
         passed += 1
-        skipped += [f"{name}: {line}" for line in re.findall(r"^ok \d+ (.*# skip.*)", output, re.M | re.I)]
-        skipped += [f"{name}: {line}" for line in re.findall(r"^\[  SKIPPED \] (\S+) \(", output, re.M)]
+        skipped += [f"{name}: {line}"
+                    for line in re.findall(r"^ok \d+ (.*# skip.*)", output, re.M | re.I)]
+        skipped += [f"{name}: {line}"
+                    for line in re.findall(r"^\[  SKIPPED \] (\S+) \(", output, re.M)]
     elif case.find("skipped") is not None and case.get("status") == "notrun" and \
             "SKIP" in (case.find("skipped").get("message") or ""):
         skipped.append(name)
@@ -121,7 +126,8 @@ start_ctest() {
   chmod 755 "$work"
   chmod 1777 "$work/junit"
   # The output of passed tests is kept: it tells what was skipped inside them.
-  "${before[@]}" ctest "$@" -j "$test_jobs" --output-on-failure --no-tests=error --test-output-size-passed 10000000 \
+  "${before[@]}" ctest "$@" -j "$test_jobs" --output-on-failure --no-tests=error \
+    --test-output-size-passed 10000000 \
     --output-junit "$work/junit/$part.xml"
 }
 
@@ -197,7 +203,8 @@ run_preset() {
 }
 
 # What a server has the largest part in: how it reads, what it drops, when it refuses.
-readonly wire_tests='^(bats\.(quorum|fence|queue|refused_release|frozen_server)|redis\.(Scripts|Rights|ReadByRealRedis).*)$'
+readonly wire_tests='^(bats\.(quorum|fence|queue|refused_release|frozen_server)|'\
+'redis\.(Scripts|Rights|ReadByRealRedis).*)$'
 
 # Both servers at once, beside what is tested next: most of these tests wait for something.
 start_servers() {
@@ -209,14 +216,16 @@ start_servers() {
   (cd build/dev && ctest -N >/dev/null) || true # writes the lists of unit tests
   for server in redis valkey; do
     if ! bin=$(tests/servers.sh "$server"); then
-      note "$server" "SKIPPED: the mirror does not give us Debian's newest now, and no earlier one is left"
+      note "$server" \
+        "SKIPPED: the mirror does not give us Debian's newest now, and no earlier one is left"
       continue
     fi
     # A directory of its own, for ctest's logs.
     mkdir -p "$work/$server"
     printf 'subdirs("%s")\n' "$root/build/dev" >"$work/$server/CTestTestfile.cmake"
     set -m
-    start_ctest "$server" env PATH="$bin:$PATH" -- --test-dir "$work/$server" -R "$wire_tests" >"$work/$server.log" 2>&1 &
+    start_ctest "$server" env PATH="$bin:$PATH" \
+      -- --test-dir "$work/$server" -R "$wire_tests" >"$work/$server.log" 2>&1 &
     running[$server]=$!
     set +m
   done
@@ -253,7 +262,8 @@ finish_mutants() {
   mutants=
   printf '\n== test mutants\n'
   cat "$work/mutants.log"
-  counts=$(sed -n 's/^\([0-9]*\) caught, \([0-9]*\) survived, \([0-9]*\) not tried$/\1 \2 \3/p' "$work/mutants.log")
+  counts=$(sed -n 's/^\([0-9]*\) caught, \([0-9]*\) survived, \([0-9]*\) not tried$/\1 \2 \3/p' \
+    "$work/mutants.log")
   if [[ -z $counts ]]; then
     fail_part mutants "tests/mutants/rotation.sh did not come to its end"
     return
@@ -288,7 +298,9 @@ run_as_user() {
   if ! as_user test -r "$root/build/dev/CTestTestfile.cmake" -a -r "$root/tests/bats"; then
     echo "the user cannot read $root: building a copy"
     tree=$user_tmp/copy
-    if ! { mkdir "$tree" && tar -c --exclude=./build --exclude=./.git . | tar -x -C "$tree" && chmod -R a+rX "$tree" &&
+    if ! { mkdir "$tree" &&
+      tar -c --exclude=./build --exclude=./.git . | tar -x -C "$tree" &&
+      chmod -R a+rX "$tree" &&
       (cd "$tree" && build dev); }; then
       fail_part user "the build of a copy failed"
       return

@@ -44,13 +44,16 @@ give_up() {
 # On the file system of the cache, so that what is complete gets its name in one step.
 work=$(mktemp -d "$cache/.new.XXXXXX")
 chmod 755 "$work"
-mkdir -p "$work"/apt/{lists,archives}/partial "$work"/apt/parts "$work"/packages "$work"/made/{root,bin}
+mkdir -p "$work"/apt/{lists,archives}/partial "$work"/apt/parts "$work"/packages \
+  "$work"/made/{root,bin}
 
 # Where this machine gets its packages.
 # shellcheck disable=SC2016
-mirror=$(apt-get indextargets --format '$(REPO_URI)' 'Created-By: Packages' | grep -v security | head -n 1)
+mirror=$(apt-get indextargets --format '$(REPO_URI)' 'Created-By: Packages' | grep -v security |
+  head -n 1)
 : >"$work/apt/status"
-echo "deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] $mirror $suite main" >"$work/apt/sources.list"
+echo "deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] $mirror $suite main" \
+  >"$work/apt/sources.list"
 # As on a machine on which nothing is installed.
 cat >"$work/apt/conf" <<END
 Dir::State::lists "$work/apt/lists";
@@ -69,9 +72,11 @@ export APT_CONFIG=$work/apt/conf
 apt-get -q=2 update >"$work/log" 2>&1 || give_up "no list of packages"
 
 # The server, and every library that it may want, with the loader of the same suite.
-mapfile -t libraries < <(apt-cache depends --recurse --no-recommends --no-suggests --no-conflicts --no-breaks --no-replaces --no-enhances \
+mapfile -t libraries < <(apt-cache depends --recurse --no-recommends --no-suggests --no-conflicts \
+  --no-breaks --no-replaces --no-enhances \
   "$what-server" | grep -E '^lib[a-z0-9+.-]+$' | sort -u)
-(cd "$work/packages" && apt-get -q=2 download "$what-server" "$what-tools" "${libraries[@]}") >"$work/log" 2>&1 || give_up "no packages"
+(cd "$work/packages" && apt-get -q=2 download "$what-server" "$what-tools" "${libraries[@]}") \
+  >"$work/log" 2>&1 || give_up "no packages"
 for package in "$work"/packages/*.deb; do dpkg -x "$package" "$work/made/root"; done
 loader=$(cd "$work/made/root" && find . -name 'ld-linux-*.so.*' | head -n 1)
 
@@ -80,7 +85,8 @@ cat >"$work/made/bin/redis-server" <<'END'
 root=$(dirname "$0")/../root
 END
 cat >>"$work/made/bin/redis-server" <<END
-exec "\$root/$loader" --library-path "\$root/usr/lib/$(uname -m)-linux-gnu" --argv0 redis-server "\$root/usr/bin/$what-server" "\$@"
+exec "\$root/$loader" --library-path "\$root/usr/lib/$(uname -m)-linux-gnu" \\
+  --argv0 redis-server "\$root/usr/bin/$what-server" "\$@"
 END
 chmod 755 "$work/made/bin/redis-server"
 "$work/made/bin/redis-server" --version >"$work/log" 2>&1 || give_up "it does not start"

@@ -39,10 +39,12 @@ done < <({ libraries_of "$program"; echo "$ssl"; libraries_of "$ssl"; } | sort -
 install -m 644 "$CERTIFICATES" "$out$CERTIFICATES"
 ln -s "$CERTIFICATES" "$out/usr/lib/ssl/cert.pem"
 
-printf '%s\n' 'root:x:0:0:root:/:/sbin/nologin' 'nonroot:x:65532:65532:nonroot:/tmp:/sbin/nologin' >"$out/etc/passwd"
+printf '%s\n' 'root:x:0:0:root:/:/sbin/nologin' 'nonroot:x:65532:65532:nonroot:/tmp:/sbin/nologin' \
+  >"$out/etc/passwd"
 printf '%s\n' 'root:x:0:' 'nonroot:x:65532:' >"$out/etc/group"
 
 cp "$source/LICENSE" "$source/packaging/THIRD-PARTY-LICENSES" "$out/usr/share/doc/redlock-cli"
 for package in libc6 libssl3 libssl3t64 ca-certificates; do
-  [[ ! -e /usr/share/doc/$package/copyright ]] || install -D -m 644 "/usr/share/doc/$package/copyright" "$out/usr/share/doc/$package/copyright"
+  [[ ! -e /usr/share/doc/$package/copyright ]] ||
+    install -D -m 644 "/usr/share/doc/$package/copyright" "$out/usr/share/doc/$package/copyright"
 done

@@ -8,7 +8,8 @@ die() {
 }
 [[ -n ${LOCK_KEY//[[:space:]]/} ]] || die "redlock-cli: the input key is empty"
 # A secret that is missing is an empty text.
-[[ -n ${REDLOCK_SERVER-} ]] || die "redlock-cli: the input servers is empty; is the secret set, and may this workflow read it?"
+[[ -n ${REDLOCK_SERVER-} ]] ||
+  die "redlock-cli: the input servers is empty; is the secret set, and may this workflow read it?"
 
 if [[ -n ${LOCK_PACKAGE-} ]]; then
   [[ -n ${LOCK_SHA256-} ]] || die "redlock-cli: the input package needs sha256 beside it"
@@ -19,7 +20,8 @@ if [[ -n ${LOCK_PACKAGE-} ]]; then
   tar -C "$place" -xzf "$place.tar.gz" --strip-components=1
   PATH=$place/bin:$PATH
 fi
-command -v redlock-cli >/dev/null || die "redlock-cli is not installed on this runner; name a release with the input package"
+command -v redlock-cli >/dev/null ||
+  die "redlock-cli is not installed on this runner; name a release with the input package"
 
 arguments=(--note "${GITHUB_SERVER_URL-}/${GITHUB_REPOSITORY-}/actions/runs/${GITHUB_RUN_ID-}")
 while IFS= read -r key; do

@@ -30,7 +30,8 @@ row() {
       *) unsafe=$((unsafe + 1)) ;;
     esac
   done
-  printf '%-60s %3d in time, %d late, %d with an untrue exit status\n' "$*" "$in_time" "$unsafe" "$untrue"
+  printf '%-60s %3d in time, %d late, %d with an untrue exit status\n' "$*" "$in_time" \
+    "$unsafe" "$untrue"
   ((untrue == 0)) || failed=1
 }
 

@@ -18,21 +18,21 @@ cd "$work"
 
 # name | must it hold? | macros. What the documents promise, and what they say is not covered.
 cases=(
-  'the design, a pause and a kill       |holds|'
-  'the design, three pauses             |holds|PAUSES=3 KILLS=0'
-  'the design, three renewals           |holds|RENEWALS=3 KILLS=0'
-  'both killed, the command itself      |holds|BOTH_KILLED COMMAND_ONLY KILLS=2 PAUSES=0'
-  'both killed, its descendant          |fails|BOTH_KILLED KILLS=2 PAUSES=0'
-  'both stopped, the command itself     |fails|BOTH_STOPPED COMMAND_ONLY PAUSES=2 KILLS=0'
-  'NO_WATCHDOG                          |fails|NO_WATCHDOG'
-  'FRONT_KILLS_LATE                     |fails|FRONT_KILLS_LATE'
-  'RELEASE_EARLY                        |fails|RELEASE_EARLY'
-  'KILL_COMMAND_ONLY                    |fails|KILL_COMMAND_ONLY'
-  'DEADLINE_FROM_REPLY                  |fails|DEADLINE_FROM_REPLY'
-  'DEADLINE_AFTER_GO                    |fails|DEADLINE_AFTER_GO'
-  'STOP_UNTOLD                          |fails|STOP_UNTOLD'
-  'NO_PDEATHSIG, both killed            |fails|NO_PDEATHSIG BOTH_KILLED COMMAND_ONLY KILLS=2 PAUSES=0'
-  'NO_GETPPID, both killed              |fails|NO_GETPPID BOTH_KILLED COMMAND_ONLY KILLS=2 PAUSES=0'
+  'the design, a pause and a kill     |holds|'
+  'the design, three pauses           |holds|PAUSES=3 KILLS=0'
+  'the design, three renewals         |holds|RENEWALS=3 KILLS=0'
+  'both killed, the command itself    |holds|BOTH_KILLED COMMAND_ONLY KILLS=2 PAUSES=0'
+  'both killed, its descendant        |fails|BOTH_KILLED KILLS=2 PAUSES=0'
+  'both stopped, the command itself   |fails|BOTH_STOPPED COMMAND_ONLY PAUSES=2 KILLS=0'
+  'NO_WATCHDOG                        |fails|NO_WATCHDOG'
+  'FRONT_KILLS_LATE                   |fails|FRONT_KILLS_LATE'
+  'RELEASE_EARLY                      |fails|RELEASE_EARLY'
+  'KILL_COMMAND_ONLY                  |fails|KILL_COMMAND_ONLY'
+  'DEADLINE_FROM_REPLY                |fails|DEADLINE_FROM_REPLY'
+  'DEADLINE_AFTER_GO                  |fails|DEADLINE_AFTER_GO'
+  'STOP_UNTOLD                        |fails|STOP_UNTOLD'
+  'NO_PDEATHSIG, both killed          |fails|NO_PDEATHSIG BOTH_KILLED COMMAND_ONLY KILLS=2 PAUSES=0'
+  'NO_GETPPID, both killed            |fails|NO_GETPPID BOTH_KILLED COMMAND_ONLY KILLS=2 PAUSES=0'
 )
 
 # verify MACRO…: the whole state space, or up to the first error. -E: what a dead guard leaves
@@ -60,7 +60,8 @@ for case in "${cases[@]}"; do
   if [[ $errors == 0 ]]; then
     found=holds
     # A search that was cut off proves nothing.
-    ! grep -qE 'Search not completed|max search depth too small|out of memory' pan.log || found='cut'
+    ! grep -qE 'Search not completed|max search depth too small|out of memory' pan.log ||
+      found='cut'
   elif [[ -n $errors ]] && grep -q '^pan:1: assertion violated' pan.log; then
     found=fails
   fi
@@ -69,8 +70,12 @@ for case in "${cases[@]}"; do
     wrong=$((wrong + 1))
     mark='  <-- WRONG'
   }
-  printf '%-38s %-6s %-6s %10s %7s%s\n' "$name" "$wanted" "$found" "${states:--}" "${depth:--}" "$mark"
+  printf '%-38s %-6s %-6s %10s %7s%s\n' "$name" "$wanted" "$found" "${states:--}" \
+    "${depth:--}" "$mark"
 done
 
-((wrong == 0)) || { echo "model: $wrong of ${#cases[@]} cases are not as they must be" >&2; exit 1; }
+((wrong == 0)) || {
+  echo "model: $wrong of ${#cases[@]} cases are not as they must be" >&2
+  exit 1
+}
 echo "model: all ${#cases[@]} cases are as they must be"

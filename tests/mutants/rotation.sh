@@ -34,7 +34,8 @@ compile() {
     source=$batch
   fi
   command=$(/usr/bin/python3 -c 'import json, sys
-print(next(c["command"] for c in json.load(open(sys.argv[1])) if c["file"] == sys.argv[2]))' "$BUILD/compile_commands.json" "$source")
+print(next(c["command"] for c in json.load(open(sys.argv[1])) if c["file"] == sys.argv[2]))' \
+    "$BUILD/compile_commands.json" "$source")
   (cd "$BUILD" && eval "${command% -o *} -Wno-error -o '$2' -c '$mutant'")
 }
 
@@ -47,31 +48,44 @@ link() {
 }
 
 # The names of the tests that are to notice it.
-tests_of() { ctest --test-dir "$BUILD" -N -R "${value_of[$1.test]}" | sed -n 's/^ *Test *#[0-9]*: //p'; }
+tests_of() {
+  ctest --test-dir "$BUILD" -N -R "${value_of[$1.test]}" | sed -n 's/^ *Test *#[0-9]*: //p'
+}
 
 try() {
   local name=$1 problem whole tests layer file
   mutate "$name"
   [[ -z $problem ]] || { echo "error: $problem"; return; }
   file=${value_of[$name.file]}
-  compile "$file" "$copy/mutant.o" >"$copy/mutant.log" 2>&1 || { echo "error: it does not compile"; return; }
+  compile "$file" "$copy/mutant.o" >"$copy/mutant.log" 2>&1 || {
+    echo "error: it does not compile"
+    return
+  }
   restore "$name"
   tests=$(tests_of "$name")
   [[ -n $tests ]] || { echo "error: no tests"; return; }
 
   # Those of a layer are one program, and most are faster than bats.
   for layer in $(sed -n '/^bats\./!s/^\([a-z]*\)\..*/\1/p' <<<"$tests" | sort -u); do
-    link "tests/unit-$layer" "$copy/mutant.o" "$copy/unit-$layer" >"$copy/mutant.log" 2>&1 || { echo "error: it does not link"; return; }
+    link "tests/unit-$layer" "$copy/mutant.o" "$copy/unit-$layer" >"$copy/mutant.log" 2>&1 || {
+      echo "error: it does not link"
+      return
+    }
     if ! reaper 120 "$copy/unit-$layer" --gtest_fail_fast \
-      --gtest_filter="$(sed -n "s/^$layer\.//p" <<<"$tests" | paste -sd :)" >"$copy/mutant.log" 2>&1; then
+      --gtest_filter="$(sed -n "s/^$layer\.//p" <<<"$tests" | paste -sd :)" \
+      >"$copy/mutant.log" 2>&1; then
       echo "caught by unit-$layer"
       return
     fi
   done
   grep -q '^bats\.' <<<"$tests" || { echo survived; return; }
-  link src/redlock-cli "$copy/mutant.o" "$copy/redlock-cli" >"$copy/mutant.log" 2>&1 || { echo "error: it does not link"; return; }
+  link src/redlock-cli "$copy/mutant.o" "$copy/redlock-cli" >"$copy/mutant.log" 2>&1 || {
+    echo "error: it does not link"
+    return
+  }
   for file in $(sed -n 's/^bats\.//p' <<<"$tests"); do
-    if ! REDLOCK_CLI=$copy/redlock-cli LOAD_TREE=$BUILD/tests/load-tree reaper 280 bats "tests/bats/$file.bats" >"$copy/mutant.log" 2>&1; then
+    if ! REDLOCK_CLI=$copy/redlock-cli LOAD_TREE=$BUILD/tests/load-tree \
+      reaper 280 bats "tests/bats/$file.bats" >"$copy/mutant.log" 2>&1; then
       echo "caught by bats.$file"
       return
     fi
@@ -84,11 +98,14 @@ reaper() { "$BUILD/tests/reaper" "$@"; }
 read_list tests/mutants/list file test
 candidates=()
 for name in "${names[@]}"; do
-  [[ ${value_of[$name.file]} != *.cpp || ${value_of[$name.test]} == ^bats* ]] || candidates+=("$name")
+  [[ ${value_of[$name.file]} != *.cpp || ${value_of[$name.test]} == ^bats* ]] ||
+    candidates+=("$name")
 done
 chosen=("$@")
 if ((${#chosen[@]} == 0)); then
-  for ((i = 0; i < count; ++i)); do chosen+=("${candidates[(10#$day * count + i) % ${#candidates[@]}]}"); done
+  for ((i = 0; i < count; ++i)); do
+    chosen+=("${candidates[(10#$day * count + i) % ${#candidates[@]}]}")
+  done
 fi
 choose "${chosen[@]}"
 make_copy

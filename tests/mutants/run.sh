@@ -11,7 +11,8 @@ source tests/mutants/lib.sh
 readonly test_timeout=120
 
 run_tests() {
-  in_copy ctest --test-dir build/dev -R "$1" -j "$(nproc)" --timeout "$test_timeout" --no-tests=error "${@:2}" >"$copy/mutant.log" 2>&1
+  in_copy ctest --test-dir build/dev -R "$1" -j "$(nproc)" --timeout "$test_timeout" \
+    --no-tests=error "${@:2}" >"$copy/mutant.log" 2>&1
 }
 
 # Prints what became of mutant NAME: caught by whom, or survived, or why it could not be tried.
@@ -24,8 +25,13 @@ try() {
   elif run_tests "${value_of[$name.test]}" --stop-on-failure; then
     verdict=survived
   else
-    verdict=$(sed -n 's/^[[:space:]]*[0-9]* - \(.*\) (\(.*\)).*$/\1/p' "$copy/mutant.log" | sort -u | head -n 1)
-    if [[ -n $verdict ]]; then verdict="caught by $verdict"; else verdict='error: ctest failed, but no test did'; fi
+    verdict=$(sed -n 's/^[[:space:]]*[0-9]* - \(.*\) (\(.*\)).*$/\1/p' "$copy/mutant.log" |
+      sort -u | head -n 1)
+    if [[ -n $verdict ]]; then
+      verdict="caught by $verdict"
+    else
+      verdict='error: ctest failed, but no test did'
+    fi
   fi
   restore "$name"
   echo "$verdict"
@@ -45,7 +51,8 @@ all=
 for name in "${names[@]}"; do
   all+=${all:+|}${value_of[$name.test]}
   run_tests "${value_of[$name.test]}" -N || die_with_log "ctest cannot list the tests"
-  grep -q '^Total Tests: [1-9]' "$copy/mutant.log" || die "$name: no test matches ${value_of[$name.test]}"
+  grep -q '^Total Tests: [1-9]' "$copy/mutant.log" ||
+    die "$name: no test matches ${value_of[$name.test]}"
 done
 run_tests "$all" --output-on-failure || die_with_log "tests fail although nothing is broken"
 

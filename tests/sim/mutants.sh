@@ -20,7 +20,8 @@ simulate() {
   for profile in promise one-forgets nightly; do
     number=$1
     [[ $profile != nightly ]] || number=$((number / 20 + 1))
-    in_copy timeout "$longest" build/dev/tests/sim/redlock_sim_fast --quiet --profile "$profile" --seeds "1-$number" >"$copy/mutant.log" 2>&1 || return
+    in_copy timeout "$longest" build/dev/tests/sim/redlock_sim_fast --quiet --profile "$profile" \
+      --seeds "1-$number" >"$copy/mutant.log" 2>&1 || return
   done
 }
 
@@ -36,7 +37,11 @@ try() {
     simulate "$seeds" || status=$?
     case $status in
       0) verdict='survived' ;;
-      1) verdict=$(sed -n 's/^seed \([0-9]*\) of .* violates \([a-z]*\): .*/caught by \2 at seed \1/p' "$copy/mutant.log") ;;
+      1)
+        verdict=$(sed -n \
+          's/^seed \([0-9]*\) of .* violates \([a-z]*\): .*/caught by \2 at seed \1/p' \
+          "$copy/mutant.log")
+        ;;
       124) verdict="caught by the time" ;;
       *) verdict="caught by a crash ($status)" ;;
     esac
