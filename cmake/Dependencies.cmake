@@ -9,7 +9,8 @@ pkg_check_modules(hiredis REQUIRED IMPORTED_TARGET hiredis>=0.14)
 set(hiredis_linkage shared)
 if(REDLOCK_STATIC_HIREDIS)
   find_library(HIREDIS_STATIC_LIBRARY libhiredis.a REQUIRED)
-  set_property(TARGET PkgConfig::hiredis PROPERTY INTERFACE_LINK_LIBRARIES ${HIREDIS_STATIC_LIBRARY})
+  set_property(TARGET PkgConfig::hiredis
+    PROPERTY INTERFACE_LINK_LIBRARIES ${HIREDIS_STATIC_LIBRARY})
   set(hiredis_linkage "linked in")
 endif()
 pkg_check_modules(openssl REQUIRED openssl>=3.0)
@@ -35,7 +36,8 @@ target_include_directories(redlock-asio SYSTEM INTERFACE ${ASIO_INCLUDE_DIR})
 # Whether it takes coroutine frames from std::aligned_alloc hangs on what a source includes before
 # it, so it would differ between sources that free each other's; operator new aligns enough for all
 # that we give it.
-target_compile_definitions(redlock-asio INTERFACE ASIO_STANDALONE ASIO_NO_DEPRECATED ASIO_DISABLE_STD_ALIGNED_ALLOC)
+target_compile_definitions(redlock-asio
+  INTERFACE ASIO_STANDALONE ASIO_NO_DEPRECATED ASIO_DISABLE_STD_ALIGNED_ALLOC)
 target_link_libraries(redlock-asio INTERFACE Threads::Threads)
 # Asio 1.22 looks for <experimental/coroutine> under Clang, which libstdc++ never had and Clang no
 # longer needs.
@@ -50,7 +52,8 @@ target_include_directories(redlock-toml SYSTEM INTERFACE ${TOMLPLUSPLUS_INCLUDE_
 
 # The shared libfmt would bring the shared C++ library back in, and Debian has no static one.
 add_library(redlock-fmt INTERFACE)
-target_link_libraries(redlock-fmt INTERFACE $<IF:$<BOOL:${REDLOCK_STATIC_RUNTIME}>,fmt::fmt-header-only,fmt::fmt>)
+target_link_libraries(redlock-fmt
+  INTERFACE $<IF:$<BOOL:${REDLOCK_STATIC_RUNTIME}>,fmt::fmt-header-only,fmt::fmt>)
 
 # What the program is made of, for --version, the software bill of materials and the licences:
 # `NAME|VERSION|how it comes|SPDX licence`.
@@ -95,4 +98,5 @@ redlock_component(nlohmann-json "${nlohmann_json_VERSION}" "linked in" MIT)
 redlock_component(CLI11 "${CLI11_VERSION}" "linked in" BSD-3-Clause)
 redlock_component(toml++ "${toml_version}" "linked in" MIT)
 redlock_component(expected "${tl-expected_VERSION}" "linked in" CC0-1.0)
-redlock_component(libstdc++ "${CMAKE_CXX_COMPILER_VERSION}" "${redlock_runtime}" "GPL-3.0-or-later WITH GCC-exception-3.1")
+redlock_component(libstdc++ "${CMAKE_CXX_COMPILER_VERSION}" "${redlock_runtime}"
+  "GPL-3.0-or-later WITH GCC-exception-3.1")

@@ -36,7 +36,8 @@ endif()
 if(NOT CMAKE_CROSSCOMPILING)
   include(CheckCXXSourceRuns)
   set(CMAKE_REQUIRED_LINK_OPTIONS -pie -Wl,-z,pack-relative-relocs -Wl,--fatal-warnings)
-  check_cxx_source_runs("const char* const words[] = {\"a\", \"b\"}; int main(int n, char**) { return words[n & 1][0] == 'b' ? 0 : 1; }"
+  check_cxx_source_runs("const char* const words[] = {\"a\", \"b\"};
+    int main(int n, char**) { return words[n & 1][0] == 'b' ? 0 : 1; }"
     REDLOCK_HAS_PACKED_RELOCATIONS)
   unset(CMAKE_REQUIRED_LINK_OPTIONS)
   if(REDLOCK_HAS_PACKED_RELOCATIONS)

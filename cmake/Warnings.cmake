@@ -2,9 +2,11 @@
 add_library(redlock-flags INTERFACE)
 # As hiredis asks for; everywhere, so that all can share one precompiled header.
 target_compile_definitions(redlock-flags INTERFACE _FILE_OFFSET_BITS=64)
-target_compile_options(redlock-flags INTERFACE -Wall -Wextra -Wconversion -Wshadow -Wnon-virtual-dtor -Wold-style-cast)
+target_compile_options(redlock-flags
+  INTERFACE -Wall -Wextra -Wconversion -Wshadow -Wnon-virtual-dtor -Wold-style-cast)
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
-  target_compile_options(redlock-flags INTERFACE -Wno-restrict)  # false alarms on string + char*: GCC bug 105651
+  # False alarms on string + char*: GCC bug 105651.
+  target_compile_options(redlock-flags INTERFACE -Wno-restrict)
 endif()
 if(CMAKE_UNITY_BUILD AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   # It takes the sources that a batch includes for headers.
@@ -14,6 +16,7 @@ if(REDLOCK_WERROR)
   target_compile_options(redlock-flags INTERFACE -Werror)
 endif()
 if(REDLOCK_SANITIZE)
-  target_compile_options(redlock-flags INTERFACE -fsanitize=${REDLOCK_SANITIZE} -fno-omit-frame-pointer)
+  target_compile_options(redlock-flags
+    INTERFACE -fsanitize=${REDLOCK_SANITIZE} -fno-omit-frame-pointer)
   target_link_options(redlock-flags INTERFACE -fsanitize=${REDLOCK_SANITIZE})
 endif()

@@ -8,7 +8,8 @@ if(commit MATCHES "Format")
   set(commit "")
   # The source may lie within a repository of something else.
   if(EXISTS "${SOURCE}/.git")
-    execute_process(COMMAND git -C "${SOURCE}" describe --always --abbrev=12 --exclude=* --dirty=+changes
+    execute_process(
+      COMMAND git -C "${SOURCE}" describe --always --abbrev=12 --exclude=* --dirty=+changes
       OUTPUT_VARIABLE commit OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET)
   endif()
 endif()

@@ -22,7 +22,8 @@ endforeach()
 write_positions(protocol_keys positions)
 list(JOIN protocol_keys "\", \"" names)
 string(APPEND source "\nnamespace key {\n${positions}"
-  "inline constexpr std::array<std::string_view, count> names{\"${names}\"};\n}  // namespace key\n")
+  "inline constexpr std::array<std::string_view, count> names{\"${names}\"};\n"
+  "}  // namespace key\n")
 
 string(APPEND source "\nnamespace argument {\n")
 foreach(script IN LISTS protocol_scripts)
@@ -36,7 +37,8 @@ foreach(reply IN LISTS protocol_replies)
 endforeach()
 string(APPEND source "}  // namespace reply\n\nnamespace word {\n")
 foreach(name IN LISTS protocol_words)
-  string(APPEND source "inline constexpr std::string_view ${name} = \"${protocol_word_${name}}\";\n")
+  string(APPEND source
+    "inline constexpr std::string_view ${name} = \"${protocol_word_${name}}\";\n")
 endforeach()
 string(APPEND source "}  // namespace word\n")
 

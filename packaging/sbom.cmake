@@ -44,7 +44,8 @@ foreach(line IN LISTS lines)
       set(to ${id})
     endif()
     string(APPEND relationships ",
-    {\"spdxElementId\": \"${from}\", \"relationshipType\": \"${relation}\", \"relatedSpdxElement\": \"${to}\"}")
+    {\"spdxElementId\": \"${from}\", \"relationshipType\": \"${relation}\", \
+\"relatedSpdxElement\": \"${to}\"}")
   endforeach()
 endforeach()
 
@@ -54,7 +55,8 @@ file(WRITE ${OUTPUT} "{
   \"SPDXID\": \"SPDXRef-DOCUMENT\",
   \"name\": \"redlock-cli-${VERSION}\",
   \"documentNamespace\": \"https://spdx.org/spdxdocs/redlock-cli-${VERSION}-${digest}\",
-  \"creationInfo\": {\"created\": \"${created}\", \"creators\": [\"Tool: redlock-cli-packaging-sbom.cmake\"]},
+  \"creationInfo\": {\"created\": \"${created}\", \
+\"creators\": [\"Tool: redlock-cli-packaging-sbom.cmake\"]},
   \"packages\": [
     {
       \"SPDXID\": \"SPDXRef-redlock-cli\",
@@ -69,7 +71,8 @@ file(WRITE ${OUTPUT} "{
     }${packages}
   ],
   \"relationships\": [
-    {\"spdxElementId\": \"SPDXRef-DOCUMENT\", \"relationshipType\": \"DESCRIBES\", \"relatedSpdxElement\": \"SPDXRef-redlock-cli\"}${relationships}
+    {\"spdxElementId\": \"SPDXRef-DOCUMENT\", \"relationshipType\": \"DESCRIBES\", \
+\"relatedSpdxElement\": \"SPDXRef-redlock-cli\"}${relationships}
   ]
 }
 ")
