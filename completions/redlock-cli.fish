@@ -1,5 +1,6 @@
 # fish completion for redlock-cli(1).
-# What may be typed is asked of the program (`redlock-cli completion suggest WORD...`), so there is nothing to keep up here.
+# What may be typed is asked of the program (`redlock-cli completion suggest WORD...`), so there is
+# nothing to keep up here.
 
 function __redlock_cli_complete
     set -l typed (commandline -opc) (commandline -ct)

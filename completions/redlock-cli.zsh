@@ -1,6 +1,8 @@
 #compdef redlock-cli
-# zsh completion for redlock-cli(1): a file `_redlock-cli` in $fpath, or read by `eval` behind compinit.
-# What may be typed is asked of the program (`redlock-cli completion suggest WORD...`), so there is nothing to keep up here.
+# zsh completion for redlock-cli(1): a file `_redlock-cli` in $fpath, or read by `eval` behind
+# compinit.
+# What may be typed is asked of the program (`redlock-cli completion suggest WORD...`), so there is
+# nothing to keep up here.
 
 _redlock_cli() {
   emulate -L zsh -o extended_glob
@@ -8,7 +10,8 @@ _redlock_cli() {
   local -a answer typed suggestions
   # As the program will see them, up to the cursor; the one being typed without its quotes.
   typed=("${(@Q)words[2,CURRENT-1]}" "${(Q)PREFIX}")
-  answer=("${(@f)$(_call_program suggestions ${(q)words[1]} completion suggest ${(q)typed[@]} 2>/dev/null)}")
+  answer=("${(@f)$(_call_program suggestions \
+    ${(q)words[1]} completion suggest ${(q)typed[@]} 2>/dev/null)}")
   kind=${answer[1]%%$'\t'*} prefix=${answer[1]#*$'\t'}
 
   if [[ $kind == command ]]; then

@@ -3,7 +3,8 @@
 (manual, completion), their defaults, the exit codes (manual, README), the settings, the rights that
 the scripts need, the version; when a manual page is not clean, or a link leads nowhere.
 
-usage: REDLOCK_CLI=build/dev/src/redlock-cli tests/docs.py [ROOT]   (ROOT: the repository, or a copy of it)
+usage: REDLOCK_CLI=build/dev/src/redlock-cli tests/docs.py [ROOT]   (ROOT: the repository, or a copy
+                                                                     of it)
 """
 import functools
 import glob
@@ -675,8 +676,8 @@ def main():
         "docs",
         problems_of(tree),
         "problems",
-        f"{len(commands())} commands, {len(pages(tree))} manual pages, {len(decisions(tree))} decisions, "
-        f"{len(list(links(tree)))} links: all agree",
+        f"{len(commands())} commands, {len(pages(tree))} manual pages, "
+        f"{len(decisions(tree))} decisions, {len(list(links(tree)))} links: all agree",
     )
 
 

@@ -172,7 +172,8 @@ plant(
     r"^\.Fl -status-fd \.$",
     ".Fl -events-fd .",
     f"{SETTINGS}: On the command line or in a variable, not in a file: missing: --status-fd",
-    f"{SETTINGS}: On the command line or in a variable, not in a file: unknown to the program: --events-fd",
+    f"{SETTINGS}: On the command line or in a variable, not in a file: "
+    "unknown to the program: --events-fd",
 )
 plant(
     "src/store/scripts/inspect.lua",

@@ -129,10 +129,12 @@ def drawn(lines):
 def svg(frames, whole):
     width, height = COLUMNS * CELL_WIDTH + 2 * MARGIN, (ROWS + 1) * CELL_HEIGHT + 2 * MARGIN
     out = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:.0f} {height:.0f}" width="{width:.0f}">',
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:.0f} {height:.0f}" '
+        f'width="{width:.0f}">',
         "<title>Two deploys: the second waits for the first</title>",
         "<style>",
-        f"text{{font:14px monospace;fill:{FOREGROUND};white-space:pre}}.b{{font-weight:bold}}.d{{opacity:.6}}",
+        f"text{{font:14px monospace;fill:{FOREGROUND};white-space:pre}}"
+        ".b{font-weight:bold}.d{opacity:.6}",
     ]
     out += [f".c{number}{{fill:{colour}}}" for number, colour in enumerate(COLOURS)]
     for number, (start, _) in enumerate(frames):

@@ -27,7 +27,9 @@ RECIPE = """
 token=$$-$RANDOM
 [ "$(redis-cli -s "$1" SET bench-recipe $token NX PX 30000)" = OK ] || exit 1
 true
-redis-cli -s "$1" EVAL 'if redis.call("get",KEYS[1]) == ARGV[1] then return redis.call("del",KEYS[1]) end' 1 bench-recipe $token >/dev/null
+redis-cli -s "$1" EVAL 'if redis.call("get",KEYS[1]) == ARGV[1] then
+  return redis.call("del",KEYS[1])
+end' 1 bench-recipe $token >/dev/null
 """
 
 

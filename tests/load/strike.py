@@ -246,7 +246,8 @@ def main():
             ended, code = os.waitpid(pid, os.WNOHANG)
             if ended:
                 raise SystemExit(
-                    f"strike: the command ended early: {os.waitstatus_to_exitcode(code)}: {open(errors_path).read()}"
+                    f"strike: the command ended early: {os.waitstatus_to_exitcode(code)}: "
+                    f"{open(errors_path).read()}"
                 )
             return "ready" in open(words_path).read()
 

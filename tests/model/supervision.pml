@@ -1,30 +1,38 @@
 /*
- * The supervision of `run`: the front process (Front), the holder process (Holder), the command with one descendant, and the
- * lease at the servers.
+ * The supervision of `run`: the front process (Front), the holder process (Holder), the command
+ * with one descendant, and the lease at the servers.
  *
- * Checked: while a process of the command runs, the lease stands, neither expired nor released (a descendant that the command
- * left behind by ending itself is outside the promise). And everything ends: where nothing can happen any more, both guards
- * are gone, and nothing that was to be stopped is left.
+ * Checked: while a process of the command runs, the lease stands, neither expired nor released (a
+ * descendant that the command left behind by ending itself is outside the promise). And everything
+ * ends: where nothing can happen any more, both guards are gone, and nothing that was to be stopped
+ * is left.
  *
- * Time is counted in ticks of a quarter margin. It passes only when no guard that can act has something to do; a killed
- * process may take a tick to die. Everything else interleaves freely: after each step of a guard it may be paused (SIGSTOP,
- * later SIGCONT) or killed (SIGKILL); while one guard is paused or dead, the other is sound. A renewal may be lost on its
- * way, take effect unseen, or be confirmed, at any time within its timeout.
+ * Time is counted in ticks of a quarter margin. It passes only when no guard that can act has
+ * something to do; a killed process may take a tick to die. Everything else interleaves freely:
+ * after each step of a guard it may be paused (SIGSTOP, later SIGCONT) or killed (SIGKILL); while
+ * one guard is paused or dead, the other is sound. A renewal may be lost on its way, take effect
+ * unseen, or be confirmed, at any time within its timeout.
  *
- * Not modelled: signals of the user, --on-lost term and warn, processes that cannot be killed, a lock deleted at the servers; and
- * how long anything takes: here a guard that has something to do always gets to do it before time passes. What a loaded machine, a
- * large tree or a growing margin change is measured instead (tests/load). Nor that the front process kills beside a holder that
- * does so, a quarter of the margin after it: that lets nothing live longer. It takes over at FRONT_KILL_AT.
+ * Not modelled: signals of the user, --on-lost term and warn, processes that cannot be killed, a
+ * lock deleted at the servers; and how long anything takes: here a guard that has something to do
+ * always gets to do it before time passes. What a loaded machine, a large tree or a growing margin
+ * change is measured instead (tests/load). Nor that the front process kills beside a holder that
+ * does so, a quarter of the margin after it: that lets nothing live longer. It takes over at
+ * FRONT_KILL_AT.
  *
  * Each of these macros changes the design or the faults; run.sh says what must come of it:
  *   NO_WATCHDOG          the front process watches no deadline
  *   FRONT_KILLS_LATE     the front process kills at the deadline, not half a margin before it
- *   RELEASE_EARLY        the holder process releases when it has sent KILL, without waiting for the death
+ *   RELEASE_EARLY        the holder process releases when it has sent KILL, without waiting for the
+ *                        death
  *   KILL_COMMAND_ONLY    the holder process kills and awaits the command alone, not the tree
  *   DEADLINE_FROM_REPLY  the deadline counts from the reply, not from the question
- *   DEADLINE_AFTER_GO    the page has the deadline only when the command starts, after the front process went to sleep
- *   STOP_UNTOLD          the front process does not tell the holder process that it has sent the stop signal
- *   NO_PDEATHSIG, NO_GETPPID   the command does not die with its parent; does not look whether it is dead already
+ *   DEADLINE_AFTER_GO    the page has the deadline only when the command starts, after the front
+ *                        process went to sleep
+ *   STOP_UNTOLD          the front process does not tell the holder process that it has sent the
+ *                        stop signal
+ *   NO_PDEATHSIG, NO_GETPPID   the command does not die with its parent; does not look whether it
+ *                        is dead already
  *   BOTH_KILLED, BOTH_STOPPED  faults may hit both guards at once
  *   COMMAND_ONLY         demand it of the command itself only, not of its descendant
  *   PAUSES, KILLS, RENEWALS    how many there may be
@@ -47,29 +55,34 @@
 #define NONE 255
 
 #define RENEW_AT (TTL - TTL / 3)
-#define STOP_AT (GRACE + MARGIN)          /* deadline - grace - margin: the holder process's stop signal */
+/* deadline - grace - margin: the holder process's stop signal */
+#define STOP_AT (GRACE + MARGIN)
 #define FRONT_STOP_AT (STOP_AT - 1)       /* the front process's, a quarter of the margin later */
 #define KILL_AT MARGIN                    /* the holder process's KILL */
 #ifdef FRONT_KILLS_LATE
 #define FRONT_KILL_AT 0
 #else
-#define FRONT_KILL_AT (MARGIN / 2)        /* the front process takes over from a holder process that makes no progress */
+/* the front process takes over from a holder process that makes no progress */
+#define FRONT_KILL_AT (MARGIN / 2)
 #endif
 
 mtype = { ALIVE, STOPPED, DEAD, ENDED };                    /* a guard; DEAD: killed */
-mtype = { ABSENT, FORKED, READY, RUNNING, DYING, GONE };    /* a process of the command; READY: waits at the gate */
+/* a process of the command; READY: waits at the gate */
+mtype = { ABSENT, FORKED, READY, RUNNING, DYING, GONE };
 mtype = { GRANTED, GO, WAITING, STARTED, REPORT };          /* messages */
 mtype = { NOTHING, ASKED, APPLIED };                        /* a renewal */
 
 mtype front = ALIVE, holder = ALIVE;
 mtype command = ABSENT, descendant = ABSENT;
-bool endless;                   /* the command and its descendant ignore the stop signal, and never end by themselves */
+/* the command and its descendant ignore the stop signal, and never end by themselves */
+bool endless;
 bool slow;                      /* something has been dying for a tick */
 bool gate;                      /* the byte that lets the command start */
 
 byte lease;                     /* ticks until a quorum of servers has let it expire; 0: free */
 mtype renewal = NOTHING;
-byte asked;                     /* ticks until the deadline that the question under way, or just answered, gives */
+/* ticks until the deadline that the question under way, or just answered, gives */
+byte asked;
 byte page = NONE;               /* shared: ticks until the deadline; NONE: there is none */
 bool stopping;                  /* shared, the holder process's: it has begun to stop the command */
 bool front_stops;               /* shared, the front process's: so has that */
@@ -78,7 +91,8 @@ bool armed;                     /* the front process sleeps with a timer */
 bool front_busy, holder_busy = true;        /* in the middle of something */
 bool front_killing, holder_killing;         /* kills until the tree is dead */
 bool guarding;                              /* the holder process: in Supervisor::finish() */
-bool stop_sent, own_end;        /* for the proof: a guard sent the stop signal; the command had ended before that */
+/* for the proof: a guard sent the stop signal; the command had ended before that */
+bool stop_sent, own_end;
 byte renewals = RENEWALS, grants = 2, pauses = PAUSES, kills = KILLS;
 
 chan to_front = [4] of { mtype };
@@ -138,7 +152,8 @@ inline kill_holder() {
 #define kill_due (tree_dead || tree_runs)
 #define front_due (front == ALIVE && (front_busy || (front_killing -> kill_due : front_wakes)))
 
-/* The timer is set by what the page says now; a page that changes later does not wake the front process. */
+/* The timer is set by what the page says now; a page that changes later does not wake the front
+   process. */
 #define arm armed = (page != NONE)
 inline front_sleeps() {
   arm;
@@ -182,8 +197,10 @@ active proctype Front() provided (front == ALIVE) {
 #define holder_must_kill (is_over(front) || (stopping && passed(KILL_AT)))
 #define stopped_in_time (stopping && tree_dead)
 #define timed_out (renewal != NOTHING && asked < TTL - TIMEOUT)
-#define holder_wakes (ended_by_itself || stopped_in_time || holder_must_kill || holder_must_stop || timed_out)
-#define holder_due (holder == ALIVE && (holder_busy || (guarding && (holder_killing -> kill_due : holder_wakes))))
+#define holder_wakes (ended_by_itself || stopped_in_time || holder_must_kill || \
+  holder_must_stop || timed_out)
+#define holder_due (holder == ALIVE && \
+  (holder_busy || (guarding && (holder_killing -> kill_due : holder_wakes))))
 
 inline drop() {
   kill_command();
@@ -248,7 +265,8 @@ wait:
   do
   :: atomic { ended_by_itself || stopped_in_time -> holder_busy = true; break }
   :: !ended_by_itself && !stopped_in_time && holder_must_kill -> holder_kills(); break
-  :: atomic { !ended_by_itself && !holder_must_kill && holder_must_stop -> holder_busy = true; stopping = true };
+  :: atomic { !ended_by_itself && !holder_must_kill && holder_must_stop ->
+      holder_busy = true; stopping = true };
     atomic { stop_sent = true; holder_busy = false }
   :: d_step { renewals > 0 && renewal == NOTHING && page > 0 && page <= RENEW_AT ->
       renewals--; renewal = ASKED; asked = TTL }
@@ -263,7 +281,8 @@ wait:
   page = NONE;
   release();
 report:
-  atomic { to_front!REPORT; guarding = false; holder_busy = false; holder_killing = false; holder = ENDED }
+  atomic { to_front!REPORT; guarding = false; holder_busy = false; holder_killing = false;
+    holder = ENDED }
 }
 
 /* ---- The command, the servers, time, and what may go wrong. ---- */
@@ -313,11 +332,14 @@ active proctype World() {
       check() }
   /* Faults. */
   :: d_step { pauses > 0 && front == ALIVE && may_stop(holder) -> pauses--; front = STOPPED }
-  :: d_step { pauses > 0 && holder == ALIVE && may_stop(front) -> pauses--; holder = STOPPED; arm }     /* SIGCHLD wakes the front process */
+  /* SIGCHLD wakes the front process */
+  :: d_step { pauses > 0 && holder == ALIVE && may_stop(front) -> pauses--; holder = STOPPED; arm }
   :: d_step { front == STOPPED -> front = ALIVE; arm }
   :: d_step { holder == STOPPED -> holder = ALIVE; arm }
-  :: d_step { kills > 0 && (front == ALIVE || front == STOPPED) && may_kill(holder) -> kills--; front = DEAD }
-  :: atomic { kills > 0 && (holder == ALIVE || holder == STOPPED) && may_kill(front) -> kills--; kill_holder() }
+  :: d_step { kills > 0 && (front == ALIVE || front == STOPPED) && may_kill(holder) ->
+      kills--; front = DEAD }
+  :: atomic { kills > 0 && (holder == ALIVE || holder == STOPPED) && may_kill(front) ->
+      kills--; kill_holder() }
   /* The end. */
   :: timeout ->
     assert(is_over(front) && is_over(holder) && lease == 0);

@@ -1,9 +1,9 @@
 #!/usr/bin/python3
 """Reads lists of mutants, and makes the change that one is.
 
-usage: mutants.py read LIST KEY…           (the blocks that tests/mutants/list describes in its head: for each mutant its name, what it
-                                            says to each KEY, the old text and the new one, all
-                                            ended by NUL)
+usage: mutants.py read LIST KEY…           (the blocks that tests/mutants/list describes in its
+                                            head: for each mutant its name, what it says to each
+                                            KEY, the old text and the new one, all ended by NUL)
        OLD=… NEW=… mutants.py replace FILE  (in the file; says on stdout why not, if so)
 """
 import os

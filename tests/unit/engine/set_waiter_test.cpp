@@ -54,7 +54,9 @@ class SetWaiterTest : public testing::Test {
     return orders;
   }
 
-  SetEnding wait(const WaitPolicy& policy) { return world.run(set_to_the_end(client, orders(), policy)); }
+  SetEnding wait(const WaitPolicy& policy) {
+    return world.run(set_to_the_end(client, orders(), policy));
+  }
 
   void hold(std::string_view key, std::optional<Duration> remaining) {
     for (std::size_t i = 0; i < world.size(); ++i)

@@ -43,9 +43,8 @@ TEST(OwnerRecord, TellsARunAndHowLongItIsRenewedFor) {
   owner.supervised = true;
   owner.renewed_for = 30s;
   const std::string record = encode_owner(owner);
-  EXPECT_EQ(
-      record,
-      R"({"command":"backup.sh","host":"web1","note":"nightly","pid":4711,"renewed_ms":30000,"run":true,"user":"alice","v":1})");
+  EXPECT_EQ(record, R"({"command":"backup.sh","host":"web1","note":"nightly","pid":4711,)"
+                    R"("renewed_ms":30000,"run":true,"user":"alice","v":1})");
   EXPECT_TRUE(decode_owner(record)->supervised);
   EXPECT_EQ(decode_owner(record)->renewed_for, 30s);
   EXPECT_FALSE(decode_owner(record)->finished.has_value());
