@@ -20,14 +20,9 @@ bool is_on = false;
 bool in_undo = false;
 Lines in_text_ran;
 Lines in_undo_ran;
-lua_Hook real_hook = nullptr;
 
-void note_line(lua_State* lua, lua_Debug* event) {
-  if (event->event == LUA_HOOKLINE) {
-    (in_undo ? in_undo_ran : in_text_ran).insert(event->currentline);
-  } else {
-    real_hook(lua, event);
-  }
+void note_line(lua_State* /*lua*/, lua_Debug* event) {
+  (in_undo ? in_undo_ran : in_text_ran).insert(event->currentline);
 }
 
 /// Whether something can run there, as far as can be told without a compiler: not where nothing but
@@ -73,12 +68,12 @@ void print_lines(std::string_view text, const Lines& ran, std::string where, Cou
 }  // namespace
 
 extern "C" {
-int __real_lua_sethook(lua_State* lua, lua_Hook hook, int mask, int count);
+lua_State* __real_luaL_newstate();
 
-int __wrap_lua_sethook(lua_State* lua, lua_Hook hook, int mask, int count) {
-  if (!is_on || hook == nullptr) return __real_lua_sethook(lua, hook, mask, count);
-  real_hook = hook;
-  return __real_lua_sethook(lua, note_line, mask | LUA_MASKLINE, count);
+lua_State* __wrap_luaL_newstate() {
+  lua_State* lua = __real_luaL_newstate();
+  if (is_on && lua != nullptr) lua_sethook(lua, note_line, LUA_MASKLINE, 0);
+  return lua;
 }
 }
 
@@ -92,11 +87,12 @@ void runs(bool undo) {
   in_undo = undo;
 }
 
-void print() {
+bool print() {
   Count count;
   print_lines(scripts::text, in_text_ran, "", count);
   print_lines(scripts::undo, in_undo_ran, "undo", count);
   fmt::print("{} of {} lines of the scripts ran\n", count.ran, count.code);
+  return count.ran > 0;
 }
 
 }  // namespace redlock::sim::coverage
