@@ -213,6 +213,7 @@ without_last_runs() {
 
 @test "a master of sentinels needs one right more, and its sentinels one of their own" {
   local rest
+  export REDLOCK_SERVER_TIMEOUT=3s REDLOCK_TTL=1m
   start_tcp_server
   assert_equal "$(more_for sentinel://)" +role
   start_sentinels 1 'user asker on >geheim resetchannels -@all +sentinel|get-master-addr-by-name'
