@@ -1,0 +1,116 @@
+"""Where a run takes place: one loop for contenders, faults and the time."""
+import heapq
+import os
+import random
+import selectors
+import struct
+import time
+
+from deployment import HOSTS, libc
+
+PR_SET_CHILD_SUBREAPER = 36
+# Seconds by which we run late before it is worth a line.
+STALL = 0.25
+BEAT = 0.1
+
+
+class Arena:
+    """`program`, `witness`, `clock`: paths of redlock-cli, of the witness and of the library that
+    steps the wall clock (or None); `guard`: --restart-guard, seconds."""
+
+    def __init__(self, directory, history, deployment, seed, guard, paths):
+        self.directory = directory
+        self.history = history
+        self.deployment = deployment
+        self.random = random.Random(seed)
+        self.guard = guard
+        self.program, self.witness, self.clock = paths
+        self.is_closing = False
+        self.contenders = []
+        self.watched = {}
+        self.timers = []
+        self.timer_count = 0
+        self.selector = selectors.DefaultSelector()
+        libc.prctl(PR_SET_CHILD_SUBREAPER, 1)
+        for host in range(HOSTS):
+            self.step_clock(host, 0)
+
+    # What contenders get.
+
+    def urls(self, host):
+        return self.deployment.urls(host)
+
+    def environment(self, host):
+        environment = {"PATH": os.environ["PATH"], "HOME": self.directory, "LC_ALL": "C"}
+        if self.clock:
+            environment["LD_PRELOAD"] = self.clock
+            environment["CLOCK_STEP_FILE"] = self.clock_file(host)
+        return environment
+
+    def clock_file(self, host):
+        return os.path.join(self.directory, f"clock{host}")
+
+    def step_clock(self, host, seconds):
+        """The wall clock of the host's contenders is off by so much from now on."""
+        with open(
+            self.clock_file(host), "r+b" if os.path.exists(self.clock_file(host)) else "wb"
+        ) as f:
+            f.write(struct.pack("=q", round(seconds * 1e9)))
+
+    # The loop.
+
+    def watch(self, fd, handler):
+        self.watched[fd] = handler
+        self.selector.register(fd, selectors.EVENT_READ, handler)
+
+    def forget(self, fd):
+        if self.watched.pop(fd, None):
+            self.selector.unregister(fd)
+
+    def after(self, seconds, action):
+        self.timer_count += 1
+        heapq.heappush(self.timers, (time.monotonic() + seconds, self.timer_count, action))
+
+    def beat(self):
+        """Notes when this machine did not run us for a while: others will have waited, too."""
+        due = time.monotonic() + BEAT
+
+        def look():
+            late = time.monotonic() - due
+            if late > STALL:
+                self.history.note("stall", seconds=round(late, 3))
+            self.beat()
+
+        self.after(BEAT, look)
+
+    def turn(self):
+        """Waits for the next thing to do, and does what is to be done."""
+        pause = max(0, self.timers[0][0] - time.monotonic()) if self.timers else 1
+        for key, _ in self.selector.select(min(pause, 1)):
+            # An earlier one of this batch may have forgotten it.
+            if self.watched.get(key.fd) is key.data:
+                key.data()
+        while self.timers and self.timers[0][0] <= time.monotonic():
+            heapq.heappop(self.timers)[2]()
+
+    def run_until(self, condition, limit):
+        """-> whether it came true in so many seconds"""
+        end = time.monotonic() + limit
+        while not condition():
+            if time.monotonic() > end:
+                return False
+            self.turn()
+        return True
+
+    def run_for(self, seconds):
+        self.run_until(lambda: False, seconds)
+
+    def runs(self):
+        return [contender.run for contender in self.contenders if contender.run]
+
+    def close(self):
+        """Ends what still runs, so that nothing of ours is open."""
+        self.is_closing = True
+        for run in self.runs():
+            run.abandon()
+        self.selector.close()

@@ -1,0 +1,77 @@
+"""Breaks the promise on purpose: a holder, then what is outside of the promise, then another."""
+import os
+import signal
+
+from contenders import Contender
+
+TTL = 1.5
+WAIT_LIMIT = 20
+
+
+class Breach:
+    def __init__(self, arena, how):
+        self.arena = arena
+        self.how = getattr(self, how)
+        self.holder = Contender(arena, "holder", "x", "exclusive", 0)
+        self.other = Contender(arena, "other", "x", "exclusive", 1)
+        arena.contenders += [self.holder, self.other]
+        for contender in arena.contenders:
+            contender.finished = lambda run: None
+        self.number = 0
+        self.injected = {}
+
+    def once(self):
+        """One breach, from the start of the holder to the end of both."""
+        options = {"ttl": TTL, "nonblock": False, "wait": 20, "hold": 4 * TTL, "beside": "daemon"}
+        run = self.holder.start(dict(options))
+        self.arena.run_until(lambda: run.entered or run.ended, WAIT_LIMIT)
+        # Its witness is in: then it has told its counter.
+        self.arena.run_until(lambda: self.has_entered(run) or run.ended, WAIT_LIMIT)
+        self.number += 1
+        kind, undo = self.how(run)
+        self.injected[kind] = self.injected.get(kind, 0) + 1
+        options["hold"] = 0.3
+        other = self.other.start(dict(options))
+        self.arena.run_until(lambda: other.ended, WAIT_LIMIT)
+        undo()
+        self.arena.history.note("healed", number=self.number, kind=kind)
+        self.arena.run_until(lambda: not self.arena.runs(), WAIT_LIMIT)
+
+    def has_entered(self, run):
+        with open(self.arena.history.path, encoding="utf-8") as file:
+            return any('"enter"' in line and f'"{run.id}"' in line for line in file)
+
+    def note(self, kind, **fields):
+        self.arena.history.note("fault", number=self.number, kind=kind, **fields)
+        return kind
+
+    def stop_guards(self, run):
+        kind = self.note("both-guards-stopped", ids=[run.id])
+        guards = [os.pidfd_open(pid) for pid in run.guards()]
+        for guard in guards:
+            signal.pidfd_send_signal(guard, signal.SIGSTOP)
+
+        def undo():
+            for guard in guards:
+                signal.pidfd_send_signal(guard, signal.SIGCONT)
+                os.close(guard)
+
+        return kind, undo
+
+    def delete_keys(self, run):
+        server = self.arena.deployment.servers[0]
+        words = self.arena.random.choice((("FLUSHALL",), ("DEL", run.contender.key)))
+        kind = self.note(words[0].lower(), servers=[0])
+        server.ask(*words)
+        return kind, lambda: None
+
+    def lose_data(self, _run):
+        """Two of three servers restart empty, and nothing guards their votes."""
+        lost = self.arena.random.sample(self.arena.deployment.servers, 2)
+        kind = self.note("restart-empty", servers=[server.number for server in lost])
+        for server in lost:
+            server.kill()
+            server.forget()
+        for server in lost:
+            server.start()
+        return kind, lambda: None

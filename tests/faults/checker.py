@@ -1,0 +1,448 @@
+#!/usr/bin/python3
+"""Says whether a history (history.py) keeps what redlock-cli promises.
+
+usage: checker.py [--json] HISTORY    (a line for each violation, and one with numbers; exit status
+                                       1 when there is a violation)
+
+It knows nothing of redlock-cli but its documentation, and nothing of the harness but the history.
+| rule | what it demands |
+|---|---|
+| `exclusion` | who enters finds no process of another in; nobody else writes between a read and its write |
+| `tree` | no process of a command is alive when redlock-cli has ended (80, and a front process that was killed, excepted), or when another enters |
+| `fence` | who enters later has a larger fence |
+| `order` | who stood in the queue before another started enters first, where nothing disturbed the servers or the two |
+| `liveness` | the lock is never free for longer than a bound while a healthy waiter stands in the queue and reaches a quorum; everything ends |
+| `truth` | exit status, report and events say what the witness saw, and each failure has a fault as its cause |
+| `left` | nothing is left behind |
+"""
+import argparse
+import bisect
+import collections
+import json
+import sys
+
+from history import read_history
+
+# Seconds that the lock may be free with a healthy waiter: until the lease of a dead holder expires
+# (the longest ttl is added), waiters of one stopped host are passed over, and a slow machine gets
+# to it.
+PASSED_OVER = 3
+SLOW_MACHINE = 4
+# Seconds after a fault's end in which its effects may still be seen: connections, polls, retries.
+ECHO = 1.5
+
+# What a fault must be for these to be explained by it, besides those of the run's own processes.
+RESULT_CODES = {
+    "released": 0,
+    "unreleased": 0,
+    "lost": 79,
+    "unconfirmed": 80,
+    "busy": 75,
+    "unavailable": 69,
+    "denied": 77,
+    "os_error": 71,
+    "not_started": 71,
+}
+NEVER_ENTERED = (69, 75, 77, 78)
+WALL_CLOCK = "clock-step"
+
+
+class Run:
+    def __init__(self, start):
+        self.start = start
+        self.id = start["id"]
+        self.key = start["key"]
+        self.mode = start["mode"]
+        self.begin = start["t"]
+        self.queued = None  # when it was seen to stand in the queue
+        self.enter = self.leave = self.dead = self.exit = None
+        self.events = []
+        self.faults = []
+
+    def end(self, last):
+        """When the last process of its command was dead."""
+        return self.dead["t"] if self.dead else last
+
+    def event(self, name):
+        return next((e for e in self.events if e["event"] == name), None)
+
+    def conflicts_with(self, other):
+        if self.mode == other.mode == "shared":
+            return False
+        if self.mode == other.mode == "slots":
+            return self.enter["slot"] == other.enter["slot"]
+        return True
+
+
+class Violation(collections.namedtuple("Violation", "rule t ids text causes fence")):
+    """`causes`: kinds of the faults that may have led to it; `fence`: what stopped the write if
+    the protected resource checked fences, or None."""
+
+    def __str__(self):
+        causes = f" (after {', '.join(self.causes)})" if self.causes else ""
+        return f"{self.rule}: {self.text}{causes}"
+
+
+class Checker:
+    def __init__(self, entries):
+        self.entries = entries
+        self.first = entries[0]
+        self.last = entries[-1]["t"]
+        self.runs = {}
+        self.faults = []
+        self.stalls = []
+        self.left = []
+        self.in_time = None
+        self.found = []
+        self.read()
+
+    def read(self):
+        healed = {e["number"]: e["t"] for e in self.entries if e["what"] == "healed"}
+        for index, e in enumerate(self.entries):
+            e["index"] = index
+            what = e["what"]
+            if what == "start":
+                self.runs[e["id"]] = Run(e)
+            elif what in ("enter", "leave", "dead", "exit"):
+                setattr(self.runs[e["id"]], what, e)
+            elif what == "event":
+                run, event = self.runs[e["id"]], e["event"]
+                run.events.append(event)
+                if event["event"] == "waiting" and "position" in event and run.queued is None:
+                    run.queued = e["t"]
+            elif what == "fault":
+                e["end"] = healed.get(e["number"], self.last) + e.get("lasting", 0)
+                self.faults.append(e)
+                for name in e.get("ids", ()):
+                    self.runs[name].faults.append(e)
+            elif what == "stall":
+                self.stalls.append((e["t"] - e["seconds"], e["t"]))
+            elif what == "left":
+                self.left.append(e)
+            elif what == "end":
+                self.in_time = e["in_time"]
+
+    def violate(self, rule, t, runs, text, fence=None):
+        begin = t - 2 * self.first["longest_ttl"]
+        causes = [f["kind"] for f in self.faults if f["t"] <= t and f["end"] >= begin]
+        ids = [run.id for run in runs]
+        self.found.append(Violation(rule, t, ids, text, sorted(set(causes)), fence))
+
+    # The rules.
+
+    def check(self):
+        self.check_exclusion()
+        self.check_updates()
+        self.check_fences()
+        self.check_order()
+        self.check_liveness()
+        for run in self.runs.values():
+            self.check_tree(run)
+            self.check_truth(run)
+        for e in self.left:
+            self.violate("left", e["t"], [], f"{e['kind']} left behind: {e['name']}")
+        if not self.entered():
+            self.violate("liveness", self.last, [], "nobody ever entered")
+        if self.in_time is not True:
+            self.violate("liveness", self.last, [], "the run did not come to its end in time")
+        self.found.sort(key=lambda violation: violation.t)
+        return self.found
+
+    def entered(self):
+        """In order of entry: that of the file, since the witness writes under its lock."""
+        runs = [run for run in self.runs.values() if run.enter]
+        return sorted(runs, key=lambda run: run.enter["index"])
+
+    def check_exclusion(self):
+        for run in self.entered():
+            if run.enter["free"]:
+                continue
+            others = [
+                other
+                for other in self.entered()
+                if other is not run
+                and other.key == run.key
+                and other.enter["index"] < run.enter["index"]
+                and (not other.dead or other.dead["index"] > run.enter["index"])
+                and run.conflicts_with(other)
+            ]
+            if not others:
+                self.violate(
+                    "exclusion", run.enter["t"], [run], f"{run.id} entered beside nobody known"
+                )
+            for other in others:
+                gone = other.exit and other.exit["index"] < run.enter["index"]
+                earlier, later = other.enter["fence"], run.enter["fence"]
+                self.violate(
+                    "tree" if gone else "exclusion",
+                    run.enter["t"],
+                    [other, run],
+                    f"{run.id} (fence {later}) entered while processes of {other.id} "
+                    f"(fence {earlier}) were alive" + (", which had ended" if gone else ""),
+                    later if later > earlier else None,
+                )
+
+    def check_updates(self):
+        last = {}
+        for e in self.entries:
+            if e["what"] != "leave" or self.runs[e["id"]].mode != "exclusive":
+                continue
+            run = self.runs[e["id"]]
+            if e["again"] != e["read"] or e["read"] < last.get(run.key, 0):
+                others = [o for o in self.entered() if o.key == run.key and o is not run]
+                others = [
+                    o for o in others if o.enter["t"] < e["t"] and o.end(self.last) > run.enter["t"]
+                ]
+                fences = [o.enter["fence"] for o in others if o.enter["fence"] > run.enter["fence"]]
+                text = f"{run.id} read {e['read']}, and {e['again']} before it wrote"
+                fence = max(fences, default=None)
+                self.violate("exclusion", e["t"], [run, *others], text, fence)
+            last[run.key] = e["read"] + 1
+
+    def check_fences(self):
+        exclusive, shared = {}, {}
+        for run in self.entered():
+            fence, key = run.enter["fence"], run.key
+            highest = exclusive.get(key, 0)
+            if run.mode == "exclusive":
+                highest = max(highest, shared.get(key, 0))
+            if fence is None or fence <= highest:
+                text = f"{run.id} entered with fence {fence}, after {highest}"
+                self.violate("fence", run.enter["t"], [run], text)
+                continue
+            of_mode = exclusive if run.mode == "exclusive" else shared
+            of_mode[key] = max(of_mode.get(key, 0), fence)
+
+    def check_order(self):
+        """Of exclusive waiters; readers let each other in."""
+        disturbances = [(f["t"], f["end"] + ECHO) for f in self.faults if not is_of_runs(f)]
+        disturbances += [(begin - ECHO, end + ECHO) for begin, end in self.stalls]
+        disturbances = Spans(disturbances)
+        by_key = collections.defaultdict(list)
+        for run in self.entered():
+            if run.mode == "exclusive" and not run.faults:
+                by_key[run.key].append(run)
+        for runs in by_key.values():
+            for place, run in enumerate(runs):
+                for before in runs[:place]:
+                    overtaken = run.queued is not None and run.queued < before.begin
+                    if overtaken and not disturbances.meet(run.queued, before.enter["t"]):
+                        text = f"{before.id} started when {run.id} stood in the queue, and entered first"
+                        self.violate("order", before.enter["t"], [run, before], text)
+
+    def check_liveness(self):
+        for run, begin, end in self.longest_gaps():
+            bound = self.bound()
+            if end - begin > bound:
+                text = f"nobody was let in for {end - begin:.1f} s while {run.id} waited; the bound is {bound:g} s"
+                self.violate("liveness", end, [run], text)
+
+    def bound(self):
+        return self.first["longest_ttl"] + PASSED_OVER + SLOW_MACHINE
+
+    def longest_gaps(self):
+        """For each healthy waiter the longest time in which the lock was free and a quorum was
+        within its reach."""
+        unclean = {}
+        for run in self.runs.values():
+            if run.queued is None or any(is_lasting(fault) for fault in run.faults):
+                continue
+            host = run.start["host"]
+            if host not in unclean:
+                unclean[host] = self.without_quorum(host)
+            end = min(
+                (e["t"] for e in (run.enter, run.exit) if e),
+                default=self.last,
+            )
+            busy = self.times_without_room(run.key, run.start["slots"] or 1)
+            begin, longest = run.queued, (run.queued, run.queued)
+            for since, until in merged([*busy, *unclean[host], (end, end)]):
+                if begin < since and since - begin > longest[1] - longest[0]:
+                    longest = (begin, min(since, end))
+                begin = max(begin, until)
+                if begin >= end:
+                    break
+            yield run, *longest
+
+    def times_without_room(self, key, room):
+        changes = []
+        for run in self.entered():
+            if run.key == key:
+                changes += [(run.enter["t"], 1), (run.end(self.last), -1)]
+        inside, since, spans = 0, 0, []
+        for t, change in sorted(changes):
+            if inside < room <= inside + change:
+                since = t
+            elif inside >= room > inside + change:
+                spans.append((since, t))
+            inside += change
+        return spans
+
+    def without_quorum(self, host):
+        """When contenders on this host could not rely on a quorum."""
+        changes = []
+        servers = self.first["servers"]
+        for fault in self.faults:
+            hosts = fault.get("hosts")
+            if is_of_runs(fault) or (hosts is not None and host not in hosts):
+                continue
+            for server in fault.get("servers", range(servers)):
+                changes += [(fault["t"], server, 1), (fault["end"], server, -1)]
+        struck, since, spans = collections.Counter(), None, []
+        for t, server, change in sorted(changes):
+            struck[server] += change
+            whole = servers - sum(count > 0 for count in struck.values())
+            if whole < servers // 2 + 1 and since is None:
+                since = t
+            elif whole >= servers // 2 + 1 and since is not None:
+                spans.append((since, t))
+                since = None
+        return spans + self.stalls
+
+    def check_tree(self, run):
+        end = run.exit
+        if end and end["alive"] and run.enter and end["code"] != 80 and end["signal"] != 9:
+            text = f"{run.id} ended with {end['code']}, and processes of its command were alive"
+            self.violate("tree", end["t"], [run], text)
+
+    def check_truth(self, run):
+        end = run.exit
+        if not end:
+            return
+        status, code = end["status"], end["code"]
+        kinds = {fault["kind"] for fault in run.faults}
+
+        def untrue(text):
+            self.violate("truth", end["t"], [run], f"{run.id} {text}")
+
+        if end["signal"] is not None:
+            if end["signal"] != 9 or "kill-front" not in kinds:
+                untrue(f"died of signal {end['signal']}, which nobody sent")
+            return
+        if status is None:
+            untrue(f"ended with {code} and reported nothing")
+            return
+        if status["exit_code"] != code or RESULT_CODES.get(status["result"]) != code:
+            untrue(f"ended with {code} and reported {status['result']}, {status['exit_code']}")
+        if code == 0 and not (run.enter and run.leave):
+            untrue("ended with 0, and its command did not run to its end")
+        if code == 0 and run.event("lost"):
+            untrue("ended with 0 after the lease was lost")
+        if code in NEVER_ENTERED and (run.enter or run.event("acquired")):
+            untrue(f"ended with {code}, and had the lock")
+        acquired = run.event("acquired")
+        if run.enter and not acquired:
+            untrue("told of no grant, and its command ran")
+        if run.enter and acquired and acquired["fence"] != run.enter["fence"]:
+            untrue(f"told of fence {acquired['fence']}, its command got {run.enter['fence']}")
+        ended = run.event("ended")
+        if ended and (ended.get("command_exit") == 0) != bool(run.leave):
+            untrue(
+                f"told that its command ended with {ended.get('command_exit')}, the witness did not"
+            )
+        if run.leave and code == 0 and not run.event("released"):
+            untrue("ended with 0, and told of no release")
+        self.check_cause(run, code, untrue)
+
+    def check_cause(self, run, code, untrue):
+        """Each failure has one."""
+        begin, end = run.begin - ECHO, run.exit["t"]
+        if code == 75:
+            if not any(
+                other is not run
+                and other.key == run.key
+                and other.begin < end
+                and (not other.exit or other.exit["t"] + self.first["longest_ttl"] + ECHO > begin)
+                for other in self.runs.values()
+            ):
+                untrue("ended with 75, and nobody else wanted the lock")
+        elif code == 71 and not run.faults:
+            if not any(f["kind"] == "disk-full" and meets(f, begin, end) for f in self.faults):
+                untrue("ended with 71 without a fault of its own")
+        elif code in (69, 77, 79, 80) and not run.faults:
+            stalled = any(since <= end and until >= begin for since, until in self.stalls)
+            if not stalled and not any(
+                not is_of_runs(f) and f["kind"] != WALL_CLOCK and meets(f, begin, end)
+                for f in self.faults
+            ):
+                untrue(f"ended with {code} without any fault")
+
+    def numbers(self):
+        """What was seen, in numbers."""
+        codes = collections.Counter(
+            f"signal {run.exit['signal']}" if run.exit["signal"] else run.exit["code"]
+            for run in self.runs.values()
+            if run.exit
+        )
+        gaps = [end - begin for _, begin, end in self.longest_gaps()]
+        return {
+            "runs": len(self.runs),
+            "entered": len(self.entered()),
+            "waited": sum(run.queued is not None for run in self.runs.values()),
+            "codes": {str(code): codes[code] for code in sorted(codes, key=str)},
+            "faults": len(self.faults),
+            "longest_gap": round(max(gaps, default=0), 2),
+            "bound": self.bound(),
+            "stalls": len(self.stalls),
+        }
+
+
+class Spans:
+    """Times, as pairs; asked many times."""
+
+    def __init__(self, spans):
+        self.spans = list(merged(spans))
+        self.ends = [end for _, end in self.spans]
+
+    def meet(self, begin, end):
+        place = bisect.bisect_left(self.ends, begin)
+        return place < len(self.spans) and self.spans[place][0] <= end
+
+
+def merged(spans):
+    """The same times in order, none meeting the next."""
+    since = until = None
+    for begin, end in sorted(spans):
+        if since is None:
+            since, until = begin, end
+        elif begin <= until:
+            until = max(until, end)
+        else:
+            yield since, until
+            since, until = begin, end
+    if since is not None:
+        yield since, until
+
+
+def is_of_runs(fault):
+    """Of some contenders' processes; nobody else is to notice. Neither of a wall clock."""
+    return "ids" in fault or fault["kind"] == WALL_CLOCK
+
+
+def is_lasting(fault):
+    return "ids" in fault
+
+
+def meets(fault, begin, end):
+    return fault["t"] <= end and fault["end"] + ECHO >= begin
+
+
+def main():
+    parser = argparse.ArgumentParser(description="Checks a history.")
+    parser.add_argument("history")
+    parser.add_argument("--json", action="store_true")
+    options = parser.parse_args()
+    checker = Checker(read_history(options.history))
+    found = checker.check()
+    if options.json:
+        violations = [violation._asdict() for violation in found]
+        print(json.dumps({"violations": violations, "numbers": checker.numbers()}))
+    else:
+        for violation in found:
+            print(violation)
+        print(json.dumps(checker.numbers()))
+    sys.exit(1 if found else 0)
+
+
+if __name__ == "__main__":
+    main()

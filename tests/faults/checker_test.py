@@ -1,0 +1,444 @@
+#!/usr/bin/python3
+"""The checker rejects each kind of bad history, by the rule that it breaks, and accepts good ones.
+
+A test makes a good history, and breaks one thing in it.
+"""
+import copy
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import unittest
+
+sys.dont_write_bytecode = True
+from checker import Checker
+from deployment import HERE
+
+
+class Scene:
+    """A history in the making; `at` is the time of the next entry, and each takes 10 ms."""
+
+    def __init__(self, servers=1, **fields):
+        self.entries = []
+        self.at = 100.0
+        self.counter = 0
+        first = {"profile": "test", "seed": 1, "promised": True, "servers": servers}
+        self.note("run", **{**first, "longest_ttl": 3, "guard": 4, **fields})
+
+    def note(self, what, **fields):
+        self.entries.append({"t": self.at, "what": what, **fields})
+        self.at += 0.01
+
+    def start(self, name, mode="exclusive", host=0, nonblock=False):
+        slots = 2 if mode == "slots" else None
+        common = {"host": host, "key": "x", "mode": mode, "slots": slots}
+        self.note("start", id=name, **common, nonblock=nonblock, ttl=3, left=False, pid=1)
+
+    def event(self, name, event, **fields):
+        self.note("event", id=name, event={"event": event, "at": "-", **fields})
+
+    def queue(self, name):
+        self.event(name, "waiting", position=1, waited_ms=1, message="held")
+
+    def enter(self, name, fence, slot=None, free=True):
+        self.event(name, "acquired", fence=fence, waited_ms=1, votes=1, servers=1)
+        self.note("enter", id=name, fence=fence, slot=slot, pid=2, free=free)
+
+    def leave(self, name):
+        self.note("leave", id=name, read=self.counter, again=self.counter)
+        self.counter += 1
+
+    def die(self, name):
+        self.note("dead", id=name)
+
+    def exit(self, name, code=0, result="released", alive=False, signal=None):
+        status = None if code is None else {"result": result, "exit_code": code}
+        common = {"code": code, "signal": signal, "alive": alive, "stderr": ""}
+        self.note("exit", id=name, status=status, **common)
+
+    def finish(self, name):
+        self.leave(name)
+        self.event(name, "ended", command_exit=0, held_ms=1, left=[])
+        self.die(name)
+        self.event(name, "released", confirmed=True, held_ms=1)
+        self.exit(name)
+
+    def fault(self, number, kind, healed=True, **fields):
+        self.note("fault", number=number, kind=kind, **fields)
+        if healed:
+            self.note("healed", number=number, kind=kind)
+
+    def check(self, in_time=True):
+        self.note("quiet")
+        self.note("end", in_time=in_time)
+        # As it comes out of a file.
+        return Checker(json.loads(json.dumps(self.entries))).check()
+
+
+def one_after_the_other(**fields):
+    """a runs, b waits for it and runs, c gives up."""
+    scene = Scene(**fields)
+    scene.start("a")
+    scene.enter("a", 10)
+    scene.start("b")
+    scene.queue("b")
+    scene.start("c")
+    scene.exit("c", 75, "busy")
+    scene.die("c")
+    scene.finish("a")
+    scene.enter("b", 11)
+    scene.finish("b")
+    return scene
+
+
+class CheckerTest(unittest.TestCase):
+    def assert_good(self, scene):
+        self.assertEqual([str(violation) for violation in scene.check()], [])
+
+    def assert_found(self, scene, rule, text="", **arguments):
+        found = scene.check(**arguments)
+        self.assertTrue(
+            any(v.rule == rule and text in v.text for v in found), [str(v) for v in found]
+        )
+        return found
+
+    def change(self, scene, what, name, **fields):
+        entry = next(e for e in scene.entries if e["what"] == what and e.get("id") == name)
+        entry.update(fields)
+        return entry
+
+    def drop(self, scene, what, name, event=None):
+        scene.entries = [
+            e
+            for e in scene.entries
+            if not (
+                e["what"] == what
+                and e.get("id") == name
+                and (event is None or e["event"]["event"] == event)
+            )
+        ]
+
+    # Good ones.
+
+    def test_one_after_the_other(self):
+        self.assert_good(one_after_the_other())
+
+    def test_readers_beside_each_other_and_slots(self):
+        scene = Scene()
+        for mode, names in (("shared", "ab"), ("slots", "cd")):
+            for place, name in enumerate(names):
+                scene.start(name, mode)
+                scene.enter(name, 20 + place, slot=place if mode == "slots" else None)
+            for name in names:
+                scene.finish(name)
+        self.assert_good(scene)
+
+    def test_a_loss_with_a_cause(self):
+        scene = Scene()
+        scene.start("a")
+        scene.enter("a", 10)
+        scene.fault(1, "stop-server", servers=[0])
+        scene.event("a", "lost", reason="no answer")
+        scene.die("a")
+        scene.exit("a", 79, "lost")
+        self.assert_good(scene)
+
+    # Exclusion.
+
+    def test_two_at_the_same_time(self):
+        scene = Scene()
+        scene.start("a")
+        scene.start("b")
+        scene.enter("a", 10)
+        scene.fault(1, "flushall", servers=[0])
+        scene.enter("b", 11, free=False)
+        scene.finish("b")
+        scene.finish("a")
+        found = self.assert_found(scene, "exclusion", "b (fence 11) entered while processes of a")
+        self.assertEqual((found[0].fence, found[0].causes), (11, ["flushall"]))
+
+    def test_two_at_the_same_time_that_no_fence_stops(self):
+        scene = Scene()
+        scene.start("a")
+        scene.start("b")
+        scene.enter("a", 11)
+        scene.enter("b", 10, free=False)
+        scene.finish("b")
+        scene.finish("a")
+        found = self.assert_found(scene, "exclusion")
+        self.assertIsNone(found[0].fence)
+
+    def test_a_witness_that_names_nobody(self):
+        scene = one_after_the_other()
+        self.change(scene, "enter", "b", free=False)
+        self.assert_found(scene, "exclusion", "beside nobody known")
+
+    def test_a_write_between_a_read_and_its_write(self):
+        scene = one_after_the_other()
+        self.change(scene, "leave", "a", again=5)
+        self.assert_found(scene, "exclusion", "a read 0, and 5 before it wrote")
+
+    def test_a_write_that_was_undone(self):
+        scene = one_after_the_other()
+        self.change(scene, "leave", "b", read=0, again=0)
+        self.assert_found(scene, "exclusion", "b read 0")
+
+    # The tree.
+
+    def test_a_process_that_outlives_its_run(self):
+        scene = one_after_the_other()
+        self.change(scene, "exit", "a", alive=True)
+        self.assert_found(scene, "tree", "a ended with 0")
+
+    def test_a_process_that_is_alive_when_another_enters(self):
+        scene = one_after_the_other()
+        self.change(scene, "enter", "b", free=False)
+        dead = self.change(scene, "dead", "a")
+        scene.entries.remove(dead)
+        scene.entries.append({**dead, "t": scene.at})
+        self.assert_found(scene, "tree", "which had ended")
+
+    # Fences.
+
+    def test_a_fence_that_goes_back(self):
+        scene = one_after_the_other()
+        for e in scene.entries:
+            if e.get("id") == "b" and e["what"] == "enter":
+                e["fence"] = 9
+            elif e.get("id") == "b" and e["what"] == "event" and "fence" in e["event"]:
+                e["event"]["fence"] = 9
+        self.assert_found(scene, "fence", "b entered with fence 9, after 10")
+
+    def test_a_fence_that_stays(self):
+        scene = one_after_the_other()
+        self.change(scene, "enter", "b", fence=10)
+        self.assert_found(scene, "fence")
+
+    def test_a_reader_below_a_writer(self):
+        scene = Scene()
+        scene.start("a")
+        scene.enter("a", 10)
+        scene.finish("a")
+        scene.start("b", "shared")
+        scene.enter("b", 10)
+        scene.finish("b")
+        self.assert_found(scene, "fence", "b entered with fence 10, after 10")
+
+    def test_no_fence(self):
+        scene = one_after_the_other()
+        self.change(scene, "enter", "b", fence=None)
+        self.assert_found(scene, "fence")
+
+    # The queue.
+
+    def overtaken(self):
+        scene = Scene()
+        scene.start("a")
+        scene.enter("a", 10)
+        scene.start("b")
+        scene.queue("b")
+        scene.start("c")
+        scene.queue("c")
+        return scene
+
+    def test_one_that_came_later_and_entered_first(self):
+        scene = self.overtaken()
+        scene.finish("a")
+        for fence, name in ((11, "c"), (12, "b")):
+            scene.enter(name, fence)
+            scene.finish(name)
+        self.assert_found(scene, "order", "c started when b stood in the queue")
+
+    def test_overtaking_beside_a_fault_is_no_violation(self):
+        for fault in (
+            {"kind": "stop-server", "servers": [0]},
+            {"kind": "stop-waiters", "ids": ["b"]},
+        ):
+            scene = self.overtaken()
+            scene.fault(1, **fault)
+            scene.finish("a")
+            for fence, name in ((11, "c"), (12, "b")):
+                scene.enter(name, fence)
+                scene.finish(name)
+            self.assert_good(scene)
+
+    def test_overtaking_beside_a_fault_of_another(self):
+        for fault in ({"kind": "clock-step", "hosts": [0]}, {"kind": "kill-front", "ids": ["c"]}):
+            scene = self.overtaken()
+            scene.start("d")
+            scene.queue("d")
+            scene.fault(1, **fault)
+            scene.finish("a")
+            for fence, name in ((11, "d"), (12, "b"), (13, "c")):
+                scene.enter(name, fence)
+                scene.finish(name)
+            self.assert_found(scene, "order", "d started when b stood in the queue")
+
+    # Liveness.
+
+    def waiting_for(self, seconds, **fields):
+        scene = Scene(**fields)
+        scene.start("a")
+        scene.enter("a", 10)
+        scene.start("b")
+        scene.queue("b")
+        scene.finish("a")
+        scene.at += seconds
+        return scene
+
+    def finish_b(self, scene):
+        scene.enter("b", 11)
+        scene.finish("b")
+        return scene
+
+    def test_a_free_lock_beside_a_waiter(self):
+        self.assert_good(self.finish_b(self.waiting_for(9)))
+        scene = self.finish_b(self.waiting_for(11))
+        self.assert_found(scene, "liveness", "nobody was let in for 11.")
+
+    def test_a_waiter_that_gives_up_beside_a_free_lock(self):
+        scene = self.waiting_for(11)
+        scene.exit("b", 75, "busy")
+        scene.die("b")
+        self.assert_found(scene, "liveness", "while b waited")
+
+    def test_a_waiter_that_never_ends(self):
+        self.assert_found(self.waiting_for(11), "liveness", "in time", in_time=False)
+
+    def test_no_quorum_excuses(self):
+        scene = self.waiting_for(1, servers=3)
+        scene.fault(1, "stop-server", healed=False, servers=[0])
+        scene.fault(2, "link-down", healed=False, servers=[1], hosts=[0])
+        scene.at += 11
+        self.assert_good(self.finish_b(scene))
+
+    def test_a_fault_of_a_minority_or_of_another_host_does_not(self):
+        for fault in ({"servers": [0]}, {"servers": [0, 1], "hosts": [1]}):
+            scene = self.waiting_for(1, servers=3)
+            scene.fault(1, "link-down", healed=False, **fault)
+            scene.at += 11
+            self.assert_found(self.finish_b(scene), "liveness")
+
+    def test_a_free_slot_beside_a_waiter(self):
+        scene = Scene()
+        scene.start("a", "slots")
+        scene.enter("a", 10, slot=0)
+        scene.start("b", "slots")
+        scene.queue("b")
+        scene.at += 11
+        scene.enter("b", 11, slot=1)
+        scene.finish("a")
+        scene.finish("b")
+        self.assert_found(scene, "liveness", "while b waited")
+
+    def test_a_run_in_which_nobody_entered(self):
+        self.assert_found(Scene(), "liveness", "nobody ever entered")
+
+    def test_a_history_without_an_end(self):
+        entries = one_after_the_other().entries
+        found = Checker(json.loads(json.dumps(entries))).check()
+        self.assertEqual([violation.rule for violation in found], ["liveness"])
+
+    # The truth.
+
+    def test_success_without_the_command_having_run(self):
+        scene = one_after_the_other()
+        self.drop(scene, "leave", "b")
+        self.assert_found(scene, "truth", "b ended with 0, and its command did not run to its end")
+        self.assert_found(scene, "truth", "b told that its command ended with 0")
+
+    def test_success_after_a_loss(self):
+        scene = Scene()
+        scene.start("a")
+        scene.enter("a", 10)
+        scene.event("a", "lost", reason="broken")
+        scene.finish("a")
+        self.assert_found(scene, "truth", "ended with 0 after the lease was lost")
+
+    def test_a_report_that_is_not_the_exit_status(self):
+        for changes in ({"code": 79}, {"status": {"result": "lost", "exit_code": 0}}):
+            scene = one_after_the_other()
+            self.change(scene, "exit", "b", **changes)
+            self.assert_found(scene, "truth", "and reported")
+
+    def test_no_report(self):
+        scene = one_after_the_other()
+        self.change(scene, "exit", "b", status=None)
+        self.assert_found(scene, "truth", "reported nothing")
+
+    def test_busy_after_the_lock_was_had(self):
+        for code, result in ((75, "busy"), (69, "unavailable"), (77, "denied")):
+            scene = one_after_the_other()
+            self.change(scene, "exit", "b", code=code, status={"result": result, "exit_code": code})
+            self.assert_found(scene, "truth", f"b ended with {code}, and had the lock")
+
+    def test_busy_with_nobody_there(self):
+        scene = Scene()
+        scene.start("a", nonblock=True)
+        scene.exit("a", 75, "busy")
+        self.assert_found(scene, "truth", "nobody else wanted the lock")
+
+    def test_failures_without_a_fault(self):
+        for code, result in ((69, "unavailable"), (71, "os_error"), (77, "denied"), (79, "lost")):
+            scene = Scene()
+            # Neither of these explains it.
+            scene.fault(1, "clock-step", hosts=[0])
+            scene.start("b")
+            scene.fault(2, "kill-holder", ids=["b"])
+            scene.start("a")
+            scene.exit("a", code, result)
+            self.assert_found(scene, "truth", f"a ended with {code} without")
+
+    def test_a_signal_that_nobody_sent(self):
+        for signal in (9, 11):
+            scene = one_after_the_other()
+            self.change(scene, "exit", "b", code=None, signal=signal, status=None)
+            self.assert_found(scene, "truth", f"b died of signal {signal}")
+
+    def test_events_that_are_missing_or_wrong(self):
+        for event, text in (("acquired", "no grant"), ("released", "no release")):
+            scene = one_after_the_other()
+            self.drop(scene, "event", "b", event)
+            self.assert_found(scene, "truth", text)
+        scene = one_after_the_other()
+        for e in scene.entries:
+            if e["what"] == "event" and e["event"]["event"] == "acquired":
+                e["event"]["fence"] += 100
+        self.assert_found(scene, "truth", "told of fence 110, its command got 10")
+
+    # What is left.
+
+    def test_something_left(self):
+        scene = one_after_the_other()
+        scene.note("left", kind="key", name="x")
+        self.assert_found(scene, "left", "key left behind: x")
+
+    # The program.
+
+    def run_program(self, scene):
+        with tempfile.NamedTemporaryFile("w", suffix=".jsonl") as file:
+            for entry in scene.entries:
+                file.write(json.dumps(entry) + "\n")
+            file.flush()
+            return subprocess.run(
+                [sys.executable, os.path.join(HERE, "checker.py"), "--json", file.name],
+                stdout=subprocess.PIPE,
+                text=True,
+            )
+
+    def test_the_program_says_what_it_found(self):
+        good = one_after_the_other()
+        good.note("end", in_time=True)
+        bad = copy.deepcopy(good)
+        bad.note("left", kind="key", name="x")
+        self.assertEqual(self.run_program(good).returncode, 0)
+        ran = self.run_program(bad)
+        self.assertEqual(ran.returncode, 1)
+        verdict = json.loads(ran.stdout)
+        self.assertEqual([v["rule"] for v in verdict["violations"]], ["left"])
+        self.assertEqual(verdict["numbers"]["entered"], 2)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,214 @@
+"""Contenders: each runs redlock-cli again and again, and notes what it says and how it ends."""
+import json
+import os
+import selectors
+import signal
+import subprocess
+import tempfile
+
+# Seconds. Small, so that a run has many leases; the promise has no smallest ttl but redlock-cli's.
+TTLS = (1.5, 2, 3)
+SERVER_TIMEOUT = 0.15
+GRACE = 0.2
+BESIDE = ("plain", "plain", "stubborn", "daemon", "left")
+
+
+class Stream:
+    """The reading end of a pipe."""
+
+    def __init__(self):
+        self.fd, self.theirs = os.pipe()
+        os.set_blocking(self.fd, False)
+        self.text = b""
+        self.at_end = False
+
+    def started(self):
+        os.close(self.theirs)
+
+    def read(self):
+        """Takes what is there. -> whole lines"""
+        while not self.at_end:
+            try:
+                data = os.read(self.fd, 65536)
+            except BlockingIOError:
+                break
+            self.text += data
+            self.at_end = not data
+        *lines, self.text = self.text.split(b"\n")
+        return lines
+
+    def close(self):
+        os.close(self.fd)
+
+
+class Run:
+    """One redlock-cli, from its start until its command's last process is dead."""
+
+    def __init__(self, arena, contender, options):
+        self.id = f"{contender.name}.{contender.count}"
+        self.contender = contender
+        self.arena = arena
+        self.entered = False
+        self.ended = False  # it has been waited for
+        self.hit = None  # the fault that it is under, or that has struck it for good
+        self.events, self.status, self.tree = Stream(), Stream(), Stream()
+        self.errors = tempfile.TemporaryFile(dir=arena.directory)
+        witness = [arena.witness, arena.directory, arena.history.path, self.id, contender.key]
+        ttl = options.pop("ttl")
+        words = [arena.program, "run", "-k", contender.key, "-S", arena.urls(contender.host)]
+        words += ["--ttl", f"{ttl}s", "--grace", f"{GRACE}s"]
+        words += ["--server-timeout", f"{SERVER_TIMEOUT}s", "--restart-guard", f"{arena.guard}s"]
+        words += ["--events-fd", str(self.events.theirs), "--status-fd", str(self.status.theirs)]
+        words += ["--unavailable-wait", "3s"] + {
+            "exclusive": [],
+            "shared": ["--shared"],
+            "slots": ["--slots", str(contender.slots)],
+        }[contender.mode]
+        words += ["--descendants", "kill"] if options["beside"] == "left" else []
+        words += ["-n"] if options["nonblock"] else ["--wait", f"{options['wait']}s"]
+        hold = str(round(options["hold"] * 1000))
+        words += ["--", *witness, contender.mode, hold, options["beside"]]
+        theirs = [stream.theirs for stream in (self.events, self.status, self.tree)]
+        self.process = subprocess.Popen(
+            words,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=self.errors,
+            pass_fds=theirs,
+            start_new_session=True,
+            env=arena.environment(contender.host),
+        )
+        arena.history.note(
+            "start",
+            id=self.id,
+            host=contender.host,
+            key=contender.key,
+            mode=contender.mode,
+            slots=contender.slots,
+            nonblock=options["nonblock"],
+            ttl=ttl,
+            left=options["beside"] == "left",
+            pid=self.process.pid,
+        )
+        for stream in (self.events, self.status, self.tree):
+            stream.started()
+        self.pidfd = os.pidfd_open(self.process.pid)
+        arena.watch(self.pidfd, self.take_exit)
+        arena.watch(self.events.fd, self.take_events)
+        arena.watch(self.tree.fd, self.take_tree)
+
+    def guards(self):
+        """The pids of front and holder process, or of the first alone."""
+        pid = self.process.pid
+        try:
+            with open(f"/proc/{pid}/task/{pid}/children") as file:
+                return [pid, *map(int, file.read().split())][:2]
+        except OSError:
+            return [pid]
+
+    def take_events(self):
+        for line in self.events.read():
+            event = json.loads(line)
+            self.entered = self.entered or event["event"] == "acquired"
+            self.arena.history.note("event", id=self.id, event=event)
+        if self.events.at_end:
+            self.arena.forget(self.events.fd)
+
+    def take_tree(self):
+        self.tree.read()
+        if self.tree.at_end:
+            self.arena.forget(self.tree.fd)
+            self.arena.history.note("dead", id=self.id)
+            self.finish()
+
+    def take_exit(self):
+        """The front process is dead. Looks at the kernel's witness before anything else."""
+        self.arena.forget(self.pidfd)
+        self.tree.read()
+        alive = not self.tree.at_end
+        code = self.process.wait()
+        self.take_events()
+        reports = self.status.read()
+        self.errors.seek(0)
+        said = self.errors.read().decode(errors="replace")[-2000:]
+        self.arena.history.note(
+            "exit",
+            id=self.id,
+            code=code if code >= 0 else None,
+            signal=-code if code < 0 else None,
+            status=json.loads(reports[0]) if reports else None,
+            alive=alive,
+            stderr=said,
+        )
+        self.ended = True
+        self.finish()
+
+    def finish(self):
+        if not (self.ended and self.tree.at_end):
+            return
+        self.close()
+        self.contender.run = None
+        self.contender.finished(self)
+
+    def abandon(self):
+        """Kills what still runs of it."""
+        for pid in self.guards():
+            if not self.ended:
+                os.kill(pid, signal.SIGKILL)
+        self.close()
+
+    def close(self):
+        for fd in (self.events.fd, self.tree.fd, self.pidfd):
+            self.arena.forget(fd)
+        for stream in (self.events, self.status, self.tree):
+            stream.close()
+        self.errors.close()
+        os.close(self.pidfd)
+
+
+class Contender:
+    """One that wants a key, in one way, on one host."""
+
+    def __init__(self, arena, name, key, mode, host, slots=None):
+        self.arena = arena
+        self.name = name
+        self.key = key
+        self.mode = mode
+        self.host = host
+        self.slots = slots
+        self.count = 0
+        self.run = None
+
+    def start(self, options=None):
+        self.count += 1
+        self.run = Run(self.arena, self, options or self.draw())
+        return self.run
+
+    def draw(self):
+        draw = self.arena.random
+        return {
+            "ttl": draw.choice(TTLS),
+            "nonblock": draw.random() < 0.15,
+            "wait": draw.choice((1, 8, 20)),
+            "hold": draw.choice((0.02, 0.1, 0.3, 0.8, 4 if self.mode == "exclusive" else 2)),
+            "beside": draw.choice(BESIDE),
+        }
+
+    def finished(self, _run):
+        if not self.arena.is_closing:
+            self.arena.after(self.arena.random.uniform(0.01, 0.6), self.start_again)
+
+    def start_again(self):
+        if not self.arena.is_closing and self.run is None:
+            self.start()
+
+
+def usual_contenders(arena, hosts):
+    """Exclusive ones, readers and writers, slots: each with a key of their own."""
+    many = [("x", "exclusive", None)] * 4
+    many += [("rw", "shared", None)] * 2 + [("rw", "exclusive", None)]
+    many += [("slots", "slots", 2)] * 3
+    return [
+        Contender(arena, f"{key}{number}", key, mode, number % hosts, slots)
+        for number, (key, mode, slots) in enumerate(many)
+    ]

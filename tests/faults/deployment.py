@@ -1,0 +1,238 @@
+"""Servers of a run, and the links between the contenders' hosts and them.
+
+A deployment has `servers` (empty for local:), `urls(host)` (what contenders of that host are
+given with -S), `proxy` (None for local:) and `close()`. Everything lies in a directory of the
+run's own; servers listen on unix sockets there, and die with this process.
+"""
+import ctypes
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+HOSTS = 2
+PR_SET_PDEATHSIG = 1
+WAIT_LIMIT = 30
+
+libc = ctypes.CDLL(None, use_errno=True)
+
+
+def die_with_parent():
+    libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
+def wait_for(what, condition):
+    end = time.monotonic() + WAIT_LIMIT
+    while not condition():
+        if time.monotonic() > end:
+            raise RuntimeError(f"not within {WAIT_LIMIT} s: {what}")
+        time.sleep(0.01)
+
+
+class Refused(Exception):
+    """The server did not do what it was asked, or did not answer in time."""
+
+
+class Server:
+    """A redis-server that keeps its data in a file. The user `default` is the contenders'; the
+    user `admin` may always do everything."""
+
+    def __init__(self, number, directory, options=(), environment=None):
+        self.number = number
+        self.directory = os.path.join(directory, f"data{number}")
+        self.socket = os.path.join(directory, f"{number}.sock")
+        self.options = list(options)
+        self.environment = environment
+        self.process = None
+        os.mkdir(self.directory)
+        self.start()
+
+    def start(self):
+        if os.path.exists(self.socket):
+            os.unlink(self.socket)
+        with open(os.path.join(self.directory, "log"), "ab") as log:
+            self.process = subprocess.Popen(
+                [
+                    *("redis-server", "--port", "0", "--unixsocket", self.socket),
+                    *("--unixsocketperm", "700", "--save", "", "--dir", self.directory),
+                    *("--appendonly", "yes", "--appendfsync", "always"),
+                    *("--user", *"admin on nopass ~* &* +@all".split(), "--lua-time-limit", "50"),
+                    *self.options,
+                ],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                preexec_fn=die_with_parent,
+                env=self.environment,
+            )
+        wait_for(f"server {self.number}", self.answers)
+
+    def answers(self):
+        if self.process.poll() is not None:
+            raise RuntimeError(f"server {self.number} ended with {self.process.returncode}")
+        try:
+            return self.ask("PING") == "PONG"
+        except Refused:
+            return False
+
+    def kill(self):
+        self.process.kill()
+        self.process.wait()
+
+    def forget(self):
+        """Removes the data of a server that is down."""
+        shutil.rmtree(os.path.join(self.directory, "appendonlydir"), ignore_errors=True)
+
+    def truncate(self, size):
+        """Cuts so many bytes off the end of the file of a server that is down; says how many."""
+        folder = os.path.join(self.directory, "appendonlydir")
+        files = [os.path.join(folder, name) for name in os.listdir(folder) if "incr" in name]
+        path = max(files, key=os.path.getmtime)
+        before = os.path.getsize(path)
+        os.truncate(path, max(0, before - size))
+        return min(before, size)
+
+    def ask(self, *words, timeout=0.5, wait=True):
+        """The answer of the command, as text, or a list of such. wait=False: does not wait for
+        it, and returns the connection, which the caller closes."""
+        connection = socket.socket(socket.AF_UNIX)
+        connection.settimeout(timeout)
+        try:
+            connection.connect(self.socket)
+            send(connection, "AUTH", "admin", "any")
+            send(connection, *words)
+            if not wait:
+                return connection
+            stream = connection.makefile("rb")
+            read_reply(stream)
+            answer = read_reply(stream)
+            connection.close()
+            return answer
+        except OSError as problem:
+            connection.close()
+            raise Refused(f"server {self.number}: {problem}") from None
+
+
+def send(connection, *words):
+    data = b"*%d\r\n" % len(words)
+    for word in words:
+        word = str(word).encode()
+        data += b"$%d\r\n%s\r\n" % (len(word), word)
+    connection.sendall(data)
+
+
+def read_reply(stream):
+    line = stream.readline()
+    if not line:
+        raise OSError("connection closed")
+    kind, text = line[:1], line[1:-2].decode()
+    if kind == b"-":
+        raise Refused(text)
+    if kind == b"$":
+        return None if int(text) < 0 else stream.read(int(text) + 2)[:-2].decode(errors="replace")
+    if kind == b"*":
+        return [read_reply(stream) for _ in range(int(text))]
+    return text
+
+
+class Proxy:
+    def __init__(self, seed):
+        self.process = subprocess.Popen(
+            [sys.executable, "-S", os.path.join(HERE, "proxy.py"), str(seed)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            preexec_fn=die_with_parent,
+        )
+
+    def tell(self, *words):
+        """Returns when it is done."""
+        self.process.stdin.write(json.dumps(words) + "\n")
+        self.process.stdin.flush()
+        if self.process.stdout.readline() != "ok\n":
+            raise RuntimeError("the proxy has ended")
+
+    def close(self):
+        self.process.kill()
+        self.process.communicate()
+
+
+class Servers:
+    """So many independent servers, each behind a link for each host."""
+
+    def __init__(self, directory, count, seed, environment=None):
+        self.servers = []
+        self.proxy = None
+        self.directory = directory
+        try:
+            self.servers = [
+                Server(number, directory, environment=environment) for number in range(count)
+            ]
+            self.proxy = Proxy(seed)
+            for host in range(HOSTS):
+                for server in self.servers:
+                    path = self.link_path(host, server.number)
+                    self.proxy.tell("listen", f"{host}-{server.number}", path, server.socket)
+        except BaseException:
+            self.close()
+            raise
+
+    def link_path(self, host, number):
+        return os.path.join(self.directory, f"h{host}s{number}")
+
+    def urls(self, host):
+        return ",".join(f"unix://{self.link_path(host, s.number)}" for s in self.servers)
+
+    def leftovers(self):
+        """Keys that should not be there when nobody has used the lock for a while."""
+        for server in self.servers:
+            for key in server.ask("KEYS", "*"):
+                if not key.startswith(("redlock:fence:", "redlock:last:")):
+                    yield "key", f"server {server.number}: {key}"
+
+    def close(self):
+        if self.proxy:
+            self.proxy.close()
+        for server in self.servers:
+            server.kill()
+
+
+class Local:
+    """This host, in a file system of its own where we may mount one: a full disk is then ours
+    alone."""
+
+    servers = ()
+    proxy = None
+
+    def __init__(self, directory):
+        self.place = os.path.join(directory, "local")
+        os.mkdir(self.place, 0o700)
+        self.is_mounted = (
+            os.geteuid() == 0
+            and subprocess.run(
+                ["mount", "-t", "tmpfs", "-o", "size=256k,mode=700", "tmpfs", self.place],
+                stderr=subprocess.DEVNULL,
+            ).returncode
+            == 0
+        )
+
+    def urls(self, _host):
+        return f"local:{self.place}"
+
+    def files(self):
+        return [os.path.join(self.place, name) for name in sorted(os.listdir(self.place))]
+
+    def leftovers(self):
+        """A waiter's FIFO belongs to a waiter."""
+        for path in self.files():
+            if not os.path.isfile(path):
+                yield "file", os.path.basename(path)
+
+    def close(self):
+        if self.is_mounted:
+            subprocess.run(["umount", "--lazy", self.place], check=True)

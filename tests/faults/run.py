@@ -1,0 +1,271 @@
+#!/usr/bin/python3
+"""redlock-cli under faults, against real servers and the kernel's word.
+
+usage: run.py [--seed N] [--seconds N] [--profile NAME,…] [--history FILE] [--draw FILE]
+
+Contenders run redlock-cli again and again (contenders.py) while a nemesis draws faults from the
+seed (nemesis.py); what happens is written to a history (history.py), which the checker reads at the
+end (checker.py). The seconds are those of all profiles together, without the time that each takes
+to come to its end. Needs REDLOCK_CLI, FAULT_WITNESS and, to step clocks, CLOCK_STEP: paths of the
+program, of witness.cpp and of clock_step.cpp as built.
+
+Exit status: 0 when the profiles within the promise showed no violation, and those outside of it one
+at least that a fence would have stopped; else 1, and the histories are kept and named.
+"""
+import argparse
+import json
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+sys.dont_write_bytecode = True
+from arena import Arena
+from breach import Breach
+from contenders import TTLS, usual_contenders
+from deployment import HERE, HOSTS, WAIT_LIMIT
+from history import History
+from nemesis import FAMILIES, Nemesis
+from profiles import PROFILES
+
+# Seconds: what waiters and holders may take to end when there are no more faults; all leases and
+# whatever else lives for seconds have expired then.
+DRAIN = 60
+EXPIRED = 15
+
+
+def promise(arena, seconds, families):
+    """Storms over contenders, and calm."""
+    nemesis = Nemesis(arena, families)
+    nemesis.note_start()
+    arena.contenders = usual_contenders(arena, HOSTS)
+    for contender in arena.contenders:
+        contender.start()
+    arena.after(1, nemesis.start)
+    arena.run_for(seconds)
+    arena.is_closing = True
+    nemesis.end_all()
+    arena.run_until(lambda: not nemesis.under_way, WAIT_LIMIT)
+    return nemesis.injected, nemesis.missed
+
+
+def breach(arena, seconds, how):
+    """The same again and again; once at least."""
+    one = Breach(arena, how)
+    end = time.monotonic() + seconds
+    while True:
+        one.once()
+        if time.monotonic() > end:
+            return one.injected, {}
+
+
+def close(arena):
+    """Until all have ended, and nothing should be left; notes what is."""
+    arena.is_closing = True
+    arena.history.note("quiet")
+    in_time = arena.run_until(lambda: not arena.runs(), DRAIN)
+    for run in arena.runs():
+        for pid in run.guards():
+            arena.history.note("left", kind="process", name=f"{run.id}: pid {pid}")
+    end = time.monotonic() + EXPIRED
+    while True:
+        left = list(leftovers(arena))
+        if not left or time.monotonic() > end:
+            break
+        arena.run_for(0.2)
+    for kind, name in left:
+        arena.history.note("left", kind=kind, name=name)
+    arena.history.note("end", in_time=in_time)
+
+
+def leftovers(arena):
+    """Orphans come to us, who reap them here."""
+    ours = {server.process.pid for server in arena.deployment.servers}
+    if arena.deployment.proxy:
+        ours.add(arena.deployment.proxy.process.pid)
+    for pid in children():
+        if pid not in ours:
+            try:
+                if os.waitpid(pid, os.WNOHANG)[0] == 0:
+                    yield "process", f"{pid}: {name_of(pid)}"
+            except ChildProcessError:
+                pass
+    yield from arena.deployment.leftovers()
+    for controller in ("cpu", "pids"):
+        base = f"/sys/fs/cgroup/{controller}"
+        for name in os.listdir(base) if os.path.isdir(base) else ():
+            if name.startswith(f"redlock-faults-{os.getpid()}-"):
+                yield "cgroup", f"{base}/{name}"
+
+
+def children():
+    with open(f"/proc/self/task/{os.getpid()}/children", encoding="ascii") as file:
+        return [int(pid) for pid in file.read().split()]
+
+
+def name_of(pid):
+    try:
+        with open(f"/proc/{pid}/comm", encoding="utf-8", errors="replace") as file:
+            return file.read().strip()
+    except OSError:
+        return "?"
+
+
+def kill_leftovers():
+    """Whatever happened, nothing of a run outlives it; children of the killed come to us."""
+    while pids := children():
+        for pid in pids:
+            os.kill(pid, signal.SIGKILL)
+        for pid in pids:
+            os.waitpid(pid, 0)
+
+
+def run_profile(name, seed, seconds, path):
+    """-> what was injected, what was not"""
+    profile = PROFILES[name]
+    history = History(path)
+    history.note(
+        "run",
+        profile=name,
+        seed=seed,
+        promised=profile.promised,
+        servers=profile.servers,
+        longest_ttl=max(TTLS),
+        guard=profile.guard,
+    )
+    fds = len(os.listdir("/proc/self/fd"))
+    directory = tempfile.mkdtemp(prefix="rl-faults.", dir=base_directory())
+    try:
+        told = run_in(directory, profile, history, f"{seed} {name}", seconds)
+    finally:
+        kill_leftovers()
+        shutil.rmtree(directory)
+    now = len(os.listdir("/proc/self/fd"))
+    if now != fds:
+        history.note("left", kind="descriptors", name=f"{now - fds} of the harness's own")
+    history.close()
+    return told
+
+
+def run_in(directory, profile, history, seed, seconds):
+    paths = [os.environ["REDLOCK_CLI"], os.environ["FAULT_WITNESS"], os.environ.get("CLOCK_STEP")]
+    deployment = profile.make(directory, seed)
+    arena = Arena(directory, history, deployment, seed, profile.guard, paths)
+    try:
+        arena.beat()
+        if profile.promised:
+            families = FAMILIES["servers" if deployment.servers else "local"]
+            told = promise(arena, seconds, families)
+        else:
+            told = breach(arena, seconds, profile.breach)
+        close(arena)
+    finally:
+        arena.close()
+        deployment.close()
+    return told
+
+
+def base_directory():
+    """In memory where we can: servers write each change through to it."""
+    return "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
+
+
+def check(path):
+    """The checker's verdict; a program of its own."""
+    ran = subprocess.run(
+        [sys.executable, os.path.join(HERE, "checker.py"), "--json", path],
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    if ran.returncode not in (0, 1):
+        raise SystemExit("faults: the checker failed")
+    return json.loads(ran.stdout)
+
+
+def judge(profile, verdict):
+    """-> whether it is as it should be, and a line for each violation that tells"""
+    lines = []
+    stopped = 0
+    for violation in verdict["violations"]:
+        causes = ", ".join(violation["causes"]) or "no fault"
+        line = f"{violation['rule']}: {violation['text']}; after {causes}"
+        if violation["fence"] is not None:
+            stopped += 1
+            line += f"; fence {violation['fence']} stops the earlier one's write"
+        lines.append(line)
+    if profile.promised:
+        return not lines, lines
+    unstopped = [
+        v
+        for v in verdict["violations"]
+        if v["rule"] not in ("exclusion", "tree", "truth")
+        or (v["rule"] == "exclusion" and v["fence"] is None)
+    ]
+    if not stopped:
+        lines.append("no violation: the harness is blind, or this is within the promise")
+    return bool(stopped) and not unstopped, lines
+
+
+def tell(name, profile, seconds, told, verdict, good, lines):
+    injected, missed = told
+    numbers = verdict["numbers"]
+    print(f"{name}: {'as it should be' if good else 'NOT AS IT SHOULD BE'}")
+    print(
+        f"  {seconds:.0f} s, {numbers['runs']} runs, {numbers['entered']} entered,"
+        f" {numbers['waited']} waited, lock free beside a waiter for {numbers['longest_gap']} s"
+        f" at most (bound {numbers['bound']:g} s), {numbers['stalls']} stalls of this machine"
+    )
+    print("  exit:", ", ".join(f"{code} x{count}" for code, count in numbers["codes"].items()))
+    print("  faults:", ", ".join(f"{kind} x{injected[kind]}" for kind in sorted(injected)))
+    for kind, (count, why) in sorted(missed.items()):
+        print(f"  not injected: {kind} x{count} ({why})")
+    for line in lines:
+        print(f"  {line}")
+    sys.stdout.flush()
+
+
+def main():
+    parser = argparse.ArgumentParser(description="redlock-cli under faults.")
+    parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(10**9))
+    parser.add_argument("--seconds", type=float, default=90)
+    parser.add_argument("--profile", default=",".join(PROFILES))
+    parser.add_argument("--history", help="kept there; of several profiles NAME.FILE")
+    options = parser.parse_args()
+    names = options.profile.split(",")
+    unknown = [name for name in names if name not in PROFILES]
+    if unknown:
+        raise SystemExit(f"faults: no profile {unknown[0]}: {', '.join(PROFILES)}")
+    print(f"faults: seed {options.seed}, {options.seconds:g} s, {options.profile}", flush=True)
+    bad = 0
+    for name in names:
+        begin = time.monotonic()
+        path, kept = history_path(name, names, options.history)
+        told = run_profile(name, options.seed, options.seconds / len(names), path)
+        verdict = check(path)
+        good, lines = judge(PROFILES[name], verdict)
+        tell(name, PROFILES[name], time.monotonic() - begin, told, verdict, good, lines)
+        bad += not good
+        if good and not kept:
+            os.unlink(path)
+        elif not good:
+            print(f"  history: {path}")
+    print(f"faults: {len(names) - bad} of {len(names)} profiles as they should be")
+    sys.exit(1 if bad else 0)
+
+
+def history_path(name, names, wanted):
+    """-> the path, and whether it is kept in any case"""
+    if not wanted:
+        fd, path = tempfile.mkstemp(prefix=f"rl-faults-{name}.", suffix=".jsonl")
+        os.close(fd)
+        return path, False
+    folder, file = os.path.split(wanted)
+    return os.path.join(folder, f"{name}.{file}" if len(names) > 1 else file), True
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,214 @@
+"""Faults of servers, and of the links to them."""
+from deployment import HOSTS, Refused
+from fault import Fault, NotInjected
+
+# From so many servers on --restart-guard has an effect.
+GUARDED = 3
+
+
+class ServerFault(Fault):
+    """Of one server that has no other."""
+
+    kind = None
+    loses_data = False
+    restarts = False
+
+    def choose(self):
+        struck = self.arena.struck_servers
+        whole = [s for s in self.arena.deployment.servers if s.number not in struck]
+        if not whole:
+            raise NotInjected("no server without a fault")
+        self.server = self.random.choice(whole)
+        struck.add(self.server.number)
+        fields = {"servers": [self.server.number]}
+        if self.restarts and self.has_guard():
+            # In whole seconds, and one more.
+            fields["lasting"] = self.arena.guard + 2
+        return fields
+
+    def has_guard(self):
+        return len(self.arena.deployment.servers) >= GUARDED
+
+    def ask(self, *words):
+        try:
+            return self.server.ask(*words)
+        except Refused as problem:
+            raise NotInjected(str(problem)) from None
+
+    def end(self):
+        self.heal()
+        self.arena.struck_servers.discard(self.server.number)
+
+    def heal(self):
+        pass
+
+
+class StopServer(ServerFault):
+    kind = "stop-server"
+
+    def begin(self):
+        self.server.process.send_signal(19)
+
+    def heal(self):
+        self.server.process.send_signal(18)
+
+
+class KillServer(ServerFault):
+    """It comes back with its data."""
+
+    kind = "kill-server"
+    restarts = True
+    shortest, longest = 0.01, 2
+
+    def begin(self):
+        self.server.kill()
+
+    def heal(self):
+        self.server.start()
+
+
+class LosingServer(KillServer):
+    """Within the promise a server that loses data stays away for a ttl, if it has no guard."""
+
+    loses_data = True
+
+    def __init__(self, arena):
+        super().__init__(arena)
+        if not self.has_guard():
+            self.must_last = True
+            self.shortest, self.longest = arena.longest_ttl + 0.1, arena.longest_ttl + 0.5
+
+
+class RestartEmpty(LosingServer):
+    kind = "restart-empty"
+
+    def begin(self):
+        super().begin()
+        self.server.forget()
+
+
+class TruncateFile(LosingServer):
+    kind = "truncate-aof"
+
+    def begin(self):
+        super().begin()
+        if self.server.truncate(self.random.choice((1, 50, 1000, 20000))) == 0:
+            raise NotInjected("the file is empty")
+
+
+class FlushScripts(ServerFault):
+    kind = "script-flush"
+    shortest = longest = 0
+
+    def begin(self):
+        self.ask("SCRIPT", "FLUSH")
+
+
+class PauseClients(ServerFault):
+    """The server itself ends it, while we wait a little longer."""
+
+    kind = "client-pause"
+    shortest, longest = 2.2, 2.2
+
+    def begin(self):
+        pause = self.random.choice((100, 500, 2000))
+        self.ask("CLIENT", "PAUSE", pause, self.random.choice(("ALL", "WRITE")))
+
+
+class KillClients(ServerFault):
+    kind = "client-kill"
+    shortest = longest = 0
+
+    def begin(self):
+        sort = self.random.choice(("normal", "pubsub"))
+        self.ask("CLIENT", "KILL", "TYPE", sort, "SKIPME", "yes")
+
+
+class BusyServer(ServerFault):
+    """A script that does not end."""
+
+    kind = "busy"
+
+    def begin(self):
+        try:
+            self.script = self.server.ask("EVAL", "while true do end", 0, wait=False)
+        except Refused as problem:
+            raise NotInjected(str(problem)) from None
+
+    def heal(self):
+        self.script.close()
+        try:
+            self.server.ask("SCRIPT", "KILL", timeout=5)
+        except Refused as problem:
+            if not str(problem).startswith("NOTBUSY"):
+                raise NotInjected(str(problem)) from None
+
+
+class Changed(ServerFault):
+    """Something that one command does and another takes back."""
+
+    def begin(self):
+        self.ask(*self.random.choice(self.changes))
+
+    def heal(self):
+        self.server.ask(*self.back, timeout=5)
+
+
+class OutOfMemory(Changed):
+    kind = "oom"
+    changes = [("CONFIG", "SET", "maxmemory", 1)]
+    back = ("CONFIG", "SET", "maxmemory", 0)
+
+
+class ReadOnly(Changed):
+    """A replica of nobody."""
+
+    kind = "readonly"
+    changes = [("REPLICAOF", "127.0.0.1", 1)]
+    back = ("REPLICAOF", "NO", "ONE")
+
+
+class ChangeRights(Changed):
+    kind = "acl"
+    changes = [
+        ("ACL", "SETUSER", "default", "-eval", "-evalsha"),
+        ("ACL", "SETUSER", "default", "-@pubsub"),
+        ("ACL", "SETUSER", "default", "-@write"),
+        ("ACL", "SETUSER", "default", "off"),
+    ]
+    back = ("ACL", "SETUSER", "default", "reset", "on", "nopass", "~*", "&*", "+@all")
+
+
+class LinkFault(Fault):
+    """Of one link, of all of a host, or of all to a server."""
+
+    longest = 4
+
+    def choose(self):
+        count = len(self.arena.deployment.servers)
+        hosts = self.random.choice((*[[host] for host in range(HOSTS)], list(range(HOSTS))))
+        servers = self.random.choice((*[[s] for s in range(count)], list(range(count))))
+        self.links = [f"{h}-{s}" for h in hosts for s in servers]
+        if self.arena.struck_links & set(self.links):
+            raise NotInjected("these links have a fault")
+        self.arena.struck_links.update(self.links)
+        return {"hosts": hosts, "servers": servers}
+
+    def begin(self):
+        for link in self.links:
+            self.arena.deployment.proxy.tell("fault", link, self.kind[5:])
+
+    def end(self):
+        for link in self.links:
+            self.arena.deployment.proxy.tell("heal", link)
+        self.arena.struck_links.difference_update(self.links)
+
+
+SERVER_FAULTS = [
+    *(StopServer, KillServer, RestartEmpty, TruncateFile, FlushScripts, PauseClients),
+    *(KillClients, BusyServer, OutOfMemory, ReadOnly, ChangeRights),
+]
+LINK_FAULTS = [
+    type("LinkFault", (LinkFault,), {"kind": f"link-{name}"})
+    for name in "down refuse lose-requests lose-replies delay slow cut".split()
+]
