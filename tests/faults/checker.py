@@ -5,15 +5,19 @@ usage: checker.py [--json] HISTORY    (a line for each violation, and one with n
                                        1 when there is a violation)
 
 It knows nothing of redlock-cli but its documentation, and nothing of the harness but the history.
-| rule | what it demands |
-|---|---|
-| `exclusion` | who enters finds no process of another in; nobody else writes between a read and its write |
-| `tree` | no process of a command is alive when redlock-cli has ended (80, and a front process that was killed, excepted), or when another enters |
-| `fence` | who enters later has a larger fence |
-| `order` | who stood in the queue before another started enters first, where nothing disturbed the servers or the two |
-| `liveness` | the lock is never free for longer than a bound while a healthy waiter stands in the queue and reaches a quorum; everything ends |
-| `truth` | exit status, report and events say what the witness saw, and each failure has a fault as its cause |
-| `left` | nothing is left behind |
+
+exclusion  who enters finds no process of another in; nobody else writes between a read and its
+           write
+tree       no process of a command is alive when redlock-cli has ended (80, and a front process
+           that was killed, excepted), or when another enters
+fence      who enters later has a larger fence
+order      who stood in the queue before another started enters first, where nothing disturbed the
+           servers or the two
+liveness   the lock is never free for longer than a bound while a healthy waiter stands in the
+           queue and reaches a quorum; everything ends
+truth      exit status, report and events say what the witness saw, and each failure has a fault as
+           its cause
+left       nothing is left behind
 """
 import argparse
 import bisect
@@ -111,7 +115,8 @@ class Checker:
                 if event["event"] == "waiting" and "position" in event and run.queued is None:
                     run.queued = e["t"]
             elif what == "fault":
-                e["end"] = healed.get(e["number"], self.last) + e.get("lasting", 0)
+                e["healed"] = healed.get(e["number"], self.last)
+                e["end"] = e["healed"] + e.get("lasting", 0)
                 self.faults.append(e)
                 for name in e.get("ids", ()):
                     self.runs[name].faults.append(e)
@@ -227,14 +232,16 @@ class Checker:
                 for before in runs[:place]:
                     overtaken = run.queued is not None and run.queued < before.begin
                     if overtaken and not disturbances.meet(run.queued, before.enter["t"]):
-                        text = f"{before.id} started when {run.id} stood in the queue, and entered first"
+                        text = f"{before.id} started when {run.id} stood in the queue"
+                        text += ", and entered first"
                         self.violate("order", before.enter["t"], [run, before], text)
 
     def check_liveness(self):
         for run, begin, end in self.longest_gaps():
             bound = self.bound()
             if end - begin > bound:
-                text = f"nobody was let in for {end - begin:.1f} s while {run.id} waited; the bound is {bound:g} s"
+                text = f"nobody was let in for {end - begin:.1f} s while {run.id} waited"
+                text += f"; the bound is {bound:g} s"
                 self.violate("liveness", end, [run], text)
 
     def bound(self):
@@ -249,7 +256,7 @@ class Checker:
                 continue
             host = run.start["host"]
             if host not in unclean:
-                unclean[host] = self.without_quorum(host)
+                unclean[host] = self.without_quorum(host) + self.stalls
             end = min(
                 (e["t"] for e in (run.enter, run.exit) if e),
                 default=self.last,
@@ -278,8 +285,9 @@ class Checker:
             inside += change
         return spans
 
-    def without_quorum(self, host):
-        """When contenders on this host could not rely on a quorum."""
+    def without_quorum(self, host, end_of=lambda fault: fault["end"]):
+        """When contenders on this host could not rely on a quorum. A fault has no effect from
+        `end_of` it on."""
         changes = []
         servers = self.first["servers"]
         for fault in self.faults:
@@ -287,7 +295,7 @@ class Checker:
             if is_of_runs(fault) or (hosts is not None and host not in hosts):
                 continue
             for server in fault.get("servers", range(servers)):
-                changes += [(fault["t"], server, 1), (fault["end"], server, -1)]
+                changes += [(fault["t"], server, 1), (end_of(fault), server, -1)]
         struck, since, spans = collections.Counter(), None, []
         for t, server, change in sorted(changes):
             struck[server] += change
@@ -297,7 +305,7 @@ class Checker:
             elif whole >= servers // 2 + 1 and since is not None:
                 spans.append((since, t))
                 since = None
-        return spans + self.stalls
+        return spans if since is None else [*spans, (since, self.last)]
 
     def check_tree(self, run):
         end = run.exit
@@ -328,6 +336,8 @@ class Checker:
             untrue("ended with 0, and its command did not run to its end")
         if code == 0 and run.event("lost"):
             untrue("ended with 0 after the lease was lost")
+        if code == 0 and run.leave and self.was_long_overtaken(run):
+            untrue("ended with 0, long after another had entered")
         if code in NEVER_ENTERED and (run.enter or run.event("acquired")):
             untrue(f"ended with {code}, and had the lock")
         acquired = run.event("acquired")
@@ -343,6 +353,16 @@ class Checker:
         if run.leave and code == 0 and not run.event("released"):
             untrue("ended with 0, and told of no release")
         self.check_cause(run, code, untrue)
+
+    def was_long_overtaken(self, run):
+        """Another entered while it was in, and it ran on for longer than its lease."""
+        return any(
+            other.key == run.key
+            and not other.enter["free"]
+            and run.enter["t"] < other.enter["t"] < run.leave["t"] - run.start["ttl"]
+            and run.conflicts_with(other)
+            for other in self.entered()
+        )
 
     def check_cause(self, run, code, untrue):
         """Each failure has one."""
@@ -360,12 +380,11 @@ class Checker:
             if not any(f["kind"] == "disk-full" and meets(f, begin, end) for f in self.faults):
                 untrue("ended with 71 without a fault of its own")
         elif code in (69, 77, 79, 80) and not run.faults:
-            stalled = any(since <= end and until >= begin for since, until in self.stalls)
-            if not stalled and not any(
-                not is_of_runs(f) and f["kind"] != WALL_CLOCK and meets(f, begin, end)
-                for f in self.faults
-            ):
-                untrue(f"ended with {code} without any fault")
+            # Votes to extend count as soon as the server is there, and has the key again.
+            end_of = end_for_extending if code in (79, 80) else end_for_acquiring
+            spans = self.without_quorum(run.start["host"], end_of) + self.stalls
+            if not any(since <= end and until >= begin for since, until in spans):
+                untrue(f"ended with {code} without a fault of a quorum")
 
     def numbers(self):
         """What was seen, in numbers."""
@@ -421,6 +440,14 @@ def is_of_runs(fault):
 
 def is_lasting(fault):
     return "ids" in fault
+
+
+def end_for_acquiring(fault):
+    return fault["end"] + ECHO
+
+
+def end_for_extending(fault):
+    return fault["healed"] + fault.get("healing", 0) + ECHO
 
 
 def meets(fault, begin, end):

@@ -33,7 +33,7 @@ class Scene:
     def start(self, name, mode="exclusive", host=0, nonblock=False):
         slots = 2 if mode == "slots" else None
         common = {"host": host, "key": "x", "mode": mode, "slots": slots}
-        self.note("start", id=name, **common, nonblock=nonblock, ttl=3, left=False, pid=1)
+        self.note("start", id=name, **common, nonblock=nonblock, ttl=3, left=False)
 
     def event(self, name, event, **fields):
         self.note("event", id=name, event={"event": event, "at": "-", **fields})
@@ -356,6 +356,25 @@ class CheckerTest(unittest.TestCase):
         scene.finish("a")
         self.assert_found(scene, "truth", "ended with 0 after the lease was lost")
 
+    def test_success_long_after_another_had_entered(self):
+        for later, rules in (
+            (1, ["exclusion", "exclusion"]),
+            (4, ["exclusion", "exclusion", "truth"]),
+        ):
+            scene = Scene()
+            scene.start("a")
+            scene.start("b")
+            scene.enter("a", 10)
+            scene.enter("b", 11, free=False)
+            scene.finish("b")
+            scene.at += later
+            scene.leave("a")
+            scene.entries[-1]["read"] = 0
+            scene.die("a")
+            scene.event("a", "released", confirmed=True, held_ms=1)
+            scene.exit("a")
+            self.assertEqual(sorted(v.rule for v in scene.check()), rules)
+
     def test_a_report_that_is_not_the_exit_status(self):
         for changes in ({"code": 79}, {"status": {"result": "lost", "exit_code": 0}}):
             scene = one_after_the_other()
@@ -389,6 +408,24 @@ class CheckerTest(unittest.TestCase):
             scene.start("a")
             scene.exit("a", code, result)
             self.assert_found(scene, "truth", f"a ended with {code} without")
+
+    def lose_one_after_the_other(self, pause):
+        """The lease is lost although each server had time to get it back."""
+        scene = Scene(servers=3)
+        scene.start("a")
+        scene.enter("a", 10)
+        for server in range(2):
+            scene.fault(server, "restart-empty", servers=[server], lasting=6, healing=3)
+            scene.at += pause
+        scene.event("a", "lost", reason="deleted")
+        scene.die("a")
+        scene.exit("a", 79, "lost")
+        return scene
+
+    def test_a_loss_with_a_quorum_standing(self):
+        self.assert_good(self.lose_one_after_the_other(1))
+        scene = self.lose_one_after_the_other(5)
+        self.assert_found(scene, "truth", "a ended with 79 without a fault of a quorum")
 
     def test_a_signal_that_nobody_sent(self):
         for signal in (9, 11):

@@ -1,15 +1,22 @@
 """Contenders: each runs redlock-cli again and again, and notes what it says and how it ends."""
 import json
 import os
-import selectors
 import signal
+import socket
 import subprocess
 import tempfile
 
+from deployment import GUARDED, libc
+
 # Seconds. Small, so that a run has many leases; the promise has no smallest ttl but redlock-cli's.
 TTLS = (1.5, 2, 3)
-SERVER_TIMEOUT = 0.15
 GRACE = 0.2
+# A ttl has room for a third of it, three server timeouts, grace and margin.
+SERVER_TIMEOUTS_IN_A_TTL = 8
+# Of one that tries once and holds for a moment: what it left behind by mistake would stay.
+PROBE_TTL = 30
+LONG_HOLD = 15
+CLONE_NEWUTS = 0x04000000
 BESIDE = ("plain", "plain", "stubborn", "daemon", "left")
 
 
@@ -50,14 +57,16 @@ class Run:
         self.arena = arena
         self.entered = False
         self.ended = False  # it has been waited for
-        self.hit = None  # the fault that it is under, or that has struck it for good
+        # The fault that it is under, or that has struck it for good; or what it is spared for.
+        self.hit = "probe" if contender.probes else None
         self.events, self.status, self.tree = Stream(), Stream(), Stream()
         self.errors = tempfile.TemporaryFile(dir=arena.directory)
         witness = [arena.witness, arena.directory, arena.history.path, self.id, contender.key]
         ttl = options.pop("ttl")
         words = [arena.program, "run", "-k", contender.key, "-S", arena.urls(contender.host)]
         words += ["--ttl", f"{ttl}s", "--grace", f"{GRACE}s"]
-        words += ["--server-timeout", f"{SERVER_TIMEOUT}s", "--restart-guard", f"{arena.guard}s"]
+        timeout = min(ttl, max(TTLS)) / SERVER_TIMEOUTS_IN_A_TTL
+        words += ["--server-timeout", f"{timeout}s", "--restart-guard", f"{arena.guard}s"]
         words += ["--events-fd", str(self.events.theirs), "--status-fd", str(self.status.theirs)]
         words += ["--unavailable-wait", "3s"] + {
             "exclusive": [],
@@ -69,15 +78,7 @@ class Run:
         hold = str(round(options["hold"] * 1000))
         words += ["--", *witness, contender.mode, hold, options["beside"]]
         theirs = [stream.theirs for stream in (self.events, self.status, self.tree)]
-        self.process = subprocess.Popen(
-            words,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=self.errors,
-            pass_fds=theirs,
-            start_new_session=True,
-            env=arena.environment(contender.host),
-        )
+        # First: its witness may be faster than we are.
         arena.history.note(
             "start",
             id=self.id,
@@ -88,7 +89,16 @@ class Run:
             nonblock=options["nonblock"],
             ttl=ttl,
             left=options["beside"] == "left",
-            pid=self.process.pid,
+        )
+        self.process = subprocess.Popen(
+            words,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=self.errors,
+            pass_fds=theirs,
+            start_new_session=True,
+            env=arena.environment(contender.host),
+            preexec_fn=lambda: enter_host(contender.host),
         )
         for stream in (self.events, self.status, self.tree):
             stream.started()
@@ -169,13 +179,15 @@ class Run:
 class Contender:
     """One that wants a key, in one way, on one host."""
 
-    def __init__(self, arena, name, key, mode, host, slots=None):
+    def __init__(self, arena, name, key, mode, host, slots=None, probes=False, hold=None):
         self.arena = arena
         self.name = name
         self.key = key
         self.mode = mode
         self.host = host
         self.slots = slots
+        self.probes = probes
+        self.hold = hold
         self.count = 0
         self.run = None
 
@@ -186,11 +198,15 @@ class Contender:
 
     def draw(self):
         draw = self.arena.random
+        if self.probes:
+            common = {"ttl": PROBE_TTL, "nonblock": True, "wait": 0}
+            return {**common, "hold": 0.02, "beside": "plain"}
         return {
             "ttl": draw.choice(TTLS),
             "nonblock": draw.random() < 0.15,
             "wait": draw.choice((1, 8, 20)),
-            "hold": draw.choice((0.02, 0.1, 0.3, 0.8, 4 if self.mode == "exclusive" else 2)),
+            "hold": self.hold
+            or draw.choice((0.02, 0.1, 0.3, 0.8, 4 if self.mode == "exclusive" else 2)),
             "beside": draw.choice(BESIDE),
         }
 
@@ -203,12 +219,30 @@ class Contender:
             self.start()
 
 
+class Single(Contender):
+    """One that runs once."""
+
+    def finished(self, run):
+        self.arena.contenders.remove(self)
+
+
+def enter_host(number):
+    """The process is on a host of that name from now on, where root allows."""
+    if os.geteuid() == 0 and libc.unshare(CLONE_NEWUTS) == 0:
+        socket.sethostname(f"host{number}")
+
+
 def usual_contenders(arena, hosts):
-    """Exclusive ones, readers and writers, slots: each with a key of their own."""
+    """Exclusive ones, readers and writers, slots, long holders: each with a key of their own."""
     many = [("x", "exclusive", None)] * 4
     many += [("rw", "shared", None)] * 2 + [("rw", "exclusive", None)]
     many += [("slots", "slots", 2)] * 3
-    return [
+    contenders = [
         Contender(arena, f"{key}{number}", key, mode, number % hosts, slots)
         for number, (key, mode, slots) in enumerate(many)
     ]
+    contenders.append(Contender(arena, "long", "long", "exclusive", 0, hold=LONG_HOLD))
+    # Its ttl would be above the guard of the others.
+    if len(arena.deployment.servers) < GUARDED:
+        contenders.append(Contender(arena, "probe", "x", "exclusive", 1, probes=True))
+    return contenders

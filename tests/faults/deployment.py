@@ -16,6 +16,8 @@ import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 HOSTS = 2
+# From so many servers on --restart-guard has an effect.
+GUARDED = 3
 PR_SET_PDEATHSIG = 1
 WAIT_LIMIT = 30
 

@@ -6,9 +6,9 @@ class NotInjected(Exception):
 
 
 class Fault:
-    """`choose` says what will be struck, as the history has it, or raises NotInjected; `begin`
-    and `end` may raise it, too. `shortest` and `longest`: seconds; 0 for what has no duration. One that `must_last` is not
-    ended earlier when a storm ends."""
+    """`choose` says what will be struck, as the history has it, or raises NotInjected; `begin` and
+    `end` may raise it, too. `shortest` and `longest`: seconds; 0 for what has no duration. One that
+    `must_last` is not ended earlier when a storm ends."""
 
     shortest, longest = 0.2, 3
     must_last = False

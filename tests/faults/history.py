@@ -3,20 +3,26 @@
 Several processes append to it, each line in one write(2). Every line has `t`, CLOCK_MONOTONIC in
 seconds, and `what`:
 
-| what | fields |
-|---|---|
-| `run` | the first line: `profile`, `seed`, `promised`, `servers` (how many), `longest_ttl`, `guard` |
-| `start` | a contender starts: `id`, `host`, `key`, `mode`, `slots`, `nonblock`, `ttl`, `left` (its descendants are for redlock-cli to end), `pid` |
-| `event` | what --events-fd said: `id`, `event` (its object) |
-| `enter`, `leave` | the witness: `id`, `fence`, `slot`, `pid`, `free`; `id`, `read`, `again` |
-| `dead` | no process has the witness's descriptors any more: `id` |
-| `exit` | of redlock-cli: `id`, `code`, `signal`, `status` (what --status-fd said), `alive` (processes of the command were) |
-| `fault`, `healed` | `number`, `kind`, and in the first `ids` (contenders), `hosts` (null: all), `servers` (numbers), `lasting` (seconds after its end in which the servers may refuse) |
-| `not-injected` | `kind`, `why` |
-| `stall` | this machine did not run us for so many `seconds` |
-| `quiet` | no more faults, no more contenders |
-| `left` | what was there at the end and should not have been: `kind`, `name` |
-| `end` | the run came to its end: `in_time` |
+
+run           the first line: `profile`, `seed`, `promised`, `servers` (how many), `longest_ttl`,
+              `guard`
+start         a contender starts: `id`, `host`, `key`, `mode`, `slots`, `nonblock`, `ttl`, `left`
+              (its descendants are for redlock-cli to end)
+event         what --events-fd said: `id`, `event` (its object)
+enter         the witness is in: `id`, `fence`, `slot`, `pid`, `free` (nobody else was in)
+leave         it has written, and ends: `id`, `read`, `again`
+dead          no process has the witness's descriptors any more: `id`
+exit          of redlock-cli: `id`, `code`, `signal`, `status` (what --status-fd said), `alive`
+              (processes of the command were), `stderr`
+fault         `number`, `kind`, `ids` (contenders), `hosts` (none: all), `servers` (numbers),
+              `lasting` (seconds after its end in which the servers may refuse), `healing`
+              (seconds that holders may take to give the servers back what they lost)
+healed        its end: `number`, `kind`
+not-injected  `kind`, `why`
+stall         this machine did not run us for so many `seconds`
+quiet         no more faults, no more contenders
+left          what was there at the end and should not have been: `kind`, `name`
+end           the run came to its end: `in_time`
 """
 import json
 import os

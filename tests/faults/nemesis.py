@@ -1,15 +1,24 @@
-"""Draws faults, one after the other, from a seed: in storms, with calm between them."""
+"""Draws faults, one after the other, from a seed: in storms, with calm between them. In the calm
+there is a scene: nothing at all, servers that lose their data one after the other, or a queue of
+which one host's waiters stand still."""
+from contenders import Single
 from fault import NotInjected
 from machine_faults import LOCAL_FAULTS, MACHINE_FAULTS
-from process_faults import PROCESS_FAULTS
-from server_faults import GUARDED, LINK_FAULTS, SERVER_FAULTS
+from process_faults import PROCESS_FAULTS, StopWaiters
+from deployment import GUARDED
+from server_faults import LINK_FAULTS, SERVER_FAULTS, RestartEmpty
 
-# Seconds: from one fault to the next, of a storm, of the calm behind it, and of each third calm,
-# in which all that has a bound must happen.
+# Seconds: from one fault to the next, of a storm, and of the calm behind it if that has no scene.
 PAUSE = (0.1, 0.7)
 STORM = (4, 7)
 CALM = (1, 2)
+# All that has a bound must happen in it.
 LONG_CALM = 12
+# From one server that loses its data to the next: what was lost has been given back.
+ROLLING_PAUSE = 5
+# How long waiters stand still, and how long their scene lasts.
+FROZEN = 14
+FROZEN_SCENE = 17
 
 
 class Nemesis:
@@ -22,6 +31,7 @@ class Nemesis:
         self.injected = {}  # kind: how often
         self.missed = {}  # kind: how often, and why last
         self.storms = 0
+        self.scenes = [self.breathe, self.freeze, self.roll, self.rest]
         arena.struck_servers = set()
         arena.struck_links = set()
 
@@ -44,8 +54,59 @@ class Nemesis:
     def calm_down(self):
         self.end_all()
         if not self.arena.is_closing:
-            calm = LONG_CALM if self.storms % 3 == 0 else self.random.uniform(*CALM)
-            self.arena.after(calm, self.start)
+            self.arena.after(self.play_scene(), self.start)
+
+    def play_scene(self):
+        """-> how long it takes"""
+        scene = self.scenes[self.storms % len(self.scenes)]
+        return scene()
+
+    def breathe(self):
+        return self.random.uniform(*CALM)
+
+    def rest(self):
+        return LONG_CALM
+
+    def roll(self):
+        """A quorum of servers, one after the other."""
+        servers = self.arena.deployment.servers
+        if len(servers) < GUARDED:
+            return self.breathe()
+        times = len(servers) // 2 + 1
+        for turn, server in enumerate(self.random.sample(servers, times), 1):
+            self.arena.after(turn * ROLLING_PAUSE, lambda s=server: self.restart(s))
+        return (times + 1) * ROLLING_PAUSE
+
+    def restart(self, server):
+        if not self.arena.is_closing:
+            fault = RestartEmpty(self.arena)
+            fault.candidates = [server]
+            fault.shortest = fault.longest = 0.05
+            self.inject(fault)
+
+    def freeze(self):
+        """One holds a key of its own; behind it there are waiters of one host, who then stand
+        still, and two of another. Nobody comes later."""
+        crowd = [
+            Single(self.arena, f"q{self.storms}{name}", "q", "exclusive", host)
+            for name, host in zip("abcdef", (1, 0, 0, 0, 1, 1))
+        ]
+        options = {"ttl": 2, "nonblock": False, "wait": 40, "hold": 0.3, "beside": "plain"}
+        for place, contender in enumerate(crowd):
+            self.arena.contenders.append(contender)
+            hold = 3 if place == 0 else 0.3
+            self.arena.after(
+                0.2 * place,
+                lambda contender=contender, hold=hold: contender.start({**options, "hold": hold}),
+            )
+        self.arena.after(0.2 * len(crowd) + 0.5, lambda: self.freeze_waiters(crowd[1:4]))
+        return FROZEN_SCENE
+
+    def freeze_waiters(self, contenders):
+        fault = StopWaiters(self.arena)
+        fault.shortest = fault.longest = FROZEN
+        fault.candidates = [contender.run for contender in contenders if contender.run]
+        self.inject(fault)
 
     def end_all(self):
         self.is_raging = False

@@ -13,12 +13,13 @@ class ProcessFault(Fault):
     waiting = False
     several = False
     begins, ends = signal.SIGKILL, None
+    candidates = None  # runs; none: all
     shortest = longest = 0
 
     def choose(self):
         runs = [
             run
-            for run in self.arena.runs()
+            for run in (self.candidates or self.arena.runs())
             if run.hit is None and not run.ended and run.entered != self.waiting
         ]
         if self.several and runs:

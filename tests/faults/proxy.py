@@ -7,14 +7,15 @@ usage: proxy.py SEED   (stdin and stdout: one JSON array a line, and `ok` when i
     ["fault", LINK, KIND]             from now on; a connection keeps what was done to it
     ["heal", LINK]                    connections that lost something are closed now
 
-| kind | what |
-|---|---|
-| `down` | nothing passes, nobody is told |
-| `refuse` | connections are closed at once |
-| `lose-requests`, `lose-replies` | one direction is lost |
-| `delay` | each packet takes 5 to 400 ms, whatever others take: packets of different connections overtake each other |
-| `slow` | replies come a few bytes at a time |
-| `cut` | connections end in the middle of the next reply |
+    down           nothing passes, nobody is told
+    refuse         connections are closed at once
+    lose-requests, lose-replies
+                   one direction is lost
+    delay          each packet takes 5 to 400 ms, whatever others take: packets of different
+                   connections overtake each other
+    late           replies take 120 to 180 ms
+    slow           replies come a few bytes at a time
+    cut            connections end in the middle of the next reply
 """
 import asyncio
 import json
@@ -59,6 +60,9 @@ class Connection:
         kind, draw = self.link.kind, self.link.random
         if kind == "delay":
             await asyncio.sleep(draw.uniform(0.005, 0.4))
+            kind = self.link.kind
+        if kind == "late" and replies:
+            await asyncio.sleep(draw.uniform(0.12, 0.18))
             kind = self.link.kind
         lost = {"down", "lose-replies" if replies else "lose-requests"}
         if kind in lost or self.spoilt:

@@ -1,9 +1,7 @@
 """Faults of servers, and of the links to them."""
-from deployment import HOSTS, Refused
+from contenders import TTLS
+from deployment import GUARDED, HOSTS, Refused
 from fault import Fault, NotInjected
-
-# From so many servers on --restart-guard has an effect.
-GUARDED = 3
 
 
 class ServerFault(Fault):
@@ -12,10 +10,12 @@ class ServerFault(Fault):
     kind = None
     loses_data = False
     restarts = False
+    candidates = None  # servers; none: all
 
     def choose(self):
         struck = self.arena.struck_servers
-        whole = [s for s in self.arena.deployment.servers if s.number not in struck]
+        servers = self.candidates or self.arena.deployment.servers
+        whole = [server for server in servers if server.number not in struck]
         if not whole:
             raise NotInjected("no server without a fault")
         self.server = self.random.choice(whole)
@@ -24,6 +24,8 @@ class ServerFault(Fault):
         if self.restarts and self.has_guard():
             # In whole seconds, and one more.
             fields["lasting"] = self.arena.guard + 2
+        if self.loses_data:
+            fields["healing"] = max(TTLS)
         return fields
 
     def has_guard(self):
@@ -72,11 +74,16 @@ class LosingServer(KillServer):
 
     loses_data = True
 
+    def choose(self):
+        if any(run.contender.probes for run in self.arena.runs()):
+            raise NotInjected("somebody holds for longer than it would stay away")
+        return super().choose()
+
     def __init__(self, arena):
         super().__init__(arena)
         if not self.has_guard():
             self.must_last = True
-            self.shortest, self.longest = arena.longest_ttl + 0.1, arena.longest_ttl + 0.5
+            self.shortest, self.longest = max(TTLS) + 0.1, max(TTLS) + 0.5
 
 
 class RestartEmpty(LosingServer):
@@ -85,6 +92,34 @@ class RestartEmpty(LosingServer):
     def begin(self):
         super().begin()
         self.server.forget()
+
+
+class RestartAllEmpty(Fault):
+    """A quorum of servers that have a guard."""
+
+    kind = "restart-all-empty"
+    shortest, longest = 0.01, 0.5
+
+    def choose(self):
+        struck, servers = self.arena.struck_servers, self.arena.deployment.servers
+        whole = [server for server in servers if server.number not in struck]
+        quorum = len(servers) // 2 + 1
+        if len(servers) < GUARDED or len(whole) < quorum:
+            raise NotInjected("no quorum of servers without a fault and with a guard")
+        self.servers = self.random.sample(whole, quorum)
+        numbers = [server.number for server in self.servers]
+        struck.update(numbers)
+        return {"servers": numbers, "lasting": self.arena.guard + 2, "healing": max(TTLS)}
+
+    def begin(self):
+        for server in self.servers:
+            server.kill()
+            server.forget()
+
+    def end(self):
+        for server in self.servers:
+            server.start()
+            self.arena.struck_servers.discard(server.number)
 
 
 class TruncateFile(LosingServer):
@@ -204,11 +239,41 @@ class LinkFault(Fault):
         self.arena.struck_links.difference_update(self.links)
 
 
+class FadingLink(LinkFault):
+    """Replies are late by 120 to 180 ms each, and then nothing passes."""
+
+    kind = "link-late"
+    shortest, longest = 5, 6
+    late = 2.5
+
+    def begin(self):
+        super().begin()
+        self.is_over = False
+        self.arena.after(self.late, self.cut)
+
+    def cut(self):
+        if not self.is_over:
+            for link in self.links:
+                self.arena.deployment.proxy.tell("fault", link, "down")
+
+    def end(self):
+        self.is_over = True
+        super().end()
+
+
 SERVER_FAULTS = [
-    *(StopServer, KillServer, RestartEmpty, TruncateFile, FlushScripts, PauseClients),
+    *(
+        StopServer,
+        KillServer,
+        RestartEmpty,
+        RestartAllEmpty,
+        TruncateFile,
+        FlushScripts,
+        PauseClients,
+    ),
     *(KillClients, BusyServer, OutOfMemory, ReadOnly, ChangeRights),
 ]
 LINK_FAULTS = [
     type("LinkFault", (LinkFault,), {"kind": f"link-{name}"})
     for name in "down refuse lose-requests lose-replies delay slow cut".split()
-]
+] + [FadingLink]
