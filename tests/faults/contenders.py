@@ -98,7 +98,7 @@ class Run:
             pass_fds=theirs,
             start_new_session=True,
             env=arena.environment(contender.host),
-            preexec_fn=lambda: enter_host(contender.host),
+            preexec_fn=lambda: enter_host(arena, contender.host),
         )
         for stream in (self.events, self.status, self.tree):
             stream.started()
@@ -226,8 +226,9 @@ class Single(Contender):
         self.arena.contenders.remove(self)
 
 
-def enter_host(number):
+def enter_host(arena, number):
     """The process is on a host of that name from now on, where root allows."""
+    arena.deployment.enter_host(number)
     if os.geteuid() == 0 and libc.unshare(CLONE_NEWUTS) == 0:
         socket.sethostname(f"host{number}")
 

@@ -1,7 +1,8 @@
 """Servers of a run, and the links between the contenders' hosts and them.
 
 A deployment has `servers` (empty for local:), `urls(host)` (what contenders of that host are
-given with -S), `proxy` (None for local:) and `close()`. Everything lies in a directory of the
+given with -S), `enter_host(host)` (what they call before they start), `proxy` (if it has one),
+`processes()`, `leftovers()` and `close()`. Everything lies in a directory of the
 run's own; servers listen on unix sockets there, and die with this process.
 """
 import ctypes
@@ -44,12 +45,12 @@ class Server:
     """A redis-server that keeps its data in a file. The user `default` is the contenders'; the
     user `admin` may always do everything."""
 
-    def __init__(self, number, directory, options=(), environment=None):
+    def __init__(self, number, directory, options=(), enter=None):
         self.number = number
         self.directory = os.path.join(directory, f"data{number}")
         self.socket = os.path.join(directory, f"{number}.sock")
         self.options = list(options)
-        self.environment = environment
+        self.enter = enter  # a namespace
         self.process = None
         os.mkdir(self.directory)
         self.start()
@@ -69,10 +70,14 @@ class Server:
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
-                preexec_fn=die_with_parent,
-                env=self.environment,
+                preexec_fn=self.before,
             )
         wait_for(f"server {self.number}", self.answers)
+
+    def before(self):
+        die_with_parent()
+        if self.enter:
+            self.enter()
 
     def answers(self):
         if self.process.poll() is not None:
@@ -167,14 +172,12 @@ class Proxy:
 class Servers:
     """So many independent servers, each behind a link for each host."""
 
-    def __init__(self, directory, count, seed, environment=None):
+    def __init__(self, directory, count, seed):
         self.servers = []
         self.proxy = None
         self.directory = directory
         try:
-            self.servers = [
-                Server(number, directory, environment=environment) for number in range(count)
-            ]
+            self.servers = [Server(number, directory) for number in range(count)]
             self.proxy = Proxy(seed)
             for host in range(HOSTS):
                 for server in self.servers:
@@ -184,6 +187,12 @@ class Servers:
             self.close()
             raise
 
+    def enter_host(self, host):
+        pass
+
+    def processes(self):
+        return [self.proxy.process, *(server.process for server in self.servers)]
+
     def link_path(self, host, number):
         return os.path.join(self.directory, f"h{host}s{number}")
 
@@ -191,17 +200,21 @@ class Servers:
         return ",".join(f"unix://{self.link_path(host, s.number)}" for s in self.servers)
 
     def leftovers(self):
-        """Keys that should not be there when nobody has used the lock for a while."""
-        for server in self.servers:
-            for key in server.ask("KEYS", "*"):
-                if not key.startswith(("redlock:fence:", "redlock:last:")):
-                    yield "key", f"server {server.number}: {key}"
+        return keys_left(self.servers)
 
     def close(self):
         if self.proxy:
             self.proxy.close()
         for server in self.servers:
             server.kill()
+
+
+def keys_left(servers):
+    """Keys that should not be there when nobody has used the lock for a while."""
+    for server in servers:
+        for key in server.ask("KEYS", "*"):
+            if not key.startswith(("redlock:fence:", "redlock:last:")):
+                yield "key", f"server {server.number}: {key}"
 
 
 class Local:
@@ -225,6 +238,12 @@ class Local:
 
     def urls(self, _host):
         return f"local:{self.place}"
+
+    def enter_host(self, host):
+        pass
+
+    def processes(self):
+        return []
 
     def files(self):
         return [os.path.join(self.place, name) for name in sorted(os.listdir(self.place))]

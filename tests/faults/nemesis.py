@@ -4,6 +4,7 @@ which one host's waiters stand still."""
 from contenders import Single
 from fault import NotInjected
 from machine_faults import LOCAL_FAULTS, MACHINE_FAULTS
+from namespaces import CABLE_FAULTS
 from process_faults import PROCESS_FAULTS, StopWaiters
 from deployment import GUARDED
 from server_faults import LINK_FAULTS, SERVER_FAULTS, RestartEmpty
@@ -162,5 +163,6 @@ class Nemesis:
 
 FAMILIES = {
     "servers": [SERVER_FAULTS, LINK_FAULTS, PROCESS_FAULTS, MACHINE_FAULTS],
+    "namespaces": [SERVER_FAULTS, CABLE_FAULTS, PROCESS_FAULTS, MACHINE_FAULTS],
     "local": [LOCAL_FAULTS, PROCESS_FAULTS, MACHINE_FAULTS],
 }

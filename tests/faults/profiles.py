@@ -7,23 +7,29 @@ stopped it.
 import collections
 
 from deployment import Local, Servers
+from namespaces import NamespaceServers
 
 # Seconds of the restart guard; more than any ttl.
 GUARD = 4
 
-Profile = collections.namedtuple("Profile", "promised servers guard make breach")
+Profile = collections.namedtuple("Profile", "promised servers guard make families breach")
 
 
 def of_servers(count):
     return lambda directory, seed: Servers(directory, count, seed)
 
 
+def in_namespaces(directory, _seed):
+    return NamespaceServers(directory, 3)
+
+
 PROFILES = {
-    "one": Profile(True, 1, GUARD, of_servers(1), None),
-    "three": Profile(True, 3, GUARD, of_servers(3), None),
-    "five": Profile(True, 5, GUARD, of_servers(5), None),
-    "local": Profile(True, 1, GUARD, lambda directory, seed: Local(directory), None),
-    "both-guards-stopped": Profile(False, 1, GUARD, of_servers(1), "stop_guards"),
-    "keys-deleted": Profile(False, 1, GUARD, of_servers(1), "delete_keys"),
-    "data-loss": Profile(False, 3, 0, of_servers(3), "lose_data"),
+    "one": Profile(True, 1, GUARD, of_servers(1), "servers", None),
+    "three": Profile(True, 3, GUARD, of_servers(3), "servers", None),
+    "five": Profile(True, 5, GUARD, of_servers(5), "servers", None),
+    "local": Profile(True, 1, GUARD, lambda directory, seed: Local(directory), "local", None),
+    "namespaces": Profile(True, 3, GUARD, in_namespaces, "namespaces", None),
+    "both-guards-stopped": Profile(False, 1, GUARD, of_servers(1), None, "stop_guards"),
+    "keys-deleted": Profile(False, 1, GUARD, of_servers(1), None, "delete_keys"),
+    "data-loss": Profile(False, 3, 0, of_servers(3), None, "lose_data"),
 }

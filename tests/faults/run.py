@@ -84,9 +84,7 @@ def close(arena):
 
 def leftovers(arena):
     """Orphans come to us, who reap them here."""
-    ours = {server.process.pid for server in arena.deployment.servers}
-    if arena.deployment.proxy:
-        ours.add(arena.deployment.proxy.process.pid)
+    ours = {process.pid for process in arena.deployment.processes()}
     for pid in children():
         if pid not in ours:
             try:
@@ -158,8 +156,7 @@ def run_in(directory, profile, history, seed, seconds):
     try:
         arena.beat()
         if profile.promised:
-            families = FAMILIES["servers" if deployment.servers else "local"]
-            told = promise(arena, seconds, families)
+            told = promise(arena, seconds, FAMILIES[profile.families])
         else:
             told = breach(arena, seconds, profile.breach)
         close(arena)

@@ -15,7 +15,11 @@ import mutants
 ROOT = os.path.join(os.path.dirname(__file__), "../..")
 
 # Each list and its keys.
-LISTS = {"tests/mutants/list": ["file", "test"], "tests/sim/mutants/list": ["file", "rule"]}
+LISTS = {
+    "tests/mutants/list": ["file", "test"],
+    "tests/sim/mutants/list": ["file", "rule"],
+    "tests/faults/mutants/list": ["file", "rule", "profile"],
+}
 
 
 @functools.cache
