@@ -16,13 +16,14 @@ BEAT = 0.1
 
 class Arena:
     """`program`, `witness`, `clock`: paths of redlock-cli, of the witness and of the library that
-    steps the wall clock (or None); `guard`: --restart-guard, seconds."""
+    steps the wall clock (or None); `votes`: how many; `guard`: --restart-guard, seconds."""
 
-    def __init__(self, directory, history, deployment, seed, guard, paths):
+    def __init__(self, directory, history, deployment, seed, votes, guard, paths):
         self.directory = directory
         self.history = history
         self.deployment = deployment
         self.random = random.Random(seed)
+        self.votes = votes
         self.guard = guard
         self.program, self.witness, self.clock = paths
         self.is_closing = False

@@ -244,6 +244,6 @@ def usual_contenders(arena, hosts):
     ]
     contenders.append(Contender(arena, "long", "long", "exclusive", 0, hold=LONG_HOLD))
     # Its ttl would be above the guard of the others.
-    if len(arena.deployment.servers) < GUARDED:
+    if arena.votes < GUARDED:
         contenders.append(Contender(arena, "probe", "x", "exclusive", 1, probes=True))
     return contenders

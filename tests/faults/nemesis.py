@@ -1,18 +1,23 @@
 """Draws faults, one after the other, from a seed: in storms, with calm between them. In the calm
-there is a scene: nothing at all, servers that lose their data one after the other, or a queue of
-which one host's waiters stand still."""
-from contenders import Single
+there is a scene: a holder that is struck while others wait for it, servers that lose their data
+one after the other, a queue of which one host's waiters stand still, or nothing at all."""
+from cluster import CLUSTER_FAULTS
+from contenders import TTLS, Single
 from fault import NotInjected
 from machine_faults import LOCAL_FAULTS, MACHINE_FAULTS
 from namespaces import CABLE_FAULTS
-from process_faults import PROCESS_FAULTS, StopWaiters
-from deployment import GUARDED
-from server_faults import LINK_FAULTS, SERVER_FAULTS, RestartEmpty
+from process_faults import PROCESS_FAULTS, KillFront, KillHolder, StopHolder, StopWaiters
+from server_faults import LINK_FAULTS, SERVER_FAULTS, FadingLink, RestartEmpty, has_guard
 
-# Seconds: from one fault to the next, of a storm, and of the calm behind it if that has no scene.
+# Seconds: from one fault to the next, and of a storm.
 PAUSE = (0.1, 0.7)
-STORM = (4, 7)
-CALM = (1, 2)
+STORM = (3, 6)
+# How long the holder that is struck would hold, when it is struck, for how long, and how long all
+# of that takes.
+STRUCK_HOLD = 12
+STRUCK_AFTER = 1
+STRUCK_FOR = 7
+STRUCK_SCENE = 10
 # All that has a bound must happen in it.
 LONG_CALM = 12
 # From one server that loses its data to the next: what was lost has been given back.
@@ -32,14 +37,17 @@ class Nemesis:
         self.injected = {}  # kind: how often
         self.missed = {}  # kind: how often, and why last
         self.storms = 0
-        self.scenes = [self.breathe, self.freeze, self.roll, self.rest]
+        # One after each storm, beginning with the second of these.
+        self.scenes = [self.rest, self.strike_holder, self.freeze, self.strike_holder]
+        if has_guard(arena):
+            self.scenes += [self.roll, self.strike_holder]
         arena.struck_servers = set()
         arena.struck_links = set()
 
     def note_start(self):
         """Servers with a guard have just started: their votes do not count yet."""
         servers = [server.number for server in self.arena.deployment.servers]
-        if len(servers) >= GUARDED:
+        if has_guard(self.arena):
             lasting = self.arena.guard + 2
             self.arena.history.note(
                 "fault", number=0, kind="first-start", servers=servers, lasting=lasting
@@ -62,17 +70,12 @@ class Nemesis:
         scene = self.scenes[self.storms % len(self.scenes)]
         return scene()
 
-    def breathe(self):
-        return self.random.uniform(*CALM)
-
     def rest(self):
         return LONG_CALM
 
     def roll(self):
         """A quorum of servers, one after the other."""
         servers = self.arena.deployment.servers
-        if len(servers) < GUARDED:
-            return self.breathe()
         times = len(servers) // 2 + 1
         for turn, server in enumerate(self.random.sample(servers, times), 1):
             self.arena.after(turn * ROLLING_PAUSE, lambda s=server: self.restart(s))
@@ -85,25 +88,53 @@ class Nemesis:
             fault.shortest = fault.longest = 0.05
             self.inject(fault)
 
+    def strike_holder(self):
+        """One that would hold for long, whose command has left daemons; others wait for it on
+        another host."""
+        options = {
+            "nonblock": False,
+            "wait": 40,
+            "beside": self.random.choice(("daemon", "stubborn")),
+        }
+        strikes = [StopHolder, KillFront, KillHolder]
+        if self.arena.deployment.proxy:
+            strikes += [FadingLink] * 2
+        fault = self.random.choice(strikes)(self.arena)
+        holder = self.enter_scene("a", 0, {**options, "ttl": max(TTLS), "hold": STRUCK_HOLD}, 0)
+        for place, name in enumerate("bc", 1):
+            self.enter_scene(name, 1, {**options, "ttl": max(TTLS), "hold": 0.3}, 0.2 * place)
+
+        def strike():
+            if self.arena.is_closing or not holder.run:
+                return
+            fault.shortest = fault.longest = STRUCK_FOR if fault.longest else 0
+            fault.host, fault.candidates = 0, [holder.run]
+            self.inject(fault)
+
+        self.arena.after(STRUCK_AFTER, strike)
+        return STRUCK_SCENE
+
+    def enter_scene(self, name, host, options, after):
+        """One that runs once, for a key of the scenes' own."""
+        contender = Single(self.arena, f"q{self.storms}{name}", "q", "exclusive", host)
+        self.arena.contenders.append(contender)
+        self.arena.after(after, lambda: self.arena.is_closing or contender.start(options))
+        return contender
+
     def freeze(self):
         """One holds a key of its own; behind it there are waiters of one host, who then stand
         still, and two of another. Nobody comes later."""
+        options = {"ttl": 2, "nonblock": False, "wait": 40, "beside": "plain"}
         crowd = [
-            Single(self.arena, f"q{self.storms}{name}", "q", "exclusive", host)
-            for name, host in zip("abcdef", (1, 0, 0, 0, 1, 1))
+            self.enter_scene(name, host, {**options, "hold": 0.3 if place else 3}, 0.2 * place)
+            for place, (name, host) in enumerate(zip("abcdef", (1, 0, 0, 0, 1, 1)))
         ]
-        options = {"ttl": 2, "nonblock": False, "wait": 40, "hold": 0.3, "beside": "plain"}
-        for place, contender in enumerate(crowd):
-            self.arena.contenders.append(contender)
-            hold = 3 if place == 0 else 0.3
-            self.arena.after(
-                0.2 * place,
-                lambda contender=contender, hold=hold: contender.start({**options, "hold": hold}),
-            )
         self.arena.after(0.2 * len(crowd) + 0.5, lambda: self.freeze_waiters(crowd[1:4]))
         return FROZEN_SCENE
 
     def freeze_waiters(self, contenders):
+        if self.arena.is_closing:
+            return
         fault = StopWaiters(self.arena)
         fault.shortest = fault.longest = FROZEN
         fault.candidates = [contender.run for contender in contenders if contender.run]
@@ -164,5 +195,6 @@ class Nemesis:
 FAMILIES = {
     "servers": [SERVER_FAULTS, LINK_FAULTS, PROCESS_FAULTS, MACHINE_FAULTS],
     "namespaces": [SERVER_FAULTS, CABLE_FAULTS, PROCESS_FAULTS, MACHINE_FAULTS],
+    "cluster": [CLUSTER_FAULTS, PROCESS_FAULTS, MACHINE_FAULTS],
     "local": [LOCAL_FAULTS, PROCESS_FAULTS, MACHINE_FAULTS],
 }

@@ -6,6 +6,7 @@ stopped it.
 """
 import collections
 
+from cluster import Cluster
 from deployment import Local, Servers
 from namespaces import NamespaceServers
 
@@ -29,6 +30,7 @@ PROFILES = {
     "five": Profile(True, 5, GUARD, of_servers(5), "servers", None),
     "local": Profile(True, 1, GUARD, lambda directory, seed: Local(directory), "local", None),
     "namespaces": Profile(True, 3, GUARD, in_namespaces, "namespaces", None),
+    "cluster": Profile(True, 1, GUARD, Cluster, "cluster", None),
     "both-guards-stopped": Profile(False, 1, GUARD, of_servers(1), None, "stop_guards"),
     "keys-deleted": Profile(False, 1, GUARD, of_servers(1), None, "delete_keys"),
     "data-loss": Profile(False, 3, 0, of_servers(3), None, "lose_data"),

@@ -13,7 +13,7 @@ usage: proxy.py SEED   (stdin and stdout: one JSON array a line, and `ok` when i
                    one direction is lost
     delay          each packet takes 5 to 400 ms, whatever others take: packets of different
                    connections overtake each other
-    late           replies take 120 to 180 ms
+    late           replies take 200 to 300 ms
     slow           replies come a few bytes at a time
     cut            connections end in the middle of the next reply
 """
@@ -62,7 +62,7 @@ class Connection:
             await asyncio.sleep(draw.uniform(0.005, 0.4))
             kind = self.link.kind
         if kind == "late" and replies:
-            await asyncio.sleep(draw.uniform(0.12, 0.18))
+            await asyncio.sleep(draw.uniform(0.2, 0.3))
             kind = self.link.kind
         lost = {"down", "lose-replies" if replies else "lose-requests"}
         if kind in lost or self.spoilt:

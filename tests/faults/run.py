@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """redlock-cli under faults, against real servers and the kernel's word.
 
-usage: run.py [--seed N] [--seconds N] [--profile NAME,…] [--history FILE] [--draw FILE]
+usage: run.py [--seed N] [--seconds N] [--profile NAME,…] [--history FILE]
 
 Contenders run redlock-cli again and again (contenders.py) while a nemesis draws faults from the
 seed (nemesis.py); what happens is written to a history (history.py), which the checker reads at the
@@ -13,6 +13,7 @@ Exit status: 0 when the profiles within the promise showed no violation, and tho
 at least that a fence would have stopped; else 1, and the histories are kept and named.
 """
 import argparse
+import glob
 import json
 import os
 import random
@@ -93,11 +94,13 @@ def leftovers(arena):
             except ChildProcessError:
                 pass
     yield from arena.deployment.leftovers()
-    for controller in ("cpu", "pids"):
-        base = f"/sys/fs/cgroup/{controller}"
-        for name in os.listdir(base) if os.path.isdir(base) else ():
-            if name.startswith(f"redlock-faults-{os.getpid()}-"):
-                yield "cgroup", f"{base}/{name}"
+    for group in control_groups():
+        yield "cgroup", group
+
+
+def control_groups():
+    """Those that faults have made."""
+    return glob.glob(f"/sys/fs/cgroup/*/redlock-faults-{os.getpid()}-*")
 
 
 def children():
@@ -142,6 +145,8 @@ def run_profile(name, seed, seconds, path):
     finally:
         kill_leftovers()
         shutil.rmtree(directory)
+        for group in control_groups():
+            os.rmdir(group)
     now = len(os.listdir("/proc/self/fd"))
     if now != fds:
         history.note("left", kind="descriptors", name=f"{now - fds} of the harness's own")
@@ -152,7 +157,7 @@ def run_profile(name, seed, seconds, path):
 def run_in(directory, profile, history, seed, seconds):
     paths = [os.environ["REDLOCK_CLI"], os.environ["FAULT_WITNESS"], os.environ.get("CLOCK_STEP")]
     deployment = profile.make(directory, seed)
-    arena = Arena(directory, history, deployment, seed, profile.guard, paths)
+    arena = Arena(directory, history, deployment, seed, profile.servers, profile.guard, paths)
     try:
         arena.beat()
         if profile.promised:
@@ -184,27 +189,19 @@ def check(path):
 
 
 def judge(profile, verdict):
-    """-> whether it is as it should be, and a line for each violation that tells"""
-    lines = []
-    stopped = 0
+    """-> whether it is as it should be, and a line for each violation; what should not be comes
+    first"""
+    expected, others = [], []
     for violation in verdict["violations"]:
         causes = ", ".join(violation["causes"]) or "no fault"
         line = f"{violation['rule']}: {violation['text']}; after {causes}"
         if violation["fence"] is not None:
-            stopped += 1
             line += f"; fence {violation['fence']} stops the earlier one's write"
-        lines.append(line)
-    if profile.promised:
-        return not lines, lines
-    unstopped = [
-        v
-        for v in verdict["violations"]
-        if v["rule"] not in ("exclusion", "tree")
-        or (v["rule"] == "exclusion" and v["fence"] is None)
-    ]
-    if not stopped:
-        lines.append("no violation: the harness is blind, or this is within the promise")
-    return bool(stopped) and not unstopped, lines
+        stopped = violation["rule"] in ("exclusion", "tree") and violation["fence"] is not None
+        (expected if stopped and not profile.promised else others).append(line)
+    if not profile.promised and not expected:
+        others.append("no violation: the harness is blind, or this is within the promise")
+    return not others, others + expected
 
 
 def tell(name, profile, seconds, told, verdict, good, lines):
@@ -232,6 +229,8 @@ def main():
     parser.add_argument("--profile", default=",".join(PROFILES))
     parser.add_argument("--history", help="kept there; of several profiles NAME.FILE")
     options = parser.parse_args()
+    # Whoever ends us, nothing of ours stays.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     names = options.profile.split(",")
     unknown = [name for name in names if name not in PROFILES]
     if unknown:
@@ -249,7 +248,7 @@ def main():
         if good and not kept:
             os.unlink(path)
         elif not good:
-            print(f"  history: {path}")
+            print(f"  history: {path} (tests/faults/draw.py draws it)")
     print(f"faults: {len(names) - bad} of {len(names)} profiles as they should be")
     sys.exit(1 if bad else 0)
 

@@ -4,6 +4,11 @@ from deployment import GUARDED, HOSTS, Refused
 from fault import Fault, NotInjected
 
 
+def has_guard(arena):
+    """Whether --restart-guard has an effect; a cluster is one vote."""
+    return arena.votes >= GUARDED
+
+
 class ServerFault(Fault):
     """Of one server that has no other."""
 
@@ -21,15 +26,12 @@ class ServerFault(Fault):
         self.server = self.random.choice(whole)
         struck.add(self.server.number)
         fields = {"servers": [self.server.number]}
-        if self.restarts and self.has_guard():
+        if self.restarts and has_guard(self.arena):
             # In whole seconds, and one more.
             fields["lasting"] = self.arena.guard + 2
         if self.loses_data:
             fields["healing"] = max(TTLS)
         return fields
-
-    def has_guard(self):
-        return len(self.arena.deployment.servers) >= GUARDED
 
     def ask(self, *words):
         try:
@@ -81,7 +83,7 @@ class LosingServer(KillServer):
 
     def __init__(self, arena):
         super().__init__(arena)
-        if not self.has_guard():
+        if not has_guard(arena):
             self.must_last = True
             self.shortest, self.longest = max(TTLS) + 0.1, max(TTLS) + 0.5
 
@@ -104,7 +106,7 @@ class RestartAllEmpty(Fault):
         struck, servers = self.arena.struck_servers, self.arena.deployment.servers
         whole = [server for server in servers if server.number not in struck]
         quorum = len(servers) // 2 + 1
-        if len(servers) < GUARDED or len(whole) < quorum:
+        if not has_guard(self.arena) or len(whole) < quorum:
             raise NotInjected("no quorum of servers without a fault and with a guard")
         self.servers = self.random.sample(whole, quorum)
         numbers = [server.number for server in self.servers]
@@ -217,12 +219,16 @@ class ChangeRights(Changed):
 class LinkFault(Fault):
     """Of one link, of all of a host, or of all to a server."""
 
+    host = None  # all of that host's links
     longest = 4
 
     def choose(self):
         count = len(self.arena.deployment.servers)
-        hosts = self.random.choice((*[[host] for host in range(HOSTS)], list(range(HOSTS))))
-        servers = self.random.choice((*[[s] for s in range(count)], list(range(count))))
+        if self.host is None:
+            hosts = self.random.choice((*[[host] for host in range(HOSTS)], list(range(HOSTS))))
+            servers = self.random.choice((*[[s] for s in range(count)], list(range(count))))
+        else:
+            hosts, servers = [self.host], list(range(count))
         self.links = [f"{h}-{s}" for h in hosts for s in servers]
         if self.arena.struck_links & set(self.links):
             raise NotInjected("these links have a fault")
@@ -240,7 +246,7 @@ class LinkFault(Fault):
 
 
 class FadingLink(LinkFault):
-    """Replies are late by 120 to 180 ms each, and then nothing passes."""
+    """Replies are late, and then nothing passes."""
 
     kind = "link-late"
     shortest, longest = 5, 6

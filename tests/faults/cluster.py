@@ -1,0 +1,129 @@
+"""A Redis Cluster of three masters that share the slots, which move from one to another."""
+import random
+import socket
+
+from deployment import Refused, Server, keys_left, wait_for
+from fault import Fault, NotInjected
+
+MASTERS = 3
+SLOTS = 16384
+KEYS = ("x", "rw", "slots", "long", "q")
+TRIES = 50
+
+
+class Cluster:
+    """A deployment (deployment.py): one vote."""
+
+    proxy = None
+
+    def __init__(self, directory, seed):
+        draw = random.Random(seed)
+        self.servers, self.ports = [], []
+        try:
+            for number in range(MASTERS):
+                port = free_port(draw)
+                self.ports.append(port)
+                self.servers.append(Server(number, directory, options(port)))
+            self.names = [server.ask("CLUSTER", "MYID") for server in self.servers]
+            for number, server in enumerate(self.servers):
+                first, last = (SLOTS * n // MASTERS for n in (number, number + 1))
+                server.ask("CLUSTER", "ADDSLOTSRANGE", first, last - 1)
+                server.ask("CLUSTER", "SET-CONFIG-EPOCH", number + 1)
+            for port in self.ports[1:]:
+                self.servers[0].ask("CLUSTER", "MEET", "127.0.0.1", port)
+            wait_for("the cluster", self.is_whole)
+        except BaseException:
+            self.close()
+            raise
+
+    def is_whole(self):
+        told = [server.ask("CLUSTER", "INFO") for server in self.servers]
+        return all("cluster_state:ok" in t and f"known_nodes:{MASTERS}" in t for t in told)
+
+    def owner(self, slot):
+        """Of the slot: the number of the master that says that it is its own."""
+        for number, server in enumerate(self.servers):
+            ranges = server.ask("CLUSTER", "SLOTS")
+            for first, last, node, *_ in ranges:
+                if int(first) <= slot <= int(last) and node[2] == self.names[number]:
+                    return number
+        raise Refused("nobody has the slot")
+
+    def urls(self, _host):
+        return "cluster://" + ",".join(f"127.0.0.1:{port}" for port in self.ports)
+
+    def enter_host(self, host):
+        pass
+
+    def processes(self):
+        return [server.process for server in self.servers]
+
+    def leftovers(self):
+        return keys_left(self.servers)
+
+    def close(self):
+        for server in self.servers:
+            server.kill()
+
+
+def free_port(draw):
+    """Below the range from which the kernel takes ports for outgoing connections; free, and so is
+    that of the cluster's bus."""
+    for _ in range(TRIES):
+        port = draw.randrange(12000, 22000)
+        try:
+            for number in (port, port + 10000):
+                with socket.socket() as probe:
+                    probe.bind(("127.0.0.1", number))
+            return port
+        except OSError:
+            continue
+    raise RuntimeError("no free port")
+
+
+def options(port):
+    cluster = ["--cluster-enabled", "yes", "--cluster-node-timeout", "1000"]
+    return ["--port", str(port), "--bind", "127.0.0.1", *cluster]
+
+
+class MoveSlot(Fault):
+    """Of a key that contenders lock; it is on its way for a while."""
+
+    kind = "slot-move"
+    shortest, longest = 0.05, 1.5
+
+    def choose(self):
+        cluster = self.arena.deployment
+        try:
+            self.slot = int(cluster.servers[0].ask("CLUSTER", "KEYSLOT", self.random.choice(KEYS)))
+            if self.slot in self.arena.struck_links:
+                raise NotInjected("it is on its way already")
+            self.source = cluster.owner(self.slot)
+        except Refused as problem:
+            raise NotInjected(str(problem)) from None
+        others = [number for number in range(MASTERS) if number != self.source]
+        self.target = self.random.choice(others)
+        self.arena.struck_links.add(self.slot)
+        return {"servers": [0]}
+
+    def ask(self, number, *words):
+        return self.arena.deployment.servers[number].ask(*words, timeout=5)
+
+    def begin(self):
+        names = self.arena.deployment.names
+        self.ask(self.target, "CLUSTER", "SETSLOT", self.slot, "IMPORTING", names[self.source])
+        self.ask(self.source, "CLUSTER", "SETSLOT", self.slot, "MIGRATING", names[self.target])
+
+    def end(self):
+        cluster = self.arena.deployment
+        port = cluster.ports[self.target]
+        while keys := self.ask(self.source, "CLUSTER", "GETKEYSINSLOT", self.slot, 100):
+            where = ("MIGRATE", "127.0.0.1", port, "", 0, 5000, "AUTH2", "admin", "any", "KEYS")
+            self.ask(self.source, *where, *keys)
+        name = cluster.names[self.target]
+        for number in (self.target, self.source, 3 - self.target - self.source):
+            self.ask(number, "CLUSTER", "SETSLOT", self.slot, "NODE", name)
+        self.arena.struck_links.discard(self.slot)
+
+
+CLUSTER_FAULTS = [MoveSlot]
