@@ -15,6 +15,7 @@ class Cluster:
     """A deployment (deployment.py): one vote."""
 
     proxy = None
+    options = ()
 
     def __init__(self, directory, seed):
         draw = random.Random(seed)

@@ -65,6 +65,7 @@ class Run:
         ttl = options.pop("ttl")
         words = [arena.program, "run", "-k", contender.key, "-S", arena.urls(contender.host)]
         words += ["--ttl", f"{ttl}s", "--grace", f"{GRACE}s"]
+        words += arena.deployment.options
         timeout = min(ttl, max(TTLS)) / SERVER_TIMEOUTS_IN_A_TTL
         words += ["--server-timeout", f"{timeout}s", "--restart-guard", f"{arena.guard}s"]
         words += ["--events-fd", str(self.events.theirs), "--status-fd", str(self.status.theirs)]

@@ -1,8 +1,8 @@
 """Servers of a run, and the links between the contenders' hosts and them.
 
 A deployment has `servers` (empty for local:), `urls(host)` (what contenders of that host are
-given with -S), `enter_host(host)` (what they call before they start), `proxy` (if it has one),
-`processes()`, `leftovers()` and `close()`. Everything lies in a directory of the
+given with -S), `options` (other ones), `enter_host(host)` (what they call before they start),
+`proxy` (if it has one), `processes()`, `leftovers()` and `close()`. Everything lies in a directory of the
 run's own; servers listen on unix sockets there, and die with this process.
 """
 import ctypes
@@ -172,6 +172,8 @@ class Proxy:
 class Servers:
     """So many independent servers, each behind a link for each host."""
 
+    options = ()
+
     def __init__(self, directory, count, seed):
         self.servers = []
         self.proxy = None
@@ -223,6 +225,7 @@ class Local:
 
     servers = ()
     proxy = None
+    options = ()
 
     def __init__(self, directory):
         self.place = os.path.join(directory, "local")

@@ -53,6 +53,7 @@ class NamespaceServers:
     """A deployment (deployment.py) of so many servers."""
 
     proxy = None
+    options = ()
 
     def __init__(self, directory, count):
         self.directory = directory

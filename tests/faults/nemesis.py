@@ -7,6 +7,7 @@ from fault import NotInjected
 from machine_faults import LOCAL_FAULTS, MACHINE_FAULTS
 from namespaces import CABLE_FAULTS
 from process_faults import PROCESS_FAULTS, KillFront, KillHolder, StopHolder, StopWaiters
+from sentinel import MASTER_FAULTS
 from server_faults import LINK_FAULTS, SERVER_FAULTS, FadingLink, RestartEmpty, has_guard
 
 # Seconds: from one fault to the next, and of a storm.
@@ -196,5 +197,6 @@ FAMILIES = {
     "servers": [SERVER_FAULTS, LINK_FAULTS, PROCESS_FAULTS, MACHINE_FAULTS],
     "namespaces": [SERVER_FAULTS, CABLE_FAULTS, PROCESS_FAULTS, MACHINE_FAULTS],
     "cluster": [CLUSTER_FAULTS, PROCESS_FAULTS, MACHINE_FAULTS],
+    "sentinel": [MASTER_FAULTS, PROCESS_FAULTS, MACHINE_FAULTS],
     "local": [LOCAL_FAULTS, PROCESS_FAULTS, MACHINE_FAULTS],
 }

@@ -9,6 +9,7 @@ import collections
 from cluster import Cluster
 from deployment import Local, Servers
 from namespaces import NamespaceServers
+from sentinel import Sentinels
 
 # Seconds of the restart guard; more than any ttl.
 GUARD = 4
@@ -31,6 +32,7 @@ PROFILES = {
     "local": Profile(True, 1, GUARD, lambda directory, seed: Local(directory), "local", None),
     "namespaces": Profile(True, 3, GUARD, in_namespaces, "namespaces", None),
     "cluster": Profile(True, 1, GUARD, Cluster, "cluster", None),
+    "sentinel": Profile(True, 1, GUARD, Sentinels, "sentinel", None),
     "both-guards-stopped": Profile(False, 1, GUARD, of_servers(1), None, "stop_guards"),
     "keys-deleted": Profile(False, 1, GUARD, of_servers(1), None, "delete_keys"),
     "data-loss": Profile(False, 3, 0, of_servers(3), None, "lose_data"),

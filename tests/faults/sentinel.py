@@ -1,0 +1,165 @@
+"""A master, its replica and three sentinels, which promote the replica when the master fails. A
+vote counts only when the replica has it (--replicas 1)."""
+import os
+import random
+import subprocess
+
+from cluster import free_port
+from deployment import Refused, Server, die_with_parent, keys_left, wait_for
+from fault import Fault, NotInjected
+
+SENTINELS = 3
+NAME = "main"
+# Seconds: what a fail-over may take, and the old master to become a replica that has caught up:
+# only then votes count again.
+FAILOVER = 20
+
+
+class Sentinels:
+    """A deployment (deployment.py): one vote."""
+
+    proxy = None
+    options = ("--replicas", "1")
+
+    def __init__(self, directory, seed):
+        draw = random.Random(seed)
+        self.servers, self.sentinels, self.sentinel_ports = [], [], []
+        try:
+            self.ports = [free_port(draw) for _ in range(2)]
+            for number, port in enumerate(self.ports):
+                options = ["--port", str(port), "--bind", "127.0.0.1"]
+                options += ["--repl-diskless-sync-delay", "0"]
+                self.servers.append(Server(number, directory, options))
+            self.servers[1].ask("REPLICAOF", "127.0.0.1", self.ports[0])
+            wait_for("the replica", lambda: self.is_linked(1))
+            for number in range(SENTINELS):
+                self.start_sentinel(directory, number, free_port(draw))
+            wait_for("the sentinels", self.know_each_other)
+        except BaseException:
+            self.close()
+            raise
+
+    def is_linked(self, number):
+        return "master_link_status:up" in self.servers[number].ask("INFO", "replication")
+
+    def start_sentinel(self, directory, number, port):
+        path = os.path.join(directory, f"sentinel{number}.conf")
+        with open(path, "w", encoding="ascii") as file:
+            file.write(
+                f"port {port}\nbind 127.0.0.1\ndir {directory}\n"
+                f"sentinel monitor {NAME} 127.0.0.1 {self.ports[0]} 2\n"
+                f"sentinel down-after-milliseconds {NAME} 800\n"
+                f"sentinel failover-timeout {NAME} 4000\n"
+            )
+        self.sentinel_ports.append(port)
+        self.sentinels.append(
+            subprocess.Popen(
+                ["redis-server", path, "--sentinel"],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                preexec_fn=die_with_parent,
+            )
+        )
+
+    def ask_sentinel(self, number, *words):
+        """What redis-cli prints."""
+        words = ["redis-cli", "-p", str(self.sentinel_ports[number]), *words]
+        return subprocess.run(words, stdout=subprocess.PIPE, text=True).stdout
+
+    def know_each_other(self):
+        return all(
+            self.ask_sentinel(number, "SENTINEL", "CKQUORUM", NAME).startswith(f"OK {SENTINELS} ")
+            and "slaves=1" in self.ask_sentinel(number, "INFO", "sentinel")
+            for number in range(SENTINELS)
+        )
+
+    def master(self):
+        """Its number, if all is as it should be: it has its replica."""
+        for number, server in enumerate(self.servers):
+            told = server.ask("INFO", "replication")
+            if "role:master" in told and "connected_slaves:1" in told and "state=online" in told:
+                return number
+        return None
+
+    def urls(self, _host):
+        hosts = ",".join(f"127.0.0.1:{port}" for port in self.sentinel_ports)
+        return f"sentinel://{hosts}/{NAME}"
+
+    def enter_host(self, host):
+        pass
+
+    def processes(self):
+        return [*(server.process for server in self.servers), *self.sentinels]
+
+    def leftovers(self):
+        return keys_left(self.servers)
+
+    def close(self):
+        for sentinel in self.sentinels:
+            sentinel.kill()
+            sentinel.wait()
+        for server in self.servers:
+            server.kill()
+
+
+class MasterFault(Fault):
+    """The replica becomes the master; one such at a time."""
+
+    shortest, longest = 2, 4
+
+    def choose(self):
+        if self.arena.struck_servers:
+            raise NotInjected("a fail-over is under way")
+        try:
+            number = self.arena.deployment.master()
+        except Refused as problem:
+            raise NotInjected(str(problem)) from None
+        if number is None:
+            raise NotInjected("the last fail-over is not over yet")
+        self.server = self.arena.deployment.servers[number]
+        self.arena.struck_servers.add(0)
+        return {"servers": [0], "lasting": FAILOVER}
+
+    def end(self):
+        self.heal()
+        self.arena.struck_servers.discard(0)
+
+    def heal(self):
+        pass
+
+
+class KillMaster(MasterFault):
+    """It comes back with its data."""
+
+    kind = "kill-master"
+
+    def begin(self):
+        self.server.kill()
+
+    def heal(self):
+        self.server.start()
+
+
+class StopMaster(MasterFault):
+    """It comes back and takes itself for the master still."""
+
+    kind = "stop-master"
+
+    def begin(self):
+        self.server.process.send_signal(19)
+
+    def heal(self):
+        self.server.process.send_signal(18)
+
+
+class OrderFailover(MasterFault):
+    kind = "failover"
+    shortest = longest = 0
+
+    def begin(self):
+        told = self.arena.deployment.ask_sentinel(0, "SENTINEL", "FAILOVER", NAME)
+        if not told.startswith("OK"):
+            raise NotInjected(told.strip())
+
+
+MASTER_FAULTS = [KillMaster, StopMaster, OrderFailover]
