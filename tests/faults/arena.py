@@ -9,9 +9,9 @@ import time
 from deployment import HOSTS, libc
 
 PR_SET_CHILD_SUBREAPER = 36
-# Seconds by which we run late before it is worth a line.
-STALL = 0.25
-BEAT = 0.1
+# Seconds by which we run late before it is worth a line: a part of the smallest server timeout.
+STALL = 0.05
+BEAT = 0.05
 
 
 class Arena:

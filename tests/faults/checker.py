@@ -25,6 +25,7 @@ import collections
 import json
 import sys
 
+sys.dont_write_bytecode = True
 from history import read_history
 
 # Seconds that the lock may be free with a healthy waiter: until the lease of a dead holder expires
@@ -34,6 +35,8 @@ PASSED_OVER = 3
 SLOW_MACHINE = 4
 # Seconds after a fault's end in which its effects may still be seen: connections, polls, retries.
 ECHO = 1.5
+# From so many seconds on, not running us delays more than an answer.
+LONG_STALL = 0.25
 
 # What a fault must be for these to be explained by it, besides those of the run's own processes.
 RESULT_CODES = {
@@ -95,6 +98,7 @@ class Checker:
         self.runs = {}
         self.faults = []
         self.stalls = []
+        self.long_stalls = []
         self.left = []
         self.in_time = None
         self.found = []
@@ -121,7 +125,10 @@ class Checker:
                 for name in e.get("ids", ()):
                     self.runs[name].faults.append(e)
             elif what == "stall":
-                self.stalls.append((e["t"] - e["seconds"], e["t"]))
+                span = e["t"] - e["seconds"], e["t"]
+                self.stalls.append(span)
+                if e["seconds"] >= LONG_STALL:
+                    self.long_stalls.append(span)
             elif what == "left":
                 self.left.append(e)
             elif what == "end":
@@ -221,7 +228,7 @@ class Checker:
     def check_order(self):
         """Of exclusive waiters; readers let each other in."""
         disturbances = [(f["t"], f["end"] + ECHO) for f in self.faults if not is_of_runs(f)]
-        disturbances += [(begin - ECHO, end + ECHO) for begin, end in self.stalls]
+        disturbances += [(begin - ECHO, end + ECHO) for begin, end in self.long_stalls]
         disturbances = Spans(disturbances)
         by_key = collections.defaultdict(list)
         for run in self.entered():
@@ -256,7 +263,7 @@ class Checker:
                 continue
             host = run.start["host"]
             if host not in unclean:
-                unclean[host] = self.without_quorum(host) + self.stalls
+                unclean[host] = self.without_quorum(host) + self.long_stalls
             end = min(
                 (e["t"] for e in (run.enter, run.exit) if e),
                 default=self.last,
@@ -381,7 +388,8 @@ class Checker:
         elif code in (69, 77, 79, 80) and not run.faults:
             # Votes to extend count as soon as the server is there, and has the key again.
             end_of = end_for_extending if code in (79, 80) else end_for_acquiring
-            spans = self.without_quorum(run.start["host"], end_of) + self.stalls
+            spans = self.without_quorum(run.start["host"], end_of)
+            spans += [(since - ECHO, until + ECHO) for since, until in self.stalls]
             if not any(since <= end and until >= begin for since, until in spans):
                 untrue(f"ended with {code} without a fault of a quorum")
 

@@ -409,6 +409,17 @@ class CheckerTest(unittest.TestCase):
             scene.exit("a", code, result)
             self.assert_found(scene, "truth", f"a ended with {code} without")
 
+    def test_a_machine_that_stands_still_explains_a_failure_and_no_gap(self):
+        scene = one_after_the_other()
+        scene.note("stall", seconds=0.06)
+        scene.start("d")
+        scene.exit("d", 69, "unavailable")
+        self.assert_good(scene)
+        scene = self.waiting_for(6)
+        scene.note("stall", seconds=0.06)
+        scene.at += 6
+        self.assert_found(self.finish_b(scene), "liveness")
+
     def lose_one_after_the_other(self, pause):
         """The lease is lost although each server had time to get it back."""
         scene = Scene(servers=3)

@@ -2,8 +2,8 @@
 
 A deployment has `servers` (empty for local:), `urls(host)` (what contenders of that host are
 given with -S), `options` (other ones), `enter_host(host)` (what they call before they start),
-`proxy` (if it has one), `processes()`, `leftovers()` and `close()`. Everything lies in a directory of the
-run's own; servers listen on unix sockets there, and die with this process.
+`proxy` (if it has one), `processes()`, `leftovers()` and `close()`. Everything lies in a directory
+of the run's own; servers listen on unix sockets there, and die with this process.
 """
 import ctypes
 import json
@@ -148,9 +148,9 @@ def read_reply(stream):
 
 
 class Proxy:
-    def __init__(self, seed):
+    def __init__(self, seed, history):
         self.process = subprocess.Popen(
-            [sys.executable, "-S", os.path.join(HERE, "proxy.py"), str(seed)],
+            [sys.executable, "-S", os.path.join(HERE, "proxy.py"), seed, history],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
@@ -174,13 +174,13 @@ class Servers:
 
     options = ()
 
-    def __init__(self, directory, count, seed):
+    def __init__(self, directory, count, seed, history):
         self.servers = []
         self.proxy = None
         self.directory = directory
         try:
             self.servers = [Server(number, directory) for number in range(count)]
-            self.proxy = Proxy(seed)
+            self.proxy = Proxy(seed, history)
             for host in range(HOSTS):
                 for server in self.servers:
                     path = self.link_path(host, server.number)

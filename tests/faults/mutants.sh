@@ -12,25 +12,29 @@ readonly limit=600
 # Storms, and each scene once.
 readonly slice=60
 
+# How a violation begins.
+readonly rule='(exclusion|tree|fence|order|liveness|truth|left|no violation):'
+
 # One slice of a profile; leaves its output in $copy/faults.log.
 run_slice() {
-  env REDLOCK_CLI="$copy/build/dev/src/redlock-cli" FAULT_WITNESS="$copy/build/dev/tests/faults/fault-witness" \
-    CLOCK_STEP="$copy/build/dev/tests/faults/libclock-step.so" TMPDIR="$copy" \
+  local build=$copy/build/dev
+  env REDLOCK_CLI="$build/src/redlock-cli" FAULT_WITNESS="$build/tests/faults/fault-witness" \
+    CLOCK_STEP="$build/tests/faults/libclock-step.so" TMPDIR="$copy" \
     tests/faults/run.py --profile "$1" --seconds "$slice" >"$copy/faults.log" 2>&1
 }
 
 # What the profile says of the program in the copy, with a fresh seed each time, until the time is
 # up.
 judge() {
-  local profile=$1 begin=$SECONDS
+  local profile=$1 begin=$SECONDS seconds
   while ((SECONDS - begin < limit)); do
     if run_slice "$profile"; then continue; fi
     if ! grep -q '^faults: 0 of 1 profiles' "$copy/faults.log"; then
       echo "error: $(tail -n 1 "$copy/faults.log")"
       return
     fi
-    echo "caught after $((SECONDS - begin)) s, $(sed -n 's/^faults: \(seed [0-9]*\).*/\1/p' "$copy/faults.log"):" \
-      "$(grep -Em 1 '^  (exclusion|tree|fence|order|liveness|truth|left|no violation):?' "$copy/faults.log" | cut -c 3-)"
+    seconds=$((SECONDS - begin))
+    echo "caught after $seconds s: $(grep -Em 1 "^  $rule" "$copy/faults.log" | cut -c 3-)"
     return
   done
   echo survived
@@ -58,8 +62,12 @@ configure || die_with_log "the tree does not configure"
 build redlock-cli || die_with_log "the program does not build"
 build fault-witness || die_with_log "the witness does not build"
 build clock-step || die_with_log "the library does not build"
-for profile in $(for name in "${names[@]}"; do echo "${value_of[$name.profile]}"; done | sort -u); do
-  run_slice "$profile" || { cat "$copy/faults.log"; die "$profile: violations although nothing is broken"; }
+profiles=()
+for name in "${names[@]}"; do profiles+=("${value_of[$name.profile]}"); done
+for profile in $(printf '%s\n' "${profiles[@]}" | sort -u); do
+  run_slice "$profile" && continue
+  cat "$copy/faults.log"
+  die "$profile: violations although nothing is broken"
 done
 
 try_all

@@ -18,21 +18,23 @@ Profile = collections.namedtuple("Profile", "promised servers guard make familie
 
 
 def of_servers(count):
-    return lambda directory, seed: Servers(directory, count, seed)
-
-
-def in_namespaces(directory, _seed):
-    return NamespaceServers(directory, 3)
+    return lambda directory, seed, history: Servers(directory, count, seed, history)
 
 
 PROFILES = {
     "one": Profile(True, 1, GUARD, of_servers(1), "servers", None),
     "three": Profile(True, 3, GUARD, of_servers(3), "servers", None),
     "five": Profile(True, 5, GUARD, of_servers(5), "servers", None),
-    "local": Profile(True, 1, GUARD, lambda directory, seed: Local(directory), "local", None),
-    "namespaces": Profile(True, 3, GUARD, in_namespaces, "namespaces", None),
-    "cluster": Profile(True, 1, GUARD, Cluster, "cluster", None),
-    "sentinel": Profile(True, 1, GUARD, Sentinels, "sentinel", None),
+    "local": Profile(True, 1, GUARD, lambda directory, *_: Local(directory), "local", None),
+    "namespaces": Profile(
+        True, 3, GUARD, lambda directory, *_: NamespaceServers(directory, 3), "namespaces", None
+    ),
+    "cluster": Profile(
+        True, 1, GUARD, lambda directory, seed, _: Cluster(directory, seed), "cluster", None
+    ),
+    "sentinel": Profile(
+        True, 1, GUARD, lambda directory, seed, _: Sentinels(directory, seed), "sentinel", None
+    ),
     "both-guards-stopped": Profile(False, 1, GUARD, of_servers(1), None, "stop_guards"),
     "keys-deleted": Profile(False, 1, GUARD, of_servers(1), None, "delete_keys"),
     "data-loss": Profile(False, 3, 0, of_servers(3), None, "lose_data"),

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """Relays connections to servers on unix sockets, and loses, delays and cuts what it is told to.
 
-usage: proxy.py SEED   (stdin and stdout: one JSON array a line, and `ok` when it is done)
+usage: proxy.py SEED HISTORY   (stdin and stdout: one JSON array a line, and `ok` when it is done)
 
     ["listen", LINK, PATH, TARGET]    a link: what connects to PATH is relayed to TARGET
     ["fault", LINK, KIND]             from now on; a connection keeps what was done to it
@@ -19,8 +19,13 @@ usage: proxy.py SEED   (stdin and stdout: one JSON array a line, and `ok` when i
 """
 import asyncio
 import json
+import os
 import random
 import sys
+import time
+
+# Seconds: as arena.py has them.
+BEAT = 0.05
 
 
 class Link:
@@ -102,8 +107,21 @@ async def serve(link, target, reader, writer):
     )
 
 
-async def obey(seed):
+async def tell_stalls(history):
+    """Appends when this machine did not run us: the delay was not ours to make."""
+    while True:
+        due = time.monotonic() + BEAT
+        await asyncio.sleep(BEAT)
+        now = time.monotonic()
+        if now - due > BEAT:
+            entry = {"t": now, "what": "stall", "seconds": round(now - due, 3)}
+            os.write(history, json.dumps(entry).encode() + b"\n")
+
+
+async def obey(seed, history):
     links = {}
+    # A task lives as long as somebody knows it.
+    stalls = asyncio.create_task(tell_stalls(os.open(history, os.O_WRONLY | os.O_APPEND)))
     commands = asyncio.StreamReader()
     loop = asyncio.get_running_loop()
     await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(commands), sys.stdin)
@@ -123,6 +141,7 @@ async def obey(seed):
         else:
             links[name].heal()
         print("ok", flush=True)
+    stalls.cancel()
 
 
-asyncio.run(obey(sys.argv[1]))
+asyncio.run(obey(*sys.argv[1:]))

@@ -36,7 +36,7 @@ from profiles import PROFILES
 # Seconds: what waiters and holders may take to end when there are no more faults; all leases and
 # whatever else lives for seconds have expired then.
 DRAIN = 60
-EXPIRED = 15
+EXPIRED = 40
 
 
 def promise(arena, seconds, families):
@@ -156,7 +156,7 @@ def run_profile(name, seed, seconds, path):
 
 def run_in(directory, profile, history, seed, seconds):
     paths = [os.environ["REDLOCK_CLI"], os.environ["FAULT_WITNESS"], os.environ.get("CLOCK_STEP")]
-    deployment = profile.make(directory, seed)
+    deployment = profile.make(directory, seed, history.path)
     arena = Arena(directory, history, deployment, seed, profile.servers, profile.guard, paths)
     try:
         arena.beat()
