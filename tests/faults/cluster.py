@@ -7,7 +7,7 @@ from fault import Fault, NotInjected
 
 MASTERS = 3
 SLOTS = 16384
-KEYS = ("x", "rw", "slots", "long", "q")
+KEYS = ("x", "rw", "slots", "long", "q", "probe")
 TRIES = 50
 
 

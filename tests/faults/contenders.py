@@ -246,5 +246,7 @@ def usual_contenders(arena, hosts):
     contenders.append(Contender(arena, "long", "long", "exclusive", 0, hold=LONG_HOLD))
     # Its ttl would be above the guard of the others.
     if arena.votes < GUARDED:
-        contenders.append(Contender(arena, "probe", "x", "exclusive", 1, probes=True))
+        contenders.append(Contender(arena, "probe", "probe", "exclusive", 1, probes=True))
+        # It finds what the other leaves; both leave the key free most of the time.
+        contenders.append(Contender(arena, "finder", "probe", "exclusive", 0, hold=0.02))
     return contenders
