@@ -29,6 +29,8 @@ share/doc/redlock-cli/SECURITY.md
 share/doc/redlock-cli/THIRD-PARTY-LICENSES
 share/doc/redlock-cli/examples/redlock-cli.toml
 share/doc/redlock-cli/output.schema.json
+share/doc/redlock-cli/performance.json
+share/doc/redlock-cli/performance.svg
 share/fish/vendor_completions.d/redlock-cli.fish
 share/zsh/site-functions/_redlock-cli
 FILES
