@@ -44,7 +44,7 @@ constexpr Milliseconds min_lingering{20};
 
 /// How long a server may take from reading an acquire to answering it. If the client has gone by
 /// then, the server drops the release behind it.
-constexpr Milliseconds longest_execution{3000};
+constexpr Milliseconds max_execution{3000};
 
 Instant end_of_lingering(const Clock& clock, Instant t0) {
   const Instant now = clock.now();
@@ -195,12 +195,13 @@ asio::awaitable<ReleaseResult> HeldLease::release(bool by_hand, Duration expire_
   const std::vector<ReleaseVote> votes = ballot->tally.votes();
   for (std::size_t i = 0; ttl_ && i < votes.size(); ++i) {
     if (is_final(votes[i])) continue;
-    Leftover leftover{i, resource_, token_, t0 + max_stay(*ttl_), t0 + expire_in, false, run};
-    leftover.unread = !server_set_.ever_answered(i);
-    if (leftover.unread && !server_set_.server(i).was_reached()) continue;
+    const bool unheard = !server_set_.ever_answered(i);
+    if (unheard && !server_set_.server(i).was_reached()) continue;
+    const bool fits = fits_into_one_read(resource_);
+    Leftover leftover{i, resource_, token_, t0 + max_stay(*ttl_), t0 + expire_in, {}, run};
+    leftover.unread = unheard || !fits;
     // Had it read neither by now, it will read both at once.
-    if (leftover.unread && fits_into_one_read(resource_))
-      leftover.until = std::min(leftover.until, t0 + longest_execution);
+    if (unheard && fits) leftover.until = std::min(leftover.until, t0 + max_execution);
     server_set_.clear_away(leftover);
   }
   const auto vote_of = [&](std::size_t i) { return &votes[i]; };

@@ -1,4 +1,4 @@
-/* A command that says when it ran: appends its first and its last moment to FILE, in nanoseconds
+/* A command that says when it ran: writes its first and its last moment to FILE, in nanoseconds
    of CLOCK_MONOTONIC.
 
    usage: stamp FILE */
@@ -16,7 +16,7 @@ static long long now(void) {
 int main(int count, char** words) {
   long long first = now();
   char line[64];
-  int file = count == 2 ? open(words[1], O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600) : -1;
+  int file = count == 2 ? open(words[1], O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600) : -1;
   int length = snprintf(line, sizeof line, "%lld %lld\n", first, now());
   return file < 0 || write(file, line, length) != length;
 }

@@ -167,12 +167,15 @@ class BusyServer(ServerFault):
     kind = "busy"
 
     def begin(self):
+        self.script = None
         try:
             self.script = self.server.ask("EVAL", "while true do end", 0, wait=False)
         except Refused as problem:
             raise NotInjected(str(problem)) from None
 
     def heal(self):
+        if self.script is None:
+            return
         self.script.close()
         try:
             self.server.ask("SCRIPT", "KILL", timeout=5)

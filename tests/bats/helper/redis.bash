@@ -146,8 +146,9 @@ random_port() { echo $((20000 + SRANDOM % 12000)); }
 
 # The path of a library that makes a server late.
 late_server() {
-  cc -shared -fPIC -o "$BATS_TEST_TMPDIR/late_server.so" "$BATS_TEST_DIRNAME/helper/late_server.c"
-  echo "$BATS_TEST_TMPDIR/late_server.so"
+  local library=$BATS_TEST_TMPDIR/late_server.so
+  c++ -x c -shared -fPIC -o "$library" "$BATS_TEST_DIRNAME/helper/late_server.c" &&
+    echo "$library"
 }
 
 # Dies with this shell, however that ends.

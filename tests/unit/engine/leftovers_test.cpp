@@ -312,6 +312,20 @@ TEST_F(LongKeys, AreReleasedOnceMoreASecondAfterAServerThatNeverAnsweredIsBack) 
   EXPECT_GE(at[1] - at[0], 1s);
 }
 
+TEST_F(LongKeys, AreReleasedOnceMoreASecondAfterAServerThatHadAnsweredOnceIsBack) {
+  client.server(2).fate.silent = false;
+  grant();
+  release();
+  client.server(2).fate.silent = true;
+  lease = *world.run(attempt(client.server_set, long_order, client.interrupt));
+  release();
+  EXPECT_EQ(leftovers(), 1U);
+  world.settle_for(2s);
+  const auto at = releases();
+  ASSERT_EQ(at.size(), 2U);
+  EXPECT_GE(at[1] - at[0], 1s);
+}
+
 TEST_F(LongKeys, OfAFailedAttemptAreNotReleasedWhileTheConnectionCarriesTheUndo) {
   for (const std::size_t i : {0U, 1U})
     world.store(i).hold_foreign(long_order.resource, "theirs", 1s);
