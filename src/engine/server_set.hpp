@@ -81,8 +81,8 @@ class ServerSet {
   }
   [[nodiscard]] bool answered(std::size_t server) const { return answered_[server]; }
 
-  /// Whether it has answered anything at all. A server that has not holds a lease of ours only if it
-  /// read the acquire and is still about to answer it.
+  /// Whether it has answered anything at all. A server that has not holds a lease of ours only if
+  /// it has read the acquire and is still about to answer it.
   [[nodiscard]] bool ever_answered(std::size_t server) const { return ever_answered_[server]; }
 
   /// Undoes an attempt at one server (see LockServer::undo), repeatedly if need be.

@@ -33,10 +33,10 @@ assert_unlocked() {
     for i; do wait_until is_without_clients "$i"; done
     for i; do wait_until is_unlocked "$i" "$key"; done
   fi
-  for i; do assert_equal "server $i: $(locks_at "$i" "$key")" "server $i: 0"; done
+  for i; do assert_equal "server $i: $(lock_keys_at "$i" "$key")" "server $i: 0"; done
 }
-locks_at() { redis "$1" exists "$2" "redlock:owner:{$2}"; }
-is_unlocked() { [[ $(locks_at "$1" "$2") == 0 ]]; }
+lock_keys_at() { redis "$1" exists "$2" "redlock:owner:{$2}"; }
+is_unlocked() { [[ $(lock_keys_at "$1" "$2") == 0 ]]; }
 
 # Whether nobody but who asks and Redis' own processes are connected to server I.
 is_without_clients() {
