@@ -132,7 +132,7 @@ token() { redis 0 get demo; }
   redis 0 set other theirs
   start_background outer redlock-cli run -k demo -- sh -c '
     redlock-cli run -k demo -k other -- redis-cli -s "$0" exists demo &
-    sleep 0.3; until [ -e "$1/go" ]; do sleep 0.05; done' \
+    until [ -e "$1/go" ]; do sleep 0.05; done' \
     "${SERVER_SOCKET[0]}" "$BATS_TEST_TMPDIR"
   wait_until grep -q "waiting for other" "$(background_stderr outer)"
   touch "$BATS_TEST_TMPDIR/go"
@@ -146,7 +146,7 @@ token() { redis 0 get demo; }
 @test "TERM ends inner runs that the outer one waits for" {
   start_background outer redlock-cli run -k demo -- sh -c '
     redlock-cli run -k demo -- sh -c "echo \$\$ ready; exec sleep 1000" &
-    sleep 0.3; until [ -e "$0/go" ]; do sleep 0.05; done' "$BATS_TEST_TMPDIR"
+    until [ -e "$0/go" ]; do sleep 0.05; done' "$BATS_TEST_TMPDIR"
   wait_until grep -q ready "$(background_stdout outer)"
   touch "$BATS_TEST_TMPDIR/go"
   wait_until grep -q "the lock is kept for runs within this one" "$(background_stderr outer)"
@@ -160,7 +160,7 @@ token() { redis 0 get demo; }
 @test "killed while it waits for inner runs, it takes them with it" {
   start_background outer redlock-cli run -k demo -- sh -c '
     redlock-cli run -k demo -- sh -c "echo \$\$ ready; exec sleep 1000" &
-    sleep 0.3; until [ -e "$0/go" ]; do sleep 0.05; done' "$BATS_TEST_TMPDIR"
+    until [ -e "$0/go" ]; do sleep 0.05; done' "$BATS_TEST_TMPDIR"
   wait_until grep -q ready "$(background_stdout outer)"
   touch "$BATS_TEST_TMPDIR/go"
   wait_until grep -q "the lock is kept for runs within this one" "$(background_stderr outer)"
