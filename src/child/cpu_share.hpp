@@ -20,7 +20,7 @@ void give_up_cpu_share() noexcept;
 
 /// Moves this process into a session, and so a scheduling group (autogroup, sched(7)), of its own.
 /// The leader of a process group cannot create a session, so it first moves to `group`, another
-/// group of its session. Where that fails it stays.
+/// group of its session. From then on it has no controlling terminal. Where that fails it stays.
 void leave_session(pid_t group) noexcept;
 
 }  // namespace redlock::child

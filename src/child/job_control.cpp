@@ -44,7 +44,7 @@ bool FrontJobControl::command_paused(int signal) {
   // group alone.
   if (had_terminal && ::tcgetpgrp(terminal.get()) == ::getpgrp())
     ::tcsetpgrp(terminal.get(), group);
-  return is_foreign;
+  return is_foreign || continued_alone();
 }
 
 /// Returns when we continue.
@@ -66,6 +66,18 @@ bool FrontJobControl::is_command_paused() const {
   // A paused process may also be traced (t), or its first thread may have ended (Z).
   constexpr std::string_view running = "RSD";
   return stat->living && running.find(stat->state) == std::string_view::npos;
+}
+
+/// A CONT that came after our pause is still pending: SignalGate reads it later. Where the kernel
+/// did not pause us there is none, and who stopped the command alone meant that.
+bool FrontJobControl::continued_alone() const {
+  sigset_t pending;
+  ::sigpending(&pending);
+  if (sigismember(&pending, SIGCONT) != 1 || !is_command_paused()) return false;
+  // One for the whole job may not have reached the command yet.
+  const timespec group_delivery{.tv_sec = 0, .tv_nsec = 10'000'000};
+  ::nanosleep(&group_delivery, nullptr);
+  return is_command_paused();
 }
 
 void FrontJobControl::command_ended() noexcept {

@@ -9,7 +9,8 @@
 #include "child/front_link.hpp"
 #include "child/shared_page.hpp"
 
-/// All of job control (^Z, fg, bg). A process that job control has stopped is called paused here:
+/// Job control (^Z, fg, bg) while a command of ours runs; what becomes of a turn whose job is
+/// paused is in run/tenancy.cpp. A process that job control has stopped is called paused here:
 /// stopping a command means telling it to end. The command comes first. When it is paused, the
 /// front process pauses as it did, and no sooner: otherwise the shell would reclaim the terminal
 /// while a full-screen program still restores it. When one of them is continued, so is the other.
@@ -18,6 +19,7 @@
 ///     pauses
 ///        -> shell
 ///     fg -> CONT to the job: both continue
+///     kill -CONT FRONT -> CONT to the command
 ///     kill -CONT COMMAND -> holder process -> CONT to the front process
 namespace redlock::child {
 
@@ -33,11 +35,11 @@ class FrontJobControl {
   /// Those that were blocked at the start are left alone.
   void command_starts() noexcept;
 
-  /// `signal` has paused the command. We pause in the same way, for SIGSTOP as by TSTP. We do not
-  /// if the command runs again already: a CONT that arrives later discards the signal. Returns when
-  /// we continue; at once where the kernel pauses no process (an orphaned group) or the
+  /// `signal` has paused the command. We pause by the same signal, by TSTP if it was SIGSTOP. We do
+  /// not if the command runs again already: a CONT that arrives later discards the signal. Returns
+  /// when we continue; at once where the kernel pauses no process (an orphaned group) or the
   /// signal is ignored. True when the command still has to be continued: a shell that suspended
-  /// itself, in a group of its own.
+  /// itself, in a group of its own; or we alone were continued.
   [[nodiscard]] bool command_paused(int signal);
 
   /// The pending signals were for the command, which did not pause because of them.
@@ -49,6 +51,7 @@ class FrontJobControl {
  private:
   void pause(int signal);
   [[nodiscard]] bool is_command_paused() const;
+  [[nodiscard]] bool continued_alone() const;
   void hold_signals() noexcept;
   void release_signals() noexcept;
   void discard_signals() noexcept;

@@ -20,7 +20,7 @@ struct SharedPage {
   std::atomic<std::int64_t> deadline{0};
 
   /// How long before the deadline KILL is due, in nanoseconds: it grows with the measurements.
-  /// Written by the holder process.
+  /// Written before the fork, then by the holder process.
   std::atomic<std::int64_t> margin{0};
 
   /// The holder process has sent the stop signal: the front process need not. Written by the holder

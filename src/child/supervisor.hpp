@@ -21,9 +21,11 @@ namespace redlock::child {
 
 /// How a command ended.
 struct Ending {
-  int status = 0;                  ///< of the command, as waitpid gives it
-  bool stopped_for_lease = false;  ///< the lease was lost, or the command was stopped so as not
-                                   ///< to outlive it; with OnLost::warn it ran on
+  int status = 0;  ///< of the command, as waitpid gives it
+  /// The lease ended before the command was seen to end, or the command was stopped so as not to
+  /// outlive it. With OnLost::warn it ran on.
+  bool stopped_for_lease = false;
+
   bool timed_out = false;    ///< it was stopped at the end of max_hold, before anything happened to
                              ///< the lease
   bool unkillable = false;   ///< the lease ended, and a process of the tree could not be killed
@@ -93,7 +95,7 @@ class Supervisor {
   /// The lease was extended. Only forward; the guards watch over nothing any more after finish().
   void move_deadline(Instant deadline);
 
-  /// The lease was lost before its deadline.
+  /// The lease has ended: it was lost, or its deadline has passed.
   void lease_is_lost();
 
   /// The command is no longer wanted: kill it now.

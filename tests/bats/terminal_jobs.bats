@@ -108,6 +108,29 @@ suspend_shell() {
   see_status 23
 }
 
+@test "continued alone after ^Z, we continue the command, and another ^Z stops both" {
+  open_terminal
+  type_line "redlock-cli run -k demo -- $(counter INT)"
+  wait_for_counter
+  local front
+  front=$(foreground)
+  press "$CTRL_Z"
+  see_status 148
+  wait_until is_stopped "$front"
+  kill -CONT "$front"
+  wait_until goes_on "$COUNTER"
+  wait_until goes_on "$front"
+  type_line fg
+  wait_until has_terminal "$front"
+  press "$CTRL_Z"
+  see_status 148
+  assert is_stopped "$COUNTER"
+  type_line fg
+  wait_until goes_on "$COUNTER"
+  end_counter
+  see_status 23
+}
+
 @test "^Z while we wait for what the command left stops us, and fg goes on" {
   open_terminal
   type_line \
