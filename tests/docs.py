@@ -350,10 +350,11 @@ def check_settings(tree, problems):
     told = dict(man_settings(page))
     problems.same(f"{SETTINGS}: settings", file_options(), told)
     for name in set(file_options()) & told.keys():
-        if settings()[name] != told[name]:
-            problems.append(
-                f"{SETTINGS}: {name}: the default is {settings()[name]}, not {told[name]}"
-            )
+        default = settings()[name]
+        if default is not None and told[name] is None:
+            problems.append(f"{SETTINGS}: {name}: missing: Default: {default}.")
+        elif default != told[name]:
+            problems.append(f"{SETTINGS}: {name}: the default is {default}, not {told[name]}")
     in_variables = {f"--{name}" for name in settings()}
     for title, names in [
         ("On the command line alone", set(long_names().values()) - in_variables),

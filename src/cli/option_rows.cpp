@@ -13,7 +13,7 @@ std::string wait_default() {
 }
 
 std::string ttl_default() {
-  return fmt::format("{}; none for extend, nor for acquire without --while-pid",
+  return fmt::format("{}; none for extend, nor for acquire without --while-pid or --detach",
                      format_duration(default_ttl));
 }
 

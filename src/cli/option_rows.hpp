@@ -41,7 +41,7 @@ inline constexpr Option<DurationType> wait{
      "How long to wait for the lock at most; 0 tries once", wait_default},
     forever_too};
 
-/// Of `run`, and of `acquire --while-pid`.
+/// Of `run`, and of `acquire --while-pid` and `--detach`.
 inline constexpr std::chrono::seconds default_ttl{30};
 std::string ttl_default();
 inline constexpr Option<DurationType> ttl{

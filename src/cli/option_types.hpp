@@ -287,6 +287,8 @@ class DefaultOption final : public TypedOption<Type> {
 
 using Flag = DefaultOption<FlagType>;
 using Counter = DefaultOption<CounterType>;
+/// A default of theirs is told by default_words, and the reader's: a std::string is no constant for
+/// every compiler.
 using Text = Option<TextType>;
 using List = Option<ListType>;
 

@@ -72,7 +72,7 @@ std::string_view run_id_of(const InspectVote& vote) {
 }
 
 /// In the place of a vote of a process that has one under another name.
-Fault twin() {
+Fault duplicate_fault() {
   return Fault{FaultKind::misconfigured,
                "its address leads to the same server as another one given"};
 }
@@ -288,7 +288,7 @@ void ExtendTally::count(std::size_t server, ExtendVote vote) {
            run_id_of(*other) == run_id_of(vote);
   };
   if (std::ranges::any_of(votes_, is_twin)) {
-    vote = twin();
+    vote = duplicate_fault();
   }
   votes_.at(server) = std::move(vote);
 }
@@ -331,20 +331,20 @@ const Holder* broken_by_quorum(const std::vector<BreakVote>& votes) {
   return broken.votes >= quorum_of(votes.size()) ? broken.holder : nullptr;
 }
 
-std::vector<InspectVote> without_twins(std::vector<InspectVote> votes) {
+std::vector<InspectVote> without_duplicates(std::vector<InspectVote> votes) {
   for (std::size_t i = 0; i < votes.size(); ++i) {
     const auto is_earlier = [&](const InspectVote& other) {
       return run_id_of(other) == run_id_of(votes[i]);
     };
     const auto end = votes.begin() + static_cast<std::ptrdiff_t>(i);
     if (!run_id_of(votes[i]).empty() && std::any_of(votes.begin(), end, is_earlier))
-      votes[i] = twin();
+      votes[i] = duplicate_fault();
   }
   return votes;
 }
 
 Inspection summarize(const std::vector<InspectVote>& all_votes) {
-  const std::vector<InspectVote> votes = without_twins(all_votes);
+  const std::vector<InspectVote> votes = without_duplicates(all_votes);
   const std::size_t quorum = quorum_of(votes.size());
   const std::size_t free = number_of<Free>(votes);
   const Standing lead = leading<Taken>(votes);
@@ -373,7 +373,7 @@ Inspection summarize(const std::vector<InspectVote>& all_votes) {
 }
 
 std::size_t free_slots(const std::vector<InspectVote>& all_votes, std::size_t slots) {
-  const std::vector<InspectVote> counted = without_twins(all_votes);
+  const std::vector<InspectVote> counted = without_duplicates(all_votes);
   const auto is_free = [](const InspectVote& vote, std::size_t slot) {
     const auto* taken = std::get_if<Taken>(&vote);
     if (taken == nullptr) return std::holds_alternative<Free>(vote);

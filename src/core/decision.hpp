@@ -159,7 +159,7 @@ enum class InspectState {
 
 /// The votes with one for each process: what an address leads to that another one of the servers
 /// leads to as well counts as a fault.
-std::vector<InspectVote> without_twins(std::vector<InspectVote> votes);
+std::vector<InspectVote> without_duplicates(std::vector<InspectVote> votes);
 
 /// What a set of inspections says about the resource, and the lease with the most votes, if any.
 struct Inspection {

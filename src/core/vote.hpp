@@ -180,10 +180,10 @@ using HealVote = std::variant<Healed, NotOurs, Fault>;
 /// A notification to a waiter.
 enum class Notification {
   granted,        ///< acquire now: it is our turn
-  standby,        ///< poll after a while: the waiter before us was notified
-  standby_later,  ///< poll after a longer while: a waiter before us was notified
+  standby,        ///< poll after a while: another was notified, or the lock's end may have changed
+  standby_later,  ///< poll after a longer while: another was notified
   taken,          ///< the lock is taken: no need to poll
-  recheck,        ///< poll: the lock's end has changed
+  recheck,        ///< poll: show that we are there, or see what has changed
   disconnected,   ///< no more notifications from now on
 };
 

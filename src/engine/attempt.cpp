@@ -115,7 +115,7 @@ class Attempt {
     AcquireRequest request{order_.resource, token_,         order_.ttl,   order_.owner,
                            order_.mode,     approach_.slot, std::nullopt, order_.supersedes};
     request.wants_runs = order_.once_per.has_value();
-    const Instant deadline = t0_ + server_set_.server_timeout();
+    const Instant answer_by = t0_ + server_set_.server_timeout();
     for (std::size_t i = 0; i < server_set_.size(); ++i) {
       if (approach_.member != nullptr) {
         request.entry = approach_.member->entry(i);
@@ -125,7 +125,7 @@ class Attempt {
       }
       ask(
           server_set_, std::shared_ptr<Ballot<AcquireTally>>(ballot_), i,
-          [request, deadline](LockServer& server) { return server.acquire(request, deadline); },
+          [request, answer_by](LockServer& server) { return server.acquire(request, answer_by); },
           [ballot = ballot_, &clock = server_set_.clock()](const AcquireVote& vote) {
             if (is_answer(vote)) ballot->last_answer = clock.now();
           });
@@ -136,14 +136,14 @@ class Attempt {
   /// fence (R6). Usually no server needs it.
   asio::awaitable<void> write_back(Fence fence) {
     const RaiseRequest request{order_.resource, token_, fence, order_.ttl};
-    const Instant deadline = server_set_.clock().now() + server_set_.server_timeout();
+    const Instant answer_by = server_set_.clock().now() + server_set_.server_timeout();
     std::size_t outstanding = 0;
     for (const std::size_t i : tally().granted_below(fence)) {
       ++outstanding;
       spawn(server_set_.executor(),
-            [&server = server_set_.server(i), i, request, deadline, ballot = ballot_,
+            [&server = server_set_.server(i), i, request, answer_by, ballot = ballot_,
              raised = raised_]() -> asio::awaitable<void> {
-              const RaiseVote vote = co_await server.raise_fence(request, deadline);
+              const RaiseVote vote = co_await server.raise_fence(request, answer_by);
               const auto* done = std::get_if<Raised>(&vote);
               (done != nullptr && granted_it(ballot->tally, i, done->server) ? raised->done
                                                                              : raised->failed) += 1;

@@ -55,14 +55,14 @@ Instant end_of_lingering(const Clock& clock, Instant t0) {
 /// counts.
 /// After silence it would not: "gone" may be the effect of the first question. `refused` runs once.
 asio::awaitable<ReleaseVote> release_at(ServerSet& server_set, LockServer& server,
-                                        ReleaseRequest request, Instant deadline,
+                                        ReleaseRequest request, Instant answer_by,
                                         Instant repeat_until, std::function<void()> refused) {
   for (unsigned k = 0;; ++k) {
-    ReleaseVote vote = co_await server.release(request, deadline);
+    ReleaseVote vote = co_await server.release(request, answer_by);
     const auto* fault = std::get_if<Fault>(&vote);
     if (fault == nullptr || !fault->refused) co_return vote;
     const Instant next = server_set.clock().now() + unavailable_delay(k, server_set.random());
-    if (next >= std::min(deadline, repeat_until)) co_return vote;
+    if (next >= std::min(answer_by, repeat_until)) co_return vote;
     if (k == 0) refused();
     co_await sleep_until(server_set.clock(), next);
   }
@@ -93,7 +93,7 @@ asio::awaitable<ExtendResult> HeldLease::extend(Ttl ttl, Instant end, bool by_ha
   ExtendResult result;
   result.t0 = server_set_.clock().now();
   if (shared_->over) co_return result;
-  const Instant deadline = std::min(end, result.t0 + server_set_.server_timeout());
+  const Instant answer_by = std::min(end, result.t0 + server_set_.server_timeout());
 
   const auto heal_at = [&server_set = server_set_, shared = shared_](std::size_t i,
                                                                      const HealRequest& request) {
@@ -111,7 +111,7 @@ asio::awaitable<ExtendResult> HeldLease::extend(Ttl ttl, Instant end, bool by_ha
   for (std::size_t i = 0; i < server_set_.size(); ++i) {
     ask(
         server_set_, std::shared_ptr<Ballot<ExtendTally>>(ballot), i,
-        [request, deadline](LockServer& server) { return server.extend(request, deadline); },
+        [request, answer_by](LockServer& server) { return server.extend(request, answer_by); },
         [i, ballot, heal_at](const ExtendVote& vote) {
           if (ballot->heal && lost_the_key(vote)) heal_at(i, *ballot->heal);
         });
@@ -159,7 +159,7 @@ asio::awaitable<ReleaseResult> HeldLease::release(bool by_hand, Duration expire_
     awaited->push_back(!by_hand && server_set_.answered(i));
 
   const Instant t0 = server_set_.clock().now();
-  const Instant deadline = t0 + server_set_.server_timeout();
+  const Instant answer_by = t0 + server_set_.server_timeout();
   for (std::size_t i = 0; i < server_set_.size(); ++i) {
     ReleaseRequest request{resource_, token_, by_hand, expire_in};
     request.finished = finished;
@@ -174,8 +174,8 @@ asio::awaitable<ReleaseResult> HeldLease::release(bool by_hand, Duration expire_
       };
     const auto await = [awaited, i] { (*awaited)[i] = true; };
     ask(server_set_, ballot, i,
-        [&server_set = server_set_, request, deadline, repeat_until, await](LockServer& server) {
-          return release_at(server_set, server, request, deadline, repeat_until, await);
+        [&server_set = server_set_, request, answer_by, repeat_until, await](LockServer& server) {
+          return release_at(server_set, server, request, answer_by, repeat_until, await);
         });
   }
   const auto is_settled = [&] {

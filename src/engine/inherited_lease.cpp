@@ -52,7 +52,9 @@ class LeaseCheckTally {
     return votes_.complete() ? ExtendDecision::too_few_answers : ExtendDecision::undecided;
   }
 
-  [[nodiscard]] std::vector<InspectVote> votes() const { return without_twins(votes_.votes()); }
+  [[nodiscard]] std::vector<InspectVote> votes() const {
+    return without_duplicates(votes_.votes());
+  }
 
  private:
   VoteList<InspectVote> votes_;

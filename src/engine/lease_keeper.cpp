@@ -11,6 +11,7 @@ LeaseKeeper::LeaseKeeper(ServerSet& server_set, HeldLease& held, const Lease& le
     : server_set_(server_set),
       held_(held),
       ttl_(lease.ttl),
+      // The t0 of the grant: deadline() solved for it.
       life_(lease.ttl, lease.deadline - (redlock::deadline(Instant(), lease.ttl) - Instant())),
       next_round_(life_.next_extend()) {}
 

@@ -39,6 +39,7 @@ ServerSet::ServerSet(asio::any_io_executor executor, const Clock& clock, RandomB
       cleared_(clock.make_event()),
       faults_(servers_.size()),
       server_timeout_(server_timeout),
+      // Again here, for a caller that did not come through the options.
       restart_guard_(servers_.size() < min_guarded_servers ? Duration::zero() : restart_guard) {}
 
 std::vector<std::string> ServerSet::names() const {

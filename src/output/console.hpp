@@ -12,7 +12,7 @@ bool write_all(int fd, std::string_view bytes);
 /// wanted. A stderr that is closed, a broken pipe or on a full disk never changes what the program
 /// does, but writing may block (a paused terminal, a full pipe): never write between a loss and the
 /// stop signal. Texts are safe for a terminal: what comes from outside is escaped by
-/// escape_for_terminal(). `--json` silences no message.
+/// escape_for_terminal() (support/text.hpp). `--json` silences no message.
 class Console {
  public:
   /// `to_syslog`: the system log gets the messages, too, whether quiet or not.

@@ -25,7 +25,7 @@ asio::awaitable<int> live(Session& session, Job& job, RunReporter& reporter, Ten
 }  // namespace
 
 void hold(const SessionOptions& about, const RunOptions& options, HolderParts parts) {
-  ::setpgid(0, 0);
+  ::setpgid(0, 0);  // out of the job: ^Z and signals to its group are not for us
   child::ignore_all();
   try {
     Session session(about, options.servers, options.server_timeout);

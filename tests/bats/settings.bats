@@ -567,7 +567,8 @@ declare -gA BAD=(
   options=$(options_from_anywhere)
   assert [ "$(wc -l <<<"$options")" -ge 28 ]
   for option in $options; do
-    [[ -v GOOD[$option] && -v BAD[$option] ]] || fail "this test has no values for $option"
+    [[ -v GOOD[$option] && -v BAD[$option] ]] ||
+      fail "GOOD and BAD need an entry each for $option ('' in BAD: every value is good)"
     variable=${option^^}
     variable=REDLOCK_${variable//-/_}
     rm -f "$USER_FILE"

@@ -351,7 +351,7 @@ void Draw::cron() {
 void Draw::duplicate() {
   schedule_.shape = Schedule::Shape::duplicate;
   schedule_.servers = 1 + random_.below(3);
-  schedule_.introduces_itself = random_.chance(500);
+  schedule_.identifies_itself = random_.chance(500);
   base_ttl_ = milliseconds(1500);
   max_ttl_ = base_ttl_;
   schedule_.sessions.push_back(session(Duration::zero()));
@@ -362,7 +362,7 @@ void Draw::duplicate() {
   finish();
   schedule_.configured.push_back(random_.below(schedule_.servers));
   // Taken away between the two questions, only the server's name tells that it is the same.
-  if (!schedule_.introduces_itself || random_.chance(300)) return;
+  if (!schedule_.identifies_itself || random_.chance(300)) return;
   const Duration when = schedule_.sessions.front().start +
                         random_.between(Duration::zero(), Duration(milliseconds(12)));
   for (std::size_t i = 0; i < 6; ++i)

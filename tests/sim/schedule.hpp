@@ -82,7 +82,7 @@ struct Schedule {
   std::size_t servers = 3;
   std::size_t keys = 1;                 ///< locks that there are
   std::vector<std::size_t> configured;  ///< indices of servers, in the clients' order
-  bool introduces_itself = true;        ///< clients may ask INFO
+  bool identifies_itself = true;        ///< clients may ask INFO
   Duration restart_guard{};
   std::vector<MachinePlan> server_plans;
   std::vector<MachinePlan> hosts;

@@ -88,7 +88,7 @@ std::shared_ptr<ServerSet> World::new_electorate(Process& process, Duration serv
     endpoint.host = "s" + std::to_string(server + 1);
     endpoint.port = static_cast<std::uint16_t>(server);
     redis::RedisServerOptions options;
-    options.introduces_itself = schedule_.introduces_itself && schedule_.configured.size() > 1;
+    options.identifies_itself = schedule_.identifies_itself && schedule_.configured.size() > 1;
     auto product = std::make_unique<redis::RedisServer>(timeline_.executor(), process,
                                                         std::move(endpoint), std::move(options));
     servers.push_back(

@@ -55,7 +55,7 @@ void Links::retire_unusable() {
 std::shared_ptr<Link> Links::connect(Instant deadline) const {
   auto link = std::make_shared<Link>();
   std::optional<Command> greeting;
-  if (connector_.options().introduces_itself) greeting = Command{"INFO", "server"};
+  if (connector_.options().identifies_itself) greeting = Command{"INFO", "server"};
   link->connection = connector_.open(deadline, greeting);
   return link;
 }

@@ -16,7 +16,7 @@ struct RedisServerOptions {
   unsigned replicas = 0;
 
   /// Ask for its identity and uptime each time it connects (ServerFacts).
-  bool introduces_itself = false;
+  bool identifies_itself = false;
 
   bool slots_move = false;  ///< it is part of a cluster
 

@@ -64,7 +64,7 @@ class RedisAddress final : public ServerAddress {
     RedisServerOptions about;
     about.tls = std::static_pointer_cast<const TlsContext>(options.tls);
     about.replicas = options.replicas;
-    about.introduces_itself = options.identifies_itself;
+    about.identifies_itself = options.identifies_itself;
     about.needless_password = options.needless_password;
     return about;
   }

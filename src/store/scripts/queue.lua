@@ -122,7 +122,7 @@ end
 -- host and to the last one. If the notified waiter does not poll, one of these notices. Leaves out
 -- `except`, which knows already.
 local function notify_standbys(rank, host, word, others, time, except)
-  local function second()
+  local function nearest()
     return redis.call('ZRANGE', QUEUE, rank, rank)[1]
   end
   local function of_another_host()
@@ -134,7 +134,7 @@ local function notify_standbys(rank, host, word, others, time, except)
     return redis.call('ZRANGE', QUEUE, -1, -1)[1]
   end
   local told = {[except or ''] = true}
-  for _, choose in ipairs({second, of_another_host, last}) do
+  for _, choose in ipairs({nearest, of_another_host, last}) do
     local id = choose()
     while id and not told[id] do
       local entry = living(id, time)

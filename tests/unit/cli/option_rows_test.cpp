@@ -8,7 +8,7 @@
 namespace redlock::cli {
 namespace {
 
-TEST(Options, AreAllInTheListOnce) {
+TEST(Options, AreNotInTheListTwice) {
   const std::set<const OptionRow*> rows(option::all_options.begin(), option::all_options.end());
   EXPECT_EQ(rows.size(), option::all_options.size());
   EXPECT_FALSE(rows.contains(nullptr));
@@ -42,6 +42,7 @@ TEST(Options, HaveDefaultsThatAreValuesOfTheirs) {
     EXPECT_EQ(*value, option.fallback()) << option.name();
   };
   expect_valid(option::conflict_exit_code);
+  expect_valid(option::fresh_exit_code);
   expect_valid(option::min_hold);
   expect_valid(option::unavailable_wait);
   expect_valid(option::retry_delay);

@@ -261,7 +261,7 @@ TEST_F(AttemptToFence, IsRefusedWhenNoQuorumCanHaveTheFence) {
 }
 
 TEST_F(AttemptToFence, CountsNoRaiseByAnotherServerThanTheOneThatGranted) {
-  Client& introduced = world.client(ClientOptions{.introduces_itself = true});
+  Client& introduced = world.client(ClientOptions{.identifies_itself = true});
   introduced.server(0).fate_for[Question::acquire] = {.reply = 20ms};
   introduced.server(2).fate = silence;
   world.in(10ms, [&] {  // the address of a server that granted moves to another that did

@@ -65,7 +65,7 @@ TEST_F(InheritedLeaseTest, IsGrantedWhileItStandsAndEndsWithIt) {
 
 TEST_F(InheritedLeaseTest, IsNotGrantedByOneServerUnderTwoNames) {
   const auto inherits = [this](const std::vector<std::size_t>& servers) {
-    Client& introduced = world.client(ClientOptions{.introduces_itself = true, .servers = servers});
+    Client& introduced = world.client(ClientOptions{.identifies_itself = true, .servers = servers});
     introduced.server(2).fate.silent = true;
     return world.run(inherit(introduced.server_set, nested(/*guarded=*/true))).lease.has_value();
   };

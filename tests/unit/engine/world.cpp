@@ -36,8 +36,8 @@ std::vector<std::unique_ptr<LockServer>> connect(sim::Process& process,
                                                  const ClientOptions& options, std::size_t number,
                                                  std::vector<AskedServer*>& servers) {
   redis::RedisServerOptions redis_options;
-  redis_options.introduces_itself =
-      options.introduces_itself || options.restart_guard > Duration::zero();
+  redis_options.identifies_itself =
+      options.identifies_itself || options.restart_guard > Duration::zero();
   std::vector<std::unique_ptr<LockServer>> owned;
   for (std::size_t i = 0; i < number; ++i) {
     redis::Endpoint endpoint;

@@ -85,7 +85,7 @@ struct ClientOptions {
   std::uint64_t seed = 1;  ///< the same seed makes the same tokens
   Duration timeout = server_timeout;
   Duration restart_guard{};
-  bool introduces_itself = false;  ///< asks each server who it is
+  bool identifies_itself = false;  ///< asks each server who it is
   /// To which its addresses lead, in configured order; empty: all.
   std::vector<std::size_t> servers{};
 };

@@ -178,7 +178,7 @@ std::string info(std::string_view text) {
 
 RedisServerOptions introducing() {
   RedisServerOptions options;
-  options.introduces_itself = true;
+  options.identifies_itself = true;
   return options;
 }
 
