@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <charconv>
+#include <map>
 #include <optional>
+#include <tuple>
 
 #include "store/local/commands.hpp"
 #include "store/script.hpp"
@@ -90,8 +92,11 @@ std::string_view error_in_script(Refusal refusal) {
 }
 
 /// The script as a server runs it that refuses some of its commands: put in front of it, in its
-/// first line.
-std::string refusing(std::string_view script, Refusal refusal, bool may_publish) {
+/// first line. Kept: `script` is one of the few constants, and long.
+const std::string& refusing(std::string_view script, Refusal refusal, bool may_publish) {
+  static std::map<std::tuple<const char*, Refusal, bool>, std::string> kept;
+  std::string& text = kept[{script.data(), refusal, may_publish}];
+  if (!text.empty()) return text;
   constexpr std::string_view front =
       "local redis = (function(real, refusal, is_oom, may_publish) "
       "local wrote = false "
@@ -108,7 +113,8 @@ std::string refusing(std::string_view script, Refusal refusal, bool may_publish)
       "return real.call(name, ...) end, "
       "pcall = function(name, ...) local e = refused(name) if e then return {{err = e}} end "
       "return real.pcall(name, ...) end}} end)(redis, \"{}\", {}, {}) {}";
-  return fmt::format(front, error_in_script(refusal), refusal == Refusal::oom, may_publish, script);
+  text = fmt::format(front, error_in_script(refusal), refusal == Refusal::oom, may_publish, script);
+  return text;
 }
 
 /// The first two of the three words of what a subscriber gets.

@@ -341,6 +341,10 @@ Reply execute(Keyspace& keyspace, Arguments words) {
 }
 
 std::string write_number(double number) {
+  // What %.17g writes of nearly every score, and a tenth of its time.
+  constexpr double small_enough = 1e15;
+  if (number == std::trunc(number) && std::abs(number) < small_enough && number != 0)
+    return std::to_string(static_cast<std::int64_t>(number));
   std::array<char, 32> text{};
   const int length = std::snprintf(text.data(), text.size(), "%.17g", number);
   return {text.data(), static_cast<std::size_t>(length)};

@@ -1,5 +1,6 @@
 #include "store/local/lua_host.hpp"
 
+#include <algorithm>
 #include <array>
 #include <limits>
 #include <lua5.1/lua.hpp>
@@ -176,9 +177,9 @@ int LuaHost::call(lua_State* lua, bool raise) {
 }
 
 void LuaHost::push_compiled(lua_State* lua, std::string_view script) {
-  const auto known = compiled_.find(script);
+  const auto known = std::ranges::find(compiled_, script, &Compiled::script);
   if (known != compiled_.end()) {
-    lua_rawgeti(lua, LUA_REGISTRYINDEX, known->second);
+    lua_rawgeti(lua, LUA_REGISTRYINDEX, known->reference);
     return;
   }
   // What is loaded is no garbage: to look for some meanwhile would be in vain.
@@ -187,7 +188,7 @@ void LuaHost::push_compiled(lua_State* lua, std::string_view script) {
   lua_gc(lua, LUA_GCRESTART, 0);
   if (status != 0) lua_error(lua);
   lua_pushvalue(lua, -1);
-  compiled_.emplace(script, luaL_ref(lua, LUA_REGISTRYINDEX));
+  compiled_.push_back({std::string(script), luaL_ref(lua, LUA_REGISTRYINDEX)});
 }
 
 int LuaHost::run_job(lua_State* lua) {

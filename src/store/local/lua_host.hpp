@@ -1,9 +1,9 @@
 #pragma once
 
-#include <map>
 #include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "store/local/commands.hpp"
 
@@ -42,6 +42,10 @@ class LuaHost {
     void operator()(lua_State* lua) const;
   };
   struct Job;
+  struct Compiled {
+    std::string script;
+    int reference;  ///< to the function in Lua's registry
+  };
 
   static int set_up(lua_State* lua);
   static int run_job(lua_State* lua);
@@ -49,8 +53,8 @@ class LuaHost {
   void push_compiled(lua_State* lua, std::string_view script);
 
   std::unique_ptr<lua_State, Close> lua_;
-  std::map<std::string, int, std::less<>> compiled_;  ///< references to functions in Lua's registry
-  Keyspace* keyspace_ = nullptr;                      ///< of the run under way
+  std::vector<Compiled> compiled_;  ///< a few, known by their length nearly always
+  Keyspace* keyspace_ = nullptr;    ///< of the run under way
 };
 
 }  // namespace redlock::local
