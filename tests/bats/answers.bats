@@ -72,6 +72,15 @@ means() {
   means 77 "protected mode" close '-DENIED Redis is running in protected mode.\r\n'
 }
 
+@test "a server that refuses the connection says so to doctor, too, which asks several things at once" {
+  start_scripted close '-DENIED Redis is running in protected mode.\r\n'
+  run -69 redlock-cli doctor -S "$SCRIPTED_URL"
+  assert_output --partial "protected mode"
+  start_scripted close '-ERR max number of clients reached\r\n'
+  run -69 redlock-cli doctor -S "$SCRIPTED_URL"
+  assert_output --partial "it has too many clients (maxclients)"
+}
+
 @test "it is not the server for this: 78" {
   means 78 "it is part of a Redis Cluster" stay '-MOVED 3999 127.0.0.1:6381\r\n'
   means 78 "it is part of a Redis Cluster" stay '-MOVED 3999 :0\r\n'

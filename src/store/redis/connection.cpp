@@ -189,6 +189,9 @@ void Connection::deliver(Reply reply) {
   const std::shared_ptr<Open> open = std::move(open_.front());
   open_.pop_front();
   if (open_.empty()) progress_->notify();
+  // What was asked behind this one gets no answer of its own.
+  if (reply.type == Reply::Type::error && refuses_connection(reply.text))
+    login_fault_ = fault_of_error(reply.text);
   if (login_replies_left_ > 0) {
     --login_replies_left_;
     if (reply.type != Reply::Type::error || login_fault_) return;

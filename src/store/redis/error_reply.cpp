@@ -117,6 +117,10 @@ bool is_needless_password(std::string_view error_text) {
          error_text.find("no password is set") != std::string_view::npos;  // Redis 5
 }
 
+bool refuses_connection(std::string_view error_text) {
+  return error_text.starts_with("DENIED") || error_text.starts_with("ERR max number of clients");
+}
+
 bool is_noscript(std::string_view error_text) {
   return error_text.starts_with("NOSCRIPT");
 }

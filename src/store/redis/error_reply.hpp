@@ -13,6 +13,9 @@ Fault fault_of_error(std::string_view error_text);
 /// AUTH to a server that has no password.
 bool is_needless_password(std::string_view error_text);
 
+/// Whether the server refuses the connection itself, and closes it behind this.
+bool refuses_connection(std::string_view error_text);
+
 /// Whether the server does not know the script of an EVALSHA.
 bool is_noscript(std::string_view error_text);
 
