@@ -41,7 +41,7 @@ class Nemesis:
         # One after each storm, beginning with the second of these.
         self.scenes = [self.rest, self.strike_holder, self.freeze, self.strike_holder]
         if has_guard(arena):
-            self.scenes += [self.roll, self.strike_holder]
+            self.scenes.insert(1, self.roll)
         arena.struck_servers = set()
         arena.struck_links = set()
 
@@ -75,9 +75,12 @@ class Nemesis:
         return LONG_CALM
 
     def roll(self):
-        """A quorum of servers, one after the other."""
+        """A quorum of servers, one after the other, under one lease."""
         servers = self.arena.deployment.servers
         times = len(servers) // 2 + 1
+        hold = (times + 1) * ROLLING_PAUSE - 1
+        options = {"ttl": max(TTLS), "nonblock": False, "wait": 40, "hold": hold, "beside": "plain"}
+        self.enter_scene("a", 0, options, 0)
         for turn, server in enumerate(self.random.sample(servers, times), 1):
             self.arena.after(turn * ROLLING_PAUSE, lambda s=server: self.restart(s))
         return (times + 1) * ROLLING_PAUSE
