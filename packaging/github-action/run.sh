@@ -2,17 +2,18 @@
 # The step of action.yml, which says what the variables mean.
 set -euo pipefail
 
+# die CODE TEXT
 die() {
-  echo "::error::$*"
-  exit 64
+  echo "::error::$2"
+  exit "$1"
 }
-[[ -n ${LOCK_KEY//[[:space:]]/} ]] || die "redlock-cli: the input key is empty"
+[[ -n ${LOCK_KEY//[[:space:]]/} ]] || die 64 "redlock-cli: the input key is empty"
 # A secret that is missing is an empty text.
 [[ -n ${REDLOCK_SERVER-} ]] ||
-  die "redlock-cli: the input servers is empty; is the secret set, and may this workflow read it?"
+  die 78 "redlock-cli: the input servers is empty; is the secret set, may this workflow read it?"
 
 if [[ -n ${LOCK_PACKAGE-} ]]; then
-  [[ -n ${LOCK_SHA256-} ]] || die "redlock-cli: the input package needs sha256 beside it"
+  [[ -n ${LOCK_SHA256-} ]] || die 64 "redlock-cli: the input package needs sha256 beside it"
   place=${RUNNER_TEMP:?}/redlock-cli
   mkdir -p "$place"
   curl -fsSL --retry 3 -o "$place.tar.gz" "$LOCK_PACKAGE"
@@ -21,7 +22,7 @@ if [[ -n ${LOCK_PACKAGE-} ]]; then
   PATH=$place/bin:$PATH
 fi
 command -v redlock-cli >/dev/null ||
-  die "redlock-cli is not installed on this runner; name a release with the input package"
+  die 64 "redlock-cli is not installed on this runner; name a release with the input package"
 
 arguments=(--note "${GITHUB_SERVER_URL-}/${GITHUB_REPOSITORY-}/actions/runs/${GITHUB_RUN_ID-}")
 while IFS= read -r key; do

@@ -72,7 +72,7 @@ std::string_view result_of(const SetDiagnosis& set) {
 }
 
 std::string summary_of(const SetDiagnosis& set) {
-  const std::string votes = fmt::format("{} of {} servers can vote now, {} must", set.voting,
+  const std::string votes = fmt::format("{} of {} servers can vote now, {} needed", set.voting,
                                         set.servers.size(), set.needed);
   if (!set.has_quorum()) return "no quorum: " + votes;
   return fmt::format("{}: {}", set.worst == Level::good ? "fit" : "fit, with warnings", votes);

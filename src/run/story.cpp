@@ -61,8 +61,9 @@ void Story::tell(const event::Lost& lost) {
 
 void Story::tell(const event::Stopping& stopping) {
   if (stopping.why != child::StopReason::max_hold) return;  // the loss is told
-  console_.error(fmt::format("{}: held for {}, the --max-hold; stopping what runs under it", key_,
-                             format_duration(*max_hold_)));
+  console_.error(
+      fmt::format("{}: held for {}, the limit of --max-hold; stopping what runs under it", key_,
+                  format_duration(*max_hold_)));
 }
 
 void Story::tell(const event::Ended& ended) {

@@ -192,7 +192,7 @@ class PidHolder {
 
   void tell_limit() {
     tell(fmt::format(
-        "{}: held for {}, the --max-hold; stopping process {} with all that descends "
+        "{}: held for {}, the limit of --max-hold; stopping process {} with all that descends "
         "from it",
         output::keys_text(options_.resources), format_duration(*plan().max_hold), process().pid()));
   }

@@ -36,7 +36,7 @@ assert_nothing_left() {
 @test "a server that keeps its data and evicts nothing is fit" {
   start_server "${DURABLE[@]}"
   export REDLOCK_SERVER=$SERVERS
-  doctor_says 0 "fit: 1 of 1 servers can vote now, 1 must"
+  doctor_says 0 "fit: 1 of 1 servers can vote now, 1 needed"
   assert_line --regexp "^SERVER +VOTES +ANSWERS +SOFTWARE +ROLE +UP +KEEPS +EVICTS$"
   assert_line --regexp \
     "^${SERVER_URL[0]} +yes +[0-9.]+ms +(redis|valkey) [0-9.]+ +master +[0-9].* +aof always \
@@ -54,7 +54,7 @@ assert_nothing_left() {
   start_servers 5
   export REDLOCK_SERVER=$SERVERS
   wait_until eval '(($(redis 4 info server | tr -d "\r" | sed -n "s/^uptime_in_seconds://p") > 2))'
-  doctor_says 0 "fit: 5 of 5 servers can vote now, 3 must" --restart-guard 1
+  doctor_says 0 "fit: 5 of 5 servers can vote now, 3 needed" --restart-guard 1
   doctor_says 1 "it keeps nothing, so a restart loses every lock" --restart-guard 0
   assert_nothing_left
 }
@@ -86,11 +86,11 @@ set maxmemory-policy noeviction"
 name the master instead" -S "$SERVERS"
   assert_line --partial \
     "${SERVER_URL[1]}: it is not independent: it and ${SERVER_URL[0]} are replicas of each other"
-  assert_line "fit, with warnings: 2 of 3 servers can vote now, 2 must"
+  assert_line "fit, with warnings: 2 of 3 servers can vote now, 2 needed"
   # One that takes writes is no better.
   redis 1 config set replica-read-only no
   run -69 redlock-cli doctor -S "${SERVER_URL[0]},${SERVER_URL[1]}"
-  assert_line "no quorum: 1 of 2 servers can vote now, 2 must"
+  assert_line "no quorum: 1 of 2 servers can vote now, 2 needed"
 }
 
 @test "one server under two names is found" {
@@ -120,7 +120,7 @@ name the master instead" -S "$SERVERS"
   assert_output --regexp \
     "warning: ${SERVER_URL[1]}: it started [0-9.]+m?s ago, its vote counts in (1h|59m[0-9]+s) \
 \(--restart-guard\)"
-  assert_line "no quorum: 0 of 3 servers can vote now, 2 must"
+  assert_line "no quorum: 0 of 3 servers can vote now, 2 needed"
 }
 
 @test "two of three gone: no quorum, and why for each" {
@@ -252,7 +252,7 @@ name the master instead" -S "$SERVERS"
   mkdir "$BATS_TEST_TMPDIR/locks"
   run -0 redlock-cli doctor -S "local:$BATS_TEST_TMPDIR/locks"
   assert_equal "${#lines[@]}" 3
-  assert_line "fit: 1 of 1 servers can vote now, 1 must"
+  assert_line "fit: 1 of 1 servers can vote now, 1 needed"
   refute_output --partial unknown
 }
 

@@ -16,6 +16,8 @@ setup() {
 
 teardown() {
   stop_postgresql
+  # Should a test fail, its detached holder must not stay.
+  [[ -z ${HOLDER-} ]] || kill -KILL "$HOLDER" 2>/dev/null || true
   common_teardown
 }
 
@@ -33,9 +35,10 @@ script() {
   chmod 755 "$3"
 }
 
-# crontab_command NAME: the command of a line of the recipe for cron, with programs of ours.
+# crontab_command NAME [FILE]: the command of a line of the recipe for cron or of FILE, with
+# programs of ours.
 crontab_command() {
-  block recipes/cron.md "$1" | sed -E 's/^[^ ]+( [^ ]+){4} //; s|/usr/local/bin/||g'
+  block "${2:-recipes/cron.md}" "$1" | sed -E 's/^[^ ]+( [^ ]+){4} //; s|/usr/local/bin/||g'
 }
 
 @test "each block with a name is run by a test here" {
@@ -78,12 +81,41 @@ crontab_command() {
   assert_equal "$(<syncs)" sync
   run -0 sh -c "$(crontab_command chronic)"
   assert count_runs 3
-  redis 0 del nightly >/dev/null
+  redis 0 flushall >/dev/null
   PING_URL=https://monitor.example/1 run -0 sh -c "$(crontab_command healthchecks)"
   assert_regex "$(<pings)" 'https://monitor.example/1$'
   # Skipped: no ping.
   PING_URL=https://monitor.example/2 run -0 sh -c "$(crontab_command healthchecks)"
   assert_equal "$(wc -l <pings)" 1
+}
+
+@test "cron: a job that hangs is stopped at the limit, and that is told" {
+  program chronic <<<$'#!/bin/sh\nexec "$@"'
+  slow_job backup
+  run -124 sh -c "$(crontab_command hung | sed 's/max-hold 6h/max-hold 1s/; s/--min-hold 1m//')"
+  assert_output --partial "held for 1s, the limit of --max-hold"
+}
+
+@test "cron: hosts that wait for the servers do the job once when these are back" {
+  program backup <<<$'#!/bin/sh\necho run >>runs'
+  stop_server 0
+  local host
+  for host in one two; do start_background "$host" sh -c "$(crontab_command patient)"; done
+  restart_server 0
+  for host in one two; do
+    wait_background "$host"
+    assert_equal "$status" 0
+  done
+  assert count_runs 1
+}
+
+@test "cron: in the morning, a mail about what is overdue only" {
+  program chronic <<<$'#!/bin/sh\n"$@" >said || { code=$?; cat said; exit "$code"; }'
+  run -1 sh -c "$(crontab_command overdue)"
+  assert_output --partial nightly
+  redlock-cli run -k nightly -- true
+  run -0 sh -c "$(crontab_command overdue)"
+  assert_output ""
 }
 
 @test "cron: the configuration is one" {
@@ -152,12 +184,42 @@ END_OF_JOB
 
 @test "CI: the action does not run without servers, a key or the checksum of what it loads" {
   local action=$BATS_TEST_DIRNAME/../../packaging/github-action
-  REDLOCK_SERVER='' LOCK_KEY=a LOCK_RUN='echo ran' run -64 "$action/run.sh"
+  REDLOCK_SERVER='' LOCK_KEY=a LOCK_RUN='echo ran' run -78 "$action/run.sh"
   assert_output --partial "input servers is empty"
   LOCK_KEY='' LOCK_RUN='echo ran' run -64 "$action/run.sh"
   assert_output --partial "input key is empty"
   LOCK_KEY=a LOCK_RUN='echo ran' LOCK_PACKAGE=http://x run -64 "$action/run.sh"
   assert_output --partial sha256
+}
+
+# A runner signals the first process of a step alone, and that is bash.
+@test "CI: a step that is cancelled ends the action's command, and releases the lock" {
+  local action=$BATS_TEST_DIRNAME/../../packaging/github-action
+  sed -n "s/^ *run: '\(.*\)'\$/\1/p" "$action/action.yml" >step
+  assert [ -s step ]
+  slow_job deploy
+  export GITHUB_ACTION_PATH=$action LOCK_KEY=staging LOCK_RUN=deploy
+  start_background step bash --noprofile --norc -e -o pipefail step
+  wait_until count_runs 1
+  kill -INT "${BACKGROUND_PID[step]}"
+  wait_background step
+  assert_unlocked staging
+}
+
+@test "CI: a lease for several steps, and its release by the last one" {
+  local RUNNER_TEMP=$PWD
+  export RUNNER_TEMP
+  run -0 sh -c "$(block recipes/ci.md job-lock-simple)"
+  HOLDER=$(redlock-cli status staging --json | jq .locks[0].holder.pid)
+  run -0 sh -c "$(block recipes/ci.md job-unlock)"
+  wait_for_no_key 0 staging
+  wait_until has_ended "$HOLDER"
+}
+
+@test "CI: without a worker above it the step ends, and says so" {
+  program ps <<<$'#!/bin/sh\nexit 1'
+  RUNNER_TEMP=$PWD run -1 bash -c "$(block recipes/ci.md job-lock)"
+  assert_output --partial "no Runner.Worker above this step"
 }
 
 @test "CI: the lock of a job is held over its steps and released when the worker ends" {
@@ -183,6 +245,16 @@ END_OF_WORKER
   CI_JOB_URL=https://gitlab.example/1 CI_JOB_ID=1 TMPDIR=$PWD run -0 bash job
   assert_output --partial "status 75"
   wait_for_no_key 0 staging
+}
+
+@test "CI: the last line of GitLab's script releases it" {
+  {
+    block recipes/ci.md gitlab-job
+    block recipes/ci.md gitlab-release
+    echo 'redlock-cli status staging --exit-code -q; echo "status $?"'
+  } >job
+  CI_JOB_ID=1 TMPDIR=$PWD run -0 bash job
+  assert_output --partial "status 0"
 }
 
 @test "CI: two keys" {
@@ -284,6 +356,14 @@ stop_postgresql() {
   rm -rf "$PGHOST"
 }
 
+@test "databases: a migration runs once for each version" {
+  program migrate.sh <<<$'#!/bin/sh\necho run >>runs'
+  local command version
+  command=$(block recipes/databases.md migrate-once | sed 's|\./||')
+  for version in 1 1 2; do VERSION=$version run -0 sh -c "$command"; done
+  assert count_runs 2
+}
+
 @test "databases: a migration of an earlier fence is rolled back" {
   start_postgresql
   psql -q -v ON_ERROR_STOP=1 -c 'CREATE TABLE orders (id bigint)' \
@@ -368,6 +448,27 @@ stop_postgresql() {
   : >enough
   wait_background both
   assert_equal "$status" 0
+}
+
+@test "migration: in a crontab of several hosts, one does the job while both locks are taken" {
+  local host
+  slow_job backup
+  # Of two hosts, each with its own lock files.
+  on_host() {
+    mkdir -p "$1"
+    echo "$(crontab_command flock-cron migration.md | sed "s|/run/lock|$PWD/$1|")"
+  }
+  start_background one sh -c "$(on_host one)"
+  wait_until count_runs 1
+  for host in one two; do
+    run -0 sh -c "$(on_host "$host")"
+    assert_output ""
+  done
+  : >enough
+  wait_background one
+  assert_equal "$status" 0
+  run -0 sh -c "$(on_host two)"
+  assert count_runs 1
 }
 
 # bats test_tags=redis

@@ -23,7 +23,7 @@ reported() {
   wait_background ours
   assert_equal "$status $output" "124 ready"
   assert_regex "$stderr" \
-    "redlock-cli: demo: held for 12s, the --max-hold; stopping what runs under it"
+    "redlock-cli: demo: held for 12s, the limit of --max-hold; stopping what runs under it"
   assert_tree_dead
   assert_dead_before_free
   assert_equal "$(keys_at 0)" ""
@@ -179,8 +179,8 @@ reported() {
   wait_background ours
   assert_equal "$status" 143
   assert_regex "$stderr" \
-    "redlock-cli: demo: held for 10s, the --max-hold; stopping process $SCRIPT with all that \
-descends from it"
+    "redlock-cli: demo: held for 10s, the limit of --max-hold; stopping process $SCRIPT with all \
+that descends from it"
   assert_equal "$(keys_at 0)" ""
 }
 
