@@ -53,8 +53,10 @@ std::vector<std::string> locked_keys(const std::vector<std::string>& words) {
   return keys;
 }
 
-bool fits_on_a_line(const std::string& text) {
-  return std::none_of(text.begin(), text.end(), [](char c) { return c == '\n' || c == '\t'; });
+/// A shell shows it as it is, and reads it line by line. A backslash does no harm.
+bool is_printable(std::string text) {
+  std::erase(text, '\\');
+  return escape_for_terminal(text) == text;
 }
 
 /// The first line: the kind, and the prefix or the number of the command's first word. Then a line
@@ -72,7 +74,7 @@ std::string suggestions_text(const std::vector<std::string>& words) {
     } catch (const std::exception&) {  // there is nothing to suggest then
     }
     for (const std::string& key : keys) {
-      if (fits_on_a_line(key)) text += key + "\n";
+      if (is_printable(key)) text += key + "\n";
     }
   }
   for (const Suggestions::Word& word : suggestions.words) {

@@ -72,6 +72,17 @@ means() {
   means 77 "protected mode" close '-DENIED Redis is running in protected mode.\r\n'
 }
 
+@test "a server that repeats our password makes us show it nowhere" {
+  local answer
+  for answer in '-ERR what is AUTH S3cretPw?\r\n' '-NOPERM S3cretPw\r\n' '-S3cretPw\r\n'; do
+    start_scripted stay "$answer$answer"
+    REDISCLI_AUTH=S3cretPw run redlock-cli run -S "$SCRIPTED_URL" -k demo -n --json -vv -- true
+    assert_failure
+    assert_output --partial '***'
+    refute_output --partial S3cretPw
+  done
+}
+
 @test "a server that refuses the connection says so to doctor, too, which asks several things at once" {
   start_scripted close '-DENIED Redis is running in protected mode.\r\n'
   run -69 redlock-cli doctor -S "$SCRIPTED_URL"

@@ -139,7 +139,8 @@ counters_at_least() {
   start_servers 1
   export REDLOCK_SERVER=$SERVERS
   local garbage
-  for garbage in junk -5 1.5 "" nan inf 9007199254740993 4503599627370496; do
+  for garbage in junk -5 1.5 "" nan inf 9007199254740993 4503599627370496 \
+    4503599627370495; do
     redis 0 set 'redlock:fence:{demo}' "$garbage"
     assert_refused 78 "the fence counter of this key was overwritten" redlock-cli run -k demo -n \
       -- touch "$BATS_TEST_TMPDIR/ran"
@@ -150,6 +151,12 @@ counters_at_least() {
     assert_equal "$(redis 0 get 'redlock:fence:{demo}')" "$garbage"
   done
   assert [ ! -e "$BATS_TEST_TMPDIR/ran" ]
+  # The largest fence there can be, which can be extended.
+  redis 0 set 'redlock:fence:{demo}' 4503599627370494
+  run -0 redlock-cli acquire -k demo -t 60s --token-file "$BATS_TEST_TMPDIR/lease"
+  run -0 redlock-cli extend -t 61s --token-file "$BATS_TEST_TMPDIR/lease"
+  run -0 redlock-cli release --token-file "$BATS_TEST_TMPDIR/lease"
+  assert_equal "$(redis 0 get 'redlock:fence:{demo}')" 4503599627370495
   redis 0 del 'redlock:fence:{demo}'
   next_fence
 }

@@ -26,6 +26,27 @@ std::string time_given(Duration span) {
   return format_duration(std::chrono::ceil<Milliseconds>(span));
 }
 
+/// What an AUTH among these sends.
+std::string password_in(const std::vector<Command>& login) {
+  for (const Command& command : login) {
+    if (command.front() == "AUTH") return command.back();
+  }
+  return {};
+}
+
+/// For messages: a server, or a proxy, may repeat what it was sent. A password that is shorter is
+/// found in any text.
+std::string without_password(std::string text, const std::string& password) {
+  constexpr std::size_t shortest = 4;
+  constexpr std::string_view mask = "***";
+  if (password.size() < shortest) return text;
+  for (std::size_t at = text.find(password); at != std::string::npos;
+       at = text.find(password, at + mask.size())) {
+    text.replace(at, password.size(), mask);
+  }
+  return text;
+}
+
 }  // namespace
 
 struct Connection::Open {
@@ -41,6 +62,7 @@ Connection::Connection(asio::any_io_executor executor, const Clock& clock,
     : executor_(std::move(executor)),
       clock_(clock),
       transport_(std::move(transport)),
+      password_(password_in(login)),
       progress_(clock.make_event()),
       login_replies_left_(login.size()),
       asks_role_(demands_master),
@@ -189,9 +211,11 @@ void Connection::deliver(Reply reply) {
   const std::shared_ptr<Open> open = std::move(open_.front());
   open_.pop_front();
   if (open_.empty()) progress_->notify();
-  // What was asked behind this one gets no answer of its own.
-  if (reply.type == Reply::Type::error && refuses_connection(reply.text))
-    login_fault_ = fault_of_error(reply.text);
+  if (reply.type == Reply::Type::error) {
+    reply.text = without_password(std::move(reply.text), password_);
+    // What was asked behind this one gets no answer of its own.
+    if (refuses_connection(reply.text)) login_fault_ = fault_of_error(reply.text);
+  }
   if (login_replies_left_ > 0) {
     --login_replies_left_;
     if (reply.type != Reply::Type::error || login_fault_) return;

@@ -1,7 +1,9 @@
 #include "store/redis/error_reply.hpp"
 
+#include <algorithm>
 #include <array>
 
+#include "core/types.hpp"
 #include "support/text.hpp"
 
 namespace redlock::redis {
@@ -84,7 +86,8 @@ constexpr std::array meanings{
             "it is no Sentinel: write redis://, or cluster:// for a Redis Cluster"},
     Meaning{"unknown command", FaultKind::misconfigured, ""},
     Meaning{"FENCE", FaultKind::misconfigured,
-            "the fence counter of this key was overwritten by another client: delete it"},
+            "the fence counter of this key was overwritten by another client: delete it, and reset "
+            "what checks fences (they begin anew with the clock)"},
 };
 
 /// The server's own text, without the parts that repeat ours: the arguments of an unknown command
@@ -93,10 +96,29 @@ std::string_view own_words(std::string_view error_text) {
   return error_text.substr(0, error_text.find(", with args beginning with"));
 }
 
+/// A server may repeat what it was sent: nothing that could be a token is shown.
+std::string without_tokens(std::string_view words) {
+  std::string text;
+  while (!words.empty()) {
+    const std::size_t digits = std::min(words.find_first_not_of("0123456789abcdef"), words.size());
+    if (digits >= Token::digits) {
+      text += "***";
+    } else {
+      text += words.substr(0, digits);
+    }
+    words.remove_prefix(digits);
+    const std::size_t others = std::min(words.find_first_of("0123456789abcdef"), words.size());
+    text += words.substr(0, others);
+    words.remove_prefix(others);
+  }
+  return text;
+}
+
 /// For people, without what Redis adds about the script (`script: 5ec…, on @user_script:12.`).
 std::string quote(std::string_view words) {
   constexpr std::size_t longest = 200;
-  return escape_for_terminal(words.substr(0, words.rfind(" script: ")).substr(0, longest));
+  return escape_for_terminal(
+      without_tokens(words.substr(0, words.rfind(" script: "))).substr(0, longest));
 }
 
 }  // namespace

@@ -9,7 +9,7 @@ end
 
 local state, value, type_name = standing(time)
 if not state then return value end
-local last = counter()
+local last = counter(MAX_FENCE)
 local since = time - tonumber(ARGV.age)
 
 if ARGV.mode == WORD.alone then

@@ -129,7 +129,7 @@ end
 -- Raises the fence counter to our lease's fence, and writes that fence to the records. -> an error
 -- or nil
 local function lift_fence(how, id, fence, ttl)
-  local last, unusable = counter()
+  local last, unusable = counter(MAX_FENCE)
   if not last then return unusable end
   local lifted = last < tonumber(fence) and set_counter(tonumber(fence), ttl)
   if is_error(lifted) then return lifted end

@@ -58,15 +58,16 @@ local function first_error(...)
   end
 end
 
--- The fence counter, 0 when there is none; or nil and the error to return.
-local function counter()
+-- The fence counter, 0 when there is none; or nil and the error to return, also when it is not
+-- below `limit`.
+local function counter(limit)
   local stored = redis.pcall('GET', FENCE)
   if is_error(stored) and not string.find(stored.err, 'WRONGTYPE', 1, true) then
     return nil, stored
   end
   if not stored then return 0 end
   local number = type(stored) == 'string' and tonumber(stored)
-  if number and number >= 0 and number < MAX_FENCE and number == math.floor(number) then
+  if number and number >= 0 and number < limit and number == math.floor(number) then
     return number
   end
   return nil, redis.error_reply('FENCE the fence counter is not a number below 2^52')
@@ -79,7 +80,7 @@ end
 
 -- Raises the counter to a new fence. -> the fence, or nil and an error
 local function next_fence(time, ttl)
-  local last, unusable = counter()
+  local last, unusable = counter(MAX_FENCE - 1)
   if not last then return nil, unusable end
   -- The server's clock makes fences grow even after all data was lost. Clients' clocks differ too
   -- much for that.

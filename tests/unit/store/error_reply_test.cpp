@@ -90,6 +90,13 @@ const std::vector<Row>& rows() {
   return all;
 }
 
+TEST(FaultOfError, ShowsNothingThatCouldBeAToken) {
+  const std::string token(32, 'a');
+  const Fault fault =
+      fault_of_error("ERR no EVALSHA '" + token + "' '1" + token + "' for deadbeef");
+  EXPECT_EQ(fault.text, "it answered: ERR no EVALSHA '***' '***' for deadbeef");
+}
+
 TEST(FaultOfError, KnowsWhatServersAnswer) {
   for (const Row& row : rows()) {
     const Fault fault = fault_of_error(row.error);

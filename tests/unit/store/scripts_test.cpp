@@ -335,16 +335,20 @@ TEST_F(ScriptsTest, TheClockLeadsOverTheCounter) {
 }
 
 TEST_F(ScriptsTest, TheLastFenceThereIsCanBeGranted) {
-  redis_({"SET", helper_.fence(), std::to_string(Fence::max - 1)});
-  EXPECT_EQ(acquired(token()), Fence(Fence::max));
+  const Fence last(Fence::max - 1);
+  redis_({"SET", helper_.fence(), std::to_string(last.value() - 1)});
+  EXPECT_EQ(acquired(token()), last);
+  const auto extended =
+      drive_.run(server_.extend({resource_, token(), ttl(), {}, last}, drive_.soon()));
+  EXPECT_TRUE(std::holds_alternative<Extended>(extended));
   release(token());
   EXPECT_EQ(fault_of(acquire(token('b'))).kind, FaultKind::misconfigured);
 }
 
 TEST_F(ScriptsTest, AnUnusableCounterGrantsNothingAndLeavesNothing) {
   for (const std::string value :
-       {"garbage", "", "-1", "1.5", "nan", "inf", "4503599627370496", "4503599627370497",
-        "9007199254740993", "1e300", "99999999999999999999999"}) {
+       {"garbage", "", "-1", "1.5", "nan", "inf", "4503599627370495", "4503599627370496",
+        "4503599627370497", "9007199254740993", "1e300", "99999999999999999999999"}) {
     redis_({"SET", helper_.fence(), value});
     EXPECT_EQ(fault_of(acquire(token())).kind, FaultKind::misconfigured) << value;
     EXPECT_FALSE(exists("deploy")) << value;
