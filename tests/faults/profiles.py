@@ -1,8 +1,8 @@
 """The profiles: which deployment, and what befalls it.
 
 Those within the promise must show no violation. Those outside of it break it on purpose, in the
-way that their name says; each must show a violation of exclusion, and a fence that would have
-stopped it.
+way that their name says; each must show a violation of exclusion or of the tree's end, and a
+fence that would have stopped it.
 """
 import collections
 

@@ -1,6 +1,7 @@
 # shellcheck shell=bash
-# For scripts that break the code on purpose, in a copy of the tree: tests/mutants/run.sh and
-# tests/sim/mutants.sh. To be sourced from the root of the repository, with `set -euo pipefail`.
+# For scripts that break the code on purpose, in a copy of the tree: tests/mutants/run.sh,
+# tests/sim/mutants.sh and tests/faults/mutants.sh. To be sourced from the root of the repository,
+# with `set -euo pipefail`.
 
 die() {
   echo "mutants: $*" >&2

@@ -54,6 +54,7 @@ class RedisServer final : public RedisVote {
   /// Ends a subscription at the wrong server: the subscriber is notified of
   /// Notification::disconnected.
   void drop_subscription() { subscription_.disconnect(); }
+
   [[nodiscard]] bool was_reached() const override { return links_.was_reached(); }
   asio::awaitable<void> close(Instant deadline) override;
 

@@ -161,6 +161,7 @@ TEST(RequireSpareDescriptors, CountsThoseThatAreTaken) {
 TEST(InheritedDescriptors, AreThoseOfTheTimeOfTheirCapture) {
   in_child([] {
     for (const int fd : {5, 70}) inherit(fd);
+    ::close(6);  // who started us may have left it open
     const auto inherited = InheritedDescriptors::capture();
     inherit(6);
     const Pipe ours;
