@@ -71,13 +71,18 @@ bool FrontJobControl::is_command_paused() const {
 /// A CONT that came after our pause is still pending: SignalGate reads it later. Where the kernel
 /// did not pause us there is none, and who stopped the command alone meant that.
 bool FrontJobControl::continued_alone() const {
-  sigset_t pending;
-  ::sigpending(&pending);
-  if (sigismember(&pending, SIGCONT) != 1 || !is_command_paused()) return false;
+  const auto left_behind = [this] {
+    if (!is_command_paused()) return false;
+    // Another pause discards it.
+    sigset_t pending;
+    ::sigpending(&pending);
+    return sigismember(&pending, SIGCONT) == 1;
+  };
+  if (!left_behind()) return false;
   // One for the whole job may not have reached the command yet.
   const timespec group_delivery{.tv_sec = 0, .tv_nsec = 10'000'000};
   ::nanosleep(&group_delivery, nullptr);
-  return is_command_paused();
+  return left_behind();
 }
 
 void FrontJobControl::command_ended() noexcept {

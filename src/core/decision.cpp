@@ -46,7 +46,7 @@ std::size_t faults_of(const Votes<AcquireVote>& votes, FaultKind kind) {
 constexpr std::chrono::seconds uptime_rounding{1};
 
 /// Whether two grants came from one process under two names.
-bool has_twins(const Votes<AcquireVote>& votes) {
+bool has_duplicates(const Votes<AcquireVote>& votes) {
   for (std::size_t i = 0; i < votes.size(); ++i) {
     const Granted* one = as<Granted>(votes[i]);
     if (one == nullptr || one->server.run_id.empty()) continue;
@@ -210,7 +210,7 @@ std::optional<std::size_t> AcquireTally::slot() const {
 AcquireDecision AcquireTally::decision() const {
   const std::size_t quorum = quorum_of(votes_.size());
   if (number_of<Duplicate>(votes_) > 0) return AcquireDecision::duplicate;
-  if (has_twins(votes_)) return AcquireDecision::duplicate;
+  if (has_duplicates(votes_)) return AcquireDecision::duplicate;
   if (grants() >= quorum) return AcquireDecision::granted;
   if (grants() + number_missing(votes_) >= quorum) return AcquireDecision::undecided;
   const std::optional<std::size_t> slot = this->slot();
@@ -283,11 +283,11 @@ const AcquireVote* AcquireTally::vote_of(std::size_t server) const {
 ExtendTally::ExtendTally(std::size_t servers) : votes_(servers) {}
 
 void ExtendTally::count(std::size_t server, ExtendVote vote) {
-  const auto is_twin = [&](const std::optional<ExtendVote>& other) {
+  const auto is_duplicate = [&](const std::optional<ExtendVote>& other) {
     return &other != &votes_.at(server) && other && !run_id_of(vote).empty() &&
            run_id_of(*other) == run_id_of(vote);
   };
-  if (std::ranges::any_of(votes_, is_twin)) {
+  if (std::ranges::any_of(votes_, is_duplicate)) {
     vote = duplicate_fault();
   }
   votes_.at(server) = std::move(vote);

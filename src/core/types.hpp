@@ -64,7 +64,7 @@ class Token {
 };
 
 /// The fencing token: an ordered number that a protected resource can check. Grows over
-/// acquisitions (R6). Granted ones are below the largest integer that a Lua number holds exactly.
+/// acquisitions (R6). Granted ones are below `max`.
 class Fence {
  public:
   static constexpr std::uint64_t max = protocol::max_fence;

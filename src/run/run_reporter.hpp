@@ -32,7 +32,7 @@ class RunReporter {
   /// The last lock was granted, and the command is to run under them.
   void note_acquired() { report_.acquired_at = session_.clock().wall(); }
 
-  /// The job is stopped: the locks were released, and the run waits for them again.
+  /// The job is paused: the locks were released, and the run waits for them again.
   void report_turn_given_up() const;
 
   /// The front process lets the command start.

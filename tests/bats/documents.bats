@@ -90,7 +90,6 @@ crontab_command() {
 }
 
 @test "cron: a job that hangs is stopped at the limit, and that is told" {
-  program chronic <<<$'#!/bin/sh\nexec "$@"'
   slow_job backup
   run -124 sh -c "$(crontab_command hung | sed 's/max-hold 6h/max-hold 1s/; s/--min-hold 1m//')"
   assert_output --partial "held for 1s, the limit of --max-hold"
@@ -99,8 +98,11 @@ crontab_command() {
 @test "cron: hosts that wait for the servers do the job once when these are back" {
   program backup <<<$'#!/bin/sh\necho run >>runs'
   stop_server 0
-  local host
-  for host in one two; do start_background "$host" sh -c "$(crontab_command patient)"; done
+  local host command
+  command=$(crontab_command patient)
+  assert_regex "$command" '--unavailable-wait 10m'
+  for host in one two; do start_background "$host" sh -c "${command/ -q / -v }"; done
+  for host in one two; do wait_until grep -q "no quorum" "$(background_stderr "$host")"; done
   restart_server 0
   for host in one two; do
     wait_background "$host"
@@ -210,10 +212,11 @@ END_OF_JOB
   local RUNNER_TEMP=$PWD
   export RUNNER_TEMP
   run -0 sh -c "$(block recipes/ci.md job-lock-simple)"
-  HOLDER=$(redlock-cli status staging --json | jq .locks[0].holder.pid)
+  HOLDER=$(redlock-cli status staging --json | jq -e .locks[0].holder.pid)
   run -0 sh -c "$(block recipes/ci.md job-unlock)"
   wait_for_no_key 0 staging
   wait_until has_ended "$HOLDER"
+  HOLDER=
 }
 
 @test "CI: without a worker above it the step ends, and says so" {

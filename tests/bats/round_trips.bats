@@ -75,7 +75,7 @@ teach() { run -0 redlock-cli status -S "$SERVERS" -k demo; }
   ((lengths[0] < 1460 && lengths[1] < 1460))
 }
 
-@test "each of three servers gets two commands, and one in front that it introduces itself with" {
+@test "each of three servers gets two commands, and one in front that it identifies itself with" {
   start_servers 3
   teach
   local seen

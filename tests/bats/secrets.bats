@@ -367,6 +367,8 @@ redis://x:wrong@127.0.0.1:${SERVER_PORT[1]},${SERVER_URL[2]} \
   REDISCLI_AUTH=needless run -0 --separate-stderr \
     redlock-cli run -q -S "${SERVER_URL[2]}" -k demo -n -- true
   assert_equal "$stderr" ""
+  # One that is a word of the server's answer.
+  REDISCLI_AUTH=password run -0 redlock-cli run -S "${SERVER_URL[2]}" -k demo -n -- true
 }
 
 @test "a password file that cannot be read is an error, and never no password" {

@@ -341,7 +341,7 @@ Reply execute(Keyspace& keyspace, Arguments words) {
 }
 
 std::string write_number(double number) {
-  // What %.17g writes of nearly every score, and a tenth of its time.
+  // What %.17g writes of nearly every score, in a tenth of the time.
   constexpr double small_enough = 1e15;
   if (number == std::trunc(number) && std::abs(number) < small_enough && number != 0)
     return std::to_string(static_cast<std::int64_t>(number));

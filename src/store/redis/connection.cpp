@@ -34,17 +34,19 @@ std::string password_in(const std::vector<Command>& login) {
   return {};
 }
 
-/// For messages: a server, or a proxy, may repeat what it was sent. A password that is shorter is
-/// found in any text.
-std::string without_password(std::string text, const std::string& password) {
+/// An error reply is shown: a server, or a proxy, may repeat what it was sent in it. A password
+/// that is shorter is found in any text, and one that is a word of the server's own is left, since
+/// the reply must keep its meaning.
+std::string without_password(const std::string& error_text, const std::string& password) {
   constexpr std::size_t shortest = 4;
   constexpr std::string_view mask = "***";
-  if (password.size() < shortest) return text;
+  if (password.size() < shortest) return error_text;
+  std::string text = error_text;
   for (std::size_t at = text.find(password); at != std::string::npos;
        at = text.find(password, at + mask.size())) {
     text.replace(at, password.size(), mask);
   }
-  return text;
+  return means_the_same(text, error_text) ? text : error_text;
 }
 
 }  // namespace
@@ -212,9 +214,12 @@ void Connection::deliver(Reply reply) {
   open_.pop_front();
   if (open_.empty()) progress_->notify();
   if (reply.type == Reply::Type::error) {
-    reply.text = without_password(std::move(reply.text), password_);
-    // What was asked behind this one gets no answer of its own.
-    if (refuses_connection(reply.text)) login_fault_ = fault_of_error(reply.text);
+    reply.text = without_password(reply.text, password_);
+    if (refuses_connection(reply.text)) {
+      // What was asked behind this one gets no answer of its own.
+      login_fault_ = fault_of_error(reply.text);
+      retire();
+    }
   }
   if (login_replies_left_ > 0) {
     --login_replies_left_;

@@ -117,7 +117,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   std::function<void()> needless_password_;
   std::optional<Fault> broken_;
   std::function<void(const Reply*)> on_message_;
-  std::string password_;  ///< never in what an answer is quoted with; empty: none was sent
+  std::string password_;  ///< masked in the errors that the server sends; empty: none was sent
   std::unique_ptr<Event> progress_;  ///< notified when it opens, when something is written, and at
                                      ///< the end; for close()
   std::size_t login_replies_left_;

@@ -114,24 +114,34 @@ std::string without_tokens(std::string_view words) {
   return text;
 }
 
-/// For people, without what Redis adds about the script (`script: 5ec…, on @user_script:12.`).
-std::string quote(std::string_view words) {
-  constexpr std::size_t longest = 200;
-  return escape_for_terminal(
-      without_tokens(words.substr(0, words.rfind(" script: "))).substr(0, longest));
-}
-
 }  // namespace
+
+std::string quote_of(std::string_view error_text) {
+  constexpr std::size_t longest = 200;
+  // Without what Redis adds about the script (`script: 5ec…, on @user_script:12.`).
+  const std::string_view words = error_text.substr(0, error_text.rfind(" script: "));
+  return escape_for_terminal(without_tokens(words).substr(0, longest));
+}
 
 Fault fault_of_error(std::string_view error_text) {
   const std::string_view words = own_words(error_text);
   for (const Meaning& meaning : meanings) {
     if (words.find(meaning.pattern) == std::string_view::npos) continue;
-    std::string text = quote(words);
+    std::string text = quote_of(words);
     if (!meaning.advice.empty()) text = std::string(meaning.advice) + " (" + text + ")";
     return {meaning.kind, std::move(text), meaning.refused};
   }
-  return {FaultKind::unavailable, "it answered: " + quote(words)};
+  return {FaultKind::unavailable, "it answered: " + quote_of(words)};
+}
+
+bool means_the_same(std::string_view one, std::string_view other) {
+  const Fault fault = fault_of_error(one);
+  const Fault other_fault = fault_of_error(other);
+  return fault.kind == other_fault.kind && fault.refused == other_fault.refused &&
+         is_needless_password(one) == is_needless_password(other) &&
+         is_noscript(one) == is_noscript(other) && is_read_only(one) == is_read_only(other) &&
+         refuses_connection(one) == refuses_connection(other) && !is_redirect(one) &&
+         !is_redirect(other);
 }
 
 bool is_needless_password(std::string_view error_text) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <string>
 #include <string_view>
 
 #include "core/vote.hpp"
@@ -9,6 +10,12 @@ namespace redlock::redis {
 /// The meaning of a server's error reply: the kind of fault, and one clause with advice where we
 /// have some.
 Fault fault_of_error(std::string_view error_text);
+
+/// What a server says, for people: without secrets, and safe for a terminal.
+std::string quote_of(std::string_view error_text);
+
+/// Whether two error replies ask the same of us; both are not redirects.
+bool means_the_same(std::string_view one, std::string_view other);
 
 /// AUTH to a server that has no password.
 bool is_needless_password(std::string_view error_text);

@@ -58,9 +58,8 @@ Result<std::optional<Redirect>, Fault> redirect_from(std::string_view error_text
                       : announced(host.empty() ? from.host : host, place.substr(colon + 1));
   if (!to) {
     return unexpected(
-        Fault{FaultKind::misconfigured,
-              "its cluster sends us nowhere: " + escape_for_terminal(error_text.substr(0, 200)) +
-                  "; does it speak TLS only (clusters://)?"});
+        Fault{FaultKind::misconfigured, "its cluster sends us nowhere: " + quote_of(error_text) +
+                                            "; does it speak TLS only (clusters://)?"});
   }
   return Redirect{*to, ask};
 }

@@ -70,7 +70,7 @@ local function counter(limit)
   if number and number >= 0 and number < limit and number == math.floor(number) then
     return number
   end
-  return nil, redis.error_reply('FENCE the fence counter is not a number below 2^52')
+  return nil, redis.error_reply('FENCE the fence counter cannot be used: no number, or too large')
 end
 
 -- Keeps the counter for as long as any lease may still need a larger fence than an old one.

@@ -261,15 +261,15 @@ TEST_F(AttemptToFence, IsRefusedWhenNoQuorumCanHaveTheFence) {
 }
 
 TEST_F(AttemptToFence, CountsNoRaiseByAnotherServerThanTheOneThatGranted) {
-  Client& introduced = world.client(ClientOptions{.identifies_itself = true});
-  introduced.server(0).fate_for[Question::acquire] = {.reply = 20ms};
-  introduced.server(2).fate = silence;
+  Client& identified = world.client(ClientOptions{.identifies_itself = true});
+  identified.server(0).fate_for[Question::acquire] = {.reply = 20ms};
+  identified.server(2).fate = silence;
   world.in(10ms, [&] {  // the address of a server that granted moves to another that did
-    introduced.leads_to[1] = 0;
+    identified.leads_to[1] = 0;
     world.server(1).cut_all();
   });
-  EXPECT_EQ(why_of(try_once(world, introduced)), Why::unavailable);
-  EXPECT_FALSE(introduced.server(1).asked(Question::raise_fence).empty());
+  EXPECT_EQ(why_of(try_once(world, identified)), Why::unavailable);
+  EXPECT_FALSE(identified.server(1).asked(Question::raise_fence).empty());
 }
 
 TEST_F(AttemptToFence, IsRefusedWhenAServerShowsItselfTwiceBeforeTheOthersHaveTheFence) {

@@ -65,9 +65,9 @@ TEST_F(InheritedLeaseTest, IsGrantedWhileItStandsAndEndsWithIt) {
 
 TEST_F(InheritedLeaseTest, IsNotGrantedByOneServerUnderTwoNames) {
   const auto inherits = [this](const std::vector<std::size_t>& servers) {
-    Client& introduced = world.client(ClientOptions{.identifies_itself = true, .servers = servers});
-    introduced.server(2).fate.silent = true;
-    return world.run(inherit(introduced.server_set, nested(/*guarded=*/true))).lease.has_value();
+    Client& identified = world.client(ClientOptions{.identifies_itself = true, .servers = servers});
+    identified.server(2).fate.silent = true;
+    return world.run(inherit(identified.server_set, nested(/*guarded=*/true))).lease.has_value();
   };
   EXPECT_TRUE(inherits({0, 1, 2}));
   EXPECT_FALSE(inherits({0, 0, 2}));

@@ -83,11 +83,24 @@ const std::vector<Row>& rows() {
       {"ERR unknown command 'INFO'", misconfigured, "unknown command"},
       {"ERR unknown command `EVAL`, with args beginning with: `x`, ", misconfigured,
        "unknown command"},
-      {"FENCE the fence counter is not a number below 2^52", misconfigured, "fence counter"},
+      {"FENCE the fence counter cannot be used: no number, or too large", misconfigured,
+       "fence counter"},
       {"ERR something new", unavailable, "it answered: ERR something new"},
       {"", unavailable, "it answered"},
   };
   return all;
+}
+
+TEST(ErrorReply, MeansTheSameWhenOnlyItsWordsDiffer) {
+  EXPECT_TRUE(means_the_same("ERR what is secret?", "ERR what is ***?"));
+  for (const std::string text :
+       {"ERR AUTH <secret> called without any password configured for the default user",
+        "LOADING secret is loading", "NOSCRIPT secret", "DENIED secret", "WRONGPASS secret"}) {
+    EXPECT_TRUE(means_the_same(text, text)) << text;
+    EXPECT_FALSE(means_the_same(text, "ERR ***")) << text;
+  }
+  const std::string moved = "MOVED 3999 secret:6379";
+  EXPECT_FALSE(means_the_same("MOVED 3999 ***:6379", moved));
 }
 
 TEST(FaultOfError, ShowsNothingThatCouldBeAToken) {

@@ -176,17 +176,17 @@ std::string info(std::string_view text) {
   return "$" + std::to_string(text.size()) + "\r\n" + std::string(text) + "\r\n";
 }
 
-RedisServerOptions introducing() {
+RedisServerOptions identifying() {
   RedisServerOptions options;
   options.identifies_itself = true;
   return options;
 }
 
-class IntroductionTest : public RedisServerTest {
+class IdentityTest : public RedisServerTest {
  protected:
-  IntroductionTest() {
+  IdentityTest() {
     server_ =
-        std::make_unique<RedisServer>(drive_.executor(), clock_, fake_.endpoint(), introducing());
+        std::make_unique<RedisServer>(drive_.executor(), clock_, fake_.endpoint(), identifying());
   }
 
   /// What a grant says of a server that answers INFO so.
@@ -211,35 +211,35 @@ class IntroductionTest : public RedisServerTest {
   }
 };
 
-TEST_F(IntroductionTest, TellsWhoTheServerIsAndForHowLongItIsUp) {
+TEST_F(IdentityTest, TellsWhoTheServerIsAndForHowLongItIsUp) {
   const ServerFacts facts = facts_after(
       info("# Server\r\nrun_id:abc\r\nuptime_in_seconds:40\r\nuptime_in_days:0\r\n"), 30s);
   EXPECT_EQ(facts.run_id, "abc");
   EXPECT_EQ(facts.up, 70s);
 }
 
-TEST_F(IntroductionTest, KnowsAClockThatWasSetBack) {
+TEST_F(IdentityTest, KnowsAClockThatWasSetBack) {
   EXPECT_EQ(facts_after(info("uptime_in_seconds:-7\n")).up, -7s);
 }
 
-TEST_F(IntroductionTest, BelievesNoUptimeThatCannotBe) {
+TEST_F(IdentityTest, BelievesNoUptimeThatCannotBe) {
   EXPECT_EQ(facts_after(info("uptime_in_seconds:9223372036854775807\n")).up, 24h * 365 * 100);
 }
 
-TEST_F(IntroductionTest, LeavesOpenWhatTheServerDoesNotTell) {
+TEST_F(IdentityTest, LeavesOpenWhatTheServerDoesNotTell) {
   for (const std::string& reply :
        {info("nonsense"), info("run_id:\r\nuptime_in_seconds:1x\r\n"), info(""),
         std::string("-NOPERM this user has no permissions to run the 'info' command\r\n"),
         std::string(":1\r\n")}) {
     server_ =
-        std::make_unique<RedisServer>(drive_.executor(), clock_, fake_.endpoint(), introducing());
+        std::make_unique<RedisServer>(drive_.executor(), clock_, fake_.endpoint(), identifying());
     const ServerFacts facts = facts_after(reply);
     EXPECT_EQ(facts.run_id, "") << reply;
     EXPECT_FALSE(facts.up) << reply;
   }
 }
 
-TEST_F(IntroductionTest, AsksAgainWhenTheServerWasBusyForAMoment) {
+TEST_F(IdentityTest, AsksAgainWhenTheServerWasBusyForAMoment) {
   drive_.run([this]() -> asio::awaitable<void> {
     auto vote = start_acquire();
     Peer peer = co_await fake_.accept();
@@ -255,7 +255,7 @@ TEST_F(IntroductionTest, AsksAgainWhenTheServerWasBusyForAMoment) {
   }());
 }
 
-TEST_F(IntroductionTest, GrantsNothingWhileTheServerIsTooBusyToIntroduceItself) {
+TEST_F(IdentityTest, GrantsNothingWhileTheServerIsTooBusyToIdentifyItself) {
   drive_.run([this]() -> asio::awaitable<void> {
     auto vote = start_acquire();
     Peer peer = co_await fake_.accept();
@@ -273,7 +273,7 @@ TEST_F(IntroductionTest, GrantsNothingWhileTheServerIsTooBusyToIntroduceItself) 
   }());
 }
 
-TEST_F(IntroductionTest, AsksAgainOnEveryConnection) {
+TEST_F(IdentityTest, AsksAgainOnEveryConnection) {
   drive_.run([this]() -> asio::awaitable<void> {
     for (const std::string run_id : {"one", "two"}) {
       auto vote = start_acquire();
@@ -290,11 +290,11 @@ TEST_F(IntroductionTest, AsksAgainOnEveryConnection) {
   }());
 }
 
-TEST_F(IntroductionTest, ComesBehindTheLogin) {
+TEST_F(IdentityTest, ComesBehindTheLogin) {
   Endpoint endpoint = fake_.endpoint();
   endpoint.password = "hunter2";
   endpoint.database = 3;
-  server_ = std::make_unique<RedisServer>(drive_.executor(), clock_, endpoint, introducing());
+  server_ = std::make_unique<RedisServer>(drive_.executor(), clock_, endpoint, identifying());
   drive_.run([this]() -> asio::awaitable<void> {
     auto vote = start_inspect();
     Peer peer = co_await fake_.accept();
