@@ -6,6 +6,7 @@ set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 root=$PWD
 . packaging/dependencies.sh
+. tests/clean_root.sh
 
 usage() {
   cat <<'END'
@@ -35,12 +36,6 @@ clean_up() { [[ -z $work ]] || rm -rf --one-file-system "$work"; }
 trap clean_up EXIT
 work=$(mktemp -d)
 chmod 755 "$work"
-
-# Where this machine gets its packages.
-mirror() {
-  # shellcheck disable=SC2016
-  apt-get indextargets --format '$(REPO_URI)' 'Created-By: Packages' | grep -v security | head -n 1
-}
 
 other_server() {
   PATH=$(tests/servers.sh "$what"):$PATH

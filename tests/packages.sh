@@ -13,6 +13,7 @@ set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 root=$PWD
 . packaging/dependencies.sh
+. tests/clean_root.sh
 export LC_ALL=C.UTF-8
 
 dist=
@@ -31,22 +32,6 @@ clean_up() { rm -rf --one-file-system "$work"; }
 trap clean_up EXIT
 trap 'exit 130' INT
 trap 'exit 143' TERM
-
-passed=0
-failed=0
-# check WHAT CMD…
-check() {
-  local what=$1
-  shift
-  if "$@" >"$work/log" 2>&1; then
-    passed=$((passed + 1))
-    echo "ok      $what"
-  else
-    failed=$((failed + 1))
-    echo "FAILED  $what"
-    tail -n 40 "$work/log" | sed 's/^/          /'
-  fi
-}
 
 # make_release NAME: everything, of a fresh clone in a directory of this name.
 make_release() {
@@ -128,10 +113,6 @@ check "a tag that is not the version's is refused" wrong_tag_is_refused
 
 # --- The .deb, in clean roots ---
 
-mirror() {
-  apt-get indextargets --format '$(REPO_URI)' 'Created-By: Packages' | grep -v security | head -n 1
-}
-
 # The same package as of an earlier version, to upgrade from.
 make_earlier() {
   dpkg-deb -R "$deb" "$work/earlier"
@@ -148,29 +129,16 @@ contents() {
       -o -path ./etc/ld.so.cache \) -prune -o -print | sort)
 }
 
-# in_root SUITE SCRIPT: as root there, with /proc and a /run of its own; packages lie in /tmp.
-in_root() {
-  unshare --mount --pid --fork --propagation private -- sh -euc '
-    mount -t proc proc "$1/proc"
-    mount --rbind /dev "$1/dev"
-    mount -t tmpfs tmpfs "$1/run"
-    mkdir -m 1777 "$1/run/lock"
-    exec chroot "$1" env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LC_ALL=C.UTF-8 \
-      DEBIAN_FRONTEND=noninteractive sh -exc "$2"
-  ' sh "$work/$1" "$2"
-}
-
 nothing_left() {
   contents "$work/$1" >"$work/$1.after"
   diff "$work/$1.before" "$work/$1.after"
 }
 
 for suite in "${suites[@]}"; do
-  if ! debootstrap --variant=minbase "$suite" "$work/$suite" "$(mirror)" >"$work/log" 2>&1; then
+  if ! make_root "$suite"; then
     echo "SKIPPED $suite: the mirror gives us no root: $(tail -n 1 "$work/log")"
     continue
   fi
-  cp /etc/resolv.conf /etc/hosts "$work/$suite/etc/"
   contents "$work/$suite" >"$work/$suite.before"
   cp "$deb" "$work/$suite/tmp/redlock-cli.deb"
   cp "$work/earlier.deb" "$work/$suite/tmp/earlier.deb"
@@ -238,5 +206,4 @@ if [[ -n $rebuild ]]; then
   check "it gave the same bytes" diff "$dist/SHA256SUMS" "$work/a-second-directory-dist/SHA256SUMS"
 fi
 
-echo "$passed passed, $failed failed"
-((failed == 0))
+summary
