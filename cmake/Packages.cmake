@@ -22,6 +22,8 @@ The lock is renewed while the command runs. If it is lost, the command and
 everything that it started are stopped before another can have it. Waiters are
 served in order of arrival, and each lease has a fencing token.")
 set(CPACK_STRIP_FILES ON)
+# For packaging/cpack.cmake: the one of the compiler, which knows what it builds for.
+set(CPACK_REDLOCK_STRIP ${CMAKE_STRIP})
 set(CPACK_VERBATIM_VARIABLES ON)
 string(TOLOWER "${CMAKE_SYSTEM_NAME}" system)
 set(CPACK_PACKAGE_FILE_NAME "redlock-cli-${PROJECT_VERSION}-${system}-${CMAKE_SYSTEM_PROCESSOR}")

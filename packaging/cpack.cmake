@@ -5,7 +5,8 @@
 file(GLOB_RECURSE programs ${CPACK_TEMPORARY_INSTALL_DIRECTORY}/*/redlock-cli)
 foreach(program IN LISTS programs)
   if(program MATCHES "/bin/redlock-cli$")
-    execute_process(COMMAND strip --remove-section=.comment ${program} COMMAND_ERROR_IS_FATAL ANY)
+    execute_process(COMMAND ${CPACK_REDLOCK_STRIP} --remove-section=.comment ${program}
+      COMMAND_ERROR_IS_FATAL ANY)
   endif()
 endforeach()
 
