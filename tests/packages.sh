@@ -52,7 +52,9 @@ rpm=$(echo "$dist"/*.rpm)
 
 check "SHA256SUMS fits" \
   sh -c 'cd "$1" && sha256sum -c SHA256SUMS && [ "$(wc -l <SHA256SUMS)" = 5 ]' sh "$dist"
-check "lintian has nothing to say" lintian --fail-on error,warning,info --info --display-info "$deb"
+# An override for what only some builds have (packaging/cpack.cmake) is unused in the others.
+check "lintian has nothing to say" lintian --fail-on error,warning,info --info --display-info \
+  --suppress-tags unused-override "$deb"
 
 check "the list of components is SPDX, and names those of the program" python3 -c '
 import json, sys
