@@ -147,5 +147,5 @@ logged() { grep -qE "$1" "$(background_stdout log)"; }
   with_log sh -c 'redlock-cli run --syslog -k demo --max-hold 200ms -- sleep 1000; echo $?' \
     >"$BATS_TEST_TMPDIR/status"
   assert_equal "$(cat "$BATS_TEST_TMPDIR/status")" 124
-  wait_until logged "^<11>.*demo: held for 200ms, the --max-hold"
+  wait_until logged "^<11>.*demo: held for 200ms, the limit of --max-hold"
 }
