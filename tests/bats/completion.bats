@@ -150,6 +150,16 @@ hold_two_keys() {
   assert_equal "$output$stderr" $'words\t'
 }
 
+@test "a key with what a terminal or a shell's lines would act on is not suggested" {
+  local key
+  for key in $'esc\e[2J' $'line\nbreak' $'c1\u009b2J' $'del\x7f' 'back\slash' plain; do
+    redlock-cli acquire -k "$key" --ttl 10m >/dev/null
+  done
+  run -0 --separate-stderr redlock-cli completion suggest status ''
+  # The others are the kind and the options, which say what they mean.
+  assert_equal "$(grep -v $'\t' <<<"$output" | sort)" $'back\\slash\nplain'
+}
+
 # bats test_tags=redis
 @test "a server that is silent, or has many keys, keeps nobody waiting for keys" {
   redis 0 eval 'for i = 1, 200000 do redis.call("SET", "other:" .. i, "") end' 0

@@ -47,6 +47,16 @@ uptime_in_ms() { awk '{ printf "%d\n", $1 * 1000 }' /proc/uptime; }
   wait_for_no_key 0 demo
 }
 
+# A run of the counter that ^Z has stopped; its front process is the caller's `front`.
+pause_counter() {
+  open_terminal
+  type_line "redlock-cli run -k demo -- $(counter INT)"
+  wait_for_counter
+  front=$(foreground)
+  press "$CTRL_Z"
+  see_status 148
+}
+
 # suspend_shell COMMAND: it starts a shell under the lock, which is suspended, goes on and exits.
 suspend_shell() {
   open_terminal
@@ -109,13 +119,8 @@ suspend_shell() {
 }
 
 @test "continued alone after ^Z, we continue the command, and another ^Z stops both" {
-  open_terminal
-  type_line "redlock-cli run -k demo -- $(counter INT)"
-  wait_for_counter
   local front
-  front=$(foreground)
-  press "$CTRL_Z"
-  see_status 148
+  pause_counter
   wait_until is_stopped "$front"
   kill -CONT "$front"
   wait_until goes_on "$COUNTER"
@@ -235,13 +240,8 @@ has_no_news() {
 }
 
 @test "^Z, bg, fg, ^Z, fg" {
-  open_terminal
-  type_line "redlock-cli run -k demo -- $(counter INT)"
-  wait_for_counter
   local front
-  front=$(foreground)
-  press "$CTRL_Z"
-  see_status 148
+  pause_counter
   wait_until is_stopped "$COUNTER"
   type_and_see_status bg 0
   wait_until goes_on "$COUNTER"

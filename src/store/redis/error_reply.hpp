@@ -14,7 +14,8 @@ Fault fault_of_error(std::string_view error_text);
 /// What a server says, for people: without secrets, and safe for a terminal.
 std::string quote_of(std::string_view error_text);
 
-/// Whether two error replies ask the same of us; both are not redirects.
+/// Whether two error replies ask the same of us; never true of a redirect, whose words are its
+/// meaning.
 bool means_the_same(std::string_view one, std::string_view other);
 
 /// AUTH to a server that has no password.
