@@ -88,13 +88,15 @@ count_results() {
   /usr/bin/python3 - "$1" "$work/failures" <<'END'
 import re, sys, xml.etree.ElementTree as tree
 failures = open(sys.argv[2], "a")
-passed, failed, skipped = 0, [], []
+passed, failed, skipped, told_by_faults = 0, [], [], []
 def told(output):  # of a failure: what bats says of each test that failed, or else the end
     return re.findall(r"^not ok .*\n(?:# .*\n)*", output, re.M) or [output[-4000:]]
 for case in tree.parse(sys.argv[1]).iter("testcase"):
     name, output = case.get("name"), case.findtext("system-out") or ""
     if case.get("status") == "run":
         passed += 1
+        if name.startswith("faults."):
+            told_by_faults += re.findall(r"^faults: .*", output, re.M)
         skipped += [f"{name}: {line}"
                     for line in re.findall(r"^ok \d+ (.*# skip.*)", output, re.M | re.I)]
         skipped += [f"{name}: {line}"
@@ -106,6 +108,7 @@ for case in tree.parse(sys.argv[1]).iter("testcase"):
         failed.append(f"{name} ({case.get('status')})")
         failures.writelines(f"\n== failed: {name}\n{text}" for text in told(output))
 print(passed, len(failed), len(skipped))
+for line in told_by_faults: print(" ", line)
 for line in skipped: print("  skipped:", line)
 for line in failed: print("  failed:", line)
 END
