@@ -7,6 +7,7 @@ load helper/common
 load helper/redis
 load helper/locks
 load helper/checks
+load helper/supervision
 
 setup() {
   setup_one_server
@@ -114,9 +115,14 @@ report() { cat "$BATS_TEST_TMPDIR/report"; }
 has_expiry() { (($(redis 0 pttl demo) > 0)); }
 
 @test "a lock that is broken by release --force: the command is stopped, and says who did it, why, and who is in now" {
-  start_family ours -t 2s
+  start_family ours -t 9s
+  local holder
+  holder=$(holder_of "${BACKGROUND_PID[ours]}")
+  # So that no renewal comes between the two.
+  kill -STOP "$holder"
   redlock-cli release -k demo --force --reason 'stuck since noon'
   redlock-cli acquire -k demo --ttl 60s --note 'the next one' >"$BATS_TEST_TMPDIR/token"
+  kill -CONT "$holder"
   wait_background ours
   assert_equal "$status" 79
   assert_family_dead
