@@ -77,6 +77,10 @@ class Server:
             with connection.makefile("rb") as replies:
                 return read_reply(replies)
 
+    def info(self):
+        """-> {name: text} of INFO"""
+        return dict(line.split(":", 1) for line in self.ask("INFO").split() if ":" in line)
+
     def commands(self):
         """-> (commands of clients, calls of their scripts) since forget_commands, but for `ask`"""
         asked = self.asked

@@ -44,6 +44,8 @@ class AskedServer final : public LockServer {
   [[nodiscard]] const std::vector<Asked>& log() const noexcept { return log_; }
   [[nodiscard]] std::vector<Instant> asked(Question question) const;
   [[nodiscard]] std::vector<std::string> tokens(Question question) const;
+  /// All questions so far, and their memory.
+  void forget() { std::vector<Asked>().swap(log_); }
 
   sim::Fate fate;  ///< of every request
   /// Of those of a kind, instead. An undo is a release, and a request that is named `undo`.

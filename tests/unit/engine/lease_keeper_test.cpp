@@ -1,6 +1,7 @@
 #include "engine/lease_keeper.hpp"
 
 #include <gtest/gtest.h>
+#include <malloc.h>
 
 #include <algorithm>
 #include <map>
@@ -68,6 +69,34 @@ class LeaseKeeperTest : public testing::Test {
   int troubles = 0;
   int first_troubles = 0;
 };
+
+/// What is allocated now; 0 with AddressSanitizer, whose own allocator does not say.
+std::size_t allocated() {
+  const struct mallinfo2 info = mallinfo2();
+  return info.uordblks + info.hblkhd;
+}
+
+TEST(LeaseKeeperForADay, NothingGrows) {
+  World world;
+  Client& client = world.client();
+  const Lease lease = world.run(attempt(client.server_set, order(30s), client.interrupt)).value();
+  HeldLease held(client.server_set, lease.resource, lease.token, lease.fence);
+  LeaseKeeper keeper(client.server_set, held, lease);
+  const auto keep_until = [&](Duration end) {
+    std::size_t renewals = 0;
+    for (; world.since_start() < end; ++renewals)
+      EXPECT_TRUE(std::holds_alternative<LeaseExtended>(world.run(keeper.next())));
+    for (AskedServer* server : client.servers) server->forget();
+    return renewals;
+  };
+  keep_until(1h);
+  const std::size_t keys = world.stores_in_use(resource());
+  const std::size_t before = allocated();
+  EXPECT_GE(keep_until(25h), 24h / 10s);
+  // The servers' Lua has more or less garbage; one object a renewal would be five times as much.
+  EXPECT_LE(allocated(), before + 65536);
+  EXPECT_EQ(world.stores_in_use(resource()), keys);
+}
 
 TEST_F(LeaseKeeperTest, DoesNotMindAWallClockThatJumps) {
   for (const Milliseconds offset : {Milliseconds(1h), Milliseconds(-1h), Milliseconds(0)}) {
