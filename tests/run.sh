@@ -191,8 +191,12 @@ build_ahead() {
 run_preset() {
   local preset=$1 part later=()
   shift
-  [[ -z $builder ]] || wait "$builder" || true
-  builder=
+  if [[ -n $builder ]]; then
+    # Now we wait for it. An ordinary user cannot give it its priority back.
+    renice -n 0 -g "$builder" >/dev/null 2>&1 || true
+    wait "$builder" || true
+    builder=
+  fi
   if ! build "$preset"; then
     fail_part "$preset" "the build failed"
     return
