@@ -22,7 +22,7 @@ constexpr std::size_t max_packet_text = 2048;
 struct Header {
   Message::Kind kind;
   int number;
-  bool in_file;  ///< the text is in the file sent with the packet
+  int in_file;  ///< 1: the text is in the file sent with the packet; no bool, so no padding
 };
 
 /// Room for one descriptor beside a packet.
@@ -90,7 +90,7 @@ std::pair<Channel, Channel> Channel::make_pair() {
 }
 
 bool Channel::send(const Message& message) const {
-  Header header{message.kind, message.number, message.text.size() > max_packet_text};
+  Header header{message.kind, message.number, message.text.size() > max_packet_text ? 1 : 0};
   std::string text = message.text;
   std::array<iovec, 2> parts{iovec{&header, sizeof header}, iovec{text.data(), text.size()}};
   msghdr packet{};
@@ -99,7 +99,7 @@ bool Channel::send(const Message& message) const {
 
   UniqueFd file;
   Rights rights;
-  if (header.in_file) {
+  if (header.in_file != 0) {
     file = file_with(text);
     if (!file) return false;
     packet.msg_iovlen = 1;
@@ -132,7 +132,7 @@ std::pair<std::optional<Message>, Channel::Empty> Channel::receive() const {
     return {std::nullopt, Empty::nothing_yet};
   if (length < static_cast<ssize_t>(sizeof header)) return {std::nullopt, Empty::ended};
 
-  if (header.in_file) {
+  if (header.in_file != 0) {
     auto whole = text_in(detach(packet));
     if (!whole) return {std::nullopt, Empty::ended};
     text = std::move(*whole);
