@@ -1,0 +1,638 @@
+#!/usr/bin/python3
+"""redlock-cli beside the locks of other programs' libraries, on the same keys of real servers:
+README.md tells what is tried.
+
+usage: [REDLOCK_CLI=PROGRAM] run.py [--source LIBRARY=DIRECTORY]… [LIBRARY…]
+       [REDLOCK_CLI=PROGRAM] run.py --mutants
+
+Prints a table. Exits 1 if a library that is to be had shows anything but what is expected; with
+--mutants, if one of those does not.
+"""
+import argparse
+import contextlib
+import json
+import os
+import queue
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+
+import redis
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+PROGRAM = os.path.abspath(os.environ.get("REDLOCK_CLI", f"{HERE}/../../build/dev/src/redlock-cli"))
+
+# Seconds until something that is waited for is said not to happen.
+LIMIT = 60
+# Milliseconds of a peer's lease, and of one that it has to prolong.
+TTL = 60_000
+SHORTENED = 30_000
+# Ours where a renewal, or the loss of it, is waited for.
+RENEWING = ["-t", "9s"]
+# Of each kind in the contest. It goes on until each kind has had so many turns, and the lock has
+# gone from one kind to the other so often.
+CONTENDERS = 4
+TAKEN = 30
+CHANGES = 6
+
+BUSY, LOST = 75, 79
+
+# One of ours in the contest, as `count` in the peers; and a turn, as count_once there.
+TURNS = """
+read command path
+trap 'kill $run; wait $run; exit 143' TERM
+for ((turns = 0; ; ++turns)); do
+  [[ ! -e $path.enough ]] || break
+  "$0" "$@" &
+  run=$!
+  wait $run || exit
+done
+echo "counted $turns"
+"""
+TURN = """
+set -eC
+: >"$0.inside"
+number=$(cat "$0")
+echo $((number + 1)) >|"$0"
+echo ours >>"$0.log"
+rm "$0.inside"
+"""
+
+
+class Library:
+    def __init__(self, servers=(1,), extends=True, type="string"):
+        self.servers, self.extends, self.type = servers, extends, type
+
+
+LIBRARIES = {
+    "redis-py": Library(),
+    "sherlock": Library(),
+    "aioredlock": Library(servers=(1, 3)),
+    "phpredis": Library(),
+    "laravel": Library(extends=False),
+    "symfony": Library(servers=(1, 3), type="zset"),
+    "ruby-redis": Library(),
+    "redlock-rb": Library(servers=(1, 3)),
+    "ioredis": Library(),
+    "redlock-4": Library(servers=(1, 3)),
+    "redlock-5": Library(servers=(1, 3)),
+    "redis-semaphore": Library(servers=(1, 3)),
+    "redsync": Library(servers=(1, 3)),
+}
+# Those that show that a point can be missed.
+LIBRARIES_THAT_ARE_WRONG = {
+    name: Library() for name in ("takes-all", "extends-nothing", "extends-all", "releases-all")
+}
+# Needs no more than the tests have; the others are fetched.
+AT_HAND = ["redis-py", *LIBRARIES_THAT_ARE_WRONG]
+
+
+class Failure(Exception):
+    pass
+
+
+def check(holds, what):
+    if not holds:
+        raise Failure(what)
+
+
+def wait_until(what, condition):
+    end = time.monotonic() + LIMIT
+    while not condition():
+        check(time.monotonic() < end, f"did not happen: {what}")
+        time.sleep(0.02)
+
+
+class Process:
+    """What it writes is taken line by line. It ends with us."""
+
+    def __init__(self, arguments, environment):
+        self.name = os.path.basename(arguments[0])
+        self.process = subprocess.Popen(
+            ["setpriv", "--pdeathsig", "TERM", *arguments],
+            env=environment,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        self.lines = {"stdout": queue.Queue(), "stderr": queue.Queue()}
+        self.said = []
+        self.readers = [
+            threading.Thread(target=self.read, args=(stream,), daemon=True) for stream in self.lines
+        ]
+        for reader in self.readers:
+            reader.start()
+
+    def read(self, stream):
+        for line in getattr(self.process, stream):
+            self.said.append(line)
+            self.lines[stream].put(line.rstrip("\n"))
+        self.lines[stream].put(None)
+
+    def line(self, stream="stdout"):
+        try:
+            line = self.lines[stream].get(timeout=LIMIT)
+        except queue.Empty:
+            raise Failure(f"{self.name}: nothing on {stream} for {LIMIT} s") from None
+        if line is None:
+            self.finish()
+            raise Failure(f"{self.name}: ended: {self.words()}")
+        return line
+
+    def words(self):
+        """All that it has said so far."""
+        return "".join(self.said).strip()
+
+    def is_silent(self):
+        return self.lines["stdout"].empty() and self.process.poll() is None
+
+    def tell(self, text):
+        try:
+            self.process.stdin.write(text + "\n")
+            self.process.stdin.flush()
+        except BrokenPipeError:
+            pass  # reading says so
+
+    def finish(self):
+        """Waits for its end. -> exit status"""
+        with contextlib.suppress(BrokenPipeError):
+            self.process.stdin.close()
+        try:
+            status = self.process.wait(LIMIT)
+        except subprocess.TimeoutExpired:
+            raise Failure(f"{self.name}: does not end") from None
+        for reader in self.readers:
+            reader.join()
+        return status
+
+    def end(self):
+        if self.process.poll() is None:
+            self.process.terminate()
+            try:
+                self.process.wait(LIMIT)
+            except subprocess.TimeoutExpired:
+                self.process.kill()
+                self.process.wait()
+
+
+class Peer(Process):
+    def __init__(self, program, sockets, environment):
+        super().__init__([*program, "peers", str(TTL), *sockets], environment)
+        word, self.key, self.version = self.line().split(" ", 2)
+        check(word == "ready", f"{self.name}: said {word}")
+
+    def ask(self, command):
+        self.tell(command)
+        return self.line()
+
+    def demand(self, command, *answers):
+        answer = self.ask(command)
+        check(answer in answers, f"{command}: the peer is told '{answer}', not '{answers[0]}'")
+
+
+class Server:
+    def __init__(self, directory, number):
+        self.socket = f"{directory}/{number}.sock"
+        self.process = subprocess.Popen(
+            ["setpriv", "--pdeathsig", "KILL", "redis-server", "--port", "0"]
+            + ["--unixsocket", self.socket, "--save", "", "--dir", directory],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+        )
+        self.client = redis.Redis(unix_socket_path=self.socket)
+
+    def answers(self):
+        try:
+            return self.client.ping()
+        except redis.exceptions.ConnectionError:
+            return False
+
+    def end(self):
+        self.process.kill()
+        self.process.wait()
+
+
+class Arena:
+    """A library, and redlock-cli, on some servers."""
+
+    def __init__(self, name, program, servers, directory, key_suffix=""):
+        self.library = (LIBRARIES | LIBRARIES_THAT_ARE_WRONG)[name]
+        self.program, self.servers = program, servers
+        self.directory, self.key_suffix = directory, key_suffix
+        self.sockets = [server.socket for server in servers]
+        self.environment = {
+            name: value for name, value in os.environ.items() if not name.startswith("REDLOCK_")
+        }
+        self.environment.update(
+            HOME=directory,
+            LC_ALL="C.UTF-8",
+            REDLOCK_SERVER=",".join(f"unix://{socket}" for socket in self.sockets),
+            # They have just been started.
+            REDLOCK_RESTART_GUARD="0",
+        )
+        self.processes = []
+        self.key = self.version = None
+
+    def peer(self):
+        peer = Peer(self.program, self.sockets, self.environment)
+        self.processes.append(peer)
+        self.key, self.version = peer.key, peer.version
+        return peer
+
+    def arguments(self, command, *options):
+        return [PROGRAM, command, "-k", self.key + self.key_suffix, *options]
+
+    def ours(self, command, *options):
+        process = Process(self.arguments(command, *options), self.environment)
+        self.processes.append(process)
+        return process
+
+    def status_of(self, command, *options):
+        return subprocess.run(
+            self.arguments(command, *options),
+            env=self.environment,
+            capture_output=True,
+            text=True,
+            timeout=LIMIT,
+        )
+
+    def hold(self, *options):
+        """`run` that holds the lock until its stdin ends."""
+        holder = self.ours("run", "-n", *options, "--", "sh", "-c", "echo in && exec cat")
+        check(holder.line() == "in", "run did not get the lock")
+        return holder
+
+    def lease(self, ttl):
+        """-> the token file of a lease by `acquire`"""
+        path = f"{self.directory}/lease"
+        status = self.status_of("acquire", "-n", "-t", ttl, "--token-file", path).returncode
+        check(status == 0, f"acquire exits with {status}")
+        return path
+
+    def let_go(self, holder):
+        status = holder.finish()
+        check(status == 0, f"run ended with {status}: {holder.words()}")
+
+    def values(self):
+        """What lies at the key, on each server."""
+        return [server.client.dump(self.key) for server in self.servers]
+
+    def settled(self):
+        """… as soon as all of them have it: a quorum is enough to go on."""
+        wait_until("every server has the key", lambda: all(self.values()))
+        return self.values()
+
+    def lives(self):
+        return [server.client.pttl(self.key) for server in self.servers]
+
+    def lose(self):
+        """The lease, whosever it is, ends as by its ttl."""
+        for server in self.servers:
+            server.client.delete(self.key)
+
+    def is_free(self):
+        return not any(self.values())
+
+    def demand_refused(self):
+        refused = self.status_of("run", "-n", "--", "true")
+        check(refused.returncode == BUSY, f"run -n exits with {refused.returncode}")
+        check("held by a foreign client" in refused.stderr, f"run -n says {refused.stderr}")
+
+    def tidy(self):
+        for process in self.processes:
+            process.end()
+        self.processes.clear()
+        for server in self.servers:
+            server.client.flushall()
+
+
+# --- What is tried ---
+
+
+def it_holds(arena):
+    """It holds: we are refused and see whom it is held by; we wait, and get in when it has left."""
+    peer = arena.peer()
+    peer.demand("try", "held")
+    values = arena.settled()
+    arena.demand_refused()
+    acquire = arena.status_of("acquire", "-n", "-t", "1m").returncode
+    check(acquire == BUSY, f"acquire -n exits with {acquire}")
+
+    text = arena.status_of("status")
+    kind = "" if arena.library.type == "string" else f" (a key of type {arena.library.type})"
+    expected = f"{arena.key}: held by a foreign client{kind}, expires in "
+    check(text.stdout.startswith(expected), f"status says {text.stdout}")
+    code = arena.status_of("status", "--exit-code").returncode
+    check(code == BUSY, f"status --exit-code exits with {code}")
+    (lock,) = json.loads(arena.status_of("status", "--json").stdout)["locks"]
+    seen = lock["state"], lock["holder"]["foreign"], lock["holder"]["type"]
+    check(seen == ("held", True, arena.library.type), f"status --json says {lock}")
+    check(arena.values() == values, "looking at its lock has changed it")
+
+    waiter = arena.ours("run", "--", "sh", "-c", "echo in")
+    waiting = waiter.line("stderr")
+    check(f"waiting for {arena.key}: held by a foreign client" in waiting, f"run says {waiting}")
+    check(waiter.is_silent(), "run does not wait")
+    check(arena.values() == values, "waiting for its lock has changed it")
+    peer.demand("release", "released")
+    check(waiter.line() == "in", "run did not get in")
+    status = waiter.finish()
+    check(status == 0, f"run ended with {status}")
+    check(arena.is_free(), "the key is still there")
+
+
+def we_hold(arena):
+    """We hold: it is refused, waits, and gets in when we have left. By run, shared, by acquire."""
+    peer = arena.peer()
+    for options in [[], ["--shared"]]:
+        holder = arena.hold(*options)
+        values = arena.settled()
+        peer.demand("try", "busy")
+        peer.demand("wait", "waiting")
+        check(arena.values() == values, "its attempts have changed our lock")
+        check(peer.is_silent(), "it does not wait")
+        arena.let_go(holder)
+        check(peer.line() == "held", "it did not get in")
+        arena.demand_refused()
+        peer.demand("release", "released")
+
+    lease = arena.lease("1m")
+    values = arena.settled()
+    peer.demand("try", "busy")
+    peer.demand("wait", "waiting")
+    check(arena.values() == values, "its attempts have changed our lock")
+    released = arena.status_of("release", "--token-file", lease)
+    check(released.returncode == 0, f"release exits with {released.returncode}")
+    check(peer.line() == "held", "it did not get in")
+    arena.demand_refused()
+    peer.demand("release", "released")
+
+
+def extending(arena):
+    """Each prolongs its lease while the other waits for it."""
+    peer = arena.peer()
+    if arena.library.extends:
+        peer.demand("try", "held")
+        arena.settled()
+        waiter = arena.ours("run", "--", "sh", "-c", "echo in")
+        waiter.line("stderr")
+        for server in arena.servers:
+            server.client.pexpire(arena.key, SHORTENED)
+        peer.demand("extend", "extended")
+        longer = sum(life > SHORTENED for life in arena.lives())
+        check(longer > len(arena.servers) / 2, "its lease is no longer than before")
+        arena.demand_refused()
+        check(waiter.is_silent(), "run does not wait")
+        peer.demand("release", "released")
+        check(waiter.line() == "in", "run did not get in")
+        waiter.finish()
+
+    holder = arena.hold(*RENEWING)
+    values = arena.settled()
+    peer.demand("wait", "waiting")
+    for _ in range(2):
+        seen = [arena.servers[0].client.pttl(arena.key)]
+
+        def is_renewed():
+            seen.append(arena.servers[0].client.pttl(arena.key))
+            return seen[-1] > seen[-2]
+
+        wait_until("run renews its lease", is_renewed)
+    check(arena.values() == values, "it has changed our lock")
+    check(peer.is_silent(), "it does not wait")
+    arena.let_go(holder)
+    check(peer.line() == "held", "it did not get in")
+    peer.demand("release", "released")
+
+    lease = arena.lease(f"{SHORTENED // 1000}s")
+    arena.settled()
+    peer.demand("wait", "waiting")
+    extended = arena.status_of("extend", "-t", "1m", "--token-file", lease)
+    check(extended.returncode == 0, f"extend exits with {extended.returncode}")
+    longer = sum(life > SHORTENED for life in arena.lives())
+    check(longer > len(arena.servers) / 2, "our lease is no longer than before")
+    check(peer.is_silent(), "it does not wait")
+    released = arena.status_of("release", "--token-file", lease)
+    check(released.returncode == 0, f"release exits with {released.returncode}")
+    check(peer.line() == "held", "it did not get in")
+    peer.demand("release", "released")
+    check(arena.is_free(), "the key is still there")
+
+
+def releasing(arena):
+    """Who has lost its lease takes nothing from who holds the lock now."""
+    # Its lease is over, and we hold.
+    for command in ["extend", "release"] if arena.library.extends else ["release"]:
+        peer = arena.peer()
+        peer.demand("try", "held")
+        arena.settled()
+        arena.lose()
+        holder = arena.hold("-t", f"{SHORTENED // 1000}s")
+        values = arena.settled()
+        answer = peer.ask(command)
+        # Some release without telling whether there was anything to release.
+        check(answer == "lost" or answer == "released", f"{command}: the peer is told '{answer}'")
+        check(arena.values() == values, f"{command}: it has changed our lock")
+        check(max(arena.lives()) <= SHORTENED, f"{command}: it has prolonged our lease")
+        arena.peer().demand("try", "busy")
+        arena.let_go(holder)
+
+    # Our lease is over, and it holds.
+    lease = arena.lease("1m")
+    arena.settled()
+    arena.lose()
+    peer = arena.peer()
+    peer.demand("try", "held")
+    values = arena.settled()
+    for command in ["extend", "release"]:
+        ttl = ["-t", "1m"] if command == "extend" else []
+        status = arena.status_of(command, *ttl, "--token-file", lease).returncode
+        check(status == LOST, f"{command} exits with {status}")
+        check(arena.values() == values, f"{command} has changed its lock")
+    peer.demand("release", "released")
+    check(arena.is_free(), "the key is still there")
+
+    # The same during a run, which is stopped.
+    holder = arena.hold(*RENEWING)
+    arena.settled()
+    peer.demand("wait", "waiting")
+    arena.lose()
+    check(peer.line() == "held", "it did not get in")
+    status = holder.process.wait(LIMIT)
+    check(status == LOST, f"run ended with {status}")
+    check(arena.status_of("status", "--exit-code").returncode == BUSY, "run has taken its lock")
+    peer.demand("release", "released")
+    check(arena.is_free(), "the key is still there")
+
+
+def counting(arena):
+    """Several of each kind read a number and write one more: none is lost, none meets another."""
+    count = f"{tempfile.mkdtemp(dir=arena.directory)}/count"
+    for path, text in [(count, "0"), (f"{count}.log", "")]:
+        with open(path, "w") as file:
+            file.write(text)
+    peers = [arena.peer() for _ in range(CONTENDERS)]
+    ours = [
+        Process(
+            ["bash", "-c", TURNS, *arena.arguments("run", "--", "sh", "-c", TURN, count)],
+            arena.environment,
+        )
+        for _ in range(CONTENDERS)
+    ]
+    arena.processes.extend(ours)
+    for process in ours + peers:
+        process.tell(f"count {count}")
+
+    def is_enough():
+        for process in ours + peers:
+            check(process.is_silent(), f"{process.name}: ended: {process.words()}")
+        with open(f"{count}.log") as file:
+            log = file.read().split()
+        changes = sum(one != other for one, other in zip(log, log[1:]))
+        return changes >= CHANGES and all(log.count(kind) >= TAKEN for kind in ("peer", "ours"))
+
+    wait_until("each kind takes its turns among the other's", is_enough)
+    with open(f"{count}.enough", "w"):
+        pass
+    taken = 0
+    for process in ours + peers:
+        word, turns = process.line().split()
+        taken += int(turns)
+        check(word == "counted" and process.finish() == 0, f"{process.name}: {process.words()}")
+    with open(count) as file:
+        counted = int(file.read())
+    check(counted == taken, f"{counted} of {taken} turns were counted")
+    check(arena.is_free(), "the key is still there")
+
+
+POINTS = {
+    "it holds": it_holds,
+    "we hold": we_hold,
+    "extending": extending,
+    "releasing": releasing,
+    "counting": counting,
+}
+
+
+def try_one(arena, point):
+    """-> why it failed, or None"""
+    try:
+        POINTS[point](arena)
+        return None
+    except Failure as failure:
+        return str(failure)
+    finally:
+        arena.tidy()
+
+
+@contextlib.contextmanager
+def servers_in(directory):
+    servers = []
+    try:
+        for number in range(3):
+            servers.append(Server(directory, number))
+        for server in servers:
+            wait_until("the server answers", server.answers)
+        yield servers
+    finally:
+        for server in servers:
+            server.end()
+
+
+# --- The table, and what shows that it can be another ---
+
+
+def prepare(directory, names, sources):
+    """-> programs by library, reasons by library that is not to be had"""
+    programs = {name: ["/usr/bin/python3", f"{HERE}/peer.py", name] for name in AT_HAND}
+    missing = {}
+    if any(name not in AT_HAND for name in names):
+        subprocess.run([f"{HERE}/prepare.sh", directory, *sources], check=True)
+        for name in os.listdir(f"{directory}/bin"):
+            programs[name] = [f"{directory}/bin/{name}"]
+        with open(f"{directory}/missing") as file:
+            missing = dict(line.rstrip("\n").split(": ", 1) for line in file)
+    return programs, missing
+
+
+def table(names, sources):
+    """-> whether all is as expected"""
+    with tempfile.TemporaryDirectory(prefix="redlock-peers.") as directory:
+        programs, missing = prepare(directory, names, sources)
+        rows, good = [], True
+        with servers_in(directory) as servers:
+            for name in names:
+                if name not in programs:
+                    rows.append([name, f"not to be had: {missing[name]}"])
+                    continue
+                for count in LIBRARIES[name].servers:
+                    print(f"{name}, {count}:", file=sys.stderr)
+                    arena = Arena(name, programs[name], servers[:count], directory)
+                    failed = {}
+                    for point in POINTS:
+                        why = try_one(arena, point)
+                        if why is not None:
+                            failed[point] = why
+                            print(f"  {point}: {why}", file=sys.stderr)
+                    good = good and not failed
+                    marks = ["**no**" if point in failed else "yes" for point in POINTS]
+                    if not LIBRARIES[name].extends and marks[2] == "yes":
+                        marks[2] = "ours"
+                    rows.append([name, arena.version, str(count), *marks])
+        titles = ["library", "version", "servers", *POINTS]
+        for row in [titles, ["---"] * len(titles), *rows]:
+            print(f"| {' | '.join(row)} |")
+    return good
+
+
+# Who does it, what is added to our key, the point that it violates and what that one says.
+MUTANTS = {
+    "we use another key": ("redis-py", "-other", "it holds", "run -n exits with 0"),
+    "we use another key, in a contest": ("redis-py", "-other", "counting", "ended"),
+    "it takes what others hold": ("takes-all", "", "we hold", "'held', not 'busy'"),
+    "it extends nothing": (
+        "extends-nothing",
+        "",
+        "extending",
+        "its lease is no longer than before",
+    ),
+    "it extends what others hold": ("extends-all", "", "releasing", "prolonged our lease"),
+    "it releases what others hold": ("releases-all", "", "releasing", "changed our lock"),
+}
+
+
+def mutants():
+    """-> whether each is caught"""
+    good = True
+    with tempfile.TemporaryDirectory(prefix="redlock-peers.") as directory:
+        programs, _ = prepare(directory, AT_HAND, [])
+        with servers_in(directory) as servers:
+            for what, (name, suffix, point, said) in MUTANTS.items():
+                why = try_one(Arena(name, programs[name], servers[:1], directory, suffix), point)
+                caught = why is not None and said in why
+                print(f"{what}: {'caught' if caught else 'NOT CAUGHT'}: {point}: {why}")
+                good = good and caught
+    return good
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--source", action="append", default=[])
+    parser.add_argument("--mutants", action="store_true")
+    parser.add_argument("library", nargs="*")
+    options = parser.parse_args()
+    for name in options.library:
+        if name not in LIBRARIES:
+            parser.error(f"no library {name}: {', '.join(LIBRARIES)}")
+    # So that what was started is ended.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    if options.mutants:
+        return mutants()
+    return table(options.library or LIBRARIES, options.source)
+
+
+sys.exit(0 if main() else 1)
