@@ -44,7 +44,7 @@ under_valgrind() {
   local name=$1
   shift
   valgrind --trace-children=yes --trace-children-skip='*/sh,*/sleep,*/true' --track-fds=yes \
-    --leak-check=full --errors-for-leak-kinds=definite,indirect --show-leak-kinds=definite,indirect \
+    --leak-check=full --errors-for-leak-kinds=definite --show-leak-kinds=definite \
     --log-file="$work/$name.%p" "$program" "$@"
 }
 
@@ -88,7 +88,8 @@ open_at_exit() { sed -n 's/.*FILE DESCRIPTORS: \([0-9]*\) open.*/\1/p' "$work/$1
 clean one-renewal run -S "$one" -k demo -t 9s -- sleep 4
 clean many-renewals run -S "$one" -k demo -t 3s -- sleep 12
 [[ $(open_at_exit one-renewal) == "$(open_at_exit many-renewals)" ]] ||
-  check "one renewal: $(open_at_exit one-renewal | xargs); many: $(open_at_exit many-renewals | xargs)"
+  check "one renewal: $(open_at_exit one-renewal | xargs);" \
+    "many: $(open_at_exit many-renewals | xargs)"
 tell "renewals open no descriptors"
 
 clean quorum run -S "$three" -k demo -- true
