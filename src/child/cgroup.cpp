@@ -18,6 +18,7 @@
 #include <utility>
 #include <vector>
 
+#include "child/process_stat.hpp"
 #include "support/random.hpp"
 #include "support/text.hpp"
 
@@ -124,17 +125,7 @@ int write_number(int fd, long number) noexcept {
 }
 
 std::vector<pid_t> processes_in(const std::string& directory) {
-  const std::string list = read_file(directory + "/cgroup.procs");
-  std::vector<pid_t> pids;
-  for (std::string_view rest = list; !rest.empty();) {
-    const std::string_view line = next_word(rest, '\n');
-    pid_t pid = 0;
-    std::from_chars(line.data(), line.data() + line.size(), pid);
-    // 0 stands for a process outside of our pid namespace. Written to a cgroup file it would mean
-    // ourselves.
-    if (pid > 0) pids.push_back(pid);
-  }
-  return pids;
+  return pids_in(read_file(directory + "/cgroup.procs"));
 }
 
 std::vector<std::string> children_of(const std::string& directory) {

@@ -8,10 +8,8 @@
 #include <array>
 #include <cerrno>
 #include <string>
-#include <string_view>
 
 #include "child/process_stat.hpp"
-#include "support/number.hpp"
 
 namespace redlock::child {
 namespace {
@@ -106,12 +104,7 @@ void DescendantWalk::read_children(pid_t pid) {
   // Children belong to the thread that forked them, so each thread has its own list.
   for (const pid_t thread : threads_of(pid)) {
     const std::string list = read_proc_file(children_file(pid, thread)).value_or("");
-    std::string_view rest = list;
-    while (!rest.empty()) {
-      const auto space = std::min(rest.find_first_of(" \n"), rest.size());
-      if (const auto child = whole_number<pid_t>(rest.substr(0, space))) add(*child);
-      rest.remove_prefix(std::min(space + 1, rest.size()));
-    }
+    for (const pid_t child : pids_in(list)) add(child);
   }
 }
 

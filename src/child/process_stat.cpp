@@ -4,11 +4,11 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstdio>
 #include <memory>
-#include <string_view>
 
 #include "support/number.hpp"
 #include "support/unique_fd.hpp"
@@ -40,19 +40,17 @@ std::optional<std::vector<int>> numbers_in(const std::string& path) {
   return numbers;
 }
 
-std::optional<ProcessStat> read_process_stat(pid_t pid) {
-  const auto text = read_proc_file("/proc/" + std::to_string(pid) + "/stat");
-  if (!text) return std::nullopt;
+std::optional<ProcessStat> process_stat_in(const std::string& text) {
   // The name, in parentheses, can hold any text, ") Z 1" included; no later field holds a
   // parenthesis.
-  const auto name_end = text->rfind(')');
+  const auto name_end = text.rfind(')');
   if (name_end == std::string::npos) return std::nullopt;
   int threads = 0;
   ProcessStat stat{};
   // The fields from the 3rd to the 22nd.
   constexpr const char* form =
       " %c %d %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %d %*s %llu";
-  if (std::sscanf(text->c_str() + name_end + 1, form, &stat.state, &stat.parent, &threads,
+  if (std::sscanf(text.c_str() + name_end + 1, form, &stat.state, &stat.parent, &threads,
                   &stat.started) != 4)
     return std::nullopt;
   const bool ended = (stat.state == 'Z' || stat.state == 'X' || stat.state == 'x') && threads <= 1;
@@ -60,21 +58,43 @@ std::optional<ProcessStat> read_process_stat(pid_t pid) {
   return stat;
 }
 
-std::uint64_t private_bytes(pid_t pid) {
+std::optional<ProcessStat> read_process_stat(pid_t pid) {
+  const auto text = read_proc_file("/proc/" + std::to_string(pid) + "/stat");
+  return text ? process_stat_in(*text) : std::nullopt;
+}
+
+std::uint64_t private_bytes_in(const std::string& text) {
   static const auto page_size = static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
-  const auto text = read_proc_file("/proc/" + std::to_string(pid) + "/statm");
   unsigned long long resident = 0;
   unsigned long long shared = 0;
-  if (!text || std::sscanf(text->c_str(), "%*u %llu %llu", &resident, &shared) != 2) return 0;
+  if (std::sscanf(text.c_str(), "%*u %llu %llu", &resident, &shared) != 2) return 0;
   return resident > shared ? (resident - shared) * page_size : 0;
 }
 
-CpuTime cpu_time(pid_t pid) {
-  const auto text = read_proc_file("/proc/" + std::to_string(pid) + "/schedstat");
+std::uint64_t private_bytes(pid_t pid) {
+  return private_bytes_in(read_proc_file("/proc/" + std::to_string(pid) + "/statm").value_or(""));
+}
+
+CpuTime cpu_time_in(const std::string& text) {
   long long ran = 0;
   long long waited = 0;
-  if (!text || std::sscanf(text->c_str(), "%lld %lld", &ran, &waited) != 2) return {};
+  if (std::sscanf(text.c_str(), "%lld %lld", &ran, &waited) != 2) return {};
   return {std::chrono::nanoseconds(ran), std::chrono::nanoseconds(waited)};
+}
+
+CpuTime cpu_time(pid_t pid) {
+  return cpu_time_in(read_proc_file("/proc/" + std::to_string(pid) + "/schedstat").value_or(""));
+}
+
+std::vector<pid_t> pids_in(std::string_view list) {
+  std::vector<pid_t> pids;
+  while (!list.empty()) {
+    const auto end = std::min(list.find_first_of(" \n"), list.size());
+    const auto pid = whole_number<pid_t>(list.substr(0, end));
+    if (pid && *pid > 0) pids.push_back(*pid);
+    list.remove_prefix(std::min(end + 1, list.size()));
+  }
+  return pids;
 }
 
 bool proc_is_ours() {

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "support/boot_clock.hpp"
@@ -34,6 +35,15 @@ struct CpuTime {
   Duration ran{};
   Duration waited{};  ///< ready to run, for a CPU
 };
+
+/// What these texts of /proc say, for the functions around.
+std::optional<ProcessStat> process_stat_in(const std::string& stat);
+std::uint64_t private_bytes_in(const std::string& statm);
+CpuTime cpu_time_in(const std::string& schedstat);
+
+/// The processes in a list with blanks or newlines between them. Without 0, which stands for a
+/// process outside of our pid namespace: kill(2) and cgroup files would take it for ourselves.
+std::vector<pid_t> pids_in(std::string_view list);
 
 /// Zero when there is no such process, or the kernel does not count it. Source: the kernel's
 /// sched-stats.rst, /proc/PID/schedstat.

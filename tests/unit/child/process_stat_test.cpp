@@ -1,0 +1,26 @@
+#include "child/process_stat.hpp"
+
+#include <gtest/gtest.h>
+
+namespace redlock::child {
+namespace {
+
+TEST(ProcessStatIn, FindsTheFieldsBehindAnyName) {
+  const auto stat = process_stat_in(
+      "4711 (a) Z 1 (b) S 7 4711 4711 0 -1 4194560 1 2 3 4 5 6 7 8 20 0 3 0 1234567 8 9\n");
+  ASSERT_TRUE(stat.has_value());
+  EXPECT_EQ(stat->state, 'S');
+  EXPECT_EQ(stat->parent, 7);
+  EXPECT_EQ(stat->started, 1234567U);
+  EXPECT_TRUE(stat->living);
+  EXPECT_FALSE(process_stat_in("4711 (a) S 7 1").has_value());
+  EXPECT_FALSE(process_stat_in("").has_value());
+}
+
+TEST(PidsIn, LeavesOutWhatIsNoProcess) {
+  EXPECT_EQ(pids_in("4711 12\n13 \n"), (std::vector<pid_t>{4711, 12, 13}));
+  EXPECT_EQ(pids_in("0 -1 x 99999999999 7x\n"), std::vector<pid_t>{});
+}
+
+}  // namespace
+}  // namespace redlock::child
