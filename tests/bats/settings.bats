@@ -369,7 +369,7 @@ server = \"redis://host:6379\"; did you mean 'server'?" redlock-cli run -k demo 
   local line text="not TOML; expected are lines such as: server = \"redis://host:6379\""
   for line in 'ttl = 30s' 'ttl = "30s' "note = don't" 'ttl "30s"' 'server = ["redis://h"' \
     '; a comment' $'note = "a\x01b"' $'note = "\x80"' \
-    'note = "\q"'; do
+    'note = "\q"' '[!]' ' [[ =]]' $'[\x03]'; do
     user_file '# first' "$line"
     assert_refused 78 "$USER_FILE: line " redlock-cli run -k demo -- true
     assert_regex "$stderr" ", column [0-9]+: $text"
