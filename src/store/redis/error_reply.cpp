@@ -118,8 +118,10 @@ std::string without_tokens(std::string_view words) {
 
 std::string quote_of(std::string_view error_text) {
   constexpr std::size_t longest = 200;
-  // Without what Redis adds about the script (`script: 5ec…, on @user_script:12.`).
-  const std::string_view words = error_text.substr(0, error_text.rfind(" script: "));
+  // Without what Redis adds about the script (`script: 5ec…, on @user_script:12.`), unless that is
+  // all there is.
+  const std::size_t end = error_text.rfind(" script: ");
+  const std::string_view words = error_text.substr(0, end == 0 ? std::string_view::npos : end);
   return escape_for_terminal(without_tokens(words).substr(0, longest));
 }
 

@@ -163,6 +163,11 @@ TEST(FaultOfError, LeavesOutWhatRedisAddsAboutTheScript) {
             "it answered: ERR strange");
 }
 
+TEST(FaultOfError, IsNeverEmpty) {
+  for (const char* const error : {"", " script: NOPERM 5ecf", ", with args beginning with: NOPERM"})
+    EXPECT_NE(fault_of_error(error).text, "") << error;
+}
+
 TEST(FaultOfError, DoesNotRepeatWhatWeSent) {
   // A server without AUTH (or with another name for it) shows the arguments of the command it does
   // not know.
