@@ -12,6 +12,10 @@ if(CMAKE_UNITY_BUILD AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   # It takes the sources that a batch includes for headers.
   target_compile_options(redlock-flags INTERFACE -Wno-subobject-linkage)
 endif()
+if(CMAKE_UNITY_BUILD AND CMAKE_CXX_COMPILER_ID MATCHES "Clang")
+  # In a batch, one source's local name may shadow another's: GCC does not mind.
+  target_compile_options(redlock-flags INTERFACE -Wno-shadow)
+endif()
 if(REDLOCK_WERROR)
   target_compile_options(redlock-flags INTERFACE -Werror)
 endif()
@@ -19,4 +23,11 @@ if(REDLOCK_SANITIZE)
   target_compile_options(redlock-flags
     INTERFACE -fsanitize=${REDLOCK_SANITIZE} -fno-omit-frame-pointer)
   target_link_options(redlock-flags INTERFACE -fsanitize=${REDLOCK_SANITIZE})
+endif()
+if(REDLOCK_FUZZ)
+  # Coverage is libFuzzer's guide: all code that a target may reach reports it. Clang 14 makes
+  # coroutines with the check of function types that its assembler refuses.
+  target_compile_options(redlock-flags
+    INTERFACE -fsanitize=fuzzer-no-link -fno-sanitize=function -fno-sanitize-recover=all)
+  target_link_options(redlock-flags INTERFACE -fsanitize=fuzzer-no-link)
 endif()

@@ -16,7 +16,7 @@ Installs the packages that are missing, then:
 and without a word all of these but the last:
   dev    builds preset dev, runs all tests
   asan   builds preset asan (AddressSanitizer, UndefinedBehaviorSanitizer), runs the unit tests
-  fuzz   builds preset fuzz (Clang, libFuzzer), runs every fuzz target for a few seconds
+  fuzz   builds preset fuzz (Clang, libFuzzer), runs every fuzz target for ten seconds
   servers  the tests of what goes over the wire once more, with the newest Redis and the newest
          Valkey that Debian has
   mutants  one of the mutants of tests/mutants/list, another each day; it counts as passed when a
