@@ -8,26 +8,27 @@ umask 022
 
 usage() {
   cat <<'END'
-usage: tests/run.sh [quick | --only dev|asan|fuzz|servers|mutants|user|tsan]
+usage: tests/run.sh [quick | --only dev|asan|servers|mutants|user|fuzz|tsan]
 
 Installs the packages that are missing, then:
   quick  builds preset dev and runs the unit tests, 200 schedules of the simulation and a few bats
          tests: a minute or two when nothing else is to be done; for those who change a line
-and without a word all of these but the last:
+and without a word all of these but the last two:
   dev    builds preset dev, runs all tests
-  asan   builds preset asan (AddressSanitizer, UndefinedBehaviorSanitizer), runs the unit tests
-  fuzz   builds preset fuzz (Clang, libFuzzer), runs every fuzz target for ten seconds
+  asan   builds preset asan (Clang: AddressSanitizer, UndefinedBehaviorSanitizer, libFuzzer), runs
+         the unit tests, and every fuzz target for ten seconds
   servers  the tests of what goes over the wire once more, with the newest Redis and the newest
          Valkey that Debian has
   mutants  one of the mutants of tests/mutants/list, another each day; it counts as passed when a
          test notices it
   user   when root: the bats tests of dev once more as an ordinary user without a home, but for
          those to which the user does not matter
+  fuzz   only on demand: the fuzz targets of asan alone
   tsan   only on demand: builds preset tsan (ThreadSanitizer), runs the tests labelled unit or smoke
 END
 }
 
-parts=(dev servers mutants user asan fuzz)
+parts=(dev servers mutants user asan)
 case "$#,${1-}" in
   0,) ;;
   1,-h | 1,--help)
@@ -182,14 +183,14 @@ build_ahead() {
   set -m # in a process group of its own
   (
     renice -n 10 "$BASHPID" >/dev/null
-    for preset; do build "$preset" || break; done
+    build "$1"
   ) >"$work/ahead.log" 2>&1 &
   builder=$!
   set +m
 }
 
 run_preset() {
-  local preset=$1 part later=()
+  local preset=$1
   shift
   if [[ -n $builder ]]; then
     # Now we wait for it. An ordinary user cannot give it its priority back.
@@ -201,10 +202,7 @@ run_preset() {
     fail_part "$preset" "the build failed"
     return
   fi
-  if [[ $preset == dev ]]; then
-    for part in "${parts[@]}"; do [[ ! $part =~ ^(asan|fuzz)$ ]] || later+=("$part"); done
-    ((${#later[@]} == 0)) || build_ahead "${later[@]}"
-  fi
+  [[ $preset != dev || " ${parts[*]} " != *" asan "* ]] || build_ahead asan
   printf '\n== test %s\n' "$preset"
   run_ctest "$preset" -- --test-dir "build/$preset" "$@"
 }
@@ -331,8 +329,8 @@ for part in "${parts[@]}"; do
   case $part in
     dev) run_preset dev ;;
     quick) run_preset dev -L '^(unit|quick)$' ;;
-    fuzz) run_preset fuzz -L '^fuzz$' ;;
-    asan) run_preset asan -L '^unit$' ;;
+    asan) run_preset asan -L '^(unit|fuzz)$' ;;
+    fuzz) run_preset asan -L '^fuzz$' ;;
     tsan) run_preset tsan -L '^(unit|smoke)$' ;;
     servers) start_servers ;;
     mutants) start_mutants ;;

@@ -9,11 +9,11 @@ set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 seconds=${1:-10}
 build=build/fuzz-coverage
-found=build/fuzz/tests/fuzz/corpus
+found=build/asan/tests/fuzz/corpus
 
 flags="-fprofile-instr-generate -fcoverage-mapping"
 export LLVM_PROFILE_FILE=/dev/null # of what is run while building
-cmake --preset fuzz -B "$build" -DCMAKE_CXX_FLAGS="$flags" >/dev/null
+cmake --preset asan -B "$build" -DCMAKE_CXX_FLAGS="$flags" >/dev/null
 cmake --build "$build" --target fuzz
 
 work=$(mktemp -d)

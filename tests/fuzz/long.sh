@@ -2,7 +2,7 @@
 # Runs every fuzz target for longer than ctest does, as many at once as there are processors.
 #
 # usage: tests/fuzz/long.sh DIRECTORY
-#   DIRECTORY: where the targets are (build/fuzz/tests/fuzz). What they find worth keeping stays in
+#   DIRECTORY: where the targets are (build/asan/tests/fuzz). What they find worth keeping stays in
 #   its folder `corpus`, where the next long run begins.
 #   FUZZ_SECONDS: how long each target runs; by default all of them together take an hour
 set -euo pipefail

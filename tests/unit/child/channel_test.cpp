@@ -88,7 +88,8 @@ TEST(Channel, ATextOfAnyLengthArrivesWholeThroughTheSmallestSocketBuffer) {
   const auto [ours, theirs] = Channel::make_pair();
   const int smallest = 0;  // the kernel takes its minimum
   ASSERT_EQ(::setsockopt(ours.fd(), SOL_SOCKET, SO_SNDBUF, &smallest, sizeof smallest), 0);
-  for (const std::size_t length : {0, 1, 2047, 2048, 2049, 4096, 131'072, 131'073, 50'000'000}) {
+  for (const std::size_t length :
+       {0U, 1U, 2047U, 2048U, 2049U, 4096U, 131'072U, 131'073U, 50'000'000U}) {
     std::string text(length, 'x');
     if (!text.empty()) text.back() = '!';
     EXPECT_TRUE(ours.send({Message::Kind::exited, 5, text})) << length;

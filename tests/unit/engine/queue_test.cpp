@@ -561,7 +561,7 @@ void expect_superseded(const Crowd::Member& member, const std::string& by) {
 }
 
 TEST(Supersede, TheOlderOfTwoGivesUpAtOnceAndTheHolderIsLeftAlone) {
-  for (const std::size_t servers : {1, 3, 4, 5}) {
+  for (const std::size_t servers : {1U, 3U, 4U, 5U}) {
     Crowd crowd(servers);
     crowd.come(1);
     crowd.supersedes();

@@ -278,7 +278,7 @@ class RestartedServer : public testing::Test {
 
   RestartedServer() {
     Client& first = world.client();
-    for (const std::size_t i : {3, 4}) first.server(i).fate = Fate{.silent = true};
+    for (const std::size_t i : {3U, 4U}) first.server(i).fate = Fate{.silent = true};
     lease = world.run(to_the_end(world, first, order(15s), once)).lease;
     world.server(2).crash(/*loses_everything=*/true);
     world.server(2).restart();
@@ -305,7 +305,7 @@ TEST_F(RestartedServer, HasNoVoteWithinTheGuard) {
   ASSERT_EQ(ending.gave_up->restarted.size(), 1U);
   EXPECT_EQ(ending.gave_up->restarted[0].server, world.client(3).server(2).name());
   world.settle_for(5s);
-  for (const std::size_t i : {2, 3, 4}) EXPECT_TRUE(world.store(i).is_free(resource())) << i;
+  for (const std::size_t i : {2U, 3U, 4U}) EXPECT_TRUE(world.store(i).is_free(resource())) << i;
 }
 
 TEST_F(RestartedServer, IsWaitedForButNeverLongerThanItTakes) {

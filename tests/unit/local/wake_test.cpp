@@ -66,8 +66,8 @@ TEST_F(WakeTest, AKilledSubscriberIsNotReachedAndLeavesNothing) {
   const pid_t child = ::fork();
   if (child == 0) {
     const Subscription subscription = subscribe("killed");
-    const bool told = ::write(ready[1], "x", 1) == 1;
-    for (; told;) ::pause();
+    if (::write(ready[1], "x", 1) != 1) ::_exit(EXIT_FAILURE);
+    for (;;) ::pause();
   }
   char byte = 0;
   ASSERT_EQ(::read(ready[0], &byte, 1), 1);

@@ -604,7 +604,7 @@ TEST_F(UndoTest, MayBeCutOffBehindAnother) {
     Peer peer = co_await fake_.accept();
     co_await peer.read_command();
     server_->undo(resource(), token('0'), std::nullopt,
-                  [this] { ADD_FAILURE() << "it lies in one read"; });
+                  [] { ADD_FAILURE() << "it lies in one read"; });
     co_await peer.read_command();
     co_await peer.read_command();
     auto second = drive_.start(

@@ -230,7 +230,6 @@ TEST(ReplyReader, SpendsNoMoreMemoryThanItMayHoweverSmallTheElements) {
 }
 
 TEST(ReplyReader, CountsTheMemoryOfEveryReplyAnew) {
-  const ReplyLimits limits;
   EXPECT_FALSE(is_refused(repeated(100, "*64\r\n" + repeated(64, ":1\r\n"))));
   EXPECT_TRUE(is_refused("*64\r\n" + repeated(64, "*64\r\n" + repeated(64, ":1\r\n"))));
 }
