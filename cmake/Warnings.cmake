@@ -26,8 +26,8 @@ if(REDLOCK_SANITIZE)
 endif()
 if(REDLOCK_FUZZ)
   # Coverage is libFuzzer's guide: all code that a target may reach reports it. Clang 14 makes
-  # coroutines with the check of function types that its assembler refuses. The check of vptr opens a
-  # pipe, which fails in tests without descriptors.
+  # coroutines with the check of function types that its assembler refuses. The check of vptr opens
+  # a pipe, which fails in tests without descriptors.
   target_compile_options(redlock-flags
     INTERFACE -fsanitize=fuzzer-no-link -fno-sanitize=function,vptr -fno-sanitize-recover=all)
   target_link_options(redlock-flags INTERFACE -fsanitize=fuzzer-no-link)
