@@ -35,5 +35,6 @@ install(FILES README.md CHANGELOG.md SECURITY.md LICENSE packaging/THIRD-PARTY-L
 install(FILES packaging/redlock-cli.toml DESTINATION ${CMAKE_INSTALL_DOCDIR}/examples)
 # For users; how the program is made stays with its source.
 install(DIRECTORY docs/ DESTINATION ${CMAKE_INSTALL_DOCDIR}
-        FILES_MATCHING PATTERN "*.md" PATTERN "*.json" PATTERN "performance.svg"
+        FILES_MATCHING PATTERN "*.md" PATTERN "*.json"
+        PATTERN "capacity.svg" PATTERN "performance.svg"
         PATTERN decisions EXCLUDE PATTERN session EXCLUDE)

@@ -27,6 +27,8 @@ share/doc/redlock-cli/LICENSE
 share/doc/redlock-cli/README.md
 share/doc/redlock-cli/SECURITY.md
 share/doc/redlock-cli/THIRD-PARTY-LICENSES
+share/doc/redlock-cli/capacity.json
+share/doc/redlock-cli/capacity.svg
 share/doc/redlock-cli/examples/redlock-cli.toml
 share/doc/redlock-cli/output.schema.json
 share/doc/redlock-cli/performance.json
