@@ -48,14 +48,17 @@ under_valgrind() {
     --log-file="$work/$name.%p" "$program" "$@"
 }
 
-# Of a process that ended; one that became a command has no summary.
+# What valgrind calls the errors that count. A descriptor that is open at exit is none to valgrind
+# 3.19, but one to newer ones.
+readonly errors='uninitialised|[Ii]nvalid|Mismatched|overlap|are definitely lost'
+
+# Of the processes that ended; one that became a command has no summary.
 judge() {
   local log summary
   for log in "$work/$1".*; do
     summary=$(sed -n 's/.*ERROR SUMMARY: \([0-9]*\) errors.*/\1/p' "$log")
-    # A descriptor that is open at exit is no error to valgrind 3.19, but one to newer ones.
-    if [[ ${summary:-0} != 0 ]] && grep -Eq 'uninitialised|Invalid|are definitely lost' "$log"; then
-      check "${log##*/}: $(grep -Em1 -A3 'uninitialised|Invalid|are definitely lost' "$log")"
+    if [[ ${summary:-0} != 0 ]] && grep -Eq "$errors" "$log"; then
+      check "${log##*/}: $(grep -Em1 -A3 "$errors" "$log")"
     fi
   done
   grep -lq 'ERROR SUMMARY' "$work/$1".* || check "no process was looked at"
