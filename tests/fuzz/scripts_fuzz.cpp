@@ -163,6 +163,13 @@ void check_sense(const Vote& vote) {
   check(fault == nullptr || fault->kind != FaultKind::garbage);
 }
 
+/// Nothing succeeds on another's exclusive lock that only its holder may do.
+template <class Success, class Vote>
+void check_ownership(const Vote& vote, Obstacle obstacle) {
+  check_sense(vote);
+  check(!obstacle.exclusive || !std::holds_alternative<Success>(vote));
+}
+
 void check_reply(Keyspace& keyspace, const ScriptCall& call, const Token& token, Obstacle obstacle,
                  bool shares, const Reply& reply) {
   // An error is the script's own, or that of a command on a value that the command cannot use.
@@ -180,21 +187,13 @@ void check_reply(Keyspace& keyspace, const ScriptCall& call, const Token& token,
     check(text != nullptr && *text == (shares ? std::string(shared_marker) : token.secret()));
     check(lock->expires.has_value());
   } else if (call.script == &scripts::extend) {
-    const ExtendVote vote = extend_vote(reply);
-    check_sense(vote);
-    check(!obstacle.exclusive || !std::holds_alternative<Extended>(vote));
+    check_ownership<Extended>(extend_vote(reply), obstacle);
   } else if (call.script == &scripts::heal) {
-    const HealVote vote = heal_vote(reply);
-    check_sense(vote);
-    check(!obstacle.exclusive || !std::holds_alternative<Healed>(vote));
+    check_ownership<Healed>(heal_vote(reply), obstacle);
   } else if (call.script == &scripts::release) {
-    const ReleaseVote vote = release_vote(reply);
-    check_sense(vote);
-    check(!obstacle.exclusive || !std::holds_alternative<Released>(vote));
+    check_ownership<Released>(release_vote(reply), obstacle);
   } else if (call.script == &scripts::raise_fence) {
-    const RaiseVote vote = raise_vote(reply);
-    check_sense(vote);
-    check(!obstacle.exclusive || !std::holds_alternative<Raised>(vote));
+    check_ownership<Raised>(raise_vote(reply), obstacle);
   } else if (call.script == &scripts::break_lock) {
     check_sense(break_vote(reply));
   } else if (call.script == &scripts::inspect) {
