@@ -20,6 +20,7 @@
 #include "cli/command_session.hpp"
 #include "cli/commands.hpp"
 #include "cli/help.hpp"
+#include "cli/misspelt_variables.hpp"
 #include "cli/option_rows.hpp"
 #include "cli/read_run_options.hpp"
 #include "cli/redact.hpp"
@@ -51,6 +52,7 @@ run::Finish dispatch(const CommandLine& line, const run::Start& start) {
   if (line.command->bit == for_completion) return completion_command(line);
 
   const Settings settings(line);
+  refuse_misspelt_variables(settings);
   switch (line.command->bit) {
     case for_run:
       return run_command(settings, start);

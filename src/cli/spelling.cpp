@@ -12,8 +12,9 @@ namespace {
 
 constexpr std::size_t max_distance = 2;
 
-/// How many letters must change to turn one word into the other (Levenshtein).
-std::size_t distance(std::string_view a, std::string_view b) {
+}  // namespace
+
+std::size_t edit_distance(std::string_view a, std::string_view b) {
   std::vector<std::size_t> row(b.size() + 1);
   std::iota(row.begin(), row.end(), std::size_t{0});
   for (std::size_t i = 0; i < a.size(); ++i) {
@@ -26,8 +27,6 @@ std::size_t distance(std::string_view a, std::string_view b) {
   }
   return row.back();
 }
-
-}  // namespace
 
 std::string did_you_mean(std::string_view word, std::span<const std::string_view> names) {
   // A prefix of exactly one name, whatever its length, most likely means that name.
@@ -44,7 +43,7 @@ std::string did_you_mean(std::string_view word, std::span<const std::string_view
     // A word of any length may come from a file; a word that is much longer is no match.
     if (word.size() > name.size() + max_distance) continue;
     // A short name resembles everything: at least half of it must match.
-    const std::size_t letters = distance(word, name);
+    const std::size_t letters = edit_distance(word, name);
     if (letters * 2 > name.size() || letters >= least) continue;
     nearest = name;
     least = letters;

@@ -97,6 +97,25 @@ with_system_file() {
     --config /etc/redlock-cli.toml -k demo -- true
 }
 
+@test "a variable that is nearly a setting's is refused, any other is left alone" {
+  assert_refused 78 "no setting; did you mean REDLOCK_CONFLICT_EXIT_CODE?" \
+    env REDLOCK_CONFLICT_EXITCODE=13 redlock-cli run -k demo -- true
+  assert_refused 78 "REDLOCK_SERVERS: this is no setting; did you mean REDLOCK_SERVER?" \
+    env -u REDLOCK_SERVER REDLOCK_SERVERS="$SERVERS" redlock-cli status
+  # What is set is no misspelt one, and a file is weaker than the variable would be.
+  REDLOCK_SERVERS=x run -0 redlock-cli run -k demo -- true
+  REDLOCK_CONFLICT_EXITCODE=13 ends_with 15 -E 15
+  user_file 'conflict-exit-code = 13'
+  REDLOCK_CONFLICT_EXITCODE=14 ends_with 78
+  # Kubernetes sets these for a service of the name "redlock"; a seat is near "slots".
+  REDLOCK_PORT=tcp://10.0.0.1:6379 REDLOCK_SERVICE_HOST=10.0.0.1 REDLOCK_SERVICE_PORT=6379 \
+    REDLOCK_PORT_6379_TCP_PROTO=tcp REDLOCK_ADDR=x REDLOCK_URL=x REDLOCK_VERSION=1 \
+    run -0 redlock-cli run -k demo -- true
+  run -0 redlock-cli run -k outer --slots 2 -- redlock-cli run -k inner -- redlock-cli status
+  # A setting of other commands.
+  REDLOCK_CONFLICT_EXITCODE=13 run -0 redlock-cli status
+}
+
 @test "--config /dev/null means no settings" {
   user_file 'conflict-exit-code = 13'
   ends_with 13
