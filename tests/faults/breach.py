@@ -1,4 +1,5 @@
 """Breaks the promise on purpose: a holder, then what is outside of the promise, then another."""
+import contextlib
 import os
 import signal
 
@@ -53,7 +54,9 @@ class Breach:
 
         def undo():
             for guard in guards:
-                signal.pidfd_send_signal(guard, signal.SIGCONT)
+                # The front process, awake again, may have killed the other already.
+                with contextlib.suppress(ProcessLookupError):
+                    signal.pidfd_send_signal(guard, signal.SIGCONT)
                 os.close(guard)
 
         return kind, undo
