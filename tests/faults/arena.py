@@ -3,10 +3,9 @@ import heapq
 import os
 import random
 import selectors
-import struct
 import time
 
-from deployment import HOSTS, libc
+from deployment import HOSTS, libc, write_step
 
 PR_SET_CHILD_SUBREAPER = 36
 # Seconds by which we run late before it is worth a line: a part of the smallest server timeout.
@@ -16,7 +15,7 @@ BEAT = 0.05
 
 class Arena:
     """`program`, `witness`, `clock`: paths of redlock-cli, of the witness and of the library that
-    steps the wall clock (or None); `votes`: how many; `guard`: --restart-guard, seconds."""
+    steps the wall clock; `votes`: how many; `guard`: --restart-guard, seconds."""
 
     def __init__(self, directory, history, deployment, seed, votes, guard, paths):
         self.directory = directory
@@ -43,9 +42,8 @@ class Arena:
 
     def environment(self, host):
         environment = {"PATH": os.environ["PATH"], "HOME": self.directory, "LC_ALL": "C"}
-        if self.clock:
-            environment["LD_PRELOAD"] = self.clock
-            environment["CLOCK_STEP_FILE"] = self.clock_file(host)
+        environment["LD_PRELOAD"] = self.clock
+        environment["CLOCK_STEP_FILE"] = self.clock_file(host)
         return environment
 
     def clock_file(self, host):
@@ -53,10 +51,7 @@ class Arena:
 
     def step_clock(self, host, seconds):
         """The wall clock of the host's contenders is off by so much from now on."""
-        with open(
-            self.clock_file(host), "r+b" if os.path.exists(self.clock_file(host)) else "wb"
-        ) as f:
-            f.write(struct.pack("=q", round(seconds * 1e9)))
+        write_step(self.clock_file(host), seconds)
 
     # The loop.
 

@@ -7,6 +7,8 @@ from contenders import Contender
 
 TTL = 1.5
 WAIT_LIMIT = 20
+# Seconds that the server's clock jumps by: all leases have ended then.
+JUMP = 10
 
 
 class Breach:
@@ -66,6 +68,21 @@ class Breach:
         words = self.arena.random.choice((("FLUSHALL",), ("DEL", run.contender.key)))
         kind = self.note(words[0].lower(), servers=[0])
         server.ask(*words)
+        return kind, lambda: None
+
+    def evict_keys(self, run):
+        """The server runs full, and may throw away whatever it likes."""
+        server = self.arena.deployment.servers[0]
+        kind = self.note("eviction", servers=[0])
+        server.ask("CONFIG", "SET", "maxmemory-policy", "allkeys-random")
+        server.ask("CONFIG", "SET", "maxmemory", 1)
+        self.arena.run_until(lambda: server.ask("EXISTS", run.contender.key) == "0", WAIT_LIMIT)
+        server.ask("CONFIG", "SET", "maxmemory", 0)
+        return kind, lambda: None
+
+    def jump_clock(self, _run):
+        kind = self.note("server-clock-step", servers=[0])
+        self.arena.deployment.step_clock(self.number * JUMP)
         return kind, lambda: None
 
     def lose_data(self, _run):

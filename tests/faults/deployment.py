@@ -11,6 +11,7 @@ import os
 import shutil
 import signal
 import socket
+import struct
 import subprocess
 import sys
 import time
@@ -37,6 +38,13 @@ def wait_for(what, condition):
         time.sleep(0.01)
 
 
+def write_step(path, seconds):
+    """What reads this file through clock_step.cpp has a wall clock that is off by so much from now
+    on."""
+    with open(path, "r+b" if os.path.exists(path) else "wb") as file:
+        file.write(struct.pack("=q", round(seconds * 1e9)))
+
+
 class Refused(Exception):
     """The server did not do what it was asked, or did not answer in time."""
 
@@ -45,12 +53,13 @@ class Server:
     """A redis-server that keeps its data in a file. The user `default` is the contenders'; the
     user `admin` may always do everything."""
 
-    def __init__(self, number, directory, options=(), enter=None):
+    def __init__(self, number, directory, options=(), enter=None, environment=None):
         self.number = number
         self.directory = os.path.join(directory, f"data{number}")
         self.socket = os.path.join(directory, f"{number}.sock")
         self.options = list(options)
         self.enter = enter  # a namespace
+        self.environment = environment  # None: ours
         self.process = None
         os.mkdir(self.directory)
         self.start()
@@ -71,6 +80,7 @@ class Server:
                 stdout=log,
                 stderr=log,
                 preexec_fn=self.before,
+                env=self.environment,
             )
         wait_for(f"server {self.number}", self.answers)
 
@@ -170,16 +180,23 @@ class Proxy:
 
 
 class Servers:
-    """So many independent servers, each behind a link for each host."""
+    """So many independent servers, each behind a link for each host. `clock`: the library that
+    steps their wall clocks."""
 
     options = ()
 
-    def __init__(self, directory, count, seed, history):
+    def __init__(self, directory, count, seed, history, clock=None):
         self.servers = []
         self.proxy = None
         self.directory = directory
+        environment = None
+        if clock:
+            self.step_clock(0)
+            files = {"LD_PRELOAD": clock, "CLOCK_STEP_FILE": self.clock_file()}
+            environment = {**os.environ, **files}
         try:
-            self.servers = [Server(number, directory) for number in range(count)]
+            for number in range(count):
+                self.servers.append(Server(number, directory, environment=environment))
             self.proxy = Proxy(seed, history)
             for host in range(HOSTS):
                 for server in self.servers:
@@ -188,6 +205,12 @@ class Servers:
         except BaseException:
             self.close()
             raise
+
+    def clock_file(self):
+        return os.path.join(self.directory, "servers-clock")
+
+    def step_clock(self, seconds):
+        write_step(self.clock_file(), seconds)
 
     def enter_host(self, host):
         pass

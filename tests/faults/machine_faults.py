@@ -14,8 +14,6 @@ class StepClock(Fault):
     kind = "clock-step"
 
     def choose(self):
-        if not self.arena.clock:
-            raise NotInjected("no library that steps the clock")
         self.host = self.random.randrange(HOSTS)
         return {"hosts": [self.host]}
 

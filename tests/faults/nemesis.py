@@ -23,9 +23,10 @@ STRUCK_SCENE = 10
 LONG_CALM = 12
 # From one server that loses its data to the next: what was lost has been given back.
 ROLLING_PAUSE = 5
-# How long waiters stand still, and how long their scene lasts.
-FROZEN = 14
-FROZEN_SCENE = 17
+# How long waiters stand still, and how long their scene lasts: a waiter so far back that nobody
+# notified polls once in 15 s.
+FROZEN = 17
+FROZEN_SCENE = 20
 
 
 class Nemesis:
@@ -131,9 +132,9 @@ class Nemesis:
         options = {"ttl": 2, "nonblock": False, "wait": 40, "beside": "plain"}
         crowd = [
             self.enter_scene(name, host, {**options, "hold": 0.3 if place else 3}, 0.2 * place)
-            for place, (name, host) in enumerate(zip("abcdef", (1, 0, 0, 0, 1, 1)))
+            for place, (name, host) in enumerate(zip("abcdefgh", (1, 0, 0, 0, 0, 0, 1, 1)))
         ]
-        self.arena.after(0.2 * len(crowd) + 0.5, lambda: self.freeze_waiters(crowd[1:4]))
+        self.arena.after(0.2 * len(crowd) + 0.5, lambda: self.freeze_waiters(crowd[1:6]))
         return FROZEN_SCENE
 
     def freeze_waiters(self, contenders):

@@ -5,6 +5,7 @@ way that their name says; each must show a violation of exclusion or of the tree
 fence that would have stopped it.
 """
 import collections
+import os
 
 from cluster import Cluster
 from deployment import Local, Servers
@@ -19,6 +20,10 @@ Profile = collections.namedtuple("Profile", "promised servers guard make familie
 
 def of_servers(count):
     return lambda directory, seed, history: Servers(directory, count, seed, history)
+
+
+def of_one_with_a_clock(directory, seed, history):
+    return Servers(directory, 1, seed, history, clock=os.environ["CLOCK_STEP"])
 
 
 PROFILES = {
@@ -37,5 +42,7 @@ PROFILES = {
     ),
     "both-guards-stopped": Profile(False, 1, GUARD, of_servers(1), None, "stop_guards"),
     "keys-deleted": Profile(False, 1, GUARD, of_servers(1), None, "delete_keys"),
+    "keys-evicted": Profile(False, 1, GUARD, of_servers(1), None, "evict_keys"),
     "data-loss": Profile(False, 3, 0, of_servers(3), None, "lose_data"),
+    "server-clock-jumps": Profile(False, 1, GUARD, of_one_with_a_clock, None, "jump_clock"),
 }
