@@ -69,6 +69,9 @@ class Store {
   void forget_owner(const Resource& resource);  ///< the lock's record, not the lock
   void lose_everything() { server_.keyspace().load({}); }
 
+  /// Of whatever name.
+  [[nodiscard]] std::size_t keys() { return server_.keyspace().live().size(); }
+
  private:
   Reply execute(const std::vector<std::string>& command);
   [[nodiscard]] Instant instant_of(Milliseconds wall) const;
