@@ -12,9 +12,14 @@ ensure_packages valgrind redis-server
 for variable in ${!REDLOCK_@}; do unset "$variable"; done
 export REDLOCK_RESTART_GUARD=0
 
+# Seconds for each thing that is waited for.
+readonly limit=180
+
 work=$(mktemp -d)
 servers=()
+started=()
 clean_up() {
+  ((${#started[@]} == 0)) || kill "${started[@]}" 2>/dev/null || true
   ((${#servers[@]} == 0)) || kill -KILL "${servers[@]}" 2>/dev/null || true
   wait 2>/dev/null
   rm -rf "$work"
@@ -23,11 +28,25 @@ trap clean_up EXIT
 trap 'exit 130' INT
 trap 'exit 143' TERM
 
+give_up() {
+  echo "memcheck.sh: not within $limit s: $*" >&2
+  exit 1
+}
+
+# await WHAT CMD…: until CMD succeeds.
+await() {
+  local deadline=$((SECONDS + limit))
+  until "${@:2}" >/dev/null 2>&1; do
+    ((SECONDS < deadline)) || give_up "$1"
+    sleep 0.05
+  done
+}
+
 for number in 0 1 2; do
   setpriv --pdeathsig KILL redis-server --port 0 --unixsocket "$work/$number" --save '' \
     --dir "$work" >/dev/null &
   servers+=($!)
-  until redis-cli -s "$work/$number" ping >/dev/null 2>&1; do sleep 0.05; done
+  await "server $number answers" redis-cli -s "$work/$number" ping
 done
 one=unix://$work/0
 three=unix://$work/0,unix://$work/1,unix://$work/2
@@ -43,25 +62,35 @@ check() { [[ -n $problem ]] || problem=$*; }
 under_valgrind() {
   local name=$1
   shift
-  valgrind --trace-children=yes --trace-children-skip='*/sh,*/sleep,*/true' --track-fds=yes \
+  timeout -k 5 "$limit" \
+    valgrind --trace-children=yes --trace-children-skip='*/sh,*/sleep,*/true' --track-fds=yes \
     --leak-check=full --errors-for-leak-kinds=definite --show-leak-kinds=definite \
-    --log-file="$work/$name.%p" "$program" "$@"
+    --log-file="$work/$name.%p" "$program" "$@" </dev/null
 }
 
-# What valgrind calls the errors that count. A descriptor that is open at exit is none to valgrind
-# 3.19, but one to newer ones.
-readonly errors='uninitialised|[Ii]nvalid|Mismatched|overlap|are definitely lost'
+# errors_in LOG: the first line of each error: it stands above a stack. A descriptor that is open at
+# exit is no error to valgrind 3.19, but one to newer ones.
+errors_in() {
+  local summary
+  summary=$(sed -n 's/.*ERROR SUMMARY: \([0-9]*\) errors.*/\1/p' "$1")
+  ((${summary:-0} > 0)) || return 0
+  sed 's/^==[0-9]*== \{0,1\}//' "$1" | awk '
+    /^Open / { open = 1 }
+    /^   at 0x/ && before !~ /^Open / { print before; found = 1 }
+    { before = $0 }
+    END { if (!found && !open) print "errors without a stack" }'
+}
 
-# Of the processes that ended; one that became a command has no summary.
+# judge NAME NUMBER: of at least so many processes that ended. One that became a command has no
+# summary.
 judge() {
-  local log summary
+  local log ended=0 found
   for log in "$work/$1".*; do
-    summary=$(sed -n 's/.*ERROR SUMMARY: \([0-9]*\) errors.*/\1/p' "$log")
-    if [[ ${summary:-0} != 0 ]] && grep -Eq "$errors" "$log"; then
-      check "${log##*/}: $(grep -Em1 -A3 "$errors" "$log")"
-    fi
+    ! grep -q 'ERROR SUMMARY' "$log" || ended=$((ended + 1))
+    found=$(errors_in "$log")
+    [[ -z $found ]] || check "${log##*/}: $found"
   done
-  grep -lq 'ERROR SUMMARY' "$work/$1".* || check "no process was looked at"
+  ((ended >= $2)) || check "looked at $ended processes, not $2"
 }
 
 tell() {
@@ -75,12 +104,13 @@ tell() {
   problem=
 }
 
-# clean NAME WORD…: a command that is to succeed.
+# clean NAME WORD…: a command that is to succeed. `run` is two processes.
 clean() {
-  local name=$1
+  local name=$1 processes=1
   shift
+  [[ $1 != run ]] || processes=2
   under_valgrind "$name" "$@" >"$work/out" 2>"$work/err" || check "$* failed: $(<"$work/err")"
-  judge "$name"
+  judge "$name" "$processes"
   tell "$name"
 }
 
@@ -90,9 +120,10 @@ open_at_exit() { sed -n 's/.*FILE DESCRIPTORS: \([0-9]*\) open.*/\1/p' "$work/$1
 # Under valgrind all takes long: with less, a lease would be over before its first renewal.
 clean one-renewal run -S "$one" -k demo -t 9s -- sleep 4
 clean many-renewals run -S "$one" -k demo -t 3s -- sleep 12
-[[ $(open_at_exit one-renewal) == "$(open_at_exit many-renewals)" ]] ||
-  check "one renewal: $(open_at_exit one-renewal | xargs);" \
-    "many: $(open_at_exit many-renewals | xargs)"
+mapfile -t one_renewal < <(open_at_exit one-renewal)
+mapfile -t many_renewals < <(open_at_exit many-renewals)
+[[ ${#one_renewal[@]} -ge 2 && ${one_renewal[*]} == "${many_renewals[*]}" ]] ||
+  check "one renewal: ${one_renewal[*]-}; many: ${many_renewals[*]-}"
 tell "renewals open no descriptors"
 
 clean quorum run -S "$three" -k demo -- true
@@ -106,20 +137,27 @@ clean extend extend -S "$three" -k demo --ttl 60s --token-file "$work/token"
 clean status status -S "$three" --json demo
 clean release release -S "$three" -k demo --token-file "$work/token"
 under_valgrind doctor doctor -S "$three" >"$work/out" || true # it finds fault with such servers
-judge doctor
+judge doctor 1
 tell doctor
 
+# The pipes are open at both ends: opening one waits for nobody.
 mkfifo "$work/held" "$work/go"
-"$program" run -S "$one" -k demo -- sh -c 'echo >"$1/held"; read -r _ <"$1/go"' sh "$work" &
+exec {held}<>"$work/held" {go}<>"$work/go"
+# shellcheck disable=SC2016
+timeout -k 5 "$limit" "$program" run -S "$one" -k demo -- \
+  sh -c 'echo >"$1/held"; read -r _ <"$1/go"' sh "$work" &
 holder=$!
-read -r _ <"$work/held"
+started+=("$holder")
+read -r -t "$limit" -u "$held" _ || give_up "the holder has the lock"
 under_valgrind waiter run -q -S "$one" -k demo -- true &
 waiter=$!
-until [[ $(redis-cli -s "$work/0" zcard 'redlock:queue:{demo}') == 1 ]]; do sleep 0.05; done
-echo >"$work/go"
+started+=("$waiter")
+one_waits() { [[ $(redis-cli -s "$work/0" zcard 'redlock:queue:{demo}') == 1 ]]; }
+await "the waiter is in the queue" one_waits
+echo >&"$go"
 wait "$holder" || check "the holder failed"
 wait "$waiter" || check "the waiter failed"
-judge waiter
+judge waiter 2
 tell waiter
 
 echo "$passed passed, $failed failed"
