@@ -56,15 +56,15 @@ def draw_lines(title, series):
     """series: (name, [(x, y), …]), a line each; both axes begin at 0"""
     colours = ("#2563eb", "#93b4f5", "#d97706", "#f2c078")
     top, bottom, left, right = TOP + 22 * len(series), 320 + TOP + 22 * len(series), 60, 720
-    most_x = max(x for _, points in series for x, _ in points)
-    most_y = max(y for _, points in series for _, y in points)
-    step_x, step_y = step(most_x), step(most_y)
-    most_y = step_y * math.ceil(most_y / step_y)
+    max_x = max(x for _, points in series for x, _ in points)
+    max_y = max(y for _, points in series for _, y in points)
+    step_x, step_y = step(max_x), step(max_y)
+    max_y = step_y * math.ceil(max_y / step_y)
 
     def place(x, y):
         return (
-            round(left + x / most_x * (right - left), 1),
-            round(bottom - y / most_y * (bottom - top), 1),
+            round(left + x / max_x * (right - left), 1),
+            round(bottom - y / max_y * (bottom - top), 1),
         )
 
     shapes = [
@@ -74,14 +74,14 @@ def draw_lines(title, series):
         f'<rect width="{WIDTH}" height="{bottom + BOTTOM}" fill="#ffffff"/>',
         f'<text x="12" y="24" font-weight="bold" fill="#1f2328">{html.escape(title)}</text>',
     ]
-    for count in range(round(most_y / step_y) + 1):
+    for count in range(round(max_y / step_y) + 1):
         _, y = place(0, count * step_y)
         shapes += [
             f'<line x1="{left}" y1="{y}" x2="{right}" y2="{y}" stroke="#d0d4da"/>',
             f'<text x="{left - 8}" y="{y + 4}" text-anchor="end"'
             f' fill="#57606a">{count * step_y:g}</text>',
         ]
-    for count in range(int(most_x / step_x) + 1):
+    for count in range(int(max_x / step_x) + 1):
         x, _ = place(count * step_x, 0)
         shapes.append(
             f'<text x="{x}" y="{bottom + 20}" text-anchor="middle"'
@@ -102,7 +102,7 @@ def draw_lines(title, series):
     return "\n".join([*shapes, "</svg>", ""])
 
 
-def step(most):
+def step(max_value):
     """Of a scale: 1, 2 or 5 times a power of ten, such that there are four to ten of it."""
-    power = 10 ** math.floor(math.log10(most / 4))
-    return max(power * factor for factor in (1, 2, 5) if power * factor * 4 <= most)
+    power = 10 ** math.floor(math.log10(max_value / 4))
+    return max(power * factor for factor in (1, 2, 5) if power * factor * 4 <= max_value)
