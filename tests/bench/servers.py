@@ -81,6 +81,10 @@ class Server:
         """-> {name: text} of INFO"""
         return dict(line.split(":", 1) for line in self.ask("INFO").split() if ":" in line)
 
+    def memory(self):
+        """-> what it uses, in KiB"""
+        return int(self.info()["used_memory"]) / 1024
+
     def commands(self):
         """-> (commands of clients, calls of their scripts) since forget_commands, but for `ask`"""
         asked = self.asked
