@@ -17,7 +17,7 @@ import (
 	redigolib "github.com/gomodule/redigo/redis"
 )
 
-// Between two looks at a lock that another holds.
+// The retry delay.
 const retry = 30 * time.Millisecond
 
 func must(err error) {

@@ -14,7 +14,7 @@ const version = (name) => {
   return JSON.parse(about).version.replace(/^v/, '');
 };
 
-// Milliseconds between two looks at a lock that another holds.
+// The retry delay, in milliseconds.
 const RETRY = 30;
 
 // A lock is refused with an error, which has one of these names; any other error is a defect.

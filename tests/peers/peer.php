@@ -10,7 +10,7 @@ use Symfony\Component\Lock\Store\CombinedStore;
 use Symfony\Component\Lock\Store\RedisStore;
 use Symfony\Component\Lock\Strategy\ConsensusStrategy;
 
-// Milliseconds between two looks at a lock that another holds.
+// The retry delay, in milliseconds.
 const RETRY = 30;
 
 error_reporting(E_ALL & ~E_DEPRECATED); // of libraries that are older than this PHP

@@ -13,7 +13,7 @@ import uuid
 
 import redis
 
-# Seconds between two looks at a lock that another holds.
+# The retry delay, in seconds.
 RETRY = 0.03
 
 

@@ -3,7 +3,7 @@
 
 require 'securerandom'
 
-# Seconds between two looks at a lock that another holds.
+# The retry delay, in seconds.
 RETRY = 0.03
 
 # SET NX PX by hand, compare and delete, compare and expire.

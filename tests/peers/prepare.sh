@@ -57,7 +57,10 @@ apt_at() {
 
 unpack() {
   local package
-  for package in "$1"/*.deb; do dpkg -x "$package" "$2"; done
+  for package in "$1"/*.deb; do
+    [[ -e $package ]] || break # all of them are installed
+    dpkg -x "$package" "$2" || return
+  done
 }
 
 # debian PACKAGE…: into $root, with those that they need and this machine has not installed.
@@ -66,7 +69,7 @@ debian() {
     >"$log" 2>&1 && unpack "$directory/apt-here/archives" "$root"
 }
 
-# sid PACKAGE…: into $newest, without what they need: for what no compiler has seen.
+# sid PACKAGE…: into $newest, without what they need: for packages without compiled code.
 sid() {
   mkdir -p "$directory/sid"
   (cd "$directory/sid" && apt_at sid apt-get -q=2 download "$@") >"$log" 2>&1 &&
@@ -162,11 +165,13 @@ elif (cd "$directory/npm" && npm ci --ignore-scripts --no-audit --no-fund) >"$lo
     program "$library" NODE_PATH="$directory/npm/node_modules" node "$here/peer.js" "$library"
   done
 else
-  missing "$(grep -m 1 '^npm error' "$log")" "${packages[@]}"
+  missing "$(grep -Em 1 '^npm (error|ERR!)' "$log" || why)" "${packages[@]}"
 fi
 
 # --- Go ---
 
+# source_version DIRECTORY: of a checkout.
+source_version() { git -C "$1" describe --tags 2>/dev/null || echo '?'; }
 if [[ ! -v sources[redsync] ]]; then
   missing "no package of Debian, sources not given" redsync
 elif debian golang-go golang-github-{gomodule-redigo,hashicorp-go-multierror}-dev; then
@@ -178,7 +183,7 @@ elif debian golang-go golang-github-{gomodule-redigo,hashicorp-go-multierror}-de
   if env GOROOT="${go%/bin/go}" GO111MODULE=off GOCACHE="$directory/go-cache" \
     GOPATH="$workspace:$root/usr/share/gocode:/usr/share/gocode" \
     "$go" build -o "$directory/peer-go" peer >"$log" 2>&1; then
-    program redsync PEER_REDSYNC="redsync $(git -C "${sources[redsync]}" describe --tags), redigo \
+    program redsync PEER_REDSYNC="redsync $(source_version "${sources[redsync]}"), redigo \
 $(debian_version golang-github-gomodule-redigo-dev)" "$directory/peer-go" redsync
   else
     missing "it does not build: $(why)" redsync
