@@ -36,7 +36,7 @@ struct CpuTime {
   Duration waited{};  ///< ready to run, for a CPU
 };
 
-/// What these texts of /proc say, for the functions around.
+/// What these texts of /proc say: the parsers behind read_process_stat, private_bytes and cpu_time.
 std::optional<ProcessStat> process_stat_in(const std::string& stat);
 std::uint64_t private_bytes_in(const std::string& statm);
 CpuTime cpu_time_in(const std::string& schedstat);
