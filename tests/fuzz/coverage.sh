@@ -26,8 +26,9 @@ for source in tests/fuzz/*_fuzz.cpp; do
   inputs=("$work/$name" "tests/fuzz/seeds/$name")
   [[ ! -d $found/$name ]] || inputs+=("$found/$name")
   LLVM_PROFILE_FILE=$work/$name.profraw "$build/tests/fuzz/fuzz-$name" -seed=1 -timeout=30 \
-    -max_total_time="$seconds" -artifact_prefix="$work/" "${inputs[@]}" >"$work/log" 2>&1 || {
-    cat "$work/log" >&2
+    -max_total_time="$seconds" -artifact_prefix="$build/tests/fuzz/$name-" "${inputs[@]}" \
+    >"$work/log" 2>&1 || {
+    cat "$work/log" >&2 # the end names the input, which stays
     exit 1
   }
   objects+=(-object "$build/tests/fuzz/fuzz-$name")

@@ -21,9 +21,8 @@ inline std::string_view take(std::string_view& text, char separator) {
 inline constexpr int max_depth = 5;
 
 /// The reply at the front of a notation without lengths, so that a mutation changes what a reply
-/// says and leaves its form alone. A line each: `(` begins an array and `)` ends it, `:12`,
-/// `$text`,
-/// `+status`, `-error`; any other line is nil. In a text the byte 1 stands for a newline.
+/// says and leaves its form alone. A line each: `(` begins an array and `)` ends it; `:12`;
+/// `$text`, `+status` and `-error`, where the byte 1 stands for a newline. Any other line is nil.
 inline Reply take_reply(std::string_view& notation, int depth = 0) {
   const std::string_view line = take(notation, '\n');
   Reply reply;
