@@ -5,8 +5,9 @@ exclusively knows that all are dead.
 
 observer.py gone WITNESS KEY SOCKET...
     Prints `looking` when the servers answer, and `watching` when a quorum of them has KEY with one
-    and the same token. Looks as often as it can. At the very moment when that is over: `dead LEFT`,
-    or `ALIVE LEFT` and status 1. LEFT is what the lease had left at the last look before, in ms.
+    and the same token. Looks whenever a server tells of a change of KEY, and when it may expire. At
+    the very moment when that is over: `dead LEFT`, or `ALIVE LEFT` and status 1. LEFT is what the
+    lease had left then, in ms.
 
 observer.py stop WITNESS KEY TTL SOCKET=PID...
     Stops the servers, each just after it extended KEY, and well before the next extension is due
@@ -16,6 +17,7 @@ observer.py stop WITNESS KEY TTL SOCKET=PID...
 
 import fcntl
 import os
+import select
 import signal
 import sys
 import time
@@ -39,10 +41,38 @@ def say(*words):
     print(*words, flush=True)
 
 
-def look(servers, key):
-    """The tokens, and what is left of the shortest lease."""
-    answers = [server.pipeline(transaction=True).get(key).pttl(key).execute() for server in servers]
-    return [token for token, _ in answers], min(left for _, left in answers)
+class Servers:
+    """Servers that tell of each change of a key."""
+
+    def __init__(self, key, sockets):
+        self.key = key
+        self.servers = [redis.Redis(unix_socket_path=socket) for socket in sockets]
+        self.changes = []
+        for server in self.servers:
+            server.config_set("notify-keyspace-events", "KA")
+            changes = server.pubsub()
+            changes.subscribe(f"__keyspace@0__:{key}")
+            self.changes.append(changes)
+
+    def look(self):
+        """The tokens, and when the first of them expires (seconds of time.monotonic)."""
+        begin = time.monotonic()
+        answers = [
+            server.pipeline(transaction=True).get(self.key).pttl(self.key).execute()
+            for server in self.servers
+        ]
+        left = min((left for token, left in answers if token is not None), default=0)
+        return [token for token, _ in answers], begin + left / 1000
+
+    def wait(self, until=None):
+        """Until a server tells of a change, or until the time has come."""
+        poll = select.poll()
+        for changes in self.changes:
+            poll.register(changes.connection._sock, select.POLLIN)
+        poll.poll(None if until is None else max(0, (until - time.monotonic()) * 1000))
+        for changes in self.changes:
+            while changes.get_message(timeout=0):
+                pass
 
 
 def has_quorum(tokens, token):
@@ -50,21 +80,23 @@ def has_quorum(tokens, token):
 
 
 def gone(witness, key, *sockets):
-    servers = [redis.Redis(unix_socket_path=socket) for socket in sockets]
-    look(servers, key)
+    servers = Servers(key, sockets)
     say("looking")
-    token = None
-    while token is None:
-        tokens, left = look(servers, key)
+    while True:
+        tokens, end = servers.look()
         token = next((found for found in tokens if has_quorum(tokens, found)), None)
+        if token is not None:
+            break
+        servers.wait()
     say("watching")
     while True:
-        tokens, now_left = look(servers, key)
+        servers.wait(until=end)
+        tokens, next_end = servers.look()
         if not has_quorum(tokens, token):
             dead = take(witness)
-            say("dead" if dead else "ALIVE", left)
+            say("dead" if dead else "ALIVE", round((end - time.monotonic()) * 1000))
             return dead
-        left = now_left
+        end = next_end
 
 
 def is_stopped(pid):
@@ -74,10 +106,12 @@ def is_stopped(pid):
 
 def stop_after_extension(key, ttl, socket, pid):
     """Stops the server at an instant at which no extension is under way; when KEY expires there."""
-    server = redis.Redis(unix_socket_path=socket)
+    servers = Servers(key, [socket])
+    server = servers.servers[0]
     while True:
         before = expires = server.pexpiretime(key)
         while expires == before:
+            servers.wait()
             expires = server.pexpiretime(key)
         os.kill(pid, signal.SIGSTOP)
         while not is_stopped(pid):
