@@ -52,6 +52,7 @@ RESULT_CODES = {
 }
 NEVER_ENTERED = (69, 75, 77, 78)
 WALL_CLOCK = "clock-step"
+LAST_WRITES_LOST = "truncate-aof"
 
 
 class Run:
@@ -269,6 +270,7 @@ class Checker:
                 default=self.last,
             )
             busy = self.times_without_room(run.key, run.start["slots"] or 1)
+            busy += self.times_with_a_revived_lock(run.key)
             begin, longest = run.queued, (run.queued, run.queued)
             for since, until in merged([*busy, *unclean[host], (end, end)]):
                 if begin < since and since - begin > longest[1] - longest[0]:
@@ -291,6 +293,18 @@ class Checker:
                 spans.append((since, t))
             inside += change
         return spans
+
+    def times_with_a_revived_lock(self, key):
+        """When a lock that had been released may be there again: a server has lost its last
+        writes."""
+        return [
+            (fault["t"], run.exit["t"] + run.start["ttl"])
+            for fault in self.faults
+            if fault["kind"] == LAST_WRITES_LOST
+            for run in self.entered()
+            if run.key == key and run.exit
+            if run.enter["t"] <= fault["t"] < run.exit["t"] + run.start["ttl"]
+        ]
 
     def without_quorum(self, host, end_of=lambda fault: fault["end"]):
         """When contenders on this host could not rely on a quorum. A fault has no effect from

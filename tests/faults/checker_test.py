@@ -30,10 +30,10 @@ class Scene:
         self.entries.append({"t": self.at, "what": what, **fields})
         self.at += 0.01
 
-    def start(self, name, mode="exclusive", host=0, nonblock=False):
+    def start(self, name, mode="exclusive", host=0, nonblock=False, ttl=3):
         slots = 2 if mode == "slots" else None
         common = {"host": host, "key": "x", "mode": mode, "slots": slots}
-        self.note("start", id=name, **common, nonblock=nonblock, ttl=3, left=False)
+        self.note("start", id=name, **common, nonblock=nonblock, ttl=ttl, left=False)
 
     def event(self, name, event, **fields):
         self.note("event", id=name, event={"event": event, "at": "-", **fields})
@@ -319,6 +319,23 @@ class CheckerTest(unittest.TestCase):
             scene.fault(1, "link-down", healed=False, **fault)
             scene.at += 11
             self.assert_found(self.finish_b(scene), "liveness")
+
+    def test_a_released_lock_that_is_back(self):
+        """It lives for its ttl, and excuses nothing for longer."""
+        for ttl, is_good in ((30, True), (3, False)):
+            scene = Scene()
+            scene.start("a", ttl=ttl)
+            scene.enter("a", 10)
+            scene.finish("a")
+            scene.fault(1, "truncate-aof", servers=[0])
+            scene.start("b")
+            scene.queue("b")
+            scene.at += 20
+            self.finish_b(scene)
+            if is_good:
+                self.assert_good(scene)
+            else:
+                self.assert_found(scene, "liveness", "while b waited")
 
     def test_a_free_slot_beside_a_waiter(self):
         scene = Scene()

@@ -239,7 +239,7 @@ def main():
         names.remove("namespaces")
         print("faults: left out: namespaces, which takes root")
     print(f"faults: seed {options.seed}, {options.seconds:g} s, {','.join(names)}", flush=True)
-    bad = 0
+    bad = {}  # name: what is told of it once more, where whoever reads the end of a log finds it
     for name in names:
         begin = time.monotonic()
         path, kept = history_path(name, names, options.history)
@@ -247,12 +247,13 @@ def main():
         verdict = check(path)
         good, lines = judge(PROFILES[name], verdict)
         tell(name, PROFILES[name], time.monotonic() - begin, told, verdict, good, lines)
-        bad += not good
         if good and not kept:
             os.unlink(path)
         elif not good:
-            print(f"  history: {path} (tests/faults/draw.py draws it)")
-    print(f"faults: {len(names) - bad} of {len(names)} profiles as they should be")
+            bad[name] = [*lines[:5], f"history: {path} (tests/faults/draw.py draws it)"]
+    for name, lines in bad.items():
+        print(f"{name}:", *lines, sep="\n  ")
+    print(f"faults: {len(names) - len(bad)} of {len(names)} profiles as they should be")
     sys.exit(1 if bad else 0)
 
 
