@@ -140,10 +140,8 @@ suspend_shell() {
     "redlock-cli run --descendants wait -k demo -- \
 sh -c 'sh -c \"until [ -e \$PWD/end ]; do sleep 0.05; done\" & echo left'"
   see '^left'
-  local front
-  front=$(foreground)
-  # The command has ended.
-  wait_until eval '! pgrep -f "sh -c sh -c until" >/dev/null'
+  # The command has ended, and the keyboard is ours.
+  wait_until eval '[[ $(ps -o comm= -p "$(foreground)") == redlock-cli ]]'
   press "$CTRL_Z"
   see_status 148
   type_line fg
