@@ -205,7 +205,7 @@ END_OF_JOB
   wait_until count_runs 1
   kill -INT "${BACKGROUND_PID[step]}"
   wait_background step
-  assert_unlocked staging
+  assert_unlocked staging 0
 }
 
 @test "CI: a lease for several steps, and its release by the last one" {
@@ -240,6 +240,35 @@ END_OF_WORKER
   : >enough
   wait_background worker
   wait_for_no_key 0 staging
+}
+
+# The processes that have Jenkins' cookie in their environment: those that it ends.
+of_the_build() { grep -lsFz "JENKINS_NODE_COOKIE=$1" /proc/[0-9]*/environ | cut -d / -f 3; }
+
+@test "CI: Jenkins ends every process of a build, and the lock is released" {
+  block recipes/ci.md jenkins | sed -En "s/.*sh '(.*)'.*/\1/p" >step
+  program make <<<$'#!/bin/sh\n: >entered; sleep 1000 & wait'
+  start_background build env JENKINS_NODE_COOKIE=build-7 sh step
+  wait_until test -e entered
+  run -75 redlock-cli status staging --exit-code
+  of_the_build build-7 | xargs kill -TERM
+  wait_background build
+  wait_for_no_key 0 staging
+  run of_the_build build-7
+  assert_output ""
+}
+
+@test "CI: Jenkins leaves the holder process of a lease for several steps alone" {
+  local WORKSPACE_TMP=$PWD
+  export WORKSPACE_TMP
+  JENKINS_NODE_COOKIE=build-7 run -0 sh -c "$(block recipes/ci.md jenkins-lock)"
+  HOLDER=$(redlock-cli status staging --json | jq -e .locks[0].holder.pid)
+  run of_the_build build-7
+  assert_output ""
+  run -0 sh -c "$(block recipes/ci.md jenkins-unlock)"
+  wait_for_no_key 0 staging
+  wait_until has_ended "$HOLDER"
+  HOLDER=
 }
 
 @test "CI: a line at the beginning of GitLab's shell holds the lock until it ends" {

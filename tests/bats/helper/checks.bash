@@ -29,6 +29,7 @@ assert_refused() {
 assert_unlocked() {
   local key=$1 i
   shift
+  (($#)) || fail "assert_unlocked: no server is named"
   if (($# > 1)); then
     for i; do wait_until is_without_clients "$i"; done
     for i; do wait_until is_unlocked "$i" "$key"; done
