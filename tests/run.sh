@@ -55,7 +55,7 @@ readonly ORDINARY_UID=65534
 
 jobs=$(nproc)
 # Most tests wait for something most of the time.
-test_jobs=$((3 * jobs))
+test_jobs=$((4 * jobs))
 passed=0
 failed=0
 summary=()
@@ -213,7 +213,7 @@ readonly wire_tests='^(bats\.(quorum|fence|queue|refused_release|frozen_server)|
 
 # Both servers at once, beside what is tested next: most of these tests wait for something.
 start_servers() {
-  local server bin
+  local server bin test_jobs=$((2 * jobs))
   if ! build dev; then
     fail_part servers "the build failed"
     return
@@ -317,7 +317,11 @@ run_as_user() {
   mkdir "$user_tmp/ctest"
   printf 'subdirs("%s")\n' "$tree/build/dev" >"$user_tmp/ctest/CTestTestfile.cmake"
   chown "$ORDINARY_UID:$ORDINARY_UID" "$user_tmp/ctest"
-  run_ctest user as_user -- --test-dir "$user_tmp/ctest" -L '^bats$' -LE '^(local|any_user)$'
+  local tests=(as_user -- --test-dir "$user_tmp/ctest" -L '^bats$' -LE '^(local|any_user)$')
+  run_ctest user "${tests[@]}" -E '^bats\.load$'
+  # It loads the machine, and would hold up the servers of other tests.
+  finish_servers
+  run_ctest load "${tests[@]}" -R '^bats\.load$'
 }
 
 if ! ensure_test_packages; then
@@ -334,11 +338,7 @@ for part in "${parts[@]}"; do
     tsan) run_preset tsan -L '^(unit|smoke)$' ;;
     servers) start_servers ;;
     mutants) start_mutants ;;
-    user)
-      # The commands that load the machine would hold up their servers.
-      finish_servers
-      run_as_user
-      ;;
+    user) run_as_user ;;
   esac
 done
 finish_servers
