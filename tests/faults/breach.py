@@ -67,17 +67,21 @@ class Breach:
         server = self.arena.deployment.servers[0]
         words = self.arena.random.choice((("FLUSHALL",), ("DEL", run.contender.key)))
         kind = self.note(words[0].lower(), servers=[0])
-        server.ask(*words)
+        server.ask(*words, timeout=WAIT_LIMIT)
         return kind, lambda: None
 
     def evict_keys(self, run):
         """The server runs full, and may throw away whatever it likes."""
         server = self.arena.deployment.servers[0]
         kind = self.note("eviction", servers=[0])
-        server.ask("CONFIG", "SET", "maxmemory-policy", "allkeys-random")
-        server.ask("CONFIG", "SET", "maxmemory", 1)
-        self.arena.run_until(lambda: server.ask("EXISTS", run.contender.key) == "0", WAIT_LIMIT)
-        server.ask("CONFIG", "SET", "maxmemory", 0)
+
+        def ask(*words):
+            return server.ask(*words, timeout=WAIT_LIMIT)
+
+        ask("CONFIG", "SET", "maxmemory-policy", "allkeys-random")
+        ask("CONFIG", "SET", "maxmemory", 1)
+        self.arena.run_until(lambda: ask("EXISTS", run.contender.key) == "0", WAIT_LIMIT)
+        ask("CONFIG", "SET", "maxmemory", 0)
         return kind, lambda: None
 
     def jump_clock(self, _run):
