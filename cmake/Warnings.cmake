@@ -26,9 +26,8 @@ if(REDLOCK_SANITIZE)
 endif()
 if(REDLOCK_FUZZ)
   # Coverage is libFuzzer's guide: all code that a target may reach reports it, but for targets that
-  # set REDLOCK_NO_COVERAGE. Clang 14 makes
-  # coroutines with the check of function types that its assembler refuses. The check of vptr opens
-  # a pipe, which fails in tests without descriptors.
+  # set REDLOCK_NO_COVERAGE. Clang 14 makes coroutines with the check of function types that its
+  # assembler refuses. The check of vptr opens a pipe, which fails in tests without descriptors.
   target_compile_options(redlock-flags
     INTERFACE -fno-sanitize=function,vptr -fno-sanitize-recover=all
     "$<$<NOT:$<BOOL:$<TARGET_PROPERTY:REDLOCK_NO_COVERAGE>>>:-fsanitize=fuzzer-no-link>")

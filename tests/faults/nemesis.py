@@ -23,8 +23,8 @@ STRUCK_SCENE = 10
 LONG_CALM = 12
 # From one server that loses its data to the next: what was lost has been given back.
 ROLLING_PAUSE = 5
-# How long waiters stand still, and how long their scene lasts: a waiter so far back that nobody
-# notified polls once in 15 s.
+# How long waiters stand still, and how long their scene lasts: without a notification a waiter so
+# far back polls once in 15 s.
 FROZEN = 17
 FROZEN_SCENE = 20
 

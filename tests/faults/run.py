@@ -239,7 +239,7 @@ def main():
         names.remove("namespaces")
         print("faults: left out: namespaces, which takes root")
     print(f"faults: seed {options.seed}, {options.seconds:g} s, {','.join(names)}", flush=True)
-    bad = {}  # name: what is told of it once more, where whoever reads the end of a log finds it
+    bad = {}  # name: its violations, told once more at the end, which a summary shows
     for name in names:
         begin = time.monotonic()
         path, kept = history_path(name, names, options.history)
