@@ -147,24 +147,69 @@ has_more_sockets() { (($(sockets_of_holder) >= SOCKETS + $1)); }
 }
 
 @test "while orphans are born and end all the time, none is alive when the lock is free" {
-  # The command ends at TERM; what it leaves forks and ends, forks and ends, for most of a second.
-  start_under_witness ours -t 30s --grace 5s --descendants kill -k demo -- /usr/bin/python3 -uc '
-import os, signal, sys, time
+  # The command ends at once. Of what it leaves, one process has so many threads that looking for
+  # the children of all takes long. While the holder does so, it ends, and so does the other, which
+  # is only then followed by a child of its own: whom the holder found is dead, and who lives was
+  # not to be found when it looked for its own children.
+  start_under_witness ours -t 30s --grace 9s --descendants kill -k demo -- /usr/bin/python3 -uc '
+import os, signal, sys, threading, time
 directory = sys.argv[1]
 signal.signal(signal.SIGTERM, signal.SIG_IGN)
+threading.stack_size(65536)
+holder = os.getppid()
+is_many = os.pipe()
+
+def orphan(work):
+    if os.fork():
+        os.wait()
+        return
+    if os.fork() == 0:
+        work()
+    os._exit(0)
+
+def be_many():
+    for _ in range(1000):
+        threading.Thread(target=time.sleep, args=(60,), daemon=True).start()
+    os.write(is_many[1], b"%d" % os.getpid())
+    time.sleep(60)
+
+def files_read():
+    with open(f"/proc/{holder}/io") as file:
+        return int(file.read().split("syscr:")[1].split()[0])
+
+def wait_until_orphaned():
+    while os.getppid() != holder:
+        time.sleep(0.001)
+
 with open(directory + "/pids", "w") as file:
     print(os.getpid(), file=file)
-if os.fork():
+successor = os.fork()
+if successor:
     print("ready")
-    while not os.path.exists(directory + "/end"):
-        time.sleep(0.02)
-    sys.exit(0)
 while not os.path.exists(directory + "/end"):
     time.sleep(0.02)
-until = time.monotonic() + 0.7
-while time.monotonic() < until:
+if successor:
+    sys.exit(0)
+wait_until_orphaned()
+# So that we see how far it is.
+os.sched_setscheduler(holder, os.SCHED_IDLE, os.sched_param(0))
+for generation in range(4):
+    orphan(be_many)
+    many = int(os.read(is_many[0], 100))
     if os.fork():
-        os._exit(0)' "$BATS_TEST_TMPDIR"
+        os._exit(0)
+    wait_until_orphaned()
+    # Behind the many in the list of the holder; now the successor.
+    if os.fork() == 0:
+        wait_until_orphaned()
+        continue
+    before = files_read()
+    orphan(lambda: os._exit(0))
+    until = time.monotonic() + 1
+    while files_read() < before + 20 and time.monotonic() < until:
+        pass
+    os.kill(many, signal.SIGKILL)
+    os._exit(0)' "$BATS_TEST_TMPDIR"
   watch_lock
   touch "$BATS_TEST_TMPDIR/end"
   assert_dead_before_free
