@@ -208,7 +208,7 @@ run_preset() {
 }
 
 # What a server has the largest part in: how it reads, what it drops, when it refuses.
-readonly wire_tests='^(bats\.(quorum|fence|queue|refused_release|frozen_server)|'\
+readonly wire_tests='^(bats\.(quorum|lost_data|fence|queue|refused_release|frozen_server)|'\
 'redis\.(Scripts|Rights|ReadByRealRedis).*)$'
 
 # Both servers at once, beside what is tested next: most of these tests wait for something.

@@ -88,15 +88,6 @@ use_all_commands() {
   assert_line --partial "${SERVER_URL[3]}: no answer"
 }
 
-# Until the key demo at server NR has got a later end.
-wait_for_extend() {
-  local before
-  before=$(redis "$1" pexpiretime demo)
-  wait_until ends_later_than "$before" "$1"
-}
-
-ends_later_than() { (($(redis "$2" pexpiretime demo) > $1)); }
-
 @test "a command goes on when two of five servers fall silent while it runs" {
   start_servers 5
   hold holder -S "$SERVERS" -t 3s
@@ -192,7 +183,7 @@ connections_are() { redis "$2" info clients | grep -q "^connected_clients:$1[[:s
 @test "four servers, two of them with another's lock: busy in a moment, and the other two stay free" {
   start_servers 4
   run -0 redlock-cli acquire -S "${SERVER_URL[0]},${SERVER_URL[1]}" -k demo -t 5m
-  start_background marker sleep 15
+  start_background marker sleep 60
   assert_refused 75 "held by" redlock-cli run -S "$SERVERS" -k demo -n \
     -- touch "$BATS_TEST_TMPDIR/ran"
   assert_unlocked demo 2 3
@@ -207,7 +198,7 @@ connections_are() { redis "$2" info clients | grep -q "^connected_clients:$1[[:s
   start_servers 4
   redis 0 set demo theirs px 300000
   redis 3 set demo theirs px 300000
-  start_background marker sleep 15
+  start_background marker sleep 60
   assert_refused 75 "held by a foreign client" redlock-cli run -S "$SERVERS" -k demo -n -- true
   refute background_has_ended marker
   assert_unlocked demo 1 2
@@ -228,101 +219,6 @@ connections_are() { redis "$2" info clients | grep -q "^connected_clients:$1[[:s
   redis 1 set demo theirs px 300000
   run -0 redlock-cli run -S "$SERVERS" -k demo -n -- true
   assert_equal "$(redis 1 get demo)" theirs
-  assert_unlocked demo 0 2
-}
-
-@test "a server that lost its data while a command runs gets the key back, and the command goes on" {
-  start_servers 3
-  hold holder -S "$SERVERS" -t 4s
-  wait_for_key 0 demo
-  wait_for_key 2 demo
-  local token fence
-  token=$(redis 0 get demo)
-  redis 2 flushall
-  wait_for_key 2 demo
-  assert_equal "$(redis 2 get demo)" "$token"
-  assert_in_range "$(redis 2 pttl demo)" 1 4000
-  # With the lease's fence, which a server that granted a lower one gets at the first extension.
-  owner_is_back() {
-    fence=$(redis 0 hget 'redlock:owner:{demo}' fence)
-    [[ $(redis 2 hget 'redlock:owner:{demo}' fence) == "$fence" ]]
-  }
-  wait_until owner_is_back
-  assert [ "$(fence_at 2 demo)" -ge "$fence" ]
-  refute background_has_ended holder
-  release_hold holder
-  assert_equal "$status" 0
-  assert_unlocked demo 0 1 2
-}
-
-@test "a restarted, empty server gets the key back, too" {
-  start_servers 3
-  hold holder -S "$SERVERS" -t 4s
-  wait_for_key 0 demo
-  wait_for_key 1 demo
-  restart_server 1
-  wait_for_key 1 demo
-  assert_equal "$(redis 1 get demo)" "$(redis 0 get demo)"
-  release_hold holder
-  assert_equal "$status" 0
-  assert_unlocked demo 0 1 2
-}
-
-@test "extend by hand gives a server the key back, too" {
-  start_servers 3
-  export REDLOCK_SERVER=$SERVERS
-  eval "$(redlock-cli acquire -k demo -t 60s --export)"
-  wait_for_key 2 demo
-  local round
-  # A server that answers much later than the quorum is healed by the next one.
-  healed() { key_count_is 1 2 demo || { redlock-cli extend -t 60s && key_count_is 1 2 demo; }; }
-  for ((round = 0; round < 10; ++round)); do
-    redis 2 flushall
-    run -0 redlock-cli extend -t 60s
-    wait_until healed
-    assert_equal "$(redis 2 get demo)" "$REDLOCK_TOKEN"
-  done
-}
-
-@test "a foreign lock that took the place of a lost one is left alone" {
-  start_servers 3
-  hold holder -S "$SERVERS" -t 3s
-  wait_for_key 2 demo
-  redis 2 set demo theirs px 60000
-  local round
-  for round in 1 2; do wait_for_extend 0; done
-  refute background_has_ended holder
-  release_hold holder
-  assert_equal "$status" 0
-  assert_equal "$(redis 2 get demo)" theirs
-  assert_unlocked demo 0 1
-}
-
-@test "a majority that lost its data ends the command with 79, and nothing is brought back" {
-  start_servers 3
-  start_background holder redlock-cli run -S "$SERVERS" -k demo -t 9s -- sleep 60
-  wait_for_key 0 demo
-  wait_for_key 1 demo
-  wait_for_key 2 demo
-  # Without an answer from the third, no renewal finds a quorum between the two losses.
-  pause_server 1
-  redis 0 flushall
-  redis 2 flushall
-  wait_background holder
-  assert_equal "$status" 79
-  assert_regex "$stderr" "demo: lost: it is gone"
-  resume_server 1
-  assert_unlocked demo 0 1 2
-}
-
-@test "extend by hand does not bring back what a majority lost" {
-  start_servers 3
-  export REDLOCK_SERVER=$SERVERS
-  eval "$(redlock-cli acquire -k demo -t 60s --export)"
-  wait_for_key 2 demo
-  redis 0 flushall
-  redis 2 flushall
-  assert_refused 79 "it is gone" redlock-cli extend -t 60s
   assert_unlocked demo 0 2
 }
 

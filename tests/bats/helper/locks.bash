@@ -71,3 +71,12 @@ has_run_scripts() { (($(scripts_run "$1") >= $2)); }
 
 # queued_are N [I]: so many wait for the key demo, at server I or the first.
 queued_are() { [[ $(redis "${2:-0}" zcard 'redlock:queue:{demo}') == "$1" ]]; }
+
+# Until the key demo at server NR has got a later end.
+wait_for_extend() {
+  local before
+  before=$(redis "$1" pexpiretime demo)
+  wait_until ends_later_than "$before" "$1"
+}
+
+ends_later_than() { (($(redis "$2" pexpiretime demo) > $1)); }

@@ -1,0 +1,102 @@
+#!/usr/bin/env bats
+# shellcheck disable=SC2030,SC2031,SC2034,SC2154
+# Servers that lost the lock: a minority gets it back, a majority ends it.
+load helper/common
+load helper/redis
+load helper/locks
+load helper/checks
+
+@test "a server that lost its data while a command runs gets the key back, and the command goes on" {
+  start_servers 3
+  hold holder -S "$SERVERS" -t 4s
+  wait_for_key 0 demo
+  wait_for_key 2 demo
+  local token fence
+  token=$(redis 0 get demo)
+  redis 2 flushall
+  wait_for_key 2 demo
+  assert_equal "$(redis 2 get demo)" "$token"
+  assert_in_range "$(redis 2 pttl demo)" 1 4000
+  # With the lease's fence, which a server that granted a lower one gets at the first extension.
+  owner_is_back() {
+    fence=$(redis 0 hget 'redlock:owner:{demo}' fence)
+    [[ $(redis 2 hget 'redlock:owner:{demo}' fence) == "$fence" ]]
+  }
+  wait_until owner_is_back
+  assert [ "$(fence_at 2 demo)" -ge "$fence" ]
+  refute background_has_ended holder
+  release_hold holder
+  assert_equal "$status" 0
+  assert_unlocked demo 0 1 2
+}
+
+@test "a restarted, empty server gets the key back, too" {
+  start_servers 3
+  hold holder -S "$SERVERS" -t 4s
+  wait_for_key 0 demo
+  wait_for_key 1 demo
+  restart_server 1
+  wait_for_key 1 demo
+  assert_equal "$(redis 1 get demo)" "$(redis 0 get demo)"
+  release_hold holder
+  assert_equal "$status" 0
+  assert_unlocked demo 0 1 2
+}
+
+@test "extend by hand gives a server the key back, too" {
+  start_servers 3
+  export REDLOCK_SERVER=$SERVERS
+  eval "$(redlock-cli acquire -k demo -t 60s --export)"
+  wait_for_key 2 demo
+  local round
+  # A server that answers much later than the quorum is healed by the next one.
+  healed() { key_count_is 1 2 demo || { redlock-cli extend -t 60s && key_count_is 1 2 demo; }; }
+  for ((round = 0; round < 10; ++round)); do
+    redis 2 flushall
+    run -0 redlock-cli extend -t 60s
+    wait_until healed
+    assert_equal "$(redis 2 get demo)" "$REDLOCK_TOKEN"
+  done
+}
+
+@test "a foreign lock that took the place of a lost one is left alone" {
+  start_servers 3
+  hold holder -S "$SERVERS" -t 3s
+  wait_for_key 2 demo
+  redis 2 set demo theirs px 60000
+  local round
+  for round in 1 2; do wait_for_extend 0; done
+  refute background_has_ended holder
+  release_hold holder
+  assert_equal "$status" 0
+  assert_equal "$(redis 2 get demo)" theirs
+  assert_unlocked demo 0 1
+}
+
+@test "a majority that lost its data ends the command with 79, and nothing is brought back" {
+  start_servers 3
+  start_background holder redlock-cli run -S "$SERVERS" -k demo -t 9s -- sleep 60
+  wait_for_key 0 demo
+  wait_for_key 1 demo
+  wait_for_key 2 demo
+  # Without an answer from the third, no renewal finds a quorum between the two losses.
+  pause_server 1
+  redis 0 flushall
+  redis 2 flushall
+  wait_background holder
+  assert_equal "$status" 79
+  assert_regex "$stderr" "demo: lost: it is gone"
+  resume_server 1
+  assert_unlocked demo 0 1 2
+}
+
+@test "extend by hand does not bring back what a majority lost" {
+  start_servers 3
+  export REDLOCK_SERVER=$SERVERS
+  eval "$(redlock-cli acquire -k demo -t 60s --export)"
+  wait_for_key 2 demo
+  redis 0 flushall
+  redis 2 flushall
+  assert_refused 79 "it is gone" redlock-cli extend -t 60s
+  assert_unlocked demo 0 2
+}
