@@ -2,7 +2,7 @@
 import random
 import socket
 
-from deployment import Refused, Server, keys_left, wait_for
+from deployment import WAIT_LIMIT, Refused, Server, keys_left, wait_for
 from fault import Fault, NotInjected
 
 MASTERS = 3
@@ -25,13 +25,15 @@ class Cluster:
                 port = free_port(draw)
                 self.ports.append(port)
                 self.servers.append(Server(number, directory, options(port)))
-            self.names = [server.ask("CLUSTER", "MYID") for server in self.servers]
+            self.names = [
+                server.ask("CLUSTER", "MYID", timeout=WAIT_LIMIT) for server in self.servers
+            ]
             for number, server in enumerate(self.servers):
                 first, last = (SLOTS * n // MASTERS for n in (number, number + 1))
-                server.ask("CLUSTER", "ADDSLOTSRANGE", first, last - 1)
-                server.ask("CLUSTER", "SET-CONFIG-EPOCH", number + 1)
+                server.ask("CLUSTER", "ADDSLOTSRANGE", first, last - 1, timeout=WAIT_LIMIT)
+                server.ask("CLUSTER", "SET-CONFIG-EPOCH", number + 1, timeout=WAIT_LIMIT)
             for port in self.ports[1:]:
-                self.servers[0].ask("CLUSTER", "MEET", "127.0.0.1", port)
+                self.servers[0].ask("CLUSTER", "MEET", "127.0.0.1", port, timeout=WAIT_LIMIT)
             wait_for("the cluster", self.is_whole)
         except BaseException:
             self.close()

@@ -31,8 +31,16 @@ def die_with_parent():
 
 
 def wait_for(what, condition):
+    """A server that does not answer at once is asked again."""
+
+    def is_so():
+        try:
+            return condition()
+        except Refused:
+            return False
+
     end = time.monotonic() + WAIT_LIMIT
-    while not condition():
+    while not is_so():
         if time.monotonic() > end:
             raise RuntimeError(f"not within {WAIT_LIMIT} s: {what}")
         time.sleep(0.01)
@@ -237,7 +245,7 @@ class Servers:
 def keys_left(servers):
     """Keys that should not be there when nobody has used the lock for a while."""
     for server in servers:
-        for key in server.ask("KEYS", "*"):
+        for key in server.ask("KEYS", "*", timeout=WAIT_LIMIT):
             if not key.startswith(("redlock:fence:", "redlock:last:")):
                 yield "key", f"server {server.number}: {key}"
 

@@ -5,7 +5,14 @@ import random
 import subprocess
 
 from cluster import free_port
-from deployment import Refused, Server, die_with_parent, keys_left, wait_for
+from deployment import (
+    WAIT_LIMIT,
+    Refused,
+    Server,
+    die_with_parent,
+    keys_left,
+    wait_for,
+)
 from fault import Fault, NotInjected
 
 SENTINELS = 3
@@ -30,7 +37,7 @@ class Sentinels:
                 options = ["--port", str(port), "--bind", "127.0.0.1"]
                 options += ["--repl-diskless-sync-delay", "0"]
                 self.servers.append(Server(number, directory, options))
-            self.servers[1].ask("REPLICAOF", "127.0.0.1", self.ports[0])
+            self.servers[1].ask("REPLICAOF", "127.0.0.1", self.ports[0], timeout=WAIT_LIMIT)
             wait_for("the replica", lambda: self.is_linked(1))
             for number in range(SENTINELS):
                 self.start_sentinel(directory, number, free_port(draw))
