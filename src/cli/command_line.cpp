@@ -238,6 +238,8 @@ std::string commands_with(std::string_view spelling) {
 /// `command`: null before the command's name was read.
 [[noreturn]] void refuse_option(const std::string& word, const CommandSpec* command) {
   const std::string name = word.substr(0, word.find('='));
+  // What is left of -n=5.
+  if (name == "-") refuse("= behind an option that takes no value");
   const std::string others = commands_with(name);
   if (command == nullptr) {
     refuse(others.empty() ? "unknown option " + shown(name)

@@ -53,6 +53,14 @@ std::optional<LeaseHandle> from_file(const Settings& settings) {
   return *handle;
 }
 
+/// For `release KEY`, where that is what was most likely meant.
+std::string how_to_break(const Settings& settings) {
+  const auto keys = settings.find(option::key);
+  const bool can_break = (option::force.spec().commands & settings.line().command->bit) != 0;
+  if (!keys || !can_break) return {};
+  return "; to break the lock of another, whatever runs under it: --force";
+}
+
 }  // namespace
 
 LeaseHandle find_lease(const Settings& settings, const run::ServerOptions& servers) {
@@ -61,8 +69,8 @@ LeaseHandle find_lease(const Settings& settings, const run::ServerOptions& serve
   if (!handle) {
     throw CommandError(ExitCode::usage,
                        "no lease: neither --token-file nor REDLOCK_LEASE (nor REDLOCK_KEY and "
-                       "REDLOCK_TOKEN) is set; `redlock-cli acquire "
-                       "--export` sets them");
+                       "REDLOCK_TOKEN) is set; `redlock-cli acquire --export` sets them" +
+                           how_to_break(settings));
   }
   std::vector<Resource> resources;
   for (const LeaseHandle::Part& part : handle->parts) resources.push_back(part.resource);

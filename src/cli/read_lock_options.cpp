@@ -53,8 +53,7 @@ WaitPolicy read_wait_policy(const Settings& settings) {
   if (settings.get(option::nonblock)) {
     const auto wait = settings.find(option::wait);
     const auto nonblock = settings.find(option::nonblock);
-    if (wait && wait->origin == nonblock->origin)
-      Settings::refuse(*wait, "with " + nonblock->where + ": choose one of them");
+    if (wait && wait->origin == nonblock->origin) Settings::refuse_both(*nonblock, *wait);
     if (!wait || nonblock->origin < wait->origin) policy.wait = Duration::zero();
   }
   policy.unavailable_wait = settings.get(option::unavailable_wait);
@@ -97,11 +96,30 @@ Mode read_mode(const Settings& settings, const std::vector<Resource>& resources)
   if (const auto slots = settings.get(option::slots)) {
     choose(option::slots, {true, static_cast<std::size_t>(*slots)});
   }
-  if (rival) Settings::refuse(*chosen, "with " + rival->where + ": choose one of them");
+  if (rival) Settings::refuse_both(*rival, *chosen);
   if (mode.slots == 0) return mode;
   if (resources.size() > 1)
     Settings::refuse(*chosen, "goes with one -k only: REDLOCK_SLOT is one number");
   return mode;
+}
+
+/// `1s is too short to renew it, and to stop the command, in time; with --grace 2s the smallest
+/// that works is 4384ms`
+std::string too_short_text(Ttl ttl, const TtlDemands& demands) {
+  std::string given;
+  const auto add = [&](std::string_view option, std::optional<Duration> span) {
+    if (span)
+      given +=
+          fmt::format("{}{} {}", given.empty() ? "with " : " and ", option, format_duration(*span));
+  };
+  add("--server-timeout", demands.server_timeout);
+  if (demands.supervised) add("--grace", demands.grace);
+  const auto smallest = min_ttl(demands);
+  return fmt::format(
+      "{} is too short to renew the lease{} in time; {}{}", format_duration(ttl.length()),
+      demands.supervised ? " and to stop the command" : "", given.empty() ? "" : given + " ",
+      smallest ? fmt::format("the smallest that works is {}ms", smallest->length().count())
+               : "none is long enough");
 }
 
 int read_conflict_exit_code(const Settings& settings) {
@@ -140,22 +158,12 @@ std::optional<Ttl> read_ttl(const Settings& settings, const TtlDemands& demands)
   if (!span) return std::nullopt;
   const Ttl ttl = Ttl::from(*span).value();
   if (leaves_room(ttl, demands)) return ttl;
-  const auto smallest = min_ttl(demands);
-  if (!smallest)
-    Settings::refuse(*settings.find(option::ttl),
-                     "no ttl is long enough for this --server-timeout and --grace");
-  Settings::refuse(
-      *settings.find(option::ttl),
-      fmt::format("{} is too short to renew and stop in time; the smallest that works here is {}ms",
-                  format_duration(*span), smallest->length().count()));
+  Settings::refuse(*settings.find(option::ttl), too_short_text(ttl, demands));
 }
 
 Ttl require_room(Ttl fallback, const TtlDemands& demands) {
   if (leaves_room(fallback, demands)) return fallback;
-  throw CommandError(ExitCode::usage,
-                     fmt::format("the default --ttl of {} is too short for this --grace and "
-                                 "--server-timeout; set a longer --ttl",
-                                 format_duration(fallback.length())));
+  throw CommandError(ExitCode::usage, "the default --ttl of " + too_short_text(fallback, demands));
 }
 
 Ttl require_ttl(const Settings& settings, const TtlDemands& demands, std::string_view why) {

@@ -45,7 +45,7 @@ std::vector<std::string> read_words(const Settings& settings) {
     throw CommandError(ExitCode::usage, "run needs a command: redlock-cli run -k KEY -- CMD");
   }
   if (line.has_dashes) {
-    throw CommandError(ExitCode::usage, "-c TEXT and -- CMD: choose one of them");
+    throw CommandError(ExitCode::usage, "-c TEXT and -- CMD cannot be used together");
   }
   if (!line.words.empty()) {
     const std::string word = shell_word(shown_word(line.words.front()));
@@ -154,7 +154,8 @@ run::RunOptions read_run_options(const Settings& settings) {
           settings.get(option::sd_notify) && child::has_service_manager(),
           min_hold,
           once_per,
-          static_cast<int>(settings.get(option::fresh_exit_code))};
+          static_cast<int>(settings.get(option::fresh_exit_code)),
+          settings.find(option::descendants).has_value()};
 }
 
 }  // namespace redlock::cli

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
+#include <cstring>
 #include <fstream>
 #include <map>
 #include <optional>
@@ -23,10 +25,10 @@
 namespace redlock::cli {
 namespace {
 
-std::string no_server() {
+std::string how_to_name_a_server() {
   const std::string url = stores().example();
   return fmt::format(
-      "no server is set; name one with -S {}, in REDLOCK_SERVER, or as server = \"{}\" in "
+      "name one with -S {}, in REDLOCK_SERVER, or as server = \"{}\" in "
       "~/.config/redlock-cli/config.toml or {}; {}",
       url, url, system_config, stores().stand_alone_hint());
 }
@@ -43,11 +45,14 @@ DefaultLogin default_login(const Settings& settings) {
   DefaultLogin login;
   login.user = settings.get(option::user);
   if (const auto path = settings.get(option::password_file)) {
+    errno = 0;
     std::ifstream file(*path);
     std::string password;
-    if (!file || !std::getline(file, password)) {
+    if (!std::getline(file, password)) {
+      const int error = errno;
       Settings::refuse(*settings.find(option::password_file),
-                       fmt::format("cannot read a password from {}", escape_for_terminal(*path)));
+                       fmt::format("cannot read a password from {}: {}", escape_for_terminal(*path),
+                                   error != 0 ? std::strerror(error) : "it is empty"));
     }
     login.password = std::move(password);
     return login;
@@ -59,17 +64,19 @@ DefaultLogin default_login(const Settings& settings) {
   return login;
 }
 
-std::shared_ptr<const ServerAddress> read_server(const Setting& setting, const std::string& url) {
+/// `which`: ` (2 of 3)`, or nothing where there is one.
+std::shared_ptr<const ServerAddress> read_server(const Setting& setting, const std::string& url,
+                                                 const std::string& which) {
   if (url.empty()) {
     // Most often a variable that a CI system did not fill in: say more than "wrong URL", and never
     // fall back to another server.
-    throw CommandError(ExitCode::config,
-                       fmt::format("{}: the server is empty; {}", setting.where, no_server()));
+    throw CommandError(ExitCode::config, fmt::format("{}: the server is empty{}; {}", setting.where,
+                                                     which, how_to_name_a_server()));
   }
   auto address = stores().read(url);
   if (!address) {
-    throw CommandError(ExitCode::config,
-                       fmt::format("{}: wrong server URL: {}", setting.where, address.error()));
+    throw CommandError(ExitCode::config, fmt::format("{}: wrong server URL{}: {}", setting.where,
+                                                     which, address.error()));
   }
   if ((*address)->has_password() && setting.origin == Setting::Origin::line) {
     Settings::refuse(
@@ -86,7 +93,9 @@ std::vector<run::ServerSource> read_servers(const Setting& setting,
   std::vector<run::ServerSource> servers;
   std::set<std::string> processes;
   for (const std::string& url : urls) {
-    const auto address = read_server(setting, url);
+    const std::string which =
+        urls.size() == 1 ? "" : fmt::format(" ({} of {})", servers.size() + 1, urls.size());
+    const auto address = read_server(setting, url, which);
     const Store& store = address->store();
     if (!store.stands_alone.empty() && urls.size() > 1) {
       throw CommandError(
@@ -173,11 +182,11 @@ bool load_tls(const Settings& settings, std::vector<run::ServerSource>& servers)
 
 run::ServerOptions read_server_options(const Settings& settings) {
   const auto setting = settings.find(option::server);
-  if (!setting) throw CommandError(ExitCode::config, no_server());
+  if (!setting) throw CommandError(ExitCode::config, "no server is set; " + how_to_name_a_server());
   const std::vector<std::string> urls = urls_of(*setting);
   if (urls.empty()) {
-    throw CommandError(ExitCode::config,
-                       fmt::format("{}: the list is empty; {}", setting->where, no_server()));
+    throw CommandError(ExitCode::config, fmt::format("{}: the list is empty; {}", setting->where,
+                                                     how_to_name_a_server()));
   }
 
   run::ServerOptions options;

@@ -92,6 +92,12 @@ void Settings::refuse(const Setting& setting, const std::string& why) {
                      setting.where + ": " + shown_message(why, setting.values));
 }
 
+void Settings::refuse_both(const Setting& one, const Setting& other) {
+  const bool typed = one.origin == Setting::Origin::line || other.origin == Setting::Origin::line;
+  throw CommandError(typed ? ExitCode::usage : ExitCode::config,
+                     fmt::format("{} and {} cannot be used together", one.where, other.where));
+}
+
 /// A flag may be given more than once.
 const std::string& Settings::single_text(const OptionRow& option, const Setting& setting) const {
   const bool is_repeated_flag =

@@ -57,6 +57,9 @@ class Settings {
   /// Ends the command because this setting's value is wrong.
   [[noreturn]] static void refuse(const Setting& setting, const std::string& why);
 
+  /// Ends the command because two settings contradict each other.
+  [[noreturn]] static void refuse_both(const Setting& one, const Setting& other);
+
  private:
   [[nodiscard]] const std::string& single_text(const OptionRow& option,
                                                const Setting& setting) const;

@@ -174,8 +174,10 @@ void check_max_age(const Settings& settings, const StatusOptions& options) {
   const Setting setting = *settings.find(option::max_age);
   if (options.resources.empty())
     Settings::refuse(setting, "needs KEY: the lock whose runs it checks");
-  if (options.exit_code) Settings::refuse(setting, "with --exit-code: choose one of them");
-  if (options.watch) Settings::refuse(setting, "with --watch: choose one of them");
+  for (const OptionRow* other :
+       std::initializer_list<const OptionRow*>{&option::exit_code, &option::watch}) {
+    if (const auto rival = settings.find(*other)) Settings::refuse_both(setting, *rival);
+  }
 }
 
 StatusOptions read_status_options(const Settings& settings) {

@@ -100,7 +100,10 @@ std::string who_text(const Holder& holder) {
   if (holder.foreign) return foreign_text(holder);
   if (holder.shared && !holder.owner) return "some who share it";
   if (!holder.owner) return "a holder whose owner record cannot be read";
-  return (holder.shared ? "some who share it, the latest " : "") + owner_text(*holder.owner);
+  if (!holder.shared) return owner_text(*holder.owner);
+  return (holder.owner->slots > 0 ? "several in slots, the latest "
+                                  : "some who share it, the latest ") +
+         owner_text(*holder.owner);
 }
 
 std::string kept_text(const Owner& owner, const Finished& finished,
@@ -126,7 +129,7 @@ std::string holder_text(const Holder& holder) {
   const std::string expiry = ", expires in " + format_duration(*holder.remaining);
   switch (renewal_of(holder)) {
     case Renewal::renewed:
-      return text + ", renewed" + age;
+      return text + age + ", renewed";
     case Renewal::overdue:
       return text + age +
              fmt::format(", not renewed for {}",

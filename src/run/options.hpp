@@ -40,6 +40,7 @@ struct RunOptions : LockOptions {
   Duration min_hold{};                 ///< from the grant on
   std::optional<Duration> once_per{};  ///< at most one successful run in it
   int fresh_exit_code = 0;             ///< the exit code when the command need not run
+  bool sets_descendants = false;       ///< --descendants was given: what is left is expected
 };
 
 /// A process that `acquire` keeps the lease for.

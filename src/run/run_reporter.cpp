@@ -38,6 +38,7 @@ RunReporter::RunReporter(Session& session, const RunOptions& options)
 
 Finish RunReporter::conclude_not_acquired(const SetFailure& failed) {
   report_.outcome = outcome_of_wait("run", options_, failed, session_.server_set().size());
+  report_.outcome.message += "; the command was not run";
   say();
   return Finish{report_.outcome.exit_code};
 }
@@ -95,11 +96,13 @@ Finish RunReporter::conclude_unkillable() {
 
 Finish RunReporter::conclude_ended() {
   if (!ending_.left.empty()) {
-    session_.console().notice(fmt::format("{}: processes that the command left running: {}", key_,
-                                          fmt::join(ending_.left, " ")));
+    report_left(
+        fmt::format("{}: processes that the command left running: {}; the lock is not kept "
+                    "for them, as --descendants wait would do",
+                    key_, fmt::join(ending_.left, " ")));
   }
   if (!ending_.swept.empty()) {
-    session_.console().notice(fmt::format(
+    report_left(fmt::format(
         "{}: processes that the command left running, killed with its pid namespace: {}", key_,
         fmt::join(ending_.swept, " ")));
   }
@@ -271,6 +274,11 @@ std::string RunReporter::write_report(const Finish& finish) {
 }
 
 // --- Helpers ---
+
+/// Work that goes on without the lock is what a lock is there to prevent.
+void RunReporter::report_left(const std::string& text) const {
+  options_.sets_descendants ? session_.console().notice(text) : session_.console().error(text);
+}
 
 Finish RunReporter::conclude(CommandResult result, std::string message) {
   report_.outcome = output::outcome_of("run", options_.resources, result, std::move(message));

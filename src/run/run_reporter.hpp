@@ -110,6 +110,7 @@ class RunReporter {
  private:
   Finish conclude(output::CommandResult result, std::string message);
   void say() const;
+  void report_left(const std::string& text) const;
   void report_loss();
   void report_stopping_for_lease() const;
   void report_missing_votes();

@@ -105,8 +105,11 @@ Finding LockProbe::finding(const std::vector<std::string>& missing) const {
   std::string rights;
   for (const std::string& right : missing) rights += " +" + right;
   if (fault_) {
-    const std::string text = "cannot " + step_ + ": " + fault_->text;
-    return {Level::bad, probe, text + (rights.empty() ? "" : "; missing rights:" + rights)};
+    const std::string failed = "cannot " + step_ + ": ";
+    if (rights.empty()) return {Level::bad, probe, failed + fault_->text};
+    // The text of a denial would send the user here, where the rights are named.
+    const std::string why = fault_->kind == FaultKind::denied ? std::string() : fault_->text + "; ";
+    return {Level::bad, probe, failed + why + "missing rights:" + rights};
   }
   if (!rights.empty()) {
     return {Level::warning, probe, "a lock can be held, but these rights are missing:" + rights};

@@ -55,18 +55,18 @@ reported() {
 # --- --descendants ---
 
 @test "--descendants leave, the default: the lock is released at once, and the pids are named" {
-  local option pid
-  for option in "" --descendants=leave; do
+  local options pid
+  for options in "" --descendants=leave -q; do
     rm -f "$BATS_TEST_TMPDIR/end" "$BATS_TEST_TMPDIR/report"
-    start_leaver 5 $option
+    start_leaver 5 $options
     end_leaver
     wait_background ours
     assert_equal "$status $output" "5 ready"
     assert_equal "$(keys_at 0)" ""
-    assert_regex "$stderr" "^redlock-cli: demo: processes that the command left running: [0-9 ]+$"
+    assert_regex "$stderr" "^redlock-cli: demo: processes that the command left running: [0-9 ]+; "
     for pid in "${LEFT_PIDS[@]}"; do
       assert is_alive "$pid"
-      assert_regex "$stderr " " $pid "
+      assert_regex "$stderr" " $pid[ ;]"
     done
     assert_equal "$(reported 'sorted(j["left"])')" \
       "$(printf '%s\n' "${LEFT_PIDS[@]}" | sort -n | paste -sd , | sed 's/,/, /g; s/.*/[&]/')"
@@ -75,6 +75,13 @@ reported() {
     run -0 redlock-cli run -k demo -n -- true
     end_tree
   done
+}
+
+@test "-q says nothing of what is left where --descendants leave is given: it is expected" {
+  start_leaver 5 -q --descendants leave
+  end_leaver
+  wait_background ours
+  assert_equal "$status $stderr" "5 "
 }
 
 @test "--descendants leave says nothing when nothing is left" {

@@ -364,6 +364,7 @@ redis://x:wrong@127.0.0.1:${SERVER_PORT[1]},${SERVER_URL[2]} \
   echo needless >"$BATS_TEST_TMPDIR/password"
   quiet 77 redlock-cli run -S "${SERVER_URL[2]}" --password-file "$BATS_TEST_TMPDIR/password" \
     -k demo -n -- true
+  assert_regex "$stderr" "a password was given \\(.*--password-file.*\\), but the server has none"
   quiet 77 env REDISCLI_AUTH=needless \
     redlock-cli run -S "${SERVER_URL[2]}" --user nobody -k demo -n -- true
 }
@@ -383,13 +384,16 @@ redis://x:wrong@127.0.0.1:${SERVER_PORT[1]},${SERVER_URL[2]} \
   REDISCLI_AUTH=password run -0 redlock-cli run -S "${SERVER_URL[2]}" -k demo -n -- true
 }
 
-@test "a password file that cannot be read is an error, and never no password" {
+@test "a password file that cannot be read is an error that says why, and never no password" {
   quiet 64 redlock-cli run -S "${SERVER_URL[0]}" --password-file /no/such/file -k demo -n -- true
+  assert_regex "$stderr" "/no/such/file: No such file or directory$"
   quiet 64 redlock-cli run -S "${SERVER_URL[0]}" --password-file "$BATS_TEST_TMPDIR" \
     -k demo -n -- true
+  assert_regex "$stderr" ": Is a directory$"
   : >"$BATS_TEST_TMPDIR/empty"
   quiet 64 redlock-cli run -S "${SERVER_URL[0]}" --password-file "$BATS_TEST_TMPDIR/empty" \
     -k demo -n -- true
+  assert_regex "$stderr" "/empty: it is empty$"
 }
 
 @test "neither file nor URL passwords reach the command's environment" {

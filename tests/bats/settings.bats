@@ -193,7 +193,8 @@ with_system_file() {
   unset REDLOCK_NONBLOCK
   REDLOCK_WAIT=1h ends_with 75
   REDLOCK_WAIT=1h REDLOCK_NONBLOCK=1 run -78 redlock-cli run -k busy -- true
-  run -64 redlock-cli run -k busy -n -w 1h -- true
+  assert_refused 64 "--nonblock and --wait cannot be used together" \
+    redlock-cli run -k busy -n -w 1h -- true
 }
 
 # --- where the user's file is ---
@@ -273,7 +274,7 @@ with_system_file() {
     -- touch "$BATS_TEST_TMPDIR/ran"
   assert_refused 78 "$text" redlock-cli run -S '' -k demo -- touch "$BATS_TEST_TMPDIR/ran"
   assert_refused 78 "$text" redlock-cli run -S "$SERVERS," -k demo -- touch "$BATS_TEST_TMPDIR/ran"
-  assert_refused 78 "$text" env REDLOCK_SERVER=, redlock-cli status
+  assert_refused 78 "$text (1 of 2); name one with -S" env REDLOCK_SERVER=, redlock-cli status
   unset REDLOCK_SERVER
   user_file 'server = ""'
   assert_refused 78 "$text" redlock-cli run -k demo -- touch "$BATS_TEST_TMPDIR/ran"

@@ -133,7 +133,7 @@ setup() { setup_one_server; }
   hold reader -s --note 'a long report'
   hold slotted --slots 4
   run redlock-cli status -k demo
-  assert_line --regexp '^  shared: .*"a long report", renewed, for '
+  assert_line --regexp '^  shared: .*"a long report", for [0-9.]+m?s, renewed$'
   assert_line --regexp "^  slot 0: .*run pid ${BACKGROUND_PID[slotted]}: "
   run redlock-cli status -k demo --json
   assert_equal \
@@ -174,8 +174,8 @@ setup() { setup_one_server; }
 }
 
 @test "what cannot be meant is refused" {
-  assert_refused 64 "choose one" redlock-cli run -s -x -k demo -- true
-  assert_refused 64 "choose one" redlock-cli run -s --slots 2 -k demo -- true
+  assert_refused 64 "cannot be used together" redlock-cli run -s -x -k demo -- true
+  assert_refused 64 "cannot be used together" redlock-cli run -s --slots 2 -k demo -- true
   assert_refused 64 "at least 1" redlock-cli run --slots 0 -k demo -- true
   assert_refused 64 "from 1 to 1000" redlock-cli run --slots 1001 -k demo -- true
   assert_refused 64 "one -k only" redlock-cli run --slots 2 -k demo -k other -- true

@@ -19,7 +19,7 @@ is_on_screen() { [[ $(wait_screen) == "$1" ]]; }
 see_screen() { wait_until is_on_screen "$1" || { wait_screen; fail "the screen is not: $1"; }; }
 
 readonly full='redlock-cli: waiting for demo (N, 1st in queue): held by ME (run pid N: sh), '\
-'"release 4.2", renewed, for T'
+'"release 4.2", for T, renewed'
 
 @test "200 by 50: one line, and nothing of it when the lock is there" {
   hold holder --note "release 4.2"

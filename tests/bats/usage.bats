@@ -130,6 +130,7 @@ setup() { setup_one_server; }
     redlock-cli run -k demo --nonblok=x true
   assert_refused 64 "unknown option -Z; see \`redlock-cli run --help\`" \
     redlock-cli run -k demo -nZ true
+  assert_refused 64 "= behind an option that takes no value" redlock-cli run -k demo -n=5 true
   assert_refused 64 "unknown option --versoin" redlock-cli --versoin
   assert_refused 64 "unknown option --exit; did you mean '--exit-code'?" redlock-cli status --exit
   assert_refused 64 "there is no command ''; the commands are run" redlock-cli ''

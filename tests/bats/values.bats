@@ -90,8 +90,8 @@ NOWHERE=unix:///nonexistent.sock
 
 # min_ttl OPTION…: the smallest ttl in ms that `run OPTION…` names when it refuses one of 1 ms.
 min_ttl() {
-  assert_refused 64 "the smallest that works here is" redlock-cli run -k demo "$@" -t 1ms -- true
-  [[ $stderr =~ here\ is\ ([0-9]+)ms$ ]]
+  assert_refused 64 "the smallest that works is" redlock-cli run -k demo "$@" -t 1ms -- true
+  [[ $stderr =~ works\ is\ ([0-9]+)ms$ ]]
   smallest=${BASH_REMATCH[1]}
 }
 
@@ -110,6 +110,16 @@ min_ttl() {
   done
 }
 
+@test "a ttl too short is told with the settings that make it so" {
+  assert_refused 64 "--ttl: 1s is too short to renew the lease and to stop the command in time; \
+with --server-timeout 1s and --grace 2s the smallest" \
+    redlock-cli run -k demo -t 1s --grace 2s --server-timeout 1s -- true
+  assert_refused 64 "the default --ttl of 30s is too short to renew the lease and to stop the \
+command in time; with --grace 40s the smallest" redlock-cli run -k demo --grace 40s -- true
+  assert_refused 64 "is too short to renew the lease in time; the smallest" \
+    redlock-cli acquire -k demo -t 1ms
+}
+
 @test "a command runs under the smallest ttl" {
   local smallest
   min_ttl --server-timeout 700ms --grace 1s
@@ -118,11 +128,11 @@ min_ttl() {
 }
 
 @test "acquire and extend have a smallest ttl, too" {
-  assert_refused 64 "the smallest that works here is" redlock-cli acquire -k demo -t 1ms
-  [[ $stderr =~ here\ is\ ([0-9]+)ms$ ]]
+  assert_refused 64 "the smallest that works is" redlock-cli acquire -k demo -t 1ms
+  [[ $stderr =~ works\ is\ ([0-9]+)ms$ ]]
   run -69 redlock-cli acquire -S "$NOWHERE" -k demo -n -t "${BASH_REMATCH[1]}ms"
   eval "$(redlock-cli acquire -k demo -t 60s --export)"
-  assert_refused 64 "the smallest that works here is" redlock-cli extend -t 1ms
+  assert_refused 64 "the smallest that works is" redlock-cli extend -t 1ms
 }
 
 @test "a ttl of nothing or of centuries is refused, and so are settings that no ttl has room for" {
@@ -351,6 +361,13 @@ locks_verbatim() {
     assert_refused 78 "REDLOCK_SERVER: " env REDLOCK_SERVER="$url" redlock-cli status
   done
   assert [ ! -e "$BATS_TEST_TMPDIR/ran" ]
+}
+
+@test "of several servers the wrong URL is told by its number, and the host that is none" {
+  assert_refused 78 "REDLOCK_SERVER: wrong server URL (2 of 3): it begins with no scheme" \
+    env REDLOCK_SERVER=redis://a,redsi://b,redis://c redlock-cli status
+  assert_refused 78 "wrong server URL: its host has a character that no host name has" \
+    redlock-cli status -S 'redis://a b'
 }
 
 @test "servers can be given one by one, in a list, or both" {

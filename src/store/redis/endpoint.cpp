@@ -130,7 +130,8 @@ std::optional<std::string> read_address(std::string_view text, Address& address)
     has_port = colon != std::string_view::npos;
     if (has_port) port = text.substr(colon + 1);
   }
-  if (!is_plain_host(address.host)) return "it names no host";
+  if (address.host.empty()) return "it names no host";
+  if (!is_plain_host(address.host)) return "its host has a character that no host name has";
   address.host = lower_case(address.host);
   if (!has_port) return std::nullopt;
   const auto number = whole_number<std::uint16_t>(port);

@@ -21,6 +21,9 @@ struct Meaning {
 constexpr std::string_view key_advice =
     "the user may not touch the key, or the keys redlock:* that belong to it";
 
+constexpr std::string_view needless_advice =
+    "a password was given (REDISCLI_AUTH, --password-file or the URL), but the server has none";
+
 constexpr std::string_view sentinel_advice =
     "it runs no scripts; if it is a Sentinel, write sentinel://HOST:PORT/MASTER";
 
@@ -32,14 +35,11 @@ constexpr std::array meanings{
     Meaning{"unauthenticated", FaultKind::denied,
             "it wants a password: set REDISCLI_AUTH or --password-file"},
     Meaning{"invalid password", FaultKind::denied, "wrong password"},
-    Meaning{"without any password configured", FaultKind::denied,
-            "a password was given, but the server has none: unset REDISCLI_AUTH or drop it from "
-            "the URL"},
+    Meaning{"without any password configured", FaultKind::denied, needless_advice},
     Meaning{"DENIED", FaultKind::denied,
             "it accepts connections from its own host only (protected mode)"},
     Meaning{"no password is set", FaultKind::denied,  // Redis 5
-            "a password was given, but the server has none: unset REDISCLI_AUTH or drop it from "
-            "the URL"},
+            needless_advice},
     Meaning{"wrong number of arguments for 'auth'", FaultKind::denied,
             "it knows no users (Redis before 6): give the password alone"},
     Meaning{"to access one of the keys", FaultKind::denied, key_advice},

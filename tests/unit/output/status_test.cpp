@@ -150,7 +150,7 @@ TEST_F(StatusText, ShowsServersWhenVerbose) {
             "KEY     STATE  HOLDER                 SINCE        LEASE\n"
             "deploy  held   ci@runner-9 deploy.sh  08:26:00 4m  renewed\n"
             "  fence 42\n"
-            "  redis://a:6379: held by ci@runner-9 (run pid 4711: deploy.sh), renewed, for 4m\n"
+            "  redis://a:6379: held by ci@runner-9 (run pid 4711: deploy.sh), for 4m, renewed\n"
             "1 lock: 1 held\n");
 }
 
@@ -158,11 +158,11 @@ TEST_F(StatusText, ShowsAParagraphForAKeyThatIsNamed) {
   StatusView view;
   view.listed = false;
   EXPECT_EQ(status_text(report_of({held_lock("deploy", running())}), view, any_width),
-            "deploy: held by ci@runner-9 (run pid 4711: deploy.sh), \"release 4.2\", renewed, for "
-            "4m\n  since 08:26:00\n  fence 42\n");
+            "deploy: held by ci@runner-9 (run pid 4711: deploy.sh), \"release 4.2\", for 4m, "
+            "renewed\n  since 08:26:00\n  fence 42\n");
   EXPECT_EQ(status_text(report_of({held_lock("deploy", running())}), view, 50),
             "deploy: held by ci@runner-9 (run pid 4711:\n"
-            "    deploy.sh), \"release 4.2\", renewed, for 4m\n"
+            "    deploy.sh), \"release 4.2\", for 4m, renewed\n"
             "  since 08:26:00\n"
             "  fence 42\n");
 }

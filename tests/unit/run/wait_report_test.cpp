@@ -64,10 +64,10 @@ TEST_F(WaitReportTest, GoesOnFromWhatIsKnown) {
   report_.learn(demo, held_by("a"), began);
   EXPECT_EQ(
       report_.line(began + 1s),
-      "waiting for demo (1s, 2nd in queue): held by a@host (run pid 7: job), renewed, for 11s");
+      "waiting for demo (1s, 2nd in queue): held by a@host (run pid 7: job), for 11s, renewed");
   EXPECT_EQ(
       report_.line(began + 14s),
-      "waiting for demo (14s, 2nd in queue): held by a@host (run pid 7: job), renewed, for 24s");
+      "waiting for demo (14s, 2nd in queue): held by a@host (run pid 7: job), for 24s, renewed");
 }
 
 TEST_F(WaitReportTest, CountsDownWhatNothingRenews) {
@@ -99,7 +99,7 @@ TEST_F(WaitReportTest, TellsOneHolderOnceAMinute) {
   ASSERT_EQ(told.size(), 3U);
   EXPECT_EQ(
       told[0],
-      "waiting for demo: held by a@host (run pid 7: job), renewed, for 10s; 2nd in queue, for 1s");
+      "waiting for demo: held by a@host (run pid 7: job), for 10s, renewed; 2nd in queue, for 1s");
 }
 
 TEST_F(WaitReportTest, ShortSpellsWithoutAHolderAreNoNews) {
