@@ -7,7 +7,19 @@ die() {
   echo "::error::$2"
   exit "$1"
 }
-[[ -n ${LOCK_KEY//[[:space:]]/} ]] || die 64 "redlock-cli: the input key is empty"
+# lines_of TEXT: its lines, without the blanks around them, into the array lines.
+lines_of() {
+  local line
+  lines=()
+  while read -r line; do
+    [[ -z $line ]] || lines+=("$line")
+  done <<<"$1"
+}
+
+lines_of "$LOCK_KEY"
+keys=("${lines[@]}")
+((${#keys[@]} > 0)) || die 64 "redlock-cli: the input key is empty"
+[[ -n ${LOCK_RUN//[[:space:]]/} ]] || die 64 "redlock-cli: the input run is empty"
 # A secret that is missing is an empty text.
 [[ -n ${REDLOCK_SERVER-} ]] ||
   die 78 "redlock-cli: the input servers is empty; is the secret set, may this workflow read it?"
@@ -25,13 +37,15 @@ command -v redlock-cli >/dev/null ||
   die 64 "redlock-cli is not installed on this runner; name a release with the input package"
 
 arguments=(--note "${GITHUB_SERVER_URL-}/${GITHUB_REPOSITORY-}/actions/runs/${GITHUB_RUN_ID-}")
-while IFS= read -r key; do
-  [[ -z $key ]] || arguments+=(-k "$key")
-done <<<"$LOCK_KEY"
+for key in "${keys[@]}"; do arguments+=(-k "$key"); done
 [[ -z ${LOCK_WAIT-} ]] || arguments+=(-w "$LOCK_WAIT")
-while IFS= read -r option; do
-  [[ -z $option ]] || arguments+=("$option")
-done <<<"${LOCK_OPTIONS-}"
+lines_of "${LOCK_OPTIONS-}"
+for option in "${lines[@]}"; do
+  # A word each: with its value in the same line it would be an option that nobody knows.
+  [[ ! $option =~ ^(--[^=[:blank:]]+)[[:blank:]]+(.*)$ ]] ||
+    die 64 "redlock-cli: the input options: write ${BASH_REMATCH[1]}=${BASH_REMATCH[2]}"
+  arguments+=("$option")
+done
 
 command=$LOCK_RUN
 unset "${!LOCK_@}"

@@ -176,15 +176,16 @@ END_OF_JOB
 @test "CI: the action runs its command under the lock, waits, and passes on how it ended" {
   local action=$BATS_TEST_DIRNAME/../../packaging/github-action
   assert_regex "$(<"$action/action.yml")" 'GITHUB_ACTION_PATH/run.sh'
-  LOCK_KEY=$'staging\nschema' LOCK_RUN='echo "$REDLOCK_KEY" ${LOCK_KEY-unset}; exit 7' \
+  LOCK_KEY=$'  staging \n\tschema\n' LOCK_RUN='echo "$REDLOCK_KEY" ${LOCK_KEY-unset}; exit 7' \
     LOCK_WAIT=5s run -7 "$action/run.sh"
-  assert_output --partial unset
+  assert_line schema
+  assert_line "staging unset"
   redlock-cli acquire -k staging --ttl 1m >/dev/null
   LOCK_KEY=staging LOCK_RUN=true LOCK_WAIT=0 LOCK_OPTIONS=$'--retry-delay\n1s' \
     run -75 "$action/run.sh"
 }
 
-@test "CI: the action does not run without servers, a key or the checksum of what it loads" {
+@test "CI: the action does not run without servers, a key, a command or the checksum of what it loads" {
   local action=$BATS_TEST_DIRNAME/../../packaging/github-action
   REDLOCK_SERVER='' LOCK_KEY=a LOCK_RUN='echo ran' run -78 "$action/run.sh"
   assert_output --partial "input servers is empty"
@@ -192,6 +193,10 @@ END_OF_JOB
   assert_output --partial "input key is empty"
   LOCK_KEY=a LOCK_RUN='echo ran' LOCK_PACKAGE=http://x run -64 "$action/run.sh"
   assert_output --partial sha256
+  LOCK_KEY=a LOCK_RUN=$'  \n' run -64 "$action/run.sh"
+  assert_output --partial "input run is empty"
+  LOCK_KEY=a LOCK_RUN='echo ran' LOCK_OPTIONS=$'-q\n --ttl 60s' run -64 "$action/run.sh"
+  assert_output --partial "write --ttl=60s"
 }
 
 # A runner signals the first process of a step alone, and that is bash.
