@@ -24,7 +24,7 @@ is no shell unless -c asks for one. Waiters are served in order of arrival.
 
 In a crontab, where one host is to do it, once a night:
 
-  redlock-cli run -k nightly -n -E 0 -q --once-per 20h -- backup)"},
+  redlock-cli run -k nightly -n -E 0 -q --once-per 20h --min-hold 1m -- backup)"},
     CommandSpec{for_acquire, "acquire", Operands::none,
                 "-k KEY {--ttl DUR|--while-pid PID|--detach} [OPTIONS]",
                 "take a lock and hand it to the script",
