@@ -123,7 +123,8 @@ all_end() {
   release_hold first
   run --separate-stderr redlock-cli run -n -k demo -- touch "$BATS_TEST_TMPDIR/entered"
   assert_failure 75
-  assert_equal "$stderr" "redlock-cli: demo: others wait for it and come first"
+  assert_equal "$stderr" \
+    "redlock-cli: demo: others wait for it and come first; the command was not run"
   assert [ ! -e "$BATS_TEST_TMPDIR/entered" ]
   kill -CONT "$holder"
   all_end a

@@ -85,21 +85,27 @@ teardown() { teardown_supervision; }
   assert_equal "$(redis 0 get demo) $(redis 0 pttl demo)" "theirs -1"
 }
 
-# has_more_sockets N: the holder has so many more than when they were counted.
-sockets_of_holder() { readlink "/proc/$HOLDER/fd"/* | grep -c '^socket:'; }
-count_sockets() { SOCKETS=$(sockets_of_holder); }
-has_more_sockets() { (($(sockets_of_holder) >= SOCKETS + $1)); }
+# note_sockets: keeps in SOCKETS the sockets that the holder has, with those that it had before.
+# has_opened N: it has opened so many since they were first noted, whatever it has closed.
+note_sockets() {
+  SOCKETS=$({
+    echo "$SOCKETS"
+    readlink "/proc/$HOLDER/fd"/* | grep '^socket:'
+  } | sort -u)
+}
+has_opened() { note_sockets; (($(wc -l <<<"$SOCKETS") >= NOTED + $1)); }
+start_counting() { SOCKETS=; note_sockets; NOTED=$(wc -l <<<"$SOCKETS"); }
 
 @test "an outage that is shorter than the lease is survived in silence" {
   start_tree ours -t 8s --grace 200ms --server-timeout 100ms
   local before
   before=$(expires_at 0)
   watch_lock
-  count_sockets
+  start_counting
   pause_server 0
   # Rounds enough for a line, were there one: each that stays unanswered leaves its connection and
   # opens another.
-  wait_until has_more_sockets 2
+  wait_until has_opened 2
   resume_server 0
   wait_until expires_after 0 "$before"
   touch "$BATS_TEST_TMPDIR/end"
@@ -114,9 +120,9 @@ has_more_sockets() { (($(sockets_of_holder) >= SOCKETS + $1)); }
   watch_lock
   pause_server 0
   wait_until grep -q "cannot renew, trying on" "$(background_stderr ours)"
-  count_sockets
+  start_counting
   # Rounds enough for more lines, were there one for each.
-  wait_until has_more_sockets 2
+  wait_until has_opened 2
   resume_server 0
   local before
   before=$(expires_at 0)
