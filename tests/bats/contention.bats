@@ -112,7 +112,8 @@ has_lines() { (($(wc -l <"$2") >= $1)); }
   run --separate-stderr redlock-cli run -w 1s -k demo -- touch "$BATS_TEST_TMPDIR/entered"
   assert_failure 75
   assert [ $((${EPOCHREALTIME/[.,]/} - start)) -ge 990000 ]
-  assert_regex "${stderr_lines[-1]}" "held by .*; waited for 1s \\(--wait\\); the command was not run$"
+  assert_regex "${stderr_lines[-1]}" \
+    "held by .*; waited for 1s \\(--wait\\); the command was not run$"
   assert [ ! -e "$BATS_TEST_TMPDIR/entered" ]
   # The holder noticed nothing.
   release_hold first

@@ -39,15 +39,15 @@ if ARGV.life == '0' then waiter = '' end
 
 local was_queued = false
 local function queue_status(may_change, offered)
-  local largest = redis.call('ZRANGE', QUEUE, -1, -1, 'WITHSCORES')[2]
+  local largest = redis.call('ZRANGE', KEYS.queue, -1, -1, 'WITHSCORES')[2]
   if supersedes then
     -- A ticket is above that of the newest one so far, also when that one waits no more.
     local newest = newest_superseder()
     if newest and newest > (tonumber(largest) or 0) then largest = decimal(newest) end
   end
-  local rank = waiter ~= '' and redis.call('ZRANK', QUEUE, waiter)
+  local rank = waiter ~= '' and redis.call('ZRANK', KEYS.queue, waiter)
   return {
-    decimal(time), largest or '', rank or redis.call('ZCARD', QUEUE),
+    decimal(time), largest or '', rank or redis.call('ZCARD', KEYS.queue),
     rank and (was_queued and 2 or 1) or 0, may_change, free, offered or 0, is_mute() and 1 or 0,
     superseder or '', superseder_record or ''
   }

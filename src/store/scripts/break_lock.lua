@@ -11,16 +11,16 @@ if ARGV.fence ~= '' and holder[REPLY.holder.fence] ~= ARGV.fence then
   holder[REPLY.holder.word] = WORD.other
   return holder
 end
-local broken = state == 'shared' and redis.call('ZRANGE', READERS, 0, -1)
+local broken = state == 'shared' and redis.call('ZRANGE', KEYS.readers, 0, -1)
   or {holder[REPLY.holder.id]}
-redis.call('DEL', LOCK)
-if state == 'shared' then redis.call('DEL', READERS, SHARES, SLOTS) end
+redis.call('DEL', KEYS.lock)
+if state == 'shared' then redis.call('DEL', KEYS.readers, KEYS.shares, KEYS.slots) end
 if holder[REPLY.holder.ours] == 1 then
   -- The processes that keep these leases learn who broke them, and why.
   local tombstones = {'!' .. ARGV.breaker}
   for i, id in ipairs(broken) do tombstones[i + 1] = 'broken:' .. id end
   leave_tombstones(tombstones, holder[REPLY.holder.left], time)
-  redis.pcall('DEL', OWNER)
+  redis.pcall('DEL', KEYS.owner)
 end
 notify_next('free', time)
 return holder

@@ -10,15 +10,15 @@ if not how then return ends end
 -- fence still keeps the lease.
 local function keep_fence()
   if fence ~= '0' then lift_fence(how, id, fence, ttl) end
-  redis.pcall('PEXPIRE', FENCE, decimal(FENCE_IDLE + ttl))
+  redis.pcall('PEXPIRE', KEYS.fence, decimal(FENCE_IDLE + ttl))
 end
 
 -- PEXPIRE works even when the server is out of memory. So for an exclusive lease it comes first and
 -- alone decides.
 if how == 'exclusive' then
-  if redis.call('PTTL', LOCK) < ttl then
-    redis.call('PEXPIRE', LOCK, ARGV.ttl)
-    redis.pcall('PEXPIRE', OWNER, ARGV.ttl)
+  if redis.call('PTTL', KEYS.lock) < ttl then
+    redis.call('PEXPIRE', KEYS.lock, ARGV.ttl)
+    redis.pcall('PEXPIRE', KEYS.owner, ARGV.ttl)
   end
   keep_fence()
   return describe(WORD.extended, ARGV.token, nil, time)
@@ -30,7 +30,7 @@ if describe_share('', id, ends, time)[REPLY.holder.behind] ~= tonumber(ARGV.slot
 end
 if ends < time + ttl then
   ends = time + ttl
-  local added = redis.pcall('ZADD', READERS, decimal(ends), id)
+  local added = redis.pcall('ZADD', KEYS.readers, decimal(ends), id)
   if is_error(added) then return added end
 end
 local failure = bound_shares(time)

@@ -3,7 +3,7 @@
 -- -> {'healed'} | {'gone', 1} when it was released by hand meanwhile | {'held', …} | an error
 local token, ttl, slot = ARGV.token, tonumber(ARGV.ttl), tonumber(ARGV.slot)
 local id, time = redis.sha1hex(token), now()
-if type(redis.pcall('ZSCORE', RELEASED, id)) == 'string' then
+if type(redis.pcall('ZSCORE', KEYS.released, id)) == 'string' then
   return {WORD.gone, NUMBER.gone_released}
 end
 
@@ -16,13 +16,13 @@ if ARGV.mode == WORD.alone then
   if state == 'shared' or state == 'held' and value ~= token then
     return describe(WORD.held, value, type_name, time)
   end
-  local set = redis.pcall('SET', LOCK, token, 'NX', 'PX', ARGV.ttl)
+  local set = redis.pcall('SET', KEYS.lock, token, 'NX', 'PX', ARGV.ttl)
   if is_error(set) then return set end
   write_owner(id, ARGV.fence, since, ARGV.supervised, ARGV.record, ttl)
 else
   if state == 'held' then return describe(WORD.held, value, type_name, time) end
   if slot >= 0 then
-    local sitting = redis.call('HGET', SLOTS, slot)
+    local sitting = redis.call('HGET', KEYS.slots, slot)
     if sitting and sitting ~= id and share_end(sitting, time) then
       return describe(WORD.held, SHARED, nil, time)
     end

@@ -14,7 +14,7 @@ local runs, unreadable = stored_runs()
 if not runs then return unreadable end
 
 local waiters = {}
-for _, id in ipairs(redis.call('ZRANGE', QUEUE, 0, MOST - 1)) do
+for _, id in ipairs(redis.call('ZRANGE', KEYS.queue, 0, MOST - 1)) do
   local entry = entry_of(id)
   if not is_over(entry, time) and not entry.opaque then
     waiters[#waiters + 1] = {entry.mode, math.max(0, time - entry.since), entry.record}
@@ -23,12 +23,13 @@ end
 local shares = {}
 if state == 'shared' then
   local after = '(' .. decimal(time)
-  local ends = redis.call('ZRANGEBYSCORE', READERS, after, '+inf', 'WITHSCORES', 'LIMIT', 0, MOST)
+  local ends =
+    redis.call('ZRANGEBYSCORE', KEYS.readers, after, '+inf', 'WITHSCORES', 'LIMIT', 0, MOST)
   for i = 1, #ends, 2 do
     shares[#shares + 1] = describe_share('share', ends[i], tonumber(ends[i + 1]), time)
   end
 end
-local share_count = redis.call('ZCOUNT', READERS, '(' .. decimal(time), '+inf')
+local share_count = redis.call('ZCOUNT', KEYS.readers, '(' .. decimal(time), '+inf')
 local free_slots = ''
 if state == 'shared' then
   local _, digits = find_slot(NUMBER.max_slots, -1, time)
@@ -36,7 +37,7 @@ if state == 'shared' then
   free_slots = string.match(digits, '^(.*0)1*$') or ''
 end
 local parties = {
-  redis.call('ZCARD', QUEUE), waiters, share_count, shares, free_slots, decimal(time), runs
+  redis.call('ZCARD', KEYS.queue), waiters, share_count, shares, free_slots, decimal(time), runs
 }
 
 if state == 'free' then return {WORD.free, parties} end

@@ -2,7 +2,7 @@
 -- ARGV: our waiter id
 -- -> {'left'} | an error
 local time = now()
-local was_first = redis.call('ZRANK', QUEUE, ARGV.waiter) == 0
+local was_first = redis.call('ZRANK', KEYS.queue, ARGV.waiter) == 0
 drop(ARGV.waiter)
 local state, failure = standing(time)
 if not state then return failure end

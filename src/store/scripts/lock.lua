@@ -5,16 +5,16 @@ local TOMBSTONE_LIFE = 35000 -- for a lease without a known end: more than a ttl
 -- result, true for a key that is not a string. Any error other than a wrong type (such as missing
 -- rights) is returned as it is.
 local function look()
-  local value = redis.pcall('GET', LOCK)
+  local value = redis.pcall('GET', KEYS.lock)
   if is_error(value) and string.find(value.err, 'WRONGTYPE', 1, true) then
-    return true, redis.call('TYPE', LOCK).ok
+    return true, redis.call('TYPE', KEYS.lock).ok
   end
   return value
 end
 
 -- When the share ends, if it has not ended.
 local function share_end(id, time)
-  local score = redis.pcall('ZSCORE', READERS, id)
+  local score = redis.pcall('ZSCORE', KEYS.readers, id)
   local ends = type(score) == 'string' and tonumber(score)
   if ends and ends > time then return ends end
 end
@@ -26,7 +26,7 @@ local function standing(time)
   local value, type_name = look()
   if is_error(value) then return nil, value end
   if value and value ~= SHARED then return 'held', value, type_name end
-  local shares = redis.pcall('ZCOUNT', READERS, '(' .. decimal(time), '+inf')
+  local shares = redis.pcall('ZCOUNT', KEYS.readers, '(' .. decimal(time), '+inf')
   if is_error(shares) then return nil, shares end
   if value or shares > 0 then return 'shared', SHARED end
   return 'free', false
@@ -34,9 +34,9 @@ end
 
 -- ms until the lock ends, -1 for never: the marker's expiry, or without a marker the last share's.
 local function left(time)
-  local marker = redis.call('PTTL', LOCK)
+  local marker = redis.call('PTTL', KEYS.lock)
   if marker ~= -2 then return marker end
-  local last = redis.call('ZRANGE', READERS, -1, -1, 'WITHSCORES')
+  local last = redis.call('ZRANGE', KEYS.readers, -1, -1, 'WITHSCORES')
   return last[2] and math.max(0, tonumber(last[2]) - time) or -1
 end
 
@@ -47,7 +47,7 @@ local function describe(word, value, type_name, time)
   local shared = value == SHARED
   local id = type_name and 'type:' .. type_name or shared and WORD.all_shares
     or redis.sha1hex(value)
-  local owner = redis.pcall('HMGET', OWNER, 'lease', 'fence', 'since', 'supervised', 'record')
+  local owner = redis.pcall('HMGET', KEYS.owner, 'lease', 'fence', 'since', 'supervised', 'record')
   if is_error(owner) or owner[1] ~= id then
     return {word, id, type_name or 'string', left(time), shared and 1 or 0, '', -1, 0, ''}
   end
@@ -59,7 +59,7 @@ end
 
 -- The same for one share, with its slot at the end.
 local function describe_share(word, id, ends, time)
-  local stored = redis.pcall('HGET', SHARES, id)
+  local stored = redis.pcall('HGET', KEYS.shares, id)
   local fence, since, supervised, slot, record = string.match(
     type(stored) == 'string' and stored or '', '^(%d+) (%d+) (%d) (%-?%d+) (.*)$')
   local age = since and math.max(0, time - tonumber(since)) or -1
@@ -72,9 +72,9 @@ end
 -- The owner record of the process that broke this lease by force ('': the record is unreadable), or
 -- nil.
 local function breaker_of(id)
-  local ends = redis.pcall('ZSCORE', RELEASED, 'broken:' .. id)
+  local ends = redis.pcall('ZSCORE', KEYS.released, 'broken:' .. id)
   if type(ends) ~= 'string' then return nil end
-  local first = redis.pcall('ZRANGEBYSCORE', RELEASED, ends, ends, 'LIMIT', 0, 1)[1]
+  local first = redis.pcall('ZRANGEBYSCORE', KEYS.released, ends, ends, 'LIMIT', 0, 1)[1]
   return string.match(first or '', '^!(.*)$') or ''
 end
 
@@ -82,21 +82,23 @@ end
 -- learns what became of it (R9). Another client may have removed the lock's expiry; then the
 -- record's expiry counts. So this must run before the record is deleted.
 local function leave_tombstones(members, rest, time)
-  local life = rest > 0 and rest or OWNER and redis.call('PTTL', OWNER) or 0
+  local life = rest > 0 and rest or KEYS.owner and redis.call('PTTL', KEYS.owner) or 0
   if life <= 0 then life = TOMBSTONE_LIFE end
-  redis.pcall('ZREMRANGEBYSCORE', RELEASED, '-inf', decimal(time))
+  redis.pcall('ZREMRANGEBYSCORE', KEYS.released, '-inf', decimal(time))
   for _, member in ipairs(members) do
-    redis.pcall('ZADD', RELEASED, decimal(time + life), member)
+    redis.pcall('ZADD', KEYS.released, decimal(time + life), member)
   end
-  local kept = redis.pcall('PTTL', RELEASED)
-  if type(kept) == 'number' and kept < life then redis.pcall('PEXPIRE', RELEASED, decimal(life)) end
+  local kept = redis.pcall('PTTL', KEYS.released)
+  if type(kept) == 'number' and kept < life then
+    redis.pcall('PEXPIRE', KEYS.released, decimal(life))
+  end
 end
 
 -- The reply when the caller's lease is not here: {'gone', 1} when it was released by hand, whatever
 -- lease came after; otherwise the holder, or {'gone', 0}. When it was broken by force, the breaker
 -- is at the end: {'held', …, breaker} or {'gone', 2, breaker}.
 local function not_ours(id, value, type_name, time)
-  if type(redis.pcall('ZSCORE', RELEASED, id)) == 'string' then
+  if type(redis.pcall('ZSCORE', KEYS.released, id)) == 'string' then
     return {WORD.gone, NUMBER.gone_released}
   end
   local breaker = breaker_of(id)
@@ -116,7 +118,7 @@ local function mine(token, time)
   if is_error(value) then return nil, value end
   if value == token then return 'exclusive' end
   local id = redis.sha1hex(token)
-  if value == SHARED and not READERS then
+  if value == SHARED and not KEYS.readers then
     return nil, redis.error_reply('TRYAGAIN the shares are elsewhere')
   end
   if not value or value == SHARED then
@@ -133,62 +135,66 @@ local function lift_fence(how, id, fence, ttl)
   if not last then return unusable end
   local lifted = last < tonumber(fence) and set_counter(tonumber(fence), ttl)
   if is_error(lifted) then return lifted end
-  local owner = redis.pcall('HMGET', OWNER, 'lease', 'fence')
+  local owner = redis.pcall('HMGET', KEYS.owner, 'lease', 'fence')
   if how == 'exclusive' then
     if owner[1] ~= id or owner[2] == fence then return end
-    return first_error(redis.pcall('HSET', OWNER, 'fence', fence))
+    return first_error(redis.pcall('HSET', KEYS.owner, 'fence', fence))
   end
-  local stored = redis.pcall('HGET', SHARES, id)
+  local stored = redis.pcall('HGET', KEYS.shares, id)
   if type(stored) ~= 'string' or string.match(stored, '^%d+') == fence then return end
   return first_error(
-    redis.pcall('HSET', SHARES, id, (string.gsub(stored, '^%d+', fence))),
+    redis.pcall('HSET', KEYS.shares, id, (string.gsub(stored, '^%d+', fence))),
     -- The owner record shows the latest reader's fence, which is the largest.
     owner[1] == WORD.all_shares and (tonumber(owner[2]) or 0) < tonumber(fence)
-      and redis.pcall('HSET', OWNER, 'fence', fence))
+      and redis.pcall('HSET', KEYS.owner, 'fence', fence))
 end
 
 local function forget_share(id)
-  redis.call('ZREM', READERS, id)
-  local stored = redis.call('HGET', SHARES, id)
+  redis.call('ZREM', KEYS.readers, id)
+  local stored = redis.call('HGET', KEYS.shares, id)
   local slot = stored and string.match(stored, '^%d+ %d+ %d (%d+) ')
-  if slot and redis.call('HGET', SLOTS, slot) == id then redis.call('HDEL', SLOTS, slot) end
-  redis.call('HDEL', SHARES, id)
+  if slot and redis.call('HGET', KEYS.slots, slot) == id then
+    redis.call('HDEL', KEYS.slots, slot)
+  end
+  redis.call('HDEL', KEYS.shares, id)
 end
 
 -- A server that is out of memory lets a script write once its first write was one that needs no
 -- memory. This one changes nothing.
 local function write_without_memory()
-  if READERS then redis.pcall('ZREM', READERS, '') end
+  if KEYS.readers then redis.pcall('ZREM', KEYS.readers, '') end
 end
 
 -- Lets the marker and all data of the shares expire with the last share, and deletes both once
 -- there is none. -> an error or nil
 local function bound_shares(time)
-  for _, id in ipairs(redis.call('ZRANGEBYSCORE', READERS, '-inf', decimal(time))) do
+  for _, id in ipairs(redis.call('ZRANGEBYSCORE', KEYS.readers, '-inf', decimal(time))) do
     forget_share(id)
   end
-  local last = redis.call('ZRANGE', READERS, -1, -1, 'WITHSCORES')
+  local last = redis.call('ZRANGE', KEYS.readers, -1, -1, 'WITHSCORES')
   if not last[2] then
-    redis.call('DEL', LOCK)
-    redis.call('DEL', OWNER)
+    redis.call('DEL', KEYS.lock)
+    redis.call('DEL', KEYS.owner)
     return
   end
   local rest = decimal(tonumber(last[2]) - time)
-  for _, key in ipairs({READERS, SHARES, SLOTS, OWNER}) do redis.pcall('PEXPIRE', key, rest) end
-  if redis.pcall('PEXPIRE', LOCK, rest) == 1 then return end
-  return first_error(redis.pcall('SET', LOCK, SHARED, 'NX', 'PX', rest))
+  for _, key in ipairs({KEYS.readers, KEYS.shares, KEYS.slots, KEYS.owner}) do
+    redis.pcall('PEXPIRE', key, rest)
+  end
+  if redis.pcall('PEXPIRE', KEYS.lock, rest) == 1 then return end
+  return first_error(redis.pcall('SET', KEYS.lock, SHARED, 'NX', 'PX', rest))
 end
 
 -- Adds a reader. Only while no exclusive lease holds the lock. -> an error or nil
 local function add_share(id, ttl, fence, since, supervised, slot, record, time)
   forget_share(id)
-  local others = redis.pcall('HMGET', OWNER, 'lease', 'since', 'mute')
+  local others = redis.pcall('HMGET', KEYS.owner, 'lease', 'since', 'mute')
   if is_error(others) or others[1] ~= WORD.all_shares then others = {} end
   return first_error(
-    redis.pcall('ZADD', READERS, decimal(time + ttl), id),
-    redis.pcall('HSET', SHARES, id,
+    redis.pcall('ZADD', KEYS.readers, decimal(time + ttl), id),
+    redis.pcall('HSET', KEYS.shares, id,
       fence .. ' ' .. decimal(since) .. ' ' .. supervised .. ' ' .. slot .. ' ' .. record),
-    slot >= 0 and redis.pcall('HSET', SLOTS, slot, id),
+    slot >= 0 and redis.pcall('HSET', KEYS.slots, slot, id),
     write_owner(WORD.all_shares, fence, tonumber(others[2]) or since, supervised, record, ttl,
       others[3] == '1'),
     bound_shares(time))
@@ -200,7 +206,7 @@ end
 local function find_slot(limit, wanted, time)
   local numbers = {}
   for slot = 0, limit - 1 do numbers[slot + 1] = slot end
-  local readers = redis.pcall('HMGET', SLOTS, unpack(numbers))
+  local readers = redis.pcall('HMGET', KEYS.slots, unpack(numbers))
   if is_error(readers) then return nil, readers end
   local found, free, soonest = nil, {}, nil
   for slot = 0, limit - 1 do

@@ -26,10 +26,6 @@
 -- The public name of a lease is its id, the SHA-1 of its token. All shares of a lock together are
 -- named 'shared'.
 -- Times and durations are in ms; times are this server's.
-local LOCK, FENCE, OWNER, RELEASED, READERS, SHARES, SLOTS, QUEUE, WAITERS, LAST =
-  KEYS.lock, KEYS.fence, KEYS.owner, KEYS.released, KEYS.readers, KEYS.shares, KEYS.slots,
-  KEYS.queue, KEYS.waiters, KEYS.last
-
 local SHARED = 'redlock:shared'
 local MAX_FENCE = NUMBER.max_fence
 local FENCE_IDLE = 2592000000 -- 30 days: how long the counter outlives the last lease
@@ -61,7 +57,7 @@ end
 -- The fence counter, 0 when there is none; or nil and the error to return, also when it is not
 -- below `limit`.
 local function counter(limit)
-  local stored = redis.pcall('GET', FENCE)
+  local stored = redis.pcall('GET', KEYS.fence)
   if is_error(stored) and not string.find(stored.err, 'WRONGTYPE', 1, true) then
     return nil, stored
   end
@@ -75,7 +71,7 @@ end
 
 -- Keeps the counter for as long as any lease may still need a larger fence than an old one.
 local function set_counter(fence, ttl)
-  return redis.pcall('SET', FENCE, decimal(fence), 'PX', FENCE_IDLE + ttl)
+  return redis.pcall('SET', KEYS.fence, decimal(fence), 'PX', FENCE_IDLE + ttl)
 end
 
 -- Raises the counter to a new fence. -> the fence, or nil and an error
@@ -92,7 +88,7 @@ end
 
 -- Notifies a waiter. The channel's name has the same tail as the helper keys.
 local function publish(id, word)
-  local key = string.sub(FENCE, #'redlock:fence:' + 1)
+  local key = string.sub(KEYS.fence, #'redlock:fence:' + 1)
   return redis.pcall('PUBLISH', WORD.wake_prefix .. id .. ':' .. key, word)
 end
 
@@ -104,25 +100,25 @@ local function write_owner(id, fence, since, supervised, record, ttl, others_are
     'lease', id, 'fence', fence, 'since', decimal(since), 'supervised', supervised,
     'record', record, 'mute', is_mute and '1' or '0'
   }
-  local written = redis.pcall('HSET', OWNER, unpack(fields))
+  local written = redis.pcall('HSET', KEYS.owner, unpack(fields))
   if written ~= #fields / 2 then
     -- Something was there, maybe with other fields, or no hash at all.
-    redis.pcall('DEL', OWNER)
-    written = redis.pcall('HSET', OWNER, unpack(fields))
+    redis.pcall('DEL', KEYS.owner)
+    written = redis.pcall('HSET', KEYS.owner, unpack(fields))
   end
-  return first_error(written, redis.pcall('PEXPIRE', OWNER, ttl)), is_mute
+  return first_error(written, redis.pcall('PEXPIRE', KEYS.owner, ttl)), is_mute
 end
 
 -- Grants an exclusive lease of a lock that is free. A failure leaves nothing behind.
 -- -> its fence, nil, and whether the holder is mute; or nil and an error
 local function grant_exclusive(token, id, ttl, supervised, record, time)
-  local set = redis.pcall('SET', LOCK, token, 'NX', 'PX', ttl)
+  local set = redis.pcall('SET', KEYS.lock, token, 'NX', 'PX', ttl)
   if is_error(set) then return nil, set end
   local fence, failure = next_fence(time, ttl)
   local is_mute
   if fence then failure, is_mute = write_owner(id, fence, time, supervised, record, ttl) end
   if failure then
-    redis.pcall('DEL', LOCK)
+    redis.pcall('DEL', KEYS.lock)
     return nil, failure
   end
   return fence, nil, is_mute

@@ -34,7 +34,7 @@ local function opaque_entry(id, stored)
 end
 
 local function entry_of(id)
-  local stored = redis.call('HGET', WAITERS, id)
+  local stored = redis.call('HGET', KEYS.waiters, id)
   if not stored then return nil end
   local mode, polls, ends, notified, since, record = string.match(
     stored, '^([xsn]) ([01]) (%d+) (%d+) (%d+) (.*)$')
@@ -48,12 +48,12 @@ end
 local function store_entry(entry)
   local text = string.format('%s %d %.0f %.0f %.0f ', entry.mode, entry.polls and 1 or 0,
     entry.ends, entry.notified, entry.since)
-  return redis.pcall('HSET', WAITERS, entry.id, text .. entry.record)
+  return redis.pcall('HSET', KEYS.waiters, entry.id, text .. entry.record)
 end
 
 local function drop(id)
-  redis.call('ZREM', QUEUE, id)
-  redis.call('HDEL', WAITERS, id)
+  redis.call('ZREM', KEYS.queue, id)
+  redis.call('HDEL', KEYS.waiters, id)
 end
 
 local function is_over(entry, time)
@@ -78,9 +78,9 @@ end
 
 -- The first waiter and its ticket, after dropping entries that have ended.
 local function first_in_queue(time)
-  if not QUEUE then return nil end
+  if not KEYS.queue then return nil end
   while true do
-    local head = redis.call('ZRANGE', QUEUE, 0, 0, 'WITHSCORES')
+    local head = redis.call('ZRANGE', KEYS.queue, 0, 0, 'WITHSCORES')
     if not head[1] then return nil end
     local entry = living(head[1], time)
     if entry then return entry, tonumber(head[2]) end
@@ -99,7 +99,7 @@ end
 
 -- Whether a holder may not notify waiters: then they poll.
 local function is_mute()
-  return redis.pcall('HGET', OWNER, 'mute') == '1'
+  return redis.pcall('HGET', KEYS.owner, 'mute') == '1'
 end
 
 -- Notifies the waiter to poll within NOTIFY_TIMEOUT, unless it is notified already. -> whether the
@@ -123,15 +123,15 @@ end
 -- `except`, which knows already.
 local function notify_standbys(rank, host, word, others, time, except)
   local function nearest()
-    return redis.call('ZRANGE', QUEUE, rank, rank)[1]
+    return redis.call('ZRANGE', KEYS.queue, rank, rank)[1]
   end
   local function of_another_host()
-    for _, id in ipairs(redis.call('ZRANGE', QUEUE, rank, rank + MANY)) do
+    for _, id in ipairs(redis.call('ZRANGE', KEYS.queue, rank, rank + MANY)) do
       if host_of(id) ~= host then return id end
     end
   end
   local function last()
-    return redis.call('ZRANGE', QUEUE, -1, -1)[1]
+    return redis.call('ZRANGE', KEYS.queue, -1, -1)[1]
   end
   local told = {[except or ''] = true}
   for _, choose in ipairs({nearest, of_another_host, last}) do
@@ -160,7 +160,7 @@ local function notify_first(entry, state, time, except, polled)
   if not may_enter then return true end
   local host, rank = host_of(entry.id), 1
   while host == absent_host do
-    local id = redis.call('ZRANGE', QUEUE, rank, rank)[1]
+    local id = redis.call('ZRANGE', KEYS.queue, rank, rank)[1]
     if not id or id == except or host_of(id) ~= host then break end
     local neighbour = living(id, time)
     if neighbour and notify(neighbour, time, WORD.granted, polled) then rank = rank + 1 end
@@ -195,7 +195,7 @@ end
 local function only_takers_before(time, comes_before)
   local rank = 0
   while rank < MANY do
-    local at = redis.call('ZRANGE', QUEUE, rank, rank, 'WITHSCORES')
+    local at = redis.call('ZRANGE', KEYS.queue, rank, rank, 'WITHSCORES')
     local entry = at[1] and living(at[1], time)
     if not at[1] or entry and not comes_before(entry, tonumber(at[2])) then return true end
     if entry and entry.mode ~= WORD.slotted and notify(entry, time, WORD.recheck, is_mute()) then
@@ -229,7 +229,7 @@ end
 local function enqueue(id, ticket, mode, polls, life, record, time)
   local before = entry_of(id)
   local failure = first_error(
-    redis.pcall('ZADD', QUEUE, ticket, id),
+    redis.pcall('ZADD', KEYS.queue, ticket, id),
     store_entry({
       id = id, mode = mode, polls = polls == '1', ends = time + life, notified = 0,
       since = before and before.since or time, record = record
@@ -239,12 +239,14 @@ local function enqueue(id, ticket, mode, polls, life, record, time)
     return false
   end
   local idle = math.max(QUEUE_IDLE, life)
-  if redis.call('PTTL', QUEUE) < idle then redis.call('PEXPIRE', QUEUE, decimal(idle)) end
-  if redis.call('PTTL', WAITERS) < idle then redis.call('PEXPIRE', WAITERS, decimal(idle)) end
+  if redis.call('PTTL', KEYS.queue) < idle then redis.call('PEXPIRE', KEYS.queue, decimal(idle)) end
+  if redis.call('PTTL', KEYS.waiters) < idle then
+    redis.call('PEXPIRE', KEYS.waiters, decimal(idle))
+  end
   for _ = 1, 8 do
-    local rank = redis.call('ZRANK', QUEUE, id)
+    local rank = redis.call('ZRANK', KEYS.queue, id)
     if not rank or rank == 0 then break end
-    local neighbour = redis.call('ZRANGE', QUEUE, rank - 1, rank - 1)[1]
+    local neighbour = redis.call('ZRANGE', KEYS.queue, rank - 1, rank - 1)[1]
     if living(neighbour, time) then break end
   end
   return before ~= nil
@@ -253,7 +255,7 @@ end
 -- -> ticket, id and record of the newest waiter so far that supersedes older ones; nil: none
 local function newest_superseder()
   local ticket, id, record = string.match(
-    redis.call('HGET', WAITERS, NEWEST) or '', '^(%d+) (%S+) (.*)$')
+    redis.call('HGET', KEYS.waiters, NEWEST) or '', '^(%d+) (%S+) (.*)$')
   return tonumber(ticket), id, record
 end
 
@@ -263,7 +265,7 @@ end
 -- -> id and record of the one that supersedes this one; nil: none
 local function supersede(id, ticket, record, life, state, time)
   local function leave(loser)
-    local rank = redis.call('ZRANK', QUEUE, loser)
+    local rank = redis.call('ZRANK', KEYS.queue, loser)
     drop(loser)
     if rank == 0 then notify_first_of_end(state, time) end
   end
@@ -273,9 +275,11 @@ local function supersede(id, ticket, record, life, state, time)
     leave(id)
     return other, its_record
   end
-  redis.pcall('HSET', WAITERS, NEWEST, decimal(ticket) .. ' ' .. id .. ' ' .. record)
+  redis.pcall('HSET', KEYS.waiters, NEWEST, decimal(ticket) .. ' ' .. id .. ' ' .. record)
   local idle = math.max(QUEUE_IDLE, life)
-  if redis.call('PTTL', WAITERS) < idle then redis.pcall('PEXPIRE', WAITERS, decimal(idle)) end
+  if redis.call('PTTL', KEYS.waiters) < idle then
+    redis.pcall('PEXPIRE', KEYS.waiters, decimal(idle))
+  end
   if other then
     publish(other, WORD.recheck)
     leave(other)

@@ -16,7 +16,7 @@ local id, time = redis.sha1hex(token), now()
 write_without_memory()
 -- Before any waiter is notified: a failed attempt must not lose its position to the waiter behind
 -- it.
-if waiter ~= '' and QUEUE then
+if waiter ~= '' and KEYS.queue then
   enqueue(
     waiter, tonumber(ARGV.ticket), ARGV.mode, ARGV.polls, tonumber(ARGV.life), ARGV.record, time)
 end
@@ -42,7 +42,7 @@ end
 -- What the server knows of our lease, or nil.
 local function own_record()
   if how == 'exclusive' then return owner_of(id) end
-  local stored = redis.pcall('HGET', SHARES, id)
+  local stored = redis.pcall('HGET', KEYS.shares, id)
   return type(stored) == 'string' and string.match(stored, '^%d+ %d+ %d %-?%d+ (.*)$') or nil
 end
 local record = own_record()
@@ -51,15 +51,15 @@ local recorded = ARGV.run ~= '' and record_run(ARGV.run, record or '', time) and
 
 if expire_in > 0 then
   if how == 'exclusive' then
-    redis.call('PEXPIRE', LOCK, ARGV.expire_in)
-    redis.pcall('PEXPIRE', OWNER, ARGV.expire_in)
-    if record and ARGV.record ~= '' then redis.pcall('HSET', OWNER, 'record', ARGV.record) end
+    redis.call('PEXPIRE', KEYS.lock, ARGV.expire_in)
+    redis.pcall('PEXPIRE', KEYS.owner, ARGV.expire_in)
+    if record and ARGV.record ~= '' then redis.pcall('HSET', KEYS.owner, 'record', ARGV.record) end
   else
-    redis.call('ZADD', READERS, decimal(time + expire_in), id)
+    redis.call('ZADD', KEYS.readers, decimal(time + expire_in), id)
     bound_shares(time)
-    local known = ARGV.record ~= '' and redis.call('HGET', SHARES, id)
+    local known = ARGV.record ~= '' and redis.call('HGET', KEYS.shares, id)
     local head = known and string.match(known, '^%d+ %d+ %d %-?%d+ ')
-    if head then redis.pcall('HSET', SHARES, id, head .. ARGV.record) end
+    if head then redis.pcall('HSET', KEYS.shares, id, head .. ARGV.record) end
   end
   -- The first waiter waits for the end of the lease, and that end has changed.
   local first = first_in_queue(time)

@@ -1,7 +1,7 @@
 -- The usual case: the end of an exclusive lease, and no client waits for the lock. Anything else
 -- falls through to release.lua, which describes arguments and reply.
-if ARGV.by_hand == '0' and ARGV.expire_in == '0' and ARGV.waiter == '' and QUEUE
-  and redis.pcall('ZCARD', QUEUE) == 0 and redis.pcall('ZCARD', READERS) == 0
-  and redis.pcall('GET', LOCK) == ARGV.token then
+if ARGV.by_hand == '0' and ARGV.expire_in == '0' and ARGV.waiter == '' and KEYS.queue
+  and redis.pcall('ZCARD', KEYS.queue) == 0 and redis.pcall('ZCARD', KEYS.readers) == 0
+  and redis.pcall('GET', KEYS.lock) == ARGV.token then
   return {WORD.released, delete_exclusive(redis.sha1hex(ARGV.token), ARGV.run, now())}
 end

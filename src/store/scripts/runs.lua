@@ -11,7 +11,7 @@
 
 -- The string, '' when there is none or the client asks for none; or nil and the error.
 local function stored_runs()
-  local stored = LAST and redis.pcall('GET', LAST)
+  local stored = KEYS.last and redis.pcall('GET', KEYS.last)
   if is_error(stored) then
     if not string.find(stored.err, 'WRONGTYPE', 1, true) then return nil, stored end
     return ''
@@ -35,7 +35,7 @@ end
 local function record_run(run, record, time)
   local remember_for, success, fence, ran, ended_ago, rest, other = string.match(
     run, '^(%d+) ([01]) (%d+) (%d+) (%d+) (%d+ %S+ %S+ %S+) ?(.*)$')
-  local stored = LAST and stored_runs()
+  local stored = KEYS.last and stored_runs()
   if not remember_for or not stored then return false end
   local ended = math.max(0, time - tonumber(ended_ago))
   local started = decimal(math.max(0, ended - tonumber(ran)))
@@ -63,12 +63,12 @@ local function record_run(run, record, time)
   local life = math.min(math.max(tonumber(remembered), tonumber(remember_for)), MAX_FENCE)
   local text = decimal(life) .. ' ' .. best_started .. ' ' .. best_fence .. '\n' .. last
   if best ~= '' and best ~= last then text = text .. '\n' .. best end
-  return not is_error(redis.pcall('SET', LAST, text, 'PX', math.max(FENCE_IDLE, life)))
+  return not is_error(redis.pcall('SET', KEYS.last, text, 'PX', math.max(FENCE_IDLE, life)))
 end
 
 -- The record of the owner of this exclusive lease, '' when it has none, nil when it is not known.
 local function owner_of(id)
-  local owner = redis.pcall('HMGET', OWNER, 'lease', 'record')
+  local owner = redis.pcall('HMGET', KEYS.owner, 'lease', 'record')
   return owner[1] == id and (owner[2] or '') or nil
 end
 
@@ -78,6 +78,6 @@ end
 -- recorded, otherwise 0
 local function delete_exclusive(id, run, time)
   local owner = owner_of(id)
-  if owner then redis.call('DEL', LOCK, OWNER) else redis.call('DEL', LOCK) end
+  if owner then redis.call('DEL', KEYS.lock, KEYS.owner) else redis.call('DEL', KEYS.lock) end
   return run ~= '' and record_run(run, owner or '', time) and 1 or 0
 end
