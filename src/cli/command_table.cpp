@@ -41,13 +41,13 @@ says.
   l=$(redlock-cli acquire -k deploy --while-pid $$ --export) || exit
   eval "$l"
 
-  redlock-cli acquire -k deploy --ttl 1h --token-file /run/deploy.lease
+  redlock-cli acquire -k deploy --ttl 1h --token-file /run/deploy.lease || exit
   redlock-cli release --token-file /run/deploy.lease
 
 With --detach it is renewed until then, or until the end of --max-hold, and bound to no process:
 nothing stops the work if the lease is lost.
 
-  redlock-cli acquire -k a --detach --max-hold 2h --token-file /run/a.lease)"},
+  redlock-cli acquire -k a --detach --max-hold 2h --token-file a.lease || exit)"},
     CommandSpec{
         for_extend, "extend", Operands::none, "--ttl DUR [OPTIONS]", "give a lease a new ttl",
         R"(Extends the lease found in --token-file, else in the environment (REDLOCK_LEASE, or

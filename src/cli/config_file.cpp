@@ -51,10 +51,25 @@ constexpr std::string_view byte_order_mark = "\xef\xbb\xbf";
 /// More than any settings need.
 constexpr std::size_t max_bytes = std::size_t{1024} * 1024;
 
+void refuse_other_writers(const std::string& path, int fd, Found found) {
+  struct stat info {};
+  if (found == Found::by_name) return;
+  if (::fstat(fd, &info) != 0) refuse(path, std::strerror(errno));
+  const bool is_device = S_ISCHR(info.st_mode);
+  if (!is_device && (info.st_mode & S_IWOTH) != 0)
+    refuse(path, "every user of this machine can write to it; chmod o-w");
+  if (found == Found::in_home && info.st_uid != 0 && info.st_uid != ::geteuid()) {
+    refuse(path, fmt::format("it belongs to another user (uid {}); set HOME to the home of uid {}, "
+                             "or name the file with --config",
+                             info.st_uid, ::geteuid()));
+  }
+}
+
 /// Counts the bytes while reading: a file of /proc reports that it has none.
-std::string read_text(const std::string& path) {
+std::string read_text(const std::string& path, Found found) {
   const UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
   if (!fd) refuse(path, std::strerror(errno));
+  refuse_other_writers(path, fd.get(), found);
   std::string text;
   std::array<char, 4096> part{};
   for (;;) {
@@ -208,7 +223,7 @@ const OptionRow& setting_of(const std::string& path, const toml::key& key, const
 
 }  // namespace
 
-std::optional<ConfigFile> read_config_file(const std::string& path) {
+std::optional<ConfigFile> read_config_file(const std::string& path, Found found) {
   struct stat info {};
   if (::stat(path.c_str(), &info) != 0) {
     if (errno == ENOENT || errno == ENOTDIR) return std::nullopt;
@@ -218,7 +233,7 @@ std::optional<ConfigFile> read_config_file(const std::string& path) {
   const bool is_null = S_ISCHR(info.st_mode) && info.st_rdev == makedev(1, 3);
   if (!S_ISREG(info.st_mode) && !is_null) refuse(path, "is not a regular file");
 
-  std::string text = read_text(path);
+  std::string text = read_text(path, found);
   if (text.starts_with(byte_order_mark)) text.erase(0, byte_order_mark.size());
   refuse_many_dots(path, text);
   const toml::table table = parse(path, text);

@@ -29,7 +29,10 @@ Settings::Settings(const CommandLine& line) : line_(line) {
       withheld = path;
       continue;
     }
-    if (auto file = read_config_file(path)) {
+    const Found found = chosen                  ? Found::by_name
+                        : path == system_config ? Found::in_system
+                                                : Found::in_home;
+    if (auto file = read_config_file(path, found)) {
       files_.push_back(std::move(*file));
     } else if (chosen) {
       throw CommandError(ExitCode::config,

@@ -503,6 +503,33 @@ $dots = 1"; do
   assert_line --partial "conflict-exit-code = 13"
 }
 
+@test "a file that another user, or every user, may have written is refused, unless it is named" {
+  user_file 'conflict-exit-code = 13'
+  chmod 666 "$USER_FILE"
+  assert_refused 78 "$USER_FILE: every user of this machine can write to it" \
+    redlock-cli run -k busy -n -- true
+  ends_with 13 --config "$USER_FILE"
+  chmod 664 "$USER_FILE"
+  ends_with 13
+  ((EUID == 0)) || return 0
+  chown nobody "$USER_FILE"
+  assert_refused 78 "it belongs to another user (uid $(id -u nobody)); set HOME" \
+    redlock-cli run -k busy -n -- true
+  ends_with 13 --config "$USER_FILE"
+  # Ours are root's, too, for another user.
+  chown root "$USER_FILE"
+  chmod 644 "$USER_FILE"
+  local public
+  public=$(mktemp -d)
+  PUBLIC=$public
+  chmod 755 "$public"
+  install -m 755 "$REDLOCK_CLI" "$public/redlock-cli"
+  install -D -m 644 "$USER_FILE" "$public/redlock-cli.d/redlock-cli/config.toml"
+  XDG_CONFIG_HOME=$public/redlock-cli.d run -0 \
+    setpriv --reuid nobody --clear-groups "$public/redlock-cli" doctor --settings
+  assert_line --partial "conflict-exit-code = 13"
+}
+
 @test "comments, blank lines and both kinds of quotes are understood" {
   user_file '# a comment' '' "server = '$SERVERS' # the only one" 'conflict-exit-code=13' \
     '  ttl = "30s"'

@@ -17,7 +17,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   check(::ftruncate(file, 0) == 0 && ::pwrite(file, data, size, 0) == length);
 
   try {
-    const auto config = cli::read_config_file(path);
+    const auto config = cli::read_config_file(path, cli::Found::by_name);
     check(config.has_value());
     for (const auto& [option, values] : config->values) {
       check(option->spec().source == cli::OptionSource::anywhere);

@@ -140,8 +140,12 @@ wait_background() {
   local name=$1 pid=${BACKGROUND_PID[$1]}
   if ! wait_until background_has_ended "$name"; then
     sed 's/^/  its stderr: /' "$(background_stderr "$name")" >&2
-    # With what may keep it: its children, and theirs.
-    ps -e --forest -o pid,ppid,stat,wchan:20,args | grep -A 4 "^ *$pid " | sed 's/^/  /' >&2
+    # What may keep it: its children, and theirs. Or bash may have lost its end.
+    jobs -l >"$BATS_TEST_TMPDIR/jobs"
+    {
+      ps -e --forest -o pid,ppid,stat,wchan:20,args | grep -A 4 "^ *$pid " || echo "it has ended"
+      cat "$BATS_TEST_TMPDIR/jobs"
+    } | sed 's/^/  /' >&2
     return 1
   fi
   status=0

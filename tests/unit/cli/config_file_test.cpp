@@ -16,7 +16,7 @@ std::string refusal_of(const std::string& text) {
   const std::string path = "/proc/self/fd/" + std::to_string(file);
   std::string refusal;
   try {
-    read_config_file(path);
+    read_config_file(path, Found::by_name);
   } catch (const CommandError& error) {
     refusal = std::string(error.what()).substr(path.size() + 2);
   }
