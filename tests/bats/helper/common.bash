@@ -164,6 +164,17 @@ background_has_ended() { ! is_running_child "${BACKGROUND_PID[$1]}"; }
 # Whether PID is a child of this shell that has not ended. A pid that bash has reaped may be
 # anybody's by now: never signal it.
 is_running_child() {
+  local state
+  is_job "$1" || return 1
+  read -r state <"/proc/$1/stat"
+  [[ $state == *") Z "* ]] || return 0
+  # bash has not noticed its end. It does when it waits for a child of any kind.
+  (:)
+  is_job "$1"
+}
+
+# Whether bash takes PID for a child that has not ended.
+is_job() {
   local pids
   # Through a file, as $(…) would be a process.
   { jobs -rp && jobs -sp; } >"$BATS_TEST_TMPDIR/jobs"
