@@ -32,8 +32,13 @@ _redlock_cli_offer() {
   for word; do
     word=$prefix$word
     [[ $word == "$current"* ]] || continue
-    # What stands between quotes needs no others.
-    [[ $current == [\"\']* || $word != *[!a-zA-Z0-9_./:=,@%+-]* ]] || printf -v word %q "$word"
+    if [[ $current == [\"\']* ]]; then
+      # What stands between quotes needs no others. But a key that begins with one is what another
+      # client chose, and what follows could be run.
+      [[ ${word:1} != *[!a-zA-Z0-9_./:=,@%+\ -]* ]] || continue
+    elif [[ $word == *[!a-zA-Z0-9_./:=,@%+-]* ]]; then
+      printf -v word %q "$word"
+    fi
     COMPREPLY+=("${word#"$kept"}")
   done
 }

@@ -48,5 +48,5 @@ for option in "${lines[@]}"; do
 done
 
 command=$LOCK_RUN
-unset "${!LOCK_@}"
+unset LOCK_KEY LOCK_RUN LOCK_WAIT LOCK_OPTIONS LOCK_PACKAGE LOCK_SHA256
 exec redlock-cli run "${arguments[@]}" -- bash --noprofile --norc -eo pipefail -c "$command"

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <poll.h>
+#include <sys/stat.h>
 #include <syslog.h>
 #include <unistd.h>
 // This header of glibc 2.36 lacks its own extern "C".
@@ -32,8 +33,11 @@ void write_to_stderr_of(pid_t pid, const UniqueFd& pidfd, const std::string& lin
   // Its own descriptor if we may: then its later output follows our line even in a file that it
   // opened with `>`.
   UniqueFd file(::pidfd_getfd(pidfd.get(), STDERR_FILENO, 0));
-  if (!file) {
-    const std::string path = "/proc/" + std::to_string(pid) + "/fd/2";
+  // Opened anew it is opened with our rights, which must not be more than the process has.
+  const std::string place = "/proc/" + std::to_string(pid);
+  struct stat info {};
+  if (!file && ::stat(place.c_str(), &info) == 0 && info.st_uid == ::geteuid()) {
+    const std::string path = place + "/fd/2";
     file.reset(::open(path.c_str(), O_WRONLY | O_APPEND | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
   }
   pollfd ended{pidfd.get(), POLLIN, 0};

@@ -53,10 +53,12 @@ std::vector<std::string> locked_keys(const std::vector<std::string>& words) {
   return keys;
 }
 
-/// A shell shows it as it is, and reads it line by line. A backslash does no harm.
-bool is_printable(std::string text) {
-  std::erase(text, '\\');
-  return escape_for_terminal(text) == text;
+/// A shell shows it as it is, reads it line by line, and takes what was typed with a quote for its
+/// beginning. A backslash does no harm.
+bool may_be_suggested(std::string key) {
+  if (key.starts_with('"') || key.starts_with('\'')) return false;
+  std::erase(key, '\\');
+  return escape_for_terminal(key) == key;
 }
 
 /// The first line: the kind, and the prefix or the number of the command's first word. Then a line
@@ -74,7 +76,7 @@ std::string suggestions_text(const std::vector<std::string>& words) {
     } catch (const std::exception&) {  // there is nothing to suggest then
     }
     for (const std::string& key : keys) {
-      if (is_printable(key)) text += key + "\n";
+      if (may_be_suggested(key)) text += key + "\n";
     }
   }
   for (const Suggestions::Word& word : suggestions.words) {

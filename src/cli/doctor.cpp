@@ -9,6 +9,7 @@
 #include "cli/redact.hpp"
 #include "core/validity.hpp"
 #include "output/diagnosis.hpp"
+#include "output/one_line.hpp"
 #include "run/command_error.hpp"
 #include "run/session.hpp"
 #include "support/text.hpp"
@@ -77,7 +78,7 @@ run::Finish show_settings(const Settings& settings) {
         fallback.empty() ? nlohmann::ordered_json(nullptr) : nlohmann::ordered_json(fallback);
     json["settings"].push_back(std::move(entry));
   }
-  print_result(settings.get(option::json) ? json.dump() + "\n" : text);
+  print_result(settings.get(option::json) ? output::one_line(json) + "\n" : text);
   return run::Finish{to_int(ExitCode::done)};
 }
 

@@ -212,7 +212,7 @@ std::string server_timeout_default();
 inline constexpr Option<DurationType> server_timeout{
     {"--server-timeout", asks_servers, OptionSource::anywhere, Section::servers,
      "How long one server may take to connect and answer", server_timeout_default},
-    {Milliseconds(1)}};
+    {Milliseconds(1), Ttl::max}};
 
 inline constexpr Text user{
     {"--user", asks_servers, OptionSource::anywhere, Section::servers, "Log in as this ACL user"},
@@ -301,7 +301,7 @@ inline constexpr Flag all{{"--all", for_status, OptionSource::line, Section::out
 inline constexpr Option<OptionalDurationType> watch{
     {"--watch", for_status, OptionSource::line, Section::output,
      "Show it again every DUR (1s) until interrupted; on a terminal in place"},
-    {{Milliseconds(100)}, std::chrono::seconds(1)}};
+    {{Milliseconds(100), Ttl::max}, std::chrono::seconds(1)}};
 
 inline constexpr Flag settings{
     {"--settings", for_doctor, OptionSource::line, Section::output,

@@ -143,6 +143,9 @@ TlsSettings read_tls_settings(const Settings& settings) {
     Settings::refuse(*settings.find(option::cert_key), "a key needs its certificate: --cert");
   if (tls.name && (tls.name->empty() || tls.name->find('\0') != std::string::npos))
     Settings::refuse(*settings.find(option::sni), "is empty");
+  // OpenSSL takes any name below it, or any at all.
+  if (tls.name && tls.name->starts_with('.'))
+    Settings::refuse(*settings.find(option::sni), "a server's name does not begin with a dot");
   return tls;
 }
 

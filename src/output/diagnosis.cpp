@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "output/one_line.hpp"
 #include "output/table.hpp"
 #include "support/text.hpp"
 
@@ -151,7 +152,7 @@ std::string diagnosis_json(const SetDiagnosis& set, int exit_code) {
   for (std::size_t i = 0; i < set.servers.size(); ++i) {
     json["servers"].push_back(server_json(set.names[i], set.servers[i], facts));
   }
-  return json.dump();
+  return one_line(json);
 }
 
 }  // namespace redlock::output

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "output/one_line.hpp"
 #include "support/base64url.hpp"
 #include "support/text.hpp"
 #include "support/timestamp.hpp"
@@ -304,11 +305,11 @@ std::string event_json(const event::Any& event, const EventContext& context) {
   }
   std::visit([&json](const auto& what) { set_event(json, what); }, event);
   if (context.dropped > 0) json["dropped"] = context.dropped;
-  return json.dump();
+  return one_line(json);
 }
 
 std::string outcome_json(const Outcome& outcome) {
-  return to_json(outcome).dump();
+  return one_line(to_json(outcome));
 }
 
 std::string lease_json(const Outcome& outcome, const std::vector<Lease>& leases,
@@ -324,7 +325,7 @@ std::string lease_json(const Outcome& outcome, const std::vector<Lease>& leases,
   json["ttl_ms"] = leases.front().ttl.length().count();
   json["acquired_at"] = time_in(Duration::zero());
   json["expires_at"] = time_in(leases.front().ttl.length());
-  return json.dump();
+  return one_line(json);
 }
 
 std::string extend_json(const Outcome& outcome, std::optional<Duration> valid) {
@@ -333,7 +334,7 @@ std::string extend_json(const Outcome& outcome, std::optional<Duration> valid) {
     json["valid_ms"] = milliseconds(*valid);
     json["expires_at"] = time_in(*valid);
   }
-  return json.dump();
+  return one_line(json);
 }
 
 std::string run_json(const RunReport& report) {
@@ -351,7 +352,7 @@ std::string run_json(const RunReport& report) {
   json["left"] = report.left;
   if (!report.reason.empty()) json["reason"] = report.reason;
   if (report.late > Duration::zero()) json["late_ms"] = milliseconds(report.late);
-  return json.dump();
+  return one_line(json);
 }
 
 std::string status_json(const std::vector<KeyStatus>& keys, const std::vector<ServerFault>& faults,
@@ -374,7 +375,7 @@ std::string status_json(const std::vector<KeyStatus>& keys, const std::vector<Se
   }
   if (!faults.empty()) json["faults"] = faults_json(faults);
   if (!skipped.empty()) json["skipped"] = faults_json(skipped);
-  return json.dump();
+  return one_line(json);
 }
 
 }  // namespace redlock::output

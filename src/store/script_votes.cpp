@@ -273,7 +273,7 @@ AcquireVote acquire_vote(const ScriptReply& reply) {
     if (fence && queue) {
       Granted granted{*fence, LeaseId{reply->elements[at::id].text}};
       granted.slot = slot_of(reply->elements[at::slot]);
-      granted.runs = last_runs_of(reply->elements[at::runs].text, queue->time);
+      granted.runs = last_runs_of(reply->elements[at::runs].text, from_wire(queue->time.count()));
       granted.queue = std::move(*queue);
       return granted;
     }

@@ -152,12 +152,25 @@ hold_two_keys() {
 
 @test "a key with what a terminal or a shell's lines would act on is not suggested" {
   local key
-  for key in $'esc\e[2J' $'line\nbreak' $'c1\u009b2J' $'del\x7f' 'back\slash' plain; do
+  for key in $'esc\e[2J' $'line\nbreak' $'c1\u009b2J' $'del\x7f' 'back\slash' plain '"$(reboot)' \
+    "'quoted"; do
     redlock-cli acquire -k "$key" --ttl 10m >/dev/null
   done
   run -0 --separate-stderr redlock-cli completion suggest status ''
   # The others are the kind and the options, which say what they mean.
   assert_equal "$(grep -v $'\t' <<<"$output" | sort)" $'back\\slash\nplain'
+}
+
+@test "bash inserts nothing of a key that another client chose to be run" {
+  local word
+  # shellcheck source=/dev/null
+  source <(redlock-cli completion bash)
+  for word in '"$(reboot)' "'; reboot" '"`reboot`'; do
+    local current=${word:0:1} prefix='' kept=''
+    COMPREPLY=()
+    _redlock_cli_offer "$word"
+    assert_equal "${#COMPREPLY[@]}" 0
+  done
 }
 
 # bats test_tags=redis

@@ -176,10 +176,11 @@ END_OF_JOB
 @test "CI: the action runs its command under the lock, waits, and passes on how it ended" {
   local action=$BATS_TEST_DIRNAME/../../packaging/github-action
   assert_regex "$(<"$action/action.yml")" 'GITHUB_ACTION_PATH/run.sh'
-  LOCK_KEY=$'  staging \n\tschema\n' LOCK_RUN='echo "$REDLOCK_KEY" ${LOCK_KEY-unset}; exit 7' \
-    LOCK_WAIT=5s run -7 "$action/run.sh"
+  LOCK_KEY=$'  staging \n\tschema\n' \
+    LOCK_RUN='echo "$REDLOCK_KEY" ${LOCK_KEY-unset} $LOCK_DIR; exit 7' \
+    LOCK_WAIT=5s LOCK_DIR=ours run -7 "$action/run.sh"
   assert_line schema
-  assert_line "staging unset"
+  assert_line "staging unset ours"
   redlock-cli acquire -k staging --ttl 1m >/dev/null
   LOCK_KEY=staging LOCK_RUN=true LOCK_WAIT=0 LOCK_OPTIONS=$'--retry-delay\n1s' \
     run -75 "$action/run.sh"

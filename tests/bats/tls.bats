@@ -125,6 +125,9 @@ assert_refuses() {
     --sni elsewhere.example -- true
   assert_refuses 77 "its certificate is not for other.example" -S "$SERVERS" \
     --cacert "$TLS/ca.crt" --sni other.example
+  # A name of which nothing is left, as of "$UNSET.", is not any name.
+  assert_refuses 64 "does not begin with a dot" -S "$SERVERS" --cacert "$TLS/ca.crt" --sni .
+  assert_refuses 77 "its certificate is not for" -S "$SERVERS" --cacert "$TLS/ca.crt" --sni '%x:y'
 }
 
 @test "the server name is asked for when the host is a name, and not when it is an address" {

@@ -172,6 +172,9 @@ std::optional<Base> decode(std::string_view text) {
                               ? whole_number<std::uint64_t>(text.substr(space + 1))
                               : time_namespace();
   if (!offset || !name_space) return std::nullopt;
+  // What others wrote must not overflow.
+  constexpr microseconds max_offset = std::chrono::hours(24 * 365 * 200);
+  if (*offset > max_offset.count() || *offset < -max_offset.count()) return std::nullopt;
   return Base{microseconds(*offset), *name_space};
 }
 

@@ -49,9 +49,12 @@ Subscription::~Subscription() {
 }
 
 std::vector<std::string> Subscription::messages() const {
+  // Others who may write to the directory could write without end: what is beyond this waits until
+  // we are asked again.
+  constexpr std::size_t max_bytes = std::size_t{64} * 1024;
   std::string bytes;
   std::array<char, 4096> piece{};
-  for (;;) {
+  while (bytes.size() < max_bytes) {
     const ssize_t size = ::read(fifo_.get(), piece.data(), piece.size());
     if (size < 0 && errno == EINTR) continue;
     if (size <= 0) break;

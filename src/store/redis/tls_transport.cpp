@@ -18,11 +18,13 @@ namespace {
 /// One TLS record's worth; what the kernel gave us at once.
 constexpr std::size_t read_size = 16 * 1024;
 
-/// The server's name for TLS: the host without the part that only serves to reach it.
+/// The server's name for TLS: the host without the part that only serves to reach it. Never empty:
+/// OpenSSL would take any certificate.
 std::string verified_name(std::string host) {
   // The zone of an IPv6 address.
-  if (host.find(':') != std::string::npos) return host.substr(0, host.find('%'));
-  if (host.ends_with('.')) host.pop_back();
+  const std::size_t zone = host.find(':') == std::string::npos ? std::string::npos : host.find('%');
+  if (zone != std::string::npos && zone > 0) return host.substr(0, zone);
+  if (host.size() > 1 && host.ends_with('.')) host.pop_back();
   return host;
 }
 

@@ -183,10 +183,13 @@ TEST_F(LocalServerTest, TheNumberOfFilesFollowsThatOfTheLocksInUse) {
 
 TEST_F(LocalServerTest, ADamagedClockIsAFault) {
   acquired();
-  std::ofstream(root_.file("clock-" + read_boot_id().value())) << "soon";
-  const auto vote = acquire(token('b'));
-  ASSERT_NE(fault_in(vote), nullptr);
-  EXPECT_EQ(fault_in(vote)->kind, FaultKind::garbage);
+  // An offset that overflows, too.
+  for (const char* text : {"soon", "9223372036854775807", "-9223372036854775808"}) {
+    std::ofstream(root_.file("clock-" + read_boot_id().value())) << text;
+    const auto vote = acquire(token('b'));
+    ASSERT_NE(fault_in(vote), nullptr);
+    EXPECT_EQ(fault_in(vote)->kind, FaultKind::garbage) << text;
+  }
 }
 
 TEST_F(LocalServerTest, LookingMakesNoFile) {
