@@ -54,6 +54,13 @@ TEST(EventJson, TellsForWhomAWaiterWasSuperseded) {
             std::string::npos);
 }
 
+TEST(EventJson, EscapesWhatSteersATerminal) {
+  Owner newer;
+  newer.note = "\u009b2J \u202e \x7f";  // CSI, from right to left, delete
+  const std::string json = json_of(event::Superseded{one.front(), newer, 1500ms});
+  EXPECT_NE(json.find(R"("note":"\u009b2J \u202e \u007f")"), std::string::npos) << json;
+}
+
 TEST(EventJson, TellsOfTheRunThatMakesThisOneFresh) {
   PastRun last;
   last.fence = Fence(7);
