@@ -32,13 +32,8 @@ _redlock_cli_offer() {
   for word; do
     word=$prefix$word
     [[ $word == "$current"* ]] || continue
-    if [[ $current == [\"\']* ]]; then
-      # What stands between quotes needs no others. But a key that begins with one is what another
-      # client chose, and what follows could be run.
-      [[ ${word:1} != *[!a-zA-Z0-9_./:=,@%+\ -]* ]] || continue
-    elif [[ $word == *[!a-zA-Z0-9_./:=,@%+-]* ]]; then
-      printf -v word %q "$word"
-    fi
+    # Always: a key is what another client chose, and could be run.
+    [[ $word != *[!a-zA-Z0-9_./:=,@%+-]* ]] || printf -v word %q "$word"
     COMPREPLY+=("${word#"$kept"}")
   done
 }

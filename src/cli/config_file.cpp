@@ -52,8 +52,8 @@ constexpr std::string_view byte_order_mark = "\xef\xbb\xbf";
 constexpr std::size_t max_bytes = std::size_t{1024} * 1024;
 
 void refuse_other_writers(const std::string& path, int fd, Found found) {
-  struct stat info {};
   if (found == Found::by_name) return;
+  struct stat info {};
   if (::fstat(fd, &info) != 0) refuse(path, std::strerror(errno));
   const bool is_device = S_ISCHR(info.st_mode);
   if (!is_device && (info.st_mode & S_IWOTH) != 0)

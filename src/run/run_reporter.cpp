@@ -22,9 +22,10 @@ constexpr Milliseconds min_told_delay{100};
 
 constexpr int mebibyte_shift = 20;
 
-bool has_kept(const HeldSet& set, Keeping keeping) {
-  return std::any_of(set.leases().begin(), set.leases().end(),
-                     [keeping](const Lease& lease) { return lease.keeping == keeping; });
+/// Whether one of the leases ends with the run; the others are those of a process around it.
+bool has_own(const std::vector<Lease>& leases) {
+  return std::ranges::any_of(leases,
+                             [](const Lease& lease) { return lease.keeping == Keeping::own; });
 }
 
 }  // namespace
@@ -96,10 +97,11 @@ Finish RunReporter::conclude_unkillable() {
 
 Finish RunReporter::conclude_ended() {
   if (!ending_.left.empty()) {
-    report_left(
-        fmt::format("{}: processes that the command left running: {}; the lock is not kept "
-                    "for them, as --descendants wait would do",
-                    key_, fmt::join(ending_.left, " ")));
+    const std::string_view advice =
+        has_own(report_.leases) ? "; the lock is not kept for them, as --descendants wait would do"
+                                : "";
+    report_left(fmt::format("{}: processes that the command left running: {}{}", key_,
+                            fmt::join(ending_.left, " "), advice));
   }
   if (!ending_.swept.empty()) {
     report_left(fmt::format(
@@ -125,7 +127,7 @@ Finish RunReporter::conclude_ended() {
 Finish RunReporter::conclude_released(const HeldSet& leases, const SetReleaseResult& released,
                                       Finish finish, Duration expire_in) {
   const ReleaseResult& result = released.result;
-  const bool is_ours = has_kept(leases, Keeping::own);
+  const bool is_ours = has_own(leases.leases());
   report_.released = is_ours && result.decision == ReleaseDecision::released;
   if (report_.outcome.result == CommandResult::released && !report_.released) {
     report_.outcome.result = is_ours ? CommandResult::unreleased : CommandResult::inherited;
@@ -275,9 +277,11 @@ std::string RunReporter::write_report(const Finish& finish) {
 
 // --- Helpers ---
 
-/// Work that goes on without the lock is what a lock is there to prevent.
+/// Even with -q: work that goes on without the lock is what a lock is there to prevent. Expected is
+/// what --descendants speaks of, and what goes on under the lease of a process around this one.
 void RunReporter::report_left(const std::string& text) const {
-  options_.sets_descendants ? session_.console().notice(text) : session_.console().error(text);
+  const bool is_expected = options_.sets_descendants || !has_own(report_.leases);
+  is_expected ? session_.console().notice(text) : session_.console().error(text);
 }
 
 Finish RunReporter::conclude(CommandResult result, std::string message) {

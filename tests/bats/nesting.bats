@@ -48,6 +48,12 @@ token() { redis 0 get demo; }
   assert_equal "$(jq -r '"\(.result) \(.released) \(.exit_code)"' <<<"$output")" "inherited false 0"
 }
 
+@test "what the command of the inner run leaves goes on under the outer lease: -q is silent" {
+  run -0 --separate-stderr redlock-cli run -k demo -q --descendants kill -- \
+    redlock-cli run -k demo -q -- sh -c 'sleep 1000 >/dev/null 2>&1 3>&- &'
+  assert_equal "$stderr" ""
+}
+
 @test "REDLOCK_HELD survives odd keys" {
   local key=$'it\'s a {key}; $(true)\n: \\ \xff'
   run redlock-cli run -k "$key" -- redlock-cli run -k "b c" \

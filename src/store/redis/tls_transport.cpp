@@ -20,12 +20,11 @@ constexpr std::size_t read_size = 16 * 1024;
 
 /// The server's name for TLS: the host without the part that only serves to reach it. Never empty:
 /// OpenSSL would take any certificate.
-std::string verified_name(std::string host) {
-  // The zone of an IPv6 address.
-  const std::size_t zone = host.find(':') == std::string::npos ? std::string::npos : host.find('%');
-  if (zone != std::string::npos && zone > 0) return host.substr(0, zone);
-  if (host.size() > 1 && host.ends_with('.')) host.pop_back();
-  return host;
+std::string verified_name(const std::string& host) {
+  const bool is_v6 = host.find(':') != std::string::npos;
+  // The zone of an IPv6 address, or the dot that ends a full name.
+  const std::size_t end = is_v6 ? host.find('%') : host.size() - (host.ends_with('.') ? 1 : 0);
+  return end == 0 ? host : host.substr(0, end);
 }
 
 bool is_address(const std::string& host) {

@@ -166,7 +166,8 @@ background_has_ended() { ! is_running_child "${BACKGROUND_PID[$1]}"; }
 is_running_child() {
   local state
   is_job "$1" || return 1
-  read -r state <"/proc/$1/stat"
+  # Without it bash has noticed meanwhile.
+  read -r state 2>/dev/null <"/proc/$1/stat" || return 1
   [[ $state == *") Z "* ]] || return 0
   # bash has not noticed its end. It does when it waits for a child of any kind.
   (:)
