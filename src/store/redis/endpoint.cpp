@@ -126,6 +126,9 @@ std::optional<std::string> read_address(std::string_view text, Address& address)
     if (colon != text.rfind(':')) return "an IPv6 address needs brackets: redis://[::1]:6379";
     const auto host = percent_decode(text.substr(0, colon));
     if (!host) return "its host is not percent-encoded correctly";
+    // The colon that parts it from the port was found before.
+    if (host->find(':') != std::string::npos)
+      return "its host has a character that no host name has";
     address.host = *host;
     has_port = colon != std::string_view::npos;
     if (has_port) port = text.substr(colon + 1);

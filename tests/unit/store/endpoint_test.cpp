@@ -240,6 +240,7 @@ const std::vector<Bad>& bad_urls() {
       {"redis://:hunter2@ca\x7f", "no host"},
       {"redis://:hunter2@ca%0ache", "no host"},
       {"redis://:hunter2@ca%2fche", "no host"},
+      {"redis://:hunter2@ca%3Ache", "no host"},
       {"redis://:hunter2@cache?x=1", "no host"},
       {"redis://:hunter2@cache#x", "no host"},
       {"redis://:hunter2@c%", "host is not percent-encoded"},
