@@ -47,9 +47,12 @@ bool is_established(const AttemptFailure& failure, Duration server_timeout) {
   return *failure.holder->age > std::max<Duration>(max_attempt, server_timeout) && !has_room;
 }
 
-/// Whether the lock is certainly held, or is held by a lease whose release will notify us.
+/// Whether the lock is certainly held, or is held by a lease whose release will notify us, or is
+/// offered to a waiter before us. That one cannot always enter, such as for a slot that is taken:
+/// if we kept trying, we would notify it each time.
 bool is_busy(const AttemptFailure& failure, Queue queue, Duration server_timeout) {
   if (failure.why != Why::maybe_busy) return failure.why == Why::busy;
+  if (has_ticket(queue) && failure.queue.queued && failure.queue.offered) return true;
   if (is_established(failure, server_timeout)) return true;
   return has_ticket(queue) && failure.queue.queued && !failure.granted_some;
 }
@@ -83,11 +86,13 @@ class Transition {
     return {{Queue::joining, next_obstacle()}, context_.now, why};
   }
 
-  /// A run of split votes continues while its waiter joins the queue.
+  /// A run of split votes, or of outages, continues while its waiter joins the queue: servers that
+  /// can be read and not written tell of a holder, and then refuse the queue entry.
   [[nodiscard]] WaitState::Obstacle next_obstacle() const {
     if (failure_.why == Why::guarded) return WaitState::Guarded{};
-    if (std::holds_alternative<WaitState::Split>(state_.obstacle)) return state_.obstacle;
-    return WaitState::Held{};
+    const bool is_run = std::holds_alternative<WaitState::Split>(state_.obstacle) ||
+                        std::holds_alternative<WaitState::Outage>(state_.obstacle);
+    return is_run ? state_.obstacle : WaitState::Held{};
   }
 
   [[nodiscard]] WaitStep after_outage() const {

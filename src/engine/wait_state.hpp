@@ -22,6 +22,8 @@ struct WaitPolicy {
 ///     outside --a quorum answers--> joining --subscribed--> queued --two outages in a row--> left
 ///                                      ^                                                      |
 ///                                      '------------------- a quorum answers -----------------'
+///
+/// One that has just joined again leaves after one outage, as if it had never joined.
 struct WaitState {
   enum class Queue {
     outside,  ///< no ticket yet: an attempt gets no lock that others wait for
@@ -42,10 +44,10 @@ struct WaitState {
     friend bool operator==(const Split&, const Split&) = default;
   };
 
-  /// No quorum of answers.
+  /// No quorum of answers, or none yet to the attempt that joins the queue.
   struct Outage {
-    Instant since;
-    unsigned rounds;
+    Instant since;    ///< the first of an unbroken run
+    unsigned rounds;  ///< in that run
     friend bool operator==(const Outage&, const Outage&) = default;
   };
 

@@ -183,10 +183,23 @@ local function notify_next(state, time, except)
   end
 end
 
+-- Publishes the word to the first waiter that is there.
+local function deliver_to_first(word, time)
+  while true do
+    local entry = first_in_queue(time)
+    if not entry or deliver(entry, word) ~= false then return end
+  end
+end
+
 -- Puts the first waiter on standby unless it may acquire: it may not know when the lock ends.
 local function notify_first_of_end(state, time)
-  local entry = first_in_queue(time)
-  if entry and not admits(state, entry.mode) then deliver(entry, WORD.standby) end
+  while true do
+    local entry = first_in_queue(time)
+    if not entry or admits(state, entry.mode) then return end
+    if deliver(entry, WORD.standby) ~= false then return end
+    -- It is not there, and may have kept out the one behind it.
+    notify_next(state, time)
+  end
 end
 
 -- Whether all waiters before us want slots only, or are too many to check. A waiter behind all of

@@ -62,8 +62,7 @@ if expire_in > 0 then
     if head then redis.pcall('HSET', KEYS.shares, id, head .. ARGV.record) end
   end
   -- The first waiter waits for the end of the lease, and that end has changed.
-  local first = first_in_queue(time)
-  if first then deliver(first, WORD.recheck) end
+  deliver_to_first(WORD.recheck, time)
   return {WORD.released, recorded}
 end
 

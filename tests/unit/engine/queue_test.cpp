@@ -96,12 +96,13 @@ class Crowd {
     return *std::next(members.begin(), static_cast<std::ptrdiff_t>(number));
   }
 
-  void releases(Member& member) {
+  /// `expire_in`: it leaves its lease to end by then.
+  void releases(Member& member, Duration expire_in = {}) {
     const Lease lease = *member.lease;
     member.lease.reset();
-    world.start([&client = member.client, lease]() -> asio::awaitable<void> {
+    world.start([&client = member.client, lease, expire_in]() -> asio::awaitable<void> {
       HeldLease held(client.server_set, lease.resource, lease.token, lease.fence, lease.hold);
-      (void)co_await held.release(/*by_hand=*/false);
+      (void)co_await held.release(/*by_hand=*/false, expire_in);
     });
   }
 
@@ -372,6 +373,35 @@ TEST(Queue, AHolderThatEndsTogetherWithTheFirstTwoStallsTheThirdByTwoSecondsAtMo
   crowd.wait_for(2, 30s);
   ASSERT_EQ(crowd.served, (std::vector<std::size_t>{0, 3}));
   EXPECT_LE(*crowd.member(3).granted - over, 2s);
+}
+
+TEST(Queue, ThatALeaseEndsSoonerIsToldToTheFirstWhoIsThere) {
+  for (const std::size_t stores : {1U, 3U}) {
+    Crowd crowd(stores);
+    crowd.come(4);
+    Crowd::dies(crowd.member(1));
+    Crowd::dies(crowd.member(2));
+    crowd.world.settle_for(100ms);
+    const Instant released = crowd.world.now();
+    crowd.releases(crowd.member(0), 300ms);
+    crowd.wait_for(2, 60s);
+    EXPECT_EQ(crowd.served, (std::vector<std::size_t>{0, 3})) << stores;
+    EXPECT_LE(crowd.world.now() - released, 350ms) << stores;
+  }
+}
+
+TEST(Queue, WhoIsFirstOnceOneLeftAndTheNextIsDeadLearnsWhenTheLeaseEnds) {
+  Crowd crowd(1);
+  crowd.comes(for_hours, {}, 10s);
+  crowd.world.settle_for(20ms);
+  crowd.comes({.wait = 1s, .unavailable_wait = 1h, .retry_delay = 100ms});
+  crowd.world.settle_for(20ms);
+  crowd.come(2);
+  Crowd::dies(crowd.member(2));
+  Crowd::dies(crowd.member(0));
+  crowd.wait_for(2, 60s);
+  EXPECT_EQ(crowd.served, (std::vector<std::size_t>{0, 3}));
+  EXPECT_LE(*crowd.member(3).granted - *crowd.member(0).granted, 10s + 100ms);
 }
 
 TEST(Queue, WhoIsNotifiedInVainByOneServerTakesItsTime) {
@@ -766,6 +796,20 @@ TEST(SharedLock, AWriterThatDiedInTheQueueBlocksReadersForTwoSecondsAtMost) {
   Crowd::dies(crowd.member(1));
   crowd.wait_for(3, 2s);
   EXPECT_EQ(crowd.served, (std::vector<std::size_t>{0, 2, 3}));
+}
+
+TEST(SharedLock, AReaderThatReleasesLetsInWhoIsBehindADeadWriter) {
+  Crowd crowd(3);
+  crowd.come(2, shared);
+  crowd.come(1);
+  crowd.come(1, shared);
+  Crowd::dies(crowd.member(2));
+  crowd.world.settle_for(20ms);
+  const Instant released = crowd.world.now();
+  crowd.releases(crowd.member(0));
+  crowd.wait_for(3, 60s);
+  EXPECT_EQ(crowd.served, (std::vector<std::size_t>{0, 1, 3}));
+  EXPECT_LE(crowd.world.now() - released, 20ms);
 }
 
 TEST(SharedLock, AStoppedWriterInTheQueueKeepsReadersOutForAMoment) {

@@ -119,11 +119,29 @@ TEST(WaitState, JoinsTheQueueWhenAQuorumAnswersAndLeavesItAfterTwoOutages) {
        {Queue::left, Outage{start, 2}},
        20ms,
        Why::too_slow},
-      {"one that left joins again",
+      {"one that left joins again, and does not know yet whether it can be queued",
        {Queue::left, Outage{start, 5}},
        busy_behind(0),
-       {Queue::joining, Held{}},
+       {Queue::joining, Outage{start, 5}},
        0s,
+       Why::busy},
+      {"it cannot: each time it takes longer until it looks again",
+       {Queue::queued, Outage{start, 5}},
+       failed(Why::unavailable),
+       {Queue::left, Outage{start, 6}},
+       250ms,
+       Why::unavailable},
+      {"nor for longer than an outage is borne",
+       {Queue::queued, Outage{start - 10s, 20}},
+       failed(Why::unavailable),
+       {Queue::left, Outage{start - 10s, 20}},
+       std::nullopt,
+       Why::unavailable},
+      {"it can: the outage is over",
+       {Queue::queued, Outage{start - 10s, 20}},
+       busy_behind(0),
+       {Queue::queued, Held{}},
+       15s,
        Why::busy},
       {"also where the restart guard is in the way",
        {Queue::left, Outage{start, 5}},
@@ -195,6 +213,9 @@ TEST(WaitState, TakesAMaybeBusyLockForBusyWhereItsHolderIsNoAttempt) {
   in_queue.queue.queued = true;
   AttemptFailure granted_some = in_queue;
   granted_some.granted_some = true;
+  AttemptFailure offered = granted_some;
+  offered.queue.offered = true;
+  offered.queue.may_change = 1001ms;
   AttemptFailure slot_left = maybe(aged(3s, true));
   slot_left.granted_some = true;
   const WaitState outside{Queue::outside, Held{}};
@@ -220,6 +241,7 @@ TEST(WaitState, TakesAMaybeBusyLockForBusyWhereItsHolderIsNoAttempt) {
        {Queue::queued, Split{start, 1}},
        10ms,
        Why::maybe_busy},
+      {"a waiter before us was notified at a quorum", queued, offered, queued, 1003ms, Why::busy},
   });
 }
 
