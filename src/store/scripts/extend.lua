@@ -14,12 +14,11 @@ local function keep_fence()
 end
 
 -- PEXPIRE works even when the server is out of memory. So for an exclusive lease it comes first and
--- alone decides.
+-- alone decides. It is there for a lease that ends later, too: a demoted master refuses it.
 if how == 'exclusive' then
-  if redis.call('PTTL', KEYS.lock) < ttl then
-    redis.call('PEXPIRE', KEYS.lock, ARGV.ttl)
-    redis.pcall('PEXPIRE', KEYS.owner, ARGV.ttl)
-  end
+  local left = decimal(math.max(redis.call('PTTL', KEYS.lock), ttl))
+  redis.call('PEXPIRE', KEYS.lock, left)
+  redis.pcall('PEXPIRE', KEYS.owner, left)
   keep_fence()
   return describe(WORD.extended, ARGV.token, nil, time)
 end

@@ -152,7 +152,7 @@ TEST(Attempt, HasANewTokenEachTimeAndTheSameForEveryServer) {
   Client& client = world.client();
   for (std::size_t i = 0; i < 3; ++i)
     world.store(i).hold_foreign(resource(), "theirs", std::nullopt);
-  for (int i = 0; i < 3; ++i) try_once(world, client);
+  for (int i = 0; i < 3; ++i) (void)try_once(world, client);
   const auto tokens = client.server(0).tokens(Question::acquire);
   EXPECT_EQ(std::set<std::string>(tokens.begin(), tokens.end()).size(), 3);
   EXPECT_EQ(client.server(1).tokens(Question::acquire), tokens);

@@ -379,16 +379,16 @@ class Rivals {
   Fence last_fence_;
 };
 
-/// The number of servers, and which block of seeds.
-class RivalKeepers : public testing::TestWithParam<std::tuple<std::size_t, std::uint64_t>> {};
+/// The number of servers.
+class RivalKeepers : public testing::TestWithParam<std::size_t> {};
 
 TEST_P(RivalKeepers, NeverHoldAtOnceAndTheirFencesGrow) {
-  constexpr std::uint64_t seeds = 4;
-  const auto [servers, block] = GetParam();
+  // A lease is lost to the mishaps in one world of three, more or less.
+  constexpr std::uint64_t seeds = 12;
   int grants = 0;
   int expiries = 0;
-  for (std::uint64_t seed = block * seeds; seed < (block + 1) * seeds; ++seed) {
-    Rivals rivals(servers, seed);
+  for (std::uint64_t seed = 0; seed < seeds; ++seed) {
+    Rivals rivals(GetParam(), seed);
     rivals.run();
     EXPECT_EQ(rivals.overlaps, 0) << "seed " << seed;
     EXPECT_EQ(rivals.regressions, 0) << "seed " << seed;
@@ -399,13 +399,11 @@ TEST_P(RivalKeepers, NeverHoldAtOnceAndTheirFencesGrow) {
   RecordProperty("grants", grants);
   RecordProperty("expiries", expiries);
   // The worlds are rough, but not so rough that nothing happens in them.
-  EXPECT_GT(grants, 8);
+  EXPECT_GT(grants, 24);
   EXPECT_GT(expiries, 0);
 }
 
-INSTANTIATE_TEST_SUITE_P(On, RivalKeepers,
-                         testing::Combine(testing::Values(3, 5),
-                                          testing::Range<std::uint64_t>(0, 2)));
+INSTANTIATE_TEST_SUITE_P(On, RivalKeepers, testing::Values(3, 5));
 
 }  // namespace
 }  // namespace redlock::unit

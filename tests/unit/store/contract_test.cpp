@@ -285,6 +285,27 @@ TEST_P(ContractTest, WaitersComeInByTheirTickets) {
   granted(wait_in_line('c', 2));
 }
 
+// Else a waiter that only a minority grants believes that it was forgotten there, and gives up its
+// subscription for a moment.
+TEST_P(ContractOfScriptsTest, AWaiterThatIsGrantedTheLockIsToldThatItWasInTheQueue) {
+  granted(acquire('a'));
+  ASSERT_TRUE(is<Held>(wait_in_line('b', 1)));
+  EXPECT_TRUE(is<Released>(release('a')));
+  const AcquireVote vote = wait_in_line('b', 1);
+  granted(vote);
+  ASSERT_TRUE(is<Granted>(vote));
+  EXPECT_TRUE(std::get<Granted>(vote).queue.queued);
+  EXPECT_TRUE(std::get<Granted>(vote).queue.was_queued);
+}
+
+TEST_P(ContractOfScriptsTest, AnAttemptThatIsGrantedTheLockAtOnceWasInNoQueue) {
+  const AcquireVote vote = wait_in_line('a', 1);
+  granted(vote);
+  ASSERT_TRUE(is<Granted>(vote));
+  EXPECT_FALSE(std::get<Granted>(vote).queue.queued);
+  EXPECT_FALSE(std::get<Granted>(vote).queue.was_queued);
+}
+
 TEST_P(ContractOfScriptsTest, TheNewestWaiterSupersedesThoseThatSupersedeToo) {
   const auto supersede = [this](char digit, Ticket ticket) {
     AcquireRequest waiting = request(digit);

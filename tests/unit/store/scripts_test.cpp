@@ -433,6 +433,15 @@ TEST_F(ScriptsTest, ExtendNeverShortens) {
   EXPECT_GT(pttl(helper_.owner()), 20'000);
 }
 
+// As a demoted master does, which keeps its clients.
+TEST_F(ScriptsTest, NothingIsExtendedWhereNothingCanBeWritten) {
+  acquired(token());
+  redis_({"CONFIG", "SET", "min-replicas-to-write", "1"});
+  EXPECT_TRUE(std::holds_alternative<Fault>(extend(token(), ttl(60s))));
+  EXPECT_TRUE(std::holds_alternative<Fault>(extend(token(), ttl(1s))));
+  redis_({"CONFIG", "SET", "min-replicas-to-write", "0"});
+}
+
 TEST_F(ScriptsTest, ExtendGivesAnEndBackToALockThatLostIt) {
   acquired(token());
   redis_({"PERSIST", "deploy"});
