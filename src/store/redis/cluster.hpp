@@ -25,8 +25,8 @@ class ClusterServer final : public RedisVote {
   /// From every master.
   asio::awaitable<Result<LockList, Fault>> list(Listed listed, Instant deadline) override;
   asio::awaitable<Result<std::vector<Master>, Fault>> masters(Instant deadline) override;
-  asio::awaitable<Result<RedisServer*, Fault>> master_of(std::string key,
-                                                         Instant deadline) override;
+  asio::awaitable<Result<std::shared_ptr<RedisServer>, Fault>> master_of(std::string key,
+                                                                         Instant deadline) override;
   asio::awaitable<std::optional<Fault>> subscribe(Resource resource, std::string waiter,
                                                   std::function<void(Notification)> notified,
                                                   Instant deadline) override;
@@ -44,7 +44,17 @@ class ClusterServer final : public RedisVote {
   void post_to_late(ScriptCall call, bool only_unanswered, NotUndone not_undone) override;
 
  private:
-  asio::awaitable<ScriptReply> follow(ScriptCall call, Instant deadline);
+  /// A call that may leave something on a server.
+  struct Attempt {
+    UndoTarget target;
+    bool undone = false;
+  };
+
+  asio::awaitable<ScriptReply> follow(ScriptCall call, std::shared_ptr<const Attempt> attempt,
+                                      Instant deadline);
+
+  /// Notes that the attempts which left this are undone: they must be sent to nobody any more.
+  void mark_undone(const std::string& token_or_waiter);
 
   /// Asks one server after the other for the slot ranges.
   asio::awaitable<std::optional<Fault>> discover_topology(Instant deadline);
@@ -53,7 +63,18 @@ class ClusterServer final : public RedisVote {
   /// All servers that may be asked, beginning with the one that answered last.
   [[nodiscard]] std::vector<Address> acquaintances() const;
   [[nodiscard]] std::vector<Address> known_masters() const;
-  RedisServer& node(const Address& address);
+
+  /// The server at this address, which is connected to when it is first asked.
+  std::shared_ptr<RedisServer> node(const Address& address);
+
+  /// Ends the connections to servers that neither the settings nor the cluster name any more, but
+  /// for those that were asked last: they may have something that must be undone there.
+  void forget_strangers();
+
+  struct Node {
+    std::shared_ptr<RedisServer> server;
+    std::uint64_t last_asked = 0;  ///< the number of that question
+  };
 
   asio::any_io_executor executor_;
   const Clock& clock_;
@@ -61,12 +82,13 @@ class ClusterServer final : public RedisVote {
   RedisServerOptions options_;
   std::string name_;
   ServerFacts facts_;  ///< of the server that gave the last reply
-  std::map<Address, std::unique_ptr<RedisServer>> nodes_;  ///< all that were ever asked
-  std::vector<SlotRange> slots_;                           ///< the first that fits a slot is right
-  std::vector<Address> acquaintances_;    ///< from the last answer with slot ranges
-  std::optional<Address> subscribed_at_;  ///< the server with the current subscription
-  std::size_t subscription_turn_ = 0;     ///< how often that server has changed
-  std::set<std::string> undecided_;  ///< tokens of acquires and heals under way that are not undone
+  std::map<Address, Node> nodes_;
+  std::uint64_t questions_ = 0;                  ///< to all nodes
+  std::vector<SlotRange> slots_;                 ///< the first that fits a slot is right
+  std::vector<Address> acquaintances_;           ///< from the last answer with slot ranges
+  std::optional<Address> subscribed_at_;         ///< the server with the current subscription
+  std::size_t subscription_turn_ = 0;            ///< how often that server has changed
+  std::set<std::shared_ptr<Attempt>> attempts_;  ///< under way
 };
 
 /// The vote for this endpoint, of any kind.

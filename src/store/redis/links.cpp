@@ -102,17 +102,19 @@ void Links::post_on(Link& link, const ScriptCall& call, const NotUndone& not_und
     const bool cut_off = ended && ended->broke_off() && (!fits || !ended->aborted());
     if (reply || what.answered || what.inherited || cut_off) not_undone();
   };
+  // While a slot moves, the server refuses a script if it has only some of the keys (PROTOCOL D1).
+  // With the lock's key alone a share stays, so the undo behind the release proves nothing.
+  const bool alone = connector_.options().slots_move;
   const auto forgotten = std::make_shared<bool>(false);
-  link.connection->post(
-      script_command(call), [judge, forgotten](const Result<Reply, Fault>& reply) {
-        *forgotten = reply && reply->type == Reply::Type::error && is_noscript(reply->text);
-        if (!*forgotten) judge(reply);
-      });
+  link.connection->post(script_command(call), [judge, forgotten,
+                                               alone](const Result<Reply, Fault>& reply) {
+    *forgotten = !alone && reply && reply->type == Reply::Type::error && is_noscript(reply->text);
+    if (!*forgotten) judge(reply);
+  });
 
   // For a server that forgot the scripts meanwhile (SCRIPT FLUSH). It ignores a minimum hold.
   if (keeps_the_key(call)) return;
-  // While a slot moves, the server refuses a script if it has only some of the keys (PROTOCOL D1).
-  const Command undo = undo_command(call, /*alone=*/connector_.options().slots_move);
+  const Command undo = undo_command(call, alone);
   link.connection->post(undo, [judge, forgotten](const Result<Reply, Fault>& reply) {
     if (*forgotten) judge(reply);
   });
@@ -131,6 +133,11 @@ asio::awaitable<void> Links::close(Instant deadline) {
     const Instant end = link->waits ? std::max(deadline, link->waits_until) : deadline;
     co_await link->connection->close(end, /*answered=*/link->waits);
   }
+}
+
+void Links::abort() {
+  if (current_) late_.push_back(std::exchange(current_, nullptr));
+  for (const auto& link : std::exchange(late_, {})) link->connection->abort();
 }
 
 }  // namespace redlock::redis

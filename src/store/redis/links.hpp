@@ -57,6 +57,9 @@ class Links {
   [[nodiscard]] bool was_reached() const;
   asio::awaitable<void> close(Instant deadline);
 
+  /// Ends them at once; what was not sent is lost.
+  void abort();
+
  private:
   void retire_unusable();
   std::shared_ptr<Link> connect(Instant deadline) const;

@@ -127,6 +127,9 @@ asio::awaitable<Result<Reply, Fault>> RedisServer::ask_once(ScriptCall call, boo
     if (leads_on && !undo_target.token.empty() && link->left.erase(undo_target.token) == 0) {
       co_return unexpected(Fault{FaultKind::silent, "undone before it was done"});
     }
+    // The new master would queue a waiter that has left: its `leave` went here.
+    const bool has_left = !undo_target.waiter.empty() && !link->left.contains(undo_target.waiter);
+    if (is_read_only_reply(*reply) && has_left) co_return unexpected(fault_of_error(reply->text));
     if (fault_of_error(reply->text).refused) link->left.erase(undo_target.token);
     co_return std::move(*reply);
   }
@@ -217,14 +220,23 @@ asio::awaitable<void> RedisServer::close(Instant deadline) {
   co_await links_.close(deadline);
 }
 
-asio::awaitable<Result<std::vector<RedisVote::Master>, Fault>> RedisServer::masters(
-    Instant /*deadline*/) {
-  co_return std::vector<Master>{{this, ""}};
+void RedisServer::abort() {
+  subscription_.stop();
+  links_.abort();
 }
 
-asio::awaitable<Result<RedisServer*, Fault>> RedisServer::master_of(std::string /*key*/,
-                                                                    Instant /*deadline*/) {
-  co_return this;
+asio::awaitable<Result<std::vector<RedisVote::Master>, Fault>> RedisServer::masters(
+    Instant /*deadline*/) {
+  co_return std::vector<Master>{{itself(), ""}};
+}
+
+asio::awaitable<Result<std::shared_ptr<RedisServer>, Fault>> RedisServer::master_of(
+    std::string /*key*/, Instant /*deadline*/) {
+  co_return itself();
+}
+
+std::shared_ptr<RedisServer> RedisServer::itself() {
+  return {std::shared_ptr<void>(), this};
 }
 
 }  // namespace redlock::redis

@@ -23,16 +23,16 @@ class RedisServer;
 class RedisVote : public ScriptedServer {
  public:
   struct Master {
-    RedisServer* server;  ///< of the vote
-    std::string address;  ///< for messages; empty where it goes without saying
+    std::shared_ptr<RedisServer> server;  ///< must not outlive the vote
+    std::string address;                  ///< for messages; empty where it goes without saying
   };
 
   /// All servers that may have a key of it.
   virtual asio::awaitable<Result<std::vector<Master>, Fault>> masters(Instant deadline) = 0;
 
-  /// The server that has this key.
-  virtual asio::awaitable<Result<RedisServer*, Fault>> master_of(std::string key,
-                                                                 Instant deadline) = 0;
+  /// The server that has this key; it must not outlive the vote.
+  virtual asio::awaitable<Result<std::shared_ptr<RedisServer>, Fault>> master_of(
+      std::string key, Instant deadline) = 0;
 };
 
 /// One Redis or Valkey server, or the one that its sentinels currently name as the master. Connects
@@ -58,9 +58,12 @@ class RedisServer final : public RedisVote {
   [[nodiscard]] bool was_reached() const override { return links_.was_reached(); }
   asio::awaitable<void> close(Instant deadline) override;
 
+  /// Ends its connections at once. It is not to be asked any more.
+  void abort();
+
   asio::awaitable<Result<std::vector<Master>, Fault>> masters(Instant deadline) override;
-  asio::awaitable<Result<RedisServer*, Fault>> master_of(std::string key,
-                                                         Instant deadline) override;
+  asio::awaitable<Result<std::shared_ptr<RedisServer>, Fault>> master_of(std::string key,
+                                                                         Instant deadline) override;
 
   /// The server's own answer, even an error. `asking`: after ASKING, as for a slot that it is
   /// importing.
@@ -77,6 +80,9 @@ class RedisServer final : public RedisVote {
   asio::awaitable<ScriptReply> call(ScriptCall call, Instant deadline) override;
 
  private:
+  /// Keeps nothing alive: the vote is owned elsewhere.
+  std::shared_ptr<RedisServer> itself();
+
   asio::awaitable<Result<Reply, Fault>> ask_once(ScriptCall call, bool asking, Instant deadline);
 
   /// Runs the script by its digest. A server that does not know it gets the text first, by a

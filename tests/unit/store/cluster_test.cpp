@@ -107,6 +107,28 @@ TEST_F(ClusterTest, FollowsMovedAndTakesBackOnlyWhereTheAcquireWasDone) {
   }());
 }
 
+TEST_F(ClusterTest, AShareMayNotBeUndoneWhereTheScriptsWereForgotten) {
+  int not_undone = 0;
+  drive_.run([&, this]() -> asio::awaitable<void> {
+    auto vote = drive_.start(acquire());
+    Peer a = co_await asked_for_slots(a_.address());
+    expect_script(co_await a.read_command(), scripts::acquire, "9");
+    co_await a.send(std::string(granted));
+    co_await vote.get();
+
+    server_->undo(deploy(), token(), std::nullopt, [&] { ++not_undone; });
+    expect_script(co_await a.read_command(), scripts::release, "9");
+    EXPECT_EQ((co_await a.read_command()).at(0), "EVAL");
+    // The text of the undo has the lock's key alone, and a share is beside it.
+    co_await a.send("-NOSCRIPT No matching script. Please use EVAL.\r\n:1\r\n");
+    auto closed = drive_.start(server_->close(Instant::max()));
+    co_await a.expect_end();
+    a.close();
+    co_await closed.get();
+  }());
+  EXPECT_EQ(not_undone, 1);
+}
+
 TEST_F(ClusterTest, AnAcquireThatWasTakenBackIsSentToNobodyAnyMore) {
   drive_.run([this]() -> asio::awaitable<void> {
     // While the master is looked for.
@@ -126,6 +148,21 @@ TEST_F(ClusterTest, AnAcquireThatWasTakenBackIsSentToNobodyAnyMore) {
     co_await a.send(moved_to(b_.address()));
     const AcquireVote second = co_await again.get();
     EXPECT_TRUE(std::holds_alternative<Fault>(second));
+  }());
+}
+
+TEST_F(ClusterTest, AnAttemptOfAWaiterThatHasLeftIsSentToNobodyAnyMore) {
+  drive_.run([this]() -> asio::awaitable<void> {
+    AcquireRequest waiting{deploy(), token(), Ttl::from(30s).value(), {}};
+    waiting.entry = QueueEntry{"waiter", 1, /*polls=*/false, 30s};
+    auto vote = drive_.start(server_->acquire(std::move(waiting), clock_.now() + 3s));
+    Peer a = co_await asked_for_slots(a_.address());
+    expect_script(co_await a.read_command(), scripts::acquire, "9");
+    server_->leave(deploy(), "waiter");
+    expect_script(co_await a.read_command(), scripts::leave, "9");
+    co_await a.send(moved_to(b_.address()));
+    const AcquireVote answer = co_await vote.get();
+    EXPECT_TRUE(std::holds_alternative<Fault>(answer));
   }());
 }
 
@@ -188,6 +225,61 @@ TEST_F(ClusterTest, GivesUpAfterFiveRedirects) {
     }
     const InspectVote answer = co_await vote.get();
     EXPECT_NE(std::get<Fault>(answer).text.find("more than 5 redirects"), std::string::npos);
+  }());
+}
+
+TEST_F(ClusterTest, KeepsConnectionsToTheNewestFewOfTheServersThatOnlyRedirectsNamed) {
+  drive_.run([this]() -> asio::awaitable<void> {
+    std::deque<FakeTcpServer> named;
+    for (int i = 0; i < 18; ++i) named.emplace_back(drive_);
+    std::vector<Peer> peers;
+    auto vote = drive_.start(server_->inspect(deploy(), std::nullopt, clock_.now() + 3s));
+    Peer last = co_await asked_for_slots(a_.address());
+    for (FakeTcpServer& next : named) {
+      EXPECT_FALSE((co_await last.read_command()).empty());
+      co_await last.send(moved_to(next.address()));
+      peers.push_back(std::move(last));
+      // After five redirects, the sixth is the answer to the next question.
+      if (peers.size() % 6 == 0) {
+        co_await vote.get();
+        vote = drive_.start(server_->inspect(deploy(), std::nullopt, clock_.now() + 3s));
+        Peer& a = peers.front();
+        co_await a.expect(wire("CLUSTER SLOTS"));
+        co_await a.send(all_slots_at(next.address()));
+      }
+      last = co_await next.accept();
+    }
+    EXPECT_FALSE((co_await last.read_command()).empty());
+    // A is a member, the last one has the slot: of the rest sixteen stay.
+    co_await peers[1].expect_end();
+    co_await last.send(std::string(is_free));
+    co_await vote.get();
+  }());
+}
+
+TEST_F(ClusterTest, UndoesWhatASilentServerMayHaveThatNobodyNamesAnyMore) {
+  FakeTcpServer c(drive_);
+  Endpoint one = endpoint();
+  one.members = {a_.address()};
+  server_ = std::make_unique<ClusterServer>(drive_.executor(), clock_, one);
+  drive_.run([this, &c]() -> asio::awaitable<void> {
+    auto vote = drive_.start(acquire());
+    Peer a = co_await asked_for_slots(b_.address());
+    Peer b = co_await b_.accept();
+    expect_script(co_await b.read_command(), scripts::acquire, "9");
+    clock_.advance(3s);
+    const AcquireVote silent = co_await vote.get();
+    EXPECT_TRUE(std::holds_alternative<Fault>(silent));
+
+    auto again = drive_.start(server_->inspect(deploy(), std::nullopt, clock_.now() + 3s));
+    co_await a.expect(wire("CLUSTER SLOTS"));
+    co_await a.send(all_slots_at(c.address()));
+    Peer other = co_await c.accept();
+    expect_script(co_await other.read_command(), scripts::inspect, "10");
+    server_->undo(deploy(), token());
+    expect_script(co_await b.read_command(), scripts::release, "9");
+    co_await other.send(std::string(is_free));
+    co_await again.get();
   }());
 }
 

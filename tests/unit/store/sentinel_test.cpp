@@ -150,6 +150,25 @@ TEST_F(SentinelTest, AConnectionThatHasBecomeReadOnlyIsLeftAndTheQuestionPutToTh
   }());
 }
 
+TEST_F(SentinelTest, AnAttemptOfAWaiterThatHasLeftIsNotPutToTheNewMaster) {
+  drive_.run([this]() -> asio::awaitable<void> {
+    auto first = start_inspect();
+    co_await answer(first_, announcement(replica_.address()));
+    Peer old = co_await connected(replica_, is_master, is_free);
+    co_await first.get();
+
+    AcquireRequest waiting{deploy(), token(), Ttl::from(30s).value(), {}};
+    waiting.entry = QueueEntry{"waiter", 1, /*polls=*/false, 30s};
+    auto vote = drive_.start(server_->acquire(std::move(waiting), clock_.now() + 3s));
+    EXPECT_EQ((co_await old.read_command()).back(), scripts::acquire.name);
+    server_->leave(deploy(), "waiter");
+    EXPECT_EQ((co_await old.read_command()).back(), scripts::leave.name);
+    co_await old.send(std::string(read_only));
+    const AcquireVote answer = co_await vote.get();
+    EXPECT_TRUE(std::holds_alternative<Fault>(answer));
+  }());
+}
+
 TEST_F(SentinelTest, AReadOnlyServerThatWasJustConnectedIsAskedOnce) {
   drive_.run([this]() -> asio::awaitable<void> {
     auto vote = start_acquire();
