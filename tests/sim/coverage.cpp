@@ -4,7 +4,7 @@
 
 #include <algorithm>
 #include <array>
-#include <lua5.1/lua.hpp>
+#include <lua.hpp>
 #include <set>
 #include <string>
 #include <string_view>

@@ -55,6 +55,17 @@ class Draw {
   void cron();
   void duplicate();
 
+  // --- Votes of several nodes: draw_nodes.cpp ---
+
+  [[nodiscard]] bool has_nodes() const { return profile_.votes != VoteKind::server; }
+  /// Behind the machines of the votes.
+  void add_nodes();
+  /// Slots move and masters change, and whatever else goes wrong may concern any node.
+  void add_node_changes();
+  Kind any_node_change();
+  /// A node of the first vote gives way to another.
+  void change_nodes_in_line(Duration when);
+
   // --- Parts: draw_parts.cpp ---
 
   void decide_guard();

@@ -28,7 +28,7 @@ constexpr seconds guard_for_steps_back{10};
 void Draw::decide_guard() {
   const bool can_guard = schedule_.servers >= min_guarded_servers;
   const bool unguarded = profile_.wipes_unguarded || profile_.one_that_forgets;
-  wipes_ = unguarded || (can_guard && profile_.in_promise && random_.chance(200));
+  wipes_ = unguarded || (can_guard && profile_.in_promise && !has_nodes() && random_.chance(200));
   max_ttl_ = 2 * base_ttl_;
   wild_ = random_.chance(500);
   servers_step_back_ = !wipes_ || (!unguarded && random_.chance(300));
@@ -130,6 +130,7 @@ void Draw::choose_keys(SessionPlan& plan) {
 void Draw::add_machines() {
   for (std::size_t i = 0; i < schedule_.servers; ++i)
     schedule_.server_plans.push_back(machine(milliseconds(200)));
+  if (has_nodes()) add_nodes();
   for (std::size_t i = 0; i < hosts_; ++i)
     schedule_.hosts.push_back(machine(wild_ ? an_hour : milliseconds(100)));
 }
@@ -147,7 +148,7 @@ MachinePlan Draw::machine(Milliseconds offset) {
 
 void Draw::add_paths(bool may_straggle) {
   const bool slow = random_.chance(200);
-  for (std::size_t i = 0; i < hosts_ * schedule_.servers; ++i) {
+  for (std::size_t i = 0; i < hosts_ * schedule_.server_plans.size(); ++i) {
     PathPlan path;
     path.delay = random_.between(Duration(std::chrono::microseconds(50)),
                                  slow ? Duration(milliseconds(3)) : Duration(milliseconds(1)));
@@ -166,12 +167,12 @@ void Draw::add_mishaps() {
     for (std::size_t i = 1 + random_.below(3); i > 0; --i)
       schedule_.mishaps.push_back(mishap(Kind::wipe));
   }
-  if (profile_.in_promise && random_.chance(40)) add_address_on_the_move();
+  if (profile_.in_promise && !has_nodes() && random_.chance(40)) add_address_on_the_move();
   if (moves_address_) add_address_on_the_move();
   if (oversleeps_) have_first_oversleep();
-  if (profile_.in_promise && random_.chance(15))
+  if (profile_.in_promise && !has_nodes() && random_.chance(15))
     schedule_.mishaps.push_back(mishap(Kind::spoil_counter));
-  if (profile_.in_promise && random_.chance(25))
+  if (profile_.in_promise && !has_nodes() && random_.chance(25))
     schedule_.mishaps.push_back(mishap(Kind::newer_waiter));
   if (profile_.servers_jump_forward) {
     for (std::size_t i = 0; i < schedule_.servers; ++i) {

@@ -29,11 +29,11 @@ constexpr milliseconds looks_of_three{4600};
 
 Schedule Draw::make() {
   const std::size_t shape = random_.below(100);
-  moves_address_ = profile_.in_promise && shape == 97;
+  moves_address_ = profile_.in_promise && !has_nodes() && shape == 97;
   oversleeps_ = profile_.in_promise && shape == 96;
-  if (profile_.in_promise && shape >= 98) {
+  if (profile_.in_promise && !has_nodes() && shape >= 98) {
     race_of_heals();
-  } else if (profile_.in_promise && shape == 95) {
+  } else if (profile_.in_promise && !has_nodes() && shape == 95) {
     majority_forgets();
   } else if (!profile_.in_promise || shape >= 25) {
     chaos();
@@ -55,12 +55,13 @@ void Draw::chaos() {
   schedule_.calm = span_ + base_ttl_;
   decide_guard();
   mixes_modes_ = random_.chance(400);
-  if (profile_.in_promise && random_.chance(120)) schedule_.keys = 2;
+  if (profile_.in_promise && !has_nodes() && random_.chance(120)) schedule_.keys = 2;
   add_sessions();
   if (schedule_.keys == 1 && extra_.chance(200)) let_the_newest_win();
   add_machines();
   add_paths(/*may_straggle=*/true);
   add_mishaps();
+  if (has_nodes()) add_node_changes();
   finish();
 }
 
@@ -178,6 +179,7 @@ SessionPlan Draw::waiter() {
 void Draw::disturb_waiters() {
   SessionPlan& victim = schedule_.sessions[random_.below(schedule_.sessions.size())];
   const Duration when = random_.between(victim.start, victim.start + Duration(base_ttl_));
+  if (has_nodes() && random_.chance(500)) return change_nodes_in_line(when);
   switch (random_.below(16)) {
     case 0:
     case 1:

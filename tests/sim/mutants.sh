@@ -1,23 +1,25 @@
 #!/usr/bin/env bash
 # Breaks one rule of the protocol at a time, in a copy of the tree, and demands that the simulation
 # finds it: prints for each what was violated, and how many seeds that took.
-# usage: [SEEDS=N] tests/sim/mutants.sh [NAME…]   (all mutants of tests/sim/mutants/list, or those
-# named)
+# usage: [SEEDS=N] [PROFILES='NAME…'] tests/sim/mutants.sh [NAME…]   (all mutants of
+# tests/sim/mutants/list, or those named; in all profiles of what is promised, or in those named)
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 # shellcheck source=tests/mutants/lib.sh
 source tests/mutants/lib.sh
 
 readonly seeds=${SEEDS:-20000}
+read -ra profiles <<<"${PROFILES:-promise one-forgets nightly cluster sentinel}"
 # Seconds for all of them, several times what they take; a schedule without an end is a way to be
 # caught, too.
 readonly longest=300
 
-# What is promised: all of it, what is left of it when the only server forgets, and one success a
-# day; of the last a twentieth as many, since they are as much longer.
+# What is promised: all of it, what is left of it when the only server forgets, one success a day,
+# and all of it with votes of several nodes. Of nightly a twentieth as many, since they are as much
+# longer.
 simulate() {
   local profile number
-  for profile in promise one-forgets nightly; do
+  for profile in "${profiles[@]}"; do
     number=$1
     [[ $profile != nightly ]] || number=$((number / 20 + 1))
     in_copy timeout "$longest" build/dev/tests/sim/redlock_sim_fast --quiet --profile "$profile" \

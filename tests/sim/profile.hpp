@@ -7,6 +7,13 @@
 
 namespace redlock::sim {
 
+/// What a vote is.
+enum class VoteKind {
+  server,
+  cluster,   ///< a Redis Cluster, whose slots move and whose masters change
+  sentinel,  ///< the master that sentinels name, with replicas that may take its place
+};
+
 /// What may happen in a schedule. The promise holds in the first profile; each of the others breaks
 /// one of its conditions, and must show that the referee notices.
 struct Profile {
@@ -20,6 +27,7 @@ struct Profile {
   bool one_that_forgets = false;      ///< a single server, which loses its data
   bool nightly = false;               ///< the same job once a day, with --once-per
   std::string_view judged = {};       ///< the only rule that is promised all the same; empty: all
+  VoteKind votes = VoteKind::server;  ///< most of them; others are a server each
 };
 
 inline constexpr Profile profiles[] = {
@@ -32,6 +40,14 @@ inline constexpr Profile profiles[] = {
      false, false, true, false, "fence"},
     {"nightly", "within the promise, the same job on many hosts once a day, with --once-per", true,
      4900, false, false, false, true},
+    {.name = "cluster",
+     .what = "within the promise, votes that are a Redis Cluster each",
+     .in_promise = true,
+     .votes = VoteKind::cluster},
+    {.name = "sentinel",
+     .what = "within the promise, votes that are a master under Sentinel each",
+     .in_promise = true,
+     .votes = VoteKind::sentinel},
 };
 
 inline const Profile* find_profile(std::string_view name) {

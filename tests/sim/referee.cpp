@@ -40,9 +40,13 @@ void Referee::finish(Facts& facts) const {
 
 /// Whether so many servers are free of it that others can have a quorum.
 bool Referee::may_be_taken(const std::string& token, const Facts& facts) const {
-  const auto free = std::ranges::count_if(
-      servers_, [&](Server* server) { return !has(look(*server), token, facts); });
-  return static_cast<std::size_t>(free) >= quorum_;
+  std::uint32_t votes = 0;
+  std::uint32_t keepers = 0;
+  for (Server* server : servers_) {
+    votes |= bit_of(*server);
+    if (has(look(*server), token, facts)) keepers |= bit_of(*server);
+  }
+  return is_quorum(votes & ~keepers);
 }
 
 bool Referee::was_robbed(const Process& process) const {
@@ -62,7 +66,8 @@ bool Referee::is_given_up(const Facts& facts, const Server& server) const {
 }
 
 void Referee::check_overlap(const std::string& token, const Facts& facts) {
-  if (facts.over) return;
+  // An extension may be confirmed when it is over, and nobody relies on it any more.
+  if (facts.over || facts.until <= timeline_.now()) return;
   for (const auto& [other, theirs] : facts_) {
     if (other == token || !is_valid(theirs) || may_be_together(facts, theirs)) continue;
     violate("exclusion", fmt::format("{} until {:.3f} ms, and {} until {:.3f} ms", name_of(other),
@@ -118,7 +123,10 @@ Duration Referee::kept_out_until(const Mode& mode, const Process& process) const
   for (const auto& [token, facts] : facts_) {
     if (!facts.granted || facts.process == &process) continue;
     const bool is_beside = mode.shared && facts.hold.shared;
-    if (!is_beside) last = std::max(last, facts.until);
+    // Left to expire, it keeps others out for longer than its holder may rely on.
+    const Duration until =
+        facts.left_to_expire ? std::max(facts.until, kept_until(facts)) : facts.until;
+    if (!is_beside) last = std::max(last, until);
     if (mode.slots > 0 && facts.hold.slot) in_slots.push_back(&facts);
   }
   // All slots were taken just before one of these ended.

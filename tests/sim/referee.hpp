@@ -62,6 +62,7 @@ struct Violation {
 ///   superseded    a waiter gives up for a newer one that no server knew of, or although a quorum
 ///                 told it of none; or it is granted the lock, asked for after a quorum of servers
 ///                 knew of a newer one, or waits on
+///   node          a script runs at a node of a vote for a key that another node of it has
 ///   inspect       a lease that lasted all the while is shown as free, or as another's
 ///
 /// The world adds what only it can see: progress, order, and delay: a waiter that could enter is
@@ -75,6 +76,7 @@ class Referee final : public Watcher {
         history_(history),
         judged_(judged),
         resource_(std::move(resource)),
+        owner_(HelperKeys(resource_).owner()),
         readers_(HelperKeys(resource_).readers()),
         slots_(HelperKeys(resource_).slots()),
         queue_(HelperKeys(resource_).queue()),
@@ -89,10 +91,12 @@ class Referee final : public Watcher {
   // What the servers do: referee_scripts.cpp.
   void before(const Run& run) override;
   void after(const Run& run, const Reply& reply) override;
-  void saw_end(Server& server, Process& process) override;
+  void saw_end(Server& server, Process& process, bool read_all) override;
   void broke(Server& server, Process& process) override {
     broken_links_.insert({&process, &server});
   }
+  void redirected(Server& server, Process& process, const Reply& error) override;
+  void moved(Server& from, Server& to) override;
   /// It goes on undoing what the other one could not.
   void inherits(const Process& heir, const Process& process) { heirs_[&heir] = &process; }
   /// The key of a shared lock goes, as evicted.
@@ -113,6 +117,9 @@ class Referee final : public Watcher {
   /// It releases what it acquired, although no session may ever have had it.
   void gives_back(const Token& token) { facts_[token.secret()].given_back = true; }
   void hears_call(const Process& process, std::size_t server, Notification call);
+  void leaves(const std::string& waiter, std::size_t server) {
+    left_at_[{waiter, server}] = timeline_.now();
+  }
   /// When the round began, which is its name.
   Duration begins_to_extend(const Process& process, const Token& token);
   void hears_extended(const Process& process, const Token& token, Duration began,
@@ -138,11 +145,12 @@ class Referee final : public Watcher {
   /// It is gone, and so is whoever went on undoing behind it: all that it knew of is undone.
   void left_nothing(const Process& process);
   /// It does not understand the next `leave`.
-  void lose_scripts(const Server& server) { scripts_lost_ |= std::uint32_t{1} << server.number(); }
+  void lose_scripts(const Server& server) { scripts_lost_ |= std::uint32_t{1} << server.vote(); }
   /// It denies its clients what they may do elsewhere: an undo is not asked for again there.
-  void lose_rights(const Server& server) { rights_lost_ |= std::uint32_t{1} << server.number(); }
-  /// An address led to another server for a while: what is to be undone there cannot be found.
-  void lose_addresses() { addresses_lost_ = true; }
+  void lose_rights(const Server& server) { rights_lost_ |= std::uint32_t{1} << server.vote(); }
+  /// The address of `server` leads to `to` from now on; what is to be undone at `server` cannot be
+  /// found meanwhile.
+  void move_address(const Server& server, const Server& to);
   void released(const Token& token, const ReleaseResult& result);
   /// All that the process will ever ask is sent, but for ends of connections.
   void finished(Process& process) { finished_.insert(&process); }
@@ -167,6 +175,12 @@ class Referee final : public Watcher {
   [[nodiscard]] Duration busy_until(const Process& but) const;
   /// The last instant so far at which the leases of others kept out whoever wants that.
   [[nodiscard]] Duration kept_out_until(const Mode& mode, const Process& process) const;
+  /// Somebody could release it by hand at some server although it is supervised.
+  [[nodiscard]] bool may_seem_unsupervised(const Token& token) const {
+    const auto found = facts_.find(token.secret());
+    return found != facts_.end() &&
+           (found->second.released_alone || found->second.released_unrecorded);
+  }
   /// Something was taken away by force that it was about to get.
   [[nodiscard]] bool was_robbed(const Process& process) const;
   [[nodiscard]] std::size_t grants() const noexcept { return grants_; }
@@ -200,17 +214,23 @@ class Referee final : public Watcher {
     std::uint32_t broken = 0;               ///< servers where it was taken away by force
     std::optional<Duration> broken_since;   ///< by a quorum of them
     std::uint32_t released_by_hand = 0;
+    bool released_alone = false;       ///< somewhere by hand: there it has no tombstone
+    bool sought_alone = false;         ///< and not found somewhere, whatever tombstone is there
+    bool extended_alone = false;       ///< somewhere, where its owner record may have ended since
+    bool released_unrecorded = false;  ///< by hand, where that record had ended
     std::array<std::optional<Fence>, max_servers> granted_fences{};  ///< by server
     std::array<Fence, max_servers>
         known_fences{};  ///< to which it brought the server's counter at least
     std::array<Duration, max_servers>
         ends{};  ///< true time until which the server would have kept it
     std::array<std::optional<std::size_t>, max_servers>
-        heard_slots{};  ///< by server, as the process was told
+        heard_slots{};                     ///< by server, as the process was told
+    std::set<const Server*> brought_to{};  ///< nodes that got it from the process and kept it
     Duration asked_at{};
     Duration ttl{};
     std::uint32_t notified = 0;  ///< servers whose grant reached the process
     bool given_back = false;
+    std::uint32_t undone_elsewhere = 0;  ///< servers whose undos another one may have answered
     std::uint32_t strays = 0;  ///< servers of which it notified that it has another slot there
   };
   /// A waiter that supersedes older ones.
@@ -236,16 +256,17 @@ class Referee final : public Watcher {
     Duration began{};
     std::uint32_t extended = 0;
   };
-  /// What a server has under the lock.
+  /// What a server has under the lock; of a replica nothing, since that is its master's.
   struct Standing {
     bool there = false;
     std::string value;
     std::optional<Milliseconds> expires;
+    bool recorded = false;                     ///< there is an owner record
     std::map<std::string, double> shares;      ///< those that live, with their ends
     std::map<std::string, std::string> slots;  ///< who is in it, of those that live
   };
 
-  static std::uint32_t bit_of(const Server& server) { return std::uint32_t{1} << server.number(); }
+  static std::uint32_t bit_of(const Server& server) { return std::uint32_t{1} << server.vote(); }
   [[nodiscard]] Standing look(Server& server) const;
   [[nodiscard]] static bool has(const Standing& standing, const std::string& token,
                                 const Facts& facts);
@@ -255,14 +276,19 @@ class Referee final : public Watcher {
                     const Standing& after, const std::string& what);
   void check_slots(const Run& run, const Facts& facts, const Standing& before,
                    const Standing& after, const Reply& reply, const std::string& what);
+  void check_node(const Run& run);
   void check_expiries(const Run& run, const Standing& after);
   void check_counter(const Run& run, const std::string& what);
   void check_place(const Run& run);
   void note_superseder(const Run& run);
+  void note_undo_elsewhere(const Run& run);
+  void note_late_place(const Run& run);
   /// Those that are newer than any waiter of this process.
   [[nodiscard]] std::vector<const Superseder*> newer_than(const Process& process) const;
   void check_healed(const Run& run, const Facts& facts);
   void check_tombstone(const Run& run, const Facts& facts);
+  /// A clock that was set back since lets it end later than noted.
+  void read_ends(const std::string& token, Facts& facts) const;
   void note_end(const Run& run, Facts& facts, const Standing& after);
   [[nodiscard]] Duration kept_until(const Facts& facts) const;
   [[nodiscard]] static Duration end_of(const Server& server, const Facts& facts,
@@ -288,6 +314,7 @@ class Referee final : public Watcher {
   History& history_;
   std::string_view judged_;
   Resource resource_;
+  std::string owner_;
   std::string readers_;
   std::string slots_;
   std::string queue_;
@@ -302,14 +329,21 @@ class Referee final : public Watcher {
   std::map<const Process*, Calls> calls_;
   std::map<std::string, Superseder> superseders_;  ///< by waiter id
   std::size_t hasty_attempts_ = 0;
-  std::map<const Process*, std::set<std::string>> waiters_;  ///< their ids in the queue
+  /// Their ids in the queue, and the nodes that put them there.
+  std::map<const Process*, std::map<std::string, std::set<const Server*>>> waiters_;
   std::map<std::pair<const Process*, std::string>, Round> rounds_;
   std::set<std::pair<const Process*, const Server*>> broken_links_;
+  std::set<std::pair<const Process*, const Server*>> unread_ends_;  ///< the rest was dropped
   std::set<const Process*> finished_;
   std::map<const Process*, const Process*> heirs_;
   std::size_t scripts_ = 0;
   bool data_lost_ = false;
   bool addresses_lost_ = false;
+  std::map<const Server*, const Server*> stand_ins_;  ///< where the addresses of these lead now
+  std::map<std::pair<std::string, std::size_t>, Duration>
+      left_at_;  ///< when a waiter last left a server's queue
+  std::set<std::pair<std::string, const Server*>>
+      late_places_;  ///< waiters that were put back behind that, by what could not be followed
   std::uint32_t rights_lost_ = 0;
   std::uint32_t scripts_lost_ = 0;
   Duration orphaned_until_{};  ///< what killed processes have at servers is over by then

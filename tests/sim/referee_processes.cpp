@@ -158,6 +158,8 @@ void Referee::extended(Process& process, const Token& token, Instant deadline, D
                in_ms(until));
   if (facts.left_to_expire) return;
   facts.until = std::max(facts.until, until);
+  // A master that was demoted confirms a lease that it need not prolong.
+  read_ends(token.secret(), facts);
   check_support(token.secret(), facts);
   if (facts.broken_since && *facts.broken_since < asked && is_quorum(facts.broken)) {
     violate("resurrection",
@@ -182,7 +184,8 @@ void Referee::ended(Process& process, const Token& token, const LeaseEnded& end)
   Facts& facts = facts_[token.secret()];
   finish(facts);
   const bool was = is_quorum(facts.released_by_hand);
-  if (lost && was && !by_hand && facts.broken == 0 && !data_lost_) {
+  const bool may_not_know = data_lost_ || facts.released_alone || facts.sought_alone;
+  if (lost && was && !by_hand && facts.broken == 0 && !may_not_know) {
     violate("tombstone", process.name() + " was not told that its lease was released by hand");
   }
 }
@@ -202,12 +205,7 @@ void Referee::stopped(const Process& process, const Token& token, Duration expir
 void Referee::relied_on(const Process& process, const Token& token, Instant deadline) {
   Facts facts = facts_[token.secret()];
   facts.until = process.true_time(deadline);
-  // A clock that was set back since lets it end later.
-  for (Server* server : servers_) {
-    const Standing standing = look(*server);
-    Duration& end = facts.ends[server->number()];
-    if (has(standing, token.secret(), facts)) end = std::max(end, end_of(*server, facts, standing));
-  }
+  read_ends(token.secret(), facts);
   history_.add("{} relies on {} until {:.3f} ms", process.name(), token.secret().substr(0, 4),
                in_ms(facts.until));
   check_support(token.secret(), facts);
@@ -219,9 +217,12 @@ void Referee::left_nothing(const Process& process) {
     if (facts.process != &process || facts.granted) continue;
     for (Server* server : servers_) {
       // It ended here long ago, had the server's clock not been set back.
-      if (facts.ends[server->number()] < timeline_.now()) continue;
-      // The kernel has the undo.
-      if (!process.is_heard_by(*server)) continue;
+      if (facts.ends[server->vote()] < timeline_.now()) continue;
+      // The kernel has the undo, be it for a node from which the lease has gone (decision 0040).
+      const auto has_undo = [&](const Server* node) {
+        return node->vote() == server->vote() && !process.is_heard_by(*node);
+      };
+      if (std::ranges::any_of(servers_, has_undo)) continue;
       if ((facts.notified & ~rights_lost_ & bit_of(*server)) == 0 ||
           !has(look(*server), token, facts))
         continue;

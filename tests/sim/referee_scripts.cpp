@@ -25,6 +25,12 @@ Fence fence_in(const std::string& text) {
   return Fence(std::stoull(text));
 }
 
+/// While a slot moves, the lock's key goes alone: the script knows of nothing beside it (decision
+/// 0040).
+bool goes_alone(const Run& run) {
+  return run.keys.size() == 1;
+}
+
 std::string text_of(const Reply& reply) {
   switch (reply.type) {
     case Reply::Type::nil:
@@ -48,6 +54,7 @@ std::string text_of(const Reply& reply) {
 
 Referee::Standing Referee::look(Server& server) const {
   Standing standing;
+  if (server.is_replica()) return standing;
   local::Keyspace& keyspace = server.keyspace();
   if (const local::Entry* entry = keyspace.find(resource_.key())) {
     standing.there = true;
@@ -56,6 +63,7 @@ Referee::Standing Referee::look(Server& server) const {
       standing.value = hash->front().first;
     standing.expires = entry->expires;
   }
+  standing.recorded = keyspace.find(owner_) != nullptr;
   if (const local::Entry* entry = keyspace.find(readers_)) {
     const auto now = static_cast<double>(keyspace.now().count());
     for (const auto& [end, id] : std::get<local::SortedSet>(entry->value).ranking()) {
@@ -79,13 +87,50 @@ void Referee::before(const Run& run) {
   ++scripts_;
   if (run.keys.front() != resource_.key()) return;
   before_ = look(run.server);
+  if (!run.server.is_replica()) check_node(run);
+  if (run.script == "acquire" || run.script == "heal")
+    facts_[run.arguments[0]].brought_to.insert(&run.server);
   if (run.script == "acquire") {
     Facts& facts = facts_[run.arguments[0]];
     facts.process = &run.process;
     facts.supervised = run.arguments[2] == "1";
     facts.ttl = Milliseconds(std::stoll(run.arguments[1]));
     if (facts.id.empty()) facts.id = sha1_hex(run.arguments[0]);
-    if (!run.arguments[7].empty()) waiters_[&run.process].insert(run.arguments[7]);
+    const bool queues = !run.arguments[7].empty() && run.arguments[10] != "0";
+    if (queues) waiters_[&run.process][run.arguments[7]].insert(&run.server);
+  }
+}
+
+void Referee::check_node(const Run& run) {
+  for (Server* other : servers_) {
+    if (other == &run.server || other->vote() != run.server.vote() || other->is_replica()) continue;
+    for (const std::string& key : run.keys) {
+      if (other->keyspace().find(key) == nullptr) continue;
+      violate("node",
+              fmt::format("{} of {} runs at s{}, and s{} has {}", run.script, run.process.name(),
+                          run.server.number() + 1, other->number() + 1, key));
+    }
+  }
+}
+
+void Referee::redirected(Server& server, Process& process, const Reply& error) {
+  history_.add("s{} answers {}: {}", server.number() + 1, process.name(), text_of(error));
+  broken_links_.insert({&process, &server});
+}
+
+/// What the old place was told of it does not count any more, and at the new one it may end sooner;
+/// by a clock that is behind, later than anybody was promised.
+void Referee::moved(Server& from, Server& to) {
+  const Standing standing = look(to);
+  history_.add("s{} gives s{} what it has", from.number() + 1, to.number() + 1);
+  for (auto& [token, facts] : facts_) {
+    facts.brought_to.erase(&from);
+    if (!has(standing, token, facts)) continue;
+    Duration& end = facts.ends[to.vote()];
+    end = std::min(end, end_of(to, facts, standing));
+  }
+  for (auto& [process, waiters] : waiters_) {
+    for (auto& [waiter, nodes] : waiters) nodes.erase(&from);
   }
 }
 
@@ -98,11 +143,22 @@ void Referee::after(const Run& run, const Reply& reply) {
                  text_of(reply));
   }
   const Standing after = look(run.server);
-  // What was refused is asked for again, perhaps by another process.
-  if (reply.type == Reply::Type::error) broken_links_.insert({&run.process, &run.server});
+  // What was refused is asked for again, perhaps by another process; so is an undo of a share with
+  // the lock's key alone.
+  const bool undoes_alone = run.script == "undo" && goes_alone(run) && !after.shares.empty();
+  if (reply.type == Reply::Type::error || undoes_alone)
+    broken_links_.insert({&run.process, &run.server});
+  // It refuses to change anything, and what it has is judged at its master.
+  if (run.server.is_replica()) return;
   check_script(run, before_, after, reply);
   check_expiries(run, after);
-  if (run.script == "acquire" && reply.type != Reply::Type::error) note_superseder(run);
+  if (reply.type != Reply::Type::error) {
+    note_undo_elsewhere(run);
+    note_late_place(run);
+  }
+  // Also one that was refused the lock, as by a counter that cannot be used: the server knows of
+  // it.
+  if (run.script == "acquire") note_superseder(run);
   if (run.script == "release" && reply.type != Reply::Type::error) check_place(run);
   if (run.script == "break_lock" || run.script == "release") note_removals(run, before_, after);
   if (run.script == "heal") {
@@ -140,6 +196,8 @@ void Referee::check_script(const Run& run, const Standing& before, const Standin
   check_shares(run, facts, before, after, what);
   check_slots(run, facts, before, after, reply, what);
   if (says(reply, "granted") || says(reply, "extended")) check_counter(run, what);
+  if (run.script == "extend" && goes_alone(run))
+    (ours ? facts.extended_alone : facts.sought_alone) = true;
   if (!ours && has(after, token, facts) && run.script != "acquire" && run.script != "heal") {
     violate("resurrection", what + " brought " + name_of(token) + " back");
   }
@@ -150,25 +208,26 @@ void Referee::check_script(const Run& run, const Standing& before, const Standin
     if (!has(after, token, facts)) violate("grant", what + " granted nothing");
     const Fence fence = fence_in(reply.elements[1].text);
     // Of two it notified of the first: the other came behind its decision.
-    if (!facts.granted_fences[run.server.number()])
-      facts.granted_fences[run.server.number()] = fence;
-    facts.known_fences[run.server.number()] = fence;
+    if (!facts.granted_fences[run.server.vote()]) facts.granted_fences[run.server.vote()] = fence;
+    facts.known_fences[run.server.vote()] = fence;
   }
   if (says(reply, "raised")) {
     if (!has(after, token, facts)) violate("fence", what + " raised the fence without the lease");
-    Fence& known = facts.known_fences[run.server.number()];
+    Fence& known = facts.known_fences[run.server.vote()];
     known = std::max(known, fence_in(run.arguments[1]));
   }
   if (says(reply, "healed")) check_healed(run, facts);
-  Duration& end = facts.ends[run.server.number()];
+  Duration& end = facts.ends[run.server.vote()];
   if (has(after, token, facts)) note_end(run, facts, after);
   if (!facts.granted && !has(after, token, facts)) end = std::min(end, timeline_.now());
   if (run.script == "extend" && ours && before.value == token && after.expires < before.expires) {
     violate("shortening", what + " brought the end nearer");
   }
   if (run.script == "release" && ours && !has(after, token, facts) && run.arguments[1] == "1" &&
-      facts.supervised) {
-    violate("theft", what + " by hand took a lease from the process that keeps it");
+      facts.supervised && !goes_alone(run)) {
+    facts.released_unrecorded = facts.extended_alone && !before.recorded;
+    if (!facts.released_unrecorded)
+      violate("theft", what + " by hand took a lease from the process that keeps it");
   }
 }
 
@@ -217,6 +276,7 @@ void Referee::check_slots(const Run& run, const Facts& facts, const Standing& be
 }
 
 void Referee::check_counter(const Run& run, const std::string& what) {
+  if (goes_alone(run)) return;
   const local::Entry* counter = run.server.keyspace().find(counter_);
   if (counter == nullptr || !counter->expires) return;
   if (*counter->expires >= run.server.keyspace().now() + counter_life) return;
@@ -225,7 +285,7 @@ void Referee::check_counter(const Run& run, const std::string& what) {
 
 void Referee::check_place(const Run& run) {
   const std::string& waiter = run.arguments[3];
-  if (waiter.empty()) return;
+  if (waiter.empty() || goes_alone(run)) return;
   const local::Entry* queue = run.server.keyspace().find(queue_);
   if (queue != nullptr && std::get<local::SortedSet>(queue->value).score(waiter)) return;
   violate("line", fmt::format("{} takes something back at s{} and loses its place in the queue",
@@ -245,6 +305,34 @@ void Referee::note_superseder(const Run& run) {
     if (is_newest) superseder.servers |= bit_of(run.server);
   }
   if (!superseder.since && is_quorum(superseder.servers)) superseder.since = timeline_.now();
+}
+
+void Referee::move_address(const Server& server, const Server& to) {
+  addresses_lost_ = true;
+  stand_ins_.erase(&server);
+  if (&server != &to) stand_ins_[&server] = &to;
+}
+
+/// A process cannot tell that an address leads elsewhere since the server there got its attempt.
+void Referee::note_undo_elsewhere(const Run& run) {
+  if (run.script != "release" && run.script != "undo") return;
+  const auto found = facts_.find(run.arguments[0]);
+  if (found == facts_.end()) return;
+  for (const auto& [server, stand_in] : stand_ins_) {
+    if (stand_in == &run.server && found->second.brought_to.contains(server))
+      found->second.undone_elsewhere |= bit_of(*server);
+  }
+}
+
+/// What is under way on a connection that was given up before cannot be followed by a `leave`. It
+/// may put the waiter back behind it, where the first notification finds no waiter.
+void Referee::note_late_place(const Run& run) {
+  const bool acquires = run.script == "acquire";
+  if (!run.closed_at || (!acquires && run.script != "release")) return;
+  const std::string& waiter = run.arguments[acquires ? 7 : 3];
+  const auto left = left_at_.find({waiter, run.server.vote()});
+  if (left != left_at_.end() && *run.closed_at < left->second)
+    late_places_.insert({waiter, &run.server});
 }
 
 void Referee::check_healed(const Run& run, const Facts& facts) {
@@ -272,10 +360,19 @@ Duration Referee::end_of(const Server& server, const Facts& facts, const Standin
                           : Duration::zero();
 }
 
+void Referee::read_ends(const std::string& token, Facts& facts) const {
+  for (Server* server : servers_) {
+    const Standing standing = look(*server);
+    Duration& end = facts.ends[server->vote()];
+    if (has(standing, token, facts)) end = std::max(end, end_of(*server, facts, standing));
+  }
+}
+
 void Referee::note_end(const Run& run, Facts& facts, const Standing& after) {
   const Duration end_here = end_of(run.server, facts, after);
-  Duration& end = facts.ends[run.server.number()];
-  end = std::max(end, end_here);
+  Duration& end = facts.ends[run.server.vote()];
+  // A release that leaves it to expire brings its end nearer.
+  end = run.script == "release" ? end_here : std::max(end, end_here);
   if (run.process.ended()) orphaned_until_ = std::max(orphaned_until_, end_here);
 }
 
@@ -302,11 +399,13 @@ void Referee::note_removals(const Run& run, const Standing& before, const Standi
     if (!has(before, token, facts) || has(after, token, facts)) continue;
     if (may_be_taken(token, facts)) finish(facts);
     (by_force ? facts.broken : facts.released_by_hand) |= bit_of(run.server);
+    if (goes_alone(run)) facts.released_alone = true;
     if (!facts.broken_since && is_quorum(facts.broken)) facts.broken_since = timeline_.now();
   }
 }
 
-void Referee::saw_end(Server& server, Process& process) {
+void Referee::saw_end(Server& server, Process& process, bool read_all) {
+  if (!read_all) unread_ends_.insert({&process, &server});
   if (!finished_.contains(&process) || broken_links_.contains({&process, &server}) ||
       !process.is_done_at(server))
     return;
@@ -320,18 +419,25 @@ void Referee::saw_end(Server& server, Process& process) {
   };
   if (std::ranges::any_of(heirs_, is_at_work)) return;
   const local::Entry* queue = server.keyspace().find(queue_);
-  for (const std::string& waiter : waiters_[&process]) {
+  for (const auto& [waiter, nodes] : waiters_[&process]) {
+    if (unread_ends_.contains({&process, &server}) || !nodes.contains(&server)) continue;
     // Where its grant took it out of the queue, an earlier attempt may come late and put it back:
     // nobody hears for it then.
     if (has_granted(server, process) || (scripts_lost_ & bit_of(server)) != 0) break;
     if (queue == nullptr || !std::get<local::SortedSet>(queue->value).score(waiter)) continue;
+    if (late_places_.contains({waiter, &server})) continue;
     violate("line", fmt::format("s{} keeps {} in the queue, which is gone", server.number() + 1,
                                 process.name()));
   }
   for (const auto& [token, facts] : facts_) {
     if (facts.process != owner || !has(standing, token, facts)) continue;
+    if (!facts.brought_to.contains(&server)) continue;
+    // Whoever goes on behind the owner does not know of what the owner itself did not hear.
+    const bool is_unheard = (facts.notified & bit_of(server)) == 0;
+    if (is_unheard && broken_links_.contains({owner, &server})) continue;
     if (facts.granted && (facts.shared || !facts.gone_everywhere)) continue;
     if (!facts.granted && (facts.given_back || is_given_up(facts, server))) continue;
+    if (!facts.granted && (facts.undone_elsewhere & bit_of(server)) != 0) continue;
     violate("ghost", fmt::format("s{} keeps {}, which was {}", server.number() + 1, name_of(token),
                                  facts.granted ? "released" : "an attempt that failed"));
   }
@@ -355,8 +461,9 @@ void Referee::lose_marker(Server& server) {
 
 void Referee::inspected(const Inspection& inspection, Duration began) {
   const auto held_all_the_time = [&](const auto& known) {
+    // Released by hand at some servers, it may have expired at the others.
     return is_valid(known.second) && known.second.granted_at < began &&
-           known.second.process != nullptr;
+           known.second.process != nullptr && !may_be_taken(known.first, known.second);
   };
   const auto held = std::ranges::find_if(facts_, held_all_the_time);
   history_.add("somebody is told that the lock is {}", inspection.state == InspectState::free

@@ -53,11 +53,17 @@ class Referees final : public Watcher {
   void after(const Run& run, const Reply& reply) override {
     if (Referee* referee = find(run.keys.front())) referee->after(run, reply);
   }
-  void saw_end(Server& server, Process& process) override {
-    each([&](Referee& referee) { referee.saw_end(server, process); });
+  void saw_end(Server& server, Process& process, bool read_all) override {
+    each([&](Referee& referee) { referee.saw_end(server, process, read_all); });
   }
   void broke(Server& server, Process& process) override {
     each([&](Referee& referee) { referee.broke(server, process); });
+  }
+  void redirected(Server& server, Process& process, const Reply& error) override {
+    each([&](Referee& referee) { referee.redirected(server, process, error); });
+  }
+  void moved(Server& from, Server& to) override {
+    each([&](Referee& referee) { referee.moved(from, to); });
   }
 
  private:

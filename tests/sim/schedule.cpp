@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 
 #include "draw.hpp"
@@ -11,6 +12,11 @@
 namespace redlock::sim {
 
 using Kind = Mishap::Kind;
+
+const NodesPlan* Schedule::nodes_of(std::size_t vote) const {
+  const auto found = std::ranges::find(nodes, vote, &NodesPlan::vote);
+  return found == nodes.end() ? nullptr : &*found;
+}
 
 Duration Schedule::work() const {
   Duration all{};
@@ -30,6 +36,19 @@ std::string describe(const Schedule& schedule) {
       shapes[static_cast<std::size_t>(schedule.shape)], schedule.servers, schedule.hosts.size(),
       schedule.sessions.size(), schedule.mishaps.size(), in_ms(schedule.restart_guard),
       in_ms(schedule.calm));
+}
+
+std::string describe(const NodesPlan& plan) {
+  const auto names = [](const std::vector<std::size_t>& numbers) {
+    std::string text;
+    for (const std::size_t number : numbers)
+      text += (text.empty() ? "s" : ", s") + std::to_string(number + 1);
+    return text;
+  };
+  if (plan.kind == VoteKind::cluster)
+    return fmt::format("{} are a cluster of Redis {}", names(plan.nodes), plan.is_old ? 6 : 7);
+  return fmt::format("{} are a master and its replicas, under the sentinels {}", names(plan.nodes),
+                     names(plan.sentinels));
 }
 
 std::string describe(const Mishap& mishap) {
@@ -92,6 +111,12 @@ std::string describe(const Mishap& mishap) {
       return fmt::format("the fence counter of {} is too large {}", server, span);
     case Kind::newer_waiter:
       return fmt::format("a waiter of a newer version stands in the queue {}", span);
+    case Kind::move_slot:
+      return fmt::format("the cluster of {} begins to move the slot, {}", server, span);
+    case Kind::fail_over:
+      return fmt::format("the master of {} {}, {}", server,
+                         mishap.flag ? "crashes and fails over" : "hands over to its replica",
+                         span);
   }
   return {};
 }

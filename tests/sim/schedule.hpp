@@ -18,6 +18,16 @@ struct MachinePlan {
   Milliseconds wall_offset{};
 };
 
+/// A vote of several nodes.
+struct NodesPlan {
+  VoteKind kind = VoteKind::cluster;
+  std::vector<std::size_t> nodes;  ///< servers; the first has the number of the vote
+  std::vector<std::size_t> sentinels{};
+  bool is_old = false;  ///< Redis 6
+
+  [[nodiscard]] std::size_t vote() const { return nodes.front(); }
+};
+
 struct PathPlan {
   Duration delay{};
   Duration jitter{};
@@ -53,6 +63,8 @@ struct Mishap {
     move_address,   ///< a server's address leads to `other` for a while
     spoil_counter,  ///< a server's fence counter is no number that it may be, for a while
     newer_waiter,   ///< a waiter of a newer version stands in every queue for `span`, first of all
+    move_slot,      ///< of a server's cluster, within about `span`
+    fail_over,      ///< a replica takes the master's place
   };
   Kind kind = Kind::crash;
   Duration at{};
@@ -63,7 +75,8 @@ struct Mishap {
   Milliseconds step{};
   Refusal refusal = Refusal::none;
   bool flag = false;  ///< cut: what is under way arrives; break_lock: only with a certain fence;
-                      ///< foreign: dies without releasing; foreign_for_ever: a hash
+                      ///< foreign: dies without releasing; foreign_for_ever: a hash; fail_over:
+                      ///< the master crashes
 };
 
 /// Everything that is decided before a schedule begins. What is drawn later, delays and the
@@ -79,19 +92,22 @@ struct Schedule {
     nightly,    ///< see nightly.hpp
   };
   Shape shape = Shape::chaos;
-  std::size_t servers = 3;
+  std::size_t servers = 3;              ///< votes, unless some are of several nodes
   std::size_t keys = 1;                 ///< locks that there are
   std::vector<std::size_t> configured;  ///< indices of servers, in the clients' order
   bool identifies_itself = true;        ///< clients may ask INFO
   Duration restart_guard{};
-  std::vector<MachinePlan> server_plans;
+  std::vector<NodesPlan> nodes{};         ///< of the votes that are not one server
+  std::vector<MachinePlan> server_plans;  ///< of each vote, then of all other nodes and sentinels
   std::vector<MachinePlan> hosts;
   std::vector<std::size_t> mute_hosts;  ///< whose user may not PUBLISH
   std::vector<std::size_t> deaf_hosts;  ///< whose user may not SUBSCRIBE
-  std::vector<PathPlan> paths;          ///< host * servers + server
+  std::vector<PathPlan> paths;          ///< host * server plans + server
   std::vector<SessionPlan> sessions;
   std::vector<Mishap> mishaps;
   std::vector<bool> quiet_days{};  ///< of nightly: nothing happens to servers or hosts
+  /// Null when that vote is one server.
+  [[nodiscard]] const NodesPlan* nodes_of(std::size_t vote) const;
   /// What all sessions need for themselves.
   [[nodiscard]] Duration work() const;
 
@@ -108,5 +124,6 @@ std::string describe(const Schedule& schedule);
 
 /// For the history.
 std::string describe(const Mishap& mishap);
+std::string describe(const NodesPlan& plan);
 
 }  // namespace redlock::sim

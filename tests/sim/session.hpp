@@ -71,10 +71,9 @@ class Session {
     return std::max(waiting_since_, plan_.away_until);
   }
   /// When it was let in, gave up or was killed.
-  [[nodiscard]] std::optional<Duration> waited_until() const {
-    return waited_until_ ? std::optional(std::max(*waited_until_, left_queue_until_))
-                         : std::nullopt;
-  }
+  [[nodiscard]] std::optional<Duration> waited_until() const { return waited_until_; }
+  /// Being killed, it left an entry in the queue that only its end removes.
+  [[nodiscard]] Duration left_queue_until() const noexcept { return left_queue_until_; }
   /// Until then it is not told, as promised.
   void stands_by_until(Duration when) { plan_.away_until = std::max(plan_.away_until, when); }
   /// It waits no more, and what it left keeps others out for so long.

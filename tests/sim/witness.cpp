@@ -34,7 +34,7 @@ asio::awaitable<HealVote> Witness::heal(HealRequest request, Instant deadline) {
   co_return co_await server_->heal(std::move(request), deadline);
 }
 
-// The rest only passes through.
+// The rest passes through, and at most tells the referee of it.
 
 asio::awaitable<RaiseVote> Witness::raise_fence(RaiseRequest request, Instant deadline) {
   return server_->raise_fence(std::move(request), deadline);
@@ -58,6 +58,7 @@ void Witness::undo(const Resource& resource, const Token& token, std::optional<R
   server_->undo(resource, token, std::move(requeue), std::move(not_undone));
 }
 void Witness::leave(const Resource& resource, const std::string& waiter) {
+  referees_.of(resource).leaves(waiter, member_);
   server_->leave(resource, waiter);
 }
 asio::awaitable<std::optional<Fault>> Witness::subscribe(Resource resource, std::string waiter,

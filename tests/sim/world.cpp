@@ -2,7 +2,10 @@
 
 #include <algorithm>
 
-#include "store/redis/redis_server.hpp"
+#include "core/helper_keys.hpp"
+#include "store/redis/cluster.hpp"
+#include "virtual/cluster_nodes.hpp"
+#include "virtual/sentinel_nodes.hpp"
 #include "witness.hpp"
 
 namespace redlock::sim {
@@ -45,15 +48,7 @@ World::World(const Profile& profile, std::uint64_t seed, bool with_history, loca
       referee_(referees_.first()),
       nights_(schedule_) {
   history_.add("{}", describe(schedule_));
-  for (const MachinePlan& plan : schedule_.server_plans) {
-    history_.add("s{}: rate {:+} ppm, wall clock {:+} ms", servers_.size() + 1, plan.ppm,
-                 plan.wall_offset.count());
-    servers_.emplace_back(timeline_, lua, servers_.size(), Oscillator(plan.clock_origin, plan.ppm),
-                          plan.wall_offset, Random(random_.bits()));
-    servers_.back().watcher = &referees_;
-    referees_.each([this](Referee& referee) { referee.add(servers_.back()); });
-    leads_to_.push_back(leads_to_.size());
-  }
+  add_servers(lua);
   for (const MachinePlan& plan : schedule_.hosts) {
     history_.add("host {}: rate {:+} ppm, wall clock {:+} ms", hosts_.size() + 1, plan.ppm,
                  plan.wall_offset.count());
@@ -72,6 +67,65 @@ World::World(const Profile& profile, std::uint64_t seed, bool with_history, loca
     paths_.emplace_back(plan.delay, plan.jitter, plan.stragglers, Random(random_.bits()));
 }
 
+void World::add_servers(local::LuaHost& lua) {
+  for (const MachinePlan& plan : schedule_.server_plans) {
+    history_.add("s{}: rate {:+} ppm, wall clock {:+} ms", servers_.size() + 1, plan.ppm,
+                 plan.wall_offset.count());
+    servers_.emplace_back(timeline_, lua, servers_.size(), Oscillator(plan.clock_origin, plan.ppm),
+                          plan.wall_offset, Random(random_.bits()));
+    servers_.back().watcher = &referees_;
+    referees_.each([this](Referee& referee) { referee.add(servers_.back()); });
+    leads_to_.push_back(leads_to_.size());
+  }
+  nodes_.resize(schedule_.servers);
+  for (const NodesPlan& plan : schedule_.nodes) nodes_[plan.vote()] = make_nodes(plan);
+}
+
+std::unique_ptr<Nodes> World::make_nodes(const NodesPlan& plan) {
+  const auto those = [this](const std::vector<std::size_t>& numbers) {
+    std::vector<Server*> servers;
+    for (const std::size_t number : numbers) servers.push_back(&servers_[number]);
+    return servers;
+  };
+  const std::vector<Server*> members = those(plan.nodes);
+  const std::vector<Server*> sentinels = those(plan.sentinels);
+  const Random random(random_.bits());
+  std::unique_ptr<Nodes> nodes;
+  if (plan.kind == VoteKind::cluster) {
+    using Version = ClusterNodes::Version;
+    nodes = std::make_unique<ClusterNodes>(timeline_, members, hash_slot(resource_.key()),
+                                           plan.is_old ? Version::redis6 : Version::redis7, random);
+  } else {
+    nodes = std::make_unique<SentinelNodes>(timeline_, members, sentinels, random);
+  }
+  for (const auto& some : {members, sentinels}) {
+    for (Server* server : some) server->join(*nodes, plan.vote());
+  }
+  history_.add("{}", describe(plan));
+  return nodes;
+}
+
+redis::Endpoint World::endpoint_of(std::size_t vote) const {
+  redis::Endpoint endpoint;
+  const NodesPlan* const plan = schedule_.nodes_of(vote);
+  if (plan == nullptr) {
+    const redis::Address address = address_of(servers_[vote]);
+    endpoint.host = address.host;
+    endpoint.port = address.port;
+    return endpoint;
+  }
+  const bool is_cluster = plan->kind == VoteKind::cluster;
+  endpoint.kind = is_cluster ? redis::Endpoint::Kind::cluster : redis::Endpoint::Kind::sentinel;
+  endpoint.master = "locks";
+  for (const std::size_t number : is_cluster ? plan->nodes : plan->sentinels)
+    endpoint.members.push_back(address_of(servers_[number]));
+  return endpoint;
+}
+
+Server& World::place_of_lock(std::size_t vote) {
+  return nodes_[vote] ? nodes_[vote]->place_of(resource_.key()) : servers_[vote];
+}
+
 World::~World() {
   for (Host& host : hosts_) host.go_on();
   timeline_.clear();
@@ -84,13 +138,9 @@ Process& World::new_process(std::size_t host, std::string name) {
 std::shared_ptr<ServerSet> World::new_electorate(Process& process, Duration server_timeout) {
   std::vector<std::unique_ptr<LockServer>> servers;
   for (const std::size_t server : schedule_.configured) {
-    redis::Endpoint endpoint;
-    endpoint.host = "s" + std::to_string(server + 1);
-    endpoint.port = static_cast<std::uint16_t>(server);
     redis::RedisServerOptions options;
     options.identifies_itself = schedule_.identifies_itself && schedule_.configured.size() > 1;
-    auto product = std::make_unique<redis::RedisServer>(timeline_.executor(), process,
-                                                        std::move(endpoint), std::move(options));
+    auto product = redis::make_server(timeline_.executor(), process, endpoint_of(server), options);
     servers.push_back(
         std::make_unique<Witness>(std::move(product), referees_, process, servers.size()));
   }
@@ -100,8 +150,8 @@ std::shared_ptr<ServerSet> World::new_electorate(Process& process, Duration serv
                                   std::move(servers), server_timeout, schedule_.restart_guard));
 }
 
-std::shared_ptr<Wire> World::dial(Process& process, std::size_t server) {
-  const std::size_t there = leads_to_[server];
+std::shared_ptr<Wire> World::dial(Process& process, std::size_t port) {
+  const std::size_t there = leads_to_[port - 1];
   return std::make_shared<Wire>(process, servers_[there], path(process.host().number(), there));
 }
 

@@ -14,6 +14,7 @@
 #include "support/spawn.hpp"
 #include "virtual/machine.hpp"
 #include "virtual/network.hpp"
+#include "virtual/nodes.hpp"
 #include "virtual/server.hpp"
 
 namespace redlock::sim {
@@ -76,10 +77,15 @@ class World final : public Network {
   void left_out(const Session& session);
 
  private:
-  std::shared_ptr<Wire> dial(Process& process, std::size_t server) override;
+  std::shared_ptr<Wire> dial(Process& process, std::size_t port) override;
   [[nodiscard]] Path& path(std::size_t host, std::size_t server) {
     return paths_[host * servers_.size() + server];
   }
+  void add_servers(local::LuaHost& lua);
+  [[nodiscard]] std::unique_ptr<Nodes> make_nodes(const NodesPlan& plan);
+  [[nodiscard]] redis::Endpoint endpoint_of(std::size_t vote) const;
+  /// Where this vote has the lock's key, or would have it.
+  [[nodiscard]] Server& place_of_lock(std::size_t vote);
 
   void plan_sessions();
   void kill(Session& session);
@@ -93,7 +99,7 @@ class World final : public Network {
   void move_address(std::size_t address, std::size_t to);
   void spoil_counter(Server& server, Duration span);
   void put_newer_waiter_in_line(Duration span);
-  void check_newer_waiter();
+  void check_newer_waiter(const std::vector<Milliseconds>& ends);
   void calm_down();
 
   [[nodiscard]] bool all_over() const;
@@ -114,9 +120,10 @@ class World final : public Network {
   std::vector<Resource> resources_;
   Resource resource_;  ///< the first, and mostly the only one
   Referees referees_;
-  Referee& referee_;  ///< of that
-  std::deque<Server> servers_;
-  std::vector<std::size_t> leads_to_;  ///< by a server's address
+  Referee& referee_;                           ///< of that
+  std::deque<Server> servers_;                 ///< votes first, then further nodes and sentinels
+  std::vector<std::unique_ptr<Nodes>> nodes_;  ///< by vote; null: it is one server
+  std::vector<std::size_t> leads_to_;          ///< by a server's address
   std::deque<Host> hosts_;
   std::vector<Path> paths_;
   std::deque<Process> processes_;

@@ -6,6 +6,7 @@
 #include "core/helper_keys.hpp"
 #include "engine/inspect.hpp"
 #include "store/local/commands.hpp"
+#include "virtual/cluster_nodes.hpp"
 
 namespace redlock::sim {
 namespace {
@@ -98,7 +99,10 @@ void World::befall(const Mishap& mishap) {
       host.step_wall(mishap.step);
       return;
     case Mishap::Kind::step_server_wall:
-      server.step_wall(mishap.step);
+      // The clocks of a vote's nodes agree.
+      for (Server& each : servers_) {
+        if (each.vote() == server.vote()) each.step_wall(mishap.step);
+      }
       return;
     case Mishap::Kind::break_lock:
       start([this, mishap] { return break_by_force(mishap); });
@@ -138,12 +142,18 @@ void World::befall(const Mishap& mishap) {
     case Mishap::Kind::newer_waiter:
       put_newer_waiter_in_line(mishap.span);
       return;
+    case Mishap::Kind::move_slot:
+      static_cast<ClusterNodes&>(*nodes_[mishap.server]).move_slot(mishap.span);
+      return;
+    case Mishap::Kind::fail_over:
+      nodes_[mishap.server]->fail_over(mishap.span, /*crashes=*/mishap.flag);
+      return;
   }
 }
 
 void World::move_address(std::size_t address, std::size_t to) {
   history_.add("the address of s{} leads to s{}", address + 1, to + 1);
-  referees_.each([](Referee& referee) { referee.lose_addresses(); });
+  referees_.each([&](Referee& referee) { referee.move_address(servers_[address], servers_[to]); });
   servers_[leads_to_[address]].cut_all();
   leads_to_[address] = to;
 }
@@ -164,25 +174,29 @@ void World::spoil_counter(Server& server, Duration span) {
 void World::put_newer_waiter_in_line(Duration span) {
   const HelperKeys keys(resource_);
   const auto life = std::chrono::duration_cast<Milliseconds>(span);
+  std::vector<Milliseconds> all_ends;
   for (Server& server : servers_) {
-    const std::string ends = std::to_string((server.wall() + life).count());
+    const Milliseconds ends = server.wall() + life;
+    all_ends.push_back(ends);
     run_at(server, {"ZADD", keys.queue(), "1", newer_waiter});
     run_at(server, {"HSET", keys.waiters(), newer_waiter,
-                    "exclusive subscribed " + ends + " and what else it has"});
+                    fmt::format("exclusive subscribed {} and what else it has", ends.count())});
     for (const std::string& key : {keys.queue(), keys.waiters()}) {
       run_at(server, {"PEXPIRE", key, std::to_string(queue_life.count())});
     }
     referee_.keeps_out_until(server.true_time(server.wall() + life + Milliseconds(1)));
   }
-  in(span * 9 / 10, [this] { check_newer_waiter(); });
+  in(span * 9 / 10, [this, all_ends] { check_newer_waiter(all_ends); });
 }
 
-void World::check_newer_waiter() {
+/// Of a short life, whole milliseconds may end sooner than nine tenths of it.
+void World::check_newer_waiter(const std::vector<Milliseconds>& ends) {
   const auto forgets = [](const Mishap& mishap) { return mishap.kind == Mishap::Kind::wipe; };
   if (std::ranges::any_of(schedule_.mishaps, forgets)) return;
   for (Server& server : servers_) {
     const local::Entry* queue = server.keyspace().find(HelperKeys(resource_).queue());
     if (queue != nullptr && std::get<local::SortedSet>(queue->value).score(newer_waiter)) continue;
+    if (ends[server.number()] <= server.wall()) continue;
     referee_.violate("line",
                      fmt::format("s{} threw out a waiter of a newer version", server.number() + 1));
   }
@@ -214,7 +228,8 @@ void World::foreign_lock(const Mishap& mishap) {
   const std::string value = fmt::format("f{:03}-another-library", ++foreign_clients_);
   const auto ttl = std::max(Milliseconds(1), std::chrono::duration_cast<Milliseconds>(mishap.span));
   std::size_t votes = 0;
-  for (Server& server : servers_) {
+  for (std::size_t vote = 0; vote < schedule_.servers; ++vote) {
+    Server& server = place_of_lock(vote);
     if (!server.answers() || server.keyspace().find(resource_.key()) != nullptr) continue;
     ++votes;
     std::vector<std::string> command{"SET", resource_.key(), value, "NX"};
@@ -232,7 +247,7 @@ void World::foreign_lock(const Mishap& mishap) {
         server.keyspace().erase(resource_.key());
     }
   };
-  if (votes < majority(servers_.size())) return give_back();
+  if (votes < majority(schedule_.servers)) return give_back();
   const Duration until = timeline_.now() + (for_ever ? mishap.span : foreign_validity(ttl));
   if (until <= timeline_.now()) return give_back();
   referee_.foreign_granted(value, until);

@@ -130,6 +130,7 @@ void Wire::close() {
   if (closed_) return;
   if (open_) end_sending();
   closed_ = true;
+  closed_at_ = process_.timeline().now();
   reader_.unpark();
 }
 

@@ -91,6 +91,8 @@ class Wire : public std::enable_shared_from_this<Wire> {
   [[nodiscard]] bool has_reader() const noexcept { return !closed_; }
   /// The server ends it, and reads nothing more.
   void drop() { dropped_ = true; }
+  /// When the client closed it, if it did.
+  [[nodiscard]] const std::optional<Duration>& closed_at() const noexcept { return closed_at_; }
 
   /// The connection breaks. `delivers`: what is on its way to the server arrives there, but nobody
   /// hears what came of it.
@@ -105,6 +107,7 @@ class Wire : public std::enable_shared_from_this<Wire> {
   std::string channel;   ///< subscribed to, if any
   std::string received;  ///< what the server did not understand yet: an incomplete command
   std::string unread;    ///< what came while the server was frozen
+  bool asking = false;   ///< the next command comes behind ASKING
 
  private:
   void arrive(std::string bytes);
@@ -123,7 +126,8 @@ class Wire : public std::enable_shared_from_this<Wire> {
   bool open_ = false;
   bool refused_ = false;
   bool closed_ = false;  ///< by the client
-  bool ended_ = false;   ///< the client's end is on its way
+  std::optional<Duration> closed_at_;
+  bool ended_ = false;  ///< the client's end is on its way
   bool cut_ = false;
   bool dropped_ = false;       ///< what is on its way was lost with the connection
   bool vanished_ = false;      ///< cut, and nothing was sent since

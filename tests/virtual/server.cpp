@@ -130,6 +130,7 @@ Server::Server(Timeline& timeline, local::LuaHost& lua, std::size_t number, Osci
     : timeline_(timeline),
       lua_(lua),
       number_(number),
+      vote_(number),
       clock_(clock),
       wall_offset_(wall_offset),
       random_(random),
@@ -138,6 +139,11 @@ Server::Server(Timeline& timeline, local::LuaHost& lua, std::size_t number, Osci
       }) {
   restart();
   started_ -= long_ago;
+}
+
+void Server::join(Peers& peers, std::size_t vote) {
+  peers_ = &peers;
+  vote_ = vote;
 }
 
 Milliseconds Server::wall() const {
@@ -179,7 +185,7 @@ void Server::wake_to(const std::shared_ptr<Wire>& wire) {
     if (rest.empty() || !answered || wire->has_reader()) continue;
     wire->drop();
     forget(wire);
-    if (watcher != nullptr) watcher->saw_end(*this, wire->process());
+    if (watcher != nullptr) watcher->saw_end(*this, wire->process(), /*read_all=*/false);
     return;
   }
 }
@@ -199,7 +205,7 @@ void Server::see_end(const std::shared_ptr<Wire>& wire) {
   }
   wire->finish();
   forget(wire);
-  if (watcher != nullptr) watcher->saw_end(*this, wire->process());
+  if (watcher != nullptr) watcher->saw_end(*this, wire->process(), /*read_all=*/true);
 }
 
 void Server::forget(const std::shared_ptr<Wire>& wire) {
@@ -302,7 +308,11 @@ std::optional<Reply> Server::refused(const redis::Command& command) const {
 
 std::string Server::answer(Wire& wire, const redis::Command& command) {
   std::string bytes;
-  if (const auto refusal = refused(command)) {
+  const auto redirect = peers_ != nullptr ? peers_->redirect(*this, wire, command) : std::nullopt;
+  if (redirect) {
+    if (watcher != nullptr) watcher->redirected(*this, wire.process(), *redirect);
+    encode_to(bytes, *redirect);
+  } else if (const auto refusal = refused(command)) {
     if (watcher != nullptr) watcher->broke(*this, wire.process());
     encode_to(bytes, *refusal);
   } else if (command[0] == "SUBSCRIBE" && !wire.process().host().may_subscribe) {
@@ -362,6 +372,9 @@ Reply Server::run(Wire& wire, const redis::Command& command) {
         fmt::format("# Server\r\nrun_id:{}\r\nuptime_in_seconds:{}\r\n", run_id_, up.count()));
   }
   if (command[0] == "SCAN") return scan();
+  if (peers_ != nullptr) {
+    if (auto reply = peers_->answer(*this, wire, command)) return *std::move(reply);
+  }
   return local::execute(keyspace(), command);
 }
 
@@ -377,19 +390,27 @@ Reply Server::run_script(Wire& wire, const redis::Command& command, std::string_
   std::size_t count = 0;
   std::from_chars(command[2].data(), command[2].data() + command[2].size(), count);
   const local::Arguments words(command);
-  const Run run{*this, wire.process(), name, words.subspan(3, count), words.subspan(3 + count)};
+  const Run run{
+      *this,           wire.process(), name, words.subspan(3, count), words.subspan(3 + count),
+      wire.closed_at()};
   if (watcher != nullptr) watcher->before(run);
-  const std::string_view in_script = error_in_script(refusal_);
+  const Refusal refusal = is_replica_ ? Refusal::read_only : refusal_;
+  const std::string_view in_script = error_in_script(refusal);
   const bool may_publish = wire.process().host().may_publish;
   Reply reply =
       in_script.empty() && may_publish
           ? lua_.run(keyspace(), text, run.keys, run.arguments)
-          : lua_.run(keyspace(), refusing(text, refusal_, may_publish), run.keys, run.arguments);
+          : lua_.run(keyspace(), refusing(text, refusal, may_publish), run.keys, run.arguments);
   if (watcher != nullptr) watcher->after(run, reply);
   return reply;
 }
 
 std::int64_t Server::publish(std::string_view channel, std::string_view message) {
+  if (peers_ != nullptr) peers_->published(*this, channel, message);
+  return deliver(channel, message);
+}
+
+std::int64_t Server::deliver(std::string_view channel, std::string_view message) {
   std::int64_t notified = 0;
   for (const auto& wire : wires_) {
     if (wire->channel != channel) continue;

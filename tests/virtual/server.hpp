@@ -35,6 +35,7 @@ struct Run {
   std::string_view script;
   local::Arguments keys;
   local::Arguments arguments;
+  std::optional<Duration> closed_at;  ///< when the process gave up the connection it came on
 };
 
 class Watcher {
@@ -42,11 +43,28 @@ class Watcher {
   virtual ~Watcher() = default;
   virtual void before(const Run& run) = 0;
   virtual void after(const Run& run, const Reply& reply) = 0;
-  /// All that the process sent on this connection was read, and there will be no more.
-  virtual void saw_end(Server& server, Process& process) = 0;
+  /// There will be no more from the process on this connection. `read_all`: all that it sent was
+  /// read, otherwise the rest was dropped.
+  virtual void saw_end(Server& server, Process& process, bool read_all) = 0;
   /// The connection broke, or the server refuses everything: what was sent may come to nothing, or
   /// late and alone.
   virtual void broke(Server& server, Process& process) = 0;
+  /// It sent a script elsewhere, or put it off: what the process undoes comes to nothing there.
+  virtual void redirected(Server& server, Process& process, const Reply& error) = 0;
+  /// Keys went from one node of a vote to another.
+  virtual void moved(Server& from, Server& to) = 0;
+};
+
+/// What a server knows of others with which it is one vote: see nodes.hpp.
+class Peers {
+ public:
+  virtual ~Peers() = default;
+  /// The error with which it sends the command elsewhere, or puts it off, before anything else.
+  virtual std::optional<Reply> redirect(Server& at, Wire& wire, const redis::Command& command) = 0;
+  /// The reply to a command that is about them; nothing for any other.
+  virtual std::optional<Reply> answer(Server& at, Wire& wire, const redis::Command& command) = 0;
+  /// It published this; its own subscribers have it.
+  virtual void published(Server& at, std::string_view channel, std::string_view message) = 0;
 };
 
 /// A Redis: keyspace, scripts and their cache, connections, a clock of its own, and a life of
@@ -57,6 +75,13 @@ class Server {
          Milliseconds wall_offset, Random random);
 
   [[nodiscard]] std::size_t number() const noexcept { return number_; }
+  /// The number of the vote whose node it is: its own, unless it joined another's.
+  [[nodiscard]] std::size_t vote() const noexcept { return vote_; }
+  /// Becomes a node of that vote. `peers` must outlive it.
+  void join(Peers& peers, std::size_t vote);
+  /// What a replica has is a copy, and it refuses a script's writes.
+  void set_replica(bool is_replica) { is_replica_ = is_replica; }
+  [[nodiscard]] bool is_replica() const noexcept { return is_replica_; }
   [[nodiscard]] const Oscillator& clock() const noexcept { return clock_; }
   /// As its clock has it now.
   local::Keyspace& keyspace();
@@ -90,6 +115,8 @@ class Server {
   void cut_subscriptions(const Host& host);
   /// Drops the host's subscriptions; nobody is told.
   void forget_subscriptions(const Host& host);
+  /// Sends this to the channel's subscribers. -> how many there are
+  std::int64_t deliver(std::string_view channel, std::string_view message);
   /// Sends this to all who subscribed to anything.
   void publish_to_all(std::string_view message);
   /// Loses power and comes back at once with its data; nobody is told.
@@ -119,6 +146,9 @@ class Server {
   Timeline& timeline_;
   local::LuaHost& lua_;
   std::size_t number_;
+  std::size_t vote_;
+  Peers* peers_ = nullptr;
+  bool is_replica_ = false;
   Oscillator clock_;
   Milliseconds wall_offset_;
   Random random_;

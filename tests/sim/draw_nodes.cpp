@@ -1,0 +1,72 @@
+// Votes of several nodes, and what happens to these.
+#include "draw.hpp"
+
+namespace redlock::sim {
+namespace {
+
+using Kind = Mishap::Kind;
+using std::chrono::milliseconds;
+
+constexpr std::size_t nodes_of_cluster = 4;
+
+}  // namespace
+
+void Draw::add_nodes() {
+  const auto add = [this](std::size_t vote) {
+    // Their clocks agree.
+    schedule_.server_plans.push_back(MachinePlan(schedule_.server_plans[vote]));
+    return schedule_.server_plans.size() - 1;
+  };
+  for (std::size_t vote = 0; vote < schedule_.servers; ++vote) {
+    // The first always is one.
+    if (vote > 0 && random_.chance(200)) continue;
+    NodesPlan plan;
+    plan.kind = profile_.votes;
+    plan.nodes.push_back(vote);
+    plan.is_old = random_.chance(300);
+    const std::size_t nodes =
+        plan.kind == VoteKind::cluster ? nodes_of_cluster : 2 + random_.below(2);
+    while (plan.nodes.size() < nodes) plan.nodes.push_back(add(vote));
+    if (plan.kind == VoteKind::sentinel) {
+      for (std::size_t i = 1 + random_.below(3); i > 0; --i) plan.sentinels.push_back(add(vote));
+    }
+    schedule_.nodes.push_back(std::move(plan));
+  }
+}
+
+void Draw::add_node_changes() {
+  for (Mishap& mishap : schedule_.mishaps) {
+    const NodesPlan* const plan = schedule_.nodes_of(mishap.server);
+    if (plan == nullptr || random_.chance(500)) continue;
+    const std::size_t other = random_.below(plan->nodes.size() + plan->sentinels.size());
+    mishap.server = other < plan->nodes.size() ? plan->nodes[other]
+                                               : plan->sentinels[other - plan->nodes.size()];
+  }
+  for (std::size_t i = 1 + random_.below(3); i > 0; --i) {
+    Mishap change = mishap(any_node_change());
+    change.server = schedule_.nodes[random_.below(schedule_.nodes.size())].vote();
+    schedule_.mishaps.push_back(change);
+  }
+}
+
+Kind Draw::any_node_change() {
+  const bool moves = profile_.votes == VoteKind::cluster && random_.chance(600);
+  return moves ? Kind::move_slot : Kind::fail_over;
+}
+
+void Draw::change_nodes_in_line(Duration when) {
+  Mishap change;
+  change.kind = any_node_change();
+  change.at = when;
+  change.span = random_.between(Duration(base_ttl_) / 10, Duration(base_ttl_));
+  change.flag = random_.chance(500);
+  schedule_.mishaps.push_back(change);
+  // Until they have noticed, those who subscribed at the old node do not hear the new one (PROTOCOL
+  // D1), which may pass them over.
+  for (std::size_t host = 0; host < hosts_; ++host) keep_away(host, change.at + change.span);
+  // A `leave` that is sent elsewhere comes to nothing: those behind find out when they poll anyway.
+  for (SessionPlan& plan : schedule_.sessions) plan.wait.wait.reset();
+  schedule_.bound += base_ttl_ + milliseconds(1000);
+}
+
+}  // namespace redlock::sim
