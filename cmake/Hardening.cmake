@@ -30,19 +30,5 @@ if(NOT REDLOCK_SANITIZE)
   target_compile_options(redlock-flags INTERFACE
     $<$<NOT:$<CONFIG:Debug>>:-U_FORTIFY_SOURCE> $<$<NOT:$<CONFIG:Debug>>:-D_FORTIFY_SOURCE=3>)
 endif()
-# A position-independent program has thousands of addresses to add its own to: packed, they take a
-# fifth of the loader's work, and 140 kB less. Needs a loader that knows it (glibc 2.36), so a
-# program is run to find out.
-if(NOT CMAKE_CROSSCOMPILING)
-  include(CheckCXXSourceRuns)
-  set(CMAKE_REQUIRED_LINK_OPTIONS -pie -Wl,-z,pack-relative-relocs -Wl,--fatal-warnings)
-  check_cxx_source_runs("const char* const words[] = {\"a\", \"b\"};
-    int main(int n, char**) { return words[n & 1][0] == 'b' ? 0 : 1; }"
-    REDLOCK_HAS_PACKED_RELOCATIONS)
-  unset(CMAKE_REQUIRED_LINK_OPTIONS)
-  if(REDLOCK_HAS_PACKED_RELOCATIONS)
-    target_link_options(redlock-flags INTERFACE -Wl,-z,pack-relative-relocs)
-  endif()
-endif()
 # All symbols are found at the start, and the tables of their addresses are read-only from then on.
 target_link_options(redlock-flags INTERFACE -Wl,-z,relro -Wl,-z,now -Wl,-z,noexecstack)

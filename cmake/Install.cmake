@@ -33,8 +33,7 @@ install(FILES packaging/tmpfiles.d/redlock-cli.conf DESTINATION lib/tmpfiles.d)
 install(FILES README.md CHANGELOG.md SECURITY.md LICENSE packaging/THIRD-PARTY-LICENSES
         DESTINATION ${CMAKE_INSTALL_DOCDIR})
 install(FILES packaging/redlock-cli.toml DESTINATION ${CMAKE_INSTALL_DOCDIR}/examples)
-# For users; how the program is made stays with its source.
-install(DIRECTORY docs/ DESTINATION ${CMAKE_INSTALL_DOCDIR}
-        FILES_MATCHING PATTERN "*.md" PATTERN "*.json"
-        PATTERN "capacity.svg" PATTERN "performance.svg"
+# For users, where the links of README.md lead; how the program is made stays with its source.
+install(DIRECTORY docs DESTINATION ${CMAKE_INSTALL_DOCDIR}
+        FILES_MATCHING PATTERN "*.md" PATTERN "*.json" PATTERN "*.svg"
         PATTERN decisions EXCLUDE PATTERN session EXCLUDE)

@@ -27,17 +27,18 @@ share/doc/redlock-cli/LICENSE
 share/doc/redlock-cli/README.md
 share/doc/redlock-cli/SECURITY.md
 share/doc/redlock-cli/THIRD-PARTY-LICENSES
-share/doc/redlock-cli/capacity.json
-share/doc/redlock-cli/capacity.svg
+share/doc/redlock-cli/docs/capacity.json
+share/doc/redlock-cli/docs/capacity.svg
+share/doc/redlock-cli/docs/output.schema.json
+share/doc/redlock-cli/docs/performance.json
+share/doc/redlock-cli/docs/performance.svg
+share/doc/redlock-cli/docs/session.svg
 share/doc/redlock-cli/examples/redlock-cli.toml
-share/doc/redlock-cli/output.schema.json
-share/doc/redlock-cli/performance.json
-share/doc/redlock-cli/performance.svg
 share/fish/vendor_completions.d/redlock-cli.fish
 share/zsh/site-functions/_redlock-cli
 FILES
   for manual in man/*.[1-8]; do echo "share/man/man${manual##*.}/${manual##*/}"; done
-  find docs -name decisions -prune -o -name '*.md' -printf 'share/doc/redlock-cli/%P\n'
+  find docs -name decisions -prune -o -name '*.md' -printf 'share/doc/redlock-cli/docs/%P\n'
 )
 installed=$(cd "$prefix" && find . ! -type d -printf '%P\n')
 differences=$(diff <(sort <<<"$expected") <(sort <<<"$installed")) || {
@@ -56,6 +57,22 @@ for manual in "$prefix"/share/man/man*/*; do
 done
 grep -q '^\.Nm redlock-cli-release$' "$prefix/share/man/man1/redlock-cli-release.1" ||
   problem "the page of release is another"
+
+# Every link of the documents leads somewhere, but for those to how the program is made.
+links=0
+while IFS=: read -r document link; do
+  links=$((links + 1))
+  target=$(realpath -sm --relative-to="$prefix/share/doc/redlock-cli" \
+    "$(dirname "$document")/${link%%#*}")
+  case $target in
+    ARCHITECTURE.md | CONTRIBUTING.md | docs/decisions/* | tests/*) ;;
+    *)
+      [[ -e $prefix/share/doc/redlock-cli/$target ]] ||
+        problem "${document#"$prefix/"} has a link to $target, which is not installed"
+      ;;
+  esac
+done < <(grep -roP --include='*.md' '\]\(\K[^)#:]+(?=[)#])' "$prefix/share/doc/redlock-cli")
+((links > 50)) || problem "only $links links were found in the documents"
 
 for shell in bash zsh fish; do
   case $shell in

@@ -5,10 +5,6 @@
 #include <sys/stat.h>
 #include <syslog.h>
 #include <unistd.h>
-// This header of glibc 2.36 lacks its own extern "C".
-extern "C" {
-#include <sys/pidfd.h>
-}
 
 #include <functional>
 #include <future>
@@ -17,6 +13,7 @@ extern "C" {
 #include <thread>
 
 #include "support/boot_clock.hpp"
+#include "support/kernel_calls.hpp"
 #include "support/syslog.hpp"
 
 namespace redlock::child {
@@ -32,7 +29,7 @@ constexpr Milliseconds log_interval{5};
 void write_to_stderr_of(pid_t pid, const UniqueFd& pidfd, const std::string& line) {
   // Its own descriptor if we may: then its later output follows our line even in a file that it
   // opened with `>`.
-  UniqueFd file(::pidfd_getfd(pidfd.get(), STDERR_FILENO, 0));
+  UniqueFd file(pidfd_getfd(pidfd.get(), STDERR_FILENO, 0));
   // Opened anew it is opened with our rights, which must not be more than the process has.
   const std::string place = "/proc/" + std::to_string(pid);
   struct stat info {};

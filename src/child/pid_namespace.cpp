@@ -17,6 +17,7 @@
 #include <cerrno>
 
 #include "child/signals.hpp"
+#include "support/kernel_calls.hpp"
 #include "support/text.hpp"
 
 namespace redlock::child {
@@ -39,7 +40,7 @@ pid_t clone_process(unsigned long flags) noexcept {
 }
 
 void close_from(unsigned first) noexcept {
-  if (::close_range(first, ~0U, 0) == 0) return;
+  if (close_range(first, ~0U, 0) == 0) return;
   rlimit limit{};
   const rlim_t end = ::getrlimit(RLIMIT_NOFILE, &limit) == 0
                          ? std::min(limit.rlim_cur, fallback_limit)

@@ -34,8 +34,26 @@ struct Name {
   int number;
 };
 
-/// In addition to those that sigabbrev_np(3) knows.
-constexpr std::array other_names{Name{"IOT", SIGABRT}, Name{"CLD", SIGCHLD}, Name{"IO", SIGIO}};
+/// As in signal(7); of several names for a number the first is the one to show. sigabbrev_np(3)
+/// would do, but few libcs have it.
+constexpr std::array names{
+    Name{"HUP", SIGHUP},       Name{"INT", SIGINT},   Name{"QUIT", SIGQUIT},
+    Name{"ILL", SIGILL},       Name{"TRAP", SIGTRAP}, Name{"ABRT", SIGABRT},
+    Name{"BUS", SIGBUS},       Name{"FPE", SIGFPE},   Name{"KILL", SIGKILL},
+    Name{"USR1", SIGUSR1},     Name{"SEGV", SIGSEGV}, Name{"USR2", SIGUSR2},
+    Name{"PIPE", SIGPIPE},     Name{"ALRM", SIGALRM}, Name{"TERM", SIGTERM},
+#ifdef SIGEMT
+    Name{"EMT", SIGEMT},
+#endif
+#ifdef SIGSTKFLT
+    Name{"STKFLT", SIGSTKFLT},
+#endif
+    Name{"CHLD", SIGCHLD},     Name{"CONT", SIGCONT}, Name{"STOP", SIGSTOP},
+    Name{"TSTP", SIGTSTP},     Name{"TTIN", SIGTTIN}, Name{"TTOU", SIGTTOU},
+    Name{"URG", SIGURG},       Name{"XCPU", SIGXCPU}, Name{"XFSZ", SIGXFSZ},
+    Name{"VTALRM", SIGVTALRM}, Name{"PROF", SIGPROF}, Name{"WINCH", SIGWINCH},
+    Name{"POLL", SIGPOLL},     Name{"PWR", SIGPWR},   Name{"SYS", SIGSYS},
+    Name{"IOT", SIGABRT},      Name{"CLD", SIGCHLD},  Name{"IO", SIGIO}};
 
 void set_disposition(int signal, void (*handler)(int)) noexcept {
   struct sigaction action {};
@@ -62,10 +80,15 @@ std::optional<int> parse_number(std::string_view text) {
   return number && *number >= 0 ? number : std::nullopt;
 }
 
+/// The number's name, or names.end().
+auto named(int number) {
+  return std::ranges::find(names, number, &Name::number);
+}
+
 /// libc reserves the numbers between the named and the real-time signals: no program can catch or
 /// mean them.
 bool is_signal(int number) {
-  return ::sigabbrev_np(number) != nullptr || (number >= SIGRTMIN && number <= SIGRTMAX);
+  return named(number) != names.end() || (number >= SIGRTMIN && number <= SIGRTMAX);
 }
 
 std::optional<int> real_time_offset(std::string_view text, char sign) {
@@ -197,18 +220,12 @@ std::optional<int> parse_signal(std::string_view text) {
   const std::string upper = upper_case(text);
   std::string_view name = upper;
   if (name.starts_with("SIG")) name.remove_prefix(3);
-  for (int signal = 1; signal <= last_signal; ++signal) {
-    const char* const known = ::sigabbrev_np(signal);
-    if (known != nullptr && name == known) return signal;
-  }
-  const auto* const other = std::find_if(other_names.begin(), other_names.end(),
-                                         [name](const Name& entry) { return entry.text == name; });
-  if (other != other_names.end()) return other->number;
-  return parse_real_time(name);
+  const auto known = std::ranges::find(names, name, &Name::text);
+  return known != names.end() ? known->number : parse_real_time(name);
 }
 
 std::string signal_name(int signal) {
-  if (const char* const known = ::sigabbrev_np(signal); known != nullptr) return known;
+  if (const auto known = named(signal); known != names.end()) return std::string(known->text);
   if (signal == SIGRTMIN) return "RTMIN";
   if (signal > SIGRTMIN && signal <= SIGRTMAX) return "RTMIN+" + std::to_string(signal - SIGRTMIN);
   return std::to_string(signal);

@@ -4,10 +4,6 @@
 #include <poll.h>
 #include <signal.h>
 #include <unistd.h>
-// This header of glibc 2.36 lacks its own extern "C".
-extern "C" {
-#include <sys/pidfd.h>
-}
 
 #include <algorithm>
 #include <cerrno>
@@ -16,6 +12,7 @@ extern "C" {
 #include "child/descendants.hpp"
 #include "child/process_stat.hpp"
 #include "child/stillness.hpp"
+#include "support/kernel_calls.hpp"
 
 namespace redlock::child {
 namespace {
@@ -33,7 +30,7 @@ unexpected<std::string> refusal(pid_t pid, const std::string& why) {
 }  // namespace
 
 Result<WatchedProcess, std::string> WatchedProcess::open(pid_t pid) {
-  UniqueFd pidfd(::pidfd_open(pid, 0));
+  UniqueFd pidfd(pidfd_open(pid, 0));
   if (!pidfd && (errno == ESRCH || errno == EINVAL))
     return refusal(pid, "there is no such process");
   if (!pidfd) return refusal(pid, std::string("cannot be watched: ") + std::strerror(errno));
@@ -76,7 +73,7 @@ std::vector<pid_t> WatchedProcess::meet_new(const std::set<pid_t>& known, Instan
 }
 
 bool WatchedProcess::send(pid_t pid, int signal) const {
-  if (pid == pid_) return ::pidfd_send_signal(pidfd_.get(), signal, nullptr, 0) == 0;
+  if (pid == pid_) return pidfd_send_signal(pidfd_.get(), signal) == 0;
   return ::kill(pid, signal) == 0;
 }
 

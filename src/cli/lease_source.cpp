@@ -1,6 +1,7 @@
 #include "cli/lease_source.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "cli/option_rows.hpp"
 #include "cli/read_lock_options.hpp"

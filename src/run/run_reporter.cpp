@@ -1,6 +1,7 @@
 #include "run/run_reporter.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <sys/wait.h>
 #include <unistd.h>
 

@@ -1,6 +1,7 @@
 #include "run/while_pid.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <unistd.h>
 
 #include <algorithm>

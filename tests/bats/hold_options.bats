@@ -313,7 +313,7 @@ finished [0-9.]+m?s ago with 0$"
 # demo is taken from it.
 told() {
   start_background ours redlock-cli run -k demo -t 3s "$@" -- bash -c '
-    for signal in HUP INT QUIT USR1 TERM RTMIN+1 RTMAX; do
+    for signal in HUP INT QUIT USR1 TERM RTMAX-1 RTMAX; do
       trap "echo $signal; exit 7" "$signal"
     done
     echo ready; while :; do sleep 0.02; done'
@@ -331,7 +331,7 @@ told() {
 INT INT
 SIGHUP HUP
 3 QUIT
-RTMIN+1 RTMIN+1
+RTMAX-1 RTMAX-1
 SIGRTMAX RTMAX
 END
 }

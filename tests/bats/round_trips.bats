@@ -187,6 +187,7 @@ costs() {
   assert_equal "${#WIRE_ROUNDS[@]}" 3
 }
 
+# bats test_tags=glibc
 @test "with TLS it is one more, for its handshake" {
   start_wire
   prepare_tls

@@ -243,6 +243,7 @@ with_system_file() {
     redlock-cli run -k demo --config "$BATS_TEST_TMPDIR" -- true
 }
 
+# bats test_tags=glibc
 @test "a user's file that cannot be read is 78, and not skipped" {
   mkdir -p "$USER_FILE"
   assert_refused 78 "$USER_FILE: is not a regular file" redlock-cli run -k demo -- true
@@ -445,6 +446,7 @@ $dots = 1"; do
   run -0 redlock-cli status
 }
 
+# bats test_tags=glibc
 @test "a file that is too long, or fails while it is read, is refused with its path: 78" {
   local path=$BATS_TEST_TMPDIR/long
   head -c 1048576 /dev/zero | tr '\0' '#' >"$path"

@@ -53,6 +53,7 @@ limited() {
   assert_equal "$(redis 0 keys '*')" ""
 }
 
+# bats test_tags=glibc
 @test "however few files may be open: the command runs once, or an error says why, and no lock is left" {
   local limit
   for limit in {6..40}; do

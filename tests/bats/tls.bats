@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# bats file_tags=smoke
+# bats file_tags=smoke,glibc
 # shellcheck disable=SC2016,SC2030,SC2031,SC2034,SC2154
 # rediss://: who is believed, who is not, and that nothing else changes. The CA is private and made
 # for the test.

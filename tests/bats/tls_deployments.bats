@@ -1,4 +1,5 @@
 #!/usr/bin/env bats
+# bats file_tags=glibc
 # shellcheck disable=SC2016,SC2030,SC2031,SC2034,SC2154
 # sentinels:// and clusters://: TLS to every server on the way, and what is announced is verified.
 load helper/common

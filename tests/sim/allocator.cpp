@@ -6,7 +6,7 @@
 #include <cstddef>
 #include <cstdlib>
 #include <cstring>
-#include <lua5.1/lua.hpp>
+#include <lua.hpp>
 #include <new>
 
 namespace {
@@ -56,8 +56,9 @@ void give_back(void* block, std::size_t size) noexcept {
   others = free;
 }
 
-/// lua_Alloc. Lua says how large a block is that goes.
-void* reallocate(void* /*data*/, void* block, std::size_t old_size, std::size_t size) {
+/// lua_Alloc. Lua says how large a block is that goes. Without memory the program ends: an
+/// exception must not pass through Lua.
+void* reallocate(void* /*data*/, void* block, std::size_t old_size, std::size_t size) noexcept {
   if (block != nullptr && size != 0 && old_size <= largest && kind_of(old_size) == kind_of(size)) {
     return block;
   }

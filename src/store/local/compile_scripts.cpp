@@ -1,10 +1,11 @@
 // Not part of the program: run when it is built, it writes a C++ source with the Lua bytecode of
 // the lock scripts. Reading them as text would take seven times the instructions, at every start
 // with local:.
+#include <cstdint>
 #include <cstring>
 #include <fstream>
 #include <iostream>
-#include <lua5.1/lua.hpp>
+#include <lua.hpp>
 
 #include "store/script.hpp"
 

@@ -9,9 +9,9 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <cstdio>
 #include <optional>
 
+#include "support/kernel_calls.hpp"
 #include "support/number.hpp"
 #include "support/random.hpp"
 #include "support/text.hpp"
@@ -132,7 +132,7 @@ class TemporaryName {
 
 /// Never replaces another file.
 bool give_name(int directory, const char* temporary, const char* name) {
-  if (::renameat2(directory, temporary, directory, name, RENAME_NOREPLACE) == 0) return true;
+  if (rename_without_replacing(directory, temporary, directory, name) == 0) return true;
   // Not every file system can (ZFS before 2.2); there it has two names for a moment.
   return errno == EINVAL && ::linkat(directory, temporary, directory, name, 0) == 0;
 }

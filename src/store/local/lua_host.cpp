@@ -3,14 +3,16 @@
 #include <algorithm>
 #include <array>
 #include <limits>
-#include <lua5.1/lua.hpp>
+#include <lua.hpp>
 #include <new>
+#include <utility>
 #include <vector>
 
 #include "support/digest.hpp"
 
-// Debian's C++ build of Lua raises its errors as exceptions, so that objects on our stack are
-// destroyed.
+// Lua is compiled as C, and raises its errors by longjmp, which destroys nothing. So a function
+// that Lua calls, or that may raise an error, keeps what has a destructor in the host or the job,
+// and not on the stack. It lets no exception out into Lua's frames either (LuaHost::guard).
 
 namespace redlock::local {
 namespace {
@@ -25,8 +27,8 @@ void push_text(lua_State* lua, std::string_view text) {
   lua_pushlstring(lua, text.data(), text.size());
 }
 
-/// The string (or number) at `index`.
-std::string text_at(lua_State* lua, int index) {
+/// The string (or number) at `index`, for as long as it is on the stack.
+std::string_view text_at(lua_State* lua, int index) {
   std::size_t size = 0;
   const char* text = luaL_checklstring(lua, index, &size);
   return {text, size};
@@ -85,51 +87,46 @@ std::int64_t without_fraction(lua_Number number) {
 
 /// The value on top of the stack as the reply that a client gets for it. Leaves the stack as it
 /// was.
-Reply to_reply(lua_State* lua) {
-  if (lua_type(lua, -1) == LUA_TSTRING) return text_reply(text_at(lua, -1));
-  if (lua_type(lua, -1) == LUA_TNUMBER) {
-    return integer_reply(without_fraction(lua_tonumber(lua, -1)));
+void read_reply(lua_State* lua, Reply& reply) {
+  if (lua_type(lua, -1) == LUA_TSTRING) {
+    reply.type = Reply::Type::text;
+    reply.text = text_at(lua, -1);
   }
-  if (!lua_istable(lua, -1)) return {};
+  if (lua_type(lua, -1) == LUA_TNUMBER) {
+    reply.type = Reply::Type::integer;
+    reply.integer = without_fraction(lua_tonumber(lua, -1));
+  }
+  if (!lua_istable(lua, -1)) return;
 
   luaL_checkstack(lua, 2, "reply");
   lua_getfield(lua, -1, "err");
   const bool is_error = lua_isstring(lua, -1) != 0;
-  const std::string error = is_error ? text_at(lua, -1) : std::string();
+  if (is_error) reply.text = text_at(lua, -1);
+  reply.type = is_error ? Reply::Type::error : Reply::Type::array;
   lua_pop(lua, 1);
-  if (is_error) return error_reply(error);
-
-  std::vector<Reply> elements;
-  for (int i = 1;; ++i) {
+  for (int i = 1; !is_error; ++i) {
     lua_rawgeti(lua, -1, i);
     const bool is_end = lua_isnil(lua, -1);
-    if (!is_end) elements.push_back(to_reply(lua));
+    if (!is_end) read_reply(lua, reply.elements.emplace_back());
     lua_pop(lua, 1);
-    if (is_end) return array_reply(std::move(elements));
+    if (is_end) return;
   }
 }
 
-// --- The redis library, but for call and pcall ---
-
-int redis_sha1hex(lua_State* lua) {
-  push_text(lua, sha1_hex(text_at(lua, 1)));
-  return 1;
-}
-
-int redis_error_reply(lua_State* lua) {
-  push_single_field(lua, "err", text_at(lua, 1));
-  return 1;
-}
-
-/// The words of a command, or nothing when one is neither a string nor a number.
-std::vector<std::string> words_of_call(lua_State* lua) {
-  std::vector<std::string> words;
+/// The words of a command; false when one is neither a string nor a number.
+bool read_words(lua_State* lua, std::vector<std::string>& words) {
+  words.clear();
   words.reserve(static_cast<std::size_t>(lua_gettop(lua)));
   for (int i = 1; i <= lua_gettop(lua); ++i) {
-    const bool is_number = lua_type(lua, i) == LUA_TNUMBER;
-    words.push_back(is_number ? write_number(lua_tonumber(lua, i)) : text_at(lua, i));
+    if (lua_type(lua, i) == LUA_TNUMBER) {
+      words.push_back(write_number(lua_tonumber(lua, i)));
+    } else if (lua_type(lua, i) == LUA_TSTRING) {
+      words.emplace_back(text_at(lua, i));
+    } else {
+      return false;
+    }
   }
-  return words;
+  return true;
 }
 
 }  // namespace
@@ -146,6 +143,22 @@ void LuaHost::Close::operator()(lua_State* lua) const {
   lua_close(lua);
 }
 
+/// What `work` returns. Its exceptions go on in run().
+template <class Work>
+int LuaHost::guard(lua_State* lua, Work work) {
+  try {
+    return work();
+  } catch (const std::exception&) {
+    exception_ = std::current_exception();
+  }
+  lua_pushliteral(lua, "an exception");
+  return lua_error(lua);
+}
+
+LuaHost& LuaHost::of(lua_State* lua) {
+  return *static_cast<LuaHost*>(lua_touserdata(lua, lua_upvalueindex(1)));
+}
+
 int LuaHost::set_up(lua_State* lua) {
   for (const lua_CFunction open : {luaopen_base, luaopen_string, luaopen_table, luaopen_math}) {
     lua_pushcfunction(lua, open);
@@ -153,10 +166,14 @@ int LuaHost::set_up(lua_State* lua) {
   }
   lua_newtable(lua);
   const std::array<luaL_Reg, 4> functions{{
-      {"call", [](lua_State* caller) { return call(caller, /*raise=*/true); }},
-      {"pcall", [](lua_State* caller) { return call(caller, /*raise=*/false); }},
-      {"sha1hex", redis_sha1hex},
-      {"error_reply", redis_error_reply},
+      {"call", [](lua_State* caller) { return of(caller).call(caller, /*raise=*/true); }},
+      {"pcall", [](lua_State* caller) { return of(caller).call(caller, /*raise=*/false); }},
+      {"sha1hex", [](lua_State* caller) { return of(caller).sha1hex(caller); }},
+      {"error_reply",
+       [](lua_State* caller) {
+         push_single_field(caller, "err", text_at(caller, 1));
+         return 1;
+       }},
   }};
   for (const luaL_Reg& function : functions) {
     lua_pushvalue(lua, 1);  // the host
@@ -169,11 +186,21 @@ int LuaHost::set_up(lua_State* lua) {
 }
 
 int LuaHost::call(lua_State* lua, bool raise) {
-  const auto* host = static_cast<LuaHost*>(lua_touserdata(lua, lua_upvalueindex(1)));
-  const Reply reply = execute(*host->keyspace_, words_of_call(lua));
-  push_reply(lua, reply);
-  if (raise && reply.type == Reply::Type::error) return lua_error(lua);
-  return 1;
+  return guard(lua, [this, lua, raise] {
+    reply_ = read_words(lua, words_)
+                 ? execute(*keyspace_, words_)
+                 : error_reply("ERR Lua redis lib command arguments must be strings or integers");
+    push_reply(lua, reply_);
+    return raise && reply_.type == Reply::Type::error ? lua_error(lua) : 1;
+  });
+}
+
+int LuaHost::sha1hex(lua_State* lua) {
+  return guard(lua, [this, lua] {
+    reply_ = text_reply(sha1_hex(text_at(lua, 1)));
+    push_reply(lua, reply_);
+    return 1;
+  });
 }
 
 void LuaHost::push_compiled(lua_State* lua, std::string_view script) {
@@ -188,33 +215,43 @@ void LuaHost::push_compiled(lua_State* lua, std::string_view script) {
   lua_gc(lua, LUA_GCRESTART, 0);
   if (status != 0) lua_error(lua);
   lua_pushvalue(lua, -1);
-  compiled_.push_back({std::string(script), luaL_ref(lua, LUA_REGISTRYINDEX)});
+  const int reference = luaL_ref(lua, LUA_REGISTRYINDEX);
+  compiled_.push_back({std::string(script), reference});
 }
 
 int LuaHost::run_job(lua_State* lua) {
   Job& job = *static_cast<Job*>(lua_touserdata(lua, 1));
-  push_list(lua, job.keys);
-  lua_setglobal(lua, "KEYS");
-  push_list(lua, job.arguments);
-  lua_setglobal(lua, "ARGV");
-  job.host.push_compiled(lua, job.script);
-  lua_call(lua, 0, 1);
-  job.reply = to_reply(lua);
-  return 0;
+  return job.host.guard(lua, [lua, &job] {
+    push_list(lua, job.keys);
+    lua_setglobal(lua, "KEYS");
+    push_list(lua, job.arguments);
+    lua_setglobal(lua, "ARGV");
+    job.host.push_compiled(lua, job.script);
+    lua_call(lua, 0, 1);
+    read_reply(lua, job.reply);
+    return 0;
+  });
 }
 
 Reply LuaHost::run(Keyspace& keyspace, std::string_view script, Arguments keys,
                    Arguments arguments) {
   if (!lua_) {
-    lua_.reset(luaL_newstate());
-    if (!lua_ || lua_cpcall(lua_.get(), set_up, this) != 0) throw std::bad_alloc();
+    std::unique_ptr<lua_State, Close> made(luaL_newstate());
+    if (!made || lua_cpcall(made.get(), set_up, this) != 0) throw std::bad_alloc();
+    lua_ = std::move(made);
   }
 
   keyspace_ = &keyspace;
   Job job{*this, script, keys, arguments, {}};
-  if (lua_cpcall(lua_.get(), run_job, &job) != 0) {
+  const bool failed = lua_cpcall(lua_.get(), run_job, &job) != 0;
+  if (exception_) {
+    lua_settop(lua_.get(), 0);
+    std::rethrow_exception(std::exchange(exception_, nullptr));
+  }
+  if (failed) {
     // The raised error: redis.call's `{err = …}`, or Lua's own text.
-    job.reply = to_reply(lua_.get());
+    job.reply = {};
+    read_reply(lua_.get(), job.reply);
     if (job.reply.type != Reply::Type::error) job.reply = error_reply("ERR " + job.reply.text);
   }
   lua_settop(lua_.get(), 0);

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <exception>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -49,12 +50,21 @@ class LuaHost {
 
   static int set_up(lua_State* lua);
   static int run_job(lua_State* lua);
-  static int call(lua_State* lua, bool raise);
+  static LuaHost& of(lua_State* lua);
+
+  template <class Work>
+  int guard(lua_State* lua, Work work);
+  int call(lua_State* lua, bool raise);
+  int sha1hex(lua_State* lua);
   void push_compiled(lua_State* lua, std::string_view script);
 
   std::unique_ptr<lua_State, Close> lua_;
   std::vector<Compiled> compiled_;  ///< a few, known by their length nearly always
-  Keyspace* keyspace_ = nullptr;    ///< of the run under way
+  // Of the run under way:
+  Keyspace* keyspace_ = nullptr;
+  std::vector<std::string> words_;  ///< of the last command
+  Reply reply_;                     ///< to it
+  std::exception_ptr exception_;
 };
 
 }  // namespace redlock::local

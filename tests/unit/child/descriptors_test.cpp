@@ -22,7 +22,11 @@ std::string target(int fd) {
 
 /// Opens a file as descriptor `fd`, as a shell does.
 void inherit(int fd) {
-  const UniqueFd zero(::open("/dev/zero", O_RDWR | O_CLOEXEC));
+  UniqueFd zero(::open("/dev/zero", O_RDWR | O_CLOEXEC));
+  if (zero.get() == fd) {
+    ASSERT_EQ(::fcntl(zero.release(), F_SETFD, 0), 0);
+    return;
+  }
   ASSERT_EQ(::dup2(zero.get(), fd), fd);
 }
 
@@ -63,8 +67,12 @@ void inherit_locked(int fd) {
   UniqueFd file(::mkostemp(name.data(), O_CLOEXEC));
   ASSERT_TRUE(file);
   ::unlink(name.c_str());
-  ASSERT_EQ(::dup2(file.get(), fd), fd);
-  file.reset();  // later it would drop the lock
+  if (file.get() == fd) {
+    ASSERT_EQ(::fcntl(file.release(), F_SETFD, 0), 0);
+  } else {
+    ASSERT_EQ(::dup2(file.get(), fd), fd);
+    file.reset();  // later it would drop the lock
+  }
   struct flock lock {};
   lock.l_type = F_WRLCK;
   ASSERT_EQ(::fcntl(fd, F_SETLK, &lock), 0);
@@ -133,6 +141,7 @@ TEST(CloseAllBut, LeavesOne) {
 
 TEST(RequireSpareDescriptors, ThrowsUnlessThereAreSoMany) {
   in_child([] {
+    for (int fd = STDERR_FILENO + 1; fd < 64; ++fd) ::close(fd);  // what our starter left open
     const int next = UniqueFd(::open("/dev/zero", O_RDONLY | O_CLOEXEC)).get();
     const rlimit limit{static_cast<rlim_t>(next) + 5, static_cast<rlim_t>(next) + 5};
     ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &limit), 0);

@@ -252,6 +252,11 @@ TEST(SignalName, ShowsTheUsualName) {
   EXPECT_EQ(signal_name(0), "0");
 }
 
+TEST(SignalName, IsThatOfLibc) {
+  for (int signal = 1; signal < 32; ++signal)
+    EXPECT_EQ(signal_name(signal), ::sigabbrev_np(signal));
+}
+
 TEST(SignalName, IsReadBackByParse) {
   for (int signal = 1; signal <= SIGRTMAX; ++signal) {
     if (signal >= 32 && signal < SIGRTMIN) continue;  // libc's own

@@ -106,6 +106,9 @@ TEST_F(LuaHostDifferentialTest, ErrorsEndTheScriptAsInRedis) {
            "return nosuch.field",
            "local function f() redis.call('GET') end\nf()",
            "return redis.pcall('GET', 'text', 'x')",
+           "return redis.pcall('GET', nil)",
+           "return redis.pcall('GET', true)",
+           "local reply = redis.pcall('GET', {}) return type(reply) .. type(reply.err)",
            "return tonumber('inf') < nil",
        }) {
     agree(script);
@@ -234,6 +237,18 @@ TEST_F(LuaHostTest, AnErrorSaysWhere) {
   EXPECT_EQ(run("redis.call('GET')").text, "ERR wrong number of arguments for 'GET' command");
   EXPECT_TRUE(run("return (").text.starts_with("ERR user_script:1: "));
   EXPECT_EQ(run("return 1").integer, 1) << "and the next script runs";
+}
+
+TEST_F(LuaHostTest, AnExceptionGoesOnBehindTheScriptThatCausedIt) {
+  Keyspace failing([](std::string_view, std::string_view) -> std::int64_t {
+    throw std::runtime_error("no memory, for example");
+  });
+  // Lua counts the calls of C that it is in, up to 200: each that an exception left would count.
+  for (int i = 0; i < 250; ++i) {
+    EXPECT_THROW(host_.run(failing, "redis.pcall('PUBLISH', 'a', 'b') return 1", {}, {}),
+                 std::runtime_error);
+  }
+  EXPECT_EQ(show(run("return 1")), ":1");
 }
 
 TEST_F(LuaHostTest, KeysAndArgumentsAreThoseOfTheCall) {

@@ -1,0 +1,36 @@
+#pragma once
+
+#include <sys/syscall.h>
+#include <sys/types.h>
+#include <unistd.h>
+
+/// System calls that not every libc wraps: glibc has close_range since 2.34 and those for pidfds
+/// since 2.36, musl 1.2.3 none of them. See their manual pages; errors are in errno.
+namespace redlock {
+
+inline int close_range(unsigned first, unsigned last, unsigned flags) noexcept {
+  return static_cast<int>(::syscall(SYS_close_range, first, last, flags));
+}
+
+inline int pidfd_open(pid_t pid, unsigned flags) noexcept {
+  return static_cast<int>(::syscall(SYS_pidfd_open, pid, flags));
+}
+
+inline int pidfd_getfd(int pidfd, int fd, unsigned flags) noexcept {
+  return static_cast<int>(::syscall(SYS_pidfd_getfd, pidfd, fd, flags));
+}
+
+/// Without a siginfo_t, as kill(2) sends it.
+inline int pidfd_send_signal(int pidfd, int signal) noexcept {
+  return static_cast<int>(::syscall(SYS_pidfd_send_signal, pidfd, signal, nullptr, 0U));
+}
+
+/// renameat2(2) with RENAME_NOREPLACE.
+inline int rename_without_replacing(int from_directory, const char* from, int to_directory,
+                                    const char* to) noexcept {
+  constexpr unsigned no_replace = 1;  // linux/fs.h, which does not go well with libc's headers
+  return static_cast<int>(
+      ::syscall(SYS_renameat2, from_directory, from, to_directory, to, no_replace));
+}
+
+}  // namespace redlock
