@@ -129,7 +129,8 @@ name the master instead" -S "$SERVERS"
   kill_server 1
   pause_server 2
   doctor_says 69 "bad: ${SERVER_URL[1]}: cannot connect: " -S "$SERVERS" --server-timeout 500ms
-  assert_line --partial "bad: ${SERVER_URL[2]}: no answer within 500ms"
+  # Of the server timeout, connecting has taken a part.
+  assert_output --regexp "bad: ${SERVER_URL[2]}: no answer within [0-9]+ms"
   assert_line --regexp "^${SERVER_URL[1]} +no +- +-"
 }
 
