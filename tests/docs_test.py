@@ -229,10 +229,17 @@ plant(
 
 plant(
     "README.md",
-    r"^\| 79 \|",
-    "| 99 |",
+    r" 79 lost",
+    " 99 lost",
     "README.md: exit codes: missing: 79",
     "README.md: exit codes: unknown to the program: 99",
+)
+plant(
+    "README.md",
+    r" 75 busy",
+    " 75 lost",
+    "README.md: exit code 75 is not 'lost' but 'busy: another process held the lock until the wait "
+    "ended (-E replaces it)'",
 )
 plant("README.md", r"^\./tests/run\.sh\n", "", "README.md: the command ./tests/run.sh is missing")
 plant(

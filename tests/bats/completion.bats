@@ -64,7 +64,7 @@ completed_key() {
   assert_equal "$1: $completed" "$1: $2"
 }
 
-# The same in each of them.
+# complete_everything SHELL: the same in each of them.
 complete_everything() {
   mkdir -p "$BATS_TEST_TMPDIR/a-directory"
   : >"$BATS_TEST_TMPDIR/a-file.toml"
@@ -77,6 +77,10 @@ complete_everything() {
   completed 'redlock-cli status --config=a-f' '<redlock-cli><status><--config=a-file.toml>'
   completed 'redlock-cli completion f' '<redlock-cli><completion><fish>'
   completed 'redlock-cli help rel' '<redlock-cli><help><release>'
+  # The process that a lease may be kept for: this shell.
+  complete_line 'redlock-cli acquire --while-pid '
+  assert_regex "$completed" '^<redlock-cli><acquire><--while-pid><[0-9]+>$'
+  assert_equal "$(ps -o comm= -p "${completed//[^0-9]/}")" "$1"
   # Keys that are locked.
   completed_key 'redlock-cli run -k nigh' '<redlock-cli><run><-k><nightly:backup>'
   completed_key 'redlock-cli run -nknigh' '<redlock-cli><run><-nknightly:backup>'
@@ -102,19 +106,19 @@ hold_two_keys() {
 @test "bash completes commands, options, values, files, keys and the command of run" {
   hold_two_keys
   open_bash
-  complete_everything
+  complete_everything bash
 }
 
 @test "zsh completes commands, options, values, files, keys and the command of run" {
   hold_two_keys
   open_zsh
-  complete_everything
+  complete_everything zsh
 }
 
 @test "fish completes commands, options, values, files, keys and the command of run" {
   hold_two_keys
   open_fish
-  complete_everything
+  complete_everything fish
 }
 
 @test "zsh and fish show what commands and options mean" {

@@ -21,14 +21,6 @@ teardown() {
   common_teardown
 }
 
-# block FILE NAME: the text of that block, without the indentation of the whole.
-block() {
-  awk -v name="run=$2" '
-    /^ *```/ { if (inside) exit; inside = $2 == name; found = found || inside; next }
-    inside
-    END { exit !found }' "$DOCS/$1" || fail "$1 has no block $2"
-}
-
 # script FILE NAME AS: a block as a program in this directory.
 script() {
   block "$1" "$2" >"$3"

@@ -26,3 +26,12 @@ END_OF_JOB
 }
 
 count_runs() { [[ $(wc -l <runs) == "$1" ]]; }
+
+# block FILE NAME: the text of the fenced block of $DOCS/FILE that has this name behind its
+# language, ```sh run=NAME; without the indentation of the whole.
+block() {
+  awk -v name="run=$2" '
+    /^ *```/ { if (inside) exit; inside = $2 == name; found = found || inside; next }
+    inside
+    END { exit !found }' "$DOCS/$1" || fail "$1 has no block $2"
+}

@@ -1,0 +1,127 @@
+#!/usr/bin/env bats
+# Each test is a subshell; bats sets stderr:
+# shellcheck disable=SC2016,SC2030,SC2031,SC2154
+# The README's blocks work as they stand, pasted by a user who has the programs that they name.
+load helper/common
+load helper/redis
+load helper/locks
+load helper/checks
+load helper/documents
+
+setup() {
+  DOCS=$BATS_TEST_DIRNAME/../..
+  setup_documents
+}
+
+# paste NAME: the block, as typed into a shell.
+paste() {
+  block README.md "$1" >"$1.sh" || return
+  bash -e "$1.sh"
+}
+
+@test "each block that a user would paste has a name, and is run by a test here" {
+  local language name count=0
+  while read -r language name; do
+    # An output, or the two commands that tests/packages.sh and CI run.
+    [[ $language != console && -n $language ]] || continue
+    if [[ -z $name ]]; then
+      assert_equal "$(grep -A2 -E '^```sh$' "$DOCS/README.md")" \
+        $'```sh\n./packaging/quickstart.sh\n./tests/run.sh'
+      continue
+    fi
+    grep -qE "(paste|block README.md) ${name#run=}\b" "$BATS_TEST_FILENAME" ||
+      fail "$name is run nowhere"
+    count=$((count + 1))
+  done < <(grep -oE '^```.*' "$DOCS/README.md" | tr -d '`')
+  assert_in_range "$count" 7 30
+}
+
+@test "installing by hand names the packages that the build needs" {
+  local packages
+  packages=$(block README.md install | sed -e ':join' -e '/\\$/{N;s/\\\n//;bjoin}' |
+    sed -n 's/^sudo apt-get install //p')
+  # shellcheck source=packaging/dependencies.sh
+  . "$DOCS/packaging/dependencies.sh"
+  assert_equal "$(xargs -n 1 <<<"$packages" | sort)" \
+    "$(printf '%s\n' "${BUILD_PACKAGES[@]}" | sort)"
+}
+
+@test "the server is named once for all" {
+  block README.md server >server.sh
+  unset REDLOCK_SERVER
+  run -0 bash -c '. ./server.sh; redlock-cli doctor --settings'
+  assert_output --partial redis://10.0.0.1
+}
+
+@test "the second deploy waits for the first" {
+  executable deploy.sh >/dev/null <<'END_OF_DEPLOY'
+#!/bin/sh
+echo "$@" >>runs
+until [ -e enough ]; do sleep 0.02; done
+END_OF_DEPLOY
+  start_background one bash -ec "$(block README.md deploy)"
+  wait_until test -s runs
+  start_background two bash -ec "$(block README.md deploy)"
+  wait_until grep -q 'waiting for deploy: held by .*"release 4.2"' "$(background_stderr two)"
+  assert_equal "$(<runs)" --prod
+  : >enough
+  wait_background one
+  assert_equal "$status" 0
+  wait_background two
+  assert_equal "$status" 0
+  assert_equal "$(<runs)" $'--prod\n--prod'
+}
+
+@test "of the hosts with the same line of cron one does the job of the night" {
+  local command
+  command=$(block README.md nightly | sed -E 's/^[^ ]+( [^ ]+){4} //; s|/usr/local/bin/||')
+  slow_job backup
+  start_background one sh -c "$command"
+  wait_until count_runs 1
+  run -0 --separate-stderr sh -c "$command"
+  assert_equal "$output$stderr" ""
+  : >enough
+  wait_background one
+  assert_equal "$status" 0
+  run -0 sh -c "$command"
+  assert count_runs 1
+  run -0 redlock-cli status nightly --max-age 26h
+}
+
+@test "a CI job runs under its lock, and not without its secret" {
+  local command
+  command=$(block README.md ci | sed -n 's/^run: //p')
+  assert_equal "$(block README.md ci | sed -n 's/^env://p; s/^  REDLOCK_SERVER: .*/set/p')" $'\nset'
+  program make <<<$'#!/bin/sh\necho "$REDLOCK_KEY: $*"'
+  run -0 bash -ec "$command"
+  assert_output "staging: deploy"
+  REDLOCK_SERVER='' run -78 bash -ec "$command"
+  refute_output --partial "staging: deploy"
+}
+
+@test "a slot tells its number, and searches share their lock" {
+  executable train <<<$'#!/bin/sh\necho "train $*"' >/dev/null
+  executable search.sh >/dev/null \
+    <<<$'#!/bin/sh\nredlock-cli run -k index --shared -n -- echo "searched twice"'
+  run -0 paste slots
+  assert_output $'train --device 0\nsearched twice'
+}
+
+@test "a script holds its lock until it ends" {
+  block README.md script >job
+  echo 'redlock-cli status deploy --exit-code -q; echo "status $?"' >>job
+  run -0 bash job
+  assert_line "status 75"
+  wait_for_no_key 0 deploy
+  # A lock that cannot be had ends the script.
+  redlock-cli acquire -k deploy --ttl 1m >/dev/null
+  run -75 bash -c "$(block README.md script | sed 's/acquire /acquire -n /'); echo went on"
+  refute_output --partial "went on"
+}
+
+@test "status tells of every lock, and of one" {
+  redlock-cli acquire -k deploy --ttl 1m --note "release 4.2" >/dev/null
+  run -0 paste who
+  assert_line --regexp '^deploy +held '
+  assert_line --regexp '^deploy: held by .*"release 4.2"'
+}
