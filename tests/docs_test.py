@@ -253,14 +253,14 @@ plant("README.md", r"\]\(LICENSE\)", "](PLANTED)", "README.md: there is no PLANT
 plant(
     "CMakeLists.txt", r" VERSION [0-9.]+ ", " VERSION 99.0.0 ", "CMakeLists.txt has version 99.0.0"
 )
-plant("CHANGELOG.md", r"^### Fixed$", "### Added", "CHANGELOG.md: [Unreleased]: Added twice")
+plant("CHANGELOG.md", r"^Servers:$", "### Added", "CHANGELOG.md: [0.1.0] - 2026-11-24: Added twice")
 plant(
     "CHANGELOG.md",
     r"^## \[Unreleased\]$",
     "## [0.1.0]",
     "CHANGELOG.md: does not begin with [Unreleased]",
 )
-plant("CHANGELOG.md", r"^### Fixed$", "## [0.0.1]", "CHANGELOG.md: [0.0.1]: not [X.Y.Z]")
+plant("CHANGELOG.md", r"^Servers:$", "## [0.0.1]", "CHANGELOG.md: [0.0.1]: not [X.Y.Z]")
 plant(
     "ARCHITECTURE.md",
     r"\(docs/decisions/0001-[^)]*\)",
