@@ -223,11 +223,20 @@ void QueueMember::begin_attempt() {
 asio::awaitable<bool> QueueMember::wait(Instant when, Duration gathering, Interrupt& interrupt) {
   const Clock& clock = server_set_.clock();
   const Interrupt::Listener listener(interrupt, *subscriptions_->event);
+  const bool was_subscribed = is_subscribed();
+  std::optional<Instant> unsubscribed_since;
   while (!interrupt.raised()) {
     if (subscriptions_->number_where(&Subscriptions::Subscription::notified) >=
         quorum_of(server_set_.size()))
       co_return false;
     Instant end = std::min(when, subscriptions_->stand_by_until.value_or(when));
+    // The servers may be gone: only an attempt tells. A connection that broke is soon made anew.
+    if (!was_subscribed || is_subscribed()) {
+      unsubscribed_since.reset();
+    } else {
+      if (!unsubscribed_since) unsubscribed_since = clock.now();
+      end = std::min(end, *unsubscribed_since + max_unnotified_poll_interval);
+    }
     const std::optional<Instant> first = subscriptions_->first_notification;
     if (first) end = std::min(end, *first + gathering);
     if (clock.now() >= end) co_return first.has_value() && end == *first + gathering;

@@ -336,6 +336,29 @@ TEST(Queue, ASubscriptionThatTheServerForgotIsMadeAnew) {
   EXPECT_LE(crowd.world.now() - released, 100ms);
 }
 
+// It does not go on believing that it will be notified until its next poll, 15 s later.
+TEST(Queue, AWaiterLearnsAtOnceThatTheServersAreGone) {
+  Crowd crowd(3);
+  crowd.comes(for_hours, {}, 5min);
+  crowd.world.settle_for(20ms);
+  WaitPolicy policy = for_hours;
+  policy.unavailable_wait = 4s;
+  Crowd::Member& waiter = crowd.comes(policy);
+  crowd.world.settle_for(5s);
+
+  // A minority changes nothing: a quorum can notify it.
+  const std::size_t asked = waiter.client.server(2).log().size();
+  crowd.world.server(0).crash(/*loses_everything=*/false);
+  crowd.world.settle_for(5s);
+  EXPECT_EQ(waiter.client.server(2).log().size(), asked);
+
+  crowd.world.server(1).crash(/*loses_everything=*/false);
+  crowd.world.settle_for(3s);
+  EXPECT_FALSE(waiter.ended);
+  crowd.world.settle_for(3s);
+  EXPECT_TRUE(waiter.ended);
+}
+
 TEST(Queue, WhoWasStoppedComesBackToItsOldPosition) {
   Crowd crowd(3);
   crowd.come(5);
