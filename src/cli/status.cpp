@@ -148,8 +148,10 @@ asio::awaitable<run::Finish> print(run::Session& session, const StatusOptions& o
       co_await sleep_until(session.clock(), session.clock().now() + *options.watch);
       continue;
     }
-    const bool no_quorum = !answered && !report.faults.empty();
-    if (no_quorum) session.console().error("no quorum; " + output::faults_text(report.faults));
+    if (!answered && !report.faults.empty()) {
+      const char* const quorum = servers > 1 ? "no quorum; " : "";
+      session.console().error(quorum + output::faults_text(report.faults));
+    }
     co_await session.server_set().close(CloseMode::immediate);
     co_return run::Finish{exit_code};
   }

@@ -107,8 +107,9 @@ Finding LockProbe::finding(const std::vector<std::string>& missing) const {
   if (fault_) {
     const std::string failed = "cannot " + step_ + ": ";
     if (rights.empty()) return {Level::bad, probe, failed + fault_->text};
-    // The text of a denial would send the user here, where the rights are named.
-    const std::string why = fault_->kind == FaultKind::denied ? std::string() : fault_->text + "; ";
+    // The rights are named here, where the text of such a denial would send the user.
+    const bool is_told = fault_->text.find("redlock-cli doctor") != std::string::npos;
+    const std::string why = is_told ? std::string() : fault_->text + "; ";
     return {Level::bad, probe, failed + why + "missing rights:" + rights};
   }
   if (!rights.empty()) {

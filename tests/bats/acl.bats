@@ -175,7 +175,7 @@ without_last_runs() {
   assert_equal "$(more_for 'status without -k')" +scan
   allow 0 "${RULE[@]}"
   run -77 --separate-stderr redlock-cli status
-  assert_regex "$stderr" "'scan' command"
+  assert_regex "$stderr" "redlock-cli: unix:.*: listing locks needs the right \+scan; name a key"
   allow 0 "${RULE[@]}" +scan
   run -0 redlock-cli status
 }

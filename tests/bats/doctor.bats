@@ -138,6 +138,9 @@ name the master instead" -S "$SERVERS"
   start_server "${DURABLE[@]}" --requirepass secret
   REDLOCK_SERVER="unix://:wrong@${SERVER_SOCKET[0]}" run -69 redlock-cli doctor
   assert_output --partial "bad: ${SERVER_URL[0]}: wrong user or password"
+  REDLOCK_SERVER=$SERVERS run -69 redlock-cli doctor
+  assert_line --partial "bad: ${SERVER_URL[0]}: it wants a password: set REDISCLI_AUTH"
+  refute_output --partial "unknown: "
   export REDISCLI_AUTH=secret REDLOCK_SERVER=$SERVERS
   local right
   for right in set get del pexpire pttl time hset hmget zscore zadd zremrangebyscore; do
@@ -176,7 +179,11 @@ name the master instead" -S "$SERVERS"
   start_server "${DURABLE[@]}"
   redis 0 acl setuser default resetkeys '~job:*' '~redlock:*:{job:*' >/dev/null
   run -69 redlock-cli doctor -S "$SERVERS"
-  assert_output --partial "cannot take a lock: "
+  assert_output --partial "cannot take a lock: the user may not touch the key"
+  redis 0 acl setuser default resetchannels '&redlock:wake:*:{job:*' >/dev/null
+  run -69 redlock-cli doctor -S "$SERVERS"
+  assert_output --regexp \
+    "cannot take a lock: the user may not touch the key.*; missing rights: \+subscribe "
   run -0 redlock-cli doctor -S "$SERVERS" -k job:probe
   assert_unlocked job:probe 0
   # Somebody's lock is left alone.

@@ -84,6 +84,8 @@ class Probe {
     Command eval_command{"EVAL", "return 1", "0"};
     const auto eval = co_await server.ask(std::move(eval_command), ReplyLimits{}, deadline);
     if (!eval) co_return unexpected(eval.error());
+    const bool refused = eval->type == Reply::Type::error;
+    if (refused && wants_login(eval->text)) co_return unexpected(fault_of_error(eval->text));
 
     ServerReport report;
     if (info->type == Reply::Type::text) report = report_from(info->text);
@@ -94,7 +96,7 @@ class Probe {
     }
     report.append_fsync = configured(*fsync).value_or("");
     report.save = configured(*save);
-    if (eval->type == Reply::Type::error) report.refuses_scripts = fault_of_error(eval->text);
+    if (refused) report.refuses_scripts = fault_of_error(eval->text);
     co_return report;
   }
 

@@ -44,6 +44,8 @@ constexpr std::array meanings{
             "it knows no users (Redis before 6): give the password alone"},
     Meaning{"to access one of the keys", FaultKind::denied, key_advice},
     Meaning{"permissions to access a key", FaultKind::denied, key_advice},
+    Meaning{"run the 'scan' command", FaultKind::denied,
+            "listing locks needs the right +scan; name a key instead"},
     Meaning{"NOPERM", FaultKind::denied, ""},
     // NOPERM inside a script, which does not say of what.
     Meaning{"can't run this command", FaultKind::denied,
@@ -149,6 +151,11 @@ bool means_the_same(std::string_view one, std::string_view other) {
 bool is_needless_password(std::string_view error_text) {
   return error_text.find("without any password configured") != std::string_view::npos ||
          error_text.find("no password is set") != std::string_view::npos;  // Redis 5
+}
+
+bool wants_login(std::string_view error_text) {
+  return error_text.find("NOAUTH") != std::string_view::npos ||
+         error_text.find("unauthenticated") != std::string_view::npos;  // Redis 7
 }
 
 bool refuses_connection(std::string_view error_text) {

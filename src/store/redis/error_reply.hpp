@@ -21,6 +21,9 @@ bool means_the_same(std::string_view one, std::string_view other);
 /// AUTH to a server that has no password.
 bool is_needless_password(std::string_view error_text);
 
+/// Whether the server does nothing for us before a login.
+bool wants_login(std::string_view error_text);
+
 /// Whether the server refuses the connection itself, and closes it behind this.
 bool refuses_connection(std::string_view error_text);
 
