@@ -254,7 +254,7 @@ std::string not_ours_text(const std::optional<NotOurs>& not_ours) {
   }
   switch (not_ours->why) {
     case NotOurs::Why::gone:
-      return "it is gone: it expired, was deleted, or the server lost it";
+      return "it is gone: it expired, was released or deleted, or the server lost it";
     case NotOurs::Why::released:
       return "it was released";
     case NotOurs::Why::held:

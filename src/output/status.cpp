@@ -265,7 +265,7 @@ Lines problems_of(const StatusReport& report, const StatusView& view) {
     lines.push_back(fmt::format("not read: {} more", report.skipped.size() - max_skipped_lines));
   }
   if (view.listed && !report.faults.empty())
-    lines.push_back("not asked in full: " + faults_text(report.faults));
+    lines.push_back("incomplete: " + faults_text(report.faults));
   return lines;
 }
 

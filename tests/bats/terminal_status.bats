@@ -104,10 +104,10 @@ N locks not shown in full: the terminal has no room' -n '1,4p; ${s/[0-9]*/N/; p}
   see_on_screen '^demo held '
   see_screen $'1 lock: 1 held|\n|\nKEY STATE HOLDER SINCE LEASE|' -n '2,4s/$/|/p'
   kill_server 1
-  see_on_screen "^not asked in full: ${SERVER_URL[1]}: "
+  see_on_screen "^incomplete: ${SERVER_URL[1]}: "
   see_on_screen '^demo held '
   kill_server 2
-  see_on_screen "^not asked in full: .*; ${SERVER_URL[2]}: "
+  see_on_screen "^incomplete: .*; ${SERVER_URL[2]}: "
   see_on_screen '^demo unknown'
   tmux_here resize-window -x 80 -y 24
   see_on_screen '^DATE TIME, every 200ms$'

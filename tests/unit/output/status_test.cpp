@@ -173,10 +173,10 @@ TEST_F(StatusText, TellsWhatCouldNotBeRead) {
   StatusView view;
   view.servers = 3;
   EXPECT_EQ(status_text(report, view, any_width),
-            "not asked in full: redis://c:6379: connection refused\nno locks\n");
+            "incomplete: redis://c:6379: connection refused\nno locks\n");
   view.servers = 1;
   EXPECT_EQ(status_text(report, view, any_width),
-            "not asked in full: redis://c:6379: connection refused\n")
+            "incomplete: redis://c:6379: connection refused\n")
       << "nothing is known";
 }
 
