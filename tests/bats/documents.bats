@@ -81,6 +81,18 @@ crontab_command() {
   assert_equal "$(wc -l <pings)" 1
 }
 
+@test "cron: what succeeded is run again without --once-per" {
+  program backup <<<$'#!/bin/sh\necho run >>runs'
+  local command
+  command=$(crontab_command nightly)
+  command=${command/--min-hold 1m /}
+  run -0 sh -c "$command"
+  run -0 sh -c "$command"
+  assert count_runs 1
+  run -0 sh -c "$(block recipes/cron.md again | sed 's|/usr/local/bin/||')"
+  assert count_runs 2
+}
+
 @test "cron: a job that hangs is stopped at the limit, and that is told" {
   slow_job backup
   run -124 sh -c "$(crontab_command hung | sed 's/max-hold 6h/max-hold 1s/; s/--min-hold 1m//')"
@@ -135,14 +147,18 @@ unit_command() {
   run -0 systemd-analyze --man=no verify ./report.service ./report.timer ./importer.service
 }
 
-@test "systemd: the timer's second host ends with 75" {
+@test "systemd: the timer's second host ends with 75, and a later one finds the report made" {
   assert_regex "$(block recipes/systemd.md timer)" 'OnCalendar='
+  local command
+  command=$(unit_command timer-service | sed 's/--min-hold 2m //')
   slow_job report
-  start_background one sh -c "exec $(unit_command timer-service)"
+  start_background one sh -c "exec $command"
   wait_until count_runs 1
-  run -75 sh -c "exec $(unit_command timer-service)"
+  run -75 sh -c "exec $command"
   : >enough
   wait_background one
+  run -0 sh -c "exec $command"
+  assert count_runs 1
 }
 
 standby_waits() { [[ $(redis 0 zcard 'redlock:queue:{importer}') == 1 ]]; }
@@ -475,6 +491,21 @@ stop_postgresql() {
   wait_until count_runs 1
   run -1 flock -n "$BATS_TEST_TMPDIR/lock/nightly.lock" true
   run -75 sh -c "$(block migration.md flock-after | sed 's/-k/-n -k/')"
+  : >enough
+  wait_background both
+  assert_equal "$status" 0
+}
+
+@test "migration: who names the old servers or the new ones is excluded while both are taken" {
+  start_servers 3
+  executable nightly.sh <<<$'#!/bin/sh\necho run >>runs\nuntil [ -e enough ]; do sleep 0.02; done' \
+    >/dev/null
+  local new=${SERVER_URL[1]},${SERVER_URL[2]},${SERVER_URL[3]}
+  start_background both sh -c "$(block migration.md servers-both |
+    sed "s|redis://10.0.0.1 |${SERVER_URL[0]} |; s|redis://10.0.0.2,.*0.4|$new|")"
+  wait_until test -e runs
+  run -75 redlock-cli run -S "${SERVER_URL[0]}" -k nightly -n -- true
+  run -75 redlock-cli run -S "$new" -k nightly -n -- true
   : >enough
   wait_background both
   assert_equal "$status" 0
