@@ -119,9 +119,12 @@ crontab_command() {
   program chronic <<<$'#!/bin/sh\n"$@" >said || { code=$?; cat said; exit "$code"; }'
   run -1 sh -c "$(crontab_command overdue)"
   assert_output --partial nightly
+  run -2 sh -c "$(block recipes/cron.md nagios)"
   redlock-cli run -k nightly -- true
   run -0 sh -c "$(crontab_command overdue)"
   assert_output ""
+  run -0 sh -c "$(block recipes/cron.md nagios)"
+  assert_output --partial "nightly: last success "
 }
 
 @test "cron: the configuration is one" {
