@@ -18,10 +18,12 @@ class Probe {
   Probe(RedisVote& vote, const Clock& clock, const DiagnosisRequest& request)
       : vote_(vote), clock_(clock), request_(request) {}
 
-  asio::awaitable<Diagnosis> run(bool fails_over, unsigned replicas) {
+  asio::awaitable<Diagnosis> run(const Endpoint& endpoint, unsigned replicas) {
     auto report = co_await ask_masters();
     if (!report) co_return unreachable(report.error());
-    report->fails_over = fails_over;
+    report->fails_over =
+        endpoint.kind == Endpoint::Kind::sentinel || endpoint.kind == Endpoint::Kind::cluster;
+    report->unprotected = endpoint.is_unprotected();
 
     LockProbe lock(vote_, clock_, request_);
     if (report->refuses_scripts) {
@@ -159,12 +161,10 @@ class Probe {
 asio::awaitable<Diagnosis> diagnose(asio::any_io_executor executor, const Clock& clock,
                                     Endpoint endpoint, RedisServerOptions options,
                                     DiagnosisRequest request) {
-  const bool fails_over =
-      endpoint.kind == Endpoint::Kind::sentinel || endpoint.kind == Endpoint::Kind::cluster;
   const std::unique_ptr<RedisVote> vote =
       make_server(std::move(executor), clock, endpoint, options);
   Probe probe(*vote, clock, request);
-  Diagnosis diagnosis = co_await probe.run(fails_over, options.replicas);
+  Diagnosis diagnosis = co_await probe.run(endpoint, options.replicas);
   co_await vote->close(clock.now() + request.server_timeout);
   co_return diagnosis;
 }

@@ -64,6 +64,10 @@ std::string scheme_of(std::string_view url) {
   return scheme;
 }
 
+bool is_this_host(std::string_view host) {
+  return host == "localhost" || host == "::1" || host.starts_with("127.");
+}
+
 bool has_control(std::string_view text) {
   return std::any_of(text.begin(), text.end(),
                      [](char c) { return static_cast<unsigned char>(c) < ' ' || c == 0x7f; });
@@ -315,6 +319,12 @@ Endpoint Endpoint::server_at(const Address& address) const {
   server.password_is_general = password_is_general;
   server.tls = tls;
   return server;
+}
+
+bool Endpoint::is_unprotected() const {
+  if (kind == Kind::unix_socket || password || tls) return false;
+  if (kind == Kind::tcp) return !is_this_host(host);
+  return !std::ranges::all_of(members, is_this_host, &Address::host);
 }
 
 Endpoint Endpoint::sentinel_at(const Address& address) const {

@@ -24,6 +24,7 @@ class Judge {
     role();
     persistence();
     eviction();
+    login();
     replicas();
     clock();
     uptime();
@@ -102,6 +103,13 @@ class Judge {
     add(Level::warning, "eviction",
         "it evicts locks " + when + " (" + escape_for_terminal(policy) + ")",
         "set maxmemory-policy noeviction");
+  }
+
+  void login() {
+    if (!report_.unprotected) return;
+    add(Level::warning, "login",
+        "it wants no password, so every host that can reach it can take and break locks",
+        "set a password (requirepass) or an ACL user");
   }
 
   void replicas() {

@@ -74,6 +74,16 @@ TEST(Findings, GiveNoVoteToOneThatCannotBeLocked) {
   EXPECT_EQ(found.findings.front().text, "no");
 }
 
+TEST(Findings, WarnOfAServerThatEveryHostMayUse) {
+  ServerReport report = good();
+  EXPECT_EQ(said(report, "login", Level::warning), "");
+  report.unprotected = true;
+  EXPECT_EQ(said(report, "login", Level::warning),
+            "it wants no password, so every host that can reach it can take and break locks: "
+            "set a password (requirepass) or an ACL user");
+  EXPECT_TRUE(votes(report));
+}
+
 TEST(Findings, AreOneOfAServerThatIsAway) {
   const Diagnosis found = unreachable(Fault{FaultKind::silent, "no answer"});
   EXPECT_FALSE(found.reachable);
