@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Fails unless `cmake --install` installs exactly what it should, and the program that it installs
-# works and is hardened.
+# Fails unless `cmake --install` installs exactly what it should, the program that it installs works
+# and is hardened, and CMAKE_INSTALL_SYSCONFDIR chooses where the program looks for its
+# configuration.
 # usage: tests/install.sh BUILD-DIRECTORY
 set -euo pipefail
 export LC_ALL=C.UTF-8
@@ -100,6 +101,42 @@ tests/hardening.sh "$prefix/bin/redlock-cli" || problem "it is not hardened"
 readelf --string-dump=.note.dlopen "$prefix/bin/redlock-cli" 2>/dev/null |
   grep -q 'libssl\.so\.3' ||
   problem "it does not note that it loads OpenSSL"
+
+# --- Another directory for the configuration ---
+
+# looks_in DIRECTORY [OPTION…]: fails unless a build with these options looks there, and its manual
+# says so. Of the program only what finds the file is compiled, as the build would.
+looks_in() {
+  local configured=$prefix/configured
+  rm -rf "$configured"
+  cmake -S . -B "$configured" -G Ninja -DBUILD_TESTING=OFF "${@:2}" >/dev/null || return
+  cat >"$configured/main.cpp" <<'PROGRAM'
+#include <iostream>
+
+#include "cli/config_paths.hpp"
+
+int main() { std::cout << redlock::cli::config_paths({}).strongest_first.back() << '\n'; }
+PROGRAM
+  python3 - "$configured" <<'COMPILE' || return
+import json, shlex, subprocess, sys
+[source] = [
+    entry
+    for entry in json.load(open(sys.argv[1] + "/compile_commands.json"))
+    if entry["file"].endswith("/cli/config_paths.cpp")
+]
+command = shlex.split(source["command"])
+command[command.index("-o") + 1] = "looks"
+command.remove("-c")
+subprocess.run([*command, "main.cpp"], cwd=source["directory"], check=True)
+COMPILE
+  local found
+  found=$("$configured/looks")
+  [[ $found == "$1/redlock-cli.toml" ]] || { echo "it looks for $found"; return 1; }
+  grep -qF "$1/redlock-cli.toml" "$configured/man/redlock-cli.1"
+}
+looks_in /etc -DCMAKE_INSTALL_PREFIX=/opt || problem "it does not look in /etc"
+looks_in /opt/locks -DCMAKE_INSTALL_SYSCONFDIR=/opt/locks ||
+  problem "CMAKE_INSTALL_SYSCONFDIR does not choose where it looks"
 
 ((problems == 0)) || exit 1
 echo "install: $(wc -l <<<"$installed") files, as they should be"
