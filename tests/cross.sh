@@ -45,7 +45,7 @@ check "the cross compiler and the libraries for ARM can be installed" in_root "$
   printf "#!/bin/sh\nexit 101\n" >/usr/sbin/policy-rc.d
   chmod 755 /usr/sbin/policy-rc.d
   dpkg --add-architecture arm64
-  apt-get -q=2 -o Acquire::Check-Valid-Until=false update  # a mirror may be behind
+  apt-get -q=2 update
   packages=
   for package in '"${packages/ g++ / }"'; do
     ! apt-cache show "$package" | grep -x "Multi-Arch: same" || package=$package:arm64
