@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Builds what a release offers and tries it: the .deb in clean Debian roots (installed, used,
-# upgraded, removed with nothing left, the tarball's program beside it), the .rpm unpacked, the root
-# file system of a container, lintian, the checksums, and that a second build elsewhere gives the
-# same bytes.
+# Builds what a release offers and tries it: the .deb in clean Debian roots (installed, used as the
+# documents and the manual tell, upgraded, removed with nothing left, the tarball's program beside
+# it), the README's first command in such a root, the .rpm unpacked, the root file system of a
+# container, lintian, the checksums, and that a second build elsewhere gives the same bytes.
 # usage: tests/packages.sh [--dist DIRECTORY] [SUITE…]   (as root; SUITE: bookworm, trixie and sid,
 # unless named)
 # --dist: tries what packaging/release.sh has made there, and builds nothing.
@@ -49,6 +49,7 @@ fi
 [[ -s $dist/SHA256SUMS ]] || { echo "packages.sh: there is no release in $dist" >&2; exit 1; }
 deb=$(echo "$dist"/*.deb)
 rpm=$(echo "$dist"/*.rpm)
+source=$(find "$dist" -name 'redlock-cli-*.tar.gz' ! -name '*-linux-*')
 
 check "SHA256SUMS fits" \
   sh -c 'cd "$1" && sha256sum -c SHA256SUMS && [ "$(wc -l <SHA256SUMS)" = 5 ]' sh "$dist"
@@ -143,11 +144,53 @@ nothing_left() {
   diff "$work/$1.before" "$work/$1.after"
 }
 
+# unpack_source ROOT: the source that the release offers, as /tmp/source there.
+unpack_source() {
+  mkdir "$work/$1/tmp/source"
+  tar -C "$work/$1/tmp/source" -xzf "$source" --strip-components=1
+}
+
+packages_of() {
+  dpkg-query --admindir "$work/$1/var/lib/dpkg" -W -f '${Package} ${Version}\n' | sort
+}
+
+# try_first_command SUITE ROOT: the README's, as it is printed, with nothing but the source.
+try_first_command() {
+  local command began=$SECONDS
+  unpack_source "$2"
+  command=$(awk '/^```sh/ { getline; print; exit }' "$work/$2/tmp/source/README.md")
+  packages_of "$2" >"$work/$2.packages"
+  check "$1: the README's first command, $command" in_root "$2" "
+    cd /tmp/source
+    $command || { code=\$?; cat build/quickstart.log; exit \$code; }"
+  echo "          It took $((SECONDS - began)) seconds, and installed:"
+  packages_of "$2" | comm -13 "$work/$2.packages" - | paste -sd ' ' | fold -sw 90 |
+    sed 's/^/            /'
+  echo "          It printed:"
+  sed 's/^/            /' "$work/log"
+}
+
+# try_examples SUITE: those of the documents and of the manual, with the program that is installed.
+# Those that are skipped are named at the end, and a failure.
+try_examples() {
+  check "$1: the examples of the documents and of the manual" in_root "$1" '
+    cd /tmp/source/tests/bats
+    code=0
+    REDLOCK_CLI=/usr/bin/redlock-cli bats --formatter tap documents.bats manual.bats >/tmp/tap ||
+      code=$?
+    cat /tmp/tap
+    ! sed -n "/^not ok/,/^ok/p" /tmp/tap | grep . || code=1
+    ! grep "# skip" /tmp/tap || code=1
+    exit "$code"'
+  echo "          $(grep -c '^ok ' "$work/$1/tmp/tap") of $(head -n 1 "$work/$1/tmp/tap") succeeded"
+}
+
 for suite in "${suites[@]}"; do
   if ! make_root "$suite"; then
     echo "SKIPPED $suite: the mirror gives us no root: $(tail -n 1 "$work/log")"
     continue
   fi
+  cp -a "$work/$suite" "$work/$suite-source"
   contents "$work/$suite" >"$work/$suite.before"
   cp "$deb" "$work/$suite/tmp/redlock-cli.deb"
   cp "$work/earlier.deb" "$work/$suite/tmp/earlier.deb"
@@ -203,7 +246,21 @@ for suite in "${suites[@]}"; do
     export REDLOCK_SERVER=rediss://localhost:16379 REDLOCK_CACERT=/tmp/cert
     redlock-cli run -k a -c "redlock-cli status a" | grep held
     $client -s /tmp/redis.sock shutdown nosave'
+
+  unpack_source "$suite"
+  check "$suite: what the examples use can be installed" in_root "$suite" '
+    apt-get -q -y --no-install-recommends install bats bats-assert bats-support procps jq zsh \
+      fish bash-completion make sqlite3 postgresql systemd
+    dpkg --purge redlock-cli'
+  contents "$work/$suite" >"$work/$suite.before"
+  check "$suite: the .deb installs beside these" in_root "$suite" 'dpkg -i /tmp/redlock-cli.deb'
+  try_examples "$suite"
+  check "$suite: removed after the examples" in_root "$suite" 'dpkg --purge redlock-cli'
+  check "$suite: the examples leave nothing" nothing_left "$suite"
   rm -rf --one-file-system "${work:?}/$suite"
+
+  try_first_command "$suite" "$suite-source"
+  rm -rf --one-file-system "${work:?}/$suite-source"
 done
 
 # --- Once more ---
