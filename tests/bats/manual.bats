@@ -255,7 +255,7 @@ has_shown() { grep -q "$1" "$(background_stdout watch)"; }
 @test "fencing: a write of an earlier fence changes nothing" {
   example .7 update >update.sql
   sqlite3 site.db \
-    'CREATE TABLE site (config TEXT, fence INTEGER); INSERT INTO site VALUES ("first", 0)'
+    "CREATE TABLE site (config TEXT, fence INTEGER); INSERT INTO site VALUES ('first', 0)"
   local fence
   for fence in 7 5; do
     sqlite3 site.db ".parameter set :new 'of-$fence'" ".parameter set :fence $fence" \
