@@ -58,6 +58,9 @@ local beside_readers = state == 'shared' and limit == 0
 if superseder or not (may_enter and is_our_turn(state, time, waiter, ticket, beside_readers)) then
   if superseder and may_enter then notify_next(state, time, waiter) end
   if waiter ~= '' and not superseder then
+    -- As release does. Else a server that is out of memory drops the waiter at every poll, and
+    -- queues it again at every undo, and those behind it are notified each time.
+    write_without_memory()
     local wanted = limit > 0 and WORD.slotted or mode
     was_queued = enqueue(waiter, ticket, wanted, ARGV.polls, tonumber(ARGV.life), ARGV.record, time)
   end

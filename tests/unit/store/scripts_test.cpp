@@ -883,6 +883,20 @@ TEST_F(ScriptsTest, AFailedAttemptKeepsItsPlaceInLineWithoutMemory) {
   redis_({"CONFIG", "SET", "maxmemory", "0"});
 }
 
+TEST_F(ScriptsTest, AWaiterThatPollsKeepsItsPlaceInLineWithoutMemory) {
+  acquired(token('a'));
+  AcquireRequest wanted{resource_, token('b'), ttl(), some_owner()};
+  wanted.entry = QueueEntry{"me", 1, true, 30s};
+  redis_({"CONFIG", "SET", "maxmemory", "1"});
+  for (const bool was_queued : {false, true}) {
+    const auto vote = drive_.run(server_.acquire(wanted, drive_.soon()));
+    ASSERT_TRUE(std::holds_alternative<Held>(vote)) << vote.index();
+    EXPECT_TRUE(std::get<Held>(vote).queue.queued);
+    EXPECT_EQ(std::get<Held>(vote).queue.was_queued, was_queued);
+  }
+  redis_({"CONFIG", "SET", "maxmemory", "0"});
+}
+
 TEST_F(ScriptsTest, AMuteHolderIsKnownToThoseWhoWait) {
   const auto mute_is_seen = [&](Mode mode) {
     AcquireRequest wanted{resource_, token('c'), ttl(), some_owner(), mode};
