@@ -126,8 +126,13 @@ class Attempt {
       ask(
           server_set_, std::shared_ptr<Ballot<AcquireTally>>(ballot_), i,
           [request, answer_by](LockServer& server) { return server.acquire(request, answer_by); },
-          [ballot = ballot_, &clock = server_set_.clock()](const AcquireVote& vote) {
-            if (is_answer(vote)) ballot->last_answer = clock.now();
+          [ballot = ballot_, &clock = server_set_.clock(), i,
+           silent = approach_.silent](const AcquireVote& vote) {
+            if (is_answer(vote)) {
+              ballot->last_answer = clock.now();
+            } else if (silent) {
+              silent(i);
+            }
           });
     }
   }
@@ -225,13 +230,11 @@ class Attempt {
   }
 
   void check_queue(AttemptFailure& failure) const {
-    failure.silent.resize(server_set_.size());
     failure.forgotten.resize(server_set_.size());
     for (std::size_t i = 0; i < server_set_.size(); ++i) {
       const AcquireVote* vote = tally().vote_of(i);
       if (vote == nullptr) continue;
       failure.granted_some = failure.granted_some || std::holds_alternative<Granted>(*vote);
-      failure.silent[i] = !is_answer(*vote);
       const QueueStatus* status = line_in(*vote);
       failure.forgotten[i] = status != nullptr && status->queued && !status->was_queued;
     }

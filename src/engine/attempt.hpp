@@ -1,6 +1,7 @@
 #pragma once
 
 #include <asio/awaitable.hpp>
+#include <functional>
 #include <optional>
 #include <vector>
 
@@ -42,6 +43,9 @@ struct Approach {
   std::optional<std::size_t> slot{};     ///< the one wanted, of several
   const QueueMember* outside = nullptr;  ///< without `member`: our place, which is shown and not
                                          ///< queued, so that a newer waiter supersedes us there
+  /// Called with each server that does not answer, also when the attempt has ended by then; null:
+  /// it does not matter.
+  std::function<void(std::size_t server)> silent{};
 };
 
 /// A server that granted, but restarted so recently that its vote does not count yet.
@@ -79,9 +83,8 @@ struct AttemptFailure {
                               ///< so we try again at once (R8)
   bool granted_some = false;  ///< a server granted it to us
   QueueView queue{};
-  std::vector<bool> silent{};     ///< servers that did not answer, by index
-  std::vector<bool> forgotten{};  ///< servers that dropped our queue entry: their notification
-                                  ///< did not reach us
+  std::vector<bool> forgotten{};  ///< servers that dropped our queue entry, by index: their
+                                  ///< notification did not reach us
   std::vector<ServerFault> unsubscribed{};  ///< of a waiter: the servers that cannot notify it, so
                                             ///< that it polls
 };

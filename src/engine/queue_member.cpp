@@ -189,12 +189,14 @@ void QueueMember::leave() {
   queued_ = false;
 }
 
-void QueueMember::resubscribe(std::size_t server) {
-  Subscriptions::Subscription& subscription = subscriptions_->subscriptions[server];
-  if (!subscription.active) return;
-  server_set_.server(server).unsubscribe();
-  subscription.active = false;
-  subscription.renew->notify();
+std::function<void(std::size_t)> QueueMember::resubscriber() const {
+  return [weak = std::weak_ptr(subscriptions_)](std::size_t server) {
+    const auto all = weak.lock();
+    if (!all || all->over || !all->subscriptions[server].active) return;
+    all->server_set.server(server).unsubscribe();
+    all->subscriptions[server].active = false;
+    all->subscriptions[server].renew->notify();
+  };
 }
 
 bool QueueMember::is_subscribed() const {

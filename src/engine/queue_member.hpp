@@ -1,6 +1,7 @@
 #pragma once
 
 #include <asio/awaitable.hpp>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -41,8 +42,9 @@ class QueueMember {
   /// Leaves every queue. The next poll queues again in the same position.
   void leave();
 
-  /// That server's connection may not carry notifications any more: subscribes again.
-  void resubscribe(std::size_t server);
+  /// To be called with a server whose connection may not carry notifications any more: subscribes
+  /// there again. It may outlive this object, and does nothing then.
+  [[nodiscard]] std::function<void(std::size_t server)> resubscriber() const;
 
   /// Whether a quorum of servers can notify us. Otherwise we must poll often.
   [[nodiscard]] bool is_subscribed() const;

@@ -359,6 +359,16 @@ TEST(Queue, AWaiterLearnsAtOnceThatTheServersAreGone) {
   EXPECT_TRUE(waiter.ended);
 }
 
+TEST(Queue, ASubscriptionIsMadeAnewAlsoWhereTheSilenceShowsAfterTheDecision) {
+  Crowd crowd(3);
+  crowd.come(2);
+  crowd.world.server(2).freeze();
+  const AskedServer& frozen = crowd.member(1).client.server(2);
+  ASSERT_EQ(frozen.asked(Question::subscribe).size(), 1U);
+  crowd.world.settle_for(20s);  // it polls, and the two others decide
+  EXPECT_GE(frozen.asked(Question::subscribe).size(), 2U);
+}
+
 TEST(Queue, WhoWasStoppedComesBackToItsOldPosition) {
   Crowd crowd(3);
   crowd.come(5);
