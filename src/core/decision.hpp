@@ -72,9 +72,6 @@ class AcquireTally {
   /// slot that most servers granted.
   [[nodiscard]] std::size_t grants() const;
 
-  /// Whether that server's vote is such a grant.
-  [[nodiscard]] bool counts(std::size_t server) const { return counts(votes_.at(server)); }
-
   /// The slot that most servers granted; of several such slots, the lowest.
   [[nodiscard]] std::optional<std::size_t> slot() const;
 

@@ -184,16 +184,21 @@ class Attempt {
   }
 
   /// Removes what does not belong to the lease: a grant of another slot, and our queue entry on
-  /// every server whose grant did not remove it.
+  /// every server whose grant did not remove it, or to which an earlier attempt may still bring it.
   void clear_strays() {
     for (std::size_t i = 0; i < server_set_.size(); ++i) {
-      if (tally().counts(i)) continue;
       const AcquireVote* vote = tally().vote_of(i);
       const auto* granted = vote != nullptr ? std::get_if<Granted>(vote) : nullptr;
       if (granted != nullptr && granted->slot != tally().slot())
         server_set_.undo(i, order_.resource, token_, order_.ttl);
-      if (approach_.member != nullptr && granted == nullptr)
-        server_set_.server(i).leave(order_.resource, approach_.member->entry(i).id);
+      if (approach_.member == nullptr) continue;
+      LockServer& server = server_set_.server(i);
+      const std::string waiter = approach_.member->entry(i).id;
+      if (granted == nullptr) {
+        server.leave(order_.resource, waiter);
+      } else {
+        server.leave_late(order_.resource, waiter);
+      }
     }
   }
 

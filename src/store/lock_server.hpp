@@ -144,6 +144,10 @@ class LockServer {
   /// the answer.
   virtual void leave(const Resource& resource, const std::string& waiter) = 0;
 
+  /// The same where the last answer was a grant, which removed the waiter: only requests that are
+  /// still under way on connections given up before can queue it again.
+  virtual void leave_late(const Resource& /*resource*/, const std::string& /*waiter*/) {}
+
   /// Calls `notified`, from the executor, for each notification to a waiter of the resource. Once
   /// this has returned without a fault, no notification is missed until Notification::disconnected
   /// or unsubscribe(). One waiter at a time. A store that cannot notify returns a fault; its

@@ -88,9 +88,12 @@ void ScriptedServer::undo(const Resource& resource, const Token& token,
 }
 
 void ScriptedServer::leave(const Resource& resource, const std::string& waiter) {
-  const ScriptCall call = leave_call(resource, waiter);
-  post_to_late(call, /*only_unanswered=*/false, nullptr);
-  post(call, nullptr);
+  leave_late(resource, waiter);
+  post(leave_call(resource, waiter), nullptr);
+}
+
+void ScriptedServer::leave_late(const Resource& resource, const std::string& waiter) {
+  post_to_late(leave_call(resource, waiter), /*only_unanswered=*/false, nullptr);
 }
 
 }  // namespace redlock

@@ -21,6 +21,7 @@ class ScriptedServer : public LockServer {
   void undo(const Resource& resource, const Token& token,
             std::optional<Requeue> requeue = std::nullopt, NotUndone not_undone = nullptr) final;
   void leave(const Resource& resource, const std::string& waiter) final;
+  void leave_late(const Resource& resource, const std::string& waiter) final;
 
  protected:
   /// Runs the script once; answers by `deadline`. An error reply of the server is returned as a

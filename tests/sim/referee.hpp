@@ -305,7 +305,6 @@ class Referee final : public Watcher {
     return facts.granted && !facts.over && timeline_.now() < facts.until;
   }
   [[nodiscard]] bool is_given_up(const Facts& facts, const Server& server) const;
-  [[nodiscard]] bool has_granted(const Server& server, const Process& process) const;
   [[nodiscard]] bool is_quorum(std::uint32_t servers) const;
   [[nodiscard]] std::string name_of(const std::string& token) const;
 

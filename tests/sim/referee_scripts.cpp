@@ -421,9 +421,7 @@ void Referee::saw_end(Server& server, Process& process, bool read_all) {
   const local::Entry* queue = server.keyspace().find(queue_);
   for (const auto& [waiter, nodes] : waiters_[&process]) {
     if (unread_ends_.contains({&process, &server}) || !nodes.contains(&server)) continue;
-    // Where its grant took it out of the queue, an earlier attempt may come late and put it back:
-    // nobody hears for it then.
-    if (has_granted(server, process) || (scripts_lost_ & bit_of(server)) != 0) break;
+    if ((scripts_lost_ & bit_of(server)) != 0) break;
     if (queue == nullptr || !std::get<local::SortedSet>(queue->value).score(waiter)) continue;
     if (late_places_.contains({waiter, &server})) continue;
     violate("line", fmt::format("s{} keeps {} in the queue, which is gone", server.number() + 1,
@@ -441,16 +439,6 @@ void Referee::saw_end(Server& server, Process& process, bool read_all) {
     violate("ghost", fmt::format("s{} keeps {}, which was {}", server.number() + 1, name_of(token),
                                  facts.granted ? "released" : "an attempt that failed"));
   }
-}
-
-bool Referee::has_granted(const Server& server, const Process& process) const {
-  return std::ranges::any_of(facts_, [&](const auto& known) {
-    const Facts& facts = known.second;
-    if (!facts.granted || facts.process != &process) return false;
-    return std::ranges::any_of(facts.votes, [&](const auto& votes) {
-      return (votes.second.servers & bit_of(server)) != 0;
-    });
-  });
 }
 
 void Referee::lose_marker(Server& server) {

@@ -61,6 +61,10 @@ void Witness::leave(const Resource& resource, const std::string& waiter) {
   referees_.of(resource).leaves(waiter, member_);
   server_->leave(resource, waiter);
 }
+void Witness::leave_late(const Resource& resource, const std::string& waiter) {
+  referees_.of(resource).leaves(waiter, member_);
+  server_->leave_late(resource, waiter);
+}
 asio::awaitable<std::optional<Fault>> Witness::subscribe(Resource resource, std::string waiter,
                                                          std::function<void(Notification)> notified,
                                                          Instant deadline) {

@@ -29,6 +29,7 @@ class Witness final : public LockServer {
   void undo(const Resource& resource, const Token& token, std::optional<Requeue> requeue,
             NotUndone not_undone) override;
   void leave(const Resource& resource, const std::string& waiter) override;
+  void leave_late(const Resource& resource, const std::string& waiter) override;
   asio::awaitable<std::optional<Fault>> subscribe(Resource resource, std::string waiter,
                                                   std::function<void(Notification)> notified,
                                                   Instant deadline) override;

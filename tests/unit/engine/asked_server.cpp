@@ -99,6 +99,10 @@ void AskedServer::leave(const Resource& resource, const std::string& waiter) {
   server_->leave(resource, waiter);
 }
 
+void AskedServer::leave_late(const Resource& resource, const std::string& waiter) {
+  server_->leave_late(resource, waiter);
+}
+
 asio::awaitable<std::optional<Fault>> AskedServer::subscribe(
     Resource resource, std::string waiter, std::function<void(Notification)> notified,
     Instant deadline) {

@@ -369,6 +369,20 @@ TEST(Queue, ASubscriptionIsMadeAnewAlsoWhereTheSilenceShowsAfterTheDecision) {
   EXPECT_GE(frozen.asked(Question::subscribe).size(), 2U);
 }
 
+TEST(Queue, AnAttemptThatComesAfterTheGrantPutsNobodyBack) {
+  Crowd crowd(3);
+  crowd.come(1);
+  Client& late = crowd.comes().client;
+  late.server(2).fate_for[Question::acquire] = {.request = 3s};
+  crowd.world.settle_for(2 * server_timeout);
+  late.server(2).fate_for.clear();
+  crowd.releases(crowd.member(0));
+  crowd.wait_for(2, 100ms);
+  ASSERT_EQ(crowd.served, up_to(2));
+  crowd.world.settle_for(5s);
+  EXPECT_TRUE(crowd.world.store(2).waiting(resource()).empty());
+}
+
 TEST(Queue, WhoWasStoppedComesBackToItsOldPosition) {
   Crowd crowd(3);
   crowd.come(5);
