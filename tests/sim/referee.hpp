@@ -58,7 +58,7 @@ struct Violation {
 ///   trouble       a round of extending fails though every server answered
 ///   slot          an extension counts for a slot that the lease has not at that server; or a
 ///                 server keeps another slot for it than the one that counts, though the holder
-///                 knew
+///                 knew when it had the lock
 ///   superseded    a waiter gives up for a newer one that no server knew of, or although a quorum
 ///                 told it of none; or it is granted the lock, asked for after a quorum of servers
 ///                 knew of a newer one, or waits on
@@ -110,10 +110,10 @@ class Referee final : public Watcher {
   /// `ticket`: if it waits in the queue.
   void attempts(const Process& process, const Token& token, std::optional<Ticket> ticket);
   void hears_answer(const Process& process, const Token& token, const QueueStatus& line);
-  void hears_grant(const Token& token, std::size_t server, std::optional<std::size_t> slot) {
-    facts_[token.secret()].heard_slots[server] = slot;
-    facts_[token.secret()].notified |= std::uint32_t{1} << server;
-  }
+  void hears_grant(const Process& process, const Token& token, std::size_t server,
+                   std::optional<std::size_t> slot);
+  /// It has the lock of its last attempt, and asks for another one now.
+  void goes_on(const Process& process) { attempts_[&process].decided = true; }
   /// It releases what it acquired, although no session may ever have had it.
   void gives_back(const Token& token) { facts_[token.secret()].given_back = true; }
   void hears_call(const Process& process, std::size_t server, Notification call);
@@ -247,6 +247,7 @@ class Referee final : public Watcher {
     std::size_t outages = 0;        ///< in a row, before this one
     bool queued = false;            ///< it has been, at least
     std::size_t without_newer = 0;  ///< answers that told of no newer waiter
+    bool decided = false;           ///< granted, and what else it has is undone
   };
   struct Calls {
     std::uint32_t servers = 0;  ///< that notified it since it last asked

@@ -83,6 +83,14 @@ void Referee::hears_answer(const Process& process, const Token& token, const Que
   if (attempts.token == token.secret() && line.superseder.empty()) ++attempts.without_newer;
 }
 
+void Referee::hears_grant(const Process& process, const Token& token, std::size_t server,
+                          std::optional<std::size_t> slot) {
+  Facts& facts = facts_[token.secret()];
+  facts.notified |= std::uint32_t{1} << server;
+  // An undo goes by token. Sent as late as this, it might take a copy that was healed meanwhile.
+  if (!attempts_[&process].decided) facts.heard_slots[server] = slot;
+}
+
 void Referee::hears_call(const Process& process, std::size_t server, Notification call) {
   if (call != Notification::granted && call != Notification::recheck) return;
   Calls& calls = calls_[&process];

@@ -6,11 +6,14 @@ asio::awaitable<AcquireVote> Witness::acquire(AcquireRequest request, Instant de
   const Token token = request.token;
   Referee& referee = referees_.of(request.resource);
   const bool queues = request.entry && request.entry->life > Milliseconds::zero();
+  referees_.each([&](Referee& other) {
+    if (&other != &referee) other.goes_on(process_);
+  });
   referee.attempts(process_, token, queues ? std::optional(request.entry->ticket) : std::nullopt);
   AcquireVote vote = co_await server_->acquire(std::move(request), deadline);
   if (const auto* granted = std::get_if<Granted>(&vote)) {
     referee.hears_answer(process_, token, granted->queue);
-    referee.hears_grant(token, member_, granted->slot);
+    referee.hears_grant(process_, token, member_, granted->slot);
   }
   if (const auto* held = std::get_if<Held>(&vote))
     referee.hears_answer(process_, token, held->queue);
