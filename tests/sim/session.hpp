@@ -72,6 +72,7 @@ class Session {
   }
   /// When it was let in, gave up or was killed.
   [[nodiscard]] std::optional<Duration> waited_until() const { return waited_until_; }
+  [[nodiscard]] bool killed_in_wait() const noexcept { return waiting_ && killed_; }
   /// Being killed, it left an entry in the queue that only its end removes.
   [[nodiscard]] Duration left_queue_until() const noexcept { return left_queue_until_; }
   /// Until then it is not told, as promised.

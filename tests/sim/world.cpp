@@ -22,9 +22,6 @@ constexpr std::size_t max_scripts_in_line = 2000;
 /// By so much a writer that died while it waited holds up readers.
 constexpr Milliseconds dead_writer{2000};
 
-/// A server knows by then that somebody was killed.
-constexpr Milliseconds hang_up_time{20};
-
 /// After the last session: for what is under way, and what runs in the background.
 constexpr Milliseconds settling_time{8000};
 

@@ -24,6 +24,9 @@ inline std::size_t majority(std::size_t servers) {
   return servers / 2 + 1;
 }
 
+/// A server knows by then that somebody was killed.
+constexpr Milliseconds hang_up_time{20};
+
 /// What happened in many schedules: shows that the net reaches where it should.
 struct Totals {
   std::size_t schedules = 0;

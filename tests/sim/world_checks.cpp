@@ -12,6 +12,13 @@ constexpr std::chrono::hours for_ever{31 * 24};
 /// So often a waiter's timer may end its wait just when the first server calls it.
 constexpr std::size_t max_hasty_attempts = 2;
 
+/// Whether one that waits behind it must wait for it: all but those who share the lock without a
+/// slot.
+bool keeps_out(const Session& first, const Session& next) {
+  return !first.plan().mode.shared || !next.plan().mode.shared ||
+         (first.plan().mode.slots > 0 && next.plan().mode.slots > 0);
+}
+
 }  // namespace
 
 bool World::is_first(const Session& session) const {
@@ -32,15 +39,21 @@ void World::check_delay(const Session& session) {
     if (&other == &session || !may_be_before) continue;
     if (other.waited_until()) since = std::max(since, *other.waited_until());
     entry_end = std::max(entry_end, other.left_queue_until());
-    // Who is passed over because it cannot be notified kept the others out until it could have
-    // entered itself.
-    if (other.waiting() && !other.plan().undisturbed) {
+    // Who stands before it, or is passed over because it cannot be notified, kept it out until it
+    // could have entered itself.
+    if (other.waiting() && (keeps_out(other, session) || !other.plan().undisturbed)) {
       since = std::max(since, referee_.kept_out_until(other.plan().mode, other.process()));
     }
     // Those behind it are told to stand by, and find out by themselves that there is no slot for
     // it.
     if (other.waiting() && other.plan().mode.slots > 0) bound = schedule_.bound + standby_delay;
   }
+  // What came free before a server learned that somebody was killed was left to the one killed.
+  const auto was_left_to = [&](const Session& other) {
+    return other.killed_in_wait() && since >= *other.waited_until() &&
+           since < *other.waited_until() + hang_up_time;
+  };
+  if (std::ranges::any_of(sessions_, was_left_to)) bound = schedule_.bound + standby_delay;
   // An entry that had not ended when the lock was free was notified, and whoever stands by for it
   // looks when it has had its chance, not when it ends.
   if (entry_end > since) since = std::max(entry_end, since + standby_delay);
