@@ -216,7 +216,7 @@ class Referee final : public Watcher {
     std::uint32_t released_by_hand = 0;
     bool released_alone = false;       ///< somewhere by hand: there it has no tombstone
     bool sought_alone = false;         ///< and not found somewhere, whatever tombstone is there
-    bool extended_alone = false;       ///< somewhere, where its owner record may have ended since
+    std::uint32_t extended_alone = 0;  ///< servers where its owner record may have ended since
     bool released_unrecorded = false;  ///< by hand, where that record had ended
     std::array<std::optional<Fence>, max_servers> granted_fences{};  ///< by server
     std::array<Fence, max_servers>

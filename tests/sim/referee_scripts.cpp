@@ -196,8 +196,10 @@ void Referee::check_script(const Run& run, const Standing& before, const Standin
   check_shares(run, facts, before, after, what);
   check_slots(run, facts, before, after, reply, what);
   if (says(reply, "granted") || says(reply, "extended")) check_counter(run, what);
-  if (run.script == "extend" && goes_alone(run))
-    (ours ? facts.extended_alone : facts.sought_alone) = true;
+  if (run.script == "extend" && goes_alone(run)) {
+    if (ours) facts.extended_alone |= bit_of(run.server);
+    if (!ours) facts.sought_alone = true;
+  }
   if (!ours && has(after, token, facts) && run.script != "acquire" && run.script != "heal") {
     violate("resurrection", what + " brought " + name_of(token) + " back");
   }
@@ -225,7 +227,8 @@ void Referee::check_script(const Run& run, const Standing& before, const Standin
   }
   if (run.script == "release" && ours && !has(after, token, facts) && run.arguments[1] == "1" &&
       facts.supervised && !goes_alone(run)) {
-    facts.released_unrecorded = facts.extended_alone && !before.recorded;
+    facts.released_unrecorded =
+        (facts.extended_alone & bit_of(run.server)) != 0 && !before.recorded;
     if (!facts.released_unrecorded)
       violate("theft", what + " by hand took a lease from the process that keeps it");
   }
