@@ -49,6 +49,12 @@ bool Referee::may_be_taken(const std::string& token, const Facts& facts) const {
   return is_quorum(votes & ~keepers);
 }
 
+/// Nothing runs under it any more: its holder was killed, it was released by hand at some servers,
+/// and at others it ended sooner, as the holder knew.
+bool Referee::is_abandoned(const std::string& token, const Facts& facts) const {
+  return facts.orphaned && facts.released_by_hand != 0 && may_be_taken(token, facts);
+}
+
 bool Referee::was_robbed(const Process& process) const {
   return std::ranges::any_of(facts_, [&](const auto& known) {
     return known.second.process == &process && !known.second.granted && known.second.broken != 0;
@@ -70,6 +76,7 @@ void Referee::check_overlap(const std::string& token, const Facts& facts) {
   if (facts.over || facts.until <= timeline_.now()) return;
   for (const auto& [other, theirs] : facts_) {
     if (other == token || !is_valid(theirs) || may_be_together(facts, theirs)) continue;
+    if (is_abandoned(other, theirs)) continue;
     violate("exclusion", fmt::format("{} until {:.3f} ms, and {} until {:.3f} ms", name_of(other),
                                      in_ms(theirs.until), name_of(token), in_ms(facts.until)));
   }

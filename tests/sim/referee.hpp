@@ -29,8 +29,9 @@ struct Violation {
 ///   exclusion     two leases valid at once that must not be, each by its holder's own clock: one
 ///                 alone and any other, or two in one slot; a foreign holder's counts as one alone.
 ///                 One that is kept behind its end (--min-hold) counts for so long, and one of
-///                 which copies were removed by force as long as the others keep a quorum from
-///                 anybody else
+///                 which copies were removed by force, or whose holder was killed and of which
+///                 some were released by hand, as long as the others keep a quorum from anybody
+///                 else
 ///   grant         a lease that is over already, or that no server knows of
 ///   quorum        a lease without the votes of so many different servers
 ///   fence         fences do not rise in the order in which quorums were complete, whenever each
@@ -45,8 +46,9 @@ struct Violation {
 ///   shortening    an extension brings an end nearer
 ///   expiry        a key of ours without an end, or a marker that ends before a share
 ///   ghost         a server keeps what was taken back or released, though it read everything,
-///                 unless it read several attempts after their ttl; or a grant that the process
-///                 knew of, when it and those that went on behind it have ended
+///                 unless it read several attempts after their ttl, or its clock was set back since
+///                 then; or a grant that the process knew of, when it and those that went on behind
+///                 it have ended
 ///   tombstone     the keeper of a lease that was released by hand is told something else; or a
 ///                 server that knows of the release gets the lease back
 ///   deadline      a holder, or a run nested in it, relies on its lease for longer than a quorum of
@@ -204,6 +206,7 @@ class Referee final : public Watcher {
     bool granted = false;
     bool over = false;  ///< the holder stopped, or a quorum is free of it by somebody's hand
     bool left_to_expire = false;  ///< the holder stopped, and released it for later
+    bool orphaned = false;        ///< the holder was killed
     Duration granted_at{};
     bool shared = false;           ///< another process extends it, too
     bool gone_everywhere = false;  ///< every server confirmed its release
@@ -295,6 +298,7 @@ class Referee final : public Watcher {
   [[nodiscard]] static Duration end_of(const Server& server, const Facts& facts,
                                        const Standing& standing);
   [[nodiscard]] bool may_be_taken(const std::string& token, const Facts& facts) const;
+  [[nodiscard]] bool is_abandoned(const std::string& token, const Facts& facts) const;
   void check_support(const std::string& token, const Facts& facts);
   void check_overlap(const std::string& token, const Facts& facts);
   void check_fence(const std::string& token, const Facts& facts);
@@ -306,6 +310,11 @@ class Referee final : public Watcher {
     return facts.granted && !facts.over && timeline_.now() < facts.until;
   }
   [[nodiscard]] bool is_given_up(const Facts& facts, const Server& server) const;
+  /// It would have ended at that server by now, had the clock there not been set back: whoever
+  /// undoes it does so no longer.
+  [[nodiscard]] bool has_outlived(const Facts& facts, const Server& server) const {
+    return facts.ends[server.vote()] < timeline_.now();
+  }
   [[nodiscard]] bool is_quorum(std::uint32_t servers) const;
   [[nodiscard]] std::string name_of(const std::string& token) const;
 

@@ -41,8 +41,9 @@ std::optional<Duration> Referee::superseded_since(const Process& process) const 
 }
 
 void Referee::killed(const Process& process) {
-  for (const auto& [token, facts] : facts_) {
+  for (auto& [token, facts] : facts_) {
     if (facts.process != &process) continue;
+    facts.orphaned = true;
     for (Server* server : servers_) {
       const Standing standing = look(*server);
       if (!has(standing, token, facts)) continue;
@@ -224,8 +225,7 @@ void Referee::left_nothing(const Process& process) {
   for (const auto& [token, facts] : facts_) {
     if (facts.process != &process || facts.granted) continue;
     for (Server* server : servers_) {
-      // It ended here long ago, had the server's clock not been set back.
-      if (facts.ends[server->vote()] < timeline_.now()) continue;
+      if (has_outlived(facts, *server)) continue;
       // The kernel has the undo, be it for a node from which the lease has gone (decision 0040).
       const auto has_undo = [&](const Server* node) {
         return node->vote() == server->vote() && !process.is_heard_by(*node);

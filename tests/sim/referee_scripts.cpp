@@ -220,7 +220,8 @@ void Referee::check_script(const Run& run, const Standing& before, const Standin
   }
   if (says(reply, "healed")) check_healed(run, facts);
   Duration& end = facts.ends[run.server.vote()];
-  if (has(after, token, facts)) note_end(run, facts, after);
+  // A script that was refused promised nothing.
+  if (has(after, token, facts) && reply.type != Reply::Type::error) note_end(run, facts, after);
   if (!facts.granted && !has(after, token, facts)) end = std::min(end, timeline_.now());
   if (run.script == "extend" && ours && before.value == token && after.expires < before.expires) {
     violate("shortening", what + " brought the end nearer");
@@ -433,6 +434,7 @@ void Referee::saw_end(Server& server, Process& process, bool read_all) {
   for (const auto& [token, facts] : facts_) {
     if (facts.process != owner || !has(standing, token, facts)) continue;
     if (!facts.brought_to.contains(&server)) continue;
+    if (has_outlived(facts, server)) continue;
     // Whoever goes on behind the owner does not know of what the owner itself did not hear.
     const bool is_unheard = (facts.notified & bit_of(server)) == 0;
     if (is_unheard && broken_links_.contains({owner, &server})) continue;
