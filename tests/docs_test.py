@@ -248,7 +248,12 @@ plant(
     "redlock-cli.toml(4)",
     "README.md: there is no page redlock-cli.toml(4)",
 )
-plant("SECURITY.md", r"#limits\)", "#limit)", "SECURITY.md: there is no docs/guarantees.md#limit")
+plant(
+    "SECURITY.md",
+    r"#the-promise\)",
+    "#the-promises)",
+    "SECURITY.md: there is no docs/guarantees.md#the-promises",
+)
 plant("README.md", r"\]\(LICENSE\)", "](PLANTED)", "README.md: there is no PLANTED")
 plant(
     "CMakeLists.txt", r" VERSION [0-9.]+ ", " VERSION 99.0.0 ", "CMakeLists.txt has version 99.0.0"
