@@ -102,15 +102,16 @@ start_deployment() {
 
 @test "the newest waiter wins at the new master, too" {
   start_deployment
+  local patient=(-k demo --supersede --unavailable-wait 1h)
   hold holder -t 20s --replicas 1
-  start_background old redlock-cli run -k demo --supersede -- echo entered
+  start_background old redlock-cli run "${patient[@]}" -- echo entered
   wait_until queued_are 1
-  start_background new redlock-cli run -k demo --supersede -- echo entered
+  start_background new redlock-cli run "${patient[@]}" -- echo entered
   wait_background old
   assert_equal "$status $output" "75 "
   kill_server 0
   wait_until master_is 1
-  start_background newer redlock-cli run -k demo --supersede -- echo entered
+  start_background newer redlock-cli run "${patient[@]}" -- echo entered
   wait_background new
   assert_equal "$status $output" "75 "
   release_hold holder

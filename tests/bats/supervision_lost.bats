@@ -130,7 +130,8 @@ start_counting() { SOCKETS=; note_sockets; NOTED=$(wc -l <<<"$SOCKETS"); }
   touch "$BATS_TEST_TMPDIR/end"
   wait_background ours
   assert_equal "$status" 23
-  assert_equal "$(grep -c "cannot renew" <<<"$stderr")" 1
+  # A slow machine may have had another outage afterwards.
+  assert_equal "$(sed '/renewed again/q' <<<"$stderr" | grep -c "cannot renew")" 1
   wait_background observer
 }
 
