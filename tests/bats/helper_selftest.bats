@@ -18,6 +18,33 @@ setup() { isolate_environment; }
   assert_equal "$(redis 0 config get save | tail -n 1)" ""
 }
 
+# shows_the_same CMD…: ask-redis and redis-cli show the same, and their statuses are the same.
+shows_the_same() {
+  assert_equal "$("${REDLOCK_CLI%/*}/../tests/ask-redis" "$SERVER_SOCKET" "$@" 2>&1; echo "$?")" \
+    "$(redis-cli -s "$SERVER_SOCKET" "$@" 2>&1; echo "$?")"
+}
+
+@test "ask-redis shows each kind of reply as redis-cli does" {
+  [[ -x ${REDLOCK_CLI%/*}/../tests/ask-redis ]] || skip "this program was not built with the tests"
+  start_servers 1
+  shows_the_same set demo 'a value'
+  shows_the_same get demo
+  shows_the_same get none
+  shows_the_same exists demo demo
+  shows_the_same keys 'none*'
+  shows_the_same no-such-command
+  shows_the_same eval 'return {1, {"two", {}}, {}, false, redis.status_reply("three")}' 0
+  shows_the_same info persistence
+  shows_the_same client no-evict
+  kill_server 0
+  shows_the_same ping
+}
+
+@test "a server is asked what is read, too, where no command is named" {
+  start_servers 1
+  assert_equal "$(printf 'set demo x\nget demo\n' | redis 0)" $'OK\nx'
+}
+
 @test "a socket path stays short enough whatever the test's directory" {
   BATS_TEST_TMPDIR=$BATS_TEST_TMPDIR/$(printf 'long%.0s' {1..25})
   mkdir "$BATS_TEST_TMPDIR"
