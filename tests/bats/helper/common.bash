@@ -89,7 +89,7 @@ find_binary() {
 wait_until() {
   local -
   set +T
-  local end=$((SECONDS + WAIT_LIMIT + 1)) said=$BATS_TEST_TMPDIR/wait_until
+  local end=$((SECONDS + WAIT_LIMIT + 1)) said=$BATS_TEST_TMPDIR/wait_until pause=20
   until "$@" >"$said" 2>&1; do
     if ((SECONDS >= end)); then
       {
@@ -98,15 +98,19 @@ wait_until() {
       } >&2
       return 1
     fi
-    nap
+    nap "$pause"
+    # What takes long is asked less often: a question costs more than the answer comes late.
+    pause=$((pause < 150 ? pause * 3 / 2 : pause))
   done
 }
 
-# Sleeps for 50 ms, without a process: at a pipe that nobody writes to.
+# nap MILLISECONDS: sleeps for less than a second, without a process: at a pipe that nobody writes
+# to.
 nap() {
-  local silent=$BATS_FILE_TMPDIR/silent
+  local silent=$BATS_FILE_TMPDIR/silent seconds
   [[ -p $silent ]] || mkfifo "$silent"
-  read -rt 0.05 <>"$silent" || true
+  printf -v seconds '0.%03d' "$1"
+  read -rt "$seconds" <>"$silent" || true
 }
 
 # start_background NAME CMD…: runs CMD beside the test, with stdin from /dev/null, and records its
@@ -191,7 +195,7 @@ end_child() {
     is_running_child "$pid" || break
     ((tries)) || kill -TERM "$pid" 2>/dev/null || true
     kill -CONT "$pid" 2>/dev/null || true
-    nap
+    nap 50
   done
   kill_child "$pid"
 }
