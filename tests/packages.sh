@@ -150,6 +150,15 @@ unpack_source() {
   tar -C "$work/$1/tmp/source" -xzf "$source" --strip-components=1
 }
 
+# A port at which nobody listens now.
+free_port() {
+  python3 -c '
+import socket
+with socket.socket() as server:
+    server.bind(("127.0.0.1", 0))
+    print(server.getsockname()[1])'
+}
+
 packages_of() {
   dpkg-query --admindir "$work/$1/var/lib/dpkg" -W -f '${Package} ${Version}\n' | sort
 }
@@ -247,17 +256,19 @@ for suite in "${suites[@]}"; do
     test -n "$(ls /usr/lib/*/libssl.so.3)"
     apt-get -q -y --no-install-recommends install redis-server ||
       apt-get -q -y --no-install-recommends install valkey-server'
+  port=$(free_port)
   check "$suite: it locks with this suite's server, and over TLS" in_root "$suite" '
+    port='"$port"'
     server=$(command -v redis-server || command -v valkey-server)
     client=$(command -v redis-cli || command -v valkey-cli)
     openssl req -x509 -newkey rsa:2048 -nodes -keyout /tmp/key -out /tmp/cert -days 2 \
       -subj /CN=test -addext subjectAltName=DNS:localhost 2>/dev/null
-    $server --port 0 --unixsocket /tmp/redis.sock --tls-port 16379 --bind 127.0.0.1 \
+    $server --port 0 --unixsocket /tmp/redis.sock --tls-port $port --bind 127.0.0.1 \
       --tls-cert-file /tmp/cert --tls-key-file /tmp/key --tls-ca-cert-file /tmp/cert \
       --tls-auth-clients no --save "" --daemonize yes --dir /tmp --pidfile /tmp/redis.pid
     for i in 1 2 3 4 5 6 7 8 9 10; do $client -s /tmp/redis.sock ping && break; sleep 0.3; done
     redlock-cli run -S unix:///tmp/redis.sock -k a -- true
-    export REDLOCK_SERVER=rediss://localhost:16379 REDLOCK_CACERT=/tmp/cert
+    export REDLOCK_SERVER=rediss://localhost:$port REDLOCK_CACERT=/tmp/cert
     redlock-cli run -k a -c "redlock-cli status a" | grep held
     $client -s /tmp/redis.sock shutdown nosave'
 
