@@ -40,17 +40,17 @@ std::optional<std::vector<int>> numbers_in(const std::string& path) {
   return numbers;
 }
 
-std::optional<ProcessStat> process_stat_in(const std::string& text) {
+std::optional<ProcessStat> process_stat_in(const std::string& stat_text) {
   // The name, in parentheses, can hold any text, ") Z 1" included; no later field holds a
   // parenthesis.
-  const auto name_end = text.rfind(')');
+  const auto name_end = stat_text.rfind(')');
   if (name_end == std::string::npos) return std::nullopt;
   int threads = 0;
   ProcessStat stat{};
   // The fields from the 3rd to the 22nd.
   constexpr const char* form =
       " %c %d %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %d %*s %llu";
-  if (std::sscanf(text.c_str() + name_end + 1, form, &stat.state, &stat.parent, &threads,
+  if (std::sscanf(stat_text.c_str() + name_end + 1, form, &stat.state, &stat.parent, &threads,
                   &stat.started) != 4)
     return std::nullopt;
   const bool ended = (stat.state == 'Z' || stat.state == 'X' || stat.state == 'x') && threads <= 1;
@@ -63,11 +63,11 @@ std::optional<ProcessStat> read_process_stat(pid_t pid) {
   return text ? process_stat_in(*text) : std::nullopt;
 }
 
-std::uint64_t private_bytes_in(const std::string& text) {
+std::uint64_t private_bytes_in(const std::string& statm) {
   static const auto page_size = static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
   unsigned long long resident = 0;
   unsigned long long shared = 0;
-  if (std::sscanf(text.c_str(), "%*u %llu %llu", &resident, &shared) != 2) return 0;
+  if (std::sscanf(statm.c_str(), "%*u %llu %llu", &resident, &shared) != 2) return 0;
   return resident > shared ? (resident - shared) * page_size : 0;
 }
 
@@ -75,10 +75,10 @@ std::uint64_t private_bytes(pid_t pid) {
   return private_bytes_in(read_proc_file("/proc/" + std::to_string(pid) + "/statm").value_or(""));
 }
 
-CpuTime cpu_time_in(const std::string& text) {
+CpuTime cpu_time_in(const std::string& schedstat) {
   long long ran = 0;
   long long waited = 0;
-  if (std::sscanf(text.c_str(), "%lld %lld", &ran, &waited) != 2) return {};
+  if (std::sscanf(schedstat.c_str(), "%lld %lld", &ran, &waited) != 2) return {};
   return {std::chrono::nanoseconds(ran), std::chrono::nanoseconds(waited)};
 }
 

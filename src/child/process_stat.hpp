@@ -37,7 +37,7 @@ struct CpuTime {
 };
 
 /// What these texts of /proc say: the parsers behind read_process_stat, private_bytes and cpu_time.
-std::optional<ProcessStat> process_stat_in(const std::string& stat);
+std::optional<ProcessStat> process_stat_in(const std::string& stat_text);
 std::uint64_t private_bytes_in(const std::string& statm);
 CpuTime cpu_time_in(const std::string& schedstat);
 

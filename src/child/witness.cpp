@@ -81,7 +81,7 @@ void Witness::listen() {
   ssize_t length = 0;
   while ((length = ::read(seen_.get(), bytes.data(), bytes.size())) > 0) {
     for (ssize_t i = 0; i < length; ++i) {
-      const int signal = bytes[static_cast<std::size_t>(i)];
+      const int signal = static_cast<unsigned char>(bytes[static_cast<std::size_t>(i)]);
       if (signal == answer) {
         ++answers_;
       } else {

@@ -63,9 +63,8 @@ struct OptionSpec {
 /// One option, whatever its type: a row of option_rows.hpp.
 class OptionRow {
  public:
-  constexpr OptionRow(const OptionSpec& spec, OptionKind kind) : spec_(spec), kind_(kind) {
-    name_ = spec.flags.substr(spec.flags.find("--") + 2);
-    name_ = name_.substr(0, name_.find(','));
+  constexpr OptionRow(const OptionSpec& spec, OptionKind kind)
+      : spec_(spec), kind_(kind), name_(long_name_in(spec.flags)) {
     std::string_view prefix = "REDLOCK_";
     std::size_t length = 0;
     for (const char c : prefix) variable_.at(length++) = c;
@@ -106,6 +105,11 @@ class OptionRow {
   constexpr ~OptionRow() = default;
 
  private:
+  static constexpr std::string_view long_name_in(std::string_view flags) noexcept {
+    const std::string_view name = flags.substr(flags.find("--") + 2);
+    return name.substr(0, name.find(','));
+  }
+
   OptionSpec spec_;
   OptionKind kind_;
   std::string_view name_;

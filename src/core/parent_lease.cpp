@@ -22,7 +22,7 @@ template <class Number>
 std::optional<Number> read_number(std::string_view text) {
   Number number{};
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (error != std::errc{} || end != text.data() + text.size() || number <= 0) return std::nullopt;
+  if (error != std::errc{} || end != text.data() + text.size() || number < 1) return std::nullopt;
   return number;
 }
 

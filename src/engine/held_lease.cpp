@@ -68,6 +68,15 @@ asio::awaitable<ReleaseVote> release_at(ServerSet& server_set, LockServer& serve
   }
 }
 
+/// Whether every server that is waited for has voted, and the votes decide.
+bool is_settled(const VoteList<ReleaseVote>& tally, const std::vector<bool>& awaited) {
+  if (tally.complete()) return true;
+  for (std::size_t i = 0; i < awaited.size(); ++i) {
+    if (awaited[i] && !tally.has(i)) return false;
+  }
+  return decide_release(tally.votes()) != ReleaseDecision::unavailable;
+}
+
 }  // namespace
 
 struct HeldLease::Shared {
@@ -178,19 +187,12 @@ asio::awaitable<ReleaseResult> HeldLease::release(bool by_hand, Duration expire_
           return release_at(server_set, server, request, answer_by, repeat_until, await);
         });
   }
-  const auto is_settled = [&] {
-    if (ballot->tally.complete()) return true;
-    for (std::size_t i = 0; i < awaited->size(); ++i) {
-      if ((*awaited)[i] && !ballot->tally.has(i)) return false;
-    }
-    return decide_release(ballot->tally.votes()) != ReleaseDecision::unavailable;
-  };
-  while (!is_settled()) co_await ballot->event->wait_until(Instant::max());
+  while (!is_settled(ballot->tally, *awaited)) co_await ballot->event->wait_until(Instant::max());
   const Instant timeout = end_of_lingering(server_set_.clock(), t0);
   bool in_time = by_hand;
   while (in_time && !ballot->tally.complete())
     in_time = co_await ballot->event->wait_until(timeout);
-  while (!is_settled()) co_await ballot->event->wait_until(Instant::max());
+  while (!is_settled(ballot->tally, *awaited)) co_await ballot->event->wait_until(Instant::max());
 
   const std::vector<ReleaseVote> votes = ballot->tally.votes();
   for (std::size_t i = 0; ttl_ && i < votes.size(); ++i) {

@@ -1,6 +1,7 @@
 #include "engine/inspect.hpp"
 
 #include <set>
+#include <utility>
 
 #include "engine/ballot.hpp"
 
@@ -30,9 +31,10 @@ asio::awaitable<ListVote> list_one(LockServer& server, Listed what, Instant dead
 
 asio::awaitable<std::vector<InspectVote>> inspect(ServerSet& server_set, Resource resource) {
   const Instant deadline = server_set.clock().now() + server_set.server_timeout();
-  return ask_everybody<InspectVote>(server_set, [resource, deadline](LockServer& server) {
-    return server.inspect(resource, std::nullopt, deadline);
-  });
+  return ask_everybody<InspectVote>(server_set,
+                                    [resource = std::move(resource), deadline](LockServer& server) {
+                                      return server.inspect(resource, std::nullopt, deadline);
+                                    });
 }
 
 asio::awaitable<std::vector<std::vector<InspectVote>>> inspect_all(

@@ -91,7 +91,7 @@ std::string holder_cell(const Inspection& inspection) {
 
 std::string lease_cell(const Holder& holder) {
   if (!holder.remaining) return "no expiry";
-  const std::string left = short_duration(*holder.remaining) + " left";
+  std::string left = short_duration(*holder.remaining) + " left";
   if (holder.owner && holder.owner->finished) return left;
   switch (renewal_of(holder)) {
     case Renewal::renewed:
@@ -197,6 +197,7 @@ Body paragraphs(const StatusReport& report, const StatusView& view, std::size_t 
 
 std::vector<const KeyStatus*> in_natural_order(const std::vector<KeyStatus>& keys) {
   std::vector<const KeyStatus*> ordered;
+  ordered.reserve(keys.size());
   for (const KeyStatus& key : keys) ordered.push_back(&key);
   std::ranges::sort(ordered, [](const KeyStatus* a, const KeyStatus* b) {
     return comes_before(a->resource.key(), b->resource.key());

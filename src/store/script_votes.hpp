@@ -26,6 +26,6 @@ InspectVote inspect_vote(const ScriptReply& reply);
 bool left_no_lease(const Reply& reply);
 
 /// The notification for this word of queue.lua; nothing for an unknown word.
-std::optional<Notification> notification_from(std::string_view word);
+std::optional<Notification> notification_from(std::string_view said);
 
 }  // namespace redlock

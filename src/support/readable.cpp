@@ -18,8 +18,7 @@ int duplicate(int fd) {
 
 }  // namespace
 
-Readable::Readable(asio::any_io_executor executor, int fd)
-    : descriptor_(std::move(executor), duplicate(fd)) {}
+Readable::Readable(asio::any_io_executor executor, int fd) : descriptor_(executor, duplicate(fd)) {}
 
 asio::awaitable<void> Readable::wait() {
   asio::error_code ignored;  // whatever the error is, reading reports it

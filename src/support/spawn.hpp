@@ -11,7 +11,7 @@ namespace redlock {
 /// leaves the executor's run(); asio::detached would swallow it.
 template <class Coroutine>
 void spawn(const asio::any_io_executor& executor, Coroutine coroutine) {
-  asio::co_spawn(executor, std::move(coroutine), [](std::exception_ptr failure) {
+  asio::co_spawn(executor, std::move(coroutine), [](const std::exception_ptr& failure) {
     if (failure) std::rethrow_exception(failure);
   });
 }

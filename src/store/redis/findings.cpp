@@ -224,7 +224,8 @@ Diagnosis unreachable(const Fault& fault) {
   diagnosis.reachable = false;
   diagnosis.findings.push_back({Level::bad, "reach", fault.text});
   diagnosis.facts = facts_of(ServerReport());
-  for (Cell& cell : diagnosis.cells = cells_of(ServerReport())) cell.text = "-";
+  diagnosis.cells = cells_of(ServerReport());
+  for (Cell& cell : diagnosis.cells) cell.text = "-";
   return diagnosis;
 }
 

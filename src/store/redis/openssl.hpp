@@ -34,6 +34,7 @@ namespace redlock::redis {
 /// cost every start more than all the rest (docs/decisions/0030-tls-loading.md). Its members are
 /// its functions, under their own names.
 struct OpenSsl {
+// NOLINTNEXTLINE(bugprone-macro-parentheses): a name that is declared cannot have any.
 #define REDLOCK_MEMBER(name) decltype(&::name) name = nullptr;
   REDLOCK_OPENSSL_FUNCTIONS(REDLOCK_MEMBER)
 #undef REDLOCK_MEMBER

@@ -29,7 +29,7 @@ using SocketAddress = asio::generic::stream_protocol::endpoint;
 class PlainTransport final : public Transport {
  public:
   PlainTransport(asio::any_io_executor executor, const Clock& clock, Endpoint endpoint)
-      : clock_(clock), endpoint_(std::move(endpoint)), socket_(std::move(executor)) {}
+      : clock_(clock), endpoint_(std::move(endpoint)), socket_(executor) {}
 
   asio::awaitable<std::optional<Fault>> open(Instant deadline) override {
     std::vector<SocketAddress> addresses;
