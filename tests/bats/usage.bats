@@ -150,6 +150,14 @@ setup() { setup_one_server; }
   assert_refused 64 "unexpected argument bogus" redlock-cli help run bogus
 }
 
+@test "several keys where one is possible, and two forms of one answer, are refused: 64" {
+  assert_refused 64 "--key: doctor tries one key at a time" redlock-cli doctor -k demo -k other
+  assert_refused 64 "--key: REDLOCK_TOKEN is for one key; REDLOCK_LEASE holds several" \
+    env REDLOCK_TOKEN="$(printf 'a%.0s' {1..32})" redlock-cli release -k demo -k other
+  run -64 --separate-stderr redlock-cli acquire -k demo --json --export
+  assert_equal "$stderr" "redlock-cli: --json and --export: choose one of them"
+}
+
 @test "an unknown word is answered in the form that was asked for, wherever that stands" {
   run -64 --separate-stderr redlock-cli bogus --json
   assert_equal "$(json '[j["command"], j["result"], j["exit_code"]]')" "['bogus', 'usage', 64]"
