@@ -117,8 +117,8 @@ TEST(FindProgram, NameIsEscapedForTheTerminal) {
 
 TEST(EnvironmentWith, ReplacesAndAppendsOurs) {
   in_child([] {
-    std::array<char*, 4> inherited{const_cast<char*>("A=1"), const_cast<char*>("KEY=old"),
-                                   const_cast<char*>("KEYS=2"), nullptr};
+    static std::array<char*, 4> inherited{const_cast<char*>("A=1"), const_cast<char*>("KEY=old"),
+                                          const_cast<char*>("KEYS=2"), nullptr};
     environ = inherited.data();
     EXPECT_EQ(environment_with({{"KEY", "new"}, {"OTHER", ""}}),
               (std::vector<std::string>{"A=1", "KEYS=2", "KEY=new", "OTHER="}));
@@ -127,14 +127,14 @@ TEST(EnvironmentWith, ReplacesAndAppendsOurs) {
 
 TEST(EnvironmentWith, PassesOddEntriesUntouchedAndInOrder) {
   in_child([] {
-    std::array<char*, 8> odd{const_cast<char*>("Z=1"),
-                             const_cast<char*>("no-value"),
-                             const_cast<char*>("=empty name"),
-                             const_cast<char*>("Z=again"),
-                             const_cast<char*>(""),
-                             const_cast<char*>("KEY"),
-                             const_cast<char*>("b\n=\xff"),
-                             nullptr};
+    static std::array<char*, 8> odd{const_cast<char*>("Z=1"),
+                                    const_cast<char*>("no-value"),
+                                    const_cast<char*>("=empty name"),
+                                    const_cast<char*>("Z=again"),
+                                    const_cast<char*>(""),
+                                    const_cast<char*>("KEY"),
+                                    const_cast<char*>("b\n=\xff"),
+                                    nullptr};
     environ = odd.data();
     EXPECT_EQ(environment_with({{"KEY", "x"}}),
               (std::vector<std::string>{"Z=1", "no-value", "=empty name", "Z=again", "", "KEY",
