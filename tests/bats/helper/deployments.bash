@@ -18,17 +18,20 @@ start_replica() {
 # configuration.
 # With SENTINEL_TLS set they speak TLS only.
 start_sentinels() {
-  local n=$1 i first=${#SERVER_PID[@]} hosts=
+  local n=$1 i first=${#SERVER_PID[@]} hosts= tries
   shift
   SENTINEL=$first
-  for ((i = first; i < first + n; ++i)); do
-    prepare_server "$i" || return
-    reserve_port "$i"
-    hosts+=${hosts:+,}127.0.0.1:${SERVER_PORT[i]}
+  # Each must know the others' ports before it starts, and one may be taken meanwhile.
+  for ((tries = 0; tries < 20; ++tries)); do
+    if launch_sentinels "$first" "$n" "$@"; then break; fi
+    for ((i = first; i < ${#SERVER_PID[@]}; ++i)); do kill_child "${SERVER_PID[i]}"; done
   done
-  for ((i = first; i < first + n; ++i)); do launch_sentinel "$i" "$first" "$n" "$@" || return; done
+  if ((tries == 20)); then
+    echo "start_sentinels: no free ports: $(tail -qn 1 "$SERVER_DIR"/*.log)" >&2
+    return 1
+  fi
   for ((i = first; i < first + n; ++i)); do
-    wait_for_server "$i" && owns_port "$i" || return
+    hosts+=${hosts:+,}127.0.0.1:${SERVER_PORT[i]}
     # Faster than anybody wants them in earnest. (With a shorter ping-period no replica would be
     # fresh enough to be promoted.)
     redis "$i" sentinel debug ask-period 100 info-period 200 >/dev/null || return
@@ -99,6 +102,20 @@ reserve_port() {
   SERVER_PORT[$1]=$(random_port)
   while "${SERVER_NET[@]}" ss -Hltn "sport = :${SERVER_PORT[$1]}" | grep -q .; do
     SERVER_PORT[$1]=$(random_port)
+  done
+}
+
+# launch_sentinels FIRST N [LINE…]: whether all have their ports.
+launch_sentinels() {
+  local first=$1 n=$2 i
+  shift 2
+  for ((i = first; i < first + n; ++i)); do
+    prepare_server "$i" || return
+    reserve_port "$i"
+  done
+  for ((i = first; i < first + n; ++i)); do launch_sentinel "$i" "$first" "$n" "$@" || return; done
+  for ((i = first; i < first + n; ++i)); do
+    wait_for_server "$i" 2>/dev/null && owns_port "$i" || return
   done
 }
 
