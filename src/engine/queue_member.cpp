@@ -194,8 +194,7 @@ std::function<void(std::size_t)> QueueMember::resubscriber() const {
     const auto all = weak.lock();
     if (!all || all->over || !all->subscriptions[server].active) return;
     all->server_set.server(server).unsubscribe();
-    all->subscriptions[server].active = false;
-    all->subscriptions[server].renew->notify();
+    all->receive(server, Notification::disconnected);
   };
 }
 
@@ -225,7 +224,6 @@ void QueueMember::begin_attempt() {
 asio::awaitable<bool> QueueMember::wait(Instant when, Duration gathering, Interrupt& interrupt) {
   const Clock& clock = server_set_.clock();
   const Interrupt::Listener listener(interrupt, *subscriptions_->event);
-  const bool was_subscribed = is_subscribed();
   std::optional<Instant> unsubscribed_since;
   while (!interrupt.raised()) {
     if (subscriptions_->number_where(&Subscriptions::Subscription::notified) >=
@@ -233,7 +231,7 @@ asio::awaitable<bool> QueueMember::wait(Instant when, Duration gathering, Interr
       co_return false;
     Instant end = std::min(when, subscriptions_->stand_by_until.value_or(when));
     // The servers may be gone: only an attempt tells. A connection that broke is soon made anew.
-    if (!was_subscribed || is_subscribed()) {
+    if (is_subscribed()) {
       unsubscribed_since.reset();
     } else {
       if (!unsubscribed_since) unsubscribed_since = clock.now();

@@ -57,8 +57,8 @@ class QueueMember {
   void begin_attempt();
 
   /// Returns when a quorum has notified us; when some servers have and the others do not follow
-  /// within `gathering`; at the end of a standby; when a quorum could notify us and for a while
-  /// cannot; at `when`; or with the interrupt. True when only some servers have notified us.
+  /// within `gathering`; at the end of a standby; when no quorum can notify us for a while; at
+  /// `when`; or with the interrupt. True when only some servers have notified us.
   asio::awaitable<bool> wait(Instant when, Duration gathering, Interrupt& interrupt);
 
  private:
