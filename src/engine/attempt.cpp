@@ -127,11 +127,11 @@ class Attempt {
           server_set_, std::shared_ptr<Ballot<AcquireTally>>(ballot_), i,
           [request, answer_by](LockServer& server) { return server.acquire(request, answer_by); },
           [ballot = ballot_, &clock = server_set_.clock(), i,
-           silent = approach_.silent](const AcquireVote& vote) {
+           on_silence = approach_.on_silence](const AcquireVote& vote) {
             if (is_answer(vote)) {
               ballot->last_answer = clock.now();
-            } else if (silent) {
-              silent(i);
+            } else if (on_silence) {
+              on_silence(i);
             }
           });
     }

@@ -45,7 +45,7 @@ struct Approach {
                                          ///< queued, so that a newer waiter supersedes us there
   /// Called with each server that does not answer, also when the attempt has ended by then; null:
   /// it does not matter.
-  std::function<void(std::size_t server)> silent{};
+  std::function<void(std::size_t server)> on_silence{};
 };
 
 /// A server that granted, but restarted so recently that its vote does not count yet.

@@ -31,7 +31,7 @@ asio::awaitable<std::variant<Lease, StillWaiting, GaveUp>> Waiter::next() {
   const bool was_queued = is_queued() && member_->in_queue();
   if (is_queued()) member_->begin_attempt();
   Approach approach{is_queued() ? &*member_ : nullptr, slot_};
-  if (member_) approach.silent = member_->resubscriber();
+  if (member_) approach.on_silence = member_->resubscriber();
   if (order_.supersedes && state_.queue == Queue::left) approach.outside = &*member_;
   auto result = co_await attempt(server_set_, order_, interrupt_, approach);
   if (result) {
@@ -46,7 +46,7 @@ asio::awaitable<std::variant<Lease, StillWaiting, GaveUp>> Waiter::next() {
   // lowest free one.
   slot_ = failure.granted_some ? failure.queue.slot : std::nullopt;
   for (std::size_t i = 0; was_queued && i < failure.forgotten.size(); ++i) {
-    if (failure.forgotten[i]) member_->resubscriber()(i);
+    if (failure.forgotten[i]) approach.on_silence(i);
   }
 
   const bool may_be_notified = member_ && member_->is_subscribed();

@@ -146,7 +146,7 @@ class LockServer {
 
   /// The same where the last answer was a grant, which removed the waiter: only requests that are
   /// still under way on connections given up before can queue it again.
-  virtual void leave_late(const Resource& /*resource*/, const std::string& /*waiter*/) {}
+  virtual void leave_late(const Resource& resource, const std::string& waiter) = 0;
 
   /// Calls `notified`, from the executor, for each notification to a waiter of the resource. Once
   /// this has returned without a fault, no notification is missed until Notification::disconnected

@@ -82,6 +82,7 @@ struct Server final : LockServer {
     end({resource, token, /*by_hand=*/false, {}, std::move(line)});
   }
   void leave(const Resource& resource, const std::string& id) override { drop(at(resource), id); }
+  void leave_late(const Resource& /*resource*/, const std::string& /*id*/) override {}
   [[nodiscard]] bool was_reached() const override { return true; }
   Answer<void> close(Instant) override { co_return; }
 
