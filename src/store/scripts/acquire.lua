@@ -32,6 +32,7 @@ end
 local supersedes = ARGV.supersedes == '1'
 local superseder, superseder_record
 if supersedes and waiter ~= '' then
+  write_without_memory()
   superseder, superseder_record =
     supersede(waiter, ticket, ARGV.record, tonumber(ARGV.life), state, time)
 end
