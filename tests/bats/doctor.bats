@@ -114,6 +114,22 @@ name the master instead" -S "$SERVERS"
   done
 }
 
+@test "a server that every host may use without a password is found, and one that has its own is not" {
+  start_tcp_server "${DURABLE[@]}"
+  # To the program an address like any other; the kernel takes it for this host.
+  local url=redis://0.0.0.0:${SERVER_PORT[0]}
+  doctor_says 1 "warning: $url: it requires no password" -S "$url"
+  # A password that the server does not ask for protects nothing.
+  REDISCLI_AUTH=secret run -1 redlock-cli doctor -S "$url"
+  assert_output --partial "warning: $url: it requires no password"
+  run -0 redlock-cli doctor -S "${SERVER_URL[0]}"
+  refute_output --partial "password"
+
+  redis 0 config set requirepass secret >/dev/null
+  REDISCLI_AUTH=secret run -0 redlock-cli doctor -S "$url"
+  refute_output --partial "password"
+}
+
 @test "a server that has just restarted has no vote yet" {
   start_servers 3
   doctor_says 69 "started " -S "$SERVERS" --restart-guard 1h

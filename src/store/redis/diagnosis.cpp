@@ -18,12 +18,15 @@ class Probe {
   Probe(RedisVote& vote, const Clock& clock, const DiagnosisRequest& request)
       : vote_(vote), clock_(clock), request_(request) {}
 
-  asio::awaitable<Diagnosis> run(const Endpoint& endpoint, unsigned replicas) {
+  /// `logged_in`: whether the server demanded a password; of interest once it has answered.
+  asio::awaitable<Diagnosis> run(const Endpoint& endpoint, const bool& logged_in,
+                                 unsigned replicas) {
     auto report = co_await ask_masters();
     if (!report) co_return unreachable(report.error());
     report->fails_over =
         endpoint.kind == Endpoint::Kind::sentinel || endpoint.kind == Endpoint::Kind::cluster;
-    report->unprotected = endpoint.is_unprotected();
+    // A server with TLS may demand a certificate of its clients.
+    report->unprotected = endpoint.is_remote() && !logged_in && !endpoint.tls;
 
     LockProbe lock(vote_, clock_, request_);
     if (report->refuses_scripts) {
@@ -161,10 +164,16 @@ class Probe {
 asio::awaitable<Diagnosis> diagnose(asio::any_io_executor executor, const Clock& clock,
                                     Endpoint endpoint, RedisServerOptions options,
                                     DiagnosisRequest request) {
+  const auto logged_in = std::make_shared<bool>(endpoint.password.has_value());
+  options.needless_password =
+      [logged_in, tell = std::move(options.needless_password)](const std::string& server) {
+        *logged_in = false;
+        if (tell) tell(server);
+      };
   const std::unique_ptr<RedisVote> vote =
       make_server(std::move(executor), clock, endpoint, options);
   Probe probe(*vote, clock, request);
-  Diagnosis diagnosis = co_await probe.run(endpoint, options.replicas);
+  Diagnosis diagnosis = co_await probe.run(endpoint, *logged_in, options.replicas);
   co_await vote->close(clock.now() + request.server_timeout);
   co_return diagnosis;
 }

@@ -321,8 +321,8 @@ Endpoint Endpoint::server_at(const Address& address) const {
   return server;
 }
 
-bool Endpoint::is_unprotected() const {
-  if (kind == Kind::unix_socket || password || tls) return false;
+bool Endpoint::is_remote() const {
+  if (kind == Kind::unix_socket) return false;
   if (kind == Kind::tcp) return !is_this_host(host);
   return !std::ranges::all_of(members, is_this_host, &Address::host);
 }

@@ -48,9 +48,8 @@ struct Endpoint {
   /// database, TLS or not.
   [[nodiscard]] Endpoint server_at(const Address& address) const;
 
-  /// Whether it is reached over a network, not only from this host, and nothing protects it that we
-  /// know of: neither a password nor TLS, which may demand a certificate of its clients.
-  [[nodiscard]] bool is_unprotected() const;
+  /// Whether it is reached over a network, not only from this host.
+  [[nodiscard]] bool is_remote() const;
 
   /// One of the sentinels.
   [[nodiscard]] Endpoint sentinel_at(const Address& address) const;

@@ -154,8 +154,7 @@ bool is_needless_password(std::string_view error_text) {
 }
 
 bool wants_login(std::string_view error_text) {
-  return error_text.find("NOAUTH") != std::string_view::npos ||
-         error_text.find("unauthenticated") != std::string_view::npos;  // Redis 7
+  return error_text.starts_with("NOAUTH");
 }
 
 bool refuses_connection(std::string_view error_text) {

@@ -20,11 +20,11 @@ class Judge {
       : report_(report), demands_(demands), diagnosis_(diagnosis) {}
 
   void judge() {
+    login();
     software();
     role();
     persistence();
     eviction();
-    login();
     replicas();
     clock();
     uptime();
@@ -33,6 +33,14 @@ class Judge {
  private:
   void add(Level level, std::string probe, std::string text, std::string advice = {}) {
     diagnosis_.findings.push_back({level, std::move(probe), std::move(text), std::move(advice)});
+  }
+
+  /// A server that takes no lock from us takes none from other hosts, for all that we know.
+  void login() {
+    if (!report_.unprotected || !diagnosis_.votes) return;
+    add(Level::warning, "login",
+        "it requires no password, so every host that can reach it can take and break locks",
+        "set a password (requirepass) or an ACL user");
   }
 
   void software() {
@@ -103,13 +111,6 @@ class Judge {
     add(Level::warning, "eviction",
         "it evicts locks " + when + " (" + escape_for_terminal(policy) + ")",
         "set maxmemory-policy noeviction");
-  }
-
-  void login() {
-    if (!report_.unprotected) return;
-    add(Level::warning, "login",
-        "it wants no password, so every host that can reach it can take and break locks",
-        "set a password (requirepass) or an ACL user");
   }
 
   void replicas() {

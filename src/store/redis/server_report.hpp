@@ -36,7 +36,7 @@ struct ServerReport {
   std::optional<std::int64_t> replicas;    ///< that are connected and in step
   std::optional<Fault> refuses_scripts;    ///< it would not run a script that it does not know yet
   bool fails_over = false;   ///< a replica takes its place when it fails (Sentinel, Cluster)
-  bool unprotected = false;  ///< Endpoint::is_unprotected, and it does what we ask
+  bool unprotected = false;  ///< over a network it does for everyone what it does for us
 };
 
 /// What INFO reports of it: all but facts, latency, clock and what only CONFIG knows.

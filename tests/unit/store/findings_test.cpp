@@ -79,9 +79,11 @@ TEST(Findings, WarnOfAServerThatEveryHostMayUse) {
   EXPECT_EQ(said(report, "login", Level::warning), "");
   report.unprotected = true;
   EXPECT_EQ(said(report, "login", Level::warning),
-            "it wants no password, so every host that can reach it can take and break locks: "
+            "it requires no password, so every host that can reach it can take and break locks: "
             "set a password (requirepass) or an ACL user");
   EXPECT_TRUE(votes(report));
+  const auto refused = diagnosis_of(report, {Level::bad, "rights", "no"}, no_demands).findings;
+  EXPECT_EQ(std::ranges::count(refused, "login", &Finding::probe), 0);
 }
 
 TEST(Findings, AreOneOfAServerThatIsAway) {
