@@ -144,7 +144,7 @@ class Referee final : public Watcher {
   void shared(const Token& token) { facts_[token.secret()].shared = true; }
   /// Another process runs under the lease until then.
   void relied_on(const Process& process, const Token& token, Instant deadline);
-  /// It is gone, and so is whoever went on undoing behind it: all that it knew of is undone.
+  /// It is gone, and so is the process that went on undoing for it: all that it knew of is undone.
   void left_nothing(const Process& process);
   /// It does not understand the next `leave`.
   void lose_scripts(const Server& server) { scripts_lost_ |= std::uint32_t{1} << server.vote(); }
@@ -175,7 +175,7 @@ class Referee final : public Watcher {
   /// When the last lease so far was or will be over, and what killed processes left. What a process
   /// has of several locks before it has them all counts, too, but not for itself.
   [[nodiscard]] Duration busy_until(const Process& but) const;
-  /// The last instant so far at which the leases of others kept out whoever wants that.
+  /// The last instant so far at which the leases of others kept out a waiter that wants that.
   [[nodiscard]] Duration kept_out_until(const Mode& mode, const Process& process) const;
   /// Somebody could release it by hand at some server although it is supervised.
   [[nodiscard]] bool may_seem_unsupervised(const Token& token) const {
@@ -310,7 +310,7 @@ class Referee final : public Watcher {
     return facts.granted && !facts.over && timeline_.now() < facts.until;
   }
   [[nodiscard]] bool is_given_up(const Facts& facts, const Server& server) const;
-  /// It would have ended at that server by now, had the clock there not been set back: whoever
+  /// It would have ended at that server by now, had the clock there not been set back: what
   /// undoes it does so no longer.
   [[nodiscard]] bool has_outlived(const Facts& facts, const Server& server) const {
     return facts.ends[server.vote()] < timeline_.now();

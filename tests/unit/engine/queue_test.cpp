@@ -369,7 +369,7 @@ TEST(Queue, ASubscriptionIsMadeAnewAlsoWhereTheSilenceShowsAfterTheDecision) {
   EXPECT_GE(frozen.asked(Question::subscribe).size(), 2U);
 }
 
-TEST(Queue, AnAttemptThatComesAfterTheGrantPutsNobodyBack) {
+TEST(Queue, AnAttemptThatComesAfterTheGrantQueuesNoWaiterAgain) {
   Crowd crowd(3);
   crowd.come(1);
   Client& late = crowd.comes().client;

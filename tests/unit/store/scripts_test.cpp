@@ -870,7 +870,7 @@ TEST_F(ScriptsTest, WithoutMemorySharesLiveOn) {
   redis_({"CONFIG", "SET", "maxmemory", "0"});
 }
 
-TEST_F(ScriptsTest, AFailedAttemptKeepsItsPlaceInLineWithoutMemory) {
+TEST_F(ScriptsTest, AFailedAttemptKeepsItsPositionWithoutMemory) {
   AcquireRequest wanted{resource_, token(), ttl(), some_owner()};
   wanted.entry = QueueEntry{"me", 1, true, 30s};
   ASSERT_TRUE(std::holds_alternative<Granted>(drive_.run(server_.acquire(wanted, drive_.soon()))));
@@ -883,7 +883,7 @@ TEST_F(ScriptsTest, AFailedAttemptKeepsItsPlaceInLineWithoutMemory) {
   redis_({"CONFIG", "SET", "maxmemory", "0"});
 }
 
-TEST_F(ScriptsTest, AWaiterThatPollsKeepsItsPlaceInLineWithoutMemory) {
+TEST_F(ScriptsTest, AWaiterThatPollsKeepsItsPositionWithoutMemory) {
   acquired(token('a'));
   AcquireRequest wanted{resource_, token('b'), ttl(), some_owner()};
   wanted.entry = QueueEntry{"me", 1, true, 30s};
