@@ -897,6 +897,23 @@ TEST_F(ScriptsTest, AWaiterThatPollsKeepsItsPositionWithoutMemory) {
   redis_({"CONFIG", "SET", "maxmemory", "0"});
 }
 
+TEST_F(ScriptsTest, ANewerWaiterSupersedesAnOlderOneWithoutMemory) {
+  acquired(token('a'));
+  AcquireRequest older{resource_, token('b'), ttl(), some_owner()};
+  older.entry = QueueEntry{"older", 1, true, 30s};
+  older.supersedes = true;
+  AcquireRequest newer{resource_, token('c'), ttl(), some_owner()};
+  newer.entry = QueueEntry{"newer", 2, true, 30s};
+  newer.supersedes = true;
+  ASSERT_TRUE(std::holds_alternative<Held>(drive_.run(server_.acquire(older, drive_.soon()))));
+  redis_({"CONFIG", "SET", "maxmemory", "1"});
+  ASSERT_TRUE(std::holds_alternative<Held>(drive_.run(server_.acquire(newer, drive_.soon()))));
+  const auto vote = drive_.run(server_.acquire(older, drive_.soon()));
+  ASSERT_TRUE(std::holds_alternative<Held>(vote));
+  EXPECT_EQ(std::get<Held>(vote).queue.superseder, "newer");
+  redis_({"CONFIG", "SET", "maxmemory", "0"});
+}
+
 TEST_F(ScriptsTest, AMuteHolderIsKnownToThoseWhoWait) {
   const auto mute_is_seen = [&](Mode mode) {
     AcquireRequest wanted{resource_, token('c'), ttl(), some_owner(), mode};
