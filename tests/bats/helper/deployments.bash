@@ -18,7 +18,7 @@ start_replica() {
 # configuration.
 # With SENTINEL_TLS set they speak TLS only.
 start_sentinels() {
-  local n=$1 i first=${#SERVER_PID[@]} hosts= tries
+  local n=$1 i first=${#SERVER_PID[@]} hosts='' tries
   shift
   SENTINEL=$first
   # Each must know the others' ports before it starts, and one may be taken meanwhile.
