@@ -12,7 +12,7 @@ namespace {
 /// A cluster in a normal state needs one redirect, two while a slot moves.
 constexpr int max_redirects = 5;
 
-/// Of servers that nobody names any more, those asked last are kept. One question meets at most
+/// Of servers that are named no more, those asked last are kept. One question meets at most
 /// max_redirects of them, and what it left there can still be undone.
 constexpr std::size_t max_strangers = 16;
 

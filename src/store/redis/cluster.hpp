@@ -53,7 +53,7 @@ class ClusterServer final : public RedisVote {
   asio::awaitable<ScriptReply> follow(ScriptCall call, std::shared_ptr<const Attempt> attempt,
                                       Instant deadline);
 
-  /// Notes that the attempts which left this are undone: they must be sent to nobody any more.
+  /// Notes that the attempts which left this are undone: they must not be sent any more.
   void mark_undone(const std::string& token_or_waiter);
 
   /// Asks one server after the other for the slot ranges.

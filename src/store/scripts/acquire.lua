@@ -104,7 +104,7 @@ else
   end
 end
 
-was_queued = true  -- if it is in the queue at all: a grant puts nobody there
+was_queued = true  -- if it is in the queue at all: a grant queues no waiter
 local standing_in_queue = queue_status(-1)
 if waiter ~= '' then drop(waiter) end
 if mode == WORD.shared then notify_next('shared', time) end
