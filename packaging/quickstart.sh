@@ -91,7 +91,7 @@ dir=$(mktemp -d /tmp/redlock-quickstart.XXXXXX)
 # Another quickstart beside this one has another lock.
 key=demo-$$
 
-# Nothing of the caller's settings or leases shall show up in the demonstration.
+# The demonstration has none of the caller's settings or leases.
 for variable in "${!REDLOCK_@}"; do unset "$variable"; done
 unset REDISCLI_AUTH
 
@@ -100,7 +100,7 @@ export REDLOCK_SERVER=local:
 if ! "$redlock_cli" status -k "$key" >/dev/null 2>&1; then
   mkdir -m 700 "$dir/locks"
   REDLOCK_SERVER=local:$dir/locks
-  echo "/run/lock cannot be used here, so a directory of our own holds the locks"
+  echo "/run/lock cannot be used here, so the locks are in a directory of this script"
 fi
 echo "REDLOCK_SERVER=$REDLOCK_SERVER"
 
@@ -120,11 +120,11 @@ wait_for "the command did not get the lock" "$holder_pid" test -e "$dir/held"
 say "Who holds it?"
 show status -k "$key" || die "status failed with exit status $?"
 
-say "Somebody else, who does not wait (-n)"
+say "A second command, which does not wait (-n)"
 status=0
 show run -k "$key" -n -- echo "this must not be seen" || status=$?
 ((status == 75)) || die "the second command should have exited with 75 (busy), not $status"
-echo "exit status 75: busy; its command did not run"
+echo "exit status 75: busy; the second command did not run"
 
 say "The command ends, and the lock with it"
 : >"$dir/enough"
@@ -149,13 +149,13 @@ if command -v redis-server >/dev/null && command -v redis-cli >/dev/null; then
     die "run failed with exit status $?"
 fi
 
+say "It works. The program is ${redlock_cli#"$PWD"/}; README.md tells how to install it"
 cat <<'END'
-
-== It works. Now say where your locks lie:
+Where the locks are kept is your choice:
   redlock-cli run -S local: -k KEY -- COMMAND                 on this host, without a server
   redlock-cli run -S redis://host:6379 -k KEY -- COMMAND      at a Redis or Valkey, for all hosts
                                                               that reach it
   redlock-cli run -S redis://a -S redis://b -S redis://c …    at a quorum of independent ones
   export REDLOCK_SERVER=redis://host:6379                     the same for this shell
-  /etc/redlock-cli.toml:  server = "redis://host:6379"        for cron, sudo and everybody
+  /etc/redlock-cli.toml:  server = "redis://host:6379"        for cron, sudo and all users
 END
