@@ -101,7 +101,8 @@ all_end() {
 @test "who gives up blocks nobody: by the end of its wait, by a signal" {
   hold first
   joins a
-  joins b -w 6s
+  # Long enough for a busy machine to let c join before it ends.
+  joins b -w 12s
   joins c
   kill -TERM "${BACKGROUND_PID[a]}"
   wait_background a

@@ -52,7 +52,7 @@ teardown() { teardown_supervision; }
 @test "one server of three that is stopped changes nothing" {
   start_servers 2
   export REDLOCK_SERVER=$SERVERS
-  start_tree ours -t 5s
+  start_tree ours -t 9s
   pause_server 1
   wait_until expires_after 0 "$(($(expires_at 0) + 5000))"
   local pid
