@@ -8,12 +8,12 @@ umask 022
 
 usage() {
   cat <<'END'
-usage: tests/run.sh [quick | --only dev|asan|servers|mutants|user|fuzz|tsan]
+usage: tests/run.sh [quick | --only dev|asan|servers|mutants|user|load|fuzz|tsan]
 
 Installs the packages that are missing, then:
   quick  builds preset dev and runs the unit tests, 200 schedules of the simulation and a few bats
          tests: a minute or two when nothing else is to be done; for those who change a line
-and without a word all of these but the last two:
+and without a word all of these but the last two, some beside each other:
   dev    builds preset dev, runs all tests
   asan   builds preset asan (Clang: AddressSanitizer, UndefinedBehaviorSanitizer, libFuzzer), runs
          the unit tests, and every fuzz target for ten seconds
@@ -23,32 +23,37 @@ and without a word all of these but the last two:
          test notices it
   user   when root: the bats tests of dev once more as an ordinary user without a home, but for
          those to which the user does not matter
+  load   the tests that load the machine, as both users: by themselves, last
   fuzz   only on demand: the fuzz targets of asan alone
   tsan   only on demand: builds preset tsan (ThreadSanitizer), runs the tests labelled unit or smoke
 END
 }
 
-parts=(dev servers mutants user asan)
+only=
 case "$#,${1-}" in
   0,) ;;
   1,-h | 1,--help)
     usage
     exit
     ;;
-  1,quick) parts=(quick) ;;
+  1,quick) only=quick ;;
   2,--only)
-    if [[ ! $2 =~ ^(dev|asan|fuzz|servers|mutants|user|tsan)$ ]]; then
+    if [[ ! $2 =~ ^(dev|asan|fuzz|servers|mutants|user|load|tsan)$ ]]; then
       echo "run.sh: no such part: $2" >&2
       usage >&2
       exit 64
     fi
-    parts=("$2")
+    only=$2
     ;;
   *)
     usage >&2
     exit 64
     ;;
 esac
+
+readonly sanitized=(-L '^(unit|fuzz)$')
+readonly load=(-R '^bats\.load$')
+readonly all_but_load=(-E '^bats\.load$')
 
 # nobody, by the number that Debian gives it.
 readonly ORDINARY_UID=65534
@@ -61,21 +66,23 @@ failed=0
 summary=()
 work=$(mktemp -d)
 user_tmp=
-builder=
-mutants=
+# What goes on beside what is tested in front: names and process groups.
 declare -A running=()
 
 # Whatever ends us: what goes on in the background ends, too.
 clean_up() {
   local group
-  for group in $builder $mutants "${running[@]}"; do kill -- "-$group" 2>/dev/null || true; done
+  for group in "${running[@]}"; do kill -- "-$group" 2>/dev/null || true; done
   wait
   rm -rf "$work" ${user_tmp:+"$user_tmp"}
 }
 trap clean_up EXIT
 
 # What became of a part: one line at the end.
-note() { summary+=("$(printf '%-6s %s' "$1" "$2")"); }
+note() { summary+=("$(printf '%-9s %s' "$1" "$2")"); }
+
+# headline TEXT: and how long this has been running.
+headline() { printf '\n== %s (%d:%02d)\n' "$1" $((SECONDS / 60)) $((SECONDS % 60)); }
 
 # A part that could not be tested at all counts as one failure.
 fail_part() {
@@ -159,8 +166,33 @@ enter_results() {
 # Both, one after the other.
 run_ctest() {
   local status=0
+  headline "test $1"
   start_ctest "$@" || status=$?
   enter_results "$1" "$status"
+}
+
+# begin PART COMMAND…: runs it beside what is tested in front: most tests wait for something most of
+# the time. What it prints is shown by finish.
+begin() {
+  local part=$1
+  shift
+  set -m # in a process group of its own
+  "$@" >"$work/$part.log" 2>&1 &
+  running[$part]=$!
+  set +m
+}
+
+# Waits for all that goes on beside.
+finish() {
+  local part status
+  for part in "${!running[@]}"; do
+    status=0
+    wait "${running[$part]}" || status=$?
+    unset "running[$part]"
+    headline "test $part, beside others"
+    cat "$work/$part.log"
+    if [[ $part == mutants ]]; then enter_mutants; else enter_results "$part" "$status"; fi
+  done
 }
 
 # Each preset once: configuring writes ctest's lists anew, under the eyes of a ctest that runs
@@ -168,7 +200,7 @@ run_ctest() {
 declare -A built=()
 build() {
   [[ -z ${built[$PWD/$1]-} ]] || return 0
-  printf '\n== build %s\n' "$1"
+  headline "build $1"
   cmake --preset "$1" >"$work/configure.$1.log" 2>&1 || {
     cat "$work/configure.$1.log"
     return 1
@@ -177,96 +209,66 @@ build() {
   built[$PWD/$1]=yes
 }
 
-# Builds what is tested later, while other tests run: they wait for something most of the time. What
-# it has to say is said when it is built once more, for its tests.
-build_ahead() {
-  set -m # in a process group of its own
-  (
-    renice -n 10 "$BASHPID" >/dev/null
-    build "$1"
-  ) >"$work/ahead.log" 2>&1 &
-  builder=$!
-  set +m
+# build_for PART PRESET: no build, no tests.
+build_for() {
+  build "$2" && return
+  fail_part "$1" "the build failed"
+  return 1
 }
 
+# run_preset PART PRESET CTEST-ARGUMENT…
 run_preset() {
-  local preset=$1
-  shift
-  if [[ -n $builder ]]; then
-    # Now we wait for it. An ordinary user cannot give it its priority back.
-    renice -n 0 -g "$builder" >/dev/null 2>&1 || true
-    wait "$builder" || true
-    builder=
-  fi
-  if ! build "$preset"; then
-    fail_part "$preset" "the build failed"
-    return
-  fi
-  [[ $preset != dev || " ${parts[*]} " != *" asan "* ]] || build_ahead asan
-  printf '\n== test %s\n' "$preset"
-  run_ctest "$preset" -- --test-dir "build/$preset" "$@"
+  local part=$1 preset=$2
+  shift 2
+  build_for "$part" "$preset" || return 0
+  run_ctest "$part" -- --test-dir "build/$preset" "$@"
+}
+
+# The unit tests keep a processor busy, unlike most of what is tested in front.
+build_and_test_asan() {
+  local test_jobs=$jobs
+  renice -n 10 "$BASHPID"
+  build asan || return
+  # Tests have deadlines. An ordinary user cannot take the priority back.
+  renice -n 0 "$BASHPID" || true
+  start_ctest asan -- --test-dir build/asan "${sanitized[@]}"
 }
 
 # What a server has the largest part in: how it reads, what it drops, when it refuses.
 readonly wire_tests='^(bats\.(quorum|lost_data|fence|queue|refused_release|frozen_server)|'\
 'redis\.(Scripts|Rights|ReadByRealRedis).*)$'
 
-# Both servers at once, beside what is tested next: most of these tests wait for something.
-start_servers() {
-  local server bin test_jobs=$((2 * jobs))
-  if ! build dev; then
-    fail_part servers "the build failed"
-    return
-  fi
+# test_server NAME DIRECTORY: with the programs in DIRECTORY.
+test_server() {
+  local test_jobs=$((2 * jobs))
+  "$2/redis-server" --version
+  # A directory of its own, for ctest's logs.
+  mkdir -p "$work/$1"
+  printf 'subdirs("%s")\n' "$root/build/dev" >"$work/$1/CTestTestfile.cmake"
+  start_ctest "$1" env PATH="$2:$PATH" -- --test-dir "$work/$1" -R "$wire_tests"
+}
+
+begin_servers() {
+  local server bin
+  build_for servers dev || return 0
   (cd build/dev && ctest -N >/dev/null) || true # writes the lists of unit tests
   for server in redis valkey; do
-    if ! bin=$(tests/servers.sh "$server"); then
+    if bin=$(tests/servers.sh "$server"); then
+      begin "$server" test_server "$server" "$bin"
+    else
       note "$server" \
         "SKIPPED: the mirror does not give us Debian's newest now, and no earlier one is left"
-      continue
     fi
-    # A directory of its own, for ctest's logs.
-    mkdir -p "$work/$server"
-    printf 'subdirs("%s")\n' "$root/build/dev" >"$work/$server/CTestTestfile.cmake"
-    set -m
-    start_ctest "$server" env PATH="$bin:$PATH" \
-      -- --test-dir "$work/$server" -R "$wire_tests" >"$work/$server.log" 2>&1 &
-    running[$server]=$!
-    set +m
   done
 }
 
-finish_servers() {
-  local part status
-  for part in "${!running[@]}"; do
-    status=0
-    wait "${running[$part]}" || status=$?
-    unset "running[$part]"
-    printf '\n== test %s: %s\n' "$part" "$("$(tests/servers.sh "$part")/redis-server" --version)"
-    cat "$work/$part.log"
-    enter_results "$part" "$status"
-  done
+begin_mutants() {
+  build_for mutants dev || return 0
+  begin mutants tests/mutants/rotation.sh
 }
 
-# Beside what is tested next, like the servers.
-start_mutants() {
-  if ! build dev; then
-    fail_part mutants "the build failed"
-    return
-  fi
-  set -m
-  tests/mutants/rotation.sh >"$work/mutants.log" 2>&1 &
-  mutants=$!
-  set +m
-}
-
-finish_mutants() {
-  [[ -n $mutants ]] || return 0
+enter_mutants() {
   local counts caught survived untried
-  wait "$mutants" || true
-  mutants=
-  printf '\n== test mutants\n'
-  cat "$work/mutants.log"
   counts=$(sed -n 's/^\([0-9]*\) caught, \([0-9]*\) survived, \([0-9]*\) not tried$/\1 \2 \3/p' \
     "$work/mutants.log")
   if [[ -z $counts ]]; then
@@ -286,17 +288,15 @@ as_user() {
     env -i PATH="$PATH" TMPDIR="$user_tmp" "$@"
 }
 
-run_as_user() {
+# prepare_user PART: sees to it that an ordinary user can run the tests of dev, in
+# $user_tmp/ctest. Fails when there is nothing to run, which it notes.
+prepare_user() {
   if ((EUID != 0)); then
-    note user "not root: all parts ran as an ordinary user already"
-    return
+    note "$1" "not root: all parts ran as an ordinary user already"
+    return 1
   fi
-  if ! build dev; then
-    fail_part user "the build failed"
-    return
-  fi
-
-  printf '\n== test user (uid %s)\n' "$ORDINARY_UID"
+  [[ -z $user_tmp ]] || return 0
+  build_for "$1" dev || return
   user_tmp=$(mktemp -d /tmp/rl-user.XXXXXX)
   chown "$ORDINARY_UID:$ORDINARY_UID" "$user_tmp"
   local tree=$root
@@ -307,8 +307,8 @@ run_as_user() {
       tar -c --exclude=./build --exclude=./.git . | tar -x -C "$tree" &&
       chmod -R a+rX "$tree" &&
       (cd "$tree" && build dev); }; then
-      fail_part user "the build of a copy failed"
-      return
+      fail_part "$1" "the build of a copy failed"
+      return 1
     fi
   fi
   # Lets ctest write its lists of unit tests, which it does at its first start, while it still may.
@@ -317,34 +317,54 @@ run_as_user() {
   mkdir "$user_tmp/ctest"
   printf 'subdirs("%s")\n' "$tree/build/dev" >"$user_tmp/ctest/CTestTestfile.cmake"
   chown "$ORDINARY_UID:$ORDINARY_UID" "$user_tmp/ctest"
-  local tests=(as_user -- --test-dir "$user_tmp/ctest" -L '^bats$' -LE '^(local|any_user)$')
-  run_ctest user "${tests[@]}" -E '^bats\.load$'
-  # It loads the machine, and would hold up the servers of other tests.
-  finish_servers
-  run_ctest load "${tests[@]}" -R '^bats\.load$'
 }
 
-if ! ensure_test_packages; then
+run_as_user() {
+  prepare_user user || return 0
+  run_ctest user as_user -- --test-dir "$user_tmp/ctest" \
+    -L '^bats$' -LE '^(local|any_user)$' "${all_but_load[@]}"
+}
+
+# It would hold up the servers of all other tests.
+run_load() {
+  finish
+  run_preset load dev "${load[@]}"
+  ((EUID == 0)) && prepare_user user-load || return 0
+  run_ctest user-load as_user -- --test-dir "$user_tmp/ctest" "${load[@]}"
+}
+
+# The part named, or everything.
+run() {
+  case $1 in
+    dev) run_preset dev dev ;;
+    quick) run_preset dev dev -L '^(unit|quick)$' ;;
+    asan) run_preset asan asan "${sanitized[@]}" ;;
+    fuzz) run_preset asan asan -L '^fuzz$' ;;
+    tsan) run_preset tsan tsan -L '^(unit|smoke)$' ;;
+    servers) begin_servers ;;
+    mutants) begin_mutants ;;
+    user) run_as_user ;;
+    load) run_load ;;
+    '')
+      build dev || true # who tests it says so
+      begin asan build_and_test_asan
+      run_preset dev dev "${all_but_load[@]}"
+      begin_servers
+      begin_mutants
+      run_as_user
+      run_load
+      ;;
+  esac
+  finish
+}
+
+if ensure_test_packages; then
+  run "$only"
+else
   fail_part setup "packages are missing"
-  parts=()
 fi
 
-for part in "${parts[@]}"; do
-  case $part in
-    dev) run_preset dev ;;
-    quick) run_preset dev -L '^(unit|quick)$' ;;
-    asan) run_preset asan -L '^(unit|fuzz)$' ;;
-    fuzz) run_preset asan -L '^fuzz$' ;;
-    tsan) run_preset tsan -L '^(unit|smoke)$' ;;
-    servers) start_servers ;;
-    mutants) start_mutants ;;
-    user) run_as_user ;;
-  esac
-done
-finish_servers
-finish_mutants
-
-printf '\n== summary\n'
+headline summary
 printf '%s\n' "${summary[@]}"
 [[ ! -s $work/failures ]] || cat "$work/failures"
 echo "$passed passed, $failed failed"
