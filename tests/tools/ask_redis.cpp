@@ -3,8 +3,14 @@
 #include <hiredis/hiredis.h>
 
 #include <cstdio>
+#include <memory>
 
 namespace {
+
+struct Free {
+  void operator()(redisContext* server) const { redisFree(server); }
+  void operator()(redisReply* reply) const { freeReplyObject(reply); }
+};
 
 void print(const redisReply& reply) {
   switch (reply.type) {
@@ -37,14 +43,14 @@ int main(int argc, char** argv) {
     std::fprintf(stderr, "usage: ask-redis SOCKET COMMAND [ARGUMENT...]\n");
     return 64;
   }
-  redisContext* server = redisConnectUnix(argv[1]);
+  const std::unique_ptr<redisContext, Free> server(redisConnectUnix(argv[1]));
   if (server == nullptr || server->err != 0) {
     std::fprintf(stderr, "Could not connect to Redis at %s: %s\n", argv[1],
                  server == nullptr ? "out of memory" : server->errstr);
     return 1;
   }
-  const auto* reply = static_cast<const redisReply*>(
-      redisCommandArgv(server, argc - 2, const_cast<const char**>(argv + 2), nullptr));
+  const std::unique_ptr<redisReply, Free> reply(static_cast<redisReply*>(
+      redisCommandArgv(server.get(), argc - 2, const_cast<const char**>(argv + 2), nullptr)));
   if (reply == nullptr) {
     std::fprintf(stderr, "Error: %s\n", server->errstr);
     return 1;
