@@ -54,16 +54,20 @@ Instant end_of_lingering(const Clock& clock, Instant t0) {
 /// A refusal proves that nothing was done, so the same question may be asked again, and its answer
 /// counts.
 /// After silence it would not: "gone" may be the effect of the first question. `refused` runs once.
+/// A server that refused and then falls silent has refused: that says why it may keep the lease.
 asio::awaitable<ReleaseVote> release_at(ServerSet& server_set, LockServer& server,
                                         ReleaseRequest request, Instant answer_by,
                                         Instant repeat_until, std::function<void()> refused) {
+  std::optional<ReleaseVote> refusal;
   for (unsigned k = 0;; ++k) {
     ReleaseVote vote = co_await server.release(request, answer_by);
+    if (refusal && !is_answer(vote)) co_return *refusal;
     const auto* fault = std::get_if<Fault>(&vote);
     if (fault == nullptr || !fault->refused) co_return vote;
     const Instant next = server_set.clock().now() + unavailable_delay(k, server_set.random());
     if (next >= std::min(answer_by, repeat_until)) co_return vote;
     if (k == 0) refused();
+    refusal = std::move(vote);
     co_await sleep_until(server_set.clock(), next);
   }
 }

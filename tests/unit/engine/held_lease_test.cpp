@@ -253,6 +253,16 @@ TEST_F(HeldLeaseTest, WaitsInItsReleaseForAServerThatWasSilentWhenOthersGiveNoDe
   EXPECT_EQ(release().decision, ReleaseDecision::released);
 }
 
+TEST_F(HeldLeaseTest, SaysInItsReleaseThatAServerRefusedThoughItIsSilentSince) {
+  client.server(0).fate = refused;
+  client.server(1).fate.reply = server_timeout - 10ms;
+  world.in(5ms, [&] { client.server(0).fate = Fate{.silent = true}; });
+  const ReleaseResult result = release();
+  EXPECT_EQ(result.decision, ReleaseDecision::released);
+  ASSERT_EQ(result.faults.size(), 1);
+  EXPECT_TRUE(result.faults.front().fault.refused);
+}
+
 TEST_F(HeldLeaseTest, IsNotOursToReleaseWhenAQuorumSaysSo) {
   for (const std::size_t i : {0U, 2U}) take_over(i);
   const ReleaseResult result = release();
