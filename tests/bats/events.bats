@@ -87,7 +87,8 @@ hold_in_queue() {
     -- sh -c 'until [ -e "$0" ]; do sleep 0.02; done' "$BATS_TEST_TMPDIR/$1.end"
   wait_until queued_are 1
 }
-has_position() { jq -e "select(.position == $1)" "$EVENTS" >/dev/null; }
+# With -s: of no event at all jq 1.6 says that it succeeded.
+has_position() { jq -es "any(.position == $1)" "$EVENTS" >/dev/null; }
 
 @test "a lease that is lost: lost with the reason, stopping, ended, released" {
   start_background ours redlock-cli run -k demo -t 2s --events-fd 8 -- sleep 1000 8>"$EVENTS"

@@ -23,7 +23,7 @@ waiters_are() {
 }
 note_waits() {
   redlock-cli status demo --json |
-    jq -e --arg note "$1" 'any(.locks[0].waiters.first[]?; .note == $note)' >/dev/null
+    jq -es --arg note "$1" 'any(.[].locks[0].waiters.first[]?; .note == $note)' >/dev/null
 }
 
 # ran: who had the lock, in order
