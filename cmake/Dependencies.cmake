@@ -107,7 +107,8 @@ redlock_component(nlohmann-json "${nlohmann_json_VERSION}" "linked in" MIT)
 redlock_component(CLI11 "${CLI11_VERSION}" "linked in" BSD-3-Clause)
 redlock_component(toml++ "${toml_VERSION}" "linked in" MIT)
 redlock_component(expected "${tl-expected_VERSION}" "linked in" CC0-1.0)
-# Each of the two comes with its own compiler; Clang may use the other's, of whatever version.
+# Each of the two comes with its own compiler; Clang may use the other's, of whatever version: that
+# one says which it is.
 check_cxx_symbol_exists(_LIBCPP_VERSION cstddef REDLOCK_HAS_LIBCXX)
 set(runtime_library libstdc++)
 set(runtime_licence "GPL-3.0-or-later WITH GCC-exception-3.1")
@@ -120,6 +121,12 @@ endif()
 set(runtime_version "")
 if(CMAKE_CXX_COMPILER_ID MATCHES "${runtime_compiler}")
   set(runtime_version "${CMAKE_CXX_COMPILER_VERSION}")
+else()
+  execute_process(COMMAND ${CMAKE_CXX_COMPILER} -dM -E -x c++ -include cstddef /dev/null
+    OUTPUT_VARIABLE macros ERROR_QUIET)
+  if(macros MATCHES "_GLIBCXX_RELEASE ([0-9]+)")
+    set(runtime_version ${CMAKE_MATCH_1})
+  endif()
 endif()
 redlock_component(${runtime_library} "${runtime_version}" "${redlock_runtime}"
   "${runtime_licence}")
