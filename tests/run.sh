@@ -8,12 +8,12 @@ umask 022
 
 usage() {
   cat <<'END'
-usage: tests/run.sh [quick | --only dev|asan|servers|mutants|user|load|fuzz|tsan]
+usage: tests/run.sh [quick | --only dev|asan|servers|mutants|user|load|fuzz|asan-bats|tsan]
 
 Installs the packages that are missing, then:
   quick  builds preset dev and runs the unit tests, 200 schedules of the simulation and a few bats
          tests: a minute or two when nothing else is to be done; for those who change a line
-and without a word all of these but the last two, some beside each other:
+and without a word all of these but the last three, some beside each other:
   dev    builds preset dev, runs all tests
   asan   builds preset asan (Clang: AddressSanitizer, UndefinedBehaviorSanitizer, libFuzzer), runs
          the unit tests, and every fuzz target for ten seconds
@@ -25,6 +25,8 @@ and without a word all of these but the last two, some beside each other:
          those to which the user does not matter
   load   the tests that load the machine, as both users: by themselves, last
   fuzz   only on demand: the fuzz targets of asan alone
+  asan-bats  only on demand: the bats tests with the program of preset asan; a report of any of its
+         processes is a failure
   tsan   only on demand: builds preset tsan (ThreadSanitizer), runs the tests labelled unit or smoke
 END
 }
@@ -38,7 +40,7 @@ case "$#,${1-}" in
     ;;
   1,quick) only=quick ;;
   2,--only)
-    if [[ ! $2 =~ ^(dev|asan|fuzz|servers|mutants|user|load|tsan)$ ]]; then
+    if [[ ! $2 =~ ^(dev|asan|fuzz|servers|mutants|user|load|asan-bats|tsan)$ ]]; then
       echo "run.sh: no such part: $2" >&2
       usage >&2
       exit 64
@@ -195,8 +197,8 @@ finish() {
   done
 }
 
-# Each preset once: configuring writes ctest's lists anew, under the eyes of a ctest that runs
-# beside.
+# build PRESET [--target TARGET]: each preset once: configuring writes ctest's lists anew, under the
+# eyes of a ctest that runs beside.
 declare -A built=()
 build() {
   [[ -z ${built[$PWD/$1]-} ]] || return 0
@@ -205,7 +207,7 @@ build() {
     cat "$work/configure.$1.log"
     return 1
   }
-  cmake --build --preset "$1" -j "$jobs" || return
+  cmake --build --preset "$@" -j "$jobs" || return
   built[$PWD/$1]=yes
 }
 
@@ -232,6 +234,26 @@ build_and_test_asan() {
   # Tests have deadlines. An ordinary user cannot take the priority back.
   renice -n 0 "$BASHPID" || true
   start_ctest asan -- --test-dir build/asan "${sanitized[@]}"
+}
+
+# Signals that a test sends are no reports, and what is ignored stays ignored. Leaks are what the unit
+# tests and memcheck.sh look for: here a process may end with what it has.
+run_asan_bats() {
+  local reports=$work/reports options report
+  if ! build asan --target bats-programs; then
+    fail_part asan-bats "the build failed"
+    return
+  fi
+  mkdir -m 1777 "$reports"
+  options=detect_leaks=0:handle_segv=0:handle_sigbus=0:handle_sigfpe=0:log_path=$reports/report
+  run_ctest asan-bats env ASAN_OPTIONS="$options" UBSAN_OPTIONS="$options:print_stacktrace=1" \
+    -- --test-dir build/asan -L '^bats$'
+  for report in "$reports"/*; do
+    [[ -e $report ]] || continue
+    failed=$((failed + 1))
+    note "" "a report of a sanitizer:"
+    cat "$report" >>"$work/failures"
+  done
 }
 
 # What a server has the largest part in: how it reads, what it drops, when it refuses.
@@ -340,6 +362,7 @@ run() {
     quick) run_preset dev dev -L '^(unit|quick)$' ;;
     asan) run_preset asan asan "${sanitized[@]}" ;;
     fuzz) run_preset asan asan -L '^fuzz$' ;;
+    asan-bats) run_asan_bats ;;
     tsan) run_preset tsan tsan -L '^(unit|smoke)$' ;;
     servers) begin_servers ;;
     mutants) begin_mutants ;;
