@@ -71,7 +71,7 @@ class Attempt {
       : server_set_(server_set),
         order_(std::move(order)),
         interrupt_(interrupt),
-        approach_(approach),
+        approach_(std::move(approach)),
         t0_(server_set.clock().now()),
         token_(draw_token(server_set)),
         ballot_(std::make_shared<AcquireBallot>(server_set, server_set.restart_guard())),

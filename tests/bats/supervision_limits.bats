@@ -75,6 +75,7 @@ without_proc() {
   unshare --mount --propagation private sh -c 'mount -t tmpfs none /proc; exec "$@"' - "$@"
 }
 
+# bats test_tags=unsanitized
 @test "without /proc nothing but the command could be stopped: 71, and no lock" {
   as_root
   run --separate-stderr without_proc redlock-cli run -k demo -- echo entered
@@ -92,6 +93,7 @@ without_proc() {
   assert_equal "$(redis 0 keys '*')" ""
 }
 
+# bats test_tags=unsanitized
 @test "without /proc but with less asked for, the command runs" {
   as_root
   local less

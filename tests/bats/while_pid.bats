@@ -326,6 +326,7 @@ REDLOCK_LEASE; (exit $((128 + $(kill -l "$signal"))))"
   wait_background container
 }
 
+# bats test_tags=unsanitized
 @test "without a /proc that shows our processes it is refused, and no lock taken; a lease that nobody watches needs none" {
   as_root
   # shellcheck disable=SC2016
