@@ -236,8 +236,8 @@ build_and_test_asan() {
   start_ctest asan -- --test-dir build/asan "${sanitized[@]}"
 }
 
-# Signals that a test sends are no reports, and what is ignored stays ignored. Leaks are what the unit
-# tests and memcheck.sh look for: here a process may end with what it has.
+# Signals that a test sends are no reports, and what is ignored stays ignored. Leaks are what the
+# unit tests and memcheck.sh look for: here a process may end with what it has.
 run_asan_bats() {
   local reports=$work/reports options report
   if ! build asan --target bats-programs; then
