@@ -130,8 +130,8 @@ shows_the_same() {
 @test "servers die with the test's shell, even when that is killed" {
   local pid
   # shellcheck disable=SC2016
-  pid=$(bash -c '. "$1"; declare -A BACKGROUND_PID
-    '"$(declare -f wait_until is_running_child kill_child)"'
+  pid=$(bash -c ''"$(declare -f)"'
+    . "$1"; declare -A BACKGROUND_PID
     WAIT_LIMIT=5 BATS_TEST_TMPDIR=$2
     start_servers 1
     pause_server 0

@@ -85,7 +85,7 @@ END_OF_DEPLOY
   assert_equal "$status" 0
   run -0 sh -c "$command"
   assert count_runs 1
-  run -0 redlock-cli status nightly --max-age 26h
+  run -0 redlock-cli status nightly --max-age 26h --server-timeout 20s
 }
 
 @test "a CI job runs under its lock, and not without its secret" {

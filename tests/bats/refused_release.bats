@@ -107,19 +107,6 @@ server_is_silent() { ! timeout 0.2 redis-cli -s "${SERVER_SOCKET[$1]}" ping >/de
   wait_for_no_key 0 demo
 }
 
-# acquire_at_all: by hand, for five minutes, into the environment. A server that answers much later
-# than the quorum is healed by an extension.
-acquire_at_all() {
-  eval "$(redlock-cli acquire -k demo -t 5m --export)"
-  wait_until held_at_all
-}
-held_at_all() {
-  local i
-  for i in "${!SERVER_PID[@]}"; do
-    key_count_is 1 "$i" demo || { redlock-cli extend -t 5m && key_count_is 1 "$i" demo; } || return
-  done
-}
-
 @test "release by hand is repeated within the server timeout, and then says what is left" {
   start_tcp_server --lua-time-limit 50
   start_servers 2
