@@ -541,6 +541,12 @@ TEST_F(ScriptsTest, HealDoesNotBringBackWhatWasReleasedByHand) {
   EXPECT_FALSE(exists("deploy"));
 }
 
+TEST_F(ScriptsTest, HealOfAShareSaysWhatCouldNotBeWritten) {
+  redis_({"ACL", "SETUSER", "default", "-hset"});
+  const HealRequest share{resource_, token(), ttl(), Fence(1), {1500ms, true, "{}"}, {true, {}}};
+  EXPECT_EQ(fault_of(drive_.run(server_.heal(share, drive_.soon()))).kind, FaultKind::denied);
+}
+
 // --- release ---
 
 TEST_F(ScriptsTest, ReleaseDeletesItsOwn) {
@@ -662,6 +668,26 @@ TEST_F(ScriptsTest, ReleaseByHandLeavesATombstoneForAsLongAsTheLeaseHad) {
       std::string::npos);
 }
 
+TEST_F(ScriptsTest, AReleaseByHandThatKeepsLeavesNoTombstone) {
+  acquired(token());
+  const ReleaseRequest keeps{resource_, token(), /*by_hand=*/true, 5s};
+  EXPECT_TRUE(std::holds_alternative<Released>(drive_.run(server_.release(keeps, drive_.soon()))));
+  EXPECT_LE(pttl("deploy"), 5'000);
+  EXPECT_FALSE(exists(helper_.released()));
+}
+
+TEST_F(ScriptsTest, ARunThatIsWrittenInNoKnownWayIsNotRecorded) {
+  const Fence fence = acquired(token());
+  ScriptCall call = release_call(release_of_run(fence));
+  call.arguments[protocol::argument::release::run].insert(0, "later ");
+  const auto vote =
+      release_vote(drive_.run(server_.ask(std::move(call), /*asking=*/false, drive_.soon())));
+  ASSERT_TRUE(std::holds_alternative<Released>(vote));
+  EXPECT_FALSE(std::get<Released>(vote).recorded);
+  EXPECT_FALSE(exists("deploy"));
+  EXPECT_FALSE(exists(helper_.last()));
+}
+
 TEST_F(ScriptsTest, TombstonesGoWhenTheyHaveServed) {
   redis_({"ZADD", helper_.released(), "1", "old"});
   acquired(token());
@@ -732,6 +758,16 @@ TEST_F(ScriptsTest, BreakIsToldToWhoeverHadTheLease) {
   EXPECT_LE(pttl(helper_.released()), 30'000);
 }
 
+TEST_F(ScriptsTest, ABreakerWhoseRecordCannotBeReadIsUnknown) {
+  acquired(token());
+  break_lock({}, {"ops1", "root", "", "stuck since noon", 0});
+  redis_({"ACL", "SETUSER", "default", "-zrangebyscore"});
+  const NotOurs answer = not_ours(extend(token()));
+  EXPECT_EQ(answer.why, NotOurs::Why::gone);
+  ASSERT_TRUE(answer.breaker.has_value());
+  EXPECT_EQ(answer.breaker->host, "");
+}
+
 TEST_F(ScriptsTest, BreakIsToldToAllWhoSharedTheLock) {
   for (const char digit : {'a', 'b', 'c'}) {
     AcquireRequest request{resource_, token(digit), ttl(), some_owner()};
@@ -745,6 +781,14 @@ TEST_F(ScriptsTest, BreakIsToldToAllWhoSharedTheLock) {
     ASSERT_TRUE(answer.breaker.has_value()) << digit;
     EXPECT_EQ(answer.breaker->user, "root");
   }
+}
+
+TEST_F(ScriptsTest, BreakTakesAMarkerWithoutShares) {
+  const AcquireRequest shared{resource_, token(), ttl(), some_owner(), Mode{true, 0}};
+  ASSERT_TRUE(std::holds_alternative<Granted>(drive_.run(server_.acquire(shared, drive_.soon()))));
+  redis_({"DEL", helper_.readers()});
+  EXPECT_TRUE(std::holds_alternative<Broken>(break_lock()));
+  EXPECT_FALSE(exists("deploy"));
 }
 
 TEST_F(ScriptsTest, BreakTakesForeignLocks) {
@@ -949,6 +993,20 @@ TEST_F(ScriptsTest, AMuteHolderIsKnownToThoseWhoWait) {
   ASSERT_TRUE(std::holds_alternative<Granted>(drive_.run(
       server_.acquire({resource_, token('b'), ttl(), some_owner(), shared}, drive_.soon()))));
   EXPECT_TRUE(mute_is_seen({}));
+}
+
+TEST_F(ScriptsTest, WhoWantsASlotUnderAForeignLockWaitsForThatLock) {
+  const Mode slot{true, 1};
+  ASSERT_TRUE(std::holds_alternative<Granted>(drive_.run(
+      server_.acquire({resource_, token('a'), ttl(), some_owner(), slot}, drive_.soon()))));
+  redis_({"SET", "deploy", "another library's", "PX", "90000"});
+  AcquireRequest wanted{resource_, token('b'), ttl(), some_owner(), slot};
+  wanted.entry = QueueEntry{"me", 1, false, 30s};
+  const auto vote = drive_.run(server_.acquire(wanted, drive_.soon()));
+  ASSERT_TRUE(std::holds_alternative<Held>(vote)) << vote.index();
+  const auto may_change = std::get<Held>(vote).queue.may_change;
+  ASSERT_TRUE(may_change.has_value());
+  EXPECT_GT(*may_change, 60s) << "not when the slot is free";
 }
 
 TEST_F(ScriptsTest, ALockIsOfferedOnlyWhenTheFirstWasNotified) {
@@ -1297,6 +1355,22 @@ TEST_F(ScriptsAloneTest, ReleaseReleasesWhatIsOurs) {
   acquired(token());
   EXPECT_TRUE(std::holds_alternative<Released>(release_alone(token(), false, 5s)));
   EXPECT_LE(pttl("deploy"), 5'000);
+}
+
+TEST_F(ScriptsAloneTest, ReleaseByHandReleasesALockWithoutAnExpiry) {
+  acquired(token());
+  redis_({"PERSIST", "deploy"});
+  EXPECT_TRUE(std::holds_alternative<Released>(release_alone(token(), /*by_hand=*/true)));
+  EXPECT_FALSE(exists("deploy"));
+}
+
+TEST_F(ScriptsAloneTest, NobodyIsQueuedAgainAndNoRunIsRecorded) {
+  ReleaseRequest request = release_of_run(acquired(token()));
+  request.requeue = Requeue{{"me", 1, false, 30s}, {}, some_owner()};
+  const auto vote = release_vote(alone(release_call(request)));
+  ASSERT_TRUE(std::holds_alternative<Released>(vote));
+  EXPECT_FALSE(std::get<Released>(vote).recorded);
+  for (const std::string& key : {helper_.queue(), helper_.last()}) EXPECT_FALSE(exists(key)) << key;
 }
 
 }  // namespace
