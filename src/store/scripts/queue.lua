@@ -258,7 +258,7 @@ local function enqueue(id, ticket, mode, polls, life, record, time)
   end
   for _ = 1, 8 do
     local rank = redis.call('ZRANK', KEYS.queue, id)
-    if not rank or rank == 0 then break end
+    if rank == 0 then break end
     local neighbour = redis.call('ZRANGE', KEYS.queue, rank - 1, rank - 1)[1]
     if living(neighbour, time) then break end
   end
