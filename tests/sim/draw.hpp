@@ -73,12 +73,16 @@ class Draw {
   /// Those that wait for the lock alone supersede each other, and some more of them come at about
   /// the same time.
   void let_the_newest_win();
+  /// More sessions wait for a slot than a script looks at, and behind them some for no slot.
+  void add_crowd();
   SessionPlan session(Duration start);
   void choose_keys(SessionPlan& plan);
   void add_machines();
   MachinePlan machine(Milliseconds offset);
   void add_paths(bool may_straggle);
   void add_mishaps();
+  /// Some sessions also have runs that servers remember, some users may not PUBLISH or SUBSCRIBE.
+  void spoil_helper_keys();
   /// Whose host stands still from the votes on until the lease is over has no lease.
   void have_first_oversleep();
   /// Where clients can tell one server from another, it harms nobody.

@@ -23,6 +23,9 @@ constexpr Milliseconds calming_time{4000};
 /// that forgot is its time.
 constexpr seconds guard_for_steps_back{10};
 
+/// More waiters than a script looks at (MANY in queue.lua).
+constexpr std::size_t crowd = 70;
+
 }  // namespace
 
 void Draw::decide_guard() {
@@ -174,12 +177,50 @@ void Draw::add_mishaps() {
     schedule_.mishaps.push_back(mishap(Kind::spoil_counter));
   if (profile_.in_promise && !has_nodes() && random_.chance(25))
     schedule_.mishaps.push_back(mishap(Kind::newer_waiter));
+  if (profile_.spoils_helper_keys) spoil_helper_keys();
   if (profile_.servers_jump_forward) {
     for (std::size_t i = 0; i < schedule_.servers; ++i) {
       Mishap jump = mishap(Kind::step_server_wall);
       jump.step =
           std::chrono::duration_cast<Milliseconds>(random_.between(base_ttl_ / 5, 3 * base_ttl_));
       schedule_.mishaps.push_back(jump);
+    }
+  }
+}
+
+void Draw::add_crowd() {
+  const auto add = [this](Mode mode, Duration start) {
+    SessionPlan plan = race_session(start);
+    plan.host = random_.below(hosts_);
+    plan.mode = mode;
+    plan.wait.wait = random_.between(Duration(base_ttl_), span_);
+    if (random_.chance(100)) plan.dies_at = start + random_.between(Duration::zero(), span_);
+    schedule_.sessions.insert(schedule_.sessions.begin(), plan);
+  };
+  const Mode one_slot{.shared = true, .slots = 1};
+  for (std::size_t i = 0; i < crowd; ++i)
+    add(one_slot, random_.between(Duration::zero(), Duration(base_ttl_)));
+  for (std::size_t i = 0; i < 6; ++i) {
+    add(i < 2 ? Mode{} : Mode{.shared = true}, base_ttl_);
+    schedule_.sessions.front().start += random_.between(Duration::zero(), Duration(base_ttl_));
+  }
+}
+
+void Draw::spoil_helper_keys() {
+  if (random_.chance(200)) schedule_.mute_hosts.push_back(random_.below(hosts_));
+  if (random_.chance(200)) schedule_.deaf_hosts.push_back(random_.below(hosts_));
+  const std::size_t count = random_.below(8);
+  for (std::size_t i = 0; i < count; ++i) {
+    Mishap spoil = mishap(Kind::spoil_key);
+    spoil.other = random_.below(std::size(spoilings));
+    schedule_.mishaps.push_back(spoil);
+  }
+  for (SessionPlan& plan : schedule_.sessions) {
+    // A server that does not know that a run keeps the lease releases it by hand.
+    if (plan.style == SessionPlan::Style::run) plan.hand_release_at.reset();
+    if (plan.style != SessionPlan::Style::handed && random_.chance(500)) {
+      plan.once_per = milliseconds(1);
+      plan.fails = random_.chance(300);
     }
   }
 }

@@ -26,6 +26,8 @@ struct Profile {
   bool servers_jump_forward = false;  ///< their wall clock, which ends keys
   bool one_that_forgets = false;      ///< a single server, which loses its data
   bool nightly = false;               ///< the same job once a day, with --once-per
+  bool spoils_helper_keys = false;    ///< another program writes into them
+  bool has_host_names = false;        ///< waiters' ids tell hosts apart; else all seem to be on one
   std::string_view judged = {};       ///< the only rule that is promised all the same; empty: all
   VoteKind votes = VoteKind::server;  ///< most of them; others are a server each
 };
@@ -35,9 +37,10 @@ inline constexpr Profile profiles[] = {
     {"fast-clocks", "clock rates that differ by up to 20 %", false, 100'000},
     {"amnesia", "servers that lose their data, without a restart guard", false, 4900, true},
     {"forward-jumps", "wall clocks of servers that jump forward", false, 4900, false, true},
-    {"one-forgets",
-     "a single server that loses its data: fences rise, whatever clients' clocks say", false, 4900,
-     false, false, true, false, "fence"},
+    {.name = "one-forgets",
+     .what = "a single server that loses its data: fences rise, whatever clients' clocks say",
+     .one_that_forgets = true,
+     .judged = "fence"},
     {"nightly", "within the promise, the same job on many hosts once a day, with --once-per", true,
      4900, false, false, false, true},
     {.name = "cluster",
@@ -48,6 +51,15 @@ inline constexpr Profile profiles[] = {
      .what = "within the promise, votes that are a master under Sentinel each",
      .in_promise = true,
      .votes = VoteKind::sentinel},
+    {.name = "hosts",
+     .what = "within the promise, waiters whose ids tell on which host they are",
+     .in_promise = true,
+     .has_host_names = true},
+    {.name = "spoilt-keys",
+     .what = "helper keys that another program spoils: leases exclude each other all the same",
+     .spoils_helper_keys = true,
+     .has_host_names = true,
+     .judged = "exclusion"},
 };
 
 inline const Profile* find_profile(std::string_view name) {

@@ -25,6 +25,13 @@ Fence fence_in(const std::string& text) {
   return Fence(std::stoull(text));
 }
 
+/// The value of a key; null when there is none, or one of another type.
+template <class Type>
+const Type* value_at(Server& server, const std::string& key) {
+  const local::Entry* entry = server.keyspace().find(key);
+  return entry != nullptr ? std::get_if<Type>(&entry->value) : nullptr;
+}
+
 /// While a slot moves, the lock's key goes alone: the script knows of nothing beside it (decision
 /// 0040).
 bool goes_alone(const Run& run) {
@@ -64,15 +71,15 @@ Referee::Standing Referee::look(Server& server) const {
     standing.expires = entry->expires;
   }
   standing.recorded = keyspace.find(owner_) != nullptr;
-  if (const local::Entry* entry = keyspace.find(readers_)) {
+  if (const auto* readers = value_at<local::SortedSet>(server, readers_)) {
     const auto now = static_cast<double>(keyspace.now().count());
-    for (const auto& [end, id] : std::get<local::SortedSet>(entry->value).ranking()) {
+    for (const auto& [end, id] : readers->ranking()) {
       if (end > now) standing.shares.emplace(id, end);
     }
   }
-  if (const local::Entry* entry = keyspace.find(slots_);
-      entry != nullptr && !standing.shares.empty()) {
-    for (const auto& [slot, id] : std::get<local::Hash>(entry->value)) {
+  if (const auto* slots = value_at<local::Hash>(server, slots_);
+      slots != nullptr && !standing.shares.empty()) {
+    for (const auto& [slot, id] : *slots) {
       if (standing.shares.contains(id)) standing.slots.emplace(slot, id);
     }
   }
@@ -290,8 +297,8 @@ void Referee::check_counter(const Run& run, const std::string& what) {
 void Referee::check_place(const Run& run) {
   const std::string& waiter = run.arguments[3];
   if (waiter.empty() || goes_alone(run)) return;
-  const local::Entry* queue = run.server.keyspace().find(queue_);
-  if (queue != nullptr && std::get<local::SortedSet>(queue->value).score(waiter)) return;
+  const auto* queue = value_at<local::SortedSet>(run.server, queue_);
+  if (queue != nullptr && queue->score(waiter)) return;
   violate("line", fmt::format("{} takes something back at s{} and loses its place in the queue",
                               run.process.name(), run.server.number() + 1));
 }
@@ -302,9 +309,9 @@ void Referee::note_superseder(const Run& run) {
   Superseder& superseder = superseders_[waiter];
   superseder.process = &run.process;
   superseder.ticket = std::stoull(run.arguments[8]);
-  const local::Entry* waiters = run.server.keyspace().find(waiting_);
+  const auto* waiters = value_at<local::Hash>(run.server, waiting_);
   if (waiters == nullptr) return;
-  for (const auto& [field, value] : std::get<local::Hash>(waiters->value)) {
+  for (const auto& [field, value] : *waiters) {
     const bool is_newest = field == "+" && value.starts_with(run.arguments[8] + " " + waiter + " ");
     if (is_newest) superseder.servers |= bit_of(run.server);
   }
@@ -340,16 +347,17 @@ void Referee::note_late_place(const Run& run) {
 }
 
 void Referee::check_healed(const Run& run, const Facts& facts) {
-  const local::Entry* counter = run.server.keyspace().find(counter_);
-  if (counter != nullptr && fence_in(std::get<std::string>(counter->value)) >= facts.fence) return;
+  const auto* counter = value_at<std::string>(run.server, counter_);
+  const auto known = counter != nullptr ? Fence::from_text(*counter) : Fence();
+  // One that cannot be used stays as it is.
+  if (!known || *known >= facts.fence) return;
   violate("fence", fmt::format("s{} got a lease back without its fence, {}",
                                run.server.number() + 1, facts.fence.text()));
 }
 
 void Referee::check_tombstone(const Run& run, const Facts& facts) {
-  const local::Entry* tombstones = run.server.keyspace().find(tombstones_);
-  if (tombstones == nullptr || !std::get<local::SortedSet>(tombstones->value).score(facts.id))
-    return;
+  const auto* tombstones = value_at<local::SortedSet>(run.server, tombstones_);
+  if (tombstones == nullptr || !tombstones->score(facts.id)) return;
   violate("tombstone", fmt::format("s{} got a lease back of which it knows that it was released",
                                    run.server.number() + 1));
 }
@@ -422,11 +430,11 @@ void Referee::saw_end(Server& server, Process& process, bool read_all) {
     return known.second == owner && !finished_.contains(known.first);
   };
   if (std::ranges::any_of(heirs_, is_at_work)) return;
-  const local::Entry* queue = server.keyspace().find(queue_);
+  const auto* queue = value_at<local::SortedSet>(server, queue_);
   for (const auto& [waiter, nodes] : waiters_[&process]) {
     if (unread_ends_.contains({&process, &server}) || !nodes.contains(&server)) continue;
     if ((scripts_lost_ & bit_of(server)) != 0) break;
-    if (queue == nullptr || !std::get<local::SortedSet>(queue->value).score(waiter)) continue;
+    if (queue == nullptr || !queue->score(waiter)) continue;
     if (late_places_.contains({waiter, &server})) continue;
     violate("line", fmt::format("s{} keeps {} in the queue, which is gone", server.number() + 1,
                                 process.name()));

@@ -25,7 +25,9 @@ Duration Schedule::work() const {
 }
 
 Schedule draw(const Profile& profile, std::uint64_t seed) {
-  return profile.nightly ? draw_nightly(profile, seed) : Draw(profile, seed).make();
+  Schedule schedule = profile.nightly ? draw_nightly(profile, seed) : Draw(profile, seed).make();
+  schedule.has_host_names = profile.has_host_names;
+  return schedule;
 }
 
 std::string describe(const Schedule& schedule) {
@@ -109,6 +111,11 @@ std::string describe(const Mishap& mishap) {
       return fmt::format("the address of {} leads to s{} {}", server, mishap.other + 1, span);
     case Kind::spoil_counter:
       return fmt::format("the fence counter of {} is too large {}", server, span);
+    case Kind::spoil_key: {
+      const Spoiling& spoiling = spoilings[mishap.other];
+      return fmt::format("another program writes into the {} of {}: {} {}", spoiling.key, server,
+                         spoiling.command, fmt::join(spoiling.words, " "));
+    }
     case Kind::newer_waiter:
       return fmt::format("a waiter of a newer version stands in the queue {}", span);
     case Kind::move_slot:

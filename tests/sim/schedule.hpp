@@ -62,6 +62,8 @@ struct Mishap {
     evict,          ///< a server loses the lock's key, and what lies beside it stays
     move_address,   ///< a server's address leads to `other` for a while
     spoil_counter,  ///< a server's fence counter is no number that it may be, for a while
+    spoil_key,      ///< another program writes what makes no sense into a helper key of a server;
+                    ///< `other`: what, of spoilings
     newer_waiter,   ///< a waiter of a newer version stands in every queue for `span`, first of all
     move_slot,      ///< of a server's cluster, within about `span`
     fail_over,      ///< a replica takes the master's place
@@ -77,6 +79,48 @@ struct Mishap {
   bool flag = false;  ///< cut: what is under way arrives; break_lock: only with a certain fence;
                       ///< foreign: dies without releasing; foreign_for_ever: a hash; fail_over:
                       ///< the master crashes
+};
+
+/// What another program writes into a helper key: a command, without the name of the key. In a word
+/// LEASE stands for the id of the exclusive lease that there is, READER for that of a share, and
+/// WAITER for that of the first waiter. None of it opens the lock: where readers or slots are of
+/// another type, servers grant nothing by them.
+struct Spoiling {
+  std::string_view key;  ///< its name in core/protocol.txt
+  std::string_view command;
+  std::vector<std::string> words;
+  bool replaces = true;  ///< what was there goes first
+};
+
+inline const Spoiling spoilings[] = {
+    {"fence", "SET", {"many"}},
+    {"fence", "SET", {"-1"}},
+    {"fence", "SET", {"1.5"}},
+    {"fence", "HSET", {"a", "b"}},
+    {"owner", "SET", {"somebody"}},
+    {"owner", "HSET", {"lease", "LEASE"}},
+    {"owner", "HSET", {"lease", "shared"}},
+    {"owner", "HSET", {"lease", "another"}, false},
+    {"owner", "HSET", {"lease", "shared"}, false},
+    {"owner", "HDEL", {"record"}, false},
+    {"owner", "HSET", {"record", "two\nlines"}, false},
+    {"released", "SET", {"everything"}},
+    {"released", "ZADD", {"9000000000000", "broken:LEASE"}, false},
+    {"released", "HSET", {"a", "b"}},
+    {"readers", "SET", {"everybody"}},
+    {"readers", "ZADD", {"1700000300000", "another"}, false},
+    {"shares", "SET", {"all"}},
+    {"shares", "HSET", {"READER", "not a share"}, false},
+    {"slots", "SET", {"none"}},
+    {"queue", "SET", {"long"}},
+    {"queue", "ZADD", {"1", "gone"}, false},
+    {"queue", "ZADD", {"9000000000000", "last"}, false},
+    {"waiters", "SET", {"some"}},
+    {"waiters", "HSET", {"+", "no waiter"}, false},
+    {"waiters", "HSET", {"WAITER", "no entry"}, false},
+    {"last", "SET", {"yesterday"}},
+    {"last", "SET", {"1000 5 5\nlater"}},
+    {"last", "HSET", {"a", "b"}},
 };
 
 /// Everything that is decided before a schedule begins. What is drawn later, delays and the
@@ -100,6 +144,7 @@ struct Schedule {
   std::vector<NodesPlan> nodes{};         ///< of the votes that are not one server
   std::vector<MachinePlan> server_plans;  ///< of each vote, then of all other nodes and sentinels
   std::vector<MachinePlan> hosts;
+  bool has_host_names = false;          ///< each has its own; else all have the same
   std::vector<std::size_t> mute_hosts;  ///< whose user may not PUBLISH
   std::vector<std::size_t> deaf_hosts;  ///< whose user may not SUBSCRIBE
   std::vector<PathPlan> paths;          ///< host * server plans + server

@@ -96,7 +96,7 @@ void Session::kill() {
 AcquireOrder Session::order(std::size_t key) const {
   const Ttl ttl = Ttl::from(plan_.ttl).value();
   Owner owner;
-  owner.host = "h";
+  owner.host = world_.name_of_host(plan_.host);
   owner.supervised = plan_.style == SessionPlan::Style::run;
   AcquireOrder order{world_.resource(key), ttl, owner, margin(ttl)};
   order.mode = plan_.mode;
@@ -245,10 +245,12 @@ asio::awaitable<void> Session::work_under(std::shared_ptr<HeldSet> set) {
   for (const Lease& one : leases)
     world_.referee(one.resource).stopped(*process_, one.token, expire_in);
   std::optional<RunRecord> run;
+  std::optional<Owner> finished;
   if (plan_.once_per) run = record_of(began);
+  if (run && expire_in > Duration::zero()) finished = order(plan_.first_key).owner;
   if (run && run->success) world_.ended_well(started);
   const SetReleaseResult result =
-      co_await set->release(/*by_hand=*/false, expire_in, std::nullopt, run);
+      co_await set->release(/*by_hand=*/false, expire_in, finished, run);
   if (run && run->success && result.recorded) world_.recorded(*this, started);
   if (expire_in > Duration::zero()) co_return;
   for (const Lease& one : leases) world_.referee(one.resource).released(one.token, result.result);

@@ -132,6 +132,10 @@ Process& World::new_process(std::size_t host, std::string name) {
   return processes_.emplace_back(hosts_[host], std::move(name));
 }
 
+std::string World::name_of_host(std::size_t host) const {
+  return schedule_.has_host_names ? "h" + std::to_string(host + 1) : "h";
+}
+
 std::shared_ptr<ServerSet> World::new_electorate(Process& process, Duration server_timeout) {
   std::vector<std::unique_ptr<LockServer>> servers;
   for (const std::size_t server : schedule_.configured) {

@@ -58,6 +58,8 @@ class World final : public Network {
   [[nodiscard]] Referee& referee(const Resource& resource) { return referees_.of(resource); }
   [[nodiscard]] const Resource& resource(std::size_t key) const { return resources_.at(key); }
   Process& new_process(std::size_t host, std::string name);
+  /// As the product writes it into owner records.
+  [[nodiscard]] std::string name_of_host(std::size_t host) const;
   std::shared_ptr<ServerSet> new_electorate(Process& process, Duration server_timeout);
   template <class Coroutine>
   void start(Coroutine coroutine) {
@@ -101,6 +103,7 @@ class World final : public Network {
   void foreign_lock(const Mishap& mishap);
   void move_address(std::size_t address, std::size_t to);
   void spoil_counter(Server& server, Duration span);
+  void spoil_key(Server& server, const Spoiling& spoiling);
   void put_newer_waiter_in_line(Duration span);
   void check_newer_waiter(const std::vector<Milliseconds>& ends);
   void calm_down();

@@ -6,6 +6,7 @@
 #include "core/helper_keys.hpp"
 #include "engine/inspect.hpp"
 #include "store/local/commands.hpp"
+#include "support/digest.hpp"
 #include "virtual/cluster_nodes.hpp"
 
 namespace redlock::sim {
@@ -25,6 +26,13 @@ constexpr Milliseconds queue_life{35'000};
 /// A foreign client gives its clock as much as we do.
 Duration foreign_validity(Duration ttl) {
   return ttl - ttl / 100 - Milliseconds(2);
+}
+
+/// The first member of a sorted set, if there is one.
+std::string first_of(Server& server, const std::string& key) {
+  const local::Entry* entry = server.keyspace().find(key);
+  const auto* set = entry != nullptr ? std::get_if<local::SortedSet>(&entry->value) : nullptr;
+  return set != nullptr ? set->ranking().begin()->second : std::string();
 }
 
 void run_at(Server& server, const std::vector<std::string>& command) {
@@ -139,6 +147,9 @@ void World::befall(const Mishap& mishap) {
     case Mishap::Kind::spoil_counter:
       spoil_counter(server, mishap.span);
       return;
+    case Mishap::Kind::spoil_key:
+      spoil_key(server, spoilings[mishap.other]);
+      return;
     case Mishap::Kind::newer_waiter:
       put_newer_waiter_in_line(mishap.span);
       return;
@@ -169,6 +180,27 @@ void World::spoil_counter(Server& server, Duration span) {
     if (entry == nullptr || std::get<std::string>(entry->value) != unusable_counter) return;
     run_at(server, {"SET", key, saved, "PX", std::to_string(planted_life.count())});
   });
+}
+
+void World::spoil_key(Server& server, const Spoiling& spoiling) {
+  const std::string key = fmt::format("redlock:{}:{{{}}}", spoiling.key, resource_.key());
+  const HelperKeys keys(resource_);
+  const local::Entry* lock = server.keyspace().find(resource_.key());
+  const auto* token = lock != nullptr ? std::get_if<std::string>(&lock->value) : nullptr;
+  const std::pair<std::string_view, std::string> names[] = {
+      {"LEASE", token != nullptr ? sha1_hex(*token) : ""},
+      {"READER", first_of(server, keys.readers())},
+      {"WAITER", first_of(server, keys.queue())}};
+  if (spoiling.replaces) server.keyspace().erase(key);
+  std::vector<std::string> command{std::string(spoiling.command), key};
+  for (std::string word : spoiling.words) {
+    for (const auto& [name, id] : names) {
+      if (const auto place = word.find(name); place != std::string::npos)
+        word.replace(place, name.size(), id);
+    }
+    command.push_back(std::move(word));
+  }
+  run_at(server, command);
 }
 
 void World::put_newer_waiter_in_line(Duration span) {
