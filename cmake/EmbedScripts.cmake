@@ -1,10 +1,15 @@
-# Writes one C++ source with all scripts as one text, and its SHA-1:
-#   cmake -DPROTOCOL=… -DSCRIPTS=a.lua;b.lua -DUNDO=… -DOUTPUT=… -P EmbedScripts.cmake
+# Writes one C++ source with all scripts as one text, and its SHA-1, in the namespace
+# redlock::scripts or another one:
+#   cmake -DPROTOCOL=… -DSCRIPTS=a.lua;b.lua -DUNDO=… -DOUTPUT=… [-DNAMESPACE=…]
+#         -P EmbedScripts.cmake
 # Comment lines, indentation and the names of core/protocol.txt are for readers of the source; they
 # do not travel to the servers.
 cmake_minimum_required(VERSION 3.22)
 include(${CMAKE_CURRENT_LIST_DIR}/Protocol.cmake)
 load_protocol("${PROTOCOL}")
+if(NOT NAMESPACE)
+  set(NAMESPACE redlock::scripts)
+endif()
 
 function(load_script file result)
   file(READ "${file}" text)
@@ -44,7 +49,7 @@ load_script("${UNDO}" undo)
 file(WRITE "${OUTPUT}" "// Made from src/store/scripts by cmake/EmbedScripts.cmake.
 #include \"store/script.hpp\"
 
-namespace redlock::scripts {
+namespace ${NAMESPACE} {
 
 extern const std::string_view text;
 const std::string_view text = R\"lua(${text})lua\";
@@ -55,5 +60,5 @@ const std::string_view undo = R\"lua(${undo})lua\";
 extern const std::string_view sha1;
 const std::string_view sha1 = \"${digest}\";
 
-${source}}  // namespace redlock::scripts
+${source}}  // namespace ${NAMESPACE}
 ")

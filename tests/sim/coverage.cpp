@@ -2,78 +2,59 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <array>
+#include <fstream>
 #include <lua.hpp>
-#include <set>
-#include <string>
 #include <string_view>
+#include <vector>
 
 #include "store/script.hpp"
 
+// The scripts that tell of their conditions (conditions.py, cmake/EmbedScripts.cmake).
+namespace redlock::sim::instrumented {
+extern const std::string_view text;
+extern const std::string_view undo;
+}  // namespace redlock::sim::instrumented
+
 namespace {
 
-/// Of one text: those of its lines that ran.
-using Lines = std::set<int>;
-
 bool is_on = false;
-bool in_undo = false;
-Lines in_text_ran;
-Lines in_undo_ran;
+std::vector<bool> false_seen;
+std::vector<bool> true_seen;
 
-void note_line(lua_State* /*lua*/, lua_Debug* event) {
-  (in_undo ? in_undo_ran : in_text_ran).insert(event->currentline);
+/// seen(NUMBER, VALUE) in a script: the condition of this number had this value. -> the value
+int note(lua_State* lua) {
+  lua_settop(lua, 2);
+  const auto number = static_cast<std::size_t>(lua_tointeger(lua, 1));
+  std::vector<bool>& outcomes = lua_toboolean(lua, 2) != 0 ? true_seen : false_seen;
+  if (outcomes.size() <= number) outcomes.resize(number + 1);
+  outcomes[number] = true;
+  return 1;
 }
 
-/// Whether something can run there, as far as can be told without a compiler: not where nothing but
-/// a block or a list ends.
-bool is_code(std::string_view line) {
-  constexpr std::array<std::string_view, 5> begins{"local function ", "else", "until ", "function ",
-                                                   "while true do"};
-  if (std::ranges::any_of(begins, [&](std::string_view begin) {
-        return line.starts_with(begin) && !line.starts_with("elseif");
-      })) {
-    return false;
+/// The script that tells of its conditions, in the place of this one, with what stands in front of
+/// it.
+std::string instrumented(std::string_view script) {
+  using namespace redlock;
+  std::string_view original = scripts::text;
+  std::string_view copy = sim::instrumented::text;
+  if (!script.ends_with(original)) {
+    original = scripts::undo;
+    copy = sim::instrumented::undo;
   }
-  return line.find_first_not_of(")}], ") != std::string_view::npos && line != "end" &&
-         line != "end)" && !line.ends_with(" =");
-}
-
-struct Count {
-  std::size_t code = 0;
-  std::size_t ran = 0;
-};
-
-/// Line by line, with the function or the script that each is in.
-void print_lines(std::string_view text, const Lines& ran, std::string where, Count& count) {
-  int number = 0;
-  while (!text.empty()) {
-    const std::string_view line = text.substr(0, text.find('\n'));
-    text.remove_prefix(std::min(text.size(), line.size() + 1));
-    ++number;
-    for (const std::string_view begin : {"local function ", "if script == '"}) {
-      if (line.starts_with(begin))
-        where = line.substr(begin.size(), line.find_first_of("('", begin.size()) - begin.size());
-    }
-    if (!is_code(line)) continue;
-    ++count.code;
-    if (ran.contains(number)) {
-      ++count.ran;
-    } else {
-      fmt::print("never: {}: {}\n", where, line);
-    }
-  }
+  script.remove_suffix(original.size());
+  return std::string(script) + std::string(copy);
 }
 
 }  // namespace
 
 extern "C" {
-lua_State* __real_luaL_newstate();
+int __real_luaL_loadbuffer(lua_State* lua, const char* script, std::size_t size, const char* name);
 
-lua_State* __wrap_luaL_newstate() {
-  lua_State* lua = __real_luaL_newstate();
-  if (is_on && lua != nullptr) lua_sethook(lua, note_line, LUA_MASKLINE, 0);
-  return lua;
+int __wrap_luaL_loadbuffer(lua_State* lua, const char* script, std::size_t size, const char* name) {
+  if (!is_on) return __real_luaL_loadbuffer(lua, script, size, name);
+  lua_register(lua, "seen", note);
+  const std::string copy = instrumented({script, size});
+  return __real_luaL_loadbuffer(lua, copy.data(), copy.size(), name);
 }
 }
 
@@ -83,16 +64,14 @@ void switch_on() {
   is_on = true;
 }
 
-void runs(bool undo) {
-  in_undo = undo;
-}
-
-bool print() {
-  Count count;
-  print_lines(scripts::text, in_text_ran, "", count);
-  print_lines(scripts::undo, in_undo_ran, "undo", count);
-  fmt::print("{} of {} lines of the scripts ran\n", count.ran, count.code);
-  return count.ran > 0;
+bool write(const std::string& path) {
+  std::ofstream file(path);
+  for (const auto& [outcomes, value] : {std::pair(&false_seen, 0), std::pair(&true_seen, 1)}) {
+    for (std::size_t number = 0; number < outcomes->size(); ++number) {
+      if ((*outcomes)[number]) file << fmt::format("{} {}\n", number, value);
+    }
+  }
+  return static_cast<bool>(file.flush());
 }
 
 }  // namespace redlock::sim::coverage
