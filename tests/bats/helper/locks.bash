@@ -27,8 +27,8 @@ release_hold() {
   wait_background "$1"
 }
 
-# The key demo is acquired by hand at every server, for five minutes, into the environment. A server that answers much later
-# than the quorum is healed by an extension.
+# The key demo is acquired by hand at every server, for five minutes, into the environment. A server
+# that answers much later than the quorum is healed by an extension.
 acquire_at_all() {
   eval "$(redlock-cli acquire -k demo -t 5m --export)"
   wait_until held_at_all
