@@ -51,22 +51,32 @@ Instant end_of_lingering(const Clock& clock, Instant t0) {
   return now + std::max<Duration>(now - t0, min_lingering);
 }
 
+/// What became of the question to one server while release_at repeats it.
+struct Repetition {
+  std::function<void()> refused;  ///< runs at the first refusal
+  bool unanswered = false;        ///< the last one, after a refusal
+};
+
 /// A refusal proves that nothing was done, so the same question may be asked again, and its answer
 /// counts.
-/// After silence it would not: "gone" may be the effect of the first question. `refused` runs once.
-/// A server that refused and then falls silent has refused: that says why it may keep the lease.
+/// After silence it would not: "gone" may be the effect of the first question.
+/// When a repetition is not answered, the refusal stays the vote: the lease may still be there.
 asio::awaitable<ReleaseVote> release_at(ServerSet& server_set, LockServer& server,
                                         ReleaseRequest request, Instant answer_by,
-                                        Instant repeat_until, std::function<void()> refused) {
+                                        Instant repeat_until,
+                                        std::shared_ptr<Repetition> repetition) {
   std::optional<ReleaseVote> refusal;
   for (unsigned k = 0;; ++k) {
     ReleaseVote vote = co_await server.release(request, answer_by);
-    if (refusal && !is_answer(vote)) co_return *refusal;
+    if (refusal && !is_answer(vote)) {
+      repetition->unanswered = true;
+      co_return *refusal;
+    }
     const auto* fault = std::get_if<Fault>(&vote);
     if (fault == nullptr || !fault->refused) co_return vote;
     const Instant next = server_set.clock().now() + unavailable_delay(k, server_set.random());
     if (next >= std::min(answer_by, repeat_until)) co_return vote;
-    if (k == 0) refused();
+    if (k == 0) repetition->refused();
     refusal = std::move(vote);
     co_await sleep_until(server_set.clock(), next);
   }
@@ -185,10 +195,16 @@ asio::awaitable<ReleaseResult> HeldLease::release(bool by_hand, Duration expire_
       request.not_undone = [&server_set = server_set_, leftover] {
         server_set.clear_away(leftover);
       };
-    const auto await = [awaited, i] { (*awaited)[i] = true; };
-    ask(server_set_, ballot, i,
-        [&server_set = server_set_, request, answer_by, repeat_until, await](LockServer& server) {
-          return release_at(server_set, server, request, answer_by, repeat_until, await);
+    const auto repetition = std::make_shared<Repetition>();
+    repetition->refused = [awaited, i] { (*awaited)[i] = true; };
+    ask(
+        server_set_, ballot, i,
+        [&server_set = server_set_, request, answer_by, repeat_until,
+         repetition](LockServer& server) {
+          return release_at(server_set, server, request, answer_by, repeat_until, repetition);
+        },
+        [&server_set = server_set_, i, repetition](const ReleaseVote& /*vote*/) {
+          if (repetition->unanswered) server_set.set_answered(i, false);
         });
   }
   while (!is_settled(ballot->tally, *awaited)) co_await ballot->event->wait_until(Instant::max());
