@@ -122,7 +122,8 @@ set(runtime_version "")
 if(CMAKE_CXX_COMPILER_ID MATCHES "${runtime_compiler}")
   set(runtime_version "${CMAKE_CXX_COMPILER_VERSION}")
 else()
-  execute_process(COMMAND ${CMAKE_CXX_COMPILER} -dM -E -x c++ -include cstddef /dev/null
+  separate_arguments(flags NATIVE_COMMAND "${CMAKE_CXX_FLAGS}")
+  execute_process(COMMAND ${CMAKE_CXX_COMPILER} ${flags} -dM -E -x c++ -include cstddef /dev/null
     OUTPUT_VARIABLE macros ERROR_QUIET)
   if(macros MATCHES "_GLIBCXX_RELEASE ([0-9]+)")
     set(runtime_version ${CMAKE_MATCH_1})
