@@ -144,6 +144,7 @@ means() {
   means 69 "malformed reply to a lock script" flood '+OK\r\n'
 }
 
+# bats test_tags=unsanitized
 @test "many small replies in a large one cost no more memory than the large one may" {
   local page=$BATS_TEST_TMPDIR/page
   /usr/bin/python3 -c 'import sys

@@ -130,7 +130,7 @@ shows_the_same() {
 @test "servers die with the test's shell, even when that is killed" {
   local pid
   # shellcheck disable=SC2016
-  pid=$(bash -c ''"$(declare -f)"'
+  pid=$(bash -c "$(declare -f)"'
     . "$1"; declare -A BACKGROUND_PID
     WAIT_LIMIT=5 BATS_TEST_TMPDIR=$2
     start_servers 1

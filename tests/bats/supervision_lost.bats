@@ -52,9 +52,9 @@ teardown() { teardown_supervision; }
 @test "one server of three that is stopped changes nothing" {
   start_servers 2
   export REDLOCK_SERVER=$SERVERS
-  start_tree ours -t 9s
+  start_tree ours -t 7s
   pause_server 1
-  wait_until expires_after 0 "$(($(expires_at 0) + 5000))"
+  wait_until expires_after 0 "$(($(expires_at 0) + 7000))"
   local pid
   for pid in "${TREE[@]}"; do assert is_alive "$pid"; done
   touch "$BATS_TEST_TMPDIR/end"
