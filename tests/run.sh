@@ -23,7 +23,7 @@ and without a word all of these but the last three, some beside each other:
          test notices it
   user   when root: the bats tests of dev once more as an ordinary user without a home, but for
          those to which the user does not matter
-  load   the tests that load the machine, as both users: by themselves, last
+  load   the tests that load the machine, when root as both users: by themselves, last
   fuzz   only on demand: the fuzz targets of asan alone
   asan-bats  only on demand: the bats tests with the program of preset asan; a report of any of its
          processes is a failure
@@ -60,6 +60,9 @@ readonly all_but_load=(-E '^bats\.load$')
 # nobody, by the number that Debian gives it.
 readonly ORDINARY_UID=65534
 
+# The status of a part in the background whose build failed; none of ctest's.
+readonly NOT_BUILT=99
+
 jobs=$(nproc)
 # Most tests wait for something most of the time.
 test_jobs=$((4 * jobs))
@@ -68,7 +71,8 @@ failed=0
 summary=()
 work=$(mktemp -d)
 user_tmp=
-# What goes on beside what is tested in front: names and process groups.
+user_is_ready=
+# The parts that run in the background, and their process groups.
 declare -A running=()
 
 # Whatever ends us: what goes on in the background ends, too.
@@ -83,7 +87,7 @@ trap clean_up EXIT
 # What became of a part: one line at the end.
 note() { summary+=("$(printf '%-9s %s' "$1" "$2")"); }
 
-# headline TEXT: and how long this has been running.
+# headline TEXT: prints it, and how long this has been running.
 headline() { printf '\n== %s (%d:%02d)\n' "$1" $((SECONDS / 60)) $((SECONDS % 60)); }
 
 # A part that could not be tested at all counts as one failure.
@@ -173,8 +177,7 @@ run_ctest() {
   enter_results "$1" "$status"
 }
 
-# begin PART COMMAND…: runs it beside what is tested in front: most tests wait for something most of
-# the time. What it prints is shown by finish.
+# begin PART COMMAND…: runs it in the background. What it prints is shown by finish.
 begin() {
   local part=$1
   shift
@@ -184,16 +187,22 @@ begin() {
   set +m
 }
 
-# Waits for all that goes on beside.
+# Waits for all parts in the background.
 finish() {
   local part status
   for part in "${!running[@]}"; do
     status=0
     wait "${running[$part]}" || status=$?
     unset "running[$part]"
-    headline "test $part, beside others"
+    headline "test $part, in the background"
     cat "$work/$part.log"
-    if [[ $part == mutants ]]; then enter_mutants; else enter_results "$part" "$status"; fi
+    if [[ $part == mutants ]]; then
+      enter_mutants
+    elif ((status == NOT_BUILT)); then
+      fail_part "$part" "the build failed"
+    else
+      enter_results "$part" "$status"
+    fi
   done
 }
 
@@ -211,9 +220,9 @@ build() {
   built[$PWD/$1]=yes
 }
 
-# build_for PART PRESET: no build, no tests.
+# build_for PART PRESET [--target TARGET]: no build, no tests.
 build_for() {
-  build "$2" && return
+  build "${@:2}" && return
   fail_part "$1" "the build failed"
   return 1
 }
@@ -226,34 +235,46 @@ run_preset() {
   run_ctest "$part" -- --test-dir "build/$preset" "$@"
 }
 
-# The unit tests keep a processor busy, unlike most of what is tested in front.
+# The unit tests keep a processor busy, unlike most of what is tested in front. The build can wait;
+# tests have deadlines.
 build_and_test_asan() {
   local test_jobs=$jobs
-  renice -n 10 "$BASHPID"
-  build asan || return
-  # Tests have deadlines. An ordinary user cannot take the priority back.
-  renice -n 0 "$BASHPID" || true
+  (
+    renice -n 10 "$BASHPID" >/dev/null
+    build asan
+  ) || return "$NOT_BUILT"
   start_ctest asan -- --test-dir build/asan "${sanitized[@]}"
 }
 
-# Signals that a test sends are no reports, and what is ignored stays ignored. Leaks are what the
-# unit tests and memcheck.sh look for: here a process may end with what it has.
-run_asan_bats() {
-  local reports=$work/reports options report
-  if ! build asan --target bats-programs; then
-    fail_part asan-bats "the build failed"
-    return
-  fi
+# run_with_reports PART PRESET CTEST-ARGUMENT…: a report of a sanitizer, of any process, is a
+# failure, whatever the test makes of it. Signals that a test sends are no reports, and what is
+# ignored stays ignored. Leaks are what the unit tests of asan and memcheck.sh look for: here a
+# process may end with what it has.
+run_with_reports() {
+  local part=$1 preset=$2 reports=$work/reports options report
+  shift 2
   mkdir -m 1777 "$reports"
   options=detect_leaks=0:handle_segv=0:handle_sigbus=0:handle_sigfpe=0:log_path=$reports/report
-  run_ctest asan-bats env ASAN_OPTIONS="$options" UBSAN_OPTIONS="$options:print_stacktrace=1" \
-    -- --test-dir build/asan -L '^bats$'
+  run_ctest "$part" env ASAN_OPTIONS="$options" TSAN_OPTIONS="$options" \
+    UBSAN_OPTIONS="$options:print_stacktrace=1" -- --test-dir "build/$preset" "$@"
   for report in "$reports"/*; do
     [[ -e $report ]] || continue
-    failed=$((failed + 1))
-    note "" "a report of a sanitizer:"
-    cat "$report" >>"$work/failures"
+    fail_part "$part" "a report of a sanitizer"
+    {
+      printf '\n== a report of a sanitizer\n'
+      cat "$report"
+    } >>"$work/failures"
   done
+}
+
+run_asan_bats() {
+  build_for asan-bats asan --target bats-programs || return 0
+  run_with_reports asan-bats asan -L '^bats$'
+}
+
+run_tsan() {
+  build_for tsan tsan || return 0
+  run_with_reports tsan tsan -L '^(unit|smoke)$'
 }
 
 # What a server has the largest part in: how it reads, what it drops, when it refuses.
@@ -317,8 +338,9 @@ prepare_user() {
     note "$1" "not root: all parts ran as an ordinary user already"
     return 1
   fi
-  [[ -z $user_tmp ]] || return 0
+  [[ -z $user_is_ready ]] || return 0
   build_for "$1" dev || return
+  [[ -z $user_tmp ]] || rm -rf "$user_tmp"
   user_tmp=$(mktemp -d /tmp/rl-user.XXXXXX)
   chown "$ORDINARY_UID:$ORDINARY_UID" "$user_tmp"
   local tree=$root
@@ -339,6 +361,7 @@ prepare_user() {
   mkdir "$user_tmp/ctest"
   printf 'subdirs("%s")\n' "$tree/build/dev" >"$user_tmp/ctest/CTestTestfile.cmake"
   chown "$ORDINARY_UID:$ORDINARY_UID" "$user_tmp/ctest"
+  user_is_ready=yes
 }
 
 run_as_user() {
@@ -351,7 +374,7 @@ run_as_user() {
 run_load() {
   finish
   run_preset load dev "${load[@]}"
-  ((EUID == 0)) && prepare_user user-load || return 0
+  prepare_user user-load || return 0
   run_ctest user-load as_user -- --test-dir "$user_tmp/ctest" "${load[@]}"
 }
 
@@ -363,7 +386,7 @@ run() {
     asan) run_preset asan asan "${sanitized[@]}" ;;
     fuzz) run_preset asan asan -L '^fuzz$' ;;
     asan-bats) run_asan_bats ;;
-    tsan) run_preset tsan tsan -L '^(unit|smoke)$' ;;
+    tsan) run_tsan ;;
     servers) begin_servers ;;
     mutants) begin_mutants ;;
     user) run_as_user ;;
