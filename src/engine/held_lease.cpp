@@ -215,17 +215,7 @@ asio::awaitable<ReleaseResult> HeldLease::release(bool by_hand, Duration expire_
   while (!is_settled(ballot->tally, *awaited)) co_await ballot->event->wait_until(Instant::max());
 
   const std::vector<ReleaseVote> votes = ballot->tally.votes();
-  for (std::size_t i = 0; ttl_ && i < votes.size(); ++i) {
-    if (is_final(votes[i])) continue;
-    const bool unheard = !server_set_.ever_answered(i);
-    if (unheard && !server_set_.server(i).was_reached()) continue;
-    const bool fits = fits_into_one_read(resource_);
-    Leftover leftover{i, resource_, token_, t0 + max_stay(*ttl_), t0 + expire_in, {}, run};
-    leftover.unread = unheard || !fits;
-    // Had it read neither by now, it will read both at once.
-    if (unheard && fits) leftover.until = std::min(leftover.until, t0 + max_execution);
-    server_set_.clear_away(leftover);
-  }
+  if (ttl_) clear_away_leftovers(votes, t0, expire_in, run);
   const auto vote_of = [&](std::size_t i) { return &votes[i]; };
   ReleaseResult result;
   result.decision = decide_release(votes);
@@ -237,6 +227,21 @@ asio::awaitable<ReleaseResult> HeldLease::release(bool by_hand, Duration expire_
       result.supervisor = supervised->holder;
   }
   co_return result;
+}
+
+void HeldLease::clear_away_leftovers(const std::vector<ReleaseVote>& votes, Instant t0,
+                                     Duration expire_in, const std::optional<RunRecord>& run) {
+  const bool fits = fits_into_one_read(resource_);
+  for (std::size_t i = 0; i < votes.size(); ++i) {
+    if (is_final(votes[i])) continue;
+    const bool unheard = !server_set_.ever_answered(i);
+    if (unheard && !server_set_.server(i).was_reached()) continue;
+    Leftover leftover{i, resource_, token_, t0 + max_stay(*ttl_), t0 + expire_in, {}, run};
+    leftover.unread = unheard || !fits;
+    // Had it read neither by now, it will read both at once.
+    if (unheard && fits) leftover.until = std::min(leftover.until, t0 + max_execution);
+    server_set_.clear_away(leftover);
+  }
 }
 
 }  // namespace redlock

@@ -60,6 +60,10 @@ class HeldLease {
  private:
   struct Shared;  ///< shared with the coroutines in the background
 
+  /// Of the release that began at t0, of a lease with a ttl: where these votes do not show its end.
+  void clear_away_leftovers(const std::vector<ReleaseVote>& votes, Instant t0, Duration expire_in,
+                            const std::optional<RunRecord>& run);
+
   ServerSet& server_set_;
   Resource resource_;
   Token token_;
