@@ -672,6 +672,7 @@ TEST_F(ScriptsTest, AReleaseByHandThatKeepsLeavesNoTombstone) {
   acquired(token());
   const ReleaseRequest keeps{resource_, token(), /*by_hand=*/true, 5s};
   EXPECT_TRUE(std::holds_alternative<Released>(drive_.run(server_.release(keeps, drive_.soon()))));
+  EXPECT_GT(pttl("deploy"), 0);
   EXPECT_LE(pttl("deploy"), 5'000);
   EXPECT_FALSE(exists(helper_.released()));
 }
@@ -1354,6 +1355,7 @@ TEST_F(ScriptsAloneTest, ReleaseReleasesWhatIsOurs) {
   }
   acquired(token());
   EXPECT_TRUE(std::holds_alternative<Released>(release_alone(token(), false, 5s)));
+  EXPECT_GT(pttl("deploy"), 0);
   EXPECT_LE(pttl("deploy"), 5'000);
 }
 
