@@ -12,6 +12,7 @@ this function. The condition of a `for` is whether its body runs at all.
 
 Understands the Lua that the scripts are written in, and refuses everything else.
 """
+import collections
 import json
 import os
 import re
@@ -64,6 +65,7 @@ class Instrumented:
         self.original = original
         self.first_number = first_number
         self.conditions = []
+        self.names = collections.Counter()  # of conditions, without their `#2`
         self.insertions = []  # (position, text)
         self.functions = []  # those around what is being read
         self.tokens = list(self.read_tokens())
@@ -367,10 +369,11 @@ class Instrumented:
         text = re.sub(r"--[^\n]*", "", self.original[start : self.end_before(after)])
         text = re.sub(r"\s+", " ", text)
         name = " ".join([self.name, *self.functions]) + f": {text}"
-        same = sum(condition["name"].split(" #")[0] == name for condition in self.conditions)
+        self.names[name] += 1
+        same = self.names[name]
         self.conditions.append(
             {
-                "name": name if not same else f"{name} #{same + 1}",
+                "name": name if same == 1 else f"{name} #{same}",
                 "place": f"src/store/scripts/{self.name}:{self.line_of(start)}",
                 "text": text,
             }

@@ -95,6 +95,7 @@ check_names(
     "a.lua: a",
 )
 check_names("if a then end if a then end", "a.lua: a", "a.lua: a #2")
+check_names("if a ~= #b then end if a ~= #b then end", "a.lua: a ~= #b", "a.lua: a ~= #b #2")
 check_names("if a(b, -- why\n  c) then end", "a.lua: a(b, c)")
 check_names("for a = 1, b do end", "a.lua: for a = 1, b")
 
