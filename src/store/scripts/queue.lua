@@ -257,6 +257,7 @@ local function enqueue(id, ticket, mode, polls, life, record, time)
     redis.call('PEXPIRE', KEYS.waiters, decimal(idle))
   end
   for _ = 1, 8 do
+    -- It has a rank, as ZADD above has just put it there.
     local rank = redis.call('ZRANK', KEYS.queue, id)
     if rank == 0 then break end
     local neighbour = redis.call('ZRANGE', KEYS.queue, rank - 1, rank - 1)[1]
