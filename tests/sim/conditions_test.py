@@ -6,7 +6,8 @@ import re
 import sys
 
 sys.dont_write_bytecode = True
-sys.path.insert(0, os.path.join(os.path.dirname(__file__), ".."))
+# Behind this folder, whose coverage.py is meant, not tests/coverage.
+sys.path.append(os.path.join(os.path.dirname(__file__), ".."))
 import conditions
 import coverage
 from tree_rules import Checks
