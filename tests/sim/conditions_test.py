@@ -141,7 +141,15 @@ check_report(ALL - {(1, 0)}, {}, [f"never seen, and not listed: {UNSEEN}"])
 check_report(ALL, {UNSEEN: "why"}, [f"listed, but seen: {UNSEEN}"])
 check_report(ALL, {"a.lua: d - true": "why"}, ["listed, but no outcome: a.lua: d - true"])
 check_report({(0, 0)}, {}, [], is_complete=False)
+check_report(ALL, {UNSEEN: "why"}, [f"listed, but seen: {UNSEEN}"], is_complete=False)
 check_report(set(), {}, ["no condition was seen"], is_complete=False)
+
+# A simulation that wrote nothing.
+count(
+    coverage.run("false", "promise", 1, 2, "/nowhere"),
+    (set(), "seeds 1-2 of promise: exit status 1, and no outcomes: "),
+    "a simulation that fails",
+)
 
 LIST = """# a comment
 why: one
