@@ -92,14 +92,18 @@ def judge(conditions, seen, listed, is_complete=True):
 
 
 def run(program, profile, first, last, file):
-    """What these seeds showed; and what the program says when they are not as promised."""
+    """What these seeds showed; and what is wrong, or nothing: the program says so, or crashed."""
     command = [program, "--profile", profile, "--seeds", f"{first}-{last}", "--coverage", file]
     ran = subprocess.run(
         command + ["--expect-violation"] * (profile in OUTSIDE), stdout=subprocess.PIPE, text=True
     )
-    with open(file, encoding="utf-8") as outcomes:
-        seen = {tuple(map(int, line.split())) for line in outcomes}
-    return seen, ran.returncode and f"seeds {first}-{last} of {profile}: {ran.stdout}"
+    status = f"seeds {first}-{last} of {profile}: exit status {ran.returncode}"
+    try:
+        with open(file, encoding="utf-8") as outcomes:
+            seen = {tuple(map(int, line.split())) for line in outcomes}
+    except FileNotFoundError:
+        return set(), f"{status}, and no outcomes: {ran.stdout}"
+    return seen, ran.returncode and f"{status}: {ran.stdout}"
 
 
 def run_all(program, seeds):
