@@ -5,6 +5,7 @@
 #include <fstream>
 #include <lua.hpp>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "store/script.hpp"
@@ -31,18 +32,18 @@ int note(lua_State* lua) {
   return 1;
 }
 
-/// The script that tells of its conditions, in the place of this one, with what stands in front of
-/// it.
-std::string instrumented(std::string_view script) {
+/// The chunk with the copy that tells of its conditions in the place of the script that it ends
+/// with. A chunk without a script stays as it is.
+std::string with_copy(std::string_view chunk) {
   using namespace redlock;
-  std::string_view original = scripts::text;
-  std::string_view copy = sim::instrumented::text;
-  if (!script.ends_with(original)) {
-    original = scripts::undo;
-    copy = sim::instrumented::undo;
+  const std::pair<std::string_view, std::string_view> copies[] = {
+      {scripts::text, sim::instrumented::text}, {scripts::undo, sim::instrumented::undo}};
+  for (const auto& [script, copy] : copies) {
+    if (!chunk.ends_with(script)) continue;
+    chunk.remove_suffix(script.size());
+    return std::string(chunk).append(copy);
   }
-  script.remove_suffix(original.size());
-  return std::string(script) + std::string(copy);
+  return std::string(chunk);
 }
 
 }  // namespace
@@ -53,7 +54,7 @@ int __real_luaL_loadbuffer(lua_State* lua, const char* script, std::size_t size,
 int __wrap_luaL_loadbuffer(lua_State* lua, const char* script, std::size_t size, const char* name) {
   if (!is_on) return __real_luaL_loadbuffer(lua, script, size, name);
   lua_register(lua, "seen", note);
-  const std::string copy = instrumented({script, size});
+  const std::string copy = with_copy({script, size});
   return __real_luaL_loadbuffer(lua, copy.data(), copy.size(), name);
 }
 }
