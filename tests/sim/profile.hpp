@@ -14,8 +14,9 @@ enum class VoteKind {
   sentinel,  ///< the master that sentinels name, with replicas that may take its place
 };
 
-/// What may happen in a schedule. The promise holds in the first profile; each of the others breaks
-/// one of its conditions, and must show that the referee notices.
+/// What may happen in a schedule. Where `in_promise`, the whole promise holds; elsewhere, the rule
+/// that `judged` names. What promises nothing breaks a condition of the promise, and must show that
+/// the referee notices.
 struct Profile {
   std::string_view name;
   std::string_view what;
