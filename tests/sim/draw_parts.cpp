@@ -212,7 +212,7 @@ void Draw::spoil_helper_keys() {
   const std::size_t count = random_.below(8);
   for (std::size_t i = 0; i < count; ++i) {
     Mishap spoil = mishap(Kind::spoil_key);
-    spoil.other = random_.below(std::size(spoilings));
+    spoil.spoiling = random_.below(std::size(spoilings));
     schedule_.mishaps.push_back(spoil);
   }
   for (SessionPlan& plan : schedule_.sessions) {

@@ -112,9 +112,10 @@ std::string describe(const Mishap& mishap) {
     case Kind::spoil_counter:
       return fmt::format("the fence counter of {} is too large {}", server, span);
     case Kind::spoil_key: {
-      const Spoiling& spoiling = spoilings[mishap.other];
-      return fmt::format("another program writes into the {} of {}: {} {}", spoiling.key, server,
-                         spoiling.command, fmt::join(spoiling.words, " "));
+      const Spoiling& spoiling = spoilings[mishap.spoiling];
+      return fmt::format("another program writes into the {} of {}: {} {}",
+                         protocol::key::names[spoiling.key], server, spoiling.command,
+                         fmt::join(spoiling.words, " "));
     }
     case Kind::newer_waiter:
       return fmt::format("a waiter of a newer version stands in the queue {}", span);

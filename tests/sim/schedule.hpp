@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "core/protocol.hpp"
 #include "profile.hpp"
 #include "session.hpp"
 
@@ -62,8 +63,7 @@ struct Mishap {
     evict,          ///< a server loses the lock's key, and what lies beside it stays
     move_address,   ///< a server's address leads to `other` for a while
     spoil_counter,  ///< a server's fence counter is no number that it may be, for a while
-    spoil_key,      ///< another program writes what makes no sense into a helper key of a server;
-                    ///< `other`: what, of spoilings
+    spoil_key,      ///< another program writes what makes no sense into a helper key of a server
     newer_waiter,   ///< a waiter of a newer version stands in every queue for `span`, first of all
     move_slot,      ///< of a server's cluster, within about `span`
     fail_over,      ///< a replica takes the master's place
@@ -73,7 +73,8 @@ struct Mishap {
   Duration span{};
   std::size_t host = 0;
   std::size_t server = 0;
-  std::size_t other = 0;  ///< another server
+  std::size_t other = 0;     ///< move_address: another server
+  std::size_t spoiling = 0;  ///< spoil_key: which of `spoilings`
   Milliseconds step{};
   Refusal refusal = Refusal::none;
   bool flag = false;  ///< cut: what is under way arrives; break_lock: only with a certain fence;
@@ -86,41 +87,41 @@ struct Mishap {
 /// WAITER for that of the first waiter. None of it opens the lock: where readers or slots are of
 /// another type, servers grant nothing by them.
 struct Spoiling {
-  std::string_view key;  ///< its name in core/protocol.txt
+  std::size_t key;  ///< its position in KEYS
   std::string_view command;
   std::vector<std::string> words;
   bool replaces = true;  ///< what was there goes first
 };
 
 inline const Spoiling spoilings[] = {
-    {"fence", "SET", {"many"}},
-    {"fence", "SET", {"-1"}},
-    {"fence", "SET", {"1.5"}},
-    {"fence", "HSET", {"a", "b"}},
-    {"owner", "SET", {"somebody"}},
-    {"owner", "HSET", {"lease", "LEASE"}},
-    {"owner", "HSET", {"lease", "shared"}},
-    {"owner", "HSET", {"lease", "another"}, false},
-    {"owner", "HSET", {"lease", "shared"}, false},
-    {"owner", "HDEL", {"record"}, false},
-    {"owner", "HSET", {"record", "two\nlines"}, false},
-    {"released", "SET", {"everything"}},
-    {"released", "ZADD", {"9000000000000", "broken:LEASE"}, false},
-    {"released", "HSET", {"a", "b"}},
-    {"readers", "SET", {"everybody"}},
-    {"readers", "ZADD", {"1700000300000", "another"}, false},
-    {"shares", "SET", {"all"}},
-    {"shares", "HSET", {"READER", "not a share"}, false},
-    {"slots", "SET", {"none"}},
-    {"queue", "SET", {"long"}},
-    {"queue", "ZADD", {"1", "gone"}, false},
-    {"queue", "ZADD", {"9000000000000", "last"}, false},
-    {"waiters", "SET", {"some"}},
-    {"waiters", "HSET", {"+", "no waiter"}, false},
-    {"waiters", "HSET", {"WAITER", "no entry"}, false},
-    {"last", "SET", {"yesterday"}},
-    {"last", "SET", {"1000 5 5\nlater"}},
-    {"last", "HSET", {"a", "b"}},
+    {protocol::key::fence, "SET", {"many"}},
+    {protocol::key::fence, "SET", {"-1"}},
+    {protocol::key::fence, "SET", {"1.5"}},
+    {protocol::key::fence, "HSET", {"a", "b"}},
+    {protocol::key::owner, "SET", {"somebody"}},
+    {protocol::key::owner, "HSET", {"lease", "LEASE"}},
+    {protocol::key::owner, "HSET", {"lease", "shared"}},
+    {protocol::key::owner, "HSET", {"lease", "another"}, false},
+    {protocol::key::owner, "HSET", {"lease", "shared"}, false},
+    {protocol::key::owner, "HDEL", {"record"}, false},
+    {protocol::key::owner, "HSET", {"record", "two\nlines"}, false},
+    {protocol::key::released, "SET", {"everything"}},
+    {protocol::key::released, "ZADD", {"9000000000000", "broken:LEASE"}, false},
+    {protocol::key::released, "HSET", {"a", "b"}},
+    {protocol::key::readers, "SET", {"everybody"}},
+    {protocol::key::readers, "ZADD", {"1700000300000", "another"}, false},
+    {protocol::key::shares, "SET", {"all"}},
+    {protocol::key::shares, "HSET", {"READER", "not a share"}, false},
+    {protocol::key::slots, "SET", {"none"}},
+    {protocol::key::queue, "SET", {"long"}},
+    {protocol::key::queue, "ZADD", {"1", "gone"}, false},
+    {protocol::key::queue, "ZADD", {"9000000000000", "last"}, false},
+    {protocol::key::waiters, "SET", {"some"}},
+    {protocol::key::waiters, "HSET", {"+", "no waiter"}, false},
+    {protocol::key::waiters, "HSET", {"WAITER", "no entry"}, false},
+    {protocol::key::last, "SET", {"yesterday"}},
+    {protocol::key::last, "SET", {"1000 5 5\nlater"}},
+    {protocol::key::last, "HSET", {"a", "b"}},
 };
 
 /// Everything that is decided before a schedule begins. What is drawn later, delays and the

@@ -148,7 +148,7 @@ void World::befall(const Mishap& mishap) {
       spoil_counter(server, mishap.span);
       return;
     case Mishap::Kind::spoil_key:
-      spoil_key(server, spoilings[mishap.other]);
+      spoil_key(server, spoilings[mishap.spoiling]);
       return;
     case Mishap::Kind::newer_waiter:
       put_newer_waiter_in_line(mishap.span);
@@ -183,8 +183,8 @@ void World::spoil_counter(Server& server, Duration span) {
 }
 
 void World::spoil_key(Server& server, const Spoiling& spoiling) {
-  const std::string key = fmt::format("redlock:{}:{{{}}}", spoiling.key, resource_.key());
   const HelperKeys keys(resource_);
+  const std::string key = keys.all().at(spoiling.key - protocol::key::lock - 1);
   const local::Entry* lock = server.keyspace().find(resource_.key());
   const auto* token = lock != nullptr ? std::get_if<std::string>(&lock->value) : nullptr;
   const std::pair<std::string_view, std::string> names[] = {
