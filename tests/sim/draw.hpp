@@ -34,6 +34,9 @@ class Draw {
   SessionPlan waiter();
   /// How long the others may be held up by it is part of the promise.
   void disturb_waiters();
+  /// Most wait on one host, which stands still while they are first and last, and one of another
+  /// host between them.
+  void stop_host_of_most();
   /// Between two readers one comes who wants the lock alone, and gives up while the first reads.
   void add_impatient_writer();
   void add_to_queue(Kind kind, Duration when, std::size_t host);

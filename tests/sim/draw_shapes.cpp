@@ -152,11 +152,44 @@ void Draw::line() {
     return plan.mode.shared && plan.expire_in > Duration::zero();
   };
   if (std::ranges::any_of(schedule_.sessions, leaves_a_share)) schedule_.bound += standby_delay;
-  disturb_waiters();
+  schedule_.calm = Duration(base_ttl_) * 3;
+  if (profile_.has_host_names && extra_.chance(150)) {
+    stop_host_of_most();
+  } else {
+    disturb_waiters();
+  }
   add_machines();
   add_paths(/*may_straggle=*/false);
   configure_all();
-  schedule_.calm = Duration(base_ttl_) * 3;
+}
+
+void Draw::stop_host_of_most() {
+  constexpr std::size_t most = 0;
+  constexpr std::size_t another = 1;
+  // From the sixth place on a waiter polls every 15 s.
+  const std::size_t before = 5 + extra_.below(3);
+  const std::size_t behind = 1 + extra_.below(3);
+  schedule_.sessions.clear();
+  for (std::size_t i = 0; i <= before + 1 + behind; ++i) {
+    SessionPlan plan = waiter();
+    plan.start = static_cast<int>(i) * milliseconds(50);
+    plan.host = i == 0 || i == before + 1 ? another : most;
+    plan.mode = Mode{};
+    plan.wait.wait.reset();
+    schedule_.sessions.push_back(plan);
+  }
+  hold_for(seconds(2));
+  keep_nothing();
+
+  Mishap pause;
+  pause.kind = Kind::pause;
+  pause.host = most;
+  pause.at = seconds(1);
+  pause.span = seconds(20);
+  schedule_.mishaps.push_back(pause);
+  schedule_.calm = pause.at + pause.span;
+  keep_away(most, schedule_.calm);
+  schedule_.bound += of_one_host;
 }
 
 SessionPlan Draw::waiter() {
