@@ -2,21 +2,21 @@
 # Breaks one rule of the protocol at a time, in a copy of the tree, and demands that the simulation
 # finds it: prints for each what was violated, and how many seeds that took.
 # usage: [SEEDS=N] [PROFILES='NAME…'] tests/sim/mutants.sh [NAME…]   (all mutants of
-# tests/sim/mutants/list, or those named; in all profiles of what is promised, or in those named)
+# tests/sim/mutants/list, or those named; in all profiles that promise something, or in those named)
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 # shellcheck source=tests/mutants/lib.sh
 source tests/mutants/lib.sh
 
 readonly seeds=${SEEDS:-20000}
-read -ra profiles <<<"${PROFILES:-promise one-forgets nightly cluster sentinel}"
+read -ra profiles <<<"${PROFILES:-promise hosts spoilt-keys one-forgets nightly cluster sentinel}"
 # Seconds for all of them, several times what they take; a schedule without an end is a way to be
 # caught, too.
 readonly longest=300
 
-# What is promised: all of it, what is left of it when the only server forgets, one success a day,
-# and all of it with votes of several nodes. Of nightly a twentieth as many, since they are as much
-# longer.
+# What is promised: all of it, also on hosts that can be told apart, what is left of it when helper
+# keys are spoilt and when the only server forgets, one success a day, and all of it with votes of
+# several nodes. Of nightly a twentieth as many, since they are as much longer.
 simulate() {
   local profile number
   for profile in "${profiles[@]}"; do
