@@ -39,7 +39,7 @@ done
 build=$PWD/build/coverage${of_simulation:+-simulation}
 status=0
 
-# Some seeds of each profile of what is promised.
+# Some seeds of each profile that promises something.
 simulate() {
   local profile seeds
   while read -r profile seeds; do
