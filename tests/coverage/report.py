@@ -103,7 +103,8 @@ def known_lines():
 
 
 class Totals:
-    """How many lines and branches there are, and how many of them were reached."""
+    """How many lines and branches there are, and how many of them were reached. The branches of a
+    line that never ran count as unreached, though only the line is listed."""
 
     def __init__(self):
         self.lines = self.reached_lines = self.branches = self.reached_branches = 0
