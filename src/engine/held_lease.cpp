@@ -51,33 +51,20 @@ Instant end_of_lingering(const Clock& clock, Instant t0) {
   return now + std::max<Duration>(now - t0, min_lingering);
 }
 
-/// What became of the question to one server while release_at repeats it.
-struct Repetition {
-  std::function<void()> refused;  ///< runs at the first refusal
-  bool unanswered = false;        ///< the last one, after a refusal
-};
-
 /// A refusal proves that nothing was done, so the same question may be asked again, and its answer
-/// counts.
-/// After silence it would not: "gone" may be the effect of the first question.
-/// When a repetition is not answered, the refusal stays the vote: the lease may still be there.
+/// counts. After silence it is not asked again: "gone" may be the effect of the first question.
+/// `refused` runs whenever the question is to be asked again.
 asio::awaitable<ReleaseVote> release_at(ServerSet& server_set, LockServer& server,
                                         ReleaseRequest request, Instant answer_by,
                                         Instant repeat_until,
-                                        std::shared_ptr<Repetition> repetition) {
-  std::optional<ReleaseVote> refusal;
+                                        std::function<void(const Fault&)> refused) {
   for (unsigned k = 0;; ++k) {
-    ReleaseVote vote = co_await server.release(request, answer_by);
-    if (refusal && !is_answer(vote)) {
-      repetition->unanswered = true;
-      co_return *refusal;
-    }
+    const ReleaseVote vote = co_await server.release(request, answer_by);
     const auto* fault = std::get_if<Fault>(&vote);
     if (fault == nullptr || !fault->refused) co_return vote;
     const Instant next = server_set.clock().now() + unavailable_delay(k, server_set.random());
     if (next >= std::min(answer_by, repeat_until)) co_return vote;
-    if (k == 0) repetition->refused();
-    refusal = std::move(vote);
+    refused(*fault);
     co_await sleep_until(server_set.clock(), next);
   }
 }
@@ -180,6 +167,7 @@ asio::awaitable<ReleaseResult> HeldLease::release(bool by_hand, Duration expire_
   // A release by hand is our first question: no server is known to answer until it refuses.
   for (std::size_t i = 0; i < server_set_.size(); ++i)
     awaited->push_back(!by_hand && server_set_.answered(i));
+  const auto refusals = std::make_shared<std::vector<std::optional<Fault>>>(server_set_.size());
 
   const Instant t0 = server_set_.clock().now();
   const Instant answer_by = t0 + server_set_.server_timeout();
@@ -195,16 +183,13 @@ asio::awaitable<ReleaseResult> HeldLease::release(bool by_hand, Duration expire_
       request.not_undone = [&server_set = server_set_, leftover] {
         server_set.clear_away(leftover);
       };
-    const auto repetition = std::make_shared<Repetition>();
-    repetition->refused = [awaited, i] { (*awaited)[i] = true; };
-    ask(
-        server_set_, ballot, i,
-        [&server_set = server_set_, request, answer_by, repeat_until,
-         repetition](LockServer& server) {
-          return release_at(server_set, server, request, answer_by, repeat_until, repetition);
-        },
-        [&server_set = server_set_, i, repetition](const ReleaseVote& /*vote*/) {
-          if (repetition->unanswered) server_set.set_answered(i, false);
+    const auto refused = [awaited, refusals, i](const Fault& fault) {
+      (*awaited)[i] = true;
+      (*refusals)[i] = fault;
+    };
+    ask(server_set_, ballot, i,
+        [&server_set = server_set_, request, answer_by, repeat_until, refused](LockServer& server) {
+          return release_at(server_set, server, request, answer_by, repeat_until, refused);
         });
   }
   while (!is_settled(ballot->tally, *awaited)) co_await ballot->event->wait_until(Instant::max());
@@ -214,7 +199,11 @@ asio::awaitable<ReleaseResult> HeldLease::release(bool by_hand, Duration expire_
     in_time = co_await ballot->event->wait_until(timeout);
   while (!is_settled(ballot->tally, *awaited)) co_await ballot->event->wait_until(Instant::max());
 
-  const std::vector<ReleaseVote> votes = ballot->tally.votes();
+  std::vector<ReleaseVote> votes = ballot->tally.votes();
+  // A server that refused and has been silent since may still hold the lease.
+  for (std::size_t i = 0; i < votes.size(); ++i) {
+    if (const auto& refusal = (*refusals)[i]; refusal && !is_answer(votes[i])) votes[i] = *refusal;
+  }
   if (ttl_) clear_away_leftovers(votes, t0, expire_in, run);
   const auto vote_of = [&](std::size_t i) { return &votes[i]; };
   ReleaseResult result;

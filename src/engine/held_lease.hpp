@@ -60,7 +60,8 @@ class HeldLease {
  private:
   struct Shared;  ///< shared with the coroutines in the background
 
-  /// Of the release that began at t0, of a lease with a ttl: where these votes do not show its end.
+  /// Repeats the release that began at t0, in the background, at each server whose vote does not
+  /// show that the lease is gone. Requires a ttl_.
   void clear_away_leftovers(const std::vector<ReleaseVote>& votes, Instant t0, Duration expire_in,
                             const std::optional<RunRecord>& run);
 

@@ -261,7 +261,7 @@ TEST_F(HeldLeaseTest, SaysInItsReleaseThatAServerRefusedThoughItIsSilentSince) {
   EXPECT_EQ(result.decision, ReleaseDecision::released);
   ASSERT_EQ(result.faults.size(), 1);
   EXPECT_TRUE(result.faults.front().fault.refused);
-  EXPECT_FALSE(client.server_set.answered(0)) << "or closing would wait for it";
+  EXPECT_FALSE(client.server_set.answered(0)) << "or closing would wait for the server timeout";
 }
 
 TEST_F(HeldLeaseTest, IsNotOursToReleaseWhenAQuorumSaysSo) {
