@@ -65,7 +65,7 @@ class Instrumented:
         self.original = original
         self.first_number = first_number
         self.conditions = []
-        self.names = collections.Counter()  # of conditions, without their `#2`
+        self.names = collections.Counter()  # how often a condition had it; the second is `#2`
         self.insertions = []  # (position, text)
         self.functions = []  # those around what is being read
         self.tokens = list(self.read_tokens())

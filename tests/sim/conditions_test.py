@@ -6,7 +6,7 @@ import re
 import sys
 
 sys.dont_write_bytecode = True
-# Behind this folder, whose coverage.py is meant, not tests/coverage.
+# Appended: `import coverage` is to find coverage.py here, and not the folder tests/coverage.
 sys.path.append(os.path.join(os.path.dirname(__file__), ".."))
 import conditions
 import coverage

@@ -34,9 +34,11 @@ class Draw {
   SessionPlan waiter();
   /// How long the others may be held up by it is part of the promise.
   void disturb_waiters();
-  /// Most wait on one host, which stands still while they are first and last, and one of another
-  /// host between them.
+  /// Most waiters are on one host, which stands still while the first and the last waiter are its
+  /// own. Between them is one of another host, which must get the lock soon.
   void stop_host_of_most();
+  /// For how long the lock may be free when all is well with who is next.
+  [[nodiscard]] Duration bound_of_hand_over() const;
   /// Between two readers one comes who wants the lock alone, and gives up while the first reads.
   void add_impatient_writer();
   void add_to_queue(Kind kind, Duration when, std::size_t host);

@@ -147,7 +147,7 @@ void Draw::line() {
   mixes_modes_ = random_.chance(500);
   const std::size_t waiters = random_.chance(100) ? 6 + random_.below(7) : 2 + random_.below(4);
   for (std::size_t i = 0; i < waiters; ++i) schedule_.sessions.push_back(waiter());
-  schedule_.bound = hand_over + Duration(base_ttl_) / 50;
+  schedule_.bound = bound_of_hand_over();
   const auto leaves_a_share = [](const SessionPlan& plan) {
     return plan.mode.shared && plan.expire_in > Duration::zero();
   };
@@ -163,10 +163,15 @@ void Draw::line() {
   configure_all();
 }
 
+Duration Draw::bound_of_hand_over() const {
+  return hand_over + Duration(base_ttl_) / 50;
+}
+
 void Draw::stop_host_of_most() {
   constexpr std::size_t most = 0;
   constexpr std::size_t another = 1;
-  // From the sixth place on a waiter polls every 15 s.
+  // From the sixth position on a waiter polls every 15 s. All are queued before the host stops,
+  // which is before the release, and it stands still for longer than that.
   const std::size_t before = 5 + extra_.below(3);
   const std::size_t behind = 1 + extra_.below(3);
   schedule_.sessions.clear();
@@ -189,7 +194,7 @@ void Draw::stop_host_of_most() {
   schedule_.mishaps.push_back(pause);
   schedule_.calm = pause.at + pause.span;
   keep_away(most, schedule_.calm);
-  schedule_.bound += of_one_host;
+  schedule_.bound = bound_of_hand_over() + of_one_host;
 }
 
 SessionPlan Draw::waiter() {

@@ -15,8 +15,8 @@ enum class VoteKind {
 };
 
 /// What may happen in a schedule. Where `in_promise`, the whole promise holds; elsewhere, the rule
-/// that `judged` names. What promises nothing breaks a condition of the promise, and must show that
-/// the referee notices.
+/// that `judged` names. A profile with neither breaks a condition of the promise, and must show
+/// that the referee notices.
 struct Profile {
   std::string_view name;
   std::string_view what;

@@ -87,7 +87,7 @@ struct Mishap {
 /// WAITER for that of the first waiter. None of it opens the lock: where readers or slots are of
 /// another type, servers grant nothing by them.
 struct Spoiling {
-  std::size_t key;  ///< its position in KEYS
+  std::size_t key;  ///< one of protocol::key
   std::string_view command;
   std::vector<std::string> words;
   bool replaces = true;  ///< what was there goes first
