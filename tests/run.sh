@@ -25,9 +25,10 @@ and without a word all of these but the last three, some beside each other:
          those to which the user does not matter
   load   the tests that load the machine, when root as both users: by themselves, last
   fuzz   only on demand: the fuzz targets of asan alone
-  asan-bats  only on demand: the bats tests with the program of preset asan; a report of any of its
-         processes is a failure
-  tsan   only on demand: builds preset tsan (ThreadSanitizer), runs the tests labelled unit or smoke
+  asan-bats  only on demand: the bats tests with the program of preset asan; a report of any
+         process is a failure
+  tsan   only on demand: builds preset tsan (ThreadSanitizer), runs the tests labelled unit or
+         smoke; a report of any process is a failure
 END
 }
 
@@ -251,7 +252,7 @@ build_and_test_asan() {
 # ignored stays ignored. Leaks are what the unit tests of asan and memcheck.sh look for: here a
 # process may end with what it has.
 run_with_reports() {
-  local part=$1 preset=$2 reports=$work/reports options report
+  local part=$1 preset=$2 reports=$work/reports.$1 options report
   shift 2
   mkdir -m 1777 "$reports"
   options=detect_leaks=0:handle_segv=0:handle_sigbus=0:handle_sigfpe=0:log_path=$reports/report
@@ -331,6 +332,12 @@ as_user() {
     env -i PATH="$PATH" TMPDIR="$user_tmp" "$@"
 }
 
+make_user_directory() {
+  [[ -z $user_tmp ]] || rm -rf "$user_tmp"
+  user_tmp=$(mktemp -d /tmp/rl-user.XXXXXX) && mkdir "$user_tmp/ctest" &&
+    chown "$ORDINARY_UID:$ORDINARY_UID" "$user_tmp" "$user_tmp/ctest"
+}
+
 # prepare_user PART: sees to it that an ordinary user can run the tests of dev, in
 # $user_tmp/ctest. Fails when there is nothing to run, which it notes.
 prepare_user() {
@@ -340,9 +347,10 @@ prepare_user() {
   fi
   [[ -z $user_is_ready ]] || return 0
   build_for "$1" dev || return
-  [[ -z $user_tmp ]] || rm -rf "$user_tmp"
-  user_tmp=$(mktemp -d /tmp/rl-user.XXXXXX)
-  chown "$ORDINARY_UID:$ORDINARY_UID" "$user_tmp"
+  if ! make_user_directory; then
+    fail_part "$1" "there is no directory for the user"
+    return 1
+  fi
   local tree=$root
   if ! as_user test -r "$root/build/dev/CTestTestfile.cmake" -a -r "$root/tests/bats"; then
     echo "the user cannot read $root: building a copy"
@@ -358,9 +366,7 @@ prepare_user() {
   # Lets ctest write its lists of unit tests, which it does at its first start, while it still may.
   (cd "$tree" && ctest --test-dir build/dev -N >/dev/null) || true
   # The same tests, seen from a directory in which the user may write logs.
-  mkdir "$user_tmp/ctest"
   printf 'subdirs("%s")\n' "$tree/build/dev" >"$user_tmp/ctest/CTestTestfile.cmake"
-  chown "$ORDINARY_UID:$ORDINARY_UID" "$user_tmp/ctest"
   user_is_ready=yes
 }
 
