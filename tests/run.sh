@@ -193,6 +193,8 @@ finish() {
   local part status
   for part in "${!running[@]}"; do
     status=0
+    # Now we wait for it. An ordinary user cannot give it its priority back.
+    renice -n 0 -g "${running[$part]}" >/dev/null 2>&1 || true
     wait "${running[$part]}" || status=$?
     unset "running[$part]"
     headline "test $part, in the background"
