@@ -260,6 +260,7 @@ class Local:
 
     def __init__(self, directory):
         self.place = os.path.join(directory, "local")
+        self.uses = 0
         os.mkdir(self.place, 0o700)
         self.is_mounted = (
             os.geteuid() == 0
@@ -283,7 +284,14 @@ class Local:
         return [os.path.join(self.place, name) for name in sorted(os.listdir(self.place))]
 
     def leftovers(self):
-        """A waiter's FIFO belongs to a waiter."""
+        """A waiter's FIFO belongs to a waiter. That of a killed one goes as others use the
+        directory."""
+        self.uses += 1
+        subprocess.run(
+            [os.environ["REDLOCK_CLI"], "run", "-S", self.urls(0), "-k", f"use {self.uses}"]
+            + ["--", "true"],
+            check=True,
+        )
         for path in self.files():
             if not os.path.isfile(path):
                 yield "file", os.path.basename(path)

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/helper_keys.hpp"
+#include "store/local/sweep.hpp"
 #include "store/local/wake.hpp"
 #include "support/boot_id.hpp"
 #include "support/digest.hpp"
@@ -206,8 +207,11 @@ void LocalServer::run_later(ScriptCall call, NotUndone not_undone) {
 asio::awaitable<std::optional<Fault>> LocalServer::subscribe(
     Resource resource, std::string waiter, std::function<void(Notification)> notified, Instant) {
   unsubscribe();
+  if (!boot_id_) co_return no_boot_id();
   const auto directory = open_directory(place_);
   if (!directory) co_return directory.error();
+  if (const auto now = directory_time(*directory, *boot_id_, clock_))
+    sweep(*directory, *boot_id_, *now);
   auto subscription = Subscription::open(*directory, HelperKeys(resource).wake(waiter));
   if (!subscription) co_return subscription.error();
   subscriber_ =

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <ctime>
 #include <optional>
 
 #include "support/kernel_calls.hpp"
@@ -297,12 +298,25 @@ Result<void, Fault> make_file(const Directory& directory, const std::string& nam
 void remove_temporary_names(const Directory& directory, const struct stat& file) {
   for (const std::string& name : names_in(directory)) {
     struct stat named {};
-    if (!name.starts_with(temporary_prefix) ||
+    if (!is_temporary(name) ||
         ::fstatat(directory.fd.get(), name.c_str(), &named, AT_SYMLINK_NOFOLLOW) != 0)
       continue;
     if (named.st_dev == file.st_dev && named.st_ino == file.st_ino)
       ::unlinkat(directory.fd.get(), name.c_str(), 0);
   }
+}
+
+bool is_temporary(std::string_view name) {
+  return name.starts_with(temporary_prefix);
+}
+
+void remove_if_old(const Directory& directory, const std::string& name) {
+  // One takes microseconds to finish, and a step of the wall clock meanwhile costs an attempt.
+  constexpr time_t seconds = 60;
+  struct stat named {};
+  if (::fstatat(directory.fd.get(), name.c_str(), &named, AT_SYMLINK_NOFOLLOW) == 0 &&
+      named.st_mtim.tv_sec < ::time(nullptr) - seconds)
+    ::unlinkat(directory.fd.get(), name.c_str(), 0);
 }
 
 bool give_rights(const Directory& directory, int fd) {

@@ -63,6 +63,12 @@ Result<void, Fault> make_file(const Directory& directory, const std::string& nam
 /// Removes the names that make_file left for this file, when its process died before it could.
 void remove_temporary_names(const Directory& directory, const struct stat& file);
 
+/// Whether it is a name of a file that make_file has not finished.
+bool is_temporary(std::string_view name);
+
+/// Removes a name that make_file left long ago, when its process died before it could.
+void remove_if_old(const Directory& directory, const std::string& name);
+
 /// Gives a new file the mode and group for the directory; false with errno when that cannot be.
 bool give_rights(const Directory& directory, int fd);
 

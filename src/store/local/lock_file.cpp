@@ -6,13 +6,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <optional>
 
 #include "support/hex.hpp"
-#include "support/number.hpp"
-#include "support/random.hpp"
 #include "support/text.hpp"
 
 namespace redlock::local {
@@ -48,37 +45,7 @@ bool read_all_at(int fd, std::size_t offset, std::span<char> bytes) {
   return true;
 }
 
-// --- What may be removed ---
-
 constexpr std::size_t file_name_size = 64;
-
-/// With more than one checked for each one created, the unused ones never become the majority.
-constexpr std::size_t looked_at = 4;
-
-/// The next fence is at least the time, so the counter no longer matters. The added time lets a
-/// resource that is locked again and again keep its file.
-constexpr Milliseconds outdated{10'001};
-
-constexpr std::string_view fence_prefix = "redlock:fence:";
-
-bool is_outdated_fence(const std::string& key, const Entry& entry, Milliseconds now) {
-  const auto* text = std::get_if<std::string>(&entry.value);
-  if (!key.starts_with(fence_prefix) || text == nullptr) return false;
-  const auto fence = whole_number(*text);
-  return fence && *fence < (now - outdated).count();
-}
-
-bool is_of_value(const format::Found& found, std::chrono::microseconds now) {
-  const auto* stored = std::get_if<format::Stored>(&found);
-  if (stored == nullptr) return false;
-  Keyspace keyspace;
-  keyspace.load(stored->entries);
-  keyspace.set_time(now);
-  const auto& live = keyspace.live();
-  return !std::all_of(live.begin(), live.end(), [&](const auto& item) {
-    return is_outdated_fence(item.first, item.second, keyspace.now());
-  });
-}
 
 }  // namespace
 
@@ -186,26 +153,14 @@ Result<void, Fault> LockFile::make_room(std::size_t body_size) const {
   return {};
 }
 
-std::vector<std::string> lock_files_in(const Directory& directory) {
-  std::vector<std::string> names = names_in(directory);
-  std::erase_if(names, [](const std::string& name) {
-    return name.size() != file_name_size || name.find_first_not_of(hex_digits) != std::string::npos;
-  });
-  return names;
+bool is_lock_file(std::string_view name) {
+  return name.size() == file_name_size && name.find_first_not_of(hex_digits) == std::string::npos;
 }
 
-void sweep(const Directory& directory, std::string_view boot_id, std::chrono::microseconds now) {
-  std::vector<std::string> names = lock_files_in(directory);
-  for (std::size_t i = 0; i < looked_at && !names.empty(); ++i) {
-    std::swap(names[random_bits() % names.size()], names.back());
-    const auto opened = LockFile::try_open(directory, names.back());
-    const auto* file = std::get_if<LockFile>(&opened);
-    const auto found = file != nullptr ? file->load(boot_id) : unexpected(Fault());
-    // Locked all the while, so that no process uses it; a process that waits for it sees that its
-    // name is gone.
-    if (found && !is_of_value(*found, now)) ::unlinkat(directory.fd.get(), names.back().c_str(), 0);
-    names.pop_back();
-  }
+std::vector<std::string> lock_files_in(const Directory& directory) {
+  std::vector<std::string> names = names_in(directory);
+  std::erase_if(names, [](const std::string& name) { return !is_lock_file(name); });
+  return names;
 }
 
 }  // namespace redlock::local

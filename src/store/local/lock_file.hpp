@@ -53,13 +53,10 @@ class LockFile {
   std::string name_;
 };
 
+/// Whether it is the name of a lock file.
+bool is_lock_file(std::string_view name);
+
 /// The names of the lock files in a directory, in any order.
 std::vector<std::string> lock_files_in(const Directory& directory);
-
-/// Checks a few lock files, chosen at random, and removes those with nothing of value: no lease, no
-/// record, and a fence counter so far below the time that the next fence is larger without it. Done
-/// whenever a file is created, this keeps their number near that of the locks in use. Files that
-/// cannot be checked or removed at the moment stay.
-void sweep(const Directory& directory, std::string_view boot_id, std::chrono::microseconds now);
 
 }  // namespace redlock::local

@@ -14,8 +14,28 @@
 namespace redlock::local {
 namespace {
 
+constexpr std::string_view fifo_prefix = "wake-";
+constexpr std::string_view new_fifo_prefix = ".wake-";
+
 std::string name_of(std::string_view channel) {
-  return "wake-" + sha256_hex(channel);
+  return std::string(fifo_prefix) + sha256_hex(channel);
+}
+
+/// Nothing, with ENXIO, when it has no reader: its subscriber was killed.
+UniqueFd open_to_write(const Directory& directory, const std::string& name) {
+  return UniqueFd(
+      ::openat(directory.fd.get(), name.c_str(), O_WRONLY | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC));
+}
+
+/// A new FIFO, open. Also for writing, so that a read does not return end-of-file after each
+/// publisher. Without a reader for a moment, it may be taken for that of a killed subscriber and
+/// be removed; then it is made again.
+UniqueFd make_fifo(int directory, const std::string& name) {
+  for (;;) {
+    if (::mkfifoat(directory, name.c_str(), S_IRUSR | S_IWUSR) != 0) return {};
+    UniqueFd fifo(::openat(directory, name.c_str(), O_RDWR | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC));
+    if (fifo || errno != ENOENT) return fifo;
+  }
 }
 
 }  // namespace
@@ -25,12 +45,9 @@ Result<Subscription, Fault> Subscription::open(const Directory& directory,
   // Its name appears once it has its mode and a reader: a publisher that finds no reader considers
   // the subscriber dead.
   const int place = directory.fd.get();
-  const std::string temporary = ".wake-" + std::to_string(random_bits());
+  const std::string temporary = std::string(new_fifo_prefix) + std::to_string(random_bits());
   std::string name = name_of(channel);
-  if (::mkfifoat(place, temporary.c_str(), S_IRUSR | S_IWUSR) != 0)
-    return fault_of_errno("cannot make a FIFO", errno);
-  // Also open for writing, so that a read does not return end-of-file after each publisher.
-  UniqueFd fifo(::openat(place, temporary.c_str(), O_RDWR | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC));
+  UniqueFd fifo = make_fifo(place, temporary);
   UniqueFd kept(::fcntl(place, F_DUPFD_CLOEXEC, 0));
   if (kept && fifo && give_rights(directory, fifo.get()) &&
       ::renameat(place, temporary.c_str(), place, name.c_str()) == 0) {
@@ -73,10 +90,8 @@ std::vector<std::string> Subscription::messages() const {
 std::int64_t publish(const Directory& directory, std::string_view channel,
                      std::string_view message) {
   const std::string name = name_of(channel);
-  const UniqueFd fifo(
-      ::openat(directory.fd.get(), name.c_str(), O_WRONLY | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC));
+  const UniqueFd fifo = open_to_write(directory, name);
   if (!fifo) {
-    // Without a reader: a killed subscriber left it.
     if (errno == ENXIO) ::unlinkat(directory.fd.get(), name.c_str(), 0);
     return 0;
   }
@@ -86,6 +101,15 @@ std::int64_t publish(const Directory& directory, std::string_view channel,
   // Whole or not at all: it is shorter than PIPE_BUF. A full pipe wakes as well as one more
   // message.
   return ::write(fifo.get(), line.data(), line.size()) >= 0 || errno == EAGAIN ? 1 : 0;
+}
+
+bool is_fifo(std::string_view name) {
+  return name.starts_with(fifo_prefix) || name.starts_with(new_fifo_prefix);
+}
+
+void remove_if_unheard(const Directory& directory, const std::string& name) {
+  if (!open_to_write(directory, name) && errno == ENXIO)
+    ::unlinkat(directory.fd.get(), name.c_str(), 0);
 }
 
 }  // namespace redlock::local

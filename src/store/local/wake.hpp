@@ -42,4 +42,10 @@ class Subscription {
 std::int64_t publish(const Directory& directory, std::string_view channel,
                      std::string_view message);
 
+/// Whether it is the name of a FIFO, be it finished or in the making.
+bool is_fifo(std::string_view name);
+
+/// Removes a FIFO whose subscriber was killed.
+void remove_if_unheard(const Directory& directory, const std::string& name);
+
 }  // namespace redlock::local

@@ -181,6 +181,15 @@ TEST_F(LocalServerTest, TheNumberOfFilesFollowsThatOfTheLocksInUse) {
   EXPECT_LT(files(), 100U);
 }
 
+TEST_F(LocalServerTest, AWaiterRemovesWhatKilledOnesLeft) {
+  const std::string left = root_.file("wake-left");
+  ASSERT_EQ(::mkfifo(left.c_str(), 0600), 0);
+  const auto fault = drive_.run(server_.subscribe(
+      resource("deploy"), "waiter", [](const Notification&) {}, drive_.soon()));
+  EXPECT_FALSE(fault.has_value());
+  EXPECT_FALSE(std::filesystem::exists(left));
+}
+
 TEST_F(LocalServerTest, ADamagedClockIsAFault) {
   acquired();
   // An offset that overflows, too.

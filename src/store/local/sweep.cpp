@@ -1,0 +1,78 @@
+#include "store/local/sweep.hpp"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "store/local/lock_file.hpp"
+#include "store/local/wake.hpp"
+#include "support/number.hpp"
+#include "support/random.hpp"
+
+namespace redlock::local {
+namespace {
+
+/// With more than one checked for each one created, the useless ones never become the majority.
+constexpr std::size_t looked_at = 4;
+
+/// The next fence is at least the time, so the counter no longer matters. The added time lets a
+/// resource that is locked again and again keep its file.
+constexpr Milliseconds outdated{10'001};
+
+constexpr std::string_view fence_prefix = "redlock:fence:";
+
+bool is_outdated_fence(const std::string& key, const Entry& entry, Milliseconds now) {
+  const auto* text = std::get_if<std::string>(&entry.value);
+  if (!key.starts_with(fence_prefix) || text == nullptr) return false;
+  const auto fence = whole_number(*text);
+  return fence && *fence < (now - outdated).count();
+}
+
+bool is_of_value(const format::Found& found, std::chrono::microseconds now) {
+  const auto* stored = std::get_if<format::Stored>(&found);
+  if (stored == nullptr) return false;
+  Keyspace keyspace;
+  keyspace.load(stored->entries);
+  keyspace.set_time(now);
+  const auto& live = keyspace.live();
+  return !std::all_of(live.begin(), live.end(), [&](const auto& item) {
+    return is_outdated_fence(item.first, item.second, keyspace.now());
+  });
+}
+
+void remove_if_idle(const Directory& directory, const std::string& name, std::string_view boot_id,
+                    std::chrono::microseconds now) {
+  const auto opened = LockFile::try_open(directory, name);
+  const auto* file = std::get_if<LockFile>(&opened);
+  const auto found = file != nullptr ? file->load(boot_id) : unexpected(Fault());
+  // Locked all the while, so that no process uses it; a process that waits for it sees that its
+  // name is gone.
+  if (found && !is_of_value(*found, now)) ::unlinkat(directory.fd.get(), name.c_str(), 0);
+}
+
+}  // namespace
+
+void sweep(const Directory& directory, std::string_view boot_id, std::chrono::microseconds now) {
+  std::vector<std::string> names = names_in(directory);
+  std::erase_if(names, [](const std::string& name) {
+    return !is_lock_file(name) && !is_fifo(name) && !is_temporary(name);
+  });
+  for (std::size_t i = 0; i < looked_at && !names.empty(); ++i) {
+    std::swap(names[random_bits() % names.size()], names.back());
+    const std::string& name = names.back();
+    if (is_lock_file(name)) {
+      remove_if_idle(directory, name, boot_id, now);
+    } else if (is_fifo(name)) {
+      remove_if_unheard(directory, name);
+    } else {
+      remove_if_old(directory, name);
+    }
+    names.pop_back();
+  }
+}
+
+}  // namespace redlock::local
