@@ -507,6 +507,8 @@ namespace_is_gone() { [[ -z $(in_namespace "$1") ]]; }
   kill -STOP "$FRONT" "$HOLDER" "$INIT"
   kill -KILL "$FRONT" "$HOLDER"
   wait_until namespace_is_gone "$namespace"
+  # A process that ends has no namespace any more a moment before it is dead.
+  wait_until is_tree_dead
   assert_tree_dead
   wait_background ours
   assert_equal "$status" 137

@@ -260,7 +260,6 @@ class Local:
 
     def __init__(self, directory):
         self.place = os.path.join(directory, "local")
-        self.uses = 0
         os.mkdir(self.place, 0o700)
         self.is_mounted = (
             os.geteuid() == 0
@@ -284,14 +283,14 @@ class Local:
         return [os.path.join(self.place, name) for name in sorted(os.listdir(self.place))]
 
     def leftovers(self):
-        """A waiter's FIFO belongs to a waiter. That of a killed one goes as others use the
-        directory."""
-        self.uses += 1
+        """A waiter's FIFO belongs to a waiter. That of a killed one goes as others make locks."""
+        before = self.files()
         subprocess.run(
-            [os.environ["REDLOCK_CLI"], "run", "-S", self.urls(0), "-k", f"use {self.uses}"]
-            + ["--", "true"],
+            [os.environ["REDLOCK_CLI"], "run", "-S", self.urls(0), "-k", "one more", "--", "true"],
             check=True,
         )
+        for path in set(self.files()).difference(before):
+            os.unlink(path)  # the next one is to make one more
         for path in self.files():
             if not os.path.isfile(path):
                 yield "file", os.path.basename(path)

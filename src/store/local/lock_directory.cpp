@@ -114,13 +114,12 @@ Result<UniqueFd, Fault> open_own(const Place& place) {
 // --- New files ---
 
 constexpr std::string_view temporary_prefix = ".new-";
+constexpr std::string_view decimal_digits = "0123456789";
 
 /// Removes a name when it goes.
 class TemporaryName {
  public:
-  explicit TemporaryName(int directory)
-      : directory_(directory),
-        name_(std::string(temporary_prefix) + std::to_string(random_bits())) {}
+  explicit TemporaryName(int directory) : directory_(directory), name_(temporary_name()) {}
   ~TemporaryName() { ::unlinkat(directory_, name_.c_str(), 0); }
   TemporaryName(const TemporaryName&) = delete;
   TemporaryName& operator=(const TemporaryName&) = delete;
@@ -291,7 +290,7 @@ Result<void, Fault> make_file(const Directory& directory, const std::string& nam
     return fault_of_errno("cannot write a file", errno);
   }
   if (!give_name(directory.fd.get(), temporary.get(), name.c_str()) && errno != EEXIST)
-    return fault_of_errno("cannot make a file", errno);
+    return fault_of_naming("cannot make a file", errno);
   return {};
 }
 
@@ -306,15 +305,21 @@ void remove_temporary_names(const Directory& directory, const struct stat& file)
   }
 }
 
+std::string temporary_name() {
+  return std::string(temporary_prefix) + std::to_string(random_bits());
+}
+
 bool is_temporary(std::string_view name) {
-  return name.starts_with(temporary_prefix);
+  return name.starts_with(temporary_prefix) && name.size() > temporary_prefix.size() &&
+         name.find_first_not_of(decimal_digits, temporary_prefix.size()) == std::string_view::npos;
 }
 
 void remove_if_old(const Directory& directory, const std::string& name) {
-  // One takes microseconds to finish, and a step of the wall clock meanwhile costs an attempt.
+  // To finish one takes microseconds.
   constexpr time_t seconds = 60;
   struct stat named {};
   if (::fstatat(directory.fd.get(), name.c_str(), &named, AT_SYMLINK_NOFOLLOW) == 0 &&
+      (S_ISREG(named.st_mode) || S_ISFIFO(named.st_mode)) &&
       named.st_mtim.tv_sec < ::time(nullptr) - seconds)
     ::unlinkat(directory.fd.get(), name.c_str(), 0);
 }
@@ -332,6 +337,11 @@ unexpected<Fault> fault_of_errno(const std::string& what, int error) {
   if (error == ENOSPC || error == EDQUOT || is_passing(error)) kind = FaultKind::unavailable;
   if (error == EACCES) kind = FaultKind::denied;
   return unexpected(Fault{kind, what + ": " + errno_text(error)});
+}
+
+unexpected<Fault> fault_of_naming(const std::string& what, int error) {
+  if (error != ENOENT) return fault_of_errno(what, error);
+  return unexpected(Fault{FaultKind::silent, what + ": another process removed it just now"});
 }
 
 Result<microseconds, Fault> directory_time(const Directory& directory, const std::string& boot_id,

@@ -63,10 +63,13 @@ Result<void, Fault> make_file(const Directory& directory, const std::string& nam
 /// Removes the names that make_file left for this file, when its process died before it could.
 void remove_temporary_names(const Directory& directory, const struct stat& file);
 
-/// Whether it is a name of a file that make_file has not finished.
+/// A name, not in use, for a file or FIFO in the making.
+std::string temporary_name();
+
+/// Whether it is such a name.
 bool is_temporary(std::string_view name);
 
-/// Removes a name that make_file left long ago, when its process died before it could.
+/// Removes a file or FIFO in the making that is older than a minute: its maker was killed.
 void remove_if_old(const Directory& directory, const std::string& name);
 
 /// Gives a new file the mode and group for the directory; false with errno when that cannot be.
@@ -74,6 +77,10 @@ bool give_rights(const Directory& directory, int fd);
 
 /// Why a file of a lock could not be used.
 unexpected<Fault> fault_of_errno(const std::string& what, int error);
+
+/// Why a file or FIFO in the making could not be given its name. If it is gone, somebody took its
+/// maker for killed, and another attempt may succeed.
+unexpected<Fault> fault_of_naming(const std::string& what, int error);
 
 /// The time of all locks in a directory: the wall clock when the first of them was made in this
 /// boot, and CLOCK_BOOTTIME from there on. It never steps, so what is later has a larger time,

@@ -19,6 +19,16 @@ namespace {
 /// With more than one checked for each one created, the useless ones never become the majority.
 constexpr std::size_t looked_at = 4;
 
+/// Calls `look` with a few of them, chosen at random.
+template <class Look>
+void look_at_a_few(std::vector<std::string>& names, Look look) {
+  for (std::size_t i = 0; i < looked_at && !names.empty(); ++i) {
+    std::swap(names[random_bits() % names.size()], names.back());
+    look(names.back());
+    names.pop_back();
+  }
+}
+
 /// The next fence is at least the time, so the counter no longer matters. The added time lets a
 /// resource that is locked again and again keep its file.
 constexpr Milliseconds outdated{10'001};
@@ -57,22 +67,25 @@ void remove_if_idle(const Directory& directory, const std::string& name, std::st
 }  // namespace
 
 void sweep(const Directory& directory, std::string_view boot_id, std::chrono::microseconds now) {
-  std::vector<std::string> names = names_in(directory);
-  std::erase_if(names, [](const std::string& name) {
-    return !is_lock_file(name) && !is_fifo(name) && !is_temporary(name);
-  });
-  for (std::size_t i = 0; i < looked_at && !names.empty(); ++i) {
-    std::swap(names[random_bits() % names.size()], names.back());
-    const std::string& name = names.back();
+  // Apart: however many waiters there are, as many lock files are looked at.
+  std::vector<std::string> lock_files;
+  std::vector<std::string> others;
+  for (std::string& name : names_in(directory)) {
     if (is_lock_file(name)) {
-      remove_if_idle(directory, name, boot_id, now);
-    } else if (is_fifo(name)) {
+      lock_files.push_back(std::move(name));
+    } else if (is_fifo(name) || is_temporary(name)) {
+      others.push_back(std::move(name));
+    }
+  }
+  look_at_a_few(lock_files,
+                [&](const std::string& name) { remove_if_idle(directory, name, boot_id, now); });
+  look_at_a_few(others, [&](const std::string& name) {
+    if (is_fifo(name)) {
       remove_if_unheard(directory, name);
     } else {
       remove_if_old(directory, name);
     }
-    names.pop_back();
-  }
+  });
 }
 
 }  // namespace redlock::local

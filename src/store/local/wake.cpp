@@ -9,13 +9,13 @@
 #include <cstdio>
 
 #include "support/digest.hpp"
-#include "support/random.hpp"
+#include "support/hex.hpp"
 
 namespace redlock::local {
 namespace {
 
 constexpr std::string_view fifo_prefix = "wake-";
-constexpr std::string_view new_fifo_prefix = ".wake-";
+constexpr std::size_t fifo_name_size = fifo_prefix.size() + 64;
 
 std::string name_of(std::string_view channel) {
   return std::string(fifo_prefix) + sha256_hex(channel);
@@ -27,17 +27,6 @@ UniqueFd open_to_write(const Directory& directory, const std::string& name) {
       ::openat(directory.fd.get(), name.c_str(), O_WRONLY | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC));
 }
 
-/// A new FIFO, open. Also for writing, so that a read does not return end-of-file after each
-/// publisher. Without a reader for a moment, it may be taken for that of a killed subscriber and
-/// be removed; then it is made again.
-UniqueFd make_fifo(int directory, const std::string& name) {
-  for (;;) {
-    if (::mkfifoat(directory, name.c_str(), S_IRUSR | S_IWUSR) != 0) return {};
-    UniqueFd fifo(::openat(directory, name.c_str(), O_RDWR | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC));
-    if (fifo || errno != ENOENT) return fifo;
-  }
-}
-
 }  // namespace
 
 Result<Subscription, Fault> Subscription::open(const Directory& directory,
@@ -45,9 +34,12 @@ Result<Subscription, Fault> Subscription::open(const Directory& directory,
   // Its name appears once it has its mode and a reader: a publisher that finds no reader considers
   // the subscriber dead.
   const int place = directory.fd.get();
-  const std::string temporary = std::string(new_fifo_prefix) + std::to_string(random_bits());
+  const std::string temporary = temporary_name();
   std::string name = name_of(channel);
-  UniqueFd fifo = make_fifo(place, temporary);
+  if (::mkfifoat(place, temporary.c_str(), S_IRUSR | S_IWUSR) != 0)
+    return fault_of_errno("cannot make a FIFO", errno);
+  // Also open for writing, so that a read does not return end-of-file after each publisher.
+  UniqueFd fifo(::openat(place, temporary.c_str(), O_RDWR | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC));
   UniqueFd kept(::fcntl(place, F_DUPFD_CLOEXEC, 0));
   if (kept && fifo && give_rights(directory, fifo.get()) &&
       ::renameat(place, temporary.c_str(), place, name.c_str()) == 0) {
@@ -55,7 +47,7 @@ Result<Subscription, Fault> Subscription::open(const Directory& directory,
   }
   const int error = errno;
   ::unlinkat(place, temporary.c_str(), 0);
-  return fault_of_errno("cannot make a FIFO", error);
+  return fault_of_naming("cannot make a FIFO", error);
 }
 
 Subscription::Subscription(UniqueFd directory, UniqueFd fifo, std::string name)
@@ -104,11 +96,15 @@ std::int64_t publish(const Directory& directory, std::string_view channel,
 }
 
 bool is_fifo(std::string_view name) {
-  return name.starts_with(fifo_prefix) || name.starts_with(new_fifo_prefix);
+  return name.size() == fifo_name_size && name.starts_with(fifo_prefix) &&
+         name.find_first_not_of(hex_digits, fifo_prefix.size()) == std::string_view::npos;
 }
 
 void remove_if_unheard(const Directory& directory, const std::string& name) {
-  if (!open_to_write(directory, name) && errno == ENXIO)
+  struct stat status {};
+  // To open a socket is ENXIO, too.
+  if (::fstatat(directory.fd.get(), name.c_str(), &status, AT_SYMLINK_NOFOLLOW) == 0 &&
+      S_ISFIFO(status.st_mode) && !open_to_write(directory, name) && errno == ENXIO)
     ::unlinkat(directory.fd.get(), name.c_str(), 0);
 }
 

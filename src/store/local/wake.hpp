@@ -42,7 +42,7 @@ class Subscription {
 std::int64_t publish(const Directory& directory, std::string_view channel,
                      std::string_view message);
 
-/// Whether it is the name of a FIFO, be it finished or in the making.
+/// Whether it is the name of a subscriber's FIFO.
 bool is_fifo(std::string_view name);
 
 /// Removes a FIFO whose subscriber was killed.

@@ -112,6 +112,11 @@ is_alive() {
 is_stopped() { [[ $(<"/proc/$1/stat") == *') T '* ]]; }
 is_dead() { ! is_alive "$1"; }
 
+is_tree_dead() {
+  local pid
+  for pid in "${TREE[@]}"; do is_dead "$pid" || return 1; done
+}
+
 # All of them, and whatever else they may have started.
 assert_tree_dead() {
   local pid

@@ -182,7 +182,7 @@ TEST_F(LocalServerTest, TheNumberOfFilesFollowsThatOfTheLocksInUse) {
 }
 
 TEST_F(LocalServerTest, AWaiterRemovesWhatKilledOnesLeft) {
-  const std::string left = root_.file("wake-left");
+  const std::string left = root_.file("wake-" + sha256_hex("killed"));
   ASSERT_EQ(::mkfifo(left.c_str(), 0600), 0);
   const auto fault = drive_.run(server_.subscribe(
       resource("deploy"), "waiter", [](const Notification&) {}, drive_.soon()));

@@ -1,25 +1,38 @@
 #include "store/local/sweep.hpp"
 
 #include <gtest/gtest.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <string>
+#include <vector>
 
 #include "../store/drive.hpp"
 #include "store/local/wake.hpp"
+#include "support/digest.hpp"
 
 namespace redlock::local {
 namespace {
 
 namespace fs = std::filesystem;
 
-/// Fewer files than one sweep looks at.
+/// With no more files than one sweep looks at.
 class SweepTest : public ::testing::Test {
  protected:
   SweepTest() : directory_(std::move(open_directory({root_.file("."), false}).value())) {}
 
   void sweep() const { local::sweep(directory_, "", {}); }
+  std::string make_file(const std::string& name) const {
+    std::ofstream{root_.file(name)};
+    return root_.file(name);
+  }
+  static void make_old(const std::string& path) {
+    fs::last_write_time(path, fs::file_time_type::clock::now() - std::chrono::minutes(2));
+  }
   [[nodiscard]] bool exists(const std::string& name) const {
     return fs::exists(fs::symlink_status(root_.file(name)));
   }
@@ -28,13 +41,12 @@ class SweepTest : public ::testing::Test {
   Directory directory_;
 };
 
-TEST_F(SweepTest, WhatKilledWaitersLeftGoes) {
-  // With their processes, their ends of it are gone.
-  for (const char* name : {"wake-queued", ".wake-not-yet-named"})
-    ASSERT_EQ(::mkfifo(root_.file(name).c_str(), 0600), 0);
+TEST_F(SweepTest, WhatAKilledWaiterLeftGoes) {
+  // With its process, its ends of it are gone.
+  const std::string name = "wake-" + sha256_hex("killed");
+  ASSERT_EQ(::mkfifo(root_.file(name).c_str(), 0600), 0);
   sweep();
-  EXPECT_FALSE(exists("wake-queued"));
-  EXPECT_FALSE(exists(".wake-not-yet-named"));
+  EXPECT_FALSE(exists(name));
 }
 
 TEST_F(SweepTest, AWaiterThatLivesIsHeardStill) {
@@ -44,23 +56,49 @@ TEST_F(SweepTest, AWaiterThatLivesIsHeardStill) {
   EXPECT_EQ(publish(directory_, "alive", "x"), 1);
 }
 
-TEST_F(SweepTest, AFileThatWasNeverFinishedGoesOnceItIsOld) {
-  for (const char* name : {".new-1", ".new-2"}) std::ofstream(root_.file(name)) << "x";
-  fs::last_write_time(root_.file(".new-1"),
-                      fs::file_time_type::clock::now() - testing::timeout * 3);
+TEST_F(SweepTest, WhatWasNeverFinishedGoesOnceItIsOld) {
+  make_old(make_file(".new-1"));
+  std::string fifo = root_.file(".new-2");
+  ASSERT_EQ(::mkfifo(fifo.c_str(), 0600), 0);
+  make_old(fifo);
+  make_file(".new-3");
   sweep();
   EXPECT_FALSE(exists(".new-1"));
-  EXPECT_TRUE(exists(".new-2")) << "its maker may be at it";
+  EXPECT_FALSE(exists(".new-2"));
+  EXPECT_TRUE(exists(".new-3")) << "its maker may be at it";
 }
 
 TEST_F(SweepTest, WhatIsNotOursStays) {
-  std::ofstream(root_.file("notes")) << "theirs";
-  std::ofstream(root_.file("wake-notes")) << "theirs";
-  ASSERT_EQ(::mkfifo(root_.file("fifo").c_str(), 0600), 0);
+  const std::string hash = sha256_hex("x");
+  make_old(make_file(".new-notes"));
+  make_old(make_file("wake-" + hash));
+  ASSERT_EQ(::mkfifo(root_.file("wake-cafe").c_str(), 0600), 0);
   sweep();
-  EXPECT_TRUE(exists("notes"));
-  EXPECT_TRUE(exists("wake-notes"));
-  EXPECT_TRUE(exists("fifo"));
+  EXPECT_TRUE(exists(".new-notes"));
+  EXPECT_TRUE(exists("wake-" + hash));
+  EXPECT_TRUE(exists("wake-cafe"));
+}
+
+TEST_F(SweepTest, ASocketStays) {
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  const std::string name = "wake-" + sha256_hex("x");
+  const std::string path = root_.file(name);
+  ASSERT_LT(path.size(), sizeof(address.sun_path));
+  std::ranges::copy(path, address.sun_path);
+  const UniqueFd socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  ASSERT_EQ(::bind(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)), 0);
+  sweep();
+  EXPECT_TRUE(exists(name));
+}
+
+TEST_F(SweepTest, ManyWaitersDoNotKeepAnIdleLockFile) {
+  std::vector<Subscription> waiters;
+  for (int i = 0; i < 50; ++i)
+    waiters.push_back(std::move(*Subscription::open(directory_, std::to_string(i))));
+  make_file(sha256_hex("idle"));
+  sweep();
+  EXPECT_FALSE(exists(sha256_hex("idle")));
 }
 
 }  // namespace
