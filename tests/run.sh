@@ -78,8 +78,10 @@ declare -A running=()
 
 # Whatever ends us: what goes on in the background ends, too.
 clean_up() {
-  local group
-  for group in "${running[@]}"; do kill -- "-$group" 2>/dev/null || true; done
+  local part
+  for part in "${!running[@]}"; do
+    has_ended "$part" || kill -- "-${running[$part]}" 2>/dev/null || true
+  done
   wait
   rm -rf "$work" ${user_tmp:+"$user_tmp"}
 }
@@ -183,19 +185,32 @@ begin() {
   local part=$1
   shift
   set -m # in a process group of its own
-  "$@" >"$work/$part.log" 2>&1 &
+  note_status "$work/$part.status" "$@" >"$work/$part.log" 2>&1 &
   running[$part]=$!
   set +m
 }
+
+# note_status FILE COMMAND…: for finish. A shell forgets how its child ended once another has the
+# same pid, and tests start enough processes for that.
+note_status() {
+  local status=0
+  "${@:2}" || status=$?
+  echo "$status" >"$1"
+}
+
+# Whether a part in the background has ended: then its pid may be another's.
+has_ended() { [[ -s $work/$1.status ]]; }
 
 # Waits for all parts in the background.
 finish() {
   local part status
   for part in "${!running[@]}"; do
-    status=0
-    # Now we wait for it. An ordinary user cannot give it its priority back.
-    renice -n 0 -g "${running[$part]}" >/dev/null 2>&1 || true
-    wait "${running[$part]}" || status=$?
+    if ! has_ended "$part"; then
+      # Now we wait for it. An ordinary user cannot give it its priority back.
+      renice -n 0 -g "${running[$part]}" >/dev/null 2>&1 || true
+      wait "${running[$part]}" || true
+    fi
+    read -r status <"$work/$part.status" || status=1
     unset "running[$part]"
     headline "test $part, in the background"
     cat "$work/$part.log"
