@@ -90,7 +90,7 @@ TEST(Reaper, ABodyThatHangsIsKilledWithAllThatDescendsFromIt) {
                   leave_daemon(pipe);
                   return ::pause();
                 },
-                seconds(1), Leftovers::failure),
+                seconds(5), Leftovers::failure),
             124);
   pipe.write_end.reset();
   EXPECT_EQ(pipe.read(), "");

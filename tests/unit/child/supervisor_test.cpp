@@ -151,12 +151,17 @@ TEST(Supervisor, KillsAtOnceWhenTheClockHasJumpedPastTheDeadline) {
 }
 
 TEST(Supervisor, TellsTheCommandFirstWhenTheClockHasJumpedIntoTheGrace) {
-  jump(running("trap 'exit 7' TERM"), lease_length - 3s, [](const Ending& ending) {
-    EXPECT_TRUE(ending.stopped_for_lease);
-    EXPECT_TRUE(WIFEXITED(ending.status));
-    EXPECT_EQ(WEXITSTATUS(ending.status), 7);
-    EXPECT_EQ(ending.late, Duration::zero());
-  });
+  StopPlan patient = plan;
+  patient.grace = 30s;
+  jump(
+      running("trap 'exit 7' TERM"), lease_length - 20s,
+      [](const Ending& ending) {
+        EXPECT_TRUE(ending.stopped_for_lease);
+        EXPECT_TRUE(WIFEXITED(ending.status));
+        EXPECT_EQ(WEXITSTATUS(ending.status), 7);
+        EXPECT_EQ(ending.late, Duration::zero());
+      },
+      patient);
 }
 
 TEST(Supervisor, AnEndThatWasNotSeenBeforeTheDeadlineIsLate) {
@@ -242,14 +247,16 @@ TEST(Supervisor, OfTheLimitAndTheEndOfTheLeaseTheFirstDecides) {
 }
 
 TEST(Supervisor, WhatIsToldAtTheLimitIsDeadBeforeTheDeadlineAllTheSame) {
+  StopPlan limited = at_most(1min);
+  limited.margin = 3s;
   jump(
-      running("trap '' TERM"), lease_length - 400ms,
+      running("trap '' TERM"), lease_length - 4s,
       [](const Ending& ending) {
         EXPECT_TRUE(ending.timed_out);
         EXPECT_EQ(WTERMSIG(ending.status), SIGKILL);
         EXPECT_EQ(ending.late, Duration::zero());
       },
-      at_most(1min));
+      limited);
 }
 
 TEST(Supervisor, TheDeadlineMovesForwardOnly) {

@@ -289,7 +289,7 @@ TEST(WatchedProcess, OneThatWaitsForAStoppedChildOfVforkIsHeldStill) {
     });
     life.write_end.reset();
     EXPECT_EQ(up.read(1), "x");
-    EXPECT_EQ(state_of(parent), 'D');
+    EXPECT_TRUE(eventually([&] { return state_of(parent) == 'D'; }));
     WatchedProcess process = watch(parent);
     terminate(process);
     EXPECT_EQ(WTERMSIG(status_of(parent)), SIGTERM);
