@@ -173,7 +173,7 @@ names=("$@")
 if (($# == 0)); then
   for name in tests/bats/*.bats; do
     name=$(basename "$name" .bats)
-    [[ $name == load ]] || names+=("$name")
+    [[ $name == load* ]] || names+=("$name")
   done
 fi
 names=("${names[@]/#/tests/bats/}")

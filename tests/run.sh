@@ -23,7 +23,7 @@ and without a word all of these but the last three, some beside each other:
          test notices it
   user   when root: the bats tests of dev once more as an ordinary user without a home, but for
          those to which the user does not matter
-  load   the tests that load the machine, when root as both users: by themselves, last
+  load   the tests that load the machine, when root as both users at once: by themselves, last
   fuzz   only on demand: the fuzz targets of asan alone
   asan-bats  only on demand: the bats tests with the program of preset asan; a report of any
          process is a failure
@@ -396,9 +396,10 @@ run_as_user() {
 # It would hold up the servers of all other tests.
 run_load() {
   finish
+  if prepare_user user-load; then
+    begin user-load start_ctest user-load as_user -- --test-dir "$user_tmp/ctest" "${load[@]}"
+  fi
   run_preset load dev "${load[@]}"
-  prepare_user user-load || return 0
-  run_ctest user-load as_user -- --test-dir "$user_tmp/ctest" "${load[@]}"
 }
 
 # The part named, or everything.

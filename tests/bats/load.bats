@@ -3,35 +3,9 @@
 # A command that loads its machine is dead before its lease can expire, or the exit status says that
 # it was not.
 load helper/common
+load helper/load
 
-setup() {
-  common_setup
-  STRIKE=$BATS_TEST_DIRNAME/../load/strike.py
-}
-
-# strike WORD…: cuts the holder process off while the load runs under a lease of 5 s; see there.
-strike() {
-  run --separate-stderr timeout 120 \
-    /usr/bin/python3 "$STRIKE" --program "$REDLOCK_CLI" --tree "$LOAD_TREE" "$@"
-}
-
-assert_in_time() {
-  [[ $status == 0 && $output == *'"in_time": true'*'"status": 79'* ]] ||
-    fail "$status: $output $stderr"
-}
-
-as_root() { ((EUID == 0)) || skip "needs root"; }
-
-# A cgroup with the cpu controller is needed for a quota.
-with_quota() {
-  local directory
-  as_root
-  for directory in /sys/fs/cgroup/cpu /sys/fs/cgroup; do
-    [[ ! -e $directory/cpu.cfs_quota_us && ! -e $directory/cpu.max ]] || return 0
-  done
-  grep -qsw cpu /sys/fs/cgroup/cgroup.subtree_control ||
-    skip "no cgroup has the cpu controller here"
-}
+setup() { common_setup; }
 
 # How this process is scheduled, and where it is: its session, policy, priority, nice level, and
 # limits.
@@ -81,15 +55,6 @@ place_of() { ps -o sid=,cls=,rtprio=,ni= -p "$1" && sed -n '/nice\|real-time/p' 
   assert_in_time
 }
 
-@test "however busy they are and however late it is, none of them is left alive" {
-  with_quota
-  # Nobody but the walk reaches them, with a share of the CPU that is too small for it. The strike
-  # waits until the last is dead.
-  strike --user 65534 --terminal --ttl 3s --quota 0.2 busy 100
-  assert_success
-  assert_output --partial '"truthful": true'
-}
-
 @test "at a terminal, many busy processes are dead in time" {
   strike --terminal busy 100
   assert_in_time
@@ -108,22 +73,4 @@ place_of() { ps -o sid=,cls=,rtprio=,ni= -p "$1" && sed -n '/nice\|real-time/p' 
 @test "processes that fork all the time are dead in time" {
   strike forks 10
   assert_in_time
-}
-
-@test "busy processes that share half a CPU with us are dead in time" {
-  with_quota
-  strike --quota 0.5 busy 30
-  assert_in_time
-}
-
-@test "the same without any privilege" {
-  with_quota
-  strike --quota 0.5 --user 65534 busy 30
-  assert_in_time
-}
-
-@test "with hardly any CPU at all, the exit status tells whether the command was dead in time" {
-  with_quota
-  strike --quota 0.05 --user 65534 busy 60 --sessions
-  assert_equal "$status $stderr" "0 "
 }

@@ -1,0 +1,46 @@
+#!/usr/bin/env bats
+# shellcheck disable=SC2154  # bats and helpers set variables
+# A command that has a quota of the CPU, and loads it, is dead before its lease can expire, or the
+# exit status says that it was not. Other tests can run beside it.
+load helper/common
+load helper/load
+
+setup() { common_setup; }
+
+# A cgroup with the cpu controller is needed for a quota.
+with_quota() {
+  local directory
+  ((EUID == 0)) || skip "needs root"
+  for directory in /sys/fs/cgroup/cpu /sys/fs/cgroup; do
+    [[ ! -e $directory/cpu.cfs_quota_us && ! -e $directory/cpu.max ]] || return 0
+  done
+  grep -qsw cpu /sys/fs/cgroup/cgroup.subtree_control ||
+    skip "no cgroup has the cpu controller here"
+}
+
+@test "however busy they are and however late it is, none of them is left alive" {
+  with_quota
+  # Nobody but the walk reaches them, with a share of the CPU that is too small for it. The strike
+  # waits until the last is dead.
+  strike --user 65534 --terminal --quota 0.2 busy 100
+  assert_success
+  assert_output --partial '"truthful": true'
+}
+
+@test "busy processes that share half a CPU with us are dead in time" {
+  with_quota
+  strike --quota 0.5 busy 30
+  assert_in_time
+}
+
+@test "the same without any privilege" {
+  with_quota
+  strike --quota 0.5 --user 65534 busy 30
+  assert_in_time
+}
+
+@test "with hardly any CPU at all, the exit status tells whether the command was dead in time" {
+  with_quota
+  strike --quota 0.05 --user 65534 busy 60 --sessions
+  assert_equal "$status $stderr" "0 "
+}
