@@ -10,11 +10,15 @@ load helper/checks
 # What a server needs to be fit when it is alone.
 readonly DURABLE=(--appendonly yes --appendfsync always --maxmemory-policy noeviction)
 
+# All questions of a kind have one server timeout together, and an answer that takes a quarter of it
+# is a warning: enough for a machine that is busy.
+doctor() { REDLOCK_SERVER_TIMEOUT=20s redlock-cli doctor "$@"; }
+
 # doctor_says CODE TEXT [OPTION…]: doctor exits with CODE, and a line says TEXT.
 doctor_says() {
   local code=$1 text=$2
   shift 2
-  run --separate-stderr redlock-cli doctor "$@"
+  run --separate-stderr doctor "$@"
   assert_equal "$status: $stderr" "$code: "
   assert_output --partial "$text"
 }
@@ -41,7 +45,7 @@ assert_nothing_left() {
   assert_line --regexp \
     "^${SERVER_URL[0]} +yes +[0-9.]+ms +(redis|valkey) [0-9.]+ +master +[0-9].* +aof always \
 +noeviction$"
-  run -0 redlock-cli doctor --json
+  run -0 doctor --json
   assert_equal \
     "$(json '[j["result"], j["exit_code"], j["voting"], j["needed"],
       j["servers"][0]["votes"], j["servers"][0]["role"]]')" \
@@ -63,7 +67,7 @@ assert_nothing_left() {
   start_server --maxmemory-policy allkeys-lru
   start_server --maxmemory 100mb --maxmemory-policy volatile-lru --appendonly yes \
     --appendfsync everysec
-  run -1 redlock-cli doctor -S "$SERVERS" --json
+  run -1 doctor -S "$SERVERS" --json
   assert_equal "$(findings)" \
     "0 warning eviction, 0 warning persistence, 1 warning eviction, 1 warning persistence"
   doctor_says 1 \
@@ -89,7 +93,7 @@ name the master instead" -S "$SERVERS"
   assert_line "fit, with warnings: 2 of 3 servers can vote now, 2 needed"
   # One that takes writes is no better.
   redis 1 config set replica-read-only no
-  run -69 redlock-cli doctor -S "${SERVER_URL[0]},${SERVER_URL[1]}"
+  run -69 doctor -S "${SERVER_URL[0]},${SERVER_URL[1]}"
   assert_line "no quorum: 1 of 2 servers can vote now, 2 needed"
 }
 
@@ -100,17 +104,17 @@ name the master instead" -S "$SERVERS"
   assert_nothing_left
 }
 
-@test "a clock that is five seconds off is found" {
+@test "a clock that is a minute off is found" {
   start_tcp_server "${DURABLE[@]}"
   local offset text
-  for offset in 5 -5; do
-    [[ $offset == 5 ]] && text=ahead || text=behind
+  for offset in 60 -60; do
+    ((offset > 0)) && text=ahead || text=behind
     start_background "relay$offset" \
       /usr/bin/python3 "$BATS_TEST_DIRNAME/helper/wrong_clock.py" "${SERVER_PORT[0]}" "$offset"
     wait_until grep -q . "$(background_stdout "relay$offset")"
     doctor_says 1 "its clock is " -S "redis://127.0.0.1:$(<"$(background_stdout "relay$offset")")"
-    assert_output --regexp \
-      "its clock is (4\.9|5|5\.[0-9])s $text of ours|its clock is (4\.9|5|5\.[0-9])s $text ours"
+    # An answer that was under way for long makes it a few seconds more or less.
+    assert_output --regexp "its clock is (5[5-9]s|1m|1m[1-5]s) $text (of )?ours"
   done
 }
 
@@ -120,13 +124,13 @@ name the master instead" -S "$SERVERS"
   local url=redis://0.0.0.0:${SERVER_PORT[0]}
   doctor_says 1 "warning: $url: it requires no password" -S "$url"
   # A password that the server does not ask for protects nothing.
-  REDISCLI_AUTH=secret run -1 redlock-cli doctor -S "$url"
+  REDISCLI_AUTH=secret run -1 doctor -S "$url"
   assert_output --partial "warning: $url: it requires no password"
-  run -0 redlock-cli doctor -S "${SERVER_URL[0]}"
+  run -0 doctor -S "${SERVER_URL[0]}"
   refute_output --partial "password"
 
   redis 0 config set requirepass secret >/dev/null
-  REDISCLI_AUTH=secret run -0 redlock-cli doctor -S "$url"
+  REDISCLI_AUTH=secret run -0 doctor -S "$url"
   refute_output --partial "password"
 }
 
@@ -144,7 +148,7 @@ name the master instead" -S "$SERVERS"
   start_servers 2
   kill_server 1
   pause_server 2
-  doctor_says 69 "bad: ${SERVER_URL[1]}: cannot connect: " -S "$SERVERS" --server-timeout 500ms
+  doctor_says 69 "bad: ${SERVER_URL[1]}: cannot connect: " -S "$SERVERS" --server-timeout 900ms
   # Of the server timeout, connecting has taken a part.
   assert_output --regexp "bad: ${SERVER_URL[2]}: no answer within [0-9]+ms"
   assert_line --regexp "^${SERVER_URL[1]} +no +- +-"
@@ -152,28 +156,28 @@ name the master instead" -S "$SERVERS"
 
 @test "a wrong password and missing rights are found, and the right is named" {
   start_server "${DURABLE[@]}" --requirepass secret
-  REDLOCK_SERVER="unix://:wrong@${SERVER_SOCKET[0]}" run -69 redlock-cli doctor
+  REDLOCK_SERVER="unix://:wrong@${SERVER_SOCKET[0]}" run -69 doctor
   assert_output --partial "bad: ${SERVER_URL[0]}: wrong user or password"
-  REDLOCK_SERVER=$SERVERS run -69 redlock-cli doctor
+  REDLOCK_SERVER=$SERVERS run -69 doctor
   assert_line --partial "bad: ${SERVER_URL[0]}: it wants a password: set REDISCLI_AUTH"
   refute_output --partial "unknown: "
   export REDISCLI_AUTH=secret REDLOCK_SERVER=$SERVERS
   local right
   for right in set get del pexpire pttl time hset hmget zscore zadd zremrangebyscore; do
     redis-cli -s "${SERVER_SOCKET[0]}" -a secret acl setuser default "-$right" 2>/dev/null
-    run redlock-cli doctor
+    run doctor
     [[ $status == 69 || $status == 1 ]]
     assert_output --regexp "(bad|warning): .*missing(: | rights: | rights:).*\+$right\b"
     redis-cli -s "${SERVER_SOCKET[0]}" -a secret acl setuser default "+$right" 2>/dev/null
   done
   redis-cli -s "${SERVER_SOCKET[0]}" -a secret acl setuser default -type 2>/dev/null
-  run -1 redlock-cli doctor
+  run -1 doctor
   assert_line "warning: ${SERVER_URL[0]}: a lock can be held, but these rights are missing: +type"
   redis-cli -s "${SERVER_SOCKET[0]}" -a secret acl setuser default +type -eval 2>/dev/null
-  run -69 redlock-cli doctor
+  run -69 doctor
   assert_line --regexp "bad: .*: cannot take a lock: .*'eval'"
   redis-cli -s "${SERVER_SOCKET[0]}" -a secret acl setuser default +eval 2>/dev/null
-  run -0 redlock-cli doctor
+  run -0 doctor
   # What could not be deleted ends by itself.
   wait_until eval '[[ -z $(redis-cli -s "${SERVER_SOCKET[0]}" -a secret keys "*" 2>/dev/null) ]]'
 }
@@ -181,10 +185,10 @@ name the master instead" -S "$SERVERS"
 @test "what may not be asked is unknown, which is no warning" {
   start_server "${DURABLE[@]}"
   redis 0 acl setuser default -info -config >/dev/null
-  run -0 redlock-cli doctor -S "$SERVERS"
+  run -0 doctor -S "$SERVERS"
   assert_line --regexp "^${SERVER_URL[0]} +yes +[0-9.]+ms +\? +\? +\? +\? +\?$"
   assert_line "unknown: ${SERVER_URL[0]}: it does not tell its maxmemory-policy"
-  run -0 redlock-cli doctor -S "$SERVERS" --json
+  run -0 doctor -S "$SERVERS" --json
   assert_equal "$(findings)" \
     "0 unknown eviction, 0 unknown persistence, 0 unknown role, 0 unknown software, \
 0 unknown uptime"
@@ -194,17 +198,17 @@ name the master instead" -S "$SERVERS"
 @test "a user who may lock some keys alone names one to probe with" {
   start_server "${DURABLE[@]}"
   redis 0 acl setuser default resetkeys '~job:*' '~redlock:*:{job:*' >/dev/null
-  run -69 redlock-cli doctor -S "$SERVERS"
+  run -69 doctor -S "$SERVERS"
   assert_output --partial "cannot take a lock: the user may not touch the key"
   redis 0 acl setuser default resetchannels '&redlock:wake:*:{job:*' >/dev/null
-  run -69 redlock-cli doctor -S "$SERVERS"
+  run -69 doctor -S "$SERVERS"
   assert_output --regexp \
     "cannot take a lock: the user may not touch the key.*; missing rights: \+subscribe "
-  run -0 redlock-cli doctor -S "$SERVERS" -k job:probe
+  run -0 doctor -S "$SERVERS" -k job:probe
   assert_unlocked job:probe 0
   # Somebody's lock is left alone.
   eval "$(redlock-cli acquire -S "$SERVERS" -k job:probe -t 1m --export)"
-  run -0 redlock-cli doctor -S "$SERVERS" -k job:probe
+  run -0 doctor -S "$SERVERS" -k job:probe
   assert_output --partial "unknown: ${SERVER_URL[0]}: another process holds the key"
   run -0 redlock-cli extend -S "$SERVERS" -t 2m
 }
@@ -274,7 +278,7 @@ name the master instead" -S "$SERVERS"
 
 @test "of this host's own store doctor tells no more than there is to tell" {
   mkdir "$BATS_TEST_TMPDIR/locks"
-  run -0 redlock-cli doctor -S "local:$BATS_TEST_TMPDIR/locks"
+  run -0 doctor -S "local:$BATS_TEST_TMPDIR/locks"
   assert_equal "${#lines[@]}" 3
   assert_line "fit: 1 of 1 servers can vote now, 1 needed"
   refute_output --partial unknown
@@ -282,7 +286,7 @@ name the master instead" -S "$SERVERS"
 
 @test "-q says nothing but by its exit status" {
   start_server
-  run -1 --separate-stderr redlock-cli doctor -q -S "$SERVERS"
+  run -1 --separate-stderr doctor -q -S "$SERVERS"
   assert_equal "$output$stderr" ""
 }
 
@@ -290,7 +294,8 @@ name the master instead" -S "$SERVERS"
   start_tcp_server --appendonly yes --appendfsync always --repl-diskless-sync-delay 0
   start_server --replicaof 127.0.0.1 "${SERVER_PORT[0]}"
   wait_until eval 'redis 0 info replication | grep -q slave0:.*state=online'
-  run -0 redlock-cli doctor -S "${SERVER_URL[0]}" --replicas 1 --server-timeout 3s
-  run -69 redlock-cli doctor -S "${SERVER_URL[0]}" --replicas 2
+  run -0 doctor -S "${SERVER_URL[0]}" --replicas 1
+  # It waits for the other.
+  run -69 doctor -S "${SERVER_URL[0]}" --replicas 2 --server-timeout 3s
   assert_output --partial "1 of its replicas are in step; --replicas wants 2"
 }
