@@ -160,9 +160,15 @@ hold_two_keys() {
     "'quoted"; do
     redlock-cli acquire -k "$key" --ttl 10m >/dev/null
   done
-  run -0 --separate-stderr redlock-cli completion suggest status ''
+  # A busy server has too little time for them, and then there are none.
+  cd "$BATS_TEST_TMPDIR"
+  suggested() {
+    redlock-cli completion suggest status '' >suggestions 2>&1
+    grep -qx plain suggestions
+  }
+  wait_until suggested
   # The others are the kind and the options, which say what they mean.
-  assert_equal "$(grep -v $'\t' <<<"$output" | sort)" $'back\\slash\nplain'
+  assert_equal "$(grep -v $'\t' suggestions | sort)" $'back\\slash\nplain'
 }
 
 @test "bash inserts nothing that runs of a word that begins with a quote" {
