@@ -175,7 +175,8 @@ crontab_command() { example "$1" "$2" | sed -E 's/^[^ ]+( [^ ]+){4} //'; }
   example -acquire.1 detach >renewed
   local kind holder
   for kind in not renewed; do
-    REDLOCK_TTL=1s run -0 sh -c "$(sed -n 1p "$kind")"
+    # It renews every three seconds.
+    REDLOCK_TTL=9s REDLOCK_SERVER_TIMEOUT=1s run -0 sh -c "$(sed -n 1p "$kind")"
     run -75 redlock-cli status deploy --exit-code
     holder=$(redlock-cli status deploy --json | jq .locks[0].holder.pid)
     run -0 sh -c "$(sed -n 2p "$kind")"
@@ -227,7 +228,7 @@ has_shown() { grep -q "$1" "$(background_stdout watch)"; }
 
 @test "doctor: all that it says, and where the settings come from" {
   example -doctor.1 doctor >lines
-  run bash lines
+  REDLOCK_SERVER_TIMEOUT=20s run bash lines
   assert_output --partial "can vote"
   assert_output --partial "server = $REDLOCK_SERVER"
   assert_equal "$status" 0
@@ -245,7 +246,7 @@ has_shown() { grep -q "$1" "$(background_stdout watch)"; }
     redis "$nr" acl setuser locker +info '+config|get' >/dev/null
   done
   export SERVERS
-  run sh -c "$(example -doctor.1 doctor-user)"
+  REDLOCK_SERVER_TIMEOUT=20s run sh -c "$(example -doctor.1 doctor-user)"
   assert_in_range "$status" 0 1
   assert_output --partial "3 of 3"
 }
