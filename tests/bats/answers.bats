@@ -76,7 +76,8 @@ means() {
   local answer
   for answer in '-ERR what is AUTH S3cretPw?\r\n' '-NOPERM S3cretPw\r\n' '-S3cretPw\r\n'; do
     start_scripted stay "$answer$answer"
-    REDISCLI_AUTH=S3cretPw run redlock-cli run -S "$SCRIPTED_URL" -k demo -n --json -vv -- true
+    REDISCLI_AUTH=S3cretPw run redlock-cli run -S "$SCRIPTED_URL" -k demo -n --json -vv \
+      --server-timeout 4s -- true
     assert_failure
     assert_output --partial '***'
     refute_output --partial S3cretPw
@@ -85,10 +86,10 @@ means() {
 
 @test "a server that refuses the connection says so to doctor, too, which asks several things at once" {
   start_scripted close '-DENIED Redis is running in protected mode.\r\n'
-  run -69 redlock-cli doctor -S "$SCRIPTED_URL"
+  run -69 redlock-cli doctor -S "$SCRIPTED_URL" --server-timeout 20s
   assert_output --partial "protected mode"
   start_scripted close '-ERR max number of clients reached\r\n'
-  run -69 redlock-cli doctor -S "$SCRIPTED_URL"
+  run -69 redlock-cli doctor -S "$SCRIPTED_URL" --server-timeout 20s
   assert_output --partial "it has too many clients (maxclients)"
 }
 
@@ -172,5 +173,6 @@ print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss, said)' "$@"
     '*10\r\n$4\r\nheld\r\n$2\r\nid\r\n$7\r\n\033[2Jset\r\n:-1\r\n:0\r\n$0\r\n\r\n'\
 ':-1\r\n:0\r\n$0\r\n\r\n'\
 '*10\r\n$1\r\n1\r\n$0\r\n\r\n:0\r\n:0\r\n:-1\r\n$0\r\n\r\n:0\r\n:0\r\n$0\r\n\r\n$0\r\n\r\n'
-  assert_refused 75 '\x1b[2Jset' redlock-cli run -S "$SCRIPTED_URL" -k demo -n -- true
+  assert_refused 75 '\x1b[2Jset' redlock-cli run -S "$SCRIPTED_URL" -k demo -n \
+    --server-timeout 4s -- true
 }

@@ -22,7 +22,7 @@ def serve(connection, how, answer):
                 time.sleep(DRIP)
         elif how == "flood":
             while True:
-                connection.sendall(answer * 1000)
+                connection.sendall(answer)
         else:
             connection.sendall(answer)
         while how != "close" and connection.recv(65536):
@@ -37,6 +37,8 @@ def main():
     how, file = sys.argv[1:]
     with open(file, "rb") as bytes_of_it:
         answer = bytes_of_it.read()
+    if how == "flood":
+        answer *= 1000  # now: large ones take a while
     listener = socket.create_server(("127.0.0.1", 0))
     print(listener.getsockname()[1], flush=True)
     while True:
