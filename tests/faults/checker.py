@@ -63,6 +63,7 @@ class Run:
         self.mode = start["mode"]
         self.begin = start["t"]
         self.queued = None  # when it was seen to stand in the queue
+        self.outages = []  # spans, from what it told while it waited
         self.enter = self.leave = self.dead = self.exit = None
         self.events = []
         self.faults = []
@@ -119,6 +120,8 @@ class Checker:
                 run.events.append(event)
                 if event["event"] == "waiting" and "position" in event and run.queued is None:
                     run.queued = e["t"]
+                if self.tells_of_outage(event):
+                    run.outages.append((e["t"] - ECHO, e["t"] + ECHO))
             elif what == "fault":
                 e["healed"] = healed.get(e["number"], self.last)
                 e["end"] = e["healed"] + e.get("lasting", 0)
@@ -134,6 +137,13 @@ class Checker:
                 self.left.append(e)
             elif what == "end":
                 self.in_time = e["in_time"]
+
+    def tells_of_outage(self, event):
+        """A waiter had no answers of a quorum: a fault, or one of the servers was not run for a
+        while."""
+        failed = {fault["server"] for fault in event.get("faults", ())}
+        servers = self.first["servers"]
+        return event["event"] == "waiting" and servers - len(failed) < servers // 2 + 1
 
     def violate(self, rule, t, runs, text, fence=None):
         begin = t - 2 * self.first["longest_ttl"]
@@ -239,7 +249,11 @@ class Checker:
             for place, run in enumerate(runs):
                 for before in runs[:place]:
                     overtaken = run.queued is not None and run.queued < before.begin
-                    if overtaken and not disturbances.meet(run.queued, before.enter["t"]):
+                    if not overtaken or disturbances.meet(run.queued, before.enter["t"]):
+                        continue
+                    # Whoever has no answer twice leaves the queue for a while.
+                    outages = Spans(run.outages + before.outages)
+                    if not outages.meet(run.queued, before.enter["t"]):
                         text = f"{before.id} started when {run.id} stood in the queue"
                         text += ", and entered first"
                         self.violate("order", before.enter["t"], [run, before], text)

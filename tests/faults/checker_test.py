@@ -232,11 +232,12 @@ class CheckerTest(unittest.TestCase):
 
     # The queue.
 
-    def overtaken(self):
-        scene = Scene()
+    def overtaken(self, scene=None, **fields):
+        if scene is None:
+            scene = Scene(**fields)
+            scene.start("b")
         scene.start("a")
         scene.enter("a", 10)
-        scene.start("b")
         scene.queue("b")
         scene.start("c")
         scene.queue("c")
@@ -244,10 +245,7 @@ class CheckerTest(unittest.TestCase):
 
     def test_one_that_came_later_and_entered_first(self):
         scene = self.overtaken()
-        scene.finish("a")
-        for fence, name in ((11, "c"), (12, "b")):
-            scene.enter(name, fence)
-            scene.finish(name)
+        self.finish_overtaken(scene)
         self.assert_found(scene, "order", "c started when b stood in the queue")
 
     def test_overtaking_beside_a_fault_is_no_violation(self):
@@ -257,11 +255,43 @@ class CheckerTest(unittest.TestCase):
         ):
             scene = self.overtaken()
             scene.fault(1, **fault)
-            scene.finish("a")
-            for fence, name in ((11, "c"), (12, "b")):
-                scene.enter(name, fence)
-                scene.finish(name)
+            self.finish_overtaken(scene)
             self.assert_good(scene)
+
+    def test_overtaking_after_no_answer_of_a_quorum_is_no_violation(self):
+        for servers, failed, name in ((1, 1, "b"), (1, 1, "c"), (3, 2, "b")):
+            scene = self.overtaken(servers=servers)
+            self.tell_of_faults(scene, name, failed)
+            self.finish_overtaken(scene)
+            self.assert_good(scene)
+
+    def test_overtaking_after_no_answer_of_a_few_of_another_or_long_ago(self):
+        for servers, failed, name, since in (
+            (1, 0, "b", 0),
+            (3, 1, "b", 0),
+            (1, 1, "d", 0),
+            (1, 1, "b", 5),
+        ):
+            scene = Scene(servers=servers)
+            scene.start("d")
+            scene.start("b")
+            self.tell_of_faults(scene, name, failed)
+            scene.at += since
+            self.overtaken(scene)
+            self.finish_overtaken(scene)
+            scene.enter("d", 13)
+            scene.finish("d")
+            self.assert_found(scene, "order", "c started when b stood in the queue")
+
+    def tell_of_faults(self, scene, name, count):
+        faults = [{"server": f"s{n}", "fault": "no answer"} for n in range(count)]
+        scene.event(name, "waiting", waited_ms=1, message="no quorum", faults=faults)
+
+    def finish_overtaken(self, scene):
+        scene.finish("a")
+        for fence, name in ((11, "c"), (12, "b")):
+            scene.enter(name, fence)
+            scene.finish(name)
 
     def test_overtaking_beside_a_fault_of_another(self):
         for fault in ({"kind": "clock-step", "hosts": [0]}, {"kind": "kill-front", "ids": ["c"]}):
