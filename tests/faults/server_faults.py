@@ -1,6 +1,6 @@
 """Faults of servers, and of the links to them."""
 from contenders import TTLS
-from deployment import GUARDED, HOSTS, Refused
+from deployment import GUARDED, HOSTS, WAIT_LIMIT, Refused
 from fault import Fault, NotInjected
 
 
@@ -178,7 +178,7 @@ class BusyServer(ServerFault):
             return
         self.script.close()
         try:
-            self.server.ask("SCRIPT", "KILL", timeout=5)
+            self.server.ask("SCRIPT", "KILL", timeout=WAIT_LIMIT)
         except Refused as problem:
             if not str(problem).startswith("NOTBUSY"):
                 raise NotInjected(str(problem)) from None
@@ -191,7 +191,7 @@ class Changed(ServerFault):
         self.ask(*self.random.choice(self.changes))
 
     def heal(self):
-        self.server.ask(*self.back, timeout=5)
+        self.server.ask(*self.back, timeout=WAIT_LIMIT)
 
 
 class OutOfMemory(Changed):
