@@ -69,7 +69,7 @@ class Run:
         timeout = min(ttl, max(TTLS)) / SERVER_TIMEOUTS_IN_A_TTL
         words += ["--server-timeout", f"{timeout}s", "--restart-guard", f"{arena.guard}s"]
         words += ["--events-fd", str(self.events.theirs), "--status-fd", str(self.status.theirs)]
-        words += ["--unavailable-wait", "3s"] + {
+        words += ["--unavailable-wait", f"{options.get('unavailable_wait', 3)}s"] + {
             "exclusive": [],
             "shared": ["--shared"],
             "slots": ["--slots", str(contender.slots)],
