@@ -2,7 +2,7 @@
 import random
 import socket
 
-from deployment import WAIT_LIMIT, Refused, Server, keys_left, wait_for
+from deployment import WAIT_LIMIT, Ended, Refused, Server, keys_left, wait_for
 from fault import Fault, NotInjected
 
 MASTERS = 3
@@ -22,9 +22,9 @@ class Cluster:
         self.servers, self.ports = [], []
         try:
             for number in range(MASTERS):
-                port = free_port(draw)
+                port, server = start_server(number, directory, draw, options)
                 self.ports.append(port)
-                self.servers.append(Server(number, directory, options(port)))
+                self.servers.append(server)
             self.names = [
                 server.ask("CLUSTER", "MYID", timeout=WAIT_LIMIT) for server in self.servers
             ]
@@ -70,10 +70,10 @@ class Cluster:
 
 
 def free_port(draw):
-    """Below the range from which the kernel takes ports for outgoing connections; free, and so is
-    that of the cluster's bus."""
+    """Below the range from which the kernel takes ports for outgoing connections, and below the
+    ports of tests/bats; free, and so is that of the cluster's bus."""
     for _ in range(TRIES):
-        port = draw.randrange(12000, 22000)
+        port = draw.randrange(12000, 20000)
         try:
             for number in (port, port + 10000):
                 with socket.socket() as probe:
@@ -82,6 +82,17 @@ def free_port(draw):
         except OSError:
             continue
     raise RuntimeError("no free port")
+
+
+def start_server(number, directory, draw, options_for):
+    """On a port of its own, which somebody else may take first. -> port, server"""
+    for _ in range(TRIES):
+        port = free_port(draw)
+        try:
+            return port, Server(number, directory, options_for(port))
+        except Ended:
+            continue
+    raise RuntimeError(f"server {number} ends on every port")
 
 
 def options(port):
@@ -110,12 +121,15 @@ class MoveSlot(Fault):
         return {"servers": [0]}
 
     def ask(self, number, *words):
-        return self.arena.deployment.servers[number].ask(*words, timeout=5)
+        return self.arena.deployment.servers[number].ask(*words, timeout=WAIT_LIMIT)
 
     def begin(self):
         names = self.arena.deployment.names
-        self.ask(self.target, "CLUSTER", "SETSLOT", self.slot, "IMPORTING", names[self.source])
-        self.ask(self.source, "CLUSTER", "SETSLOT", self.slot, "MIGRATING", names[self.target])
+        try:
+            self.ask(self.target, "CLUSTER", "SETSLOT", self.slot, "IMPORTING", names[self.source])
+            self.ask(self.source, "CLUSTER", "SETSLOT", self.slot, "MIGRATING", names[self.target])
+        except Refused as problem:
+            raise NotInjected(str(problem)) from None
 
     def end(self):
         cluster = self.arena.deployment

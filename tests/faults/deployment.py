@@ -57,6 +57,10 @@ class Refused(Exception):
     """The server did not do what it was asked, or did not answer in time."""
 
 
+class Ended(RuntimeError):
+    """The server ended instead of answering."""
+
+
 class Server:
     """A redis-server that keeps its data in a file. The user `default` is the contenders'; the
     user `admin` may always do everything."""
@@ -69,7 +73,7 @@ class Server:
         self.enter = enter  # a namespace
         self.environment = environment  # None: ours
         self.process = None
-        os.mkdir(self.directory)
+        os.makedirs(self.directory, exist_ok=True)
         self.start()
 
     def start(self):
@@ -99,7 +103,7 @@ class Server:
 
     def answers(self):
         if self.process.poll() is not None:
-            raise RuntimeError(f"server {self.number} ended with {self.process.returncode}")
+            raise Ended(f"server {self.number} ended with {self.process.returncode}")
         try:
             return self.ask("PING") == "PONG"
         except Refused:

@@ -4,11 +4,10 @@ import os
 import random
 import subprocess
 
-from cluster import free_port
+from cluster import TRIES, free_port, start_server
 from deployment import (
     WAIT_LIMIT,
     Refused,
-    Server,
     die_with_parent,
     keys_left,
     wait_for,
@@ -29,18 +28,19 @@ class Sentinels:
     options = ("--replicas", "1")
 
     def __init__(self, directory, seed):
+        self.directory = directory
         draw = random.Random(seed)
-        self.servers, self.sentinels, self.sentinel_ports = [], [], []
+        self.servers, self.ports = [], []
+        self.sentinels, self.sentinel_ports = [], []
         try:
-            self.ports = [free_port(draw) for _ in range(2)]
-            for number, port in enumerate(self.ports):
-                options = ["--port", str(port), "--bind", "127.0.0.1"]
-                options += ["--repl-diskless-sync-delay", "0"]
-                self.servers.append(Server(number, directory, options))
+            for number in range(2):
+                port, server = start_server(number, directory, draw, options_for)
+                self.ports.append(port)
+                self.servers.append(server)
             self.servers[1].ask("REPLICAOF", "127.0.0.1", self.ports[0], timeout=WAIT_LIMIT)
             wait_for("the replica", lambda: self.is_linked(1))
             for number in range(SENTINELS):
-                self.start_sentinel(directory, number, free_port(draw))
+                self.start_sentinel(number, draw)
             wait_for("the sentinels", self.know_each_other)
         except BaseException:
             self.close()
@@ -49,29 +49,52 @@ class Sentinels:
     def is_linked(self, number):
         return "master_link_status:up" in self.servers[number].ask("INFO", "replication")
 
-    def start_sentinel(self, directory, number, port):
-        path = os.path.join(directory, f"sentinel{number}.conf")
+    def start_sentinel(self, number, draw):
+        for _ in range(TRIES):
+            port = free_port(draw)
+            process = self.launch_sentinel(number, port)
+            self.sentinels.append(process)
+            self.sentinel_ports.append(port)
+            wait_for(f"sentinel {number}", lambda: self.is_up(number) or self.has_ended(number))
+            if not self.has_ended(number):
+                return
+            # Somebody else has taken its port.
+            self.sentinels.pop()
+            self.sentinel_ports.pop()
+        raise RuntimeError(f"sentinel {number} ends on every port")
+
+    def is_up(self, number):
+        return self.ask_sentinel(number, "PING").strip() == "PONG"
+
+    def has_ended(self, number):
+        return self.sentinels[number].poll() is not None
+
+    def sentinel_socket(self, number):
+        return os.path.join(self.directory, f"sentinel{number}.sock")
+
+    def launch_sentinel(self, number, port):
+        path = os.path.join(self.directory, f"sentinel{number}.conf")
         with open(path, "w", encoding="ascii") as file:
             file.write(
-                f"port {port}\nbind 127.0.0.1\ndir {directory}\n"
+                f"port {port}\nbind 127.0.0.1\ndir {self.directory}\n"
+                f"unixsocket {self.sentinel_socket(number)}\n"
                 f"sentinel monitor {NAME} 127.0.0.1 {self.ports[0]} 2\n"
                 f"sentinel down-after-milliseconds {NAME} 800\n"
                 f"sentinel failover-timeout {NAME} 4000\n"
             )
-        self.sentinel_ports.append(port)
-        self.sentinels.append(
-            subprocess.Popen(
-                ["redis-server", path, "--sentinel"],
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.DEVNULL,
-                preexec_fn=die_with_parent,
-            )
+        return subprocess.Popen(
+            ["redis-server", path, "--sentinel"],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            preexec_fn=die_with_parent,
         )
 
     def ask_sentinel(self, number, *words):
-        """What redis-cli prints."""
-        words = ["redis-cli", "-p", str(self.sentinel_ports[number]), *words]
-        return subprocess.run(words, stdout=subprocess.PIPE, text=True).stdout
+        """What redis-cli prints; nothing before the sentinel listens. On a socket, as a stranger
+        may have its port."""
+        words = ["redis-cli", "-s", self.sentinel_socket(number), *words]
+        pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
+        return subprocess.run(words, **pipes, text=True).stdout
 
     def know_each_other(self):
         return all(
@@ -107,6 +130,10 @@ class Sentinels:
             sentinel.wait()
         for server in self.servers:
             server.kill()
+
+
+def options_for(port):
+    return ["--port", str(port), "--bind", "127.0.0.1", "--repl-diskless-sync-delay", "0"]
 
 
 class MasterFault(Fault):
