@@ -143,8 +143,9 @@ shows_the_same() {
 
 @test "keys are waited for" {
   start_servers 1
-  start_background writer bash -c "sleep 0.2; redis-cli -s '$SERVER_SOCKET' set demo x px 300"
+  start_background writer bash -c "sleep 0.2; redis-cli -s '$SERVER_SOCKET' set demo x"
   wait_for_key 0 demo
+  redis 0 pexpire demo 300
   wait_for_no_key 0 demo
 }
 
