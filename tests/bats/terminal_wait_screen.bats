@@ -54,7 +54,7 @@ of eighty columns"
   hold holder
   open_tmux 80 24
   type_in_tmux 'clear; redlock-cli run -k demo --supersede -- echo entered'
-  see_on_screen '^redlock-cli: waiting for demo '
+  see_on_screen '^redlock-cli: waiting for demo \([0-9]+s, 1st in queue\)'
   start_background new redlock-cli run -k demo --supersede -- true
   see_on_screen '^redlock-cli: demo: superseded by '
   run wait_screen
