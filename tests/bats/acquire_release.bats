@@ -341,7 +341,7 @@ eval_fails() {
 @test "a lease from another set of servers is refused: 78" {
   start_servers 2
   export REDLOCK_SERVER=$SERVERS
-  acquire demo 60s
+  acquire_at_all
   assert_refused 78 "another set of servers" redlock-cli release -S "$SERVER_URL"
   assert_regex "$stderr" "spelled otherwise.* Now set: $SERVER_URL$"
   assert_refused 78 "another set of servers" \

@@ -98,7 +98,7 @@ N locks not shown in full: the terminal has no room' -n '1,4p; ${s/[0-9]*/N/; p}
 @test "--watch shows that a server dies, and goes on" {
   start_servers 2
   export REDLOCK_SERVER=$SERVERS
-  redlock-cli acquire -k demo --ttl 1h >/dev/null
+  (acquire_at_all)
   open_tmux 200 50
   type_in_tmux 'redlock-cli status --watch=200ms'
   see_on_screen '^demo held '
