@@ -7,15 +7,18 @@ load helper/redis
 load helper/locks
 load helper/checks
 
-setup() { setup_one_server; }
+setup() {
+  setup_one_server
+  allow_late_answers
+}
 
 # Taken as it is by every shell, or not at all.
 HARD_KEY=$'it\'s "one" `$(touch evil)` \\ ;&|*\n second line '
 
-# acquire KEY TTL: takes the lock and puts the lease into the environment.
+# acquire KEY TTL [OPTION…]: takes the lock and puts the lease into the environment.
 acquire() {
   local exports
-  exports=$(redlock-cli acquire -k "$1" --ttl "$2" --export)
+  exports=$(redlock-cli acquire -k "$1" --ttl "${@:2}" --export)
   eval "$exports"
 }
 
@@ -70,7 +73,7 @@ expires in [0-9.]+m?s?"
 }
 
 @test "an acquired lock ends by itself with its ttl" {
-  run -0 redlock-cli acquire -k demo --ttl 500ms
+  run -0 redlock-cli acquire -k demo --ttl 3s --server-timeout 500ms
   run -0 redlock-cli run -k demo -- true
 }
 
@@ -268,7 +271,7 @@ eval_fails() {
   assert_refused 79 "it is gone" redlock-cli extend --ttl 60s
   assert_refused 79 "it is gone" redlock-cli release
   assert_equal "$(redis 0 exists demo)" 0
-  acquire demo 500ms
+  acquire demo 3s --server-timeout 500ms
   wait_for_no_key 0 demo
   assert_refused 79 "it is gone" redlock-cli extend --ttl 60s
 }
@@ -569,7 +572,7 @@ eval_fails() {
 }
 
 @test "a run whose lock is broken ends with 79" {
-  start_background holder redlock-cli run -k demo --ttl 2s -- sleep 60
+  start_background holder redlock-cli run -k demo --ttl 9s --server-timeout 1s -- sleep 60
   wait_for_key 0 demo
   run -0 redlock-cli release -k demo --force
   wait_background holder
@@ -605,11 +608,12 @@ eval_fails() {
   acquire demo 90s
   run -0 --separate-stderr redlock-cli extend --ttl 60s --json
   assert_in_range "$(json 'j["valid_ms"]')" 1 60000
-  run -0 redlock-cli extend --ttl 10s -v
+  run -0 redlock-cli extend --ttl 20s -v
   # Never shortened.
-  assert_output "redlock-cli: demo: the lease lasts for at least 10s from now on"
-  assert_in_range "$(redis 0 pttl demo)" 20000 90000
+  assert_output "redlock-cli: demo: the lease lasts for at least 20s from now on"
+  assert_in_range "$(redis 0 pttl demo)" 20001 90000
   run -0 --separate-stderr redlock-cli run -k outer -- sh -c '
+    export REDLOCK_SERVER_TIMEOUT=250ms
     l=$(redlock-cli acquire -k outer --ttl 5s --export) && eval "$l" &&
       redlock-cli extend --ttl 5s --json -v'
   assert_equal "$stderr" \

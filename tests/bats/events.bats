@@ -11,6 +11,7 @@ load helper/supervision
 
 setup() {
   setup_supervision
+  allow_late_answers
   EVENTS=$BATS_TEST_TMPDIR/events
   : >"$EVENTS"
 }
@@ -91,7 +92,8 @@ hold_in_queue() {
 has_position() { jq -es "any(.position == $1)" "$EVENTS" >/dev/null; }
 
 @test "a lease that is lost: lost with the reason, stopping, ended, released" {
-  start_background ours redlock-cli run -k demo -t 2s --events-fd 8 -- sleep 1000 8>"$EVENTS"
+  start_background ours redlock-cli run -k demo -t 9s --server-timeout 1s --events-fd 8 \
+    -- sleep 1000 8>"$EVENTS"
   wait_until has_happened acquired
   redis 0 set demo theirs
   wait_background ours
@@ -103,7 +105,8 @@ has_position() { jq -es "any(.position == $1)" "$EVENTS" >/dev/null; }
 }
 
 @test "--on-lost warn stops nothing" {
-  start_background ours redlock-cli run -k demo -t 2s --on-lost warn --events-fd 8 -- \
+  start_background ours redlock-cli run -k demo -t 9s --server-timeout 1s --on-lost warn \
+    --events-fd 8 -- \
     sh -c 'until [ -e "$0" ]; do sleep 0.02; done' "$BATS_TEST_TMPDIR/end" 8>"$EVENTS"
   wait_until has_happened acquired
   redis 0 set demo theirs
@@ -185,7 +188,7 @@ os.set_blocking(7, False)
 fcntl.fcntl(7, 1031, 4096)
 os.write(7, b"x" * 4095 + b"\n")
 os.set_blocking(7, True)'
-  start_background ours redlock-cli run -k demo -t 2s --events-fd 7 -- \
+  start_background ours redlock-cli run -k demo --events-fd 7 -- \
     sh -c 'echo ready; until [ -e "$0" ]; do sleep 0.02; done' "$BATS_TEST_TMPDIR/end"
   wait_until grep -q ready "$(background_stdout ours)"
   # Nobody has made it non-blocking for us.

@@ -7,7 +7,10 @@ load helper/common
 load helper/redis
 load helper/locks
 
-setup() { setup_one_server; }
+setup() {
+  setup_one_server
+  allow_late_answers
+}
 
 readonly -A NUMBER=([HUP]=1 [INT]=2 [QUIT]=3 [USR1]=10 [USR2]=12 [TERM]=15)
 

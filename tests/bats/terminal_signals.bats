@@ -8,7 +8,10 @@ load helper/redis
 load helper/locks
 load helper/terminal
 
-setup() { setup_one_server; }
+setup() {
+  setup_one_server
+  allow_late_answers
+}
 
 # A command that ends of its signals.
 readonly SLEEPER="sh -c 'echo read\"\"y; exec sleep 1000'"

@@ -8,7 +8,10 @@ load helper/checks
 load helper/terminal
 load helper/tmux
 
-setup() { setup_one_server; }
+setup() {
+  setup_one_server
+  allow_late_answers
+}
 
 forty_locks() {
   local i keys=()
