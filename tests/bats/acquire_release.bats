@@ -255,6 +255,7 @@ eval_fails() {
   assert_unlocked demo 0
 }
 
+# bats test_tags=redis
 @test "on three servers a second release and a late extend fail with 79, too" {
   start_servers 2
   export REDLOCK_SERVER=$SERVERS
