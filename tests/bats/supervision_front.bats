@@ -37,12 +37,12 @@ teardown() { teardown_supervision; }
 }
 
 @test "front stopped: the lease is renewed, the command runs on, and its status comes back when front continues" {
-  start_tree ours -t 2s
+  start_tree ours -t 6s --grace 300ms --server-timeout 1s
   watch_lock
   kill -STOP "$FRONT"
   wait_until is_stopped "$FRONT"
-  # Two leases' length later than it would end without renewal.
-  wait_until expires_after 0 "$(($(expires_at 0) + 2 * 2000))"
+  # A lease's length later than it would end without renewal.
+  wait_until expires_after 0 "$(($(expires_at 0) + 6000))"
   local pid
   for pid in "${TREE[@]}"; do assert is_alive "$pid"; done
   kill -CONT "$FRONT"
