@@ -76,15 +76,18 @@ born_with() {
     -k demo "$@" -- sh -c "$(until_end)" "$BATS_TEST_TMPDIR" 9<"$WITNESS"
   wait_until grep -q ready "$(background_stdout "$name")"
   CHILD=$(<"$BATS_TEST_TMPDIR/child")
+  wait_until is_the_child "$CHILD"
   mapfile -t TREE <"$BATS_TEST_TMPDIR/pids"
   FRONT=${BACKGROUND_PID[$name]}
   HOLDER=$(holder_of "$FRONT")
 }
 
+is_the_child() { [[ $(tr '\0' ' ' <"/proc/$1/cmdline") == "sleep 1000 " ]]; }
+
 # It is not in the file of those that end_tree ends.
 end_child_that_was_there() {
   assert is_alive "$CHILD"
-  assert_equal "$(tr '\0' ' ' <"/proc/$CHILD/cmdline")" "sleep 1000 "
+  assert is_the_child "$CHILD"
   kill -KILL "$CHILD"
 }
 
@@ -97,7 +100,7 @@ end_child_that_was_there() {
 }
 
 @test "a child that front was born with outlives a lock that is lost" {
-  born_with ours -t 2s
+  born_with ours -t 6s --grace 300ms --server-timeout 1s
   redis 0 del demo
   wait_background ours
   assert_equal "$status" 79
@@ -106,7 +109,7 @@ end_child_that_was_there() {
 }
 
 @test "a child that front was born with outlives the holder, of which it is not part" {
-  born_with ours -t 2s
+  born_with ours -t 60s
   kill -KILL "$HOLDER"
   wait_background ours
   assert_equal "$status" 71

@@ -58,7 +58,8 @@ limited() {
   local limit
   for limit in {6..40}; do
     run --separate-stderr \
-      bash -c 'exec 3>&-; ulimit -n "$0"; exec redlock-cli run -n -k demo -- echo entered' "$limit"
+      bash -c 'exec 3>&-; ulimit -n "$0"
+        exec redlock-cli run -n -k demo --server-timeout 4s -- echo entered' "$limit"
     if [[ $status != 0 || $output != entered ]]; then
       assert_equal "$limit: $output" "$limit: "
       assert_regex "$limit: $status $stderr" \

@@ -91,7 +91,8 @@ def one_run(server):
     delay = rng.uniform(0, LATEST)
     number = rng.choice(SIGNALS)
     process = subprocess.Popen(
-        [program, "run", "-q", "-S", f"unix://{socket}", "-k", KEY, "--", *command],
+        [program, "run", "-q", "-S", f"unix://{socket}", "--server-timeout", "4s", "-k", KEY, "--"]
+        + command,
         stdin=subprocess.DEVNULL,
         start_new_session=True,
         preexec_fn=lambda: [signal.signal(each, signal.SIG_DFL) for each in SIGNALS],
