@@ -24,8 +24,8 @@ reported() {
   assert_equal "$status $output" "124 ready"
   assert_regex "$stderr" \
     "redlock-cli: demo: held for 12s, the limit of --max-hold; stopping what runs under it"
-  assert_tree_dead
   assert_dead_before_free
+  assert_tree_dead
   assert_equal "$(keys_at 0)" ""
   assert_equal \
     "$(reported '(j["result"], j["exit_code"], j["command_signal"], j["released"], j["left"])')" \
@@ -49,7 +49,7 @@ reported() {
     "$(jq -r '[.event, .why, .command_signal, .left] | map(select(. != null) | tostring) |
       join(" ")' "$events" | paste -sd ,)" \
     "acquired,stopping max_hold,ended 9 [],released"
-  run -0 redlock-cli run -n -k demo -- true
+  run -0 redlock-cli run -n -k demo --server-timeout 4s -- true
 }
 
 @test "it counts from the grant, not from the start of the wait" {
@@ -67,20 +67,20 @@ reported() {
 }
 
 @test "a command that ends well when it is told has not done its work: 124" {
-  run -124 redlock-cli run -k demo --max-hold 3s --status-fd 8 -- \
+  run -124 redlock-cli run -k demo --max-hold 5s --status-fd 8 -- \
     bash -c 'trap "exit 0" TERM; while :; do sleep 0.02; done' 8>"$BATS_TEST_TMPDIR/report"
   assert_equal "$(reported '(j["result"], j["exit_code"], j["command_exit"])')" \
     "('timed_out', 124, 0)"
 }
 
 @test "--stop-signal is what is sent first" {
-  run -124 --separate-stderr redlock-cli run -k demo --max-hold 3s --stop-signal USR1 -- \
+  run -124 --separate-stderr redlock-cli run -k demo --max-hold 5s --stop-signal USR1 -- \
     bash -c 'trap "echo USR1; exit 3" USR1; trap "echo TERM" TERM; while :; do sleep 0.02; done'
   assert_output USR1
 }
 
 @test "a stopped command is stopped all the same: the time counts" {
-  start_background ours redlock-cli run -k demo --max-hold 1s --grace 300ms \
+  start_background ours redlock-cli run -k demo --max-hold 5s --grace 300ms \
     -- bash -c 'echo ready; kill -STOP $$; echo went on'
   wait_background ours
   assert_equal "$status $output" "124 ready"
@@ -106,9 +106,11 @@ reported() {
 }
 
 @test "a lease that is lost while the command is being stopped: 124, and the report tells of both" {
-  start_background ours redlock-cli run -k demo -t 14s --max-hold 3s --grace 6s --status-fd 8 -- \
+  start_background ours redlock-cli run -k demo -t 15s --max-hold 5500ms --grace 6500ms \
+    --status-fd 8 -- \
     bash -c 'trap "echo told" TERM; while :; do sleep 0.02; done' 8>"$BATS_TEST_TMPDIR/report"
   wait_until grep -q told "$(background_stdout ours)"
+  # Well before the extension that is due at two thirds of the ttl; KILL comes later still.
   redis 0 set demo theirs
   wait_until grep -q lost "$(background_stderr ours)"
   wait_background ours
@@ -119,14 +121,14 @@ reported() {
 }
 
 @test "--descendants wait: what is waited for is bounded, too" {
-  run -124 redlock-cli run -k demo --max-hold 3s --grace 200ms --descendants wait --status-fd 8 -- \
+  run -124 redlock-cli run -k demo --max-hold 5s --grace 200ms --descendants wait --status-fd 8 -- \
     bash -c "(trap '' TERM; exec sleep 1000) &" 8>"$BATS_TEST_TMPDIR/report"
   assert_equal "$(reported '(j["result"], j["command_exit"], j["left"], j["released"])')" \
     "('timed_out', 0, [], True)"
 }
 
 @test "a run within it that the command left behind is bounded, too" {
-  run -124 redlock-cli run -k demo --max-hold 2s --grace 200ms --status-fd 8 -- \
+  run -124 redlock-cli run -k demo --max-hold 7s --grace 200ms --status-fd 8 -- \
     bash -c '
       redlock-cli run -k demo -- sh -c "touch $0; trap \"\" TERM; while :; do sleep 0.02; done" &
       until [[ -e $0 ]]; do sleep 0.02; done' "$BATS_TEST_TMPDIR/up" 8>"$BATS_TEST_TMPDIR/report"
@@ -173,19 +175,19 @@ reported() {
 }
 
 @test "--while-pid: the script and all that descends from it is dead, and then the lock is free" {
-  start_script ours --max-hold 10s --grace 300ms
+  start_script ours --max-hold 11s --grace 3s
   wait_until is_dead "$HOLDER"
   assert_tree_dead
   wait_background ours
   assert_equal "$status" 143
   assert_regex "$stderr" \
-    "redlock-cli: demo: held for 10s, the limit of --max-hold; stopping process $SCRIPT with all \
+    "redlock-cli: demo: held for 11s, the limit of --max-hold; stopping process $SCRIPT with all \
 that descends from it"
   assert_equal "$(keys_at 0)" ""
 }
 
 @test "--while-pid: whatever --on-lost says" {
-  start_script ours --max-hold 10s --grace 300ms --on-lost warn
+  start_script ours --max-hold 11s --grace 300ms --on-lost warn
   wait_until is_dead "$HOLDER"
   assert_tree_dead
   assert_equal "$(keys_at 0)" ""
