@@ -12,9 +12,9 @@ load helper/while_pid
 # --- While the process lives, and when it ends ---
 
 @test "the lease is renewed while the script lives, and released when it exits; what it leaves behind runs on" {
-  start_script ours -t 2s
+  start_script ours -t 6s --grace 300ms --server-timeout 1s
   local pid
-  wait_until expires_after 0 "$(($(expires_at 0) + 5000))"
+  wait_until expires_after 0 "$(($(expires_at 0) + 6000))"
   touch "$BATS_TEST_TMPDIR/end"
   wait_background ours
   assert_equal "$status $stderr" "23 "
@@ -230,11 +230,14 @@ lets_go_of_everything() {
   assert_output "unset REDLOCK_KEY REDLOCK_TOKEN REDLOCK_FENCE REDLOCK_LEASE; (exit 75)"
   run -9 --separate-stderr by_pet redlock-cli acquire -k demo --while-pid "$PET" -n -E 9 -q
   assert_equal "$output$stderr" ""
-  assert_equal "$(holders)" "$(holder_of "${BACKGROUND_PID[other]}")"
+  # Theirs may still be closing their connections.
+  wait_until only_holder_is "$(holder_of "${BACKGROUND_PID[other]}")"
   assert_pet_untouched
   release_hold other
   assert_equal "$(keys_at 0)" ""
 }
+
+only_holder_is() { [[ $(holders) == "$1" ]]; }
 
 @test "it waits for its turn, and a signal ends the wait" {
   hold other
@@ -364,7 +367,8 @@ REDLOCK_LEASE; (exit $((128 + $(kill -l "$signal"))))"
 @test "a lease that is granted while the caller's job is stopped is kept until the caller has it" {
   hold other
   start_pet
-  pet_begins waiter redlock-cli acquire -k demo -t 2s --while-pid "$PET"
+  pet_begins waiter redlock-cli acquire -k demo -t 6s --grace 300ms --server-timeout 1s \
+    --while-pid "$PET"
   wait_until grep -q "waiting for" "$(background_stderr waiter)"
   kill -STOP "${JOB_PID[waiter]}"
   release_hold other
@@ -372,7 +376,7 @@ REDLOCK_LEASE; (exit $((128 + $(kill -l "$signal"))))"
   local token
   token=$(redis 0 get demo)
   # Extended beyond what the grant gave.
-  wait_until expires_after 0 "$(($(expires_at 0) + 2000))"
+  wait_until expires_after 0 "$(($(expires_at 0) + 6000))"
   kill -CONT "${JOB_PID[waiter]}"
   pet_ends waiter
   assert_equal "$status $output" "0 $token"
@@ -459,7 +463,7 @@ REDLOCK_LEASE; (exit $((128 + $(kill -l "$signal"))))"
 }
 
 @test "a holder that hung for longer than the lease stops the script as soon as it goes on" {
-  start_script ours -t 2s --grace 100ms
+  start_script ours -t 6s --grace 300ms --server-timeout 1s
   kill -STOP "$HOLDER"
   wait_for_no_key 0 demo
   kill -CONT "$HOLDER"

@@ -10,7 +10,7 @@ load helper/supervision
 load helper/while_pid
 
 @test "a key that is deleted: the script and all that descends from it is dead, and nothing lies under the key" {
-  start_script ours -t 4s --grace 300ms
+  start_script ours -t 9s --grace 4s
   redis 0 del demo
   wait_until is_dead "$HOLDER"
   assert_tree_dead
@@ -67,7 +67,7 @@ load helper/while_pid
   start_watched ours /usr/bin/python3 -c '
 import os, signal, subprocess, sys, time
 subprocess.run(["redlock-cli", "acquire", "-k", "demo", "--while-pid", str(os.getpid()),
-                "-t", "6s", "--grace", "1s", "--token-file", sys.argv[1]],
+                "-t", "10s", "--grace", "4s", "--token-file", sys.argv[1]],
                check=True, close_fds=False)
 print("ready", flush=True)
 while not os.path.exists(sys.argv[2]):
@@ -80,7 +80,7 @@ for forks in range(3000):
             signal.pause()
     time.sleep(0.001)
 time.sleep(1000)' "$BATS_TEST_TMPDIR/lease" "$BATS_TEST_TMPDIR/go"
-  # Lost by the next renewal, two seconds after the last, while it forks.
+  # Lost by the next renewal, a third of the ttl after the last, while it forks.
   redis 0 del demo
   touch "$BATS_TEST_TMPDIR/go"
   wait_until is_dead "$HOLDER"
@@ -129,7 +129,7 @@ EOF
 
 @test "what descends from the script has its grace, though the script itself ends at once" {
   start_watched ours bash -c '
-    redlock-cli acquire -k demo --while-pid $$ -t 12s --grace 3s --token-file "$0/lease"
+    redlock-cli acquire -k demo --while-pid $$ -t 15s --grace 6s --token-file "$0/lease"
     bash -c "trap \"sleep 0.5; touch \$0/cleaned; exit\" TERM
       echo ready; while :; do sleep 0.02; done" "$0"
     exit 3' "$BATS_TEST_TMPDIR"
@@ -154,7 +154,7 @@ EOF
 
 @test "--on-lost term: the script and its descendants are told, and may end in their own time" {
   start_watched ours bash -c '
-    redlock-cli acquire -k demo --while-pid $$ -t 4s --grace 100ms --on-lost term \
+    redlock-cli acquire -k demo --while-pid $$ -t 6s --grace 2s --on-lost term \
       --token-file "$0/lease"
     bash -c "trap \"echo child\" TERM; echo up; until [[ -e \$0/end ]]; do sleep 0.02; done" "$0" &
     trap "echo told" TERM; echo ready; until [[ -e $0/end ]]; do sleep 0.02; done; exit 5' \
@@ -164,7 +164,7 @@ EOF
   wait_until is_dead "$HOLDER"
   wait_until grep -q told "$(background_stdout ours)"
   wait_until grep -q child "$(background_stdout ours)"
-  redis 0 set timer x px 4500
+  redis 0 set timer x px 6500
   wait_for_no_key 0 timer
   assert is_alive "$SCRIPT"
   touch "$BATS_TEST_TMPDIR/end"
