@@ -83,7 +83,7 @@ detach() {
 }
 
 @test "--while-pid: a lease that is lost" {
-  start_script ours -t 2s --events-fd 8
+  start_script ours -t 6s --grace 300ms --server-timeout 1s --events-fd 8
   redis 0 set demo theirs
   wait_until no_holders
   assert_tree_dead
@@ -94,7 +94,7 @@ detach() {
 }
 
 @test "--while-pid: --on-lost warn stops nothing" {
-  start_script ours -t 2s --on-lost warn --events-fd 8
+  start_script ours -t 6s --grace 300ms --server-timeout 1s --on-lost warn --events-fd 8
   redis 0 set demo theirs
   wait_until no_holders
   assert_regex "$(happened_at_last)" "^acquired (renewal_failed )?lost released$"
@@ -104,13 +104,13 @@ detach() {
 }
 
 @test "--while-pid: the end of --max-hold" {
-  start_script ours --max-hold 10s --grace 300ms --events-fd 8
+  start_script ours --max-hold 12s --grace 300ms --events-fd 8
   wait_until no_holders
   assert_tree_dead
   valid
   assert_equal "$(happened_at_last) $(of stopping .why) $(of released .confirmed)" \
     "acquired stopping released max_hold true"
-  assert [ "$(of released .held_ms)" -ge 10000 ]
+  assert [ "$(of released .held_ms)" -ge 12000 ]
 }
 
 @test "--detach: released by hand, or at the end of --max-hold" {
@@ -146,7 +146,8 @@ detach() {
   run -0 redlock-cli release --token-file "$FILE"
   wait_until has_happened released
   valid
-  assert_regex "$(happened_at_last)" "^acquired (renewal_failed renewed_again )+released$"
+  assert_regex "$(happened_at_last)" \
+    "^acquired (renewal_failed renewed_again )+(renewal_failed )?released$"
 }
 
 @test "whoever reads it from a pipe sees the end when the lock is released" {
