@@ -82,9 +82,6 @@ the command was stopped before the lock could expire"
   assert_equal "$status" 23
 }
 
-# expires_within I MILLISECONDS
-expires_within() { (($(redis "$1" pttl demo) < $2)); }
-
 @test "holder stopped while waiting: ^C still ends it" {
   redis 0 set demo x
   start_background ours redlock-cli run -k demo -- touch "$BATS_TEST_TMPDIR/entered"

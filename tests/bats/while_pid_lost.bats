@@ -10,7 +10,7 @@ load helper/supervision
 load helper/while_pid
 
 @test "a key that is deleted: the script and all that descends from it is dead, and nothing lies under the key" {
-  start_script ours -t 9s --grace 4s
+  start_script ours -t 8s --grace 3s
   redis 0 del demo
   wait_until is_dead "$HOLDER"
   assert_tree_dead
@@ -67,7 +67,7 @@ load helper/while_pid
   start_watched ours /usr/bin/python3 -c '
 import os, signal, subprocess, sys, time
 subprocess.run(["redlock-cli", "acquire", "-k", "demo", "--while-pid", str(os.getpid()),
-                "-t", "10s", "--grace", "4s", "--token-file", sys.argv[1]],
+                "-t", "15s", "--grace", "3s", "--token-file", sys.argv[1]],
                check=True, close_fds=False)
 print("ready", flush=True)
 while not os.path.exists(sys.argv[2]):
@@ -80,7 +80,8 @@ for forks in range(3000):
             signal.pause()
     time.sleep(0.001)
 time.sleep(1000)' "$BATS_TEST_TMPDIR/lease" "$BATS_TEST_TMPDIR/go"
-  # Lost by the next renewal, a third of the ttl after the last, while it forks.
+  # Lost by the next renewal, which is due when 10 s are left: while it forks.
+  wait_until expires_within 0 12000
   redis 0 del demo
   touch "$BATS_TEST_TMPDIR/go"
   wait_until is_dead "$HOLDER"
@@ -96,7 +97,7 @@ time.sleep(1000)' "$BATS_TEST_TMPDIR/lease" "$BATS_TEST_TMPDIR/go"
 import os, signal, subprocess, sys
 memory = b"x" * (400 << 20)
 subprocess.run(["redlock-cli", "acquire", "-k", "demo", "--while-pid", str(os.getpid()),
-                "-t", "6s", "--grace", "1s", "--token-file", sys.argv[1]],
+                "-t", "9s", "--grace", "2s", "--token-file", sys.argv[1]],
                check=True, close_fds=False)
 print("ready", flush=True)
 while not os.path.exists(sys.argv[2]):
@@ -117,7 +118,7 @@ EOF
     # Its next renewal, which is due when it goes on, finds that the key is gone.
     kill -STOP "$HOLDER"
     redis 0 del demo
-    redis 0 set timer x px 2000
+    redis 0 set timer x px 3000
     wait_for_no_key 0 timer
     touch "$BATS_TEST_TMPDIR/go"
     kill -CONT "$HOLDER"
@@ -154,7 +155,7 @@ EOF
 
 @test "--on-lost term: the script and its descendants are told, and may end in their own time" {
   start_watched ours bash -c '
-    redlock-cli acquire -k demo --while-pid $$ -t 6s --grace 2s --on-lost term \
+    redlock-cli acquire -k demo --while-pid $$ -t 5s --grace 1s --on-lost term \
       --token-file "$0/lease"
     bash -c "trap \"echo child\" TERM; echo up; until [[ -e \$0/end ]]; do sleep 0.02; done" "$0" &
     trap "echo told" TERM; echo ready; until [[ -e $0/end ]]; do sleep 0.02; done; exit 5' \
@@ -164,7 +165,7 @@ EOF
   wait_until is_dead "$HOLDER"
   wait_until grep -q told "$(background_stdout ours)"
   wait_until grep -q child "$(background_stdout ours)"
-  redis 0 set timer x px 6500
+  redis 0 set timer x px 5500
   wait_for_no_key 0 timer
   assert is_alive "$SCRIPT"
   touch "$BATS_TEST_TMPDIR/end"

@@ -181,5 +181,7 @@ assert_dead_before_expiry() {
 
 expires_at() { redis "$1" pexpiretime demo; }
 expires_after() { (($(expires_at "$1") > $2)); }
+# expires_within I MILLISECONDS
+expires_within() { (($(redis "$1" pttl demo) < $2)); }
 
 as_root() { ((EUID == 0)) || skip "needs root"; }
