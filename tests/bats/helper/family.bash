@@ -1,0 +1,69 @@
+# shellcheck shell=bash
+# The commands' own shells expand; what is set is for the tests:
+# shellcheck disable=SC2016,SC2034,SC2154
+# A command with descendants of every kind, for tests of locks that are lost. `load helper/common`,
+# helper/redis and helper/locks come first.
+
+setup() {
+  setup_one_server
+  FAMILY=()
+}
+
+# What a failed test may have left of it.
+teardown() {
+  local pid
+  for pid in "${FAMILY[@]}"; do
+    if grep -qsE 'sleep|family' "/proc/$pid/cmdline"; then kill -KILL "$pid"; fi
+  done
+  common_teardown
+}
+
+# A command with descendants of every kind: a shell, its child, one in a session of its own, one
+# forked twice. Their pids go to $1, a line each, and `ready` to stdout. $2 is what each does about
+# TERM: die, or ignore it.
+family() {
+  executable family <<'END'
+#!/bin/bash
+[[ $2 != ignore ]] || trap '' TERM
+pids=$1
+touch "$pids"
+note='echo "$BASHPID" >>"$0"; exec sleep 1000'
+bash -c "$note" "$pids" &
+setsid bash -c "$note" "$pids" &
+(setsid bash -c "$note" "$pids" & )
+echo "$$" >>"$pids"
+until (($(wc -l <"$pids") == 4)); do sleep 0.02; done
+echo ready
+wait
+END
+}
+
+# start_family NAME OPTION… [-- WHAT]: runs it under the lock demo, with a status file. Its pids are
+# then in FAMILY.
+start_family() {
+  local name=$1 what=die
+  shift
+  local -a options=()
+  while (($#)) && [[ $1 != -- ]]; do
+    options+=("$1")
+    shift
+  done
+  (($# < 2)) || what=$2
+  start_background "$name" redlock-cli run -k demo --status-fd 9 "${options[@]}" \
+    -- "$(family)" "$BATS_TEST_TMPDIR/pids" "$what" \
+    9>"$BATS_TEST_TMPDIR/report"
+  wait_until grep -q ready "$(background_stdout "$name")"
+  mapfile -t FAMILY <"$BATS_TEST_TMPDIR/pids"
+}
+
+# None of them lives. A zombie is dead; its pid is still its own.
+assert_family_dead() {
+  assert_equal "${#FAMILY[@]}" 4
+  local pid
+  for pid in "${FAMILY[@]}"; do
+    run sed 's/.*) //' "/proc/$pid/stat"
+    assert_output --regexp '^Z|No such'
+  done
+}
+
+report() { cat "$BATS_TEST_TMPDIR/report"; }

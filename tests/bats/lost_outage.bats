@@ -1,0 +1,123 @@
+#!/usr/bin/env bats
+# The commands' own shells expand; each test is a subshell; bats sets stderr:
+# shellcheck disable=SC2016,SC2030,SC2031,SC2154
+# A lock that is about to be lost, as no server confirms the lease any more: the command is stopped
+# in time, and the status is 79.
+load helper/common
+load helper/redis
+load helper/locks
+load helper/family
+
+# silence_servers I…: in one step each server says when the key expires and falls silent. EXPIRES is
+# when the last of those keys does, in milliseconds.
+silence_servers() {
+  local i at
+  EXPIRES=0
+  for i; do
+    at=$(redis "$i" <<<$'multi\npexpiretime demo\nclient pause 600000 all\nexec' | sed -n 4p)
+    ((at > 0))
+    if ((at > EXPIRES)); then EXPIRES=$at; fi
+  done
+}
+
+# Looks at the first instant at which the key may be anybody's, and says who of FAMILY lives then.
+watch_expiry() {
+  start_background expiry /usr/bin/python3 -c '
+import sys, time
+expires, pids = int(sys.argv[1]) / 1000, sys.argv[2:]
+while (now := time.time()) < expires:
+    time.sleep(expires - now)
+def lives(pid):
+    try:
+        return open(f"/proc/{pid}/stat").read().rsplit(")", 1)[1].split()[0] not in "ZX"
+    except OSError:
+        return False
+print("alive:", *filter(lives, pids))' "$EXPIRES" "${FAMILY[@]}"
+}
+
+assert_dead_at_expiry() {
+  wait_background expiry
+  assert_success
+  assert_equal "$output" "alive:"
+}
+
+@test "a server that falls silent: the command is dead before its key can expire" {
+  start_family ours -t 4s --grace 400ms -- ignore
+  silence_servers 0
+  watch_expiry
+  assert_dead_at_expiry
+  wait_background ours
+  assert_equal "$status" 79
+  assert_family_dead
+  assert_equal "$(grep -c "cannot renew: " <<<"$stderr")" 1
+  assert_regex "$stderr" "lost: it could not be renewed in time|the command was stopped"
+  run report
+  assert_output --partial '"result":"lost","exit_code":79'
+  assert_output --partial '"command_signal":9'
+  assert_output --partial '"released":false'
+}
+
+@test "a server that is killed: the same" {
+  start_family ours -t 4s --grace 400ms -- ignore
+  silence_servers 0
+  kill_server 0
+  watch_expiry
+  assert_dead_at_expiry
+  wait_background ours
+  assert_equal "$status" 79
+  assert_family_dead
+}
+
+@test "a quorum that falls silent: the same, whatever the rest says" {
+  start_servers 2
+  export REDLOCK_SERVER=$SERVERS
+  start_family ours -t 4s --grace 400ms -- ignore
+  wait_for_key 1 demo
+  wait_for_key 2 demo
+  silence_servers 0 2
+  watch_expiry
+  assert_dead_at_expiry
+  wait_background ours
+  assert_equal "$status" 79
+  assert_family_dead
+  # Where we are still heard the lock is released.
+  assert_equal "$(keys_at 1)" ""
+}
+
+@test "without a server the command runs on until its lease is nearly over" {
+  start_background ours redlock-cli run -t 6s --grace 500ms -k demo -- bash -c '
+    trap "date +%s%3N; exit 0" TERM; echo ready; while :; do sleep 0.02; done'
+  wait_until grep -q ready "$(background_stdout ours)"
+  silence_servers 0
+  wait_background ours
+  assert_equal "$status" 79
+  # Told not before: grace, margin, drift, and the time that the answer may have taken, before the
+  # key's end. Later is another test.
+  local told=${lines[1]}
+  assert [ "$told" -ge $((EXPIRES - 500 - 250 - 62 - 300 - 50)) ]
+}
+
+@test "a server that comes back in time saves the lease, and the command notices nothing" {
+  start_family ours -vv -t 4s
+  pause_server 0
+  wait_until grep -q "cannot renew, trying on" "$(background_stderr ours)"
+  resume_server 0
+  wait_until grep -q "renewed again" "$(background_stderr ours)"
+  run redlock-cli run -n -k demo -- true
+  assert_failure 75
+  local pid
+  for pid in "${FAMILY[@]}"; do assert [ -e "/proc/$pid" ]; done
+  kill -TERM "${BACKGROUND_PID[ours]}"
+  wait_background ours
+  assert_equal "$status" 143
+  assert_equal "$(grep -c "cannot renew" "$(background_stderr ours)")" 1
+}
+
+@test "a server that comes back empty has lost the lock, and that is 79" {
+  start_family ours -t 4s
+  restart_server 0
+  wait_background ours
+  assert_equal "$status" 79
+  assert_family_dead
+  assert_equal "$(keys_at 0)" ""
+}

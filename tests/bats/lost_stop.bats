@@ -1,0 +1,127 @@
+#!/usr/bin/env bats
+# The commands' own shells expand; each test is a subshell; bats sets stderr:
+# shellcheck disable=SC2016,SC2030,SC2031,SC2154
+# How the command of a lock that is lost is stopped.
+load helper/common
+load helper/redis
+load helper/locks
+load helper/family
+
+@test "the command is told first, and may clean up" {
+  start_background ours redlock-cli run -t 2s -k demo -- \
+    bash -c 'trap "echo cleaned up; exit 7" TERM; echo ready; while :; do sleep 0.02; done'
+  wait_until grep -q ready "$(background_stdout ours)"
+  redis 0 del demo
+  wait_background ours
+  assert_equal "$status" 79
+  assert_equal "${lines[*]}" "ready cleaned up"
+}
+
+@test "--stop-signal is what it is told with" {
+  start_background ours redlock-cli run -t 2s --stop-signal USR1 -k demo --status-fd 9 -- \
+    bash -c 'trap "echo USR1; exit 7" USR1; trap "echo TERM" TERM
+      echo ready; while :; do sleep 0.02; done' 9>"$BATS_TEST_TMPDIR/report"
+  wait_until grep -q ready "$(background_stdout ours)"
+  redis 0 del demo
+  wait_background ours
+  assert_equal "$status" 79
+  assert_equal "${lines[*]}" "ready USR1"
+  run report
+  assert_output --partial '"command_exit":7'
+}
+
+@test "a command that is stopped is woken to be told" {
+  start_family ours -t 2s
+  kill -STOP "${FAMILY[@]}"
+  redis 0 del demo
+  wait_background ours
+  assert_equal "$status" 79
+  assert_family_dead
+}
+
+@test "a command that ignores TERM is killed after --grace, with all that descends from it" {
+  start_family ours -t 3s --grace 300ms -- ignore
+  redis 0 del demo
+  wait_background ours
+  assert_equal "$status" 79
+  assert_family_dead
+  run report
+  assert_output --partial '"command_signal":9'
+  assert_output --partial '"result":"lost","exit_code":79'
+}
+
+@test "between TERM and KILL lies the grace" {
+  start_background ours redlock-cli run -t 12s --grace 4s -k demo -- /usr/bin/python3 -uc '
+import os, signal, time
+def say(word):
+    os.write(1, f"{word} {time.monotonic()}\n".encode())
+signal.signal(signal.SIGTERM, lambda *_: say("told"))
+say("ready")
+while True:
+    time.sleep(0.01)
+    say("alive")'
+  wait_until grep -q ready "$(background_stdout ours)"
+  redis 0 del demo
+  wait_background ours
+  assert_equal "$status" 79
+  # From being told to the last sign of life, less what one of a hundred signs a second may miss.
+  run awk '$1 == "told" { told = $2; ++times }
+    { last = $2 }
+    END { print times, (last - told > 2.5 ? "lived" : last - told) }' <<<"$output"
+  assert_output "1 lived"
+}
+
+# Longer than the graces and the leases of these tests; the server keeps the time.
+outlast_the_lease() {
+  redis 0 set timer x px 4500
+  wait_for_no_key 0 timer
+}
+
+@test "--on-lost term: the command is told, and may end in its own time" {
+  start_background ours redlock-cli run -t 4s --grace 100ms --on-lost term -k demo \
+    --status-fd 9 -- \
+    bash -c 'trap "echo told" TERM; echo ready; until [[ -e $0 ]]; do sleep 0.02; done
+      echo ended' "$BATS_TEST_TMPDIR/end" 9>"$BATS_TEST_TMPDIR/report"
+  wait_until grep -q ready "$(background_stdout ours)"
+  redis 0 del demo
+  wait_until grep -q told "$(background_stdout ours)"
+  outlast_the_lease
+  touch "$BATS_TEST_TMPDIR/end"
+  wait_background ours
+  assert_equal "$status" 79
+  assert_equal "${lines[*]}" "ready told ended"
+  run report
+  assert_output --partial '"result":"lost","exit_code":79'
+  assert_output --partial '"command_exit":0'
+}
+
+@test "--on-lost warn: the command is left alone, and the status is 79 nonetheless" {
+  start_background ours redlock-cli run -t 4s --grace 100ms --on-lost warn -k demo \
+    --status-fd 9 -- \
+    bash -c 'trap "echo told" TERM; echo ready; until [[ -e $0 ]]; do sleep 0.02; done
+      echo ended' "$BATS_TEST_TMPDIR/end" 9>"$BATS_TEST_TMPDIR/report"
+  wait_until grep -q ready "$(background_stdout ours)"
+  redis 0 del demo
+  wait_until grep -q "demo: lost: it is gone" "$(background_stderr ours)"
+  outlast_the_lease
+  touch "$BATS_TEST_TMPDIR/end"
+  wait_background ours
+  assert_equal "$status" 79
+  assert_equal "${lines[*]}" "ready ended"
+  assert_regex "$stderr" "ran on without the lock"
+  run report
+  assert_output --partial '"result":"lost","exit_code":79'
+  assert_output --partial '"command_exit":0'
+}
+
+@test "a signal while the command is being stopped does not save it" {
+  start_background ours redlock-cli run -t 3s --grace 500ms -k demo -- \
+    bash -c 'trap "echo told" TERM; trap "echo interrupted" INT
+      echo ready; while :; do sleep 0.02; done'
+  wait_until grep -q ready "$(background_stdout ours)"
+  redis 0 del demo
+  wait_until grep -q told "$(background_stdout ours)"
+  kill -INT "${BACKGROUND_PID[ours]}"
+  wait_background ours
+  assert_equal "$status" 79
+}
