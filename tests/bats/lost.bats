@@ -11,7 +11,7 @@ load helper/supervision
 load helper/family
 
 @test "a lock that another client deletes: the command and all that descends from it is dead when we exit with 79" {
-  start_family ours -t 2s
+  start_family ours -t 12s --grace 4s
   redis 0 del demo
   wait_background ours
   assert_equal "$status" 79
@@ -26,7 +26,7 @@ load helper/family
 }
 
 @test "a lock that another client overwrites: the same, and the other's lock is not touched" {
-  start_family ours -t 2s
+  start_family ours -t 9s
   redis 0 set demo theirs px 600000
   wait_background ours
   assert_equal "$status" 79
@@ -39,7 +39,7 @@ load helper/family
 }
 
 @test "an expiry that another client takes away is given back by the next renewal" {
-  hold ours -t 2s
+  hold ours -t 9s
   redis 0 persist demo
   wait_until has_expiry
   release_hold ours
@@ -50,7 +50,7 @@ load helper/family
 has_expiry() { (($(redis 0 pttl demo) > 0)); }
 
 @test "a lock that is broken by release --force: the command is stopped, and says who did it, why, and who is in now" {
-  start_family ours -t 9s
+  start_family ours -t 20s
   local holder
   holder=$(holder_of "${BACKGROUND_PID[ours]}")
   # So that no renewal comes between the two.

@@ -42,7 +42,7 @@ assert_dead_at_expiry() {
 }
 
 @test "a server that falls silent: the command is dead before its key can expire" {
-  start_family ours -t 4s --grace 400ms -- ignore
+  start_family ours -t 9s --grace 400ms -- ignore
   silence_servers 0
   watch_expiry
   assert_dead_at_expiry
@@ -58,7 +58,7 @@ assert_dead_at_expiry() {
 }
 
 @test "a server that is killed: the same" {
-  start_family ours -t 4s --grace 400ms -- ignore
+  start_family ours -t 9s --grace 400ms -- ignore
   silence_servers 0
   kill_server 0
   watch_expiry
@@ -71,7 +71,8 @@ assert_dead_at_expiry() {
 @test "a quorum that falls silent: the same, whatever the rest says" {
   start_servers 2
   export REDLOCK_SERVER=$SERVERS
-  start_family ours -t 4s --grace 400ms -- ignore
+  # The release waits for the silent servers for no longer.
+  start_family ours -t 9s --grace 400ms --server-timeout 1s -- ignore
   wait_for_key 1 demo
   wait_for_key 2 demo
   silence_servers 0 2
@@ -85,36 +86,38 @@ assert_dead_at_expiry() {
 }
 
 @test "without a server the command runs on until its lease is nearly over" {
-  start_background ours redlock-cli run -t 6s --grace 500ms -k demo -- bash -c '
-    trap "date +%s%3N; exit 0" TERM; echo ready; while :; do sleep 0.02; done'
+  start_background ours redlock-cli run -t 15s --grace 3s --server-timeout 1500ms -k demo -- \
+    bash -c 'trap "echo \${EPOCHREALTIME/[.,]/}; exit 0" TERM
+      echo ready; while :; do sleep 0.02; done'
   wait_until grep -q ready "$(background_stdout ours)"
   silence_servers 0
   wait_background ours
   assert_equal "$status" 79
   # Told not before: grace, margin, drift, and the time that the answer may have taken, before the
-  # key's end. Later is another test.
+  # key's end, and what a busy machine adds to the margin. Later is another test.
   local told=${lines[1]}
-  assert [ "$told" -ge $((EXPIRES - 500 - 250 - 62 - 300 - 50)) ]
+  assert [ $((told / 1000)) -ge $((EXPIRES - 3000 - 250 - 152 - 1500 - 500)) ]
 }
 
 @test "a server that comes back in time saves the lease, and the command notices nothing" {
-  start_family ours -vv -t 4s
+  start_family ours -vv -t 15s
   pause_server 0
   wait_until grep -q "cannot renew, trying on" "$(background_stderr ours)"
   resume_server 0
   wait_until grep -q "renewed again" "$(background_stderr ours)"
-  run redlock-cli run -n -k demo -- true
+  run redlock-cli run -n -k demo --server-timeout 4s -- true
   assert_failure 75
   local pid
   for pid in "${FAMILY[@]}"; do assert [ -e "/proc/$pid" ]; done
   kill -TERM "${BACKGROUND_PID[ours]}"
   wait_background ours
   assert_equal "$status" 143
-  assert_equal "$(grep -c "cannot renew" "$(background_stderr ours)")" 1
+  # A slow machine may have had another outage afterwards.
+  assert_equal "$(sed '/renewed again/q' <<<"$stderr" | grep -c "cannot renew")" 1
 }
 
 @test "a server that comes back empty has lost the lock, and that is 79" {
-  start_family ours -t 4s
+  start_family ours -t 9s
   restart_server 0
   wait_background ours
   assert_equal "$status" 79

@@ -8,7 +8,7 @@ load helper/locks
 load helper/family
 
 @test "the command is told first, and may clean up" {
-  start_background ours redlock-cli run -t 2s -k demo -- \
+  start_background ours redlock-cli run -t 12s --grace 4s -k demo -- \
     bash -c 'trap "echo cleaned up; exit 7" TERM; echo ready; while :; do sleep 0.02; done'
   wait_until grep -q ready "$(background_stdout ours)"
   redis 0 del demo
@@ -18,7 +18,8 @@ load helper/family
 }
 
 @test "--stop-signal is what it is told with" {
-  start_background ours redlock-cli run -t 2s --stop-signal USR1 -k demo --status-fd 9 -- \
+  start_background ours redlock-cli run -t 12s --grace 4s --stop-signal USR1 -k demo \
+    --status-fd 9 -- \
     bash -c 'trap "echo USR1; exit 7" USR1; trap "echo TERM" TERM
       echo ready; while :; do sleep 0.02; done' 9>"$BATS_TEST_TMPDIR/report"
   wait_until grep -q ready "$(background_stdout ours)"
@@ -31,7 +32,7 @@ load helper/family
 }
 
 @test "a command that is stopped is woken to be told" {
-  start_family ours -t 2s
+  start_family ours -t 9s
   kill -STOP "${FAMILY[@]}"
   redis 0 del demo
   wait_background ours
@@ -40,7 +41,7 @@ load helper/family
 }
 
 @test "a command that ignores TERM is killed after --grace, with all that descends from it" {
-  start_family ours -t 3s --grace 300ms -- ignore
+  start_family ours -t 9s --grace 300ms -- ignore
   redis 0 del demo
   wait_background ours
   assert_equal "$status" 79
@@ -51,7 +52,7 @@ load helper/family
 }
 
 @test "between TERM and KILL lies the grace" {
-  start_background ours redlock-cli run -t 12s --grace 4s -k demo -- /usr/bin/python3 -uc '
+  start_background ours redlock-cli run -t 15s --grace 6s -k demo -- /usr/bin/python3 -uc '
 import os, signal, time
 def say(word):
     os.write(1, f"{word} {time.monotonic()}\n".encode())
@@ -73,12 +74,12 @@ while True:
 
 # Longer than the graces and the leases of these tests; the server keeps the time.
 outlast_the_lease() {
-  redis 0 set timer x px 4500
+  redis 0 set timer x px 9000
   wait_for_no_key 0 timer
 }
 
 @test "--on-lost term: the command is told, and may end in its own time" {
-  start_background ours redlock-cli run -t 4s --grace 100ms --on-lost term -k demo \
+  start_background ours redlock-cli run -t 8s --grace 100ms --on-lost term -k demo \
     --status-fd 9 -- \
     bash -c 'trap "echo told" TERM; echo ready; until [[ -e $0 ]]; do sleep 0.02; done
       echo ended' "$BATS_TEST_TMPDIR/end" 9>"$BATS_TEST_TMPDIR/report"
@@ -96,7 +97,7 @@ outlast_the_lease() {
 }
 
 @test "--on-lost warn: the command is left alone, and the status is 79 nonetheless" {
-  start_background ours redlock-cli run -t 4s --grace 100ms --on-lost warn -k demo \
+  start_background ours redlock-cli run -t 8s --grace 100ms --on-lost warn -k demo \
     --status-fd 9 -- \
     bash -c 'trap "echo told" TERM; echo ready; until [[ -e $0 ]]; do sleep 0.02; done
       echo ended' "$BATS_TEST_TMPDIR/end" 9>"$BATS_TEST_TMPDIR/report"
@@ -115,7 +116,7 @@ outlast_the_lease() {
 }
 
 @test "a signal while the command is being stopped does not save it" {
-  start_background ours redlock-cli run -t 3s --grace 500ms -k demo -- \
+  start_background ours redlock-cli run -t 12s --grace 4s -k demo -- \
     bash -c 'trap "echo told" TERM; trap "echo interrupted" INT
       echo ready; while :; do sleep 0.02; done'
   wait_until grep -q ready "$(background_stdout ours)"
