@@ -26,7 +26,9 @@ LOCAL_STORE=
 start_servers() {
   local n=$1 i
   shift
-  [[ $n == 1 || -z ${LATE_SERVER-} ]] || SERVER_PRELOAD[LATE_SERVER]=$(late_server) || return
+  if [[ $n != 1 && -n ${LATE_SERVER-} ]]; then
+    SERVER_PRELOAD[LATE_SERVER]=$(preload late_server) || return
+  fi
   for ((i = 0; i < n; ++i)); do start_server "$@" || return; done
 }
 
@@ -149,11 +151,10 @@ prepare_server() {
 # Below the range from which the kernel takes ports for outgoing connections.
 random_port() { echo $((20000 + SRANDOM % 12000)); }
 
-# The path of a library that makes a server late.
-late_server() {
-  local library=$BATS_TEST_TMPDIR/late_server.so
-  c++ -x c -shared -fPIC -o "$library" "$BATS_TEST_DIRNAME/helper/late_server.c" &&
-    echo "$library"
+# preload NAME: the path of a library made of helper/NAME.c, for SERVER_PRELOAD.
+preload() {
+  local library=$BATS_TEST_TMPDIR/$1.so
+  c++ -x c -shared -fPIC -o "$library" "$BATS_TEST_DIRNAME/helper/$1.c" && echo "$library"
 }
 
 # Dies with this shell, however that ends.
