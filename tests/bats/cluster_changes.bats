@@ -23,7 +23,7 @@ asking() {
 replica_has() { [[ $(printf 'readonly\nexists %s\n' "$1" | redis 3 | tail -n 1) == 1 ]]; }
 
 @test "a slot that moves takes a running lease with it" {
-  hold holder -t 3s
+  hold holder -t 12s
   begin_migration "${CLUSTER_SLOT[0]}" 0 1
   move_keys 0 1 demo 'redlock:fence:{demo}' 'redlock:owner:{demo}'
   end_migration "${CLUSTER_SLOT[0]}" 1
@@ -64,7 +64,7 @@ replica_has() { [[ $(printf 'readonly\nexists %s\n' "$1" | redis 3 | tail -n 1) 
 }
 
 @test "a run goes through all of a slot's move" {
-  hold holder -t 3s
+  hold holder -t 12s
   begin_migration "${CLUSTER_SLOT[0]}" 0 1
   wait_until has_run_scripts 0 2
   move_keys 0 1 demo
@@ -84,8 +84,9 @@ replica_has() { [[ $(printf 'readonly\nexists %s\n' "$1" | redis 3 | tail -n 1) 
 }
 
 @test "the master fails while a command runs, and its replica has the lease: the command goes on, waiters too" {
+  set_node_timeout 1000
   start_cluster_replica 0
-  hold holder -t 6s
+  hold holder -t 30s --server-timeout 3s
   wait_until replica_has demo
   start_background waiter redlock-cli run -k demo --unavailable-wait 1m -- echo entered
   wait_until has_run_scripts 0 2

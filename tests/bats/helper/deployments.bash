@@ -13,8 +13,8 @@ start_replica() {
 }
 
 # start_sentinels N [LINE…]: N sentinels, which watch server 0 under the name `mymaster`, and know
-# its replica, server 1 (if there is one yet), and each other. A server that is silent for half a
-# second is down. SENTINEL_URL names them; the first is server SENTINEL. LINE: more for their
+# its replica, server 1 (if there is one yet), and each other. A server that is silent for two
+# seconds is down. SENTINEL_URL names them; the first is server SENTINEL. LINE: more for their
 # configuration.
 # With SENTINEL_TLS set they speak TLS only.
 start_sentinels() {
@@ -43,7 +43,8 @@ start_sentinels() {
   SENTINEL_URL=sentinel://$hosts/mymaster
 }
 
-# start_cluster [OPTION…]: three masters, servers 0 to 2, each with a third of the slots.
+# start_cluster [OPTION…]: three masters, servers 0 to 2, each with a third of the slots. Whoever is
+# silent for 15 seconds has failed.
 # CLUSTER_URL names them; CLUSTER_KEY[I] is a key of server I's, CLUSTER_SLOT[I] its slot.
 start_cluster() {
   local i range=('0 5460' '5461 10922' '10923 16383')
@@ -61,8 +62,19 @@ start_cluster() {
     wait_until cluster_is ok "$i" || return
     CLUSTER_SLOT[i]=$(redis "$i" cluster keyslot "${CLUSTER_KEY[i]}")
   done
+  # They find each other faster with a short one, and call a busy master failed.
+  set_node_timeout 15000
   CLUSTER_URL=cluster://127.0.0.1:${SERVER_PORT[0]},127.0.0.1:${SERVER_PORT[1]},\
 127.0.0.1:${SERVER_PORT[2]}
+}
+
+# set_node_timeout MILLISECONDS: after how much silence a node of the cluster has failed, for the
+# masters that are alive.
+set_node_timeout() {
+  local i
+  for i in 0 1 2; do
+    server_is_down "$i" || redis "$i" config set cluster-node-timeout "$1" >/dev/null || return
+  done
 }
 
 # start_cluster_replica I [OPTION…]: one more server of the cluster, a replica of server I that has
@@ -134,7 +146,7 @@ launch_sentinel() {
       "logfile $SERVER_DIR/$i.log" \
       "sentinel monitor mymaster 127.0.0.1 ${SERVER_PORT[0]} $((n / 2 + 1))" \
       "sentinel myid $(sentinel_id "$i")" \
-      'sentinel down-after-milliseconds mymaster 500' 'sentinel failover-timeout mymaster 5000'
+      'sentinel down-after-milliseconds mymaster 2000' 'sentinel failover-timeout mymaster 5000'
     ((first == 1)) || echo "sentinel known-replica mymaster 127.0.0.1 ${SERVER_PORT[1]}"
     for ((other = first; other < first + n; ++other)); do
       ((other == i)) ||
