@@ -66,8 +66,8 @@ succeed_at_all_servers() {
 @test "a success that no quorum recorded is told, and may be repeated" {
   local one=${SERVER_PID[1]} two=${SERVER_PID[2]}
   # Both stand still from before the release until the run has given up.
-  run -0 --separate-stderr redlock-cli run -k demo --once-per 20h --ttl 3s \
-    --server-timeout 300ms -- \
+  run -0 --separate-stderr redlock-cli run -k demo --once-per 20h --ttl 1m \
+    --server-timeout 1s -- \
     "$(granted_by_all)" kill -STOP "$one" "$two"
   assert_regex "$stderr" \
     "no quorum of servers has recorded it yet: it may run again within --once-per 20h"

@@ -42,9 +42,9 @@ setup() { setup_one_server; }
 
 @test "while it waits for one, it keeps the others for longer than their ttl" {
   redis 0 set b theirs
-  start_background ours redlock-cli run -t 3s -k a -k b -- echo entered
+  start_background ours redlock-cli run -t 9s -k a -k b -- echo entered
   wait_until grep -q "waiting for b" "$(background_stderr ours)"
-  redis 0 set timer x px 4500
+  redis 0 set timer x px 13500
   wait_for_no_key 0 timer
   run redlock-cli run -n -k a -- true
   assert_failure 75
@@ -68,7 +68,7 @@ setup() { setup_one_server; }
 }
 
 @test "one that is lost ends the command, and the others are released" {
-  start_background ours redlock-cli run -t 3s -k a -k b -k c -- sh -c 'echo ready; exec sleep 1000'
+  start_background ours redlock-cli run -t 9s -k a -k b -k c -- sh -c 'echo ready; exec sleep 1000'
   wait_until grep -q ready "$(background_stdout ours)"
   redis 0 del b
   wait_background ours
@@ -86,7 +86,7 @@ setup() { setup_one_server; }
   done >"$BATS_TEST_TMPDIR/lines"
   # Busy (75) is fine for those that do not wait; a deadlock would be a 75 for those that do.
   run xargs -a "$BATS_TEST_TMPDIR/lines" -P 6 -L 1 \
-    sh -c 'shift; redlock-cli run -q "$@"; s=$?; [ $s = 0 ] || echo "$1 $s"' -
+    sh -c 'shift; redlock-cli run -q --server-timeout 4s "$@"; s=$?; [ $s = 0 ] || echo "$1 $s"' -
   refute_line --regexp '^-w'
   refute_line --regexp ' (64|69|7[016-9])$'
   assert_equal "$(redis 0 exists a b c)" 0
@@ -135,9 +135,9 @@ setup() { setup_one_server; }
   local free_at
   redis 0 set b theirs px 2500
   free_at=$(redis 0 pexpiretime b)
-  redlock-cli acquire -q -t 2s -k a -k b >/dev/null
+  redlock-cli acquire -q -t 10s -k a -k b >/dev/null
   # Not from when a was granted or renewed, before b was.
-  assert [ "$(redis 0 pexpiretime a)" -ge $((free_at + 2000)) ]
+  assert [ "$(redis 0 pexpiretime a)" -ge $((free_at + 10000)) ]
 }
 
 # bats test_tags=redis
@@ -165,10 +165,10 @@ setup() { setup_one_server; }
 
 @test "for a process: all are kept, and all are released when it ends" {
   start_background shell \
-    bash -c 'redlock-cli acquire -t 2s -k a -k b --while-pid $$ >/dev/null
+    bash -c 'redlock-cli acquire -t 9s -k a -k b --while-pid $$ >/dev/null
       echo ready; exec sleep 1000'
   wait_until grep -q ready "$(background_stdout shell)"
-  redis 0 set timer x px 3000
+  redis 0 set timer x px 12000
   wait_for_no_key 0 timer
   assert_equal "$(redis 0 exists a b)" 2
   kill -KILL "${BACKGROUND_PID[shell]}"
