@@ -21,7 +21,8 @@ use_all_commands() {
 
 @test "everything works whichever two of five servers were killed" {
   start_servers 5
-  export REDLOCK_SERVER=$SERVERS
+  # However busy this machine is, no server is given up.
+  export REDLOCK_SERVER=$SERVERS REDLOCK_SERVER_TIMEOUT=4s
   local a b nr
   for a in 0 1 2 3; do
     for ((b = a + 1; b < 5; ++b)); do
@@ -39,7 +40,8 @@ use_all_commands() {
 
 @test "everything works whichever two of five servers are silent" {
   start_servers 5
-  export REDLOCK_SERVER=$SERVERS
+  # A status waits for the silent ones as long.
+  export REDLOCK_SERVER=$SERVERS REDLOCK_SERVER_TIMEOUT=2s
   local pair nr
   for pair in 01 12 34 40; do
     pause_server "${pair:0:1}"
@@ -55,10 +57,10 @@ use_all_commands() {
 
 @test "two silent servers of five delay nothing: a quorum decides" {
   start_servers 5
-  export REDLOCK_SERVER=$SERVERS REDLOCK_SERVER_TIMEOUT=20s REDLOCK_TTL=2m
+  export REDLOCK_SERVER=$SERVERS REDLOCK_SERVER_TIMEOUT=60s REDLOCK_TTL=10m
   pause_server 1
   pause_server 3
-  start_background three_quarters_of_the_server_timeout sleep 15
+  start_background three_quarters_of_the_server_timeout sleep 45
   run -0 redlock-cli run -k demo -- true
   run -0 --separate-stderr redlock-cli acquire -k demo --export
   eval "$output"
@@ -82,7 +84,7 @@ use_all_commands() {
   start_servers 5
   pause_server 1
   pause_server 3
-  run -0 redlock-cli status -S "$SERVERS" -k demo --server-timeout 1s
+  run -0 redlock-cli status -S "$SERVERS" -k demo --server-timeout 4s
   assert_line "demo: free"
   assert_line --partial "${SERVER_URL[0]}: free"
   assert_line --partial "${SERVER_URL[1]}: no answer"
@@ -91,8 +93,10 @@ use_all_commands() {
 
 @test "a command goes on when two of five servers fall silent while it runs" {
   start_servers 5
-  hold holder -S "$SERVERS" -t 3s
-  wait_for_key 4 demo
+  hold holder -S "$SERVERS" -t 12s
+  # A quorum is enough to begin with.
+  local nr
+  for nr in 2 3 4; do wait_for_key "$nr" demo; done
   pause_server 0
   kill_server 1
   wait_for_extend 4
@@ -133,7 +137,7 @@ use_all_commands() {
 # later.
 three_silent_servers_of_five() {
   export REDLOCK_SERVER=$SERVERS
-  run -0 redlock-cli status -k warm
+  run -0 redlock-cli status -k warm --server-timeout 4s
   local nr
   for nr in 0 1 2; do pause_server "$nr"; done
   assert_refused 69 "3 of 5 servers must answer" \
@@ -245,16 +249,17 @@ connections_are() { redis "$2" info clients | grep -q "^connected_clients:$1[[:s
 }
 
 # Starts three `run -n` that wait for the lock on $gate, and lets them go together. Whoever gets in
-# stays until $leave exists.
+# stays until $leave exists. BEGAN is when they were let go.
 start_three() {
   local name gate=$BATS_TEST_TMPDIR/gate leave=$1 door
   exec {door}>"$gate"
   flock -x "$door"
   for name in one two three; do
-    start_background "$name" flock -s -F "$gate" redlock-cli run -S "$SERVERS" -k demo -n -- \
-      sh -c 'until [ -e "$0" ]; do sleep 0.02; done' "$leave" {door}>&-
+    start_background "$name" flock -s -F "$gate" redlock-cli run -S "$SERVERS" -k demo -n \
+      --server-timeout 4s -- sh -c 'until [ -e "$0" ]; do sleep 0.02; done' "$leave" {door}>&-
   done
   for name in one two three; do wait_until waits_at_gate "${BACKGROUND_PID[$name]}"; done
+  BEGAN=$EPOCHREALTIME
   flock -u "$door"
   exec {door}>&-
 }
@@ -281,8 +286,7 @@ two_have_ended() {
       wait_background "$name"
       statuses+=("$status")
     done
-    mapfile -t statuses < <(printf '%s\n' "${statuses[@]}" | sort -n)
-    assert_equal "round $round: ${statuses[*]}" "round $round: 0 75 75"
+    assert_one_ran "$BEGAN" "${statuses[@]}"
     assert_unlocked demo 0 1 2
   done
 }
@@ -324,10 +328,10 @@ two_have_ended() {
   run -0 redlock-cli run -v -k demo -S "${SERVER_URL[0]},${SERVER_URL[1]},$dead" -- true
   assert_output --partial \
     "redlock-cli: demo: 1 of 3 servers gives no vote, and at most 1 may: $dead: "
-  run -0 redlock-cli run -v -k demo -S "$SERVERS" -- true
+  run -0 redlock-cli run -v -k demo -S "$SERVERS" -t 2m --server-timeout 20s -- true
   refute_output --partial "no vote"
   # And while it runs, when that changes.
-  start_background ours redlock-cli run -v -k demo -t 2s -S "$SERVERS" -- sleep 1000
+  start_background ours redlock-cli run -v -k demo -t 6s -S "$SERVERS" -- sleep 1000
   # A server without the lease when another falls silent: no quorum is left.
   for nr in 0 1 2; do wait_for_key "$nr" demo; done
   pause_server 2
@@ -344,9 +348,9 @@ shows_fence() { redis "$1" hset 'redlock:owner:{demo}' fence "$2" >/dev/null; }
 @test "--if-fence breaks the lease of that fence also where a server shows it with another" {
   start_servers 3
   export REDLOCK_SERVER=$SERVERS
-  eval "$(redlock-cli acquire -k demo -t 60s --restart-guard 0 --export)"
+  acquire_at_all
   shows_fence 0 5
-  # The quorum that granted the lease may have been server 0 and but one of these.
+  # A server that granted late may have a fence of its own.
   shows_fence 1 "$REDLOCK_FENCE"
   shows_fence 2 "$REDLOCK_FENCE"
   run -0 redlock-cli status -k demo
@@ -359,9 +363,9 @@ shows_fence() { redis "$1" hset 'redlock:owner:{demo}' fence "$2" >/dev/null; }
 @test "--if-fence says when it broke the lock at too few servers" {
   start_servers 3
   export REDLOCK_SERVER=$SERVERS
-  eval "$(redlock-cli acquire -k demo -t 60s --restart-guard 0 --export)"
+  acquire_at_all
   shows_fence 0 5
   assert_refused 79 "broken at 1 of 3 servers only, the others have another fence" \
     redlock-cli release -k demo --force --if-fence 5
-  run -0 redlock-cli extend -t 60s
+  run -0 redlock-cli extend -t 5m
 }
