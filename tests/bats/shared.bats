@@ -34,12 +34,13 @@ setup() { setup_one_server; }
 
 @test "a writer that waits comes before readers that come later" {
   hold reader -s
-  start_background writer redlock-cli run -k demo \
+  find_promptly
+  start_background writer "${PROMPTLY[@]}" redlock-cli run -k demo \
     -- sh -c 'echo writer >>"$0"' "$BATS_TEST_TMPDIR/order"
   wait_until queued_are 1
-  run --separate-stderr redlock-cli run -n -s -k demo -- true
+  run --separate-stderr redlock-cli run -n -s -k demo --server-timeout 4s -- true
   assert_failure 75
-  start_background late redlock-cli run -s -k demo \
+  start_background late "${PROMPTLY[@]}" redlock-cli run -s -k demo \
     -- sh -c 'echo reader >>"$0"' "$BATS_TEST_TMPDIR/order"
   wait_until queued_are 2
   release_hold reader
@@ -49,9 +50,9 @@ setup() { setup_one_server; }
 }
 
 @test "a share is renewed while its command runs, and ends with its own ttl when its guards are killed" {
-  start_background short redlock-cli run -s -t 3s -k demo -- sleep 60
+  start_background short redlock-cli run -s -t 9s -k demo -- sleep 60
   wait_for_key 0 demo
-  redis 0 set timer x px 4000
+  redis 0 set timer x px 12000
   wait_for_no_key 0 timer
   run -75 redlock-cli run -n -k demo -- true
   kill -KILL "${BACKGROUND_PID[short]}" "$(holder_of "${BACKGROUND_PID[short]}")"
@@ -59,11 +60,11 @@ setup() { setup_one_server; }
 }
 
 @test "a share that was deleted ends its command with 79, and nobody else's" {
-  start_background one redlock-cli run -s -t 2s -k demo -- sleep 60
+  start_background one redlock-cli run -s -t 9s -k demo -- sleep 60
   wait_for_key 0 'redlock:readers:{demo}'
   local share
   share=$(redis 0 --raw zrange 'redlock:readers:{demo}' 0 0)
-  hold two -s -t 2s
+  hold two -s -t 9s
   redis 0 zrem 'redlock:readers:{demo}' "$share" >/dev/null
   wait_background one
   assert_equal "$status" 79
@@ -89,7 +90,7 @@ setup() { setup_one_server; }
 }
 
 @test "release by hand refuses the share of a run, and --force ends them all" {
-  start_background one redlock-cli run -s -t 2s -k demo \
+  start_background one redlock-cli run -s -t 9s -k demo \
     -- sh -c 'env >"$0.new"; mv "$0.new" "$0"; sleep 60' "$BATS_TEST_TMPDIR/env"
   wait_until test -s "$BATS_TEST_TMPDIR/env"
   run -64 env "$(grep ^REDLOCK_LEASE= "$BATS_TEST_TMPDIR/env")" redlock-cli release
@@ -119,8 +120,9 @@ setup() { setup_one_server; }
 @test "slots are given in order of arrival, and one that is free is free at once" {
   hold one --slots 1
   local name
+  find_promptly
   for name in a b c; do
-    start_background "$name" redlock-cli run --slots 1 -k demo \
+    start_background "$name" "${PROMPTLY[@]}" redlock-cli run --slots 1 -k demo \
       -- sh -c 'echo "$0" >>"$1"' "$name" "$BATS_TEST_TMPDIR/order"
     wait_until queued_are "$((++count))"
   done
@@ -132,14 +134,14 @@ setup() { setup_one_server; }
 @test "status shows readers and slots" {
   hold reader -s --note 'a long report'
   hold slotted --slots 4
-  run redlock-cli status -k demo
+  run redlock-cli status -k demo --server-timeout 4s
   assert_line --regexp '^  shared: .*"a long report", for [0-9.]+m?s, renewed$'
   assert_line --regexp "^  slot 0: .*run pid ${BACKGROUND_PID[slotted]}: "
-  run redlock-cli status -k demo --json
+  run redlock-cli status -k demo --json --server-timeout 4s
   assert_equal \
     "$(jq -c '.locks[0] | [.holder.shared, .shares.count, ([.shares.first[].slot] | sort)]' \
       <<<"$output")" '[true,2,[null,0]]'
-  run -75 redlock-cli status -k demo --exit-code
+  run -75 redlock-cli status -k demo --exit-code --server-timeout 4s
   release_hold reader
   release_hold slotted
 }
@@ -219,7 +221,9 @@ setup() { setup_one_server; }
   local i
   for i in 1 2 3 4; do start_server; done
   export REDLOCK_SERVER=$SERVERS
-  hold one --slots 2 -t 4s
+  hold one --slots 2 -t 12s
+  # A quorum is enough to begin with.
+  for i in 0 1 2; do wait_for_key "$i" 'redlock:slots:{demo}'; done
   redis 3 flushall >/dev/null
   redis 4 flushall >/dev/null
   for i in 3 4; do
@@ -237,10 +241,10 @@ has_passed() { (($(server_seconds) >= $1)); }
 
 # bats test_tags=redis
 @test "a share and a slot live on while the server has no memory left" {
-  hold reader -s -t 3s
-  hold taker --slots 2 -t 3s
+  hold reader -s -t 9s
+  hold taker --slots 2 -t 9s
   redis 0 config set maxmemory 1 >/dev/null
-  wait_until has_passed $(($(server_seconds) + 10))
+  wait_until has_passed $(($(server_seconds) + 14))
   release_hold reader
   assert_equal "$status $stderr" "0 "
   release_hold taker

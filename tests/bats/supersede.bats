@@ -14,7 +14,7 @@ setup() { setup_one_server; }
 supersedes() {
   local name=$1
   shift
-  start_background "$name" redlock-cli run -k demo --supersede "$@" \
+  start_background "$name" "${PROMPTLY[@]}" redlock-cli run -k demo --supersede "$@" \
     -- sh -c 'echo "$0" >>"$1"' "$name" "$BATS_TEST_TMPDIR/ran"
 }
 
@@ -49,7 +49,8 @@ ran() { paste -sd ' ' "$BATS_TEST_TMPDIR/ran"; }
 
 @test "waiters without it are neither superseded nor passed" {
   hold holder
-  start_background plain redlock-cli run -k demo --note plain \
+  find_promptly
+  start_background plain "${PROMPTLY[@]}" redlock-cli run -k demo --note plain \
     -- sh -c 'echo plain >>"$0"' "$BATS_TEST_TMPDIR/ran"
   wait_until note_waits plain
   supersedes old --note old
@@ -96,11 +97,11 @@ ran() { paste -sd ' ' "$BATS_TEST_TMPDIR/ran"; }
 
 # bats test_tags=redis
 @test "of a hundred that come together on three servers one stays, and nobody starts out of turn" {
-  local i alive
+  local i alive patient=(--unavailable-wait 1h --server-timeout 4s)
   start_servers 2
   export REDLOCK_SERVER=$SERVERS
   hold holder
-  for ((i = 0; i < 100; ++i)); do supersedes "w$i" -q; done
+  for ((i = 0; i < 100; ++i)); do supersedes "w$i" -q "${patient[@]}"; done
   one_is_left() {
     alive=()
     for ((i = 0; i < 100; ++i)); do background_has_ended "w$i" || alive+=("w$i"); done

@@ -35,6 +35,7 @@ release_hold() {
 # find_promptly: "${PROMPTLY[@]}" goes before a waiter whose turn matters from then on. It is passed
 # over when it does not come within a second of its notification, so it comes before whatever keeps
 # this machine busy, if we may ask for that.
+PROMPTLY=()
 find_promptly() {
   PROMPTLY=(chrt --rr 1)
   "${PROMPTLY[@]}" true 2>/dev/null || PROMPTLY=()
