@@ -92,7 +92,7 @@ token() { redis 0 get demo; }
 }
 
 @test "when the outer lease is lost, the inner command is stopped, too, and nothing is granted on its account" {
-  start_background outer redlock-cli run -t 3s -k demo -- redlock-cli run -k demo \
+  start_background outer redlock-cli run -t 9s -k demo -- redlock-cli run -k demo \
     -- sh -c 'echo $$ ready; exec sleep 1000'
   wait_until grep -q ready "$(background_stdout outer)"
   local inner
@@ -105,7 +105,7 @@ token() { redis 0 get demo; }
 }
 
 @test "an inner run that starts when the outer lease is gone does not run on its account" {
-  start_background outer redlock-cli run -t 6s --on-lost warn -k demo -- sh -c '
+  start_background outer redlock-cli run -t 30s --on-lost warn -k demo -- sh -c '
     until [ -e "$0/gone" ]; do sleep 0.05; done
     redlock-cli run -n -k demo -- touch "$0/ran"; echo "inner $?"' "$BATS_TEST_TMPDIR"
   wait_for_key 0 demo
@@ -177,20 +177,21 @@ token() { redis 0 get demo; }
 }
 
 @test "an inner run with a longer ttl looks often enough" {
-  run redlock-cli run -t 6s -k demo -- redlock-cli run -n -t 60s --grace 500ms -k demo \
-    -- sh -c 'sleep 8; echo survived'
+  run redlock-cli run -t 12s -k demo -- redlock-cli run -n -t 60s --grace 500ms -k demo \
+    -- sh -c 'sleep 16; echo survived'
   assert_success
   assert_output survived
 }
 
 @test "an inner run lives by the ttl of the outer one, however short" {
-  run redlock-cli run -t 4s -k demo -- redlock-cli run -n -k demo -- sh -c 'sleep 5; echo survived'
+  run redlock-cli run -t 9s -k demo -- redlock-cli run -n -k demo \
+    -- sh -c 'sleep 12; echo survived'
   assert_success
   assert_output survived
 }
 
 @test "an inner run that would need a longer ttl says so at once" {
-  run redlock-cli run -t 2s -k demo -- redlock-cli run -t 60s --grace 10s -k demo -- true
+  run redlock-cli run -t 9s -k demo -- redlock-cli run -t 60s --grace 10s -k demo -- true
   assert_failure 64
   assert_output --partial "the run around this one holds it, with a ttl too short"
 }

@@ -71,7 +71,7 @@ next run possible in 19h59m$"
 }
 
 @test "a run that is killed with all its processes leaves the period open" {
-  hold ours --once-per 20h --ttl 3s
+  hold ours --once-per 20h --ttl 9s
   kill -9 -- "$(ps -o ppid= -p "$(pgrep -P "${BACKGROUND_PID[ours]}")")" \
     $(pgrep -P "${BACKGROUND_PID[ours]}")
   wait_background ours
