@@ -8,7 +8,7 @@ load helper/checks
 
 # Server 0 and its replica, server 1.
 start_pair() {
-  start_tcp_server
+  start_tcp_server --repl-diskless-sync-delay 0
   start_server --replicaof 127.0.0.1 "${SERVER_PORT[0]}"
   wait_until replica_is_in_step 0
   export REDLOCK_SERVER=${SERVER_URL[0]}
@@ -33,7 +33,8 @@ replica_is_in_step() {
   start_pair
   kill_server 1
   assert_refused 69 "only 0 of the 1 replicas that --replicas wants have confirmed it in time" \
-    redlock-cli run -k demo -n --replicas 1 -- touch "$BATS_TEST_TMPDIR/ran"
+    redlock-cli run -k demo -n --replicas 1 --server-timeout 8s -t 2m \
+    -- touch "$BATS_TEST_TMPDIR/ran"
   assert [ ! -e "$BATS_TEST_TMPDIR/ran" ]
   assert_unlocked demo 0
   run -0 redlock-cli run -k demo -n -- true
@@ -41,14 +42,15 @@ replica_is_in_step() {
 
 @test "nor when there are fewer replicas than wanted" {
   start_pair
-  assert_refused 69 "only 1 of the 2 replicas" redlock-cli run -k demo -n --replicas 2 -- true
+  assert_refused 69 "only 1 of the 2 replicas" \
+    redlock-cli run -k demo -n --replicas 2 --server-timeout 8s -t 2m -- true
   assert_unlocked demo 0
 }
 
 @test "a lease that no replica confirms any more is not extended: the command is stopped" {
   start_pair
   # Several answers of the server are needed: a server that is slow is not what this is about.
-  hold holder --replicas 1 -t 4s --server-timeout 300ms
+  hold holder --replicas 1 -t 12s --server-timeout 1500ms
   pause_server 1
   wait_background holder
   assert_equal "$status" 79
@@ -59,13 +61,14 @@ replica_is_in_step() {
   eval "$(redlock-cli acquire -k demo -t 1m --export)"
   run -0 redlock-cli extend -t 2m --replicas 1 --server-timeout 5s
   pause_server 1
-  assert_refused 69 "only 0 of the 1 replicas" redlock-cli extend -t 3m --replicas 1
+  assert_refused 69 "only 0 of the 1 replicas" \
+    redlock-cli extend -t 3m --replicas 1 --server-timeout 8s
 }
 
 @test "a server without replicas among three has no vote, and keeps nothing when the command is done" {
   local nr
   for nr in 0 2; do
-    start_tcp_server
+    start_tcp_server --repl-diskless-sync-delay 0
     start_server --replicaof 127.0.0.1 "${SERVER_PORT[nr]}"
     wait_until replica_is_in_step "$nr"
   done
