@@ -34,7 +34,7 @@ a_day_later() {
         sh -c 'case $1 in 0) exit 3 ;; 1) kill -9 $$ ;; esac; echo "$0" >>"$2"' "$day" \
         "$host" "$log"
     done
-    for host in {0..9}; do wait_background "c$day.$host"; done
+    for host in {0..9}; do WAIT_LIMIT=120 wait_background "c$day.$host"; done
     assert_equal "$day: $(grep -cx "$day" "$log")" "$day: 1"
     a_day_later
   done
@@ -71,7 +71,7 @@ EOF
       start_background "c$night.$host" shifted "$shift" redlock-cli run -k demo --once-per 20h -q \
         -- "$job" "$host" "$night" "$log"
     done
-    for host in {0..39}; do wait_background "c$night.$host"; done
+    for host in {0..39}; do WAIT_LIMIT=120 wait_background "c$night.$host"; done
     ((night % 3 != 2)) || restart_server 1
     assert_equal "$(grep -cx "$night" "$log") $(grep -c . "$log")" "1 $night"
     a_day_later
