@@ -6,6 +6,12 @@ load helper/common
 load helper/redis
 load helper/checks
 
+setup() {
+  common_setup
+  # However busy this machine is, no server is given up.
+  export REDLOCK_SERVER_TIMEOUT=4s
+}
+
 # next_fence: takes the lock, with the fence in $fence; fails unless it is above the one before.
 # Without -n, so that a first attempt that was too slow on a busy machine is repeated.
 fence=0
@@ -65,10 +71,11 @@ counters_at_least() {
   export REDLOCK_SERVER=$SERVERS
   local ahead=$(($(date +%s%3N) + 10000000000))
   redis 0 set 'redlock:fence:{demo}' "$ahead"
+  # An attempt of a busy machine that came to nothing has raised it, too.
   next_fence
-  assert_equal "$fence" $((ahead + 1))
+  assert_in_range "$fence" $((ahead + 1)) $((ahead + 10))
   next_fence
-  assert_equal "$fence" $((ahead + 2))
+  assert_in_range "$fence" $((ahead + 2)) $((ahead + 20))
 }
 
 @test "a fence is on a quorum before the lease counts, also when only one server had a counter that high" {
@@ -84,7 +91,7 @@ counters_at_least() {
     redis "$high" set 'redlock:fence:{demo}' "$ahead"
     pause_server "$other"
     next_fence
-    assert_equal "$fence" $((ahead + 1))
+    assert_in_range "$fence" $((ahead + 1)) $((ahead + 10))
     assert_equal "$(fence_at "$high" demo) $(fence_at "$low" demo)" "$fence $fence"
     pause_server "$high"
     resume_server "$other"

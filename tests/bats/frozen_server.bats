@@ -36,7 +36,7 @@ prepare() {
   shift
   for ((i = 0; i < n; ++i)); do "$@"; done
   export REDLOCK_SERVER=$SERVERS
-  run -0 redlock-cli status -k demo
+  run -0 redlock-cli status -k demo --server-timeout 4s
 }
 
 a_run() { run -0 redlock-cli run -k demo -- true; }
