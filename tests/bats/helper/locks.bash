@@ -61,7 +61,8 @@ assert_one_ran() {
   local took=$((${EPOCHREALTIME/[.,]/} - ${1/[.,]/})) statuses
   shift
   statuses=$(printf '%s\n' "$@" | sort -n | paste -sd ' ')
-  [[ $statuses == "75 75 75" ]] && ((took >= 1000000)) || assert_equal "$statuses" "0 75 75"
+  if [[ $statuses == "75 75 75" ]] && ((took >= 1000000)); then return; fi
+  assert_equal "$statuses" "0 75 75"
 }
 
 # The path of a program that runs its arguments when every server has granted the key demo. A quorum
