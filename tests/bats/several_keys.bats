@@ -185,6 +185,7 @@ setup() { setup_one_server; }
   assert_output "redlock-cli: --key: at most 64 keys at a time, of 32768 bytes together"
 }
 
+# bats test_tags=redis
 @test "on three servers with one dead the same" {
   start_servers 2
   export REDLOCK_SERVER=$SERVERS

@@ -174,7 +174,7 @@ launch_server() {
 # Until it answers, be it that we must log in first; or until it is no more.
 wait_for_server() {
   local i=$1
-  wait_until server_answers_or_is_down "$i"
+  wait_until server_answers_or_is_down "$i" || return
   server_is_down "$i" || return 0
   echo "server $i did not start: \
 $(tail -qn 1 "$SERVER_DIR/$i.log" "$SERVER_DIR/$i.out" 2>/dev/null)" >&2
