@@ -302,7 +302,7 @@ readonly wire_tests='^(bats\.(quorum|lost_data|fence|queue|refused_release|froze
 # test_server NAME DIRECTORY: with the programs in DIRECTORY.
 test_server() {
   local test_jobs=$((2 * jobs))
-  "$2/redis-server" --version
+  "$2/redis-server" --version || return
   # A directory of its own, for ctest's logs.
   mkdir -p "$work/$1"
   printf 'subdirs("%s")\n' "$root/build/dev" >"$work/$1/CTestTestfile.cmake"

@@ -76,7 +76,7 @@ replica_has() { [[ $(printf 'readonly\nexists %s\n' "$1" | redis 3 | tail -n 1) 
 }
 
 @test "a lease that is lost in a slot's move is lost" {
-  hold holder -t 3s
+  hold holder -t 12s
   begin_migration "${CLUSTER_SLOT[0]}" 0 1
   redis 0 del demo
   wait_background holder
@@ -94,6 +94,7 @@ replica_has() { [[ $(printf 'readonly\nexists %s\n' "$1" | redis 3 | tail -n 1) 
   wait_until is_master 3
   wait_until cluster_is ok 3
   wait_until cluster_is ok 1
+  wait_for_extend 3
   release_hold holder
   assert_equal "$status" 0
   wait_background waiter

@@ -145,7 +145,7 @@ comes_too_early() {
   assert [ ! -e "$BATS_TEST_TMPDIR/entered" ]
 }
 
-# As if the first in line were to be notified a minute from now only: it has that long to come.
+# Moves the time of the first waiter's notification a minute ahead, so that it is not passed over.
 prolong_notification() {
   local id mode polls ends notified rest
   id=$(redis 0 zrange 'redlock:queue:{demo}' 0 0)
@@ -272,6 +272,7 @@ nothing_at() { [[ -z $(keys_at "$1") ]]; }
     assert_one_ran "$began" $(<"$ended")
     assert_equal "$round: $(wc -l <"$ran")" "$round: $(grep -c '^0$' "$ended")"
   done
+  assert [ "$ONE_RAN" -gt 0 ]
 }
 has_lines() { (($(wc -l <"$2") >= $1)); }
 

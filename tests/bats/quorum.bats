@@ -289,6 +289,7 @@ two_have_ended() {
     assert_one_ran "$BEGAN" "${statuses[@]}"
     assert_unlocked demo 0 1 2
   done
+  assert [ "$ONE_RAN" -gt 0 ]
 }
 
 @test "one server under two names is no quorum: 78, and nothing stays locked" {

@@ -49,7 +49,7 @@ start_deployment() {
 @test "the master fails while a command runs, the replica has the lease: the command goes on" {
   start_deployment
   hold holder -t 1m --replicas 1
-  # Idle until it has to look: the extension is what meets the new master.
+  # Idle until it has to look: the release meets the new master.
   kill_server 0
   wait_until master_is 1
   assert_equal "$(redis 1 exists demo)" 1

@@ -57,7 +57,7 @@ group_watcher() {
 }
 
 # timeout sends its signal to its child and then to its group. Where we may say so, nothing else
-# runs in between, so that it is seen to be one.
+# runs in between, so that front takes the two for one.
 make_swift() { chrt --fifo --pid 50 "$1" 2>/dev/null || true; }
 
 only_child() { ps -o pid= --ppid "$1" | tr -d ' '; }

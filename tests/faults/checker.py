@@ -252,8 +252,7 @@ class Checker:
                     if not overtaken or disturbances.meet(run.queued, before.enter["t"]):
                         continue
                     # Whoever has no answer twice leaves the queue for a while.
-                    outages = Spans(run.outages + before.outages)
-                    if not outages.meet(run.queued, before.enter["t"]):
+                    if not Spans(run.outages).meet(run.queued, before.enter["t"]):
                         text = f"{before.id} started when {run.id} stood in the queue"
                         text += ", and entered first"
                         self.violate("order", before.enter["t"], [run, before], text)

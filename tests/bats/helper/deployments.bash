@@ -62,7 +62,7 @@ start_cluster() {
     wait_until cluster_is ok "$i" || return
     CLUSTER_SLOT[i]=$(redis "$i" cluster keyslot "${CLUSTER_KEY[i]}")
   done
-  # They find each other faster with a short one, and call a busy master failed.
+  # A short one lets them find each other faster, but would call a busy master failed.
   set_node_timeout 15000
   CLUSTER_URL=cluster://127.0.0.1:${SERVER_PORT[0]},127.0.0.1:${SERVER_PORT[1]},\
 127.0.0.1:${SERVER_PORT[2]}

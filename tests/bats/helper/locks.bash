@@ -55,14 +55,16 @@ held_at_all() {
 }
 
 # assert_one_ran BEGAN STATUS…: of those that tried once together, from BEGAN on ($EPOCHREALTIME),
-# exactly one ran. Votes that they split are tried again for up to a second; then all may be too
-# late.
+# exactly one ran; ONE_RAN counts how often. Votes that they split are tried again for up to a
+# second; then all may be too late.
+ONE_RAN=0
 assert_one_ran() {
   local took=$((${EPOCHREALTIME/[.,]/} - ${1/[.,]/})) statuses
   shift
   statuses=$(printf '%s\n' "$@" | sort -n | paste -sd ' ')
   if [[ $statuses == "75 75 75" ]] && ((took >= 1000000)); then return; fi
   assert_equal "$statuses" "0 75 75"
+  ONE_RAN=$((ONE_RAN + 1))
 }
 
 # The path of a program that runs its arguments when every server has granted the key demo. A quorum
