@@ -78,8 +78,8 @@ bool give_rights(const Directory& directory, int fd);
 /// Why a file of a lock could not be used.
 unexpected<Fault> fault_of_errno(const std::string& what, int error);
 
-/// Why a file or FIFO in the making could not be given its name. If it is gone, somebody took its
-/// maker for killed, and another attempt may succeed.
+/// Why a file or FIFO in the making could not be given its name. If it is gone, another process
+/// took its maker for killed, and another attempt may succeed.
 unexpected<Fault> fault_of_naming(const std::string& what, int error);
 
 /// The time of all locks in a directory: the wall clock when the first of them was made in this
