@@ -260,8 +260,8 @@ assert_waiter_is_served() {
   # shellcheck disable=SC2016
   REDLOCK_SERVER=unix://mute:x@${SERVER_SOCKET[0]} start_background holder \
     redlock-cli run -k demo -- \
-    sh -c 'echo entered; until [ -e "$0" ]; do sleep 0.02; done' "$BATS_TEST_TMPDIR/end"
-  wait_until grep -q entered "$(background_stdout holder)"
+    sh -c 'echo entered; until [ -e "$0" ]; do sleep 0.1; done' "$BATS_TEST_TMPDIR/end"
+  wait_for_stdout holder entered
   start_background waiter redlock-cli run -v -S "unix://${SERVER_SOCKET[0]}" -k demo -- true
   wait_until queued_are 1
   touch "$BATS_TEST_TMPDIR/end"

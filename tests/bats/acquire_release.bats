@@ -80,7 +80,7 @@ expires in [0-9.]+m?s?"
 @test "acquire waits for its turn" {
   hold first
   start_background second redlock-cli acquire -k demo --ttl 60s
-  wait_until grep -q "waiting for" "$(background_stderr second)"
+  wait_for_stderr second "waiting for"
   release_hold first
   wait_background second
   assert_equal "$status" 0
@@ -195,7 +195,7 @@ eval_fails() {
 @test "eval of an acquire that a signal ended fails, too" {
   run -0 redlock-cli acquire -k demo --ttl 60s
   start_background waiter redlock-cli acquire -k demo --ttl 60s --export
-  wait_until grep -q "waiting for" "$(background_stderr waiter)"
+  wait_for_stderr waiter "waiting for"
   kill -TERM "${BACKGROUND_PID[waiter]}"
   wait_background waiter
   assert_equal "$status" 143
@@ -360,8 +360,8 @@ eval_fails() {
   local lease
   lease=$BATS_TEST_TMPDIR/lease
   start_background holder redlock-cli run -k demo \
-    -- sh -c 'echo "$REDLOCK_LEASE"; until [ -e "$0" ]; do sleep 0.02; done' "$lease.end"
-  wait_until grep -q . "$(background_stdout holder)"
+    -- sh -c 'echo "$REDLOCK_LEASE"; until [ -e "$0" ]; do sleep 0.1; done' "$lease.end"
+  wait_for_stdout holder
   REDLOCK_LEASE=$(<"$(background_stdout holder)")
   export REDLOCK_LEASE
   assert_refused 64 "held by \`redlock-cli run\`" redlock-cli release
@@ -709,9 +709,9 @@ nothing was extended"
 
 @test "status --watch shows it again until interrupted" {
   start_background watcher redlock-cli status -k demo --watch
-  wait_until grep -q "demo: free" "$(background_stdout watcher)"
+  wait_for_stdout watcher "demo: free"
   acquire demo 60s
-  wait_until grep -q "demo: held by" "$(background_stdout watcher)"
+  wait_for_stdout watcher "demo: held by"
   kill -INT "${BACKGROUND_PID[watcher]}"
   wait_background watcher
   assert_equal "$status" 130

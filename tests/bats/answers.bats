@@ -18,7 +18,7 @@ start_scripted() {
 serve_file() {
   local name=scripted$((++scripted))
   start_background "$name" /usr/bin/python3 "$BATS_TEST_DIRNAME/helper/scripted_server.py" "$@"
-  wait_until grep -q . "$(background_stdout "$name")"
+  wait_for_stdout "$name"
   SCRIPTED_URL=redis://127.0.0.1:$(<"$(background_stdout "$name")")
 }
 

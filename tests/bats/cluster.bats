@@ -62,7 +62,7 @@ setup() {
   for nr in 0 1 2; do
     key=${CLUSTER_KEY[nr]}
     start_background "holder$nr" redlock-cli run -k "$key" \
-      -- sh -c 'until [ -e "$0" ]; do sleep 0.02; done' "$BATS_TEST_TMPDIR/end"
+      -- sh -c 'until [ -e "$0" ]; do sleep 0.1; done' "$BATS_TEST_TMPDIR/end"
     wait_for_key "$nr" "$key"
     start_background "old$nr" redlock-cli run -k "$key" --supersede -- echo entered
     wait_until waits_at "$nr" "$key"

@@ -12,7 +12,7 @@ means() {
   local name=scripted$((++scripted)) url
   start_background "$name" \
     /usr/bin/python3 "$BATS_TEST_DIRNAME/helper/scripted_cluster.py" "$3" "$4"
-  wait_until grep -q . "$(background_stdout "$name")"
+  wait_for_stdout "$name"
   url=cluster://127.0.0.1:$(<"$(background_stdout "$name")")
   assert_refused "$1" "$2" redlock-cli run -S "$url" -k demo -n --server-timeout 3s \
     -- touch "$BATS_TEST_TMPDIR/ran"

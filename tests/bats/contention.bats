@@ -93,7 +93,7 @@ has_lines() { (($(wc -l <"$2") >= $1)); }
   hold first
   start_background third redlock-cli run -w 20s -k demo --status-fd 9 -- sh -c '
     redis-cli -s "$0" get demo; echo "$REDLOCK_TOKEN"' "$SERVER_SOCKET" 9>"$BATS_TEST_TMPDIR/report"
-  wait_until grep -q "waiting for demo: held by" "$(background_stderr third)"
+  wait_for_stderr third "waiting for demo: held by"
   assert_equal "$(<"$(background_stdout third)")" ""
   release_hold first
   assert_equal "$status" 0

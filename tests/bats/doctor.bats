@@ -111,7 +111,7 @@ name the master instead" -S "$SERVERS"
     ((offset > 0)) && text=ahead || text=behind
     start_background "relay$offset" \
       /usr/bin/python3 "$BATS_TEST_DIRNAME/helper/wrong_clock.py" "${SERVER_PORT[0]}" "$offset"
-    wait_until grep -q . "$(background_stdout "relay$offset")"
+    wait_for_stdout "relay$offset"
     doctor_says 1 "its clock is " -S "redis://127.0.0.1:$(<"$(background_stdout "relay$offset")")"
     # An answer that was under way for long makes it a few seconds more or less.
     assert_output --regexp "its clock is (5[5-9]s|1m|1m[1-5]s) $text (of )?ours"

@@ -106,7 +106,7 @@ crontab_command() {
   command=$(crontab_command patient)
   assert_regex "$command" '--unavailable-wait 10m'
   for host in one two; do start_background "$host" sh -c "${command/ -q / -v }"; done
-  for host in one two; do wait_until grep -q "no quorum" "$(background_stderr "$host")"; done
+  for host in one two; do wait_for_stderr "$host" "no quorum"; done
   restart_server 0
   for host in one two; do
     wait_background "$host"
@@ -245,7 +245,7 @@ END_OF_JOB
 
 @test "CI: the lock of a job is held over its steps and released when the worker ends" {
   block recipes/ci.md job-lock >step-1
-  echo 'touch second-step; until [ -e enough ]; do sleep 0.02; done' >step-2
+  echo 'touch second-step; until [ -e enough ]; do sleep 0.1; done' >step-2
   program Runner.Worker <<'END_OF_WORKER'
 #!/bin/bash
 bash step-1
@@ -354,7 +354,7 @@ makefile() { sed 's/^  *\(redlock-cli\|+\|\.\)/\t\1/' >Makefile; }
 #!/bin/sh
 [ "$1" = unit ] && exit
 mkdir inside || exit
-[ -e ended ] || timeout 20 sh -c 'until ./second_waits; do sleep 0.02; done' >&2
+[ -e ended ] || timeout 20 sh -c 'until ./second_waits; do sleep 0.1; done' >&2
 rmdir inside
 echo "$1" >>ended
 END_OF_TEST
@@ -502,7 +502,7 @@ stop_postgresql() {
 
 @test "migration: who names the old servers or the new ones is excluded while both are taken" {
   start_servers 3
-  executable nightly.sh <<<$'#!/bin/sh\necho run >>runs\nuntil [ -e enough ]; do sleep 0.02; done' \
+  executable nightly.sh <<<$'#!/bin/sh\necho run >>runs\nuntil [ -e enough ]; do sleep 0.1; done' \
     >/dev/null
   local new=${SERVER_URL[1]},${SERVER_URL[2]},${SERVER_URL[3]}
   start_background both sh -c "$(block migration.md servers-both |

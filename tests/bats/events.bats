@@ -85,7 +85,7 @@ of() { jq -rs "[.[] | select(.event == \"$1\")][0] | $2" "$EVENTS"; }
 
 hold_in_queue() {
   start_background "$1" redlock-cli run -k demo \
-    -- sh -c 'until [ -e "$0" ]; do sleep 0.02; done' "$BATS_TEST_TMPDIR/$1.end"
+    -- sh -c 'until [ -e "$0" ]; do sleep 0.1; done' "$BATS_TEST_TMPDIR/$1.end"
   wait_until queued_are 1
 }
 # With -s: of no event at all jq 1.6 says that it succeeded.
@@ -107,7 +107,7 @@ has_position() { jq -es "any(.position == $1)" "$EVENTS" >/dev/null; }
 @test "--on-lost warn stops nothing" {
   start_background ours redlock-cli run -k demo -t 9s --server-timeout 1s --on-lost warn \
     --events-fd 8 -- \
-    sh -c 'until [ -e "$0" ]; do sleep 0.02; done' "$BATS_TEST_TMPDIR/end" 8>"$EVENTS"
+    sh -c 'until [ -e "$0" ]; do sleep 0.1; done' "$BATS_TEST_TMPDIR/end" 8>"$EVENTS"
   wait_until has_happened acquired
   redis 0 set demo theirs
   wait_until has_happened lost
@@ -119,7 +119,7 @@ has_position() { jq -es "any(.position == $1)" "$EVENTS" >/dev/null; }
 # bats test_tags=redis
 @test "an outage: renewal_failed with the faults, then renewed_again" {
   start_background ours redlock-cli run -k demo -t 20s --server-timeout 200ms --events-fd 8 -- \
-    sh -c 'until [ -e "$0" ]; do sleep 0.02; done' "$BATS_TEST_TMPDIR/end" 8>"$EVENTS"
+    sh -c 'until [ -e "$0" ]; do sleep 0.1; done' "$BATS_TEST_TMPDIR/end" 8>"$EVENTS"
   wait_until has_happened acquired
   pause_server 0
   wait_until has_happened renewal_failed
@@ -189,8 +189,8 @@ fcntl.fcntl(7, 1031, 4096)
 os.write(7, b"x" * 4095 + b"\n")
 os.set_blocking(7, True)'
   start_background ours redlock-cli run -k demo --events-fd 7 -- \
-    sh -c 'echo ready; until [ -e "$0" ]; do sleep 0.02; done' "$BATS_TEST_TMPDIR/end"
-  wait_until grep -q ready "$(background_stdout ours)"
+    sh -c 'echo ready; until [ -e "$0" ]; do sleep 0.1; done' "$BATS_TEST_TMPDIR/end"
+  wait_for_stdout ours ready
   # Nobody has made it non-blocking for us.
   assert_equal "$((8#$(awk '/flags/ { print $2 }' /proc/self/fdinfo/7) & 8#4000))" 0
   head -c 4096 <&7 >/dev/null
@@ -255,7 +255,7 @@ while text := ours.recv(65536): sys.stdout.write(text.decode())'
   run -0 redlock-cli status -k two --json
   assert_equal "$(json 'j["locks"][0]["holder"]["kept_by"]')" "by hand"
   start_background pet \
-    bash -c 'redlock-cli acquire -k three --while-pid $$; until [[ -e $0 ]]; do sleep 0.02; done' \
+    bash -c 'redlock-cli acquire -k three --while-pid $$; until [[ -e $0 ]]; do sleep 0.1; done' \
     "$BATS_TEST_TMPDIR/end"
   wait_until test -s "$(background_stdout pet)"
   run -0 redlock-cli status -k three --json

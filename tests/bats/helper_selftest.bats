@@ -181,7 +181,7 @@ shows_the_same() {
   start_background deaf bash -c 'trap "" TERM; echo ready; while :; do sleep 0.1; done'
   local stopped=${BACKGROUND_PID[stopped]} deaf=${BACKGROUND_PID[deaf]}
   kill -STOP "$stopped"
-  wait_until grep -q ready "$(background_stdout deaf)"
+  wait_for_stdout deaf ready
   end_background
   assert [ ! -e "/proc/$stopped" ]
   assert [ ! -e "/proc/$deaf" ]

@@ -25,11 +25,11 @@ echo "$$" >"$pids"
 bash -c "trap 'echo told; exit' TERM; exec {silent}<> <(:); wait \$!; $note
   while :; do read -r -t 1 <&\$silent; done" "$pids" &
 (setsid bash -c "$note; exec sleep 1000" "$pids" &)
-until [[ $(wc -l <"$pids") == 3 ]]; do sleep 0.02; done
+until [[ $(wc -l <"$pids") == 3 ]]; do sleep 0.1; done
 bash -c "trap '' TERM; $note; exec sleep 1000" "$pids" &
-until [[ $(wc -l <"$pids") == 4 ]]; do sleep 0.02; done
+until [[ $(wc -l <"$pids") == 4 ]]; do sleep 0.1; done
 echo ready
-until [[ -e $end ]]; do sleep 0.02; done
+until [[ -e $end ]]; do sleep 0.1; done
 exit "$code"
 EOF
 }
@@ -174,9 +174,9 @@ reported() {
 @test "--descendants kill tells them with --stop-signal" {
   start_background ours redlock-cli run -k demo --stop-signal USR1 --descendants kill -- bash -c '
     bash -c "trap \"echo USR1; exit\" USR1; trap \"echo TERM\" TERM
-      echo ready; while :; do sleep 0.02; done" &
-    until [[ -e $0 ]]; do sleep 0.02; done' "$BATS_TEST_TMPDIR/end"
-  wait_until grep -q ready "$(background_stdout ours)"
+      echo ready; while :; do sleep 0.1; done" &
+    until [[ -e $0 ]]; do sleep 0.1; done' "$BATS_TEST_TMPDIR/end"
+  wait_for_stdout ours ready
   touch "$BATS_TEST_TMPDIR/end"
   wait_background ours
   assert_equal "$status ${lines[*]}" "0 ready USR1"
@@ -273,7 +273,7 @@ finished [0-9.]+m?s ago with 0$"
 @test "--min-hold is not applied to a command that was stopped since the lock was lost" {
   start_background ours redlock-cli run -k demo -t 6s --grace 300ms --server-timeout 1s \
     --min-hold 100s -- sh -c 'echo ready; exec sleep 1000'
-  wait_until grep -q ready "$(background_stdout ours)"
+  wait_for_stdout ours ready
   redis 0 set demo theirs
   wait_background ours
   assert_equal "$status" 79
@@ -318,8 +318,8 @@ start_telltale() {
     for signal in HUP INT QUIT USR1 TERM RTMAX-1 RTMAX; do
       trap "echo $signal; exit 7" "$signal"
     done
-    echo ready; while :; do sleep 0.02; done'
-  wait_until grep -q ready "$(background_stdout "$1")"
+    echo ready; while :; do sleep 0.1; done'
+  wait_for_stdout "$1" ready
 }
 
 @test "--stop-signal: by name, with SIG, by number, and real-time" {
@@ -337,9 +337,9 @@ start_telltale() {
 @test "--stop-signal is what the guard in front sends, too, when the holder hangs" {
   start_background ours redlock-cli run -k demo -t 9s --grace 4s --stop-signal INT \
     --status-fd 8 -- bash -c '
-    trap "echo INT; exit 7" INT; trap "echo TERM" TERM; echo ready; while :; do sleep 0.02; done' \
+    trap "echo INT; exit 7" INT; trap "echo TERM" TERM; echo ready; while :; do sleep 0.1; done' \
     8>"$BATS_TEST_TMPDIR/report"
-  wait_until grep -q ready "$(background_stdout ours)"
+  wait_for_stdout ours ready
   kill -STOP "$(holder_of "${BACKGROUND_PID[ours]}")"
   wait_background ours
   assert_equal "$status ${lines[*]}" "79 ready INT"
@@ -369,11 +369,11 @@ start_telltale() {
     rm -f "$BATS_TEST_TMPDIR/end"
     start_background ours redlock-cli run -k demo -t 4s --grace 100ms --on-lost "$choice" \
       --status-fd 8 -- bash -c '
-      trap "echo told" TERM; echo ready; until [[ -e $0 ]]; do sleep 0.02; done; echo ended
+      trap "echo told" TERM; echo ready; until [[ -e $0 ]]; do sleep 0.1; done; echo ended
       exit 3' "$BATS_TEST_TMPDIR/end" 8>"$BATS_TEST_TMPDIR/report"
-    wait_until grep -q ready "$(background_stdout ours)"
+    wait_for_stdout ours ready
     redis 0 set demo theirs
-    wait_until grep -q "demo: lost" "$(background_stderr ours)"
+    wait_for_stderr ours "demo: lost"
     [[ $choice == kill ]] || touch "$BATS_TEST_TMPDIR/end"
     wait_background ours
     assert_equal "$choice: $status" "$choice: 79"
@@ -514,7 +514,7 @@ check_early() {
 @test "--status-fd: a wait that a signal ended" {
   redis 0 set demo theirs
   start_background ours redlock-cli run -k demo --status-fd 8 -- true 8>"$BATS_TEST_TMPDIR/report"
-  wait_until grep -q "waiting for" "$(background_stderr ours)"
+  wait_for_stderr ours "waiting for"
   kill -TERM "${BACKGROUND_PID[ours]}"
   wait_background ours
   assert_equal "$status $(reported '(j["result"], j["exit_code"])')" "143 ('interrupted', 143)"

@@ -35,7 +35,7 @@ stays_out_while_they_hold() {
   assert_failure 75
   assert_equal "$(redis 0 get demo)" "$value"
   start_background waiter redlock-cli run -k demo -- redis-cli -s "$SERVER_SOCKET" get demo
-  wait_until grep -q "waiting for demo" "$(background_stderr waiter)"
+  wait_for_stderr waiter "waiting for demo"
   recipe "$1" release demo "$token"
   wait_background waiter
   assert_equal "$status" 0
@@ -121,7 +121,7 @@ print("free" if lock.acquire(blocking=False) else "waits")
 lock.acquire()
 print("entered")
 sys.exit(0 if lock.owned() else 1)' "$SERVER_SOCKET"
-  wait_until grep -q waits "$(background_stdout theirs)"
+  wait_for_stdout theirs waits
   # It has had time for several looks.
   local looks
   looks=$(redis 0 info commandstats | sed -n 's/^cmdstat_set:calls=\([0-9]*\).*/\1/p')
@@ -170,8 +170,7 @@ assert redis.Redis(unix_socket_path=sys.argv[1]).lock("demo").acquire()' "$SERVE
   redis 0 hset demo uuid:1 1
   redis 0 pexpire demo 60000
   start_background waiter redlock-cli run -k demo -- true
-  wait_until grep -q "waiting for demo: held by a foreign client (a key of type hash)" \
-    "$(background_stderr waiter)"
+  wait_for_stderr waiter "waiting for demo: held by a foreign client (a key of type hash)"
   redis 0 del demo
   wait_background waiter
   assert_equal "$status" 0

@@ -168,7 +168,7 @@ END
 )
   start_background ours setsid redlock-cli run -t 10s --grace 4s -k demo --isolate "$1" \
     -- "$witness" HUP INT QUIT TERM USR1 USR2
-  wait_until grep -q ready "$(background_stdout ours)"
+  wait_for_stdout ours ready
   for round in 1 2 3; do
     for signal in HUP INT QUIT TERM USR1 USR2; do
       kill -s "$signal" "${BACKGROUND_PID[ours]}"
@@ -443,7 +443,7 @@ is_dead_or_in_our_cgroup() {
   run -127 redlock-cli run -k demo --isolate cgroup -- no-such-program
   redis 0 set demo theirs
   start_background ours redlock-cli run -k demo --isolate cgroup -- true
-  wait_until grep -q "waiting for demo" "$(background_stderr ours)"
+  wait_for_stderr ours "waiting for demo"
   assert grep -q 'populated 0' "$(cgroup_of_run "${BACKGROUND_PID[ours]}")/cgroup.events"
   kill -TERM "${BACKGROUND_PID[ours]}"
   wait_background ours
@@ -568,7 +568,7 @@ namespace_is_gone() { [[ -z $(in_namespace "$1") ]]; }
   needs_pidns
   start_background ours redlock-cli run -t 200s --grace 100s --max-hold 6s -k demo \
     --isolate pidns -- sh -c '
-    (trap "sleep 0.3; echo ended; exit" TERM; echo ready; while :; do sleep 0.02; done) &
+    (trap "sleep 0.3; echo ended; exit" TERM; echo ready; while :; do sleep 0.1; done) &
     exec sleep 1000'
   # Less than the grace.
   wait_background ours

@@ -31,8 +31,8 @@ hold() {
   local name=$1
   shift
   start_background "$name" redlock-cli run -k demo "$@" -- \
-    sh -c 'echo entered; until [ -e "$0" ]; do sleep 0.02; done' "$BATS_TEST_TMPDIR/$name.end"
-  wait_until grep -q entered "$(background_stdout "$name")"
+    sh -c 'echo entered; until [ -e "$0" ]; do sleep 0.1; done' "$BATS_TEST_TMPDIR/$name.end"
+  wait_for_stdout "$name" entered
 }
 release_hold() {
   touch "$BATS_TEST_TMPDIR/$1.end"
@@ -117,7 +117,7 @@ in_mounts() { unshare --mount --propagation private bash -euo pipefail -c "$@"; 
 
 @test "acquire --while-pid holds the lock until that process ends" {
   start_background script bash -c 'redlock-cli acquire -k demo --while-pid $$ && exec sleep 1000'
-  wait_until grep -q . "$(background_stdout script)"
+  wait_for_stdout script
   run -75 redlock-cli status -k demo --exit-code
   kill "${BACKGROUND_PID[script]}"
   wait_until redlock-cli run -k demo -n -- true
@@ -140,7 +140,7 @@ in_mounts() { unshare --mount --propagation private bash -euo pipefail -c "$@"; 
 
 @test "a lock that somebody breaks is lost: its command is stopped, 79" {
   start_background first redlock-cli run -k demo -t 6s -- sh -c 'echo entered; exec sleep 1000'
-  wait_until grep -q entered "$(background_stdout first)"
+  wait_for_stdout first entered
   run -0 redlock-cli release -k demo --force
   assert_output --partial "$(id -un)@"
   wait_background first
@@ -149,7 +149,7 @@ in_mounts() { unshare --mount --propagation private bash -euo pipefail -c "$@"; 
 
 @test "a lock whose file somebody removes is lost: its command is stopped, 79" {
   start_background first redlock-cli run -k demo -t 6s -- sh -c 'echo entered; exec sleep 1000'
-  wait_until grep -q entered "$(background_stdout first)"
+  wait_for_stdout first entered
   rm "$STORE/$(file_of demo)"
   wait_background first
   assert_equal "$status" 79
@@ -170,8 +170,8 @@ in_mounts() { unshare --mount --propagation private bash -euo pipefail -c "$@"; 
 @test "-S local: needs no server, no variables and no certain directory" {
   use_own_place
   start_background first redlock-cli run -S local: -k "$OWN_KEY" \
-    -- sh -c 'echo entered; until [ -e "$0" ]; do sleep 0.02; done' "$BATS_TEST_TMPDIR/end"
-  wait_until grep -q entered "$(background_stdout first)"
+    -- sh -c 'echo entered; until [ -e "$0" ]; do sleep 0.1; done' "$BATS_TEST_TMPDIR/end"
+  wait_for_stdout first entered
   cd /
   run -75 env -i "$REDLOCK_CLI" run -S local: -k "$OWN_KEY" -n -- true
   touch "$BATS_TEST_TMPDIR/end"
@@ -191,8 +191,8 @@ in_mounts() { unshare --mount --propagation private bash -euo pipefail -c "$@"; 
   chmod 1777 "$shared"
   start_background first redlock-cli run -S local: -k "$OWN_KEY" \
     -- redlock-cli run -S "local:$shared" -k demo -- \
-    sh -c 'echo entered; until [ -e "$0" ]; do sleep 0.02; done' "$BATS_TEST_TMPDIR/end"
-  wait_until grep -q entered "$(background_stdout first)"
+    sh -c 'echo entered; until [ -e "$0" ]; do sleep 0.1; done' "$BATS_TEST_TMPDIR/end"
+  wait_for_stdout first entered
   run -0 "${nobody[@]}" run -S local: -k "$OWN_KEY" -n -- true
   rm -f "/run/lock/redlock-cli-65534/$(file_of "$OWN_KEY")"
   run -75 "${nobody[@]}" run -S "local:$shared" -k demo -n -- true

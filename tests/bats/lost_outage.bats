@@ -88,8 +88,8 @@ assert_dead_at_expiry() {
 @test "without a server the command runs on until its lease is nearly over" {
   start_background ours redlock-cli run -t 15s --grace 3s --server-timeout 1500ms -k demo -- \
     bash -c 'trap "echo \${EPOCHREALTIME/[.,]/}; exit 0" TERM
-      echo ready; while :; do sleep 0.02; done'
-  wait_until grep -q ready "$(background_stdout ours)"
+      echo ready; while :; do sleep 0.1; done'
+  wait_for_stdout ours ready
   silence_servers 0
   wait_background ours
   assert_equal "$status" 79
@@ -102,9 +102,9 @@ assert_dead_at_expiry() {
 @test "a server that comes back in time saves the lease, and the command notices nothing" {
   start_family ours -vv -t 15s
   pause_server 0
-  wait_until grep -q "cannot renew, trying on" "$(background_stderr ours)"
+  wait_for_stderr ours "cannot renew, trying on"
   resume_server 0
-  wait_until grep -q "renewed again" "$(background_stderr ours)"
+  wait_for_stderr ours "renewed again"
   run redlock-cli run -n -k demo --server-timeout 4s -- true
   assert_failure 75
   local pid

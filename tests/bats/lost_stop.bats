@@ -9,8 +9,8 @@ load helper/family
 
 @test "the command is told first, and may clean up" {
   start_background ours redlock-cli run -t 12s --grace 4s -k demo -- \
-    bash -c 'trap "echo cleaned up; exit 7" TERM; echo ready; while :; do sleep 0.02; done'
-  wait_until grep -q ready "$(background_stdout ours)"
+    bash -c 'trap "echo cleaned up; exit 7" TERM; echo ready; while :; do sleep 0.1; done'
+  wait_for_stdout ours ready
   redis 0 del demo
   wait_background ours
   assert_equal "$status" 79
@@ -21,8 +21,8 @@ load helper/family
   start_background ours redlock-cli run -t 12s --grace 4s --stop-signal USR1 -k demo \
     --status-fd 9 -- \
     bash -c 'trap "echo USR1; exit 7" USR1; trap "echo TERM" TERM
-      echo ready; while :; do sleep 0.02; done' 9>"$BATS_TEST_TMPDIR/report"
-  wait_until grep -q ready "$(background_stdout ours)"
+      echo ready; while :; do sleep 0.1; done' 9>"$BATS_TEST_TMPDIR/report"
+  wait_for_stdout ours ready
   redis 0 del demo
   wait_background ours
   assert_equal "$status" 79
@@ -61,7 +61,7 @@ say("ready")
 while True:
     time.sleep(0.01)
     say("alive")'
-  wait_until grep -q ready "$(background_stdout ours)"
+  wait_for_stdout ours ready
   redis 0 del demo
   wait_background ours
   assert_equal "$status" 79
@@ -81,11 +81,11 @@ outlast_the_lease() {
 @test "--on-lost term: the command is told, and may end in its own time" {
   start_background ours redlock-cli run -t 8s --grace 100ms --on-lost term -k demo \
     --status-fd 9 -- \
-    bash -c 'trap "echo told" TERM; echo ready; until [[ -e $0 ]]; do sleep 0.02; done
+    bash -c 'trap "echo told" TERM; echo ready; until [[ -e $0 ]]; do sleep 0.1; done
       echo ended' "$BATS_TEST_TMPDIR/end" 9>"$BATS_TEST_TMPDIR/report"
-  wait_until grep -q ready "$(background_stdout ours)"
+  wait_for_stdout ours ready
   redis 0 del demo
-  wait_until grep -q told "$(background_stdout ours)"
+  wait_for_stdout ours told
   outlast_the_lease
   touch "$BATS_TEST_TMPDIR/end"
   wait_background ours
@@ -99,11 +99,11 @@ outlast_the_lease() {
 @test "--on-lost warn: the command is left alone, and the status is 79 nonetheless" {
   start_background ours redlock-cli run -t 8s --grace 100ms --on-lost warn -k demo \
     --status-fd 9 -- \
-    bash -c 'trap "echo told" TERM; echo ready; until [[ -e $0 ]]; do sleep 0.02; done
+    bash -c 'trap "echo told" TERM; echo ready; until [[ -e $0 ]]; do sleep 0.1; done
       echo ended' "$BATS_TEST_TMPDIR/end" 9>"$BATS_TEST_TMPDIR/report"
-  wait_until grep -q ready "$(background_stdout ours)"
+  wait_for_stdout ours ready
   redis 0 del demo
-  wait_until grep -q "demo: lost: it is gone" "$(background_stderr ours)"
+  wait_for_stderr ours "demo: lost: it is gone"
   outlast_the_lease
   touch "$BATS_TEST_TMPDIR/end"
   wait_background ours
@@ -118,10 +118,10 @@ outlast_the_lease() {
 @test "a signal while the command is being stopped does not save it" {
   start_background ours redlock-cli run -t 12s --grace 4s -k demo -- \
     bash -c 'trap "echo told" TERM; trap "echo interrupted" INT
-      echo ready; while :; do sleep 0.02; done'
-  wait_until grep -q ready "$(background_stdout ours)"
+      echo ready; while :; do sleep 0.1; done'
+  wait_for_stdout ours ready
   redis 0 del demo
-  wait_until grep -q told "$(background_stdout ours)"
+  wait_for_stdout ours told
   kill -INT "${BACKGROUND_PID[ours]}"
   wait_background ours
   assert_equal "$status" 79

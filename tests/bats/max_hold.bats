@@ -68,14 +68,14 @@ reported() {
 
 @test "a command that ends well when it is told has not done its work: 124" {
   run -124 redlock-cli run -k demo --max-hold 5s --status-fd 8 -- \
-    bash -c 'trap "exit 0" TERM; while :; do sleep 0.02; done' 8>"$BATS_TEST_TMPDIR/report"
+    bash -c 'trap "exit 0" TERM; while :; do sleep 0.1; done' 8>"$BATS_TEST_TMPDIR/report"
   assert_equal "$(reported '(j["result"], j["exit_code"], j["command_exit"])')" \
     "('timed_out', 124, 0)"
 }
 
 @test "--stop-signal is what is sent first" {
   run -124 --separate-stderr redlock-cli run -k demo --max-hold 5s --stop-signal USR1 -- \
-    bash -c 'trap "echo USR1; exit 3" USR1; trap "echo TERM" TERM; while :; do sleep 0.02; done'
+    bash -c 'trap "echo USR1; exit 3" USR1; trap "echo TERM" TERM; while :; do sleep 0.1; done'
   assert_output USR1
 }
 
@@ -91,7 +91,7 @@ reported() {
   local on_lost
   for on_lost in term warn; do
     run -124 redlock-cli run -k demo --on-lost "$on_lost" --max-hold 200ms --grace 200ms -- \
-      bash -c 'trap "" TERM; while :; do sleep 0.02; done'
+      bash -c 'trap "" TERM; while :; do sleep 0.1; done'
     assert_equal "$(keys_at 0)" ""
   done
 }
@@ -108,11 +108,11 @@ reported() {
 @test "a lease that is lost while the command is being stopped: 124, and the report tells of both" {
   start_background ours redlock-cli run -k demo -t 15s --max-hold 5500ms --grace 6500ms \
     --status-fd 8 -- \
-    bash -c 'trap "echo told" TERM; while :; do sleep 0.02; done' 8>"$BATS_TEST_TMPDIR/report"
-  wait_until grep -q told "$(background_stdout ours)"
+    bash -c 'trap "echo told" TERM; while :; do sleep 0.1; done' 8>"$BATS_TEST_TMPDIR/report"
+  wait_for_stdout ours told
   # Well before the extension that is due at two thirds of the ttl; KILL comes later still.
   redis 0 set demo theirs
-  wait_until grep -q lost "$(background_stderr ours)"
+  wait_for_stderr ours lost
   wait_background ours
   assert_equal "$status" 124
   assert_equal "$(reported '(j["result"], j["released"], "reason" in j)')" \
@@ -130,8 +130,8 @@ reported() {
 @test "a run within it that the command left behind is bounded, too" {
   run -124 redlock-cli run -k demo --max-hold 7s --grace 200ms --status-fd 8 -- \
     bash -c '
-      redlock-cli run -k demo -- sh -c "touch $0; trap \"\" TERM; while :; do sleep 0.02; done" &
-      until [[ -e $0 ]]; do sleep 0.02; done' "$BATS_TEST_TMPDIR/up" 8>"$BATS_TEST_TMPDIR/report"
+      redlock-cli run -k demo -- sh -c "touch $0; trap \"\" TERM; while :; do sleep 0.1; done" &
+      until [[ -e $0 ]]; do sleep 0.1; done' "$BATS_TEST_TMPDIR/up" 8>"$BATS_TEST_TMPDIR/report"
   assert_equal "$(reported '(j["result"], j["command_exit"], j["released"])')" \
     "('timed_out', 0, True)"
   assert_equal "$(keys_at 0)" ""
@@ -142,8 +142,8 @@ reported() {
   await_lock
   start_under_witness ours -k demo --max-hold 12s --grace 300ms -- bash -c '
     redlock-cli run -k demo -- sh -c "trap \"\" TERM; echo \$\$ >>$0
-      while :; do sleep 0.02; done" &
-    until [[ -s $0 ]]; do sleep 0.02; done
+      while :; do sleep 0.1; done" &
+    until [[ -s $0 ]]; do sleep 0.1; done
     echo ready' "$BATS_TEST_TMPDIR/pids"
   wait_background ours
   assert_equal "$status" 124

@@ -66,7 +66,7 @@ token() { redis 0 get demo; }
   # As a tmux does that was started under the lock and outlives it.
   start_background outer redlock-cli run -k demo \
     -- sh -c 'env -0 >"$0/env"; echo ready; exec sleep 1000' "$BATS_TEST_TMPDIR"
-  wait_until grep -q ready "$(background_stdout outer)"
+  wait_for_stdout outer ready
   local -a inherited
   mapfile -d '' -t inherited < <(grep -z '^REDLOCK_' "$BATS_TEST_TMPDIR/env")
   assert [ "${#inherited[@]}" -ge 5 ]
@@ -94,7 +94,7 @@ token() { redis 0 get demo; }
 @test "when the outer lease is lost, the inner command is stopped, too, and nothing is granted on its account" {
   start_background outer redlock-cli run -t 9s -k demo -- redlock-cli run -k demo \
     -- sh -c 'echo $$ ready; exec sleep 1000'
-  wait_until grep -q ready "$(background_stdout outer)"
+  wait_for_stdout outer ready
   local inner
   inner=$(sed 's/ .*//' "$(background_stdout outer)")
   redis 0 set demo theirs
@@ -106,7 +106,7 @@ token() { redis 0 get demo; }
 
 @test "an inner run that starts when the outer lease is gone does not run on its account" {
   start_background outer redlock-cli run -t 30s --on-lost warn -k demo -- sh -c '
-    until [ -e "$0/gone" ]; do sleep 0.05; done
+    until [ -e "$0/gone" ]; do sleep 0.1; done
     redlock-cli run -n -k demo -- touch "$0/ran"; echo "inner $?"' "$BATS_TEST_TMPDIR"
   wait_for_key 0 demo
   redis 0 set demo theirs
@@ -119,12 +119,12 @@ token() { redis 0 get demo; }
 @test "the outer run waits for inner ones that are left behind before it releases" {
   start_background outer redlock-cli run -k demo -- sh -c '
     redlock-cli run -k demo -- sh -c "echo \$\$ ready
-      until [ -e \$0/end ]; do sleep 0.05; done" "$0" &
-    until grep -q ready "$0/background.outer" 2>/dev/null || [ -e "$0/go" ]; do sleep 0.05; done' \
+      until [ -e \$0/end ]; do sleep 0.1; done" "$0" &
+    until [ -e "$0/go" ]; do sleep 0.1; done' \
     "$BATS_TEST_TMPDIR"
-  wait_until grep -q ready "$(background_stdout outer)"
+  wait_for_stdout outer ready
   touch "$BATS_TEST_TMPDIR/go"
-  wait_until grep -q "the lock is kept for runs within this one" "$(background_stderr outer)"
+  wait_for_stderr outer "the lock is kept for runs within this one"
   run redlock-cli run -n -k demo -- true
   assert_failure 75
   touch "$BATS_TEST_TMPDIR/end"
@@ -138,11 +138,11 @@ token() { redis 0 get demo; }
   redis 0 set other theirs
   start_background outer redlock-cli run -k demo -- sh -c '
     redlock-cli run -k demo -k other -- redis-cli -s "$0" exists demo &
-    until [ -e "$1/go" ]; do sleep 0.05; done' \
+    until [ -e "$1/go" ]; do sleep 0.1; done' \
     "${SERVER_SOCKET[0]}" "$BATS_TEST_TMPDIR"
-  wait_until grep -q "waiting for other" "$(background_stderr outer)"
+  wait_for_stderr outer "waiting for other"
   touch "$BATS_TEST_TMPDIR/go"
-  wait_until grep -q "the lock is kept for runs within this one" "$(background_stderr outer)"
+  wait_for_stderr outer "the lock is kept for runs within this one"
   redis 0 del other
   wait_background outer
   assert_equal "$status $output" "0 1"
@@ -152,10 +152,10 @@ token() { redis 0 get demo; }
 @test "TERM ends inner runs that the outer one waits for" {
   start_background outer redlock-cli run -k demo -- sh -c '
     redlock-cli run -k demo -- sh -c "echo \$\$ ready; exec sleep 1000" &
-    until [ -e "$0/go" ]; do sleep 0.05; done' "$BATS_TEST_TMPDIR"
-  wait_until grep -q ready "$(background_stdout outer)"
+    until [ -e "$0/go" ]; do sleep 0.1; done' "$BATS_TEST_TMPDIR"
+  wait_for_stdout outer ready
   touch "$BATS_TEST_TMPDIR/go"
-  wait_until grep -q "the lock is kept for runs within this one" "$(background_stderr outer)"
+  wait_for_stderr outer "the lock is kept for runs within this one"
   kill "${BACKGROUND_PID[outer]}"
   wait_background outer
   assert_equal "$status" 0
@@ -166,10 +166,10 @@ token() { redis 0 get demo; }
 @test "killed while it waits for inner runs, it takes them with it" {
   start_background outer redlock-cli run -k demo -- sh -c '
     redlock-cli run -k demo -- sh -c "echo \$\$ ready; exec sleep 1000" &
-    until [ -e "$0/go" ]; do sleep 0.05; done' "$BATS_TEST_TMPDIR"
-  wait_until grep -q ready "$(background_stdout outer)"
+    until [ -e "$0/go" ]; do sleep 0.1; done' "$BATS_TEST_TMPDIR"
+  wait_for_stdout outer ready
   touch "$BATS_TEST_TMPDIR/go"
-  wait_until grep -q "the lock is kept for runs within this one" "$(background_stderr outer)"
+  wait_for_stderr outer "the lock is kept for runs within this one"
   kill -KILL "${BACKGROUND_PID[outer]}"
   wait_background outer
   wait_until is_dead "${output%% *}"

@@ -23,7 +23,7 @@ print("up")
 while True:
     text, extra, *_ = manager.recvmsg(65536, 1024)
     print(struct.unpack("3i", extra[0][2])[0], text.decode().strip().replace("\n", "|"))' "$1"
-  wait_until grep -q up "$(background_stdout manager)"
+  wait_for_stdout manager up
   export NOTIFY_SOCKET=$1
 }
 told() { grep -qE "$1" "$(background_stdout manager)"; }
@@ -40,7 +40,7 @@ told() { grep -qE "$1" "$(background_stdout manager)"; }
   wait_until told "^$pid READY=1"
   # In one message with the other, if the one before was on its way.
   wait_until told "^$pid (READY=1\|)?STATUS=holds demo, fence [0-9]+\$"
-  wait_until grep -q entered "$(background_stdout standby)"
+  wait_for_stdout standby entered
   kill -TERM "$pid"
   wait_background standby
   wait_until told "^$pid STOPPING=1"
@@ -98,7 +98,7 @@ try:
     while True: writer.send(b"x" * 1000)
 except BlockingIOError: print("up")
 time.sleep(1000)' "$BATS_TEST_TMPDIR/full"
-  wait_until grep -q up "$(background_stdout full)"
+  wait_for_stdout full up
   NOTIFY_SOCKET=$BATS_TEST_TMPDIR/full run -0 redlock-cli run -k demo --sd-notify -- true
 }
 

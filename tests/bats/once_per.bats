@@ -84,9 +84,9 @@ next run possible in 19h59m$"
   for code in 4 0; do
     rm -f "$BATS_TEST_TMPDIR/end"
     start_background first redlock-cli run -k demo --once-per 20h -- \
-      sh -c 'echo entered; until [ -e "$0" ]; do sleep 0.02; done; exit '"$code" \
+      sh -c 'echo entered; until [ -e "$0" ]; do sleep 0.1; done; exit '"$code" \
       "$BATS_TEST_TMPDIR/end"
-    wait_until grep -q entered "$(background_stdout first)"
+    wait_for_stdout first entered
     start_background second redlock-cli run -k demo --once-per 20h -- sh -c 'echo ran; exit 5'
     wait_until queued_are 1
     touch "$BATS_TEST_TMPDIR/end"

@@ -82,9 +82,9 @@ succeed_at_all_servers() {
 @test "a release that is refused records the success when it is repeated in the background" {
   local i
   start_background ours redlock-cli run -k demo --once-per 20h --ttl 1m --server-timeout 1s -- \
-    "$(granted_by_all)" sh -c 'echo entered; until [ -e "$0" ]; do sleep 0.02; done' \
+    "$(granted_by_all)" sh -c 'echo entered; until [ -e "$0" ]; do sleep 0.1; done' \
     "$BATS_TEST_TMPDIR/end"
-  wait_until grep -q entered "$(background_stdout ours)"
+  wait_for_stdout ours entered
   for i in 1 2; do
     redis "$i" config set lua-time-limit 50 >/dev/null
     make_busy "$i"

@@ -201,7 +201,7 @@ prolong_notification() {
   hold first
   joins a
   joins b -vv
-  wait_until grep -q "; 1 before us in the queue" "$(background_stderr b)"
+  wait_for_stderr b "; 1 before us in the queue"
   release_hold first
   all_end a b
 }
@@ -262,7 +262,7 @@ nothing_at() { [[ -z $(keys_at "$1") ]]; }
       # It holds the lock until the others have given up, however late they start.
       start_background "$i" sh -c '
         redlock-cli run -n -q -k demo -- sh -c "echo ran >>$0
-          until test -e $1.go; do sleep 0.02; done"
+          until test -e $1.go; do sleep 0.1; done"
         echo "$?" >>"$1"' "$ran" "$ended"
     done
     wait_until has_lines 2 "$ended"

@@ -178,7 +178,7 @@ connections_are() { redis "$2" info clients | grep -q "^connected_clients:$1[[:s
   assert_equal "$status" 69
   assert_regex "$stderr" "2 of 3 servers must answer"
   start_background waiter redlock-cli run -k demo --unavailable-wait 1h -- echo ran
-  wait_until grep -q "no quorum" "$(background_stderr waiter)"
+  wait_for_stderr waiter "no quorum"
   restart_server 0
   wait_background waiter
   assert_equal "$status" 0
@@ -256,7 +256,7 @@ start_three() {
   flock -x "$door"
   for name in one two three; do
     start_background "$name" flock -s -F "$gate" redlock-cli run -S "$SERVERS" -k demo -n \
-      --server-timeout 4s -- sh -c 'until [ -e "$0" ]; do sleep 0.02; done' "$leave" {door}>&-
+      --server-timeout 4s -- sh -c 'until [ -e "$0" ]; do sleep 0.1; done' "$leave" {door}>&-
   done
   for name in one two three; do wait_until waits_at_gate "${BACKGROUND_PID[$name]}"; done
   BEGAN=$EPOCHREALTIME
@@ -336,9 +336,9 @@ two_have_ended() {
   # A server without the lease when another falls silent: no quorum is left.
   for nr in 0 1 2; do wait_for_key "$nr" demo; done
   pause_server 2
-  wait_until grep -q "1 of 3 servers gives no vote" "$(background_stderr ours)"
+  wait_for_stderr ours "1 of 3 servers gives no vote"
   resume_server 2
-  wait_until grep -q "all servers vote again" "$(background_stderr ours)"
+  wait_for_stderr ours "all servers vote again"
   kill -TERM "${BACKGROUND_PID[ours]}"
   wait_background ours
 }

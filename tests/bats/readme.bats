@@ -57,7 +57,7 @@ paste() {
   executable deploy.sh >/dev/null <<'END_OF_DEPLOY'
 #!/bin/sh
 echo "$@" >>runs
-until [ -e enough ]; do sleep 0.02; done
+until [ -e enough ]; do sleep 0.1; done
 END_OF_DEPLOY
   start_background one bash -ec "$(block README.md deploy)"
   wait_until test -s runs

@@ -17,7 +17,7 @@ setup() {
 start_hold() {
   go=$BATS_TEST_TMPDIR/go
   start_background hold redlock-cli run -S "$SERVERS" -k demo "$@" \
-    -- sh -c 'until test -e "$0"; do sleep 0.02; done' "$go"
+    -- sh -c 'until test -e "$0"; do sleep 0.1; done' "$go"
   local i
   # One that answered late has the key from the first extension on.
   for i in "${!SERVER_PID[@]}"; do WAIT_LIMIT=110 wait_for_key "$i" demo; done
@@ -99,7 +99,7 @@ server_is_silent() { ! timeout 0.2 redis-cli -s "${SERVER_SOCKET[$1]}" ping >/de
   redlock-cli run -S "$SERVERS" -k demo -- sh -c '
     echo said
     redis-cli -s "$0" eval "while true do end" 0 >/dev/null 2>&1 8>&- &
-    until redis-cli -s "$0" ping 2>&1 | grep -q BUSY; do sleep 0.02; done' \
+    until redis-cli -s "$0" ping 2>&1 | grep -q BUSY; do sleep 0.1; done' \
     "${SERVER_SOCKET[0]}" >"$pipe" 2>&1 8>"$pipe"
   wait_background reader
   assert_regex "$output" '^said'
@@ -113,7 +113,7 @@ server_is_silent() { ! timeout 0.2 redis-cli -s "${SERVER_SOCKET[$1]}" ping >/de
   start_servers 2
   start_background relay /usr/bin/python3 "$BATS_TEST_DIRNAME/helper/relay.py" \
     "${SERVER_PORT[0]}" 65536 BUSY
-  wait_until grep -q . "$(background_stdout relay)"
+  wait_for_stdout relay
   local relay
   read -r relay <"$(background_stdout relay)"
   export REDLOCK_SERVER=redis://127.0.0.1:$relay,${SERVER_URL[1]},${SERVER_URL[2]}
@@ -122,7 +122,7 @@ server_is_silent() { ! timeout 0.2 redis-cli -s "${SERVER_SOCKET[$1]}" ping >/de
   # The quorum's second server confirms after the first one's refusal was read. The relay may see
   # the second refusal before the client does; the third is the answer to a question behind it.
   pause_server 1
-  start_background release redlock-cli release --server-timeout 15s
+  start_background release redlock-cli release --server-timeout 8s
   wait_until has_refused 3
   resume_server 1
   wait_background release
@@ -155,7 +155,7 @@ has_refused() { (($(grep -c BUSY "$(background_stdout relay)") >= $1)); }
   # shellcheck disable=SC2016
   start_background script \
     bash -c 'redlock-cli acquire -S "$0" -k demo --while-pid $$ && exec sleep infinity' "$SERVERS"
-  wait_until grep -q . "$(background_stdout script)"
+  wait_for_stdout script
   make_busy 0
   kill_child "${BACKGROUND_PID[script]}"
   unset "BACKGROUND_PID[script]"

@@ -40,7 +40,7 @@ end_watch() {
   local i=$1
   shift
   redis "$i" "$@" echo end-of-watch >/dev/null
-  wait_until grep -q end-of-watch "$(background_stdout monitor)"
+  wait_for_stdout monitor end-of-watch
   seen=$(sed -n '/end-of-watch/q; /^[0-9.]* \[[0-9]* lua\]/d
     s/^[0-9.]* \[[^]]*\] "\([^"]*\)".*/\1/p' "$(background_stdout monitor)" |
     tr '[:lower:]' '[:upper:]')

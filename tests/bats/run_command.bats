@@ -420,7 +420,7 @@ put all of it in quotes" \
   redis 0 set demo x # let there be a wait: the lookup is over before it
   start_background waiter redlock-cli run -k demo --status-fd 9 \
     -- "$broken" 9>"$BATS_TEST_TMPDIR/report"
-  wait_until grep -q "waiting for demo" "$(background_stderr waiter)"
+  wait_for_stderr waiter "waiting for demo"
   redis 0 del demo
   wait_background waiter
   assert_equal "$status" 126
@@ -438,7 +438,7 @@ put all of it in quotes" \
   fleeting=$(executable fleeting <<<'#!/bin/sh')
   redis 0 set demo x
   start_background waiter redlock-cli run -k demo -- "$fleeting"
-  wait_until grep -q "waiting for demo" "$(background_stderr waiter)"
+  wait_for_stderr waiter "waiting for demo"
   rm "$fleeting"
   redis 0 del demo
   wait_background waiter

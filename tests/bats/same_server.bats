@@ -50,7 +50,7 @@ moving() { ln -sfn "${SERVER_SOCKET[$2]}" "$1"; }
   start_background held redlock-cli run \
     -S "unix://${SERVER_SOCKET[0]},unix://$address,unix://${SERVER_SOCKET[2]}" \
     -k demo -t 12s --restart-guard 0 --grace 100ms -- sh -c 'echo ready; exec sleep 1000'
-  wait_until grep -q ready "$(background_stdout held)"
+  wait_for_stdout held ready
   kill_server 2
   moving "$address" 0
   redis 1 client kill type normal >/dev/null

@@ -201,8 +201,8 @@ in_argv_of() { tr '\0' ' ' <"/proc/$1/cmdline"; }
   SECRETS+=("$(ask 1 get demo)")
   start_background waiter redlock-cli run -k demo -- true
   start_background exporter redlock-cli acquire -k demo -t 60s --export
-  wait_until grep -q "waiting for" "$(background_stderr waiter)"
-  wait_until grep -q "waiting for" "$(background_stderr exporter)"
+  wait_for_stderr waiter "waiting for"
+  wait_for_stderr exporter "waiting for"
   local name pid seen=0
   for name in holder waiter exporter; do
     for pid in "${BACKGROUND_PID[$name]}" $(ps -o pid= --ppid "${BACKGROUND_PID[$name]}"); do

@@ -188,7 +188,7 @@ with_system_file() {
   hold holder
   export REDLOCK_NONBLOCK=1
   start_background waiter redlock-cli run -k demo -w 1h -- true
-  wait_until grep -q "waiting for" "$(background_stderr waiter)"
+  wait_for_stderr waiter "waiting for"
   release_hold holder
   wait_background waiter
   assert_equal "$status" 0
@@ -644,7 +644,7 @@ declare -gA BAD=(
   done
   for value in 0 false no off; do
     REDLOCK_NONBLOCK=$value start_background waiter redlock-cli run -k busy -- true
-    wait_until grep -q "waiting for" "$(background_stderr waiter)"
+    wait_for_stderr waiter "waiting for"
     kill -TERM "${BACKGROUND_PID[waiter]}"
     wait_background waiter
   done

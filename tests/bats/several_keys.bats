@@ -43,7 +43,7 @@ setup() { setup_one_server; }
 @test "while it waits for one, it keeps the others for longer than their ttl" {
   redis 0 set b theirs
   start_background ours redlock-cli run -t 9s -k a -k b -- echo entered
-  wait_until grep -q "waiting for b" "$(background_stderr ours)"
+  wait_for_stderr ours "waiting for b"
   redis 0 set timer x px 13500
   wait_for_no_key 0 timer
   run redlock-cli run -n -k a -- true
@@ -60,7 +60,7 @@ setup() { setup_one_server; }
   assert_failure 75
   assert_equal "$(redis 0 exists a)" 0
   start_background ours redlock-cli run -k a -k b -- true
-  wait_until grep -q "waiting for b" "$(background_stderr ours)"
+  wait_for_stderr ours "waiting for b"
   kill -INT "${BACKGROUND_PID[ours]}"
   wait_background ours
   assert_equal "$status" 130
@@ -69,7 +69,7 @@ setup() { setup_one_server; }
 
 @test "one that is lost ends the command, and the others are released" {
   start_background ours redlock-cli run -t 9s -k a -k b -k c -- sh -c 'echo ready; exec sleep 1000'
-  wait_until grep -q ready "$(background_stdout ours)"
+  wait_for_stdout ours ready
   redis 0 del b
   wait_background ours
   assert_equal "$status" 79
@@ -167,7 +167,7 @@ setup() { setup_one_server; }
   start_background shell \
     bash -c 'redlock-cli acquire -t 9s -k a -k b --while-pid $$ >/dev/null
       echo ready; exec sleep 1000'
-  wait_until grep -q ready "$(background_stdout shell)"
+  wait_for_stdout shell ready
   redis 0 set timer x px 12000
   wait_for_no_key 0 timer
   assert_equal "$(redis 0 exists a b)" 2

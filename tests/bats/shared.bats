@@ -106,7 +106,7 @@ setup() { setup_one_server; }
   assert_success
   assert_output 1
   start_background two redlock-cli run --slots 2 -k demo -- sh -c 'echo "$REDLOCK_SLOT"; sleep 60'
-  wait_until grep -q 1 "$(background_stdout two)"
+  wait_for_stdout two 1
   run -75 redlock-cli run -n --slots 2 -k demo -- true
   run redlock-cli run -n --slots 3 -k demo -- sh -c 'echo "$REDLOCK_SLOT"'
   assert_output 2

@@ -36,7 +36,7 @@ start_ours() {
   local signal
   for signal in "${!NUMBER[@]}"; do
     start_ours "$signal" redlock-cli run -k demo -- touch "$BATS_TEST_TMPDIR/entered"
-    wait_until grep -q "waiting for demo" "$(background_stderr "$signal")"
+    wait_for_stderr "$signal" "waiting for demo"
     kill -s "$signal" "$PID"
     wait_background "$signal"
     assert_equal "$signal: $output" "$signal: signal ${NUMBER[$signal]}"
@@ -51,7 +51,7 @@ start_ours() {
   local signal
   for signal in "${!RARE_NUMBER[@]}"; do
     start_ours "$signal" redlock-cli run -k demo -- touch "$BATS_TEST_TMPDIR/entered"
-    wait_until grep -q "waiting for demo" "$(background_stderr "$signal")"
+    wait_for_stderr "$signal" "waiting for demo"
     kill -s "$signal" "$PID"
     wait_background "$signal"
     assert_equal "$signal: $output" "$signal: signal ${RARE_NUMBER[$signal]}"
@@ -63,7 +63,7 @@ start_ours() {
   pause_server 0
   start_ours waiter redlock-cli run --server-timeout 200ms --unavailable-wait 1h -k demo \
     -- touch "$BATS_TEST_TMPDIR/entered"
-  wait_until grep -q "waiting for demo" "$(background_stderr waiter)"
+  wait_for_stderr waiter "waiting for demo"
   kill -TERM "$PID"
   wait_background waiter
   assert_equal "$output" "signal 15"
@@ -97,7 +97,7 @@ server_has_unread_bytes() {
   local signal
   for signal in "${!NUMBER[@]}"; do
     start_ours "$signal" redlock-cli acquire -k demo --ttl 60s
-    wait_until grep -q "waiting for demo" "$(background_stderr "$signal")"
+    wait_for_stderr "$signal" "waiting for demo"
     kill -s "$signal" "$PID"
     wait_background "$signal"
     assert_equal "$output" "signal ${NUMBER[$signal]}"
@@ -108,7 +108,7 @@ server_has_unread_bytes() {
 @test "acquire --export that is ended by a signal makes the eval fail" {
   redis 0 set demo x
   start_ours waiter redlock-cli acquire -k demo --ttl 60s --export
-  wait_until grep -q "waiting for demo" "$(background_stderr waiter)"
+  wait_for_stderr waiter "waiting for demo"
   kill -TERM "$PID"
   wait_background waiter
   assert_equal "${lines[1]}" "signal 15"
@@ -119,7 +119,7 @@ server_has_unread_bytes() {
 @test "a signal that was ignored at the start does not end the wait" {
   redis 0 set demo x
   start_ours waiter env --ignore-signal=HUP,INT,TERM redlock-cli run -k demo -- echo entered
-  wait_until grep -q "waiting for demo" "$(background_stderr waiter)"
+  wait_for_stderr waiter "waiting for demo"
   kill -HUP "$PID"
   kill -INT "$PID"
   kill -TERM "$PID"
@@ -132,7 +132,7 @@ server_has_unread_bytes() {
   redis 0 set demo x
   start_ours waiter nohup redlock-cli run -k demo \
     -- sh -c 'kill -HUP $$; kill -HUP $PPID; echo survived'
-  wait_until grep -q "waiting for demo" "$(background_stderr waiter)"
+  wait_for_stderr waiter "waiting for demo"
   kill -HUP "$PID"
   redis 0 del demo
   wait_background waiter
@@ -142,7 +142,7 @@ server_has_unread_bytes() {
 @test "signals that end nothing do not end the wait" {
   redis 0 set demo x
   start_ours waiter redlock-cli run -k demo -- echo entered
-  wait_until grep -q "waiting for demo" "$(background_stderr waiter)"
+  wait_for_stderr waiter "waiting for demo"
   kill -WINCH "$PID"
   kill -CONT "$PID"
   kill -CHLD "$PID"
@@ -172,7 +172,7 @@ END
 start_witness() {
   start_ours witness "$@" redlock-cli run -k demo -- \
     "$(witness)" "$BATS_TEST_TMPDIR/end" "${!NUMBER[@]}" WINCH CONT
-  wait_until grep -q ready "$(background_stdout witness)"
+  wait_for_stdout witness ready
 }
 
 end_witness() {
@@ -246,7 +246,7 @@ heard() { [[ $(grep -cx "$1" "$(background_stdout witness)") == "$2" ]]; }
   child=$(witness)
   start_ours witness redlock-cli run -k demo -- \
     sh -c 'trap : TERM; "$@" & wait; wait; exit 23' - "$child" "$BATS_TEST_TMPDIR/end" TERM
-  wait_until grep -q ready "$(background_stdout witness)"
+  wait_for_stdout witness ready
   kill -TERM "$PID"
   wait_until heard TERM 1
   end_witness
@@ -256,7 +256,7 @@ heard() { [[ $(grep -cx "$1" "$(background_stdout witness)") == "$2" ]]; }
   local signal
   for signal in "${!NUMBER[@]}"; do
     start_ours "$signal" redlock-cli run -k demo -- sh -c 'ulimit -c 0; echo ready; exec sleep 1000'
-    wait_until grep -q ready "$(background_stdout "$signal")"
+    wait_for_stdout "$signal" ready
     kill -s "$signal" "$PID"
     wait_background "$signal"
     assert_equal "${lines[*]}" "ready signal ${NUMBER[$signal]}"
@@ -268,7 +268,7 @@ heard() { [[ $(grep -cx "$1" "$(background_stdout witness)") == "$2" ]]; }
 @test "every signal that ends a process reaches the command once, and leaves the guard alive" {
   start_ours counter redlock-cli run -k demo -- \
     "$(number_counter)" "$BATS_TEST_TMPDIR/end" "${RARE_NUMBER[@]}" 10
-  wait_until grep -q ready "$(background_stdout counter)"
+  wait_for_stdout counter ready
   local signal round=0
   for signal in "${!RARE_NUMBER[@]}"; do
     kill -s "$signal" "$PID"

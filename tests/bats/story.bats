@@ -17,7 +17,7 @@ readonly SPAN='[0-9.]+(ms|s|m[0-9]*s?)'
 @test "a wait that was announced has an end" {
   hold theirs
   start_background ours redlock-cli run -k demo -- true
-  wait_until grep -q "waiting for demo" "$(background_stderr ours)"
+  wait_for_stderr ours "waiting for demo"
   release_hold theirs
   wait_background ours
   assert_regex "$stderr" \
@@ -38,7 +38,7 @@ readonly SPAN='[0-9.]+(ms|s|m[0-9]*s?)'
 @test "acquire tells the end of its wait, too" {
   hold theirs
   start_background ours redlock-cli acquire -k demo --ttl 60s
-  wait_until grep -q "waiting for demo" "$(background_stderr ours)"
+  wait_for_stderr ours "waiting for demo"
   release_hold theirs
   wait_background ours
   assert_regex "$stderr" "redlock-cli: demo: acquired after $SPAN\$"
@@ -128,7 +128,7 @@ log = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
 log.bind(sys.argv[1])
 print("up")
 while True: print(log.recv(65536).decode())' "$BATS_TEST_TMPDIR/log"
-  wait_until grep -q up "$(background_stdout log)"
+  wait_for_stdout log up
   unshare --mount --propagation private sh -c '
     mkdir "$0/dev" && touch "$0/dev/log" "$0/dev/null" &&
     mount --bind /dev/null "$0/dev/null" && mount --bind "$0/log" "$0/dev/log" &&

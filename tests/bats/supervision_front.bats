@@ -27,7 +27,7 @@ teardown() { teardown_supervision; }
 @test "front killed while waiting: the holder ends, too, and takes no lock" {
   redis 0 set demo x
   start_background ours redlock-cli run -k demo -- touch "$BATS_TEST_TMPDIR/entered"
-  wait_until grep -q "waiting for demo" "$(background_stderr ours)"
+  wait_for_stderr ours "waiting for demo"
   HOLDER=$(holder_of "${BACKGROUND_PID[ours]}")
   kill -KILL "${BACKGROUND_PID[ours]}"
   wait_until is_dead "$HOLDER"
@@ -55,7 +55,7 @@ teardown() { teardown_supervision; }
 
 @test "front stopped when the command ends: the lock is released all the same" {
   start_under_witness ours -k demo \
-    -- sh -c 'echo $$ >"$0/pids"; echo ready; until [ -e "$0/end" ]; do sleep 0.02; done; exit 5' \
+    -- sh -c 'echo $$ >"$0/pids"; echo ready; until [ -e "$0/end" ]; do sleep 0.1; done; exit 5' \
     "$BATS_TEST_TMPDIR"
   watch_lock
   kill -STOP "$FRONT"

@@ -26,7 +26,7 @@ teardown() { teardown_supervision; }
 @test "holder killed while waiting: 71, and no lock" {
   redis 0 set demo x
   start_background ours redlock-cli run -k demo -- touch "$BATS_TEST_TMPDIR/entered"
-  wait_until grep -q "waiting for demo" "$(background_stderr ours)"
+  wait_for_stderr ours "waiting for demo"
   kill -KILL "$(holder_of "${BACKGROUND_PID[ours]}")"
   wait_background ours
   assert_equal "$status" 71
@@ -84,7 +84,7 @@ the command was stopped before the lock could expire"
 @test "holder stopped while waiting: ^C still ends it" {
   redis 0 set demo x
   start_background ours redlock-cli run -k demo -- touch "$BATS_TEST_TMPDIR/entered"
-  wait_until grep -q "waiting for demo" "$(background_stderr ours)"
+  wait_for_stderr ours "waiting for demo"
   local holder
   holder=$(holder_of "${BACKGROUND_PID[ours]}")
   kill -STOP "$holder"
@@ -133,11 +133,11 @@ the command was stopped before the lock could expire"
   # is orphaned.
   start_background ours bash -c '
     bash -c "sleep 1000 & echo \$! >\"\$0\"; exec sleep 1000" "$0/orphan" & echo $! >"$0/helper"
-    until [[ -s $0/orphan ]]; do sleep 0.02; done
+    until [[ -s $0/orphan ]]; do sleep 0.1; done
     exec redlock-cli run -k demo -- bash -c "
       setsid sleep 1000 & echo \$! >\"\$0\"; echo ready; exec sleep 1000" "$0/ours"' \
     "$BATS_TEST_TMPDIR"
-  wait_until grep -q ready "$(background_stdout ours)"
+  wait_for_stdout ours ready
   local helper orphan daemon
   helper=$(<"$BATS_TEST_TMPDIR/helper")
   orphan=$(<"$BATS_TEST_TMPDIR/orphan")

@@ -14,7 +14,7 @@ teardown() { teardown_supervision; }
 # A command that says `ready` when its pids are in the file pids, and ends with 5 when the file end
 # appears. $1: what it does before.
 until_end() {
-  echo "$1"' echo $$ >>"$0/pids"; echo ready; until [ -e "$0/end" ]; do sleep 0.02; done; exit 5'
+  echo "$1"' echo $$ >>"$0/pids"; echo ready; until [ -e "$0/end" ]; do sleep 0.1; done; exit 5'
 }
 
 @test "a daemon that the command leaves is named, and the lock is released" {
@@ -40,7 +40,7 @@ the lock is not kept for them, as --descendants wait would do"
   start_background in sh -c 'exec yes >"$0"' "$BATS_TEST_TMPDIR/in"
   start_background ours \
     sh -c 'exec redlock-cli run -k demo -- sh -c "$1" "$0" <"$0/in" >"$0/out" 7>"$0/other"' \
-    "$BATS_TEST_TMPDIR" 'exec <&- >&- 7>&-; until [ -e "$0/end" ]; do sleep 0.02; done; exit 5'
+    "$BATS_TEST_TMPDIR" 'exec <&- >&- 7>&-; until [ -e "$0/end" ]; do sleep 0.1; done; exit 5'
   wait_background out
   wait_background other
   wait_background in
@@ -74,7 +74,7 @@ born_with() {
     sh -c 'flock -s 9; sleep 1000 9<&- & echo $! >"$0/child"; exec redlock-cli run "$@"' \
     "$BATS_TEST_TMPDIR" \
     -k demo "$@" -- sh -c "$(until_end)" "$BATS_TEST_TMPDIR" 9<"$WITNESS"
-  wait_until grep -q ready "$(background_stdout "$name")"
+  wait_for_stdout "$name" ready
   CHILD=$(<"$BATS_TEST_TMPDIR/child")
   wait_until is_the_child "$CHILD"
   mapfile -t TREE <"$BATS_TEST_TMPDIR/pids"

@@ -133,8 +133,8 @@ as_init() { unshare --pid --fork --kill-child --mount-proc "$@"; }
 @test "as process 1: TERM reaches the command" {
   as_root
   start_background ours unshare --pid --fork --kill-child --mount-proc redlock-cli run -k demo -- \
-    bash -c 'trap "echo told; exit 7" TERM; echo ready; while :; do sleep 0.02; done'
-  wait_until grep -q ready "$(background_stdout ours)"
+    bash -c 'trap "echo told; exit 7" TERM; echo ready; while :; do sleep 0.1; done'
+  wait_for_stdout ours ready
   kill -TERM "$(pgrep -P "${BACKGROUND_PID[ours]}")"
   wait_background ours
   assert_equal "$status ${lines[*]}" "7 ready told"

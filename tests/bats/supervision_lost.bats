@@ -121,7 +121,7 @@ start_counting() { SOCKETS=; note_sockets; NOTED=$(wc -l <<<"$SOCKETS"); }
   start_tree ours -v -t 10s --grace 200ms --server-timeout 100ms
   watch_lock
   pause_server 0
-  wait_until grep -q "cannot renew, trying on" "$(background_stderr ours)"
+  wait_for_stderr ours "cannot renew, trying on"
   start_counting
   # Rounds enough for more lines, were there one for each.
   wait_until has_opened 2

@@ -36,9 +36,9 @@ start_unkillable() {
     --clear-groups \
     redlock-cli run -k demo --status-fd 8 "$@" -- bash -c '
     "$1/become" --reuid 0 --regid 0 --clear-groups bash -c "echo \$\$ >$1/unkillable; $2" &
-    until [[ -s $1/unkillable ]]; do sleep 0.02; done
+    until [[ -s $1/unkillable ]]; do sleep 0.1; done
     echo ready; wait' - "$BATS_TEST_TMPDIR" "$work" 8>"$BATS_TEST_TMPDIR/report"
-  wait_until grep -q ready "$(background_stdout ours)"
+  wait_for_stdout ours ready
   UNKILLABLE=$(<"$BATS_TEST_TMPDIR/unkillable")
   FRONT=${BACKGROUND_PID[ours]}
   HOLDER=$(holder_of "$FRONT")
@@ -48,7 +48,7 @@ start_unkillable() {
   start_unkillable -t 6s
   local before
   kill -KILL "$FRONT"
-  wait_until grep -q "cannot be killed" "$(background_stderr ours)"
+  wait_for_stderr ours "cannot be killed"
   before=$(expires_at 0)
   wait_until expires_after 0 "$before"
   assert_equal \

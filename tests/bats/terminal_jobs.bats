@@ -143,7 +143,7 @@ acts_on_keyboard() { ! grep -q '^SigBlk:.*[89a-f]....$' "/proc/$1/status"; }
   open_terminal
   type_line \
     "redlock-cli run --descendants wait -k demo -- \
-sh -c 'sh -c \"until [ -e \$PWD/end ]; do sleep 0.05; done\" & echo left'"
+sh -c 'sh -c \"until [ -e \$PWD/end ]; do sleep 0.1; done\" & echo left'"
   see '^left'
   # The command has ended, and the keyboard is ours.
   wait_until acts_on_keyboard "$(foreground)"
@@ -311,8 +311,8 @@ sh -c 'exec 9<witness; flock -s 9; sleep 1000 & echo \$! \$\$ >pids; echo read\"
   open_terminal
   type_line \
     "redlock-cli run -t 12s --server-timeout 600ms --grace 5s -k demo -- \
-bash -c 'trap \"until [ -e cleaned ]; do sleep 0.02; done; exit 3\" TERM; \
-echo \$\$ >pid; echo read\"\"y; while :; do sleep 0.02; done'"
+bash -c 'trap \"until [ -e cleaned ]; do sleep 0.1; done; exit 3\" TERM; \
+echo \$\$ >pid; echo read\"\"y; while :; do sleep 0.1; done'"
   see ready
   local front holder command
   front=$(foreground)
@@ -396,7 +396,7 @@ is_granted() { [[ -n $(fence_at 0 demo) ]]; }
   type_line 'kill %1'
   wait_until is_dead "$front"
   # The shell may hear of it later than we.
-  type_line 'while [[ $(jobs -s) ]]; do sleep 0.02; done'
+  type_line 'while [[ $(jobs -s) ]]; do sleep 0.1; done'
   see Terminated
   type_line 'exit 0'
   wait_until nothing_left

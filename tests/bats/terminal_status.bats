@@ -164,7 +164,7 @@ N locks not shown in full: the terminal has no room' -n '1,4p; ${s/[0-9]*/N/; p}
   press "$CTRL_C"
   see_status 130
   type_line 'export TERM=xterm; '\
-'(redlock-cli status --watch=0.1 & until [ -e seen ]; do sleep 0.02; done; kill $!) | cat'
+'(redlock-cli status --watch=0.1 & until [ -e seen ]; do sleep 0.1; done; kill $!) | cat'
   see 'no locks\r\nno locks'
   touch seen
   ask shown '\x1b'
@@ -208,7 +208,7 @@ N locks not shown in full: the terminal has no room' -n '1,4p; ${s/[0-9]*/N/; p}
   assert_refused 64 "--watch: must be at least 100ms" redlock-cli status --watch=0
   assert_refused 64 "--watch: " redlock-cli status --watch=soon
   start_background watcher redlock-cli status --watch demo
-  wait_until grep -q "demo: free" "$(background_stdout watcher)"
+  wait_for_stdout watcher "demo: free"
   kill -INT "${BACKGROUND_PID[watcher]}"
   wait_background watcher
 }

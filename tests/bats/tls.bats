@@ -136,7 +136,7 @@ assert_refuses() {
   local port file=$BATS_TEST_TMPDIR/names
   start_background server /usr/bin/python3 "$BATS_TEST_DIRNAME/helper/sni.py" "$TLS/good.crt" \
     "$TLS/good.key"
-  wait_until grep -q . "$(background_stdout server)"
+  wait_for_stdout server
   port=$(head -n 1 "$(background_stdout server)")
   run -69 redlock-cli status -k demo -S "rediss://localhost:$port" --cacert "$TLS/ca.crt"
   wait_until grep -qx 'asked for localhost' "$(background_stdout server)"
@@ -179,7 +179,7 @@ assert_refuses() {
   export OPENSSL_CONF=$TLS/lax.cnf
   start_background server /usr/bin/python3 "$BATS_TEST_DIRNAME/helper/sni.py" "$TLS/good.crt" \
     "$TLS/good.key" old
-  wait_until grep -q . "$(background_stdout server)"
+  wait_for_stdout server
   assert_refuses 77 "TLS that we accept" \
     -S "rediss://127.0.0.1:$(head -n 1 "$(background_stdout server)")" --cacert "$TLS/ca.crt"
 }

@@ -245,7 +245,7 @@ only_holder_is() { [[ $(holders) == "$1" ]]; }
   local signal
   for signal in INT TERM; do
     pet_begins waiter redlock-cli acquire -k demo --while-pid "$PET" --export
-    wait_until grep -q "waiting for" "$(background_stderr waiter)"
+    wait_for_stderr waiter "waiting for"
     kill -s "$signal" "${JOB_PID[waiter]}"
     pet_ends waiter
     assert_equal "$status $output" \
@@ -253,7 +253,7 @@ only_holder_is() { [[ $(holders) == "$1" ]]; }
 REDLOCK_LEASE; (exit $((128 + $(kill -l "$signal"))))"
   done
   pet_begins waiter redlock-cli acquire -k demo --while-pid "$PET"
-  wait_until grep -q "waiting for" "$(background_stderr waiter)"
+  wait_for_stderr waiter "waiting for"
   release_hold other
   pet_ends waiter
   assert_equal "$status $output" "0 $(redis 0 get demo)"
@@ -264,7 +264,7 @@ REDLOCK_LEASE; (exit $((128 + $(kill -l "$signal"))))"
   hold other
   start_pet
   pet_begins waiter redlock-cli acquire -k demo --while-pid "$PET"
-  wait_until grep -q "waiting for" "$(background_stderr waiter)"
+  wait_for_stderr waiter "waiting for"
   HOLDER=$(holder_of "${JOB_PID[waiter]}")
   kill -KILL "${JOB_PID[waiter]}"
   wait_until is_dead "$HOLDER"
@@ -305,7 +305,7 @@ REDLOCK_LEASE; (exit $((128 + $(kill -l "$signal"))))"
   start_background ours bash -c '
     take() { (sh -c "redlock-cli acquire -k demo --while-pid $$; :" | cat); }
     take; echo ready; sleep 1000'
-  wait_until grep -q ready "$(background_stdout ours)"
+  wait_for_stdout ours ready
   find_holder
   kill -KILL "${BACKGROUND_PID[ours]}"
   wait_until is_dead "$HOLDER"
@@ -320,8 +320,8 @@ REDLOCK_LEASE; (exit $((128 + $(kill -l "$signal"))))"
   as_root
   start_background container unshare --pid --fork --mount-proc bash -c '
     redlock-cli acquire -k demo --while-pid $$ && echo "ready as $$"
-    until [[ -e $0 ]]; do sleep 0.02; done' "$BATS_TEST_TMPDIR/end"
-  wait_until grep -q ready "$(background_stdout container)"
+    until [[ -e $0 ]]; do sleep 0.1; done' "$BATS_TEST_TMPDIR/end"
+  wait_for_stdout container ready
   assert_equal "$(tail -n 1 "$(background_stdout container)")" "ready as 1"
   assert_equal "$(redis 0 exists demo)" 1
   redis 0 pexpire demo 1
@@ -369,7 +369,7 @@ REDLOCK_LEASE; (exit $((128 + $(kill -l "$signal"))))"
   start_pet
   pet_begins waiter redlock-cli acquire -k demo -t 6s --grace 300ms --server-timeout 1s \
     --while-pid "$PET"
-  wait_until grep -q "waiting for" "$(background_stderr waiter)"
+  wait_for_stderr waiter "waiting for"
   kill -STOP "${JOB_PID[waiter]}"
   release_hold other
   wait_until eval '[[ $(redis 0 exists demo) == 1 ]]'
@@ -388,7 +388,7 @@ REDLOCK_LEASE; (exit $((128 + $(kill -l "$signal"))))"
   hold other
   start_pet
   pet_begins waiter redlock-cli acquire -k demo --while-pid "$PET"
-  wait_until grep -q "waiting for" "$(background_stderr waiter)"
+  wait_for_stderr waiter "waiting for"
   kill -STOP "${JOB_PID[waiter]}"
   release_hold other
   wait_until eval '[[ $(redis 0 exists demo) == 1 ]]'

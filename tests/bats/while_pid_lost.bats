@@ -49,7 +49,7 @@ load helper/while_pid
 
 @test "a script that ignores TERM, or is stopped, is dead before the lock is free" {
   local manner
-  for manner in 'trap "" TERM; echo ready; while :; do sleep 0.02; done' \
+  for manner in 'trap "" TERM; echo ready; while :; do sleep 0.1; done' \
     'echo ready; kill -STOP $$; echo went on; sleep 1000'; do
     start_watched ours bash -c '
       redlock-cli acquire -k demo --while-pid $$ -t 4s --grace 300ms --token-file "$0/lease"
@@ -132,7 +132,7 @@ EOF
   start_watched ours bash -c '
     redlock-cli acquire -k demo --while-pid $$ -t 15s --grace 6s --token-file "$0/lease"
     bash -c "trap \"sleep 0.5; touch \$0/cleaned; exit\" TERM
-      echo ready; while :; do sleep 0.02; done" "$0"
+      echo ready; while :; do sleep 0.1; done" "$0"
     exit 3' "$BATS_TEST_TMPDIR"
   redis 0 del demo
   wait_until is_dead "$SCRIPT"
@@ -146,7 +146,7 @@ EOF
     redlock-cli acquire -k demo --while-pid $$ -t 12s --grace 5s --stop-signal USR1 \
       --token-file "$0/lease"
     trap "echo USR1; exit 7" USR1; trap "echo TERM" TERM
-    echo ready; while :; do sleep 0.02; done' "$BATS_TEST_TMPDIR"
+    echo ready; while :; do sleep 0.1; done' "$BATS_TEST_TMPDIR"
   redis 0 del demo
   wait_background ours
   assert_equal "$status ${lines[*]}" "7 ready USR1"
@@ -157,14 +157,14 @@ EOF
   start_watched ours bash -c '
     redlock-cli acquire -k demo --while-pid $$ -t 5s --grace 1s --on-lost term \
       --token-file "$0/lease"
-    bash -c "trap \"echo child\" TERM; echo up; until [[ -e \$0/end ]]; do sleep 0.02; done" "$0" &
-    trap "echo told" TERM; echo ready; until [[ -e $0/end ]]; do sleep 0.02; done; exit 5' \
+    bash -c "trap \"echo child\" TERM; echo up; until [[ -e \$0/end ]]; do sleep 0.1; done" "$0" &
+    trap "echo told" TERM; echo ready; until [[ -e $0/end ]]; do sleep 0.1; done; exit 5' \
     "$BATS_TEST_TMPDIR"
-  wait_until grep -q up "$(background_stdout ours)"
+  wait_for_stdout ours up
   redis 0 del demo
   wait_until is_dead "$HOLDER"
-  wait_until grep -q told "$(background_stdout ours)"
-  wait_until grep -q child "$(background_stdout ours)"
+  wait_for_stdout ours told
+  wait_for_stdout ours child
   redis 0 set timer x px 5500
   wait_for_no_key 0 timer
   assert is_alive "$SCRIPT"

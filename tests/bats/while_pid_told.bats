@@ -17,7 +17,7 @@ redlock-cli acquire -k demo --while-pid $$ -t 10s --grace 4s --token-file "$1" |
 exec 2>>"$1.said"
 trap 'echo stop signal >>"$1.said"; exit 7' TERM
 echo ready
-while :; do sleep 0.02; done
+while :; do sleep 0.1; done
 EOF
 }
 
@@ -53,7 +53,7 @@ stop signal$"
   start_watched ours bash -c '
     redlock-cli acquire -k demo --while-pid $$ -t 10s --grace 4s --token-file "$0"
     trap "echo stop signal >&2; exit 7" TERM
-    echo ready; echo before >&2; while :; do sleep 0.02; done' "$BATS_TEST_TMPDIR/lease"
+    echo ready; echo before >&2; while :; do sleep 0.1; done' "$BATS_TEST_TMPDIR/lease"
   redis 0 pexpire demo 1
   wait_background ours
   assert_regex "$stderr" "^before
@@ -74,7 +74,7 @@ redlock-cli: demo: lost: .*
   redis 0 set demo theirs
   wait_until grep -q "lost: .*process $PET was to have the lock: telling it to stop" \
     "$(background_stderr pet)"
-  wait_until grep -q told "$(background_stdout pet)"
+  wait_for_stdout pet told
 }
 
 @test "a stderr that is closed, full, or nobody's any more holds nothing up" {
@@ -83,7 +83,7 @@ redlock-cli: demo: lost: .*
     'exec 2> >(exit 0)'; do
     start_watched ours bash -c "$manner"'
       redlock-cli acquire -k demo --while-pid $$ -t 10s --grace 4s --token-file "$1"
-      echo ready; while :; do sleep 0.02; done' - "$BATS_TEST_TMPDIR/lease"
+      echo ready; while :; do sleep 0.1; done' - "$BATS_TEST_TMPDIR/lease"
     redis 0 pexpire demo 1
     wait_until is_dead "$HOLDER"
     flock -xn "$WITNESS" true
@@ -129,7 +129,7 @@ if sys.argv[2] == "full":
 print("up")
 while sys.argv[2] == "full": time.sleep(1000)
 while True: print(log.recv(65536).decode())' "$BATS_TEST_TMPDIR/dev" "$1"
-  wait_until grep -q up "$(background_stdout log)"
+  wait_for_stdout log up
 }
 
 # start_logged CMD…: start_watched, with that log.

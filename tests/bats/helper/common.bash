@@ -32,8 +32,9 @@ run() {
 # How long a helper waits for anything, in seconds, before it says what did not happen.
 WAIT_LIMIT=20
 
-# Both by the name given to start_background.
-declare -gA BACKGROUND_PID=() BACKGROUND_DIR=()
+# Both by the name given to start_background: its pid, and what its files' names begin with.
+declare -gA BACKGROUND_PID=() BACKGROUND_FILES=()
+BACKGROUND_COUNT=0
 
 setup() { common_setup; }
 teardown() { common_teardown; }
@@ -118,23 +119,27 @@ nap() {
 # Unlike after a plain `&` it does not ignore INT and QUIT. What it writes goes to background_stdout
 # and background_stderr NAME.
 start_background() {
-  local name=$1 dir
+  local name=$1 files
   shift
   if [[ -v BACKGROUND_PID[$name] ]]; then
     echo "start_background: there is a \"$name\" already" >&2
     return 1
   fi
-  dir=$(mktemp -d "$BATS_TEST_TMPDIR/background.XXXXXX")
+  files=$BATS_TEST_TMPDIR/background.$((++BACKGROUND_COUNT))
   # A function can't be run through env.
   [[ $(type -t "$1") != file ]] || set -- env --default-signal=INT,QUIT "$@"
-  "$@" </dev/null >"$dir/stdout" 2>"$dir/stderr" 3>&- &
+  "$@" </dev/null >"$files.stdout" 2>"$files.stderr" 3>&- &
   BACKGROUND_PID[$name]=$!
-  BACKGROUND_DIR[$name]=$dir
+  BACKGROUND_FILES[$name]=$files
 }
 
 # The files that hold what it has written so far.
-background_stdout() { echo "${BACKGROUND_DIR[$1]}/stdout"; }
-background_stderr() { echo "${BACKGROUND_DIR[$1]}/stderr"; }
+background_stdout() { echo "${BACKGROUND_FILES[$1]}.stdout"; }
+background_stderr() { echo "${BACKGROUND_FILES[$1]}.stderr"; }
+
+# wait_for_stdout NAME [TEXT], wait_for_stderr NAME [TEXT]: until it has written TEXT, or anything.
+wait_for_stdout() { wait_until has_written "${BACKGROUND_FILES[$1]}.stdout" "${2-}"; }
+wait_for_stderr() { wait_until has_written "${BACKGROUND_FILES[$1]}.stderr" "${2-}"; }
 
 # wait_background NAME: waits for its end, at most WAIT_LIMIT seconds; then $status, $output and
 # $stderr are what it left.
@@ -154,10 +159,17 @@ wait_background() {
   fi
   status=0
   wait "$pid" || status=$?
-  output=$(<"$(background_stdout "$name")")
-  stderr=$(<"$(background_stderr "$name")")
+  output=$(<"${BACKGROUND_FILES[$name]}.stdout")
+  stderr=$(<"${BACKGROUND_FILES[$name]}.stderr")
   mapfile -t lines <<<"$output"
   unset "BACKGROUND_PID[$name]"
+}
+
+# has_written FILE TEXT: what grep would need a process for.
+has_written() {
+  local text=()
+  mapfile -t text <"$1"
+  [[ -n ${text[*]} && ${text[*]} == *"$2"* ]]
 }
 
 # has_ended PID: the process, a child of ours or not, has ended.

@@ -23,7 +23,7 @@ slow_job() {
   program "$1" <<'END_OF_JOB'
 #!/bin/sh
 echo run >>runs
-until [ -e enough ]; do sleep 0.02; done
+until [ -e enough ]; do sleep 0.1; done
 END_OF_JOB
 }
 

@@ -32,7 +32,7 @@ bash -c "$note" "$pids" &
 setsid bash -c "$note" "$pids" &
 (setsid bash -c "$note" "$pids" & )
 echo "$$" >>"$pids"
-until (($(wc -l <"$pids") == 4)); do sleep 0.02; done
+until (($(wc -l <"$pids") == 4)); do sleep 0.1; done
 echo ready
 wait
 END
@@ -52,7 +52,7 @@ start_family() {
   start_background "$name" redlock-cli run -k demo --status-fd 9 "${options[@]}" \
     -- "$(family)" "$BATS_TEST_TMPDIR/pids" "$what" \
     9>"$BATS_TEST_TMPDIR/report"
-  wait_until grep -q ready "$(background_stdout "$name")"
+  wait_for_stdout "$name" ready
   mapfile -t FAMILY <"$BATS_TEST_TMPDIR/pids"
 }
 

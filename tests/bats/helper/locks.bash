@@ -22,8 +22,8 @@ hold() {
   shift
   # shellcheck disable=SC2016
   start_background "$name" redlock-cli run -k demo "$@" -- \
-    sh -c 'echo entered; until [ -e "$0" ]; do sleep 0.05; done' "$BATS_TEST_TMPDIR/$name.end"
-  wait_until grep -q entered "$(background_stdout "$name")"
+    sh -c 'echo entered; until [ -e "$0" ]; do sleep 0.1; done' "$BATS_TEST_TMPDIR/$name.end"
+  wait_for_stdout "$name" entered
 }
 
 # Its command ends by itself; then $status, $output and $stderr are those of `run`.
@@ -73,7 +73,7 @@ granted_by_all() {
   executable granted_by_all <<END
 #!/bin/sh
 for socket in ${SERVER_SOCKET[*]}; do
-  until [ "\$(redis-cli -s "\$socket" exists demo)" = 1 ]; do sleep 0.02; done
+  until [ "\$(redis-cli -s "\$socket" exists demo)" = 1 ]; do sleep 0.1; done
 done
 exec "\$@"
 END

@@ -56,10 +56,10 @@ stopped=$!
 large = b"x" * (64 << 20)
 open(sys.argv[1], "a").write(f"{os.getpid()}\n")
 time.sleep(1000)' "$pids" &
-until [[ $(wc -l <"$pids") == 7 ]]; do sleep 0.02; done
+until [[ $(wc -l <"$pids") == 7 ]]; do sleep 0.1; done
 kill -STOP "$stopped"
 echo ready
-until [[ -e $end ]]; do sleep 0.05; done
+until [[ -e $end ]]; do sleep 0.1; done
 exit 23
 EOF
 }
@@ -77,7 +77,7 @@ start_under_witness() {
   shift
   start_background "$name" sh -c 'flock -s 9; exec redlock-cli run "$@"' - \
     "$@" 8>"$BATS_TEST_TMPDIR/report" 9<"$WITNESS"
-  wait_until grep -q ready "$(background_stdout "$name")"
+  wait_for_stdout "$name" ready
   mapfile -t TREE <"$BATS_TEST_TMPDIR/pids"
   # shellcheck disable=SC2034  # for the test
   COMMAND=${TREE[0]}
@@ -137,7 +137,7 @@ observe() {
 # the lock.
 watch_lock() {
   await_lock "$@"
-  wait_until grep -q watching "$(background_stdout observer)"
+  wait_for_stdout observer watching
 }
 
 # await_lock [I…]: the same from when they have it: of a lock that does not last for as long as a
@@ -148,7 +148,7 @@ await_lock() {
   (($#)) || set -- 0
   for i; do sockets+=("${SERVER_SOCKET[i]}"); done
   observe gone "$WITNESS" demo "${sockets[@]}"
-  wait_until grep -q looking "$(background_stdout observer)"
+  wait_for_stdout observer looking
 }
 
 # assert_dead_before_free: at the very moment when the lock became free, all were dead. LEFT is what
@@ -169,7 +169,7 @@ stop_servers_for_good() {
   shift
   for i; do servers+=("${SERVER_SOCKET[i]}=${SERVER_PID[i]}"); done
   observe stop "$WITNESS" demo "$ttl" "${servers[@]}"
-  wait_until grep -q stopped "$(background_stdout observer)"
+  wait_for_stdout observer stopped
 }
 
 # assert_dead_before_expiry: when the stopped servers could have given the lock to another, all were

@@ -22,9 +22,9 @@ open_terminal() {
 
 # What stood on the terminal of a failed test helps to see why; then the usual.
 teardown() {
-  local screen=${BACKGROUND_DIR[terminal]-}
+  local screen=${BACKGROUND_FILES[terminal]-}
   common_teardown
-  [[ -z $screen ]] || sed 's/^/the terminal showed: /' "$screen/stderr"
+  [[ -z $screen ]] || sed 's/^/the terminal showed: /' "$screen.stderr"
 }
 
 # ask VERB [TEXT]: see terminal.py; the answer is then in REPLY.

@@ -60,6 +60,6 @@ start_tls_server() {
 # both ways; $RELAY_PORT is its own.
 start_relay() {
   start_background "$1" /usr/bin/python3 "$BATS_TEST_DIRNAME/helper/relay.py" "$2" "$3"
-  wait_until grep -q . "$(background_stdout "$1")"
+  wait_for_stdout "$1"
   RELAY_PORT=$(<"$(background_stdout "$1")")
 }

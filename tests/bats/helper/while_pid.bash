@@ -50,10 +50,10 @@ setsid bash -c "$note" "$pids" &
 bash -c "trap '' TERM; $note" "$pids" &
 bash -c "$note" "$pids" &
 stopped=$!
-until [[ $(wc -l <"$pids") == 5 ]]; do sleep 0.02; done
+until [[ $(wc -l <"$pids") == 5 ]]; do sleep 0.1; done
 kill -STOP "$stopped"
 echo ready
-until [[ -e $end ]]; do sleep 0.02; done
+until [[ -e $end ]]; do sleep 0.1; done
 exit 23
 EOF
 }
@@ -74,7 +74,7 @@ start_watched() {
   local name=$1
   shift
   start_background "$name" sh -c 'flock -s 9; exec "$@"' - "$@" 9<"$WITNESS"
-  wait_until grep -q ready "$(background_stdout "$name")"
+  wait_for_stdout "$name" ready
   SCRIPT=${BACKGROUND_PID[$name]}
   find_holder
 }
@@ -90,10 +90,10 @@ start_pet() {
         mv "$request" "$0/taken.${request##*.}"
         bash "$0/taken.${request##*.}" &
       done
-      sleep 0.02
+      sleep 0.1
     done
     exit 5' "$BATS_TEST_TMPDIR"
-  wait_until grep -q ready "$(background_stdout pet)"
+  wait_for_stdout pet ready
   PET=${BACKGROUND_PID[pet]}
 }
 
@@ -106,23 +106,23 @@ pet_begins() {
   {
     # shellcheck disable=SC2016
     printf '%q ' sh -c 'echo $$ >"$0/pid"; exec env --default-signal=INT,QUIT "$@"' "$dir" "$@"
-    printf '</dev/null >%q 2>%q\n' "$dir/stdout" "$dir/stderr"
-    printf 'echo $? >%q\n' "$dir/status"
+    printf '</dev/null >%q 2>%q\n' "$dir/job.stdout" "$dir/job.stderr"
+    printf 'echo $? >%q\n' "$dir/job.status"
   } >"$dir/request"
   mv "$dir/request" "$BATS_TEST_TMPDIR/request.${dir##*.}"
   wait_until test -s "$dir/pid"
-  BACKGROUND_DIR[$name]=$dir
+  BACKGROUND_FILES[$name]=$dir/job
   JOB_PID[$name]=$(<"$dir/pid")
 }
 
 # pet_ends NAME: waits for the end of what it runs; then $status, $output, $stderr and $lines are
 # what it left.
 pet_ends() {
-  local dir=${BACKGROUND_DIR[$1]}
-  wait_until test -s "$dir/status"
-  status=$(<"$dir/status")
-  output=$(<"$dir/stdout")
-  stderr=$(<"$dir/stderr")
+  local files=${BACKGROUND_FILES[$1]}
+  wait_until test -s "$files.status"
+  status=$(<"$files.status")
+  output=$(<"$files.stdout")
+  stderr=$(<"$files.stderr")
   mapfile -t lines <<<"$output"
 }
 
@@ -131,8 +131,8 @@ by_pet() {
   local status output stderr lines
   pet_begins job "$@"
   pet_ends job
-  cat "${BACKGROUND_DIR[job]}/stdout"
-  cat "${BACKGROUND_DIR[job]}/stderr" >&2
+  cat "${BACKGROUND_FILES[job]}.stdout"
+  cat "${BACKGROUND_FILES[job]}.stderr" >&2
   return "$status"
 }
 

@@ -15,7 +15,7 @@ start_wire() {
   fi
   local servers clients
   start_background wire /usr/bin/python3 "$BATS_TEST_DIRNAME/helper/wire.py" "$WIRE_DELAY"
-  wait_until grep -q . "$(background_stdout wire)"
+  wait_for_stdout wire
   read -r servers clients <"$(background_stdout wire)"
   SERVER_NET=(nsenter "--net=$servers")
   CLIENT_NET=(nsenter "--net=$clients")
