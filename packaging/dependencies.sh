@@ -18,8 +18,8 @@ BUILD_PACKAGES=(
 # ensure_test_packages.
 TEST_PACKAGES=(
   redis-server libgtest-dev bats bats-assert bats-support python3-redis python3-jsonschema jq
-  zsh fish bash-completion dash mandoc groff-base binutils clang iproute2 procps util-linux strace
-  spin less openssl
+  zsh fish bash-completion dash mandoc groff-base binutils clang lld iproute2 procps util-linux
+  strace spin less openssl
   make sqlite3 postgresql tmux
 )
 

@@ -14,7 +14,7 @@ Installs the packages that are missing, then:
   quick  builds preset dev and runs the unit tests, 200 schedules of the simulation and a few bats
          tests: a minute or two when nothing else is to be done; for those who change a line
 and without a word all of these but the last three, some beside each other:
-  dev    builds preset dev, runs all tests
+  dev    builds preset dev, runs all tests; without a word all but the unit tests, which asan has
   asan   builds preset asan (Clang: AddressSanitizer, UndefinedBehaviorSanitizer, libFuzzer), runs
          the unit tests, and every fuzz target for ten seconds
   servers  the tests of what goes over the wire once more, with the newest Redis and the newest
@@ -106,12 +106,16 @@ count_results() {
 import re, sys, xml.etree.ElementTree as tree
 failures = open(sys.argv[2], "a")
 passed, failed, skipped, told_by_faults = 0, [], [], []
-def told(output):  # of a failure: what bats says of each test that failed, or else the end
-    return re.findall(r"^not ok .*\n(?:# .*\n)*", output, re.M) or [output[-4000:]]
+def how_many(output):  # a program of unit tests says how many passed; anything else is one test
+    return sum(map(int, re.findall(r"^\[  PASSED  \] (\d+) tests?\.", output, re.M))) or 1
+def told(output):  # of a failure: what bats or gtest says of each test that failed, or the end
+    return re.findall(r"^not ok .*\n(?:# .*\n)*", output, re.M) or \
+        re.findall(r"^\[ RUN      \] .*\n(?:(?!\[ RUN |\[       OK ).*\n)*?\[  FAILED  \] .*\n",
+                   output, re.M) or [output[-4000:]]
 for case in tree.parse(sys.argv[1]).iter("testcase"):
     name, output = case.get("name"), case.findtext("system-out") or ""
     if case.get("status") == "run":
-        passed += 1
+        passed += how_many(output)
         if name.startswith("faults."):
             told_by_faults += re.findall(r"^faults: .*", output, re.M)
         skipped += [f"{name}: {line}"
@@ -225,16 +229,19 @@ finish() {
 }
 
 # build PRESET [--target TARGET]: each preset once: configuring writes ctest's lists anew, under the
-# eyes of a ctest that runs beside.
-declare -A built=()
+# eyes of a ctest that runs beside. configuration[PRESET] is one more argument for CMake, and
+# also_built[PRESET] one more target.
+declare -A built=() configuration=() also_built=()
 build() {
   [[ -z ${built[$PWD/$1]-} ]] || return 0
   headline "build $1"
-  cmake --preset "$1" >"$work/configure.$1.log" 2>&1 || {
+  cmake --preset "$1" ${configuration[$1]+"${configuration[$1]}"} \
+    >"$work/configure.$1.log" 2>&1 || {
     cat "$work/configure.$1.log"
     return 1
   }
-  cmake --build --preset "$@" -j "$jobs" || return
+  cmake --build --preset "$@" \
+    ${also_built[$1]+--target all --target "${also_built[$1]}"} -j "$jobs" || return
   built[$PWD/$1]=yes
 }
 
@@ -296,8 +303,8 @@ run_tsan() {
 }
 
 # What a server has the largest part in: how it reads, what it drops, when it refuses.
-readonly wire_tests='^(bats\.(quorum|lost_data|fence|queue|refused_release|frozen_server)|'\
-'redis\.(Scripts|Rights|ReadByRealRedis).*)$'
+readonly wire_files='^bats\.(quorum|lost_data|fence|queue|refused_release|frozen_server)$'
+readonly wire_suites='Scripts*:Rights*'
 
 # test_server NAME DIRECTORY: with the programs in DIRECTORY.
 test_server() {
@@ -305,8 +312,12 @@ test_server() {
   "$2/redis-server" --version || return
   # A directory of its own, for ctest's logs.
   mkdir -p "$work/$1"
-  printf 'subdirs("%s")\n' "$root/build/dev" >"$work/$1/CTestTestfile.cmake"
-  start_ctest "$1" env PATH="$2:$PATH" -- --test-dir "$work/$1" -R "$wire_tests"
+  cat >"$work/$1/CTestTestfile.cmake" <<END
+subdirs("$root/build/dev")
+add_test(wire "$root/build/dev/tests/unit/unit-redis" "--gtest_filter=$wire_suites")
+set_tests_properties(wire PROPERTIES TIMEOUT 300 FAIL_REGULAR_EXPRESSION "PASSED  . 0 tests")
+END
+  start_ctest "$1" env PATH="$2:$PATH" -- --test-dir "$work/$1" -R "^wire$|$wire_files"
 }
 
 begin_servers() {
@@ -416,6 +427,9 @@ run() {
     user) run_as_user ;;
     load) run_load ;;
     '')
+      # asan runs the unit tests; those of the wire have other servers, too.
+      configuration[dev]=-DREDLOCK_UNIT_TESTS=OFF
+      also_built[dev]=unit-redis
       build dev || true # who tests it says so
       begin asan build_and_test_asan
       run_preset dev dev "${all_but_load[@]}"
