@@ -40,7 +40,7 @@ cases=(
 verify() {
   local defines=("${@/#/-D}")
   rm -f pan pan.log
-  if ! { spin -a "${defines[@]}" "$model" && cc -O1 -w -DSAFETY -o pan pan.c; } >spin.log 2>&1; then
+  if ! { spin -a "${defines[@]}" "$model" && cc -O0 -w -DSAFETY -o pan pan.c; } >spin.log 2>&1; then
     cat spin.log >&2
     exit 1
   fi
