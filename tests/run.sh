@@ -66,7 +66,7 @@ readonly NOT_BUILT=99
 
 jobs=$(nproc)
 # Most tests wait for something most of the time.
-test_jobs=$((4 * jobs))
+test_jobs=$((5 * jobs))
 passed=0
 failed=0
 summary=()
