@@ -45,6 +45,20 @@ shows_the_same() {
   assert_equal "$(printf 'set demo x\nget demo\n' | redis 0)" $'OK\nx'
 }
 
+@test "what a command in the background writes is waited for, and no longer than the limit" {
+  start_background writer sh -c 'echo one; echo two words >&2; exec sleep 1000'
+  wait_for_stdout writer one
+  wait_for_stdout writer
+  wait_for_stderr writer "two words"
+  WAIT_LIMIT=0
+  run ! wait_for_stdout writer two
+  assert_output --partial "not within 0 seconds"
+  run ! wait_for_stderr writer one
+  start_background silent sh -c 'echo; exec sleep 1000'
+  wait_until test -s "$(background_stdout silent)"
+  run ! wait_for_stdout silent
+}
+
 @test "a socket path stays short enough whatever the test's directory" {
   BATS_TEST_TMPDIR=$BATS_TEST_TMPDIR/$(printf 'long%.0s' {1..25})
   mkdir "$BATS_TEST_TMPDIR"
