@@ -1,16 +1,16 @@
 #!/usr/bin/python3
-"""Writes copies of the scripts that tell how each of their conditions came out.
+"""Writes copies of the scripts that report the outcome of each of their conditions.
 
 usage: tests/sim/conditions.py FOLDER SCRIPT…
 Writes a copy of each SCRIPT into FOLDER, and a table of all conditions, FOLDER/conditions.json.
 
-A condition decides alone where a script goes on, so there is no `and` or `or` in it: it is what
-`if`, `elseif`, `while` or `until` ask, or an operand of `and` or `or`. The last operand is none
-where the whole is a value, unless it compares. What cannot be false, such as a string or a sum, is
-none either. The copy has `seen(NUMBER, X)` in the place of each condition X; coverage.cpp defines
-this function. The condition of a `for` is whether its body runs at all.
+A condition decides by itself where a script continues, so it contains no `and` or `or`: it is the
+test of `if`, `elseif`, `while` or `until`, or an operand of `and` or `or`. The last operand of a
+value is no condition, unless it is a comparison. An expression that cannot be false, such as a
+string or a sum, is no condition either. In the copy, `seen(NUMBER, X)` replaces each condition X;
+coverage.cpp defines this function. The condition of a `for` is whether its body runs at all.
 
-Understands the Lua that the scripts are written in, and refuses everything else.
+Understands the Lua that the scripts use, and refuses everything else.
 """
 import collections
 import json
@@ -32,18 +32,17 @@ KEYWORDS = set(
 )
 COMPARISONS = {"==", "~=", "<", ">", "<=", ">="}
 ARITHMETIC = {"..", "+", "-", "*", "/", "%", "^"}
-# What ends a block; "" is the end of the script.
+# The tokens that end a block; "" is the end of the script.
 CLOSING = {"end", "else", "elseif", "until", ""}
 
 
 class NotUnderstood(Exception):
-    """Lua that is none, or none that the scripts use. The text says where."""
+    """Invalid Lua, or Lua that the scripts do not use. The text says where."""
 
 
 class Expression:
-    """The tokens from `first` to before `after`, with the expressions in it. `kind`:
-    and, or, not, group (a parenthesis alone); comparison; constant, which is never false (or never
-    true); call; value."""
+    """The tokens from `first` to before `after`, and the expressions in them. `kind`: and, or, not,
+    group (a parenthesis alone), comparison, constant (never false, or never true), call, value."""
 
     def __init__(self, kind, first, after, parts=()):
         self.kind = kind
@@ -52,12 +51,12 @@ class Expression:
         self.parts = parts
 
     def inner(self):
-        """The same without parentheses."""
+        """The expression without parentheses."""
         return self.parts[0].inner() if self.kind == "group" else self
 
 
 class Instrumented:
-    """A script: `text` is its copy, and `conditions` has its conditions in the order of their
+    """A script: `text` is its copy, and `conditions` lists its conditions in the order of their
     numbers, which begin with `first_number`."""
 
     def __init__(self, name, original, first_number=0):
@@ -65,9 +64,9 @@ class Instrumented:
         self.original = original
         self.first_number = first_number
         self.conditions = []
-        self.names = collections.Counter()  # how often a condition had it; the second is `#2`
+        self.names = collections.Counter()  # how often each occurs; the second is `#2`
         self.insertions = []  # (position, text)
-        self.functions = []  # those around what is being read
+        self.functions = []  # the functions around the current token
         self.tokens = list(self.read_tokens())
         self.at = 0
         self.block()
@@ -78,7 +77,7 @@ class Instrumented:
     # --- tokens ---
 
     def read_tokens(self):
-        """(kind, text, start, end) of each; the last one is empty."""
+        """(kind, text, start, end) of each token; the last one is empty."""
         position = 0
         while position < len(self.original):
             match = TOKEN.match(self.original, position)
@@ -107,7 +106,7 @@ class Instrumented:
 
     def take(self, expected):
         if not self.take_if(expected):
-            self.fail(f"'{self.peek()}' in the place of '{expected}'")
+            self.fail(f"'{self.peek()}' instead of '{expected}'")
 
     def take_if(self, text):
         found = self.peek() == text
@@ -116,7 +115,7 @@ class Instrumented:
 
     def take_name(self):
         if self.kind() != "name":
-            self.fail(f"'{self.peek()}' in the place of a name")
+            self.fail(f"'{self.peek()}' instead of a name")
         self.at += 1
         return self.tokens[self.at - 1][1]
 
@@ -139,7 +138,7 @@ class Instrumented:
             self.statement()
             self.take_if(";")
             if is_last and self.peek() not in CLOSING:
-                self.fail(f"'{self.peek()}' behind the end of a block")
+                self.fail(f"'{self.peek()}' after the end of a block")
 
     def statement(self):
         if self.take_if("if"):
@@ -291,7 +290,7 @@ class Instrumented:
         return Expression("constant", first, self.at)
 
     def suffixed(self):
-        """A name or a parenthesis, and what follows it."""
+        """A name or a parenthesis, with its suffixes."""
         first = self.at
         kind = "value"
         parts = []
@@ -318,13 +317,13 @@ class Instrumented:
                 self.fail(f"a call without parentheses: {self.peek()}")
             else:
                 break
-        # The build makes a string or a number of these.
+        # The build replaces these with a string or a number.
         if self.tokens[first][1] in ("WORD", "NUMBER"):
             kind = "constant"
         return Expression(kind, first, self.at, parts)
 
     def fields(self):
-        """The rest of a table. -> the expressions in it"""
+        """Reads the rest of a table. -> the expressions in it"""
         found = []
         while not self.take_if("}"):
             if self.take_if("["):
@@ -341,7 +340,7 @@ class Instrumented:
     # --- conditions ---
 
     def mark(self, expression, decides=False):
-        """Puts each condition in it into `seen`. `decides`: the script goes on by its truth."""
+        """Wraps each condition in it in `seen`. `decides`: the script branches on its truth."""
         kind, parts = expression.kind, expression.parts
         if kind in ("and", "or"):
             for operand in parts[:-1]:

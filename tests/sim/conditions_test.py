@@ -1,12 +1,12 @@
 #!/usr/bin/python3
-"""Shows that conditions.py finds every condition and refuses what it does not understand, and that
-coverage.py tells what was not seen."""
+"""Shows that conditions.py finds every condition and refuses Lua that it does not understand, and
+that coverage.py reports what was not seen."""
 import os
 import re
 import sys
 
 sys.dont_write_bytecode = True
-# Appended: `import coverage` is to find coverage.py here, and not the folder tests/coverage.
+# Appended, so that `import coverage` finds coverage.py here, not the folder tests/coverage.
 sys.path.append(os.path.join(os.path.dirname(__file__), ".."))
 import conditions
 import coverage
@@ -36,7 +36,7 @@ def check_refused(original, words):
     count(verdict, words, original)
 
 
-# What decides: each operand by itself, whatever stands around it.
+# Tests of a branch: each operand by itself, whatever is around it.
 check_copy("if a then b() end", "if seen(0, a) then b() end")
 check_copy("if not a then b() end", "if seen(0, not a) then b() end")
 check_copy("while a == 1 do b() end", "while seen(0, a == 1) do b() end")
@@ -51,7 +51,7 @@ check_copy("if a and f(b or c) then end", "if seen(0, a) and seen(1, f(seen(2, b
 check_copy("if (a or b).c == d then end", "if seen(0, (seen(1, a) or b).c == d) then end")
 check_copy("if -1 < #a .. b then end", "if seen(0, -1 < #a .. b) then end")
 
-# Values: the last operand is a condition only where it compares, what cannot be false never.
+# Values: the last operand is a condition only if it is a comparison; a constant never is.
 check_copy("local a = b", "local a = b")
 check_copy("local a = b == 1", "local a = b == 1")
 check_copy("local a = b or c", "local a = seen(0, b) or c")
@@ -77,11 +77,11 @@ check_copy(
     "if seen(2, a) then return end end seen(1, runs_1) end",
 )
 
-# What is no code, and what only looks like it.
+# Comments and strings, which are not code.
 check_copy("-- if a then\nlocal b = 'and' -- or\n", "-- if a then\nlocal b = 'and' -- or\n")
 check_copy("local a = 'it\\'s' .. \"a or b\"", "local a = 'it\\'s' .. \"a or b\"")
 
-# Numbers go on from script to script; lines and names are those of the original.
+# Numbers continue from script to script; lines and names are those of the original.
 count(
     conditions.Instrumented("b.lua", "if a then end", 7).text, "if seen(7, a) then end", "number 7"
 )
@@ -100,9 +100,9 @@ check_names("if a ~= #b then end if a ~= #b then end", "a.lua: a ~= #b", "a.lua:
 check_names("if a(b, -- why\n  c) then end", "a.lua: a(b, c)")
 check_names("for a = 1, b do end", "a.lua: for a = 1, b")
 
-# What the scripts do not use, and what is no Lua.
+# Lua that the scripts do not use, and invalid Lua.
 for original, words in {
-    "if a then": "1: not understood: '' in the place of 'end'",
+    "if a then": "1: not understood: '' instead of 'end'",
     "local a = b\nend": "2: not understood: 'end' closes nothing",
     "--[[ a ]]": "not understood: '[[ a ]]'",
     "local a = [[b]]": "not understood: '[[b]]'",
@@ -111,23 +111,23 @@ for original, words in {
     "a:b()": "not understood: ':b()'",
     "f 'a'": "a call without parentheses: 'a'",
     "f {a}": "a call without parentheses: {",
-    "goto a": "'a' in the place of '='",
-    "return a b()": "'b' behind the end of a block",
+    "goto a": "'a' instead of '='",
+    "return a b()": "'b' after the end of a block",
     "local a = {b c}": "'c' in a table",
     "local a = b ~ c": "not understood: '~ c'",
-    "local if = 1": "'if' in the place of a name",
-    "a + b": "'+' in the place of '='",
-    "if a or then end": "'then' in the place of a name",
+    "local if = 1": "'if' instead of a name",
+    "a + b": "'+' instead of '='",
+    "if a or then end": "'then' instead of a name",
 }.items():
     check_refused(original, words)
 
-# The report: what was seen, what was not, and whether the list says so.
+# The report: what was seen, what was not, and whether that matches the list.
 TABLE = conditions.Instrumented("a.lua", "if a then for b = 1, c do end end").conditions
 ALL = {(0, 0), (0, 1), (1, 0), (1, 1)}
 
 
 def check_report(seen, listed, problems, is_complete=True):
-    """The lines of what was never seen are counted only."""
+    """Only counts the lines of what was never seen."""
     lines, summary, found = coverage.judge(TABLE, seen, listed, is_complete)
     count(found, problems, f"{seen}, {listed}")
     count(len(lines), len(ALL - seen), f"{seen}, {listed}: lines {lines}")
@@ -144,7 +144,7 @@ check_report({(0, 0)}, {}, [], is_complete=False)
 check_report(ALL, {UNSEEN: "why"}, [f"listed, but seen: {UNSEEN}"], is_complete=False)
 check_report(set(), {}, ["no condition was seen"], is_complete=False)
 
-# A simulation that wrote nothing.
+# A simulation that writes nothing.
 count(
     coverage.run("false", "promise", 1, 2, "/nowhere"),
     (set(), "seeds 1-2 of promise: exit status 1, and no outcomes: "),
@@ -175,14 +175,14 @@ for text, words in {
         verdict = words if words in str(problem) else str(problem)
     count(verdict, words, text)
 
-# Each test that the list names is there.
+# Each test that the list names exists.
 FOLDER = os.path.dirname(os.path.abspath(__file__))
 with open(coverage.UNSEEN, encoding="utf-8") as unseen:
     reasons = set(coverage.read_unseen(unseen.read()).values())
 with open(os.path.join(FOLDER, "../unit/store/scripts_test.cpp"), encoding="utf-8") as tests:
     known = {".".join(name) for name in re.findall(r"TEST_F\((\w+), (\w+)\)", tests.read())}
 named = {name for why in reasons for name in re.findall(r"\w+Test\.\w+", why)}
-count(sorted(named - known), [], "tests that are named and not there")
+count(sorted(named - known), [], "tests that are named and do not exist")
 count(bool(named), True, "tests are named")
 
 checks.exit()

@@ -4,11 +4,11 @@ them showed.
 
 usage: tests/sim/coverage.py [--few] PROGRAM CONDITIONS
 PROGRAM: redlock_sim or redlock_sim_fast; CONDITIONS: the table that conditions.py wrote
-  --few  a moment's worth of seeds: an outcome that none of them shows is no failure
+  --few  only a few seeds: an outcome that none of them shows is no failure
 
-An outcome is a condition that is true, or one that is false. Fails when one was never seen that
-tests/sim/unseen does not list, or one was seen that it lists; and when a seed violates what is
-promised.
+An outcome is a condition that is true, or one that is false. Fails when an outcome was never seen
+and tests/sim/unseen does not list it, when a listed outcome was seen, and when a seed violates the
+promise.
 """
 import concurrent.futures
 import json
@@ -19,8 +19,7 @@ import tempfile
 
 UNSEEN = os.path.join(os.path.dirname(__file__), "unseen")
 
-# Of each profile, so many seeds in each of so many processes. Outside of the promise a violation is
-# expected.
+# (profile, seeds for each process, processes). Outside of the promise a violation is expected.
 SEEDS = [
     ("spoilt-keys", 4000, 2),
     ("promise", 10000, 1),
@@ -38,12 +37,12 @@ OUTSIDE = {"fast-clocks", "amnesia", "forward-jumps"}
 
 
 class BadList(Exception):
-    """A list of outcomes that cannot be used. The text says where."""
+    """A malformed list of outcomes. The text says where."""
 
 
 def read_unseen(text):
     """The outcomes of a list such as tests/sim/unseen, each with its reason. A line is a comment, a
-    reason (`why: …`, indented lines continue it), or an outcome that the last reason is for."""
+    reason (`why: …`, continued by indented lines), or an outcome that the last reason is for."""
     listed = {}
     why = None
     for number, line in enumerate(text.split("\n"), 1):
@@ -54,7 +53,7 @@ def read_unseen(text):
         elif line.startswith(" ") and why:
             why += " " + line.strip()
         elif not why:
-            raise BadList(f"line {number}: no reason stands before it: {line}")
+            raise BadList(f"line {number}: no reason before it: {line}")
         elif line in listed:
             raise BadList(f"line {number}: listed twice: {line}")
         else:
@@ -63,15 +62,16 @@ def read_unseen(text):
 
 
 def outcomes_of(condition):
-    """Its two outcomes, as they are listed: if it is false, and if it is true."""
+    """The names of its two outcomes: when it is false, and when it is true."""
     if condition["text"].startswith("for "):
         return [f"{condition['name']} - {how}" for how in ("never runs", "runs")]
     return [f"{condition['name']} - {how}" for how in ("false", "true")]
 
 
 def judge(conditions, seen, listed, is_complete=True):
-    """What was seen, as a text; and what is wrong with it, a line each. SEEN: pairs of a
-    condition's number, and 0 or 1. `is_complete`: what was not seen is never seen."""
+    """-> a line for each outcome that was not seen, a summary, and a line for each problem. SEEN:
+    pairs of a condition's number and 0 or 1. `is_complete`: what was not seen counts as never
+    seen."""
     known = {}
     for number, condition in enumerate(conditions):
         for value, outcome in enumerate(outcomes_of(condition)):
@@ -92,7 +92,7 @@ def judge(conditions, seen, listed, is_complete=True):
 
 
 def run(program, profile, first, last, file):
-    """What these seeds showed; and what is wrong, or nothing: the program says so, or crashed."""
+    """-> the outcomes that these seeds showed; and a text if the program failed or crashed."""
     command = [program, "--profile", profile, "--seeds", f"{first}-{last}", "--coverage", file]
     ran = subprocess.run(
         command + ["--expect-violation"] * (profile in OUTSIDE), stdout=subprocess.PIPE, text=True
@@ -107,7 +107,7 @@ def run(program, profile, first, last, file):
 
 
 def run_all(program, seeds):
-    """The same of all of these together."""
+    """-> the outcomes of all these runs together, and the texts of those that failed."""
     seen = set()
     problems = []
     with tempfile.TemporaryDirectory() as folder, concurrent.futures.ThreadPoolExecutor(

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Breaks one rule of the protocol at a time, in a copy of the tree, and demands that the simulation
-# finds it: prints for each what was violated, and how many seeds that took.
+# Breaks one rule of the protocol at a time, in a copy of the tree, and expects the simulation to
+# find it: prints which rule of the referee each mutant violated, and at which seed.
 # usage: [SEEDS=N] [PROFILES='NAME…'] tests/sim/mutants.sh [NAME…]   (all mutants of
-# tests/sim/mutants/list, or those named; in all profiles that promise something, or in those named)
+# tests/sim/mutants/list, or those named; in all profiles with a promise, or in those named)
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 # shellcheck source=tests/mutants/lib.sh
@@ -10,24 +10,25 @@ source tests/mutants/lib.sh
 
 readonly seeds=${SEEDS:-20000}
 read -ra profiles <<<"${PROFILES:-promise hosts spoilt-keys one-forgets nightly cluster sentinel}"
-# Seconds for all of them, several times what they take; a schedule without an end is a way to be
-# caught, too.
-readonly longest=300
+# The timeout of one profile in seconds, several times what it takes. A schedule that never ends
+# counts as caught, too.
+readonly timeout=300
 
-# What is promised: all of it, also on hosts that can be told apart, what is left of it when helper
-# keys are spoilt and when the only server forgets, one success a day, and all of it with votes of
-# several nodes. Of nightly a twentieth as many, since they are as much longer.
+# Runs seeds 1 to $1 of each profile. What the profiles promise: the whole promise, also with hosts
+# that can be told apart and with votes of several nodes; what remains of it when helper keys are
+# spoilt and when the only server forgets; and one success a day. The profile nightly gets a
+# twentieth of the seeds, since its schedules are that much longer.
 simulate() {
   local profile number
   for profile in "${profiles[@]}"; do
     number=$1
     [[ $profile != nightly ]] || number=$((number / 20 + 1))
-    in_copy timeout "$longest" build/dev/tests/sim/redlock_sim_fast --quiet --profile "$profile" \
+    in_copy timeout "$timeout" build/dev/tests/sim/redlock_sim_fast --quiet --profile "$profile" \
       --seeds "1-$number" >"$copy/mutant.log" 2>&1 || return
   done
 }
 
-# Prints what became of mutant NAME: `caught`, by which rule and at which seed; `survived`; or why
+# Prints the verdict on mutant NAME: `caught`, by which rule and at which seed; `survived`; or why
 # it could not be tried.
 try() {
   local name=$1 problem whole verdict status=0
@@ -44,7 +45,7 @@ try() {
           's/^seed \([0-9]*\) of .* violates \([a-z]*\): .*/caught by \2 at seed \1/p' \
           "$copy/mutant.log")
         ;;
-      124) verdict="caught by the time" ;;
+      124) verdict="caught by the timeout" ;;
       *) verdict="caught by a crash ($status)" ;;
     esac
     [[ -n $verdict ]] || verdict="error: $(tail -n 1 "$copy/mutant.log")"
@@ -60,6 +61,6 @@ make_copy
 echo "mutants: building the simulation as it is"
 configure || die_with_log "the tree does not configure"
 build redlock_sim_fast || die_with_log "the simulation does not build"
-simulate 2000 || die_with_log "the simulation finds something although nothing is broken"
+simulate 2000 || die_with_log "the simulation finds a violation although nothing is broken"
 
 try_all

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Fails when the same seeds take another course in another process.
+# Fails when the same seeds take a different course in another process.
 # usage: tests/sim/replay.sh REDLOCK_SIM
 set -euo pipefail
 
