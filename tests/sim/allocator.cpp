@@ -1,6 +1,6 @@
-// Memory for one thread, C++'s and Lua's: free blocks are kept by size and never given back. A
-// schedule makes some ten thousand small objects, and glibc's malloc took a quarter of its time
-// (measured).
+// Memory for one thread, C++'s and Lua's: free blocks are kept by size and never returned to the
+// system. A schedule makes some ten thousand small objects, and glibc's malloc took a quarter of
+// its time (measured).
 #include <algorithm>
 #include <array>
 #include <cstddef>
@@ -12,15 +12,15 @@
 namespace {
 
 constexpr std::size_t step = 16;
-constexpr std::size_t largest =
-    std::size_t{64} * 1024;  // what carries the scripts' text among them
+constexpr std::size_t max_block =
+    std::size_t{64} * 1024;  // including messages with the scripts' text
 constexpr std::size_t slab_size = std::size_t{1024} * 1024;
 
 struct Free {
   Free* next;
 };
 
-std::array<Free*, largest / step + 1> free_blocks{};
+std::array<Free*, max_block / step + 1> free_blocks{};
 char* slab = nullptr;
 std::size_t slab_left = 0;
 
@@ -29,7 +29,7 @@ std::size_t kind_of(std::size_t size) {
 }
 
 void* take(std::size_t size) {
-  if (size > largest) {
+  if (size > max_block) {
     if (void* block = std::malloc(size)) return block;
     throw std::bad_alloc();
   }
@@ -48,24 +48,25 @@ void* take(std::size_t size) {
   return slab + slab_left;
 }
 
-void give_back(void* block, std::size_t size) noexcept {
-  if (size > largest) return std::free(block);
+void put_back(void* block, std::size_t size) noexcept {
+  if (size > max_block) return std::free(block);
   auto* free = static_cast<Free*>(block);
   Free*& others = free_blocks[kind_of(size)];
   free->next = others;
   others = free;
 }
 
-/// lua_Alloc. Lua says how large a block is that goes. Without memory the program ends: an
+/// lua_Alloc. Lua passes the size of a block that it frees. Without memory the program ends: an
 /// exception must not pass through Lua.
 void* reallocate(void* /*data*/, void* block, std::size_t old_size, std::size_t size) noexcept {
-  if (block != nullptr && size != 0 && old_size <= largest && kind_of(old_size) == kind_of(size)) {
+  if (block != nullptr && size != 0 && old_size <= max_block &&
+      kind_of(old_size) == kind_of(size)) {
     return block;
   }
   void* moved = size == 0 ? nullptr : take(size);
   if (block != nullptr) {
     if (moved != nullptr) std::memcpy(moved, block, std::min(old_size, size));
-    give_back(block, old_size);
+    put_back(block, old_size);
   }
   return moved;
 }
@@ -80,8 +81,8 @@ lua_State* __wrap_lua_newstate(lua_Alloc /*allocate*/, void* /*data*/) {
 }
 }
 
-// Every block's size must be known when it goes, so one that came without is given a header: sized
-// deletion is not certain to be called.
+// A block's size must be known when it is freed, so a block of operator new has a header: sized
+// deletion is not guaranteed to be called.
 void* operator new(std::size_t size) {
   auto* block = static_cast<std::size_t*>(take(size + step));
   *block = size + step;
@@ -91,7 +92,7 @@ void* operator new(std::size_t size) {
 void operator delete(void* pointer) noexcept {
   if (pointer == nullptr) return;
   char* block = static_cast<char*>(pointer) - step;
-  give_back(block, *reinterpret_cast<std::size_t*>(block));
+  put_back(block, *reinterpret_cast<std::size_t*>(block));
 }
 
 void operator delete(void* pointer, std::size_t) noexcept {

@@ -10,7 +10,7 @@
 
 #include "store/script.hpp"
 
-// The scripts that tell of their conditions (conditions.py, cmake/EmbedScripts.cmake).
+// The scripts that report their conditions (conditions.py, cmake/EmbedScripts.cmake).
 namespace redlock::sim::instrumented {
 extern const std::string_view text;
 extern const std::string_view undo;
@@ -32,8 +32,8 @@ int note(lua_State* lua) {
   return 1;
 }
 
-/// The chunk with the copy that tells of its conditions in the place of the script that it ends
-/// with. A chunk without a script stays as it is.
+/// The chunk, with the script at its end replaced by the copy that reports its conditions. A chunk
+/// without a script is not changed.
 std::string with_copy(std::string_view chunk) {
   using namespace redlock;
   const std::pair<std::string_view, std::string_view> copies[] = {

@@ -1,4 +1,4 @@
-// Votes of several nodes, and what happens to these.
+// Votes of several nodes, and what goes wrong with them.
 #include "draw.hpp"
 
 namespace redlock::sim {
@@ -13,12 +13,12 @@ constexpr std::size_t nodes_of_cluster = 4;
 
 void Draw::add_nodes() {
   const auto add = [this](std::size_t vote) {
-    // Their clocks agree.
+    // The clocks of a vote's nodes agree.
     schedule_.server_plans.push_back(MachinePlan(schedule_.server_plans[vote]));
     return schedule_.server_plans.size() - 1;
   };
   for (std::size_t vote = 0; vote < schedule_.servers; ++vote) {
-    // The first always is one.
+    // The first vote always has several nodes.
     if (vote > 0 && random_.chance(200)) continue;
     NodesPlan plan;
     plan.kind = profile_.votes;
@@ -54,17 +54,17 @@ Kind Draw::any_node_change() {
   return moves ? Kind::move_slot : Kind::fail_over;
 }
 
-void Draw::change_nodes_in_line(Duration when) {
+void Draw::change_nodes_of_queue(Duration when) {
   Mishap change;
   change.kind = any_node_change();
   change.at = when;
   change.span = random_.between(Duration(base_ttl_) / 10, Duration(base_ttl_));
   change.flag = random_.chance(500);
   schedule_.mishaps.push_back(change);
-  // Until they have noticed, those who subscribed at the old node do not hear the new one (PROTOCOL
-  // D1), which may pass them over.
+  // Until they notice the change, waiters that subscribed at the old node get no notification from
+  // the new one, which may pass them over (PROTOCOL D1).
   for (std::size_t host = 0; host < hosts_; ++host) keep_away(host, change.at + change.span);
-  // A `leave` that is sent elsewhere comes to nothing: those behind find out when they poll anyway.
+  // A `leave` that goes to another node has no effect: the waiters behind notice when they poll.
   for (SessionPlan& plan : schedule_.sessions) plan.wait.wait.reset();
   schedule_.bound += base_ttl_ + milliseconds(1000);
 }

@@ -1,4 +1,4 @@
-// What schedules of several shapes are made of.
+// The parts that schedules of several shapes have in common.
 #include "draw.hpp"
 
 #include <algorithm>
@@ -13,17 +13,17 @@ using Kind = Mishap::Kind;
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-/// By so much clients' wall clocks may be wrong.
+/// How wrong clients' wall clocks may be.
 constexpr Milliseconds an_hour{3'600'000};
 
-/// What was under way when all became calm has arrived by then: the latest is sent again once more.
-constexpr Milliseconds calming_time{4000};
+/// By then everything that was in flight when calm began has arrived, the last after a resend.
+constexpr Milliseconds calming_delay{4000};
 
-/// A restart guard that outlasts all by which servers' clocks are set back: the first fence of one
-/// that forgot is its time.
+/// A restart guard longer than all steps back of servers' clocks together: the first fence of a
+/// server that forgot everything is its time.
 constexpr seconds guard_for_steps_back{10};
 
-/// More waiters than a script looks at (MANY in queue.lua).
+/// More waiters than a script examines (MANY in queue.lua).
 constexpr std::size_t crowd = 70;
 
 }  // namespace
@@ -48,7 +48,7 @@ void Draw::add_sessions() {
   const std::size_t sessions = 1 + random_.below(3);
   for (std::size_t i = 0; i < sessions; ++i)
     schedule_.sessions.push_back(session(random_.between(Duration::zero(), span_)));
-  // Somebody comes when all is over, and must get it.
+  // A last session comes when all is calm, and must get the lock.
   SessionPlan last =
       session(schedule_.calm + random_.between(Duration::zero(), Duration(base_ttl_)));
   last.wait.wait.reset();
@@ -111,7 +111,7 @@ SessionPlan Draw::session(Duration start) {
     plan.hand_ttl =
         std::chrono::duration_cast<Milliseconds>(random_.between(ttl / 4, Duration(max_ttl_)));
   }
-  // Of a `run` it must be refused.
+  // Servers must refuse it for a `run`.
   const unsigned by_hand = plan.style == SessionPlan::Style::run         ? 100
                            : plan.style == SessionPlan::Style::while_pid ? 300
                                                                          : 700;
@@ -141,7 +141,7 @@ void Draw::add_machines() {
 MachinePlan Draw::machine(Milliseconds offset) {
   MachinePlan plan;
   plan.clock_origin = random_.between(Duration(seconds(1)), Duration(seconds(1'000'000)));
-  // The ends are where something can go wrong.
+  // Errors show at the extremes.
   const std::int64_t most = profile_.rate_ppm;
   plan.ppm =
       std::array{-most, most, std::int64_t{0}, random_.between(-most, most)}[random_.below(4)];
@@ -207,8 +207,8 @@ void Draw::add_crowd() {
 }
 
 void Draw::spoil_helper_keys() {
-  if (random_.chance(200)) schedule_.mute_hosts.push_back(random_.below(hosts_));
-  if (random_.chance(200)) schedule_.deaf_hosts.push_back(random_.below(hosts_));
+  if (random_.chance(200)) schedule_.hosts_without_publish.push_back(random_.below(hosts_));
+  if (random_.chance(200)) schedule_.hosts_without_subscribe.push_back(random_.below(hosts_));
   const std::size_t count = random_.below(8);
   for (std::size_t i = 0; i < count; ++i) {
     Mishap spoil = mishap(Kind::spoil_key);
@@ -216,7 +216,7 @@ void Draw::spoil_helper_keys() {
     schedule_.mishaps.push_back(spoil);
   }
   for (SessionPlan& plan : schedule_.sessions) {
-    // A server that does not know that a run keeps the lease releases it by hand.
+    // A server that lost the owner record would allow a release by hand.
     if (plan.style == SessionPlan::Style::run) plan.hand_release_at.reset();
     if (plan.style != SessionPlan::Style::handed && random_.chance(500)) {
       plan.once_per = milliseconds(1);
@@ -271,7 +271,7 @@ Kind Draw::any_kind() {
       Kind::refuse,  Kind::inspect};
   const Kind kind = kinds[random_.below(kinds.size())];
   if (kind == Kind::step_server_wall && !servers_step_back_) return Kind::outage;
-  // Other libraries know no restart guard.
+  // Other libraries have no restart guard.
   const bool is_foreign = kind == Kind::foreign || kind == Kind::foreign_for_ever;
   return is_foreign && wipes_ ? Kind::outage : kind;
 }
@@ -304,7 +304,7 @@ void Draw::add_stumble() {
 Mishap Draw::mishap(Kind kind) {
   Mishap mishap;
   mishap.kind = kind;
-  // Half of them while somebody's round is under way, where the windows are narrow.
+  // Half of them happen during a session's round, where the windows are narrow.
   mishap.at = random_.between(Duration::zero(), span_);
   if (random_.chance(500)) {
     const SessionPlan& victim = schedule_.sessions[random_.below(schedule_.sessions.size() - 1)];
@@ -314,13 +314,13 @@ Mishap Draw::mishap(Kind kind) {
     mishap.host = random_.below(hosts_);
   }
   mishap.server = random_.below(schedule_.servers);
-  const Duration longest = random_.chance(500) ? base_ttl_ / 4 : 3 * base_ttl_ / 2;
+  const Duration max_span = random_.chance(500) ? base_ttl_ / 4 : 3 * base_ttl_ / 2;
   mishap.span =
-      std::min(random_.between(Duration(milliseconds(1)), longest), schedule_.calm - mishap.at);
+      std::min(random_.between(Duration(milliseconds(1)), max_span), schedule_.calm - mishap.at);
   if (kind == Kind::step_client_wall)
     mishap.step =
         wild_ ? Milliseconds(random_.between(-an_hour.count(), an_hour.count())) : milliseconds(0);
-  // Back only: forward, keys end too early.
+  // Back only: a step forward would make keys expire too early.
   if (kind == Kind::step_server_wall) mishap.step = Milliseconds(random_.between(-1000, 0));
   mishap.flag = random_.chance(500);
   if (kind == Kind::refuse) mishap.refusal = any_refusal();
@@ -343,15 +343,15 @@ void Draw::finish() {
   Duration bound = milliseconds(4000) + (schedule_.restart_guard > Duration::zero()
                                              ? schedule_.restart_guard + seconds(2)
                                              : Duration::zero());
-  Duration longest = max_ttl_;
+  Duration max_lease = max_ttl_;
   for (const SessionPlan& plan : schedule_.sessions) {
-    longest = std::max<Duration>({longest, plan.ttl, plan.hand_ttl});
+    max_lease = std::max<Duration>({max_lease, plan.ttl, plan.hand_ttl});
     bound += plan.server_timeout;
   }
   for (const Mishap& mishap : schedule_.mishaps)
     bound += std::max(Duration::zero(), Duration(-mishap.step));
-  schedule_.progress_from = schedule_.calm + calming_time;
-  schedule_.bound = bound + longest + longest / 10;
+  schedule_.progress_from = schedule_.calm + calming_delay;
+  schedule_.bound = bound + max_lease + max_lease / 10;
 }
 
 std::size_t Draw::pick(std::initializer_list<int> choices) {

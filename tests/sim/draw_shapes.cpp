@@ -12,18 +12,17 @@ using Kind = Mishap::Kind;
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-/// From the end of a lease until the next one, all being well: less than any timer of a waiter's.
+/// From the end of a lease until the next one, when all is well: less than any timer of a waiter.
 constexpr milliseconds hand_over{250};
 
-/// By so much the waiters of one host hold up the others when it stands still or is gone (PROTOCOL
-/// Q5).
+/// How long the waiters of one host delay the others when it stands still or is gone (PROTOCOL Q5).
 constexpr seconds of_one_host{3};
 
 /// How long a waiter whose subscription broke may take to subscribe again.
 constexpr milliseconds resubscribing{250};
 
-/// By then the first three in the queue have looked again, whatever they know.
-constexpr milliseconds looks_of_three{4600};
+/// By then the first three waiters in the queue have polled, whatever they know.
+constexpr milliseconds polls_of_three{4600};
 
 }  // namespace
 
@@ -38,7 +37,7 @@ Schedule Draw::make() {
   } else if (!profile_.in_promise || shape >= 25) {
     chaos();
   } else if (shape >= 10) {
-    line();
+    queue();
   } else if (shape >= 3) {
     cron();
   } else {
@@ -78,7 +77,7 @@ void Draw::race_of_heals() {
   SessionPlan keeper = race_session(Duration::zero());
   keeper.style = SessionPlan::Style::while_pid;
   keeper.work = base_ttl_;
-  // What a new process asks has been read three delays later, and what it asks then five.
+  // A new process's first request is read three delays later, its second one five delays later.
   keeper.hand_extend_at = third - random_.between(9 * delay, 17 * delay);
   keeper.hand_ttl = base_ttl_;
   keeper.hand_release_at = *keeper.hand_extend_at + random_.between(delay, 5 * delay);
@@ -138,8 +137,8 @@ SessionPlan Draw::race_session(Duration start) {
   return plan;
 }
 
-void Draw::line() {
-  schedule_.shape = Schedule::Shape::line;
+void Draw::queue() {
+  schedule_.shape = Schedule::Shape::queue;
   schedule_.servers = pick({1, 3, 3, 3, 5});
   base_ttl_ = milliseconds(pick({700, 1500, 4000}));
   max_ttl_ = base_ttl_;
@@ -218,7 +217,7 @@ SessionPlan Draw::waiter() {
 void Draw::disturb_waiters() {
   SessionPlan& victim = schedule_.sessions[random_.below(schedule_.sessions.size())];
   const Duration when = random_.between(victim.start, victim.start + Duration(base_ttl_));
-  if (has_nodes() && random_.chance(500)) return change_nodes_in_line(when);
+  if (has_nodes() && random_.chance(500)) return change_nodes_of_queue(when);
   switch (random_.below(16)) {
     case 0:
     case 1:
@@ -243,13 +242,13 @@ void Draw::disturb_waiters() {
     case 9:
       return add_to_queue(Kind::inspect, when, random_.below(hosts_));
     case 10:
-      return add_impatient_writer();
+      return add_writer_that_gives_up();
     default:
       return;
   }
 }
 
-void Draw::add_impatient_writer() {
+void Draw::add_writer_that_gives_up() {
   schedule_.sessions.resize(2);
   hold_for(Duration(base_ttl_) * 2);
   SessionPlan& behind = schedule_.sessions.back();
@@ -289,7 +288,7 @@ void Draw::disturb_hosts(Kind kind, Duration when) {
     mishap.host = (first + i) % hosts_;
     mishap.at = when;
     mishap.span = random_.between(Duration(base_ttl_) / 10, Duration(base_ttl_) * 3 - when);
-    // Those servers that are left to it call it in vain.
+    // The servers that remain reachable notify its waiters in vain.
     const std::size_t cut_off = kind == Kind::pause ? 1 : schedule_.servers / 2 + 1;
     for (mishap.server = 0; mishap.server < cut_off; ++mishap.server)
       schedule_.mishaps.push_back(mishap);
@@ -301,11 +300,11 @@ void Draw::disturb_hosts(Kind kind, Duration when) {
 
 void Draw::lose_power() {
   const Duration when = random_.between(Duration(base_ttl_) * 6 / 10, Duration(base_ttl_));
-  const Duration looked = when + base_ttl_ + looks_of_three;
+  const Duration polled = when + base_ttl_ + polls_of_three;
   schedule_.sessions.resize(std::min<std::size_t>(schedule_.sessions.size(), 4));
-  hold_for(looked + random_.between(Duration::zero(), 2 * Duration(base_ttl_)));
+  hold_for(polled + random_.between(Duration::zero(), 2 * Duration(base_ttl_)));
   add_to_queue(Kind::power_loss, when, 0);
-  for (std::size_t host = 0; host < hosts_; ++host) keep_away(host, looked);
+  for (std::size_t host = 0; host < hosts_; ++host) keep_away(host, polled);
 }
 
 void Draw::hold_for(Duration span) {
@@ -321,12 +320,12 @@ void Draw::forbid_notifications() {
   const std::size_t host = random_.below(hosts_);
   schedule_.sessions.resize(std::min<std::size_t>(schedule_.sessions.size(), 4));
   if (random_.chance(500)) {
-    schedule_.mute_hosts.push_back(host);
+    schedule_.hosts_without_publish.push_back(host);
     if (random_.chance(300)) add_mute_reader(host);
-    schedule_.bound += looks_of_three + milliseconds(1000);
+    schedule_.bound += polls_of_three + milliseconds(1000);
     return;
   }
-  schedule_.deaf_hosts.push_back(host);
+  schedule_.hosts_without_subscribe.push_back(host);
   schedule_.bound += max_unnotified_poll_interval;
   hold_for(random_.between(seconds(3), seconds(5)));
   SessionPlan& victim = schedule_.sessions[1];
@@ -402,7 +401,8 @@ void Draw::duplicate() {
   add_paths(/*may_straggle=*/false);
   finish();
   schedule_.configured.push_back(random_.below(schedule_.servers));
-  // Taken away between the two questions, only the server's name tells that it is the same.
+  // If the lease is broken between the two attempts, only the run id shows that the server is the
+  // same.
   if (!schedule_.identifies_itself || random_.chance(300)) return;
   const Duration when = schedule_.sessions.front().start +
                         random_.between(Duration::zero(), Duration(milliseconds(12)));

@@ -16,16 +16,16 @@ constexpr std::string_view usage =
     "usage: redlock_sim [--profile NAME] [--seeds FROM-TO | --seed N] [-v] [--expect-violation] "
     "[--rate] [--coverage FILE]\n"
     "\n"
-    "Runs the schedules of these seeds (1-2000); stops at the first that violates a rule, prints "
-    "its history, and exits 1.\n"
-    "  --seed N             this one, with its history\n"
-    "  -v                   the history of each\n"
-    "  --expect-violation   exit 1 when none of them violates a rule\n"
-    "  --rate               how many there were, what happened in them, and schedules for each "
-    "second of processor time\n"
-    "  --coverage FILE      writes how the conditions of the scripts came out, for coverage.py; a "
-    "violation stops nothing\n"
-    "  --quiet              no history, one line\n"
+    "Runs the schedules of these seeds (default: 1-2000). Stops at the first one that violates a "
+    "rule, prints its history, and exits 1.\n"
+    "  --seed N             runs this seed and prints its history\n"
+    "  -v                   prints the history of each seed\n"
+    "  --expect-violation   exits 1 when no seed violates a rule\n"
+    "  --rate               prints how many schedules ran, what happened in them, and how many ran "
+    "per second of processor time\n"
+    "  --coverage FILE      writes the outcomes of the scripts' conditions for coverage.py; a "
+    "violation does not stop the run\n"
+    "  --quiet              prints one line for a violation, and no history\n"
     "profiles:\n";
 
 struct Options {
@@ -85,7 +85,7 @@ std::optional<Options> read(int count, char** words) {
   return options;
 }
 
-/// Of this process, in seconds.
+/// The processor time of this process, in seconds.
 double processor_time() {
   rusage used{};
   ::getrusage(RUSAGE_SELF, &used);

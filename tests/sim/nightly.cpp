@@ -24,13 +24,13 @@ constexpr hours period{20};
 constexpr minutes first_start{5};
 constexpr seconds clock_error{90};
 constexpr seconds job_ttl{30};
-constexpr minutes longest_mishap{3};
+constexpr minutes max_mishap{3};
 
 /// Servers measure the period, by clocks that run wrong by half a percent, in milliseconds.
 constexpr Duration tolerance = Duration(period) / 100;
 
-/// How long the waiters of a day may take, each in its turn.
-constexpr hours patience{4};
+/// How long a session waits while the others of its day run one after the other.
+constexpr hours wait_timeout{4};
 
 class DrawNightly {
  public:
@@ -43,7 +43,7 @@ class DrawNightly {
     const bool full = random_.below(60) == 0;
     days_ = full ? 20 : 2 + random_.below(3);
     hosts_ = full ? 40 : 3 + random_.below(5);
-    // A server that forgets is the only trouble then: two at a time are outside of the promise.
+    // A server that forgets is the only mishap then: two at a time are outside of the promise.
     forgets_ = schedule_.servers >= min_guarded_servers && random_.chance(250);
     if (forgets_) schedule_.restart_guard = job_ttl;
     for (std::size_t i = 0; i < schedule_.servers; ++i) {
@@ -91,7 +91,7 @@ class DrawNightly {
     plan.start = start - schedule_.hosts[host].wall_offset;
     plan.ttl = job_ttl;
     plan.server_timeout = default_server_timeout(Ttl::from(plan.ttl).value());
-    plan.wait.wait = random_.chance(300) ? Duration::zero() : Duration(patience);
+    plan.wait.wait = random_.chance(300) ? Duration::zero() : Duration(wait_timeout);
     plan.wait.unavailable_wait = seconds(10);
     plan.wait.retry_delay = milliseconds(100);
     plan.work = random_.between(Duration(milliseconds(1)),
@@ -124,13 +124,13 @@ class DrawNightly {
     mishap.server = forgets_ ? 0 : random_.below(schedule_.servers);
     const bool stands_still = mishap.kind == Kind::freeze;
     mishap.span = random_.between(Duration(milliseconds(1)),
-                                  stands_still ? Duration(job_ttl) / 2 : Duration(longest_mishap));
+                                  stands_still ? Duration(job_ttl) / 2 : Duration(max_mishap));
     mishap.refusal = Refusal::busy;
     schedule_.mishaps.push_back(mishap);
   }
 
-  /// The release of the day's first run reaches one server alone. That one is gone while the others
-  /// let the next run in, and they know nothing of the first.
+  /// The release of the day's first run reaches one server only. That server is isolated while the
+  /// others, which know nothing of the first run, let the next one in.
   void have_a_minority_record() {
     const auto todays = std::span(schedule_.sessions).last(hosts_);
     SessionPlan& first = *std::ranges::min_element(todays, {}, &SessionPlan::start);
@@ -148,13 +148,13 @@ class DrawNightly {
     mishap.kind = Kind::isolate_server;
     mishap.server = only;
     mishap.at = first.start + 2 * first.work;
-    mishap.span = longest_mishap;
+    mishap.span = max_mishap;
     schedule_.mishaps.push_back(mishap);
   }
 
   const Profile& profile_;
   Random random_;
-  Random extra_;  ///< for what came later, as in Draw
+  Random extra_;  ///< for later additions, as in Draw
   Schedule schedule_;
   std::size_t days_ = 0;
   std::size_t hosts_ = 0;
@@ -187,7 +187,7 @@ std::string Nights::left_out(Duration now) const {
   const bool needless = std::ranges::any_of(ended_well_, [now](Duration started) {
     return now - started < Duration(period) + tolerance;
   });
-  return needless ? std::string() : "a run was left out though none succeeded in the period";
+  return needless ? std::string() : "a run was left out although none succeeded in the period";
 }
 
 std::string Nights::missing() const {
@@ -199,7 +199,7 @@ std::string Nights::missing() const {
     const bool wanted = std::ranges::any_of(schedule_.sessions, [&](const SessionPlan& plan) {
       return plan.undisturbed && is_of_day(plan.start);
     });
-    // A run that is killed right behind its release may have recorded what nobody learns of.
+    // A run that is killed right after its release may have been recorded without knowing it.
     if (wanted && std::ranges::none_of(ended_well_, is_of_day))
       return fmt::format("no success on day {}", day + 1);
   }

@@ -11,25 +11,25 @@ namespace redlock::sim {
 enum class VoteKind {
   server,
   cluster,   ///< a Redis Cluster, whose slots move and whose masters change
-  sentinel,  ///< the master that sentinels name, with replicas that may take its place
+  sentinel,  ///< the master that sentinels name, with replicas that may become the master
 };
 
-/// What may happen in a schedule. Where `in_promise`, the whole promise holds; elsewhere, the rule
+/// What may happen in a schedule. With `in_promise`, the whole promise holds; otherwise, the rule
 /// that `judged` names. A profile with neither breaks a condition of the promise, and must show
 /// that the referee notices.
 struct Profile {
   std::string_view name;
   std::string_view what;
   bool in_promise = false;
-  std::int64_t rate_ppm = 4900;  ///< clocks run faster or slower by so much at most: two of them
+  std::int64_t rate_ppm = 4900;  ///< clocks run faster or slower by at most this: two of them
                                  ///< differ by less than 1 %
-  bool wipes_unguarded = false;  ///< servers lose their data, and nobody has a restart guard
-  bool servers_jump_forward = false;  ///< their wall clock, which ends keys
+  bool wipes_unguarded = false;  ///< servers lose their data, and no client has a restart guard
+  bool servers_jump_forward = false;  ///< their wall clock, by which keys expire
   bool one_that_forgets = false;      ///< a single server, which loses its data
   bool nightly = false;               ///< the same job once a day, with --once-per
   bool spoils_helper_keys = false;    ///< another program writes into them
-  bool has_host_names = false;        ///< waiters' ids tell hosts apart; else all seem to be on one
-  std::string_view judged = {};       ///< the only rule that is promised all the same; empty: all
+  bool has_host_names = false;   ///< waiters' ids tell hosts apart; else all seem to be on one host
+  std::string_view judged = {};  ///< the only rule that is promised; empty: all
   VoteKind votes = VoteKind::server;  ///< most of them; others are a server each
 };
 

@@ -38,41 +38,41 @@ void Referee::finish(Facts& facts) const {
   facts.until = std::min(facts.until, timeline_.now());
 }
 
-/// Whether so many servers are free of it that others can have a quorum.
+/// Whether another lease can have a quorum, because enough servers do not have this one.
 bool Referee::may_be_taken(const std::string& token, const Facts& facts) const {
   std::uint32_t votes = 0;
   std::uint32_t keepers = 0;
   for (Server* server : servers_) {
     votes |= bit_of(*server);
-    if (has(look(*server), token, facts)) keepers |= bit_of(*server);
+    if (has(standing_at(*server), token, facts)) keepers |= bit_of(*server);
   }
   return is_quorum(votes & ~keepers);
 }
 
-/// Nothing runs under it any more: its holder was killed, it was released by hand at some servers,
+/// Nothing runs under the lease: its holder was killed, it was released by hand at some servers,
 /// and at others it ended sooner, as the holder knew.
 bool Referee::is_abandoned(const std::string& token, const Facts& facts) const {
   return facts.orphaned && facts.released_by_hand != 0 && may_be_taken(token, facts);
 }
 
-bool Referee::was_robbed(const Process& process) const {
+bool Referee::was_broken(const Process& process) const {
   return std::ranges::any_of(facts_, [&](const auto& known) {
     return known.second.process == &process && !known.second.granted && known.second.broken != 0;
   });
 }
 
-/// One of several that lay unread at a server need not lie in one read with its undo; whoever goes
-/// on undoing does so for a ttl.
+/// One of several attempts that a server has not read yet may be read apart from its undo. A
+/// process that takes over the undo repeats it for one ttl only.
 bool Referee::is_given_up(const Facts& facts, const Server& server) const {
   if (timeline_.now() < facts.asked_at + facts.ttl) return false;
   const auto unread = std::ranges::count_if(facts_, [&](const auto& known) {
-    return known.second.process == facts.process && (known.second.notified & bit_of(server)) == 0;
+    return known.second.process == facts.process && (known.second.told & bit_of(server)) == 0;
   });
   return unread > 1;
 }
 
 void Referee::check_overlap(const std::string& token, const Facts& facts) {
-  // An extension may be confirmed when it is over, and nobody relies on it any more.
+  // An extension may be confirmed after the lease ended, when no holder relies on it.
   if (facts.over || facts.until <= timeline_.now()) return;
   for (const auto& [other, theirs] : facts_) {
     if (other == token || !is_valid(theirs) || may_be_together(facts, theirs)) continue;
@@ -93,7 +93,7 @@ Referee::Votes Referee::votes_of(const Facts& facts) {
   return found == facts.votes.end() ? Votes{} : found->second;
 }
 
-/// A holder that stands still may learn of its grant behind those of later ones, once its server
+/// A holder that stood still may learn of its grant after later ones were granted, if its server
 /// forgot it.
 void Referee::check_fence(const std::string& token, const Facts& facts) {
   if (facts.over) return;
@@ -108,7 +108,7 @@ void Referee::check_fence(const std::string& token, const Facts& facts) {
   }
 }
 
-/// As long as it keeps a quorum from others.
+/// Until when it keeps a quorum from others.
 Duration Referee::kept_until(const Facts& facts) const {
   std::array<Duration, max_servers> ends = facts.ends;
   std::ranges::sort(ends, std::greater<>());
@@ -130,13 +130,13 @@ Duration Referee::kept_out_until(const Mode& mode, const Process& process) const
   for (const auto& [token, facts] : facts_) {
     if (!facts.granted || facts.process == &process) continue;
     const bool is_beside = mode.shared && facts.hold.shared;
-    // Left to expire, it keeps others out for longer than its holder may rely on.
+    // A lease left to expire keeps others out for longer than its holder may rely on it.
     const Duration until =
         facts.left_to_expire ? std::max(facts.until, kept_until(facts)) : facts.until;
     if (!is_beside) last = std::max(last, until);
     if (mode.slots > 0 && facts.hold.slot) in_slots.push_back(&facts);
   }
-  // All slots were taken just before one of these ended.
+  // Others were kept out until this lease ended if all slots were taken just before.
   for (const Facts* ending : in_slots) {
     const Duration end = std::min(ending->until, timeline_.now());
     const auto taken = std::ranges::count_if(in_slots, [&](const Facts* other) {

@@ -24,51 +24,52 @@ struct Violation {
 };
 
 /// Sees everything: what the scripts do to each server and what each holder believes. Knows what
-/// must never be, and nothing of how the product goes about it.
+/// must never happen, and nothing of how the product works. The rules, by their violations:
 ///
-///   exclusion     two leases valid at once that must not be, each by its holder's own clock: one
-///                 alone and any other, or two in one slot; a foreign holder's counts as one alone.
-///                 One that is kept behind its end (--min-hold) counts for so long, and one of
-///                 which copies were removed by force, or whose holder was killed and of which
-///                 some were released by hand, as long as the others keep a quorum from anybody
-///                 else
-///   grant         a lease that is over already, or that no server knows of
-///   quorum        a lease without the votes of so many different servers
+///   exclusion     two leases that exclude each other are valid at once, each by its holder's own
+///                 clock: an exclusive one and any other, or two in one slot. A foreign holder's
+///                 lease counts as exclusive. A lease that is left to expire (--min-hold) counts
+///                 until it expires. A lease of which copies were removed by force, or one whose
+///                 holder was killed and of which copies were released by hand, counts as long as
+///                 its other copies keep a quorum from everyone else
+///   grant         a granted lease has expired already, or no server knows of it
+///   quorum        a lease does not have the votes of enough different servers
 ///   fence         fences do not rise in the order in which quorums were complete, whenever each
-///                 holder learns of its grant: one alone is above all before it, a shared one above
-///                 those alone before it, one in a slot above those before it in the slot. It is
-///                 granted though no quorum knows of its fence, or with one below those of a quorum
-///                 of its votes; or a server gets the lease back without its fence
-///   resurrection  a lease comes back that was over: its key is made anew where it was gone, it is
-///                 extended after it was taken away, or it is given back to a server before a
-///                 quorum extended it in the same round
-///   theft         a script changes what is another's
+///                 holder learns of its grant: the fence of an exclusive lease is above all before
+///                 it, that of a shared one above all exclusive ones before it, that of one in a
+///                 slot above those before it in the slot. Or a lease is granted although no quorum
+///                 knows of its fence, or with a fence below those of a quorum of its votes. Or a
+///                 server is healed without the lease's fence
+///   resurrection  a lease comes back after its end: its key is set again where it was gone, it is
+///                 extended after it was broken, or a server is healed before a quorum extended the
+///                 lease in the same round
+///   theft         a script changes what belongs to another client
 ///   shortening    an extension brings an end nearer
-///   expiry        a key of ours without an end, or a marker that ends before a share
-///   ghost         a server keeps what was taken back or released, though it read everything,
-///                 unless it read several attempts after their ttl, or its clock was set back since
-///                 then; or a grant that the process knew of, when it and those that went on behind
-///                 it have ended
-///   tombstone     the keeper of a lease that was released by hand is told something else; or a
-///                 server that knows of the release gets the lease back
-///   deadline      a holder, or a run nested in it, relies on its lease for longer than a quorum of
+///   expiry        one of our keys has no expiry, or a marker expires before a share
+///   ghost         a server keeps what was undone or released, although it read everything, unless
+///                 it read several attempts after their ttl, or its clock was set back since then.
+///                 Or it keeps a grant that the process knew of, when the process and those that
+///                 undo for it have ended
+///   tombstone     the keeper of a lease that was released by hand learns something else; or a
+///                 server that knows of the release is healed
+///   deadline      a holder, or a nested run, relies on its lease for longer than a quorum of
 ///                 servers, by their clocks, would keep it
-///   line          a waiter draws a ticket that is not behind those of whom a quorum of servers
-///                 told it; is not put back into its place with what it takes back, or stays in the
-///                 queue after two attempts in a row without a quorum of answers; or a server keeps
-///                 it in the queue though it is gone and read everything
-///   trouble       a round of extending fails though every server answered
-///   slot          an extension counts for a slot that the lease has not at that server; or a
-///                 server keeps another slot for it than the one that counts, though the holder
+///   queue         a waiter draws a ticket that is not behind those of which a quorum of servers
+///                 told it. An undo does not put the waiter back at its position. It stays queued
+///                 after two attempts in a row without a quorum of answers. Or a server keeps it in
+///                 the queue although it is gone and the server read everything
+///   trouble       a round of extending fails although every server answered
+///   slot          an extension counts for a slot that the lease does not have at that server; or a
+///                 server keeps another slot for it than the one that counts, although the holder
 ///                 knew when it had the lock
 ///   superseded    a waiter gives up for a newer one that no server knew of, or although a quorum
-///                 told it of none; or it is granted the lock, asked for after a quorum of servers
-///                 knew of a newer one, or waits on
+///                 told it of none. Or it is granted the lock by an attempt that began after a
+///                 quorum of servers knew of a newer one, or it keeps waiting
 ///   node          a script runs at a node of a vote for a key that another node of it has
-///   inspect       a lease that lasted all the while is shown as free, or as another's
+///   inspect       a lease that was valid all the while is shown as free, or as another's
 ///
-/// The world adds what only it can see: progress, order, and delay: a waiter that could enter is
-/// let in by a timer.
+/// The world adds what only it can see: progress, order, and delay (a waiter that could enter is
+/// let in by a timer).
 class Referee final : public Watcher {
  public:
   /// `judged`: the only rule that matters; empty: all.
@@ -87,7 +88,7 @@ class Referee final : public Watcher {
         tombstones_(HelperKeys(resource_).released()),
         quorum_(quorum) {}
 
-  /// Each server, before anything happens.
+  /// Adds a server. To be called for each before anything happens.
   void add(Server& server) { servers_.push_back(&server); }
 
   // What the servers do: referee_scripts.cpp.
@@ -99,65 +100,65 @@ class Referee final : public Watcher {
   }
   void redirected(Server& server, Process& process, const Reply& error) override;
   void moved(Server& from, Server& to) override;
-  /// It goes on undoing what the other one could not.
+  /// `heir` goes on undoing what `process` could not.
   void inherits(const Process& heir, const Process& process) { heirs_[&heir] = &process; }
-  /// The key of a shared lock goes, as evicted.
+  /// The key of a shared lock is evicted.
   void lose_marker(Server& server);
-  /// What a round that began then shows of the lock.
+  /// What an inspection that began then shows of the lock.
   void inspected(const Inspection& inspection, Duration began);
-  /// A server forgot everything: it cannot know of tombstones either.
+  /// A server forgot everything, also its tombstones.
   void lost_data() { data_lost_ = true; }
 
-  // What a process asks its servers, and hears from them: referee_processes.cpp.
-  /// `ticket`: if it waits in the queue.
+  // What a process asks its servers, and what it learns from them: referee_processes.cpp.
+  /// `ticket`: of a queued waiter.
   void attempts(const Process& process, const Token& token, std::optional<Ticket> ticket);
-  void hears_answer(const Process& process, const Token& token, const QueueStatus& line);
-  void hears_grant(const Process& process, const Token& token, std::size_t server,
-                   std::optional<std::size_t> slot);
-  /// It has the lock of its last attempt, and asks for another one now.
+  void gets_answer(const Process& process, const Token& token, const QueueStatus& queue);
+  void gets_grant(const Process& process, const Token& token, std::size_t server,
+                  std::optional<std::size_t> slot);
+  /// It has the lock of its last attempt, and now attempts another one.
   void goes_on(const Process& process) { attempts_[&process].decided = true; }
-  /// It releases what it acquired, although no session may ever have had it.
-  void gives_back(const Token& token) { facts_[token.secret()].given_back = true; }
-  void hears_call(const Process& process, std::size_t server, Notification call);
+  /// It releases what it acquired, even if no session ever had it.
+  void releases(const Token& token) { facts_[token.secret()].release_requested = true; }
+  void is_notified(const Process& process, std::size_t server, Notification notification);
   void leaves(const std::string& waiter, std::size_t server) {
     left_at_[{waiter, server}] = timeline_.now();
   }
-  /// When the round began, which is its name.
+  /// -> when the round began, which identifies it
   Duration begins_to_extend(const Process& process, const Token& token);
-  void hears_extended(const Process& process, const Token& token, Duration began,
+  void gets_extension(const Process& process, const Token& token, Duration began,
                       std::size_t server);
   void heals(const Process& process, const Token& token);
 
-  // What the holders say.
+  // What the holders report.
   void granted(Process& process, const Lease& lease);
   /// `asked`: when the round began, in true time.
   void extended(Process& process, const Token& token, Instant deadline, Duration asked);
   void in_trouble(Process& process, const LeaseInTrouble& trouble);
   void ended(Process& process, const Token& token, const LeaseEnded& end);
-  /// The holder does nothing under the lease any more, and calls release now. `expire_in`: nobody
-  /// else may have the lock for so long all the same.
+  /// The holder does nothing more under the lease, and now releases it. `expire_in`: no other
+  /// client may have the lock for so long.
   void stopped(const Process& process, const Token& token, Duration expire_in = Duration::zero());
-  /// SIGKILL: what servers have of it stays until it expires.
+  /// SIGKILL: its copies at the servers stay until they expire.
   void killed(const Process& process);
-  /// Another process extends it as well. Its round may straddle the holder's release, and heal a
-  /// server behind it.
+  /// Another process extends the lease as well. Its round may overlap the holder's release, and
+  /// heal a server after that.
   void shared(const Token& token) { facts_[token.secret()].shared = true; }
   /// Another process runs under the lease until then.
   void relied_on(const Process& process, const Token& token, Instant deadline);
-  /// It is gone, and so is the process that went on undoing for it: all that it knew of is undone.
+  /// It has ended, and so has the process that undid for it: every grant it knew of is undone.
   void left_nothing(const Process& process);
-  /// It does not understand the next `leave`.
+  /// The server lost its scripts, and may refuse the next `leave`.
   void lose_scripts(const Server& server) { scripts_lost_ |= std::uint32_t{1} << server.vote(); }
-  /// It denies its clients what they may do elsewhere: an undo is not asked for again there.
+  /// The server denies its clients rights that they have elsewhere: no undo is repeated there.
   void lose_rights(const Server& server) { rights_lost_ |= std::uint32_t{1} << server.vote(); }
-  /// The address of `server` leads to `to` from now on; what is to be undone at `server` cannot be
-  /// found meanwhile.
+  /// From now on the address of `server` leads to `to`. Meanwhile nothing can be undone at
+  /// `server`.
   void move_address(const Server& server, const Server& to);
   void released(const Token& token, const ReleaseResult& result);
-  /// All that the process will ever ask is sent, but for ends of connections.
+  /// The process has sent its last request; only the ends of its connections follow.
   void finished(Process& process) { finished_.insert(&process); }
 
-  /// Something of nobody's keeps others out until then.
+  /// What belongs to no process keeps others out until then.
   void keeps_out_until(Duration when) { orphaned_until_ = std::max(orphaned_until_, when); }
 
   /// It gave up for a newer waiter.
@@ -172,31 +173,31 @@ class Referee final : public Watcher {
   void violate(std::string rule, std::string text);
   [[nodiscard]] const std::optional<Violation>& violation() const noexcept { return violation_; }
 
-  /// When the last lease so far was or will be over, and what killed processes left. What a process
-  /// has of several locks before it has them all counts, too, but not for itself.
+  /// When the last lease so far, or what killed processes left, ended or will end. Leases of a
+  /// process that does not have all of its locks yet count, too, but not for that process.
   [[nodiscard]] Duration busy_until(const Process& but) const;
-  /// The last instant so far at which the leases of others kept out a waiter that wants that.
+  /// The last instant so far at which the leases of others kept out a waiter with this mode.
   [[nodiscard]] Duration kept_out_until(const Mode& mode, const Process& process) const;
-  /// Somebody could release it by hand at some server although it is supervised.
+  /// It may have been released by hand at some server although it is supervised.
   [[nodiscard]] bool may_seem_unsupervised(const Token& token) const {
     const auto found = facts_.find(token.secret());
     return found != facts_.end() &&
            (found->second.released_alone || found->second.released_unrecorded);
   }
-  /// Something was taken away by force that it was about to get.
-  [[nodiscard]] bool was_robbed(const Process& process) const;
+  /// An attempt of it that was still under way was broken by force.
+  [[nodiscard]] bool was_broken(const Process& process) const;
   [[nodiscard]] std::size_t grants() const noexcept { return grants_; }
   [[nodiscard]] std::size_t scripts() const noexcept { return scripts_; }
-  /// How often a waiter asked all servers right behind the call of a few.
+  /// How often a waiter asked all servers right after a few of them notified it.
   [[nodiscard]] std::size_t hasty_attempts() const noexcept { return hasty_attempts_; }
 
  private:
-  /// As many servers as a schedule may have, and one given twice.
+  /// The most servers of a schedule, and one that is configured twice.
   static constexpr std::size_t max_servers = 8;
 
   struct Votes {
-    std::uint32_t servers = 0;  ///< that granted it, a bit each
-    std::size_t quorum_at = 0;  ///< the script that made them a quorum, by number; 0: none yet
+    std::uint32_t servers = 0;  ///< that granted it, one bit each
+    std::size_t quorum_at = 0;  ///< number of the script that made them a quorum; 0: none yet
   };
 
   struct Facts {
@@ -204,74 +205,71 @@ class Referee final : public Watcher {
     std::string id;                    ///< as servers name it
     bool supervised = false;
     bool granted = false;
-    bool over = false;  ///< the holder stopped, or a quorum is free of it by somebody's hand
-    bool left_to_expire = false;  ///< the holder stopped, and released it for later
+    bool over = false;            ///< the holder stopped, or a quorum of servers removed it
+    bool left_to_expire = false;  ///< the holder stopped, and released it for a later time
     bool orphaned = false;        ///< the holder was killed
     Duration granted_at{};
     bool shared = false;           ///< another process extends it, too
     bool gone_everywhere = false;  ///< every server confirmed its release
     Hold hold;
     Fence fence;
-    Duration until{};  ///< by the holder's clock, as true time; or when it was over
+    Duration until{};  ///< by the holder's clock, as true time; or when it ended
     std::map<std::int64_t, Votes> votes{};  ///< by slot; -1: none
-    std::uint32_t broken = 0;               ///< servers where it was taken away by force
-    std::optional<Duration> broken_since;   ///< by a quorum of them
+    std::uint32_t broken = 0;               ///< servers where it was broken by force
+    std::optional<Duration> broken_since;   ///< at a quorum of them
     std::uint32_t released_by_hand = 0;
+    // "Alone": by a script that had the lock's key only, in a slot that moves.
     bool released_alone = false;       ///< somewhere by hand: there it has no tombstone
-    bool sought_alone = false;         ///< and not found somewhere, whatever tombstone is there
-    std::uint32_t extended_alone = 0;  ///< servers where its owner record may have ended since
-    bool released_unrecorded = false;  ///< by hand, where that record had ended
+    bool sought_alone = false;         ///< not found somewhere, and the tombstone was not read
+    std::uint32_t extended_alone = 0;  ///< servers where its owner record may have expired since
+    bool released_unrecorded = false;  ///< by hand, where that record had expired
     std::array<std::optional<Fence>, max_servers> granted_fences{};  ///< by server
-    std::array<Fence, max_servers>
-        known_fences{};  ///< to which it brought the server's counter at least
-    std::array<Duration, max_servers>
-        ends{};  ///< true time until which the server would have kept it
-    std::array<std::optional<std::size_t>, max_servers>
-        heard_slots{};                     ///< by server, as the process was told
+    std::array<Fence, max_servers> known_fences{};  ///< to which it raised the server's counter
+    std::array<Duration, max_servers> ends{};       ///< true time until which the server keeps it
+    std::array<std::optional<std::size_t>, max_servers> told_slots{};  ///< as told to the process
     std::set<const Server*> brought_to{};  ///< nodes that got it from the process and kept it
     Duration asked_at{};
     Duration ttl{};
-    std::uint32_t notified = 0;  ///< servers whose grant reached the process
-    bool given_back = false;
+    std::uint32_t told = 0;  ///< servers whose grant reached the process
+    bool release_requested = false;
     std::uint32_t undone_elsewhere = 0;  ///< servers whose undos another one may have answered
-    std::uint32_t strays = 0;  ///< servers of which it notified that it has another slot there
+    std::uint32_t strays = 0;  ///< servers where, as the process knows, it has another slot
   };
   /// A waiter that supersedes older ones.
   struct Superseder {
     const Process* process = nullptr;
     Ticket ticket = 0;
     std::uint32_t servers = 0;        ///< that knew of it as the newest
-    std::optional<Duration> since{};  ///< a quorum of them did
+    std::optional<Duration> since{};  ///< when a quorum of them did
   };
   struct Attempts {
     std::string token;
-    std::vector<Ticket>
-        last_tickets;  ///< of each answer, the largest in that server's line; 0: nobody was there
-    std::size_t outages = 0;        ///< in a row, before this one
-    bool queued = false;            ///< it has been, at least
-    std::size_t without_newer = 0;  ///< answers that told of no newer waiter
-    bool decided = false;           ///< granted, and what else it has is undone
+    std::vector<Ticket> max_tickets;  ///< of the queue of each server that answered; 0: empty
+    std::size_t outages = 0;          ///< in a row, before this one
+    bool queued = false;              ///< it is queued, or was once
+    std::size_t without_newer = 0;    ///< answers that told of no newer waiter
+    bool decided = false;             ///< granted; its other copies are undone
   };
-  struct Calls {
-    std::uint32_t servers = 0;  ///< that notified it since it last asked
+  struct Notifications {
+    std::uint32_t servers = 0;  ///< that notified it since its last attempt
     Duration first{};
   };
   struct Round {
     Duration began{};
     std::uint32_t extended = 0;
   };
-  /// What a server has under the lock; of a replica nothing, since that is its master's.
+  /// What a server has of the lock; nothing at a replica, whose data is its master's.
   struct Standing {
     bool there = false;
     std::string value;
     std::optional<Milliseconds> expires;
     bool recorded = false;                     ///< there is an owner record
-    std::map<std::string, double> shares;      ///< those that live, with their ends
-    std::map<std::string, std::string> slots;  ///< who is in it, of those that live
+    std::map<std::string, double> shares;      ///< live ones, with their ends
+    std::map<std::string, std::string> slots;  ///< of live shares, with the share in each
   };
 
   static std::uint32_t bit_of(const Server& server) { return std::uint32_t{1} << server.vote(); }
-  [[nodiscard]] Standing look(Server& server) const;
+  [[nodiscard]] Standing standing_at(Server& server) const;
   [[nodiscard]] static bool has(const Standing& standing, const std::string& token,
                                 const Facts& facts);
   void check_script(const Run& run, const Standing& before, const Standing& after,
@@ -283,15 +281,15 @@ class Referee final : public Watcher {
   void check_node(const Run& run);
   void check_expiries(const Run& run, const Standing& after);
   void check_counter(const Run& run, const std::string& what);
-  void check_place(const Run& run);
+  void check_requeued(const Run& run);
   void note_superseder(const Run& run);
   void note_undo_elsewhere(const Run& run);
-  void note_late_place(const Run& run);
-  /// Those that are newer than any waiter of this process.
+  void note_late_entry(const Run& run);
+  /// The superseders that are newer than every waiter of this process.
   [[nodiscard]] std::vector<const Superseder*> newer_than(const Process& process) const;
   void check_healed(const Run& run, const Facts& facts);
   void check_tombstone(const Run& run, const Facts& facts);
-  /// A clock that was set back since lets it end later than noted.
+  /// Reads the ends again: since a clock was set back, the lease ends later there than noted.
   void read_ends(const std::string& token, Facts& facts) const;
   void note_end(const Run& run, Facts& facts, const Standing& after);
   [[nodiscard]] Duration kept_until(const Facts& facts) const;
@@ -310,8 +308,8 @@ class Referee final : public Watcher {
     return facts.granted && !facts.over && timeline_.now() < facts.until;
   }
   [[nodiscard]] bool is_given_up(const Facts& facts, const Server& server) const;
-  /// It would have ended at that server by now, had the clock there not been set back: what
-  /// undoes it does so no longer.
+  /// It would have ended at that server by now if the clock there had not been set back, so it is
+  /// no longer undone.
   [[nodiscard]] bool has_outlived(const Facts& facts, const Server& server) const {
     return facts.ends[server.vote()] < timeline_.now();
   }
@@ -332,13 +330,13 @@ class Referee final : public Watcher {
   std::string tombstones_;
   std::size_t quorum_;
   Standing before_;
-  std::map<std::string, Facts> facts_;  ///< by token; a foreign client's, too
+  std::map<std::string, Facts> facts_;  ///< by token, including those of foreign clients
   std::size_t grants_ = 0;
   std::map<const Process*, Attempts> attempts_;
-  std::map<const Process*, Calls> calls_;
+  std::map<const Process*, Notifications> notifications_;
   std::map<std::string, Superseder> superseders_;  ///< by waiter id
   std::size_t hasty_attempts_ = 0;
-  /// Their ids in the queue, and the nodes that put them there.
+  /// Their ids in the queue, and the nodes that queued them.
   std::map<const Process*, std::map<std::string, std::set<const Server*>>> waiters_;
   std::map<std::pair<const Process*, std::string>, Round> rounds_;
   std::set<std::pair<const Process*, const Server*>> broken_links_;
@@ -351,11 +349,11 @@ class Referee final : public Watcher {
   std::map<const Server*, const Server*> stand_ins_;  ///< where the addresses of these lead now
   std::map<std::pair<std::string, std::size_t>, Duration>
       left_at_;  ///< when a waiter last left a server's queue
-  std::set<std::pair<std::string, const Server*>>
-      late_places_;  ///< waiters that were put back behind that, by what could not be followed
+  /// Waiters that were queued again after their `leave`, by a script that no `leave` could follow.
+  std::set<std::pair<std::string, const Server*>> late_entries_;
   std::uint32_t rights_lost_ = 0;
   std::uint32_t scripts_lost_ = 0;
-  Duration orphaned_until_{};  ///< what killed processes have at servers is over by then
+  Duration orphaned_until_{};  ///< by then all that killed processes have at servers has ended
   std::optional<Violation> violation_;
 };
 

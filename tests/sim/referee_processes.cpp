@@ -1,4 +1,4 @@
-// What the processes ask, hear and say.
+// What the processes ask, learn and report.
 #include "referee.hpp"
 
 #include <algorithm>
@@ -6,20 +6,20 @@
 namespace redlock::sim {
 namespace {
 
-/// Those who are notified gather the notifications of other servers for as long at least.
+/// For at least so long a notified waiter gathers the notifications of other servers.
 constexpr std::chrono::microseconds gathering{900};
 
 }  // namespace
 
 std::vector<const Referee::Superseder*> Referee::newer_than(const Process& process) const {
-  using Place = std::pair<Ticket, std::string>;
-  std::optional<Place> own;
+  using Position = std::pair<Ticket, std::string>;
+  std::optional<Position> own;
   for (const auto& [id, one] : superseders_) {
-    if (one.process == &process) own = std::max(own, std::optional(Place(one.ticket, id)));
+    if (one.process == &process) own = std::max(own, std::optional(Position(one.ticket, id)));
   }
   std::vector<const Superseder*> newer;
   for (const auto& [id, one] : superseders_) {
-    if (own && one.process != &process && Place(one.ticket, id) > *own) newer.push_back(&one);
+    if (own && one.process != &process && Position(one.ticket, id) > *own) newer.push_back(&one);
   }
   return newer;
 }
@@ -29,7 +29,7 @@ void Referee::gave_way(const Process& process) {
   if (attempts_[&process].without_newer >= quorum_)
     violate("superseded", process.name() + " gives up although a quorum would let it in");
   if (std::ranges::any_of(newer_than(process), is_known)) return;
-  violate("superseded", process.name() + " gives up, but nobody newer supersedes it");
+  violate("superseded", process.name() + " gives up, but no newer waiter supersedes it");
 }
 
 std::optional<Duration> Referee::superseded_since(const Process& process) const {
@@ -45,7 +45,7 @@ void Referee::killed(const Process& process) {
     if (facts.process != &process) continue;
     facts.orphaned = true;
     for (Server* server : servers_) {
-      const Standing standing = look(*server);
+      const Standing standing = standing_at(*server);
       if (!has(standing, token, facts)) continue;
       orphaned_until_ = std::max(orphaned_until_, end_of(*server, facts, standing));
     }
@@ -59,44 +59,44 @@ void Referee::attempts(const Process& process, const Token& token, std::optional
   facts_[token.secret()].process = &process;
   facts_[token.secret()].asked_at = timeline_.now();
   attempts.token = token.secret();
-  const Calls calls = std::exchange(calls_[&process], Calls{});
-  if (ticket && calls.servers != 0 && !is_quorum(calls.servers) &&
-      timeline_.now() < calls.first + gathering)
+  const Notifications notified = std::exchange(notifications_[&process], Notifications{});
+  if (ticket && notified.servers != 0 && !is_quorum(notified.servers) &&
+      timeline_.now() < notified.first + gathering)
     ++hasty_attempts_;
   attempts.outages =
-      !last.token.empty() && last.last_tickets.size() < quorum_ ? last.outages + 1 : 0;
+      !last.token.empty() && last.max_tickets.size() < quorum_ ? last.outages + 1 : 0;
   attempts.queued = last.queued || ticket;
   if (!ticket) return;
   if (attempts.outages >= 2)
-    violate("line", process.name() + " stays in the queue though no quorum answers it");
-  // One that answered behind the decision could not be asked.
+    violate("queue", process.name() + " stays in the queue although no quorum answers it");
+  // A server that answered after the decision does not count.
   const auto behind =
-      std::ranges::count_if(last.last_tickets, [&](Ticket largest) { return largest < *ticket; });
+      std::ranges::count_if(last.max_tickets, [&](Ticket largest) { return largest < *ticket; });
   if (!last.queued && static_cast<std::size_t>(behind) < quorum_) {
-    violate("line", process.name() + " draws a ticket that is not behind those in the queue");
+    violate("queue", process.name() + " draws a ticket that is not behind those in the queue");
   }
 }
 
-void Referee::hears_answer(const Process& process, const Token& token, const QueueStatus& line) {
+void Referee::gets_answer(const Process& process, const Token& token, const QueueStatus& queue) {
   Attempts& attempts = attempts_[&process];
   if (attempts.token == token.secret())
-    attempts.last_tickets.push_back(line.max_ticket.value_or(0));
-  if (attempts.token == token.secret() && line.superseder.empty()) ++attempts.without_newer;
+    attempts.max_tickets.push_back(queue.max_ticket.value_or(0));
+  if (attempts.token == token.secret() && queue.superseder.empty()) ++attempts.without_newer;
 }
 
-void Referee::hears_grant(const Process& process, const Token& token, std::size_t server,
-                          std::optional<std::size_t> slot) {
+void Referee::gets_grant(const Process& process, const Token& token, std::size_t server,
+                         std::optional<std::size_t> slot) {
   Facts& facts = facts_[token.secret()];
-  facts.notified |= std::uint32_t{1} << server;
-  // An undo goes by token. Sent as late as this, it might take a copy that was healed meanwhile.
-  if (!attempts_[&process].decided) facts.heard_slots[server] = slot;
+  facts.told |= std::uint32_t{1} << server;
+  // An undo goes by token. Sent as late as this, it might remove a copy that was healed meanwhile.
+  if (!attempts_[&process].decided) facts.told_slots[server] = slot;
 }
 
-void Referee::hears_call(const Process& process, std::size_t server, Notification call) {
-  if (call != Notification::granted && call != Notification::recheck) return;
-  Calls& calls = calls_[&process];
-  if (calls.servers == 0) calls.first = timeline_.now();
-  calls.servers |= std::uint32_t{1} << server;
+void Referee::is_notified(const Process& process, std::size_t server, Notification notification) {
+  if (notification != Notification::granted && notification != Notification::recheck) return;
+  Notifications& notified = notifications_[&process];
+  if (notified.servers == 0) notified.first = timeline_.now();
+  notified.servers |= std::uint32_t{1} << server;
 }
 
 Duration Referee::begins_to_extend(const Process& process, const Token& token) {
@@ -105,7 +105,7 @@ Duration Referee::begins_to_extend(const Process& process, const Token& token) {
   return round.began;
 }
 
-void Referee::hears_extended(const Process& process, const Token& token, Duration began,
+void Referee::gets_extension(const Process& process, const Token& token, Duration began,
                              std::size_t server) {
   Round& round = rounds_[{&process, token.secret()}];
   if (round.began == began) round.extended |= std::uint32_t{1} << server;
@@ -114,8 +114,7 @@ void Referee::hears_extended(const Process& process, const Token& token, Duratio
 void Referee::heals(const Process& process, const Token& token) {
   if (is_quorum(rounds_[{&process, token.secret()}].extended)) return;
   violate("resurrection",
-          process.name() +
-              " gives its lease back to a server though no quorum extended it in this round");
+          process.name() + " heals a server although no quorum extended the lease in this round");
 }
 
 void Referee::granted(Process& process, const Lease& lease) {
@@ -136,7 +135,7 @@ void Referee::granted(Process& process, const Lease& lease) {
                how, lease.fence.text(), in_ms(facts.until));
   ++grants_;
   if (facts.until <= timeline_.now())
-    violate("grant", name_of(token) + " was over when it was granted");
+    violate("grant", name_of(token) + " had expired when it was granted");
   const std::uint32_t votes = votes_of(facts).servers;
   if (!is_quorum(votes))
     violate("quorum",
@@ -148,11 +147,11 @@ void Referee::granted(Process& process, const Lease& lease) {
   const auto known = std::ranges::count_if(
       facts.known_fences, [&](const Fence& fence) { return fence >= lease.fence; });
   if (static_cast<std::size_t>(known) < quorum_) {
-    violate("fence", fmt::format("{} has {}, of which only {} servers know", name_of(token),
+    violate("fence", fmt::format("{} has {}, which only {} servers know", name_of(token),
                                  lease.fence.text(), known));
   }
-  for (std::size_t server = 0; server < facts.heard_slots.size(); ++server) {
-    const auto& slot = facts.heard_slots[server];
+  for (std::size_t server = 0; server < facts.told_slots.size(); ++server) {
+    const auto& slot = facts.told_slots[server];
     if (slot && slot != lease.hold.slot) facts.strays |= std::uint32_t{1} << server;
   }
   check_support(token, facts);
@@ -167,12 +166,12 @@ void Referee::extended(Process& process, const Token& token, Instant deadline, D
                in_ms(until));
   if (facts.left_to_expire) return;
   facts.until = std::max(facts.until, until);
-  // A master that was demoted confirms a lease that it need not prolong.
+  // A demoted master may confirm a lease without prolonging it.
   read_ends(token.secret(), facts);
   check_support(token.secret(), facts);
   if (facts.broken_since && *facts.broken_since < asked && is_quorum(facts.broken)) {
     violate("resurrection",
-            fmt::format("{} was taken away by force at {:.3f} ms and extended by a round that "
+            fmt::format("{} was broken by force at {:.3f} ms and extended by a round that "
                         "began at {:.3f} ms",
                         name_of(token.secret()), in_ms(*facts.broken_since), in_ms(asked)));
   }
@@ -182,7 +181,7 @@ void Referee::extended(Process& process, const Token& token, Instant deadline, D
 void Referee::in_trouble(Process& process, const LeaseInTrouble& trouble) {
   history_.add("{} cannot extend: {} faults", process.name(), trouble.faults.size());
   if (trouble.faults.empty())
-    violate("trouble", process.name() + " cannot extend though every server answered");
+    violate("trouble", process.name() + " cannot extend although every server answered");
 }
 
 void Referee::ended(Process& process, const Token& token, const LeaseEnded& end) {
@@ -195,7 +194,7 @@ void Referee::ended(Process& process, const Token& token, const LeaseEnded& end)
   const bool was = is_quorum(facts.released_by_hand);
   const bool may_not_know = data_lost_ || facts.released_alone || facts.sought_alone;
   if (lost && was && !by_hand && facts.broken == 0 && !may_not_know) {
-    violate("tombstone", process.name() + " was not told that its lease was released by hand");
+    violate("tombstone", process.name() + " did not learn that its lease was released by hand");
   }
 }
 
@@ -226,16 +225,17 @@ void Referee::left_nothing(const Process& process) {
     if (facts.process != &process || facts.granted) continue;
     for (Server* server : servers_) {
       if (has_outlived(facts, *server)) continue;
-      // The kernel has the undo, be it for a node from which the lease has gone (decision 0040).
+      // The kernel still has the undo, perhaps for a node that no longer has the lease (decision
+      // 0040).
       const auto has_undo = [&](const Server* node) {
-        return node->vote() == server->vote() && !process.is_heard_by(*node);
+        return node->vote() == server->vote() && !process.has_delivered_all_to(*node);
       };
       if (std::ranges::any_of(servers_, has_undo)) continue;
-      if ((facts.notified & ~rights_lost_ & bit_of(*server)) == 0 ||
-          !has(look(*server), token, facts))
+      if ((facts.told & ~rights_lost_ & bit_of(*server)) == 0 ||
+          !has(standing_at(*server), token, facts))
         continue;
-      violate("ghost", fmt::format("s{} keeps {}, and {} knew that it granted it",
-                                   server->number() + 1, name_of(token), process.name()));
+      violate("ghost", fmt::format("s{} keeps {}, and {} knew of this grant", server->number() + 1,
+                                   name_of(token), process.name()));
     }
   }
 }

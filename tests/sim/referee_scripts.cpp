@@ -10,10 +10,10 @@
 namespace redlock::sim {
 namespace {
 
-/// What lies under a lock that is shared.
+/// The value of the key of a shared lock.
 constexpr std::string_view shared_marker = "redlock:shared";
 
-/// How long the fence counter outlives the last use of a lease at least (PROTOCOL K3).
+/// The fence counter outlives the last use of a lease by at least this (PROTOCOL K3).
 constexpr std::chrono::hours counter_life{30 * 24};
 
 bool says(const Reply& reply, std::string_view word) {
@@ -25,15 +25,14 @@ Fence fence_in(const std::string& text) {
   return Fence(std::stoull(text));
 }
 
-/// The value of a key; null when there is none, or one of another type.
+/// The value of a key; null when the key is missing or has another type.
 template <class Type>
 const Type* value_at(Server& server, const std::string& key) {
   const local::Entry* entry = server.keyspace().find(key);
   return entry != nullptr ? std::get_if<Type>(&entry->value) : nullptr;
 }
 
-/// While a slot moves, the lock's key goes alone: the script knows of nothing beside it (decision
-/// 0040).
+/// While a slot moves, a script gets the lock's key only, and no helper keys (decision 0040).
 bool goes_alone(const Run& run) {
   return run.keys.size() == 1;
 }
@@ -59,7 +58,7 @@ std::string text_of(const Reply& reply) {
 
 }  // namespace
 
-Referee::Standing Referee::look(Server& server) const {
+Referee::Standing Referee::standing_at(Server& server) const {
   Standing standing;
   if (server.is_replica()) return standing;
   local::Keyspace& keyspace = server.keyspace();
@@ -93,7 +92,7 @@ bool Referee::has(const Standing& standing, const std::string& token, const Fact
 void Referee::before(const Run& run) {
   ++scripts_;
   if (run.keys.front() != resource_.key()) return;
-  before_ = look(run.server);
+  before_ = standing_at(run.server);
   if (!run.server.is_replica()) check_node(run);
   if (run.script == "acquire" || run.script == "heal")
     facts_[run.arguments[0]].brought_to.insert(&run.server);
@@ -125,11 +124,11 @@ void Referee::redirected(Server& server, Process& process, const Reply& error) {
   broken_links_.insert({&process, &server});
 }
 
-/// What the old place was told of it does not count any more, and at the new one it may end sooner;
-/// by a clock that is behind, later than anybody was promised.
+/// What the old node was told of a lease no longer counts. At the new node the lease may end
+/// sooner, or, by a clock that is behind, later than was promised.
 void Referee::moved(Server& from, Server& to) {
-  const Standing standing = look(to);
-  history_.add("s{} gives s{} what it has", from.number() + 1, to.number() + 1);
+  const Standing standing = standing_at(to);
+  history_.add("s{} hands its keys to s{}", from.number() + 1, to.number() + 1);
   for (auto& [token, facts] : facts_) {
     facts.brought_to.erase(&from);
     if (!has(standing, token, facts)) continue;
@@ -149,24 +148,23 @@ void Referee::after(const Run& run, const Reply& reply) {
                  run.process.name(), has_token ? " for " + run.arguments[0].substr(0, 4) : "",
                  text_of(reply));
   }
-  const Standing after = look(run.server);
-  // What was refused is asked for again, perhaps by another process; so is an undo of a share with
-  // the lock's key alone.
+  const Standing after = standing_at(run.server);
+  // A refused request is repeated, perhaps by another process; so is an undo of a share with the
+  // lock's key alone.
   const bool undoes_alone = run.script == "undo" && goes_alone(run) && !after.shares.empty();
   if (reply.type == Reply::Type::error || undoes_alone)
     broken_links_.insert({&run.process, &run.server});
-  // It refuses to change anything, and what it has is judged at its master.
+  // A replica refuses every change, and its data is judged at its master.
   if (run.server.is_replica()) return;
   check_script(run, before_, after, reply);
   check_expiries(run, after);
   if (reply.type != Reply::Type::error) {
     note_undo_elsewhere(run);
-    note_late_place(run);
+    note_late_entry(run);
   }
-  // Also one that was refused the lock, as by a counter that cannot be used: the server knows of
-  // it.
+  // Even if it was refused the lock, for example by an unusable counter: the server knows of it.
   if (run.script == "acquire") note_superseder(run);
-  if (run.script == "release" && reply.type != Reply::Type::error) check_place(run);
+  if (run.script == "release" && reply.type != Reply::Type::error) check_requeued(run);
   if (run.script == "break_lock" || run.script == "release") note_removals(run, before_, after);
   if (run.script == "heal") {
     Facts& facts = facts_[run.arguments[0]];
@@ -189,16 +187,16 @@ void Referee::check_script(const Run& run, const Standing& before, const Standin
     if (run.script != "raise_fence") return;
   }
   if (run.script == "break_lock") {
-    // A condition is always one that nobody's lease fulfils.
+    // The condition of a schedule is always a fence that no lease has.
     if (!run.arguments[0].empty() && before.there && !after.there)
-      violate("theft", "a lock was broken that has another fence");
+      violate("theft", "a lock with another fence was broken");
     return;
   }
   const std::string& token = run.arguments[0];
   Facts& facts = facts_[token];
   const bool ours = has(before, token, facts);
   if (before.there && before.value != shared_marker && before.value != token && !same) {
-    violate("theft", what + " changed what is " + name_of(before.value) + "'s");
+    violate("theft", what + " changed the lock of " + name_of(before.value));
   }
   check_shares(run, facts, before, after, what);
   check_slots(run, facts, before, after, reply, what);
@@ -216,7 +214,7 @@ void Referee::check_script(const Run& run, const Standing& before, const Standin
     if (votes.quorum_at == 0 && is_quorum(votes.servers)) votes.quorum_at = scripts_;
     if (!has(after, token, facts)) violate("grant", what + " granted nothing");
     const Fence fence = fence_in(reply.elements[1].text);
-    // Of two it notified of the first: the other came behind its decision.
+    // Of two grants, the process learned of the first: the other came after its decision.
     if (!facts.granted_fences[run.server.vote()]) facts.granted_fences[run.server.vote()] = fence;
     facts.known_fences[run.server.vote()] = fence;
   }
@@ -227,7 +225,7 @@ void Referee::check_script(const Run& run, const Standing& before, const Standin
   }
   if (says(reply, "healed")) check_healed(run, facts);
   Duration& end = facts.ends[run.server.vote()];
-  // A script that was refused promised nothing.
+  // A refused script promised nothing.
   if (has(after, token, facts) && reply.type != Reply::Type::error) note_end(run, facts, after);
   if (!facts.granted && !has(after, token, facts)) end = std::min(end, timeline_.now());
   if (run.script == "extend" && ours && before.value == token && after.expires < before.expires) {
@@ -238,7 +236,7 @@ void Referee::check_script(const Run& run, const Standing& before, const Standin
     facts.released_unrecorded =
         (facts.extended_alone & bit_of(run.server)) != 0 && !before.recorded;
     if (!facts.released_unrecorded)
-      violate("theft", what + " by hand took a lease from the process that keeps it");
+      violate("theft", what + " by hand removed a lease that a process keeps");
   }
 }
 
@@ -254,10 +252,10 @@ void Referee::check_shares(const Run& run, const Facts& facts, const Standing& b
     }
   }
   if (!after.shares.empty() && before.there && !after.there)
-    violate("theft", what + " took the marker from those who share the lock");
+    violate("theft", what + " removed the marker of a shared lock");
   if (!after.shares.empty() && after.there && after.value != shared_marker &&
       before.value != after.value) {
-    violate("theft", what + " locked out those who share the lock");
+    violate("theft", what + " locked out the readers of a shared lock");
   }
 }
 
@@ -266,12 +264,12 @@ void Referee::check_slots(const Run& run, const Facts& facts, const Standing& be
   for (const auto& [slot, id] : before.slots) {
     const auto found = after.slots.find(slot);
     if (found != after.slots.end() && found->second != id)
-      violate("theft", what + " changed whose slot it is");
+      violate("theft", what + " changed the holder of a slot");
   }
   if (run.script != "extend") return;
   const bool undone = (facts.strays & bit_of(run.server)) == 0 || facts.process != &run.process ||
                       broken_links_.contains({&run.process, &run.server}) ||
-                      !run.process.is_heard_by(run.server);
+                      !run.process.has_delivered_all_to(run.server);
   const auto has_other_slot = [&](const auto& entry) {
     return entry.second == facts.id && entry.first != run.arguments[2];
   };
@@ -294,13 +292,13 @@ void Referee::check_counter(const Run& run, const std::string& what) {
   violate("expiry", what + " lets the fence counter end too soon");
 }
 
-void Referee::check_place(const Run& run) {
+void Referee::check_requeued(const Run& run) {
   const std::string& waiter = run.arguments[3];
   if (waiter.empty() || goes_alone(run)) return;
   const auto* queue = value_at<local::SortedSet>(run.server, queue_);
   if (queue != nullptr && queue->score(waiter)) return;
-  violate("line", fmt::format("{} takes something back at s{} and loses its place in the queue",
-                              run.process.name(), run.server.number() + 1));
+  violate("queue", fmt::format("{} undoes an attempt at s{} and loses its position in the queue",
+                               run.process.name(), run.server.number() + 1));
 }
 
 void Referee::note_superseder(const Run& run) {
@@ -324,7 +322,7 @@ void Referee::move_address(const Server& server, const Server& to) {
   if (&server != &to) stand_ins_[&server] = &to;
 }
 
-/// A process cannot tell that an address leads elsewhere since the server there got its attempt.
+/// A process cannot know that an address has led to another server since its attempt.
 void Referee::note_undo_elsewhere(const Run& run) {
   if (run.script != "release" && run.script != "undo") return;
   const auto found = facts_.find(run.arguments[0]);
@@ -335,35 +333,35 @@ void Referee::note_undo_elsewhere(const Run& run) {
   }
 }
 
-/// What is under way on a connection that was given up before cannot be followed by a `leave`. It
-/// may put the waiter back behind it, where the first notification finds no waiter.
-void Referee::note_late_place(const Run& run) {
+/// No `leave` can follow an attempt in flight on a connection that was given up before. The attempt
+/// may queue the waiter again after its `leave`, and the first notification then finds no waiter.
+void Referee::note_late_entry(const Run& run) {
   const bool acquires = run.script == "acquire";
   if (!run.closed_at || (!acquires && run.script != "release")) return;
   const std::string& waiter = run.arguments[acquires ? 7 : 3];
   const auto left = left_at_.find({waiter, run.server.vote()});
   if (left != left_at_.end() && *run.closed_at < left->second)
-    late_places_.insert({waiter, &run.server});
+    late_entries_.insert({waiter, &run.server});
 }
 
 void Referee::check_healed(const Run& run, const Facts& facts) {
   const auto* counter = value_at<std::string>(run.server, counter_);
   const auto known = counter != nullptr ? Fence::from_text(*counter) : Fence();
-  // One that cannot be used stays as it is.
+  // An unusable counter is left as it is.
   if (!known || *known >= facts.fence) return;
-  violate("fence", fmt::format("s{} got a lease back without its fence, {}",
+  violate("fence", fmt::format("s{} was healed without the fence of the lease, {}",
                                run.server.number() + 1, facts.fence.text()));
 }
 
 void Referee::check_tombstone(const Run& run, const Facts& facts) {
   const auto* tombstones = value_at<local::SortedSet>(run.server, tombstones_);
   if (tombstones == nullptr || !tombstones->score(facts.id)) return;
-  violate("tombstone", fmt::format("s{} got a lease back of which it knows that it was released",
+  violate("tombstone", fmt::format("s{} was healed although it knows that the lease was released",
                                    run.server.number() + 1));
 }
 
 Duration Referee::end_of(const Server& server, const Facts& facts, const Standing& standing) {
-  // A share ends with that millisecond's beginning, a key with its end.
+  // A share ends at the beginning of its millisecond, a key at the end.
   const auto share = standing.shares.find(facts.id);
   if (share != standing.shares.end()) {
     return server.true_time(Milliseconds(static_cast<std::int64_t>(share->second)));
@@ -374,7 +372,7 @@ Duration Referee::end_of(const Server& server, const Facts& facts, const Standin
 
 void Referee::read_ends(const std::string& token, Facts& facts) const {
   for (Server* server : servers_) {
-    const Standing standing = look(*server);
+    const Standing standing = standing_at(*server);
     Duration& end = facts.ends[server->vote()];
     if (has(standing, token, facts)) end = std::max(end, end_of(*server, facts, standing));
   }
@@ -383,7 +381,7 @@ void Referee::read_ends(const std::string& token, Facts& facts) const {
 void Referee::note_end(const Run& run, Facts& facts, const Standing& after) {
   const Duration end_here = end_of(run.server, facts, after);
   Duration& end = facts.ends[run.server.vote()];
-  // A release that leaves it to expire brings its end nearer.
+  // A release that leaves the lease to expire brings its end nearer.
   end = run.script == "release" ? end_here : std::max(end, end_here);
   if (run.process.ended()) orphaned_until_ = std::max(orphaned_until_, end_here);
 }
@@ -392,7 +390,7 @@ void Referee::check_expiries(const Run& run, const Standing& after) {
   for (const std::string& key : run.keys) {
     const local::Entry* entry = run.server.keyspace().find(key);
     if (entry == nullptr || entry->expires) continue;
-    // A foreign client's may last for ever.
+    // The key of a foreign client may last for ever.
     if (key == resource_.key() && before_.there && !before_.expires) continue;
     violate("expiry", fmt::format("{} left {} without an end at s{}", run.script, key,
                                   run.server.number() + 1));
@@ -421,11 +419,11 @@ void Referee::saw_end(Server& server, Process& process, bool read_all) {
   if (!finished_.contains(&process) || broken_links_.contains({&process, &server}) ||
       !process.is_done_at(server))
     return;
-  const Standing standing = look(server);
+  const Standing standing = standing_at(server);
   const auto heir = heirs_.find(&process);
   const Process* const owner = heir == heirs_.end() ? &process : heir->second;
   if (!owner->is_done_at(server)) return;
-  // Whoever goes on undoing is not through.
+  // A process that goes on undoing has not finished.
   const auto is_at_work = [&](const auto& known) {
     return known.second == owner && !finished_.contains(known.first);
   };
@@ -435,19 +433,19 @@ void Referee::saw_end(Server& server, Process& process, bool read_all) {
     if (unread_ends_.contains({&process, &server}) || !nodes.contains(&server)) continue;
     if ((scripts_lost_ & bit_of(server)) != 0) break;
     if (queue == nullptr || !queue->score(waiter)) continue;
-    if (late_places_.contains({waiter, &server})) continue;
-    violate("line", fmt::format("s{} keeps {} in the queue, which is gone", server.number() + 1,
-                                process.name()));
+    if (late_entries_.contains({waiter, &server})) continue;
+    violate("queue", fmt::format("s{} keeps {} in the queue, although it is gone",
+                                 server.number() + 1, process.name()));
   }
   for (const auto& [token, facts] : facts_) {
     if (facts.process != owner || !has(standing, token, facts)) continue;
     if (!facts.brought_to.contains(&server)) continue;
     if (has_outlived(facts, server)) continue;
-    // Whoever goes on behind the owner does not know of what the owner itself did not hear.
-    const bool is_unheard = (facts.notified & bit_of(server)) == 0;
-    if (is_unheard && broken_links_.contains({owner, &server})) continue;
+    // A process that undoes for the owner does not know of grants that did not reach the owner.
+    const bool is_unknown = (facts.told & bit_of(server)) == 0;
+    if (is_unknown && broken_links_.contains({owner, &server})) continue;
     if (facts.granted && (facts.shared || !facts.gone_everywhere)) continue;
-    if (!facts.granted && (facts.given_back || is_given_up(facts, server))) continue;
+    if (!facts.granted && (facts.release_requested || is_given_up(facts, server))) continue;
     if (!facts.granted && (facts.undone_elsewhere & bit_of(server)) != 0) continue;
     violate("ghost", fmt::format("s{} keeps {}, which was {}", server.number() + 1, name_of(token),
                                  facts.granted ? "released" : "an attempt that failed"));
@@ -455,22 +453,22 @@ void Referee::saw_end(Server& server, Process& process, bool read_all) {
 }
 
 void Referee::lose_marker(Server& server) {
-  const Standing standing = look(server);
+  const Standing standing = standing_at(server);
   if (standing.there && standing.value == shared_marker && !standing.shares.empty())
     server.keyspace().erase(resource_.key());
 }
 
 void Referee::inspected(const Inspection& inspection, Duration began) {
   const auto held_all_the_time = [&](const auto& known) {
-    // Released by hand at some servers, it may have expired at the others.
+    // A lease released by hand at some servers may have expired at the others.
     return is_valid(known.second) && known.second.granted_at < began &&
            known.second.process != nullptr && !may_be_taken(known.first, known.second);
   };
   const auto held = std::ranges::find_if(facts_, held_all_the_time);
-  history_.add("somebody is told that the lock is {}", inspection.state == InspectState::free
-                                                           ? "free"
-                                                       : inspection.holder ? "held"
-                                                                           : "in some other state");
+  history_.add("an inspection shows that the lock is {}",
+               inspection.state == InspectState::free ? "free"
+               : inspection.holder                    ? "held"
+                                                      : "in some other state");
   if (held == facts_.end() || data_lost_) return;
   if (inspection.state == InspectState::free)
     violate("inspect", name_of(held->first) + " holds what is shown as free");

@@ -11,7 +11,7 @@
 
 namespace redlock::sim {
 
-/// A referee for each lock of a schedule. What concerns processes and servers, all of them see.
+/// A referee for each lock of a schedule. All of them see what concerns processes and servers.
 class Referees final : public Watcher {
  public:
   Referees(Timeline& timeline, History& history, const std::vector<Resource>& resources,

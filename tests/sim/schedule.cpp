@@ -31,7 +31,7 @@ Schedule draw(const Profile& profile, std::uint64_t seed) {
 }
 
 std::string describe(const Schedule& schedule) {
-  constexpr std::array shapes{"chaos", "cron", "line", "a server given twice", "nightly"};
+  constexpr std::array shapes{"chaos", "cron", "queue", "a server configured twice", "nightly"};
   return fmt::format(
       "{}: {} servers, {} hosts, {} sessions, {} mishaps, restart guard {:.0f} ms, calm from "
       "{:.0f} ms",
@@ -67,13 +67,13 @@ std::string describe(const Mishap& mishap) {
     case Kind::flush_scripts:
       return fmt::format("{} forgets all scripts", server);
     case Kind::outage:
-      return fmt::format("{} and {} are apart {}", host, server, span);
+      return fmt::format("{} and {} are disconnected {}", host, server, span);
     case Kind::isolate_host:
       return fmt::format("{} is cut off {}", host, span);
     case Kind::isolate_server:
       return fmt::format("{} is cut off {}", server, span);
     case Kind::cut:
-      return fmt::format("a connection to {} breaks, what is under way {}", server,
+      return fmt::format("a connection to {} breaks, data in flight {}", server,
                          mishap.flag ? "arrives" : "is lost");
     case Kind::pause:
       return fmt::format("{} stands still {}", host, span);
@@ -82,17 +82,17 @@ std::string describe(const Mishap& mishap) {
     case Kind::step_server_wall:
       return fmt::format("the wall clock of {} jumps by {} ms", server, mishap.step.count());
     case Kind::break_lock:
-      return fmt::format("somebody on {} breaks the lock{}", host,
-                         mishap.flag ? " if its fence is another" : "");
+      return fmt::format("a process on {} breaks the lock{}", host,
+                         mishap.flag ? ", with a fence that no lease has" : "");
     case Kind::foreign:
       return fmt::format("a foreign client tries {}", span);
     case Kind::foreign_for_ever:
       return fmt::format("a foreign client tries without an expiry{}, {}",
                          mishap.flag ? ", with a hash" : "", span);
     case Kind::refuse: {
-      constexpr std::array refusals{"nothing",           "for it loads",
-                                    "for it is busy",    "for want of rights",
-                                    "writes, read-only", "writes, for it cannot save",
+      constexpr std::array refusals{"nothing",           "while it loads",
+                                    "while it is busy",  "for lack of rights",
+                                    "writes, read-only", "writes, as it cannot save",
                                     "what needs memory"};
       return fmt::format("{} refuses {}: {}", server, span,
                          refusals[static_cast<std::size_t>(mishap.refusal)]);
@@ -104,7 +104,7 @@ std::string describe(const Mishap& mishap) {
     case Kind::lose_marker:
       return "a shared lock's key is lost everywhere";
     case Kind::inspect:
-      return fmt::format("somebody on {} asks who has the lock", host);
+      return fmt::format("a process on {} asks who has the lock", host);
     case Kind::evict:
       return fmt::format("{} loses the lock's key", server);
     case Kind::move_address:
@@ -118,7 +118,7 @@ std::string describe(const Mishap& mishap) {
                          fmt::join(spoiling.words, " "));
     }
     case Kind::newer_waiter:
-      return fmt::format("a waiter of a newer version stands in the queue {}", span);
+      return fmt::format("a waiter of a newer version is in the queue {}", span);
     case Kind::move_slot:
       return fmt::format("the cluster of {} begins to move the slot, {}", server, span);
     case Kind::fail_over:

@@ -10,7 +10,7 @@
 
 namespace redlock::sim {
 
-/// How long those behind somebody who was notified leave it to that one (PROTOCOL Q5).
+/// How long the waiters behind a notified one leave the lock to it (PROTOCOL Q5).
 inline constexpr Milliseconds standby_delay{1300};
 
 struct MachinePlan {
@@ -35,7 +35,7 @@ struct PathPlan {
   unsigned stragglers = 0;
 };
 
-/// Something that happens to somebody, from `at` for `span`.
+/// Something that goes wrong, from `at` for `span`.
 struct Mishap {
   enum class Kind {
     crash,          ///< a server's process ends and is started again with all its data
@@ -43,30 +43,29 @@ struct Mishap {
     freeze,         ///< a server stands still
     flush_scripts,  ///< SCRIPT FLUSH
     outage,         ///< nothing gets from a host to a server or back
-    isolate_host,   ///< nor to any server
+    isolate_host,   ///< nothing gets from a host to any server or back
     isolate_server,
     cut,               ///< a connection breaks
     pause,             ///< a host stands still
     step_client_wall,  ///< by `step`
     step_server_wall,  ///< by `step`
-    break_lock,  ///< somebody on a host takes the lock away by force, or tries with a fence that it
-                 ///< has not
+    break_lock,  ///< a process on a host breaks the lock by force, or tries to with a fence that
+                 ///< the lease does not have
     foreign,     ///< a client of another library locks for `span`
     foreign_for_ever,  ///< the same without an expiry, or with a key of another type; goes after
                        ///< `span`
     refuse,            ///< a server refuses what `refusal` says
-    power_loss,  ///< all servers lose power, and are back with their data before anybody notices
-    cut_subscriptions,  ///< nobody on a host hears any server, until it subscribes again
-    lose_marker,    ///< the key of a shared lock goes from every server, and what lies beside it
-                    ///< stays
-    inspect,        ///< somebody on a host asks who has the lock
-    evict,          ///< a server loses the lock's key, and what lies beside it stays
-    move_address,   ///< a server's address leads to `other` for a while
-    spoil_counter,  ///< a server's fence counter is no number that it may be, for a while
-    spoil_key,      ///< another program writes what makes no sense into a helper key of a server
-    newer_waiter,   ///< a waiter of a newer version stands in every queue for `span`, first of all
-    move_slot,      ///< of a server's cluster, within about `span`
-    fail_over,      ///< a replica takes the master's place
+    power_loss,  ///< all servers lose power, and are back with their data before a client notices
+    cut_subscriptions,  ///< the subscriptions of a host break, until it subscribes again
+    lose_marker,        ///< every server loses the key of a shared lock, but not its helper keys
+    inspect,            ///< a process on a host asks who has the lock
+    evict,              ///< a server loses the lock's key, but not its helper keys
+    move_address,       ///< a server's address leads to `other` for a while
+    spoil_counter,      ///< a server's fence counter has an invalid value, for a while
+    spoil_key,          ///< another program writes nonsense into a helper key of a server
+    newer_waiter,       ///< a waiter of a newer version is first in every queue for `span`
+    move_slot,          ///< of a server's cluster, within about `span`
+    fail_over,          ///< a replica becomes the master
   };
   Kind kind = Kind::crash;
   Duration at{};
@@ -77,20 +76,20 @@ struct Mishap {
   std::size_t spoiling = 0;  ///< spoil_key: which of `spoilings`
   Milliseconds step{};
   Refusal refusal = Refusal::none;
-  bool flag = false;  ///< cut: what is under way arrives; break_lock: only with a certain fence;
+  bool flag = false;  ///< cut: data in flight arrives; break_lock: only with a certain fence;
                       ///< foreign: dies without releasing; foreign_for_ever: a hash; fail_over:
                       ///< the master crashes
 };
 
-/// What another program writes into a helper key: a command, without the name of the key. In a word
-/// LEASE stands for the id of the exclusive lease that there is, READER for that of a share, and
-/// WAITER for that of the first waiter. None of it opens the lock: where readers or slots are of
-/// another type, servers grant nothing by them.
+/// What another program writes into a helper key: a command without the name of the key. In a word,
+/// LEASE stands for the id of the current exclusive lease, READER for that of a share, and WAITER
+/// for that of the first waiter. None of it opens the lock: where readers or slots have another
+/// type, servers grant nothing by them.
 struct Spoiling {
   std::size_t key;  ///< one of protocol::key
   std::string_view command;
   std::vector<std::string> words;
-  bool replaces = true;  ///< what was there goes first
+  bool replaces = true;  ///< the old value is deleted first
 };
 
 inline const Spoiling spoilings[] = {
@@ -124,43 +123,43 @@ inline const Spoiling spoilings[] = {
     {protocol::key::last, "HSET", {"a", "b"}},
 };
 
-/// Everything that is decided before a schedule begins. What is drawn later, delays and the
-/// clients' own randomness, hangs on it.
+/// Everything that is decided before a schedule begins. What is drawn later (delays and the
+/// clients' own randomness) depends on it.
 struct Schedule {
   enum class Shape {
     chaos,
-    cron,  ///< some start at the same time, try once, and nothing is wrong: one of them gets the
-           ///< lock
-    line,  ///< some wait for ever, and all servers are well: they get it in order, one right after
-           ///< the other
-    duplicate,  ///< one server was given twice: nobody gets it
+    cron,   ///< some sessions start at the same time and try once, and nothing goes wrong: one of
+            ///< them gets the lock
+    queue,  ///< some sessions wait for ever, and all servers are well: the sessions get the lock in
+            ///< order, one right after the other
+    duplicate,  ///< one server is configured twice: no session gets the lock
     nightly,    ///< see nightly.hpp
   };
   Shape shape = Shape::chaos;
   std::size_t servers = 3;              ///< votes, unless some are of several nodes
-  std::size_t keys = 1;                 ///< locks that there are
+  std::size_t keys = 1;                 ///< number of locks
   std::vector<std::size_t> configured;  ///< indices of servers, in the clients' order
   bool identifies_itself = true;        ///< clients may ask INFO
   Duration restart_guard{};
-  std::vector<NodesPlan> nodes{};         ///< of the votes that are not one server
+  std::vector<NodesPlan> nodes{};         ///< of the votes that are several nodes
   std::vector<MachinePlan> server_plans;  ///< of each vote, then of all other nodes and sentinels
   std::vector<MachinePlan> hosts;
-  bool has_host_names = false;          ///< each has its own; else all have the same
-  std::vector<std::size_t> mute_hosts;  ///< whose user may not PUBLISH
-  std::vector<std::size_t> deaf_hosts;  ///< whose user may not SUBSCRIBE
-  std::vector<PathPlan> paths;          ///< host * server plans + server
+  bool has_host_names = false;  ///< each host has its own; else all have the same
+  std::vector<std::size_t> hosts_without_publish;    ///< whose user may not PUBLISH
+  std::vector<std::size_t> hosts_without_subscribe;  ///< whose user may not SUBSCRIBE
+  std::vector<PathPlan> paths;                       ///< host * server plans + server
   std::vector<SessionPlan> sessions;
   std::vector<Mishap> mishaps;
-  std::vector<bool> quiet_days{};  ///< of nightly: nothing happens to servers or hosts
+  std::vector<bool> quiet_days{};  ///< of nightly: nothing goes wrong with servers or hosts
   /// Null when that vote is one server.
   [[nodiscard]] const NodesPlan* nodes_of(std::size_t vote) const;
-  /// What all sessions need for themselves.
+  /// How long all sessions work, one after the other.
   [[nodiscard]] Duration work() const;
 
-  Duration calm{};  ///< from then on nothing goes wrong any more
+  Duration calm{};  ///< from then on nothing goes wrong
   Duration progress_from{};
-  Duration bound{};  ///< from progress_from on: how long a free lock may go without a holder while
-                     ///< somebody waits
+  Duration bound{};  ///< from progress_from on: how long a free lock may have no holder while a
+                     ///< session waits
 };
 
 Schedule draw(const Profile& profile, std::uint64_t seed);

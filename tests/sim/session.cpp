@@ -40,7 +40,7 @@ Session::Session(World& world, SessionPlan plan, std::string name)
 
 asio::awaitable<void> Session::live() {
   const std::shared_ptr<ServerSet> server_set =
-      world_.new_electorate(*process_, plan_.server_timeout);
+      world_.new_server_set(*process_, plan_.server_timeout);
   world_.history().add("{} starts on host {}: {}", process_->name(), plan_.host + 1,
                        describe(plan_));
   waiting_ = true;
@@ -69,12 +69,13 @@ asio::awaitable<void> Session::live() {
 
 void Session::leave_behind(std::vector<Leftover> leftovers) {
   if (leftovers.empty()) return world_.left_nothing(*process_);
-  world_.history().add("{} leaves {} to be released behind it", process_->name(), leftovers.size());
+  world_.history().add("{} leaves {} attempts for another process to undo", process_->name(),
+                       leftovers.size());
   Process& other = world_.new_process(plan_.host, process_->name() + "b");
   world_.referees().each([&](Referee& referee) { referee.inherits(other, *process_); });
   world_.start([this, &other, leftovers = std::move(leftovers)]() -> asio::awaitable<void> {
     const std::shared_ptr<ServerSet> server_set =
-        world_.new_electorate(other, plan_.server_timeout);
+        world_.new_server_set(other, plan_.server_timeout);
     for (const Leftover& leftover : leftovers) server_set->clear_away(leftover);
     co_await server_set->all_cleared();
     world_.finished(other);
@@ -114,9 +115,9 @@ void Session::note_grant(std::vector<Lease> leases, Instant deadline) {
     lease.deadline = deadline;
     Referee& referee = world_.referee(lease.resource);
     referee.granted(*process_, lease);
-    const bool has_seat = lease.hold.slot && *lease.hold.slot < plan_.mode.slots;
-    if (lease.hold.shared != plan_.mode.shared || has_seat != (plan_.mode.slots > 0)) {
-      referee.violate("grant", process_->name() + " got something else than it asked for");
+    const bool has_slot = lease.hold.slot && *lease.hold.slot < plan_.mode.slots;
+    if (lease.hold.shared != plan_.mode.shared || has_slot != (plan_.mode.slots > 0)) {
+      referee.violate("grant", process_->name() + " did not get what it asked for");
     }
   }
 }
@@ -152,7 +153,7 @@ asio::awaitable<std::shared_ptr<HeldSet>> Session::acquire(ServerSet& server_set
   }
 }
 
-/// Without the set around it, which looks once more whether what it got is good for anything.
+/// Without a HeldSet, which would check once more whether the lease is still valid.
 asio::awaitable<std::optional<Lease>> Session::acquire_bare(ServerSet& server_set) {
   Waiter waiter(server_set, order(plan_.first_key), plan_.wait, interrupt_);
   for (;;) {
@@ -172,7 +173,7 @@ void Session::keep(const std::shared_ptr<HeldSet>& set) {
   SetEvents events;
   events.extended = [this, set = set.get()](bool) {
     for (const Lease& lease : set->leases()) {
-      // Which round it was, only the keeper knows; it began no sooner than the deadline says.
+      // Only the keeper knows which round it was. It began no sooner than the deadline says.
       const Instant asked = set->deadline() - (redlock::deadline(Instant(), lease.ttl) - Instant());
       world_.referee(lease.resource)
           .extended(*process_, lease.token, set->deadline(), process_->true_time(asked));
@@ -232,8 +233,8 @@ asio::awaitable<void> Session::work_under(std::shared_ptr<HeldSet> set) {
   const Instant end = began + plan_.work;
   // It waits for the runs below it before it releases.
   while (!lease_ended_ && (process_->now() < end || nested_ != nullptr)) {
-    // Whoever supervises reads the clock before anything else; a lease that is over ends the work
-    // whatever was notified of it.
+    // A supervisor reads the clock before anything else. A lease past its deadline ends the work
+    // even if no event reported that.
     const Instant until = std::min(process_->now() < end ? end : Instant::max(), set->deadline());
     if (process_->now() >= set->deadline()) break;
     co_await event_->wait_until(until);
@@ -259,7 +260,7 @@ asio::awaitable<void> Session::work_under(std::shared_ptr<HeldSet> set) {
 asio::awaitable<void> Session::nest(Lease parent) {
   Process& inner = world_.new_process(plan_.host, process_->name() + "n");
   nested_ = &inner;
-  const std::shared_ptr<ServerSet> server_set = world_.new_electorate(inner, plan_.server_timeout);
+  const std::shared_ptr<ServerSet> server_set = world_.new_server_set(inner, plan_.server_timeout);
   world_.history().add("{} starts below {}", inner.name(), process_->name());
   AcquireOrder order = this->order(plan_.first_key);
   order.parent_claim =
@@ -305,7 +306,7 @@ asio::awaitable<void> Session::work_below(Process& inner, const Token& parent,
     while (!over && inner.now() < std::min(end, set->deadline()))
       co_await event->wait_until(std::min(end, set->deadline()));
   } else {
-    // The lease above it is gone, so it got one of its own.
+    // The parent lease has ended, so the nested run got a lease of its own.
     referee.granted(inner, lease);
     referee.stopped(inner, lease.token);
   }
@@ -319,14 +320,14 @@ asio::awaitable<void> Session::work_by_hand(Lease lease) {
     co_await extend_by_hand(lease, plan_.hand_ttl);
   }
   co_await sleep_until(script, script.now() + plan_.work);
-  if (!plan_.hand_release_at) co_return;  // it ends by itself
+  if (!plan_.hand_release_at) co_return;  // the lease expires
   world_.referee(lease.resource).stopped(script, lease.token);
   co_await release_by_hand(lease);
 }
 
 asio::awaitable<void> Session::extend_by_hand(Lease lease, Milliseconds ttl) {
   Process& other = world_.new_process(plan_.host, process_->name() + "x");
-  const std::shared_ptr<ServerSet> server_set = world_.new_electorate(other, plan_.server_timeout);
+  const std::shared_ptr<ServerSet> server_set = world_.new_server_set(other, plan_.server_timeout);
   const Ttl length = Ttl::from(ttl).value();
   world_.history().add("{} extends {} by hand, by {} ms", other.name(),
                        lease.token.secret().substr(0, 4), ttl.count());
@@ -345,7 +346,7 @@ asio::awaitable<void> Session::extend_by_hand(Lease lease, Milliseconds ttl) {
 
 asio::awaitable<void> Session::release_by_hand(Lease lease) {
   Process& other = world_.new_process(plan_.host, process_->name() + "r");
-  const std::shared_ptr<ServerSet> server_set = world_.new_electorate(other, plan_.server_timeout);
+  const std::shared_ptr<ServerSet> server_set = world_.new_server_set(other, plan_.server_timeout);
   world_.history().add("{} releases {} by hand", other.name(), lease.token.secret().substr(0, 4));
   HeldLease held(*server_set, lease.resource, lease.token, lease.fence, lease.hold);
   const ReleaseResult result = co_await held.release(/*by_hand=*/true);

@@ -14,42 +14,42 @@ namespace redlock::sim {
 /// What one use of the tool is to do.
 struct SessionPlan {
   enum class Style {
-    run,        ///< keeps the lease, nobody else may release it
-    while_pid,  ///< keeps it, too; released by hand, now and then
-    handed,  ///< `acquire --ttl`: the script works with what it got, extends and releases by hand
+    run,        ///< keeps the lease; no other process may release it
+    while_pid,  ///< keeps the lease; sometimes released by hand
+    handed,  ///< `acquire --ttl`: a script works under the lease, extends and releases it by hand
   };
   std::size_t host = 0;
   Duration start{};  ///< true time
   Style style = Style::run;
   std::size_t first_key = 0;
-  std::size_t keys =
-      1;  ///< so many from there on, one after the other; by hand only the first is dealt with
+  /// How many keys from there on, one after the other. Only the first is handled by hand.
+  std::size_t keys = 1;
   Mode mode;
-  bool supersedes = false;  ///< as a waiter; then it takes one lock alone
+  bool supersedes = false;  ///< as a waiter; then it takes one exclusive lock
   Milliseconds ttl{};
   Duration server_timeout{};
   WaitPolicy wait;
   Duration work{};
-  Duration expire_in{};             ///< --min-hold, what is left of it
+  Duration expire_in{};             ///< the rest of --min-hold
   std::optional<Duration> dies_at;  ///< true time
-  std::optional<Duration>
-      hand_extend_at;  ///< after the grant: somebody with the token gives it another ttl
+  /// After the grant: another process with the token extends the lease by another ttl.
+  std::optional<Duration> hand_extend_at;
   Milliseconds hand_ttl{};
   std::optional<Duration> hand_release_at;  ///< after the grant
-  std::optional<Duration> nested_at;        ///< after the grant: a run of the same key below it
+  std::optional<Duration> nested_at;        ///< after the grant: a nested run of the same key
   Duration nested_work{};
   std::optional<Duration> once_per;  ///< --once-per
-  bool fails = false;                ///< the command does not end with 0
-  bool undisturbed = false;          ///< nothing happens to it or its host
-  Duration away_until{};             ///< by then its host goes on, or has its servers back
+  bool fails = false;                ///< the command does not exit with 0
+  bool undisturbed = false;          ///< nothing goes wrong with it or its host
+  Duration away_until{};             ///< by then its host goes on, or reaches its servers again
 };
 
 class World;
 
-/// For people.
+/// The name of a failure for histories and --rate.
 const char* word_for(AttemptFailure::Why why);
 
-/// One use of the tool: a process that acquires, keeps, releases, and says to the referee what it
+/// One use of the tool: a process that acquires, keeps and releases, and tells the referee what it
 /// believes.
 class Session {
  public:
@@ -63,40 +63,40 @@ class Session {
   [[nodiscard]] const SessionPlan& plan() const noexcept { return plan_; }
   [[nodiscard]] const std::string& name() const noexcept { return process_->name(); }
   [[nodiscard]] bool over() const noexcept { return over_ || killed_; }
-  /// Waits for a lock that is held for as long as it takes.
-  [[nodiscard]] bool patient() const noexcept { return !plan_.wait.wait; }
+  /// Whether it waits for ever for a lock that is held.
+  [[nodiscard]] bool waits_for_ever() const noexcept { return !plan_.wait.wait; }
   [[nodiscard]] bool waiting() const noexcept { return waiting_ && !killed_; }
-  /// Since when it waits and is there to be let in.
+  /// Since when it waits and is able to enter.
   [[nodiscard]] Duration can_enter_since() const {
     return std::max(waiting_since_, plan_.away_until);
   }
-  /// When it was let in, gave up or was killed.
+  /// When it got the lock, gave up or was killed.
   [[nodiscard]] std::optional<Duration> waited_until() const { return waited_until_; }
   [[nodiscard]] bool killed_in_wait() const noexcept { return waiting_ && killed_; }
-  /// Being killed, it left an entry in the queue that only its end removes.
+  /// Until when an entry that it left in the queue when it was killed may remain there.
   [[nodiscard]] Duration left_queue_until() const noexcept { return left_queue_until_; }
-  /// Until then it is not told, as promised.
+  /// Until then the promise allows that it is not notified.
   void stands_by_until(Duration when) { plan_.away_until = std::max(plan_.away_until, when); }
-  /// It waits no more, and what it left keeps others out for so long.
+  /// It no longer waits, and its queue entry keeps others out until then.
   void keeps_others_until(Duration when) {
     if (waiting_) left_queue_until_ = when;
   }
   [[nodiscard]] const Process& process() const noexcept { return *process_; }
-  /// When it was told that a quorum has it in the queue.
+  /// When it learned that a quorum has queued it.
   [[nodiscard]] std::optional<Duration> queued_since() const noexcept { return queued_since_; }
   [[nodiscard]] bool held() const noexcept { return held_; }
   [[nodiscard]] std::optional<AttemptFailure::Why> gave_up() const noexcept { return gave_up_; }
 
  private:
-  /// What the process leaves for one that goes on behind it.
+  /// Starts a process that undoes what this one could not.
   void leave_behind(std::vector<Leftover> leftovers);
 
   asio::awaitable<std::shared_ptr<HeldSet>> acquire(ServerSet& server_set);
   asio::awaitable<std::optional<Lease>> acquire_bare(ServerSet& server_set);
   [[nodiscard]] AcquireOrder order(std::size_t key) const;
-  /// All of them, which are good until then.
+  /// All of them are valid until `deadline`.
   void note_grant(std::vector<Lease> leases, Instant deadline);
-  /// True when that was the last try.
+  /// True when that was the last attempt.
   bool note_failure(const AttemptFailure& failure, bool final);
   asio::awaitable<void> work_under(std::shared_ptr<HeldSet> set);
   /// The command need not run.
@@ -104,8 +104,8 @@ class Session {
   [[nodiscard]] RunRecord record_of(Instant began) const;
   asio::awaitable<void> work_by_hand(Lease lease);
   void keep(const std::shared_ptr<HeldSet>& set);
-  /// A `run` below this one, as its command starts it: it relies on our lease as long as that
-  /// stands.
+  /// A nested run, as this run's command starts it: it relies on the parent lease while that is
+  /// valid.
   asio::awaitable<void> nest(Lease parent);
   asio::awaitable<void> work_below(Process& inner, const Token& parent,
                                    std::shared_ptr<HeldSet> set);
@@ -116,7 +116,7 @@ class Session {
   SessionPlan plan_;
   Process* process_;
   Process* nested_ = nullptr;     ///< while it lives
-  std::unique_ptr<Event> event_;  ///< rung when the lease ends
+  std::unique_ptr<Event> event_;  ///< notified when the lease ends
   Interrupt interrupt_;
   bool lease_ended_ = false;
   bool over_ = false;

@@ -12,13 +12,13 @@ asio::awaitable<AcquireVote> Witness::acquire(AcquireRequest request, Instant de
   referee.attempts(process_, token, queues ? std::optional(request.entry->ticket) : std::nullopt);
   AcquireVote vote = co_await server_->acquire(std::move(request), deadline);
   if (const auto* granted = std::get_if<Granted>(&vote)) {
-    referee.hears_answer(process_, token, granted->queue);
-    referee.hears_grant(process_, token, member_, granted->slot);
+    referee.gets_answer(process_, token, granted->queue);
+    referee.gets_grant(process_, token, index_, granted->slot);
   }
   if (const auto* held = std::get_if<Held>(&vote))
-    referee.hears_answer(process_, token, held->queue);
+    referee.gets_answer(process_, token, held->queue);
   if (const auto* queued = std::get_if<Queued>(&vote))
-    referee.hears_answer(process_, token, queued->queue);
+    referee.gets_answer(process_, token, queued->queue);
   co_return vote;
 }
 
@@ -28,7 +28,7 @@ asio::awaitable<ExtendVote> Witness::extend(ExtendRequest request, Instant deadl
   const Duration began = referee.begins_to_extend(process_, token);
   ExtendVote vote = co_await server_->extend(std::move(request), deadline);
   if (std::holds_alternative<Extended>(vote))
-    referee.hears_extended(process_, token, began, member_);
+    referee.gets_extension(process_, token, began, index_);
   co_return vote;
 }
 
@@ -37,13 +37,13 @@ asio::awaitable<HealVote> Witness::heal(HealRequest request, Instant deadline) {
   co_return co_await server_->heal(std::move(request), deadline);
 }
 
-// The rest passes through, and at most tells the referee of it.
+// The rest is forwarded; the referee is told at most.
 
 asio::awaitable<RaiseVote> Witness::raise_fence(RaiseRequest request, Instant deadline) {
   return server_->raise_fence(std::move(request), deadline);
 }
 asio::awaitable<ReleaseVote> Witness::release(ReleaseRequest request, Instant deadline) {
-  referees_.of(request.resource).gives_back(request.token);
+  referees_.of(request.resource).releases(request.token);
   return server_->release(std::move(request), deadline);
 }
 asio::awaitable<BreakVote> Witness::break_lock(BreakRequest request, Instant deadline) {
@@ -61,20 +61,20 @@ void Witness::undo(const Resource& resource, const Token& token, std::optional<R
   server_->undo(resource, token, std::move(requeue), std::move(not_undone));
 }
 void Witness::leave(const Resource& resource, const std::string& waiter) {
-  referees_.of(resource).leaves(waiter, member_);
+  referees_.of(resource).leaves(waiter, index_);
   server_->leave(resource, waiter);
 }
 void Witness::leave_late(const Resource& resource, const std::string& waiter) {
-  referees_.of(resource).leaves(waiter, member_);
+  referees_.of(resource).leaves(waiter, index_);
   server_->leave_late(resource, waiter);
 }
 asio::awaitable<std::optional<Fault>> Witness::subscribe(Resource resource, std::string waiter,
                                                          std::function<void(Notification)> notified,
                                                          Instant deadline) {
   auto told = [this, &referee = referees_.of(resource),
-               notified = std::move(notified)](Notification call) {
-    referee.hears_call(process_, member_, call);
-    notified(call);
+               notified = std::move(notified)](Notification notification) {
+    referee.is_notified(process_, index_, notification);
+    notified(notification);
   };
   return server_->subscribe(std::move(resource), std::move(waiter), std::move(told), deadline);
 }

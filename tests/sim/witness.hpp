@@ -7,14 +7,14 @@
 
 namespace redlock::sim {
 
-/// A server as one process sees it: tells the referee what the process asks and hears, and changes
-/// nothing.
+/// A server as one process sees it: tells the referee what the process asks and what the server
+/// answers, and changes nothing.
 class Witness final : public LockServer {
  public:
-  /// `place`: among the servers that the process was given.
+  /// `index`: of the server among the configured ones.
   Witness(std::unique_ptr<LockServer> server, Referees& referees, Process& process,
-          std::size_t place)
-      : server_(std::move(server)), referees_(referees), process_(process), member_(place) {}
+          std::size_t index)
+      : server_(std::move(server)), referees_(referees), process_(process), index_(index) {}
 
   [[nodiscard]] const std::string& name() const override { return server_->name(); }
   asio::awaitable<AcquireVote> acquire(AcquireRequest request, Instant deadline) override;
@@ -41,7 +41,7 @@ class Witness final : public LockServer {
   std::unique_ptr<LockServer> server_;
   Referees& referees_;
   Process& process_;
-  std::size_t member_;
+  std::size_t index_;
 };
 
 }  // namespace redlock::sim

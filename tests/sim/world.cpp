@@ -11,21 +11,21 @@
 namespace redlock::sim {
 namespace {
 
-/// More than any schedule needs: whoever gets here runs in circles.
+/// More than any schedule needs: one that gets here runs in circles.
 constexpr std::size_t max_events = 300'000;
 
-/// More than the busiest of 60,000 schedules asks: in a line with many who share the lock 1,617,
-/// else less than 1,500.
+/// More than the busiest of 60,000 schedules runs: 1,617 in a queue with many readers, else less
+/// than 1,500.
 constexpr std::size_t max_scripts = 1500;
-constexpr std::size_t max_scripts_in_line = 2000;
+constexpr std::size_t max_scripts_of_queue = 2000;
 
-/// By so much a writer that died while it waited holds up readers.
+/// How long a writer that was killed while it waited delays readers.
 constexpr Milliseconds dead_writer{2000};
 
-/// After the last session: for what is under way, and what runs in the background.
-constexpr Milliseconds settling_time{8000};
+/// After the last session: for messages in flight and background work.
+constexpr Milliseconds settling_delay{8000};
 
-/// In the order in which everybody locks them who wants several.
+/// In the order in which sessions that want several lock them.
 std::vector<Resource> the_resources(std::size_t number) {
   std::vector<Resource> resources{Resource::from("deploy").value()};
   if (number > 1) resources.push_back(Resource::from("migrate").value());
@@ -52,11 +52,11 @@ World::World(const Profile& profile, std::uint64_t seed, bool with_history, loca
     hosts_.emplace_back(timeline_, *this, hosts_.size(), Oscillator(plan.clock_origin, plan.ppm),
                         plan.wall_offset);
   }
-  for (const std::size_t host : schedule_.mute_hosts) {
+  for (const std::size_t host : schedule_.hosts_without_publish) {
     history_.add("host {} may not publish", host + 1);
     hosts_[host].may_publish = false;
   }
-  for (const std::size_t host : schedule_.deaf_hosts) {
+  for (const std::size_t host : schedule_.hosts_without_subscribe) {
     history_.add("host {} may not subscribe", host + 1);
     hosts_[host].may_subscribe = false;
   }
@@ -136,7 +136,7 @@ std::string World::name_of_host(std::size_t host) const {
   return schedule_.has_host_names ? "h" + std::to_string(host + 1) : "h";
 }
 
-std::shared_ptr<ServerSet> World::new_electorate(Process& process, Duration server_timeout) {
+std::shared_ptr<ServerSet> World::new_server_set(Process& process, Duration server_timeout) {
   std::vector<std::unique_ptr<LockServer>> servers;
   for (const std::size_t server : schedule_.configured) {
     redis::RedisServerOptions options;
@@ -146,7 +146,7 @@ std::shared_ptr<ServerSet> World::new_electorate(Process& process, Duration serv
         std::make_unique<Witness>(std::move(product), referees_, process, servers.size()));
   }
   RandomBits random = [random = Random(random_.bits())]() mutable { return random.bits(); };
-  return electorates_.emplace_back(
+  return server_sets_.emplace_back(
       std::make_shared<ServerSet>(timeline_.executor(), process, std::move(random),
                                   std::move(servers), server_timeout, schedule_.restart_guard));
 }
@@ -166,14 +166,15 @@ std::optional<Violation> World::run() {
   const bool nightly = schedule_.shape == Schedule::Shape::nightly;
   const std::size_t scale = nightly ? sessions_.size() : 1;
   const std::size_t max_allowed =
-      scale * (schedule_.shape == Schedule::Shape::line ? max_scripts_in_line : max_scripts);
+      scale * (schedule_.shape == Schedule::Shape::queue ? max_scripts_of_queue : max_scripts);
   std::size_t events = 0;
   std::optional<Duration> over_since;
   while (!referees_.any_violation() && timeline_.step()) {
-    if (++events > scale * max_events) referee_.violate("progress", "it runs in circles");
-    if (referees_.scripts() > max_allowed) referee_.violate("load", "they ask without end");
+    if (++events > scale * max_events) referee_.violate("progress", "the schedule runs in circles");
+    if (referees_.scripts() > max_allowed)
+      referee_.violate("load", "processes send scripts without end");
     if (!over_since && all_over() && timeline_.now() > schedule_.calm) over_since = timeline_.now();
-    if (over_since && timeline_.now() > *over_since + settling_time) break;
+    if (over_since && timeline_.now() > *over_since + settling_delay) break;
     if (timeline_.now() > end) break;
   }
   if (!referees_.any_violation()) {
@@ -196,16 +197,16 @@ void World::plan_sessions() {
 void World::kill(Session& session) {
   const bool keeps_waiting =
       session.waiting() && referee_.kept_out_until(session.plan().mode, session.process()) >
-                               timeline_.now() + hang_up_time;
-  // Those behind it may have been told to leave it to this one; of one that notified nothing, only
-  // its entry's end tells.
+                               timeline_.now() + hang_up_delay;
+  // The waiters behind it may have been told to leave the lock to it. If it notified none, they
+  // notice only when its entry ends.
   if (!session.over() && !keeps_waiting) schedule_.bound += standby_delay;
-  // Readers behind it learn only by looking that nobody keeps them from those who read.
+  // Readers behind it learn only by polling that no writer keeps them out any more.
   const bool keeps_readers = session.waiting() && !session.plan().mode.shared;
   const auto reads = [](const Session& other) { return other.plan().mode.shared; };
   if (keeps_readers && std::ranges::any_of(sessions_, reads)) schedule_.bound += dead_writer;
   if (!hosts_[session.plan().host].may_subscribe) {
-    session.keeps_others_until(timeline_.now() + polling_entry_ttl + hang_up_time);
+    session.keeps_others_until(timeline_.now() + polling_entry_ttl + hang_up_delay);
   }
   session.kill();
 }
@@ -216,13 +217,13 @@ bool World::all_over() const {
 }
 
 void World::note_grant(const Session& session) {
-  if (schedule_.shape != Schedule::Shape::line) return check_progress(session);
+  if (schedule_.shape != Schedule::Shape::queue) return check_progress(session);
   check_order(session);
   check_delay(session);
 }
 
 void World::recorded(const Session& session, Duration started) {
-  history_.add("{} succeeded, and a quorum knows", session.name());
+  history_.add("{} succeeded, and a quorum recorded it", session.name());
   if (std::string text = nights_.recorded(started); !text.empty())
     referee_.violate("once", session.name() + ": " + text);
 }
@@ -234,9 +235,9 @@ void World::left_out(const Session& session) {
 }
 
 void World::note_giving_up(const Session& session) {
-  if (schedule_.shape != Schedule::Shape::line) return;
+  if (schedule_.shape != Schedule::Shape::queue) return;
   if (is_first(session)) check_delay(session);
-  // Whoever is first now, and may not come in yet, is told to look in a while.
+  // The waiter that is first now and may not enter yet is told to poll later.
   for (Session& other : sessions_) {
     if (!other.waiting() ||
         referee_.kept_out_until(other.plan().mode, other.process()) <= timeline_.now())

@@ -19,15 +19,15 @@
 
 namespace redlock::sim {
 
-/// Not the product's own quorum_of(): that may be what is wrong.
+/// Not the product's own quorum_of(): that may be the fault.
 inline std::size_t majority(std::size_t servers) {
   return servers / 2 + 1;
 }
 
-/// A server knows by then that somebody was killed.
-constexpr Milliseconds hang_up_time{20};
+/// By then a server knows that a client was killed.
+constexpr Milliseconds hang_up_delay{20};
 
-/// What happened in many schedules: shows that the net reaches where it should.
+/// What happened in many schedules: shows whether they reach what they should.
 struct Totals {
   std::size_t schedules = 0;
   std::size_t scripts = 0;
@@ -40,7 +40,7 @@ struct Totals {
 /// Runs one schedule from beginning to end.
 class World final : public Network {
  public:
-  /// `lua` is kept from one to the next, since it keeps compiled scripts.
+  /// `lua` is shared by all worlds, since it keeps compiled scripts.
   World(const Profile& profile, std::uint64_t seed, bool with_history, local::LuaHost& lua);
   ~World() override;
   World(const World&) = delete;
@@ -60,7 +60,7 @@ class World final : public Network {
   Process& new_process(std::size_t host, std::string name);
   /// As the product writes it into owner records.
   [[nodiscard]] std::string name_of_host(std::size_t host) const;
-  std::shared_ptr<ServerSet> new_electorate(Process& process, Duration server_timeout);
+  std::shared_ptr<ServerSet> new_server_set(Process& process, Duration server_timeout);
   template <class Coroutine>
   void start(Coroutine coroutine) {
     spawn(timeline_.executor(), std::move(coroutine));
@@ -73,7 +73,7 @@ class World final : public Network {
     referees_.each([&](Referee& referee) { referee.left_nothing(process); });
   }
   void note_failure(AttemptFailure::Why why) { ++failures_[static_cast<std::size_t>(why)]; }
-  /// It is about to hold the lock.
+  /// The session is about to hold the lock.
   void note_grant(const Session& session);
   void note_giving_up(const Session& session);
   // Of --once-per: see Nights.
@@ -89,7 +89,7 @@ class World final : public Network {
   void add_servers(local::LuaHost& lua);
   [[nodiscard]] std::unique_ptr<Nodes> make_nodes(const NodesPlan& plan);
   [[nodiscard]] redis::Endpoint endpoint_of(std::size_t vote) const;
-  /// Where this vote has the lock's key, or would have it.
+  /// The node of this vote that has the lock's key, or would have it.
   [[nodiscard]] Server& place_of_lock(std::size_t vote);
 
   void plan_sessions();
@@ -97,23 +97,23 @@ class World final : public Network {
 
   // What goes wrong: world_mishaps.cpp.
   void plan_mishaps();
-  void befall(const Mishap& mishap);
+  void apply(const Mishap& mishap);
   asio::awaitable<void> break_by_force(Mishap mishap);
   asio::awaitable<void> inspect_lock(Mishap mishap);
   void foreign_lock(const Mishap& mishap);
   void move_address(std::size_t address, std::size_t to);
   void spoil_counter(Server& server, Duration span);
   void spoil_key(Server& server, const Spoiling& spoiling);
-  void put_newer_waiter_in_line(Duration span);
+  void queue_newer_waiter(Duration span);
   void check_newer_waiter(const std::vector<Milliseconds>& ends);
   void calm_down();
 
   [[nodiscard]] bool all_over() const;
 
-  // What must be true of it: world_checks.cpp.
+  // What must be true of sessions: world_checks.cpp.
   void check_order(const Session& session);
   void check_delay(const Session& session);
-  /// Nobody who came before it waits.
+  /// Whether no session that started before it waits.
   [[nodiscard]] bool is_first(const Session& session) const;
   void check_progress(const Session& session);
   void check_outcome();
@@ -124,16 +124,16 @@ class World final : public Network {
   Timeline timeline_;
   History history_;
   std::vector<Resource> resources_;
-  Resource resource_;  ///< the first, and mostly the only one
+  Resource resource_;  ///< the first, and usually the only one
   Referees referees_;
-  Referee& referee_;                           ///< of that
-  std::deque<Server> servers_;                 ///< votes first, then further nodes and sentinels
+  Referee& referee_;                           ///< of that resource
+  std::deque<Server> servers_;                 ///< votes, then further nodes and sentinels
   std::vector<std::unique_ptr<Nodes>> nodes_;  ///< by vote; null: it is one server
   std::vector<std::size_t> leads_to_;          ///< by a server's address
   std::deque<Host> hosts_;
   std::vector<Path> paths_;
   std::deque<Process> processes_;
-  std::vector<std::shared_ptr<ServerSet>> electorates_;
+  std::vector<std::shared_ptr<ServerSet>> server_sets_;
   std::deque<Session> sessions_;
   std::array<std::size_t, 13> failures_{};
   std::size_t foreign_clients_ = 0;

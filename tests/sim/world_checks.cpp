@@ -6,14 +6,13 @@
 namespace redlock::sim {
 namespace {
 
-/// How long the fence counter outlives everything else, and the longest lease.
+/// Longer than the longest lease and the fence counter, which outlives everything else.
 constexpr std::chrono::hours for_ever{31 * 24};
 
-/// So often a waiter's timer may end its wait just when the first server calls it.
+/// How often a waiter's timer may end its wait just when the first server notifies it.
 constexpr std::size_t max_hasty_attempts = 2;
 
-/// Whether one that waits behind it must wait for it: all but those who share the lock without a
-/// slot.
+/// Whether `next` must wait for `first`: unless both share the lock, and not both want a slot.
 bool keeps_out(const Session& first, const Session& next) {
   return !first.plan().mode.shared || !next.plan().mode.shared ||
          (first.plan().mode.slots > 0 && next.plan().mode.slots > 0);
@@ -27,7 +26,7 @@ bool World::is_first(const Session& session) const {
   });
 }
 
-/// Whoever may enter is told so: its own timers are not to find out.
+/// A waiter that may enter is notified: it must not depend on its own timers.
 void World::check_delay(const Session& session) {
   Duration since = std::max(referee_.kept_out_until(session.plan().mode, session.process()),
                             session.can_enter_since());
@@ -39,23 +38,22 @@ void World::check_delay(const Session& session) {
     if (&other == &session || !may_be_before) continue;
     if (other.waited_until()) since = std::max(since, *other.waited_until());
     entry_end = std::max(entry_end, other.left_queue_until());
-    // Who stands before it, or is passed over because it cannot be notified, kept it out until it
-    // could have entered itself.
+    // A waiter before it, even one that cannot be notified and is passed over, kept it out until
+    // that waiter could have entered.
     if (other.waiting() && (keeps_out(other, session) || !other.plan().undisturbed)) {
       since = std::max(since, referee_.kept_out_until(other.plan().mode, other.process()));
     }
-    // Those behind it are told to stand by, and find out by themselves that there is no slot for
-    // it.
+    // The waiters behind it are told to stand by, and learn by polling that no slot is free for it.
     if (other.waiting() && other.plan().mode.slots > 0) bound = schedule_.bound + standby_delay;
   }
-  // What came free before a server learned that somebody was killed was left to the one killed.
+  // A lock that came free before a server noticed that a waiter was killed was left to that waiter.
   const auto was_left_to = [&](const Session& other) {
     return other.killed_in_wait() && since >= *other.waited_until() &&
-           since < *other.waited_until() + hang_up_time;
+           since < *other.waited_until() + hang_up_delay;
   };
   if (std::ranges::any_of(sessions_, was_left_to)) bound = schedule_.bound + standby_delay;
-  // An entry that had not ended when the lock was free was notified, and whoever stands by for it
-  // looks when it has had its chance, not when it ends.
+  // A waiter whose entry had not ended when the lock came free was notified. Waiters that stand by
+  // for it poll when it has had its chance, not when its entry ends.
   if (entry_end > since) since = std::max(entry_end, since + standby_delay);
   if (timeline_.now() <= since + bound) return;
   referee_.violate(
@@ -66,13 +64,13 @@ void World::check_order(const Session& session) {
   for (const Session& other : sessions_) {
     const bool came_first = other.queued_since() && *other.queued_since() < session.plan().start;
     if (!came_first || !other.waiting() || !other.plan().undisturbed ||
-        referee_.was_robbed(other.process()))
+        referee_.was_broken(other.process()))
       continue;
-    // Of two who may have it together, the network decides who hears of it first.
+    // Of two waiters that may have it together, the network decides which one learns of it first.
     if (other.plan().mode.shared && session.plan().mode.shared) continue;
-    referee_.violate(
-        "order", fmt::format("{} overtook {}, who was in the queue since {:.0f} ms", session.name(),
-                             other.name(), in_ms(*other.queued_since())));
+    referee_.violate("order",
+                     fmt::format("{} overtook {}, which was queued since {:.0f} ms", session.name(),
+                                 other.name(), in_ms(*other.queued_since())));
   }
 }
 
@@ -87,7 +85,7 @@ void World::check_progress(const Session& session) {
   if (timeline_.now() <= since + bound) return;
   referee_.violate(
       "progress",
-      fmt::format("nobody held the lock since {:.0f} ms, though somebody waited", in_ms(since)));
+      fmt::format("no session held the lock since {:.0f} ms, although one waited", in_ms(since)));
 }
 
 void World::check_outcome() {
@@ -98,17 +96,19 @@ void World::check_outcome() {
     const auto superseded = referee_.superseded_since(session.process());
     if (session.waiting() && superseded &&
         timeline_.now() > std::max(*superseded, schedule_.progress_from) + schedule_.bound) {
-      referee_.violate("superseded", session.name() + " waits on although a newer waiter came");
+      referee_.violate("superseded",
+                       session.name() + " keeps waiting although a newer waiter came");
     }
-    if (session.waiting() && session.patient()) {
-      if (schedule_.shape != Schedule::Shape::line) check_progress(session);
-      if (schedule_.shape == Schedule::Shape::line && is_first(session)) check_delay(session);
+    if (session.waiting() && session.waits_for_ever()) {
+      if (schedule_.shape != Schedule::Shape::queue) check_progress(session);
+      if (schedule_.shape == Schedule::Shape::queue && is_first(session)) check_delay(session);
     }
     using Why = AttemptFailure::Why;
     if (schedule_.shape == Schedule::Shape::duplicate) {
-      // Granted, when a quorum of others was faster. Broken by force, it may fail otherwise.
+      // It is granted when a quorum of others was faster. When broken by force, it may fail in
+      // another way.
       if (why && why != Why::duplicate && schedule_.mishaps.empty())
-        referee_.violate("duplicate", "a server that was given twice was not told");
+        referee_.violate("duplicate", "a server that is configured twice was not reported");
       continue;
     }
     const auto moved = [](const Mishap& mishap) {
@@ -124,23 +124,23 @@ void World::check_outcome() {
     };
     if (why == Why::misconfigured && std::ranges::any_of(schedule_.mishaps, spoiled)) continue;
     if (why == Why::duplicate || why == Why::denied || why == Why::misconfigured)
-      referee_.violate("answer", "a failure that cannot be");
+      referee_.violate("answer", "an impossible failure");
     const bool unavailable = why == Why::unavailable || why == Why::too_slow;
     if (why == Why::superseded) continue;
-    if (why && session.patient() && !unavailable)
-      referee_.violate("answer", "somebody gave up who waits for ever");
+    if (why && session.waits_for_ever() && !unavailable)
+      referee_.violate("answer", "a session gave up that waits for ever");
     if (unavailable && session.plan().start > schedule_.calm)
-      referee_.violate("answer", "no quorum though nothing was wrong");
+      referee_.violate("answer", "no quorum although nothing was wrong");
   }
-  if (schedule_.shape == Schedule::Shape::line && schedule_.mishaps.empty() &&
+  if (schedule_.shape == Schedule::Shape::queue && schedule_.mishaps.empty() &&
       referee_.hasty_attempts() > max_hasty_attempts) {
-    referee_.violate("load",
-                     fmt::format("{} times somebody did not wait for the other servers' calls",
-                                 referee_.hasty_attempts()));
+    referee_.violate(
+        "load", fmt::format("{} times a waiter did not gather the other servers' notifications",
+                            referee_.hasty_attempts()));
   }
   if (schedule_.shape == Schedule::Shape::cron && holders != 1) {
     referee_.violate("split",
-                     fmt::format("{} of those that started together got the lock", holders));
+                     fmt::format("{} sessions that started together got the lock", holders));
   }
 }
 
@@ -150,7 +150,7 @@ void World::check_leftovers() {
     if (server.is_replica()) continue;
     server.step_wall(for_ever);
     for (const auto& [key, entry] : server.keyspace().live()) {
-      referee_.violate("expiry", fmt::format("{} stays for ever at s{}", key, server.number() + 1));
+      referee_.violate("expiry", fmt::format("{} never expires at s{}", key, server.number() + 1));
     }
   }
 }

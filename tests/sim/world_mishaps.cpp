@@ -12,23 +12,23 @@
 namespace redlock::sim {
 namespace {
 
-/// No fence ever gets there: as milliseconds, it is in some 70,000 years.
-constexpr Fence nobodys_fence{std::uint64_t{1} << 51};
+/// No lease ever has this fence: as milliseconds, it is some 70,000 years away.
+constexpr Fence unused_fence{std::uint64_t{1} << 51};
 
-/// Above 2^52, so it is no fence.
+/// Above 2^52, so it is not a fence.
 const std::string unusable_counter = "9007199254740993";
 constexpr Milliseconds planted_life = std::chrono::hours(30 * 24);
 
-/// The id of a waiter of a later version, and how long the queues live behind it.
+/// The id of a waiter of a later version, and how long its queues live.
 const std::string newer_waiter = "00000000.newer";
 constexpr Milliseconds queue_life{35'000};
 
-/// A foreign client gives its clock as much as we do.
+/// A foreign client allows for the same clock drift as we do.
 Duration foreign_validity(Duration ttl) {
   return ttl - ttl / 100 - Milliseconds(2);
 }
 
-/// The first member of a sorted set, if there is one.
+/// The first member of a sorted set; empty if there is none.
 std::string first_of(Server& server, const std::string& key) {
   const local::Entry* entry = server.keyspace().find(key);
   const auto* set = entry != nullptr ? std::get_if<local::SortedSet>(&entry->value) : nullptr;
@@ -55,11 +55,11 @@ void World::plan_mishaps() {
         }
       }
     }
-    timeline_.at(mishap.at, [this, &mishap] { befall(mishap); });
+    timeline_.at(mishap.at, [this, &mishap] { apply(mishap); });
   }
 }
 
-void World::befall(const Mishap& mishap) {
+void World::apply(const Mishap& mishap) {
   history_.add("{}", describe(mishap));
   Server& server = servers_[mishap.server];
   Host& host = hosts_[mishap.host];
@@ -151,7 +151,7 @@ void World::befall(const Mishap& mishap) {
       spoil_key(server, spoilings[mishap.spoiling]);
       return;
     case Mishap::Kind::newer_waiter:
-      put_newer_waiter_in_line(mishap.span);
+      queue_newer_waiter(mishap.span);
       return;
     case Mishap::Kind::move_slot:
       static_cast<ClusterNodes&>(*nodes_[mishap.server]).move_slot(mishap.span);
@@ -203,7 +203,7 @@ void World::spoil_key(Server& server, const Spoiling& spoiling) {
   run_at(server, command);
 }
 
-void World::put_newer_waiter_in_line(Duration span) {
+void World::queue_newer_waiter(Duration span) {
   const HelperKeys keys(resource_);
   const auto life = std::chrono::duration_cast<Milliseconds>(span);
   std::vector<Milliseconds> all_ends;
@@ -221,7 +221,7 @@ void World::put_newer_waiter_in_line(Duration span) {
   in(span * 9 / 10, [this, all_ends] { check_newer_waiter(all_ends); });
 }
 
-/// Of a short life, whole milliseconds may end sooner than nine tenths of it.
+/// A short life in whole milliseconds may end before nine tenths of it have passed.
 void World::check_newer_waiter(const std::vector<Milliseconds>& ends) {
   const auto forgets = [](const Mishap& mishap) { return mishap.kind == Mishap::Kind::wipe; };
   if (std::ranges::any_of(schedule_.mishaps, forgets)) return;
@@ -229,14 +229,14 @@ void World::check_newer_waiter(const std::vector<Milliseconds>& ends) {
     const local::Entry* queue = server.keyspace().find(HelperKeys(resource_).queue());
     if (queue != nullptr && std::get<local::SortedSet>(queue->value).score(newer_waiter)) continue;
     if (ends[server.number()] <= server.wall()) continue;
-    referee_.violate("line",
-                     fmt::format("s{} threw out a waiter of a newer version", server.number() + 1));
+    referee_.violate("queue",
+                     fmt::format("s{} dropped a waiter of a newer version", server.number() + 1));
   }
 }
 
 asio::awaitable<void> World::inspect_lock(Mishap mishap) {
   Process& process = new_process(mishap.host, "inspector");
-  const std::shared_ptr<ServerSet> server_set = new_electorate(process, Milliseconds(50));
+  const std::shared_ptr<ServerSet> server_set = new_server_set(process, Milliseconds(50));
   const Duration began = timeline_.now();
   referee_.inspected(summarize(co_await redlock::inspect(*server_set, resource_)), began);
   finished(process);
@@ -246,9 +246,9 @@ asio::awaitable<void> World::inspect_lock(Mishap mishap) {
 
 asio::awaitable<void> World::break_by_force(Mishap mishap) {
   Process& process = new_process(mishap.host, "breaker");
-  const std::shared_ptr<ServerSet> server_set = new_electorate(process, Milliseconds(50));
+  const std::shared_ptr<ServerSet> server_set = new_server_set(process, Milliseconds(50));
   std::optional<Fence> only_if;
-  if (mishap.flag) only_if = nobodys_fence;
+  if (mishap.flag) only_if = unused_fence;
   const BreakRequest request{resource_, only_if};
   (void)co_await break_lock(*server_set, request);
   finished(process);
@@ -269,7 +269,7 @@ void World::foreign_lock(const Mishap& mishap) {
     if (for_ever && mishap.flag) command = {"HSET", resource_.key(), value, "1"};
     local::execute(server.keyspace(), command);
   }
-  const auto give_back = [this, value] {
+  const auto release = [this, value] {
     for (Server& server : servers_) {
       const local::Entry* entry = server.keyspace().find(resource_.key());
       if (entry == nullptr) continue;
@@ -279,15 +279,15 @@ void World::foreign_lock(const Mishap& mishap) {
         server.keyspace().erase(resource_.key());
     }
   };
-  if (votes < majority(schedule_.servers)) return give_back();
+  if (votes < majority(schedule_.servers)) return release();
   const Duration until = timeline_.now() + (for_ever ? mishap.span : foreign_validity(ttl));
-  if (until <= timeline_.now()) return give_back();
+  if (until <= timeline_.now()) return release();
   referee_.foreign_granted(value, until);
   const bool dies = !for_ever && mishap.flag;
   if (dies) return;
-  timeline_.at(until, [this, value, give_back] {
+  timeline_.at(until, [this, value, release] {
     referee_.foreign_ended(value);
-    give_back();
+    release();
   });
 }
 

@@ -13,10 +13,10 @@ namespace {
 
 constexpr std::int64_t last_slot = 16383;
 
-/// How soon a node that stands in the way of a migration is asked again.
+/// How soon a migration is tried again after a node did not answer.
 constexpr std::chrono::milliseconds again{20};
 
-/// The keys that a script declares; none for another command.
+/// The keys that a script declares; empty for any other command.
 local::Arguments keys_of(const redis::Command& command) {
   if (command[0] != "EVAL" && command[0] != "EVALSHA") return {};
   std::size_t count = 0;
@@ -40,7 +40,7 @@ ClusterNodes::Node ClusterNodes::node(const Server& server) const {
 }
 
 Server* ClusterNodes::replica() {
-  // A replica does not know that a slot is on its way.
+  // A replica does not know that a slot is being moved.
   return migration_ ? nullptr : members_[partner(owner_)];
 }
 
@@ -53,7 +53,7 @@ void ClusterNodes::changed_places(Server& old_master, Server& new_master) {
   old_master.set_replica(true);
   new_master.set_replica(false);
   owner_ = node(new_master);
-  // The old one hears of it before it takes another command.
+  // The old master learns of it before it takes another command.
   views_[node(old_master)] = views_[owner_] = owner_;
   tell_others();
 }
@@ -84,13 +84,13 @@ void ClusterNodes::move_next_key() {
   const local::Keyspace::Entries& keys = source.keyspace().live();
   if (keys.empty()) return end_migration();
 
-  // A clock that was set back meanwhile must not end anything too early at the other node.
+  // If the source's clock was set back meanwhile, no key may expire too early at the target.
   if (target.wall() > source.wall()) hand_clock_on(source, target, Milliseconds::zero());
   const auto next =
       std::next(keys.begin(), static_cast<std::ptrdiff_t>(random_.below(keys.size())));
   const auto [key, entry] = *next;
   local::Entry& there = target.keyspace().put(key, entry.value);
-  // MIGRATE passes on how long the key still has to live.
+  // MIGRATE passes on the remaining ttl of the key.
   if (entry.expires)
     there.expires = target.keyspace().now() +
                     std::max(Milliseconds(1), *entry.expires - source.keyspace().now());
@@ -150,7 +150,7 @@ Reply ClusterNodes::redirection(std::string_view word, Node to) const {
 }
 
 Reply ClusterNodes::slots(Node as_seen_by) const {
-  // All slots but this one stay with the first two.
+  // All slots but this one stay with the first two nodes.
   const Node first = members_[0]->is_replica() ? 1 : 0;
   const Node owner = views_[as_seen_by];
   std::vector<Reply> ranges;

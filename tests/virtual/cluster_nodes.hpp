@@ -9,19 +9,20 @@
 
 namespace redlock::sim {
 
-/// A Redis Cluster of two masters, with a replica each. All locks lie in one slot, which moves from
+/// A Redis Cluster of two masters with a replica each. All locks are in one slot, which moves from
 /// one master to the other key by key, as with `redis-cli --cluster reshard`. Source: Redis Cluster
 /// specification, and getNodeByQuery() of Redis 7.0 and 6.2.
 class ClusterNodes final : public Nodes {
  public:
-  /// What a master answers that has only some of the keys of a slot that it hands on.
+  /// The version decides what a master answers that has only some keys of a slot that it migrates.
   enum class Version { redis6, redis7 };
 
   /// `members`: a master with all slots, its replica, another master, its replica.
   ClusterNodes(Timeline& timeline, std::vector<Server*> members, std::uint16_t slot,
                Version version, Random random);
 
-  /// Moves the slot to the other master within about that span; nothing while it moves already.
+  /// Moves the slot to the other master within about that span. Does nothing while it moves
+  /// already.
   void move_slot(Duration span);
 
   [[nodiscard]] Server& place_of(std::string_view key) override;
@@ -50,7 +51,7 @@ class ClusterNodes final : public Nodes {
   [[nodiscard]] bool is_up(Node node) const { return members_[node]->answers(); }
   void move_next_key();
   void end_migration();
-  /// All others learn sooner or later who has the slot.
+  /// All other nodes learn within the gossip delay which node has the slot.
   void tell_others();
   [[nodiscard]] Reply redirection(std::string_view word, Node to) const;
   [[nodiscard]] Reply slots(Node as_seen_by) const;
@@ -59,7 +60,7 @@ class ClusterNodes final : public Nodes {
   std::uint16_t slot_;
   Version version_;
   Node owner_ = 0;
-  std::vector<Node> views_;  ///< who has the slot, as each of them sees it
+  std::vector<Node> views_;  ///< which node has the slot, as each node sees it
   std::optional<Migration> migration_;
 };
 

@@ -65,7 +65,7 @@ void Host::go_on() {
 }
 
 std::unique_ptr<Event> Process::make_event() const {
-  // The engine has clocks that it may read only; ours are the world's, which nobody made constant.
+  // The engine gets constant clocks. The processes of the world behind them are not constant.
   return std::make_unique<SimEvent>(const_cast<Process&>(*this));
 }
 
@@ -83,7 +83,7 @@ bool Process::is_done_at(const Server& server) const {
                      [&](const auto& wire) { return !wire->leads_to(server) || wire->is_done(); });
 }
 
-bool Process::is_heard_by(const Server& server) const {
+bool Process::has_delivered_all_to(const Server& server) const {
   return std::ranges::none_of(
       wires_, [&](const auto& wire) { return wire->leads_to(server) && wire->has_in_flight(); });
 }

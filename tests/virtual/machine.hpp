@@ -11,7 +11,7 @@
 
 namespace redlock::sim {
 
-/// The wall clock of a machine that has it right, at the beginning of a schedule.
+/// What a correct wall clock shows at the beginning of a schedule.
 inline constexpr Milliseconds epoch{1'700'000'000'000};
 
 /// A clock that counts from any number and runs a little fast or slow.
@@ -19,12 +19,12 @@ class Oscillator {
  public:
   Oscillator(Duration origin, std::int64_t ppm) : origin_(origin), ppm_(ppm) {}
 
-  /// What it shows at that true time.
+  /// What the clock shows at that true time.
   [[nodiscard]] Duration at(Duration true_time) const {
     return origin_ + true_time + Duration(true_time.count() / 1000 * ppm_ / 1000);
   }
 
-  /// The first true time at which it shows so much; never before the beginning.
+  /// The first true time at which the clock shows `shown`; never before the beginning.
   [[nodiscard]] Duration when(Duration shown) const;
 
   [[nodiscard]] std::int64_t ppm() const noexcept { return ppm_; }
@@ -44,7 +44,7 @@ class Network {
   virtual std::shared_ptr<Wire> dial(Process& process, std::size_t server) = 0;
 };
 
-/// A machine of clients: its clocks, and whether it runs at all.
+/// A machine of clients: its clocks, and whether it runs or stands still.
 class Host {
  public:
   Host(Timeline& timeline, Network& network, std::size_t number, Oscillator clock,
@@ -61,7 +61,8 @@ class Host {
   [[nodiscard]] Milliseconds wall() const;
   void step_wall(Milliseconds by) { wall_offset_ += by; }
 
-  /// Whatever is due meanwhile runs when it goes on. CLOCK_BOOTTIME does not stop.
+  /// The host stands still until go_on(). What becomes due meanwhile runs then. CLOCK_BOOTTIME does
+  /// not stop.
   void pause() { paused_ = true; }
   void go_on();
   [[nodiscard]] bool paused() const noexcept { return paused_; }
@@ -92,7 +93,7 @@ class Process final : public Clock {
   [[nodiscard]] Milliseconds wall() const override { return host_.wall(); }
   [[nodiscard]] std::unique_ptr<Event> make_event() const override;
 
-  /// The true time when its clock shows that.
+  /// The true time when its clock shows `shown`.
   [[nodiscard]] Duration true_time(Instant shown) const {
     return host_.clock().when(shown.time_since_epoch());
   }
@@ -103,7 +104,7 @@ class Process final : public Clock {
 
   std::shared_ptr<Wire> dial(std::size_t server);
 
-  /// It exits, or is killed: nothing of it is ever resumed again, and the kernel closes its
+  /// It exits or is killed: none of its coroutines is ever resumed, and the kernel closes its
   /// connections.
   void end();
   [[nodiscard]] bool ended() const noexcept { return ended_; }
@@ -111,8 +112,8 @@ class Process final : public Clock {
   /// Whether the server read all that was sent to it, and the end of each connection.
   [[nodiscard]] bool is_done_at(const class Server& server) const;
 
-  /// Whether nothing that was sent to it is still on its way.
-  [[nodiscard]] bool is_heard_by(const class Server& server) const;
+  /// Whether nothing that it sent to the server is still in flight.
+  [[nodiscard]] bool has_delivered_all_to(const class Server& server) const;
 
   void make_ready(std::unique_ptr<Parked> parked);
 

@@ -16,7 +16,7 @@ namespace {
 constexpr Milliseconds first_again{200};
 constexpr Milliseconds last_again{3200};
 
-/// The client's end of a wire, as a Connection knows it.
+/// The client's end of a wire, as a Connection uses it.
 class SimTransport final : public redis::Transport {
  public:
   explicit SimTransport(std::shared_ptr<Wire> wire) : wire_(std::move(wire)) {}
@@ -187,8 +187,8 @@ void Wire::tell_of_cut(Duration when) {
 
 namespace redlock::redis {
 
-// The linker takes this one in the place of that with sockets: whatever the product does on a
-// connection, it does on a wire.
+// The linker takes this function instead of the one with sockets, so the product's connections run
+// on wires.
 std::unique_ptr<Transport> make_plain_transport(asio::any_io_executor, const Clock& clock,
                                                 Endpoint endpoint) {
   auto& process = const_cast<sim::Process&>(static_cast<const sim::Process&>(clock));
@@ -198,7 +198,7 @@ std::unique_ptr<Transport> make_plain_transport(asio::any_io_executor, const Clo
 std::unique_ptr<Transport> make_tls_transport(std::unique_ptr<Transport>,
                                               std::shared_ptr<const TlsContext>,
                                               const std::string&) {
-  throw std::logic_error("nobody here speaks TLS");
+  throw std::logic_error("the virtual network has no TLS");
 }
 
 }  // namespace redlock::redis

@@ -18,21 +18,21 @@ namespace redlock::sim {
 
 class Server;
 
-/// The way between a host and a server. What is sent while it is out is sent again until it
-/// arrives: TCP loses nothing but time, and, when somebody gives up, the connection.
+/// The route between a host and a server. What is sent during an outage is sent again until it
+/// arrives: TCP loses only time, and the connection when one end gives up.
 class Path {
  public:
   Path(Duration delay, Duration jitter, unsigned stragglers, Random random)
       : delay_(delay), jitter_(jitter), stragglers_(stragglers), random_(random) {}
 
-  /// Nothing gets through between these two.
+  /// Nothing gets through from `from` until `to`.
   void go_out(Duration from, Duration to) { outages_.emplace_back(from, to); }
   [[nodiscard]] bool is_out(Duration now) const;
 
-  /// No packet is late any more.
+  /// From now on no packet is delayed by a resend.
   void calm_down() { stragglers_ = 0; }
 
-  /// When something arrives that is sent now.
+  /// When a message that is sent now arrives.
   Duration arrival(Duration now);
 
  private:
@@ -43,13 +43,13 @@ class Path {
   std::vector<std::pair<Duration, Duration>> outages_;
 };
 
-/// How one request fares, for tests that say so request by request.
+/// What happens to one request, for tests that decide this request by request.
 struct Fate {
-  Duration request{};   ///< how much longer it takes to the server
-  Duration reply{};     ///< and its reply back
-  bool silent = false;  ///< it never arrives, nor does anything sent behind it on this connection
-  bool reply_lost = false;  ///< the server acts on it, but sends nothing more on this connection
-  std::optional<Reply> answer{};  ///< the server does nothing and answers this
+  Duration request{};       ///< how much longer it takes to reach the server
+  Duration reply{};         ///< how much longer its reply takes back
+  bool silent = false;      ///< neither it nor anything after it on this connection ever arrives
+  bool reply_lost = false;  ///< the server executes it, but sends nothing more on this connection
+  std::optional<Reply> answer{};  ///< the server only replies this, and executes nothing
 };
 
 /// One connection between a process and a server: bytes in order, each way.
@@ -61,9 +61,9 @@ class Wire : public std::enable_shared_from_this<Wire> {
   [[nodiscard]] Process& process() const noexcept { return process_; }
   [[nodiscard]] bool leads_to(const Server& server) const noexcept { return &server == &server_; }
 
-  /// Something that was sent may still arrive, or be read.
+  /// Whether a request may still arrive, or be read.
   [[nodiscard]] bool has_in_flight() const;
-  /// Nothing that was sent can still arrive.
+  /// Whether no request can arrive any more.
   [[nodiscard]] bool is_done() const noexcept {
     return end_arrived_ || dropped_ || (closed_ && !open_);
   }
@@ -73,41 +73,42 @@ class Wire : public std::enable_shared_from_this<Wire> {
   asio::awaitable<std::size_t> read_some(asio::mutable_buffer buffer, asio::error_code& error);
   void send(std::string bytes);
   void end_sending();
-  /// What was sent arrives all the same.
+  /// Requests that were sent before still arrive.
   void close();
 
   // The server's end.
-  /// `delay`: how much longer than usual it is under way.
+  /// `delay`: how much longer than usual the reply takes.
   void reply(std::string bytes, Duration delay = Duration::zero());
   /// No later reply arrives.
   void lose_replies() { replies_lost_ = true; }
-  /// When the server reads a request that it gets now, in order; nothing: never.
+  /// When the server reads a request that arrives now, in order; nothing: never.
   std::optional<Duration> read_at(const Fate& fate);
   [[nodiscard]] std::optional<Duration> last_read() const;
-  /// Answers the client's end with its own, behind all replies.
+  /// Closes the server's end after the client's, behind all replies.
   void finish();
   [[nodiscard]] bool cut() const noexcept { return cut_; }
-  /// Whether the client still hears what is answered.
+  /// Whether the client can still receive replies.
   [[nodiscard]] bool has_reader() const noexcept { return !closed_; }
-  /// The server ends it, and reads nothing more.
+  /// The server closes the connection and reads nothing more.
   void drop() { dropped_ = true; }
   /// When the client closed it, if it did.
   [[nodiscard]] const std::optional<Duration>& closed_at() const noexcept { return closed_at_; }
 
-  /// The connection breaks. `delivers`: what is on its way to the server arrives there, but nobody
-  /// hears what came of it.
+  /// The connection breaks. `delivers`: requests in flight arrive at the server, but their replies
+  /// are lost.
   void cut(bool delivers);
-  /// The same, and the client learns of it only when it sends something.
+  /// The connection breaks, and the client learns of it only when it sends something.
   void vanish();
 
-  /// How a request fares: by the name of the script, or of the command that runs none; `message`
-  /// is one that the server publishes, which can only be delayed. Null: all fare well.
+  /// What happens to a request, by the name of its script, or of its command if it runs none. For
+  /// `message`, a message that the server publishes, only the delay counts. Null: nothing goes
+  /// wrong.
   std::function<Fate(std::string_view request)> fate_of;
 
   std::string channel;   ///< subscribed to, if any
-  std::string received;  ///< what the server did not understand yet: an incomplete command
-  std::string unread;    ///< what came while the server was frozen
-  bool asking = false;   ///< the next command comes behind ASKING
+  std::string received;  ///< an incomplete command that the server has read
+  std::string unread;    ///< bytes that arrived while the server was frozen
+  bool asking = false;   ///< the last command was ASKING
 
  private:
   void arrive(std::string bytes);
@@ -127,11 +128,11 @@ class Wire : public std::enable_shared_from_this<Wire> {
   bool refused_ = false;
   bool closed_ = false;  ///< by the client
   std::optional<Duration> closed_at_;
-  bool ended_ = false;  ///< the client's end is on its way
+  bool ended_ = false;  ///< the client sent its end
   bool cut_ = false;
-  bool dropped_ = false;       ///< what is on its way was lost with the connection
-  bool vanished_ = false;      ///< cut, and nothing was sent since
-  bool cut_is_known_ = false;  ///< to the client
+  bool dropped_ = false;       ///< requests in flight were lost with the connection
+  bool vanished_ = false;      ///< cut, and the client sent nothing since
+  bool cut_is_known_ = false;  ///< the client knows of the cut
   bool end_arrived_ = false;
   bool server_ended_ = false;
 };

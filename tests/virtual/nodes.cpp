@@ -27,7 +27,7 @@ void Nodes::fail_over(Duration span, bool crashes) {
   }
   old_master.crash(/*loses_everything=*/false);
   timeline_.in(span / 2, [this, &old_master, new_master] {
-    // It may have been started again, and the other one may be down.
+    // The old master may have been restarted, and the replica may be down.
     const bool is_gone = &master() == &old_master && !old_master.listens();
     if (is_gone && new_master->answers()) promote(old_master, *new_master);
   });

@@ -8,24 +8,24 @@
 
 namespace redlock::sim {
 
-/// Where clients find it, and what others call it.
+/// The address of a server, for clients and in the replies of other nodes.
 redis::Address address_of(const Server& server);
 
-/// Several servers that are one vote together: its nodes. Each key is at one of them; that a
-/// replica has it, too, shows when it becomes the master. The clocks of a vote's nodes agree, but
-/// for one that takes over: its clock may be behind, so that nothing ends there too early.
+/// Several servers that are one vote together: its nodes. Each key is at one of them; a replica
+/// gets the keys when it becomes the master. The clocks of a vote's nodes agree, except that of a
+/// node that takes over: it may be behind, so that nothing expires there too early.
 class Nodes : public Peers {
  public:
   [[nodiscard]] std::size_t vote() const noexcept { return members_.front()->vote(); }
-  /// In their order in the schedule.
+  /// In the order of the schedule.
   [[nodiscard]] const std::vector<Server*>& members() const noexcept { return members_; }
 
-  /// Where a client that follows every redirect finds this key, or puts it.
+  /// The node where a client that follows every redirect finds or sets this key.
   [[nodiscard]] virtual Server& place_of(std::string_view key) = 0;
 
-  /// The master of the lock's keys fails, and after half of the span its replica becomes the
-  /// master with all that it had; or, unless it `crashes`, they change places at once. After the
-  /// span the old one is its replica. Nothing happens while a node stands in the way.
+  /// With `crashes`, the master of the lock's keys crashes, and after half of the span its replica
+  /// becomes the master with all of its data. Otherwise the two swap roles at once. After the span
+  /// the old master is a replica. Does nothing if one of the two does not answer.
   void fail_over(Duration span, bool crashes);
 
  protected:
@@ -33,19 +33,19 @@ class Nodes : public Peers {
   Nodes(Timeline& timeline, std::vector<Server*> members, Random random)
       : timeline_(timeline), members_(std::move(members)), random_(random) {}
 
-  /// The master of the lock's keys, and the replica that would take its place.
+  /// The master of the lock's keys, and the replica that would become the master.
   [[nodiscard]] virtual Server& master() = 0;
   [[nodiscard]] virtual Server* replica() = 0;
-  /// The replica is the master now.
+  /// To be called when the replica has become the master.
   virtual void changed_places(Server& old_master, Server& new_master) = 0;
-  /// The old one did not crash: whether its connections end all the same.
+  /// Whether a demoted master that did not crash closes its connections.
   [[nodiscard]] virtual bool demotion_cuts() = 0;
 
-  /// Until somebody else knows what two nodes agreed on.
+  /// How long another node takes to learn what two nodes agreed on.
   [[nodiscard]] Duration gossip();
   void hand_clock_on(Server& from, Server& to, Milliseconds lag);
   [[nodiscard]] Milliseconds any_lag() { return Milliseconds(random_.between(0, 50)); }
-  /// The node hears it soon, if it hears anything then.
+  /// Delivers the message to the node's subscribers soon, if the node answers then.
   void pass_on(Server& node, std::string_view channel, std::string_view message);
 
   Timeline& timeline_;

@@ -6,7 +6,7 @@
 
 namespace redlock::sim {
 
-/// Seeded randomness that is the same everywhere and cheap to begin: SplitMix64.
+/// Seeded random numbers, the same on every platform and cheap to start: SplitMix64.
 /// Source: Steele, Lea, Flood, "Fast splittable pseudorandom number generators", OOPSLA 2014.
 class Random {
  public:
@@ -19,10 +19,10 @@ class Random {
     return z ^ (z >> 31);
   }
 
-  /// In [0, limit); the bias is without meaning for limits as small as ours.
+  /// In [0, limit); the bias does not matter for limits as small as ours.
   std::size_t below(std::size_t limit) { return bits() % limit; }
 
-  /// True so many times in a thousand.
+  /// True in so many cases of a thousand.
   bool chance(unsigned per_mille) { return below(1000) < per_mille; }
 
   std::int64_t between(std::int64_t low, std::int64_t high) {

@@ -37,7 +37,7 @@ std::optional<Reply> SentinelNodes::redirect(Server& at, Wire& /*wire*/,
                                              const redis::Command& command) {
   if (sentinel(at) != nullptr && command[0] != "SENTINEL")
     return local::error_reply("ERR unknown command '" + command[0] + "'");
-  // Its master streams to it whatever it does.
+  // The master streams all changes to its replica.
   if (at.is_replica()) at.keyspace().load(master_->keyspace().live());
   return std::nullopt;
 }

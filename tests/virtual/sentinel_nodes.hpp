@@ -10,7 +10,7 @@ namespace redlock::sim {
 /// "Guidelines for Redis clients with support for Redis Sentinel".
 class SentinelNodes final : public Nodes {
  public:
-  /// `members`: the first is the master. The sentinels, which must outlive it, too, have no keys.
+  /// `members`: the first is the master. The sentinels have no keys, and must outlive this, too.
   SentinelNodes(Timeline& timeline, std::vector<Server*> members,
                 const std::vector<Server*>& sentinels, Random random);
 
@@ -23,15 +23,15 @@ class SentinelNodes final : public Nodes {
   [[nodiscard]] Server& master() override { return *master_; }
   [[nodiscard]] Server* replica() override;
   void changed_places(Server& old_master, Server& new_master) override;
-  /// Sentinels do it by CLIENT KILL, FAILOVER does not.
+  /// Sentinels close them with CLIENT KILL; FAILOVER does not.
   [[nodiscard]] bool demotion_cuts() override { return random_.chance(500); }
 
  private:
   struct Sentinel {
     const Server* server;
-    const Server* master;  ///< as it knows it
+    const Server* master;  ///< as the sentinel knows it
   };
-  /// Null when it is none.
+  /// Null when the server is no sentinel.
   [[nodiscard]] const Sentinel* sentinel(const Server& server) const;
 
   Server* master_;

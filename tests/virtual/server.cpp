@@ -17,12 +17,12 @@ namespace {
 /// A week before the schedule began.
 constexpr std::chrono::seconds long_ago{7 * 24 * 3600};
 
-/// What a server reads of a connection at a time: Redis 7 16 KiB, Redis 8 up to 20, others what
-/// they like.
-constexpr std::int64_t least_read = 4 * 1024;
+/// How much a server reads from a connection at a time: Redis 7 16 KiB, Redis 8 up to 20 KiB,
+/// others may differ.
+constexpr std::int64_t min_read = 4 * 1024;
 constexpr std::int64_t max_read = 20 * 1024;
 
-/// One command off the front of `bytes`, if it is complete.
+/// Removes one command from the front of `bytes`, if it is complete.
 std::optional<redis::Command> take_command(std::string_view& bytes) {
   std::string_view rest = bytes;
   const auto number = [&rest]() -> std::optional<std::size_t> {
@@ -39,7 +39,7 @@ std::optional<redis::Command> take_command(std::string_view& bytes) {
   for (std::size_t i = 0; i < *words; ++i) {
     const auto length = number();
     if (!length || rest.size() < *length + 2) return std::nullopt;
-    // The scripts' text is long, and comes with each connection: its digest stands for it.
+    // The scripts' text is long and is sent on each connection: its digest replaces it here.
     const std::string_view word = rest.substr(0, *length);
     command.emplace_back(word == scripts::text ? scripts::sha1 : word);
     rest.remove_prefix(*length + 2);
@@ -72,7 +72,7 @@ void encode_to(std::string& bytes, const Reply& reply) {
   }
 }
 
-/// With what the writes of scripts are refused.
+/// The error with which the writes of scripts are refused.
 std::string_view error_in_script(Refusal refusal) {
   switch (refusal) {
     case Refusal::read_only:
@@ -91,8 +91,8 @@ std::string_view error_in_script(Refusal refusal) {
   return {};
 }
 
-/// The script as a server runs it that refuses some of its commands: put in front of it, in its
-/// first line. Kept: `script` is one of the few constants, and long.
+/// The script as run by a server that refuses some of its commands: a wrapper is put in front of
+/// its first line. The result is cached: `script` is one of a few constants, and long.
 const std::string& refusing(std::string_view script, Refusal refusal, bool may_publish) {
   static std::map<std::tuple<const char*, Refusal, bool>, std::string> kept;
   std::string& text = kept[{script.data(), refusal, may_publish}];
@@ -117,7 +117,7 @@ const std::string& refusing(std::string_view script, Refusal refusal, bool may_p
   return text;
 }
 
-/// The first two of the three words of what a subscriber gets.
+/// The first two of the three elements of a message to a subscriber.
 std::string push(std::string_view kind, std::string_view channel) {
   return fmt::format("*3\r\n${}\r\n{}\r\n${}\r\n{}\r\n", kind.size(), kind, channel.size(),
                      channel);
@@ -179,7 +179,7 @@ void Server::wake_to(const std::shared_ptr<Wire>& wire) {
   std::string_view rest = unread;
   while (!rest.empty()) {
     const auto length =
-        std::min(rest.size(), static_cast<std::size_t>(random_.between(least_read, max_read)));
+        std::min(rest.size(), static_cast<std::size_t>(random_.between(min_read, max_read)));
     const bool answered = serve(*wire, rest.substr(0, length));
     rest.remove_prefix(length);
     if (rest.empty() || !answered || wire->has_reader()) continue;
@@ -251,7 +251,7 @@ void Server::cut_all() {
 }
 
 bool Server::serve(Wire& wire, std::string_view bytes) {
-  // Usually what comes are whole commands, long ones, and nothing is left of those before.
+  // Usually whole, long commands arrive, and nothing is left of earlier ones.
   std::string_view rest = bytes;
   if (!wire.received.empty()) rest = wire.received += bytes;
   std::string replies;
@@ -381,7 +381,7 @@ Reply Server::run(Wire& wire, const redis::Command& command) {
 Reply Server::scan() {
   std::vector<Reply> keys;
   for (const auto& [key, entry] : keyspace().live()) keys.push_back(local::text_reply(key));
-  std::ranges::reverse(keys);  // it promises no order
+  std::ranges::reverse(keys);  // SCAN promises no order
   return local::array_reply({local::text_reply("0"), local::array_reply(std::move(keys))});
 }
 

@@ -17,7 +17,7 @@ namespace redlock::sim {
 
 class Server;
 
-/// Why a server refuses what it otherwise does.
+/// Why a server refuses commands that it normally executes, and which ones.
 enum class Refusal {
   none,
   loading,    ///< everything but INFO
@@ -28,7 +28,7 @@ enum class Refusal {
   oom,        ///< those that need memory, in a script that has not written yet
 };
 
-/// A script that runs at a server, for whoever watches.
+/// A script that runs at a server, for watchers.
 struct Run {
   Server& server;
   Process& process;  ///< that sent it
@@ -43,51 +43,50 @@ class Watcher {
   virtual ~Watcher() = default;
   virtual void before(const Run& run) = 0;
   virtual void after(const Run& run, const Reply& reply) = 0;
-  /// There will be no more from the process on this connection. `read_all`: all that it sent was
-  /// read, otherwise the rest was dropped.
+  /// No more requests of the process come on this connection. `read_all`: all of its requests were
+  /// read; otherwise the rest was dropped.
   virtual void saw_end(Server& server, Process& process, bool read_all) = 0;
-  /// The connection broke, or the server refuses everything: what was sent may come to nothing, or
-  /// late and alone.
+  /// The connection broke, or the server refuses everything: requests may have no effect, or take
+  /// effect late and without those that follow.
   virtual void broke(Server& server, Process& process) = 0;
-  /// It sent a script elsewhere, or put it off: what the process undoes comes to nothing there.
+  /// The server redirected a script, or put it off: an undo of the process has no effect there.
   virtual void redirected(Server& server, Process& process, const Reply& error) = 0;
-  /// Keys went from one node of a vote to another.
+  /// Keys moved from one node of a vote to another.
   virtual void moved(Server& from, Server& to) = 0;
 };
 
-/// What a server knows of others with which it is one vote: see nodes.hpp.
+/// What a server knows of the other nodes of its vote: see nodes.hpp.
 class Peers {
  public:
   virtual ~Peers() = default;
-  /// The error with which it sends the command elsewhere, or puts it off, before anything else.
+  /// The error that redirects the command or puts it off, before anything else; nothing otherwise.
   virtual std::optional<Reply> redirect(Server& at, Wire& wire, const redis::Command& command) = 0;
-  /// The reply to a command that is about them; nothing for any other.
+  /// The reply to a command about the nodes; nothing for any other command.
   virtual std::optional<Reply> answer(Server& at, Wire& wire, const redis::Command& command) = 0;
-  /// It published this; its own subscribers have it.
+  /// `at` published the message, and its own subscribers have received it.
   virtual void published(Server& at, std::string_view channel, std::string_view message) = 0;
 };
 
-/// A Redis: keyspace, scripts and their cache, connections, a clock of its own, and a life of
-/// crashes.
+/// A Redis server: keyspace, scripts and their cache, connections, a clock of its own, and crashes.
 class Server {
  public:
   Server(Timeline& timeline, local::LuaHost& lua, std::size_t number, Oscillator clock,
          Milliseconds wall_offset, Random random);
 
   [[nodiscard]] std::size_t number() const noexcept { return number_; }
-  /// The number of the vote whose node it is: its own, unless it joined another's.
+  /// The number of the vote whose node it is: its own number, unless it joined another vote.
   [[nodiscard]] std::size_t vote() const noexcept { return vote_; }
   /// Becomes a node of that vote. `peers` must outlive it.
   void join(Peers& peers, std::size_t vote);
-  /// What a replica has is a copy, and it refuses a script's writes.
+  /// A replica has only a copy of the data, and refuses a script's writes.
   void set_replica(bool is_replica) { is_replica_ = is_replica; }
   [[nodiscard]] bool is_replica() const noexcept { return is_replica_; }
   [[nodiscard]] const Oscillator& clock() const noexcept { return clock_; }
-  /// As its clock has it now.
+  /// The keyspace at its current wall clock time.
   local::Keyspace& keyspace();
   [[nodiscard]] Milliseconds wall() const;
   void step_wall(Milliseconds by) { wall_offset_ += by; }
-  /// The true time when its wall clock, as it is set now, begins to show that.
+  /// The true time when its wall clock, as it is set now, begins to show `wall`.
   [[nodiscard]] Duration true_time(Milliseconds wall) const;
 
   // For the network.
@@ -96,43 +95,43 @@ class Server {
   void receive(const std::shared_ptr<Wire>& wire, std::string_view bytes);
   void see_end(const std::shared_ptr<Wire>& wire);
 
-  // Its fate.
+  // Failures and recoveries.
   void crash(bool loses_everything);
   void restart();
-  /// Stopped, or busy with something else: the kernel takes connections and bytes, nobody reads
-  /// them.
+  /// The server process is stopped or busy: the kernel accepts connections and bytes, but nothing
+  /// reads them.
   void freeze() { frozen_ = true; }
   void thaw();
   [[nodiscard]] bool answers() const noexcept { return up_ && !frozen_; }
   [[nodiscard]] bool frozen() const noexcept { return frozen_; }
   void flush_scripts() { knows_scripts_ = false; }
-  /// As if it had run one before.
+  /// As if the server had run a script before.
   void load_scripts() { knows_scripts_ = true; }
   void cut_one(bool delivers);
   /// Breaks every connection.
   void cut_all();
-  /// Breaks the connections on which the host's processes listen.
+  /// Breaks the connections that carry subscriptions of the host's processes.
   void cut_subscriptions(const Host& host);
-  /// Drops the host's subscriptions; nobody is told.
+  /// Drops the host's subscriptions without telling the clients.
   void forget_subscriptions(const Host& host);
-  /// Sends this to the channel's subscribers. -> how many there are
+  /// Sends the message to the channel's subscribers. -> how many there are
   std::int64_t deliver(std::string_view channel, std::string_view message);
-  /// Sends this to all who subscribed to anything.
+  /// Sends the message to the subscribers of all channels.
   void publish_to_all(std::string_view message);
-  /// Loses power and comes back at once with its data; nobody is told.
+  /// Loses power and comes back at once with its data; clients are not told.
   void lose_power();
   void refuse(Refusal refusal) { refusal_ = refusal; }
 
   Watcher* watcher = nullptr;
 
  private:
-  /// True when it had something to answer.
+  /// -> whether there was a reply to send
   bool serve(Wire& wire, std::string_view bytes);
-  /// Reads what came while it was frozen, piece by piece. When it finds that nobody hears its
-  /// answer any more, it drops the rest.
+  /// Reads what arrived while it was frozen, piece by piece. Drops the rest when it has replied and
+  /// the client has closed the connection.
   void wake_to(const std::shared_ptr<Wire>& wire);
   std::string answer(Wire& wire, const redis::Command& command);
-  /// Answers as the wire's fate_of says.
+  /// Answers as the wire's fate_of decides.
   void answer_by_fate(Wire& wire, const redis::Command& command);
   Reply run(Wire& wire, const redis::Command& command);
   Reply scan();
@@ -153,14 +152,14 @@ class Server {
   Milliseconds wall_offset_;
   Random random_;
   local::Keyspace keyspace_;
-  bool knows_scripts_ = false;  ///< it saw their text since it started
+  bool knows_scripts_ = false;  ///< it has read their text since it started
   std::string run_id_;
   std::chrono::seconds started_{};  ///< by its wall clock
   bool up_ = true;
   bool frozen_ = false;
   Refusal refusal_ = Refusal::none;
   std::vector<std::shared_ptr<Wire>> wires_;
-  std::deque<std::function<void()>> backlog_;  ///< what came while it was frozen
+  std::deque<std::function<void()>> backlog_;  ///< requests that arrived while it was frozen
 };
 
 }  // namespace redlock::sim

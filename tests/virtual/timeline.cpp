@@ -47,7 +47,7 @@ bool Timeline::step() {
 }
 
 void Timeline::clear() {
-  // A coroutine that is destroyed may let others go, and Asio unwinds it on the executor.
+  // Destroying a coroutine may release others, and Asio unwinds it on the executor.
   while (!parkings_.empty() || !ready_.empty() || !buried_.empty()) {
     if (!ready_.empty()) {
       const auto last = std::move(ready_.back());

@@ -15,7 +15,7 @@
 
 namespace redlock::sim {
 
-/// A coroutine that waits, as something that can be resumed once, or destroyed.
+/// A waiting coroutine, which can be resumed once or destroyed.
 class Parked {
  public:
   virtual ~Parked() = default;
@@ -24,11 +24,11 @@ class Parked {
 
 class Parking;
 
-/// True time, which no machine can see. It stands still while anything can run, then jumps to the
-/// next event. Single-threaded; the same events in the same order always give the same course.
+/// True time, which no machine can see. It stands still while a coroutine can run, then jumps to
+/// the next event. Single-threaded: the same events in the same order always give the same course.
 class Timeline {
  public:
-  /// Where all coroutines run.
+  /// The executor of all coroutines.
   [[nodiscard]] asio::io_context::executor_type executor() { return io_.get_executor(); }
 
   /// Since the beginning of the schedule.
@@ -45,14 +45,14 @@ class Timeline {
   }
   void cancel(const Id& id) { events_.erase(id); }
 
-  /// Runs what can run, then the next event; false when nothing is left to happen.
+  /// Runs all ready coroutines, then the next event. -> false: no event is left
   bool step();
 
-  /// To be resumed in this instant, behind those that are ready already.
+  /// Resumes the coroutine in this instant, after those that are ready already.
   void make_ready(std::unique_ptr<Parked> parked) { ready_.push_back(std::move(parked)); }
 
-  /// Never to be resumed. Destroyed at the end: whoever calls may stand in the midst of what it
-  /// holds.
+  /// Keeps a coroutine that is never resumed, and destroys it at the end: the caller may still use
+  /// what it owns.
   void bury(std::unique_ptr<Parked> parked) { buried_.push_back(std::move(parked)); }
 
   /// Forgets all events and destroys every coroutine.
@@ -69,12 +69,12 @@ class Timeline {
   std::map<Id, std::function<void()>> events_;
   std::deque<std::unique_ptr<Parked>> ready_;
   std::vector<std::unique_ptr<Parked>> buried_;
-  std::vector<Parking*> parkings_;  ///< with a coroutine in them
+  std::vector<Parking*> parkings_;  ///< that hold a coroutine
 };
 
 class Process;
 
-/// A place where one coroutine of a process waits until somebody calls.
+/// One coroutine of a process waits in it until unpark().
 class Parking {
  public:
   explicit Parking(Process& process) : process_(process) {}
@@ -84,7 +84,7 @@ class Parking {
 
   asio::awaitable<void> park();
 
-  /// Resumes it as soon as its process runs; nothing when nobody is there.
+  /// Resumes the coroutine as soon as its process runs. Does nothing when none waits.
   void unpark();
 
  private:
