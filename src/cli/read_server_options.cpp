@@ -81,8 +81,8 @@ std::shared_ptr<const ServerAddress> read_server(const Setting& setting, const s
   if ((*address)->has_password() && setting.origin == Setting::Origin::line) {
     Settings::refuse(
         setting,
-        "a password on the command line can be read by everybody on this machine; put the "
-        "URL into REDLOCK_SERVER or a configuration file, or the password into "
+        "a password on the command line can be read by every user of this machine; put "
+        "the URL into REDLOCK_SERVER or a configuration file, or the password into "
         "REDISCLI_AUTH or --password-file");
   }
   return std::move(*address);

@@ -232,7 +232,7 @@ in_mounts() { unshare --mount --propagation private bash -euo pipefail -c "$@"; 
   assert_refused 78 "symbolic link" \
     redlock-cli run -S "local:$BATS_TEST_TMPDIR/link" -k demo -- true
   chmod 777 "$STORE"
-  assert_refused 78 "anybody may remove files" redlock-cli run -k demo -- true
+  assert_refused 78 "any user can remove files there" redlock-cli run -k demo -- true
 }
 
 @test "a user's own place that is not theirs alone is 78, and local:/DIRECTORY is named" {

@@ -243,7 +243,7 @@ Result<Directory, Fault> open_directory(const Place& place) {
     return refused(place, "is not this user's alone (it must be theirs, with mode 0700)");
   }
   if (anybody_may_remove(status))
-    return refused(place, "is not safe: anybody may remove files there (chmod +t)");
+    return refused(place, "is not safe: any user can remove files there (chmod +t)");
   if ((system.f_flags & ST_RDONLY) != 0)
     return refused(place, "cannot be used: " + errno_text(EROFS));
   if (reaches_beyond_this_host(static_cast<std::uint32_t>(system.f_type))) {

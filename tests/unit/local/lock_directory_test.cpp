@@ -120,9 +120,9 @@ TEST_F(DirectoryTest, FilesAreForThoseWhoMayWriteToTheDirectory) {
   }
 }
 
-TEST_F(DirectoryTest, WhereAnybodyMayRemoveFilesIsRefused) {
+TEST_F(DirectoryTest, WhereAnyUserMayRemoveFilesIsRefused) {
   make(shared(), 0777);
-  expect_refused(shared(), "anybody may remove files there");
+  expect_refused(shared(), "any user can remove files there");
 }
 
 TEST(FileSystemTest, OnlyThisHostsOwnWillDo) {
