@@ -20,7 +20,7 @@ namespace {
 using Kind = Suggestions::Kind;
 
 /// Long enough for servers nearby. It also bounds how much a server with many keys is asked to
-/// look through: for a person who waits for this, no keys are better than late ones.
+/// look through: the user at the prompt is better served by no keys than by late ones.
 constexpr std::chrono::milliseconds keys_timeout{300};
 
 /// What the scripts in completions/ call the kinds, in the order of the enumeration.

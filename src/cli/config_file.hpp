@@ -19,8 +19,8 @@ struct ConfigFile {
 
 /// How the file was found, and so who may have written it: what it says chooses the servers.
 enum class Found {
-  by_name,    ///< the user named it: anybody
-  in_system,  ///< in a directory of the administrator's: anybody, but not everybody
+  by_name,    ///< the user named it: any user
+  in_system,  ///< in a directory of the administrator's: any owner, but not writable by all users
   in_home,    ///< HOME may be another user's (sudo): only we or root
 };
 

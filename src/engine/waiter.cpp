@@ -77,8 +77,8 @@ asio::awaitable<void> Waiter::rest() {
   if (is_queued() && !std::holds_alternative<WaitState::Guarded>(state_.obstacle)) {
     Duration gathering = std::clamp<Duration>(gathering_round_trips * answered_within_,
                                               min_gathering, max_gathering);
-    // Two whom only a few servers let in notify each other there whenever one of them undoes its
-    // attempt.
+    // Two waiters that only a few servers grant the lock notify each other there whenever one of
+    // them undoes its attempt.
     if (partial_calls_ >= max_partial_calls) gathering = max_gathering;
     const bool by_some = co_await member_->wait(*try_at_, gathering, interrupt_);
     partial_calls_ = by_some ? partial_calls_ + 1 : 0;
