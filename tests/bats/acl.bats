@@ -86,7 +86,7 @@ without() { printf '%s\n' "${RULE[@]}" | grep -vxF -- "$1"; }
   assert_equal "$(redis 0 exists deploy)" 0
 }
 
-# The rule as somebody wrote it who allowed each key by its name, before there were keys for the
+# The rule of an administrator who allowed each key by its name, before there were keys for the
 # last runs.
 without_last_runs() {
   printf '%s\n' "${RULE[@]}" | sed 's/^~redlock:.*//'

@@ -22,7 +22,7 @@ acquire() {
   eval "$exports"
 }
 
-# in_shell SHELL SCRIPT [ARGUMENT…]: SCRIPT in a shell that reads no settings of anybody.
+# in_shell SHELL SCRIPT [ARGUMENT…]: SCRIPT in a shell that reads no user's settings.
 in_shell() {
   local shell=$1 script=$2
   shift 2
@@ -326,7 +326,7 @@ eval_fails() {
     redlock-cli release
 }
 
-@test "somebody else's token releases nothing" {
+@test "another holder's token releases nothing" {
   run -0 redlock-cli acquire -k demo --ttl 60s
   assert_refused 79 "held by" env REDLOCK_TOKEN=0123456789abcdef0123456789abcdef \
     redlock-cli release -k demo
@@ -526,7 +526,7 @@ eval_fails() {
 
 # --- breaking a lock ---
 
-@test "release --force breaks anybody's lock and prints whose it was" {
+@test "release --force breaks any holder's lock and prints whose it was" {
   run -0 redlock-cli acquire -k demo --ttl 60s --note "weekly backup"
   run -0 redlock-cli release -k demo --force
   assert_output --regexp \

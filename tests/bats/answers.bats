@@ -23,7 +23,7 @@ serve_file() {
 }
 
 # means CODE TEXT HOW BYTES: such a server alone ends `run -n` with CODE and one line that says
-# TEXT, and nothing runs; and as one of three it keeps nobody from the lock and gives nobody a vote.
+# TEXT, and nothing runs; as one of three it keeps no client from the lock and gives none a vote.
 means() {
   local code=$1 text=$2 patience=3s
   start_scripted "$3" "$4"

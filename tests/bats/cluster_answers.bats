@@ -16,7 +16,7 @@ means() {
   url=cluster://127.0.0.1:$(<"$(background_stdout "$name")")
   assert_refused "$1" "$2" redlock-cli run -S "$url" -k demo -n --server-timeout 3s \
     -- touch "$BATS_TEST_TMPDIR/ran"
-  # As one of three it keeps nobody from the lock.
+  # As one of three it keeps no client from the lock.
   ((${#SERVER_PID[@]})) || return 0
   run -0 redlock-cli run -S "$url,${SERVER_URL[0]},${SERVER_URL[1]}" -k demo -n \
     --server-timeout 3s -- true

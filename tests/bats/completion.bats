@@ -185,7 +185,7 @@ hold_two_keys() {
 }
 
 # bats test_tags=redis
-@test "a server that is silent, or has many keys, keeps nobody waiting for keys" {
+@test "a server that is silent, or has many keys, does not keep the user waiting for keys" {
   redis 0 eval 'for i = 1, 200000 do redis.call("SET", "other:" .. i, "") end' 0
   run -0 redlock-cli acquire -k nightly --ttl 10m
   # Whichever it is: all keys in time, or none.

@@ -2,7 +2,7 @@
 # bats file_tags=smoke
 # The commands' own shells expand; each test is a subshell; bats sets stderr:
 # shellcheck disable=SC2016,SC2030,SC2031,SC2154
-# One lock that several want: who holds it keeps it, and the others learn who that is.
+# One lock that several want: the holder keeps it, and the others learn who that is.
 load helper/common
 load helper/redis
 load helper/locks
@@ -46,7 +46,7 @@ has_lines() { (($(wc -l <"$2") >= $1)); }
   assert_equal "$(keys_at 0)" ""
 }
 
-@test "who comes second with -n learns who holds the lock" {
+@test "a second run with -n learns who holds the lock" {
   hold first --note 'release 1.2'
   run --separate-stderr redlock-cli run -n -k demo -- touch "$BATS_TEST_TMPDIR/entered"
   assert_failure 75
@@ -69,7 +69,7 @@ has_lines() { (($(wc -l <"$2") >= $1)); }
   refute grep -qP '[\x00-\x08\x0b-\x1f\x7f]|\xe2\x80\xae' <<<"$stderr"
 }
 
-@test "with -E 0 -q who comes second leaves without a word" {
+@test "a second run with -E 0 -q ends without output" {
   hold first
   run --separate-stderr redlock-cli run -n -E 0 -q -k demo -- touch "$BATS_TEST_TMPDIR/entered"
   assert_success
@@ -89,7 +89,7 @@ has_lines() { (($(wc -l <"$2") >= $1)); }
   assert_failure 75
 }
 
-@test "who waits runs when the holder ends, and not before" {
+@test "a waiter runs when the holder ends, and not before" {
   hold first
   start_background third redlock-cli run -w 20s -k demo --status-fd 9 -- sh -c '
     redis-cli -s "$0" get demo; echo "$REDLOCK_TOKEN"' "$SERVER_SOCKET" 9>"$BATS_TEST_TMPDIR/report"
@@ -175,7 +175,7 @@ has_lines() { (($(wc -l <"$2") >= $1)); }
   local worker inside=$BATS_TEST_TMPDIR/inside count=$BATS_TEST_TMPDIR/count
   echo 0 >"$count"
   for worker in {1..8}; do
-    # mkdir fails for who is not alone; the counter is read and written with time in between.
+    # mkdir fails if another is inside; the counter is read and written with time in between.
     start_background "$worker" redlock-cli run -q -k demo --retry-delay 10ms -- sh -c '
       mkdir "$0" && n=$(cat "$1") && sleep 0.02 && echo $((n + 1)) >"$1" && rmdir "$0"' \
       "$inside" "$count"

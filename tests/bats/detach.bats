@@ -36,7 +36,7 @@ teardown() {
   common_teardown
 }
 
-@test "the lease outlives its ttl and whoever took it, until it is released" {
+@test "the lease outlives its ttl and the process that acquired it, until it is released" {
   local token
   detach --max-hold 1h --ttl 6s --server-timeout 1s --note "three steps"
   token=$(redis 0 get demo)

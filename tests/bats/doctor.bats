@@ -206,7 +206,7 @@ name the master instead" -S "$SERVERS"
     "cannot take a lock: the user may not touch the key.*; missing rights: \+subscribe "
   run -0 doctor -S "$SERVERS" -k job:probe
   assert_unlocked job:probe 0
-  # Somebody's lock is left alone.
+  # Another holder's lock is left alone.
   eval "$(redlock-cli acquire -S "$SERVERS" -k job:probe -t 1m --export)"
   run -0 doctor -S "$SERVERS" -k job:probe
   assert_output --partial "unknown: ${SERVER_URL[0]}: another process holds the key"

@@ -57,7 +57,7 @@ of() { jq -rs "[.[] | select(.event == \"$1\")][0] | $2" "$EVENTS"; }
   assert [ "$(of acquired .waited_ms)" -gt 0 ]
 }
 
-@test "a waiter that is superseded: superseded says for whom, and is the last" {
+@test "a waiter that is superseded: superseded names the newer one, and is the last" {
   hold first
   start_background old redlock-cli run -k demo --supersede --events-fd 8 -- true 8>"$EVENTS"
   wait_until has_position 1
@@ -191,7 +191,7 @@ os.set_blocking(7, True)'
   start_background ours redlock-cli run -k demo --events-fd 7 -- \
     sh -c 'echo ready; until [ -e "$0" ]; do sleep 0.1; done' "$BATS_TEST_TMPDIR/end"
   wait_for_stdout ours ready
-  # Nobody has made it non-blocking for us.
+  # redlock-cli has not made it non-blocking.
   assert_equal "$((8#$(awk '/flags/ { print $2 }' /proc/self/fdinfo/7) & 8#4000))" 0
   head -c 4096 <&7 >/dev/null
   touch "$BATS_TEST_TMPDIR/end"

@@ -213,7 +213,7 @@ END
   redis 0 acl setuser worker on '>secret' '~other*' +@all
   REDISCLI_AUTH=secret run redlock-cli run --user worker -n -k demo -- true
   assert_failure 77
-  REDISCLI_AUTH=secret run redlock-cli run --user nobody-knows -n -k demo -- true
+  REDISCLI_AUTH=secret run redlock-cli run --user no-such-user -n -k demo -- true
   assert_failure 77
 }
 
@@ -326,7 +326,7 @@ END
   assert_output --partial lost
 }
 
-@test "79 and the others stay what they are when nobody reads stderr" {
+@test "79 and the others stay what they are when no process reads stderr" {
   redlock-cli acquire -k demo --ttl 60s \
     --token-file "$BATS_TEST_TMPDIR/lease" >"$BATS_TEST_TMPDIR/out"
   redis 0 del demo

@@ -1,8 +1,8 @@
 #!/usr/bin/env bats
 # shellcheck disable=SC2016,SC2030,SC2031,SC2034,SC2153,SC2154
 # A server that stands still while we lock and release, and reads all of it when we are gone:
-# nothing may be left there. How much of it a server reads at a time, and what it does when nobody
-# hears its answer, differs from one to the next.
+# nothing may be left there. How much of it a server reads at a time, and what it does when no
+# client reads its answer, differs from one to the next.
 load helper/common
 load helper/redis
 load helper/locks
@@ -14,7 +14,7 @@ setup() {
   export REDLOCK_TTL=5m
 }
 
-# While a server stands still nobody can ask it.
+# While a server stands still no client can query it.
 ran_more_than() { (($(scripts_run "$1") > $2)); }
 
 # leaves_nothing I CMD…: CMD, while server I stands still. It goes on when CMD has ended.
@@ -62,8 +62,8 @@ a_busy_run() { run -75 redlock-cli run -k demo -n -- true; }
 
 @test "an attempt that failed leaves nothing at a server that stood still" {
   prepare 3 start_server
-  redis 0 set demo somebody
-  redis 1 set demo somebody
+  redis 0 set demo theirs
+  redis 1 set demo theirs
   local nr
   for nr in 1 2 3; do leaves_nothing 2 a_busy_run; done
 }
@@ -71,15 +71,14 @@ a_busy_run() { run -75 redlock-cli run -k demo -n -- true; }
 @test "a run that had waited leaves nothing at a server that stood still" {
   prepare 3 start_server
   a_run_that_waits() {
-    redis 0 set demo somebody px 500
-    redis 1 set demo somebody px 500
+    redis 0 set demo theirs px 500
+    redis 1 set demo theirs px 500
     a_run
   }
   leaves_nothing 2 a_run_that_waits
 }
 
-# A slow server has read the attempt when the run ends, and answers it when nobody is there any
-# more.
+# A slow server has read the attempt when the run ends, and answers it when the client has gone.
 @test "a run leaves nothing at a server that answers when the run has ended" {
   LATE_SERVER=1 start_servers 3
   export REDLOCK_SERVER=$SERVERS
@@ -94,12 +93,12 @@ a_busy_run() { run -75 redlock-cli run -k demo -n -- true; }
 }
 
 # An attempt on the longest of keys is 37 KB, more than any server reads at a time. This one comes
-# without a greeting before it, whose answer would tell the server sooner that nobody is there.
+# without a greeting before it, whose answer would tell the server sooner that the client has gone.
 @test "a run that had waited for the longest of keys leaves nothing at a server that stood still" {
   printf -v long '%04096d' 0
   prepare 3 start_server
-  redis 0 set "$long" somebody
-  redis 1 set "$long" somebody
+  redis 0 set "$long" theirs
+  redis 1 set "$long" theirs
   start_background waiter redlock-cli run -k "$long" -- true
   wait_until has_fence
   pause_server 2
@@ -109,11 +108,13 @@ a_busy_run() { run -75 redlock-cli run -k demo -n -- true; }
   assert_equal "$status" 0
   resume_server 2
   # What the run sent has been read, or dropped.
-  wait_until nobody_else_is_connected
+  wait_until no_other_client_is_connected
   wait_until is_free
 }
 
 # By the names of what is long only: they are not to be printed.
 has_fence() { [[ $(redis 2 exists "redlock:fence:{$long}") == 1 ]]; }
-nobody_else_is_connected() { redis 2 info clients | grep -q '^connected_clients:1[[:space:]]*$'; }
+no_other_client_is_connected() {
+  redis 2 info clients | grep -q '^connected_clients:1[[:space:]]*$'
+}
 is_free() { [[ $(redis 2 exists "$long") == 0 ]]; }

@@ -197,7 +197,7 @@ heard() { [[ $(grep -cx "$1" "$(background_stdout ours)") == "$2" ]]; }
 
 # --- Where it cannot be ---
 
-# The program under test where everybody may run it, until the end of the test.
+# The program under test where every user may run it, until the end of the test.
 publish_program() {
   PUBLIC=$(mktemp -d /tmp/redlock-public.XXXXXX)
   chmod 755 "$PUBLIC"
@@ -575,7 +575,7 @@ namespace_is_gone() { [[ -z $(in_namespace "$1") ]]; }
   assert_equal "$status ${lines[*]}" "124 ready ended"
 }
 
-@test "pidns: nobody can harm the init but with KILL, and that is the command's end" {
+@test "pidns: only KILL harms the init, and that is the command's end" {
   needs_pidns
   start_isolated_tree ours pidns -t 60s
   local signal

@@ -95,7 +95,7 @@ setup() {
 }
 
 # bats test_tags=redis
-@test "whoever may not read the record is denied, not told that there is none" {
+@test "a user that may not read the record is denied, not told that there is none" {
   run -0 redlock-cli run -k demo -- true
   redis 0 acl setuser narrow on nopass '~demo' '~redlock:[^l]*' '&*' +@all >/dev/null
   run -77 --separate-stderr redlock-cli status demo --user narrow --max-age 26h

@@ -20,7 +20,7 @@ with_quota() {
 
 @test "however busy they are and however late it is, none of them is left alive" {
   with_quota
-  # Nobody but the walk reaches them, with a share of the CPU that is too small for it. The strike
+  # Only the walk reaches them, with a share of the CPU that is too small for it. The strike
   # waits until the last is dead.
   strike --user 65534 --terminal --quota 0.2 busy 100
   assert_success

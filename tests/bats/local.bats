@@ -132,13 +132,13 @@ in_mounts() { unshare --mount --propagation private bash -euo pipefail -c "$@"; 
   done
 }
 
-@test "a lease nobody renews ends by itself" {
+@test "a lease that no process renews expires" {
   redlock-cli acquire -k demo -t 8s
   run -75 redlock-cli run -k demo -n -- true
   run -0 redlock-cli run -k demo -w 20 -- true
 }
 
-@test "a lock that somebody breaks is lost: its command is stopped, 79" {
+@test "a lock that another user breaks is lost: its command is stopped, 79" {
   start_background first redlock-cli run -k demo -t 6s -- sh -c 'echo entered; exec sleep 1000'
   wait_for_stdout first entered
   run -0 redlock-cli release -k demo --force
@@ -147,7 +147,7 @@ in_mounts() { unshare --mount --propagation private bash -euo pipefail -c "$@"; 
   assert_equal "$status" 79
 }
 
-@test "a lock whose file somebody removes is lost: its command is stopped, 79" {
+@test "a lock whose file is removed is lost: its command is stopped, 79" {
   start_background first redlock-cli run -k demo -t 6s -- sh -c 'echo entered; exec sleep 1000'
   wait_for_stdout first entered
   rm "$STORE/$(file_of demo)"

@@ -20,7 +20,8 @@ silence_servers() {
   done
 }
 
-# Looks at the first instant at which the key may be anybody's, and says who of FAMILY lives then.
+# Looks at the first instant at which another client may have the key, and says who of FAMILY lives
+# then.
 watch_expiry() {
   start_background expiry /usr/bin/python3 -c '
 import sys, time

@@ -80,7 +80,7 @@ told() { grep -qE "$1" "$(background_stdout manager)"; }
 
 @test "without a manager, with one that is gone, or hangs, nothing changes" {
   local address
-  for address in "" relative "vsock:2:1" "$BATS_TEST_TMPDIR/nobody" \
+  for address in "" relative "vsock:2:1" "$BATS_TEST_TMPDIR/no-socket" \
     "/$(printf 'x%.0s' {1..200})"; do
     NOTIFY_SOCKET=$address run -0 --separate-stderr redlock-cli run -k demo --sd-notify \
       -- sh -c 'echo "$NOTIFY_SOCKET"'

@@ -79,7 +79,7 @@ next run possible in 19h59m$"
   assert_line ran
 }
 
-@test "whoever waits behind a run that succeeds finds it fresh; behind one that fails it runs" {
+@test "a waiter behind a run that succeeds finds it fresh; behind one that fails it runs" {
   local code expected
   for code in 4 0; do
     rm -f "$BATS_TEST_TMPDIR/end"
@@ -230,7 +230,7 @@ next run possible in 19h59m$"
 }
 
 # bats test_tags=redis
-@test "who may not read the record is denied, and nothing is locked" {
+@test "a user that may not read the record is denied, and nothing is locked" {
   redis 0 acl setuser narrow on nopass '~demo' '~redlock:[^l]*' '&*' +@all >/dev/null
   run -77 redlock-cli run -k demo --user narrow --once-per 20h -- echo ran
   refute_line ran

@@ -41,7 +41,7 @@ a_day_later() {
 }
 
 # What a host of these nights runs; $1 is its number, $2 the night, $3 the log. Never two at once:
-# whoever fails to lock $3 alone says so.
+# a job that fails to lock $3 exclusively says so.
 nightly_job() {
   executable job <<'EOF'
 #!/bin/bash

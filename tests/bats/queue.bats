@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
 # The commands' own shells expand; each test is a subshell; bats and helpers set variables:
 # shellcheck disable=SC2016,SC2030,SC2031,SC2154
-# Who waits stands in line: first in, first out.
+# Waiters are queued: first in, first out.
 load helper/common
 load helper/redis
 load helper/locks
@@ -39,7 +39,7 @@ all_end() {
   done
 }
 
-@test "who comes first is served first, and nothing stays behind" {
+@test "waiters are served in order of arrival, and nothing stays behind" {
   hold first
   local name names=(a b c d e f g h)
   for name in "${names[@]}"; do joins "$name"; done
@@ -60,7 +60,7 @@ all_end() {
   assert_equal "$(keys_at 0)" ""
 }
 
-@test "the first in line that is stopped is passed over, and keeps its turn for later" {
+@test "the first in the queue is passed over while it is stopped, and keeps its turn for later" {
   hold first
   joins a
   joins b
@@ -86,7 +86,7 @@ all_end() {
     kill -STOP "$holder"
   done
   release_hold first
-  # A second and a half for each; without a standby it looks by itself after twenty.
+  # A second and a half for each; without a standby it polls by its own timer after twenty.
   WAIT_LIMIT=12 all_end d
   assert_equal "$(order)" d
   kill -CONT "${holders[@]}"
@@ -94,7 +94,7 @@ all_end() {
 }
 
 # bats test_tags=redis
-@test "when the holder dies without a release, the first in line has it when the lease is over" {
+@test "after a holder dies without a release, the first waiter has it when the lease expires" {
   redis 0 set demo x px 60000
   joins a
   joins b
@@ -103,7 +103,7 @@ all_end() {
   assert_equal "$(order)" "a b"
 }
 
-@test "who gives up blocks nobody: by the end of its wait, by a signal" {
+@test "a waiter that gives up blocks no other: by the end of its wait, by a signal" {
   hold first
   joins a
   # Long enough for a busy machine to let c join before it ends.
@@ -120,8 +120,8 @@ all_end() {
   assert_equal "$(order)" c
 }
 
-@test "who does not wait does not jump the line" {
-  # Not released by redlock-cli, so nobody is notified before the attempt: a waiter that is notified
+@test "a run that does not wait does not jump the queue" {
+  # Not released by redlock-cli, so none is notified before the attempt: a waiter that is notified
   # and stopped is passed over after a second, however late a busy machine gets to the attempt.
   redis 0 set demo theirs
   joins a
@@ -154,7 +154,7 @@ prolong_notification() {
   redis 0 hset 'redlock:waiters:{demo}' "$id" "$mode $polls $ends $((notified + 60000)) $rest"
 }
 
-@test "acquire stands in the same line" {
+@test "acquire waits in the same queue" {
   hold first
   joins a
   start_background mine "${PROMPTLY[@]}" redlock-cli acquire -k demo -t 60s \
@@ -170,7 +170,7 @@ prolong_notification() {
   assert_equal "$(order)" "a b"
 }
 
-@test "a lock that is broken is for the first in line" {
+@test "a lock that is broken is for the first in the queue" {
   start_background first redlock-cli run -k demo --on-lost warn -- sleep 60
   wait_for_key 0 demo
   joins a
@@ -220,7 +220,7 @@ prolong_notification() {
 }
 
 # bats test_tags=redis
-@test "the line forms again when the server forgot it" {
+@test "the queue forms again when the server forgot it" {
   hold first
   joins a
   redis 0 client kill type pubsub >/dev/null

@@ -248,7 +248,7 @@ connections_are() { redis "$2" info clients | grep -q "^connected_clients:$1[[:s
   assert_unlocked demo 0 2
 }
 
-# Starts three `run -n` that wait for the lock on $gate, and lets them go together. Whoever gets in
+# Starts three `run -n` that wait for the lock on $gate, and lets them go together. One that gets in
 # stays until $leave exists. BEGAN is when they were let go.
 start_three() {
   local name gate=$BATS_TEST_TMPDIR/gate leave=$1 door
@@ -305,7 +305,7 @@ two_have_ended() {
   assert [ ! -e "$BATS_TEST_TMPDIR/ran" ]
 }
 
-@test "the same URL twice is refused before anybody is asked" {
+@test "the same URL twice is refused before any server is asked" {
   assert_refused 78 "redis://h:6379 is named twice" \
     redlock-cli run -S redis://h -S redis://h -k demo -- true
   assert_refused 78 "is named twice" \

@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
 # shellcheck disable=SC2016,SC2030,SC2031,SC2034,SC2153,SC2154
-# A server that refuses the release did nothing: it is asked again, behind the back of whoever waits
-# for the command, until it has done it.
+# A server that refuses the release did nothing: it is asked again in the background, while the
+# caller goes on, until it has done it.
 load helper/common
 load helper/redis
 load helper/locks

@@ -67,7 +67,7 @@ and may have forgotten a lock, its vote counts in [0-9.]+s; the command was not 
   assert_unlocked demo 2 3 4
 }
 
-@test "who waits is let in when the first lease is over, and was told what for" {
+@test "a waiter gets the lock when the first lease has expired, and was told what it waited for" {
   lock_three_and_restart_one
   local first
   first=$(redis 0 get demo)
@@ -78,7 +78,7 @@ and may have forgotten a lock, its vote counts in [0-9.]+s; the command was not 
   assert_regex "$stderr" "demo: held back by --restart-guard: ${SERVER_URL[2]} started "
 }
 
-@test "who waits is let in when the guard is over" {
+@test "a waiter gets the lock when the guard is over" {
   start_servers 3
   run -0 --separate-stderr redlock-cli run -S "$SERVERS" -k demo -vv -t 2s \
     --restart-guard "$GUARD" -- true
@@ -109,7 +109,7 @@ and may have forgotten a lock, its vote counts in [0-9.]+s; the command was not 
   release_hold holder
 }
 
-@test "who holds a lock goes on extending it while servers restart" {
+@test "a holder goes on extending its lease while servers restart" {
   start_old_servers 3
   local nr
   hold holder -S "$SERVERS" -t 9s --restart-guard "$GUARD"

@@ -204,7 +204,7 @@ $stdin $stdout $stderr"
   refute grep -q errorstat_ERR <(redis 0 info errorstats)
 }
 
-@test "a stderr that nobody reads, or that is full, changes nothing" {
+@test "a stderr that no process reads, or that is full, changes nothing" {
   open_broken_pipe 7
   exec 8>/dev/full
   local fd

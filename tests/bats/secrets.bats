@@ -10,7 +10,7 @@ load helper/checks
 PASSWORD='s3cr3t/p@ss:wörd %41'
 ENCODED='s3cr3t%2Fp%40ss%3Aw%C3%B6rd%20%2541'
 
-# A server with the password for everybody, and one with the user alice; both without a password in
+# A server with the password for every user, and one with the user alice; both without a password in
 # SERVERS.
 setup() {
   common_setup
@@ -367,7 +367,7 @@ redis://x:wrong@127.0.0.1:${SERVER_PORT[1]},${SERVER_URL[2]} \
     -k demo -n -- true
   assert_regex "$stderr" "a password was given \\(.*--password-file.*\\), but the server has none"
   quiet 77 env REDISCLI_AUTH=needless \
-    redlock-cli run -S "${SERVER_URL[2]}" --user nobody -k demo -n -- true
+    redlock-cli run -S "${SERVER_URL[2]}" --user no-such-user -k demo -n -- true
 }
 
 @test "REDISCLI_AUTH and a server without a password: one line, and the lock, as redis-cli does" {

@@ -170,7 +170,7 @@ start_deployment() {
   start_deployment
   hold holder -t 1m
   wait_for_key 1 demo
-  # Nobody tells the holder: its connection stays open.
+  # The holder is not told: its connection stays open.
   redis 1 replicaof no one >/dev/null
   redis 0 replicaof 127.0.0.1 "${SERVER_PORT[1]}" >/dev/null
   wait_until master_is 1

@@ -75,7 +75,7 @@ with_system_file() {
   assert_output --partial "/etc/redlock-cli.toml: line 1, column 1: this is no setting"
 }
 
-@test "a system's file that others may not read keeps out nobody who names servers of his own" {
+@test "a system's file that others may not read keeps out no user who names servers" {
   ((EUID == 0)) || skip "only root makes a file that others cannot read"
   echo "server = \"$SERVERS\"" >"$BATS_TEST_TMPDIR/system.toml"
   chmod 600 "$BATS_TEST_TMPDIR/system.toml"
@@ -591,7 +591,7 @@ declare -gA GOOD=(
   [user]=default [json]=true
   [quiet]=true [verbose]=2 [descendants]=kill [min-hold]=10ms
   [isolate]=none [restart-guard]=5m [replicas]=0 [insecure]=true
-  # Without a server that has TLS nobody looks at these; tls.bats does.
+  # Without a server that has TLS these are not used; tls.bats uses them.
   [cacert]=/no/file [cacertdir]=/no/directory [cert]=/no/file [cert-key]=/no/file [sni]=name
 )
 declare -gA BAD=(

@@ -54,7 +54,7 @@ setup() { setup_one_server; }
   assert_equal "$(redis 0 exists a b)" 0
 }
 
-@test "who gives up the wait keeps none: by its end, by ^C" {
+@test "a waiter that gives up keeps none: by the end of its wait, by ^C" {
   redis 0 set b theirs
   run redlock-cli run -w 300ms -k a -k b -- true
   assert_failure 75

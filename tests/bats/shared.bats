@@ -10,7 +10,7 @@ load helper/supervision
 
 setup() { setup_one_server; }
 
-@test "readers share it, a writer is kept out, and learns by whom" {
+@test "readers share it, a writer is kept out, and learns who they are" {
   hold one -s
   hold two -s
   run --separate-stderr redlock-cli run -n -k demo -- true
@@ -59,7 +59,7 @@ setup() { setup_one_server; }
   run -0 redlock-cli run -w 20s -k demo -- true
 }
 
-@test "a share that was deleted ends its command with 79, and nobody else's" {
+@test "a share that was deleted ends its command with 79, and no other" {
   start_background one redlock-cli run -s -t 9s -k demo -- sleep 60
   wait_for_key 0 'redlock:readers:{demo}'
   local share

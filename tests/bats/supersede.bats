@@ -29,7 +29,7 @@ note_waits() {
 # ran: who had the lock, in order
 ran() { paste -sd ' ' "$BATS_TEST_TMPDIR/ran"; }
 
-@test "the older of two that wait gives up with 75 and says for whom; what runs is left alone" {
+@test "the older of two waiters gives up with 75 and names the newer; what runs is left alone" {
   hold holder
   supersedes old --note "commit 1"
   wait_until note_waits "commit 1"
@@ -96,7 +96,7 @@ ran() { paste -sd ' ' "$BATS_TEST_TMPDIR/ran"; }
 }
 
 # bats test_tags=redis
-@test "of a hundred that come together on three servers one stays, and nobody starts out of turn" {
+@test "of a hundred that come together on three servers one stays, and none starts out of turn" {
   local i name patient=(--unavailable-wait 1h --server-timeout 4s)
   local -A alive=() ended=()
   start_servers 2

@@ -32,7 +32,7 @@ teardown() { teardown_supervision; }
   assert_equal "$status" 71
   assert [ ! -e "$BATS_TEST_TMPDIR/entered" ]
   assert_equal "$(redis 0 get demo)" x
-  # Its place in line is dropped by whoever calls it next, and ends by itself.
+  # The next notification drops its queue entry, which also expires by itself.
   assert [ "$(redis 0 pttl 'redlock:queue:{demo}')" -le 35000 ]
   redis 0 del demo
   run -0 redlock-cli run -n -k demo --server-timeout 4s -- true
@@ -96,7 +96,7 @@ the command was stopped before the lock could expire"
   assert_equal "$(redis 0 keys '*')" demo
 }
 
-@test "whoever signals by our name misses the holder, and one that it could catch changes nothing" {
+@test "signals by our name miss the holder process, and one that it could catch changes nothing" {
   start_tree ours -t 60s
   assert_equal "$(<"/proc/$HOLDER/comm")" lock-holder
   refute grep -qa redlock "/proc/$HOLDER/cmdline"

@@ -158,7 +158,7 @@ start_counting() { SOCKETS=; note_sockets; NOTED=$(wc -l <<<"$SOCKETS"); }
 @test "while orphans are born and end all the time, none is alive when the lock is free" {
   # The command ends at once. Of what it leaves, one process has so many threads that looking for
   # the children of all takes long. While the holder does so, it ends, and so does the other, which
-  # is only then followed by a child of its own: whom the holder found is dead, and who lives was
+  # is only then followed by a child of its own: what the holder found is dead, and what lives was
   # not to be found when it looked for its own children.
   start_under_witness ours -t 30s --grace 9s --descendants kill -k demo -- /usr/bin/python3 -uc '
 import os, signal, sys, threading, time

@@ -85,7 +85,7 @@ suspend_shell() {
   type_and_see_status 'kill -KILL $(<helper)' 0
 }
 
-@test "^Z that the command ignores stops nobody" {
+@test "^Z that the command ignores stops no process" {
   open_terminal
   type_line "redlock-cli run -k demo -- bash -c 'trap \"\" TSTP; echo deaf; read -r line; exit 4'"
   see '^deaf'

@@ -109,7 +109,7 @@ END_OF_PROGRAM
   front=$(foreground)
   press "$CTRL_Z"
   wait_until test -e tidying-up
-  # Nobody passes signals on who is stopped.
+  # A stopped process passes no signals on.
   kill -USR1 "$front"
   wait_until test -e heard
   ask shown Stopped

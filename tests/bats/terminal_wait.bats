@@ -113,7 +113,7 @@ end_hold() {
 }
 
 @test "nothing is drawn while the job is stopped or in the background" {
-  # A foreign client calls nobody, so we look often.
+  # A foreign client notifies no waiter, so we poll often.
   redis 0 set demo x
   open_terminal
   type_line 'export TERM=vt100'

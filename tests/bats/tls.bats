@@ -83,7 +83,7 @@ assert_refuses() {
   SSL_CERT_FILE=$TLS/ca.crt run -0 redlock-cli run -S "$SERVERS" -k demo -- true
 }
 
-@test "a certificate that nobody we trust has signed is refused" {
+@test "a certificate that no trusted CA has signed is refused" {
   start_tls_server good ca --tls-auth-clients no
   make_authority other
   assert_refuses 77 "name its CA with --cacert" -S "$SERVERS" --cacert "$TLS/other.crt"
@@ -307,7 +307,7 @@ an attacker on the network can grant fake locks"
   REDLOCK_CACERT=$TLS/ca.crt run -0 redlock-cli run -S "$SERVERS" -k demo -- true
 }
 
-@test "who does not use TLS does not load it" {
+@test "a run without TLS does not load it" {
   strace -f -o "$BATS_TEST_TMPDIR/probe" true 2>/dev/null || skip "strace cannot run here"
   start_servers 1
   local calls=$BATS_TEST_TMPDIR/calls

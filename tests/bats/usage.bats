@@ -169,7 +169,7 @@ setup() { setup_one_server; }
     -- true 8>"$BATS_TEST_TMPDIR/report"
   output=$(<"$BATS_TEST_TMPDIR/report")
   assert_equal "$(json '[j["command"], j["result"], j["exit_code"]]')" "['run', 'usage', 64]"
-  # Of a command that nobody knows, eval fails, too; run has no --export.
+  # eval of an unknown command fails, too; run has no --export.
   run -64 --separate-stderr redlock-cli acqiure -k demo --ttl 5s --export
   assert_output "unset REDLOCK_KEY REDLOCK_TOKEN REDLOCK_FENCE REDLOCK_LEASE; (exit 64)"
   run -64 --separate-stderr redlock-cli run -k demo --bogus 5s --export

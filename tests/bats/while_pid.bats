@@ -100,7 +100,7 @@ is_clean() { [[ -z $(keys_at "$1") ]]; }
 
 # --- How the lease is handed over ---
 
-@test "the caller's stdout, stderr and inherited descriptors are let go of: nobody who reads them waits" {
+@test "the caller's stdout, stderr and inherited descriptors are closed: no reader of them waits" {
   start_pet
   run -0 by_pet \
     bash -c 'token=$(redlock-cli acquire -k demo --while-pid "$0" 9<"$1"); echo "<$token>"' \
@@ -127,7 +127,7 @@ lets_go_of_everything() {
   keep() {
     run -0 --separate-stderr by_pet redlock-cli acquire -k demo -t 60s --while-pid "$PET" "$@"
   }
-  # Released by hand, it takes the holder along; here nobody waits for the next renewal.
+  # The release by hand ends the holder process, too; here we do not wait for the next renewal.
   end() {
     find_holder
     kill -KILL "$HOLDER"
@@ -184,7 +184,7 @@ lets_go_of_everything() {
   assert_equal "$(keys_at 0)" ""
 }
 
-@test "others see for whom the lock is kept" {
+@test "others see which process the lock is kept for" {
   start_background pet \
     bash -c 'redlock-cli acquire -k demo --while-pid $$ --note "night shift" && exec sleep 1000'
   wait_for_key 0 demo
@@ -201,7 +201,7 @@ lets_go_of_everything() {
   assert_in_range "$(redis 0 pttl other)" 500000 600000
 }
 
-@test "a lease that does not reach the caller is released, and nobody keeps it: 71" {
+@test "a lease that does not reach the caller is released, and no process keeps it: 71" {
   start_pet
   local redirection
   for redirection in '>/dev/full' '>/dev/full --export' '>/dev/full --json' '>&-' \
@@ -330,7 +330,7 @@ REDLOCK_LEASE; (exit $((128 + $(kill -l "$signal"))))"
 }
 
 # bats test_tags=unsanitized
-@test "without a /proc that shows our processes it is refused, and no lock taken; a lease that nobody watches needs none" {
+@test "without a /proc that shows our processes it is refused, and no lock taken; a lease for no process needs none" {
   as_root
   # shellcheck disable=SC2016
   run -71 --separate-stderr unshare --mount \
@@ -414,7 +414,7 @@ REDLOCK_LEASE; (exit $((128 + $(kill -l "$signal"))))"
   assert_in_range "$(redis 0 pttl demo)" 500000 600000
   redlock-cli release
   assert_equal "$(redis 0 exists demo)" 0
-  # Whoever is in next is none of our business.
+  # The next holder is none of our business.
   next=$(redlock-cli acquire -k demo --ttl 60s)
   wait_until is_dead "$HOLDER"
   assert_equal "$(redis 0 get demo)" "$next"
@@ -447,7 +447,7 @@ REDLOCK_LEASE; (exit $((128 + $(kill -l "$signal"))))"
   for signal in HUP INT QUIT TERM USR1 USR2 PIPE ALRM TSTP TTIN TTOU; do
     kill -s "$signal" "$HOLDER"
   done
-  # Whoever acts on signals has done so when it releases.
+  # A holder that acts on signals has done so when it releases.
   touch "$BATS_TEST_TMPDIR/end"
   wait_until is_dead "$HOLDER"
   assert_equal "$(keys_at 0)" ""

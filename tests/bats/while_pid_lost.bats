@@ -92,7 +92,7 @@ time.sleep(1000)' "$BATS_TEST_TMPDIR/lease" "$BATS_TEST_TMPDIR/go"
 
 @test "a script that takes long to fork loses none of them, however often it loses its lease" {
   local round
-  # Whoever dies while it forks would leave a child behind that nobody finds.
+  # A process that dies while it forks would leave a child behind that the holder does not find.
   cat >"$BATS_TEST_TMPDIR/forks.py" <<'EOF'
 import os, signal, subprocess, sys
 memory = b"x" * (400 << 20)
@@ -173,7 +173,7 @@ EOF
   assert_equal "$status" 5
 }
 
-@test "--on-lost warn: nobody is told, and the holder goes" {
+@test "--on-lost warn: no process is told, and the holder ends" {
   start_pet
   by_pet redlock-cli acquire -k demo --while-pid "$PET" -t 4s --on-lost warn
   find_holder

@@ -77,7 +77,7 @@ redlock-cli: demo: lost: .*
   wait_for_stdout pet told
 }
 
-@test "a stderr that is closed, full, or nobody's any more holds nothing up" {
+@test "a stderr that is closed, full, or without a reader holds nothing up" {
   local manner
   for manner in 'exec 2>&-' 'mkfifo "$1.full"; exec 2<>"$1.full"; timeout 1 cat /dev/zero >&2' \
     'exec 2> >(exit 0)'; do
@@ -109,8 +109,8 @@ mount --rbind "$dev" /dev && exec "$@"
 EOF
 }
 
-# start_log read|full: a system log; background_stdout log is what it gets, unless nobody reads it
-# and it is full.
+# start_log read|full: a system log; background_stdout log is what it gets, unless no process
+# reads it and it is full.
 start_log() {
   mkdir "$BATS_TEST_TMPDIR/dev"
   start_background log /usr/bin/python3 -uc '

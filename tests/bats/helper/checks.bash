@@ -39,7 +39,7 @@ assert_unlocked() {
 lock_keys_at() { redis "$1" exists "$2" "redlock:owner:{$2}"; }
 is_unlocked() { [[ $(lock_keys_at "$1" "$2") == 0 ]]; }
 
-# Whether nobody but who asks and Redis' own processes are connected to server I.
+# Whether only this call and Redis' own processes are connected to server I.
 is_without_clients() {
   [[ $(redis "$1" client list type normal | grep -vc ' name=sentinel-') == 1 ]]
 }

@@ -105,8 +105,8 @@ wait_until() {
   done
 }
 
-# nap MILLISECONDS: sleeps for less than a second, without a process: at a pipe that nobody writes
-# to.
+# nap MILLISECONDS: sleeps for less than a second, without a process: at a pipe that no process
+# writes to.
 nap() {
   local silent=$BATS_FILE_TMPDIR/silent seconds
   [[ -p $silent ]] || mkfifo "$silent"
@@ -177,8 +177,8 @@ has_ended() { ! kill -0 "$1" 2>/dev/null; }
 
 background_has_ended() { ! is_running_child "${BACKGROUND_PID[$1]}"; }
 
-# Whether PID is a child of this shell that has not ended. A pid that bash has reaped may be
-# anybody's by now: never signal it.
+# Whether PID is a child of this shell that has not ended. A pid that bash has reaped may be that
+# of any process by now: never signal it.
 is_running_child() {
   local state
   is_job "$1" || return 1

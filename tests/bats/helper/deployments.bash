@@ -32,7 +32,7 @@ start_sentinels() {
   fi
   for ((i = first; i < first + n; ++i)); do
     hosts+=${hosts:+,}127.0.0.1:${SERVER_PORT[i]}
-    # Faster than anybody wants them in earnest. (With a shorter ping-period no replica would be
+    # Faster than any deployment wants them. (With a shorter ping-period no replica would be
     # fresh enough to be promoted.)
     redis "$i" sentinel debug ask-period 100 info-period 200 >/dev/null || return
   done
@@ -43,8 +43,8 @@ start_sentinels() {
   SENTINEL_URL=sentinel://$hosts/mymaster
 }
 
-# start_cluster [OPTION…]: three masters, servers 0 to 2, each with a third of the slots. Whoever is
-# silent for 15 seconds has failed.
+# start_cluster [OPTION…]: three masters, servers 0 to 2, each with a third of the slots. A server
+# that is silent for 15 seconds has failed.
 # CLUSTER_URL names them; CLUSTER_KEY[I] is a key of server I's, CLUSTER_SLOT[I] its slot.
 start_cluster() {
   local i range=('0 5460' '5461 10922' '10923 16383')

@@ -87,7 +87,7 @@ executable() {
   echo "$path"
 }
 
-# Opens a pipe that nobody reads at the descriptor given.
+# Opens a pipe that no process reads at the descriptor given.
 open_broken_pipe() {
   local pipe reader
   pipe=$(mktemp -u "$BATS_TEST_TMPDIR/pipe.XXXXXX")

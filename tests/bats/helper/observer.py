@@ -1,7 +1,7 @@
 """Looks on from outside: is anything of a command alive when its lock may be another's?
 
-Every process of the command holds a shared flock(2) on the file WITNESS. Whoever can take it
-exclusively knows that all are dead.
+Every process of the command holds a shared flock(2) on the file WITNESS. A process that can take
+it exclusively knows that all are dead.
 
 observer.py gone WITNESS KEY SOCKET...
     Prints `looking` when the servers answer, and `watching` when a quorum of them has KEY with one

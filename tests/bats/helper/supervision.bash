@@ -3,8 +3,8 @@
 # helper/redis and helper/locks come first.
 #
 # All of them hold a shared lock on the file $WITNESS through a descriptor that they inherit; so
-# whoever gets it alone knows that they are dead, and helper/observer.py tries so at the moment that
-# matters. The guards have let go of it when start_tree returns.
+# a process that gets it exclusively knows that they are dead, and helper/observer.py tries so at
+# the moment that matters. The guards have let go of it when start_tree returns.
 
 # Their pids, once start_tree has returned: of the command, and of all that descends from it.
 COMMAND=
@@ -25,7 +25,7 @@ teardown_supervision() {
   common_teardown
 }
 
-# Only what is surely of this test: a pid may be anybody's by now.
+# Only what is surely of this test: a pid may be that of any process by now.
 end_tree() {
   local pid
   local -a pids=()
@@ -124,7 +124,7 @@ assert_tree_dead() {
   for pid in "${TREE[@]}"; do
     if is_alive "$pid"; then fail "$pid is alive: $(tr '\0' ' ' <"/proc/$pid/cmdline")"; fi
   done
-  flock -xn "$WITNESS" true || fail "somebody of the tree is alive"
+  flock -xn "$WITNESS" true || fail "a process of the tree is alive"
 }
 
 # --- The observer ---

@@ -92,7 +92,7 @@ class Terminal:
     def read(self):
         try:
             got = os.read(self.master, 65536)
-        except OSError:  # nobody has it open any more
+        except OSError:  # no process has it open any more
             got = b""
         self.screen += got
         if not got:
