@@ -169,7 +169,7 @@ class CheckerTest(unittest.TestCase):
         found = self.assert_found(scene, "exclusion")
         self.assertIsNone(found[0].fence)
 
-    def test_a_witness_that_names_nobody(self):
+    def test_a_witness_that_names_no_other(self):
         scene = one_after_the_other()
         self.change(scene, "enter", "b", free=False)
         self.assert_found(scene, "exclusion", "beside nobody known")
@@ -379,7 +379,7 @@ class CheckerTest(unittest.TestCase):
         scene.finish("b")
         self.assert_found(scene, "liveness", "while b waited")
 
-    def test_a_run_in_which_nobody_entered(self):
+    def test_a_run_in_which_none_entered(self):
         self.assert_found(Scene(), "liveness", "nobody ever entered")
 
     def test_a_history_without_an_end(self):
@@ -439,7 +439,7 @@ class CheckerTest(unittest.TestCase):
             self.change(scene, "exit", "b", code=code, status={"result": result, "exit_code": code})
             self.assert_found(scene, "truth", f"b ended with {code}, and had the lock")
 
-    def test_busy_with_nobody_there(self):
+    def test_busy_without_another(self):
         scene = Scene()
         scene.start("a", nonblock=True)
         scene.exit("a", 75, "busy")
@@ -485,7 +485,7 @@ class CheckerTest(unittest.TestCase):
         scene = self.lose_one_after_the_other(5)
         self.assert_found(scene, "truth", "a ended with 79 without a fault of a quorum")
 
-    def test_a_signal_that_nobody_sent(self):
+    def test_a_signal_that_was_not_sent(self):
         for signal in (9, 11):
             scene = one_after_the_other()
             self.change(scene, "exit", "b", code=None, signal=signal, status=None)

@@ -74,7 +74,7 @@ TEST(Channel, TellsThatTheOtherProcessWasKilled) {
   EXPECT_EQ(emptiness(ours), Channel::Empty::ended);
 }
 
-TEST(Channel, SendingToSomebodyWhoIsGoneDoesNothing) {
+TEST(Channel, SendingToAPeerThatIsGoneDoesNothing) {
   in_child([] {
     ::signal(SIGPIPE, SIG_DFL);
     auto [ours, theirs] = Channel::make_pair();

@@ -217,7 +217,7 @@ class Running {
 
   std::string next_line() { return output_.read_line(); }
 
-  /// Blocks until nobody holds the pipe any more.
+  /// Blocks until no process has the pipe open any more.
   std::string rest() { return output_.read(); }
 
  private:

@@ -18,7 +18,7 @@ namespace {
 
 using namespace testing;
 
-/// Nobody is reached in one call: what the walk does is what is tested, if nothing else is said.
+/// No process is reached in one call: if nothing else is said, the walk is what is tested.
 CommandTarget no_target;
 
 bool contains(const std::vector<pid_t>& pids, pid_t pid) {
@@ -149,7 +149,7 @@ TEST(ProcessTree, NameWithParenthesesDoesNotConfuse) {
   });
 }
 
-TEST(ProcessTree, SignalReachesEverybody) {
+TEST(ProcessTree, SignalReachesAllProcesses) {
   in_child([] {
     ProcessTree tree(no_target);
     Running command("(setsid sleep 1000 &) ; (sleep 1000 &) ; echo up; sleep 1000; :", 1);
@@ -169,7 +169,7 @@ TEST(ProcessTree, TermWakesAStoppedProcess) {
   });
 }
 
-TEST(ProcessTree, StopStopsAndAChangedWindowWakesNobody) {
+TEST(ProcessTree, StopStopsAndAChangedWindowWakesNone) {
   in_child([] {
     ProcessTree tree(no_target);
     const Running command("echo up; exec sleep 1000", 1);
@@ -318,7 +318,7 @@ TEST(ProcessTree, AGroupWhoseLeaderIsDeadIsKilledByTheFirstOfItThatIsFound) {
     ProcessTree tree(command.target);
     ::kill(command.pid, SIGKILL);
     EXPECT_TRUE(eventually([&] { return tree.reap().has_value(); }));
-    EXPECT_EQ(command.target.kill_argument, 0) << "its number may be anybody's";
+    EXPECT_EQ(command.target.kill_argument, 0) << "its number may be that of another process";
     EXPECT_TRUE(eventually([&] { return tree.kill_and_reap(Instant::max()); }));
     EXPECT_EQ(command.output.read(), "");
   });
@@ -376,7 +376,7 @@ TEST(ProcessTree, WhatItKillsHasAPriorityBelowItsOwn) {
       GTEST_SKIP() << "without real-time priorities there is nothing to have";
     tree.kill(Instant::max());
     sched_param killed{};
-    EXPECT_EQ(::sched_getparam(command.pid(), &killed), 0) << "nobody has reaped it";
+    EXPECT_EQ(::sched_getparam(command.pid(), &killed), 0) << "not reaped yet";
     EXPECT_EQ(killed.sched_priority, own.sched_priority - 1);
     EXPECT_TRUE(eventually([&] { return tree.kill_and_reap(Instant::max()); }));
   });
@@ -447,7 +447,7 @@ TEST(ProcessTree, WhatProcHidesAndWeMayNotSignalIsLiving) {
   });
 }
 
-TEST(ProcessTree, WithoutProcItKillsNobodyAndClaimsNothing) {
+TEST(ProcessTree, WithoutProcItKillsNoProcessAndClaimsNothing) {
   in_child([] {
     if (::unshare(CLONE_NEWNS) != 0 ||
         ::mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0 ||

@@ -79,7 +79,7 @@ TEST(WatchedProcess, OneThatMayNotBeSignalledIsRefused) {
   });
 }
 
-TEST(WatchedProcess, TellsItsEndThoughNobodyHasReapedIt) {
+TEST(WatchedProcess, TellsItsEndBeforeItIsReaped) {
   in_child([] {
     Running command("echo up; exec sleep 1000", 1);
     const WatchedProcess process = watch(command.pid());
@@ -96,7 +96,7 @@ TEST(WatchedProcess, TellsItsEndThoughNobodyHasReapedIt) {
   });
 }
 
-TEST(WatchedProcess, KillingOneThatEndedByItselfTouchesNobody) {
+TEST(WatchedProcess, KillingOneThatEndedByItselfTouchesNoProcess) {
   in_child([] {
     const Directory directory;
     Running command("(echo up; until [ -e " + directory.path() +

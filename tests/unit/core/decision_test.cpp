@@ -309,7 +309,7 @@ TEST(AcquireTally, NamesTheServersThatTheGuardHoldsBackAndForHowLong) {
   EXPECT_EQ(restarted[1].left, std::chrono::seconds(50));
 }
 
-TEST(AcquireTally, HoldsBackNobodyForAnotherSeat) {
+TEST(AcquireTally, HoldsBackNoServerForAnotherSlot) {
   AcquireTally tally(5, guard);
   const auto in_seat = [](Duration up, std::size_t slot) {
     Granted granted = std::get<Granted>(granted_by(up));

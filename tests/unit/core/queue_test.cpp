@@ -27,7 +27,7 @@ TEST(QueueView, GivesATicketFromTheMiddleOfTheClocks) {
   EXPECT_EQ(view({said(5000ms), said(1000ms), said(3000ms)}, 3).next_ticket, 3000U);
 }
 
-TEST(QueueView, GivesATicketBehindEverybodyInTheQueue) {
+TEST(QueueView, GivesATicketBehindAllInTheQueue) {
   EXPECT_EQ(view({said(1000ms, 4000), said(1000ms), said(1000ms, 2000)}, 3).next_ticket, 4001U);
 }
 

@@ -397,7 +397,7 @@ TEST(Attempt, IsBusyWhenASilentServerCouldMakeTheQuorumOfAForeignLock) {
   EXPECT_EQ(why_of(try_once(world, client)), Why::busy);
 }
 
-TEST(Attempt, IsSplitWhenNobodyCanHaveAQuorumAndTheSmallestGoesFirst) {
+TEST(Attempt, IsSplitWhenNoneCanHaveAQuorumAndTheSmallestGoesFirst) {
   for (const std::size_t servers : {2U, 4U}) {
     for (const auto& [theirs, goes_first] : {std::pair{"zzz", true}, std::pair{"!", false}}) {
       World world(servers);
@@ -433,7 +433,7 @@ TEST(Attempt, EndsAtOnceWhenInterruptedAndTakesEverythingBack) {
   expect_no_ghosts(world);
 }
 
-TEST(Attempt, AsksNobodyWhenItWasInterruptedBefore) {
+TEST(Attempt, AsksNoServerWhenItWasInterruptedBefore) {
   World world;
   Client& client = world.client();
   client.interrupt.raise();

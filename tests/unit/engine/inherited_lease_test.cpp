@@ -119,7 +119,7 @@ TEST_F(InheritedLeaseTest, IsNeitherExtendedNorReleased) {
     EXPECT_EQ(end.state, LeaseState::expired);
   };
   set->keep(std::move(events));
-  world.settle_for(20s);  // nobody extends it
+  world.settle_for(20s);  // no client extends it
   EXPECT_TRUE(ended);
   EXPECT_TRUE(client.server(0).asked(Question::extend).empty());
   EXPECT_EQ(world.run(set->release(/*by_hand=*/false)).result.decision, ReleaseDecision::released);

@@ -44,7 +44,7 @@ TEST_F(Survey, DoesNotWaitLongerThanTheSlowestAnswer) {
   EXPECT_EQ(world.since_start(), 300ms);
 }
 
-TEST_F(Survey, BreaksAnybodysLock) {
+TEST_F(Survey, BreaksAnyHoldersLock) {
   world.store(0).hold_foreign(resource(), "theirs", std::nullopt);
   const auto votes = world.run(break_lock(client.server_set, {resource(), std::nullopt}));
   ASSERT_TRUE(std::holds_alternative<Broken>(votes.at(0)));

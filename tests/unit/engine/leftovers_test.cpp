@@ -140,7 +140,7 @@ TEST_F(Leftovers, AServerThatNeverAnsweredIsGivenSecondsAndNoTtl) {
 TEST_F(Leftovers, AServerThatWasSlowerThanTheCommandIsReleasedOverAnotherConnection) {
   client.server(2).fate_for[Question::acquire] = {.request = server_timeout / 2};
   lease = *world.run(attempt(client.server_set, order(lease_ttl), client.interrupt));
-  // It reads the acquire now, and runs it when nobody is there to read the answer.
+  // It reads the acquire now, and runs it when the client has gone.
   on_release({2}, {.silent = true});
   release();
   serve_again();
@@ -263,7 +263,7 @@ TEST_F(Leftovers, OfManyAttemptsAskASilentServerOneAtATime) {
   EXPECT_EQ(leftovers(), 0U);
 }
 
-TEST_F(Leftovers, AreKnownAfterTheEndForWhoeverGoesOn) {
+TEST_F(Leftovers, AreKnownAfterTheEndForTheProcessThatGoesOn) {
   grant();
   on_release({0}, refused);
   release();

@@ -1,5 +1,5 @@
-// Who waits: in which order they are served, what becomes of those that end or stop, and what all
-// of it costs the servers (PROTOCOL Q).
+// Waiters: in which order they are served, what becomes of those that end or stop, and what all of
+// it costs the servers (PROTOCOL Q).
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -18,7 +18,7 @@ using namespace std::chrono_literals;
 
 constexpr WaitPolicy for_hours{.wait = std::nullopt, .unavailable_wait = 1h, .retry_delay = 100ms};
 
-/// Everybody who wants the lock in a test, by the number in which they came.
+/// All clients that want the lock in a test, numbered in order of arrival.
 class Crowd {
  public:
   explicit Crowd(std::size_t stores) : world(stores) {}
@@ -32,7 +32,7 @@ class Crowd {
     std::optional<AttemptFailure> why{};
   };
 
-  /// Somebody who begins to wait now.
+  /// A client that begins to wait now.
   Member& comes(WaitPolicy policy = for_hours, Mode mode = {}, Duration ttl_length = 30s,
                 const std::string& host = "here", bool supersedes = false) {
     Client& client = world.client(1000 + members.size());
@@ -62,7 +62,7 @@ class Crowd {
     return member;
   }
 
-  /// Somebody for whom older ones of its kind give up.
+  /// A client that supersedes older ones of its kind.
   Member& supersedes(WaitPolicy policy = for_hours) {
     return comes(policy, {}, 30s, "host" + std::to_string(members.size()), true);
   }
@@ -118,7 +118,7 @@ class Crowd {
     while (served.size() < many && world.now() < end) world.settle_for(1ms);
   }
 
-  /// The one served last gives it to the next, and so on; whom `skipped` names is dead or stopped.
+  /// The one served last releases to the next, and so on; those in `skipped` are dead or stopped.
   /// The longest time between a release and the next grant.
   Duration hand_on_to_all(const std::vector<std::size_t>& skipped = {}) {
     Duration longest{};
@@ -322,8 +322,8 @@ TEST(Queue, TheSecondFindsAForeignLockFreeWhenTheFirstIsDead) {
 TEST(Queue, ASubscriptionThatTheServerForgotIsMadeAnew) {
   Crowd crowd(1);
   crowd.come(3);
-  // Nothing tells the client; a waiter that is let in notifies nobody, and the next finds that it
-  // was passed over.
+  // The client is not told; a waiter that is granted the lock notifies none, and the next learns
+  // that it was passed over.
   crowd.world.server(0).forget_subscriptions(crowd.member(1).client.host);
   crowd.releases(crowd.member(0));
   crowd.wait_for(2, 5s);
@@ -396,7 +396,7 @@ TEST(Queue, WhoWasStoppedComesBackToItsOldPosition) {
   EXPECT_EQ(crowd.served, (std::vector<std::size_t>{0, 2, 1, 3, 4}));
 }
 
-TEST(Queue, AHolderThatEndsWithoutAReleaseStallsNobodyBeyondItsLease) {
+TEST(Queue, AHolderThatEndsWithoutAReleaseStallsNoneBeyondItsLease) {
   for (const std::size_t stores : {1U, 3U}) {
     Crowd crowd(stores);
     crowd.comes(for_hours, {}, 10s);
@@ -465,7 +465,7 @@ TEST(Queue, WhoIsNotifiedInVainByOneServerTakesItsTime) {
   EXPECT_LE(polls() - before, 60U);
 }
 
-TEST(Queue, WhoGivesUpBlocksNobody) {
+TEST(Queue, AWaiterThatGivesUpBlocksNone) {
   Crowd crowd(3);
   crowd.comes();
   crowd.world.settle_for(20ms);
@@ -501,7 +501,7 @@ TEST(Queue, ANewcomerThatDoesNotWaitIsNotLetInBeforeThoseWhoDo) {
   EXPECT_EQ(crowd.served, (std::vector<std::size_t>{0, 3}));
 }
 
-TEST(Queue, AWaiterThatReachesOnlyAMinorityStallsNobody) {
+TEST(Queue, AWaiterThatReachesOnlyAMinorityStallsNone) {
   Crowd crowd(3);
   crowd.come(2);
   // The second in the queue is cut off from two servers, and stays first at the third.
@@ -669,7 +669,7 @@ TEST(Supersede, OfAHundredThatComeTogetherOneStays) {
     }
     crowd.world.settle_for(5s);
     EXPECT_EQ(crowd.waiting().size(), 1U) << seed;
-    EXPECT_EQ(crowd.served, std::vector<std::size_t>{0}) << "nobody started out of turn";
+    EXPECT_EQ(crowd.served, std::vector<std::size_t>{0}) << "none started out of turn";
     crowd.releases(crowd.member(0));
     crowd.wait_for(2, 1s);
     EXPECT_EQ(crowd.served.size(), 2U) << seed;
@@ -711,7 +711,7 @@ TEST(Supersede, OthersKeepTheirPositions) {
   EXPECT_EQ(crowd.served, (std::vector<std::size_t>{0, 1, 3, 4}));
 }
 
-TEST(Supersede, OneThatReachesOnlyAMinoritySupersedesNobody) {
+TEST(Supersede, OneThatReachesOnlyAMinoritySupersedesNone) {
   Crowd crowd(3);
   crowd.come(1);
   crowd.supersedes();
@@ -1019,7 +1019,7 @@ TEST(Slots, OfOneThatEndedWithoutAReleaseAreFreeWhenItsLeaseIsOver) {
   EXPECT_EQ(crowd.member(2).lease->hold.slot, 0U);
 }
 
-TEST(Slots, ThatSomebodyWaitsForAreNotInAReadersWay) {
+TEST(Slots, ThatAClientWaitsForAreNotInAReadersWay) {
   constexpr WaitPolicy at_once{.wait = 0s, .unavailable_wait = 0s, .retry_delay = 100ms};
   Crowd crowd(3);
   crowd.come(3, {true, 1});

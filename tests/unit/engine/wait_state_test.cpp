@@ -234,7 +234,7 @@ TEST(WaitState, TakesAMaybeBusyLockForBusyWhereItsHolderIsNoAttempt) {
        {Queue::outside, Split{start, 1}},
        10ms,
        Why::maybe_busy},
-      {"whoever has it notifies one in the queue", queued, in_queue, queued, 15s, Why::busy},
+      {"the holder notifies one in the queue", queued, in_queue, queued, 15s, Why::busy},
       {"but not of what it was granted itself",
        queued,
        granted_some,
@@ -245,7 +245,7 @@ TEST(WaitState, TakesAMaybeBusyLockForBusyWhereItsHolderIsNoAttempt) {
   });
 }
 
-TEST(WaitState, PollsWhereNobodyNotifies) {
+TEST(WaitState, PollsWithoutNotifications) {
   const WaitState queued{Queue::queued, Held{}};
   Holder foreign;
   foreign.foreign = true;

@@ -242,7 +242,7 @@ TEST_F(WaiterTest, TriesAgainWhenTheHolderMayBeAnAttemptThatFails) {
   EXPECT_TRUE(wait(once).lease);
 }
 
-TEST(Waiter, TreatsALockThatNobodyCanHaveAsBusyWithinASecond) {
+TEST(Waiter, TreatsALockThatNoneCanHaveAsBusyWithinASecond) {
   for (const WaitPolicy& policy :
        {once, WaitPolicy{.wait = 500ms, .unavailable_wait = 10s, .retry_delay = 100ms}}) {
     World world(4);

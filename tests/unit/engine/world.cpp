@@ -13,7 +13,7 @@
 namespace redlock::unit {
 namespace {
 
-/// More than any test needs: whoever gets here runs in circles.
+/// More than any test needs: a test that gets here runs in circles.
 constexpr std::size_t max_events = 5'000'000;
 
 /// What all clocks show when the world begins.

@@ -59,7 +59,7 @@ class Store {
   std::uint64_t counter(const Resource& resource);
   void set_counter(const Resource& resource, std::uint64_t value);
 
-  /// Who waits, the first in the queue first, as they are named in their owner records' "command".
+  /// The waiters, the first in the queue first, as their owner records' "command" names them.
   std::vector<std::string> waiting(const Resource& resource);
 
   /// A lock that another library took; without `remaining` it never ends.

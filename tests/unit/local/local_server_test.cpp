@@ -292,7 +292,7 @@ TEST_F(LocalServerTest, ADamagedFileIsNoFreeLock) {
   EXPECT_EQ(listed->skipped.front().kind, FaultKind::garbage);
 }
 
-TEST_F(LocalServerTest, AFileThatSomebodyRemovedIsAnEmptyOne) {
+TEST_F(LocalServerTest, ARemovedFileIsAnEmptyOne) {
   acquired(token('a'));
   ASSERT_EQ(::unlink(file().c_str()), 0);
   EXPECT_TRUE(std::holds_alternative<NotOurs>(extend(token('a'))));

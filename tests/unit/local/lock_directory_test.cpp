@@ -92,8 +92,8 @@ TEST_F(DirectoryTest, AUsersOwnIsRefusedWhereOthersCouldReplaceIt) {
 
 TEST_F(DirectoryTest, AUsersOwnIsRefusedInADirectoryOfAnotherUser) {
   if (::geteuid() != 0) GTEST_SKIP() << "needs root to give a directory away";
-  constexpr uid_t somebody_else = 65534;
-  ASSERT_EQ(::chown(root_.file("").c_str(), somebody_else, static_cast<gid_t>(-1)), 0);
+  constexpr uid_t another_user = 65534;
+  ASSERT_EQ(::chown(root_.file("").c_str(), another_user, static_cast<gid_t>(-1)), 0);
   expect_refused(own(), "is not safe");
 }
 

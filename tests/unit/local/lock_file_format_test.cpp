@@ -83,7 +83,7 @@ TEST(LockFileFormatTest, WhatIsEncodedIsDecoded) {
   EXPECT_EQ(std::get<SortedSet>(decoded->at("zset").value).ranking(), zset.ranking());
 }
 
-TEST(LockFileFormatTest, BytesThatNobodyEncodesAreRefused) {
+TEST(LockFileFormatTest, BytesThatNoVersionEncodesAreRefused) {
   const std::string good = encode(one_key("token"));
   for (std::size_t size = 0; size < good.size(); ++size)
     EXPECT_FALSE(decode(good.substr(0, size)).has_value()) << size;

@@ -152,7 +152,7 @@ class RandomCalls {
     }
   }
 
-  /// What somebody else may do to the keys.
+  /// What another client may do to the keys.
   Words meddle(const Words& keys) {
     const std::string key = keys[draw(keys.size())];
     switch (draw(6)) {

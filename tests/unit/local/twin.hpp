@@ -116,7 +116,7 @@ class Twin {
     void operator()(redisReply* reply) const { freeReplyObject(reply); }
   };
 
-  /// What somebody else may do to a key, and no script does.
+  /// What another client may do to a key, and no script does.
   static Reply persist(Keyspace& keyspace, const std::string& key) {
     Entry* entry = keyspace.find(key);
     if (entry == nullptr || !entry->expires) return integer_reply(0);

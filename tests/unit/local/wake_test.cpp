@@ -53,7 +53,7 @@ TEST_F(WakeTest, ChannelsAreSeparate) {
   EXPECT_EQ(two.messages().size(), 1U);
 }
 
-TEST_F(WakeTest, NobodyIsReachedWhereNobodyListens) {
+TEST_F(WakeTest, NoneIsReachedWithoutASubscriber) {
   EXPECT_EQ(publish(directory_, "none", "x"), 0);
   { const Subscription subscription = subscribe("gone"); }
   EXPECT_EQ(publish(directory_, "gone", "x"), 0);

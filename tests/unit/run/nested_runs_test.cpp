@@ -144,7 +144,7 @@ TEST_F(Nested, IsNotKeptOutByConnectionsThatSayNothing) {
 
 TEST_F(Nested, GivesUpWithItsUser) {
   runs->listen();
-  runs->close();  // the socket is there until the loop runs, and nobody answers
+  runs->close();  // the socket is there until the loop runs, and no process answers
   interrupt.raise();
   EXPECT_FALSE(join(held_by(::getpid())));
 }

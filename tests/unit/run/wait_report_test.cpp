@@ -24,7 +24,7 @@ AttemptFailure held_by(const std::string& user, Duration age = 10s) {
   return failure;
 }
 
-AttemptFailure nobody(Why why, std::size_t ahead = 0) {
+AttemptFailure without_holder(Why why, std::size_t ahead = 0) {
   AttemptFailure failure{};
   failure.why = why;
   failure.queue.queued = true;
@@ -83,10 +83,10 @@ TEST_F(WaitReportTest, CountsDownWhatNothingRenews) {
       "waiting for demo (25s, 2nd in queue): held by a@host (pid 7: job), for 35s, expires in 0s");
 }
 
-TEST_F(WaitReportTest, DoesNotNameWhoHeldItWhenNobodyDoes) {
+TEST_F(WaitReportTest, DoesNotNameThePreviousHolderWhenThereIsNone) {
   report_.learn(demo, held_by("a"), began);
   for (const Why why : {Why::busy, Why::split, Why::maybe_busy}) {
-    report_.learn(demo, nobody(why), began + 2s);
+    report_.learn(demo, without_holder(why), began + 2s);
     EXPECT_EQ(report_.line(began + 3s),
               "waiting for demo (3s, 1st in queue): free at the moment, and on its way to the next "
               "in the queue");
@@ -104,7 +104,7 @@ TEST_F(WaitReportTest, TellsOneHolderOnceAMinute) {
 
 TEST_F(WaitReportTest, ShortSpellsWithoutAHolderAreNoNews) {
   const auto told = lines(55, [](int i) {
-    return i % 3 == 2 ? nobody(i % 2 == 0 ? Why::busy : Why::maybe_busy) : held_by("a");
+    return i % 3 == 2 ? without_holder(i % 2 == 0 ? Why::busy : Why::maybe_busy) : held_by("a");
   });
   EXPECT_EQ(told.size(), 1U);
 }
@@ -120,8 +120,8 @@ TEST_F(WaitReportTest, DoesNotTellOfHoldersThatStayForAMoment) {
 }
 
 TEST_F(WaitReportTest, TellsAnOutageAndTheHolderAgainOnlyAfterAMinute) {
-  const auto told =
-      lines(58, [](int i) { return i / 5 % 2 == 1 ? nobody(Why::unavailable) : held_by("a"); });
+  const auto told = lines(
+      58, [](int i) { return i / 5 % 2 == 1 ? without_holder(Why::unavailable) : held_by("a"); });
   ASSERT_EQ(told.size(), 2U);
   EXPECT_NE(told[1].find("no quorum"), std::string::npos);
 }
@@ -137,7 +137,7 @@ TEST_F(WaitReportTest, CountsInEnglish) {
       {1, "1st"},   {2, "2nd"},   {3, "3rd"},   {4, "4th"},     {11, "11th"},
       {12, "12th"}, {13, "13th"}, {21, "21st"}, {102, "102nd"}, {111, "111th"}};
   for (const auto& [number, text] : expected) {
-    report_.learn(demo, nobody(Why::busy, number - 1), began);
+    report_.learn(demo, without_holder(Why::busy, number - 1), began);
     EXPECT_NE(report_.line(began + 1s).find(", " + text + " in queue)"), std::string::npos) << text;
   }
 }

@@ -129,7 +129,7 @@ TEST_F(ClusterTest, AShareMayNotBeUndoneWhereTheScriptsWereForgotten) {
   EXPECT_EQ(not_undone, 1);
 }
 
-TEST_F(ClusterTest, AnAcquireThatWasTakenBackIsSentToNobodyAnyMore) {
+TEST_F(ClusterTest, AnUndoneAcquireIsNotSentElsewhere) {
   drive_.run([this]() -> asio::awaitable<void> {
     // While the master is looked for.
     auto vote = drive_.start(acquire());
@@ -151,7 +151,7 @@ TEST_F(ClusterTest, AnAcquireThatWasTakenBackIsSentToNobodyAnyMore) {
   }());
 }
 
-TEST_F(ClusterTest, AnAttemptOfAWaiterThatHasLeftIsSentToNobodyAnyMore) {
+TEST_F(ClusterTest, AnAttemptOfAWaiterThatHasLeftIsNotSentElsewhere) {
   drive_.run([this]() -> asio::awaitable<void> {
     AcquireRequest waiting{deploy(), token(), Ttl::from(30s).value(), {}};
     waiting.entry = QueueEntry{"waiter", 1, /*polls=*/false, 30s};
@@ -257,7 +257,7 @@ TEST_F(ClusterTest, KeepsConnectionsToTheNewestFewOfTheServersThatOnlyRedirectsN
   }());
 }
 
-TEST_F(ClusterTest, UndoesWhatASilentServerMayHaveThatNobodyNamesAnyMore) {
+TEST_F(ClusterTest, UndoesWhatASilentServerMayHaveThatIsNoLongerNamed) {
   FakeTcpServer c(drive_);
   Endpoint one = endpoint();
   one.members = {a_.address()};

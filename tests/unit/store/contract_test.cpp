@@ -201,7 +201,7 @@ TEST_P(ContractTest, OnlyTheHolderExtends) {
   EXPECT_GT(*std::get<Taken>(seen).holder.remaining, 20s) << "an extension never shortens";
 }
 
-TEST_P(ContractTest, ALeaseThatNobodyExtendsEnds) {
+TEST_P(ContractTest, ALeaseThatIsNotExtendedExpires) {
   granted(acquire('a', 1ms));
   const Instant end = drive_.soon();
   AcquireVote vote = acquire('b');
@@ -252,7 +252,7 @@ TEST_P(ContractTest, AServerThatLostALeaseTakesItBack) {
   EXPECT_GT(granted(acquire('b')), Fence(4711));
 }
 
-TEST_P(ContractTest, WhoeverBrokeItIsNamedToTheHolder) {
+TEST_P(ContractTest, TheHolderIsToldWhoBrokeIt) {
   EXPECT_TRUE(is<NothingToBreak>(break_lock()));
   const Fence fence = granted(acquire('a'));
   EXPECT_TRUE(is<OtherFence>(break_lock(Fence(fence.value() + 1))));
@@ -278,7 +278,7 @@ TEST_P(ContractTest, WaitersComeInByTheirTickets) {
   EXPECT_EQ(std::get<Taken>(seen).parties.waiters, 2U);
 
   EXPECT_TRUE(is<Released>(release('a')));
-  EXPECT_TRUE(is<Queued>(acquire('d'))) << "who waits comes first";
+  EXPECT_TRUE(is<Queued>(acquire('d'))) << "waiters come first";
   EXPECT_TRUE(is<Queued>(wait_in_line('c', 2)));
   granted(wait_in_line('b', 1));
   EXPECT_TRUE(is<Released>(release('b')));
@@ -340,7 +340,7 @@ TEST_P(ContractOfScriptsTest, TheNewestWaiterSupersedesThoseThatSupersedeToo) {
   granted(supersede('d', 4));
 }
 
-TEST_P(ContractTest, WhoLeavesTheLineHoldsUpNobody) {
+TEST_P(ContractTest, AWaiterThatLeavesTheQueueDelaysNone) {
   granted(acquire('a'));
   ASSERT_TRUE(is<Held>(wait_in_line('b', 1)));
   ASSERT_TRUE(is<Held>(wait_in_line('c', 2)));

@@ -121,7 +121,7 @@ const std::vector<Good>& good_urls() {
        "redis://cache:6379"},
       {"redis://alice:hunter2/x@cache/4", with_login(tcp("cache", 6379, 4), "alice", "hunter2/x"),
        "redis://cache:6379/4"},
-      // An empty password is still one: the server refuses it, and nobody goes in without a login.
+      // An empty password is still one: the server refuses it, and we never go on without a login.
       {"redis://:@cache", with_login(tcp("cache"), std::nullopt, ""), "redis://cache:6379"},
       {"redis://alice:@cache", with_login(tcp("cache"), "alice", ""), "redis://cache:6379"},
       // unix sockets

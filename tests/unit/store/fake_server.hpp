@@ -15,8 +15,8 @@
 
 namespace redlock::testing {
 
-/// What the scripts answer, on the wire: a lease with fence 42 that stands in no line, and a lock
-/// that nobody has or waits for.
+/// What the scripts answer, on the wire: a lease with fence 42 that is in no queue, and a lock with
+/// neither holder nor waiters.
 inline constexpr std::string_view granted =
     "*6\r\n$7\r\ngranted\r\n$2\r\n42\r\n$2\r\nid\r\n:-1\r\n*10\r\n$2\r\n17\r\n$0\r\n\r\n:0\r\n:"
     "0\r\n:-1\r\n$0\r\n\r\n:0\r\n:0\r\n$0\r\n\r\n$0\r\n\r\n$0\r\n\r\n";
@@ -173,7 +173,7 @@ class FakeServer {
   /// Refuses connections from now on.
   void stop() { acceptor_.close(); }
 
-  /// Whether somebody waits to be accepted.
+  /// Whether a client waits to be accepted.
   bool is_called() {
     acceptor_.non_blocking(true);
     asio::local::stream_protocol::socket socket(acceptor_.get_executor());

@@ -185,10 +185,10 @@ TEST(Findings, CountTheReplicasThatMustConfirm) {
   report.replicas = 1;
   EXPECT_NE(said(report, "replicas", Level::bad, two).find("1 of its replicas"), std::string::npos);
   EXPECT_FALSE(votes(report, two));
-  EXPECT_EQ(said(report, "replicas", Level::good), "");  // nobody asked for any
+  EXPECT_EQ(said(report, "replicas", Level::good), "");  // none was asked for
 }
 
-TEST(Findings, WarnOfFailOversThatNobodyConfirmsFor) {
+TEST(Findings, WarnOfFailOversWithoutConfirmation) {
   ServerReport report = good();
   report.fails_over = true;
   report.replicas = 1;

@@ -42,7 +42,7 @@ void expect_teaching(const Command& command) {
   EXPECT_EQ(command, teaching);
 }
 
-/// What follows a release that nobody waits for.
+/// What follows a release that no caller waits for.
 void expect_undo(const Command& command, const Token& token) {
   const Command undo{"EVAL",   std::string(scripts::undo), "2",
                      "deploy", "redlock:readers:{deploy}", token.secret()};
@@ -482,7 +482,7 @@ TEST_F(RedisServerTest, DoesNotSendAgainWhatWasReleased) {
   }());
 }
 
-/// What becomes of an undo, as whoever asked for it is told.
+/// What becomes of an undo, as the caller is told.
 class UndoTest : public RedisServerTest {
  protected:
   asio::awaitable<Peer> undone_on_new_connection() {
@@ -582,7 +582,7 @@ TEST_F(UndoTest, IsNotLostWithASilentConnectionThatIsGivenUp) {
     expect_undo(co_await peers.back().read_command(), token('0'));
     co_await server_->close(clock_.now());
   }());
-  EXPECT_EQ(not_undone_, 1) << "nobody knows whether the server read it";
+  EXPECT_EQ(not_undone_, 1) << "it is unknown whether the server read it";
 }
 
 TEST_F(UndoTest, LiesBehindTheAcquireAtAServerThatNeverAnswered) {

@@ -252,7 +252,7 @@ TEST(ExtendVote, CountsThoughTheOwnerRecordIsGone) {
   EXPECT_EQ(std::get<Extended>(extended).provenance.age, 0ms);
 }
 
-/// What extend, heal and release answer to somebody whose lease is not there.
+/// What extend, heal and release answer to a client whose lease is not there.
 template <class Vote>
 void expect_not_ours(Vote (*vote_of)(const ScriptReply&)) {
   const auto nothing = vote_of(gone(0));

@@ -97,7 +97,7 @@ class ScriptsTest : public ::testing::Test {
   HelperKeys helper_;
 };
 
-void expect_somebody(const Holder& holder, Fence fence) {
+void expect_some_holder(const Holder& holder, Fence fence) {
   EXPECT_FALSE(holder.foreign);
   EXPECT_EQ(holder.type, "string");
   EXPECT_EQ(holder.fence, fence);
@@ -196,7 +196,7 @@ TEST_F(ScriptsTest, AcquireSaysWhoHoldsTheLock) {
   const Fence fence = acquired(token('a'));
   const auto vote = acquire(token('b'));
   ASSERT_TRUE(std::holds_alternative<Held>(vote));
-  expect_somebody(std::get<Held>(vote).holder, fence);
+  expect_some_holder(std::get<Held>(vote).holder, fence);
   EXPECT_EQ(redis_({"GET", "deploy"}).text, token('a').secret());
 }
 
@@ -469,7 +469,7 @@ TEST_F(ScriptsTest, ExtendSaysWhoHasItNow) {
   const NotOurs answer = not_ours(extend(token('b')));
   EXPECT_EQ(answer.why, NotOurs::Why::held);
   ASSERT_TRUE(answer.holder.has_value());
-  expect_somebody(*answer.holder, fence);
+  expect_some_holder(*answer.holder, fence);
 
   redis_({"DEL", "deploy"});
   redis_({"HSET", "deploy", "a", "b"});
@@ -507,7 +507,7 @@ TEST_F(ScriptsTest, HealGivesALostLeaseBack) {
   const auto vote = inspect();
   ASSERT_TRUE(std::holds_alternative<Taken>(vote));
   const Holder& holder = std::get<Taken>(vote).holder;
-  expect_somebody(holder, fence);
+  expect_some_holder(holder, fence);
   EXPECT_GE(*holder.age, 1500ms);
   EXPECT_TRUE(holder.owner->supervised);
   EXPECT_EQ(redis_({"GET", helper_.fence()}).text, fence.text());
@@ -525,7 +525,7 @@ TEST_F(ScriptsTest, HealLeavesOthersAlone) {
   const NotOurs answer = not_ours(heal(token('b'), Fence(1)));
   EXPECT_EQ(answer.why, NotOurs::Why::held);
   ASSERT_TRUE(answer.holder.has_value());
-  expect_somebody(*answer.holder, fence);
+  expect_some_holder(*answer.holder, fence);
   EXPECT_EQ(redis_({"GET", "deploy"}).text, token('a').secret());
 
   redis_({"DEL", "deploy"});
@@ -564,7 +564,7 @@ TEST_F(ScriptsTest, ReleaseLeavesOthersAlone) {
   const NotOurs answer = not_ours(release(token('b')));
   EXPECT_EQ(answer.why, NotOurs::Why::held);
   ASSERT_TRUE(answer.holder.has_value());
-  expect_somebody(*answer.holder, fence);
+  expect_some_holder(*answer.holder, fence);
   EXPECT_EQ(not_ours(release_by_hand(token('b'))).why, NotOurs::Why::held);
   EXPECT_EQ(redis_({"GET", "deploy"}).text, token('a').secret());
   EXPECT_FALSE(exists(helper_.released()));
@@ -588,7 +588,7 @@ TEST_F(ScriptsTest, ARunsLeaseIsNotReleasedByHand) {
   const Fence fence = acquired(token(), owner);
   const auto vote = release_by_hand(token());
   ASSERT_TRUE(std::holds_alternative<Supervised>(vote));
-  expect_somebody(std::get<Supervised>(vote).holder, fence);
+  expect_some_holder(std::get<Supervised>(vote).holder, fence);
   EXPECT_EQ(redis_({"GET", "deploy"}).text, token().secret());
   EXPECT_FALSE(exists(helper_.released()));
   EXPECT_TRUE(std::holds_alternative<Released>(release(token())));
@@ -730,7 +730,7 @@ TEST_F(ScriptsTest, BreakTakesAnyLockAndSaysWhoseItWas) {
   const Fence fence = acquired(token());
   const auto vote = break_lock();
   ASSERT_TRUE(std::holds_alternative<Broken>(vote));
-  expect_somebody(std::get<Broken>(vote).holder, fence);
+  expect_some_holder(std::get<Broken>(vote).holder, fence);
   EXPECT_FALSE(exists("deploy"));
   EXPECT_FALSE(exists(helper_.owner()));
   // The holder must take it as a loss.
@@ -738,7 +738,7 @@ TEST_F(ScriptsTest, BreakTakesAnyLockAndSaysWhoseItWas) {
   EXPECT_GT(acquired(token('b')), fence);
 }
 
-TEST_F(ScriptsTest, BreakIsToldToWhoeverHadTheLease) {
+TEST_F(ScriptsTest, BreakIsToldToTheHolderOfTheLease) {
   const Owner breaker{"ops1", "root", "", "stuck since noon", 0};
   acquired(token('a'));
   break_lock({}, breaker);
@@ -808,7 +808,7 @@ TEST_F(ScriptsTest, BreakWithAFenceTakesThatLeaseOnly) {
   const Fence fence = acquired(token());
   const auto other = break_lock(Fence(fence.value() + 1));
   ASSERT_TRUE(std::holds_alternative<OtherFence>(other));
-  expect_somebody(std::get<OtherFence>(other).holder, fence);
+  expect_some_holder(std::get<OtherFence>(other).holder, fence);
   EXPECT_TRUE(exists("deploy"));
   EXPECT_TRUE(exists(helper_.owner()));
 
@@ -826,7 +826,7 @@ TEST_F(ScriptsTest, InspectChangesNothing) {
   const Fence fence = acquired(token());
   const auto vote = inspect();
   ASSERT_TRUE(std::holds_alternative<Taken>(vote));
-  expect_somebody(std::get<Taken>(vote).holder, fence);
+  expect_some_holder(std::get<Taken>(vote).holder, fence);
 }
 
 TEST_F(ScriptsTest, ListFindsEveryLockOfOurs) {
@@ -1021,8 +1021,8 @@ TEST_F(ScriptsTest, ALockIsOfferedOnlyWhenTheFirstWasNotified) {
   EXPECT_TRUE(std::holds_alternative<Held>(wants('b', slot, "taker", 1)));
   EXPECT_TRUE(std::holds_alternative<Held>(wants('c', {}, "writer", 2)));
   EXPECT_TRUE(std::holds_alternative<Held>(wants('b', slot, "taker", 1)));
-  // The writer is asked whether it is there. The taker, who comes first, was told nothing since it
-  // looked.
+  // The writer is asked whether it is there. The taker, which is first, was not notified since its
+  // last poll.
   const AcquireVote vote = wants('d', {true, 0}, "", 0);
   ASSERT_TRUE(std::holds_alternative<Held>(vote));
   EXPECT_FALSE(std::get<Held>(vote).queue.offered);
@@ -1040,7 +1040,7 @@ class NewerEntryTest : public ScriptsTest {
   std::string ends_in(Milliseconds span) { return std::to_string((server_time() + span).count()); }
   std::string entry() { return redis_({"HGET", helper_.waiters(), newer}).text; }
 
-  /// What somebody behind is told.
+  /// What a waiter behind is told.
   AcquireVote come_behind() {
     AcquireRequest wanted{resource_, token('b'), ttl(), some_owner()};
     wanted.entry = QueueEntry{"me", 2, true, 30s};
@@ -1080,7 +1080,7 @@ TEST_F(NewerEntryTest, IsOverWhenItSaysSo) {
   EXPECT_EQ(redis_({"ZCARD", helper_.queue()}).integer, 0);
 }
 
-TEST_F(NewerEntryTest, ThatDoesNotSayWhenItEndsLivesAsLongAsSomebodyListens) {
+TEST_F(NewerEntryTest, ThatDoesNotSayWhenItEndsLivesAsLongAsItHasASubscriber) {
   is_first("{\"mode\":\"exclusive\"}");
   EXPECT_FALSE(drive_
                    .run(server_.subscribe(

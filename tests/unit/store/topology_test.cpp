@@ -77,7 +77,7 @@ TEST(Slots, OfAServerThatDoesNotKnowItsHostAreAtTheHostThatWasAsked) {
   }
 }
 
-TEST(Slots, WhoseMasterHasNoAddressAreNobodys) {
+TEST(Slots, WhoseMasterHasNoAddressHaveNoOwner) {
   for (const Reply& node : {array({text("?"), integer(7001)}), array({text("h"), integer(0)}),
                             array({text("h"), text("7001")}), array({})}) {
     const auto slots = slots_from(array({array({integer(0), integer(1), node})}), here);

@@ -95,7 +95,7 @@ TEST_F(SystemClockTest, AnEarlierNotificationCountsOnce) {
   EXPECT_EQ(course_, (Course{"first", "second late"}));
 }
 
-TEST_F(SystemClockTest, AWaitThatEndedEarlyDelaysNobody) {
+TEST_F(SystemClockTest, AWaitThatEndedEarlyDelaysNoOther) {
   const auto left = clock_.make_event();
   const auto near = clock_.make_event();
   const Instant began = clock_.now();
