@@ -2,7 +2,7 @@
 # packaging/release.sh makes all of them; packaging/cpack.cmake is what a Debian package wants
 # otherwise than `cmake --install` lays it out.
 set(CPACK_PACKAGE_VENDOR "the redlock-cli authors")
-# Debian and Red Hat want whoever packs it: DEBFULLNAME and DEBEMAIL, as for Debian's own tools.
+# Debian and Red Hat want the packager: DEBFULLNAME and DEBEMAIL, as for Debian's own tools.
 set(packager "the redlock-cli authors")
 if(DEFINED ENV{DEBFULLNAME})
   set(packager "$ENV{DEBFULLNAME}")

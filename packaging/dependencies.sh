@@ -55,7 +55,7 @@ ensure_packages() {
 
   local become=()
   if ((EUID != 0)); then
-    # Without a terminal nobody can type a password.
+    # Without a terminal the user cannot type a password.
     if command -v sudo >/dev/null && { sudo -n true 2>/dev/null || [[ -t 0 ]]; }; then
       become=(sudo --)
     else

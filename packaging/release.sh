@@ -39,7 +39,7 @@ ensure_packages "${BUILD_PACKAGES[@]}" git dpkg-dev rpm file
 
 preset=${BUILD_PRESET:-release}
 build=build/$preset
-# Whoever builds this commit later writes the same time.
+# A later build of this commit writes the same time.
 SOURCE_DATE_EPOCH=$(git log -1 --format=%ct)
 export SOURCE_DATE_EPOCH
 

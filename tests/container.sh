@@ -38,7 +38,7 @@ packaging/container/rootfs.sh "$program" "$root"
 user=$(sed -n 's/^USER //p' packaging/container/Dockerfile)
 entry=$(sed -n 's/^ENTRYPOINT \["\(.*\)"\]$/\1/p' packaging/container/Dockerfile)
 
-# A server that anybody may reach, whose certificate is by a CA that the image trusts.
+# A server that every user may reach, whose certificate is by a CA that the image trusts.
 openssl req -x509 -newkey rsa:2048 -nodes -keyout "$work/key" -out "$work/cert" -days 2 \
   -subj /CN=test -addext subjectAltName=IP:127.0.0.1 2>/dev/null
 cat "$work/cert" >>"$root/etc/ssl/certs/ca-certificates.crt"

@@ -400,7 +400,7 @@ def check_manual(tree, problems):
         problems.append(f"{OVERVIEW}: EXIT CODES: 128+n is missing")
 
     # The rights of an ACL user: the commands that the scripts call, those that carry the scripts,
-    # and what whoever waits listens with.
+    # and those by which a waiter subscribes.
     scripts = "".join(tree.text(script) for script in tree.glob("src/store/scripts/*.lua"))
     called = [name.lower() for name in re.findall(r"redis\.p?call\('([A-Z]+)'", scripts)]
     problems.same(

@@ -140,7 +140,7 @@ under_valgrind doctor doctor -S "$three" >"$work/out" || true # it finds fault w
 judge doctor 1
 tell doctor
 
-# The pipes are open at both ends: opening one waits for nobody.
+# The pipes are open at both ends: opening one does not block.
 mkfifo "$work/held" "$work/go"
 exec {held}<>"$work/held" {go}<>"$work/go"
 # shellcheck disable=SC2016

@@ -150,7 +150,7 @@ unpack_source() {
   tar -C "$work/$1/tmp/source" -xzf "$source" --strip-components=1
 }
 
-# A port at which nobody listens now.
+# A port at which no process listens now.
 free_port() {
   python3 -c '
 import socket

@@ -41,7 +41,7 @@ for key in "${keys[@]}"; do arguments+=(-k "$key"); done
 [[ -z ${LOCK_WAIT-} ]] || arguments+=(-w "$LOCK_WAIT")
 lines_of "${LOCK_OPTIONS-}"
 for option in "${lines[@]}"; do
-  # A word each: with its value in the same line it would be an option that nobody knows.
+  # A word each: with its value in the same line it would be an unknown option.
   [[ ! $option =~ ^(--[^=[:blank:]]+)[[:blank:]]+(.*)$ ]] ||
     die 64 "redlock-cli: the input options: write ${BASH_REMATCH[1]}=${BASH_REMATCH[2]}"
   arguments+=("$option")

@@ -1,6 +1,6 @@
 /* The floor: the least that any client can do that runs a command under a lock of one Redis server.
    It connects, sends EVAL, starts the command, waits for it, and sends EVAL. It renews nothing,
-   stops nothing, tells nobody who holds the lock, and waits in no queue.
+   stops nothing, does not record who holds the lock, and waits in no queue.
 
    usage: floor SOCKET KEY COMMAND [ARGUMENT...] */
 #define _GNU_SOURCE

@@ -29,7 +29,7 @@ class Pairs:
         self.a_minute, self.minutes = a_minute, minutes
         self.due = iter(range(a_minute * minutes))
         self.lock, self.failed, self.done = threading.Lock(), [], 0
-        # Samples are taken while nobody has a place. Workers that are never idle would not leave
+        # Samples are taken while no worker has a place. Workers that are never idle would not leave
         # all of them, but for the entrance.
         self.entrance, self.places = threading.Lock(), threading.Semaphore(WORKERS)
         self.samples = []  # for each minute, of each server

@@ -26,7 +26,7 @@ class Breach:
     def once(self):
         """One breach, from the start of the holder to the end of both."""
         options = {"ttl": TTL, "nonblock": False, "wait": 20, "hold": 4 * TTL, "beside": "daemon"}
-        # Whoever breaks the promise needs a holder, however long a busy machine takes to make one.
+        # A breach needs a holder, however long a busy machine takes to make one.
         options["unavailable_wait"] = WAIT_LIMIT
         run = self.holder.start(dict(options))
         self.arena.run_until(lambda: run.entered or run.ended, WAIT_LIMIT)

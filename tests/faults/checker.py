@@ -6,12 +6,12 @@ usage: checker.py [--json] HISTORY    (a line for each violation, and one with n
 
 It knows nothing of redlock-cli but its documentation, and nothing of the harness but the history.
 
-exclusion  who enters finds no process of another in; nobody else writes between a read and its
-           write
+exclusion  a command that enters finds no process of another in; no other process writes between its
+           read and its write
 tree       no process of a command is alive when redlock-cli has ended (80, and a front process
            that was killed, excepted), or when another enters
-fence      who enters later has a larger fence
-order      who stood in the queue before another started enters first, where nothing disturbed the
+fence      the later a command enters, the larger its fence
+order      a waiter that was queued before another started enters first, where nothing disturbed the
            servers or the two
 liveness   the lock is never free for longer than a bound while a healthy waiter stands in the
            queue and reaches a quorum; everything ends
@@ -165,7 +165,7 @@ class Checker:
         for e in self.left:
             self.violate("left", e["t"], [], f"{e['kind']} left behind: {e['name']}")
         if not self.entered():
-            self.violate("liveness", self.last, [], "nobody ever entered")
+            self.violate("liveness", self.last, [], "no command ever entered")
         if self.in_time is not True:
             self.violate("liveness", self.last, [], "the run did not come to its end in time")
         self.found.sort(key=lambda violation: violation.t)
@@ -191,7 +191,7 @@ class Checker:
             ]
             if not others:
                 self.violate(
-                    "exclusion", run.enter["t"], [run], f"{run.id} entered beside nobody known"
+                    "exclusion", run.enter["t"], [run], f"{run.id} entered beside no known run"
                 )
             for other in others:
                 gone = other.exit and other.exit["index"] < run.enter["index"]
@@ -251,7 +251,7 @@ class Checker:
                     overtaken = run.queued is not None and run.queued < before.begin
                     if not overtaken or disturbances.meet(run.queued, before.enter["t"]):
                         continue
-                    # Whoever has no answer twice leaves the queue for a while.
+                    # A waiter without an answer twice leaves the queue for a while.
                     if not Spans(run.outages).meet(run.queued, before.enter["t"]):
                         text = f"{before.id} started when {run.id} stood in the queue"
                         text += ", and entered first"
@@ -261,7 +261,7 @@ class Checker:
         for run, begin, end in self.longest_gaps():
             bound = self.bound()
             if end - begin > bound:
-                text = f"nobody was let in for {end - begin:.1f} s while {run.id} waited"
+                text = f"no command entered for {end - begin:.1f} s while {run.id} waited"
                 text += f"; the bound is {bound:g} s"
                 self.violate("liveness", end, [run], text)
 
@@ -359,7 +359,7 @@ class Checker:
 
         if end["signal"] is not None:
             if end["signal"] != 9 or "kill-front" not in kinds:
-                untrue(f"died of signal {end['signal']}, which nobody sent")
+                untrue(f"died of signal {end['signal']}, which was not sent")
             return
         if status is None:
             untrue(f"ended with {code} and reported nothing")
@@ -408,7 +408,7 @@ class Checker:
                 and (not other.exit or other.exit["t"] + self.first["longest_ttl"] + ECHO > begin)
                 for other in self.runs.values()
             ):
-                untrue("ended with 75, and nobody else wanted the lock")
+                untrue("ended with 75, and no other run wanted the lock")
         elif code == 71 and not run.faults:
             if not any(f["kind"] == "disk-full" and meets(f, begin, end) for f in self.faults):
                 untrue("ended with 71 without a fault of its own")
@@ -468,7 +468,7 @@ def merged(spans):
 
 
 def is_of_runs(fault):
-    """Of some contenders' processes; nobody else is to notice. Neither of a wall clock."""
+    """Of some contenders' processes; no other is to notice. Neither of a wall clock."""
     return "ids" in fault or fault["kind"] == WALL_CLOCK
 
 

@@ -172,7 +172,7 @@ class CheckerTest(unittest.TestCase):
     def test_a_witness_that_names_no_other(self):
         scene = one_after_the_other()
         self.change(scene, "enter", "b", free=False)
-        self.assert_found(scene, "exclusion", "beside nobody known")
+        self.assert_found(scene, "exclusion", "beside no known run")
 
     def test_a_write_between_a_read_and_its_write(self):
         scene = one_after_the_other()
@@ -325,7 +325,7 @@ class CheckerTest(unittest.TestCase):
     def test_a_free_lock_beside_a_waiter(self):
         self.assert_good(self.finish_b(self.waiting_for(9)))
         scene = self.finish_b(self.waiting_for(11))
-        self.assert_found(scene, "liveness", "nobody was let in for 11.")
+        self.assert_found(scene, "liveness", "no command entered for 11.")
 
     def test_a_waiter_that_gives_up_beside_a_free_lock(self):
         scene = self.waiting_for(11)
@@ -380,7 +380,7 @@ class CheckerTest(unittest.TestCase):
         self.assert_found(scene, "liveness", "while b waited")
 
     def test_a_run_in_which_none_entered(self):
-        self.assert_found(Scene(), "liveness", "nobody ever entered")
+        self.assert_found(Scene(), "liveness", "no command ever entered")
 
     def test_a_history_without_an_end(self):
         entries = one_after_the_other().entries
@@ -443,7 +443,7 @@ class CheckerTest(unittest.TestCase):
         scene = Scene()
         scene.start("a", nonblock=True)
         scene.exit("a", 75, "busy")
-        self.assert_found(scene, "truth", "nobody else wanted the lock")
+        self.assert_found(scene, "truth", "no other run wanted the lock")
 
     def test_failures_without_a_fault(self):
         for code, result in ((69, "unavailable"), (71, "os_error"), (77, "denied"), (79, "lost")):

@@ -50,7 +50,7 @@ class Cluster:
             for first, last, node, *_ in ranges:
                 if int(first) <= slot <= int(last) and node[2] == self.names[number]:
                     return number
-        raise Refused("nobody has the slot")
+        raise Refused("no master has the slot")
 
     def urls(self, _host):
         return "cluster://" + ",".join(f"127.0.0.1:{port}" for port in self.ports)
@@ -85,7 +85,7 @@ def free_port(draw):
 
 
 def start_server(number, directory, draw, options_for):
-    """On a port of its own, which somebody else may take first. -> port, server"""
+    """On a port of its own, which another process may take first. -> port, server"""
     for _ in range(TRIES):
         port = free_port(draw)
         try:

@@ -247,7 +247,7 @@ class Servers:
 
 
 def keys_left(servers):
-    """Keys that should not be there when nobody has used the lock for a while."""
+    """Keys that should not be there when no client has used the lock for a while."""
     for server in servers:
         for key in server.ask("KEYS", "*", timeout=WAIT_LIMIT):
             if not key.startswith(("redlock:fence:", "redlock:last:")):

@@ -9,7 +9,7 @@ run           the first line: `profile`, `seed`, `promised`, `servers` (how many
 start         a contender starts: `id`, `host`, `key`, `mode`, `slots`, `nonblock`, `ttl`, `left`
               (its descendants are for redlock-cli to end)
 event         what --events-fd said: `id`, `event` (its object)
-enter         the witness is in: `id`, `fence`, `slot`, `pid`, `free` (nobody else was in)
+enter         the witness is in: `id`, `fence`, `slot`, `pid`, `free` (no other was in)
 leave         it has written, and ends: `id`, `read`, `again`
 dead          no process has the witness's descriptors any more: `id`
 exit          of redlock-cli: `id`, `code`, `signal`, `status` (what --status-fd said), `alive`

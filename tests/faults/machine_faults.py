@@ -167,7 +167,7 @@ class FullDisk(Fault):
 
 
 class HeldFiles(Fault):
-    """Somebody else has the lock files locked."""
+    """Another process has the lock files locked."""
 
     kind = "file-lock"
     shortest, longest = 0.1, 2

@@ -128,7 +128,7 @@ class Nemesis:
 
     def freeze(self):
         """One holds a key of its own; behind it there are waiters of one host, who then stand
-        still, and two of another. Nobody comes later."""
+        still, and two of another. None comes later."""
         options = {"ttl": 2, "nonblock": False, "wait": 40, "beside": "plain"}
         crowd = [
             self.enter_scene(name, host, {**options, "hold": 0.3 if place else 3}, 0.2 * place)

@@ -7,7 +7,7 @@ usage: proxy.py SEED HISTORY   (stdin and stdout: one JSON array a line, and `ok
     ["fault", LINK, KIND]             from now on; a connection keeps what was done to it
     ["heal", LINK]                    connections that lost something are closed now
 
-    down           nothing passes, nobody is told
+    down           nothing passes, neither end is told
     refuse         connections are closed at once
     lose-requests, lose-replies
                    one direction is lost
@@ -120,7 +120,7 @@ async def tell_stalls(history):
 
 async def obey(seed, history):
     links = {}
-    # A task lives as long as somebody knows it.
+    # A task lives as long as it is referenced.
     stalls = asyncio.create_task(tell_stalls(os.open(history, os.O_WRONLY | os.O_APPEND)))
     commands = asyncio.StreamReader()
     loop = asyncio.get_running_loop()

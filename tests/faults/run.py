@@ -229,7 +229,7 @@ def main():
     parser.add_argument("--profile", help="one or more, with commas; else all that can be had")
     parser.add_argument("--history", help="kept there; of several profiles NAME.FILE")
     options = parser.parse_args()
-    # Whoever ends us, nothing of ours stays.
+    # However we end, nothing of ours stays.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     names = options.profile.split(",") if options.profile else list(PROFILES)
     unknown = [name for name in names if name not in PROFILES]

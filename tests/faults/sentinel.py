@@ -58,7 +58,7 @@ class Sentinels:
             wait_for(f"sentinel {number}", lambda: self.is_up(number) or self.has_ended(number))
             if not self.has_ended(number):
                 return
-            # Somebody else has taken its port.
+            # Another process has taken its port.
             self.sentinels.pop()
             self.sentinel_ports.pop()
         raise RuntimeError(f"sentinel {number} ends on every port")

@@ -78,7 +78,7 @@ class LosingServer(KillServer):
 
     def choose(self):
         if any(run.contender.probes for run in self.arena.runs()):
-            raise NotInjected("somebody holds for longer than it would stay away")
+            raise NotInjected("a run holds for longer than it would stay away")
         return super().choose()
 
     def __init__(self, arena):
@@ -201,7 +201,7 @@ class OutOfMemory(Changed):
 
 
 class ReadOnly(Changed):
-    """A replica of nobody."""
+    """A replica of no master."""
 
     kind = "readonly"
     changes = [("REPLICAOF", "127.0.0.1", 1)]

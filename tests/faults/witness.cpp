@@ -4,8 +4,8 @@
 // usage: witness DIRECTORY HISTORY ID KEY exclusive|shared|slots HOLD-MS plain|stubborn|daemon|left
 //
 // It holds flock(2) on DIRECTORY/KEY.witness (shared ones and slots a shared one; a slot one on
-// DIRECTORY/KEY.slot.N, too), through descriptors that its descendants inherit: whoever gets the
-// lock knows that every process that was there before is dead. An exclusive one reads
+// DIRECTORY/KEY.slot.N, too), through descriptors that its descendants inherit: the next to get
+// the lock knows that every process that was there before is dead. An exclusive one reads
 // DIRECTORY/KEY.counter, waits for HOLD-MS, and writes what it read plus one.
 //
 // The last word says what it has beside it: nothing, a child that ignores TERM (and so does it
@@ -45,7 +45,7 @@ int open_file(const std::string& path, int flags) {
   return fd;
 }
 
-// Whether nobody had it who must not.
+// Whether no process had it that must not.
 bool lock(const std::string& path, int how) {
   return flock(open_file(path, O_RDWR), how | LOCK_NB) == 0;
 }

@@ -45,7 +45,7 @@ class IdleClock final : public Clock {
     return std::make_unique<Wait>(*this);
   }
 
-  /// To the next moment for which somebody waits; false: there is none.
+  /// To the next moment for which an event waits; false: there is none.
   bool advance() {
     if (waits_.empty()) return false;
     now_ = std::max(now_, waits_.begin()->first);

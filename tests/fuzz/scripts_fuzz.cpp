@@ -240,7 +240,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
           lock != nullptr ? std::optional(lock->value) : std::nullopt;
       const Reply reply = host.run(keyspace, compiled_scripts, call.keys, call.arguments);
       check_reply(keyspace, call, *token, obstacle, step == 'S' || step == 'N', reply);
-      // Nobody but who breaks it takes a lock from another.
+      // Only a break takes a lock from another client.
       if (obstacle.exclusive && call.script != &scripts::break_lock) {
         lock = keyspace.find(keys[protocol::key::lock]);
         check(lock != nullptr && lock->value.index() == before->index());

@@ -71,7 +71,7 @@ read_file() {
 }
 
 # Makes the change NAME in the copy; sets problem, to nothing when it worked. restore takes it back.
-# shellcheck disable=SC2034 # for whoever calls
+# shellcheck disable=SC2034 # for the caller
 mutate() {
   local name=$1 file=$copy/${value_of[$1.file]} content
   problem=

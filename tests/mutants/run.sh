@@ -15,7 +15,7 @@ run_tests() {
     --no-tests=error "${@:2}" >"$copy/mutant.log" 2>&1
 }
 
-# Prints what became of mutant NAME: caught by whom, or survived, or why it could not be tried.
+# Prints what became of mutant NAME: which test caught it, or survived, or why it was not tried.
 try() {
   local name=$1 problem whole verdict
   mutate "$name"

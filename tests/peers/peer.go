@@ -31,7 +31,7 @@ func exists(path string) bool {
 	return err == nil
 }
 
-// Reads a number and writes one more; fails if anybody else is at it.
+// Reads a number and writes one more; fails if another process is at it.
 func countOnce(path string) {
 	inside, err := os.OpenFile(path+".inside", os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 	must(err)

@@ -148,7 +148,7 @@ const LIBRARIES = {
   ioredis: Plain, 'redlock-4': Redlock4, 'redlock-5': Redlock5, 'redis-semaphore': Semaphore,
 };
 
-// Reads a number and writes one more; fails if anybody else is at it.
+// Reads a number and writes one more; fails if another process is at it.
 function countOnce(file) {
   fs.closeSync(fs.openSync(`${file}.inside`, 'wx'));
   fs.writeFileSync(file, String(Number(fs.readFileSync(file)) + 1));

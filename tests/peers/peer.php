@@ -143,7 +143,7 @@ const LIBRARIES = [
     'symfony' => Symfony::class,
 ];
 
-// Reads a number and writes one more; fails if anybody else is at it.
+// Reads a number and writes one more; fails if another process is at it.
 function count_once(string $path): void
 {
     fclose(fopen("$path.inside", 'x'));

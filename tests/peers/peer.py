@@ -203,7 +203,7 @@ LIBRARIES = {
 
 
 def count_once(path):
-    """Reads a number and writes one more; fails if anybody else is at it."""
+    """Reads a number and writes one more; fails if another process is at it."""
     os.close(os.open(f"{path}.inside", os.O_CREAT | os.O_EXCL | os.O_WRONLY))
     with open(path) as file:
         number = int(file.read())

@@ -76,7 +76,7 @@ end
 
 LIBRARIES = { 'ruby-redis' => Plain, 'redlock-rb' => RedlockRb }.freeze
 
-# Reads a number and writes one more; fails if anybody else is at it.
+# Reads a number and writes one more; fails if another process is at it.
 def count_once(path)
   File.open("#{path}.inside", File::CREAT | File::EXCL | File::WRONLY).close
   File.write(path, File.read(path).to_i + 1)

@@ -316,7 +316,7 @@ class Arena:
 
 
 def it_holds(arena):
-    """It holds: we are refused and see whom it is held by; we wait, and get in when it has left."""
+    """It holds: we are refused and see the holder; we wait, and get the lock when it has left."""
     peer = arena.peer()
     peer.demand("try", "held")
     values = arena.settled()

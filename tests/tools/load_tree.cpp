@@ -82,7 +82,7 @@ int main(int argc, char** argv) {
                     : kind == "forks" ? fork_for_ever
                                       : nullptr;
   if (live == nullptr) return usage();
-  // Nobody begins before all are there: else the last of thousands would take for ever.
+  // None begins before all are there: else the last of thousands would take for ever.
   std::array<int, 2> start{};
   if (::pipe2(start.data(), O_CLOEXEC) != 0) return 1;
   for (long i = 0; i < count; ++i) {
