@@ -42,7 +42,7 @@ asio::awaitable<ReleaseVote> ScriptedServer::release(ReleaseRequest request, Ins
   late.run = request.run;
   post_to_late(release_call(late), /*only_unanswered=*/true, request.not_undone);
   ReleaseVote vote = release_vote(co_await call(release_call(request), deadline));
-  // Who may not record the run releases the lock all the same.
+  // A client that may not record the run releases the lock all the same.
   if (request.run && denial_in(vote) != nullptr) {
     request.run.reset();
     vote = release_vote(co_await call(release_call(request), deadline));

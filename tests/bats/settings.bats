@@ -458,7 +458,7 @@ $dots = 1"; do
   assert_refused 78 "/proc/self/mem: Input/output error" redlock-cli status --config /proc/self/mem
 }
 
-# Who may name a configuration file for a program that has other rights must not learn what is in
+# A user who names a configuration file for a program with other rights must not learn what is in
 # it.
 @test "what a file says is not repeated, whatever it is" {
   local secret=$BATS_TEST_TMPDIR/secret line

@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
 # bats file_tags=smoke,glibc
 # shellcheck disable=SC2016,SC2030,SC2031,SC2034,SC2154
-# rediss://: who is believed, who is not, and that nothing else changes. The CA is private and made
+# rediss://: which servers are trusted, and that nothing else changes. The CA is private and made
 # for the test.
 load helper/common
 load helper/redis

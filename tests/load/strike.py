@@ -288,7 +288,7 @@ def main():
             os.rmdir(cgroup)
         shutil.rmtree(directory)
     # 80 is true as well when it was seen dead too late: the deadline is earlier than the expiry,
-    # and a guard may have to wait for a CPU to see it. Who wants 79 has to ask for it.
+    # and a guard may have to wait for a CPU to see it. A caller that wants 79 has to ask for it.
     truthful = status in ((79, 80) if in_time else (80,)) and ("UNSAFE" in stderr) == (status == 80)
     print(
         json.dumps(
