@@ -150,7 +150,7 @@ detach() {
     "^acquired (renewal_failed renewed_again )+(renewal_failed )?released$"
 }
 
-@test "a reader of the pipe sees the end when the lock is released" {
+@test "a reader of events from a pipe sees their end when the lock is released" {
   mkfifo "$BATS_TEST_TMPDIR/pipe"
   start_background reader cat "$BATS_TEST_TMPDIR/pipe"
   exec 8>"$BATS_TEST_TMPDIR/pipe"

@@ -138,7 +138,7 @@ in_mounts() { unshare --mount --propagation private bash -euo pipefail -c "$@"; 
   run -0 redlock-cli run -k demo -w 20 -- true
 }
 
-@test "a lock that another user breaks is lost: its command is stopped, 79" {
+@test "a lock that is broken is lost: its command is stopped, 79" {
   start_background first redlock-cli run -k demo -t 6s -- sh -c 'echo entered; exec sleep 1000'
   wait_for_stdout first entered
   run -0 redlock-cli release -k demo --force

@@ -96,7 +96,7 @@ the command was stopped before the lock could expire"
   assert_equal "$(redis 0 keys '*')" demo
 }
 
-@test "signals by our name miss the holder process, and one that it could catch changes nothing" {
+@test "pkill by our name misses the holder process, and signals that it could catch change nothing" {
   start_tree ours -t 60s
   assert_equal "$(<"/proc/$HOLDER/comm")" lock-holder
   refute grep -qa redlock "/proc/$HOLDER/cmdline"
