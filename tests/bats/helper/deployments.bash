@@ -156,6 +156,7 @@ $(sentinel_id "$other")"
     for line; do echo "$line"; done
   } >"$SERVER_DIR/sentinel-$i.conf"
   SERVER_URL[i]=redis://127.0.0.1:${SERVER_PORT[i]}
+  : >"$SERVER_DIR/$i.log"
   "${SERVER_NET[@]}" setpriv --pdeathsig KILL redis-server "$SERVER_DIR/sentinel-$i.conf" \
     --sentinel </dev/null >"$SERVER_DIR/$i.out" 2>&1 3>&- &
   SERVER_PID[i]=$!

@@ -162,7 +162,7 @@ launch_server() {
   local i=$1 arguments preload=()
   mapfile -d '' -t arguments <"${SERVER_ARGUMENTS[i]}"
   [[ -z ${SERVER_PRELOAD[i]-} ]] || preload=(env "LD_PRELOAD=${SERVER_PRELOAD[i]}")
-  [[ ! -e ${SERVER_SOCKET[i]} ]] || rm "${SERVER_SOCKET[i]}" || return
+  rm -f "${SERVER_SOCKET[i]}" && : >"$SERVER_DIR/$i.log" || return
   "${SERVER_NET[@]}" setpriv --pdeathsig KILL "${preload[@]}" redis-server \
     --unixsocket "${SERVER_SOCKET[i]}" --unixsocketperm 700 \
     --save '' --appendonly no --daemonize no --dir "$SERVER_DIR" --logfile "$SERVER_DIR/$i.log" \
@@ -171,19 +171,20 @@ launch_server() {
   SERVER_PID[i]=$!
 }
 
-# Until it answers, be it that we must log in first; or until it is no more.
+# Until it accepts connections, or is no more.
 wait_for_server() {
   local i=$1
-  wait_until server_answers_or_is_down "$i" || return
+  wait_until server_is_ready_or_down "$i" || return
   server_is_down "$i" || return 0
   echo "server $i did not start: \
 $(tail -qn 1 "$SERVER_DIR/$i.log" "$SERVER_DIR/$i.out" 2>/dev/null)" >&2
   return 1
 }
 
-server_answers_or_is_down() {
-  server_is_down "$1" ||
-    [[ -S ${SERVER_SOCKET[$1]} && $(redis "$1" ping 2>&1) =~ ^(PONG|NOAUTH|NOPERM) ]]
+# By its log, which takes no process.
+server_is_ready_or_down() {
+  has_written "$SERVER_DIR/$1.log" 'eady to accept connections' ||
+    has_written "$SERVER_DIR/$1.log" 'Sentinel ID is ' || server_is_down "$1"
 }
 
 server_is_down() { ! is_running_child "${SERVER_PID[$1]}"; }
