@@ -17,7 +17,8 @@ BUILD_PACKAGES=(
 # Beyond BUILD_PACKAGES; clang's runtime, whose name carries a version, is added by
 # ensure_test_packages.
 TEST_PACKAGES=(
-  redis-server libgtest-dev bats bats-assert bats-support python3-redis python3-jsonschema jq
+  redis-server libgtest-dev bats bats-assert bats-support bash-builtins python3-redis
+  python3-jsonschema jq
   zsh fish bash-completion dash mandoc groff-base binutils clang lld iproute2 procps util-linux
   strace spin less openssl
   make sqlite3 postgresql tmux

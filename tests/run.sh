@@ -229,9 +229,8 @@ finish() {
 }
 
 # build PRESET [--target TARGET]: each preset once: configuring writes ctest's lists anew, under the
-# eyes of a ctest that runs beside. configuration[PRESET] is one more argument for CMake, and
-# also_built[PRESET] one more target.
-declare -A built=() configuration=() also_built=()
+# eyes of a ctest that runs beside. configuration[PRESET] is one more argument for CMake.
+declare -A built=() configuration=()
 build() {
   [[ -z ${built[$PWD/$1]-} ]] || return 0
   headline "build $1"
@@ -240,8 +239,7 @@ build() {
     cat "$work/configure.$1.log"
     return 1
   }
-  cmake --build --preset "$@" \
-    ${also_built[$1]+--target all --target "${also_built[$1]}"} -j "$jobs" || return
+  cmake --build --preset "$@" -j "$jobs" || return
   built[$PWD/$1]=yes
 }
 
@@ -268,6 +266,7 @@ build_and_test_asan() {
     renice -n 10 "$BASHPID" >/dev/null
     build asan
   ) || return "$NOT_BUILT"
+  touch "$work/asan.built"
   start_ctest asan -- --test-dir build/asan "${sanitized[@]}"
 }
 
@@ -305,17 +304,24 @@ run_tsan() {
 # What a server has the largest part in: how it reads, what it drops, when it refuses.
 readonly wire_files='^bats\.(quorum|lost_data|fence|queue|refused_release|frozen_server)$'
 readonly wire_suites='Scripts*:Rights*'
+wire_preset=dev
 
 # test_server NAME DIRECTORY: with the programs in DIRECTORY.
 test_server() {
   local test_jobs=$((2 * jobs))
   "$2/redis-server" --version || return
+  # Of a build that goes on.
+  local wait=
+  if [[ $wire_preset == asan ]]; then
+    wait="until [ -e $work/asan.built -o -s $work/asan.status ]; do sleep 1; done;"
+  fi
   # A directory of its own, for ctest's logs.
   mkdir -p "$work/$1"
   cat >"$work/$1/CTestTestfile.cmake" <<END
 subdirs("$root/build/dev")
-add_test(wire "$root/build/dev/tests/unit/unit-redis" "--gtest_filter=$wire_suites")
-set_tests_properties(wire PROPERTIES TIMEOUT 300 FAIL_REGULAR_EXPRESSION "PASSED  . 0 tests")
+add_test(wire sh -c
+  "$wait exec '$root/build/$wire_preset/tests/unit/unit-redis' '--gtest_filter=$wire_suites'")
+set_tests_properties(wire PROPERTIES TIMEOUT 800 FAIL_REGULAR_EXPRESSION "PASSED  . 0 tests")
 END
   start_ctest "$1" env PATH="$2:$PATH" -- --test-dir "$work/$1" -R "^wire$|$wire_files"
 }
@@ -427,9 +433,9 @@ run() {
     user) run_as_user ;;
     load) run_load ;;
     '')
-      # asan runs the unit tests; those of the wire have other servers, too.
+      # asan has the unit tests.
       configuration[dev]=-DREDLOCK_UNIT_TESTS=OFF
-      also_built[dev]=unit-redis
+      wire_preset=asan
       build dev || true # who tests it says so
       begin asan build_and_test_asan
       run_preset dev dev "${all_but_load[@]}"
