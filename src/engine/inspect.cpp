@@ -12,7 +12,7 @@ namespace {
 constexpr std::size_t max_at_once = 64;
 
 template <class Vote, class Question>
-asio::awaitable<std::vector<Vote>> ask_everybody(ServerSet& server_set, Question question) {
+asio::awaitable<std::vector<Vote>> ask_each(ServerSet& server_set, Question question) {
   const auto ballot = std::make_shared<Ballot<VoteList<Vote>>>(server_set);
   for (std::size_t i = 0; i < server_set.size(); ++i) ask(server_set, ballot, i, question);
   while (!ballot->tally.complete()) co_await ballot->event->wait_until(Instant::max());
@@ -31,10 +31,10 @@ asio::awaitable<ListVote> list_one(LockServer& server, Listed what, Instant dead
 
 asio::awaitable<std::vector<InspectVote>> inspect(ServerSet& server_set, Resource resource) {
   const Instant deadline = server_set.clock().now() + server_set.server_timeout();
-  return ask_everybody<InspectVote>(server_set,
-                                    [resource = std::move(resource), deadline](LockServer& server) {
-                                      return server.inspect(resource, std::nullopt, deadline);
-                                    });
+  return ask_each<InspectVote>(server_set,
+                               [resource = std::move(resource), deadline](LockServer& server) {
+                                 return server.inspect(resource, std::nullopt, deadline);
+                               });
 }
 
 asio::awaitable<std::vector<std::vector<InspectVote>>> inspect_all(
@@ -66,7 +66,7 @@ asio::awaitable<std::vector<BreakVote>> break_lock(ServerSet& server_set, BreakR
   const auto question = [request, deadline](LockServer& server) {
     return server.break_lock(request, deadline);
   };
-  std::vector<BreakVote> votes = co_await ask_everybody<BreakVote>(server_set, question);
+  std::vector<BreakVote> votes = co_await ask_each<BreakVote>(server_set, question);
   const Holder* broken = broken_by_quorum(votes);
   if (!request.only_if || broken == nullptr) co_return votes;
   // A server that granted late may show the lease with a fence of its own.
@@ -83,9 +83,9 @@ asio::awaitable<std::vector<BreakVote>> break_lock(ServerSet& server_set, BreakR
 
 asio::awaitable<Listing> list_resources(ServerSet& server_set, Listed what) {
   const Instant deadline = server_set.clock().now() + server_set.server_timeout();
-  const auto votes = co_await ask_everybody<ListVote>(
-      server_set,
-      [what, deadline](LockServer& server) { return list_one(server, what, deadline); });
+  const auto votes = co_await ask_each<ListVote>(server_set, [what, deadline](LockServer& server) {
+    return list_one(server, what, deadline);
+  });
   std::set<Resource> resources;
   Listing listing;
   for (std::size_t i = 0; i < votes.size(); ++i) {

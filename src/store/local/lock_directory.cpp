@@ -85,7 +85,7 @@ unexpected<Fault> refused_errno(const Place& place, int error) {
   return refused(place, "cannot be used: " + errno_text(error));
 }
 
-bool anybody_may_remove(const struct stat& status) {
+bool any_user_may_remove_files(const struct stat& status) {
   return (status.st_mode & S_IWOTH) != 0 && (status.st_mode & S_ISVTX) == 0;
 }
 
@@ -97,7 +97,7 @@ Result<UniqueFd, Fault> open_own(const Place& place) {
   struct stat status {};
   if (!above || ::fstat(above.get(), &status) != 0)
     return refused(place, "cannot be made: " + parent + ": " + errno_text(errno));
-  if (anybody_may_remove(status) || (status.st_uid != 0 && status.st_uid != ::geteuid())) {
+  if (any_user_may_remove_files(status) || (status.st_uid != 0 && status.st_uid != ::geteuid())) {
     return refused(place, "is not safe: others may take it away from " + parent);
   }
   UniqueFd fd(::openat(above.get(), name.c_str(), open_flags));
@@ -242,7 +242,7 @@ Result<Directory, Fault> open_directory(const Place& place) {
       (status.st_uid != ::geteuid() || (status.st_mode & (S_IRWXG | S_IRWXO)) != 0)) {
     return refused(place, "is not this user's alone (it must be theirs, with mode 0700)");
   }
-  if (anybody_may_remove(status))
+  if (any_user_may_remove_files(status))
     return refused(place, "is not safe: any user can remove files there (chmod +t)");
   if ((system.f_flags & ST_RDONLY) != 0)
     return refused(place, "cannot be used: " + errno_text(EROFS));

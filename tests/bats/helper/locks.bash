@@ -22,7 +22,7 @@ hold() {
   shift
   # shellcheck disable=SC2016
   start_background "$name" redlock-cli run -k demo "$@" -- \
-    sh -c 'echo entered; until [ -e "$0" ]; do sleep 0.1; done' "$BATS_TEST_TMPDIR/$name.end"
+    sh -c 'echo entered; until [ -e "$0" ]; do sleep 0.2; done' "$BATS_TEST_TMPDIR/$name.end"
   wait_for_stdout "$name" entered
 }
 

@@ -59,7 +59,7 @@ time.sleep(1000)' "$pids" &
 until [[ $(wc -l <"$pids") == 7 ]]; do sleep 0.1; done
 kill -STOP "$stopped"
 echo ready
-until [[ -e $end ]]; do sleep 0.1; done
+until [[ -e $end ]]; do sleep 0.2; done
 exit 23
 EOF
 }

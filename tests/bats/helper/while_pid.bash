@@ -15,12 +15,14 @@ teardown() {
 
 # The pids of all holders of this test that live: it has a HOME of its own.
 holders() {
-  local file process
-  for file in $(grep -slx lock-holder /proc/[0-9]*/comm || true); do
-    process=${file%/comm}
-    if grep -qszxF "HOME=$HOME" "$process/environ" && is_alive "${process#/proc/}"; then
-      echo "${process#/proc/}"
-    fi
+  local processes process
+  # grep fails for a process that has ended meanwhile, too.
+  processes=$(grep -slx lock-holder /proc/[0-9]*/comm) || true
+  [[ -n $processes ]] || return 0
+  # shellcheck disable=SC2086
+  for process in $(grep -slzxF "HOME=$HOME" ${processes//comm/environ}); do
+    process=${process//[^0-9]/}
+    ! is_alive "$process" || echo "$process"
   done
 }
 
@@ -53,7 +55,7 @@ stopped=$!
 until [[ $(wc -l <"$pids") == 5 ]]; do sleep 0.1; done
 kill -STOP "$stopped"
 echo ready
-until [[ -e $end ]]; do sleep 0.1; done
+until [[ -e $end ]]; do sleep 0.2; done
 exit 23
 EOF
 }

@@ -1366,7 +1366,7 @@ TEST_F(ScriptsAloneTest, ReleaseByHandReleasesALockWithoutAnExpiry) {
   EXPECT_FALSE(exists("deploy"));
 }
 
-TEST_F(ScriptsAloneTest, NobodyIsQueuedAgainAndNoRunIsRecorded) {
+TEST_F(ScriptsAloneTest, NoWaiterIsQueuedAgainAndNoRunIsRecorded) {
   ReleaseRequest request = release_of_run(acquired(token()));
   request.requeue = Requeue{{"me", 1, false, 30s}, {}, some_owner()};
   const auto vote = release_vote(alone(release_call(request)));
