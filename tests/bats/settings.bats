@@ -84,7 +84,8 @@ with_system_file() {
   "${as_user[@]}" test -x "$REDLOCK_CLI" ||
     skip "an ordinary user cannot reach the program under test"
   local place=$BATS_TEST_TMPDIR/place
-  mkdir -m 1777 "$place"
+  mkdir "$place"
+  chmod 1777 "$place"
   chmod a+x "$BATS_TEST_TMPDIR" "$(dirname "$BATS_TEST_TMPDIR")" \
     "$(dirname "$(dirname "$BATS_TEST_TMPDIR")")"
   "${as_user[@]}" test -w "$place" || skip "an ordinary user cannot reach the test's directory"

@@ -16,7 +16,8 @@ done
 unset library_file
 
 # Builtins of the package bash-builtins, where it is installed: a program takes a hundred times as
-# long, and bats calls some of these for each test, too.
+# long, and bats calls some of these for each test, too. Their -m heeds the umask and knows no
+# sticky bit: use chmod.
 for builtin in mkdir mkfifo mktemp rm; do enable -f "$builtin" "$builtin" 2>/dev/null || true; done
 unset builtin
 
@@ -31,10 +32,13 @@ get_mills_since_epoch() {
 # its test. For a command of a helper or a library it takes twenty commands to find that its place
 # does not count, as only those in the test's file do.
 changed=$BATS_RUN_TMPDIR/changed.bash
-[[ -e $changed ]] || {
-  declare -f bats_debug_trap | sed '2a [[ $1 == "$BATS_TEST_SOURCE" ]] || return 0'
-  declare -f run | sed '1s/run/bats_run/'
-} >"$changed"
+if [[ ! -e $changed ]]; then
+  {
+    declare -f bats_debug_trap | sed '2a [[ $1 == "$BATS_TEST_SOURCE" ]] || return 0'
+    declare -f run | sed '1s/run/bats_run/'
+  } >"$changed.$BASHPID"
+  mv "$changed.$BASHPID" "$changed"
+fi
 # shellcheck source=/dev/null
 source "$changed"
 unset changed

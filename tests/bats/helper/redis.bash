@@ -162,7 +162,8 @@ launch_server() {
   local i=$1 arguments preload=()
   mapfile -d '' -t arguments <"${SERVER_ARGUMENTS[i]}"
   [[ -z ${SERVER_PRELOAD[i]-} ]] || preload=(env "LD_PRELOAD=${SERVER_PRELOAD[i]}")
-  rm -f "${SERVER_SOCKET[i]}" && : >"$SERVER_DIR/$i.log" || return
+  [[ ! -e ${SERVER_SOCKET[i]} ]] || rm "${SERVER_SOCKET[i]}" || return
+  : >"$SERVER_DIR/$i.log"
   "${SERVER_NET[@]}" setpriv --pdeathsig KILL "${preload[@]}" redis-server \
     --unixsocket "${SERVER_SOCKET[i]}" --unixsocketperm 700 \
     --save '' --appendonly no --daemonize no --dir "$SERVER_DIR" --logfile "$SERVER_DIR/$i.log" \
