@@ -15,7 +15,7 @@ constexpr Milliseconds max_gathering{50};
 
 /// After so many notifications in a row that were no quorum's, and attempts in vain, a waiter takes
 /// its time.
-constexpr unsigned max_partial_calls = 3;
+constexpr unsigned max_partial_notifications = 3;
 
 }  // namespace
 
@@ -77,11 +77,11 @@ asio::awaitable<void> Waiter::rest() {
   if (is_queued() && !std::holds_alternative<WaitState::Guarded>(state_.obstacle)) {
     Duration gathering = std::clamp<Duration>(gathering_round_trips * answered_within_,
                                               min_gathering, max_gathering);
-    // Two waiters that only a few servers grant the lock notify each other there whenever one of
-    // them undoes its attempt.
-    if (partial_calls_ >= max_partial_calls) gathering = max_gathering;
+    // Two waiters that each have grants of only a few servers notify each other at these whenever
+    // one of them undoes its attempt.
+    if (partial_notifications_ >= max_partial_notifications) gathering = max_gathering;
     const bool by_some = co_await member_->wait(*try_at_, gathering, interrupt_);
-    partial_calls_ = by_some ? partial_calls_ + 1 : 0;
+    partial_notifications_ = by_some ? partial_notifications_ + 1 : 0;
     co_return;
   }
   co_await pause();

@@ -142,9 +142,9 @@ MachinePlan Draw::machine(Milliseconds offset) {
   MachinePlan plan;
   plan.clock_origin = random_.between(Duration(seconds(1)), Duration(seconds(1'000'000)));
   // Errors show at the extremes.
-  const std::int64_t most = profile_.rate_ppm;
-  plan.ppm =
-      std::array{-most, most, std::int64_t{0}, random_.between(-most, most)}[random_.below(4)];
+  const std::int64_t max_ppm = profile_.rate_ppm;
+  plan.ppm = std::array{-max_ppm, max_ppm, std::int64_t{0},
+                        random_.between(-max_ppm, max_ppm)}[random_.below(4)];
   plan.wall_offset = Milliseconds(random_.between(-offset.count(), offset.count()));
   return plan;
 }

@@ -67,8 +67,8 @@ class DrawNightly {
   MachinePlan machine() {
     MachinePlan plan;
     plan.clock_origin = random_.between(Duration(seconds(1)), Duration(seconds(1'000'000)));
-    const std::int64_t most = profile_.rate_ppm;
-    plan.ppm = std::array{-most, most, random_.between(-most, most)}[random_.below(3)];
+    const std::int64_t max_ppm = profile_.rate_ppm;
+    plan.ppm = std::array{-max_ppm, max_ppm, random_.between(-max_ppm, max_ppm)}[random_.below(3)];
     plan.wall_offset = random_.between(-clock_error.count(), clock_error.count()) * seconds(1);
     return plan;
   }
@@ -199,7 +199,8 @@ std::string Nights::missing() const {
     const bool wanted = std::ranges::any_of(schedule_.sessions, [&](const SessionPlan& plan) {
       return plan.undisturbed && is_of_day(plan.start);
     });
-    // A run that is killed right after its release may have been recorded without knowing it.
+    // A run that is killed right after its release may have been recorded although no process
+    // learned of it.
     if (wanted && std::ranges::none_of(ended_well_, is_of_day))
       return fmt::format("no success on day {}", day + 1);
   }

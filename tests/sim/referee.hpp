@@ -29,9 +29,9 @@ struct Violation {
 ///   exclusion     two leases that exclude each other are valid at once, each by its holder's own
 ///                 clock: an exclusive one and any other, or two in one slot. A foreign holder's
 ///                 lease counts as exclusive. A lease that is left to expire (--min-hold) counts
-///                 until it expires. A lease of which copies were removed by force, or one whose
-///                 holder was killed and of which copies were released by hand, counts as long as
-///                 its other copies keep a quorum from everyone else
+///                 for as long as its holder asked for. A lease of which copies were removed by
+///                 force, or one whose holder was killed and of which copies were released by hand,
+///                 counts as long as its other copies keep a quorum from everyone else
 ///   grant         a granted lease has expired already, or no server knows of it
 ///   quorum        a lease does not have the votes of enough different servers
 ///   fence         fences do not rise in the order in which quorums were complete, whenever each
@@ -119,7 +119,7 @@ class Referee final : public Watcher {
   void goes_on(const Process& process) { attempts_[&process].decided = true; }
   /// It releases what it acquired, even if no session ever had it.
   void releases(const Token& token) { facts_[token.secret()].release_requested = true; }
-  void is_notified(const Process& process, std::size_t server, Notification notification);
+  void gets_notification(const Process& process, std::size_t server, Notification notification);
   void leaves(const std::string& waiter, std::size_t server) {
     left_at_[{waiter, server}] = timeline_.now();
   }
@@ -248,7 +248,9 @@ class Referee final : public Watcher {
     std::size_t outages = 0;          ///< in a row, before this one
     bool queued = false;              ///< it is queued, or was once
     std::size_t without_newer = 0;    ///< answers that told of no newer waiter
-    bool decided = false;             ///< granted; its other copies are undone
+    /// It has the lock of its last attempt and attempts the next one; grants that arrive now are
+    /// not undone.
+    bool decided = false;
   };
   struct Notifications {
     std::uint32_t servers = 0;  ///< that notified it since its last attempt

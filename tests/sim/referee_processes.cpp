@@ -92,7 +92,8 @@ void Referee::gets_grant(const Process& process, const Token& token, std::size_t
   if (!attempts_[&process].decided) facts.told_slots[server] = slot;
 }
 
-void Referee::is_notified(const Process& process, std::size_t server, Notification notification) {
+void Referee::gets_notification(const Process& process, std::size_t server,
+                                Notification notification) {
   if (notification != Notification::granted && notification != Notification::recheck) return;
   Notifications& notified = notifications_[&process];
   if (notified.servers == 0) notified.first = timeline_.now();

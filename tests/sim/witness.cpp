@@ -37,7 +37,7 @@ asio::awaitable<HealVote> Witness::heal(HealRequest request, Instant deadline) {
   co_return co_await server_->heal(std::move(request), deadline);
 }
 
-// The rest is forwarded; the referee is told at most.
+// The other requests are only forwarded; the referee is told of some of them.
 
 asio::awaitable<RaiseVote> Witness::raise_fence(RaiseRequest request, Instant deadline) {
   return server_->raise_fence(std::move(request), deadline);
@@ -73,7 +73,7 @@ asio::awaitable<std::optional<Fault>> Witness::subscribe(Resource resource, std:
                                                          Instant deadline) {
   auto told = [this, &referee = referees_.of(resource),
                notified = std::move(notified)](Notification notification) {
-    referee.is_notified(process_, index_, notification);
+    referee.gets_notification(process_, index_, notification);
     notified(notification);
   };
   return server_->subscribe(std::move(resource), std::move(waiter), std::move(told), deadline);

@@ -83,7 +83,7 @@ TEST_F(WaitReportTest, CountsDownWhatNothingRenews) {
       "waiting for demo (25s, 2nd in queue): held by a@host (pid 7: job), for 35s, expires in 0s");
 }
 
-TEST_F(WaitReportTest, DoesNotNameThePreviousHolderWhenThereIsNone) {
+TEST_F(WaitReportTest, DoesNotNameThePreviousHolderWhenNoneHoldsTheLock) {
   report_.learn(demo, held_by("a"), began);
   for (const Why why : {Why::busy, Why::split, Why::maybe_busy}) {
     report_.learn(demo, without_holder(why), began + 2s);

@@ -66,7 +66,7 @@ class ContractTest : public ::testing::TestWithParam<Kind> {
   AcquireVote acquire(char digit, Duration length = 30s) { return acquire(request(digit, length)); }
 
   /// As one that waits; the ticket is its place.
-  AcquireVote wait_in_line(char digit, Ticket ticket) {
+  AcquireVote wait_in_queue(char digit, Ticket ticket) {
     AcquireRequest waiting = request(digit);
     waiting.entry = entry(digit, ticket);
     return acquire(std::move(waiting));
@@ -269,29 +269,29 @@ TEST_P(ContractTest, TheHolderIsToldWhoBrokeIt) {
 
 TEST_P(ContractTest, WaitersComeInByTheirTickets) {
   granted(acquire('a'));
-  const AcquireVote second = wait_in_line('c', 2);
+  const AcquireVote second = wait_in_queue('c', 2);
   ASSERT_TRUE(is<Held>(second));
   EXPECT_TRUE(std::get<Held>(second).queue.queued);
-  ASSERT_TRUE(is<Held>(wait_in_line('b', 1)));
+  ASSERT_TRUE(is<Held>(wait_in_queue('b', 1)));
   const InspectVote seen = inspect();
   ASSERT_TRUE(is<Taken>(seen));
   EXPECT_EQ(std::get<Taken>(seen).parties.waiters, 2U);
 
   EXPECT_TRUE(is<Released>(release('a')));
   EXPECT_TRUE(is<Queued>(acquire('d'))) << "waiters come first";
-  EXPECT_TRUE(is<Queued>(wait_in_line('c', 2)));
-  granted(wait_in_line('b', 1));
+  EXPECT_TRUE(is<Queued>(wait_in_queue('c', 2)));
+  granted(wait_in_queue('b', 1));
   EXPECT_TRUE(is<Released>(release('b')));
-  granted(wait_in_line('c', 2));
+  granted(wait_in_queue('c', 2));
 }
 
 // Else a waiter that only a minority grants believes that it was forgotten there, and gives up its
 // subscription for a moment.
 TEST_P(ContractOfScriptsTest, AWaiterThatIsGrantedTheLockIsToldThatItWasInTheQueue) {
   granted(acquire('a'));
-  ASSERT_TRUE(is<Held>(wait_in_line('b', 1)));
+  ASSERT_TRUE(is<Held>(wait_in_queue('b', 1)));
   EXPECT_TRUE(is<Released>(release('a')));
-  const AcquireVote vote = wait_in_line('b', 1);
+  const AcquireVote vote = wait_in_queue('b', 1);
   granted(vote);
   ASSERT_TRUE(is<Granted>(vote));
   EXPECT_TRUE(std::get<Granted>(vote).queue.queued);
@@ -299,7 +299,7 @@ TEST_P(ContractOfScriptsTest, AWaiterThatIsGrantedTheLockIsToldThatItWasInTheQue
 }
 
 TEST_P(ContractOfScriptsTest, AnAttemptThatIsGrantedTheLockAtOnceWasInNoQueue) {
-  const AcquireVote vote = wait_in_line('a', 1);
+  const AcquireVote vote = wait_in_queue('a', 1);
   granted(vote);
   ASSERT_TRUE(is<Granted>(vote));
   EXPECT_FALSE(std::get<Granted>(vote).queue.queued);
@@ -314,7 +314,7 @@ TEST_P(ContractOfScriptsTest, TheNewestWaiterSupersedesThoseThatSupersedeToo) {
     return acquire(std::move(waiting));
   };
   granted(acquire('a'));
-  ASSERT_TRUE(is<Held>(wait_in_line('e', 1)));
+  ASSERT_TRUE(is<Held>(wait_in_queue('e', 1)));
   AcquireVote vote = supersede('b', 2);
   ASSERT_TRUE(is<Held>(vote));
   EXPECT_EQ(std::get<Held>(vote).queue.superseder, "");
@@ -330,7 +330,7 @@ TEST_P(ContractOfScriptsTest, TheNewestWaiterSupersedesThoseThatSupersedeToo) {
 
   EXPECT_TRUE(is<Released>(release('a')));
   EXPECT_TRUE(is<Queued>(supersede('b', 2)));
-  granted(wait_in_line('e', 1));
+  granted(wait_in_queue('e', 1));
   EXPECT_TRUE(is<Released>(release('e')));
   granted(supersede('c', 3));
   EXPECT_TRUE(is<Released>(release('c')));
@@ -342,11 +342,11 @@ TEST_P(ContractOfScriptsTest, TheNewestWaiterSupersedesThoseThatSupersedeToo) {
 
 TEST_P(ContractTest, AWaiterThatLeavesTheQueueDelaysNone) {
   granted(acquire('a'));
-  ASSERT_TRUE(is<Held>(wait_in_line('b', 1)));
-  ASSERT_TRUE(is<Held>(wait_in_line('c', 2)));
+  ASSERT_TRUE(is<Held>(wait_in_queue('b', 1)));
+  ASSERT_TRUE(is<Held>(wait_in_queue('c', 2)));
   server_->leave(resource_, entry('b', 1).id);
   EXPECT_TRUE(is<Released>(release('a')));
-  granted(wait_in_line('c', 2));
+  granted(wait_in_queue('c', 2));
 }
 
 TEST_P(ContractTest, AnAttemptThatFailedElsewhereIsUndone) {
@@ -360,8 +360,8 @@ TEST_P(ContractTest, AnAttemptThatFailedElsewhereIsUndone) {
 TEST_P(ContractTest, WhoseAttemptIsUndoneWaitsOn) {
   granted(acquire('a'));
   server_->undo(resource_, token('a'), Requeue{entry('a', 1), Mode(), some_owner()});
-  EXPECT_TRUE(is<Queued>(wait_in_line('b', 2)));
-  granted(wait_in_line('a', 1));
+  EXPECT_TRUE(is<Queued>(wait_in_queue('b', 2)));
+  granted(wait_in_queue('a', 1));
 }
 
 TEST_P(ContractTest, TheLocksAreListed) {
