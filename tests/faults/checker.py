@@ -6,15 +6,15 @@ usage: checker.py [--json] HISTORY    (a line for each violation, and one with n
 
 It knows nothing of redlock-cli but its documentation, and nothing of the harness but the history.
 
-exclusion  a command that enters finds no process of another in; no other process writes between its
-           read and its write
+exclusion  a command that enters finds no process of another command inside; no other process
+           writes between its read and its write
 tree       no process of a command is alive when redlock-cli has ended (80, and a front process
            that was killed, excepted), or when another enters
 fence      the later a command enters, the larger its fence
 order      a waiter that was queued before another started enters first, where nothing disturbed the
            servers or the two
-liveness   the lock is never free for longer than a bound while a healthy waiter stands in the
-           queue and reaches a quorum; everything ends
+liveness   the lock is never free for longer than a bound while a healthy waiter with a quorum is
+           queued; everything ends
 truth      exit status, report and events say what the witness saw, and each failure has a fault as
            its cause
 left       nothing is left behind
