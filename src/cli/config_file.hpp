@@ -19,7 +19,7 @@ struct ConfigFile {
 
 /// How the file was found, and so who may have written it: what it says chooses the servers.
 enum class Found {
-  by_name,    ///< the user named it: any user
+  by_name,    ///< the user named it: anything goes, owner and mode are not checked
   in_system,  ///< in a directory of the administrator's: any owner, but not writable by all users
   in_home,    ///< HOME may be another user's (sudo): only we or root
 };

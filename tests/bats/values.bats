@@ -90,7 +90,8 @@ BAD_DURATIONS=(1e3 -1 +1 5x "" "1 s" " 1s" "1s " 99999999999999999999 9999999999
 
 # --- bounds of the ttl ---
 
-# No server listens there: with a ttl this small it might have no time to answer on a busy machine.
+# No server listens there: with a ttl this small a server might have no time to answer on a busy
+# machine.
 NOWHERE=unix:///nonexistent.sock
 
 # min_ttl OPTION…: the smallest ttl in ms that `run OPTION…` names when it refuses one of 1 ms.

@@ -45,7 +45,7 @@ int open_file(const std::string& path, int flags) {
   return fd;
 }
 
-// Whether no process had it that must not.
+// Whether no other process had a conflicting lock on it.
 bool lock(const std::string& path, int how) {
   return flock(open_file(path, O_RDWR), how | LOCK_NB) == 0;
 }

@@ -51,7 +51,8 @@ class Draw {
   /// The users of a host may not PUBLISH, or not SUBSCRIBE. A waiter that is not notified polls. If
   /// it is killed, the others notice when its entry ends.
   void forbid_notifications();
-  /// No lease is left to expire: the waiter notified of its earlier end may be the one that dies.
+  /// Drops --min-hold from all sessions: the waiter that is notified that a lease ends sooner may
+  /// be the one that dies.
   void keep_nothing();
   /// A writer keeps its position when a reader behind it cannot notify it.
   void add_mute_reader(std::size_t host);

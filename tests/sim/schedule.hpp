@@ -153,7 +153,7 @@ struct Schedule {
   std::vector<bool> quiet_days{};  ///< of nightly: nothing goes wrong with servers or hosts
   /// Null when that vote is one server.
   [[nodiscard]] const NodesPlan* nodes_of(std::size_t vote) const;
-  /// How long all sessions work, one after the other.
+  /// The work of all sessions, plus one ttl for each.
   [[nodiscard]] Duration work() const;
 
   Duration calm{};  ///< from then on nothing goes wrong

@@ -32,7 +32,7 @@ struct SessionPlan {
   Duration work{};
   Duration expire_in{};             ///< the rest of --min-hold
   std::optional<Duration> dies_at;  ///< true time
-  /// After the grant: another process with the token extends the lease by another ttl.
+  /// After the grant: another process with the token extends the lease, with `hand_ttl` as its ttl.
   std::optional<Duration> hand_extend_at;
   Milliseconds hand_ttl{};
   std::optional<Duration> hand_release_at;  ///< after the grant

@@ -25,7 +25,7 @@ constexpr Milliseconds dead_writer{2000};
 /// After the last session: for messages in flight and background work.
 constexpr Milliseconds settling_delay{8000};
 
-/// In the order in which sessions that want several lock them.
+/// In the order in which a session that wants several of them acquires them.
 std::vector<Resource> the_resources(std::size_t number) {
   std::vector<Resource> resources{Resource::from("deploy").value()};
   if (number > 1) resources.push_back(Resource::from("migrate").value());
@@ -198,13 +198,13 @@ void World::kill(Session& session) {
   const bool keeps_waiting =
       session.waiting() && referee_.kept_out_until(session.plan().mode, session.process()) >
                                timeline_.now() + hang_up_delay;
-  // The waiters behind it may have been told to leave the lock to it. If it notified none, they
-  // notice only when its entry ends.
+  // The waiters behind it may have been told to leave the lock to it.
   if (!session.over() && !keeps_waiting) schedule_.bound += standby_delay;
   // Readers behind it learn only by polling that no writer keeps them out any more.
   const bool keeps_readers = session.waiting() && !session.plan().mode.shared;
   const auto reads = [](const Session& other) { return other.plan().mode.shared; };
   if (keeps_readers && std::ranges::any_of(sessions_, reads)) schedule_.bound += dead_writer;
+  // If it cannot subscribe, they may notice its death only when its entry ends.
   if (!hosts_[session.plan().host].may_subscribe) {
     session.keeps_others_until(timeline_.now() + polling_entry_ttl + hang_up_delay);
   }

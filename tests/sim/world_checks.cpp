@@ -12,7 +12,8 @@ constexpr std::chrono::hours for_ever{31 * 24};
 /// How often a waiter's timer may end its wait just when the first server notifies it.
 constexpr std::size_t max_hasty_attempts = 2;
 
-/// Whether `next` must wait for `first`: unless both share the lock, and not both want a slot.
+/// Whether `next` must wait for `first`: always, unless both share the lock and at most one of them
+/// wants a slot.
 bool keeps_out(const Session& first, const Session& next) {
   return !first.plan().mode.shared || !next.plan().mode.shared ||
          (first.plan().mode.slots > 0 && next.plan().mode.slots > 0);

@@ -25,7 +25,8 @@ class Nodes : public Peers {
 
   /// With `crashes`, the master of the lock's keys crashes, and after half of the span its replica
   /// becomes the master with all of its data. Otherwise the two swap roles at once. After the span
-  /// the old master is a replica. Does nothing if one of the two does not answer.
+  /// the old master is a replica. Does nothing if there is no replica to promote (for a cluster:
+  /// while its slot moves), or if one of the two does not answer.
   void fail_over(Duration span, bool crashes);
 
  protected:
