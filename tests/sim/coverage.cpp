@@ -32,18 +32,12 @@ int note(lua_State* lua) {
   return 1;
 }
 
-/// The chunk, with the script at its end replaced by the copy that reports its conditions. A chunk
-/// without a script is not changed.
-std::string with_copy(std::string_view chunk) {
+/// The copy of the chunk that reports its conditions, if it has one; otherwise the chunk.
+std::string_view copy_of(std::string_view chunk) {
   using namespace redlock;
-  const std::pair<std::string_view, std::string_view> copies[] = {
-      {scripts::text, sim::instrumented::text}, {scripts::undo, sim::instrumented::undo}};
-  for (const auto& [script, copy] : copies) {
-    if (!chunk.ends_with(script)) continue;
-    chunk.remove_suffix(script.size());
-    return std::string(chunk).append(copy);
-  }
-  return std::string(chunk);
+  if (chunk == scripts::text) return sim::instrumented::text;
+  if (chunk == scripts::undo) return sim::instrumented::undo;
+  return chunk;
 }
 
 }  // namespace
@@ -54,7 +48,7 @@ int __real_luaL_loadbuffer(lua_State* lua, const char* script, std::size_t size,
 int __wrap_luaL_loadbuffer(lua_State* lua, const char* script, std::size_t size, const char* name) {
   if (!is_on) return __real_luaL_loadbuffer(lua, script, size, name);
   lua_register(lua, "seen", note);
-  const std::string copy = with_copy({script, size});
+  const std::string_view copy = copy_of({script, size});
   return __real_luaL_loadbuffer(lua, copy.data(), copy.size(), name);
 }
 }

@@ -4,9 +4,7 @@
 
 #include <algorithm>
 #include <charconv>
-#include <map>
 #include <optional>
-#include <tuple>
 
 #include "store/local/commands.hpp"
 #include "store/script.hpp"
@@ -91,31 +89,38 @@ std::string_view error_in_script(Refusal refusal) {
   return {};
 }
 
-/// The script as run by a server that refuses some of its commands: a wrapper is put in front of
-/// its first line. The result is cached: `script` is one of a few constants, and long.
-const std::string& refusing(std::string_view script, Refusal refusal, bool may_publish) {
-  static std::map<std::tuple<const char*, Refusal, bool>, std::string> kept;
-  std::string& text = kept[{script.data(), refusal, may_publish}];
-  if (!text.empty()) return text;
-  constexpr std::string_view front =
-      "local redis = (function(real, refusal, is_oom, may_publish) "
-      "local wrote = false "
-      "local write = {{SET = 2, HSET = 2, ZADD = 2, DEL = 1, PEXPIRE = 1, HDEL = 1, ZREM = 1, "
-      "ZREMRANGEBYSCORE = 1}} "
-      "local function refused(name) "
-      "if name == 'PUBLISH' and not may_publish then "
-      "return \"ERR The user executing the script can't run this command or subcommand\" end "
-      "if refusal ~= '' and write[name] and not is_oom then return refusal end "
-      "if refusal ~= '' and write[name] == 2 and not wrote then return refusal end "
-      "wrote = wrote or write[name] end "
-      "return {{sha1hex = real.sha1hex, error_reply = real.error_reply, "
-      "call = function(name, ...) local e = refused(name) if e then error({{err = e}}) end "
-      "return real.call(name, ...) end, "
-      "pcall = function(name, ...) local e = refused(name) if e then return {{err = e}} end "
-      "return real.pcall(name, ...) end}} end)(redis, \"{}\", {}, {}) {}";
-  text = fmt::format(front, error_in_script(refusal), refusal == Refusal::oom, may_publish, script);
-  return text;
-}
+/// Lets `redis` be another table for the next script: one that refuses commands as the server does.
+/// ARGV: the error that writes get or '', 'oom' if only those that need memory get it, 'mute' if
+/// PUBLISH is refused.
+constexpr std::string_view refuse_in_scripts = R"lua(
+local refusal, is_oom, is_mute = ARGV[1], ARGV[2] == 'oom', ARGV[3] == 'mute'
+local write = {SET = 2, HSET = 2, ZADD = 2, DEL = 1, PEXPIRE = 1, HDEL = 1, ZREM = 1,
+  ZREMRANGEBYSCORE = 1}
+local wrote = false
+unrestricted = redis
+local real = redis
+local function refused(name)
+  if name == 'PUBLISH' and is_mute then
+    return "ERR The user executing the script can't run this command or subcommand"
+  end
+  if refusal ~= '' and write[name] and not is_oom then return refusal end
+  if refusal ~= '' and write[name] == 2 and not wrote then return refusal end
+  wrote = wrote or write[name]
+end
+redis = {
+  sha1hex = real.sha1hex, error_reply = real.error_reply,
+  call = function(name, ...)
+    local e = refused(name)
+    if e then error({err = e}) end
+    return real.call(name, ...)
+  end,
+  pcall = function(name, ...)
+    local e = refused(name)
+    if e then return {err = e} end
+    return real.pcall(name, ...)
+  end
+})lua";
+constexpr std::string_view refuse_no_more = "redis = unrestricted";
 
 /// The first two of the three elements of a message to a subscriber.
 std::string push(std::string_view kind, std::string_view channel) {
@@ -397,10 +402,14 @@ Reply Server::run_script(Wire& wire, const redis::Command& command, std::string_
   const Refusal refusal = is_replica_ ? Refusal::read_only : refusal_;
   const std::string_view in_script = error_in_script(refusal);
   const bool may_publish = wire.process().host().may_publish;
-  Reply reply =
-      in_script.empty() && may_publish
-          ? lua_.run(keyspace(), text, run.keys, run.arguments)
-          : lua_.run(keyspace(), refusing(text, refusal, may_publish), run.keys, run.arguments);
+  const bool refuses = !in_script.empty() || !may_publish;
+  if (refuses) {
+    const std::vector<std::string> how{std::string(in_script), refusal == Refusal::oom ? "oom" : "",
+                                       may_publish ? "" : "mute"};
+    lua_.run(keyspace(), refuse_in_scripts, {}, how);
+  }
+  Reply reply = lua_.run(keyspace(), text, run.keys, run.arguments);
+  if (refuses) lua_.run(keyspace(), refuse_no_more, {}, {});
   if (watcher != nullptr) watcher->after(run, reply);
   return reply;
 }
