@@ -25,6 +25,7 @@ shows_the_same() {
 }
 
 @test "ask-redis shows each kind of reply as redis-cli does" {
+  find_binary
   [[ -x ${REDLOCK_CLI%/*}/../tests/ask-redis ]] || skip "this program was not built with the tests"
   start_servers 1
   shows_the_same set demo 'a value'

@@ -65,7 +65,7 @@ class ContractTest : public ::testing::TestWithParam<Kind> {
   }
   AcquireVote acquire(char digit, Duration length = 30s) { return acquire(request(digit, length)); }
 
-  /// As one that waits; the ticket is its place.
+  /// Attempts as a waiter does; the ticket is its position.
   AcquireVote wait_in_queue(char digit, Ticket ticket) {
     AcquireRequest waiting = request(digit);
     waiting.entry = entry(digit, ticket);
