@@ -171,6 +171,24 @@ shows_the_same() {
   assert_output --partial "No such file or directory"
 }
 
+# failing LINE…: what bats says of a file whose only test has these lines, the first being line 3.
+failing() {
+  printf '%s\n' "load $BATS_TEST_DIRNAME/helper/common" '@test "fails" {' "$@" '}' \
+    >"$BATS_TEST_TMPDIR/failing.bats"
+  find_binary
+  run -1 env -u BATS_RUN_TMPDIR REDLOCK_CLI="$REDLOCK_CLI" bats "$BATS_TEST_TMPDIR/failing.bats"
+  assert_line 'not ok 1 fails'
+}
+
+@test "a failure of a test, of an assertion and of a helper is shown at the test's own line" {
+  failing 'true' '[[ 1 == 2 ]]' 'true'
+  assert_line --partial 'failing.bats, line 4)'
+  failing 'run true' 'assert_output nonsense' 'true'
+  assert_line --partial 'failing.bats, line 4)'
+  failing 'true' 'true' 'wait_until true' 'WAIT_LIMIT=0 wait_until false' 'true'
+  assert_line --partial 'failing.bats, line 6)'
+}
+
 @test "a background command leaves its status and both its outputs" {
   start_background worker bash -c 'echo out; echo err >&2; exit 3'
   wait_background worker
