@@ -102,12 +102,17 @@ void lend_cpu_share(pid_t killed) noexcept {
   if (is_real_time_policy(own->policy)) {
     // A process that is real-time already may have a higher priority: leave it alone. All others
     // get one below ours: thousands of them must not delay us.
-    const int policy = ::sched_getscheduler(killed);
+    const int policy = ::sched_getscheduler(killed) & ~SCHED_RESET_ON_FORK;
     if (policy == SCHED_FIFO || policy == SCHED_RR) return;
     own->priority = std::max(own->priority, 2U) - 1;
   }
   own->flags |= reset_on_fork;
   set(*own, killed);
+}
+
+bool lends_real_time() noexcept {
+  const auto own = own_attributes();
+  return own && is_real_time_policy(own->policy);
 }
 
 void give_up_cpu_share() noexcept {

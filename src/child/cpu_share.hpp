@@ -15,6 +15,10 @@ void claim_cpu_share() noexcept;
 /// gets the CPU to die. Silent where that is not permitted.
 void lend_cpu_share(pid_t killed) noexcept;
 
+/// Whether lend_cpu_share() gives a real-time priority: then what is killed does not wait for its
+/// turn, but for other threads than its first.
+bool lends_real_time() noexcept;
+
 /// Undoes the above, for a process that was forked from one that had it and guards nothing.
 void give_up_cpu_share() noexcept;
 

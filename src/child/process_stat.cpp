@@ -78,8 +78,9 @@ std::uint64_t private_bytes(pid_t pid) {
 CpuTime cpu_time_in(const std::string& schedstat) {
   long long ran = 0;
   long long waited = 0;
-  if (std::sscanf(schedstat.c_str(), "%lld %lld", &ran, &waited) != 2) return {};
-  return {std::chrono::nanoseconds(ran), std::chrono::nanoseconds(waited)};
+  long long timeslices = 0;
+  if (std::sscanf(schedstat.c_str(), "%lld %lld %lld", &ran, &waited, &timeslices) != 3) return {};
+  return {std::chrono::nanoseconds(ran), std::chrono::nanoseconds(waited), timeslices};
 }
 
 CpuTime cpu_time(pid_t pid) {

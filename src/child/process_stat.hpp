@@ -33,7 +33,8 @@ std::uint64_t private_bytes(pid_t pid);
 /// The CPU time of a process's first thread since its start.
 struct CpuTime {
   Duration ran{};
-  Duration waited{};  ///< ready to run, for a CPU
+  Duration waited{};       ///< ready to run, for a CPU
+  long long timeslices{};  ///< how often it got a CPU
 };
 
 /// What these texts of /proc say: the parsers behind read_process_stat, private_bytes and cpu_time.

@@ -1,8 +1,13 @@
 #include "child/stop_meter.hpp"
 
+#include <sched.h>
+#include <unistd.h>
+
 #include <algorithm>
+#include <thread>
 #include <utility>
 
+#include "child/cpu_share.hpp"
 #include "child/process_stat.hpp"
 
 namespace redlock::child {
@@ -22,12 +27,26 @@ constexpr int pause_per_walk = 50;
 /// without a wait.
 constexpr Milliseconds assumed_run{20};
 
+/// How many CPUs this process may use, and the command with it.
+int permitted_cpus() noexcept {
+  cpu_set_t cpus;
+  return ::sched_getaffinity(0, sizeof cpus, &cpus) == 0
+             ? CPU_COUNT(&cpus)
+             : static_cast<int>(std::thread::hardware_concurrency());  // more than a set can have
+}
+
 double contention(const CpuTime& cpu) noexcept {
   const Duration ran = cpu.ran + assumed_run;
   return static_cast<double>((ran + cpu.waited).count()) / static_cast<double>(ran.count());
 }
 
 }  // namespace
+
+Duration turn_of(const SessionTime& session, int cpus) noexcept {
+  if (session.longest.timeslices == 0) return {};
+  return std::min(session.longest.waited * cpus / session.timeslices,
+                  session.longest.waited / session.longest.timeslices);
+}
 
 StopMeter::StopMeter(Duration interval, Instant now)
     : interval_(interval),
@@ -51,6 +70,10 @@ std::optional<StopCost> StopMeter::step(const std::vector<pid_t>& roots, Instant
     walk_.emplace(roots);
     cost_ = {};
     cpu_ = {};
+    sessions_.clear();
+    for (const pid_t root : roots) {
+      if (root != ::getpid()) note_process(root);
+    }
   }
   Instant reached = began;
   while (reached - began < step_length) {
@@ -60,6 +83,7 @@ std::optional<StopCost> StopMeter::step(const std::vector<pid_t>& roots, Instant
       cost_.walk += reached - began;
       cost_.lateness = usual_delay();
       cost_.contention = contention(cpu_);
+      if (!lends_real_time()) cost_.turn = longest_turn();
       last_counts_ = std::exchange(counts_, {});
       previous_ = std::exchange(current_, {});
       next_ = now + (reached - began) + std::max(interval_, pause_per_walk * cost_.walk);
@@ -79,10 +103,28 @@ void StopMeter::note_process(pid_t pid) {
   const CpuTime count = cpu_time(pid);
   const auto last = last_counts_.find(pid);
   const bool is_known = last != last_counts_.end() && last->second.ran <= count.ran &&
-                        last->second.waited <= count.waited;  // else the pid was reused
-  cpu_.ran += count.ran - (is_known ? last->second.ran : Duration::zero());
-  cpu_.waited += count.waited - (is_known ? last->second.waited : Duration::zero());
+                        last->second.waited <= count.waited &&
+                        last->second.timeslices <= count.timeslices;  // else the pid was reused
+  const CpuTime before = is_known ? last->second : CpuTime();
+  const CpuTime had{count.ran - before.ran, count.waited - before.waited,
+                    count.timeslices - before.timeslices};
+  cpu_.ran += had.ran;
+  cpu_.waited += had.waited;
   counts_[pid] = count;
+  const pid_t id = ::getsid(pid);
+  if (id < 0) return;  // it has just ended
+  SessionTime& session = sessions_[id];
+  if (had.waited > session.longest.waited) session.longest = had;
+  session.timeslices += had.timeslices;
+}
+
+/// Of all sessions. One stall of the machine is all of it for an interval: a margin that is too
+/// long for so long costs nothing while the lease can be renewed.
+Duration StopMeter::longest_turn() const {
+  const int cpus = permitted_cpus();
+  Duration longest{};
+  for (const auto& [id, session] : sessions_) longest = std::max(longest, turn_of(session, cpus));
+  return longest;
 }
 
 /// The second longest of the latest delays. A machine without a CPU for us delays every timer. A

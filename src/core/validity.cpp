@@ -54,7 +54,7 @@ Duration needed_margin(Duration plain, const StopCost& cost) {
   const auto mebibytes = static_cast<std::int64_t>(cost.private_bytes >> mebibyte_shift);
   constexpr std::int64_t mebibytes_per_gibibyte = std::int64_t{1}
                                                   << (gibibyte_shift - mebibyte_shift);
-  return plain + measured_factor * (cost.lateness + cost.walk) +
+  return plain + measured_factor * (cost.lateness + cost.walk + cost.turn) +
          static_cast<std::int64_t>(cost.processes) * time_per_process +
          std::chrono::duration_cast<Duration>((cost.contention - 1) * time_to_end) +
          mebibytes * time_per_gibibyte / mebibytes_per_gibibyte;

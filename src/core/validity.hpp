@@ -28,9 +28,13 @@ struct StopCost {
   /// How many times as long as on a CPU of its own each of them takes for what it does, death
   /// included: (ran + waited) / ran.
   double contention = 1;
+
+  /// How long a session of the command waits before one of its processes gets a CPU, as what is
+  /// killed has to get one to end. Zero where the guards lend it a real-time priority.
+  Duration turn{};
 };
 
-/// The margin that such a command needs: twice its last cost, since it may take longer next time;
+/// The margin that such a command needs: twice its last delays, since they may be longer next time;
 /// and the time in which the kernel ends the processes, with their share of the CPU, and frees
 /// their memory. At least `plain`, the margin(ttl).
 Duration needed_margin(Duration plain, const StopCost& cost);

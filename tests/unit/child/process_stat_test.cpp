@@ -17,6 +17,18 @@ TEST(ProcessStatIn, FindsTheFieldsBehindAnyName) {
   EXPECT_FALSE(process_stat_in("").has_value());
 }
 
+TEST(CpuTimeIn, TakesAllThreeNumbersOrNothing) {
+  const CpuTime time = cpu_time_in("1500000 250000000 7\n");
+  EXPECT_EQ(time.ran, std::chrono::microseconds(1500));
+  EXPECT_EQ(time.waited, std::chrono::milliseconds(250));
+  EXPECT_EQ(time.timeslices, 7);
+  for (const char* not_such : {"1500000 250000000", "x 1 2", ""}) {
+    const CpuTime none = cpu_time_in(not_such);
+    EXPECT_EQ(none.ran + none.waited, Duration::zero()) << not_such;
+    EXPECT_EQ(none.timeslices, 0) << not_such;
+  }
+}
+
 TEST(PidsIn, LeavesOutWhatIsNoProcess) {
   EXPECT_EQ(pids_in("4711 12\n13 \n"), (std::vector<pid_t>{4711, 12, 13}));
   EXPECT_EQ(pids_in("0 -1 x 99999999999 7x\n"), std::vector<pid_t>{});

@@ -2,6 +2,8 @@
 
 #include <sched.h>
 
+#include <thread>
+
 #include "in_child.hpp"
 
 namespace redlock::child {
@@ -17,6 +19,33 @@ StopCost measure(StopMeter& meter, const std::vector<pid_t>& roots) {
   std::optional<StopCost> cost;
   while (!cost) cost = meter.step(roots, meter.next());
   return *cost;
+}
+
+void stay_on_one_cpu() {
+  cpu_set_t cpus;
+  CPU_ZERO(&cpus);
+  CPU_SET(static_cast<std::size_t>(::sched_getcpu()), &cpus);
+  ASSERT_EQ(::sched_setaffinity(0, sizeof cpus, &cpus), 0);
+}
+
+constexpr std::uint64_t busy_processes = 20;
+constexpr const char* busy_in_one_session =
+    "for i in $(seq 20); do (while :; do :; done) & done; echo up; wait";
+constexpr const char* busy_in_sessions_of_their_own =
+    "for i in $(seq 20); do setsid sh -c 'while :; do :; done' & done; echo up; wait";
+
+/// What stopping such a command would cost, once all of it competes for a CPU.
+StopCost cost_of(const char* script) {
+  const Running command(script, 1);
+  StopMeter meter(1ms, start);
+  StopCost cost{};
+  EXPECT_TRUE(eventually([&] {
+    std::this_thread::sleep_for(400ms);  // what is measured is what they do meanwhile
+    cost = measure(meter, {::getpid()});
+    return cost.processes > busy_processes && cost.contention > 3;
+  }));
+  for (const pid_t pid : living_descendants({::getpid()})) ::kill(pid, SIGKILL);
+  return cost;
 }
 
 TEST(StopMeter, MeasuresAtItsIntervalOrNever) {
@@ -36,6 +65,7 @@ TEST(StopMeter, CountsProcessesAndTheirMemory) {
     })) << "once they have been loaded, not only forked";
     EXPECT_EQ(cost.processes, 3U);
     EXPECT_GT(cost.walk, 0s);
+    EXPECT_EQ(measure(meter, {command.pid()}).processes, 3U) << "a root that is not we counts, too";
     EXPECT_GE(meter.next(), start + 10s) << "and measures again an interval later";
     for (const pid_t pid : living_descendants({::getpid()})) ::kill(pid, SIGKILL);
   });
@@ -43,10 +73,7 @@ TEST(StopMeter, CountsProcessesAndTheirMemory) {
 
 TEST(StopMeter, SeesProcessesWaitForACpu) {
   in_child([] {
-    cpu_set_t cpus;
-    CPU_ZERO(&cpus);
-    CPU_SET(static_cast<std::size_t>(::sched_getcpu()), &cpus);
-    ASSERT_EQ(::sched_setaffinity(0, sizeof cpus, &cpus), 0);
+    stay_on_one_cpu();
     const Running command("for i in 1 2 3; do (while :; do :; done) & done; echo up; wait", 1);
     StopMeter meter(1ms, start);
     EXPECT_TRUE(eventually([&] { return measure(meter, {::getpid()}).contention > 1.5; }))
@@ -55,6 +82,37 @@ TEST(StopMeter, SeesProcessesWaitForACpu) {
     EXPECT_TRUE(eventually([&] { return measure(meter, {::getpid()}).contention < 1.1; }))
         << "only what was lately counts";
     for (const pid_t pid : living_descendants({::getpid()})) ::kill(pid, SIGKILL);
+  });
+}
+
+TEST(TurnOf, IsWhatASessionWaitedForEachOfItsTurns) {
+  // In one second, with a turn every 50 ms on each CPU.
+  EXPECT_EQ(turn_of({{.waited = 1s, .timeslices = 20}, 20}, 2), 50ms) << "one process, on any CPU";
+  EXPECT_EQ(turn_of({{.waited = 1s, .timeslices = 20}, 40}, 2), 50ms) << "one on each of two";
+  EXPECT_EQ(turn_of({{.waited = 1s, .timeslices = 4}, 40}, 2), 50ms) << "ten on two";
+  EXPECT_EQ(turn_of({{.waited = 1s, .timeslices = 2}, 20}, 1), 50ms) << "ten on one";
+  EXPECT_EQ(turn_of({}, 2), 0s);
+}
+
+TEST(StopMeter, SeesSessionsWaitForTheirTurn) {
+  in_child([] {
+    stay_on_one_cpu();
+    // One of the twenty gets the CPU at each turn of their session, or each of twenty sessions in
+    // its turn. Other work on this CPU makes both wait longer, so they come closer to each other.
+    const Duration together = cost_of(busy_in_one_session).turn;
+    const Duration apart = cost_of(busy_in_sessions_of_their_own).turn;
+    EXPECT_GT(apart, 2 * together);
+  });
+}
+
+TEST(StopMeter, CountsNoTurnWhereTheKilledGetARealTimePriority) {
+  in_child([] {
+    stay_on_one_cpu();
+    sched_param priority{};
+    priority.sched_priority = 1;
+    if (::sched_setscheduler(0, SCHED_RR | SCHED_RESET_ON_FORK, &priority) != 0)
+      GTEST_SKIP() << "no real-time priority for this user";
+    EXPECT_EQ(cost_of(busy_in_sessions_of_their_own).turn, 0s);
   });
 }
 

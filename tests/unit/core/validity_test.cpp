@@ -79,7 +79,8 @@ TEST(NeededMargin, GrowsWithAllThatIsMeasured) {
   EXPECT_EQ(needed_margin(plain, {.processes = 6000}), plain + 1200ms);
   EXPECT_EQ(needed_margin(plain, {.private_bytes = 7ULL << 30}), plain + 1400ms);
   EXPECT_EQ(needed_margin(plain, {.contention = 601}), plain + 480ms);
-  EXPECT_EQ(needed_margin(plain, {300ms, 100ms, 6000, 7ULL << 30, 601}), plain + 3880ms);
+  EXPECT_EQ(needed_margin(plain, {.turn = 200ms}), plain + 400ms);
+  EXPECT_EQ(needed_margin(plain, {300ms, 100ms, 6000, 7ULL << 30, 601, 200ms}), plain + 4280ms);
 }
 
 TEST(LeavesRoom, UsesTheDefaultsForWhatIsNotSet) {
