@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "child/cpu_share.hpp"
 #include "child/descendants.hpp"
 #include "child/process_stat.hpp"
 #include "child/stillness.hpp"
@@ -112,7 +113,11 @@ bool WatchedProcess::kill(Instant until) {
   const bool ran_out_of_time = BootClock::now() >= until;
   bool refused = false;
   for (const pid_t pid : living()) {
-    if (!send(pid, SIGKILL) && errno == EPERM) refused = true;
+    if (send(pid, SIGKILL)) {
+      lend_cpu_share(pid);
+    } else if (errno == EPERM) {
+      refused = true;
+    }
   }
   return !refused && (has_news || ran_out_of_time);
 }

@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <thread>
 
+#include "child/cpu_share.hpp"
 #include "child/descendants.hpp"
 #include "child/tree.hpp"
 #include "in_child.hpp"
@@ -54,6 +55,22 @@ bool killed(WatchedProcess& process) {
 void terminate(WatchedProcess& process) {
   EXPECT_TRUE(held_still(process));
   process.signal(SIGTERM, WatchedProcess::Reach::stopped);
+}
+
+TEST(WatchedProcess, WhatIsKilledGetsTheCpuToDie) {
+  in_child([] {
+    const Running command("echo up; exec sleep 1000", 1);
+    WatchedProcess process = watch(command.pid());
+    claim_cpu_share();
+    if (!lends_real_time()) GTEST_SKIP() << "without real-time priorities there is nothing to have";
+    sched_param own{};
+    ASSERT_EQ(::sched_getparam(0, &own), 0);
+    EXPECT_TRUE(held_still(process));
+    process.kill(Instant::max());
+    sched_param lent{};
+    EXPECT_EQ(::sched_getparam(command.pid(), &lent), 0) << "not reaped yet";
+    EXPECT_EQ(lent.sched_priority, own.sched_priority - 1);
+  });
 }
 
 TEST(WatchedProcess, OneThatIsNotThereIsRefused) {
