@@ -83,7 +83,7 @@ std::optional<StopCost> StopMeter::step(const std::vector<pid_t>& roots, Instant
       cost_.walk += reached - began;
       cost_.lateness = usual_delay();
       cost_.contention = contention(cpu_);
-      if (!lends_real_time()) cost_.turn = longest_turn();
+      if (!lends_real_time()) cost_.turn = max_turn();
       last_counts_ = std::exchange(counts_, {});
       previous_ = std::exchange(current_, {});
       next_ = now + (reached - began) + std::max(interval_, pause_per_walk * cost_.walk);
@@ -120,11 +120,11 @@ void StopMeter::note_process(pid_t pid) {
 
 /// Of all sessions. One stall of the machine is all of it for an interval: a margin that is too
 /// long for so long costs nothing while the lease can be renewed.
-Duration StopMeter::longest_turn() const {
+Duration StopMeter::max_turn() const {
   const int cpus = permitted_cpus();
-  Duration longest{};
-  for (const auto& [id, session] : sessions_) longest = std::max(longest, turn_of(session, cpus));
-  return longest;
+  Duration max{};
+  for (const auto& [id, session] : sessions_) max = std::max(max, turn_of(session, cpus));
+  return max;
 }
 
 /// The second longest of the latest delays. A machine without a CPU for us delays every timer. A

@@ -58,7 +58,7 @@ class StopMeter {
 
  private:
   void note_process(pid_t pid);
-  [[nodiscard]] Duration longest_turn() const;
+  [[nodiscard]] Duration max_turn() const;
   [[nodiscard]] Duration usual_delay() const noexcept;
 
   Duration interval_;
