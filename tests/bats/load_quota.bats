@@ -44,3 +44,12 @@ with_quota() {
   strike --quota 0.05 --user 65534 busy 60 --sessions
   assert_equal "$status $stderr" "0 "
 }
+
+@test "a lease that is lost before the load is up is judged, too" {
+  LOAD_TREE=$BATS_TEST_TMPDIR/never-up
+  printf '%s\n' '#!/bin/sh' 'kill -STOP "$PPID"' 'exec sleep 100' >"$LOAD_TREE"
+  chmod +x "$LOAD_TREE"
+  strike busy 1
+  assert_success
+  assert_output --regexp '"struck": false, "in_time": true, .*"status": 79'
+}

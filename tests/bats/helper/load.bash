@@ -8,6 +8,6 @@ strike() {
 }
 
 assert_in_time() {
-  [[ $status == 0 && $output == *'"in_time": true'*'"status": 79'* ]] ||
+  [[ $status == 0 && $output == *'"struck": true'*'"in_time": true'*'"status": 79'* ]] ||
     fail "$status: $output $stderr"
 }
