@@ -109,7 +109,7 @@ passed, failed, skipped, told_by_faults = 0, [], [], []
 def how_many(output):  # a program of unit tests says how many passed; anything else is one test
     return sum(map(int, re.findall(r"^\[  PASSED  \] (\d+) tests?\.", output, re.M))) or 1
 def told(output):  # of a failure: what bats or gtest says of each test that failed, or the end
-    return re.findall(r"^not ok .*\n(?:# .*\n)*", output, re.M) or \
+    return re.findall(r"^not ok .*\n(?:#.*\n)*", output, re.M) or \
         re.findall(r"^\[ RUN      \] .*\n(?:(?!\[ RUN |\[       OK ).*\n)*?\[  FAILED  \] .*\n",
                    output, re.M) or [output[-4000:]]
 for case in tree.parse(sys.argv[1]).iter("testcase"):
