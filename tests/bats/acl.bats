@@ -263,7 +263,7 @@ assert_waiter_is_served() {
     sh -c 'echo entered; until [ -e "$0" ]; do sleep 0.1; done' "$BATS_TEST_TMPDIR/end"
   wait_for_stdout holder entered
   start_background waiter redlock-cli run -v -S "unix://${SERVER_SOCKET[0]}" -k demo -- true
-  wait_until queued_are 1
+  wait_for_queued 1
   touch "$BATS_TEST_TMPDIR/end"
   wait_background holder
   assert_equal "$status" 0

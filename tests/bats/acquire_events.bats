@@ -49,7 +49,7 @@ detach() {
 @test "a waiter that is superseded" {
   hold first
   start_background old redlock-cli acquire -k demo -t 1m --supersede --events-fd 8
-  wait_until queued_are 1
+  wait_for_queued 1
   start_background new redlock-cli run -k demo --supersede --note "commit 2" -- true
   wait_background old
   assert_equal "$status" 75

@@ -86,7 +86,7 @@ of() { jq -rs "[.[] | select(.event == \"$1\")][0] | $2" "$EVENTS"; }
 hold_in_queue() {
   start_background "$1" redlock-cli run -k demo \
     -- sh -c 'until [ -e "$0" ]; do sleep 0.1; done' "$BATS_TEST_TMPDIR/$1.end"
-  wait_until queued_are 1
+  wait_for_queued 1
 }
 # With -s: of no event at all jq 1.6 says that it succeeded.
 has_position() { jq -es "any(.position == $1)" "$EVENTS" >/dev/null; }

@@ -160,6 +160,14 @@ shows_the_same() {
   start_servers 1
   start_background writer bash -c "sleep 0.2; redis-cli -s '$SERVER_SOCKET' set demo x"
   wait_for_key 0 demo
+  WAIT_LIMIT=0
+  run --separate-stderr -1 wait_for_no_key 0 demo
+  assert_regex "$stderr" $'not within 0 seconds: 0\nthe last answer: 1'
+  pause_server 0
+  run --separate-stderr -1 wait_for_key 0 demo
+  assert_regex "$stderr" "not within 0 seconds: 1"
+  resume_server 0
+  WAIT_LIMIT=20
   redis 0 pexpire demo 300
   wait_for_no_key 0 demo
 }

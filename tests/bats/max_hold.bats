@@ -55,7 +55,7 @@ reported() {
 @test "it counts from the grant, not from the start of the wait" {
   hold theirs
   start_background ours redlock-cli run -k demo --max-hold 100s -- echo entered
-  wait_until queued_are 1
+  wait_for_queued 1
   release_hold theirs
   wait_background ours
   assert_equal "$status $output" "0 entered"

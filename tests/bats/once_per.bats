@@ -88,7 +88,7 @@ next run possible in 19h59m$"
       "$BATS_TEST_TMPDIR/end"
     wait_for_stdout first entered
     start_background second redlock-cli run -k demo --once-per 20h -- sh -c 'echo ran; exit 5'
-    wait_until queued_are 1
+    wait_for_queued 1
     touch "$BATS_TEST_TMPDIR/end"
     wait_background first
     wait_background second

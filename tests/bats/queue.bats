@@ -23,7 +23,7 @@ joins() {
   before=$(redis "${LAST_SERVER:-0}" zcard 'redlock:queue:{demo}')
   start_background "$name" "${PROMPTLY[@]}" redlock-cli run -k demo "$@" \
     -- sh -c 'echo "$0" >>"$1"' "$name" "$BATS_TEST_TMPDIR/order"
-  wait_until queued_are $((before + 1)) "${LAST_SERVER:-0}"
+  wait_for_queued $((before + 1)) "${LAST_SERVER:-0}"
 }
 
 # kill_9 NAME: both guards of it, in the same instant.
@@ -114,7 +114,7 @@ all_end() {
   assert_equal "$status" 143
   wait_background b
   assert_equal "$status" 75
-  wait_until queued_are 1
+  wait_for_queued 1
   release_hold first
   all_end c
   assert_equal "$(order)" c
@@ -159,7 +159,7 @@ prolong_notification() {
   joins a
   start_background mine "${PROMPTLY[@]}" redlock-cli acquire -k demo -t 60s \
     --token-file "$BATS_TEST_TMPDIR/lease"
-  wait_until queued_are 2
+  wait_for_queued 2
   joins b
   release_hold first
   wait_background mine
@@ -225,7 +225,7 @@ prolong_notification() {
   joins a
   redis 0 client kill type pubsub >/dev/null
   redis 0 del 'redlock:queue:{demo}' 'redlock:waiters:{demo}'
-  wait_until queued_are 1
+  wait_for_queued 1
   release_hold first
   all_end a
 }

@@ -200,7 +200,7 @@ connections_are() { redis "$2" info clients | grep -q "^connected_clients:$1[[:s
   start_background waiter redlock-cli run -S "$SERVERS" -k demo --unavailable-wait 5m -- true
   wait_until has_run_scripts 0 $(($(scripts_run 0) + 6))
   redis 0 config set min-replicas-to-write 0
-  wait_until queued_are 1
+  wait_for_queued 1
   redlock-cli release -S "$SERVERS" -k demo --token-file "$BATS_TEST_TMPDIR/token"
   wait_background waiter
   assert_equal "$status" 0

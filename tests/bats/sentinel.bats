@@ -108,7 +108,7 @@ start_deployment() {
   local patient=(-k demo --supersede --unavailable-wait 1h)
   hold holder -t 1m --replicas 1
   start_background old redlock-cli run "${patient[@]}" -- echo entered
-  wait_until queued_are 1
+  wait_for_queued 1
   start_background new redlock-cli run "${patient[@]}" -- echo entered
   wait_background old
   assert_equal "$status $output" "75 "

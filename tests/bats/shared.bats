@@ -37,12 +37,12 @@ setup() { setup_one_server; }
   find_promptly
   start_background writer "${PROMPTLY[@]}" redlock-cli run -k demo \
     -- sh -c 'echo writer >>"$0"' "$BATS_TEST_TMPDIR/order"
-  wait_until queued_are 1
+  wait_for_queued 1
   run --separate-stderr redlock-cli run -n -s -k demo --server-timeout 4s -- true
   assert_failure 75
   start_background late "${PROMPTLY[@]}" redlock-cli run -s -k demo \
     -- sh -c 'echo reader >>"$0"' "$BATS_TEST_TMPDIR/order"
-  wait_until queued_are 2
+  wait_for_queued 2
   release_hold reader
   wait_background writer
   wait_background late
@@ -124,7 +124,7 @@ setup() { setup_one_server; }
   for name in a b c; do
     start_background "$name" "${PROMPTLY[@]}" redlock-cli run --slots 1 -k demo \
       -- sh -c 'echo "$0" >>"$1"' "$name" "$BATS_TEST_TMPDIR/order"
-    wait_until queued_are "$((++count))"
+    wait_for_queued "$((++count))"
   done
   release_hold one
   for name in a b c; do wait_background "$name"; done
@@ -198,7 +198,7 @@ setup() { setup_one_server; }
   hold reader -s
   hold slotted --slots 2
   start_background writer redlock-cli run -k demo -- true
-  wait_until queued_are 1
+  wait_for_queued 1
   run recipe redis-py acquire demo
   assert_failure
   release_hold reader
@@ -210,7 +210,7 @@ setup() { setup_one_server; }
   run -75 redlock-cli run -n -s -k demo -- true
   run -75 redlock-cli run -n --slots 9 -k demo -- true
   start_background writer redlock-cli run -s -k demo -- echo in
-  wait_until queued_are 1
+  wait_for_queued 1
   recipe redis-py release demo "$token"
   wait_background writer
   assert_equal "$status $output" "0 in"

@@ -29,7 +29,7 @@ readonly SPAN='[0-9.]+(ms|s|m[0-9]*s?)'
   assert_equal "$stderr" ""
   hold theirs
   start_background ours redlock-cli run -q -k demo -- true
-  wait_until queued_are 1
+  wait_for_queued 1
   release_hold theirs
   wait_background ours
   assert_equal "$stderr" ""

@@ -55,7 +55,7 @@ load helper/while_pid
   hold other
   start_pet
   pet_begins waiter redlock-cli acquire -k demo --while-pid "$PET" --export
-  wait_until queued_are 1
+  wait_for_queued 1
   touch "$BATS_TEST_TMPDIR/end"
   wait_background pet
   pet_ends waiter

@@ -109,8 +109,10 @@ scripts_run() {
 
 has_run_scripts() { (($(scripts_run "$1") >= $2)); }
 
-# queued_are N [I]: so many wait for the key demo, at server I or the first.
-queued_are() { [[ $(redis "${2:-0}" zcard 'redlock:queue:{demo}') == "$1" ]]; }
+# queued_are N [I]: so many wait for the key demo, at server I or the first; wait_for_queued N [I]:
+# until then.
+queued_are() { answers "${2:-0}" "$1" zcard 'redlock:queue:{demo}'; }
+wait_for_queued() { wait_for_answer "${2:-0}" "$1" zcard 'redlock:queue:{demo}'; }
 
 # Until the key demo at server NR has got a later end.
 wait_for_extend() {

@@ -77,17 +77,26 @@ start_local_store() {
 # redis I CMD…: asks server I with redis-cli, or with ask-redis, built with the tests, which starts
 # faster, but knows no options and no password, and does not read commands.
 redis() {
-  local i=$1 ask_redis=${REDLOCK_CLI%/*}/../tests/ask-redis
+  local i=$1
   shift
   if [[ -n $LOCAL_STORE ]]; then
     [[ $1 != --raw ]] || shift
     "$LOCAL_REDIS" "$LOCAL_STORE" "$@"
     return
   fi
-  if [[ $# == 0 || $1 == -* || -n ${REDISCLI_AUTH-} || ! -x $ask_redis ]]; then
+  if [[ $# == 0 || $1 == -* ]] || ! has_ask_redis; then
     redis-cli -s "${SERVER_SOCKET[i]}" "$@"
   else
-    "$ask_redis" "${SERVER_SOCKET[i]}" "$@"
+    "$ASK_REDIS" "${SERVER_SOCKET[i]}" "$@"
+  fi
+}
+
+# wait_for_answer I ANSWER CMD…: until `redis I CMD…` prints that; ask-redis asks on by itself.
+wait_for_answer() {
+  if [[ -z $LOCAL_STORE ]] && has_ask_redis; then
+    "$ASK_REDIS" --until "$2" "$WAIT_LIMIT" "${SERVER_SOCKET[$1]}" "${@:3}" >/dev/null
+  else
+    wait_until answers "$@"
   fi
 }
 
@@ -128,8 +137,8 @@ end_busy() { redis "$1" script kill >/dev/null; }
 # says I TEXT CMD…
 says() { [[ $(redis "$1" "${@:3}" 2>&1) == *"$2"* ]]; }
 
-wait_for_key() { wait_until key_count_is 1 "$@"; }
-wait_for_no_key() { wait_until key_count_is 0 "$@"; }
+wait_for_key() { wait_for_answer "$1" 1 exists "$2"; }
+wait_for_no_key() { wait_for_answer "$1" 0 exists "$2"; }
 
 # --- What the above is made of. ---
 
@@ -198,7 +207,15 @@ owns_port() {
   "${SERVER_NET[@]}" ss -Hltnp "sport = :${SERVER_PORT[$1]}" | grep -q "pid=${SERVER_PID[$1]},"
 }
 
-key_count_is() { [[ $(redis "$2" exists "$3") == "$1" ]]; }
+answers() { [[ $(redis "$1" "${@:3}") == "$2" ]]; }
+
+key_count_is() { answers "$2" "$1" exists "$3"; }
+
+# Sets ASK_REDIS.
+has_ask_redis() {
+  ASK_REDIS=${REDLOCK_CLI%/*}/../tests/ask-redis
+  [[ -z ${REDISCLI_AUTH-} && -x $ASK_REDIS ]]
+}
 
 join_servers() {
   local IFS=,
