@@ -435,6 +435,7 @@ run() {
     '')
       # asan has the unit tests.
       configuration[dev]=-DREDLOCK_UNIT_TESTS=OFF
+      configuration[asan]=-DREDLOCK_FAST_SANITIZERS=ON
       wire_preset=asan
       build dev || true # who tests it says so
       begin asan build_and_test_asan
