@@ -28,7 +28,7 @@ if(REDLOCK_SANITIZE)
   target_link_options(redlock-flags INTERFACE -fsanitize=${REDLOCK_SANITIZE})
 endif()
 if(REDLOCK_SANITIZE AND REDLOCK_FAST_SANITIZERS)
-  # What is read or called through a null pointer is reported all the same: it is a fault.
+  # What is read or written through a null pointer is reported all the same: it is a fault.
   target_compile_options(redlock-flags INTERFACE -fno-sanitize=null,alignment -g0)
 endif()
 if(REDLOCK_SANITIZE MATCHES "thread" AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
