@@ -63,7 +63,7 @@ setup() { setup_one_server; }
   start_background one redlock-cli run -s -t 9s -k demo -- sleep 60
   wait_for_key 0 'redlock:readers:{demo}'
   local share
-  share=$(redis 0 --raw zrange 'redlock:readers:{demo}' 0 0)
+  share=$(redis 0 zrange 'redlock:readers:{demo}' 0 0)
   hold two -s -t 9s
   redis 0 zrem 'redlock:readers:{demo}' "$share" >/dev/null
   wait_background one
@@ -236,7 +236,7 @@ setup() { setup_one_server; }
   assert_equal "$status" 0
 }
 
-server_seconds() { redis 0 --raw time | head -n 1; }
+server_seconds() { redis 0 time | head -n 1; }
 has_passed() { (($(server_seconds) >= $1)); }
 
 # bats test_tags=redis

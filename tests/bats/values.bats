@@ -211,10 +211,10 @@ locks_verbatim() {
 @test "the helper keys bear the lock's name in braces, or its own tag and then its name" {
   # What was broken by force leaves who did it.
   locks_verbatim foo
-  assert_equal "$(redis 0 --raw keys 'redlock:*' | sort)" \
+  assert_equal "$(redis 0 keys 'redlock:*' | sort)" \
     $'redlock:fence:{foo}\nredlock:last:{foo}\nredlock:released:{foo}'
   locks_verbatim '{a}b'
-  assert_equal "$(redis 0 --raw keys 'redlock:*' | sort)" \
+  assert_equal "$(redis 0 keys 'redlock:*' | sort)" \
     $'redlock:fence:{a}{a}b\nredlock:last:{a}{a}b\nredlock:released:{a}{a}b'
 }
 

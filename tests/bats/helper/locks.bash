@@ -99,7 +99,14 @@ open_broken_pipe() {
 
 # Everything at server I but the fence counters and the last runs, which outlive their locks by
 # design; sorted, in one line.
-keys_at() { redis "$1" --raw keys '*' | grep -Ev '^redlock:(fence|last):' | sort | paste -sd ' '; }
+keys_at() {
+  local found key kept=()
+  mapfile -t found < <(redis "$1" keys '*' | sort)
+  for key in "${found[@]}"; do
+    [[ $key == redlock:@(fence|last):* ]] || kept+=("$key")
+  done
+  echo "${kept[*]}"
+}
 
 # How many scripts server I has run: every attempt is at least one.
 scripts_run() {

@@ -80,7 +80,6 @@ redis() {
   local i=$1
   shift
   if [[ -n $LOCAL_STORE ]]; then
-    [[ $1 != --raw ]] || shift
     "$LOCAL_REDIS" "$LOCAL_STORE" "$@"
     return
   fi
