@@ -4,7 +4,9 @@
 The command, a tests/tools/load_tree, runs under `redlock-cli run` on a Redis of its own. Its
 processes inherit a flock(2) on a witness file. When all are up, the servers become unreachable for
 the holder process, and this program, at a real-time priority where it may, looks at the witness in
-the instant in which the key expires. One line of JSON says what it saw:
+the instant in which the key expires. "struck" is false when the command had ended or its lease was
+over before that: then nothing was cut off, and the rest is about the lease as it ended by itself.
+One line of JSON says what it saw:
 
     {"struck": true, "in_time": true, "late_ms": 0, "status": 79, "stderr": "...", "ttl": "5s", ...}
 
@@ -240,38 +242,8 @@ def main():
     os.close(held)
 
     survivors = {}
+    look = os.open(witness, os.O_RDWR)
     try:
-
-        # Where it hardly gets a CPU it may lose its lease before it is up: then there is no strike,
-        # and it has to be dead in time all the same.
-        def is_up():
-            return "ready" in open(words_path).read()
-
-        def has_ended():
-            return os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
-
-        expiry = 0
-
-        def is_up_or_lost():
-            nonlocal expiry
-            expiry = max(expiry, server.expiry())
-            if has_ended() and not expiry:
-                _, code = os.waitpid(pid, 0)
-                raise SystemExit(
-                    f"strike: the command never began: {os.waitstatus_to_exitcode(code)}: "
-                    f"{open(errors_path).read()}"
-                )
-            return is_up() or has_ended() or 0 < expiry <= time.time()
-
-        wait_for("the tree is up", is_up_or_lost)
-        struck = is_up()
-        if struck:
-            time.sleep(options.settle)
-            server.cut_off()
-            expiry = max(expiry, server.expiry())
-        look = os.open(witness, os.O_RDWR)
-        while time.time() < expiry:
-            time.sleep(max(0.0002, (expiry - time.time()) / 2))
 
         def all_dead():
             try:
@@ -280,7 +252,44 @@ def main():
             except BlockingIOError:
                 return False
 
-        in_time = all_dead()
+        expiry = 0
+        in_time = None
+
+        def is_over():
+            """Whether the lease is over. Looks at the witness in the instant of its expiry; a
+            renewal that came just before makes that of no account."""
+            nonlocal expiry, in_time
+            if in_time is None:
+                expiry = max(expiry, server.expiry())
+                if expiry and time.time() > expiry - 0.02:
+                    while time.time() < expiry:
+                        time.sleep(max(0.0002, (expiry - time.time()) / 2))
+                    were_dead = all_dead()
+                    if server.expiry() <= expiry:
+                        in_time = were_dead
+            return in_time is not None
+
+        def has_ended():
+            return os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
+
+        up_since = None
+
+        def is_settled():
+            nonlocal up_since
+            if up_since is None and "ready" in open(words_path).read():
+                up_since = time.monotonic()
+            return up_since is not None and time.monotonic() >= up_since + options.settle
+
+        wait_for("the tree is up", lambda: is_over() or has_ended() or is_settled())
+        struck = not has_ended() and not is_over()
+        if struck:
+            server.cut_off()
+        elif not expiry:
+            status = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+            raise SystemExit(
+                f"strike: ended with {status}, and no lease was seen: {open(errors_path).read()}"
+            )
+        wait_for("the lease is over", is_over)
         if not in_time:
             survivors = states(tree)
             wait_for("the tree is dead", all_dead)
