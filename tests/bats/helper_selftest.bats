@@ -20,13 +20,13 @@ setup() { isolate_environment; }
 
 # shows_the_same CMD…: ask-redis and redis-cli show the same, and their statuses are the same.
 shows_the_same() {
-  assert_equal "$("${REDLOCK_CLI%/*}/../tests/ask-redis" "$SERVER_SOCKET" "$@" 2>&1; echo "$?")" \
+  assert_equal "$("$ASK_REDIS" "$SERVER_SOCKET" "$@" 2>&1; echo "$?")" \
     "$(redis-cli -s "$SERVER_SOCKET" "$@" 2>&1; echo "$?")"
 }
 
 @test "ask-redis shows each kind of reply as redis-cli does" {
   find_binary
-  [[ -x ${REDLOCK_CLI%/*}/../tests/ask-redis ]] || skip "this program was not built with the tests"
+  find_ask_redis || skip "this program was not built with the tests"
   start_servers 1
   shows_the_same set demo 'a value'
   shows_the_same get demo
@@ -160,16 +160,26 @@ shows_the_same() {
   start_servers 1
   start_background writer bash -c "sleep 0.2; redis-cli -s '$SERVER_SOCKET' set demo x"
   wait_for_key 0 demo
-  WAIT_LIMIT=0
-  run --separate-stderr -1 wait_for_no_key 0 demo
-  assert_regex "$stderr" $'not within 0 seconds: 0\nthe last answer: 1'
-  pause_server 0
-  run --separate-stderr -1 wait_for_key 0 demo
-  assert_regex "$stderr" "not within 0 seconds: 1"
-  resume_server 0
-  WAIT_LIMIT=20
   redis 0 pexpire demo 300
   wait_for_no_key 0 demo
+}
+
+@test "ask-redis repeats a question no longer than it may, and says which" {
+  find_binary
+  find_ask_redis || skip "this program was not built with the tests"
+  start_servers 1
+  redis 0 set demo x
+  WAIT_LIMIT=1 run --separate-stderr -1 wait_for_no_key 0 demo
+  assert_equal "$stderr" "ask-redis: $SERVER_SOCKET: exists demo: not 0 within 1 seconds, but 1"
+  pause_server 0
+  WAIT_LIMIT=1 run --separate-stderr -1 wait_for_key 0 demo
+  assert_equal "$stderr" "ask-redis: $SERVER_SOCKET: exists demo: not 1 within 1 seconds, but \
+Error: Resource temporarily unavailable"
+  kill_server 0
+  WAIT_LIMIT=1 run --separate-stderr -1 wait_for_key 0 demo
+  assert_regex "$stderr" "not 1 within 1 seconds, but Could not connect to Redis at"
+  run --separate-stderr -64 "$ASK_REDIS" --until 1 20s "$SERVER_SOCKET" exists demo
+  assert_equal "$stderr" "ask-redis: not a number of seconds: 20s"
 }
 
 @test "a condition that does not come true is named" {

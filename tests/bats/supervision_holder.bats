@@ -42,7 +42,7 @@ teardown() { teardown_supervision; }
 @test "holder killed: --json has a line of it all the same" {
   redis 0 set demo x
   start_background ours redlock-cli run --json -k demo -- true
-  wait_until eval '[[ $(redis 0 exists "redlock:queue:{demo}") == 1 ]]'
+  wait_for_key 0 'redlock:queue:{demo}'
   kill -KILL "$(holder_of "${BACKGROUND_PID[ours]}")"
   wait_background ours
   assert_equal "$status" 71

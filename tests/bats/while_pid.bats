@@ -62,7 +62,7 @@ load helper/while_pid
   assert_equal "$status $output" \
     "71 unset REDLOCK_KEY REDLOCK_TOKEN REDLOCK_FENCE REDLOCK_LEASE; (exit 71)"
   assert_regex "$stderr" "process $PET has ended"
-  assert queued_are 0
+  assert_equal "$(redis 0 zcard 'redlock:queue:{demo}')" 0
   release_hold other
   wait_until no_holders
   assert_equal "$(keys_at 0)" ""
@@ -372,7 +372,7 @@ REDLOCK_LEASE; (exit $((128 + $(kill -l "$signal"))))"
   wait_for_stderr waiter "waiting for"
   kill -STOP "${JOB_PID[waiter]}"
   release_hold other
-  wait_until eval '[[ $(redis 0 exists demo) == 1 ]]'
+  wait_for_key 0 demo
   local token
   token=$(redis 0 get demo)
   # Extended beyond what the grant gave.
@@ -391,9 +391,9 @@ REDLOCK_LEASE; (exit $((128 + $(kill -l "$signal"))))"
   wait_for_stderr waiter "waiting for"
   kill -STOP "${JOB_PID[waiter]}"
   release_hold other
-  wait_until eval '[[ $(redis 0 exists demo) == 1 ]]'
+  wait_for_key 0 demo
   assert_pet_untouched
-  wait_until eval '[[ $(redis 0 exists demo) == 0 ]]'
+  wait_for_no_key 0 demo
   kill -CONT "${JOB_PID[waiter]}"
   pet_ends waiter
 }

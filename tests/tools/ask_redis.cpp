@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -50,18 +51,23 @@ bool ends_a_line(const redisReply& reply) {
   return reply.type == REDIS_REPLY_STRING && reply.len > 0 && reply.str[reply.len - 1] == '\n';
 }
 
-/// @param words  SOCKET COMMAND [ARGUMENT…]
-/// @param limit  in seconds, for the answer; none when 0
-Answer ask(int count, char** words, std::time_t limit = 0) {
-  const std::unique_ptr<redisContext, Free> server(redisConnectUnix(words[0]));
+struct Question {
+  const char* socket;
+  int count;
+  const char** words;  ///< COMMAND [ARGUMENT…]
+};
+
+/// @param timeout  in seconds, for the answer; none when 0
+Answer ask(const Question& question, std::time_t timeout = 0) {
+  const std::unique_ptr<redisContext, Free> server(redisConnectUnix(question.socket));
   if (server == nullptr) return {false, "out of memory"};
   if (server->err != 0) {
-    return {false,
-            std::string("Could not connect to Redis at ") + words[0] + ": " + server->errstr};
+    return {false, std::string("Could not connect to Redis at ") + question.socket + ": " +
+                       server->errstr};
   }
-  if (limit > 0) redisSetTimeout(server.get(), {.tv_sec = limit, .tv_usec = 0});
+  if (timeout > 0) redisSetTimeout(server.get(), {.tv_sec = timeout, .tv_usec = 0});
   const std::unique_ptr<redisReply, Free> reply(static_cast<redisReply*>(
-      redisCommandArgv(server.get(), count - 1, const_cast<const char**>(words + 1), nullptr)));
+      redisCommandArgv(server.get(), question.count, question.words, nullptr)));
   if (reply == nullptr) return {false, std::string("Error: ") + server->errstr};
   return {true, text_of(*reply) + (ends_a_line(*reply) ? "" : "\n")};
 }
@@ -73,31 +79,47 @@ std::time_t seconds_since_boot() {
 }
 
 /// Asks less and less often, as wait_until of the tests does.
-Answer ask_until(const std::string& expected, std::time_t seconds, int count, char** words) {
-  const std::time_t end = seconds_since_boot() + seconds + 1;
-  for (useconds_t pause = 20'000;; pause = std::min(pause * 3 / 2, useconds_t{200'000})) {
-    Answer answer = ask(count, words, seconds + 1);
-    if (answer.received && answer.text == expected) return answer;
+Answer ask_until(const std::string& expected, std::time_t timeout, const Question& question) {
+  // Seconds are full ones: the first may have passed.
+  const std::time_t end = seconds_since_boot() + timeout + 1;
+  for (useconds_t interval = 20'000;; interval = std::min(interval * 3 / 2, useconds_t{200'000})) {
+    Answer answer = ask(question, std::max(end - seconds_since_boot(), std::time_t{1}));
+    if (answer.received && answer.text == expected + '\n') return answer;
     if (seconds_since_boot() >= end) {
-      return {false, "ask-redis: not within " + std::to_string(seconds) + " seconds: " + expected +
-                         "the last answer: " + answer.text};
+      std::string text = std::string("ask-redis: ") + question.socket + ':';
+      for (int i = 0; i < question.count; ++i) text += std::string(" ") + question.words[i];
+      text += ": not " + expected + " within " + std::to_string(timeout) + " seconds, but " +
+              answer.text;
+      if (text.ends_with('\n')) text.pop_back();
+      return {false, text};
     }
-    ::usleep(pause);
+    ::usleep(interval);
   }
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
+  std::signal(SIGPIPE, SIG_IGN);  // A server that dies is an answer.
   const bool until = argc > 1 && std::strcmp(argv[1], "--until") == 0;
-  if (argc < (until ? 6 : 3)) {
+  const int options = until ? 3 : 0;
+  if (argc < options + 3) {
     std::fprintf(stderr,
                  "usage: ask-redis [--until ANSWER SECONDS] SOCKET COMMAND [ARGUMENT...]\n");
     return 64;
   }
-  const Answer answer =
-      until ? ask_until(argv[2] + std::string("\n"), std::atol(argv[3]), argc - 4, argv + 4)
-            : ask(argc - 1, argv + 1);
+  std::time_t timeout = 0;
+  if (until) {
+    char* end = nullptr;
+    timeout = std::strtol(argv[3], &end, 10);
+    if (end == argv[3] || *end != '\0') {
+      std::fprintf(stderr, "ask-redis: not a number of seconds: %s\n", argv[3]);
+      return 64;
+    }
+  }
+  const Question question{argv[options + 1], argc - options - 2,
+                          const_cast<const char**>(argv + options + 2)};
+  const Answer answer = until ? ask_until(argv[2], timeout, question) : ask(question);
   if (!answer.received) {
     std::fprintf(stderr, "%s\n", answer.text.c_str());
     return 1;

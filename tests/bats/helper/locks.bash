@@ -50,7 +50,7 @@ acquire_at_all() {
 held_at_all() {
   local i
   for i in "${!SERVER_PID[@]}"; do
-    key_count_is 1 "$i" demo || { redlock-cli extend -t 5m && key_count_is 1 "$i" demo; } || return
+    has_key "$i" demo || { redlock-cli extend -t 5m && has_key "$i" demo; } || return
   done
 }
 
@@ -116,9 +116,7 @@ scripts_run() {
 
 has_run_scripts() { (($(scripts_run "$1") >= $2)); }
 
-# queued_are N [I]: so many wait for the key demo, at server I or the first; wait_for_queued N [I]:
-# until then.
-queued_are() { answers "${2:-0}" "$1" zcard 'redlock:queue:{demo}'; }
+# wait_for_queued N [I]: until so many wait for the key demo, at server I or the first.
 wait_for_queued() { wait_for_answer "${2:-0}" "$1" zcard 'redlock:queue:{demo}'; }
 
 # Until the key demo at server NR has got a later end.

@@ -83,16 +83,17 @@ redis() {
     "$LOCAL_REDIS" "$LOCAL_STORE" "$@"
     return
   fi
-  if [[ $# == 0 || $1 == -* ]] || ! has_ask_redis; then
+  if [[ $# == 0 || $1 == -* ]] || ! find_ask_redis; then
     redis-cli -s "${SERVER_SOCKET[i]}" "$@"
   else
     "$ASK_REDIS" "${SERVER_SOCKET[i]}" "$@"
   fi
 }
 
-# wait_for_answer I ANSWER CMD…: until `redis I CMD…` prints that; ask-redis asks on by itself.
+# wait_for_answer I ANSWER CMD…: until `redis I CMD…` prints that; ask-redis repeats the question
+# itself.
 wait_for_answer() {
-  if [[ -z $LOCAL_STORE ]] && has_ask_redis; then
+  if [[ -z $LOCAL_STORE ]] && find_ask_redis; then
     "$ASK_REDIS" --until "$2" "$WAIT_LIMIT" "${SERVER_SOCKET[$1]}" "${@:3}" >/dev/null
   else
     wait_until answers "$@"
@@ -206,12 +207,13 @@ owns_port() {
   "${SERVER_NET[@]}" ss -Hltnp "sport = :${SERVER_PORT[$1]}" | grep -q "pid=${SERVER_PID[$1]},"
 }
 
+# answers I ANSWER CMD…
 answers() { [[ $(redis "$1" "${@:3}") == "$2" ]]; }
 
-key_count_is() { answers "$2" "$1" exists "$3"; }
+has_key() { answers "$1" 1 exists "$2"; }
 
-# Sets ASK_REDIS.
-has_ask_redis() {
+# Sets ASK_REDIS, for servers that it can ask.
+find_ask_redis() {
   ASK_REDIS=${REDLOCK_CLI%/*}/../tests/ask-redis
   [[ -z ${REDISCLI_AUTH-} && -x $ASK_REDIS ]]
 }
