@@ -29,7 +29,7 @@ if(REDLOCK_SANITIZE)
 endif()
 if(REDLOCK_SANITIZE AND REDLOCK_FAST_SANITIZERS)
   # What is read or written through a null pointer is reported all the same: it is a fault. An
-  # access that is not aligned is none on the processors that we build for. Without debug
+  # access that is not aligned is no fault on the processors that we build for. Without debug
   # information reports name functions, but no lines.
   target_compile_options(redlock-flags INTERFACE -fno-sanitize=null,alignment -g0)
 endif()

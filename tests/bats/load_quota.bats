@@ -4,7 +4,6 @@
 # exit status says that it was not. Other tests can run beside it.
 load helper/common
 load helper/load
-load helper/locks
 
 setup() { common_setup; }
 
@@ -60,7 +59,21 @@ END
   strike never-up
   assert_success
   assert_output --regexp '"struck": false, "in_time": true, .*"status": 79'
-  strike --settle 100 ready
+  strike --settle 30 ready
+  assert_success
+  assert_output --regexp '"struck": false, "in_time": true, .*"status": 79'
+}
+
+@test "a lease that is being lost when the load is up was not struck" {
+  LOAD_TREE=$(
+    executable up-too-late <<'END'
+#!/bin/sh
+trap 'echo ready' TERM
+kill -STOP "$PPID"
+while :; do sleep 0.1; done
+END
+  )
+  strike none
   assert_success
   assert_output --regexp '"struck": false, "in_time": true, .*"status": 79'
 }

@@ -19,22 +19,24 @@ for _ in {1..8}; do
 done
 
 failed=0
-# row TIMES WORD…: one line with what became of so many strikes. A lease that was over before its
-# strike is in none of the first two counts.
+# row TIMES WORD…: one line with what became of so many strikes. Those that did not strike, and
+# those that failed themselves, are neither in time nor late.
 row() {
-  local count=$1 i said in_time=0 late=0 unstruck=0 untrue=0
+  local count=$1 i said in_time=0 late=0 unstruck=0 failures=0 untrue=0
   shift
   for ((i = 0; i < count; ++i)); do
-    said=$(timeout 300 python3 strike.py "$@") || untrue=$((untrue + 1))
+    said=$(timeout 300 python3 strike.py "$@") || true
     case $said in
       *'"struck": false'*) unstruck=$((unstruck + 1)) ;;
       *'"in_time": true'*) in_time=$((in_time + 1)) ;;
-      *) late=$((late + 1)) ;;
+      *'"in_time": false'*) late=$((late + 1)) ;;
+      *) failures=$((failures + 1)) ;;
     esac
+    [[ $said != *'"truthful": false'* ]] || untrue=$((untrue + 1))
   done
-  printf '%-60s %3d in time, %d late, %d not struck, %d with an untrue exit status\n' "$*" \
-    "$in_time" "$late" "$unstruck" "$untrue"
-  ((untrue == 0)) || failed=1
+  printf '%-60s %3d in time, %d late, %d not struck, %d with an untrue exit status, %d failed\n' \
+    "$*" "$in_time" "$late" "$unstruck" "$untrue" "$failures"
+  ((untrue == 0 && failures == 0 && in_time + late > 0)) || failed=1
 }
 
 for who in "" "--user $ORDINARY_UID"; do

@@ -2,11 +2,11 @@
 """Strikes a lease whose command loads the machine, and says who was dead when.
 
 The command, a tests/tools/load_tree, runs under `redlock-cli run` on a Redis of its own. Its
-processes inherit a flock(2) on a witness file. When all are up, the servers become unreachable for
-the holder process, and this program, at a real-time priority where it may, looks at the witness in
-the instant in which the key expires. "struck" is false when the command had ended or its lease was
-over before that: then nothing was cut off, and the rest is about the lease as it ended by itself.
-One line of JSON says what it saw:
+processes inherit a flock(2) on a witness file, and this program, at a real-time priority where it
+may, notes when the last of them is dead. When all are up and the lease has just been renewed, the
+servers become unreachable for the holder process. "struck" is false when the command ended, or its
+lease was lost, before that: then nothing was cut off, and the rest is about the lease as it ended
+by itself. One line of JSON says what it saw:
 
     {"struck": true, "in_time": true, "late_ms": 0, "status": 79, "stderr": "...", "ttl": "5s", ...}
 
@@ -27,7 +27,7 @@ import tempfile
 import threading
 import time
 
-WAIT_LIMIT = 120
+WAIT_LIMIT = 40
 
 
 def redis_call(connection, *words):
@@ -145,6 +145,8 @@ def states(program):
 
 
 def main():
+    # Else the server, the directory and the cgroup would stay when a test's time is up.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("strike: ended by SIGTERM"))
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -178,6 +180,8 @@ def main():
     server = Server(directory)
     witness = os.path.join(directory, "witness")
     held = os.open(witness, os.O_RDWR | os.O_CREAT, 0o666)
+    os.set_inheritable(held, True)
+    fcntl.flock(held, fcntl.LOCK_SH)
     errors_path = os.path.join(directory, "stderr")
     words_path = os.path.join(directory, "stdout")
     errors = os.open(errors_path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o666)
@@ -204,10 +208,9 @@ def main():
     ]
 
     def begin():
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
         if enter:
             enter()
-        os.set_inheritable(held, True)
-        fcntl.flock(held, fcntl.LOCK_SH)
         os.dup2(errors, 2)
         os.close(server.connection.fileno())
         if options.user is not None:
@@ -241,33 +244,27 @@ def main():
             begin()
     os.close(held)
 
+    dead_at = None
+
+    def watch():
+        """Being late can only make the verdict worse."""
+        nonlocal dead_at
+        real_time()
+        fcntl.flock(os.open(witness, os.O_RDWR), fcntl.LOCK_EX)
+        dead_at = time.time()
+
+    threading.Thread(target=watch, daemon=True).start()
     survivors = {}
-    look = os.open(witness, os.O_RDWR)
     try:
-
-        def all_dead():
-            try:
-                fcntl.flock(look, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                return True
-            except BlockingIOError:
-                return False
-
         expiry = 0
-        in_time = None
 
+        # The clock is read before the server is asked: a stall between the two must not make a
+        # lease that was renewed meanwhile look lost.
         def is_over():
-            """Whether the lease is over. Looks at the witness in the instant of its expiry; a
-            renewal that came just before makes that of no account."""
-            nonlocal expiry, in_time
-            if in_time is None:
-                expiry = max(expiry, server.expiry())
-                if expiry and time.time() > expiry - 0.02:
-                    while time.time() < expiry:
-                        time.sleep(max(0.0002, (expiry - time.time()) / 2))
-                    were_dead = all_dead()
-                    if server.expiry() <= expiry:
-                        in_time = were_dead
-            return in_time is not None
+            nonlocal expiry
+            now = time.time()
+            expiry = max(expiry, server.expiry())
+            return 0 < expiry <= now
 
         def has_ended():
             return os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
@@ -280,20 +277,30 @@ def main():
                 up_since = time.monotonic()
             return up_since is not None and time.monotonic() >= up_since + options.settle
 
-        wait_for("the tree is up", lambda: is_over() or has_ended() or is_settled())
-        struck = not has_ended() and not is_over()
+        wait_for(
+            "the tree is up and settled",
+            lambda: is_over() or has_ended() or is_settled(),
+            WAIT_LIMIT + options.settle,
+        )
+        # A lease that is about to be lost is not renewed any more.
+        known = expiry
+        wait_for("a renewal", lambda: is_over() or has_ended() or expiry > known)
+        struck = not is_over() and not has_ended()
         if struck:
             server.cut_off()
+            expiry = max(expiry, server.expiry())
         elif not expiry:
             status = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
             raise SystemExit(
                 f"strike: ended with {status}, and no lease was seen: {open(errors_path).read()}"
             )
-        wait_for("the lease is over", is_over)
-        if not in_time:
+        while not dead_at and time.time() < expiry:
+            time.sleep(0.005)
+        if not dead_at:
             survivors = states(tree)
-            wait_for("the tree is dead", all_dead)
-        late = 0 if in_time else (time.time() - expiry) * 1000
+            wait_for("the tree is dead", lambda: dead_at)
+        in_time = dead_at <= expiry
+        late = max(0, dead_at - expiry) * 1000
         status = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
         stderr = open(errors_path).read()
     finally:

@@ -15,6 +15,8 @@
 
 namespace {
 
+constexpr std::time_t max_timeout = 3600;
+
 struct Free {
   void operator()(redisContext* server) const { redisFree(server); }
   void operator()(redisReply* reply) const { freeReplyObject(reply); }
@@ -72,6 +74,12 @@ Answer ask(const Question& question, std::time_t timeout = 0) {
   return {true, text_of(*reply) + (ends_a_line(*reply) ? "" : "\n")};
 }
 
+/// As $(…) takes them off what redis-cli prints.
+std::string without_newlines(std::string text) {
+  text.erase(text.find_last_not_of('\n') + 1);
+  return text;
+}
+
 std::time_t seconds_since_boot() {
   timespec now{};
   ::clock_gettime(CLOCK_BOOTTIME, &now);
@@ -80,17 +88,16 @@ std::time_t seconds_since_boot() {
 
 /// Asks less and less often, as wait_until of the tests does.
 Answer ask_until(const std::string& expected, std::time_t timeout, const Question& question) {
-  // Seconds are full ones: the first may have passed.
+  // The clock is read in whole seconds: the current one may be almost over.
   const std::time_t end = seconds_since_boot() + timeout + 1;
   for (useconds_t interval = 20'000;; interval = std::min(interval * 3 / 2, useconds_t{200'000})) {
     Answer answer = ask(question, std::max(end - seconds_since_boot(), std::time_t{1}));
-    if (answer.received && answer.text == expected + '\n') return answer;
+    if (answer.received && without_newlines(answer.text) == expected) return answer;
     if (seconds_since_boot() >= end) {
       std::string text = std::string("ask-redis: ") + question.socket + ':';
       for (int i = 0; i < question.count; ++i) text += std::string(" ") + question.words[i];
       text += ": not " + expected + " within " + std::to_string(timeout) + " seconds, but " +
-              answer.text;
-      if (text.ends_with('\n')) text.pop_back();
+              without_newlines(answer.text);
       return {false, text};
     }
     ::usleep(interval);
@@ -100,7 +107,7 @@ Answer ask_until(const std::string& expected, std::time_t timeout, const Questio
 }  // namespace
 
 int main(int argc, char** argv) {
-  std::signal(SIGPIPE, SIG_IGN);  // A server that dies is an answer.
+  std::signal(SIGPIPE, SIG_IGN);  // A server that dies while it is asked must not end us.
   const bool until = argc > 1 && std::strcmp(argv[1], "--until") == 0;
   const int options = until ? 3 : 0;
   if (argc < options + 3) {
@@ -112,7 +119,7 @@ int main(int argc, char** argv) {
   if (until) {
     char* end = nullptr;
     timeout = std::strtol(argv[3], &end, 10);
-    if (end == argv[3] || *end != '\0') {
+    if (end == argv[3] || *end != '\0' || timeout < 0 || timeout > max_timeout) {
       std::fprintf(stderr, "ask-redis: not a number of seconds: %s\n", argv[3]);
       return 64;
     }

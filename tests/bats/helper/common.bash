@@ -106,6 +106,14 @@ find_binary() {
   PATH=${REDLOCK_CLI%/*}:$PATH
 }
 
+# executable NAME: a file for a command that a test makes, from stdin; prints its path.
+executable() {
+  local path=$BATS_TEST_TMPDIR/$1
+  cat >"$path"
+  chmod +x "$path"
+  echo "$path"
+}
+
 # wait_until CONDITION…: runs the command until it succeeds; fails after WAIT_LIMIT seconds, saying
 # for what it waited.
 wait_until() {

@@ -79,14 +79,6 @@ exec "\$@"
 END
 }
 
-# executable NAME: a file for a command that a test makes, from stdin; prints its path.
-executable() {
-  local path=$BATS_TEST_TMPDIR/$1
-  cat >"$path"
-  chmod +x "$path"
-  echo "$path"
-}
-
 # Opens a pipe that no process reads at the descriptor given.
 open_broken_pipe() {
   local pipe reader

@@ -212,7 +212,7 @@ answers() { [[ $(redis "$1" "${@:3}") == "$2" ]]; }
 
 has_key() { answers "$1" 1 exists "$2"; }
 
-# Sets ASK_REDIS, for servers that it can ask.
+# Sets ASK_REDIS. Fails where it was not built, or where the servers want a password.
 find_ask_redis() {
   ASK_REDIS=${REDLOCK_CLI%/*}/../tests/ask-redis
   [[ -z ${REDISCLI_AUTH-} && -x $ASK_REDIS ]]
