@@ -19,7 +19,7 @@ struct Look {
   ExtendDecision decision = ExtendDecision::undecided;  ///< confirmed: the lease stands
   Instant t0;                                           ///< before the question
   Instant deadline;                                     ///< when confirmed
-  bool supervised = false;                              ///< when confirmed: a `run` keeps it
+  bool left_by_hand = false;    ///< when confirmed: a quorum says that no `run` keeps it
   std::optional<Holder> other;  ///< when lost: the lease that holds the lock now, if any
   std::vector<ServerFault> faults;
 };
@@ -77,10 +77,13 @@ asio::awaitable<Look> look(ServerSet& server_set, Resource resource, LeaseId id)
   const std::vector<InspectVote> votes = ballot->tally.votes();
   found.faults = faults_among(server_set, [&](std::size_t i) { return &votes[i]; });
   std::vector<Duration> remaining;
+  // A server may have lost the owner record, and not the lease.
+  std::size_t supervising = 0;
+  std::size_t unsupervised = 0;
   for (const InspectVote& vote : votes) {
     const auto* taken = std::get_if<Taken>(&vote);
     if (const Holder* holder = ballot->tally.holder(vote)) {
-      found.supervised = holder->owner && holder->owner->supervised;
+      if (holder->owner) ++(holder->owner->supervised ? supervising : unsupervised);
       if (holder->remaining) remaining.push_back(*holder->remaining);
     } else if (taken != nullptr && !found.other) {
       found.other = taken->holder;
@@ -92,6 +95,7 @@ asio::awaitable<Look> look(ServerSet& server_set, Resource resource, LeaseId id)
     found.decision = ExtendDecision::too_few_answers;
     co_return found;
   }
+  found.left_by_hand = supervising == 0 && unsupervised >= quorum_of(votes.size());
   std::ranges::sort(remaining, std::greater<>());
   const auto ttl = Ttl::from(remaining[quorum_of(votes.size()) - 1]);
   found.deadline = ttl ? redlock::deadline(found.t0, *ttl) : found.t0;
@@ -127,7 +131,7 @@ asio::awaitable<Inheritance> inherit(ServerSet& server_set, const AcquireOrder& 
   if (found.decision == ExtendDecision::too_few_answers)
     co_return unanswered(std::move(found.faults));
   if (found.decision != ExtendDecision::confirmed) co_return inheritance;
-  if (found.supervised && !parent_claim.guarded) co_return inheritance;
+  if (!found.left_by_hand && !parent_claim.guarded) co_return inheritance;
   if (!is_enough(parent_claim.hold, order.mode)) {
     inheritance.too_weak = true;
     co_return inheritance;

@@ -77,6 +77,19 @@ TEST_F(InheritedLeaseTest, IsRefusedWhenItsGuardIsNotKnown) {
   EXPECT_FALSE(ask(/*guarded=*/false).lease);
 }
 
+TEST_F(InheritedLeaseTest, IsRefusedHoweverManyServersHaveLostTheRecordOfItsGuard) {
+  for (std::size_t i = world.size(); i-- > 0;) {
+    world.store(i).forget_owner(resource());
+    EXPECT_FALSE(ask(/*guarded=*/false).lease) << i;
+  }
+}
+
+TEST_F(LeftByHand, IsNotHandedOverWhenNoQuorumKnowsWhoseItIs) {
+  world.store(0).forget_owner(resource());
+  world.store(1).forget_owner(resource());
+  EXPECT_FALSE(ask(/*guarded=*/false).lease);
+}
+
 TEST_F(LeftByHand, IsHandedOver) {
   const Inheritance inheritance = ask(/*guarded=*/false);
   ASSERT_TRUE(inheritance.lease);
