@@ -88,6 +88,17 @@ void check_detach(const Settings& settings) {
     refuse("--detach needs --token-file FILE, with which `redlock-cli release` ends it");
 }
 
+bool is_on_the_line(const Settings& settings, const OptionRow& option) {
+  const auto setting = settings.find(option);
+  return setting && setting->origin == Setting::Origin::line;
+}
+
+/// A script goes on after a 0. So a 0 that was set for the commands of `run` does not count here.
+int read_conflict_exit_code(const Settings& settings, int exit_code) {
+  const bool counts = exit_code != 0 || is_on_the_line(settings, option::conflict_exit_code);
+  return counts ? exit_code : to_int(ExitCode::busy);
+}
+
 std::optional<std::string> read_token_file(const Settings& settings) {
   auto path = settings.get(option::token_file);
   if (!path) return path;
@@ -111,7 +122,7 @@ std::optional<int> read_events_fd(const Settings& settings) {
 run::AcquireOptions read_options(const Settings& settings) {
   std::vector<Resource> resources = read_keys(settings);
   run::ServerOptions servers = read_server_options(settings);
-  if (settings.get(option::json) && settings.get(option::export_lease))
+  if (settings.get(option::export_lease) && is_on_the_line(settings, option::json))
     throw CommandError(ExitCode::usage, "--json and --export: choose one of them");
   check_detach(settings);
   const auto pid = read_pid(settings);
@@ -137,19 +148,25 @@ run::AcquireOptions read_options(const Settings& settings) {
   name_the_script(owner, pid.value_or(::getppid()));
   owner.renewed_for = is_kept ? Duration(ttl->length()) : Duration::zero();
   owner.detached = is_kept && !pid;
-  return {
-      read_lock_options(settings, std::move(resources), *ttl, std::move(servers), std::move(owner)),
-      settings.get(option::export_lease),
-      read_token_file(settings),
-      read_events_fd(settings),
-      watch(settings, pid, *ttl, demands),
-      read_detached(settings, *ttl, demands)};
+  run::LockOptions lock =
+      read_lock_options(settings, std::move(resources), *ttl, std::move(servers), std::move(owner));
+  lock.conflict_exit_code = read_conflict_exit_code(settings, lock.conflict_exit_code);
+  return {std::move(lock),
+          settings.get(option::export_lease),
+          read_token_file(settings),
+          read_events_fd(settings),
+          watch(settings, pid, *ttl, demands),
+          read_detached(settings, *ttl, demands)};
 }
 
 }  // namespace
 
 run::Finish acquire_command(const Settings& settings, const run::Start& start) {
-  return run::acquire(read_options(settings), session_options(settings), start);
+  run::AcquireOptions options = read_options(settings);
+  run::SessionOptions session = session_options(settings);
+  // Stdout is the shell's: a setting that asks for JSON gives way.
+  if (settings.get(option::export_lease)) session.json = false;
+  return run::acquire(std::move(options), std::move(session), start);
 }
 
 }  // namespace redlock::cli

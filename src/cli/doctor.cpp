@@ -21,6 +21,7 @@ namespace {
 constexpr int exit_with_warnings = 1;
 
 int code_of(const SetDiagnosis& set) {
+  if (set.has_duplicate) return to_int(ExitCode::config);
   if (!set.has_quorum()) return to_int(ExitCode::unavailable);
   return set.worst == Level::good ? to_int(ExitCode::done) : exit_with_warnings;
 }

@@ -53,6 +53,7 @@ void judge_independence(SetDiagnosis& set, std::size_t index) {
     const std::string name = escape_for_terminal(set.names[first]);
     if (are_same(server.identity, other.identity)) {
       server.votes = false;
+      set.has_duplicate = true;
       server.findings.push_back({Level::bad, "identity",
                                  "it is the same server as " + name + ", which has but one vote"});
       return;

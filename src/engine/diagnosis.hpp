@@ -24,8 +24,9 @@ struct SetDiagnosis {
   std::vector<std::string> names;  ///< in configured order
   std::vector<Diagnosis> servers;  ///< likewise
   std::size_t voting = 0;
-  std::size_t needed = 0;     ///< a quorum
-  Level worst = Level::good;  ///< warning or bad if any finding is; unknown does not count
+  std::size_t needed = 0;      ///< a quorum
+  Level worst = Level::good;   ///< warning or bad if any finding is; unknown does not count
+  bool has_duplicate = false;  ///< two are the same one: no command locks with such a set
 
   [[nodiscard]] bool has_quorum() const noexcept { return voting >= needed; }
 };

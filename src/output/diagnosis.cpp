@@ -68,6 +68,7 @@ std::string text_of(const Finding& finding) {
 }
 
 std::string_view result_of(const SetDiagnosis& set) {
+  if (set.has_duplicate) return "config";
   if (!set.has_quorum()) return "no_quorum";
   return set.worst == Level::good ? "fit" : "warnings";
 }
@@ -75,6 +76,9 @@ std::string_view result_of(const SetDiagnosis& set) {
 std::string summary_of(const SetDiagnosis& set) {
   const std::string votes = fmt::format("{} of {} servers can vote now, {} needed", set.voting,
                                         set.servers.size(), set.needed);
+  if (set.has_duplicate) {
+    return "refused: two of the servers given are the same one; each must be named once; " + votes;
+  }
   if (!set.has_quorum()) return "no quorum: " + votes;
   return fmt::format("{}: {}", set.worst == Level::good ? "fit" : "fit, with warnings", votes);
 }

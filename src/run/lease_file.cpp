@@ -46,11 +46,14 @@ std::string forget_slot() {
   return std::getenv("REDLOCK_SLOT") != nullptr ? "unset REDLOCK_SLOT; " : "";
 }
 
+std::string directory_of(const std::string& path) {
+  const std::size_t slash = path.rfind('/');
+  return slash == std::string::npos ? "." : path.substr(0, slash + 1);
+}
+
 /// A renamed file survives a crash only when its directory is synced, too.
 void sync_directory_of(const std::string& path) {
-  const std::size_t slash = path.rfind('/');
-  const std::string directory = slash == std::string::npos ? "." : path.substr(0, slash + 1);
-  const UniqueFd fd(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  const UniqueFd fd(::open(directory_of(path).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (fd) (void)::fsync(fd.get());
 }
 
@@ -93,9 +96,14 @@ std::string failed_export_line(int exit_code) {
 }
 
 Result<void, std::string> check_lease_file_target(const std::string& path) {
+  if (path.empty()) return unexpected<std::string>("the path is empty");
+  const std::string directory = directory_of(path);
+  if (::faccessat(AT_FDCWD, directory.c_str(), W_OK | X_OK, AT_EACCESS) != 0)
+    return failure(path, fmt::format("cannot write to its directory: {}", std::strerror(errno)));
   struct stat info {};
-  // A path that cannot be examined cannot be written either, and the attempt to write says why.
-  if (::lstat(path.c_str(), &info) != 0 || S_ISREG(info.st_mode)) return {};
+  if (::lstat(path.c_str(), &info) != 0)
+    return errno == ENOENT ? Result<void, std::string>() : system_failure(path);
+  if (S_ISREG(info.st_mode)) return {};
   const std::string_view what =
       S_ISLNK(info.st_mode) ? "is a symbolic link" : "is not a regular file";
   return failure(path, fmt::format("{}; a lease file would take its place", what));
@@ -105,7 +113,7 @@ Result<void, std::string> write_lease_file(const std::string& path, const LeaseH
   const std::string temporary = fmt::format("{}.{:016x}", path, random_bits());
   UniqueFd fd(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
                      S_IRUSR | S_IWUSR));
-  if (!fd) return system_failure(temporary);
+  if (!fd) return system_failure(path);
   const bool written = ::fchmod(fd.get(), S_IRUSR | S_IWUSR) == 0 &&
                        output::write_all(fd.get(), file_text(handle)) && ::fsync(fd.get()) == 0 &&
                        ::rename(temporary.c_str(), path.c_str()) == 0;
@@ -119,6 +127,7 @@ Result<void, std::string> write_lease_file(const std::string& path, const LeaseH
 }
 
 Result<LeaseHandle, std::string> read_lease_file(const std::string& path) {
+  if (path.empty()) return unexpected<std::string>("--token-file: the path is empty");
   // O_NONBLOCK: a named pipe must not block us before we have seen what it is.
   const UniqueFd fd(::open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
   if (!fd && errno == ELOOP)

@@ -98,12 +98,10 @@ expires in [0-9.]+m?s?"
 }
 
 @test "a lease that cannot be written to its token file is released again: 71" {
-  local path
-  for path in "$BATS_TEST_TMPDIR/no/such/place" /proc/lease ""; do
-    assert_refused 71 "the lock was released again" \
-      redlock-cli acquire -k demo --ttl 60s --token-file "$path"
-    assert_equal "$(keys_at 0)" ""
-  done
+  # The name leaves no room for that of a temporary file.
+  assert_refused 71 "the lock was released again" \
+    redlock-cli acquire -k demo --ttl 60s --token-file "$BATS_TEST_TMPDIR/$(printf '%0250d' 0)"
+  assert_equal "$(keys_at 0)" ""
 }
 
 # --- --export ---
@@ -213,6 +211,26 @@ eval_fails() {
       echo "${REDLOCK_TOKEN-unset}"'
     assert_equal "$output" unset
   done
+}
+
+@test "a conflict code of 0 that is a setting is not for acquire: a script must not go on without the lock" {
+  run -0 redlock-cli acquire -k demo --ttl 60s
+  mkdir -p "$XDG_CONFIG_HOME/redlock-cli"
+  echo 'conflict-exit-code = 0' >"$XDG_CONFIG_HOME/redlock-cli/config.toml"
+  run -0 redlock-cli run -k demo -n -- false
+  run -75 --separate-stderr redlock-cli acquire -k demo --ttl 60s -n --export
+  assert_equal "$output" \
+    "unset REDLOCK_KEY REDLOCK_TOKEN REDLOCK_FENCE REDLOCK_LEASE; (exit 75)"
+  REDLOCK_CONFLICT_EXIT_CODE=0 run -75 redlock-cli acquire -k demo --ttl 60s -n
+  REDLOCK_CONFLICT_EXIT_CODE=7 run -7 redlock-cli acquire -k demo --ttl 60s -n
+  run -0 redlock-cli acquire -k demo --ttl 60s -n -E 0
+}
+
+@test "--export counts where a setting asks for JSON" {
+  REDLOCK_JSON=1 run -0 --separate-stderr redlock-cli acquire -k demo --ttl 60s --export
+  assert_regex "$output" "^export REDLOCK_KEY='demo' "
+  REDLOCK_JSON=1 run -75 --separate-stderr redlock-cli acquire -k demo --ttl 60s -n --export
+  assert_regex "$output" "^unset REDLOCK_KEY "
 }
 
 # --- extend and release from the environment ---
@@ -444,6 +462,24 @@ eval_fails() {
   assert_equal "$(keys_at 0)" ""
 }
 
+@test "a token file that cannot be written is refused before anything is locked, or waited for" {
+  local dir=$BATS_TEST_TMPDIR
+  redis 0 set demo theirs
+  assert_refused 78 "--token-file: the path is empty" \
+    redlock-cli acquire -k demo --ttl 60s --token-file ""
+  assert_refused 78 "$dir/none/lease: cannot write to its directory: No such file or directory" \
+    redlock-cli acquire -k demo --ttl 60s --token-file "$dir/none/lease"
+  touch "$dir/file"
+  assert_refused 78 "$dir/file/lease: cannot write to its directory: Not a directory" \
+    redlock-cli acquire -k demo --ttl 60s --token-file "$dir/file/lease"
+  if ((EUID != 0)); then
+    mkdir -m 500 "$dir/locked"
+    assert_refused 78 "cannot write to its directory: Permission denied" \
+      redlock-cli acquire -k demo --ttl 60s --token-file "$dir/locked/lease"
+  fi
+  assert_equal "$(keys_at 0)" demo
+}
+
 @test "a shell can source a token file, whatever the key" {
   local file=$BATS_TEST_TMPDIR/lease shell
   cd "$BATS_TEST_TMPDIR"
@@ -486,6 +522,7 @@ eval_fails() {
   assert_refused 78 "not a regular file" \
     redlock-cli extend --ttl 60s --token-file "$BATS_TEST_TMPDIR/pipe"
   assert_refused 78 "No such file" redlock-cli release --token-file "$BATS_TEST_TMPDIR/missing"
+  assert_refused 78 "--token-file: the path is empty" redlock-cli release --token-file ""
   assert_equal "$(redis 0 exists demo)" 1
 }
 

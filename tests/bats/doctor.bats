@@ -99,8 +99,12 @@ name the master instead" -S "$SERVERS"
 
 @test "one server under two names is found" {
   start_tcp_server "${DURABLE[@]}"
-  doctor_says 69 "it is the same server as ${SERVER_URL[0]}, which has but one vote" \
+  doctor_says 78 "it is the same server as ${SERVER_URL[0]}, which has but one vote" \
     -S "${SERVER_URL[0]},unix://${SERVER_SOCKET[0]}?db=1"
+  # There would be a quorum: but commands that lock refuse such a set.
+  start_servers 2 "${DURABLE[@]}"
+  doctor_says 78 "refused: two of the servers given are the same one; each must be named once; \
+3 of 4 servers can vote now, 3 needed" -S "$SERVERS,unix://${SERVER_SOCKET[0]}"
   assert_nothing_left
 }
 

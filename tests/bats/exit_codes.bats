@@ -151,7 +151,7 @@ END
   local way
   open_broken_pipe 7
   for way in '>/dev/full' '>&-' '>&7' '--export >/dev/full' '--json >/dev/full' \
-    '--token-file /no/such/directory/lease'; do
+    "--token-file $BATS_TEST_TMPDIR/$(printf '%0250d' 0)"; do
     run --separate-stderr env --default-signal=PIPE \
       sh -c "redlock-cli acquire -k demo --ttl 60s $way"
     assert_equal "$way: $status" "$way: 71"

@@ -205,7 +205,7 @@ lets_go_of_everything() {
   start_pet
   local redirection
   for redirection in '>/dev/full' '>/dev/full --export' '>/dev/full --json' '>&-' \
-    '--token-file /no/such/place/lease'; do
+    "--token-file $BATS_TEST_TMPDIR/$(printf '%0250d' 0)"; do
     run -71 by_pet bash -c 'eval "redlock-cli acquire -k demo -t 60s --while-pid $0 $1"' "$PET" \
       "$redirection"
     assert_output --partial "the lock was released again"
