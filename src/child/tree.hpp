@@ -53,9 +53,12 @@ class ProcessTree {
   /// The tree consists of the descendants of this child alone, not of all of ours.
   void set_root(pid_t root) noexcept { root_ = root; }
 
-  /// A child that is a guard of ours and none of the command's processes: only kill_and_reap()
+  /// A descendant that is a guard of ours and none of the command's processes: only kill_and_reap()
   /// touches it, but its descendants belong to the tree.
   void add_guard(pid_t pid) { guards_.insert(pid); }
+
+  /// From now on kill() kills it, too.
+  void remove_guard(pid_t pid) { guards_.erase(pid); }
 
   /// Sends `signal` to every descendant once, parents before children. SIGTERM and the like are
   /// followed by SIGCONT, since a stopped process acts on nothing before that. Ends at the instant

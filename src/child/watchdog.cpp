@@ -24,6 +24,9 @@ constexpr int start_timeout = 4;
 /// command is being killed meanwhile, so there is time.
 constexpr int progress_timeout = 2;
 
+/// How often the margin is read while it may have grown to more than what is left.
+constexpr Milliseconds margin_interval{100};
+
 /// The interval between two kills in the holder process's place: it must have some CPU for it, too.
 constexpr Milliseconds help_interval{20};
 
@@ -60,6 +63,8 @@ std::optional<Verdict> Watchdog::watch(Instant now) {
   // Read once: the holder process may clear it meanwhile.
   const Instant deadline = page_.get_deadline();
   if (deadline == Instant::max() || plan_.on_lost == OnLost::warn) return std::nullopt;
+  // Below a shield it is a descendant like the command.
+  if (shielded_ && holder() != 0) tree_.add_guard(holder());
   if (!terminated_ && !page_.stopping.load() && now >= terminate_at(deadline)) {
     terminated_ = true;
     // Set before the signal is sent: the holder process must know it when it sees the effect.
@@ -93,6 +98,7 @@ Verdict Watchdog::take_over(Verdict::Source source) {
   Verdict verdict;
   verdict.source = source;
   if (source != Verdict::Source::holder_died && holder() != 0) ::kill(holder(), SIGKILL);
+  if (shielded_) tree_.remove_guard(holder());
   for (;;) {
     const Instant pass = BootClock::now();
     const bool dead = kill_and_confirm(pass + death_timeout);
@@ -128,7 +134,10 @@ Instant Watchdog::next_instant() const {
   if (may_terminate) next = std::min(next, terminate_at(deadline));
   if (plan_.on_lost == OnLost::kill)
     next = std::min(next, std::max(kill_at(deadline), helped_ + help_interval));
-  return next;
+  if (next == Instant::max()) return next;
+  // The holder process may raise the margin meanwhile, and does so where it is late itself.
+  const Duration growth = std::max(Duration::zero(), plan_.max_margin - page_.get_margin());
+  return std::min(next, std::max(next - growth, BootClock::now() + margin_interval));
 }
 
 }  // namespace redlock::child

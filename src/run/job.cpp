@@ -83,7 +83,11 @@ void Job::command_ended(bool told_to_end) {
 }
 
 void Job::report(const Finish& finish, std::string text) const {
-  link_->report(finish.exit_code, finish.signal, std::move(text));
+  if (link_->report(finish.exit_code, finish.signal, std::move(text))) return;
+  session_.console().error(
+      "the result for --json or --status-fd cannot be passed on: no memory, descriptors or file "
+      "size (ulimit -f) are left");
+  link_->report(finish.exit_code, finish.signal, {});
 }
 
 }  // namespace redlock::run

@@ -118,3 +118,25 @@ no_other_client_is_connected() {
   redis 2 info clients | grep -q '^connected_clients:1[[:space:]]*$'
 }
 is_free() { [[ $(redis 2 exists "$long") == 0 ]]; }
+
+# More connections wait for the server than it has room for.
+queue_is_full() {
+  local waiting room
+  read -r _ _ waiting room _ < <(ss -Hlx "src $SERVER_SOCKET")
+  ((waiting > room))
+}
+
+@test "a unix socket whose queue of connections is full is asked again until the time is up" {
+  local i
+  start_server --tcp-backlog 1
+  export REDLOCK_SERVER=$SERVERS
+  pause_server 0
+  for i in 1 2 3; do start_background "client$i" redis-cli -s "$SERVER_SOCKET" ping; done
+  wait_until queue_is_full
+  run -69 --separate-stderr redlock-cli run -n -k demo --server-timeout 500ms -- true
+  assert_regex "$stderr" "no connection within"
+  start_background ours redlock-cli run -n -k demo --server-timeout 20s -- echo entered
+  resume_server 0
+  wait_background ours
+  assert_equal "$status $output" "0 entered"
+}

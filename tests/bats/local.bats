@@ -267,6 +267,15 @@ in_mounts() { unshare --mount --propagation private bash -euo pipefail -c "$@"; 
 
 # --- What goes wrong ---
 
+@test "the file with the clock stays young while the directory is used, for what clears old files away" {
+  local clock
+  run -0 redlock-cli run -k demo -- true
+  clock=$(echo "$STORE"/clock-*)
+  touch -d '2 days ago' "$clock"
+  run -0 redlock-cli status demo
+  assert_equal "$(find "$clock" -mmin -10)" "$clock"
+}
+
 @test "a full file system grants nothing, and still takes a release" {
   needs_mounts
   run -0 in_mounts '

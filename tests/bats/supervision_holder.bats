@@ -65,6 +65,25 @@ the command was stopped before the lock could expire"
   assert_output --partial '"exit_code":79'
 }
 
+@test "holder stopped in the grace, beside children that were there before: 79 as well" {
+  start_background ours bash -c '
+    sleep 1000 & echo $! >"$0"
+    exec redlock-cli run -k demo -t 12s --grace 4s --server-timeout 1s -- bash -c "
+      trap \"\" TERM; echo ready; while :; do sleep 0.1; done"' "$BATS_TEST_TMPDIR/helper"
+  wait_for_stdout ours ready
+  local holder helper
+  holder=$(holder_of "${BACKGROUND_PID[ours]}")
+  helper=$(<"$BATS_TEST_TMPDIR/helper")
+  redis 0 del demo
+  wait_for_stderr ours "lost"
+  kill -STOP "$holder"
+  wait_background ours
+  assert_equal "$status" 79
+  assert_regex "$stderr" "the process that keeps the lock was stopped \(SIGSTOP\)"
+  assert is_alive "$helper"
+  kill -KILL "$helper"
+}
+
 @test "holder stopped for less than that: nothing happens" {
   start_tree ours -t 12s --grace 100ms
   kill -STOP "$HOLDER"

@@ -71,6 +71,16 @@ limited() {
   assert_equal "$status" 0
 }
 
+@test "a result that cannot be passed on is missed, and the command's exit status is not" {
+  local i keys=()
+  for i in {1..60}; do keys+=(-k "demo $i"); done
+  run --separate-stderr bash -c 'ulimit -f 1; exec redlock-cli run "$@" -- sh -c "exit 23" 9>&1' \
+    redlock-cli "${keys[@]}" --status-fd 9
+  assert_equal "$status $output" "23 "
+  assert_regex "$stderr" "the result for --json or --status-fd cannot be passed on"
+  assert_equal "$(keys_at 0)" ""
+}
+
 # without_proc CMD…: with an empty /proc.
 without_proc() {
   unshare --mount --propagation private sh -c 'mount -t tmpfs none /proc; exec "$@"' - "$@"

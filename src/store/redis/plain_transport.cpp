@@ -23,6 +23,9 @@ constexpr int seconds_until_probe = 10;
 constexpr int seconds_between_probes = 5;
 constexpr int max_probes = 2;
 
+/// How often a server whose queue of connections is full is asked.
+constexpr Milliseconds full_queue_interval{20};
+
 using Socket = asio::generic::stream_protocol::socket;
 using SocketAddress = asio::generic::stream_protocol::endpoint;
 
@@ -46,6 +49,11 @@ class PlainTransport final : public Transport {
       if (addresses_left == 1) {
         // The owner of the deadline closes us when it passes.
         error = co_await connect(addresses[i]);
+        // A unix socket with a full queue of connections says so at once; TCP would try again.
+        while (error == asio::error::no_buffer_space && !closed_) {
+          co_await sleep_until(clock_, clock_.now() + full_queue_interval);
+          if (!closed_) error = co_await connect(addresses[i]);
+        }
       } else {
         const Instant now = clock_.now();
         error = co_await connect_before(now + (deadline - now) / addresses_left, addresses[i]);
