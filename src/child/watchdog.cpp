@@ -97,6 +97,7 @@ Verdict Watchdog::take_over(Verdict::Source source) {
   Instant got_on = BootClock::now();
   Verdict verdict;
   verdict.source = source;
+  verdict.had_deadline = deadline != Instant::max();
   if (source != Verdict::Source::holder_died && holder() != 0) ::kill(holder(), SIGKILL);
   if (shielded_) tree_.remove_guard(holder());
   for (;;) {

@@ -161,9 +161,10 @@ std::optional<Ttl> read_ttl(const Settings& settings, const TtlDemands& demands)
   Settings::refuse(*settings.find(option::ttl), too_short_text(ttl, demands));
 }
 
-Ttl require_room(Ttl fallback, const TtlDemands& demands) {
+Ttl require_room(const Settings& settings, Ttl fallback, const TtlDemands& demands) {
   if (leaves_room(fallback, demands)) return fallback;
-  throw CommandError(ExitCode::usage, "the default --ttl of " + too_short_text(fallback, demands));
+  throw CommandError(settings.code_of({&option::grace, &option::server_timeout}),
+                     "the default --ttl of " + too_short_text(fallback, demands));
 }
 
 Ttl require_ttl(const Settings& settings, const TtlDemands& demands, std::string_view why) {

@@ -22,7 +22,7 @@ std::vector<Resource> read_keys(const Settings& settings);
 std::optional<Ttl> read_ttl(const Settings& settings, const TtlDemands& demands);
 
 /// `fallback`, where no ttl was given. Refused in the same way.
-Ttl require_room(Ttl fallback, const TtlDemands& demands);
+Ttl require_room(const Settings& settings, Ttl fallback, const TtlDemands& demands);
 
 /// --ttl of a command that requires it; `why` follows "needs --ttl DUR".
 Ttl require_ttl(const Settings& settings, const TtlDemands& demands, std::string_view why);

@@ -128,7 +128,7 @@ run::RunOptions read_run_options(const Settings& settings) {
   const TtlDemands demands{servers.timeout, grace};
   const Ttl fallback = usual_ttl(resources, servers);
   const auto given = read_ttl(settings, demands);
-  const Ttl ttl = given ? *given : require_room(fallback, demands);
+  const Ttl ttl = given ? *given : require_room(settings, fallback, demands);
   Owner owner = read_owner(settings);
   owner.pid = ::getpid();
   owner.command = basename_of(command.arguments.front());

@@ -95,6 +95,14 @@ void Settings::refuse(const Setting& setting, const std::string& why) {
                      setting.where + ": " + shown_message(why, setting.values));
 }
 
+ExitCode Settings::code_of(std::initializer_list<const OptionRow*> options) const {
+  const bool typed = std::ranges::any_of(options, [this](const OptionRow* option) {
+    const auto setting = find(*option);
+    return setting && setting->origin == Setting::Origin::line;
+  });
+  return typed ? ExitCode::usage : ExitCode::config;
+}
+
 void Settings::refuse_both(const Setting& one, const Setting& other) {
   const bool typed = one.origin == Setting::Origin::line || other.origin == Setting::Origin::line;
   throw CommandError(typed ? ExitCode::usage : ExitCode::config,

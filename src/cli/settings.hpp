@@ -1,5 +1,6 @@
 #pragma once
 
+#include <initializer_list>
 #include <optional>
 #include <string>
 #include <vector>
@@ -7,6 +8,7 @@
 #include "cli/command_line.hpp"
 #include "cli/config_file.hpp"
 #include "cli/option_types.hpp"
+#include "output/exit_code.hpp"
 
 namespace redlock::cli {
 
@@ -56,6 +58,9 @@ class Settings {
 
   /// Ends the command because this setting's value is wrong.
   [[noreturn]] static void refuse(const Setting& setting, const std::string& why);
+
+  /// The exit code of an error that these make together: usage when any is on the command line.
+  [[nodiscard]] ExitCode code_of(std::initializer_list<const OptionRow*> options) const;
 
   /// Ends the command because two settings contradict each other.
   [[noreturn]] static void refuse_both(const Setting& one, const Setting& other);

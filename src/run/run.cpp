@@ -44,9 +44,16 @@ std::string_view describe(child::Verdict::Source source) {
   return "the process that keeps the lock hung";
 }
 
-/// The report of the front process when the holder process cannot report.
-Finish without_holder(const SessionOptions& about, const RunOptions& options,
-                      child::Verdict& verdict) {
+void write_status(const SessionOptions& about, const RunOptions& options,
+                  const std::string& report) {
+  if (options.status_fd && !output::write_all(*options.status_fd, report))
+    about.console.error("cannot write to the --status-fd");
+}
+
+/// Writes what the front process reports when the holder process cannot. A reader of --status-fd
+/// comes first: stderr may be full, or a terminal that is stopped.
+Finish report_without_holder(const SessionOptions& about, const RunOptions& options,
+                             const child::Verdict& verdict) {
   const bool died = verdict.source == child::Verdict::Source::holder_died;
   const bool unsafe = verdict.unkillable || verdict.late > Duration::zero();
   output::RunReport report;
@@ -60,15 +67,18 @@ Finish without_holder(const SessionOptions& about, const RunOptions& options,
     result = output::CommandResult::unconfirmed;
     message =
         output::unsafe_text(!verdict.unkillable, report.left, report.late) + "; " + report.reason;
+  } else if (!verdict.had_deadline) {
+    message += "; no command was running, and the lock, if it was held, expires by itself";
   } else if (died) {
     message += "; the command was killed, and the lock expires by itself";
   } else {
     message += "; the command was stopped before the lock could expire";
   }
   report.outcome = output::outcome_of("run", options.resources, result, message);
-  verdict.report = output::run_json(report) + "\n";
+  const std::string json = output::run_json(report) + "\n";
+  write_status(about, options, json);
   if (about.json) {
-    output::write_all(STDERR_FILENO, verdict.report);
+    output::write_all(STDERR_FILENO, json);
   } else {
     about.console.error(output::keys_text(options.resources) + ": " + report.outcome.message);
   }
@@ -124,17 +134,15 @@ Finish run(const RunOptions& options, const SessionOptions& about, const Start& 
          {front.take_channel(), front.page(), gate, start.inherited, front.inherited(), isolation,
           front_pid, event_writer.get(), job_group});
   }
-  child::Verdict verdict = front.guard();
+  const child::Verdict verdict = front.guard();
   front.wait_for_holder();
   const bool reported = verdict.source == child::Verdict::Source::report;
   if (!reported && event_writer)
     event_writer->on(output::event::Lost{std::nullopt, std::string(describe(verdict.source))},
                      wall_clock_now());
-  const Finish finish = reported ? Finish{verdict.exit_code, verdict.signal}
-                                 : without_holder(about, options, verdict);
-  if (options.status_fd && !output::write_all(*options.status_fd, verdict.report))
-    about.console.error("cannot write to the --status-fd");
-  return finish;
+  if (!reported) return report_without_holder(about, options, verdict);
+  write_status(about, options, verdict.report);
+  return Finish{verdict.exit_code, verdict.signal};
 }
 
 }  // namespace redlock::run

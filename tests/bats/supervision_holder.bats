@@ -30,6 +30,7 @@ teardown() { teardown_supervision; }
   kill -KILL "$(holder_of "${BACKGROUND_PID[ours]}")"
   wait_background ours
   assert_equal "$status" 71
+  assert_regex "$stderr" "the process that keeps the lock was killed; no command was running"
   assert [ ! -e "$BATS_TEST_TMPDIR/entered" ]
   assert_equal "$(redis 0 get demo)" x
   # The next notification drops its queue entry, which also expires by itself.
@@ -47,6 +48,24 @@ teardown() { teardown_supervision; }
   wait_background ours
   assert_equal "$status" 71
   assert_regex "$stderr" '"result":"os_error","exit_code":71'
+}
+
+@test "holder killed while stderr is full: the reader of --status-fd is told before" {
+  local pipe
+  mkfifo "$BATS_TEST_TMPDIR/pipe"
+  exec {pipe}<>"$BATS_TEST_TMPDIR/pipe"
+  run timeout 1 bash -c "cat /dev/zero >&$pipe"
+  assert_equal "$status" 124
+  start_background ours bash -c "redlock-cli run -k demo --status-fd 8 -- \
+    sh -c 'echo ready; exec sleep 1000' 8>\"\$0\" 2>&$pipe & echo \$! >\"\$0.pid\"; wait \$!" \
+    "$BATS_TEST_TMPDIR/report"
+  wait_for_stdout ours ready
+  kill -KILL "$(holder_of "$(<"$BATS_TEST_TMPDIR/report.pid")")"
+  wait_until grep -q '"exit_code":71' "$BATS_TEST_TMPDIR/report"
+  cat <&"$pipe" >/dev/null &
+  wait_background ours
+  kill "$!"
+  assert_equal "$status" 71
 }
 
 @test "holder stopped: the tree is dead before the lease can end, and the status is 79" {

@@ -158,6 +158,13 @@ setup() { setup_one_server; }
   assert_equal "$stderr" "redlock-cli: --json and --export: choose one of them"
 }
 
+@test "settings that the default ttl is too short for are 64 where one was typed, otherwise 78" {
+  assert_refused 78 "with --grace 20s the smallest that works is" \
+    env REDLOCK_GRACE=20s redlock-cli run -k demo -- true
+  assert_refused 64 "with --grace 20s the smallest that works is" \
+    redlock-cli run --grace 20s -k demo -- true
+}
+
 @test "an unknown word is answered in the form that was asked for, wherever that stands" {
   run -64 --separate-stderr redlock-cli bogus --json
   assert_equal "$(json '[j["command"], j["result"], j["exit_code"]]')" "['bogus', 'usage', 64]"
