@@ -329,6 +329,19 @@ REDLOCK_LEASE; (exit $((128 + $(kill -l "$signal"))))"
   wait_background container
 }
 
+@test "the init of a container is told of a loss when it handles the signal" {
+  as_root
+  start_background container unshare --pid --fork --mount-proc bash -c '
+    trap "echo told; exit 7" TERM
+    redlock-cli acquire -k demo --while-pid $$ && echo ready
+    while :; do sleep 0.1; done'
+  wait_for_stdout container ready
+  redis 0 del demo
+  wait_background container
+  assert_equal "$status" 7
+  assert_line told
+}
+
 # bats test_tags=unsanitized
 @test "without a /proc that shows our processes it is refused, and no lock taken; a lease for no process needs none" {
   as_root
