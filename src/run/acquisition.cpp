@@ -34,6 +34,10 @@ asio::awaitable<Handout> Acquisition::acquire() {
   auto leases = co_await wait_for_locks(session_, std::move(orders), options_.wait, job_group_);
   if (!leases) co_return fail(leases.error());
   granted_at_ = session_.clock().now();
+  if (auto refused = refuse_parent_lease(**leases)) {
+    co_await take_back(**leases);
+    co_return std::move(*refused);
+  }
   if (!session_.interrupt().raised() && (*leases)->leases().size() > 1) {
     if (auto failure = co_await renew_all(**leases)) {
       co_await take_back(**leases);
@@ -49,6 +53,18 @@ asio::awaitable<Handout> Acquisition::acquire() {
   Handout handout = hand_out(*leases);
   if (!handout.leases) co_await take_back(**leases);
   co_return handout;
+}
+
+/// --detach promises to keep the lock, which a lease of a process around this one would not do: it
+/// ends with that process, and `release` does not touch it.
+std::optional<Handout> Acquisition::refuse_parent_lease(const HeldSet& leases) const {
+  if (!options_.detached) return std::nullopt;
+  auto why = lacks_own_lease(leases.leases(), "--detach",
+                             "use --detach outside of that, or with another key");
+  if (!why) return std::nullopt;
+  return conclude(output::outcome_of("acquire", options_.resources, output::CommandResult::usage,
+                                     std::move(*why)),
+                  /*busy=*/false);
 }
 
 /// Some of several locks were granted long before the last: each lease must last a ttl from now on.

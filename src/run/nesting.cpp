@@ -1,5 +1,6 @@
 #include "run/nesting.hpp"
 
+#include <fmt/format.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -89,6 +90,16 @@ asio::awaitable<std::vector<AcquireOrder>> make_orders(const LockOptions& option
     }
   }
   co_return orders;
+}
+
+std::optional<std::string> lacks_own_lease(const std::vector<Lease>& leases,
+                                           std::string_view option, std::string_view advice) {
+  const bool all_own =
+      std::ranges::all_of(leases, [](const Lease& lease) { return lease.keeping == Keeping::own; });
+  if (all_own) return std::nullopt;
+  return fmt::format(
+      "{} needs a lease of its own, and the run or acquire around this one holds the lock: {}",
+      option, advice);
 }
 
 std::vector<child::Variable> lease_variables(const std::vector<Lease>& leases,

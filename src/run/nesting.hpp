@@ -1,6 +1,7 @@
 #pragma once
 
 #include <asio/awaitable.hpp>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -23,6 +24,11 @@ std::vector<ParentLease> parent_leases(const ServerOptions& servers);
 asio::awaitable<std::vector<AcquireOrder>> make_orders(const LockOptions& options,
                                                        Duration needed_validity,
                                                        ParentLinks* links);
+
+/// Why an option that needs leases of its own cannot be had with these: another process keeps one
+/// of them, or handed it over. Nothing when all are our own. `advice` says what to do instead.
+std::optional<std::string> lacks_own_lease(const std::vector<Lease>& leases,
+                                           std::string_view option, std::string_view advice);
 
 /// The name under which the servers know the lease of this token.
 LeaseId id_of(const Token& token);

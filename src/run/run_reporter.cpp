@@ -69,11 +69,8 @@ Finish RunReporter::conclude_fresh(const std::vector<Lease>& leases,
   return Finish{report_.outcome.exit_code};
 }
 
-/// --once-per under a lease that we do not release.
-Finish RunReporter::conclude_not_recordable() {
-  return conclude(CommandResult::usage,
-                  "--once-per needs a lease of its own, and the run or acquire around this one "
-                  "holds the lock: give --once-per to that run");
+Finish RunReporter::conclude_refused(std::string why) {
+  return conclude(CommandResult::usage, std::move(why));
 }
 
 Finish RunReporter::conclude_not_started(const child::ExecFailure& failure) {

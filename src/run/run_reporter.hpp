@@ -86,7 +86,7 @@ class RunReporter {
   Finish conclude_not_acquired(const SetFailure& failed);
   Finish conclude_interrupted(int signal);
   Finish conclude_fresh(const std::vector<Lease>& leases, const SetReleaseResult& released);
-  Finish conclude_not_recordable();
+  Finish conclude_refused(std::string why);  ///< an option cannot be had under these leases
   Finish conclude_not_started(const child::ExecFailure& failure);
   Finish conclude_too_late();
   Finish conclude_unkillable();

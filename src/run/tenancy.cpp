@@ -27,6 +27,7 @@ asio::awaitable<Finish> Tenancy::live() {
                             : parts_.reporter.conclude_not_acquired(leases.error());
     }
     granted_at_ = wait_ended;
+    if (const auto finish = co_await refuse_parent_lease(**leases)) co_return *finish;
     if (const auto finish = co_await skip_if_fresh(**leases)) co_return *finish;
     if (const auto finish = co_await run_under(std::move(*leases))) co_return *finish;
   }
@@ -43,19 +44,26 @@ asio::awaitable<Result<std::shared_ptr<HeldSet>, SetFailure>> Tenancy::wait() {
                                     parts_.job.group().value_or(0));
 }
 
+/// Under the lease of a process around this one --once-per has no release to record a run with.
+/// Returns nothing when the command may run.
+asio::awaitable<std::optional<Finish>> Tenancy::refuse_parent_lease(HeldSet& leases) {
+  if (!options_.once_per) co_return std::nullopt;
+  auto why = lacks_own_lease(leases.leases(), "--once-per", "give --once-per to that run");
+  if (!why) co_return std::nullopt;
+  (void)co_await leases.release(/*by_hand=*/false);
+  co_return parts_.reporter.conclude_refused(std::move(*why));
+}
+
 /// --once-per. Returns nothing when the command is to run. A success counts that each key knows of:
 /// a run records it with all of its keys.
 asio::awaitable<std::optional<Finish>> Tenancy::skip_if_fresh(HeldSet& leases) {
   if (!options_.once_per) co_return std::nullopt;
   const auto& all = leases.leases();
-  const bool all_ours =
-      std::ranges::all_of(all, [](const Lease& lease) { return lease.keeping == Keeping::own; });
   const bool all_fresh =
       std::ranges::all_of(all, [](const Lease& lease) { return lease.fresh.has_value(); });
-  if (all_ours && !all_fresh) co_return std::nullopt;
+  if (!all_fresh) co_return std::nullopt;
   const SetReleaseResult released = co_await leases.release(/*by_hand=*/false);
-  co_return all_ours ? parts_.reporter.conclude_fresh(all, released)
-                     : parts_.reporter.conclude_not_recordable();
+  co_return parts_.reporter.conclude_fresh(all, released);
 }
 
 /// Returns nothing when the job was paused, so that the lock was released: then wait again.

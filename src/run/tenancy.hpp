@@ -24,6 +24,7 @@ class Tenancy {
 
  private:
   asio::awaitable<Result<std::shared_ptr<HeldSet>, SetFailure>> wait();
+  asio::awaitable<std::optional<Finish>> refuse_parent_lease(HeldSet& leases);
   asio::awaitable<std::optional<Finish>> skip_if_fresh(HeldSet& leases);
   asio::awaitable<std::optional<Finish>> run_under(std::shared_ptr<HeldSet> leases);
   asio::awaitable<void> give_up_turn(Stay& stay);

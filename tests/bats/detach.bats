@@ -84,6 +84,52 @@ teardown() {
   release_hold other
 }
 
+fence_of_demo() { redlock-cli status demo --json | jq .locks[0].holder.fence; }
+
+# detach_within KEY…: tries it below a lock of demo, and prints the result and the exit code. The
+# lock and FILE are to stay as they are.
+detach_within() {
+  local fence
+  fence=$(fence_of_demo)
+  redlock-cli acquire "${@/#/--key=}" --detach --max-hold 1h --token-file "$FILE" --json |
+    jq -r '"\(.result) \(.exit_code)"'
+  [[ $(fence_of_demo) == "$fence" && $(<"$FILE") == before ]] || echo "not as it was"
+}
+
+@test "within a run of the same key it is refused, since that lease ends with the run" {
+  export FILE
+  export -f detach_within fence_of_demo
+  echo before >"$FILE"
+  run -0 --separate-stderr redlock-cli run -k demo -- bash -c 'detach_within demo'
+  assert_equal "$output" "usage 64"
+  assert_equal "$stderr" "redlock-cli: demo: --detach needs a lease of its own, and the run or \
+acquire around this one holds the lock: use --detach outside of that, or with another key"
+  assert_unlocked demo 0
+  # Of several keys none is kept.
+  run -0 --separate-stderr redlock-cli run -k demo -- bash -c 'detach_within other demo third'
+  assert_equal "$output" "usage 64"
+  assert_equal "$(keys_at 0)" ""
+}
+
+@test "under a lease of acquire it is refused, too, and that lease stands" {
+  eval "$(redlock-cli acquire -k demo --ttl 60s --export)"
+  echo before >"$FILE"
+  run -0 --separate-stderr detach_within demo
+  assert_equal "$output" "usage 64"
+  assert_regex "$stderr" "the run or acquire around this one holds the lock"
+  run -0 redlock-cli release
+  assert_unlocked demo 0
+}
+
+@test "within a run of another key it takes the lock, and keeps it when that run has ended" {
+  run -0 redlock-cli run -k other -q --descendants leave -- \
+    redlock-cli acquire -k demo --detach --max-hold 1h --token-file "$FILE"
+  HOLDER=$(redlock-cli status demo --json | jq .locks[0].holder.pid)
+  run -75 redlock-cli status demo --exit-code
+  run -0 redlock-cli release --token-file "$FILE"
+  assert_unlocked demo 0
+}
+
 @test "it needs a limit, a file, and no process" {
   assert_refused 64 "--detach needs --max-hold DUR" \
     redlock-cli acquire -k demo --detach --token-file "$FILE"
