@@ -71,7 +71,7 @@ std::string success_text(const LeaseHandle& handle, Ttl ttl) {
       fmt::format("lasts for at least {} from now on", format_duration(ttl.length()));
   if (inherited == 0) return "the lease " + lasts;
   const std::string stands =
-      "is kept by the run around this one, and still stands; nothing was extended";
+      "is that of the run or acquire around this one, and still stands; nothing was extended";
   if (static_cast<std::size_t>(inherited) == handle.parts.size()) return "the lease " + stands;
   return fmt::format("what is ours {}; the rest {}", lasts, stands);
 }

@@ -14,7 +14,7 @@ enum class CommandResult {
   released,
   unreleased,  ///< the command ran to its end; that the lock is free is not confirmed
   fresh,       ///< the command need not run: one did recently (--once-per)
-  inherited,   ///< nothing to do: the lease belongs to the run around this one
+  inherited,   ///< nothing to do: the lease is of the run or acquire around this one
   broken,
   free,
   interrupted,

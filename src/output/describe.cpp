@@ -233,8 +233,8 @@ std::string failure_text(const Resource& resource, const AttemptFailure& failure
     case Why::interrupted:
       return "interrupted";
     case Why::parent_too_weak:
-      return "the run around this one only shares it: neither the whole lock nor another slot can "
-             "be had here";
+      return "the run or acquire around this one only shares it: neither the whole lock nor "
+             "another slot can be had here";
     case Why::parent_too_short:
       return "the run around this one holds it, with a ttl too short for this --ttl and --grace; "
              "give both the same";

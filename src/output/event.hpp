@@ -84,7 +84,8 @@ struct Ended {
 /// We are done with the locks.
 struct Released {
   bool confirmed;  ///< by a quorum
-  bool inherited;  ///< there was nothing to release: the lease is the run's around this one
+  bool inherited;  ///< there was nothing to release: the lease is of the run or acquire around this
+                   ///< one
   Duration held;
   Duration expire_in;  ///< for which it was left to expire (--min-hold)
 };

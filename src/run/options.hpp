@@ -38,6 +38,7 @@ struct RunOptions : LockOptions {
   std::optional<int> events_fd;
   bool notifies_service;               ///< --sd-notify, and there is a service manager
   Duration min_hold{};                 ///< from the grant on
+  bool insists_on_min_hold = false;    ///< it was asked of this one run, and is no general setting
   std::optional<Duration> once_per{};  ///< at most one successful run in it
   int fresh_exit_code = 0;             ///< the exit code when the command need not run
   bool sets_descendants = false;       ///< --descendants was given: what is left is expected

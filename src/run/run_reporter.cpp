@@ -131,8 +131,8 @@ Finish RunReporter::conclude_released(const HeldSet& leases, const SetReleaseRes
     report_.outcome.result = is_ours ? CommandResult::unreleased : CommandResult::inherited;
   }
   if (was_granted()) {
-    session_.events().report(
-        output::event::Released{report_.released, !is_ours, report_.held, expire_in});
+    session_.events().report(output::event::Released{report_.released, !is_ours, report_.held,
+                                                     is_ours ? expire_in : Duration::zero()});
   }
   if (!is_known_to_be_lost() && result.decision == ReleaseDecision::not_ours) {
     report_.outcome =

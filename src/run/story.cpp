@@ -74,8 +74,9 @@ void Story::tell(const event::Ended& ended) {
 void Story::tell(const event::Released& released) {
   const std::string held = format_duration(released.held);
   if (released.inherited) {
-    console_.detail(fmt::format("{}: done after {}{}; the run around this one keeps the lock", key_,
-                                held, status_));
+    console_.detail(
+        fmt::format("{}: done after {}{}; the run or acquire around this one keeps the lock", key_,
+                    held, status_));
   } else if (released.expire_in > Duration::zero()) {
     console_.detail(fmt::format("{}: done after {}{}; kept for another {} (--min-hold)", key_, held,
                                 status_, format_duration(released.expire_in)));

@@ -1,6 +1,9 @@
 #include "run/tenancy.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <string_view>
 
 #include "run/nesting.hpp"
 #include "run/wait.hpp"
@@ -44,11 +47,13 @@ asio::awaitable<Result<std::shared_ptr<HeldSet>, SetFailure>> Tenancy::wait() {
                                     parts_.job.group().value_or(0));
 }
 
-/// Under the lease of a process around this one --once-per has no release to record a run with.
-/// Returns nothing when the command may run.
+/// Under the lease of a process around this one there is no release that could record a run, or
+/// keep the lock for the rest of --min-hold. A --min-hold that is the default of all runs must not
+/// break nested ones. Returns nothing when the command may run.
 asio::awaitable<std::optional<Finish>> Tenancy::refuse_parent_lease(HeldSet& leases) {
-  if (!options_.once_per) co_return std::nullopt;
-  auto why = lacks_own_lease(leases.leases(), "--once-per", "give --once-per to that run");
+  if (!options_.once_per && !options_.insists_on_min_hold) co_return std::nullopt;
+  const std::string_view option = options_.once_per ? "--once-per" : "--min-hold";
+  auto why = lacks_own_lease(leases.leases(), option, fmt::format("give {} to that run", option));
   if (!why) co_return std::nullopt;
   (void)co_await leases.release(/*by_hand=*/false);
   co_return parts_.reporter.conclude_refused(std::move(*why));

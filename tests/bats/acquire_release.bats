@@ -655,8 +655,8 @@ eval_fails() {
     l=$(redlock-cli acquire -k outer --ttl 5s --export) && eval "$l" &&
       redlock-cli extend --ttl 5s --json -v'
   assert_equal "$stderr" \
-    "redlock-cli: outer: the lease is kept by the run around this one, and still stands; \
-nothing was extended"
+    "redlock-cli: outer: the lease is that of the run or acquire around this one, and still \
+stands; nothing was extended"
   assert_equal "$(json '(j["result"], "valid_ms" in j)')" "('inherited', False)"
 }
 

@@ -300,6 +300,43 @@ finished [0-9.]+m?s ago with 0$"
   assert_equal "$(keys_at 0)" ""
 }
 
+@test "--min-hold: within a run of the same key it is refused, and the outer run goes on" {
+  run -0 --separate-stderr redlock-cli run -k demo -- \
+    sh -c 'redlock-cli run -k demo --min-hold 100s -- echo ran; echo "$?"
+      redlock-cli run -k other -k demo --min-hold 100s -- echo ran; echo "$?"
+      redlock-cli status demo --exit-code >/dev/null; echo "$?"'
+  assert_equal "${lines[*]}" "64 64 75"
+  assert_equal "${stderr_lines[0]}" "redlock-cli: demo: --min-hold needs a lease of its own, and \
+the run or acquire around this one holds the lock: give --min-hold to that run"
+  assert_equal "$(keys_at 0)" ""
+}
+
+@test "--min-hold: under a lease of acquire it is refused, too, and that lease stands" {
+  eval "$(redlock-cli acquire -k demo --ttl 60s --export)"
+  assert_refused 64 "the run or acquire around this one holds the lock" \
+    redlock-cli run -k demo --min-hold 100s -- echo ran
+  run -0 redlock-cli release
+  assert_unlocked demo 0
+}
+
+@test "--min-hold: as a setting, or of 0, it does not break a nested run, and keeps only what is its own" {
+  local events=$BATS_TEST_TMPDIR/events
+  run -0 --separate-stderr redlock-cli run -k demo -- \
+    sh -c 'redlock-cli run -k demo --min-hold 0 -- echo zero
+      export REDLOCK_MIN_HOLD=100s
+      redlock-cli run -k demo --events-fd 8 -- echo variable
+      redlock-cli run -k demo -k other -- echo both' 8>"$events"
+  assert_equal "$output$stderr" $'zero\nvariable\nboth'
+  assert_equal "$(jq -c 'select(.event == "released") | .kept_ms' "$events")" null
+  assert_equal "$(redis 0 exists demo)" 0
+  assert_in_range "$(redis 0 pttl other)" 1 100000
+  echo 'min-hold = "100s"' >"$BATS_TEST_TMPDIR/config.toml"
+  run -0 --separate-stderr redlock-cli run -k demo -- \
+    redlock-cli run --config "$BATS_TEST_TMPDIR/config.toml" -k demo -- echo file
+  assert_equal "$output$stderr" file
+  assert_unlocked demo 0
+}
+
 @test "--min-hold and --descendants wait: the hold counts from the grant to the last end" {
   start_leaver 0 --descendants wait --min-hold 100s
   end_leaver

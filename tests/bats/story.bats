@@ -56,10 +56,14 @@ readonly SPAN='[0-9.]+(ms|s|m[0-9]*s?)'
     "done after $SPAN; exit status 0; kept for another $SPAN \\(--min-hold\\)\$"
 }
 
-@test "-v: a run within another tells that it released nothing" {
+@test "-v: a run within another, or under a lease of acquire, tells that it released nothing" {
+  local told
+  told="demo: done after $SPAN; exit status 0; the run or acquire around this one keeps the lock\$"
   run -0 --separate-stderr redlock-cli run -k demo -- redlock-cli run -v -k demo -- true
-  assert_regex "$stderr" \
-    "demo: done after $SPAN; exit status 0; the run around this one keeps the lock\$"
+  assert_regex "$stderr" "$told"
+  eval "$(redlock-cli acquire -k demo --ttl 60s --export)"
+  run -0 --separate-stderr redlock-cli run -v -k demo -- true
+  assert_regex "$stderr" "$told"
 }
 
 # bats test_tags=redis
