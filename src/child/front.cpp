@@ -48,10 +48,10 @@ bool Front::fork_holder(int argc, char** argv) {
   if (child == 0) {
     front_end_.reset();
     if (shielded) {
-      set_title("lock-shield", argc, argv);
+      set_title(shield_title, argc, argv);
       become_shield(page_->shielded_holder);
     }
-    set_title("lock-holder", argc, argv);
+    set_title(holder_title, argc, argv);
     return true;
   }
   holder_end_.reset();

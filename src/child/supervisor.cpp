@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "child/cpu_share.hpp"
+#include "child/title.hpp"
 
 namespace redlock::child {
 namespace {
@@ -166,6 +167,8 @@ asio::awaitable<Ending> Supervisor::finish() {
                 std::move(swept)};
   if (is_promised) ending.late = std::max(Duration::zero(), over - deadline_);
   if (!tree_.nothing_left()) ending.left = tree_.descendants();
+  // What `acquire` leaves behind in the command does no work that the lock is for.
+  if (dead) std::erase_if(ending.left, has_guard_title);
   co_return ending;
 }
 

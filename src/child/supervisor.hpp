@@ -31,7 +31,8 @@ struct Ending {
   bool unkillable = false;   ///< the lease ended, and a process of the tree could not be killed
   Duration late{};           ///< how long after the deadline the last of the tree was seen dead;
                              ///< zero: in time, or not promised
-  std::vector<pid_t> left;   ///< descendants that still run
+  std::vector<pid_t> left;   ///< descendants that still run; unless it is unkillable, without
+                             ///< processes of ours that only keep or release another lease
   std::vector<pid_t> swept;  ///< descendants that the command left running, killed with their pid
                              ///< namespace
 };

@@ -14,8 +14,6 @@
 namespace redlock::run {
 namespace {
 
-constexpr std::string_view process_name = "lock-releaser";
-
 /// A lease may be granted for months; an unknown process should not stay for so long.
 constexpr std::chrono::minutes max_life{10};
 
@@ -50,7 +48,7 @@ void clear_away_behind(const SessionOptions& options, const ServerOptions& serve
     sigemptyset(&term);
     sigaddset(&term, SIGTERM);
     ::sigprocmask(SIG_UNBLOCK, &term, nullptr);
-    child::set_name(process_name);
+    child::set_name(child::releaser_title);
     let_go();
     if (::chdir("/") != 0) ::_exit(0);  // a mount must not stay busy
     for (Leftover& leftover : leftovers)

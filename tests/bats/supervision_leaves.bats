@@ -32,6 +32,30 @@ the lock is not kept for them, as --descendants wait would do"
   assert_output --partial '"released":true'
 }
 
+@test "a run that the command leaves is named, and so is another program with a guard's name" {
+  # Each is up when it has written its pid; neither may keep a descriptor of the test open.
+  start_background ours redlock-cli run -k demo --status-fd 8 -- bash -c '
+    exec >/dev/null 2>&1 </dev/null 3>&-
+    setsid redlock-cli run -k other -- sh -c "echo \$\$ >\"\$0/inner\"; exec sleep 1000" "$0" &
+    echo $! >"$0/pids"
+    setsid sh -c "printf lock-holder >/proc/self/comm; echo \$\$ >>\"\$0/pids\"
+      while :; do sleep 0.1; done" "$0" &
+    until [[ -s $0/inner && $(wc -l <"$0/pids") == 2 ]]; do sleep 0.1; done' \
+    "$BATS_TEST_TMPDIR" 8>"$BATS_TEST_TMPDIR/report"
+  wait_background ours
+  assert_equal "$status" 0
+  local pid left
+  mapfile -t left < <(cat "$BATS_TEST_TMPDIR/pids" "$BATS_TEST_TMPDIR/inner")
+  assert_equal "${#left[@]}" 3
+  for pid in "${left[@]}"; do
+    assert is_alive "$pid"
+    assert_regex "$stderr" "left running: .*\<$pid\>"
+    assert_equal "$(jq ".left | index($pid) != null" "$BATS_TEST_TMPDIR/report")" true
+  done
+  # The first takes the last with it.
+  kill -KILL "${left[@]}" || true
+}
+
 @test "pipes end when the command lets go of them, though its guards live" {
   local pipe
   for pipe in out in other; do mkfifo "$BATS_TEST_TMPDIR/$pipe"; done

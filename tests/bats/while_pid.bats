@@ -184,6 +184,36 @@ lets_go_of_everything() {
   assert_equal "$(keys_at 0)" ""
 }
 
+@test "within a run of another key the holder is not named as what the command left running" {
+  local outer
+  start_background outer redlock-cli run -k other -q --status-fd 8 -- bash -c '
+    redlock-cli acquire -k demo --while-pid $$ >/dev/null || exit
+    echo "$PPID ready"
+    until [[ -e $0/end ]]; do sleep 0.1; done' "$BATS_TEST_TMPDIR" 8>"$BATS_TEST_TMPDIR/report"
+  wait_for_stdout outer ready
+  outer=$(sed 's/ .*//' "$(background_stdout outer)")
+  HOLDER=$(holders | grep -vx "$outer")
+  # So that it is surely still there.
+  kill -STOP "$HOLDER"
+  touch "$BATS_TEST_TMPDIR/end"
+  wait_background outer
+  assert_equal "$status $stderr" "0 "
+  assert_equal "$(jq -c '[.result, .left]' "$BATS_TEST_TMPDIR/report")" '["released",[]]'
+  assert is_alive "$HOLDER"
+  kill -CONT "$HOLDER"
+  wait_until is_dead "$HOLDER"
+  assert_equal "$(keys_at 0)" ""
+}
+
+@test "within a run of the same key the lease is borrowed, and the holder is not named either" {
+  run -0 --separate-stderr redlock-cli run -q -k demo -- sh -c '
+    redlock-cli acquire -k demo --while-pid $$ >/dev/null
+    redlock-cli status demo --exit-code >/dev/null; echo $?'
+  assert_equal "$output$stderr" 75
+  wait_until no_holders
+  assert_equal "$(keys_at 0)" ""
+}
+
 @test "others see which process the lock is kept for" {
   start_background pet \
     bash -c 'redlock-cli acquire -k demo --while-pid $$ --note "night shift" && exec sleep 1000'
