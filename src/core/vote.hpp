@@ -89,8 +89,8 @@ struct RunRecord {
 /// The lease, ours or foreign, that a server shows under a key.
 struct Holder {
   LeaseId id;
-  bool shared = false;  ///< all shares of a shared lock together, with the latest
-                        ///< reader as their owner; or one of them
+  bool shared = false;  ///< all shares of a shared lock together, with the latest reader that still
+                        ///< shares it as their owner; or one of them
   /// Not taken by this tool: another library, a key without expiry, a key of another type.
   bool foreign = false;
   std::string type = "string";        ///< the key's type at the server

@@ -96,14 +96,16 @@ std::string restarted_text(const std::vector<RestartedVote>& servers) {
   return text;
 }
 
+std::string sharers_text(const Owner& one) {
+  return one.slots > 0 ? "several in slots" : "some who share it";
+}
+
 std::string who_text(const Holder& holder) {
   if (holder.foreign) return foreign_text(holder);
   if (holder.shared && !holder.owner) return "some who share it";
   if (!holder.owner) return "a holder whose owner record cannot be read";
   if (!holder.shared) return owner_text(*holder.owner);
-  return (holder.owner->slots > 0 ? "several in slots, the latest "
-                                  : "some who share it, the latest ") +
-         owner_text(*holder.owner);
+  return sharers_text(*holder.owner) + ", the latest " + owner_text(*holder.owner);
 }
 
 std::string kept_text(const Owner& owner, const Finished& finished,
@@ -168,8 +170,11 @@ std::string keys_text(const std::vector<Resource>& resources) {
 }
 
 std::string held_text(const Holder& holder) {
-  if (holder.owner && holder.owner->finished)
-    return kept_text(*holder.owner, *holder.owner->finished, holder.remaining);
+  if (holder.owner && holder.owner->finished) {
+    // Of those who share a lock this is the last to end, and no command runs under any share.
+    return (holder.shared ? "held by " + sharers_text(*holder.owner) + ", the last " : "") +
+           kept_text(*holder.owner, *holder.owner->finished, holder.remaining);
+  }
   const bool is_newer = holder.owner && holder.owner->newer;
   return "held by " + holder_text(holder) +
          (is_newer ? "; a newer version holds it: upgrade redlock-cli" : "");

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/mode.hpp"
+#include "core/protocol.hpp"
 #include "core/types.hpp"
 #include "support/text.hpp"
 
@@ -31,7 +32,7 @@ std::int64_t milliseconds(Duration span) {
 }
 
 /// A number from 0 to `largest`; nothing when the field is missing or is not such a number.
-std::optional<std::uint64_t> number_field(const Json& record, const char* name,
+std::optional<std::uint64_t> number_field(const Json& record, std::string_view name,
                                           std::uint64_t largest) {
   const auto field = record.find(name);
   if (field == record.end() || !field->is_number_unsigned()) return std::nullopt;
@@ -40,7 +41,7 @@ std::optional<std::uint64_t> number_field(const Json& record, const char* name,
   return number;
 }
 
-std::optional<Duration> duration_field(const Json& record, const char* name) {
+std::optional<Duration> duration_field(const Json& record, std::string_view name) {
   const auto number = number_field(record, name, static_cast<std::uint64_t>(Ttl::max.count()));
   if (!number) return std::nullopt;
   return Milliseconds(static_cast<Milliseconds::rep>(*number));
@@ -66,7 +67,7 @@ std::string encode_owner(const Owner& owner) {
   if (owner.slots > 0) record["slots"] = owner.slots;
   if (owner.detached) record["detached"] = true;
   if (owner.finished) {
-    record["kept_ms"] = milliseconds(owner.finished->expire_in);
+    record[std::string(protocol::word::kept_field)] = milliseconds(owner.finished->expire_in);
     if (owner.finished->exit_code) record["exit"] = *owner.finished->exit_code;
     if (owner.finished->signal) record["signal"] = *owner.finished->signal;
   }
@@ -90,7 +91,7 @@ std::optional<Owner> decode_owner(std::string_view record) {
   owner.detached = detached != parsed.end() && detached->is_boolean() && detached->get<bool>();
   owner.renewed_for = duration_field(parsed, "renewed_ms");
   owner.slots = number_field(parsed, "slots", Mode::max_slots).value_or(0);
-  if (const auto kept = duration_field(parsed, "kept_ms")) {
+  if (const auto kept = duration_field(parsed, protocol::word::kept_field)) {
     owner.finished = Finished{*kept, small_field(parsed, "exit"), small_field(parsed, "signal")};
   }
   return owner;

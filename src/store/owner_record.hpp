@@ -16,8 +16,8 @@ namespace redlock {
 std::string encode_owner(const Owner& owner);
 
 /// The inverse, for any text: nothing when it is not such a record. A field of the wrong type is
-/// left empty. Scripts read no JSON: their own copy of `supervised`, stored beside the record,
-/// takes precedence.
+/// left empty. Scripts read no JSON, but look for the field "kept_ms": their own copy of
+/// `supervised`, stored beside the record, takes precedence.
 std::optional<Owner> decode_owner(std::string_view record);
 
 /// The command line refuses a longer note; a longer field from elsewhere is truncated.

@@ -40,18 +40,50 @@ local function left(time)
   return last[2] and math.max(0, tonumber(last[2]) - time) or -1
 end
 
+-- What is stored of a share: fence, since, supervised, slot, owner record; nil: it is unreadable.
+local function parts_of_share(stored)
+  if type(stored) ~= 'string' then return nil end
+  return string.match(stored, '^(%d+) (%d+) (%d) (%-?%d+) (.*)$')
+end
+
+-- Of the readers that share the lock now the latest: its fence, which is the largest, supervised
+-- and its owner record. One that --min-hold keeps has no process any more, so it comes behind all
+-- others; of several such it is the one that ends last.
+local function latest_reader(time)
+  -- Of more readers than these only those that end first: a reply must not take the server long.
+  local ids = redis.call(
+    'ZRANGEBYSCORE', KEYS.readers, '(' .. decimal(time), '+inf', 'LIMIT', 0, NUMBER.max_slots)
+  local shares = {}
+  if ids[1] then shares = redis.pcall('HMGET', KEYS.shares, unpack(ids)) end
+  local fence, supervised, record, highest = '', 0, '', 0
+  for _, stored in ipairs(shares) do
+    local its_fence, _, its_supervised, _, its_record = parts_of_share(stored)
+    local rank = tonumber(its_fence) or -1
+    if string.find(its_record or '', '"' .. WORD.kept_field .. '":', 1, true) then rank = 0 end
+    if rank >= highest then
+      fence, supervised, record, highest = its_fence, tonumber(its_supervised), its_record, rank
+    end
+  end
+  return fence, supervised, record
+end
+
 -- The reply that names the holder: {word, id, type, ms left or -1, ours, fence, age or -1,
 -- supervised, record}. For a shared lock the age is the time since it became shared; the rest is
--- the latest reader's.
+-- the latest reader's. Not that of the owner record: it names the last one to come, also when that
+-- one has ended, and an older version that releases it would not change that.
 local function describe(word, value, type_name, time)
   local shared = value == SHARED
   local id = type_name and 'type:' .. type_name or shared and WORD.all_shares
     or redis.sha1hex(value)
   local owner = redis.pcall('HMGET', KEYS.owner, 'lease', 'fence', 'since', 'supervised', 'record')
-  if is_error(owner) or owner[1] ~= id then
-    return {word, id, type_name or 'string', left(time), shared and 1 or 0, '', -1, 0, ''}
+  local is_known = not is_error(owner) and owner[1] == id
+  local age = -1
+  if is_known then age = math.max(0, time - (tonumber(owner[3]) or 0)) end
+  if shared then
+    local fence, supervised, record = latest_reader(time)
+    return {word, id, 'string', left(time), 1, fence, age, supervised, record}
   end
-  local age = math.max(0, time - (tonumber(owner[3]) or 0))
+  if not is_known then return {word, id, type_name or 'string', left(time), 0, '', -1, 0, ''} end
   return {
     word, id, 'string', left(time), 1, owner[2] or '', age, tonumber(owner[4]) or 0, owner[5] or ''
   }
@@ -59,9 +91,8 @@ end
 
 -- The same for one share, with its slot at the end.
 local function describe_share(word, id, ends, time)
-  local stored = redis.pcall('HGET', KEYS.shares, id)
-  local fence, since, supervised, slot, record = string.match(
-    type(stored) == 'string' and stored or '', '^(%d+) (%d+) (%d) (%-?%d+) (.*)$')
+  local fence, since, supervised, slot, record =
+    parts_of_share(redis.pcall('HGET', KEYS.shares, id))
   local age = since and math.max(0, time - tonumber(since)) or -1
   return {
     word, id, 'string', ends - time, 1, fence or '', age, tonumber(supervised) or 0, record or '',
@@ -144,7 +175,7 @@ local function lift_fence(how, id, fence, ttl)
   if type(stored) ~= 'string' or string.match(stored, '^%d+') == fence then return end
   return first_error(
     redis.pcall('HSET', KEYS.shares, id, (string.gsub(stored, '^%d+', fence))),
-    -- The owner record shows the latest reader's fence, which is the largest.
+    -- To an older version the owner record shows the fence of the last reader to come, the largest.
     owner[1] == WORD.all_shares and (tonumber(owner[2]) or 0) < tonumber(fence)
       and redis.pcall('HSET', KEYS.owner, 'fence', fence))
 end

@@ -8,7 +8,8 @@
 --                or SHARED while it is shared
 -- KEYS.fence     fence counter: a string, the largest fence that this server knows of
 -- KEYS.owner     owner record: a hash {lease, fence, since, supervised, record, mute}; belongs to
---                the lease that it names, otherwise it is stale
+--                the lease that it names, otherwise it is stale; of a shared lock `since` is when
+--                it became shared, and the reader that came last wrote the rest
 -- KEYS.released  tombstones: a sorted set, ids of leases released by hand, scored with the time
 --                when they may be forgotten; of leases broken by force 'broken:' and the id, and
 --                with the same score '!' and the owner record of the breaker

@@ -119,6 +119,18 @@ TEST(HeldText, OfAllWhoShareItGivesNoEnd) {
             "\"release 1.2\", for 4m");
 }
 
+TEST(HeldText, OfThoseWhoShareItSaysThatNoneRunsAnyMore) {
+  Holder holder = held_by_run();
+  holder.shared = true;
+  holder.owner->finished = Finished{5min, 0, std::nullopt};
+  const auto begins = [&](std::string_view text) { return held_text(holder).starts_with(text); };
+  EXPECT_TRUE(begins("held by some who share it, the last kept until ")) << held_text(holder);
+  EXPECT_NE(held_text(holder).find(" by --min-hold of deploy@ci-7 (deploy.sh), \"release 1.2\""),
+            std::string::npos);
+  holder.owner->slots = 2;
+  EXPECT_TRUE(begins("held by several in slots, the last kept until ")) << held_text(holder);
+}
+
 TEST(InspectionText, DoesNotSayFreeAndThenNameHolders) {
   // One of three servers still has a slot that the others have lost.
   Taken taken;

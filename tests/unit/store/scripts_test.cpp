@@ -829,6 +829,150 @@ TEST_F(ScriptsTest, InspectChangesNothing) {
   expect_some_holder(std::get<Taken>(vote).holder, fence);
 }
 
+/// Readers are told apart by their pids.
+class SharedHolderTest : public ScriptsTest {
+ protected:
+  Fence share(char digit, Duration length = 30s, Mode mode = {true, 0}) {
+    AcquireRequest request{resource_, token(digit), ttl(length), owner(digit), mode};
+    request.owner.slots = mode.slots;
+    const auto vote = drive_.run(server_.acquire(request, drive_.soon()));
+    EXPECT_TRUE(std::holds_alternative<Granted>(vote)) << "vote " << vote.index();
+    const auto* grant = std::get_if<Granted>(&vote);
+    return grant != nullptr ? grant->fence : Fence();
+  }
+
+  void keep(char digit, Duration expire_in) {
+    ReleaseRequest request{resource_, token(digit), /*by_hand=*/false, expire_in};
+    request.finished = owner(digit);
+    request.finished->finished = Finished{expire_in, 0, std::nullopt};
+    EXPECT_TRUE(std::holds_alternative<Released>(
+        drive_.run(server_.release(std::move(request), drive_.soon()))));
+  }
+
+  /// As a client is told that wants the lock alone; one that inspects it is told the same.
+  Holder holder() {
+    const auto refused = acquire(token('f'));
+    const auto seen = inspect();
+    const auto* held = std::get_if<Held>(&refused);
+    const auto* taken = std::get_if<Taken>(&seen);
+    EXPECT_TRUE(held != nullptr && taken != nullptr) << refused.index() << " " << seen.index();
+    if (held == nullptr || taken == nullptr) return {};
+    EXPECT_TRUE(held->holder.shared && taken->holder.shared);
+    EXPECT_EQ(pid_of(held->holder), pid_of(taken->holder));
+    EXPECT_EQ(held->holder.fence, taken->holder.fence);
+    return taken->holder;
+  }
+
+  /// The digit of the reader that is named; nothing where none is.
+  std::string named() {
+    const long pid = pid_of(holder());
+    return pid == 0 ? "" : std::string(1, static_cast<char>(pid));
+  }
+
+ private:
+  static Owner owner(char digit) {
+    Owner owner = some_owner();
+    owner.supervised = true;
+    owner.pid = digit;
+    return owner;
+  }
+  static long pid_of(const Holder& holder) { return holder.owner ? holder.owner->pid : 0; }
+};
+
+TEST_F(SharedHolderTest, IsTheLatestThatHasNotReleasedItsShare) {
+  const Fence first = share('a');
+  const Fence second = share('b');
+  share('c');
+  EXPECT_EQ(named(), "c");
+  release(token('c'));
+  EXPECT_EQ(named(), "b");
+  EXPECT_EQ(holder().fence, second);
+  EXPECT_TRUE(holder().owner->supervised);
+  // The order is that of the fences, not that of the ends.
+  extend(token('a'), ttl(60s));
+  EXPECT_EQ(named(), "b");
+  release(token('b'));
+  EXPECT_EQ(named(), "a");
+  EXPECT_EQ(holder().fence, first);
+  share('d');
+  EXPECT_EQ(named(), "d");
+}
+
+TEST_F(SharedHolderTest, HasNotExpired) {
+  share('a');
+  share('b', 300ms);
+  EXPECT_EQ(named(), "b");
+  const auto end = server_time() + 300ms;
+  while (server_time() <= end) {
+  }
+  EXPECT_EQ(named(), "a");
+}
+
+TEST_F(SharedHolderTest, IsRightWhereAnOlderVersionReleasedAShare) {
+  share('a');
+  share('b', 60s);
+  const Reply last = redis_({"ZRANGE", helper_.readers(), "1", "1"});
+  redis_({"ZREM", helper_.readers(), last.elements.at(0).text});
+  EXPECT_EQ(named(), "a");
+}
+
+TEST_F(SharedHolderTest, IsTheSlotsAgainWhenAPlainReaderHasGone) {
+  share('a', 30s, {true, 2});
+  share('b');
+  EXPECT_EQ(holder().owner->slots, 0);
+  release(token('b'));
+  EXPECT_EQ(holder().owner->slots, 2);
+  EXPECT_EQ(named(), "a");
+}
+
+TEST_F(SharedHolderTest, IsOneThatRunsBeforeOneThatIsKept) {
+  share('a');
+  share('b');
+  share('c');
+  keep('c', 60s);
+  EXPECT_EQ(named(), "b");
+  // Of those that are kept it is the one that ends last, as the lock does.
+  keep('b', 90s);
+  keep('a', 80s);
+  EXPECT_EQ(named(), "b");
+  EXPECT_GT(holder().remaining, 80s);
+  ASSERT_TRUE(holder().owner->finished.has_value());
+  EXPECT_EQ(holder().owner->finished->expire_in, 90s);
+}
+
+TEST_F(SharedHolderTest, IsKnownWithoutTheOwnerRecordButForTheAge) {
+  const Fence fence = share('a');
+  redis_({"SET", helper_.owner(), "no hash"});
+  EXPECT_EQ(named(), "a");
+  EXPECT_EQ(holder().fence, fence);
+  EXPECT_EQ(holder().age, std::nullopt);
+}
+
+TEST_F(SharedHolderTest, IsUnknownWithoutReadableShares) {
+  share('a');
+  const std::string id = redis_({"ZRANGE", helper_.readers(), "0", "0"}).elements.at(0).text;
+  share('b');
+  redis_({"HSET", helper_.shares(), id, "no share"});
+  EXPECT_EQ(named(), "b");
+  release(token('b'));
+  EXPECT_EQ(named(), "");
+  EXPECT_EQ(holder().fence, std::nullopt);
+  redis_({"SET", helper_.shares(), "no hash"});
+  EXPECT_EQ(named(), "");
+  // The marker alone.
+  redis_({"DEL", helper_.readers()});
+  EXPECT_EQ(named(), "");
+  EXPECT_EQ(holder().fence, std::nullopt);
+}
+
+TEST_F(SharedHolderTest, IsWhoseFenceBreaksTheLock) {
+  const Fence first = share('a');
+  const Fence second = share('b');
+  release(token('b'));
+  EXPECT_TRUE(std::holds_alternative<OtherFence>(break_lock(second)));
+  EXPECT_TRUE(std::holds_alternative<Broken>(break_lock(first)));
+}
+
 TEST_F(ScriptsTest, ListFindsEveryLockOfOurs) {
   EXPECT_EQ(list(), std::vector<std::string>{});
   const std::vector<std::string> keys{
