@@ -348,7 +348,7 @@ REDLOCK_LEASE; (exit $((128 + $(kill -l "$signal"))))"
     assert_equal "$(redis 0 dbsize)" 0
   fi
   as_root
-  start_background container unshare --pid --fork --mount-proc bash -c '
+  start_background container unshare --pid --fork --kill-child --mount-proc bash -c '
     redlock-cli acquire -k demo --while-pid $$ && echo "ready as $$"
     until [[ -e $0 ]]; do sleep 0.1; done' "$BATS_TEST_TMPDIR/end"
   wait_for_stdout container ready
@@ -361,7 +361,7 @@ REDLOCK_LEASE; (exit $((128 + $(kill -l "$signal"))))"
 
 @test "the init of a container is told of a loss when it handles the signal" {
   as_root
-  start_background container unshare --pid --fork --mount-proc bash -c '
+  start_background container unshare --pid --fork --kill-child --mount-proc bash -c '
     trap "echo told; exit 7" TERM
     redlock-cli acquire -k demo --while-pid $$ && echo ready
     while :; do sleep 0.1; done'
