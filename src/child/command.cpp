@@ -16,6 +16,7 @@
 #include <string_view>
 #include <utility>
 
+#include "support/kernel_calls.hpp"
 #include "support/text.hpp"
 #include "support/unique_fd.hpp"
 
@@ -56,7 +57,7 @@ Result<std::string, ExecFailure> check_program(const std::string& path, const st
     return unexpected(failure(cannot_execute_code, name, "is a directory"));
   if (!S_ISREG(info.st_mode))
     return unexpected(failure(cannot_execute_code, name, "is not a regular file"));
-  if (::faccessat(AT_FDCWD, path.c_str(), X_OK, AT_EACCESS) != 0)
+  if (!may_access(path.c_str(), X_OK))
     return unexpected(failure(cannot_execute_code, name, errno_text(errno)));
   return path;
 }

@@ -77,6 +77,7 @@ Verdict Front::guard() {
     }
     if (!verdict_) verdict_ = watchdog_.watch(BootClock::now());
   }
+  verdict_->command_began = command_began_;
   return *verdict_;
 }
 
@@ -118,6 +119,7 @@ void Front::on_message(const Message& message) {
       job_control_.command_ended();
       break;
     case Message::Kind::started:
+      command_began_ = true;
       claim_cpu_share();
       inherited_.close(keep_fd_);
       break;

@@ -71,6 +71,7 @@ class Front {
   UniqueFd timer_;
   Instant armed_ = Instant::max();  ///< what the timer is set to
   std::optional<Verdict> verdict_;
+  bool command_began_ = false;
 };
 
 }  // namespace redlock::child

@@ -24,8 +24,10 @@ constexpr int start_timeout = 4;
 /// command is being killed meanwhile, so there is time.
 constexpr int progress_timeout = 2;
 
-/// How often the margin is read while it may have grown to more than what is left.
-constexpr Milliseconds margin_interval{100};
+/// While the margin may have grown to more than what is left, it is read again after this part of
+/// what is left, as a divisor, but not more often than that.
+constexpr int look_part = 8;
+constexpr Milliseconds min_look_interval{100};
 
 /// The interval between two kills in the holder process's place: it must have some CPU for it, too.
 constexpr Milliseconds help_interval{20};
@@ -97,7 +99,6 @@ Verdict Watchdog::take_over(Verdict::Source source) {
   Instant got_on = BootClock::now();
   Verdict verdict;
   verdict.source = source;
-  verdict.had_deadline = deadline != Instant::max();
   if (source != Verdict::Source::holder_died && holder() != 0) ::kill(holder(), SIGKILL);
   if (shielded_) tree_.remove_guard(holder());
   for (;;) {
@@ -138,7 +139,9 @@ Instant Watchdog::next_instant() const {
   if (next == Instant::max()) return next;
   // The holder process may raise the margin meanwhile, and does so where it is late itself.
   const Duration growth = std::max(Duration::zero(), plan_.max_margin - page_.get_margin());
-  return std::min(next, std::max(next - growth, BootClock::now() + margin_interval));
+  const Instant now = BootClock::now();
+  const Duration interval = std::max<Duration>(min_look_interval, (next - now) / look_part);
+  return std::min(next, std::max(next - growth, now + interval));
 }
 
 }  // namespace redlock::child

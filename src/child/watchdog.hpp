@@ -26,11 +26,11 @@ struct Verdict {
                      ///< the command
   };
   Source source = Source::report;
-  bool had_deadline = false;  ///< a command ran under a lease
-  bool unkillable = false;    ///< a process of the command could not be killed
-  Duration late{};            ///< how long after the deadline all of it was seen dead; zero: in
-                              ///< time
-  std::vector<pid_t> left;    ///< unkillable: the processes that still live
+  bool command_began = false;
+  bool unkillable = false;  ///< a process of the command could not be killed
+  Duration late{};          ///< how long after the deadline all of it was seen dead; zero: in
+                            ///< time
+  std::vector<pid_t> left;  ///< unkillable: the processes that still live
   int exit_code = 0;
   int signal = 0;      ///< not 0: to die of
   std::string report;  ///< what --status-fd gets

@@ -24,9 +24,6 @@ unsigned long long start_time(pid_t pid) {
   return stat && stat->living ? stat->started : 0;
 }
 
-/// That of our pid namespace: from within it cannot be stopped or killed, but told what it handles.
-constexpr pid_t init_pid = 1;
-
 unexpected<std::string> refusal(pid_t pid, const std::string& why) {
   return unexpected<std::string>("process " + std::to_string(pid) + ": " + why);
 }
@@ -92,7 +89,7 @@ bool WatchedProcess::hold_still(Instant until) {
   for (auto next = running.begin(); next != running.end();) {
     if (BootClock::now() >= until) return false;
     const pid_t pid = *next;
-    const bool settled = pid == init_pid || is_vfork_parent_of(pid, stopped);
+    const bool settled = (pid == pid_ && is_init()) || is_vfork_parent_of(pid, stopped);
     if (settled) stopped.insert(pid);
     next = settled || !send(pid, SIGSTOP) ? running.erase(next) : std::next(next);
   }

@@ -27,6 +27,10 @@ class WatchedProcess {
 
   [[nodiscard]] pid_t pid() const noexcept { return pid_; }
 
+  /// Process 1 of our pid namespace cannot be stopped or killed from within, but it gets a signal
+  /// that it handles.
+  [[nodiscard]] bool is_init() const noexcept { return pid_ == 1; }
+
   /// Readable once the process has ended.
   [[nodiscard]] int fd() const noexcept { return pidfd_.get(); }
   [[nodiscard]] bool ended() const;

@@ -88,14 +88,9 @@ void check_detach(const Settings& settings) {
     refuse("--detach needs --token-file FILE, with which `redlock-cli release` ends it");
 }
 
-bool is_on_the_line(const Settings& settings, const OptionRow& option) {
-  const auto setting = settings.find(option);
-  return setting && setting->origin == Setting::Origin::line;
-}
-
 /// A script goes on after a 0. So a 0 that was set for the commands of `run` does not count here.
 int read_conflict_exit_code(const Settings& settings, int exit_code) {
-  const bool counts = exit_code != 0 || is_on_the_line(settings, option::conflict_exit_code);
+  const bool counts = exit_code != 0 || settings.is_on_line(option::conflict_exit_code);
   return counts ? exit_code : to_int(ExitCode::busy);
 }
 
@@ -122,7 +117,7 @@ std::optional<int> read_events_fd(const Settings& settings) {
 run::AcquireOptions read_options(const Settings& settings) {
   std::vector<Resource> resources = read_keys(settings);
   run::ServerOptions servers = read_server_options(settings);
-  if (settings.get(option::export_lease) && is_on_the_line(settings, option::json))
+  if (settings.get(option::export_lease) && settings.is_on_line(option::json))
     throw CommandError(ExitCode::usage, "--json and --export: choose one of them");
   check_detach(settings);
   const auto pid = read_pid(settings);

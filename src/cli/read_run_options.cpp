@@ -71,11 +71,6 @@ std::string isolation_source(const Settings& settings) {
   return setting ? setting->where + " " + setting->values.front() : std::string();
 }
 
-bool is_on_line(const Settings& settings, const OptionRow& option) {
-  const auto setting = settings.find(option);
-  return setting && setting->origin == Setting::Origin::line;
-}
-
 std::optional<Duration> read_once_per(const Settings& settings, const Mode& mode) {
   const auto period = settings.get(option::once_per);
   if (period && mode.shared) {
@@ -158,7 +153,7 @@ run::RunOptions read_run_options(const Settings& settings) {
           read_descriptor(settings, option::events_fd),
           settings.get(option::sd_notify) && child::has_service_manager(),
           min_hold,
-          min_hold > Duration::zero() && is_on_line(settings, option::min_hold),
+          min_hold > Duration::zero() && settings.is_on_line(option::min_hold),
           once_per,
           static_cast<int>(settings.get(option::fresh_exit_code)),
           settings.find(option::descendants).has_value()};

@@ -95,11 +95,14 @@ void Settings::refuse(const Setting& setting, const std::string& why) {
                      setting.where + ": " + shown_message(why, setting.values));
 }
 
+bool Settings::is_on_line(const OptionRow& option) const {
+  const auto setting = find(option);
+  return setting && setting->origin == Setting::Origin::line;
+}
+
 ExitCode Settings::code_of(std::initializer_list<const OptionRow*> options) const {
-  const bool typed = std::ranges::any_of(options, [this](const OptionRow* option) {
-    const auto setting = find(*option);
-    return setting && setting->origin == Setting::Origin::line;
-  });
+  const bool typed =
+      std::ranges::any_of(options, [this](const OptionRow* option) { return is_on_line(*option); });
   return typed ? ExitCode::usage : ExitCode::config;
 }
 

@@ -59,6 +59,8 @@ class Settings {
   /// Ends the command because this setting's value is wrong.
   [[noreturn]] static void refuse(const Setting& setting, const std::string& why);
 
+  [[nodiscard]] bool is_on_line(const OptionRow& option) const;
+
   /// The exit code of an error that these make together: usage when any is on the command line.
   [[nodiscard]] ExitCode code_of(std::initializer_list<const OptionRow*> options) const;
 

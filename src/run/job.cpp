@@ -84,10 +84,11 @@ void Job::command_ended(bool told_to_end) {
 
 void Job::report(const Finish& finish, std::string text) const {
   if (link_->report(finish.exit_code, finish.signal, std::move(text))) return;
+  // A long text needs a file. Where the front process is gone, this fails as well.
+  if (!link_->report(finish.exit_code, finish.signal, {})) return;
   session_.console().error(
       "the result for --json or --status-fd cannot be passed on: no memory, descriptors or file "
       "size (ulimit -f) are left");
-  link_->report(finish.exit_code, finish.signal, {});
 }
 
 }  // namespace redlock::run

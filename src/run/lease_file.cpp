@@ -12,6 +12,7 @@
 #include <cstring>
 
 #include "output/console.hpp"
+#include "support/kernel_calls.hpp"
 #include "support/random.hpp"
 #include "support/text.hpp"
 #include "support/unique_fd.hpp"
@@ -98,7 +99,7 @@ std::string failed_export_line(int exit_code) {
 Result<void, std::string> check_lease_file_target(const std::string& path) {
   if (path.empty()) return unexpected<std::string>("the path is empty");
   const std::string directory = directory_of(path);
-  if (::faccessat(AT_FDCWD, directory.c_str(), W_OK | X_OK, AT_EACCESS) != 0)
+  if (!may_access(directory.c_str(), W_OK | X_OK))
     return failure(path, fmt::format("cannot write to its directory: {}", std::strerror(errno)));
   struct stat info {};
   if (::lstat(path.c_str(), &info) != 0)

@@ -67,8 +67,8 @@ Finish report_without_holder(const SessionOptions& about, const RunOptions& opti
     result = output::CommandResult::unconfirmed;
     message =
         output::unsafe_text(!verdict.unkillable, report.left, report.late) + "; " + report.reason;
-  } else if (!verdict.had_deadline) {
-    message += "; no command was running, and the lock, if it was held, expires by itself";
+  } else if (!verdict.command_began) {
+    message += "; the command had not begun, and the lock, if it was held, expires by itself";
   } else if (died) {
     message += "; the command was killed, and the lock expires by itself";
   } else {

@@ -271,6 +271,8 @@ class PidHolder {
       // The deadline moves as long as the lease can be renewed.
       const Instant last = std::max(deadline_, got_on + child::death_timeout);
       if (left.empty() || session_.clock().now() >= last) co_return left;
+      const bool only_init = process().is_init() && left.size() == 1 && !process().ended();
+      if (only_init && session_.clock().now() >= deadline_) co_return left;
       if (process().kill(session_.clock().now() + child::death_timeout))
         got_on = session_.clock().now();
       co_await sleep_until(session_.clock(), session_.clock().now() + child::kill_interval);

@@ -1,8 +1,11 @@
 #pragma once
 
+#include <fcntl.h>
 #include <sys/syscall.h>
 #include <sys/types.h>
 #include <unistd.h>
+
+#include <cerrno>
 
 /// System calls that not every libc wraps: glibc has close_range since 2.34 and those for pidfds
 /// since 2.36, musl 1.2.3 none of them. See their manual pages; errors are in errno.
@@ -23,6 +26,14 @@ inline int pidfd_getfd(int pidfd, int fd, unsigned flags) noexcept {
 /// Without a siginfo_t, as kill(2) sends it.
 inline int pidfd_send_signal(int pidfd, int signal) noexcept {
   return static_cast<int>(::syscall(SYS_pidfd_send_signal, pidfd, signal, nullptr, 0U));
+}
+
+/// Whether the effective user may access `path` in these ways (R_OK, W_OK, X_OK); errno says why
+/// not. Container runtimes that do not know the newer call refuse it with EPERM: then the real user
+/// is asked about.
+inline bool may_access(const char* path, int ways) noexcept {
+  if (::faccessat(AT_FDCWD, path, ways, AT_EACCESS) == 0) return true;
+  return errno == EPERM && ::access(path, ways) == 0;
 }
 
 /// renameat2(2) with RENAME_NOREPLACE.

@@ -22,6 +22,7 @@ teardown() { teardown_supervision; }
   assert_equal "$(keys_at 0)" ""
   wait_background ours
   assert_equal "$status" 137
+  refute_regex "$stderr" "passed on"
 }
 
 @test "front killed while waiting: the holder ends, too, and takes no lock" {

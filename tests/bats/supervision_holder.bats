@@ -30,7 +30,7 @@ teardown() { teardown_supervision; }
   kill -KILL "$(holder_of "${BACKGROUND_PID[ours]}")"
   wait_background ours
   assert_equal "$status" 71
-  assert_regex "$stderr" "the process that keeps the lock was killed; no command was running"
+  assert_regex "$stderr" "the process that keeps the lock was killed; the command had not begun"
   assert [ ! -e "$BATS_TEST_TMPDIR/entered" ]
   assert_equal "$(redis 0 get demo)" x
   # The next notification drops its queue entry, which also expires by itself.

@@ -372,6 +372,17 @@ REDLOCK_LEASE; (exit $((128 + $(kill -l "$signal"))))"
   assert_line told
 }
 
+@test "the init of a container that does not handle it is called unsafe, once, and left alone" {
+  as_root
+  start_background container unshare --pid --fork --kill-child --mount-proc bash -c '
+    redlock-cli acquire -k demo --while-pid $$ -t 6s --grace 1s && echo ready
+    while :; do sleep 0.1; done'
+  wait_for_stdout container ready
+  redis 0 del demo
+  wait_for_stderr container "UNSAFE: processes could not be killed and still run, "
+  wait_until no_holders
+}
+
 # bats test_tags=unsanitized
 @test "without a /proc that shows our processes it is refused, and no lock taken; a lease for no process needs none" {
   as_root

@@ -179,7 +179,6 @@ std::optional<Base> decode(std::string_view text) {
   return Base{microseconds(*offset), *name_space};
 }
 
-/// Nothing when there is no such file.
 /// What clears old files away must not take it from locks that are renewed: without it the time is
 /// another, and their leases may seem to have ended.
 void keep_young(const UniqueFd& file) {
@@ -189,6 +188,7 @@ void keep_young(const UniqueFd& file) {
     (void)::futimens(file.get(), nullptr);
 }
 
+/// Nothing when there is no such file.
 Result<std::optional<microseconds>, Fault> read_base(const Directory& directory,
                                                      const std::string& name) {
   const UniqueFd fd(
