@@ -466,16 +466,16 @@ eval_fails() {
   local dir=$BATS_TEST_TMPDIR
   redis 0 set demo theirs
   assert_refused 78 "--token-file: the path is empty" \
-    redlock-cli acquire -k demo --ttl 60s --token-file ""
+    redlock-cli acquire -k demo --ttl 60s -w 2s --token-file ""
   assert_refused 78 "$dir/none/lease: cannot write to its directory: No such file or directory" \
-    redlock-cli acquire -k demo --ttl 60s --token-file "$dir/none/lease"
+    redlock-cli acquire -k demo --ttl 60s -w 2s --token-file "$dir/none/lease"
   touch "$dir/file"
   assert_refused 78 "$dir/file/lease: cannot write to its directory: Not a directory" \
-    redlock-cli acquire -k demo --ttl 60s --token-file "$dir/file/lease"
+    redlock-cli acquire -k demo --ttl 60s -w 2s --token-file "$dir/file/lease"
   if ((EUID != 0)); then
     mkdir -m 500 "$dir/locked"
     assert_refused 78 "cannot write to its directory: Permission denied" \
-      redlock-cli acquire -k demo --ttl 60s --token-file "$dir/locked/lease"
+      redlock-cli acquire -k demo --ttl 60s -w 2s --token-file "$dir/locked/lease"
   fi
   assert_equal "$(keys_at 0)" demo
 }
