@@ -64,7 +64,7 @@ if [[ -n $run ]]; then
   # names, so warnings are none of this build's.
   flush=$build/flush.o
   g++ -O2 -fPIE -DCOUNTERS="\"$build\"" -c tests/coverage/flush.cpp -o "$flush"
-  cmake --preset dev -B "$build" -DREDLOCK_WERROR=OFF -DCMAKE_UNITY_BUILD_BATCH_SIZE=30 \
+  cmake --preset dev -B "$build" -DREDLOCK_WERROR=OFF \
     -DCMAKE_CXX_COMPILER=g++ -DCMAKE_CXX_FLAGS_DEBUG="-g1 -O0 --coverage" \
     -DCMAKE_EXE_LINKER_FLAGS="$flush --coverage -Wl,--wrap=_exit,--wrap=raise" >/dev/null
   cmake --build "$build" -j "$(nproc)" ${of_simulation:+--target redlock_sim}
