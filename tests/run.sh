@@ -303,7 +303,7 @@ run_tsan() {
 }
 
 # What a server has the largest part in: how it reads, what it drops, when it refuses.
-readonly wire_files='^bats\.(quorum|lost_data|fence|queue|refused_release|frozen_server)$'
+readonly wire_files='fence|frozen_server|lost_data|queue|refused_release|replicas|same_server'
 readonly wire_suites='Scripts*:Rights*'
 wire_preset=dev
 
@@ -324,7 +324,7 @@ subdirs("$root/build/dev")
 add_test(wire sh -c "$wait exec timeout 300 '$program' '--gtest_filter=$wire_suites'")
 set_tests_properties(wire PROPERTIES TIMEOUT 3600 FAIL_REGULAR_EXPRESSION "PASSED  . 0 tests")
 END
-  start_ctest "$1" env PATH="$2:$PATH" -- --test-dir "$work/$1" -R "^wire$|$wire_files"
+  start_ctest "$1" env PATH="$2:$PATH" -- --test-dir "$work/$1" -R "^(wire|bats\.($wire_files))$"
 }
 
 begin_servers() {

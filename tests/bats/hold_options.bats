@@ -1,8 +1,8 @@
 #!/usr/bin/env bats
 # The commands' own shells expand; each test is a subshell; bats and helpers set variables:
 # shellcheck disable=SC2016,SC2030,SC2031,SC2034,SC2154
-# How long run keeps the lock, and how it ends what runs under it: --descendants, --min-hold,
-# --grace, --stop-signal, --on-lost, --status-fd.
+# How long run keeps the lock, and how it ends what runs under it: --descendants, --grace,
+# --stop-signal, --on-lost.
 load helper/common
 load helper/redis
 load helper/locks
@@ -46,12 +46,6 @@ start_leaver() {
 end_leaver() {
   touch "$BATS_TEST_TMPDIR/end"
   wait_until is_dead "$COMMAND"
-}
-
-# reported EXPRESSION: of the line that --status-fd got.
-reported() {
-  output=$(report)
-  json "$1"
 }
 
 # --- --descendants ---
@@ -193,150 +187,6 @@ reported() {
   assert_equal "$(redis 0 dbsize)" 0
 }
 
-# --- --min-hold ---
-
-@test "--min-hold: run exits at once, and others wait for the rest" {
-  local left
-  run -0 --separate-stderr redlock-cli run -k demo -t 20s --min-hold 100s \
-    --note "once a night" -- true
-  assert_equal "$output$stderr" ""
-  left=$(redis 0 pttl demo)
-  assert_in_range "$left" 50000 100000
-  assert_refused 75 "once a night" redlock-cli run -k demo -n -- true
-  assert_refused 75 "(true)" redlock-cli acquire -k demo --ttl 10s -n
-  local until='kept until ([0-9]{4}-[0-9]{2}-[0-9]{2} )?[0-9]{2}:[0-9]{2}:[0-9]{2} '\
-'by --min-hold of '
-  run -0 redlock-cli status -k demo
-  assert_line --regexp \
-    "^demo: ${until}$(id -un)@$(hostname) \\(true\\), \"once a night\"; \
-finished [0-9.]+m?s ago with 0$"
-  refute_output --partial "held by"
-  run -75 --separate-stderr redlock-cli status -k demo --exit-code --json
-  assert_equal "$(json '[j["locks"][0]["holder"][name] for name in ("renewed", "command_exit")]')" \
-    "[False, 0]"
-  assert_in_range "$(json 'j["locks"][0]["holder"]["finished_ms"]')" 0 20000
-  assert_equal "$(json '[j["locks"][0]["holder"][name] for name in ("program", "note")]')" \
-    "['true', 'once a night']"
-  assert [ "$(redis 0 pttl demo)" -le "$left" ]
-}
-
-@test "--min-hold: what is kept is free when it has ended, and not sooner" {
-  local began now
-  began=$(date +%s%3N)
-  run -0 redlock-cli run -k demo --min-hold 1500ms -- true
-  run -0 redlock-cli run -q -k demo -w 20s -- date +%s%3N
-  assert [ "$output" -ge "$((began + 1500))" ]
-  assert_equal "$(keys_at 0)" ""
-}
-
-@test "--min-hold: a command that takes longer is not held for a moment more" {
-  run -0 redlock-cli run -k demo --min-hold 300ms -- sleep 0.4
-  assert_equal "$(keys_at 0)" ""
-}
-
-@test "--min-hold holds, however the command ended" {
-  local how told
-  for how in 'exit 3' 'kill -TERM $$'; do
-    run redlock-cli run -k demo --min-hold 100s -- sh -c "$how"
-    assert_in_range "$(redis 0 pttl demo)" 50000 100000
-    if [[ $how == exit* ]]; then told='with 3'; else told='by signal 15'; fi
-    assert_refused 75 "ago $told" redlock-cli run -k demo -n -- true
-    run -0 redlock-cli release -k demo --force
-  done
-}
-
-@test "--min-hold: a slot that is kept says so, too" {
-  run -0 redlock-cli run -k demo --slots 2 --min-hold 100s -- true
-  run -0 redlock-cli status -k demo
-  assert_line --regexp \
-    "^  slot 0: kept until .* by --min-hold of .* \\(true\\); finished [0-9.]+m?s ago with 0$"
-}
-
-# bats test_tags=redis
-@test "--min-hold holds at every server" {
-  start_servers 2
-  export REDLOCK_SERVER=$SERVERS
-  run -0 redlock-cli run -k demo --min-hold 100s -- "$(granted_by_all)" true
-  local i
-  for i in 0 1 2; do assert_in_range "$(redis "$i" pttl demo)" 50000 100000; done
-  assert_refused 75 "kept until" redlock-cli run -k demo -n -- true
-}
-
-# bats test_tags=redis
-@test "--min-hold is not applied to a lock that was lost" {
-  run -79 redlock-cli run -k demo --min-hold 100s -- redis-cli -s "$SERVER_SOCKET" del demo
-  assert_equal "$(redis 0 exists demo)" 0
-  run -79 redlock-cli run -k demo --min-hold 100s -- redis-cli -s "$SERVER_SOCKET" set demo theirs
-  assert_equal "$(redis 0 get demo) $(redis 0 pttl demo)" "theirs -1"
-}
-
-@test "--min-hold is not applied to a command that was stopped since the lock was lost" {
-  start_background ours redlock-cli run -k demo -t 6s --grace 300ms --server-timeout 1s \
-    --min-hold 100s -- sh -c 'echo ready; exec sleep 1000'
-  wait_for_stdout ours ready
-  redis 0 set demo theirs
-  wait_background ours
-  assert_equal "$status" 79
-  assert_equal "$(redis 0 get demo) $(redis 0 pttl demo)" "theirs -1"
-}
-
-@test "--min-hold is not applied to a command that could not start" {
-  local script
-  script=$(executable script <<<'#!/no/such/interpreter')
-  run redlock-cli run -k demo --min-hold 100s -- "$script"
-  assert_in_range "$status" 126 127
-  assert_equal "$(keys_at 0)" ""
-}
-
-@test "--min-hold is a duration of at most 365 days" {
-  assert_refused 64 "at most 365d" redlock-cli run -k demo --min-hold 400d -- true
-  local value
-  for value in never -1s ""; do
-    assert_refused 64 "min-hold" redlock-cli run -k demo --min-hold="$value" -- true
-  done
-  assert_refused 64 "min-hold" redlock-cli acquire -k demo --ttl 10s --min-hold 1s
-  assert_equal "$(redis 0 dbsize)" 0
-  run -0 redlock-cli run -k demo --min-hold 0 -- true
-  assert_equal "$(keys_at 0)" ""
-}
-
-@test "--min-hold: within a run of the same key it is refused, and the outer run goes on" {
-  run -0 --separate-stderr redlock-cli run -k demo -- \
-    sh -c 'redlock-cli run -k demo --min-hold 100s -- echo ran; echo "$?"
-      redlock-cli run -k other -k demo --min-hold 100s -- echo ran; echo "$?"
-      redlock-cli status demo --exit-code >/dev/null; echo "$?"'
-  assert_equal "${lines[*]}" "64 64 75"
-  assert_equal "${stderr_lines[0]}" "redlock-cli: demo: --min-hold needs a lease of its own, and \
-the run or acquire around this one holds the lock: give --min-hold to that run"
-  assert_equal "$(keys_at 0)" ""
-}
-
-@test "--min-hold: under a lease of acquire it is refused, too, and that lease stands" {
-  eval "$(redlock-cli acquire -k demo --ttl 60s --export)"
-  assert_refused 64 "the run or acquire around this one holds the lock" \
-    redlock-cli run -k demo --min-hold 100s -- echo ran
-  run -0 redlock-cli release
-  assert_unlocked demo 0
-}
-
-@test "--min-hold: as a setting, or of 0, it does not break a nested run, and keeps only what is its own" {
-  local events=$BATS_TEST_TMPDIR/events
-  run -0 --separate-stderr redlock-cli run -k demo -- \
-    sh -c 'redlock-cli run -k demo --min-hold 0 -- echo zero
-      export REDLOCK_MIN_HOLD=100s
-      redlock-cli run -k demo --events-fd 8 -- echo variable
-      redlock-cli run -k demo -k other -- echo both' 8>"$events"
-  assert_equal "$output$stderr" $'zero\nvariable\nboth'
-  assert_equal "$(jq -c 'select(.event == "released") | .kept_ms' "$events")" null
-  assert_equal "$(redis 0 exists demo)" 0
-  assert_in_range "$(redis 0 pttl other)" 1 100000
-  echo 'min-hold = "100s"' >"$BATS_TEST_TMPDIR/config.toml"
-  run -0 --separate-stderr redlock-cli run -k demo -- \
-    redlock-cli run --config "$BATS_TEST_TMPDIR/config.toml" -k demo -- echo file
-  assert_equal "$output$stderr" file
-  assert_unlocked demo 0
-}
-
 @test "--min-hold and --descendants wait: the hold counts from the grant to the last end" {
   start_leaver 0 --descendants wait --min-hold 100s
   end_leaver
@@ -456,103 +306,4 @@ expire"
   assert_refused 64 "must be kill, term or warn" redlock-cli run -k demo --on-lost never -- true
   REDLOCK_ON_LOST=never assert_refused 78 "must be kill, term or warn" \
     redlock-cli run -k demo -- true
-}
-
-# --- --status-fd ---
-
-# run_reported OPTION… -- CMD: what --status-fd says of it is then in $output, and in $status what
-# it exited with.
-run_reported() {
-  run redlock-cli run -k demo --status-fd 8 "$@" 8>"$BATS_TEST_TMPDIR/report"
-  output=$(report)
-  assert_equal "$(wc -l <"$BATS_TEST_TMPDIR/report")" 1
-}
-
-@test "--status-fd: a command that ended by itself" {
-  run_reported -- sh -c 'sleep 0.3; exit 3'
-  assert_equal "$status" 3
-  assert_equal "$(json 'sorted(j)')" \
-    "['acquired_at', 'command', 'command_exit', 'ended_at', 'exit_code', 'fence', 'held_ms', \
-'key', 'left', 'released', 'result', 'shared', 'started_at', 'waited_ms']"
-  assert_equal \
-    "$(json '(j["command"], j["key"], j["result"], j["exit_code"], j["command_exit"],
-      j["released"], j["left"])')" \
-    "('run', 'demo', 'released', 3, 3, True, [])"
-  assert_equal "$(json 'j["fence"]')" "$(fence_at 0 demo)"
-  assert [ "$(json 'j["held_ms"]')" -ge 300 ]
-  assert [ "$(json 'j["waited_ms"]')" -ge 0 ]
-}
-
-@test "--status-fd: a command that died of a signal" {
-  run_reported -- sh -c 'kill -KILL $$'
-  assert_equal "$status" 137
-  assert_equal "$(json '(j["result"], j["exit_code"], j["command_signal"], "command_exit" in j)')" \
-    "('released', 137, 9, False)"
-}
-
-@test "--status-fd: the time that was waited" {
-  redis 0 set demo theirs px 3000
-  run_reported -- true
-  assert_equal "$status" 0
-  # Less what had passed before it began.
-  assert [ "$(json 'j["waited_ms"]')" -gt 0 ]
-}
-
-@test "--status-fd: a lock that another holds" {
-  redis 0 set demo theirs
-  run_reported -n -- true
-  assert_equal "$status" 75
-  assert_equal \
-    "$(json '(j["result"], j["exit_code"], j["released"], j["holder"]["foreign"],
-      "fence" in j, "command_exit" in j)')" \
-    "('busy', 75, False, True, False, False)"
-  run_reported -n -E 0 -- true
-  assert_equal "$status $(json '(j["result"], j["exit_code"])')" "0 ('busy', 0)"
-}
-
-@test "--status-fd: a command that could not be executed, and one whose own status is ours" {
-  run_reported -- "$(executable script <<<'#!/no/such/interpreter')"
-  assert_in_range "$status" 126 127
-  assert_equal \
-    "$(json '(j["result"], j["exit_code"] == '"$status"', j["released"], "command_exit" in j)')" \
-    "('not_started', True, True, False)"
-  run_reported -- sh -c 'exit 75'
-  assert_equal "$status $(json '(j["result"], j["exit_code"], j["command_exit"])')" \
-    "75 ('released', 75, 75)"
-}
-
-@test "--status-fd: an error that is found before the wait" {
-  local -A result=([64]=usage [78]=config [126]=not_started [127]=not_started)
-  run_reported --ttl never -- true
-  check_early 64
-  run_reported --ttl -n -- true
-  check_early 64
-  run_reported -S nonsense -- true
-  check_early 78
-  run_reported -- /etc
-  check_early 126
-  run -127 redlock-cli run -k demo --status-fd 8 -- /no/such/program 8>"$BATS_TEST_TMPDIR/report"
-  output=$(<"$BATS_TEST_TMPDIR/report")
-  check_early 127
-  REDLOCK_STATUS_FD=8 run redlock-cli run -k demo --ttl never -- true 8>"$BATS_TEST_TMPDIR/report"
-  output=$(<"$BATS_TEST_TMPDIR/report")
-  check_early 64
-  # What is no descriptor to write to gets nothing.
-  run -64 redlock-cli run -k demo --status-fd 77 -- true
-}
-
-check_early() {
-  assert_equal "$status" "$1"
-  assert_equal \
-    "$(json '[j["command"], j["result"], j["exit_code"], j["released"], len(j["message"]) > 0]')" \
-    "['run', '${result[$1]}', $1, False, True]"
-}
-
-@test "--status-fd: a wait that a signal ended" {
-  redis 0 set demo theirs
-  start_background ours redlock-cli run -k demo --status-fd 8 -- true 8>"$BATS_TEST_TMPDIR/report"
-  wait_for_stderr ours "waiting for"
-  kill -TERM "${BACKGROUND_PID[ours]}"
-  wait_background ours
-  assert_equal "$status $(reported '(j["result"], j["exit_code"])')" "143 ('interrupted', 143)"
 }

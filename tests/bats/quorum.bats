@@ -185,27 +185,6 @@ connections_are() { redis "$2" info clients | grep -q "^connected_clients:$1[[:s
   assert_equal "$output" ran
 }
 
-# The lock of another stays held there: what is written is refused, and looking is not.
-@test "a server that can be read and not written is a missing quorum: not asked without end, and not for ever" {
-  start_servers 1
-  redlock-cli acquire -S "$SERVERS" -k demo --ttl 5m \
-    --token-file "$BATS_TEST_TMPDIR/token" >/dev/null
-  redis 0 config set min-replicas-to-write 1
-  run -69 --separate-stderr redlock-cli run -S "$SERVERS" -k demo --unavailable-wait 3s \
-    -- touch "$BATS_TEST_TMPDIR/ran"
-  assert_regex "$stderr" "too few replicas"
-  # A look and a refused attempt after each pause: of 20 ms at first, doubling up to half a second.
-  assert_in_range "$(scripts_run 0)" 6 60
-
-  start_background waiter redlock-cli run -S "$SERVERS" -k demo --unavailable-wait 5m -- true
-  wait_until has_run_scripts 0 $(($(scripts_run 0) + 6))
-  redis 0 config set min-replicas-to-write 0
-  wait_for_queued 1
-  redlock-cli release -S "$SERVERS" -k demo --token-file "$BATS_TEST_TMPDIR/token"
-  wait_background waiter
-  assert_equal "$status" 0
-}
-
 @test "four servers, two of them with another's lock: busy in a moment, and the other two stay free" {
   start_servers 4
   run -0 redlock-cli acquire -S "${SERVER_URL[0]},${SERVER_URL[1]}" -k demo -t 5m

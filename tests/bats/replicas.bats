@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
 # shellcheck disable=SC2016,SC2030,SC2031,SC2034,SC2154
-# --replicas: a vote counts only when replicas have it.
+# --replicas: a vote counts only when replicas have it; and a server that refuses to write without.
 load helper/common
 load helper/redis
 load helper/locks
@@ -93,4 +93,25 @@ replica_is_in_step() {
     assert_refused 64 "--replicas" \
       redlock-cli run -S redis://127.0.0.1:1 -k demo "--replicas=$text" -- true
   done
+}
+
+# The lock of another stays held there: what is written is refused, and looking is not.
+@test "a server that can be read and not written is a missing quorum: not asked without end, and not for ever" {
+  start_servers 1
+  redlock-cli acquire -S "$SERVERS" -k demo --ttl 5m \
+    --token-file "$BATS_TEST_TMPDIR/token" >/dev/null
+  redis 0 config set min-replicas-to-write 1
+  run -69 --separate-stderr redlock-cli run -S "$SERVERS" -k demo --unavailable-wait 3s \
+    -- touch "$BATS_TEST_TMPDIR/ran"
+  assert_regex "$stderr" "too few replicas"
+  # A look and a refused attempt after each pause: of 20 ms at first, doubling up to half a second.
+  assert_in_range "$(scripts_run 0)" 6 60
+
+  start_background waiter redlock-cli run -S "$SERVERS" -k demo --unavailable-wait 5m -- true
+  wait_until has_run_scripts 0 $(($(scripts_run 0) + 6))
+  redis 0 config set min-replicas-to-write 0
+  wait_for_queued 1
+  redlock-cli release -S "$SERVERS" -k demo --token-file "$BATS_TEST_TMPDIR/token"
+  wait_background waiter
+  assert_equal "$status" 0
 }

@@ -100,8 +100,7 @@ subprocess.run(["redlock-cli", "acquire", "-k", "demo", "--while-pid", str(os.ge
                 "-t", "9s", "--grace", "2s", "--token-file", sys.argv[1]],
                check=True, close_fds=False)
 print("ready", flush=True)
-while not os.path.exists(sys.argv[2]):
-    pass
+open(sys.argv[2]).close()
 # Each stays until it is killed; TERM does not do it.
 for forks in range(400):
     if os.fork() == 0:
@@ -111,8 +110,8 @@ for forks in range(400):
 while True:
     signal.pause()
 EOF
+  mkfifo "$BATS_TEST_TMPDIR/go"
   for round in 1 2 3; do
-    rm -f "$BATS_TEST_TMPDIR/go"
     start_watched ours /usr/bin/python3 "$BATS_TEST_TMPDIR/forks.py" "$BATS_TEST_TMPDIR/lease" \
       "$BATS_TEST_TMPDIR/go"
     # Its next renewal, which is due when it goes on, finds that the key is gone.
@@ -120,7 +119,7 @@ EOF
     redis 0 del demo
     redis 0 set timer x px 3000
     wait_for_no_key 0 timer
-    touch "$BATS_TEST_TMPDIR/go"
+    timeout 60 sh -c ': >"$0"' "$BATS_TEST_TMPDIR/go"
     kill -CONT "$HOLDER"
     wait_until is_dead "$HOLDER"
     flock -xn "$WITNESS" true

@@ -102,6 +102,12 @@ holder_of() {
 
 report() { cat "$BATS_TEST_TMPDIR/report"; }
 
+# reported EXPRESSION: of the line that --status-fd got.
+reported() {
+  output=$(report)
+  json "$1"
+}
+
 # Not a zombie, and there.
 is_alive() {
   local stat=

@@ -1,0 +1,26 @@
+# shellcheck shell=bash
+# A lock that is busy, and the user's file. `load helper/common`, helper/redis and helper/locks come
+# first.
+
+# The code with which a busy lock ends shows which source won, so the lock is held throughout.
+setup_settings() {
+  setup_one_server
+  # What decides in one attempt has room on a busy machine: as much as the default ttl allows.
+  export REDLOCK_SERVER_TIMEOUT=4s
+  redis 0 set busy x px 600000
+  USER_FILE=$XDG_CONFIG_HOME/redlock-cli/config.toml
+}
+
+# user_file LINE…: the user's configuration file.
+user_file() {
+  mkdir -p "$(dirname "$USER_FILE")"
+  printf '%s\n' "$@" >"$USER_FILE"
+}
+
+# ends_with CODE OPTION…: a try for the busy lock ends with CODE.
+ends_with() {
+  local code=$1
+  shift
+  run --separate-stderr redlock-cli run -k busy -n "$@" -- true
+  assert_equal "$status" "$code"
+}
