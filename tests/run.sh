@@ -395,6 +395,8 @@ prepare_user() {
 }
 
 run_as_user() {
+  # All of them wait: as many at a time as there are long ones.
+  local test_jobs=$((9 * jobs))
   prepare_user user || return 0
   run_ctest user as_user -- --test-dir "$user_tmp/ctest" \
     -L '^bats$' -LE '^(local|any_user)$' "${all_but_load[@]}"
