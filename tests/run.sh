@@ -19,7 +19,7 @@ and without a word all of these but the last three, some beside each other:
          the unit tests, and every fuzz target for five or ten seconds; without a word with fewer
          checks, and without lines in reports
   servers  the tests of what goes over the wire once more, with the newest Redis and the newest
-         Valkey that Debian has
+         Valkey that Debian has; without a word with one of them, the other the next day
   mutants  one of the mutants of tests/mutants/list, another each day; it counts as passed when a
          test notices it
   user   when root: the bats tests of dev once more as an ordinary user without a home, but for
@@ -316,11 +316,16 @@ END
   start_ctest "$1" env PATH="$2:$PATH" -- --test-dir "$work/$1" -R "^(wire|bats\.($wire_files))$"
 }
 
+readonly servers=(redis valkey)
+
+server_of_today() { echo "${servers[$(date +%s) / 86400 % ${#servers[@]}]}"; }
+
+# begin_servers NAME…
 begin_servers() {
   local server bin
   build_for servers dev || return 0
   (cd build/dev && ctest -N >/dev/null) || true # writes the lists of unit tests
-  for server in redis valkey; do
+  for server in "$@"; do
     if bin=$(tests/servers.sh "$server"); then
       begin "$server" test_server "$server" "$bin"
     else
@@ -421,7 +426,7 @@ run() {
     fuzz) run_preset asan asan -L '^fuzz$' ;;
     asan-bats) run_asan_bats ;;
     tsan) run_tsan ;;
-    servers) begin_servers ;;
+    servers) begin_servers "${servers[@]}" ;;
     mutants) begin_mutants ;;
     user) run_as_user ;;
     load) run_load ;;
@@ -436,7 +441,7 @@ run() {
       done
       begin asan test_asan
       run_preset dev dev "${all_but_load[@]}"
-      begin_servers
+      begin_servers "$(server_of_today)"
       begin_mutants
       run_as_user
       run_load
