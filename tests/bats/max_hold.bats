@@ -10,12 +10,6 @@ load helper/checks
 load helper/supervision
 load helper/while_pid
 
-# reported EXPRESSION: of the line that --status-fd got.
-reported() {
-  output=$(report)
-  json "$1"
-}
-
 # bats test_tags=redis
 @test "at the end of it the whole tree is told, then killed, and dead before the lock is free; 124" {
   await_lock

@@ -6,10 +6,8 @@ load helper/common
 load helper/redis
 load helper/locks
 load helper/checks
-load helper/supervision
 
-setup() { setup_supervision; }
-teardown() { teardown_supervision; }
+setup() { setup_one_server; }
 
 @test "--min-hold: run exits at once, and others wait for the rest" {
   local left

@@ -133,42 +133,6 @@ use_all_commands() {
   assert_regex "$stderr" "${SERVER_URL[2]}"
 }
 
-# Warm servers hold the scripts already, so that what is written to a silent one would lock it
-# later.
-three_silent_servers_of_five() {
-  export REDLOCK_SERVER=$SERVERS
-  run -0 redlock-cli status -k warm --server-timeout 4s
-  local nr
-  for nr in 0 1 2; do pause_server "$nr"; done
-  assert_refused 69 "3 of 5 servers must answer" \
-    redlock-cli run -k demo -n --server-timeout 500ms -- true
-  for nr in 0 1 2; do assert_regex "$stderr" "${SERVER_URL[nr]}: no answer"; done
-  assert_unlocked demo 3 4
-  for nr in 0 1 2; do
-    resume_server "$nr"
-    assert_equal "$(redis "$nr" ping)" PONG
-    # It has read all that was left for it once the connection is gone.
-    wait_until connections_are 1 "$nr"
-    # Whether the attempt did get there: the counter is its trace.
-    assert_equal "$(redis "$nr" exists 'redlock:fence:{demo}')" 1
-    assert_unlocked demo "$nr"
-  done
-  run -0 redlock-cli run -k demo -n -- true
-}
-
-connections_are() { redis "$2" info clients | grep -q "^connected_clients:$1[[:space:]]*$"; }
-
-@test "three of five servers silent: 69 names each, and no ghost of the lock appears when they wake up" {
-  start_servers 5
-  three_silent_servers_of_five
-}
-
-@test "nor does a ghost appear over TCP" {
-  local nr
-  for nr in 0 1 2 3 4; do start_tcp_server; done
-  three_silent_servers_of_five
-}
-
 @test "a wait bears a missing quorum until --unavailable-wait is over, and is rewarded when the servers come back" {
   start_servers 3
   export REDLOCK_SERVER=$SERVERS

@@ -52,7 +52,7 @@ start_hold() {
 }
 
 @test "silence that turns into a refusal when the command has ended" {
-  start_servers 3 --lua-time-limit 3000
+  start_servers 3 --lua-time-limit 4000
   start_hold --server-timeout 1s
   start_background busy redis-cli -s "${SERVER_SOCKET[0]}" eval 'while true do end' 0
   wait_until server_is_silent 0
@@ -122,7 +122,7 @@ server_is_silent() { ! timeout 0.2 redis-cli -s "${SERVER_SOCKET[$1]}" ping >/de
   # The quorum's second server confirms after the first one's refusal was read. The relay may see
   # the second refusal before the client does; the third is the answer to a question behind it.
   pause_server 1
-  start_background release redlock-cli release --server-timeout 6s
+  start_background release redlock-cli release --server-timeout 8s
   wait_until has_refused 3
   resume_server 1
   wait_background release

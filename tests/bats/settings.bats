@@ -39,12 +39,6 @@ setup() { setup_settings; }
   REDLOCK_CONFLICT_EXITCODE=13 run -0 redlock-cli status
 }
 
-@test "--config /dev/null means no settings" {
-  user_file 'conflict-exit-code = 13'
-  ends_with 13
-  ends_with 75 --config /dev/null
-}
-
 @test "blanks and newlines around servers do not count" {
   local value
   for value in "$SERVERS"$'\n' $'\t '"$SERVERS"$'\r\n'; do
@@ -110,12 +104,6 @@ setup() { setup_settings; }
   REDLOCK_WAIT=1h REDLOCK_NONBLOCK=1 run -78 redlock-cli run -k busy -- true
   assert_refused 64 "--nonblock and --wait cannot be used together" \
     redlock-cli run -k busy -n -w 1h -- true
-}
-
-@test "--config is a variable, but no line of a file" {
-  user_file 'config = "/dev/null"'
-  assert_refused 78 "$USER_FILE: line 1, column 1: config belongs on the command line" \
-    redlock-cli status
 }
 
 # --- empty values ---

@@ -111,6 +111,18 @@ with_system_file() {
   ends_with 75 --config "$BATS_TEST_TMPDIR/empty"
 }
 
+@test "--config /dev/null means no settings" {
+  user_file 'conflict-exit-code = 13'
+  ends_with 13
+  ends_with 75 --config /dev/null
+}
+
+@test "--config is a variable, but no line of a file" {
+  user_file 'config = "/dev/null"'
+  assert_refused 78 "$USER_FILE: line 1, column 1: config belongs on the command line" \
+    redlock-cli status
+}
+
 @test "a file that was named and cannot be read is 78" {
   assert_refused 78 "/no/such/file" env REDLOCK_CONFIG=/no/such/file redlock-cli run -k demo -- true
   assert_refused 78 "/no/such/file" redlock-cli run -k demo --config /no/such/file -- true

@@ -97,7 +97,6 @@ N locks not shown in full: the terminal has no room' -n '1,4p; ${s/[0-9]*/N/; p}
   assert_equal "$(tmux_here display-message -p '#{cursor_flag} #{alternate_on}')" "1 0"
 }
 
-# bats test_tags=redis
 @test "--watch shows that a server dies, and goes on" {
   start_servers 2
   export REDLOCK_SERVER=$SERVERS
