@@ -62,9 +62,6 @@ readonly all_but_load=(-E '^bats\.load$')
 # nobody, by the number that Debian gives it.
 readonly ORDINARY_UID=65534
 
-# The status of a part in the background whose build failed; none of ctest's.
-readonly NOT_BUILT=99
-
 jobs=$(nproc)
 # Most tests wait for something most of the time.
 test_jobs=$((5 * jobs))
@@ -210,19 +207,13 @@ has_ended() { [[ -s $work/$1.status ]]; }
 finish() {
   local part status
   for part in "${!running[@]}"; do
-    if ! has_ended "$part"; then
-      # Now we wait for it. An ordinary user cannot give it its priority back.
-      renice -n 0 -g "${running[$part]}" >/dev/null 2>&1 || true
-      wait "${running[$part]}" || true
-    fi
+    has_ended "$part" || wait "${running[$part]}" || true
     read -r status <"$work/$part.status" || status=1
     unset "running[$part]"
     headline "test $part, in the background"
     cat "$work/$part.log"
     if [[ $part == mutants ]]; then
       enter_mutants
-    elif ((status == NOT_BUILT)); then
-      fail_part "$part" "the build failed"
     else
       enter_results "$part" "$status"
     fi
@@ -233,7 +224,8 @@ finish() {
 # eyes of a ctest that runs beside. configuration[PRESET] is one more argument for CMake.
 declare -A built=() configuration=()
 build() {
-  [[ -z ${built[$PWD/$1]-} ]] || return 0
+  [[ -z ${built[$PWD/$1]-} ]] || return "${built[$PWD/$1]}"
+  built[$PWD/$1]=1
   headline "build $1"
   cmake --preset "$1" ${configuration[$1]+"${configuration[$1]}"} \
     >"$work/configure.$1.log" 2>&1 || {
@@ -241,7 +233,7 @@ build() {
     return 1
   }
   cmake --build --preset "$@" -j "$jobs" || return
-  built[$PWD/$1]=yes
+  built[$PWD/$1]=0
 }
 
 # build_for PART PRESET [--target TARGET]: no build, no tests.
@@ -259,10 +251,10 @@ run_preset() {
   run_ctest "$part" -- --test-dir "build/$preset" "$@"
 }
 
-test_asan() {
+begin_asan() {
   local test_jobs=$jobs # they keep a processor busy, unlike most of what is tested in front
-  build asan || return "$NOT_BUILT"
-  start_ctest asan -- --test-dir build/asan "${sanitized[@]}"
+  build_for asan asan || return 0
+  begin asan start_ctest asan -- --test-dir build/asan "${sanitized[@]}"
 }
 
 # run_with_reports PART PRESET CTEST-ARGUMENT…: a report of a sanitizer, of any process, is a
@@ -323,7 +315,7 @@ server_of_today() { echo "${servers[$(date +%s) / 86400 % ${#servers[@]}]}"; }
 # begin_servers NAME…
 begin_servers() {
   local server bin
-  build_for servers dev || return 0
+  build_for servers dev && build_for servers "$wire_preset" || return 0
   (cd build/dev && ctest -N >/dev/null) || true # writes the lists of unit tests
   for server in "$@"; do
     if bin=$(tests/servers.sh "$server"); then
@@ -399,11 +391,10 @@ prepare_user() {
   user_is_ready=yes
 }
 
-run_as_user() {
-  # All of them wait: as many at a time as there are long ones.
-  local test_jobs=$((9 * jobs))
+begin_user() {
+  local test_jobs=$((3 * jobs))
   prepare_user user || return 0
-  run_ctest user as_user -- --test-dir "$user_tmp/ctest" \
+  begin user start_ctest user as_user -- --test-dir "$user_tmp/ctest" \
     -L '^bats$' -LE '^(local|any_user)$' "${all_but_load[@]}"
 }
 
@@ -428,22 +419,22 @@ run() {
     tsan) run_tsan ;;
     servers) begin_servers "${servers[@]}" ;;
     mutants) begin_mutants ;;
-    user) run_as_user ;;
+    user) begin_user ;;
     load) run_load ;;
     '')
       # asan has the unit tests.
       configuration[dev]=-DREDLOCK_UNIT_TESTS=OFF
       configuration[asan]=-DREDLOCK_FAST_SANITIZERS=ON
       wire_preset=asan
-      # Not beside the tests: that took both a quarter longer.
+      # Not beside the tests: Clang took a quarter longer there.
       for preset in dev asan; do
         build "$preset" || true # who tests it says so
       done
-      begin asan test_asan
-      run_preset dev dev "${all_but_load[@]}"
+      begin_asan
+      begin_user
       begin_servers "$(server_of_today)"
       begin_mutants
-      run_as_user
+      run_preset dev dev "${all_but_load[@]}"
       run_load
       ;;
   esac
