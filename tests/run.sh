@@ -64,7 +64,7 @@ readonly ORDINARY_UID=65534
 
 jobs=$(nproc)
 # Most tests wait for something most of the time.
-test_jobs=$((5 * jobs))
+test_jobs=$((6 * jobs))
 passed=0
 failed=0
 summary=()
