@@ -22,5 +22,6 @@ ends_with() {
   local code=$1
   shift
   run --separate-stderr redlock-cli run -k busy -n "$@" -- true
+  # shellcheck disable=SC2154 # bats sets it
   assert_equal "$status" "$code"
 }

@@ -104,6 +104,7 @@ report() { cat "$BATS_TEST_TMPDIR/report"; }
 
 # reported EXPRESSION: of the line that --status-fd got.
 reported() {
+  # shellcheck disable=SC2034 # json reads it
   output=$(report)
   json "$1"
 }
