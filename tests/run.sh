@@ -182,7 +182,7 @@ run_ctest() {
   enter_results "$1" "$status"
 }
 
-# begin PART COMMAND…: runs it in the background. What it prints is shown by finish.
+# begin PART COMMAND…: runs it in the background, until await or finish.
 begin() {
   local part=$1
   shift
@@ -192,7 +192,7 @@ begin() {
   set +m
 }
 
-# note_status FILE COMMAND…: for finish. A shell forgets how its child ended once another has the
+# note_status FILE COMMAND…: for await. A shell forgets how its child ended once another has the
 # same pid, and tests start enough processes for that.
 note_status() {
   local status=0
@@ -203,15 +203,23 @@ note_status() {
 # Whether a part in the background has ended: then its pid may be another's.
 has_ended() { [[ -s $work/$1.status ]]; }
 
+# await PART: until it has ended; shows what it printed, and returns its status.
+await() {
+  local part=$1 status
+  has_ended "$part" || wait "${running[$part]}" || true
+  read -r status <"$work/$part.status" || status=1
+  unset "running[$part]"
+  headline "$part, in the background"
+  cat "$work/$part.log"
+  return "$status"
+}
+
 # Waits for all parts in the background.
 finish() {
   local part status
   for part in "${!running[@]}"; do
-    has_ended "$part" || wait "${running[$part]}" || true
-    read -r status <"$work/$part.status" || status=1
-    unset "running[$part]"
-    headline "test $part, in the background"
-    cat "$work/$part.log"
+    status=0
+    await "$part" || status=$?
     if [[ $part == mutants ]]; then
       enter_mutants
     else
@@ -221,14 +229,15 @@ finish() {
 }
 
 # build PRESET [--target TARGET]: each preset once: configuring writes ctest's lists anew, under the
-# eyes of a ctest that runs beside. configuration[PRESET] is one more argument for CMake.
+# eyes of a ctest that runs beside. configuration[PRESET]: more arguments for CMake, in words.
 declare -A built=() configuration=()
 build() {
   [[ -z ${built[$PWD/$1]-} ]] || return "${built[$PWD/$1]}"
   built[$PWD/$1]=1
+  local options
+  read -ra options <<<"${configuration[$1]-}"
   headline "build $1"
-  cmake --preset "$1" ${configuration[$1]+"${configuration[$1]}"} \
-    >"$work/configure.$1.log" 2>&1 || {
+  cmake --preset "$1" "${options[@]}" >"$work/configure.$1.log" 2>&1 || {
     cat "$work/configure.$1.log"
     return 1
   }
@@ -241,6 +250,16 @@ build_for() {
   build "${@:2}" && return
   fail_part "$1" "the build failed"
   return 1
+}
+
+# build_side_by_side PRESET PRESET: each has steps that wait for one other. Not beside tests: Clang
+# took a quarter longer there. Whoever tests what failed to build says so.
+build_side_by_side() {
+  begin "build-$2" build "$2"
+  build "$1" || true
+  local status=0
+  await "build-$2" || status=$?
+  built[$PWD/$2]=$status
 }
 
 # run_preset PART PRESET CTEST-ARGUMENT…
@@ -409,7 +428,6 @@ run_load() {
 
 # The part named, or everything.
 run() {
-  local preset
   case $1 in
     dev) run_preset dev dev ;;
     quick) run_preset dev dev -L '^(unit|quick)$' ;;
@@ -422,14 +440,11 @@ run() {
     user) begin_user ;;
     load) run_load ;;
     '')
-      # asan has the unit tests.
-      configuration[dev]=-DREDLOCK_UNIT_TESTS=OFF
+      # asan has the unit tests. Nothing reads the lines of what dev has here.
+      configuration[dev]='-DREDLOCK_UNIT_TESTS=OFF -DCMAKE_CXX_FLAGS_DEBUG=-Og'
       configuration[asan]=-DREDLOCK_FAST_SANITIZERS=ON
       wire_preset=asan
-      # Not beside the tests: Clang took a quarter longer there.
-      for preset in dev asan; do
-        build "$preset" || true # who tests it says so
-      done
+      build_side_by_side dev asan
       begin_asan
       begin_user
       begin_servers "$(server_of_today)"

@@ -48,4 +48,7 @@ inline bool is_printable_utf8(std::string_view text) {
   return true;
 }
 
+/// Whether this is one JSON text, and nothing else. For targets that link fuzz-json.
+bool is_json(std::string_view text);
+
 }  // namespace redlock::fuzz
