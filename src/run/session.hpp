@@ -44,11 +44,10 @@ class Session {
   template <class T>
   T run(asio::awaitable<T> main) {
     std::optional<T> result;
-    spawn(io_->get_executor(),
-          [this, &result, main = std::move(main)]() mutable -> asio::awaitable<void> {
-            result.emplace(co_await std::move(main));
-            io_->stop();
-          });
+    spawn(io_->get_executor(), [this, &result, &main]() -> asio::awaitable<void> {
+      result.emplace(co_await std::move(main));
+      io_->stop();
+    });
     try {
       io_->run();
     } catch (...) {

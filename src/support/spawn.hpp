@@ -1,19 +1,14 @@
 #pragma once
 
 #include <asio/any_io_executor.hpp>
-#include <asio/co_spawn.hpp>
-#include <exception>
-#include <utility>
+#include <asio/awaitable.hpp>
+#include <functional>
 
 namespace redlock {
 
-/// Starts a coroutine in the background; no caller waits for it. An exception that leaves it also
-/// leaves the executor's run(); asio::detached would swallow it.
-template <class Coroutine>
-void spawn(const asio::any_io_executor& executor, Coroutine coroutine) {
-  asio::co_spawn(executor, std::move(coroutine), [](const std::exception_ptr& failure) {
-    if (failure) std::rethrow_exception(failure);
-  });
-}
+/// Starts a coroutine in the background; no caller waits for it. `coroutine` is copied, and lives
+/// until what it returned has ended. An exception that leaves it also leaves the executor's run();
+/// asio::detached would swallow it.
+void spawn(const asio::any_io_executor& executor, std::function<asio::awaitable<void>()> coroutine);
 
 }  // namespace redlock

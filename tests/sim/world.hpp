@@ -2,6 +2,7 @@
 
 #include <array>
 #include <deque>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -61,8 +62,7 @@ class World final : public Network {
   /// As the product writes it into owner records.
   [[nodiscard]] std::string name_of_host(std::size_t host) const;
   std::shared_ptr<ServerSet> new_server_set(Process& process, Duration server_timeout);
-  template <class Coroutine>
-  void start(Coroutine coroutine) {
+  void start(std::function<asio::awaitable<void>()> coroutine) {
     spawn(timeline_.executor(), std::move(coroutine));
   }
   void in(Duration delay, std::function<void()> action) { timeline_.in(delay, std::move(action)); }

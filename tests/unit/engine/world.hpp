@@ -162,8 +162,7 @@ class World final : public sim::Network {
   }
 
   /// Starts a coroutine that runs beside others.
-  template <class Coroutine>
-  void start(Coroutine coroutine) {
+  void start(std::function<asio::awaitable<void>()> coroutine) {
     spawn(timeline_.executor(), std::move(coroutine));
   }
 

@@ -4,10 +4,8 @@
 #include <stdlib.h>
 
 #include <asio/awaitable.hpp>
-#include <asio/co_spawn.hpp>
 #include <asio/io_context.hpp>
 #include <chrono>
-#include <exception>
 #include <filesystem>
 #include <memory>
 #include <optional>
@@ -15,6 +13,7 @@
 #include <utility>
 
 #include "support/clock.hpp"
+#include "support/spawn.hpp"
 
 namespace redlock::testing {
 
@@ -82,23 +81,17 @@ class Drive {
   /// Runs the coroutine, and whatever else is under way, until it ends.
   template <class T>
   T run(asio::awaitable<T> coroutine) {
-    Eventual<T> result(clock_);
-    asio::co_spawn(context_, std::move(coroutine), [&result](std::exception_ptr failure, T value) {
-      if (failure) std::rethrow_exception(failure);
-      result.set(std::move(value));
-    });
-    run_until([&] { return result.ready(); });
     std::optional<T> value;
-    asio::co_spawn(context_, result.get(),
-                   [&value](std::exception_ptr, T got) { value = std::move(got); });
+    spawn(executor(),
+          [&]() -> asio::awaitable<void> { value.emplace(co_await std::move(coroutine)); });
     run_until([&] { return value.has_value(); });
     return std::move(*value);
   }
 
   void run(asio::awaitable<void> coroutine) {
     bool done = false;
-    asio::co_spawn(context_, std::move(coroutine), [&done](std::exception_ptr failure) {
-      if (failure) std::rethrow_exception(failure);
+    spawn(executor(), [&]() -> asio::awaitable<void> {
+      co_await std::move(coroutine);
       done = true;
     });
     run_until([&] { return done; });
@@ -108,11 +101,10 @@ class Drive {
   template <class T>
   Eventual<T> start(asio::awaitable<T> coroutine) {
     Eventual<T> result(clock_);
-    asio::co_spawn(context_, std::move(coroutine),
-                   [result](std::exception_ptr failure, T value) mutable {
-                     if (failure) std::rethrow_exception(failure);
-                     result.set(std::move(value));
-                   });
+    const auto shared = std::make_shared<asio::awaitable<T>>(std::move(coroutine));
+    spawn(executor(), [result, shared]() mutable -> asio::awaitable<void> {
+      result.set(co_await std::move(*shared));
+    });
     return result;
   }
 
