@@ -44,7 +44,7 @@ LIBRARIES = [
      ["store/local"], "Lua is for store/local alone"),
     (r"sha[12]\.h$", ["support"], "libmd is for support alone"),
     (r"openssl/", ["store/redis"], "OpenSSL is for store/redis alone"),
-    (r"nlohmann/", ["store", "output", "cli"], "nlohmann is for store, output and cli"),
+    (r"nlohmann/", ["store", "output"], "nlohmann is for store and output"),
 ]
 
 DIRECTIVE = re.compile(r'^[ \t]*#[ \t]*(?:include_next|include|import)(?=[ \t<"]|$)[ \t]*(.*)$')

@@ -1,7 +1,3 @@
-#include <fmt/format.h>
-
-#include <nlohmann/json.hpp>
-
 #include "cli/command_session.hpp"
 #include "cli/commands.hpp"
 #include "cli/option_rows.hpp"
@@ -9,10 +5,9 @@
 #include "cli/redact.hpp"
 #include "core/validity.hpp"
 #include "output/diagnosis.hpp"
-#include "output/one_line.hpp"
+#include "output/settings.hpp"
 #include "run/command_error.hpp"
 #include "run/session.hpp"
-#include "support/text.hpp"
 
 namespace redlock::cli {
 namespace {
@@ -50,36 +45,17 @@ std::string shown_value(const OptionRow& option, const Setting& setting) {
   return value;
 }
 
-/// `name = value (where it comes from)`, one per line; a setting that is set nowhere shows its
-/// default.
 run::Finish show_settings(const Settings& settings) {
-  std::string text;
-  nlohmann::ordered_json json;
-  json["command"] = "doctor";
-  json["settings"] = nlohmann::ordered_json::array();
+  std::vector<output::ShownSetting> shown;
   for (const OptionRow* option : option::all_options) {
     if (option->spec().source == OptionSource::line) continue;
-    const auto setting = settings.find(*option);
-    const std::string value = setting ? shown_value(*option, *setting) : "";
-    const std::string fallback = option->default_text();
-    std::string shown = " (not set)";
-    if (setting) {
-      shown = fmt::format(" = {} ({})", escape_for_terminal(value), setting->where);
-    } else if (!fallback.empty()) {
-      shown = fmt::format(" = {} (default)", fallback);
-    }
-    text += fmt::format("{}{}\n", option->name(), shown);
-    nlohmann::ordered_json entry;
-    entry["name"] = option->name();
-    entry["value"] =
-        setting ? nlohmann::ordered_json(to_valid_utf8(value)) : nlohmann::ordered_json(nullptr);
-    entry["where"] = setting ? nlohmann::ordered_json(to_valid_utf8(setting->where))
-                             : nlohmann::ordered_json(nullptr);
-    entry["default"] =
-        fallback.empty() ? nlohmann::ordered_json(nullptr) : nlohmann::ordered_json(fallback);
-    json["settings"].push_back(std::move(entry));
+    output::ShownSetting row{std::string(option->name()), std::nullopt, option->default_text()};
+    if (const auto setting = settings.find(*option))
+      row.value = {shown_value(*option, *setting), setting->where};
+    shown.push_back(std::move(row));
   }
-  print_result(settings.get(option::json) ? output::one_line(json) + "\n" : text);
+  print_result(settings.get(option::json) ? output::settings_json(shown) + "\n"
+                                          : output::settings_text(shown));
   return run::Finish{to_int(ExitCode::done)};
 }
 
