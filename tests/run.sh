@@ -229,15 +229,14 @@ finish() {
 }
 
 # build PRESET [--target TARGET]: each preset once: configuring writes ctest's lists anew, under the
-# eyes of a ctest that runs beside. configuration[PRESET]: more arguments for CMake, in words.
+# eyes of a ctest that runs beside. configuration[PRESET] is one more argument for CMake.
 declare -A built=() configuration=()
 build() {
   [[ -z ${built[$PWD/$1]-} ]] || return "${built[$PWD/$1]}"
   built[$PWD/$1]=1
-  local options
-  read -ra options <<<"${configuration[$1]-}"
   headline "build $1"
-  cmake --preset "$1" "${options[@]}" >"$work/configure.$1.log" 2>&1 || {
+  cmake --preset "$1" ${configuration[$1]+"${configuration[$1]}"} \
+    >"$work/configure.$1.log" 2>&1 || {
     cat "$work/configure.$1.log"
     return 1
   }
@@ -440,8 +439,8 @@ run() {
     user) begin_user ;;
     load) run_load ;;
     '')
-      # asan has the unit tests. Nothing reads the lines of what dev has here.
-      configuration[dev]='-DREDLOCK_UNIT_TESTS=OFF -DCMAKE_CXX_FLAGS_DEBUG=-Og'
+      # asan has the unit tests.
+      configuration[dev]=-DREDLOCK_UNIT_TESTS=OFF
       configuration[asan]=-DREDLOCK_FAST_SANITIZERS=ON
       wire_preset=asan
       build_side_by_side dev asan
