@@ -2,7 +2,7 @@
 # header that includes too little is found there.
 set(redlock_headers <algorithm> <chrono> <functional> <map> <memory> <optional> <set> <string>
     <string_view> <variant> <vector>
-    <asio/any_io_executor.hpp> <asio/awaitable.hpp> <asio/co_spawn.hpp> <asio/use_awaitable.hpp>)
+    <asio/any_io_executor.hpp> <asio/awaitable.hpp> <asio/use_awaitable.hpp>)
 
 # redlock_precompile(TARGET OWNER [HEADER…]): OWNER compiles the headers, and is named first; every
 # other target uses what it made.
