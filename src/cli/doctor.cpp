@@ -1,3 +1,8 @@
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
 #include "cli/command_session.hpp"
 #include "cli/commands.hpp"
 #include "cli/option_rows.hpp"

@@ -6,12 +6,12 @@
 
 namespace redlock::output {
 
-/// An option that may be set outside the command line. Its value and place may be from elsewhere.
+/// An option that may be set outside the command line.
 struct ShownSetting {
   /// What the option is set to, and where.
   struct Value {
-    std::string text;
-    std::string where;
+    std::string text;   ///< may be from elsewhere
+    std::string where;  ///< printable
   };
   std::string name;
   std::optional<Value> value;  ///< nothing: set nowhere

@@ -3,6 +3,8 @@
 #include <asio/awaitable.hpp>
 #include <asio/io_context.hpp>
 #include <memory>
+#include <optional>
+#include <utility>
 
 #include "engine/diagnosis.hpp"
 #include "engine/interrupt.hpp"

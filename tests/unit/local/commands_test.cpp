@@ -2,6 +2,7 @@
 #include "store/local/commands.hpp"
 
 #include <random>
+#include <set>
 
 #include "../store/called_commands.hpp"
 #include "twin.hpp"
@@ -146,7 +147,7 @@ TEST(CommandsDifferentialTest, KeysExpireAtTheSameInstant) {
 // --- What a random sequence may miss ---
 
 TEST(CommandsTest, AllCommandsOfTheScriptsAreKnown) {
-  const std::set<std::string> names = redlock::testing::called_commands();
+  const std::set<std::string> names = testing::called_commands();
   EXPECT_GE(names.size(), 20U);
   for (const std::string& name : names) {
     Keyspace keyspace;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <set>
 #include <string>
 #include <string_view>
@@ -13,7 +14,7 @@ inline std::set<std::string> called_commands() {
   constexpr std::string_view call = "call('";
   std::set<std::string> names;
   std::string_view rest = scripts::text;
-  for (std::size_t at = rest.find(call); at != rest.npos; at = rest.find(call)) {
+  for (std::size_t at = rest.find(call); at != std::string_view::npos; at = rest.find(call)) {
     rest.remove_prefix(at + call.size());
     names.emplace(rest.substr(0, rest.find('\'')));
   }
