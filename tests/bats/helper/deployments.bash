@@ -127,7 +127,7 @@ launch_sentinels() {
   done
   for ((i = first; i < first + n; ++i)); do launch_sentinel "$i" "$first" "$n" "$@" || return; done
   for ((i = first; i < first + n; ++i)); do
-    wait_for_server "$i" 2>/dev/null && owns_port "$i" || return
+    wait_for_server "$i" 2>/dev/null || return
   done
 }
 

@@ -54,7 +54,7 @@ start_tcp_server() {
     SERVER_URL[i]=redis://127.0.0.1:${SERVER_PORT[i]}
     printf '%s\0' --bind 127.0.0.1 --port "${SERVER_PORT[i]}" "$@" >"${SERVER_ARGUMENTS[i]}"
     launch_server "$i" || return
-    if wait_for_server "$i" 2>/dev/null && owns_port "$i"; then
+    if wait_for_server "$i" 2>/dev/null; then
       join_servers
       return
     fi
@@ -122,8 +122,7 @@ resume_server() { kill -CONT "${SERVER_PID[$1]}"; }
 # The same server, socket, port and options again, empty. It may be running still.
 restart_server() {
   kill_child "${SERVER_PID[$1]}"
-  launch_server "$1" && wait_for_server "$1" || return
-  [[ -z ${SERVER_PORT[$1]} ]] || owns_port "$1"
+  launch_server "$1" && wait_for_server "$1"
 }
 
 # The server answers only BUSY, until end_busy. It is to have been started with a short
@@ -191,7 +190,8 @@ $(tail -qn 1 "$SERVER_DIR/$i.log" "$SERVER_DIR/$i.out" 2>/dev/null)" >&2
   return 1
 }
 
-# By its log, which takes no process.
+# By its log, which takes no process. It is not ready before it listens: one whose port is taken
+# ends.
 server_is_ready_or_down() {
   has_written "$SERVER_DIR/$1.log" 'eady to accept connections' ||
     has_written "$SERVER_DIR/$1.log" 'Sentinel ID is ' || server_is_down "$1"
@@ -200,12 +200,6 @@ server_is_ready_or_down() {
 server_is_down() { ! is_running_child "${SERVER_PID[$1]}"; }
 
 server_is_paused() { [[ $(<"/proc/${SERVER_PID[$1]}/stat") == *') T '* ]]; }
-
-# Whether it is server I that listens on its port, by the kernel's word: the server itself may want
-# a login.
-owns_port() {
-  "${SERVER_NET[@]}" ss -Hltnp "sport = :${SERVER_PORT[$1]}" | grep -q "pid=${SERVER_PID[$1]},"
-}
 
 # answers I ANSWER CMD…
 answers() { [[ $(redis "$1" "${@:3}") == "$2" ]]; }

@@ -46,7 +46,7 @@ start_tls_server() {
       --tls-key-file "$TLS/$certificate.key" \
       --tls-ca-cert-file "$TLS/$ca.crt" "$@" >"${SERVER_ARGUMENTS[i]}"
     launch_server "$i" || return
-    if wait_for_server "$i" 2>/dev/null && owns_port "$i"; then
+    if wait_for_server "$i" 2>/dev/null; then
       join_servers
       return
     fi
