@@ -31,12 +31,17 @@ asio::awaitable<Handout> Acquisition::acquire() {
   if (options_.while_pid) needed += options_.while_pid->stop.grace;
   auto orders =
       co_await make_orders(options_, needed, options_.while_pid ? parents_.get() : nullptr);
+  // --detach promises to keep the lock, which a lease of a process around this one would not do: it
+  // ends with that process, and `release` does not touch it.
+  const bool needs_own = options_.detached.has_value();
+  if (needs_own && co_await has_parent_lease(session_.server_set(), orders))
+    co_return refuse_parent_lease();
   auto leases = co_await wait_for_locks(session_, std::move(orders), options_.wait, job_group_);
   if (!leases) co_return fail(leases.error());
   granted_at_ = session_.clock().now();
-  if (auto refused = refuse_parent_lease(**leases)) {
+  if (needs_own && !are_our_own((*leases)->leases())) {
     co_await take_back(**leases);
-    co_return std::move(*refused);
+    co_return refuse_parent_lease();
   }
   if (!session_.interrupt().raised() && (*leases)->leases().size() > 1) {
     if (auto failure = co_await renew_all(**leases)) {
@@ -55,15 +60,10 @@ asio::awaitable<Handout> Acquisition::acquire() {
   co_return handout;
 }
 
-/// --detach promises to keep the lock, which a lease of a process around this one would not do: it
-/// ends with that process, and `release` does not touch it.
-std::optional<Handout> Acquisition::refuse_parent_lease(const HeldSet& leases) const {
-  if (!options_.detached) return std::nullopt;
-  auto why = lacks_own_lease(leases.leases(), "--detach",
-                             "use --detach outside of that, or with another key");
-  if (!why) return std::nullopt;
+Handout Acquisition::refuse_parent_lease() const {
+  auto why = needs_own_lease_text("--detach", "use --detach outside of that, or with another key");
   return conclude(output::outcome_of("acquire", options_.resources, output::CommandResult::usage,
-                                     std::move(*why)),
+                                     std::move(why)),
                   /*busy=*/false);
 }
 

@@ -70,7 +70,7 @@ class Acquisition {
  private:
   Handout fail(const SetFailure& failed) const;
   Handout hand_out(std::shared_ptr<HeldSet> leases);
-  [[nodiscard]] std::optional<Handout> refuse_parent_lease(const HeldSet& leases) const;
+  [[nodiscard]] Handout refuse_parent_lease() const;
   asio::awaitable<std::optional<Handout>> renew_all(HeldSet& leases);
   [[nodiscard]] Handout interrupted() const;
   [[nodiscard]] Handout conclude(const output::Outcome& outcome, bool busy) const;

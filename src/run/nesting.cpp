@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "child/ancestry.hpp"
+#include "engine/inherited_lease.hpp"
 #include "run/lease_file.hpp"
 #include "support/digest.hpp"
 #include "support/environment.hpp"
@@ -92,11 +93,20 @@ asio::awaitable<std::vector<AcquireOrder>> make_orders(const LockOptions& option
   co_return orders;
 }
 
-std::optional<std::string> lacks_own_lease(const std::vector<Lease>& leases,
-                                           std::string_view option, std::string_view advice) {
-  const bool all_own =
-      std::ranges::all_of(leases, [](const Lease& lease) { return lease.keeping == Keeping::own; });
-  if (all_own) return std::nullopt;
+asio::awaitable<bool> has_parent_lease(ServerSet& server_set,
+                                       const std::vector<AcquireOrder>& orders) {
+  for (const AcquireOrder& order : orders) {
+    if (order.parent_claim && (co_await inherit(server_set, order)).lease) co_return true;
+  }
+  co_return false;
+}
+
+bool are_our_own(const std::vector<Lease>& leases) {
+  return std::ranges::all_of(leases,
+                             [](const Lease& lease) { return lease.keeping == Keeping::own; });
+}
+
+std::string needs_own_lease_text(std::string_view option, std::string_view advice) {
   return fmt::format(
       "{} needs a lease of its own, and the run or acquire around this one holds the lock: {}",
       option, advice);

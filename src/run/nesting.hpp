@@ -1,13 +1,13 @@
 #pragma once
 
 #include <asio/awaitable.hpp>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "core/parent_lease.hpp"
 #include "engine/attempt.hpp"
+#include "engine/server_set.hpp"
 #include "run/options.hpp"
 #include "run/parent_links.hpp"
 
@@ -25,10 +25,17 @@ asio::awaitable<std::vector<AcquireOrder>> make_orders(const LockOptions& option
                                                        Duration needed_validity,
                                                        ParentLinks* links);
 
-/// Why an option that needs leases of its own cannot be had with these: another process keeps one
-/// of them, or handed it over. Nothing when all are our own. `advice` says what to do instead.
-std::optional<std::string> lacks_own_lease(const std::vector<Lease>& leases,
-                                           std::string_view option, std::string_view advice);
+/// Whether the servers confirm the parent lease of one of these orders: for what needs leases of
+/// its own, before it waits for the others. A lease that too few servers answer for may be
+/// inherited later all the same: look at what was granted, too.
+asio::awaitable<bool> has_parent_lease(ServerSet& server_set,
+                                       const std::vector<AcquireOrder>& orders);
+
+/// Whether no other process keeps one of these, or handed it over.
+bool are_our_own(const std::vector<Lease>& leases);
+
+/// Why an option that needs leases of its own is refused; `advice` says what to do instead.
+std::string needs_own_lease_text(std::string_view option, std::string_view advice);
 
 /// The name under which the servers know the lease of this token.
 LeaseId id_of(const Token& token);

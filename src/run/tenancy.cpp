@@ -21,7 +21,12 @@ Tenancy::Tenancy(const TenancyParts& parts, const RunOptions& options)
 
 asio::awaitable<Finish> Tenancy::live() {
   for (;;) {
-    auto leases = co_await wait();
+    auto orders =
+        co_await make_orders(options_, options_.stop.grace + options_.stop.margin, parents_.get());
+    const bool needs_own = !option_for_own_leases().empty();
+    if (needs_own && co_await has_parent_lease(parts_.session.server_set(), orders))
+      co_return refuse_parent_lease();
+    auto leases = co_await wait(std::move(orders));
     const Instant wait_ended = now();
     parts_.reporter.note_waited(wait_ended - began_);
     if (!leases) {
@@ -30,16 +35,18 @@ asio::awaitable<Finish> Tenancy::live() {
                             : parts_.reporter.conclude_not_acquired(leases.error());
     }
     granted_at_ = wait_ended;
-    if (const auto finish = co_await refuse_parent_lease(**leases)) co_return *finish;
+    if (needs_own && !are_our_own((*leases)->leases())) {
+      (void)co_await (*leases)->release(/*by_hand=*/false);
+      co_return refuse_parent_lease();
+    }
     if (const auto finish = co_await skip_if_fresh(**leases)) co_return *finish;
     if (const auto finish = co_await run_under(std::move(*leases))) co_return *finish;
   }
 }
 
 /// Waits with the rest of --wait, which keeps counting while the job is paused.
-asio::awaitable<Result<std::shared_ptr<HeldSet>, SetFailure>> Tenancy::wait() {
-  auto orders =
-      co_await make_orders(options_, options_.stop.grace + options_.stop.margin, parents_.get());
+asio::awaitable<Result<std::shared_ptr<HeldSet>, SetFailure>> Tenancy::wait(
+    std::vector<AcquireOrder> orders) {
   for (AcquireOrder& order : orders) order.once_per = options_.once_per;
   WaitPolicy policy = options_.wait;
   if (policy.wait) policy.wait = std::max(Duration::zero(), *policy.wait - (now() - began_));
@@ -49,14 +56,17 @@ asio::awaitable<Result<std::shared_ptr<HeldSet>, SetFailure>> Tenancy::wait() {
 
 /// Under the lease of a process around this one there is no release that could record a run, or
 /// keep the lock for the rest of --min-hold. A --min-hold that is the default of all runs must not
-/// break nested ones. Returns nothing when the command may run.
-asio::awaitable<std::optional<Finish>> Tenancy::refuse_parent_lease(HeldSet& leases) {
-  if (!options_.once_per && !options_.insists_on_min_hold) co_return std::nullopt;
-  const std::string_view option = options_.once_per ? "--once-per" : "--min-hold";
-  auto why = lacks_own_lease(leases.leases(), option, fmt::format("give {} to that run", option));
-  if (!why) co_return std::nullopt;
-  (void)co_await leases.release(/*by_hand=*/false);
-  co_return parts_.reporter.conclude_refused(std::move(*why));
+/// break nested ones. Empty: any lease will do.
+std::string_view Tenancy::option_for_own_leases() const {
+  if (options_.once_per) return "--once-per";
+  if (options_.insists_on_min_hold) return "--min-hold";
+  return {};
+}
+
+Finish Tenancy::refuse_parent_lease() const {
+  const std::string_view option = option_for_own_leases();
+  return parts_.reporter.conclude_refused(
+      needs_own_lease_text(option, fmt::format("give {} to that run", option)));
 }
 
 /// --once-per. Returns nothing when the command is to run. A success counts that each key knows of:

@@ -3,6 +3,8 @@
 #include <asio/awaitable.hpp>
 #include <memory>
 #include <optional>
+#include <string_view>
+#include <vector>
 
 #include "engine/held_set.hpp"
 #include "run/finish.hpp"
@@ -23,8 +25,10 @@ class Tenancy {
   asio::awaitable<Finish> live();
 
  private:
-  asio::awaitable<Result<std::shared_ptr<HeldSet>, SetFailure>> wait();
-  asio::awaitable<std::optional<Finish>> refuse_parent_lease(HeldSet& leases);
+  asio::awaitable<Result<std::shared_ptr<HeldSet>, SetFailure>> wait(
+      std::vector<AcquireOrder> orders);
+  [[nodiscard]] std::string_view option_for_own_leases() const;
+  [[nodiscard]] Finish refuse_parent_lease() const;
   asio::awaitable<std::optional<Finish>> skip_if_fresh(HeldSet& leases);
   asio::awaitable<std::optional<Finish>> run_under(std::shared_ptr<HeldSet> leases);
   asio::awaitable<void> give_up_turn(Stay& stay);

@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# shellcheck disable=SC2154  # bats sets status, output
+# shellcheck disable=SC2016,SC2154  # bats sets status, output
 # acquire --detach: a lease that renews itself, bound to no process.
 load helper/common
 load helper/redis
@@ -109,6 +109,13 @@ acquire around this one holds the lock: use --detach outside of that, or with an
   run -0 --separate-stderr redlock-cli run -k demo -- bash -c 'detach_within other demo third'
   assert_equal "$output" "usage 64"
   assert_equal "$(keys_at 0)" ""
+}
+
+@test "within a run of one of its keys it is refused before a wait for another" {
+  redlock-cli acquire -k busy --ttl 60s >/dev/null
+  run -0 --separate-stderr redlock-cli run -k demo -- sh -c 'redlock-cli acquire -w 0 \
+    -k busy -k demo --detach --max-hold 1h --token-file "$0"; echo "$?"' "$FILE"
+  assert_output 64
 }
 
 @test "under a lease of acquire it is refused, too, and that lease stands" {

@@ -125,6 +125,28 @@ the run or acquire around this one holds the lock: give --min-hold to that run"
   assert_equal "$(keys_at 0)" ""
 }
 
+@test "--min-hold, --once-per: within a run they are refused before a wait for another key" {
+  redlock-cli acquire -k busy --ttl 60s >/dev/null
+  run -0 --separate-stderr redlock-cli run -k demo -- \
+    sh -c 'for option in "--min-hold 100s" "--once-per 1h"; do
+        redlock-cli run -w 0 -k busy -k demo $option -- echo ran; echo "$?"
+      done'
+  assert_output $'64\n64'
+  assert_equal "$(redis 0 exists busy)" 1
+}
+
+# bats test_tags=redis
+@test "--min-hold: within a run that no server tells of at first it is refused once one does" {
+  local events=$BATS_TEST_TMPDIR/events
+  start_background outer redlock-cli run -k demo -t 60s -- sh -c 'kill -STOP "$1"
+    redlock-cli run -q -w 60 -k demo --min-hold 100s --events-fd 8 -- echo ran 8>"$0"
+    echo "$?"' "$events" "${SERVER_PID[0]}"
+  wait_until grep -qs '"waiting"' "$events"
+  resume_server 0
+  wait_background outer
+  assert_equal "$(cat "$(background_stdout outer)")" 64
+}
+
 @test "--min-hold: under a lease of acquire it is refused, too, and that lease stands" {
   eval "$(redlock-cli acquire -k demo --ttl 60s --export)"
   assert_refused 64 "the run or acquire around this one holds the lock" \
