@@ -27,7 +27,8 @@ asio::awaitable<std::vector<AcquireOrder>> make_orders(const LockOptions& option
 
 /// Whether the servers confirm the parent lease of one of these orders: for what needs leases of
 /// its own, before it waits for the others. A lease that too few servers answer for may be
-/// inherited later all the same: look at what was granted, too.
+/// inherited later all the same: look at what was granted, too. One that was handed over is taken
+/// over, as inherit() does: it may last longer afterwards, and never shorter.
 asio::awaitable<bool> has_parent_lease(ServerSet& server_set,
                                        const std::vector<AcquireOrder>& orders);
 
