@@ -204,7 +204,9 @@ int LuaHost::sha1hex(lua_State* lua) {
 }
 
 void LuaHost::push_compiled(lua_State* lua, std::string_view script) {
-  const auto known = std::ranges::find(compiled_, script, &Compiled::script);
+  const auto known = std::ranges::find_if(compiled_, [&](const Compiled& each) {
+    return each.script.data() == script.data() && each.script.size() == script.size();
+  });
   if (known != compiled_.end()) {
     lua_rawgeti(lua, LUA_REGISTRYINDEX, known->reference);
     return;
@@ -216,7 +218,7 @@ void LuaHost::push_compiled(lua_State* lua, std::string_view script) {
   if (status != 0) lua_error(lua);
   lua_pushvalue(lua, -1);
   const int reference = luaL_ref(lua, LUA_REGISTRYINDEX);
-  compiled_.push_back({std::string(script), reference});
+  compiled_.push_back({script, reference});
 }
 
 int LuaHost::run_job(lua_State* lua) {

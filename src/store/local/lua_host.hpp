@@ -35,7 +35,8 @@ class LuaHost {
   LuaHost& operator=(const LuaHost&) = delete;
 
   /// The reply of the script, which is text or bytecode; an error that it did not catch is an error
-  /// reply.
+  /// reply. `script` must stay as it is while the host lives: a compiled script is known by where
+  /// its text lies. Comparing the texts took the simulation a twentieth of its time.
   Reply run(Keyspace& keyspace, std::string_view script, Arguments keys, Arguments arguments);
 
  private:
@@ -44,7 +45,7 @@ class LuaHost {
   };
   struct Job;
   struct Compiled {
-    std::string script;
+    std::string_view script;
     int reference;  ///< to the function in Lua's registry
   };
 
@@ -59,7 +60,7 @@ class LuaHost {
   void push_compiled(lua_State* lua, std::string_view script);
 
   std::unique_ptr<lua_State, Close> lua_;
-  std::vector<Compiled> compiled_;  ///< a few, known by their length nearly always
+  std::vector<Compiled> compiled_;
   // Of the run under way:
   Keyspace* keyspace_ = nullptr;
   std::vector<std::string> words_;  ///< of the last command

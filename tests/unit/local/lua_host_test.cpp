@@ -2,6 +2,7 @@
 #include "store/local/lua_host.hpp"
 
 #include <random>
+#include <set>
 
 #include "core/helper_keys.hpp"
 #include "store/script.hpp"
@@ -32,12 +33,14 @@ class LuaHostTest : public ::testing::Test {
 
 class LuaHostDifferentialTest : public ::testing::Test {
  protected:
-  void agree(std::string_view script, const Words& keys = {}, const Words& arguments = {}) {
+  void agree(std::string_view text, const Words& keys = {}, const Words& arguments = {}) {
+    const std::string_view script = *texts_.emplace(text).first;
     EXPECT_TRUE(twin_.agree(eval(script, keys, arguments), [&](Keyspace& keyspace) {
       return host_.run(keyspace, script, keys, arguments);
     })) << script;
   }
 
+  std::set<std::string> texts_;  ///< for as long as the host lives
   LuaHost host_;
   Twin twin_{{"text", "hash", "zset"}};
 };
