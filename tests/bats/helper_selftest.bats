@@ -242,10 +242,12 @@ failing() {
 @test "nothing of the caller's settings reaches a test" {
   REDLOCK_SERVER=redis://elsewhere
   export REDLOCK_SERVER REDLOCK_TTL=1s REDISCLI_AUTH=secret REDLOCK_CLI=/bin/true
+  export BASH_ENV=/dev/null
   isolate_environment
   assert_equal "$(env | grep REDLOCK_)" REDLOCK_RESTART_GUARD=0
   run env
   refute_output --partial REDISCLI_AUTH
+  refute_output --partial BASH_ENV
   assert_equal "$REDLOCK_CLI" /bin/true
   assert [ -d "$HOME" ]
   assert_equal "$XDG_CONFIG_HOME" "$HOME/.config"

@@ -79,6 +79,7 @@ common_teardown() {
 isolate_environment() {
   local variable
   export -n REDLOCK_CLI
+  unset BASH_ENV # bats_env.bash is for bats itself
   for variable in "${!REDLOCK_@}"; do
     [[ $variable == REDLOCK_CLI ]] || unset "$variable"
   done
