@@ -34,6 +34,7 @@ std::optional<redis::Command> take_command(std::string_view& bytes) {
   const auto words = number();
   if (!words) return std::nullopt;
   redis::Command command;
+  command.reserve(*words);
   for (std::size_t i = 0; i < *words; ++i) {
     const auto length = number();
     if (!length || rest.size() < *length + 2) return std::nullopt;
@@ -46,25 +47,31 @@ std::optional<redis::Command> take_command(std::string_view& bytes) {
   return command;
 }
 
+void append_line(std::string& bytes, char type, std::string_view text) {
+  bytes += type;
+  bytes.append(text).append("\r\n");
+}
+
 void encode_to(std::string& bytes, const Reply& reply) {
   switch (reply.type) {
     case Reply::Type::nil:
       bytes += "$-1\r\n";
       return;
     case Reply::Type::integer:
-      bytes += ":" + std::to_string(reply.integer) + "\r\n";
+      append_line(bytes, ':', std::to_string(reply.integer));
       return;
     case Reply::Type::text:
-      bytes += "$" + std::to_string(reply.text.size()) + "\r\n" + reply.text + "\r\n";
+      append_line(bytes, '$', std::to_string(reply.text.size()));
+      bytes.append(reply.text).append("\r\n");
       return;
     case Reply::Type::status:
-      bytes += "+" + reply.text + "\r\n";
+      append_line(bytes, '+', reply.text);
       return;
     case Reply::Type::error:
-      bytes += "-" + reply.text + "\r\n";
+      append_line(bytes, '-', reply.text);
       return;
     case Reply::Type::array:
-      bytes += "*" + std::to_string(reply.elements.size()) + "\r\n";
+      append_line(bytes, '*', std::to_string(reply.elements.size()));
       for (const Reply& element : reply.elements) encode_to(bytes, element);
       return;
   }
