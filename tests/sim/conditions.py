@@ -8,7 +8,7 @@ A condition decides by itself where a script continues, so it contains no `and` 
 test of `if`, `elseif`, `while` or `until`, or an operand of `and` or `or`. The last operand of a
 value is no condition, unless it is a comparison. An expression that cannot be false, such as a
 string or a sum, is no condition either. In the copy, `seen(NUMBER, X)` replaces each condition X;
-coverage.cpp defines this function. The condition of a `for` is whether its body runs at all.
+script_copies.cpp defines this function. The condition of a `for` is whether its body runs at all.
 
 Understands the Lua that the scripts use, and refuses everything else.
 """

@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-#include "coverage.hpp"
+#include "script_copies.hpp"
 #include "world.hpp"
 
 namespace redlock::sim {
@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::string_view usage =
     "usage: redlock_sim [--profile NAME] [--seeds FROM-TO | --seed N] [-v] [--expect-violation] "
-    "[--rate] [--coverage FILE]\n"
+    "[--rate] [--functions-once | --coverage FILE]\n"
     "\n"
     "Runs the schedules of these seeds (default: 1-2000). Stops at the first one that violates a "
     "rule, prints its history, and exits 1.\n"
@@ -23,6 +23,8 @@ constexpr std::string_view usage =
     "  --expect-violation   exits 1 when no seed violates a rule\n"
     "  --rate               prints how many schedules ran, what happened in them, and how many ran "
     "per second of processor time\n"
+    "  --functions-once     makes the scripts' functions once, and not in each run as a server "
+    "does: the same, faster\n"
     "  --coverage FILE      writes the outcomes of the scripts' conditions for coverage.py; a "
     "violation does not stop the run\n"
     "  --quiet              prints one line for a violation, and no history\n"
@@ -36,6 +38,7 @@ struct Options {
   bool expects_violation = false;
   bool shows_rate = false;
   bool quiet = false;
+  bool makes_functions_once = false;
   std::string coverage_file{};
 };
 
@@ -64,6 +67,8 @@ std::optional<Options> read(int count, char** words) {
       options.expects_violation = true;
     } else if (word == "--rate") {
       options.shows_rate = true;
+    } else if (word == "--functions-once") {
+      options.makes_functions_once = true;
     } else if (word == "--coverage") {
       if (value.empty()) return std::nullopt;
       options.coverage_file = value;
@@ -82,6 +87,7 @@ std::optional<Options> read(int count, char** words) {
       return std::nullopt;
     }
   }
+  if (options.makes_functions_once && !options.coverage_file.empty()) return std::nullopt;
   return options;
 }
 
@@ -121,7 +127,8 @@ void show_rate(const Totals& totals, double taken) {
 
 int run(const Options& options) {
   const bool covers = !options.coverage_file.empty();
-  if (covers) coverage::switch_on();
+  if (covers) script_copies::report_conditions();
+  if (options.makes_functions_once) script_copies::make_functions_once();
   local::LuaHost lua;
   Totals totals;
   bool violated = false;
@@ -141,7 +148,7 @@ int run(const Options& options) {
       fmt::print("again: redlock_sim --profile {} --seed {}\n", options.profile->name, seed);
   }
   if (options.shows_rate) show_rate(totals, processor_time());
-  if (covers && !coverage::write(options.coverage_file)) {
+  if (covers && !script_copies::write_outcomes(options.coverage_file)) {
     fmt::print(stderr, "cannot write {}\n", options.coverage_file);
     return 1;
   }

@@ -23,8 +23,8 @@ simulate() {
   for profile in "${profiles[@]}"; do
     number=$1
     [[ $profile != nightly ]] || number=$((number / 20 + 1))
-    in_copy timeout "$timeout" build/dev/tests/sim/redlock_sim_fast --quiet --profile "$profile" \
-      --seeds "1-$number" >"$copy/mutant.log" 2>&1 || return
+    in_copy timeout "$timeout" build/dev/tests/sim/redlock_sim_fast --quiet --functions-once \
+      --profile "$profile" --seeds "1-$number" >"$copy/mutant.log" 2>&1 || return
   done
 }
 

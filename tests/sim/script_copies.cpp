@@ -1,4 +1,4 @@
-#include "coverage.hpp"
+#include "script_copies.hpp"
 
 #include <fmt/format.h>
 
@@ -16,9 +16,15 @@ extern const std::string_view text;
 extern const std::string_view undo;
 }  // namespace redlock::sim::instrumented
 
+// The scripts as a function that is made once (cmake/EmbedScripts.cmake).
+namespace redlock::sim::functions_once {
+extern const std::string_view text;
+}  // namespace redlock::sim::functions_once
+
 namespace {
 
-bool is_on = false;
+bool reports_conditions = false;
+bool makes_functions_once = false;
 std::vector<bool> false_seen;
 std::vector<bool> true_seen;
 
@@ -46,20 +52,30 @@ extern "C" {
 int __real_luaL_loadbuffer(lua_State* lua, const char* script, std::size_t size, const char* name);
 
 int __wrap_luaL_loadbuffer(lua_State* lua, const char* script, std::size_t size, const char* name) {
-  if (!is_on) return __real_luaL_loadbuffer(lua, script, size, name);
-  lua_register(lua, "seen", note);
-  const std::string_view copy = copy_of({script, size});
-  return __real_luaL_loadbuffer(lua, copy.data(), copy.size(), name);
+  std::string_view chunk(script, size);
+  const bool makes_functions = makes_functions_once && chunk == redlock::scripts::text;
+  if (makes_functions) chunk = redlock::sim::functions_once::text;
+  if (reports_conditions) {
+    lua_register(lua, "seen", note);
+    chunk = copy_of(chunk);
+  }
+  const int status = __real_luaL_loadbuffer(lua, chunk.data(), chunk.size(), name);
+  if (status == 0 && makes_functions) lua_call(lua, 0, 1);
+  return status;
 }
 }
 
-namespace redlock::sim::coverage {
+namespace redlock::sim::script_copies {
 
-void switch_on() {
-  is_on = true;
+void report_conditions() {
+  reports_conditions = true;
 }
 
-bool write(const std::string& path) {
+void make_functions_once() {
+  makes_functions_once = true;
+}
+
+bool write_outcomes(const std::string& path) {
   std::ofstream file(path);
   for (const auto& [outcomes, value] : {std::pair(&false_seen, 0), std::pair(&true_seen, 1)}) {
     for (std::size_t number = 0; number < outcomes->size(); ++number) {
@@ -69,4 +85,4 @@ bool write(const std::string& path) {
   return static_cast<bool>(file.flush());
 }
 
-}  // namespace redlock::sim::coverage
+}  // namespace redlock::sim::script_copies
