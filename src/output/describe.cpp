@@ -228,7 +228,8 @@ std::string failure_text(const Resource& resource, const AttemptFailure& failure
     case Why::duplicate:
       return "two of the servers given are the same one; each must be named once";
     case Why::guarded:
-      return "held back by --restart-guard: " + restarted_text(failure.restarted);
+      return "no quorum without recently restarted servers (--restart-guard): " +
+             restarted_text(failure.restarted);
     case Why::too_slow:
       return fmt::format(
           "the servers took {} to grant it, too much of its ttl; use a longer --ttl{}{}",

@@ -9,6 +9,9 @@ load helper/checks
 
 readonly GUARD=12
 
+# What a client says that only such servers keep from the lock: a pattern.
+readonly RESTARTED='no quorum without recently restarted servers \(--restart-guard\)'
+
 uptime() { redis "$1" info server | tr -d '\r' | sed -n 's/^uptime_in_seconds://p'; }
 
 # Whether server I is so old that its vote counts under $GUARD.
@@ -60,7 +63,7 @@ second_client() {
       --grace 100ms --server-timeout 1s
     assert_equal "$output" ""
     assert_regex "$stderr" \
-      "^redlock-cli: demo: held back by --restart-guard: ${SERVER_URL[2]} started [0-9.]+m?s ago \
+      "^redlock-cli: demo: $RESTARTED: ${SERVER_URL[2]} started [0-9.]+m?s ago \
 and may have forgotten a lock, its vote counts in [0-9.]+s; the command was not run$"
   done
   # And nothing of it stays.
@@ -75,21 +78,21 @@ and may have forgotten a lock, its vote counts in [0-9.]+s; the command was not 
   run -0 --separate-stderr second_client -vv -t 6s --restart-guard "$GUARD"
   # The three votes are those of the last two servers and of one where the first lease has expired.
   refute [ "$output" == "$first"$'\n'"$first" ]
-  assert_regex "$stderr" "demo: held back by --restart-guard: ${SERVER_URL[2]} started "
+  assert_regex "$stderr" "demo: $RESTARTED: ${SERVER_URL[2]} started "
 }
 
 @test "a waiter gets the lock when the guard is over" {
   start_servers 3
   run -0 --separate-stderr redlock-cli run -S "$SERVERS" -k demo -vv -t 2s \
     --restart-guard "$GUARD" -- true
-  assert_regex "$stderr" "demo: held back by --restart-guard: "
+  assert_regex "$stderr" "demo: $RESTARTED: "
   assert_in_range "$(uptime 0)" $((GUARD + 1)) 60
 }
 
 @test "a wait that ends within the guard is no busy lock" {
   start_servers 3
   run -69 redlock-cli run -S "$SERVERS" -k demo -w 300ms --restart-guard 1h -- true
-  assert_line --regexp "held back by --restart-guard: .* started .*; .* started "
+  assert_line --regexp "$RESTARTED: .* started .*; .* started "
   run -69 --separate-stderr \
     redlock-cli acquire -S "$SERVERS" -k demo -n --restart-guard 1h -t 1m --json
   assert_equal "$(json 'j["result"]')" unavailable
@@ -151,7 +154,7 @@ every client of this key needs --restart-guard 1h"
     assert_output --regexp "its vote counts in (1h|59m)"
   done
   run -69 redlock-cli acquire -S "$SERVERS" -k demo -n --restart-guard 1s --ttl 1h
-  assert_output --regexp "^redlock-cli: demo: held back .* its vote counts in (1h|59m)"
+  assert_output --regexp "^redlock-cli: demo: $RESTARTED: .* its vote counts in (1h|59m)"
   refute_output --partial raised
 }
 
