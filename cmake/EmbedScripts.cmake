@@ -31,7 +31,8 @@ function(find_variables file result)
     string(REGEX REPLACE " +--.*$" "" line "${line}")
     if(line MATCHES "^local ([a-z0-9_, ]+)$")
       list(APPEND ${result} "${CMAKE_MATCH_1}")
-    elseif(NOT line MATCHES "^local function |^local [A-Z_]+ = [^{]+$")
+    elseif(line MATCHES "KEYS|ARGV" OR
+           NOT line MATCHES "^local function |^local [A-Z0-9_]+ = [^{(]+$")
       message(FATAL_ERROR "${file}: neither a constant, nor a variable that begins as nil, so that "
         "it can begin anew: ${line}")
     endif()

@@ -1,5 +1,5 @@
 # What a program that root runs from cron is expected to be compiled with. tests/hardening.sh looks
-# for it in the program. Everything but redlock_sim_fast gets it, in all presets, so that the tests
+# for it in the program. All programs but redlock_sim_fast get it, in all presets, so that the tests
 # run what users get; _FORTIFY_SOURCE alone needs an optimising compiler.
 include(CheckCXXCompilerFlag)
 

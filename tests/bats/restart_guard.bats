@@ -9,7 +9,7 @@ load helper/checks
 
 readonly GUARD=12
 
-# What a client says that only such servers keep from the lock: a pattern.
+# A pattern: what a client says when only recently restarted servers keep it from the lock.
 readonly RESTARTED='no quorum without recently restarted servers \(--restart-guard\)'
 
 uptime() { redis "$1" info server | tr -d '\r' | sed -n 's/^uptime_in_seconds://p'; }
