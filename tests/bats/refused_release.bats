@@ -67,6 +67,8 @@ start_hold() {
   wait_until says 0 BUSY ping
   end_busy 0
   wait_for_no_key 0 demo
+  # What was asked in the silence was refused.
+  assert_regex "$(redis 0 info commandstats)" 'cmdstat_evalsha:[^ ]*rejected_calls=[1-9]'
 }
 # are_over SECONDS SINCE
 are_over() { ((SECONDS - $2 > $1)); }
