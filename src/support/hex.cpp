@@ -9,9 +9,12 @@ void append_hex(std::string& out, std::uint64_t number, unsigned digits) {
 }
 
 std::string hex(std::span<const std::byte> bytes) {
-  std::string text;
-  text.reserve(2 * bytes.size());
-  for (const std::byte byte : bytes) append_hex(text, std::to_integer<std::uint64_t>(byte), 2);
+  std::string text(2 * bytes.size(), '0');
+  auto digit = text.begin();
+  for (const std::byte byte : bytes) {
+    *digit++ = hex_digits[std::to_integer<std::size_t>(byte >> 4)];
+    *digit++ = hex_digits[std::to_integer<std::size_t>(byte & std::byte{0xf})];
+  }
   return text;
 }
 

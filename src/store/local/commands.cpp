@@ -341,9 +341,10 @@ Reply execute(Keyspace& keyspace, Arguments words) {
 }
 
 std::string write_number(double number) {
-  // What %.17g writes of nearly every score, in a tenth of the time.
+  // What %.17g writes of nearly every score, in a tenth of the time. Not of zero below zero: -0.
   constexpr double small_enough = 1e15;
-  if (number == std::trunc(number) && std::abs(number) < small_enough && number != 0)
+  const bool is_whole = number == std::trunc(number) && std::abs(number) < small_enough;
+  if (is_whole && (number != 0 || !std::signbit(number)))
     return std::to_string(static_cast<std::int64_t>(number));
   std::array<char, 32> text{};
   const int length = std::snprintf(text.data(), text.size(), "%.17g", number);

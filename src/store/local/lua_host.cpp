@@ -88,15 +88,20 @@ std::int64_t without_fraction(lua_Number number) {
 /// The value on top of the stack as the reply that a client gets for it. Leaves the stack as it
 /// was.
 void read_reply(lua_State* lua, Reply& reply) {
-  if (lua_type(lua, -1) == LUA_TSTRING) {
-    reply.type = Reply::Type::text;
-    reply.text = text_at(lua, -1);
+  switch (lua_type(lua, -1)) {
+    case LUA_TSTRING:
+      reply.type = Reply::Type::text;
+      reply.text = text_at(lua, -1);
+      return;
+    case LUA_TNUMBER:
+      reply.type = Reply::Type::integer;
+      reply.integer = without_fraction(lua_tonumber(lua, -1));
+      return;
+    case LUA_TTABLE:
+      break;
+    default:
+      return;
   }
-  if (lua_type(lua, -1) == LUA_TNUMBER) {
-    reply.type = Reply::Type::integer;
-    reply.integer = without_fraction(lua_tonumber(lua, -1));
-  }
-  if (!lua_istable(lua, -1)) return;
 
   luaL_checkstack(lua, 2, "reply");
   lua_getfield(lua, -1, "err");
@@ -104,6 +109,7 @@ void read_reply(lua_State* lua, Reply& reply) {
   if (is_error) reply.text = text_at(lua, -1);
   reply.type = is_error ? Reply::Type::error : Reply::Type::array;
   lua_pop(lua, 1);
+  if (!is_error) reply.elements.reserve(lua_objlen(lua, -1));
   for (int i = 1; !is_error; ++i) {
     lua_rawgeti(lua, -1, i);
     const bool is_end = lua_isnil(lua, -1);
@@ -115,15 +121,19 @@ void read_reply(lua_State* lua, Reply& reply) {
 
 /// The words of a command; false when one is neither a string nor a number.
 bool read_words(lua_State* lua, std::vector<std::string>& words) {
+  const int count = lua_gettop(lua);
   words.clear();
-  words.reserve(static_cast<std::size_t>(lua_gettop(lua)));
-  for (int i = 1; i <= lua_gettop(lua); ++i) {
-    if (lua_type(lua, i) == LUA_TNUMBER) {
-      words.push_back(write_number(lua_tonumber(lua, i)));
-    } else if (lua_type(lua, i) == LUA_TSTRING) {
-      words.emplace_back(text_at(lua, i));
-    } else {
-      return false;
+  words.reserve(static_cast<std::size_t>(count));
+  for (int i = 1; i <= count; ++i) {
+    switch (lua_type(lua, i)) {
+      case LUA_TNUMBER:
+        words.push_back(write_number(lua_tonumber(lua, i)));
+        break;
+      case LUA_TSTRING:
+        words.emplace_back(text_at(lua, i));
+        break;
+      default:
+        return false;
     }
   }
   return true;
