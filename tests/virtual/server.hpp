@@ -11,7 +11,7 @@
 #include "network.hpp"
 #include "store/local/keyspace.hpp"
 #include "store/local/lua_host.hpp"
-#include "store/redis/reply_reader.hpp"
+#include "store/redis/command.hpp"
 
 namespace redlock::sim {
 

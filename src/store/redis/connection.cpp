@@ -71,7 +71,7 @@ Connection::Connection(asio::any_io_executor executor, const Clock& clock,
       greeting_command_(greeting),
       greets_(greeting.has_value()) {
   for (const Command& command : login) enqueue(command, std::make_shared<Open>());
-  if (demands_master) enqueue({"ROLE"}, std::make_shared<Open>());
+  if (demands_master) enqueue(Command{"ROLE"}, std::make_shared<Open>());
   if (greeting) enqueue(*greeting, std::make_shared<Open>());
 }
 
@@ -79,15 +79,15 @@ void Connection::start(Instant deadline) {
   spawn(executor_, [self = shared_from_this(), deadline] { return self->serve(deadline); });
 }
 
-asio::awaitable<Result<Reply, Fault>> Connection::request(Command command, ReplyLimits limits,
-                                                          Instant deadline) {
+asio::awaitable<Result<Reply, Fault>> Connection::request(EncodedCommand command,
+                                                          ReplyLimits limits, Instant deadline) {
   const auto self = shared_from_this();
   const Instant asked = clock_.now();
   auto open = std::make_shared<Open>();
   open->limits = limits;
   open->answered = clock_.make_event();
   asked_ = true;
-  enqueue(command, open);
+  enqueue(std::move(command), open);
   // Not `while (… && co_await …)`, here and below: GCC 12 then waits even if the part before the &&
   // is false.
   while (!open->answer) {
@@ -117,11 +117,11 @@ asio::awaitable<std::optional<Fault>> Connection::greet_again(Instant deadline) 
   co_return std::nullopt;
 }
 
-void Connection::post(const Command& command, Answered answered) {
+void Connection::post(EncodedCommand command, Answered answered) {
   if (!asked_) owed_ = true;
   auto open = std::make_shared<Open>();
   open->then = std::move(answered);
-  enqueue(command, std::move(open));
+  enqueue(std::move(command), std::move(open));
 }
 
 asio::awaitable<void> Connection::close(Instant deadline, bool answered) {
@@ -180,13 +180,17 @@ asio::awaitable<void> Connection::serve(Instant deadline) {
   }
 }
 
-void Connection::enqueue(const Command& command, std::shared_ptr<Open> open) {
+void Connection::enqueue(EncodedCommand command, std::shared_ptr<Open> open) {
   if (broken_) {
     finish(*open, unexpected(*broken_));
     return;
   }
   open_.push_back(std::move(open));
-  unsent_ += encode(command);
+  if (unsent_.empty()) {
+    unsent_ = std::move(command).bytes();
+  } else {
+    unsent_ += command.bytes();
+  }
   if (connected_) flush();
 }
 

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "core/vote.hpp"
+#include "store/redis/command.hpp"
 #include "store/redis/reply_reader.hpp"
 #include "store/redis/transport.hpp"
 #include "support/clock.hpp"
@@ -48,7 +49,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
 
   /// Sends a command and waits for its reply until `deadline`. Error replies are returned as
   /// replies; if the login was refused, every answer is that fault.
-  asio::awaitable<Result<Reply, Fault>> request(Command command, ReplyLimits limits,
+  asio::awaitable<Result<Reply, Fault>> request(EncodedCommand command, ReplyLimits limits,
                                                 Instant deadline);
 
   /// The result of a posted command: the reply, or the fault that ended the connection before it.
@@ -56,7 +57,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
 
   /// Sends a command after all others. `answered`, if any, runs once; never when the connection is
   /// destroyed while the question is open.
-  void post(const Command& command, Answered answered = nullptr);
+  void post(EncodedCommand command, Answered answered = nullptr);
 
   /// Receives the messages of a subscription, which answer no question; and a null pointer when the
   /// connection ends. Without it such a message is garbage and ends the connection.
@@ -100,7 +101,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
 
   asio::awaitable<void> serve(Instant deadline);
   asio::awaitable<void> write_rest();
-  void enqueue(const Command& command, std::shared_ptr<Open> open);
+  void enqueue(EncodedCommand command, std::shared_ptr<Open> open);
   void flush();
   void deliver(Reply reply);
   static void finish(Open& open, Result<Reply, Fault> answer);

@@ -114,10 +114,10 @@ void Links::post_on(Link& link, const ScriptCall& call, const NotUndone& not_und
 
   // For a server that forgot the scripts meanwhile (SCRIPT FLUSH). It ignores a minimum hold.
   if (keeps_the_key(call)) return;
-  const Command undo = undo_command(call, alone);
-  link.connection->post(undo, [judge, forgotten](const Result<Reply, Fault>& reply) {
+  const auto judge_undo = [judge, forgotten](const Result<Reply, Fault>& reply) {
     if (*forgotten) judge(reply);
-  });
+  };
+  link.connection->post(undo_command(call, alone), judge_undo);
 }
 
 bool Links::was_reached() const {

@@ -3,7 +3,7 @@
 #include <vector>
 
 #include "store/redis/endpoint.hpp"
-#include "store/redis/reply_reader.hpp"
+#include "store/redis/command.hpp"
 
 namespace redlock::redis {
 

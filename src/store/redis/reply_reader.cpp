@@ -127,24 +127,6 @@ bool ReplyBudget::spend(std::size_t bytes) noexcept {
   return true;
 }
 
-std::string encode(const Command& command) {
-  std::vector<const char*> words;
-  std::vector<std::size_t> lengths;
-  words.reserve(command.size());
-  lengths.reserve(command.size());
-  for (const std::string& word : command) {
-    words.push_back(word.data());
-    lengths.push_back(word.size());
-  }
-  sds bytes = nullptr;
-  const auto length = redisFormatSdsCommandArgv(&bytes, static_cast<int>(words.size()),
-                                                words.data(), lengths.data());
-  if (length < 0) throw std::bad_alloc();
-  std::string encoded(bytes, static_cast<std::size_t>(length));
-  redisFreeSdsCommand(bytes);
-  return encoded;
-}
-
 void ReplyReader::Free::operator()(redisReader* reader) const {
   redisReaderFree(reader);
 }

@@ -31,12 +31,6 @@ struct ReplyBudget {
   bool spend(std::size_t bytes) noexcept;
 };
 
-/// A command as the list of its words.
-using Command = std::vector<std::string>;
-
-/// The bytes of a command in RESP, as hiredis encodes it.
-std::string encode(const Command& command);
-
 /// Bytes in, replies out: hiredis' parser with object hooks of our own that refuse what exceeds the
 /// limits before memory is spent on it. Of a reply that is not complete it keeps what is built, at
 /// most `total`, and what is not parsed yet, at most a string of the longest kind.

@@ -4,7 +4,7 @@
 #include <string_view>
 #include <vector>
 
-#include "store/redis/reply_reader.hpp"
+#include "store/redis/command.hpp"
 #include "store/reply.hpp"
 
 namespace redlock::redis {

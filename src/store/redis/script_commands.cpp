@@ -4,23 +4,36 @@
 #include "store/script_calls.hpp"
 
 namespace redlock::redis {
-Command script_command(const ScriptCall& call) {
-  Command command{"EVALSHA", std::string(scripts::sha1), std::to_string(call.keys.size())};
-  command.insert(command.end(), call.keys.begin(), call.keys.end());
-  command.insert(command.end(), call.arguments.begin(), call.arguments.end());
+namespace {
+
+/// Without a copy of the words, of which one may be the scripts' text.
+EncodedCommand encode(std::initializer_list<std::string_view> words) {
+  EncodedCommand command(words.size());
+  for (const std::string_view word : words) command.add(word);
   return command;
 }
 
-Command teaching_command(const ScriptCall& call) {
-  return {"EVAL", std::string(scripts::text), "1", call.keys.front(), std::string(scripts::none)};
+}  // namespace
+
+EncodedCommand script_command(const ScriptCall& call) {
+  EncodedCommand command(3 + call.keys.size() + call.arguments.size());
+  command.add("EVALSHA");
+  command.add(scripts::sha1);
+  command.add(std::to_string(call.keys.size()));
+  for (const std::string& key : call.keys) command.add(key);
+  for (const std::string& argument : call.arguments) command.add(argument);
+  return command;
 }
 
-Command undo_command(const ScriptCall& release, bool alone) {
-  Command undo{"EVAL", std::string(scripts::undo), alone ? "1" : "2",
-               release.keys[protocol::key::lock]};
-  if (!alone) undo.push_back(release.keys[protocol::key::readers]);
-  undo.push_back(undone_by(release));
-  return undo;
+EncodedCommand teaching_command(const ScriptCall& call) {
+  return encode({"EVAL", scripts::text, "1", call.keys.front(), scripts::none});
+}
+
+EncodedCommand undo_command(const ScriptCall& release, bool alone) {
+  const std::string& lock = release.keys[protocol::key::lock];
+  if (alone) return encode({"EVAL", scripts::undo, "1", lock, undone_by(release)});
+  return encode({"EVAL", scripts::undo, "2", lock, release.keys[protocol::key::readers],
+                 undone_by(release)});
 }
 
 }  // namespace redlock::redis

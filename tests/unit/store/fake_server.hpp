@@ -10,8 +10,8 @@
 #include <set>
 
 #include "drive.hpp"
+#include "store/redis/command.hpp"
 #include "store/redis/endpoint.hpp"
-#include "store/redis/reply_reader.hpp"
 
 namespace redlock::testing {
 
@@ -88,7 +88,7 @@ inline redis::Command words(std::string_view line) {
 /// The bytes of these commands, one after the other.
 template <class... Lines>
 std::string wire(const Lines&... lines) {
-  return (redis::encode(words(lines)) + ...);
+  return (redis::EncodedCommand(words(lines)).bytes() + ...);
 }
 
 /// The server's side of one connection.

@@ -131,10 +131,10 @@ TEST_F(RedisServerTest, AnAttemptAndItsUndoAreSmall) {
   drive_.run([this]() -> asio::awaitable<void> {
     auto vote = start_acquire();
     Peer peer = co_await fake_.accept();
-    std::size_t bytes = encode(co_await peer.read_command()).size();
+    std::size_t bytes = EncodedCommand(co_await peer.read_command()).bytes().size();
     server_->undo(resource(), token());
-    bytes += encode(co_await peer.read_command()).size();
-    bytes += encode(co_await peer.read_command()).size();
+    bytes += EncodedCommand(co_await peer.read_command()).bytes().size();
+    bytes += EncodedCommand(co_await peer.read_command()).bytes().size();
     EXPECT_LT(bytes, small);
     co_await peer.send(std::string(granted));
     co_await vote.get();

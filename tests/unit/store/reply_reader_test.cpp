@@ -291,13 +291,6 @@ TEST(ReplyReader, DoesNotRepeatTheBytesInItsErrors) {
   }
 }
 
-TEST(Encode, WritesTheCommandAsAnArrayOfBulkStrings) {
-  EXPECT_EQ(encode({"PING"}), "*1\r\n$4\r\nPING\r\n");
-  EXPECT_EQ(encode({"SET", "a key", ""}), "*3\r\n$3\r\nSET\r\n$5\r\na key\r\n$0\r\n\r\n");
-  EXPECT_EQ(encode({"GET", std::string("\0\r\n\xff", 4)}),
-            std::string("*2\r\n$3\r\nGET\r\n$4\r\n\0\r\n\xff\r\n", 23));
-}
-
 }  // namespace
 }  // namespace redis
 }  // namespace redlock
