@@ -112,10 +112,10 @@ std::vector<std::string> HelperKeys::all() const {
 }
 
 std::string HelperKeys::named(std::size_t key) const {
-  return std::string(Resource::reserved_prefix)
-      .append(protocol::key::names[key])
-      .append(":")
-      .append(tail_);
+  const std::string_view name = protocol::key::names[key];
+  std::string text;
+  text.reserve(Resource::reserved_prefix.size() + name.size() + 1 + tail_.size());
+  return text.append(Resource::reserved_prefix).append(name).append(":").append(tail_);
 }
 
 }  // namespace redlock

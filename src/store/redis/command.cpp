@@ -1,37 +1,48 @@
 #include "store/redis/command.hpp"
 
-#include <array>
+#include <algorithm>
 #include <charconv>
+#include <cstddef>
 #include <limits>
 
 namespace redlock::redis {
 namespace {
 
-/// The bytes of most words at most, with the line before them.
-constexpr std::size_t usual_word = 48;
+constexpr std::string_view line_end = "\r\n";
 
-/// `*3` before an array of three, `$5` before a string of five bytes.
-void append_head(std::string& bytes, char type, std::size_t number) {
-  std::array<char, std::numeric_limits<std::size_t>::digits10 + 1> digits;
-  const auto end = std::to_chars(digits.begin(), digits.end(), number).ptr;
-  bytes += type;
-  bytes.append(digits.begin(), end).append("\r\n");
+/// A type, a number, and two ends of lines.
+constexpr std::size_t most_around_a_word =
+    1 + std::numeric_limits<std::size_t>::digits10 + 1 + 2 * line_end.size();
+
+char* put(char* at, std::string_view text) {
+  return std::copy(text.begin(), text.end(), at);
+}
+
+/// The line before an array of three, `*3`, or a string of five bytes, `$5`.
+char* put_head(char* at, char type, std::size_t number) {
+  *at++ = type;
+  at = std::to_chars(at, at + most_around_a_word, number).ptr;
+  return put(at, line_end);
+}
+
+template <class Words>
+std::string encode(const Words& words) {
+  std::size_t most = most_around_a_word;
+  for (const std::string_view word : words) most += word.size() + most_around_a_word;
+  std::string bytes(most, '\0');
+  char* end = put_head(bytes.data(), '*', words.size());
+  for (const std::string_view word : words) {
+    end = put_head(end, '$', word.size());
+    end = put(put(end, word), line_end);
+  }
+  bytes.resize(static_cast<std::size_t>(end - bytes.data()));
+  return bytes;
 }
 
 }  // namespace
 
-EncodedCommand::EncodedCommand(std::size_t words) {
-  bytes_.reserve(usual_word * words);
-  append_head(bytes_, '*', words);
-}
+EncodedCommand::EncodedCommand(const Command& words) : bytes_(encode(words)) {}
 
-EncodedCommand::EncodedCommand(const Command& command) : EncodedCommand(command.size()) {
-  for (const std::string& word : command) add(word);
-}
-
-void EncodedCommand::add(std::string_view word) {
-  append_head(bytes_, '$', word.size());
-  bytes_.append(word).append("\r\n");
-}
+EncodedCommand::EncodedCommand(std::span<const std::string_view> words) : bytes_(encode(words)) {}
 
 }  // namespace redlock::redis

@@ -1,6 +1,6 @@
 #pragma once
 
-#include <cstddef>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -16,14 +16,11 @@ using Command = std::vector<std::string>;
 /// ten times as long.
 class EncodedCommand {
  public:
-  /// A command of so many words. add() each of them before it is sent.
-  explicit EncodedCommand(std::size_t words);
-
   /// Implicit: whoever takes a command to send it takes either form.
-  EncodedCommand(const Command& command);
+  EncodedCommand(const Command& words);
 
-  /// Adds the next word.
-  void add(std::string_view word);
+  /// Of words that need not be copied first.
+  explicit EncodedCommand(std::span<const std::string_view> words);
 
   [[nodiscard]] const std::string& bytes() const& noexcept { return bytes_; }
   [[nodiscard]] std::string bytes() && noexcept { return std::move(bytes_); }

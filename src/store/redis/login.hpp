@@ -2,8 +2,8 @@
 
 #include <vector>
 
-#include "store/redis/endpoint.hpp"
 #include "store/redis/command.hpp"
+#include "store/redis/endpoint.hpp"
 
 namespace redlock::redis {
 
