@@ -70,6 +70,7 @@ class Attempt {
   Attempt(ServerSet& server_set, AcquireOrder order, Interrupt& interrupt, Approach approach)
       : server_set_(server_set),
         order_(std::move(order)),
+        owner_(order_.owner),
         interrupt_(interrupt),
         approach_(std::move(approach)),
         t0_(server_set.clock().now()),
@@ -112,7 +113,7 @@ class Attempt {
   [[nodiscard]] const AcquireTally& tally() const { return ballot_->tally; }
 
   void ask_all() {
-    AcquireRequest request{order_.resource, token_,         order_.ttl,   order_.owner,
+    AcquireRequest request{order_.resource, token_,         order_.ttl,   owner_,
                            order_.mode,     approach_.slot, std::nullopt, order_.supersedes};
     request.wants_runs = order_.once_per.has_value();
     const Instant answer_by = t0_ + server_set_.server_timeout();
@@ -212,7 +213,7 @@ class Attempt {
         continue;
       std::optional<Requeue> requeue;
       if (approach_.member != nullptr && why != Why::superseded)
-        requeue.emplace(Requeue{approach_.member->entry(i), order_.mode, order_.owner});
+        requeue.emplace(Requeue{approach_.member->entry(i), order_.mode, owner_});
       server_set_.undo(i, order_.resource, token_, order_.ttl, std::move(requeue));
     }
     AttemptFailure failure{};
@@ -281,6 +282,7 @@ class Attempt {
 
   ServerSet& server_set_;
   AcquireOrder order_;
+  OwnerRecord owner_;
   Interrupt& interrupt_;
   Approach approach_;
   Instant t0_;  ///< before the first byte

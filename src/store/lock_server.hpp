@@ -10,6 +10,7 @@
 #include "core/queue.hpp"
 #include "core/types.hpp"
 #include "core/vote.hpp"
+#include "store/owner_record.hpp"
 #include "support/boot_clock.hpp"
 #include "support/result.hpp"
 
@@ -28,7 +29,7 @@ struct AcquireRequest {
   Resource resource;
   Token token;
   Ttl ttl;
-  Owner owner;
+  OwnerRecord owner;
   Mode mode{};
   std::optional<std::size_t> slot{};  ///< the one wanted, of several; nothing: the lowest free one
   std::optional<QueueEntry> entry{};  ///< what to queue if it is refused; nothing: we do not wait,
@@ -41,7 +42,7 @@ struct AcquireRequest {
 struct Requeue {
   QueueEntry entry;
   Mode mode;
-  Owner owner;
+  OwnerRecord owner;
 };
 
 struct RaiseRequest {

@@ -56,12 +56,13 @@ std::optional<int> small_field(const Json& record, const char* name) {
 }  // namespace
 
 std::string encode_owner(const Owner& owner) {
-  Json record{{"v", protocol_number},
-              {"host", to_valid_utf8(owner.host)},
-              {"user", to_valid_utf8(owner.user)},
-              {"pid", owner.pid},
-              {"command", to_valid_utf8(owner.command)},
-              {"note", to_valid_utf8(owner.note)}};
+  Json record;
+  record["v"] = protocol_number;
+  record["host"] = to_valid_utf8(owner.host);
+  record["user"] = to_valid_utf8(owner.user);
+  record["pid"] = owner.pid;
+  record["command"] = to_valid_utf8(owner.command);
+  record["note"] = to_valid_utf8(owner.note);
   if (owner.supervised) record["run"] = true;
   if (owner.renewed_for) record["renewed_ms"] = milliseconds(*owner.renewed_for);
   if (owner.slots > 0) record["slots"] = owner.slots;

@@ -20,6 +20,20 @@ std::string encode_owner(const Owner& owner);
 /// `supervised`, stored beside the record, takes precedence.
 std::optional<Owner> decode_owner(std::string_view record);
 
+/// An owner as requests carry it to the servers: encoded once for all of them.
+class OwnerRecord {
+ public:
+  OwnerRecord(const Owner& owner = {})
+      : text_(encode_owner(owner)), supervised_(owner.supervised) {}
+
+  [[nodiscard]] const std::string& text() const noexcept { return text_; }
+  [[nodiscard]] bool supervised() const noexcept { return supervised_; }
+
+ private:
+  std::string text_;
+  bool supervised_;
+};
+
 /// The command line refuses a longer note; a longer field from elsewhere is truncated.
 inline constexpr std::size_t max_owner_field = 512;
 

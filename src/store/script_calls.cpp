@@ -1,6 +1,7 @@
 #include "store/script_calls.hpp"
 
 #include <algorithm>
+#include <iterator>
 
 #include "core/helper_keys.hpp"
 #include "core/protocol.hpp"
@@ -20,8 +21,10 @@ enum class Runs { none, wanted };
 
 std::vector<std::string> keys_of(const Resource& resource, Runs runs) {
   static_assert(protocol::key::last + 1 == protocol::key::names.size());
-  std::vector<std::string> keys = HelperKeys(resource).all();
-  keys.insert(keys.begin(), resource.key());
+  std::vector<std::string> keys;
+  keys.reserve(protocol::key::count);
+  keys.push_back(resource.key());
+  std::ranges::move(HelperKeys(resource).all(), std::back_inserter(keys));
   if (runs == Runs::none) keys.pop_back();
   return keys;
 }
@@ -103,8 +106,8 @@ ScriptCall acquire_call(const AcquireRequest& request) {
   Arguments arguments = empty_arguments(at::count);
   arguments[at::token] = request.token.secret();
   arguments[at::ttl] = decimal(request.ttl);
-  arguments[at::supervised] = flag(request.owner.supervised);
-  arguments[at::record] = encode_owner(request.owner);
+  arguments[at::supervised] = flag(request.owner.supervised());
+  arguments[at::record] = request.owner.text();
   arguments[at::mode] = letter(request.mode.shared);
   arguments[at::slots] = std::to_string(request.mode.slots);
   arguments[at::slot] = number(request.slot);
@@ -153,9 +156,6 @@ ScriptCall heal_call(const HealRequest& request) {
 ScriptCall release_call(const ReleaseRequest& request) {
   namespace at = argument::release;
   const auto& requeue = request.requeue;
-  const Owner* const owner = requeue            ? &requeue->owner
-                             : request.finished ? &*request.finished
-                                                : nullptr;
   Arguments arguments = empty_arguments(at::count);
   arguments[at::token] = request.token.secret();
   arguments[at::by_hand] = flag(request.by_hand);
@@ -165,7 +165,11 @@ ScriptCall release_call(const ReleaseRequest& request) {
   const bool slotted = requeue && requeue->mode.slots > 0;
   arguments[at::mode] =
       slotted ? std::string(word::slotted) : letter(requeue && requeue->mode.shared);
-  if (owner != nullptr) arguments[at::record] = encode_owner(*owner);
+  if (requeue) {
+    arguments[at::record] = requeue->owner.text();
+  } else if (request.finished) {
+    arguments[at::record] = encode_owner(*request.finished);
+  }
   if (request.run) arguments[at::run] = encode_run(*request.run);
   const Runs runs = request.run ? Runs::wanted : Runs::none;
   return call_of(scripts::release, request.resource, std::move(arguments), runs);

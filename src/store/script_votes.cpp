@@ -58,8 +58,8 @@ bool begins_with(const std::vector<Reply>& elements, std::initializer_list<Type>
                   form);
 }
 
-/// See describe() in lock.lua.
-std::optional<Holder> holder_of(const std::vector<Reply>& part) {
+/// See describe() in lock.lua. Without the owner.
+std::optional<Holder> unowned_holder_of(const std::vector<Reply>& part) {
   namespace at = reply_at::holder;
   if (!begins_with(part, {Type::text, Type::text, Type::text, Type::integer, Type::integer,
                           Type::text, Type::integer, Type::integer, Type::text})) {
@@ -74,9 +74,16 @@ std::optional<Holder> holder_of(const std::vector<Reply>& part) {
   if (!holder.foreign) {
     holder.fence = Fence::from_text(part[at::fence].text);
     if (part[at::age].integer >= 0) holder.age = from_wire(part[at::age].integer);
-    holder.owner = decode_owner(part[at::record].text);
-    if (holder.owner) holder.owner->supervised = part[at::supervised].integer == 1;
   }
+  return holder;
+}
+
+std::optional<Holder> holder_of(const std::vector<Reply>& part) {
+  namespace at = reply_at::holder;
+  auto holder = unowned_holder_of(part);
+  if (!holder || holder->foreign) return holder;
+  holder->owner = decode_owner(part[at::record].text);
+  if (holder->owner) holder->owner->supervised = part[at::supervised].integer == 1;
   return holder;
 }
 
@@ -296,9 +303,9 @@ RaiseVote raise_vote(const ScriptReply& reply) {
 
 ExtendVote extend_vote(const ScriptReply& reply) {
   if (word_of(reply) != word::extended) return not_ours_or_fault<ExtendVote>(reply);
-  const auto holder = holder_of(reply);
-  if (!holder) return garbage();
   const auto& part = reply->elements;
+  const auto holder = unowned_holder_of(part);
+  if (!holder) return garbage();
   return Extended{holder->fence.value_or(Fence()),
                   Provenance{holder->age.value_or(Duration::zero()),
                              part[reply_at::holder::supervised].integer == 1,

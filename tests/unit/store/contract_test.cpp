@@ -224,7 +224,9 @@ TEST_P(ContractTest, AReleaseByHandIsRememberedForTheHolder) {
 
 TEST_P(ContractTest, TheLeaseOfARunIsNotReleasedByHand) {
   AcquireRequest supervised = request('a');
-  supervised.owner.supervised = true;
+  Owner run = some_owner();
+  run.supervised = true;
+  supervised.owner = run;
   granted(acquire(std::move(supervised)));
   EXPECT_TRUE(is<Supervised>(release('a', /*by_hand=*/true)));
   EXPECT_FALSE(is_free());

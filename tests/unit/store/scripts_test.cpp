@@ -833,8 +833,9 @@ TEST_F(ScriptsTest, InspectChangesNothing) {
 class SharedHolderTest : public ScriptsTest {
  protected:
   Fence share(char digit, Duration length = 30s, Mode mode = {true, 0}) {
-    AcquireRequest request{resource_, token(digit), ttl(length), owner(digit), mode};
-    request.owner.slots = mode.slots;
+    Owner reader = owner(digit);
+    reader.slots = mode.slots;
+    const AcquireRequest request{resource_, token(digit), ttl(length), reader, mode};
     const auto vote = drive_.run(server_.acquire(request, drive_.soon()));
     EXPECT_TRUE(std::holds_alternative<Granted>(vote)) << "vote " << vote.index();
     const auto* grant = std::get_if<Granted>(&vote);

@@ -33,7 +33,7 @@ struct Server final : LockServer {
     if (!lock.queue.empty() && lock.queue.begin()->first.second != waiter) co_return Queued{line};
     drop(lock, waiter);
     lock.fence = std::max(lock.fence + 1, static_cast<std::uint64_t>(clock_.wall().count()));
-    hold(lock, ask.token, ask.owner, {}, ask.ttl);
+    hold(lock, ask.token, *decode_owner(ask.owner.text()), {}, ask.ttl);
     co_return Granted{Fence(lock.fence), shown(lock).id, {}, {}, line};
   }
   Answer<RaiseVote> raise_fence(RaiseRequest ask, Instant) override {
