@@ -1,6 +1,6 @@
 // Memory for one thread, C++'s and Lua's: free blocks of up to 64 KiB are kept by size and never
 // returned to the system. A schedule makes some 20,000 small objects, and glibc's malloc took a
-// quarter of its time (measured). LuaJIT, a shared library, keeps its own.
+// quarter of its time (measured).
 #include <algorithm>
 #include <array>
 #include <cstddef>
@@ -73,12 +73,8 @@ void* reallocate(void* /*data*/, void* block, std::size_t old_size, std::size_t 
 
 }  // namespace
 
-extern "C" {
-lua_State* __real_lua_newstate(lua_Alloc allocate, void* data);
-
-lua_State* __wrap_lua_newstate(lua_Alloc /*allocate*/, void* /*data*/) {
-  return __real_lua_newstate(reallocate, nullptr);
-}
+extern "C" lua_State* __wrap_luaL_newstate() {
+  return lua_newstate(reallocate, nullptr);
 }
 
 // A block's size must be known when it is freed, so a block of operator new has a header: sized

@@ -277,12 +277,12 @@ class Referee final : public Watcher {
   void check_script(const Run& run, const Standing& before, const Standing& after,
                     const Reply& reply);
   void check_shares(const Run& run, const Facts& facts, const Standing& before,
-                    const Standing& after, const std::string& what);
+                    const Standing& after);
   void check_slots(const Run& run, const Facts& facts, const Standing& before,
-                   const Standing& after, const Reply& reply, const std::string& what);
+                   const Standing& after, const Reply& reply);
   void check_node(const Run& run);
   void check_expiries(const Run& run, const Standing& after);
-  void check_counter(const Run& run, const std::string& what);
+  void check_counter(const Run& run);
   void check_requeued(const Run& run);
   void note_superseder(const Run& run);
   void note_undo_elsewhere(const Run& run);

@@ -37,6 +37,10 @@ bool goes_alone(const Run& run) {
   return run.keys.size() == 1;
 }
 
+std::string text_of(const Run& run) {
+  return fmt::format("{} of {} at s{}", run.script, run.process.name(), run.server.number() + 1);
+}
+
 std::string text_of(const Reply& reply) {
   switch (reply.type) {
     case Reply::Type::nil:
@@ -177,13 +181,11 @@ void Referee::after(const Run& run, const Reply& reply) {
 
 void Referee::check_script(const Run& run, const Standing& before, const Standing& after,
                            const Reply& reply) {
-  const std::string what =
-      fmt::format("{} of {} at s{}", run.script, run.process.name(), run.server.number() + 1);
   const bool same =
       before.there == after.there && before.value == after.value && before.expires == after.expires;
   if (run.script == "inspect" || run.script == "leave" || run.script == "raise_fence") {
     if (!same || before.shares != after.shares)
-      violate("theft", what + " changed who holds the lock");
+      violate("theft", text_of(run) + " changed who holds the lock");
     if (run.script != "raise_fence") return;
   }
   if (run.script == "break_lock") {
@@ -196,30 +198,31 @@ void Referee::check_script(const Run& run, const Standing& before, const Standin
   Facts& facts = facts_[token];
   const bool ours = has(before, token, facts);
   if (before.there && before.value != shared_marker && before.value != token && !same) {
-    violate("theft", what + " changed the lock of " + name_of(before.value));
+    violate("theft", text_of(run) + " changed the lock of " + name_of(before.value));
   }
-  check_shares(run, facts, before, after, what);
-  check_slots(run, facts, before, after, reply, what);
-  if (says(reply, "granted") || says(reply, "extended")) check_counter(run, what);
+  check_shares(run, facts, before, after);
+  check_slots(run, facts, before, after, reply);
+  if (says(reply, "granted") || says(reply, "extended")) check_counter(run);
   if (run.script == "extend" && goes_alone(run)) {
     if (ours) facts.extended_alone |= bit_of(run.server);
     if (!ours) facts.sought_alone = true;
   }
   if (!ours && has(after, token, facts) && run.script != "acquire" && run.script != "heal") {
-    violate("resurrection", what + " brought " + name_of(token) + " back");
+    violate("resurrection", text_of(run) + " brought " + name_of(token) + " back");
   }
   if (says(reply, "granted")) {
     Votes& votes = facts.votes[reply.elements[3].integer];
     votes.servers |= bit_of(run.server);
     if (votes.quorum_at == 0 && is_quorum(votes.servers)) votes.quorum_at = scripts_;
-    if (!has(after, token, facts)) violate("grant", what + " granted nothing");
+    if (!has(after, token, facts)) violate("grant", text_of(run) + " granted nothing");
     const Fence fence = fence_in(reply.elements[1].text);
     // Of two grants, the process learned of the first: the other came after its decision.
     if (!facts.granted_fences[run.server.vote()]) facts.granted_fences[run.server.vote()] = fence;
     facts.known_fences[run.server.vote()] = fence;
   }
   if (says(reply, "raised")) {
-    if (!has(after, token, facts)) violate("fence", what + " raised the fence without the lease");
+    if (!has(after, token, facts))
+      violate("fence", text_of(run) + " raised the fence without the lease");
     Fence& known = facts.known_fences[run.server.vote()];
     known = std::max(known, fence_in(run.arguments[1]));
   }
@@ -229,42 +232,42 @@ void Referee::check_script(const Run& run, const Standing& before, const Standin
   if (has(after, token, facts) && reply.type != Reply::Type::error) note_end(run, facts, after);
   if (!facts.granted && !has(after, token, facts)) end = std::min(end, timeline_.now());
   if (run.script == "extend" && ours && before.value == token && after.expires < before.expires) {
-    violate("shortening", what + " brought the end nearer");
+    violate("shortening", text_of(run) + " brought the end nearer");
   }
   if (run.script == "release" && ours && !has(after, token, facts) && run.arguments[1] == "1" &&
       facts.supervised && !goes_alone(run)) {
     facts.released_unrecorded =
         (facts.extended_alone & bit_of(run.server)) != 0 && !before.recorded;
     if (!facts.released_unrecorded)
-      violate("theft", what + " by hand removed a lease that a process keeps");
+      violate("theft", text_of(run) + " by hand removed a lease that a process keeps");
   }
 }
 
 void Referee::check_shares(const Run& run, const Facts& facts, const Standing& before,
-                           const Standing& after, const std::string& what) {
+                           const Standing& after) {
   for (const auto& [id, end] : before.shares) {
     const auto found = after.shares.find(id);
     if (id != facts.id && (found == after.shares.end() || found->second != end))
-      violate("theft", what + " changed another's share");
+      violate("theft", text_of(run) + " changed another's share");
     if (id == facts.id && run.script == "extend" && found != after.shares.end() &&
         found->second < end) {
-      violate("shortening", what + " brought the end nearer");
+      violate("shortening", text_of(run) + " brought the end nearer");
     }
   }
   if (!after.shares.empty() && before.there && !after.there)
-    violate("theft", what + " removed the marker of a shared lock");
+    violate("theft", text_of(run) + " removed the marker of a shared lock");
   if (!after.shares.empty() && after.there && after.value != shared_marker &&
       before.value != after.value) {
-    violate("theft", what + " locked out the readers of a shared lock");
+    violate("theft", text_of(run) + " locked out the readers of a shared lock");
   }
 }
 
 void Referee::check_slots(const Run& run, const Facts& facts, const Standing& before,
-                          const Standing& after, const Reply& reply, const std::string& what) {
+                          const Standing& after, const Reply& reply) {
   for (const auto& [slot, id] : before.slots) {
     const auto found = after.slots.find(slot);
     if (found != after.slots.end() && found->second != id)
-      violate("theft", what + " changed the holder of a slot");
+      violate("theft", text_of(run) + " changed the holder of a slot");
   }
   if (run.script != "extend") return;
   const bool undone = (facts.strays & bit_of(run.server)) == 0 || facts.process != &run.process ||
@@ -274,22 +277,22 @@ void Referee::check_slots(const Run& run, const Facts& facts, const Standing& be
     return entry.second == facts.id && entry.first != run.arguments[2];
   };
   if (!undone && std::ranges::any_of(before.slots, has_other_slot))
-    violate("slot", what + " finds a slot that was to be undone");
+    violate("slot", text_of(run) + " finds a slot that was to be undone");
   if (!says(reply, "extended")) return;
   const std::string& slot = run.arguments[2];
   const auto ours =
       std::ranges::find(after.slots, facts.id, [](const auto& entry) { return entry.second; });
   const std::string in = ours == after.slots.end() ? "-1" : ours->first;
   if (in != slot)
-    violate("slot", fmt::format("{} counts for slot {} and has slot {}", what, slot, in));
+    violate("slot", fmt::format("{} counts for slot {} and has slot {}", text_of(run), slot, in));
 }
 
-void Referee::check_counter(const Run& run, const std::string& what) {
+void Referee::check_counter(const Run& run) {
   if (goes_alone(run)) return;
   const local::Entry* counter = run.server.keyspace().find(counter_);
   if (counter == nullptr || !counter->expires) return;
   if (*counter->expires >= run.server.keyspace().now() + counter_life) return;
-  violate("expiry", what + " lets the fence counter end too soon");
+  violate("expiry", text_of(run) + " lets the fence counter end too soon");
 }
 
 void Referee::check_requeued(const Run& run) {
@@ -387,9 +390,8 @@ void Referee::note_end(const Run& run, Facts& facts, const Standing& after) {
 }
 
 void Referee::check_expiries(const Run& run, const Standing& after) {
-  for (const std::string& key : run.keys) {
-    const local::Entry* entry = run.server.keyspace().find(key);
-    if (entry == nullptr || entry->expires) continue;
+  for (const auto& [key, entry] : run.server.keyspace().live()) {
+    if (entry.expires || std::ranges::find(run.keys, key) == run.keys.end()) continue;
     // The key of a foreign client may last for ever.
     if (key == resource_.key() && before_.there && !before_.expires) continue;
     violate("expiry", fmt::format("{} left {} without an end at s{}", run.script, key,

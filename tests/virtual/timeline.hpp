@@ -62,7 +62,7 @@ class Timeline {
   friend class Parking;
   void run_ready();
 
-  asio::io_context io_{1};
+  asio::io_context io_{ASIO_CONCURRENCY_HINT_UNSAFE};
   asio::executor_work_guard<asio::io_context::executor_type> work_{io_.get_executor()};
   Duration now_{};
   std::uint64_t number_ = 0;
