@@ -191,10 +191,12 @@ void AcquireTally::count(std::size_t server, AcquireVote vote) {
   votes_.at(server) = std::move(vote);
 }
 
-bool AcquireTally::counts(const std::optional<AcquireVote>& vote) const {
+const Granted* AcquireTally::as_counted(const std::optional<AcquireVote>& vote,
+                                        std::optional<std::size_t> slot) const {
   const Granted* granted = as<Granted>(vote);
-  if (granted == nullptr || granted->slot != slot()) return false;
-  return !granted->server.up || !guard_left(*granted->server.up, restart_guard_);
+  if (granted == nullptr || granted->slot != slot) return nullptr;
+  const bool is_guarded = granted->server.up && guard_left(*granted->server.up, restart_guard_);
+  return is_guarded ? nullptr : granted;
 }
 
 std::optional<std::size_t> AcquireTally::slot() const {
@@ -226,15 +228,17 @@ AcquireDecision AcquireTally::decision() const {
 }
 
 std::size_t AcquireTally::grants() const {
-  return static_cast<std::size_t>(
-      std::ranges::count_if(votes_, [this](const auto& vote) { return counts(vote); }));
+  return static_cast<std::size_t>(std::ranges::count_if(
+      votes_,
+      [this, slot = slot()](const auto& vote) { return as_counted(vote, slot) != nullptr; }));
 }
 
 std::vector<RestartedServer> AcquireTally::restarted() const {
+  const std::optional<std::size_t> slot = this->slot();
   std::vector<RestartedServer> restarted;
   for (std::size_t server = 0; server < votes_.size(); ++server) {
     const Granted* granted = as<Granted>(votes_[server]);
-    if (granted == nullptr || granted->slot != slot() || !granted->server.up) continue;
+    if (granted == nullptr || granted->slot != slot || !granted->server.up) continue;
     const Duration up = *granted->server.up;
     if (const auto left = guard_left(up, restart_guard_)) restarted.push_back({server, up, *left});
   }
@@ -246,19 +250,21 @@ std::vector<RestartedServer> AcquireTally::restarted() const {
 }
 
 Fence AcquireTally::fence() const {
+  const std::optional<std::size_t> slot = this->slot();
   Fence largest;
   for (const auto& vote : votes_) {
-    if (const Granted* granted = as<Granted>(vote); counts(vote))
+    if (const Granted* granted = as_counted(vote, slot))
       largest = std::max(largest, granted->fence);
   }
   return largest;
 }
 
 std::vector<std::size_t> AcquireTally::granted_below(Fence fence) const {
+  const std::optional<std::size_t> slot = this->slot();
   std::vector<std::size_t> servers;
   for (std::size_t server = 0; server < votes_.size(); ++server) {
-    const Granted* granted = as<Granted>(votes_[server]);
-    if (counts(votes_[server]) && granted->fence < fence) servers.push_back(server);
+    const Granted* granted = as_counted(votes_[server], slot);
+    if (granted != nullptr && granted->fence < fence) servers.push_back(server);
   }
   return servers;
 }

@@ -97,7 +97,9 @@ class AcquireTally {
   [[nodiscard]] const AcquireVote* vote_of(std::size_t server) const;
 
  private:
-  [[nodiscard]] bool counts(const std::optional<AcquireVote>& vote) const;
+  /// The grant, if it counts with the others of `slot`; nullptr otherwise.
+  [[nodiscard]] const Granted* as_counted(const std::optional<AcquireVote>& vote,
+                                          std::optional<std::size_t> slot) const;
 
   std::vector<std::optional<AcquireVote>> votes_;
   Duration restart_guard_;
