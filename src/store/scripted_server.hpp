@@ -33,12 +33,13 @@ class ScriptedServer : public LockServer {
 
   /// Sends the call after everything that was asked on the connection in use, or over another
   /// connection when that one broke. Does not wait for the answer; `not_undone` may be null.
-  virtual void post(ScriptCall call, NotUndone not_undone) = 0;
+  virtual void post(const ScriptCall& call, const NotUndone& not_undone) = 0;
 
   /// The same on every connection that ran out of time and may still deliver what was asked on it.
   /// `only_unanswered`: leaves out connections where the acquire (or heal) of this token was
   /// answered, since its effect can be undone over any connection.
-  virtual void post_to_late(ScriptCall call, bool only_unanswered, NotUndone not_undone) = 0;
+  virtual void post_to_late(const ScriptCall& call, bool only_unanswered,
+                            const NotUndone& not_undone) = 0;
 };
 
 }  // namespace redlock

@@ -180,8 +180,8 @@ ScriptReply LocalServer::run_in(const Directory& directory, const LockFile& file
   return answer(std::move(reply));
 }
 
-void LocalServer::post(ScriptCall call, NotUndone not_undone) {
-  if (call.script == &scripts::leave) return run_later(std::move(call), nullptr);
+void LocalServer::post(const ScriptCall& call, const NotUndone& not_undone) {
+  if (call.script == &scripts::leave) return run_later(call, nullptr);
   const auto carried = carried_.find(undone_by(call));
   if (carried == carried_.end()) return;
   if (carried->second != Carried::done) {
@@ -189,7 +189,7 @@ void LocalServer::post(ScriptCall call, NotUndone not_undone) {
     return;
   }
   carried_.erase(carried);
-  run_later(std::move(call), std::move(not_undone));
+  run_later(call, not_undone);
 }
 
 void LocalServer::run_later(ScriptCall call, NotUndone not_undone) {

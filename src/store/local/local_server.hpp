@@ -46,9 +46,9 @@ class LocalServer final : public ScriptedServer {
 
  protected:
   asio::awaitable<ScriptReply> call(ScriptCall call, Instant deadline) override;
-  void post(ScriptCall call, NotUndone not_undone) override;
+  void post(const ScriptCall& call, const NotUndone& not_undone) override;
   /// Nothing is ever late here: a question without an answer in time had no effect.
-  void post_to_late(ScriptCall, bool, NotUndone) override {}
+  void post_to_late(const ScriptCall&, bool, const NotUndone&) override {}
 
  private:
   /// The result of an acquire or a heal that is not undone.

@@ -218,12 +218,13 @@ void ClusterServer::mark_undone(const std::string& token_or_waiter) {
   }
 }
 
-void ClusterServer::post(ScriptCall call, NotUndone not_undone) {
+void ClusterServer::post(const ScriptCall& call, const NotUndone& not_undone) {
   mark_undone(undone_by(call));
   for (const auto& [address, node] : nodes_) node.server->post(call, not_undone);
 }
 
-void ClusterServer::post_to_late(ScriptCall call, bool only_unanswered, NotUndone not_undone) {
+void ClusterServer::post_to_late(const ScriptCall& call, bool only_unanswered,
+                                 const NotUndone& not_undone) {
   mark_undone(undone_by(call));
   for (const auto& [address, node] : nodes_)
     node.server->post_to_late(call, only_unanswered, not_undone);

@@ -40,8 +40,9 @@ class ClusterServer final : public RedisVote {
  protected:
   asio::awaitable<ScriptReply> call(ScriptCall call, Instant deadline) override;
   [[nodiscard]] ServerFacts facts() const override { return facts_; }
-  void post(ScriptCall call, NotUndone not_undone) override;
-  void post_to_late(ScriptCall call, bool only_unanswered, NotUndone not_undone) override;
+  void post(const ScriptCall& call, const NotUndone& not_undone) override;
+  void post_to_late(const ScriptCall& call, bool only_unanswered,
+                    const NotUndone& not_undone) override;
 
  private:
   /// A call that may leave something on a server.

@@ -107,7 +107,7 @@ asio::awaitable<Result<Reply, Fault>> RedisServer::run_script(std::shared_ptr<Li
   co_return co_await connection.request(script_command(call), ReplyLimits{}, deadline);
 }
 
-asio::awaitable<Result<Reply, Fault>> RedisServer::ask_once(ScriptCall call, bool asking,
+asio::awaitable<Result<Reply, Fault>> RedisServer::ask_once(const ScriptCall& call, bool asking,
                                                             Instant deadline) {
   const std::shared_ptr<Link> link = links_.usable_link(deadline);
   Connection& connection = *link->connection;

@@ -71,8 +71,11 @@ class RedisServer final : public RedisVote {
   asio::awaitable<Result<Reply, Fault>> ask(Command command, ReplyLimits limits, Instant deadline);
 
   [[nodiscard]] ServerFacts facts() const override { return facts_; }
-  void post(ScriptCall call, NotUndone not_undone) override { links_.post(call, not_undone); }
-  void post_to_late(ScriptCall call, bool only_unanswered, NotUndone not_undone) override {
+  void post(const ScriptCall& call, const NotUndone& not_undone) override {
+    links_.post(call, not_undone);
+  }
+  void post_to_late(const ScriptCall& call, bool only_unanswered,
+                    const NotUndone& not_undone) override {
     links_.post_to_late(call, only_unanswered, not_undone);
   }
 
@@ -83,7 +86,8 @@ class RedisServer final : public RedisVote {
   /// Keeps nothing alive: the vote is owned elsewhere.
   std::shared_ptr<RedisServer> itself();
 
-  asio::awaitable<Result<Reply, Fault>> ask_once(ScriptCall call, bool asking, Instant deadline);
+  asio::awaitable<Result<Reply, Fault>> ask_once(const ScriptCall& call, bool asking,
+                                                 Instant deadline);
 
   /// Runs the script by its digest. A server that does not know it gets the text first, by a
   /// command of its own: an attempt and its undo must stay small (decision 0075).
