@@ -152,6 +152,7 @@ Reply hget(Keyspace&, Hash* hash, Arguments words) {
 
 Reply hmget(Keyspace&, Hash* hash, Arguments words) {
   std::vector<Reply> values;
+  values.reserve(words.size() - 2);
   for (const std::string& name : words.subspan(2)) values.push_back(field_reply(hash, name));
   return array_reply(std::move(values));
 }
@@ -188,6 +189,7 @@ std::optional<std::vector<Ranking::value_type>> members_between(SortedSet* zset,
 template <class Iterator>
 Reply members_reply(Iterator begin, Iterator end, bool with_scores) {
   std::vector<Reply> elements;
+  elements.reserve(static_cast<std::size_t>(std::distance(begin, end)) * (with_scores ? 2 : 1));
   for (auto at = begin; at != end; ++at) {
     elements.push_back(text_reply(at->second));
     if (with_scores) elements.push_back(text_reply(write_number(at->first)));
@@ -330,8 +332,9 @@ Reply reply_of(Reply::Type type, std::string text) {
 }  // namespace
 
 Reply execute(Keyspace& keyspace, Arguments words) {
-  const auto command = std::find_if(commands.begin(), commands.end(), [&](const Command& one) {
-    return !words.empty() && one.name == words[0];
+  if (words.empty() || words[0].empty()) return error_reply("ERR unknown command");
+  const auto command = std::ranges::find_if(commands, [&](const Command& one) {
+    return one.name.front() == words[0].front() && one.name == words[0];
   });
   if (command == commands.end()) return error_reply("ERR unknown command");
   if (words.size() < command->min_words || words.size() > command->max_words) {
