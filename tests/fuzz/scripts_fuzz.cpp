@@ -238,7 +238,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       const auto* lock = keyspace.find(keys[protocol::key::lock]);
       const std::optional<Value> before =
           lock != nullptr ? std::optional(lock->value) : std::nullopt;
-      const Reply reply = host.run(keyspace, compiled_scripts, call.keys, call.arguments);
+      const Reply reply =
+          host.run(keyspace, compiled_scripts, views_of(call.keys), views_of(call.arguments));
       check_reply(keyspace, call, *token, obstacle, step == 'S' || step == 'N', reply);
       // Only a break takes a lock from another client.
       if (obstacle.exclusive && call.script != &scripts::break_lock) {

@@ -6,6 +6,7 @@
 
 #include "store/local/keyspace.hpp"
 #include "support/digest.hpp"
+#include "support/number.hpp"
 
 namespace redlock::sim {
 namespace {
@@ -21,8 +22,14 @@ bool says(const Reply& reply, std::string_view word) {
          reply.elements[0].text == word;
 }
 
-Fence fence_in(const std::string& text) {
-  return Fence(std::stoull(text));
+/// A script's argument or a part of its reply.
+template <class Number = std::int64_t>
+Number number_in(std::string_view text) {
+  return whole_number<Number>(text).value();
+}
+
+Fence fence_in(std::string_view text) {
+  return Fence(number_in<std::uint64_t>(text));
 }
 
 /// The value of a key; null when the key is missing or has another type.
@@ -98,23 +105,22 @@ void Referee::before(const Run& run) {
   if (run.keys.front() != resource_.key()) return;
   before_ = standing_at(run.server);
   if (!run.server.is_replica()) check_node(run);
-  if (run.script == "acquire" || run.script == "heal")
-    facts_[run.arguments[0]].brought_to.insert(&run.server);
-  if (run.script == "acquire") {
-    Facts& facts = facts_[run.arguments[0]];
-    facts.process = &run.process;
-    facts.supervised = run.arguments[2] == "1";
-    facts.ttl = Milliseconds(std::stoll(run.arguments[1]));
-    if (facts.id.empty()) facts.id = sha1_hex(run.arguments[0]);
-    const bool queues = !run.arguments[7].empty() && run.arguments[10] != "0";
-    if (queues) waiters_[&run.process][run.arguments[7]].insert(&run.server);
-  }
+  if (run.script != "acquire" && run.script != "heal") return;
+  Facts& facts = facts_[std::string(run.arguments[0])];
+  facts.brought_to.insert(&run.server);
+  if (run.script == "heal") return;
+  facts.process = &run.process;
+  facts.supervised = run.arguments[2] == "1";
+  facts.ttl = Milliseconds(number_in(run.arguments[1]));
+  if (facts.id.empty()) facts.id = sha1_hex(run.arguments[0]);
+  const bool queues = !run.arguments[7].empty() && run.arguments[10] != "0";
+  if (queues) waiters_[&run.process][std::string(run.arguments[7])].insert(&run.server);
 }
 
 void Referee::check_node(const Run& run) {
   for (Server* other : servers_) {
     if (other == &run.server || other->vote() != run.server.vote() || other->is_replica()) continue;
-    for (const std::string& key : run.keys) {
+    for (const std::string_view key : run.keys) {
       if (other->keyspace().find(key) == nullptr) continue;
       violate("node",
               fmt::format("{} of {} runs at s{}, and s{} has {}", run.script, run.process.name(),
@@ -148,9 +154,9 @@ void Referee::after(const Run& run, const Reply& reply) {
   if (run.keys.front() != resource_.key()) return;
   if (history_.on()) {
     const bool has_token = run.arguments[0].size() == Token::digits;
-    history_.add("s{} runs {} of {}{} -> {}", run.server.number() + 1, run.script,
-                 run.process.name(), has_token ? " for " + run.arguments[0].substr(0, 4) : "",
-                 text_of(reply));
+    history_.add("s{} runs {} of {}{}{} -> {}", run.server.number() + 1, run.script,
+                 run.process.name(), has_token ? " for " : "",
+                 has_token ? run.arguments[0].substr(0, 4) : "", text_of(reply));
   }
   const Standing after = standing_at(run.server);
   // A refused request is repeated, perhaps by another process; so is an undo of a share with the
@@ -171,8 +177,9 @@ void Referee::after(const Run& run, const Reply& reply) {
   if (run.script == "release" && reply.type != Reply::Type::error) check_requeued(run);
   if (run.script == "break_lock" || run.script == "release") note_removals(run, before_, after);
   if (run.script == "heal") {
-    Facts& facts = facts_[run.arguments[0]];
-    if (!has(before_, run.arguments[0], facts) && has(after, run.arguments[0], facts)) {
+    const std::string token(run.arguments[0]);
+    Facts& facts = facts_[token];
+    if (!has(before_, token, facts) && has(after, token, facts)) {
       facts.broken &= ~bit_of(run.server);
       check_tombstone(run, facts);
     }
@@ -194,7 +201,7 @@ void Referee::check_script(const Run& run, const Standing& before, const Standin
       violate("theft", "a lock with another fence was broken");
     return;
   }
-  const std::string& token = run.arguments[0];
+  const std::string token(run.arguments[0]);
   Facts& facts = facts_[token];
   const bool ours = has(before, token, facts);
   if (before.there && before.value != shared_marker && before.value != token && !same) {
@@ -279,7 +286,7 @@ void Referee::check_slots(const Run& run, const Facts& facts, const Standing& be
   if (!undone && std::ranges::any_of(before.slots, has_other_slot))
     violate("slot", text_of(run) + " finds a slot that was to be undone");
   if (!says(reply, "extended")) return;
-  const std::string& slot = run.arguments[2];
+  const std::string_view slot = run.arguments[2];
   const auto ours =
       std::ranges::find(after.slots, facts.id, [](const auto& entry) { return entry.second; });
   const std::string in = ours == after.slots.end() ? "-1" : ours->first;
@@ -296,7 +303,7 @@ void Referee::check_counter(const Run& run) {
 }
 
 void Referee::check_requeued(const Run& run) {
-  const std::string& waiter = run.arguments[3];
+  const std::string_view waiter = run.arguments[3];
   if (waiter.empty() || goes_alone(run)) return;
   const auto* queue = value_at<local::SortedSet>(run.server, queue_);
   if (queue != nullptr && queue->score(waiter)) return;
@@ -305,15 +312,16 @@ void Referee::check_requeued(const Run& run) {
 }
 
 void Referee::note_superseder(const Run& run) {
-  const std::string& waiter = run.arguments[7];
+  const std::string waiter(run.arguments[7]);
   if (run.arguments[11] != "1" || waiter.empty()) return;
   Superseder& superseder = superseders_[waiter];
   superseder.process = &run.process;
-  superseder.ticket = std::stoull(run.arguments[8]);
+  superseder.ticket = number_in<Ticket>(run.arguments[8]);
   const auto* waiters = value_at<local::Hash>(run.server, waiting_);
   if (waiters == nullptr) return;
   for (const auto& [field, value] : *waiters) {
-    const bool is_newest = field == "+" && value.starts_with(run.arguments[8] + " " + waiter + " ");
+    const bool is_newest =
+        field == "+" && value.starts_with(fmt::format("{} {} ", run.arguments[8], waiter));
     if (is_newest) superseder.servers |= bit_of(run.server);
   }
   if (!superseder.since && is_quorum(superseder.servers)) superseder.since = timeline_.now();
@@ -328,7 +336,7 @@ void Referee::move_address(const Server& server, const Server& to) {
 /// A process cannot know that an address has led to another server since its attempt.
 void Referee::note_undo_elsewhere(const Run& run) {
   if (run.script != "release" && run.script != "undo") return;
-  const auto found = facts_.find(run.arguments[0]);
+  const auto found = facts_.find(std::string(run.arguments[0]));
   if (found == facts_.end()) return;
   for (const auto& [server, stand_in] : stand_ins_) {
     if (stand_in == &run.server && found->second.brought_to.contains(server))
@@ -341,7 +349,7 @@ void Referee::note_undo_elsewhere(const Run& run) {
 void Referee::note_late_entry(const Run& run) {
   const bool acquires = run.script == "acquire";
   if (!run.closed_at || (!acquires && run.script != "release")) return;
-  const std::string& waiter = run.arguments[acquires ? 7 : 3];
+  const std::string waiter(run.arguments[acquires ? 7 : 3]);
   const auto left = left_at_.find({waiter, run.server.vote()});
   if (left != left_at_.end() && *run.closed_at < left->second)
     late_entries_.insert({waiter, &run.server});

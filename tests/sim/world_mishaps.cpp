@@ -36,7 +36,7 @@ std::string first_of(Server& server, const std::string& key) {
 }
 
 void run_at(Server& server, const std::vector<std::string>& command) {
-  local::execute(server.keyspace(), command);
+  local::execute(server.keyspace(), local::views_of(command));
 }
 
 }  // namespace
@@ -267,7 +267,7 @@ void World::foreign_lock(const Mishap& mishap) {
     std::vector<std::string> command{"SET", resource_.key(), value, "NX"};
     if (!for_ever) command.insert(command.end(), {"PX", std::to_string(ttl.count())});
     if (for_ever && mishap.flag) command = {"HSET", resource_.key(), value, "1"};
-    local::execute(server.keyspace(), command);
+    local::execute(server.keyspace(), local::views_of(command));
   }
   const auto release = [this, value] {
     for (Server& server : servers_) {

@@ -67,7 +67,7 @@ std::vector<std::string> in_capitals(std::vector<std::string> words) {
 
 Reply execute_here(Keyspace& keyspace, const std::vector<std::string>& words) {
   if (words[0] == "exists") return integer_reply(keyspace.find(words.at(1)) != nullptr ? 1 : 0);
-  return execute(keyspace, in_capitals(words));
+  return execute(keyspace, views_of(in_capitals(words)));
 }
 
 Reply execute_at(const Directory& directory, const std::vector<std::string>& words) {

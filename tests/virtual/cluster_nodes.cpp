@@ -17,11 +17,11 @@ constexpr std::int64_t last_slot = 16383;
 constexpr std::chrono::milliseconds again{20};
 
 /// The keys that a script declares; empty for any other command.
-local::Arguments keys_of(const redis::Command& command) {
+local::Arguments keys_of(local::Arguments command) {
   if (command[0] != "EVAL" && command[0] != "EVALSHA") return {};
   std::size_t count = 0;
   std::from_chars(command[2].data(), command[2].data() + command[2].size(), count);
-  return local::Arguments(command).subspan(3, count);
+  return command.subspan(3, count);
 }
 
 }  // namespace
@@ -116,13 +116,13 @@ Server& ClusterNodes::place_of(std::string_view key) {
   return has_gone ? *members_[migration_->target] : owner;
 }
 
-std::optional<Reply> ClusterNodes::redirect(Server& at, Wire& wire, const redis::Command& command) {
+std::optional<Reply> ClusterNodes::redirect(Server& at, Wire& wire, local::Arguments command) {
   const bool asking = std::exchange(wire.asking, false);
   const local::Arguments keys = keys_of(command);
   if (keys.empty()) return std::nullopt;
   const Node here = node(at);
   const auto missing = std::ranges::count_if(
-      keys, [&](const std::string& key) { return at.keyspace().find(key) == nullptr; });
+      keys, [&](std::string_view key) { return at.keyspace().find(key) == nullptr; });
   const bool has_some = static_cast<std::size_t>(missing) < keys.size();
   const Reply try_again =
       local::error_reply("TRYAGAIN Multiple keys request during rehashing of slot");
@@ -136,7 +136,7 @@ std::optional<Reply> ClusterNodes::redirect(Server& at, Wire& wire, const redis:
   return redirection("ASK", migration_->target);
 }
 
-std::optional<Reply> ClusterNodes::answer(Server& at, Wire& wire, const redis::Command& command) {
+std::optional<Reply> ClusterNodes::answer(Server& at, Wire& wire, local::Arguments command) {
   if (command[0] == "ASKING") {
     wire.asking = true;
     return local::status_reply("OK");

@@ -26,8 +26,8 @@ class ClusterNodes final : public Nodes {
   void move_slot(Duration span);
 
   [[nodiscard]] Server& place_of(std::string_view key) override;
-  std::optional<Reply> redirect(Server& at, Wire& wire, const redis::Command& command) override;
-  std::optional<Reply> answer(Server& at, Wire& wire, const redis::Command& command) override;
+  std::optional<Reply> redirect(Server& at, Wire& wire, local::Arguments command) override;
+  std::optional<Reply> answer(Server& at, Wire& wire, local::Arguments command) override;
   void published(Server& at, std::string_view channel, std::string_view message) override;
 
  protected:

@@ -1,5 +1,7 @@
 #include "sentinel_nodes.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "network.hpp"
@@ -33,17 +35,15 @@ void SentinelNodes::changed_places(Server& old_master, Server& new_master) {
     timeline_.in(gossip(), [this, &sentinel] { sentinel.master = master_; });
 }
 
-std::optional<Reply> SentinelNodes::redirect(Server& at, Wire& /*wire*/,
-                                             const redis::Command& command) {
+std::optional<Reply> SentinelNodes::redirect(Server& at, Wire& /*wire*/, local::Arguments command) {
   if (sentinel(at) != nullptr && command[0] != "SENTINEL")
-    return local::error_reply("ERR unknown command '" + command[0] + "'");
+    return local::error_reply(fmt::format("ERR unknown command '{}'", command[0]));
   // The master streams all changes to its replica.
   if (at.is_replica()) at.keyspace().load(master_->keyspace().live());
   return std::nullopt;
 }
 
-std::optional<Reply> SentinelNodes::answer(Server& at, Wire& /*wire*/,
-                                           const redis::Command& command) {
+std::optional<Reply> SentinelNodes::answer(Server& at, Wire& /*wire*/, local::Arguments command) {
   if (const Sentinel* const asked = sentinel(at)) {
     const redis::Address address = address_of(*asked->master);
     return local::array_reply(

@@ -15,8 +15,8 @@ class SentinelNodes final : public Nodes {
                 const std::vector<Server*>& sentinels, Random random);
 
   [[nodiscard]] Server& place_of(std::string_view) override { return *master_; }
-  std::optional<Reply> redirect(Server& at, Wire& wire, const redis::Command& command) override;
-  std::optional<Reply> answer(Server& at, Wire& wire, const redis::Command& command) override;
+  std::optional<Reply> redirect(Server& at, Wire& wire, local::Arguments command) override;
+  std::optional<Reply> answer(Server& at, Wire& wire, local::Arguments command) override;
   void published(Server& at, std::string_view channel, std::string_view message) override;
 
  protected:

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <optional>
 
@@ -20,8 +21,8 @@ constexpr std::chrono::seconds long_ago{7 * 24 * 3600};
 constexpr std::int64_t min_read = 4 * 1024;
 constexpr std::int64_t max_read = 20 * 1024;
 
-/// Removes one command from the front of `bytes`, if it is complete.
-std::optional<redis::Command> take_command(std::string_view& bytes) {
+/// Removes one command from the front of `bytes`, if it is complete. Its words lie in them.
+std::optional<std::vector<std::string_view>> take_command(std::string_view& bytes) {
   std::string_view rest = bytes;
   const auto number = [&rest]() -> std::optional<std::size_t> {
     const std::size_t end = rest.find("\r\n");
@@ -33,14 +34,14 @@ std::optional<redis::Command> take_command(std::string_view& bytes) {
   };
   const auto words = number();
   if (!words) return std::nullopt;
-  redis::Command command;
+  std::vector<std::string_view> command;
   command.reserve(*words);
   for (std::size_t i = 0; i < *words; ++i) {
     const auto length = number();
     if (!length || rest.size() < *length + 2) return std::nullopt;
     // The scripts' text is long and is sent on each connection: its digest replaces it here.
     const std::string_view word = rest.substr(0, *length);
-    command.emplace_back(word == scripts::text ? scripts::sha1 : word);
+    command.push_back(word == scripts::text ? scripts::sha1 : word);
     rest.remove_prefix(*length + 2);
   }
   bytes = rest;
@@ -303,7 +304,7 @@ void Server::lose_power() {
   restart();
 }
 
-std::optional<Reply> Server::refused(const redis::Command& command) const {
+std::optional<Reply> Server::refused(local::Arguments command) const {
   const bool is_script = command[0] == "EVAL" || command[0] == "EVALSHA";
   if (refusal_ == Refusal::busy) {
     return local::error_reply(
@@ -318,7 +319,7 @@ std::optional<Reply> Server::refused(const redis::Command& command) const {
   return std::nullopt;
 }
 
-std::string Server::answer(Wire& wire, const redis::Command& command) {
+std::string Server::answer(Wire& wire, local::Arguments command) {
   std::string bytes;
   const auto redirect = peers_ != nullptr ? peers_->redirect(*this, wire, command) : std::nullopt;
   if (redirect) {
@@ -331,7 +332,7 @@ std::string Server::answer(Wire& wire, const redis::Command& command) {
     encode_to(bytes, local::error_reply(
                          "NOPERM this user has no permissions to access one of the channels"));
   } else if (command[0] == "SUBSCRIBE") {
-    wire.channel = command[1];
+    wire.channel = std::string(command[1]);
     bytes = push("subscribe", command[1]);
     encode_to(bytes, local::integer_reply(1));
   } else {
@@ -340,19 +341,20 @@ std::string Server::answer(Wire& wire, const redis::Command& command) {
   return bytes;
 }
 
-void Server::answer_by_fate(Wire& wire, const redis::Command& command) {
+void Server::answer_by_fate(Wire& wire, local::Arguments command) {
   const bool is_undo = command[0] == "EVAL" && command[1] == scripts::undo;
   const bool is_script = command[0] == "EVAL" || command[0] == "EVALSHA";
   const Fate fate = wire.fate_of(is_undo ? "undo" : is_script ? command.back() : command[0]);
   const auto when = wire.read_at(fate);
   if (!when) return;
-  timeline_.at(*when, [this, wire = wire.shared_from_this(), command, fate] {
-    const auto step = [this, wire, command, fate] {
+  const redis::Command kept(command.begin(), command.end());
+  timeline_.at(*when, [this, wire = wire.shared_from_this(), kept, fate] {
+    const auto step = [this, wire, kept, fate] {
       std::string bytes;
       if (fate.answer) {
         encode_to(bytes, *fate.answer);
       } else {
-        bytes = answer(*wire, command);
+        bytes = answer(*wire, local::views_of(kept));
       }
       if (fate.reply_lost) wire->lose_replies();
       wire->reply(std::move(bytes), fate.reply);
@@ -365,7 +367,7 @@ void Server::answer_by_fate(Wire& wire, const redis::Command& command) {
   });
 }
 
-Reply Server::run(Wire& wire, const redis::Command& command) {
+Reply Server::run(Wire& wire, local::Arguments command) {
   if (command[0] == "EVAL" && command[1] == scripts::undo)
     return run_script(wire, command, scripts::undo, "undo");
   if (command[0] == "EVAL") {
@@ -397,13 +399,12 @@ Reply Server::scan() {
   return local::array_reply({local::text_reply("0"), local::array_reply(std::move(keys))});
 }
 
-Reply Server::run_script(Wire& wire, const redis::Command& command, std::string_view text,
+Reply Server::run_script(Wire& wire, local::Arguments command, std::string_view text,
                          std::string_view name) {
   std::size_t count = 0;
   std::from_chars(command[2].data(), command[2].data() + command[2].size(), count);
-  const local::Arguments words(command);
   const Run run{
-      *this,           wire.process(), name, words.subspan(3, count), words.subspan(3 + count),
+      *this,           wire.process(), name, command.subspan(3, count), command.subspan(3 + count),
       wire.closed_at()};
   if (watcher != nullptr) watcher->before(run);
   const Refusal refusal = is_replica_ ? Refusal::read_only : refusal_;
@@ -411,8 +412,8 @@ Reply Server::run_script(Wire& wire, const redis::Command& command, std::string_
   const bool may_publish = wire.process().host().may_publish;
   const bool refuses = !in_script.empty() || !may_publish;
   if (refuses) {
-    const std::vector<std::string> how{std::string(in_script), refusal == Refusal::oom ? "oom" : "",
-                                       may_publish ? "" : "mute"};
+    const std::array<std::string_view, 3> how{in_script, refusal == Refusal::oom ? "oom" : "",
+                                              may_publish ? "" : "mute"};
     lua_.run(keyspace(), refuse_in_scripts, {}, how);
   }
   Reply reply = lua_.run(keyspace(), text, run.keys, run.arguments);

@@ -60,9 +60,9 @@ class Peers {
  public:
   virtual ~Peers() = default;
   /// The error that redirects the command or puts it off, before anything else; nothing otherwise.
-  virtual std::optional<Reply> redirect(Server& at, Wire& wire, const redis::Command& command) = 0;
+  virtual std::optional<Reply> redirect(Server& at, Wire& wire, local::Arguments command) = 0;
   /// The reply to a command about the nodes; nothing for any other command.
-  virtual std::optional<Reply> answer(Server& at, Wire& wire, const redis::Command& command) = 0;
+  virtual std::optional<Reply> answer(Server& at, Wire& wire, local::Arguments command) = 0;
   /// `at` published the message, and its own subscribers have received it.
   virtual void published(Server& at, std::string_view channel, std::string_view message) = 0;
 };
@@ -130,17 +130,17 @@ class Server {
   /// Reads what arrived while it was frozen, piece by piece. Drops the rest when it has replied and
   /// the client has closed the connection.
   void wake_to(const std::shared_ptr<Wire>& wire);
-  std::string answer(Wire& wire, const redis::Command& command);
+  std::string answer(Wire& wire, local::Arguments command);
   /// Answers as the wire's fate_of decides.
-  void answer_by_fate(Wire& wire, const redis::Command& command);
-  Reply run(Wire& wire, const redis::Command& command);
+  void answer_by_fate(Wire& wire, local::Arguments command);
+  Reply run(Wire& wire, local::Arguments command);
   Reply scan();
-  Reply run_script(Wire& wire, const redis::Command& command, std::string_view text,
+  Reply run_script(Wire& wire, local::Arguments command, std::string_view text,
                    std::string_view name);
   std::int64_t publish(std::string_view channel, std::string_view message);
   static void publish_on(Wire& wire, std::string_view message);
   void forget(const std::shared_ptr<Wire>& wire);
-  [[nodiscard]] std::optional<Reply> refused(const redis::Command& command) const;
+  [[nodiscard]] std::optional<Reply> refused(local::Arguments command) const;
 
   Timeline& timeline_;
   local::LuaHost& lua_;

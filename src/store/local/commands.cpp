@@ -35,7 +35,8 @@ Reply size_reply(const Container& container) {
   return integer_reply(static_cast<std::int64_t>(container.size()));
 }
 
-std::optional<double> read_score(const std::string& text) {
+std::optional<double> read_score(std::string_view word) {
+  const std::string text(word);  // with a zero behind it, as strtod needs it
   char* end = nullptr;
   const double score = std::strtod(text.c_str(), &end);
   if (text.empty() || *end != '\0' || std::isnan(score)) return std::nullopt;
@@ -50,7 +51,7 @@ Reply get(Keyspace&, std::string* text, Arguments) {
 
 /// The end of a key that has `span` ms from now on. A lock file may hold any score, and scripts
 /// compute spans from scores: nothing when it is out of range.
-std::optional<Milliseconds> end_after(const Keyspace& keyspace, const std::string& span) {
+std::optional<Milliseconds> end_after(const Keyspace& keyspace, std::string_view span) {
   const auto length = whole_number(span);
   if (!length || *length > max_time - keyspace.now().count()) return std::nullopt;
   return keyspace.now() + Milliseconds(*length);
@@ -71,14 +72,14 @@ Reply set(Keyspace& keyspace, Arguments words) {
   }
 
   if (only_new && keyspace.find(words[1]) != nullptr) return nil_reply();
-  keyspace.put(words[1], words[2]).expires = expires;
+  keyspace.put(words[1], std::string(words[2])).expires = expires;
   return status_reply("OK");
 }
 
 Reply del(Keyspace& keyspace, Arguments words) {
   const Arguments keys = words.subspan(1);
   return integer_reply(std::count_if(keys.begin(), keys.end(),
-                                     [&](const std::string& key) { return keyspace.erase(key); }));
+                                     [&](std::string_view key) { return keyspace.erase(key); }));
 }
 
 Reply type(Keyspace& keyspace, Arguments words) {
@@ -153,7 +154,7 @@ Reply hget(Keyspace&, Hash* hash, Arguments words) {
 Reply hmget(Keyspace&, Hash* hash, Arguments words) {
   std::vector<Reply> values;
   values.reserve(words.size() - 2);
-  for (const std::string& name : words.subspan(2)) values.push_back(field_reply(hash, name));
+  for (const std::string_view name : words.subspan(2)) values.push_back(field_reply(hash, name));
   return array_reply(std::move(values));
 }
 
@@ -214,7 +215,8 @@ Reply zrank(Keyspace&, SortedSet* zset, Arguments words) {
   const auto score = zset != nullptr ? zset->score(words[2]) : std::nullopt;
   if (!score) return nil_reply();
   const Ranking& ranking = zset->ranking();
-  return integer_reply(std::distance(ranking.begin(), ranking.find({*score, words[2]})));
+  const auto at = ranking.find({*score, std::string(words[2])});
+  return integer_reply(std::distance(ranking.begin(), at));
 }
 
 Reply zrem(Keyspace& keyspace, SortedSet* zset, Arguments words) {
@@ -331,6 +333,10 @@ Reply reply_of(Reply::Type type, std::string text) {
 
 }  // namespace
 
+std::vector<std::string_view> views_of(std::span<const std::string> words) {
+  return {words.begin(), words.end()};
+}
+
 Reply execute(Keyspace& keyspace, Arguments words) {
   if (words.empty() || words[0].empty()) return error_reply("ERR unknown command");
   const auto command = std::ranges::find_if(commands, [&](const Command& one) {
@@ -338,7 +344,8 @@ Reply execute(Keyspace& keyspace, Arguments words) {
   });
   if (command == commands.end()) return error_reply("ERR unknown command");
   if (words.size() < command->min_words || words.size() > command->max_words) {
-    return error_reply("ERR wrong number of arguments for '" + words[0] + "' command");
+    return error_reply(
+        std::string("ERR wrong number of arguments for '").append(words[0]).append("' command"));
   }
   return command->run(keyspace, words);
 }

@@ -3,14 +3,19 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "store/local/keyspace.hpp"
 #include "store/reply.hpp"
 
 namespace redlock::local {
 
-/// A command's name and what follows it.
-using Arguments = std::span<const std::string>;
+/// A command's name and what follows it; a script's keys or arguments. Nobody keeps them longer
+/// than a call takes.
+using Arguments = std::span<const std::string_view>;
+
+/// These, as Arguments while they stay as they are.
+std::vector<std::string_view> views_of(std::span<const std::string> words);
 
 /// Runs one of the Redis commands in the lock scripts, in the forms that they use:
 ///

@@ -2,25 +2,28 @@
 
 namespace redlock::local {
 
-bool SortedSet::put(const std::string& member, double score) {
-  const auto [at, is_new] = scores_.try_emplace(member, score);
-  if (!is_new) {
-    ranking_.erase({at->second, member});
+bool SortedSet::put(std::string_view member, double score) {
+  const auto at = scores_.find(member);
+  const bool is_new = at == scores_.end();
+  if (is_new) {
+    scores_.emplace(member, score);
+  } else {
+    ranking_.erase({at->second, at->first});
     at->second = score;
   }
   ranking_.emplace(score, member);
   return is_new;
 }
 
-bool SortedSet::erase(const std::string& member) {
+bool SortedSet::erase(std::string_view member) {
   const auto at = scores_.find(member);
   if (at == scores_.end()) return false;
-  ranking_.erase({at->second, member});
+  ranking_.erase({at->second, at->first});
   scores_.erase(at);
   return true;
 }
 
-std::optional<double> SortedSet::score(const std::string& member) const {
+std::optional<double> SortedSet::score(std::string_view member) const {
   const auto at = scores_.find(member);
   if (at == scores_.end()) return std::nullopt;
   return at->second;
@@ -34,10 +37,11 @@ Entry* Keyspace::find(std::string_view key) {
   return nullptr;
 }
 
-Entry& Keyspace::put(const std::string& key, Value value) {
-  Entry& entry = entries_[key];
-  entry = Entry{std::move(value), std::nullopt};
-  return entry;
+Entry& Keyspace::put(std::string_view key, Value value) {
+  auto at = entries_.find(key);
+  if (at == entries_.end()) at = entries_.try_emplace(std::string(key)).first;
+  at->second = Entry{std::move(value), std::nullopt};
+  return at->second;
 }
 
 bool Keyspace::erase(std::string_view key) {

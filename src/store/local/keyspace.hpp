@@ -26,14 +26,14 @@ class SortedSet {
   using Ranking = std::set<std::pair<double, std::string>>;
 
   /// Whether the member is new.
-  bool put(const std::string& member, double score);
-  bool erase(const std::string& member);
-  [[nodiscard]] std::optional<double> score(const std::string& member) const;
+  bool put(std::string_view member, double score);
+  bool erase(std::string_view member);
+  [[nodiscard]] std::optional<double> score(std::string_view member) const;
   [[nodiscard]] const Ranking& ranking() const noexcept { return ranking_; }
   [[nodiscard]] std::size_t size() const noexcept { return ranking_.size(); }
 
  private:
-  std::map<std::string, double> scores_;
+  std::map<std::string, double, std::less<>> scores_;
   Ranking ranking_;
 };
 
@@ -76,7 +76,7 @@ class Keyspace {
   /// Null when there is none (any more). Valid until the key is erased.
   Entry* find(std::string_view key);
   /// Replaces any former value.
-  Entry& put(const std::string& key, Value value);
+  Entry& put(std::string_view key, Value value);
   bool erase(std::string_view key);
 
   std::int64_t publish(std::string_view channel, std::string_view message) {

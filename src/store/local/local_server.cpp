@@ -154,7 +154,7 @@ LocalServer::Tried LocalServer::try_now(const ScriptCall& call) {
 Reply LocalServer::run_on(Keyspace& keyspace, const ScriptCall& call,
                           std::chrono::microseconds now) {
   keyspace.set_time(now);
-  return lua_.run(keyspace, compiled_scripts, call.keys, call.arguments);
+  return lua_.run(keyspace, compiled_scripts, views_of(call.keys), views_of(call.arguments));
 }
 
 ScriptReply LocalServer::run_in(const Directory& directory, const LockFile& file,

@@ -119,26 +119,6 @@ void read_reply(lua_State* lua, Reply& reply) {
   }
 }
 
-/// The words of a command; false when one is neither a string nor a number.
-bool read_words(lua_State* lua, std::vector<std::string>& words) {
-  const int count = lua_gettop(lua);
-  words.clear();
-  words.reserve(static_cast<std::size_t>(count));
-  for (int i = 1; i <= count; ++i) {
-    switch (lua_type(lua, i)) {
-      case LUA_TNUMBER:
-        words.push_back(write_number(lua_tonumber(lua, i)));
-        break;
-      case LUA_TSTRING:
-        words.emplace_back(text_at(lua, i));
-        break;
-      default:
-        return false;
-    }
-  }
-  return true;
-}
-
 }  // namespace
 
 struct LuaHost::Job {
@@ -195,9 +175,29 @@ int LuaHost::set_up(lua_State* lua) {
   return 0;
 }
 
+bool LuaHost::read_words(lua_State* lua) {
+  const int count = lua_gettop(lua);
+  words_.clear();
+  numbers_.clear();
+  numbers_.reserve(static_cast<std::size_t>(count));  // they are not to move
+  for (int i = 1; i <= count; ++i) {
+    switch (lua_type(lua, i)) {
+      case LUA_TNUMBER:
+        words_.push_back(numbers_.emplace_back(write_number(lua_tonumber(lua, i))));
+        break;
+      case LUA_TSTRING:
+        words_.push_back(text_at(lua, i));
+        break;
+      default:
+        return false;
+    }
+  }
+  return true;
+}
+
 int LuaHost::call(lua_State* lua, bool raise) {
   return guard(lua, [this, lua, raise] {
-    reply_ = read_words(lua, words_)
+    reply_ = read_words(lua)
                  ? execute(*keyspace_, words_)
                  : error_reply("ERR Lua redis lib command arguments must be strings or integers");
     push_reply(lua, reply_);

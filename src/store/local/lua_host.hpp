@@ -55,6 +55,8 @@ class LuaHost {
 
   template <class Work>
   int guard(lua_State* lua, Work work);
+  /// The words of the command on the stack; false when one is neither a string nor a number.
+  bool read_words(lua_State* lua);
   int call(lua_State* lua, bool raise);
   int sha1hex(lua_State* lua);
   void push_compiled(lua_State* lua, std::string_view script);
@@ -63,8 +65,9 @@ class LuaHost {
   std::vector<Compiled> compiled_;
   // Of the run under way:
   Keyspace* keyspace_ = nullptr;
-  std::vector<std::string> words_;  ///< of the last command
-  Reply reply_;                     ///< to it
+  std::vector<std::string_view> words_;  ///< of the last command, while it is on Lua's stack
+  std::vector<std::string> numbers_;     ///< those of its words that are no strings in Lua
+  Reply reply_;                          ///< to it
   std::exception_ptr exception_;
 };
 

@@ -59,7 +59,7 @@ LeaseId id_of(const std::string& value) {
 }
 
 Reply Store::execute(const std::vector<std::string>& command) {
-  return local::execute(server_.keyspace(), command);
+  return local::execute(server_.keyspace(), local::views_of(command));
 }
 
 Instant Store::instant_of(Milliseconds wall) const {

@@ -13,7 +13,7 @@ namespace {
 using namespace std::chrono_literals;
 
 Reply run(Keyspace& keyspace, const Words& words) {
-  return execute(keyspace, words);
+  return execute(keyspace, views_of(words));
 }
 
 // --- Random commands ---

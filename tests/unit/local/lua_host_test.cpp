@@ -24,7 +24,7 @@ Words eval(std::string_view script, const Words& keys = {}, const Words& argumen
 class LuaHostTest : public ::testing::Test {
  protected:
   Reply run(std::string_view script, const Words& keys = {}, const Words& arguments = {}) {
-    return host_.run(keyspace_, script, keys, arguments);
+    return host_.run(keyspace_, script, views_of(keys), views_of(arguments));
   }
 
   Keyspace keyspace_;
@@ -36,7 +36,7 @@ class LuaHostDifferentialTest : public ::testing::Test {
   void agree(std::string_view text, const Words& keys = {}, const Words& arguments = {}) {
     const std::string_view script = *texts_.emplace(text).first;
     EXPECT_TRUE(twin_.agree(eval(script, keys, arguments), [&](Keyspace& keyspace) {
-      return host_.run(keyspace, script, keys, arguments);
+      return host_.run(keyspace, script, views_of(keys), views_of(arguments));
     })) << script;
   }
 
@@ -228,7 +228,8 @@ TEST(ScriptsDifferentialTest, TheRealScriptsDoTheSameHereAndInRedis) {
       const RandomCalls::Notification call = calls.next();
       ASSERT_TRUE(twin.agree(eval(scripts::text, keys, call.arguments),
                              [&](Keyspace& keyspace) {
-                               return host.run(keyspace, compiled_scripts, keys, call.arguments);
+                               return host.run(keyspace, compiled_scripts, views_of(keys),
+                                               views_of(call.arguments));
                              }))
           << call.script->name << ", seed " << seed << ", step " << step;
     }
@@ -280,7 +281,7 @@ TEST_F(LuaHostTest, AQueueOfThousandsThatAreGoneIsPassedInOneRun) {
           {std::string(32, 'a'), "30000", "1", "{}", "x", "0", "-1", "", "0", "0", "0", "acquire"});
   ASSERT_EQ(reply.type, Reply::Type::array) << reply.text;
   EXPECT_EQ(reply.elements[0].text, "granted");
-  EXPECT_EQ(execute(keyspace_, Words{"ZCARD", helper.queue()}).integer, 0);
+  EXPECT_EQ(execute(keyspace_, views_of(Words{"ZCARD", helper.queue()})).integer, 0);
 }
 
 }  // namespace

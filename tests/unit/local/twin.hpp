@@ -79,7 +79,8 @@ class Twin {
   /// Both answer `words`; false, and a failure, when they differ.
   bool agree(const Words& words) {
     return agree(words, [&](Keyspace& keyspace) {
-      return words[0] == "PERSIST" ? persist(keyspace, words[1]) : execute(keyspace, words);
+      return words[0] == "PERSIST" ? persist(keyspace, words[1])
+                                   : execute(keyspace, views_of(words));
     });
   }
 
@@ -208,11 +209,13 @@ class Twin {
   std::string state_here() {
     std::string state;
     for (const std::string& key : keys_) {
-      const std::string type = execute(keyspace_, Words{"TYPE", key}).text;
+      const std::string type = execute(keyspace_, views_of(Words{"TYPE", key})).text;
       std::string contents = "[]";
-      if (type == "string") contents = "[" + show(execute(keyspace_, Words{"GET", key})) + " ]";
+      if (type == "string")
+        contents = "[" + show(execute(keyspace_, views_of(Words{"GET", key}))) + " ]";
       if (type == "zset")
-        contents = show(execute(keyspace_, Words{"ZRANGE", key, "0", "-1", "WITHSCORES"}));
+        contents =
+            show(execute(keyspace_, views_of(Words{"ZRANGE", key, "0", "-1", "WITHSCORES"})));
       const Entry* entry = keyspace_.find(key);
       if (type == "hash") contents = show(in_order(fields_of(std::get<Hash>(entry->value))));
       const std::int64_t end = entry == nullptr ? -2
