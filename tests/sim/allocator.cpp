@@ -78,16 +78,20 @@ extern "C" lua_State* __wrap_luaL_newstate() {
 }
 
 // A block's size must be known when it is freed, so a block of operator new has a header: sized
-// deletion is not guaranteed to be called.
+// deletion is not guaranteed to be called. GCC knows that a program cannot see what lies before a
+// block of operator new; where it compiles all of the program as one piece it would leave out the
+// size. So it must not know that both are the same block.
 void* operator new(std::size_t size) {
-  auto* block = static_cast<std::size_t*>(take(size + step));
-  *block = size + step;
-  return reinterpret_cast<char*>(block) + step;
+  char* block = static_cast<char*>(take(size + step));
+  *reinterpret_cast<std::size_t*>(block) = size + step;
+  asm volatile("" : "+r"(block) : : "memory");
+  return block + step;
 }
 
 void operator delete(void* pointer) noexcept {
   if (pointer == nullptr) return;
   char* block = static_cast<char*>(pointer) - step;
+  asm volatile("" : "+r"(block) : : "memory");
   put_back(block, *reinterpret_cast<std::size_t*>(block));
 }
 
