@@ -5,6 +5,7 @@
 #include "core/last_runs.hpp"
 #include "core/validity.hpp"
 #include "engine/ballot.hpp"
+#include "store/owner_record.hpp"
 
 namespace redlock {
 namespace {

@@ -23,7 +23,9 @@ std::optional<Owner> decode_owner(std::string_view record);
 /// An owner as requests carry it to the servers: encoded once for all of them.
 class OwnerRecord {
  public:
-  OwnerRecord(const Owner& owner = {})
+  // Implicit, so that a request can be given an owner.
+  // cppcheck-suppress noExplicitConstructor
+  OwnerRecord(const Owner& owner = {})  // NOLINT(google-explicit-constructor)
       : text_(encode_owner(owner)), supervised_(owner.supervised) {}
 
   [[nodiscard]] const std::string& text() const noexcept { return text_; }

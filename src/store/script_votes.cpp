@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <span>
 
 #include "core/mode.hpp"
 #include "core/protocol.hpp"
@@ -43,23 +44,16 @@ Fault fault_of(const ScriptReply& reply) {
   return reply ? garbage() : reply.error();
 }
 
-bool has_form(const std::vector<Reply>& elements, std::initializer_list<Type> form) {
-  if (elements.size() != form.size()) return false;
-  std::size_t i = 0;
-  for (const Type type : form) {
-    if (elements[i++].type != type) return false;
-  }
-  return true;
+bool has_form(std::span<const Reply> elements, std::initializer_list<Type> form) {
+  return std::ranges::equal(elements, form, {}, &Reply::type);
 }
 
-bool begins_with(const std::vector<Reply>& elements, std::initializer_list<Type> form) {
-  return elements.size() >= form.size() &&
-         has_form({elements.begin(), elements.begin() + static_cast<std::ptrdiff_t>(form.size())},
-                  form);
+bool begins_with(std::span<const Reply> elements, std::initializer_list<Type> form) {
+  return elements.size() >= form.size() && has_form(elements.first(form.size()), form);
 }
 
-/// See describe() in lock.lua. Without the owner.
-std::optional<Holder> unowned_holder_of(const std::vector<Reply>& part) {
+/// See describe() in lock.lua.
+std::optional<Holder> holder_without_owner(const std::vector<Reply>& part) {
   namespace at = reply_at::holder;
   if (!begins_with(part, {Type::text, Type::text, Type::text, Type::integer, Type::integer,
                           Type::text, Type::integer, Type::integer, Type::text})) {
@@ -80,7 +74,7 @@ std::optional<Holder> unowned_holder_of(const std::vector<Reply>& part) {
 
 std::optional<Holder> holder_of(const std::vector<Reply>& part) {
   namespace at = reply_at::holder;
-  auto holder = unowned_holder_of(part);
+  auto holder = holder_without_owner(part);
   if (!holder || holder->foreign) return holder;
   holder->owner = decode_owner(part[at::record].text);
   if (holder->owner) holder->owner->supervised = part[at::supervised].integer == 1;
@@ -304,7 +298,7 @@ RaiseVote raise_vote(const ScriptReply& reply) {
 ExtendVote extend_vote(const ScriptReply& reply) {
   if (word_of(reply) != word::extended) return not_ours_or_fault<ExtendVote>(reply);
   const auto& part = reply->elements;
-  const auto holder = unowned_holder_of(part);
+  const auto holder = holder_without_owner(part);
   if (!holder) return garbage();
   return Extended{holder->fence.value_or(Fence()),
                   Provenance{holder->age.value_or(Duration::zero()),

@@ -23,7 +23,7 @@ KNOWN = os.path.join(os.path.dirname(__file__), "unreached")
 # What the simulation runs. The rest is replaced by its virtual world, or has no place in it.
 SIMULATED = re.compile(
     r"src/(core/.*|engine/.*|store/[^/]*|store/redis/("
-    r"cluster|connection|connector|error_reply|links|login|redis_server|reply_reader|"
+    r"cluster|command|connection|connector|error_reply|links|login|redis_server|reply_reader|"
     r"script_commands|sentinel|server_info|subscription|topology)\.[ch]pp)$"
 )
 

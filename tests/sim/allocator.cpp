@@ -73,14 +73,20 @@ void* reallocate(void* /*data*/, void* block, std::size_t old_size, std::size_t 
 
 }  // namespace
 
-extern "C" lua_State* __wrap_luaL_newstate() {
-  return lua_newstate(reallocate, nullptr);
+extern "C" {
+lua_State* __real_luaL_newstate();
+
+lua_State* __wrap_luaL_newstate() {
+  lua_State* lua = lua_newstate(reallocate, nullptr);
+  // An older LuaJIT of 64 bits has no other memory than its own.
+  return lua != nullptr ? lua : __real_luaL_newstate();
+}
 }
 
 // A block's size must be known when it is freed, so a block of operator new has a header: sized
-// deletion is not guaranteed to be called. GCC knows that a program cannot see what lies before a
-// block of operator new; where it compiles all of the program as one piece it would leave out the
-// size. So it must not know that both are the same block.
+// deletion is not guaranteed to be called. GCC assumes that a program never reads what lies in
+// front of a block of operator new. With the whole program in view it leaves out the write of the
+// size, so it must not see that both pointers are into one block.
 void* operator new(std::size_t size) {
   char* block = static_cast<char*>(take(size + step));
   *reinterpret_cast<std::size_t*>(block) = size + step;

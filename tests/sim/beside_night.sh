@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Launches the compiler for redlock_sim_counts, so that the program notes its counts beside the
-# objects of redlock_sim_night. The compiler looks for them there, and knows a function that only
-# one source sees by the name of its object.
+# objects of redlock_sim_night. The compiler looks for them there, and identifies a static function
+# by the name of its object.
 # usage: tests/sim/beside_night.sh COMPILER … -o OBJECT …
 set -euo pipefail
 

@@ -332,7 +332,8 @@ class Referee final : public Watcher {
   std::string tombstones_;
   std::size_t quorum_;
   Standing before_;
-  std::map<std::string, Facts> facts_;  ///< by token, including those of foreign clients
+  std::map<std::string, Facts, std::less<>>
+      facts_;  ///< by token, including those of foreign clients
   std::size_t grants_ = 0;
   std::map<const Process*, Attempts> attempts_;
   std::map<const Process*, Notifications> notifications_;

@@ -22,7 +22,7 @@ bool says(const Reply& reply, std::string_view word) {
          reply.elements[0].text == word;
 }
 
-/// A script's argument or a part of its reply.
+/// The number that a script's argument or a part of its reply is; throws when it is none.
 template <class Number = std::int64_t>
 Number number_in(std::string_view text) {
   return whole_number<Number>(text).value();
@@ -336,7 +336,7 @@ void Referee::move_address(const Server& server, const Server& to) {
 /// A process cannot know that an address has led to another server since its attempt.
 void Referee::note_undo_elsewhere(const Run& run) {
   if (run.script != "release" && run.script != "undo") return;
-  const auto found = facts_.find(std::string(run.arguments[0]));
+  const auto found = facts_.find(run.arguments[0]);
   if (found == facts_.end()) return;
   for (const auto& [server, stand_in] : stand_ins_) {
     if (stand_in == &run.server && found->second.brought_to.contains(server))
@@ -398,7 +398,7 @@ void Referee::note_end(const Run& run, Facts& facts, const Standing& after) {
 }
 
 void Referee::check_expiries(const Run& run, const Standing& after) {
-  for (const auto& [key, entry] : run.server.keyspace().live()) {
+  for (const auto& [key, entry] : run.server.keyspace().all()) {
     if (entry.expires || std::ranges::find(run.keys, key) == run.keys.end()) continue;
     // The key of a foreign client may last for ever.
     if (key == resource_.key() && before_.there && !before_.expires) continue;

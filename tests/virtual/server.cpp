@@ -347,7 +347,7 @@ void Server::answer_by_fate(Wire& wire, local::Arguments command) {
   const Fate fate = wire.fate_of(is_undo ? "undo" : is_script ? command.back() : command[0]);
   const auto when = wire.read_at(fate);
   if (!when) return;
-  const redis::Command kept(command.begin(), command.end());
+  const std::vector<std::string> kept(command.begin(), command.end());
   timeline_.at(*when, [this, wire = wire.shared_from_this(), kept, fate] {
     const auto step = [this, wire, kept, fate] {
       std::string bytes;

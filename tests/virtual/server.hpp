@@ -9,9 +9,9 @@
 
 #include "machine.hpp"
 #include "network.hpp"
+#include "store/local/commands.hpp"
 #include "store/local/keyspace.hpp"
 #include "store/local/lua_host.hpp"
-#include "store/redis/command.hpp"
 
 namespace redlock::sim {
 

@@ -36,7 +36,7 @@ Reply size_reply(const Container& container) {
 }
 
 std::optional<double> read_score(std::string_view word) {
-  const std::string text(word);  // with a zero behind it, as strtod needs it
+  const std::string text(word);  // strtod needs a terminating zero
   char* end = nullptr;
   const double score = std::strtod(text.c_str(), &end);
   if (text.empty() || *end != '\0' || std::isnan(score)) return std::nullopt;
@@ -339,6 +339,7 @@ std::vector<std::string_view> views_of(std::span<const std::string> words) {
 
 Reply execute(Keyspace& keyspace, Arguments words) {
   if (words.empty() || words[0].empty()) return error_reply("ERR unknown command");
+  // The first letters tell most names apart, without a call.
   const auto command = std::ranges::find_if(commands, [&](const Command& one) {
     return one.name.front() == words[0].front() && one.name == words[0];
   });
@@ -351,7 +352,7 @@ Reply execute(Keyspace& keyspace, Arguments words) {
 }
 
 std::string write_number(double number) {
-  // What %.17g writes of nearly every score, in a tenth of the time. Not of zero below zero: -0.
+  // What %.17g writes of nearly every score, in a tenth of the time. Negative zero is left to it.
   constexpr double small_enough = 1e15;
   const bool is_whole = number == std::trunc(number) && std::abs(number) < small_enough;
   if (is_whole && (number != 0 || !std::signbit(number)))

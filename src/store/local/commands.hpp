@@ -10,11 +10,11 @@
 
 namespace redlock::local {
 
-/// A command's name and what follows it; a script's keys or arguments. Nobody keeps them longer
-/// than a call takes.
+/// A command's name and what follows it; a script's keys or arguments. The callee must not keep
+/// them after it returns.
 using Arguments = std::span<const std::string_view>;
 
-/// These, as Arguments while they stay as they are.
+/// Views of `words`, to pass as Arguments; valid until `words` changes.
 std::vector<std::string_view> views_of(std::span<const std::string> words);
 
 /// Runs one of the Redis commands in the lock scripts, in the forms that they use:

@@ -85,6 +85,8 @@ class Keyspace {
 
   /// All keys that have not expired.
   const Entries& live();
+  /// All keys, expired ones that were not looked for since included.
+  [[nodiscard]] const Entries& all() const noexcept { return entries_; }
   /// Replaces all content.
   void load(Entries entries) { entries_ = std::move(entries); }
 

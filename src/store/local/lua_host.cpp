@@ -179,7 +179,7 @@ bool LuaHost::read_words(lua_State* lua) {
   const int count = lua_gettop(lua);
   words_.clear();
   numbers_.clear();
-  numbers_.reserve(static_cast<std::size_t>(count));  // they are not to move
+  numbers_.reserve(static_cast<std::size_t>(count));  // words_ points into them
   for (int i = 1; i <= count; ++i) {
     switch (lua_type(lua, i)) {
       case LUA_TNUMBER:

@@ -66,7 +66,7 @@ class LuaHost {
   // Of the run under way:
   Keyspace* keyspace_ = nullptr;
   std::vector<std::string_view> words_;  ///< of the last command, while it is on Lua's stack
-  std::vector<std::string> numbers_;     ///< those of its words that are no strings in Lua
+  std::vector<std::string> numbers_;     ///< the text of those words that are numbers in Lua
   Reply reply_;                          ///< to it
   std::exception_ptr exception_;
 };

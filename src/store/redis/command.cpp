@@ -11,7 +11,7 @@ namespace {
 constexpr std::string_view line_end = "\r\n";
 
 /// A type, a number, and two ends of lines.
-constexpr std::size_t most_around_a_word =
+constexpr std::size_t max_around_a_word =
     1 + std::numeric_limits<std::size_t>::digits10 + 1 + 2 * line_end.size();
 
 char* put(char* at, std::string_view text) {
@@ -21,15 +21,15 @@ char* put(char* at, std::string_view text) {
 /// The line before an array of three, `*3`, or a string of five bytes, `$5`.
 char* put_head(char* at, char type, std::size_t number) {
   *at++ = type;
-  at = std::to_chars(at, at + most_around_a_word, number).ptr;
+  at = std::to_chars(at, at + max_around_a_word, number).ptr;
   return put(at, line_end);
 }
 
 template <class Words>
 std::string encode(const Words& words) {
-  std::size_t most = most_around_a_word;
-  for (const std::string_view word : words) most += word.size() + most_around_a_word;
-  std::string bytes(most, '\0');
+  std::size_t max_size = max_around_a_word;
+  for (const std::string_view word : words) max_size += word.size() + max_around_a_word;
+  std::string bytes(max_size, '\0');
   char* end = put_head(bytes.data(), '*', words.size());
   for (const std::string_view word : words) {
     end = put_head(end, '$', word.size());

@@ -12,12 +12,13 @@ namespace redlock::redis {
 using Command = std::vector<std::string>;
 
 /// A command as a server reads it: an array of strings in RESP. Source: Redis serialization
-/// protocol specification, "Sending commands to a Redis server". hiredis encodes the same bytes, in
-/// ten times as long.
+/// protocol specification, "Sending commands to a Redis server". hiredis makes the same bytes, but
+/// takes ten times as long.
 class EncodedCommand {
  public:
-  /// Implicit: whoever takes a command to send it takes either form.
-  EncodedCommand(const Command& words);
+  // Implicit, so that functions that send a command take either form.
+  // cppcheck-suppress noExplicitConstructor
+  EncodedCommand(const Command& words);  // NOLINT(google-explicit-constructor)
 
   /// Of words that need not be copied first.
   explicit EncodedCommand(std::span<const std::string_view> words);

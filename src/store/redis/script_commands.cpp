@@ -9,8 +9,9 @@ namespace redlock::redis {
 
 EncodedCommand script_command(const ScriptCall& call) {
   const std::string key_count = std::to_string(call.keys.size());
-  std::vector<std::string_view> words{"EVALSHA", scripts::sha1, key_count};
-  words.reserve(words.size() + call.keys.size() + call.arguments.size());
+  std::vector<std::string_view> words;
+  words.reserve(3 + call.keys.size() + call.arguments.size());
+  words.insert(words.end(), {"EVALSHA", scripts::sha1, key_count});
   words.insert(words.end(), call.keys.begin(), call.keys.end());
   words.insert(words.end(), call.arguments.begin(), call.arguments.end());
   return EncodedCommand(words);

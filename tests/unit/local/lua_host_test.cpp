@@ -95,10 +95,11 @@ TEST_F(LuaHostDifferentialTest, RepliesReachTheScriptAsInRedis) {
     agree("local r = redis.pcall(" + arguments +
           ") return {type(r), type(r) == 'table' and not r.err and #r or 0}");
   }
-  for (const std::string_view words : {"", "{}", "'GET', true", "'GET', nil"})
+  for (const std::string_view words : {"", "''", "{}", "'GET', true", "'GET', nil"})
     agree("return redis.call(" + std::string(words) + ")");
   agree("return redis.call('TYPE', 'zset').ok");
   agree("return redis.call('SET', 'text', 'z').ok");
+  agree("redis.call('SET', KEYS[1], -0.0)", {"text"});
 }
 
 TEST_F(LuaHostDifferentialTest, ErrorsEndTheScriptAsInRedis) {

@@ -7,7 +7,10 @@ namespace redlock::redis {
 namespace {
 
 std::string bytes_of(const Command& command) {
-  return EncodedCommand(command).bytes();
+  const std::string bytes = EncodedCommand(command).bytes();
+  const std::vector<std::string_view> views(command.begin(), command.end());
+  EXPECT_EQ(EncodedCommand(views).bytes(), bytes);
+  return bytes;
 }
 
 std::string as_hiredis_encodes(const Command& command) {
@@ -18,8 +21,8 @@ std::string as_hiredis_encodes(const Command& command) {
     lengths.push_back(word.size());
   }
   char* bytes = nullptr;
-  const auto length = redisFormatCommandArgv(&bytes, static_cast<int>(words.size()), words.data(),
-                                             lengths.data());
+  const auto length =
+      redisFormatCommandArgv(&bytes, static_cast<int>(words.size()), words.data(), lengths.data());
   std::string encoded(bytes, static_cast<std::size_t>(length));
   redisFreeCommand(bytes);
   return encoded;
@@ -33,11 +36,11 @@ TEST(EncodedCommand, IsAnArrayOfBulkStrings) {
 }
 
 TEST(EncodedCommand, HasTheBytesThatHiredisEncodes) {
-  for (const std::size_t length : {0, 1, 9, 10, 99, 100, 512, 65'536, 1'000'000}) {
+  for (const std::size_t length : {0U, 1U, 9U, 10U, 99U, 100U, 512U, 65'536U, 1'000'000U}) {
     const Command command{"SET", std::string(length, 'k'), std::string(length, '\0')};
     EXPECT_EQ(bytes_of(command), as_hiredis_encodes(command)) << length;
   }
-  for (const std::size_t words : {1, 9, 10, 64, 100, 1'000}) {
+  for (const std::size_t words : {1U, 9U, 10U, 64U, 100U, 1'000U}) {
     const Command command(words, "word");
     EXPECT_EQ(bytes_of(command), as_hiredis_encodes(command)) << words;
   }

@@ -140,5 +140,15 @@ TEST(OwnerRecord, IsNotReadFromAnythingElse) {
   }
 }
 
+TEST(OwnerRecord, IsTheOwnerAsServersStoreIt) {
+  Owner owner = some_owner();
+  for (const bool supervised : {false, true}) {
+    owner.supervised = supervised;
+    const OwnerRecord record(owner);
+    EXPECT_EQ(record.text(), encode_owner(owner));
+    EXPECT_EQ(record.supervised(), supervised);
+  }
+}
+
 }  // namespace
 }  // namespace redlock
