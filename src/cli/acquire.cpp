@@ -161,7 +161,7 @@ run::Finish acquire_command(const Settings& settings, const run::Start& start) {
   run::SessionOptions session = session_options(settings);
   // Stdout is the shell's: a setting that asks for JSON gives way.
   if (settings.get(option::export_lease)) session.json = false;
-  return run::acquire(std::move(options), std::move(session), start);
+  return run::acquire(std::move(options), session, start);
 }
 
 }  // namespace redlock::cli

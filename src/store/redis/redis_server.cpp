@@ -79,7 +79,7 @@ asio::awaitable<Result<Reply, Fault>> RedisServer::ask(ScriptCall call, bool ask
 asio::awaitable<Result<Reply, Fault>> RedisServer::ask(Command command, ReplyLimits limits,
                                                        Instant deadline) {
   const std::shared_ptr<Connection> connection = links_.usable_link(deadline)->connection;
-  co_return co_await connection->request(std::move(command), limits, deadline);
+  co_return co_await connection->request(command, limits, deadline);
 }
 
 asio::awaitable<Result<Reply, Fault>> RedisServer::run_script(std::shared_ptr<Link> link,
@@ -164,7 +164,7 @@ asio::awaitable<std::optional<Fault>> RedisServer::missing_replicas(std::shared_
   Command wait{"WAIT", std::to_string(options_.replicas), std::to_string(timeout.count())};
   link->waits = true;
   link->waits_until = deadline;
-  const auto reply = co_await link->connection->request(std::move(wait), ReplyLimits{}, deadline);
+  const auto reply = co_await link->connection->request(wait, ReplyLimits{}, deadline);
   if (!reply) co_return reply.error();
   link->waits = false;
   if (reply->type == Reply::Type::error) co_return fault_of_error(reply->text);
@@ -186,7 +186,7 @@ asio::awaitable<Result<LockList, Fault>> RedisServer::list(Listed what, Instant 
   std::size_t listed = 0;
   do {
     Command scan{"SCAN", cursor, "MATCH", std::string(pattern), "COUNT", std::string(scan_page)};
-    auto reply = co_await connection->request(std::move(scan), scan_limits, deadline);
+    auto reply = co_await connection->request(scan, scan_limits, deadline);
     if (!reply) co_return unexpected(reply.error());
     if (reply->type == Reply::Type::error) co_return unexpected(fault_of_error(reply->text));
     if (!is_page(*reply)) co_return unexpected(Fault{FaultKind::garbage, "malformed SCAN reply"});

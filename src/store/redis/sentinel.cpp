@@ -110,7 +110,7 @@ asio::awaitable<Result<Address, Fault>> Sentinels::ask(Address sentinel, Instant
       login_commands(endpoint));
   connection->start(deadline);
   Command question{"SENTINEL", "get-master-addr-by-name", endpoint_.master};
-  const auto reply = co_await connection->request(std::move(question), ReplyLimits{}, deadline);
+  const auto reply = co_await connection->request(question, ReplyLimits{}, deadline);
   connection->abort();
   if (!reply) co_return unexpected(reply.error());
   co_return master_from(*reply, endpoint_.master);

@@ -20,7 +20,7 @@ asio::awaitable<std::optional<Fault>> Subscription::start(
   });
 
   Command subscribe{"SUBSCRIBE", channel};
-  const auto reply = co_await connection->request(std::move(subscribe), ReplyLimits{}, deadline);
+  const auto reply = co_await connection->request(subscribe, ReplyLimits{}, deadline);
   std::optional<Fault> fault;
   if (!reply) {
     fault = reply.error();
