@@ -13,7 +13,7 @@ using Command = std::vector<std::string>;
 
 /// A command as a server reads it: an array of strings in RESP. Source: Redis serialization
 /// protocol specification, "Sending commands to a Redis server". hiredis makes the same bytes, but
-/// takes ten times as long.
+/// takes five times as long.
 class EncodedCommand {
  public:
   // Implicit, so that functions that send a command take either form.

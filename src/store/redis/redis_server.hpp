@@ -86,6 +86,7 @@ class RedisServer final : public RedisVote {
   /// Keeps nothing alive: the vote is owned elsewhere.
   std::shared_ptr<RedisServer> itself();
 
+  /// `call` must stay until the answer is there.
   asio::awaitable<Result<Reply, Fault>> ask_once(const ScriptCall& call, bool asking,
                                                  Instant deadline);
 
