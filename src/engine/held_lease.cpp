@@ -1,5 +1,7 @@
 #include "engine/held_lease.hpp"
 
+#include <algorithm>
+
 #include "core/backoff.hpp"
 #include "core/last_runs.hpp"
 #include "core/validity.hpp"

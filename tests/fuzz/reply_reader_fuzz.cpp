@@ -1,5 +1,7 @@
 #include "store/redis/reply_reader.hpp"
 
+#include <algorithm>
+
 #include "fuzz.hpp"
 
 using namespace redlock;

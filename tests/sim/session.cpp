@@ -1,5 +1,6 @@
 #include "session.hpp"
 
+#include <algorithm>
 #include <utility>
 
 #include "core/validity.hpp"

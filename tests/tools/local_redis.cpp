@@ -3,6 +3,7 @@
 // reply as redis-cli --raw does. Knows EXISTS, KEYS * and DBSIZE, too. For tests.
 #include <unistd.h>
 
+#include <algorithm>
 #include <cctype>
 #include <iostream>
 

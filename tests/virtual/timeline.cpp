@@ -1,6 +1,7 @@
 #include "timeline.hpp"
 
 #include <asio/use_awaitable.hpp>
+#include <algorithm>
 #include <utility>
 
 #include "machine.hpp"

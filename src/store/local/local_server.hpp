@@ -1,6 +1,7 @@
 #pragma once
 
 #include <asio/any_io_executor.hpp>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>

@@ -103,11 +103,10 @@ Result<UniqueFd, Fault> open_own(const Place& place) {
   }
   UniqueFd fd(::openat(above.get(), name.c_str(), open_flags));
   if (fd || errno != ENOENT) return fd;
-  if (::mkdirat(above.get(), name.c_str(), S_IRWXU) == 0) {
-    ::fchmodat(above.get(), name.c_str(), S_IRWXU, 0);  // whatever the umask removed
-  } else if (errno != EEXIST) {
+  // The mode is set once more: the umask may have removed bits of it.
+  const bool made = ::mkdirat(above.get(), name.c_str(), S_IRWXU) == 0;
+  if (made ? ::fchmodat(above.get(), name.c_str(), S_IRWXU, 0) != 0 : errno != EEXIST)
     return refused(place, "cannot be made: " + errno_text(errno));
-  }
   fd.reset(::openat(above.get(), name.c_str(), open_flags));
   return fd;
 }

@@ -1,5 +1,6 @@
 #include "store/local/lock_file_format.hpp"
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstring>

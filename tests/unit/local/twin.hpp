@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <hiredis/hiredis.h>
 
+#include <array>
 #include <functional>
 #include <map>
 #include <memory>

@@ -1,4 +1,5 @@
 // The lock itself: every script on a real Redis, through the code that calls it.
+#include <algorithm>
 #include <map>
 #include <sstream>
 
