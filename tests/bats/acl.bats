@@ -238,7 +238,7 @@ without_last_runs() {
 @test "a cluster needs two rights more" {
   local nr
   start_cluster
-  assert_equal "$(more_for cluster://)" "+cluster|slots +asking"
+  assert_equal "$(more_for cluster://)" "+cluster|slots +cluster|info +asking"
   for nr in 0 1 2; do allow "$nr" "${RULE[@]}"; done
   REDLOCK_SERVER=${CLUSTER_URL/:\/\//://locker:geheim@}
   assert_refused 77 "cluster" redlock-cli run -k deploy -n -- true

@@ -147,6 +147,7 @@ class FuzzedTransport final : public Transport {
   [[nodiscard]] Fault explain(const asio::error_code& error) const override {
     return {FaultKind::silent, "the connection broke: " + error.message()};
   }
+  [[nodiscard]] bool stays_on_this_host() const override { return true; }
 
  private:
   std::string name_;

@@ -43,6 +43,7 @@ class SimTransport final : public redis::Transport {
   [[nodiscard]] Fault explain(const asio::error_code& error) const override {
     return {FaultKind::silent, error.message()};
   }
+  [[nodiscard]] bool stays_on_this_host() const override { return true; }
 
  private:
   std::shared_ptr<Wire> wire_;

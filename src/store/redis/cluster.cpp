@@ -4,6 +4,7 @@
 
 #include "core/helper_keys.hpp"
 #include "store/redis/error_reply.hpp"
+#include "support/spawn.hpp"
 #include "support/text.hpp"
 
 namespace redlock::redis {
@@ -33,18 +34,35 @@ Fault at(const Address& address, Fault fault) {
   return fault;
 }
 
-/// Addresses without repetitions, in the order in which they came.
-class DistinctAddresses {
- public:
-  void add(const Address& address) {
-    if (known_.insert(address).second) in_order_.push_back(address);
-  }
-  std::vector<Address> take() { return std::move(in_order_); }
+/// How many nodes are asked at a time where views are compared: enough to outvote a few that are
+/// dead or cut off, and no storm at a large cluster that fails over.
+constexpr std::size_t max_compared = 5;
 
- private:
-  std::vector<Address> in_order_;
-  std::set<Address> known_;
-};
+/// Whether the server answers that it can serve no key as a master: a view that names it may be
+/// wrong.
+bool is_no_master(const Reply& reply) {
+  return reply.type == Reply::Type::error &&
+         (reply.text.starts_with("CLUSTERDOWN") || reply.text.starts_with("MASTERDOWN") ||
+          reply.text.starts_with("LOADING") || is_read_only(reply.text));
+}
+
+Fault no_such_slot() {
+  return {FaultKind::unavailable, "no server of its cluster has the slot of this key"};
+}
+
+/// The servers that these ranges name, masters and replicas, each once.
+std::vector<Address> servers_in(const std::vector<SlotRange>& ranges, bool with_replicas) {
+  std::set<Address> known;
+  std::vector<Address> in_order;
+  const auto add = [&](const Address& address) {
+    if (known.insert(address).second) in_order.push_back(address);
+  };
+  for (const SlotRange& range : ranges) {
+    add(range.master);
+    if (with_replicas) std::ranges::for_each(range.replicas, add);
+  }
+  return in_order;
+}
 
 }  // namespace
 
@@ -54,7 +72,8 @@ ClusterServer::ClusterServer(asio::any_io_executor executor, const Clock& clock,
       clock_(clock),
       endpoint_(std::move(endpoint)),
       options_(std::move(options)),
-      name_(endpoint_.name()) {
+      name_(endpoint_.name()),
+      sources_(endpoint_.members) {
   options_.slots_move = true;
 }
 
@@ -75,18 +94,27 @@ asio::awaitable<ScriptReply> ClusterServer::follow(ScriptCall call,
   if (!owner) co_return unexpected(owner.error());
   Address place = *owner;
   bool asking = false;
+  Refuted refuted;
   for (int redirects = 0;;) {
     // The undo went only to the servers that had been asked by then.
     if (attempt->undone)
       co_return unexpected(Fault{FaultKind::silent, "undone before it was done"});
     const std::shared_ptr<RedisServer> server = node(place);
     const auto reply = co_await server->ask(call, asking, deadline);
-    if (!reply) {
-      slots_.clear();  // another master may have the slot by now
-      co_return unexpected(at(place, reply.error()));
+    if (!reply || is_no_master(*reply)) {
+      doubt(place);
+      Fault fault = at(place, reply ? fault_of_error(reply->text) : reply.error());
+      // It may have got the question: what it does may not be done elsewhere, too.
+      if (!reply && !server->failed_to_open()) co_return unexpected(std::move(fault));
+      owner = co_await master_elsewhere(slot, place, refuted, std::move(fault), deadline);
+      if (!owner) co_return unexpected(owner.error());
+      place = *owner;
+      asking = false;
+      continue;
     }
     if (reply->type != Reply::Type::error) {
       facts_ = server->facts();
+      doubted_.reset();
       co_return *reply;
     }
     if (is_try_again(reply->text) && may_go_alone(call)) {
@@ -98,16 +126,17 @@ asio::awaitable<ScriptReply> ClusterServer::follow(ScriptCall call,
     }
     const auto redirect = redirect_from(reply->text, place);
     if (!redirect) co_return unexpected(at(place, redirect.error()));
-    if (!*redirect) {
-      slots_.clear();  // CLUSTERDOWN, or a replica that lags behind
-      co_return unexpected(at(place, fault_of_error(reply->text)));
-    }
+    if (!*redirect) co_return unexpected(at(place, fault_of_error(reply->text)));
     if (++redirects > max_redirects) {
       slots_.clear();
       co_return unexpected(
           Fault{FaultKind::unavailable, "its servers do not agree who has this key: more than " +
                                             std::to_string(max_redirects) + " redirects"});
     }
+    if (const auto known = refuted.find((*redirect)->to); known != refuted.end())
+      co_return unexpected(known->second);
+    if (is_loopback((*redirect)->to.host) && !server->stays_on_this_host())
+      co_return unexpected(at(place, foreign_loopback((*redirect)->to)));
     place = (*redirect)->to;
     asking = (*redirect)->ask;
     if (asking) continue;
@@ -122,62 +151,137 @@ asio::awaitable<ScriptReply> ClusterServer::follow(ScriptCall call,
 
 asio::awaitable<Result<Address, Fault>> ClusterServer::locate(std::string key, Instant deadline) {
   const std::uint16_t slot = hash_slot(key);
-  const auto has_slot = [slot](const SlotRange& range) {
-    return range.first <= slot && slot <= range.last;
-  };
-  if (std::none_of(slots_.begin(), slots_.end(), has_slot)) {
-    if (auto fault = co_await discover_topology(deadline)) co_return unexpected(std::move(*fault));
+  if (range_of(slots_, slot) == nullptr) {
+    const Refuted none;
+    if (auto fault = co_await find_view(slot, none, deadline))
+      co_return unexpected(std::move(*fault));
   }
-  const auto range = std::find_if(slots_.begin(), slots_.end(), has_slot);
-  if (range == slots_.end())
-    co_return unexpected(
-        Fault{FaultKind::unavailable, "no server of its cluster has the slot of this key"});
-  co_return range->master;
+  co_return range_of(slots_, slot)->master;
 }
 
-asio::awaitable<std::optional<Fault>> ClusterServer::discover_topology(Instant deadline) {
-  Fault none;
-  for (const Address& member : acquaintances()) {
-    const auto fault = co_await ask_for_slots(member, time_for_one(clock_.now(), deadline));
-    if (!fault) co_return std::nullopt;
-    // Silence hides more than any answer does.
-    none.kind = none.text.empty() || none.kind == fault->kind ? fault->kind : FaultKind::silent;
-    none.text += (none.text.empty() ? "" : "; ") + at(member, *fault).text;
+asio::awaitable<std::optional<Fault>> ClusterServer::find_view(std::uint16_t slot,
+                                                               const Refuted& refuted,
+                                                               Instant deadline) {
+  Fault faults;
+  std::vector<Address> sources = sources_.in_order();
+  // The master that failed may be silent, and is no witness for itself, unless it is the only one.
+  if (doubted_ && sources.size() > 1) std::erase(sources, *doubted_);
+  const std::size_t at_a_time = doubted_ ? max_compared : 1;
+  for (std::size_t begin = 0; begin < sources.size(); begin += at_a_time) {
+    const std::size_t end = std::min(begin + at_a_time, sources.size());
+    const std::vector<Address> some(sources.begin() + static_cast<std::ptrdiff_t>(begin),
+                                    sources.begin() + static_cast<std::ptrdiff_t>(end));
+    Views found = co_await ask_for_views(some, time_for_one(clock_.now(), deadline));
+    for (ClusterView& view : newest(std::move(found.views))) {
+      const SlotRange* range = range_of(view.slots, slot);
+      if (range != nullptr && !refuted.contains(range->master)) {
+        use(std::move(view));
+        co_return std::nullopt;
+      }
+      if (range == nullptr) add_fault(faults, at(view.from, no_such_slot()));
+    }
+    if (!found.faults.text.empty()) add_fault(faults, found.faults);
+    for (const Address& source : some) sources_.pass_over(source);
   }
-  co_return none;
+  if (faults.text.empty()) faults = no_such_slot();
+  co_return faults;
 }
 
-asio::awaitable<std::optional<Fault>> ClusterServer::ask_for_slots(Address member,
+asio::awaitable<ClusterServer::Views> ClusterServer::ask_for_views(std::vector<Address> nodes,
                                                                    Instant deadline) {
-  Command question{"CLUSTER", "SLOTS"};
-  const std::shared_ptr<RedisServer> server = node(member);
-  const auto reply = co_await server->ask(std::move(question), slots_limits, deadline);
-  if (!reply) co_return reply.error();
-  auto slots = slots_from(*reply, member);
-  if (!slots) co_return slots.error();
-  slots_ = std::move(*slots);
-  DistinctAddresses all;
-  all.add(member);
-  for (const SlotRange& range : slots_) {
-    all.add(range.master);
-    for (const Address& replica : range.replicas) all.add(replica);
+  struct Round {
+    std::vector<std::optional<Result<ClusterView, Fault>>> answers;
+    std::unique_ptr<Event> event;
+    std::size_t open;
+  };
+  const auto round = std::make_shared<Round>();
+  round->answers.resize(nodes.size());
+  round->event = clock_.make_event();
+  round->open = nodes.size();
+  for (std::size_t i = 0; i < nodes.size(); ++i) {
+    spawn(executor_,
+          [this, round, i, from = nodes[i], deadline,
+           with_epoch = nodes.size() > 1]() -> asio::awaitable<void> {
+            round->answers[i] = co_await ask_for_view(from, with_epoch, deadline);
+            if (--round->open == 0) round->event->notify();
+          });
   }
-  acquaintances_ = all.take();
-  co_return std::nullopt;
+  while (round->open > 0) co_await round->event->wait_until(Instant::max());
+
+  Views found;
+  for (std::size_t i = 0; i < nodes.size(); ++i) {
+    Result<ClusterView, Fault>& answer = *round->answers[i];
+    if (answer) {
+      found.views.push_back(std::move(*answer));
+    } else {
+      add_fault(found.faults, at(nodes[i], answer.error()));
+    }
+  }
+  co_return found;
 }
 
-std::vector<Address> ClusterServer::acquaintances() const {
-  DistinctAddresses all;
-  if (!acquaintances_.empty()) all.add(acquaintances_.front());
-  for (const Address& member : endpoint_.members) all.add(member);
-  for (const Address& address : acquaintances_) all.add(address);
-  return all.take();
+asio::awaitable<Result<ClusterView, Fault>> ClusterServer::ask_for_view(Address from,
+                                                                        bool with_epoch,
+                                                                        Instant deadline) {
+  const std::shared_ptr<RedisServer> server = node(from);
+  Command question{"CLUSTER", "SLOTS"};
+  const auto reply = co_await server->ask(std::move(question), slots_limits, deadline);
+  if (!reply) co_return unexpected(reply.error());
+  auto slots = slots_from(*reply, from);
+  if (!slots) co_return unexpected(slots.error());
+  if (!server->stays_on_this_host()) {
+    const auto astray = std::ranges::find_if(
+        *slots, [](const SlotRange& range) { return is_loopback(range.master.host); });
+    if (astray != slots->end()) co_return unexpected(foreign_loopback(astray->master));
+  }
+  ClusterView view{from, std::move(*slots), std::nullopt};
+  if (with_epoch) {
+    Command info{"CLUSTER", "INFO"};
+    const auto told = co_await server->ask(std::move(info), ReplyLimits{}, deadline);
+    if (!told) co_return unexpected(told.error());
+    view.epoch = epoch_from(*told);
+  }
+  co_return view;
 }
 
-std::vector<Address> ClusterServer::known_masters() const {
-  DistinctAddresses all;
-  for (const SlotRange& range : slots_) all.add(range.master);
-  return all.take();
+asio::awaitable<Result<std::vector<ClusterView>, Fault>> ClusterServer::complete_views(
+    Instant deadline) {
+  Views found = co_await ask_for_views(sources_.in_order(), time_for_one(clock_.now(), deadline));
+  std::vector<ClusterView> complete;
+  for (ClusterView& view : newest(std::move(found.views))) {
+    const std::size_t missing = view.missing_slots();
+    if (missing == 0) {
+      complete.push_back(std::move(view));
+    } else {
+      add_fault(found.faults,
+                at(view.from, {FaultKind::unavailable,
+                               "no server of its cluster has " + std::to_string(missing) +
+                                   " of the 16384 slots, so locks in them are not seen"}));
+    }
+  }
+  if (complete.empty()) co_return unexpected(std::move(found.faults));
+  use(complete.front());
+  co_return complete;
+}
+
+void ClusterServer::use(ClusterView view) {
+  sources_.prefer(view.from);
+  sources_.learn(servers_in(view.slots, /*with_replicas=*/true));
+  slots_ = std::move(view.slots);
+}
+
+void ClusterServer::doubt(const Address& master) {
+  slots_.clear();
+  doubted_ = master;
+}
+
+asio::awaitable<Result<Address, Fault>> ClusterServer::master_elsewhere(
+    std::uint16_t slot, Address place, Refuted& refuted, Fault fault, Instant deadline) {
+  refuted.insert_or_assign(std::move(place), fault);
+  // Not without a name for what is awaited: GCC 12 does not get that right (decision 0006).
+  const auto no_view = co_await find_view(slot, refuted, deadline);
+  if (no_view) co_return unexpected(std::move(fault));
+  co_return range_of(slots_, slot)->master;
 }
 
 std::shared_ptr<RedisServer> ClusterServer::node(const Address& address) {
@@ -193,8 +297,8 @@ std::shared_ptr<RedisServer> ClusterServer::node(const Address& address) {
 
 void ClusterServer::forget_strangers() {
   if (nodes_.size() <= max_strangers) return;
-  std::set<Address> named(endpoint_.members.begin(), endpoint_.members.end());
-  named.insert(acquaintances_.begin(), acquaintances_.end());
+  const std::vector<Address> sources = sources_.in_order();
+  std::set<Address> named(sources.begin(), sources.end());
   for (const SlotRange& range : slots_) named.insert(range.master);
   if (subscribed_at_) named.insert(*subscribed_at_);
   std::vector<std::pair<std::uint64_t, Address>> strangers;
@@ -231,9 +335,21 @@ void ClusterServer::post_to_late(const ScriptCall& call, bool only_unanswered,
 }
 
 asio::awaitable<Result<LockList, Fault>> ClusterServer::list(Listed listed, Instant deadline) {
-  if (auto fault = co_await discover_topology(deadline)) co_return unexpected(std::move(*fault));
+  const auto views = co_await complete_views(deadline);
+  if (!views) co_return unexpected(views.error());
+  Fault faults;
+  for (const ClusterView& view : *views) {
+    Result<LockList, Fault> list = co_await list_from(view, listed, deadline);
+    if (list) co_return list;
+    if (faults.text.find(list.error().text) == std::string::npos) add_fault(faults, list.error());
+  }
+  co_return unexpected(std::move(faults));
+}
+
+asio::awaitable<Result<LockList, Fault>> ClusterServer::list_from(const ClusterView& view,
+                                                                  Listed listed, Instant deadline) {
   LockList list;
-  for (const Address& master : known_masters()) {
+  for (const Address& master : servers_in(view.slots, /*with_replicas=*/false)) {
     const std::shared_ptr<RedisServer> server = node(master);
     const auto part = co_await server->list(listed, deadline);
     if (!part) co_return unexpected(at(master, part.error()));
@@ -244,9 +360,10 @@ asio::awaitable<Result<LockList, Fault>> ClusterServer::list(Listed listed, Inst
 
 asio::awaitable<Result<std::vector<RedisVote::Master>, Fault>> ClusterServer::masters(
     Instant deadline) {
-  if (auto fault = co_await discover_topology(deadline)) co_return unexpected(std::move(*fault));
+  const auto views = co_await complete_views(deadline);
+  if (!views) co_return unexpected(views.error());
   std::vector<Master> all;
-  for (const Address& master : known_masters()) {
+  for (const Address& master : servers_in(views->front().slots, /*with_replicas=*/false)) {
     all.push_back({node(master), escape_for_terminal(master.text())});
   }
   co_return all;

@@ -10,12 +10,16 @@
 
 #include "store/redis/redis_server.hpp"
 #include "store/redis/topology.hpp"
+#include "store/redis/view_sources.hpp"
 
 namespace redlock::redis {
 
 /// A Redis Cluster as one vote: each question goes to the master of the key's slot, and follows
 /// MOVED and ASK. The cluster is asked for that master first, so that no script is ever sent to a
 /// wrong server that might keep it for later.
+/// | One node's view of the cluster is used until it fails: it has no master of the slot, or that
+/// master cannot be reached, refuses, is none, or is silent. Then views are in doubt, and those of
+/// several nodes are compared (PROTOCOL R13).
 class ClusterServer final : public RedisVote {
  public:
   /// `endpoint` is of kind cluster. `clock` must outlive the server.
@@ -58,13 +62,38 @@ class ClusterServer final : public RedisVote {
   /// Notes that the attempts which left this are undone: they must not be sent any more.
   void mark_undone(const std::string& token_or_waiter);
 
-  /// Asks one server after the other for the slot ranges.
-  asio::awaitable<std::optional<Fault>> discover_topology(Instant deadline);
-  asio::awaitable<std::optional<Fault>> ask_for_slots(Address member, Instant deadline);
+  /// The servers that were named as the master in this attempt and are none, and why.
+  using Refuted = std::map<Address, Fault>;
 
-  /// All servers that may be asked, beginning with the one that answered last.
-  [[nodiscard]] std::vector<Address> acquaintances() const;
-  [[nodiscard]] std::vector<Address> known_masters() const;
+  /// Finds a view with a master of the slot that is not refuted, and uses it.
+  asio::awaitable<std::optional<Fault>> find_view(std::uint16_t slot, const Refuted& refuted,
+                                                  Instant deadline);
+
+  /// The views of these nodes, asked at the same time, and the faults of those that have none.
+  struct Views {
+    std::vector<ClusterView> views;
+    Fault faults;
+  };
+  asio::awaitable<Views> ask_for_views(std::vector<Address> nodes, Instant deadline);
+  asio::awaitable<Result<ClusterView, Fault>> ask_for_view(Address from, bool with_epoch,
+                                                           Instant deadline);
+
+  /// The views to believe that have a master of every slot, the best first; never none.
+  asio::awaitable<Result<std::vector<ClusterView>, Fault>> complete_views(Instant deadline);
+
+  asio::awaitable<Result<LockList, Fault>> list_from(const ClusterView& view, Listed listed,
+                                                     Instant deadline);
+
+  void use(ClusterView view);
+
+  /// The view in use failed at this master.
+  void doubt(const Address& master);
+
+  /// After `place`, where nothing was done for that `fault`: the master that another view names,
+  /// not one of the refuted, to which `place` is added; the fault when there is none.
+  asio::awaitable<Result<Address, Fault>> master_elsewhere(std::uint16_t slot, Address place,
+                                                           Refuted& refuted, Fault fault,
+                                                           Instant deadline);
 
   /// The server at this address, which is connected to when it is first asked.
   std::shared_ptr<RedisServer> node(const Address& address);
@@ -85,9 +114,10 @@ class ClusterServer final : public RedisVote {
   std::string name_;
   ServerFacts facts_;  ///< of the server that gave the last reply
   std::map<Address, Node> nodes_;
-  std::uint64_t questions_ = 0;                  ///< to all nodes
-  std::vector<SlotRange> slots_;                 ///< the first that fits a slot is right
-  std::vector<Address> acquaintances_;           ///< from the last answer with slot ranges
+  std::uint64_t questions_ = 0;   ///< to all nodes
+  std::vector<SlotRange> slots_;  ///< of the view in use; the first that fits a slot is right
+  ViewSources sources_;
+  std::optional<Address> doubted_;               ///< the master at which the last view failed
   std::optional<Address> subscribed_at_;         ///< the server with the current subscription
   std::size_t subscription_turn_ = 0;            ///< how often that server has changed
   std::set<std::shared_ptr<Attempt>> attempts_;  ///< under way

@@ -96,6 +96,7 @@ asio::awaitable<Result<Reply, Fault>> Connection::request(EncodedCommand command
   if (open->answer) co_return std::move(*open->answer);
 
   late_ = true;
+  transport_->disown();
   const std::string span = time_given(deadline - asked);
   if (connected_) co_return unexpected(Fault{FaultKind::silent, "no answer within " + span});
   const std::string awaited(transport_->awaited());
@@ -237,7 +238,10 @@ void Connection::deliver(Reply reply) {
     asks_role_ = false;
     if (login_fault_) return;
     login_fault_ = objection_to(reply);
-    if (login_fault_) retire();
+    if (!login_fault_) return;
+    retire();
+    found_no_master_ = login_fault_->kind == FaultKind::unavailable;
+    if (found_no_master_) transport_->disown();
     return;
   }
   if (greets_) {

@@ -77,6 +77,12 @@ class Connection : public std::enable_shared_from_this<Connection> {
 
   [[nodiscard]] bool broken() const noexcept { return broken_.has_value(); }
 
+  /// See Transport::stays_on_this_host.
+  [[nodiscard]] bool stays_on_this_host() const { return transport_->stays_on_this_host(); }
+
+  /// Whether the server was demanded to be a master, and reported that it is none.
+  [[nodiscard]] bool found_no_master() const noexcept { return found_no_master_; }
+
   /// Nothing until it arrives. It has arrived when any requested answer has.
   [[nodiscard]] const std::optional<Greeting>& greeting() const noexcept { return greeting_; }
 
@@ -123,6 +129,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
                                      ///< the end; for close()
   std::size_t login_replies_left_;
   bool asks_role_;  ///< the answer to ROLE is still to come
+  bool found_no_master_ = false;
   std::optional<Command> greeting_command_;
   bool greets_;  ///< the answer to the greeting is still to come
   std::optional<Greeting> greeting_;

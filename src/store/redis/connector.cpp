@@ -31,4 +31,9 @@ std::shared_ptr<Connection> Connector::open(Instant deadline,
   return connection;
 }
 
+asio::awaitable<bool> Connector::finds_another_master(Instant deadline) const {
+  if (!sentinels_) co_return false;
+  co_return co_await sentinels_->finds_another(deadline);
+}
+
 }  // namespace redlock::redis

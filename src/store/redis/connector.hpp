@@ -25,6 +25,10 @@ class Connector {
   [[nodiscard]] std::shared_ptr<Connection> open(Instant deadline,
                                                  const std::optional<Command>& greeting) const;
 
+  /// After it led to what is no master: whether a sentinel names another, to which open() leads
+  /// next.
+  [[nodiscard]] asio::awaitable<bool> finds_another_master(Instant deadline) const;
+
   [[nodiscard]] const Clock& clock() const noexcept { return clock_; }
   [[nodiscard]] const RedisServerOptions& options() const noexcept { return options_; }
 

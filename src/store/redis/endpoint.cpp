@@ -64,10 +64,6 @@ std::string scheme_of(std::string_view url) {
   return scheme;
 }
 
-bool is_this_host(std::string_view host) {
-  return host == "localhost" || host == "::1" || host.starts_with("127.");
-}
-
 bool has_control(std::string_view text) {
   return std::any_of(text.begin(), text.end(),
                      [](char c) { return static_cast<unsigned char>(c) < ' ' || c == 0x7f; });
@@ -289,6 +285,10 @@ std::string joined(std::vector<Address> addresses) {
 
 }  // namespace
 
+bool is_loopback(std::string_view host) {
+  return host == "localhost" || host == "::1" || host.starts_with("127.");
+}
+
 std::string Address::text() const {
   const bool v6 = host.find(':') != std::string::npos;
   return (v6 ? "[" + host + "]" : host) + ":" + std::to_string(port);
@@ -323,8 +323,8 @@ Endpoint Endpoint::server_at(const Address& address) const {
 
 bool Endpoint::is_remote() const {
   if (kind == Kind::unix_socket) return false;
-  if (kind == Kind::tcp) return !is_this_host(host);
-  return !std::ranges::all_of(members, is_this_host, &Address::host);
+  if (kind == Kind::tcp) return !is_loopback(host);
+  return !std::ranges::all_of(members, is_loopback, &Address::host);
 }
 
 Endpoint Endpoint::sentinel_at(const Address& address) const {

@@ -20,6 +20,9 @@ struct Address {
   friend auto operator<=>(const Address&, const Address&) = default;
 };
 
+/// Whether the host is this one's loopback: `localhost`, 127.0.0.0/8, ::1.
+bool is_loopback(std::string_view host);
+
 /// The location of one vote and its login: a single server, the master that sentinels name, or the
 /// master of a key's slot in a cluster.
 struct Endpoint {

@@ -47,6 +47,10 @@ std::shared_ptr<Link> Links::usable_link(Instant deadline) {
   return current_;
 }
 
+bool Links::failed_to_open() const {
+  return current_ && current_->connection->broken() && !current_->connection->was_open();
+}
+
 void Links::retire_unusable() {
   if (current_ && !current_->connection->usable())
     late_.push_back(std::exchange(current_, nullptr));

@@ -49,6 +49,20 @@ class Links {
   std::shared_ptr<Link> usable_link(Instant deadline);
   [[nodiscard]] bool is_connected() const { return current_ && current_->connection->usable(); }
 
+  /// Of the connection that was used last: whether it never opened, so that nothing of what was
+  /// asked has reached the server.
+  [[nodiscard]] bool failed_to_open() const;
+
+  /// Whether what it leads to is not the master that it was named as (Connection::found_no_master).
+  [[nodiscard]] bool found_no_master() const {
+    return current_ && current_->connection->found_no_master();
+  }
+
+  /// See Transport::stays_on_this_host.
+  [[nodiscard]] bool stays_on_this_host() const {
+    return current_ && current_->connection->stays_on_this_host();
+  }
+
   /// See ScriptedServer.
   void post(const ScriptCall& call, const NotUndone& not_undone);
   void post_to_late(const ScriptCall& call, bool only_unanswered, const NotUndone& not_undone);

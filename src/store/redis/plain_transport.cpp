@@ -9,6 +9,7 @@
 #include <asio/redirect_error.hpp>
 #include <asio/use_awaitable.hpp>
 #include <asio/write.hpp>
+#include <cstring>
 #include <vector>
 
 #include "store/redis/resolver.hpp"
@@ -105,7 +106,23 @@ class PlainTransport final : public Transport {
     return {FaultKind::silent, std::move(text)};
   }
 
+  [[nodiscard]] bool stays_on_this_host() const override {
+    if (endpoint_.kind == Endpoint::Kind::unix_socket || is_loopback(endpoint_.host)) return true;
+    asio::error_code error;
+    const auto there = tcp_address(socket_.remote_endpoint(error));
+    const auto here = tcp_address(socket_.local_endpoint(error));
+    return !error && (there.is_loopback() || there == here);
+  }
+
  private:
+  static asio::ip::address tcp_address(const SocketAddress& address) {
+    asio::ip::tcp::endpoint tcp;
+    if (address.size() > tcp.capacity()) return {};
+    std::memcpy(tcp.data(), address.data(), address.size());
+    tcp.resize(address.size());
+    return tcp.address();
+  }
+
   asio::awaitable<asio::error_code> connect(SocketAddress address) {
     asio::error_code error;
     asio::error_code ignored;

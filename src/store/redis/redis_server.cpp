@@ -73,13 +73,27 @@ asio::awaitable<Result<Reply, Fault>> RedisServer::ask(ScriptCall call, bool ask
   // another may be the master by now.
   if (was_connected && reply && is_read_only_reply(*reply))
     reply = co_await ask_once(call, asking, deadline);
+  while (!reply) {
+    if (!co_await was_misled(deadline)) break;
+    reply = co_await ask_once(call, asking, deadline);
+  }
   co_return reply;
+}
+
+asio::awaitable<bool> RedisServer::was_misled(Instant deadline) {
+  if (!links_.found_no_master()) co_return false;
+  co_return co_await connector_.finds_another_master(deadline);
 }
 
 asio::awaitable<Result<Reply, Fault>> RedisServer::ask(Command command, ReplyLimits limits,
                                                        Instant deadline) {
-  const std::shared_ptr<Connection> connection = links_.usable_link(deadline)->connection;
-  co_return co_await connection->request(command, limits, deadline);
+  auto reply =
+      co_await links_.usable_link(deadline)->connection->request(command, limits, deadline);
+  while (!reply) {
+    if (!co_await was_misled(deadline)) break;
+    reply = co_await links_.usable_link(deadline)->connection->request(command, limits, deadline);
+  }
+  co_return reply;
 }
 
 asio::awaitable<Result<Reply, Fault>> RedisServer::run_script(std::shared_ptr<Link> link,
@@ -178,7 +192,7 @@ asio::awaitable<std::optional<Fault>> RedisServer::missing_replicas(std::shared_
 }
 
 asio::awaitable<Result<LockList, Fault>> RedisServer::list(Listed what, Instant deadline) {
-  const std::shared_ptr<Connection> connection = links_.usable_link(deadline)->connection;
+  std::shared_ptr<Connection> connection = links_.usable_link(deadline)->connection;
   const bool wants_used = what == Listed::used;
   const std::string_view pattern = wants_used ? HelperKeys::every_helper : HelperKeys::every_owner;
   std::vector<Resource> resources;
@@ -187,6 +201,11 @@ asio::awaitable<Result<LockList, Fault>> RedisServer::list(Listed what, Instant 
   do {
     Command scan{"SCAN", cursor, "MATCH", std::string(pattern), "COUNT", std::string(scan_page)};
     auto reply = co_await connection->request(scan, scan_limits, deadline);
+    while (!reply) {
+      if (!co_await was_misled(deadline)) break;
+      connection = links_.usable_link(deadline)->connection;
+      reply = co_await connection->request(scan, scan_limits, deadline);
+    }
     if (!reply) co_return unexpected(reply.error());
     if (reply->type == Reply::Type::error) co_return unexpected(fault_of_error(reply->text));
     if (!is_page(*reply)) co_return unexpected(Fault{FaultKind::garbage, "malformed SCAN reply"});

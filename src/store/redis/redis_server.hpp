@@ -70,6 +70,12 @@ class RedisServer final : public RedisVote {
   asio::awaitable<Result<Reply, Fault>> ask(ScriptCall call, bool asking, Instant deadline);
   asio::awaitable<Result<Reply, Fault>> ask(Command command, ReplyLimits limits, Instant deadline);
 
+  /// Whether nothing of what was asked last has reached it, as no connection opened.
+  [[nodiscard]] bool failed_to_open() const { return links_.failed_to_open(); }
+
+  /// See Transport::stays_on_this_host; of the last answer.
+  [[nodiscard]] bool stays_on_this_host() const { return links_.stays_on_this_host(); }
+
   [[nodiscard]] ServerFacts facts() const override { return facts_; }
   void post(const ScriptCall& call, const NotUndone& not_undone) override {
     links_.post(call, not_undone);
@@ -85,6 +91,10 @@ class RedisServer final : public RedisVote {
  private:
   /// Keeps nothing alive: the vote is owned elsewhere.
   std::shared_ptr<RedisServer> itself();
+
+  /// After a question without an answer: whether a sentinel named what is no master, and another
+  /// sentinel names another server, to which the question may be put (PROTOCOL R13).
+  asio::awaitable<bool> was_misled(Instant deadline);
 
   /// `call` must stay until the answer is there.
   asio::awaitable<Result<Reply, Fault>> ask_once(const ScriptCall& call, bool asking,

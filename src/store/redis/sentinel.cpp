@@ -1,6 +1,6 @@
 #include "store/redis/sentinel.hpp"
 
-#include <algorithm>
+#include <utility>
 
 #include "store/redis/connection.hpp"
 #include "store/redis/error_reply.hpp"
@@ -33,19 +33,29 @@ class SentinelTransport final : public Transport {
         context_(std::move(context)) {}
 
   asio::awaitable<std::optional<Fault>> open(Instant deadline) override {
-    const auto master = co_await sentinels_->locate(deadline);
-    if (!master) co_return master.error();
-    if (closed_) co_return Fault{FaultKind::silent, "the connection was closed"};
-    below_ = make_transport(executor_, clock_, *master, context_);
-    auto fault = co_await below_->open(deadline);
-    if (fault)
+    std::set<Address> tried;
+    for (std::optional<Fault> fault;;) {
+      const auto master = co_await sentinels_->locate(deadline);
+      if (!master && fault) add_fault(*fault, master.error());
+      if (!master) co_return fault.value_or(master.error());
+      if (closed_) co_return Fault{FaultKind::silent, "the connection was closed"};
+      const Address address{master->host, master->port};
+      if (!tried.insert(address).second) co_return fault;
+      master_ = address;
+      below_ = make_transport(executor_, clock_, *master, context_);
+      fault = co_await below_->open(deadline);
+      if (!fault) co_return std::nullopt;
       fault->text = "the master " + escape_for_terminal(master->name()) + ": " + fault->text;
-    co_return fault;
+      if (closed_) co_return fault;
+      disown();
+    }
   }
 
   asio::awaitable<std::size_t> read_some(asio::mutable_buffer buffer,
                                          asio::error_code& error) override {
-    return below_->read_some(buffer, error);
+    const std::size_t length = co_await below_->read_some(buffer, error);
+    answered_ = answered_ || length > 0;
+    co_return length;
   }
   asio::awaitable<void> write(asio::const_buffer buffer, asio::error_code& error) override {
     return below_->write(buffer, error);
@@ -54,6 +64,7 @@ class SentinelTransport final : public Transport {
   void end_sending() override { below_->end_sending(); }
 
   void close() override {
+    if (!closed_ && answered_ && master_) sentinels_->confirm();
     closed_ = true;
     if (below_) below_->close();
   }
@@ -64,6 +75,11 @@ class SentinelTransport final : public Transport {
   [[nodiscard]] Fault explain(const asio::error_code& error) const override {
     return below_->explain(error);
   }
+  [[nodiscard]] bool stays_on_this_host() const override { return below_->stays_on_this_host(); }
+
+  void disown() override {
+    if (master_) sentinels_->disown(*std::exchange(master_, std::nullopt));
+  }
 
  private:
   asio::any_io_executor executor_;
@@ -71,6 +87,8 @@ class SentinelTransport final : public Transport {
   std::shared_ptr<Sentinels> sentinels_;
   std::shared_ptr<const TlsContext> context_;
   std::unique_ptr<Transport> below_;  ///< once the master is known
+  std::optional<Address> master_;     ///< likewise, until it is disowned
+  bool answered_ = false;             ///< it sent something
   bool closed_ = false;
 };
 
@@ -81,26 +99,48 @@ Sentinels::Sentinels(asio::any_io_executor executor, const Clock& clock, Endpoin
     : executor_(std::move(executor)),
       clock_(clock),
       endpoint_(std::move(endpoint)),
-      context_(std::move(context)) {}
+      context_(std::move(context)),
+      sources_(endpoint_.members) {}
 
 asio::awaitable<Result<Endpoint, Fault>> Sentinels::locate(Instant deadline) {
-  Fault none;
-  const std::vector<Address> sentinels = endpoint_.members;
-  for (const Address& sentinel : sentinels) {
-    const auto master = co_await ask(sentinel, time_for_one(clock_.now(), deadline));
-    if (master) {
-      const auto place = std::find(endpoint_.members.begin(), endpoint_.members.end(), sentinel);
-      std::rotate(endpoint_.members.begin(), place, std::next(place));
-      co_return endpoint_.server_at(*master);
+  if (found_) co_return endpoint_.server_at(*std::exchange(found_, std::nullopt));
+  Search search = co_await this->search(deadline);
+  if (search.master) co_return endpoint_.server_at(*search.master);
+  if (!search.disowned) co_return unexpected(std::move(search.faults));
+  disowned_.clear();
+  co_return endpoint_.server_at(*search.disowned);
+}
+
+asio::awaitable<bool> Sentinels::finds_another(Instant deadline) {
+  const Search search = co_await this->search(deadline);
+  found_ = search.master;
+  co_return found_.has_value();
+}
+
+void Sentinels::disown(const Address& master) {
+  disowned_.insert(master);
+  if (found_ == master) found_.reset();
+}
+
+asio::awaitable<Sentinels::Search> Sentinels::search(Instant deadline) {
+  Search search;
+  for (const Address& sentinel : sources_.in_order()) {
+    auto master = co_await ask(sentinel, time_for_one(clock_.now(), deadline));
+    if (master && !disowned_.contains(*master)) {
+      sources_.prefer(sentinel);
+      search.master = std::move(*master);
+      co_return search;
     }
-    // Silence hides more than any answer does.
-    none.kind = none.text.empty() || none.kind == master.error().kind ? master.error().kind
-                                                                      : FaultKind::silent;
-    none.text += (none.text.empty() ? "" : "; ") +
-                 ("the sentinel " + escape_for_terminal(sentinel.text()) + ": ") +
-                 master.error().text;
+    sources_.pass_over(sentinel);
+    if (!master) {
+      add_fault(search.faults,
+                {master.error().kind, "the sentinel " + escape_for_terminal(sentinel.text()) +
+                                          ": " + master.error().text});
+    } else if (!search.disowned) {
+      search.disowned = std::move(*master);
+    }
   }
-  co_return unexpected(std::move(none));
+  co_return search;
 }
 
 asio::awaitable<Result<Address, Fault>> Sentinels::ask(Address sentinel, Instant deadline) {
@@ -111,9 +151,16 @@ asio::awaitable<Result<Address, Fault>> Sentinels::ask(Address sentinel, Instant
   connection->start(deadline);
   Command question{"SENTINEL", "get-master-addr-by-name", endpoint_.master};
   const auto reply = co_await connection->request(question, ReplyLimits{}, deadline);
+  if (!reply) {
+    connection->abort();
+    co_return unexpected(reply.error());
+  }
+  auto master = master_from(*reply, endpoint_.master);
+  const bool leads_astray =
+      master && is_loopback(master->host) && !connection->stays_on_this_host();
   connection->abort();
-  if (!reply) co_return unexpected(reply.error());
-  co_return master_from(*reply, endpoint_.master);
+  if (leads_astray) co_return unexpected(foreign_loopback(*master));
+  co_return master;
 }
 
 std::unique_ptr<Transport> make_sentinel_transport(asio::any_io_executor executor,

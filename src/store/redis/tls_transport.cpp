@@ -151,6 +151,8 @@ class TlsTransport final : public Transport {
     return below_->explain(error);
   }
 
+  [[nodiscard]] bool stays_on_this_host() const override { return below_->stays_on_this_host(); }
+
  private:
   /// The wanted server: requested by name, and verified by name or address.
   void identify() {

@@ -1,6 +1,7 @@
 #include "store/redis/topology.hpp"
 
 #include <algorithm>
+#include <bitset>
 #include <limits>
 
 #include "store/redis/error_reply.hpp"
@@ -45,6 +46,14 @@ std::optional<Address> announced(std::string_view host, std::string_view port) {
   return at_port(host, whole_number(port).value_or(0));
 }
 
+Fault foreign_loopback(const Address& announced) {
+  return {FaultKind::misconfigured,
+          "it announces " + escape_for_terminal(announced.text()) +
+              ", which is loopback, and is itself reached over a network: that address would lead "
+              "to this host; let it announce one that other hosts reach (cluster-announce-ip, "
+              "sentinel monitor)"};
+}
+
 Result<std::optional<Redirect>, Fault> redirect_from(std::string_view error_text,
                                                      const Address& from) {
   const bool ask = error_text.starts_with("ASK ");
@@ -66,6 +75,37 @@ Result<std::optional<Redirect>, Fault> redirect_from(std::string_view error_text
 
 bool is_try_again(std::string_view error_text) {
   return error_text.starts_with("TRYAGAIN");
+}
+
+const SlotRange* range_of(const std::vector<SlotRange>& ranges, std::uint16_t slot) {
+  const auto range = std::ranges::find_if(
+      ranges, [slot](const SlotRange& one) { return one.first <= slot && slot <= one.last; });
+  return range == ranges.end() ? nullptr : &*range;
+}
+
+std::size_t ClusterView::missing_slots() const {
+  std::bitset<last_slot + 1> has_master;
+  for (const SlotRange& range : slots) {
+    for (std::size_t slot = range.first; slot <= range.last; ++slot) has_master.set(slot);
+  }
+  return has_master.size() - has_master.count();
+}
+
+std::vector<ClusterView> newest(std::vector<ClusterView> views) {
+  const auto last = std::ranges::max_element(views, {}, &ClusterView::epoch);  // nothing is least
+  if (last == views.end()) return views;
+  const auto epoch = last->epoch;
+  std::erase_if(views, [&](const ClusterView& view) { return view.epoch && view.epoch != epoch; });
+  std::ranges::stable_partition(views,
+                                [](const ClusterView& view) { return view.epoch.has_value(); });
+  return views;
+}
+
+std::optional<std::uint64_t> epoch_from(const Reply& info) {
+  if (info.type != Reply::Type::text) return std::nullopt;
+  const auto epoch = ServerInfo(info.text).number("cluster_current_epoch");
+  if (!epoch || *epoch < 0) return std::nullopt;
+  return static_cast<std::uint64_t>(*epoch);
 }
 
 Result<std::vector<SlotRange>, Fault> slots_from(const Reply& reply, const Address& from) {

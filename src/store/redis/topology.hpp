@@ -18,6 +18,10 @@ namespace redlock::redis {
 /// An address as a server announces it; nothing for an unusable one (no host, port 0).
 std::optional<Address> announced(std::string_view host, std::string_view port);
 
+/// What is wrong with a loopback address that a server of another host announces: there it is that
+/// host, here it is this one, where any other server may listen.
+Fault foreign_loopback(const Address& announced);
+
 /// The deadline for one of several servers that may know the address: each gets a third of the
 /// remaining time, and the server itself has the rest.
 constexpr Instant time_for_one(Instant now, Instant deadline) {
@@ -45,6 +49,26 @@ struct SlotRange {
   Address master;
   std::vector<Address> replicas;
 };
+
+/// The range that has the slot; nullptr: none.
+const SlotRange* range_of(const std::vector<SlotRange>& ranges, std::uint16_t slot);
+
+/// What one node of a cluster says of it.
+struct ClusterView {
+  Address from;
+  std::vector<SlotRange> slots;
+  std::optional<std::uint64_t> epoch;  ///< the current epoch it knows; nothing: it does not tell
+
+  /// The number of slots without a master.
+  [[nodiscard]] std::size_t missing_slots() const;
+};
+
+/// Those of the views that may be used where they differ, the best first: the ones with the largest
+/// epoch, then those without one, in the order in which they came (PROTOCOL R13).
+std::vector<ClusterView> newest(std::vector<ClusterView> views);
+
+/// The current epoch in the answer to CLUSTER INFO; nothing when it tells none.
+std::optional<std::uint64_t> epoch_from(const Reply& info);
 
 /// What CLUSTER SLOTS answered. Ranges whose master has no address are left out. Source: Redis
 /// Cluster specification, and the command's page for what it looks like in each version.

@@ -43,6 +43,14 @@ class Transport {
 
   /// What this error of a read or a write means.
   [[nodiscard]] virtual Fault explain(const asio::error_code& error) const = 0;
+
+  /// Whether the server is on this host, as far as the connection shows: over loopback or a unix
+  /// socket, or with the same address at both ends. Of one that is open.
+  [[nodiscard]] virtual bool stays_on_this_host() const = 0;
+
+  /// The server is silent, or not the master that it was named as: the next transport is to lead
+  /// elsewhere, if it can.
+  virtual void disown() {}
 };
 
 /// TCP or unix socket, as the endpoint says, without encryption.

@@ -17,6 +17,15 @@ std::string all_slots_at(const Address& address) {
   return "*1\r\n*3\r\n:0\r\n:16383\r\n*2\r\n$9\r\n" + address.host +
          "\r\n:" + std::to_string(address.port) + "\r\n";
 }
+/// The first half of the slots, without that of "deploy".
+constexpr std::string_view other_half =
+    "*1\r\n*3\r\n:0\r\n:8000\r\n*2\r\n$9\r\n127.0.0.1\r\n:1\r\n";
+/// What CLUSTER INFO answers, as far as it matters.
+std::string at_epoch(int epoch) {
+  const std::string text = "cluster_state:ok\r\ncluster_current_epoch:" + std::to_string(epoch) +
+                           "\r\ncluster_my_epoch:1\r\n";
+  return "$" + std::to_string(text.size()) + "\r\n" + text + "\r\n";
+}
 std::string moved_to(const Address& address) {
   return "-MOVED 1 " + address.text() + "\r\n";
 }
@@ -232,6 +241,9 @@ TEST_F(ClusterTest, KeepsConnectionsToTheNewestFewOfTheServersThatOnlyRedirectsN
   drive_.run([this]() -> asio::awaitable<void> {
     std::deque<FakeTcpServer> named;
     for (int i = 0; i < 18; ++i) named.emplace_back(drive_);
+    Endpoint one = endpoint();
+    one.members = {a_.address()};
+    server_ = std::make_unique<ClusterServer>(drive_.executor(), clock_, one);
     std::vector<Peer> peers;
     auto vote = drive_.start(server_->inspect(deploy(), std::nullopt, clock_.now() + 3s));
     Peer last = co_await asked_for_slots(a_.address());
@@ -317,6 +329,190 @@ TEST_F(ClusterTest, LooksAroundAgainWhenAMasterFails) {
     co_await a.send(std::string(is_free));
     const InspectVote answer = co_await again.get();
     EXPECT_TRUE(std::holds_alternative<Free>(answer));
+  }());
+}
+
+/// A cluster of which three nodes are configured, and one that is gone: whatever names it is wrong.
+class ClusterViewsTest : public ClusterTest {
+ protected:
+  void SetUp() override {
+    gone_ = FakeTcpServer(drive_).address();
+    Endpoint three = endpoint();
+    three.members.push_back(c_.address());
+    server_ = std::make_unique<ClusterServer>(drive_.executor(), clock_, three);
+  }
+
+  Eventual<InspectVote> start_inspect() {
+    return drive_.start(server_->inspect(deploy(), std::nullopt, clock_.now() + 3s));
+  }
+  static asio::awaitable<void> tell_slots(Peer& peer, std::string slots) {
+    co_await peer.expect(wire("CLUSTER SLOTS"));
+    co_await peer.send(std::move(slots));
+  }
+  static asio::awaitable<void> tell_view(Peer& peer, std::string slots, std::string info) {
+    co_await tell_slots(peer, std::move(slots));
+    co_await peer.expect(wire("CLUSTER INFO"));
+    co_await peer.send(std::move(info));
+  }
+  static asio::awaitable<void> is_inspected(Peer& peer) {
+    expect_script(co_await peer.read_command(), scripts::inspect, "10");
+    co_await peer.send(std::string(is_free));
+  }
+
+  FakeTcpServer c_{drive_};
+  Address gone_;
+};
+
+TEST_F(ClusterViewsTest, ANodeWithAnEmptyMapOrWithoutTheSlotIsPassedOverInTheSameAttempt) {
+  drive_.run([this]() -> asio::awaitable<void> {
+    auto vote = start_inspect();
+    Peer a = co_await a_.accept();
+    co_await tell_slots(a, "*0\r\n");
+    Peer b = co_await b_.accept();
+    co_await tell_slots(b, std::string(other_half));
+    Peer c = co_await c_.accept();
+    co_await tell_slots(c, all_slots_at(c_.address()));
+    co_await is_inspected(c);
+    const InspectVote answer = co_await vote.get();
+    EXPECT_TRUE(std::holds_alternative<Free>(answer));
+  }());
+}
+
+TEST_F(ClusterViewsTest, WithoutAMapThatHasTheSlotEachNodeIsNamed) {
+  drive_.run([this]() -> asio::awaitable<void> {
+    auto vote = start_inspect();
+    Peer a = co_await a_.accept();
+    co_await tell_slots(a, "*0\r\n");
+    Peer b = co_await b_.accept();
+    co_await tell_slots(b, "*0\r\n");
+    Peer c = co_await c_.accept();
+    co_await tell_slots(c, "*0\r\n");
+    const InspectVote answer = co_await vote.get();
+    const Fault fault = std::get<Fault>(answer);
+    EXPECT_EQ(fault.kind, FaultKind::unavailable);
+    for (const FakeTcpServer* node : {&a_, &b_, &c_})
+      EXPECT_NE(fault.text.find(node->address().text()), std::string::npos) << fault.text;
+  }());
+}
+
+TEST_F(ClusterViewsTest, AMasterThatCannotBeReachedLeadsToTheViewWithTheLargestEpoch) {
+  drive_.run([this]() -> asio::awaitable<void> {
+    auto vote = start_inspect();
+    Peer a = co_await a_.accept();
+    co_await tell_slots(a, all_slots_at(gone_));
+    co_await tell_view(a, all_slots_at(gone_), at_epoch(5));
+    Peer b = co_await b_.accept();
+    co_await tell_view(b, all_slots_at(b_.address()), at_epoch(4));
+    Peer c = co_await c_.accept();
+    co_await tell_view(c, all_slots_at(c_.address()), at_epoch(6));
+    co_await is_inspected(c);
+    const InspectVote answer = co_await vote.get();
+    EXPECT_TRUE(std::holds_alternative<Free>(answer));
+  }());
+}
+
+TEST_F(ClusterViewsTest, AnOlderViewIsNotBelievedAgainstTheNewestThatNamesADeadMaster) {
+  drive_.run([this]() -> asio::awaitable<void> {
+    auto vote = start_inspect();
+    Peer a = co_await a_.accept();
+    co_await tell_slots(a, all_slots_at(gone_));
+    co_await tell_view(a, all_slots_at(gone_), at_epoch(6));
+    Peer b = co_await b_.accept();
+    co_await tell_view(b, all_slots_at(b_.address()), at_epoch(5));
+    Peer c = co_await c_.accept();
+    co_await tell_view(c, all_slots_at(gone_), at_epoch(6));
+    const InspectVote answer = co_await vote.get();
+    EXPECT_NE(std::get<Fault>(answer).text.find("cannot connect"), std::string::npos);
+  }());
+}
+
+TEST_F(ClusterViewsTest, WithoutTheRightToTheEpochTheNamedMasterThatAnswersDecides) {
+  constexpr const char* no_right = "-NOPERM this user has no permissions to run 'cluster|info'\r\n";
+  drive_.run([&, this]() -> asio::awaitable<void> {
+    auto vote = start_inspect();
+    Peer a = co_await a_.accept();
+    co_await tell_slots(a, all_slots_at(gone_));
+    co_await tell_view(a, all_slots_at(gone_), no_right);
+    Peer b = co_await b_.accept();
+    co_await tell_view(b, all_slots_at(a_.address()), no_right);
+    Peer c = co_await c_.accept();
+    co_await tell_view(c, all_slots_at(c_.address()), no_right);
+    expect_script(co_await a.read_command(), scripts::inspect, "10");
+    co_await a.send("-CLUSTERDOWN Hash slot not served\r\n");
+    co_await tell_view(b, all_slots_at(a_.address()), no_right);
+    co_await tell_view(c, all_slots_at(c_.address()), no_right);
+    co_await is_inspected(c);
+    const InspectVote answer = co_await vote.get();
+    EXPECT_TRUE(std::holds_alternative<Free>(answer));
+  }());
+}
+
+TEST_F(ClusterViewsTest, AfterAMasterThatWasSilentTheViewsAreComparedInTheNextAttempt) {
+  drive_.run([this]() -> asio::awaitable<void> {
+    auto vote = start_inspect();
+    Peer a = co_await a_.accept();
+    co_await tell_slots(a, all_slots_at(b_.address()));
+    Peer b = co_await b_.accept();
+    expect_script(co_await b.read_command(), scripts::inspect, "10");
+    clock_.advance(3s);
+    const InspectVote silent = co_await vote.get();
+    EXPECT_EQ(std::get<Fault>(silent).kind, FaultKind::silent);
+
+    vote = start_inspect();
+    co_await tell_view(a, all_slots_at(b_.address()), at_epoch(5));
+    Peer c = co_await c_.accept();
+    co_await tell_view(c, all_slots_at(c_.address()), at_epoch(6));
+    co_await is_inspected(c);
+    const InspectVote answer = co_await vote.get();
+    EXPECT_TRUE(std::holds_alternative<Free>(answer));
+    // From now on, that view is the one in use, and no other node is asked.
+    vote = start_inspect();
+    co_await is_inspected(c);
+    co_await vote.get();
+  }());
+}
+
+TEST_F(ClusterViewsTest, AListingIsOfAViewThatHasAMasterForEverySlot) {
+  drive_.run([this]() -> asio::awaitable<void> {
+    auto listed = drive_.start(server_->list(Listed::held, clock_.now() + 3s));
+    Peer a = co_await a_.accept();
+    co_await tell_view(a, "*0\r\n", at_epoch(5));
+    Peer b = co_await b_.accept();
+    co_await tell_view(b, all_slots_at(b_.address()), at_epoch(5));
+    Peer c = co_await c_.accept();
+    co_await tell_view(c, std::string(other_half), at_epoch(5));
+    EXPECT_EQ((co_await b.read_command()).at(0), "SCAN");
+    co_await b.send("*2\r\n$1\r\n0\r\n*0\r\n");
+    const auto list = co_await listed.get();
+    EXPECT_TRUE(list);
+
+    listed = drive_.start(server_->list(Listed::held, clock_.now() + 3s));
+    co_await tell_view(b, "*0\r\n", at_epoch(5));
+    co_await tell_view(a, "*0\r\n", at_epoch(5));
+    co_await tell_view(c, std::string(other_half), at_epoch(5));
+    const auto none = co_await listed.get();
+    EXPECT_FALSE(none);
+    if (!none) {
+      EXPECT_EQ(none.error().kind, FaultKind::unavailable);
+      EXPECT_NE(none.error().text.find("8383 of the 16384 slots"), std::string::npos)
+          << none.error().text;
+    }
+  }());
+}
+
+TEST_F(ClusterViewsTest, AListingBelievesTheNewestView) {
+  drive_.run([this]() -> asio::awaitable<void> {
+    auto listed = drive_.start(server_->list(Listed::held, clock_.now() + 3s));
+    Peer a = co_await a_.accept();
+    co_await tell_view(a, all_slots_at(a_.address()), at_epoch(5));
+    Peer b = co_await b_.accept();
+    co_await tell_view(b, all_slots_at(b_.address()), at_epoch(6));
+    Peer c = co_await c_.accept();
+    co_await tell_view(c, all_slots_at(gone_), at_epoch(4));
+    EXPECT_EQ((co_await b.read_command()).at(0), "SCAN");
+    co_await b.send("*2\r\n$1\r\n0\r\n*0\r\n");
+    const auto list = co_await listed.get();
+    EXPECT_TRUE(list);
   }());
 }
 

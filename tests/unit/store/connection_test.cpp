@@ -39,6 +39,7 @@ class RecordingTransport final : public Transport {
   [[nodiscard]] Fault explain(const asio::error_code& error) const override {
     return inner_->explain(error);
   }
+  [[nodiscard]] bool stays_on_this_host() const override { return inner_->stays_on_this_host(); }
 
  private:
   std::unique_ptr<Transport> inner_;

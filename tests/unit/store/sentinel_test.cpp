@@ -110,6 +110,8 @@ TEST_F(SentinelTest, WhoIsNoMasterGivesNoVoteAndTheSentinelsAreAskedAgain) {
     // A replica that is promoted between the two questions grants; that does not count, and it is
     // taken back there.
     Peer peer = co_await connected(replica_, is_replica, granted);
+    co_await answer(first_, announcement(replica_.address()));
+    co_await answer(second_, announcement(replica_.address()));
     const AcquireVote refused = co_await vote.get();
     const auto* fault = std::get_if<Fault>(&refused);
     EXPECT_TRUE(fault != nullptr && fault->kind == FaultKind::unavailable &&
@@ -122,6 +124,75 @@ TEST_F(SentinelTest, WhoIsNoMasterGivesNoVoteAndTheSentinelsAreAskedAgain) {
     co_await answer(first_, announcement(master_.address()));
     Peer new_peer = co_await connected(master_, is_master, is_free);
     const InspectVote free = co_await again.get();
+    EXPECT_TRUE(std::holds_alternative<Free>(free));
+  }());
+}
+
+TEST_F(SentinelTest, ASentinelThatNamesWhatIsNoMasterIsOverruledByAnotherInTheSameAttempt) {
+  drive_.run([this]() -> asio::awaitable<void> {
+    auto vote = start_acquire();
+    co_await answer(first_, announcement(replica_.address()));
+    Peer old = co_await connected(replica_, is_replica, read_only);
+    co_await answer(first_, announcement(replica_.address()));
+    co_await answer(second_, announcement(master_.address()));
+    Peer peer = co_await connected(master_, is_master, granted);
+    const AcquireVote answered = co_await vote.get();
+    EXPECT_TRUE(std::holds_alternative<Granted>(answered));
+  }());
+}
+
+TEST_F(SentinelTest, ASentinelThatNamesADeadMasterIsOverruledByAnotherInTheSameAttempt) {
+  drive_.run([this]() -> asio::awaitable<void> {
+    const Address gone = FakeTcpServer(drive_).address();
+    auto vote = start_acquire();
+    co_await answer(first_, announcement(gone));
+    co_await answer(first_, announcement(gone));
+    co_await answer(second_, announcement(master_.address()));
+    Peer peer = co_await connected(master_, is_master, granted);
+    const AcquireVote answered = co_await vote.get();
+    EXPECT_TRUE(std::holds_alternative<Granted>(answered));
+    // The one that was right is asked first from now on.
+    peer.close();
+    auto again = start_inspect();
+    co_await again.get();
+    again = start_inspect();
+    co_await answer(second_, announcement(master_.address()));
+    Peer anew = co_await connected(master_, is_master, is_free);
+    co_await again.get();
+  }());
+}
+
+TEST_F(SentinelTest, ADeadMasterThatAllNameIsTriedOnceAnAttempt) {
+  drive_.run([this]() -> asio::awaitable<void> {
+    const Address gone = FakeTcpServer(drive_).address();
+    for (int attempt = 0; attempt < 2; ++attempt) {
+      auto vote = start_inspect();
+      co_await answer(first_, announcement(gone));
+      co_await answer(first_, announcement(gone));
+      co_await answer(second_, announcement(gone));
+      const InspectVote answered = co_await vote.get();
+      EXPECT_NE(std::get<Fault>(answered).text.find("the master redis://" + gone.text()),
+                std::string::npos)
+          << std::get<Fault>(answered).text;
+    }
+  }());
+}
+
+TEST_F(SentinelTest, AfterAMasterThatWasSilentAnotherSentinelIsAsked) {
+  drive_.run([this]() -> asio::awaitable<void> {
+    auto vote = start_inspect();
+    co_await answer(first_, announcement(replica_.address()));
+    Peer silent = co_await replica_.accept();
+    co_await silent.expect(wire("ROLE"));
+    clock_.advance(3s);
+    const InspectVote unanswered = co_await vote.get();
+    EXPECT_EQ(std::get<Fault>(unanswered).kind, FaultKind::silent);
+
+    vote = start_inspect();
+    co_await answer(first_, announcement(replica_.address()));
+    co_await answer(second_, announcement(master_.address()));
+    Peer peer = co_await connected(master_, is_master, is_free);
+    const InspectVote free = co_await vote.get();
     EXPECT_TRUE(std::holds_alternative<Free>(free));
   }());
 }

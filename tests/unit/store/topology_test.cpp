@@ -86,6 +86,39 @@ TEST(Slots, WhoseMasterHasNoAddressHaveNoOwner) {
   }
 }
 
+TEST(ClusterView, TellsItsEpochIfItMay) {
+  EXPECT_EQ(
+      epoch_from(text("cluster_state:ok\r\ncluster_current_epoch:7\r\ncluster_my_epoch:3\r\n")),
+      7U);
+  for (const Reply& other : {text("cluster_state:ok\r\n"), text("cluster_current_epoch:-1\r\n"),
+                             text("cluster_current_epoch:x\r\n"), array({}), Reply{}})
+    EXPECT_FALSE(epoch_from(other));
+}
+
+TEST(ClusterView, CountsTheSlotsWithoutAMaster) {
+  EXPECT_EQ((ClusterView{here, {}, 1}.missing_slots()), 16384U);
+  EXPECT_EQ((ClusterView{here, {{0, 16383, here, {}}}, 1}.missing_slots()), 0U);
+  // A slot that moved stands before the range that it was in.
+  EXPECT_EQ((ClusterView{here, {{5, 5, here, {}}, {0, 16000, here, {}}}, 1}.missing_slots()), 383U);
+}
+
+TEST(ClusterView, WithTheLargestEpochCountsAndThoseWithoutOneComeBehind) {
+  const auto froms = [](std::vector<ClusterView> views) {
+    std::vector<std::uint16_t> ports;
+    for (const ClusterView& view : newest(std::move(views))) ports.push_back(view.from.port);
+    return ports;
+  };
+  using Ports = std::vector<std::uint16_t>;
+  const auto view = [](std::uint16_t port, std::optional<std::uint64_t> epoch) {
+    return ClusterView{{"10.0.0.9", port}, {}, epoch};
+  };
+  EXPECT_EQ(froms({}), Ports());
+  EXPECT_EQ(froms({view(1, 5), view(2, 6), view(3, 4), view(4, 6)}), (Ports{2, 4}));
+  EXPECT_EQ(froms({view(1, std::nullopt), view(2, 5), view(3, std::nullopt), view(4, 6)}),
+            (Ports{4, 1, 3}));
+  EXPECT_EQ(froms({view(1, std::nullopt), view(2, std::nullopt)}), (Ports{1, 2}));
+}
+
 TEST(Slots, AreNotReadFromAnythingElse) {
   const Reply node = array({text("h"), integer(1)});
   for (const Reply& bad :
