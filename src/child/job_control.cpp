@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <sys/wait.h>
+#include <termios.h>
 #include <unistd.h>
 
 #include <ctime>
@@ -22,7 +23,11 @@ sigset_t pause_signals() noexcept {
 }
 
 UniqueFd controlling_terminal() {
-  return UniqueFd(::open("/dev/tty", O_RDWR | O_NOCTTY | O_CLOEXEC));
+  UniqueFd terminal(::open("/dev/tty", O_RDWR | O_NOCTTY | O_CLOEXEC));
+  // The file may be missing where the terminal is not.
+  if (!terminal && ::tcgetsid(STDERR_FILENO) == ::getsid(0))
+    terminal.reset(::fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 0));
+  return terminal;
 }
 
 }  // namespace

@@ -49,9 +49,9 @@ std::optional<ProcessStat> process_stat_in(const std::string& stat_text) {
   ProcessStat stat{};
   // The fields from the 3rd to the 22nd.
   constexpr const char* form =
-      " %c %d %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %d %*s %llu";
-  if (std::sscanf(stat_text.c_str() + name_end + 1, form, &stat.state, &stat.parent, &threads,
-                  &stat.started) != 4)
+      " %c %d %*s %*s %d %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %d %*s %llu";
+  if (std::sscanf(stat_text.c_str() + name_end + 1, form, &stat.state, &stat.parent, &stat.terminal,
+                  &threads, &stat.started) != 5)
     return std::nullopt;
   const bool ended = (stat.state == 'Z' || stat.state == 'X' || stat.state == 'x') && threads <= 1;
   stat.living = !ended;

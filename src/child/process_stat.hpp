@@ -18,6 +18,7 @@ struct ProcessStat {
   char state;                  ///< R, S, D, T, Z, ...
   bool living;                 ///< not a zombie; a process whose first thread has ended counts
                                ///< while other threads run
+  int terminal;                ///< the device number of its controlling terminal; 0: none
   unsigned long long started;  ///< in clock ticks since boot: tells a process from a later one with
                                ///< the same pid
 };

@@ -11,6 +11,7 @@
 #include <cstring>
 #include <system_error>
 
+#include "child/process_stat.hpp"
 #include "support/number.hpp"
 
 namespace redlock::child {
@@ -191,8 +192,13 @@ void ignore_all() noexcept {
   ::pthread_sigmask(SIG_BLOCK, &ignored, nullptr);
 }
 
-bool has_controlling_terminal() noexcept {
-  return static_cast<bool>(UniqueFd(::open("/dev/tty", O_RDWR | O_NOCTTY | O_CLOEXEC)));
+bool has_controlling_terminal() {
+  if (const UniqueFd terminal{::open("/dev/tty", O_RDWR | O_NOCTTY | O_CLOEXEC)}) return true;
+  // ENXIO is the kernel's word that there is none. Everything else is about the file: it is missing
+  // from a container or a chroot, or may not be opened.
+  if (errno == ENXIO) return false;
+  const auto stat = read_process_stat(::getpid());
+  return stat && stat->terminal != 0;
 }
 
 bool ends_a_wait(int signal) noexcept {

@@ -67,8 +67,8 @@ class SignalGate {
 /// terminal. Errors of our own (SEGV and the like) still end it. Call it before there are threads.
 void ignore_all() noexcept;
 
-/// Whether this process has a terminal that can send it signals.
-bool has_controlling_terminal() noexcept;
+/// Whether this process has a terminal that can send it signals, be there a /dev/tty or not.
+bool has_controlling_terminal();
 
 /// Whether the default action of this signal ends a process: HUP, INT, QUIT, TERM, ALRM, the
 /// real-time signals and so on; not KILL, not PIPE, and not the errors of our own code (SEGV, BUS,

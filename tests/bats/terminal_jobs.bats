@@ -456,3 +456,17 @@ sh -c 'echo writ\"\"ten; (exit 9)' &"
   see written
   see_status 9
 }
+
+@test "a terminal whose /dev/tty cannot be opened is a terminal" {
+  local closed="mount --bind /dev/tty /dev/tty && mount -o remount,bind,nodev /dev/tty"
+  unshare --mount sh -c "$closed" 2>/dev/null || skip "needs root, and a mount namespace"
+  open_terminal unshare --mount sh -c "$closed && exec bash --norc --noprofile -i"
+  see_status 0
+  type_line "redlock-cli run -k demo -- $(counter INT)"
+  wait_for_counter
+  assert_equal "$(ps -o pgid= -p "$COUNTER" | tr -d ' ')" "$(foreground)"
+  press "$CTRL_C"
+  assert_heard "$(foreground)" INT
+  end_counter
+  see_status 23
+}

@@ -7,10 +7,11 @@ namespace {
 
 TEST(ProcessStatIn, FindsTheFieldsBehindAnyName) {
   const auto stat = process_stat_in(
-      "4711 (a) Z 1 (b) S 7 4711 4711 0 -1 4194560 1 2 3 4 5 6 7 8 20 0 3 0 1234567 8 9\n");
+      "4711 (a) Z 1 (b) S 7 4711 4711 34816 -1 4194560 1 2 3 4 5 6 7 8 20 0 3 0 1234567 8 9\n");
   ASSERT_TRUE(stat.has_value());
   EXPECT_EQ(stat->state, 'S');
   EXPECT_EQ(stat->parent, 7);
+  EXPECT_EQ(stat->terminal, 34816);
   EXPECT_EQ(stat->started, 1234567U);
   EXPECT_TRUE(stat->living);
   EXPECT_FALSE(process_stat_in("4711 (a) S 7 1").has_value());
